@@ -1,0 +1,262 @@
+/* Peridot: Gemma and Llama language models on any GPU, through Vulkan compute shaders.
+ *
+ * This header is the library's whole public face. Four things exist:
+ *   model    a loaded file: weights on one device, tokenizer, chat template. Read-only once open; any number of sessions.
+ *   session  one timeline of tokens: a KV cache, a position, a sampler. Two sessions never disturb each other.
+ *   vocab    a tokenizer by itself, needing neither weights nor a device.
+ *   file     what a model file says of itself: metadata and tensors, without loading them.
+ *
+ * Errors. What can fail returns a peridot_status; peridot_last_error() then holds one sentence that names the file,
+ * tensor, byte or option. It is kept per thread until the next failing call on that thread. Out-parameters come first and
+ * are set to NULL (or 0) on failure. The library never prints, exits, aborts or reads the environment.
+ *
+ * Threads. Different sessions of one model may be used from different threads only if the caller serialises the calls
+ * (they share the device's queue); a vocab and a file are read-only and may be shared freely.
+ *
+ * Memory. What comes through `**out` belongs to the caller and goes back through the matching close or free. Every other
+ * returned pointer is borrowed; its comment says until when. Text is UTF-8; sizes are in bytes unless a name says n_.
+ */
+#ifndef PERIDOT_H
+#define PERIDOT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define PERIDOT_API __attribute__((visibility("default")))
+#else
+#define PERIDOT_API
+#endif
+
+#define PERIDOT_VERSION "0.1.0"
+
+typedef enum peridot_status {
+    PERIDOT_OK = 0,
+    PERIDOT_ERROR_ARGUMENT,     /* an argument is out of range: a token id, a position, an option's value */
+    PERIDOT_ERROR_IO,           /* a file cannot be read or written */
+    PERIDOT_ERROR_FORMAT,       /* a file contradicts its format, or itself */
+    PERIDOT_ERROR_UNSUPPORTED,  /* an architecture, dtype, key or tokenizer that Peridot does not know */
+    PERIDOT_ERROR_DEVICE,       /* no Vulkan loader, no such device, or the driver failed */
+    PERIDOT_ERROR_DEVICE_LOST,  /* the device went away; close the model, open it again, evaluate the tokens again */
+    PERIDOT_ERROR_MEMORY,       /* host or device memory is too small; the sentence has the numbers */
+    PERIDOT_CANCELLED           /* a callback asked to stop; what was done so far stands */
+} peridot_status;
+
+/* The sentence for the last failure on this thread; "" when there was none. Borrowed until the next failure. */
+PERIDOT_API const char *peridot_last_error(void);
+
+/* ---- devices ---------------------------------------------------------------------------------------------------- */
+
+typedef enum peridot_device_type {
+    PERIDOT_DEVICE_OTHER, PERIDOT_DEVICE_INTEGRATED, PERIDOT_DEVICE_DISCRETE, PERIDOT_DEVICE_VIRTUAL, PERIDOT_DEVICE_CPU
+} peridot_device_type;
+
+typedef struct peridot_device_info {
+    uint32_t index;                 /* what --device takes */
+    peridot_device_type type;
+    char name[256];
+    char driver[256];               /* driver name */
+    char driver_info[256];          /* driver version as the driver words it */
+    char uuid[37];                  /* 8-4-4-4-12 hexadecimal */
+    char pci[16];                   /* "0000:01:00.0", or "" when the driver does not say */
+    char api_version[16];           /* "1.3.0" */
+    char unusable[256];             /* "" when Peridot can use it, else the missing feature by name */
+    uint64_t heap_size;             /* largest device-local heap */
+    uint64_t heap_budget;           /* what of it this process may use now, clamped to heap_size */
+    uint64_t max_allocation_size;   /* largest single block */
+    uint32_t subgroup_size;
+    uint32_t max_workgroup_invocations;
+    uint32_t max_shared_size;       /* shared memory of one workgroup */
+    uint32_t max_push_size;
+    bool unified_memory;            /* device memory is host memory */
+    bool fp16_arithmetic, int8_arithmetic, integer_dot, subgroup_size_control, cooperative_matrix, external_host_memory;
+} peridot_device_info;
+
+/* Lists every Vulkan device. Usable or not: look at `unusable`. *out holds *n entries; give it back to peridot_free. */
+PERIDOT_API peridot_status peridot_devices(peridot_device_info **out, size_t *n);
+
+/* Frees an array or string that a function here allocated for the caller. NULL is allowed. */
+PERIDOT_API void peridot_free(void *p);
+
+/* ---- vocab ------------------------------------------------------------------------------------------------------ */
+
+typedef struct peridot_vocab peridot_vocab;
+
+enum peridot_encode_flags {
+    PERIDOT_ENCODE_BOS = 1,      /* one bos token first */
+    PERIDOT_ENCODE_SPECIAL = 2   /* control tokens in the text ("<end_of_turn>") become their ids; else they are plain text */
+};
+
+/* Opens the tokenizer of a tokenizer.model, a Hugging Face directory that holds one, or a GGUF file (tensors not needed). */
+PERIDOT_API peridot_status peridot_vocab_open(peridot_vocab **out, const char *path);
+PERIDOT_API void peridot_vocab_close(peridot_vocab *vocab);
+/* Number of pieces; token ids are 0 .. n-1. */
+PERIDOT_API uint32_t peridot_vocab_size(const peridot_vocab *vocab);
+
+/* Text of `size` bytes to *n ids in *out (peridot_free). `flags`: peridot_encode_flags. */
+PERIDOT_API peridot_status peridot_encode(int32_t **out, size_t *n, const peridot_vocab *vocab,
+                                          const char *text, size_t size, unsigned flags);
+/* n ids to the bytes they stand for, NUL-terminated, *size without it (peridot_free). Control tokens give no bytes. The
+ * bytes of a byte-fallback sequence cut in the middle may be incomplete UTF-8. */
+PERIDOT_API peridot_status peridot_decode(char **out, size_t *size, const peridot_vocab *vocab, const int32_t *ids, size_t n);
+
+/* The chat prompt for one user turn, as ids with bos, by the model's template; the user's text cannot forge a turn.
+ * PERIDOT_ERROR_UNSUPPORTED when the model has no chat template (peridot_vocab_has_chat). */
+PERIDOT_API peridot_status peridot_encode_chat(int32_t **out, size_t *n, const peridot_vocab *vocab, const char *user_text);
+PERIDOT_API bool peridot_vocab_has_chat(const peridot_vocab *vocab);
+
+/* ---- file ------------------------------------------------------------------------------------------------------- */
+
+typedef struct peridot_file peridot_file;
+
+typedef struct peridot_tensor_info {
+    const char *name;      /* as the file spells it */
+    const char *type;      /* "f32", "q8_0", ... */
+    uint32_t n_dims;
+    uint64_t shape[4];     /* outermost first: a matrix is [rows, columns]; GGUF lists them the other way round */
+    uint64_t size;         /* bytes in the file */
+} peridot_tensor_info;
+
+/* Opens a .gguf file or a Hugging Face directory and checks all of its structure. Strings are borrowed until close. */
+PERIDOT_API peridot_status peridot_file_open(peridot_file **out, const char *path);
+PERIDOT_API void peridot_file_close(peridot_file *file);
+PERIDOT_API size_t peridot_file_n_tensors(const peridot_file *file);
+PERIDOT_API peridot_tensor_info peridot_file_tensor(const peridot_file *file, size_t i);
+PERIDOT_API size_t peridot_file_n_metadata(const peridot_file *file);
+/* Key i, and its value as text (long arrays and strings shortened). */
+PERIDOT_API const char *peridot_file_metadata_key(const peridot_file *file, size_t i);
+PERIDOT_API peridot_status peridot_file_metadata_text(char **out, const peridot_file *file, size_t i);
+
+/* ---- model ------------------------------------------------------------------------------------------------------ */
+
+typedef struct peridot_model peridot_model;
+typedef struct peridot_session peridot_session;
+
+/* Progress of a long call: `done` of `total` bytes. Return false to cancel. */
+typedef bool (*peridot_progress)(void *user, uint64_t done, uint64_t total);
+
+typedef struct peridot_model_params {
+    const char *device;      /* index, part of the name, UUID or PCI address; NULL: the fastest real GPU */
+    const char *cache_dir;   /* folder for compiled pipelines, made when missing; NULL: nothing is kept on disk */
+    peridot_progress progress;
+    void *user;              /* passed to progress */
+} peridot_model_params;
+
+typedef struct peridot_model_info {
+    const char *name;              /* general.name, or the folder's name */
+    const char *family;            /* "gemma", "gemma2", "gemma3" */
+    const char *types;             /* weight types used by matrices, most common first: "q8_0, f32" */
+    uint32_t n_layers, d_model, ffn_dim, n_heads, n_kv_heads, head_dim, window, ctx_max;
+    uint32_t vocab_size;           /* rows of the output matrix = floats in a row of logits */
+    uint64_t n_params;
+    uint64_t weights_size;         /* bytes of weights on the device */
+    uint64_t decode_read_size;     /* bytes of weights that one decode step reads */
+    peridot_device_info device;
+    const char *device_reason;     /* why this device: "the fastest of 2", "--device 1" */
+} peridot_model_info;
+
+/* Loads a model (.gguf or Hugging Face directory) onto a device. params may be NULL. */
+PERIDOT_API peridot_status peridot_model_open(peridot_model **out, const char *path, const peridot_model_params *params);
+/* Every session of the model must be gone. NULL is allowed. */
+PERIDOT_API void peridot_model_close(peridot_model *model);
+/* Borrowed until the model closes. */
+PERIDOT_API const peridot_model_info *peridot_model_get_info(const peridot_model *model);
+/* The model's tokenizer, borrowed until the model closes; NULL (with a sentence) when the files hold none. */
+PERIDOT_API const peridot_vocab *peridot_model_vocab(const peridot_model *model);
+
+/* ---- session ---------------------------------------------------------------------------------------------------- */
+
+typedef enum peridot_kv_type { PERIDOT_KV_F16, PERIDOT_KV_F32 } peridot_kv_type;
+
+typedef struct peridot_session_params {
+    uint32_t ctx;              /* positions; 0: the model's maximum, or what memory allows up to 8192 */
+    uint32_t chunk;            /* most tokens of one submit; 0: 256 */
+    peridot_kv_type kv_type;
+} peridot_session_params;
+
+/* params may be NULL. */
+PERIDOT_API peridot_status peridot_session_create(peridot_session **out, peridot_model *model,
+                                                  const peridot_session_params *params);
+PERIDOT_API void peridot_session_free(peridot_session *session);
+PERIDOT_API uint32_t peridot_session_ctx(const peridot_session *session);
+/* Number of tokens evaluated so far: the position of the next one. */
+PERIDOT_API uint32_t peridot_session_pos(const peridot_session *session);
+/* Forgets all tokens; the next one is at position 0. */
+PERIDOT_API void peridot_session_reset(peridot_session *session);
+
+/* Called once per position with a row: [vocab_size] logits after the final softcap, or [d_model] final-norm hidden
+ * states. The row is borrowed for the call. Return false to cancel. */
+typedef bool (*peridot_row)(void *user, uint32_t pos, const float *row, size_t n);
+
+typedef struct peridot_eval_params {
+    uint32_t first;        /* rows are reported for positions >= first */
+    peridot_row logits;    /* NULL: no rows (the last position's logits can still be had) */
+    peridot_row hidden;    /* NULL: none */
+    void *user;
+} peridot_eval_params;
+
+/* Appends n tokens: in chunks of the session's `chunk`, or as a replayed decode step where one token is left. params may
+ * be NULL. PERIDOT_ERROR_ARGUMENT when an id is out of range or n tokens do not fit the context (nothing is changed). */
+PERIDOT_API peridot_status peridot_eval(peridot_session *session, const int32_t *tokens, size_t n,
+                                        const peridot_eval_params *params);
+/* Logits of the last position, [vocab_size]; borrowed until the next call on this session. */
+PERIDOT_API peridot_status peridot_logits(const float **out, peridot_session *session);
+
+/* The chain, in this order: repeat penalty, top-k, temperature, top-p, min-p, draw. {0} is greedy. */
+typedef struct peridot_sampling {
+    float temperature;       /* 0: always the most likely token (lowest id of equals) */
+    uint32_t top_k;          /* 0: all */
+    float top_p;             /* 0 or 1: all */
+    float min_p;             /* keep tokens with p >= min_p * p_max; 0: all */
+    float repeat_penalty;    /* logits of the last 64 tokens: /r when positive, *r when negative; 0 or 1: off */
+    uint64_t seed;           /* same seed, device and model: same text */
+} peridot_sampling;
+
+/* Sets the chain and seeds the generator. NULL: greedy. */
+PERIDOT_API void peridot_set_sampling(peridot_session *session, const peridot_sampling *sampling);
+/* Draws the next token from the last position's logits. Does not append it: pass it to peridot_eval. */
+PERIDOT_API peridot_status peridot_sample(int32_t *token, peridot_session *session);
+/* True for eos and the end of a turn. */
+PERIDOT_API bool peridot_is_stop(const peridot_model *model, int32_t token);
+
+/* Called once per new token with the text it completes: whole UTF-8 characters only, so `size` may be 0. `token` is -1 in
+ * a last call that flushes what was held back. Return false to stop. */
+typedef bool (*peridot_text)(void *user, int32_t token, const char *text, size_t size);
+
+typedef struct peridot_stats {
+    uint32_t n_prompt, n_generated;
+    double prompt_s, decode_s;     /* wall time; decode_s covers n_generated - 1 steps (the first token comes with the prompt) */
+    double first_token_s;          /* from the call to the first token's callback */
+    uint64_t decode_read_size;     /* bytes of weights and cache read by all decode steps */
+} peridot_stats;
+
+/* Evaluates the prompt, then samples and evaluates up to n_max tokens, until a stop token, the end of the context or the
+ * callback's false. stats may be NULL. A stop is PERIDOT_OK whoever asked for it. */
+PERIDOT_API peridot_status peridot_generate(peridot_session *session, const int32_t *prompt, size_t n_prompt, uint32_t n_max,
+                                            peridot_text text, void *user, peridot_stats *stats);
+
+/* ---- synthetic models ------------------------------------------------------------------------------------------- */
+
+typedef struct peridot_make_params {
+    const char *shape;       /* "gemma2-2b", ...: peridot_shape_name */
+    const char *type;        /* matrices: "f32", "f16", "bf16", "q8_0", "q4_0"; norms are always f32 */
+    uint64_t seed;
+    peridot_progress progress;
+    void *user;
+} peridot_make_params;
+
+/* Writes a GGUF file of a real shape with random weights and a synthetic vocabulary of the right size, for benchmarks and
+ * tests. Written to a temporary name beside `path` and renamed, so that nothing half-written stays. */
+PERIDOT_API peridot_status peridot_make(const char *path, const peridot_make_params *params);
+/* The known shapes: name i, or NULL past the last. */
+PERIDOT_API const char *peridot_shape_name(size_t i);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,26 @@
+#include "base/num.h"
+
+#include <math.h>
+
+/* IEEE 754 binary16: 1 sign, 5 exponent (bias 15), 10 fraction bits. */
+float pd_f32_from_f16(uint16_t h)
+{
+    uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, fraction = h & 1023;
+    if (exponent == 0) {
+        float f = ldexpf((float)fraction, -24);
+        return sign ? -f : f;
+    }
+    if (exponent == 31) return pd_f32_from_bits(sign | 0x7f800000u | fraction << 13);
+    return pd_f32_from_bits(sign | (exponent + 112) << 23 | fraction << 13);
+}
+
+uint16_t pd_f16_from_f32(float f)
+{
+    uint32_t u = pd_f32_bits(f), sign = u >> 16 & 0x8000, magnitude = u & 0x7fffffffu;
+    if (magnitude > 0x7f800000u) return (uint16_t)(sign | 0x7e00);
+    if (magnitude >= 0x477ff000u) return (uint16_t)(sign | 0x7c00);   /* 65520 and up round to infinity */
+    if (magnitude < 0x38800000u)                                      /* below 2^-14: subnormal, unit 2^-24 */
+        return (uint16_t)(sign | (uint32_t)lrintf(ldexpf(pd_f32_from_bits(magnitude), 24)));
+    uint32_t rounded = magnitude + 0xfff + (magnitude >> 13 & 1);
+    return (uint16_t)(sign | (rounded - 0x38000000u) >> 13);
+}

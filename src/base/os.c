@@ -1,0 +1,146 @@
+#define _POSIX_C_SOURCE 200809L
+#include "base/os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+peridot_status pd_map_open(struct pd_map *out, const char *path)
+{
+    *out = (struct pd_map){0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return pd_fail(PERIDOT_ERROR_IO, "%s: %s", path, strerror(errno));
+    struct stat st;
+    peridot_status status = PERIDOT_OK;
+    if (fstat(fd, &st) != 0) {
+        status = pd_fail(PERIDOT_ERROR_IO, "%s: %s", path, strerror(errno));
+    } else if (!S_ISREG(st.st_mode)) {
+        status = pd_fail(PERIDOT_ERROR_IO, "%s: not a regular file", path);
+    } else if (st.st_size > 0) {
+        void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (p == MAP_FAILED) status = pd_fail(PERIDOT_ERROR_IO, "%s: cannot be mapped: %s", path, strerror(errno));
+        else *out = (struct pd_map){p, (uint64_t)st.st_size};
+    }
+    close(fd);
+    return status;
+}
+
+void pd_map_close(struct pd_map *map)
+{
+    if (map->data) munmap((void *)(uintptr_t)map->data, (size_t)map->size);
+    *map = (struct pd_map){0};
+}
+
+static void writer_close(struct pd_writer *w)
+{
+    if (w->file) fclose(w->file);
+    free(w->path);
+    free(w->temporary);
+    *w = (struct pd_writer){0};
+}
+
+peridot_status pd_writer_open(struct pd_writer *out, const char *path)
+{
+    *out = (struct pd_writer){0};
+    size_t size = strlen(path) + 16;
+    out->path = pd_string_copy(path);
+    out->temporary = malloc(size);
+    if (!out->path || !out->temporary) {
+        writer_close(out);
+        return pd_fail_alloc(size, "file name");
+    }
+    snprintf(out->temporary, size, "%s.tmp%ld", path, (long)getpid() % 100000000);
+    out->file = fopen(out->temporary, "wb");
+    if (out->file) return PERIDOT_OK;
+    pd_fail(PERIDOT_ERROR_IO, "%s: cannot be written: %s", path, strerror(errno));
+    writer_close(out);
+    return PERIDOT_ERROR_IO;
+}
+
+peridot_status pd_writer_write(struct pd_writer *w, const void *data, size_t size)
+{
+    if (size && fwrite(data, 1, size, w->file) != size)
+        return pd_fail(PERIDOT_ERROR_IO, "%s: %s after %llu bytes", w->path, strerror(errno), (unsigned long long)w->offset);
+    w->offset += size;
+    return PERIDOT_OK;
+}
+
+peridot_status pd_writer_commit(struct pd_writer *w)
+{
+    bool ok = fflush(w->file) == 0 && fsync(fileno(w->file)) == 0;
+    ok = fclose(w->file) == 0 && ok;
+    w->file = NULL;
+    ok = ok && rename(w->temporary, w->path) == 0;
+    peridot_status status = ok ? PERIDOT_OK : pd_fail(PERIDOT_ERROR_IO, "%s: %s", w->path, strerror(errno));
+    if (!ok) unlink(w->temporary);
+    writer_close(w);
+    return status;
+}
+
+void pd_writer_abort(struct pd_writer *w)
+{
+    if (w->temporary) unlink(w->temporary);
+    writer_close(w);
+}
+
+static bool has_mode(const char *path, mode_t type)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && (st.st_mode & S_IFMT) == type;
+}
+
+bool pd_is_directory(const char *path) { return has_mode(path, S_IFDIR); }
+bool pd_is_file(const char *path) { return has_mode(path, S_IFREG); }
+
+peridot_status pd_make_directory(const char *path)
+{
+    char *copy = pd_string_copy(path);
+    if (!copy) return pd_fail_alloc(strlen(path) + 1, "folder name");
+    for (char *p = copy + 1; *p; p++) {
+        if (*p != '/') continue;
+        *p = 0;
+        mkdir(copy, 0777);
+        *p = '/';
+    }
+    mkdir(copy, 0777);
+    free(copy);
+    return pd_is_directory(path) ? PERIDOT_OK : pd_fail(PERIDOT_ERROR_IO, "%s: cannot make this folder", path);
+}
+
+char *pd_path_join(const char *directory, const char *name)
+{
+    size_t size = strlen(directory) + strlen(name) + 2;
+    char *path = malloc(size);
+    if (path) snprintf(path, size, "%s/%s", directory, name);
+    return path;
+}
+
+char *pd_string_copy(const char *s)
+{
+    size_t size = strlen(s) + 1;
+    char *copy = malloc(size);
+    return copy ? memcpy(copy, s, size) : NULL;
+}
+
+double pd_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+uint64_t pd_memory_available(void)
+{
+    FILE *f = fopen("/proc/meminfo", "r");
+    if (!f) return UINT64_MAX;
+    char line[128];
+    unsigned long long kib = 0;
+    while (fgets(line, sizeof line, f) && sscanf(line, "MemAvailable: %llu", &kib) != 1) continue;
+    fclose(f);
+    return kib ? kib << 10 : UINT64_MAX;
+}

@@ -1,0 +1,33 @@
+#include "base/status.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static _Thread_local char sentence[1024];
+
+peridot_status pd_fail(peridot_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(sentence, sizeof sentence, format, args);
+    va_end(args);
+    return status;
+}
+
+peridot_status pd_fail_prefix(peridot_status status, const char *prefix)
+{
+    char rest[sizeof sentence];
+    memcpy(rest, sentence, sizeof rest);
+    return pd_fail(status, "%s: %.900s", prefix, rest);
+}
+
+peridot_status pd_fail_alloc(size_t size, const char *what)
+{
+    return pd_fail(PERIDOT_ERROR_MEMORY, "out of memory for %zu bytes (%s)", size, what);
+}
+
+const char *pd_error(void)
+{
+    return sentence;
+}

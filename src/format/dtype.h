@@ -1,0 +1,34 @@
+/* The weight types of tensors in files: names, block sizes, and the conversions between a row of floats and its blocks on
+ * the CPU. One table; a new type is a row in it, a decoder and (where we write it) an encoder. Block layouts are GGUF's. */
+#ifndef PD_FORMAT_DTYPE_H
+#define PD_FORMAT_DTYPE_H
+
+#include "base/status.h"
+
+enum pd_dtype { PD_F32, PD_F16, PD_BF16, PD_Q8_0, PD_Q4_0, PD_N_DTYPES };
+
+struct pd_dtype_info {
+    const char *name;          /* "q8_0", as options and reports spell it */
+    const char *safetensors;   /* "BF16", or NULL when safetensors has no such type */
+    uint32_t gguf;             /* ggml_type number */
+    uint32_t block_len;        /* weights in a block */
+    uint32_t block_size;       /* bytes of a block in a file */
+};
+
+extern const struct pd_dtype_info pd_dtypes[PD_N_DTYPES];
+
+/* False when the name or number is not known. */
+bool pd_dtype_by_name(enum pd_dtype *out, const char *name);
+bool pd_dtype_by_gguf(enum pd_dtype *out, uint32_t ggml_type);
+bool pd_dtype_by_safetensors(enum pd_dtype *out, const char *name);
+/* Name of any ggml type, known to us or not ("q6_k"), for messages; "type 99" is never NULL but "unknown". */
+const char *pd_gguf_type_name(uint32_t ggml_type);
+
+/* Bytes of n weights; n must be a multiple of block_len. */
+uint64_t pd_row_size(enum pd_dtype dtype, uint64_t n);
+/* n weights (a multiple of block_len) from blocks to floats and back. src and dst need no alignment. Quantisers give the
+ * same blocks as the reference quantiser of ggml. */
+void pd_dequantize(enum pd_dtype dtype, float *dst, const void *src, uint64_t n);
+void pd_quantize(enum pd_dtype dtype, void *dst, const float *src, uint64_t n);
+
+#endif

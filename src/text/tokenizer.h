@@ -1,0 +1,48 @@
+/* Text to token ids and back. The pieces come from a sentencepiece model, or from a GGUF file's arrays, which are written
+ * as a sentencepiece ModelProto first, so that one library (sentencepiece) does the splitting in both cases. What is
+ * ours: control tokens are parsed only where asked, turn markers are never matched in user text (Google's model has
+ * them as USER_DEFINED pieces), streaming output of whole UTF-8 characters, and chat templates. */
+#ifndef PD_TEXT_TOKENIZER_H
+#define PD_TEXT_TOKENIZER_H
+
+#include "format/checkpoint.h"
+
+struct pd_tokenizer;
+
+/* From a tokenizer.model, a Hugging Face directory or a GGUF file. */
+peridot_status pd_tokenizer_open(struct pd_tokenizer **out, const char *path);
+/* From a checkpoint that is open: the GGUF's arrays, or tokenizer.model in the directory. */
+peridot_status pd_tokenizer_from_checkpoint(struct pd_tokenizer **out, const struct pd_checkpoint *c);
+void pd_tokenizer_close(struct pd_tokenizer *t);
+
+uint32_t pd_tokenizer_size(const struct pd_tokenizer *t);
+int32_t pd_tokenizer_bos(const struct pd_tokenizer *t);   /* -1: none */
+/* eos, the end of a turn, and what generation_config or the GGUF's eot/eom keys add. */
+bool pd_tokenizer_is_stop(const struct pd_tokenizer *t, int32_t id);
+
+/* flags: peridot_encode_flags. *ids (malloc) belongs to the caller. */
+peridot_status pd_tokenizer_encode(int32_t **ids, size_t *n, const struct pd_tokenizer *t,
+                                   const char *text, size_t size, unsigned flags);
+/* Whole text of n ids, allocated, NUL-terminated. Control tokens give nothing. */
+peridot_status pd_tokenizer_decode(char **out, size_t *size, const struct pd_tokenizer *t, const int32_t *ids, size_t n);
+
+/* Chat: is there a template, and the ids of one user turn with the model's turn opened. */
+bool pd_tokenizer_has_chat(const struct pd_tokenizer *t);
+peridot_status pd_tokenizer_encode_chat(int32_t **ids, size_t *n, const struct pd_tokenizer *t,
+                                        const char *user_text, size_t size);
+
+/* Streaming: ids one by one, out come the bytes that complete whole UTF-8 characters. Zero-initialise ({0}). */
+struct pd_stream {
+    char held[8];       /* bytes of a character that is not complete yet */
+    size_t n_held;
+    bool started;       /* the first piece loses its dummy prefix space when the model adds one */
+};
+/* *text is borrowed until the next call on this tokenizer's stream (it points into `buffer`, which the caller keeps and
+ * frees with free(buffer->data)). id -1 flushes: what is held comes out as U+FFFD. */
+struct pd_text_buffer {
+    char *data;
+    size_t size, capacity;
+};
+peridot_status pd_stream_next(struct pd_stream *s, struct pd_text_buffer *buffer, const struct pd_tokenizer *t, int32_t id);
+
+#endif
