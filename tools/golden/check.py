@@ -1,0 +1,259 @@
+"""Shows that the golden data can catch mistakes and that honest rounding stays below the tests' tolerance.
+
+For each model: the files hold the weights and say the configuration that models.py meant; how large scores and logits
+get; the error of honest choices (float32, fp16 cache, 8-bit activations), worst row; and how far each mistake moves the
+logits over the last 32 positions (least and median row). All numbers are relative L2 of a row.
+"""
+import contextlib
+import copy
+import math
+import sys
+
+import numpy as np
+import torch
+
+import files
+import models
+import oracle
+
+LATE = 32
+
+
+def rel(a, b):
+    return ((a.double() - b.double()).norm(dim=-1) / b.double().norm(dim=-1)).numpy()
+
+
+@contextlib.contextmanager
+def patched(owner, name, value):
+    before = getattr(owner, name)
+    setattr(owner, name, value)
+    try:
+        yield before
+    finally:
+        setattr(owner, name, before)
+
+
+def fp16_to_zero(t):
+    h = t.half()
+    return torch.where(h.to(t.dtype).abs() > t.abs(), (h.view(torch.int16) - 1).view(torch.float16), h)
+
+
+def attention(module, query, key, value, mask, scaling, softcap=None, round_kv=None, float64=False, mask_first=False,
+              modulo=False, seen=None, **_):
+    """transformers' eager_attention_forward with one thing changed."""
+    if round_kv is not None:
+        key, value = (round_kv(t).to(t.dtype) for t in (key, value))
+    n = query.shape[1] // key.shape[1]
+    key, value = ((t.repeat(1, n, 1, 1) if modulo else t.repeat_interleave(n, 1)) for t in (key, value))
+    scores = query @ key.transpose(2, 3) * scaling
+    if seen is not None:
+        seen.append(scores.masked_fill(mask < 0, 0).abs().max().item())
+    if mask_first:
+        scores = scores + mask
+    if softcap is not None:
+        scores = softcap * torch.tanh(scores / softcap)
+    if not mask_first:
+        scores = scores + mask
+    att = torch.softmax(scores, -1, dtype=torch.float64 if float64 else torch.float32).to(query.dtype)
+    return (att @ value).transpose(1, 2).contiguous(), att
+
+
+class Case:
+    """A model to run with changes: of its configuration, of its weights, of its code."""
+
+    def __init__(self, s, base, ids):
+        self.s, self.base, self.ids = s, base, ids
+
+    def run(self, config=None, state=None, model=None, **changes):
+        c = copy.deepcopy(self.base.config)
+        w = {k: v.clone() for k, v in self.base.state_dict().items() if k != "lm_head.weight"}
+        if config:
+            config(c)
+        if state:
+            state(w)
+        m = oracle.build(self.s, c, w)
+        if model:
+            m = model(m) or m
+        with contextlib.ExitStack() as stack:
+            if changes:
+                stack.enter_context(patched(sys.modules[type(m).__module__], "eager_attention_forward",
+                                            lambda *a, **k: attention(*a, **k | changes)))
+            return oracle.run(m, self.ids)
+
+
+def set_rope(kind, key, value):
+    def change(c):
+        (c.rope_parameters[kind] if kind in c.rope_parameters else c.rope_parameters)[key] = value
+    return change
+
+
+def set_layers(s, is_global):
+    def change(c):
+        c.layer_types = ["full_attention" if is_global(i) else "sliding_attention" for i in range(s.n_layers)]
+    return change
+
+
+def each(pattern, change):
+    """A change of every tensor whose name ends so."""
+    def apply(w):
+        for k in w:
+            if k.endswith(pattern):
+                w[k] = change(w[k])
+    return apply
+
+
+def interleave(s):
+    """Rotating pairs (2i, 2i+1) instead of halves is the same as permuting the rows of q and k."""
+    order = torch.arange(s.head_dim).view(2, -1).T.reshape(-1).argsort()
+
+    def apply(w):
+        for k in w:
+            if k.endswith(("q_proj.weight", "k_proj.weight")):
+                w[k] = w[k].view(-1, s.head_dim, s.d_model)[:, order].reshape(w[k].shape)
+            if k.endswith(("q_norm.weight", "k_norm.weight")):
+                w[k] = w[k][order]
+    return apply
+
+
+def swap_norms(w):
+    for k in [k for k in w if "post_attention" in k]:
+        other = k.replace("post_attention", "pre_feedforward")
+        w[k], w[other] = w[other], w[k]
+
+
+def activation(f):
+    def apply(m):
+        for layer in m.model.layers:
+            layer.mlp.act_fn = f
+    return apply
+
+
+def unscaled(m):
+    m.model.embed_tokens.embed_scale.fill_(1.0)
+
+
+def without_qk_norm(m):
+    for layer in m.model.layers:
+        layer.self_attn.q_norm = layer.self_attn.k_norm = torch.nn.Identity()
+
+
+def q8(x):
+    """Blocks of 32 on an 8-bit grid, as integer dot products want their activations."""
+    x = x.unflatten(-1, (-1, math.gcd(32, x.shape[-1])))
+    step = x.abs().amax(-1, keepdim=True) / 127
+    return ((x / step.clamp(min=1e-30)).round() * step).flatten(-2)
+
+
+def inputs(change):
+    """Changes what goes into every matrix, the head's too."""
+    def apply(m):
+        for module in m.modules():
+            if isinstance(module, torch.nn.Linear):
+                module.register_forward_pre_hook(lambda module, args: change(args[0]))
+    return apply
+
+
+def mistakes(s):
+    """(what, changes for Case.run) for all that apply to this model."""
+    local, full = "sliding_attention", "full_attention"
+    if s.window:
+        for d in (1, -1):
+            yield f"window {s.window + d}", dict(config=lambda c, d=d: setattr(c, "sliding_window", s.window + d))
+        yield "no window", dict(config=lambda c: setattr(c, "sliding_window", 4096))
+        yield "global layers one later", dict(config=set_layers(s, lambda i: i > 0 and s.is_global(i - 1)))
+    if s.attn_cap:
+        yield "no attention softcap", dict(config=lambda c: setattr(c, "attn_logit_softcapping", None))
+        yield "no final softcap", dict(config=lambda c: setattr(c, "final_logit_softcapping", None))
+        yield "mask before the softcap", dict(mask_first=True)
+    for wrong in {s.head_dim, s.d_model // s.n_heads, s.d_model} - {s.q_scalar}:
+        yield f"query divisor {wrong}", dict(config=lambda c, v=wrong: setattr(c, "query_pre_attn_scalar", v),
+                                             **({"scaling": wrong ** -0.5} if s.arch == "gemma" else {}))
+    yield "RoPE base x 2", dict(config=set_rope(full, "rope_theta", 2 * s.rope_base))
+    if s.rope_local:
+        yield "local base = global", dict(config=set_rope(local, "rope_theta", s.rope_base))
+        yield "global base = local", dict(config=set_rope(full, "rope_theta", s.rope_local))
+        yield "no position divisor", dict(config=set_rope(full, "factor", 1.0))
+        yield "local divided, too", dict(config=lambda c: c.rope_parameters[local].update(rope_type="linear",
+                                                                                         factor=s.rope_factor))
+        yield "no q and k norms", dict(model=without_qk_norm)
+        yield "q and k norms without weights", dict(state=lambda w: (each("q_norm.weight", torch.zeros_like)(w),
+                                                                     each("k_norm.weight", torch.zeros_like)(w)))
+    yield "interleaved RoPE", dict(state=interleave(s))
+    if 1 < s.n_kv_heads < s.n_heads:
+        yield "kv head h mod n", dict(modulo=True)
+    yield "norm weights without +1", dict(state=each("norm.weight", lambda t: t - 1))
+    yield "norm weights with +2", dict(state=each("norm.weight", lambda t: t + 1))
+    if s.arch != "gemma":
+        yield "two norms swapped", dict(state=swap_norms)
+    if s.eps != 1e-6:
+        yield "eps 1e-6", dict(config=lambda c: setattr(c, "rms_norm_eps", 1e-6))
+    yield "embedding not scaled", dict(model=unscaled)
+    yield "SiLU", dict(model=activation(torch.nn.SiLU()))
+    yield "GELU by erf", dict(model=activation(torch.nn.GELU()))
+
+
+def check_files(s, folder, base, wanted):
+    """What transformers read from the files is what models.py meant: weights to the bit, and the same logits."""
+    ids = [int(i) for i in (folder / "tokens.txt").read_text().split(",")]
+    assert ids == models.tokens(s) and ids[0] == 2
+    state = base.state_dict()
+    cast = files.TORCH[s.dtype]
+    for name, w in models.weights(s).items():
+        want = torch.from_numpy(w).to(cast).double()
+        if s.form:
+            assert torch.equal(state["model." + name], want), name
+    meant = {"model." + n: torch.from_numpy(w).to(cast).double() for n, w in models.weights(s).items()}
+    if not s.form:
+        meant = files.read_gguf(s, folder / "model.gguf")
+    logits, hidden = oracle.run(oracle.build(s, files.own_config(s), meant), ids)
+    assert torch.equal(logits, wanted[0]) and torch.equal(hidden, wanted[1]), "config.json says something else"
+    for what, t in zip(("logits", "hidden"), wanted):
+        stored = np.fromfile(folder / f"{what}.f32", "<f4").reshape(t.shape)
+        assert np.array_equal(stored, t.numpy().astype("<f4")), f"{what}.f32 is not what transformers gives"
+    twin = None
+    if s.form and s.gguf:
+        twin = oracle.run(oracle.build(s, files.own_config(s), files.read_gguf(s, folder / "model.gguf")), ids)
+        twin = rel(twin[0], wanted[0]).max()
+    return ids, twin
+
+
+def check_rope(s, base):
+    """The angles that the oracle uses, against the rule."""
+    r, steps = base.model.rotary_emb, torch.arange(0, s.head_dim, 2).double() / s.head_dim
+    if s.arch != "gemma3_text":
+        pairs = [(r.inv_freq, s.rope_base, 1.0)]
+    else:
+        pairs = [(r.full_attention_inv_freq, s.rope_base, s.rope_factor),
+                 (r.sliding_attention_inv_freq, s.rope_local, 1.0)]
+    for got, theta, factor in pairs:
+        assert torch.allclose(got.double(), theta ** -steps / factor, rtol=1e-6), "RoPE"
+
+
+def report(name, s, folder):
+    base = oracle.load(s, folder)
+    want = oracle.run(base, models.tokens(s))
+    ids, twin = check_files(s, folder, base, want)
+    check_rope(s, base)
+    case = Case(s, base, ids)
+    seen = []
+    case.run(seen=seen)
+    uncapped, _ = case.run(config=lambda c: setattr(c, "final_logit_softcapping", None))
+    print(f"\n{name}: {s.proves}")
+    print(f"  greatest |score| before the cap by layer: {' '.join(f'{x:.0f}' for x in seen)}; logits before the cap "
+          f"{uncapped.min():.0f} .. {uncapped.max():.0f}; hidden rms {want[1].pow(2).mean().sqrt():.2f}")
+    if twin is not None:
+        print(f"  the GGUF's weights against the directory's: {twin:.1e}")
+    with patched(torch.Tensor, "float", lambda t: t.double() if t.dtype == torch.float64 else t.to(torch.float32)):
+        pure = case.run(float64=True)
+    print(f"  {'honest rounding':<32} {'logits':>8} {'hidden':>8}   worst row")
+    for what, got in (("all float64", pure), ("all float32", case.run(model=lambda m: m.float())),
+                      ("fp16 cache", case.run(round_kv=torch.Tensor.half)),
+                      ("fp16 cache, rounded to zero", case.run(round_kv=fp16_to_zero)),
+                      ("fp16 cache and matrix inputs", case.run(round_kv=torch.Tensor.half,
+                                                                model=inputs(lambda x: x.half().to(x.dtype)))),
+                      ("8-bit matrix inputs", case.run(model=inputs(q8)))):
+        print(f"  {what:<32} {rel(got[0], want[0]).max():8.1e} {rel(got[1], want[1]).max():8.1e}")
+    print(f"  {'mistake':<32} {'least':>8} {'median':>8}   logits, last {LATE} rows")
+    for what, changes in mistakes(s):
+        r = rel(case.run(**changes)[0], want[0])[-LATE:]
+        print(f"  {what:<32} {r.min():8.1e} {np.median(r):8.1e}{'   NOT SEEN' if np.median(r) < 5e-3 else ''}")

@@ -1,0 +1,229 @@
+"""Writes a golden model's files as the world publishes them: Hugging Face directories of both config generations, and
+GGUF files with llama.cpp's names and conventions. Nothing is computed here but casts and quantisation.
+"""
+import json
+
+import gguf
+import numpy as np
+import torch
+from safetensors.torch import save_file
+
+import models
+
+TORCH = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
+ARCH_CLASS = {"gemma": "GemmaForCausalLM", "gemma2": "Gemma2ForCausalLM", "gemma3_text": "Gemma3ForCausalLM"}
+
+
+def config_old(s):
+    """config.json as the published checkpoints of 2024 and early 2025 have it."""
+    c = {
+        "architectures": [ARCH_CLASS[s.arch]], "attention_bias": False, "attention_dropout": 0.0, "bos_token_id": 2,
+        "eos_token_id": 1, "head_dim": s.head_dim, "hidden_size": s.d_model, "initializer_range": 0.02,
+        "intermediate_size": s.ffn_dim, "max_position_embeddings": 512, "model_type": s.arch,
+        "num_attention_heads": s.n_heads, "num_hidden_layers": s.n_layers, "num_key_value_heads": s.n_kv_heads,
+        "pad_token_id": 0, "rms_norm_eps": s.eps, "rope_theta": s.rope_base,
+        "torch_dtype": {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}[s.dtype],
+        "transformers_version": {"gemma": "4.38.1", "gemma2": "4.42.4", "gemma3_text": "4.50.0.dev0"}[s.arch],
+        "use_cache": True, "vocab_size": s.vocab_size,
+    }
+    if s.arch == "gemma":       # published so: "gelu" here always meant the tanh form
+        return c | {"hidden_act": "gelu", "hidden_activation": None, "rope_scaling": None}
+    c |= {
+        "attn_logit_softcapping": s.attn_cap, "final_logit_softcapping": s.final_cap, "cache_implementation": "hybrid",
+        "hidden_activation": "gelu_pytorch_tanh", "query_pre_attn_scalar": s.q_scalar, "sliding_window": s.window,
+    }
+    if s.arch == "gemma2":
+        return c | {"hidden_act": "gelu_pytorch_tanh"}
+    return c | {
+        "eos_token_id": [1, 106], "rope_local_base_freq": s.rope_local, "sliding_window_pattern": s.pattern,
+        "rope_scaling": {"factor": s.rope_factor, "rope_type": "linear"},
+    }
+
+
+def config_wrapped(s):
+    """config.json of the vision models, 4B and up. Like the published 4B it leaves out what has a default in
+    transformers: RoPE bases, pattern of six, eps, activation, tied head, vocabulary. (The published one leaves out
+    heads and head_dim, too; tiny models cannot have those defaults, 8, 4 and 256.)"""
+    text = {
+        "head_dim": s.head_dim, "hidden_size": s.d_model, "intermediate_size": s.ffn_dim, "model_type": "gemma3_text",
+        "num_attention_heads": s.n_heads, "num_hidden_layers": s.n_layers, "num_key_value_heads": s.n_kv_heads,
+        "query_pre_attn_scalar": s.q_scalar, "rope_scaling": {"factor": s.rope_factor, "rope_type": "linear"},
+        "sliding_window": s.window,
+    }
+    assert (s.rope_base, s.rope_local, s.pattern) == (1e6, 10000.0, 6)
+    return {
+        "architectures": ["Gemma3ForConditionalGeneration"], "boi_token_index": 255999, "eoi_token_index": 256000,
+        "eos_token_id": [1, 106], "image_token_index": 262144, "initializer_range": 0.02, "mm_tokens_per_image": 256,
+        "model_type": "gemma3", "text_config": text, "torch_dtype": "bfloat16", "transformers_version": "4.50.0.dev0",
+        "vision_config": {"hidden_size": 32, "image_size": 28, "intermediate_size": 64, "num_attention_heads": 2,
+                          "model_type": "siglip_vision_model", "num_hidden_layers": 1, "patch_size": 14,
+                          "vision_use_head": False},
+    }
+
+
+def torch_weights(s, prefix="", head="lm_head.weight"):
+    t = {n: torch.from_numpy(w).to(TORCH[s.dtype]) for n, w in models.weights(s).items()}
+    out = {f"{prefix}model.{n}": w for n, w in t.items()}
+    if s.tied != "embed":
+        out[head] = t["embed_tokens.weight"].clone()
+    if s.tied == "head":
+        del out[f"{prefix}model.embed_tokens.weight"]
+    return out
+
+
+def save_config(folder, config):
+    (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+
+
+def save_shards(folder, tensors, n):
+    """As save_pretrained does for large models: in name order, an index that maps each tensor to its file."""
+    names, total = list(tensors), sum(t.nbytes for t in tensors.values())
+    shards, size = [{} for _ in range(n)], 0
+    for name in names:
+        shards[min(size * n // total, n - 1)][name] = tensors[name]
+        size += tensors[name].nbytes
+    index = {"metadata": {"total_size": total}, "weight_map": {}}
+    for i, shard in enumerate(shards):
+        file = f"model-{i + 1:05d}-of-{n:05d}.safetensors"
+        save_file(shard, folder / file, metadata={"format": "pt"})
+        index["weight_map"] |= dict.fromkeys(shard, file)
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index, indent=2, sort_keys=True) + "\n")
+
+
+def save_hf(s, folder):
+    if s.form == "hf":          # config.json by transformers itself, in its own generation
+        config = own_config(s)
+        config.architectures = [ARCH_CLASS[s.arch]]
+        config.dtype = TORCH[s.dtype]
+        config.save_pretrained(folder)
+        save_file(torch_weights(s), folder / "model.safetensors", metadata={"format": "pt"})
+    elif s.form == "wrapped":
+        tensors = torch_weights(s, prefix="language_model.")
+        rng = np.random.Generator(np.random.PCG64(s.seed))
+        for name, shape in (("vision_tower.vision_model.embeddings.patch_embedding.bias", (32,)),
+                            ("vision_tower.vision_model.encoder.layers.0.self_attn.q_proj.weight", (32, 32)),
+                            ("multi_modal_projector.mm_input_projection_weight", (32, 64))):
+            tensors[name] = torch.from_numpy(rng.standard_normal(shape)).to(TORCH[s.dtype])
+        save_config(folder, config_wrapped(s))
+        save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    else:
+        save_config(folder, config_old(s))
+        if s.form == "old-shards":
+            save_shards(folder, torch_weights(s), 3)
+        else:
+            save_file(torch_weights(s), folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def own_config(s):
+    """The same model as a transformers config object, made from its arguments and not from our files."""
+    from transformers import Gemma2Config, Gemma3TextConfig, GemmaConfig
+    common = dict(
+        vocab_size=s.vocab_size, hidden_size=s.d_model, intermediate_size=s.ffn_dim, num_hidden_layers=s.n_layers,
+        num_attention_heads=s.n_heads, num_key_value_heads=s.n_kv_heads, head_dim=s.head_dim, rms_norm_eps=s.eps,
+        max_position_embeddings=512, pad_token_id=0, eos_token_id=1, bos_token_id=2)
+    default = {"rope_type": "default", "rope_theta": s.rope_base}
+    if s.arch == "gemma":
+        return GemmaConfig(**common, rope_parameters=default)
+    common |= dict(query_pre_attn_scalar=s.q_scalar, sliding_window=s.window, attn_logit_softcapping=s.attn_cap,
+                   final_logit_softcapping=s.final_cap)
+    types = ["full_attention" if s.is_global(i) else "sliding_attention" for i in range(s.n_layers)]
+    if s.arch == "gemma2":
+        return Gemma2Config(**common, rope_parameters=default, layer_types=types)
+    return Gemma3TextConfig(**common, layer_types=types, rope_parameters={
+        "full_attention": {"rope_type": "linear", "factor": s.rope_factor, "rope_theta": s.rope_base},
+        "sliding_attention": {"rope_type": "default", "rope_theta": s.rope_local}})
+
+
+# ---- GGUF ----
+
+GGUF_ARCH = {"gemma": gguf.MODEL_ARCH.GEMMA, "gemma2": gguf.MODEL_ARCH.GEMMA2, "gemma3_text": gguf.MODEL_ARCH.GEMMA3}
+
+
+def pieces(n):
+    """A tiny sentencepiece vocabulary: control pieces, 256 bytes, normal pieces. -> texts, scores, types"""
+    t = gguf.TokenType
+    texts = ["<pad>", "<eos>", "<bos>", "<unk>"] + [f"<0x{b:02X}>" for b in range(256)]
+    types = [t.CONTROL, t.CONTROL, t.CONTROL, t.UNKNOWN] + [t.BYTE] * 256
+    normal = ["\u2581", "e", "t", "a", "o", "n", "\u2581a", "he", "\u2581t", "\u2581the", "s", "i"]
+    normal += [chr(ord("A") + i) for i in range(26)]
+    normal = normal[:n - len(texts)]
+    scores = [0.0] * len(texts) + [-1.0 - i for i in range(len(normal))]
+    return texts + normal, scores, types + [t.NORMAL] * len(normal)
+
+
+def gguf_type(s, name, array):
+    """Norms stay F32, as llama.cpp keeps every vector; the last pattern of s.gguf that matches decides."""
+    if array.ndim == 1:
+        return gguf.GGMLQuantizationType.F32
+    return gguf.GGMLQuantizationType[[t for p, t in s.gguf.items() if p in name][-1]]
+
+
+def save_gguf(s, path):
+    arch = GGUF_ARCH[s.arch]
+    assert s.q_scalar == s.head_dim        # GGUF has no key for it
+    w = gguf.GGUFWriter(path, gguf.MODEL_ARCH_NAMES[arch])
+    w.add_type("model")
+    w.add_name(path.parent.name)
+    w.add_context_length(512)
+    w.add_embedding_length(s.d_model)
+    w.add_block_count(s.n_layers)
+    w.add_feed_forward_length(s.ffn_dim)
+    w.add_head_count(s.n_heads)
+    w.add_head_count_kv(s.n_kv_heads)
+    w.add_layer_norm_rms_eps(s.eps)
+    w.add_key_length(s.head_dim)
+    w.add_value_length(s.head_dim)
+    if s.window:
+        w.add_sliding_window(s.window)
+    if s.attn_cap:
+        w.add_attn_logit_softcapping(s.attn_cap)
+        w.add_final_logit_softcapping(s.final_cap)
+    if s.arch == "gemma3_text":     # the local base and the pattern are not in a GGUF: 10000 and 6
+        assert (s.rope_local, s.pattern) == (10000.0, 6)
+        w.add_rope_freq_base(s.rope_base)
+        w.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
+        w.add_rope_scaling_factor(s.rope_factor)
+    w.add_file_type(gguf.LlamaFileType["ALL_F32" if s.gguf[""] == "F32" else f"MOSTLY_{s.gguf['']}"])
+    w.add_quantization_version(gguf.GGML_QUANT_VERSION)
+    texts, scores, types = pieces(s.vocab_size)
+    w.add_tokenizer_model("llama")
+    w.add_tokenizer_pre("default")
+    w.add_token_list(texts)
+    w.add_token_scores(scores)
+    w.add_token_types(types)
+    w.add_bos_token_id(2)
+    w.add_eos_token_id(1)
+    w.add_unk_token_id(3)
+    w.add_pad_token_id(0)
+    w.add_add_bos_token(True)
+    w.add_add_eos_token(False)
+    w.add_add_space_prefix(False)
+    names = gguf.get_tensor_name_map(arch, s.n_layers)
+    for hf, array in models.weights(s).items():
+        name = names.get_name("model." + hf, try_suffixes=(".weight",))
+        if hf.endswith("norm.weight"):
+            array = array + np.float32(1)       # GGUF holds the factor itself
+        kind = gguf_type(s, name, array)
+        if kind == gguf.GGMLQuantizationType.F16:
+            w.add_tensor(name, array.astype(np.float16))
+        elif kind == gguf.GGMLQuantizationType.F32:
+            w.add_tensor(name, array)
+        else:
+            w.add_tensor(name, gguf.quants.quantize(array, kind), raw_dtype=kind)
+    w.write_header_to_file()
+    w.write_kv_data_to_file()
+    w.write_tensors_to_file()
+    w.close()
+
+
+def read_gguf(s, path):
+    """Dequantised weights under Hugging Face names, norms centred on zero again, float64."""
+    names = gguf.get_tensor_name_map(GGUF_ARCH[s.arch], s.n_layers)
+    stored = {t.name: t for t in gguf.GGUFReader(path).tensors}
+    out = {}
+    for hf, (shape, _) in models.tensor_shapes(s).items():
+        t = stored.pop(names.get_name("model." + hf, try_suffixes=(".weight",)))
+        array = gguf.quants.dequantize(t.data, t.tensor_type).astype(np.float64).reshape(shape)
+        out["model." + hf] = torch.from_numpy(array - 1.0 if hf.endswith("norm.weight") else array)
+    assert not stored
+    return out

@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""Makes tests/golden: tiny random Gemma models, and what Hugging Face transformers computes with them.
+
+    python3 tools/golden/make.py [NAME...]            write the models to tests/golden
+    python3 tools/golden/make.py --check [NAME...]    only read them: do the files say what models.py means, which
+                                                      errors do honest roundings cause, and does every mistake show
+
+Needs torch, transformers 5, safetensors and gguf (tests/golden/README.md has the versions used).
+"""
+import argparse
+import pathlib
+import shutil
+import sys
+
+import numpy as np
+import transformers
+
+import files
+import models
+import oracle
+
+HERE = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden"
+
+
+def make(name, s, folder):
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    if s.form:
+        files.save_hf(s, folder)
+    if s.gguf:
+        files.save_gguf(s, folder / "model.gguf")
+    ids = models.tokens(s)
+    (folder / "tokens.txt").write_text(",".join(map(str, ids)) + "\n")
+    logits, hidden = oracle.run(oracle.load(s, folder), ids)
+    logits.numpy().astype("<f4").tofile(folder / "logits.f32")
+    hidden.numpy().astype("<f4").tofile(folder / "hidden.f32")
+    for f in folder.iterdir():
+        f.chmod(0o644)      # safetensors makes its files private
+    size = sum(f.stat().st_size for f in folder.iterdir())
+    print(f"{name}: {size / 1024:.0f} KiB, logits {float(logits.min()):.1f} .. {float(logits.max()):.1f}, "
+          f"{len(np.unique(logits.argmax(-1)))} different winners in {len(ids)} rows")
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("names", nargs="*", help="models, all by default")
+    p.add_argument("--out", type=pathlib.Path, default=HERE)
+    p.add_argument("--check", action="store_true")
+    a = p.parse_args()
+    transformers.logging.set_verbosity_error()
+    for name in a.names or models.SHAPES:
+        if a.check:
+            import check
+            check.report(name, models.SHAPES[name], a.out / name)
+        else:
+            make(name, models.SHAPES[name], a.out / name)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,149 @@
+"""The golden models: their shapes, random weights and tokens.
+
+A model here is a Shape (a row of SHAPES) and weights drawn from the seed and each tensor's name with numpy, so that
+they are the same on every machine and with every version of torch. The spreads are chosen so that what can go wrong
+shows: attention scores reach tens before their softcap, logits pass 30 before theirs, norm weights vary by 0.3 around
+zero (the Hugging Face form). The other bound is the fp16 KV cache, whose rounding must stay below 1e-3 in the logits.
+"""
+import zlib
+from dataclasses import dataclass, field
+
+import numpy as np
+
+N_TOKENS = 100          # 14 chunks of 7 and a rest of 2; six windows of 16
+
+
+@dataclass(frozen=True)
+class Shape:
+    arch: str                       # model_type of transformers: gemma, gemma2, gemma3_text
+    seed: int
+    n_layers: int
+    n_heads: int
+    n_kv_heads: int
+    head_dim: int
+    ffn_dim: int
+    vocab_size: int
+    query_scalar: int | None = None     # None: head_dim (the only value that GGUF can mean)
+    window: int | None = None
+    pattern: int | None = None          # Gemma 3: every pattern-th layer is global
+    rope_base: float = 10000.0          # of global layers
+    rope_local: float | None = None
+    rope_factor: float | None = None    # the global layers' position divisor
+    attn_cap: float | None = None
+    final_cap: float | None = None
+    d_model: int = 64                   # its square root is exact in bf16
+    eps: float = 1e-6
+    spread: dict = field(default_factory=dict, hash=False)      # what differs from SPREADS
+    form: str = "hf"                    # which writer of files.py makes config.json and the tensors; "" for none
+    dtype: str = "F32"                  # of the safetensors
+    tied: str = "embed"                 # the tied matrix is stored as "embed", "head" or "both"
+    gguf: dict | None = field(default=None, hash=False)   # {pattern in the tensor's name: type}, "" for the others
+    proves: str = ""
+
+    @property
+    def q_scalar(self):
+        return self.query_scalar or self.head_dim
+
+    def is_global(self, layer):
+        if self.arch == "gemma":
+            return True
+        return (layer + 1) % (2 if self.arch == "gemma2" else self.pattern) == 0
+
+
+GEMMA1 = dict(arch="gemma", n_layers=3, n_heads=4, n_kv_heads=1, head_dim=16, ffn_dim=96, vocab_size=288)
+GEMMA2 = dict(arch="gemma2", n_layers=4, n_heads=4, n_kv_heads=2, head_dim=16, ffn_dim=96, vocab_size=272,
+              window=16, attn_cap=50.0, final_cap=30.0)
+# head_dim 32: heads * head_dim = 128, twice d_model
+GEMMA2_WIDE = GEMMA2 | dict(head_dim=32, ffn_dim=160, vocab_size=288)
+GEMMA3 = dict(arch="gemma3_text", n_layers=7, n_heads=4, n_kv_heads=2, head_dim=16, ffn_dim=96, vocab_size=272,
+              window=12, pattern=6, rope_base=1e6, rope_local=10000.0, rope_factor=8.0)
+
+GENTLE = dict(embed=1.5, q=0.2, k=0.2)       # for models that shall bear 8-bit activations, too: below 1e-2
+
+SHAPES = {
+    "gemma1": Shape(**GEMMA1, seed=11, form="old", gguf={"": "F32"},
+                    proves="Gemma 1: multi-query, no post norms, no caps; old config.json with hidden_act gelu; "
+                           "F32 GGUF"),
+    "gemma1-lm-head": Shape(**(GEMMA1 | dict(n_layers=2, n_heads=3, n_kv_heads=3)), seed=12, form="old", tied="head",
+                            proves="the tied matrix stored only as lm_head.weight; 3 heads (48 != 64)"),
+    "gemma2": Shape(**GEMMA2, seed=21, form="old", query_scalar=24,
+                    proves="Gemma 2: grouped queries, window 16, both softcaps, query divisor 24 with head_dim 16"),
+    "gemma2-bf16-shards": Shape(**(GEMMA2_WIDE | dict(attn_cap=30.0)), seed=22, form="old-shards", dtype="BF16",
+                                query_scalar=48,
+                                proves="BF16 in 3 shards with an index; heads * head_dim = 128"),
+    "gemma2-f16": Shape(**(GEMMA2 | dict(attn_cap=20.0, final_cap=25.0)), seed=23, form="hf", dtype="F16", tied="both",
+                        proves="F16; config.json as transformers 5 writes it; tied matrix stored under both names"),
+    "gemma2-q8_0": Shape(**(GEMMA2_WIDE | dict(attn_cap=10.0)), seed=24, spread=GENTLE, form="", gguf={"": "Q8_0"},
+                         proves="GGUF with Q8_0 matrices and embedding; logits of the dequantised weights"),
+    "gemma2-q4_0": Shape(**(GEMMA2_WIDE | dict(attn_cap=8.0)), seed=25, spread=GENTLE, form="",
+                         gguf={"": "Q4_0", "token_embd": "Q8_0"},
+                         proves="GGUF with Q4_0 matrices and a Q8_0 embedding: types mixed in one file"),
+    "gemma3": Shape(**GEMMA3, seed=31, form="old", gguf={"": "F32"},
+                    proves="Gemma 3: q and k norms, layer 5 global, two RoPE bases, divisor 8; old config.json; "
+                           "F32 GGUF"),
+    "gemma3-new": Shape(**(GEMMA3 | dict(n_layers=6, head_dim=32, pattern=3, rope_base=500000.0, rope_local=5000.0,
+                                         rope_factor=4.0, window=16)),
+                        seed=32, eps=0.05, form="hf", dtype="BF16", query_scalar=40,
+                        proves="config.json as transformers 5 writes it: layer_types (every third global), "
+                               "rope_parameters by layer type with unusual values, eps 0.05; heads * head_dim = 128"),
+    "gemma3-wrapped": Shape(**GEMMA3, seed=33, form="wrapped", dtype="BF16",
+                            proves="text_config without what has defaults, language_model. names, vision tensors"),
+    "gemma3-mixed": Shape(**(GEMMA3 | dict(ffn_dim=160)), seed=34, eps=0.05, form="",
+                          gguf={"": "F16", "ffn_down": "BF16", "blk.0.": "F32"},
+                          proves="GGUF with F16, BF16 and F32 matrices in one file, eps 0.05"),
+}
+
+# Standard deviation of each kind of matrix, by architecture. Norm weights: (mean, deviation).
+NORM = (0.0, 0.3)
+SPREADS = {
+    "gemma": dict(embed=1.0, q=0.35, k=0.35, v=0.12, o=0.15, gate=0.15, up=0.15, down=0.10),
+    "gemma2": dict(embed=1.0, q=0.4, k=0.4, v=0.12, o=0.15, gate=0.15, up=0.15, down=0.15),
+    "gemma3_text": dict(embed=1.0, q=0.12, k=0.12, v=0.12, o=0.15, gate=0.15, up=0.15, down=0.15,
+                        q_norm=(1.4, 0.3), k_norm=(1.4, 0.3)),
+}
+
+
+def tensor_shapes(s):
+    """Hugging Face name without prefix -> (shape, kind)."""
+    d, q, kv = s.d_model, s.n_heads * s.head_dim, s.n_kv_heads * s.head_dim
+    out = {"embed_tokens.weight": ((s.vocab_size, d), "embed")}
+    for i in range(s.n_layers):
+        p = f"layers.{i}."
+        out[p + "input_layernorm.weight"] = ((d,), "norm")
+        for n, shape in (("q", (q, d)), ("k", (kv, d)), ("v", (kv, d)), ("o", (d, q))):
+            out[f"{p}self_attn.{n}_proj.weight"] = (shape, n)
+        if s.arch == "gemma3_text":
+            for n in ("q_norm", "k_norm"):
+                out[f"{p}self_attn.{n}.weight"] = ((s.head_dim,), n)
+        out[p + "post_attention_layernorm.weight"] = ((d,), "norm")
+        if s.arch != "gemma":
+            out[p + "pre_feedforward_layernorm.weight"] = ((d,), "norm")
+        for n, shape in (("gate", (s.ffn_dim, d)), ("up", (s.ffn_dim, d)), ("down", (d, s.ffn_dim))):
+            out[f"{p}mlp.{n}_proj.weight"] = (shape, n)
+        if s.arch != "gemma":
+            out[p + "post_feedforward_layernorm.weight"] = ((d,), "norm")
+    out["norm.weight"] = ((d,), "norm")
+    return out
+
+
+def weights(s):
+    """Hugging Face name without prefix -> float32 array."""
+    spread = {"norm": NORM} | SPREADS[s.arch] | s.spread
+    out = {}
+    for name, (shape, kind) in tensor_shapes(s).items():
+        mean, std = spread[kind] if isinstance(spread[kind], tuple) else (0.0, spread[kind])
+        if kind in ("q", "k") and s.arch != "gemma3_text":     # scores of the same size whatever the divisor
+            std *= (s.q_scalar / s.head_dim) ** 0.25
+        rng = np.random.Generator(np.random.PCG64([s.seed, zlib.crc32(name.encode())]))
+        out[name] = (mean + std * rng.standard_normal(shape)).astype(np.float32)
+    return out
+
+
+def tokens(s):
+    """bos, then random ids; the second half repeats pieces of the first, at other distances."""
+    rng = np.random.Generator(np.random.PCG64([s.seed, 1]))
+    ids = rng.integers(3, s.vocab_size, N_TOKENS)
+    ids[60:80] = ids[20:40]
+    ids[-1] = s.vocab_size - 1
+    ids[0] = 2
+    return [int(i) for i in ids]
