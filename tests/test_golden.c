@@ -1,0 +1,236 @@
+/* The forward pass against Hugging Face transformers: every model of tests/golden (README.md there), in each of its
+ * file forms, with an fp32 and with the default fp16 KV cache, evaluated in four ways: as decode steps, in chunks of 7,
+ * all at once, and as a prompt followed by decode steps. Logits and final-norm hidden states are compared at every
+ * position.
+ *
+ * Tolerances are relative L2 errors of a row. With an fp32 cache, activations and sums, float32 arithmetic costs 1e-6;
+ * GPUs may compute exp, sin and tanh less exactly, so the contract is 1e-3. An fp16 cache alone costs up to 5e-4 (7e-4
+ * where the driver rounds to zero), so it fits the same contract. Kernels that quantise activations to 8 bits have
+ * 1e-2: only the models with quantised matrices are gentle enough for that.
+ *
+ * With a word as its argument the program runs only the cases whose name contains it. */
+#include "peridot.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define N_MAX 128           /* tokens of a golden model at most */
+#define PROMPT 37           /* of the fourth way: not a multiple of a window or a chunk */
+
+struct golden {
+    const char *folder;
+    const char *file;       /* "" for the Hugging Face directory */
+    const char *family;
+    float tolerance;
+};
+
+static const struct golden goldens[] = {
+    {"gemma1", "", "gemma", 1e-3f},
+    {"gemma1", "/model.gguf", "gemma", 1e-3f},
+    {"gemma1-lm-head", "", "gemma", 1e-3f},
+    {"gemma2", "", "gemma2", 1e-3f},
+    {"gemma2-bf16-shards", "", "gemma2", 1e-3f},
+    {"gemma2-f16", "", "gemma2", 1e-3f},
+    {"gemma2-q8_0", "/model.gguf", "gemma2", 1e-3f},
+    {"gemma2-q4_0", "/model.gguf", "gemma2", 1e-3f},
+    {"gemma3", "", "gemma3", 1e-3f},
+    {"gemma3", "/model.gguf", "gemma3", 1e-3f},
+    {"gemma3-new", "", "gemma3", 1e-3f},
+    {"gemma3-wrapped", "", "gemma3", 1e-3f},
+    {"gemma3-mixed", "/model.gguf", "gemma3", 1e-3f},
+};
+#define N_GOLDENS (sizeof goldens / sizeof *goldens)
+
+/* What transformers computed, and how far we are from it. */
+struct rows {
+    float *want;            /* [n, width] */
+    size_t width;
+    uint32_t n_seen;        /* rows so far: they must come in order */
+    uint32_t worst_pos;
+    double worst;           /* infinite for a NaN */
+};
+
+struct comparison {
+    struct rows logits, hidden;
+    float last[1024];       /* the last row of logits */
+};
+
+static void *read_file(const char *folder, const char *name, size_t *size)
+{
+    char path[1024];
+    snprintf(path, sizeof path, PERIDOT_GOLDEN "/%s/%s", folder, name);
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        fail_msg("%s: cannot be opened", path);
+    fseek(f, 0, SEEK_END);
+    *size = (size_t)ftell(f);
+    rewind(f);
+    char *data = malloc(*size + 1);
+    assert_non_null(data);
+    assert_int_equal(fread(data, 1, *size, f), *size);
+    data[*size] = 0;
+    fclose(f);
+    return data;
+}
+
+static size_t read_tokens(int32_t tokens[N_MAX], const char *folder)
+{
+    size_t size, n = 0;
+    char *text = read_file(folder, "tokens.txt", &size);
+    for (char *at = text; n < N_MAX && *at; n++) {
+        tokens[n] = (int32_t)strtol(at, &at, 10);
+        at += *at == ',' || *at == '\n';
+    }
+    free(text);
+    return n;
+}
+
+static void compare_row(struct rows *rows, uint32_t pos, const float *row, size_t n)
+{
+    assert_int_equal(pos, rows->n_seen);
+    assert_int_equal(n, rows->width);
+    const float *want = rows->want + (size_t)pos * n;
+    double error = 0, norm = 0;
+    for (size_t i = 0; i < n; i++) {
+        error += ((double)row[i] - want[i]) * ((double)row[i] - want[i]);
+        norm += (double)want[i] * want[i];
+    }
+    error = sqrt(error / norm);
+    if (isnan(error))
+        error = INFINITY;
+    if (error > rows->worst) {
+        rows->worst = error;
+        rows->worst_pos = pos;
+    }
+    rows->n_seen++;
+}
+
+static bool on_logits(void *user, uint32_t pos, const float *row, size_t n)
+{
+    struct comparison *c = user;
+    compare_row(&c->logits, pos, row, n);
+    memcpy(c->last, row, n * sizeof *row);
+    return true;
+}
+
+static bool on_hidden(void *user, uint32_t pos, const float *row, size_t n)
+{
+    compare_row(&((struct comparison *)user)->hidden, pos, row, n);
+    return true;
+}
+
+static void check_status(peridot_status status)
+{
+    if (status != PERIDOT_OK)
+        fail_msg("%s", peridot_last_error());
+}
+
+static void eval(peridot_session *s, const int32_t *tokens, size_t n, struct comparison *c)
+{
+    peridot_eval_params params = {.logits = on_logits, .hidden = on_hidden, .user = c};
+    check_status(peridot_eval(s, tokens, n, &params));
+}
+
+struct way {
+    const char *name;
+    uint32_t chunk;         /* of the session */
+    uint32_t n_first;       /* tokens of the first call; the others come one by one */
+};
+
+static const struct way ways[] = {
+    {"decode steps", 64, 1},
+    {"chunks of 7", 7, N_MAX},
+    {"all at once", N_MAX, N_MAX},
+    {"prompt, then steps", 16, PROMPT},
+};
+
+static uint32_t least(uint32_t a, size_t b)
+{
+    return a < b ? a : (uint32_t)b;
+}
+
+/* Prints the worst rows; false when one is too far. */
+static bool run_way(peridot_model *model, const struct golden *g, const struct way *way, peridot_kv_type kv,
+                    const int32_t *tokens, size_t n, struct comparison *c)
+{
+    c->logits.n_seen = c->hidden.n_seen = 0;
+    c->logits.worst = c->hidden.worst = 0;
+    peridot_session *s;
+    check_status(peridot_session_create(&s, model, &(peridot_session_params){
+        .ctx = (uint32_t)n, .chunk = least(way->chunk, n), .kv_type = kv}));
+    size_t first = least(way->n_first, n);
+    eval(s, tokens, first, c);
+    for (size_t i = first; i < n; i++)
+        eval(s, tokens + i, 1, c);
+    assert_int_equal(c->logits.n_seen, n);
+    assert_int_equal(c->hidden.n_seen, n);
+    assert_int_equal(peridot_session_pos(s), n);
+    const float *last;
+    check_status(peridot_logits(&last, s));
+    assert_memory_equal(last, c->last, c->logits.width * sizeof *last);
+    peridot_session_free(s);
+
+    bool good = c->logits.worst <= g->tolerance && c->hidden.worst <= g->tolerance;
+    print_message("  %s cache, %-18s logits %.1e (row %u), hidden %.1e (row %u)%s\n",
+                  kv == PERIDOT_KV_F32 ? "fp32" : "fp16", way->name, c->logits.worst, c->logits.worst_pos,
+                  c->hidden.worst, c->hidden.worst_pos, good ? "" : "  TOO FAR");
+    return good;
+}
+
+static void test_golden(void **state)
+{
+    const struct golden *g = *state;
+    int32_t tokens[N_MAX];
+    size_t n = read_tokens(tokens, g->folder), logits_size, hidden_size;
+    struct comparison c = {0};
+    c.logits.want = read_file(g->folder, "logits.f32", &logits_size);
+    c.hidden.want = read_file(g->folder, "hidden.f32", &hidden_size);
+    c.logits.width = logits_size / sizeof(float) / n;
+    c.hidden.width = hidden_size / sizeof(float) / n;
+    assert_in_range(c.logits.width, 1, sizeof c.last / sizeof *c.last);
+
+    char path[1024];
+    snprintf(path, sizeof path, PERIDOT_GOLDEN "/%s%s", g->folder, g->file);
+    peridot_model *model;
+    check_status(peridot_model_open(&model, path, NULL));
+    const peridot_model_info *info = peridot_model_get_info(model);
+    assert_string_equal(info->family, g->family);
+    assert_int_equal(info->vocab_size, c.logits.width);
+    assert_int_equal(info->d_model, c.hidden.width);
+    if (*g->file) {
+        assert_non_null(peridot_model_vocab(model));
+        assert_int_equal(peridot_vocab_size(peridot_model_vocab(model)), c.logits.width);
+    }
+    int n_bad = 0;
+    for (int kv = 0; kv < 2; kv++)
+        for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+            n_bad += !run_way(model, g, &ways[i], kv ? PERIDOT_KV_F16 : PERIDOT_KV_F32, tokens, n, &c);
+    peridot_model_close(model);
+    free(c.logits.want);
+    free(c.hidden.want);
+    if (n_bad)
+        fail_msg("%d ways are above %.0e", n_bad, (double)g->tolerance);
+}
+
+int main(int argc, char **argv)
+{
+    struct CMUnitTest tests[N_GOLDENS];
+    char names[N_GOLDENS][64];
+    for (size_t i = 0; i < N_GOLDENS; i++) {
+        snprintf(names[i], sizeof names[i], "%s%s", goldens[i].folder, goldens[i].file);
+        tests[i] = (struct CMUnitTest){
+            .name = names[i], .test_func = test_golden, .initial_state = (void *)&goldens[i]};
+    }
+    if (argc > 1) {
+        static char pattern[80];
+        snprintf(pattern, sizeof pattern, "*%s*", argv[1]);
+        cmocka_set_test_filter(pattern);
+    }
+    return cmocka_run_group_tests_name("golden", tests, NULL, NULL);
+}
