@@ -1,0 +1,60 @@
+/* What the files of the command `peridot` share: a command and its options are rows of tables, and the parser (options.c),
+ * the help pages (help.c) and the dispatch (main.c) are all driven by them. A new command is a file with one
+ * `const struct cmd_command`, and a line in main.c's table. Nothing here knows more of the library than peridot.h says. */
+#ifndef PERIDOT_COMMAND_H
+#define PERIDOT_COMMAND_H
+
+#include "base/num.h"
+#include "base/status.h"
+
+enum cmd_exit { CMD_OK = 0, CMD_FAILURE = 1, CMD_USAGE = 2 };
+
+enum cmd_kind {
+    CMD_FLAG,     /* bool; takes no value */
+    CMD_TEXT,     /* const char *, borrowed from argv */
+    CMD_U32,
+    CMD_F32,
+    CMD_SEED,     /* uint64_t; the word "random" draws one */
+    CMD_CHOICE    /* uint32_t: index into `value` */
+};
+
+struct cmd_option {
+    char letter;                    /* 'm' for -m; 0: none */
+    const char *name;               /* "model" for --model; NULL: this row is the operand */
+    const char *metavar;            /* what stands for the value in help; NULL for a flag */
+    enum cmd_kind kind;
+    size_t offset;                  /* of the value in the command's arguments */
+    const char *fallback;           /* the default as one would type it; NULL: zero */
+    const char *help;
+    bool required;
+    double min, max;                /* of a number; both 0: whatever the type holds */
+    const char *(*value)(size_t i); /* the allowed values, NULL past the last; NULL: any */
+};
+
+struct cmd_command {
+    const char *name;
+    const char *summary;            /* completes "peridot NAME - ", no full stop */
+    const char *description;        /* paragraphs, separated by a newline */
+    const char *examples;           /* lines */
+    const struct cmd_option *options;
+    size_t n_options;
+    size_t args_size;               /* of the struct that the offsets point into */
+    int (*run)(const struct cmd_command *command, const void *args);   /* gives the exit status */
+};
+
+/* Command i of the table, NULL past the last. */
+const struct cmd_command *cmd_command_at(size_t i);
+
+/* Fills args (zeroed by the caller) from the defaults and argv[0..argc). CMD_OK; or CMD_USAGE after a sentence on stderr;
+ * or -1 when help was asked for. */
+int cmd_options_parse(const struct cmd_command *command, void *args, int argc, char **argv);
+
+void cmd_help_overview(void);
+void cmd_help_command(const struct cmd_command *command);
+
+/* "peridot: SENTENCE; see peridot COMMAND --help" on stderr; gives CMD_USAGE. `command` may be NULL. */
+int cmd_usage(const struct cmd_command *command, const char *format, ...) PD_PRINTF(2, 3);
+/* Turns a status into an exit status; a failure prints the library's sentence. */
+int cmd_exit(peridot_status status);
+
+#endif

@@ -1,0 +1,133 @@
+/* peridot devices: every Vulkan device, as a page to read or as JSON. */
+#include "command.h"
+#include "text.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <yyjson.h>
+
+struct devices_args {
+    bool json;
+};
+
+static const struct cmd_option options[] = {
+    {.name = "json", .kind = CMD_FLAG, .offset = offsetof(struct devices_args, json),
+     .help = "A JSON array with an object for each device; sizes are in bytes."},
+};
+
+static const char *const type_names[] = {
+    [PERIDOT_DEVICE_OTHER] = "other", [PERIDOT_DEVICE_INTEGRATED] = "integrated GPU", [PERIDOT_DEVICE_DISCRETE] = "discrete GPU",
+    [PERIDOT_DEVICE_VIRTUAL] = "virtual GPU", [PERIDOT_DEVICE_CPU] = "CPU",
+};
+
+/* One list for both forms: the JSON key is the word that the page prints, with _ for spaces. */
+static const struct feature {
+    const char *key, *text;
+    size_t offset;
+} features[] = {
+    {"fp16_arithmetic", "fp16 arithmetic", offsetof(peridot_device_info, fp16_arithmetic)},
+    {"int8_arithmetic", "int8 arithmetic", offsetof(peridot_device_info, int8_arithmetic)},
+    {"integer_dot", "integer dot product", offsetof(peridot_device_info, integer_dot)},
+    {"subgroup_size_control", "subgroup size control", offsetof(peridot_device_info, subgroup_size_control)},
+    {"cooperative_matrix", "cooperative matrix", offsetof(peridot_device_info, cooperative_matrix)},
+    {"external_host_memory", "external host memory", offsetof(peridot_device_info, external_host_memory)},
+};
+
+static bool has(const peridot_device_info *d, const struct feature *f)
+{
+    return *(const bool *)((const char *)d + f->offset);
+}
+
+static void print_features(const peridot_device_info *d)
+{
+    const char *between = "";
+    printf("   features  ");
+    for (size_t i = 0; i < PD_COUNT(features); i++) {
+        if (!has(d, &features[i])) continue;
+        printf("%s%s", between, features[i].text);
+        between = ", ";
+    }
+    puts(*between ? "" : "the baseline only");
+}
+
+static void print_device(const peridot_device_info *d)
+{
+    printf("%" PRIu32 "  %s\n", d->index, d->name);
+    printf("   kind      %s\n", type_names[d->type]);
+    printf("   driver    %s, %s; Vulkan %s\n", d->driver, d->driver_info, d->api_version);
+    printf("   address   %s%s%s\n", d->uuid, d->pci[0] ? ", PCI " : "", d->pci);
+    printf("   memory    %s, of which %s are free now; %s largest block%s\n", cmd_size_text(d->heap_size),
+           cmd_size_text(d->heap_budget), cmd_size_text(d->max_allocation_size),
+           d->unified_memory ? "; shared with the host" : "");
+    printf("   limits    subgroup of %" PRIu32 ", workgroup of %" PRIu32 ", %" PRIu32 " bytes shared, %" PRIu32 " bytes pushed\n",
+           d->subgroup_size, d->max_workgroup_invocations, d->max_shared_size, d->max_push_size);
+    print_features(d);
+    printf("   usable    %s%s\n", d->unusable[0] ? "no: " : "yes", d->unusable);
+}
+
+static void add_device(yyjson_mut_doc *doc, yyjson_mut_val *list, const peridot_device_info *d)
+{
+    yyjson_mut_val *o = yyjson_mut_arr_add_obj(doc, list);
+    yyjson_mut_obj_add_uint(doc, o, "index", d->index);
+    yyjson_mut_obj_add_str(doc, o, "name", d->name);
+    yyjson_mut_obj_add_str(doc, o, "type", type_names[d->type]);
+    yyjson_mut_obj_add_str(doc, o, "driver", d->driver);
+    yyjson_mut_obj_add_str(doc, o, "driver_info", d->driver_info);
+    yyjson_mut_obj_add_str(doc, o, "api_version", d->api_version);
+    yyjson_mut_obj_add_str(doc, o, "uuid", d->uuid);
+    yyjson_mut_obj_add_str(doc, o, "pci", d->pci);
+    yyjson_mut_obj_add_bool(doc, o, "usable", !d->unusable[0]);
+    yyjson_mut_obj_add_str(doc, o, "unusable", d->unusable);
+    yyjson_mut_obj_add_uint(doc, o, "heap_size", d->heap_size);
+    yyjson_mut_obj_add_uint(doc, o, "heap_budget", d->heap_budget);
+    yyjson_mut_obj_add_uint(doc, o, "max_allocation_size", d->max_allocation_size);
+    yyjson_mut_obj_add_uint(doc, o, "subgroup_size", d->subgroup_size);
+    yyjson_mut_obj_add_uint(doc, o, "max_workgroup_invocations", d->max_workgroup_invocations);
+    yyjson_mut_obj_add_uint(doc, o, "max_shared_size", d->max_shared_size);
+    yyjson_mut_obj_add_uint(doc, o, "max_push_size", d->max_push_size);
+    yyjson_mut_obj_add_bool(doc, o, "unified_memory", d->unified_memory);
+    for (size_t i = 0; i < PD_COUNT(features); i++) yyjson_mut_obj_add_bool(doc, o, features[i].key, has(d, &features[i]));
+}
+
+static peridot_status print_json(const peridot_device_info *devices, size_t n)
+{
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *list = yyjson_mut_arr(doc);
+    yyjson_mut_doc_set_root(doc, list);
+    for (size_t i = 0; i < n; i++) add_device(doc, list, &devices[i]);
+    char *text = yyjson_mut_write(doc, YYJSON_WRITE_PRETTY_TWO_SPACES, NULL);
+    yyjson_mut_doc_free(doc);
+    if (!text) return pd_fail(PERIDOT_ERROR_MEMORY, "the list of devices cannot be written as JSON");
+    puts(text);
+    free(text);
+    return PERIDOT_OK;
+}
+
+static int run(const struct cmd_command *command, const void *arguments)
+{
+    (void)command;
+    const struct devices_args *args = arguments;
+    peridot_device_info *devices = NULL;
+    size_t n = 0;
+    peridot_status status = peridot_devices(&devices, &n);
+    if (status == PERIDOT_OK && args->json) status = print_json(devices, n);
+    else if (status == PERIDOT_OK && n == 0) status = pd_fail(PERIDOT_ERROR_DEVICE, "there is no Vulkan device (is a driver installed?)");
+    else if (status == PERIDOT_OK) {
+        for (size_t i = 0; i < n; i++) print_device(&devices[i]);
+    }
+    peridot_free(devices);
+    return cmd_exit(status);
+}
+
+const struct cmd_command cmd_devices = {
+    .name = "devices",
+    .summary = "list the Vulkan devices and what they can do",
+    .description =
+        "Lists every Vulkan device with its driver, its limits, and the optional features that Peridot has kernels for. A device that "
+        "Peridot cannot use is listed too, with the feature that it lacks.",
+    .examples = "peridot devices\nperidot devices --json",
+    .options = options,
+    .n_options = PD_COUNT(options),
+    .args_size = sizeof(struct devices_args),
+    .run = run,
+};

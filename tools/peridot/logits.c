@@ -1,0 +1,156 @@
+/* peridot logits and peridot hidden: rows of numbers out of the model for given tokens, to check it against another. They
+ * differ in which row is asked for. */
+#include "base/os.h"
+#include "command.h"
+#include "ids.h"
+#include "open.h"
+#include "terminal.h"
+#include "text.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct rows_args {
+    struct cmd_model_args model;
+    const char *tokens, *out;
+    uint32_t first, chunk, kv;
+};
+
+static const struct cmd_option options[] = {
+    CMD_MODEL_OPTION,
+    CMD_DEVICE_OPTION,
+    {.name = "tokens", .metavar = "IDS", .kind = CMD_TEXT, .offset = offsetof(struct rows_args, tokens), .required = true,
+     .help = "Token ids with commas or spaces between them, as peridot tokenize prints them; @FILE reads them from a file, - from "
+             "standard input. Nothing is added: give the first token of a text (peridot tokenize --bos) yourself."},
+    {.letter = 'o', .name = "out", .metavar = "FILE", .kind = CMD_TEXT, .offset = offsetof(struct rows_args, out),
+     .required = true, .help = "Where the rows go; - is standard output. A file appears only when it is complete."},
+    {.name = "first", .metavar = "I", .kind = CMD_U32, .offset = offsetof(struct rows_args, first), .fallback = "0",
+     .help = "Write rows from position I on; positions count from 0."},
+    CMD_CHUNK_OPTION(struct rows_args),
+    CMD_KV_OPTION(struct rows_args),
+};
+
+struct sink {
+    struct pd_writer writer;   /* unused when rows go to stdout */
+    bool to_stdout;
+    bool failed;
+    char sentence[1024];       /* the failure's: what the library says of the cancelled call would hide it */
+};
+
+static bool write_row(void *user, uint32_t pos, const float *row, size_t n)
+{
+    struct sink *s = user;
+    (void)pos;
+    peridot_status status = PERIDOT_OK;
+    if (!s->to_stdout) status = pd_writer_write(&s->writer, row, n * sizeof *row);
+    else if (fwrite(row, sizeof *row, n, stdout) != n)
+        status = pd_fail(PERIDOT_ERROR_IO, "standard output: %s", strerror(errno));
+    if (status != PERIDOT_OK) {
+        snprintf(s->sentence, sizeof s->sentence, "%s", pd_error());
+        s->failed = true;
+    }
+    return !s->failed && !cmd_interrupted();
+}
+
+static peridot_status open_sink(struct sink *s, const char *path)
+{
+    *s = (struct sink){.to_stdout = strcmp(path, "-") == 0};
+    return s->to_stdout ? PERIDOT_OK : pd_writer_open(&s->writer, path);
+}
+
+static peridot_status close_sink(struct sink *s, peridot_status status)
+{
+    if (status == PERIDOT_OK && !s->to_stdout) return pd_writer_commit(&s->writer);
+    if (!s->to_stdout) pd_writer_abort(&s->writer);
+    return s->failed ? pd_fail(PERIDOT_ERROR_IO, "%s", s->sentence) : status;
+}
+
+static peridot_status read_tokens(int32_t **ids, size_t *n, const char *given)
+{
+    char *text = NULL;
+    size_t size = 0;
+    if (given[0] != '@' && strcmp(given, "-") != 0) return cmd_ids_parse(ids, n, given, strlen(given), "--tokens");
+    const char *name = given[0] == '@' ? given + 1 : "standard input";
+    if (given[0] == '@') PD_TRY(cmd_read_file(&text, &size, name));
+    else PD_TRY(cmd_read_all(&text, &size, stdin, name));
+    peridot_status status = cmd_ids_parse(ids, n, text, size, name);
+    free(text);
+    return status;
+}
+
+static peridot_status evaluate(peridot_model *model, const struct rows_args *args, const int32_t *ids, size_t n, bool hidden)
+{
+    peridot_session_params params = {.ctx = (uint32_t)n, .chunk = args->chunk, .kv_type = (peridot_kv_type)args->kv};
+    struct sink sink;
+    peridot_eval_params eval = {.first = args->first, .user = &sink};
+    *(hidden ? &eval.hidden : &eval.logits) = write_row;
+    peridot_session *session;
+    PD_TRY(peridot_session_create(&session, model, &params));
+    peridot_status status = open_sink(&sink, args->out);
+    if (status == PERIDOT_OK) status = close_sink(&sink, peridot_eval(session, ids, n, &eval));
+    peridot_session_free(session);
+    return status;
+}
+
+static int run_rows(const struct cmd_command *command, const struct rows_args *args, bool hidden)
+{
+    peridot_model *model = NULL;
+    int32_t *ids;
+    size_t n;
+    peridot_status status = read_tokens(&ids, &n, args->tokens);
+    if (status == PERIDOT_ERROR_ARGUMENT) return cmd_usage(command, "%s", pd_error());
+    if (status != PERIDOT_OK) return cmd_exit(status);
+    cmd_interrupt_watch();
+    int result = CMD_OK;
+    if (n == 0) result = cmd_usage(command, "--tokens holds no token");
+    else if (args->first >= n)
+        result = cmd_usage(command, "--first %" PRIu32 " is past the last position, %zu", args->first, n - 1);
+    if (result == CMD_OK) {
+        status = cmd_model_open(&model, &args->model);
+        if (status == PERIDOT_OK) status = evaluate(model, args, ids, n, hidden);
+        peridot_model_close(model);
+        result = cmd_exit(status);
+    }
+    free(ids);
+    return result;
+}
+
+static int run_logits(const struct cmd_command *command, const void *args)
+{
+    return run_rows(command, args, false);
+}
+
+static int run_hidden(const struct cmd_command *command, const void *args)
+{
+    return run_rows(command, args, true);
+}
+
+const struct cmd_command cmd_logits = {
+    .name = "logits",
+    .summary = "write the model's logits for given tokens",
+    .description =
+        "Writes one row for every position: the logits of the token that follows it, after the final softcap, as raw little-endian "
+        "32-bit floats, as many as the output matrix has rows (the vocabulary, and padding where the model has some). Rows follow "
+        "each other with nothing between them.",
+    .examples = "peridot logits --tokens 1,403,407,261,378 --out logits.f32\n"
+                "printf 'Once upon a time' | peridot tokenize --bos | peridot logits --tokens - --out -",
+    .options = options,
+    .n_options = PD_COUNT(options),
+    .args_size = sizeof(struct rows_args),
+    .run = run_logits,
+};
+
+const struct cmd_command cmd_hidden = {
+    .name = "hidden",
+    .summary = "write the hidden states after the final norm",
+    .description =
+        "Writes one row for every position: the hidden state after the final norm, before the output matrix, as raw little-endian "
+        "32-bit floats, d_model of them. Rows follow each other with nothing between them.",
+    .examples = "peridot hidden --tokens 1,403,407,261,378 --out hidden.f32",
+    .options = options,
+    .n_options = PD_COUNT(options),
+    .args_size = sizeof(struct rows_args),
+    .run = run_hidden,
+};

@@ -1,0 +1,76 @@
+#define _POSIX_C_SOURCE 200809L
+#include "open.h"
+#include "base/os.h"
+#include "terminal.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PATH_SIZE = 4096 };
+
+const char *cmd_kv_name(size_t i)
+{
+    static const char *const names[] = {[PERIDOT_KV_F16] = "f16", [PERIDOT_KV_F32] = "f32"};
+    return i < PD_COUNT(names) ? names[i] : NULL;
+}
+
+/* Puts "FOLDER/relative" into path, where FOLDER holds the running executable; false when there is no such file. */
+static bool beside_executable(char path[PATH_SIZE], const char *relative)
+{
+    ssize_t size = readlink("/proc/self/exe", path, PATH_SIZE);
+    if (size <= 0 || size >= PATH_SIZE) return false;
+    path[size] = 0;
+    char *name = strrchr(path, '/') + 1;
+    if ((size_t)(name - path) + strlen(relative) >= PATH_SIZE) return false;
+    strcpy(name, relative);
+    return pd_is_file(path);
+}
+
+peridot_status cmd_model_path(const char **path, const char *given)
+{
+    static const char *const places[] = {"../share/peridot/stories.gguf", "../models/stories.gguf"};
+    static char found[PATH_SIZE];
+    *path = given ? given : PERIDOT_DEMO_MODEL;
+    if (given) return PERIDOT_OK;
+    for (size_t i = 0; i < PD_COUNT(places); i++) {
+        if (!beside_executable(found, places[i])) continue;
+        *path = found;
+        return PERIDOT_OK;
+    }
+    if (pd_is_file(*path)) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_IO, "%s: the demo model is not there; give a model with -m", *path);
+}
+
+/* NULL when there is no home to keep a cache in. */
+static const char *cache_folder(char path[PATH_SIZE])
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    int size = -1;
+    if (cache && cache[0] == '/') size = snprintf(path, PATH_SIZE, "%s/peridot", cache);   /* a relative one is to be ignored */
+    else if (home && home[0] == '/') size = snprintf(path, PATH_SIZE, "%s/.cache/peridot", home);
+    return size > 0 && size < PATH_SIZE ? path : NULL;
+}
+
+static void print_device(const peridot_model_info *info)
+{
+    const peridot_device_info *d = &info->device;
+    bool named = strstr(d->name, d->driver) != NULL;   /* "llvmpipe (LLVM 19)" needs no "llvmpipe" after it */
+    fprintf(stderr, "device: %s, %s%s%s: %s\n", d->name, named ? "" : d->driver, named ? "" : " ", d->driver_info,
+            info->device_reason);
+}
+
+peridot_status cmd_model_open(peridot_model **out, const struct cmd_model_args *args)
+{
+    char cache[PATH_SIZE];
+    const char *path, *device = args->device ? args->device : getenv("PERIDOT_DEVICE");
+    struct cmd_progress progress = cmd_progress_begin("loading");
+    peridot_model_params params = {.device = device && *device ? device : NULL, .cache_dir = cache_folder(cache),
+                                   .progress = cmd_progress_step, .user = &progress};
+    *out = NULL;
+    PD_TRY(cmd_model_path(&path, args->path));
+    peridot_status status = peridot_model_open(out, path, &params);
+    cmd_progress_end(&progress);
+    if (status == PERIDOT_OK) print_device(peridot_model_get_info(*out));
+    return status;
+}

@@ -1,0 +1,37 @@
+/* Opening the model that the command line means: the demo model, the device from the environment, the pipeline cache. */
+#ifndef PERIDOT_COMMAND_OPEN_H
+#define PERIDOT_COMMAND_OPEN_H
+
+#include "command.h"
+
+/* First member of the arguments of every command that takes the rows below. */
+struct cmd_model_args {
+    const char *path;     /* NULL: the demo model */
+    const char *device;   /* NULL: PERIDOT_DEVICE, or else the library's choice */
+};
+
+#define CMD_MODEL_OPTION                                                                                           \
+    {.letter = 'm', .name = "model", .metavar = "MODEL", .kind = CMD_TEXT, .offset = offsetof(struct cmd_model_args, path), \
+     .help = "A .gguf file or a Hugging Face directory. Without it, the demo model."}
+#define CMD_DEVICE_OPTION                                                                                           \
+    {.name = "device", .metavar = "DEVICE", .kind = CMD_TEXT, .offset = offsetof(struct cmd_model_args, device),    \
+     .help = "An index from peridot devices, part of a name, a UUID or a PCI address. Without it, the environment " \
+             "variable PERIDOT_DEVICE, or else the fastest real GPU."}
+
+/* The two numbers of a session that commands let people set, for commands with members `chunk` and `kv`. */
+#define CMD_CHUNK_OPTION(type)                                                                                \
+    {.name = "chunk", .metavar = "N", .kind = CMD_U32, .offset = offsetof(type, chunk), .min = 1, .max = 65536, \
+     .fallback = "256", .help = "Read the prompt at most N tokens at a time; 1 reads it in decode steps."}
+#define CMD_KV_OPTION(type)                                                                            \
+    {.name = "kv", .metavar = "TYPE", .kind = CMD_CHOICE, .offset = offsetof(type, kv), .fallback = "f16", \
+     .value = cmd_kv_name, .help = "Type of the numbers in the key-value cache."}
+
+/* Names of peridot_kv_type, in its order. */
+const char *cmd_kv_name(size_t i);
+
+/* The path that was given, or the demo model's. `*path` is borrowed for the life of the process. */
+peridot_status cmd_model_path(const char **path, const char *given);
+/* Opens the model with a progress bar, and says on stderr which device it is on and why. */
+peridot_status cmd_model_open(peridot_model **out, const struct cmd_model_args *args);
+
+#endif

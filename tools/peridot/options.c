@@ -1,0 +1,219 @@
+/* The option parser. It knows -x VALUE, -xVALUE, --name VALUE, --name=VALUE, options after the operand, and "--" before an
+ * operand that begins with a dash. Defaults go through the same conversion as what is typed, so a table cannot hold a
+ * default that would be refused. */
+#define _POSIX_C_SOURCE 200809L
+#include "command.h"
+#include "text.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+struct parser {
+    const struct cmd_command *command;
+    unsigned char *args;
+    int argc, i;              /* argv[i] is the next argument */
+    char **argv;
+    uint64_t seen;            /* bit per row */
+};
+
+static bool parse_u64(uint64_t *out, const char *text)
+{
+    char *end;
+    if (text[0] < '0' || text[0] > '9') return false;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    if (*end || errno) return false;
+    *out = value;
+    return true;
+}
+
+static bool in_range(const struct cmd_option *o, double value)
+{
+    return (o->min == 0 && o->max == 0) || (value >= o->min && value <= o->max);
+}
+
+static bool store_u32(const struct cmd_option *o, void *to, const char *text)
+{
+    uint64_t value;
+    if (!parse_u64(&value, text) || value > UINT32_MAX || !in_range(o, (double)value)) return false;
+    *(uint32_t *)to = (uint32_t)value;
+    return true;
+}
+
+static bool store_f32(const struct cmd_option *o, void *to, const char *text)
+{
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text || *end || !isfinite(value) || !in_range(o, value)) return false;
+    *(float *)to = (float)value;
+    return true;
+}
+
+/* Ten digits are enough to tell runs apart and short enough to type again. */
+static uint64_t random_seed(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    uint64_t x = (uint64_t)t.tv_sec * 1000000007u ^ (uint64_t)t.tv_nsec ^ (uint64_t)getpid() << 40;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;   /* splitmix64's finaliser */
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return (x ^ x >> 31) & UINT32_MAX;
+}
+
+static bool store_seed(void *to, const char *text)
+{
+    uint64_t value = 0;
+    if (strcmp(text, "random") == 0) value = random_seed();
+    else if (!parse_u64(&value, text)) return false;
+    *(uint64_t *)to = value;
+    return true;
+}
+
+/* Index of text among the allowed values, or -1. */
+static int find_value(const struct cmd_option *o, const char *text)
+{
+    for (int i = 0; o->value((size_t)i); i++)
+        if (strcmp(o->value((size_t)i), text) == 0) return i;
+    return -1;
+}
+
+static bool store(const struct cmd_option *o, void *to, const char *text)
+{
+    if (o->value && find_value(o, text) < 0) return false;
+    switch (o->kind) {
+    case CMD_FLAG: *(bool *)to = true; return true;
+    case CMD_TEXT: *(const char **)to = text; return true;
+    case CMD_U32: return store_u32(o, to, text);
+    case CMD_F32: return store_f32(o, to, text);
+    case CMD_SEED: return store_seed(to, text);
+    case CMD_CHOICE: *(uint32_t *)to = (uint32_t)find_value(o, text); return true;
+    }
+    return false;
+}
+
+static int refuse_value(const struct parser *p, const struct cmd_option *o, const char *text)
+{
+    if (o->value) {
+        const char *nearest = cmd_nearest(text, o->value);
+        if (nearest) return cmd_usage(p->command, "--%s does not know %s (did you mean %s?)", o->name, text, nearest);
+        return cmd_usage(p->command, "--%s does not know %s", o->name, text);
+    }
+    const char *noun = o->kind == CMD_F32 ? "number" : "whole number";
+    if (o->min == 0 && o->max == 0) return cmd_usage(p->command, "--%s takes a %s, not %s", o->name, noun, text);
+    return cmd_usage(p->command, "--%s takes a %s from %g to %g, not %s", o->name, noun, o->min, o->max, text);
+}
+
+static int set(struct parser *p, const struct cmd_option *o, const char *text)
+{
+    p->seen |= (uint64_t)1 << (o - p->command->options);
+    return store(o, p->args + o->offset, text) ? CMD_OK : refuse_value(p, o, text);
+}
+
+/* The value is what is joined to the option, or else the next argument. */
+static int take(struct parser *p, const struct cmd_option *o, const char *joined)
+{
+    if (o->kind == CMD_FLAG && joined) return cmd_usage(p->command, "--%s takes no value", o->name);
+    if (o->kind == CMD_FLAG || joined) return set(p, o, joined ? joined : "");
+    if (p->i == p->argc) return cmd_usage(p->command, "--%s needs a value, %s", o->name, o->metavar);
+    return set(p, o, p->argv[p->i++]);
+}
+
+static const struct cmd_option *find_letter(const struct cmd_command *c, char letter)
+{
+    for (size_t i = 0; i < c->n_options; i++)
+        if (c->options[i].letter == letter) return &c->options[i];
+    return NULL;
+}
+
+static const struct cmd_option *find_name(const struct cmd_command *c, const char *name, size_t size)
+{
+    for (size_t i = 0; i < c->n_options; i++) {
+        const char *own = c->options[i].name;
+        if (own && strlen(own) == size && memcmp(own, name, size) == 0) return &c->options[i];
+    }
+    return NULL;
+}
+
+static const struct cmd_option *find_operand(const struct cmd_command *c)
+{
+    for (size_t i = 0; i < c->n_options; i++)
+        if (!c->options[i].name) return &c->options[i];
+    return NULL;
+}
+
+static int refuse_name(const struct cmd_command *c, const char *arg, size_t size)
+{
+    const char *best = NULL;
+    int distance = CMD_NEAR + 1;
+    for (size_t i = 0; i < c->n_options; i++) {
+        const char *name = c->options[i].name;
+        int d = name ? cmd_distance(arg + 2, size - 2, name) : distance;
+        if (d < distance) best = name, distance = d;
+    }
+    if (best) return cmd_usage(c, "there is no option %.*s (did you mean --%s?)", (int)size, arg, best);
+    return cmd_usage(c, "there is no option %.*s", (int)size, arg);
+}
+
+static int take_long(struct parser *p, const char *arg)
+{
+    size_t size = strcspn(arg, "=");
+    const struct cmd_option *o = find_name(p->command, arg + 2, size - 2);
+    if (!o) return refuse_name(p->command, arg, size);
+    return take(p, o, arg[size] ? arg + size + 1 : NULL);
+}
+
+static int take_short(struct parser *p, const char *arg)
+{
+    const struct cmd_option *o = find_letter(p->command, arg[1]);
+    if (!o) return cmd_usage(p->command, "there is no option -%c", arg[1]);
+    return take(p, o, arg[2] ? arg + 2 : NULL);
+}
+
+static int take_operand(struct parser *p, const char *arg)
+{
+    const struct cmd_option *o = find_operand(p->command);
+    if (!o) return cmd_usage(p->command, "%s is one argument too many", arg);
+    if (p->seen & (uint64_t)1 << (o - p->command->options))
+        return cmd_usage(p->command, "%s is a second %s, and there can be only one", arg, o->metavar);
+    return set(p, o, arg);
+}
+
+static int check_required(const struct parser *p)
+{
+    for (size_t i = 0; i < p->command->n_options; i++) {
+        const struct cmd_option *o = &p->command->options[i];
+        if (!o->required || p->seen >> i & 1) continue;
+        if (o->letter) return cmd_usage(p->command, "-%c %s is needed", o->letter, o->metavar);
+        return cmd_usage(p->command, "%s%s%s is needed", o->name ? "--" : "", o->name ? o->name : "",
+                         o->name ? "" : o->metavar);
+    }
+    return CMD_OK;
+}
+
+static void set_defaults(const struct cmd_command *c, unsigned char *args)
+{
+    for (size_t i = 0; i < c->n_options; i++)
+        if (c->options[i].fallback) store(&c->options[i], args + c->options[i].offset, c->options[i].fallback);
+}
+
+int cmd_options_parse(const struct cmd_command *command, void *args, int argc, char **argv)
+{
+    struct parser p = {.command = command, .args = args, .argc = argc, .argv = argv};
+    bool options = true;
+    int result = CMD_OK;
+    set_defaults(command, args);
+    while (p.i < argc && result == CMD_OK) {
+        const char *arg = argv[p.i++];
+        if (!options || arg[0] != '-' || !arg[1]) result = take_operand(&p, arg);   /* "-" alone is an operand */
+        else if (strcmp(arg, "--") == 0) options = false;
+        else if (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0) return -1;
+        else if (arg[1] == '-') result = take_long(&p, arg);
+        else result = take_short(&p, arg);
+    }
+    return result == CMD_OK ? check_required(&p) : result;
+}

@@ -1,0 +1,179 @@
+/* peridot run: writes what the model adds to a prompt, as it is made. */
+#define _POSIX_C_SOURCE 200809L
+#include "command.h"
+#include "ids.h"
+#include "open.h"
+#include "terminal.h"
+#include "text.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct run_args {
+    struct cmd_model_args model;
+    const char *prompt;
+    uint32_t n, ctx, chunk, kv;
+    bool raw, special, ids;
+    peridot_sampling sampling;
+};
+
+static const struct cmd_option options[] = {
+    CMD_MODEL_OPTION,
+    CMD_DEVICE_OPTION,
+    {.letter = 'n', .name = "length", .metavar = "N", .kind = CMD_U32, .offset = offsetof(struct run_args, n),
+     .fallback = "256", .help = "Add at most N tokens; the model may stop earlier, and stops at the end of the context."},
+    {.name = "temp", .metavar = "T", .kind = CMD_F32, .offset = offsetof(struct run_args, sampling.temperature),
+     .fallback = "0.8", .max = 100, .help = "Temperature: 0 always takes the likeliest token, more is more varied."},
+    {.name = "top-k", .metavar = "K", .kind = CMD_U32, .offset = offsetof(struct run_args, sampling.top_k),
+     .fallback = "40", .help = "Draw among the K likeliest tokens; 0: among all."},
+    {.name = "top-p", .metavar = "P", .kind = CMD_F32, .offset = offsetof(struct run_args, sampling.top_p), .max = 1,
+     .fallback = "0.95", .help = "Draw among the likeliest tokens that together have probability P; 1: among all."},
+    {.name = "min-p", .metavar = "P", .kind = CMD_F32, .offset = offsetof(struct run_args, sampling.min_p), .max = 1,
+     .fallback = "0.05", .help = "Draw among tokens at least P times as likely as the likeliest; 0: among all."},
+    {.name = "repeat-penalty", .metavar = "R", .kind = CMD_F32, .offset = offsetof(struct run_args, sampling.repeat_penalty),
+     .fallback = "1", .max = 100, .help = "Makes the last 64 tokens less likely to come again; 1: off."},
+    {.name = "seed", .metavar = "S", .kind = CMD_SEED, .offset = offsetof(struct run_args, sampling.seed),
+     .fallback = "random", .help = "The same seed, device and model give the same text. The statistics show the one used."},
+    {.name = "raw", .kind = CMD_FLAG, .offset = offsetof(struct run_args, raw),
+     .help = "Continue the prompt as it is, without the model's chat template."},
+    {.name = "special", .kind = CMD_FLAG, .offset = offsetof(struct run_args, special),
+     .help = "With --raw: control tokens written in the prompt, as <start_of_turn>, are that token rather than plain text."},
+    {.name = "ids", .kind = CMD_FLAG, .offset = offsetof(struct run_args, ids),
+     .help = "Write token ids with commas between them instead of text."},
+    {.name = "ctx", .metavar = "N", .kind = CMD_U32, .offset = offsetof(struct run_args, ctx), .fallback = "0",
+     .help = "Positions of the context, which prompt and reply share; 0: the model's own, or what memory allows up to 8192."},
+    CMD_CHUNK_OPTION(struct run_args),
+    CMD_KV_OPTION(struct run_args),
+    {.metavar = "PROMPT", .kind = CMD_TEXT, .offset = offsetof(struct run_args, prompt),
+     .help = "The text to answer or to continue. - or nothing: standard input, less one newline at its end."},
+};
+
+struct output {
+    bool ids;
+    bool begun;          /* something was written */
+    bool ends_line;      /* and it ended with a newline */
+    int error;           /* errno of a write that failed; 0: none */
+};
+
+static bool write_piece(void *user, int32_t token, const char *text, size_t size)
+{
+    struct output *o = user;
+    if (o->ids && token >= 0) {
+        if (o->begun) fputc(',', stdout);
+        cmd_ids_print(stdout, &token, 1);
+    } else if (!o->ids && size) {
+        fwrite(text, 1, size, stdout);
+        o->ends_line = text[size - 1] == '\n';
+    }
+    o->begun = o->begun || size || o->ids;
+    if (fflush(stdout) != 0 || ferror(stdout)) o->error = errno;
+    return !o->error && !cmd_interrupted();
+}
+
+/* A list of ids ends its line; text is left as the model made it, except that a terminal gets its prompt on a new line. */
+static void end_output(const struct output *o)
+{
+    if (!o->error && (o->ids || (o->begun && !o->ends_line && isatty(STDOUT_FILENO)))) fputc('\n', stdout);
+}
+
+static void print_statistics(const peridot_stats *s, const peridot_sampling *sampling)
+{
+    fprintf(stderr, "prompt: %" PRIu32 " tokens", s->n_prompt);
+    if (s->prompt_s > 0) fprintf(stderr, ", %.1f tokens/s", s->n_prompt / s->prompt_s);
+    fprintf(stderr, "; reply: %" PRIu32 " tokens", s->n_generated);
+    if (s->n_generated > 1 && s->decode_s > 0)
+        fprintf(stderr, ", %.1f tokens/s, %.2f GB/s", (s->n_generated - 1) / s->decode_s,
+                1e-9 * (double)s->decode_read_size / s->decode_s);
+    if (s->n_generated) fprintf(stderr, "; first token after %.2f s", s->first_token_s);
+    if (sampling->temperature > 0) fprintf(stderr, "; seed %" PRIu64, sampling->seed);
+    fputc('\n', stderr);
+}
+
+static peridot_status read_prompt(char **text, size_t *size, const char *given)
+{
+    if (given && strcmp(given, "-") != 0) {
+        *size = strlen(given);
+        *text = malloc(*size + 1);
+        if (!*text) return pd_fail_alloc(*size, "prompt");
+        memcpy(*text, given, *size + 1);
+        return PERIDOT_OK;
+    }
+    PD_TRY(cmd_read_all(text, size, stdin, "standard input"));
+    if (*size && (*text)[*size - 1] == '\n') (*text)[--*size] = 0;   /* the one that echo adds */
+    return PERIDOT_OK;
+}
+
+static peridot_status encode_prompt(int32_t **ids, size_t *n, const peridot_model *model, const struct run_args *args,
+                                    const char *text, size_t size)
+{
+    const peridot_vocab *vocab = peridot_model_vocab(model);
+    if (!vocab) return PERIDOT_ERROR_UNSUPPORTED;
+    if (peridot_vocab_has_chat(vocab) && !args->raw) return peridot_encode_chat(ids, n, vocab, text);
+    return peridot_encode(ids, n, vocab, text, size, PERIDOT_ENCODE_BOS | (args->special ? PERIDOT_ENCODE_SPECIAL : 0u));
+}
+
+static peridot_status generate(peridot_session *session, const struct run_args *args, const int32_t *ids, size_t n)
+{
+    struct output output = {.ids = args->ids};
+    peridot_stats stats = {0};
+    uint32_t ctx = peridot_session_ctx(session);
+    if (n > ctx)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "the prompt has %zu tokens and the context %" PRIu32 " positions (--ctx)", n, ctx);
+    peridot_set_sampling(session, &args->sampling);
+    peridot_status status = peridot_generate(session, ids, n, args->n, write_piece, &output, &stats);
+    end_output(&output);
+    if (output.error) return pd_fail(PERIDOT_ERROR_IO, "standard output: %s", strerror(output.error));
+    if (status == PERIDOT_OK) print_statistics(&stats, &args->sampling);
+    return status;
+}
+
+static peridot_status run_session(peridot_model *model, const struct run_args *args, const char *text, size_t size)
+{
+    peridot_session_params params = {.ctx = args->ctx, .chunk = args->chunk, .kv_type = (peridot_kv_type)args->kv};
+    peridot_session *session = NULL;
+    int32_t *ids = NULL;
+    size_t n = 0;
+    peridot_status status = encode_prompt(&ids, &n, model, args, text, size);
+    if (status == PERIDOT_OK) status = peridot_session_create(&session, model, &params);
+    if (status == PERIDOT_OK) status = generate(session, args, ids, n);
+    peridot_session_free(session);
+    peridot_free(ids);
+    return status;
+}
+
+static int run(const struct cmd_command *command, const void *arguments)
+{
+    const struct run_args *args = arguments;
+    peridot_model *model = NULL;
+    char *text = NULL;
+    size_t size = 0;
+    if (!args->prompt && isatty(STDIN_FILENO)) return cmd_usage(command, "PROMPT is needed");
+    peridot_status status = read_prompt(&text, &size, args->prompt);
+    cmd_interrupt_watch();
+    if (status == PERIDOT_OK) status = cmd_model_open(&model, &args->model);
+    if (status == PERIDOT_OK) status = run_session(model, args, text, size);
+    peridot_model_close(model);
+    free(text);
+    return cmd_exit(status);
+}
+
+const struct cmd_command cmd_run = {
+    .name = "run",
+    .summary = "write what a model adds to a prompt",
+    .description =
+        "Writes the model's reply to standard output as it is made, and nothing else there. An instruction-tuned model gets the "
+        "prompt as a user's turn in its chat template; a base model continues the prompt.\n"
+        "Standard error says which device is used and why, and at the end the speed: tokens per second of reading the prompt and "
+        "of writing, bytes of weights and cache read per second, and the time to the first token.\n"
+        "Ctrl-C stops the reply and keeps what was written; a second one kills.",
+    .examples = "peridot run \"Once upon a time\"\n"
+                "peridot run -m gemma-2-2b-it.gguf -n 400 \"Why is the sky blue?\"\n"
+                "peridot run --temp 0 --raw -m llama.gguf - < draft.txt >> draft.txt",
+    .options = options,
+    .n_options = PD_COUNT(options),
+    .args_size = sizeof(struct run_args),
+    .run = run,
+};

@@ -1,0 +1,74 @@
+#define _POSIX_C_SOURCE 200809L
+#include "terminal.h"
+#include "base/os.h"
+#include "text.h"
+
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t caught;
+
+static void on_signal(int number)
+{
+    caught = number;
+}
+
+void cmd_interrupt_watch(void)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action, present;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_signal;
+    action.sa_flags = (int)SA_RESETHAND;   /* the second one finds the default again */
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (sigaction(numbers[i], NULL, &present) == 0 && present.sa_handler != SIG_IGN)   /* nohup stays nohup */
+            sigaction(numbers[i], &action, NULL);
+}
+
+bool cmd_interrupted(void)
+{
+    return caught != 0;
+}
+
+void cmd_interrupt_raise(void)
+{
+    if (!caught) return;
+    signal(caught, SIG_DFL);
+    raise(caught);
+}
+
+struct cmd_progress cmd_progress_begin(const char *label)
+{
+    return (struct cmd_progress){.label = label, .begin_s = pd_now(), .enabled = isatty(STDERR_FILENO) == 1};
+}
+
+static void draw(const struct cmd_progress *p, uint64_t done, uint64_t total, double now)
+{
+    static const char full[] = "##############################";
+    enum { WIDTH = sizeof full - 1 };
+    double part = total ? (double)done / (double)total : 1;
+    double left_s = done ? (now - p->begin_s) * (1 - part) / part : 0;
+    fprintf(stderr, "\r%s [%-*.*s] %3.0f %%  %s of %s  %.0f s left\033[K", p->label, WIDTH, (int)(part * WIDTH), full,
+            100 * part, cmd_size_text(done), cmd_size_text(total), left_s);
+    fflush(stderr);
+}
+
+bool cmd_progress_step(void *user, uint64_t done, uint64_t total)
+{
+    struct cmd_progress *p = user;
+    double now = pd_now();
+    if (p->enabled && now - p->drawn_s > 0.1) {   /* ten times a second is all that an eye can use */
+        draw(p, done, total, now);
+        p->drawn_s = now;
+        p->drawn = true;
+    }
+    return !cmd_interrupted();
+}
+
+void cmd_progress_end(struct cmd_progress *p)
+{
+    if (p->drawn) fputs("\r\033[K", stderr);
+    p->drawn = false;
+}

@@ -1,0 +1,26 @@
+/* The terminal: Ctrl-C as a question that long work asks, and a progress bar. */
+#ifndef PERIDOT_COMMAND_TERMINAL_H
+#define PERIDOT_COMMAND_TERMINAL_H
+
+#include "base/status.h"
+
+/* From now on the first SIGINT, SIGTERM or SIGHUP only makes cmd_interrupted() true; a second one kills as usual. */
+void cmd_interrupt_watch(void);
+bool cmd_interrupted(void);
+/* Dies of the signal that was caught, if one was: what started us then sees the truth. */
+void cmd_interrupt_raise(void);
+
+/* A bar on stderr, drawn only when that is a terminal. */
+struct cmd_progress {
+    const char *label;
+    double begin_s, drawn_s;
+    bool enabled, drawn;
+};
+
+struct cmd_progress cmd_progress_begin(const char *label);
+/* A peridot_progress: `user` is the struct. False, which cancels the work, after an interrupt. */
+bool cmd_progress_step(void *user, uint64_t done, uint64_t total);
+/* Wipes the bar. */
+void cmd_progress_end(struct cmd_progress *p);
+
+#endif

@@ -1,0 +1,109 @@
+#include "text.h"
+#include "base/num.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { COLUMNS = 80 };
+
+void cmd_wrap_word(struct cmd_wrap *w, const char *word, size_t size)
+{
+    if (w->column && w->column + 1 + (int)size > COLUMNS) cmd_wrap_end(w);
+    if (w->column == 0) w->column = fprintf(w->file, "%*s", w->indent, "");
+    else w->column += fprintf(w->file, " ");
+    w->column += fprintf(w->file, "%.*s", (int)size, word);
+}
+
+void cmd_wrap_text(struct cmd_wrap *w, const char *text)
+{
+    while (*text) {
+        size_t size = strcspn(text, " \n");
+        if (size) cmd_wrap_word(w, text, size);
+        if (text[size] == '\n') cmd_wrap_end(w);
+        text += size + (text[size] != 0);
+    }
+}
+
+void cmd_wrap_end(struct cmd_wrap *w)
+{
+    if (w->column) fputc('\n', w->file);
+    w->column = 0;
+}
+
+const char *cmd_size_text(uint64_t size)
+{
+    static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB", "PB", "EB"};
+    static char buffers[4][24];
+    static unsigned next;
+    char *text = buffers[next++ % PD_COUNT(buffers)];
+    double value = (double)size;
+    size_t unit = 0;
+    while (value >= 999.5 && unit + 1 < PD_COUNT(units)) value /= 1000, unit++;
+    int digits = unit == 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+    snprintf(text, sizeof buffers[0], "%.*f %s", digits, value, units[unit]);
+    return text;
+}
+
+/* Levenshtein's distance, one row of the table at a time. */
+int cmd_distance(const char *a, size_t size, const char *b)
+{
+    int row[32];
+    size_t n = strlen(b);
+    if (n + 1 > PD_COUNT(row)) return CMD_NEAR + 1;
+    for (size_t j = 0; j <= n; j++) row[j] = (int)j;
+    for (size_t i = 1; i <= size; i++) {
+        int diagonal = row[0];
+        row[0] = (int)i;
+        for (size_t j = 1; j <= n; j++) {
+            int replace = diagonal + (a[i - 1] != b[j - 1]);
+            int other = 1 + (row[j] < row[j - 1] ? row[j] : row[j - 1]);
+            diagonal = row[j];
+            row[j] = replace < other ? replace : other;
+        }
+    }
+    return row[n] <= CMD_NEAR ? row[n] : CMD_NEAR + 1;
+}
+
+const char *cmd_nearest(const char *text, const char *(*at)(size_t i))
+{
+    const char *best = NULL;
+    int distance = CMD_NEAR + 1;
+    for (size_t i = 0; at(i); i++) {
+        int d = cmd_distance(text, strlen(text), at(i));
+        if (d < distance) best = at(i), distance = d;
+    }
+    return best;
+}
+
+peridot_status cmd_read_all(char **out, size_t *size, FILE *file, const char *name)
+{
+    size_t n = 0, capacity = 4096;
+    char *text = malloc(capacity);
+    *out = NULL, *size = 0;
+    while (text) {
+        n += fread(text + n, 1, capacity - n - 1, file);
+        if (n + 1 < capacity) break;
+        char *longer = capacity < SIZE_MAX / 2 ? realloc(text, capacity *= 2) : NULL;
+        if (!longer) free(text);
+        text = longer;
+    }
+    if (!text) return pd_fail_alloc(capacity, name);
+    if (ferror(file)) {
+        free(text);
+        return pd_fail(PERIDOT_ERROR_IO, "%s: %s", name, strerror(errno));
+    }
+    text[n] = 0;
+    *out = text, *size = n;
+    return PERIDOT_OK;
+}
+
+peridot_status cmd_read_file(char **out, size_t *size, const char *path)
+{
+    *out = NULL, *size = 0;
+    FILE *file = fopen(path, "rb");
+    if (!file) return pd_fail(PERIDOT_ERROR_IO, "%s: %s", path, strerror(errno));
+    peridot_status status = cmd_read_all(out, size, file, path);
+    fclose(file);
+    return status;
+}

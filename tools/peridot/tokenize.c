@@ -1,0 +1,104 @@
+/* peridot tokenize: text to token ids and back, with a tokenizer alone: no weights, no device. */
+#define _POSIX_C_SOURCE 200809L
+#include "command.h"
+#include "ids.h"
+#include "open.h"
+#include "text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct tokenize_args {
+    struct cmd_model_args model;
+    bool special, bos, lines, decode;
+};
+
+static const struct cmd_option options[] = {
+    {.letter = 'm', .name = "model", .metavar = "MODEL", .kind = CMD_TEXT, .offset = offsetof(struct tokenize_args, model.path),
+     .help = "A tokenizer.model, a tokenizer.json, a directory with one, or a GGUF file, which needs no tensors. Without it, the "
+             "demo model."},
+    {.name = "special", .kind = CMD_FLAG, .offset = offsetof(struct tokenize_args, special),
+     .help = "Control tokens in the text, as <end_of_turn>, become their ids. Without it they are plain text."},
+    {.name = "bos", .kind = CMD_FLAG, .offset = offsetof(struct tokenize_args, bos),
+     .help = "Begin with the token that begins every text."},
+    {.name = "lines", .kind = CMD_FLAG, .offset = offsetof(struct tokenize_args, lines),
+     .help = "Take each line of the input by itself, without its newline, and write one line for it."},
+    {.name = "decode", .kind = CMD_FLAG, .offset = offsetof(struct tokenize_args, decode),
+     .help = "The other way: read ids, with commas or white space between them, and write their text. Control tokens have none."},
+};
+
+static peridot_status encode(const peridot_vocab *vocab, const struct tokenize_args *args, const char *text, size_t size)
+{
+    unsigned flags = (args->bos ? PERIDOT_ENCODE_BOS : 0u) | (args->special ? PERIDOT_ENCODE_SPECIAL : 0u);
+    int32_t *ids;
+    size_t n;
+    PD_TRY(peridot_encode(&ids, &n, vocab, text, size, flags));
+    cmd_ids_print(stdout, ids, n);
+    fputc('\n', stdout);
+    peridot_free(ids);
+    return PERIDOT_OK;
+}
+
+static peridot_status decode(const peridot_vocab *vocab, const struct tokenize_args *args, const char *text, size_t size)
+{
+    int32_t *ids;
+    size_t n, n_bytes = 0;
+    char *bytes = NULL;
+    PD_TRY(cmd_ids_parse(&ids, &n, text, size, "standard input"));
+    peridot_status status = peridot_decode(&bytes, &n_bytes, vocab, ids, n);
+    free(ids);
+    if (status != PERIDOT_OK) return status;
+    fwrite(bytes, 1, n_bytes, stdout);
+    if (args->lines) fputc('\n', stdout);
+    peridot_free(bytes);
+    return PERIDOT_OK;
+}
+
+static peridot_status convert(const peridot_vocab *vocab, const struct tokenize_args *args, const char *text, size_t size)
+{
+    return args->decode ? decode(vocab, args, text, size) : encode(vocab, args, text, size);
+}
+
+/* Lines end at \n alone: a \r before it is part of the text. */
+static peridot_status convert_lines(const peridot_vocab *vocab, const struct tokenize_args *args, const char *text, size_t size)
+{
+    for (size_t i = 0; i < size;) {
+        const char *end = memchr(text + i, '\n', size - i);
+        size_t n = end ? (size_t)(end - (text + i)) : size - i;
+        PD_TRY(convert(vocab, args, text + i, n));
+        i += n + 1;
+    }
+    return PERIDOT_OK;
+}
+
+static int run(const struct cmd_command *command, const void *arguments)
+{
+    (void)command;
+    const struct tokenize_args *args = arguments;
+    peridot_vocab *vocab = NULL;
+    const char *path;
+    char *text = NULL;
+    size_t size = 0;
+    peridot_status status = cmd_model_path(&path, args->model.path);
+    if (status == PERIDOT_OK) status = peridot_vocab_open(&vocab, path);
+    if (status == PERIDOT_OK) status = cmd_read_all(&text, &size, stdin, "standard input");
+    if (status == PERIDOT_OK) status = (args->lines ? convert_lines : convert)(vocab, args, text, size);
+    free(text);
+    peridot_vocab_close(vocab);
+    return cmd_exit(status);
+}
+
+const struct cmd_command cmd_tokenize = {
+    .name = "tokenize",
+    .summary = "turn text into token ids, or back",
+    .description =
+        "Reads standard input to its end, newline and all, and writes its token ids on one line, decimal, with commas between "
+        "them: a line that --tokens of other commands takes.",
+    .examples = "printf 'Once upon a time' | peridot tokenize --bos\n"
+                "peridot tokenize -m tokenizer.model --lines < sentences.txt\n"
+                "echo 1,403,407 | peridot tokenize --decode",
+    .options = options,
+    .n_options = PD_COUNT(options),
+    .args_size = sizeof(struct tokenize_args),
+    .run = run,
+};
