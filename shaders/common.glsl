@@ -1,0 +1,42 @@
+/* What every kernel starts from: buffer reference types, params.h, 64-bit address arithmetic without 64-bit integers
+ * (the baseline has none), exact-enough functions where Vulkan promises too little, and the sum over a workgroup. */
+#extension GL_EXT_buffer_reference : require
+#extension GL_EXT_buffer_reference_uvec2 : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_arithmetic : require
+#extension GL_EXT_control_flow_attributes : require
+
+#define PD_GLSL
+
+layout(buffer_reference, std430, buffer_reference_align = 4) buffer pd_words { uint at[]; };
+layout(buffer_reference, std430, buffer_reference_align = 4) buffer pd_floats { float at[]; };
+layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer pd_addresses { uvec2 at[]; };
+layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer pd_vec4s { vec4 at[]; };
+layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer pd_uvec4s { uvec4 at[]; };
+layout(buffer_reference) buffer pd_step_ref;
+layout(buffer_reference) buffer pd_candidates;
+
+#include "params.h"
+
+layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer pd_step_ref { pd_step s; };
+layout(buffer_reference, std430, buffer_reference_align = 8) buffer pd_candidates { pd_candidate at[]; };
+
+/* address + index * stride */
+uvec2 address_of(uvec2 address, uint index, uint stride)
+{
+    uint high, low, carry;
+    umulExtended(index, stride, high, low);
+    low = uaddCarry(address.x, low, carry);
+    return uvec2(low, address.y + high + carry);
+}
+
+/* Vulkan's own tanh may be as coarse as 2^-11; exp is good to 3 + 2|x| ulp. Beyond 15 tanh is 1 in fp32. */
+float tanh_exact(float x)
+{
+    return 1.0 - 2.0 / (exp(2.0 * clamp(x, -15.0, 15.0)) + 1.0);
+}
+
+float softcap_of(float x, float cap)
+{
+    return cap == 0.0 ? x : cap * tanh_exact(x / cap);
+}

@@ -1,0 +1,14 @@
+/* The KV cache's element type: fp16 pairs (KV_F16) or fp32 (KV_F32), in words of 32 bits so that no device needs 16-bit
+ * storage. Elements are addressed in pairs; i is even. */
+#if defined(KV_F16)
+vec2 kv_load(pd_words cache, uint i) { return unpackHalf2x16(cache.at[i >> 1]); }
+/* Values beyond fp16's range are clamped, not made infinite: an infinity would poison every later sum. */
+void kv_store(pd_words cache, uint i, vec2 v) { cache.at[i >> 1] = packHalf2x16(clamp(v, -65504.0, 65504.0)); }
+#elif defined(KV_F32)
+vec2 kv_load(pd_words cache, uint i) { return uintBitsToFloat(uvec2(cache.at[i], cache.at[i + 1])); }
+void kv_store(pd_words cache, uint i, vec2 v)
+{
+    cache.at[i] = floatBitsToUint(v.x);
+    cache.at[i + 1] = floatBitsToUint(v.y);
+}
+#endif

@@ -1,0 +1,120 @@
+/* What C hands to kernels: push constants and the step buffer, read by both languages. Pointers come first, so that both
+ * lay the structs out alike (std430). In C a pointer is a 64-bit device address; in GLSL it is a buffer reference, or a
+ * plain uvec2 (PD_ADDRESS) where the kernel does 64-bit address arithmetic on it (weights may be larger than 4 GiB). */
+#ifndef PD_PARAMS_H
+#define PD_PARAMS_H
+
+#ifdef PD_GLSL
+#define PD_PTR(type) type
+#define PD_ADDRESS uvec2
+#define uint32_t uint
+#else
+#include <stdint.h>
+#define PD_PTR(type) uint64_t
+#define PD_ADDRESS uint64_t
+#endif
+
+#define PD_MATMUL_TILE 32    /* matmul: tokens and rows of a tile */
+#define PD_ATTENTION_TILE 32 /* attention: keys scored at a time */
+#define PD_TOPK_IN 1024      /* topk: values that one workgroup sorts */
+#define PD_TOPK 128          /* topk: values that it keeps */
+#define PD_MAX_SPLITS 32     /* attention: most parts that the keys of one query are split into */
+#define PD_PAD 32            /* rows of activations are padded with zeros to a multiple of this many floats */
+
+/* What changes from step to step, so that a recorded command buffer can be replayed. One per session. */
+struct pd_step {
+    uint32_t pos;            /* position of the first token of this step */
+    uint32_t n_splits[2];    /* workgroups per query in attention: [0] global layers, [1] local layers */
+    uint32_t unused;
+    uint32_t dispatch[2][4]; /* VkDispatchIndirectCommand of attention, padded */
+};
+
+/* One candidate of the vocabulary. */
+struct pd_candidate {
+    float logit;
+    uint32_t id;
+};
+
+/* x[m] = row tokens[m] of the matrix, times scale. Grid: [1, n_tokens]. */
+struct pd_embed_push {
+    PD_PTR(pd_addresses) slices;  /* address of each slice of the matrix */
+    PD_PTR(pd_words) tokens;
+    PD_PTR(pd_floats) x;          /* [n_tokens][x_stride] */
+    uint32_t rows_per_slice, row_size, n_cols, x_stride;
+    float scale;
+};
+
+/* y[m][first + r] = softcap(w[r] . x[m]), r < n_rows, m < n_tokens. matvec: one token. */
+struct pd_matmul_push {
+    PD_ADDRESS w;                 /* [n_rows] rows of row_size bytes */
+    PD_PTR(pd_vec4s) x;           /* [n_tokens][x_stride] */
+    PD_PTR(pd_floats) y;          /* [n_tokens][y_stride], already at `first` */
+    uint32_t row_size, n_cols, n_rows, n_tokens, x_stride, y_stride;
+    float softcap;                /* 0: none */
+};
+
+/* x += post ? rms(y) * w_post : y   (with_add);   normed = rms(x) * w   (with_out). Grid: [n_tokens]. */
+struct pd_rmsnorm_push {
+    PD_PTR(pd_floats) x;          /* [n_tokens][stride] */
+    PD_PTR(pd_floats) y;          /* [n_tokens][stride] */
+    PD_PTR(pd_floats) w_post;     /* [n] */
+    PD_PTR(pd_floats) w;          /* [n] */
+    PD_PTR(pd_floats) normed;     /* [n_tokens][stride] */
+    uint32_t n, stride;
+    float eps;
+};
+
+/* Norms (where the model has q/k norms) and rotates q and k heads, writes k and v to the cache.
+ * Grid: [n_heads + 2 n_kv_heads, n_tokens]. */
+struct pd_rope_push {
+    PD_PTR(pd_step_ref) step;
+    PD_PTR(pd_floats) qkv;        /* [n_tokens][qkv_stride]: q heads, k heads, v heads; q is rotated in place */
+    PD_PTR(pd_floats) angles;     /* [n_tokens][head_dim]: cos of head_dim/2 angles, then sin */
+    PD_PTR(pd_floats) w_q;        /* [head_dim] */
+    PD_PTR(pd_floats) w_k;        /* [head_dim] */
+    PD_PTR(pd_words) k_cache;     /* [ring][n_kv_heads][head_dim] */
+    PD_PTR(pd_words) v_cache;
+    uint32_t qkv_stride, n_heads, n_kv_heads, ring;
+    float eps;
+};
+
+/* Online-softmax attention of one query position over one split of its keys, all query heads of one kv head at once.
+ * Grid: [n_kv_heads, n_splits, n_tokens]. */
+struct pd_attention_push {
+    PD_PTR(pd_step_ref) step;
+    PD_PTR(pd_floats) q;          /* [n_tokens][q_stride] */
+    PD_PTR(pd_words) k_cache;     /* [ring][n_kv_heads][head_dim] */
+    PD_PTR(pd_words) v_cache;
+    PD_PTR(pd_floats) y;          /* one split: [n_tokens][y_stride]; more: partial results, see merge */
+    uint32_t q_stride, y_stride, n_kv_heads, ring, window;   /* window 0: all keys */
+    float scale, softcap;
+};
+
+/* Joins the splits of attention in a decode step. partial: [n_heads][n_splits][head_dim + 2]: sums over values, then the
+ * running maximum and the sum of weights. Grid: [n_heads]. */
+struct pd_merge_push {
+    PD_PTR(pd_step_ref) step;
+    PD_PTR(pd_floats) partial;
+    PD_PTR(pd_floats) y;          /* [n_heads][head_dim] */
+    uint32_t head_dim, local;     /* local: which n_splits of the step */
+};
+
+/* y[m][i] = act(gate[m][i]) * up[m][i]; gate and up are the halves of x[m]. Grid: [blocks of n, n_tokens]. */
+struct pd_glu_push {
+    PD_PTR(pd_floats) x;          /* [n_tokens][x_stride]: gate [n], up [n] */
+    PD_PTR(pd_floats) y;          /* [n_tokens][y_stride] */
+    uint32_t n, x_stride, y_stride;
+};
+
+/* Sorts each PD_TOPK_IN values and keeps the PD_TOPK largest (lower id first of equals). Grid: [blocks]. */
+struct pd_topk_push {
+    PD_PTR(pd_floats) logits;     /* first pass: [n] */
+    PD_PTR(pd_candidates) found;  /* later passes: [n] */
+    PD_PTR(pd_candidates) best;   /* [blocks][PD_TOPK] */
+    uint32_t n;
+};
+
+#ifdef PD_GLSL
+#undef uint32_t
+#endif
+#endif

@@ -1,0 +1,64 @@
+#version 460
+/* Per head of q and k: RMSNorm over head_dim (QK_NORM: Gemma 3), then rotation of the split halves by the position's angles:
+ *   (x[i], x[i + d/2]) -> (x[i] cos - x[i + d/2] sin, x[i] sin + x[i + d/2] cos)
+ * q goes back in place, k and v go to the cache at slot position % ring. One workgroup per head and token. cos and sin come
+ * from the host in double precision: Vulkan promises only 2^-11 for its own, and only within one turn. */
+#extension GL_GOOGLE_include_directive : require
+#include "common.glsl"
+#include "reduce.glsl"
+#include "kv.glsl"
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 1) const uint HEAD_DIM = 256;
+layout(constant_id = 2) const bool QK_NORM = false;
+layout(push_constant) uniform Push { pd_rope_push p; };
+
+float head_scale(uint base)
+{
+    float squares = 0.0;
+    for (uint i = gl_LocalInvocationID.x; i < HEAD_DIM; i += gl_WorkGroupSize.x)
+        squares += p.qkv.at[base + i] * p.qkv.at[base + i];
+    return 1.0 / sqrt(workgroup_sum(squares) / float(HEAD_DIM) + p.eps);
+}
+
+/* Normalised (x[i], x[i + 1]) of q or k. */
+vec2 load_pair(uint base, uint i, float scale, bool is_q)
+{
+    vec2 x = vec2(p.qkv.at[base + i], p.qkv.at[base + i + 1]);
+    if (!QK_NORM) return x;
+    return is_q ? x * scale * vec2(p.w_q.at[i], p.w_q.at[i + 1]) : x * scale * vec2(p.w_k.at[i], p.w_k.at[i + 1]);
+}
+
+void store_pair(uint base, uint slot, uint i, vec2 x, bool is_q)
+{
+    if (is_q) {
+        p.qkv.at[base + i] = x.x;
+        p.qkv.at[base + i + 1] = x.y;
+    } else {
+        kv_store(p.k_cache, slot + i, x);
+    }
+}
+
+void main()
+{
+    uint head = gl_WorkGroupID.x, m = gl_WorkGroupID.y;
+    uint base = m * p.qkv_stride + head * HEAD_DIM;
+    bool is_q = head < p.n_heads, is_v = head >= p.n_heads + p.n_kv_heads;
+    uint kv_head = is_q ? 0 : is_v ? head - p.n_heads - p.n_kv_heads : head - p.n_heads;
+    uint slot = ((p.step.s.pos + m) % p.ring * p.n_kv_heads + kv_head) * HEAD_DIM;
+    if (is_v) {
+        for (uint i = 2 * gl_LocalInvocationID.x; i < HEAD_DIM; i += 2 * gl_WorkGroupSize.x)
+            kv_store(p.v_cache, slot + i, vec2(p.qkv.at[base + i], p.qkv.at[base + i + 1]));
+        return;
+    }
+    float scale = QK_NORM ? head_scale(base) : 1.0;
+    const uint HALF = HEAD_DIM / 2;
+    uint angles = m * HEAD_DIM;
+    for (uint i = 2 * gl_LocalInvocationID.x; i < HALF; i += 2 * gl_WorkGroupSize.x) {
+        vec2 a = load_pair(base, i, scale, is_q), b = load_pair(base, i + HALF, scale, is_q);
+        vec2 c = vec2(p.angles.at[angles + i], p.angles.at[angles + i + 1]);
+        vec2 s = vec2(p.angles.at[angles + HALF + i], p.angles.at[angles + HALF + i + 1]);
+        store_pair(base, slot, i, a * c - b * s, is_q);
+        store_pair(base, slot, i + HALF, a * s + b * c, is_q);
+    }
+}

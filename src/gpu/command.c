@@ -1,0 +1,118 @@
+/* Recording and running commands. Each pd_commands has a pool and one command buffer that may be submitted many times;
+ * completion is a value of the device's timeline semaphore. */
+#include "gpu/vk.h"
+
+#include <stdlib.h>
+
+struct pd_commands {
+    struct pd_gpu *gpu;
+    VkCommandPool pool;
+    VkCommandBuffer buffer;
+    uint32_t n_dispatches;
+};
+
+peridot_status pd_commands_create(struct pd_commands **out, struct pd_gpu *gpu)
+{
+    struct pd_commands *c = calloc(1, sizeof *c);
+    *out = NULL;
+    if (!c) return pd_fail_alloc(sizeof *c, "commands");
+    c->gpu = gpu;
+    VkCommandPoolCreateInfo pool = {.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO, .queueFamilyIndex = gpu->queue_family};
+    VkResult result = gpu->vk.vkCreateCommandPool(gpu->device, &pool, NULL, &c->pool);
+    if (result == VK_SUCCESS) {
+        VkCommandBufferAllocateInfo allocate = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO, .commandPool = c->pool,
+            .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY, .commandBufferCount = 1};
+        result = gpu->vk.vkAllocateCommandBuffers(gpu->device, &allocate, &c->buffer);
+    }
+    if (result != VK_SUCCESS) {
+        pd_commands_free(c);
+        return pd_vk_fail(result, "vkCreateCommandPool");
+    }
+    *out = c;
+    return PERIDOT_OK;
+}
+
+void pd_commands_free(struct pd_commands *c)
+{
+    if (!c) return;
+    c->gpu->vk.vkDestroyCommandPool(c->gpu->device, c->pool, NULL);
+    free(c);
+}
+
+peridot_status pd_commands_begin(struct pd_commands *c)
+{
+    c->n_dispatches = 0;
+    PD_VK(c->gpu->vk.vkResetCommandPool(c->gpu->device, c->pool, 0));
+    VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
+    PD_VK(c->gpu->vk.vkBeginCommandBuffer(c->buffer, &begin));
+    return PERIDOT_OK;
+}
+
+static void barrier(struct pd_commands *c, VkPipelineStageFlags to, VkAccessFlags access)
+{
+    VkMemoryBarrier memory = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
+        .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT, .dstAccessMask = access};
+    c->gpu->vk.vkCmdPipelineBarrier(c->buffer, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT, to, 0,
+                                    1, &memory, 0, NULL, 0, NULL);
+}
+
+peridot_status pd_commands_end(struct pd_commands *c)
+{
+    barrier(c, VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
+    PD_VK(c->gpu->vk.vkEndCommandBuffer(c->buffer));
+    return PERIDOT_OK;
+}
+
+void pd_barrier(struct pd_commands *c)
+{
+    barrier(c, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
+            VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT);
+}
+
+static void bind(struct pd_commands *c, const struct pd_kernel *kernel, const void *push)
+{
+    c->gpu->vk.vkCmdBindPipeline(c->buffer, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->pipeline);
+    c->gpu->vk.vkCmdPushConstants(c->buffer, kernel->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, kernel->push_size, push);
+    c->n_dispatches++;
+}
+
+void pd_dispatch(struct pd_commands *c, const struct pd_kernel *kernel, const void *push, uint32_t x, uint32_t y, uint32_t z)
+{
+    bind(c, kernel, push);
+    c->gpu->vk.vkCmdDispatch(c->buffer, x, y, z);
+}
+
+void pd_dispatch_indirect(struct pd_commands *c, const struct pd_kernel *kernel, const void *push,
+                          struct pd_span grid, uint64_t offset)
+{
+    bind(c, kernel, push);
+    c->gpu->vk.vkCmdDispatchIndirect(c->buffer, grid.block->buffer, grid.offset + offset);
+}
+
+void pd_copy(struct pd_commands *c, struct pd_span to, uint64_t to_offset, struct pd_span from, uint64_t from_offset, uint64_t size)
+{
+    VkBufferCopy region = {.srcOffset = from.offset + from_offset, .dstOffset = to.offset + to_offset, .size = size};
+    c->gpu->vk.vkCmdCopyBuffer(c->buffer, from.block->buffer, to.block->buffer, 1, &region);
+}
+
+void pd_fill(struct pd_commands *c, struct pd_span span, uint64_t size, uint32_t word)
+{
+    c->gpu->vk.vkCmdFillBuffer(c->buffer, span.block->buffer, span.offset, size, word);
+}
+
+uint32_t pd_commands_n_dispatches(const struct pd_commands *c) { return c->n_dispatches; }
+
+peridot_status pd_commands_run(struct pd_commands *c)
+{
+    struct pd_gpu *gpu = c->gpu;
+    uint64_t value = ++gpu->timeline_value;
+    VkTimelineSemaphoreSubmitInfo timeline = {.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
+        .signalSemaphoreValueCount = 1, .pSignalSemaphoreValues = &value};
+    VkSubmitInfo submit = {.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO, .pNext = &timeline, .commandBufferCount = 1,
+        .pCommandBuffers = &c->buffer, .signalSemaphoreCount = 1, .pSignalSemaphores = &gpu->timeline};
+    PD_VK(gpu->vk.vkQueueSubmit(gpu->queue, 1, &submit, VK_NULL_HANDLE));
+    VkSemaphoreWaitInfo wait = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO, .semaphoreCount = 1,
+        .pSemaphores = &gpu->timeline, .pValues = &value};
+    PD_VK(gpu->vk.vkWaitSemaphores(gpu->device, &wait, UINT64_MAX));
+    return PERIDOT_OK;
+}

@@ -1,0 +1,107 @@
+/* The GPU as the layers above see it: devices, memory in heaps, kernels, and recorded commands. No Vulkan type appears
+ * here. Memory is addressed by 64-bit device addresses that go to kernels in push constants; kernels are the lines of
+ * shaders/kernels.def. One queue, one timeline: work submitted later sees what was submitted before. */
+#ifndef PD_GPU_GPU_H
+#define PD_GPU_GPU_H
+
+#include "base/status.h"
+#include "params.h"
+
+struct pd_gpu;
+
+/* ---- devices: device.c ---- */
+
+/* Every Vulkan device; *out (malloc) belongs to the caller. */
+peridot_status pd_gpu_list(peridot_device_info **out, size_t *n);
+/* selector: index, part of the name, UUID, PCI address; NULL: the fastest real GPU. cache_dir: NULL or where pipelines are
+ * kept between runs. */
+peridot_status pd_gpu_open(struct pd_gpu **out, const char *selector, const char *cache_dir);
+/* Waits for the device, writes the pipeline cache. Heaps and commands must be gone. */
+void pd_gpu_close(struct pd_gpu *gpu);
+const peridot_device_info *pd_gpu_info(const struct pd_gpu *gpu);
+/* Why this device was chosen: "the only device". Borrowed until close. */
+const char *pd_gpu_reason(const struct pd_gpu *gpu);
+
+/* ---- memory: heap.c ---- */
+
+/* A piece of device memory. host is its mapping, or NULL when the host cannot see it. Plain value, freed with its heap. */
+struct pd_span {
+    uint64_t address;       /* device address, 256-byte aligned */
+    uint64_t size;
+    void *host;
+    struct pd_block *block; /* private */
+    uint64_t offset;        /* private: in the block */
+};
+
+enum pd_heap_kind {
+    PD_HEAP_DEVICE,   /* fast for the GPU; mapped too on unified memory */
+    PD_HEAP_HOST      /* always mapped, coherent, cached where possible: steps, results, staging */
+};
+
+struct pd_heap;
+/* Blocks of up to block_size bytes (0: the device's limit, at most 1 GiB) are allocated as spans are asked for. */
+peridot_status pd_heap_create(struct pd_heap **out, struct pd_gpu *gpu, enum pd_heap_kind kind, uint64_t block_size);
+void pd_heap_free(struct pd_heap *heap);
+/* `size` must not exceed pd_gpu_max_span. Contents are undefined. `what` names it in the error sentence. */
+peridot_status pd_heap_alloc(struct pd_span *out, struct pd_heap *heap, uint64_t size, const char *what);
+/* Fails, with the numbers, when the device's free memory (its budget, clamped to the heap) is smaller than `size`. */
+peridot_status pd_gpu_check_budget(struct pd_gpu *gpu, uint64_t size, const char *what);
+uint64_t pd_gpu_max_span(const struct pd_gpu *gpu);
+/* Bytes allocated from the device through all heaps. */
+uint64_t pd_gpu_allocated(const struct pd_gpu *gpu);
+
+/* Fills a span from the host in pieces. begin returns memory for `size` bytes (at most PD_UPLOAD_MAX) to be written before
+ * the matching end; where the span is mapped this is the span itself, else staging. */
+#define PD_UPLOAD_MAX (16u << 20)
+peridot_status pd_upload_begin(void **out, struct pd_gpu *gpu, struct pd_span span, uint64_t offset, uint64_t size);
+peridot_status pd_upload_end(struct pd_gpu *gpu);
+/* Copies host data into the span, or out of it; synchronous. */
+peridot_status pd_span_write(struct pd_gpu *gpu, struct pd_span span, uint64_t offset, const void *data, uint64_t size);
+peridot_status pd_span_read(struct pd_gpu *gpu, void *data, struct pd_span span, uint64_t offset, uint64_t size);
+peridot_status pd_span_zero(struct pd_gpu *gpu, struct pd_span span);
+
+/* ---- kernels: kernel.c ---- */
+
+enum pd_kernel_id {
+#define PD_KERNEL(name, source, defines, push) PD_KERNEL_##name,
+#include "kernels.def"
+#undef PD_KERNEL
+    PD_N_KERNELS
+};
+
+#define PD_MAX_SPEC 8
+
+/* A kernel with its specialisation constants: spec[i] is constant_id i, and constant 0 the workgroup size of kernels that
+ * take one. Compiled when first asked for, then found; owned by the gpu. */
+struct pd_kernel;
+peridot_status pd_kernel_get(const struct pd_kernel **out, struct pd_gpu *gpu, enum pd_kernel_id id,
+                             const uint32_t *spec, uint32_t n_spec);
+const char *pd_kernel_name(enum pd_kernel_id id);
+/* Number of pipelines compiled since open, for tests that a step compiles none. */
+uint32_t pd_gpu_n_pipelines(const struct pd_gpu *gpu);
+
+/* ---- commands: command.c ---- */
+
+struct pd_commands;
+peridot_status pd_commands_create(struct pd_commands **out, struct pd_gpu *gpu);
+void pd_commands_free(struct pd_commands *commands);
+
+/* Recording: between begin and end calls cannot fail; the first error is kept and end returns it. */
+peridot_status pd_commands_begin(struct pd_commands *c);
+peridot_status pd_commands_end(struct pd_commands *c);
+/* `push` must be the struct that kernels.def names for the kernel. */
+void pd_dispatch(struct pd_commands *c, const struct pd_kernel *kernel, const void *push, uint32_t x, uint32_t y, uint32_t z);
+/* The grid is read from the span when the commands run: three uint32 at `offset`. */
+void pd_dispatch_indirect(struct pd_commands *c, const struct pd_kernel *kernel, const void *push,
+                          struct pd_span grid, uint64_t offset);
+/* All that was recorded before is finished and visible to what follows. */
+void pd_barrier(struct pd_commands *c);
+void pd_copy(struct pd_commands *c, struct pd_span to, uint64_t to_offset, struct pd_span from, uint64_t from_offset, uint64_t size);
+void pd_fill(struct pd_commands *c, struct pd_span span, uint64_t size, uint32_t word);
+uint32_t pd_commands_n_dispatches(const struct pd_commands *c);
+
+/* Submits recorded commands (again: they can be replayed) and waits until they are done and their results visible to the
+ * host. PERIDOT_ERROR_DEVICE_LOST when the device went away. */
+peridot_status pd_commands_run(struct pd_commands *c);
+
+#endif

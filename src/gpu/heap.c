@@ -1,0 +1,240 @@
+/* Memory: heaps of blocks, spans inside them, and uploads through a staging buffer where the host cannot
+ * see the device's memory. Every block is one VkBuffer with a device address. */
+#include "gpu/vk.h"
+
+#include "base/num.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SPAN_ALIGN 256
+
+struct pd_heap {
+    struct pd_gpu *gpu;
+    enum pd_heap_kind kind;
+    uint64_t block_size;
+    struct pd_block **blocks;
+    size_t n_blocks;
+};
+
+/* ---- blocks ---- */
+
+/* The first memory type that has all wanted flags, by falling preference. */
+static uint32_t memory_type(const struct pd_gpu *gpu, enum pd_heap_kind kind, uint32_t allowed)
+{
+    const VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, cached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT,
+        mapped = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+    const VkMemoryPropertyFlags host[] = {mapped | cached, mapped}, unified[] = {local | mapped | cached, local | mapped, local, 0},
+        device[] = {local, 0};
+    const VkMemoryPropertyFlags *wanted = kind == PD_HEAP_HOST ? host : gpu->info.unified_memory ? unified : device;
+    size_t n = kind == PD_HEAP_HOST ? PD_COUNT(host) : gpu->info.unified_memory ? PD_COUNT(unified) : PD_COUNT(device);
+    for (size_t w = 0; w < n; w++)
+        for (uint32_t i = 0; i < gpu->memory.memoryTypeCount; i++)
+            if ((allowed >> i & 1) && (gpu->memory.memoryTypes[i].propertyFlags & wanted[w]) == wanted[w]) return i;
+    return UINT32_MAX;
+}
+
+static void block_free(struct pd_gpu *gpu, struct pd_block *block)
+{
+    if (block->buffer) gpu->vk.vkDestroyBuffer(gpu->device, block->buffer, NULL);
+    if (block->memory) {
+        gpu->vk.vkFreeMemory(gpu->device, block->memory, NULL);
+        gpu->allocated -= block->size;
+    }
+    free(block);
+}
+
+static peridot_status allocate_memory(struct pd_gpu *gpu, struct pd_block *block, enum pd_heap_kind kind, const char *what)
+{
+    VkMemoryRequirements need;
+    gpu->vk.vkGetBufferMemoryRequirements(gpu->device, block->buffer, &need);
+    uint32_t type = memory_type(gpu, kind, need.memoryTypeBits);
+    if (type == UINT32_MAX) return pd_fail(PERIDOT_ERROR_DEVICE, "%s has no memory type for %s", gpu->info.name, what);
+    VkMemoryAllocateFlagsInfo flags = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO,
+        .flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT};
+    VkMemoryAllocateInfo allocate = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, .pNext = &flags,
+        .allocationSize = need.size, .memoryTypeIndex = type};
+    VkResult result = gpu->vk.vkAllocateMemory(gpu->device, &allocate, NULL, &block->memory);
+    if (result == VK_ERROR_OUT_OF_DEVICE_MEMORY || result == VK_ERROR_OUT_OF_HOST_MEMORY)
+        return pd_fail(PERIDOT_ERROR_MEMORY, "%s is out of memory: %.1f MB for %s did not fit beside %.1f MB in use (heap %.1f MB)",
+                       gpu->info.name, (double)need.size / 1e6, what, (double)gpu->allocated / 1e6, (double)gpu->info.heap_size / 1e6);
+    if (result != VK_SUCCESS) return pd_vk_fail(result, "vkAllocateMemory");
+    gpu->allocated += block->size;
+    PD_VK(gpu->vk.vkBindBufferMemory(gpu->device, block->buffer, block->memory, 0));
+    if (gpu->memory.memoryTypes[type].propertyFlags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT
+        && (kind == PD_HEAP_HOST || gpu->info.unified_memory))
+        PD_VK(gpu->vk.vkMapMemory(gpu->device, block->memory, 0, VK_WHOLE_SIZE, 0, &block->host));
+    VkBufferDeviceAddressInfo address = {.sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO, .buffer = block->buffer};
+    block->address = gpu->vk.vkGetBufferDeviceAddress(gpu->device, &address);
+    return PERIDOT_OK;
+}
+
+static peridot_status block_create(struct pd_block **out, struct pd_gpu *gpu, enum pd_heap_kind kind, uint64_t size, const char *what)
+{
+    struct pd_block *block = calloc(1, sizeof *block);
+    if (!block) return pd_fail_alloc(sizeof *block, "memory block");
+    block->size = size;
+    VkBufferCreateInfo create = {.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, .size = size,
+        .usage = VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT | VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT
+            | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT};
+    VkResult result = gpu->vk.vkCreateBuffer(gpu->device, &create, NULL, &block->buffer);
+    peridot_status status = result == VK_SUCCESS ? allocate_memory(gpu, block, kind, what) : pd_vk_fail(result, "vkCreateBuffer");
+    if (status != PERIDOT_OK) {
+        block_free(gpu, block);
+        return status;
+    }
+    *out = block;
+    return PERIDOT_OK;
+}
+
+/* ---- heaps ---- */
+
+peridot_status pd_heap_create(struct pd_heap **out, struct pd_gpu *gpu, enum pd_heap_kind kind, uint64_t block_size)
+{
+    *out = calloc(1, sizeof **out);
+    if (!*out) return pd_fail_alloc(sizeof **out, "heap");
+    **out = (struct pd_heap){.gpu = gpu, .kind = kind, .block_size = block_size ? pd_min(block_size, gpu->max_block) : gpu->max_block};
+    return PERIDOT_OK;
+}
+
+void pd_heap_free(struct pd_heap *heap)
+{
+    if (!heap) return;
+    for (size_t i = 0; i < heap->n_blocks; i++) block_free(heap->gpu, heap->blocks[i]);
+    free(heap->blocks);
+    free(heap);
+}
+
+static struct pd_block *find_room(const struct pd_heap *heap, uint64_t size)
+{
+    for (size_t i = 0; i < heap->n_blocks; i++)
+        if (heap->blocks[i]->size - heap->blocks[i]->used >= size) return heap->blocks[i];
+    return NULL;
+}
+
+peridot_status pd_heap_alloc(struct pd_span *out, struct pd_heap *heap, uint64_t size, const char *what)
+{
+    size = pd_align(pd_max(size, 1), SPAN_ALIGN);
+    if (size > heap->gpu->max_block)
+        return pd_fail(PERIDOT_ERROR_MEMORY, "%s needs %.1f MB in one piece, and %s allows %.1f MB", what, (double)size / 1e6,
+                       heap->gpu->info.name, (double)heap->gpu->max_block / 1e6);
+    struct pd_block *block = find_room(heap, size);
+    if (!block) {
+        struct pd_block **blocks = realloc(heap->blocks, sizeof *blocks * (heap->n_blocks + 1));
+        if (!blocks) return pd_fail_alloc(sizeof *blocks * (heap->n_blocks + 1), "memory blocks");
+        heap->blocks = blocks;
+        PD_TRY(block_create(&block, heap->gpu, heap->kind, pd_max(size, heap->block_size), what));
+        heap->blocks[heap->n_blocks++] = block;
+    }
+    *out = (struct pd_span){.address = block->address + block->used, .size = size,
+        .host = block->host ? (uint8_t *)block->host + block->used : NULL, .block = block, .offset = block->used};
+    block->used += size;
+    return PERIDOT_OK;
+}
+
+peridot_status pd_gpu_check_budget(struct pd_gpu *gpu, uint64_t size, const char *what)
+{
+    VkPhysicalDeviceMemoryBudgetPropertiesEXT budget = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
+    VkPhysicalDeviceMemoryProperties2 memory = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2, .pNext = &budget};
+    uint64_t free_size = gpu->info.heap_size - pd_min(gpu->allocated, gpu->info.heap_size);
+    if (gpu->has_budget) {
+        vkGetPhysicalDeviceMemoryProperties2(gpu->physical, &memory);
+        for (uint32_t i = 0; i < memory.memoryProperties.memoryHeapCount; i++) {
+            if (memory.memoryProperties.memoryHeaps[i].size != gpu->info.heap_size || !budget.heapBudget[i]) continue;
+            uint64_t limit = pd_min(budget.heapBudget[i], gpu->info.heap_size);
+            free_size = limit - pd_min(budget.heapUsage[i], limit);
+        }
+    }
+    if (size <= free_size) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_MEMORY, "%s needs %.1f MB, and %s has %.1f MB free of %.1f MB", what, (double)size / 1e6,
+                   gpu->info.name, (double)free_size / 1e6, (double)gpu->info.heap_size / 1e6);
+}
+
+uint64_t pd_gpu_max_span(const struct pd_gpu *gpu) { return gpu->max_block; }
+uint64_t pd_gpu_allocated(const struct pd_gpu *gpu) { return gpu->allocated; }
+
+/* ---- uploads and downloads ---- */
+
+void pd_staging_free(struct pd_gpu *gpu)
+{
+    pd_commands_free(gpu->staging.commands);
+    pd_heap_free(gpu->staging.heap);
+    gpu->staging = (struct pd_staging){0};
+}
+
+static peridot_status staging_open(struct pd_gpu *gpu)
+{
+    struct pd_staging *s = &gpu->staging;
+    if (s->span.size) return PERIDOT_OK;
+    if (!s->heap) PD_TRY(pd_heap_create(&s->heap, gpu, PD_HEAP_HOST, PD_UPLOAD_MAX));
+    if (!s->commands) PD_TRY(pd_commands_create(&s->commands, gpu));
+    return pd_heap_alloc(&s->span, s->heap, PD_UPLOAD_MAX, "staging");
+}
+
+static peridot_status copy_now(struct pd_gpu *gpu, struct pd_span to, uint64_t to_offset, struct pd_span from, uint64_t from_offset, uint64_t size)
+{
+    PD_TRY(pd_commands_begin(gpu->staging.commands));
+    pd_copy(gpu->staging.commands, to, to_offset, from, from_offset, size);
+    PD_TRY(pd_commands_end(gpu->staging.commands));
+    return pd_commands_run(gpu->staging.commands);
+}
+
+peridot_status pd_upload_begin(void **out, struct pd_gpu *gpu, struct pd_span span, uint64_t offset, uint64_t size)
+{
+    struct pd_staging *s = &gpu->staging;
+    if (!span.host) PD_TRY(staging_open(gpu));
+    s->target = span;
+    s->target_offset = offset;
+    s->size = size;
+    *out = span.host ? (uint8_t *)span.host + offset : s->span.host;
+    return PERIDOT_OK;
+}
+
+peridot_status pd_upload_end(struct pd_gpu *gpu)
+{
+    struct pd_staging *s = &gpu->staging;
+    if (s->target.host || !s->size) return PERIDOT_OK;
+    return copy_now(gpu, s->target, s->target_offset, s->span, 0, s->size);
+}
+
+peridot_status pd_span_write(struct pd_gpu *gpu, struct pd_span span, uint64_t offset, const void *data, uint64_t size)
+{
+    for (uint64_t done = 0; done < size;) {
+        uint64_t piece = pd_min(size - done, PD_UPLOAD_MAX);
+        void *to;
+        PD_TRY(pd_upload_begin(&to, gpu, span, offset + done, piece));
+        memcpy(to, (const uint8_t *)data + done, (size_t)piece);
+        PD_TRY(pd_upload_end(gpu));
+        done += piece;
+    }
+    return PERIDOT_OK;
+}
+
+peridot_status pd_span_read(struct pd_gpu *gpu, void *data, struct pd_span span, uint64_t offset, uint64_t size)
+{
+    if (span.host) {
+        memcpy(data, (uint8_t *)span.host + offset, (size_t)size);
+        return PERIDOT_OK;
+    }
+    PD_TRY(staging_open(gpu));
+    for (uint64_t done = 0; done < size;) {
+        uint64_t piece = pd_min(size - done, PD_UPLOAD_MAX);
+        PD_TRY(copy_now(gpu, gpu->staging.span, 0, span, offset + done, piece));
+        memcpy((uint8_t *)data + done, gpu->staging.span.host, (size_t)piece);
+        done += piece;
+    }
+    return PERIDOT_OK;
+}
+
+peridot_status pd_span_zero(struct pd_gpu *gpu, struct pd_span span)
+{
+    if (span.host) {
+        memset(span.host, 0, (size_t)span.size);
+        return PERIDOT_OK;
+    }
+    PD_TRY(staging_open(gpu));
+    PD_TRY(pd_commands_begin(gpu->staging.commands));
+    pd_fill(gpu->staging.commands, span, span.size, 0);
+    PD_TRY(pd_commands_end(gpu->staging.commands));
+    return pd_commands_run(gpu->staging.commands);
+}

@@ -1,0 +1,194 @@
+/* Kernels: SPIR-V from shaders/kernels.def, specialised and compiled when first asked for, and the cache of compiled
+ * pipelines on disk: one file per device and driver, with a checksum of our own, as drivers trust what they are given. */
+#include "gpu/vk.h"
+
+#include "base/num.h"
+#include "base/os.h"
+#include "kernels_spirv.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct kernel_source {
+    const char *name;
+    const uint32_t *code;
+    size_t code_size;
+    uint32_t push_size;
+} sources[PD_N_KERNELS] = {
+#define PD_KERNEL(name, source, defines, push) {#name, pd_spirv_##name, sizeof pd_spirv_##name, sizeof(struct push)},
+#include "kernels.def"
+#undef PD_KERNEL
+};
+
+/* 128 bytes of push constants is what every device has. */
+#define PD_KERNEL(name, source, defines, push) _Static_assert(sizeof(struct push) <= 128, #name ": too many push constants");
+#include "kernels.def"
+#undef PD_KERNEL
+
+const char *pd_kernel_name(enum pd_kernel_id id) { return sources[id].name; }
+uint32_t pd_gpu_n_pipelines(const struct pd_gpu *gpu) { return gpu->n_pipelines; }
+
+/* ---- compiling ---- */
+
+static peridot_status open_source(struct pd_gpu *gpu, enum pd_kernel_id id)
+{
+    if (gpu->layouts[id]) return PERIDOT_OK;
+    VkShaderModuleCreateInfo module = {.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
+        .codeSize = sources[id].code_size, .pCode = sources[id].code};
+    if (!gpu->modules[id]) PD_VK(gpu->vk.vkCreateShaderModule(gpu->device, &module, NULL, &gpu->modules[id]));
+    VkPushConstantRange range = {.stageFlags = VK_SHADER_STAGE_COMPUTE_BIT, .size = sources[id].push_size};
+    VkPipelineLayoutCreateInfo layout = {.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
+        .pushConstantRangeCount = 1, .pPushConstantRanges = &range};
+    PD_VK(gpu->vk.vkCreatePipelineLayout(gpu->device, &layout, NULL, &gpu->layouts[id]));
+    return PERIDOT_OK;
+}
+
+static peridot_status compile(struct pd_gpu *gpu, struct pd_kernel *kernel)
+{
+    VkSpecializationMapEntry entries[PD_MAX_SPEC];
+    for (uint32_t i = 0; i < kernel->n_spec; i++)
+        entries[i] = (VkSpecializationMapEntry){.constantID = i, .offset = i * sizeof(uint32_t), .size = sizeof(uint32_t)};
+    VkSpecializationInfo spec = {.mapEntryCount = kernel->n_spec, .pMapEntries = entries,
+        .dataSize = sizeof(uint32_t) * kernel->n_spec, .pData = kernel->spec};
+    VkComputePipelineCreateInfo create = {.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
+        .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO, .stage = VK_SHADER_STAGE_COMPUTE_BIT,
+            .module = gpu->modules[kernel->id], .pName = "main", .pSpecializationInfo = &spec},
+        .layout = gpu->layouts[kernel->id]};
+    VkResult result = gpu->vk.vkCreateComputePipelines(gpu->device, gpu->cache.handle, 1, &create, NULL, &kernel->pipeline);
+    if (result == VK_SUCCESS) return PERIDOT_OK;
+    pd_vk_fail(result, "vkCreateComputePipelines");
+    return pd_fail_prefix(PERIDOT_ERROR_DEVICE, sources[kernel->id].name);
+}
+
+peridot_status pd_kernel_get(const struct pd_kernel **out, struct pd_gpu *gpu, enum pd_kernel_id id,
+                             const uint32_t *spec, uint32_t n_spec)
+{
+    for (struct pd_kernel *k = gpu->kernels; k; k = k->next) {
+        if (k->id != id || k->n_spec != n_spec || memcmp(k->spec, spec, sizeof *spec * n_spec) != 0) continue;
+        *out = k;
+        return PERIDOT_OK;
+    }
+    PD_TRY(open_source(gpu, id));
+    struct pd_kernel *kernel = calloc(1, sizeof *kernel);
+    if (!kernel) return pd_fail_alloc(sizeof *kernel, "kernel");
+    *kernel = (struct pd_kernel){.next = gpu->kernels, .id = id, .n_spec = n_spec, .layout = gpu->layouts[id],
+        .push_size = sources[id].push_size};
+    memcpy(kernel->spec, spec, sizeof *spec * n_spec);
+    peridot_status status = compile(gpu, kernel);
+    if (status != PERIDOT_OK) {
+        free(kernel);
+        return status;
+    }
+    gpu->kernels = kernel;
+    gpu->n_pipelines++;
+    *out = kernel;
+    return PERIDOT_OK;
+}
+
+void pd_kernels_free(struct pd_gpu *gpu)
+{
+    while (gpu->kernels) {
+        struct pd_kernel *kernel = gpu->kernels;
+        gpu->kernels = kernel->next;
+        gpu->vk.vkDestroyPipeline(gpu->device, kernel->pipeline, NULL);
+        free(kernel);
+    }
+    for (int i = 0; i < PD_N_KERNELS; i++) {
+        gpu->vk.vkDestroyPipelineLayout(gpu->device, gpu->layouts[i], NULL);
+        gpu->vk.vkDestroyShaderModule(gpu->device, gpu->modules[i], NULL);
+    }
+}
+
+/* ---- the cache on disk ---- */
+
+struct cache_header {
+    char magic[8];
+    uint64_t size, checksum;
+};
+
+static const char cache_magic[8] = "PDCACHE1";
+
+static uint64_t fnv1a(uint64_t hash, const void *data, size_t size)
+{
+    const uint8_t *bytes = data;
+    for (size_t i = 0; i < size; i++) hash = (hash ^ bytes[i]) * 0x100000001b3u;
+    return hash;
+}
+
+#define FNV_START 0xcbf29ce484222325u
+
+/* DIRECTORY/pipelines-<device and driver>.bin */
+static char *cache_path(const struct pd_gpu *gpu, const char *directory)
+{
+    VkPhysicalDeviceProperties p;
+    vkGetPhysicalDeviceProperties(gpu->physical, &p);
+    uint64_t key = fnv1a(FNV_START, p.pipelineCacheUUID, sizeof p.pipelineCacheUUID);
+    key = fnv1a(key, &p.driverVersion, sizeof p.driverVersion);
+    key = fnv1a(key, p.deviceName, strlen(p.deviceName));
+    char name[64];
+    snprintf(name, sizeof name, "pipelines-%016llx.bin", (unsigned long long)key);
+    return pd_path_join(directory, name);
+}
+
+/* The payload of a cache file that is whole, else NULL: a damaged file is ignored and replaced. */
+static const uint8_t *cache_payload(const struct pd_map *map, size_t *size)
+{
+    struct cache_header header;
+    if (map->size < sizeof header) return NULL;
+    memcpy(&header, map->data, sizeof header);
+    *size = (size_t)(map->size - sizeof header);
+    const uint8_t *payload = map->data + sizeof header;
+    bool whole = memcmp(header.magic, cache_magic, sizeof cache_magic) == 0 && header.size == *size
+        && header.checksum == fnv1a(FNV_START, payload, *size);
+    return whole ? payload : NULL;
+}
+
+peridot_status pd_pipeline_cache_open(struct pd_gpu *gpu, const char *directory)
+{
+    struct pd_map map = {0};
+    size_t size = 0;
+    const uint8_t *payload = NULL;
+    gpu->cache.path = directory ? cache_path(gpu, directory) : NULL;
+    if (gpu->cache.path && pd_is_file(gpu->cache.path) && pd_map_open(&map, gpu->cache.path) == PERIDOT_OK)
+        payload = cache_payload(&map, &size);
+    VkPipelineCacheCreateInfo create = {.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO,
+        .initialDataSize = payload ? size : 0, .pInitialData = payload};
+    VkResult result = gpu->vk.vkCreatePipelineCache(gpu->device, &create, NULL, &gpu->cache.handle);
+    gpu->cache.loaded_size = payload ? size : 0;
+    pd_map_close(&map);
+    return result == VK_SUCCESS ? PERIDOT_OK : pd_vk_fail(result, "vkCreatePipelineCache");
+}
+
+static void cache_write(struct pd_gpu *gpu, const void *data, size_t size)
+{
+    struct cache_header header = {.size = size, .checksum = fnv1a(FNV_START, data, size)};
+    memcpy(header.magic, cache_magic, sizeof cache_magic);
+    struct pd_writer w;
+    if (pd_writer_open(&w, gpu->cache.path) != PERIDOT_OK) return;
+    if (pd_writer_write(&w, &header, sizeof header) == PERIDOT_OK && pd_writer_write(&w, data, size) == PERIDOT_OK) pd_writer_commit(&w);
+    else pd_writer_abort(&w);
+}
+
+/* Keeps what was compiled. A cache that cannot be written costs the next start some time, and is no error. */
+static void cache_save(struct pd_gpu *gpu, const char *path)
+{
+    size_t size = 0;
+    char *directory = pd_string_copy(path);
+    if (!directory) return;
+    *strrchr(directory, '/') = 0;
+    bool ok = pd_make_directory(directory) == PERIDOT_OK
+        && gpu->vk.vkGetPipelineCacheData(gpu->device, gpu->cache.handle, &size, NULL) == VK_SUCCESS && size != gpu->cache.loaded_size;
+    void *data = ok ? malloc(size ? size : 1) : NULL;
+    if (data && gpu->vk.vkGetPipelineCacheData(gpu->device, gpu->cache.handle, &size, data) == VK_SUCCESS) cache_write(gpu, data, size);
+    free(data);
+    free(directory);
+}
+
+void pd_pipeline_cache_close(struct pd_gpu *gpu)
+{
+    if (gpu->cache.handle && gpu->cache.path && gpu->n_pipelines) cache_save(gpu, gpu->cache.path);
+    gpu->vk.vkDestroyPipelineCache(gpu->device, gpu->cache.handle, NULL);
+    free(gpu->cache.path);
+    gpu->cache = (struct pd_pipeline_cache){0};
+}

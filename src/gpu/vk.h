@@ -1,0 +1,75 @@
+/* Private to src/gpu: the Vulkan objects behind gpu.h. */
+#ifndef PD_GPU_VK_H
+#define PD_GPU_VK_H
+
+#include "gpu/gpu.h"
+
+#define VK_NO_PROTOTYPES
+#include <volk.h>
+
+struct pd_block {
+    VkBuffer buffer;
+    VkDeviceMemory memory;
+    uint64_t address, size, used;
+    void *host;
+};
+
+struct pd_pipeline_cache {
+    VkPipelineCache handle;
+    char *path;           /* NULL: not kept on disk */
+    size_t loaded_size;
+};
+
+struct pd_staging {
+    struct pd_heap *heap;
+    struct pd_span span;
+    struct pd_commands *commands;
+    struct pd_span target;         /* of the piece between begin and end */
+    uint64_t target_offset, size;
+};
+
+struct pd_gpu {
+    VkInstance instance;
+    VkPhysicalDevice physical;
+    VkDevice device;
+    VkQueue queue;
+    uint32_t queue_family;
+    struct VolkDeviceTable vk;
+    peridot_device_info info;
+    char reason[256];
+    VkPhysicalDeviceMemoryProperties memory;
+    bool has_budget;
+    uint64_t max_block, allocated;
+    VkSemaphore timeline;
+    uint64_t timeline_value;
+    struct pd_pipeline_cache cache;
+    struct pd_kernel *kernels;     /* list of compiled kernels */
+    uint32_t n_pipelines;
+    VkPipelineLayout layouts[PD_N_KERNELS];
+    VkShaderModule modules[PD_N_KERNELS];
+    struct pd_staging staging;
+};
+
+struct pd_kernel {
+    struct pd_kernel *next;
+    enum pd_kernel_id id;
+    uint32_t spec[PD_MAX_SPEC], n_spec;
+    VkPipeline pipeline;
+    VkPipelineLayout layout;
+    uint32_t push_size;
+};
+
+/* A failed call as a status and a sentence: "CALL failed: VK_ERROR_...". */
+peridot_status pd_vk_fail(VkResult result, const char *call);
+#define PD_VK(call)                                                \
+    do {                                                           \
+        VkResult pd_vk_result = (call);                            \
+        if (pd_vk_result != VK_SUCCESS) return pd_vk_fail(pd_vk_result, #call); \
+    } while (0)
+
+peridot_status pd_pipeline_cache_open(struct pd_gpu *gpu, const char *directory);
+void pd_pipeline_cache_close(struct pd_gpu *gpu);
+void pd_kernels_free(struct pd_gpu *gpu);
+void pd_staging_free(struct pd_gpu *gpu);
+
+#endif
