@@ -1,11 +1,15 @@
 /* The weight types of tensors in files: names, block sizes, and the conversions between a row of floats and its blocks on
- * the CPU. One table; a new type is a row in it, a decoder and (where we write it) an encoder. Block layouts are GGUF's. */
+ * the CPU. One table; a new type is a row in it, a decoder and (where we write it) an encoder. Block layouts are GGUF's.
+ * All numbers in files are little-endian, as are all hosts that Peridot runs on. */
 #ifndef PD_FORMAT_DTYPE_H
 #define PD_FORMAT_DTYPE_H
 
 #include "base/status.h"
 
-enum pd_dtype { PD_F32, PD_F16, PD_BF16, PD_Q8_0, PD_Q4_0, PD_N_DTYPES };
+enum pd_dtype {
+    PD_F32, PD_F16, PD_BF16, PD_Q8_0, PD_Q4_0, PD_N_DTYPES,
+    PD_DTYPE_OTHER = PD_N_DTYPES   /* a type without a row: only tensors that the model ignores may have one */
+};
 
 struct pd_dtype_info {
     const char *name;          /* "q8_0", as options and reports spell it */
@@ -13,6 +17,9 @@ struct pd_dtype_info {
     uint32_t gguf;             /* ggml_type number */
     uint32_t block_len;        /* weights in a block */
     uint32_t block_size;       /* bytes of a block in a file */
+    /* n blocks at a time; encode is NULL for types that are only read. */
+    void (*decode)(float *dst, const uint8_t *src, uint64_t n);
+    void (*encode)(uint8_t *dst, const float *src, uint64_t n);
 };
 
 extern const struct pd_dtype_info pd_dtypes[PD_N_DTYPES];
@@ -26,7 +33,7 @@ const char *pd_gguf_type_name(uint32_t ggml_type);
 
 /* Bytes of n weights; n must be a multiple of block_len. */
 uint64_t pd_row_size(enum pd_dtype dtype, uint64_t n);
-/* n weights (a multiple of block_len) from blocks to floats and back. src and dst need no alignment. Quantisers give the
+/* n weights (a multiple of block_len) from blocks to floats and back. The blocks need no alignment. Quantisers give the
  * same blocks as the reference quantiser of ggml. */
 void pd_dequantize(enum pd_dtype dtype, float *dst, const void *src, uint64_t n);
 void pd_quantize(enum pd_dtype dtype, void *dst, const float *src, uint64_t n);

@@ -1,0 +1,62 @@
+#include "format/tensor.h"
+
+#include "base/num.h"
+
+peridot_status pd_tensor_list_alloc(struct pd_tensor_list *out, struct pd_arena *arena, size_t n)
+{
+    *out = (struct pd_tensor_list){.items = pd_arena_array(arena, n, sizeof *out->items), .n = n};
+    return out->items ? PERIDOT_OK : pd_fail_alloc(n * sizeof *out->items, "tensor list");
+}
+
+static peridot_status fail_duplicate(const struct pd_tensor *a, const struct pd_tensor *b, size_t i, size_t j)
+{
+    if (strcmp(a->file, b->file))
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor " PD_NAME " is also in %s", b->file, b->name, a->file);
+    return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor " PD_NAME " is there twice (entries %zu and %zu)", b->file, b->name, i, j);
+}
+
+peridot_status pd_tensor_list_index(struct pd_tensor_list *list, struct pd_arena *arena)
+{
+    struct pd_name_index *x = &list->index;
+    *x = (struct pd_name_index){pd_arena_array(arena, list->n, sizeof *x->names), list->n};
+    if (!x->names) return pd_fail_alloc(list->n * sizeof *x->names, "tensor names");
+    for (size_t i = 0; i < list->n; i++) x->names[i] = (struct pd_name){list->items[i].name, i};
+    pd_names_sort(x);
+    size_t first, second;
+    if (!pd_names_duplicate(x, &first, &second)) return PERIDOT_OK;
+    return fail_duplicate(&list->items[first], &list->items[second], first, second);
+}
+
+const struct pd_tensor *pd_tensor_list_find(const struct pd_tensor_list *list, const char *name)
+{
+    size_t i = pd_names_find(&list->index, name);
+    return i == SIZE_MAX ? NULL : &list->items[i];
+}
+
+bool pd_tensor_n_weights(uint64_t *out, const struct pd_tensor *t)
+{
+    *out = 1;
+    bool empty = false;
+    for (uint32_t i = 0; i < t->n_dims; i++) empty = empty || t->shape[i] == 0;
+    if (empty) {
+        *out = 0;
+        return true;
+    }
+    for (uint32_t i = 0; i < t->n_dims; i++)
+        if (!pd_mul(out, *out, t->shape[i])) return false;
+    return true;
+}
+
+peridot_status pd_tensor_set_size(struct pd_tensor *t)
+{
+    const struct pd_dtype_info *info = &pd_dtypes[t->dtype];
+    uint64_t columns = t->n_dims ? t->shape[t->n_dims - 1] : 1, n;
+    if (columns % info->block_len)
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor " PD_NAME ": its rows of %llu weights are not whole blocks of %u (%s)",
+                       t->file, t->name, (unsigned long long)columns, (unsigned)info->block_len, info->name);
+    if (!pd_tensor_n_weights(&n, t) || !pd_mul(&t->size, n / info->block_len, info->block_size))
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor " PD_NAME ": its shape [%llu, %llu, %llu, %llu] is more than 64 bits hold",
+                       t->file, t->name, (unsigned long long)t->shape[0], (unsigned long long)t->shape[1],
+                       (unsigned long long)t->shape[2], (unsigned long long)t->shape[3]);
+    return PERIDOT_OK;
+}

@@ -1,0 +1,38 @@
+/* A tensor in a file, and the list of a file's or a model's tensors with their names sorted. */
+#ifndef PD_FORMAT_TENSOR_H
+#define PD_FORMAT_TENSOR_H
+
+#include "format/arena.h"
+#include "format/dtype.h"
+#include "format/names.h"
+
+struct pd_tensor {
+    const char *name;
+    const char *file;         /* path of the file that holds it, for messages */
+    const char *type;         /* name of the dtype, also of one that has no row: "q8_0", "i64" */
+    enum pd_dtype dtype;      /* PD_DTYPE_OTHER: only in tensors that text models ignore */
+    uint32_t n_dims;          /* 1..4; 0: a scalar (safetensors only) */
+    uint64_t shape[4];        /* outermost first; unused ones are 1 */
+    const uint8_t *data;      /* in the mapping; may be unaligned in safetensors */
+    uint64_t size;            /* bytes; 0 only when a dimension is 0 (safetensors only) */
+};
+
+struct pd_tensor_list {
+    struct pd_tensor *items;
+    size_t n;
+    struct pd_name_index index;
+};
+
+/* An array of n empty tensors. Their number must come from a header that is long enough to hold them. */
+peridot_status pd_tensor_list_alloc(struct pd_tensor_list *out, struct pd_arena *arena, size_t n);
+/* Sorts the names once all are set; PERIDOT_ERROR_FORMAT when two tensors share one. */
+peridot_status pd_tensor_list_index(struct pd_tensor_list *list, struct pd_arena *arena);
+/* NULL: none. */
+const struct pd_tensor *pd_tensor_list_find(const struct pd_tensor_list *list, const char *name);
+
+/* Product of the dimensions; false when it does not fit. */
+bool pd_tensor_n_weights(uint64_t *out, const struct pd_tensor *t);
+/* Sets t->size from its dtype and shape; the sentence says which number is wrong. */
+peridot_status pd_tensor_set_size(struct pd_tensor *t);
+
+#endif
