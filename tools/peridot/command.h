@@ -34,7 +34,7 @@ struct cmd_option {
 struct cmd_command {
     const char *name;
     const char *summary;            /* completes "peridot NAME - ", no full stop */
-    const char *description;        /* paragraphs, separated by a newline */
+    const char *description;        /* paragraphs, with a blank line between them */
     const char *examples;           /* lines */
     const struct cmd_option *options;
     size_t n_options;

@@ -21,6 +21,13 @@ static bool parse_id(int32_t *out, const char *text, size_t size, size_t *i)
     return *i > begin && (*i == size || is_separator(text[*i]));
 }
 
+static peridot_status refuse(const char *word, size_t size, size_t offset, const char *name)
+{
+    int n = 0;
+    while ((size_t)n < size && n < 16 && !is_separator(word[n])) n++;
+    return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s: %.*s at byte %zu is not a token id", name, n, word, offset);
+}
+
 peridot_status cmd_ids_parse(int32_t **out, size_t *n, const char *text, size_t size, const char *name)
 {
     *out = NULL, *n = 0;
@@ -33,8 +40,7 @@ peridot_status cmd_ids_parse(int32_t **out, size_t *n, const char *text, size_t 
         } else if (!parse_id(&ids[(*n)++], text, size, &i)) {
             free(ids);
             *n = 0;
-            return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s: no token id at byte %zu (\"%.*s\")", name, begin,
-                           (int)(size - begin < 12 ? size - begin : 12), text + begin);
+            return refuse(text + begin, size - begin, begin, name);
         }
     }
     *out = ids;

@@ -24,7 +24,7 @@ static const struct cmd_option options[] = {
     {.name = "tokens", .metavar = "IDS", .kind = CMD_TEXT, .offset = offsetof(struct rows_args, tokens), .required = true,
      .help = "Token ids with commas or spaces between them, as peridot tokenize prints them; @FILE reads them from a file, - from "
              "standard input. Nothing is added: give the first token of a text (peridot tokenize --bos) yourself."},
-    {.letter = 'o', .name = "out", .metavar = "FILE", .kind = CMD_TEXT, .offset = offsetof(struct rows_args, out),
+    {.name = "out", .metavar = "FILE", .kind = CMD_TEXT, .offset = offsetof(struct rows_args, out),
      .required = true, .help = "Where the rows go; - is standard output. A file appears only when it is complete."},
     {.name = "first", .metavar = "I", .kind = CMD_U32, .offset = offsetof(struct rows_args, first), .fallback = "0",
      .help = "Write rows from position I on; positions count from 0."},
@@ -80,39 +80,42 @@ static peridot_status read_tokens(int32_t **ids, size_t *n, const char *given)
     return status;
 }
 
-static peridot_status evaluate(peridot_model *model, const struct rows_args *args, const int32_t *ids, size_t n, bool hidden)
+static peridot_status evaluate(const struct rows_args *args, const int32_t *ids, size_t n, peridot_eval_params *eval)
 {
     peridot_session_params params = {.ctx = (uint32_t)n, .chunk = args->chunk, .kv_type = (peridot_kv_type)args->kv};
+    peridot_model *model = NULL;
+    peridot_session *session = NULL;
+    peridot_status status = cmd_model_open(&model, &args->model);
+    if (status == PERIDOT_OK) status = peridot_session_create(&session, model, &params);
+    if (status == PERIDOT_OK) status = peridot_eval(session, ids, n, eval);
+    peridot_session_free(session);
+    peridot_model_close(model);
+    return status;
+}
+
+/* The file is opened before the model: a folder that cannot be written is known at once. */
+static peridot_status write_rows(const struct rows_args *args, const int32_t *ids, size_t n, bool hidden)
+{
     struct sink sink;
     peridot_eval_params eval = {.first = args->first, .user = &sink};
     *(hidden ? &eval.hidden : &eval.logits) = write_row;
-    peridot_session *session;
-    PD_TRY(peridot_session_create(&session, model, &params));
-    peridot_status status = open_sink(&sink, args->out);
-    if (status == PERIDOT_OK) status = close_sink(&sink, peridot_eval(session, ids, n, &eval));
-    peridot_session_free(session);
-    return status;
+    cmd_interrupt_watch();
+    PD_TRY(open_sink(&sink, args->out));
+    return close_sink(&sink, evaluate(args, ids, n, &eval));
 }
 
 static int run_rows(const struct cmd_command *command, const struct rows_args *args, bool hidden)
 {
-    peridot_model *model = NULL;
     int32_t *ids;
     size_t n;
+    int result;
     peridot_status status = read_tokens(&ids, &n, args->tokens);
     if (status == PERIDOT_ERROR_ARGUMENT) return cmd_usage(command, "%s", pd_error());
     if (status != PERIDOT_OK) return cmd_exit(status);
-    cmd_interrupt_watch();
-    int result = CMD_OK;
     if (n == 0) result = cmd_usage(command, "--tokens holds no token");
     else if (args->first >= n)
         result = cmd_usage(command, "--first %" PRIu32 " is past the last position, %zu", args->first, n - 1);
-    if (result == CMD_OK) {
-        status = cmd_model_open(&model, &args->model);
-        if (status == PERIDOT_OK) status = evaluate(model, args, ids, n, hidden);
-        peridot_model_close(model);
-        result = cmd_exit(status);
-    }
+    else result = cmd_exit(write_rows(args, ids, n, hidden));
     free(ids);
     return result;
 }

@@ -8,9 +8,9 @@ struct make_args {
 };
 
 static const struct cmd_option options[] = {
-    {.letter = 's', .name = "shape", .metavar = "SHAPE", .kind = CMD_TEXT, .offset = offsetof(struct make_args, shape),
+    {.name = "shape", .metavar = "SHAPE", .kind = CMD_TEXT, .offset = offsetof(struct make_args, shape),
      .required = true, .value = peridot_shape_name, .help = "The model whose sizes to take."},
-    {.letter = 't', .name = "type", .metavar = "TYPE", .kind = CMD_TEXT, .offset = offsetof(struct make_args, type),
+    {.name = "type", .metavar = "TYPE", .kind = CMD_TEXT, .offset = offsetof(struct make_args, type),
      .fallback = "q8_0", .help = "Type of the matrices: f32, f16, bf16, q8_0, q4_0. Norms are always f32."},
     {.letter = 'o', .name = "out", .metavar = "FILE", .kind = CMD_TEXT, .offset = offsetof(struct make_args, out),
      .required = true, .help = "The .gguf file to write. It appears only when it is complete."},

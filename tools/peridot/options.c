@@ -21,6 +21,15 @@ struct parser {
     uint64_t seen;            /* bit per row */
 };
 
+/* How a sentence names an option: "-n/--length", "--temp", "PROMPT". One buffer: one sentence is made at a time. */
+static const char *label(const struct cmd_option *o)
+{
+    static char text[64];
+    if (o->name && o->letter) snprintf(text, sizeof text, "-%c/--%s", o->letter, o->name);
+    else snprintf(text, sizeof text, "%s%s", o->name ? "--" : "", o->name ? o->name : o->metavar);
+    return text;
+}
+
 static bool parse_u64(uint64_t *out, const char *text)
 {
     char *end;
@@ -100,12 +109,12 @@ static int refuse_value(const struct parser *p, const struct cmd_option *o, cons
 {
     if (o->value) {
         const char *nearest = cmd_nearest(text, o->value);
-        if (nearest) return cmd_usage(p->command, "--%s does not know %s (did you mean %s?)", o->name, text, nearest);
-        return cmd_usage(p->command, "--%s does not know %s", o->name, text);
+        if (nearest) return cmd_usage(p->command, "%s does not know %s (did you mean %s?)", label(o), text, nearest);
+        return cmd_usage(p->command, "%s does not know %s", label(o), text);
     }
     const char *noun = o->kind == CMD_F32 ? "number" : "whole number";
-    if (o->min == 0 && o->max == 0) return cmd_usage(p->command, "--%s takes a %s, not %s", o->name, noun, text);
-    return cmd_usage(p->command, "--%s takes a %s from %g to %g, not %s", o->name, noun, o->min, o->max, text);
+    if (o->min == 0 && o->max == 0) return cmd_usage(p->command, "%s takes a %s, not %s", label(o), noun, text);
+    return cmd_usage(p->command, "%s takes a %s from %g to %g, not %s", label(o), noun, o->min, o->max, text);
 }
 
 static int set(struct parser *p, const struct cmd_option *o, const char *text)
@@ -117,9 +126,9 @@ static int set(struct parser *p, const struct cmd_option *o, const char *text)
 /* The value is what is joined to the option, or else the next argument. */
 static int take(struct parser *p, const struct cmd_option *o, const char *joined)
 {
-    if (o->kind == CMD_FLAG && joined) return cmd_usage(p->command, "--%s takes no value", o->name);
+    if (o->kind == CMD_FLAG && joined) return cmd_usage(p->command, "%s takes no value", label(o));
     if (o->kind == CMD_FLAG || joined) return set(p, o, joined ? joined : "");
-    if (p->i == p->argc) return cmd_usage(p->command, "--%s needs a value, %s", o->name, o->metavar);
+    if (p->i == p->argc) return cmd_usage(p->command, "%s needs a value, %s", label(o), o->metavar);
     return set(p, o, p->argv[p->i++]);
 }
 
@@ -187,10 +196,7 @@ static int check_required(const struct parser *p)
 {
     for (size_t i = 0; i < p->command->n_options; i++) {
         const struct cmd_option *o = &p->command->options[i];
-        if (!o->required || p->seen >> i & 1) continue;
-        if (o->letter) return cmd_usage(p->command, "-%c %s is needed", o->letter, o->metavar);
-        return cmd_usage(p->command, "%s%s%s is needed", o->name ? "--" : "", o->name ? o->name : "",
-                         o->name ? "" : o->metavar);
+        if (o->required && !(p->seen >> i & 1)) return cmd_usage(p->command, "%s is needed", label(o));
     }
     return CMD_OK;
 }

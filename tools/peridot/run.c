@@ -76,7 +76,9 @@ static bool write_piece(void *user, int32_t token, const char *text, size_t size
 /* A list of ids ends its line; text is left as the model made it, except that a terminal gets its prompt on a new line. */
 static void end_output(const struct output *o)
 {
-    if (!o->error && (o->ids || (o->begun && !o->ends_line && isatty(STDOUT_FILENO)))) fputc('\n', stdout);
+    if (o->error) return;
+    if (o->ids || (o->begun && !o->ends_line && isatty(STDOUT_FILENO))) fputc('\n', stdout);
+    fflush(stdout);
 }
 
 static void print_statistics(const peridot_stats *s, const peridot_sampling *sampling)
@@ -165,9 +167,9 @@ const struct cmd_command cmd_run = {
     .summary = "write what a model adds to a prompt",
     .description =
         "Writes the model's reply to standard output as it is made, and nothing else there. An instruction-tuned model gets the "
-        "prompt as a user's turn in its chat template; a base model continues the prompt.\n"
+        "prompt as a user's turn in its chat template; a base model continues the prompt.\n\n"
         "Standard error says which device is used and why, and at the end the speed: tokens per second of reading the prompt and "
-        "of writing, bytes of weights and cache read per second, and the time to the first token.\n"
+        "of writing, bytes of weights and cache read per second, and the time to the first token.\n\n"
         "Ctrl-C stops the reply and keeps what was written; a second one kills.",
     .examples = "peridot run \"Once upon a time\"\n"
                 "peridot run -m gemma-2-2b-it.gguf -n 400 \"Why is the sky blue?\"\n"

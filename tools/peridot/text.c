@@ -20,7 +20,8 @@ void cmd_wrap_text(struct cmd_wrap *w, const char *text)
     while (*text) {
         size_t size = strcspn(text, " \n");
         if (size) cmd_wrap_word(w, text, size);
-        if (text[size] == '\n') cmd_wrap_end(w);
+        if (text[size] == '\n' && !w->column) fputc('\n', w->file);
+        else if (text[size] == '\n') cmd_wrap_end(w);
         text += size + (text[size] != 0);
     }
 }

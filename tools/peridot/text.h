@@ -14,7 +14,7 @@ struct cmd_wrap {
 };
 
 void cmd_wrap_word(struct cmd_wrap *w, const char *word, size_t size);
-/* The words of a text; a newline in it ends the line. */
+/* The words of a text; a newline in it ends the line, a second one leaves a blank line. */
 void cmd_wrap_text(struct cmd_wrap *w, const char *text);
 /* Ends the line, if there is one. */
 void cmd_wrap_end(struct cmd_wrap *w);
