@@ -1,0 +1,95 @@
+#include "format/checkpoint.h"
+
+#include "format/gguf.h"
+#include "format/hf.h"
+
+#include <stdlib.h>
+
+struct pd_checkpoint {
+    enum pd_checkpoint_kind kind;
+    char *path;
+    struct pd_map map;       /* of the GGUF file */
+    struct pd_gguf gguf;
+    struct pd_hf hf;
+    const struct pd_tensor_list *tensors;   /* of the one or the other */
+};
+
+static peridot_status open_gguf(struct pd_checkpoint *c)
+{
+    c->kind = PD_CHECKPOINT_GGUF;
+    c->tensors = &c->gguf.tensors;
+    PD_TRY(pd_map_open(&c->map, c->path));
+    return pd_gguf_parse(&c->gguf, c->map.data, c->map.size, c->path);
+}
+
+static peridot_status open_hf(struct pd_checkpoint *c, bool with_tensors)
+{
+    c->kind = PD_CHECKPOINT_HF;
+    c->tensors = &c->hf.tensors;
+    return pd_hf_open(&c->hf, c->path, with_tensors);
+}
+
+/* Without slashes at the end, so that sentences have one before a file's name. */
+static char *copy_path(const char *path)
+{
+    char *copy = pd_string_copy(path);
+    for (size_t n = copy ? strlen(copy) : 0; n > 1 && copy[n - 1] == '/'; n--) copy[n - 1] = 0;
+    return copy;
+}
+
+peridot_status pd_checkpoint_open(struct pd_checkpoint **out, const char *path, bool with_tensors)
+{
+    *out = NULL;
+    struct pd_checkpoint *c = calloc(1, sizeof *c);
+    if (!c) return pd_fail_alloc(sizeof *c, "checkpoint");
+    c->path = copy_path(path);
+    peridot_status status = !c->path                   ? pd_fail_alloc(strlen(path) + 1, "path")
+                            : pd_is_directory(c->path) ? open_hf(c, with_tensors)
+                                                       : open_gguf(c);
+    if (status == PERIDOT_OK) *out = c;
+    else pd_checkpoint_close(c);
+    return status;
+}
+
+void pd_checkpoint_close(struct pd_checkpoint *c)
+{
+    if (!c) return;
+    pd_gguf_free(&c->gguf);
+    pd_map_close(&c->map);
+    pd_hf_close(&c->hf);
+    free(c->path);
+    free(c);
+}
+
+enum pd_checkpoint_kind pd_checkpoint_kind(const struct pd_checkpoint *c) { return c->kind; }
+const char *pd_checkpoint_path(const struct pd_checkpoint *c) { return c->path; }
+
+size_t pd_checkpoint_n_tensors(const struct pd_checkpoint *c) { return c->tensors->n; }
+
+const struct pd_tensor *pd_checkpoint_tensor(const struct pd_checkpoint *c, size_t i) { return &c->tensors->items[i]; }
+
+const struct pd_tensor *pd_checkpoint_find(const struct pd_checkpoint *c, const char *name)
+{
+    return pd_tensor_list_find(c->tensors, name);
+}
+
+/* yyjson takes NULL for a document: no root. */
+yyjson_val *pd_checkpoint_config(const struct pd_checkpoint *c) { return yyjson_doc_get_root(c->hf.config); }
+
+yyjson_val *pd_checkpoint_generation_config(const struct pd_checkpoint *c)
+{
+    return yyjson_doc_get_root(c->hf.generation_config);
+}
+
+yyjson_val *pd_checkpoint_tokenizer_config(const struct pd_checkpoint *c)
+{
+    return yyjson_doc_get_root(c->hf.tokenizer_config);
+}
+
+size_t pd_checkpoint_n_meta(const struct pd_checkpoint *c) { return c->gguf.n_meta; }
+const struct pd_meta *pd_checkpoint_meta(const struct pd_checkpoint *c, size_t i) { return &c->gguf.meta[i]; }
+
+const struct pd_meta *pd_checkpoint_find_meta(const struct pd_checkpoint *c, const char *key)
+{
+    return pd_gguf_find_meta(&c->gguf, key);
+}

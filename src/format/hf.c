@@ -1,0 +1,221 @@
+#include "format/hf.h"
+
+#include "base/num.h"
+#include "format/safetensors.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char index_name[] = "model.safetensors.index.json";
+
+/* The files of a model: names without folder, sorted, each once, and the tensors of each. */
+struct shards {
+    const char **names;
+    char **paths;
+    struct pd_tensor_list *lists;
+    size_t n;
+};
+
+/* A path in the arena, so that it lives as long as the tensors that point to it. */
+static char *join(struct pd_hf *h, const char *directory, const char *name)
+{
+    size_t size = strlen(directory) + strlen(name) + 2;
+    char *path = pd_arena_alloc(&h->arena, size);
+    if (path) snprintf(path, size, "%s/%s", directory, name);
+    return path;
+}
+
+/* ---- which files ---- */
+
+/* A shard lies in the model's own folder: a name with a slash or a drive could point anywhere. */
+static bool shard_name_valid(yyjson_val *value)
+{
+    const char *name = yyjson_get_str(value);
+    return name && pd_name_valid((const uint8_t *)name, yyjson_get_len(value)) && !strpbrk(name, "/\\:") && strcmp(name, ".") &&
+           strcmp(name, "..");
+}
+
+/* One entry for each tensor: the name of its file. */
+static peridot_status read_weight_map(struct pd_name_index *x, struct pd_hf *h, yyjson_val *map, const char *path)
+{
+    *x = (struct pd_name_index){pd_arena_array(&h->arena, yyjson_obj_size(map), sizeof *x->names), 0};
+    if (!x->names) return pd_fail_alloc(yyjson_obj_size(map) * sizeof *x->names, path);
+    yyjson_obj_iter iter = yyjson_obj_iter_with(map);
+    for (yyjson_val *key; (key = yyjson_obj_iter_next(&iter)); x->n++) {
+        yyjson_val *file = yyjson_obj_iter_get_val(key);
+        if (!shard_name_valid(file))
+            return pd_fail(PERIDOT_ERROR_FORMAT, "%s: weight_map: tensor " PD_NAME " is not in a file of this folder (" PD_NAME ")",
+                           path, yyjson_get_str(key), yyjson_is_str(file) ? yyjson_get_str(file) : yyjson_get_type_desc(file));
+        x->names[x->n] = (struct pd_name){yyjson_get_str(file), x->n};
+    }
+    pd_names_sort(x);
+    return PERIDOT_OK;
+}
+
+static peridot_status shards_alloc(struct shards *out, struct pd_hf *h, size_t n)
+{
+    out->names = pd_arena_array(&h->arena, n, sizeof *out->names);
+    out->paths = pd_arena_array(&h->arena, n, sizeof *out->paths);
+    out->lists = pd_arena_array(&h->arena, n, sizeof *out->lists);
+    h->maps = pd_arena_array(&h->arena, n, sizeof *h->maps);
+    return out->names && out->paths && out->lists && h->maps ? PERIDOT_OK : pd_fail_alloc(n * sizeof *h->maps, "list of files");
+}
+
+static peridot_status add_shard(struct shards *s, struct pd_hf *h, const char *directory, const char *name)
+{
+    s->names[s->n] = pd_arena_string(&h->arena, name, strlen(name));
+    s->paths[s->n] = join(h, directory, name);
+    if (!s->names[s->n] || !s->paths[s->n]) return pd_fail_alloc(strlen(name), "path");
+    s->n++;
+    return PERIDOT_OK;
+}
+
+static peridot_status list_shards(struct shards *out, struct pd_hf *h, yyjson_val *map, const char *directory, const char *path)
+{
+    if (!yyjson_is_obj(map)) return pd_fail(PERIDOT_ERROR_FORMAT, "%s: no weight_map object", path);
+    struct pd_name_index x;
+    PD_TRY(read_weight_map(&x, h, map, path));
+    size_t n = 0;
+    for (size_t i = 0; i < x.n; i++) n += i == 0 || strcmp(x.names[i - 1].name, x.names[i].name);
+    PD_TRY(shards_alloc(out, h, n));
+    for (size_t i = 0; i < x.n; i++)
+        if (i == 0 || strcmp(x.names[i - 1].name, x.names[i].name)) PD_TRY(add_shard(out, h, directory, x.names[i].name));
+    return PERIDOT_OK;
+}
+
+/* All that are missing in one sentence, so that one download mends it. */
+static peridot_status check_there(const struct shards *s, const char *index_path)
+{
+    char missing[600] = "";
+    size_t size = 0, n = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        if (pd_is_file(s->paths[i])) continue;
+        if (size < sizeof missing - 150)
+            size += (size_t)snprintf(missing + size, sizeof missing - size, "%s%.120s", n ? ", " : "", s->names[i]);
+        n++;
+    }
+    if (n == 0) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_IO, "%s: %zu of its %zu files are missing: %s", index_path, n, s->n, missing);
+}
+
+/* ---- tensors ---- */
+
+static peridot_status open_shards(struct pd_hf *h, struct shards *s)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        PD_TRY(pd_map_open(&h->maps[i], s->paths[i]));
+        h->n_maps++;
+        PD_TRY(pd_safetensors_parse(&s->lists[i], &h->arena, h->maps[i].data, h->maps[i].size, s->paths[i]));
+        n += s->lists[i].n;
+    }
+    if (s->n == 1) {
+        h->tensors = s->lists[0];
+    } else {
+        PD_TRY(pd_tensor_list_alloc(&h->tensors, &h->arena, n));
+        struct pd_tensor *next = h->tensors.items;
+        for (size_t i = 0; i < s->n; next += s->lists[i].n, i++)
+            if (s->lists[i].n) memcpy(next, s->lists[i].items, s->lists[i].n * sizeof *next);
+    }
+    return pd_tensor_list_index(&h->tensors, &h->arena);
+}
+
+/* Text models never read these, so their types are theirs. */
+static bool is_vision(const char *name)
+{
+    static const char *const prefixes[] = {"vision_tower.", "multi_modal_projector.", "model.vision_tower.",
+                                           "model.multi_modal_projector."};
+    for (size_t i = 0; i < PD_COUNT(prefixes); i++)
+        if (!strncmp(name, prefixes[i], strlen(prefixes[i]))) return true;
+    return false;
+}
+
+static peridot_status check_types(const struct pd_hf *h)
+{
+    for (size_t i = 0; i < h->tensors.n; i++) {
+        const struct pd_tensor *t = &h->tensors.items[i];
+        if (t->dtype == PD_DTYPE_OTHER && !is_vision(t->name))
+            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: tensor " PD_NAME " has type %s, which is not read", t->file, t->name,
+                           t->type);
+    }
+    return PERIDOT_OK;
+}
+
+/* Each tensor is in the file that the index gives it. Tensors that the index leaves out are taken too, as others do. */
+static peridot_status check_weight_map(const struct pd_hf *h, yyjson_val *map, const char *directory, const char *path)
+{
+    yyjson_obj_iter iter = yyjson_obj_iter_with(map);
+    size_t folder = strlen(directory) + 1;
+    for (yyjson_val *key; (key = yyjson_obj_iter_next(&iter));) {
+        const char *name = yyjson_get_str(key), *file = yyjson_get_str(yyjson_obj_iter_get_val(key));
+        const struct pd_tensor *t = pd_tensor_list_find(&h->tensors, name);
+        if (!t || strcmp(t->file + folder, file))
+            return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor " PD_NAME " is not in %s", path, name, file);
+    }
+    return PERIDOT_OK;
+}
+
+static peridot_status open_indexed(struct pd_hf *h, yyjson_val *root, const char *directory, const char *path)
+{
+    struct shards s = {0};
+    yyjson_val *map = yyjson_obj_get(root, "weight_map");
+    PD_TRY(list_shards(&s, h, map, directory, path));
+    PD_TRY(check_there(&s, path));
+    PD_TRY(open_shards(h, &s));
+    return check_weight_map(h, map, directory, path);
+}
+
+static peridot_status open_index(struct pd_hf *h, const char *directory, const char *path)
+{
+    yyjson_doc *doc;
+    PD_TRY(pd_json_open(&doc, path));
+    peridot_status status = open_indexed(h, yyjson_doc_get_root(doc), directory, path);
+    yyjson_doc_free(doc);
+    return status;
+}
+
+static peridot_status open_single(struct pd_hf *h, const char *directory)
+{
+    struct shards s = {0};
+    PD_TRY(shards_alloc(&s, h, 1));
+    PD_TRY(add_shard(&s, h, directory, "model.safetensors"));
+    return open_shards(h, &s);
+}
+
+/* One file goes before an index, as in transformers. */
+static peridot_status open_tensors(struct pd_hf *h, const char *directory)
+{
+    char *single = join(h, directory, "model.safetensors"), *index = join(h, directory, index_name);
+    if (!single || !index) return pd_fail_alloc(strlen(directory) + sizeof index_name, "path");
+    if (pd_is_file(single)) PD_TRY(open_single(h, directory));
+    else if (pd_is_file(index)) PD_TRY(open_index(h, directory, index));
+    else return pd_fail(PERIDOT_ERROR_IO, "%s: neither model.safetensors nor %s in this folder", directory, index_name);
+    return check_types(h);
+}
+
+static peridot_status open_all(struct pd_hf *h, const char *directory, bool with_tensors)
+{
+    PD_TRY(pd_json_open_optional(&h->config, directory, "config.json"));
+    if (!h->config) return pd_fail(PERIDOT_ERROR_IO, "%s: no config.json in this folder", directory);
+    PD_TRY(pd_json_open_optional(&h->generation_config, directory, "generation_config.json"));
+    PD_TRY(pd_json_open_optional(&h->tokenizer_config, directory, "tokenizer_config.json"));
+    return with_tensors ? open_tensors(h, directory) : PERIDOT_OK;
+}
+
+peridot_status pd_hf_open(struct pd_hf *out, const char *directory, bool with_tensors)
+{
+    *out = (struct pd_hf){0};
+    peridot_status status = open_all(out, directory, with_tensors);
+    if (status != PERIDOT_OK) pd_hf_close(out);
+    return status;
+}
+
+void pd_hf_close(struct pd_hf *h)
+{
+    for (size_t i = 0; i < h->n_maps; i++) pd_map_close(&h->maps[i]);
+    yyjson_doc_free(h->config);
+    yyjson_doc_free(h->generation_config);
+    yyjson_doc_free(h->tokenizer_config);
+    pd_arena_free(&h->arena);
+    *h = (struct pd_hf){0};
+}

@@ -1,0 +1,17 @@
+/* JSON files and headers: yyjson, with sentences that have line and column, and duplicate keys refused (two readers would
+ * take different ones). */
+#ifndef PD_FORMAT_JSON_H
+#define PD_FORMAT_JSON_H
+
+#include "base/status.h"
+
+#include <yyjson.h>
+
+/* Parses `size` bytes whose root must be an object. `path` is for sentences. The document is the caller's (yyjson_doc_free). */
+peridot_status pd_json_parse(yyjson_doc **out, const uint8_t *data, uint64_t size, const char *path);
+/* The same from a file. */
+peridot_status pd_json_open(yyjson_doc **out, const char *path);
+/* When DIRECTORY/NAME is there; else *out is NULL, which is no failure. */
+peridot_status pd_json_open_optional(yyjson_doc **out, const char *directory, const char *name);
+
+#endif
