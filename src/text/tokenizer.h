@@ -6,10 +6,11 @@
 #define PD_TEXT_TOKENIZER_H
 
 #include "format/checkpoint.h"
+#include "text/buffer.h"
 
 struct pd_tokenizer;
 
-/* From a tokenizer.model, a Hugging Face directory or a GGUF file. */
+/* From a tokenizer.model, a directory that holds one (nothing else needs to be there), or a GGUF file. */
 peridot_status pd_tokenizer_open(struct pd_tokenizer **out, const char *path);
 /* From a checkpoint that is open: the GGUF's arrays, or tokenizer.model in the directory. */
 peridot_status pd_tokenizer_from_checkpoint(struct pd_tokenizer **out, const struct pd_checkpoint *c);
@@ -20,7 +21,7 @@ int32_t pd_tokenizer_bos(const struct pd_tokenizer *t);   /* -1: none */
 /* eos, the end of a turn, and what generation_config or the GGUF's eot/eom keys add. */
 bool pd_tokenizer_is_stop(const struct pd_tokenizer *t, int32_t id);
 
-/* flags: peridot_encode_flags. *ids (malloc) belongs to the caller. */
+/* flags: peridot_encode_flags. *ids (malloc, never NULL on success) belongs to the caller. */
 peridot_status pd_tokenizer_encode(int32_t **ids, size_t *n, const struct pd_tokenizer *t,
                                    const char *text, size_t size, unsigned flags);
 /* Whole text of n ids, allocated, NUL-terminated. Control tokens give nothing. */
@@ -33,16 +34,13 @@ peridot_status pd_tokenizer_encode_chat(int32_t **ids, size_t *n, const struct p
 
 /* Streaming: ids one by one, out come the bytes that complete whole UTF-8 characters. Zero-initialise ({0}). */
 struct pd_stream {
-    char held[8];       /* bytes of a character that is not complete yet */
+    char held[4];       /* bytes of a character that is not complete yet */
     size_t n_held;
-    bool started;       /* the first piece loses its dummy prefix space when the model adds one */
+    bool started;       /* false: the first piece loses its dummy prefix space when the model adds one. Set it where the
+                         * ids continue a text: there the space is the text's own */
 };
-/* *text is borrowed until the next call on this tokenizer's stream (it points into `buffer`, which the caller keeps and
- * frees with free(buffer->data)). id -1 flushes: what is held comes out as U+FFFD. */
-struct pd_text_buffer {
-    char *data;
-    size_t size, capacity;
-};
+/* What comes out is in buffer->data, buffer->size, until the next call; the caller frees buffer->data at the end. Bytes
+ * that cannot become a character come out as U+FFFD as soon as that is known; id -1 flushes what is held as U+FFFD. */
 peridot_status pd_stream_next(struct pd_stream *s, struct pd_text_buffer *buffer, const struct pd_tokenizer *t, int32_t id);
 
 #endif

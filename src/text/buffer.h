@@ -1,0 +1,23 @@
+/* Two growing arrays that the text layer hands around: bytes and token ids. Zero-initialise ({0}); free(data) ends them.
+ * On failure the contents are as before. */
+#ifndef PD_TEXT_BUFFER_H
+#define PD_TEXT_BUFFER_H
+
+#include "base/status.h"
+
+struct pd_text_buffer {
+    char *data;              /* NULL until something was appended */
+    size_t size, capacity;
+};
+
+struct pd_ids {
+    int32_t *data;
+    size_t n, capacity;
+};
+
+peridot_status pd_text_append(struct pd_text_buffer *b, const void *data, size_t size);
+/* Puts a NUL after the bytes, not counted in size; data is not NULL afterwards. */
+peridot_status pd_text_terminate(struct pd_text_buffer *b);
+peridot_status pd_ids_append(struct pd_ids *ids, const int32_t *data, size_t n);
+
+#endif

@@ -1,0 +1,182 @@
+#include "text/pieces.h"
+
+#include "base/num.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Real pieces are below 100 bytes. sentencepiece recurses once per character of a piece when it takes an unused one apart. */
+enum { MAX_PIECE_SIZE = 1024 };
+/* sentencepiece looks up user-defined pieces into an array of 64 results and reads as many as were found, not as fit. */
+enum { MAX_NESTED_USER = 64 };
+
+void pd_pieces_free(struct pd_pieces *p)
+{
+    free(p->piece);
+    free(p->text.data);
+    *p = (struct pd_pieces){0};
+}
+
+const char *pd_pieces_text(const struct pd_pieces *p, uint32_t id)
+{
+    return p->text.data + p->piece[id].offset;
+}
+
+int32_t pd_pieces_find(const struct pd_pieces *p, const char *text, size_t size)
+{
+    for (uint32_t i = 0; i < p->n; i++)
+        if (p->piece[i].size == size && memcmp(pd_pieces_text(p, i), text, size) == 0) return (int32_t)i;
+    return -1;
+}
+
+void pd_pieces_mark_stop(struct pd_pieces *p, int64_t id)
+{
+    if (id >= 0 && id < p->n) p->piece[id].stop = true;
+}
+
+static bool is_named(const char *text, size_t size, const char *name)
+{
+    return strlen(name) == size && memcmp(text, name, size) == 0;
+}
+
+/* <unused0> ... <unused6241> */
+static bool is_reserve(const char *text, size_t size)
+{
+    if (size < 9 || memcmp(text, "<unused", 7) != 0 || text[size - 1] != '>') return false;
+    for (size_t i = 7; i < size - 1; i++)
+        if (text[i] < '0' || text[i] > '9') return false;
+    return true;
+}
+
+/* Google's models have turn markers, image markers and reserves as user-defined pieces, beside newlines and HTML tags that
+ * text must match. GGUF files call the first kind control, and so do we: what plain text must never make. The patterns are
+ * those of the GGUF converter, so that both forms of a model give the same ids. */
+static bool is_marker(const char *text, size_t size, int64_t type)
+{
+    static const char *const names[] = {
+        "<start_of_turn>", "<end_of_turn>", "<start_of_image>", "<end_of_image>", "<image_soft_token>",
+        "<mask>", "<2mass>", "[@BOS@]",
+    };
+    if (type != PD_PIECE_USER && type != PD_PIECE_NORMAL) return false;
+    for (size_t i = 0; i < PD_COUNT(names); i++)
+        if (is_named(text, size, names[i])) return true;
+    if (type == PD_PIECE_NORMAL) return false;
+    bool pipes = size > 4 && memcmp(text, "<|", 2) == 0 && memcmp(text + size - 2, "|>", 2) == 0;
+    return pipes || is_reserve(text, size);
+}
+
+/* GGUF files hold user-defined runs of spaces as spaces; sentencepiece matches after spaces became U+2581. */
+static peridot_status append_spaces_escaped(struct pd_text_buffer *b, const char *text, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        if (text[i] == ' ') PD_TRY(pd_text_append(b, "\xe2\x96\x81", 3));
+        else PD_TRY(pd_text_append(b, text + i, 1));
+    }
+    return PERIDOT_OK;
+}
+
+static peridot_status reserve_piece(struct pd_pieces *p)
+{
+    if (p->n < p->capacity) return PERIDOT_OK;
+    if (p->n >= INT32_MAX / 2) return pd_fail(PERIDOT_ERROR_FORMAT, "the vocabulary has too many pieces");
+    uint32_t capacity = p->capacity ? p->capacity * 2 : 1024;
+    struct pd_piece *piece = realloc(p->piece, capacity * sizeof *piece);
+    if (!piece) return pd_fail_alloc(capacity * sizeof *piece, "vocabulary");
+    p->piece = piece;
+    p->capacity = capacity;
+    return PERIDOT_OK;
+}
+
+static peridot_status check_piece(uint32_t id, const char *text, uint64_t size, double score, int64_t type)
+{
+    if (size == 0) return pd_fail(PERIDOT_ERROR_FORMAT, "piece %u of the vocabulary is empty", id);
+    if (size > MAX_PIECE_SIZE)
+        return pd_fail(PERIDOT_ERROR_FORMAT, "piece %u of the vocabulary has %llu bytes (at most %d)", id,
+                       (unsigned long long)size, MAX_PIECE_SIZE);
+    if (memchr(text, 0, size)) return pd_fail(PERIDOT_ERROR_FORMAT, "piece %u of the vocabulary holds a zero byte", id);
+    if (type < PD_PIECE_NORMAL || type > PD_PIECE_BYTE)
+        return pd_fail(PERIDOT_ERROR_FORMAT, "piece %u of the vocabulary has the unknown type %lld", id, (long long)type);
+    if (isnan(score)) return pd_fail(PERIDOT_ERROR_FORMAT, "piece %u of the vocabulary has no number as its score", id);
+    return PERIDOT_OK;
+}
+
+peridot_status pd_pieces_add(struct pd_pieces *p, const char *text, uint64_t size, double score, int64_t type)
+{
+    PD_TRY(check_piece(p->n, text, size, score, type));
+    PD_TRY(reserve_piece(p));
+    size_t offset = p->text.size;
+    if (type == PD_PIECE_USER) PD_TRY(append_spaces_escaped(&p->text, text, size));
+    else PD_TRY(pd_text_append(&p->text, text, size));
+    if (is_marker(text, size, type)) type = PD_PIECE_CONTROL;
+    p->piece[p->n++] = (struct pd_piece){
+        .offset = offset, .size = (uint32_t)(p->text.size - offset), .score = (float)score, .type = (uint8_t)type,
+    };
+    return PERIDOT_OK;
+}
+
+struct sorted {
+    const char *text;
+    uint32_t size;
+};
+
+static int compare_text(const void *a, const void *b)
+{
+    const struct sorted *x = a, *y = b;
+    int order = memcmp(x->text, y->text, pd_min(x->size, y->size));
+    return order ? order : (x->size > y->size) - (x->size < y->size);
+}
+
+static bool is_prefix(const struct sorted *a, const struct sorted *b)
+{
+    return a->size <= b->size && memcmp(a->text, b->text, a->size) == 0;
+}
+
+/* Most pieces that are prefixes of one another; `all` is sorted, so those of a piece are on the stack when it comes. */
+static uint32_t nesting(const struct sorted *all, uint32_t n)
+{
+    const struct sorted *stack[MAX_NESTED_USER + 1];
+    uint32_t depth = 0, most = 0;
+    for (uint32_t i = 0; i < n && most <= MAX_NESTED_USER; i++) {
+        while (depth && !is_prefix(stack[depth - 1], &all[i])) depth--;
+        stack[depth++] = &all[i];
+        if (depth > most) most = depth;
+    }
+    return most;
+}
+
+static peridot_status check_nesting(const struct pd_pieces *p)
+{
+    struct sorted *all = malloc(p->n * sizeof *all);
+    if (!all) return pd_fail_alloc(p->n * sizeof *all, "vocabulary");
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->n; i++)
+        if (p->piece[i].type == PD_PIECE_USER) all[n++] = (struct sorted){pd_pieces_text(p, i), p->piece[i].size};
+    qsort(all, n, sizeof *all, compare_text);
+    uint32_t most = nesting(all, n);
+    free(all);
+    if (most <= MAX_NESTED_USER) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_FORMAT, "more than %d user-defined pieces of the vocabulary begin alike", MAX_NESTED_USER);
+}
+
+static peridot_status check_unknown(const struct pd_pieces *p)
+{
+    int32_t unknown = -1;
+    for (uint32_t i = 0; i < p->n; i++) {
+        if (p->piece[i].type != PD_PIECE_UNKNOWN) continue;
+        if (unknown >= 0)
+            return pd_fail(PERIDOT_ERROR_FORMAT, "the vocabulary has two pieces for the unknown, %d and %u", unknown, i);
+        unknown = (int32_t)i;
+    }
+    if (unknown < 0) return pd_fail(PERIDOT_ERROR_FORMAT, "the vocabulary has no piece for the unknown");
+    return PERIDOT_OK;
+}
+
+peridot_status pd_pieces_check(struct pd_pieces *p)
+{
+    if (p->n == 0) return pd_fail(PERIDOT_ERROR_FORMAT, "the vocabulary has no pieces");
+    PD_TRY(check_unknown(p));
+    PD_TRY(check_nesting(p));
+    pd_pieces_mark_stop(p, p->eos);
+    return PERIDOT_OK;
+}

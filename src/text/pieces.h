@@ -1,0 +1,57 @@
+/* The pieces of a vocabulary: what each token id stands for. One table, whether it was read from a sentencepiece model
+ * (pieces_model.c) or from a GGUF file's arrays (pieces_gguf.c); both readers end in pd_pieces_check, so that all which
+ * uses the table may trust it. Text to ids is sentencepiece's work (sentencepiece.h), which gets the table back as a
+ * model of its own format; ids to text needs nothing but the table. */
+#ifndef PD_TEXT_PIECES_H
+#define PD_TEXT_PIECES_H
+
+#include "format/checkpoint.h"
+#include "text/buffer.h"
+
+/* The numbers are sentencepiece's and GGUF's (they agree). */
+enum pd_piece_type {
+    PD_PIECE_NORMAL = 1,     /* made from text by merging */
+    PD_PIECE_UNKNOWN = 2,    /* exactly one */
+    PD_PIECE_CONTROL = 3,    /* never made from plain text; stands for no text */
+    PD_PIECE_USER = 4,       /* matched literally in text, before any merging, longest first */
+    PD_PIECE_UNUSED = 5,
+    PD_PIECE_BYTE = 6        /* "<0x0A>": one byte of a character that no piece covers; all 256 or none */
+};
+
+struct pd_piece {
+    size_t offset;           /* of its text in pd_pieces.text; spaces are U+2581 */
+    uint32_t size;
+    float score;             /* of NORMAL: the highest merges first */
+    uint8_t type;            /* enum pd_piece_type */
+    bool stop;               /* generation ends with it */
+};
+
+struct pd_pieces {
+    struct pd_piece *piece;
+    uint32_t n, capacity;
+    struct pd_text_buffer text;
+    int32_t bos, eos;        /* -1: none */
+    bool dummy_prefix;       /* a space is put before the first text, and taken away from it when decoding */
+};
+
+/* From the bytes of a sentencepiece ModelProto (tokenizer.model), and from tokenizer.ggml.* of a GGUF. What Peridot does
+ * not know (another algorithm, a normaliser with rules) is refused by name. *out must be freed even on failure. */
+peridot_status pd_pieces_read_model(struct pd_pieces *out, const uint8_t *data, uint64_t size);
+peridot_status pd_pieces_read_gguf(struct pd_pieces *out, const struct pd_checkpoint *c);
+void pd_pieces_free(struct pd_pieces *p);
+
+/* The same pieces as a ModelProto for sentencepiece, without dummy prefix (see tokenizer.c) and with control pieces that
+ * no text can make. */
+peridot_status pd_pieces_write_model(struct pd_text_buffer *out, const struct pd_pieces *p);
+
+const char *pd_pieces_text(const struct pd_pieces *p, uint32_t id);
+/* The id of a piece by its text, -1 when there is none. A linear search: for opening, not for encoding. */
+int32_t pd_pieces_find(const struct pd_pieces *p, const char *text, size_t size);
+/* Ids beyond the pieces are ignored: files of models with padded vocabularies name some. */
+void pd_pieces_mark_stop(struct pd_pieces *p, int64_t id);
+
+/* For the readers. */
+peridot_status pd_pieces_add(struct pd_pieces *p, const char *text, uint64_t size, double score, int64_t type);
+peridot_status pd_pieces_check(struct pd_pieces *p);
+
+#endif

@@ -1,0 +1,131 @@
+/* The arrays tokenizer.ggml.* of a GGUF file to pieces. Converters lose some of what a sentencepiece model says: the
+ * unknown piece is often marked as control, user-defined spaces come unescaped, and defaults depend on the family. */
+#include "text/pieces.h"
+
+#include "base/num.h"
+
+#include <string.h>
+
+#define KEY(name) "tokenizer.ggml." name
+
+static peridot_status find_array(const struct pd_meta **out, const struct pd_checkpoint *c, const char *key, uint64_t n)
+{
+    *out = pd_checkpoint_find_meta(c, key);
+    if (!*out) return pd_fail(PERIDOT_ERROR_FORMAT, "%s is missing", key);
+    if ((*out)->type != PD_META_ARRAY) return pd_fail(PERIDOT_ERROR_FORMAT, "%s is not an array", key);
+    if (n && (*out)->n != n)
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s has %llu elements for %llu pieces", key, (unsigned long long)(*out)->n,
+                       (unsigned long long)n);
+    return PERIDOT_OK;
+}
+
+static peridot_status read_pieces(struct pd_pieces *out, const struct pd_checkpoint *c)
+{
+    const struct pd_meta *tokens, *scores, *types;
+    PD_TRY(find_array(&tokens, c, KEY("tokens"), 0));
+    PD_TRY(find_array(&scores, c, KEY("scores"), tokens->n));
+    PD_TRY(find_array(&types, c, KEY("token_type"), tokens->n));
+    for (uint64_t i = 0; i < tokens->n; i++) {
+        struct pd_string text;
+        double score;
+        int64_t type;
+        if (!pd_meta_string(&text, tokens, i)) return pd_fail(PERIDOT_ERROR_FORMAT, KEY("tokens") " holds no strings");
+        if (!pd_meta_float(&score, scores, i)) return pd_fail(PERIDOT_ERROR_FORMAT, KEY("scores") " holds no numbers");
+        if (!pd_meta_int(&type, types, i)) return pd_fail(PERIDOT_ERROR_FORMAT, KEY("token_type") " holds no integers");
+        PD_TRY(pd_pieces_add(out, text.data, text.size, score, type));
+    }
+    return PERIDOT_OK;
+}
+
+/* An id under a key; -1 when the key is absent, or says -1 (some files write that as "none"). */
+static peridot_status read_id(int32_t *out, const struct pd_pieces *p, const struct pd_checkpoint *c, const char *key)
+{
+    *out = -1;
+    const struct pd_meta *m = pd_checkpoint_find_meta(c, key);
+    if (!m) return PERIDOT_OK;
+    int64_t id;
+    if (m->type == PD_META_ARRAY || !pd_meta_int(&id, m, 0))
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s is not an integer", key);
+    if (id == -1 || id == UINT32_MAX) return PERIDOT_OK;
+    if (id < 0 || id >= p->n)
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s is %lld, but the vocabulary has %u pieces", key, (long long)id, p->n);
+    *out = (int32_t)id;
+    return PERIDOT_OK;
+}
+
+/* The key, else the first of two names that is a control piece. */
+static peridot_status read_named_id(int32_t *out, const struct pd_pieces *p, const struct pd_checkpoint *c, const char *key,
+                                    const char *const names[2])
+{
+    PD_TRY(read_id(out, p, c, key));
+    for (int i = 0; i < 2 && *out < 0; i++) {
+        int32_t id = pd_pieces_find(p, names[i], strlen(names[i]));
+        if (id >= 0 && p->piece[id].type == PD_PIECE_CONTROL) *out = id;
+    }
+    return PERIDOT_OK;
+}
+
+/* Converters mark <unk> as control when the tokenizer's configuration calls it special. */
+static peridot_status restore_unknown(struct pd_pieces *p, const struct pd_checkpoint *c)
+{
+    int32_t id;
+    for (uint32_t i = 0; i < p->n; i++)
+        if (p->piece[i].type == PD_PIECE_UNKNOWN) return PERIDOT_OK;
+    PD_TRY(read_named_id(&id, p, c, KEY("unknown_token_id"), (const char *const[]){"<unk>", "<UNK>"}));
+    if (id >= 0) p->piece[id].type = PD_PIECE_UNKNOWN;
+    return PERIDOT_OK;
+}
+
+static peridot_status read_ids(struct pd_pieces *out, const struct pd_checkpoint *c)
+{
+    int32_t id;
+    PD_TRY(restore_unknown(out, c));
+    PD_TRY(read_named_id(&out->bos, out, c, KEY("bos_token_id"), (const char *const[]){"<bos>", "<s>"}));
+    PD_TRY(read_named_id(&out->eos, out, c, KEY("eos_token_id"), (const char *const[]){"<eos>", "</s>"}));
+    PD_TRY(read_id(&id, out, c, KEY("eot_token_id")));
+    pd_pieces_mark_stop(out, id);
+    PD_TRY(read_id(&id, out, c, KEY("eom_token_id")));
+    pd_pieces_mark_stop(out, id);
+    return PERIDOT_OK;
+}
+
+/* A flag; `missing` when the key is absent. */
+static peridot_status read_flag(bool *out, const struct pd_checkpoint *c, const char *key, bool missing)
+{
+    const struct pd_meta *m = pd_checkpoint_find_meta(c, key);
+    *out = missing;
+    if (!m || (m->type != PD_META_ARRAY && pd_meta_bool(out, m, 0))) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_FORMAT, "%s is not a flag", key);
+}
+
+static bool has_string(const struct pd_checkpoint *c, const char *key, struct pd_string *out)
+{
+    const struct pd_meta *m = pd_checkpoint_find_meta(c, key);
+    return m && m->type == PD_META_STRING && pd_meta_string(out, m, 0);
+}
+
+static peridot_status check_kind(const struct pd_checkpoint *c)
+{
+    struct pd_string kind;
+    bool remove;
+    if (!has_string(c, KEY("model"), &kind)) return pd_fail(PERIDOT_ERROR_FORMAT, "the file has no tokenizer");
+    if (kind.size != 5 || memcmp(kind.data, "llama", 5) != 0)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "tokenizer \"%.*s\" is not supported; \"llama\" (sentencepiece) is",
+                       (int)pd_min(kind.size, 40), kind.data);
+    PD_TRY(read_flag(&remove, c, KEY("remove_extra_whitespaces"), false));
+    if (remove) return pd_fail(PERIDOT_ERROR_UNSUPPORTED, KEY("remove_extra_whitespaces") " is not supported");
+    return PERIDOT_OK;
+}
+
+peridot_status pd_pieces_read_gguf(struct pd_pieces *out, const struct pd_checkpoint *c)
+{
+    struct pd_string family = {0};
+    *out = (struct pd_pieces){.bos = -1, .eos = -1};
+    PD_TRY(check_kind(c));
+    PD_TRY(read_pieces(out, c));
+    PD_TRY(read_ids(out, c));
+    /* Early Gemma files lack the key, and no Gemma model has the prefix. */
+    bool gemma = has_string(c, "general.architecture", &family) && family.size >= 5 && memcmp(family.data, "gemma", 5) == 0;
+    PD_TRY(read_flag(&out->dummy_prefix, c, KEY("add_space_prefix"), !gemma));
+    return pd_pieces_check(out);
+}

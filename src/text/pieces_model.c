@@ -1,0 +1,173 @@
+/* A sentencepiece ModelProto (sentencepiece_model.proto in google/sentencepiece) to pieces and back. Reading takes pieces,
+ * the trainer's ids and the normaliser's flags, and refuses what changes the maths; writing gives a model that differs
+ * from another only in its pieces, so that one path through sentencepiece serves every file. */
+#include "text/pieces.h"
+#include "text/proto.h"
+
+#include "base/num.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Field numbers. */
+enum { MODEL_PIECES = 1, MODEL_TRAINER = 2, MODEL_NORMALIZER = 3 };
+enum { PIECE_TEXT = 1, PIECE_SCORE = 2, PIECE_TYPE = 3 };
+enum { TRAINER_TYPE = 3, TRAINER_SUFFIX = 24, TRAINER_BYTE_FALLBACK = 35, TRAINER_BOS = 41, TRAINER_EOS = 42,
+       TRAINER_BOS_PIECE = 46, TRAINER_EOS_PIECE = 47 };
+enum { NORMALIZER_NAME = 1, NORMALIZER_RULES = 2, NORMALIZER_PREFIX = 3, NORMALIZER_REMOVE = 4, NORMALIZER_ESCAPE = 5 };
+enum { TYPE_BPE = 2 };
+
+/* What the specs say, with the defaults of the .proto file. */
+struct spec {
+    int64_t type, bos, eos;
+    bool suffix, prefix, remove, escape, rules;
+    struct pd_proto_field bos_piece, eos_piece;
+};
+
+static peridot_status bad_byte(const struct pd_proto_reader *r, const uint8_t *start)
+{
+    return pd_fail(PERIDOT_ERROR_FORMAT, "not a sentencepiece model (byte %llu)",
+                   (unsigned long long)(r->data - start + r->pos));
+}
+
+static peridot_status read_piece(struct pd_pieces *out, struct pd_proto_reader r, const uint8_t *start)
+{
+    struct pd_proto_field f, text = {0};
+    double score = 0;
+    int64_t type = PD_PIECE_NORMAL;
+    while (pd_proto_next(&f, &r)) {
+        if (f.number == PIECE_TEXT && f.wire == PD_PROTO_BYTES) text = f;
+        else if (f.number == PIECE_SCORE && f.wire == PD_PROTO_32) score = pd_f32_from_bits((uint32_t)f.value);
+        else if (f.number == PIECE_TYPE && f.wire == PD_PROTO_VARINT) type = (int64_t)f.value;
+    }
+    if (r.pos < r.size) return bad_byte(&r, start);
+    return pd_pieces_add(out, (const char *)text.bytes, text.value, score, type);
+}
+
+static peridot_status read_trainer(struct spec *out, struct pd_proto_reader r, const uint8_t *start)
+{
+    struct pd_proto_field f;
+    while (pd_proto_next(&f, &r)) {
+        if (f.wire == PD_PROTO_VARINT) {
+            if (f.number == TRAINER_TYPE) out->type = (int64_t)f.value;
+            else if (f.number == TRAINER_BOS) out->bos = (int64_t)f.value;
+            else if (f.number == TRAINER_EOS) out->eos = (int64_t)f.value;
+            else if (f.number == TRAINER_SUFFIX) out->suffix = f.value != 0;
+        } else if (f.wire == PD_PROTO_BYTES) {
+            if (f.number == TRAINER_BOS_PIECE) out->bos_piece = f;
+            else if (f.number == TRAINER_EOS_PIECE) out->eos_piece = f;
+        }
+    }
+    return r.pos < r.size ? bad_byte(&r, start) : PERIDOT_OK;
+}
+
+static peridot_status read_normalizer(struct spec *out, struct pd_proto_reader r, const uint8_t *start)
+{
+    struct pd_proto_field f;
+    while (pd_proto_next(&f, &r)) {
+        if (f.wire == PD_PROTO_VARINT) {
+            if (f.number == NORMALIZER_PREFIX) out->prefix = f.value != 0;
+            else if (f.number == NORMALIZER_REMOVE) out->remove = f.value != 0;
+            else if (f.number == NORMALIZER_ESCAPE) out->escape = f.value != 0;
+        } else if (f.wire == PD_PROTO_BYTES && f.number == NORMALIZER_RULES) {
+            out->rules = f.value != 0;
+        }
+    }
+    return r.pos < r.size ? bad_byte(&r, start) : PERIDOT_OK;
+}
+
+static peridot_status read_fields(struct pd_pieces *out, struct spec *spec, struct pd_proto_reader r)
+{
+    const uint8_t *start = r.data;
+    struct pd_proto_field f;
+    while (pd_proto_next(&f, &r)) {
+        if (f.wire != PD_PROTO_BYTES) continue;
+        if (f.number == MODEL_PIECES) PD_TRY(read_piece(out, pd_proto_message(&f), start));
+        else if (f.number == MODEL_TRAINER) PD_TRY(read_trainer(spec, pd_proto_message(&f), start));
+        else if (f.number == MODEL_NORMALIZER) PD_TRY(read_normalizer(spec, pd_proto_message(&f), start));
+    }
+    return r.pos < r.size ? bad_byte(&r, start) : PERIDOT_OK;
+}
+
+static peridot_status check_spec(const struct spec *s)
+{
+    const char *what = s->type != TYPE_BPE ? "a type other than BPE"
+                     : s->rules            ? "a normaliser with character rules"
+                     : s->remove           ? "the removal of extra spaces"
+                     : s->suffix           ? "spaces as suffixes"
+                     : !s->escape          ? "spaces that are not escaped" : NULL;
+    if (!what) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the sentencepiece model has %s, which Peridot does not know", what);
+}
+
+/* By id, else by name: trainers leave either at a default that fits another vocabulary ("<s>" is an HTML tag in Gemma's). */
+static int32_t find_control(const struct pd_pieces *p, int64_t id, const struct pd_proto_field *name)
+{
+    if (id >= 0 && id < p->n && p->piece[id].type == PD_PIECE_CONTROL) return (int32_t)id;
+    int32_t named = name->bytes ? pd_pieces_find(p, (const char *)name->bytes, name->value) : -1;
+    return named >= 0 && p->piece[named].type == PD_PIECE_CONTROL ? named : -1;
+}
+
+peridot_status pd_pieces_read_model(struct pd_pieces *out, const uint8_t *data, uint64_t size)
+{
+    struct spec spec = {.type = 1, .bos = 1, .eos = 2, .prefix = true, .remove = true, .escape = true};
+    *out = (struct pd_pieces){.bos = -1, .eos = -1};
+    PD_TRY(read_fields(out, &spec, (struct pd_proto_reader){.data = data, .size = size}));
+    if (out->n == 0) return pd_fail(PERIDOT_ERROR_FORMAT, "not a sentencepiece model (it has no pieces)");
+    PD_TRY(check_spec(&spec));
+    out->dummy_prefix = spec.prefix;
+    out->bos = find_control(out, spec.bos, &spec.bos_piece);
+    out->eos = find_control(out, spec.eos, &spec.eos_piece);
+    return pd_pieces_check(out);
+}
+
+/* A control piece goes under a name with a space, which no escaped text has: plain text cannot make it, whatever the
+ * file calls it, and sentencepiece does not need its name, since control tokens in text are found by ourselves. */
+static peridot_status write_piece(struct pd_text_buffer *out, struct pd_text_buffer *scratch, const struct pd_pieces *p,
+                                  uint32_t id)
+{
+    const struct pd_piece *piece = &p->piece[id];
+    char control[24];
+    const char *text = pd_pieces_text(p, id);
+    size_t size = piece->size;
+    if (piece->type == PD_PIECE_CONTROL) {
+        size = (size_t)snprintf(control, sizeof control, "control %u", id);
+        text = control;
+    }
+    scratch->size = 0;
+    PD_TRY(pd_proto_write_bytes(scratch, PIECE_TEXT, text, size));
+    PD_TRY(pd_proto_write_float(scratch, PIECE_SCORE, piece->score));
+    PD_TRY(pd_proto_write_varint(scratch, PIECE_TYPE, piece->type));
+    return pd_proto_write_bytes(out, MODEL_PIECES, scratch->data, scratch->size);
+}
+
+static bool has_bytes(const struct pd_pieces *p)
+{
+    for (uint32_t i = 0; i < p->n; i++)
+        if (p->piece[i].type == PD_PIECE_BYTE) return true;
+    return false;
+}
+
+static peridot_status write_specs(struct pd_text_buffer *out, struct pd_text_buffer *scratch, const struct pd_pieces *p)
+{
+    scratch->size = 0;
+    PD_TRY(pd_proto_write_varint(scratch, TRAINER_TYPE, TYPE_BPE));
+    PD_TRY(pd_proto_write_varint(scratch, TRAINER_BYTE_FALLBACK, has_bytes(p)));
+    PD_TRY(pd_proto_write_bytes(out, MODEL_TRAINER, scratch->data, scratch->size));
+    scratch->size = 0;
+    PD_TRY(pd_proto_write_bytes(scratch, NORMALIZER_NAME, "identity", 8));
+    PD_TRY(pd_proto_write_varint(scratch, NORMALIZER_PREFIX, 0));
+    PD_TRY(pd_proto_write_varint(scratch, NORMALIZER_REMOVE, 0));
+    PD_TRY(pd_proto_write_varint(scratch, NORMALIZER_ESCAPE, 1));
+    return pd_proto_write_bytes(out, MODEL_NORMALIZER, scratch->data, scratch->size);
+}
+
+peridot_status pd_pieces_write_model(struct pd_text_buffer *out, const struct pd_pieces *p)
+{
+    struct pd_text_buffer scratch = {0};
+    peridot_status status = PERIDOT_OK;
+    for (uint32_t i = 0; i < p->n && status == PERIDOT_OK; i++) status = write_piece(out, &scratch, p, i);
+    if (status == PERIDOT_OK) status = write_specs(out, &scratch, p);
+    free(scratch.data);
+    return status;
+}

@@ -1,0 +1,272 @@
+#include "text/tokenizer_private.h"
+
+#include "base/num.h"
+#include "text/utf8.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* sentencepiece needs about a hundred bytes per byte of text, and counts in int: long texts go in cuts of about this. */
+enum { CUT_SIZE = 1 << 16 };
+static const size_t MAX_SPAN = (size_t)1 << 29;
+
+void pd_tokenizer_close(struct pd_tokenizer *t)
+{
+    if (!t) return;
+    pd_sentencepiece_free(t->sentencepiece);
+    pd_special_free(&t->special);
+    pd_pieces_free(&t->pieces);
+    free(t);
+}
+
+uint32_t pd_tokenizer_size(const struct pd_tokenizer *t) { return t->pieces.n; }
+int32_t pd_tokenizer_bos(const struct pd_tokenizer *t) { return t->pieces.bos; }
+bool pd_tokenizer_has_chat(const struct pd_tokenizer *t) { return t->chat != NULL; }
+
+bool pd_tokenizer_is_stop(const struct pd_tokenizer *t, int32_t id)
+{
+    return id >= 0 && (uint32_t)id < t->pieces.n && t->pieces.piece[id].stop;
+}
+
+/* ---- text to ids ---- */
+
+/* One stretch of text without control tokens, by the vocabulary's algorithm. */
+static peridot_status encode_span(struct pd_ids *out, const struct pd_tokenizer *t, const char *text, size_t size)
+{
+    if (size > MAX_SPAN)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "a line of %zu bytes is too long to encode (at most %zu)", size, MAX_SPAN);
+    return pd_sentencepiece_encode(out, t->sentencepiece, text, size);
+}
+
+/* Size of the first cut: all, or up to the end of the line breaks after CUT_SIZE, where no merge can reach across. */
+static size_t first_cut(const struct pd_tokenizer *t, const char *text, size_t size)
+{
+    if (!t->lines_apart || size <= CUT_SIZE) return size;
+    const char *end = memchr(text + CUT_SIZE, '\n', size - CUT_SIZE);
+    while (end && end < text + size && *end == '\n') end++;
+    return end ? (size_t)(end - text) : size;
+}
+
+/* The dummy prefix is an ordinary space before the text. It is put there, rather than by sentencepiece, because only the
+ * beginning of a text has it: what follows a control token does not, as in Hugging Face's tokenizers (legacy = false). */
+static peridot_status encode_prefixed(struct pd_ids *out, const struct pd_tokenizer *t, const char *text, size_t size)
+{
+    struct pd_text_buffer b = {0};
+    peridot_status status = pd_text_append(&b, " ", 1);
+    if (status == PERIDOT_OK) status = pd_text_append(&b, text, size);
+    if (status == PERIDOT_OK) status = encode_span(out, t, b.data, b.size);
+    free(b.data);
+    return status;
+}
+
+static peridot_status encode_plain(struct pd_ids *out, const struct pd_tokenizer *t, const char *text, size_t size, bool first)
+{
+    bool prefix = first && t->pieces.dummy_prefix;
+    for (size_t done = 0; done < size; prefix = false) {
+        size_t n = first_cut(t, text + done, size - done);
+        if (prefix) PD_TRY(encode_prefixed(out, t, text + done, n));
+        else PD_TRY(encode_span(out, t, text + done, n));
+        done += n;
+    }
+    return PERIDOT_OK;
+}
+
+/* Control tokens are taken out from left to right, the longest first; what is between them is plain text. */
+static peridot_status encode_special(struct pd_ids *out, const struct pd_tokenizer *t, const char *text, size_t size)
+{
+    size_t begin = 0, length;
+    for (size_t i = 0; i < size; i += length) {
+        int32_t id;
+        length = pd_special_match(&id, &t->special, &t->pieces, text + i, size - i);
+        if (length) {
+            PD_TRY(encode_plain(out, t, text + begin, i - begin, begin == 0));
+            PD_TRY(pd_ids_append(out, &id, 1));
+            begin = i + length;
+        } else {
+            length = 1;
+        }
+    }
+    return encode_plain(out, t, text + begin, size - begin, begin == 0);
+}
+
+/* Exactly one bos, whatever the text began with. */
+static peridot_status put_bos(struct pd_ids *ids, int32_t bos)
+{
+    size_t written = 0;
+    while (written < ids->n && ids->data[written] == bos) written++;
+    if (written == 0) {
+        PD_TRY(pd_ids_append(ids, &bos, 1));
+        memmove(ids->data + 1, ids->data, (ids->n - 1) * sizeof *ids->data);
+        ids->data[0] = bos;
+    } else {
+        memmove(ids->data + 1, ids->data + written, (ids->n - written) * sizeof *ids->data);
+        ids->n -= written - 1;
+    }
+    return PERIDOT_OK;
+}
+
+static peridot_status encode(struct pd_ids *out, const struct pd_tokenizer *t, const char *text, size_t size, unsigned flags)
+{
+    if (flags & PERIDOT_ENCODE_SPECIAL) PD_TRY(encode_special(out, t, text, size));
+    else PD_TRY(encode_plain(out, t, text, size, true));
+    if (flags & PERIDOT_ENCODE_BOS && t->pieces.bos >= 0) PD_TRY(put_bos(out, t->pieces.bos));
+    return PERIDOT_OK;
+}
+
+/* Hands over what was made, or frees it. */
+static peridot_status finish_ids(int32_t **out, size_t *n, struct pd_ids *ids, peridot_status status)
+{
+    *out = NULL;
+    *n = 0;
+    if (status == PERIDOT_OK && !ids->data) {
+        ids->data = malloc(sizeof *ids->data);
+        if (!ids->data) status = pd_fail_alloc(sizeof *ids->data, "token ids");
+    }
+    if (status != PERIDOT_OK) {
+        free(ids->data);
+        return status;
+    }
+    *out = ids->data;
+    *n = ids->n;
+    return PERIDOT_OK;
+}
+
+peridot_status pd_tokenizer_encode(int32_t **ids, size_t *n, const struct pd_tokenizer *t, const char *text, size_t size,
+                                   unsigned flags)
+{
+    struct pd_ids made = {0};
+    return finish_ids(ids, n, &made, encode(&made, t, text, size, flags));
+}
+
+/* Encodes the plain text gathered so far, then the piece: text of the template and of the user are one stretch to the
+ * tokenizer, as they are where a template's output is tokenized. */
+static peridot_status chat_piece(struct pd_ids *out, struct pd_text_buffer *plain, const struct pd_tokenizer *t,
+                                 const char *piece)
+{
+    PD_TRY(encode_plain(out, t, plain->data, plain->size, out->n == 1));
+    plain->size = 0;
+    if (!piece) return PERIDOT_OK;
+    int32_t id = pd_special_find(&t->special, &t->pieces, piece);
+    return pd_ids_append(out, &id, 1);
+}
+
+static peridot_status encode_chat(struct pd_ids *out, struct pd_text_buffer *plain, const struct pd_tokenizer *t,
+                                  const char *user, size_t size)
+{
+    if (!t->chat) return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the model has no chat template that Peridot knows");
+    pd_utf8_trim(&user, &size);
+    PD_TRY(encode(out, t, "", 0, PERIDOT_ENCODE_BOS));
+    for (const struct pd_chat_part *part = t->chat->parts; part->kind != PD_CHAT_END; part++) {
+        if (part->kind == PD_CHAT_PIECE) PD_TRY(chat_piece(out, plain, t, part->text));
+        else if (part->kind == PD_CHAT_TEXT) PD_TRY(pd_text_append(plain, part->text, strlen(part->text)));
+        else PD_TRY(pd_text_append(plain, user, size));
+    }
+    return chat_piece(out, plain, t, NULL);
+}
+
+peridot_status pd_tokenizer_encode_chat(int32_t **ids, size_t *n, const struct pd_tokenizer *t, const char *user_text,
+                                        size_t size)
+{
+    struct pd_ids made = {0};
+    struct pd_text_buffer plain = {0};
+    peridot_status status = encode_chat(&made, &plain, t, user_text, size);
+    free(plain.data);
+    return finish_ids(ids, n, &made, status);
+}
+
+/* ---- ids to text ---- */
+
+static peridot_status append_text(struct pd_text_buffer *out, const char *text, size_t size)
+{
+    size_t begin = 0;
+    for (size_t i = 0; i + 3 <= size; i++) {
+        if (memcmp(text + i, "\xe2\x96\x81", 3) != 0) continue;
+        PD_TRY(pd_text_append(out, text + begin, i - begin));
+        PD_TRY(pd_text_append(out, " ", 1));
+        i += 2;
+        begin = i + 1;
+    }
+    return pd_text_append(out, text + begin, size - begin);
+}
+
+static unsigned hex(char c) { return c <= '9' ? (unsigned)(c - '0') : (unsigned)(c - 'A' + 10); }
+
+static peridot_status append_piece(struct pd_text_buffer *out, bool *started, const struct pd_tokenizer *t, int32_t id)
+{
+    if (id < 0 || (uint32_t)id >= t->pieces.n)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "token id %d is out of range (the vocabulary has %u pieces)", id, t->pieces.n);
+    const struct pd_piece *piece = &t->pieces.piece[id];
+    const char *text = pd_pieces_text(&t->pieces, (uint32_t)id);
+    size_t size = piece->size;
+    if (piece->type == PD_PIECE_CONTROL) return PERIDOT_OK;
+    bool prefixed = !*started && t->pieces.dummy_prefix && size >= 3 && memcmp(text, "\xe2\x96\x81", 3) == 0;
+    *started = true;
+    if (piece->type == PD_PIECE_UNKNOWN) return pd_text_append(out, " \xe2\x81\x87 ", 5);   /* U+2047, as sentencepiece */
+    if (piece->type == PD_PIECE_BYTE) {
+        char byte = (char)(hex(text[3]) << 4 | hex(text[4]));   /* "<0x0A>": sentencepiece accepts no other spelling */
+        return pd_text_append(out, &byte, 1);
+    }
+    return append_text(out, text + 3 * prefixed, size - 3 * prefixed);
+}
+
+peridot_status pd_tokenizer_decode(char **out, size_t *size, const struct pd_tokenizer *t, const int32_t *ids, size_t n)
+{
+    struct pd_text_buffer text = {0};
+    bool started = false;
+    peridot_status status = PERIDOT_OK;
+    *out = NULL;
+    *size = 0;
+    for (size_t i = 0; i < n && status == PERIDOT_OK; i++) status = append_piece(&text, &started, t, ids[i]);
+    if (status == PERIDOT_OK) status = pd_text_terminate(&text);
+    if (status != PERIDOT_OK) {
+        free(text.data);
+        return status;
+    }
+    *out = text.data;
+    *size = text.size;
+    return PERIDOT_OK;
+}
+
+/* ---- streaming ---- */
+
+/* Appends the whole characters of the first n bytes of b, and holds the start of an incomplete one. */
+static peridot_status append_characters(struct pd_text_buffer *b, struct pd_stream *s, size_t n)
+{
+    uint32_t code;
+    size_t length;
+    for (size_t i = 0; i < n; i += length) {
+        char bytes[4];
+        enum pd_utf8_state state = pd_utf8_next(&code, &length, b->data + i, n - i);
+        if (state == PD_UTF8_INVALID) {
+            PD_TRY(pd_text_append(b, "\xef\xbf\xbd", 3));
+            continue;
+        }
+        memcpy(bytes, b->data + i, length);   /* b may move */
+        if (state == PD_UTF8_CHARACTER) {
+            PD_TRY(pd_text_append(b, bytes, length));
+        } else {
+            memcpy(s->held, bytes, length);
+            s->n_held = length;
+        }
+    }
+    return PERIDOT_OK;
+}
+
+peridot_status pd_stream_next(struct pd_stream *s, struct pd_text_buffer *buffer, const struct pd_tokenizer *t, int32_t id)
+{
+    buffer->size = 0;
+    if (id == -1) {
+        size_t held = s->n_held;
+        s->n_held = 0;
+        return held ? pd_text_append(buffer, "\xef\xbf\xbd", 3) : PERIDOT_OK;
+    }
+    /* First the raw bytes, then, behind them, what comes out; it moves to the front at the end. */
+    PD_TRY(pd_text_append(buffer, s->held, s->n_held));
+    PD_TRY(append_piece(buffer, &s->started, t, id));
+    size_t raw = buffer->size;
+    s->n_held = 0;
+    PD_TRY(append_characters(buffer, s, raw));
+    buffer->size -= raw;
+    if (buffer->size) memmove(buffer->data, buffer->data + raw, buffer->size);
+    return PERIDOT_OK;
+}

@@ -1,0 +1,19 @@
+/* UTF-8: characters in bytes that come from files, users and models, so that anything may be malformed. */
+#ifndef PD_TEXT_UTF8_H
+#define PD_TEXT_UTF8_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum pd_utf8_state { PD_UTF8_CHARACTER, PD_UTF8_INCOMPLETE, PD_UTF8_INVALID };
+
+/* Looks at the start of `size` > 0 bytes. CHARACTER: *length bytes are one, its value in *code. INCOMPLETE: all the bytes
+ * are the start of one. INVALID: the first *length bytes can never be part of one, and stand for one U+FFFD (the "maximal
+ * subpart" of Unicode 3.9, as browsers do). */
+enum pd_utf8_state pd_utf8_next(uint32_t *code, size_t *length, const char *text, size_t size);
+
+/* Text without the white space at its ends, as Python's str.strip (and so the chat templates' trim filter) sees it. */
+void pd_utf8_trim(const char **text, size_t *size);
+
+#endif
