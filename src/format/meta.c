@@ -173,13 +173,24 @@ static void put_array(struct text *t, const struct pd_meta *m)
     put(t, count, (size_t)width);
 }
 
+static struct text text_alloc(void)
+{
+    return (struct text){.data = calloc(1, TEXT_SIZE + SHOWN_ELEMENTS * (ELEMENT_SIZE + 8) + 64)};
+}
+
+char *pd_string_text(struct pd_string s)
+{
+    struct text t = text_alloc();
+    if (t.data) put_string(&t, s, TEXT_SIZE);
+    return t.data;
+}
+
 char *pd_meta_text(const struct pd_meta *m)
 {
-    struct text t = {.data = calloc(1, TEXT_SIZE + SHOWN_ELEMENTS * (ELEMENT_SIZE + 8) + 64)};
-    if (!t.data) return NULL;
     struct pd_string s;
-    if (m->type == PD_META_ARRAY) put_array(&t, m);
-    else if (pd_meta_string(&s, m, 0)) put_string(&t, s, TEXT_SIZE);
-    else put_element(&t, m, 0);
+    if (m->type == PD_META_STRING && pd_meta_string(&s, m, 0)) return pd_string_text(s);
+    struct text t = text_alloc();
+    if (t.data && m->type == PD_META_ARRAY) put_array(&t, m);
+    else if (t.data) put_element(&t, m, 0);
     return t.data;
 }

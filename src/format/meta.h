@@ -42,5 +42,7 @@ bool pd_meta_string(struct pd_string *out, const struct pd_meta *m, uint64_t i);
 /* The value for a person's eyes, allocated: a string as it is, control characters and invalid UTF-8 escaped, an array as
  * ["a", "b", ... 256000 in all]; long ones shortened. NULL when out of memory. */
 char *pd_meta_text(const struct pd_meta *m);
+/* The same for a string that comes from elsewhere. */
+char *pd_string_text(struct pd_string s);
 
 #endif

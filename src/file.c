@@ -1,0 +1,130 @@
+/* peridot_file_*: what a model file says of itself. A view of a checkpoint; a Hugging Face directory's metadata is its
+ * config.json, flattened: text_config.hidden_size. */
+#include "peridot.h"
+
+#include "base/os.h"
+#include "format/checkpoint.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MAX_DEPTH = 4, MAX_PREFIX = 64 };   /* of config.json: levels that are flattened, bytes of a key that becomes a prefix */
+
+struct entry {
+    char *key;
+    yyjson_val *value;
+};
+
+struct peridot_file {
+    struct pd_checkpoint *checkpoint;
+    struct pd_arena arena;
+    struct entry *entries;   /* of config.json; NULL for GGUF */
+    size_t n_entries;
+};
+
+/* Long keys are no prefixes: each of a million entries would repeat them. */
+static bool is_branch(yyjson_val *key, yyjson_val *value, int depth)
+{
+    return yyjson_is_obj(value) && yyjson_obj_size(value) > 0 && yyjson_get_len(key) <= MAX_PREFIX && depth < MAX_DEPTH;
+}
+
+static size_t count_entries(yyjson_val *object, int depth)
+{
+    size_t n = 0;
+    yyjson_obj_iter iter = yyjson_obj_iter_with(object);
+    for (yyjson_val *key; (key = yyjson_obj_iter_next(&iter));) {
+        yyjson_val *value = yyjson_obj_iter_get_val(key);
+        n += is_branch(key, value, depth) ? count_entries(value, depth + 1) : 1;
+    }
+    return n;
+}
+
+static peridot_status add_entries(peridot_file *f, yyjson_val *object, const char *prefix, int depth)
+{
+    yyjson_obj_iter iter = yyjson_obj_iter_with(object);
+    for (yyjson_val *key; (key = yyjson_obj_iter_next(&iter));) {
+        yyjson_val *value = yyjson_obj_iter_get_val(key);
+        size_t size = strlen(prefix) + yyjson_get_len(key) + 2;
+        char *name = pd_arena_alloc(&f->arena, size);
+        if (!name) return pd_fail_alloc(size, "key");
+        snprintf(name, size, "%s%s%s", prefix, *prefix ? "." : "", yyjson_get_str(key));
+        if (is_branch(key, value, depth)) PD_TRY(add_entries(f, value, name, depth + 1));
+        else f->entries[f->n_entries++] = (struct entry){name, value};
+    }
+    return PERIDOT_OK;
+}
+
+static peridot_status open_file(peridot_file *f, const char *path)
+{
+    PD_TRY(pd_checkpoint_open(&f->checkpoint, path, true));
+    yyjson_val *config = pd_checkpoint_config(f->checkpoint);
+    if (!config) return PERIDOT_OK;
+    size_t n = count_entries(config, 1);
+    f->entries = pd_arena_array(&f->arena, n, sizeof *f->entries);
+    if (!f->entries) return pd_fail_alloc(n * sizeof *f->entries, "config.json");
+    return add_entries(f, config, "", 1);
+}
+
+peridot_status peridot_file_open(peridot_file **out, const char *path)
+{
+    if (!out) return pd_fail(PERIDOT_ERROR_ARGUMENT, "peridot_file_open: out is NULL");
+    *out = NULL;
+    if (!path) return pd_fail(PERIDOT_ERROR_ARGUMENT, "peridot_file_open: path is NULL");
+    peridot_file *f = calloc(1, sizeof *f);
+    if (!f) return pd_fail_alloc(sizeof *f, "file");
+    peridot_status status = open_file(f, path);
+    if (status == PERIDOT_OK) *out = f;
+    else peridot_file_close(f);
+    return status;
+}
+
+void peridot_file_close(peridot_file *file)
+{
+    if (!file) return;
+    pd_checkpoint_close(file->checkpoint);
+    pd_arena_free(&file->arena);
+    free(file);
+}
+
+size_t peridot_file_n_tensors(const peridot_file *file) { return pd_checkpoint_n_tensors(file->checkpoint); }
+
+peridot_tensor_info peridot_file_tensor(const peridot_file *file, size_t i)
+{
+    peridot_tensor_info info = {0};
+    if (i >= peridot_file_n_tensors(file)) return info;
+    const struct pd_tensor *t = pd_checkpoint_tensor(file->checkpoint, i);
+    info = (peridot_tensor_info){.name = t->name, .type = t->type, .n_dims = t->n_dims, .size = t->size};
+    memcpy(info.shape, t->shape, sizeof info.shape);
+    return info;
+}
+
+size_t peridot_file_n_metadata(const peridot_file *file)
+{
+    return file->entries ? file->n_entries : pd_checkpoint_n_meta(file->checkpoint);
+}
+
+const char *peridot_file_metadata_key(const peridot_file *file, size_t i)
+{
+    if (i >= peridot_file_n_metadata(file)) return NULL;
+    return file->entries ? file->entries[i].key : pd_checkpoint_meta(file->checkpoint, i)->key;
+}
+
+/* A string as it is, anything else as JSON. */
+static char *json_text(yyjson_val *value)
+{
+    if (yyjson_is_str(value)) return pd_string_text((struct pd_string){yyjson_get_str(value), yyjson_get_len(value)});
+    size_t size;
+    char *json = yyjson_val_write(value, 0, &size);
+    char *text = json ? pd_string_text((struct pd_string){json, size}) : NULL;
+    free(json);
+    return text;
+}
+
+peridot_status peridot_file_metadata_text(char **out, const peridot_file *file, size_t i)
+{
+    *out = NULL;
+    if (i >= peridot_file_n_metadata(file))
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "there is no metadata %zu (%zu entries)", i, peridot_file_n_metadata(file));
+    *out = file->entries ? json_text(file->entries[i].value) : pd_meta_text(pd_checkpoint_meta(file->checkpoint, i));
+    return *out ? PERIDOT_OK : pd_fail_alloc(512, "metadata");
+}

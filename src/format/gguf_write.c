@@ -1,0 +1,190 @@
+#include "format/gguf_write.h"
+
+#include "base/num.h"
+#include "base/os.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+enum { ALIGNMENT = 32 };   /* GGUF's default, so that general.alignment need not be written */
+
+struct bytes {
+    uint8_t *data;
+    size_t size, capacity;
+};
+
+struct pd_gguf_writer {
+    struct pd_writer file;
+    struct bytes meta, tensors, sizes;   /* keys and descriptions as they will be in the file; sizes: uint64_t of each tensor */
+    uint64_t n_meta, n_tensors;
+    uint64_t next_offset, data_size;     /* offset of the tensor added next; bytes of all tensors without padding */
+    uint64_t current, left;              /* the tensor being written, and what it still lacks */
+    bool out_of_memory;
+};
+
+static void put(struct pd_gguf_writer *w, struct bytes *b, const void *data, size_t size)
+{
+    if (size > b->capacity - b->size) {
+        size_t capacity = b->capacity * 2 + size + 256;
+        uint8_t *grown = w->out_of_memory ? NULL : realloc(b->data, capacity);
+        if (!grown) {
+            w->out_of_memory = true;
+            return;
+        }
+        b->data = grown;
+        b->capacity = capacity;
+    }
+    if (size) memcpy(b->data + b->size, data, size);
+    b->size += size;
+}
+
+static void put_u32(struct pd_gguf_writer *w, struct bytes *b, uint32_t v) { put(w, b, &v, sizeof v); }
+static void put_u64(struct pd_gguf_writer *w, struct bytes *b, uint64_t v) { put(w, b, &v, sizeof v); }
+
+static void put_string(struct pd_gguf_writer *w, struct bytes *b, const char *s, uint64_t size)
+{
+    put_u64(w, b, size);
+    put(w, b, s, (size_t)size);
+}
+
+static struct bytes *put_key(struct pd_gguf_writer *w, const char *key, enum pd_meta_type type)
+{
+    put_string(w, &w->meta, key, strlen(key));
+    put_u32(w, &w->meta, type);
+    w->n_meta++;
+    return &w->meta;
+}
+
+peridot_status pd_gguf_writer_open(struct pd_gguf_writer **out, const char *path)
+{
+    *out = NULL;
+    struct pd_gguf_writer *w = calloc(1, sizeof *w);
+    if (!w) return pd_fail_alloc(sizeof *w, "GGUF writer");
+    peridot_status status = pd_writer_open(&w->file, path);
+    if (status == PERIDOT_OK) *out = w;
+    else free(w);
+    return status;
+}
+
+void pd_gguf_writer_add_u32(struct pd_gguf_writer *w, const char *key, uint32_t value)
+{
+    put_u32(w, put_key(w, key, PD_META_UINT32), value);
+}
+
+void pd_gguf_writer_add_f32(struct pd_gguf_writer *w, const char *key, float value)
+{
+    put_u32(w, put_key(w, key, PD_META_FLOAT32), pd_f32_bits(value));
+}
+
+void pd_gguf_writer_add_bool(struct pd_gguf_writer *w, const char *key, bool value)
+{
+    uint8_t byte = value;
+    put(w, put_key(w, key, PD_META_BOOL), &byte, 1);
+}
+
+void pd_gguf_writer_add_string(struct pd_gguf_writer *w, const char *key, const char *value)
+{
+    put_string(w, put_key(w, key, PD_META_STRING), value, strlen(value));
+}
+
+void pd_gguf_writer_add_array(struct pd_gguf_writer *w, const char *key, enum pd_meta_type element, uint64_t n,
+                              const void *data)
+{
+    struct bytes *b = put_key(w, key, PD_META_ARRAY);
+    put_u32(w, b, element);
+    put_u64(w, b, n);
+    put(w, b, data, (size_t)n * pd_meta_type_size(element));
+}
+
+void pd_gguf_writer_add_strings(struct pd_gguf_writer *w, const char *key, uint64_t n, const struct pd_string *strings)
+{
+    struct bytes *b = put_key(w, key, PD_META_ARRAY);
+    put_u32(w, b, PD_META_STRING);
+    put_u64(w, b, n);
+    for (uint64_t i = 0; i < n; i++) put_string(w, b, strings[i].data, strings[i].size);
+}
+
+void pd_gguf_writer_add_tensor(struct pd_gguf_writer *w, const char *name, enum pd_dtype dtype, uint32_t n_dims,
+                               const uint64_t *shape)
+{
+    struct bytes *b = &w->tensors;
+    uint64_t n_weights = 1;
+    put_string(w, b, name, strlen(name));
+    put_u32(w, b, n_dims);
+    for (uint32_t i = n_dims; i-- > 0; n_weights *= shape[i]) put_u64(w, b, shape[i]);   /* innermost first */
+    put_u32(w, b, pd_dtypes[dtype].gguf);
+    put_u64(w, b, w->next_offset);
+    uint64_t size = pd_row_size(dtype, n_weights);
+    assert(size > 0 && shape[n_dims - 1] % pd_dtypes[dtype].block_len == 0);
+    put_u64(w, &w->sizes, size);
+    w->n_tensors++;
+    w->data_size += size;
+    w->next_offset = pd_align(w->next_offset + size, ALIGNMENT);
+}
+
+uint64_t pd_gguf_writer_data_size(const struct pd_gguf_writer *w) { return w->data_size; }
+
+static peridot_status pad(struct pd_gguf_writer *w)
+{
+    static const uint8_t zeros[ALIGNMENT];
+    return pd_writer_write(&w->file, zeros, (size_t)(pd_align(w->file.offset, ALIGNMENT) - w->file.offset));
+}
+
+static void enter_tensor(struct pd_gguf_writer *w, uint64_t i)
+{
+    w->current = i;
+    w->left = 0;
+    if (i < w->n_tensors) memcpy(&w->left, w->sizes.data + i * sizeof w->left, sizeof w->left);
+}
+
+peridot_status pd_gguf_writer_begin(struct pd_gguf_writer *w)
+{
+    struct bytes head = {0};
+    put(w, &head, "GGUF", 4);
+    put_u32(w, &head, 3);
+    put_u64(w, &head, w->n_tensors);
+    put_u64(w, &head, w->n_meta);
+    peridot_status status = PERIDOT_OK;
+    if (w->out_of_memory) status = pd_fail_alloc(w->meta.size + w->tensors.size, "GGUF header");
+    if (status == PERIDOT_OK) status = pd_writer_write(&w->file, head.data, head.size);
+    if (status == PERIDOT_OK) status = pd_writer_write(&w->file, w->meta.data, w->meta.size);
+    if (status == PERIDOT_OK) status = pd_writer_write(&w->file, w->tensors.data, w->tensors.size);
+    if (status == PERIDOT_OK) status = pad(w);
+    free(head.data);
+    enter_tensor(w, 0);
+    return status;
+}
+
+peridot_status pd_gguf_writer_write(struct pd_gguf_writer *w, const void *data, size_t size)
+{
+    assert(size <= w->left);
+    PD_TRY(pd_writer_write(&w->file, data, size));
+    w->left -= size;
+    if (w->left) return PERIDOT_OK;
+    PD_TRY(pad(w));
+    enter_tensor(w, w->current + 1);
+    return PERIDOT_OK;
+}
+
+static void writer_free(struct pd_gguf_writer *w)
+{
+    free(w->meta.data);
+    free(w->tensors.data);
+    free(w->sizes.data);
+    free(w);
+}
+
+peridot_status pd_gguf_writer_commit(struct pd_gguf_writer *w)
+{
+    assert(w->current == w->n_tensors);
+    peridot_status status = pd_writer_commit(&w->file);
+    writer_free(w);
+    return status;
+}
+
+void pd_gguf_writer_abort(struct pd_gguf_writer *w)
+{
+    if (!w) return;
+    pd_writer_abort(&w->file);
+    writer_free(w);
+}
