@@ -1,0 +1,49 @@
+# Checks shared by the tests of the command line; sourced by test_command*.sh with the executable as their first argument
+# and the source folder as their second.
+
+peridot=$1
+source=$2
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+export XDG_CACHE_HOME=$folder/cache
+n_failed=0
+n_checks=0
+
+failed() {
+    n_failed=$((n_failed + 1))
+    printf 'FAILED: %s\n' "$*"
+    sed 's/^/    stdout: /' "$folder/out" | head -5
+    sed 's/^/    stderr: /' "$folder/err" | head -5
+}
+
+# check TITLE TEST...: TEST is a command that must succeed.
+check() {
+    n_checks=$((n_checks + 1))
+    "${@:2}" || failed "$1"
+}
+
+# run ARGUMENTS...: runs peridot; leaves $status and the files out and err.
+run() {
+    "$peridot" "$@" >"$folder/out" 2>"$folder/err"
+    status=$?
+}
+
+contains() { grep -qF -e "$2" "$folder/$1"; }
+matches() { grep -qE -e "$2" "$folder/$1"; }
+one_sentence() { [ "$(wc -l <"$folder/err")" = 1 ] && matches err '^peridot: .'; }
+size_is() { [ "$(stat -c %s "$1")" = "$2" ]; }
+
+# fails_with STATUS TEXT ARGUMENTS...: that status, one sentence that holds TEXT, nothing on stdout.
+fails_with() {
+    run "${@:3}"
+    check "peridot ${*:3}: status $status, not $1" [ $status = "$1" ]
+    check "peridot ${*:3}: one sentence" one_sentence
+    check "peridot ${*:3}: names '$2'" contains err "$2"
+    check "peridot ${*:3}: silent on stdout" [ ! -s "$folder/out" ]
+}
+
+finish() {
+    printf '%d checks, %d failed\n' $n_checks $n_failed
+    [ $n_failed = 0 ]
+    exit
+}

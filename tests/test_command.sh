@@ -1,0 +1,119 @@
+#!/usr/bin/env bash
+# The command line where no device is needed: help, wrong usage, exit statuses, tokenize, inspect, make.
+. "$(dirname "$0")/command.sh"
+
+test_help() {
+    local command section
+    run --help
+    check "--help succeeds" [ $status = 0 ]
+    for command in $(sed -n '/^COMMANDS/,/^$/s/^    \([a-z]*\) .*/\1/p' "$folder/out"); do
+        run "$command" --help
+        check "$command --help succeeds" [ $status = 0 ]
+        for section in NAME SYNOPSIS DESCRIPTION OPTIONS 'EXIT STATUS' EXAMPLES; do
+            check "$command --help has $section" matches out "^$section\$"
+        done
+        sed '/^EXAMPLES/,$d' "$folder/out" >"$folder/narrow"
+        check "$command --help fits 80 columns" [ "$(wc -L <"$folder/narrow")" -le 80 ]
+        cp "$folder/out" "$folder/first"
+        run help "$command"
+        check "help $command is $command --help" cmp -s "$folder/out" "$folder/first"
+        fails_with 2 --no-such-option "$command" --no-such-option
+    done
+    run --version
+    check "--version" matches out '^peridot [0-9]+\.[0-9]+\.[0-9]+$'
+}
+
+test_usage() {
+    fails_with 2 --help
+    fails_with 2 'did you mean tokenize' tokenise
+    fails_with 2 'did you mean run' help runn
+    fails_with 2 'did you mean --temp' run --tmp 1 x
+    fails_with 2 --temp run --temp warm x
+    fails_with 2 --temp run --temp -1 x
+    fails_with 2 --temp run --temp nan x
+    fails_with 2 --top-p run --top-p 1.5 x
+    fails_with 2 --top-k run --top-k 4294967296 x
+    fails_with 2 --length run -n
+    fails_with 2 --length run -n 1x x
+    fails_with 2 --raw run --raw=yes x
+    fails_with 2 --kv run --kv f64 x
+    fails_with 2 --seed run --seed -1 x
+    fails_with 2 PROMPT run one two
+    fails_with 2 --out logits --tokens 1,2
+    fails_with 2 --tokens logits --out "$folder/x"
+    fails_with 2 --tokens logits --out "$folder/x" --tokens ''
+    fails_with 2 'at byte 4' logits --out "$folder/x" --tokens '1, 2x'
+    fails_with 2 --tokens logits --out "$folder/x" --tokens 2147483648
+    fails_with 2 --first logits --out "$folder/x" --tokens 1,2 --first 2
+    fails_with 2 --shape make -o "$folder/x"
+    fails_with 2 --shape make --shape gemma9-1b -o "$folder/x"
+    fails_with 2 extra devices extra
+    check "wrong usage leaves no file" [ ! -e "$folder/x" ]
+}
+
+test_files() {
+    local model=$source/tests/golden/gemma2-q8_0/model.gguf size
+    fails_with 1 "$folder/none.gguf" inspect "$folder/none.gguf"
+    fails_with 1 "$folder/none.gguf" tokenize -m "$folder/none.gguf" </dev/null
+    run inspect "$model"
+    check "inspect succeeds" [ $status = 0 ]
+    check "inspect shows metadata" matches out '^  general.architecture: gemma2$'
+    check "inspect shows tensors" matches out '^  blk\.0\.attn_k\.weight +q8_0 +[0-9]+ x [0-9]+ '
+    check "inspect shows totals" matches out '^  weights: .* parameters$'
+    size=$(stat -c %s "$model")
+    head -c $((size / 2)) "$model" >"$folder/half.gguf"
+    fails_with 1 half.gguf inspect "$folder/half.gguf"
+    if [ -c /dev/full ]; then
+        "$peridot" --help >/dev/full 2>"$folder/err"
+        check "a full disk behind stdout is a failure" [ $? = 1 ]
+        check "and is told" one_sentence
+    fi
+}
+
+encode() { "$peridot" tokenize -m "$model" "$@" 2>"$folder/err"; }
+
+test_tokenize() {
+    local model=$source/models/stories.gguf text=$'Once upon a time, there was\n  a  little\tfox — ✓.\n' ids
+    [ -e "$model" ] || { echo "skipped: models/stories.gguf is not there"; return; }
+    ids=$(printf '%s' "$text" | encode)
+    check "ids are decimal with commas" grep -qxE '[0-9]+(,[0-9]+)+' <<<"$ids"
+    printf '%s' "$text" >"$folder/text"
+    echo "$ids" | encode --decode >"$folder/out"
+    check "text comes back to the byte" cmp -s "$folder/out" "$folder/text"
+    echo "$ids" | tr ',' '\n' | encode --decode >"$folder/out"
+    check "ids one per line are ids too" cmp -s "$folder/out" "$folder/text"
+    check "--bos adds one id in front" [ "$(printf '%s' "$text" | encode --bos | sed 's/^[0-9]*,//')" = "$ids" ]
+    encode --lines <"$folder/text" >"$folder/out"
+    check "--lines: a line for each line" [ "$(wc -l <"$folder/out")" = 2 ]
+    encode --lines --decode <"$folder/out" | cmp -s - "$folder/text"
+    check "--lines comes back" [ $? = 0 ]
+    printf '\n\r\nx' | encode --lines >"$folder/out"
+    check "--lines: empty lines, and a last one without a newline" [ "$(wc -l <"$folder/out")" = 3 ]
+    check "nothing in, an empty line out" [ "$(encode </dev/null | od -An -c | tr -d ' ')" = '\n' ]
+    fails_with 1 'at byte 2' tokenize -m "$model" --decode <<<'1,x'
+    fails_with 1 999999999 tokenize -m "$model" --decode <<<'1,999999999'
+}
+
+is_empty() { [ -z "$(ls -A "$1")" ]; }
+
+test_make() {
+    mkdir "$folder/made"
+    (   trap '' XFSZ
+        ulimit -f 2000
+        "$peridot" make --shape gemma3-270m --type q4_0 -o "$folder/made/m.gguf" >"$folder/out" 2>"$folder/err" )
+    check "make on a full disk fails" [ $? = 1 ]
+    check "and is told" one_sentence
+    check "and leaves nothing" is_empty "$folder/made"
+    timeout --preserve-status -s TERM 0.3 "$peridot" make --shape gemma2-2b --type f16 -o "$folder/made/m.gguf" \
+        >"$folder/out" 2>"$folder/err"
+    check "make dies of the signal that stops it" [ $? = 143 ]
+    check "and leaves nothing" is_empty "$folder/made"
+    fails_with 1 none/m.gguf make --shape gemma3-270m -o "$folder/none/m.gguf"
+}
+
+test_help
+test_usage
+test_files
+test_tokenize
+test_make
+finish

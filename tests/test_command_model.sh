@@ -1,0 +1,111 @@
+#!/usr/bin/env bash
+# The command line with a model on a device: devices, logits, hidden, run.
+. "$(dirname "$0")/command.sh"
+
+golden=$source/tests/golden/gemma2-q8_0/model.gguf
+stories=$source/models/stories.gguf
+
+test_devices() {
+    run devices
+    check "devices succeeds" [ $status = 0 ]
+    check "devices names the first" matches out '^0  .'
+    run devices --json
+    check "devices --json succeeds" [ $status = 0 ]
+    check "devices --json is an array" matches out '^\['
+    check "devices --json has sizes" matches out '^    "heap_size": [0-9]+,$'
+    fails_with 1 'no-such-device' logits -m "$golden" --device no-such-device --tokens 1 --out "$folder/x"
+}
+
+# Prints a side of a matrix of the golden model: 1 for rows, 2 for columns.
+side() { "$peridot" inspect "$golden" | sed -n "s/^  token_embd.weight  *[a-z0-9_]* *\([0-9]*\) x \([0-9]*\) .*/\\$1/p"; }
+
+test_rows() {
+    local rows columns f=$folder/x
+    rows=$(side 1)
+    columns=$(side 2)
+    run logits -m "$golden" --tokens 2,5,7,11 --out "$f"
+    check "logits succeeds" [ $status = 0 ]
+    check "logits is silent on stdout" [ ! -s "$folder/out" ]
+    check "logits says which device and why" matches err '^device: .+: .+$'
+    check "logits has a row for each token" size_is "$f" $((4 * rows * 4))
+    run logits -m "$golden" --tokens '2 5, 7
+11' --out - --first 3
+    check "--first and --out -" [ $status = 0 ]
+    tail -c $((rows * 4)) "$f" >"$folder/last"
+    check "--first 3 is the last row" cmp -s "$folder/out" "$folder/last"
+    echo 2,5,7,11 >"$folder/ids"
+    run logits -m "$golden" --tokens "@$folder/ids" --out - --chunk 1 --kv f32
+    check "--chunk 1 --kv f32 has the same rows" size_is "$folder/out" $((4 * rows * 4))
+    run hidden -m "$golden" --tokens - --out "$f" <"$folder/ids"
+    check "hidden has d_model columns" size_is "$f" $((4 * columns * 4))
+    check "no temporary file stays" [ "$(ls "$folder" | grep -c '^x')" = 1 ]
+}
+
+test_rows_fail() {
+    rm -f "$folder/x"
+    run logits -m "$golden" --tokens 2,999999999 --out "$folder/x"
+    check "an id out of range fails" [ $status = 1 ]
+    check "and is named" contains err 999999999
+    (   trap '' XFSZ
+        ulimit -f 1
+        "$peridot" logits -m "$golden" --tokens "$(seq -s, 1 60)" --out "$folder/x" >"$folder/out" 2>"$folder/err" )
+    check "logits on a full disk fails" [ $? = 1 ]
+    check "and leaves nothing" [ -z "$(ls "$folder" | grep '^x')" ]
+    [ -c /dev/full ] || return
+    "$peridot" logits -m "$golden" --tokens 1,2 --out - >/dev/full 2>"$folder/err"
+    check "logits into a full pipe fails" [ $? = 1 ]
+}
+
+run_story() { run run --temp 0 -n 24 "$@" "Once upon a time"; }
+
+test_run() {
+    local text ids
+    run_story
+    check "run succeeds" [ $status = 0 ]
+    check "run writes something" [ -s "$folder/out" ]
+    check "run ends with statistics" matches err '^prompt: [0-9]+ tokens, .*reply: 24 tokens, .* tokens/s, .* GB/s; first token after .* s$'
+    cp "$folder/out" "$folder/text"
+    run_story --chunk 1
+    check "greedy is repeatable, in decode steps too" cmp -s "$folder/out" "$folder/text"
+    run_story --ids
+    ids=$(cat "$folder/out")
+    check "--ids are 24 ids" [ "$(tr -cd , <<<"$ids" | wc -c)" = 23 ]
+    "$peridot" tokenize --decode <<<"$ids" >"$folder/out" 2>"$folder/err"
+    check "--ids say the same text" cmp -s "$folder/out" "$folder/text"
+    echo "Once upon a time" | "$peridot" run --temp 0 -n 24 >"$folder/out" 2>"$folder/err"
+    check "a prompt from standard input" cmp -s "$folder/out" "$folder/text"
+    check "pipelines are kept" [ -n "$(ls "$folder/cache/peridot")" ]
+}
+
+test_run_seed() {
+    run run --seed 7 -n 16 "The fox"
+    cp "$folder/out" "$folder/text"
+    run run --seed 7 -n 16 "The fox"
+    check "the same seed writes the same text" cmp -s "$folder/out" "$folder/text"
+    check "statistics show the seed" matches err 'seed 7$'
+}
+
+test_run_stops() {
+    fails_with 1 "has 8 positions" run --ctx 8 "$(seq -s' ' 1 50)"
+    "$peridot" run --temp 0 -n 500 "Once upon a time" 2>"$folder/err" | head -c 1 >"$folder/out"
+    check "a closed stdout stops run" [ "${PIPESTATUS[0]}" = 1 ]
+    "$peridot" run --temp 0 -n 4000 "Once upon a time" >"$folder/out" 2>"$folder/err" &
+    while [ ! -s "$folder/out" ] && kill -0 $! 2>/dev/null; do sleep 0.02; done
+    kill -TERM $!
+    wait $!
+    check "run dies of the signal that stops it" [ $? = 143 ]
+    check "and keeps what it wrote" [ -s "$folder/out" ]
+    check "and still tells the speed" matches err '^prompt: '
+}
+
+test_devices
+test_rows
+test_rows_fail
+if [ -e "$stories" ]; then
+    test_run
+    test_run_seed
+    test_run_stops
+else
+    echo "skipped: models/stories.gguf is not there"
+fi
+finish
