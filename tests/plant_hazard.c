@@ -22,7 +22,7 @@ int main(void)
     struct pd_heap *heap = NULL;
     struct pd_commands *commands = NULL;
     peridot_status status = pd_gpu_open(&gpu, NULL, NULL);
-    if (status == PERIDOT_OK) status = pd_heap_create(&heap, gpu, PD_HEAP_DEVICE, 0);
+    if (status == PERIDOT_OK) status = pd_heap_create(&heap, gpu, PD_HEAP_DEVICE, 1 << 20);
     if (status == PERIDOT_OK) status = pd_commands_create(&commands, gpu);
     if (status == PERIDOT_OK) status = plant(gpu, heap, commands);
     if (status != PERIDOT_OK) fprintf(stderr, "plant_hazard: %s\n", pd_error());
