@@ -58,6 +58,8 @@ static struct bytes *put_key(struct pd_gguf_writer *w, const char *key, enum pd_
 peridot_status pd_gguf_writer_open(struct pd_gguf_writer **out, const char *path)
 {
     *out = NULL;
+    /* Renaming over a folder would fail too, but only when all is written. */
+    if (pd_is_directory(path)) return pd_fail(PERIDOT_ERROR_IO, "%s: cannot be written: it is a folder", path);
     struct pd_gguf_writer *w = calloc(1, sizeof *w);
     if (!w) return pd_fail_alloc(sizeof *w, "GGUF writer");
     peridot_status status = pd_writer_open(&w->file, path);
