@@ -1,0 +1,76 @@
+/* The operations of the forward pass: each picks a kernel for its shapes and types and records one dispatch (or one per
+ * slice of a matrix). The first failure is kept in the recorder, so that forward.c reads without checks. Every operation
+ * that follows another waits for it (one barrier). */
+#ifndef PD_MODEL_OPS_H
+#define PD_MODEL_OPS_H
+
+#include "gpu/gpu.h"
+#include "model/weights.h"
+
+struct pd_recorder {
+    struct pd_gpu *gpu;
+    struct pd_commands *commands;
+    peridot_status status;
+};
+
+/* Activations on the device: rows of fp32, `stride` floats apart, padded with zeros to a multiple of PD_PAD. */
+struct pd_rows {
+    uint64_t address;
+    uint32_t stride;
+};
+
+static inline struct pd_rows pd_rows_at(struct pd_rows rows, uint32_t row, uint32_t column)
+{
+    return (struct pd_rows){rows.address + 4 * ((uint64_t)row * rows.stride + column), rows.stride};
+}
+
+/* x[m] = table[tokens[m]] * scale */
+void pd_op_embed(struct pd_recorder *r, struct pd_rows x, const struct pd_table *table, uint64_t tokens, uint32_t n_tokens, float scale);
+
+/* x += w_post ? rms(y) * w_post : y (when y has an address), then normed = rms(x) * w (when w is not 0) */
+struct pd_norm {
+    struct pd_rows x, y, normed;
+    uint64_t w_post, w;
+    uint32_t n;
+    float eps;
+};
+void pd_op_rmsnorm(struct pd_recorder *r, const struct pd_norm *norm, uint32_t n_tokens);
+
+/* y[m] = softcap(w x[m]): matvec for one token, tiles for more */
+void pd_op_matmul(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, struct pd_rows x, uint32_t n_tokens, float softcap);
+
+/* The part of a KV cache that belongs to one layer. */
+struct pd_kv {
+    uint64_t k, v;             /* [ring][n_kv_heads][head_dim] */
+    uint32_t ring;             /* positions kept */
+    peridot_kv_type type;
+};
+
+/* Shapes of attention, for rope and attention alike. */
+struct pd_heads {
+    uint32_t n_heads, n_kv_heads, head_dim, window;
+    float scale, softcap, eps;
+    uint64_t q_norm, k_norm;   /* 0: none */
+};
+
+/* Norms and rotates q in place; writes k and v at their positions. angles: [n_tokens][head_dim], cos then sin. */
+void pd_op_rope(struct pd_recorder *r, struct pd_rows qkv, const struct pd_kv *kv, const struct pd_heads *heads,
+                uint64_t step, uint64_t angles, uint32_t n_tokens);
+/* y[m] = attention(q[m], keys up to its position), all positions of a chunk at once */
+void pd_op_attention(struct pd_recorder *r, struct pd_rows y, struct pd_rows q, const struct pd_kv *kv, const struct pd_heads *heads,
+                     uint64_t step, uint32_t n_tokens);
+/* The same for one token whose keys are split over workgroups: the grid comes from the step (kind: which of its two), partial
+ * results go through `partial` ([n_heads][PD_MAX_SPLITS][head_dim + 2]). */
+void pd_op_attention_split(struct pd_recorder *r, struct pd_rows y, struct pd_rows q, const struct pd_kv *kv, const struct pd_heads *heads,
+                           struct pd_span step, uint32_t kind, uint64_t partial);
+/* Workgroups of attention along x: the step's dispatch needs it. */
+uint32_t pd_attention_groups(const struct pd_heads *heads);
+
+/* y[m][i] = gelu(x[m][i]) * x[m][n + i] */
+void pd_op_glu(struct pd_recorder *r, struct pd_rows y, struct pd_rows x, uint32_t n, uint32_t n_tokens);
+
+/* The PD_TOPK best of n logits, sorted, to `best`; a and b are scratch of pd_topk_scratch(n) candidates each. */
+void pd_op_topk(struct pd_recorder *r, uint64_t best, uint64_t logits, uint32_t n, uint64_t a, uint64_t b);
+uint32_t pd_topk_scratch(uint32_t n);
+
+#endif

@@ -1,0 +1,312 @@
+#include "model/session.h"
+
+#include "base/num.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOGITS_ROWS 32       /* rows of logits computed at once for callers that want every row */
+#define DEFAULT_CTX 8192
+#define DEFAULT_CHUNK 256
+#define KEYS_PER_SPLIT 64    /* of decode attention, until PD_MAX_SPLITS */
+
+/* ---- creating ---- */
+
+static peridot_status alloc_rows(struct pd_rows *out, struct pd_span *span, struct pd_session *s, uint32_t n_rows, uint64_t width, const char *what)
+{
+    struct pd_span local;
+    if (!span) span = &local;
+    out->stride = (uint32_t)pd_align(width, PD_PAD);
+    PD_TRY(pd_heap_alloc(span, s->device_heap, (uint64_t)n_rows * out->stride * sizeof(float), what));
+    out->address = span->address;
+    return pd_span_zero(s->model->gpu, *span);   /* kernels rely on zeros between width and stride */
+}
+
+static peridot_status alloc_device(struct pd_session *s)
+{
+    const struct pd_config *c = &s->model->config;
+    uint32_t n = s->chunk, q_dim = c->n_heads * c->head_dim, kv_dim = c->n_kv_heads * c->head_dim;
+    struct pd_scratch *x = &s->scratch;
+    PD_TRY(alloc_rows(&x->x, NULL, s, n, c->d_model, "activations"));
+    PD_TRY(alloc_rows(&x->normed, &s->normed_span, s, n, c->d_model, "activations"));
+    PD_TRY(alloc_rows(&x->branch, NULL, s, n, c->d_model, "activations"));
+    PD_TRY(alloc_rows(&x->qkv, NULL, s, n, q_dim + 2 * kv_dim, "activations"));
+    PD_TRY(alloc_rows(&x->att, NULL, s, n, q_dim, "activations"));
+    PD_TRY(alloc_rows(&x->gate_up, NULL, s, n, 2 * (uint64_t)c->ffn_dim, "activations"));
+    PD_TRY(alloc_rows(&x->act, NULL, s, n, c->ffn_dim, "activations"));
+    PD_TRY(alloc_rows(&s->logits, &s->logits_span, s, 1 + LOGITS_ROWS, s->model->weights.vocab_size, "logits"));
+    struct pd_span span;
+    PD_TRY(pd_heap_alloc(&span, s->device_heap, sizeof(float) * c->n_heads * PD_MAX_SPLITS * (c->head_dim + 2), "attention"));
+    x->partial = span.address;
+    for (int i = 0; i < 2; i++) {
+        PD_TRY(pd_heap_alloc(&span, s->device_heap, sizeof(struct pd_candidate) * pd_topk_scratch(s->model->weights.vocab_size), "candidates"));
+        s->topk[i] = span.address;
+    }
+    return PERIDOT_OK;
+}
+
+static peridot_status alloc_host(struct pd_session *s)
+{
+    uint32_t head_dim = s->model->config.head_dim;
+    PD_TRY(pd_heap_alloc(&s->step, s->host_heap, sizeof(struct pd_step), "the step"));
+    PD_TRY(pd_heap_alloc(&s->tokens, s->host_heap, sizeof(uint32_t) * s->chunk, "tokens"));
+    PD_TRY(pd_heap_alloc(&s->angles, s->host_heap, sizeof(float) * PD_N_ROPES * s->chunk * head_dim, "RoPE angles"));
+    PD_TRY(pd_heap_alloc(&s->best, s->host_heap, sizeof(struct pd_candidate) * PD_TOPK, "candidates"));
+    s->row = malloc(sizeof *s->row * pd_max(s->model->weights.vocab_size, s->model->config.d_model));
+    if (!s->row) return pd_fail_alloc(sizeof *s->row * s->model->weights.vocab_size, "logits");
+    for (int kind = 0; kind < PD_N_ROPES; kind++) {
+        const struct pd_rope *rope = &s->model->config.ropes[kind];
+        s->inv_freq[kind] = malloc(sizeof(double) * (head_dim / 2));
+        if (!s->inv_freq[kind]) return pd_fail_alloc(sizeof(double) * (head_dim / 2), "RoPE");
+        for (uint32_t i = 0; i < head_dim / 2; i++) s->inv_freq[kind][i] = pow(rope->base, -2.0 * i / head_dim) / rope->divisor;
+    }
+    return PERIDOT_OK;
+}
+
+/* ---- recording ---- */
+
+static struct pd_pass make_pass(struct pd_session *s, struct pd_recorder *r, uint32_t n_tokens)
+{
+    uint64_t per_kind = sizeof(float) * s->chunk * s->model->config.head_dim;
+    return (struct pd_pass){.recorder = r, .config = &s->model->config, .weights = &s->model->weights, .cache = &s->cache,
+        .scratch = &s->scratch, .step = s->step, .tokens = s->tokens.address,
+        .angles = {s->angles.address, s->angles.address + per_kind}, .n_tokens = n_tokens};
+}
+
+/* The last row's logits to row 0, and the best of them to the host. */
+static void record_head(struct pd_session *s, const struct pd_pass *pass)
+{
+    pd_forward_head(pass, s->logits, pass->n_tokens - 1, 1);
+    pd_op_topk(pass->recorder, s->best.address, s->logits.address, s->model->n_pieces, s->topk[0], s->topk[1]);
+}
+
+static peridot_status record_pass(struct pd_session *s, struct pd_commands *commands, uint32_t n_tokens, bool head)
+{
+    struct pd_recorder r = {.gpu = s->model->gpu, .commands = commands};
+    struct pd_pass pass = make_pass(s, &r, n_tokens);
+    PD_TRY(pd_commands_begin(commands));
+    pd_forward(&pass);
+    if (head) record_head(s, &pass);
+    peridot_status status = pd_commands_end(commands);
+    return r.status != PERIDOT_OK ? r.status : status;
+}
+
+/* Logits of n rows of the present chunk, to the rows after row 0. */
+static peridot_status record_rows(struct pd_session *s, uint32_t row, uint32_t n)
+{
+    struct pd_recorder r = {.gpu = s->model->gpu, .commands = s->batch};
+    struct pd_pass pass = make_pass(s, &r, n);
+    PD_TRY(pd_commands_begin(s->batch));
+    pd_forward_head(&pass, pd_rows_at(s->logits, 1, 0), row, n);
+    peridot_status status = pd_commands_end(s->batch);
+    return r.status != PERIDOT_OK ? r.status : status;
+}
+
+/* Records each kind of work once, so that no step has to compile a pipeline. */
+static peridot_status prepare(struct pd_session *s)
+{
+    PD_TRY(pd_commands_create(&s->decode, s->model->gpu));
+    PD_TRY(pd_commands_create(&s->batch, s->model->gpu));
+    PD_TRY(record_pass(s, s->decode, 1, true));
+    if (s->chunk == 1) return PERIDOT_OK;
+    PD_TRY(record_pass(s, s->batch, 2, true));
+    return record_rows(s, 0, 2);
+}
+
+static peridot_status session_init(struct pd_session *s, const peridot_session_params *p)
+{
+    const struct pd_config *c = &s->model->config;
+    s->ctx = p->ctx ? p->ctx : (uint32_t)pd_min(c->ctx_max, DEFAULT_CTX);
+    if (s->ctx > c->ctx_max)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "a context of %u positions is more than the model's %u", s->ctx, c->ctx_max);
+    s->chunk = (uint32_t)pd_min(p->chunk ? p->chunk : DEFAULT_CHUNK, s->ctx);
+    if (s->chunk > 65535) return pd_fail(PERIDOT_ERROR_ARGUMENT, "a chunk of %u tokens is more than 65535", s->chunk);
+    if (p->kv_type != PERIDOT_KV_F16 && p->kv_type != PERIDOT_KV_F32) return pd_fail(PERIDOT_ERROR_ARGUMENT, "KV type %d is not known", (int)p->kv_type);
+    PD_TRY(pd_cache_create(&s->cache, s->model->gpu, c, s->ctx, s->chunk, p->kv_type));
+    PD_TRY(pd_heap_create(&s->device_heap, s->model->gpu, PD_HEAP_DEVICE, 4u << 20));
+    PD_TRY(pd_heap_create(&s->host_heap, s->model->gpu, PD_HEAP_HOST, 1u << 20));
+    PD_TRY(alloc_device(s));
+    PD_TRY(alloc_host(s));
+    return prepare(s);
+}
+
+peridot_status pd_session_create(struct pd_session **out, struct pd_model *model, const peridot_session_params *params)
+{
+    *out = NULL;
+    struct pd_session *s = calloc(1, sizeof *s);
+    if (!s) return pd_fail_alloc(sizeof *s, "session");
+    s->model = model;
+    peridot_status status = session_init(s, params ? params : &(peridot_session_params){0});
+    if (status != PERIDOT_OK) {
+        pd_session_free(s);
+        return status;
+    }
+    *out = s;
+    return PERIDOT_OK;
+}
+
+void pd_session_free(struct pd_session *s)
+{
+    if (!s) return;
+    pd_commands_free(s->decode);
+    pd_commands_free(s->batch);
+    pd_cache_free(&s->cache);
+    pd_heap_free(s->device_heap);
+    pd_heap_free(s->host_heap);
+    for (int kind = 0; kind < PD_N_ROPES; kind++) free(s->inv_freq[kind]);
+    free(s->candidates);
+    free(s->row);
+    free(s);
+}
+
+/* ---- evaluating ---- */
+
+static uint32_t n_keys(const struct pd_session *s, uint32_t window)
+{
+    return window ? (uint32_t)pd_min(s->pos + 1, window) : s->pos + 1;
+}
+
+/* What the recorded commands read: tokens, position, angles, attention's grid. */
+static void write_step(struct pd_session *s, const int32_t *tokens, uint32_t n)
+{
+    const struct pd_config *c = &s->model->config;
+    uint32_t half = c->head_dim / 2, *ids = s->tokens.host;
+    struct pd_step step = {.pos = s->pos};
+    struct pd_heads heads = pd_layer_heads(c, &s->model->weights, 0);
+    for (int local = 0; local < 2; local++) {
+        step.n_splits[local] = (uint32_t)pd_min(pd_div_up(n_keys(s, local ? c->window : 0), KEYS_PER_SPLIT), PD_MAX_SPLITS);
+        step.dispatch[local][0] = pd_attention_groups(&heads);
+        step.dispatch[local][1] = step.n_splits[local];
+        step.dispatch[local][2] = 1;
+    }
+    memcpy(s->step.host, &step, sizeof step);
+    for (uint32_t m = 0; m < n; m++) ids[m] = (uint32_t)tokens[m];
+    for (int kind = 0; kind < PD_N_ROPES; kind++) {
+        float *row = (float *)s->angles.host + (size_t)kind * s->chunk * c->head_dim;
+        for (uint32_t m = 0; m < n; m++, row += c->head_dim) {
+            for (uint32_t i = 0; i < half; i++) {
+                double angle = (s->pos + m) * s->inv_freq[kind][i];
+                row[i] = (float)cos(angle);
+                row[half + i] = (float)sin(angle);
+            }
+        }
+    }
+}
+
+static peridot_status run_chunk(struct pd_session *s, const int32_t *tokens, uint32_t n, bool head)
+{
+    write_step(s, tokens, n);
+    s->has_logits = false;
+    if (n > 1) PD_TRY(record_pass(s, s->batch, n, head));
+    PD_TRY(pd_commands_run(n == 1 ? s->decode : s->batch));
+    s->has_logits = head || n == 1;
+    s->pos += n;
+    for (uint32_t i = 0; i < n; i++) pd_sampler_accept(&s->sampler, tokens[i]);
+    return PERIDOT_OK;
+}
+
+/* Hands rows [first, n) of a buffer to a callback as positions pos + row. */
+static peridot_status report(struct pd_session *s, peridot_row call, void *user, struct pd_span span, struct pd_rows rows,
+                             uint32_t buffer_row, uint32_t n, uint32_t width, uint32_t pos)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t offset = (uint64_t)(buffer_row + i) * rows.stride * sizeof(float);
+        PD_TRY(pd_span_read(s->model->gpu, s->row, span, offset, width * sizeof(float)));
+        if (!call(user, pos + i, s->row, width)) return pd_fail(PERIDOT_CANCELLED, "stopped by the caller at position %u", pos + i);
+    }
+    return PERIDOT_OK;
+}
+
+/* Rows of the chunk of n tokens that begins at `start`. The last row of logits is the one already in row 0, so that callers
+ * see the very numbers that are sampled from. */
+static peridot_status report_chunk(struct pd_session *s, const peridot_eval_params *p, uint32_t start, uint32_t n)
+{
+    uint32_t first = p->first > start ? p->first - start : 0, vocab_size = s->model->weights.vocab_size;
+    if (first >= n) return PERIDOT_OK;
+    if (p->hidden)
+        PD_TRY(report(s, p->hidden, p->user, s->normed_span, s->scratch.normed, first, n - first, s->model->config.d_model, start + first));
+    if (!p->logits) return PERIDOT_OK;
+    for (uint32_t row = first; row < n - 1;) {
+        uint32_t m = (uint32_t)pd_min(LOGITS_ROWS, n - 1 - row);
+        PD_TRY(record_rows(s, row, m));
+        PD_TRY(pd_commands_run(s->batch));
+        PD_TRY(report(s, p->logits, p->user, s->logits_span, s->logits, 1, m, vocab_size, start + row));
+        row += m;
+    }
+    return report(s, p->logits, p->user, s->logits_span, s->logits, 0, 1, vocab_size, start + n - 1);
+}
+
+peridot_status pd_session_eval(struct pd_session *s, const int32_t *tokens, size_t n, const peridot_eval_params *params)
+{
+    static const peridot_eval_params none = {0};
+    const peridot_eval_params *p = params ? params : &none;
+    if (n > s->ctx - s->pos)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "%zu tokens after the %u so far do not fit the context of %u positions", n, s->pos, s->ctx);
+    for (size_t i = 0; i < n; i++)
+        if (tokens[i] < 0 || (uint32_t)tokens[i] >= s->model->weights.vocab_size)
+            return pd_fail(PERIDOT_ERROR_ARGUMENT, "token id %d (number %zu) is not below the vocabulary's %u", (int)tokens[i], i, s->model->weights.vocab_size);
+    for (size_t done = 0; done < n;) {
+        uint32_t m = (uint32_t)pd_min(s->chunk, n - done), start = s->pos;
+        PD_TRY(run_chunk(s, tokens + done, m, done + m == n || p->logits));
+        PD_TRY(report_chunk(s, p, start, m));
+        done += m;
+    }
+    return PERIDOT_OK;
+}
+
+/* ---- results ---- */
+
+peridot_status pd_session_logits(const float **out, struct pd_session *s)
+{
+    *out = NULL;
+    if (!s->has_logits) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no token has been evaluated yet");
+    PD_TRY(pd_span_read(s->model->gpu, s->row, s->logits_span, 0, s->model->weights.vocab_size * sizeof(float)));
+    *out = s->row;
+    return PERIDOT_OK;
+}
+
+/* All candidates, sorted, for chains that cannot do with the best PD_TOPK. */
+static peridot_status all_candidates(struct pd_session *s)
+{
+    const float *logits;
+    uint32_t n = s->model->n_pieces;
+    PD_TRY(pd_session_logits(&logits, s));
+    if (!s->candidates) s->candidates = malloc(sizeof *s->candidates * n);
+    if (!s->candidates) return pd_fail_alloc(sizeof *s->candidates * n, "candidates");
+    for (uint32_t i = 0; i < n; i++) s->candidates[i] = (struct pd_candidate){logits[i], i};
+    pd_candidates_sort(s->candidates, n);
+    return PERIDOT_OK;
+}
+
+peridot_status pd_session_sample(int32_t *token, struct pd_session *s)
+{
+    struct pd_candidate best[PD_TOPK], *candidates = best;
+    uint32_t n = (uint32_t)pd_min(PD_TOPK, s->model->n_pieces), needs = pd_sampler_needs(&s->sampler);
+    *token = 0;
+    if (!s->has_logits) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no token has been evaluated yet");
+    memcpy(best, s->best.host, sizeof best);
+    if (!(best[0].logit > -3e38f && best[0].logit < 3e38f))
+        return pd_fail(PERIDOT_ERROR_FORMAT, "the logits at position %u are not finite: the model's weights are damaged or overflow", s->pos - 1);
+    if (needs == 0 || needs > PD_TOPK) {
+        PD_TRY(all_candidates(s));
+        candidates = s->candidates;
+        n = s->model->n_pieces;
+    }
+    *token = pd_sampler_draw(&s->sampler, candidates, n);
+    return PERIDOT_OK;
+}
+
+uint64_t pd_session_step_size(const struct pd_session *s)
+{
+    const struct pd_config *c = &s->model->config;
+    uint64_t size = s->model->weights.decode_read_size;
+    for (uint32_t i = 0; i < c->n_layers; i++)
+        size += (uint64_t)n_keys(s, c->layers[i].window) * c->n_kv_heads * c->head_dim * 2 * (s->cache.layers[i].type == PERIDOT_KV_F16 ? 2 : 4);
+    return size;
+}
+
+uint32_t pd_session_n_dispatches(const struct pd_session *s)
+{
+    return pd_commands_n_dispatches(s->decode);
+}

@@ -1,0 +1,44 @@
+/* One timeline of tokens over a model: cache, scratch, position, and the recorded commands. A decode step is recorded once
+ * and replayed; chunks of a prompt are recorded as they come. */
+#ifndef PD_MODEL_SESSION_H
+#define PD_MODEL_SESSION_H
+
+#include "model/forward.h"
+#include "model/sampler.h"
+
+struct pd_model {
+    struct pd_gpu *gpu;
+    struct pd_config config;
+    struct pd_weights weights;
+    uint32_t n_pieces;         /* ids that may be drawn; rows of the output beyond them never win */
+};
+
+struct pd_session {
+    struct pd_model *model;
+    uint32_t ctx, chunk, pos;
+    struct pd_cache cache;
+    struct pd_heap *device_heap, *host_heap;
+    struct pd_scratch scratch;
+    struct pd_rows logits;             /* row 0: the last position; then LOGITS_ROWS for callers that want every row */
+    struct pd_span normed_span, logits_span;
+    struct pd_span step, tokens, angles, best;   /* host memory */
+    uint64_t topk[2];                  /* scratch of the selection */
+    double *inv_freq[PD_N_ROPES];      /* [head_dim / 2] */
+    struct pd_commands *decode, *batch;
+    float *row;                        /* a row on the host, [vocab_size] or [d_model] */
+    struct pd_candidate *candidates;   /* [vocab_size], allocated when a draw first needs them all */
+    bool has_logits;                   /* the last position's logits are on the device */
+    struct pd_sampler sampler;
+};
+
+peridot_status pd_session_create(struct pd_session **out, struct pd_model *model, const peridot_session_params *params);
+void pd_session_free(struct pd_session *s);
+peridot_status pd_session_eval(struct pd_session *s, const int32_t *tokens, size_t n, const peridot_eval_params *params);
+peridot_status pd_session_logits(const float **out, struct pd_session *s);
+peridot_status pd_session_sample(int32_t *token, struct pd_session *s);
+/* Bytes of weights and cache that a decode step at the present position reads. */
+uint64_t pd_session_step_size(const struct pd_session *s);
+/* Dispatches of a decode step. */
+uint32_t pd_session_n_dispatches(const struct pd_session *s);
+
+#endif

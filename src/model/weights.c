@@ -1,0 +1,375 @@
+#include "model/weights.h"
+
+#include "base/num.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- names ---- */
+
+enum role {
+    EMBEDDING, OUTPUT, OUTPUT_NORM, ATTN_NORM, POST_ATTN_NORM, FFN_NORM, POST_FFN_NORM, Q_NORM, K_NORM,
+    Q, K, V, O, GATE, UP, DOWN, N_ROLES
+};
+
+/* %u is the layer. Where a family has post norms, Hugging Face's post_attention_layernorm norms attention's output; else
+ * it is the norm before the ffn. */
+static const struct {
+    const char *gguf, *hf, *hf_post_norms;
+} names[N_ROLES] = {
+    [EMBEDDING] = {"token_embd.weight", "embed_tokens.weight", NULL},
+    [OUTPUT] = {"output.weight", "lm_head.weight", NULL},
+    [OUTPUT_NORM] = {"output_norm.weight", "norm.weight", NULL},
+    [ATTN_NORM] = {"blk.%u.attn_norm.weight", "layers.%u.input_layernorm.weight", NULL},
+    [POST_ATTN_NORM] = {"blk.%u.post_attention_norm.weight", "layers.%u.post_attention_layernorm.weight", NULL},
+    [FFN_NORM] = {"blk.%u.ffn_norm.weight", "layers.%u.post_attention_layernorm.weight", "layers.%u.pre_feedforward_layernorm.weight"},
+    [POST_FFN_NORM] = {"blk.%u.post_ffw_norm.weight", "layers.%u.post_feedforward_layernorm.weight", NULL},
+    [Q_NORM] = {"blk.%u.attn_q_norm.weight", "layers.%u.self_attn.q_norm.weight", NULL},
+    [K_NORM] = {"blk.%u.attn_k_norm.weight", "layers.%u.self_attn.k_norm.weight", NULL},
+    [Q] = {"blk.%u.attn_q.weight", "layers.%u.self_attn.q_proj.weight", NULL},
+    [K] = {"blk.%u.attn_k.weight", "layers.%u.self_attn.k_proj.weight", NULL},
+    [V] = {"blk.%u.attn_v.weight", "layers.%u.self_attn.v_proj.weight", NULL},
+    [O] = {"blk.%u.attn_output.weight", "layers.%u.self_attn.o_proj.weight", NULL},
+    [GATE] = {"blk.%u.ffn_gate.weight", "layers.%u.mlp.gate_proj.weight", NULL},
+    [UP] = {"blk.%u.ffn_up.weight", "layers.%u.mlp.up_proj.weight", NULL},
+    [DOWN] = {"blk.%u.ffn_down.weight", "layers.%u.mlp.down_proj.weight", NULL},
+};
+
+/* The same walk over the model runs twice: once to find every tensor and add up sizes, once to upload. */
+struct loader {
+    struct pd_weights *w;
+    struct pd_gpu *gpu;
+    const struct pd_config *config;
+    const struct pd_checkpoint *checkpoint;
+    const char *prefix;            /* of Hugging Face names: "model." and others */
+    bool measuring;
+    uint64_t device_size, file_size, done;
+    struct pd_load_progress progress;
+};
+
+/* Where the text model's tensors are in a Hugging Face file: plain, inside a multimodal model (old and new style), or a
+ * base model by itself. */
+static const char *find_prefix(const struct pd_checkpoint *c)
+{
+    static const char *const prefixes[] = {"model.", "language_model.model.", "model.language_model.", ""};
+    char name[128];
+    for (size_t i = 0; i < PD_COUNT(prefixes); i++) {
+        snprintf(name, sizeof name, "%snorm.weight", prefixes[i]);
+        if (pd_checkpoint_find(c, name)) return prefixes[i];
+    }
+    return prefixes[0];
+}
+
+static void tensor_name(char out[128], const struct loader *l, enum role role, uint32_t layer)
+{
+    bool gguf = pd_checkpoint_kind(l->checkpoint) == PD_CHECKPOINT_GGUF;
+    const char *format = gguf ? names[role].gguf : names[role].hf;
+    if (!gguf && names[role].hf_post_norms && pd_families[l->config->family].post_norms) format = names[role].hf_post_norms;
+    const char *prefix = gguf ? "" : l->prefix;
+    /* The output matrix lies outside "model.". */
+    if (!gguf && role == OUTPUT) prefix = strncmp(prefix, "language_model.", 15) == 0 ? "language_model." : "";
+    int n = snprintf(out, 128, "%s", prefix);
+    const char *percent = strstr(format, "%u");
+    if (percent) snprintf(out + n, 128 - (size_t)n, "%.*s%u%s", (int)(percent - format), format, layer, percent + 2);
+    else snprintf(out + n, 128 - (size_t)n, "%s", format);
+}
+
+static const struct pd_tensor *find(const struct loader *l, enum role role, uint32_t layer)
+{
+    char name[128];
+    tensor_name(name, l, role, layer);
+    return pd_checkpoint_find(l->checkpoint, name);
+}
+
+/* n_rows 0: a vector of n_cols; UINT32_MAX: any number of rows. */
+static peridot_status get(const struct pd_tensor **out, const struct loader *l, enum role role, uint32_t layer, uint32_t n_rows, uint32_t n_cols)
+{
+    char name[128];
+    tensor_name(name, l, role, layer);
+    const struct pd_tensor *t = pd_checkpoint_find(l->checkpoint, name);
+    if (!t) return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor %s is missing", pd_checkpoint_path(l->checkpoint), name);
+    if (t->dtype >= PD_N_DTYPES)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: tensor %s has type %s, which is not supported", t->file, name, t->type);
+    bool ok = n_rows == 0 ? t->n_dims == 1 && t->shape[0] == n_cols
+        : t->n_dims == 2 && t->shape[1] == n_cols && (n_rows == UINT32_MAX ? t->shape[0] > 0 && t->shape[0] < 1 << 24 : t->shape[0] == n_rows);
+    if (!ok) {
+        char want[32];
+        snprintf(want, sizeof want, n_rows == UINT32_MAX ? "any, " : n_rows ? "%u, " : "", n_rows);
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor %s has shape [%llu%s%.0llu], but the config says [%s%u]", t->file, name,
+                       (unsigned long long)t->shape[0], t->n_dims > 1 ? ", " : "", t->n_dims > 1 ? (unsigned long long)t->shape[1] : 0, want, n_cols);
+    }
+    *out = t;
+    return PERIDOT_OK;
+}
+
+/* ---- layout on the device ---- */
+
+static uint32_t quants_size(enum pd_dtype dtype, uint32_t n)
+{
+    switch (dtype) {
+    case PD_F32: return 4 * n;
+    case PD_F16: case PD_BF16: return 2 * n;
+    case PD_Q8_0: return n;
+    case PD_Q4_0: return n / 2;
+    default: return 0;
+    }
+}
+
+uint32_t pd_device_row_size(enum pd_dtype dtype, uint32_t n)
+{
+    uint32_t scales = pd_dtypes[dtype].block_len == 32 ? 2 * (n / 32) : 0;
+    return (uint32_t)pd_align(quants_size(dtype, n) + scales, 16);
+}
+
+void pd_device_row(enum pd_dtype dtype, uint8_t *dst, const uint8_t *src, uint32_t n)
+{
+    uint32_t quants = quants_size(dtype, n), used = quants;
+    if (pd_dtypes[dtype].block_len == 1) {
+        memcpy(dst, src, quants);
+    } else {   /* blocks of an fp16 scale, then the quants of 32 weights */
+        uint32_t n_blocks = n / 32, per_block = quants / n_blocks;
+        for (uint32_t b = 0; b < n_blocks; b++) {
+            const uint8_t *block = src + (size_t)b * (2 + per_block);
+            memcpy(dst + quants + 2 * b, block, 2);
+            memcpy(dst + (size_t)b * per_block, block + 2, per_block);
+        }
+        used += 2 * n_blocks;
+    }
+    memset(dst + used, 0, pd_device_row_size(dtype, n) - used);
+}
+
+/* ---- uploading ---- */
+
+static peridot_status report(struct loader *l, uint64_t size)
+{
+    l->done += size;
+    if (l->progress.call && !l->progress.call(l->progress.user, l->done, l->file_size))
+        return pd_fail(PERIDOT_CANCELLED, "loading was cancelled");
+    return PERIDOT_OK;
+}
+
+static peridot_status alloc(struct pd_span *out, struct loader *l, uint64_t size, const char *what)
+{
+    if (l->measuring) {
+        l->device_size += pd_align(size, 256);
+        return PERIDOT_OK;
+    }
+    return pd_heap_alloc(out, l->w->heap, size, what);
+}
+
+/* Rows of several tensors, one after the other. */
+struct parts {
+    const struct pd_tensor *at[3];
+    uint32_t n;
+};
+
+static const uint8_t *part_row(const struct parts *parts, uint32_t row)
+{
+    uint32_t i = 0;
+    while (row >= parts->at[i]->shape[0]) row -= (uint32_t)parts->at[i++]->shape[0];
+    return parts->at[i]->data + row * (parts->at[i]->size / parts->at[i]->shape[0]);
+}
+
+static peridot_status upload_slice(struct loader *l, const struct pd_slice *slice, struct pd_span span, const struct parts *parts, uint32_t n_cols)
+{
+    uint32_t per_piece = PD_UPLOAD_MAX / slice->row_size;
+    uint64_t file_row_size = pd_row_size(slice->dtype, n_cols);
+    for (uint32_t row = 0; row < slice->n_rows;) {
+        uint32_t n = (uint32_t)pd_min(per_piece, slice->n_rows - row);
+        void *dst;
+        PD_TRY(pd_upload_begin(&dst, l->gpu, span, (uint64_t)row * slice->row_size, (uint64_t)n * slice->row_size));
+        for (uint32_t i = 0; i < n; i++)
+            pd_device_row(slice->dtype, (uint8_t *)dst + (size_t)i * slice->row_size, part_row(parts, slice->first_row + row + i), n_cols);
+        PD_TRY(pd_upload_end(l->gpu));
+        PD_TRY(report(l, n * file_row_size));
+        row += n;
+    }
+    return PERIDOT_OK;
+}
+
+static peridot_status add_slice(struct loader *l, struct pd_matrix *m, struct pd_slice slice, const struct parts *parts)
+{
+    struct pd_span span;
+    PD_TRY(alloc(&span, l, (uint64_t)slice.n_rows * slice.row_size, parts->at[0]->name));
+    if (l->measuring) return PERIDOT_OK;
+    struct pd_slice *slices = realloc(m->slices, sizeof *slices * (m->n_slices + 1));
+    if (!slices) return pd_fail_alloc(sizeof *slices * (m->n_slices + 1), "slices");
+    m->slices = slices;
+    slice.address = span.address;
+    m->slices[m->n_slices++] = slice;
+    return upload_slice(l, &slice, span, parts, m->n_cols);
+}
+
+/* Runs of parts of one type become slices of as many rows as one allocation can hold. */
+static peridot_status load_matrix(struct loader *l, struct pd_matrix *m, const struct parts *parts, uint32_t n_cols)
+{
+    uint32_t row = 0;
+    m->n_cols = n_cols;
+    for (uint32_t i = 0; i < parts->n;) {
+        enum pd_dtype dtype = parts->at[i]->dtype;
+        uint32_t n_rows = 0;
+        for (; i < parts->n && parts->at[i]->dtype == dtype; i++) {
+            n_rows += (uint32_t)parts->at[i]->shape[0];
+            if (l->measuring) {
+                l->file_size += parts->at[i]->size;
+                l->w->type_counts[dtype]++;
+                l->w->n_params += parts->at[i]->shape[0] * n_cols;
+            }
+        }
+        uint32_t row_size = pd_device_row_size(dtype, n_cols), most = (uint32_t)pd_min(pd_gpu_max_span(l->gpu) / row_size, n_rows);
+        for (uint32_t done = 0; done < n_rows;) {
+            uint32_t n = (uint32_t)pd_min(most, n_rows - done);
+            PD_TRY(add_slice(l, m, (struct pd_slice){.dtype = dtype, .first_row = row, .n_rows = n, .row_size = row_size}, parts));
+            row += n;
+            done += n;
+        }
+    }
+    m->n_rows = row;
+    return PERIDOT_OK;
+}
+
+static peridot_status load_norm(struct loader *l, uint64_t *address, enum role role, uint32_t layer, uint32_t n)
+{
+    const struct pd_tensor *t;
+    struct pd_span span;
+    float *row;
+    PD_TRY(get(&t, l, role, layer, 0, n));
+    PD_TRY(alloc(&span, l, n * sizeof *row, t->name));
+    if (l->measuring) {
+        l->file_size += t->size;
+        l->w->n_params += n;
+        return PERIDOT_OK;
+    }
+    if (n % pd_dtypes[t->dtype].block_len != 0 || !(row = malloc(n * sizeof *row))) return pd_fail_alloc(n * sizeof *row, t->name);
+    pd_dequantize(t->dtype, row, t->data, n);
+    if (l->config->norm_plus_one)
+        for (uint32_t i = 0; i < n; i++) row[i] += 1;
+    peridot_status status = pd_span_write(l->gpu, span, 0, row, n * sizeof *row);
+    free(row);
+    PD_TRY(status);
+    *address = span.address;
+    return report(l, t->size);
+}
+
+/* ---- the walk ---- */
+
+static peridot_status load_layer(struct loader *l, uint32_t i)
+{
+    const struct pd_config *c = l->config;
+    const struct pd_family_traits *family = &pd_families[c->family];
+    struct pd_layer_weights *w = &l->w->layers[i];
+    uint32_t q_dim = c->n_heads * c->head_dim, kv_dim = c->n_kv_heads * c->head_dim;
+    struct parts qkv = {.n = 3}, o = {.n = 1}, gate_up = {.n = 2}, down = {.n = 1};
+    PD_TRY(get(&qkv.at[0], l, Q, i, q_dim, c->d_model));
+    PD_TRY(get(&qkv.at[1], l, K, i, kv_dim, c->d_model));
+    PD_TRY(get(&qkv.at[2], l, V, i, kv_dim, c->d_model));
+    PD_TRY(get(&o.at[0], l, O, i, c->d_model, q_dim));
+    PD_TRY(get(&gate_up.at[0], l, GATE, i, c->ffn_dim, c->d_model));
+    PD_TRY(get(&gate_up.at[1], l, UP, i, c->ffn_dim, c->d_model));
+    PD_TRY(get(&down.at[0], l, DOWN, i, c->d_model, c->ffn_dim));
+    PD_TRY(load_norm(l, &w->attn_norm, ATTN_NORM, i, c->d_model));
+    PD_TRY(load_norm(l, &w->ffn_norm, FFN_NORM, i, c->d_model));
+    if (family->post_norms) {
+        PD_TRY(load_norm(l, &w->post_attn_norm, POST_ATTN_NORM, i, c->d_model));
+        PD_TRY(load_norm(l, &w->post_ffn_norm, POST_FFN_NORM, i, c->d_model));
+    }
+    if (family->qk_norms) {
+        PD_TRY(load_norm(l, &w->q_norm, Q_NORM, i, c->head_dim));
+        PD_TRY(load_norm(l, &w->k_norm, K_NORM, i, c->head_dim));
+    }
+    PD_TRY(load_matrix(l, &w->qkv, &qkv, c->d_model));
+    PD_TRY(load_matrix(l, &w->o, &o, q_dim));
+    PD_TRY(load_matrix(l, &w->gate_up, &gate_up, c->d_model));
+    return load_matrix(l, &w->down, &down, c->ffn_dim);
+}
+
+/* A tied file may hold the matrix under either name, or both. */
+static peridot_status load_vocab(struct loader *l)
+{
+    struct parts embedding = {.n = 1}, output = {.n = 1};
+    uint32_t d_model = l->config->d_model;
+    bool only_output = l->config->tied && !find(l, EMBEDDING, 0) && find(l, OUTPUT, 0);
+    PD_TRY(get(&embedding.at[0], l, only_output ? OUTPUT : EMBEDDING, 0, UINT32_MAX, d_model));
+    l->w->vocab_size = (uint32_t)embedding.at[0]->shape[0];
+    PD_TRY(load_matrix(l, &l->w->embedding, &embedding, d_model));
+    if (l->config->tied) return PERIDOT_OK;
+    PD_TRY(get(&output.at[0], l, OUTPUT, 0, l->w->vocab_size, d_model));
+    return load_matrix(l, &l->w->output, &output, d_model);
+}
+
+static peridot_status walk(struct loader *l)
+{
+    PD_TRY(load_vocab(l));
+    PD_TRY(load_norm(l, &l->w->output_norm, OUTPUT_NORM, 0, l->config->d_model));
+    for (uint32_t i = 0; i < l->config->n_layers; i++) PD_TRY(load_layer(l, i));
+    return PERIDOT_OK;
+}
+
+static peridot_status make_lookup(struct loader *l)
+{
+    const struct pd_matrix *m = &l->w->embedding;
+    struct pd_table *t = &l->w->lookup;
+    *t = (struct pd_table){.matrix = m, .rows_per_slice = m->slices[0].n_rows};
+    PD_TRY(pd_heap_alloc(&t->addresses, l->w->heap, m->n_slices * sizeof(uint64_t), "embedding slices"));
+    for (uint32_t i = 0; i < m->n_slices; i++)
+        PD_TRY(pd_span_write(l->gpu, t->addresses, i * sizeof(uint64_t), &m->slices[i].address, sizeof(uint64_t)));
+    return PERIDOT_OK;
+}
+
+static uint64_t matrix_size(const struct pd_matrix *m)
+{
+    uint64_t size = 0;
+    for (uint32_t i = 0; i < m->n_slices; i++) size += (uint64_t)m->slices[i].n_rows * m->slices[i].row_size;
+    return size;
+}
+
+static peridot_status load(struct loader *l)
+{
+    struct pd_weights *w = l->w;
+    w->layers = calloc(l->config->n_layers, sizeof *w->layers);
+    if (!w->layers) return pd_fail_alloc(l->config->n_layers * sizeof *w->layers, "layers");
+    l->measuring = true;
+    PD_TRY(walk(l));
+    w->size = l->device_size;
+    PD_TRY(pd_gpu_check_budget(l->gpu, w->size, "this model"));
+    /* Blocks of a quarter GiB waste little; a tensor that is larger gets a block of its own. */
+    PD_TRY(pd_heap_create(&w->heap, l->gpu, PD_HEAP_DEVICE, pd_min(w->size + 4096, 256u << 20)));
+    l->measuring = false;
+    PD_TRY(walk(l));
+    PD_TRY(make_lookup(l));
+    w->decode_read_size = matrix_size(pd_weights_output(w));
+    for (uint32_t i = 0; i < l->config->n_layers; i++) {
+        const struct pd_layer_weights *layer = &w->layers[i];
+        w->decode_read_size += matrix_size(&layer->qkv) + matrix_size(&layer->o) + matrix_size(&layer->gate_up) + matrix_size(&layer->down);
+    }
+    return PERIDOT_OK;
+}
+
+peridot_status pd_weights_load(struct pd_weights *out, struct pd_gpu *gpu, const struct pd_config *config,
+                               const struct pd_checkpoint *checkpoint, struct pd_load_progress progress)
+{
+    *out = (struct pd_weights){0};
+    struct loader l = {.w = out, .gpu = gpu, .config = config, .checkpoint = checkpoint, .prefix = find_prefix(checkpoint), .progress = progress};
+    peridot_status status = load(&l);
+    if (status != PERIDOT_OK) pd_weights_free(out, config);
+    return status;
+}
+
+void pd_weights_free(struct pd_weights *w, const struct pd_config *config)
+{
+    for (uint32_t i = 0; w->layers && i < config->n_layers; i++) {
+        struct pd_matrix *matrices[] = {&w->layers[i].qkv, &w->layers[i].o, &w->layers[i].gate_up, &w->layers[i].down};
+        for (size_t m = 0; m < PD_COUNT(matrices); m++) free(matrices[m]->slices);
+    }
+    free(w->embedding.slices);
+    free(w->output.slices);
+    free(w->layers);
+    pd_heap_free(w->heap);
+    *w = (struct pd_weights){0};
+}
+
+const struct pd_matrix *pd_weights_output(const struct pd_weights *w)
+{
+    return w->output.n_slices ? &w->output : &w->embedding;
+}

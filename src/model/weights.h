@@ -1,0 +1,63 @@
+/* Weights on the device. Files' tensors are found by name, checked against the config, re-laid and uploaded: a row's quants
+ * first, then its scales, rows 16-byte aligned (shaders/weights.glsl reads them so). Matrices that always multiply the
+ * same vector (q, k, v; gate, up) become one, row after row. */
+#ifndef PD_MODEL_WEIGHTS_H
+#define PD_MODEL_WEIGHTS_H
+
+#include "gpu/gpu.h"
+#include "model/config.h"
+
+/* Rows of one type that lie together. A matrix has several where types are mixed or an allocation would be too large. */
+struct pd_slice {
+    uint64_t address;
+    enum pd_dtype dtype;
+    uint32_t first_row, n_rows, row_size;
+};
+
+struct pd_matrix {
+    uint32_t n_rows, n_cols, n_slices;
+    struct pd_slice *slices;
+};
+
+/* A matrix that is looked up by row: all of one type, every slice but the last of rows_per_slice rows. */
+struct pd_table {
+    const struct pd_matrix *matrix;
+    struct pd_span addresses;      /* [n_slices] 64-bit device addresses */
+    uint32_t rows_per_slice;
+};
+
+/* Norm weights are final: the +1 of files centred on zero is added here. Address 0: the family has none. */
+struct pd_layer_weights {
+    uint64_t attn_norm, q_norm, k_norm, post_attn_norm, ffn_norm, post_ffn_norm;   /* [d_model], q/k [head_dim] */
+    struct pd_matrix qkv;          /* [(n_heads + 2 n_kv_heads) head_dim, d_model] */
+    struct pd_matrix o;            /* [d_model, n_heads head_dim] */
+    struct pd_matrix gate_up;      /* [2 ffn_dim, d_model] */
+    struct pd_matrix down;         /* [d_model, ffn_dim] */
+};
+
+struct pd_weights {
+    struct pd_heap *heap;
+    uint32_t vocab_size;           /* rows of the embedding and the output */
+    struct pd_matrix embedding, output;   /* output has no slices of its own when tied */
+    struct pd_table lookup;
+    uint64_t output_norm;
+    struct pd_layer_weights *layers;
+    uint64_t size, decode_read_size, n_params;
+    uint32_t type_counts[PD_N_DTYPES];    /* matrices of each type */
+};
+
+struct pd_load_progress {
+    peridot_progress call;
+    void *user;
+};
+
+peridot_status pd_weights_load(struct pd_weights *out, struct pd_gpu *gpu, const struct pd_config *config,
+                               const struct pd_checkpoint *checkpoint, struct pd_load_progress progress);
+void pd_weights_free(struct pd_weights *w, const struct pd_config *config);
+const struct pd_matrix *pd_weights_output(const struct pd_weights *w);
+
+/* Bytes of a row on the device, and the re-laying of one row of n weights (rows end padded with zeros). */
+uint32_t pd_device_row_size(enum pd_dtype dtype, uint32_t n);
+void pd_device_row(enum pd_dtype dtype, uint8_t *dst, const uint8_t *src, uint32_t n);
+
+#endif

@@ -1,0 +1,226 @@
+/* The public functions of models and sessions: they check arguments, own handles and call the layers. Vocabularies and
+ * files are in vocab.c and file.c. */
+#include "base/num.h"
+#include "base/os.h"
+#include "model/session.h"
+#include "vocab.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct peridot_model {
+    struct pd_model m;
+    struct peridot_vocab vocab;        /* tokenizer NULL: the files hold none */
+    char vocab_error[512];             /* why */
+    peridot_model_info info;
+    char types[128];
+};
+
+struct peridot_session {
+    struct pd_session *s;
+    peridot_model *model;
+};
+
+const char *peridot_last_error(void) { return pd_error(); }
+void peridot_free(void *p) { free(p); }
+
+peridot_status peridot_devices(peridot_device_info **out, size_t *n) { return pd_gpu_list(out, n); }
+
+/* ---- model ---- */
+
+/* "q8_0, f32", most matrices first. */
+static void describe_types(char *out, size_t size, const uint32_t counts[PD_N_DTYPES])
+{
+    uint32_t left[PD_N_DTYPES];
+    size_t at = 0;
+    memcpy(left, counts, sizeof left);
+    out[0] = 0;
+    for (;;) {
+        int best = 0;
+        for (int i = 1; i < PD_N_DTYPES; i++)
+            if (left[i] > left[best]) best = i;
+        if (!left[best] || at >= size) return;
+        at += (size_t)snprintf(out + at, size - at, "%s%s", at ? ", " : "", pd_dtypes[best].name);
+        left[best] = 0;
+    }
+}
+
+static void describe_model(peridot_model *model)
+{
+    const struct pd_config *c = &model->m.config;
+    const struct pd_weights *w = &model->m.weights;
+    describe_types(model->types, sizeof model->types, w->type_counts);
+    model->info = (peridot_model_info){.name = c->name, .family = pd_families[c->family].name, .types = model->types,
+        .n_layers = c->n_layers, .d_model = c->d_model, .ffn_dim = c->ffn_dim, .n_heads = c->n_heads, .n_kv_heads = c->n_kv_heads,
+        .head_dim = c->head_dim, .window = c->window, .ctx_max = c->ctx_max, .vocab_size = w->vocab_size, .n_params = w->n_params,
+        .weights_size = w->size, .decode_read_size = w->decode_read_size, .device = *pd_gpu_info(model->m.gpu),
+        .device_reason = pd_gpu_reason(model->m.gpu)};
+}
+
+/* A model without a tokenizer still evaluates ids; who asks for its vocabulary learns why there is none. */
+static peridot_status open_vocab(peridot_model *model, const struct pd_checkpoint *checkpoint)
+{
+    model->m.n_pieces = model->m.weights.vocab_size;
+    if (pd_tokenizer_from_checkpoint(&model->vocab.tokenizer, checkpoint) != PERIDOT_OK) {
+        snprintf(model->vocab_error, sizeof model->vocab_error, "%s", pd_error());
+        return PERIDOT_OK;
+    }
+    uint32_t n = pd_tokenizer_size(model->vocab.tokenizer);
+    if (n > model->m.weights.vocab_size)
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: the tokenizer has %u pieces, but the embedding only %u rows",
+                       pd_checkpoint_path(checkpoint), n, model->m.weights.vocab_size);
+    model->m.n_pieces = n;
+    return PERIDOT_OK;
+}
+
+static peridot_status open_parts(peridot_model *model, const struct pd_checkpoint *checkpoint, const peridot_model_params *p)
+{
+    PD_TRY(pd_config_read(&model->m.config, checkpoint));
+    PD_TRY(pd_gpu_open(&model->m.gpu, p->device, p->cache_dir));
+    struct pd_load_progress progress = {p->progress, p->user};
+    PD_TRY(pd_weights_load(&model->m.weights, model->m.gpu, &model->m.config, checkpoint, progress));
+    PD_TRY(open_vocab(model, checkpoint));
+    describe_model(model);
+    return PERIDOT_OK;
+}
+
+peridot_status peridot_model_open(peridot_model **out, const char *path, const peridot_model_params *params)
+{
+    static const peridot_model_params none = {0};
+    struct pd_checkpoint *checkpoint = NULL;
+    *out = NULL;
+    if (!path) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no model was named");
+    PD_TRY(pd_checkpoint_open(&checkpoint, path, true));
+    peridot_model *model = calloc(1, sizeof *model);
+    peridot_status status = model ? open_parts(model, checkpoint, params ? params : &none) : pd_fail_alloc(sizeof *model, "model");
+    pd_checkpoint_close(checkpoint);
+    if (status != PERIDOT_OK) {
+        peridot_model_close(model);
+        return status;
+    }
+    *out = model;
+    return PERIDOT_OK;
+}
+
+void peridot_model_close(peridot_model *model)
+{
+    if (!model) return;
+    pd_tokenizer_close(model->vocab.tokenizer);
+    if (model->m.gpu) pd_weights_free(&model->m.weights, &model->m.config);
+    pd_gpu_close(model->m.gpu);
+    pd_config_free(&model->m.config);
+    free(model);
+}
+
+const peridot_model_info *peridot_model_get_info(const peridot_model *model) { return &model->info; }
+
+const peridot_vocab *peridot_model_vocab(const peridot_model *model)
+{
+    if (model->vocab.tokenizer) return &model->vocab;
+    pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s", model->vocab_error);
+    return NULL;
+}
+
+bool peridot_is_stop(const peridot_model *model, int32_t token)
+{
+    return model->vocab.tokenizer && pd_tokenizer_is_stop(model->vocab.tokenizer, token);
+}
+
+/* ---- session ---- */
+
+peridot_status peridot_session_create(peridot_session **out, peridot_model *model, const peridot_session_params *params)
+{
+    *out = calloc(1, sizeof **out);
+    if (!*out) return pd_fail_alloc(sizeof **out, "session");
+    (*out)->model = model;
+    peridot_status status = pd_session_create(&(*out)->s, &model->m, params);
+    if (status != PERIDOT_OK) {
+        free(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
+void peridot_session_free(peridot_session *session)
+{
+    if (!session) return;
+    pd_session_free(session->s);
+    free(session);
+}
+
+uint32_t peridot_session_ctx(const peridot_session *session) { return session->s->ctx; }
+uint32_t peridot_session_pos(const peridot_session *session) { return session->s->pos; }
+
+void peridot_session_reset(peridot_session *session)
+{
+    session->s->pos = 0;
+    session->s->has_logits = false;
+    session->s->sampler.n_seen = 0;
+}
+
+peridot_status peridot_eval(peridot_session *session, const int32_t *tokens, size_t n, const peridot_eval_params *params)
+{
+    if (n && !tokens) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no tokens were given");
+    return pd_session_eval(session->s, tokens, n, params);
+}
+
+peridot_status peridot_logits(const float **out, peridot_session *session) { return pd_session_logits(out, session->s); }
+void peridot_set_sampling(peridot_session *session, const peridot_sampling *sampling) { pd_sampler_set(&session->s->sampler, sampling); }
+peridot_status peridot_sample(int32_t *token, peridot_session *session) { return pd_session_sample(token, session->s); }
+
+/* ---- generate ---- */
+
+struct generation {
+    peridot_session *session;
+    struct pd_stream stream;
+    struct pd_text_buffer buffer;
+    peridot_text text;
+    void *user;
+    bool stopped;
+};
+
+/* Hands on the text that a token completes; -1 flushes. */
+static peridot_status emit(struct generation *g, int32_t token)
+{
+    const struct pd_tokenizer *tokenizer = g->session->model->vocab.tokenizer;
+    g->buffer.size = 0;
+    if (tokenizer) PD_TRY(pd_stream_next(&g->stream, &g->buffer, tokenizer, token));
+    if (g->text && !g->text(g->user, token, g->buffer.data ? g->buffer.data : "", g->buffer.size)) g->stopped = true;
+    return PERIDOT_OK;
+}
+
+/* Samples, hands on and evaluates until something says stop. */
+static peridot_status decode(struct generation *g, uint32_t n_max, double start, peridot_stats *stats)
+{
+    struct pd_session *s = g->session->s;
+    double decode_start = pd_now();
+    while (stats->n_generated < n_max) {
+        int32_t token;
+        PD_TRY(pd_session_sample(&token, s));
+        if (peridot_is_stop(g->session->model, token)) break;
+        stats->n_generated++;
+        PD_TRY(emit(g, token));
+        if (stats->n_generated == 1) stats->first_token_s = pd_now() - start;
+        if (g->stopped || stats->n_generated == n_max || s->pos == s->ctx) break;
+        stats->decode_read_size += pd_session_step_size(s);
+        PD_TRY(pd_session_eval(s, &token, 1, NULL));
+        stats->decode_s = pd_now() - decode_start;
+    }
+    return emit(g, -1);
+}
+
+peridot_status peridot_generate(peridot_session *session, const int32_t *prompt, size_t n_prompt, uint32_t n_max,
+                                peridot_text text, void *user, peridot_stats *stats)
+{
+    peridot_stats unused;
+    struct generation g = {.session = session, .text = text, .user = user};
+    double start = pd_now();
+    stats = stats ? stats : &unused;
+    *stats = (peridot_stats){.n_prompt = (uint32_t)n_prompt};
+    PD_TRY(peridot_eval(session, prompt, n_prompt, NULL));
+    stats->prompt_s = pd_now() - start;
+    peridot_status status = decode(&g, n_max, start, stats);
+    free(g.buffer.data);
+    return status;
+}
