@@ -143,7 +143,8 @@ peridot_status pd_tokenizer_encode(int32_t **ids, size_t *n, const struct pd_tok
 static peridot_status chat_piece(struct pd_ids *out, struct pd_text_buffer *plain, const struct pd_tokenizer *t,
                                  const char *piece)
 {
-    PD_TRY(encode_plain(out, t, plain->data, plain->size, out->n == 1));
+    bool first = out->n == (t->pieces.bos >= 0);
+    PD_TRY(encode_plain(out, t, plain->data, plain->size, first));
     plain->size = 0;
     if (!piece) return PERIDOT_OK;
     int32_t id = pd_special_find(&t->special, &t->pieces, piece);

@@ -1,0 +1,222 @@
+/* Text to token ids and back, at once and as a stream, on a small vocabulary made here. */
+#include "text_fixture.h"
+
+static void check_encoding(const peridot_vocab *v)
+{
+    expect(v, "", 0, "");
+    expect(v, "", BOS, "<bos>|");
+    expect(v, "hello the model", 0, "hello|\u2581the|\u2581|model|");
+    expect(v, "hello hello", BOS, "<bos>|hello|\u2581hello|");
+    expect(v, "  the\n\n\n<b>", 0, "\u2581\u2581|t|he|\n\n|\n|<b>|");
+    expect(v, "\u00e9\u20acx", 0, "\u00e9|<0xE2>|<0x82>|<0xAC>|<0x78>|");
+    expect(v, "\xff" "a", 0, "<0xEF>|<0xBF>|<0xBD>|a|");
+}
+
+static void check_specials(const peridot_vocab *v)
+{
+    expect(v, "t<end_of_turn>", 0, "t|<|e|n|d|_|o|f|_|t|u|r|n|>|");
+    expect(v, "<bos><eos><unk>", BOS, "<bos>|<|b|o|s|>|<|e|o|s|>|<|u|n|<0x6B>|>|");
+    expect(v, "<unused0>", 0, "<|u|n|us|e|d|<0x30>|>|");
+    expect(v, "hello<end_of_turn>\nhello<end_of", SPECIAL, "hello|<end_of_turn>|\n|hello|<|e|n|d|_|o|f|");
+    expect(v, "<unused0><unk><b>", SPECIAL, "<unused0>|<unk>|<b>|");
+    expect(v, "<bos>t", BOS | SPECIAL, "<bos>|t|");
+    expect(v, "<bos><bos>t<bos>", BOS | SPECIAL, "<bos>|t|<bos>|");
+    expect(v, "<bos>", SPECIAL, "<bos>|");
+    expect(v, "t<bos>", BOS | SPECIAL, "<bos>|t|<bos>|");
+    expect(v, "", BOS | SPECIAL, "<bos>|");
+}
+
+static void test_gguf(void **state)
+{
+    (void)state;
+    struct tiny t;
+    tiny_make(&t);
+    peridot_vocab *v = open_tiny(&t);
+    assert_int_equal(peridot_vocab_size(v), t.n);
+    check_encoding(v);
+    check_specials(v);
+    peridot_vocab_close(v);
+}
+
+/* A sentencepiece model gives the same as a GGUF file of the same pieces, with its turn markers user-defined as well. */
+static void test_model(void **state)
+{
+    (void)state;
+    struct tiny t;
+    struct pd_text_buffer model;
+    tiny_make(&t);
+    tiny_model(&model, &t);
+    write_file(in_folder("tiny.model"), model.data, model.size);
+    peridot_vocab *v = open_vocab(in_folder("tiny.model"));
+    check_encoding(v);
+    check_specials(v);
+    assert_false(peridot_vocab_has_chat(v));
+    peridot_vocab_close(v);
+    free(model.data);
+}
+
+/* Only the beginning of a text has the dummy prefix, and only its first piece loses it again. */
+static void test_prefix(void **state)
+{
+    (void)state;
+    struct tiny t;
+    tiny_make(&t);
+    t.architecture = "llama";
+    peridot_vocab *v = open_tiny(&t);
+    expect(v, "", 0, "");
+    expect(v, "hello", BOS, "<bos>|\u2581hello|");
+    expect(v, " hello", 0, "\u2581\u2581|hello|");
+    expect(v, "the<eos>the", SPECIAL, "\u2581the|<eos>|t|he|");
+    expect(v, "<bos>the", BOS | SPECIAL, "<bos>|t|he|");
+    int32_t ids[] = {id_of(v, "<bos>"), id_of(v, "\u2581hello"), id_of(v, "<eos>"), id_of(v, "\u2581hello")};
+    expect_text(v, ids, 4, "hello hello");
+    expect_text(v, ids + 3, 1, "hello");
+    peridot_vocab_close(v);
+    t.prefix = 0;
+    v = open_tiny(&t);
+    expect(v, "hello", 0, "hello|");
+    expect_text(v, ids, 4, " hello hello");
+    peridot_vocab_close(v);
+}
+
+static void test_decode(void **state)
+{
+    (void)state;
+    struct tiny t;
+    char *text;
+    size_t size;
+    tiny_make(&t);
+    peridot_vocab *v = open_tiny(&t);
+    int32_t ids[] = {id_of(v, "<bos>"), id_of(v, "\u2581the"), id_of(v, "<end_of_turn>"), id_of(v, "\u2581\u2581"),
+                     id_of(v, "<0xE2>"), id_of(v, "<0x82>"), id_of(v, "<0xAC>"), id_of(v, "<unk>")};
+    expect_text(v, ids, 0, "");
+    expect_text(v, ids, PD_COUNT(ids), " the  \u20ac \u2047 ");
+    expect_text(v, ids + 4, 2, "\xe2\x82");
+    const int32_t wrong[] = {(int32_t)t.n, -1, INT32_MIN, INT32_MAX};
+    for (size_t i = 0; i < PD_COUNT(wrong); i++) {
+        assert_int_equal(peridot_decode(&text, &size, v, &wrong[i], 1), PERIDOT_ERROR_ARGUMENT);
+        assert_null(text);
+        assert_non_null(strstr(peridot_last_error(), "out of range"));
+    }
+    peridot_vocab_close(v);
+}
+
+/* Texts longer than a cut come out as if they were encoded at once: cuts are at line breaks only. */
+static void test_long_text(void **state)
+{
+    (void)state;
+    struct tiny t;
+    struct pd_text_buffer text = {0};
+    int32_t *ids;
+    size_t n, length = 0;
+    tiny_make(&t);
+    peridot_vocab *v = open_tiny(&t);
+    while (text.size < 400000) {
+        for (size_t i = 0; i < length % 6000; i++) pd_text_append(&text, "the hello ", 10);
+        pd_text_append(&text, "\n\n\n\n\n", 1 + length++ * 7919 % 5);
+    }
+    struct pd_ids whole = {0};
+    assert_int_equal(pd_sentencepiece_encode(&whole, v->tokenizer->sentencepiece, text.data, text.size), PERIDOT_OK);
+    assert_int_equal(peridot_encode(&ids, &n, v, text.data, text.size, 0), PERIDOT_OK);
+    assert_int_equal(n, whole.n);
+    assert_memory_equal(ids, whole.data, n * sizeof *ids);
+    peridot_free(ids);
+    free(whole.data);
+    free(text.data);
+    peridot_vocab_close(v);
+}
+
+/* ---- streaming ---- */
+
+/* Streams bytes through byte pieces, then flushes; checks that no call gives a part of a character. */
+static void expect_stream(const peridot_vocab *v, const char *bytes, size_t n, const char *want)
+{
+    struct pd_stream s = {0};
+    struct pd_text_buffer b = {0}, all = {0};
+    for (size_t i = 0; i <= n; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "<0x%02X>", i < n ? (unsigned char)bytes[i] : 0);
+        int32_t id = i < n ? id_of(v, name) : -1;
+        assert_int_equal(pd_stream_next(&s, &b, v->tokenizer, id), PERIDOT_OK);
+        assert_true(b.size == 0 || ((unsigned char)b.data[0] & 0xc0) != 0x80);
+        pd_text_append(&all, b.data, b.size);
+        if (i < n && (unsigned char)bytes[i] < 0x80) assert_true(b.size > 0 && b.data[b.size - 1] == bytes[i]);
+    }
+    assert_int_equal(pd_text_terminate(&all), PERIDOT_OK);
+    assert_string_equal(all.data, want);
+    free(all.data);
+    free(b.data);
+}
+
+#define BAD "\xef\xbf\xbd"
+
+static void test_stream_cuts(void **state)
+{
+    (void)state;
+    static const char text[] = "a\u00e9\u20ac\U0001f600b";   /* characters of 1, 2, 3, 4 and 1 bytes */
+    static const size_t ends[] = {0, 1, 3, 6, 10, 11};
+    struct tiny t;
+    tiny_make(&t);
+    peridot_vocab *v = open_tiny(&t);
+    for (size_t cut = 0; cut < sizeof text; cut++) {
+        size_t whole = 0;
+        char want[32] = "";
+        for (size_t i = 0; i < PD_COUNT(ends); i++)
+            if (ends[i] <= cut) whole = ends[i];
+        memcpy(want, text, whole);
+        if (whole < cut) strcpy(want + whole, BAD);
+        expect_stream(v, text, cut, want);
+    }
+    peridot_vocab_close(v);
+}
+
+static void test_stream_invalid(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"\xff" "a", BAD "a"}, {"\x80\x80", BAD BAD}, {"\xe2\x82" "a", BAD "a"}, {"\xe2\x82\xe2\x82\xac", BAD "\u20ac"},
+        {"\xc0\x80", BAD BAD}, {"\xe0\x80\x80", BAD BAD BAD}, {"\xed\xa0\x80", BAD BAD BAD},
+        {"\xf4\x90\x80\x80", BAD BAD BAD BAD}, {"\xf0\x9f\x98", BAD}, {"\xf0\x9f\x98\xf0\x9f\x98\x80", BAD "\U0001f600"},
+        {"\xf4\x8f\xbf\xbf", "\xf4\x8f\xbf\xbf"}, {"\xc3", BAD}, {"\xc3\xc3\xa9", BAD "\u00e9"},
+    };
+    struct tiny t;
+    tiny_make(&t);
+    peridot_vocab *v = open_tiny(&t);
+    for (size_t i = 0; i < PD_COUNT(cases); i++) expect_stream(v, cases[i][0], strlen(cases[i][0]), cases[i][1]);
+    peridot_vocab_close(v);
+}
+
+/* Pieces beside bytes: control ones end nothing and give nothing; the prefix is dropped once, or not in a continued text. */
+static void test_stream_pieces(void **state)
+{
+    (void)state;
+    struct tiny t;
+    tiny_make(&t);
+    t.architecture = "llama";
+    peridot_vocab *v = open_tiny(&t);
+    int32_t ids[] = {id_of(v, "<bos>"), id_of(v, "\u2581hello"), id_of(v, "<0xE2>"), id_of(v, "\u2581the"), -1};
+    static const char *const want[] = {"", "hello", "", BAD " the", ""};
+    struct pd_text_buffer b = {0};
+    for (int continued = 0; continued < 2; continued++) {
+        struct pd_stream s = {.started = continued};
+        for (size_t i = 0; i < PD_COUNT(ids); i++) {
+            assert_int_equal(pd_stream_next(&s, &b, v->tokenizer, ids[i]), PERIDOT_OK);
+            const char *text = continued && i == 1 ? " hello" : want[i];
+            assert_int_equal(b.size, strlen(text));
+            if (b.size) assert_memory_equal(b.data, text, b.size);
+        }
+        assert_int_equal(pd_stream_next(&s, &b, v->tokenizer, (int32_t)t.n), PERIDOT_ERROR_ARGUMENT);
+    }
+    free(b.data);
+    peridot_vocab_close(v);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gguf), cmocka_unit_test(test_model), cmocka_unit_test(test_prefix),
+        cmocka_unit_test(test_decode), cmocka_unit_test(test_long_text), cmocka_unit_test(test_stream_cuts),
+        cmocka_unit_test(test_stream_invalid), cmocka_unit_test(test_stream_pieces),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

@@ -1,0 +1,288 @@
+/* Spoilt vocabularies: each is refused with one sentence that says what is wrong, or works; none crashes (the point of
+ * running this under AddressSanitizer). sentencepiece checks little of what it is given, so these reach into it. */
+#include "text_fixture.h"
+
+#include <math.h>
+
+/* ---- GGUF arrays ---- */
+
+static void spoil_duplicate(struct tiny *t) { t->text[t->n - 1] = t->text[t->n - 2]; }
+static void spoil_empty(struct tiny *t) { t->text[t->n - 1].size = 0; }
+static void spoil_empty_user(struct tiny *t) { t->text[8].size = 0; }
+static void spoil_all(struct tiny *t) { t->n = t->n_scores = t->n_types = 0; }
+static void spoil_zero(struct tiny *t) { t->text[t->n - 1] = (struct pd_string){"a\0b", 3}; }
+static void spoil_zero_user(struct tiny *t) { t->text[8] = (struct pd_string){"\0", 1}; }
+static void spoil_scores(struct tiny *t) { t->n_scores--; }
+static void spoil_types(struct tiny *t) { t->n_types = 0; }
+static void spoil_nan(struct tiny *t) { t->score[t->n - 1] = pd_f32_from_bits(0x7fc00000); }
+static void spoil_type_7(struct tiny *t) { t->type[t->n - 1] = 7; }
+static void spoil_type_0(struct tiny *t) { t->type[0] = 0; }
+static void spoil_type_negative(struct tiny *t) { t->type[0] = INT32_MIN; }
+static void spoil_bos(struct tiny *t) { t->bos = (int64_t)t->n; }
+static void spoil_eos(struct tiny *t) { t->eos = 0xfffffffe; }
+static void spoil_eot(struct tiny *t) { t->eot = 1 << 30; }
+static void spoil_unknown_id(struct tiny *t) { t->unknown = 100000; }
+static void spoil_two_unknown(struct tiny *t) { t->type[3] = t->type[4] = 2; }
+static void spoil_byte(struct tiny *t) { t->type[20] = 1; }
+static void spoil_byte_name(struct tiny *t) { t->text[20] = (struct pd_string){"<0xzz>", 6}; }
+static void spoil_byte_short(struct tiny *t) { t->text[20] = (struct pd_string){"<", 1}; }
+static void spoil_model(struct tiny *t) { t->model = "gpt2"; }
+static void spoil_no_model(struct tiny *t) { t->model = NULL; }
+
+static void spoil_no_unknown(struct tiny *t)
+{
+    t->unknown = -1;
+    t->text[3] = (struct pd_string){"<other>", 7};
+}
+
+static void spoil_long(struct tiny *t)
+{
+    static char text[70000];
+    memset(text, 'a', sizeof text);
+    t->text[t->n - 1] = (struct pd_string){text, sizeof text};
+}
+
+/* More nested user-defined pieces than sentencepiece has room for in an array on its stack. */
+static void spoil_nested(struct tiny *t)
+{
+    static char text[100];
+    memset(text, 'z', sizeof text);
+    for (size_t i = 1; i <= 65; i++) {
+        t->text[t->n] = (struct pd_string){text, i};
+        t->score[t->n] = 0;
+        t->type[t->n++] = 4;
+    }
+    t->n_scores = t->n_types = t->n;
+}
+
+static const struct {
+    void (*spoil)(struct tiny *t);
+    const char *sentence;
+} spoilt[] = {
+    {spoil_duplicate, "already defined"}, {spoil_empty, "is empty"}, {spoil_empty_user, "piece 8 of the vocabulary is empty"},
+    {spoil_all, "has 0 pieces"}, {spoil_zero, "zero byte"}, {spoil_zero_user, "zero byte"},
+    {spoil_scores, "tokenizer.ggml.scores has 302 elements for 303 pieces"}, {spoil_types, "tokenizer.ggml.token_type has 0"},
+    {spoil_nan, "score"}, {spoil_type_7, "unknown type 7"}, {spoil_type_0, "piece 0 of the vocabulary has the unknown type 0"},
+    {spoil_type_negative, "unknown type -2147483648"}, {spoil_bos, "bos_token_id is 303"},
+    {spoil_eos, "eos_token_id is 4294967294"}, {spoil_eot, "eot_token_id"}, {spoil_unknown_id, "unknown_token_id is 100000"},
+    {spoil_two_unknown, "3 and 4"}, {spoil_byte, "256 byte pieces"}, {spoil_byte_name, "<0xzz>"}, {spoil_byte_short, "is invalid"},
+    {spoil_model, "tokenizer \"gpt2\" is not supported"}, {spoil_no_model, "no tokenizer"},
+    {spoil_no_unknown, "no piece for the unknown"}, {spoil_long, "70000 bytes"}, {spoil_nested, "64"},
+};
+
+static void test_spoilt_gguf(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < PD_COUNT(spoilt); i++) {
+        struct tiny t;
+        peridot_vocab *v;
+        tiny_make(&t);
+        spoilt[i].spoil(&t);
+        peridot_status status = peridot_vocab_open(&v, tiny_gguf(&t));
+        if (status == PERIDOT_OK) fail_msg("case %zu opens", i);
+        assert_null(v);
+        if (!strstr(peridot_last_error(), spoilt[i].sentence))
+            fail_msg("case %zu: \"%s\" does not say \"%s\"", i, peridot_last_error(), spoilt[i].sentence);
+        assert_non_null(strstr(peridot_last_error(), "tiny.gguf: "));
+    }
+}
+
+/* ---- odd, but to be borne ---- */
+
+static void odd_nested(struct tiny *t)
+{
+    spoil_nested(t);
+    t->n = t->n_scores = t->n_types = t->n - 1;
+}
+static void odd_control_twice(struct tiny *t) { t->text[0] = t->text[2]; }
+static void odd_control_letter(struct tiny *t) { t->text[0] = (struct pd_string){"a", 1}; }
+static void odd_unknown_letter(struct tiny *t) { t->text[3] = (struct pd_string){"q", 1}; }
+static void odd_no_ids(struct tiny *t) { t->bos = t->eos = t->unknown = -1; }
+static void odd_none_ids(struct tiny *t) { t->bos = t->eos = t->unknown = UINT32_MAX; }
+static void odd_invalid_utf8(struct tiny *t) { t->text[8] = (struct pd_string){"\xe2\x96", 2}; }
+static void odd_continuation(struct tiny *t) { t->text[8] = (struct pd_string){"\x81", 1}; }
+static void odd_scores(struct tiny *t) { t->score[t->n - 1] = INFINITY; t->score[t->n - 2] = -INFINITY; }
+static void odd_break(struct tiny *t) { t->text[t->n - 1] = (struct pd_string){"e\nt", 3}; }
+
+static void odd_unused(struct tiny *t)
+{
+    for (uint64_t i = t->n - 20; i < t->n; i++) t->type[i] = 5;
+}
+
+/* Every piece a prefix of the next, all unused: sentencepiece takes them apart again one by one. */
+static void odd_deep(struct tiny *t)
+{
+    static char text[200];
+    memset(text, 'z', sizeof text);
+    for (size_t i = 1; i < sizeof text; i++) {
+        t->text[t->n] = (struct pd_string){text, i};
+        t->score[t->n] = (float)i;
+        t->type[t->n++] = i == 1 ? 1 : 5;
+    }
+    t->n_scores = t->n_types = t->n;
+}
+
+/* Whatever the vocabulary, plain text makes no control piece, and what is made can be decoded. */
+static void use(const peridot_vocab *v)
+{
+    static const char text[] = "hello  the model\n\n\ta\u2581\u00e9\u20ac zzzzzzzzzz\xff\xe2\x96 q\0x<bos><end_of_turn><b>"
+                               "zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz";
+    for (unsigned flags = 0; flags < 4; flags++) {
+        int32_t *ids;
+        size_t n, size;
+        char *back;
+        if (peridot_encode(&ids, &n, v, text, sizeof text - 1, flags) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
+        for (size_t i = 0; i < n && flags == 0; i++)
+            assert_int_not_equal(v->tokenizer->pieces.piece[ids[i]].type, PD_PIECE_CONTROL);
+        assert_int_equal(peridot_decode(&back, &size, v, ids, n), PERIDOT_OK);
+        peridot_free(back);
+        peridot_free(ids);
+    }
+}
+
+static void test_odd_gguf(void **state)
+{
+    (void)state;
+    void (*const odd[])(struct tiny *) = {odd_nested, odd_control_twice, odd_control_letter, odd_unknown_letter, odd_no_ids,
+        odd_none_ids, odd_invalid_utf8, odd_continuation, odd_scores, odd_break, odd_unused, odd_deep};
+    for (size_t i = 0; i < PD_COUNT(odd); i++) {
+        struct tiny t;
+        tiny_make(&t);
+        odd[i](&t);
+        peridot_vocab *v = open_tiny(&t);
+        use(v);
+        peridot_vocab_close(v);
+    }
+}
+
+/* A piece with a line break inside reaches over a cut: then texts are not cut. */
+static void test_no_cuts(void **state)
+{
+    (void)state;
+    struct tiny t;
+    tiny_make(&t);
+    peridot_vocab *v = open_tiny(&t);
+    assert_true(v->tokenizer->lines_apart);
+    peridot_vocab_close(v);
+    odd_break(&t);
+    v = open_tiny(&t);
+    assert_false(v->tokenizer->lines_apart);
+    peridot_vocab_close(v);
+}
+
+/* ---- sentencepiece models ---- */
+
+/* From bytes that may be anything, as pd_tokenizer_open does it with a file's. */
+static peridot_status open_bytes(const uint8_t *data, size_t size)
+{
+    peridot_vocab v = {calloc(1, sizeof *v.tokenizer)};
+    struct pd_tokenizer *t = v.tokenizer;
+    struct pd_text_buffer model = {0};
+    peridot_status status = pd_pieces_read_model(&t->pieces, data, size);
+    if (status == PERIDOT_OK) status = pd_pieces_write_model(&model, &t->pieces);
+    if (status == PERIDOT_OK) status = pd_sentencepiece_create(&t->sentencepiece, model.data, model.size);
+    if (status == PERIDOT_OK) status = pd_special_create(&t->special, &t->pieces);
+    if (status == PERIDOT_OK) use(&v);
+    else assert_true(strlen(peridot_last_error()) > 10);
+    free(model.data);
+    pd_tokenizer_close(t);
+    return status;
+}
+
+/* Each in an allocation of its own, so that AddressSanitizer sees a byte read past the end. */
+static void test_truncated_model(void **state)
+{
+    (void)state;
+    struct tiny t;
+    struct pd_text_buffer model;
+    tiny_make(&t);
+    tiny_model(&model, &t);
+    assert_int_equal(open_bytes((const uint8_t *)model.data, model.size), PERIDOT_OK);
+    for (size_t size = 0; size < model.size; size++) {
+        uint8_t *part = malloc(size + 1);
+        memcpy(part + 1, model.data, size);
+        assert_int_not_equal(open_bytes(part + 1, size), PERIDOT_OK);
+        free(part);
+    }
+    free(model.data);
+}
+
+static uint32_t next_random(uint32_t *seed)
+{
+    *seed = *seed * 1664525 + 1013904223;
+    return *seed >> 8;
+}
+
+static void test_damaged_model(void **state)
+{
+    (void)state;
+    struct tiny t;
+    struct pd_text_buffer model;
+    uint32_t seed = 1, opened = 0;
+    tiny_make(&t);
+    tiny_model(&model, &t);
+    uint8_t *copy = malloc(model.size);
+    for (int run = 0; run < 3000; run++) {
+        memcpy(copy, model.data, model.size);
+        for (uint32_t k = next_random(&seed) % 4 + 1; k; k--)
+            copy[next_random(&seed) % model.size] ^= (uint8_t)(1u << next_random(&seed) % 8);
+        opened += open_bytes(copy, model.size) == PERIDOT_OK;
+    }
+    assert_true(opened > 100 && opened < 2900);   /* both ways were taken */
+    free(copy);
+    free(model.data);
+}
+
+/* What changes the maths is refused by name. Each case is a field of the trainer's (2) or the normaliser's (3) spec. */
+static void test_unsupported_model(void **state)
+{
+    (void)state;
+    static const struct { uint32_t message, field; uint64_t value; const char *sentence; } cases[] = {
+        {2, 3, 1, "BPE"}, {2, 3, 9, "BPE"}, {2, 24, 1, "suffixes"}, {3, 4, 1, "extra spaces"}, {3, 5, 0, "escaped"},
+    };
+    struct tiny t;
+    struct pd_text_buffer model, m = {0};
+    tiny_make(&t);
+    for (size_t i = 0; i <= PD_COUNT(cases); i++) {
+        const char *sentence = i < PD_COUNT(cases) ? cases[i].sentence : "character rules";
+        tiny_model(&model, &t);
+        if (i < PD_COUNT(cases)) pd_proto_write_varint(&m, cases[i].field, cases[i].value);
+        else pd_proto_write_bytes(&m, 2, "rules", 5);
+        tiny_message(&model, i < PD_COUNT(cases) ? cases[i].message : 3, &m);
+        assert_int_equal(open_bytes((const uint8_t *)model.data, model.size), PERIDOT_ERROR_UNSUPPORTED);
+        assert_non_null(strstr(peridot_last_error(), sentence));
+        free(model.data);
+    }
+    free(m.data);
+}
+
+static void test_wrong_files(void **state)
+{
+    (void)state;
+    static const struct { const char *content; peridot_status status; const char *sentence; } cases[] = {
+        {"", PERIDOT_ERROR_FORMAT, "not a sentencepiece model"},
+        {"Once upon a time", PERIDOT_ERROR_FORMAT, "not a sentencepiece model"},
+        {" {\"model\": {\"type\": \"BPE\"}}", PERIDOT_ERROR_UNSUPPORTED, "JSON"},
+        {"GGUF", PERIDOT_ERROR_FORMAT, "tiny.model"},
+    };
+    peridot_vocab *v;
+    for (size_t i = 0; i < PD_COUNT(cases); i++) {
+        write_file(in_folder("tiny.model"), cases[i].content, strlen(cases[i].content));
+        assert_int_equal(peridot_vocab_open(&v, in_folder("tiny.model")), cases[i].status);
+        assert_non_null(strstr(peridot_last_error(), cases[i].sentence));
+    }
+    assert_int_equal(peridot_vocab_open(&v, in_folder("none")), PERIDOT_ERROR_IO);
+    assert_int_equal(peridot_vocab_open(&v, folder), PERIDOT_ERROR_UNSUPPORTED);
+    assert_int_equal(peridot_vocab_open(&v, NULL), PERIDOT_ERROR_ARGUMENT);
+    assert_null(v);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_spoilt_gguf), cmocka_unit_test(test_odd_gguf), cmocka_unit_test(test_no_cuts),
+        cmocka_unit_test(test_truncated_model), cmocka_unit_test(test_damaged_model), cmocka_unit_test(test_unsupported_model),
+        cmocka_unit_test(test_wrong_files),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
