@@ -9,9 +9,18 @@
 
 static volatile sig_atomic_t caught;
 
+/* `timeout` sends its signal twice in a row, to the process and to its group: only a later one is a person who insists. */
 static void on_signal(int number)
 {
-    caught = number;
+    static double caught_s;
+    double now = pd_now();
+    if (caught && now - caught_s > 0.3) {
+        signal(number, SIG_DFL);
+        raise(number);   /* pending until this handler returns */
+    } else if (!caught) {
+        caught = number;
+        caught_s = now;
+    }
 }
 
 void cmd_interrupt_watch(void)
@@ -20,8 +29,7 @@ void cmd_interrupt_watch(void)
     struct sigaction action, present;
     memset(&action, 0, sizeof action);
     action.sa_handler = on_signal;
-    action.sa_flags = (int)SA_RESETHAND;   /* the second one finds the default again */
-    sigemptyset(&action.sa_mask);
+    sigfillset(&action.sa_mask);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (sigaction(numbers[i], NULL, &present) == 0 && present.sa_handler != SIG_IGN)   /* nohup stays nohup */
             sigaction(numbers[i], &action, NULL);
