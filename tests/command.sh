@@ -42,6 +42,19 @@ fails_with() {
     check "peridot ${*:3}: silent on stdout" [ ! -s "$folder/out" ]
 }
 
+# on_full_disk ARGUMENTS...: as run, with DISK in the arguments a folder that holds 16 KiB; `left` lists what is in it
+# afterwards. False, after a word, where such a disk cannot be mounted.
+on_full_disk() {
+    mkdir -p "$folder/disk"
+    if ! unshare --mount mount -t tmpfs -o size=16k peridot-test "$folder/disk" 2>/dev/null; then
+        echo "skipped: no right to mount a small disk"
+        return 1
+    fi
+    unshare --mount bash -c 'mount -t tmpfs -o size=16k peridot-test "$1"; "${@:3}" >"$2/out" 2>"$2/err"
+        status=$?; ls -A "$1" >"$2/left"; exit $status' - "$folder/disk" "$folder" "$peridot" "${@//DISK/$folder/disk}"
+    status=$?
+}
+
 finish() {
     printf '%d checks, %d failed\n' $n_checks $n_failed
     [ $n_failed = 0 ]

@@ -99,12 +99,11 @@ is_empty() { [ -z "$(ls -A "$1")" ]; }
 
 test_make() {
     mkdir "$folder/made"
-    (   trap '' XFSZ
-        ulimit -f 2000
-        "$peridot" make --shape gemma3-270m --type q4_0 -o "$folder/made/m.gguf" >"$folder/out" 2>"$folder/err" )
-    check "make on a full disk fails" [ $? = 1 ]
-    check "and is told" one_sentence
-    check "and leaves nothing" is_empty "$folder/made"
+    if on_full_disk make --shape gemma3-270m --type q4_0 -o DISK/m.gguf; then
+        check "make on a full disk fails" [ $status = 1 ]
+        check "and is told" one_sentence
+        check "and leaves nothing" [ ! -s "$folder/left" ]
+    fi
     timeout --preserve-status -s TERM 0.3 "$peridot" make --shape gemma2-2b --type f16 -o "$folder/made/m.gguf" \
         >"$folder/out" 2>"$folder/err"
     check "make dies of the signal that stops it" [ $? = 143 ]
