@@ -101,27 +101,51 @@ static void test_decode(void **state)
     peridot_vocab_close(v);
 }
 
-/* Texts longer than a cut come out as if they were encoded at once: cuts are at line breaks only. */
+/* Of control pieces that begin alike, the longest is taken. */
+static void test_longest(void **state)
+{
+    (void)state;
+    struct tiny t;
+    tiny_make(&t);
+    t.text[0] = (struct pd_string){"<end_of", 7};
+    peridot_vocab *v = open_tiny(&t);
+    expect(v, "<end_of_turn><end_of_<end_o", SPECIAL, "<end_of_turn>|<end_of|_|<|e|n|d|_|o|");
+    peridot_vocab_close(v);
+}
+
+/* Texts longer than a cut come out as if they were encoded at once. */
+static void check_long(const peridot_vocab *v, const struct pd_text_buffer *text)
+{
+    int32_t *ids;
+    size_t n;
+    struct pd_ids whole = {0};
+    assert_int_equal(pd_sentencepiece_encode(&whole, v->tokenizer->sentencepiece, text->data, text->size), PERIDOT_OK);
+    assert_int_equal(peridot_encode(&ids, &n, v, text->data, text->size, 0), PERIDOT_OK);
+    assert_int_equal(n, whole.n);
+    assert_memory_equal(ids, whole.data, n * sizeof *ids);
+    peridot_free(ids);
+    free(whole.data);
+}
+
+/* Line breaks are where texts are cut, but not between the two of a piece "\n\n". */
 static void test_long_text(void **state)
 {
     (void)state;
     struct tiny t;
     struct pd_text_buffer text = {0};
-    int32_t *ids;
-    size_t n, length = 0;
     tiny_make(&t);
     peridot_vocab *v = open_tiny(&t);
-    while (text.size < 400000) {
-        for (size_t i = 0; i < length % 6000; i++) pd_text_append(&text, "the hello ", 10);
-        pd_text_append(&text, "\n\n\n\n\n", 1 + length++ * 7919 % 5);
+    for (size_t length = 0; text.size < 400000; length++) {
+        for (size_t i = 0; i < length; i++) pd_text_append(&text, "the hello ", 10);
+        pd_text_append(&text, "\n\n\n\n\n", 1 + length * 7919 % 5);
     }
-    struct pd_ids whole = {0};
-    assert_int_equal(pd_sentencepiece_encode(&whole, v->tokenizer->sentencepiece, text.data, text.size), PERIDOT_OK);
-    assert_int_equal(peridot_encode(&ids, &n, v, text.data, text.size, 0), PERIDOT_OK);
-    assert_int_equal(n, whole.n);
-    assert_memory_equal(ids, whole.data, n * sizeof *ids);
-    peridot_free(ids);
-    free(whole.data);
+    check_long(v, &text);
+    for (size_t skip_size = 0; skip_size < 4; skip_size++) {
+        text.size = skip_size;
+        memset(text.data, 'h', skip_size);
+        while (text.size < 140000) pd_text_append(&text, "\n\nh", 3);
+        check_long(v, &text);
+    }
     free(text.data);
     peridot_vocab_close(v);
 }
@@ -215,7 +239,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gguf), cmocka_unit_test(test_model), cmocka_unit_test(test_prefix),
-        cmocka_unit_test(test_decode), cmocka_unit_test(test_long_text), cmocka_unit_test(test_stream_cuts),
+        cmocka_unit_test(test_decode), cmocka_unit_test(test_longest), cmocka_unit_test(test_long_text),
+        cmocka_unit_test(test_stream_cuts),
         cmocka_unit_test(test_stream_invalid), cmocka_unit_test(test_stream_pieces),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
