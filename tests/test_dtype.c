@@ -1,0 +1,134 @@
+/* Weight types: tables, 16-bit floats, and quantisers that give the bytes of ggml's reference. */
+#include "format_fixture.h"
+
+#include "format/dtype.h"
+
+#include <math.h>
+
+static void test_table(void **state)
+{
+    (void)state;
+    static const struct { enum pd_dtype dtype; const char *name; uint32_t gguf, block_len, block_size; } rows[] = {
+        {PD_F32, "f32", 0, 1, 4}, {PD_F16, "f16", 1, 1, 2}, {PD_BF16, "bf16", 30, 1, 2}, {PD_Q8_0, "q8_0", 8, 32, 34},
+        {PD_Q4_0, "q4_0", 2, 32, 18},
+    };
+    enum pd_dtype t;
+    for (size_t i = 0; i < PD_COUNT(rows); i++) {
+        assert_true(pd_dtype_by_name(&t, rows[i].name) && t == rows[i].dtype);
+        assert_true(pd_dtype_by_gguf(&t, rows[i].gguf) && t == rows[i].dtype);
+        assert_string_equal(pd_gguf_type_name(rows[i].gguf), rows[i].name);
+        assert_int_equal(pd_row_size(t, 64), 64 / rows[i].block_len * rows[i].block_size);
+    }
+    assert_true(pd_dtype_by_safetensors(&t, "BF16") && t == PD_BF16);
+    assert_false(pd_dtype_by_safetensors(&t, "I64") || pd_dtype_by_name(&t, "q9") || pd_dtype_by_gguf(&t, 4));
+    assert_string_equal(pd_gguf_type_name(14), "q6_k");
+    assert_string_equal(pd_gguf_type_name(99), "unknown");
+}
+
+/* All 65536 patterns of a 16-bit float come back, but for the payload of NaN. */
+static void test_halves(void **state)
+{
+    (void)state;
+    for (uint32_t h = 0; h < 65536; h++) {
+        uint16_t pattern = (uint16_t)h, back;
+        float f;
+        pd_dequantize(PD_F16, &f, &pattern, 1);
+        pd_quantize(PD_F16, &back, &f, 1);
+        assert_true(back == pattern || (isnan(f) && (back & 0x7c00) == 0x7c00 && back & 0x3ff));
+        pd_dequantize(PD_BF16, &f, &pattern, 1);
+        pd_quantize(PD_BF16, &back, &f, 1);
+        assert_true(back == pattern || (isnan(f) && (back & 0x7f80) == 0x7f80 && back & 0x7f));
+    }
+}
+
+static void test_half_rounding(void **state)
+{
+    (void)state;
+    static const struct { float value; uint16_t f16, bf16; } cases[] = {
+        {1.00048828125f, 0x3c00, 0x3f80},      /* halfway in f16: to even, down */
+        {1.00146484375f, 0x3c02, 0x3f80},      /* halfway in f16: to even, up */
+        {1.00390625f, 0x3c04, 0x3f80},         /* halfway in bf16 */
+        {1.01171875f, 0x3c0c, 0x3f82},         /* halfway in bf16, up */
+        {65519.996f, 0x7bff, 0x4780}, {65520, 0x7c00, 0x4780}, {-1e9f, 0xfc00, 0xce6e},
+        {5.9604645e-8f, 0x0001, 0x3380}, {2.9802322e-8f, 0x0000, 0x3300}, {-0.0f, 0x8000, 0x8000},
+    };
+    for (size_t i = 0; i < PD_COUNT(cases); i++) {
+        uint16_t h;
+        pd_quantize(PD_F16, &h, &cases[i].value, 1);
+        assert_int_equal(h, cases[i].f16);
+        pd_quantize(PD_BF16, &h, &cases[i].value, 1);
+        assert_int_equal(h, cases[i].bf16);
+    }
+}
+
+enum { N_BLOCKS = 1000, N = N_BLOCKS * 32 };
+
+/* Magnitudes from 2^-30 to 2^15, many equal to each other, some blocks zero, some made of halves (ties). All of it exact
+ * in float32, so that numpy makes the same. */
+static void make_floats(float *x)
+{
+    uint32_t v = 1;
+    for (uint32_t i = 0; i < N; i++) {
+        uint32_t block = i / 32;
+        v = v * 1664525 + 1013904223;
+        int32_t k = (int32_t)(v >> 16) - 32768;
+        if (block % 10 == 3) k = k % 17 * 2048;
+        if (block % 50 == 7) k = 0;
+        x[i] = ldexpf((float)k, (int)(block % 46) - 45);
+    }
+}
+
+static uint32_t fnv(const uint8_t *data, size_t size)
+{
+    uint32_t hash = 2166136261;
+    for (size_t i = 0; i < size; i++) hash = (hash ^ data[i]) * 16777619;
+    return hash;
+}
+
+/* The hashes are of what gguf.quants.quantize of the Python package gguf 0.19.0 makes of the same floats; its tests hold
+ * it equal to ggml's C code. */
+static void test_reference(void **state)
+{
+    (void)state;
+    static const struct { enum pd_dtype dtype; uint32_t hash, float_hash; } cases[] = {
+        {PD_F16, 0xfa91f2f2, 0x3e95a21a},
+        {PD_BF16, 0x8cf8c6d3, 0x97df1efb},
+        {PD_Q8_0, 0x7e73cb9a, 0x1b908af2},
+        {PD_Q4_0, 0x24a9999f, 0x2cbeb4c1},
+    };
+    static float x[N], y[N];
+    static uint8_t blocks[N * 2 + 1];
+    make_floats(x);
+    for (size_t i = 0; i < PD_COUNT(cases); i++) {
+        size_t size = (size_t)pd_row_size(cases[i].dtype, N);
+        pd_quantize(cases[i].dtype, blocks + 1, x, N);   /* + 1: no alignment is needed */
+        pd_dequantize(cases[i].dtype, y, blocks + 1, N);
+        assert_int_equal(fnv(blocks + 1, size), cases[i].hash);
+        assert_int_equal(fnv((const uint8_t *)y, sizeof y), cases[i].float_hash);
+    }
+}
+
+/* Quantisers must survive any float, whatever they make of it. */
+static void test_extremes(void **state)
+{
+    (void)state;
+    static const float extremes[] = {INFINITY, -INFINITY, NAN, 3.4e38f, -3.4e38f, 1e-45f, -1e-45f};
+    for (size_t i = 0; i < PD_COUNT(extremes); i++) {
+        for (int t = 0; t < PD_N_DTYPES; t++) {
+            float x[32] = {1, -1, 0.5f}, y[32];
+            uint8_t block[128];
+            x[5] = extremes[i];
+            pd_quantize((enum pd_dtype)t, block, x, 32);
+            pd_dequantize((enum pd_dtype)t, y, block, 32);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_table),     cmocka_unit_test(test_halves),   cmocka_unit_test(test_half_rounding),
+        cmocka_unit_test(test_reference), cmocka_unit_test(test_extremes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
