@@ -41,23 +41,33 @@ def is_local(layer):
     return layer % 2 == 0
 
 
+def tanh(x):
+    """Half the time of torch.tanh on a CPU, and exact enough: absolute error 1e-7."""
+    return 2.0 * torch.sigmoid(2.0 * x) - 1.0
+
+
+def gelu(x):
+    """The tanh approximation, as x times a sigmoid."""
+    return x * torch.sigmoid(1.5957691216057308 * (x + 0.044715 * x * x * x))
+
+
 def rms_norm(x, weight):
     x = x.float()
     return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + NORM_EPS) * (1.0 + weight)
 
 
 def rope_table(n_positions, head_dim, device=None):
-    """cos and sin [n_positions, head_dim / 2], angles in float64."""
+    """cos, and sin with the sign of its half, [n_positions, 2, head_dim / 2]; angles in float64."""
     inverse = ROPE_BASE ** (-torch.arange(0, head_dim, 2, dtype=torch.float64, device=device) / head_dim)
     angle = torch.arange(n_positions, dtype=torch.float64, device=device)[:, None] * inverse[None]
-    return angle.cos().float(), angle.sin().float()
+    cos, sin = angle.cos().float(), angle.sin().float()
+    return torch.stack((cos, cos), 1), torch.stack((-sin, sin), 1)
 
 
 def rotate(x, cos, sin):
-    """RoPE on split halves. x [B, T, heads, head_dim]; cos, sin [T, head_dim / 2]."""
-    a, b = x.float().chunk(2, -1)
-    cos, sin = cos[None, :, None], sin[None, :, None]
-    return torch.cat((a * cos - b * sin, a * sin + b * cos), -1)
+    """RoPE on split halves (x[i] with x[i + head_dim / 2]). x [B, T, heads, head_dim]."""
+    halves = x.float().unflatten(-1, (2, -1))
+    return (halves * cos[None, :, None] + halves.flip(-2) * sin[None, :, None]).flatten(-2)
 
 
 def visible(n_queries, n_keys, first_query, window, device=None):
@@ -75,7 +85,7 @@ def attend(q, k, v, seen, scale):
     """
     n, g, t, d = q.shape
     att = torch.bmm((q * scale).to(k.dtype).reshape(n, g * t, d), k.transpose(1, 2)).float()
-    att = torch.exp(ATTENTION_CAP * torch.tanh(att / ATTENTION_CAP)).view(n, g, t, -1) * seen
+    att = torch.exp(ATTENTION_CAP * tanh(att / ATTENTION_CAP)).view(n, g, t, -1) * seen
     att = att / att.sum(-1, keepdim=True)
     return torch.bmm(att.to(v.dtype).view(n, g * t, -1), v).view(n, g, t, d)
 
@@ -88,7 +98,7 @@ def attend_window(q, k, v, window, scale):
 
     def with_previous(x):
         x = x.reshape(n, blocks, window, d)
-        before = F.pad(x, (0, 0, 0, 0, 1, 0))[:, :-1]
+        before = torch.cat((torch.zeros_like(x[:, :1]), x[:, :-1]), 1)
         return torch.cat((before, x), 2).view(n * blocks, 2 * window, d)
 
     seen = visible(window, 2 * window, window, window, q.device)
@@ -103,12 +113,16 @@ class CappedLoss(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, h, embedding, target, chunk, logit_step):
+        embedding = embedding.to(h.dtype)
         dh, de = torch.empty_like(h), torch.zeros(embedding.shape)
         total = torch.zeros(())
         for i in range(0, h.shape[0], chunk):
             part = slice(i, i + chunk)
-            loss, dlogits = logit_step(h[part] @ embedding.T, target[part])
-            total += loss
+            logits = h[part] @ embedding.T
+            log_sum, dlogits = logit_step(logits)
+            y = torch.tanh(logits.gather(1, target[part, None]).float() / LOGIT_CAP)
+            dlogits.scatter_add_(1, target[part, None], (y * y - 1.0).to(dlogits.dtype))
+            total += (log_sum - LOGIT_CAP * y[:, 0]).sum()
             torch.mm(dlogits, embedding, out=dh[part])
             de += dlogits.T @ h[part]
         ctx.save_for_backward(dh, de)
@@ -117,17 +131,18 @@ class CappedLoss(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad):
         dh, de = ctx.saved_tensors
-        return dh * grad.to(dh.dtype), (de * grad).to(dh.dtype), None, None, None
+        return dh * grad.to(dh.dtype), de * grad, None, None, None
 
 
-def logit_step(logits, target):
-    """Loss and its gradient by uncapped logits [n, vocab_size]; the cap of 30 makes the row maximum superfluous."""
-    y = torch.tanh(logits.float() / LOGIT_CAP)
+def logit_step(logits):
+    """Log of the sum, and softmax times the cap's slope, of capped logits [n, vocab_size].
+
+    The cap of 30 makes the row maximum superfluous.
+    """
+    y = tanh(logits.float() / LOGIT_CAP)
     p = torch.exp(LOGIT_CAP * y)
     total = p.sum(-1, keepdim=True)
-    hit = torch.arange(logits.shape[1])[None] == target[:, None]
-    loss = total.log().sum() - torch.where(hit, LOGIT_CAP * y, 0.0).sum()
-    return loss, ((p / total - hit.float()) * (1.0 - y * y)).to(logits.dtype)
+    return total.log().squeeze(-1), (p / total * (1.0 - y * y)).to(logits.dtype)
 
 
 class Gemma2(torch.nn.Module):
@@ -149,6 +164,8 @@ class Gemma2(torch.nn.Module):
         self.attn_norm, self.post_attention_norm = norm(), norm(small)
         self.ffn_norm, self.post_ffw_norm = norm(), norm(small)
         self.output_norm = torch.nn.Parameter(torch.zeros(s.d_model))
+        for name, table in zip(("cos", "sin"), rope_table(s.ctx, s.head_dim)):
+            self.register_buffer(name, table, persistent=False)
 
     def matrices(self):
         """The 2-D weights inside the layers: what Muon trains."""
@@ -179,13 +196,13 @@ class Gemma2(torch.nn.Module):
     def ffn(self, x, layer, dtype):
         gate_up = torch.cat((self.gate[layer], self.up[layer])).to(dtype)
         gate, up = (x @ gate_up.T).chunk(2, -1)
-        h = F.gelu(gate.float(), approximate="tanh") * up.float()
+        h = gelu(gate.float()) * up.float()
         return h.to(dtype) @ self.down[layer].to(dtype).T
 
     def forward(self, tokens, dtype=torch.float32):
         """tokens [B, T] -> final-norm hidden states [B, T, d_model] in dtype."""
         s = self.shape
-        cos, sin = rope_table(tokens.shape[1], s.head_dim, tokens.device)
+        cos, sin = self.cos[:tokens.shape[1]], self.sin[:tokens.shape[1]]
         x = self.embedding[tokens] * math.sqrt(s.d_model)
         for i in range(s.n_layers):
             y = self.attention(rms_norm(x, self.attn_norm[i]).to(dtype), i, cos, sin, dtype)
