@@ -1,0 +1,289 @@
+/* Opening models: GGUF files, Hugging Face directories with one file or many, what is wrong with them, and the public view
+ * of what they hold (peridot_file_*). */
+#include "format_fixture.h"
+
+#include "format/checkpoint.h"
+#include "format/gguf_write.h"
+
+static const char index_name[] = "model.safetensors.index.json";
+
+static void remove_all(void)
+{
+    static const char *const names[] = {"config.json", "generation_config.json", "tokenizer_config.json", "model.safetensors",
+                                        index_name, "a.safetensors", "b.safetensors", "x.gguf"};
+    for (size_t i = 0; i < PD_COUNT(names); i++) remove(in_folder(names[i]));
+}
+
+/* A file of tensors named by one letter each, 4 bytes each, of one type. */
+static void write_shard(const char *file, const char *letters, const char *dtype, const char *prefix)
+{
+    static struct blob b;
+    char header[2000] = "{";
+    size_t n = strlen(letters), size = 1;
+    for (size_t i = 0; i < n; i++)
+        size += (size_t)snprintf(header + size, sizeof header - size,
+                                 "%s\"%s%c\":{\"dtype\":\"%s\",\"shape\":[%d],\"data_offsets\":[%zu,%zu]}", i ? "," : "", prefix,
+                                 letters[i], dtype, strcmp(dtype, "F32") ? 4 : 1, 4 * i, 4 * i + 4);
+    snprintf(header + size, sizeof header - size, "}");
+    b.size = 0;
+    put_string(&b, header);
+    for (size_t i = 0; i < n; i++) put(&b, "data", 4);
+    write_file(file, b.data, b.size);
+}
+
+static void write_index(const char *weight_map)
+{
+    char text[1000];
+    snprintf(text, sizeof text, "{\"metadata\":{\"total_size\":12},\"weight_map\":%s}", weight_map);
+    write_text(index_name, text);
+}
+
+#define REFUSED(...)                                                           \
+    do {                                                                       \
+        struct pd_checkpoint *refused_checkpoint;                              \
+        EXPECT_FAILURE(pd_checkpoint_open(&refused_checkpoint, folder, true), __VA_ARGS__); \
+        assert_null(refused_checkpoint);                                       \
+    } while (0)
+
+/* ---- directories ---- */
+
+static void test_single(void **state)
+{
+    (void)state;
+    struct pd_checkpoint *c;
+    write_text("config.json", "{\"model_type\":\"gemma2\"}");
+    write_text("generation_config.json", "{\"eos_token_id\":[1,107]}");
+    write_shard("model.safetensors", "vw", "F32", "");
+    EXPECT_OK(pd_checkpoint_open(&c, in_folder("//"), true));
+    assert_int_equal(pd_checkpoint_kind(c), PD_CHECKPOINT_HF);
+    assert_string_equal(pd_checkpoint_path(c), folder);
+    assert_int_equal(pd_checkpoint_n_tensors(c), 2);
+    assert_string_equal(pd_checkpoint_tensor(c, 1)->name, "w");
+    assert_string_equal(pd_checkpoint_find(c, "w")->file, in_folder("model.safetensors"));
+    assert_memory_equal(pd_checkpoint_find(c, "w")->data, "data", 4);
+    assert_null(pd_checkpoint_find(c, "x"));
+    assert_true(yyjson_equals_str(yyjson_obj_get(pd_checkpoint_config(c), "model_type"), "gemma2"));
+    assert_non_null(pd_checkpoint_generation_config(c));
+    assert_null(pd_checkpoint_tokenizer_config(c));
+    assert_int_equal(pd_checkpoint_n_meta(c), 0);
+    assert_null(pd_checkpoint_find_meta(c, "general.name"));
+    pd_checkpoint_close(c);
+    remove(in_folder("model.safetensors"));
+    EXPECT_OK(pd_checkpoint_open(&c, folder, false));
+    assert_int_equal(pd_checkpoint_n_tensors(c), 0);
+    assert_null(pd_checkpoint_find(c, "w"));
+    pd_checkpoint_close(c);
+    pd_checkpoint_close(NULL);
+    remove_all();
+}
+
+static void test_missing(void **state)
+{
+    (void)state;
+    REFUSED(PERIDOT_ERROR_IO, folder, "no config.json");
+    write_text("config.json", "{}");
+    REFUSED(PERIDOT_ERROR_IO, folder, "neither model.safetensors nor model.safetensors.index.json");
+    struct pd_checkpoint *c;
+    EXPECT_FAILURE(pd_checkpoint_open(&c, in_folder("no.gguf"), true), PERIDOT_ERROR_IO, "no.gguf", "No such file");
+    write_text("x.gguf", "");
+    EXPECT_FAILURE(pd_checkpoint_open(&c, in_folder("x.gguf"), true), PERIDOT_ERROR_FORMAT, "x.gguf", "0 bytes long");
+    remove_all();
+}
+
+static void test_json(void **state)
+{
+    (void)state;
+    write_text("config.json", "");
+    REFUSED(PERIDOT_ERROR_FORMAT, "config.json: not JSON: it is empty");
+    write_text("config.json", "{\n  \"a\": 1,\n  \"b\" 2\n}");
+    REFUSED(PERIDOT_ERROR_FORMAT, "config.json: not JSON", "line 3, column 7, byte 18");
+    write_text("config.json", "{\"a\": 1");
+    REFUSED(PERIDOT_ERROR_FORMAT, "config.json: not JSON", "byte 7");
+    write_text("config.json", "null");
+    REFUSED(PERIDOT_ERROR_FORMAT, "config.json: its JSON is not an object but null");
+    write_text("config.json", "{\"text_config\":{\"x\":1,\"hidden_size\":1,\"hidden_size\":2}}");
+    REFUSED(PERIDOT_ERROR_FORMAT, "config.json: key hidden_size is there twice (entries 1 and 2)");
+    write_text("config.json", "{}");
+    write_text("generation_config.json", "{\"a\":\"\xff\"}");
+    REFUSED(PERIDOT_ERROR_FORMAT, "generation_config.json: not JSON", "byte 6");
+    remove_all();
+}
+
+static void test_shards(void **state)
+{
+    (void)state;
+    struct pd_checkpoint *c;
+    write_text("config.json", "{}");
+    write_shard("a.safetensors", "vw", "F32", "");
+    write_shard("b.safetensors", "xy", "F32", "");
+    write_index("{\"x\":\"b.safetensors\",\"v\":\"a.safetensors\",\"w\":\"a.safetensors\"}");   /* y is left out, and found */
+    EXPECT_OK(pd_checkpoint_open(&c, folder, true));
+    assert_int_equal(pd_checkpoint_n_tensors(c), 4);
+    assert_string_equal(pd_checkpoint_find(c, "w")->file, in_folder("a.safetensors"));
+    assert_string_equal(pd_checkpoint_find(c, "y")->file, in_folder("b.safetensors"));
+    assert_string_equal(pd_checkpoint_tensor(c, 2)->name, "x");
+    pd_checkpoint_close(c);
+    write_shard("b.safetensors", "xw", "F32", "");
+    REFUSED(PERIDOT_ERROR_FORMAT, "b.safetensors: tensor w is also in", "a.safetensors");
+    write_index("{\"v\":\"a.safetensors\",\"q\":\"a.safetensors\"}");
+    REFUSED(PERIDOT_ERROR_FORMAT, index_name, "tensor q is not in a.safetensors");
+    write_shard("b.safetensors", "xy", "F32", "");
+    write_index("{\"v\":\"a.safetensors\",\"x\":\"a.safetensors\",\"y\":\"b.safetensors\"}");
+    REFUSED(PERIDOT_ERROR_FORMAT, index_name, "tensor x is not in a.safetensors");
+    write_text("b.safetensors", "short");
+    REFUSED(PERIDOT_ERROR_FORMAT, "b.safetensors: not a safetensors file: it is 5 bytes long");
+    remove_all();
+}
+
+static void test_index(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {"../a.safetensors", "/etc/passwd", "sub/a", "..", ".", "", "a\\b", "c:a", "a\\u0000b",
+                                        "a\\u001b[1m"};
+    write_text("config.json", "{}");
+    write_shard("a.safetensors", "vw", "F32", "");
+    write_text(index_name, "{}");
+    REFUSED(PERIDOT_ERROR_FORMAT, index_name, "no weight_map object");
+    write_index("[]");
+    REFUSED(PERIDOT_ERROR_FORMAT, index_name, "no weight_map object");
+    write_index("{\"v\":1}");
+    REFUSED(PERIDOT_ERROR_FORMAT, index_name, "tensor v", "not in a file of this folder (uint)");
+    write_index("{\"v\":\"a.safetensors\",\"w\":\"m-2.safetensors\",\"x\":\"m-3.safetensors\",\"y\":\"m-3.safetensors\"}");
+    REFUSED(PERIDOT_ERROR_IO, index_name, "2 of its 3 files are missing: m-2.safetensors, m-3.safetensors");
+    for (size_t i = 0; i < PD_COUNT(paths); i++) {
+        char map[100];
+        snprintf(map, sizeof map, "{\"v\":\"a.safetensors\",\"w\":\"%s\"}", paths[i]);
+        write_index(map);
+        REFUSED(PERIDOT_ERROR_FORMAT, index_name, "tensor w is not in a file of this folder");
+        assert_null(strchr(pd_error(), 0x1b));
+    }
+    remove_all();
+}
+
+static void test_types(void **state)
+{
+    (void)state;
+    static const char *const ignored[] = {"vision_tower.", "multi_modal_projector.", "model.vision_tower.",
+                                          "model.multi_modal_projector."};
+    write_text("config.json", "{}");
+    write_shard("model.safetensors", "vw", "U8", "model.layers.0.");
+    REFUSED(PERIDOT_ERROR_UNSUPPORTED, "model.safetensors: tensor model.layers.0.v has type u8, which is not read");
+    write_shard("model.safetensors", "v", "F8_E4M3", "");
+    REFUSED(PERIDOT_ERROR_UNSUPPORTED, "tensor v has type f8_e4m3");
+    for (size_t i = 0; i < PD_COUNT(ignored); i++) {
+        struct pd_checkpoint *c;
+        write_shard("model.safetensors", "v", "U8", ignored[i]);
+        EXPECT_OK(pd_checkpoint_open(&c, folder, true));
+        assert_int_equal(pd_checkpoint_tensor(c, 0)->dtype, PD_DTYPE_OTHER);
+        pd_checkpoint_close(c);
+    }
+    remove_all();
+}
+
+/* ---- the public view ---- */
+
+static void expect_metadata(const peridot_file *f, size_t i, const char *key, const char *value)
+{
+    char *text;
+    assert_string_equal(peridot_file_metadata_key(f, i), key);
+    EXPECT_OK(peridot_file_metadata_text(&text, f, i));
+    assert_string_equal(text, value);
+    free(text);
+}
+
+static void test_file_hf(void **state)
+{
+    (void)state;
+    peridot_file *f;
+    write_text("config.json", "{\"a\":\"te\\u001bxt\",\"text_config\":{\"n\":26,\"rope\":{\"b\":[1,2.5],\"none\":{}}},\"t\":true}");
+    write_shard("model.safetensors", "vw", "BOOL", "vision_tower.");
+    EXPECT_OK(peridot_file_open(&f, folder));
+    assert_int_equal(peridot_file_n_metadata(f), 5);
+    expect_metadata(f, 0, "a", "te\\x1bxt");
+    expect_metadata(f, 1, "text_config.n", "26");
+    expect_metadata(f, 2, "text_config.rope.b", "[1,2.5]");
+    expect_metadata(f, 3, "text_config.rope.none", "{}");
+    expect_metadata(f, 4, "t", "true");
+    assert_int_equal(peridot_file_n_tensors(f), 2);
+    peridot_tensor_info t = peridot_file_tensor(f, 1);
+    assert_string_equal(t.name, "vision_tower.w");
+    assert_string_equal(t.type, "bool");
+    assert_int_equal(t.size, 4);
+    peridot_file_close(f);
+    remove_all();
+}
+
+static void write_gguf(void)
+{
+    struct pd_gguf_writer *w;
+    EXPECT_OK(pd_gguf_writer_open(&w, in_folder("x.gguf")));
+    pd_gguf_writer_add_string(w, "general.name", "x");
+    pd_gguf_writer_add_tensor(w, "t", PD_Q8_0, 2, (const uint64_t[]){2, 32});
+    EXPECT_OK(pd_gguf_writer_begin(w));
+    EXPECT_OK(pd_gguf_writer_write(w, (const uint8_t[68]){0}, 68));
+    EXPECT_OK(pd_gguf_writer_commit(w));
+}
+
+static void test_file_gguf(void **state)
+{
+    (void)state;
+    peridot_file *f;
+    char *text;
+    write_gguf();
+    EXPECT_OK(peridot_file_open(&f, in_folder("x.gguf")));
+    assert_int_equal(peridot_file_n_metadata(f), 1);
+    expect_metadata(f, 0, "general.name", "x");
+    peridot_tensor_info t = peridot_file_tensor(f, 0);
+    assert_string_equal(t.type, "q8_0");
+    assert_int_equal(t.shape[0], 2);
+    assert_int_equal(t.shape[1], 32);
+    assert_null(peridot_file_tensor(f, 1).name);
+    assert_null(peridot_file_metadata_key(f, 1));
+    EXPECT_FAILURE(peridot_file_metadata_text(&text, f, 1), PERIDOT_ERROR_ARGUMENT, "no metadata 1");
+    peridot_file_close(f);
+    peridot_file_close(NULL);
+    EXPECT_FAILURE(peridot_file_open(&f, NULL), PERIDOT_ERROR_ARGUMENT, "path is NULL");
+    remove_all();
+}
+
+/* ---- the golden models ---- */
+
+static void test_golden(void **state)
+{
+    (void)state;
+    static const struct { const char *path; size_t n_tensors; const char *tensor, *type; } models[] = {
+        {"gemma1", 29, "model.embed_tokens.weight", "f32"},
+        {"gemma1/model.gguf", 29, "token_embd.weight", "f32"},
+        {"gemma2-bf16-shards", 46, "model.layers.1.mlp.up_proj.weight", "bf16"},
+        {"gemma2-q8_0/model.gguf", 46, "token_embd.weight", "q8_0"},
+        {"gemma2-q4_0/model.gguf", 46, "blk.0.attn_q.weight", "q4_0"},
+        {"gemma3-wrapped", 96, "language_model.model.embed_tokens.weight", "bf16"},
+    };
+    for (size_t i = 0; i < PD_COUNT(models); i++) {
+        char path[1024];
+        struct pd_checkpoint *c;
+        snprintf(path, sizeof path, "%s/%s", PERIDOT_GOLDEN, models[i].path);
+        EXPECT_OK(pd_checkpoint_open(&c, path, true));
+        assert_int_equal(pd_checkpoint_n_tensors(c), models[i].n_tensors);
+        const struct pd_tensor *t = pd_checkpoint_find(c, models[i].tensor);
+        assert_non_null(t);
+        assert_string_equal(t->type, models[i].type);
+        pd_checkpoint_close(c);
+    }
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    return rmdir(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_single), cmocka_unit_test(test_missing),   cmocka_unit_test(test_json),
+        cmocka_unit_test(test_shards), cmocka_unit_test(test_index),     cmocka_unit_test(test_types),
+        cmocka_unit_test(test_file_hf), cmocka_unit_test(test_file_gguf), cmocka_unit_test(test_golden),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
