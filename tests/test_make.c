@@ -1,0 +1,347 @@
+/* Synthetic models: what is written opens, has the sizes of the real ones, weights of the right spread and a vocabulary
+ * that sentencepiece splits text with; and what goes wrong leaves no file. */
+#include "format_fixture.h"
+
+#include "format/checkpoint.h"
+#include "model/shapes.h"
+
+#include <math.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+static peridot_status make(const char *file, const char *shape, const char *type, uint64_t seed)
+{
+    return peridot_make(in_folder(file), &(peridot_make_params){.shape = shape, .type = type, .seed = seed});
+}
+
+static struct pd_checkpoint *open_made(const char *file)
+{
+    struct pd_checkpoint *c;
+    EXPECT_OK(pd_checkpoint_open(&c, in_folder(file), true));
+    return c;
+}
+
+/* ---- sizes ---- */
+
+struct count {
+    unsigned calls;
+    uint64_t total;
+};
+
+static bool stop_at_once(void *user, uint64_t done, uint64_t total)
+{
+    struct count *count = user;
+    assert_true(done > 0 && done <= total);
+    count->calls++;
+    count->total = total;
+    return false;
+}
+
+/* As published, of the text model; Gemma 3 from 4B up with its 262208 rows. Norms are f32 here, hence the margin. */
+static void test_n_params(void **state)
+{
+    (void)state;
+    static const struct { const char *shape; double n; } published[] = {
+        {"gemma-2b", 2506172416}, {"gemma-7b", 8537680896}, {"gemma2-2b", 2614341888}, {"gemma2-9b", 9241705984},
+        {"gemma2-27b", 27227128320}, {"gemma3-270m", 268098176}, {"gemma3-1b", 999885952}, {"gemma3-4b", 3880263168},
+        {"gemma3-12b", 11766034176}, {"gemma3-27b", 27009346304}, {"llama3.2-1b", 1235814400}, {"llama3.1-8b", 8030261248},
+    };
+    for (size_t i = 0; i < PD_COUNT(published); i++) {
+        struct count count = {0};
+        peridot_make_params params = {.shape = published[i].shape, .type = "bf16", .progress = stop_at_once, .user = &count};
+        EXPECT_FAILURE(peridot_make(in_folder("x.gguf"), &params), PERIDOT_CANCELLED, "x.gguf: cancelled");
+        assert_int_equal(count.calls, 1);
+        if (fabs((double)count.total / 2 / published[i].n - 1) > 5e-4)
+            fail_msg("%s: %.0f parameters", published[i].shape, (double)count.total / 2);
+        assert_string_equal(peridot_shape_name(i), published[i].shape);
+    }
+    size_t n = PD_COUNT(published);
+    while (peridot_shape_name(n)) n++;
+    assert_null(peridot_shape_name(n + 1));
+}
+
+/* ---- contents ---- */
+
+static void check_spread(const struct pd_tensor *t, double expected)
+{
+    uint64_t n = t->shape[0] * t->shape[1];
+    float *w = malloc(n * sizeof *w);
+    double sum = 0, squares = 0;
+    assert_non_null(w);
+    pd_dequantize(t->dtype, w, t->data, n);
+    for (uint64_t i = 0; i < n; i++) {
+        sum += w[i];
+        squares += (double)w[i] * w[i];
+    }
+    double deviation = sqrt(squares / (double)n);
+    if (fabs(deviation / expected - 1) > 0.02 || fabs(sum / (double)n) > 0.02 * expected)
+        fail_msg("%s %s: mean %g, deviation %g, not %g", t->name, t->type, sum / (double)n, deviation, expected);
+    free(w);
+}
+
+/* No quantiser makes -128. */
+static void check_q8_0(const struct pd_tensor *t)
+{
+    for (uint64_t block = 0; block < t->size; block += 34)
+        for (int i = 2; i < 34; i++) assert_int_not_equal(t->data[block + (uint64_t)i], 0x80);
+}
+
+static void check_tensors(const struct pd_checkpoint *c, const struct pd_shape *s)
+{
+    bool gemma = s->arch != PD_ARCH_LLAMA, post = s->arch == PD_ARCH_GEMMA2 || s->arch == PD_ARCH_GEMMA3;
+    const struct pd_tensor *t = pd_checkpoint_find(c, "token_embd.weight");
+    assert_int_equal(t->shape[0], s->vocab_size);
+    check_spread(t, (gemma ? 0.125 : 1) / sqrt(s->d_model));
+    t = pd_checkpoint_find(c, "blk.1.ffn_down.weight");
+    assert_int_equal(t->shape[0], s->d_model);
+    assert_int_equal(t->shape[1], s->ffn_dim);
+    check_spread(t, 1 / sqrt(s->ffn_dim));
+    if (t->dtype == PD_Q8_0) check_q8_0(t);
+    assert_int_equal(pd_checkpoint_find(c, "blk.0.attn_k.weight")->shape[0], s->n_kv_heads * s->head_dim);
+    assert_int_equal(pd_checkpoint_find(c, "blk.0.attn_norm.weight")->dtype, PD_F32);
+    assert_true(post == (pd_checkpoint_find(c, "blk.0.post_ffw_norm.weight") != NULL));
+    assert_true((s->arch == PD_ARCH_GEMMA3) == (pd_checkpoint_find(c, "blk.0.attn_q_norm.weight") != NULL));
+    assert_true(!gemma == (pd_checkpoint_find(c, "rope_freqs.weight") != NULL));
+    assert_true(s->untied == (pd_checkpoint_find(c, "output.weight") != NULL));
+}
+
+static void expect_meta(const struct pd_checkpoint *c, const char *key, const char *expected)
+{
+    const struct pd_meta *m = pd_checkpoint_find_meta(c, key);
+    if (!m) fail_msg("no key %s", key);
+    char *text = pd_meta_text(m);
+    assert_string_equal(text, expected);
+    free(text);
+}
+
+static void test_tiny(void **state)
+{
+    (void)state;
+    for (size_t i = 0; pd_shape_get(i); i++) {
+        const struct pd_shape *s = pd_shape_get(i);
+        for (int type = 0; !strncmp(s->name, "tiny-", 5) && type < PD_N_DTYPES; type++) {
+            EXPECT_OK(make("x.gguf", s->name, pd_dtypes[type].name, 1));
+            struct pd_checkpoint *c = open_made("x.gguf");
+            check_tensors(c, s);
+            assert_int_equal(pd_checkpoint_find_meta(c, "tokenizer.ggml.tokens")->n, s->n_tokens);
+            pd_checkpoint_close(c);
+        }
+    }
+    remove(in_folder("x.gguf"));
+}
+
+static void test_metadata(void **state)
+{
+    (void)state;
+    EXPECT_OK(make("x.gguf", "tiny-gemma3", "q8_0", 1));
+    struct pd_checkpoint *c = open_made("x.gguf");
+    expect_meta(c, "general.architecture", "gemma3");
+    expect_meta(c, "general.name", "tiny-gemma3 random");
+    expect_meta(c, "general.file_type", "7");
+    expect_meta(c, "gemma3.attention.sliding_window", "32");
+    expect_meta(c, "gemma3.attention.layer_norm_rms_epsilon", "1e-06");
+    expect_meta(c, "gemma3.rope.freq_base", "1000000");
+    expect_meta(c, "gemma3.rope.scaling.type", "linear");
+    expect_meta(c, "gemma3.rope.scaling.factor", "8");
+    expect_meta(c, "tokenizer.ggml.eot_token_id", "106");
+    expect_meta(c, "tokenizer.ggml.add_space_prefix", "false");
+    pd_checkpoint_close(c);
+    EXPECT_OK(make("x.gguf", "tiny-gemma2", "q4_0", 1));   /* over the other */
+    c = open_made("x.gguf");
+    expect_meta(c, "gemma2.attn_logit_softcapping", "50");
+    expect_meta(c, "gemma2.final_logit_softcapping", "30");
+    expect_meta(c, "tokenizer.ggml.eot_token_id", "107");
+    pd_checkpoint_close(c);
+    remove(in_folder("x.gguf"));
+}
+
+/* Llama 3.1 8B has these factors in its published GGUF files: 1 for the first 29 frequencies, 8 from the 36th on. */
+static void test_rope_freqs(void **state)
+{
+    (void)state;
+    EXPECT_OK(make("x.gguf", "tiny-llama", "f32", 1));
+    struct pd_checkpoint *c = open_made("x.gguf");
+    const struct pd_tensor *t = pd_checkpoint_find(c, "rope_freqs.weight");
+    float factors[32];
+    assert_int_equal(t->size, sizeof factors);
+    memcpy(factors, t->data, sizeof factors);
+    for (int i = 0; i < 32; i++) {
+        double turns = 8192 * pow(500000, -i / 32.0) / 6.283185307179586;
+        double expected = turns > 4 ? 1 : turns < 1 ? 8 : 1 / ((4 - turns) / 3 / 8 + (turns - 1) / 3);
+        assert_true(fabs(factors[i] / expected - 1) < 1e-6);
+    }
+    assert_true(factors[14] == 1 && factors[15] > 1 && factors[17] < 8 && factors[18] == 8);
+    pd_checkpoint_close(c);
+    remove(in_folder("x.gguf"));
+}
+
+/* ---- vocabulary ---- */
+
+static void check_text(const peridot_vocab *v, const char *text, size_t n_expected)
+{
+    int32_t *ids;
+    char *back;
+    size_t n, size;
+    EXPECT_OK(peridot_encode(&ids, &n, v, text, strlen(text), 0));
+    EXPECT_OK(peridot_decode(&back, &size, v, ids, n));
+    assert_string_equal(back, text);
+    if (n_expected) assert_int_equal(n, n_expected);
+    peridot_free(ids);
+    peridot_free(back);
+}
+
+static void test_vocab(void **state)
+{
+    (void)state;
+    static const char *const shapes[] = {"tiny-gemma2", "tiny-gemma3", "tiny-llama"};
+    for (size_t i = 0; i < PD_COUNT(shapes); i++) {
+        peridot_vocab *v;
+        EXPECT_OK(make("x.gguf", shapes[i], "q4_0", 1));
+        EXPECT_OK(peridot_vocab_open(&v, in_folder("x.gguf")));
+        assert_int_equal(peridot_vocab_size(v), 1024);
+        check_text(v, "Hello, world 42!\n\xc3\xa4\xe2\x82\xac", 0);
+        check_text(v, "aaab", strcmp(shapes[i], "tiny-llama") ? 2 : 0);   /* aa ab */
+        peridot_vocab_close(v);
+    }
+    remove(in_folder("x.gguf"));
+}
+
+/* Full-size lists: as long as they should be, no piece twice. */
+static void check_unique(const struct pd_meta *tokens)
+{
+    struct pd_name_index x = {malloc(tokens->n * sizeof(struct pd_name)), tokens->n};
+    size_t first, second;
+    char *text = malloc(tokens->n * 32);
+    assert_true(x.names && text);
+    for (size_t i = 0; i < tokens->n; i++) {
+        struct pd_string s;
+        assert_true(pd_meta_string(&s, tokens, i) && s.size > 0 && s.size < 32);
+        memcpy(text + i * 32, s.data, s.size);
+        text[i * 32 + s.size] = 0;
+        x.names[i] = (struct pd_name){text + i * 32, i};
+    }
+    pd_names_sort(&x);
+    if (pd_names_duplicate(&x, &first, &second)) fail_msg("%s twice: %zu, %zu", text + first * 32, first, second);
+    free(text);
+    free(x.names);
+}
+
+static void test_full_vocab(void **state)
+{
+    (void)state;
+    EXPECT_OK(make("x.gguf", "gemma3-270m", "q4_0", 1));
+    struct pd_checkpoint *c = open_made("x.gguf");
+    const struct pd_meta *tokens = pd_checkpoint_find_meta(c, "tokenizer.ggml.tokens");
+    static const struct { uint64_t id; const char *text; } known[] = {
+        {0, "<pad>"}, {1, "<eos>"}, {2, "<bos>"}, {3, "<unk>"}, {105, "<start_of_turn>"}, {106, "<end_of_turn>"}, {107, "\n"}};
+    assert_int_equal(tokens->n, 262144);
+    for (size_t i = 0; i < PD_COUNT(known); i++) {
+        struct pd_string s;
+        assert_true(pd_meta_string(&s, tokens, known[i].id));
+        assert_int_equal(s.size, strlen(known[i].text));
+        assert_memory_equal(s.data, known[i].text, s.size);
+    }
+    check_unique(tokens);
+    pd_checkpoint_close(c);
+    remove(in_folder("x.gguf"));
+}
+
+/* ---- seeds, progress, failures ---- */
+
+static bool same_weights(const char *a, const char *b)
+{
+    struct pd_checkpoint *x = open_made(a), *y = open_made(b);
+    bool same = true;
+    for (size_t i = 0; i < pd_checkpoint_n_tensors(x); i++) {
+        const struct pd_tensor *t = pd_checkpoint_tensor(x, i), *u = pd_checkpoint_find(y, t->name);
+        assert_int_equal(t->size, u->size);
+        same = same && !memcmp(t->data, u->data, t->size);
+    }
+    pd_checkpoint_close(x);
+    pd_checkpoint_close(y);
+    return same;
+}
+
+static void test_seed(void **state)
+{
+    (void)state;
+    for (int type = 0; type < PD_N_DTYPES; type++) {
+        EXPECT_OK(make("x.gguf", "tiny-gemma", pd_dtypes[type].name, 1));
+        EXPECT_OK(make("y.gguf", "tiny-gemma", pd_dtypes[type].name, 1));
+        assert_true(same_weights("x.gguf", "y.gguf"));
+        EXPECT_OK(make("y.gguf", "tiny-gemma", pd_dtypes[type].name, 2));
+        assert_false(same_weights("x.gguf", "y.gguf"));
+    }
+    struct pd_checkpoint *c = open_made("x.gguf");
+    const struct pd_tensor *q = pd_checkpoint_find(c, "blk.0.attn_q.weight"), *u = pd_checkpoint_find(c, "blk.1.attn_q.weight");
+    assert_memory_not_equal(q->data, u->data, q->size);
+    pd_checkpoint_close(c);
+    remove(in_folder("x.gguf"));
+    remove(in_folder("y.gguf"));
+}
+
+static bool watch(void *user, uint64_t done, uint64_t total)
+{
+    struct count *count = user;
+    count->calls++;
+    count->total = total;
+    return done * 2 < total || total < 1 << 20;
+}
+
+static void test_progress(void **state)
+{
+    (void)state;
+    struct count count = {0};
+    peridot_make_params params = {.shape = "tiny-gemma", .type = "q4_0", .progress = watch, .user = &count};
+    EXPECT_OK(peridot_make(in_folder("x.gguf"), &params));
+    assert_int_equal(count.calls, 20);   /* tensors, all small */
+    remove(in_folder("x.gguf"));
+    params.type = "f32";
+    EXPECT_FAILURE(peridot_make(in_folder("x.gguf"), &params), PERIDOT_CANCELLED, "cancelled");
+    assert_false(pd_is_file(in_folder("x.gguf")));   /* remove_folder finds what lies there under another name */
+}
+
+static void test_arguments(void **state)
+{
+    (void)state;
+    EXPECT_FAILURE(make("x.gguf", "gemma9", "f32", 1), PERIDOT_ERROR_ARGUMENT, "shape gemma9", "gemma2-2b, ", "tiny-llama");
+    EXPECT_FAILURE(make("x.gguf", "tiny-llama", "q9", 1), PERIDOT_ERROR_ARGUMENT, "type q9", "f32, f16, bf16, q8_0, q4_0");
+    EXPECT_FAILURE(make("x.gguf", NULL, "f32", 1), PERIDOT_ERROR_ARGUMENT, "shape (none)");
+    EXPECT_FAILURE(peridot_make(NULL, NULL), PERIDOT_ERROR_ARGUMENT, "NULL");
+    EXPECT_FAILURE(make("no/x.gguf", "tiny-llama", "f32", 1), PERIDOT_ERROR_IO, "no/x.gguf", "No such file");
+    EXPECT_FAILURE(make("", "tiny-llama", "f32", 1), PERIDOT_ERROR_IO, "is a folder");
+}
+
+/* A limit on the size of files stands for a full disk. */
+static void test_full_disk(void **state)
+{
+    (void)state;
+    struct rlimit old, low;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    low = old;
+    low.rlim_cur = 1 << 20;
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &low), 0);
+    peridot_status status = make("x.gguf", "tiny-gemma3", "f32", 1);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    signal(SIGXFSZ, handler);
+    EXPECT_FAILURE(status, PERIDOT_ERROR_IO, "x.gguf: ", "File too large");
+}
+
+/* rmdir fails, and with it the tests, when something was left in the folder. */
+static int remove_folder(void **state)
+{
+    (void)state;
+    return rmdir(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_n_params),  cmocka_unit_test(test_tiny),       cmocka_unit_test(test_metadata),
+        cmocka_unit_test(test_rope_freqs), cmocka_unit_test(test_vocab),     cmocka_unit_test(test_full_vocab),
+        cmocka_unit_test(test_seed),      cmocka_unit_test(test_progress),   cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_full_disk),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
