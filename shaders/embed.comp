@@ -13,9 +13,9 @@ void main()
     uint m = gl_WorkGroupID.y;
     uint token = p.tokens.at[m];
     uvec2 row = address_of(p.slices.at[token / p.rows_per_slice], token % p.rows_per_slice, p.row_size);
-    for (uint u = gl_LocalInvocationID.x; u * UNIT < p.n_cols; u += gl_WorkGroupSize.x) {
-        float scale = load_unit(row, u, p.n_cols) * p.scale;
-        [[unroll]] for (uint i = 0; i < UNIT; i++)
-            if (u * UNIT + i < p.n_cols) p.x.at[m * p.x_stride + u * UNIT + i] = unit_w[i / 4][i % 4] * scale;
+    for (uint q = gl_LocalInvocationID.x; q * 4 < p.n_cols; q += gl_WorkGroupSize.x) {
+        vec4 w = load_quad(row, q, p.n_cols) * p.scale;
+        for (uint i = 0; i < 4; i++)
+            if (q * 4 + i < p.n_cols) p.x.at[m * p.x_stride + q * 4 + i] = w[i];
     }
 }

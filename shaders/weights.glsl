@@ -1,8 +1,9 @@
 /* Weight formats: the one place where kernels meet them. A row of n_cols weights lies at a 16-byte aligned address, re-laid
  * at load (src/model/weights.c) so that a unit of UNIT consecutive weights is one uvec4 load: first all quants, then, for
  * block formats, one fp16 scale per 32 weights. Rows end padded with zeros. Defines:
- *   UNIT               weights per unit, a multiple of 4 dividing 32
+ *   UNIT                        weights per unit, a multiple of 4 dividing 32
  *   load_unit(row, u, n_cols)   unit u of the row as UNIT/4 vec4s in unit_w[], to be multiplied by the scale it returns
+ *   load_quad(row, q, n_cols)   weights 4q .. 4q + 3, final: little code, where a unit at once does not matter
  */
 #if defined(W_F32)
 #define UNIT 4
@@ -58,5 +59,22 @@ float load_unit(uvec2 row, uint u, uint n_cols)
         unit_w[i + 4] = bytes_unsigned(w[i] >> 4 & 0x0f0f0f0fu) - 8.0;
     }
     return block_scale(row, n_cols >> 1, u);
+#endif
+}
+
+vec4 load_quad(uvec2 row, uint q, uint n_cols)
+{
+#if defined(W_F32)
+    return uintBitsToFloat(pd_uvec4s(row).at[q]);
+#elif defined(W_F16)
+    return vec4(unpackHalf2x16(pd_words(row).at[2 * q]), unpackHalf2x16(pd_words(row).at[2 * q + 1]));
+#elif defined(W_BF16)
+    uvec2 w = uvec2(pd_words(row).at[2 * q], pd_words(row).at[2 * q + 1]);
+    return uintBitsToFloat(uvec4(w.x << 16, w.x & 0xffff0000u, w.y << 16, w.y & 0xffff0000u));
+#elif defined(W_Q8_0)
+    return bytes_signed(pd_words(row).at[q]) * block_scale(row, n_cols, q >> 3);
+#elif defined(W_Q4_0)
+    uint w = pd_words(row).at[(q >> 3) * 4 + (q & 3u)] >> (q & 4u);
+    return (bytes_unsigned(w & 0x0f0f0f0fu) - 8.0) * block_scale(row, n_cols >> 1, q >> 3);
 #endif
 }

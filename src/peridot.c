@@ -66,11 +66,8 @@ static peridot_status open_vocab(peridot_model *model, const struct pd_checkpoin
         snprintf(model->vocab_error, sizeof model->vocab_error, "%s", pd_error());
         return PERIDOT_OK;
     }
-    uint32_t n = pd_tokenizer_size(model->vocab.tokenizer);
-    if (n > model->m.weights.vocab_size)
-        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: the tokenizer has %u pieces, but the embedding only %u rows",
-                       pd_checkpoint_path(checkpoint), n, model->m.weights.vocab_size);
-    model->m.n_pieces = n;
+    /* Rows beyond the pieces never win; pieces beyond the rows (an image token without a text row) are never drawn. */
+    model->m.n_pieces = (uint32_t)pd_min(pd_tokenizer_size(model->vocab.tokenizer), model->m.weights.vocab_size);
     return PERIDOT_OK;
 }
 
@@ -215,6 +212,7 @@ peridot_status peridot_generate(peridot_session *session, const int32_t *prompt,
 {
     peridot_stats unused;
     struct generation g = {.session = session, .text = text, .user = user};
+    g.stream.started = n_prompt > 1;   /* a continuation keeps its first space; after bos alone the text begins */
     double start = pd_now();
     stats = stats ? stats : &unused;
     *stats = (peridot_stats){.n_prompt = (uint32_t)n_prompt};

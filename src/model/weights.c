@@ -87,7 +87,7 @@ static peridot_status get(const struct pd_tensor **out, const struct loader *l, 
 {
     char name[128];
     tensor_name(name, l, role, layer);
-    const struct pd_tensor *t = pd_checkpoint_find(l->checkpoint, name);
+    const struct pd_tensor *t = *out = pd_checkpoint_find(l->checkpoint, name);
     if (!t) return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor %s is missing", pd_checkpoint_path(l->checkpoint), name);
     if (t->dtype >= PD_N_DTYPES)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: tensor %s has type %s, which is not supported", t->file, name, t->type);
@@ -99,7 +99,6 @@ static peridot_status get(const struct pd_tensor **out, const struct loader *l, 
         return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor %s has shape [%llu%s%.0llu], but the config says [%s%u]", t->file, name,
                        (unsigned long long)t->shape[0], t->n_dims > 1 ? ", " : "", t->n_dims > 1 ? (unsigned long long)t->shape[1] : 0, want, n_cols);
     }
-    *out = t;
     return PERIDOT_OK;
 }
 
