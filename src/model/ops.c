@@ -48,19 +48,27 @@ void pd_op_rmsnorm(struct pd_recorder *r, const struct pd_norm *norm, uint32_t n
 }
 
 #define MATVEC_ROWS 4   /* rows per subgroup at a time: each load of x serves them all */
+#define MATVEC_COLS 8   /* tokens at a time, when there are several: each decoded weight serves them all */
 
 static void matvec(struct pd_recorder *r, const struct pd_slice *slice, const struct pd_matmul_push *push)
 {
-    uint32_t spec[] = {(uint32_t)pd_max(64, subgroup_size(r)), MATVEC_ROWS};
+    uint32_t cols = push->n_tokens == 1 ? 1 : MATVEC_COLS;
+    uint32_t spec[] = {(uint32_t)pd_max(64, subgroup_size(r)), MATVEC_ROWS, cols};
     uint32_t rows_per_group = spec[0] / subgroup_size(r) * MATVEC_ROWS;
     uint32_t groups = (uint32_t)pd_min(pd_div_up(slice->n_rows, rows_per_group), 65535);
-    dispatch(r, kernel(r, typed(PD_KERNEL_matvec_f32, slice->dtype), spec, 2), push, groups, 1, 1);
+    dispatch(r, kernel(r, typed(PD_KERNEL_matvec_f32, slice->dtype), spec, 3), push, groups, (uint32_t)pd_div_up(push->n_tokens, cols), 1);
 }
 
 static void matmul(struct pd_recorder *r, const struct pd_slice *slice, const struct pd_matmul_push *push)
 {
     dispatch(r, kernel(r, typed(PD_KERNEL_matmul_f32, slice->dtype), NULL, 0), push,
              (uint32_t)pd_div_up(slice->n_rows, PD_MATMUL_TILE), (uint32_t)pd_div_up(push->n_tokens, PD_MATMUL_TILE), 1);
+}
+
+/* Tiles in shared memory pay from a handful of tokens on, except on a CPU, whose caches do that work without barriers. */
+static bool takes_tiles(const struct pd_recorder *r, uint32_t n_tokens)
+{
+    return n_tokens > 2 * MATVEC_COLS && pd_gpu_info(r->gpu)->type != PERIDOT_DEVICE_CPU;
 }
 
 void pd_op_matmul(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, struct pd_rows x, uint32_t n_tokens, float softcap)
@@ -70,8 +78,8 @@ void pd_op_matmul(struct pd_recorder *r, struct pd_rows y, const struct pd_matri
         struct pd_matmul_push push = {.w = slice->address, .x = x.address, .y = pd_rows_at(y, 0, slice->first_row).address,
             .row_size = slice->row_size, .n_cols = w->n_cols, .n_rows = slice->n_rows, .n_tokens = n_tokens,
             .x_stride = x.stride, .y_stride = y.stride, .softcap = softcap};
-        if (n_tokens == 1) matvec(r, slice, &push);
-        else matmul(r, slice, &push);
+        if (takes_tiles(r, n_tokens)) matmul(r, slice, &push);
+        else matvec(r, slice, &push);
     }
     barrier(r);
 }
