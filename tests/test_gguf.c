@@ -337,6 +337,8 @@ static void test_places(void **state)
     REFUSED(PERIDOT_ERROR_FORMAT, "tensor t ends past the file", "offset 128");
     one_tensor(&b, 8, 1, F32, UINT64_MAX - 31);
     REFUSED(PERIDOT_ERROR_FORMAT, "tensor t ends past the file", "18446744073709551584");
+    one_tensor(&b, ((uint64_t)1 << 62) - 8, 1, F32, 64);   /* offset + size is 32 in 64 bits */
+    REFUSED(PERIDOT_ERROR_FORMAT, "tensor t ends past the file", "18446744073709551584 bytes at offset 64");
     head(&b, 3, 2, 0);
     tensor(&b, "t", 16, 1, F32, 32);
     tensor(&b, "u", 9, 1, F32, 0);
@@ -363,7 +365,7 @@ static void test_many(void **state)
         memcpy(bytes, head_blob.data, size = head_blob.size);
         for (unsigned i = 0; i < N; i++) {
             char name[16];
-            snprintf(name, sizeof name, "t%06u", same_name && i == N - 1 ? 0 : i);
+            snprintf(name, sizeof name, "t%06u", same_name && i == N - 1 ? 0 : (unsigned)((uint64_t)i * 79199 % N));
             b.size = 0;
             tensor(&b, name, 8, 1, F32, 0);
             memcpy(bytes + size, b.data, b.size);
