@@ -1,0 +1,292 @@
+/* Embedding, matrix products, norms and the gated unit against the CPU reference. Kernels compute in fp32, so tolerances
+ * are those of sums in another order: relative to the sum of magnitudes for a dot product, to a row's root mean square
+ * elsewhere. attention, rope and merge are in test_attention.c, topk in test_sampler.c. */
+#include "kernel_fixture.h"
+
+/* ---- matrices ---- */
+
+/* Rows of one type; a matrix has up to three runs of them. */
+struct part {
+    enum pd_dtype dtype;
+    uint32_t n_rows;
+};
+
+struct test_matrix {
+    struct pd_matrix m;
+    struct pd_slice slices[8];
+    float *w;                /* [n_rows][n_cols] as the reference reads it */
+};
+
+/* Every fifth row has subnormal fp16 weights or scales. */
+static float row_amplitude(uint32_t row) { return row % 5 == 3 ? 0x1p-16f : 0.25f; }
+
+/* One weight or block of a file: random bits where all bits are numbers (-128 in Q8_0 too), scales of either sign. */
+static void random_block(uint8_t *dst, enum pd_dtype dtype, float amplitude)
+{
+    float x = pd_random_uniform(&bench.random) * amplitude;
+    if (dtype == PD_F32 || dtype == PD_F16 || dtype == PD_BF16) {
+        pd_quantize(dtype, dst, &x, 1);
+        return;
+    }
+    uint16_t scale = pd_f16_from_f32(x / 16);
+    memcpy(dst, &scale, sizeof scale);
+    for (uint32_t i = sizeof scale; i < pd_dtypes[dtype].block_size; i++)
+        dst[i] = i % 8 == 3 ? 0x80 : (uint8_t)(pd_random_next(&bench.random) >> 32);
+}
+
+/* Fills the matrix's next slice with n random rows, on the device and in t->w. */
+static void add_slice(struct test_matrix *t, enum pd_dtype dtype, uint32_t n)
+{
+    uint32_t n_cols = t->m.n_cols, row_size = pd_device_row_size(dtype, n_cols), block_size = pd_dtypes[dtype].block_size;
+    uint64_t file_row_size = pd_row_size(dtype, n_cols);
+    uint8_t *row = malloc(file_row_size), *rows = malloc((size_t)n * row_size);
+    assert_true(row && rows && t->m.n_slices < PD_COUNT(t->slices));
+    t->w = realloc(t->w, sizeof *t->w * (t->m.n_rows + n) * n_cols);
+    for (uint32_t r = 0; r < n; r++) {
+        for (uint64_t at = 0; at < file_row_size; at += block_size) random_block(row + at, dtype, row_amplitude(t->m.n_rows + r));
+        pd_dequantize(dtype, t->w + (size_t)(t->m.n_rows + r) * n_cols, row, n_cols);
+        pd_device_row(dtype, rows + (size_t)r * row_size, row, n_cols);
+    }
+    struct buffer *b = make_words(rows, 1, n * row_size / 4, n * row_size / 4);
+    t->slices[t->m.n_slices++] = (struct pd_slice){
+        .address = address_of(b), .dtype = dtype, .first_row = t->m.n_rows, .n_rows = n, .row_size = row_size};
+    t->m.slices = t->slices;
+    t->m.n_rows += n;
+    free(row);
+    free(rows);
+}
+
+static void absolute(float *to, const float *from, size_t n)
+{
+    for (size_t i = 0; i < n; i++) to[i] = fabsf(from[i]);
+}
+
+/* sum |w| |x| + softcap: what an error of fp32 is relative to. */
+static float *dot_magnitudes(const struct test_matrix *t, const float *x, uint32_t n_tokens, float softcap)
+{
+    size_t w_size = (size_t)t->m.n_rows * t->m.n_cols, x_size = (size_t)n_tokens * t->m.n_cols;
+    float *w = zeros(w_size), *positive = zeros(x_size), *sums = zeros((size_t)n_tokens * t->m.n_rows);
+    absolute(w, t->w, w_size);
+    absolute(positive, x, x_size);
+    pd_reference_matmul(sums, w, positive, t->m.n_rows, t->m.n_cols, n_tokens, 0);
+    for (size_t i = 0; i < (size_t)n_tokens * t->m.n_rows; i++) sums[i] += softcap;
+    free(w);
+    free(positive);
+    return sums;
+}
+
+static void run_matmul_as(peridot_device_type type, const struct part *parts, uint32_t n_parts, uint32_t n_cols, uint32_t n_tokens,
+                          float softcap)
+{
+    struct test_matrix t = {.m.n_cols = n_cols};
+    begin_case("matmul %s, %u parts of %u rows, %u columns, %u tokens, softcap %g, as device type %d", pd_dtypes[parts[0].dtype].name,
+               n_parts, parts[0].n_rows, n_cols, n_tokens, (double)softcap, (int)type);
+    bench.gpu->info.type = type;
+    for (uint32_t i = 0; i < n_parts; i++) add_slice(&t, parts[i].dtype, parts[i].n_rows);
+    float *x = random_floats((size_t)n_tokens * n_cols, softcap != 0 ? 40 : 1), *y = zeros((size_t)n_tokens * t.m.n_rows);
+    struct buffer *x_rows = make_rows(x, n_tokens, n_cols), *y_rows = make_rows(NULL, n_tokens, t.m.n_rows);
+    pd_op_matmul(&bench.r, rows_of(y_rows), &t.m, rows_of(x_rows), n_tokens, softcap);
+    run_case();
+    pd_reference_matmul(y, t.w, x, t.m.n_rows, n_cols, n_tokens, softcap);
+    float *magnitudes = dot_magnitudes(&t, x, n_tokens, softcap);
+    check_rows(y_rows, y, magnitudes, 1e-6);
+    end_case();
+    free(t.w);
+    free(x);
+    free(y);
+    free(magnitudes);
+}
+
+/* Operations choose kernels by the type of the device, and all of them run on all devices. */
+static void run_matmul(const struct part *parts, uint32_t n_parts, uint32_t n_cols, uint32_t n_tokens, float softcap)
+{
+    run_matmul_as(PERIDOT_DEVICE_DISCRETE, parts, n_parts, n_cols, n_tokens, softcap);
+    if (n_tokens > 1) run_matmul_as(PERIDOT_DEVICE_CPU, parts, n_parts, n_cols, n_tokens, softcap);
+}
+
+static const uint32_t plain_cols[] = {4, 32, 36, 100}, block_cols[] = {32, 96, 256, 2304};
+
+static const uint32_t *cols_of(enum pd_dtype dtype) { return pd_dtypes[dtype].block_len == 1 ? plain_cols : block_cols; }
+
+static void test_matmul(void **state)
+{
+    (void)state;
+    static const uint32_t n_rows[] = {1, 3, 33, 257}, n_tokens[] = {1, 2, 15, 31, 33, 70};
+    for (int dtype = 0; dtype < PD_N_DTYPES; dtype++)
+        for (size_t c = 0; c < 4; c++)
+            for (size_t r = 0; r < PD_COUNT(n_rows); r++)
+                for (size_t t = 0; t < PD_COUNT(n_tokens); t++) {
+                    struct part part = {(enum pd_dtype)dtype, n_rows[r]};
+                    run_matmul(&part, 1, cols_of(part.dtype)[c], n_tokens[t], (r + t) % 3 == 0 ? 30 : 0);
+                }
+}
+
+/* As q, k and v of a file that mixes types, and as a matrix larger than an allocation. */
+static void test_matmul_slices(void **state)
+{
+    (void)state;
+    static const struct part mixed[] = {{PD_Q4_0, 33}, {PD_F32, 5}, {PD_Q8_0, 64}},
+        halves[] = {{PD_BF16, 1}, {PD_F16, 40}}, split[] = {{PD_Q8_0, 20}, {PD_Q8_0, 20}, {PD_Q8_0, 7}};
+    static const uint32_t n_tokens[] = {1, 2, 33};
+    for (size_t t = 0; t < PD_COUNT(n_tokens); t++) {
+        run_matmul(mixed, 3, 96, n_tokens[t], 0);
+        run_matmul(halves, 2, 36, n_tokens[t], 30);
+        run_matmul(split, 3, 288, n_tokens[t], 0);
+    }
+}
+
+/* ---- embed ---- */
+
+static void run_embed(enum pd_dtype dtype, uint32_t n_cols, uint32_t rows_per_slice, uint32_t n_slices, uint32_t n_tokens)
+{
+    struct test_matrix t = {.m.n_cols = n_cols};
+    const float scale = 33.941125f;   /* sqrt(1152) */
+    begin_case("embed %s, %u columns, %u slices of %u rows, %u tokens", pd_dtypes[dtype].name, n_cols, n_slices, rows_per_slice, n_tokens);
+    for (uint32_t i = 0; i < n_slices; i++)
+        add_slice(&t, dtype, i + 1 == n_slices ? (rows_per_slice + 1) / 2 : rows_per_slice);
+    uint32_t tokens[70];
+    uint64_t addresses[PD_COUNT(t.slices)];
+    for (uint32_t i = 0; i < n_slices; i++) addresses[i] = t.slices[i].address;
+    for (uint32_t m = 0; m < n_tokens; m++) tokens[m] = m % 3 == 0 ? t.m.n_rows - 1 - m % t.m.n_rows : m * 7 % t.m.n_rows;
+    struct pd_table table = {.matrix = &t.m, .rows_per_slice = rows_per_slice,
+        .addresses = make_words(addresses, 1, 2 * n_slices, 2 * n_slices)->span};
+    struct buffer *ids = make_words(tokens, 1, n_tokens, n_tokens), *x_rows = make_rows(NULL, n_tokens, n_cols);
+    pd_op_embed(&bench.r, rows_of(x_rows), &table, address_of(ids), n_tokens, scale);
+    run_case();
+    float *x = zeros((size_t)n_tokens * n_cols), *magnitudes = zeros((size_t)n_tokens * n_cols);
+    pd_reference_embed(x, t.w, tokens, n_tokens, n_cols, scale);
+    absolute(magnitudes, x, (size_t)n_tokens * n_cols);
+    check_rows(x_rows, x, magnitudes, 2e-7);
+    end_case();
+    free(t.w);
+    free(x);
+    free(magnitudes);
+}
+
+static void test_embed(void **state)
+{
+    (void)state;
+    for (int dtype = 0; dtype < PD_N_DTYPES; dtype++)
+        for (size_t c = 0; c < 4; c++) {
+            uint32_t n_cols = cols_of((enum pd_dtype)dtype)[c];
+            run_embed((enum pd_dtype)dtype, n_cols, 33, 1, 1);
+            run_embed((enum pd_dtype)dtype, n_cols, 5, 8, 70);
+            run_embed((enum pd_dtype)dtype, n_cols, 1, 3, 2);
+        }
+}
+
+/* ---- rmsnorm ---- */
+
+struct norm_kind {
+    bool add, post, out;
+};
+
+static void run_rmsnorm(struct norm_kind kind, uint32_t n, uint32_t n_tokens, float amplitude)
+{
+    begin_case("rmsnorm%s%s%s of %u, %u tokens of %g", kind.add ? ", add" : "", kind.post ? ", post" : "", kind.out ? ", out" : "",
+               n, n_tokens, (double)amplitude);
+    size_t size = (size_t)n_tokens * n;
+    float *x = random_floats(size, amplitude), *y = random_floats(size, amplitude / 3), *normed = zeros(size);
+    float *w = random_floats(n, 2), *w_post = random_floats(n, amplitude);
+    struct buffer *x_rows = make_rows(x, n_tokens, n), *y_rows = make_rows(y, n_tokens, n), *normed_rows = make_rows(NULL, n_tokens, n);
+    struct pd_norm norm = {.x = rows_of(x_rows), .y = rows_of(kind.add ? y_rows : NULL), .normed = rows_of(normed_rows),
+        .w_post = kind.post ? address_of(make_rows(w_post, 1, n)) : 0, .w = kind.out ? address_of(make_rows(w, 1, n)) : 0,
+        .n = n, .eps = 1e-6f};
+    pd_op_rmsnorm(&bench.r, &norm, n_tokens);
+    run_case();
+    pd_reference_rmsnorm(x, normed, kind.add ? y : NULL, kind.post ? w_post : NULL, kind.out ? w : NULL, n, n_tokens, norm.eps);
+    if (kind.add) check_rows(x_rows, x, NULL, 2e-6);
+    if (kind.out) check_rows(normed_rows, normed, NULL, 2e-6);
+    end_case();
+    free(x);
+    free(y);
+    free(normed);
+    free(w);
+    free(w_post);
+}
+
+/* Residuals reach 1e5; at 1e-3 epsilon counts. */
+static void test_rmsnorm(void **state)
+{
+    (void)state;
+    static const struct norm_kind kinds[] = {
+        {false, false, true}, {true, false, true}, {true, true, true}, {true, false, false}, {true, true, false}};
+    static const uint32_t widths[] = {4, 36, 100, 256, 640, 2304}, n_tokens[] = {1, 2, 31, 70};
+    static const float amplitudes[] = {1e-3f, 1, 1e5f};
+    for (size_t k = 0; k < PD_COUNT(kinds); k++)
+        for (size_t n = 0; n < PD_COUNT(widths); n++)
+            for (size_t t = 0; t < PD_COUNT(n_tokens); t++)
+                run_rmsnorm(kinds[k], widths[n], n_tokens[t], amplitudes[(k + n + t) % PD_COUNT(amplitudes)]);
+}
+
+/* ---- glu ---- */
+
+#define GLU_TOLERANCE 2e-6
+
+/* The other GELU, which Gemma does not use. */
+static double gelu_erf(double x) { return 0.5 * x * (1 + erf(x / sqrt(2))); }
+
+/* |gate| |up|: near zero GELU is as exact as tanh is near -1. Also sees that the tolerance tells the two GELUs apart. */
+static float *glu_magnitudes(const float *x, const float *y, uint32_t n, uint32_t n_tokens, bool silu)
+{
+    float *magnitudes = zeros((size_t)n_tokens * n);
+    uint32_t n_apart = 0;
+    for (uint32_t m = 0; m < n_tokens; m++)
+        for (uint32_t i = 0; i < n; i++) {
+            double gate = (double)x[(size_t)m * 2 * n + i], up = (double)x[(size_t)m * 2 * n + n + i];
+            magnitudes[(size_t)m * n + i] = (float)fabs(gate * up);
+            n_apart += fabs(gelu_erf(gate) * up - (double)y[(size_t)m * n + i]) > 10 * GLU_TOLERANCE * fabs(gate * up);
+        }
+    if (!silu && n >= 36) assert_true(n_apart > n_tokens * n / 8);
+    return magnitudes;
+}
+
+static void run_glu(uint32_t n, uint32_t n_tokens, bool silu)
+{
+    begin_case("glu %s of %u, %u tokens", silu ? "silu" : "gelu", n, n_tokens);
+    float *x = random_floats((size_t)n_tokens * 2 * n, 6), *y = zeros((size_t)n_tokens * n);
+    static const float extremes[] = {0, 1e5f, -1e5f, 20, -20, 1e-6f, -1e-30f, 3e13f, -3e13f};
+    for (size_t i = 0; i < PD_COUNT(extremes) && i < n; i++) x[i] = extremes[i];
+    struct buffer *x_rows = make_rows(x, n_tokens, 2 * n), *y_rows = make_rows(NULL, n_tokens, n);
+    if (silu) {
+        uint32_t spec[] = {64, true};
+        struct pd_glu_push push = {.x = address_of(x_rows), .y = address_of(y_rows), .n = n, .x_stride = x_rows->stride, .y_stride = y_rows->stride};
+        dispatch(PD_KERNEL_glu, spec, 2, &push, (n + 63) / 64, n_tokens);
+    } else {
+        pd_op_glu(&bench.r, rows_of(y_rows), rows_of(x_rows), n, n_tokens);
+    }
+    run_case();
+    pd_reference_glu(y, x, n, n_tokens, silu);
+    float *magnitudes = glu_magnitudes(x, y, n, n_tokens, silu);
+    check_rows(y_rows, y, magnitudes, GLU_TOLERANCE);
+    end_case();
+    free(x);
+    free(y);
+    free(magnitudes);
+}
+
+static void test_glu(void **state)
+{
+    (void)state;
+    static const uint32_t widths[] = {1, 4, 36, 100, 257, 2304}, n_tokens[] = {1, 2, 31};
+    for (size_t n = 0; n < PD_COUNT(widths); n++)
+        for (size_t t = 0; t < PD_COUNT(n_tokens); t++) {
+            run_glu(widths[n], n_tokens[t], false);
+            run_glu(widths[n], n_tokens[t], true);
+        }
+}
+
+static void test_coverage(void **state)
+{
+    (void)state;
+    check_covered("test_kernels");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_matmul), cmocka_unit_test(test_matmul_slices), cmocka_unit_test(test_embed),
+        cmocka_unit_test(test_rmsnorm), cmocka_unit_test(test_glu), cmocka_unit_test(test_coverage),
+    };
+    return cmocka_run_group_tests_name("kernels", tests, open_bench, close_bench);
+}
