@@ -298,8 +298,8 @@ static peridot_status read_magic(struct reader *r)
     r->pos = 4;
     if (!memcmp(r->data, "GGUF", 4)) return PERIDOT_OK;
     if (looks_like_safetensors(r))
-        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: a safetensors file by itself is not a model; give the folder with its config.json",
-                       r->path);
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: a safetensors file by itself is not a model; give the folder with its "
+                       "config.json", r->path);
     return pd_fail(PERIDOT_ERROR_FORMAT, "%s: not a GGUF file: it begins with bytes %02x %02x %02x %02x, not 47 47 55 46 (GGUF)",
                    r->path, r->data[0], r->data[1], r->data[2], r->data[3]);
 }

@@ -31,7 +31,8 @@ static char *join(struct pd_hf *h, const char *directory, const char *name)
 static const char *shown(yyjson_val *value)
 {
     bool valid = yyjson_is_str(value) && pd_name_valid((const uint8_t *)yyjson_get_str(value), yyjson_get_len(value));
-    return valid ? yyjson_get_str(value) : yyjson_is_str(value) ? "an empty name or control characters" : yyjson_get_type_desc(value);
+    if (valid) return yyjson_get_str(value);
+    return yyjson_is_str(value) ? "an empty name or control characters" : yyjson_get_type_desc(value);
 }
 
 /* A shard lies in the model's own folder: a name with a slash or a drive could point anywhere. */
@@ -50,8 +51,8 @@ static peridot_status read_weight_map(struct pd_name_index *x, struct pd_hf *h, 
     for (yyjson_val *key; (key = yyjson_obj_iter_next(&iter)); x->n++) {
         yyjson_val *file = yyjson_obj_iter_get_val(key);
         if (!shard_name_valid(file))
-            return pd_fail(PERIDOT_ERROR_FORMAT, "%s: weight_map: tensor " PD_NAME " is not in a file of this folder (" PD_NAME ")",
-                           path, yyjson_get_str(key), shown(file));
+            return pd_fail(PERIDOT_ERROR_FORMAT, "%s: weight_map: tensor " PD_NAME " is not in a file of this folder ("
+                           PD_NAME ")", path, yyjson_get_str(key), shown(file));
         x->names[x->n] = (struct pd_name){yyjson_get_str(file), x->n};
     }
     pd_names_sort(x);

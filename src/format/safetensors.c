@@ -133,8 +133,8 @@ static peridot_status check_tiling(struct pd_tensor_list *list, const struct fil
         const struct pd_tensor *t = &list->items[i];
         uint64_t begin = (uint64_t)(t->data - f->data) - f->data_start;
         if (begin != end)
-            return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor " PD_NAME " begins at byte %llu of the data, %s %llu, where %s", f->path,
-                           t->name, (ull)begin, begin < end ? "before" : "past", (ull)end,
+            return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor " PD_NAME " begins at byte %llu of the data, %s %llu, where %s",
+                           f->path, t->name, (ull)begin, begin < end ? "before" : "past", (ull)end,
                            i ? "the one before it ends" : "the data begins");
         end = begin + t->size;
     }
@@ -148,7 +148,8 @@ static peridot_status read_tensors(struct pd_tensor_list *out, const struct file
     uint64_t header_size = f->data_start - 8;
     size_t n = yyjson_obj_size(root) - (yyjson_obj_get(root, "__metadata__") != NULL);
     if (n > header_size / MIN_ENTRY_SIZE)
-        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: its header of %llu bytes cannot describe %zu tensors", f->path, (ull)header_size, n);
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: its header of %llu bytes cannot describe %zu tensors", f->path,
+                       (ull)header_size, n);
     PD_TRY(pd_tensor_list_alloc(out, f->arena, n));
     yyjson_obj_iter iter = yyjson_obj_iter_with(root);
     struct pd_tensor *t = out->items;

@@ -55,8 +55,8 @@ peridot_status pd_tensor_set_size(struct pd_tensor *t)
         return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor " PD_NAME ": its rows of %llu weights are not whole blocks of %u (%s)",
                        t->file, t->name, (unsigned long long)columns, (unsigned)info->block_len, info->name);
     if (!pd_tensor_n_weights(&n, t) || !pd_mul(&t->size, n / info->block_len, info->block_size))
-        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor " PD_NAME ": its shape [%llu, %llu, %llu, %llu] is more than 64 bits hold",
-                       t->file, t->name, (unsigned long long)t->shape[0], (unsigned long long)t->shape[1],
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor " PD_NAME ": its shape [%llu, %llu, %llu, %llu] is more than "
+                       "64 bits hold", t->file, t->name, (unsigned long long)t->shape[0], (unsigned long long)t->shape[1],
                        (unsigned long long)t->shape[2], (unsigned long long)t->shape[3]);
     return PERIDOT_OK;
 }

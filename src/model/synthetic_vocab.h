@@ -9,7 +9,9 @@
 #include "model/shapes.h"
 
 /* tokenizer.ggml.token_type */
-enum pd_token_type { PD_TOKEN_NORMAL = 1, PD_TOKEN_UNKNOWN, PD_TOKEN_CONTROL, PD_TOKEN_USER_DEFINED, PD_TOKEN_UNUSED, PD_TOKEN_BYTE };
+enum pd_token_type {
+    PD_TOKEN_NORMAL = 1, PD_TOKEN_UNKNOWN, PD_TOKEN_CONTROL, PD_TOKEN_USER_DEFINED, PD_TOKEN_UNUSED, PD_TOKEN_BYTE
+};
 
 struct pd_synthetic_vocab {
     struct pd_arena arena;
