@@ -65,7 +65,7 @@ peridot_status pd_kernel_get(const struct pd_kernel **out, struct pd_gpu *gpu, e
                              const uint32_t *spec, uint32_t n_spec)
 {
     for (struct pd_kernel *k = gpu->kernels; k; k = k->next) {
-        if (k->id != id || k->n_spec != n_spec || memcmp(k->spec, spec, sizeof *spec * n_spec) != 0) continue;
+        if (k->id != id || k->n_spec != n_spec || (n_spec && memcmp(k->spec, spec, sizeof *spec * n_spec) != 0)) continue;
         *out = k;
         return PERIDOT_OK;
     }
@@ -74,7 +74,7 @@ peridot_status pd_kernel_get(const struct pd_kernel **out, struct pd_gpu *gpu, e
     if (!kernel) return pd_fail_alloc(sizeof *kernel, "kernel");
     *kernel = (struct pd_kernel){.next = gpu->kernels, .id = id, .n_spec = n_spec, .layout = gpu->layouts[id],
         .push_size = sources[id].push_size};
-    memcpy(kernel->spec, spec, sizeof *spec * n_spec);
+    if (n_spec) memcpy(kernel->spec, spec, sizeof *spec * n_spec);
     peridot_status status = compile(gpu, kernel);
     if (status != PERIDOT_OK) {
         free(kernel);
