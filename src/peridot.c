@@ -71,9 +71,23 @@ static peridot_status open_vocab(peridot_model *model, const struct pd_checkpoin
     return PERIDOT_OK;
 }
 
+/* Types that can be converted, but have no kernels: kernels.def lists those that do in the order of enum pd_dtype. */
+static peridot_status refuse_types(const struct pd_checkpoint *checkpoint)
+{
+    const int n_known = PD_KERNEL_matvec_f32 - PD_KERNEL_embed_f32;
+    for (size_t i = 0; i < pd_checkpoint_n_tensors(checkpoint); i++) {
+        const struct pd_tensor *t = pd_checkpoint_tensor(checkpoint, i);
+        if ((int)t->dtype >= n_known && t->dtype != PD_DTYPE_OTHER)
+            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: tensor " PD_NAME " has type %s, which has no kernels yet", t->file,
+                           t->name, t->type);
+    }
+    return PERIDOT_OK;
+}
+
 static peridot_status open_parts(peridot_model *model, const struct pd_checkpoint *checkpoint, const peridot_model_params *p)
 {
     PD_TRY(pd_config_read(&model->m.config, checkpoint));
+    PD_TRY(refuse_types(checkpoint));
     PD_TRY(pd_gpu_open(&model->m.gpu, p->device, p->cache_dir));
     struct pd_load_progress progress = {p->progress, p->user};
     PD_TRY(pd_weights_load(&model->m.weights, model->m.gpu, &model->m.config, checkpoint, progress));

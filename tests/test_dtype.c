@@ -10,18 +10,21 @@ static void test_table(void **state)
     (void)state;
     static const struct { enum pd_dtype dtype; const char *name; uint32_t gguf, block_len, block_size; } rows[] = {
         {PD_F32, "f32", 0, 1, 4}, {PD_F16, "f16", 1, 1, 2}, {PD_BF16, "bf16", 30, 1, 2}, {PD_Q8_0, "q8_0", 8, 32, 34},
-        {PD_Q4_0, "q4_0", 2, 32, 18},
+        {PD_Q4_0, "q4_0", 2, 32, 18}, {PD_Q4_1, "q4_1", 3, 32, 20}, {PD_Q5_0, "q5_0", 6, 32, 22}, {PD_Q5_1, "q5_1", 7, 32, 24},
+        {PD_Q2_K, "q2_k", 10, 256, 84}, {PD_Q3_K, "q3_k", 11, 256, 110}, {PD_Q4_K, "q4_k", 12, 256, 144},
+        {PD_Q5_K, "q5_k", 13, 256, 176}, {PD_Q6_K, "q6_k", 14, 256, 210}, {PD_IQ4_NL, "iq4_nl", 20, 32, 18},
+        {PD_IQ4_XS, "iq4_xs", 23, 256, 136},
     };
     enum pd_dtype t;
     for (size_t i = 0; i < PD_COUNT(rows); i++) {
         assert_true(pd_dtype_by_name(&t, rows[i].name) && t == rows[i].dtype);
         assert_true(pd_dtype_by_gguf(&t, rows[i].gguf) && t == rows[i].dtype);
         assert_string_equal(pd_gguf_type_name(rows[i].gguf), rows[i].name);
-        assert_int_equal(pd_row_size(t, 64), 64 / rows[i].block_len * rows[i].block_size);
+        assert_int_equal(pd_row_size(t, 512), 512 / rows[i].block_len * rows[i].block_size);
     }
     assert_true(pd_dtype_by_safetensors(&t, "BF16") && t == PD_BF16);
     assert_false(pd_dtype_by_safetensors(&t, "I64") || pd_dtype_by_name(&t, "q9") || pd_dtype_by_gguf(&t, 4));
-    assert_string_equal(pd_gguf_type_name(14), "q6_k");
+    assert_string_equal(pd_gguf_type_name(16), "iq2_xxs");
     assert_string_equal(pd_gguf_type_name(99), "unknown");
 }
 
@@ -85,9 +88,39 @@ static uint32_t fnv(const uint8_t *data, size_t size)
     return hash;
 }
 
-/* The hashes are of what gguf.quants.quantize of the Python package gguf 0.19.0 makes of the same floats; its tests hold
- * it equal to ggml's C code. */
-static void test_reference(void **state)
+static uint32_t float_hash(float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (isnan(x[i])) x[i] = pd_f32_from_bits(0x7fc00000);
+    return fnv((const uint8_t *)x, n * sizeof *x);
+}
+
+/* The hashes, here and in the next test, are printed by tools/golden/dtypes.py: what gguf.quants of the Python package
+ * gguf 0.19.0 makes of the same bytes and floats; its tests hold it equal to ggml's C code. */
+static void test_decoders(void **state)
+{
+    (void)state;
+    static const struct { enum pd_dtype dtype; uint32_t hash; } cases[] = {
+        {PD_Q8_0, 0x9c0c4936}, {PD_Q4_0, 0xb516aa8a}, {PD_Q4_1, 0xdcf2d816}, {PD_Q5_0, 0xc33ee836}, {PD_Q5_1, 0xbae42fad},
+        {PD_Q2_K, 0x6d3e0299}, {PD_Q3_K, 0xa7ea0df2}, {PD_Q4_K, 0x54ed6658}, {PD_Q5_K, 0x238d99b4}, {PD_Q6_K, 0x45587ede},
+        {PD_IQ4_NL, 0xb799c2f4}, {PD_IQ4_XS, 0xf850ff34},
+    };
+    enum { N_RANDOM = 500 };
+    static float y[N_RANDOM * 256];
+    static uint8_t blocks[N_RANDOM * 210 + 1];
+    uint32_t v = 1;
+    for (size_t i = 0; i < sizeof blocks - 1; i++) {
+        v = v * 1664525 + 1013904223;
+        blocks[i + 1] = (uint8_t)(v >> 24);   /* + 1: no alignment is needed */
+    }
+    for (size_t i = 0; i < PD_COUNT(cases); i++) {
+        uint64_t n = N_RANDOM * pd_dtypes[cases[i].dtype].block_len;
+        pd_dequantize(cases[i].dtype, y, blocks + 1, n);
+        assert_int_equal(float_hash(y, n), cases[i].hash);
+    }
+}
+
+static void test_encoders(void **state)
 {
     (void)state;
     static const struct { enum pd_dtype dtype; uint32_t hash, float_hash; } cases[] = {
@@ -95,6 +128,9 @@ static void test_reference(void **state)
         {PD_BF16, 0x8cf8c6d3, 0x97df1efb},
         {PD_Q8_0, 0x7e73cb9a, 0x1b908af2},
         {PD_Q4_0, 0x24a9999f, 0x2cbeb4c1},
+        {PD_Q4_1, 0x17cbeb2c, 0x4e9de665},
+        {PD_Q5_0, 0x064f1984, 0x765c97c8},
+        {PD_Q5_1, 0xf6bf25ca, 0x466aa716},
     };
     static float x[N], y[N];
     static uint8_t blocks[N * 2 + 1];
@@ -104,7 +140,7 @@ static void test_reference(void **state)
         pd_quantize(cases[i].dtype, blocks + 1, x, N);   /* + 1: no alignment is needed */
         pd_dequantize(cases[i].dtype, y, blocks + 1, N);
         assert_int_equal(fnv(blocks + 1, size), cases[i].hash);
-        assert_int_equal(fnv((const uint8_t *)y, sizeof y), cases[i].float_hash);
+        assert_int_equal(float_hash(y, N), cases[i].float_hash);
     }
 }
 
@@ -115,11 +151,12 @@ static void test_extremes(void **state)
     static const float extremes[] = {INFINITY, -INFINITY, NAN, 3.4e38f, -3.4e38f, 1e-45f, -1e-45f};
     for (size_t i = 0; i < PD_COUNT(extremes); i++) {
         for (int t = 0; t < PD_N_DTYPES; t++) {
-            float x[32] = {1, -1, 0.5f}, y[32];
-            uint8_t block[128];
-            x[5] = x[21] = extremes[i];
-            pd_quantize((enum pd_dtype)t, block, x, 32);
-            pd_dequantize((enum pd_dtype)t, y, block, 32);
+            float x[256] = {1, -1, 0.5f}, y[256];
+            uint8_t block[1024];
+            if (!pd_dtypes[t].encode) continue;
+            x[5] = x[21] = x[100] = extremes[i];
+            pd_quantize((enum pd_dtype)t, block, x, 256);
+            pd_dequantize((enum pd_dtype)t, y, block, 256);
         }
     }
 }
@@ -128,7 +165,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_table),     cmocka_unit_test(test_halves),   cmocka_unit_test(test_half_rounding),
-        cmocka_unit_test(test_reference), cmocka_unit_test(test_extremes),
+        cmocka_unit_test(test_decoders),  cmocka_unit_test(test_encoders), cmocka_unit_test(test_extremes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,106 +1,49 @@
-/* Decoders and encoders of the weight types. The block encoders follow ggml's reference quantisers operation by operation
- * (ggml-quants.c, quantize_row_*_ref), because files made here and elsewhere should be equal. Each product is its own
- * statement where its rounding counts, so that no compiler fuses it with the addition after it. */
+/* The table of weight types, and those of single numbers; the others are in dtype_block32.c, dtype_k.c and dtype_iq4.c. */
 #include "format/dtype.h"
 
-#include "base/num.h"
+#include "format/dtype_private.h"
 
 #include <assert.h>
-#include <math.h>
-
-static uint16_t load_u16(const uint8_t *p) { return (uint16_t)(p[0] | p[1] << 8); }
-
-static void store_u16(uint8_t *p, uint16_t v)
-{
-    p[0] = (uint8_t)v;
-    p[1] = (uint8_t)(v >> 8);
-}
-
-/* A float to an integer in low..high; NaN, which only infinite or NaN weights lead to, gives 0. */
-static int clamp_to_int(float x, int low, int high)
-{
-    if (x != x) return 0;
-    if (x < (float)low) return low;
-    return x > (float)high ? high : (int)x;
-}
 
 static void f32_decode(float *dst, const uint8_t *src, uint64_t n) { memcpy(dst, src, n * 4); }
 static void f32_encode(uint8_t *dst, const float *src, uint64_t n) { memcpy(dst, src, n * 4); }
 
 static void f16_decode(float *dst, const uint8_t *src, uint64_t n)
 {
-    for (uint64_t i = 0; i < n; i++) dst[i] = pd_f32_from_f16(load_u16(src + 2 * i));
+    for (uint64_t i = 0; i < n; i++) dst[i] = pd_load_f16(src + 2 * i);
 }
 
 static void f16_encode(uint8_t *dst, const float *src, uint64_t n)
 {
-    for (uint64_t i = 0; i < n; i++) store_u16(dst + 2 * i, pd_f16_from_f32(src[i]));
+    for (uint64_t i = 0; i < n; i++) pd_store_f16(dst + 2 * i, src[i]);
 }
 
 static void bf16_decode(float *dst, const uint8_t *src, uint64_t n)
 {
-    for (uint64_t i = 0; i < n; i++) dst[i] = pd_f32_from_bf16(load_u16(src + 2 * i));
+    for (uint64_t i = 0; i < n; i++) dst[i] = pd_f32_from_bf16(pd_load_u16(src + 2 * i));
 }
 
 static void bf16_encode(uint8_t *dst, const float *src, uint64_t n)
 {
-    for (uint64_t i = 0; i < n; i++) store_u16(dst + 2 * i, pd_bf16_from_f32(src[i]));
-}
-
-/* Q8_0: f16 scale, 32 signed bytes; w = scale * q. */
-static void q8_0_decode(float *dst, const uint8_t *src, uint64_t n)
-{
-    for (uint64_t b = 0; b < n; b++, src += 34, dst += 32) {
-        float d = pd_f32_from_f16(load_u16(src));
-        for (int i = 0; i < 32; i++) dst[i] = d * (float)(int8_t)src[2 + i];
-    }
-}
-
-static void q8_0_encode(uint8_t *dst, const float *src, uint64_t n)
-{
-    for (uint64_t b = 0; b < n; b++, src += 32, dst += 34) {
-        float largest = 0;
-        for (int i = 0; i < 32; i++) largest = fmaxf(largest, fabsf(src[i]));
-        float d = largest / 127, inverse = d != 0 ? 1 / d : 0;
-        store_u16(dst, pd_f16_from_f32(d));
-        for (int i = 0; i < 32; i++) dst[2 + i] = (uint8_t)clamp_to_int(roundf(src[i] * inverse), -128, 127);
-    }
-}
-
-/* Q4_0: f16 scale, 16 bytes of two weights, low nibble i, high nibble i + 16; w = scale * (q - 8). */
-static void q4_0_decode(float *dst, const uint8_t *src, uint64_t n)
-{
-    for (uint64_t b = 0; b < n; b++, src += 18, dst += 32) {
-        float d = pd_f32_from_f16(load_u16(src));
-        for (int i = 0; i < 16; i++) {
-            dst[i] = d * (float)((src[2 + i] & 15) - 8);
-            dst[i + 16] = d * (float)((src[2 + i] >> 4) - 8);
-        }
-    }
-}
-
-/* -8 is the widest value, so the scale takes the sign that puts the weight of largest magnitude there. */
-static void q4_0_encode(uint8_t *dst, const float *src, uint64_t n)
-{
-    for (uint64_t b = 0; b < n; b++, src += 32, dst += 18) {
-        float widest = 0;
-        for (int i = 0; i < 32; i++)
-            if (fabsf(widest) < fabsf(src[i])) widest = src[i];
-        float d = widest / -8, inverse = d != 0 ? 1 / d : 0;
-        store_u16(dst, pd_f16_from_f32(d));
-        for (int i = 0; i < 16; i++) {
-            float low = src[i] * inverse, high = src[i + 16] * inverse;
-            dst[2 + i] = (uint8_t)(clamp_to_int(low + 8.5f, 0, 15) | clamp_to_int(high + 8.5f, 0, 15) << 4);
-        }
-    }
+    for (uint64_t i = 0; i < n; i++) pd_store_u16(dst + 2 * i, pd_bf16_from_f32(src[i]));
 }
 
 const struct pd_dtype_info pd_dtypes[PD_N_DTYPES] = {
     [PD_F32] = {"f32", "F32", 0, 1, 4, f32_decode, f32_encode},
     [PD_F16] = {"f16", "F16", 1, 1, 2, f16_decode, f16_encode},
     [PD_BF16] = {"bf16", "BF16", 30, 1, 2, bf16_decode, bf16_encode},
-    [PD_Q8_0] = {"q8_0", NULL, 8, 32, 34, q8_0_decode, q8_0_encode},
-    [PD_Q4_0] = {"q4_0", NULL, 2, 32, 18, q4_0_decode, q4_0_encode},
+    [PD_Q8_0] = {"q8_0", NULL, 8, 32, 34, pd_q8_0_decode, pd_q8_0_encode},
+    [PD_Q4_0] = {"q4_0", NULL, 2, 32, 18, pd_q4_0_decode, pd_q4_0_encode},
+    [PD_Q4_1] = {"q4_1", NULL, 3, 32, 20, pd_q4_1_decode, pd_q4_1_encode},
+    [PD_Q5_0] = {"q5_0", NULL, 6, 32, 22, pd_q5_0_decode, pd_q5_0_encode},
+    [PD_Q5_1] = {"q5_1", NULL, 7, 32, 24, pd_q5_1_decode, pd_q5_1_encode},
+    [PD_Q2_K] = {"q2_k", NULL, 10, 256, 84, pd_q2_k_decode, NULL},
+    [PD_Q3_K] = {"q3_k", NULL, 11, 256, 110, pd_q3_k_decode, NULL},
+    [PD_Q4_K] = {"q4_k", NULL, 12, 256, 144, pd_q4_k_decode, NULL},
+    [PD_Q5_K] = {"q5_k", NULL, 13, 256, 176, pd_q5_k_decode, NULL},
+    [PD_Q6_K] = {"q6_k", NULL, 14, 256, 210, pd_q6_k_decode, NULL},
+    [PD_IQ4_NL] = {"iq4_nl", NULL, 20, 32, 18, pd_iq4_nl_decode, NULL},
+    [PD_IQ4_XS] = {"iq4_xs", NULL, 23, 256, 136, pd_iq4_xs_decode, NULL},
 };
 
 bool pd_dtype_by_name(enum pd_dtype *out, const char *name)

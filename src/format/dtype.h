@@ -7,7 +7,8 @@
 #include "base/status.h"
 
 enum pd_dtype {
-    PD_F32, PD_F16, PD_BF16, PD_Q8_0, PD_Q4_0, PD_N_DTYPES,
+    PD_F32, PD_F16, PD_BF16, PD_Q8_0, PD_Q4_0, PD_Q4_1, PD_Q5_0, PD_Q5_1, PD_Q2_K, PD_Q3_K, PD_Q4_K, PD_Q5_K, PD_Q6_K,
+    PD_IQ4_NL, PD_IQ4_XS, PD_N_DTYPES,
     PD_DTYPE_OTHER = PD_N_DTYPES   /* a type without a row: only tensors that the model ignores may have one */
 };
 
