@@ -1,40 +1,11 @@
 #include "model/weights.h"
 
 #include "base/num.h"
+#include "model/tensor_names.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- names ---- */
-
-enum role {
-    EMBEDDING, OUTPUT, OUTPUT_NORM, ATTN_NORM, POST_ATTN_NORM, FFN_NORM, POST_FFN_NORM, Q_NORM, K_NORM,
-    Q, K, V, O, GATE, UP, DOWN, N_ROLES
-};
-
-/* %u is the layer. Where a family has post norms, Hugging Face's post_attention_layernorm norms attention's output; else
- * it is the norm before the ffn. */
-static const struct {
-    const char *gguf, *hf, *hf_post_norms;
-} names[N_ROLES] = {
-    [EMBEDDING] = {"token_embd.weight", "embed_tokens.weight", NULL},
-    [OUTPUT] = {"output.weight", "lm_head.weight", NULL},
-    [OUTPUT_NORM] = {"output_norm.weight", "norm.weight", NULL},
-    [ATTN_NORM] = {"blk.%u.attn_norm.weight", "layers.%u.input_layernorm.weight", NULL},
-    [POST_ATTN_NORM] = {"blk.%u.post_attention_norm.weight", "layers.%u.post_attention_layernorm.weight", NULL},
-    [FFN_NORM] = {"blk.%u.ffn_norm.weight", "layers.%u.post_attention_layernorm.weight", "layers.%u.pre_feedforward_layernorm.weight"},
-    [POST_FFN_NORM] = {"blk.%u.post_ffw_norm.weight", "layers.%u.post_feedforward_layernorm.weight", NULL},
-    [Q_NORM] = {"blk.%u.attn_q_norm.weight", "layers.%u.self_attn.q_norm.weight", NULL},
-    [K_NORM] = {"blk.%u.attn_k_norm.weight", "layers.%u.self_attn.k_norm.weight", NULL},
-    [Q] = {"blk.%u.attn_q.weight", "layers.%u.self_attn.q_proj.weight", NULL},
-    [K] = {"blk.%u.attn_k.weight", "layers.%u.self_attn.k_proj.weight", NULL},
-    [V] = {"blk.%u.attn_v.weight", "layers.%u.self_attn.v_proj.weight", NULL},
-    [O] = {"blk.%u.attn_output.weight", "layers.%u.self_attn.o_proj.weight", NULL},
-    [GATE] = {"blk.%u.ffn_gate.weight", "layers.%u.mlp.gate_proj.weight", NULL},
-    [UP] = {"blk.%u.ffn_up.weight", "layers.%u.mlp.up_proj.weight", NULL},
-    [DOWN] = {"blk.%u.ffn_down.weight", "layers.%u.mlp.down_proj.weight", NULL},
-};
 
 /* The same walk over the model runs twice: once to find every tensor and add up sizes, once to upload. */
 struct loader {
@@ -48,34 +19,12 @@ struct loader {
     struct pd_load_progress progress;
 };
 
-/* Where the text model's tensors are in a Hugging Face file: plain, inside a multimodal model (old and new style), or a
- * base model by itself. */
-static const char *find_prefix(const struct pd_checkpoint *c)
+static void tensor_name(char out[128], const struct loader *l, enum pd_role role, uint32_t layer)
 {
-    static const char *const prefixes[] = {"model.", "language_model.model.", "model.language_model.", ""};
-    char name[128];
-    for (size_t i = 0; i < PD_COUNT(prefixes); i++) {
-        snprintf(name, sizeof name, "%snorm.weight", prefixes[i]);
-        if (pd_checkpoint_find(c, name)) return prefixes[i];
-    }
-    return prefixes[0];
+    pd_tensor_name(out, l->checkpoint, l->config->family, l->prefix, role, layer);
 }
 
-static void tensor_name(char out[128], const struct loader *l, enum role role, uint32_t layer)
-{
-    bool gguf = pd_checkpoint_kind(l->checkpoint) == PD_CHECKPOINT_GGUF;
-    const char *format = gguf ? names[role].gguf : names[role].hf;
-    if (!gguf && names[role].hf_post_norms && pd_families[l->config->family].post_norms) format = names[role].hf_post_norms;
-    const char *prefix = gguf ? "" : l->prefix;
-    /* The output matrix lies outside "model.". */
-    if (!gguf && role == OUTPUT) prefix = strncmp(prefix, "language_model.", 15) == 0 ? "language_model." : "";
-    int n = snprintf(out, 128, "%s", prefix);
-    const char *percent = strstr(format, "%u");
-    if (percent) snprintf(out + n, 128 - (size_t)n, "%.*s%u%s", (int)(percent - format), format, layer, percent + 2);
-    else snprintf(out + n, 128 - (size_t)n, "%s", format);
-}
-
-static const struct pd_tensor *find(const struct loader *l, enum role role, uint32_t layer)
+static const struct pd_tensor *find(const struct loader *l, enum pd_role role, uint32_t layer)
 {
     char name[128];
     tensor_name(name, l, role, layer);
@@ -83,7 +32,7 @@ static const struct pd_tensor *find(const struct loader *l, enum role role, uint
 }
 
 /* n_rows 0: a vector of n_cols; UINT32_MAX: any number of rows. */
-static peridot_status get(const struct pd_tensor **out, const struct loader *l, enum role role, uint32_t layer, uint32_t n_rows, uint32_t n_cols)
+static peridot_status get(const struct pd_tensor **out, const struct loader *l, enum pd_role role, uint32_t layer, uint32_t n_rows, uint32_t n_cols)
 {
     char name[128];
     tensor_name(name, l, role, layer);
@@ -228,7 +177,7 @@ static peridot_status load_matrix(struct loader *l, struct pd_matrix *m, const s
     return PERIDOT_OK;
 }
 
-static peridot_status load_norm(struct loader *l, uint64_t *address, enum role role, uint32_t layer, uint32_t n)
+static peridot_status load_norm(struct loader *l, uint64_t *address, enum pd_role role, uint32_t layer, uint32_t n)
 {
     const struct pd_tensor *t;
     struct pd_span span;
@@ -260,22 +209,22 @@ static peridot_status load_layer(struct loader *l, uint32_t i)
     struct pd_layer_weights *w = &l->w->layers[i];
     uint32_t q_dim = c->n_heads * c->head_dim, kv_dim = c->n_kv_heads * c->head_dim;
     struct parts qkv = {.n = 3}, o = {.n = 1}, gate_up = {.n = 2}, down = {.n = 1};
-    PD_TRY(get(&qkv.at[0], l, Q, i, q_dim, c->d_model));
-    PD_TRY(get(&qkv.at[1], l, K, i, kv_dim, c->d_model));
-    PD_TRY(get(&qkv.at[2], l, V, i, kv_dim, c->d_model));
-    PD_TRY(get(&o.at[0], l, O, i, c->d_model, q_dim));
-    PD_TRY(get(&gate_up.at[0], l, GATE, i, c->ffn_dim, c->d_model));
-    PD_TRY(get(&gate_up.at[1], l, UP, i, c->ffn_dim, c->d_model));
-    PD_TRY(get(&down.at[0], l, DOWN, i, c->d_model, c->ffn_dim));
-    PD_TRY(load_norm(l, &w->attn_norm, ATTN_NORM, i, c->d_model));
-    PD_TRY(load_norm(l, &w->ffn_norm, FFN_NORM, i, c->d_model));
+    PD_TRY(get(&qkv.at[0], l, PD_ROLE_Q, i, q_dim, c->d_model));
+    PD_TRY(get(&qkv.at[1], l, PD_ROLE_K, i, kv_dim, c->d_model));
+    PD_TRY(get(&qkv.at[2], l, PD_ROLE_V, i, kv_dim, c->d_model));
+    PD_TRY(get(&o.at[0], l, PD_ROLE_O, i, c->d_model, q_dim));
+    PD_TRY(get(&gate_up.at[0], l, PD_ROLE_GATE, i, c->ffn_dim, c->d_model));
+    PD_TRY(get(&gate_up.at[1], l, PD_ROLE_UP, i, c->ffn_dim, c->d_model));
+    PD_TRY(get(&down.at[0], l, PD_ROLE_DOWN, i, c->d_model, c->ffn_dim));
+    PD_TRY(load_norm(l, &w->attn_norm, PD_ROLE_ATTN_NORM, i, c->d_model));
+    PD_TRY(load_norm(l, &w->ffn_norm, PD_ROLE_FFN_NORM, i, c->d_model));
     if (family->post_norms) {
-        PD_TRY(load_norm(l, &w->post_attn_norm, POST_ATTN_NORM, i, c->d_model));
-        PD_TRY(load_norm(l, &w->post_ffn_norm, POST_FFN_NORM, i, c->d_model));
+        PD_TRY(load_norm(l, &w->post_attn_norm, PD_ROLE_POST_ATTN_NORM, i, c->d_model));
+        PD_TRY(load_norm(l, &w->post_ffn_norm, PD_ROLE_POST_FFN_NORM, i, c->d_model));
     }
     if (family->qk_norms) {
-        PD_TRY(load_norm(l, &w->q_norm, Q_NORM, i, c->head_dim));
-        PD_TRY(load_norm(l, &w->k_norm, K_NORM, i, c->head_dim));
+        PD_TRY(load_norm(l, &w->q_norm, PD_ROLE_Q_NORM, i, c->head_dim));
+        PD_TRY(load_norm(l, &w->k_norm, PD_ROLE_K_NORM, i, c->head_dim));
     }
     PD_TRY(load_matrix(l, &w->qkv, &qkv, c->d_model));
     PD_TRY(load_matrix(l, &w->o, &o, q_dim));
@@ -288,19 +237,19 @@ static peridot_status load_vocab(struct loader *l)
 {
     struct parts embedding = {.n = 1}, output = {.n = 1};
     uint32_t d_model = l->config->d_model;
-    bool only_output = l->config->tied && !find(l, EMBEDDING, 0) && find(l, OUTPUT, 0);
-    PD_TRY(get(&embedding.at[0], l, only_output ? OUTPUT : EMBEDDING, 0, UINT32_MAX, d_model));
+    bool only_output = l->config->tied && !find(l, PD_ROLE_EMBEDDING, 0) && find(l, PD_ROLE_OUTPUT, 0);
+    PD_TRY(get(&embedding.at[0], l, only_output ? PD_ROLE_OUTPUT : PD_ROLE_EMBEDDING, 0, UINT32_MAX, d_model));
     l->w->vocab_size = (uint32_t)embedding.at[0]->shape[0];
     PD_TRY(load_matrix(l, &l->w->embedding, &embedding, d_model));
     if (l->config->tied) return PERIDOT_OK;
-    PD_TRY(get(&output.at[0], l, OUTPUT, 0, l->w->vocab_size, d_model));
+    PD_TRY(get(&output.at[0], l, PD_ROLE_OUTPUT, 0, l->w->vocab_size, d_model));
     return load_matrix(l, &l->w->output, &output, d_model);
 }
 
 static peridot_status walk(struct loader *l)
 {
     PD_TRY(load_vocab(l));
-    PD_TRY(load_norm(l, &l->w->output_norm, OUTPUT_NORM, 0, l->config->d_model));
+    PD_TRY(load_norm(l, &l->w->output_norm, PD_ROLE_OUTPUT_NORM, 0, l->config->d_model));
     for (uint32_t i = 0; i < l->config->n_layers; i++) PD_TRY(load_layer(l, i));
     return PERIDOT_OK;
 }
@@ -349,7 +298,7 @@ peridot_status pd_weights_load(struct pd_weights *out, struct pd_gpu *gpu, const
                                const struct pd_checkpoint *checkpoint, struct pd_load_progress progress)
 {
     *out = (struct pd_weights){0};
-    struct loader l = {.w = out, .gpu = gpu, .config = config, .checkpoint = checkpoint, .prefix = find_prefix(checkpoint), .progress = progress};
+    struct loader l = {.w = out, .gpu = gpu, .config = config, .checkpoint = checkpoint, .prefix = pd_tensor_prefix(checkpoint), .progress = progress};
     peridot_status status = load(&l);
     if (status != PERIDOT_OK) pd_weights_free(out, config);
     return status;
