@@ -1,6 +1,9 @@
 /* Weight formats: the one place where kernels meet them. A row of n_cols weights lies at a 16-byte aligned address, re-laid
- * at load (src/model/weights.c) so that a unit of UNIT consecutive weights is one uvec4 load: first all quants, then, for
- * block formats, one fp16 scale per 32 weights. Rows end padded with zeros. Defines:
+ * at load (src/model/layout.c) in sections: all low bits of the quants, all high bits, the scales of blocks of 32, then
+ * those of superblocks of 256; per block of 32 weights that is LOW, HIGH and SCALE bytes, per superblock SUPER bytes.
+ *   LOW 32: a signed byte a weight. LOW 16: byte j has weight j in its low nibble, weight j + 16 in the high one.
+ *   LOW 8, HIGH 8: two bits a weight, weight j at bit 2 (j % 16) of word j / 16.   HIGH 4: weight j at bit j.
+ * Rows end padded with zeros. Defines:
  *   UNIT                        weights per unit, a multiple of 4 dividing 32
  *   load_unit(row, u, n_cols)   unit u of the row as UNIT/4 vec4s in unit_w[], to be multiplied by the scale it returns
  *   load_quad(row, q, n_cols)   weights 4q .. 4q + 3, final: little code, where a unit at once does not matter
@@ -11,8 +14,32 @@
 #define UNIT 8
 #elif defined(W_Q8_0)
 #define UNIT 16
-#elif defined(W_Q4_0)
+#else
 #define UNIT 32
+#endif
+
+#if defined(W_Q2_K) || defined(W_Q3_K)
+#define LOW 8
+#elif defined(W_Q8_0)
+#define LOW 32
+#else
+#define LOW 16
+#endif
+
+#if defined(W_Q5_0) || defined(W_Q5_1) || defined(W_Q5_K) || defined(W_Q3_K)
+#define HIGH 4
+#elif defined(W_Q6_K)
+#define HIGH 8
+#else
+#define HIGH 0
+#endif
+
+#if defined(W_Q4_1) || defined(W_Q5_1)
+#define SCALE 4
+#elif defined(W_IQ4_XS)
+#define SCALE 1
+#else
+#define SCALE 2
 #endif
 
 vec4 unit_w[UNIT / 4];
@@ -23,42 +50,132 @@ vec4 bytes_signed(uint w)
                 bitfieldExtract(int(w), 16, 8), bitfieldExtract(int(w), 24, 8));
 }
 
-vec4 bytes_unsigned(uint w)
+vec4 bytes_unsigned(uint w) { return vec4(w & 0xffu, w >> 8 & 0xffu, w >> 16 & 0xffu, w >> 24); }
+vec4 pairs_of_bits(uint w) { return vec4(w & 3u, w >> 2 & 3u, w >> 4 & 3u, w >> 6 & 3u); }
+vec4 single_bits(uint w) { return vec4(w & 1u, w >> 1 & 1u, w >> 2 & 1u, w >> 3 & 1u); }
+
+/* Bytes of the row before its high bits, block scales and superblock scales. */
+uint high_at(uint n_cols) { return (n_cols >> 5) * LOW; }
+uint scale_at(uint n_cols) { return (n_cols >> 5) * (LOW + HIGH); }
+uint super_at(uint n_cols) { return (n_cols >> 5) * (LOW + HIGH + SCALE); }
+
+uint word_at(uvec2 row, uint offset) { return pd_words(row).at[offset >> 2]; }
+uint byte_at(uvec2 row, uint offset) { return word_at(row, offset) >> 8 * (offset & 3u) & 0xffu; }
+
+float half_at(uvec2 row, uint offset)
 {
-    return vec4(w & 0xffu, w >> 8 & 0xffu, w >> 16 & 0xffu, w >> 24);
+    vec2 pair = unpackHalf2x16(word_at(row, offset));
+    return (offset & 2u) == 0u ? pair.x : pair.y;
 }
 
-/* fp16 scale of block b; the scales start quants_size bytes into the row. */
-float block_scale(uvec2 row, uint quants_size, uint b)
+#if !defined(W_F32) && !defined(W_F16) && !defined(W_BF16)
+/* Weight = scale * quant + offset in half h (16 weights) of block b: (scale, offset). */
+vec2 scale_and_offset(uvec2 row, uint b, uint h, uint n_cols)
 {
-    vec2 pair = unpackHalf2x16(pd_words(row).at[(quants_size >> 2) + (b >> 1)]);
-    return (b & 1u) == 0u ? pair.x : pair.y;
+#if defined(W_Q8_0) || defined(W_IQ4_NL)
+    return vec2(half_at(row, scale_at(n_cols) + 2 * b), 0.0);
+#elif defined(W_Q4_0)
+    float d = half_at(row, scale_at(n_cols) + 2 * b);
+    return vec2(d, -8.0 * d);
+#elif defined(W_Q5_0)
+    float d = half_at(row, scale_at(n_cols) + 2 * b);
+    return vec2(d, -16.0 * d);
+#elif defined(W_Q4_1) || defined(W_Q5_1)
+    return unpackHalf2x16(word_at(row, scale_at(n_cols) + 4 * b));
+#elif defined(W_IQ4_XS)
+    int scale = bitfieldExtract(int(byte_at(row, scale_at(n_cols) + b)), 0, 8);
+    return vec2(half_at(row, super_at(n_cols) + 2 * (b >> 3)) * float(scale), 0.0);
+#elif defined(W_Q4_K) || defined(W_Q5_K)
+    vec2 d = unpackHalf2x16(word_at(row, super_at(n_cols) + 4 * (b >> 3)));
+    uint pair = word_at(row, scale_at(n_cols) + 2 * b) >> 16 * (b & 1u);
+    return d * vec2(pair & 0xffu, -float(pair >> 8 & 0xffu));
+#elif defined(W_Q2_K)
+    vec2 d = unpackHalf2x16(word_at(row, super_at(n_cols) + 4 * (b >> 3)));
+    uint both = byte_at(row, scale_at(n_cols) + 2 * b + h);
+    return d * vec2(both & 15u, -float(both >> 4));
+#elif defined(W_Q3_K) || defined(W_Q6_K)
+    int scale = bitfieldExtract(int(byte_at(row, scale_at(n_cols) + 2 * b + h)), 0, 8);
+    float d = half_at(row, super_at(n_cols) + 2 * (b >> 3)) * float(scale);
+#if defined(W_Q3_K)
+    return vec2(d, -4.0 * d);
+#else
+    return vec2(d, -32.0 * d);
+#endif
+#endif
 }
+
+#if defined(W_IQ4_NL) || defined(W_IQ4_XS)
+/* The 16 values that a nibble of IQ4 stands for: -127 -104 -83 -65 -49 -35 -22 -10 1 13 25 38 53 69 89 113, as bytes. */
+float iq4_value(uint nibble)
+{
+    const uvec4 values = uvec4(0xbfad9881u, 0xf6eaddcfu, 0x26190d01u, 0x71594535u);
+    return float(bitfieldExtract(int(values[nibble >> 2] >> 8 * (nibble & 3u)), 0, 8));
+}
+#endif
+
+/* Quants 4i .. 4i + 3 of a block, from the words that hold their low and high bits. */
+vec4 quad_of(uint i, uint low, uint high)
+{
+#if LOW == 32
+    return bytes_signed(low);
+#elif defined(W_IQ4_NL) || defined(W_IQ4_XS)
+    uint w = low >> (i & 4u);
+    return vec4(iq4_value(w & 15u), iq4_value(w >> 8 & 15u), iq4_value(w >> 16 & 15u), iq4_value(w >> 24 & 15u));
+#else
+#if LOW == 16
+    vec4 q = bytes_unsigned(low >> (i & 4u) & 0x0f0f0f0fu);
+#else
+    vec4 q = pairs_of_bits(low >> 8 * (i & 3u));
+#endif
+#if HIGH == 4
+    q += single_bits(high >> 4 * i) * (LOW == 16 ? 16.0 : 4.0);
+#elif HIGH == 8
+    q += pairs_of_bits(high >> 8 * (i & 3u)) * 16.0;
+#endif
+    return q;
+#endif
+}
+#endif
 
 float load_unit(uvec2 row, uint u, uint n_cols)
 {
-    uvec4 w = pd_uvec4s(row).at[u];
 #if defined(W_F32)
-    unit_w[0] = uintBitsToFloat(w);
+    unit_w[0] = uintBitsToFloat(pd_uvec4s(row).at[u]);
     return 1.0;
 #elif defined(W_F16)
+    uvec4 w = pd_uvec4s(row).at[u];
     unit_w[0] = vec4(unpackHalf2x16(w.x), unpackHalf2x16(w.y));
     unit_w[1] = vec4(unpackHalf2x16(w.z), unpackHalf2x16(w.w));
     return 1.0;
 #elif defined(W_BF16)
+    uvec4 w = pd_uvec4s(row).at[u];
     unit_w[0] = uintBitsToFloat(uvec4(w.x << 16, w.x & 0xffff0000u, w.y << 16, w.y & 0xffff0000u));
     unit_w[1] = uintBitsToFloat(uvec4(w.z << 16, w.z & 0xffff0000u, w.w << 16, w.w & 0xffff0000u));
     return 1.0;
 #elif defined(W_Q8_0)
-    [[unroll]] for (int i = 0; i < 4; i++) unit_w[i] = bytes_signed(w[i]);
-    return block_scale(row, n_cols, u >> 1);
-#elif defined(W_Q4_0)
-    /* Byte j holds weight j in its low nibble and weight j + 16 in its high one; 8 stands for zero. */
-    [[unroll]] for (int i = 0; i < 4; i++) {
-        unit_w[i] = bytes_unsigned(w[i] & 0x0f0f0f0fu) - 8.0;
-        unit_w[i + 4] = bytes_unsigned(w[i] >> 4 & 0x0f0f0f0fu) - 8.0;
+    uvec4 w = pd_uvec4s(row).at[u];
+    [[unroll]] for (uint i = 0; i < 4; i++) unit_w[i] = bytes_signed(w[i]);
+    return scale_and_offset(row, u >> 1, 0, n_cols).x;
+#else
+#if LOW == 16
+    uvec4 low = pd_uvec4s(row).at[u];
+#else
+    uvec2 low = uvec2(word_at(row, 8 * u), word_at(row, 8 * u + 4));
+#endif
+    uvec2 high = uvec2(0);
+#if HIGH == 4
+    high = uvec2(word_at(row, high_at(n_cols) + 4 * u));
+#elif HIGH == 8
+    high = uvec2(word_at(row, high_at(n_cols) + 8 * u), word_at(row, high_at(n_cols) + 8 * u + 4));
+#endif
+    [[unroll]] for (uint h = 0; h < 2; h++) {
+        vec2 scale = scale_and_offset(row, u, h, n_cols);
+        [[unroll]] for (uint k = 0; k < 4; k++) {
+            uint i = 4 * h + k;
+            unit_w[i] = quad_of(i, LOW == 16 ? low[k & (low.length() - 1)] : low[h], high[h]) * scale.x + scale.y;
+        }
     }
-    return block_scale(row, n_cols >> 1, u);
+    return 1.0;
 #endif
 }
 
@@ -71,10 +188,22 @@ vec4 load_quad(uvec2 row, uint q, uint n_cols)
 #elif defined(W_BF16)
     uvec2 w = uvec2(pd_words(row).at[2 * q], pd_words(row).at[2 * q + 1]);
     return uintBitsToFloat(uvec4(w.x << 16, w.x & 0xffff0000u, w.y << 16, w.y & 0xffff0000u));
-#elif defined(W_Q8_0)
-    return bytes_signed(pd_words(row).at[q]) * block_scale(row, n_cols, q >> 3);
-#elif defined(W_Q4_0)
-    uint w = pd_words(row).at[(q >> 3) * 4 + (q & 3u)] >> (q & 4u);
-    return (bytes_unsigned(w & 0x0f0f0f0fu) - 8.0) * block_scale(row, n_cols >> 1, q >> 3);
+#else
+    uint b = q >> 3, i = q & 7u;
+#if LOW == 32
+    uint low = word_at(row, 4 * q);
+#elif LOW == 16
+    uint low = word_at(row, 16 * b + 4 * (i & 3u));
+#else
+    uint low = word_at(row, 8 * b + 4 * (i >> 2));
+#endif
+    uint high = 0;
+#if HIGH == 4
+    high = word_at(row, high_at(n_cols) + 4 * b);
+#elif HIGH == 8
+    high = word_at(row, high_at(n_cols) + 8 * b + 4 * (i >> 2));
+#endif
+    vec2 scale = scale_and_offset(row, b, i >> 2, n_cols);
+    return quad_of(i, low, high) * scale.x + scale.y;
 #endif
 }

@@ -256,7 +256,7 @@ static void run_glu(uint32_t n, uint32_t n_tokens, bool silu)
         struct pd_glu_push push = {.x = address_of(x_rows), .y = address_of(y_rows), .n = n, .x_stride = x_rows->stride, .y_stride = y_rows->stride};
         dispatch(PD_KERNEL_glu, spec, 2, &push, (n + 63) / 64, n_tokens);
     } else {
-        pd_op_glu(&bench.r, rows_of(y_rows), rows_of(x_rows), n, n_tokens);
+        pd_op_glu(&bench.r, rows_of(y_rows), rows_of(x_rows), n, n_tokens, false);
     }
     run_case();
     pd_reference_glu(y, x, n, n_tokens, silu);

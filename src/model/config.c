@@ -7,11 +7,15 @@
 #include <string.h>
 
 const struct pd_family_traits pd_families[PD_N_FAMILIES] = {
-    [PD_GEMMA1] = {.name = "gemma", .hf_types = {"gemma"}, .rope_base = 10000},
-    [PD_GEMMA2] = {.name = "gemma2", .hf_types = {"gemma2"}, .post_norms = true, .window_pattern = 2,
-        .rope_base = 10000, .rope_base_local = 10000, .attn_softcap = 50, .final_softcap = 30, .n_layers_27b = 46},
+    [PD_GEMMA1] = {.name = "gemma", .hf_types = {"gemma"}, .scale_embedding = true, .hf_norm_plus_one = true, .tied = true,
+        .rope_base = 10000},
+    [PD_GEMMA2] = {.name = "gemma2", .hf_types = {"gemma2"}, .post_norms = true, .scale_embedding = true, .hf_norm_plus_one = true,
+        .tied = true, .window_pattern = 2, .rope_base = 10000, .rope_base_local = 10000, .attn_softcap = 50, .final_softcap = 30,
+        .n_layers_27b = 46},
     [PD_GEMMA3] = {.name = "gemma3", .hf_types = {"gemma3_text", "gemma3"}, .post_norms = true, .qk_norms = true,
-        .window_pattern = 6, .rope_base = 1000000, .rope_base_local = 10000, .n_layers_27b = 62},
+        .scale_embedding = true, .hf_norm_plus_one = true, .tied = true, .window_pattern = 6, .rope_base = 1000000,
+        .rope_base_local = 10000, .n_layers_27b = 62},
+    [PD_LLAMA] = {.name = "llama", .hf_types = {"llama"}, .silu = true, .gguf_interleaved = true, .rope_base = 10000},
 };
 
 peridot_status pd_config_set_pattern(struct pd_config *config, uint32_t pattern)
@@ -48,17 +52,67 @@ static peridot_status check(const struct pd_config *c)
     if (!(isfinite(c->query_scale) && c->query_scale > 0)) return pd_fail(PERIDOT_ERROR_FORMAT, "the query scale is %g", (double)c->query_scale);
     if (!(c->attn_softcap >= 0 && c->final_softcap >= 0 && isfinite(c->attn_softcap) && isfinite(c->final_softcap)))
         return pd_fail(PERIDOT_ERROR_FORMAT, "softcaps are %g and %g", (double)c->attn_softcap, (double)c->final_softcap);
-    for (int i = 0; i < PD_N_ROPES; i++)
-        if (!(c->ropes[i].base > 0 && isfinite(c->ropes[i].base) && c->ropes[i].divisor > 0 && isfinite(c->ropes[i].divisor)))
-            return pd_fail(PERIDOT_ERROR_FORMAT, "RoPE base %g and position divisor %g", c->ropes[i].base, c->ropes[i].divisor);
+    for (int i = 0; i < PD_N_ROPES; i++) {
+        const struct pd_rope *r = &c->ropes[i];
+        if (!(r->base > 0 && isfinite(r->base) && r->divisor > 0 && isfinite(r->divisor)))
+            return pd_fail(PERIDOT_ERROR_FORMAT, "RoPE base %g and position divisor %g", r->base, r->divisor);
+        if (r->factor != 0 && !(r->factor > 0 && r->old_ctx > 0 && r->high_freq_factor > r->low_freq_factor && isfinite(r->factor)))
+            return pd_fail(PERIDOT_ERROR_FORMAT, "RoPE scaling by %g between frequency factors %g and %g", r->factor, r->low_freq_factor, r->high_freq_factor);
+    }
+    return PERIDOT_OK;
+}
+
+/* Llama 3.1's rule (Meta's apply_scaling): long waves are slowed by `factor`, short ones stay, those between are blended. */
+static double scaled_frequency(const struct pd_rope *rope, double f)
+{
+    const double two_pi = 6.283185307179586;
+    double turns = rope->old_ctx * f / two_pi;   /* in the old context */
+    if (rope->factor == 0 || turns > rope->high_freq_factor) return f;
+    if (turns < rope->low_freq_factor) return f / rope->factor;
+    double smooth = (turns - rope->low_freq_factor) / (rope->high_freq_factor - rope->low_freq_factor);
+    return (1 - smooth) * f / rope->factor + smooth * f;
+}
+
+/* rope_freqs.weight: what each frequency is divided by. */
+static peridot_status apply_factors(double *inv_freq, uint32_t n, const struct pd_checkpoint *c)
+{
+    const struct pd_tensor *t = pd_checkpoint_find(c, "rope_freqs.weight");
+    if (!t) return PERIDOT_OK;
+    if (t->dtype != PD_F32 || t->n_dims != 1 || t->shape[0] != n)
+        return pd_fail(PERIDOT_ERROR_FORMAT, "tensor rope_freqs.weight is not f32 of shape [%u]", n);
+    for (uint32_t i = 0; i < n; i++) {
+        float factor;
+        memcpy(&factor, t->data + sizeof factor * i, sizeof factor);
+        if (!(factor > 0 && isfinite(factor))) return pd_fail(PERIDOT_ERROR_FORMAT, "tensor rope_freqs.weight: element %u is %g", i, (double)factor);
+        inv_freq[i] /= (double)factor;
+    }
+    return PERIDOT_OK;
+}
+
+static peridot_status make_frequencies(struct pd_config *out, const struct pd_checkpoint *c)
+{
+    uint32_t half = out->head_dim / 2;
+    for (int kind = 0; kind < PD_N_ROPES; kind++) {
+        const struct pd_rope *rope = &out->ropes[kind];
+        double *f = out->inv_freq[kind] = malloc(sizeof *f * half);
+        if (!f) return pd_fail_alloc(sizeof *f * half, "RoPE frequencies");
+        for (uint32_t i = 0; i < half; i++)
+            f[i] = scaled_frequency(rope, pow(rope->base, -2.0 * i / out->head_dim) / rope->divisor);
+        PD_TRY(apply_factors(f, half, c));
+    }
     return PERIDOT_OK;
 }
 
 static peridot_status read_config(struct pd_config *out, const struct pd_checkpoint *c)
 {
-    PD_TRY(pd_checkpoint_kind(c) == PD_CHECKPOINT_GGUF ? pd_config_read_gguf(out, c) : pd_config_read_hf(out, c));
-    out->embed_scale = pd_f32_from_bf16(pd_bf16_from_f32(sqrtf((float)out->d_model)));
-    return check(out);
+    bool gguf = pd_checkpoint_kind(c) == PD_CHECKPOINT_GGUF;
+    PD_TRY(gguf ? pd_config_read_gguf(out, c) : pd_config_read_hf(out, c));
+    const struct pd_family_traits *family = &pd_families[out->family];
+    out->norm_plus_one = !gguf && family->hf_norm_plus_one;
+    out->rope_interleaved = gguf && family->gguf_interleaved;
+    out->embed_scale = family->scale_embedding ? pd_f32_from_bf16(pd_bf16_from_f32(sqrtf((float)out->d_model))) : 1;
+    PD_TRY(check(out));
+    return make_frequencies(out, c);
 }
 
 peridot_status pd_config_read(struct pd_config *out, const struct pd_checkpoint *c)
@@ -73,5 +127,6 @@ peridot_status pd_config_read(struct pd_config *out, const struct pd_checkpoint 
 void pd_config_free(struct pd_config *config)
 {
     free(config->layers);
-    config->layers = NULL;
+    for (int kind = 0; kind < PD_N_ROPES; kind++) free(config->inv_freq[kind]);
+    *config = (struct pd_config){0};
 }

@@ -5,7 +5,7 @@
 
 #include "format/checkpoint.h"
 
-enum pd_family { PD_GEMMA1, PD_GEMMA2, PD_GEMMA3, PD_N_FAMILIES };
+enum pd_family { PD_GEMMA1, PD_GEMMA2, PD_GEMMA3, PD_LLAMA, PD_N_FAMILIES };
 
 /* What the families differ in beyond numbers. */
 struct pd_family_traits {
@@ -13,6 +13,11 @@ struct pd_family_traits {
     const char *hf_types[3];         /* model_type in config.json */
     bool post_norms;                 /* attention and ffn outputs are normed before they are added */
     bool qk_norms;                   /* every q and k head is normed */
+    bool silu;                       /* the gate's activation; else GELU in its tanh form */
+    bool scale_embedding;            /* by sqrt(d_model) rounded to bf16, as the published code does */
+    bool hf_norm_plus_one;           /* Hugging Face files centre norm weights on zero */
+    bool gguf_interleaved;           /* GGUF files order q and k rows for rotation of neighbours */
+    bool tied;                       /* unless config.json says otherwise */
     uint32_t window_pattern;         /* 0: no windows; n: every n-th layer is global */
     double rope_base, rope_base_local;
     double attn_softcap, final_softcap;
@@ -21,9 +26,11 @@ struct pd_family_traits {
 
 extern const struct pd_family_traits pd_families[PD_N_FAMILIES];
 
-/* inverse frequency i of head_dim / 2: base^(-2 i / head_dim) / divisor */
+/* Rotation: inverse frequency i of head_dim / 2 is base^(-2 i / head_dim) / divisor, then Llama 3.1's rule when its factor
+ * is set, then divided by factors[i] where a GGUF brings that rule as a tensor. */
 struct pd_rope {
     double base, divisor;
+    double factor, low_freq_factor, high_freq_factor, old_ctx;   /* factor 0: no rule */
 };
 
 enum { PD_ROPE_GLOBAL, PD_ROPE_LOCAL, PD_N_ROPES };
@@ -41,10 +48,12 @@ struct pd_config {
     uint32_t ctx_max;
     float eps, attn_softcap, final_softcap;   /* softcap 0: none */
     float query_scale;               /* (query divisor)^-0.5 */
-    float embed_scale;               /* sqrt(d_model) rounded to bf16, as the published code does */
+    float embed_scale;
+    bool rope_interleaved;           /* q and k rows of the file are ordered for rotation of neighbours */
     bool norm_plus_one;              /* stored norm weights are centred on zero: add 1 */
     bool tied;                       /* the output matrix is the embedding */
     struct pd_rope ropes[PD_N_ROPES];
+    double *inv_freq[PD_N_ROPES];    /* [head_dim / 2] */
     struct pd_layer *layers;         /* [n_layers] */
 };
 

@@ -93,7 +93,7 @@ static peridot_status find_family(struct pd_config *out, const struct pd_checkpo
         out->family = (enum pd_family)i;
         return PERIDOT_OK;
     }
-    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "architecture \"%.*s\" is not known (known: gemma, gemma2, gemma3)",
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "architecture \"%.*s\" is not known (known: gemma, gemma2, gemma3, llama)",
                    (int)pd_min(name.size, 64), name.data);
 }
 
@@ -119,11 +119,15 @@ peridot_status pd_config_read_gguf(struct pd_config *out, const struct pd_checkp
     out->attn_softcap = (float)read_float(&r, "attn_logit_softcapping", family->attn_softcap);
     out->final_softcap = (float)read_float(&r, "final_logit_softcapping", family->final_softcap);
     double base = read_float(&r, "rope.freq_base", family->rope_base);
-    out->ropes[PD_ROPE_GLOBAL] = (struct pd_rope){base, read_rope_divisor(&r)};
+    out->ropes[PD_ROPE_GLOBAL] = (struct pd_rope){.base = base, .divisor = read_rope_divisor(&r)};
     /* Gemma 2's local layers rotate like its global ones; Gemma 3's have a base of their own and no divisor. */
     double local = out->family == PD_GEMMA3 ? read_float(&r, "rope.freq_base_swa", family->rope_base_local) : base;
-    out->ropes[PD_ROPE_LOCAL] = (struct pd_rope){local, out->family == PD_GEMMA3 ? 1 : out->ropes[PD_ROPE_GLOBAL].divisor};
+    out->ropes[PD_ROPE_LOCAL] = (struct pd_rope){.base = local, .divisor = out->family == PD_GEMMA3 ? 1 : out->ropes[PD_ROPE_GLOBAL].divisor};
+    uint32_t rotated = read_uint(&r, "rope.dimension_count", out->head_dim), n_experts = read_uint(&r, "expert_count", 0);
     PD_TRY(r.status);
+    if (rotated != out->head_dim)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%u of %u columns per head are rotated: only all are supported", rotated, out->head_dim);
+    if (n_experts) return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "a mixture of %u experts is not supported", n_experts);
     if (v_dim != out->head_dim)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "keys have %u columns per head and values %u", out->head_dim, v_dim);
 

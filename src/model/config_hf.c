@@ -9,13 +9,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Defaults of GemmaConfig, Gemma2Config, Gemma3TextConfig. */
+/* Defaults of GemmaConfig, Gemma2Config, Gemma3TextConfig, LlamaConfig; 0: derived from other numbers. */
 static const struct defaults {
-    uint32_t d_model, ffn_dim, n_layers, n_heads, n_kv_heads, ctx_max;
+    uint32_t d_model, ffn_dim, n_layers, n_heads, n_kv_heads, ctx_max, head_dim;
 } defaults[PD_N_FAMILIES] = {
-    [PD_GEMMA1] = {3072, 24576, 28, 16, 16, 8192},
-    [PD_GEMMA2] = {2304, 9216, 26, 8, 4, 8192},
-    [PD_GEMMA3] = {2304, 9216, 26, 8, 4, 131072},
+    [PD_GEMMA1] = {3072, 24576, 28, 16, 16, 8192, 256},
+    [PD_GEMMA2] = {2304, 9216, 26, 8, 4, 8192, 256},
+    [PD_GEMMA3] = {2304, 9216, 26, 8, 4, 131072, 256},
+    [PD_LLAMA] = {4096, 11008, 32, 32, 0, 2048, 0},
 };
 
 struct reader {
@@ -53,22 +54,33 @@ static float read_softcap(struct reader *r, const char *key, double fallback)
     return yyjson_is_null(v) ? 0 : (float)read_number(r, r->config, key, fallback);
 }
 
-/* rope_scaling, or one of rope_parameters: what positions are divided by. */
-static double read_divisor(struct reader *r, yyjson_val *scaling)
+static void read_llama3(struct reader *r, struct pd_rope *rope, yyjson_val *scaling)
 {
-    if (!scaling) return 1;
+    rope->factor = read_number(r, scaling, "factor", 8);
+    rope->low_freq_factor = read_number(r, scaling, "low_freq_factor", 1);
+    rope->high_freq_factor = read_number(r, scaling, "high_freq_factor", 4);
+    rope->old_ctx = read_number(r, scaling, "original_max_position_embeddings", 8192);
+}
+
+/* rope_scaling, or one of rope_parameters. */
+static void read_scaling(struct reader *r, struct pd_rope *rope, yyjson_val *scaling, bool llama)
+{
+    rope->divisor = 1;
+    if (!scaling) return;
     yyjson_val *type = find(scaling, "rope_type");
     if (!type) type = find(scaling, "type");
     const char *name = type ? yyjson_get_str(type) : "default";
-    if (name && strcmp(name, "default") == 0) return 1;
-    if (name && strcmp(name, "linear") == 0) return read_number(r, scaling, "factor", 1);
-    r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: RoPE scaling \"%s\" is not known for this family", name ? name : "?");
-    return 1;
+    if (name && strcmp(name, "default") == 0) return;
+    if (name && strcmp(name, "linear") == 0) rope->divisor = read_number(r, scaling, "factor", 1);
+    else if (name && llama && strcmp(name, "llama3") == 0) read_llama3(r, rope, scaling);
+    else r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: RoPE scaling \"%s\" is not known for this family", name ? name : "?");
 }
 
-static struct pd_rope read_rope(struct reader *r, yyjson_val *parameters, double base)
+static struct pd_rope read_rope(struct reader *r, yyjson_val *parameters, double base, bool llama)
 {
-    return (struct pd_rope){read_number(r, parameters, "rope_theta", base), read_divisor(r, parameters)};
+    struct pd_rope rope = {.base = read_number(r, parameters, "rope_theta", base)};
+    read_scaling(r, &rope, parameters, llama);
+    return rope;
 }
 
 static void read_ropes(struct reader *r, struct pd_config *out)
@@ -77,17 +89,18 @@ static void read_ropes(struct reader *r, struct pd_config *out)
     struct pd_rope *global = &out->ropes[PD_ROPE_GLOBAL], *local = &out->ropes[PD_ROPE_LOCAL];
     yyjson_val *parameters = find(r->config, "rope_parameters");
     yyjson_val *by_type = find(parameters, "full_attention");
+    bool llama = out->family == PD_LLAMA;
     if (by_type) {
-        *global = read_rope(r, by_type, family->rope_base);
-        *local = read_rope(r, find(parameters, "sliding_attention"), family->rope_base_local);
+        *global = read_rope(r, by_type, family->rope_base, llama);
+        *local = read_rope(r, find(parameters, "sliding_attention"), family->rope_base_local, llama);
         return;
     }
     global->base = read_number(r, r->config, "rope_theta", family->rope_base);
-    global->divisor = read_divisor(r, find(r->config, "rope_scaling"));
-    if (parameters) *global = read_rope(r, parameters, global->base);
+    read_scaling(r, global, find(r->config, "rope_scaling"), llama);
+    if (parameters) *global = read_rope(r, parameters, global->base, llama);
     *local = *global;
     if (out->family == PD_GEMMA3)
-        *local = (struct pd_rope){read_number(r, r->config, "rope_local_base_freq", family->rope_base_local), 1};
+        *local = (struct pd_rope){.base = read_number(r, r->config, "rope_local_base_freq", family->rope_base_local), .divisor = 1};
 }
 
 static peridot_status read_layers(struct reader *r, struct pd_config *out)
@@ -112,7 +125,7 @@ static peridot_status read_layers(struct reader *r, struct pd_config *out)
 }
 
 /* Keys that would change the maths. */
-static peridot_status refuse_unknown(yyjson_val *config)
+static peridot_status refuse_unknown(yyjson_val *config, const struct pd_family_traits *family)
 {
     static const char *const must_be_false[] = {"attention_bias", "mlp_bias", "use_bidirectional_attention"};
     for (size_t i = 0; i < PD_COUNT(must_be_false); i++)
@@ -121,8 +134,9 @@ static peridot_status refuse_unknown(yyjson_val *config)
     /* Gemma 1's "gelu" means the tanh form, too: transformers overrides it. */
     yyjson_val *act = find(config, "hidden_activation");
     if (!act) act = find(config, "hidden_act");
-    const char *name = act ? yyjson_get_str(act) : "gelu_pytorch_tanh";
-    if (!name || (strcmp(name, "gelu_pytorch_tanh") != 0 && strcmp(name, "gelu") != 0))
+    const char *name = act ? yyjson_get_str(act) : family->silu ? "silu" : "gelu_pytorch_tanh";
+    bool known = name && (family->silu ? strcmp(name, "silu") == 0 : strcmp(name, "gelu_pytorch_tanh") == 0 || strcmp(name, "gelu") == 0);
+    if (!known)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: activation \"%s\" is not supported", name ? name : "?");
     return PERIDOT_OK;
 }
@@ -137,7 +151,7 @@ static peridot_status find_family(struct pd_config *out, yyjson_val *config)
                 out->family = (enum pd_family)i;
                 return PERIDOT_OK;
             }
-    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: model_type \"%s\" is not known (known: gemma, gemma2, gemma3, gemma3_text)", type);
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: model_type \"%s\" is not known (known: gemma, gemma2, gemma3, gemma3_text, llama)", type);
 }
 
 static void read_name(struct pd_config *out, const char *path)
@@ -155,27 +169,27 @@ peridot_status pd_config_read_hf(struct pd_config *out, const struct pd_checkpoi
     PD_TRY(find_family(out, root));
     read_name(out, pd_checkpoint_path(c));
     struct reader r = {.config = text ? text : root};
-    PD_TRY(refuse_unknown(r.config));
     const struct defaults *d = &defaults[out->family];
     const struct pd_family_traits *family = &pd_families[out->family];
+    PD_TRY(refuse_unknown(r.config, family));
 
     out->n_layers = read_uint(&r, "num_hidden_layers", d->n_layers);
     out->d_model = read_uint(&r, "hidden_size", d->d_model);
     out->ffn_dim = read_uint(&r, "intermediate_size", d->ffn_dim);
     out->n_heads = read_uint(&r, "num_attention_heads", d->n_heads);
-    out->n_kv_heads = read_uint(&r, "num_key_value_heads", d->n_kv_heads);
-    out->head_dim = read_uint(&r, "head_dim", 256);
+    out->n_kv_heads = read_uint(&r, "num_key_value_heads", d->n_kv_heads ? d->n_kv_heads : out->n_heads);
+    out->head_dim = read_uint(&r, "head_dim", d->head_dim || !out->n_heads ? d->head_dim : out->d_model / out->n_heads);
     out->ctx_max = read_uint(&r, "max_position_embeddings", d->ctx_max);
     out->eps = (float)read_number(&r, r.config, "rms_norm_eps", 1e-6);
     if (family->window_pattern) out->window = read_uint(&r, "sliding_window", 4096);
     out->attn_softcap = read_softcap(&r, "attn_logit_softcapping", family->attn_softcap);
     out->final_softcap = read_softcap(&r, "final_logit_softcapping", family->final_softcap);
-    double divisor = out->family == PD_GEMMA1 ? out->head_dim : read_number(&r, r.config, "query_pre_attn_scalar", 256);
+    bool own_divisor = out->family == PD_GEMMA2 || out->family == PD_GEMMA3;
+    double divisor = own_divisor ? read_number(&r, r.config, "query_pre_attn_scalar", 256) : out->head_dim;
     out->query_scale = (float)(1 / sqrt(divisor));
-    out->norm_plus_one = true;
     yyjson_val *tied = find(r.config, "tie_word_embeddings");
     if (!tied) tied = find(root, "tie_word_embeddings");
-    out->tied = !yyjson_is_false(tied);
+    out->tied = tied ? yyjson_is_true(tied) : family->tied;
     read_ropes(&r, out);
     PD_TRY(r.status);
     return read_layers(&r, out);

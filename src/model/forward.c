@@ -23,14 +23,14 @@ static void attention(const struct pd_pass *p, uint32_t i)
     pd_op_matmul(p->recorder, s->branch, &w->o, s->att, p->n_tokens, 0);
 }
 
-/* branch = down(gelu(gate(normed)) * up(normed)) */
+/* branch = down(act(gate(normed)) * up(normed)) */
 static void ffn(const struct pd_pass *p, uint32_t i)
 {
     const struct pd_layer_weights *w = &p->weights->layers[i];
     const struct pd_scratch *s = p->scratch;
 
     pd_op_matmul(p->recorder, s->gate_up, &w->gate_up, s->normed, p->n_tokens, 0);
-    pd_op_glu(p->recorder, s->act, s->gate_up, p->config->ffn_dim, p->n_tokens);
+    pd_op_glu(p->recorder, s->act, s->gate_up, p->config->ffn_dim, p->n_tokens, pd_families[p->config->family].silu);
     pd_op_matmul(p->recorder, s->branch, &w->down, s->act, p->n_tokens, 0);
 }
 

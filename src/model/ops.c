@@ -146,9 +146,9 @@ void pd_op_attention_split(struct pd_recorder *r, struct pd_rows y, struct pd_ro
     barrier(r);
 }
 
-void pd_op_glu(struct pd_recorder *r, struct pd_rows y, struct pd_rows x, uint32_t n, uint32_t n_tokens)
+void pd_op_glu(struct pd_recorder *r, struct pd_rows y, struct pd_rows x, uint32_t n, uint32_t n_tokens, bool silu)
 {
-    uint32_t spec[] = {64, 0};
+    uint32_t spec[] = {64, silu};
     struct pd_glu_push push = {.x = x.address, .y = y.address, .n = n, .x_stride = x.stride, .y_stride = y.stride};
     dispatch(r, kernel(r, PD_KERNEL_glu, spec, 2), &push, (uint32_t)pd_div_up(n, spec[0]), n_tokens, 1);
     barrier(r);

@@ -66,8 +66,8 @@ void pd_op_attention_split(struct pd_recorder *r, struct pd_rows y, struct pd_ro
 /* Workgroups of attention along x: the step's dispatch needs it. */
 uint32_t pd_attention_groups(const struct pd_heads *heads);
 
-/* y[m][i] = gelu(x[m][i]) * x[m][n + i] */
-void pd_op_glu(struct pd_recorder *r, struct pd_rows y, struct pd_rows x, uint32_t n, uint32_t n_tokens);
+/* y[m][i] = act(x[m][i]) * x[m][n + i], act being SiLU or GELU (tanh form) */
+void pd_op_glu(struct pd_recorder *r, struct pd_rows y, struct pd_rows x, uint32_t n, uint32_t n_tokens, bool silu);
 
 /* The PD_TOPK best of n logits, sorted, to `best`; a and b are scratch of pd_topk_scratch(n) candidates each. */
 void pd_op_topk(struct pd_recorder *r, uint64_t best, uint64_t logits, uint32_t n, uint64_t a, uint64_t b);

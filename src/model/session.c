@@ -55,12 +55,6 @@ static peridot_status alloc_host(struct pd_session *s)
     PD_TRY(pd_heap_alloc(&s->best, s->host_heap, sizeof(struct pd_candidate) * PD_TOPK, "candidates"));
     s->row = malloc(sizeof *s->row * pd_max(s->model->weights.vocab_size, s->model->config.d_model));
     if (!s->row) return pd_fail_alloc(sizeof *s->row * s->model->weights.vocab_size, "logits");
-    for (int kind = 0; kind < PD_N_ROPES; kind++) {
-        const struct pd_rope *rope = &s->model->config.ropes[kind];
-        s->inv_freq[kind] = malloc(sizeof(double) * (head_dim / 2));
-        if (!s->inv_freq[kind]) return pd_fail_alloc(sizeof(double) * (head_dim / 2), "RoPE");
-        for (uint32_t i = 0; i < head_dim / 2; i++) s->inv_freq[kind][i] = pow(rope->base, -2.0 * i / head_dim) / rope->divisor;
-    }
     return PERIDOT_OK;
 }
 
@@ -154,7 +148,6 @@ void pd_session_free(struct pd_session *s)
     pd_cache_free(&s->cache);
     pd_heap_free(s->device_heap);
     pd_heap_free(s->host_heap);
-    for (int kind = 0; kind < PD_N_ROPES; kind++) free(s->inv_freq[kind]);
     free(s->candidates);
     free(s->row);
     free(s);
@@ -186,7 +179,7 @@ static void write_step(struct pd_session *s, const int32_t *tokens, uint32_t n)
         float *row = (float *)s->angles.host + (size_t)kind * s->chunk * c->head_dim;
         for (uint32_t m = 0; m < n; m++, row += c->head_dim) {
             for (uint32_t i = 0; i < half; i++) {
-                double angle = (s->pos + m) * s->inv_freq[kind][i];
+                double angle = (s->pos + m) * c->inv_freq[kind][i];
                 row[i] = (float)cos(angle);
                 row[half + i] = (float)sin(angle);
             }

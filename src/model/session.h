@@ -23,7 +23,6 @@ struct pd_session {
     struct pd_span normed_span, logits_span;
     struct pd_span step, tokens, angles, best;   /* host memory */
     uint64_t topk[2];                  /* scratch of the selection */
-    double *inv_freq[PD_N_ROPES];      /* [head_dim / 2] */
     struct pd_commands *decode, *batch;
     float *row;                        /* a row on the host, [vocab_size] or [d_model] */
     struct pd_candidate *candidates;   /* [vocab_size], allocated when a draw first needs them all */

@@ -2,6 +2,7 @@
 
 #include "base/num.h"
 #include "model/tensor_names.h"
+#include "model/layout.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,42 +52,6 @@ static peridot_status get(const struct pd_tensor **out, const struct loader *l, 
     return PERIDOT_OK;
 }
 
-/* ---- layout on the device ---- */
-
-static uint32_t quants_size(enum pd_dtype dtype, uint32_t n)
-{
-    switch (dtype) {
-    case PD_F32: return 4 * n;
-    case PD_F16: case PD_BF16: return 2 * n;
-    case PD_Q8_0: return n;
-    case PD_Q4_0: return n / 2;
-    default: return 0;
-    }
-}
-
-uint32_t pd_device_row_size(enum pd_dtype dtype, uint32_t n)
-{
-    uint32_t scales = pd_dtypes[dtype].block_len == 32 ? 2 * (n / 32) : 0;
-    return (uint32_t)pd_align(quants_size(dtype, n) + scales, 16);
-}
-
-void pd_device_row(enum pd_dtype dtype, uint8_t *dst, const uint8_t *src, uint32_t n)
-{
-    uint32_t quants = quants_size(dtype, n), used = quants;
-    if (pd_dtypes[dtype].block_len == 1) {
-        memcpy(dst, src, quants);
-    } else {   /* blocks of an fp16 scale, then the quants of 32 weights */
-        uint32_t n_blocks = n / 32, per_block = quants / n_blocks;
-        for (uint32_t b = 0; b < n_blocks; b++) {
-            const uint8_t *block = src + (size_t)b * (2 + per_block);
-            memcpy(dst + quants + 2 * b, block, 2);
-            memcpy(dst + (size_t)b * per_block, block + 2, per_block);
-        }
-        used += 2 * n_blocks;
-    }
-    memset(dst + used, 0, pd_device_row_size(dtype, n) - used);
-}
-
 /* ---- uploading ---- */
 
 static peridot_status report(struct loader *l, uint64_t size)
@@ -110,12 +75,22 @@ static peridot_status alloc(struct pd_span *out, struct loader *l, uint64_t size
 struct parts {
     const struct pd_tensor *at[3];
     uint32_t n;
+    uint32_t n_interleaved, head_dim;   /* the first n_interleaved tensors have their heads' rows interleaved */
 };
+
+/* GGUF's Llama files order the rows of a q or k head for rotation of neighbours (x[2i], x[2i + 1]); kernels rotate split
+ * halves (x[i], x[i + head_dim / 2]), so row i of half j comes from row 2 i + j. */
+static uint32_t interleaved_row(uint32_t row, uint32_t head_dim)
+{
+    uint32_t in_head = row % head_dim, half = head_dim / 2;
+    return row - in_head + 2 * (in_head % half) + in_head / half;
+}
 
 static const uint8_t *part_row(const struct parts *parts, uint32_t row)
 {
     uint32_t i = 0;
     while (row >= parts->at[i]->shape[0]) row -= (uint32_t)parts->at[i++]->shape[0];
+    if (i < parts->n_interleaved) row = interleaved_row(row, parts->head_dim);
     return parts->at[i]->data + row * (parts->at[i]->size / parts->at[i]->shape[0]);
 }
 
@@ -208,7 +183,7 @@ static peridot_status load_layer(struct loader *l, uint32_t i)
     const struct pd_family_traits *family = &pd_families[c->family];
     struct pd_layer_weights *w = &l->w->layers[i];
     uint32_t q_dim = c->n_heads * c->head_dim, kv_dim = c->n_kv_heads * c->head_dim;
-    struct parts qkv = {.n = 3}, o = {.n = 1}, gate_up = {.n = 2}, down = {.n = 1};
+    struct parts qkv = {.n = 3, .n_interleaved = c->rope_interleaved ? 2 : 0, .head_dim = c->head_dim}, o = {.n = 1}, gate_up = {.n = 2}, down = {.n = 1};
     PD_TRY(get(&qkv.at[0], l, PD_ROLE_Q, i, q_dim, c->d_model));
     PD_TRY(get(&qkv.at[1], l, PD_ROLE_K, i, kv_dim, c->d_model));
     PD_TRY(get(&qkv.at[2], l, PD_ROLE_V, i, kv_dim, c->d_model));

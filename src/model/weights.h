@@ -56,8 +56,4 @@ peridot_status pd_weights_load(struct pd_weights *out, struct pd_gpu *gpu, const
 void pd_weights_free(struct pd_weights *w, const struct pd_config *config);
 const struct pd_matrix *pd_weights_output(const struct pd_weights *w);
 
-/* Bytes of a row on the device, and the re-laying of one row of n weights (rows end padded with zeros). */
-uint32_t pd_device_row_size(enum pd_dtype dtype, uint32_t n);
-void pd_device_row(enum pd_dtype dtype, uint8_t *dst, const uint8_t *src, uint32_t n);
-
 #endif
