@@ -147,12 +147,22 @@ typedef struct peridot_model_params {
     void *user;              /* passed to progress */
 } peridot_model_params;
 
+/* What a model turns its final hidden states into. */
+typedef enum peridot_head {
+    PERIDOT_HEAD_LANGUAGE,   /* logits of the next token */
+    PERIDOT_HEAD_SEQUENCE,   /* label scores of a text, read at its last token (sequence classification) */
+    PERIDOT_HEAD_TOKEN,      /* label scores of every token (token classification) */
+    PERIDOT_HEAD_NONE        /* hidden states only (a base model without an output matrix) */
+} peridot_head;
+
 typedef struct peridot_model_info {
     const char *name;              /* general.name, or the folder's name */
     const char *family;            /* "gemma", "gemma2", "gemma3" */
     const char *types;             /* weight types used by matrices, most common first: "q8_0, f32" */
     uint32_t n_layers, d_model, ffn_dim, n_heads, n_kv_heads, head_dim, window, ctx_max;
-    uint32_t vocab_size;           /* rows of the output matrix = floats in a row of logits */
+    uint32_t vocab_size;           /* rows of the embedding: token ids are below it */
+    peridot_head head;
+    uint32_t n_outputs;            /* floats in a row of logits: vocab_size, or the number of labels; 0 without a head */
     uint64_t n_params;
     uint64_t weights_size;         /* bytes of weights on the device */
     uint64_t decode_read_size;     /* bytes of weights that one decode step reads */
@@ -166,6 +176,8 @@ PERIDOT_API peridot_status peridot_model_open(peridot_model **out, const char *p
 PERIDOT_API void peridot_model_close(peridot_model *model);
 /* Borrowed until the model closes. */
 PERIDOT_API const peridot_model_info *peridot_model_get_info(const peridot_model *model);
+/* Name of label i of a classification head; NULL past the last, or when the model names none. Borrowed until the model closes. */
+PERIDOT_API const char *peridot_model_label(const peridot_model *model, uint32_t i);
 /* The model's tokenizer, borrowed until the model closes; NULL (with a sentence) when the files hold none. */
 PERIDOT_API const peridot_vocab *peridot_model_vocab(const peridot_model *model);
 
@@ -189,8 +201,8 @@ PERIDOT_API uint32_t peridot_session_pos(const peridot_session *session);
 /* Forgets all tokens; the next one is at position 0. */
 PERIDOT_API void peridot_session_reset(peridot_session *session);
 
-/* Called once per position with a row: [vocab_size] logits after the final softcap, or [d_model] final-norm hidden
- * states. The row is borrowed for the call. Return false to cancel. */
+/* Called once per position with a row: [n_outputs] logits after the final softcap (or label scores), or [d_model]
+ * final-norm hidden states. The row is borrowed for the call. Return false to cancel. */
 typedef bool (*peridot_row)(void *user, uint32_t pos, const float *row, size_t n);
 
 typedef struct peridot_eval_params {
@@ -204,7 +216,7 @@ typedef struct peridot_eval_params {
  * be NULL. PERIDOT_ERROR_ARGUMENT when an id is out of range or n tokens do not fit the context (nothing is changed). */
 PERIDOT_API peridot_status peridot_eval(peridot_session *session, const int32_t *tokens, size_t n,
                                         const peridot_eval_params *params);
-/* Logits of the last position, [vocab_size]; borrowed until the next call on this session. */
+/* Logits (or label scores) of the last position, [n_outputs]; borrowed until the next call on this session. */
 PERIDOT_API peridot_status peridot_logits(const float **out, peridot_session *session);
 
 /* The chain, in this order: repeat penalty, top-k, temperature, top-p, min-p, draw. {0} is greedy. */

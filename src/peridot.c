@@ -53,7 +53,8 @@ static void describe_model(peridot_model *model)
     describe_types(model->types, sizeof model->types, w->type_counts);
     model->info = (peridot_model_info){.name = c->name, .family = pd_families[c->family].name, .types = model->types,
         .n_layers = c->n_layers, .d_model = c->d_model, .ffn_dim = c->ffn_dim, .n_heads = c->n_heads, .n_kv_heads = c->n_kv_heads,
-        .head_dim = c->head_dim, .window = c->window, .ctx_max = c->ctx_max, .vocab_size = w->vocab_size, .n_params = w->n_params,
+        .head_dim = c->head_dim, .window = c->window, .ctx_max = c->ctx_max, 
+        .vocab_size = w->vocab_size, .n_outputs = w->n_outputs, .head = (peridot_head)c->head, .n_params = w->n_params,
         .weights_size = w->size, .decode_read_size = w->decode_read_size, .device = *pd_gpu_info(model->m.gpu),
         .device_reason = pd_gpu_reason(model->m.gpu)};
 }
@@ -61,13 +62,13 @@ static void describe_model(peridot_model *model)
 /* A model without a tokenizer still evaluates ids; who asks for its vocabulary learns why there is none. */
 static peridot_status open_vocab(peridot_model *model, const struct pd_checkpoint *checkpoint)
 {
-    model->m.n_pieces = model->m.weights.vocab_size;
+    model->m.n_pieces = model->m.weights.n_outputs;
     if (pd_tokenizer_from_checkpoint(&model->vocab.tokenizer, checkpoint) != PERIDOT_OK) {
         snprintf(model->vocab_error, sizeof model->vocab_error, "%s", pd_error());
         return PERIDOT_OK;
     }
     /* Rows beyond the pieces never win; pieces beyond the rows (an image token without a text row) are never drawn. */
-    model->m.n_pieces = (uint32_t)pd_min(pd_tokenizer_size(model->vocab.tokenizer), model->m.weights.vocab_size);
+    model->m.n_pieces = (uint32_t)pd_min(pd_tokenizer_size(model->vocab.tokenizer), model->m.weights.n_outputs);
     return PERIDOT_OK;
 }
 
@@ -125,6 +126,11 @@ void peridot_model_close(peridot_model *model)
 }
 
 const peridot_model_info *peridot_model_get_info(const peridot_model *model) { return &model->info; }
+
+const char *peridot_model_label(const peridot_model *model, uint32_t i)
+{
+    return i < model->m.config.n_labels ? model->m.config.labels[i] : NULL;
+}
 
 const peridot_vocab *peridot_model_vocab(const peridot_model *model)
 {

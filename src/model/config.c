@@ -127,6 +127,8 @@ peridot_status pd_config_read(struct pd_config *out, const struct pd_checkpoint 
 void pd_config_free(struct pd_config *config)
 {
     free(config->layers);
+    for (uint32_t i = 0; config->labels && i < config->n_labels; i++) free(config->labels[i]);
+    free(config->labels);
     for (int kind = 0; kind < PD_N_ROPES; kind++) free(config->inv_freq[kind]);
     *config = (struct pd_config){0};
 }

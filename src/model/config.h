@@ -35,6 +35,14 @@ struct pd_rope {
 
 enum { PD_ROPE_GLOBAL, PD_ROPE_LOCAL, PD_N_ROPES };
 
+/* What the final hidden states are turned into. */
+enum pd_head {
+    PD_HEAD_LANGUAGE,                /* logits of the next token */
+    PD_HEAD_SEQUENCE,                /* label scores of a whole text, read at its last token */
+    PD_HEAD_TOKEN,                   /* label scores of every token */
+    PD_HEAD_NONE                     /* a base model without an output matrix */
+};
+
 struct pd_layer {
     uint32_t window;                 /* keys that a query sees, itself included; 0: all */
     uint32_t rope;                   /* PD_ROPE_GLOBAL or PD_ROPE_LOCAL */
@@ -55,6 +63,9 @@ struct pd_config {
     struct pd_rope ropes[PD_N_ROPES];
     double *inv_freq[PD_N_ROPES];    /* [head_dim / 2] */
     struct pd_layer *layers;         /* [n_layers] */
+    enum pd_head head;
+    uint32_t n_labels;               /* of a classification head; 0 when the config has no label map */
+    char **labels;                   /* [n_labels] */
 };
 
 /* Unknown architectures, and keys that change the maths in a way that is not known, are refused by name. */

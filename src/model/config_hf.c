@@ -4,9 +4,11 @@
 #include "model/config.h"
 
 #include "base/num.h"
+#include "base/os.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Defaults of GemmaConfig, Gemma2Config, Gemma3TextConfig, LlamaConfig; 0: derived from other numbers. */
@@ -154,6 +156,46 @@ static peridot_status find_family(struct pd_config *out, yyjson_val *config)
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: model_type \"%s\" is not known (known: gemma, gemma2, gemma3, gemma3_text, llama)", type);
 }
 
+/* id2label: {"0": "NAME", ...} with every index below its size once. */
+static peridot_status read_labels(struct pd_config *out, yyjson_val *map)
+{
+    size_t n = yyjson_obj_size(map), i, max;
+    yyjson_val *key, *value;
+    if (n == 0) return PERIDOT_OK;
+    out->labels = calloc(n, sizeof *out->labels);
+    if (!out->labels) return pd_fail_alloc(n * sizeof *out->labels, "labels");
+    out->n_labels = (uint32_t)n;
+    yyjson_obj_foreach(map, i, max, key, value) {
+        char *end;
+        unsigned long index = strtoul(yyjson_get_str(key), &end, 10);
+        if (*end || index >= n || out->labels[index] || !yyjson_is_str(value))
+            return pd_fail(PERIDOT_ERROR_FORMAT, "config.json: id2label has %zu labels, and \"%.64s\" is not one more index below that", n, yyjson_get_str(key));
+        out->labels[index] = pd_string_copy(yyjson_get_str(value));
+        if (!out->labels[index]) return pd_fail_alloc(yyjson_get_len(value), "label");
+    }
+    return PERIDOT_OK;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+/* The class that saved the model says which head it has. */
+static peridot_status read_head(struct pd_config *out, yyjson_val *root)
+{
+    const char *name = yyjson_get_str(yyjson_arr_get_first(find(root, "architectures")));
+    if (!name) return PERIDOT_OK;
+    bool sequence = ends_with(name, "ForSequenceClassification"), token = ends_with(name, "ForTokenClassification");
+    if (sequence) out->head = PD_HEAD_SEQUENCE;
+    else if (token) out->head = PD_HEAD_TOKEN;
+    else if (ends_with(name, "Model") && !out->tied) out->head = PD_HEAD_NONE;
+    if (!sequence && !token) return PERIDOT_OK;
+    out->final_softcap = 0;   /* it belongs to the language head */
+    return read_labels(out, find(root, "id2label"));
+}
+
 static void read_name(struct pd_config *out, const char *path)
 {
     size_t n = strlen(path);
@@ -192,5 +234,6 @@ peridot_status pd_config_read_hf(struct pd_config *out, const struct pd_checkpoi
     out->tied = tied ? yyjson_is_true(tied) : family->tied;
     read_ropes(&r, out);
     PD_TRY(r.status);
+    PD_TRY(read_head(out, root));
     return read_layers(&r, out);
 }

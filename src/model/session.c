@@ -35,12 +35,12 @@ static peridot_status alloc_device(struct pd_session *s)
     PD_TRY(alloc_rows(&x->att, NULL, s, n, q_dim, "activations"));
     PD_TRY(alloc_rows(&x->gate_up, NULL, s, n, 2 * (uint64_t)c->ffn_dim, "activations"));
     PD_TRY(alloc_rows(&x->act, NULL, s, n, c->ffn_dim, "activations"));
-    PD_TRY(alloc_rows(&s->logits, &s->logits_span, s, 1 + LOGITS_ROWS, s->model->weights.vocab_size, "logits"));
+    PD_TRY(alloc_rows(&s->logits, &s->logits_span, s, 1 + LOGITS_ROWS, pd_max(s->model->weights.n_outputs, 1), "logits"));
     struct pd_span span;
     PD_TRY(pd_heap_alloc(&span, s->device_heap, sizeof(float) * c->n_heads * PD_MAX_SPLITS * (c->head_dim + 2), "attention"));
     x->partial = span.address;
     for (int i = 0; i < 2; i++) {
-        PD_TRY(pd_heap_alloc(&span, s->device_heap, sizeof(struct pd_candidate) * pd_topk_scratch(s->model->weights.vocab_size), "candidates"));
+        PD_TRY(pd_heap_alloc(&span, s->device_heap, sizeof(struct pd_candidate) * pd_topk_scratch(s->model->weights.n_outputs), "candidates"));
         s->topk[i] = span.address;
     }
     return PERIDOT_OK;
@@ -53,8 +53,8 @@ static peridot_status alloc_host(struct pd_session *s)
     PD_TRY(pd_heap_alloc(&s->tokens, s->host_heap, sizeof(uint32_t) * s->chunk, "tokens"));
     PD_TRY(pd_heap_alloc(&s->angles, s->host_heap, sizeof(float) * PD_N_ROPES * s->chunk * head_dim, "RoPE angles"));
     PD_TRY(pd_heap_alloc(&s->best, s->host_heap, sizeof(struct pd_candidate) * PD_TOPK, "candidates"));
-    s->row = malloc(sizeof *s->row * pd_max(s->model->weights.vocab_size, s->model->config.d_model));
-    if (!s->row) return pd_fail_alloc(sizeof *s->row * s->model->weights.vocab_size, "logits");
+    s->row = malloc(sizeof *s->row * pd_max(s->model->weights.n_outputs, s->model->config.d_model));
+    if (!s->row) return pd_fail_alloc(sizeof *s->row * s->model->weights.n_outputs, "logits");
     return PERIDOT_OK;
 }
 
@@ -71,6 +71,7 @@ static struct pd_pass make_pass(struct pd_session *s, struct pd_recorder *r, uin
 /* The last row's logits to row 0, and the best of them to the host. */
 static void record_head(struct pd_session *s, const struct pd_pass *pass)
 {
+    if (!s->model->weights.n_outputs) return;
     pd_forward_head(pass, s->logits, pass->n_tokens - 1, 1);
     pd_op_topk(pass->recorder, s->best.address, s->logits.address, s->model->n_pieces, s->topk[0], s->topk[1]);
 }
@@ -105,7 +106,7 @@ static peridot_status prepare(struct pd_session *s)
     PD_TRY(record_pass(s, s->decode, 1, true));
     if (s->chunk == 1) return PERIDOT_OK;
     PD_TRY(record_pass(s, s->batch, 2, true));
-    return record_rows(s, 0, 2);
+    return s->model->weights.n_outputs ? record_rows(s, 0, 2) : PERIDOT_OK;
 }
 
 static peridot_status session_init(struct pd_session *s, const peridot_session_params *p)
@@ -193,10 +194,17 @@ static peridot_status run_chunk(struct pd_session *s, const int32_t *tokens, uin
     s->has_logits = false;
     if (n > 1) PD_TRY(record_pass(s, s->batch, n, head));
     PD_TRY(pd_commands_run(n == 1 ? s->decode : s->batch));
-    s->has_logits = head || n == 1;
+    s->has_logits = (head || n == 1) && s->model->weights.n_outputs;
     s->pos += n;
     for (uint32_t i = 0; i < n; i++) pd_sampler_accept(&s->sampler, tokens[i]);
     return PERIDOT_OK;
+}
+
+/* A classification head may have biases; they are added to rows of scores as these reach the host. */
+static void add_bias(struct pd_session *s, struct pd_span span)
+{
+    const float *bias = s->model->weights.output_bias;
+    for (uint32_t i = 0; bias && span.address == s->logits_span.address && i < s->model->weights.n_outputs; i++) s->row[i] += bias[i];
 }
 
 /* Hands rows [first, n) of a buffer to a callback as positions pos + row. */
@@ -206,6 +214,7 @@ static peridot_status report(struct pd_session *s, peridot_row call, void *user,
     for (uint32_t i = 0; i < n; i++) {
         uint64_t offset = (uint64_t)(buffer_row + i) * rows.stride * sizeof(float);
         PD_TRY(pd_span_read(s->model->gpu, s->row, span, offset, width * sizeof(float)));
+        add_bias(s, span);
         if (!call(user, pos + i, s->row, width)) return pd_fail(PERIDOT_CANCELLED, "stopped by the caller at position %u", pos + i);
     }
     return PERIDOT_OK;
@@ -215,7 +224,7 @@ static peridot_status report(struct pd_session *s, peridot_row call, void *user,
  * see the very numbers that are sampled from. */
 static peridot_status report_chunk(struct pd_session *s, const peridot_eval_params *p, uint32_t start, uint32_t n)
 {
-    uint32_t first = p->first > start ? p->first - start : 0, vocab_size = s->model->weights.vocab_size;
+    uint32_t first = p->first > start ? p->first - start : 0, n_outputs = s->model->weights.n_outputs;
     if (first >= n) return PERIDOT_OK;
     if (p->hidden)
         PD_TRY(report(s, p->hidden, p->user, s->normed_span, s->scratch.normed, first, n - first, s->model->config.d_model, start + first));
@@ -224,10 +233,16 @@ static peridot_status report_chunk(struct pd_session *s, const peridot_eval_para
         uint32_t m = (uint32_t)pd_min(LOGITS_ROWS, n - 1 - row);
         PD_TRY(record_rows(s, row, m));
         PD_TRY(pd_commands_run(s->batch));
-        PD_TRY(report(s, p->logits, p->user, s->logits_span, s->logits, 1, m, vocab_size, start + row));
+        PD_TRY(report(s, p->logits, p->user, s->logits_span, s->logits, 1, m, n_outputs, start + row));
         row += m;
     }
-    return report(s, p->logits, p->user, s->logits_span, s->logits, 0, 1, vocab_size, start + n - 1);
+    return report(s, p->logits, p->user, s->logits_span, s->logits, 0, 1, n_outputs, start + n - 1);
+}
+
+static peridot_status check_head(const struct pd_session *s)
+{
+    if (s->model->config.head != PD_HEAD_NONE) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "this is a base model: it has hidden states, and no logits");
 }
 
 peridot_status pd_session_eval(struct pd_session *s, const int32_t *tokens, size_t n, const peridot_eval_params *params)
@@ -236,6 +251,7 @@ peridot_status pd_session_eval(struct pd_session *s, const int32_t *tokens, size
     const peridot_eval_params *p = params ? params : &none;
     if (n > s->ctx - s->pos)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "%zu tokens after the %u so far do not fit the context of %u positions", n, s->pos, s->ctx);
+    if (p->logits) PD_TRY(check_head(s));
     for (size_t i = 0; i < n; i++)
         if (tokens[i] < 0 || (uint32_t)tokens[i] >= s->model->weights.vocab_size)
             return pd_fail(PERIDOT_ERROR_ARGUMENT, "token id %d (number %zu) is not below the vocabulary's %u", (int)tokens[i], i, s->model->weights.vocab_size);
@@ -250,11 +266,18 @@ peridot_status pd_session_eval(struct pd_session *s, const int32_t *tokens, size
 
 /* ---- results ---- */
 
+static peridot_status check_logits(const struct pd_session *s)
+{
+    PD_TRY(check_head(s));
+    return s->has_logits ? PERIDOT_OK : pd_fail(PERIDOT_ERROR_ARGUMENT, "no token has been evaluated yet");
+}
+
 peridot_status pd_session_logits(const float **out, struct pd_session *s)
 {
     *out = NULL;
-    if (!s->has_logits) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no token has been evaluated yet");
-    PD_TRY(pd_span_read(s->model->gpu, s->row, s->logits_span, 0, s->model->weights.vocab_size * sizeof(float)));
+    PD_TRY(check_logits(s));
+    PD_TRY(pd_span_read(s->model->gpu, s->row, s->logits_span, 0, s->model->weights.n_outputs * sizeof(float)));
+    add_bias(s, s->logits_span);
     *out = s->row;
     return PERIDOT_OK;
 }
@@ -277,7 +300,8 @@ peridot_status pd_session_sample(int32_t *token, struct pd_session *s)
     struct pd_candidate best[PD_TOPK], *candidates = best;
     uint32_t n = (uint32_t)pd_min(PD_TOPK, s->model->n_pieces), needs = pd_sampler_needs(&s->sampler);
     *token = 0;
-    if (!s->has_logits) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no token has been evaluated yet");
+    PD_TRY(check_logits(s));
+    if (s->model->config.head != PD_HEAD_LANGUAGE) return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "this model scores labels: it cannot write text");
     memcpy(best, s->best.host, sizeof best);
     if (!(best[0].logit > -3e38f && best[0].logit < 3e38f))
         return pd_fail(PERIDOT_ERROR_FORMAT, "the logits at position %u are not finite: the model's weights are damaged or overflow", s->pos - 1);

@@ -14,6 +14,8 @@ static const struct {
     [PD_ROLE_OUTPUT] = {"output.weight", "lm_head.weight", NULL},
     [PD_ROLE_OUTPUT_NORM] = {"output_norm.weight", "norm.weight", NULL},
     [PD_ROLE_ROPE_FREQS] = {"rope_freqs.weight", "", NULL},
+    [PD_ROLE_SCORE] = {"", "score.weight", NULL},   /* classification heads exist in Hugging Face form only */
+    [PD_ROLE_SCORE_BIAS] = {"", "score.bias", NULL},
     [PD_ROLE_ATTN_NORM] = {"blk.%u.attn_norm.weight", "layers.%u.input_layernorm.weight", NULL},
     [PD_ROLE_Q] = {"blk.%u.attn_q.weight", "layers.%u.self_attn.q_proj.weight", NULL},
     [PD_ROLE_K] = {"blk.%u.attn_k.weight", "layers.%u.self_attn.k_proj.weight", NULL},
@@ -49,8 +51,9 @@ void pd_tensor_name_hf(char out[PD_TENSOR_NAME_SIZE], enum pd_role role, uint32_
 {
     bool post_norms = names[role].hf_post_norms && pd_families[family].post_norms;
     const char *format = post_norms ? names[role].hf_post_norms : names[role].hf;
-    /* The output matrix lies outside "model.". */
-    if (role == PD_ROLE_OUTPUT) prefix = strncmp(prefix, "language_model.", 15) == 0 ? "language_model." : "";
+    /* Output matrices lie outside "model.". */
+    if (role == PD_ROLE_SCORE || role == PD_ROLE_SCORE_BIAS) prefix = "";
+    else if (role == PD_ROLE_OUTPUT) prefix = strncmp(prefix, "language_model.", 15) == 0 ? "language_model." : "";
     write_name(out, *format ? prefix : "", format, layer);
 }
 

@@ -208,22 +208,51 @@ static peridot_status load_layer(struct loader *l, uint32_t i)
 }
 
 /* A tied file may hold the matrix under either name, or both. */
-static peridot_status load_vocab(struct loader *l)
+static peridot_status load_embedding(struct loader *l)
 {
-    struct parts embedding = {.n = 1}, output = {.n = 1};
+    struct parts embedding = {.n = 1};
     uint32_t d_model = l->config->d_model;
     bool only_output = l->config->tied && !find(l, PD_ROLE_EMBEDDING, 0) && find(l, PD_ROLE_OUTPUT, 0);
     PD_TRY(get(&embedding.at[0], l, only_output ? PD_ROLE_OUTPUT : PD_ROLE_EMBEDDING, 0, UINT32_MAX, d_model));
     l->w->vocab_size = (uint32_t)embedding.at[0]->shape[0];
     PD_TRY(load_matrix(l, &l->w->embedding, &embedding, d_model));
-    if (l->config->tied) return PERIDOT_OK;
-    PD_TRY(get(&output.at[0], l, PD_ROLE_OUTPUT, 0, l->w->vocab_size, d_model));
-    return load_matrix(l, &l->w->output, &output, d_model);
+    return PERIDOT_OK;
+}
+
+/* Labels' biases are few, and added on the host. */
+static peridot_status load_bias(struct loader *l)
+{
+    struct pd_weights *w = l->w;
+    const struct pd_tensor *t;
+    if (!find(l, PD_ROLE_SCORE_BIAS, 0) || l->measuring) return PERIDOT_OK;
+    PD_TRY(get(&t, l, PD_ROLE_SCORE_BIAS, 0, 0, w->n_outputs));
+    w->output_bias = malloc(w->n_outputs * sizeof *w->output_bias);
+    if (!w->output_bias) return pd_fail_alloc(w->n_outputs * sizeof *w->output_bias, t->name);
+    pd_dequantize(t->dtype, w->output_bias, t->data, w->n_outputs);
+    return PERIDOT_OK;
+}
+
+static peridot_status load_output(struct loader *l)
+{
+    struct pd_weights *w = l->w;
+    const struct pd_config *c = l->config;
+    struct parts output = {.n = 1};
+    bool classifies = c->head == PD_HEAD_SEQUENCE || c->head == PD_HEAD_TOKEN;
+    w->n_outputs = c->head == PD_HEAD_NONE ? 0 : w->vocab_size;
+    if (c->head == PD_HEAD_NONE || (c->tied && !classifies)) return PERIDOT_OK;
+    PD_TRY(get(&output.at[0], l, classifies ? PD_ROLE_SCORE : PD_ROLE_OUTPUT, 0, classifies ? UINT32_MAX : w->vocab_size, c->d_model));
+    w->n_outputs = (uint32_t)output.at[0]->shape[0];
+    if (classifies && c->n_labels && c->n_labels != w->n_outputs)
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: id2label has %u labels, but %s has %u rows", pd_checkpoint_path(l->checkpoint),
+                       c->n_labels, output.at[0]->name, w->n_outputs);
+    PD_TRY(load_matrix(l, &w->output, &output, c->d_model));
+    return load_bias(l);
 }
 
 static peridot_status walk(struct loader *l)
 {
-    PD_TRY(load_vocab(l));
+    PD_TRY(load_embedding(l));
+    PD_TRY(load_output(l));
     PD_TRY(load_norm(l, &l->w->output_norm, PD_ROLE_OUTPUT_NORM, 0, l->config->d_model));
     for (uint32_t i = 0; i < l->config->n_layers; i++) PD_TRY(load_layer(l, i));
     return PERIDOT_OK;
@@ -261,7 +290,7 @@ static peridot_status load(struct loader *l)
     l->measuring = false;
     PD_TRY(walk(l));
     PD_TRY(make_lookup(l));
-    w->decode_read_size = matrix_size(pd_weights_output(w));
+    w->decode_read_size = w->n_outputs ? matrix_size(pd_weights_output(w)) : 0;
     for (uint32_t i = 0; i < l->config->n_layers; i++) {
         const struct pd_layer_weights *layer = &w->layers[i];
         w->decode_read_size += matrix_size(&layer->qkv) + matrix_size(&layer->o) + matrix_size(&layer->gate_up) + matrix_size(&layer->down);
@@ -287,6 +316,7 @@ void pd_weights_free(struct pd_weights *w, const struct pd_config *config)
     }
     free(w->embedding.slices);
     free(w->output.slices);
+    free(w->output_bias);
     free(w->layers);
     pd_heap_free(w->heap);
     *w = (struct pd_weights){0};

@@ -37,8 +37,10 @@ struct pd_layer_weights {
 
 struct pd_weights {
     struct pd_heap *heap;
-    uint32_t vocab_size;           /* rows of the embedding and the output */
+    uint32_t vocab_size;           /* rows of the embedding: token ids are below it */
+    uint32_t n_outputs;            /* rows of the output: vocab_size, the labels of a classification head, or 0 without a head */
     struct pd_matrix embedding, output;   /* output has no slices of its own when tied */
+    float *output_bias;            /* [n_outputs] on the host, or NULL: only token classification has one */
     struct pd_table lookup;
     uint64_t output_norm;
     struct pd_layer_weights *layers;
@@ -54,6 +56,7 @@ struct pd_load_progress {
 peridot_status pd_weights_load(struct pd_weights *out, struct pd_gpu *gpu, const struct pd_config *config,
                                const struct pd_checkpoint *checkpoint, struct pd_load_progress progress);
 void pd_weights_free(struct pd_weights *w, const struct pd_config *config);
+/* The embedding when tied; without slices when the model has no head. */
 const struct pd_matrix *pd_weights_output(const struct pd_weights *w);
 
 #endif
