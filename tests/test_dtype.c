@@ -144,6 +144,42 @@ static void test_encoders(void **state)
     }
 }
 
+/* Sums of 12 bytes of the generator, centred; every 7th group of 32 positive, every 11th 64 times smaller, every 13th zero. */
+static void make_bells(float *x, uint32_t n)
+{
+    uint32_t v = 1;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t group = i / 32;
+        int32_t sum = -1530;
+        for (int k = 0; k < 12; k++) {
+            v = v * 1664525 + 1013904223;
+            sum += (int32_t)(v >> 24);
+        }
+        x[i] = (float)sum / 1024;
+        if (group % 7 == 3) x[i] = fabsf(x[i]);
+        if (group % 11 == 5) x[i] /= 64;
+        if (group % 13 == 6) x[i] = 0;
+    }
+}
+
+/* What comes back equals, to the bit, what ggml's published search gives: hashes by tools/golden/k_quantizers.py. */
+static void test_k_encoders(void **state)
+{
+    (void)state;
+    static const struct { enum pd_dtype dtype; uint32_t hash; } cases[] = {
+        {PD_Q4_K, 0x5b18aca6}, {PD_Q5_K, 0x189a11cc}, {PD_Q6_K, 0x344d3298},
+    };
+    enum { N_BELLS = 100 * 256 };
+    static float x[N_BELLS], y[N_BELLS];
+    static uint8_t blocks[100 * 210];
+    make_bells(x, N_BELLS);
+    for (size_t i = 0; i < PD_COUNT(cases); i++) {
+        pd_quantize(cases[i].dtype, blocks, x, N_BELLS);
+        pd_dequantize(cases[i].dtype, y, blocks, N_BELLS);
+        assert_int_equal(float_hash(y, N_BELLS), cases[i].hash);
+    }
+}
+
 /* Quantisers must survive any float, whatever they make of it. */
 static void test_extremes(void **state)
 {
@@ -165,7 +201,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_table),     cmocka_unit_test(test_halves),   cmocka_unit_test(test_half_rounding),
-        cmocka_unit_test(test_decoders),  cmocka_unit_test(test_encoders), cmocka_unit_test(test_extremes),
+        cmocka_unit_test(test_decoders),  cmocka_unit_test(test_encoders), cmocka_unit_test(test_k_encoders),
+        cmocka_unit_test(test_extremes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

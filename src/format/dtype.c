@@ -1,4 +1,5 @@
-/* The table of weight types, and those of single numbers; the others are in dtype_block32.c, dtype_k.c and dtype_iq4.c. */
+/* The table of weight types, and those of single numbers; the others are in dtype_block32.c, dtype_k.c,
+ * dtype_k_encode.c and dtype_iq4.c. */
 #include "format/dtype.h"
 
 #include "format/dtype_private.h"
@@ -39,9 +40,9 @@ const struct pd_dtype_info pd_dtypes[PD_N_DTYPES] = {
     [PD_Q5_1] = {"q5_1", NULL, 7, 32, 24, pd_q5_1_decode, pd_q5_1_encode},
     [PD_Q2_K] = {"q2_k", NULL, 10, 256, 84, pd_q2_k_decode, NULL},
     [PD_Q3_K] = {"q3_k", NULL, 11, 256, 110, pd_q3_k_decode, NULL},
-    [PD_Q4_K] = {"q4_k", NULL, 12, 256, 144, pd_q4_k_decode, NULL},
-    [PD_Q5_K] = {"q5_k", NULL, 13, 256, 176, pd_q5_k_decode, NULL},
-    [PD_Q6_K] = {"q6_k", NULL, 14, 256, 210, pd_q6_k_decode, NULL},
+    [PD_Q4_K] = {"q4_k", NULL, 12, 256, 144, pd_q4_k_decode, pd_q4_k_encode},
+    [PD_Q5_K] = {"q5_k", NULL, 13, 256, 176, pd_q5_k_decode, pd_q5_k_encode},
+    [PD_Q6_K] = {"q6_k", NULL, 14, 256, 210, pd_q6_k_decode, pd_q6_k_encode},
     [PD_IQ4_NL] = {"iq4_nl", NULL, 20, 32, 18, pd_iq4_nl_decode, NULL},
     [PD_IQ4_XS] = {"iq4_xs", NULL, 23, 256, 136, pd_iq4_xs_decode, NULL},
 };

@@ -17,4 +17,17 @@ static inline struct pd_k_scale pd_k_scale_get(const uint8_t packed[12], int g)
                                (uint8_t)(packed[g + 4] >> 4 | packed[g] >> 6 << 4)};
 }
 
+/* Into bytes that were cleared. */
+static inline void pd_k_scale_set(uint8_t packed[12], int g, struct pd_k_scale s)
+{
+    if (g < 4) {
+        packed[g] |= s.scale;
+        packed[g + 4] |= s.minimum;
+        return;
+    }
+    packed[g + 4] = (uint8_t)((s.scale & 15) | (s.minimum & 15) << 4);
+    packed[g - 4] |= (uint8_t)(s.scale >> 4 << 6);
+    packed[g] |= (uint8_t)(s.minimum >> 4 << 6);
+}
+
 #endif

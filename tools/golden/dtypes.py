@@ -68,4 +68,5 @@ def main():
         print(f"        {{PD_{t.name}, 0x{fnv(blocks.tobytes()):08x}, 0x{float_hash(back):08x}}},")
 
 
-main()
+if __name__ == "__main__":
+    main()
