@@ -24,6 +24,7 @@ static bool penalises(const struct pd_sampler *s)
 uint32_t pd_sampler_needs(const struct pd_sampler *s)
 {
     if (s->p.temperature > 0 && s->p.top_k == 0) return 0;
+    if (penalises(s) && s->p.repeat_penalty < 1) return 0;   /* a bonus can lift any token */
     return (s->p.temperature > 0 ? s->p.top_k : 1) + (penalises(s) ? PD_REPEAT_WINDOW : 0);
 }
 
