@@ -290,7 +290,8 @@ static peridot_status all_candidates(struct pd_session *s)
     PD_TRY(pd_session_logits(&logits, s));
     if (!s->candidates) s->candidates = malloc(sizeof *s->candidates * n);
     if (!s->candidates) return pd_fail_alloc(sizeof *s->candidates * n, "candidates");
-    for (uint32_t i = 0; i < n; i++) s->candidates[i] = (struct pd_candidate){logits[i], i};
+    for (uint32_t i = 0; i < n; i++)   /* NaN has no place in an order: it goes last, as in topk */
+        s->candidates[i] = (struct pd_candidate){logits[i] > -3.4e38f ? logits[i] : -3.4e38f, i};
     pd_candidates_sort(s->candidates, n);
     return PERIDOT_OK;
 }
