@@ -1,0 +1,195 @@
+/* The selection of the best candidates on the device against the CPU reference, and the sampler's chain: distributions
+ * against exact probabilities, cuts, penalties, ties and seeds. */
+#include "kernel_fixture.h"
+#include "model/sampler.h"
+
+/* ---- topk ---- */
+
+static void run_topk(const char *name, const float *logits, uint32_t n)
+{
+    begin_case("topk of %u, %s", n, name);
+    uint32_t scratch = 2 * pd_topk_scratch(n);
+    struct buffer *in = make_words(logits, 1, n, n), *best = make_words(NULL, 1, 2 * PD_TOPK, 2 * PD_TOPK);
+    struct buffer *a = make_words(NULL, 1, scratch, scratch), *b = make_words(NULL, 1, scratch, scratch);
+    pd_op_topk(&bench.r, address_of(best), address_of(in), n, address_of(a), address_of(b));
+    run_case();
+    struct pd_candidate got[PD_TOPK], want[PD_TOPK];
+    memcpy(got, row_words(best, 0), sizeof got);
+    pd_reference_topk(want, logits, n);
+    for (uint32_t i = 0; i < PD_TOPK; i++)
+        if (got[i].id != want[i].id || got[i].logit != want[i].logit)
+            fail_msg("%s: candidate %u is %g of id %u, not %g of id %u", bench.label, i, (double)got[i].logit, got[i].id,
+                     (double)want[i].logit, want[i].id);
+    best->written = a->written = b->written = true;
+    end_case();
+}
+
+static void test_topk(void **state)
+{
+    (void)state;
+    static const uint32_t sizes[] = {1, 2, 127, 128, 129, 1000, 1024, 1025, 2048, 8192, 9000, 256000};
+    for (size_t s = 0; s < PD_COUNT(sizes); s++) {
+        uint32_t n = sizes[s];
+        float *x = random_floats(n, 30);
+        run_topk("random", x, n);
+        for (uint32_t i = 0; i < n; i++) x[i] = (float)i;
+        run_topk("rising", x, n);
+        for (uint32_t i = 0; i < n; i++) x[i] = (float)(i * 7 % 5);
+        run_topk("many equal", x, n);
+        for (uint32_t i = 0; i < n; i++) x[i] = i % 3 ? NAN : i % 2 ? -INFINITY : -(float)i;
+        run_topk("a few numbers", x, n);
+        for (uint32_t i = 0; i < n; i++) x[i] = i % 2 ? NAN : -INFINITY;
+        x[n / 2] = INFINITY;
+        run_topk("no numbers", x, n);
+        free(x);
+    }
+}
+
+/* ---- the sampler ---- */
+
+enum { N = 12, N_DRAWS = 60000 };
+
+static const float some_logits[N] = {2.0f, 1.7f, 1.7f, 1.1f, 0.9f, 0.4f, 0.0f, -0.3f, -1.0f, -1.2f, -2.5f, -30.0f};
+
+static int32_t draw(struct pd_sampler *s, const float logits[N])
+{
+    struct pd_candidate c[N];
+    for (uint32_t i = 0; i < N; i++) c[i] = (struct pd_candidate){logits[i], i};
+    pd_candidates_sort(c, N);
+    return pd_sampler_draw(s, c, N);
+}
+
+/* The chain as the public header words it, over all tokens, with no regard for speed. ids are in order of logits. */
+static void exact(double p[N], const peridot_sampling *s, const float logits[N])
+{
+    uint32_t n = s->top_k ? (uint32_t)pd_min(s->top_k, N) : N, kept = 0;
+    double total = 0, sum = 0;
+    for (uint32_t i = 0; i < N; i++) {
+        p[i] = i < n ? exp((double)logits[i] / (double)s->temperature) : 0;
+        total += p[i];
+    }
+    for (uint32_t i = 0; i < N; i++) {
+        bool in = p[i] > 0 && (kept == 0 || ((s->top_p == 0 || sum / total < (double)s->top_p) && p[i] >= (double)s->min_p * p[0]));
+        sum += p[i];
+        kept += in;
+        if (!in) p[i] = 0;
+    }
+    total = 0;
+    for (uint32_t i = 0; i < N; i++) total += p[i];
+    for (uint32_t i = 0; i < N; i++) p[i] /= total;
+}
+
+/* Pearson's chi-square against the value that 1 of 10,000 honest samplers passes: k + 4 sqrt(2 k) + 9 is above it for all
+ * k here. A token that cannot be drawn must not be. */
+static void check_distribution(const peridot_sampling *chain)
+{
+    struct pd_sampler s = {0};
+    double p[N], chi = 0;
+    uint32_t counts[N] = {0}, freedom = 0;
+    pd_sampler_set(&s, chain);
+    exact(p, chain, some_logits);
+    for (uint32_t i = 0; i < N_DRAWS; i++) counts[draw(&s, some_logits)]++;
+    for (uint32_t i = 0; i < N; i++) {
+        double expected = p[i] * N_DRAWS, off = counts[i] - expected;
+        if (p[i] == 0) assert_int_equal(counts[i], 0);
+        if (expected < 5) continue;
+        chi += off * off / expected;
+        freedom++;
+    }
+    if (!(chi < freedom + 4 * sqrt(2.0 * freedom) + 9)) fail_msg("chi-square is %g over %u tokens", chi, freedom);
+}
+
+static void test_distributions(void **state)
+{
+    (void)state;
+    static const peridot_sampling chains[] = {
+        {.temperature = 1, .seed = 1}, {.temperature = 0.5f, .seed = 2}, {.temperature = 3, .seed = 3},
+        {.temperature = 1, .top_k = 3, .seed = 4}, {.temperature = 1, .top_k = 1, .seed = 5}, {.temperature = 1, .top_k = 1000, .seed = 6},
+        {.temperature = 1, .top_p = 0.6f, .seed = 7}, {.temperature = 1, .top_p = 0.01f, .seed = 8}, {.temperature = 1, .top_p = 1, .seed = 9},
+        {.temperature = 1, .min_p = 0.3f, .seed = 10}, {.temperature = 1, .min_p = 1, .seed = 11},
+        {.temperature = 0.8f, .top_k = 8, .top_p = 0.9f, .min_p = 0.2f, .seed = 12}, {.temperature = 2, .top_k = 7, .top_p = 0.7f, .seed = 13},
+    };
+    for (size_t i = 0; i < PD_COUNT(chains); i++) check_distribution(&chains[i]);
+}
+
+static void test_greedy(void **state)
+{
+    (void)state;
+    struct pd_sampler s = {0};
+    static const float tied[N] = {-1, 3, 0, 3, 3};
+    pd_sampler_set(&s, NULL);
+    assert_int_equal(draw(&s, tied), 1);
+    assert_int_equal(pd_sampler_needs(&s), 1);
+    pd_sampler_set(&s, &(peridot_sampling){.top_k = 5, .top_p = 0.1f, .seed = 9});   /* without a temperature all else is idle */
+    for (int i = 0; i < 100; i++) assert_int_equal(draw(&s, tied), 1);
+}
+
+/* Positive logits are divided, negative ones multiplied, and only for tokens of the last 64. */
+static void test_repeat_penalty(void **state)
+{
+    (void)state;
+    struct pd_sampler s = {0};
+    static const float positive[N] = {4, 3.5f, 1}, negative[N] = {-1, -1.5f, -9, -9, -9, -9, -9, -9, -9, -9, -9, -9};
+    pd_sampler_set(&s, &(peridot_sampling){.repeat_penalty = 2});
+    assert_int_equal(draw(&s, positive), 0);
+    pd_sampler_accept(&s, 0);
+    assert_int_equal(draw(&s, positive), 1);
+    assert_int_equal(draw(&s, negative), 1);
+    pd_sampler_accept(&s, 1);
+    assert_int_equal(draw(&s, positive), 0);
+    for (int i = 0; i < 62; i++) pd_sampler_accept(&s, 11);
+    assert_int_equal(draw(&s, positive), 0);    /* 4 / 2 against 3.5 / 2 */
+    pd_sampler_accept(&s, 11);                  /* token 0 is 65 back: forgotten */
+    assert_int_equal(draw(&s, negative), 0);
+    pd_sampler_accept(&s, 0);
+    pd_sampler_accept(&s, 11);                  /* and token 1 now, while 0 is new again */
+    assert_int_equal(draw(&s, positive), 1);
+    pd_sampler_set(&s, &(peridot_sampling){.repeat_penalty = 1});
+    assert_int_equal(draw(&s, positive), 0);
+}
+
+/* What a draw must see: a penalty can push down 64, and below 1 it can pull up any token. */
+static void test_needs(void **state)
+{
+    (void)state;
+    struct pd_sampler s = {0};
+    static const struct { peridot_sampling p; uint32_t needs; } rows[] = {
+        {{0}, 1}, {{.repeat_penalty = 1.1f}, 65}, {{.temperature = 1}, 0}, {{.temperature = 1, .top_k = 40}, 40},
+        {{.temperature = 1, .top_k = 40, .repeat_penalty = 1.1f}, 104}, {{.temperature = 1, .top_p = 0.9f}, 0}, {{.repeat_penalty = 0.5f}, 0},
+        {{.temperature = 1, .top_k = 40, .repeat_penalty = 0.9f}, 0}};
+    for (size_t i = 0; i < PD_COUNT(rows); i++) {
+        pd_sampler_set(&s, &rows[i].p);
+        assert_int_equal(pd_sampler_needs(&s), rows[i].needs);
+    }
+}
+
+static void test_seeds(void **state)
+{
+    (void)state;
+    struct pd_sampler a = {0}, b = {0}, c = {0};
+    pd_sampler_set(&a, &(peridot_sampling){.temperature = 1, .seed = 42});
+    pd_sampler_set(&b, &(peridot_sampling){.temperature = 1, .seed = 42});
+    pd_sampler_set(&c, &(peridot_sampling){.temperature = 1, .seed = 43});
+    int n_apart = 0;
+    for (int i = 0; i < 200; i++) {
+        int32_t token = draw(&a, some_logits);
+        assert_int_equal(token, draw(&b, some_logits));
+        n_apart += token != draw(&c, some_logits);
+    }
+    assert_true(n_apart > 100);
+}
+
+static void test_coverage(void **state)
+{
+    (void)state;
+    check_covered("test_sampler");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_topk), cmocka_unit_test(test_distributions), cmocka_unit_test(test_greedy),
+        cmocka_unit_test(test_repeat_penalty), cmocka_unit_test(test_needs), cmocka_unit_test(test_seeds), cmocka_unit_test(test_coverage),
+    };
+    return cmocka_run_group_tests_name("sampler", tests, open_bench, close_bench);
+}
