@@ -164,7 +164,9 @@ typedef struct peridot_model_info {
     peridot_head head;
     uint32_t n_outputs;            /* floats in a row of logits: vocab_size, or the number of labels; 0 without a head */
     uint64_t n_params;
-    uint64_t weights_size;         /* bytes of weights on the device */
+    uint64_t weights_size;         /* bytes of weights allocated on the device */
+    uint64_t in_place_size;        /* bytes of weights that a device with unified memory reads from the mapped file */
+    uint32_t n_ignored_tensors;    /* tensors of other parts (a vision tower) that text does not need */
     uint64_t decode_read_size;     /* bytes of weights that one decode step reads */
     peridot_device_info device;
     const char *device_reason;     /* why this device: "the fastest of 2", "--device 1" */

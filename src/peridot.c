@@ -55,7 +55,8 @@ static void describe_model(peridot_model *model)
         .n_layers = c->n_layers, .d_model = c->d_model, .ffn_dim = c->ffn_dim, .n_heads = c->n_heads, .n_kv_heads = c->n_kv_heads,
         .head_dim = c->head_dim, .window = c->window, .ctx_max = c->ctx_max, 
         .vocab_size = w->vocab_size, .n_outputs = w->n_outputs, .head = (peridot_head)c->head, .n_params = w->n_params,
-        .weights_size = w->size, .decode_read_size = w->decode_read_size, .device = *pd_gpu_info(model->m.gpu),
+        .weights_size = w->size, .in_place_size = w->in_place_size,
+        .n_ignored_tensors = w->n_ignored, .decode_read_size = w->decode_read_size, .device = *pd_gpu_info(model->m.gpu),
         .device_reason = pd_gpu_reason(model->m.gpu)};
 }
 
@@ -72,27 +73,15 @@ static peridot_status open_vocab(peridot_model *model, const struct pd_checkpoin
     return PERIDOT_OK;
 }
 
-/* Types that can be converted, but have no kernels: kernels.def lists those that do in the order of enum pd_dtype. */
-static peridot_status refuse_types(const struct pd_checkpoint *checkpoint)
+static peridot_status open_parts(peridot_model *model, const char *path, const peridot_model_params *p)
 {
-    const int n_known = PD_KERNEL_matvec_f32 - PD_KERNEL_embed_f32;
-    for (size_t i = 0; i < pd_checkpoint_n_tensors(checkpoint); i++) {
-        const struct pd_tensor *t = pd_checkpoint_tensor(checkpoint, i);
-        if ((int)t->dtype >= n_known && t->dtype != PD_DTYPE_OTHER)
-            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: tensor " PD_NAME " has type %s, which has no kernels yet", t->file,
-                           t->name, t->type);
-    }
-    return PERIDOT_OK;
-}
-
-static peridot_status open_parts(peridot_model *model, const struct pd_checkpoint *checkpoint, const peridot_model_params *p)
-{
-    PD_TRY(pd_config_read(&model->m.config, checkpoint));
-    PD_TRY(refuse_types(checkpoint));
-    PD_TRY(pd_gpu_open(&model->m.gpu, p->device, p->cache_dir));
+    struct pd_model *m = &model->m;
     struct pd_load_progress progress = {p->progress, p->user};
-    PD_TRY(pd_weights_load(&model->m.weights, model->m.gpu, &model->m.config, checkpoint, progress));
-    PD_TRY(open_vocab(model, checkpoint));
+    PD_TRY(pd_checkpoint_open(&m->checkpoint, path, true));
+    PD_TRY(pd_config_read(&m->config, m->checkpoint));
+    PD_TRY(pd_gpu_open(&m->gpu, p->device, p->cache_dir));
+    PD_TRY(pd_weights_load(&m->weights, m->gpu, &m->config, m->checkpoint, progress));
+    PD_TRY(open_vocab(model, m->checkpoint));
     describe_model(model);
     return PERIDOT_OK;
 }
@@ -100,13 +89,11 @@ static peridot_status open_parts(peridot_model *model, const struct pd_checkpoin
 peridot_status peridot_model_open(peridot_model **out, const char *path, const peridot_model_params *params)
 {
     static const peridot_model_params none = {0};
-    struct pd_checkpoint *checkpoint = NULL;
     *out = NULL;
     if (!path) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no model was named");
-    PD_TRY(pd_checkpoint_open(&checkpoint, path, true));
     peridot_model *model = calloc(1, sizeof *model);
-    peridot_status status = model ? open_parts(model, checkpoint, params ? params : &none) : pd_fail_alloc(sizeof *model, "model");
-    pd_checkpoint_close(checkpoint);
+    if (!model) return pd_fail_alloc(sizeof *model, "model");
+    peridot_status status = open_parts(model, path, params ? params : &none);
     if (status != PERIDOT_OK) {
         peridot_model_close(model);
         return status;
@@ -122,6 +109,7 @@ void peridot_model_close(peridot_model *model)
     if (model->m.gpu) pd_weights_free(&model->m.weights, &model->m.config);
     pd_gpu_close(model->m.gpu);
     pd_config_free(&model->m.config);
+    pd_checkpoint_close(model->m.checkpoint);
     free(model);
 }
 

@@ -328,6 +328,14 @@ static peridot_status find_queue(struct pd_gpu *gpu)
     return PERIDOT_OK;
 }
 
+static uint64_t import_alignment(VkPhysicalDevice physical)
+{
+    VkPhysicalDeviceExternalMemoryHostPropertiesEXT host = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT};
+    VkPhysicalDeviceProperties2 properties = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &host};
+    vkGetPhysicalDeviceProperties2(physical, &properties);
+    return host.minImportedHostPointerAlignment;
+}
+
 static peridot_status open_device(struct pd_gpu *gpu)
 {
     PD_TRY(find_queue(gpu));
@@ -341,6 +349,10 @@ static peridot_status open_device(struct pd_gpu *gpu)
     struct extension_list have = list_extensions(gpu->physical);
     gpu->has_budget = has_extension(&have, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
     if (gpu->has_budget) extensions[n_extensions++] = VK_EXT_MEMORY_BUDGET_EXTENSION_NAME;
+    if (gpu->info.unified_memory && gpu->info.external_host_memory) {
+        extensions[n_extensions++] = VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME;
+        gpu->import_alignment = import_alignment(gpu->physical);
+    }
     free(have.at);
     VkDeviceCreateInfo create = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, .pNext = &f12, .queueCreateInfoCount = 1,
         .pQueueCreateInfos = &queue, .enabledExtensionCount = n_extensions, .ppEnabledExtensionNames = extensions};

@@ -44,6 +44,12 @@ peridot_status pd_heap_create(struct pd_heap **out, struct pd_gpu *gpu, enum pd_
 void pd_heap_free(struct pd_heap *heap);
 /* `size` must not exceed pd_gpu_max_span. Contents are undefined. `what` names it in the error sentence. */
 peridot_status pd_heap_alloc(struct pd_span *out, struct pd_heap *heap, uint64_t size, const char *what);
+/* Makes host memory (a file mapping: it is only read) visible to kernels where it is, without a copy. It must stay mapped
+ * until the heap is freed. PERIDOT_ERROR_UNSUPPORTED when the device cannot: on unified memory most can. */
+peridot_status pd_heap_import(struct pd_span *out, struct pd_heap *heap, const void *host, uint64_t size);
+/* Whether pd_heap_import of such memory may succeed. */
+bool pd_gpu_can_import(const struct pd_gpu *gpu);
+
 /* Fails, with the numbers, when the device's free memory (its budget, clamped to the heap) is smaller than `size`. */
 peridot_status pd_gpu_check_budget(struct pd_gpu *gpu, uint64_t size, const char *what);
 uint64_t pd_gpu_max_span(const struct pd_gpu *gpu);

@@ -39,9 +39,15 @@ static void block_free(struct pd_gpu *gpu, struct pd_block *block)
     if (block->buffer) gpu->vk.vkDestroyBuffer(gpu->device, block->buffer, NULL);
     if (block->memory) {
         gpu->vk.vkFreeMemory(gpu->device, block->memory, NULL);
-        gpu->allocated -= block->size;
+        if (!block->imported) gpu->allocated -= block->size;
     }
     free(block);
+}
+
+static uint64_t buffer_address(struct pd_gpu *gpu, VkBuffer buffer)
+{
+    VkBufferDeviceAddressInfo info = {.sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO, .buffer = buffer};
+    return gpu->vk.vkGetBufferDeviceAddress(gpu->device, &info);
 }
 
 static peridot_status allocate_memory(struct pd_gpu *gpu, struct pd_block *block, enum pd_heap_kind kind, const char *what)
@@ -64,8 +70,7 @@ static peridot_status allocate_memory(struct pd_gpu *gpu, struct pd_block *block
     if (gpu->memory.memoryTypes[type].propertyFlags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT
         && (kind == PD_HEAP_HOST || gpu->info.unified_memory))
         PD_VK(gpu->vk.vkMapMemory(gpu->device, block->memory, 0, VK_WHOLE_SIZE, 0, &block->host));
-    VkBufferDeviceAddressInfo address = {.sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO, .buffer = block->buffer};
-    block->address = gpu->vk.vkGetBufferDeviceAddress(gpu->device, &address);
+    block->address = buffer_address(gpu, block->buffer);
     return PERIDOT_OK;
 }
 
@@ -105,6 +110,67 @@ void pd_heap_free(struct pd_heap *heap)
     free(heap);
 }
 
+/* ---- host memory read in place ---- */
+
+bool pd_gpu_can_import(const struct pd_gpu *gpu) { return gpu->import_alignment != 0; }
+
+/* Buffer and memory over whole pages of the mapping. */
+static VkResult import_pages(struct pd_gpu *gpu, struct pd_block *block, void *pages)
+{
+    const VkExternalMemoryHandleTypeFlagBits type = VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
+    VkExternalMemoryBufferCreateInfo external = {.sType = VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO, .handleTypes = type};
+    VkBufferCreateInfo create = {.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, .pNext = &external, .size = block->size,
+        .usage = VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT | VK_BUFFER_USAGE_STORAGE_BUFFER_BIT};
+    VkResult result = gpu->vk.vkCreateBuffer(gpu->device, &create, NULL, &block->buffer);
+    if (result != VK_SUCCESS) return result;
+    VkMemoryRequirements need;
+    VkMemoryHostPointerPropertiesEXT properties = {.sType = VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT};
+    gpu->vk.vkGetBufferMemoryRequirements(gpu->device, block->buffer, &need);
+    result = gpu->vk.vkGetMemoryHostPointerPropertiesEXT(gpu->device, type, pages, &properties);
+    uint32_t memory = memory_type(gpu, PD_HEAP_DEVICE, need.memoryTypeBits & properties.memoryTypeBits);
+    if (result != VK_SUCCESS) return result;
+    if (memory == UINT32_MAX || need.size > block->size) return VK_ERROR_INVALID_EXTERNAL_HANDLE;
+    VkMemoryAllocateFlagsInfo flags = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO,
+        .flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT};
+    VkImportMemoryHostPointerInfoEXT import = {.sType = VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT, .pNext = &flags,
+        .handleType = type, .pHostPointer = pages};
+    VkMemoryAllocateInfo allocate = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, .pNext = &import,
+        .allocationSize = block->size, .memoryTypeIndex = memory};
+    result = gpu->vk.vkAllocateMemory(gpu->device, &allocate, NULL, &block->memory);
+    return result == VK_SUCCESS ? gpu->vk.vkBindBufferMemory(gpu->device, block->buffer, block->memory, 0) : result;
+}
+
+static peridot_status add_block(struct pd_heap *heap, struct pd_block *block)
+{
+    struct pd_block **blocks = realloc(heap->blocks, sizeof *blocks * (heap->n_blocks + 1));
+    if (!blocks) return pd_fail_alloc(sizeof *blocks * (heap->n_blocks + 1), "memory blocks");
+    heap->blocks = blocks;
+    heap->blocks[heap->n_blocks++] = block;
+    return PERIDOT_OK;
+}
+
+peridot_status pd_heap_import(struct pd_span *out, struct pd_heap *heap, const void *host, uint64_t size)
+{
+    struct pd_gpu *gpu = heap->gpu;
+    if (!gpu->import_alignment) return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s cannot read host memory in place", gpu->info.name);
+    uintptr_t address = (uintptr_t)host, first = address - address % gpu->import_alignment;
+    struct pd_block *block = calloc(1, sizeof *block);
+    if (!block) return pd_fail_alloc(sizeof *block, "memory block");
+    block->imported = true;
+    block->used = block->size = pd_align(address - first + size, gpu->import_alignment);
+    peridot_status status = import_pages(gpu, block, (void *)first) == VK_SUCCESS ? add_block(heap, block)
+        : pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s does not read this mapping in place", gpu->info.name);
+    if (status != PERIDOT_OK) {
+        block_free(gpu, block);
+        return status;
+    }
+    block->address = buffer_address(gpu, block->buffer);
+    *out = (struct pd_span){.address = block->address + (address - first), .size = size, .block = block, .offset = address - first};
+    return PERIDOT_OK;
+}
+
+/* ---- spans ---- */
+
 static struct pd_block *find_room(const struct pd_heap *heap, uint64_t size)
 {
     for (size_t i = 0; i < heap->n_blocks; i++)
@@ -120,11 +186,12 @@ peridot_status pd_heap_alloc(struct pd_span *out, struct pd_heap *heap, uint64_t
                        heap->gpu->info.name, (double)heap->gpu->max_block / 1e6);
     struct pd_block *block = find_room(heap, size);
     if (!block) {
-        struct pd_block **blocks = realloc(heap->blocks, sizeof *blocks * (heap->n_blocks + 1));
-        if (!blocks) return pd_fail_alloc(sizeof *blocks * (heap->n_blocks + 1), "memory blocks");
-        heap->blocks = blocks;
         PD_TRY(block_create(&block, heap->gpu, heap->kind, pd_max(size, heap->block_size), what));
-        heap->blocks[heap->n_blocks++] = block;
+        peridot_status status = add_block(heap, block);
+        if (status != PERIDOT_OK) {
+            block_free(heap->gpu, block);
+            return status;
+        }
     }
     *out = (struct pd_span){.address = block->address + block->used, .size = size,
         .host = block->host ? (uint8_t *)block->host + block->used : NULL, .block = block, .offset = block->used};

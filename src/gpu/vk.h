@@ -12,6 +12,7 @@ struct pd_block {
     VkDeviceMemory memory;
     uint64_t address, size, used;
     void *host;
+    bool imported;        /* host memory read in place: not allocated by us */
 };
 
 struct pd_pipeline_cache {
@@ -39,6 +40,7 @@ struct pd_gpu {
     char reason[256];
     VkPhysicalDeviceMemoryProperties memory;
     bool has_budget;
+    uint64_t import_alignment;     /* of host memory that the device can read in place; 0: it cannot */
     uint64_t max_block, allocated;
     VkSemaphore timeline;
     uint64_t timeline_value;

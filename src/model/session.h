@@ -7,6 +7,7 @@
 #include "model/sampler.h"
 
 struct pd_model {
+    struct pd_checkpoint *checkpoint;  /* stays open: weights may be read in place */
     struct pd_gpu *gpu;
     struct pd_config config;
     struct pd_weights weights;

@@ -16,6 +16,7 @@ struct loader {
     const struct pd_checkpoint *checkpoint;
     const char *prefix;            /* of Hugging Face names: "model." and others */
     bool measuring;
+    bool *used;                    /* [tensors of the checkpoint] */
     uint64_t device_size, file_size, done;
     struct pd_load_progress progress;
 };
@@ -49,6 +50,7 @@ static peridot_status get(const struct pd_tensor **out, const struct loader *l, 
         return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor %s has shape [%llu%s%.0llu], but the config says [%s%u]", t->file, name,
                        (unsigned long long)t->shape[0], t->n_dims > 1 ? ", " : "", t->n_dims > 1 ? (unsigned long long)t->shape[1] : 0, want, n_cols);
     }
+    l->used[t - pd_checkpoint_tensor(l->checkpoint, 0)] = true;
     return PERIDOT_OK;
 }
 
@@ -111,20 +113,83 @@ static peridot_status upload_slice(struct loader *l, const struct pd_slice *slic
     return PERIDOT_OK;
 }
 
-static peridot_status add_slice(struct loader *l, struct pd_matrix *m, struct pd_slice slice, const struct parts *parts)
+/* Whether rows of a type may stay in the file's mapping: plain numbers, which a device with unified memory can import. */
+static bool may_stay(const struct loader *l, enum pd_dtype dtype)
+{
+    return pd_dtypes[dtype].block_len == 1 && pd_gpu_can_import(l->gpu);
+}
+
+/* The slice's rows, when they are in the file as kernels want them: aligned, in order. Small ones are not worth an
+ * allocation of their own. Rows that may stay are never joined with another part's. */
+static const uint8_t *rows_in_place(const struct loader *l, const struct pd_slice *slice, const struct parts *parts, uint32_t n_cols)
+{
+    enum { WORTH = 64 << 10 };
+    const uint8_t *rows = part_row(parts, slice->first_row);
+    bool in_order = !parts->n_interleaved || slice->first_row >= parts->at[0]->shape[0] + parts->at[1]->shape[0];
+    bool fits = may_stay(l, slice->dtype) && in_order && pd_row_size(slice->dtype, n_cols) == slice->row_size
+        && (uintptr_t)rows % 16 == 0 && (uint64_t)slice->n_rows * slice->row_size >= WORTH;
+    return fits ? rows : NULL;
+}
+
+/* False when the rows must be copied, also because the driver refuses to import them. */
+static bool import_slice(struct loader *l, struct pd_slice *slice, const struct parts *parts, uint32_t n_cols)
 {
     struct pd_span span;
-    PD_TRY(alloc(&span, l, (uint64_t)slice.n_rows * slice.row_size, parts->at[0]->name));
+    const uint8_t *rows = rows_in_place(l, slice, parts, n_cols);
+    uint64_t size = (uint64_t)slice->n_rows * slice->row_size;
+    if (!rows || l->measuring) return rows != NULL;
+    if (pd_heap_import(&span, l->w->heap, rows, size) != PERIDOT_OK) return false;
+    slice->address = span.address;
+    l->w->in_place_size += size;
+    return true;
+}
+
+static peridot_status fill_slice(struct loader *l, struct pd_slice *slice, const struct parts *parts, uint32_t n_cols)
+{
+    struct pd_span span;
+    if (import_slice(l, slice, parts, n_cols)) return l->measuring ? PERIDOT_OK : report(l, (uint64_t)slice->n_rows * slice->row_size);
+    PD_TRY(alloc(&span, l, (uint64_t)slice->n_rows * slice->row_size, parts->at[0]->name));
+    if (l->measuring) return PERIDOT_OK;
+    slice->address = span.address;
+    return upload_slice(l, slice, span, parts, n_cols);
+}
+
+static peridot_status add_slice(struct loader *l, struct pd_matrix *m, struct pd_slice slice, const struct parts *parts)
+{
+    PD_TRY(fill_slice(l, &slice, parts, m->n_cols));
     if (l->measuring) return PERIDOT_OK;
     struct pd_slice *slices = realloc(m->slices, sizeof *slices * (m->n_slices + 1));
     if (!slices) return pd_fail_alloc(sizeof *slices * (m->n_slices + 1), "slices");
     m->slices = slices;
-    slice.address = span.address;
     m->slices[m->n_slices++] = slice;
-    return upload_slice(l, &slice, span, parts, m->n_cols);
+    return PERIDOT_OK;
 }
 
-/* Runs of parts of one type become slices of as many rows as one allocation can hold. */
+/* Rows [first, first + n) of one type, in slices of as many rows as one allocation can hold (less two pages, as an import
+ * covers whole ones). */
+static peridot_status load_run(struct loader *l, struct pd_matrix *m, const struct parts *parts, enum pd_dtype dtype, uint32_t first, uint32_t n)
+{
+    uint32_t row_size = pd_device_row_size(dtype, m->n_cols);
+    uint64_t room = pd_gpu_max_span(l->gpu), pages = may_stay(l, dtype) ? 2 << 12 : 0;
+    uint32_t most = (uint32_t)pd_max((room > pages + row_size ? room - pages : room) / row_size, 1);
+    for (uint32_t end = first + n; first < end;) {
+        uint32_t rows = (uint32_t)pd_min(most, end - first);
+        struct pd_slice slice = {.dtype = dtype, .first_row = first, .n_rows = rows, .row_size = row_size};
+        PD_TRY(add_slice(l, m, slice, parts));
+        first += rows;
+    }
+    return PERIDOT_OK;
+}
+
+static void count_part(struct loader *l, const struct pd_tensor *t)
+{
+    if (!l->measuring) return;
+    l->file_size += t->size;
+    l->w->type_counts[t->dtype]++;
+    l->w->n_params += t->shape[0] * t->shape[1];
+}
+
+/* Neighbouring parts of one type become one run of rows, and so one dispatch, unless they can stay where they are. */
 static peridot_status load_matrix(struct loader *l, struct pd_matrix *m, const struct parts *parts, uint32_t n_cols)
 {
     uint32_t row = 0;
@@ -132,21 +197,12 @@ static peridot_status load_matrix(struct loader *l, struct pd_matrix *m, const s
     for (uint32_t i = 0; i < parts->n;) {
         enum pd_dtype dtype = parts->at[i]->dtype;
         uint32_t n_rows = 0;
-        for (; i < parts->n && parts->at[i]->dtype == dtype; i++) {
-            n_rows += (uint32_t)parts->at[i]->shape[0];
-            if (l->measuring) {
-                l->file_size += parts->at[i]->size;
-                l->w->type_counts[dtype]++;
-                l->w->n_params += parts->at[i]->shape[0] * n_cols;
-            }
-        }
-        uint32_t row_size = pd_device_row_size(dtype, n_cols), most = (uint32_t)pd_min(pd_gpu_max_span(l->gpu) / row_size, n_rows);
-        for (uint32_t done = 0; done < n_rows;) {
-            uint32_t n = (uint32_t)pd_min(most, n_rows - done);
-            PD_TRY(add_slice(l, m, (struct pd_slice){.dtype = dtype, .first_row = row, .n_rows = n, .row_size = row_size}, parts));
-            row += n;
-            done += n;
-        }
+        do {
+            count_part(l, parts->at[i]);
+            n_rows += (uint32_t)parts->at[i++]->shape[0];
+        } while (i < parts->n && parts->at[i]->dtype == dtype && !may_stay(l, dtype));
+        PD_TRY(load_run(l, m, parts, dtype, row, n_rows));
+        row += n_rows;
     }
     m->n_rows = row;
     return PERIDOT_OK;
@@ -224,8 +280,9 @@ static peridot_status load_bias(struct loader *l)
 {
     struct pd_weights *w = l->w;
     const struct pd_tensor *t;
-    if (!find(l, PD_ROLE_SCORE_BIAS, 0) || l->measuring) return PERIDOT_OK;
+    if (!find(l, PD_ROLE_SCORE_BIAS, 0)) return PERIDOT_OK;
     PD_TRY(get(&t, l, PD_ROLE_SCORE_BIAS, 0, 0, w->n_outputs));
+    if (l->measuring) return PERIDOT_OK;
     w->output_bias = malloc(w->n_outputs * sizeof *w->output_bias);
     if (!w->output_bias) return pd_fail_alloc(w->n_outputs * sizeof *w->output_bias, t->name);
     pd_dequantize(t->dtype, w->output_bias, t->data, w->n_outputs);
@@ -258,6 +315,37 @@ static peridot_status walk(struct loader *l)
     return PERIDOT_OK;
 }
 
+static bool starts_with(const char *text, const char *start) { return strncmp(text, start, strlen(start)) == 0; }
+
+/* Parts of multimodal models that text does not need. */
+static bool is_other_part(const char *name)
+{
+    static const char *const parts[] = {"vision_tower.", "multi_modal_projector.", "model.vision_tower.", "model.multi_modal_projector."};
+    for (size_t i = 0; i < PD_COUNT(parts); i++)
+        if (starts_with(name, parts[i])) return true;
+    return false;
+}
+
+/* A tensor that holds nothing of its own: a tied matrix stored twice, or frequencies that the config gives as well. */
+static bool is_redundant(const struct loader *l, const struct pd_tensor *t)
+{
+    const struct pd_tensor *output = find(l, PD_ROLE_OUTPUT, 0);
+    return (t == output && l->config->tied) || strcmp(t->name, "rope_freqs.weight") == 0 || strstr(t->name, "rotary_emb.inv_freq");
+}
+
+/* A tensor that nothing reads would be an effect lost without a word. */
+static peridot_status check_unused(struct loader *l)
+{
+    for (size_t i = 0; i < pd_checkpoint_n_tensors(l->checkpoint); i++) {
+        const struct pd_tensor *t = pd_checkpoint_tensor(l->checkpoint, i);
+        if (l->used[i] || is_redundant(l, t)) continue;
+        if (!is_other_part(t->name))
+            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: tensor %s is not known in a %s model", t->file, t->name, pd_families[l->config->family].name);
+        l->w->n_ignored++;
+    }
+    return PERIDOT_OK;
+}
+
 static peridot_status make_lookup(struct loader *l)
 {
     const struct pd_matrix *m = &l->w->embedding;
@@ -280,13 +368,15 @@ static peridot_status load(struct loader *l)
 {
     struct pd_weights *w = l->w;
     w->layers = calloc(l->config->n_layers, sizeof *w->layers);
-    if (!w->layers) return pd_fail_alloc(l->config->n_layers * sizeof *w->layers, "layers");
+    l->used = calloc(pd_max(pd_checkpoint_n_tensors(l->checkpoint), 1), sizeof *l->used);
+    if (!w->layers || !l->used) return pd_fail_alloc(l->config->n_layers * sizeof *w->layers, "layers");
     l->measuring = true;
     PD_TRY(walk(l));
+    PD_TRY(check_unused(l));
     w->size = l->device_size;
     PD_TRY(pd_gpu_check_budget(l->gpu, w->size, "this model"));
     /* Blocks of a quarter GiB waste little; a tensor that is larger gets a block of its own. */
-    PD_TRY(pd_heap_create(&w->heap, l->gpu, PD_HEAP_DEVICE, pd_min(w->size + 4096, 256u << 20)));
+    PD_TRY(pd_heap_create(&w->heap, l->gpu, PD_HEAP_DEVICE, pd_min(w->size + (64 << 10), 256u << 20)));
     l->measuring = false;
     PD_TRY(walk(l));
     PD_TRY(make_lookup(l));
@@ -304,6 +394,7 @@ peridot_status pd_weights_load(struct pd_weights *out, struct pd_gpu *gpu, const
     *out = (struct pd_weights){0};
     struct loader l = {.w = out, .gpu = gpu, .config = config, .checkpoint = checkpoint, .prefix = pd_tensor_prefix(checkpoint), .progress = progress};
     peridot_status status = load(&l);
+    free(l.used);
     if (status != PERIDOT_OK) pd_weights_free(out, config);
     return status;
 }

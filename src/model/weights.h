@@ -1,4 +1,5 @@
-/* Weights on the device. Files' tensors are found by name, checked against the config, re-laid and uploaded: a row's quants
+/* Weights on the device. Where memory is unified and the file's layout is already the device's, a matrix is read in place
+ * from the file's mapping, which must stay open as long as the weights. Else files' tensors are found by name, checked against the config, re-laid and uploaded: a row's quants
  * first, then its scales, rows 16-byte aligned (shaders/weights.glsl reads them so). Matrices that always multiply the
  * same vector (q, k, v; gate, up) become one, row after row. */
 #ifndef PD_MODEL_WEIGHTS_H
@@ -44,8 +45,11 @@ struct pd_weights {
     struct pd_table lookup;
     uint64_t output_norm;
     struct pd_layer_weights *layers;
-    uint64_t size, decode_read_size, n_params;
+    uint64_t size;                 /* bytes allocated on the device */
+    uint64_t in_place_size;        /* bytes read where the file is mapped */
+    uint64_t decode_read_size, n_params;
     uint32_t type_counts[PD_N_DTYPES];    /* matrices of each type */
+    uint32_t n_ignored;                   /* tensors of a vision tower and the like */
 };
 
 struct pd_load_progress {

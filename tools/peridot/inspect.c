@@ -108,12 +108,23 @@ static uint64_t cache_size(const struct totals *t)
     return t->kv_row * 2 * CTX;
 }
 
+/* Plain numbers, which kernels read from the mapped file as they are; blocks are re-laid. */
+static uint64_t plain_size(const struct totals *t)
+{
+    uint64_t size = 0;
+    for (size_t i = 0; i < t->n_types; i++)
+        if (strcmp(t->types[i].type, "f32") == 0 || strcmp(t->types[i].type, "f16") == 0 || strcmp(t->types[i].type, "bf16") == 0)
+            size += t->types[i].size;
+    return size;
+}
+
 static void print_totals(const struct totals *t)
 {
     puts("totals");
     for (size_t i = 0; i < t->n_types; i++)
         printf("  %-7s %5" PRIu64 " tensors %9s\n", t->types[i].type, t->types[i].n_tensors, cmd_size_text(t->types[i].size));
     printf("  weights: %s, %.4g million parameters\n", cmd_size_text(t->size), 1e-6 * (double)t->n_params);
+    printf("  in place: %s of them need no copy on a device with unified memory\n", cmd_size_text(plain_size(t)));
     if (t->kv_row)
         printf("  cache: %s per token in f16, at most %s for %d tokens\n", cmd_size_text(t->kv_row * 2),
                cmd_size_text(cache_size(t)), CTX);
