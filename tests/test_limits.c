@@ -1,0 +1,280 @@
+/* What a decode step costs, and models on devices that are made small: allocations so limited that every matrix is in many
+ * slices, too little memory, and pipeline caches that were damaged on disk. */
+#include "format_fixture.h"
+
+#include "gpu/vk.h"
+#include "model/session.h"
+
+#include <math.h>
+
+/* A model whose device may be changed before its weights are loaded. max_block, heap_size 0: the device's own. */
+struct small {
+    struct pd_model m;
+    struct pd_checkpoint *checkpoint;
+};
+
+static peridot_status open_parts(struct small *s, const char *path, uint64_t max_block, uint64_t heap_size)
+{
+    struct pd_load_progress progress = {0};
+    PD_TRY(pd_checkpoint_open(&s->checkpoint, path, true));
+    PD_TRY(pd_config_read(&s->m.config, s->checkpoint));
+    PD_TRY(pd_gpu_open(&s->m.gpu, NULL, NULL));
+    uint64_t block = s->m.gpu->max_block;
+    if (max_block) s->m.gpu->max_block = max_block;
+    if (heap_size) s->m.gpu->info.heap_size = heap_size;
+    PD_TRY(pd_weights_load(&s->m.weights, s->m.gpu, &s->m.config, s->checkpoint, progress));
+    s->m.gpu->max_block = block;
+    s->m.n_pieces = s->m.weights.vocab_size;
+    return PERIDOT_OK;
+}
+
+static void close_small(struct small *s)
+{
+    if (s->m.gpu) pd_weights_free(&s->m.weights, &s->m.config);
+    pd_gpu_close(s->m.gpu);
+    pd_config_free(&s->m.config);
+    pd_checkpoint_close(s->checkpoint);
+}
+
+/* In place, as weights point into themselves. */
+static void open_small(struct small *s, const char *path, uint64_t max_block)
+{
+    *s = (struct small){0};
+    EXPECT_OK(open_parts(s, path, max_block, 0));
+}
+
+static const int32_t some_tokens[] = {2, 17, 99, 5, 201, 33, 64, 150, 7, 8, 9, 240, 12, 100, 111, 222, 3, 3, 77, 180};
+enum { N_TOKENS = PD_COUNT(some_tokens) };
+
+/* ---- a step ---- */
+
+/* Also the first step of a session, and selecting from all candidates or the best few. */
+static void test_step_allocates_nothing(void **state)
+{
+    (void)state;
+    struct small model;
+    open_small(&model, PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", 0);
+    struct pd_session *s;
+    const float *logits;
+    int32_t token = 2;
+    EXPECT_OK(pd_session_create(&s, &model.m, &(peridot_session_params){.ctx = 64, .chunk = 16}));
+    EXPECT_OK(pd_session_eval(s, &token, 1, NULL));
+    EXPECT_OK(pd_session_logits(&logits, s));
+    uint64_t allocated = pd_gpu_allocated(model.m.gpu);
+    uint32_t n_pipelines = pd_gpu_n_pipelines(model.m.gpu);
+    assert_true(allocated > 100000 && n_pipelines >= 8);
+    EXPECT_OK(pd_session_eval(s, some_tokens, 5, NULL));
+    for (int i = 0; i < 30; i++) {
+        EXPECT_OK(pd_session_eval(s, &token, 1, NULL));
+        pd_sampler_set(&s->sampler, i % 2 ? &(peridot_sampling){.temperature = 1, .seed = (uint64_t)i} : NULL);
+        EXPECT_OK(pd_session_sample(&token, s));
+    }
+    assert_int_equal(pd_gpu_allocated(model.m.gpu), allocated);
+    assert_int_equal(pd_gpu_n_pipelines(model.m.gpu), n_pipelines);
+    assert_in_range(pd_session_n_dispatches(s), 1, 10 * model.m.config.n_layers + 4);
+    pd_session_free(s);
+    close_small(&model);
+}
+
+/* A session gives back what it took. */
+static void test_session_frees(void **state)
+{
+    (void)state;
+    struct small model;
+    open_small(&model, PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", 0);
+    uint64_t before = 0;
+    for (int i = 0; i < 3; i++) {
+        struct pd_session *s;
+        const float *logits;
+        EXPECT_OK(pd_session_create(&s, &model.m, &(peridot_session_params){.ctx = 64, .chunk = 16}));
+        EXPECT_OK(pd_session_eval(s, some_tokens, N_TOKENS, NULL));
+        EXPECT_OK(pd_session_logits(&logits, s));
+        pd_session_free(s);
+        if (i) assert_int_equal(pd_gpu_allocated(model.m.gpu), before);
+        before = pd_gpu_allocated(model.m.gpu);
+    }
+    close_small(&model);
+}
+
+/* ---- small allocations ---- */
+
+struct sum {
+    float *rows;
+    size_t n;
+};
+
+static bool add_row(void *user, uint32_t pos, const float *row, size_t n)
+{
+    struct sum *sum = user;
+    (void)pos;
+    sum->rows = realloc(sum->rows, sizeof *row * (sum->n + n));
+    memcpy(sum->rows + sum->n, row, sizeof *row * n);
+    sum->n += n;
+    return true;
+}
+
+/* Logits of a prompt in a chunk, then of steps. */
+static struct sum eval_all(struct small *model)
+{
+    struct sum sum = {0};
+    struct pd_session *s;
+    peridot_eval_params params = {.logits = add_row, .user = &sum};
+    EXPECT_OK(pd_session_create(&s, &model->m, &(peridot_session_params){.ctx = 64, .chunk = 16}));
+    EXPECT_OK(pd_session_eval(s, some_tokens, 13, &params));
+    for (uint32_t i = 13; i < N_TOKENS; i++) EXPECT_OK(pd_session_eval(s, some_tokens + i, 1, &params));
+    pd_session_free(s);
+    return sum;
+}
+
+static void expect_close(struct sum a, struct sum b)
+{
+    double error = 0, norm = 0;
+    assert_int_equal(a.n, b.n);
+    for (size_t i = 0; i < a.n; i++) {
+        error += ((double)a.rows[i] - (double)b.rows[i]) * ((double)a.rows[i] - (double)b.rows[i]);
+        norm += (double)b.rows[i] * (double)b.rows[i];
+    }
+    if (!(sqrt(error / norm) < 1e-6)) fail_msg("split matrices change logits by %g", sqrt(error / norm));
+}
+
+/* The sums of a row do not depend on where the row lies. */
+static void test_small_blocks(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", PERIDOT_GOLDEN "/gemma2-q4_0/model.gguf",
+                                        PERIDOT_GOLDEN "/gemma3-mixed/model.gguf"};
+    static const uint64_t blocks[] = {1024, 4096};
+    for (size_t p = 0; p < PD_COUNT(paths); p++) {
+        struct small whole;
+        open_small(&whole, paths[p], 0);
+        struct sum want = eval_all(&whole);
+        close_small(&whole);
+        for (size_t b = 0; b < PD_COUNT(blocks); b++) {
+            struct small split;
+            open_small(&split, paths[p], blocks[b]);
+            if (p < 2) assert_true(split.m.weights.embedding.n_slices >= 6 / (b + 1));   /* the third may be read in place */
+            struct sum got = eval_all(&split);
+            expect_close(got, want);
+            free(got.rows);
+            close_small(&split);
+        }
+        free(want.rows);
+    }
+}
+
+/* ---- small memory ---- */
+
+/* Every failure leaves the device as it was. */
+static void test_small_memory(void **state)
+{
+    (void)state;
+    struct small model = {0};
+    struct pd_session *s;
+    EXPECT_FAILURE(open_parts(&model, PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", 0, 50000), PERIDOT_ERROR_MEMORY, "model needs", "0.1 MB");
+    assert_int_equal(pd_gpu_allocated(model.m.gpu), 0);
+    close_small(&model);
+    open_small(&model, PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", 0);
+    uint64_t heap_size = model.m.gpu->info.heap_size, allocated = pd_gpu_allocated(model.m.gpu);
+    model.m.gpu->info.heap_size = allocated + 10000;
+    EXPECT_FAILURE(pd_session_create(&s, &model.m, &(peridot_session_params){.ctx = 512}), PERIDOT_ERROR_MEMORY, "KV cache needs", "MB free of");
+    assert_null(s);
+    assert_int_equal(pd_gpu_allocated(model.m.gpu), allocated);
+    model.m.gpu->info.heap_size = heap_size;
+    EXPECT_OK(pd_session_create(&s, &model.m, &(peridot_session_params){.ctx = 512}));
+    pd_session_free(s);
+    model.m.gpu->max_block = 4096;   /* and one allocation too large for the device */
+    EXPECT_FAILURE(pd_session_create(&s, &model.m, &(peridot_session_params){.ctx = 512}), PERIDOT_ERROR_MEMORY, "in one piece");
+    assert_int_equal(pd_gpu_allocated(model.m.gpu), allocated);
+    close_small(&model);
+}
+
+/* ---- the pipeline cache on disk ---- */
+
+static char cache_path[512];
+
+/* Opens a device with the cache, compiles a kernel and runs it (some drivers compile as late as that), closes. Returns the
+ * bytes that the device found in the cache. */
+static size_t use_cache(const char *directory)
+{
+    struct pd_gpu *gpu;
+    const struct pd_kernel *kernel;
+    uint32_t spec[] = {64, 0};
+    EXPECT_OK(pd_gpu_open(&gpu, NULL, directory));
+    size_t loaded = gpu->cache.loaded_size;
+    snprintf(cache_path, sizeof cache_path, "%s", gpu->cache.path);
+    EXPECT_OK(pd_kernel_get(&kernel, gpu, PD_KERNEL_glu, spec, 2));
+    pd_gpu_close(gpu);
+    return loaded;
+}
+
+static uint8_t *read_cache(size_t *size)
+{
+    struct pd_map map;
+    EXPECT_OK(pd_map_open(&map, cache_path));
+    uint8_t *copy = malloc((size_t)map.size);
+    memcpy(copy, map.data, (size_t)map.size);
+    *size = (size_t)map.size;
+    pd_map_close(&map);
+    return copy;
+}
+
+static void write_cache(const uint8_t *data, size_t size)
+{
+    FILE *f = fopen(cache_path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(data, 1, size, f), size);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void test_cache(void **state)
+{
+    (void)state;
+    size_t size;
+    assert_int_equal(use_cache(in_folder("deep/cache")), 0);
+    assert_true(strncmp(cache_path, folder, strlen(folder)) == 0 && strstr(cache_path, "/deep/cache/pipelines-"));
+    uint8_t *whole = read_cache(&size);
+    assert_in_range(use_cache(in_folder("deep/cache")), 1, size);
+    const size_t cuts[] = {0, 1, 8, 23, 24, size / 2, size - 1}, flips[] = {0, 9, 16, 24, size / 2, size - 1};
+    for (size_t i = 0; i < PD_COUNT(cuts); i++) {
+        write_cache(whole, cuts[i]);
+        assert_int_equal(use_cache(in_folder("deep/cache")), 0);
+        assert_true(use_cache(in_folder("deep/cache")) > 0);
+    }
+    for (size_t i = 0; i < PD_COUNT(flips); i++) {
+        whole[flips[i]] ^= 0x10;
+        write_cache(whole, size);
+        whole[flips[i]] ^= 0x10;
+        assert_int_equal(use_cache(in_folder("deep/cache")), 0);
+        assert_true(use_cache(in_folder("deep/cache")) > 0);
+    }
+    free(whole);
+    remove(cache_path);
+}
+
+/* A folder that cannot be: the cache is only not kept. */
+static void test_cache_nowhere(void **state)
+{
+    (void)state;
+    write_text("file", "x");
+    assert_int_equal(use_cache(in_folder("file/cache")), 0);
+    assert_int_equal(use_cache(in_folder("file/cache")), 0);
+    assert_true(pd_is_file(in_folder("file")));
+    remove(in_folder("file"));
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    rmdir(in_folder("deep/cache"));
+    rmdir(in_folder("deep"));
+    return rmdir(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_step_allocates_nothing), cmocka_unit_test(test_session_frees), cmocka_unit_test(test_small_blocks),
+        cmocka_unit_test(test_small_memory), cmocka_unit_test(test_cache), cmocka_unit_test(test_cache_nowhere),
+    };
+    return cmocka_run_group_tests_name("limits", tests, make_folder, remove_folder);
+}
