@@ -85,6 +85,47 @@ static void test_abort(void **state)
     assert_null(w);
 }
 
+/* Every kind of value survives being copied to another file. */
+static void test_copy(void **state)
+{
+    (void)state;
+    struct pd_gguf_writer *w;
+    struct pd_map maps[2];
+    struct pd_gguf g[2];
+    EXPECT_OK(pd_gguf_writer_open(&w, in_folder("w0.gguf")));
+    write_some(w);
+    EXPECT_OK(pd_gguf_writer_begin(w));
+    EXPECT_OK(pd_gguf_writer_write(w, (uint8_t[108]){0}, 108));
+    EXPECT_OK(pd_gguf_writer_write(w, (uint8_t[20]){0}, 20));
+    EXPECT_OK(pd_gguf_writer_commit(w));
+    EXPECT_OK(pd_map_open(&maps[0], in_folder("w0.gguf")));
+    EXPECT_OK(pd_gguf_parse(&g[0], maps[0].data, maps[0].size, "w0.gguf"));
+    EXPECT_OK(pd_gguf_writer_open(&w, in_folder("w1.gguf")));
+    for (size_t i = 0; i < g[0].n_meta; i++) pd_gguf_writer_add_meta(w, &g[0].meta[i]);
+    EXPECT_OK(pd_gguf_writer_begin(w));
+    EXPECT_OK(pd_gguf_writer_commit(w));
+    EXPECT_OK(pd_map_open(&maps[1], in_folder("w1.gguf")));
+    EXPECT_OK(pd_gguf_parse(&g[1], maps[1].data, maps[1].size, "w1.gguf"));
+    assert_int_equal(g[1].n_meta, g[0].n_meta);
+    size_t head = 4 + 4 + 8 + 8, size = (size_t)(g[1].data_start - head) / 32 * 32 - 32;   /* all metadata but for the padding */
+    assert_memory_equal(maps[0].data + head, maps[1].data + head, size);
+    for (int i = 0; i < 2; i++) {
+        pd_gguf_free(&g[i]);
+        pd_map_close(&maps[i]);
+        remove(in_folder(i ? "w1.gguf" : "w0.gguf"));
+    }
+}
+
+static void test_disk(void **state)
+{
+    (void)state;
+    struct pd_gguf_writer *w;
+    EXPECT_OK(pd_gguf_writer_open(&w, in_folder("w.gguf")));
+    pd_gguf_writer_add_tensor(w, "m", PD_F32, 2, (const uint64_t[]){1 << 24, 1 << 26});
+    EXPECT_FAILURE(pd_gguf_writer_begin(w), PERIDOT_ERROR_IO, "w.gguf: needs 4503599.627 GB, but its disk has only ", " GB left");
+    pd_gguf_writer_abort(w);
+}
+
 /* rmdir fails, and with it the tests, when something was left in the folder. */
 static int remove_folder(void **state)
 {
@@ -94,6 +135,7 @@ static int remove_folder(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_write), cmocka_unit_test(test_abort)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_write), cmocka_unit_test(test_abort), cmocka_unit_test(test_copy),
+                                       cmocka_unit_test(test_disk)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

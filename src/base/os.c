@@ -1,4 +1,4 @@
-#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE   /* POSIX, and madvise, since posix_madvise of glibc ignores "dontneed" */
 #include "base/os.h"
 
 #include <errno.h>
@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -34,6 +35,13 @@ void pd_map_close(struct pd_map *map)
 {
     if (map->data) munmap((void *)(uintptr_t)map->data, (size_t)map->size);
     *map = (struct pd_map){0};
+}
+
+void pd_map_forget(const void *data, uint64_t size)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = ((uintptr_t)data + page - 1) / page * page;
+    uintptr_t end = ((uintptr_t)data + (uintptr_t)size) / page * page;
+    if (begin < end) madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
 static void writer_close(struct pd_writer *w)
@@ -143,4 +151,20 @@ uint64_t pd_memory_available(void)
     while (fgets(line, sizeof line, f) && sscanf(line, "MemAvailable: %llu", &kib) != 1) continue;
     fclose(f);
     return kib ? kib << 10 : UINT64_MAX;
+}
+
+uint64_t pd_disk_available(const char *path)
+{
+    struct statvfs fs;
+    char *folder = pd_string_copy(path), *slash = folder ? strrchr(folder, '/') : NULL;
+    if (slash) slash[slash == folder] = 0;
+    bool known = folder && statvfs(slash ? folder : ".", &fs) == 0;
+    free(folder);
+    return known ? (uint64_t)fs.f_bavail * fs.f_frsize : UINT64_MAX;
+}
+
+uint32_t pd_n_processors(void)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n > 1 ? (uint32_t)n : 1;
 }

@@ -14,6 +14,8 @@ struct pd_map {
 /* Maps a regular file read-only. */
 peridot_status pd_map_open(struct pd_map *out, const char *path);
 void pd_map_close(struct pd_map *map);
+/* These bytes of a mapping are not read again soon: the pages that lie wholly among them need no memory until then. */
+void pd_map_forget(const void *data, uint64_t size);
 
 /* A file that appears at `path` only when it is complete: written beside it under a temporary name, then renamed. */
 struct pd_writer {
@@ -40,5 +42,9 @@ char *pd_string_copy(const char *s);
 double pd_now(void);
 /* Bytes of memory the host can give without swapping; UINT64_MAX when unknown. */
 uint64_t pd_memory_available(void);
+/* Bytes that may still be written to the disk on which a file of this path lies, or would; UINT64_MAX when unknown. */
+uint64_t pd_disk_available(const char *path);
+/* At least 1. */
+uint32_t pd_n_processors(void);
 
 #endif

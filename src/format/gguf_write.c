@@ -106,6 +106,19 @@ void pd_gguf_writer_add_strings(struct pd_gguf_writer *w, const char *key, uint6
     for (uint64_t i = 0; i < n; i++) put_string(w, b, strings[i].data, strings[i].size);
 }
 
+void pd_gguf_writer_add_meta(struct pd_gguf_writer *w, const struct pd_meta *m)
+{
+    if (m->type == PD_META_ARRAY && m->element == PD_META_STRING) {
+        pd_gguf_writer_add_strings(w, m->key, m->n, m->strings);
+    } else if (m->type == PD_META_ARRAY) {
+        pd_gguf_writer_add_array(w, m->key, m->element, m->n, m->data);
+    } else {
+        struct bytes *b = put_key(w, m->key, m->type);
+        if (m->type == PD_META_STRING) put_string(w, b, m->strings[0].data, m->strings[0].size);
+        else put(w, b, m->data, pd_meta_type_size(m->type));
+    }
+}
+
 void pd_gguf_writer_add_tensor(struct pd_gguf_writer *w, const char *name, enum pd_dtype dtype, uint32_t n_dims,
                                const uint64_t *shape)
 {
@@ -139,6 +152,14 @@ static void enter_tensor(struct pd_gguf_writer *w, uint64_t i)
     if (i < w->n_tensors) memcpy(&w->left, w->sizes.data + i * sizeof w->left, sizeof w->left);
 }
 
+static peridot_status check_disk(const struct pd_gguf_writer *w)
+{
+    uint64_t need = w->meta.size + w->tensors.size + w->next_offset, available = pd_disk_available(w->file.path);
+    if (need <= available) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_IO, "%s: needs %.3f GB, but its disk has only %.3f GB left", w->file.path, (double)need * 1e-9,
+                   (double)available * 1e-9);
+}
+
 peridot_status pd_gguf_writer_begin(struct pd_gguf_writer *w)
 {
     struct bytes head = {0};
@@ -148,6 +169,7 @@ peridot_status pd_gguf_writer_begin(struct pd_gguf_writer *w)
     put_u64(w, &head, w->n_meta);
     peridot_status status = PERIDOT_OK;
     if (w->out_of_memory) status = pd_fail_alloc(w->meta.size + w->tensors.size, "GGUF header");
+    if (status == PERIDOT_OK) status = check_disk(w);
     if (status == PERIDOT_OK) status = pd_writer_write(&w->file, head.data, head.size);
     if (status == PERIDOT_OK) status = pd_writer_write(&w->file, w->meta.data, w->meta.size);
     if (status == PERIDOT_OK) status = pd_writer_write(&w->file, w->tensors.data, w->tensors.size);

@@ -22,12 +22,15 @@ void pd_gguf_writer_add_string(struct pd_gguf_writer *w, const char *key, const 
 void pd_gguf_writer_add_array(struct pd_gguf_writer *w, const char *key, enum pd_meta_type element, uint64_t n,
                               const void *data);
 void pd_gguf_writer_add_strings(struct pd_gguf_writer *w, const char *key, uint64_t n, const struct pd_string *strings);
+/* A key of another file, as it is. */
+void pd_gguf_writer_add_meta(struct pd_gguf_writer *w, const struct pd_meta *m);
 /* shape: outermost first; columns must be whole blocks. */
 void pd_gguf_writer_add_tensor(struct pd_gguf_writer *w, const char *name, enum pd_dtype dtype, uint32_t n_dims,
                                const uint64_t *shape);
 
 /* Bytes of all tensors without padding: what write will be given in all. */
 uint64_t pd_gguf_writer_data_size(const struct pd_gguf_writer *w);
+/* Fails, with both numbers, when the disk is too full for the whole file. */
 peridot_status pd_gguf_writer_begin(struct pd_gguf_writer *w);
 /* The next bytes of the present tensor, at most to its end. */
 peridot_status pd_gguf_writer_write(struct pd_gguf_writer *w, const void *data, size_t size);
