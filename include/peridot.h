@@ -258,7 +258,7 @@ PERIDOT_API peridot_status peridot_generate(peridot_session *session, const int3
 
 typedef struct peridot_make_params {
     const char *shape;       /* "gemma2-2b", ...: peridot_shape_name */
-    const char *type;        /* matrices: "f32", "f16", "bf16", "q8_0", "q4_0"; norms are always f32 */
+    const char *type;        /* matrices: any weight type, "f32", "q8_0", "q4_k", "iq4_xs"...; norms are always f32 */
     uint64_t seed;
     peridot_progress progress;
     void *user;

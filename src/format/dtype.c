@@ -88,6 +88,16 @@ const char *pd_gguf_type_name(uint32_t ggml_type)
     return ggml_type < PD_COUNT(names) ? names[ggml_type] : "unknown";
 }
 
+enum pd_dtype pd_dtype_for_row(enum pd_dtype dtype, uint64_t n)
+{
+    static const enum pd_dtype smaller_blocks[PD_N_DTYPES] = {
+        [PD_Q2_K] = PD_IQ4_NL, [PD_Q3_K] = PD_IQ4_NL, [PD_IQ4_XS] = PD_IQ4_NL,
+        [PD_Q4_K] = PD_Q5_0, [PD_Q5_K] = PD_Q5_1, [PD_Q6_K] = PD_Q8_0,
+    };
+    if (n % pd_dtypes[dtype].block_len == 0) return dtype;
+    return pd_dtypes[dtype].block_len == 256 && n % 32 == 0 ? smaller_blocks[dtype] : PD_F16;
+}
+
 uint64_t pd_row_size(enum pd_dtype dtype, uint64_t n)
 {
     const struct pd_dtype_info *info = &pd_dtypes[dtype];

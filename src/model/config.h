@@ -72,6 +72,9 @@ struct pd_config {
 peridot_status pd_config_read(struct pd_config *out, const struct pd_checkpoint *c);
 void pd_config_free(struct pd_config *config);
 
+/* The query scale of a GGUF file that does not say it (attention.scale; few do). */
+float pd_config_usual_scale(const struct pd_config *config);
+
 /* Private to config*.c: the two readers fill numbers and the layers' windows; pd_config_read checks and derives the rest. */
 peridot_status pd_config_read_gguf(struct pd_config *out, const struct pd_checkpoint *c);
 peridot_status pd_config_read_hf(struct pd_config *out, const struct pd_checkpoint *c);

@@ -97,6 +97,13 @@ static peridot_status find_family(struct pd_config *out, const struct pd_checkpo
                    (int)pd_min(name.size, 64), name.data);
 }
 
+float pd_config_usual_scale(const struct pd_config *config)
+{
+    uint32_t depth = pd_families[config->family].n_layers_27b;
+    bool is_27b = depth && config->n_layers == depth && config->n_heads;
+    return (float)(1 / sqrt((double)(is_27b ? config->d_model / config->n_heads : config->head_dim)));
+}
+
 peridot_status pd_config_read_gguf(struct pd_config *out, const struct pd_checkpoint *c)
 {
     PD_TRY(find_family(out, c));
@@ -131,8 +138,8 @@ peridot_status pd_config_read_gguf(struct pd_config *out, const struct pd_checkp
     if (v_dim != out->head_dim)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "keys have %u columns per head and values %u", out->head_dim, v_dim);
 
-    bool is_27b = family->n_layers_27b && out->n_layers == family->n_layers_27b && out->n_heads;
-    out->query_scale = (float)(1 / sqrt((double)(is_27b ? out->d_model / out->n_heads : out->head_dim)));
+    out->query_scale = (float)read_float(&r, "attention.scale", (double)pd_config_usual_scale(out));
+    PD_TRY(r.status);
     out->tied = pd_checkpoint_find(c, "output.weight") == NULL;
     return read_pattern(&r, out);
 }

@@ -2,7 +2,7 @@
  * llama.cpp's converter writes for the architecture. Weights have a standard deviation of 1 / sqrt(columns), so that every
  * matrix keeps the size of its input; what this makes of the whole is written at plan_model. */
 #include "base/num.h"
-#include "format/gguf_write.h"
+#include "model/gguf_keys.h"
 #include "model/random.h"
 #include "model/shapes.h"
 #include "model/synthetic_vocab.h"
@@ -36,7 +36,7 @@ struct plan {
 static void add_matrix(struct plan *p, const char *name, uint64_t rows, uint64_t columns, double gain)
 {
     struct item *t = &p->items[p->n++];
-    *t = (struct item){.kind = MATRIX, .dtype = p->dtype, .n_dims = 2, .shape = {rows, columns}};
+    *t = (struct item){.kind = MATRIX, .dtype = pd_dtype_for_row(p->dtype, columns), .n_dims = 2, .shape = {rows, columns}};
     snprintf(t->name, sizeof t->name, "%s.weight", name);
     t->scale = (float)(gain / sqrt((double)columns));
 }
@@ -101,54 +101,21 @@ static void plan_model(struct plan *p)
 
 /* ---- metadata ---- */
 
-static const char *const arch_names[] = {
-    [PD_ARCH_GEMMA] = "gemma", [PD_ARCH_GEMMA2] = "gemma2", [PD_ARCH_GEMMA3] = "gemma3", [PD_ARCH_LLAMA] = "llama"};
-
-/* llama_ftype of llama.h: what most matrices are. */
-static uint32_t file_type(enum pd_dtype dtype)
+static struct pd_config config_of(const struct pd_shape *s)
 {
-    static const uint32_t types[PD_N_DTYPES] = {[PD_F32] = 0, [PD_F16] = 1, [PD_BF16] = 32, [PD_Q8_0] = 7, [PD_Q4_0] = 2};
-    return types[dtype];
-}
-
-static const char *arch_key(char key[80], const struct pd_shape *s, const char *name)
-{
-    snprintf(key, 80, "%s.%s", arch_names[s->arch], name);
-    return key;
-}
-
-static void add_arch_keys(struct pd_gguf_writer *w, const struct pd_shape *s)
-{
-    char key[80];
-    pd_gguf_writer_add_u32(w, arch_key(key, s, "context_length"), s->ctx);
-    pd_gguf_writer_add_u32(w, arch_key(key, s, "embedding_length"), s->d_model);
-    pd_gguf_writer_add_u32(w, arch_key(key, s, "block_count"), s->n_layers);
-    pd_gguf_writer_add_u32(w, arch_key(key, s, "feed_forward_length"), s->ffn_dim);
-    pd_gguf_writer_add_u32(w, arch_key(key, s, "attention.head_count"), s->n_heads);
-    pd_gguf_writer_add_u32(w, arch_key(key, s, "attention.head_count_kv"), s->n_kv_heads);
-    pd_gguf_writer_add_u32(w, arch_key(key, s, "attention.key_length"), s->head_dim);
-    pd_gguf_writer_add_u32(w, arch_key(key, s, "attention.value_length"), s->head_dim);
-    pd_gguf_writer_add_f32(w, arch_key(key, s, "attention.layer_norm_rms_epsilon"),
-                           s->arch == PD_ARCH_LLAMA ? 1e-5f : 1e-6f);
-    if (s->window) pd_gguf_writer_add_u32(w, arch_key(key, s, "attention.sliding_window"), s->window);
-}
-
-static void add_family_keys(struct pd_gguf_writer *w, const struct pd_shape *s)
-{
-    if (s->arch == PD_ARCH_GEMMA2) {
-        pd_gguf_writer_add_f32(w, "gemma2.attn_logit_softcapping", 50);
-        pd_gguf_writer_add_f32(w, "gemma2.final_logit_softcapping", 30);
-    } else if (s->arch == PD_ARCH_GEMMA3) {
-        pd_gguf_writer_add_f32(w, "gemma3.rope.freq_base", 1e6f);
-        if (s->rope_factor) {
-            pd_gguf_writer_add_string(w, "gemma3.rope.scaling.type", "linear");
-            pd_gguf_writer_add_f32(w, "gemma3.rope.scaling.factor", (float)s->rope_factor);
-        }
-    } else if (s->arch == PD_ARCH_LLAMA) {
-        pd_gguf_writer_add_u32(w, "llama.vocab_size", s->vocab_size);
-        pd_gguf_writer_add_u32(w, "llama.rope.dimension_count", s->head_dim);
-        pd_gguf_writer_add_f32(w, "llama.rope.freq_base", 500000);
-    }
+    static const enum pd_family families[] = {
+        [PD_ARCH_GEMMA] = PD_GEMMA1, [PD_ARCH_GEMMA2] = PD_GEMMA2, [PD_ARCH_GEMMA3] = PD_GEMMA3, [PD_ARCH_LLAMA] = PD_LLAMA};
+    const struct pd_family_traits *family = &pd_families[families[s->arch]];
+    bool llama = s->arch == PD_ARCH_LLAMA;
+    struct pd_config c = {.family = families[s->arch], .n_layers = s->n_layers, .d_model = s->d_model, .ffn_dim = s->ffn_dim,
+        .n_heads = s->n_heads, .n_kv_heads = s->n_kv_heads, .head_dim = s->head_dim, .window = s->window, .ctx_max = s->ctx,
+        .eps = llama ? 1e-5f : 1e-6f, .attn_softcap = (float)family->attn_softcap, .final_softcap = (float)family->final_softcap};
+    snprintf(c.name, sizeof c.name, "%s random", s->name);
+    c.query_scale = pd_config_usual_scale(&c);
+    double divisor = s->arch == PD_ARCH_GEMMA3 && s->rope_factor ? s->rope_factor : 1;
+    c.ropes[PD_ROPE_GLOBAL] = (struct pd_rope){.base = llama ? 500000 : family->rope_base, .divisor = divisor};
+    c.ropes[PD_ROPE_LOCAL] = (struct pd_rope){.base = family->rope_base_local, .divisor = 1};
+    return c;
 }
 
 static peridot_status add_tokenizer_keys(struct pd_gguf_writer *w, const struct pd_shape *s)
@@ -174,15 +141,9 @@ static peridot_status add_tokenizer_keys(struct pd_gguf_writer *w, const struct 
 
 static peridot_status add_metadata(struct pd_gguf_writer *w, const struct plan *p)
 {
-    char name[64];
-    snprintf(name, sizeof name, "%s random", p->shape->name);
-    pd_gguf_writer_add_string(w, "general.architecture", arch_names[p->shape->arch]);
-    pd_gguf_writer_add_string(w, "general.type", "model");
-    pd_gguf_writer_add_string(w, "general.name", name);
-    add_arch_keys(w, p->shape);
-    add_family_keys(w, p->shape);
-    pd_gguf_writer_add_u32(w, "general.file_type", file_type(p->dtype));
-    pd_gguf_writer_add_u32(w, "general.quantization_version", 2);
+    struct pd_config config = config_of(p->shape);
+    PD_TRY(pd_gguf_add_config(w, &config, p->shape->vocab_size));
+    pd_gguf_add_type(w, p->dtype);
     return add_tokenizer_keys(w, p->shape);
 }
 
@@ -290,12 +251,11 @@ static peridot_status find_shape(const struct pd_shape **out, const char *name)
 
 static peridot_status find_type(enum pd_dtype *out, const char *name)
 {
-    if (name && pd_dtype_by_name(out, name) && pd_random_has_dtype(*out)) return PERIDOT_OK;
+    if (name && pd_dtype_by_name(out, name)) return PERIDOT_OK;
     char list[200] = "";
     size_t size = 0;
     for (int i = 0; i < PD_N_DTYPES; i++)
-        if (pd_random_has_dtype((enum pd_dtype)i))
-            size += (size_t)snprintf(list + size, sizeof list - size, "%s%s", size ? ", " : "", pd_dtypes[i].name);
+        size += (size_t)snprintf(list + size, sizeof list - size, "%s%s", size ? ", " : "", pd_dtypes[i].name);
     return pd_fail(PERIDOT_ERROR_ARGUMENT, "type %s cannot be made, only %s", name ? name : "(none)", list);
 }
 

@@ -15,9 +15,6 @@ uint64_t pd_random_next(struct pd_random *r);
 /* -1 .. 1 */
 float pd_random_uniform(struct pd_random *r);
 
-/* False for a type whose blocks cannot be made up. */
-bool pd_random_has_dtype(enum pd_dtype dtype);
-
 enum { PD_RANDOM_TABLE = 4096 };
 
 /* What a tensor's weights are drawn from: uniform, mean 0. */
