@@ -88,11 +88,12 @@ PERIDOT_API void peridot_free(void *p);
 typedef struct peridot_vocab peridot_vocab;
 
 enum peridot_encode_flags {
-    PERIDOT_ENCODE_BOS = 1,      /* one bos token first */
+    PERIDOT_ENCODE_BOS = 1,      /* one bos token first, unless the model's tokenizer_config.json says add_bos_token: false */
     PERIDOT_ENCODE_SPECIAL = 2   /* control tokens in the text ("<end_of_turn>") become their ids; else they are plain text */
 };
 
-/* Opens the tokenizer of a tokenizer.model, a Hugging Face directory that holds one, or a GGUF file (tensors not needed). */
+/* Opens the tokenizer of a tokenizer.model, a tokenizer.json, a Hugging Face directory that holds one of them (tokenizer.model
+ * goes first), or a GGUF file (tensors not needed). */
 PERIDOT_API peridot_status peridot_vocab_open(peridot_vocab **out, const char *path);
 PERIDOT_API void peridot_vocab_close(peridot_vocab *vocab);
 /* Number of pieces; token ids are 0 .. n-1. */
@@ -109,6 +110,29 @@ PERIDOT_API peridot_status peridot_decode(char **out, size_t *size, const perido
  * PERIDOT_ERROR_UNSUPPORTED when the model has no chat template (peridot_vocab_has_chat). */
 PERIDOT_API peridot_status peridot_encode_chat(int32_t **out, size_t *n, const peridot_vocab *vocab, const char *user_text);
 PERIDOT_API bool peridot_vocab_has_chat(const peridot_vocab *vocab);
+
+typedef struct peridot_message {
+    const char *role;      /* "system", "user" or "assistant" */
+    const char *content;
+} peridot_message;
+
+/* The prompt for a conversation, as ids with bos, with the model's turn opened at the end. No message can forge a control
+ * token. template_name NULL is the model's own template; else one of
+ *   "gemma"      turns alternate from the user's on; a first message of the system goes before the first user's text, with
+ *                a blank line between
+ *   "llama2"     the same, with [INST] and <<SYS>>; these marks are plain text, which messages can hold as well
+ *   "llama3"     a header and any order of roles
+ *   "llama3.1"   the same for 3.1 to 3.3, whose first turn is always the system's and has two dates; the second, "today",
+ *                is 26 Jul 2024, the published template's own default, so that a prompt's ids stay the same
+ *   "plain"      the messages as they are, with blank lines between, for models without a template
+ * What is written is, id for id, what the models' published templates give. PERIDOT_ERROR_UNSUPPORTED when the model has no
+ * template, or lacks the control tokens of the one named; PERIDOT_ERROR_ARGUMENT for an unknown name or role, or turns
+ * that don't alternate where they must. */
+PERIDOT_API peridot_status peridot_encode_messages(int32_t **out, size_t *n, const peridot_vocab *vocab,
+                                                   const peridot_message *messages, size_t n_messages,
+                                                   const char *template_name);
+/* Name i of the templates, or NULL past the last. */
+PERIDOT_API const char *peridot_template_name(size_t i);
 
 /* ---- file ------------------------------------------------------------------------------------------------------- */
 

@@ -1,8 +1,9 @@
 /* The vocab of peridot.h: checks arguments and calls the tokenizer. */
 #include "vocab.h"
 
+#include "text/chat.h"
+
 #include <stdlib.h>
-#include <string.h>
 
 peridot_status peridot_vocab_open(peridot_vocab **out, const char *path)
 {
@@ -52,8 +53,19 @@ peridot_status peridot_encode_chat(int32_t **out, size_t *n, const peridot_vocab
     *out = NULL;
     *n = 0;
     if (!user_text) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no text was given");
-    return pd_tokenizer_encode_chat(out, n, vocab->tokenizer, user_text, strlen(user_text));
+    return pd_tokenizer_encode_messages(out, n, vocab->tokenizer, &(peridot_message){"user", user_text}, 1, NULL);
 }
+
+peridot_status peridot_encode_messages(int32_t **out, size_t *n, const peridot_vocab *vocab, const peridot_message *messages,
+                                       size_t n_messages, const char *template_name)
+{
+    *out = NULL;
+    *n = 0;
+    if (!messages && n_messages) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no messages were given");
+    return pd_tokenizer_encode_messages(out, n, vocab->tokenizer, messages, n_messages, template_name);
+}
+
+const char *peridot_template_name(size_t i) { return pd_chat_name(i); }
 
 bool peridot_vocab_has_chat(const peridot_vocab *vocab)
 {

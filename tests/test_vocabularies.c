@@ -26,7 +26,7 @@ static void spoil_two_unknown(struct tiny *t) { t->type[3] = t->type[4] = 2; }
 static void spoil_byte(struct tiny *t) { t->type[20] = 1; }
 static void spoil_byte_name(struct tiny *t) { t->text[20] = (struct pd_string){"<0xzz>", 6}; }
 static void spoil_byte_short(struct tiny *t) { t->text[20] = (struct pd_string){"<", 1}; }
-static void spoil_model(struct tiny *t) { t->model = "gpt2"; }
+static void spoil_model(struct tiny *t) { t->model = "t5"; }
 static void spoil_no_model(struct tiny *t) { t->model = NULL; }
 
 static void spoil_no_unknown(struct tiny *t)
@@ -66,7 +66,7 @@ static const struct {
     {spoil_type_negative, "unknown type -2147483648"}, {spoil_bos, "bos_token_id is 303"},
     {spoil_eos, "eos_token_id is 4294967294"}, {spoil_eot, "eot_token_id"}, {spoil_unknown_id, "unknown_token_id is 100000"},
     {spoil_two_unknown, "3 and 4"}, {spoil_byte, "256 byte pieces"}, {spoil_byte_name, "<0xzz>"}, {spoil_byte_short, "is invalid"},
-    {spoil_model, "tokenizer \"gpt2\" is not supported"}, {spoil_no_model, "no tokenizer"},
+    {spoil_model, "tokenizer \"t5\" is not supported"}, {spoil_no_model, "no tokenizer"},
     {spoil_no_unknown, "no piece for the unknown"}, {spoil_long, "70000 bytes"}, {spoil_nested, "64"},
 };
 
@@ -181,7 +181,7 @@ static peridot_status open_bytes(const uint8_t *data, size_t size)
     peridot_status status = pd_pieces_read_model(&t->pieces, data, size);
     if (status == PERIDOT_OK) status = pd_pieces_write_model(&model, &t->pieces);
     if (status == PERIDOT_OK) status = pd_sentencepiece_create(&t->sentencepiece, model.data, model.size);
-    if (status == PERIDOT_OK) status = pd_special_create(&t->special, &t->pieces);
+    if (status == PERIDOT_OK) status = pd_special_create(&t->special, &t->pieces, PD_SPECIAL_CONTROL);
     if (status == PERIDOT_OK) use(&v);
     else assert_true(strlen(peridot_last_error()) > 10);
     free(model.data);
@@ -262,7 +262,7 @@ static void test_wrong_files(void **state)
     static const struct { const char *content; peridot_status status; const char *sentence; } cases[] = {
         {"", PERIDOT_ERROR_FORMAT, "not a sentencepiece model"},
         {"Once upon a time", PERIDOT_ERROR_FORMAT, "not a sentencepiece model"},
-        {" {\"model\": {\"type\": \"BPE\"}}", PERIDOT_ERROR_UNSUPPORTED, "JSON"},
+        {" {\"model\": {\"type\": \"BPE\"}}", PERIDOT_ERROR_FORMAT, "vocab"},
         {"GGUF", PERIDOT_ERROR_FORMAT, "tiny.model"},
     };
     peridot_vocab *v;

@@ -2,20 +2,65 @@
 
 #include "base/num.h"
 
+#include <stdio.h>
 #include <string.h>
 
+#define LLAMA3_HEADER(role) {PD_CHAT_PIECE, "<|start_header_id|>"}, {PD_CHAT_TEXT, role}, {PD_CHAT_PIECE, "<|end_header_id|>"}
+#define LLAMA3_TURN(role) \
+    {LLAMA3_HEADER(role), {PD_CHAT_TEXT, "\n\n"}, {PD_CHAT_CONTENT, NULL}, {PD_CHAT_PIECE, "<|eot_id|>"}}
+#define LLAMA3_TURNS {LLAMA3_TURN("system"), LLAMA3_TURN("user"), LLAMA3_TURN("assistant")}
+#define LLAMA3_OPEN {LLAMA3_HEADER("assistant"), {PD_CHAT_TEXT, "\n\n"}}
+
+#define GEMMA_TURN(role) \
+    {{PD_CHAT_PIECE, "<start_of_turn>"}, {PD_CHAT_TEXT, role "\n"}, {PD_CHAT_CONTENT, NULL}, \
+     {PD_CHAT_PIECE, "<end_of_turn>"}, {PD_CHAT_TEXT, "\n"}}
+
+/* A row that asks for more comes before one that asks for less: the first that fits is taken. */
 static const struct pd_chat chats[] = {
     {
-        .name = "gemma",
-        .mark = "<start_of_turn>",
-        .stop = "<end_of_turn>",
-        .parts = {
-            {PD_CHAT_PIECE, "<start_of_turn>"}, {PD_CHAT_TEXT, "user\n"}, {PD_CHAT_USER, NULL},
-            {PD_CHAT_PIECE, "<end_of_turn>"}, {PD_CHAT_TEXT, "\n"},
-            {PD_CHAT_PIECE, "<start_of_turn>"}, {PD_CHAT_TEXT, "model\n"},
+        /* Gemma 2's own template refuses a system message; Gemma 3's puts it here. */
+        .name = "gemma", .mark = "<start_of_turn>", .stops = {"<end_of_turn>"},
+        .system = PD_CHAT_SYSTEM_JOINED, .system_begin = "", .system_end = "\n\n",
+        .begin = {{PD_CHAT_BOS, NULL}},
+        .turns = {[PD_CHAT_USER] = GEMMA_TURN("user"), [PD_CHAT_ASSISTANT] = GEMMA_TURN("model")},
+        .open = {{PD_CHAT_PIECE, "<start_of_turn>"}, {PD_CHAT_TEXT, "model\n"}},
+    },
+    {
+        /* Llama 3.1, 3.2 and 3.3. "Today" is the date that the published program falls back to when it is given none, so
+         * that the same prompt is the same ids tomorrow; a program that asks the clock (3.2's) gets this one too. */
+        .name = "llama3.1", .mark = "Cutting Knowledge Date", .needs = "<|eom_id|>", .stops = {"<|eot_id|>", "<|eom_id|>"},
+        .system = PD_CHAT_SYSTEM_BLOCK,
+        .begin = {{PD_CHAT_BOS, NULL}},
+        .block = {LLAMA3_HEADER("system"),
+                  {PD_CHAT_TEXT, "\n\nCutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n"},
+                  {PD_CHAT_CONTENT, NULL}, {PD_CHAT_PIECE, "<|eot_id|>"}},
+        .turns = LLAMA3_TURNS, .open = LLAMA3_OPEN,
+    },
+    {
+        .name = "llama3", .mark = "<|start_header_id|>", .stops = {"<|eot_id|>"},
+        .system = PD_CHAT_SYSTEM_TURN,
+        .begin = {{PD_CHAT_BOS, NULL}},
+        .turns = LLAMA3_TURNS, .open = LLAMA3_OPEN,
+    },
+    {
+        /* Its marks are plain text, which a user can write as well; bos and eos are not. */
+        .name = "llama2", .mark = "<<SYS>>",
+        .system = PD_CHAT_SYSTEM_JOINED, .system_begin = "<<SYS>>\n", .system_end = "\n<</SYS>>\n\n", .trim_joined = true,
+        .turns = {
+            [PD_CHAT_USER] = {{PD_CHAT_BOS, NULL}, {PD_CHAT_TEXT, "[INST] "}, {PD_CHAT_CONTENT, NULL}, {PD_CHAT_TEXT, " [/INST]"}},
+            [PD_CHAT_ASSISTANT] = {{PD_CHAT_TEXT, " "}, {PD_CHAT_CONTENT, NULL}, {PD_CHAT_TEXT, " "}, {PD_CHAT_EOS, NULL}},
         },
     },
+    {
+        /* No family's: the messages as they are, for base models. */
+        .name = "plain", .system = PD_CHAT_SYSTEM_TURN, .untrimmed = true,
+        .begin = {{PD_CHAT_BOS, NULL}},
+        .turns = {{{PD_CHAT_CONTENT, NULL}}, {{PD_CHAT_CONTENT, NULL}}, {{PD_CHAT_CONTENT, NULL}}},
+        .between = {{PD_CHAT_TEXT, "\n\n"}},
+    },
 };
+
+const char *pd_chat_name(size_t i) { return i < PD_COUNT(chats) ? chats[i].name : NULL; }
 
 static bool contains(const char *text, size_t size, const char *what)
 {
@@ -25,10 +70,23 @@ static bool contains(const char *text, size_t size, const char *what)
     return false;
 }
 
+/* What suits base models does without a bos where they have none. */
+static bool has_part(const struct pd_chat *chat, const struct pd_chat_part *part, const struct pd_special *s,
+                     const struct pd_pieces *p)
+{
+    if (part->kind == PD_CHAT_BOS) return p->bos >= 0 || chat->untrimmed;
+    if (part->kind == PD_CHAT_EOS) return p->eos >= 0;
+    return part->kind != PD_CHAT_PIECE || pd_special_find(s, p, part->text) >= 0;
+}
+
+/* Every row names all its pieces in the user's and the assistant's turn. */
 static bool fits(const struct pd_chat *chat, const struct pd_special *s, const struct pd_pieces *p)
 {
-    for (const struct pd_chat_part *part = chat->parts; part->kind != PD_CHAT_END; part++)
-        if (part->kind == PD_CHAT_PIECE && pd_special_find(s, p, part->text) < 0) return false;
+    if (chat->needs && pd_special_find(s, p, chat->needs) < 0) return false;
+    if (!has_part(chat, &chat->begin[0], s, p)) return false;
+    for (int role = PD_CHAT_USER; role < PD_CHAT_N_ROLES; role++)
+        for (const struct pd_chat_part *part = chat->turns[role]; part->kind != PD_CHAT_END; part++)
+            if (!has_part(chat, part, s, p)) return false;
     return true;
 }
 
@@ -36,8 +94,22 @@ const struct pd_chat *pd_chat_by_template(const char *jinja, size_t size, const 
                                           const struct pd_pieces *p)
 {
     for (size_t i = 0; i < PD_COUNT(chats); i++)
-        if (contains(jinja, size, chats[i].mark) && fits(&chats[i], s, p)) return &chats[i];
+        if (chats[i].mark && contains(jinja, size, chats[i].mark) && fits(&chats[i], s, p)) return &chats[i];
     return NULL;
+}
+
+peridot_status pd_chat_get(const struct pd_chat **out, const char *name, const struct pd_special *s, const struct pd_pieces *p)
+{
+    char names[128] = "";
+    *out = NULL;
+    for (size_t i = 0, at = 0; i < PD_COUNT(chats); i++) {
+        at += (size_t)snprintf(names + at, sizeof names - at, "%s\"%s\"", i ? ", " : "", chats[i].name);
+        if (strcmp(chats[i].name, name) == 0) *out = &chats[i];
+    }
+    if (!*out) return pd_fail(PERIDOT_ERROR_ARGUMENT, "there is no chat template \"%.40s\"; there are %s", name, names);
+    if (fits(*out, s, p)) return PERIDOT_OK;
+    *out = NULL;
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the vocabulary lacks control tokens of the chat template \"%s\"", name);
 }
 
 static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
@@ -60,11 +132,12 @@ const struct pd_chat *pd_chat_by_name(const char *name, size_t size, const struc
 {
     if (!has_word(name, size, "it") && !has_word(name, size, "instruct")) return NULL;
     for (size_t i = 0; i < PD_COUNT(chats); i++)
-        if (fits(&chats[i], s, p)) return &chats[i];
+        if (chats[i].stops[0] && fits(&chats[i], s, p)) return &chats[i];
     return NULL;
 }
 
 void pd_chat_mark_stops(struct pd_pieces *p, const struct pd_special *s)
 {
-    for (size_t i = 0; i < PD_COUNT(chats); i++) pd_pieces_mark_stop(p, pd_special_find(s, p, chats[i].stop));
+    for (size_t i = 0; i < PD_COUNT(chats); i++)
+        for (int k = 0; k < 2 && chats[i].stops[k]; k++) pd_pieces_mark_stop(p, pd_special_find(s, p, chats[i].stops[k]));
 }

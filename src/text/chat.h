@@ -1,5 +1,6 @@
-/* Chat templates as data: a row per family says how one turn of the user becomes a prompt. Files carry their template as a
- * Jinja program; Peridot does not run it, but recognises whose it is. */
+/* Chat templates as data: a row per family says how a conversation becomes a prompt. Files carry their template as a Jinja
+ * program; Peridot does not run it, but recognises whose it is. What a row gives is, id for id, what the published program
+ * gives with add_generation_prompt. */
 #ifndef PD_TEXT_CHAT_H
 #define PD_TEXT_CHAT_H
 
@@ -7,9 +8,11 @@
 
 enum pd_chat_kind {
     PD_CHAT_END,      /* of the parts */
+    PD_CHAT_BOS,
+    PD_CHAT_EOS,
     PD_CHAT_PIECE,    /* a control piece, by its text */
     PD_CHAT_TEXT,     /* plain text of the template */
-    PD_CHAT_USER      /* the user's text, trimmed; always encoded as plain text, so that nobody forges a turn */
+    PD_CHAT_CONTENT   /* the message, trimmed; always encoded as plain text, so that nobody forges a turn */
 };
 
 struct pd_chat_part {
@@ -17,11 +20,29 @@ struct pd_chat_part {
     const char *text;
 };
 
+enum pd_chat_role { PD_CHAT_SYSTEM, PD_CHAT_USER, PD_CHAT_ASSISTANT, PD_CHAT_N_ROLES };
+
+/* Where the text of a first message of the system goes. */
+enum pd_chat_system {
+    PD_CHAT_SYSTEM_TURN,     /* a turn like the others'; there may be more of them */
+    PD_CHAT_SYSTEM_BLOCK,    /* the row's `block`, which is there even without such a message; later ones are turns */
+    PD_CHAT_SYSTEM_JOINED    /* before the first user's text, between system_begin and system_end; only once, and turns alternate */
+};
+
 struct pd_chat {
     const char *name;
-    const char *mark;                /* what the family's Jinja template contains, and no other's */
-    const char *stop;                /* the piece that ends the model's turn */
-    struct pd_chat_part parts[8];    /* after bos: the user's turn, and the model's turn opened */
+    const char *mark;                /* what the family's Jinja template contains, and no row's above; NULL: none has it */
+    const char *needs;               /* a piece that the vocabulary must have; NULL: those of the turns will do */
+    const char *stops[2];            /* the pieces that end the model's turn, beside eos */
+    enum pd_chat_system system;
+    const char *system_begin, *system_end;
+    bool trim_joined;                /* a user's text is trimmed after the system's was put before it, not by itself */
+    bool untrimmed;                  /* messages are taken as they are */
+    struct pd_chat_part begin[2];    /* first of all */
+    struct pd_chat_part block[6];
+    struct pd_chat_part turns[PD_CHAT_N_ROLES][7];
+    struct pd_chat_part between[2];  /* of two turns */
+    struct pd_chat_part open[5];     /* at the end: the model's turn */
 };
 
 /* NULL when the template is of no family in the table, or the vocabulary lacks one of the family's pieces. */
@@ -30,6 +51,10 @@ const struct pd_chat *pd_chat_by_template(const char *jinja, size_t size, const 
 /* For files without a template: a model whose name says that it was tuned to instructions ("gemma-2-2b-it"), and whose
  * vocabulary has a family's pieces. */
 const struct pd_chat *pd_chat_by_name(const char *name, size_t size, const struct pd_special *s, const struct pd_pieces *p);
+/* A row by its own name, which the caller typed: fails when there is none, or the vocabulary lacks its pieces. */
+peridot_status pd_chat_get(const struct pd_chat **out, const char *name, const struct pd_special *s, const struct pd_pieces *p);
+/* Name i of the table, NULL past the last. */
+const char *pd_chat_name(size_t i);
 /* Marks every family's end of turn that the vocabulary has as a stop. */
 void pd_chat_mark_stops(struct pd_pieces *p, const struct pd_special *s);
 

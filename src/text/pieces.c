@@ -1,6 +1,9 @@
 #include "text/pieces.h"
 
 #include "base/num.h"
+#include "base/os.h"
+#include "text/byte_level.h"
+#include "text/utf8.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -15,7 +18,18 @@ void pd_pieces_free(struct pd_pieces *p)
 {
     free(p->piece);
     free(p->text.data);
+    free(p->merges);
+    free(p->pattern);
     *p = (struct pd_pieces){0};
+}
+
+bool pd_pieces_by_merges(const struct pd_pieces *p) { return p->algorithm >= PD_ALGORITHM_CHAR_MERGES; }
+
+peridot_status pd_pieces_set_pattern(struct pd_pieces *p, const char *pattern)
+{
+    free(p->pattern);
+    p->pattern = pd_string_copy(pattern);
+    return p->pattern ? PERIDOT_OK : pd_fail_alloc(strlen(pattern), "pattern");
 }
 
 const char *pd_pieces_text(const struct pd_pieces *p, uint32_t id)
@@ -76,6 +90,19 @@ static peridot_status append_spaces_escaped(struct pd_text_buffer *b, const char
     return PERIDOT_OK;
 }
 
+/* User-defined pieces that are matched by ourselves are matched as the file spells them. */
+static peridot_status append_piece_text(struct pd_pieces *p, const char *text, size_t size, int64_t *type)
+{
+    bool spelt = false;
+    if (p->algorithm == PD_ALGORITHM_BYTE_MERGES && *type == PD_PIECE_NORMAL) {
+        PD_TRY(pd_byte_level_read(&p->text, &spelt, text, size));
+        if (spelt) return PERIDOT_OK;
+        *type = PD_PIECE_UNUSED;
+    }
+    if (*type == PD_PIECE_USER && !pd_pieces_by_merges(p)) return append_spaces_escaped(&p->text, text, size);
+    return pd_text_append(&p->text, text, size);
+}
+
 static peridot_status reserve_piece(struct pd_pieces *p)
 {
     if (p->n < p->capacity) return PERIDOT_OK;
@@ -88,26 +115,48 @@ static peridot_status reserve_piece(struct pd_pieces *p)
     return PERIDOT_OK;
 }
 
-static peridot_status check_piece(uint32_t id, const char *text, uint64_t size, double score, int64_t type)
+/* sentencepiece accepts no other spelling. */
+static bool is_byte_name(const char *text, size_t size)
 {
+    static const char digits[] = "0123456789ABCDEF";
+    return size == 6 && memcmp(text, "<0x", 3) == 0 && memchr(digits, text[3], 16) && memchr(digits, text[4], 16) && text[5] == '>';
+}
+
+/* What sentencepiece checks, or what it need not know. A user-defined piece that is no whole characters would be matched
+ * within a character, and leave parts of one. */
+static peridot_status check_merged_piece(uint32_t id, const char *text, size_t size, int64_t type)
+{
+    if (type == PD_PIECE_BYTE && !is_byte_name(text, size))
+        return pd_fail(PERIDOT_ERROR_FORMAT, "piece %u of the vocabulary is a byte with another name than <0x00>", id);
+    for (size_t i = 0, length; type == PD_PIECE_USER && i < size; i += length) {
+        uint32_t code;
+        if (pd_utf8_next(&code, &length, text + i, size - i) != PD_UTF8_CHARACTER)
+            return pd_fail(PERIDOT_ERROR_FORMAT, "piece %u of the vocabulary is not UTF-8", id);
+    }
+    return PERIDOT_OK;
+}
+
+static peridot_status check_piece(const struct pd_pieces *p, const char *text, uint64_t size, double score, int64_t type)
+{
+    uint32_t id = p->n;
     if (size == 0) return pd_fail(PERIDOT_ERROR_FORMAT, "piece %u of the vocabulary is empty", id);
     if (size > MAX_PIECE_SIZE)
         return pd_fail(PERIDOT_ERROR_FORMAT, "piece %u of the vocabulary has %llu bytes (at most %d)", id,
                        (unsigned long long)size, MAX_PIECE_SIZE);
-    if (memchr(text, 0, size)) return pd_fail(PERIDOT_ERROR_FORMAT, "piece %u of the vocabulary holds a zero byte", id);
+    if (memchr(text, 0, size) && !pd_pieces_by_merges(p))
+        return pd_fail(PERIDOT_ERROR_FORMAT, "piece %u of the vocabulary holds a zero byte", id);
     if (type < PD_PIECE_NORMAL || type > PD_PIECE_BYTE)
         return pd_fail(PERIDOT_ERROR_FORMAT, "piece %u of the vocabulary has the unknown type %lld", id, (long long)type);
     if (isnan(score)) return pd_fail(PERIDOT_ERROR_FORMAT, "piece %u of the vocabulary has no number as its score", id);
-    return PERIDOT_OK;
+    return pd_pieces_by_merges(p) ? check_merged_piece(id, text, size, type) : PERIDOT_OK;
 }
 
 peridot_status pd_pieces_add(struct pd_pieces *p, const char *text, uint64_t size, double score, int64_t type)
 {
-    PD_TRY(check_piece(p->n, text, size, score, type));
+    PD_TRY(check_piece(p, text, size, score, type));
     PD_TRY(reserve_piece(p));
     size_t offset = p->text.size;
-    if (type == PD_PIECE_USER) PD_TRY(append_spaces_escaped(&p->text, text, size));
-    else PD_TRY(pd_text_append(&p->text, text, size));
+    PD_TRY(append_piece_text(p, text, size, &type));
     if (is_marker(text, size, type)) type = PD_PIECE_CONTROL;
     p->piece[p->n++] = (struct pd_piece){
         .offset = offset, .size = (uint32_t)(p->text.size - offset), .score = (float)score, .type = (uint8_t)type,
@@ -168,7 +217,8 @@ static peridot_status check_unknown(const struct pd_pieces *p)
             return pd_fail(PERIDOT_ERROR_FORMAT, "the vocabulary has two pieces for the unknown, %d and %u", unknown, i);
         unknown = (int32_t)i;
     }
-    if (unknown < 0) return pd_fail(PERIDOT_ERROR_FORMAT, "the vocabulary has no piece for the unknown");
+    if (unknown < 0 && !pd_pieces_by_merges(p))
+        return pd_fail(PERIDOT_ERROR_FORMAT, "the vocabulary has no piece for the unknown");
     return PERIDOT_OK;
 }
 
@@ -176,7 +226,7 @@ peridot_status pd_pieces_check(struct pd_pieces *p)
 {
     if (p->n == 0) return pd_fail(PERIDOT_ERROR_FORMAT, "the vocabulary has no pieces");
     PD_TRY(check_unknown(p));
-    PD_TRY(check_nesting(p));
+    if (!pd_pieces_by_merges(p)) PD_TRY(check_nesting(p));
     pd_pieces_mark_stop(p, p->eos);
     return PERIDOT_OK;
 }

@@ -1,7 +1,8 @@
 /* The pieces of a vocabulary: what each token id stands for. One table, whether it was read from a sentencepiece model
- * (pieces_model.c) or from a GGUF file's arrays (pieces_gguf.c); both readers end in pd_pieces_check, so that all which
- * uses the table may trust it. Text to ids is sentencepiece's work (sentencepiece.h), which gets the table back as a
- * model of its own format; ids to text needs nothing but the table. */
+ * (pieces_model.c), a GGUF file's arrays (pieces_gguf.c) or a tokenizer.json (pieces_json.c); the readers end in
+ * pd_pieces_check, so that all which uses the table may trust it. Text to ids is sentencepiece's work (sentencepiece.h),
+ * which gets the table back as a model of its own format, or, where a file lists merges, ours (bpe.h). Ids to text needs
+ * nothing but the table. */
 #ifndef PD_TEXT_PIECES_H
 #define PD_TEXT_PIECES_H
 
@@ -18,8 +19,21 @@ enum pd_piece_type {
     PD_PIECE_BYTE = 6        /* "<0x0A>": one byte of a character that no piece covers; all 256 or none */
 };
 
+enum pd_algorithm {
+    /* By scores, in sentencepiece; its numbers. */
+    PD_ALGORITHM_UNIGRAM = 1, PD_ALGORITHM_BPE = 2, PD_ALGORITHM_WORD = 3, PD_ALGORITHM_CHAR = 4,
+    /* By a list of merges, as Hugging Face's tokenizers do it: of the characters of a text whose spaces became U+2581, or
+     * of the bytes of words that a pattern finds. */
+    PD_ALGORITHM_CHAR_MERGES, PD_ALGORITHM_BYTE_MERGES
+};
+
+/* Two pieces side by side become one. */
+struct pd_merge {
+    uint32_t left, right, made;
+};
+
 struct pd_piece {
-    size_t offset;           /* of its text in pd_pieces.text; spaces are U+2581 */
+    size_t offset;           /* of its text in pd_pieces.text; spaces are U+2581 but for BYTE_MERGES: raw bytes */
     uint32_t size;
     float score;             /* of NORMAL: the highest merges first */
     uint8_t type;            /* enum pd_piece_type */
@@ -31,13 +45,26 @@ struct pd_pieces {
     uint32_t n, capacity;
     struct pd_text_buffer text;
     int32_t bos, eos;        /* -1: none */
-    bool dummy_prefix;       /* a space is put before the first text, and taken away from it when decoding */
+    bool no_bos;             /* the tokenizer's configuration wants no bos before plain text; chat templates have theirs */
+    bool dummy_prefix;       /* a space is put before the first text */
+    bool strip_prefix;       /* and taken away from it when decoding */
+    enum pd_algorithm algorithm;
+    /* CHAR_MERGES and BYTE_MERGES: */
+    struct pd_merge *merges; /* first the most wanted */
+    uint32_t n_merges;
+    bool whole_words;        /* a word that is a piece is that piece, whatever the merges say ("ignore_merges") */
+    bool prefix_each;        /* dummy_prefix: before each stretch between added tokens, not just the first */
+    bool prefix_unless_space;   /* dummy_prefix: not where a space is there already */
+    bool split_spaces;       /* CHAR_MERGES: nothing merges across the start of a space */
+    char *pattern;           /* BYTE_MERGES: the words, a regular expression; NUL-terminated */
 };
 
-/* From the bytes of a sentencepiece ModelProto (tokenizer.model), and from tokenizer.ggml.* of a GGUF. What Peridot does
- * not know (another algorithm, a normaliser with rules) is refused by name. *out must be freed even on failure. */
+/* From the bytes of a sentencepiece ModelProto (tokenizer.model), from tokenizer.ggml.* of a GGUF, and from the bytes of a
+ * tokenizer.json. What Peridot does not know (another algorithm, a step that changes the text) is refused by name. *out
+ * must be freed even on failure. */
 peridot_status pd_pieces_read_model(struct pd_pieces *out, const uint8_t *data, uint64_t size);
 peridot_status pd_pieces_read_gguf(struct pd_pieces *out, const struct pd_checkpoint *c);
+peridot_status pd_pieces_read_json(struct pd_pieces *out, const uint8_t *data, uint64_t size);
 void pd_pieces_free(struct pd_pieces *p);
 
 /* The same pieces as a ModelProto for sentencepiece, without dummy prefix (see tokenizer.c) and with control pieces that
@@ -50,8 +77,11 @@ int32_t pd_pieces_find(const struct pd_pieces *p, const char *text, size_t size)
 /* Ids beyond the pieces are ignored: files of models with padded vocabularies name some. */
 void pd_pieces_mark_stop(struct pd_pieces *p, int64_t id);
 
-/* For the readers. */
+/* For the readers, which set the algorithm first. The text of a NORMAL piece of BYTE_MERGES is in the spelling of
+ * byte_level.h; one that is not can never be made from text, and becomes UNUSED. */
 peridot_status pd_pieces_add(struct pd_pieces *p, const char *text, uint64_t size, double score, int64_t type);
+peridot_status pd_pieces_set_pattern(struct pd_pieces *p, const char *pattern);   /* copied */
+bool pd_pieces_by_merges(const struct pd_pieces *p);
 peridot_status pd_pieces_check(struct pd_pieces *p);
 
 #endif

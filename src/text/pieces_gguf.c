@@ -1,12 +1,16 @@
 /* The arrays tokenizer.ggml.* of a GGUF file to pieces. Converters lose some of what a sentencepiece model says: the
- * unknown piece is often marked as control, user-defined spaces come unescaped, and defaults depend on the family. */
+ * unknown piece is often marked as control, user-defined spaces come unescaped, and defaults depend on the family. Of a
+ * byte-level vocabulary they keep the merges, but of the steps around it only a name. */
 #include "text/pieces.h"
 
 #include "base/num.h"
+#include "text/merges.h"
+#include "text/split.h"
 
 #include <string.h>
 
 #define KEY(name) "tokenizer.ggml." name
+#define LLAMA3_BOS "<|begin_of_text|>"
 
 static peridot_status find_array(const struct pd_meta **out, const struct pd_checkpoint *c, const char *key, uint64_t n)
 {
@@ -21,16 +25,16 @@ static peridot_status find_array(const struct pd_meta **out, const struct pd_che
 
 static peridot_status read_pieces(struct pd_pieces *out, const struct pd_checkpoint *c)
 {
-    const struct pd_meta *tokens, *scores, *types;
+    const struct pd_meta *tokens, *scores = NULL, *types;
     PD_TRY(find_array(&tokens, c, KEY("tokens"), 0));
-    PD_TRY(find_array(&scores, c, KEY("scores"), tokens->n));
+    if (!pd_pieces_by_merges(out)) PD_TRY(find_array(&scores, c, KEY("scores"), tokens->n));
     PD_TRY(find_array(&types, c, KEY("token_type"), tokens->n));
     for (uint64_t i = 0; i < tokens->n; i++) {
         struct pd_string text;
-        double score;
+        double score = 0;
         int64_t type;
         if (!pd_meta_string(&text, tokens, i)) return pd_fail(PERIDOT_ERROR_FORMAT, KEY("tokens") " holds no strings");
-        if (!pd_meta_float(&score, scores, i)) return pd_fail(PERIDOT_ERROR_FORMAT, KEY("scores") " holds no numbers");
+        if (scores && !pd_meta_float(&score, scores, i)) return pd_fail(PERIDOT_ERROR_FORMAT, KEY("scores") " holds no numbers");
         if (!pd_meta_int(&type, types, i)) return pd_fail(PERIDOT_ERROR_FORMAT, KEY("token_type") " holds no integers");
         PD_TRY(pd_pieces_add(out, text.data, text.size, score, type));
     }
@@ -53,12 +57,12 @@ static peridot_status read_id(int32_t *out, const struct pd_pieces *p, const str
     return PERIDOT_OK;
 }
 
-/* The key, else the first of two names that is a control piece. */
+/* The key, else the first of three names that is a control piece. */
 static peridot_status read_named_id(int32_t *out, const struct pd_pieces *p, const struct pd_checkpoint *c, const char *key,
-                                    const char *const names[2])
+                                    const char *const names[3])
 {
     PD_TRY(read_id(out, p, c, key));
-    for (int i = 0; i < 2 && *out < 0; i++) {
+    for (int i = 0; i < 3 && *out < 0; i++) {
         int32_t id = pd_pieces_find(p, names[i], strlen(names[i]));
         if (id >= 0 && p->piece[id].type == PD_PIECE_CONTROL) *out = id;
     }
@@ -71,7 +75,7 @@ static peridot_status restore_unknown(struct pd_pieces *p, const struct pd_check
     int32_t id;
     for (uint32_t i = 0; i < p->n; i++)
         if (p->piece[i].type == PD_PIECE_UNKNOWN) return PERIDOT_OK;
-    PD_TRY(read_named_id(&id, p, c, KEY("unknown_token_id"), (const char *const[]){"<unk>", "<UNK>"}));
+    PD_TRY(read_named_id(&id, p, c, KEY("unknown_token_id"), (const char *const[]){"<unk>", "<UNK>", "[UNK]"}));
     if (id >= 0) p->piece[id].type = PD_PIECE_UNKNOWN;
     return PERIDOT_OK;
 }
@@ -79,9 +83,9 @@ static peridot_status restore_unknown(struct pd_pieces *p, const struct pd_check
 static peridot_status read_ids(struct pd_pieces *out, const struct pd_checkpoint *c)
 {
     int32_t id;
-    PD_TRY(restore_unknown(out, c));
-    PD_TRY(read_named_id(&out->bos, out, c, KEY("bos_token_id"), (const char *const[]){"<bos>", "<s>"}));
-    PD_TRY(read_named_id(&out->eos, out, c, KEY("eos_token_id"), (const char *const[]){"<eos>", "</s>"}));
+    if (!pd_pieces_by_merges(out)) PD_TRY(restore_unknown(out, c));
+    PD_TRY(read_named_id(&out->bos, out, c, KEY("bos_token_id"), (const char *const[]){"<bos>", "<s>", LLAMA3_BOS}));
+    PD_TRY(read_named_id(&out->eos, out, c, KEY("eos_token_id"), (const char *const[]){"<eos>", "</s>", "<|end_of_text|>"}));
     PD_TRY(read_id(&id, out, c, KEY("eot_token_id")));
     pd_pieces_mark_stop(out, id);
     PD_TRY(read_id(&id, out, c, KEY("eom_token_id")));
@@ -104,28 +108,88 @@ static bool has_string(const struct pd_checkpoint *c, const char *key, struct pd
     return m && m->type == PD_META_STRING && pd_meta_string(out, m, 0);
 }
 
-static peridot_status check_kind(const struct pd_checkpoint *c)
+static bool is(struct pd_string s, const char *name) { return s.size == strlen(name) && memcmp(s.data, name, s.size) == 0; }
+
+static peridot_status read_kind(struct pd_pieces *out, const struct pd_checkpoint *c)
 {
     struct pd_string kind;
     bool remove;
     if (!has_string(c, KEY("model"), &kind)) return pd_fail(PERIDOT_ERROR_FORMAT, "the file has no tokenizer");
-    if (kind.size != 5 || memcmp(kind.data, "llama", 5) != 0)
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "tokenizer \"%.*s\" is not supported; \"llama\" (sentencepiece) is",
+    if (is(kind, "llama")) out->algorithm = PD_ALGORITHM_BPE;
+    else if (is(kind, "gpt2")) out->algorithm = PD_ALGORITHM_BYTE_MERGES;
+    else
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
+                       "tokenizer \"%.*s\" is not supported; \"llama\" (sentencepiece) and \"gpt2\" (byte-level BPE) are",
                        (int)pd_min(kind.size, 40), kind.data);
     PD_TRY(read_flag(&remove, c, KEY("remove_extra_whitespaces"), false));
     if (remove) return pd_fail(PERIDOT_ERROR_UNSUPPORTED, KEY("remove_extra_whitespaces") " is not supported");
     return PERIDOT_OK;
 }
 
-peridot_status pd_pieces_read_gguf(struct pd_pieces *out, const struct pd_checkpoint *c)
+static peridot_status read_prefix(struct pd_pieces *out, const struct pd_checkpoint *c)
 {
     struct pd_string family = {0};
-    *out = (struct pd_pieces){.bos = -1, .eos = -1};
-    PD_TRY(check_kind(c));
-    PD_TRY(read_pieces(out, c));
-    PD_TRY(read_ids(out, c));
     /* Early Gemma files lack the key, and no Gemma model has the prefix. */
     bool gemma = has_string(c, "general.architecture", &family) && family.size >= 5 && memcmp(family.data, "gemma", 5) == 0;
     PD_TRY(read_flag(&out->dummy_prefix, c, KEY("add_space_prefix"), !gemma));
+    out->strip_prefix = out->dummy_prefix;
+    return PERIDOT_OK;
+}
+
+/* ---- byte-level vocabularies ---- */
+
+/* Words and their pattern by name. Files from before the key existed lack it: of them, Llama 3's are known by their bos. */
+static peridot_status read_pattern(struct pd_pieces *out, const struct pd_checkpoint *c)
+{
+    struct pd_string pre = {"default", 7};
+    bool prefix;
+    has_string(c, KEY("pre"), &pre);
+    bool named = !is(pre, "default");
+    bool llama3 = named ? is(pre, "llama-bpe") || is(pre, "llama3") || is(pre, "llama-v3")
+                        : pd_pieces_find(out, LLAMA3_BOS, strlen(LLAMA3_BOS)) >= 0;
+    if (named && !llama3 && !is(pre, "gpt-2"))
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, KEY("pre") " \"%.*s\" is not supported; \"llama-bpe\" and \"gpt-2\" are",
+                       (int)pd_min(pre.size, 40), pre.data);
+    PD_TRY(read_flag(&prefix, c, KEY("add_space_prefix"), false));
+    if (prefix) return pd_fail(PERIDOT_ERROR_UNSUPPORTED, KEY("add_space_prefix") " is not supported for \"gpt2\"");
+    out->whole_words = llama3;
+    return pd_pieces_set_pattern(out, llama3 ? pd_split_llama3 : pd_split_gpt2);
+}
+
+static peridot_status read_lines(struct pd_merge_reader *r, const struct pd_meta *merges)
+{
+    for (uint64_t i = 0; i < merges->n; i++) {
+        struct pd_string line;
+        if (!pd_meta_string(&line, merges, i)) return pd_fail(PERIDOT_ERROR_FORMAT, KEY("merges") " holds no strings");
+        PD_TRY(pd_merges_add_line(r, line.data, line.size));
+    }
+    return PERIDOT_OK;
+}
+
+static peridot_status read_merges(struct pd_pieces *out, const struct pd_checkpoint *c)
+{
+    const struct pd_meta *merges;
+    struct pd_piece_index index;
+    struct pd_merge_reader r = {.pieces = out, .index = &index};
+    PD_TRY(find_array(&merges, c, KEY("merges"), 0));
+    peridot_status status = pd_piece_index_create(&index, out);
+    if (status == PERIDOT_OK) status = read_lines(&r, merges);
+    pd_merges_end(&r);
+    pd_piece_index_free(&index);
+    return status;
+}
+
+peridot_status pd_pieces_read_gguf(struct pd_pieces *out, const struct pd_checkpoint *c)
+{
+    *out = (struct pd_pieces){.bos = -1, .eos = -1};
+    PD_TRY(read_kind(out, c));
+    PD_TRY(read_pieces(out, c));
+    PD_TRY(read_ids(out, c));
+    if (pd_pieces_by_merges(out)) {
+        PD_TRY(read_pattern(out, c));
+        PD_TRY(read_merges(out, c));
+    } else {
+        PD_TRY(read_prefix(out, c));
+    }
     return pd_pieces_check(out);
 }

@@ -19,25 +19,20 @@ static int compare(const void *a, const void *b)
     return x->id < y->id ? -1 : 1;
 }
 
-static bool is_special(const struct pd_piece *piece)
-{
-    return piece->type == PD_PIECE_CONTROL || piece->type == PD_PIECE_UNKNOWN;
-}
-
-peridot_status pd_special_create(struct pd_special *out, const struct pd_pieces *p)
+peridot_status pd_special_create(struct pd_special *out, const struct pd_pieces *p, unsigned types)
 {
     *out = (struct pd_special){0};
     uint32_t n = 0;
-    for (uint32_t i = 0; i < p->n; i++) n += is_special(&p->piece[i]);
+    for (uint32_t i = 0; i < p->n; i++) n += types >> p->piece[i].type & 1;
     struct entry *entries = malloc((n + 1) * sizeof *entries);
     out->ids = malloc((n + 1) * sizeof *out->ids);
     if (!entries || !out->ids) {
         free(entries);
         pd_special_free(out);
-        return pd_fail_alloc(n * sizeof *entries, "control pieces");
+        return pd_fail_alloc(n * sizeof *entries, "pieces matched literally");
     }
     for (uint32_t i = 0; i < p->n; i++)
-        if (is_special(&p->piece[i])) entries[out->n++] = (struct entry){pd_pieces_text(p, i), p->piece[i].size, i};
+        if (types >> p->piece[i].type & 1) entries[out->n++] = (struct entry){pd_pieces_text(p, i), p->piece[i].size, i};
     qsort(entries, n, sizeof *entries, compare);
     for (uint32_t i = 0; i < n; i++) {
         out->ids[i] = entries[i].id;

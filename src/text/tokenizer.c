@@ -14,6 +14,7 @@ void pd_tokenizer_close(struct pd_tokenizer *t)
 {
     if (!t) return;
     pd_sentencepiece_free(t->sentencepiece);
+    pd_bpe_free(t->bpe);
     pd_special_free(&t->special);
     pd_pieces_free(&t->pieces);
     free(t);
@@ -30,11 +31,15 @@ bool pd_tokenizer_is_stop(const struct pd_tokenizer *t, int32_t id)
 
 /* ---- text to ids ---- */
 
-/* One stretch of text without control tokens, by the vocabulary's algorithm. */
+static peridot_status check_span(size_t size)
+{
+    if (size <= MAX_SPAN) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_ARGUMENT, "a line of %zu bytes is too long to encode (at most %zu)", size, MAX_SPAN);
+}
+
 static peridot_status encode_span(struct pd_ids *out, const struct pd_tokenizer *t, const char *text, size_t size)
 {
-    if (size > MAX_SPAN)
-        return pd_fail(PERIDOT_ERROR_ARGUMENT, "a line of %zu bytes is too long to encode (at most %zu)", size, MAX_SPAN);
+    PD_TRY(check_span(size));
     return pd_sentencepiece_encode(out, t->sentencepiece, text, size);
 }
 
@@ -59,8 +64,13 @@ static peridot_status encode_prefixed(struct pd_ids *out, const struct pd_tokeni
     return status;
 }
 
-static peridot_status encode_plain(struct pd_ids *out, const struct pd_tokenizer *t, const char *text, size_t size, bool first)
+peridot_status pd_tokenizer_encode_plain(struct pd_ids *out, const struct pd_tokenizer *t, const char *text, size_t size,
+                                         bool first)
 {
+    if (t->bpe) {
+        PD_TRY(check_span(size));
+        return pd_bpe_encode(out, t->bpe, text, size, first);
+    }
     bool prefix = first && t->pieces.dummy_prefix;
     for (size_t done = 0; done < size; prefix = false) {
         size_t n = first_cut(t, text + done, size - done);
@@ -79,14 +89,14 @@ static peridot_status encode_special(struct pd_ids *out, const struct pd_tokeniz
         int32_t id;
         length = pd_special_match(&id, &t->special, &t->pieces, text + i, size - i);
         if (length) {
-            PD_TRY(encode_plain(out, t, text + begin, i - begin, begin == 0));
+            PD_TRY(pd_tokenizer_encode_plain(out, t, text + begin, i - begin, begin == 0));
             PD_TRY(pd_ids_append(out, &id, 1));
             begin = i + length;
         } else {
             length = 1;
         }
     }
-    return encode_plain(out, t, text + begin, size - begin, begin == 0);
+    return pd_tokenizer_encode_plain(out, t, text + begin, size - begin, begin == 0);
 }
 
 /* Exactly one bos, whatever the text began with. */
@@ -108,13 +118,12 @@ static peridot_status put_bos(struct pd_ids *ids, int32_t bos)
 static peridot_status encode(struct pd_ids *out, const struct pd_tokenizer *t, const char *text, size_t size, unsigned flags)
 {
     if (flags & PERIDOT_ENCODE_SPECIAL) PD_TRY(encode_special(out, t, text, size));
-    else PD_TRY(encode_plain(out, t, text, size, true));
-    if (flags & PERIDOT_ENCODE_BOS && t->pieces.bos >= 0) PD_TRY(put_bos(out, t->pieces.bos));
+    else PD_TRY(pd_tokenizer_encode_plain(out, t, text, size, true));
+    if (flags & PERIDOT_ENCODE_BOS && t->pieces.bos >= 0 && !t->pieces.no_bos) PD_TRY(put_bos(out, t->pieces.bos));
     return PERIDOT_OK;
 }
 
-/* Hands over what was made, or frees it. */
-static peridot_status finish_ids(int32_t **out, size_t *n, struct pd_ids *ids, peridot_status status)
+peridot_status pd_tokenizer_finish_ids(int32_t **out, size_t *n, struct pd_ids *ids, peridot_status status)
 {
     *out = NULL;
     *n = 0;
@@ -135,44 +144,7 @@ peridot_status pd_tokenizer_encode(int32_t **ids, size_t *n, const struct pd_tok
                                    unsigned flags)
 {
     struct pd_ids made = {0};
-    return finish_ids(ids, n, &made, encode(&made, t, text, size, flags));
-}
-
-/* Encodes the plain text gathered so far, then the piece: text of the template and of the user are one stretch to the
- * tokenizer, as they are where a template's output is tokenized. */
-static peridot_status chat_piece(struct pd_ids *out, struct pd_text_buffer *plain, const struct pd_tokenizer *t,
-                                 const char *piece)
-{
-    bool first = out->n == (t->pieces.bos >= 0);
-    PD_TRY(encode_plain(out, t, plain->data, plain->size, first));
-    plain->size = 0;
-    if (!piece) return PERIDOT_OK;
-    int32_t id = pd_special_find(&t->special, &t->pieces, piece);
-    return pd_ids_append(out, &id, 1);
-}
-
-static peridot_status encode_chat(struct pd_ids *out, struct pd_text_buffer *plain, const struct pd_tokenizer *t,
-                                  const char *user, size_t size)
-{
-    if (!t->chat) return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the model has no chat template that Peridot knows");
-    pd_utf8_trim(&user, &size);
-    PD_TRY(encode(out, t, "", 0, PERIDOT_ENCODE_BOS));
-    for (const struct pd_chat_part *part = t->chat->parts; part->kind != PD_CHAT_END; part++) {
-        if (part->kind == PD_CHAT_PIECE) PD_TRY(chat_piece(out, plain, t, part->text));
-        else if (part->kind == PD_CHAT_TEXT) PD_TRY(pd_text_append(plain, part->text, strlen(part->text)));
-        else PD_TRY(pd_text_append(plain, user, size));
-    }
-    return chat_piece(out, plain, t, NULL);
-}
-
-peridot_status pd_tokenizer_encode_chat(int32_t **ids, size_t *n, const struct pd_tokenizer *t, const char *user_text,
-                                        size_t size)
-{
-    struct pd_ids made = {0};
-    struct pd_text_buffer plain = {0};
-    peridot_status status = encode_chat(&made, &plain, t, user_text, size);
-    free(plain.data);
-    return finish_ids(ids, n, &made, status);
+    return pd_tokenizer_finish_ids(ids, n, &made, encode(&made, t, text, size, flags));
 }
 
 /* ---- ids to text ---- */
@@ -200,13 +172,14 @@ static peridot_status append_piece(struct pd_text_buffer *out, bool *started, co
     const char *text = pd_pieces_text(&t->pieces, (uint32_t)id);
     size_t size = piece->size;
     if (piece->type == PD_PIECE_CONTROL) return PERIDOT_OK;
-    bool prefixed = !*started && t->pieces.dummy_prefix && size >= 3 && memcmp(text, "\xe2\x96\x81", 3) == 0;
+    bool prefixed = !*started && t->pieces.strip_prefix && size >= 3 && memcmp(text, "\xe2\x96\x81", 3) == 0;
     *started = true;
     if (piece->type == PD_PIECE_UNKNOWN) return pd_text_append(out, " \xe2\x81\x87 ", 5);   /* U+2047, as sentencepiece */
     if (piece->type == PD_PIECE_BYTE) {
         char byte = (char)(hex(text[3]) << 4 | hex(text[4]));   /* "<0x0A>": sentencepiece accepts no other spelling */
         return pd_text_append(out, &byte, 1);
     }
+    if (t->pieces.algorithm == PD_ALGORITHM_BYTE_MERGES) return pd_text_append(out, text, size);
     return append_text(out, text + 3 * prefixed, size - 3 * prefixed);
 }
 

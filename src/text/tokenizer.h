@@ -1,7 +1,8 @@
 /* Text to token ids and back. The pieces come from a sentencepiece model, or from a GGUF file's arrays, which are written
- * as a sentencepiece ModelProto first, so that one library (sentencepiece) does the splitting in both cases. What is
- * ours: control tokens are parsed only where asked, turn markers are never matched in user text (Google's model has
- * them as USER_DEFINED pieces), streaming output of whole UTF-8 characters, and chat templates. */
+ * as a sentencepiece ModelProto first, so that one library (sentencepiece) does the splitting in both cases; or from a
+ * tokenizer.json or GGUF arrays with merges, which bpe.h applies. What is ours in all cases: control tokens are parsed
+ * only where asked, turn markers are never matched in user text (Google's model has them as USER_DEFINED pieces),
+ * streaming output of whole UTF-8 characters, and chat templates. */
 #ifndef PD_TEXT_TOKENIZER_H
 #define PD_TEXT_TOKENIZER_H
 
@@ -10,9 +11,10 @@
 
 struct pd_tokenizer;
 
-/* From a tokenizer.model, a directory that holds one (nothing else needs to be there), or a GGUF file. */
+/* From a tokenizer.model, a tokenizer.json, a directory that holds one (nothing else needs to be there; the former goes
+ * first), or a GGUF file. */
 peridot_status pd_tokenizer_open(struct pd_tokenizer **out, const char *path);
-/* From a checkpoint that is open: the GGUF's arrays, or tokenizer.model in the directory. */
+/* From a checkpoint that is open: the GGUF's arrays, or the file in the directory. */
 peridot_status pd_tokenizer_from_checkpoint(struct pd_tokenizer **out, const struct pd_checkpoint *c);
 void pd_tokenizer_close(struct pd_tokenizer *t);
 
@@ -27,10 +29,11 @@ peridot_status pd_tokenizer_encode(int32_t **ids, size_t *n, const struct pd_tok
 /* Whole text of n ids, allocated, NUL-terminated. Control tokens give nothing. */
 peridot_status pd_tokenizer_decode(char **out, size_t *size, const struct pd_tokenizer *t, const int32_t *ids, size_t n);
 
-/* Chat: is there a template, and the ids of one user turn with the model's turn opened. */
+/* Chat: has the model a template of its own, and the ids of a conversation with the model's turn opened, by the template
+ * named (NULL: the model's own). */
 bool pd_tokenizer_has_chat(const struct pd_tokenizer *t);
-peridot_status pd_tokenizer_encode_chat(int32_t **ids, size_t *n, const struct pd_tokenizer *t,
-                                        const char *user_text, size_t size);
+peridot_status pd_tokenizer_encode_messages(int32_t **ids, size_t *n, const struct pd_tokenizer *t,
+                                            const peridot_message *messages, size_t n_messages, const char *template_name);
 
 /* Streaming: ids one by one, out come the bytes that complete whole UTF-8 characters. Zero-initialise ({0}). */
 struct pd_stream {

@@ -36,6 +36,20 @@ enum pd_utf8_state pd_utf8_next(uint32_t *code, size_t *length, const char *text
     return PD_UTF8_CHARACTER;
 }
 
+peridot_status pd_utf8_append(struct pd_text_buffer *out, const char *text, size_t size)
+{
+    size_t begin = 0, length;
+    uint32_t code;
+    for (size_t i = 0; i < size; i += length) {
+        enum pd_utf8_state state = pd_utf8_next(&code, &length, text + i, size - i);
+        if (state == PD_UTF8_CHARACTER) continue;
+        PD_TRY(pd_text_append(out, text + begin, i - begin));
+        PD_TRY(pd_text_append(out, "\xef\xbf\xbd", 3));
+        begin = i + length;
+    }
+    return pd_text_append(out, text + begin, size - begin);
+}
+
 static bool is_space(uint32_t c)
 {
     return (c >= 9 && c <= 13) || (c >= 28 && c <= 32) || c == 0x85 || c == 0xa0 || c == 0x1680 ||

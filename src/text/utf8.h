@@ -2,9 +2,7 @@
 #ifndef PD_TEXT_UTF8_H
 #define PD_TEXT_UTF8_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "text/buffer.h"
 
 enum pd_utf8_state { PD_UTF8_CHARACTER, PD_UTF8_INCOMPLETE, PD_UTF8_INVALID };
 
@@ -12,6 +10,9 @@ enum pd_utf8_state { PD_UTF8_CHARACTER, PD_UTF8_INCOMPLETE, PD_UTF8_INVALID };
  * are the start of one. INVALID: the first *length bytes can never be part of one, and stand for one U+FFFD (the "maximal
  * subpart" of Unicode 3.9, as browsers do). */
 enum pd_utf8_state pd_utf8_next(uint32_t *code, size_t *length, const char *text, size_t size);
+
+/* Appends text as it is, but U+FFFD for what is malformed. */
+peridot_status pd_utf8_append(struct pd_text_buffer *out, const char *text, size_t size);
 
 /* Text without the white space at its ends, as Python's str.strip (and so the chat templates' trim filter) sees it. */
 void pd_utf8_trim(const char **text, size_t *size);

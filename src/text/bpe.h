@@ -1,0 +1,18 @@
+/* Text to ids for vocabularies that list their merges, as Hugging Face's tokenizers do it: user-defined pieces are cut out
+ * of the text first, then each stretch between them is escaped and merged by characters (CHAR_MERGES), or split into words
+ * that are merged by bytes (BYTE_MERGES). Thread-safe once created. */
+#ifndef PD_TEXT_BPE_H
+#define PD_TEXT_BPE_H
+
+#include "text/pieces.h"
+
+struct pd_bpe;
+
+/* `p` must be complete and outlive *out. */
+peridot_status pd_bpe_create(struct pd_bpe **out, const struct pd_pieces *p);
+void pd_bpe_free(struct pd_bpe *b);
+/* Appends the ids of plain text. `first`: it begins a text, which some vocabularies put a space before. Malformed UTF-8
+ * counts as U+FFFD. */
+peridot_status pd_bpe_encode(struct pd_ids *out, const struct pd_bpe *b, const char *text, size_t size, bool first);
+
+#endif

@@ -1,0 +1,78 @@
+#include "text/merges.h"
+
+#include "base/num.h"
+#include "text/byte_level.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Appends a half in the spelling of the table of pieces. */
+static peridot_status read_half(struct pd_merge_reader *r, const char *text, size_t size)
+{
+    bool spelt = true;
+    if (r->pieces->algorithm == PD_ALGORITHM_BYTE_MERGES) PD_TRY(pd_byte_level_read(&r->bytes, &spelt, text, size));
+    else PD_TRY(pd_text_append(&r->bytes, text, size));
+    if (spelt && size) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_FORMAT, "merge %u of the vocabulary has a half that is no piece", r->n_read);
+}
+
+static peridot_status find_half(uint32_t *id, const struct pd_merge_reader *r, size_t begin, size_t end)
+{
+    int32_t found = pd_piece_index_find(r->index, r->pieces, r->bytes.data + begin, end - begin);
+    *id = (uint32_t)found;
+    if (found >= 0) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_FORMAT, "merge %u of the vocabulary names or makes something that is no piece: %.*s",
+                   r->n_read, (int)pd_min(end - begin, 40), r->bytes.data + begin);
+}
+
+static bool is_plain(const struct pd_pieces *p, uint32_t id)
+{
+    uint8_t type = p->piece[id].type;
+    return type == PD_PIECE_NORMAL || type == PD_PIECE_USER || type == PD_PIECE_UNUSED;
+}
+
+static peridot_status append(struct pd_merge_reader *r, struct pd_merge m)
+{
+    struct pd_pieces *p = r->pieces;
+    if (p->n_merges == r->capacity) {
+        if (r->capacity >= INT32_MAX / 2) return pd_fail(PERIDOT_ERROR_FORMAT, "the vocabulary has too many merges");
+        uint32_t capacity = r->capacity ? r->capacity * 2 : 1024;
+        struct pd_merge *merges = realloc(p->merges, capacity * sizeof *merges);
+        if (!merges) return pd_fail_alloc(capacity * sizeof *merges, "merges");
+        p->merges = merges;
+        r->capacity = capacity;
+    }
+    p->merges[p->n_merges++] = m;
+    return PERIDOT_OK;
+}
+
+peridot_status pd_merges_add(struct pd_merge_reader *r, const char *left, size_t left_size, const char *right,
+                             size_t right_size)
+{
+    struct pd_merge m;
+    r->bytes.size = 0;
+    PD_TRY(read_half(r, left, left_size));
+    size_t middle = r->bytes.size;
+    PD_TRY(read_half(r, right, right_size));
+    PD_TRY(find_half(&m.left, r, 0, middle));
+    PD_TRY(find_half(&m.right, r, middle, r->bytes.size));
+    PD_TRY(find_half(&m.made, r, 0, r->bytes.size));
+    r->n_read++;
+    const struct pd_pieces *p = r->pieces;
+    return is_plain(p, m.left) && is_plain(p, m.right) && is_plain(p, m.made) ? append(r, m) : PERIDOT_OK;
+}
+
+peridot_status pd_merges_add_line(struct pd_merge_reader *r, const char *line, size_t size)
+{
+    const char *space = size ? memchr(line, ' ', size) : NULL;
+    size_t left = space ? (size_t)(space - line) : 0;
+    if (!space || memchr(space + 1, ' ', size - left - 1))
+        return pd_fail(PERIDOT_ERROR_FORMAT, "merge %u of the vocabulary is not two pieces with a space between them", r->n_read);
+    return pd_merges_add(r, line, left, space + 1, size - left - 1);
+}
+
+void pd_merges_end(struct pd_merge_reader *r)
+{
+    free(r->bytes.data);
+    *r = (struct pd_merge_reader){0};
+}

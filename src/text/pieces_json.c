@@ -1,0 +1,229 @@
+/* A tokenizer.json (Hugging Face's tokenizers) whose model is BPE to pieces: the vocabulary, the merges and the added
+ * tokens. The steps around the model are json_steps.c's. */
+#include "text/pieces.h"
+
+#include "base/num.h"
+#include "text/json_steps.h"
+#include "text/merges.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* One id while the pieces are gathered: the vocabulary is in any order, and added tokens say more of some of its pieces. */
+struct entry {
+    const char *text;    /* NULL: not seen yet */
+    size_t size;
+    uint8_t type;
+};
+
+struct json {
+    yyjson_val *model, *vocab, *added;
+    struct pd_json_steps steps;
+    struct entry *entries;
+    uint64_t n;           /* of ids: 0 .. n-1 */
+};
+
+/* ---- the model's settings ---- */
+
+static bool is_off(yyjson_val *v) { return !v || yyjson_is_null(v) || yyjson_is_false(v) || yyjson_equals_str(v, ""); }
+
+static peridot_status check_model(const struct json *j)
+{
+    static const char *const unknown[] = {"dropout", "continuing_subword_prefix", "end_of_word_suffix"};
+    yyjson_val *type = yyjson_obj_get(j->model, "type");
+    if (!yyjson_is_obj(j->model)) return pd_fail(PERIDOT_ERROR_FORMAT, "it is no tokenizer.json: it has no model");
+    if (type && !yyjson_equals_str(type, "BPE"))
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the model \"%.40s\" is not supported; \"BPE\" is",
+                       yyjson_is_str(type) ? yyjson_get_str(type) : "(no string)");
+    for (size_t i = 0; i < PD_COUNT(unknown); i++)
+        if (!is_off(yyjson_obj_get(j->model, unknown[i])))
+            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the model's \"%s\" is not supported", unknown[i]);
+    if (!yyjson_is_obj(j->vocab) || !yyjson_is_arr(yyjson_obj_get(j->model, "merges")))
+        return pd_fail(PERIDOT_ERROR_FORMAT, "the model has no vocab object and merges array");
+    return PERIDOT_OK;
+}
+
+/* ---- ids ---- */
+
+/* Ids are 0 .. n-1 when each of n different ones is below n. Added tokens are in the vocabulary or follow it. */
+static uint64_t count_ids(const struct json *j)
+{
+    uint64_t n = yyjson_obj_size(j->vocab), most = n + yyjson_arr_size(j->added);
+    yyjson_val *token;
+    size_t i, max;
+    yyjson_arr_foreach(j->added, i, max, token) {
+        yyjson_val *id = yyjson_obj_get(token, "id");
+        if (yyjson_is_uint(id) && yyjson_get_uint(id) < most) n = pd_max(n, yyjson_get_uint(id) + 1);
+    }
+    return n;
+}
+
+static peridot_status read_id(struct entry **out, const struct json *j, yyjson_val *id, const char *name)
+{
+    if (!yyjson_is_uint(id) || yyjson_get_uint(id) >= j->n)
+        return pd_fail(PERIDOT_ERROR_FORMAT, "piece \"%.40s\" of the vocabulary has no id below %llu", name,
+                       (unsigned long long)j->n);
+    *out = &j->entries[yyjson_get_uint(id)];
+    return PERIDOT_OK;
+}
+
+static bool has_name(const char *text, size_t size, yyjson_val *name)
+{
+    return yyjson_is_str(name) && yyjson_get_len(name) == size && memcmp(yyjson_get_str(name), text, size) == 0;
+}
+
+static bool is_byte_name(const char *text, size_t size)
+{
+    return size == 6 && memcmp(text, "<0x", 3) == 0 && text[5] == '>';
+}
+
+static peridot_status read_vocab(struct json *j)
+{
+    yyjson_val *key, *id, *unknown = yyjson_obj_get(j->model, "unk_token");
+    bool bytes = yyjson_is_true(yyjson_obj_get(j->model, "byte_fallback"));
+    size_t i, n;
+    yyjson_obj_foreach(j->vocab, i, n, key, id) {
+        struct entry *e = NULL;
+        const char *text = yyjson_get_str(key);
+        size_t size = yyjson_get_len(key);
+        PD_TRY(read_id(&e, j, id, text));
+        if (e->text)
+            return pd_fail(PERIDOT_ERROR_FORMAT, "pieces \"%.40s\" and \"%.40s\" of the vocabulary have one id, %llu", e->text, text,
+                           (unsigned long long)yyjson_get_uint(id));
+        bool byte = bytes && is_byte_name(text, size);
+        *e = (struct entry){text, size, byte ? PD_PIECE_BYTE : PD_PIECE_NORMAL};
+        if (has_name(text, size, unknown)) e->type = PD_PIECE_UNKNOWN;
+    }
+    return PERIDOT_OK;
+}
+
+/* A token is looked for in the text as it is written, or (normalized) as the steps leave it; the same, unless it has spaces
+ * or they put some before it. Control tokens are ours to find. */
+static peridot_status check_added(const struct json *j, yyjson_val *token, const char *text, size_t size, bool special)
+{
+    static const char *const unknown[] = {"single_word", "lstrip", "rstrip"};
+    for (size_t i = 0; i < PD_COUNT(unknown); i++)
+        if (!is_off(yyjson_obj_get(token, unknown[i])))
+            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "added token \"%.40s\" is \"%s\", which is not supported", text, unknown[i]);
+    bool spaces = memchr(text, ' ', size) || strstr(text, "\xe2\x96\x81");
+    bool changes = j->steps.escape && (spaces || (j->steps.prefix && !j->steps.prefix_unless_space));
+    if (special || !changes || is_off(yyjson_obj_get(token, "normalized"))) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "added token \"%.40s\" is \"normalized\", which is not supported", text);
+}
+
+static peridot_status read_added(struct json *j, yyjson_val *token)
+{
+    yyjson_val *content = yyjson_obj_get(token, "content");
+    const char *text = yyjson_get_str(content);
+    size_t size = yyjson_get_len(content);
+    bool special = yyjson_is_true(yyjson_obj_get(token, "special"));
+    struct entry *e = NULL;
+    if (!text) return pd_fail(PERIDOT_ERROR_FORMAT, "an added token has no content");
+    PD_TRY(check_added(j, token, text, size, special));
+    PD_TRY(read_id(&e, j, yyjson_obj_get(token, "id"), text));
+    if (e->text && !has_name(e->text, e->size, content))
+        return pd_fail(PERIDOT_ERROR_FORMAT, "added token \"%.40s\" has the id of piece \"%.40s\"", text, e->text);
+    bool unknown = e->text && e->type == PD_PIECE_UNKNOWN;
+    *e = (struct entry){text, size, unknown ? PD_PIECE_UNKNOWN : special ? PD_PIECE_CONTROL : PD_PIECE_USER};
+    return PERIDOT_OK;
+}
+
+static peridot_status add_entries(struct pd_pieces *out, const struct json *j)
+{
+    for (uint64_t i = 0; i < j->n; i++) {
+        const struct entry *e = &j->entries[i];
+        if (!e->text) return pd_fail(PERIDOT_ERROR_FORMAT, "the vocabulary has no piece with id %llu", (unsigned long long)i);
+        PD_TRY(pd_pieces_add(out, e->text, e->size, 0, e->type));
+    }
+    return PERIDOT_OK;
+}
+
+static peridot_status read_pieces(struct pd_pieces *out, struct json *j)
+{
+    yyjson_val *token;
+    size_t i, n;
+    j->n = count_ids(j);
+    j->entries = calloc(j->n + 1, sizeof *j->entries);
+    if (!j->entries) return pd_fail_alloc(j->n * sizeof *j->entries, "vocabulary");
+    PD_TRY(read_vocab(j));
+    yyjson_arr_foreach(j->added, i, n, token) PD_TRY(read_added(j, token));
+    return add_entries(out, j);
+}
+
+/* ---- merges ---- */
+
+/* ["t", "he"], or, in older files, "t he". */
+static peridot_status read_merge(struct pd_merge_reader *r, yyjson_val *merge)
+{
+    if (yyjson_is_str(merge)) return pd_merges_add_line(r, yyjson_get_str(merge), yyjson_get_len(merge));
+    yyjson_val *left = yyjson_arr_get(merge, 0), *right = yyjson_arr_get(merge, 1);
+    if (yyjson_arr_size(merge) != 2 || !yyjson_is_str(left) || !yyjson_is_str(right))
+        return pd_fail(PERIDOT_ERROR_FORMAT, "merge %u of the vocabulary is not two pieces", r->n_read);
+    return pd_merges_add(r, yyjson_get_str(left), yyjson_get_len(left), yyjson_get_str(right), yyjson_get_len(right));
+}
+
+static peridot_status read_merges(struct pd_pieces *out, yyjson_val *merges)
+{
+    struct pd_piece_index index;
+    struct pd_merge_reader r = {.pieces = out, .index = &index};
+    peridot_status status = pd_piece_index_create(&index, out);
+    yyjson_arr_iter iter = yyjson_arr_iter_with(merges);
+    for (yyjson_val *merge; status == PERIDOT_OK && (merge = yyjson_arr_iter_next(&iter));) status = read_merge(&r, merge);
+    pd_merges_end(&r);
+    pd_piece_index_free(&index);
+    return status;
+}
+
+/* ---- all ---- */
+
+/* The control piece named, or the first there is of the usual names. */
+static int32_t find_control(const struct pd_pieces *p, const char *name, const char *const usual[3])
+{
+    for (int i = name ? -1 : 0; i < 3; i++) {
+        const char *text = i < 0 ? name : usual[i];
+        int32_t id = pd_pieces_find(p, text, strlen(text));
+        if (id >= 0 && p->piece[id].type == PD_PIECE_CONTROL) return id;
+    }
+    return -1;
+}
+
+static peridot_status use_steps(struct pd_pieces *out, const struct pd_json_steps *s)
+{
+    out->dummy_prefix = s->prefix;
+    out->prefix_each = s->prefix_each;
+    out->prefix_unless_space = s->prefix_unless_space;
+    out->split_spaces = s->split_spaces;
+    out->strip_prefix = s->strip_prefix;
+    out->bos = find_control(out, s->bos, (const char *const[]){"<bos>", "<s>", "<|begin_of_text|>"});
+    out->eos = find_control(out, NULL, (const char *const[]){"<eos>", "</s>", "<|end_of_text|>"});
+    return s->pattern ? pd_pieces_set_pattern(out, s->pattern) : PERIDOT_OK;
+}
+
+static peridot_status read_root(struct pd_pieces *out, struct json *j, yyjson_val *root)
+{
+    j->model = yyjson_obj_get(root, "model");
+    j->vocab = yyjson_obj_get(j->model, "vocab");
+    j->added = yyjson_obj_get(root, "added_tokens");
+    PD_TRY(check_model(j));
+    PD_TRY(pd_json_steps_read(&j->steps, root));
+    out->algorithm = j->steps.byte_level ? PD_ALGORITHM_BYTE_MERGES : PD_ALGORITHM_CHAR_MERGES;
+    out->whole_words = yyjson_is_true(yyjson_obj_get(j->model, "ignore_merges"));
+    PD_TRY(read_pieces(out, j));
+    PD_TRY(read_merges(out, yyjson_obj_get(j->model, "merges")));
+    PD_TRY(use_steps(out, &j->steps));
+    return pd_pieces_check(out);
+}
+
+peridot_status pd_pieces_read_json(struct pd_pieces *out, const uint8_t *data, uint64_t size)
+{
+    struct json j = {0};
+    yyjson_read_err e;
+    *out = (struct pd_pieces){.bos = -1, .eos = -1};
+    /* Without YYJSON_READ_INSITU the text is copied, not changed; the parameter is only not const. */
+    yyjson_doc *doc = yyjson_read_opts((char *)(uintptr_t)data, (size_t)size, 0, NULL, &e);
+    if (!doc) return pd_fail(PERIDOT_ERROR_FORMAT, "not JSON: %s (byte %zu)", e.msg, e.pos);
+    peridot_status status = read_root(out, &j, yyjson_doc_get_root(doc));
+    free(j.entries);
+    yyjson_doc_free(doc);
+    return status;
+}
