@@ -1,7 +1,7 @@
 /* Weight types: tables, 16-bit floats, and quantisers that give the bytes of ggml's reference. */
 #include "format_fixture.h"
 
-#include "format/dtype.h"
+#include "format/tensor.h"
 
 #include <math.h>
 
@@ -197,12 +197,37 @@ static void test_extremes(void **state)
     }
 }
 
+static void expect_nonfinite(enum pd_dtype dtype, const void *data, uint64_t size, bool expected, uint64_t expected_index)
+{
+    uint64_t index = 0;
+    struct pd_tensor t = {.name = "t", .dtype = dtype, .data = data, .size = size};
+    assert_true(pd_tensor_find_nonfinite(&t, &index) == expected);
+    if (expected) assert_int_equal(index, expected_index);
+}
+
+static void test_nonfinite(void **state)
+{
+    (void)state;
+    static float x[10000];
+    static uint8_t blocks[40 * 34];
+    expect_nonfinite(PD_F32, x, sizeof x, false, 0);
+    x[9999] = -INFINITY;
+    expect_nonfinite(PD_F32, x, sizeof x, true, 9999);
+    x[4096] = NAN;
+    expect_nonfinite(PD_F32, x, sizeof x, true, 4096);
+    expect_nonfinite(PD_Q8_0, blocks, sizeof blocks, false, 0);
+    blocks[33 * 34 + 1] = 0x7c;   /* infinity as a scale; times 0 it is NaN */
+    expect_nonfinite(PD_Q8_0, blocks, sizeof blocks, true, 33 * 32);
+    expect_nonfinite(PD_DTYPE_OTHER, blocks, sizeof blocks, false, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_table),     cmocka_unit_test(test_halves),   cmocka_unit_test(test_half_rounding),
         cmocka_unit_test(test_decoders),  cmocka_unit_test(test_encoders), cmocka_unit_test(test_k_encoders),
         cmocka_unit_test(test_extremes),
+        cmocka_unit_test(test_nonfinite),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

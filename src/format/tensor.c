@@ -2,6 +2,8 @@
 
 #include "base/num.h"
 
+#include <math.h>
+
 peridot_status pd_tensor_list_alloc(struct pd_tensor_list *out, struct pd_arena *arena, size_t n)
 {
     *out = (struct pd_tensor_list){.items = pd_arena_array(arena, n, sizeof *out->items), .n = n};
@@ -59,4 +61,23 @@ peridot_status pd_tensor_set_size(struct pd_tensor *t)
                        "64 bits hold", t->file, t->name, (unsigned long long)t->shape[0], (unsigned long long)t->shape[1],
                        (unsigned long long)t->shape[2], (unsigned long long)t->shape[3]);
     return PERIDOT_OK;
+}
+
+bool pd_tensor_find_nonfinite(const struct pd_tensor *t, uint64_t *index)
+{
+    enum { PIECE = 4096 };   /* whole blocks of every type */
+    float weights[PIECE];
+    if (t->dtype == PD_DTYPE_OTHER) return false;
+    const struct pd_dtype_info *info = &pd_dtypes[t->dtype];
+    uint64_t n = t->size / info->block_size * info->block_len;
+    for (uint64_t done = 0; done < n; done += PIECE) {
+        uint64_t here = pd_min(PIECE, n - done);
+        pd_dequantize(t->dtype, weights, t->data + pd_row_size(t->dtype, done), here);
+        for (uint64_t i = 0; i < here; i++) {
+            if (isfinite(weights[i])) continue;
+            *index = done + i;
+            return true;
+        }
+    }
+    return false;
 }
