@@ -17,6 +17,7 @@ void pd_tokenizer_close(struct pd_tokenizer *t)
     pd_bpe_free(t->bpe);
     pd_special_free(&t->special);
     pd_pieces_free(&t->pieces);
+    free(t->jinja.data);
     free(t);
 }
 

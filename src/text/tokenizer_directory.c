@@ -67,7 +67,7 @@ static void hint_folder(struct pd_chat_hints *h, const char *directory)
     h->names_size[0] = end - begin;
 }
 
-static void use_hints(struct pd_tokenizer *t, const char *directory, yyjson_doc *config, const struct pd_map *jinja)
+static peridot_status use_hints(struct pd_tokenizer *t, const char *directory, yyjson_doc *config, const struct pd_map *jinja)
 {
     struct pd_chat_hints h = {0};
     yyjson_val *v = find_jinja(config);
@@ -80,6 +80,9 @@ static void use_hints(struct pd_tokenizer *t, const char *directory, yyjson_doc 
     }
     hint_folder(&h, directory);
     pd_tokenizer_find_chat(t, &h);
+    if (!h.jinja) return PERIDOT_OK;
+    PD_TRY(pd_text_append(&t->jinja, h.jinja, h.jinja_size));
+    return pd_text_terminate(&t->jinja);
 }
 
 /* The template is in tokenizer_config.json, or (newer) in a file of its own. */
@@ -89,7 +92,7 @@ static peridot_status read_chat(struct pd_tokenizer *t, const char *directory, y
     char *path = pd_path_join(directory, "chat_template.jinja");
     if (!path) return pd_fail_alloc(strlen(directory), "file name");
     peridot_status status = pd_is_file(path) ? pd_map_open(&jinja, path) : PERIDOT_OK;
-    if (status == PERIDOT_OK) use_hints(t, directory, config, &jinja);
+    if (status == PERIDOT_OK) status = use_hints(t, directory, config, &jinja);
     pd_map_close(&jinja);
     free(path);
     return status;

@@ -15,6 +15,7 @@ struct pd_tokenizer {
     struct pd_sentencepiece *sentencepiece;
     struct pd_bpe *bpe;
     const struct pd_chat *chat;    /* NULL: none */
+    struct pd_text_buffer jinja;   /* the template as a Hugging Face directory words it, NUL-terminated; data NULL: none */
     bool lines_apart;              /* no piece reaches over the end of a line: long texts may be cut there */
 };
 
