@@ -8,21 +8,51 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 
+import blocks
 import models
+import tokenizer
 
+DTYPE_NAME = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 TORCH = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
-ARCH_CLASS = {"gemma": "GemmaForCausalLM", "gemma2": "Gemma2ForCausalLM", "gemma3_text": "Gemma3ForCausalLM"}
+FAMILY = {"gemma": "Gemma", "gemma2": "Gemma2", "gemma3_text": "Gemma3", "llama": "Llama"}
+HEAD_CLASS = {"": "ForCausalLM", "base": "Model", "sequence": "ForSequenceClassification", "token": "ForTokenClassification"}
+
+
+def class_name(s):
+    return FAMILY[s.arch] + HEAD_CLASS[s.head]
+
+
+def config_llama(s):
+    """config.json as Meta's published checkpoints have it; those of Llama 2 leave out head_dim."""
+    c = {
+        "architectures": [class_name(s)], "attention_bias": False, "attention_dropout": 0.0, "bos_token_id": 2,
+        "eos_token_id": 1, "hidden_act": "silu", "hidden_size": s.d_model, "initializer_range": 0.02,
+        "intermediate_size": s.ffn_dim, "max_position_embeddings": 512, "mlp_bias": False, "model_type": "llama",
+        "num_attention_heads": s.n_heads, "num_hidden_layers": s.n_layers, "num_key_value_heads": s.n_kv_heads,
+        "pretraining_tp": 1, "rms_norm_eps": s.eps, "rope_scaling": None, "rope_theta": s.rope_base,
+        "tie_word_embeddings": s.tied != "no", "torch_dtype": DTYPE_NAME[s.dtype], "transformers_version": "4.45.0.dev0",
+        "use_cache": True, "vocab_size": s.vocab_size,
+    }
+    if s.n_heads * s.head_dim != s.d_model:
+        c["head_dim"] = s.head_dim
+    if s.rope_llama3:
+        c["rope_scaling"] = s.rope_llama3 | {"rope_type": "llama3"}
+    elif s.rope_factor:
+        c["rope_scaling"] = {"factor": s.rope_factor, "type": "linear"}
+    return c
 
 
 def config_old(s):
     """config.json as the published checkpoints of 2024 and early 2025 have it."""
+    if s.arch == "llama":
+        return config_llama(s)
     c = {
-        "architectures": [ARCH_CLASS[s.arch]], "attention_bias": False, "attention_dropout": 0.0, "bos_token_id": 2,
+        "architectures": [class_name(s)], "attention_bias": False, "attention_dropout": 0.0, "bos_token_id": 2,
         "eos_token_id": 1, "head_dim": s.head_dim, "hidden_size": s.d_model, "initializer_range": 0.02,
         "intermediate_size": s.ffn_dim, "max_position_embeddings": 512, "model_type": s.arch,
         "num_attention_heads": s.n_heads, "num_hidden_layers": s.n_layers, "num_key_value_heads": s.n_kv_heads,
         "pad_token_id": 0, "rms_norm_eps": s.eps, "rope_theta": s.rope_base,
-        "torch_dtype": {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}[s.dtype],
+        "torch_dtype": DTYPE_NAME[s.dtype],
         "transformers_version": {"gemma": "4.38.1", "gemma2": "4.42.4", "gemma3_text": "4.50.0.dev0"}[s.arch],
         "use_cache": True, "vocab_size": s.vocab_size,
     }
@@ -63,8 +93,8 @@ def config_wrapped(s):
 
 def torch_weights(s, prefix="", head="lm_head.weight"):
     t = {n: torch.from_numpy(w).to(TORCH[s.dtype]) for n, w in models.weights(s).items()}
-    out = {f"{prefix}model.{n}": w for n, w in t.items()}
-    if s.tied != "embed":
+    out = {models.full_name(s, n, prefix): w for n, w in t.items()}
+    if s.tied in ("head", "both"):
         out[head] = t["embed_tokens.weight"].clone()
     if s.tied == "head":
         del out[f"{prefix}model.embed_tokens.weight"]
@@ -93,10 +123,12 @@ def save_shards(folder, tensors, n):
 def save_hf(s, folder):
     if s.form == "hf":          # config.json by transformers itself, in its own generation
         config = own_config(s)
-        config.architectures = [ARCH_CLASS[s.arch]]
+        config.architectures = [class_name(s)]
         config.dtype = TORCH[s.dtype]
         config.save_pretrained(folder)
         save_file(torch_weights(s), folder / "model.safetensors", metadata={"format": "pt"})
+        if s.arch == "gemma2" and s.head:       # their commands are tested with text
+            (folder / "tokenizer.model").write_bytes(tokenizer.sentencepiece_model(*tokenizer.pieces(s.vocab_size)))
     elif s.form == "wrapped":
         tensors = torch_weights(s, prefix="language_model.")
         rng = np.random.Generator(np.random.PCG64(s.seed))
@@ -116,12 +148,21 @@ def save_hf(s, folder):
 
 def own_config(s):
     """The same model as a transformers config object, made from its arguments and not from our files."""
-    from transformers import Gemma2Config, Gemma3TextConfig, GemmaConfig
+    from transformers import Gemma2Config, Gemma3TextConfig, GemmaConfig, LlamaConfig
     common = dict(
         vocab_size=s.vocab_size, hidden_size=s.d_model, intermediate_size=s.ffn_dim, num_hidden_layers=s.n_layers,
         num_attention_heads=s.n_heads, num_key_value_heads=s.n_kv_heads, head_dim=s.head_dim, rms_norm_eps=s.eps,
         max_position_embeddings=512, pad_token_id=0, eos_token_id=1, bos_token_id=2)
+    if s.head in models.LABELS:
+        labels = models.LABELS[s.head]
+        common |= dict(id2label=dict(enumerate(labels)), label2id={name: i for i, name in enumerate(labels)})
     default = {"rope_type": "default", "rope_theta": s.rope_base}
+    if s.arch == "llama":
+        if s.rope_llama3:
+            default = {"rope_type": "llama3", "rope_theta": s.rope_base} | s.rope_llama3
+        elif s.rope_factor:
+            default |= {"rope_type": "linear", "factor": s.rope_factor}
+        return LlamaConfig(**common, rope_parameters=default, tie_word_embeddings=s.tied != "no")
     if s.arch == "gemma":
         return GemmaConfig(**common, rope_parameters=default)
     common |= dict(query_pre_attn_scalar=s.q_scalar, sliding_window=s.window, attn_logit_softcapping=s.attn_cap,
@@ -136,19 +177,8 @@ def own_config(s):
 
 # ---- GGUF ----
 
-GGUF_ARCH = {"gemma": gguf.MODEL_ARCH.GEMMA, "gemma2": gguf.MODEL_ARCH.GEMMA2, "gemma3_text": gguf.MODEL_ARCH.GEMMA3}
-
-
-def pieces(n):
-    """A tiny sentencepiece vocabulary: control pieces, 256 bytes, normal pieces. -> texts, scores, types"""
-    t = gguf.TokenType
-    texts = ["<pad>", "<eos>", "<bos>", "<unk>"] + [f"<0x{b:02X}>" for b in range(256)]
-    types = [t.CONTROL, t.CONTROL, t.CONTROL, t.UNKNOWN] + [t.BYTE] * 256
-    normal = ["\u2581", "e", "t", "a", "o", "n", "\u2581a", "he", "\u2581t", "\u2581the", "s", "i"]
-    normal += [chr(ord("A") + i) for i in range(26)]
-    normal = normal[:n - len(texts)]
-    scores = [0.0] * len(texts) + [-1.0 - i for i in range(len(normal))]
-    return texts + normal, scores, types + [t.NORMAL] * len(normal)
+GGUF_ARCH = {"gemma": gguf.MODEL_ARCH.GEMMA, "gemma2": gguf.MODEL_ARCH.GEMMA2, "gemma3_text": gguf.MODEL_ARCH.GEMMA3,
+             "llama": gguf.MODEL_ARCH.LLAMA}
 
 
 def gguf_type(s, name, array):
@@ -156,6 +186,59 @@ def gguf_type(s, name, array):
     if array.ndim == 1:
         return gguf.GGMLQuantizationType.F32
     return gguf.GGMLQuantizationType[[t for p, t in s.gguf.items() if p in name][-1]]
+
+
+def swap_pairs(array, n_heads, to_gguf):
+    """llama.cpp rotates neighbours (2i, 2i + 1) of Llama's heads, transformers halves (i, i + head_dim / 2)."""
+    rows = array.reshape(n_heads, *((2, -1) if to_gguf else (-1, 2)), array.shape[1])
+    return np.ascontiguousarray(rows.swapaxes(1, 2).reshape(array.shape))
+
+
+def rotated_heads(s, name):
+    """Heads of a q or k matrix whose rows llama.cpp orders anew; 0: not such a matrix."""
+    heads = {"q_proj.weight": s.n_heads, "k_proj.weight": s.n_kv_heads}
+    return heads.get(name.rpartition(".self_attn.")[2], 0) if s.arch == "llama" else 0
+
+
+def rope_freqs(s):
+    """What llama.cpp divides frequencies by, from the rule of Llama 3.1."""
+    r, out = s.rope_llama3, []
+    for i in range(s.head_dim // 2):
+        turns = r["original_max_position_embeddings"] * s.rope_base ** (-2 * i / s.head_dim) / (2 * np.pi)
+        smooth = (turns - r["low_freq_factor"]) / (r["high_freq_factor"] - r["low_freq_factor"])
+        smooth = min(max(smooth, 0.0), 1.0)
+        out.append(1 / ((1 - smooth) / r["factor"] + smooth))
+    return np.array(out, np.float32)
+
+
+def add_rope(w, s):
+    if s.arch == "llama":
+        w.add_rope_dimension_count(s.head_dim)
+        w.add_rope_freq_base(s.rope_base)
+    if s.arch == "llama" and s.rope_factor:
+        w.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
+        w.add_rope_scaling_factor(s.rope_factor)
+    if s.rope_llama3:
+        w.add_tensor("rope_freqs.weight", rope_freqs(s))
+    if s.arch == "gemma3_text":     # the local base and the pattern are not in a GGUF: 10000 and 6
+        assert (s.rope_local, s.pattern) == (10000.0, 6)
+        w.add_rope_freq_base(s.rope_base)
+        w.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
+        w.add_rope_scaling_factor(s.rope_factor)
+
+
+def add_matrix(w, s, hf, name, array):
+    kind = gguf_type(s, name, array)
+    if rotated_heads(s, hf) and kind.name not in blocks.TYPES:
+        array = swap_pairs(array, rotated_heads(s, hf), to_gguf=True)
+    if kind == gguf.GGMLQuantizationType.F16:
+        w.add_tensor(name, array.astype(np.float16))
+    elif kind == gguf.GGMLQuantizationType.F32:
+        w.add_tensor(name, array)
+    elif kind.name in blocks.TYPES:
+        w.add_tensor(name, blocks.random_blocks(kind, array.shape, array.std(), s.seed, name), raw_dtype=kind)
+    else:
+        w.add_tensor(name, gguf.quants.quantize(array, kind), raw_dtype=kind)
 
 
 def save_gguf(s, path):
@@ -178,14 +261,10 @@ def save_gguf(s, path):
     if s.attn_cap:
         w.add_attn_logit_softcapping(s.attn_cap)
         w.add_final_logit_softcapping(s.final_cap)
-    if s.arch == "gemma3_text":     # the local base and the pattern are not in a GGUF: 10000 and 6
-        assert (s.rope_local, s.pattern) == (10000.0, 6)
-        w.add_rope_freq_base(s.rope_base)
-        w.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
-        w.add_rope_scaling_factor(s.rope_factor)
-    w.add_file_type(gguf.LlamaFileType["ALL_F32" if s.gguf[""] == "F32" else f"MOSTLY_{s.gguf['']}"])
+    add_rope(w, s)
+    w.add_file_type(gguf.LlamaFileType["ALL_F32" if s.gguf.get("") == "F32" else f"MOSTLY_{s.gguf.get('', 'Q4_K_M')}"])
     w.add_quantization_version(gguf.GGML_QUANT_VERSION)
-    texts, scores, types = pieces(s.vocab_size)
+    texts, scores, types = tokenizer.pieces(s.n_pieces or s.vocab_size)
     w.add_tokenizer_model("llama")
     w.add_tokenizer_pre("default")
     w.add_token_list(texts)
@@ -200,16 +279,12 @@ def save_gguf(s, path):
     w.add_add_space_prefix(False)
     names = gguf.get_tensor_name_map(arch, s.n_layers)
     for hf, array in models.weights(s).items():
-        name = names.get_name("model." + hf, try_suffixes=(".weight",))
-        if hf.endswith("norm.weight"):
+        name = names.get_name(models.full_name(s, hf), try_suffixes=(".weight",))
+        if hf.endswith("norm.weight") and s.form:       # the twin of a directory holds what that rounded
+            array = torch.from_numpy(array).to(TORCH[s.dtype]).float().numpy()
+        if hf.endswith("norm.weight") and s.norm_plus_one:
             array = array + np.float32(1)       # GGUF holds the factor itself
-        kind = gguf_type(s, name, array)
-        if kind == gguf.GGMLQuantizationType.F16:
-            w.add_tensor(name, array.astype(np.float16))
-        elif kind == gguf.GGMLQuantizationType.F32:
-            w.add_tensor(name, array)
-        else:
-            w.add_tensor(name, gguf.quants.quantize(array, kind), raw_dtype=kind)
+        add_matrix(w, s, hf, name, array)
     w.write_header_to_file()
     w.write_kv_data_to_file()
     w.write_tensors_to_file()
@@ -222,8 +297,11 @@ def read_gguf(s, path):
     stored = {t.name: t for t in gguf.GGUFReader(path).tensors}
     out = {}
     for hf, (shape, _) in models.tensor_shapes(s).items():
-        t = stored.pop(names.get_name("model." + hf, try_suffixes=(".weight",)))
+        full = models.full_name(s, hf)
+        t = stored.pop(names.get_name(full, try_suffixes=(".weight",)))
         array = gguf.quants.dequantize(t.data, t.tensor_type).astype(np.float64).reshape(shape)
-        out["model." + hf] = torch.from_numpy(array - 1.0 if hf.endswith("norm.weight") else array)
-    assert not stored
+        if rotated_heads(s, hf):
+            array = swap_pairs(array, rotated_heads(s, hf), to_gguf=False)
+        out[full] = torch.from_numpy(array - 1.0 if hf.endswith("norm.weight") and s.norm_plus_one else array)
+    assert set(stored) == ({"rope_freqs.weight"} if s.rope_llama3 else set())
     return out

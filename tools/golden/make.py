@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/golden: tiny random Gemma models, and what Hugging Face transformers computes with them.
+"""Makes tests/golden: tiny random Gemma and Llama models, and what Hugging Face transformers computes with them.
 
     python3 tools/golden/make.py [NAME...]            write the models to tests/golden
     python3 tools/golden/make.py --check [NAME...]    only read them: do the files say what models.py means, which
@@ -31,14 +31,20 @@ def make(name, s, folder):
         files.save_gguf(s, folder / "model.gguf")
     ids = models.tokens(s)
     (folder / "tokens.txt").write_text(",".join(map(str, ids)) + "\n")
-    logits, hidden = oracle.run(oracle.load(s, folder), ids)
-    logits.numpy().astype("<f4").tofile(folder / "logits.f32")
+    model = oracle.load(s, folder)
+    logits, hidden = oracle.run(model, ids)
+    if s.head == "sequence":
+        oracle.check_padding(model, ids, pad=0)
+    if logits is not None:
+        logits.numpy().astype("<f4").tofile(folder / "logits.f32")
     hidden.numpy().astype("<f4").tofile(folder / "hidden.f32")
     for f in folder.iterdir():
         f.chmod(0o644)      # safetensors makes its files private
     size = sum(f.stat().st_size for f in folder.iterdir())
-    print(f"{name}: {size / 1024:.0f} KiB, logits {float(logits.min()):.1f} .. {float(logits.max()):.1f}, "
-          f"{len(np.unique(logits.argmax(-1)))} different winners in {len(ids)} rows")
+    print(f"{name}: {size / 1024:.0f} KiB", end="" if logits is not None else "\n")
+    if logits is not None:
+        print(f", logits {float(logits.min()):.1f} .. {float(logits.max()):.1f}, "
+              f"{len(np.unique(logits.argmax(-1)))} different winners in {len(ids)} rows")
 
 
 def main():

@@ -15,7 +15,7 @@ N_TOKENS = 100          # 14 chunks of 7 and a rest of 2; six windows of 16
 
 @dataclass(frozen=True)
 class Shape:
-    arch: str                       # model_type of transformers: gemma, gemma2, gemma3_text
+    arch: str                       # model_type of transformers: gemma, gemma2, gemma3_text, llama
     seed: int
     n_layers: int
     n_heads: int
@@ -29,6 +29,7 @@ class Shape:
     rope_base: float = 10000.0          # of global layers
     rope_local: float | None = None
     rope_factor: float | None = None    # the global layers' position divisor
+    rope_llama3: dict | None = field(default=None, hash=False)   # the numbers of Llama 3.1's rule
     attn_cap: float | None = None
     final_cap: float | None = None
     d_model: int = 64                   # its square root is exact in bf16
@@ -36,7 +37,9 @@ class Shape:
     spread: dict = field(default_factory=dict, hash=False)      # what differs from SPREADS
     form: str = "hf"                    # which writer of files.py makes config.json and the tensors; "" for none
     dtype: str = "F32"                  # of the safetensors
-    tied: str = "embed"                 # the tied matrix is stored as "embed", "head" or "both"
+    tied: str = "embed"                 # the tied matrix is stored as "embed", "head" or "both"; "no": two matrices
+    head: str = ""                      # "base": none is stored; "sequence", "token": label scores
+    n_pieces: int | None = None         # of the tokenizer, fewer than rows of the embedding; None: as many
     gguf: dict | None = field(default=None, hash=False)   # {pattern in the tensor's name: type}, "" for the others
     proves: str = ""
 
@@ -44,8 +47,12 @@ class Shape:
     def q_scalar(self):
         return self.query_scalar or self.head_dim
 
+    @property
+    def norm_plus_one(self):
+        return self.arch != "llama"
+
     def is_global(self, layer):
-        if self.arch == "gemma":
+        if self.arch in ("gemma", "llama"):
             return True
         return (layer + 1) % (2 if self.arch == "gemma2" else self.pattern) == 0
 
@@ -57,6 +64,18 @@ GEMMA2 = dict(arch="gemma2", n_layers=4, n_heads=4, n_kv_heads=2, head_dim=16, f
 GEMMA2_WIDE = GEMMA2 | dict(head_dim=32, ffn_dim=160, vocab_size=288)
 GEMMA3 = dict(arch="gemma3_text", n_layers=7, n_heads=4, n_kv_heads=2, head_dim=16, ffn_dim=96, vocab_size=272,
               window=12, pattern=6, rope_base=1e6, rope_local=10000.0, rope_factor=8.0)
+# Llama does not scale its embedding, so that any d_model will do.
+LLAMA = dict(arch="llama", n_layers=2, n_heads=4, n_kv_heads=2, head_dim=8, ffn_dim=64, vocab_size=272, d_model=32, eps=1e-5)
+# An old context of 64 positions leaves the first frequency, blends the second and slows the others.
+LLAMA3 = LLAMA | dict(rope_llama3=dict(factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+                                       original_max_position_embeddings=64))
+QUANTS = {"token_embd": "Q4_K", "output.weight": "Q6_K",
+          "blk.0.attn_q": "Q2_K", "blk.0.attn_k": "Q3_K", "blk.0.attn_v": "Q4_K", "blk.0.attn_output": "Q4_1",
+          "blk.0.ffn_gate": "Q5_K", "blk.0.ffn_up": "Q6_K", "blk.0.ffn_down": "Q5_0",
+          "blk.1.attn_q": "IQ4_XS", "blk.1.attn_k": "IQ4_XS", "blk.1.attn_v": "Q6_K", "blk.1.attn_output": "IQ4_NL",
+          "blk.1.ffn_gate": "Q3_K", "blk.1.ffn_up": "Q2_K", "blk.1.ffn_down": "Q5_1"}
+HEAD2 = GEMMA2 | dict(n_layers=2, attn_cap=20.0)
+LABELS = {"sequence": ["calm", "glad", "sad"], "token": ["O", "B-NAME", "I-NAME", "B-PLACE", "I-PLACE"]}
 
 GENTLE = dict(embed=1.5, q=0.2, k=0.2)       # for models that shall bear 8-bit activations, too: below 1e-2
 
@@ -91,6 +110,34 @@ SHAPES = {
     "gemma3-mixed": Shape(**(GEMMA3 | dict(ffn_dim=160)), seed=34, eps=0.05, form="",
                           gguf={"": "F16", "ffn_down": "BF16", "blk.0.": "F32"},
                           proves="GGUF with F16, BF16 and F32 matrices in one file, eps 0.05"),
+    "gemma3-padding": Shape(**(GEMMA3 | dict(n_layers=2, vocab_size=288)), seed=35, n_pieces=272, form="", gguf={"": "F16"},
+                            proves="GGUF with 16 rows of the embedding beyond its pieces, whose logits are the largest"),
+    "llama": Shape(**LLAMA, seed=41, form="old", tied="no", gguf={"": "F32"},
+                   proves="Llama: SiLU, no +1, grouped queries, eps 1e-5, an output matrix of its own; old config.json "
+                          "without head_dim; F32 GGUF with permuted q and k rows"),
+    "llama3": Shape(**LLAMA3, seed=42, rope_base=500.0, form="old", gguf={"": "F32"},
+                    proves="tied; Llama 3.1's frequencies by rope_scaling and by rope_freqs.weight"),
+    "llama3-new": Shape(**(LLAMA3 | dict(head_dim=16, rope_llama3=LLAMA3["rope_llama3"] | dict(
+                            factor=32.0, original_max_position_embeddings=48))), seed=43, rope_base=500.0, form="hf",
+                        dtype="BF16",
+                        proves="the same rule in rope_parameters, config.json as transformers 5 writes it; BF16"),
+    "llama-linear": Shape(**(LLAMA | dict(n_kv_heads=1, head_dim=16, eps=0.05)), seed=44, rope_factor=4.0, form="old",
+                          dtype="F16", gguf={"": "F16"},
+                          proves="head_dim given: heads * head_dim = 64, d_model 32; positions divided by 4; eps 0.05"),
+    "llama-quants": Shape(**(LLAMA | dict(d_model=256, head_dim=32, vocab_size=264)), seed=45, form="", tied="no", gguf=QUANTS,
+                          spread=dict(embed=4.0, q=0.04, k=0.04, v=0.04, o=0.05, gate=0.05, up=0.05, down=0.1, head=0.2),
+                          proves="GGUF with Q4_1, Q5_0, Q5_1, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL and IQ4_XS mixed, "
+                                 "blocks of random bytes; q, k and v of three types"),
+    "gemma2-base": Shape(**HEAD2, seed=51, form="hf", dtype="BF16", head="base",
+                         proves="Gemma2Model: names without model.; its head is the embedding"),
+    "gemma2-sequence": Shape(**HEAD2, seed=52, spread=GENTLE, form="hf", dtype="BF16", head="sequence",
+                             proves="Gemma2ForSequenceClassification: 3 labels, tokenizer.model"),
+    "gemma2-token": Shape(**HEAD2, seed=53, spread=GENTLE, form="hf", dtype="BF16", head="token",
+                          proves="Gemma2ForTokenClassification: 5 labels with biases, tokenizer.model"),
+    "llama-base": Shape(**LLAMA, seed=54, form="hf", tied="no", head="base",
+                        proves="LlamaModel, untied: hidden states and nothing else"),
+    "llama-sequence": Shape(**LLAMA, seed=56, spread=dict(q=0.18, k=0.18), form="hf", head="sequence", tied="no",
+                            proves="LlamaForSequenceClassification: 3 labels"),
 }
 
 # Standard deviation of each kind of matrix, by architecture. Norm weights: (mean, deviation).
@@ -100,11 +147,13 @@ SPREADS = {
     "gemma2": dict(embed=1.0, q=0.4, k=0.4, v=0.12, o=0.15, gate=0.15, up=0.15, down=0.15),
     "gemma3_text": dict(embed=1.0, q=0.12, k=0.12, v=0.12, o=0.15, gate=0.15, up=0.15, down=0.15,
                         q_norm=(1.4, 0.3), k_norm=(1.4, 0.3)),
+    "llama": dict(norm=(1.0, 0.3), embed=2.0, q=0.24, k=0.24, v=0.15, o=0.12, gate=0.2, up=0.2, down=0.15, head=0.5),
 }
+SCORE = dict(score=0.5, score_bias=2.0)
 
 
 def tensor_shapes(s):
-    """Hugging Face name without prefix -> (shape, kind)."""
+    """Hugging Face name without "model." -> (shape, kind)."""
     d, q, kv = s.d_model, s.n_heads * s.head_dim, s.n_kv_heads * s.head_dim
     out = {"embed_tokens.weight": ((s.vocab_size, d), "embed")}
     for i in range(s.n_layers):
@@ -116,19 +165,30 @@ def tensor_shapes(s):
             for n in ("q_norm", "k_norm"):
                 out[f"{p}self_attn.{n}.weight"] = ((s.head_dim,), n)
         out[p + "post_attention_layernorm.weight"] = ((d,), "norm")
-        if s.arch != "gemma":
+        if s.arch in ("gemma2", "gemma3_text"):
             out[p + "pre_feedforward_layernorm.weight"] = ((d,), "norm")
         for n, shape in (("gate", (s.ffn_dim, d)), ("up", (s.ffn_dim, d)), ("down", (d, s.ffn_dim))):
             out[f"{p}mlp.{n}_proj.weight"] = (shape, n)
-        if s.arch != "gemma":
+        if s.arch in ("gemma2", "gemma3_text"):
             out[p + "post_feedforward_layernorm.weight"] = ((d,), "norm")
     out["norm.weight"] = ((d,), "norm")
+    if s.head in LABELS:
+        out["score.weight"] = ((len(LABELS[s.head]), d), "score")
+        if s.head == "token":       # transformers gives only this one a bias
+            out["score.bias"] = ((len(LABELS[s.head]),), "score_bias")
+    elif s.tied == "no" and not s.head:
+        out["lm_head.weight"] = ((s.vocab_size, d), "head")
     return out
 
 
+def full_name(s, name, prefix=""):
+    """As the file spells it: what is no head's lies under "model.", except in a base model."""
+    return name if s.head == "base" or name.startswith(("lm_head.", "score.")) else f"{prefix}model.{name}"
+
+
 def weights(s):
-    """Hugging Face name without prefix -> float32 array."""
-    spread = {"norm": NORM} | SPREADS[s.arch] | s.spread
+    """Hugging Face name without "model." -> float32 array."""
+    spread = {"norm": NORM} | SCORE | SPREADS[s.arch] | s.spread
     out = {}
     for name, (shape, kind) in tensor_shapes(s).items():
         mean, std = spread[kind] if isinstance(spread[kind], tuple) else (0.0, spread[kind])
@@ -136,14 +196,19 @@ def weights(s):
             std *= (s.q_scalar / s.head_dim) ** 0.25
         rng = np.random.Generator(np.random.PCG64([s.seed, zlib.crc32(name.encode())]))
         out[name] = (mean + std * rng.standard_normal(shape)).astype(np.float32)
+    if s.n_pieces:      # pairs of opposite rows, so that one of each has a large logit whatever the state
+        padding = out["embed_tokens.weight"][s.n_pieces:]
+        padding[:] *= 8
+        padding[1::2] = -padding[::2]
     return out
 
 
 def tokens(s):
     """bos, then random ids; the second half repeats pieces of the first, at other distances."""
     rng = np.random.Generator(np.random.PCG64([s.seed, 1]))
-    ids = rng.integers(3, s.vocab_size, N_TOKENS)
+    n = s.n_pieces or s.vocab_size
+    ids = rng.integers(3, n, N_TOKENS)
     ids[60:80] = ids[20:40]
-    ids[-1] = s.vocab_size - 1
+    ids[-1] = n - 1
     ids[0] = 2
     return [int(i) for i in ids]

@@ -5,12 +5,22 @@ changes: about 1e-7).
 import copy
 
 import torch
-from transformers import (AutoConfig, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3ForConditionalGeneration,
-                          GemmaForCausalLM)
+import transformers
+from transformers import AutoConfig, Gemma3ForConditionalGeneration
 
 import files
+import models
 
-CLASSES = {"gemma": GemmaForCausalLM, "gemma2": Gemma2ForCausalLM, "gemma3_text": Gemma3ForCausalLM}
+
+def full_name(s, name):
+    """In the state of model_class(s), which may have a head that the file lacks."""
+    return "model." + name if s.head == "base" and s.tied == "embed" else models.full_name(s, name)
+
+
+def model_class(s):
+    """A tied base model has the head that its family would give it."""
+    name = files.class_name(s)
+    return getattr(transformers, name.replace("Model", "ForCausalLM") if s.tied == "embed" else name)
 
 
 def load(s, folder):
@@ -24,24 +34,44 @@ def load(s, folder):
         wrapped = Gemma3ForConditionalGeneration.from_pretrained(folder, config=config, **how)
         state = {"model." + n: w for n, w in wrapped.model.language_model.state_dict().items()}
         return build(s, config.text_config, state)
-    return CLASSES[s.arch].from_pretrained(folder, **how).eval()
+    return model_class(s).from_pretrained(folder, **how).eval()
 
 
 def build(s, config, state):
     config = copy.deepcopy(config)
     config._attn_implementation = "eager"
-    model = CLASSES[s.arch](config).double()
+    model = model_class(s)(config).double()
     missing, extra = model.load_state_dict(state, strict=False)
-    assert set(missing) <= {"lm_head.weight"} and not extra, (missing, extra)
+    assert set(missing) <= ({"lm_head.weight"} if s.tied != "no" else set()) and not extra, (missing, extra)
     model.tie_weights()
     return model.eval()
 
 
+def backbone(model):
+    return getattr(model, "model", model)
+
+
+@torch.no_grad()
+def check_padding(model, ids, pad):
+    """A text's label scores are those of its last row, by itself and padded in a batch with a longer text."""
+    rows, _ = run(model, ids)
+    batch = torch.tensor([ids + [pad] * 3, ids[:1] + ids[1:4] + ids[1:]])
+    mask = torch.tensor([[1] * len(ids) + [0] * 3, [1] * (len(ids) + 3)])
+    scores = model(input_ids=batch, attention_mask=mask, use_cache=False).logits[0]
+    assert torch.allclose(rows[-1], scores, rtol=1e-6)
+
+
 @torch.no_grad()
 def run(model, ids):
-    """-> logits [n, vocab_size], final-norm hidden states [n, d_model]"""
-    seen = []
-    hook = model.model.norm.register_forward_hook(lambda module, args, out: seen.append(out[0]))
-    logits = model(input_ids=torch.tensor([ids]), use_cache=False).logits[0]
-    hook.remove()
+    """-> logits or label scores [n, outputs], final-norm hidden states [n, d_model]; no logits (None) without a head"""
+    seen, scores = [], []
+    hooks = [backbone(model).norm.register_forward_hook(lambda module, args, out: seen.append(out[0]))]
+    if hasattr(model, "score"):     # a sequence classifier's answer is the row of the last token
+        hooks.append(model.score.register_forward_hook(lambda module, args, out: scores.append(out[0])))
+    out = model(input_ids=torch.tensor([ids]), use_cache=False)
+    for hook in hooks:
+        hook.remove()
+    if scores and out.logits.ndim == 2:
+        assert torch.equal(out.logits[0], scores[0][-1])
+    logits = scores[0] if scores else out.logits[0] if hasattr(out, "logits") else None
     return logits, seen[0]
