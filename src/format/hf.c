@@ -127,21 +127,12 @@ static peridot_status open_shards(struct pd_hf *h, struct shards *s)
     return pd_tensor_list_index(&h->tensors, &h->arena);
 }
 
-/* Text models never read these, so their types are theirs. */
-static bool is_vision(const char *name)
-{
-    static const char *const prefixes[] = {"vision_tower.", "multi_modal_projector.", "model.vision_tower.",
-                                           "model.multi_modal_projector."};
-    for (size_t i = 0; i < PD_COUNT(prefixes); i++)
-        if (!strncmp(name, prefixes[i], strlen(prefixes[i]))) return true;
-    return false;
-}
-
+/* Text models never read tensors of vision, so their types are theirs. */
 static peridot_status check_types(const struct pd_hf *h)
 {
     for (size_t i = 0; i < h->tensors.n; i++) {
         const struct pd_tensor *t = &h->tensors.items[i];
-        if (t->dtype == PD_DTYPE_OTHER && !is_vision(t->name))
+        if (t->dtype == PD_DTYPE_OTHER && !pd_tensor_is_vision(t->name))
             return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: tensor " PD_NAME " has type %s, which is not read", t->file, t->name,
                            t->type);
     }

@@ -63,6 +63,15 @@ peridot_status pd_tensor_set_size(struct pd_tensor *t)
     return PERIDOT_OK;
 }
 
+bool pd_tensor_is_vision(const char *name)
+{
+    static const char *const prefixes[] = {"vision_tower.", "multi_modal_projector.", "model.vision_tower.",
+                                           "model.multi_modal_projector."};
+    for (size_t i = 0; i < PD_COUNT(prefixes); i++)
+        if (!strncmp(name, prefixes[i], strlen(prefixes[i]))) return true;
+    return false;
+}
+
 bool pd_tensor_find_nonfinite(const struct pd_tensor *t, uint64_t *index)
 {
     enum { PIECE = 4096 };   /* whole blocks of every type */

@@ -315,17 +315,6 @@ static peridot_status walk(struct loader *l)
     return PERIDOT_OK;
 }
 
-static bool starts_with(const char *text, const char *start) { return strncmp(text, start, strlen(start)) == 0; }
-
-/* Parts of multimodal models that text does not need. */
-static bool is_other_part(const char *name)
-{
-    static const char *const parts[] = {"vision_tower.", "multi_modal_projector.", "model.vision_tower.", "model.multi_modal_projector."};
-    for (size_t i = 0; i < PD_COUNT(parts); i++)
-        if (starts_with(name, parts[i])) return true;
-    return false;
-}
-
 /* A tensor that holds nothing of its own: a tied matrix stored twice, or frequencies that the config gives as well. */
 static bool is_redundant(const struct loader *l, const struct pd_tensor *t)
 {
@@ -339,7 +328,7 @@ static peridot_status check_unused(struct loader *l)
     for (size_t i = 0; i < pd_checkpoint_n_tensors(l->checkpoint); i++) {
         const struct pd_tensor *t = pd_checkpoint_tensor(l->checkpoint, i);
         if (l->used[i] || is_redundant(l, t)) continue;
-        if (!is_other_part(t->name))
+        if (!pd_tensor_is_vision(t->name))
             return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: tensor %s is not known in a %s model", t->file, t->name, pd_families[l->config->family].name);
         l->w->n_ignored++;
     }
