@@ -278,6 +278,33 @@ typedef struct peridot_stats {
 PERIDOT_API peridot_status peridot_generate(peridot_session *session, const int32_t *prompt, size_t n_prompt, uint32_t n_max,
                                             peridot_text text, void *user, peridot_stats *stats);
 
+/* ---- conversion ------------------------------------------------------------------------------------------------- */
+
+typedef struct peridot_convert_params {
+    const char *type;          /* of matrices: peridot_convert_type */
+    peridot_progress progress; /* bytes written */
+    void *user;
+} peridot_convert_params;
+
+typedef struct peridot_convert_stats {
+    uint32_t n_tensors;        /* written */
+    uint32_t n_replaced;       /* of them: matrices of another type than the mix says, as their rows are not whole blocks */
+    uint32_t n_ignored;        /* tensors of the source that text does not need: those of vision */
+    bool has_tokenizer;        /* false: the directory had no tokenizer.model or tokenizer.json; the file can only take ids */
+    uint64_t size;             /* bytes of all tensors */
+} peridot_convert_stats;
+
+/* Writes a Hugging Face directory or a GGUF file as a GGUF file. Matrices get the type; of types below 6 bits a weight,
+ * embedding and output matrix get "q6_k"; norms and other vectors are f32. Where rows are not whole blocks of the type, the
+ * matrix gets one of smaller blocks and as many bits, or more ("q5_0" for "q4_k"). A GGUF file's metadata is copied as it
+ * is. Weights that are not finite numbers are refused. Needs some 50 MB of memory whatever the model's size, and all
+ * processors. Written to a temporary name beside dst_path and renamed: on failure and when cancelled nothing stays. stats
+ * may be NULL. */
+PERIDOT_API peridot_status peridot_convert(const char *dst_path, const char *src_path, const peridot_convert_params *params,
+                                           peridot_convert_stats *stats);
+/* The types that can be written: name i, or NULL past the last. */
+PERIDOT_API const char *peridot_convert_type(size_t i);
+
 /* ---- synthetic models ------------------------------------------------------------------------------------------- */
 
 typedef struct peridot_make_params {

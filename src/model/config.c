@@ -73,6 +73,17 @@ static double scaled_frequency(const struct pd_rope *rope, double f)
     return (1 - smooth) * f / rope->factor + smooth * f;
 }
 
+static double frequency(const struct pd_rope *rope, uint32_t head_dim, uint32_t i)
+{
+    return pow(rope->base, -2.0 * i / head_dim) / rope->divisor;
+}
+
+double pd_rope_factor(const struct pd_rope *rope, uint32_t head_dim, uint32_t i)
+{
+    double f = frequency(rope, head_dim, i);
+    return f / scaled_frequency(rope, f);
+}
+
 /* rope_freqs.weight: what each frequency is divided by. */
 static peridot_status apply_factors(double *inv_freq, uint32_t n, const struct pd_checkpoint *c)
 {
@@ -97,7 +108,7 @@ static peridot_status make_frequencies(struct pd_config *out, const struct pd_ch
         double *f = out->inv_freq[kind] = malloc(sizeof *f * half);
         if (!f) return pd_fail_alloc(sizeof *f * half, "RoPE frequencies");
         for (uint32_t i = 0; i < half; i++)
-            f[i] = scaled_frequency(rope, pow(rope->base, -2.0 * i / out->head_dim) / rope->divisor);
+            f[i] = scaled_frequency(rope, frequency(rope, out->head_dim, i));
         PD_TRY(apply_factors(f, half, c));
     }
     return PERIDOT_OK;

@@ -72,6 +72,8 @@ struct pd_config {
 peridot_status pd_config_read(struct pd_config *out, const struct pd_checkpoint *c);
 void pd_config_free(struct pd_config *config);
 
+/* What Llama 3.1's rule divides frequency i of head_dim / 2 by; 1 where the rule is not set. */
+double pd_rope_factor(const struct pd_rope *rope, uint32_t head_dim, uint32_t i);
 /* The query scale of a GGUF file that does not say it (attention.scale; few do). */
 float pd_config_usual_scale(const struct pd_config *config);
 

@@ -113,7 +113,8 @@ static struct pd_config config_of(const struct pd_shape *s)
     snprintf(c.name, sizeof c.name, "%s random", s->name);
     c.query_scale = pd_config_usual_scale(&c);
     double divisor = s->arch == PD_ARCH_GEMMA3 && s->rope_factor ? s->rope_factor : 1;
-    c.ropes[PD_ROPE_GLOBAL] = (struct pd_rope){.base = llama ? 500000 : family->rope_base, .divisor = divisor};
+    c.ropes[PD_ROPE_GLOBAL] = (struct pd_rope){.base = llama ? 500000 : family->rope_base, .divisor = divisor,
+        .factor = llama ? s->rope_factor : 0, .low_freq_factor = 1, .high_freq_factor = 4, .old_ctx = 8192};
     c.ropes[PD_ROPE_LOCAL] = (struct pd_rope){.base = family->rope_base_local, .divisor = 1};
     return c;
 }
@@ -188,16 +189,10 @@ static void fill_norm(float *out, const struct item *t, uint64_t seed, uint64_t 
     for (uint64_t i = 0; i < t->shape[0]; i++) out[i] = t->scale * (1 + 0.1f * pd_random_uniform(&r));
 }
 
-/* Llama 3.1's rule: frequencies of long wavelengths are divided by the factor, those of short ones kept, between them it
- * goes over linearly. low = 1, high = 4, old context 8192. */
 static void fill_rope_freqs(float *out, const struct pd_shape *s)
 {
-    const double low = 1, high = 4, old_ctx = 8192, base = 500000, pi = 3.14159265358979323846;
-    for (uint32_t i = 0; i < s->head_dim / 2; i++) {
-        double wavelength = 2 * pi * pow(base, 2.0 * i / s->head_dim), turns = old_ctx / wavelength;
-        double smooth = fmin(fmax((turns - low) / (high - low), 0), 1);
-        out[i] = (float)(1 / ((1 - smooth) / s->rope_factor + smooth));
-    }
+    struct pd_config c = config_of(s);
+    for (uint32_t i = 0; i < s->head_dim / 2; i++) out[i] = (float)pd_rope_factor(&c.ropes[PD_ROPE_GLOBAL], s->head_dim, i);
 }
 
 static peridot_status write_item(struct job *j, const struct plan *p, size_t i)
