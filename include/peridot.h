@@ -245,25 +245,39 @@ PERIDOT_API peridot_status peridot_eval(peridot_session *session, const int32_t 
 /* Logits (or label scores) of the last position, [n_outputs]; borrowed until the next call on this session. */
 PERIDOT_API peridot_status peridot_logits(const float **out, peridot_session *session);
 
-/* The chain, in this order: repeat penalty, top-k, temperature, top-p, min-p, draw. {0} is greedy. */
+/* What is added to a token's logit: -INFINITY bans it. */
+typedef struct peridot_bias {
+    int32_t token;
+    float value;
+} peridot_bias;
+
+/* The chain, in this order: logit bias, repeat penalty, presence and frequency penalty, top-k, temperature, top-p, min-p,
+ * draw. Penalties look at the last 64 tokens of the session, prompt and reply alike. {0} is greedy. */
 typedef struct peridot_sampling {
     float temperature;       /* 0: always the most likely token (lowest id of equals) */
     uint32_t top_k;          /* 0: all */
     float top_p;             /* 0 or 1: all */
     float min_p;             /* keep tokens with p >= min_p * p_max; 0: all */
     float repeat_penalty;    /* logits of the last 64 tokens: /r when positive, *r when negative; 0 or 1: off */
+    float presence_penalty;  /* taken from the logits of the last 64 tokens */
+    float frequency_penalty; /* taken from a logit once for each time that its token is among the last 64 */
     uint64_t seed;           /* same seed, device and model: same text */
+    const peridot_bias *bias;    /* [n_bias]; tokens outside the vocabulary don't matter */
+    size_t n_bias;
+    const char *const *stop;     /* [n_stop]: peridot_generate ends before the first of these texts in the reply; "" never is */
+    size_t n_stop;
 } peridot_sampling;
 
-/* Sets the chain and seeds the generator. NULL: greedy. */
+/* Sets the chain and seeds the generator. NULL: greedy. Biases and stop texts are borrowed until the next call or the
+ * session's end. */
 PERIDOT_API void peridot_set_sampling(peridot_session *session, const peridot_sampling *sampling);
 /* Draws the next token from the last position's logits. Does not append it: pass it to peridot_eval. */
 PERIDOT_API peridot_status peridot_sample(int32_t *token, peridot_session *session);
 /* True for eos and the end of a turn. */
 PERIDOT_API bool peridot_is_stop(const peridot_model *model, int32_t token);
 
-/* Called once per new token with the text it completes: whole UTF-8 characters only, so `size` may be 0. `token` is -1 in
- * a last call that flushes what was held back. Return false to stop. */
+/* Called once per new token with the text it completes: whole UTF-8 characters only, and nothing that may yet turn out to
+ * begin a stop text, so `size` may be 0. `token` is -1 in a last call that flushes what was held back. Return false to stop. */
 typedef bool (*peridot_text)(void *user, int32_t token, const char *text, size_t size);
 
 typedef struct peridot_stats {
@@ -273,7 +287,7 @@ typedef struct peridot_stats {
     uint64_t decode_read_size;     /* bytes of weights and cache read by all decode steps */
 } peridot_stats;
 
-/* Evaluates the prompt, then samples and evaluates up to n_max tokens, until a stop token, the end of the context or the
+/* Evaluates the prompt, then samples and evaluates up to n_max tokens, until a stop token, a stop text, the end of the context or the
  * callback's false. stats may be NULL. A stop is PERIDOT_OK whoever asked for it. */
 PERIDOT_API peridot_status peridot_generate(peridot_session *session, const int32_t *prompt, size_t n_prompt, uint32_t n_max,
                                             peridot_text text, void *user, peridot_stats *stats);

@@ -59,21 +59,46 @@ static int32_t draw(struct pd_sampler *s, const float logits[N])
     return pd_sampler_draw(s, c, N);
 }
 
-/* The chain as the public header words it, over all tokens, with no regard for speed. ids are in order of logits. */
-static void exact(double p[N], const peridot_sampling *s, const float logits[N])
+static const int32_t history[] = {0, 3, 3, 5, 0, 3};   /* what the session holds when a distribution is drawn from */
+
+/* Logits after biases and penalties. */
+static void adjusted(double logits[N], const peridot_sampling *s)
 {
-    uint32_t n = s->top_k ? (uint32_t)pd_min(s->top_k, N) : N, kept = 0;
-    double total = 0, sum = 0;
     for (uint32_t i = 0; i < N; i++) {
-        p[i] = i < n ? exp((double)logits[i] / (double)s->temperature) : 0;
-        total += p[i];
+        uint32_t count = 0;
+        logits[i] = (double)some_logits[i];
+        for (size_t j = 0; j < s->n_bias; j++)
+            if ((uint32_t)s->bias[j].token == i) logits[i] += (double)s->bias[j].value;
+        for (size_t j = 0; j < PD_COUNT(history); j++) count += (uint32_t)history[j] == i;
+        if (count == 0) continue;
+        if (s->repeat_penalty > 0) logits[i] *= logits[i] > 0 ? 1 / (double)s->repeat_penalty : (double)s->repeat_penalty;
+        logits[i] -= (double)s->presence_penalty + count * (double)s->frequency_penalty;
     }
-    for (uint32_t i = 0; i < N; i++) {
-        bool in = p[i] > 0 && (kept == 0 || ((s->top_p == 0 || sum / total < (double)s->top_p) && p[i] >= (double)s->min_p * p[0]));
-        sum += p[i];
+}
+
+/* Tokens that are likelier; the lower id of equals goes before. */
+static uint32_t rank(const double logits[N], uint32_t i)
+{
+    uint32_t n = 0;
+    for (uint32_t j = 0; j < N; j++) n += logits[j] > logits[i] || (logits[j] == logits[i] && j < i);
+    return n;
+}
+
+/* The chain as the public header words it, over all tokens, with no regard for speed. */
+static void exact(double p[N], const peridot_sampling *s)
+{
+    double logits[N], weight[N] = {0}, total = 0, sum = 0;
+    uint32_t order[N], n = s->top_k ? (uint32_t)pd_min(s->top_k, N) : N, kept = 0;
+    adjusted(logits, s);
+    for (uint32_t i = 0; i < N; i++) order[rank(logits, i)] = i;
+    for (uint32_t k = 0; k < n; k++) total += weight[k] = exp(logits[order[k]] / (double)s->temperature);
+    for (uint32_t k = 0; k < N; k++) {
+        bool in = weight[k] > 0 && (k == 0 || ((s->top_p == 0 || sum / total < (double)s->top_p) && weight[k] >= (double)s->min_p * weight[0]));
+        sum += weight[k];
+        p[order[k]] = in ? weight[k] : 0;
         kept += in;
-        if (!in) p[i] = 0;
     }
+    assert_true(kept > 0);
     total = 0;
     for (uint32_t i = 0; i < N; i++) total += p[i];
     for (uint32_t i = 0; i < N; i++) p[i] /= total;
@@ -87,7 +112,8 @@ static void check_distribution(const peridot_sampling *chain)
     double p[N], chi = 0;
     uint32_t counts[N] = {0}, freedom = 0;
     pd_sampler_set(&s, chain);
-    exact(p, chain, some_logits);
+    for (size_t i = 0; i < PD_COUNT(history); i++) pd_sampler_accept(&s, history[i]);
+    exact(p, chain);
     for (uint32_t i = 0; i < N_DRAWS; i++) counts[draw(&s, some_logits)]++;
     for (uint32_t i = 0; i < N; i++) {
         double expected = p[i] * N_DRAWS, off = counts[i] - expected;
@@ -102,12 +128,19 @@ static void check_distribution(const peridot_sampling *chain)
 static void test_distributions(void **state)
 {
     (void)state;
+    static const peridot_bias biases[] = {{3, -1.5f}, {7, 2.5f}, {0, -INFINITY}, {1000, 50}, {-1, 50}, {7, 0.25f}};
     static const peridot_sampling chains[] = {
         {.temperature = 1, .seed = 1}, {.temperature = 0.5f, .seed = 2}, {.temperature = 3, .seed = 3},
         {.temperature = 1, .top_k = 3, .seed = 4}, {.temperature = 1, .top_k = 1, .seed = 5}, {.temperature = 1, .top_k = 1000, .seed = 6},
         {.temperature = 1, .top_p = 0.6f, .seed = 7}, {.temperature = 1, .top_p = 0.01f, .seed = 8}, {.temperature = 1, .top_p = 1, .seed = 9},
         {.temperature = 1, .min_p = 0.3f, .seed = 10}, {.temperature = 1, .min_p = 1, .seed = 11},
         {.temperature = 0.8f, .top_k = 8, .top_p = 0.9f, .min_p = 0.2f, .seed = 12}, {.temperature = 2, .top_k = 7, .top_p = 0.7f, .seed = 13},
+        {.temperature = 1, .repeat_penalty = 1.5f, .seed = 14}, {.temperature = 1, .repeat_penalty = 0.7f, .seed = 15},
+        {.temperature = 1, .presence_penalty = 0.8f, .seed = 16}, {.temperature = 1, .presence_penalty = -0.8f, .seed = 17},
+        {.temperature = 1, .frequency_penalty = 0.6f, .seed = 18}, {.temperature = 1, .frequency_penalty = -0.3f, .top_k = 4, .seed = 19},
+        {.temperature = 1, .bias = biases, .n_bias = PD_COUNT(biases), .seed = 20},
+        {.temperature = 0.9f, .bias = biases, .n_bias = 3, .repeat_penalty = 1.2f, .presence_penalty = 0.2f, .frequency_penalty = 0.1f,
+         .top_k = 6, .top_p = 0.95f, .min_p = 0.05f, .seed = 21},
     };
     for (size_t i = 0; i < PD_COUNT(chains); i++) check_distribution(&chains[i]);
 }
@@ -148,15 +181,53 @@ static void test_repeat_penalty(void **state)
     assert_int_equal(draw(&s, positive), 0);
 }
 
+/* Taken from a logit once, and once for each time. */
+static void test_presence_and_frequency(void **state)
+{
+    (void)state;
+    struct pd_sampler s = {0};
+    static const float close[N] = {4, 3.5f, 3.2f, -5, -5, -5, -5, -5, -5, -5, -5, -5};
+    pd_sampler_set(&s, &(peridot_sampling){.presence_penalty = 1});
+    pd_sampler_accept(&s, 0);
+    pd_sampler_accept(&s, 0);
+    assert_int_equal(draw(&s, close), 1);
+    pd_sampler_accept(&s, 1);
+    assert_int_equal(draw(&s, close), 2);
+    pd_sampler_accept(&s, 2);
+    assert_int_equal(draw(&s, close), 0);    /* 3 against 2.5 and 2.2 */
+    pd_sampler_set(&s, &(peridot_sampling){.frequency_penalty = 0.6f});
+    assert_int_equal(draw(&s, close), 1);    /* 2.8 against 2.9 and 2.6 */
+    for (int i = 0; i < 64; i++) pd_sampler_accept(&s, 11);
+    assert_int_equal(draw(&s, close), 0);
+}
+
+static void test_bias(void **state)
+{
+    (void)state;
+    struct pd_sampler s = {0};
+    static const float positive[N] = {4, 3.5f, 1};
+    peridot_bias bias[N] = {{0, -INFINITY}};
+    pd_sampler_set(&s, &(peridot_sampling){.bias = bias, .n_bias = 1});
+    assert_int_equal(draw(&s, positive), 1);
+    bias[0] = (peridot_bias){9, 100};
+    assert_int_equal(draw(&s, positive), 9);
+    for (int32_t i = 0; i < N; i++) bias[i] = (peridot_bias){i, -INFINITY};   /* nothing is left: still an answer */
+    pd_sampler_set(&s, &(peridot_sampling){.temperature = 1, .bias = bias, .n_bias = N});
+    assert_in_range(draw(&s, positive), 0, N - 1);
+}
+
 /* What a draw must see: a penalty can push down 64, and below 1 it can pull up any token. */
 static void test_needs(void **state)
 {
     (void)state;
     struct pd_sampler s = {0};
+    static const peridot_bias down[] = {{1, -1}, {2, -INFINITY}}, up[] = {{1, -1}, {2, 0.1f}};
     static const struct { peridot_sampling p; uint32_t needs; } rows[] = {
         {{0}, 1}, {{.repeat_penalty = 1.1f}, 65}, {{.temperature = 1}, 0}, {{.temperature = 1, .top_k = 40}, 40},
         {{.temperature = 1, .top_k = 40, .repeat_penalty = 1.1f}, 104}, {{.temperature = 1, .top_p = 0.9f}, 0}, {{.repeat_penalty = 0.5f}, 0},
-        {{.temperature = 1, .top_k = 40, .repeat_penalty = 0.9f}, 0}};
+        {{.temperature = 1, .top_k = 40, .repeat_penalty = 0.9f}, 0}, {{.presence_penalty = 0.1f}, 65}, {{.frequency_penalty = 0.1f}, 65},
+        {{.presence_penalty = -0.1f}, 0}, {{.frequency_penalty = -0.1f}, 0}, {{.bias = down, .n_bias = 2}, 3},
+        {{.bias = up, .n_bias = 2}, 0}, {{.temperature = 1, .top_k = 40, .frequency_penalty = 1, .bias = down, .n_bias = 2}, 106}};
     for (size_t i = 0; i < PD_COUNT(rows); i++) {
         pd_sampler_set(&s, &rows[i].p);
         assert_int_equal(pd_sampler_needs(&s), rows[i].needs);
@@ -189,7 +260,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_topk), cmocka_unit_test(test_distributions), cmocka_unit_test(test_greedy),
-        cmocka_unit_test(test_repeat_penalty), cmocka_unit_test(test_needs), cmocka_unit_test(test_seeds), cmocka_unit_test(test_coverage),
+        cmocka_unit_test(test_repeat_penalty), cmocka_unit_test(test_presence_and_frequency), cmocka_unit_test(test_bias),
+        cmocka_unit_test(test_needs), cmocka_unit_test(test_seeds), cmocka_unit_test(test_coverage),
     };
     return cmocka_run_group_tests_name("sampler", tests, open_bench, close_bench);
 }

@@ -16,16 +16,34 @@ void pd_sampler_accept(struct pd_sampler *s, int32_t token)
     s->recent[s->n_seen++ % PD_REPEAT_WINDOW] = token;
 }
 
-static bool penalises(const struct pd_sampler *s)
+static bool repeats(const struct pd_sampler *s)
 {
     return s->p.repeat_penalty > 0 && s->p.repeat_penalty != 1;
 }
 
+static bool penalises(const struct pd_sampler *s)
+{
+    return repeats(s) || s->p.presence_penalty != 0 || s->p.frequency_penalty != 0;
+}
+
+bool pd_sampler_adjusts(const struct pd_sampler *s)
+{
+    return penalises(s) || s->p.n_bias;
+}
+
+/* A bonus can lift any token. */
+static bool lifts(const struct pd_sampler *s)
+{
+    for (size_t i = 0; i < s->p.n_bias; i++)
+        if (s->p.bias[i].value > 0) return true;
+    return (repeats(s) && s->p.repeat_penalty < 1) || s->p.presence_penalty < 0 || s->p.frequency_penalty < 0;
+}
+
 uint32_t pd_sampler_needs(const struct pd_sampler *s)
 {
-    if (s->p.temperature > 0 && s->p.top_k == 0) return 0;
-    if (penalises(s) && s->p.repeat_penalty < 1) return 0;   /* a bonus can lift any token */
-    return (s->p.temperature > 0 ? s->p.top_k : 1) + (penalises(s) ? PD_REPEAT_WINDOW : 0);
+    if ((s->p.temperature > 0 && s->p.top_k == 0) || lifts(s)) return 0;
+    uint64_t n = (s->p.temperature > 0 ? s->p.top_k : 1) + (penalises(s) ? PD_REPEAT_WINDOW : 0) + (uint64_t)s->p.n_bias;
+    return (uint32_t)pd_min(n, UINT32_MAX);
 }
 
 /* splitmix64 (Steele, Lea, Flood 2014): a number in [0, 1) of 53 random bits. */
@@ -49,19 +67,29 @@ void pd_candidates_sort(struct pd_candidate *candidates, size_t n)
     qsort(candidates, n, sizeof *candidates, compare);
 }
 
-static bool is_recent(const struct pd_sampler *s, uint32_t id)
+static uint32_t count_recent(const struct pd_sampler *s, uint32_t id)
 {
     uint64_t n = pd_min(s->n_seen, PD_REPEAT_WINDOW);
-    for (uint64_t i = 0; i < n; i++)
-        if ((uint32_t)s->recent[i] == id) return true;
-    return false;
+    uint32_t count = 0;
+    for (uint64_t i = 0; i < n; i++) count += (uint32_t)s->recent[i] == id;
+    return count;
 }
 
-static void penalise(const struct pd_sampler *s, struct pd_candidate *candidates, size_t n)
+static float penalise(const struct pd_sampler *s, struct pd_candidate c)
 {
-    float r = s->p.repeat_penalty;
-    for (size_t i = 0; i < n; i++)
-        if (is_recent(s, candidates[i].id)) candidates[i].logit *= candidates[i].logit > 0 ? 1 / r : r;
+    uint32_t count = count_recent(s, c.id);
+    if (count == 0) return c.logit;
+    if (repeats(s)) c.logit *= c.logit > 0 ? 1 / s->p.repeat_penalty : s->p.repeat_penalty;
+    return c.logit - s->p.presence_penalty - s->p.frequency_penalty * (float)count;
+}
+
+static void adjust(const struct pd_sampler *s, struct pd_candidate *candidates, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j < s->p.n_bias; j++)
+            if ((uint32_t)s->p.bias[j].token == candidates[i].id) candidates[i].logit += s->p.bias[j].value;
+        if (penalises(s)) candidates[i].logit = penalise(s, candidates[i]);
+    }
     pd_candidates_sort(candidates, n);
 }
 
@@ -78,8 +106,8 @@ static size_t cut_top_p(const struct pd_candidate *c, size_t n, float top_p, dou
 
 int32_t pd_sampler_draw(struct pd_sampler *s, struct pd_candidate *c, size_t n)
 {
-    if (penalises(s)) penalise(s, c, n);
-    if (!(s->p.temperature > 0)) return (int32_t)c[0].id;
+    if (pd_sampler_adjusts(s)) adjust(s, c, n);
+    if (!(s->p.temperature > 0) || !isfinite(c[0].logit)) return (int32_t)c[0].id;
     if (s->p.top_k && s->p.top_k < n) n = s->p.top_k;
     double total = 0, top = (double)c[0].logit;
     for (size_t i = 0; i < n; i++) {   /* from here on `logit` is exp((logit - best) / temperature) */
@@ -89,6 +117,7 @@ int32_t pd_sampler_draw(struct pd_sampler *s, struct pd_candidate *c, size_t n)
     if (s->p.top_p > 0 && s->p.top_p < 1) n = cut_top_p(c, n, s->p.top_p, total);
     if (s->p.min_p > 0)   /* the best has weight 1, so p >= min_p * p_max is weight >= min_p */
         while (n > 1 && c[n - 1].logit < s->p.min_p) n--;
+    while (n > 1 && c[n - 1].logit == 0) n--;   /* what is banned is not drawn, however the sums round */
     total = 0;
     for (size_t i = 0; i < n; i++) total += (double)c[i].logit;
     double at = uniform(s) * total;

@@ -282,7 +282,7 @@ peridot_status pd_session_logits(const float **out, struct pd_session *s)
     return PERIDOT_OK;
 }
 
-/* All candidates, sorted, for chains that cannot do with the best PD_TOPK. */
+/* All candidates, best first, for chains that cannot do with the best PD_TOPK. */
 static peridot_status all_candidates(struct pd_session *s)
 {
     const float *logits;
@@ -292,7 +292,7 @@ static peridot_status all_candidates(struct pd_session *s)
     if (!s->candidates) return pd_fail_alloc(sizeof *s->candidates * n, "candidates");
     for (uint32_t i = 0; i < n; i++)   /* NaN has no place in an order: it goes last, as in topk */
         s->candidates[i] = (struct pd_candidate){logits[i] > -3.4e38f ? logits[i] : -3.4e38f, i};
-    pd_candidates_sort(s->candidates, n);
+    if (!pd_sampler_adjusts(&s->sampler)) pd_candidates_sort(s->candidates, n);
     return PERIDOT_OK;
 }
 
