@@ -3,6 +3,7 @@
 #include "base/num.h"
 #include "base/os.h"
 #include "model/session.h"
+#include "text/stop.h"
 #include "vocab.h"
 
 #include <stdio.h>
@@ -180,6 +181,7 @@ struct generation {
     peridot_session *session;
     struct pd_stream stream;
     struct pd_text_buffer buffer;
+    struct pd_stop stop;
     peridot_text text;
     void *user;
     bool stopped;
@@ -189,9 +191,13 @@ struct generation {
 static peridot_status emit(struct generation *g, int32_t token)
 {
     const struct pd_tokenizer *tokenizer = g->session->model->vocab.tokenizer;
+    const char *text;
+    size_t size;
     g->buffer.size = 0;
     if (tokenizer) PD_TRY(pd_stream_next(&g->stream, &g->buffer, tokenizer, token));
-    if (g->text && !g->text(g->user, token, g->buffer.data ? g->buffer.data : "", g->buffer.size)) g->stopped = true;
+    PD_TRY(pd_stop_next(&text, &size, &g->stop, g->buffer.data, g->buffer.size, token < 0));
+    if (g->text && !g->text(g->user, token, text, size)) g->stopped = true;
+    if (g->stop.found) g->stopped = true;
     return PERIDOT_OK;
 }
 
@@ -219,7 +225,8 @@ peridot_status peridot_generate(peridot_session *session, const int32_t *prompt,
                                 peridot_text text, void *user, peridot_stats *stats)
 {
     peridot_stats unused;
-    struct generation g = {.session = session, .text = text, .user = user};
+    const peridot_sampling *sampling = &session->s->sampler.p;
+    struct generation g = {.session = session, .text = text, .user = user, .stop = {.texts = sampling->stop, .n = sampling->n_stop}};
     g.stream.started = n_prompt > 1;   /* a continuation keeps its first space; after bos alone the text begins */
     double start = pd_now();
     stats = stats ? stats : &unused;
@@ -228,5 +235,6 @@ peridot_status peridot_generate(peridot_session *session, const int32_t *prompt,
     stats->prompt_s = pd_now() - start;
     peridot_status status = decode(&g, n_max, start, stats);
     free(g.buffer.data);
+    free(g.stop.held.data);
     return status;
 }
