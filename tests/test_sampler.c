@@ -242,12 +242,15 @@ static void test_seeds(void **state)
     pd_sampler_set(&b, &(peridot_sampling){.temperature = 1, .seed = 42});
     pd_sampler_set(&c, &(peridot_sampling){.temperature = 1, .seed = 43});
     int n_apart = 0;
+    int32_t first[200];
     for (int i = 0; i < 200; i++) {
-        int32_t token = draw(&a, some_logits);
+        int32_t token = first[i] = draw(&a, some_logits);
         assert_int_equal(token, draw(&b, some_logits));
         n_apart += token != draw(&c, some_logits);
     }
     assert_true(n_apart > 100);
+    pd_sampler_set(&a, &(peridot_sampling){.temperature = 1, .seed = 42});   /* again from the start */
+    for (int i = 0; i < 200; i++) assert_int_equal(draw(&a, some_logits), first[i]);
 }
 
 static void test_coverage(void **state)
