@@ -1,7 +1,6 @@
-/* The real vocabularies of Gemma and Llama 2 against ids that the real tokenizers give, each from its sentencepiece model
- * and from a GGUF file of the same pieces. The data lies in a shared folder beside the source tree, or where the
- * environment's PERIDOT_SHARED says; without it the tests are skipped. Its README says how the files are written. */
-#include "text_fixture.h"
+/* The real vocabularies of Gemma and Llama against ids that the real tokenizers give, each in every form: a sentencepiece
+ * model, a GGUF file and a tokenizer.json of the same pieces. The README of the data says how the vectors are written. */
+#include "text_shared.h"
 
 static const struct real {
     const char *model, *vectors, *architecture;
@@ -11,53 +10,12 @@ static const struct real {
     {"gemma2", "gemma", "gemma2", 256000, "2, 106, 1645, 108, 544, 107, 108, 106, 2516, 108"},
     {"gemma3", "gemma3", "gemma3", 262145, "2, 105, 2364, 107, 2202, 106, 107, 105, 4368, 107"},
     {"llama2", "llama2", "llama", 32000, NULL},
+    {"llama3", "llama32", "llama", 128256,
+     "128000, 128006, 9125, 128007, 271, 38766, 1303, 33025, 2696, 25, 6790, 220, 2366, 18, 198, 15724, 2696, 25, 220, 1627, 10263, "
+     "220, 2366, 19, 271, 128009, 128006, 882, 128007, 271, 6151, 128009, 128006, 78191, 128007, 271"},
 };
 
-static const char *shared_path(char path[512], const char *format, const char *name)
-{
-    const char *shared = getenv("PERIDOT_SHARED");
-    char rest[128];
-    snprintf(rest, sizeof rest, format, name);
-    snprintf(path, 512, "%s/data/%s", shared ? shared : PERIDOT_SHARED, rest);
-    return path;
-}
-
-static void skip_without_data(void)
-{
-    char path[512];
-    if (pd_is_directory(shared_path(path, "%s", "vectors"))) return;
-    print_message("skipped: there is no %s\n", path);
-    skip();
-}
-
-static char *read_file(const char *format, const char *name)
-{
-    char path[512];
-    FILE *f = fopen(shared_path(path, format, name), "rb");
-    if (!f) fail_msg("%s cannot be read", path);
-    struct pd_text_buffer b = {0};
-    char part[4096];
-    for (size_t n; (n = fread(part, 1, sizeof part, f)) > 0;) assert_int_equal(pd_text_append(&b, part, n), PERIDOT_OK);
-    fclose(f);
-    assert_int_equal(pd_text_terminate(&b), PERIDOT_OK);
-    return b.data;
-}
-
 /* ---- the same pieces as a GGUF file, as the usual converter writes them ---- */
-
-/* Spaces instead of U+2581 in user-defined pieces. */
-static struct pd_string unescaped(struct pd_text_buffer *b, const char *text, size_t size)
-{
-    struct pd_string s = {b->data + b->size, 0};
-    size_t length;
-    for (size_t i = 0; i < size; i += length) {
-        bool space = i + 3 <= size && memcmp(text + i, "\u2581", 3) == 0;
-        length = space ? 3 : 1;
-        assert_int_equal(pd_text_append(b, space ? " " : text + i, 1), PERIDOT_OK);
-        s.size++;
-    }
-    return s;
-}
 
 static void write_gguf(const struct real *real, const struct pd_pieces *p)
 {
@@ -94,20 +52,8 @@ static void write_gguf(const struct real *real, const struct pd_pieces *p)
 
 /* ---- vectors ---- */
 
-static char *list(const int32_t *ids, size_t n)
-{
-    struct pd_text_buffer b = {0};
-    char number[16];
-    for (size_t i = 0; i < n; i++) {
-        int size = snprintf(number, sizeof number, i ? ", %d" : "%d", ids[i]);
-        assert_int_equal(pd_text_append(&b, number, (size_t)size), PERIDOT_OK);
-    }
-    assert_int_equal(pd_text_terminate(&b), PERIDOT_OK);
-    return b.data;
-}
-
 /* Encodes and compares; then decodes and streams, which must give the text again. `text` with U+2581 in it comes back
- * with spaces, as it does from sentencepiece. */
+ * with spaces, as it does from sentencepiece, unless the vocabulary is byte-level. */
 static void check_text(const peridot_vocab *v, const char *text, size_t size, const char *want)
 {
     int32_t *ids;
@@ -121,7 +67,8 @@ static void check_text(const peridot_vocab *v, const char *text, size_t size, co
     struct pd_stream s = {0};
     expected.data = malloc(size + 1);
     expected.capacity = size + 1;
-    unescaped(&expected, text, size);
+    if (v->tokenizer->pieces.algorithm == PD_ALGORITHM_BYTE_MERGES) pd_text_append(&expected, text, size);
+    else unescaped(&expected, text, size);
     assert_int_equal(back_size, expected.size);
     assert_memory_equal(back, expected.data, expected.size);
     for (size_t i = 0; i < n; i++) {
@@ -211,33 +158,59 @@ static void check_chat(const peridot_vocab *v, const struct real *real)
     char *made = list(ids, n);
     assert_string_equal(made, real->chat);
     free(made);
+    assert_true(pd_tokenizer_is_stop(v->tokenizer, v->tokenizer->pieces.eos));
+    assert_true(pd_tokenizer_is_stop(v->tokenizer, ids[n - 5]));   /* what ended the user's turn */
     peridot_free(ids);
-    assert_true(pd_tokenizer_is_stop(v->tokenizer, id_of(v, "<eos>")));
-    assert_true(pd_tokenizer_is_stop(v->tokenizer, id_of(v, "<end_of_turn>")));
+}
+
+static peridot_vocab *check_form(const struct real *real, const char *path)
+{
+    peridot_vocab *v = open_vocab(path);
+    assert_int_equal(peridot_vocab_size(v), real->n_pieces);
+    check_vectors(v, real);
+    check_control(v);
+    return v;
 }
 
 static void check_real(const struct real *real)
 {
     char path[512];
     skip_without_data();
-    peridot_vocab *v = open_vocab(shared_path(path, "tokenizers/%s.model", real->model));
-    assert_int_equal(peridot_vocab_size(v), real->n_pieces);
-    assert_false(peridot_vocab_has_chat(v));
-    check_vectors(v, real);
-    check_control(v);
-    write_gguf(real, &v->tokenizer->pieces);
-    peridot_vocab_close(v);
-    v = open_vocab(in_folder("tiny.gguf"));
-    assert_int_equal(peridot_vocab_size(v), real->n_pieces);
-    check_vectors(v, real);
-    check_control(v);
+    peridot_vocab *model = check_form(real, shared_path(path, "tokenizers/%s.model", real->model));
+    assert_false(peridot_vocab_has_chat(model));
+    write_gguf(real, &model->tokenizer->pieces);
+    peridot_vocab *v = check_form(real, in_folder("tiny.gguf"));
     check_chat(v, real);
     peridot_vocab_close(v);
+    write_tokenizer_json(in_folder("tiny.json"), &model->tokenizer->pieces);
+    v = check_form(real, in_folder("tiny.json"));
+    assert_int_equal(pd_tokenizer_bos(v->tokenizer), pd_tokenizer_bos(model->tokenizer));
+    peridot_vocab_close(v);
+    peridot_vocab_close(model);
 }
 
 static void test_gemma2(void **state) { (void)state; check_real(&reals[0]); }
 static void test_gemma3(void **state) { (void)state; check_real(&reals[1]); }
 static void test_llama2(void **state) { (void)state; check_real(&reals[2]); }
+
+/* Files from before tokenizer.ggml.pre lack it. */
+static void test_llama3(void **state)
+{
+    (void)state;
+    static const char *const pre[] = {"llama-bpe", "llama3", NULL};
+    const struct real *real = &reals[3];
+    char path[512];
+    skip_without_data();
+    peridot_vocab *json = check_form(real, shared_path(path, "tokenizers/%s", "llama3.tokenizer.json"));
+    assert_false(peridot_vocab_has_chat(json));
+    for (size_t i = 0; i < PD_COUNT(pre); i++) {
+        write_byte_level_gguf(in_folder("tiny.gguf"), &json->tokenizer->pieces, pre[i]);
+        peridot_vocab *v = check_form(real, in_folder("tiny.gguf"));
+        check_chat(v, real);
+        peridot_vocab_close(v);
+    }
+    peridot_vocab_close(json);
+}
 
 /* A directory and a GGUF file that others made. */
 static void test_stories260k(void **state)
@@ -290,7 +263,7 @@ static void test_demo_model(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gemma2), cmocka_unit_test(test_gemma3), cmocka_unit_test(test_llama2),
+        cmocka_unit_test(test_gemma2), cmocka_unit_test(test_gemma3), cmocka_unit_test(test_llama2), cmocka_unit_test(test_llama3),
         cmocka_unit_test(test_stories260k), cmocka_unit_test(test_demo_model),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

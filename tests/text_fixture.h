@@ -55,7 +55,7 @@ static inline const char *in_folder(const char *name)
 
 static inline int remove_folder(void **state)
 {
-    static const char *const names[] = {"tiny.gguf", "tiny.model", ""};
+    static const char *const names[] = {"tiny.gguf", "tiny.model", "tiny.json", ""};
     (void)state;
     for (size_t i = 0; i < PD_COUNT(names); i++) remove(in_folder(names[i]));
     return 0;

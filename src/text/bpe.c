@@ -27,7 +27,7 @@ struct work {
     struct pd_ids *out;
     const struct pd_bpe *b;
     struct pd_merge_row row;
-    struct pd_text_buffer clean, escaped;
+    struct pd_text_buffer clean, escaped, stretch;   /* the text as UTF-8; that with U+2581 for spaces; a part of it */
 };
 
 /* ---- opening ---- */
@@ -165,24 +165,25 @@ static bool has_space(const char *text, size_t size) { return size >= 3 && memcm
 static bool wants_prefix(const struct pd_pieces *p, const char *text, size_t size, bool first)
 {
     if (!p->dummy_prefix || !(first || p->prefix_each)) return false;
-    return !p->prefix_unless_space || !(text[0] == ' ' || has_space(text, size));
+    return !p->prefix_unless_space || !has_space(text, size);
 }
 
-/* Spaces escaped; then as one word, or one from each space to the next. */
+/* As one word, or one from each space to the next. */
 static peridot_status encode_escaped(struct work *w, const char *text, size_t size, bool first)
 {
     const struct pd_pieces *p = w->b->pieces;
-    w->escaped.size = 0;
-    if (wants_prefix(p, text, size, first)) PD_TRY(pd_text_append(&w->escaped, SPACE, 3));
-    PD_TRY(escape(&w->escaped, text, size));
-    const char *s = w->escaped.data;
     size_t begin = 0;
-    for (size_t i = 1; p->split_spaces && i < w->escaped.size; i++) {
-        if (!has_space(s + i, w->escaped.size - i)) continue;
-        PD_TRY(encode_word(w, s + begin, i - begin));
+    w->stretch.size = 0;
+    if (wants_prefix(p, text, size, first)) PD_TRY(pd_text_append(&w->stretch, SPACE, 3));
+    PD_TRY(pd_text_append(&w->stretch, text, size));
+    text = w->stretch.data;
+    size = w->stretch.size;
+    for (size_t i = 1; p->split_spaces && i < size; i++) {
+        if (!has_space(text + i, size - i)) continue;
+        PD_TRY(encode_word(w, text + begin, i - begin));
         begin = i;
     }
-    return encode_word(w, s + begin, w->escaped.size - begin);
+    return encode_word(w, text + begin, size - begin);
 }
 
 static peridot_status encode_stretch(struct work *w, const char *text, size_t size, bool first)
@@ -198,8 +199,10 @@ static peridot_status encode(struct work *w, const char *text, size_t size, bool
 {
     size_t begin = 0, length;
     PD_TRY(pd_utf8_append(&w->clean, text, size));
-    text = w->clean.data;
-    size = w->clean.size;
+    bool escaped = w->b->pieces->algorithm == PD_ALGORITHM_CHAR_MERGES;
+    if (escaped) PD_TRY(escape(&w->escaped, w->clean.data, w->clean.size));
+    text = escaped ? w->escaped.data : w->clean.data;
+    size = escaped ? w->escaped.size : w->clean.size;
     for (size_t i = 0; i < size; i += length) {
         int32_t id;
         length = pd_special_match(&id, &w->b->user, w->b->pieces, text + i, size - i);
@@ -221,5 +224,6 @@ peridot_status pd_bpe_encode(struct pd_ids *out, const struct pd_bpe *b, const c
     pd_merge_row_free(&w.row);
     free(w.clean.data);
     free(w.escaped.data);
+    free(w.stretch.data);
     return status;
 }

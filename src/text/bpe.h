@@ -1,6 +1,9 @@
 /* Text to ids for vocabularies that list their merges, as Hugging Face's tokenizers do it: user-defined pieces are cut out
- * of the text first, then each stretch between them is escaped and merged by characters (CHAR_MERGES), or split into words
- * that are merged by bytes (BYTE_MERGES). Thread-safe once created. */
+ * of the text first, then each stretch between them is merged by characters (CHAR_MERGES), or split into words that are
+ * merged by bytes (BYTE_MERGES). One difference: with CHAR_MERGES, spaces become U+2581 before anything else, as in
+ * sentencepiece, so that Gemma's pieces for runs of spaces are found, and a tokenizer.json gives the ids that its
+ * tokenizer.model gives. (Hugging Face's own code merges spaces instead; runs of more than 31 then come out in other
+ * parts than those that Gemma was trained on.) Thread-safe once created. */
 #ifndef PD_TEXT_BPE_H
 #define PD_TEXT_BPE_H
 

@@ -39,7 +39,7 @@ struct pd_chat {
     bool trim_joined;                /* a user's text is trimmed after the system's was put before it, not by itself */
     bool untrimmed;                  /* messages are taken as they are */
     struct pd_chat_part begin[2];    /* first of all */
-    struct pd_chat_part block[6];
+    struct pd_chat_part block[7];
     struct pd_chat_part turns[PD_CHAT_N_ROLES][7];
     struct pd_chat_part between[2];  /* of two turns */
     struct pd_chat_part open[5];     /* at the end: the model's turn */

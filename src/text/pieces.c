@@ -80,7 +80,7 @@ static bool is_marker(const char *text, size_t size, int64_t type)
     return pipes || is_reserve(text, size);
 }
 
-/* GGUF files hold user-defined runs of spaces as spaces; sentencepiece matches after spaces became U+2581. */
+/* GGUF files hold user-defined runs of spaces as spaces, but they are matched after spaces became U+2581. */
 static peridot_status append_spaces_escaped(struct pd_text_buffer *b, const char *text, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
@@ -90,7 +90,6 @@ static peridot_status append_spaces_escaped(struct pd_text_buffer *b, const char
     return PERIDOT_OK;
 }
 
-/* User-defined pieces that are matched by ourselves are matched as the file spells them. */
 static peridot_status append_piece_text(struct pd_pieces *p, const char *text, size_t size, int64_t *type)
 {
     bool spelt = false;
@@ -99,7 +98,8 @@ static peridot_status append_piece_text(struct pd_pieces *p, const char *text, s
         if (spelt) return PERIDOT_OK;
         *type = PD_PIECE_UNUSED;
     }
-    if (*type == PD_PIECE_USER && !pd_pieces_by_merges(p)) return append_spaces_escaped(&p->text, text, size);
+    if (*type == PD_PIECE_USER && p->algorithm != PD_ALGORITHM_BYTE_MERGES)
+        return append_spaces_escaped(&p->text, text, size);
     return pd_text_append(&p->text, text, size);
 }
 

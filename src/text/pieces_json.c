@@ -97,16 +97,15 @@ static peridot_status read_vocab(struct json *j)
     return PERIDOT_OK;
 }
 
-/* A token is looked for in the text as it is written, or (normalized) as the steps leave it; the same, unless it has spaces
- * or they put some before it. Control tokens are ours to find. */
-static peridot_status check_added(const struct json *j, yyjson_val *token, const char *text, size_t size, bool special)
+/* A token is looked for in the text as it is written, or (normalized) as the steps leave it; the same here, unless they put
+ * spaces before it. Control tokens are ours to find. */
+static peridot_status check_added(const struct json *j, yyjson_val *token, const char *text, bool special)
 {
     static const char *const unknown[] = {"single_word", "lstrip", "rstrip"};
     for (size_t i = 0; i < PD_COUNT(unknown); i++)
         if (!is_off(yyjson_obj_get(token, unknown[i])))
             return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "added token \"%.40s\" is \"%s\", which is not supported", text, unknown[i]);
-    bool spaces = memchr(text, ' ', size) || strstr(text, "\xe2\x96\x81");
-    bool changes = j->steps.escape && (spaces || (j->steps.prefix && !j->steps.prefix_unless_space));
+    bool changes = j->steps.prefix && !j->steps.prefix_unless_space;
     if (special || !changes || is_off(yyjson_obj_get(token, "normalized"))) return PERIDOT_OK;
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "added token \"%.40s\" is \"normalized\", which is not supported", text);
 }
@@ -119,7 +118,7 @@ static peridot_status read_added(struct json *j, yyjson_val *token)
     bool special = yyjson_is_true(yyjson_obj_get(token, "special"));
     struct entry *e = NULL;
     if (!text) return pd_fail(PERIDOT_ERROR_FORMAT, "an added token has no content");
-    PD_TRY(check_added(j, token, text, size, special));
+    PD_TRY(check_added(j, token, text, special));
     PD_TRY(read_id(&e, j, yyjson_obj_get(token, "id"), text));
     if (e->text && !has_name(e->text, e->size, content))
         return pd_fail(PERIDOT_ERROR_FORMAT, "added token \"%.40s\" has the id of piece \"%.40s\"", text, e->text);
