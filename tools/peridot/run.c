@@ -14,7 +14,7 @@
 
 struct run_args {
     struct cmd_model_args model;
-    const char *prompt;
+    const char *prompt, *template_name;
     uint32_t n, ctx, chunk, kv;
     bool raw, special, ids;
     peridot_sampling sampling;
@@ -39,6 +39,8 @@ static const struct cmd_option options[] = {
      .fallback = "random", .help = "The same seed, device and model give the same text. The statistics show the one used."},
     {.name = "raw", .kind = CMD_FLAG, .offset = offsetof(struct run_args, raw),
      .help = "Continue the prompt as it is, without the model's chat template."},
+    {.name = "template", .metavar = "NAME", .kind = CMD_TEXT, .offset = offsetof(struct run_args, template_name),
+     .value = peridot_template_name, .help = "Take this chat template rather than the model's own."},
     {.name = "special", .kind = CMD_FLAG, .offset = offsetof(struct run_args, special),
      .help = "With --raw: control tokens written in the prompt, as <start_of_turn>, are that token rather than plain text."},
     {.name = "ids", .kind = CMD_FLAG, .offset = offsetof(struct run_args, ids),
@@ -113,7 +115,9 @@ static peridot_status encode_prompt(int32_t **ids, size_t *n, const peridot_mode
 {
     const peridot_vocab *vocab = peridot_model_vocab(model);
     if (!vocab) return PERIDOT_ERROR_UNSUPPORTED;
-    if (peridot_vocab_has_chat(vocab) && !args->raw) return peridot_encode_chat(ids, n, vocab, text);
+    bool chat = args->template_name || peridot_vocab_has_chat(vocab);
+    if (chat && !args->raw)
+        return peridot_encode_messages(ids, n, vocab, &(peridot_message){"user", text}, 1, args->template_name);
     return peridot_encode(ids, n, vocab, text, size, PERIDOT_ENCODE_BOS | (args->special ? PERIDOT_ENCODE_SPECIAL : 0u));
 }
 
