@@ -132,7 +132,8 @@ static void test_rope(void **state)
         for (size_t p = 0; p < PD_COUNT(places); p++)
             for (int kind = 0; kind < 4; kind++) {
                 const uint32_t *n = heads[(d + p) % PD_COUNT(heads)];
-                struct pd_reference_heads h = {.n_heads = n[0], .n_kv_heads = n[1], .head_dim = head_dims[d], .ring = places[p].ring, .eps = 1e-6f};
+                struct pd_reference_heads h = {.n_heads = n[0], .n_kv_heads = n[1], .head_dim = head_dims[d],
+                    .ring = places[p].ring, .eps = 1e-6f};
                 run_rope(h, kind & 1, kind & 2 ? PERIDOT_KV_F16 : PERIDOT_KV_F32, places[p].pos, places[p].n_tokens);
             }
 }
