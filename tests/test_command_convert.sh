@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# peridot convert: what is converted computes what the source does, on a device; and conversions that fail leave nothing.
+. "$(dirname "$0")/command.sh"
+
+stories=$source/models/stories.gguf
+
+logits() { "$peridot" logits -m "$1" --tokens "$2" --kv f32 --out "$3" 2>"$folder/err"; }
+
+# same_logits NAME TYPE: the golden folder NAME and its GGUF file of the type it is stored in, byte for byte.
+same_logits() {
+    local from=$source/tests/golden/$1 tokens
+    tokens=$(cat "$from/tokens.txt")
+    run convert "$from" -o "$folder/x.gguf" --type "$2"
+    check "convert $1 succeeds" [ $status = 0 ]
+    check "convert $1 is silent on stdout" [ ! -s "$folder/out" ]
+    check "logits of $1" logits "$from" "$tokens" "$folder/a.f32"
+    check "logits of $1 converted" logits "$folder/x.gguf" "$tokens" "$folder/b.f32"
+    check "$1: the same logits" cmp -s "$folder/a.f32" "$folder/b.f32"
+}
+
+test_logits() {
+    same_logits gemma1-lm-head f32
+    same_logits gemma2 f32
+    same_logits gemma2-bf16-shards bf16
+    same_logits gemma2-f16 f16
+    same_logits gemma3-new bf16
+    same_logits gemma3-wrapped bf16
+    same_logits llama f32
+    same_logits llama-linear f16
+    run convert "$source/tests/golden/gemma3-wrapped" -o "$folder/x.gguf"
+    check "vision is told of" contains err "3 tensors of vision were left out"
+    check "a missing tokenizer is told of" contains err "no tokenizer was found"
+}
+
+# rope_freqs.weight holds float32 where config.json gives the rule: near, not equal.
+test_llama3() {
+    local from=$source/tests/golden/llama3
+    run convert "$from" -o "$folder/x.gguf" --type f32
+    check "convert llama3 succeeds" [ $status = 0 ]
+    logits "$from" "$(cat "$from/tokens.txt")" "$folder/a.f32"
+    logits "$folder/x.gguf" "$(cat "$from/tokens.txt")" "$folder/b.f32"
+    check "llama3: nearly the same logits" near "$folder/a.f32" "$folder/b.f32"
+}
+
+near() {
+    paste <(od -An -v -w4 -tf4 "$1") <(od -An -v -w4 -tf4 "$2") |
+        awk '{ d += ($1 - $2) ^ 2; s += $1 ^ 2 } END { exit !(NR > 0 && s > 0 && d < 1e-9 * s) }'
+}
+
+# A type at a time: the demo model still tells stories, and stays what it was.
+test_stories() {
+    local type
+    "$peridot" run -m "$stories" --temp 0 -n 8 "Once upon a" >"$folder/text" 2>"$folder/err"
+    for type in q8_0 q4_0 q5_1 q4_k q6_k; do
+        run convert "$stories" -o "$folder/x.gguf" --type $type
+        check "convert to $type succeeds" [ $status = 0 ]
+        check "convert to $type says the size" matches err "^.*/x.gguf: [0-9]+ tensors, 0\.[0-9]+ GB$"
+        run run -m "$folder/x.gguf" --temp 0 -n 8 "Once upon a"
+        check "$type runs" [ $status = 0 ]
+        check "$type writes a time" contains out " time"
+    done
+    check "no temporary file stays" [ "$(ls "$folder" | grep -c '^x')" = 1 ]
+}
+
+test_fails() {
+    local golden=$source/tests/golden/gemma1
+    fails_with 2 "-o" convert "$golden"
+    fails_with 2 "--type does not know q4_m" convert "$golden" -o "$folder/y.gguf" --type q4_m
+    fails_with 1 "no/y.gguf" convert "$golden" -o "$folder/no/y.gguf"
+    fails_with 1 "config.json" convert "$folder" -o "$folder/y.gguf"
+    if on_full_disk convert "$golden" -o DISK/y.gguf; then
+        check "convert onto a full disk fails" [ $status = 1 ]
+        check "and says how much is needed" matches err "^peridot: .*/y.gguf: needs 0\.[0-9]+ GB, but its disk has only 0\.[0-9]+ GB left$"
+        check "and leaves nothing" [ ! -s "$folder/left" ]
+    fi
+    check "nothing stays" [ ! -e "$folder/y.gguf" ]
+}
+
+test_logits
+test_llama3
+[ -e "$stories" ] && test_stories
+test_fails
+finish
