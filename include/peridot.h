@@ -224,6 +224,8 @@ PERIDOT_API void peridot_session_free(peridot_session *session);
 PERIDOT_API uint32_t peridot_session_ctx(const peridot_session *session);
 /* Number of tokens evaluated so far: the position of the next one. */
 PERIDOT_API uint32_t peridot_session_pos(const peridot_session *session);
+/* Kernel dispatches of one decode step. */
+PERIDOT_API uint32_t peridot_session_n_dispatches(const peridot_session *session);
 /* Forgets all tokens; the next one is at position 0. */
 PERIDOT_API void peridot_session_reset(peridot_session *session);
 

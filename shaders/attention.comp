@@ -3,10 +3,14 @@
  * heads that share a kv head, and one split of the keys that the position sees (causal, and inside the window), so
  * keys outside are never read. Per tile of 32 keys: each subgroup scores whole keys, the tile's maximum rescales what
  * was summed so far, and each invocation adds the weighted values of its own pair columns.
- * One split (SPLIT false): y[m][head][d]. More: partial sums for merge.comp. */
+ * DECODE false: q is ready, keys and values are in the cache; writes y[m][head][d].
+ * DECODE true: one position, its q, k and v as the matrix gave them. Each workgroup norms and rotates its q heads; the split
+ * that ends with this position does so with k, keeps k and v at hand and puts them in the cache. Writes partial sums
+ * for merge.comp. */
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 #include "kv.glsl"
+#include "reduce.glsl"
 
 #define TILE PD_ATTENTION_TILE
 #define LOWEST -1e30   /* finite: -inf minus -inf would be NaN */
@@ -16,12 +20,14 @@ layout(constant_id = 1) const uint HEAD_DIM = 256;
 layout(constant_id = 2) const uint HEADS = 1;    /* query heads of a workgroup; divides GROUP */
 layout(constant_id = 3) const uint GROUP = 1;    /* query heads per kv head */
 layout(constant_id = 4) const uint PAIRS = 1;    /* pair columns per invocation: HEAD_DIM / 2 / workgroup size, rounded up */
-layout(constant_id = 5) const bool SPLIT = false;
+layout(constant_id = 5) const bool DECODE = false;
+layout(constant_id = 6) const bool QK_NORM = false;
 layout(push_constant) uniform Push { pd_attention_push p; };
 
 shared float q_shared[HEADS * HEAD_DIM];
 shared float weight[HEADS * TILE];               /* scores of the tile, then exp(score - maximum) */
 shared float maximum[HEADS], total[HEADS], rescale[HEADS];
+shared float k_new[DECODE ? HEAD_DIM : 1], v_new[DECODE ? HEAD_DIM : 1];   /* of this position, rounded as in the cache */
 
 vec2 acc[HEADS * PAIRS];
 
@@ -30,14 +36,86 @@ uint kv_index(uint key, uint kv_head)
     return (key % p.ring * p.n_kv_heads + kv_head) * HEAD_DIM;
 }
 
-void score_tile(uint first, uint end, uint kv_head)
+/* ---- a decode step's own q, k and v ---- */
+
+float head_scale(uint base)
+{
+    if (!QK_NORM) return 1.0;
+    float squares = 0.0;
+    for (uint i = gl_LocalInvocationID.x; i < HEAD_DIM; i += gl_WorkGroupSize.x) squares += p.q.at[base + i] * p.q.at[base + i];
+    return 1.0 / sqrt(workgroup_sum(squares) / float(HEAD_DIM) + p.eps);
+}
+
+/* Elements i and i + HEAD_DIM / 2 of a q or k head, normed and rotated. */
+vec2 rotated(uint base, uint i, float scale, bool is_q)
+{
+    const uint HALF = HEAD_DIM / 2;
+    vec2 x = vec2(p.q.at[base + i], p.q.at[base + HALF + i]) * scale;
+    if (QK_NORM) x *= is_q ? vec2(p.w_q.at[i], p.w_q.at[HALF + i]) : vec2(p.w_k.at[i], p.w_k.at[HALF + i]);
+    float c = p.angles.at[i], s = p.angles.at[HALF + i];
+    return vec2(x.x * c - x.y * s, x.x * s + x.y * c);
+}
+
+void prepare_q(uint first_head)
+{
+    for (uint h = 0; h < HEADS; h++) {
+        uint base = (first_head + h) * HEAD_DIM;
+        float scale = head_scale(base);
+        for (uint i = gl_LocalInvocationID.x; i < HEAD_DIM / 2; i += gl_WorkGroupSize.x) {
+            vec2 x = rotated(base, i, scale, true) * p.scale;
+            q_shared[h * HEAD_DIM + i] = x.x;
+            q_shared[h * HEAD_DIM + HEAD_DIM / 2 + i] = x.y;
+        }
+    }
+}
+
+void prepare_kv(uint pos, uint kv_head, bool writes)
+{
+    uint n_heads = p.n_kv_heads * GROUP, k = (n_heads + kv_head) * HEAD_DIM, v = k + p.n_kv_heads * HEAD_DIM;
+    float scale = head_scale(k);
+    for (uint i = gl_LocalInvocationID.x; i < HEAD_DIM / 2; i += gl_WorkGroupSize.x) {
+        vec2 x = rotated(k, i, scale, false);
+        k_new[i] = x.x;
+        k_new[HEAD_DIM / 2 + i] = x.y;
+    }
+    barrier();
+    for (uint i = 2 * gl_LocalInvocationID.x; i < HEAD_DIM; i += 2 * gl_WorkGroupSize.x) {
+        vec2 k_pair = vec2(k_new[i], k_new[i + 1]), v_pair = vec2(p.q.at[v + i], p.q.at[v + i + 1]);
+        if (writes) {
+            kv_store(p.k_cache, kv_index(pos, kv_head) + i, k_pair);
+            kv_store(p.v_cache, kv_index(pos, kv_head) + i, v_pair);
+        }
+        k_pair = kv_round(k_pair);
+        v_pair = kv_round(v_pair);
+        k_new[i] = k_pair.x;
+        k_new[i + 1] = k_pair.y;
+        v_new[i] = v_pair.x;
+        v_new[i + 1] = v_pair.y;
+    }
+}
+
+/* ---- tiles of keys ---- */
+
+vec2 key_pair(uint key, uint pos, uint k, uint i)
+{
+    if (DECODE && key == pos) return vec2(k_new[i], k_new[i + 1]);
+    return kv_load(p.k_cache, k + i);
+}
+
+vec2 value_pair(uint key, uint pos, uint kv_head, uint i)
+{
+    if (DECODE && key == pos) return vec2(v_new[i], v_new[i + 1]);
+    return kv_load(p.v_cache, kv_index(key, kv_head) + i);
+}
+
+void score_tile(uint first, uint end, uint pos, uint kv_head)
 {
     for (uint j = gl_SubgroupID; j < TILE; j += gl_NumSubgroups) {
         float part[HEADS];
         for (uint h = 0; h < HEADS; h++) part[h] = 0.0;
-        uint k = kv_index(min(first + j, end - 1), kv_head);
+        uint key = min(first + j, end - 1), k = kv_index(key, kv_head);
         for (uint i = 2 * gl_SubgroupInvocationID; i < HEAD_DIM; i += 2 * gl_SubgroupSize) {
-            vec2 pair = kv_load(p.k_cache, k + i);
+            vec2 pair = key_pair(key, pos, k, i);
             for (uint h = 0; h < HEADS; h++)
                 part[h] += pair.x * q_shared[h * HEAD_DIM + i] + pair.y * q_shared[h * HEAD_DIM + i + 1];
         }
@@ -67,32 +145,34 @@ void soften_tile(uint n)
     }
 }
 
-void add_values(uint first, uint n, uint kv_head)
+void add_values(uint first, uint n, uint pos, uint kv_head)
 {
     for (uint c = 0; c < PAIRS; c++) {
         uint i = 2 * (gl_LocalInvocationID.x + c * gl_WorkGroupSize.x);
         if (i >= HEAD_DIM) break;
         for (uint h = 0; h < HEADS; h++) acc[h * PAIRS + c] *= rescale[h];
         for (uint j = 0; j < n; j++) {
-            vec2 v = kv_load(p.v_cache, kv_index(first + j, kv_head) + i);
+            vec2 v = value_pair(first + j, pos, kv_head, i);
             for (uint h = 0; h < HEADS; h++) acc[h * PAIRS + c] += weight[h * TILE + j] * v;
         }
     }
 }
 
+/* ---- results ---- */
+
 void write_result(uint first_head, uint m)
 {
     uint split = gl_WorkGroupID.y, n_splits = gl_NumWorkGroups.y;
     for (uint h = 0; h < HEADS; h++) {
-        uint base = SPLIT ? ((first_head + h) * n_splits + split) * (HEAD_DIM + 2) : m * p.y_stride + (first_head + h) * HEAD_DIM;
-        float scale = SPLIT ? 1.0 : 1.0 / total[h];
+        uint base = DECODE ? ((first_head + h) * n_splits + split) * (HEAD_DIM + 2) : m * p.y_stride + (first_head + h) * HEAD_DIM;
+        float scale = DECODE ? 1.0 : 1.0 / total[h];
         for (uint c = 0; c < PAIRS; c++) {
             uint i = 2 * (gl_LocalInvocationID.x + c * gl_WorkGroupSize.x);
             if (i >= HEAD_DIM) break;
             p.y.at[base + i] = acc[h * PAIRS + c].x * scale;
             p.y.at[base + i + 1] = acc[h * PAIRS + c].y * scale;
         }
-        if (SPLIT && gl_LocalInvocationID.x == 0) {
+        if (DECODE && gl_LocalInvocationID.x == 0) {
             p.y.at[base + HEAD_DIM] = maximum[h];
             p.y.at[base + HEAD_DIM + 1] = total[h];
         }
@@ -107,8 +187,13 @@ void main()
     uint share = (pos + 1 - lowest + gl_NumWorkGroups.y - 1) / gl_NumWorkGroups.y;
     uint begin = min(lowest + gl_WorkGroupID.y * share, pos + 1), end = min(begin + share, pos + 1);
 
-    for (uint i = gl_LocalInvocationID.x; i < HEADS * HEAD_DIM; i += gl_WorkGroupSize.x)
-        q_shared[i] = p.q.at[m * p.q_stride + first_head * HEAD_DIM + i] * p.scale;
+    if (DECODE) {
+        prepare_q(first_head);
+        if (begin <= pos && end == pos + 1) prepare_kv(pos, kv_head, first_head % GROUP == 0);
+    } else {
+        for (uint i = gl_LocalInvocationID.x; i < HEADS * HEAD_DIM; i += gl_WorkGroupSize.x)
+            q_shared[i] = p.q.at[m * p.q_stride + first_head * HEAD_DIM + i] * p.scale;
+    }
     for (uint h = gl_LocalInvocationID.x; h < HEADS; h += gl_WorkGroupSize.x) {
         maximum[h] = LOWEST;
         total[h] = 0.0;
@@ -117,11 +202,11 @@ void main()
     barrier();
     for (uint first = begin; first < end; first += TILE) {
         uint n = min(TILE, end - first);
-        score_tile(first, end, kv_head);
+        score_tile(first, end, pos, kv_head);
         barrier();
         soften_tile(n);
         barrier();
-        add_values(first, n, kv_head);
+        add_values(first, n, pos, kv_head);
         barrier();
     }
     write_result(first_head, m);

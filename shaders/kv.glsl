@@ -4,6 +4,8 @@
 vec2 kv_load(pd_words cache, uint i) { return unpackHalf2x16(cache.at[i >> 1]); }
 /* Values beyond fp16's range are clamped, not made infinite: an infinity would poison every later sum. */
 void kv_store(pd_words cache, uint i, vec2 v) { cache.at[i >> 1] = packHalf2x16(clamp(v, -65504.0, 65504.0)); }
+/* What a later load gives. */
+vec2 kv_round(vec2 v) { return unpackHalf2x16(packHalf2x16(clamp(v, -65504.0, 65504.0))); }
 #elif defined(KV_F32)
 vec2 kv_load(pd_words cache, uint i) { return uintBitsToFloat(uvec2(cache.at[i], cache.at[i + 1])); }
 void kv_store(pd_words cache, uint i, vec2 v)
@@ -11,4 +13,5 @@ void kv_store(pd_words cache, uint i, vec2 v)
     cache.at[i] = floatBitsToUint(v.x);
     cache.at[i + 1] = floatBitsToUint(v.y);
 }
+vec2 kv_round(vec2 v) { return v; }
 #endif

@@ -2,28 +2,78 @@
 /* y[m][r] = softcap(w[r] . x[m]) for one or a few tokens. Each subgroup takes ROWS rows and COLS tokens at a time: its lanes
  * stride over the units of a row, a decoded weight serves COLS tokens and a load of x serves ROWS rows. Subgroups stride
  * over the rows, so any grid is right whatever subgroup size the driver picks. x is read in fp32 and sums are fp32.
+ * What surrounds a matrix in a decode step is done here, too, as each dispatch costs microseconds:
+ *   NORM_VEC4S > 0   x is first joined with the last branch and normed, by every workgroup for itself, into shared memory
+ *   GLU              half of the rows at a time are the gate's, half the up matrix's, and y is their gated product
  * Grid: [any, tokens / COLS]. */
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
+#include "act.glsl"
+#include "reduce.glsl"
 #include "weights.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const uint ROWS = 4;
 layout(constant_id = 2) const uint COLS = 1;
-layout(push_constant) uniform Push { pd_matmul_push p; };
+layout(constant_id = 3) const uint NORM_VEC4S = 0;   /* vec4s of x in shared memory, padding included; 0: x as it is */
+layout(constant_id = 4) const uint BRANCH = 0;       /* 0: none, 1: add it, 2: add it normed */
+layout(constant_id = 5) const uint STORE = 0;        /* 0: nothing, 1: x', 2: the normed vector */
+layout(constant_id = 6) const uint GLU = 0;          /* 0: none, 1: GELU, 2: SiLU */
+layout(push_constant) uniform Push { pd_matvec_push p; };
 
+const uint ROWS_OUT = GLU == 0 ? ROWS : ROWS / 2;
+
+shared vec4 normed[NORM_VEC4S == 0 ? 1 : NORM_VEC4S];
 float acc[ROWS * COLS];
 
-/* Adds the products of unit u. Past the last row and token the last one is done again, and not written. */
+float inverse_rms(float squares) { return 1.0 / sqrt(workgroup_sum(squares) / float(p.n_cols) + p.eps); }
+
+void prepare_x()
+{
+    uint me = gl_LocalInvocationID.x, step = gl_WorkGroupSize.x, n = p.n_cols / 4;
+    float squares = 0.0, scale = 1.0;
+    if (BRANCH == 2) {
+        for (uint i = me; i < n; i += step) squares += dot(p.branch.at[i], p.branch.at[i]);
+        scale = inverse_rms(squares);
+        squares = 0.0;
+    }
+    for (uint i = me; i < n; i += step) {
+        vec4 x = p.x.at[i];
+        if (BRANCH == 1) x += p.branch.at[i];
+        if (BRANCH == 2) x += p.branch.at[i] * scale * p.w_post.at[i];
+        if (STORE == 1 && gl_WorkGroupID.x == 0) p.store.at[i] = x;
+        squares += dot(x, x);
+        normed[i] = x;
+    }
+    scale = inverse_rms(squares);
+    for (uint i = me; i < NORM_VEC4S; i += step) {
+        vec4 x = i < n ? normed[i] * scale * p.w_norm.at[i] : vec4(0);
+        normed[i] = x;
+        if (STORE == 2 && gl_WorkGroupID.x == 0 && i < n) p.store.at[i] = x;
+    }
+    barrier();
+}
+
+vec4 load_x(uint token, uint i)
+{
+    if (NORM_VEC4S != 0) return normed[i];
+    return p.x.at[min(token, p.n_tokens - 1) * (p.x_stride / 4) + i];
+}
+
+/* Past the last row the last one is done again, and not written. */
+uvec2 row_address(uint first, uint r)
+{
+    if (r < ROWS_OUT) return address_of(p.w, min(first + r, p.n_rows - 1), p.row_size);
+    return address_of(p.w_up, min(first + r - ROWS_OUT, p.n_rows - 1), p.row_size);
+}
+
 void add_unit(uint first_row, uint first_token, uint u)
 {
     vec4 x[COLS * UNIT / 4];
-    [[unroll]] for (uint c = 0; c < COLS; c++) {
-        uint at = min(first_token + c, p.n_tokens - 1) * (p.x_stride / 4) + u * (UNIT / 4);
-        [[unroll]] for (uint i = 0; i < UNIT / 4; i++) x[c * (UNIT / 4) + i] = p.x.at[at + i];
-    }
+    [[unroll]] for (uint c = 0; c < COLS; c++)
+        [[unroll]] for (uint i = 0; i < UNIT / 4; i++) x[c * (UNIT / 4) + i] = load_x(first_token + c, u * (UNIT / 4) + i);
     [[unroll]] for (uint r = 0; r < ROWS; r++) {
-        float scale = load_unit(address_of(p.w, min(first_row + r, p.n_rows - 1), p.row_size), u, p.n_cols);
+        float scale = load_unit(row_address(first_row, r), u, p.n_cols);
         [[unroll]] for (uint c = 0; c < COLS; c++) {
             float sum = 0.0;
             [[unroll]] for (uint i = 0; i < UNIT / 4; i++) sum += dot(unit_w[i], x[c * (UNIT / 4) + i]);
@@ -32,19 +82,23 @@ void add_unit(uint first_row, uint first_token, uint u)
     }
 }
 
+void write_row(uint first_row, uint token, uint r, uint c)
+{
+    float y = subgroupAdd(acc[r * COLS + c]);
+    if (GLU == 0) y = softcap_of(y, p.softcap);
+    else y = (GLU == 1 ? gelu(y) : silu(y)) * subgroupAdd(acc[(r + ROWS - ROWS_OUT) * COLS + c]);
+    if (subgroupElect() && first_row + r < p.n_rows && token < p.n_tokens) p.y.at[token * p.y_stride + first_row + r] = y;
+}
+
 void main()
 {
     uint n_units = (p.n_cols + UNIT - 1) / UNIT, first_token = gl_WorkGroupID.y * COLS;
-    uint stride = gl_NumWorkGroups.x * gl_NumSubgroups * ROWS;
-    for (uint first = (gl_WorkGroupID.x * gl_NumSubgroups + gl_SubgroupID) * ROWS; first < p.n_rows; first += stride) {
+    uint stride = gl_NumWorkGroups.x * gl_NumSubgroups * ROWS_OUT;
+    if (NORM_VEC4S != 0) prepare_x();
+    for (uint first = (gl_WorkGroupID.x * gl_NumSubgroups + gl_SubgroupID) * ROWS_OUT; first < p.n_rows; first += stride) {
         [[unroll]] for (uint i = 0; i < ROWS * COLS; i++) acc[i] = 0.0;
         for (uint u = gl_SubgroupInvocationID; u < n_units; u += gl_SubgroupSize) add_unit(first, first_token, u);
-        [[unroll]] for (uint r = 0; r < ROWS; r++) {
-            [[unroll]] for (uint c = 0; c < COLS; c++) {
-                float y = subgroupAdd(acc[r * COLS + c]);
-                if (subgroupElect() && first + r < p.n_rows && first_token + c < p.n_tokens)
-                    p.y.at[(first_token + c) * p.y_stride + first + r] = softcap_of(y, p.softcap);
-            }
-        }
+        [[unroll]] for (uint r = 0; r < ROWS_OUT; r++)
+            [[unroll]] for (uint c = 0; c < COLS; c++) write_row(first, first_token + c, r, c);
     }
 }

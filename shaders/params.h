@@ -16,7 +16,7 @@
 
 #define PD_MATMUL_TILE 32    /* matmul: tokens and rows of a tile */
 #define PD_ATTENTION_TILE 32 /* attention: keys scored at a time */
-#define PD_TOPK_IN 1024      /* topk: values that one workgroup sorts */
+#define PD_TOPK_IN 8192      /* topk: values that one workgroup chooses from */
 #define PD_TOPK 128          /* topk: values that it keeps */
 #define PD_MAX_SPLITS 32     /* attention: most parts that the keys of one query are split into */
 #define PD_PAD 32            /* rows of activations are padded with zeros to a multiple of this many floats */
@@ -44,13 +44,29 @@ struct pd_embed_push {
     float scale;
 };
 
-/* y[m][first + r] = softcap(w[r] . x[m]), r < n_rows, m < n_tokens. matvec: one token. */
+/* y[m][r] = softcap(w[r] . x[m]), r < n_rows, m < n_tokens. */
 struct pd_matmul_push {
     PD_ADDRESS w;                 /* [n_rows] rows of row_size bytes */
     PD_PTR(pd_vec4s) x;           /* [n_tokens][x_stride] */
     PD_PTR(pd_floats) y;          /* [n_tokens][y_stride], already at `first` */
     uint32_t row_size, n_cols, n_rows, n_tokens, x_stride, y_stride;
     float softcap;                /* 0: none */
+};
+
+/* The same for few tokens. With a norm before it (one token):
+ *   x' = x + (branch, or rms(branch) * w_post);   y = w . (rms(x') * w_norm);   store: x', or the normed vector
+ * With a gated unit behind it: y[m][r] = act(w[r] . x[m]) * (w_up[r] . x[m]). */
+struct pd_matvec_push {
+    PD_ADDRESS w;
+    PD_ADDRESS w_up;              /* gated unit: the other matrix, alike */
+    PD_PTR(pd_vec4s) x;
+    PD_PTR(pd_floats) y;
+    PD_PTR(pd_vec4s) branch;
+    PD_PTR(pd_vec4s) w_post;      /* [n_cols] */
+    PD_PTR(pd_vec4s) w_norm;      /* [n_cols] */
+    PD_PTR(pd_vec4s_written) store;
+    uint32_t row_size, n_cols, n_rows, n_tokens, x_stride, y_stride;
+    float softcap, eps;
 };
 
 /* x += post ? rms(y) * w_post : y   (with_add);   normed = rms(x) * w   (with_out). Grid: [n_tokens]. */
@@ -85,9 +101,12 @@ struct pd_attention_push {
     PD_PTR(pd_floats) q;          /* [n_tokens][q_stride] */
     PD_PTR(pd_words) k_cache;     /* [ring][n_kv_heads][head_dim] */
     PD_PTR(pd_words) v_cache;
+    PD_PTR(pd_floats) angles;     /* in a decode step, q points to q, k and v as in rope, and this and the norms are as there */
+    PD_PTR(pd_floats) w_q;
+    PD_PTR(pd_floats) w_k;
     PD_PTR(pd_floats) y;          /* one split: [n_tokens][y_stride]; more: partial results, see merge */
     uint32_t q_stride, y_stride, n_kv_heads, ring, window;   /* window 0: all keys */
-    float scale, softcap;
+    float scale, softcap, eps;
 };
 
 /* Joins the splits of attention in a decode step. partial: [n_heads][n_splits][head_dim + 2]: sums over values, then the
@@ -106,7 +125,7 @@ struct pd_glu_push {
     uint32_t n, x_stride, y_stride;
 };
 
-/* Sorts each PD_TOPK_IN values and keeps the PD_TOPK largest (lower id first of equals). Grid: [blocks]. */
+/* The PD_TOPK largest of each PD_TOPK_IN values, sorted (lower id first of equals). Grid: [blocks]. */
 struct pd_topk_push {
     PD_PTR(pd_floats) logits;     /* first pass: [n] */
     PD_PTR(pd_candidates) found;  /* later passes: [n] */

@@ -288,6 +288,58 @@ static void test_glu(void **state)
         }
 }
 
+/* ---- a matrix with its norm before it, and with the gated unit behind it ---- */
+
+struct joined_case {
+    enum pd_dtype dtypes[2];
+    uint32_t n_slices, n_rows, n_cols;   /* rows of each slice */
+    int branch;                          /* 0: none, 1: added, 2: added normed */
+    bool stores_x;                       /* else the normed vector */
+    int glu;                             /* 0: none, 1: GELU, 2: SiLU */
+};
+
+static void run_joined(const struct joined_case *c, float amplitude)
+{
+    struct test_matrix t = {.m.n_cols = c->n_cols};
+    begin_case("joined %s, %u slices of %u rows, %u columns of %g, branch %d, glu %d", pd_dtypes[c->dtypes[0]].name, c->n_slices, c->n_rows,
+               c->n_cols, (double)amplitude, c->branch, c->glu);
+    for (uint32_t i = 0; i < c->n_slices; i++) add_slice(&t, c->dtypes[i], c->n_rows);
+    uint32_t n = c->n_cols, n_rows = t.m.n_rows, n_out = c->glu ? n_rows / 2 : n_rows;
+    float *x = random_floats(n, amplitude), *branch = random_floats(n, amplitude / 2), *w = random_floats(n, 2), *w_post = random_floats(n, amplitude);
+    float *normed = zeros(n), *sums = zeros(n_rows), *y = zeros(n_out);
+    struct buffer *store = make_rows(NULL, 1, n), *y_row = make_rows(NULL, 1, n_out), *both = make_rows(NULL, 1, n_rows);
+    struct pd_joined in = {.x = address_of(make_rows(x, 1, n)), .branch = c->branch ? address_of(make_rows(branch, 1, n)) : 0,
+        .w_post = c->branch == 2 ? address_of(make_rows(w_post, 1, n)) : 0, .w = address_of(make_rows(w, 1, n)), .n = n, .eps = 1e-6f};
+    *(c->stores_x ? &in.x_out : &in.normed) = address_of(store);
+    both->written = c->glu && c->n_slices == 2 && c->dtypes[0] != c->dtypes[1];
+    float softcap = c->glu ? 0 : 30;
+    if (c->glu) pd_op_joined_gated(&bench.r, rows_of(y_row), &t.m, &in, c->glu == 2, rows_of(both));
+    else pd_op_joined_matvec(&bench.r, rows_of(y_row), &t.m, &in, softcap);
+    run_case();
+    pd_reference_rmsnorm(x, normed, c->branch ? branch : NULL, c->branch == 2 ? w_post : NULL, w, n, 1, in.eps);
+    check_rows(store, c->stores_x ? x : normed, NULL, 3e-6);
+    float *magnitudes = dot_magnitudes(&t, normed, 1, softcap);
+    pd_reference_matmul(sums, t.w, normed, n_rows, n, 1, softcap);
+    if (c->glu) pd_reference_glu(y, sums, n_out, 1, c->glu == 2);
+    for (uint32_t i = 0; c->glu && i < n_out; i++) magnitudes[i] *= magnitudes[n_out + i] * 1.2f;   /* |act'| stays below 1.2 */
+    check_rows(y_row, c->glu ? y : sums, magnitudes, 5e-6);
+    end_case();
+    float *all[] = {x, branch, w, w_post, normed, sums, y, magnitudes, t.w};
+    for (size_t i = 0; i < PD_COUNT(all); i++) free(all[i]);
+}
+
+static void test_joined(void **state)
+{
+    (void)state;
+    static const struct joined_case cases[] = {
+        {{PD_F32}, 1, 33, 100, 0, false, 0},   {{PD_F16}, 1, 1, 36, 1, true, 0},      {{PD_BF16}, 1, 257, 2304, 2, true, 0},
+        {{PD_Q8_0}, 1, 64, 96, 2, true, 0},    {{PD_Q4_0}, 1, 40, 640, 2, false, 0},  {{PD_Q4_K, PD_Q6_K}, 2, 33, 256, 2, true, 0},
+        {{PD_F32}, 1, 66, 100, 2, true, 1},    {{PD_Q8_0}, 1, 70, 2304, 1, true, 2},  {{PD_Q4_0}, 1, 514, 96, 2, true, 1},
+        {{PD_F32, PD_F32}, 2, 33, 64, 2, true, 1}, {{PD_Q4_K, PD_Q5_K}, 2, 35, 512, 2, true, 1}, {{PD_Q6_K}, 1, 2, 256, 1, true, 2}};
+    static const float amplitudes[] = {1e-3f, 1, 1e5f};
+    for (size_t i = 0; i < PD_COUNT(cases); i++) run_joined(&cases[i], amplitudes[i % PD_COUNT(amplitudes)]);
+}
+
 static void test_coverage(void **state)
 {
     (void)state;
@@ -298,7 +350,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_matmul), cmocka_unit_test(test_matmul_slices), cmocka_unit_test(test_embed),
-        cmocka_unit_test(test_rmsnorm), cmocka_unit_test(test_glu), cmocka_unit_test(test_coverage),
+        cmocka_unit_test(test_rmsnorm), cmocka_unit_test(test_glu), cmocka_unit_test(test_joined), cmocka_unit_test(test_coverage),
     };
     return cmocka_run_group_tests_name("kernels", tests, open_bench, close_bench);
 }

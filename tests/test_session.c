@@ -266,12 +266,22 @@ static void test_seeds(void **state)
     }
 }
 
+/* Few dispatches make a step fast: the embedding, six a layer, the output, and the choice of the best. */
+static void test_dispatches(void **state)
+{
+    (void)state;
+    const peridot_model_info *info = peridot_model_get_info(model);
+    peridot_session *s = open_session(32, 1, PERIDOT_KV_F16);
+    assert_true(peridot_session_n_dispatches(s) <= 1 + 6 * info->n_layers + 1 + 2);
+    peridot_session_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_two_sessions), cmocka_unit_test(test_reset), cmocka_unit_test(test_argument_errors),
         cmocka_unit_test(test_errors_change_nothing), cmocka_unit_test(test_cancel), cmocka_unit_test(test_generate_stops),
-        cmocka_unit_test(test_generate_is_sample_and_eval), cmocka_unit_test(test_seeds),
+        cmocka_unit_test(test_generate_is_sample_and_eval), cmocka_unit_test(test_seeds), cmocka_unit_test(test_dispatches),
     };
     return cmocka_run_group_tests_name("session", tests, open_shared, close_shared);
 }

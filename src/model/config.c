@@ -45,6 +45,7 @@ static peridot_status check(const struct pd_config *c)
     for (size_t i = 0; i < PD_COUNT(ranges); i++)
         if (ranges[i].value < ranges[i].low || ranges[i].value > ranges[i].high)
             return pd_fail(PERIDOT_ERROR_FORMAT, "%s is %u, not between %u and %u", ranges[i].name, ranges[i].value, ranges[i].low, ranges[i].high);
+    if (c->d_model % 4 != 0) return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "d_model %u is not a multiple of 4", c->d_model);
     if (c->head_dim % 4 != 0) return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "head_dim %u is not a multiple of 4", c->head_dim);
     if (c->n_heads % c->n_kv_heads != 0)
         return pd_fail(PERIDOT_ERROR_FORMAT, "%u query heads cannot share %u kv heads evenly", c->n_heads, c->n_kv_heads);

@@ -9,6 +9,7 @@
 /* Activations of a chunk, allocated once per session. */
 struct pd_scratch {
     struct pd_rows x;          /* [chunk][d_model]: the residual stream */
+    struct pd_rows x_other;    /* [1][d_model]: a decode step writes it back and forth */
     struct pd_rows normed;     /* [chunk][d_model]: what matrices read; at the end the final-norm hidden states */
     struct pd_rows branch;     /* [chunk][d_model]: output of attention or ffn before it is added */
     struct pd_rows qkv;        /* [chunk][(n_heads + 2 n_kv_heads) head_dim] */
@@ -27,11 +28,11 @@ struct pd_pass {
     struct pd_span step;               /* struct pd_step */
     uint64_t tokens;                   /* [n_tokens] */
     uint64_t angles[PD_N_ROPES];       /* [n_tokens][head_dim] each: cos, sin */
-    uint32_t n_tokens;                 /* 1: attention's keys are split over workgroups, for decode */
+    uint32_t n_tokens;                 /* 1: a decode step */
 };
 
-/* From tokens to final-norm hidden states in scratch->normed. */
-void pd_forward(const struct pd_pass *p);
+/* From tokens to final-norm hidden states in scratch->normed and, when logits is not NULL, the last token's logits. */
+void pd_forward(const struct pd_pass *p, const struct pd_rows *logits);
 /* logits[m] = softcap(output . normed[row + m]) for n rows */
 void pd_forward_head(const struct pd_pass *p, struct pd_rows logits, uint32_t row, uint32_t n);
 /* Shapes of attention in layer i. */

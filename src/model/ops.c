@@ -50,13 +50,21 @@ void pd_op_rmsnorm(struct pd_recorder *r, const struct pd_norm *norm, uint32_t n
 #define MATVEC_ROWS 4   /* rows per subgroup at a time: each load of x serves them all */
 #define MATVEC_COLS 8   /* tokens at a time, when there are several: each decoded weight serves them all */
 
-static void matvec(struct pd_recorder *r, const struct pd_slice *slice, const struct pd_matmul_push *push)
+/* What surrounds the matrix: the values of matvec.comp's constants. */
+struct matvec_mode {
+    uint32_t norm_vec4s, branch, store, glu;
+};
+
+static void matvec(struct pd_recorder *r, enum pd_dtype dtype, const struct pd_matvec_push *push, struct matvec_mode mode)
 {
+    bool cpu = pd_gpu_info(r->gpu)->type == PERIDOT_DEVICE_CPU;
     uint32_t cols = push->n_tokens == 1 ? 1 : MATVEC_COLS;
-    uint32_t spec[] = {(uint32_t)pd_max(64, subgroup_size(r)), MATVEC_ROWS, cols};
-    uint32_t rows_per_group = spec[0] / subgroup_size(r) * MATVEC_ROWS;
-    uint32_t groups = (uint32_t)pd_min(pd_div_up(slice->n_rows, rows_per_group), 65535);
-    dispatch(r, kernel(r, typed(PD_KERNEL_matvec_f32, slice->dtype), spec, 3), push, groups, (uint32_t)pd_div_up(push->n_tokens, cols), 1);
+    uint32_t spec[] = {(uint32_t)pd_max(64, subgroup_size(r)), MATVEC_ROWS, cols, mode.norm_vec4s, mode.branch, mode.store, mode.glu};
+    uint32_t rows_per_group = spec[0] / subgroup_size(r) * (mode.glu ? MATVEC_ROWS / 2 : MATVEC_ROWS);
+    /* Workgroups that norm x for themselves should be few: enough to fill the device. */
+    uint32_t most = mode.norm_vec4s == 0 ? 65535 : cpu ? 16 : 512;
+    uint32_t groups = (uint32_t)pd_min(pd_div_up(push->n_rows, rows_per_group), most);
+    dispatch(r, kernel(r, typed(PD_KERNEL_matvec_f32, dtype), spec, 7), push, groups, (uint32_t)pd_div_up(push->n_tokens, cols), 1);
 }
 
 static void matmul(struct pd_recorder *r, const struct pd_slice *slice, const struct pd_matmul_push *push)
@@ -71,18 +79,87 @@ static bool takes_tiles(const struct pd_recorder *r, uint32_t n_tokens)
     return n_tokens > 2 * MATVEC_COLS && pd_gpu_info(r->gpu)->type != PERIDOT_DEVICE_CPU;
 }
 
+static void matmul_slice(struct pd_recorder *r, struct pd_rows y, const struct pd_slice *slice, struct pd_rows x, uint32_t n_cols,
+                         uint32_t n_tokens, float softcap)
+{
+    uint64_t to = pd_rows_at(y, 0, slice->first_row).address;
+    if (takes_tiles(r, n_tokens)) {
+        struct pd_matmul_push push = {.w = slice->address, .x = x.address, .y = to, .row_size = slice->row_size, .n_cols = n_cols,
+            .n_rows = slice->n_rows, .n_tokens = n_tokens, .x_stride = x.stride, .y_stride = y.stride, .softcap = softcap};
+        matmul(r, slice, &push);
+    } else {
+        struct pd_matvec_push push = {.w = slice->address, .x = x.address, .y = to, .row_size = slice->row_size, .n_cols = n_cols,
+            .n_rows = slice->n_rows, .n_tokens = n_tokens, .x_stride = x.stride, .y_stride = y.stride, .softcap = softcap};
+        matvec(r, slice->dtype, &push, (struct matvec_mode){0});
+    }
+}
+
 void pd_op_matmul(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, struct pd_rows x, uint32_t n_tokens, float softcap)
+{
+    for (uint32_t i = 0; i < w->n_slices; i++) matmul_slice(r, y, &w->slices[i], x, w->n_cols, n_tokens, softcap);
+    barrier(r);
+}
+
+/* ---- with the norm before a matrix ---- */
+
+bool pd_can_join(const struct pd_gpu *gpu, uint32_t n)
+{
+    uint32_t reduce_size = 1024;   /* reduce.glsl, generously */
+    return n % 4 == 0 && pd_align(n, PD_PAD) * sizeof(float) + reduce_size <= pd_gpu_info(gpu)->max_shared_size;
+}
+
+static struct pd_matvec_push joined_push(const struct pd_joined *in, uint64_t y, const struct pd_slice *slice, uint32_t n_rows)
+{
+    return (struct pd_matvec_push){.w = slice->address, .x = in->x, .y = y, .branch = in->branch, .w_post = in->w_post, .w_norm = in->w,
+        .store = in->x_out ? in->x_out : in->normed, .row_size = slice->row_size, .n_cols = in->n, .n_rows = n_rows, .n_tokens = 1,
+        .eps = in->eps};
+}
+
+static struct matvec_mode joined_mode(const struct pd_joined *in)
+{
+    return (struct matvec_mode){.norm_vec4s = (uint32_t)pd_align(in->n, PD_PAD) / 4, .branch = !in->branch ? 0 : in->w_post ? 2 : 1,
+        .store = in->x_out ? 1 : in->normed ? 2 : 0};
+}
+
+/* Several slices prepare and store the same vector; none writes what another reads. */
+void pd_op_joined_matvec(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, const struct pd_joined *in, float softcap)
 {
     for (uint32_t i = 0; i < w->n_slices; i++) {
         const struct pd_slice *slice = &w->slices[i];
-        struct pd_matmul_push push = {.w = slice->address, .x = x.address, .y = pd_rows_at(y, 0, slice->first_row).address,
-            .row_size = slice->row_size, .n_cols = w->n_cols, .n_rows = slice->n_rows, .n_tokens = n_tokens,
-            .x_stride = x.stride, .y_stride = y.stride, .softcap = softcap};
-        if (takes_tiles(r, n_tokens)) matmul(r, slice, &push);
-        else matvec(r, slice, &push);
+        struct pd_matvec_push push = joined_push(in, pd_rows_at(y, 0, slice->first_row).address, slice, slice->n_rows);
+        push.softcap = softcap;
+        matvec(r, slice->dtype, &push, joined_mode(in));
     }
     barrier(r);
 }
+
+/* Where the second half of the rows begins, when one kernel can read both halves; else 0. */
+static uint64_t second_half(const struct pd_matrix *w)
+{
+    uint32_t n = w->n_rows / 2;
+    const struct pd_slice *s = w->slices;
+    if (w->n_slices == 1) return s->address + (uint64_t)n * s->row_size;
+    return w->n_slices == 2 && s[0].n_rows == n && s[0].dtype == s[1].dtype ? s[1].address : 0;
+}
+
+void pd_op_joined_gated(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, const struct pd_joined *in, bool silu,
+                        struct pd_rows both)
+{
+    uint64_t up = second_half(w);
+    if (!up) {
+        pd_op_joined_matvec(r, both, w, in, 0);
+        pd_op_glu(r, y, both, w->n_rows / 2, 1, silu);
+        return;
+    }
+    struct pd_matvec_push push = joined_push(in, y.address, w->slices, w->n_rows / 2);
+    struct matvec_mode mode = joined_mode(in);
+    push.w_up = up;
+    mode.glu = silu ? 2 : 1;
+    matvec(r, w->slices->dtype, &push, mode);
+    barrier(r);
+}
+
+/* ---- attention ---- */
 
 void pd_op_rope(struct pd_recorder *r, struct pd_rows qkv, const struct pd_kv *kv, const struct pd_heads *heads,
                 uint64_t step, uint64_t angles, uint32_t n_tokens)
@@ -109,33 +186,38 @@ uint32_t pd_attention_groups(const struct pd_heads *heads)
     return heads->n_heads / heads_per_group(heads);
 }
 
-static const struct pd_kernel *attention_kernel(struct pd_recorder *r, const struct pd_kv *kv, const struct pd_heads *heads, bool split)
+static const struct pd_kernel *attention_kernel(struct pd_recorder *r, const struct pd_kv *kv, const struct pd_heads *heads, bool decode)
 {
     uint32_t workgroup = (uint32_t)pd_max(heads->head_dim >= 256 ? 128 : 64, subgroup_size(r));
     uint32_t spec[] = {workgroup, heads->head_dim, heads_per_group(heads), heads->n_heads / heads->n_kv_heads,
-        (uint32_t)pd_div_up(heads->head_dim / 2, workgroup), split};
-    return kernel(r, kv->type == PERIDOT_KV_F16 ? PD_KERNEL_attention_f16 : PD_KERNEL_attention_f32, spec, 6);
+        (uint32_t)pd_div_up(heads->head_dim / 2, workgroup), decode, decode && heads->q_norm};
+    return kernel(r, kv->type == PERIDOT_KV_F16 ? PD_KERNEL_attention_f16 : PD_KERNEL_attention_f32, spec, 7);
 }
 
-static struct pd_attention_push attention_push(struct pd_rows y, struct pd_rows q, const struct pd_kv *kv, const struct pd_heads *heads, uint64_t step)
+static struct pd_attention_push attention_push(uint64_t q, const struct pd_kv *kv, const struct pd_heads *heads, uint64_t step)
 {
-    return (struct pd_attention_push){.step = step, .q = q.address, .k_cache = kv->k, .v_cache = kv->v, .y = y.address,
-        .q_stride = q.stride, .y_stride = y.stride, .n_kv_heads = heads->n_kv_heads, .ring = kv->ring, .window = heads->window,
-        .scale = heads->scale, .softcap = heads->softcap};
+    return (struct pd_attention_push){.step = step, .q = q, .k_cache = kv->k, .v_cache = kv->v, .w_q = heads->q_norm,
+        .w_k = heads->k_norm, .n_kv_heads = heads->n_kv_heads, .ring = kv->ring, .window = heads->window, .scale = heads->scale,
+        .softcap = heads->softcap, .eps = heads->eps};
 }
 
 void pd_op_attention(struct pd_recorder *r, struct pd_rows y, struct pd_rows q, const struct pd_kv *kv, const struct pd_heads *heads,
                      uint64_t step, uint32_t n_tokens)
 {
-    struct pd_attention_push push = attention_push(y, q, kv, heads, step);
+    struct pd_attention_push push = attention_push(q.address, kv, heads, step);
+    push.y = y.address;
+    push.q_stride = q.stride;
+    push.y_stride = y.stride;
     dispatch(r, attention_kernel(r, kv, heads, false), &push, pd_attention_groups(heads), 1, n_tokens);
     barrier(r);
 }
 
-void pd_op_attention_split(struct pd_recorder *r, struct pd_rows y, struct pd_rows q, const struct pd_kv *kv, const struct pd_heads *heads,
-                           struct pd_span step, uint32_t kind, uint64_t partial)
+void pd_op_attention_decode(struct pd_recorder *r, struct pd_rows y, struct pd_rows qkv, const struct pd_kv *kv,
+                            const struct pd_heads *heads, struct pd_span step, uint32_t kind, uint64_t angles, uint64_t partial)
 {
-    struct pd_attention_push push = attention_push((struct pd_rows){.address = partial}, q, kv, heads, step.address);
+    struct pd_attention_push push = attention_push(qkv.address, kv, heads, step.address);
+    push.angles = angles;
+    push.y = partial;
     const struct pd_kernel *k = attention_kernel(r, kv, heads, true);
     uint64_t grid = offsetof(struct pd_step, dispatch) + kind * sizeof ((struct pd_step *)0)->dispatch[0];
     if (k) pd_dispatch_indirect(r->commands, k, &push, step, grid);

@@ -36,8 +36,27 @@ struct pd_norm {
 };
 void pd_op_rmsnorm(struct pd_recorder *r, const struct pd_norm *norm, uint32_t n_tokens);
 
-/* y[m] = softcap(w x[m]): matvec for one token, tiles for more */
+/* y[m] = softcap(w x[m]): matvec for few tokens, tiles for more */
 void pd_op_matmul(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, struct pd_rows x, uint32_t n_tokens, float softcap);
+
+/* What a matrix reads in a decode step: x' = x + (w_post ? rms(branch) * w_post : branch), then rms(x') * w. The kernel of the
+ * matrix does it on the way in. branch 0: x' = x. */
+struct pd_joined {
+    uint64_t x, branch;        /* [n] fp32, padded with zeros to a multiple of PD_PAD */
+    uint64_t w_post, w;        /* [n] */
+    uint64_t x_out;            /* where x' goes, not x itself; 0: nowhere */
+    uint64_t normed;           /* or where the normed vector goes */
+    uint32_t n;
+    float eps;
+};
+/* Whether the device has the shared memory for vectors of n. */
+bool pd_can_join(const struct pd_gpu *gpu, uint32_t n);
+/* y = softcap(w joined), one token */
+void pd_op_joined_matvec(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, const struct pd_joined *in, float softcap);
+/* y = act(gate joined) * (up joined), gate and up being the halves of w's rows; `both` ([2 n]) is used where the halves cannot
+ * be read side by side (mixed types) */
+void pd_op_joined_gated(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, const struct pd_joined *in, bool silu,
+                        struct pd_rows both);
 
 /* The part of a KV cache that belongs to one layer. */
 struct pd_kv {
@@ -59,10 +78,10 @@ void pd_op_rope(struct pd_recorder *r, struct pd_rows qkv, const struct pd_kv *k
 /* y[m] = attention(q[m], keys up to its position), all positions of a chunk at once */
 void pd_op_attention(struct pd_recorder *r, struct pd_rows y, struct pd_rows q, const struct pd_kv *kv, const struct pd_heads *heads,
                      uint64_t step, uint32_t n_tokens);
-/* The same for one token whose keys are split over workgroups: the grid comes from the step (kind: which of its two), partial
- * results go through `partial` ([n_heads][PD_MAX_SPLITS][head_dim + 2]). */
-void pd_op_attention_split(struct pd_recorder *r, struct pd_rows y, struct pd_rows q, const struct pd_kv *kv, const struct pd_heads *heads,
-                           struct pd_span step, uint32_t kind, uint64_t partial);
+/* Both for one token: takes qkv as the matrix gave it; keys are split over workgroups: the grid comes from the step (kind:
+ * which of its two), partial results go through `partial` ([n_heads][PD_MAX_SPLITS][head_dim + 2]). */
+void pd_op_attention_decode(struct pd_recorder *r, struct pd_rows y, struct pd_rows qkv, const struct pd_kv *kv,
+                            const struct pd_heads *heads, struct pd_span step, uint32_t kind, uint64_t angles, uint64_t partial);
 /* Workgroups of attention along x: the step's dispatch needs it. */
 uint32_t pd_attention_groups(const struct pd_heads *heads);
 

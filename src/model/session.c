@@ -29,6 +29,7 @@ static peridot_status alloc_device(struct pd_session *s)
     uint32_t n = s->chunk, q_dim = c->n_heads * c->head_dim, kv_dim = c->n_kv_heads * c->head_dim;
     struct pd_scratch *x = &s->scratch;
     PD_TRY(alloc_rows(&x->x, NULL, s, n, c->d_model, "activations"));
+    PD_TRY(alloc_rows(&x->x_other, NULL, s, 1, c->d_model, "activations"));
     PD_TRY(alloc_rows(&x->normed, &s->normed_span, s, n, c->d_model, "activations"));
     PD_TRY(alloc_rows(&x->branch, NULL, s, n, c->d_model, "activations"));
     PD_TRY(alloc_rows(&x->qkv, NULL, s, n, q_dim + 2 * kv_dim, "activations"));
@@ -68,21 +69,15 @@ static struct pd_pass make_pass(struct pd_session *s, struct pd_recorder *r, uin
         .angles = {s->angles.address, s->angles.address + per_kind}, .n_tokens = n_tokens};
 }
 
-/* The last row's logits to row 0, and the best of them to the host. */
-static void record_head(struct pd_session *s, const struct pd_pass *pass)
-{
-    if (!s->model->weights.n_outputs) return;
-    pd_forward_head(pass, s->logits, pass->n_tokens - 1, 1);
-    pd_op_topk(pass->recorder, s->best.address, s->logits.address, s->model->n_pieces, s->topk[0], s->topk[1]);
-}
-
+/* With `head` the last token's logits go to row 0, and the best of them to the host. */
 static peridot_status record_pass(struct pd_session *s, struct pd_commands *commands, uint32_t n_tokens, bool head)
 {
     struct pd_recorder r = {.gpu = s->model->gpu, .commands = commands};
     struct pd_pass pass = make_pass(s, &r, n_tokens);
+    head = head && s->model->weights.n_outputs;
     PD_TRY(pd_commands_begin(commands));
-    pd_forward(&pass);
-    if (head) record_head(s, &pass);
+    pd_forward(&pass, head ? &s->logits : NULL);
+    if (head) pd_op_topk(&r, s->best.address, s->logits.address, s->model->n_pieces, s->topk[0], s->topk[1]);
     peridot_status status = pd_commands_end(commands);
     return r.status != PERIDOT_OK ? r.status : status;
 }
@@ -105,8 +100,11 @@ static peridot_status prepare(struct pd_session *s)
     PD_TRY(pd_commands_create(&s->batch, s->model->gpu));
     PD_TRY(record_pass(s, s->decode, 1, true));
     if (s->chunk == 1) return PERIDOT_OK;
-    PD_TRY(record_pass(s, s->batch, 2, true));
-    return s->model->weights.n_outputs ? record_rows(s, 0, 2) : PERIDOT_OK;
+    PD_TRY(record_pass(s, s->batch, 2, true));            /* few tokens and many may take different kernels */
+    PD_TRY(record_pass(s, s->batch, s->chunk, true));
+    if (!s->model->weights.n_outputs) return PERIDOT_OK;
+    PD_TRY(record_rows(s, 0, 2));
+    return record_rows(s, 0, (uint32_t)pd_min(LOGITS_ROWS, s->chunk));
 }
 
 static peridot_status session_init(struct pd_session *s, const peridot_session_params *p)
