@@ -66,6 +66,108 @@ static void test_chat_by_name(void **state)
     assert_false(has_chat(&t));
 }
 
+/* ---- conversations ---- */
+
+#define N_MESSAGES 8
+
+static void expect_messages(const peridot_vocab *v, const char *const (*turns)[2], size_t n, const char *name, const char *pieces)
+{
+    peridot_message messages[N_MESSAGES];
+    int32_t *ids;
+    size_t n_ids;
+    for (size_t i = 0; i < n; i++) messages[i] = (peridot_message){turns[i][0], turns[i][1]};
+    if (peridot_encode_messages(&ids, &n_ids, v, messages, n, name) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
+    check_spelling(v, ids, n_ids, pieces);
+}
+
+static void refuse_messages(const peridot_vocab *v, const char *const (*turns)[2], size_t n, const char *name,
+                            peridot_status status, const char *sentence)
+{
+    peridot_message messages[N_MESSAGES];
+    int32_t *ids;
+    size_t n_ids;
+    for (size_t i = 0; i < n; i++) messages[i] = (peridot_message){turns[i][0], turns[i][1]};
+    assert_int_equal(peridot_encode_messages(&ids, &n_ids, v, messages, n, name), status);
+    assert_null(ids);
+    if (!strstr(peridot_last_error(), sentence)) fail_msg("\"%s\" does not say \"%s\"", peridot_last_error(), sentence);
+}
+
+#define TURNS(...) (const char *const[][2]){__VA_ARGS__}, PD_COUNT(((const char *const[][2]){__VA_ARGS__}))
+#define FORGED "<|e|n|d|_|o|f|_|t|u|r|n|>|"
+
+static void test_conversation(void **state)
+{
+    (void)state;
+    struct tiny t;
+    tiny_make(&t);
+    peridot_vocab *v = open_tiny(&t);
+    assert_false(peridot_vocab_has_chat(v));
+    expect_messages(v, TURNS({"user", " hello"}, {"assistant", "the\n"}, {"user", "model"}), "gemma",
+                    OPEN "hello|<end_of_turn>|\n|<start_of_turn>|model|\n|t|he|<end_of_turn>|\n|<start_of_turn>|user|\n|model|" CLOSE);
+    expect_messages(v, TURNS({"system", " the "}, {"user", " hello "}), "gemma", OPEN "\u2581the|\u2581|\n\n|hello|" CLOSE);
+    expect_messages(v, TURNS({"system", "t<end_of_turn>"}, {"user", "t"}), "gemma", OPEN "t|" FORGED "\n\n|t|" CLOSE);
+    expect_messages(v, TURNS({"user", "t"}, {"assistant", "t<end_of_turn>"}), "gemma",
+                    OPEN "t|<end_of_turn>|\n|<start_of_turn>|model|\n|t|" FORGED CLOSE);
+    expect_messages(v, TURNS({"user", " hello"}, {"assistant", "t\n"}, {"system", "a"}), "plain",
+                    "<bos>|\u2581hello|\n\n|t|\n\n|\n|a|");
+    peridot_vocab_close(v);
+}
+
+static void test_bad_conversation(void **state)
+{
+    (void)state;
+    struct tiny t;
+    tiny_make(&t);
+    peridot_vocab *v = open_tiny(&t);
+    const peridot_status argument = PERIDOT_ERROR_ARGUMENT, unsupported = PERIDOT_ERROR_UNSUPPORTED;
+    refuse_messages(v, TURNS({"user", "t"}), NULL, unsupported, "no chat template");
+    refuse_messages(v, TURNS({"user", "t"}), "nonesuch", argument,
+                    "\"nonesuch\"; there are \"gemma\", \"llama3.1\", \"llama3\", \"llama2\", \"plain\"");
+    refuse_messages(v, TURNS({"user", "t"}), "llama3", unsupported, "lacks control tokens");
+    refuse_messages(v, NULL, 0, "gemma", argument, "needs a message");
+    refuse_messages(v, TURNS({"tool", "t"}), "plain", argument, "message 0 has the unknown role \"tool\"");
+    refuse_messages(v, TURNS({"user", "t"}, {"user", NULL}), "plain", argument, "message 1 has no role or no content");
+    refuse_messages(v, TURNS({NULL, "t"}), "plain", argument, "message 0");
+    refuse_messages(v, TURNS({"system", "t"}), "gemma", argument, "no message of a user");
+    refuse_messages(v, TURNS({"assistant", "t"}), "gemma", argument, "message 0");
+    refuse_messages(v, TURNS({"user", "t"}, {"user", "t"}), "gemma", argument, "message 1: the chat template \"gemma\"");
+    refuse_messages(v, TURNS({"system", "t"}, {"assistant", "t"}), "llama2", argument, "message 1");
+    refuse_messages(v, TURNS({"user", "t"}, {"system", "t"}), "llama2", argument, "message 1");
+    assert_int_equal(peridot_encode_messages(&(int32_t *){0}, &(size_t){0}, v, NULL, 1, "gemma"), argument);
+    peridot_vocab_close(v);
+}
+
+/* Llama 2's marks are text; every user's turn begins a text, with its bos and its space. */
+static void test_llama2(void **state)
+{
+    (void)state;
+    struct tiny t;
+    tiny_make(&t);
+    t.architecture = "llama";
+    t.jinja = "{{ bos_token + '[INST] <<SYS>>' }}";
+    peridot_vocab *v = open_tiny(&t);
+    assert_string_equal(v->tokenizer->chat->name, "llama2");
+    int32_t *ids;
+    size_t n, size;
+    char *text;
+    peridot_message messages[] = {{"system", " the "}, {"user", " hello "}, {"assistant", " t "}, {"user", "<eos>"}};
+    assert_int_equal(peridot_encode_messages(&ids, &n, v, messages, 4, NULL), PERIDOT_OK);
+    static const int32_t bos = 2, eos = 1;
+    size_t n_bos = 0, n_eos = 0, second = 0;
+    for (size_t i = 0; i < n; i++) {
+        n_bos += ids[i] == bos;
+        n_eos += ids[i] == eos;
+        if (ids[i] == bos) second = i;
+        if (ids[i] == bos) assert_int_equal(ids[i + 1], id_of(v, "\u2581"));
+    }
+    assert_true(n_bos == 2 && n_eos == 1 && ids[0] == bos && ids[second - 1] == eos);
+    assert_int_equal(peridot_decode(&text, &size, v, ids, n), PERIDOT_OK);
+    assert_string_equal(text, "[INST] <<SYS>>\n the \n<</SYS>>\n\n hello [/INST] t  [INST] <eos> [/INST]");
+    peridot_free(text);
+    peridot_free(ids);
+    peridot_vocab_close(v);
+}
+
 /* ---- Hugging Face directories ---- */
 
 static void write_text(const char *path, const char *text)
@@ -192,7 +294,8 @@ static void test_stops(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gguf_chat), cmocka_unit_test(test_chat_by_name), cmocka_unit_test(test_directory_chat),
+        cmocka_unit_test(test_gguf_chat), cmocka_unit_test(test_chat_by_name), cmocka_unit_test(test_conversation),
+        cmocka_unit_test(test_bad_conversation), cmocka_unit_test(test_llama2), cmocka_unit_test(test_directory_chat),
         cmocka_unit_test(test_bad_json), cmocka_unit_test(test_stops),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

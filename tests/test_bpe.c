@@ -1,0 +1,318 @@
+/* Vocabularies with merges, small ones made here: words, merging, added tokens, prefixes, and the way back to text. */
+#include "bpe_fixture.h"
+
+#include "text/bpe.h"
+#include "text/merger.h"
+
+static peridot_vocab *open_parts(const struct json_parts *p) { return open_vocab(json_write(p)); }
+
+/* ---- bytes ---- */
+
+static void test_spelling(void **state)
+{
+    (void)state;
+    struct pd_text_buffer spelt = {0}, back = {0};
+    char bytes[256];
+    bool ok;
+    for (int i = 0; i < 256; i++) bytes[i] = (char)i;
+    assert_int_equal(pd_byte_level_write(&spelt, bytes, 256), PERIDOT_OK);
+    assert_int_equal(pd_byte_level_read(&back, &ok, spelt.data, spelt.size), PERIDOT_OK);
+    assert_true(ok);
+    assert_int_equal(back.size, 256);
+    assert_memory_equal(back.data, bytes, 256);
+    assert_memory_equal(spelt.data, "\u0100\u0101", 4);
+    static const char *const none[] = {"a b", "\u0144", "\u4e2d", "\xff", "\u00ad", "\x7f"};
+    for (size_t i = 0; i < PD_COUNT(none); i++) {
+        assert_int_equal(pd_byte_level_read(&back, &ok, none[i], strlen(none[i])), PERIDOT_OK);
+        assert_false(ok);
+        assert_int_equal(back.size, 256);
+    }
+    free(spelt.data);
+    free(back.data);
+}
+
+static void check_bytes(const peridot_vocab *v)
+{
+    expect(v, "", 0, "");
+    expect(v, "hello hello the", 0, "hello| hello| the|");
+    expect(v, "abc aaa aaaaaaa", 0, "a|bc| |aa|a| |aaaa|aa|a|");
+    expect(v, "12345 5534", 0, "123|4|5| |5|5|3|4|");
+    expect(v, "her  he", 0, "he|r| | |he|");   /* words: "her", " ", " he" */
+    expect(v, "hello\n\n   the", 0, "hello|\n\n|  | the|");
+    expect(v, "a'S a's", 0, "a|'|S| |a|'s|");
+    expect(v, "\u00e9\u4e2d\xff", 0, "\u00e9|\xe4|\xb8|\xad|\xef|\xbf|\xbd|");
+    expect(v, "a\u180e\u180e", 0, "a|\xe1|\xa0|\x8e|\xe1|\xa0|\x8e|");
+    expect(v, "<|begin|>", 0, "<|||b|e|g|i|n|||>|");
+    expect(v, "<|begin|>hello<|end_of_text|>", PERIDOT_ENCODE_SPECIAL, "<|begin|>|hello|<|end_of_text|>|");
+    expect(v, "a<b>b<b><b>c", BOS, "<|begin|>|a|<b>|b|<b><b>|c|");
+}
+
+static void test_bytes(void **state)
+{
+    (void)state;
+    peridot_vocab *v = open_parts(&byte_parts);
+    check_bytes(v);
+    expect(v, "xyz xyz", 0, "xyz| |x|y|z|");
+    int32_t ids[] = {280, 260, 282, 0xc3, 0xa9, 0, 281};
+    char *text;
+    size_t size;
+    assert_int_equal(peridot_decode(&text, &size, v, ids, PD_COUNT(ids)), PERIDOT_OK);
+    assert_int_equal(size, 12);
+    assert_memory_equal(text, " hello<b>\u00e9\0", 12);
+    peridot_free(text);
+    peridot_vocab_close(v);
+}
+
+/* Only when the file says so, a word that is a piece is not merged. */
+static void test_whole_words(void **state)
+{
+    (void)state;
+    struct json_parts p = byte_parts;
+    p.model = "\"type\": \"BPE\",";
+    peridot_vocab *v = open_parts(&p);
+    check_bytes(v);
+    expect(v, "xyz", 0, "x|y|z|");
+    peridot_vocab_close(v);
+}
+
+/* GPT-2's pattern is what ByteLevel means by itself: numbers of any length, "'S" apart. No pattern: the text is one word. */
+static void test_patterns(void **state)
+{
+    (void)state;
+    struct json_parts p = byte_parts;
+    p.pre_tokenizer = BYTE_LEVEL("true");
+    peridot_vocab *v = open_parts(&p);
+    expect(v, "5534 12", 0, "5|5|34| |12|");
+    expect(v, "her  he\n\n", 0, "he|r| | |he|\n\n|");
+    peridot_vocab_close(v);
+    p.pre_tokenizer = BYTE_LEVEL("false");
+    v = open_parts(&p);
+    expect(v, "her  he", 0, "he|r|  |he|");
+    peridot_vocab_close(v);
+    p.pre_tokenizer = PRE(SPLIT("l+|\\\\p{N}"));
+    v = open_parts(&p);
+    expect(v, "hello 12", 0, "he|ll|o| |1|2|");
+    peridot_vocab_close(v);
+}
+
+/* Streaming holds back a character that two tokens make. */
+static void test_stream(void **state)
+{
+    (void)state;
+    peridot_vocab *v = open_parts(&byte_parts);
+    struct pd_stream s = {0};
+    struct pd_text_buffer b = {0};
+    assert_int_equal(pd_stream_next(&s, &b, v->tokenizer, 0xc3), PERIDOT_OK);
+    assert_int_equal(b.size, 0);
+    assert_int_equal(pd_stream_next(&s, &b, v->tokenizer, 0xa9), PERIDOT_OK);
+    assert_int_equal(b.size, 2);
+    assert_memory_equal(b.data, "\u00e9", 2);
+    free(b.data);
+    peridot_vocab_close(v);
+}
+
+/* A word of a million letters: n log n is a second even under a sanitizer, n^2 would be hours. */
+static void test_long_word(void **state)
+{
+    (void)state;
+    enum { N = 1000003 };
+    peridot_vocab *v = open_parts(&byte_parts);
+    char *text = malloc(N);
+    int32_t *ids;
+    size_t n;
+    memset(text, 'a', N);
+    assert_int_equal(peridot_encode(&ids, &n, v, text, N, 0), PERIDOT_OK);
+    assert_int_equal(n, N / 4 + 2);   /* "aaaa" ..., "aa", "a" */
+    for (size_t i = 0; i < n; i++) assert_int_equal(ids[i], i < n - 2 ? 266 : i < n - 1 ? 265 : 'a');
+    peridot_free(ids);
+    memset(text, ' ', N);
+    assert_int_equal(peridot_encode(&ids, &n, v, text, N, 0), PERIDOT_OK);
+    peridot_free(ids);
+    free(text);
+    peridot_vocab_close(v);
+}
+
+/* Merging as the definition has it: over and over, the pair with the lowest rank, the leftmost of equals. */
+static size_t merge_plainly(uint32_t *ids, size_t n, const struct pd_pieces *p)
+{
+    for (;;) {
+        uint32_t best = p->n_merges;
+        size_t at = 0;
+        for (size_t i = 0; i + 1 < n; i++)
+            for (uint32_t k = 0; k < best; k++)
+                if (p->merges[k].left == ids[i] && p->merges[k].right == ids[i + 1]) {
+                    best = k;
+                    at = i;
+                }
+        if (best == p->n_merges) return n;
+        ids[at] = p->merges[best].made;
+        memmove(ids + at + 1, ids + at + 2, (n - at - 2) * sizeof *ids);
+        n--;
+    }
+}
+
+static void test_merging(void **state)
+{
+    (void)state;
+    static const char letters[] = "abchelot123\n '";
+    peridot_vocab *v = open_parts(&byte_parts);
+    const struct pd_pieces *p = &v->tokenizer->pieces;
+    struct pd_merge_table table;
+    struct pd_merge_row row = {0};
+    struct pd_ids made = {0};
+    uint32_t seed = 1;
+    assert_int_equal(pd_merge_table_create(&table, p), PERIDOT_OK);
+    for (int run = 0; run < 3000; run++) {
+        uint32_t ids[24];
+        size_t n = (size_t)run % PD_COUNT(ids);
+        for (size_t i = 0; i < n; i++) {
+            seed = seed * 1664525 + 1013904223;
+            ids[i] = (uint32_t)letters[(seed >> 16) % (run % 2 ? 4 : sizeof letters - 1)];
+            assert_int_equal(pd_merge_row_push(&row, ids[i]), PERIDOT_OK);
+        }
+        made.n = 0;
+        assert_int_equal(pd_merge_row_finish(&made, &row, &table), PERIDOT_OK);
+        assert_int_equal(made.n, merge_plainly(ids, n, p));
+        if (made.n) assert_memory_equal(made.data, ids, made.n * sizeof *ids);
+    }
+    pd_merge_row_free(&row);
+    pd_merge_table_free(&table);
+    free(made.data);
+    peridot_vocab_close(v);
+}
+
+/* ---- characters ---- */
+
+static void test_characters(void **state)
+{
+    (void)state;
+    peridot_vocab *v = open_parts(&char_parts);
+    expect(v, "he he", BOS, "<bos>|he|\u2581he|");
+    expect(v, "he  he", 0, "he|\u2581|\u2581he|");
+    expect(v, "e e", 0, "e\u2581|e|");
+    expect(v, "    he\nhe", 0, "\u2581\u2581\u2581|\u2581he|\n|he|");
+    expect(v, "xyh\u00e9z z", 0, "<unk>|h|\u00e9|<unk>|\u2581|<unk>|");   /* a run of the unknown is one piece */
+    expect(v, "<bos>", 0, "<bos|>|");   /* no merge makes a control piece */
+    expect(v, "<bos>he<start_of_turn>", SPECIAL, "<bos>|he|<start_of_turn>|");
+    expect(v, "<start_of_turn>", 0, "<|s|<unk>|o|<unk>|>|");   /* a marker, whatever the file says */
+    int32_t ids[] = {1, 10, 3, 8, 2};
+    expect_text(v, ids, PD_COUNT(ids), " he   he\n");
+    peridot_vocab_close(v);
+}
+
+/* The five places for a space before a text. */
+static void test_prefixes(void **state)
+{
+    (void)state;
+    static const struct { const char *normalizer, *pre_tokenizer, *he, *space_he, *unknown_he; } cases[] = {
+        {ESCAPE, "null", "he|", "\u2581he|", "<unk>|he|"},
+        {"{\"type\": \"Sequence\", \"normalizers\": [" PREPEND ", " ESCAPE "]}", "null", "\u2581he|", "\u2581|\u2581he|",
+         "<unk>|\u2581he|"},
+        {"null", METASPACE("always", "false"), "\u2581he|", "\u2581he|", "<unk>|\u2581he|"},
+        {"null", METASPACE("first", "false"), "\u2581he|", "\u2581he|", "<unk>|he|"},
+        {"null", METASPACE("never", "true"), "he|", "\u2581he|", "<unk>|he|"},
+        {"null", "{\"type\": \"Metaspace\", \"replacement\": \"\u2581\", \"add_prefix_space\": false}", "he|", "\u2581he|", "<unk>|he|"},
+    };
+    struct json_parts p = char_parts;
+    for (size_t i = 0; i < PD_COUNT(cases); i++) {
+        p.normalizer = cases[i].normalizer;
+        p.pre_tokenizer = cases[i].pre_tokenizer;
+        peridot_vocab *v = open_parts(&p);
+        expect(v, "he", 0, cases[i].he);
+        expect(v, " he", 0, cases[i].space_he);
+        expect(v, "<unk>he", SPECIAL, cases[i].unknown_he);
+        expect(v, "", 0, "");
+        peridot_vocab_close(v);
+    }
+}
+
+static void test_split_spaces(void **state)
+{
+    (void)state;
+    struct json_parts p = char_parts;
+    p.normalizer = "null";
+    p.pre_tokenizer = METASPACE("never", "true");
+    peridot_vocab *v = open_parts(&p);
+    expect(v, "e e  he", 0, "e|\u2581|e|\u2581|\u2581he|");
+    peridot_vocab_close(v);
+    p.decoder = "{\"type\": \"Sequence\", \"decoders\": [" UNESCAPE ", {\"type\": \"Strip\", \"content\": \" \", \"start\": 1, \"stop\": 0}]}";
+    v = open_parts(&p);
+    expect_text(v, (int32_t[]){10, 10}, 2, "he he");
+    peridot_vocab_close(v);
+}
+
+/* Characters that no piece covers are their bytes, when the file has them and says so. */
+static void test_fallback(void **state)
+{
+    (void)state;
+    struct pd_text_buffer vocab = {0};
+    struct json_parts p = char_parts;
+    char piece[32];
+    put_text(&vocab, char_parts.vocab);
+    for (int i = 0; i < 256; i++) {
+        snprintf(piece, sizeof piece, ", \"<0x%02X>\": %d", i, 22 + i);
+        put_text(&vocab, piece);
+    }
+    assert_int_equal(pd_text_terminate(&vocab), PERIDOT_OK);
+    p.vocab = vocab.data;
+    peridot_vocab *v = open_parts(&p);
+    expect(v, "hx", 0, "h|<unk>|");
+    peridot_vocab_close(v);
+    p.model = "\"type\": \"BPE\", \"unk_token\": \"<unk>\", \"byte_fallback\": true,";
+    v = open_parts(&p);
+    expect(v, "hx\u4e2d\n<0x0A>", 0, "h|<0x78>|<0xE4>|<0xB8>|<0xAD>|\n|<|<0x30>|<0x78>|<0x30>|<0x41>|>|");
+    expect_text(v, (int32_t[]){22 + 0xe4, 22 + 0xb8, 22 + 0xad}, 3, "\u4e2d");
+    peridot_vocab_close(v);
+    free(vocab.data);
+}
+
+/* ---- stops and bos ---- */
+
+static void test_directory(void **state)
+{
+    (void)state;
+    const char *config = in_folder("bpe/tokenizer_config.json"), *json = in_folder("bpe/tokenizer.json");
+    struct pd_text_buffer b = json_make(&byte_parts);
+    char directory[512];
+    snprintf(directory, sizeof directory, "%s", in_folder("bpe"));
+    assert_int_equal(pd_make_directory(directory), PERIDOT_OK);
+    write_file(json, b.data, b.size);
+    peridot_vocab *v = open_vocab(directory);
+    expect(v, "hello", BOS, "<|begin|>|hello|");
+    assert_true(pd_tokenizer_is_stop(v->tokenizer, 281));
+    peridot_vocab_close(v);
+    static const char other[] = "{\"bos_token\": {\"content\": \"<|end_of_text|>\"}, \"eos_token\": \"<|begin|>\"}";
+    write_file(config, other, sizeof other - 1);
+    v = open_vocab(directory);
+    expect(v, "hello", BOS, "<|end_of_text|>|hello|");
+    assert_true(pd_tokenizer_is_stop(v->tokenizer, 280));
+    peridot_vocab_close(v);
+    static const char none[] = "{\"add_bos_token\": false, \"bos_token\": \"<missing>\", \"eos_token\": \"he\"}";
+    write_file(config, none, sizeof none - 1);
+    v = open_vocab(directory);
+    expect(v, "hello", BOS, "hello|");
+    peridot_vocab_close(v);
+    char *model = pd_path_join(directory, "tokenizer.model");
+    write_file(model, "IQ== 0\nIg== 1\n", 14);   /* tiktoken's format */
+    peridot_vocab_close(open_vocab(directory));
+    write_file(model, "damaged", 7);
+    assert_int_equal(peridot_vocab_open(&v, directory), PERIDOT_ERROR_FORMAT);
+    assert_non_null(strstr(peridot_last_error(), "tokenizer.model"));
+    remove(model);
+    remove(config);
+    remove(json);
+    assert_int_equal(remove(directory), 0);
+    free(model);
+    free(b.data);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_spelling), cmocka_unit_test(test_bytes), cmocka_unit_test(test_whole_words),
+        cmocka_unit_test(test_patterns), cmocka_unit_test(test_stream), cmocka_unit_test(test_long_word),
+        cmocka_unit_test(test_merging), cmocka_unit_test(test_characters), cmocka_unit_test(test_prefixes),
+        cmocka_unit_test(test_split_spaces), cmocka_unit_test(test_fallback), cmocka_unit_test(test_directory),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
