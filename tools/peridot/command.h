@@ -12,10 +12,18 @@ enum cmd_exit { CMD_OK = 0, CMD_FAILURE = 1, CMD_USAGE = 2 };
 enum cmd_kind {
     CMD_FLAG,     /* bool; takes no value */
     CMD_TEXT,     /* const char *, borrowed from argv */
+    CMD_TEXTS,    /* struct cmd_texts: may be given again and again */
     CMD_U32,
     CMD_F32,
     CMD_SEED,     /* uint64_t; the word "random" draws one */
     CMD_CHOICE    /* uint32_t: index into `value` */
+};
+
+enum { CMD_TEXTS_MAX = 64 };
+
+struct cmd_texts {
+    const char *at[CMD_TEXTS_MAX];  /* borrowed from argv */
+    size_t n;
 };
 
 struct cmd_option {

@@ -52,8 +52,8 @@ static void print_usage_word(struct cmd_wrap *w, const struct cmd_option *o)
     char name[64], word[128];
     if (o->letter) snprintf(name, sizeof name, "-%c", o->letter);
     else snprintf(name, sizeof name, "%s%s", o->name ? "--" : "", o->name ? o->name : "");
-    int size = snprintf(word, sizeof word, "%s%s%s%s%s", o->required ? "" : "[", name, name[0] && o->metavar ? " " : "",
-                        o->metavar ? o->metavar : "", o->required ? "" : "]");
+    int size = snprintf(word, sizeof word, "%s%s%s%s%s%s", o->required ? "" : "[", name, name[0] && o->metavar ? " " : "",
+                        o->metavar ? o->metavar : "", o->required ? "" : "]", o->kind == CMD_TEXTS ? "..." : "");
     cmd_wrap_word(w, word, (size_t)size);
 }
 

@@ -74,3 +74,16 @@ peridot_status cmd_model_open(peridot_model **out, const struct cmd_model_args *
     if (status == PERIDOT_OK) print_device(peridot_model_get_info(*out));
     return status;
 }
+
+peridot_status cmd_model_need_head(const peridot_model *model, peridot_head head, const char *command)
+{
+    static const char *const kinds[] = {
+        [PERIDOT_HEAD_LANGUAGE] = "a language model",
+        [PERIDOT_HEAD_SEQUENCE] = "a classifier of texts (sequence classification)",
+        [PERIDOT_HEAD_TOKEN] = "a classifier of tokens (token classification)",
+        [PERIDOT_HEAD_NONE] = "a base model without a head",
+    };
+    const peridot_model_info *info = peridot_model_get_info(model);
+    if (info->head == head) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s needs %s, and %s is %s", command, kinds[head], info->name, kinds[info->head]);
+}

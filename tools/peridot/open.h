@@ -34,4 +34,7 @@ peridot_status cmd_model_path(const char **path, const char *given);
 /* Opens the model with a progress bar, and says on stderr which device it is on and why. */
 peridot_status cmd_model_open(peridot_model **out, const struct cmd_model_args *args);
 
+/* A failure that says what the model is, when it has another head than `command` needs. */
+peridot_status cmd_model_need_head(const peridot_model *model, peridot_head head, const char *command);
+
 #endif

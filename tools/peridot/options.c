@@ -63,6 +63,13 @@ static bool store_f32(const struct cmd_option *o, void *to, const char *text)
     return true;
 }
 
+static bool store_texts(struct cmd_texts *to, const char *text)
+{
+    if (to->n == CMD_TEXTS_MAX) return false;
+    to->at[to->n++] = text;
+    return true;
+}
+
 /* Ten digits are enough to tell runs apart and short enough to type again. */
 static uint64_t random_seed(void)
 {
@@ -97,6 +104,7 @@ static bool store(const struct cmd_option *o, void *to, const char *text)
     switch (o->kind) {
     case CMD_FLAG: *(bool *)to = true; return true;
     case CMD_TEXT: *(const char **)to = text; return true;
+    case CMD_TEXTS: return store_texts(to, text);
     case CMD_U32: return store_u32(o, to, text);
     case CMD_F32: return store_f32(o, to, text);
     case CMD_SEED: return store_seed(to, text);
@@ -112,6 +120,7 @@ static int refuse_value(const struct parser *p, const struct cmd_option *o, cons
         if (nearest) return cmd_usage(p->command, "%s does not know %s (did you mean %s?)", label(o), text, nearest);
         return cmd_usage(p->command, "%s does not know %s", label(o), text);
     }
+    if (o->kind == CMD_TEXTS) return cmd_usage(p->command, "%s can be given %d times at most", label(o), CMD_TEXTS_MAX);
     const char *noun = o->kind == CMD_F32 ? "number" : "whole number";
     if (o->min == 0 && o->max == 0) return cmd_usage(p->command, "%s takes a %s, not %s", label(o), noun, text);
     return cmd_usage(p->command, "%s takes a %s from %g to %g, not %s", label(o), noun, o->min, o->max, text);
@@ -187,7 +196,7 @@ static int take_operand(struct parser *p, const char *arg)
 {
     const struct cmd_option *o = find_operand(p->command);
     if (!o) return cmd_usage(p->command, "%s is one argument too many", arg);
-    if (p->seen & (uint64_t)1 << (o - p->command->options))
+    if (o->kind != CMD_TEXTS && p->seen & (uint64_t)1 << (o - p->command->options))
         return cmd_usage(p->command, "%s is a second %s, and there can be only one", arg, o->metavar);
     return set(p, o, arg);
 }

@@ -1,0 +1,146 @@
+#!/usr/bin/env bash
+# The command line where a model's states are read: classify, tag, embed, perplexity.
+. "$(dirname "$0")/command.sh"
+
+golden=$source/tests/golden
+stories=$source/models/stories.gguf
+heldout=$source/../shared/data/stories-heldout.txt
+texts=('the cat' 'a' 'one two')
+
+# near A B PART: A is within PART of B.
+near() { awk -v a="$1" -v b="$2" -v part="$3" 'BEGIN { d = a - b; exit !(d < 0 ? -d <= part * b : d <= part * b) }'; }
+lines() { [ "$(wc -l <"$folder/out")" = "$1" ]; }
+
+# The scores of a text's last token, as peridot logits has them, as probabilities in the order of labels.
+scores() {
+    printf '%s' "$2" | "$peridot" tokenize -m "$1" --bos |
+        "$peridot" logits -m "$1" --tokens - --out - --kv f32 2>/dev/null | od -An -v -tf4 -w12 | tail -1 |
+        awk '{ for (i = 1; i <= NF; i++) t += exp($i); for (i = 1; i <= NF; i++) printf "%.6f\n", exp($i) / t }'
+}
+
+test_classify() {
+    local model=$golden/gemma2-sequence text
+    for text in "${texts[@]}"; do
+        scores "$model" "$text" | paste <(printf '%s\n' calm glad sad) - | sort -k2,2gr | tr '\n' '\t' | sed 's/\t$/\n/'
+    done >"$folder/want"
+    run classify -m "$model" --kv f32 --all "${texts[@]}"
+    check "classify succeeds" [ $status = 0 ]
+    check "classify --all: every label's softmax, likeliest first" cmp -s "$folder/out" "$folder/want"
+    run classify -m "$model" --kv f32 "${texts[@]}"
+    check "classify: the likeliest label" cmp -s "$folder/out" <(cut -f1,2 "$folder/want")
+    cp "$folder/out" "$folder/first"
+    printf '%s\n' "${texts[@]}" | "$peridot" classify -m "$model" --kv f32 >"$folder/out" 2>"$folder/err"
+    check "classify: lines are texts" cmp -s "$folder/out" "$folder/first"
+    printf '\nlast' | "$peridot" classify -m "$model" >"$folder/out" 2>"$folder/err"
+    check "classify: an empty line is a text, a last line needs no newline" lines 2
+    run classify -m "$model" --json --all -- "${texts[@]}"
+    check "classify --json: a line for each text" lines 3
+    check "classify --json: objects" matches out '^\[\{"label": "[a-z]+", "probability": [0-9.]+\}(, \{"label": "[a-z]+", "probability": [0-9.e-]+\}){2}\]$'
+    "$peridot" classify -m "$model" </dev/null >"$folder/out" 2>"$folder/err"
+    check "classify: no texts, nothing written" [ $? = 0 -a ! -s "$folder/out" ]
+}
+
+test_tag() {
+    local model=$golden/gemma2-token text=$'the c\tat\\\u00e9'
+    run tag -m "$model" "$text"
+    check "tag succeeds" [ $status = 0 ]
+    check "tag: columns" matches out $'^0\t[0-9]+\tt[he]*\t(O|[BI]-(NAME|PLACE))\t[01]\\.[0-9]{6}$'
+    check "tag: tabs and backslashes" matches out $'\t\\\\t\t'
+    check "tag: an empty line ends a text" [ -z "$(tail -1 "$folder/out")" ]
+    awk -F '\t' 'NF && $1 != end { exit 1 } NF { end = $2 } END { exit end != 11 }' "$folder/out"
+    check "tag: tokens follow each other and cover the text" [ $? = 0 ]
+    "$peridot" logits -m "$model" --tokens "$(printf '%s' "$text" | "$peridot" tokenize -m "$model" --bos)" --out - 2>/dev/null |
+        od -An -v -tf4 -w20 | tail -n +2 | awk 'BEGIN { split("O B-NAME I-NAME B-PLACE I-PLACE", l, " ") }
+            { b = 1; t = 0; for (i = 1; i <= 5; i++) { if ($i > $b) b = i; t += exp($i) } printf "%s\t%.3f\n", l[b], exp($b) / t }' >"$folder/want"
+    check "tag: labels and probabilities of the rows, biases and all" \
+        cmp -s "$folder/want" <(awk -F '\t' 'NF { printf "%s\t%.3f\n", $4, $5 }' "$folder/out")
+    run tag -m "$model" --json "$text" a
+    check "tag --json: a line for each text" lines 2
+    check "tag --json: objects" matches out '^\[\{"begin": 0, "end": [0-9]+, "text": "t[he]*", "label": "[A-Z-]+", "probability": [0-9.]+\}, '
+    check "tag --json: no broken characters" contains out '"text": "\ufffd"'
+    check "tag --json: escapes" contains out '"text": "\u0009"'
+}
+
+# Prints the vector of tokens with a pooling: mean, last or cls.
+pooled() {
+    "$peridot" hidden -m "$golden/gemma2-base" --tokens "$1" --out - 2>/dev/null | od -An -v -tf4 -w256 |
+        awk -v how="$2" '{ n++; for (i = 1; i <= NF; i++) { if (how == "mean") v[i] += $i; else if (how == "last" || n == 1) v[i] = $i } }
+            END { for (i = 1; i <= NF; i++) { v[i] /= how == "mean" ? n : 1; l += v[i] * v[i] }
+                  for (i = 1; i <= NF; i++) printf "%.4f %.4f\n", v[i], v[i] / sqrt(l) }'
+}
+
+test_embed() {
+    local model=$golden/gemma2-base pool ids
+    ids=$(printf 'the cat' | "$peridot" tokenize -m "$model" --bos)
+    for pool in mean last cls; do
+        pooled "$ids" $pool >"$folder/want"
+        run embed -m "$model" --pool $pool --no-normalise "the cat"
+        tr -d '[] ' <"$folder/out" | tr ',' '\n' | awk '{ printf "%.4f\n", $1 }' >"$folder/got"
+        check "embed --pool $pool --no-normalise" cmp -s "$folder/got" <(cut -d' ' -f1 "$folder/want")
+        run embed -m "$model" --pool $pool "the cat"
+        tr -d '[] ' <"$folder/out" | tr ',' '\n' | awk '{ printf "%.4f\n", $1 }' >"$folder/got"
+        check "embed --pool $pool has length 1" cmp -s "$folder/got" <(cut -d' ' -f2 "$folder/want")
+    done
+    run embed -m "$model" "${texts[@]}"
+    check "embed: a line for each text" lines 3
+    printf '%s\n' "${texts[@]}" | "$peridot" embed -m "$model" -o "$folder/x.f32" >"$folder/out" 2>"$folder/err"
+    check "embed -o is silent" [ ! -s "$folder/out" ]
+    od -An -v -tf4 -w4 "$folder/x.f32" | awk '{ printf "%.6f\n", $1 }' >"$folder/got"
+    run embed -m "$model" "${texts[@]}"
+    check "embed -o: the same numbers" cmp -s "$folder/got" <(tr -d '[] ' <"$folder/out" | tr ',' '\n' | awk '{ printf "%.6f\n", $1 }')
+    fails_with 1 none/x embed -m "$model" -o "$folder/none/x" a
+}
+
+value() { sed -n "s/^$1: \([0-9.]*\).*/\1/p" "$folder/out"; }
+
+test_perplexity() {
+    local model=$golden/gemma2-base ctx tokens bits perplexity error
+    while read -r ctx tokens bits perplexity error; do
+        run perplexity -m "$model" --kv f32 -f "$model/text.txt" --ctx "$ctx"
+        check "perplexity --ctx $ctx scores every token once" [ "$(value tokens)" = "$tokens" ]
+        check "perplexity --ctx $ctx: bits per byte" near "$(value 'bits per byte')" "$bits" 1e-4
+        check "perplexity --ctx $ctx" near "$(value perplexity)" "$perplexity" 1e-3
+        check "perplexity --ctx $ctx: its error" near "$(sed -n 's/.* +- //p' "$folder/out")" "$error" 1e-3
+    done <"$model/perplexity.txt"
+    check "perplexity's last line" grep -qxE 'perplexity: [0-9]+\.[0-9]{4} \+- [0-9]+\.[0-9]{4}' <(tail -1 "$folder/out")
+    cp "$folder/out" "$folder/first"
+    "$peridot" perplexity -m "$model" --kv f32 -f - --ctx 512 <"$model/text.txt" >"$folder/out" 2>"$folder/err"
+    check "perplexity -f - reads standard input" cmp -s "$folder/out" "$folder/first"
+    fails_with 1 'no tokens' perplexity -m "$model" -f /dev/null
+    fails_with 1 513 perplexity -m "$model" -f "$model/text.txt" --ctx 513
+    fails_with 2 --ctx perplexity -m "$model" -f "$model/text.txt" --ctx 1
+    fails_with 1 none.txt perplexity -m "$model" -f "$folder/none.txt"
+    fails_with 2 --file perplexity -m "$model"
+}
+
+# The demo model has learnt something, and knows more with more of the text before it.
+test_stories() {
+    local short
+    head -c 4000 "$heldout" >"$folder/text"
+    run perplexity -m "$stories" -f "$folder/text" --ctx 4
+    short=$(value 'bits per byte')
+    run perplexity -m "$stories" -f "$folder/text"
+    check "the demo model needs less than 2 bits per byte" near "$(value 'bits per byte')" 1 1
+    check "and more with short windows" awk -v a="$short" -v b="$(value 'bits per byte')" 'BEGIN { exit !(a > 1.05 * b) }'
+}
+
+test_wrong_models() {
+    fails_with 1 'is a language model' classify -m "$golden/gemma2-base" x
+    fails_with 1 'is a language model' tag -m "$golden/gemma2-q8_0/model.gguf" x
+    fails_with 1 'is a classifier of tokens' classify -m "$golden/gemma2-token" x
+    fails_with 1 'is a classifier of texts' tag -m "$golden/gemma2-sequence" x
+    fails_with 1 'is a classifier of texts' perplexity -m "$golden/gemma2-sequence" -f "$0"
+    fails_with 1 'is a base model without a head' perplexity -m "$golden/llama-base" -f "$0"
+    fails_with 1 'cannot write text' run -m "$golden/gemma2-token" --raw x
+    fails_with 1 'no logits' logits -m "$golden/llama-base" --tokens 2 --out "$folder/x"
+    fails_with 1 'context 4 positions' embed -m "$golden/gemma2-base" --ctx 4 "far too long"
+    fails_with 2 'did you mean mean' embed --pool meen x
+}
+
+test_classify
+test_tag
+test_embed
+test_perplexity
+test_wrong_models
+if [ -e "$stories" ] && [ -e "$heldout" ]; then test_stories; else echo "skipped: the demo model or the stories are not there"; fi
+finish

@@ -1,0 +1,82 @@
+/* peridot classify: labels of whole texts by a sequence-classification model. */
+#include "inputs.h"
+#include "json.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct classify_args {
+    struct cmd_inputs_args inputs;
+    bool all, json;
+};
+
+static const struct cmd_option options[] = {
+    CMD_INPUTS_OPTIONS,
+    {.name = "all", .kind = CMD_FLAG, .offset = offsetof(struct classify_args, all),
+     .help = "Write all labels of a text, likeliest first, rather than the likeliest."},
+    {.name = "json", .kind = CMD_FLAG, .offset = offsetof(struct classify_args, json),
+     .help = "Write an array of objects with label and probability for each text, on a line."},
+};
+
+static void print_scores(const peridot_model *model, const struct cmd_score *scores, size_t n)
+{
+    for (size_t i = 0; i < n; i++) printf("%s%s\t%.6f", i ? "\t" : "", cmd_label(model, scores[i].label), scores[i].p);
+    fputc('\n', stdout);
+}
+
+static void print_json(const peridot_model *model, const struct cmd_score *scores, size_t n)
+{
+    fputc('[', stdout);
+    for (size_t i = 0; i < n; i++) {
+        const char *label = cmd_label(model, scores[i].label);
+        fputs(i ? ", {\"label\": " : "{\"label\": ", stdout);
+        cmd_json_string(stdout, label, strlen(label));
+        printf(", \"probability\": %.9g}", scores[i].p);
+    }
+    fputs("]\n", stdout);
+}
+
+static peridot_status ready(const peridot_model *model)
+{
+    return cmd_model_need_head(model, PERIDOT_HEAD_SEQUENCE, "classify");
+}
+
+/* A text by itself has no padding: its last token is the one that the head reads. */
+static peridot_status classify(void *user, const struct cmd_input *input)
+{
+    const struct classify_args *args = user;
+    uint32_t n = peridot_model_get_info(input->model)->n_outputs;
+    const float *row;
+    PD_TRY(peridot_eval(input->session, input->ids, input->n, NULL));
+    PD_TRY(peridot_logits(&row, input->session));
+    struct cmd_score *scores = malloc(n * sizeof *scores);
+    if (!scores) return pd_fail_alloc(n * sizeof *scores, "scores");
+    cmd_scores(scores, row, n);
+    (args->json ? print_json : print_scores)(input->model, scores, args->all ? n : 1);
+    free(scores);
+    return PERIDOT_OK;
+}
+
+static int run(const struct cmd_command *command, const void *arguments)
+{
+    struct classify_args args = *(const struct classify_args *)arguments;
+    (void)command;
+    return cmd_exit(cmd_inputs_run(&args.inputs, ready, classify, &args));
+}
+
+const struct cmd_command cmd_classify = {
+    .name = "classify",
+    .summary = "label texts",
+    .description =
+        "Writes a line for each text: its likeliest label and that label's probability, with a tab between them. The model is one "
+        "with a sequence-classification head (a Hugging Face directory of a ...ForSequenceClassification), which scores labels "
+        "from the state at the text's last token; probabilities are the softmax of the scores.\n\n"
+        "Texts are plain: control tokens in them have no meaning. The token that begins a text is added where the tokenizer says so.",
+    .examples = "peridot classify -m gemma-2-2b-sentiment \"What a day!\"\n"
+                "peridot classify -m gemma-2-2b-sentiment --all --json < reviews.txt",
+    .options = options,
+    .n_options = PD_COUNT(options),
+    .args_size = sizeof(struct classify_args),
+    .run = run,
+};

@@ -1,0 +1,118 @@
+/* peridot embed: one vector for each text, pooled from the final hidden states. Any model will do. */
+#include "base/os.h"
+#include "inputs.h"
+#include "terminal.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum pool { POOL_MEAN, POOL_LAST, POOL_CLS };
+
+struct embed_args {
+    struct cmd_inputs_args inputs;
+    const char *out;
+    uint32_t pool;
+    bool no_normalise;
+};
+
+static const char *pool_name(size_t i)
+{
+    static const char *const names[] = {[POOL_MEAN] = "mean", [POOL_LAST] = "last", [POOL_CLS] = "cls"};
+    return i < PD_COUNT(names) ? names[i] : NULL;
+}
+
+static const struct cmd_option options[] = {
+    CMD_INPUTS_OPTIONS,
+    {.name = "pool", .metavar = "HOW", .kind = CMD_CHOICE, .offset = offsetof(struct embed_args, pool), .fallback = "mean",
+     .value = pool_name, .help = "The vector is the mean of all states, the state of the last token, or that of the first (cls)."},
+    {.name = "no-normalise", .kind = CMD_FLAG, .offset = offsetof(struct embed_args, no_normalise),
+     .help = "Leave the vector's length as it is. Without it, vectors have length 1."},
+    {.letter = 'o', .name = "out", .metavar = "FILE", .kind = CMD_TEXT, .offset = offsetof(struct embed_args, out),
+     .help = "Write raw little-endian 32-bit floats there instead, vector after vector. The file appears only when it is complete."},
+};
+
+struct embedding {
+    const struct embed_args *args;
+    struct pd_writer writer;   /* with --out */
+    double *sum;               /* [d_model] of the present text */
+    float *vector;
+    size_t width;
+};
+
+/* Only rows that count are asked for. */
+static bool add_row(void *user, uint32_t pos, const float *row, size_t n)
+{
+    struct embedding *e = user;
+    (void)pos;
+    for (size_t i = 0; i < n; i++) e->sum[i] += (double)row[i];
+    return !cmd_interrupted();
+}
+
+/* The mean's divisor falls away where the length is made 1. */
+static void pool(struct embedding *e, size_t n)
+{
+    double scale = e->args->pool == POOL_MEAN ? 1 / (double)n : 1, norm = 0;
+    for (size_t i = 0; i < e->width; i++) norm += e->sum[i] * e->sum[i];
+    if (!e->args->no_normalise) scale = norm > 0 ? 1 / sqrt(norm) : 0;
+    for (size_t i = 0; i < e->width; i++) e->vector[i] = (float)(e->sum[i] * scale);
+}
+
+static peridot_status write_vector(struct embedding *e)
+{
+    if (e->args->out) return pd_writer_write(&e->writer, e->vector, e->width * sizeof *e->vector);
+    for (size_t i = 0; i < e->width; i++) printf("%s%.9g", i ? ", " : "[", (double)e->vector[i]);
+    fputs("]\n", stdout);
+    return PERIDOT_OK;
+}
+
+static peridot_status allocate(struct embedding *e, size_t width)
+{
+    e->width = width;
+    e->sum = malloc(width * sizeof *e->sum);
+    e->vector = malloc(width * sizeof *e->vector);
+    return e->sum && e->vector ? PERIDOT_OK : pd_fail_alloc(width * (sizeof *e->sum + sizeof *e->vector), "vector");
+}
+
+static peridot_status embed(void *user, const struct cmd_input *input)
+{
+    struct embedding *e = user;
+    size_t n = e->args->pool == POOL_CLS ? 1 : input->n;   /* later tokens cannot change the first one's state */
+    peridot_eval_params params = {.first = e->args->pool == POOL_LAST ? (uint32_t)n - 1 : 0, .hidden = add_row, .user = e};
+    if (!e->sum) PD_TRY(allocate(e, peridot_model_get_info(input->model)->d_model));
+    memset(e->sum, 0, e->width * sizeof *e->sum);
+    PD_TRY(peridot_eval(input->session, input->ids, n, &params));
+    pool(e, input->n);
+    return write_vector(e);
+}
+
+static int run(const struct cmd_command *command, const void *arguments)
+{
+    const struct embed_args *args = arguments;
+    struct embedding e = {.args = args};
+    (void)command;
+    peridot_status status = args->out ? pd_writer_open(&e.writer, args->out) : PERIDOT_OK;
+    bool opened = args->out && status == PERIDOT_OK;
+    if (status == PERIDOT_OK) status = cmd_inputs_run(&args->inputs, NULL, embed, &e);
+    if (opened && status == PERIDOT_OK) status = pd_writer_commit(&e.writer);
+    else if (opened) pd_writer_abort(&e.writer);
+    free(e.sum);
+    free(e.vector);
+    return cmd_exit(status);
+}
+
+const struct cmd_command cmd_embed = {
+    .name = "embed",
+    .summary = "turn texts into vectors",
+    .description =
+        "Writes a line for each text: a JSON array of d_model numbers, pooled from the states after the final norm. Any model "
+        "will do; one that was trained for it does better. Where the tokenizer adds a token that begins the text, it is one "
+        "of those pooled, and the first.",
+    .examples = "peridot embed \"Once upon a time\" \"A long time ago\"\n"
+                "peridot embed -m gemma-2-2b --pool last -o vectors.f32 < sentences.txt",
+    .options = options,
+    .n_options = PD_COUNT(options),
+    .args_size = sizeof(struct embed_args),
+    .run = run,
+};

@@ -1,0 +1,188 @@
+/* peridot perplexity: how well a model foretells a text.
+ *
+ * The text's tokens t[0] .. t[n - 1] are read in windows. Window w holds the token that begins texts (when the model has
+ * one) and t[w S] .. , `ctx` positions in all, S = ctx / 2; it scores those of its tokens that no window before it scored.
+ * So every token is scored once, after at least S - 1 tokens of the text wherever there are so many before it. */
+#include "command.h"
+#include "open.h"
+#include "terminal.h"
+#include "text.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CTX_MAX = 2048 };   /* longer windows cost more than they tell; --ctx may ask for them */
+
+struct perplexity_args {
+    struct cmd_model_args model;
+    const char *file;
+    uint32_t ctx, chunk, kv;
+};
+
+static const struct cmd_option options[] = {
+    CMD_MODEL_OPTION,
+    CMD_DEVICE_OPTION,
+    {.letter = 'f', .name = "file", .metavar = "TEXT", .kind = CMD_TEXT, .offset = offsetof(struct perplexity_args, file),
+     .required = true, .help = "The text; - is standard input."},
+    {.name = "ctx", .metavar = "N", .kind = CMD_U32, .offset = offsetof(struct perplexity_args, ctx), .fallback = "0",
+     .help = "Positions of a window, 2 at least; 0: the model's own, at most 2048."},
+    CMD_CHUNK_OPTION(struct perplexity_args),
+    CMD_KV_OPTION(struct perplexity_args),
+};
+
+struct scoring {
+    peridot_session *session;
+    const int32_t *ids;          /* [n] of the text, without bos */
+    size_t n, n_bytes;
+    int32_t bos;                 /* -1: none */
+    int32_t *window;             /* [ctx] */
+    uint32_t ctx;
+    size_t at;                   /* id in the window's position 0 after bos */
+    size_t n_scored;             /* tokens so far */
+    double mean, spread;         /* of the scored tokens' losses: Welford's mean and sum of squared deviations */
+    bool not_finite;
+    struct cmd_progress progress;
+};
+
+/* -log softmax(row)[id] in nats. */
+static double loss(const float *row, size_t n, int32_t id)
+{
+    float top = row[0];
+    double total = 0;
+    for (size_t i = 1; i < n; i++)
+        if (row[i] > top) top = row[i];
+    for (size_t i = 0; i < n; i++) total += exp((double)row[i] - (double)top);
+    return log(total) + (double)top - (double)row[id];
+}
+
+/* The row of a position foretells the token at the next one. */
+static bool score_row(void *user, uint32_t pos, const float *row, size_t n)
+{
+    struct scoring *s = user;
+    double x = loss(row, n, s->ids[s->at + pos + (s->bos < 0)]);
+    s->not_finite = !isfinite(x);
+    double off = x - s->mean;
+    s->n_scored++;
+    s->mean += off / (double)s->n_scored;
+    s->spread += off * (x - s->mean);
+    uint64_t done = (uint64_t)((double)s->n_scored / (double)s->n * (double)s->n_bytes);
+    return !s->not_finite && cmd_progress_step(&s->progress, done, s->n_bytes);
+}
+
+/* Scores t[from] .. t[to - 1] in the window that begins at s->at. Position p holds t[at + p - 1] after bos, t[at + p] without. */
+static peridot_status score_window(struct scoring *s, size_t from, size_t to)
+{
+    size_t has_bos = s->bos >= 0, n = to - s->at + has_bos - 1;   /* the last token foretells nothing here */
+    peridot_eval_params params = {.first = (uint32_t)(from - s->at + has_bos - 1), .logits = score_row, .user = s};
+    if (has_bos) s->window[0] = s->bos;
+    memcpy(s->window + has_bos, s->ids + s->at, (n - has_bos) * sizeof *s->window);
+    peridot_session_reset(s->session);
+    peridot_status status = peridot_eval(s->session, s->window, n, &params);
+    if (!s->not_finite) return status;
+    return pd_fail(PERIDOT_ERROR_FORMAT, "the logits for token %zu of the text are not finite: the model's weights are damaged or overflow", s->n_scored - 1);
+}
+
+/* Without bos nothing comes before the first token, which then is not scored. */
+static peridot_status score_text(struct scoring *s)
+{
+    size_t length = s->ctx - (s->bos >= 0), stride = s->ctx / 2, from = s->bos < 0;
+    while (from < s->n) {
+        size_t to = pd_min(s->at + length, s->n);
+        PD_TRY(score_window(s, from, to));
+        from = to;
+        s->at += stride;
+    }
+    return PERIDOT_OK;
+}
+
+/* The perplexity's error is that of the mean loss, carried through exp. */
+static void print_result(const struct scoring *s)
+{
+    double n = (double)s->n_scored, error = n > 1 ? sqrt(s->spread / (n - 1) / n) : 0;
+    printf("tokens: %zu\n", s->n_scored);
+    printf("bits per byte: %.4f\n", s->mean * n / log(2) / (double)s->n_bytes);
+    printf("perplexity: %.4f +- %.4f\n", exp(s->mean), exp(s->mean) * error);
+}
+
+static peridot_status take_ids(struct scoring *s)
+{
+    if (s->n < 1 + (size_t)(s->bos < 0)) return pd_fail(PERIDOT_ERROR_ARGUMENT, "the text has no tokens to score");
+    s->window = malloc(s->ctx * sizeof *s->window);
+    if (!s->window) return pd_fail_alloc(s->ctx * sizeof *s->window, "window");
+    s->progress = cmd_progress_begin("scoring");
+    peridot_status status = score_text(s);
+    cmd_progress_end(&s->progress);
+    free(s->window);
+    if (status == PERIDOT_OK) print_result(s);
+    return status;
+}
+
+static peridot_status take_text(struct scoring *s, const peridot_vocab *vocab, const char *text)
+{
+    int32_t *ids, *bos;
+    size_t n_bos;
+    PD_TRY(peridot_encode(&bos, &n_bos, vocab, "", 0, PERIDOT_ENCODE_BOS));
+    s->bos = n_bos ? bos[0] : -1;
+    peridot_free(bos);
+    PD_TRY(peridot_encode(&ids, &s->n, vocab, text, s->n_bytes, 0));
+    s->ids = ids;
+    peridot_status status = take_ids(s);
+    peridot_free(ids);
+    return status;
+}
+
+static peridot_status score(const struct perplexity_args *args, peridot_model *model, const char *text, size_t size)
+{
+    PD_TRY(cmd_model_need_head(model, PERIDOT_HEAD_LANGUAGE, "perplexity"));
+    const peridot_vocab *vocab = peridot_model_vocab(model);
+    uint32_t ctx_max = peridot_model_get_info(model)->ctx_max;
+    struct scoring s = {.n_bytes = size, .ctx = args->ctx ? args->ctx : (uint32_t)pd_min(ctx_max, CTX_MAX)};
+    peridot_session_params params = {.ctx = s.ctx, .chunk = args->chunk, .kv_type = (peridot_kv_type)args->kv};
+    if (!vocab) return PERIDOT_ERROR_UNSUPPORTED;
+    PD_TRY(peridot_session_create(&s.session, model, &params));
+    peridot_status status = take_text(&s, vocab, text);
+    peridot_session_free(s.session);
+    return status;
+}
+
+static int run(const struct cmd_command *command, const void *arguments)
+{
+    const struct perplexity_args *args = arguments;
+    peridot_model *model = NULL;
+    char *text = NULL;
+    size_t size = 0;
+    bool from_stdin = strcmp(args->file, "-") == 0;
+    if (args->ctx == 1) return cmd_usage(command, "--ctx 1 leaves no position to foretell from");
+    cmd_interrupt_watch();
+    peridot_status status = from_stdin ? cmd_read_all(&text, &size, stdin, "standard input") : cmd_read_file(&text, &size, args->file);
+    if (status == PERIDOT_OK) status = cmd_model_open(&model, &args->model);
+    if (status == PERIDOT_OK) status = score(args, model, text, size);
+    peridot_model_close(model);
+    free(text);
+    return cmd_exit(status);
+}
+
+const struct cmd_command cmd_perplexity = {
+    .name = "perplexity",
+    .summary = "measure how well a model foretells a text",
+    .description =
+        "Writes the number of scored tokens, the bits per byte and, last, the perplexity with its standard error.\n\n"
+        "The text is turned into tokens as a whole, plain, without the token that begins texts (bos). Windows of N positions (--ctx) "
+        "begin N/2 tokens apart, rounded down; each holds bos, where the model has one, and the text's next tokens, and scores "
+        "those that no window before it scored. So each token is scored once, and after the first window with at least N/2 - 1 "
+        "tokens of the text before it. Without a bos the first token is not scored.\n\n"
+        "A token's loss is -ln of its probability: the softmax over all rows of the output, summed in double precision from 32-bit "
+        "logits. Perplexity is exp of the mean loss; its standard error is the perplexity times the standard deviation of the "
+        "losses over the square root of their number. Bits per byte are the sum of the losses, over ln 2, over the bytes of the "
+        "text: unlike perplexity, they compare models with different tokenizers.\n\n"
+        "Memory: the text, its ids and one row of logits, whatever the text's length.",
+    .examples = "peridot perplexity -f book.txt\n"
+                "peridot perplexity -m gemma-2-2b-q4_0.gguf -f wiki.test.raw --ctx 512",
+    .options = options,
+    .n_options = PD_COUNT(options),
+    .args_size = sizeof(struct perplexity_args),
+    .run = run,
+};

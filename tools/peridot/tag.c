@@ -1,0 +1,128 @@
+/* peridot tag: a label for every token of a text by a token-classification model. */
+#include "inputs.h"
+#include "json.h"
+#include "terminal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct tag_args {
+    struct cmd_inputs_args inputs;
+    bool json;
+};
+
+static const struct cmd_option options[] = {
+    CMD_INPUTS_OPTIONS,
+    {.name = "json", .kind = CMD_FLAG, .offset = offsetof(struct tag_args, json),
+     .help = "Write an array of objects with begin, end, text, label and probability for each text, on a line."},
+};
+
+/* One text on its way out, token by token. */
+struct tagging {
+    const struct tag_args *args;
+    const struct cmd_input *input;
+    struct cmd_score *scores;
+    char *text;                /* as the tokenizer reads it */
+    size_t begin, n_written;   /* where the next token begins; tokens written so far */
+    peridot_status status;
+};
+
+/* A tab or a line break in a token must not end a column or a line. */
+static void print_escaped(const char *text, size_t size)
+{
+    static const char plain[] = "\t\n\r\\", letters[] = "tnr\\";
+    for (size_t i = 0; i < size; i++) {
+        const char *at = text[i] ? strchr(plain, text[i]) : NULL;
+        if (at) printf("\\%c", letters[at - plain]);
+        else fputc(text[i], stdout);
+    }
+}
+
+static void print_token(struct tagging *t, size_t end)
+{
+    const char *label = cmd_label(t->input->model, t->scores[0].label);
+    if (!t->args->json) {
+        printf("%zu\t%zu\t", t->begin, end);
+        print_escaped(t->text + t->begin, end - t->begin);
+        printf("\t%s\t%.6f\n", label, t->scores[0].p);
+        return;
+    }
+    printf("%s{\"begin\": %zu, \"end\": %zu, \"text\": ", t->n_written ? ", " : "", t->begin, end);
+    cmd_json_string(stdout, t->text + t->begin, end - t->begin);
+    fputs(", \"label\": ", stdout);
+    cmd_json_string(stdout, label, strlen(label));
+    printf(", \"probability\": %.9g}", t->scores[0].p);
+}
+
+/* The token ends where the text of all ids up to it ends: pieces alone may read otherwise than in their place. */
+static bool tag_row(void *user, uint32_t pos, const float *row, size_t n)
+{
+    struct tagging *t = user;
+    char *upto;
+    size_t end;
+    t->status = peridot_decode(&upto, &end, peridot_model_vocab(t->input->model), t->input->ids, pos + 1);
+    if (t->status != PERIDOT_OK) return false;
+    peridot_free(upto);
+    cmd_scores(t->scores, row, n);
+    if (end > t->begin) {      /* control tokens have no text to label */
+        print_token(t, end);
+        t->n_written++;
+        t->begin = end;
+    }
+    return !cmd_interrupted();
+}
+
+static peridot_status tag_text(struct tagging *t)
+{
+    peridot_eval_params params = {.logits = tag_row, .user = t};
+    size_t size;
+    PD_TRY(peridot_decode(&t->text, &size, peridot_model_vocab(t->input->model), t->input->ids, t->input->n));
+    if (size != t->input->size || memcmp(t->text, t->input->text, size) != 0)
+        fputs("the tokenizer reads this text otherwise than it is written; offsets are in what it reads\n", stderr);
+    if (t->args->json) fputc('[', stdout);
+    peridot_status status = peridot_eval(t->input->session, t->input->ids, t->input->n, &params);
+    fputs(t->args->json ? "]\n" : "\n", stdout);
+    return t->status != PERIDOT_OK ? t->status : status;
+}
+
+static peridot_status tag(void *user, const struct cmd_input *input)
+{
+    struct tagging t = {.args = user, .input = input};
+    size_t size = peridot_model_get_info(input->model)->n_outputs * sizeof *t.scores;
+    t.scores = malloc(size);
+    if (!t.scores) return pd_fail_alloc(size, "scores");
+    peridot_status status = tag_text(&t);
+    peridot_free(t.text);
+    free(t.scores);
+    return status;
+}
+
+static peridot_status ready(const peridot_model *model)
+{
+    return cmd_model_need_head(model, PERIDOT_HEAD_TOKEN, "tag");
+}
+
+static int run(const struct cmd_command *command, const void *arguments)
+{
+    struct tag_args args = *(const struct tag_args *)arguments;
+    (void)command;
+    return cmd_exit(cmd_inputs_run(&args.inputs, ready, tag, &args));
+}
+
+const struct cmd_command cmd_tag = {
+    .name = "tag",
+    .summary = "label the tokens of texts",
+    .description =
+        "Writes a line for each token of a text: the bytes of the text where it begins and ends, what stands there (tabs, line "
+        "breaks and backslashes as \\t, \\n, \\r, \\\\), the likeliest label and its probability, with tabs between them; an "
+        "empty line ends a text. The model is one with a token-classification head (a Hugging Face directory of a "
+        "...ForTokenClassification); probabilities are the softmax of its scores.\n\n"
+        "A token may be part of a character: its bytes then are no UTF-8, and --json writes them as U+FFFD.",
+    .examples = "peridot tag -m gemma-2-2b-names \"Alice went to Paris.\"\n"
+                "peridot tag -m gemma-2-2b-names --json < sentences.txt",
+    .options = options,
+    .n_options = PD_COUNT(options),
+    .args_size = sizeof(struct tag_args),
+    .run = run,
+};
