@@ -97,7 +97,7 @@ static void print_commands(void)
 {
     const struct cmd_command *c;
     puts("\nCOMMANDS");
-    for (size_t i = 0; (c = cmd_command_at(i)) != NULL; i++) printf("%*s%-10s%s\n", INDENT, "", c->name, c->summary);
+    for (size_t i = 0; (c = cmd_command_at(i)) != NULL; i++) printf("%*s%-12s%s\n", INDENT, "", c->name, c->summary);
 }
 
 void cmd_help_overview(void)
