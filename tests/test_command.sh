@@ -41,6 +41,13 @@ test_usage() {
     fails_with 2 --kv run --kv f64 x
     fails_with 2 --seed run --seed -1 x
     fails_with 2 PROMPT run one two
+    fails_with 2 --presence-penalty run --presence-penalty 101 x
+    fails_with 2 --logit-bias run --logit-bias 5 x
+    fails_with 2 --logit-bias run --logit-bias 5=x x
+    fails_with 2 --logit-bias run --logit-bias -1=2 x
+    fails_with 2 --logit-bias run --logit-bias 5=inf x
+    fails_with 2 --stop run --stop '' x
+    fails_with 2 '64 times' run $(printf -- '--stop=%s ' {1..65}) x
     fails_with 2 --out logits --tokens 1,2
     fails_with 2 --tokens logits --out "$folder/x"
     fails_with 2 --tokens logits --out "$folder/x" --tokens ''

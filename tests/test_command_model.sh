@@ -85,6 +85,33 @@ test_run_seed() {
     check "statistics show the seed" matches err 'seed 7$'
 }
 
+# Stop texts, biases and what --verbose tells of them, on a story that is the same every time.
+test_run_sampling() {
+    local text first ids half
+    run_story --verbose
+    text=$(cat "$folder/out")
+    check "--verbose: greedy" matches err '^sampling: the likeliest$'
+    first=$(cut -d' ' -f4 <<<"$text")
+    run_story --stop "$first"
+    check "a stop text is not written, nor what follows" [ "$(cat "$folder/out")." = "${text%%"$first"*}." ]
+    half=${text:15:9}   # begins and ends within tokens
+    run_story --stop nowhere --stop "$half" --verbose
+    check "a stop text of several tokens" [ "$(cat "$folder/out")." = "${text%%"$half"*}." ]
+    check "--verbose: stop texts" contains err "stop texts: \"nowhere\", \"$half\""
+    run_story --stop nowhere
+    check "a stop text that does not come changes nothing" [ "$(cat "$folder/out")" = "$text" ]
+    run_story --ids
+    ids=$(cut -d, -f1 "$folder/out")
+    run_story --ids --logit-bias "$ids=-inf"
+    check "a banned token does not come" [ "$(tr , '\n' <"$folder/out" | grep -cx "$ids")" = 0 ]
+    run run --temp 1 -n 8 --ids --logit-bias 99=1000 "Once"
+    check "a favoured token always comes" [ "$(cat "$folder/out")" = 99,99,99,99,99,99,99,99 ]
+    run run --temp 1 --top-k 0 --seed 3 -n 40 --ids --logit-bias 99=1000 --frequency-penalty 100 "Once"
+    check "until it is frequent" [ "$(tr , '\n' <"$folder/out" | grep -cx 99)" -le 11 ]
+    run run -n 1 --seed 5 --verbose --repeat-penalty 1.1 --presence-penalty 0.5 --frequency-penalty -0.25 --logit-bias 7=-2 "Once"
+    check "--verbose: the chain in its order" matches err '^sampling: logit bias 7=-2, repeat penalty 1\.1, presence penalty 0\.5, frequency penalty -0\.25, top-k 40, temperature 0\.8, top-p 0\.95, min-p 0\.05, draw with seed 5$'
+}
+
 test_run_stops() {
     fails_with 1 "context 8 positions" run --ctx 8 "$(seq -s' ' 1 50)"
     "$peridot" run --temp 0 -n 500 "Once upon a time" 2>"$folder/err" | head -c 1 >"$folder/out"
@@ -105,6 +132,7 @@ test_rows_fail
 if [ -e "$stories" ]; then
     test_run
     test_run_seed
+    test_run_sampling
     test_run_stops
 else
     echo "skipped: models/stories.gguf is not there"

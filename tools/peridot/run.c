@@ -3,6 +3,7 @@
 #include "command.h"
 #include "ids.h"
 #include "open.h"
+#include "sampling.h"
 #include "terminal.h"
 #include "text.h"
 
@@ -17,7 +18,7 @@ struct run_args {
     const char *prompt, *template_name;
     uint32_t n, ctx, chunk, kv;
     bool raw, special, ids;
-    peridot_sampling sampling;
+    struct cmd_sampling sampling;
 };
 
 static const struct cmd_option options[] = {
@@ -25,18 +26,7 @@ static const struct cmd_option options[] = {
     CMD_DEVICE_OPTION,
     {.letter = 'n', .name = "length", .metavar = "N", .kind = CMD_U32, .offset = offsetof(struct run_args, n),
      .fallback = "256", .help = "Add at most N tokens; the model may stop earlier, and stops at the end of the context."},
-    {.name = "temp", .metavar = "T", .kind = CMD_F32, .offset = offsetof(struct run_args, sampling.temperature),
-     .fallback = "0.8", .max = 100, .help = "Temperature: 0 always takes the likeliest token, more is more varied."},
-    {.name = "top-k", .metavar = "K", .kind = CMD_U32, .offset = offsetof(struct run_args, sampling.top_k),
-     .fallback = "40", .help = "Draw among the K likeliest tokens; 0: among all."},
-    {.name = "top-p", .metavar = "P", .kind = CMD_F32, .offset = offsetof(struct run_args, sampling.top_p), .max = 1,
-     .fallback = "0.95", .help = "Draw among the likeliest tokens that together have probability P; 1: among all."},
-    {.name = "min-p", .metavar = "P", .kind = CMD_F32, .offset = offsetof(struct run_args, sampling.min_p), .max = 1,
-     .fallback = "0.05", .help = "Draw among tokens at least P times as likely as the likeliest; 0: among all."},
-    {.name = "repeat-penalty", .metavar = "R", .kind = CMD_F32, .offset = offsetof(struct run_args, sampling.repeat_penalty),
-     .fallback = "1", .max = 100, .help = "Makes the last 64 tokens less likely to come again; 1: off."},
-    {.name = "seed", .metavar = "S", .kind = CMD_SEED, .offset = offsetof(struct run_args, sampling.seed),
-     .fallback = "random", .help = "The same seed, device and model give the same text. The statistics show the one used."},
+    CMD_SAMPLING_OPTIONS(struct run_args, sampling),
     {.name = "raw", .kind = CMD_FLAG, .offset = offsetof(struct run_args, raw),
      .help = "Continue the prompt as it is, without the model's chat template."},
     {.name = "template", .metavar = "NAME", .kind = CMD_TEXT, .offset = offsetof(struct run_args, template_name),
@@ -121,22 +111,25 @@ static peridot_status encode_prompt(int32_t **ids, size_t *n, const peridot_mode
     return peridot_encode(ids, n, vocab, text, size, PERIDOT_ENCODE_BOS | (args->special ? PERIDOT_ENCODE_SPECIAL : 0u));
 }
 
-static peridot_status generate(peridot_session *session, const struct run_args *args, const int32_t *ids, size_t n)
+static peridot_status generate(peridot_session *session, const struct run_args *args, const peridot_sampling *sampling,
+                               const int32_t *ids, size_t n)
 {
     struct output output = {.ids = args->ids};
     peridot_stats stats = {0};
     uint32_t ctx = peridot_session_ctx(session);
     if (n > ctx)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "the prompt has %zu tokens and the context %" PRIu32 " positions (--ctx)", n, ctx);
-    peridot_set_sampling(session, &args->sampling);
+    peridot_set_sampling(session, sampling);
+    if (args->sampling.verbose) cmd_sampling_print(stderr, sampling);
     peridot_status status = peridot_generate(session, ids, n, args->n, write_piece, &output, &stats);
     end_output(&output);
     if (output.error) return pd_fail(PERIDOT_ERROR_IO, "standard output: %s", strerror(output.error));
-    if (status == PERIDOT_OK) print_statistics(&stats, &args->sampling);
+    if (status == PERIDOT_OK) print_statistics(&stats, sampling);
     return status;
 }
 
-static peridot_status run_session(peridot_model *model, const struct run_args *args, const char *text, size_t size)
+static peridot_status run_session(peridot_model *model, const struct run_args *args, const peridot_sampling *sampling,
+                                  const char *text, size_t size)
 {
     peridot_session_params params = {.ctx = args->ctx, .chunk = args->chunk, .kv_type = (peridot_kv_type)args->kv};
     peridot_session *session = NULL;
@@ -144,7 +137,7 @@ static peridot_status run_session(peridot_model *model, const struct run_args *a
     size_t n = 0;
     peridot_status status = encode_prompt(&ids, &n, model, args, text, size);
     if (status == PERIDOT_OK) status = peridot_session_create(&session, model, &params);
-    if (status == PERIDOT_OK) status = generate(session, args, ids, n);
+    if (status == PERIDOT_OK) status = generate(session, args, sampling, ids, n);
     peridot_session_free(session);
     peridot_free(ids);
     return status;
@@ -154,13 +147,17 @@ static int run(const struct cmd_command *command, const void *arguments)
 {
     const struct run_args *args = arguments;
     peridot_model *model = NULL;
+    peridot_sampling sampling;
+    peridot_bias bias[CMD_TEXTS_MAX];
     char *text = NULL;
     size_t size = 0;
+    int usage = cmd_sampling_make(&sampling, bias, command, &args->sampling);
+    if (usage != CMD_OK) return usage;
     if (!args->prompt && isatty(STDIN_FILENO)) return cmd_usage(command, "PROMPT is needed");
     peridot_status status = read_prompt(&text, &size, args->prompt);
     cmd_interrupt_watch();
     if (status == PERIDOT_OK) status = cmd_model_open(&model, &args->model);
-    if (status == PERIDOT_OK) status = run_session(model, args, text, size);
+    if (status == PERIDOT_OK) status = run_session(model, args, &sampling, text, size);
     peridot_model_close(model);
     free(text);
     return cmd_exit(status);
@@ -172,6 +169,10 @@ const struct cmd_command cmd_run = {
     .description =
         "Writes the model's reply to standard output as it is made, and nothing else there. An instruction-tuned model gets the "
         "prompt as a user's turn in its chat template; a base model continues the prompt.\n\n"
+        "How a token is chosen, in this order: logit biases, repeat penalty, presence and frequency penalty, the K likeliest, "
+        "temperature, the likeliest of probability P, those not too far below the likeliest, a draw. With temperature 0 the "
+        "likeliest token after biases and penalties is taken. A reply also ends before a stop text; --ids shows the ids up to "
+        "the one that completed it.\n\n"
         "Standard error says which device is used and why, and at the end the speed: tokens per second of reading the prompt and "
         "of writing, bytes of weights and cache read per second, and the time to the first token.\n\n"
         "Ctrl-C stops the reply and keeps what was written; a second one kills.",

@@ -1,0 +1,62 @@
+#include "sampling.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* "ID=X" */
+static bool parse_bias(peridot_bias *out, const char *text)
+{
+    char *end;
+    if (text[0] < '0' || text[0] > '9') return false;
+    unsigned long id = strtoul(text, &end, 10);
+    if (*end != '=' || id > INT32_MAX) return false;
+    const char *number = end + 1;
+    double value = strtod(number, &end);
+    if (end == number || *end || isnan(value) || value > 1e6) return false;   /* +inf would leave no probabilities */
+    *out = (peridot_bias){.token = (int32_t)id, .value = (float)value};
+    return true;
+}
+
+int cmd_sampling_make(peridot_sampling *out, peridot_bias bias[CMD_TEXTS_MAX], const struct cmd_command *command,
+                      const struct cmd_sampling *given)
+{
+    *out = given->p;
+    for (size_t i = 0; i < given->bias.n; i++)
+        if (!parse_bias(&bias[i], given->bias.at[i]))
+            return cmd_usage(command, "--logit-bias takes a token id, = and a number, as 42=-5 or 42=-inf, not %s", given->bias.at[i]);
+    for (size_t i = 0; i < given->stop.n; i++)
+        if (!given->stop.at[i][0]) return cmd_usage(command, "--stop takes a text that is not empty");
+    out->bias = bias;
+    out->n_bias = given->bias.n;
+    out->stop = given->stop.at;
+    out->n_stop = given->stop.n;
+    return CMD_OK;
+}
+
+static void print_stops(FILE *file, const peridot_sampling *p)
+{
+    for (size_t i = 0; i < p->n_stop; i++) fprintf(file, "%s\"%s\"", i ? ", " : "stop texts: ", p->stop[i]);
+    if (p->n_stop) fputc('\n', file);
+}
+
+void cmd_sampling_print(FILE *file, const peridot_sampling *p)
+{
+    fputs("sampling: ", file);
+    for (size_t i = 0; i < p->n_bias; i++) fprintf(file, "logit bias %" PRId32 "=%g, ", p->bias[i].token, (double)p->bias[i].value);
+    if (p->repeat_penalty > 0 && p->repeat_penalty != 1) fprintf(file, "repeat penalty %g, ", (double)p->repeat_penalty);
+    if (p->presence_penalty != 0) fprintf(file, "presence penalty %g, ", (double)p->presence_penalty);
+    if (p->frequency_penalty != 0) fprintf(file, "frequency penalty %g, ", (double)p->frequency_penalty);
+    if (!(p->temperature > 0)) {
+        fputs("the likeliest\n", file);
+        print_stops(file, p);
+        return;
+    }
+    if (p->top_k) fprintf(file, "top-k %" PRIu32 ", ", p->top_k);
+    fprintf(file, "temperature %g, ", (double)p->temperature);
+    if (p->top_p > 0 && p->top_p < 1) fprintf(file, "top-p %g, ", (double)p->top_p);
+    if (p->min_p > 0) fprintf(file, "min-p %g, ", (double)p->min_p);
+    fprintf(file, "draw with seed %" PRIu64 "\n", p->seed);
+    print_stops(file, p);
+}
