@@ -78,10 +78,18 @@ static void read_scaling(struct reader *r, struct pd_rope *rope, yyjson_val *sca
     else r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: RoPE scaling \"%s\" is not known for this family", name ? name : "?");
 }
 
+/* Some columns of a head not rotated: newer files of any family could say so. */
+static void refuse_partial(struct reader *r, yyjson_val *object)
+{
+    double part = read_number(r, object, "partial_rotary_factor", 1);
+    if (part != 1) r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: partial_rotary_factor is %g: only 1 is supported", part);
+}
+
 static struct pd_rope read_rope(struct reader *r, yyjson_val *parameters, double base, bool llama)
 {
     struct pd_rope rope = {.base = read_number(r, parameters, "rope_theta", base)};
     read_scaling(r, &rope, parameters, llama);
+    refuse_partial(r, parameters);
     return rope;
 }
 
@@ -92,6 +100,7 @@ static void read_ropes(struct reader *r, struct pd_config *out)
     yyjson_val *parameters = find(r->config, "rope_parameters");
     yyjson_val *by_type = find(parameters, "full_attention");
     bool llama = out->family == PD_LLAMA;
+    refuse_partial(r, r->config);
     if (by_type) {
         *global = read_rope(r, by_type, family->rope_base, llama);
         *local = read_rope(r, find(parameters, "sliding_attention"), family->rope_base_local, llama);
