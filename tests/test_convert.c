@@ -1,27 +1,10 @@
 /* Conversion: what comes out of Hugging Face folders is what the gguf package wrote of the same models (tests/golden), types
- * and metadata are as promised, tokenizers give the same ids, and what goes wrong leaves nothing. */
-#include "format_fixture.h"
-
-#include "format/checkpoint.h"
+ * and metadata are as promised, and what goes wrong leaves nothing. Tokenizers: test_convert_tokenizer.c. */
+#include "convert_fixture.h"
 
 #include <math.h>
 #include <signal.h>
 #include <sys/resource.h>
-
-static peridot_convert_stats stats;
-
-static peridot_status convert(const char *source, const char *type)
-{
-    peridot_convert_params params = {.type = type};
-    return peridot_convert(in_folder("x.gguf"), source, &params, &stats);
-}
-
-static struct pd_checkpoint *open_file(const char *path)
-{
-    struct pd_checkpoint *c;
-    EXPECT_OK(pd_checkpoint_open(&c, path, true));
-    return c;
-}
 
 static const char *golden(const char *name)
 {
@@ -111,15 +94,6 @@ static void test_golden(void **state)
 
 /* ---- types ---- */
 
-static void expect_text(const struct pd_checkpoint *c, const char *key, const char *expected)
-{
-    const struct pd_meta *m = pd_checkpoint_find_meta(c, key);
-    if (!m) fail_msg("no key %s", key);
-    char *text = pd_meta_text(m);
-    assert_string_equal(text, expected);
-    free(text);
-}
-
 /* Real weights keep what these types promise; embeddings of small types are kept better. */
 static void test_types(void **state)
 {
@@ -181,78 +155,6 @@ static void test_vision(void **state)
     remove(in_folder("x.gguf"));
 }
 
-/* ---- a small folder ---- */
-
-enum { WIDTH = 32 };
-
-struct model {
-    uint32_t vocab_size;
-    const char *family, *extra;     /* extra: name of one more tensor */
-    float odd;                      /* the last weight of the last matrix */
-    uint64_t one;                   /* the index of a 1 in the embedding; 0: there is none */
-};
-
-static const char *const gemma_tensors[] = {
-    "embed_tokens", "norm", "layers.0.input_layernorm", "layers.0.post_attention_layernorm", "layers.0.self_attn.q_proj",
-    "layers.0.self_attn.k_proj", "layers.0.self_attn.v_proj", "layers.0.self_attn.o_proj", "layers.0.mlp.gate_proj",
-    "layers.0.mlp.up_proj", "layers.0.mlp.down_proj",
-};
-
-static uint64_t add_header(char *json, size_t size, const char *name, uint32_t rows, uint64_t offset)
-{
-    char shape[40];
-    size_t at = strlen(json);
-    uint64_t end = offset + (uint64_t)rows * WIDTH * 4 + (rows ? 0 : WIDTH * 4);
-    snprintf(shape, sizeof shape, rows ? "%u,%d" : "%.0u%d", (unsigned)rows, WIDTH);
-    snprintf(json + at, size - at, "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[%s],\"data_offsets\":[%llu,%llu]}", at > 1 ? "," : "",
-             name, shape, (unsigned long long)offset, (unsigned long long)end);
-    return end;
-}
-
-/* Gemma 1 or Llama with one layer; all weights are 0, so that the file costs no disk. */
-static void write_model(const struct model *m)
-{
-    char config[400], json[4000] = "{", name[128];
-    uint64_t offset = 0;
-    snprintf(config, sizeof config,
-             "{\"model_type\":\"%s\",\"hidden_size\":32,\"intermediate_size\":32,\"num_hidden_layers\":1,\"num_attention_heads\":1,"
-             "\"num_key_value_heads\":1,\"head_dim\":32,\"vocab_size\":%u,\"tie_word_embeddings\":true}",
-             m->family, (unsigned)m->vocab_size);
-    write_text("config.json", config);
-    for (size_t i = 0; i < PD_COUNT(gemma_tensors); i++) {
-        snprintf(name, sizeof name, "model.%s.weight", gemma_tensors[i]);
-        offset = add_header(json, sizeof json, name, i == 0 ? m->vocab_size : i < 4 ? 0 : WIDTH, offset);
-    }
-    uint64_t odd = offset - 4;
-    if (m->extra) offset = add_header(json, sizeof json, m->extra, 0, offset);
-    strcat(json, "}");
-    uint64_t size = strlen(json), begin = 8 + size;
-    FILE *f = fopen(in_folder("model.safetensors"), "wb");
-    assert_non_null(f);
-    assert_true(fwrite(&size, 8, 1, f) == 1 && fwrite(json, size, 1, f) == 1);
-    assert_int_equal(ftruncate(fileno(f), (off_t)(begin + offset)), 0);
-    assert_int_equal(fseek(f, (long)(begin + odd), SEEK_SET), 0);
-    assert_int_equal(fwrite(&m->odd, 4, 1, f), 1);
-    assert_int_equal(fseek(f, (long)(begin + 4 * m->one), SEEK_SET), 0);
-    assert_int_equal(fwrite(&(float){m->one ? 1 : 0}, 4, 1, f), 1);
-    assert_int_equal(fclose(f), 0);
-}
-
-static void remove_model(void)
-{
-    static const char *const names[] = {"config.json", "model.safetensors", "tokenizer.model", "tokenizer.json",
-                                        "tokenizer_config.json", "x.gguf"};
-    for (size_t i = 0; i < PD_COUNT(names); i++) remove(in_folder(names[i]));
-}
-
-/* Whether a test passed or not, the next one finds an empty folder. */
-static int clean(void **state)
-{
-    (void)state;
-    remove_model();
-    return 0;
-}
-
 static void test_not_finite(void **state)
 {
     (void)state;
@@ -300,159 +202,6 @@ static void test_refusals(void **state)
     EXPECT_FAILURE(peridot_convert(NULL, NULL, NULL, NULL), PERIDOT_ERROR_ARGUMENT, "NULL");
 }
 
-/* ---- tokenizers ---- */
-
-/* In the shared folder beside the source tree, or where the environment says. */
-static const char *shared(const char *folder_name, const char *name)
-{
-    static char path[512];
-    const char *place = getenv("PERIDOT_SHARED");
-    snprintf(path, sizeof path, "%s/data/%s/%s", place ? place : PERIDOT_SHARED, folder_name, name);
-    return path;
-}
-
-static void expect_same_ids(const peridot_vocab *a, const peridot_vocab *b, const char *text, size_t size)
-{
-    int32_t *x, *y;
-    size_t n, m;
-    EXPECT_OK(peridot_encode(&x, &n, a, text, size, PERIDOT_ENCODE_BOS));
-    EXPECT_OK(peridot_encode(&y, &m, b, text, size, PERIDOT_ENCODE_BOS));
-    assert_int_equal(n, m);
-    assert_memory_equal(x, y, n * sizeof *x);
-    peridot_free(x);
-    peridot_free(y);
-}
-
-static bool has_token(const struct pd_checkpoint *c, const char *text)
-{
-    const struct pd_meta *tokens = pd_checkpoint_find_meta(c, "tokenizer.ggml.tokens");
-    for (uint64_t i = 0; i < tokens->n; i++) {
-        struct pd_string s;
-        if (pd_meta_string(&s, tokens, i) && s.size == strlen(text) && !memcmp(s.data, text, s.size)) return true;
-    }
-    return false;
-}
-
-/* Whole texts with all kinds of characters, line by line and at once. */
-static void compare_texts(const peridot_vocab *a, const peridot_vocab *b)
-{
-    static const char *const texts[] = {"small_input.txt", "utf8_input.txt"};
-    for (size_t i = 0; i < PD_COUNT(texts); i++) {
-        struct pd_map map;
-        EXPECT_OK(pd_map_open(&map, shared("vectors", texts[i])));
-        const char *text = (const char *)map.data;
-        for (uint64_t at = 0, end; at < map.size; at = end + 1) {
-            for (end = at; end < map.size && text[end] != '\n';) end++;
-            expect_same_ids(a, b, text + at, end - at);
-        }
-        expect_same_ids(a, b, text, map.size);
-        pd_map_close(&map);
-    }
-}
-
-/* A copy, never a link: what a test writes under this name must not reach the shared file. */
-static void copy_shared(const char *file, const char *as)
-{
-    struct pd_map map;
-    EXPECT_OK(pd_map_open(&map, shared("tokenizers", file)));
-    write_file(as, map.data, map.size);
-    pd_map_close(&map);
-}
-
-static void check_tokenizer(const char *file, const char *as, const char *family, uint32_t n_pieces, uint32_t n_rows)
-{
-    peridot_vocab *a, *b;
-    if (!pd_is_file(shared("tokenizers", file))) skip();
-    write_model(&(struct model){.vocab_size = n_rows, .family = family});
-    copy_shared(file, as);
-    write_text("tokenizer_config.json", "{\"chat_template\":\"{{ '<start_of_turn>' }}\\n<|start_header_id|>\"}");
-    EXPECT_OK(convert(folder, "q8_0"));
-    assert_true(stats.has_tokenizer);
-    EXPECT_OK(peridot_vocab_open(&a, folder));
-    EXPECT_OK(peridot_vocab_open(&b, in_folder("x.gguf")));
-    assert_int_equal(peridot_vocab_size(a), n_pieces);
-    assert_int_equal(peridot_vocab_size(b), n_rows);
-    compare_texts(a, b);
-    peridot_vocab_close(a);
-    peridot_vocab_close(b);
-    struct pd_checkpoint *c = open_file(in_folder("x.gguf"));
-    expect_text(c, "tokenizer.chat_template", "{{ '<start_of_turn>' }}\\n<|start_header_id|>");
-    /* User-defined pieces as llama.cpp matches them: before spaces are escaped. */
-    if (strcmp(family, "gemma") == 0) assert_true(has_token(c, "  ") && !has_token(c, "\xe2\x96\x81\xe2\x96\x81"));
-    assert_true(n_rows == n_pieces || has_token(c, "[PAD262207]"));
-    pd_checkpoint_close(c);
-    remove_model();
-}
-
-static void test_gemma2_tokenizer(void **state)
-{
-    (void)state;
-    check_tokenizer("gemma2.model", "tokenizer.model", "gemma", 256000, 256000);
-}
-
-/* Rows beyond the pieces are filled up. */
-static void test_gemma3_tokenizer(void **state)
-{
-    (void)state;
-    check_tokenizer("gemma3.model", "tokenizer.model", "gemma", 262145, 262208);
-}
-
-static void test_llama2_tokenizer(void **state)
-{
-    (void)state;
-    check_tokenizer("llama2.model", "tokenizer.model", "llama", 32000, 32000);
-}
-
-static void test_llama3_tokenizer(void **state)
-{
-    (void)state;
-    check_tokenizer("llama3.tokenizer.json", "tokenizer.json", "llama", 128256, 128256);
-}
-
-/* A sentencepiece-like vocabulary that lists merges: a GGUF file says the same by scores. Merges are not in the order of
- * ids, nor of length. */
-static void write_merges(void)
-{
-    static const char *const pieces[] = {"\xe2\x96\x81", "a", "b", "c", "ab", "bc", "abc", "\xe2\x96\x81""a", "\xe2\x96\x81""ab", "cc"};
-    static char json[16000];
-    int at = snprintf(json, sizeof json,
-        "{\"added_tokens\":[{\"id\":0,\"content\":\"<unk>\",\"special\":true},{\"id\":1,\"content\":\"<s>\",\"special\":true}],"
-        "\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\",\"prepend\":\"\xe2\x96\x81\"},"
-        "{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"\xe2\x96\x81\"}]},\"pre_tokenizer\":null,"
-        "\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\",\"pattern\":{\"String\":\"\xe2\x96\x81\"},\"content\":\" \"},"
-        "{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"},{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":0}]},"
-        "\"model\":{\"type\":\"BPE\",\"unk_token\":\"<unk>\",\"byte_fallback\":true,\"fuse_unk\":true,\"vocab\":{\"<unk>\":0,\"<s>\":1");
-    for (int i = 0; i < 256; i++) at += snprintf(json + at, sizeof json - (size_t)at, ",\"<0x%02X>\":%d", i, i + 2);
-    for (size_t i = 0; i < PD_COUNT(pieces); i++)
-        at += snprintf(json + at, sizeof json - (size_t)at, ",\"%s\":%zu", pieces[i], 258 + i);
-    snprintf(json + at, sizeof json - (size_t)at,
-             "},\"merges\":[[\"b\",\"c\"],[\"\xe2\x96\x81\",\"a\"],[\"c\",\"c\"],[\"a\",\"b\"],[\"a\",\"bc\"],[\"ab\",\"c\"],"
-             "[\"\xe2\x96\x81""a\",\"b\"]]}}");
-    write_text("tokenizer.json", json);
-}
-
-static void test_merges(void **state)
-{
-    (void)state;
-    static const char *const texts[] = {"abc", "ab abc bcc", "cccab", " aab  b", "abccabc\xc3\xa4 d", "<s>a"};
-    peridot_vocab *a, *b;
-    write_model(&(struct model){.vocab_size = 280, .family = "llama"});
-    write_merges();
-    EXPECT_OK(convert(folder, "f32"));
-    EXPECT_OK(peridot_vocab_open(&a, folder));
-    EXPECT_OK(peridot_vocab_open(&b, in_folder("x.gguf")));
-    for (size_t i = 0; i < PD_COUNT(texts); i++) expect_same_ids(a, b, texts[i], strlen(texts[i]));
-    peridot_vocab_close(a);
-    peridot_vocab_close(b);
-    struct pd_checkpoint *c = open_file(in_folder("x.gguf"));
-    expect_text(c, "tokenizer.ggml.model", "llama");
-    expect_text(c, "tokenizer.ggml.bos_token_id", "1");
-    expect_text(c, "tokenizer.ggml.unknown_token_id", "0");
-    expect_text(c, "tokenizer.ggml.add_space_prefix", "true");
-    pd_checkpoint_close(c);
-    remove_model();
-}
-
 /* ---- interruptions ---- */
 
 static bool cancel(void *user, uint64_t done, uint64_t total)
@@ -497,13 +246,6 @@ static void test_itself(void **state)
     remove(in_folder("x.gguf"));
 }
 
-/* rmdir fails, and with it the tests, when something was left in the folder. */
-static int remove_folder(void **state)
-{
-    (void)state;
-    return rmdir(folder);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -514,11 +256,6 @@ int main(void)
         cmocka_unit_test_teardown(test_not_finite, clean),
         cmocka_unit_test_teardown(test_refusals, clean),
         cmocka_unit_test_teardown(test_pieces, clean),
-        cmocka_unit_test_teardown(test_gemma2_tokenizer, clean),
-        cmocka_unit_test_teardown(test_gemma3_tokenizer, clean),
-        cmocka_unit_test_teardown(test_llama2_tokenizer, clean),
-        cmocka_unit_test_teardown(test_llama3_tokenizer, clean),
-        cmocka_unit_test_teardown(test_merges, clean),
         cmocka_unit_test_teardown(test_cancel, clean),
         cmocka_unit_test_teardown(test_full_disk, clean),
         cmocka_unit_test_teardown(test_itself, clean),
