@@ -55,6 +55,54 @@ static void test_model(void **state)
     free(model.data);
 }
 
+/* The other kinds of sentencepiece models, through the same library. Unigrams: the best sum, where the piece number i of the
+ * small vocabulary scores -i ("hello" 26, "he" 21, "h" 8, "e" 1). */
+static void test_kinds(void **state)
+{
+    (void)state;
+    static const struct { enum pd_algorithm kind; const char *hello, *unknown; } cases[] = {
+        {PD_ALGORITHM_UNIGRAM, "hello|\u2581|t|h|e|", "h|e|<0x7A>|<0x7A>|"},
+        {PD_ALGORITHM_WORD, "hello|\u2581the|", "<0x68>|<0x65>|<0x7A>|<0x7A>|"},
+        {PD_ALGORITHM_CHAR, "h|e|l|l|o|\u2581|t|h|e|", "h|e|<0x7A>|<0x7A>|"},
+    };
+    struct tiny t;
+    struct pd_text_buffer model, m = {0};
+    tiny_make(&t);
+    for (size_t i = 0; i < PD_COUNT(cases); i++) {
+        tiny_model(&model, &t);
+        pd_proto_write_varint(&m, 3, cases[i].kind);
+        tiny_message(&model, 2, &m);
+        write_file(in_folder("tiny.model"), model.data, model.size);
+        peridot_vocab *v = open_vocab(in_folder("tiny.model"));
+        expect(v, "hello the", 0, cases[i].hello);
+        expect(v, "hezz", 0, cases[i].unknown);
+        peridot_vocab_close(v);
+        free(model.data);
+    }
+    free(m.data);
+}
+
+/* A model that drops extra spaces has the dummy prefix in each stretch of text, since sentencepiece puts it. */
+static void test_remove_spaces(void **state)
+{
+    (void)state;
+    struct tiny t;
+    struct pd_text_buffer model, m = {0};
+    tiny_make(&t);
+    t.prefix = 1;
+    tiny_model(&model, &t);
+    pd_proto_write_varint(&m, 4, 1);
+    tiny_message(&model, 3, &m);
+    write_file(in_folder("tiny.model"), model.data, model.size);
+    peridot_vocab *v = open_vocab(in_folder("tiny.model"));
+    expect(v, "  the   the ", 0, "\u2581the|\u2581the|");
+    expect(v, "the<eos> the", SPECIAL, "\u2581the|<eos>|\u2581the|");
+    expect_text(v, (int32_t[]){id_of(v, "\u2581the"), id_of(v, "\u2581the")}, 2, "the the");
+    peridot_vocab_close(v);
+    free(m.data);
+    free(model.data);
+}
+
 /* Only the beginning of a text has the dummy prefix, and only its first piece loses it again. */
 static void test_prefix(void **state)
 {
@@ -238,7 +286,8 @@ static void test_stream_pieces(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gguf), cmocka_unit_test(test_model), cmocka_unit_test(test_prefix),
+        cmocka_unit_test(test_gguf), cmocka_unit_test(test_model), cmocka_unit_test(test_kinds), cmocka_unit_test(test_remove_spaces),
+        cmocka_unit_test(test_prefix),
         cmocka_unit_test(test_decode), cmocka_unit_test(test_longest), cmocka_unit_test(test_long_text),
         cmocka_unit_test(test_stream_cuts),
         cmocka_unit_test(test_stream_invalid), cmocka_unit_test(test_stream_pieces),

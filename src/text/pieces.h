@@ -49,6 +49,7 @@ struct pd_pieces {
     bool dummy_prefix;       /* a space is put before the first text */
     bool strip_prefix;       /* and taken away from it when decoding */
     enum pd_algorithm algorithm;
+    bool remove_spaces;      /* sentencepiece drops spaces at the ends and repeated ones, and puts the dummy prefix itself */
     /* CHAR_MERGES and BYTE_MERGES: */
     struct pd_merge *merges; /* first the most wanted */
     uint32_t n_merges;
@@ -67,8 +68,8 @@ peridot_status pd_pieces_read_gguf(struct pd_pieces *out, const struct pd_checkp
 peridot_status pd_pieces_read_json(struct pd_pieces *out, const uint8_t *data, uint64_t size);
 void pd_pieces_free(struct pd_pieces *p);
 
-/* The same pieces as a ModelProto for sentencepiece, without dummy prefix (see tokenizer.c) and with control pieces that
- * no text can make. */
+/* The same pieces as a ModelProto for sentencepiece, without dummy prefix (see tokenizer.c; but see remove_spaces) and
+ * with control pieces that no text can make. */
 peridot_status pd_pieces_write_model(struct pd_text_buffer *out, const struct pd_pieces *p);
 
 const char *pd_pieces_text(const struct pd_pieces *p, uint32_t id);

@@ -15,12 +15,10 @@ enum { PIECE_TEXT = 1, PIECE_SCORE = 2, PIECE_TYPE = 3 };
 enum { TRAINER_TYPE = 3, TRAINER_SUFFIX = 24, TRAINER_BYTE_FALLBACK = 35, TRAINER_BOS = 41, TRAINER_EOS = 42,
        TRAINER_BOS_PIECE = 46, TRAINER_EOS_PIECE = 47 };
 enum { NORMALIZER_NAME = 1, NORMALIZER_RULES = 2, NORMALIZER_PREFIX = 3, NORMALIZER_REMOVE = 4, NORMALIZER_ESCAPE = 5 };
-enum { TYPE_BPE = 2 };
-
 /* What the specs say, with the defaults of the .proto file. */
 struct spec {
     int64_t type, bos, eos;
-    bool suffix, prefix, remove, escape, rules;
+    bool suffix, prefix, remove, escape, rules, has_trainer, has_normalizer;
     struct pd_proto_field bos_piece, eos_piece;
 };
 
@@ -47,6 +45,7 @@ static peridot_status read_piece(struct pd_pieces *out, struct pd_proto_reader r
 static peridot_status read_trainer(struct spec *out, struct pd_proto_reader r, const uint8_t *start)
 {
     struct pd_proto_field f;
+    out->has_trainer = true;
     while (pd_proto_next(&f, &r)) {
         if (f.wire == PD_PROTO_VARINT) {
             if (f.number == TRAINER_TYPE) out->type = (int64_t)f.value;
@@ -64,6 +63,7 @@ static peridot_status read_trainer(struct spec *out, struct pd_proto_reader r, c
 static peridot_status read_normalizer(struct spec *out, struct pd_proto_reader r, const uint8_t *start)
 {
     struct pd_proto_field f;
+    out->has_normalizer = true;
     while (pd_proto_next(&f, &r)) {
         if (f.wire == PD_PROTO_VARINT) {
             if (f.number == NORMALIZER_PREFIX) out->prefix = f.value != 0;
@@ -91,11 +91,11 @@ static peridot_status read_fields(struct pd_pieces *out, struct spec *spec, stru
 
 static peridot_status check_spec(const struct spec *s)
 {
-    const char *what = s->type != TYPE_BPE ? "a type other than BPE"
-                     : s->rules            ? "a normaliser with character rules"
-                     : s->remove           ? "the removal of extra spaces"
-                     : s->suffix           ? "spaces as suffixes"
-                     : !s->escape          ? "spaces that are not escaped" : NULL;
+    bool known = s->type >= PD_ALGORITHM_UNIGRAM && s->type <= PD_ALGORITHM_CHAR;
+    const char *what = !known     ? "an unknown type"
+                     : s->rules   ? "a normaliser with character rules"
+                     : s->suffix  ? "spaces as suffixes"
+                     : !s->escape ? "spaces that are not escaped" : NULL;
     if (!what) return PERIDOT_OK;
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the sentencepiece model has %s, which Peridot does not know", what);
 }
@@ -111,10 +111,15 @@ static int32_t find_control(const struct pd_pieces *p, int64_t id, const struct 
 peridot_status pd_pieces_read_model(struct pd_pieces *out, const uint8_t *data, uint64_t size)
 {
     struct spec spec = {.type = 1, .bos = 1, .eos = 2, .prefix = true, .remove = true, .escape = true};
-    *out = (struct pd_pieces){.bos = -1, .eos = -1, .algorithm = PD_ALGORITHM_BPE};
+    *out = (struct pd_pieces){.bos = -1, .eos = -1, .algorithm = PD_ALGORITHM_UNIGRAM};
     PD_TRY(read_fields(out, &spec, (struct pd_proto_reader){.data = data, .size = size}));
     if (out->n == 0) return pd_fail(PERIDOT_ERROR_FORMAT, "not a sentencepiece model (it has no pieces)");
+    /* All writers write both, after the pieces: without them the defaults of the .proto file would hold. */
+    if (!spec.has_trainer || !spec.has_normalizer)
+        return pd_fail(PERIDOT_ERROR_FORMAT, "the sentencepiece model is cut off: it lacks its settings");
     PD_TRY(check_spec(&spec));
+    out->algorithm = (enum pd_algorithm)spec.type;
+    out->remove_spaces = spec.remove;
     out->dummy_prefix = out->strip_prefix = spec.prefix;
     out->bos = find_control(out, spec.bos, &spec.bos_piece);
     out->eos = find_control(out, spec.eos, &spec.eos_piece);
@@ -151,13 +156,13 @@ static bool has_bytes(const struct pd_pieces *p)
 static peridot_status write_specs(struct pd_text_buffer *out, struct pd_text_buffer *scratch, const struct pd_pieces *p)
 {
     scratch->size = 0;
-    PD_TRY(pd_proto_write_varint(scratch, TRAINER_TYPE, TYPE_BPE));
+    PD_TRY(pd_proto_write_varint(scratch, TRAINER_TYPE, p->algorithm));
     PD_TRY(pd_proto_write_varint(scratch, TRAINER_BYTE_FALLBACK, has_bytes(p)));
     PD_TRY(pd_proto_write_bytes(out, MODEL_TRAINER, scratch->data, scratch->size));
     scratch->size = 0;
     PD_TRY(pd_proto_write_bytes(scratch, NORMALIZER_NAME, "identity", 8));
-    PD_TRY(pd_proto_write_varint(scratch, NORMALIZER_PREFIX, 0));
-    PD_TRY(pd_proto_write_varint(scratch, NORMALIZER_REMOVE, 0));
+    PD_TRY(pd_proto_write_varint(scratch, NORMALIZER_PREFIX, p->remove_spaces && p->dummy_prefix));
+    PD_TRY(pd_proto_write_varint(scratch, NORMALIZER_REMOVE, p->remove_spaces));
     PD_TRY(pd_proto_write_varint(scratch, NORMALIZER_ESCAPE, 1));
     return pd_proto_write_bytes(out, MODEL_NORMALIZER, scratch->data, scratch->size);
 }

@@ -72,7 +72,7 @@ peridot_status pd_tokenizer_encode_plain(struct pd_ids *out, const struct pd_tok
         PD_TRY(check_span(size));
         return pd_bpe_encode(out, t->bpe, text, size, first);
     }
-    bool prefix = first && t->pieces.dummy_prefix;
+    bool prefix = first && t->pieces.dummy_prefix && !t->pieces.remove_spaces;
     for (size_t done = 0; done < size; prefix = false) {
         size_t n = first_cut(t, text + done, size - done);
         if (prefix) PD_TRY(encode_prefixed(out, t, text + done, n));

@@ -183,6 +183,7 @@ static const char *pattern_name(const struct pd_pieces *p)
 static peridot_status check(const struct pd_pieces *p)
 {
     const char *what = p->algorithm != PD_ALGORITHM_BPE && !pd_pieces_by_merges(p) ? "another algorithm than BPE"
+                     : p->remove_spaces ? "the removal of extra spaces"
                      : !pattern_name(p) ? "a pattern of words that is neither Llama 3's nor GPT-2's"
                      : p->algorithm == PD_ALGORITHM_CHAR_MERGES && p->whole_words ? "\"ignore_merges\"" : NULL;
     if (!what) return PERIDOT_OK;

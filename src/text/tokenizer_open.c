@@ -35,7 +35,7 @@ peridot_status pd_tokenizer_build(struct pd_tokenizer *t)
     else PD_TRY(create_sentencepiece(t));
     PD_TRY(pd_special_create(&t->special, &t->pieces, PD_SPECIAL_CONTROL));
     pd_chat_mark_stops(&t->pieces, &t->special);
-    t->lines_apart = lines_apart(&t->pieces);
+    t->lines_apart = t->pieces.algorithm == PD_ALGORITHM_BPE && !t->pieces.remove_spaces && lines_apart(&t->pieces);
     return PERIDOT_OK;
 }
 
