@@ -89,6 +89,11 @@ static void test_patterns(void **state)
     v = open_parts(&p);
     expect(v, "her  he", 0, "he|r|  |he|");
     peridot_vocab_close(v);
+    p.pre_tokenizer = PRE(SPLIT("\\\\s+"));
+    v = open_parts(&p);
+    expect(v, "r\u180e", 0, "r\xe1|\xa0|\x8e|");   /* no space in Unicode since 6.3 */
+    expect(v, "r\u1680", 0, "r|\xe1|\x9a|\x80|");
+    peridot_vocab_close(v);
     p.pre_tokenizer = PRE(SPLIT("l+|\\\\p{N}"));
     v = open_parts(&p);
     expect(v, "hello 12", 0, "he|ll|o| |1|2|");
