@@ -321,6 +321,30 @@ PERIDOT_API peridot_status peridot_convert(const char *dst_path, const char *src
 /* The types that can be written: name i, or NULL past the last. */
 PERIDOT_API const char *peridot_convert_type(size_t i);
 
+/* ---- measuring -------------------------------------------------------------------------------------------------- */
+
+/* What the device does at best, measured by kernels that do nothing else. */
+typedef struct peridot_rates {
+    double copy;   /* bytes/s, read plus written */
+    double read;   /* bytes/s, only read */
+    double fp32;   /* flop/s of fp32 multiply-adds, two each */
+} peridot_rates;
+
+/* Takes about a second. */
+PERIDOT_API peridot_status peridot_measure(peridot_rates *out, peridot_model *model);
+
+typedef struct peridot_kernel_time {
+    char kernel[32];
+    uint32_t n;          /* dispatches */
+    double seconds;      /* GPU time of all of them */
+} peridot_kernel_time;
+
+/* GPU time by kernel, longest first, of one pass over n_tokens tokens at the present position (1: a decode step), which is
+ * not advanced. *out (peridot_free) has *n entries. */
+PERIDOT_API peridot_status peridot_session_profile(peridot_kernel_time **out, size_t *n, peridot_session *session, uint32_t n_tokens);
+/* Bytes allocated on the device now, by the model and all its sessions. */
+PERIDOT_API uint64_t peridot_model_memory(const peridot_model *model);
+
 /* ---- synthetic models ------------------------------------------------------------------------------------------- */
 
 typedef struct peridot_make_params {

@@ -133,6 +133,14 @@ struct pd_topk_push {
     uint32_t n;
 };
 
+/* See measure.comp. Grid: [any]. */
+struct pd_measure_push {
+    PD_PTR(pd_uvec4s) from;
+    PD_PTR(pd_uvec4s_written) to;
+    uint32_t n;
+    float factor;
+};
+
 #ifdef PD_GLSL
 #undef uint32_t
 #endif

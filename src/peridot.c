@@ -2,6 +2,7 @@
  * files are in vocab.c and file.c. */
 #include "base/num.h"
 #include "base/os.h"
+#include "model/measure.h"
 #include "model/session.h"
 #include "text/stop.h"
 #include "vocab.h"
@@ -176,6 +177,17 @@ peridot_status peridot_eval(peridot_session *session, const int32_t *tokens, siz
 peridot_status peridot_logits(const float **out, peridot_session *session) { return pd_session_logits(out, session->s); }
 void peridot_set_sampling(peridot_session *session, const peridot_sampling *sampling) { pd_sampler_set(&session->s->sampler, sampling); }
 peridot_status peridot_sample(int32_t *token, peridot_session *session) { return pd_session_sample(token, session->s); }
+
+/* ---- measuring ---- */
+
+peridot_status peridot_measure(peridot_rates *out, peridot_model *model) { return pd_measure(out, model->m.gpu); }
+
+peridot_status peridot_session_profile(peridot_kernel_time **out, size_t *n, peridot_session *session, uint32_t n_tokens)
+{
+    return pd_session_profile(out, n, session->s, n_tokens);
+}
+
+uint64_t peridot_model_memory(const peridot_model *model) { return pd_gpu_allocated(model->m.gpu); }
 
 /* ---- generate ---- */
 

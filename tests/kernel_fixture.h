@@ -26,7 +26,7 @@ static const struct {
 } covered[] = {
     {"embed", "test_kernels"}, {"matvec", "test_kernels"}, {"matmul", "test_kernels"}, {"rmsnorm", "test_kernels"},
     {"glu", "test_kernels"}, {"rope", "test_attention"}, {"attention", "test_attention"}, {"merge", "test_attention"},
-    {"topk", "test_sampler"},
+    {"topk", "test_sampler"}, {"measure", "test_kernels"},
 };
 
 static const struct {

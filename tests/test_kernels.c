@@ -340,6 +340,28 @@ static void test_joined(void **state)
     for (size_t i = 0; i < PD_COUNT(cases); i++) run_joined(&cases[i], amplitudes[i % PD_COUNT(amplitudes)]);
 }
 
+/* ---- measure ---- */
+
+/* What reads or computes leaves no trace; what copies, copies all. */
+static void test_measure(void **state)
+{
+    (void)state;
+    static const uint32_t sizes[] = {1, 300, 5000};
+    for (size_t i = 0; i < PD_COUNT(sizes); i++)
+        for (uint32_t mode = 0; mode < 3; mode++) {
+            uint32_t n = sizes[i], spec[] = {64, mode};
+            begin_case("measure mode %u, %u vectors", mode, n);
+            float *from = random_floats(4 * (size_t)n, 1);
+            struct buffer *source = make_rows(from, 1, 4 * n), *to = make_rows(NULL, 1, 4 * n);
+            struct pd_measure_push push = {.from = address_of(source), .to = address_of(to), .n = mode == 2 ? 3 : n, .factor = 0.9f};
+            dispatch(PD_KERNEL_measure, spec, 2, &push, 7, 1);
+            run_case();
+            if (mode == 1) check_rows(to, from, NULL, 0);
+            end_case();
+            free(from);
+        }
+}
+
 static void test_coverage(void **state)
 {
     (void)state;
@@ -350,7 +372,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_matmul), cmocka_unit_test(test_matmul_slices), cmocka_unit_test(test_embed),
-        cmocka_unit_test(test_rmsnorm), cmocka_unit_test(test_glu), cmocka_unit_test(test_joined), cmocka_unit_test(test_coverage),
+        cmocka_unit_test(test_rmsnorm), cmocka_unit_test(test_glu), cmocka_unit_test(test_joined), cmocka_unit_test(test_measure), cmocka_unit_test(test_coverage),
     };
     return cmocka_run_group_tests_name("kernels", tests, open_bench, close_bench);
 }

@@ -9,6 +9,9 @@ struct pd_commands {
     VkCommandPool pool;
     VkCommandBuffer buffer;
     uint32_t n_dispatches;
+    VkQueryPool queries;               /* one timestamp at the start and one after each dispatch; none when not timed */
+    struct pd_dispatch_time *times;    /* [PD_MAX_TIMES] */
+    bool timed;
 };
 
 peridot_status pd_commands_create(struct pd_commands **out, struct pd_gpu *gpu)
@@ -35,7 +38,9 @@ peridot_status pd_commands_create(struct pd_commands **out, struct pd_gpu *gpu)
 void pd_commands_free(struct pd_commands *c)
 {
     if (!c) return;
+    c->gpu->vk.vkDestroyQueryPool(c->gpu->device, c->queries, NULL);
     c->gpu->vk.vkDestroyCommandPool(c->gpu->device, c->pool, NULL);
+    free(c->times);
     free(c);
 }
 
@@ -45,6 +50,10 @@ peridot_status pd_commands_begin(struct pd_commands *c)
     PD_VK(c->gpu->vk.vkResetCommandPool(c->gpu->device, c->pool, 0));
     VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
     PD_VK(c->gpu->vk.vkBeginCommandBuffer(c->buffer, &begin));
+    if (c->timed) {
+        c->gpu->vk.vkCmdResetQueryPool(c->buffer, c->queries, 0, PD_MAX_TIMES + 1);
+        c->gpu->vk.vkCmdWriteTimestamp(c->buffer, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, c->queries, 0);
+    }
     return PERIDOT_OK;
 }
 
@@ -73,13 +82,21 @@ static void bind(struct pd_commands *c, const struct pd_kernel *kernel, const vo
 {
     c->gpu->vk.vkCmdBindPipeline(c->buffer, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->pipeline);
     c->gpu->vk.vkCmdPushConstants(c->buffer, kernel->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, kernel->push_size, push);
-    c->n_dispatches++;
+}
+
+static void count(struct pd_commands *c, const struct pd_kernel *kernel)
+{
+    uint32_t i = c->n_dispatches++;
+    if (!c->timed || i >= PD_MAX_TIMES) return;
+    c->times[i].id = kernel->id;
+    c->gpu->vk.vkCmdWriteTimestamp(c->buffer, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, c->queries, i + 1);
 }
 
 void pd_dispatch(struct pd_commands *c, const struct pd_kernel *kernel, const void *push, uint32_t x, uint32_t y, uint32_t z)
 {
     bind(c, kernel, push);
     c->gpu->vk.vkCmdDispatch(c->buffer, x, y, z);
+    count(c, kernel);
 }
 
 void pd_dispatch_indirect(struct pd_commands *c, const struct pd_kernel *kernel, const void *push,
@@ -87,6 +104,7 @@ void pd_dispatch_indirect(struct pd_commands *c, const struct pd_kernel *kernel,
 {
     bind(c, kernel, push);
     c->gpu->vk.vkCmdDispatchIndirect(c->buffer, grid.block->buffer, grid.offset + offset);
+    count(c, kernel);
 }
 
 void pd_copy(struct pd_commands *c, struct pd_span to, uint64_t to_offset, struct pd_span from, uint64_t from_offset, uint64_t size)
@@ -101,6 +119,36 @@ void pd_fill(struct pd_commands *c, struct pd_span span, uint64_t size, uint32_t
 }
 
 uint32_t pd_commands_n_dispatches(const struct pd_commands *c) { return c->n_dispatches; }
+
+/* ---- times ---- */
+
+peridot_status pd_commands_time(struct pd_commands *c, bool on)
+{
+    c->timed = on;
+    if (!on || c->queries) return PERIDOT_OK;
+    if (!c->gpu->timestamp_period)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s has no timestamps on its compute queue", c->gpu->info.name);
+    c->times = calloc(PD_MAX_TIMES, sizeof *c->times);
+    if (!c->times) return pd_fail_alloc(PD_MAX_TIMES * sizeof *c->times, "times");
+    VkQueryPoolCreateInfo create = {.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO, .queryType = VK_QUERY_TYPE_TIMESTAMP,
+        .queryCount = PD_MAX_TIMES + 1};
+    PD_VK(c->gpu->vk.vkCreateQueryPool(c->gpu->device, &create, NULL, &c->queries));
+    return PERIDOT_OK;
+}
+
+peridot_status pd_commands_times(const struct pd_dispatch_time **out, uint32_t *n, struct pd_commands *c)
+{
+    *n = c->n_dispatches < PD_MAX_TIMES ? c->n_dispatches : PD_MAX_TIMES;
+    *out = c->times;
+    uint64_t *ticks = calloc(*n + 1, sizeof *ticks);
+    if (!ticks) return pd_fail_alloc((*n + 1) * sizeof *ticks, "times");
+    VkResult result = c->gpu->vk.vkGetQueryPoolResults(c->gpu->device, c->queries, 0, *n + 1, (*n + 1) * sizeof *ticks, ticks,
+                                                       sizeof *ticks, VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT);
+    for (uint32_t i = 0; i < *n; i++)
+        c->times[i].seconds = (double)((ticks[i + 1] - ticks[i]) & c->gpu->timestamp_mask) * c->gpu->timestamp_period * 1e-9;
+    free(ticks);
+    return result == VK_SUCCESS ? PERIDOT_OK : pd_vk_fail(result, "vkGetQueryPoolResults");
+}
 
 peridot_status pd_commands_run(struct pd_commands *c)
 {

@@ -322,9 +322,14 @@ static peridot_status find_queue(struct pd_gpu *gpu)
         if (best == UINT32_MAX || (families[i].queueFlags & VK_QUEUE_GRAPHICS_BIT)) best = i;
         if (families[i].queueFlags & VK_QUEUE_GRAPHICS_BIT) break;
     }
+    uint32_t bits = best == UINT32_MAX ? 0 : families[best].timestampValidBits;
     free(families);
     if (best == UINT32_MAX) return pd_fail(PERIDOT_ERROR_DEVICE, "%s has no compute queue", gpu->info.name);
+    VkPhysicalDeviceProperties properties;
+    vkGetPhysicalDeviceProperties(gpu->physical, &properties);
     gpu->queue_family = best;
+    gpu->timestamp_period = bits ? (double)properties.limits.timestampPeriod : 0;
+    gpu->timestamp_mask = bits >= 64 ? UINT64_MAX : ((uint64_t)1 << bits) - 1;
     return PERIDOT_OK;
 }
 

@@ -106,6 +106,16 @@ void pd_copy(struct pd_commands *c, struct pd_span to, uint64_t to_offset, struc
 void pd_fill(struct pd_commands *c, struct pd_span span, uint64_t size, uint32_t word);
 uint32_t pd_commands_n_dispatches(const struct pd_commands *c);
 
+/* GPU time of each dispatch: ask before begin, read after run. Dispatches that no barrier separates share their time. */
+#define PD_MAX_TIMES 4096   /* dispatches of one recording that are timed; later ones are not */
+struct pd_dispatch_time {
+    enum pd_kernel_id id;
+    double seconds;
+};
+peridot_status pd_commands_time(struct pd_commands *c, bool on);
+/* *out is borrowed until the next begin. */
+peridot_status pd_commands_times(const struct pd_dispatch_time **out, uint32_t *n, struct pd_commands *c);
+
 /* Submits recorded commands (again: they can be replayed) and waits until they are done and their results visible to the
  * host. PERIDOT_ERROR_DEVICE_LOST when the device went away. */
 peridot_status pd_commands_run(struct pd_commands *c);

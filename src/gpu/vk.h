@@ -42,6 +42,8 @@ struct pd_gpu {
     bool has_budget;
     uint64_t import_alignment;     /* of host memory that the device can read in place; 0: it cannot */
     uint64_t max_block, allocated;
+    double timestamp_period;       /* nanoseconds of a tick; 0: the queue has no timestamps */
+    uint64_t timestamp_mask;
     VkSemaphore timeline;
     uint64_t timeline_value;
     struct pd_pipeline_cache cache;

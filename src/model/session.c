@@ -198,6 +198,21 @@ static peridot_status run_chunk(struct pd_session *s, const int32_t *tokens, uin
     return PERIDOT_OK;
 }
 
+peridot_status pd_session_run_pass(struct pd_session *s, struct pd_commands *commands, uint32_t n_tokens)
+{
+    if (n_tokens == 0 || n_tokens > s->chunk || n_tokens > s->ctx - s->pos)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "a pass over %u tokens at position %u does not fit a chunk of %u and a context of %u",
+                       n_tokens, s->pos, s->chunk, s->ctx);
+    int32_t *tokens = calloc(n_tokens, sizeof *tokens);
+    if (!tokens) return pd_fail_alloc(n_tokens * sizeof *tokens, "tokens");
+    write_step(s, tokens, n_tokens);
+    free(tokens);
+    s->has_logits = false;
+    PD_TRY(record_pass(s, commands, n_tokens, true));
+    PD_TRY(pd_commands_run(commands));
+    return pd_commands_run(commands);
+}
+
 /* A classification head may have biases; they are added to rows of scores as these reach the host. */
 static void add_bias(struct pd_session *s, struct pd_span span)
 {

@@ -38,6 +38,9 @@ peridot_status pd_session_logits(const float **out, struct pd_session *s);
 peridot_status pd_session_sample(int32_t *token, struct pd_session *s);
 /* Bytes of weights and cache that a decode step at the present position reads. */
 uint64_t pd_session_step_size(const struct pd_session *s);
+/* Records and runs, twice (the first time may compile), a pass over n_tokens tokens at the present position without advancing:
+ * for measurements. What it puts in the cache is overwritten by the next tokens. */
+peridot_status pd_session_run_pass(struct pd_session *s, struct pd_commands *commands, uint32_t n_tokens);
 /* Dispatches of a decode step. */
 uint32_t pd_session_n_dispatches(const struct pd_session *s);
 
