@@ -2,6 +2,7 @@
 
 #include "base/num.h"
 #include "text/split.h"
+#include "text/utf8.h"
 
 #include <string.h>
 
@@ -158,7 +159,9 @@ static peridot_status read_step(struct pd_json_steps *out, yyjson_val *step, siz
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the %s \"%s\" has settings, or a place, that Peridot does not know",
                        kinds[kind].key, type);
     }
-    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the %s \"%.40s\" is not supported", kinds[kind].key, type ? type : "(no type)");
+    char shown[PD_SHOWN_SIZE];
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the %s \"%s\" is not supported", kinds[kind].key,
+                   type ? pd_utf8_shown(shown, type, strlen(type)) : "(no type)");
 }
 
 static peridot_status read_kind(struct pd_json_steps *out, yyjson_val *root, size_t kind)

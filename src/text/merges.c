@@ -1,7 +1,7 @@
 #include "text/merges.h"
 
-#include "base/num.h"
 #include "text/byte_level.h"
+#include "text/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +21,9 @@ static peridot_status find_half(uint32_t *id, const struct pd_merge_reader *r, s
     int32_t found = pd_piece_index_find(r->index, r->pieces, r->bytes.data + begin, end - begin);
     *id = (uint32_t)found;
     if (found >= 0) return PERIDOT_OK;
-    return pd_fail(PERIDOT_ERROR_FORMAT, "merge %u of the vocabulary names or makes something that is no piece: %.*s",
-                   r->n_read, (int)pd_min(end - begin, 40), r->bytes.data + begin);
+    char shown[PD_SHOWN_SIZE];
+    return pd_fail(PERIDOT_ERROR_FORMAT, "merge %u of the vocabulary names or makes something that is no piece: %s", r->n_read,
+                   pd_utf8_shown(shown, r->bytes.data + begin, end - begin));
 }
 
 static bool is_plain(const struct pd_pieces *p, uint32_t id)

@@ -5,6 +5,7 @@
 #include "base/num.h"
 #include "text/json_steps.h"
 #include "text/merges.h"
+#include "text/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,8 @@ struct json {
 
 /* ---- the model's settings ---- */
 
+#define SHOWN(text) pd_utf8_shown((char[PD_SHOWN_SIZE]){0}, text, strlen(text))
+
 static bool is_off(yyjson_val *v) { return !v || yyjson_is_null(v) || yyjson_is_false(v) || yyjson_equals_str(v, ""); }
 
 static peridot_status check_model(const struct json *j)
@@ -33,8 +36,8 @@ static peridot_status check_model(const struct json *j)
     yyjson_val *type = yyjson_obj_get(j->model, "type");
     if (!yyjson_is_obj(j->model)) return pd_fail(PERIDOT_ERROR_FORMAT, "it is no tokenizer.json: it has no model");
     if (type && !yyjson_equals_str(type, "BPE"))
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the model \"%.40s\" is not supported; \"BPE\" is",
-                       yyjson_is_str(type) ? yyjson_get_str(type) : "(no string)");
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the model \"%s\" is not supported; \"BPE\" is",
+                       yyjson_is_str(type) ? SHOWN(yyjson_get_str(type)) : "(no string)");
     for (size_t i = 0; i < PD_COUNT(unknown); i++)
         if (!is_off(yyjson_obj_get(j->model, unknown[i])))
             return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the model's \"%s\" is not supported", unknown[i]);
@@ -61,7 +64,7 @@ static uint64_t count_ids(const struct json *j)
 static peridot_status read_id(struct entry **out, const struct json *j, yyjson_val *id, const char *name)
 {
     if (!yyjson_is_uint(id) || yyjson_get_uint(id) >= j->n)
-        return pd_fail(PERIDOT_ERROR_FORMAT, "piece \"%.40s\" of the vocabulary has no id below %llu", name,
+        return pd_fail(PERIDOT_ERROR_FORMAT, "piece \"%s\" of the vocabulary has no id below %llu", SHOWN(name),
                        (unsigned long long)j->n);
     *out = &j->entries[yyjson_get_uint(id)];
     return PERIDOT_OK;
@@ -88,8 +91,8 @@ static peridot_status read_vocab(struct json *j)
         size_t size = yyjson_get_len(key);
         PD_TRY(read_id(&e, j, id, text));
         if (e->text)
-            return pd_fail(PERIDOT_ERROR_FORMAT, "pieces \"%.40s\" and \"%.40s\" of the vocabulary have one id, %llu", e->text, text,
-                           (unsigned long long)yyjson_get_uint(id));
+            return pd_fail(PERIDOT_ERROR_FORMAT, "pieces \"%s\" and \"%s\" of the vocabulary have one id, %llu", SHOWN(e->text),
+                           SHOWN(text), (unsigned long long)yyjson_get_uint(id));
         bool byte = bytes && is_byte_name(text, size);
         *e = (struct entry){text, size, byte ? PD_PIECE_BYTE : PD_PIECE_NORMAL};
         if (has_name(text, size, unknown)) e->type = PD_PIECE_UNKNOWN;
@@ -104,10 +107,11 @@ static peridot_status check_added(const struct json *j, yyjson_val *token, const
     static const char *const unknown[] = {"single_word", "lstrip", "rstrip"};
     for (size_t i = 0; i < PD_COUNT(unknown); i++)
         if (!is_off(yyjson_obj_get(token, unknown[i])))
-            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "added token \"%.40s\" is \"%s\", which is not supported", text, unknown[i]);
+            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "added token \"%s\" is \"%s\", which is not supported", SHOWN(text),
+                           unknown[i]);
     bool changes = j->steps.prefix && !j->steps.prefix_unless_space;
     if (special || !changes || is_off(yyjson_obj_get(token, "normalized"))) return PERIDOT_OK;
-    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "added token \"%.40s\" is \"normalized\", which is not supported", text);
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "added token \"%s\" is \"normalized\", which is not supported", SHOWN(text));
 }
 
 static peridot_status read_added(struct json *j, yyjson_val *token)
@@ -121,7 +125,7 @@ static peridot_status read_added(struct json *j, yyjson_val *token)
     PD_TRY(check_added(j, token, text, special));
     PD_TRY(read_id(&e, j, yyjson_obj_get(token, "id"), text));
     if (e->text && !has_name(e->text, e->size, content))
-        return pd_fail(PERIDOT_ERROR_FORMAT, "added token \"%.40s\" has the id of piece \"%.40s\"", text, e->text);
+        return pd_fail(PERIDOT_ERROR_FORMAT, "added token \"%s\" has the id of piece \"%s\"", SHOWN(text), SHOWN(e->text));
     bool unknown = e->text && e->type == PD_PIECE_UNKNOWN;
     *e = (struct entry){text, size, unknown ? PD_PIECE_UNKNOWN : special ? PD_PIECE_CONTROL : PD_PIECE_USER};
     return PERIDOT_OK;

@@ -1,6 +1,8 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "text/split.h"
 
+#include "text/utf8.h"
+
 #include <pcre2.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,8 +60,10 @@ peridot_status pd_split_create(struct pd_split **out, const char *pattern)
     int error;
     size_t offset;
     *out = NULL;
+    char shown[PD_SHOWN_SIZE];
+    pd_utf8_shown(shown, pattern, strlen(pattern));
     const char *foreign = find_foreign(pattern);
-    if (foreign) return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the pattern that splits words has %s: %.200s", foreign, pattern);
+    if (foreign) return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the pattern that splits words has %s: %s", foreign, shown);
     struct pd_split *s = malloc(sizeof *s);
     if (!s) return pd_fail_alloc(sizeof *s, "pattern");
     s->code = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, PCRE2_UTF | PCRE2_UCP, &error, &offset, NULL);
@@ -67,8 +71,8 @@ peridot_status pd_split_create(struct pd_split **out, const char *pattern)
         PCRE2_UCHAR message[128] = "";
         free(s);
         pcre2_get_error_message(error, message, sizeof message);
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the pattern that splits words is not understood: %s (byte %zu of %.200s)",
-                       (const char *)message, offset, pattern);
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the pattern that splits words is not understood: %s (byte %zu of %s)",
+                       (const char *)message, offset, shown);
     }
     *out = s;
     return PERIDOT_OK;

@@ -1,5 +1,7 @@
 #include "text/utf8.h"
 
+#include <string.h>
+
 /* Bytes of the character that a lead byte opens, and the range of its second byte (Unicode 15, table 3-7): the range keeps
  * out overlong forms, surrogates, and what lies past U+10FFFF. */
 static size_t lead(unsigned char c, unsigned char *low, unsigned char *high)
@@ -48,6 +50,21 @@ peridot_status pd_utf8_append(struct pd_text_buffer *out, const char *text, size
         begin = i + length;
     }
     return pd_text_append(out, text + begin, size - begin);
+}
+
+const char *pd_utf8_shown(char out[PD_SHOWN_SIZE], const char *text, size_t size)
+{
+    size_t n = 0, length;
+    for (size_t i = 0; i < size; i += length) {
+        uint32_t code;
+        bool good = pd_utf8_next(&code, &length, text + i, size - i) == PD_UTF8_CHARACTER && code >= 32 && (code < 127 || code > 159);
+        size_t shown = good ? length : 1;
+        if (n + shown >= PD_SHOWN_SIZE) break;
+        memcpy(out + n, good ? text + i : "?", shown);
+        n += shown;
+    }
+    out[n] = 0;
+    return out;
 }
 
 static bool is_space(uint32_t c)

@@ -14,6 +14,10 @@ enum pd_utf8_state pd_utf8_next(uint32_t *code, size_t *length, const char *text
 /* Appends text as it is, but U+FFFD for what is malformed. */
 peridot_status pd_utf8_append(struct pd_text_buffer *out, const char *text, size_t size);
 
+/* A text from a file as a sentence can show it: the first characters that fit, control characters as '?'. Gives `out`. */
+enum { PD_SHOWN_SIZE = 48 };
+const char *pd_utf8_shown(char out[PD_SHOWN_SIZE], const char *text, size_t size);
+
 /* Text without the white space at its ends, as Python's str.strip (and so the chat templates' trim filter) sees it. */
 void pd_utf8_trim(const char **text, size_t *size);
 
