@@ -309,6 +309,21 @@ static peridot_status all_candidates(struct pd_session *s)
     return PERIDOT_OK;
 }
 
+/* Looks for the reason, tensor by tensor: this is the end of the run anyway. */
+static peridot_status fail_not_finite(const struct pd_session *s)
+{
+    const struct pd_checkpoint *c = s->model->checkpoint;
+    for (size_t i = 0; i < pd_checkpoint_n_tensors(c); i++) {
+        const struct pd_tensor *t = pd_checkpoint_tensor(c, i);
+        uint64_t index;
+        if (pd_tensor_find_nonfinite(t, &index))
+            return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor %s: weight %llu is not a finite number, and so the logits at position %u are not",
+                           t->file, t->name, (unsigned long long)index, s->pos - 1);
+    }
+    return pd_fail(PERIDOT_ERROR_FORMAT, "%s: the logits at position %u are not finite, though all weights are: they overflow fp32",
+                   pd_checkpoint_path(c), s->pos - 1);
+}
+
 peridot_status pd_session_sample(int32_t *token, struct pd_session *s)
 {
     struct pd_candidate best[PD_TOPK], *candidates = best;
@@ -318,7 +333,7 @@ peridot_status pd_session_sample(int32_t *token, struct pd_session *s)
     if (s->model->config.head != PD_HEAD_LANGUAGE) return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "this model scores labels: it cannot write text");
     memcpy(best, s->best.host, sizeof best);
     if (!(best[0].logit > -3e38f && best[0].logit < 3e38f))
-        return pd_fail(PERIDOT_ERROR_FORMAT, "the logits at position %u are not finite: the model's weights are damaged or overflow", s->pos - 1);
+        return fail_not_finite(s);
     if (needs == 0 || needs > PD_TOPK) {
         PD_TRY(all_candidates(s));
         candidates = s->candidates;

@@ -3,6 +3,7 @@
 #include "base/os.h"
 #include "terminal.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -58,6 +59,8 @@ static void print_device(const peridot_model_info *info)
     bool named = strstr(d->name, d->driver) != NULL;   /* "llvmpipe (LLVM 19)" needs no "llvmpipe" after it */
     fprintf(stderr, "device: %s, %s%s%s: %s\n", d->name, named ? "" : d->driver, named ? "" : " ", d->driver_info,
             info->device_reason);
+    if (info->n_ignored_tensors)
+        fprintf(stderr, "%" PRIu32 " tensors of vision are left out: text needs none of them\n", info->n_ignored_tensors);
 }
 
 peridot_status cmd_model_open(peridot_model **out, const struct cmd_model_args *args)
