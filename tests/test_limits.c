@@ -270,11 +270,41 @@ static int remove_folder(void **state)
     return rmdir(folder);
 }
 
+/* ---- submits sized in time ---- */
+
+/* A GPU begins with few tokens and goes on with as many as fit the time; the answer is the same. */
+static void test_timed_chunks(void **state)
+{
+    (void)state;
+    struct small model;
+    int32_t tokens[200];
+    float want[512], got[512];
+    for (int i = 0; i < 200; i++) tokens[i] = some_tokens[i % N_TOKENS];
+    for (int gpu = 0; gpu < 2; gpu++) {
+        struct pd_session *s;
+        const float *logits;
+        open_small(&model, PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", 0);
+        uint32_t n = model.m.weights.n_outputs;
+        assert_true(n <= PD_COUNT(want));
+        if (gpu) model.m.gpu->info.type = PERIDOT_DEVICE_INTEGRATED;
+        EXPECT_OK(pd_session_create(&s, &model.m, &(peridot_session_params){.ctx = 256}));
+        assert_int_equal(s->timed, gpu);
+        assert_int_equal(s->next_chunk, gpu ? 16 : s->chunk);
+        EXPECT_OK(pd_session_eval(s, tokens, 200, NULL));
+        assert_true(s->next_chunk >= 1 && s->next_chunk <= s->chunk);
+        EXPECT_OK(pd_session_logits(&logits, s));
+        memcpy(gpu ? got : want, logits, n * sizeof *logits);
+        for (uint32_t i = 0; gpu && i < n; i++) assert_true(fabsf(got[i] - want[i]) <= 1e-3f);
+        pd_session_free(s);
+        close_small(&model);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_step_allocates_nothing), cmocka_unit_test(test_session_frees), cmocka_unit_test(test_small_blocks),
-        cmocka_unit_test(test_small_memory), cmocka_unit_test(test_cache), cmocka_unit_test(test_cache_nowhere),
+        cmocka_unit_test(test_small_memory), cmocka_unit_test(test_cache), cmocka_unit_test(test_cache_nowhere), cmocka_unit_test(test_timed_chunks),
     };
     return cmocka_run_group_tests_name("limits", tests, make_folder, remove_folder);
 }

@@ -59,10 +59,11 @@ static void matvec(struct pd_recorder *r, enum pd_dtype dtype, const struct pd_m
 {
     bool cpu = pd_gpu_info(r->gpu)->type == PERIDOT_DEVICE_CPU;
     uint32_t cols = push->n_tokens == 1 ? 1 : MATVEC_COLS;
-    uint32_t spec[] = {(uint32_t)pd_max(64, subgroup_size(r)), MATVEC_ROWS, cols, mode.norm_vec4s, mode.branch, mode.store, mode.glu};
-    uint32_t rows_per_group = spec[0] / subgroup_size(r) * (mode.glu ? MATVEC_ROWS / 2 : MATVEC_ROWS);
-    /* Workgroups that norm x for themselves should be few: enough to fill the device. */
-    uint32_t most = mode.norm_vec4s == 0 ? 65535 : cpu ? 16 : 512;
+    /* Workgroups that norm x for themselves should be few and large: enough to fill the device. */
+    uint32_t workgroup = (uint32_t)pd_max(mode.norm_vec4s && !cpu ? 256 : 64, subgroup_size(r));
+    uint32_t most = mode.norm_vec4s == 0 ? 65535 : cpu ? 16 : 256;
+    uint32_t spec[] = {workgroup, MATVEC_ROWS, cols, mode.norm_vec4s, mode.branch, mode.store, mode.glu};
+    uint32_t rows_per_group = workgroup / subgroup_size(r) * (mode.glu ? MATVEC_ROWS / 2 : MATVEC_ROWS);
     uint32_t groups = (uint32_t)pd_min(pd_div_up(push->n_rows, rows_per_group), most);
     dispatch(r, kernel(r, typed(PD_KERNEL_matvec_f32, dtype), spec, 7), push, groups, (uint32_t)pd_div_up(push->n_tokens, cols), 1);
 }

@@ -1,6 +1,7 @@
 #include "model/session.h"
 
 #include "base/num.h"
+#include "base/os.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -9,6 +10,8 @@
 #define LOGITS_ROWS 32       /* rows of logits computed at once for callers that want every row */
 #define DEFAULT_CTX 8192
 #define DEFAULT_CHUNK 256
+#define FIRST_CHUNK 16       /* of a session that sizes its submits: what even a slow GPU does in a fraction of a second */
+#define SUBMIT_SECONDS 0.2   /* what it aims at; drivers take a device away after about two */
 #define KEYS_PER_SPLIT 64    /* of decode attention, until PD_MAX_SPLITS */
 
 /* ---- creating ---- */
@@ -114,6 +117,8 @@ static peridot_status session_init(struct pd_session *s, const peridot_session_p
     if (s->ctx > c->ctx_max)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "a context of %u positions is more than the model's %u", s->ctx, c->ctx_max);
     s->chunk = (uint32_t)pd_min(p->chunk ? p->chunk : DEFAULT_CHUNK, s->ctx);
+    s->timed = !p->chunk && pd_gpu_info(s->model->gpu)->type != PERIDOT_DEVICE_CPU;   /* nothing takes a CPU away */
+    s->next_chunk = s->timed ? (uint32_t)pd_min(FIRST_CHUNK, s->chunk) : s->chunk;
     if (s->chunk > 65535) return pd_fail(PERIDOT_ERROR_ARGUMENT, "a chunk of %u tokens is more than 65535", s->chunk);
     if (p->kv_type != PERIDOT_KV_F16 && p->kv_type != PERIDOT_KV_F32) return pd_fail(PERIDOT_ERROR_ARGUMENT, "KV type %d is not known", (int)p->kv_type);
     PD_TRY(pd_cache_create(&s->cache, s->model->gpu, c, s->ctx, s->chunk, p->kv_type));
@@ -186,12 +191,23 @@ static void write_step(struct pd_session *s, const int32_t *tokens, uint32_t n)
     }
 }
 
+/* Sizes the next submit by what this one took, at most four times as large. */
+static void size_chunk(struct pd_session *s, uint32_t n, double seconds)
+{
+    if (!s->timed || n == 1) return;
+    double fits = SUBMIT_SECONDS * n / (seconds > 1e-6 ? seconds : 1e-6), most = 4.0 * n;
+    s->next_chunk = (uint32_t)(fits < 1 ? 1 : fits < most ? fits : most);
+    if (s->next_chunk > s->chunk) s->next_chunk = s->chunk;
+}
+
 static peridot_status run_chunk(struct pd_session *s, const int32_t *tokens, uint32_t n, bool head)
 {
     write_step(s, tokens, n);
     s->has_logits = false;
     if (n > 1) PD_TRY(record_pass(s, s->batch, n, head));
+    double begin = pd_now();
     PD_TRY(pd_commands_run(n == 1 ? s->decode : s->batch));
+    size_chunk(s, n, pd_now() - begin);
     s->has_logits = (head || n == 1) && s->model->weights.n_outputs;
     s->pos += n;
     for (uint32_t i = 0; i < n; i++) pd_sampler_accept(&s->sampler, tokens[i]);
@@ -269,7 +285,7 @@ peridot_status pd_session_eval(struct pd_session *s, const int32_t *tokens, size
         if (tokens[i] < 0 || (uint32_t)tokens[i] >= s->model->weights.vocab_size)
             return pd_fail(PERIDOT_ERROR_ARGUMENT, "token id %d (number %zu) is not below the vocabulary's %u", (int)tokens[i], i, s->model->weights.vocab_size);
     for (size_t done = 0; done < n;) {
-        uint32_t m = (uint32_t)pd_min(s->chunk, n - done), start = s->pos;
+        uint32_t m = (uint32_t)pd_min(s->next_chunk, n - done), start = s->pos;
         PD_TRY(run_chunk(s, tokens + done, m, done + m == n || p->logits));
         PD_TRY(report_chunk(s, p, start, m));
         done += m;

@@ -17,6 +17,8 @@ struct pd_model {
 struct pd_session {
     struct pd_model *model;
     uint32_t ctx, chunk, pos;
+    uint32_t next_chunk;               /* tokens of the next submit: chunk, or fewer where submits are sized in time */
+    bool timed;                        /* they are */
     struct pd_cache cache;
     struct pd_heap *device_heap, *host_heap;
     struct pd_scratch scratch;
