@@ -30,8 +30,8 @@ run() {
 
 contains() { grep -qF -e "$2" "$folder/$1"; }
 matches() { grep -qE -e "$2" "$folder/$1"; }
-# Of the failure; which device is used may be said before it.
-one_sentence() { [ "$(grep -vc '^device: ' "$folder/err")" = 1 ] && matches err '^peridot: .'; }
+# Of the failure; which device is used, and that there is no chat template, may be said before it.
+one_sentence() { [ "$(grep -vcE '^device: | has no chat template: ' "$folder/err")" = 1 ] && matches err '^peridot: .'; }
 size_is() { [ "$(stat -c %s "$1")" = "$2" ]; }
 
 # fails_with STATUS TEXT ARGUMENTS...: that status, one sentence that holds TEXT, nothing on stdout.

@@ -112,6 +112,19 @@ test_run_sampling() {
     check "--verbose: the chain in its order" matches err '^sampling: logit bias 7=-2, repeat penalty 1\.1, presence penalty 0\.5, frequency penalty -0\.25, top-k 40, temperature 0\.8, top-p 0\.95, min-p 0\.05, draw with seed 5$'
 }
 
+test_run_template() {
+    run run --temp 0 -n 2 "Once"
+    check "without a template run says so" matches err ' has no chat template: it continues the prompt$'
+    cp "$folder/out" "$folder/plain"
+    run run --temp 0 -n 2 --raw "Once"
+    check "--raw asks for that, and hears nothing" [ "$(grep -c 'chat template' "$folder/err")" = 0 ]
+    check "and gets the same text" cmp -s "$folder/out" "$folder/plain"
+    run run --temp 0 -n 2 --template plain "Once"
+    check "--template plain: status 0" [ $status = 0 ]
+    fails_with 1 "llama3" run --template llama3 "Once"
+    fails_with 2 "--template" run --template nonsense "Once"
+}
+
 test_run_stops() {
     fails_with 1 "context 8 positions" run --ctx 8 "$(seq -s' ' 1 50)"
     "$peridot" run --temp 0 -n 500 "Once upon a time" 2>"$folder/err" | head -c 1 >"$folder/out"
@@ -133,6 +146,7 @@ if [ -e "$stories" ]; then
     test_run
     test_run_seed
     test_run_sampling
+    test_run_template
     test_run_stops
 else
     echo "skipped: models/stories.gguf is not there"

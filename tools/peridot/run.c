@@ -108,6 +108,7 @@ static peridot_status encode_prompt(int32_t **ids, size_t *n, const peridot_mode
     bool chat = args->template_name || peridot_vocab_has_chat(vocab);
     if (chat && !args->raw)
         return peridot_encode_messages(ids, n, vocab, &(peridot_message){"user", text}, 1, args->template_name);
+    if (!args->raw) fprintf(stderr, "%s has no chat template: it continues the prompt\n", peridot_model_get_info(model)->name);
     return peridot_encode(ids, n, vocab, text, size, PERIDOT_ENCODE_BOS | (args->special ? PERIDOT_ENCODE_SPECIAL : 0u));
 }
 
