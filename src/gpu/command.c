@@ -150,9 +150,20 @@ peridot_status pd_commands_times(const struct pd_dispatch_time **out, uint32_t *
     return result == VK_SUCCESS ? PERIDOT_OK : pd_vk_fail(result, "vkGetQueryPoolResults");
 }
 
+/* Made at the first submit: devices that only compile (drivers without hardware) have none. */
+static peridot_status open_timeline(struct pd_gpu *gpu)
+{
+    if (gpu->timeline) return PERIDOT_OK;
+    VkSemaphoreTypeCreateInfo type = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO, .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE};
+    VkSemaphoreCreateInfo create = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, .pNext = &type};
+    PD_VK(gpu->vk.vkCreateSemaphore(gpu->device, &create, NULL, &gpu->timeline));
+    return PERIDOT_OK;
+}
+
 peridot_status pd_commands_run(struct pd_commands *c)
 {
     struct pd_gpu *gpu = c->gpu;
+    PD_TRY(open_timeline(gpu));
     uint64_t value = ++gpu->timeline_value;
     VkTimelineSemaphoreSubmitInfo timeline = {.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
         .signalSemaphoreValueCount = 1, .pSignalSemaphoreValues = &value};

@@ -365,9 +365,6 @@ static peridot_status open_device(struct pd_gpu *gpu)
     volkLoadDeviceTable(&gpu->vk, gpu->device);
     gpu->vk.vkGetDeviceQueue(gpu->device, gpu->queue_family, 0, &gpu->queue);
     vkGetPhysicalDeviceMemoryProperties(gpu->physical, &gpu->memory);
-    VkSemaphoreTypeCreateInfo type = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO, .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE};
-    VkSemaphoreCreateInfo semaphore = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, .pNext = &type};
-    PD_VK(gpu->vk.vkCreateSemaphore(gpu->device, &semaphore, NULL, &gpu->timeline));
     return PERIDOT_OK;
 }
 
@@ -410,7 +407,7 @@ void pd_gpu_close(struct pd_gpu *gpu)
 {
     if (!gpu) return;
     if (gpu->device) {
-        gpu->vk.vkDeviceWaitIdle(gpu->device);
+        if (gpu->timeline) gpu->vk.vkDeviceWaitIdle(gpu->device);   /* nothing was submitted without it */
         pd_staging_free(gpu);
         pd_pipeline_cache_close(gpu);
         pd_kernels_free(gpu);
