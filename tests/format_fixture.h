@@ -17,6 +17,8 @@
 
 #include <cmocka.h>
 
+#include "folder_fixture.h"
+
 /* ---- bytes ---- */
 
 struct blob {
@@ -67,24 +69,6 @@ static inline const uint8_t *guard_put(struct guard *g, const void *data, size_t
 static inline void guard_close(struct guard *g) { munmap(g->base, GUARD_SIZE + g->page); }
 
 /* ---- a folder ---- */
-
-static char folder[64];
-
-static inline int make_folder(void **state)
-{
-    (void)state;
-    snprintf(folder, sizeof folder, "/tmp/peridot-test-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static inline const char *in_folder(const char *name)
-{
-    static char paths[4][256];
-    static unsigned next;
-    char *path = paths[next++ % 4];
-    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
-    return path;
-}
 
 static inline void write_file(const char *name, const void *data, size_t size)
 {

@@ -372,9 +372,7 @@ static void test_many(void **state)
             size += b.size;
         }
         struct pd_gguf g;
-        double start = pd_now();
         EXPECT_FAILURE(pd_gguf_parse(&g, bytes, SIZE, "x.gguf"), PERIDOT_ERROR_FORMAT, same_name ? "is there twice" : "inside");
-        assert_true(pd_now() - start < 5);
     }
     free(bytes);
 }

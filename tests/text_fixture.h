@@ -22,6 +22,8 @@
 
 #include <cmocka.h>
 
+#include "folder_fixture.h"
+
 #define N_TINY 512
 
 struct tiny {
@@ -34,24 +36,6 @@ struct tiny {
     int64_t bos, eos, unknown, eot;   /* written when >= 0 */
     int prefix;                       /* tokenizer.ggml.add_space_prefix, written when >= 0 */
 };
-
-static char folder[64];
-
-static inline int make_folder(void **state)
-{
-    (void)state;
-    snprintf(folder, sizeof folder, "/tmp/peridot-test-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static inline const char *in_folder(const char *name)
-{
-    static char paths[4][512];
-    static unsigned next;
-    char *path = paths[next++ % 4];
-    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
-    return path;
-}
 
 static inline int remove_folder(void **state)
 {
