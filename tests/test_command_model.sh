@@ -91,9 +91,10 @@ test_run_sampling() {
     run_story --verbose
     text=$(cat "$folder/out")
     check "--verbose: greedy" matches err '^sampling: the likeliest$'
-    first=$(cut -d' ' -f4 <<<"$text")
+    first=$(head -1 <<<"$text" | cut -d' ' -f4)
     run_story --stop "$first"
     check "a stop text is not written, nor what follows" [ "$(cat "$folder/out")." = "${text%%"$first"*}." ]
+    check "and ends the reply" grep -qE 'reply: ([0-9]|1[0-9]) tokens' "$folder/err"
     half=${text:15:9}   # begins and ends within tokens
     run_story --stop nowhere --stop "$half" --verbose
     check "a stop text of several tokens" [ "$(cat "$folder/out")." = "${text%%"$half"*}." ]
