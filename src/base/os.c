@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <time.h>
@@ -151,6 +152,12 @@ uint64_t pd_memory_available(void)
     while (fgets(line, sizeof line, f) && sscanf(line, "MemAvailable: %llu", &kib) != 1) continue;
     fclose(f);
     return kib ? kib << 10 : UINT64_MAX;
+}
+
+uint64_t pd_memory_peak(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_maxrss << 10 : 0;   /* KiB, on Linux */
 }
 
 uint64_t pd_disk_available(const char *path)

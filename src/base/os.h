@@ -42,6 +42,8 @@ char *pd_string_copy(const char *s);
 double pd_now(void);
 /* Bytes of memory the host can give without swapping; UINT64_MAX when unknown. */
 uint64_t pd_memory_available(void);
+/* The most bytes of memory that this process has held at once, mapped files in memory included; 0 when unknown. */
+uint64_t pd_memory_peak(void);
 /* Bytes that may still be written to the disk on which a file of this path lies, or would; UINT64_MAX when unknown. */
 uint64_t pd_disk_available(const char *path);
 /* At least 1. */
