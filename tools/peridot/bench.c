@@ -1,0 +1,186 @@
+/* peridot bench: how fast a model is on a device, and how near to what the device can do. */
+#include "bench.h"
+#include "terminal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct bench_args {
+    struct cmd_model_args model;
+    const char *shape, *type, *prompts, *lengths, *depths, *save, *note;
+    uint32_t n_repeats, format, ctx, chunk, kv;
+    struct cmd_texts reports;
+};
+
+enum format { MD, CSV, JSON, HTML };
+
+static const char *format_name(size_t i)
+{
+    static const char *const names[] = {[MD] = "md", [CSV] = "csv", [JSON] = "json", [HTML] = "html"};
+    return i < PD_COUNT(names) ? names[i] : NULL;
+}
+
+#define OFFSET(member) offsetof(struct bench_args, member)
+
+static const struct cmd_option options[] = {
+    CMD_MODEL_OPTION,
+    {.name = "shape", .metavar = "SHAPE", .kind = CMD_TEXT, .offset = OFFSET(shape), .value = peridot_shape_name,
+     .help = "Instead of a model: random weights of this shape, in a temporary file (TMPDIR) that is removed."},
+    {.name = "type", .metavar = "TYPE", .kind = CMD_TEXT, .offset = OFFSET(type),
+     .help = "With --shape: type of the matrices, as peridot make has them; without it, q8_0."},
+    CMD_DEVICE_OPTION,
+    {.letter = 'p', .name = "prompts", .metavar = "LIST", .kind = CMD_TEXT, .offset = OFFSET(prompts), .fallback = "512",
+     .help = "Lengths of prompts to read, with commas between them; 0: none."},
+    {.letter = 'n', .name = "lengths", .metavar = "LIST", .kind = CMD_TEXT, .offset = OFFSET(lengths), .fallback = "128",
+     .help = "Numbers of tokens to generate; 0: none."},
+    {.letter = 'd', .name = "depths", .metavar = "LIST", .kind = CMD_TEXT, .offset = OFFSET(depths), .fallback = "0",
+     .help = "Tokens that are in the context before; every test is done at every depth."},
+    {.letter = 'r', .name = "repeats", .metavar = "N", .kind = CMD_U32, .offset = OFFSET(n_repeats), .fallback = "5", .min = 1,
+     .max = BENCH_REPEATS, .help = "Repeats of each test, after one that is not counted."},
+    {.letter = 'o', .name = "format", .metavar = "FORMAT", .kind = CMD_CHOICE, .offset = OFFSET(format), .fallback = "md",
+     .value = format_name, .help = "What to write to standard output."},
+    {.name = "save", .metavar = "FILE", .kind = CMD_TEXT, .offset = OFFSET(save),
+     .help = "Keep the report as JSON in this file too, for comparing it later."},
+    {.name = "note", .metavar = "TEXT", .kind = CMD_TEXT, .offset = OFFSET(note),
+     .help = "A remark that the report carries: what else the machine was doing, say."},
+    {.name = "ctx", .metavar = "N", .kind = CMD_U32, .offset = OFFSET(ctx), .fallback = "0",
+     .help = "Positions of the context; 0: as many as the tests need."},
+    CMD_CHUNK_OPTION(struct bench_args),
+    CMD_KV_OPTION(struct bench_args),
+    {.metavar = "REPORT.json", .kind = CMD_TEXTS, .offset = OFFSET(reports),
+     .help = "Saved reports: nothing is measured, they are shown beside each other."},
+};
+
+/* ---- arguments ---- */
+
+enum { LARGEST = 1000000 };   /* tokens of one test: keeps sums of positions small */
+
+static bool parse_list(struct bench_list *out, const char *text)
+{
+    out->n = 0;
+    for (;;) {
+        uint32_t value = 0;
+        size_t size = strspn(text, "0123456789");
+        if (size == 0 || size > 7 || out->n == BENCH_LIST) return false;
+        for (size_t i = 0; i < size; i++) value = 10 * value + (uint32_t)(text[i] - '0');
+        if (value > LARGEST) return false;
+        out->at[out->n++] = value;
+        text += size;
+        if (*text == 0) return true;
+        if (*text++ != ',') return false;
+    }
+}
+
+static int take_list(struct bench_list *out, const struct cmd_command *command, const char *label, const char *text)
+{
+    if (parse_list(out, text)) return CMD_OK;
+    return cmd_usage(command, "%s takes up to %d whole numbers below %d with commas between them, not %s", label, BENCH_LIST,
+                     LARGEST, text);
+}
+
+static bool is_zero(const struct bench_list *list)
+{
+    for (size_t i = 0; i < list->n; i++)
+        if (list->at[i]) return false;
+    return true;
+}
+
+static int make_plan(struct bench_plan *out, const struct cmd_command *command, const struct bench_args *args)
+{
+    *out = (struct bench_plan){.model = &args->model, .shape = args->shape, .type = args->type, .note = args->note,
+                               .n_repeats = args->n_repeats, .ctx = args->ctx, .chunk = args->chunk, .kv = args->kv};
+    if (args->type && !args->shape) return cmd_usage(command, "--type goes with --shape");
+    if (args->shape && args->model.path) return cmd_usage(command, "-m/--model and --shape don't go together");
+    int usage = take_list(&out->prompts, command, "-p/--prompts", args->prompts);
+    if (usage == CMD_OK) usage = take_list(&out->lengths, command, "-n/--lengths", args->lengths);
+    if (usage == CMD_OK) usage = take_list(&out->depths, command, "-d/--depths", args->depths);
+    if (usage == CMD_OK && is_zero(&out->prompts) && is_zero(&out->lengths))
+        usage = cmd_usage(command, "with -p 0 and -n 0 there is nothing to measure");
+    return usage;
+}
+
+/* ---- results ---- */
+
+static peridot_status show(FILE *file, uint32_t format, const struct bench_report *const *reports, size_t n)
+{
+    if (format == JSON) return bench_json_write(file, reports[0]);
+    if (format == MD) bench_md(file, reports, n);
+    else if (format == CSV) bench_csv(file, reports, n);
+    else bench_html(file, reports, n);
+    return PERIDOT_OK;
+}
+
+/* A wrong type is the command line's fault, and only the library knows the types. */
+static bool is_wrong_type(peridot_status status, const struct bench_args *args)
+{
+    return status == PERIDOT_ERROR_ARGUMENT && args->type && strstr(peridot_last_error(), "type");
+}
+
+static int measure(const struct cmd_command *command, const struct bench_args *args)
+{
+    struct bench_plan plan;
+    int usage = make_plan(&plan, command, args);
+    if (usage != CMD_OK) return usage;
+    struct bench_report *report = calloc(1, sizeof *report);
+    if (!report) return cmd_exit(pd_fail_alloc(sizeof *report, "report"));
+    cmd_interrupt_watch();
+    peridot_status status = bench_measure(report, &plan);
+    if (status == PERIDOT_OK) status = show(stdout, args->format, &(const struct bench_report *){report}, 1);
+    if (status == PERIDOT_OK && args->save) status = bench_json_save(args->save, report);   /* a full disk costs no result */
+    free(report);
+    if (is_wrong_type(status, args)) return cmd_usage(command, "%s", peridot_last_error());
+    return cmd_exit(status);
+}
+
+static peridot_status read_reports(struct bench_report **out, const struct cmd_texts *paths)
+{
+    for (size_t i = 0; i < paths->n; i++) {
+        out[i] = calloc(1, sizeof *out[i]);
+        if (!out[i]) return pd_fail_alloc(sizeof *out[i], "report");
+        PD_TRY(bench_json_read(out[i], paths->at[i]));
+    }
+    return PERIDOT_OK;
+}
+
+static int compare(const struct cmd_command *command, const struct bench_args *args)
+{
+    struct bench_report *reports[CMD_TEXTS_MAX] = {0};
+    const struct bench_report *shown[CMD_TEXTS_MAX];
+    if (args->format == JSON) return cmd_usage(command, "reports are compared as md, csv or html, not as json");
+    if (args->model.path || args->shape || args->save)
+        return cmd_usage(command, "with saved reports nothing is measured: --model, --shape and --save don't go with them");
+    peridot_status status = read_reports(reports, &args->reports);
+    for (size_t i = 0; i < args->reports.n; i++) shown[i] = reports[i];
+    if (status == PERIDOT_OK) status = show(stdout, args->format, shown, args->reports.n);
+    for (size_t i = 0; i < args->reports.n; i++) free(reports[i]);
+    return cmd_exit(status);
+}
+
+static int run(const struct cmd_command *command, const void *arguments)
+{
+    const struct bench_args *args = arguments;
+    return args->reports.n ? compare(command, args) : measure(command, args);
+}
+
+const struct cmd_command cmd_bench = {
+    .name = "bench",
+    .summary = "measure a model's speed, or compare saved reports",
+    .description =
+        "Measures prompts (p512: 512 tokens read) and generation (n128: 128 tokens written), each -r times after a warm-up: median, "
+        "least, most and standard deviation of the tokens per second. In the same run the device's own rates are measured, reading "
+        "memory and multiplying and adding in fp32, and the tests are set beside them: generation is bound by reading the weights and "
+        "the cache, a prompt by arithmetic.\n\n"
+        "A report also has the time of every kernel, dispatches per token, the time to load and to the first token (from opening the "
+        "model; longer where pipelines are not yet in the cache), the most memory on device and host, and a checksum of "
+        "the last logits, which is the same in every repeat of a test.\n\n"
+        "Formats: md is a table to paste, csv a line for each test, json one object with everything, html a page with plots that "
+        "needs nothing else. Given reports saved as json, bench shows them beside each other, next to the first.",
+    .examples = "peridot bench\n"
+                "peridot bench --shape gemma2-2b --type q4_0 -p 128,512 -d 0,4096 --save before.json\n"
+                "peridot bench -m gemma-2-2b-it.gguf -o html > report.html\n"
+                "peridot bench -o html before.json after.json > compared.html",
+    .options = options,
+    .n_options = PD_COUNT(options),
+    .args_size = sizeof(struct bench_args),
+    .run = run,
+};

@@ -1,0 +1,120 @@
+/* What `peridot bench` measures, saves and shows. A report is one run: a device, a model, and tests. bench_measure.c fills it,
+ * bench_json.c saves it and reads it back, bench_text.c and bench_html.c (its plots: bench_plot.c) show one report or several
+ * beside each other, and none of them knows the others. */
+#ifndef PERIDOT_COMMAND_BENCH_H
+#define PERIDOT_COMMAND_BENCH_H
+
+#include "open.h"
+
+#include <stdio.h>
+
+enum {
+    BENCH_SCHEMA = 1,
+    BENCH_LIST = 8,              /* entries of -p, -n and -d */
+    BENCH_TESTS = 2 * BENCH_LIST * BENCH_LIST,
+    BENCH_REPEATS = 100,
+    BENCH_KERNELS = 64
+};
+
+/* ---- what to measure ---- */
+
+struct bench_list {
+    uint32_t at[BENCH_LIST];
+    size_t n;
+};
+
+struct bench_plan {
+    const struct cmd_model_args *model;
+    const char *shape, *type;    /* shape NULL: model->path; else a file of random weights, made for this run */
+    const char *note;            /* NULL: none */
+    struct bench_list prompts, lengths, depths;
+    uint32_t n_repeats, ctx, chunk, kv;
+};
+
+/* ---- what came of it ---- */
+
+struct bench_test {
+    char name[48];               /* "p512", "n128 @ d4096" */
+    bool generation;             /* else a prompt */
+    uint32_t n_tokens, depth;    /* depth: tokens in the cache before the first */
+    uint32_t n_repeats;
+    double speed[BENCH_REPEATS]; /* tokens/s of each repeat */
+    double median, min, max, sd; /* of them */
+    double bytes_per_s;          /* weights and cache read, at the median */
+    double flop_per_s;           /* matrices and attention, at the median */
+    double bandwidth_part;       /* bytes_per_s of the measured rate of reading */
+    double fp32_part;            /* flop_per_s of the measured fp32 rate */
+    uint64_t checksum;           /* of the last logits of the last repeat */
+    bool finite, equal;          /* all logits of all repeats are numbers; the repeats' checksums agree */
+    uint32_t top_token;
+    double top_logit, rms;       /* for comparing devices, whose roundings differ */
+    uint32_t n_profiled;         /* tokens of the pass in which kernels were timed; 0: no such times */
+    peridot_kernel_time kernels[BENCH_KERNELS];
+    size_t n_kernels;
+};
+
+struct bench_report {
+    char label[128];             /* of a saved report: its file name; "" for what was just measured */
+    char program[32], date[32], note[512];
+    peridot_device_info device;
+    struct {
+        char name[256], family[32], types[128];
+        bool random_weights;
+        uint32_t n_layers, d_model, ffn_dim, n_heads, n_kv_heads, head_dim, window, vocab_size;
+        uint64_t n_params, size;
+        uint64_t hash;           /* of metadata and the list of tensors, not of weights */
+    } model;
+    uint32_t ctx, chunk;
+    char kv[8];
+    peridot_rates rates;
+    double load_s;               /* opening the model */
+    double first_token_s;        /* opening, and the logits after one token */
+    uint64_t device_memory, host_memory;   /* peaks, in bytes */
+    uint32_t n_dispatches;       /* of a decode step */
+    struct bench_test tests[BENCH_TESTS];
+    size_t n_tests;
+};
+
+/* bench_measure.c. Measures all tests of the plan, on a model that it opens and closes. */
+peridot_status bench_measure(struct bench_report *out, const struct bench_plan *plan);
+
+/* bench_stats.c */
+/* Fills median, min, max and sd from the repeats' speeds. */
+void bench_summarise(struct bench_test *test);
+/* Looks at the logits of one repeat. */
+void bench_look_at_logits(struct bench_test *test, const float *logits, size_t n, bool first);
+/* FNV-1a: begins with 0, goes on with what came before. */
+uint64_t bench_hash(uint64_t before, const void *data, size_t size);
+
+/* bench_json.c */
+peridot_status bench_json_write(FILE *file, const struct bench_report *report);
+peridot_status bench_json_save(const char *path, const struct bench_report *report);
+/* Checks everything that it reads: the file may come from anywhere. */
+peridot_status bench_json_read(struct bench_report *out, const char *path);
+
+/* bench_text.c and bench_html.c: n reports, of which the first is what others are compared with. */
+void bench_md(FILE *file, const struct bench_report *const *reports, size_t n);
+void bench_csv(FILE *file, const struct bench_report *const *reports, size_t n);
+void bench_html(FILE *file, const struct bench_report *const *reports, size_t n);
+
+/* "1234", "123.4", "12.34": what is worth reading of a speed. The result points into one of eight buffers used in turn. */
+const char *bench_number(double x);
+/* "194.9 ± 9.8", tokens per second. In turn, as above. */
+const char *bench_speed(const struct bench_test *test);
+/* "12.3 GB/s, 63 % of bandwidth" of a generation; "45.6 GFLOP/s, 31 % of fp32" of a prompt. In turn, as above. */
+const char *bench_limit(const struct bench_test *test);
+/* The test of that name in a report that is to be compared with, or NULL. */
+const struct bench_test *bench_find(const struct bench_report *report, const char *name);
+/* "gemma2-2b random weights" where it was made. In turn. */
+const char *bench_model_name(const struct bench_report *report);
+/* Device and driver, in turn. */
+const char *bench_device_name(const struct bench_report *report);
+
+/* bench_plot.c: SVG figures, whose colours are CSS variables of the page. */
+/* Text with the characters that HTML gives a meaning written as references. */
+void bench_html_text(FILE *file, const char *text);
+void bench_plot_speeds(FILE *file, const struct bench_report *const *reports, size_t n, bool generation);
+void bench_plot_roofline(FILE *file, const struct bench_report *const *reports, size_t n);
+void bench_plot_kernels(FILE *file, const struct bench_report *const *reports, size_t n);
+
+#endif

@@ -1,0 +1,331 @@
+/* Reports as JSON. The tables below are the schema: writing and reading go through the same rows, so that what is saved can
+ * be read. Keys that the tables don't know are no error (a later Peridot may add some); keys that are missing, of another
+ * type or out of range are. */
+#include "bench.h"
+#include "base/os.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <yyjson.h>
+
+enum kind {
+    TEXT,      /* char[size] */
+    U32, U64, BOOL,
+    HASH,      /* uint64_t, as 16 hexadecimal digits: JSON's readers often keep 53 bits of a number */
+    REAL,      /* double, not negative */
+    SIGNED     /* double */
+};
+
+struct field {
+    const char *section;     /* the object that holds the key; NULL: the one at hand */
+    const char *key;
+    enum kind kind;
+    size_t offset, size;
+};
+
+#define FIELD(type, section, key, kind, member) \
+    {section, key, kind, offsetof(struct type, member), sizeof(((struct type *)NULL)->member)}
+#define DEVICE(kind, member) FIELD(bench_report, "device", #member, kind, device.member)
+#define MODEL(kind, member) FIELD(bench_report, "model", #member, kind, model.member)
+#define TEST(kind, member) FIELD(bench_test, NULL, #member, kind, member)
+
+static const struct field report_fields[] = {
+    FIELD(bench_report, NULL, "program", TEXT, program),
+    FIELD(bench_report, NULL, "date", TEXT, date),
+    FIELD(bench_report, NULL, "note", TEXT, note),
+    DEVICE(TEXT, name), DEVICE(TEXT, driver), DEVICE(TEXT, driver_info), DEVICE(TEXT, api_version),
+    DEVICE(U64, heap_size), DEVICE(U64, max_allocation_size), DEVICE(U32, subgroup_size), DEVICE(U32, max_workgroup_invocations),
+    DEVICE(U32, max_shared_size), DEVICE(BOOL, unified_memory), DEVICE(BOOL, fp16_arithmetic), DEVICE(BOOL, int8_arithmetic),
+    DEVICE(BOOL, integer_dot), DEVICE(BOOL, subgroup_size_control), DEVICE(BOOL, cooperative_matrix),
+    DEVICE(BOOL, external_host_memory),
+    MODEL(TEXT, name), MODEL(TEXT, family), MODEL(TEXT, types), MODEL(BOOL, random_weights), MODEL(U32, n_layers),
+    MODEL(U32, d_model), MODEL(U32, ffn_dim), MODEL(U32, n_heads), MODEL(U32, n_kv_heads), MODEL(U32, head_dim), MODEL(U32, window),
+    MODEL(U32, vocab_size), MODEL(U64, n_params), MODEL(U64, size), MODEL(HASH, hash),
+    FIELD(bench_report, "session", "ctx", U32, ctx),
+    FIELD(bench_report, "session", "chunk", U32, chunk),
+    FIELD(bench_report, "session", "kv", TEXT, kv),
+    FIELD(bench_report, "rates", "copy", REAL, rates.copy),
+    FIELD(bench_report, "rates", "read", REAL, rates.read),
+    FIELD(bench_report, "rates", "fp32", REAL, rates.fp32),
+    FIELD(bench_report, NULL, "load_s", REAL, load_s),
+    FIELD(bench_report, NULL, "first_token_s", REAL, first_token_s),
+    FIELD(bench_report, NULL, "device_memory", U64, device_memory),
+    FIELD(bench_report, NULL, "host_memory", U64, host_memory),
+    FIELD(bench_report, NULL, "dispatches_per_token", U32, n_dispatches),
+};
+
+static const struct field test_fields[] = {
+    TEST(TEXT, name), TEST(BOOL, generation), TEST(U32, n_tokens), TEST(U32, depth),
+    FIELD(bench_test, "tokens_per_s", "median", REAL, median),
+    FIELD(bench_test, "tokens_per_s", "min", REAL, min),
+    FIELD(bench_test, "tokens_per_s", "max", REAL, max),
+    FIELD(bench_test, "tokens_per_s", "sd", REAL, sd),
+    TEST(REAL, bytes_per_s), TEST(REAL, flop_per_s), TEST(REAL, bandwidth_part), TEST(REAL, fp32_part),
+    FIELD(bench_test, "logits", "checksum", HASH, checksum),
+    FIELD(bench_test, "logits", "finite", BOOL, finite),
+    FIELD(bench_test, "logits", "repeats_equal", BOOL, equal),
+    FIELD(bench_test, "logits", "top_token", U32, top_token),
+    FIELD(bench_test, "logits", "top_logit", SIGNED, top_logit),
+    FIELD(bench_test, "logits", "rms", REAL, rms),
+    TEST(U32, n_profiled),
+};
+
+#define KERNEL(kind, member) {NULL, #member, kind, offsetof(peridot_kernel_time, member), sizeof(((peridot_kernel_time *)NULL)->member)}
+
+static const struct field kernel_fields[] = {
+    KERNEL(TEXT, kernel), KERNEL(U32, n), KERNEL(REAL, seconds),
+};
+
+/* ---- writing ---- */
+
+static yyjson_mut_val *section_of(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *section)
+{
+    if (!section) return object;
+    yyjson_mut_val *present = yyjson_mut_obj_get(object, section);
+    return present ? present : yyjson_mut_obj_add_obj(doc, object, section);
+}
+
+static void add_hash(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key, uint64_t hash)
+{
+    char text[17];
+    snprintf(text, sizeof text, "%016" PRIx64, hash);
+    yyjson_mut_obj_add_strcpy(doc, object, key, text);
+}
+
+static void add_field(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct field *f, const void *from)
+{
+    switch (f->kind) {
+    case TEXT: yyjson_mut_obj_add_str(doc, object, f->key, from); break;
+    case U32: yyjson_mut_obj_add_uint(doc, object, f->key, *(const uint32_t *)from); break;
+    case U64: yyjson_mut_obj_add_uint(doc, object, f->key, *(const uint64_t *)from); break;
+    case BOOL: yyjson_mut_obj_add_bool(doc, object, f->key, *(const bool *)from); break;
+    case HASH: add_hash(doc, object, f->key, *(const uint64_t *)from); break;
+    case REAL: case SIGNED: yyjson_mut_obj_add_real(doc, object, f->key, *(const double *)from); break;
+    }
+}
+
+static void add_fields(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct field *fields, size_t n, const void *base)
+{
+    for (size_t i = 0; i < n; i++)
+        add_field(doc, section_of(doc, object, fields[i].section), &fields[i], (const char *)base + fields[i].offset);
+}
+
+static void add_test(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct bench_test *test)
+{
+    yyjson_mut_val *object = yyjson_mut_arr_add_obj(doc, list);
+    add_fields(doc, object, test_fields, PD_COUNT(test_fields), test);
+    yyjson_mut_val *speeds = yyjson_mut_obj_add_arr(doc, section_of(doc, object, "tokens_per_s"), "repeats");
+    for (uint32_t i = 0; i < test->n_repeats; i++) yyjson_mut_arr_add_real(doc, speeds, test->speed[i]);
+    yyjson_mut_val *kernels = yyjson_mut_obj_add_arr(doc, object, "kernels");
+    for (size_t i = 0; i < test->n_kernels; i++)
+        add_fields(doc, yyjson_mut_arr_add_obj(doc, kernels), kernel_fields, PD_COUNT(kernel_fields), &test->kernels[i]);
+}
+
+/* NULL when memory is short. Freed by the caller. */
+static char *to_text(const struct bench_report *report)
+{
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *root = yyjson_mut_obj(doc);
+    yyjson_mut_doc_set_root(doc, root);
+    yyjson_mut_obj_add_uint(doc, root, "schema", BENCH_SCHEMA);
+    add_fields(doc, root, report_fields, PD_COUNT(report_fields), report);
+    yyjson_mut_val *tests = yyjson_mut_obj_add_arr(doc, root, "tests");
+    for (size_t i = 0; i < report->n_tests; i++) add_test(doc, tests, &report->tests[i]);
+    /* A name may hold anything that its file or driver put there. */
+    char *text = yyjson_mut_write(doc, YYJSON_WRITE_PRETTY_TWO_SPACES | YYJSON_WRITE_ALLOW_INVALID_UNICODE, NULL);
+    yyjson_mut_doc_free(doc);
+    return text;
+}
+
+static peridot_status no_text(void)
+{
+    return pd_fail(PERIDOT_ERROR_MEMORY, "the report cannot be written as JSON");
+}
+
+peridot_status bench_json_write(FILE *file, const struct bench_report *report)
+{
+    char *text = to_text(report);
+    if (!text) return no_text();
+    fprintf(file, "%s\n", text);
+    free(text);
+    return PERIDOT_OK;
+}
+
+peridot_status bench_json_save(const char *path, const struct bench_report *report)
+{
+    struct pd_writer writer;
+    char *text = to_text(report);
+    if (!text) return no_text();
+    peridot_status status = pd_writer_open(&writer, path);
+    if (status == PERIDOT_OK) {
+        status = pd_writer_write(&writer, text, strlen(text));
+        if (status == PERIDOT_OK) status = pd_writer_write(&writer, "\n", 1);
+        if (status == PERIDOT_OK) status = pd_writer_commit(&writer);
+        pd_writer_abort(&writer);
+    }
+    free(text);
+    return status;
+}
+
+/* ---- reading ---- */
+
+static const double largest = 1e18;   /* of any number: sums of a few hundred stay finite */
+
+struct reader {
+    const char *path;
+    char place[64];    /* "tests[3]." before the names of keys in sentences */
+};
+
+static peridot_status refuse(const struct reader *r, const char *section, const char *key, const char *what)
+{
+    return pd_fail(PERIDOT_ERROR_FORMAT, "%s: %s%s%s%s %s", r->path, r->place, section ? section : "", section ? "." : "", key, what);
+}
+
+/* A text is shown on terminals: control characters could do more there than be read. */
+static bool is_plain(const char *text, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f) return false;
+    return true;
+}
+
+static const char *take_text(char *to, size_t size, yyjson_val *value)
+{
+    if (!yyjson_is_str(value)) return "is not a string";
+    if (yyjson_get_len(value) >= size) return "is too long";
+    if (!is_plain(yyjson_get_str(value), yyjson_get_len(value))) return "has a control character";
+    memcpy(to, yyjson_get_str(value), yyjson_get_len(value) + 1);
+    return NULL;
+}
+
+static const char *take_hash(uint64_t *to, yyjson_val *value)
+{
+    static const char digits[] = "0123456789abcdef";
+    if (!yyjson_is_str(value) || yyjson_get_len(value) != 16 || strspn(yyjson_get_str(value), digits) != 16)
+        return "is not a string of 16 hexadecimal digits";
+    *to = strtoull(yyjson_get_str(value), NULL, 16);
+    return NULL;
+}
+
+static const char *take_real(double *to, yyjson_val *value, double min)
+{
+    if (!yyjson_is_num(value)) return "is not a number";
+    *to = yyjson_get_num(value);
+    return *to >= min && *to <= largest ? NULL : "is out of range";
+}
+
+static const char *take_uint(uint64_t *to, yyjson_val *value, uint64_t max)
+{
+    if (!yyjson_is_uint(value)) return "is not a whole number";
+    *to = yyjson_get_uint(value);
+    return *to <= max ? NULL : "is out of range";
+}
+
+/* NULL, or what is wrong. */
+static const char *take_field(const struct field *f, void *to, yyjson_val *value)
+{
+    uint64_t whole = 0;
+    const char *wrong = NULL;
+    if (!value) return "is missing";
+    switch (f->kind) {
+    case TEXT: return take_text(to, f->size, value);
+    case U32:
+        wrong = take_uint(&whole, value, UINT32_MAX);
+        *(uint32_t *)to = (uint32_t)whole;
+        return wrong;
+    case U64: return take_uint(to, value, (uint64_t)largest);
+    case BOOL:
+        *(bool *)to = yyjson_get_bool(value);
+        return yyjson_is_bool(value) ? NULL : "is not true or false";
+    case HASH: return take_hash(to, value);
+    case REAL: return take_real(to, value, 0);
+    case SIGNED: return take_real(to, value, -largest);
+    }
+    return "is not known";
+}
+
+static peridot_status read_fields(const struct reader *r, yyjson_val *object, const struct field *fields, size_t n, void *base)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct field *f = &fields[i];
+        yyjson_val *section = f->section ? yyjson_obj_get(object, f->section) : object;
+        const char *wrong = take_field(f, (char *)base + f->offset, yyjson_obj_get(section, f->key));
+        if (wrong) return refuse(r, f->section, f->key, wrong);
+    }
+    return PERIDOT_OK;
+}
+
+static peridot_status read_list(yyjson_val **out, size_t *n, const struct reader *r, yyjson_val *object, const char *key, size_t max)
+{
+    *out = yyjson_obj_get(object, key);
+    *n = yyjson_arr_size(*out);
+    if (!yyjson_is_arr(*out)) return refuse(r, NULL, key, "is not an array");
+    return *n <= max ? PERIDOT_OK : refuse(r, NULL, key, "has too many entries");
+}
+
+static peridot_status read_speeds(struct bench_test *test, const struct reader *r, yyjson_val *object)
+{
+    yyjson_val *list;
+    size_t n;
+    PD_TRY(read_list(&list, &n, r, yyjson_obj_get(object, "tokens_per_s"), "repeats", BENCH_REPEATS));
+    test->n_repeats = (uint32_t)n;
+    for (size_t i = 0; i < n; i++) {
+        const char *wrong = take_real(&test->speed[i], yyjson_arr_get(list, i), 0);
+        if (wrong) return refuse(r, "tokens_per_s", "repeats", wrong);
+    }
+    return PERIDOT_OK;
+}
+
+static peridot_status read_test(struct bench_test *test, struct reader *r, yyjson_val *object, size_t i)
+{
+    yyjson_val *list;
+    snprintf(r->place, sizeof r->place, "tests[%zu].", i);
+    PD_TRY(read_fields(r, object, test_fields, PD_COUNT(test_fields), test));
+    PD_TRY(read_speeds(test, r, object));
+    PD_TRY(read_list(&list, &test->n_kernels, r, object, "kernels", BENCH_KERNELS));
+    for (size_t k = 0; k < test->n_kernels; k++) {
+        snprintf(r->place, sizeof r->place, "tests[%zu].kernels[%zu].", i, k);
+        PD_TRY(read_fields(r, yyjson_arr_get(list, k), kernel_fields, PD_COUNT(kernel_fields), &test->kernels[k]));
+    }
+    return PERIDOT_OK;
+}
+
+static peridot_status read_root(struct bench_report *out, struct reader *r, yyjson_val *root)
+{
+    yyjson_val *schema = yyjson_obj_get(root, "schema"), *list;
+    if (!yyjson_is_uint(schema)) return pd_fail(PERIDOT_ERROR_FORMAT, "%s: no report of peridot bench (it has no schema)", r->path);
+    if (yyjson_get_uint(schema) != BENCH_SCHEMA)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: schema %" PRIu64 " is not known, only %d", r->path, yyjson_get_uint(schema),
+                       BENCH_SCHEMA);
+    PD_TRY(read_fields(r, root, report_fields, PD_COUNT(report_fields), out));
+    PD_TRY(read_list(&list, &out->n_tests, r, root, "tests", BENCH_TESTS));
+    for (size_t i = 0; i < out->n_tests; i++) PD_TRY(read_test(&out->tests[i], r, yyjson_arr_get(list, i), i));
+    return PERIDOT_OK;
+}
+
+/* The file's name without its folders and ".json". */
+static void make_label(char *out, size_t size, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
+    size_t length = dot && strcmp(dot, ".json") == 0 ? (size_t)(dot - name) : strlen(name);
+    snprintf(out, size, "%.*s", (int)pd_min(length, size - 1), name);
+    for (char *c = out; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
+}
+
+peridot_status bench_json_read(struct bench_report *out, const char *path)
+{
+    struct reader r = {.path = path};
+    struct pd_map map;
+    yyjson_read_err error;
+    PD_TRY(pd_map_open(&map, path));
+    /* Without the flag for reading in situ the text is only read. */
+    yyjson_doc *doc = yyjson_read_opts((char *)(uintptr_t)map.data, (size_t)map.size, 0, NULL, &error);
+    peridot_status status = doc ? read_root(out, &r, yyjson_doc_get_root(doc))
+                                : pd_fail(PERIDOT_ERROR_FORMAT, "%s: no JSON: %s at byte %zu", path, error.msg, error.pos);
+    yyjson_doc_free(doc);
+    pd_map_close(&map);
+    make_label(out->label, sizeof out->label, path);
+    return status;
+}

@@ -1,0 +1,427 @@
+/* Taking the measurements. A test is a warm-up, in which kernels are timed too, and then repeats; each begins from an empty
+ * cache, fills it to the test's depth, and is timed from there on. Tokens come from a fixed sequence, since a model's speed
+ * doesn't depend on them; generation goes on with what the model says, as peridot_generate does for everybody. */
+#define _XOPEN_SOURCE 700
+#include "bench.h"
+#include "base/os.h"
+#include "terminal.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { DEFAULT_CHUNK = 256 };   /* the most that the library takes at once where it chooses */
+
+struct bench {
+    const struct bench_plan *plan;
+    struct bench_report *report;
+    peridot_model *model;
+    peridot_session *session;
+    const peridot_model_info *info;
+    int32_t *tokens;             /* [ctx] */
+    double begin_s;              /* when opening began */
+};
+
+/* What one repeat took. */
+struct sample {
+    uint32_t n_tokens;
+    double seconds, bytes;
+};
+
+/* ---- progress ---- */
+
+static bool has_terminal(void)
+{
+    return isatty(STDERR_FILENO) == 1;
+}
+
+static void show_step(const struct bench_test *test, uint32_t done, uint32_t total)
+{
+    static const char full[] = "##############################";
+    enum { WIDTH = sizeof full - 1 };
+    if (!has_terminal()) return;
+    fprintf(stderr, "\r%s [%-*.*s] %" PRIu32 " of %" PRIu32 "\033[K", test->name, WIDTH, (int)(done * WIDTH / total), full, done, total);
+    fflush(stderr);
+}
+
+static void wipe_step(void)
+{
+    if (has_terminal()) fputs("\r\033[K", stderr);
+}
+
+static void show_result(const struct bench_test *test)
+{
+    fprintf(stderr, "%s: %s tokens/s, %s\n", test->name, bench_speed(test), bench_limit(test));
+}
+
+/* ---- what a token costs ---- */
+
+/* Layers that see only the window: every other one of Gemma 2, five of six of Gemma 3. */
+static uint32_t n_local_layers(const peridot_model_info *m)
+{
+    if (m->window == 0) return 0;
+    return strcmp(m->family, "gemma3") == 0 ? m->n_layers - m->n_layers / 6 : (m->n_layers + 1) / 2;
+}
+
+/* Multiplications and additions of attention for a token at `pos`: scores and weighted values, 2 each for every key. */
+static double attention_flop(const peridot_model_info *m, uint32_t pos)
+{
+    uint32_t n_local = n_local_layers(m);
+    double keys = (double)pos + 1, near = m->window ? (double)pd_min((uint64_t)pos + 1, m->window) : keys;
+    return 4.0 * m->n_heads * m->head_dim * (n_local * near + (m->n_layers - n_local) * keys);
+}
+
+/* Of the layers' matrices for one token: the embedding is only looked up. */
+static double matrix_flop(const peridot_model_info *m)
+{
+    double heads = 2.0 * m->n_heads + 2.0 * m->n_kv_heads, d = m->d_model;
+    return 2 * (double)m->n_layers * d * (heads * m->head_dim + 3.0 * m->ffn_dim);
+}
+
+/* `n` tokens from position `pos` on; the output matrix is for the last of a prompt, and for each of a generation. */
+static double test_flop(const peridot_model_info *m, const struct bench_test *t)
+{
+    uint32_t begin = t->depth + t->generation;
+    double sum = (t->generation ? t->n_tokens : 1.0) * 2 * m->n_outputs * m->d_model;
+    for (uint32_t i = 0; i < t->n_tokens; i++) sum += matrix_flop(m) + attention_flop(m, begin + i);
+    return sum;
+}
+
+/* A prompt reads the weights once for every chunk; the cache is small beside that. */
+static double prompt_bytes(const struct bench *b, uint32_t n)
+{
+    return (double)pd_div_up(n, b->report->chunk) * (double)b->info->decode_read_size;
+}
+
+/* ---- one repeat ---- */
+
+static peridot_status stopped(void)
+{
+    return cmd_interrupted() ? pd_fail(PERIDOT_CANCELLED, "stopped before all tests were done") : PERIDOT_OK;
+}
+
+/* Chunk by chunk, so that Ctrl-C need not wait for a deep cache. */
+static peridot_status fill(struct bench *b, uint32_t depth)
+{
+    peridot_session_reset(b->session);
+    for (uint32_t pos = 0; pos < depth;) {
+        uint32_t n = (uint32_t)pd_min(b->report->chunk, depth - pos);
+        PD_TRY(stopped());
+        PD_TRY(peridot_eval(b->session, b->tokens + pos, n, NULL));
+        pos += n;
+    }
+    return stopped();
+}
+
+static peridot_status read_prompt(struct sample *out, struct bench *b, const struct bench_test *test)
+{
+    double begin = pd_now();
+    PD_TRY(peridot_eval(b->session, b->tokens + test->depth, test->n_tokens, NULL));
+    *out = (struct sample){test->n_tokens, pd_now() - begin, prompt_bytes(b, test->n_tokens)};
+    return PERIDOT_OK;
+}
+
+static bool go_on(void *user, int32_t token, const char *text, size_t size)
+{
+    (void)user, (void)token, (void)text, (void)size;
+    return !cmd_interrupted();
+}
+
+/* Where the model ends its text, another token of the sequence begins a new one: not counted, as the first is not. */
+static peridot_status generate(struct sample *out, struct bench *b, const struct bench_test *test)
+{
+    uint32_t pos = peridot_session_pos(b->session);
+    *out = (struct sample){0};
+    while (out->n_tokens < test->n_tokens && pos < b->report->ctx) {
+        peridot_stats stats;
+        PD_TRY(peridot_generate(b->session, b->tokens + pos, 1, test->n_tokens - out->n_tokens + 1, go_on, NULL, &stats));
+        PD_TRY(stopped());
+        out->n_tokens += peridot_session_pos(b->session) - pos - 1;
+        out->seconds += stats.decode_s;
+        out->bytes += (double)stats.decode_read_size;
+        pos = peridot_session_pos(b->session);
+    }
+    if (out->n_tokens) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: the model ends every text at once", test->name);
+}
+
+static peridot_status time_once(struct sample *out, struct bench *b, const struct bench_test *test)
+{
+    PD_TRY(test->generation ? generate(out, b, test) : read_prompt(out, b, test));
+    b->report->device_memory = pd_max(b->report->device_memory, peridot_model_memory(b->model));
+    if (out->seconds <= 0) out->seconds = 1e-9;   /* the clock's step */
+    return PERIDOT_OK;
+}
+
+static peridot_status take_logits(struct bench *b, struct bench_test *test, bool first)
+{
+    const float *logits;
+    PD_TRY(peridot_logits(&logits, b->session));
+    bench_look_at_logits(test, logits, b->info->n_outputs, first);
+    return PERIDOT_OK;
+}
+
+/* ---- one test ---- */
+
+/* Devices without timestamps give no times, and no failure. */
+static peridot_status take_profile(struct bench *b, struct bench_test *test)
+{
+    peridot_kernel_time *times = NULL;
+    size_t n = 0;
+    uint32_t n_tokens = test->generation ? 1 : (uint32_t)pd_min(test->n_tokens, b->report->chunk);
+    peridot_status status = peridot_session_profile(&times, &n, b->session, n_tokens);
+    if (status == PERIDOT_ERROR_UNSUPPORTED) return PERIDOT_OK;
+    if (status != PERIDOT_OK) return status;
+    test->n_profiled = n_tokens;
+    test->n_kernels = (size_t)pd_min(n, BENCH_KERNELS);
+    memcpy(test->kernels, times, test->n_kernels * sizeof *times);
+    peridot_free(times);
+    return PERIDOT_OK;
+}
+
+static peridot_status warm_up(struct bench *b, struct bench_test *test)
+{
+    struct sample unused;
+    PD_TRY(fill(b, test->depth));
+    PD_TRY(take_profile(b, test));
+    return time_once(&unused, b, test);
+}
+
+static peridot_status run_repeats(struct bench *b, struct bench_test *test)
+{
+    double bytes = 0, n_tokens = 0;
+    show_step(test, 0, b->plan->n_repeats + 1);
+    PD_TRY(warm_up(b, test));
+    for (uint32_t i = 0; i < b->plan->n_repeats; i++) {
+        struct sample sample;
+        show_step(test, i + 1, b->plan->n_repeats + 1);
+        PD_TRY(fill(b, test->depth));
+        PD_TRY(time_once(&sample, b, test));
+        PD_TRY(take_logits(b, test, i == 0));
+        test->speed[test->n_repeats++] = sample.n_tokens / sample.seconds;
+        bytes += sample.bytes;
+        n_tokens += sample.n_tokens;
+    }
+    bench_summarise(test);
+    test->bytes_per_s = bytes / n_tokens * test->median;
+    return PERIDOT_OK;
+}
+
+static peridot_status run_test(struct bench *b, struct bench_test *test)
+{
+    const peridot_rates *rates = &b->report->rates;
+    peridot_status status = run_repeats(b, test);
+    wipe_step();
+    if (status != PERIDOT_OK) return status;
+    test->flop_per_s = test_flop(b->info, test) / test->n_tokens * test->median;
+    test->bandwidth_part = rates->read > 0 ? test->bytes_per_s / rates->read : 0;
+    test->fp32_part = rates->fp32 > 0 ? test->flop_per_s / rates->fp32 : 0;
+    show_result(test);
+    return PERIDOT_OK;
+}
+
+/* ---- the tests of a plan ---- */
+
+static void add_test(struct bench_report *report, bool generation, uint32_t n_tokens, uint32_t depth)
+{
+    if (n_tokens == 0) return;
+    struct bench_test *test = &report->tests[report->n_tests++];
+    test->generation = generation;
+    test->n_tokens = n_tokens;
+    test->depth = depth;
+    int size = snprintf(test->name, sizeof test->name, "%c%" PRIu32, generation ? 'n' : 'p', n_tokens);
+    if (depth) snprintf(test->name + size, sizeof test->name - (size_t)size, " @ d%" PRIu32, depth);
+}
+
+static void add_tests(struct bench_report *report, const struct bench_plan *plan)
+{
+    for (size_t d = 0; d < plan->depths.n; d++) {
+        for (size_t i = 0; i < plan->prompts.n; i++) add_test(report, false, plan->prompts.at[i], plan->depths.at[d]);
+        for (size_t i = 0; i < plan->lengths.n; i++) add_test(report, true, plan->lengths.at[i], plan->depths.at[d]);
+    }
+}
+
+/* Positions that a test cannot do without. A generation's first token is not timed. */
+static uint64_t need(const struct bench_test *test)
+{
+    return (uint64_t)test->depth + test->n_tokens + test->generation;
+}
+
+/* With --ctx 0 generations get a few positions more, for texts that end. */
+static peridot_status find_ctx(uint32_t *out, const struct bench_report *report, uint32_t wanted, uint32_t ctx_max)
+{
+    uint64_t ctx = 1, limit = wanted ? wanted : ctx_max;
+    for (size_t i = 0; i < report->n_tests; i++) {
+        const struct bench_test *test = &report->tests[i];
+        if (need(test) > limit)
+            return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s needs %" PRIu64 " positions, and the context has %" PRIu64, test->name,
+                           need(test), limit);
+        ctx = pd_max(ctx, need(test) + (test->generation ? 16 : 0));
+    }
+    *out = wanted ? wanted : (uint32_t)pd_min(ctx, limit);
+    return PERIDOT_OK;
+}
+
+static peridot_status make_tokens(struct bench *b)
+{
+    uint64_t x = 1;
+    b->tokens = malloc(b->report->ctx * sizeof *b->tokens);
+    if (!b->tokens) return pd_fail_alloc(b->report->ctx * sizeof *b->tokens, "tokens");
+    for (uint32_t i = 0; i < b->report->ctx; i++) {
+        x = x * 6364136223846793005u + 1442695040888963407u;
+        b->tokens[i] = (int32_t)((x >> 33) % b->info->vocab_size);
+    }
+    return PERIDOT_OK;
+}
+
+/* ---- the model ---- */
+
+static peridot_status hash_metadata(uint64_t *hash, const peridot_file *file)
+{
+    for (size_t i = 0; i < peridot_file_n_metadata(file); i++) {
+        char *text;
+        const char *key = peridot_file_metadata_key(file, i);
+        PD_TRY(peridot_file_metadata_text(&text, file, i));
+        *hash = bench_hash(*hash, key, strlen(key) + 1);
+        *hash = bench_hash(*hash, text, strlen(text) + 1);
+        peridot_free(text);
+    }
+    for (size_t i = 0; i < peridot_file_n_tensors(file); i++) {
+        peridot_tensor_info t = peridot_file_tensor(file, i);
+        *hash = bench_hash(*hash, t.name, strlen(t.name) + 1);
+        *hash = bench_hash(*hash, t.type, strlen(t.type) + 1);
+        for (uint32_t d = 0; d < t.n_dims; d++) {
+            char number[24];
+            int size = snprintf(number, sizeof number, "%" PRIu64 ",", t.shape[d]);
+            *hash = bench_hash(*hash, number, (size_t)size);
+        }
+    }
+    return PERIDOT_OK;
+}
+
+static peridot_status hash_file(uint64_t *hash, const char *path)
+{
+    peridot_file *file;
+    PD_TRY(peridot_file_open(&file, path));
+    peridot_status status = hash_metadata(hash, file);
+    peridot_file_close(file);
+    return status;
+}
+
+static void describe(struct bench *b)
+{
+    struct bench_report *r = b->report;
+    const peridot_model_info *m = b->info;
+    time_t now = time(NULL);
+    struct tm utc;
+    snprintf(r->program, sizeof r->program, "peridot %s", PERIDOT_VERSION);
+    strftime(r->date, sizeof r->date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    snprintf(r->note, sizeof r->note, "%s", b->plan->note ? b->plan->note : "");
+    snprintf(r->model.name, sizeof r->model.name, "%s", m->name);
+    snprintf(r->model.family, sizeof r->model.family, "%s", m->family);
+    snprintf(r->model.types, sizeof r->model.types, "%s", m->types);
+    snprintf(r->kv, sizeof r->kv, "%s", cmd_kv_name(b->plan->kv));
+    r->device = m->device;
+    r->model.random_weights = b->plan->shape != NULL;
+    r->model.n_layers = m->n_layers, r->model.d_model = m->d_model, r->model.ffn_dim = m->ffn_dim;
+    r->model.n_heads = m->n_heads, r->model.n_kv_heads = m->n_kv_heads, r->model.head_dim = m->head_dim;
+    r->model.window = m->window, r->model.vocab_size = m->vocab_size;
+    r->model.n_params = m->n_params;
+    r->model.size = m->weights_size + m->in_place_size;
+}
+
+/* The first token is a test of its own: from the opening to the logits, pipelines compiled or found in the cache. */
+static peridot_status take_first_token(struct bench *b)
+{
+    const float *logits;
+    PD_TRY(peridot_eval(b->session, b->tokens, 1, NULL));
+    PD_TRY(peridot_logits(&logits, b->session));
+    b->report->first_token_s = pd_now() - b->begin_s;
+    b->report->n_dispatches = peridot_session_n_dispatches(b->session);
+    return PERIDOT_OK;
+}
+
+static peridot_status run_session(struct bench *b)
+{
+    struct bench_report *r = b->report;
+    peridot_session_params params = {.chunk = b->plan->chunk, .kv_type = (peridot_kv_type)b->plan->kv};
+    PD_TRY(find_ctx(&params.ctx, r, b->plan->ctx, b->info->ctx_max));
+    r->ctx = params.ctx;
+    r->chunk = (uint32_t)pd_min(b->plan->chunk ? b->plan->chunk : DEFAULT_CHUNK, r->ctx);
+    PD_TRY(make_tokens(b));
+    PD_TRY(peridot_session_create(&b->session, b->model, &params));
+    PD_TRY(take_first_token(b));
+    PD_TRY(peridot_measure(&r->rates, b->model));
+    for (size_t i = 0; i < r->n_tests; i++) PD_TRY(run_test(b, &r->tests[i]));
+    r->host_memory = pd_memory_peak();
+    return PERIDOT_OK;
+}
+
+static peridot_status open_path(struct bench *b, const char *path)
+{
+    struct cmd_model_args args = {.path = path, .device = b->plan->model->device};
+    PD_TRY(hash_file(&b->report->model.hash, path));
+    b->begin_s = pd_now();
+    PD_TRY(cmd_model_open(&b->model, &args));
+    b->report->load_s = pd_now() - b->begin_s;
+    b->info = peridot_model_get_info(b->model);
+    return cmd_model_need_head(b->model, PERIDOT_HEAD_LANGUAGE, "bench");
+}
+
+/* ---- a file of random weights ---- */
+
+static peridot_status make_file(const char *path, const struct bench_plan *plan)
+{
+    struct cmd_progress progress = cmd_progress_begin("making random weights");
+    peridot_make_params params = {.shape = plan->shape, .type = plan->type ? plan->type : "q8_0", .seed = 1,
+                                  .progress = cmd_progress_step, .user = &progress};
+    peridot_status status = peridot_make(path, &params);
+    cmd_progress_end(&progress);
+    return status;
+}
+
+/* The file is gone as soon as it is open: what is mapped stays readable, and no later end of the process can leave it. */
+static peridot_status open_shape(struct bench *b)
+{
+    const char *base = getenv("TMPDIR");
+    char *folder = pd_path_join(base && *base ? base : "/tmp", "peridot-XXXXXX");
+    if (!folder) return pd_fail_alloc(32, "folder name");
+    if (!mkdtemp(folder)) {
+        pd_fail(PERIDOT_ERROR_IO, "%s: cannot make this temporary folder", folder);
+        free(folder);
+        return PERIDOT_ERROR_IO;
+    }
+    char *path = pd_path_join(folder, "random.gguf");
+    peridot_status status = path ? make_file(path, b->plan) : pd_fail_alloc(32, "file name");
+    if (status == PERIDOT_OK) status = open_path(b, path);
+    if (path) unlink(path);
+    rmdir(folder);
+    free(path);
+    free(folder);
+    return status;
+}
+
+static peridot_status open_model(struct bench *b)
+{
+    const char *path;
+    if (b->plan->shape) return open_shape(b);
+    PD_TRY(cmd_model_path(&path, b->plan->model->path));
+    return open_path(b, path);
+}
+
+peridot_status bench_measure(struct bench_report *out, const struct bench_plan *plan)
+{
+    struct bench b = {.plan = plan, .report = out};
+    add_tests(out, plan);
+    peridot_status status = open_model(&b);
+    if (status == PERIDOT_OK) {
+        describe(&b);
+        status = run_session(&b);
+    }
+    peridot_session_free(b.session);
+    peridot_model_close(b.model);
+    free(b.tokens);
+    return status;
+}
