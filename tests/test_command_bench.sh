@@ -1,0 +1,190 @@
+#!/usr/bin/env bash
+# peridot bench: every format, saved reports beside each other, files that are no reports, and what is refused.
+. "$(dirname "$0")/command.sh"
+
+stories=$source/models/stories.gguf
+saved=$source/tests/reports/llvmpipe-stories.json
+tiny=(-p 8 -n 4 -r 2)
+
+# columns FILE: true when every line of a CSV has as many fields as the first; commas in quotes are none.
+columns() { sed 's/"[^"]*"/x/g' "$folder/$1" | awk -F , 'NR == 1 { n = NF } NF != n { bad = 1 } END { exit bad || n < 30 }'; }
+lines() { [ "$(wc -l <"$folder/out")" = "$1" ]; }
+# cell N NAME: field NAME of line N of the CSV in `out`.
+cell() {
+    sed 's/"\([^",]*\)[^"]*"/\1/g' "$folder/out" | awk -F , -v n="$1" -v name="$2" \
+        'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) c = i } NR == n { print $c }'
+}
+
+test_md() {
+    run bench "${tiny[@]}" -m "$stories" --save "$folder/one.json" --note "a note | with a bar"
+    check "bench succeeds" [ $status = 0 ]
+    check "md has a table" matches out '^\|---\|'
+    check "md has the prompt" matches out '^\| .* \| p8 \| [0-9.]+ ± [0-9.]+ \| [0-9.]+ GFLOP/s, [0-9]+ % of fp32 \|$'
+    check "md has the generation" matches out '^\| .* \| n4 \| [0-9.]+ ± [0-9.]+ \| [0-9.]+ GB/s, [0-9]+ % of bandwidth \|$'
+    check "md has kernels" matches out '^\| matvec\\_[a-z0-9\\_]+ \| [0-9]+ \| [0-9.]+ \| [0-9.]+ % \|$'
+    check "the logits are right" contains out "The logits are finite, and the same in all repeats."
+    check "md has the note" contains out 'a note \| with a bar'
+    check "a line of progress for each test" [ "$(grep -cE '^(p8|n4): ' "$folder/err")" = 2 ]
+    check "nothing for a terminal" [ "$(tr -cd '\033\r' <"$folder/err" | wc -c)" = 0 ]
+    check "--save keeps the report" [ -s "$folder/one.json" ]
+}
+
+test_csv() {
+    run bench "${tiny[@]}" -m "$stories" -o csv -p 0 -n 4,5 -d 0,16
+    check "csv succeeds" [ $status = 0 ]
+    check "csv has a line for each test" lines 5
+    check "csv is regular" columns out
+    check "csv: test" [ "$(cell 5 test)" = "n5 @ d16" ]
+    check "csv: depth" [ "$(cell 5 depth)" = 16 ]
+    check "csv: a speed" [ "$(cell 2 median | tr -d 0-9.)" = "" ]
+}
+
+test_json() {
+    run bench "${tiny[@]}" -m "$stories" -o json --kv f32 --chunk 4
+    check "json succeeds" [ $status = 0 ]
+    cp "$folder/out" "$folder/two.json"
+    check "json has its schema" contains out '"schema": 1'
+    check "json has the session" contains out '"kv": "f32"'
+    check "json has both repeats equal" [ "$(grep -c '"repeats_equal": true' "$folder/out")" = 2 ]
+    check "json has a rate" matches out '"read": [1-9]'
+    run bench "$folder/one.json" "$folder/two.json"
+    check "what is saved and what is printed can both be read" [ $status = 0 ]
+    check "reports are named" matches out '^\| two \|'
+    check "the first is once the first" matches out '^\| one .* 1\.00 \|$'
+    run bench "$folder/one.json" "$folder/two.json" -o csv
+    check "csv of two has both" lines 5
+    check "csv of two is regular" columns out
+    check "the file's name" [ "$(cell 4 report)" = two ]
+    check "the same model" [ "$(cell 2 hash)" = "$(cell 4 hash)" ]
+}
+
+test_html() {
+    run bench "$folder/one.json" -o html
+    check "html succeeds" [ $status = 0 ]
+    check "html is a page" matches out '^<!DOCTYPE html>$'
+    check "html has four figures" [ "$(grep -c '<svg ' "$folder/out")" = 4 ]
+    check "html ends its elements" [ "$(grep -o '<figure>' "$folder/out" | wc -l)" = "$(grep -o '</figure>' "$folder/out" | wc -l)" ]
+    check "html has no numbers that are none" [ "$(grep -ciE '[^a-z](nan|inf)[^a-z]' "$folder/out")" = 0 ]
+    check "html needs nothing else" [ "$(grep -cE 'src=|href=|url\(|<script' "$folder/out")" = 0 ]
+    run bench "$folder/one.json" "$folder/two.json" -o html
+    check "html compares" contains out "2 reports compared"
+    sed 's/"name": "Peridot Stories"/"name": "<script>x\&"/' "$folder/one.json" >"$folder/x.json"
+    run bench "$folder/x.json" -o html
+    check "html takes no markup from a report" contains out '&lt;script&gt;x&amp;'
+    check "html has no script" [ "$(grep -c '<script' "$folder/out")" = 0 ]
+}
+
+test_shape() {
+    mkdir "$folder/temporary"
+    TMPDIR=$folder/temporary run bench --shape tiny-llama --type q4_0 "${tiny[@]}"
+    check "--shape succeeds" [ $status = 0 ]
+    check "random weights are labelled" contains out "tiny-llama random weights"
+    check "nothing is left" [ -z "$(ls -A "$folder/temporary")" ]
+    TMPDIR=$folder/none fails_with 1 "$folder/none" bench --shape tiny-llama "${tiny[@]}"
+    TMPDIR=$folder/temporary timeout --preserve-status -s INT 0.3 "$peridot" bench --shape gemma2-2b --type f16 >"$folder/out" 2>"$folder/err"
+    check "bench dies of the signal that stops it" [ $? = 130 ]
+    check "and leaves nothing" [ -z "$(ls -A "$folder/temporary")" ]
+}
+
+# spoilt TEXT EXPRESSION: the saved report, changed by sed, is refused with TEXT.
+spoilt() {
+    sed -E "$2" "$saved" >"$folder/x.json"
+    check "sed changes something: $2" [ "$(cmp "$folder/x.json" "$saved" >/dev/null; echo $?)" = 1 ]
+    fails_with 1 "$1" bench "$folder/x.json"
+}
+
+test_spoilt() {
+    local size
+    run bench "$saved"
+    check "the saved report of the project can be read" [ $status = 0 ]
+    spoilt 'schema 2 is not known, only 1' 's/"schema": 1/"schema": 2/'
+    spoilt 'it has no schema' 's/"schema": 1/"scheme": 1/'
+    spoilt 'it has no schema' 's/"schema": 1/"schema": -1/'
+    spoilt 'device.heap_size is not a whole number' 's/("heap_size": ).*/\1"much",/'
+    spoilt 'device.subgroup_size is out of range' 's/("subgroup_size": ).*/\199999999999,/'
+    spoilt 'model.hash is not a string of 16 hexadecimal digits' 's/("hash": ).*/\1"xyz"/'
+    spoilt 'model.family is too long' 's/("family": ).*/\1"a family with a name that nobody will ever need",/'
+    spoilt 'date has a control character' 's/("date": ).*/\1"\\u001b[2J",/'
+    spoilt 'date has a control character' 's/("date": ).*/\1"a\\u0000b",/'
+    spoilt 'rates.read is missing' 's/"read":/"reed":/'
+    spoilt 'rates.copy is out of range' 's/("copy": ).*/\1-1.5,/'
+    spoilt 'rates.copy is out of range' 's/("copy": ).*/\11e300,/'
+    spoilt 'no JSON' 's/("copy": ).*/\11e999,/'
+    spoilt 'tests is not an array' 's/"tests": \[/"tests": 1, "x": [/'
+    spoilt 'tests[0].name is not a string' '0,/"name": "p[0-9]*"/s//"name": 5/'
+    spoilt 'tests[0].logits.finite is not true or false' '0,/"finite": true/s//"finite": 1/'
+    spoilt 'tests[0].kernels[0].n is not a whole number' '0,/"n": [0-9]+/s//"n": 1.5/'
+    for size in 0 1 50 1000 5000; do
+        head -c $size "$saved" >"$folder/x.json"
+        fails_with 1 x.json bench "$folder/x.json"
+    done
+    fails_with 1 none.json bench "$saved" "$folder/none.json"
+    fails_with 1 "$folder" bench "$folder"
+    head -c 200000 /dev/zero | tr '\0' '[' >"$folder/x.json"
+    fails_with 1 x.json bench "$folder/x.json"
+}
+
+# Rates of 0 and tests without numbers are within the schema: no division by them shows.
+test_zeros() {
+    local format
+    sed -E 's/("(copy|read|fp32|median|min|max|sd|bytes_per_s|flop_per_s|seconds)": )[0-9.e+-]+/\10/' "$saved" >"$folder/x.json"
+    for format in md csv html; do
+        run bench -o $format "$folder/x.json" "$saved"
+        check "zeros as $format" [ $status = 0 ]
+        check "zeros as $format: no nan" [ "$(grep -ciE '[^a-z](nan|inf)[^a-z]' "$folder/out")" = 0 ]
+    done
+    sed -E 's/("(copy|read|fp32|median|min|max|sd|bytes_per_s|flop_per_s|seconds|first_token_s)": )[0-9.e+-]+/\11e18/' "$saved" >"$folder/x.json"
+    run bench -o html "$folder/x.json"
+    check "the largest numbers" [ $status = 0 ]
+    check "the largest numbers: no nan" [ "$(grep -ciE '[^a-z](nan|inf)[^a-z]' "$folder/out")" = 0 ]
+}
+
+test_usage() {
+    fails_with 2 '-p/--prompts' bench -p 8,x
+    fails_with 2 '-n/--lengths' bench -n 1,,2
+    fails_with 2 '-d/--depths' bench -d -1
+    fails_with 2 '-p/--prompts' bench -p 1,2,3,4,5,6,7,8,9
+    fails_with 2 '-p/--prompts' bench -p 9999999
+    fails_with 2 'nothing to measure' bench -p 0 -n 0
+    fails_with 2 '-r/--repeats' bench -r 0
+    fails_with 2 'did you mean html' bench -o htm
+    fails_with 2 'did you mean gemma2-2b' bench --shape gemma2-2
+    fails_with 2 '--type goes with --shape' bench --type q4_0
+    fails_with 2 'q9' bench --shape tiny-llama --type q9
+    fails_with 2 "don't go together" bench --shape tiny-llama -m x.gguf
+    fails_with 2 'not as json' bench -o json "$saved"
+    fails_with 2 "don't go with them" bench -m x.gguf "$saved"
+    fails_with 1 'none.gguf' bench -m "$folder/none.gguf"
+}
+
+test_stop() {
+    timeout --preserve-status -s INT 3 "$peridot" bench -m "$stories" -n 64 -r 100 >"$folder/out" 2>"$folder/err"
+    check "bench dies of the signal that stops its tests" [ $? = 130 ]
+    check "and shows nothing" [ ! -s "$folder/out" ]
+    check "and says no more" [ "$(grep -c '^peridot: ' "$folder/err")" = 0 ]
+}
+
+test_limits() {
+    fails_with 1 'p8 @ d9999 needs 10007 positions' bench -m "$stories" "${tiny[@]}" -d 9999
+    fails_with 1 'n4 needs 5 positions, and the context has 4' bench -m "$stories" -p 0 -n 4 --ctx 4
+    run bench -m "$stories" -p 0 -n 1 -r 1 --save "$folder/none/x.json"
+    check "a report that cannot be saved is a failure" [ $status = 1 ]
+    check "and is named" contains err none/x.json
+    check "but it is shown" contains out '| n1 |'
+}
+
+test_usage
+test_shape
+test_spoilt
+test_zeros
+if [ -e "$stories" ]; then
+    test_md
+    test_csv
+    test_json
+    test_html
+    test_limits
+    test_stop
+else
+    echo "skipped: the demo model is not there"
+fi
+finish
