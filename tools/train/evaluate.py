@@ -46,7 +46,7 @@ def total_bits(model, windows, batch=16):
 
 
 def bits_per_byte(model, tokenizer, path, stride, max_documents=None):
-    """(bits per byte, tokens scored, bytes): every byte of the text counts, the end of a story pays for its blank line."""
+    """(bits per byte, tokens scored, bytes): every byte counts, the end of a story pays for its blank line."""
     documents = corpus.encode_documents(tokenizer, path)[:max_documents]
     size = os.path.getsize(path)
     if max_documents:
@@ -80,13 +80,13 @@ def transformers_model(model):
         vocab_size=s.vocab_size, hidden_size=s.d_model, intermediate_size=s.ffn_dim, num_hidden_layers=s.n_layers,
         num_attention_heads=s.n_heads, num_key_value_heads=s.n_kv_heads, head_dim=s.head_dim,
         query_pre_attn_scalar=s.head_dim, sliding_window=s.window, max_position_embeddings=s.ctx,
-        attn_logit_softcapping=gemma.ATTENTION_CAP, final_logit_softcapping=gemma.LOGIT_CAP, rms_norm_eps=gemma.NORM_EPS,
-        hidden_activation="gelu_pytorch_tanh", pad_token_id=corpus.PAD, eos_token_id=corpus.EOS,
+        attn_logit_softcapping=gemma.ATTENTION_CAP, final_logit_softcapping=gemma.LOGIT_CAP,
+        rms_norm_eps=gemma.NORM_EPS, hidden_activation="gelu_pytorch_tanh", pad_token_id=corpus.PAD, eos_token_id=corpus.EOS,
         bos_token_id=corpus.BOS, attn_implementation="eager")
-    names = {"attn_norm": "input_layernorm", "q": "self_attn.q_proj", "k": "self_attn.k_proj", "v": "self_attn.v_proj",
-             "o": "self_attn.o_proj", "post_attention_norm": "post_attention_layernorm",
-             "ffn_norm": "pre_feedforward_layernorm", "gate": "mlp.gate_proj", "up": "mlp.up_proj",
-             "down": "mlp.down_proj", "post_ffw_norm": "post_feedforward_layernorm"}
+    names = {"attn_norm": "input_layernorm", "q": "self_attn.q_proj", "k": "self_attn.k_proj",
+             "v": "self_attn.v_proj", "o": "self_attn.o_proj", "post_attention_norm": "post_attention_layernorm",
+             "ffn_norm": "pre_feedforward_layernorm", "gate": "mlp.gate_proj",
+             "up": "mlp.up_proj", "down": "mlp.down_proj", "post_ffw_norm": "post_feedforward_layernorm"}
     state = {f"model.layers.{i}.{theirs}.weight": getattr(model, ours)[i].detach()
              for ours, theirs in names.items() for i in range(s.n_layers)}
     state |= {"model.embed_tokens.weight": model.embedding.detach(), "lm_head.weight": model.embedding.detach(),

@@ -90,6 +90,16 @@ def attend(q, k, v, seen, scale):
     return torch.bmm(att.to(v.dtype).view(n, g * t, -1), v).view(n, g, t, d)
 
 
+def attend_causal(q, k, v, block, scale):
+    """attend() to everything before, in blocks of queries: keys after a block are not looked at."""
+    outs = []
+    for first in range(0, q.shape[2], block):
+        last = first + block
+        seen = visible(block, last, first, 0, q.device)
+        outs.append(attend(q[:, :, first:last], k[:, :last], v[:, :last], seen, scale))
+    return torch.cat(outs, 2)
+
+
 def attend_window(q, k, v, window, scale):
     """attend() in a window, in blocks of the window's length: a block's queries see its keys and the block before."""
     n, g, t, d = q.shape
@@ -115,18 +125,18 @@ class CappedLoss(torch.autograd.Function):
     def forward(ctx, h, embedding, target, chunk, logit_step):
         embedding = embedding.to(h.dtype)
         dh, de = torch.empty_like(h), torch.zeros(embedding.shape)
-        total = torch.zeros(())
+        loss = torch.zeros(())
         for i in range(0, h.shape[0], chunk):
             part = slice(i, i + chunk)
             logits = h[part] @ embedding.T
-            log_sum, dlogits = logit_step(logits)
+            sums, grad = logit_step(logits)  # grad is `sums` times too large: cheaper divided out of h and dh
             y = torch.tanh(logits.gather(1, target[part, None]).float() / LOGIT_CAP)
-            dlogits.scatter_add_(1, target[part, None], (y * y - 1.0).to(dlogits.dtype))
-            total += (log_sum - LOGIT_CAP * y[:, 0]).sum()
-            torch.mm(dlogits, embedding, out=dh[part])
-            de += dlogits.T @ h[part]
+            grad.scatter_add_(1, target[part, None], (sums * (y * y - 1.0)).to(grad.dtype))
+            loss += (sums.log() - LOGIT_CAP * y).sum()
+            dh[part] = (grad @ embedding) / sums
+            de += grad.T @ (h[part] / sums).to(h.dtype)
         ctx.save_for_backward(dh, de)
-        return total
+        return loss
 
     @staticmethod
     def backward(ctx, grad):
@@ -135,14 +145,13 @@ class CappedLoss(torch.autograd.Function):
 
 
 def logit_step(logits):
-    """Log of the sum, and softmax times the cap's slope, of capped logits [n, vocab_size].
+    """For logits [n, vocab_size] before the cap: sums [n, 1] of exp(capped), and exp(capped) times the cap's slope.
 
     The cap of 30 makes the row maximum superfluous.
     """
     y = tanh(logits.float() / LOGIT_CAP)
     p = torch.exp(LOGIT_CAP * y)
-    total = p.sum(-1, keepdim=True)
-    return total.log().squeeze(-1), (p / total * (1.0 - y * y)).to(logits.dtype)
+    return p.sum(-1, keepdim=True), (p * (1.0 - y * y)).to(logits.dtype)
 
 
 class Gemma2(torch.nn.Module):
@@ -186,8 +195,8 @@ class Gemma2(torch.nn.Module):
         q = q.view(b, t, s.n_kv_heads, g, s.head_dim).permute(0, 2, 3, 1, 4).flatten(0, 1)
         k, v = (y.transpose(1, 2).flatten(0, 1) for y in (k, v))
         scale = s.head_dim ** -0.5
-        if is_local(layer) and t > s.window and t % s.window == 0:
-            out = attend_window(q, k, v, s.window, scale)
+        if t > s.window and t % s.window == 0:
+            out = (attend_window if is_local(layer) else attend_causal)(q, k, v, s.window, scale)
         else:
             out = attend(q, k, v, visible(t, t, 0, s.window if is_local(layer) else 0, x.device), scale)
         out = out.view(b, s.n_kv_heads, g, t, s.head_dim).permute(0, 3, 1, 2, 4).reshape(b, t, s.q_rows)

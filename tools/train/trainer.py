@@ -73,10 +73,11 @@ class Trainer:
         self.adam.load_state_dict(state["adam"])
         self.step, self.seconds, self.tokens = state["step"], state["seconds"], state["tokens"]
 
-    def report(self, losses, tokens, seconds, steps_per_epoch):
+    def report(self, losses, tokens, seconds, cpu_seconds, steps_per_epoch):
         print(f"step {self.step} epoch {self.step / steps_per_epoch:.2f} tokens {self.tokens / 1e6:.2f}M "
               f"minutes {self.seconds / 60:.1f} rate {self.rate():.3f} loss {sum(losses) / len(losses):.4f} "
-              f"tokens/s {tokens / (seconds or 1e-9):.0f}", flush=True)
+              f"tokens/s {tokens / (seconds or 1e-9):.0f}, per CPU second {tokens / (cpu_seconds or 1e-9):.0f}",
+              flush=True)
 
     @torch.no_grad()
     def probe(self, batches, bits_per_byte):
@@ -88,14 +89,15 @@ class Trainer:
 
         bits_per_byte: factor from nats a token.
         """
-        args, losses, tokens, seconds = self.args, [], 0, 0.0
+        args, losses, tokens, seconds, cpu = self.args, [], 0, 0.0, 0.0
         batches = [heldout.at(i) for i in range(min(args.probe_batches, heldout.steps_per_epoch))]
         compiled, last_save = False, time.monotonic()
         while self.seconds < 60.0 * args.minutes:
             inputs, targets = train.at(self.step)
-            start = time.monotonic()
+            start, cpu_start = time.monotonic(), time.process_time()
             losses.append(self.train_step(inputs, targets))
             if compiled:
+                cpu += time.process_time() - cpu_start
                 seconds += time.monotonic() - start
                 self.seconds += time.monotonic() - start
                 tokens += inputs.numel()
@@ -105,8 +107,8 @@ class Trainer:
             if not math.isfinite(losses[-1]):
                 raise SystemExit(f"step {self.step}: the loss is {losses[-1]}")
             if self.step % args.log_every == 0:
-                self.report(losses, tokens, seconds, train.steps_per_epoch)
-                losses, tokens, seconds = [], 0, 0.0
+                self.report(losses, tokens, seconds, cpu, train.steps_per_epoch)
+                losses, tokens, seconds, cpu = [], 0, 0.0, 0.0
             if self.step % args.probe_every == 0:
                 self.probe(batches, bits_per_byte)
             if time.monotonic() - last_save > SAVE_SECONDS:
