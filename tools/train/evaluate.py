@@ -81,8 +81,8 @@ def transformers_model(model):
         num_attention_heads=s.n_heads, num_key_value_heads=s.n_kv_heads, head_dim=s.head_dim,
         query_pre_attn_scalar=s.head_dim, sliding_window=s.window, max_position_embeddings=s.ctx,
         attn_logit_softcapping=gemma.ATTENTION_CAP, final_logit_softcapping=gemma.LOGIT_CAP,
-        rms_norm_eps=gemma.NORM_EPS, hidden_activation="gelu_pytorch_tanh", pad_token_id=corpus.PAD, eos_token_id=corpus.EOS,
-        bos_token_id=corpus.BOS, attn_implementation="eager")
+        rms_norm_eps=gemma.NORM_EPS, hidden_activation="gelu_pytorch_tanh", pad_token_id=corpus.PAD,
+        eos_token_id=corpus.EOS, bos_token_id=corpus.BOS, attn_implementation="eager")
     names = {"attn_norm": "input_layernorm", "q": "self_attn.q_proj", "k": "self_attn.k_proj",
              "v": "self_attn.v_proj", "o": "self_attn.o_proj", "post_attention_norm": "post_attention_layernorm",
              "ffn_norm": "pre_feedforward_layernorm", "gate": "mlp.gate_proj",
