@@ -30,10 +30,11 @@ shared float maximum[HEADS], total[HEADS], rescale[HEADS];
 shared float k_new[DECODE ? HEAD_DIM : 1], v_new[DECODE ? HEAD_DIM : 1];   /* of this position, rounded as in the cache */
 
 vec2 acc[HEADS * PAIRS];
+uint first_slot;
 
 uint kv_index(uint key, uint kv_head)
 {
-    return (key % p.ring * p.n_kv_heads + kv_head) * HEAD_DIM;
+    return ((first_slot + key) % p.ring * p.n_kv_heads + kv_head) * HEAD_DIM;
 }
 
 /* ---- a decode step's own q, k and v ---- */
@@ -182,7 +183,8 @@ void write_result(uint first_head, uint m)
 void main()
 {
     uint first_head = gl_WorkGroupID.x * HEADS, kv_head = first_head / GROUP, m = gl_WorkGroupID.z;
-    uint pos = p.step.s.pos + m;
+    uint pos = p.places.at[m].pos;
+    first_slot = p.places.at[m].first_slot;
     uint lowest = p.window != 0 && pos + 1 > p.window ? pos + 1 - p.window : 0;
     uint share = (pos + 1 - lowest + gl_NumWorkGroups.y - 1) / gl_NumWorkGroups.y;
     uint begin = min(lowest + gl_WorkGroupID.y * share, pos + 1), end = min(begin + share, pos + 1);

@@ -16,11 +16,13 @@ layout(buffer_reference, std430, buffer_reference_align = 16) writeonly buffer p
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer pd_uvec4s { uvec4 at[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) writeonly buffer pd_uvec4s_written { uvec4 at[]; };
 layout(buffer_reference) buffer pd_step_ref;
+layout(buffer_reference) buffer pd_places;
 layout(buffer_reference) buffer pd_candidates;
 
 #include "params.h"
 
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer pd_step_ref { pd_step s; };
+layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer pd_places { pd_place at[]; };
 layout(buffer_reference, std430, buffer_reference_align = 8) buffer pd_candidates { pd_candidate at[]; };
 
 /* address + index * stride */

@@ -23,10 +23,15 @@
 
 /* What changes from step to step, so that a recorded command buffer can be replayed. One per session. */
 struct pd_step {
-    uint32_t pos;            /* position of the first token of this step */
     uint32_t n_splits[2];    /* workgroups per query in attention: [0] global layers, [1] local layers */
-    uint32_t unused;
+    uint32_t unused[2];
     uint32_t dispatch[2][4]; /* VkDispatchIndirectCommand of attention, padded */
+};
+
+/* Where a token stands: its position in its text, and the slot of the cache where that text begins (0, except where several
+ * texts are evaluated side by side). The key of position j is in slot (first_slot + j) % ring. */
+struct pd_place {
+    uint32_t pos, first_slot;
 };
 
 /* One candidate of the vocabulary. */
@@ -83,7 +88,7 @@ struct pd_rmsnorm_push {
 /* Norms (where the model has q/k norms) and rotates q and k heads, writes k and v to the cache.
  * Grid: [n_heads + 2 n_kv_heads, n_tokens]. */
 struct pd_rope_push {
-    PD_PTR(pd_step_ref) step;
+    PD_PTR(pd_places) places;     /* [n_tokens] */
     PD_PTR(pd_floats) qkv;        /* [n_tokens][qkv_stride]: q heads, k heads, v heads; q is rotated in place */
     PD_PTR(pd_floats) angles;     /* [n_tokens][head_dim]: cos of head_dim/2 angles, then sin */
     PD_PTR(pd_floats) w_q;        /* [head_dim] */
@@ -97,7 +102,7 @@ struct pd_rope_push {
 /* Online-softmax attention of one query position over one split of its keys, all query heads of one kv head at once.
  * Grid: [n_kv_heads, n_splits, n_tokens]. */
 struct pd_attention_push {
-    PD_PTR(pd_step_ref) step;
+    PD_PTR(pd_places) places;     /* [n_tokens] */
     PD_PTR(pd_floats) q;          /* [n_tokens][q_stride] */
     PD_PTR(pd_words) k_cache;     /* [ring][n_kv_heads][head_dim] */
     PD_PTR(pd_words) v_cache;

@@ -1,7 +1,7 @@
 #version 460
 /* Per head of q and k: RMSNorm over head_dim (QK_NORM: Gemma 3), then rotation of the split halves by the position's angles:
  *   (x[i], x[i + d/2]) -> (x[i] cos - x[i + d/2] sin, x[i] sin + x[i + d/2] cos)
- * q goes back in place, k and v go to the cache at slot position % ring. One workgroup per head and token. cos and sin come
+ * q goes back in place, k and v go to the cache at the slot of its position. One workgroup per head and token. cos and sin come
  * from the host in double precision: Vulkan promises only 2^-11 for its own, and only within one turn. */
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
@@ -45,7 +45,7 @@ void main()
     uint base = m * p.qkv_stride + head * HEAD_DIM;
     bool is_q = head < p.n_heads, is_v = head >= p.n_heads + p.n_kv_heads;
     uint kv_head = is_q ? 0 : is_v ? head - p.n_heads - p.n_kv_heads : head - p.n_heads;
-    uint slot = ((p.step.s.pos + m) % p.ring * p.n_kv_heads + kv_head) * HEAD_DIM;
+    uint slot = ((p.places.at[m].first_slot + p.places.at[m].pos) % p.ring * p.n_kv_heads + kv_head) * HEAD_DIM;
     if (is_v) {
         for (uint i = 2 * gl_LocalInvocationID.x; i < HEAD_DIM; i += 2 * gl_WorkGroupSize.x)
             kv_store(p.v_cache, slot + i, vec2(p.qkv.at[base + i], p.qkv.at[base + i + 1]));

@@ -174,6 +174,14 @@ peridot_status peridot_eval(peridot_session *session, const int32_t *tokens, siz
     return pd_session_eval(session->s, tokens, n, params);
 }
 
+peridot_status peridot_eval_batch(peridot_session *session, const peridot_sequence *sequences, size_t n, const peridot_batch_params *params)
+{
+    if (!params || (n && !sequences)) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no texts were given, or nothing to report");
+    return pd_session_eval_batch(session->s, sequences, n, params);
+}
+
+uint32_t peridot_session_chunk(const peridot_session *session) { return session->s->chunk; }
+
 peridot_status peridot_logits(const float **out, peridot_session *session) { return pd_session_logits(out, session->s); }
 void peridot_set_sampling(peridot_session *session, const peridot_sampling *sampling) { pd_sampler_set(&session->s->sampler, sampling); }
 peridot_status peridot_sample(int32_t *token, peridot_session *session) { return pd_session_sample(token, session->s); }

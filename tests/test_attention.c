@@ -36,10 +36,12 @@ static struct pd_heads device_heads(const struct pd_reference_heads *h, const st
         .scale = h->scale, .softcap = h->softcap, .eps = h->eps, .q_norm = address_of(q_norm), .k_norm = address_of(k_norm)};
 }
 
-static struct buffer *make_step(uint32_t pos)
+static struct buffer *make_places(uint32_t pos, uint32_t n_tokens)
 {
-    struct pd_step step = {.pos = pos};
-    return make_words(&step, 1, sizeof step / 4, sizeof step / 4);
+    struct pd_place places[64] = {{0}};
+    assert_true(n_tokens <= PD_COUNT(places));
+    for (uint32_t m = 0; m < n_tokens; m++) places[m] = (struct pd_place){.pos = pos + m};
+    return make_words(places, n_tokens, 2, 2);
 }
 
 /* ---- rope ---- */
@@ -105,10 +107,10 @@ static void run_rope(struct pd_reference_heads h, bool has_norms, peridot_kv_typ
     qkv[width - 3] = 1e-7f;
     struct buffer *rows = make_rows(qkv, n_tokens, width), *k_cache = make_cache(k, &h, type), *v_cache = make_cache(v, &h, type);
     struct buffer *w_q = has_norms ? make_rows(q_norm, 1, h.head_dim) : NULL, *w_k = has_norms ? make_rows(k_norm, 1, h.head_dim) : NULL;
-    struct buffer *step = make_step(pos), *turns = make_words(angles, n_tokens, h.head_dim, h.head_dim);
+    struct buffer *places = make_places(pos, n_tokens), *turns = make_words(angles, n_tokens, h.head_dim, h.head_dim);
     struct pd_kv kv = {.k = address_of(k_cache), .v = address_of(v_cache), .ring = h.ring, .type = type};
     struct pd_heads heads = device_heads(&h, w_q, w_k);
-    pd_op_rope(&bench.r, rows_of(rows), &kv, &heads, address_of(step), address_of(turns), n_tokens);
+    pd_op_rope(&bench.r, rows_of(rows), &kv, &heads, address_of(places), address_of(turns), n_tokens);
     run_case();
     h.q_norm = has_norms ? q_norm : NULL;
     h.k_norm = has_norms ? k_norm : NULL;
@@ -160,7 +162,7 @@ struct place {
 struct attention_case {
     struct pd_reference_heads h;
     float *q, *k, *v, *want;
-    struct buffer *k_cache, *v_cache, *q_rows, *y_rows, *step;
+    struct buffer *k_cache, *v_cache, *q_rows, *y_rows, *step, *places;
     struct pd_kv kv;
     struct pd_heads heads;
 };
@@ -192,10 +194,11 @@ static void begin_attention(struct attention_case *a, const struct shape *s, con
     a->y_rows = make_rows(NULL, p->n_tokens, q_width);
     a->kv = (struct pd_kv){.k = address_of(a->k_cache), .v = address_of(a->v_cache), .ring = p->ring, .type = s->type};
     a->heads = device_heads(&a->h, NULL, NULL);
-    struct pd_step step = {.pos = p->pos, .n_splits = {7, 7}, .dispatch = {{1, 1, 1}, {1, 1, 1}}};
+    struct pd_step step = {.n_splits = {7, 7}, .dispatch = {{1, 1, 1}, {1, 1, 1}}};
     step.n_splits[kind] = step.dispatch[kind][1] = n_splits;
     step.dispatch[kind][0] = pd_attention_groups(&a->heads);
     a->step = make_words(&step, 1, sizeof step / 4, sizeof step / 4);
+    a->places = make_places(p->pos, p->n_tokens);
 }
 
 /* Scores of hundreds cost digits: fp32 has a score of 300 to 3e-5, and so its weight. The cap takes that back. */
@@ -231,7 +234,7 @@ static void test_attention(void **state)
         for (size_t p = 0; p < PD_COUNT(places); p++) {
             struct attention_case a;
             begin_attention(&a, &shapes[s], &places[p], 0, 1);
-            pd_op_attention(&bench.r, rows_of(a.y_rows), rows_of(a.q_rows), &a.kv, &a.heads, address_of(a.step), places[p].n_tokens);
+            pd_op_attention(&bench.r, rows_of(a.y_rows), rows_of(a.q_rows), &a.kv, &a.heads, address_of(a.places), places[p].n_tokens);
             end_attention(&a, &places[p]);
         }
 }
@@ -249,7 +252,7 @@ static void test_softcap_order(void **state)
     for (uint32_t i = 0; i < p.ring * kv_width(&a.h); i++) a.k[i] = 1;
     a.kv.k = address_of(make_cache(a.k, &a.h, s->type));
     a.q_rows = make_rows(a.q, p.n_tokens, q_width);
-    pd_op_attention(&bench.r, rows_of(a.y_rows), rows_of(a.q_rows), &a.kv, &a.heads, address_of(a.step), p.n_tokens);
+    pd_op_attention(&bench.r, rows_of(a.y_rows), rows_of(a.q_rows), &a.kv, &a.heads, address_of(a.places), p.n_tokens);
     end_attention(&a, &p);
 }
 
@@ -272,7 +275,8 @@ static void run_decode(struct shape s, const struct place *p, uint32_t n_splits,
     struct buffer *rows = make_rows(qkv, 1, width), *turns = make_words(angles, 1, s.head_dim, s.head_dim);
     struct buffer *partial = make_words(NULL, 1, n_splits * per_split, PD_MAX_SPLITS * per_split);
     partial->written = true;
-    pd_op_attention_decode(&bench.r, rows_of(a.y_rows), rows_of(rows), &a.kv, &a.heads, a.step->span, kind, address_of(turns), address_of(partial));
+    pd_op_attention_decode(&bench.r, rows_of(a.y_rows), rows_of(rows), &a.kv, &a.heads, a.step->span, kind, address_of(a.places),
+                           address_of(turns), address_of(partial));
     run_case();
     a.h.q_norm = has_norms ? q_norm : NULL;
     a.h.k_norm = has_norms ? k_norm : NULL;

@@ -31,7 +31,7 @@ struct count {
 static bool stop_at_once(void *user, uint64_t done, uint64_t total)
 {
     struct count *count = user;
-    assert_true(done > 0 && done <= total);
+    assert_int_equal(done, 0);
     count->calls++;
     count->total = total;
     return false;
@@ -308,7 +308,7 @@ static void test_progress(void **state)
     struct count count = {0};
     peridot_make_params params = {.shape = "tiny-gemma", .type = "q4_0", .progress = watch, .user = &count};
     EXPECT_OK(peridot_make(in_folder("x.gguf"), &params));
-    assert_int_equal(count.calls, 20);   /* tensors, all small */
+    assert_int_equal(count.calls, 21);   /* the beginning, and 20 tensors, all small */
     remove(in_folder("x.gguf"));
     params.type = "f32";
     EXPECT_FAILURE(peridot_make(in_folder("x.gguf"), &params), PERIDOT_CANCELLED, "cancelled");

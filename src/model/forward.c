@@ -40,8 +40,8 @@ static void chunk_attention(const struct pd_pass *p, uint32_t i)
     uint64_t angles = p->angles[p->config->layers[i].rope];
 
     pd_op_matmul(p->recorder, s->qkv, &w->qkv, s->normed, p->n_tokens, 0);
-    pd_op_rope(p->recorder, s->qkv, kv, &heads, p->step.address, angles, p->n_tokens);
-    pd_op_attention(p->recorder, s->att, s->qkv, kv, &heads, p->step.address, p->n_tokens);
+    pd_op_rope(p->recorder, s->qkv, kv, &heads, p->places, angles, p->n_tokens);
+    pd_op_attention(p->recorder, s->att, s->qkv, kv, &heads, p->places, p->n_tokens);
     pd_op_matmul(p->recorder, s->branch, &w->o, s->att, p->n_tokens, 0);
 }
 
@@ -92,7 +92,8 @@ static void step_layer(const struct pd_pass *p, struct pd_joined *in, uint32_t i
     struct pd_heads heads = pd_layer_heads(p->config, p->weights, i);
 
     pd_op_joined_matvec(p->recorder, s->qkv, &w->qkv, in, 0);
-    pd_op_attention_decode(p->recorder, s->att, s->qkv, &p->cache->layers[i], &heads, p->step, heads.window != 0, p->angles[layer->rope], s->partial);
+    pd_op_attention_decode(p->recorder, s->att, s->qkv, &p->cache->layers[i], &heads, p->step, heads.window != 0, p->places,
+                           p->angles[layer->rope], s->partial);
     pd_op_matmul(p->recorder, s->branch, &w->o, s->att, 1, 0);
     join(p, in, w->post_attn_norm, w->ffn_norm);
     pd_op_joined_gated(p->recorder, s->act, &w->gate_up, in, uses_silu(p), s->gate_up);

@@ -27,6 +27,7 @@ struct pd_pass {
     const struct pd_scratch *scratch;
     struct pd_span step;               /* struct pd_step */
     uint64_t tokens;                   /* [n_tokens] */
+    uint64_t places;                   /* [n_tokens] struct pd_place */
     uint64_t angles[PD_N_ROPES];       /* [n_tokens][head_dim] each: cos, sin */
     uint32_t n_tokens;                 /* 1: a decode step */
 };

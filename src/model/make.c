@@ -159,12 +159,17 @@ struct job {
     struct pd_random_weights *weights;
 };
 
+static peridot_status report(const struct job *j)
+{
+    if (!j->params->progress || j->params->progress(j->params->user, j->done, j->total)) return PERIDOT_OK;
+    return pd_fail(PERIDOT_CANCELLED, "%s: cancelled, nothing is left of it", j->path);
+}
+
 static peridot_status write_piece(struct job *j, const void *data, size_t size)
 {
     PD_TRY(pd_gguf_writer_write(j->writer, data, size));
     j->done += size;
-    if (!j->params->progress || j->params->progress(j->params->user, j->done, j->total)) return PERIDOT_OK;
-    return pd_fail(PERIDOT_CANCELLED, "%s: cancelled, nothing is left of it", j->path);
+    return report(j);
 }
 
 static peridot_status write_matrix(struct job *j, const struct item *t, uint64_t stream)
@@ -213,6 +218,7 @@ static peridot_status write_items(struct job *j, const struct plan *p)
         pd_gguf_writer_add_tensor(j->writer, t->name, t->dtype, t->n_dims, t->shape);
     }
     j->total = pd_gguf_writer_data_size(j->writer);
+    PD_TRY(report(j));
     PD_TRY(pd_gguf_writer_begin(j->writer));
     for (size_t i = 0; i < p->n; i++) PD_TRY(write_item(j, p, i));
     return PERIDOT_OK;

@@ -163,10 +163,10 @@ void pd_op_joined_gated(struct pd_recorder *r, struct pd_rows y, const struct pd
 /* ---- attention ---- */
 
 void pd_op_rope(struct pd_recorder *r, struct pd_rows qkv, const struct pd_kv *kv, const struct pd_heads *heads,
-                uint64_t step, uint64_t angles, uint32_t n_tokens)
+                uint64_t places, uint64_t angles, uint32_t n_tokens)
 {
     uint32_t spec[] = {heads->head_dim >= 128 ? 64 : 32, heads->head_dim, heads->q_norm != 0};
-    struct pd_rope_push push = {.step = step, .qkv = qkv.address, .angles = angles, .w_q = heads->q_norm, .w_k = heads->k_norm,
+    struct pd_rope_push push = {.places = places, .qkv = qkv.address, .angles = angles, .w_q = heads->q_norm, .w_k = heads->k_norm,
         .k_cache = kv->k, .v_cache = kv->v, .qkv_stride = qkv.stride, .n_heads = heads->n_heads, .n_kv_heads = heads->n_kv_heads,
         .ring = kv->ring, .eps = heads->eps};
     enum pd_kernel_id id = kv->type == PERIDOT_KV_F16 ? PD_KERNEL_rope_f16 : PD_KERNEL_rope_f32;
@@ -195,17 +195,17 @@ static const struct pd_kernel *attention_kernel(struct pd_recorder *r, const str
     return kernel(r, kv->type == PERIDOT_KV_F16 ? PD_KERNEL_attention_f16 : PD_KERNEL_attention_f32, spec, 7);
 }
 
-static struct pd_attention_push attention_push(uint64_t q, const struct pd_kv *kv, const struct pd_heads *heads, uint64_t step)
+static struct pd_attention_push attention_push(uint64_t q, const struct pd_kv *kv, const struct pd_heads *heads, uint64_t places)
 {
-    return (struct pd_attention_push){.step = step, .q = q, .k_cache = kv->k, .v_cache = kv->v, .w_q = heads->q_norm,
+    return (struct pd_attention_push){.places = places, .q = q, .k_cache = kv->k, .v_cache = kv->v, .w_q = heads->q_norm,
         .w_k = heads->k_norm, .n_kv_heads = heads->n_kv_heads, .ring = kv->ring, .window = heads->window, .scale = heads->scale,
         .softcap = heads->softcap, .eps = heads->eps};
 }
 
 void pd_op_attention(struct pd_recorder *r, struct pd_rows y, struct pd_rows q, const struct pd_kv *kv, const struct pd_heads *heads,
-                     uint64_t step, uint32_t n_tokens)
+                     uint64_t places, uint32_t n_tokens)
 {
-    struct pd_attention_push push = attention_push(q.address, kv, heads, step);
+    struct pd_attention_push push = attention_push(q.address, kv, heads, places);
     push.y = y.address;
     push.q_stride = q.stride;
     push.y_stride = y.stride;
@@ -214,9 +214,9 @@ void pd_op_attention(struct pd_recorder *r, struct pd_rows y, struct pd_rows q, 
 }
 
 void pd_op_attention_decode(struct pd_recorder *r, struct pd_rows y, struct pd_rows qkv, const struct pd_kv *kv,
-                            const struct pd_heads *heads, struct pd_span step, uint32_t kind, uint64_t angles, uint64_t partial)
+                            const struct pd_heads *heads, struct pd_span step, uint32_t kind, uint64_t place, uint64_t angles, uint64_t partial)
 {
-    struct pd_attention_push push = attention_push(qkv.address, kv, heads, step.address);
+    struct pd_attention_push push = attention_push(qkv.address, kv, heads, place);
     push.angles = angles;
     push.y = partial;
     const struct pd_kernel *k = attention_kernel(r, kv, heads, true);

@@ -72,16 +72,16 @@ struct pd_heads {
     uint64_t q_norm, k_norm;   /* 0: none */
 };
 
-/* Norms and rotates q in place; writes k and v at their positions. angles: [n_tokens][head_dim], cos then sin. */
+/* places: [n_tokens] struct pd_place. Norms and rotates q in place; writes k and v at their places. angles: [n_tokens][head_dim], cos then sin. */
 void pd_op_rope(struct pd_recorder *r, struct pd_rows qkv, const struct pd_kv *kv, const struct pd_heads *heads,
-                uint64_t step, uint64_t angles, uint32_t n_tokens);
+                uint64_t places, uint64_t angles, uint32_t n_tokens);
 /* y[m] = attention(q[m], keys up to its position), all positions of a chunk at once */
 void pd_op_attention(struct pd_recorder *r, struct pd_rows y, struct pd_rows q, const struct pd_kv *kv, const struct pd_heads *heads,
-                     uint64_t step, uint32_t n_tokens);
+                     uint64_t places, uint32_t n_tokens);
 /* Both for one token: takes qkv as the matrix gave it; keys are split over workgroups: the grid comes from the step (kind:
  * which of its two), partial results go through `partial` ([n_heads][PD_MAX_SPLITS][head_dim + 2]). */
 void pd_op_attention_decode(struct pd_recorder *r, struct pd_rows y, struct pd_rows qkv, const struct pd_kv *kv,
-                            const struct pd_heads *heads, struct pd_span step, uint32_t kind, uint64_t angles, uint64_t partial);
+                            const struct pd_heads *heads, struct pd_span step, uint32_t kind, uint64_t place, uint64_t angles, uint64_t partial);
 /* Workgroups of attention along x: the step's dispatch needs it. */
 uint32_t pd_attention_groups(const struct pd_heads *heads);
 

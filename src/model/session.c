@@ -55,6 +55,7 @@ static peridot_status alloc_host(struct pd_session *s)
     uint32_t head_dim = s->model->config.head_dim;
     PD_TRY(pd_heap_alloc(&s->step, s->host_heap, sizeof(struct pd_step), "the step"));
     PD_TRY(pd_heap_alloc(&s->tokens, s->host_heap, sizeof(uint32_t) * s->chunk, "tokens"));
+    PD_TRY(pd_heap_alloc(&s->places, s->host_heap, sizeof(struct pd_place) * s->chunk, "places"));
     PD_TRY(pd_heap_alloc(&s->angles, s->host_heap, sizeof(float) * PD_N_ROPES * s->chunk * head_dim, "RoPE angles"));
     PD_TRY(pd_heap_alloc(&s->best, s->host_heap, sizeof(struct pd_candidate) * PD_TOPK, "candidates"));
     s->row = malloc(sizeof *s->row * pd_max(s->model->weights.n_outputs, s->model->config.d_model));
@@ -68,7 +69,7 @@ static struct pd_pass make_pass(struct pd_session *s, struct pd_recorder *r, uin
 {
     uint64_t per_kind = sizeof(float) * s->chunk * s->model->config.head_dim;
     return (struct pd_pass){.recorder = r, .config = &s->model->config, .weights = &s->model->weights, .cache = &s->cache,
-        .scratch = &s->scratch, .step = s->step, .tokens = s->tokens.address,
+        .scratch = &s->scratch, .step = s->step, .tokens = s->tokens.address, .places = s->places.address,
         .angles = {s->angles.address, s->angles.address + per_kind}, .n_tokens = n_tokens};
 }
 
@@ -164,12 +165,28 @@ static uint32_t n_keys(const struct pd_session *s, uint32_t window)
     return window ? (uint32_t)pd_min(s->pos + 1, window) : s->pos + 1;
 }
 
-/* What the recorded commands read: tokens, position, angles, attention's grid. */
+/* A token of the pass being prepared: row m of tokens, places and angles. */
+static void write_token(struct pd_session *s, uint32_t m, int32_t token, struct pd_place place)
+{
+    const struct pd_config *c = &s->model->config;
+    uint32_t half = c->head_dim / 2;
+    ((uint32_t *)s->tokens.host)[m] = (uint32_t)token;
+    ((struct pd_place *)s->places.host)[m] = place;
+    for (int kind = 0; kind < PD_N_ROPES; kind++) {
+        float *row = (float *)s->angles.host + ((size_t)kind * s->chunk + m) * c->head_dim;
+        for (uint32_t i = 0; i < half; i++) {
+            double angle = place.pos * c->inv_freq[kind][i];
+            row[i] = (float)cos(angle);
+            row[half + i] = (float)sin(angle);
+        }
+    }
+}
+
+/* What the recorded commands read: tokens, places, angles, and a decode step's attention grid. */
 static void write_step(struct pd_session *s, const int32_t *tokens, uint32_t n)
 {
     const struct pd_config *c = &s->model->config;
-    uint32_t half = c->head_dim / 2, *ids = s->tokens.host;
-    struct pd_step step = {.pos = s->pos};
+    struct pd_step step = {.n_splits = {0}};
     struct pd_heads heads = pd_layer_heads(c, &s->model->weights, 0);
     for (int local = 0; local < 2; local++) {
         step.n_splits[local] = (uint32_t)pd_min(pd_div_up(n_keys(s, local ? c->window : 0), KEYS_PER_SPLIT), PD_MAX_SPLITS);
@@ -178,17 +195,7 @@ static void write_step(struct pd_session *s, const int32_t *tokens, uint32_t n)
         step.dispatch[local][2] = 1;
     }
     memcpy(s->step.host, &step, sizeof step);
-    for (uint32_t m = 0; m < n; m++) ids[m] = (uint32_t)tokens[m];
-    for (int kind = 0; kind < PD_N_ROPES; kind++) {
-        float *row = (float *)s->angles.host + (size_t)kind * s->chunk * c->head_dim;
-        for (uint32_t m = 0; m < n; m++, row += c->head_dim) {
-            for (uint32_t i = 0; i < half; i++) {
-                double angle = (s->pos + m) * c->inv_freq[kind][i];
-                row[i] = (float)cos(angle);
-                row[half + i] = (float)sin(angle);
-            }
-        }
-    }
+    for (uint32_t m = 0; m < n; m++) write_token(s, m, tokens[m], (struct pd_place){.pos = s->pos + m});
 }
 
 /* Sizes the next submit by what this one took, at most four times as large. */
@@ -274,6 +281,15 @@ static peridot_status check_head(const struct pd_session *s)
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "this is a base model: it has hidden states, and no logits");
 }
 
+static peridot_status check_tokens(const struct pd_session *s, const int32_t *tokens, size_t n)
+{
+    uint32_t vocab_size = s->model->weights.vocab_size;
+    for (size_t i = 0; i < n; i++)
+        if (tokens[i] < 0 || (uint32_t)tokens[i] >= vocab_size)
+            return pd_fail(PERIDOT_ERROR_ARGUMENT, "token id %d (number %zu) is not below the vocabulary's %u", (int)tokens[i], i, vocab_size);
+    return PERIDOT_OK;
+}
+
 peridot_status pd_session_eval(struct pd_session *s, const int32_t *tokens, size_t n, const peridot_eval_params *params)
 {
     static const peridot_eval_params none = {0};
@@ -281,9 +297,7 @@ peridot_status pd_session_eval(struct pd_session *s, const int32_t *tokens, size
     if (n > s->ctx - s->pos)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "%zu tokens after the %u so far do not fit the context of %u positions", n, s->pos, s->ctx);
     if (p->logits) PD_TRY(check_head(s));
-    for (size_t i = 0; i < n; i++)
-        if (tokens[i] < 0 || (uint32_t)tokens[i] >= s->model->weights.vocab_size)
-            return pd_fail(PERIDOT_ERROR_ARGUMENT, "token id %d (number %zu) is not below the vocabulary's %u", (int)tokens[i], i, s->model->weights.vocab_size);
+    PD_TRY(check_tokens(s, tokens, n));
     for (size_t done = 0; done < n;) {
         uint32_t m = (uint32_t)pd_min(s->next_chunk, n - done), start = s->pos;
         PD_TRY(run_chunk(s, tokens + done, m, done + m == n || p->logits));
@@ -291,6 +305,71 @@ peridot_status pd_session_eval(struct pd_session *s, const int32_t *tokens, size
         done += m;
     }
     return PERIDOT_OK;
+}
+
+/* ---- texts side by side ---- */
+
+static peridot_status check_batch(const struct pd_session *s, const peridot_sequence *sequences, size_t n, const peridot_batch_params *p)
+{
+    uint64_t total = 0;
+    if (p->logits) PD_TRY(check_head(s));
+    if (s->pos != 0) return pd_fail(PERIDOT_ERROR_ARGUMENT, "a batch needs a session without tokens, and this has %u", s->pos);
+    for (size_t i = 0; i < n; i++) {
+        PD_TRY(check_tokens(s, sequences[i].tokens, sequences[i].n));
+        total += sequences[i].n;
+    }
+    if (total > s->chunk) return pd_fail(PERIDOT_ERROR_ARGUMENT, "%llu tokens of %zu texts do not fit a chunk of %u", (unsigned long long)total, n, s->chunk);
+    return PERIDOT_OK;
+}
+
+/* Calls back for the rows of one kind; `rows` begin at row `first` of the pass. */
+static peridot_status report_batch(struct pd_session *s, peridot_batch_row call, void *user, struct pd_span span, struct pd_rows rows,
+                                   uint32_t buffer_row, uint32_t first, uint32_t n, uint32_t width, const uint32_t *text_of)
+{
+    const struct pd_place *places = s->places.host;
+    for (uint32_t i = 0; i < n; i++) {
+        PD_TRY(pd_span_read(s->model->gpu, s->row, span, (uint64_t)(buffer_row + i) * rows.stride * sizeof(float), width * sizeof(float)));
+        add_bias(s, span);
+        if (!call(user, text_of[first + i], places[first + i].pos, s->row, width))
+            return pd_fail(PERIDOT_CANCELLED, "stopped by the caller in text %u", text_of[first + i]);
+    }
+    return PERIDOT_OK;
+}
+
+static peridot_status run_batch(struct pd_session *s, const peridot_sequence *sequences, size_t n_sequences,
+                                const peridot_batch_params *p, uint32_t *text_of)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < n_sequences; i++) {
+        uint32_t first = n;
+        for (size_t j = 0; j < sequences[i].n; j++, n++) {
+            text_of[n] = (uint32_t)i;
+            write_token(s, n, sequences[i].tokens[j], (struct pd_place){.pos = (uint32_t)j, .first_slot = first});
+        }
+    }
+    if (n == 0) return PERIDOT_OK;
+    s->has_logits = false;
+    PD_TRY(record_pass(s, s->batch, n, false));
+    PD_TRY(pd_commands_run(s->batch));
+    if (p->hidden)
+        PD_TRY(report_batch(s, p->hidden, p->user, s->normed_span, s->scratch.normed, 0, 0, n, s->model->config.d_model, text_of));
+    for (uint32_t row = 0; p->logits && row < n; row += LOGITS_ROWS) {
+        uint32_t m = (uint32_t)pd_min(LOGITS_ROWS, n - row);
+        PD_TRY(record_rows(s, row, m));
+        PD_TRY(pd_commands_run(s->batch));
+        PD_TRY(report_batch(s, p->logits, p->user, s->logits_span, s->logits, 1, row, m, s->model->weights.n_outputs, text_of));
+    }
+    return PERIDOT_OK;
+}
+
+peridot_status pd_session_eval_batch(struct pd_session *s, const peridot_sequence *sequences, size_t n, const peridot_batch_params *params)
+{
+    PD_TRY(check_batch(s, sequences, n, params));
+    uint32_t *text_of = malloc(sizeof *text_of * s->chunk);   /* which text a row belongs to */
+    if (!text_of) return pd_fail_alloc(sizeof *text_of * s->chunk, "batch");
+    peridot_status status = run_batch(s, sequences, n, params, text_of);
+    free(text_of);
+    return status;
 }
 
 /* ---- results ---- */

@@ -24,7 +24,7 @@ struct pd_session {
     struct pd_scratch scratch;
     struct pd_rows logits;             /* row 0: the last position; then LOGITS_ROWS for callers that want every row */
     struct pd_span normed_span, logits_span;
-    struct pd_span step, tokens, angles, best;   /* host memory */
+    struct pd_span step, tokens, places, angles, best;   /* host memory */
     uint64_t topk[2];                  /* scratch of the selection */
     struct pd_commands *decode, *batch;
     float *row;                        /* a row on the host, [vocab_size] or [d_model] */
@@ -36,6 +36,8 @@ struct pd_session {
 peridot_status pd_session_create(struct pd_session **out, struct pd_model *model, const peridot_session_params *params);
 void pd_session_free(struct pd_session *s);
 peridot_status pd_session_eval(struct pd_session *s, const int32_t *tokens, size_t n, const peridot_eval_params *params);
+/* Texts that know nothing of each other, in one submit; see peridot_eval_batch. */
+peridot_status pd_session_eval_batch(struct pd_session *s, const peridot_sequence *sequences, size_t n, const peridot_batch_params *params);
 peridot_status pd_session_logits(const float **out, struct pd_session *s);
 peridot_status pd_session_sample(int32_t *token, struct pd_session *s);
 /* Bytes of weights and cache that a decode step at the present position reads. */
