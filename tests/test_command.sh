@@ -111,7 +111,7 @@ test_make() {
         check "and is told" one_sentence
         check "and leaves nothing" [ ! -s "$folder/left" ]
     fi
-    timeout --preserve-status -s TERM 0.3 "$peridot" make --shape gemma2-2b --type f16 -o "$folder/made/m.gguf" \
+    timeout --preserve-status -s TERM 0.3 "$peridot" make --shape gemma3-1b --type f16 -o "$folder/made/m.gguf" \
         >"$folder/out" 2>"$folder/err"
     check "make dies of the signal that stops it" [ $? = 143 ]
     check "and leaves nothing" is_empty "$folder/made"

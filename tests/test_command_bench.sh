@@ -81,7 +81,7 @@ test_shape() {
     check "random weights are labelled" contains out "tiny-llama random weights"
     check "nothing is left" [ -z "$(ls -A "$folder/temporary")" ]
     TMPDIR=$folder/none fails_with 1 "$folder/none" bench --shape tiny-llama "${tiny[@]}"
-    TMPDIR=$folder/temporary timeout --preserve-status -s INT 0.3 "$peridot" bench --shape gemma2-2b --type f16 >"$folder/out" 2>"$folder/err"
+    TMPDIR=$folder/temporary timeout --preserve-status -s INT 0.3 "$peridot" bench --shape gemma3-1b --type f16 >"$folder/out" 2>"$folder/err"
     check "bench dies of the signal that stops it" [ $? = 130 ]
     check "and leaves nothing" [ -z "$(ls -A "$folder/temporary")" ]
 }
