@@ -74,11 +74,23 @@ typedef struct peridot_device_info {
     uint32_t max_shared_size;       /* shared memory of one workgroup */
     uint32_t max_push_size;
     bool unified_memory;            /* device memory is host memory */
-    bool fp16_arithmetic, int8_arithmetic, integer_dot, subgroup_size_control, cooperative_matrix, external_host_memory;
+    bool fp16_arithmetic, int8_arithmetic, integer_dot, subgroup_size_control, external_host_memory;
+    bool cooperative_matrix;        /* of fp16 with fp32 sums: the largest that it has are [m, k] times [k, n] */
+    uint32_t matrix_m, matrix_n, matrix_k;   /* 0: none */
 } peridot_device_info;
 
 /* Lists every Vulkan device. Usable or not: look at `unusable`. *out holds *n entries; give it back to peridot_free. */
 PERIDOT_API peridot_status peridot_devices(peridot_device_info **out, size_t *n);
+
+/* Some operations can be done by one of several kernels, their variants. All give the same, some less exactly. */
+typedef struct peridot_variant {
+    const char *operation, *name;   /* "matmul", "coop" */
+    bool available;                 /* the device, and this build, can do it */
+    bool chosen;                    /* it is taken, unless peridot_model_params.kernels has another */
+} peridot_variant;
+
+/* Row i of the list of variants, as a device has them; false past the last. */
+PERIDOT_API bool peridot_device_variant(peridot_variant *out, const peridot_device_info *device, size_t i);
 
 /* Frees an array or string that a function here allocated for the caller. NULL is allowed. */
 PERIDOT_API void peridot_free(void *p);
@@ -167,6 +179,8 @@ typedef bool (*peridot_progress)(void *user, uint64_t done, uint64_t total);
 typedef struct peridot_model_params {
     const char *device;      /* index, part of the name, UUID or PCI address; NULL: the fastest real GPU */
     const char *cache_dir;   /* folder for compiled pipelines, made when missing; NULL: nothing is kept on disk */
+    const char *const *kernels;   /* [n_kernels]: variants to take wherever they can be, "matmul=coop", for comparisons and tests */
+    size_t n_kernels;
     peridot_progress progress;
     void *user;              /* passed to progress */
 } peridot_model_params;
@@ -194,6 +208,7 @@ typedef struct peridot_model_info {
     uint64_t decode_read_size;     /* bytes of weights that one decode step reads */
     peridot_device_info device;
     const char *device_reason;     /* why this device: "the fastest of 2", "--device 1" */
+    const char *kernels;           /* the variants of kernels that it takes: "matmul=tile" */
 } peridot_model_info;
 
 /* Loads a model (.gguf or Hugging Face directory) onto a device. params may be NULL. */

@@ -16,7 +16,7 @@ struct peridot_model {
     struct peridot_vocab vocab;        /* tokenizer NULL: the files hold none */
     char vocab_error[512];             /* why */
     peridot_model_info info;
-    char types[128];
+    char types[128], kernels[128];
 };
 
 struct peridot_session {
@@ -28,6 +28,8 @@ const char *peridot_last_error(void) { return pd_error(); }
 void peridot_free(void *p) { free(p); }
 
 peridot_status peridot_devices(peridot_device_info **out, size_t *n) { return pd_gpu_list(out, n); }
+
+bool peridot_device_variant(peridot_variant *out, const peridot_device_info *device, size_t i) { return pd_variants_at(out, device, i); }
 
 /* ---- model ---- */
 
@@ -53,13 +55,14 @@ static void describe_model(peridot_model *model)
     const struct pd_config *c = &model->m.config;
     const struct pd_weights *w = &model->m.weights;
     describe_types(model->types, sizeof model->types, w->type_counts);
+    pd_variants_text(model->kernels, sizeof model->kernels, &model->m.variants);
     model->info = (peridot_model_info){.name = c->name, .family = pd_families[c->family].name, .types = model->types,
         .n_layers = c->n_layers, .d_model = c->d_model, .ffn_dim = c->ffn_dim, .n_heads = c->n_heads, .n_kv_heads = c->n_kv_heads,
         .head_dim = c->head_dim, .window = c->window, .ctx_max = c->ctx_max, 
         .vocab_size = w->vocab_size, .n_outputs = w->n_outputs, .head = (peridot_head)c->head, .n_params = w->n_params,
         .weights_size = w->size, .in_place_size = w->in_place_size,
         .n_ignored_tensors = w->n_ignored, .decode_read_size = w->decode_read_size, .device = *pd_gpu_info(model->m.gpu),
-        .device_reason = pd_gpu_reason(model->m.gpu)};
+        .device_reason = pd_gpu_reason(model->m.gpu), .kernels = model->kernels};
 }
 
 /* A model without a tokenizer still evaluates ids; who asks for its vocabulary learns why there is none. */
@@ -82,6 +85,7 @@ static peridot_status open_parts(peridot_model *model, const char *path, const p
     PD_TRY(pd_checkpoint_open(&m->checkpoint, path, true));
     PD_TRY(pd_config_read(&m->config, m->checkpoint));
     PD_TRY(pd_gpu_open(&m->gpu, p->device, p->cache_dir));
+    PD_TRY(pd_variants_choose(&m->variants, pd_gpu_info(m->gpu), p->kernels, p->n_kernels));
     PD_TRY(pd_weights_load(&m->weights, m->gpu, &m->config, m->checkpoint, progress));
     PD_TRY(open_vocab(model, m->checkpoint));
     describe_model(model);

@@ -32,7 +32,7 @@ static const struct {
 static const struct {
     const char *name, *source;
 } kernels[PD_N_KERNELS] = {
-#define PD_KERNEL(name, source, defines, push) {#name, #source},
+#define PD_KERNEL(name, source, defines, push, needs) {#name, #source},
 #include "kernels.def"
 #undef PD_KERNEL
 };
@@ -112,7 +112,7 @@ static inline void begin_case(const char *format, ...)
     vsnprintf(bench.label, sizeof bench.label, format, args);
     va_end(args);
     drop_case();
-    bench.r = (struct pd_recorder){.gpu = bench.gpu, .commands = bench.commands};
+    bench.r = (struct pd_recorder){.gpu = bench.gpu, .commands = bench.commands, .variants = pd_variants_default(pd_gpu_info(bench.gpu))};
     check_status(pd_commands_begin(bench.commands));
 }
 

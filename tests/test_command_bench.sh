@@ -40,11 +40,12 @@ test_csv() {
 }
 
 test_json() {
-    run bench "${tiny[@]}" -m "$stories" -o json --kv f32 --chunk 4
+    run bench "${tiny[@]}" -m "$stories" -o json --kv f32 --chunk 4 --kernel matmul=tile
     check "json succeeds" [ $status = 0 ]
     cp "$folder/out" "$folder/two.json"
     check "json has its schema" contains out '"schema": 1'
     check "json has the session" contains out '"kv": "f32"'
+    check "json has the kernels" matches out '"kernels": "matmul=tile'
     check "json has both repeats equal" [ "$(grep -c '"repeats_equal": true' "$folder/out")" = 2 ]
     check "json has a rate" matches out '"read": [1-9]'
     run bench "$folder/one.json" "$folder/two.json"

@@ -16,6 +16,24 @@ test_devices() {
     fails_with 1 'no-such-device' logits -m "$golden" --device no-such-device --tokens 1 --out "$folder/x"
 }
 
+# Every variant that the device has gives the same text; what there is not, or the device has not, is refused.
+test_kernels() {
+    local prompt variant variants
+    prompt=$(seq -s ' ' 60)
+    run devices
+    check "devices lists kernels and the one taken" matches out '^   kernels   matmul: .*\(taken\)'
+    variants=$(sed -n 's/^   kernels   matmul: \([^;]*\).*/\1/p' "$folder/out" | head -1 | sed 's/ (taken)//; s/,//g')
+    run run --temp 0 -n 8 "$prompt"
+    cp "$folder/out" "$folder/story"
+    for variant in $variants; do
+        run run --temp 0 -n 8 --kernel matmul=$variant "$prompt"
+        check "matmul=$variant succeeds" [ $status = 0 ]
+        check "matmul=$variant has the same text" cmp -s "$folder/out" "$folder/story"
+    done
+    fails_with 1 'no kernel variant matmul=no-such' run --kernel matmul=no-such x
+    fails_with 1 'no kernel variant no-such=tile' run --kernel matmul=tile --kernel no-such=tile x
+}
+
 # Prints a side of a matrix of the golden model: 1 for rows, 2 for columns.
 side() { "$peridot" inspect "$golden" | sed -n "s/^  token_embd.weight  *[a-z0-9_]* *\([0-9]*\) x \([0-9]*\) .*/\\$1/p"; }
 
@@ -149,6 +167,7 @@ if [ -e "$stories" ]; then
     test_run_sampling
     test_run_template
     test_run_stops
+    test_kernels
 else
     echo "skipped: models/stories.gguf is not there"
 fi

@@ -88,13 +88,14 @@ static float *dot_magnitudes(const struct test_matrix *t, const float *x, uint32
     return sums;
 }
 
-static void run_matmul_as(peridot_device_type type, const struct part *parts, uint32_t n_parts, uint32_t n_cols, uint32_t n_tokens,
+static void run_matmul_as(enum pd_variant variant, const struct part *parts, uint32_t n_parts, uint32_t n_cols, uint32_t n_tokens,
                           float softcap)
 {
     struct test_matrix t = {.m.n_cols = n_cols};
-    begin_case("matmul %s, %u parts of %u rows, %u columns, %u tokens, softcap %g, as device type %d", pd_dtypes[parts[0].dtype].name,
-               n_parts, parts[0].n_rows, n_cols, n_tokens, (double)softcap, (int)type);
-    bench.gpu->info.type = type;
+    begin_case("matmul %s, %u parts of %u rows, %u columns, %u tokens, softcap %g, variant %d", pd_dtypes[parts[0].dtype].name,
+               n_parts, parts[0].n_rows, n_cols, n_tokens, (double)softcap, (int)variant);
+    bench.r.variants.of[PD_VARIED_MATMUL] = variant;
+    bench.r.variants.forced[PD_VARIED_MATMUL] = true;
     for (uint32_t i = 0; i < n_parts; i++) add_slice(&t, parts[i].dtype, parts[i].n_rows);
     float *x = random_floats((size_t)n_tokens * n_cols, softcap != 0 ? 40 : 1), *y = zeros((size_t)n_tokens * t.m.n_rows);
     struct buffer *x_rows = make_rows(x, n_tokens, n_cols), *y_rows = make_rows(NULL, n_tokens, t.m.n_rows);
@@ -110,11 +111,12 @@ static void run_matmul_as(peridot_device_type type, const struct part *parts, ui
     free(magnitudes);
 }
 
-/* Operations choose kernels by the type of the device, and all of them run on all devices. */
+/* Every variant that the device has. */
 static void run_matmul(const struct part *parts, uint32_t n_parts, uint32_t n_cols, uint32_t n_tokens, float softcap)
 {
-    run_matmul_as(PERIDOT_DEVICE_DISCRETE, parts, n_parts, n_cols, n_tokens, softcap);
-    if (n_tokens > 1) run_matmul_as(PERIDOT_DEVICE_CPU, parts, n_parts, n_cols, n_tokens, softcap);
+    for (int v = n_tokens == 1 ? PD_VARIANT_MATMUL_MATVEC : 0; v < PD_N_VARIANTS; v++)
+        if (pd_variant_available(pd_gpu_info(bench.gpu), (enum pd_variant)v))
+            run_matmul_as((enum pd_variant)v, parts, n_parts, n_cols, n_tokens, softcap);
 }
 
 static const uint32_t plain_cols[] = {4, 32, 36, 100}, block_cols[] = {32, 96, 256, 2304}, super_cols[] = {256, 512, 768, 2304};

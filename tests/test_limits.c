@@ -19,6 +19,7 @@ static peridot_status open_parts(struct small *s, const char *path, uint64_t max
     PD_TRY(pd_checkpoint_open(&s->checkpoint, path, true));
     PD_TRY(pd_config_read(&s->m.config, s->checkpoint));
     PD_TRY(pd_gpu_open(&s->m.gpu, NULL, NULL));
+    s->m.variants = pd_variants_default(pd_gpu_info(s->m.gpu));
     uint64_t block = s->m.gpu->max_block;
     if (max_block) s->m.gpu->max_block = max_block;
     if (heap_size) s->m.gpu->info.heap_size = heap_size;

@@ -48,6 +48,7 @@ struct device_facts {
     VkPhysicalDeviceVulkan11Properties v11;
     VkPhysicalDeviceVulkan12Properties v12;
     VkPhysicalDeviceMaintenance4Properties maintenance4;
+    VkPhysicalDeviceSubgroupSizeControlProperties subgroup_sizes;
     VkPhysicalDevicePCIBusInfoPropertiesEXT pci;
     VkPhysicalDeviceFeatures2 features;
     VkPhysicalDeviceVulkan12Features f12;
@@ -77,7 +78,8 @@ static bool has_extension(const struct extension_list *list, const char *name)
     return false;
 }
 
-#define CHAIN(head, link, type) ((link).sType = (type), (link).pNext = (head).pNext, (head).pNext = &(link))
+#define LINK(head, link) ((link).pNext = (head).pNext, (head).pNext = &(link))
+#define CHAIN(head, link, type) ((link).sType = (type), LINK(head, link))
 
 static void ask_facts(struct device_facts *f, VkPhysicalDevice physical, const struct extension_list *extensions)
 {
@@ -92,6 +94,7 @@ static void ask_facts(struct device_facts *f, VkPhysicalDevice physical, const s
     CHAIN(f->features, f->f12, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES);
     if (version >= VK_API_VERSION_1_3) {
         CHAIN(f->properties, f->maintenance4, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES);
+        CHAIN(f->properties, f->subgroup_sizes, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES);
         CHAIN(f->features, f->dot, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES);
         CHAIN(f->features, f->subgroup_size, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES);
     }
@@ -147,6 +150,31 @@ static void describe_heap(peridot_device_info *info, VkPhysicalDevice physical, 
     info->unified_memory = info->type == PERIDOT_DEVICE_INTEGRATED || info->type == PERIDOT_DEVICE_CPU;
 }
 
+/* Sizes that matmul_coop.comp can divide its tiles into. */
+static bool is_handy(const VkCooperativeMatrixPropertiesKHR *p)
+{
+    return p->AType == VK_COMPONENT_TYPE_FLOAT16_KHR && p->BType == VK_COMPONENT_TYPE_FLOAT16_KHR
+        && p->CType == VK_COMPONENT_TYPE_FLOAT32_KHR && p->ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR
+        && p->scope == VK_SCOPE_SUBGROUP_KHR && !p->saturatingAccumulation && 32 % p->MSize == 0 && 32 % p->NSize == 0 && 32 % p->KSize == 0;
+}
+
+/* The largest of the sizes that the device lists. */
+static void describe_matrices(peridot_device_info *info, VkPhysicalDevice physical)
+{
+    uint32_t n = 0;
+    if (vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(physical, &n, NULL) != VK_SUCCESS || n == 0) return;
+    VkCooperativeMatrixPropertiesKHR *list = calloc(n, sizeof *list);
+    for (uint32_t i = 0; list && i < n; i++) list[i].sType = VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR;
+    if (!list || vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(physical, &n, list) != VK_SUCCESS) n = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const VkCooperativeMatrixPropertiesKHR *p = &list[i];
+        if (!is_handy(p) || p->MSize * p->NSize * p->KSize <= info->matrix_m * info->matrix_n * info->matrix_k) continue;
+        info->cooperative_matrix = true;
+        info->matrix_m = p->MSize, info->matrix_n = p->NSize, info->matrix_k = p->KSize;
+    }
+    free(list);
+}
+
 static void describe(peridot_device_info *info, VkPhysicalDevice physical, uint32_t index)
 {
     struct extension_list extensions = list_extensions(physical);
@@ -175,8 +203,9 @@ static void describe(peridot_device_info *info, VkPhysicalDevice physical, uint3
     info->fp16_arithmetic = f.f12.shaderFloat16;
     info->int8_arithmetic = f.f12.shaderInt8;
     info->integer_dot = f.dot.shaderIntegerDotProduct;
-    info->subgroup_size_control = f.subgroup_size.subgroupSizeControl;
-    info->cooperative_matrix = f.cooperative.cooperativeMatrix;
+    info->subgroup_size_control = f.subgroup_size.subgroupSizeControl && f.subgroup_size.computeFullSubgroups
+        && f.subgroup_sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT;
+    if (f.cooperative.cooperativeMatrix && f.f12.shaderFloat16 && f.f12.vulkanMemoryModel) describe_matrices(info, physical);
     info->external_host_memory = has_extension(&extensions, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
     describe_heap(info, physical, has_extension(&extensions, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME));
     free(extensions.at);
@@ -349,8 +378,20 @@ static peridot_status open_device(struct pd_gpu *gpu)
         .queueFamilyIndex = gpu->queue_family, .queueCount = 1, .pQueuePriorities = &priority};
     VkPhysicalDeviceVulkan12Features f12 = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
         .bufferDeviceAddress = VK_TRUE, .timelineSemaphore = VK_TRUE};
-    const char *extensions[4];
+    const char *extensions[8];
     uint32_t n_extensions = 0;
+    const peridot_device_info *info = &gpu->info;
+    VkPhysicalDeviceSubgroupSizeControlFeatures subgroup_size = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES, .subgroupSizeControl = VK_TRUE, .computeFullSubgroups = VK_TRUE};
+    VkPhysicalDeviceCooperativeMatrixFeaturesKHR cooperative = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR, .cooperativeMatrix = VK_TRUE};
+    f12.shaderFloat16 = info->fp16_arithmetic;
+    f12.vulkanMemoryModel = info->cooperative_matrix;   /* which must go with it */
+    if (info->subgroup_size_control) LINK(f12, subgroup_size);
+    if (info->cooperative_matrix) {
+        LINK(f12, cooperative);
+        extensions[n_extensions++] = VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME;
+    }
     struct extension_list have = list_extensions(gpu->physical);
     gpu->has_budget = has_extension(&have, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
     if (gpu->has_budget) extensions[n_extensions++] = VK_EXT_MEMORY_BUDGET_EXTENSION_NAME;

@@ -69,13 +69,22 @@ peridot_status pd_span_zero(struct pd_gpu *gpu, struct pd_span span);
 /* ---- kernels: kernel.c ---- */
 
 enum pd_kernel_id {
-#define PD_KERNEL(name, source, defines, push) PD_KERNEL_##name,
+#define PD_KERNEL(name, source, defines, push, needs) PD_KERNEL_##name,
 #include "kernels.def"
 #undef PD_KERNEL
     PD_N_KERNELS
 };
 
-#define PD_MAX_SPEC 8
+/* The last column of kernels.def: what a kernel needs beyond the baseline. Each kernel that needs something has a twin that
+ * does not, and does the same. */
+enum pd_needs {
+    PD_NEEDS_baseline,
+    PD_NEEDS_coop      /* cooperative matrices of fp16 with fp32 sums; peridot_device_info.cooperative_matrix */
+};
+/* What a device, or this build, lacks for the kernel; NULL: nothing. */
+const char *pd_kernel_lacks(const peridot_device_info *device, enum pd_kernel_id id);
+
+#define PD_MAX_SPEC 12
 
 /* A kernel with its specialisation constants: spec[i] is constant_id i, and constant 0 the workgroup size of kernels that
  * take one. Compiled when first asked for, then found; owned by the gpu. */

@@ -15,25 +15,38 @@ static const struct kernel_source {
     const uint32_t *code;
     size_t code_size;
     uint32_t push_size;
+    enum pd_needs needs;
 } sources[PD_N_KERNELS] = {
-#define PD_KERNEL(name, source, defines, push) {#name, pd_spirv_##name, sizeof pd_spirv_##name, sizeof(struct push)},
+#define PD_KERNEL(name, source, defines, push, needs) \
+    {#name, pd_spirv_##name, sizeof pd_spirv_##name, sizeof(struct push), PD_NEEDS_##needs},
 #include "kernels.def"
 #undef PD_KERNEL
 };
 
 /* 128 bytes of push constants is what every device has. */
-#define PD_KERNEL(name, source, defines, push) _Static_assert(sizeof(struct push) <= 128, #name ": too many push constants");
+#define PD_KERNEL(name, source, defines, push, needs) \
+    _Static_assert(sizeof(struct push) <= 128, #name ": too many push constants");
 #include "kernels.def"
 #undef PD_KERNEL
 
 const char *pd_kernel_name(enum pd_kernel_id id) { return sources[id].name; }
+
+const char *pd_kernel_lacks(const peridot_device_info *device, enum pd_kernel_id id)
+{
+    if (sources[id].code_size == sizeof(uint32_t)) return "a glslang that can compile it, when peridot was built";   /* kernels.cmake */
+    if (sources[id].needs == PD_NEEDS_coop && !device->cooperative_matrix) return "cooperative matrices of fp16 with fp32 sums";
+    return NULL;
+}
+
 uint32_t pd_gpu_n_pipelines(const struct pd_gpu *gpu) { return gpu->n_pipelines; }
 
 /* ---- compiling ---- */
 
 static peridot_status open_source(struct pd_gpu *gpu, enum pd_kernel_id id)
 {
+    const char *lacks = pd_kernel_lacks(&gpu->info, id);
     if (gpu->layouts[id]) return PERIDOT_OK;
+    if (lacks) return pd_fail(PERIDOT_ERROR_DEVICE, "%s cannot run the kernel %s: it lacks %s", gpu->info.name, sources[id].name, lacks);
     VkShaderModuleCreateInfo module = {.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
         .codeSize = sources[id].code_size, .pCode = sources[id].code};
     if (!gpu->modules[id]) PD_VK(gpu->vk.vkCreateShaderModule(gpu->device, &module, NULL, &gpu->modules[id]));
@@ -51,8 +64,13 @@ static peridot_status compile(struct pd_gpu *gpu, struct pd_kernel *kernel)
         entries[i] = (VkSpecializationMapEntry){.constantID = i, .offset = i * sizeof(uint32_t), .size = sizeof(uint32_t)};
     VkSpecializationInfo spec = {.mapEntryCount = kernel->n_spec, .pMapEntries = entries,
         .dataSize = sizeof(uint32_t) * kernel->n_spec, .pData = kernel->spec};
+    /* Matrices belong to whole subgroups of a size that is known when the workgroup's size is. */
+    VkPipelineShaderStageRequiredSubgroupSizeCreateInfo subgroup = {
+        .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO, .requiredSubgroupSize = gpu->info.subgroup_size};
+    bool whole = sources[kernel->id].needs == PD_NEEDS_coop && gpu->info.subgroup_size_control;
     VkComputePipelineCreateInfo create = {.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
         .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO, .stage = VK_SHADER_STAGE_COMPUTE_BIT,
+            .pNext = whole ? &subgroup : NULL, .flags = whole ? VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT : 0,
             .module = gpu->modules[kernel->id], .pName = "main", .pSpecializationInfo = &spec},
         .layout = gpu->layouts[kernel->id]};
     VkResult result = gpu->vk.vkCreateComputePipelines(gpu->device, gpu->cache.handle, 1, &create, NULL, &kernel->pipeline);

@@ -74,17 +74,18 @@ static void matmul(struct pd_recorder *r, const struct pd_slice *slice, const st
              (uint32_t)pd_div_up(slice->n_rows, PD_MATMUL_TILE), (uint32_t)pd_div_up(push->n_tokens, PD_MATMUL_TILE), 1);
 }
 
-/* Tiles in shared memory pay from a handful of tokens on, except on a CPU, whose caches do that work without barriers. */
-static bool takes_tiles(const struct pd_recorder *r, uint32_t n_tokens)
+/* Tiles pay from a handful of tokens on. */
+static enum pd_variant matmul_variant(const struct pd_recorder *r, uint32_t n_tokens)
 {
-    return n_tokens > 2 * MATVEC_COLS && pd_gpu_info(r->gpu)->type != PERIDOT_DEVICE_CPU;
+    uint32_t few = r->variants.forced[PD_VARIED_MATMUL] ? 1 : 2 * MATVEC_COLS;
+    return n_tokens > few ? r->variants.of[PD_VARIED_MATMUL] : PD_VARIANT_MATMUL_MATVEC;
 }
 
 static void matmul_slice(struct pd_recorder *r, struct pd_rows y, const struct pd_slice *slice, struct pd_rows x, uint32_t n_cols,
                          uint32_t n_tokens, float softcap)
 {
     uint64_t to = pd_rows_at(y, 0, slice->first_row).address;
-    if (takes_tiles(r, n_tokens)) {
+    if (matmul_variant(r, n_tokens) == PD_VARIANT_MATMUL_TILE) {
         struct pd_matmul_push push = {.w = slice->address, .x = x.address, .y = to, .row_size = slice->row_size, .n_cols = n_cols,
             .n_rows = slice->n_rows, .n_tokens = n_tokens, .x_stride = x.stride, .y_stride = y.stride, .softcap = softcap};
         matmul(r, slice, &push);

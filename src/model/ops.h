@@ -5,11 +5,13 @@
 #define PD_MODEL_OPS_H
 
 #include "gpu/gpu.h"
+#include "model/variants.h"
 #include "model/weights.h"
 
 struct pd_recorder {
     struct pd_gpu *gpu;
     struct pd_commands *commands;
+    struct pd_variants variants;
     peridot_status status;
 };
 

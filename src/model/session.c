@@ -76,7 +76,7 @@ static struct pd_pass make_pass(struct pd_session *s, struct pd_recorder *r, uin
 /* With `head` the last token's logits go to row 0, and the best of them to the host. */
 static peridot_status record_pass(struct pd_session *s, struct pd_commands *commands, uint32_t n_tokens, bool head)
 {
-    struct pd_recorder r = {.gpu = s->model->gpu, .commands = commands};
+    struct pd_recorder r = {.gpu = s->model->gpu, .variants = s->model->variants, .commands = commands};
     struct pd_pass pass = make_pass(s, &r, n_tokens);
     head = head && s->model->weights.n_outputs;
     PD_TRY(pd_commands_begin(commands));
@@ -89,7 +89,7 @@ static peridot_status record_pass(struct pd_session *s, struct pd_commands *comm
 /* Logits of n rows of the present chunk, to the rows after row 0. */
 static peridot_status record_rows(struct pd_session *s, uint32_t row, uint32_t n)
 {
-    struct pd_recorder r = {.gpu = s->model->gpu, .commands = s->batch};
+    struct pd_recorder r = {.gpu = s->model->gpu, .variants = s->model->variants, .commands = s->batch};
     struct pd_pass pass = make_pass(s, &r, n);
     PD_TRY(pd_commands_begin(s->batch));
     pd_forward_head(&pass, pd_rows_at(s->logits, 1, 0), row, n);

@@ -65,7 +65,7 @@ struct bench_report {
         uint64_t hash;           /* of metadata and the list of tensors, not of weights */
     } model;
     uint32_t ctx, chunk;
-    char kv[8];
+    char kv[8], kernels[128];    /* kernels: variants taken, "matmul=tile"; "" in older reports */
     peridot_rates rates;
     double load_s;               /* opening the model */
     double first_token_s;        /* opening, and the logits after one token */

@@ -323,6 +323,7 @@ static void describe(struct bench *b)
     snprintf(r->model.family, sizeof r->model.family, "%s", m->family);
     snprintf(r->model.types, sizeof r->model.types, "%s", m->types);
     snprintf(r->kv, sizeof r->kv, "%s", cmd_kv_name(b->plan->kv));
+    snprintf(r->kernels, sizeof r->kernels, "%s", m->kernels);
     r->device = m->device;
     r->model.random_weights = b->plan->shape != NULL;
     r->model.n_layers = m->n_layers, r->model.d_model = m->d_model, r->model.ffn_dim = m->ffn_dim;
@@ -361,7 +362,8 @@ static peridot_status run_session(struct bench *b)
 
 static peridot_status open_path(struct bench *b, const char *path)
 {
-    struct cmd_model_args args = {.path = path, .device = b->plan->model->device};
+    struct cmd_model_args args = *b->plan->model;
+    args.path = path;
     PD_TRY(hash_file(&b->report->model.hash, path));
     b->begin_s = pd_now();
     PD_TRY(cmd_model_open(&b->model, &args));

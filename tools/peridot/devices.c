@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <yyjson.h>
 
 struct devices_args {
@@ -50,6 +51,21 @@ static void print_features(const peridot_device_info *d)
     puts(*between ? "" : "the baseline only");
 }
 
+/* "matmul: tile (taken), matvec" */
+static void print_kernels(const peridot_device_info *d)
+{
+    const char *operation = "";
+    peridot_variant v;
+    for (size_t i = 0; peridot_device_variant(&v, d, i); i++) {
+        if (!v.available) continue;
+        bool same = strcmp(operation, v.operation) == 0;
+        if (!same) printf("%s%s: ", *operation ? "; " : "   kernels   ", v.operation);
+        printf("%s%s%s", same ? ", " : "", v.name, v.chosen ? " (taken)" : "");
+        operation = v.operation;
+    }
+    puts("");
+}
+
 static void print_device(const peridot_device_info *d)
 {
     printf("%" PRIu32 "  %s\n", d->index, d->name);
@@ -62,7 +78,24 @@ static void print_device(const peridot_device_info *d)
     printf("   limits    subgroup of %" PRIu32 ", workgroup of %" PRIu32 ", %" PRIu32 " bytes shared, %" PRIu32 " bytes pushed\n",
            d->subgroup_size, d->max_workgroup_invocations, d->max_shared_size, d->max_push_size);
     print_features(d);
+    print_kernels(d);
     printf("   usable    %s%s\n", d->unusable[0] ? "no: " : "yes", d->unusable);
+}
+
+static void add_kernels(yyjson_mut_doc *doc, yyjson_mut_val *o, const peridot_device_info *d)
+{
+    yyjson_mut_val *kernels = yyjson_mut_obj_add_obj(doc, o, "kernels");
+    peridot_variant v;
+    for (size_t i = 0; peridot_device_variant(&v, d, i); i++) {
+        if (!v.available) continue;
+        yyjson_mut_val *operation = yyjson_mut_obj_get(kernels, v.operation);
+        if (!operation) {
+            operation = yyjson_mut_obj_add_obj(doc, kernels, v.operation);
+            yyjson_mut_obj_add_arr(doc, operation, "variants");
+        }
+        yyjson_mut_arr_add_str(doc, yyjson_mut_obj_get(operation, "variants"), v.name);
+        if (v.chosen) yyjson_mut_obj_add_str(doc, operation, "taken", v.name);
+    }
 }
 
 static void add_device(yyjson_mut_doc *doc, yyjson_mut_val *list, const peridot_device_info *d)
@@ -87,6 +120,7 @@ static void add_device(yyjson_mut_doc *doc, yyjson_mut_val *list, const peridot_
     yyjson_mut_obj_add_uint(doc, o, "max_push_size", d->max_push_size);
     yyjson_mut_obj_add_bool(doc, o, "unified_memory", d->unified_memory);
     for (size_t i = 0; i < PD_COUNT(features); i++) yyjson_mut_obj_add_bool(doc, o, features[i].key, has(d, &features[i]));
+    add_kernels(doc, o, d);
 }
 
 static peridot_status print_json(const peridot_device_info *devices, size_t n)
@@ -123,7 +157,8 @@ const struct cmd_command cmd_devices = {
     .name = "devices",
     .summary = "list the Vulkan devices and what they can do",
     .description =
-        "Lists every Vulkan device with its driver, its limits, and the optional features that Peridot has kernels for. A device that "
+        "Lists every Vulkan device with its driver, its limits, and the optional features that Peridot has kernels for; where "
+        "several kernels can do an operation, which of them it has, and which is taken. A device that "
         "Peridot cannot use is listed too, with the feature that it lacks.",
     .examples = "peridot devices\nperidot devices --json",
     .options = options,

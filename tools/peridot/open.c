@@ -69,6 +69,7 @@ peridot_status cmd_model_open(peridot_model **out, const struct cmd_model_args *
     const char *path, *device = args->device ? args->device : getenv("PERIDOT_DEVICE");
     struct cmd_progress progress = cmd_progress_begin("loading");
     peridot_model_params params = {.device = device && *device ? device : NULL, .cache_dir = cache_folder(cache),
+                                   .kernels = args->kernels.at, .n_kernels = args->kernels.n,
                                    .progress = cmd_progress_step, .user = &progress};
     *out = NULL;
     PD_TRY(cmd_model_path(&path, args->path));

@@ -8,6 +8,7 @@
 struct cmd_model_args {
     const char *path;     /* NULL: the demo model */
     const char *device;   /* NULL: PERIDOT_DEVICE, or else the library's choice */
+    struct cmd_texts kernels;
 };
 
 #define CMD_MODEL_OPTION                                                                                           \
@@ -17,6 +18,10 @@ struct cmd_model_args {
     {.name = "device", .metavar = "DEVICE", .kind = CMD_TEXT, .offset = offsetof(struct cmd_model_args, device),    \
      .help = "An index from peridot devices, part of a name, a UUID or a PCI address. Without it, the environment " \
              "variable PERIDOT_DEVICE, or else the fastest real GPU."}
+
+#define CMD_KERNEL_OPTION                                                                                           \
+    {.name = "kernel", .metavar = "NAME=VARIANT", .kind = CMD_TEXTS, .offset = offsetof(struct cmd_model_args, kernels), \
+     .help = "Take this variant of a kernel wherever it can be taken; peridot devices lists them. May be given for several names."}
 
 /* The two numbers of a session that commands let people set, for commands with members `chunk` and `kv`. */
 #define CMD_CHUNK_OPTION(type)                                                                                \

@@ -1,0 +1,86 @@
+#include "model/variants.h"
+
+#include "base/num.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *const operations[PD_N_VARIED] = {[PD_VARIED_MATMUL] = "matmul"};
+
+/* The first row of an operation that the device has, and that is for such devices, is taken: a CPU's caches do the work of
+ * tiles without barriers. */
+static const struct row {
+    enum pd_varied operation;
+    const char *name;
+    enum pd_kernel_id kernel;   /* the first of its kernels: all need the same */
+    bool on_gpu, on_cpu;
+} rows[PD_N_VARIANTS] = {
+    [PD_VARIANT_MATMUL_TILE] = {PD_VARIED_MATMUL, "tile", PD_KERNEL_matmul_f32, true, false},
+    [PD_VARIANT_MATMUL_MATVEC] = {PD_VARIED_MATMUL, "matvec", PD_KERNEL_matvec_f32, false, true},
+};
+
+bool pd_variant_available(const peridot_device_info *device, enum pd_variant v)
+{
+    return !pd_kernel_lacks(device, rows[v].kernel);
+}
+
+struct pd_variants pd_variants_default(const peridot_device_info *device)
+{
+    struct pd_variants variants = {0};
+    bool cpu = device->type == PERIDOT_DEVICE_CPU;
+    for (int v = PD_N_VARIANTS - 1; v >= 0; v--)
+        if ((cpu ? rows[v].on_cpu : rows[v].on_gpu) && pd_variant_available(device, (enum pd_variant)v))
+            variants.of[rows[v].operation] = (enum pd_variant)v;
+    return variants;
+}
+
+/* "matmul=coop, matmul=tile, ..." */
+static const char *all_names(char *out, size_t size)
+{
+    size_t at = 0;
+    for (int v = 0; v < PD_N_VARIANTS && at < size; v++)
+        at += (size_t)snprintf(out + at, size - at, "%s%s=%s", v ? ", " : "", operations[rows[v].operation], rows[v].name);
+    return out;
+}
+
+static int find(const char *text)
+{
+    char name[64], names[256];
+    for (int v = 0; v < PD_N_VARIANTS; v++) {
+        snprintf(name, sizeof name, "%s=%s", operations[rows[v].operation], rows[v].name);
+        if (strcmp(name, text) == 0) return v;
+    }
+    pd_fail(PERIDOT_ERROR_ARGUMENT, "there is no kernel variant %.64s, only %s", text, all_names(names, sizeof names));
+    return -1;
+}
+
+peridot_status pd_variants_choose(struct pd_variants *out, const peridot_device_info *device, const char *const *list, size_t n)
+{
+    *out = pd_variants_default(device);
+    for (size_t i = 0; i < n; i++) {
+        int v = find(list[i]);
+        if (v < 0) return PERIDOT_ERROR_ARGUMENT;
+        const char *lacks = pd_kernel_lacks(device, rows[v].kernel);
+        if (lacks) return pd_fail(PERIDOT_ERROR_DEVICE, "%s cannot do %s: it lacks %s", device->name, list[i], lacks);
+        out->of[rows[v].operation] = (enum pd_variant)v;
+        out->forced[rows[v].operation] = true;
+    }
+    return PERIDOT_OK;
+}
+
+void pd_variants_text(char *out, size_t size, const struct pd_variants *variants)
+{
+    size_t at = 0;
+    for (int o = 0; o < PD_N_VARIED && at < size; o++)
+        at += (size_t)snprintf(out + at, size - at, "%s%s=%s", o ? ", " : "", operations[o], rows[variants->of[o]].name);
+}
+
+bool pd_variants_at(peridot_variant *out, const peridot_device_info *device, size_t i)
+{
+    if (i >= PD_N_VARIANTS) return false;
+    const struct row *row = &rows[i];
+    struct pd_variants taken = pd_variants_default(device);
+    *out = (peridot_variant){.operation = operations[row->operation], .name = row->name,
+        .available = pd_variant_available(device, (enum pd_variant)i), .chosen = taken.of[row->operation] == (enum pd_variant)i};
+    return true;
+}

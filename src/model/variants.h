@@ -1,0 +1,30 @@
+/* Operations that several kernels can do. The table in variants.c is the one list of them: which kernels they are, and which is
+ * taken where nothing was asked for. */
+#ifndef PD_MODEL_VARIANTS_H
+#define PD_MODEL_VARIANTS_H
+
+#include "gpu/gpu.h"
+
+enum pd_varied { PD_VARIED_MATMUL, PD_N_VARIED };
+
+/* Rows of the table. */
+enum pd_variant { PD_VARIANT_MATMUL_TILE, PD_VARIANT_MATMUL_MATVEC, PD_N_VARIANTS };
+
+/* What a model takes for each operation. forced: it was asked for by name, and is taken for few tokens as well. */
+struct pd_variants {
+    enum pd_variant of[PD_N_VARIED];
+    bool forced[PD_N_VARIED];
+};
+
+/* What is best on the device. */
+struct pd_variants pd_variants_default(const peridot_device_info *device);
+/* The same with what `list` says: n texts such as "matmul=tile". */
+peridot_status pd_variants_choose(struct pd_variants *out, const peridot_device_info *device, const char *const *list, size_t n);
+/* "matmul=tile" */
+void pd_variants_text(char *out, size_t size, const struct pd_variants *variants);
+/* Whether the device and this build have it. */
+bool pd_variant_available(const peridot_device_info *device, enum pd_variant v);
+/* See peridot_device_variant. */
+bool pd_variants_at(peridot_variant *out, const peridot_device_info *device, size_t i);
+
+#endif
