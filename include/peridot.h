@@ -74,7 +74,7 @@ typedef struct peridot_device_info {
     uint32_t max_shared_size;       /* shared memory of one workgroup */
     uint32_t max_push_size;
     bool unified_memory;            /* device memory is host memory */
-    bool fp16_arithmetic, int8_arithmetic, integer_dot, subgroup_size_control, external_host_memory;
+    bool fp16_arithmetic, int8_arithmetic, int64_arithmetic, integer_dot, subgroup_ballot, subgroup_size_control, external_host_memory;
     bool cooperative_matrix;        /* of fp16 with fp32 sums: the largest that it has are [m, k] times [k, n] */
     uint32_t matrix_m, matrix_n, matrix_k;   /* 0: none */
 } peridot_device_info;

@@ -15,6 +15,10 @@ layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer pd
 layout(buffer_reference, std430, buffer_reference_align = 16) writeonly buffer pd_vec4s_written { vec4 at[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer pd_uvec4s { uvec4 at[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) writeonly buffer pd_uvec4s_written { uvec4 at[]; };
+#ifdef WIDE
+#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
+layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer pd_pairs { uint64_t at[]; };
+#endif
 layout(buffer_reference) buffer pd_step_ref;
 layout(buffer_reference) buffer pd_places;
 layout(buffer_reference) buffer pd_candidates;

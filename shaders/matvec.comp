@@ -24,35 +24,9 @@ layout(push_constant) uniform Push { pd_matvec_push p; };
 const uint ROWS_OUT = GLU == 0 ? ROWS : ROWS / 2;
 
 shared vec4 normed[NORM_VEC4S == 0 ? 1 : NORM_VEC4S];
+#include "joined.glsl"
+
 float acc[ROWS * COLS];
-
-float inverse_rms(float squares) { return 1.0 / sqrt(workgroup_sum(squares) / float(p.n_cols) + p.eps); }
-
-void prepare_x()
-{
-    uint me = gl_LocalInvocationID.x, step = gl_WorkGroupSize.x, n = p.n_cols / 4;
-    float squares = 0.0, scale = 1.0;
-    if (BRANCH == 2) {
-        for (uint i = me; i < n; i += step) squares += dot(p.branch.at[i], p.branch.at[i]);
-        scale = inverse_rms(squares);
-        squares = 0.0;
-    }
-    for (uint i = me; i < n; i += step) {
-        vec4 x = p.x.at[i];
-        if (BRANCH == 1) x += p.branch.at[i];
-        if (BRANCH == 2) x += p.branch.at[i] * scale * p.w_post.at[i];
-        if (STORE == 1 && gl_WorkGroupID.x == 0) p.store.at[i] = x;
-        squares += dot(x, x);
-        normed[i] = x;
-    }
-    scale = inverse_rms(squares);
-    for (uint i = me; i < NORM_VEC4S; i += step) {
-        vec4 x = i < n ? normed[i] * scale * p.w_norm.at[i] : vec4(0);
-        normed[i] = x;
-        if (STORE == 2 && gl_WorkGroupID.x == 0 && i < n) p.store.at[i] = x;
-    }
-    barrier();
-}
 
 vec4 load_x(uint token, uint i)
 {

@@ -7,6 +7,9 @@
  *   UNIT                        weights per unit, a multiple of 4 dividing 32
  *   load_unit(row, u, n_cols)   unit u of the row as UNIT/4 vec4s in unit_w[], to be multiplied by the scale it returns
  *   load_quad(row, q, n_cols)   weights 4q .. 4q + 3, final: little code, where a unit at once does not matter
+ *   load_bits(row, b, n_cols)   what is worth loading at once of block b (32 weights), for
+ *   octet(w, bits, row, b, j, n_cols)   its quants 8j .. 8j + 7: weight = quant * scale + offset, see scale_and_offset
+ *   HALVES, OFFSET              whether the two halves of a block have scales of their own; whether there are offsets
  */
 #if defined(W_F32)
 #define UNIT 4
@@ -18,7 +21,11 @@
 #define UNIT 32
 #endif
 
-#if defined(W_Q2_K) || defined(W_Q3_K)
+#if defined(W_F32)
+#define LOW 128
+#elif defined(W_F16) || defined(W_BF16)
+#define LOW 64
+#elif defined(W_Q2_K) || defined(W_Q3_K)
 #define LOW 8
 #elif defined(W_Q8_0)
 #define LOW 32
@@ -40,6 +47,17 @@
 #define SCALE 1
 #else
 #define SCALE 2
+#endif
+
+#if defined(W_Q2_K) || defined(W_Q3_K) || defined(W_Q6_K)
+#define HALVES true
+#else
+#define HALVES false
+#endif
+#if LOW <= 16 && !defined(W_IQ4_NL) && !defined(W_IQ4_XS)
+#define OFFSET true
+#else
+#define OFFSET false
 #endif
 
 vec4 unit_w[UNIT / 4];
@@ -68,7 +86,9 @@ float half_at(uvec2 row, uint offset)
     return (offset & 2u) == 0u ? pair.x : pair.y;
 }
 
-#if !defined(W_F32) && !defined(W_F16) && !defined(W_BF16)
+#if LOW > 32
+vec2 scale_and_offset(uvec2 row, uint b, uint h, uint n_cols) { return vec2(1.0, 0.0); }
+#else
 /* Weight = scale * quant + offset in half h (16 weights) of block b: (scale, offset). */
 vec2 scale_and_offset(uvec2 row, uint b, uint h, uint n_cols)
 {
@@ -205,5 +225,70 @@ vec4 load_quad(uvec2 row, uint q, uint n_cols)
 #endif
     vec2 scale = scale_and_offset(row, b, i >> 2, n_cols);
     return quad_of(i, low, high) * scale.x + scale.y;
+#endif
+}
+
+/* ---- block by block ---- */
+
+/* Two words at once, where the device loads 64 bits as fast as 32. */
+uvec2 pair_at(uvec2 row, uint offset)
+{
+#if defined(WIDE)
+    return unpackUint2x32(pd_pairs(row).at[offset >> 3]);
+#else
+    return uvec2(word_at(row, offset), word_at(row, offset + 4));
+#endif
+}
+
+struct block_bits {
+    uvec2 low[LOW <= 16 ? LOW / 8 : 1], high;
+};
+
+block_bits load_bits(uvec2 row, uint b, uint n_cols)
+{
+    block_bits bits;
+#if LOW <= 16
+    [[unroll]] for (uint i = 0; i < LOW / 8; i++) bits.low[i] = pair_at(row, b * LOW + 8 * i);
+#endif
+#if HIGH == 4
+    bits.high = uvec2(word_at(row, high_at(n_cols) + 4 * b));
+#elif HIGH == 8
+    bits.high = pair_at(row, high_at(n_cols) + 8 * b);
+#endif
+    return bits;
+}
+
+#if LOW > 32
+vec4 quad_of_floats(uvec2 row, uint q)
+{
+#if defined(W_F32)
+    return vec4(uintBitsToFloat(pair_at(row, 16 * q)), uintBitsToFloat(pair_at(row, 16 * q + 8)));
+#else
+    uvec2 w = pair_at(row, 8 * q);
+#if defined(W_F16)
+    return vec4(unpackHalf2x16(w.x), unpackHalf2x16(w.y));
+#else
+    return uintBitsToFloat(uvec4(w.x << 16, w.x & 0xffff0000u, w.y << 16, w.y & 0xffff0000u));
+#endif
+#endif
+}
+#endif
+
+/* A row of floats may end within a block: x has zeros there, and the last weights stand in for those that are not. */
+void octet(out vec4 w[2], block_bits bits, uvec2 row, uint b, uint j, uint n_cols)
+{
+#if LOW > 32
+    uint last = (n_cols - 1) >> 2;
+    w[0] = quad_of_floats(row, min(8 * b + 2 * j, last));
+    w[1] = quad_of_floats(row, min(8 * b + 2 * j + 1, last));
+#else
+#if LOW == 32
+    uvec2 low = pair_at(row, 32 * b + 8 * j);
+#else
+    uvec2 low = bits.low[LOW == 16 ? j & 1 : 0];
+    if (LOW == 8) low = uvec2(low[j >> 1]);
+#endif
+    w[0] = quad_of(2 * j, low.x, bits.high[j >> 1]);
+    w[1] = quad_of(2 * j + 1, low.y, bits.high[j >> 1]);
 #endif
 }

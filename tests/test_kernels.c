@@ -94,8 +94,8 @@ static void run_matmul_as(enum pd_variant variant, const struct part *parts, uin
     struct test_matrix t = {.m.n_cols = n_cols};
     begin_case("matmul %s, %u parts of %u rows, %u columns, %u tokens, softcap %g, variant %d", pd_dtypes[parts[0].dtype].name,
                n_parts, parts[0].n_rows, n_cols, n_tokens, (double)softcap, (int)variant);
-    bench.r.variants.of[PD_VARIED_MATMUL] = variant;
-    bench.r.variants.forced[PD_VARIED_MATMUL] = true;
+    pd_variants_force(&bench.r.variants, PD_VARIANT_MATMUL_MATVEC);
+    pd_variants_force(&bench.r.variants, variant);
     for (uint32_t i = 0; i < n_parts; i++) add_slice(&t, parts[i].dtype, parts[i].n_rows);
     float *x = random_floats((size_t)n_tokens * n_cols, softcap != 0 ? 40 : 1), *y = zeros((size_t)n_tokens * t.m.n_rows);
     struct buffer *x_rows = make_rows(x, n_tokens, n_cols), *y_rows = make_rows(NULL, n_tokens, t.m.n_rows);
@@ -300,11 +300,12 @@ struct joined_case {
     int glu;                             /* 0: none, 1: GELU, 2: SiLU */
 };
 
-static void run_joined(const struct joined_case *c, float amplitude)
+static void run_joined(const struct joined_case *c, float amplitude, enum pd_variant variant)
 {
     struct test_matrix t = {.m.n_cols = c->n_cols};
-    begin_case("joined %s, %u slices of %u rows, %u columns of %g, branch %d, glu %d", pd_dtypes[c->dtypes[0]].name, c->n_slices, c->n_rows,
-               c->n_cols, (double)amplitude, c->branch, c->glu);
+    begin_case("joined %s, %u slices of %u rows, %u columns of %g, branch %d, glu %d, variant %d", pd_dtypes[c->dtypes[0]].name, c->n_slices,
+               c->n_rows, c->n_cols, (double)amplitude, c->branch, c->glu, (int)variant);
+    pd_variants_force(&bench.r.variants, variant);
     for (uint32_t i = 0; i < c->n_slices; i++) add_slice(&t, c->dtypes[i], c->n_rows);
     uint32_t n = c->n_cols, n_rows = t.m.n_rows, n_out = c->glu ? n_rows / 2 : n_rows;
     float *x = random_floats(n, amplitude), *branch = random_floats(n, amplitude / 2), *w = random_floats(n, 2), *w_post = random_floats(n, amplitude);
@@ -339,7 +340,9 @@ static void test_joined(void **state)
         {{PD_F32}, 1, 66, 100, 2, true, 1},    {{PD_Q8_0}, 1, 70, 2304, 1, true, 2},  {{PD_Q4_0}, 1, 514, 96, 2, true, 1},
         {{PD_F32, PD_F32}, 2, 33, 64, 2, true, 1}, {{PD_Q4_K, PD_Q5_K}, 2, 35, 512, 2, true, 1}, {{PD_Q6_K}, 1, 2, 256, 1, true, 2}};
     static const float amplitudes[] = {1e-3f, 1, 1e5f};
-    for (size_t i = 0; i < PD_COUNT(cases); i++) run_joined(&cases[i], amplitudes[i % PD_COUNT(amplitudes)]);
+    for (size_t i = 0; i < PD_COUNT(cases); i++)
+        for (enum pd_variant v = PD_VARIANT_MATVEC_ROWS; v <= PD_VARIANT_MATVEC_COLUMNS; v++)
+            if (pd_variant_available(pd_gpu_info(bench.gpu), v)) run_joined(&cases[i], amplitudes[i % PD_COUNT(amplitudes)], v);
 }
 
 /* ---- measure ---- */

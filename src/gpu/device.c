@@ -202,6 +202,8 @@ static void describe(peridot_device_info *info, VkPhysicalDevice physical, uint3
     info->max_push_size = p->limits.maxPushConstantsSize;
     info->fp16_arithmetic = f.f12.shaderFloat16;
     info->int8_arithmetic = f.f12.shaderInt8;
+    info->int64_arithmetic = f.features.features.shaderInt64;
+    info->subgroup_ballot = f.v11.subgroupSupportedOperations & VK_SUBGROUP_FEATURE_BALLOT_BIT;
     info->integer_dot = f.dot.shaderIntegerDotProduct;
     info->subgroup_size_control = f.subgroup_size.subgroupSizeControl && f.subgroup_size.computeFullSubgroups
         && f.subgroup_sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT;
@@ -400,7 +402,8 @@ static peridot_status open_device(struct pd_gpu *gpu)
         gpu->import_alignment = import_alignment(gpu->physical);
     }
     free(have.at);
-    VkDeviceCreateInfo create = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, .pNext = &f12, .queueCreateInfoCount = 1,
+    VkPhysicalDeviceFeatures features = {.shaderInt64 = info->int64_arithmetic};
+    VkDeviceCreateInfo create = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, .pNext = &f12, .pEnabledFeatures = &features, .queueCreateInfoCount = 1,
         .pQueueCreateInfos = &queue, .enabledExtensionCount = n_extensions, .ppEnabledExtensionNames = extensions};
     PD_VK(vkCreateDevice(gpu->physical, &create, NULL, &gpu->device));
     volkLoadDeviceTable(&gpu->vk, gpu->device);

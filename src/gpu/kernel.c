@@ -34,6 +34,9 @@ const char *pd_kernel_name(enum pd_kernel_id id) { return sources[id].name; }
 const char *pd_kernel_lacks(const peridot_device_info *device, enum pd_kernel_id id)
 {
     if (sources[id].code_size == sizeof(uint32_t)) return "a glslang that can compile it, when peridot was built";   /* kernels.cmake */
+    if (sources[id].needs == PD_NEEDS_wide
+        && !(device->int64_arithmetic && device->subgroup_ballot && device->subgroup_size_control && device->subgroup_size <= 32))
+        return "64-bit integers, or subgroups of a known size of at most 32 with ballots";
     if (sources[id].needs == PD_NEEDS_coop && !device->cooperative_matrix) return "cooperative matrices of fp16 with fp32 sums";
     return NULL;
 }
@@ -64,10 +67,10 @@ static peridot_status compile(struct pd_gpu *gpu, struct pd_kernel *kernel)
         entries[i] = (VkSpecializationMapEntry){.constantID = i, .offset = i * sizeof(uint32_t), .size = sizeof(uint32_t)};
     VkSpecializationInfo spec = {.mapEntryCount = kernel->n_spec, .pMapEntries = entries,
         .dataSize = sizeof(uint32_t) * kernel->n_spec, .pData = kernel->spec};
-    /* Matrices belong to whole subgroups of a size that is known when the workgroup's size is. */
+    /* Where lanes share matrices, or what they hold, subgroups are whole and of a size that is known. */
     VkPipelineShaderStageRequiredSubgroupSizeCreateInfo subgroup = {
         .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO, .requiredSubgroupSize = gpu->info.subgroup_size};
-    bool whole = sources[kernel->id].needs == PD_NEEDS_coop && gpu->info.subgroup_size_control;
+    bool whole = sources[kernel->id].needs != PD_NEEDS_baseline && gpu->info.subgroup_size_control;
     VkComputePipelineCreateInfo create = {.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
         .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO, .stage = VK_SHADER_STAGE_COMPUTE_BIT,
             .pNext = whole ? &subgroup : NULL, .flags = whole ? VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT : 0,

@@ -47,25 +47,27 @@ void pd_op_rmsnorm(struct pd_recorder *r, const struct pd_norm *norm, uint32_t n
     barrier(r);
 }
 
-#define MATVEC_ROWS 4   /* rows per subgroup at a time: each load of x serves them all */
-#define MATVEC_COLS 8   /* tokens at a time, when there are several: each decoded weight serves them all */
+#define MATVEC_ROWS 4        /* rows per subgroup (or lane) at a time: each load of x serves them all */
+#define MATVEC_COLS 8        /* tokens at a time, when there are several: each decoded weight serves them all */
+#define MATVEC_LANE_COLS 4   /* the same where lanes take rows: what a lane's registers hold */
 
 /* What surrounds the matrix: the values of matvec.comp's constants. */
 struct matvec_mode {
     uint32_t norm_vec4s, branch, store, glu;
 };
 
+/* Workgroups that norm x for themselves should be few and large: enough to fill the device. */
 static void matvec(struct pd_recorder *r, enum pd_dtype dtype, const struct pd_matvec_push *push, struct matvec_mode mode)
 {
-    bool cpu = pd_gpu_info(r->gpu)->type == PERIDOT_DEVICE_CPU;
-    uint32_t cols = push->n_tokens == 1 ? 1 : MATVEC_COLS;
-    /* Workgroups that norm x for themselves should be few and large: enough to fill the device. */
-    uint32_t workgroup = (uint32_t)pd_max(mode.norm_vec4s && !cpu ? 256 : 64, subgroup_size(r));
+    bool rows = r->variants.of[PD_VARIED_MATVEC] == PD_VARIANT_MATVEC_ROWS, cpu = pd_gpu_info(r->gpu)->type == PERIDOT_DEVICE_CPU;
+    uint32_t lanes = subgroup_size(r), cols = push->n_tokens == 1 ? 1 : rows ? MATVEC_LANE_COLS : MATVEC_COLS;
+    uint32_t workgroup = rows ? (mode.norm_vec4s ? 4 : 1) * lanes : (uint32_t)pd_max(mode.norm_vec4s && !cpu ? 256 : 64, lanes);
+    uint32_t at_once = (rows ? workgroup : workgroup / lanes) * (mode.glu ? MATVEC_ROWS / 2 : MATVEC_ROWS);
     uint32_t most = mode.norm_vec4s == 0 ? 65535 : cpu ? 16 : 256;
-    uint32_t spec[] = {workgroup, MATVEC_ROWS, cols, mode.norm_vec4s, mode.branch, mode.store, mode.glu};
-    uint32_t rows_per_group = workgroup / subgroup_size(r) * (mode.glu ? MATVEC_ROWS / 2 : MATVEC_ROWS);
-    uint32_t groups = (uint32_t)pd_min(pd_div_up(push->n_rows, rows_per_group), most);
-    dispatch(r, kernel(r, typed(PD_KERNEL_matvec_f32, dtype), spec, 7), push, groups, (uint32_t)pd_div_up(push->n_tokens, cols), 1);
+    uint32_t spec[] = {workgroup, MATVEC_ROWS, cols, mode.norm_vec4s, mode.branch, mode.store, mode.glu, lanes};
+    enum pd_kernel_id first = rows ? PD_KERNEL_matvec_rows_f32 : PD_KERNEL_matvec_f32;
+    dispatch(r, kernel(r, typed(first, dtype), spec, rows ? 8 : 7), push, (uint32_t)pd_min(pd_div_up(push->n_rows, at_once), most),
+             (uint32_t)pd_div_up(push->n_tokens, cols), 1);
 }
 
 static void matmul(struct pd_recorder *r, const struct pd_slice *slice, const struct pd_matmul_push *push)

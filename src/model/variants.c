@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const operations[PD_N_VARIED] = {[PD_VARIED_MATMUL] = "matmul"};
+static const char *const operations[PD_N_VARIED] = {[PD_VARIED_MATMUL] = "matmul", [PD_VARIED_MATVEC] = "matvec"};
 
 /* The first row of an operation that the device has, and that is for such devices, is taken: a CPU's caches do the work of
- * tiles without barriers. */
+ * tiles without barriers, and its lanes gain nothing from neighbouring addresses. */
 static const struct row {
     enum pd_varied operation;
     const char *name;
@@ -17,6 +17,8 @@ static const struct row {
 } rows[PD_N_VARIANTS] = {
     [PD_VARIANT_MATMUL_TILE] = {PD_VARIED_MATMUL, "tile", PD_KERNEL_matmul_f32, true, false},
     [PD_VARIANT_MATMUL_MATVEC] = {PD_VARIED_MATMUL, "matvec", PD_KERNEL_matvec_f32, false, true},
+    [PD_VARIANT_MATVEC_ROWS] = {PD_VARIED_MATVEC, "rows", PD_KERNEL_matvec_rows_f32, false, true},
+    [PD_VARIANT_MATVEC_COLUMNS] = {PD_VARIED_MATVEC, "columns", PD_KERNEL_matvec_f32, true, true},
 };
 
 bool pd_variant_available(const peridot_device_info *device, enum pd_variant v)
@@ -32,6 +34,12 @@ struct pd_variants pd_variants_default(const peridot_device_info *device)
         if ((cpu ? rows[v].on_cpu : rows[v].on_gpu) && pd_variant_available(device, (enum pd_variant)v))
             variants.of[rows[v].operation] = (enum pd_variant)v;
     return variants;
+}
+
+void pd_variants_force(struct pd_variants *variants, enum pd_variant v)
+{
+    variants->of[rows[v].operation] = v;
+    variants->forced[rows[v].operation] = true;
 }
 
 /* "matmul=coop, matmul=tile, ..." */
@@ -62,8 +70,7 @@ peridot_status pd_variants_choose(struct pd_variants *out, const peridot_device_
         if (v < 0) return PERIDOT_ERROR_ARGUMENT;
         const char *lacks = pd_kernel_lacks(device, rows[v].kernel);
         if (lacks) return pd_fail(PERIDOT_ERROR_DEVICE, "%s cannot do %s: it lacks %s", device->name, list[i], lacks);
-        out->of[rows[v].operation] = (enum pd_variant)v;
-        out->forced[rows[v].operation] = true;
+        pd_variants_force(out, (enum pd_variant)v);
     }
     return PERIDOT_OK;
 }

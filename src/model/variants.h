@@ -5,10 +5,14 @@
 
 #include "gpu/gpu.h"
 
-enum pd_varied { PD_VARIED_MATMUL, PD_N_VARIED };
+enum pd_varied { PD_VARIED_MATMUL, PD_VARIED_MATVEC, PD_N_VARIED };
 
 /* Rows of the table. */
-enum pd_variant { PD_VARIANT_MATMUL_TILE, PD_VARIANT_MATMUL_MATVEC, PD_N_VARIANTS };
+enum pd_variant {
+    PD_VARIANT_MATMUL_TILE, PD_VARIANT_MATMUL_MATVEC,
+    PD_VARIANT_MATVEC_ROWS, PD_VARIANT_MATVEC_COLUMNS,
+    PD_N_VARIANTS
+};
 
 /* What a model takes for each operation. forced: it was asked for by name, and is taken for few tokens as well. */
 struct pd_variants {
@@ -20,7 +24,9 @@ struct pd_variants {
 struct pd_variants pd_variants_default(const peridot_device_info *device);
 /* The same with what `list` says: n texts such as "matmul=tile". */
 peridot_status pd_variants_choose(struct pd_variants *out, const peridot_device_info *device, const char *const *list, size_t n);
-/* "matmul=tile" */
+/* Takes v, as if it had been asked for by name. */
+void pd_variants_force(struct pd_variants *variants, enum pd_variant v);
+/* "matmul=tile, matvec=columns" */
 void pd_variants_text(char *out, size_t size, const struct pd_variants *variants);
 /* Whether the device and this build have it. */
 bool pd_variant_available(const peridot_device_info *device, enum pd_variant v);

@@ -28,6 +28,8 @@ static const struct feature {
 } features[] = {
     {"fp16_arithmetic", "fp16 arithmetic", offsetof(peridot_device_info, fp16_arithmetic)},
     {"int8_arithmetic", "int8 arithmetic", offsetof(peridot_device_info, int8_arithmetic)},
+    {"int64_arithmetic", "int64 arithmetic", offsetof(peridot_device_info, int64_arithmetic)},
+    {"subgroup_ballot", "subgroup ballot", offsetof(peridot_device_info, subgroup_ballot)},
     {"integer_dot", "integer dot product", offsetof(peridot_device_info, integer_dot)},
     {"subgroup_size_control", "subgroup size control", offsetof(peridot_device_info, subgroup_size_control)},
     {"cooperative_matrix", "cooperative matrix", offsetof(peridot_device_info, cooperative_matrix)},

@@ -1,0 +1,113 @@
+#version 460
+/* matvec.comp for a CPU in a GPU's clothes, where a subgroup's load is a load by each lane and neighbouring addresses gain
+ * nothing: a lane takes ROWS rows of its own, so that a weight is loaded once and never summed across lanes, and lanes share
+ * x: each loads a part of 32 columns, and columns go around by subgroupBroadcast. The same constants and push constants. */
+#extension GL_GOOGLE_include_directive : require
+#extension GL_KHR_shader_subgroup_ballot : require
+#include "common.glsl"
+#include "act.glsl"
+#include "reduce.glsl"
+#include "weights.glsl"
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 1) const uint ROWS = 4;
+layout(constant_id = 2) const uint COLS = 1;
+layout(constant_id = 3) const uint NORM_VEC4S = 0;
+layout(constant_id = 4) const uint BRANCH = 0;
+layout(constant_id = 5) const uint STORE = 0;
+layout(constant_id = 6) const uint GLU = 0;
+layout(constant_id = 7) const uint LANES = 8;   /* the subgroup size */
+layout(push_constant) uniform Push { pd_matvec_push p; };
+
+const uint ROWS_OUT = GLU == 0 ? ROWS : ROWS / 2;
+
+shared vec4 normed[NORM_VEC4S == 0 ? 1 : NORM_VEC4S];
+#include "joined.glsl"
+
+float acc[ROWS * COLS];
+float x_lane[COLS * 32 / LANES];   /* of 32 columns: column LANES k + lane */
+
+void load_x(uint first_token, uint b)
+{
+    [[unroll]] for (uint c = 0; c < COLS; c++)
+        [[unroll]] for (uint k = 0; k < 32 / LANES; k++) {
+            uint i = 32 * b + LANES * k + gl_SubgroupInvocationID;
+            if (NORM_VEC4S != 0) x_lane[k] = normed[i >> 2][i & 3];
+            else x_lane[c * (32 / LANES) + k] = pd_floats(p.x).at[min(first_token + c, p.n_tokens - 1) * p.x_stride + i];
+        }
+}
+
+vec4 x_quad(uint c, uint i)
+{
+    vec4 x;
+    [[unroll]] for (uint k = 0; k < 4; k++)
+        x[k] = subgroupBroadcast(x_lane[c * (32 / LANES) + (4 * i + k) / LANES], (4 * i + k) % LANES);
+    return x;
+}
+
+uvec2 row_address(uint first, uint r)
+{
+    uint row = first + (r % ROWS_OUT) * LANES + gl_SubgroupInvocationID;
+    return address_of(r < ROWS_OUT ? p.w : p.w_up, min(row, p.n_rows - 1), p.row_size);
+}
+
+uvec2 rows[ROWS];
+
+void add_block(uint b)
+{
+    block_bits bits[ROWS];
+    vec2 scale[ROWS];
+    float sum[ROWS * COLS], x_sum[COLS];
+    [[unroll]] for (uint r = 0; r < ROWS; r++) bits[r] = load_bits(rows[r], b, p.n_cols);
+    [[unroll]] for (uint j = 0; j < 4; j++) {
+        if (j == 0 || HALVES && j == 2) {
+            [[unroll]] for (uint r = 0; r < ROWS; r++) scale[r] = scale_and_offset(rows[r], b, j >> 1, p.n_cols);
+            [[unroll]] for (uint i = 0; i < ROWS * COLS; i++) sum[i] = 0.0;
+            [[unroll]] for (uint c = 0; c < COLS; c++) x_sum[c] = 0.0;
+        }
+        vec4 x[2 * COLS];
+        [[unroll]] for (uint c = 0; c < COLS; c++) {
+            x[2 * c] = x_quad(c, 2 * j);
+            x[2 * c + 1] = x_quad(c, 2 * j + 1);
+            if (OFFSET) x_sum[c] += dot(x[2 * c] + x[2 * c + 1], vec4(1));
+        }
+        [[unroll]] for (uint r = 0; r < ROWS; r++) {
+            vec4 w[2];
+            octet(w, bits[r], rows[r], b, j, p.n_cols);
+            [[unroll]] for (uint c = 0; c < COLS; c++)
+                sum[r * COLS + c] += dot(w[0], x[2 * c]) + dot(w[1], x[2 * c + 1]);
+        }
+        if (j == 3 || HALVES && j == 1)
+            [[unroll]] for (uint r = 0; r < ROWS; r++)
+                [[unroll]] for (uint c = 0; c < COLS; c++)
+                    acc[r * COLS + c] += sum[r * COLS + c] * scale[r].x + (OFFSET ? x_sum[c] * scale[r].y : 0.0);
+    }
+}
+
+void write_rows(uint first_row, uint first_token)
+{
+    [[unroll]] for (uint r = 0; r < ROWS_OUT; r++)
+        [[unroll]] for (uint c = 0; c < COLS; c++) {
+            uint row = first_row + r * LANES + gl_SubgroupInvocationID, token = first_token + c;
+            float y = acc[r * COLS + c];
+            if (GLU == 0) y = softcap_of(y, p.softcap);
+            else y = (GLU == 1 ? gelu(y) : silu(y)) * acc[(r + ROWS - ROWS_OUT) * COLS + c];
+            if (row < p.n_rows && token < p.n_tokens) p.y.at[token * p.y_stride + row] = y;
+        }
+}
+
+void main()
+{
+    uint n_blocks = (p.n_cols + 31) / 32, first_token = gl_WorkGroupID.y * COLS;
+    uint per_subgroup = ROWS_OUT * LANES, stride = gl_NumWorkGroups.x * gl_NumSubgroups * per_subgroup;
+    if (NORM_VEC4S != 0) prepare_x();
+    for (uint first = (gl_WorkGroupID.x * gl_NumSubgroups + gl_SubgroupID) * per_subgroup; first < p.n_rows; first += stride) {
+        [[unroll]] for (uint r = 0; r < ROWS; r++) rows[r] = row_address(first, r);
+        [[unroll]] for (uint i = 0; i < ROWS * COLS; i++) acc[i] = 0.0;
+        for (uint b = 0; b < n_blocks; b++) {
+            load_x(first_token, b);
+            add_block(b);
+        }
+        write_rows(first, first_token);
+    }
+}
