@@ -381,6 +381,38 @@ PERIDOT_API peridot_status peridot_session_profile(peridot_kernel_time **out, si
 /* Bytes allocated on the device now, by the model and all its sessions. */
 PERIDOT_API uint64_t peridot_model_memory(const peridot_model *model);
 
+/* ---- compiled kernels ------------------------------------------------------------------------------------------- */
+
+/* A number that a driver gives about a compiled kernel, under the driver's own name for it: "VGPRs", "Spill Count". Whole
+ * numbers are exact up to 2^53. */
+typedef struct peridot_statistic {
+    char name[256];
+    double value;
+} peridot_statistic;
+
+/* A kernel as compiled for one set of specialisation constants. Most drivers make one executable of it. */
+typedef struct peridot_pipeline {
+    const char *kernel;                    /* its name in shaders/kernels.def */
+    bool used;                             /* false: no model takes this kernel on this device, and nothing below is set */
+    const uint32_t *spec;                  /* [n_spec]: values of constant_id 0, 1, ... */
+    uint32_t n_spec;
+    const char *executable;                /* the driver's name; "" when it says nothing of what it compiled */
+    uint32_t subgroup_size;                /* 0: not said */
+    const peridot_statistic *statistics;   /* [n_statistics] */
+    uint32_t n_statistics;
+} peridot_pipeline;
+
+/* Everything behind the pointer is borrowed for the call. Return false to stop. */
+typedef bool (*peridot_pipeline_call)(void *user, const peridot_pipeline *pipeline);
+
+/* Compiles what models need of the kernels on a device, and reports each: all shapes of peridot_shape_name in one weight type,
+ * and two of them, which differ in all that matters to kernels, in all types. Neither memory nor work is asked of the device,
+ * so that drivers will do which compile for hardware that is not there. Kernels that are not used come last. device: as in
+ * peridot_model_params. info (may be NULL) receives what the device is, before the first call.
+ * PERIDOT_OK when the call stops it. */
+PERIDOT_API peridot_status peridot_pipelines(const char *device, peridot_device_info *info,
+                                             peridot_pipeline_call call, void *user);
+
 /* ---- synthetic models ------------------------------------------------------------------------------------------- */
 
 typedef struct peridot_make_params {

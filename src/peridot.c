@@ -3,6 +3,7 @@
 #include "base/num.h"
 #include "base/os.h"
 #include "model/measure.h"
+#include "model/pipelines.h"
 #include "model/session.h"
 #include "text/stop.h"
 #include "vocab.h"
@@ -197,6 +198,18 @@ peridot_status peridot_measure(peridot_rates *out, peridot_model *model) { retur
 peridot_status peridot_session_profile(peridot_kernel_time **out, size_t *n, peridot_session *session, uint32_t n_tokens)
 {
     return pd_session_profile(out, n, session->s, n_tokens);
+}
+
+peridot_status peridot_pipelines(const char *device, peridot_device_info *info, peridot_pipeline_call call, void *user)
+{
+    struct pd_gpu *gpu;
+    if (!call) return pd_fail(PERIDOT_ERROR_ARGUMENT, "nobody is there to report pipelines to");
+    PD_TRY(pd_gpu_open_compiler(&gpu, device));
+    if (info) *info = *pd_gpu_info(gpu);
+    peridot_status status = pd_pipelines_compile(gpu);
+    if (status == PERIDOT_OK) status = pd_pipelines_report(gpu, call, user);
+    pd_gpu_close(gpu);
+    return status;
 }
 
 uint64_t peridot_model_memory(const peridot_model *model) { return pd_gpu_allocated(model->m.gpu); }

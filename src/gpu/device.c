@@ -136,9 +136,13 @@ static peridot_device_type device_type(VkPhysicalDeviceType type)
 static void describe_heap(peridot_device_info *info, VkPhysicalDevice physical, bool has_budget)
 {
     VkPhysicalDeviceMemoryBudgetPropertiesEXT budget = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
-    VkPhysicalDeviceMemoryProperties2 memory = {
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2, .pNext = has_budget ? &budget : NULL};
+    VkPhysicalDeviceMemoryProperties2 memory = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2};
     vkGetPhysicalDeviceMemoryProperties2(physical, &memory);
+    uint64_t size = 0;
+    for (uint32_t i = 0; i < memory.memoryProperties.memoryHeapCount; i++) size += memory.memoryProperties.memoryHeaps[i].size;
+    has_budget = has_budget && size;   /* RADV without hardware has no memory, and crashes when an APU's budget is asked for */
+    memory.pNext = &budget;
+    if (has_budget) vkGetPhysicalDeviceMemoryProperties2(physical, &memory);
     for (uint32_t i = 0; i < memory.memoryProperties.memoryHeapCount; i++) {
         VkMemoryHeap heap = memory.memoryProperties.memoryHeaps[i];
         if (!(heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) || heap.size <= info->heap_size) continue;
@@ -387,6 +391,8 @@ static peridot_status open_device(struct pd_gpu *gpu)
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES, .subgroupSizeControl = VK_TRUE, .computeFullSubgroups = VK_TRUE};
     VkPhysicalDeviceCooperativeMatrixFeaturesKHR cooperative = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR, .cooperativeMatrix = VK_TRUE};
+    VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR executable = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR, .pipelineExecutableInfo = VK_TRUE};
     f12.shaderFloat16 = info->fp16_arithmetic;
     f12.vulkanMemoryModel = info->cooperative_matrix;   /* which must go with it */
     if (info->subgroup_size_control) LINK(f12, subgroup_size);
@@ -401,6 +407,11 @@ static peridot_status open_device(struct pd_gpu *gpu)
         extensions[n_extensions++] = VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME;
         gpu->import_alignment = import_alignment(gpu->physical);
     }
+    gpu->statistics = gpu->statistics && has_extension(&have, VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
+    if (gpu->statistics) {
+        LINK(f12, executable);
+        extensions[n_extensions++] = VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME;
+    }
     free(have.at);
     VkPhysicalDeviceFeatures features = {.shaderInt64 = info->int64_arithmetic};
     VkDeviceCreateInfo create = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, .pNext = &f12, .pEnabledFeatures = &features, .queueCreateInfoCount = 1,
@@ -412,7 +423,7 @@ static peridot_status open_device(struct pd_gpu *gpu)
     return PERIDOT_OK;
 }
 
-static peridot_status open_chosen(struct pd_gpu *gpu, const char *selector, const char *cache_dir)
+static peridot_status open_chosen(struct pd_gpu *gpu, const char *selector)
 {
     VkPhysicalDevice *physical = NULL;
     peridot_device_info *infos = NULL;
@@ -429,16 +440,17 @@ static peridot_status open_chosen(struct pd_gpu *gpu, const char *selector, cons
     PD_TRY(status);
     /* 1 GiB blocks: large enough to be few, small enough for every known limit; a smaller limit wins. */
     gpu->max_block = pd_min(gpu->info.max_allocation_size, 1u << 30) & ~(uint64_t)255;
-    PD_TRY(open_device(gpu));
-    return pd_pipeline_cache_open(gpu, cache_dir);
+    return open_device(gpu);
 }
 
-peridot_status pd_gpu_open(struct pd_gpu **out, const char *selector, const char *cache_dir)
+static peridot_status open_gpu(struct pd_gpu **out, const char *selector, const char *cache_dir, bool statistics)
 {
     *out = NULL;
     struct pd_gpu *gpu = calloc(1, sizeof *gpu);
     if (!gpu) return pd_fail_alloc(sizeof *gpu, "device");
-    peridot_status status = open_chosen(gpu, selector, cache_dir);
+    gpu->statistics = statistics;
+    peridot_status status = open_chosen(gpu, selector);
+    if (status == PERIDOT_OK && !statistics) status = pd_pipeline_cache_open(gpu, cache_dir);
     if (status != PERIDOT_OK) {
         pd_gpu_close(gpu);
         return status;
@@ -446,6 +458,13 @@ peridot_status pd_gpu_open(struct pd_gpu **out, const char *selector, const char
     *out = gpu;
     return PERIDOT_OK;
 }
+
+peridot_status pd_gpu_open(struct pd_gpu **out, const char *selector, const char *cache_dir)
+{
+    return open_gpu(out, selector, cache_dir, false);
+}
+
+peridot_status pd_gpu_open_compiler(struct pd_gpu **out, const char *selector) { return open_gpu(out, selector, NULL, true); }
 
 void pd_gpu_close(struct pd_gpu *gpu)
 {

@@ -18,6 +18,8 @@ peridot_status pd_gpu_list(peridot_device_info **out, size_t *n);
 peridot_status pd_gpu_open(struct pd_gpu **out, const char *selector, const char *cache_dir);
 /* Waits for the device, writes the pipeline cache. Heaps and commands must be gone. */
 void pd_gpu_close(struct pd_gpu *gpu);
+/* A device to look at what its compiler makes of kernels: none comes from a cache, and drivers that can keep statistics do. */
+peridot_status pd_gpu_open_compiler(struct pd_gpu **out, const char *selector);
 const peridot_device_info *pd_gpu_info(const struct pd_gpu *gpu);
 /* Why this device was chosen: "the only device". Borrowed until close. */
 const char *pd_gpu_reason(const struct pd_gpu *gpu);
@@ -95,6 +97,25 @@ peridot_status pd_kernel_get(const struct pd_kernel **out, struct pd_gpu *gpu, e
 const char *pd_kernel_name(enum pd_kernel_id id);
 /* Number of pipelines compiled since open, for tests that a step compiles none. */
 uint32_t pd_gpu_n_pipelines(const struct pd_gpu *gpu);
+/* The kernels compiled so far, newest first: NULL gives the first one, and comes after the last. */
+const struct pd_kernel *pd_kernel_next(const struct pd_gpu *gpu, const struct pd_kernel *kernel);
+enum pd_kernel_id pd_kernel_id_of(const struct pd_kernel *kernel);
+/* constant_id 0 .. *n - 1; borrowed until the gpu is closed. */
+const uint32_t *pd_kernel_spec(const struct pd_kernel *kernel, uint32_t *n);
+
+/* ---- statistics: statistics.c ---- */
+
+/* What a driver made of a kernel: usually one executable, none where it does not say. */
+struct pd_executable {
+    char name[256];
+    uint32_t subgroup_size, n_statistics;
+    peridot_statistic *statistics;   /* [n_statistics], of the executable */
+};
+
+/* *out (pd_executables_free) has *n entries. The gpu must be one of pd_gpu_open_compiler. */
+peridot_status pd_kernel_executables(struct pd_executable **out, uint32_t *n, struct pd_gpu *gpu,
+                                     const struct pd_kernel *kernel);
+void pd_executables_free(struct pd_executable *executables, uint32_t n);
 
 /* ---- commands: command.c ---- */
 

@@ -43,6 +43,19 @@ const char *pd_kernel_lacks(const peridot_device_info *device, enum pd_kernel_id
 
 uint32_t pd_gpu_n_pipelines(const struct pd_gpu *gpu) { return gpu->n_pipelines; }
 
+const struct pd_kernel *pd_kernel_next(const struct pd_gpu *gpu, const struct pd_kernel *kernel)
+{
+    return kernel ? kernel->next : gpu->kernels;
+}
+
+enum pd_kernel_id pd_kernel_id_of(const struct pd_kernel *kernel) { return kernel->id; }
+
+const uint32_t *pd_kernel_spec(const struct pd_kernel *kernel, uint32_t *n)
+{
+    *n = kernel->n_spec;
+    return kernel->spec;
+}
+
 /* ---- compiling ---- */
 
 static peridot_status open_source(struct pd_gpu *gpu, enum pd_kernel_id id)
@@ -74,6 +87,7 @@ static peridot_status compile(struct pd_gpu *gpu, struct pd_kernel *kernel)
         .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO, .requiredSubgroupSize = gpu->info.subgroup_size};
     bool control = gpu->info.subgroup_size_control, whole = control && sources[kernel->id].needs != PD_NEEDS_baseline;
     VkComputePipelineCreateInfo create = {.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
+        .flags = gpu->statistics ? VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR : 0,
         .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO, .stage = VK_SHADER_STAGE_COMPUTE_BIT,
             .pNext = whole ? &subgroup : NULL,
             .flags = whole ? VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT

@@ -40,6 +40,7 @@ struct pd_gpu {
     char reason[256];
     VkPhysicalDeviceMemoryProperties memory;
     bool has_budget;
+    bool statistics;               /* compiled kernels keep statistics */
     uint64_t import_alignment;     /* of host memory that the device can read in place; 0: it cannot */
     uint64_t max_block, allocated;
     double timestamp_period;       /* nanoseconds of a tick; 0: the queue has no timestamps */

@@ -101,24 +101,6 @@ static void plan_model(struct plan *p)
 
 /* ---- metadata ---- */
 
-static struct pd_config config_of(const struct pd_shape *s)
-{
-    static const enum pd_family families[] = {
-        [PD_ARCH_GEMMA] = PD_GEMMA1, [PD_ARCH_GEMMA2] = PD_GEMMA2, [PD_ARCH_GEMMA3] = PD_GEMMA3, [PD_ARCH_LLAMA] = PD_LLAMA};
-    const struct pd_family_traits *family = &pd_families[families[s->arch]];
-    bool llama = s->arch == PD_ARCH_LLAMA;
-    struct pd_config c = {.family = families[s->arch], .n_layers = s->n_layers, .d_model = s->d_model, .ffn_dim = s->ffn_dim,
-        .n_heads = s->n_heads, .n_kv_heads = s->n_kv_heads, .head_dim = s->head_dim, .window = s->window, .ctx_max = s->ctx,
-        .eps = llama ? 1e-5f : 1e-6f, .attn_softcap = (float)family->attn_softcap, .final_softcap = (float)family->final_softcap};
-    snprintf(c.name, sizeof c.name, "%s random", s->name);
-    c.query_scale = pd_config_usual_scale(&c);
-    double divisor = s->arch == PD_ARCH_GEMMA3 && s->rope_factor ? s->rope_factor : 1;
-    c.ropes[PD_ROPE_GLOBAL] = (struct pd_rope){.base = llama ? 500000 : family->rope_base, .divisor = divisor,
-        .factor = llama ? s->rope_factor : 0, .low_freq_factor = 1, .high_freq_factor = 4, .old_ctx = 8192};
-    c.ropes[PD_ROPE_LOCAL] = (struct pd_rope){.base = family->rope_base_local, .divisor = 1};
-    return c;
-}
-
 static peridot_status add_tokenizer_keys(struct pd_gguf_writer *w, const struct pd_shape *s)
 {
     struct pd_synthetic_vocab v;
@@ -142,7 +124,7 @@ static peridot_status add_tokenizer_keys(struct pd_gguf_writer *w, const struct 
 
 static peridot_status add_metadata(struct pd_gguf_writer *w, const struct plan *p)
 {
-    struct pd_config config = config_of(p->shape);
+    struct pd_config config = pd_shape_config(p->shape);
     PD_TRY(pd_gguf_add_config(w, &config, p->shape->vocab_size));
     pd_gguf_add_type(w, p->dtype);
     return add_tokenizer_keys(w, p->shape);
@@ -196,7 +178,7 @@ static void fill_norm(float *out, const struct item *t, uint64_t seed, uint64_t 
 
 static void fill_rope_freqs(float *out, const struct pd_shape *s)
 {
-    struct pd_config c = config_of(s);
+    struct pd_config c = pd_shape_config(s);
     for (uint32_t i = 0; i < s->head_dim / 2; i++) out[i] = (float)pd_rope_factor(&c.ropes[PD_ROPE_GLOBAL], s->head_dim, i);
 }
 

@@ -13,7 +13,7 @@
 
 /* ---- the device ---- */
 
-enum mode { READ, COPY, FMA };
+enum mode { READ, COPY, FMA, N_MODES };
 
 struct bench {
     struct pd_gpu *gpu;
@@ -22,12 +22,24 @@ struct bench {
     struct pd_span from, to;
 };
 
-static peridot_status record(struct bench *b, enum mode mode, uint32_t n, uint32_t n_groups)
+static peridot_status get_kernel(const struct pd_kernel **out, struct pd_gpu *gpu, enum mode mode)
 {
     uint32_t spec[] = {WORKGROUP, (uint32_t)mode};
+    return pd_kernel_get(out, gpu, PD_KERNEL_measure, spec, 2);
+}
+
+peridot_status pd_measure_compile(struct pd_gpu *gpu)
+{
+    const struct pd_kernel *kernel;
+    for (int mode = 0; mode < N_MODES; mode++) PD_TRY(get_kernel(&kernel, gpu, (enum mode)mode));
+    return PERIDOT_OK;
+}
+
+static peridot_status record(struct bench *b, enum mode mode, uint32_t n, uint32_t n_groups)
+{
     struct pd_measure_push push = {.from = b->from.address, .to = b->to.address, .n = n, .factor = 0.9999f};
     const struct pd_kernel *kernel;
-    PD_TRY(pd_kernel_get(&kernel, b->gpu, PD_KERNEL_measure, spec, 2));
+    PD_TRY(get_kernel(&kernel, b->gpu, mode));
     PD_TRY(pd_commands_begin(b->commands));
     pd_dispatch(b->commands, kernel, &push, n_groups, 1, 1);
     return pd_commands_end(b->commands);

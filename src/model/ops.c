@@ -13,12 +13,12 @@ static const struct pd_kernel *kernel(struct pd_recorder *r, enum pd_kernel_id i
 
 static void dispatch(struct pd_recorder *r, const struct pd_kernel *k, const void *push, uint32_t x, uint32_t y, uint32_t z)
 {
-    if (k) pd_dispatch(r->commands, k, push, x, y, z);
+    if (k && r->commands) pd_dispatch(r->commands, k, push, x, y, z);
 }
 
 static void barrier(struct pd_recorder *r)
 {
-    pd_barrier(r->commands);
+    if (r->commands) pd_barrier(r->commands);
 }
 
 /* kernels.def lists the weight types of a kernel in the order of enum pd_dtype. */
@@ -224,7 +224,7 @@ void pd_op_attention_decode(struct pd_recorder *r, struct pd_rows y, struct pd_r
     push.y = partial;
     const struct pd_kernel *k = attention_kernel(r, kv, heads, true);
     uint64_t grid = offsetof(struct pd_step, dispatch) + kind * sizeof ((struct pd_step *)0)->dispatch[0];
-    if (k) pd_dispatch_indirect(r->commands, k, &push, step, grid);
+    if (k && r->commands) pd_dispatch_indirect(r->commands, k, &push, step, grid);
     barrier(r);
     struct pd_merge_push merge = {.step = step.address, .partial = partial, .y = y.address, .head_dim = heads->head_dim, .local = kind};
     uint32_t spec[] = {(uint32_t)pd_min(pd_align(heads->head_dim, 32), 256)};

@@ -10,7 +10,7 @@
 
 struct pd_recorder {
     struct pd_gpu *gpu;
-    struct pd_commands *commands;
+    struct pd_commands *commands;   /* NULL: kernels are compiled and nothing is recorded, so that addresses may be anything */
     struct pd_variants variants;
     peridot_status status;
 };

@@ -2,6 +2,9 @@
 
 #include "base/num.h"
 
+#include <stdio.h>
+#include <string.h>
+
 /* The tiny ones are for tests: all widths are multiples of 256, and tiny-gemma3 has more rows than tokens. Gemma 3 from 4B
  * up has 64 rows more than pieces; files in circulation fill the token list up to them. */
 static const struct pd_shape shapes[] = {
@@ -31,4 +34,22 @@ const struct pd_shape *pd_shape_find(const char *name)
     for (size_t i = 0; i < PD_COUNT(shapes); i++)
         if (!strcmp(shapes[i].name, name)) return &shapes[i];
     return NULL;
+}
+
+struct pd_config pd_shape_config(const struct pd_shape *s)
+{
+    static const enum pd_family families[] = {
+        [PD_ARCH_GEMMA] = PD_GEMMA1, [PD_ARCH_GEMMA2] = PD_GEMMA2, [PD_ARCH_GEMMA3] = PD_GEMMA3, [PD_ARCH_LLAMA] = PD_LLAMA};
+    const struct pd_family_traits *family = &pd_families[families[s->arch]];
+    bool llama = s->arch == PD_ARCH_LLAMA;
+    struct pd_config c = {.family = families[s->arch], .n_layers = s->n_layers, .d_model = s->d_model, .ffn_dim = s->ffn_dim,
+        .n_heads = s->n_heads, .n_kv_heads = s->n_kv_heads, .head_dim = s->head_dim, .window = s->window, .ctx_max = s->ctx,
+        .eps = llama ? 1e-5f : 1e-6f, .attn_softcap = (float)family->attn_softcap, .final_softcap = (float)family->final_softcap};
+    snprintf(c.name, sizeof c.name, "%s random", s->name);
+    c.query_scale = pd_config_usual_scale(&c);
+    double divisor = s->arch == PD_ARCH_GEMMA3 && s->rope_factor ? s->rope_factor : 1;
+    c.ropes[PD_ROPE_GLOBAL] = (struct pd_rope){.base = llama ? 500000 : family->rope_base, .divisor = divisor,
+        .factor = llama ? s->rope_factor : 0, .low_freq_factor = 1, .high_freq_factor = 4, .old_ctx = 8192};
+    c.ropes[PD_ROPE_LOCAL] = (struct pd_rope){.base = family->rope_base_local, .divisor = 1};
+    return c;
 }

@@ -2,9 +2,7 @@
 #ifndef PD_MODEL_SHAPES_H
 #define PD_MODEL_SHAPES_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "model/config.h"
 
 enum pd_arch { PD_ARCH_GEMMA, PD_ARCH_GEMMA2, PD_ARCH_GEMMA3, PD_ARCH_LLAMA };
 
@@ -25,5 +23,7 @@ struct pd_shape {
 const struct pd_shape *pd_shape_get(size_t i);
 /* NULL: no such shape. */
 const struct pd_shape *pd_shape_find(const char *name);
+/* The model's numbers; layers and inverse frequencies are left out. */
+struct pd_config pd_shape_config(const struct pd_shape *shape);
 
 #endif

@@ -1,5 +1,6 @@
 /* peridot devices: every Vulkan device, as a page to read or as JSON. */
 #include "command.h"
+#include "pipelines.h"
 #include "text.h"
 
 #include <inttypes.h>
@@ -8,12 +9,20 @@
 #include <yyjson.h>
 
 struct devices_args {
-    bool json;
+    bool json, pipelines;
+    const char *device;
 };
 
 static const struct cmd_option options[] = {
     {.name = "json", .kind = CMD_FLAG, .offset = offsetof(struct devices_args, json),
-     .help = "A JSON array with an object for each device; sizes are in bytes."},
+     .help = "A JSON array with an object for each device; sizes are in bytes. With --pipelines, one object with all the "
+             "driver's statistics under its own names for them."},
+    {.name = "pipelines", .kind = CMD_FLAG, .offset = offsetof(struct devices_args, pipelines),
+     .help = "Compile the kernels for one device, and show what came out: subgroup size, registers, spills, scratch memory, "
+             "waves in flight (occupancy), instructions and bytes of code, as far as the driver tells."},
+    {.name = "device", .metavar = "DEVICE", .kind = CMD_TEXT, .offset = offsetof(struct devices_args, device),
+     .help = "With --pipelines: an index, part of a name, a UUID or a PCI address. Without it, the environment variable "
+             "PERIDOT_DEVICE, or else the fastest real GPU."},
 };
 
 static const char *const type_names[] = {
@@ -141,8 +150,9 @@ static peridot_status print_json(const peridot_device_info *devices, size_t n)
 
 static int run(const struct cmd_command *command, const void *arguments)
 {
-    (void)command;
     const struct devices_args *args = arguments;
+    if (args->device && !args->pipelines) return cmd_usage(command, "--device goes with --pipelines only");
+    if (args->pipelines) return cmd_exit(cmd_pipelines_print(args->device, args->json));
     peridot_device_info *devices = NULL;
     size_t n = 0;
     peridot_status status = peridot_devices(&devices, &n);
@@ -161,8 +171,10 @@ const struct cmd_command cmd_devices = {
     .description =
         "Lists every Vulkan device with its driver, its limits, and the optional features that Peridot has kernels for; where "
         "several kernels can do an operation, which of them it has, and which is taken. A device that "
-        "Peridot cannot use is listed too, with the feature that it lacks.",
-    .examples = "peridot devices\nperidot devices --json",
+        "Peridot cannot use is listed too, with the feature that it lacks.\n\n"
+        "With --pipelines the kernels are compiled as models need them: each published shape in one weight type, and two of "
+        "them in all types. A row is a kernel with the values of its specialisation constants.",
+    .examples = "peridot devices\nperidot devices --json\nperidot devices --pipelines --device 1",
     .options = options,
     .n_options = PD_COUNT(options),
     .args_size = sizeof(struct devices_args),

@@ -1,0 +1,82 @@
+/* What drivers tell of compiled kernels: executables and their statistics (VK_KHR_pipeline_executable_properties). */
+#include "gpu/vk.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static double value_of(const VkPipelineExecutableStatisticKHR *s)
+{
+    switch (s->format) {
+    case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_BOOL32_KHR: return s->value.b32;
+    case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_INT64_KHR: return (double)s->value.i64;
+    case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_UINT64_KHR: return (double)s->value.u64;
+    default: return s->value.f64;
+    }
+}
+
+static peridot_status read_statistics(struct pd_executable *e, struct pd_gpu *gpu, const VkPipelineExecutableInfoKHR *which)
+{
+    uint32_t n = 0;
+    PD_VK(gpu->vk.vkGetPipelineExecutableStatisticsKHR(gpu->device, which, &n, NULL));
+    if (!n) return PERIDOT_OK;
+    VkPipelineExecutableStatisticKHR *found = calloc(n, sizeof *found);
+    e->statistics = calloc(n, sizeof *e->statistics);
+    if (!found || !e->statistics) {
+        free(found);
+        return pd_fail_alloc(n * sizeof *found, "statistics");
+    }
+    for (uint32_t i = 0; i < n; i++) found[i].sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_STATISTIC_KHR;
+    VkResult result = gpu->vk.vkGetPipelineExecutableStatisticsKHR(gpu->device, which, &n, found);
+    for (uint32_t i = 0; result == VK_SUCCESS && i < n; i++) {
+        snprintf(e->statistics[i].name, sizeof e->statistics[i].name, "%s", found[i].name);
+        e->statistics[i].value = value_of(&found[i]);
+    }
+    e->n_statistics = n;
+    free(found);
+    return result == VK_SUCCESS ? PERIDOT_OK : pd_vk_fail(result, "vkGetPipelineExecutableStatisticsKHR");
+}
+
+static peridot_status read_executables(struct pd_executable *executables, uint32_t n, struct pd_gpu *gpu,
+                                       const struct pd_kernel *kernel)
+{
+    VkPipelineInfoKHR info = {.sType = VK_STRUCTURE_TYPE_PIPELINE_INFO_KHR, .pipeline = kernel->pipeline};
+    VkPipelineExecutablePropertiesKHR *properties = calloc(n, sizeof *properties);
+    if (!properties) return pd_fail_alloc(n * sizeof *properties, "statistics");
+    for (uint32_t i = 0; i < n; i++) properties[i].sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_PROPERTIES_KHR;
+    VkResult result = gpu->vk.vkGetPipelineExecutablePropertiesKHR(gpu->device, &info, &n, properties);
+    peridot_status status = result == VK_SUCCESS ? PERIDOT_OK : pd_vk_fail(result, "vkGetPipelineExecutablePropertiesKHR");
+    for (uint32_t i = 0; i < n && status == PERIDOT_OK; i++) {
+        VkPipelineExecutableInfoKHR which = {.sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INFO_KHR,
+            .pipeline = kernel->pipeline, .executableIndex = i};
+        snprintf(executables[i].name, sizeof executables[i].name, "%s", properties[i].name);
+        executables[i].subgroup_size = properties[i].subgroupSize;
+        status = read_statistics(&executables[i], gpu, &which);
+    }
+    free(properties);
+    return status;
+}
+
+peridot_status pd_kernel_executables(struct pd_executable **out, uint32_t *n, struct pd_gpu *gpu,
+                                     const struct pd_kernel *kernel)
+{
+    VkPipelineInfoKHR info = {.sType = VK_STRUCTURE_TYPE_PIPELINE_INFO_KHR, .pipeline = kernel->pipeline};
+    *out = NULL;
+    *n = 0;
+    if (!gpu->statistics) return PERIDOT_OK;
+    PD_VK(gpu->vk.vkGetPipelineExecutablePropertiesKHR(gpu->device, &info, n, NULL));
+    if (*n == 0) return PERIDOT_OK;
+    *out = calloc(*n, sizeof **out);
+    if (!*out) return pd_fail_alloc(*n * sizeof **out, "statistics");
+    peridot_status status = read_executables(*out, *n, gpu, kernel);
+    if (status == PERIDOT_OK) return PERIDOT_OK;
+    pd_executables_free(*out, *n);
+    *out = NULL;
+    *n = 0;
+    return status;
+}
+
+void pd_executables_free(struct pd_executable *executables, uint32_t n)
+{
+    for (uint32_t i = 0; executables && i < n; i++) free(executables[i].statistics);
+    free(executables);
+}

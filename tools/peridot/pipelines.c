@@ -1,0 +1,149 @@
+#include "pipelines.h"
+
+#include "text.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <yyjson.h>
+
+/* What drivers call the same thing; a column is the sum of those that a driver has. */
+enum { MAX_NAMES = 4 };
+static const struct column {
+    const char *title;
+    int width;
+    const char *names[MAX_NAMES];
+} columns[] = {
+    {"registers", 9, {"VGPRs", "Max live registers", "Register Count"}},
+    {"spills", 6, {"Spilled VGPRs", "Spilled SGPRs", "Spill Count", "Fill Count"}},
+    {"scratch", 7, {"Scratch size", "Scratch Memory Size", "Local Memory Size"}},
+    {"waves", 5, {"Subgroups per SIMD"}},
+    {"instructions", 12, {"Instructions", "Instruction Count"}},
+    {"code", 7, {"Code size", "Binary Size"}},
+};
+
+struct output {
+    const peridot_device_info *device;
+    uint32_t n_pipelines, n_statistics;
+    bool json;
+    yyjson_mut_doc *doc;
+    yyjson_mut_val *pipelines, *unused;
+};
+
+/* ---- text ---- */
+
+static void spec_text(char *out, size_t size, const peridot_pipeline *p)
+{
+    size_t at = (size_t)snprintf(out, size, "%s", p->n_spec ? "" : "-");
+    for (uint32_t i = 0; i < p->n_spec && at < size; i++)
+        at += (size_t)snprintf(out + at, size - at, "%s%u", i ? "," : "", (unsigned)p->spec[i]);
+}
+
+/* The sum of a column's statistics; NAN when the driver has none of them. */
+static double column_value(const struct column *column, const peridot_pipeline *p)
+{
+    double sum = NAN;
+    for (uint32_t i = 0; i < p->n_statistics; i++)
+        for (int name = 0; name < MAX_NAMES && column->names[name]; name++)
+            if (strcmp(p->statistics[i].name, column->names[name]) == 0) sum = (isnan(sum) ? 0 : sum) + p->statistics[i].value;
+    return sum;
+}
+
+static void print_title(void)
+{
+    printf("%-19s %-22s %8s", "kernel", "specialisation", "subgroup");
+    for (size_t i = 0; i < PD_COUNT(columns); i++) printf(" %*s", columns[i].width, columns[i].title);
+    puts("");
+}
+
+/* A driver that has nothing by a name known here is quoted in its own words. */
+static void print_own_words(const peridot_pipeline *p)
+{
+    for (uint32_t i = 0; i < p->n_statistics; i++) printf("    %s: %.15g\n", p->statistics[i].name, p->statistics[i].value);
+}
+
+static void print_pipeline(const peridot_pipeline *p)
+{
+    char spec[128], size[16] = "-";
+    bool known = false;
+    spec_text(spec, sizeof spec, p);
+    if (p->subgroup_size) snprintf(size, sizeof size, "%u", (unsigned)p->subgroup_size);
+    printf("%-19s %-22s %8s", p->kernel, spec, size);
+    for (size_t i = 0; i < PD_COUNT(columns); i++) {
+        double value = column_value(&columns[i], p);
+        if (isnan(value)) printf(" %*s", columns[i].width, "-");
+        else printf(" %*.0f", columns[i].width, value);
+        known = known || !isnan(value);
+    }
+    puts("");
+    if (!known) print_own_words(p);
+}
+
+/* ---- JSON ---- */
+
+static void add_pipeline(struct output *o, const peridot_pipeline *p)
+{
+    yyjson_mut_val *pipeline = yyjson_mut_arr_add_obj(o->doc, o->pipelines);
+    yyjson_mut_obj_add_strcpy(o->doc, pipeline, "kernel", p->kernel);
+    yyjson_mut_val *spec = yyjson_mut_obj_add_arr(o->doc, pipeline, "spec");
+    for (uint32_t i = 0; i < p->n_spec; i++) yyjson_mut_arr_add_uint(o->doc, spec, p->spec[i]);
+    yyjson_mut_obj_add_strcpy(o->doc, pipeline, "executable", p->executable);
+    yyjson_mut_obj_add_uint(o->doc, pipeline, "subgroup_size", p->subgroup_size);
+    yyjson_mut_val *statistics = yyjson_mut_obj_add_obj(o->doc, pipeline, "statistics");
+    for (uint32_t i = 0; i < p->n_statistics; i++) {
+        double value = p->statistics[i].value;
+        bool whole = value == floor(value) && fabs(value) <= 0x1p53;
+        yyjson_mut_obj_put(statistics, yyjson_mut_strcpy(o->doc, p->statistics[i].name),
+                           whole ? yyjson_mut_sint(o->doc, (int64_t)value) : yyjson_mut_real(o->doc, value));
+    }
+}
+
+static void begin_json(struct output *o)
+{
+    o->doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *root = yyjson_mut_obj(o->doc);
+    yyjson_mut_doc_set_root(o->doc, root);
+    yyjson_mut_obj_add_str(o->doc, root, "device", o->device->name);
+    yyjson_mut_obj_add_str(o->doc, root, "driver", o->device->driver);
+    yyjson_mut_obj_add_str(o->doc, root, "driver_info", o->device->driver_info);
+    o->pipelines = yyjson_mut_obj_add_arr(o->doc, root, "pipelines");
+    o->unused = yyjson_mut_obj_add_arr(o->doc, root, "unused");
+}
+
+static peridot_status end_json(struct output *o)
+{
+    char *text = yyjson_mut_write(o->doc, YYJSON_WRITE_PRETTY_TWO_SPACES, NULL);
+    if (!text) return pd_fail(PERIDOT_ERROR_MEMORY, "the list of pipelines cannot be written as JSON");
+    puts(text);
+    free(text);
+    return PERIDOT_OK;
+}
+
+/* ---- both ---- */
+
+static bool pipeline(void *user, const peridot_pipeline *p)
+{
+    struct output *o = user;
+    if (o->json && !o->doc) begin_json(o);
+    if (!o->json && o->n_pipelines == 0) print_title();
+    o->n_pipelines++;
+    o->n_statistics += p->n_statistics;
+    if (!p->used && o->json) yyjson_mut_arr_add_strcpy(o->doc, o->unused, p->kernel);
+    else if (!p->used) printf("%-19s is not used on this device\n", p->kernel);
+    else if (o->json) add_pipeline(o, p);
+    else print_pipeline(p);
+    return true;
+}
+
+peridot_status cmd_pipelines_print(const char *device, bool json)
+{
+    peridot_device_info info;
+    struct output o = {.device = &info, .json = json};
+    if (!device) device = getenv("PERIDOT_DEVICE");
+    peridot_status status = peridot_pipelines(device && *device ? device : NULL, &info, pipeline, &o);
+    if (status == PERIDOT_OK && json) status = end_json(&o);
+    if (status == PERIDOT_OK && o.n_statistics == 0)
+        fprintf(stderr, "%s: this driver has no statistics of compiled kernels\n", info.name);
+    yyjson_mut_doc_free(o.doc);
+    return status;
+}
