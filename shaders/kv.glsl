@@ -6,6 +6,14 @@ vec2 kv_load(pd_words cache, uint i) { return unpackHalf2x16(cache.at[i >> 1]); 
 void kv_store(pd_words cache, uint i, vec2 v) { cache.at[i >> 1] = packHalf2x16(clamp(v, -65504.0, 65504.0)); }
 /* What a later load gives. */
 vec2 kv_round(vec2 v) { return unpackHalf2x16(packHalf2x16(clamp(v, -65504.0, 65504.0))); }
+#ifdef WIDE
+/* Elements i .. i + 3; i is a multiple of 4. */
+vec4 kv_quad(pd_words cache, uint i)
+{
+    uvec2 w = unpackUint2x32(pd_pairs(uvec2(cache)).at[i >> 2]);
+    return vec4(unpackHalf2x16(w.x), unpackHalf2x16(w.y));
+}
+#endif
 #elif defined(KV_F32)
 vec2 kv_load(pd_words cache, uint i) { return uintBitsToFloat(uvec2(cache.at[i], cache.at[i + 1])); }
 void kv_store(pd_words cache, uint i, vec2 v)
@@ -14,4 +22,10 @@ void kv_store(pd_words cache, uint i, vec2 v)
     cache.at[i + 1] = floatBitsToUint(v.y);
 }
 vec2 kv_round(vec2 v) { return v; }
+#ifdef WIDE
+vec4 kv_quad(pd_words cache, uint i)
+{
+    return uintBitsToFloat(uvec4(unpackUint2x32(pd_pairs(uvec2(cache)).at[i >> 1]), unpackUint2x32(pd_pairs(uvec2(cache)).at[(i >> 1) + 1])));
+}
+#endif
 #endif

@@ -110,7 +110,7 @@ struct pd_attention_push {
     PD_PTR(pd_floats) w_q;
     PD_PTR(pd_floats) w_k;
     PD_PTR(pd_floats) y;          /* one split: [n_tokens][y_stride]; more: partial results, see merge */
-    uint32_t q_stride, y_stride, n_kv_heads, ring, window;   /* window 0: all keys */
+    uint32_t q_stride, y_stride, n_tokens, n_kv_heads, ring, window;   /* window 0: all keys */
     float scale, softcap, eps;
 };
 

@@ -25,7 +25,7 @@ static const struct {
     const char *source, *program;
 } covered[] = {
     {"embed", "test_kernels"}, {"matvec", "test_kernels"}, {"matvec_rows", "test_kernels"}, {"matmul", "test_kernels"}, {"rmsnorm", "test_kernels"},
-    {"glu", "test_kernels"}, {"rope", "test_attention"}, {"attention", "test_attention"}, {"merge", "test_attention"},
+    {"glu", "test_kernels"}, {"rope", "test_attention"}, {"attention", "test_attention"}, {"attention_rows", "test_attention"}, {"merge", "test_attention"},
     {"topk", "test_sampler"}, {"measure", "test_kernels"},
 };
 

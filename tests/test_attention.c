@@ -154,6 +154,17 @@ static const struct shape {
     {16, 1, 512, PERIDOT_KV_F16, true},
 };
 
+/* The tests run once with each variant that the device has. */
+static enum pd_variant variant = PD_VARIANT_ATTENTION_ROWS - 1;
+
+static bool next_variant(void)
+{
+    while (++variant <= PD_VARIANT_ATTENTION_COLUMNS)
+        if (pd_variant_available(pd_gpu_info(bench.gpu), variant)) return true;
+    variant = PD_VARIANT_ATTENTION_ROWS - 1;
+    return false;
+}
+
 struct place {
     uint32_t pos, n_tokens, window, ring;
     float softcap, amplitude;     /* of q: scores have a standard deviation of about a third of it */
@@ -178,9 +189,10 @@ static float *random_cache(const struct pd_reference_heads *h, uint32_t n_positi
 
 static void begin_attention(struct attention_case *a, const struct shape *s, const struct place *p, uint32_t kind, uint32_t n_splits)
 {
-    begin_case("attention %u/%u heads of %u, kv type %d, position %u, %u tokens, window %u, ring %u, softcap %g, amplitude %g, %u splits",
+    begin_case("attention %u/%u heads of %u, kv type %d, position %u, %u tokens, window %u, ring %u, softcap %g, amplitude %g, %u splits, variant %d",
                s->n_heads, s->n_kv_heads, s->head_dim, (int)s->type, p->pos, p->n_tokens, p->window, p->ring, (double)p->softcap,
-               (double)p->amplitude, n_splits);
+               (double)p->amplitude, n_splits, (int)variant);
+    pd_variants_force(&bench.r.variants, variant);
     uint32_t q_width = s->n_heads * s->head_dim;
     *a = (struct attention_case){.h = {.n_heads = s->n_heads, .n_kv_heads = s->n_kv_heads, .head_dim = s->head_dim,
         .window = p->window, .ring = p->ring, .softcap = p->softcap, .scale = (float)pow(s->head_dim, -0.5)}};
@@ -196,7 +208,7 @@ static void begin_attention(struct attention_case *a, const struct shape *s, con
     a->heads = device_heads(&a->h, NULL, NULL);
     struct pd_step step = {.n_splits = {7, 7}, .dispatch = {{1, 1, 1}, {1, 1, 1}}};
     step.n_splits[kind] = step.dispatch[kind][1] = n_splits;
-    step.dispatch[kind][0] = pd_attention_groups(&a->heads);
+    step.dispatch[kind][0] = pd_attention_groups(&bench.r, &a->heads);
     a->step = make_words(&step, 1, sizeof step / 4, sizeof step / 4);
     a->places = make_places(p->pos, p->n_tokens);
 }
@@ -227,22 +239,25 @@ static const struct place places[] = {
     {63, 33, 0, 100, 0, 300},
 };
 
+static void run_attention(const struct shape *s, const struct place *p)
+{
+    struct attention_case a;
+    begin_attention(&a, s, p, 0, 1);
+    pd_op_attention(&bench.r, rows_of(a.y_rows), rows_of(a.q_rows), &a.kv, &a.heads, address_of(a.places), p->n_tokens);
+    end_attention(&a, p);
+}
+
 static void test_attention(void **state)
 {
     (void)state;
     for (size_t s = 0; s < PD_COUNT(shapes); s++)
-        for (size_t p = 0; p < PD_COUNT(places); p++) {
-            struct attention_case a;
-            begin_attention(&a, &shapes[s], &places[p], 0, 1);
-            pd_op_attention(&bench.r, rows_of(a.y_rows), rows_of(a.q_rows), &a.kv, &a.heads, address_of(a.places), places[p].n_tokens);
-            end_attention(&a, &places[p]);
-        }
+        for (size_t p = 0; p < PD_COUNT(places); p++)
+            while (next_variant()) run_attention(&shapes[s], &places[p]);
 }
 
 /* All keys have the lowest score that the cap allows. A key masked before the cap would count as much as they do. */
-static void test_softcap_order(void **state)
+static void run_softcap_order(void)
 {
-    (void)state;
     const struct place p = {20, 12, 9, 32, 50, 0};
     const struct shape *s = &shapes[4];
     uint32_t q_width = s->n_heads * s->head_dim;
@@ -254,6 +269,12 @@ static void test_softcap_order(void **state)
     a.q_rows = make_rows(a.q, p.n_tokens, q_width);
     pd_op_attention(&bench.r, rows_of(a.y_rows), rows_of(a.q_rows), &a.kv, &a.heads, address_of(a.places), p.n_tokens);
     end_attention(&a, &p);
+}
+
+static void test_softcap_order(void **state)
+{
+    (void)state;
+    while (next_variant()) run_softcap_order();
 }
 
 /* A decode step: q, k and v as the matrix gives them, this position's slot of the cache still without a number in it. An fp16
@@ -303,7 +324,7 @@ static void test_attention_decode(void **state)
                 struct shape s = shapes[i];
                 if (!s.split || (n + p + i) % 6 != 0) continue;
                 s.type = n % 4 == 0 ? PERIDOT_KV_F16 : PERIDOT_KV_F32;
-                run_decode(s, &few[p], n, i % 2);
+                while (next_variant()) run_decode(s, &few[p], n, i % 2);
             }
 }
 

@@ -177,49 +177,67 @@ void pd_op_rope(struct pd_recorder *r, struct pd_rows qkv, const struct pd_kv *k
     barrier(r);
 }
 
-/* Query heads of one workgroup: all that share a kv head, as long as q fits 16 KiB of shared memory beside the scores. */
-static uint32_t heads_per_group(const struct pd_heads *heads)
+#define ATTENTION_QUERIES 4   /* of a workgroup where lanes take keys: what a lane's registers hold */
+
+/* Lanes that take keys of their own take elements of the head in fours, too. */
+static bool attention_by_rows(const struct pd_recorder *r, const struct pd_heads *heads)
 {
-    uint32_t group = heads->n_heads / heads->n_kv_heads, n = group;
-    while (n > 1 && (group % n != 0 || n > 16 || n * heads->head_dim > 4096)) n--;
+    return r->variants.of[PD_VARIED_ATTENTION] == PD_VARIANT_ATTENTION_ROWS && heads->head_dim % (4 * pd_max(subgroup_size(r), 8)) == 0;
+}
+
+/* Query heads of one workgroup: all that share a kv head, as long as q fits 16 KiB of shared memory beside the scores. */
+static uint32_t heads_per_group(const struct pd_recorder *r, const struct pd_heads *heads)
+{
+    uint32_t group = heads->n_heads / heads->n_kv_heads, n = group, most = attention_by_rows(r, heads) ? ATTENTION_QUERIES : 16;
+    while (n > 1 && (group % n != 0 || n > most || n * heads->head_dim > 4096)) n--;
     return n;
 }
 
-uint32_t pd_attention_groups(const struct pd_heads *heads)
+uint32_t pd_attention_groups(const struct pd_recorder *r, const struct pd_heads *heads)
 {
-    return heads->n_heads / heads_per_group(heads);
+    return heads->n_heads / heads_per_group(r, heads);
+}
+
+/* Positions of one workgroup. */
+static uint32_t attention_tokens(const struct pd_recorder *r, const struct pd_heads *heads, bool decode)
+{
+    return decode || !attention_by_rows(r, heads) ? 1 : ATTENTION_QUERIES / heads_per_group(r, heads);
 }
 
 static const struct pd_kernel *attention_kernel(struct pd_recorder *r, const struct pd_kv *kv, const struct pd_heads *heads, bool decode)
 {
-    uint32_t workgroup = (uint32_t)pd_max(heads->head_dim >= 256 ? 128 : 64, subgroup_size(r));
-    uint32_t spec[] = {workgroup, heads->head_dim, heads_per_group(heads), heads->n_heads / heads->n_kv_heads,
-        (uint32_t)pd_div_up(heads->head_dim / 2, workgroup), decode, decode && heads->q_norm};
-    return kernel(r, kv->type == PERIDOT_KV_F16 ? PD_KERNEL_attention_f16 : PD_KERNEL_attention_f32, spec, 7);
+    bool rows = attention_by_rows(r, heads), f16 = kv->type == PERIDOT_KV_F16;
+    uint32_t lanes = subgroup_size(r), workgroup = rows ? lanes : (uint32_t)pd_max(heads->head_dim >= 256 ? 128 : 64, lanes);
+    uint32_t spec[] = {workgroup, heads->head_dim, heads_per_group(r, heads), heads->n_heads / heads->n_kv_heads,
+        rows ? attention_tokens(r, heads, decode) : (uint32_t)pd_div_up(heads->head_dim / 2, workgroup), decode, decode && heads->q_norm, lanes};
+    if (rows) return kernel(r, f16 ? PD_KERNEL_attention_rows_f16 : PD_KERNEL_attention_rows_f32, spec, 8);
+    return kernel(r, f16 ? PD_KERNEL_attention_f16 : PD_KERNEL_attention_f32, spec, 7);
 }
 
-static struct pd_attention_push attention_push(uint64_t q, const struct pd_kv *kv, const struct pd_heads *heads, uint64_t places)
+static struct pd_attention_push attention_push(uint64_t q, const struct pd_kv *kv, const struct pd_heads *heads, uint64_t places,
+                                               uint32_t n_tokens)
 {
     return (struct pd_attention_push){.places = places, .q = q, .k_cache = kv->k, .v_cache = kv->v, .w_q = heads->q_norm,
-        .w_k = heads->k_norm, .n_kv_heads = heads->n_kv_heads, .ring = kv->ring, .window = heads->window, .scale = heads->scale,
-        .softcap = heads->softcap, .eps = heads->eps};
+        .w_k = heads->k_norm, .n_tokens = n_tokens, .n_kv_heads = heads->n_kv_heads, .ring = kv->ring, .window = heads->window,
+        .scale = heads->scale, .softcap = heads->softcap, .eps = heads->eps};
 }
 
 void pd_op_attention(struct pd_recorder *r, struct pd_rows y, struct pd_rows q, const struct pd_kv *kv, const struct pd_heads *heads,
                      uint64_t places, uint32_t n_tokens)
 {
-    struct pd_attention_push push = attention_push(q.address, kv, heads, places);
+    struct pd_attention_push push = attention_push(q.address, kv, heads, places, n_tokens);
     push.y = y.address;
     push.q_stride = q.stride;
     push.y_stride = y.stride;
-    dispatch(r, attention_kernel(r, kv, heads, false), &push, pd_attention_groups(heads), 1, n_tokens);
+    dispatch(r, attention_kernel(r, kv, heads, false), &push, pd_attention_groups(r, heads), 1,
+             (uint32_t)pd_div_up(n_tokens, attention_tokens(r, heads, false)));
     barrier(r);
 }
 
 void pd_op_attention_decode(struct pd_recorder *r, struct pd_rows y, struct pd_rows qkv, const struct pd_kv *kv,
                             const struct pd_heads *heads, struct pd_span step, uint32_t kind, uint64_t place, uint64_t angles, uint64_t partial)
 {
-    struct pd_attention_push push = attention_push(qkv.address, kv, heads, place);
+    struct pd_attention_push push = attention_push(qkv.address, kv, heads, place, 1);
     push.angles = angles;
     push.y = partial;
     const struct pd_kernel *k = attention_kernel(r, kv, heads, true);

@@ -85,7 +85,7 @@ void pd_op_attention(struct pd_recorder *r, struct pd_rows y, struct pd_rows q, 
 void pd_op_attention_decode(struct pd_recorder *r, struct pd_rows y, struct pd_rows qkv, const struct pd_kv *kv,
                             const struct pd_heads *heads, struct pd_span step, uint32_t kind, uint64_t place, uint64_t angles, uint64_t partial);
 /* Workgroups of attention along x: the step's dispatch needs it. */
-uint32_t pd_attention_groups(const struct pd_heads *heads);
+uint32_t pd_attention_groups(const struct pd_recorder *r, const struct pd_heads *heads);
 
 /* y[m][i] = act(x[m][i]) * x[m][n + i], act being SiLU or GELU (tanh form) */
 void pd_op_glu(struct pd_recorder *r, struct pd_rows y, struct pd_rows x, uint32_t n, uint32_t n_tokens, bool silu);

@@ -12,7 +12,8 @@
 #define DEFAULT_CHUNK 256
 #define FIRST_CHUNK 16       /* of a session that sizes its submits: what even a slow GPU does in a fraction of a second */
 #define SUBMIT_SECONDS 0.2   /* what it aims at; drivers take a device away after about two */
-#define KEYS_PER_SPLIT 64    /* of decode attention, until PD_MAX_SPLITS */
+#define KEYS_PER_SPLIT 64        /* of decode attention, until PD_MAX_SPLITS */
+#define KEYS_PER_SPLIT_CPU 512   /* where few workgroups are enough, and beginning one costs more */
 
 /* ---- creating ---- */
 
@@ -188,9 +189,11 @@ static void write_step(struct pd_session *s, const int32_t *tokens, uint32_t n)
     const struct pd_config *c = &s->model->config;
     struct pd_step step = {.n_splits = {0}};
     struct pd_heads heads = pd_layer_heads(c, &s->model->weights, 0);
+    struct pd_recorder r = {.gpu = s->model->gpu, .variants = s->model->variants};
+    uint32_t keys_per_split = pd_gpu_info(r.gpu)->type == PERIDOT_DEVICE_CPU ? KEYS_PER_SPLIT_CPU : KEYS_PER_SPLIT;
     for (int local = 0; local < 2; local++) {
-        step.n_splits[local] = (uint32_t)pd_min(pd_div_up(n_keys(s, local ? c->window : 0), KEYS_PER_SPLIT), PD_MAX_SPLITS);
-        step.dispatch[local][0] = pd_attention_groups(&heads);
+        step.n_splits[local] = (uint32_t)pd_min(pd_div_up(n_keys(s, local ? c->window : 0), keys_per_split), PD_MAX_SPLITS);
+        step.dispatch[local][0] = pd_attention_groups(&r, &heads);
         step.dispatch[local][1] = step.n_splits[local];
         step.dispatch[local][2] = 1;
     }

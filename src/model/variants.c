@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const operations[PD_N_VARIED] = {[PD_VARIED_MATMUL] = "matmul", [PD_VARIED_MATVEC] = "matvec"};
+static const char *const operations[PD_N_VARIED] = {[PD_VARIED_MATMUL] = "matmul", [PD_VARIED_MATVEC] = "matvec", [PD_VARIED_ATTENTION] = "attention"};
 
 /* The first row of an operation that the device has, and that is for such devices, is taken: a CPU's caches do the work of
  * tiles without barriers, and its lanes gain nothing from neighbouring addresses. */
@@ -19,6 +19,8 @@ static const struct row {
     [PD_VARIANT_MATMUL_MATVEC] = {PD_VARIED_MATMUL, "matvec", PD_KERNEL_matvec_f32, false, true},
     [PD_VARIANT_MATVEC_ROWS] = {PD_VARIED_MATVEC, "rows", PD_KERNEL_matvec_rows_f32, false, true},
     [PD_VARIANT_MATVEC_COLUMNS] = {PD_VARIED_MATVEC, "columns", PD_KERNEL_matvec_f32, true, true},
+    [PD_VARIANT_ATTENTION_ROWS] = {PD_VARIED_ATTENTION, "rows", PD_KERNEL_attention_rows_f32, false, true},
+    [PD_VARIANT_ATTENTION_COLUMNS] = {PD_VARIED_ATTENTION, "columns", PD_KERNEL_attention_f32, true, true},
 };
 
 bool pd_variant_available(const peridot_device_info *device, enum pd_variant v)

@@ -1,0 +1,267 @@
+#version 460
+/* attention.comp for a CPU in a GPU's clothes (see matvec_rows.comp): a workgroup is one subgroup and takes HEADS query heads
+ * of TOKENS positions, so that nothing waits at barriers or goes through shared memory. To score a tile of keys a lane takes
+ * ROWS keys of its own, and the queries go around by subgroupBroadcast; to sum the values a lane takes elements of its own,
+ * and the weights go around. The same constants' meanings, push constants and results. */
+#extension GL_GOOGLE_include_directive : require
+#extension GL_KHR_shader_subgroup_ballot : require
+#include "common.glsl"
+#include "kv.glsl"
+
+#define LOWEST -1e30   /* finite: -inf minus -inf would be NaN */
+#define ROWS 4
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 1) const uint HEAD_DIM = 256;
+layout(constant_id = 2) const uint HEADS = 1;    /* query heads of a workgroup; divides GROUP */
+layout(constant_id = 3) const uint GROUP = 1;    /* query heads per kv head */
+layout(constant_id = 4) const uint TOKENS = 1;   /* positions of a workgroup; 1 in a decode step */
+layout(constant_id = 5) const bool DECODE = false;
+layout(constant_id = 6) const bool QK_NORM = false;
+layout(constant_id = 7) const uint LANES = 8;    /* the subgroup size */
+layout(push_constant) uniform Push { pd_attention_push p; };
+
+const uint QUERIES = HEADS * TOKENS;             /* query i: head i % HEADS of token i / HEADS */
+const uint QUADS = HEAD_DIM / 4 / LANES;         /* elements of a lane: 4 (LANES k + lane) .. + 3 */
+
+vec4 acc[QUERIES * QUADS];
+float maximum[QUERIES], total[QUERIES];
+uint pos[TOKENS], first_slot[TOKENS];
+uint q_at[QUERIES];                              /* where the ready query lies, in floats */
+uint first_head, kv_head;
+
+uint lane() { return gl_SubgroupInvocationID; }
+
+/* `slot` is below the ring's length, and so is `further`. (A remainder is a division in each lane.) */
+uint kv_index(uint slot, uint further)
+{
+    uint at = slot + further;
+    return ((at < p.ring ? at : at - p.ring) * p.n_kv_heads + kv_head) * HEAD_DIM;
+}
+
+/* Ready queries: rope.comp left them where q is; in a decode step they wait where the result will be. */
+float q_load(uint i) { return DECODE ? p.y.at[i] : p.q.at[i]; }
+
+/* ---- a decode step's own q, k and v ---- */
+
+const uint PAIRS = HEAD_DIM / 4 / LANES;         /* pairs of a lane in each half of a head: 2 (LANES i + lane), + 1 */
+vec2 head[2 * PAIRS];                            /* of the first half, then of the second */
+
+uint pair_at_lane(uint i) { return (i < PAIRS ? 0 : HEAD_DIM / 2) + 2 * (LANES * (i % PAIRS) + lane()); }
+
+/* Reads a head, norms and rotates it. */
+void read_head(uint base, bool is_q)
+{
+    float squares = 0.0;
+    [[unroll]] for (uint i = 0; i < 2 * PAIRS; i++) {
+        uint at = pair_at_lane(i);
+        head[i] = vec2(p.q.at[base + at], p.q.at[base + at + 1]);
+        squares += dot(head[i], head[i]);
+    }
+    float scale = QK_NORM ? 1.0 / sqrt(subgroupAdd(squares) / float(HEAD_DIM) + p.eps) : 1.0;
+    [[unroll]] for (uint i = 0; i < PAIRS; i++)
+        [[unroll]] for (uint c = 0; c < 2; c++) {
+            uint at = pair_at_lane(i) + c, at_high = at + HEAD_DIM / 2;
+            vec2 x = vec2(head[i][c], head[PAIRS + i][c]) * scale;
+            if (QK_NORM) x *= is_q ? vec2(p.w_q.at[at], p.w_q.at[at_high]) : vec2(p.w_k.at[at], p.w_k.at[at_high]);
+            float cosine = p.angles.at[at], sine = p.angles.at[at_high];
+            head[i][c] = x.x * cosine - x.y * sine;
+            head[PAIRS + i][c] = x.x * sine + x.y * cosine;
+        }
+}
+
+uint partial_base(uint h) { return ((first_head + h) * gl_NumWorkGroups.y + gl_WorkGroupID.y) * (HEAD_DIM + 2); }
+
+void prepare_queries()
+{
+    [[unroll]] for (uint h = 0; h < HEADS; h++) {
+        read_head((first_head + h) * HEAD_DIM, true);
+        [[unroll]] for (uint i = 0; i < 2 * PAIRS; i++)
+            [[unroll]] for (uint c = 0; c < 2; c++) p.y.at[partial_base(h) + pair_at_lane(i) + c] = head[i][c];
+    }
+    subgroupMemoryBarrier();
+    subgroupBarrier();
+}
+
+vec4 own_value(uint k)
+{
+    uint base = (p.n_kv_heads * (GROUP + 1) + kv_head) * HEAD_DIM + 4 * (LANES * k + lane());
+    return vec4(p.q.at[base], p.q.at[base + 1], p.q.at[base + 2], p.q.at[base + 3]);
+}
+
+void write_own(uint slot)
+{
+    [[unroll]] for (uint i = 0; i < 2 * PAIRS; i++) kv_store(p.k_cache, kv_index(slot, 0) + pair_at_lane(i), head[i]);
+    [[unroll]] for (uint k = 0; k < QUADS; k++) {
+        vec4 v = own_value(k);
+        uint at = kv_index(slot, 0) + 4 * (LANES * k + lane());
+        kv_store(p.v_cache, at, v.xy);
+        kv_store(p.v_cache, at + 2, v.zw);
+    }
+}
+
+/* ---- online softmax ---- */
+
+/* A new maximum shrinks what was summed so far. */
+void raise(uint i, float top)
+{
+    float shrink = exp(maximum[i] - top);
+    maximum[i] = top;
+    total[i] *= shrink;
+    [[unroll]] for (uint k = 0; k < QUADS; k++) acc[i * QUADS + k] *= shrink;
+}
+
+void add_own()
+{
+    [[unroll]] for (uint i = 0; i < QUERIES; i++) {
+        float dot_own = 0.0;
+        [[unroll]] for (uint k = 0; k < 2 * PAIRS; k++) {
+            uint at = q_at[i] + pair_at_lane(k);
+            dot_own += dot(kv_round(head[k]), vec2(q_load(at), q_load(at + 1)));
+        }
+        float score = softcap_of(subgroupAdd(dot_own) * p.scale, p.softcap);
+        raise(i, max(maximum[i], score));
+        float w = exp(score - maximum[i]);
+        total[i] += w;
+        [[unroll]] for (uint k = 0; k < QUADS; k++) {
+            vec4 v = own_value(k);
+            acc[i * QUADS + k] += w * vec4(kv_round(v.xy), kv_round(v.zw));
+        }
+    }
+}
+
+float score[ROWS * QUERIES];
+
+/* n keys from `slot` on; past the last one that one stands in. */
+void score_tile(uint slot, uint n)
+{
+    uint key[ROWS];
+    [[unroll]] for (uint r = 0; r < ROWS; r++) key[r] = kv_index(slot, min(LANES * r + lane(), n - 1));
+    [[unroll]] for (uint i = 0; i < ROWS * QUERIES; i++) score[i] = 0.0;
+    for (uint d = 0; d < HEAD_DIM; d += 32) {
+        float part[ROWS * QUERIES];   /* sums of sums lose less */
+        [[unroll]] for (uint i = 0; i < ROWS * QUERIES; i++) part[i] = 0.0;
+        float q[QUERIES * 32 / LANES];
+        [[unroll]] for (uint i = 0; i < QUERIES; i++)
+            [[unroll]] for (uint k = 0; k < 32 / LANES; k++) q[i * (32 / LANES) + k] = q_load(q_at[i] + d + LANES * k + lane());
+        [[unroll]] for (uint j = 0; j < 32; j += 4) {
+            vec4 k[ROWS];
+            [[unroll]] for (uint r = 0; r < ROWS; r++) k[r] = kv_quad(p.k_cache, key[r] + d + j);
+            [[unroll]] for (uint i = 0; i < QUERIES; i++) {
+                vec4 x;
+                [[unroll]] for (uint c = 0; c < 4; c++) x[c] = subgroupBroadcast(q[i * (32 / LANES) + (j + c) / LANES], (j + c) % LANES);
+                [[unroll]] for (uint r = 0; r < ROWS; r++) part[i * ROWS + r] += dot(k[r], x);
+            }
+        }
+        [[unroll]] for (uint i = 0; i < ROWS * QUERIES; i++) score[i] += part[i];
+    }
+}
+
+/* Scores become weights. A query sees keys of its own text, from its window's first to its own position. */
+void soften_tile(uint text, uint first, uint end)
+{
+    [[unroll]] for (uint i = 0; i < QUERIES; i++) {
+        uint t = i / HEADS, lowest = p.window != 0 && pos[t] + 1 > p.window ? pos[t] + 1 - p.window : 0;
+        float top = LOWEST, sum = 0.0;
+        bool sees[ROWS];
+        [[unroll]] for (uint r = 0; r < ROWS; r++) {
+            uint key = first + LANES * r + lane();
+            sees[r] = first_slot[t] == text && key >= lowest && key <= pos[t] && key < end;
+            score[i * ROWS + r] = sees[r] ? softcap_of(score[i * ROWS + r] * p.scale, p.softcap) : LOWEST;
+            top = max(top, score[i * ROWS + r]);
+        }
+        raise(i, max(maximum[i], subgroupMax(top)));
+        [[unroll]] for (uint r = 0; r < ROWS; r++) {
+            score[i * ROWS + r] = sees[r] ? exp(score[i * ROWS + r] - maximum[i]) : 0.0;
+            sum += score[i * ROWS + r];
+        }
+        total[i] += subgroupAdd(sum);
+    }
+}
+
+/* LANES keys at a time; the weights move up, as an index that is not constant would cost more. */
+void add_values(uint slot, uint n)
+{
+    [[dont_unroll]] for (uint r = 0; r < ROWS; r++) {
+        [[unroll]] for (uint j = 0; j < LANES; j++) {
+            uint value = kv_index(slot, min(LANES * r + j, n - 1)) + 4 * lane();
+            float w[QUERIES];
+            [[unroll]] for (uint i = 0; i < QUERIES; i++) w[i] = subgroupBroadcast(score[i * ROWS], j);
+            [[unroll]] for (uint k = 0; k < QUADS; k++) {
+                vec4 v = kv_quad(p.v_cache, value + 4 * LANES * k);
+                [[unroll]] for (uint i = 0; i < QUERIES; i++) acc[i * QUADS + k] += w[i] * v;
+            }
+        }
+        [[unroll]] for (uint i = 0; i < QUERIES; i++)
+            [[unroll]] for (uint s = 1; s < ROWS; s++) score[i * ROWS + s - 1] = score[i * ROWS + s];
+    }
+}
+
+/* Keys begin .. end - 1 of the text whose first one is in first_slot. */
+void attend(uint text, uint begin, uint end)
+{
+    for (uint first = begin; first < end; first += LANES * ROWS) {
+        uint slot = (text + first) % p.ring, n = min(LANES * ROWS, end - first);
+        score_tile(slot, n);
+        soften_tile(text, first, end);
+        add_values(slot, n);
+    }
+}
+
+/* ---- results ---- */
+
+void write_result(uint first_token)
+{
+    [[unroll]] for (uint i = 0; i < QUERIES; i++) {
+        uint m = first_token + i / HEADS, h = i % HEADS;
+        uint base = DECODE ? partial_base(h) : m * p.y_stride + (first_head + h) * HEAD_DIM;
+        if (m >= p.n_tokens) continue;
+        [[unroll]] for (uint k = 0; k < QUADS; k++)
+            [[unroll]] for (uint c = 0; c < 4; c++)
+                p.y.at[base + 4 * (LANES * k + lane()) + c] = DECODE ? acc[i * QUADS + k][c] : acc[i * QUADS + k][c] / total[i];
+        if (DECODE && lane() == 0) {
+            p.y.at[base + HEAD_DIM] = maximum[i];
+            p.y.at[base + HEAD_DIM + 1] = total[i];
+        }
+    }
+}
+
+void main()
+{
+    uint first_token = gl_WorkGroupID.z * TOKENS;
+    first_head = gl_WorkGroupID.x * HEADS;
+    kv_head = first_head / GROUP;
+    [[unroll]] for (uint t = 0; t < TOKENS; t++) {
+        pd_place place = p.places.at[min(first_token + t, p.n_tokens - 1)];
+        pos[t] = place.pos;
+        first_slot[t] = place.first_slot;
+    }
+    [[unroll]] for (uint i = 0; i < QUERIES; i++) {
+        uint m = min(first_token + i / HEADS, p.n_tokens - 1);
+        q_at[i] = DECODE ? partial_base(i % HEADS) : m * p.q_stride + (first_head + i % HEADS) * HEAD_DIM;
+        maximum[i] = LOWEST;
+        total[i] = 0.0;
+        [[unroll]] for (uint k = 0; k < QUADS; k++) acc[i * QUADS + k] = vec4(0);
+    }
+    if (DECODE) {
+        uint lowest = p.window != 0 && pos[0] + 1 > p.window ? pos[0] + 1 - p.window : 0;
+        uint share = (pos[0] + 1 - lowest + gl_NumWorkGroups.y - 1) / gl_NumWorkGroups.y;
+        uint begin = min(lowest + gl_WorkGroupID.y * share, pos[0] + 1), end = min(begin + share, pos[0] + 1);
+        prepare_queries();
+        attend(first_slot[0], begin, min(end, pos[0]));
+        if (begin <= pos[0] && end == pos[0] + 1) {
+            read_head((p.n_kv_heads * GROUP + kv_head) * HEAD_DIM, false);
+            if (first_head % GROUP == 0) write_own((first_slot[0] + pos[0]) % p.ring);
+            add_own();
+        }
+    } else {
+        for (uint t = 0; t < TOKENS;) {   /* the positions of one text at a time */
+            uint text = first_slot[t], last = t;
+            while (last + 1 < TOKENS && first_slot[last + 1] == text) last++;
+            uint begin = p.window != 0 && pos[t] + 1 > p.window ? pos[t] + 1 - p.window : 0;
+            attend(text, begin, pos[last] + 1);
+            t = last + 1;
+        }
+    }
+    write_result(first_token);
+}
