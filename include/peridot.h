@@ -259,9 +259,11 @@ typedef struct peridot_eval_params {
  * be NULL. PERIDOT_ERROR_ARGUMENT when an id is out of range or n tokens do not fit the context (nothing is changed). */
 PERIDOT_API peridot_status peridot_eval(peridot_session *session, const int32_t *tokens, size_t n,
                                         const peridot_eval_params *params);
-/* Texts that are evaluated side by side, in one submit, each from position 0 and blind to the others: for classification and
- * embeddings of many short texts. The session must have no tokens, and has none afterwards. All texts together must fit the
- * session's chunk (peridot_session_chunk). Rows come text by text, position by position. */
+
+/* Most tokens of one submit. */
+PERIDOT_API uint32_t peridot_session_chunk(const peridot_session *session);
+
+/* One of several texts that are evaluated together. */
 typedef struct peridot_sequence {
     const int32_t *tokens;
     size_t n;
@@ -273,13 +275,17 @@ typedef bool (*peridot_batch_row)(void *user, size_t sequence, uint32_t pos, con
 typedef struct peridot_batch_params {
     peridot_batch_row logits;   /* NULL: no rows */
     peridot_batch_row hidden;   /* NULL: none */
+    bool last;                  /* only the row of each text's last position is reported */
     void *user;
 } peridot_batch_params;
 
+/* Evaluates texts side by side in one submit, each from position 0 and blind to the others: for classification and embeddings
+ * of many short texts. The session must have no tokens, and has none afterwards. PERIDOT_ERROR_ARGUMENT when an id is out of
+ * range or all texts together do not fit the session's chunk. Rows come text by text, position by position, those of hidden
+ * states before those of logits. A longer text goes to peridot_eval. */
 PERIDOT_API peridot_status peridot_eval_batch(peridot_session *session, const peridot_sequence *sequences, size_t n,
                                               const peridot_batch_params *params);
-/* Most tokens of one submit. */
-PERIDOT_API uint32_t peridot_session_chunk(const peridot_session *session);
+
 /* Logits (or label scores) of the last position, [n_outputs]; borrowed until the next call on this session. */
 PERIDOT_API peridot_status peridot_logits(const float **out, peridot_session *session);
 

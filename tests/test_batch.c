@@ -36,6 +36,16 @@ static bool keep_row(void *user, uint32_t pos, const float *row, size_t n)
     return keep_batch_row(user, ((struct rows *)user)->text, pos, row, n);
 }
 
+/* Row 0 of each text is the row of its last position. */
+static bool keep_last_row(void *user, size_t sequence, uint32_t pos, const float *row, size_t n)
+{
+    struct rows *rows = user;
+    assert_int_equal(pos, lengths[sequence] - 1);
+    assert_int_equal(rows->n[sequence]++, 0);
+    memcpy(rows->at[sequence][0], row, n * sizeof *row);
+    return true;
+}
+
 /* Fourth text equals the second. */
 static void make_text(int32_t *tokens, size_t text)
 {
@@ -58,9 +68,10 @@ static void check_model(const char *path, bool hidden)
     peridot_model *model = NULL;
     peridot_session *s = NULL;
     peridot_sequence sequences[N_TEXTS];
-    struct rows *alone = calloc(1, sizeof *alone), *together = calloc(1, sizeof *together);
+    struct rows *alone = calloc(1, sizeof *alone), *together = calloc(1, sizeof *together), *ends = calloc(1, sizeof *ends);
     assert_non_null(alone);
     assert_non_null(together);
+    assert_non_null(ends);
     assert_int_equal(peridot_model_open(&model, path, NULL), PERIDOT_OK);
     assert_int_equal(peridot_session_create(&s, model, &(peridot_session_params){.ctx = 96, .chunk = CHUNK, .kv_type = PERIDOT_KV_F32}), PERIDOT_OK);
     assert_int_equal(peridot_session_chunk(s), CHUNK);
@@ -73,10 +84,14 @@ static void check_model(const char *path, bool hidden)
         peridot_session_reset(s);
     }
     peridot_batch_params all = {.logits = hidden ? NULL : keep_batch_row, .hidden = hidden ? keep_batch_row : NULL, .user = together};
+    peridot_batch_params last = {.logits = hidden ? NULL : keep_last_row, .hidden = hidden ? keep_last_row : NULL, .last = true, .user = ends};
     assert_int_equal(peridot_eval_batch(s, sequences, N_TEXTS, &all), PERIDOT_OK);
+    assert_int_equal(peridot_eval_batch(s, sequences, N_TEXTS, &last), PERIDOT_OK);
     assert_int_equal(peridot_session_pos(s), 0);
     for (size_t i = 0; i < N_TEXTS; i++) {
         assert_int_equal(together->n[i], lengths[i]);
+        assert_int_equal(ends->n[i], 1);
+        assert_true(relative_error(ends->at[i][0], alone->at[i][lengths[i] - 1], alone->width) < 1e-5);
         for (size_t j = 0; j < lengths[i]; j++)
             if (!(relative_error(together->at[i][j], alone->at[i][j], alone->width) < 1e-5))
                 fail_msg("%s: text %zu, position %zu: %g apart", path, i, j, relative_error(together->at[i][j], alone->at[i][j], alone->width));
@@ -85,6 +100,7 @@ static void check_model(const char *path, bool hidden)
     peridot_model_close(model);
     free(alone);
     free(together);
+    free(ends);
 }
 
 static void test_gemma2(void **state)

@@ -87,13 +87,21 @@ static peridot_status record_pass(struct pd_session *s, struct pd_commands *comm
     return r.status != PERIDOT_OK ? r.status : status;
 }
 
-/* Logits of n rows of the present chunk, to the rows after row 0. */
-static peridot_status record_rows(struct pd_session *s, uint32_t row, uint32_t n)
+static void count_from(uint32_t rows[LOGITS_ROWS], uint32_t first)
+{
+    for (uint32_t i = 0; i < LOGITS_ROWS; i++) rows[i] = first + i;
+}
+
+/* Logits of n rows of the present chunk, in rising order, to the rows after row 0; neighbours go together. */
+static peridot_status record_rows(struct pd_session *s, const uint32_t *rows, uint32_t n)
 {
     struct pd_recorder r = {.gpu = s->model->gpu, .variants = s->model->variants, .commands = s->batch};
     struct pd_pass pass = make_pass(s, &r, n);
     PD_TRY(pd_commands_begin(s->batch));
-    pd_forward_head(&pass, pd_rows_at(s->logits, 1, 0), row, n);
+    for (uint32_t i = 0, end; i < n; i = end) {
+        for (end = i + 1; end < n && rows[end] == rows[end - 1] + 1;) end++;
+        pd_forward_head(&pass, pd_rows_at(s->logits, 1 + i, 0), rows[i], end - i);
+    }
     peridot_status status = pd_commands_end(s->batch);
     return r.status != PERIDOT_OK ? r.status : status;
 }
@@ -108,8 +116,10 @@ static peridot_status prepare(struct pd_session *s)
     PD_TRY(record_pass(s, s->batch, 2, true));            /* few tokens and many may take different kernels */
     PD_TRY(record_pass(s, s->batch, s->chunk, true));
     if (!s->model->weights.n_outputs) return PERIDOT_OK;
-    PD_TRY(record_rows(s, 0, 2));
-    return record_rows(s, 0, (uint32_t)pd_min(LOGITS_ROWS, s->chunk));
+    uint32_t rows[LOGITS_ROWS];
+    count_from(rows, 0);
+    PD_TRY(record_rows(s, rows, 2));
+    return record_rows(s, rows, (uint32_t)pd_min(LOGITS_ROWS, s->chunk));
 }
 
 static peridot_status session_init(struct pd_session *s, const peridot_session_params *p)
@@ -269,8 +279,9 @@ static peridot_status report_chunk(struct pd_session *s, const peridot_eval_para
         PD_TRY(report(s, p->hidden, p->user, s->normed_span, s->scratch.normed, first, n - first, s->model->config.d_model, start + first));
     if (!p->logits) return PERIDOT_OK;
     for (uint32_t row = first; row < n - 1;) {
-        uint32_t m = (uint32_t)pd_min(LOGITS_ROWS, n - 1 - row);
-        PD_TRY(record_rows(s, row, m));
+        uint32_t m = (uint32_t)pd_min(LOGITS_ROWS, n - 1 - row), rows[LOGITS_ROWS];
+        count_from(rows, row);
+        PD_TRY(record_rows(s, rows, m));
         PD_TRY(pd_commands_run(s->batch));
         PD_TRY(report(s, p->logits, p->user, s->logits_span, s->logits, 1, m, n_outputs, start + row));
         row += m;
@@ -325,42 +336,49 @@ static peridot_status check_batch(const struct pd_session *s, const peridot_sequ
     return PERIDOT_OK;
 }
 
-/* Calls back for the rows of one kind; `rows` begin at row `first` of the pass. */
-static peridot_status report_batch(struct pd_session *s, peridot_batch_row call, void *user, struct pd_span span, struct pd_rows rows,
-                                   uint32_t buffer_row, uint32_t first, uint32_t n, uint32_t width, const uint32_t *text_of)
-{
-    const struct pd_place *places = s->places.host;
-    for (uint32_t i = 0; i < n; i++) {
-        PD_TRY(pd_span_read(s->model->gpu, s->row, span, (uint64_t)(buffer_row + i) * rows.stride * sizeof(float), width * sizeof(float)));
-        add_bias(s, span);
-        if (!call(user, text_of[first + i], places[first + i].pos, s->row, width))
-            return pd_fail(PERIDOT_CANCELLED, "stopped by the caller in text %u", text_of[first + i]);
-    }
-    return PERIDOT_OK;
-}
+/* The rows of a pass that are to be reported. */
+struct batch {
+    uint32_t n_tokens, n_rows;
+    uint32_t *text_of;     /* [n_tokens] */
+    uint32_t *rows;        /* [n_rows] below n_tokens, in rising order */
+};
 
-static peridot_status run_batch(struct pd_session *s, const peridot_sequence *sequences, size_t n_sequences,
-                                const peridot_batch_params *p, uint32_t *text_of)
+static void write_batch(struct pd_session *s, struct batch *b, const peridot_sequence *sequences, size_t n_sequences, bool last)
 {
-    uint32_t n = 0;
     for (size_t i = 0; i < n_sequences; i++) {
-        uint32_t first = n;
-        for (size_t j = 0; j < sequences[i].n; j++, n++) {
-            text_of[n] = (uint32_t)i;
-            write_token(s, n, sequences[i].tokens[j], (struct pd_place){.pos = (uint32_t)j, .first_slot = first});
+        uint32_t first = b->n_tokens;
+        for (size_t j = 0; j < sequences[i].n; j++, b->n_tokens++) {
+            b->text_of[b->n_tokens] = (uint32_t)i;
+            write_token(s, b->n_tokens, sequences[i].tokens[j], (struct pd_place){.pos = (uint32_t)j, .first_slot = first});
+            if (!last || j + 1 == sequences[i].n) b->rows[b->n_rows++] = b->n_tokens;
         }
     }
-    if (n == 0) return PERIDOT_OK;
+}
+
+/* Calls back for row `row` of the pass, which is row `from` of a buffer. */
+static peridot_status report_batch_row(struct pd_session *s, const struct batch *b, peridot_batch_row call, void *user, struct pd_span span,
+                                       struct pd_rows buffer, uint32_t from, uint32_t width, uint32_t row)
+{
+    const struct pd_place *places = s->places.host;
+    PD_TRY(pd_span_read(s->model->gpu, s->row, span, (uint64_t)from * buffer.stride * sizeof(float), width * sizeof(float)));
+    add_bias(s, span);
+    if (call(user, b->text_of[row], places[row].pos, s->row, width)) return PERIDOT_OK;
+    return pd_fail(PERIDOT_CANCELLED, "stopped by the caller in text %u", b->text_of[row]);
+}
+
+static peridot_status run_batch(struct pd_session *s, const struct batch *b, const peridot_batch_params *p)
+{
     s->has_logits = false;
-    PD_TRY(record_pass(s, s->batch, n, false));
+    PD_TRY(record_pass(s, s->batch, b->n_tokens, false));
     PD_TRY(pd_commands_run(s->batch));
-    if (p->hidden)
-        PD_TRY(report_batch(s, p->hidden, p->user, s->normed_span, s->scratch.normed, 0, 0, n, s->model->config.d_model, text_of));
-    for (uint32_t row = 0; p->logits && row < n; row += LOGITS_ROWS) {
-        uint32_t m = (uint32_t)pd_min(LOGITS_ROWS, n - row);
-        PD_TRY(record_rows(s, row, m));
+    for (uint32_t i = 0; p->hidden && i < b->n_rows; i++)
+        PD_TRY(report_batch_row(s, b, p->hidden, p->user, s->normed_span, s->scratch.normed, b->rows[i], s->model->config.d_model, b->rows[i]));
+    for (uint32_t begin = 0; p->logits && begin < b->n_rows; begin += LOGITS_ROWS) {
+        uint32_t n = (uint32_t)pd_min(LOGITS_ROWS, b->n_rows - begin);
+        PD_TRY(record_rows(s, b->rows + begin, n));
         PD_TRY(pd_commands_run(s->batch));
-        PD_TRY(report_batch(s, p->logits, p->user, s->logits_span, s->logits, 1, row, m, s->model->weights.n_outputs, text_of));
+        for (uint32_t i = 0; i < n; i++)
+            PD_TRY(report_batch_row(s, b, p->logits, p->user, s->logits_span, s->logits, 1 + i, s->model->weights.n_outputs, b->rows[begin + i]));
     }
     return PERIDOT_OK;
 }
@@ -368,9 +386,11 @@ static peridot_status run_batch(struct pd_session *s, const peridot_sequence *se
 peridot_status pd_session_eval_batch(struct pd_session *s, const peridot_sequence *sequences, size_t n, const peridot_batch_params *params)
 {
     PD_TRY(check_batch(s, sequences, n, params));
-    uint32_t *text_of = malloc(sizeof *text_of * s->chunk);   /* which text a row belongs to */
-    if (!text_of) return pd_fail_alloc(sizeof *text_of * s->chunk, "batch");
-    peridot_status status = run_batch(s, sequences, n, params, text_of);
+    uint32_t *text_of = malloc(2 * sizeof *text_of * s->chunk);
+    if (!text_of) return pd_fail_alloc(2 * sizeof *text_of * s->chunk, "batch");
+    struct batch b = {.text_of = text_of, .rows = text_of + s->chunk};
+    write_batch(s, &b, sequences, n, params->last);
+    peridot_status status = b.n_tokens ? run_batch(s, &b, params) : PERIDOT_OK;
     free(text_of);
     return status;
 }

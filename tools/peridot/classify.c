@@ -42,18 +42,14 @@ static peridot_status ready(const peridot_model *model)
     return cmd_model_need_head(model, PERIDOT_HEAD_SEQUENCE, "classify");
 }
 
-/* A text by itself has no padding: its last token is the one that the head reads. */
-static peridot_status classify(void *user, const struct cmd_input *input)
+/* The head reads a text's last token. */
+static peridot_status classify(void *user, const struct cmd_input *input, const struct cmd_input_row *row)
 {
     const struct classify_args *args = user;
-    uint32_t n = peridot_model_get_info(input->model)->n_outputs;
-    const float *row;
-    PD_TRY(peridot_eval(input->session, input->ids, input->n, NULL));
-    PD_TRY(peridot_logits(&row, input->session));
-    struct cmd_score *scores = malloc(n * sizeof *scores);
-    if (!scores) return pd_fail_alloc(n * sizeof *scores, "scores");
-    cmd_scores(scores, row, n);
-    (args->json ? print_json : print_scores)(input->model, scores, args->all ? n : 1);
+    struct cmd_score *scores = malloc(row->n * sizeof *scores);
+    if (!scores) return pd_fail_alloc(row->n * sizeof *scores, "scores");
+    cmd_scores(scores, row->at, row->n);
+    (args->json ? print_json : print_scores)(input->model, scores, args->all ? row->n : 1);
     free(scores);
     return PERIDOT_OK;
 }
@@ -61,8 +57,9 @@ static peridot_status classify(void *user, const struct cmd_input *input)
 static int run(const struct cmd_command *command, const void *arguments)
 {
     struct classify_args args = *(const struct classify_args *)arguments;
+    struct cmd_input_task task = {.ready = ready, .rows = CMD_ROWS_LAST, .take = classify, .user = &args};
     (void)command;
-    return cmd_exit(cmd_inputs_run(&args.inputs, ready, classify, &args));
+    return cmd_exit(cmd_inputs_run(&args.inputs, &task));
 }
 
 const struct cmd_command cmd_classify = {

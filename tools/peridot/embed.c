@@ -1,7 +1,6 @@
 /* peridot embed: one vector for each text, pooled from the final hidden states. Any model will do. */
 #include "base/os.h"
 #include "inputs.h"
-#include "terminal.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -41,15 +40,6 @@ struct embedding {
     size_t width;
 };
 
-/* Only rows that count are asked for. */
-static bool add_row(void *user, uint32_t pos, const float *row, size_t n)
-{
-    struct embedding *e = user;
-    (void)pos;
-    for (size_t i = 0; i < n; i++) e->sum[i] += (double)row[i];
-    return !cmd_interrupted();
-}
-
 /* The mean's divisor falls away where the length is made 1. */
 static void pool(struct embedding *e, size_t n)
 {
@@ -75,26 +65,27 @@ static peridot_status allocate(struct embedding *e, size_t width)
     return e->sum && e->vector ? PERIDOT_OK : pd_fail_alloc(width * (sizeof *e->sum + sizeof *e->vector), "vector");
 }
 
-static peridot_status embed(void *user, const struct cmd_input *input)
+/* Only rows that count are asked for. */
+static peridot_status embed(void *user, const struct cmd_input *input, const struct cmd_input_row *row)
 {
     struct embedding *e = user;
-    size_t n = e->args->pool == POOL_CLS ? 1 : input->n;   /* later tokens cannot change the first one's state */
-    peridot_eval_params params = {.first = e->args->pool == POOL_LAST ? (uint32_t)n - 1 : 0, .hidden = add_row, .user = e};
-    if (!e->sum) PD_TRY(allocate(e, peridot_model_get_info(input->model)->d_model));
-    memset(e->sum, 0, e->width * sizeof *e->sum);
-    PD_TRY(peridot_eval(input->session, input->ids, n, &params));
+    if (!e->sum) PD_TRY(allocate(e, row->n));
+    for (size_t i = 0; i < row->n; i++) e->sum[i] = (row->is_first ? 0 : e->sum[i]) + (double)row->at[i];
+    if (!row->is_last) return PERIDOT_OK;
     pool(e, input->n);
     return write_vector(e);
 }
 
 static int run(const struct cmd_command *command, const void *arguments)
 {
+    static const enum cmd_rows rows[] = {[POOL_MEAN] = CMD_ROWS_ALL, [POOL_LAST] = CMD_ROWS_LAST, [POOL_CLS] = CMD_ROWS_FIRST};
     const struct embed_args *args = arguments;
     struct embedding e = {.args = args};
+    struct cmd_input_task task = {.rows = rows[args->pool], .hidden = true, .take = embed, .user = &e};
     (void)command;
     peridot_status status = args->out ? pd_writer_open(&e.writer, args->out) : PERIDOT_OK;
     bool opened = args->out && status == PERIDOT_OK;
-    if (status == PERIDOT_OK) status = cmd_inputs_run(&args->inputs, NULL, embed, &e);
+    if (status == PERIDOT_OK) status = cmd_inputs_run(&args->inputs, &task);
     if (opened && status == PERIDOT_OK) status = pd_writer_commit(&e.writer);
     else if (opened) pd_writer_abort(&e.writer);
     free(e.sum);

@@ -1,5 +1,5 @@
-#define _POSIX_C_SOURCE 200809L
 #include "inputs.h"
+#include "lines.h"
 #include "terminal.h"
 
 #include <errno.h>
@@ -9,77 +9,148 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Texts are gathered until they fill a chunk, or until there are no more for now. */
 struct reader {
+    const struct cmd_input_task *task;
     const peridot_model *model;
     const peridot_vocab *vocab;
     peridot_session *session;
-    cmd_input_fn each;
-    void *user;
-    size_t n_done;       /* texts so far */
+    struct cmd_input *inputs;        /* [chunk]: those gathered, with texts and ids of their own */
+    peridot_sequence *sequences;     /* [chunk]: what is evaluated of them */
+    size_t n, n_tokens;              /* of them */
+    size_t n_done;                   /* texts that were evaluated before */
+    peridot_status status;           /* of the task */
+    char sentence[512];              /* why it failed: the evaluation that it ends has a sentence of its own */
 };
 
-static peridot_status take_ids(const struct reader *r, struct cmd_input *input)
+static void forget(struct reader *r)
 {
-    uint32_t ctx = peridot_session_ctx(r->session);
-    if (input->n == 0) return pd_fail(PERIDOT_ERROR_ARGUMENT, "text %zu has no tokens", r->n_done + 1);
-    if (input->n > ctx)
-        return pd_fail(PERIDOT_ERROR_ARGUMENT, "text %zu has %zu tokens and the context %" PRIu32 " positions (--ctx)", r->n_done + 1,
-                       input->n, ctx);
+    for (size_t i = 0; i < r->n; i++) {
+        free((char *)r->inputs[i].text);
+        peridot_free((int32_t *)r->inputs[i].ids);
+    }
+    r->n = r->n_tokens = 0;
+}
+
+static bool take_row(void *user, size_t i, uint32_t pos, const float *at, size_t n)
+{
+    struct reader *r = user;
+    bool all = r->task->rows == CMD_ROWS_ALL;
+    struct cmd_input_row row = {.at = at, .n = n, .pos = pos, .is_first = !all || pos == 0, .is_last = !all || pos + 1 == r->inputs[i].n};
+    r->status = cmd_interrupted() ? pd_fail(PERIDOT_CANCELLED, "stopped") : r->task->take(r->task->user, &r->inputs[i], &row);
+    if (r->status != PERIDOT_OK) snprintf(r->sentence, sizeof r->sentence, "%s", peridot_last_error());
+    return r->status == PERIDOT_OK;
+}
+
+static bool take_only_row(void *user, uint32_t pos, const float *at, size_t n)
+{
+    return take_row(user, 0, pos, at, n);
+}
+
+/* A text beyond the chunk goes alone, piece by piece. */
+static peridot_status evaluate(struct reader *r)
+{
+    bool hidden = r->task->hidden, last = r->task->rows == CMD_ROWS_LAST;
+    peridot_batch_params all = {.hidden = hidden ? take_row : NULL, .logits = hidden ? NULL : take_row, .last = last, .user = r};
+    peridot_eval_params one = {.hidden = hidden ? take_only_row : NULL, .logits = hidden ? NULL : take_only_row, .user = r};
+    if (r->n_tokens <= peridot_session_chunk(r->session)) return peridot_eval_batch(r->session, r->sequences, r->n, &all);
+    if (last) one.first = (uint32_t)r->n_tokens - 1;
+    peridot_status status = peridot_eval(r->session, r->sequences[0].tokens, r->sequences[0].n, &one);
     peridot_session_reset(r->session);
-    PD_TRY(r->each(r->user, input));
+    return status;
+}
+
+static peridot_status evaluate_gathered(struct reader *r)
+{
+    if (r->n == 0) return PERIDOT_OK;
+    peridot_status status = evaluate(r);
+    r->n_done += r->n;
+    forget(r);
+    if (r->status != PERIDOT_OK) return pd_fail(r->status, "%s", r->sentence);
+    PD_TRY(status);
     if (fflush(stdout) != 0 || ferror(stdout)) return pd_fail(PERIDOT_ERROR_IO, "standard output: %s", strerror(errno));
     return PERIDOT_OK;
 }
 
+static peridot_status check_length(const struct reader *r, size_t n)
+{
+    uint32_t ctx = peridot_session_ctx(r->session);
+    size_t number = r->n_done + r->n + 1;
+    if (n == 0) return pd_fail(PERIDOT_ERROR_ARGUMENT, "text %zu has no tokens", number);
+    if (n <= ctx) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_ARGUMENT, "text %zu has %zu tokens and the context %" PRIu32 " positions (--ctx)", number, n, ctx);
+}
+
+/* Takes over the ids. */
+static peridot_status gather(struct reader *r, const char *text, size_t size, int32_t *ids, size_t n, size_t n_read)
+{
+    char *copy = malloc(size + 1);
+    r->inputs[r->n] = (struct cmd_input){.model = r->model, .text = copy, .size = size, .ids = ids, .n = n};
+    r->sequences[r->n++] = (peridot_sequence){.tokens = ids, .n = n_read};
+    if (!copy) return pd_fail_alloc(size + 1, "text");
+    memcpy(copy, text, size);
+    r->n_tokens += n_read;
+    return r->n_tokens >= peridot_session_chunk(r->session) ? evaluate_gathered(r) : PERIDOT_OK;
+}
+
 static peridot_status take_text(struct reader *r, const char *text, size_t size)
 {
-    struct cmd_input input = {.model = r->model, .session = r->session, .text = text, .size = size};
     int32_t *ids;
+    size_t n;
     if (cmd_interrupted()) return pd_fail(PERIDOT_CANCELLED, "stopped after %zu texts", r->n_done);
-    PD_TRY(peridot_encode(&ids, &input.n, r->vocab, text, size, PERIDOT_ENCODE_BOS));
-    input.ids = ids;
-    peridot_status status = take_ids(r, &input);
+    PD_TRY(peridot_encode(&ids, &n, r->vocab, text, size, PERIDOT_ENCODE_BOS));
+    peridot_status status = check_length(r, n);
+    /* Later tokens cannot change the first one's row. */
+    size_t n_read = r->task->rows == CMD_ROWS_FIRST ? 1 : n;
+    if (status == PERIDOT_OK && r->n_tokens + n_read > peridot_session_chunk(r->session)) status = evaluate_gathered(r);
+    if (status == PERIDOT_OK) return gather(r, text, size, ids, n, n_read);
     peridot_free(ids);
-    r->n_done++;
     return status;
 }
 
-/* Lines end at \n alone: a \r before it is part of the text. */
-static peridot_status take_lines(struct reader *r)
+static peridot_status take_lines(struct reader *r, struct cmd_lines *lines)
 {
-    char *line = NULL;
-    size_t capacity = 0;
-    peridot_status status = PERIDOT_OK;
-    while (status == PERIDOT_OK) {
-        ssize_t size = getline(&line, &capacity, stdin);
-        if (size < 0) break;
-        status = take_text(r, line, (size_t)size - (line[size - 1] == '\n'));
+    for (;;) {
+        enum cmd_lines_state state;
+        const char *text;
+        size_t size;
+        PD_TRY(cmd_lines_next(&state, &text, &size, lines, r->n == 0));
+        if (state == CMD_LINES_END) return PERIDOT_OK;
+        PD_TRY(state == CMD_LINES_ONE ? take_text(r, text, size) : evaluate_gathered(r));
     }
-    free(line);
-    if (status == PERIDOT_OK && ferror(stdin)) return pd_fail(PERIDOT_ERROR_IO, "standard input: %s", strerror(errno));
-    return status;
 }
 
 static peridot_status take_all(struct reader *r, const struct cmd_texts *texts)
 {
-    if (texts->n == 0) return take_lines(r);
-    for (size_t i = 0; i < texts->n; i++) PD_TRY(take_text(r, texts->at[i], strlen(texts->at[i])));
-    return PERIDOT_OK;
+    struct cmd_lines lines = {0};
+    uint32_t chunk = peridot_session_chunk(r->session);
+    r->inputs = calloc(chunk, sizeof *r->inputs);
+    r->sequences = calloc(chunk, sizeof *r->sequences);
+    if (!r->inputs || !r->sequences) return pd_fail_alloc(chunk * sizeof *r->inputs, "texts");
+    peridot_status status = PERIDOT_OK;
+    for (size_t i = 0; i < texts->n && status == PERIDOT_OK; i++) status = take_text(r, texts->at[i], strlen(texts->at[i]));
+    if (texts->n == 0) status = take_lines(r, &lines);
+    free(lines.data);
+    if (status == PERIDOT_CANCELLED) return status;
+    peridot_status rest = evaluate_gathered(r);   /* what is wrong with a text is said after the results of those before it */
+    return status == PERIDOT_OK ? rest : status;
 }
 
-peridot_status cmd_inputs_run(const struct cmd_inputs_args *args, peridot_status (*ready)(const peridot_model *model),
-                              cmd_input_fn each, void *user)
+peridot_status cmd_inputs_run(const struct cmd_inputs_args *args, const struct cmd_input_task *task)
 {
     peridot_session_params params = {.ctx = args->ctx, .chunk = args->chunk, .kv_type = (peridot_kv_type)args->kv};
-    struct reader r = {.each = each, .user = user};
+    struct reader r = {.task = task};
     peridot_model *model = NULL;
     cmd_interrupt_watch();
     peridot_status status = cmd_model_open(&model, &args->model);
-    if (status == PERIDOT_OK && ready) status = ready(model);
+    if (status == PERIDOT_OK && task->ready) status = task->ready(model);
     if (status == PERIDOT_OK && !(r.vocab = peridot_model_vocab(model))) status = PERIDOT_ERROR_UNSUPPORTED;
     if (status == PERIDOT_OK) status = peridot_session_create(&r.session, model, &params);
     r.model = model;
     if (status == PERIDOT_OK) status = take_all(&r, &args->texts);
+    forget(&r);
+    free(r.inputs);
+    free(r.sequences);
     peridot_session_free(r.session);
     peridot_model_close(model);
     return status;

@@ -1,5 +1,5 @@
 /* Texts for the commands that only read (classify, tag, embed): their arguments, or the lines of standard input. Each is
- * evaluated by itself, from an empty context. */
+ * evaluated from an empty context; as many as are there and fit the chunk go to the device together. */
 #ifndef PERIDOT_COMMAND_INPUTS_H
 #define PERIDOT_COMMAND_INPUTS_H
 
@@ -22,18 +22,34 @@ struct cmd_inputs_args {
 
 struct cmd_input {
     const peridot_model *model;
-    peridot_session *session;       /* empty */
     const char *text;
     size_t size;
-    const int32_t *ids;             /* [n], bos first where the tokenizer adds it; they fit the session */
+    const int32_t *ids;             /* [n], bos first where the tokenizer adds it */
     size_t n;
 };
 
-/* Evaluates a text and prints what comes of it. */
-typedef peridot_status (*cmd_input_fn)(void *user, const struct cmd_input *input);
-/* Opens the model, asks `ready` (may be NULL) whether it will do, and calls `each` for all texts. */
-peridot_status cmd_inputs_run(const struct cmd_inputs_args *args, peridot_status (*ready)(const peridot_model *model),
-                              cmd_input_fn each, void *user);
+/* A row of what the model makes of a text. */
+struct cmd_input_row {
+    const float *at;                /* [n] */
+    size_t n;
+    uint32_t pos;
+    bool is_first, is_last;         /* of the text's rows that are asked for */
+};
+
+enum cmd_rows { CMD_ROWS_ALL, CMD_ROWS_FIRST, CMD_ROWS_LAST };
+
+/* What a command does with texts. */
+struct cmd_input_task {
+    peridot_status (*ready)(const peridot_model *model);   /* whether the model will do; NULL: any will */
+    enum cmd_rows rows;             /* of each text */
+    bool hidden;                    /* rows are final-norm states, else scores */
+    /* Called for each row asked for, text by text in their order, position by position. */
+    peridot_status (*take)(void *user, const struct cmd_input *input, const struct cmd_input_row *row);
+    void *user;
+};
+
+/* Opens the model and does the task. */
+peridot_status cmd_inputs_run(const struct cmd_inputs_args *args, const struct cmd_input_task *task);
 
 /* Probabilities of labels, by softmax. */
 struct cmd_score {

@@ -1,7 +1,6 @@
 /* peridot tag: a label for every token of a text by a token-classification model. */
 #include "inputs.h"
 #include "json.h"
-#include "terminal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,10 +21,9 @@ static const struct cmd_option options[] = {
 struct tagging {
     const struct tag_args *args;
     const struct cmd_input *input;
-    struct cmd_score *scores;
+    struct cmd_score *scores;  /* [labels] */
     char *text;                /* as the tokenizer reads it */
     size_t begin, n_written;   /* where the next token begins; tokens written so far */
-    peridot_status status;
 };
 
 /* A tab or a line break in a token must not end a column or a line. */
@@ -55,47 +53,39 @@ static void print_token(struct tagging *t, size_t end)
     printf(", \"probability\": %.9g}", t->scores[0].p);
 }
 
+static peridot_status begin_text(struct tagging *t, const struct cmd_input *input, size_t n_labels)
+{
+    size_t size;
+    if (!t->scores) t->scores = malloc(n_labels * sizeof *t->scores);
+    if (!t->scores) return pd_fail_alloc(n_labels * sizeof *t->scores, "scores");
+    peridot_free(t->text);
+    t->text = NULL;
+    t->input = input;
+    t->begin = t->n_written = 0;
+    PD_TRY(peridot_decode(&t->text, &size, peridot_model_vocab(input->model), input->ids, input->n));
+    if (size != input->size || memcmp(t->text, input->text, size) != 0)
+        fputs("the tokenizer reads this text otherwise than it is written; offsets are in what it reads\n", stderr);
+    if (t->args->json) fputc('[', stdout);
+    return PERIDOT_OK;
+}
+
 /* The token ends where the text of all ids up to it ends: pieces alone may read otherwise than in their place. */
-static bool tag_row(void *user, uint32_t pos, const float *row, size_t n)
+static peridot_status tag(void *user, const struct cmd_input *input, const struct cmd_input_row *row)
 {
     struct tagging *t = user;
     char *upto;
     size_t end;
-    t->status = peridot_decode(&upto, &end, peridot_model_vocab(t->input->model), t->input->ids, pos + 1);
-    if (t->status != PERIDOT_OK) return false;
+    if (row->is_first) PD_TRY(begin_text(t, input, row->n));
+    PD_TRY(peridot_decode(&upto, &end, peridot_model_vocab(input->model), input->ids, row->pos + 1));
     peridot_free(upto);
-    cmd_scores(t->scores, row, n);
+    cmd_scores(t->scores, row->at, row->n);
     if (end > t->begin) {      /* control tokens have no text to label */
         print_token(t, end);
         t->n_written++;
         t->begin = end;
     }
-    return !cmd_interrupted();
-}
-
-static peridot_status tag_text(struct tagging *t)
-{
-    peridot_eval_params params = {.logits = tag_row, .user = t};
-    size_t size;
-    PD_TRY(peridot_decode(&t->text, &size, peridot_model_vocab(t->input->model), t->input->ids, t->input->n));
-    if (size != t->input->size || memcmp(t->text, t->input->text, size) != 0)
-        fputs("the tokenizer reads this text otherwise than it is written; offsets are in what it reads\n", stderr);
-    if (t->args->json) fputc('[', stdout);
-    peridot_status status = peridot_eval(t->input->session, t->input->ids, t->input->n, &params);
-    fputs(t->args->json ? "]\n" : "\n", stdout);
-    return t->status != PERIDOT_OK ? t->status : status;
-}
-
-static peridot_status tag(void *user, const struct cmd_input *input)
-{
-    struct tagging t = {.args = user, .input = input};
-    size_t size = peridot_model_get_info(input->model)->n_outputs * sizeof *t.scores;
-    t.scores = malloc(size);
-    if (!t.scores) return pd_fail_alloc(size, "scores");
-    peridot_status status = tag_text(&t);
-    peridot_free(t.text);
-    free(t.scores);
-    return status;
+    if (row->is_last) fputs(t->args->json ? "]\n" : "\n", stdout);
+    return PERIDOT_OK;
 }
 
 static peridot_status ready(const peridot_model *model)
@@ -105,9 +95,14 @@ static peridot_status ready(const peridot_model *model)
 
 static int run(const struct cmd_command *command, const void *arguments)
 {
-    struct tag_args args = *(const struct tag_args *)arguments;
+    const struct tag_args *args = arguments;
+    struct tagging t = {.args = args};
+    struct cmd_input_task task = {.ready = ready, .take = tag, .user = &t};
     (void)command;
-    return cmd_exit(cmd_inputs_run(&args.inputs, ready, tag, &args));
+    peridot_status status = cmd_inputs_run(&args->inputs, &task);
+    peridot_free(t.text);
+    free(t.scores);
+    return cmd_exit(status);
 }
 
 const struct cmd_command cmd_tag = {

@@ -1,0 +1,60 @@
+#define _POSIX_C_SOURCE 200809L
+#include "lines.h"
+#include "terminal.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { READ_SIZE = 1 << 16 };
+
+/* A file always has something to give, if only its end; so does a pipe whose writer is gone. */
+static bool is_ready(void)
+{
+    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+    return poll(&input, 1, 0) != 0;
+}
+
+/* Makes room for READ_SIZE bytes after what is there. */
+static peridot_status make_room(struct cmd_lines *l)
+{
+    if (l->begin) memmove(l->data, l->data + l->begin, l->end - l->begin);
+    l->end -= l->begin;
+    l->seen -= l->begin;
+    l->begin = 0;
+    if (l->capacity - l->end >= READ_SIZE) return PERIDOT_OK;
+    size_t capacity = 2 * l->capacity + READ_SIZE;
+    char *data = realloc(l->data, capacity);
+    if (!data) return pd_fail_alloc(capacity, "line");
+    l->data = data;
+    l->capacity = capacity;
+    return PERIDOT_OK;
+}
+
+static peridot_status read_some(struct cmd_lines *l)
+{
+    PD_TRY(make_room(l));
+    ssize_t size = read(STDIN_FILENO, l->data + l->end, READ_SIZE);
+    if (cmd_interrupted()) return pd_fail(PERIDOT_CANCELLED, "stopped");
+    if (size < 0 && errno != EINTR) return pd_fail(PERIDOT_ERROR_IO, "standard input: %s", strerror(errno));
+    if (size > 0) l->end += (size_t)size;
+    l->ended = size == 0;
+    return PERIDOT_OK;
+}
+
+peridot_status cmd_lines_next(enum cmd_lines_state *state, const char **text, size_t *size, struct cmd_lines *l, bool wait)
+{
+    for (;;) {
+        const char *newline = l->seen < l->end ? memchr(l->data + l->seen, '\n', l->end - l->seen) : NULL;
+        size_t end = newline ? (size_t)(newline - l->data) : l->end;
+        *state = newline || (l->ended && l->begin < l->end) ? CMD_LINES_ONE : l->ended ? CMD_LINES_END : CMD_LINES_WAIT;
+        *text = l->data ? l->data + l->begin : "";
+        *size = end - l->begin;
+        l->seen = newline ? end + 1 : end;
+        if (*state == CMD_LINES_ONE) l->begin = l->seen;
+        if (*state != CMD_LINES_WAIT || (!wait && !is_ready())) return PERIDOT_OK;
+        PD_TRY(read_some(l));
+    }
+}
