@@ -20,6 +20,8 @@
 #define PD_TOPK 128          /* topk: values that it keeps */
 #define PD_MAX_SPLITS 32     /* attention: most parts that the keys of one query are split into */
 #define PD_PAD 32            /* rows of activations are padded with zeros to a multiple of this many floats */
+#define PD_PACK_PAD 64       /* packed rows of activations are padded with zeros to a multiple of this many columns */
+#define PD_PACK_TAIL 4       /* pack: words at the end of a packed row, of which the first is its scale */
 
 /* What changes from step to step, so that a recorded command buffer can be replayed. One per session. */
 struct pd_step {
@@ -58,7 +60,15 @@ struct pd_matmul_push {
     float softcap;                /* 0: none */
 };
 
-/* The same for few tokens. With a norm before it (one token):
+/* Rows of activations in fp16, times a power of two, for matmul_coop, whose x they are: [n_tokens][packed_stride] words, first
+ * n_cols fp16 and zeros up to PD_PACK_PAD of them, then the inverse of that power as a float. Grid: [n_tokens]. */
+struct pd_pack_push {
+    PD_PTR(pd_vec4s) x;           /* [n_tokens][x_stride] */
+    PD_PTR(pd_words) packed;
+    uint32_t n_cols, x_stride, packed_stride;
+};
+
+/* What matmul does, for few tokens. With a norm before it (one token):
  *   x' = x + (branch, or rms(branch) * w_post);   y = w . (rms(x') * w_norm);   store: x', or the normed vector
  * With a gated unit behind it: y[m][r] = act(w[r] . x[m]) * (w_up[r] . x[m]). */
 struct pd_matvec_push {

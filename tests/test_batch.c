@@ -115,7 +115,7 @@ static void test_gemma3_hidden(void **state)
     check_model(PERIDOT_GOLDEN "/gemma3", true);
 }
 
-static bool stop(void *user, size_t sequence, uint32_t pos, const float *row, size_t n)
+static bool stop_early(void *user, size_t sequence, uint32_t pos, const float *row, size_t n)
 {
     (void)sequence, (void)pos, (void)row, (void)n;
     return ++*(int *)user < 3;
@@ -129,7 +129,7 @@ static void test_refusals(void **state)
     const int32_t tokens[] = {2, 5, 9, 4}, bad[] = {2, 9999};
     peridot_sequence twice[] = {{tokens, 4}, {tokens, 4}, {tokens, 1}}, wrong[] = {{tokens, 1}, {bad, 2}};
     int n_rows = 0;
-    peridot_batch_params params = {.logits = stop, .user = &n_rows};
+    peridot_batch_params params = {.logits = stop_early, .user = &n_rows};
     assert_int_equal(peridot_model_open(&model, PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", NULL), PERIDOT_OK);
     assert_int_equal(peridot_session_create(&s, model, &(peridot_session_params){.ctx = 32, .chunk = 8}), PERIDOT_OK);
     assert_int_equal(peridot_eval_batch(s, twice, 3, &params), PERIDOT_ERROR_ARGUMENT);

@@ -32,6 +32,7 @@ test_kernels() {
     done
     fails_with 1 'no kernel variant matmul=no-such' run --kernel matmul=no-such x
     fails_with 1 'no kernel variant no-such=tile' run --kernel matmul=tile --kernel no-such=tile x
+    [ "${variants#*coop}" != "$variants" ] || fails_with 1 'cannot do matmul=coop: it lacks ' run --kernel matmul=coop x
 }
 
 # Prints a side of a matrix of the golden model: 1 for rows, 2 for columns.

@@ -410,7 +410,7 @@ static void test_fuzz(void **state)
         else assert_true(strlen(pd_error()) > 10);
         pd_gguf_free(&g);
     }
-    assert_in_range(n_read, 1000, 29000);   /* both ends of the parser were visited */
+    assert_true(n_read >= 1000 && n_read <= 29000);   /* both ends of the parser were visited */
 }
 
 static int setup(void **state)

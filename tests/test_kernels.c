@@ -88,6 +88,18 @@ static float *dot_magnitudes(const struct test_matrix *t, const float *x, uint32
     return sums;
 }
 
+/* Weights and activations are rounded to 11 bits, by some drivers towards zero. */
+#define COOP_TOLERANCE 0x1p-9
+
+/* Tokens of which some are large, as Gemma's are, and some small. */
+static float *random_activations(uint32_t n_tokens, uint32_t n_cols, float amplitude)
+{
+    static const float factors[] = {1, 1e5f, 1e-5f};
+    float *x = random_floats((size_t)n_tokens * n_cols, amplitude);
+    for (size_t i = 0; i < (size_t)n_tokens * n_cols; i++) x[i] *= factors[i / n_cols % PD_COUNT(factors)];
+    return x;
+}
+
 static void run_matmul_as(enum pd_variant variant, const struct part *parts, uint32_t n_parts, uint32_t n_cols, uint32_t n_tokens,
                           float softcap)
 {
@@ -97,13 +109,18 @@ static void run_matmul_as(enum pd_variant variant, const struct part *parts, uin
     pd_variants_force(&bench.r.variants, PD_VARIANT_MATMUL_MATVEC);
     pd_variants_force(&bench.r.variants, variant);
     for (uint32_t i = 0; i < n_parts; i++) add_slice(&t, parts[i].dtype, parts[i].n_rows);
-    float *x = random_floats((size_t)n_tokens * n_cols, softcap != 0 ? 40 : 1), *y = zeros((size_t)n_tokens * t.m.n_rows);
+    float *x = random_activations(n_tokens, n_cols, softcap != 0 ? 40 : 1), *y = zeros((size_t)n_tokens * t.m.n_rows);
     struct buffer *x_rows = make_rows(x, n_tokens, n_cols), *y_rows = make_rows(NULL, n_tokens, t.m.n_rows);
+    if (variant == PD_VARIANT_MATMUL_COOP) {
+        struct buffer *packed = make_words(NULL, n_tokens, pd_packed_stride(n_cols), pd_packed_stride(n_cols));
+        packed->written = true;
+        bench.r.packed = address_of(packed);
+    }
     pd_op_matmul(&bench.r, rows_of(y_rows), &t.m, rows_of(x_rows), n_tokens, softcap);
     run_case();
     pd_reference_matmul(y, t.w, x, t.m.n_rows, n_cols, n_tokens, softcap);
     float *magnitudes = dot_magnitudes(&t, x, n_tokens, softcap);
-    check_rows(y_rows, y, magnitudes, 1e-6);
+    check_rows(y_rows, y, magnitudes, variant == PD_VARIANT_MATMUL_COOP ? COOP_TOLERANCE : 1e-6);
     end_case();
     free(t.w);
     free(x);
@@ -114,7 +131,7 @@ static void run_matmul_as(enum pd_variant variant, const struct part *parts, uin
 /* Every variant that the device has. */
 static void run_matmul(const struct part *parts, uint32_t n_parts, uint32_t n_cols, uint32_t n_tokens, float softcap)
 {
-    for (int v = n_tokens == 1 ? PD_VARIANT_MATMUL_MATVEC : 0; v < PD_N_VARIANTS; v++)
+    for (int v = n_tokens == 1 ? PD_VARIANT_MATMUL_MATVEC : 0; v <= PD_VARIANT_MATVEC_COLUMNS; v++)
         if (pd_variant_available(pd_gpu_info(bench.gpu), (enum pd_variant)v))
             run_matmul_as((enum pd_variant)v, parts, n_parts, n_cols, n_tokens, softcap);
 }
@@ -153,6 +170,45 @@ static void test_matmul_slices(void **state)
         run_matmul(halves, 2, 36, n_tokens[t], 30);
         run_matmul(split, 3, 288, n_tokens[t], 0);
     }
+}
+
+/* ---- pack ---- */
+
+/* fp16 with its own power of two for a row gives the row back, to 11 bits (by some drivers rounded towards zero), whether it is
+ * large or small or zeros; and zeros follow it. */
+static void run_pack(uint32_t n_cols, uint32_t n_tokens, float amplitude)
+{
+    uint32_t stride = pd_packed_stride(n_cols), n_padded = 2 * (stride - PD_PACK_TAIL);
+    begin_case("pack %u columns, %u tokens of %g", n_cols, n_tokens, (double)amplitude);
+    float *x = random_activations(n_tokens, n_cols, amplitude);
+    struct buffer *x_rows = make_rows(x, n_tokens, n_cols), *packed = make_words(NULL, n_tokens, stride - PD_PACK_TAIL + 1, stride);
+    struct pd_pack_push push = {.x = address_of(x_rows), .packed = address_of(packed), .n_cols = n_cols, .x_stride = x_rows->stride,
+        .packed_stride = stride};
+    dispatch(PD_KERNEL_pack, NULL, 0, &push, n_tokens, 1);
+    run_case();
+    packed->written = true;
+    for (uint32_t m = 0; m < n_tokens; m++) {
+        const uint32_t *words = row_words(packed, m);
+        float scale = pd_f32_from_bits(words[n_padded / 2]), largest = 0;
+        for (uint32_t i = 0; i < n_cols; i++) largest = fmaxf(largest, fabsf(x[m * n_cols + i]));
+        for (uint32_t i = 0; i < n_padded; i++) {
+            float got = scale * pd_f32_from_f16((uint16_t)(words[i / 2] >> 16 * (i % 2))), want = i < n_cols ? x[m * n_cols + i] : 0;
+            if (!(fabsf(got - want) <= fmaxf(fabsf(want) * 0x1p-10f, largest * 0x1p-38f)))
+                fail_msg("%s: [%u][%u] is %.9g, not %.9g", bench.label, m, i, (double)got, (double)want);
+        }
+    }
+    end_case();
+    free(x);
+}
+
+static void test_pack(void **state)
+{
+    (void)state;
+    static const uint32_t widths[] = {4, 36, 64, 100, 2304}, n_tokens[] = {1, 2, 31};
+    static const float amplitudes[] = {0, 1e-24f, 1, 1e24f};
+    for (size_t n = 0; n < PD_COUNT(widths); n++)
+        for (size_t t = 0; t < PD_COUNT(n_tokens); t++)
+            for (size_t a = 0; a < PD_COUNT(amplitudes); a++) run_pack(widths[n], n_tokens[t], amplitudes[a]);
 }
 
 /* ---- embed ---- */
@@ -376,8 +432,9 @@ static void test_coverage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_matmul), cmocka_unit_test(test_matmul_slices), cmocka_unit_test(test_embed),
-        cmocka_unit_test(test_rmsnorm), cmocka_unit_test(test_glu), cmocka_unit_test(test_joined), cmocka_unit_test(test_measure), cmocka_unit_test(test_coverage),
+        cmocka_unit_test(test_matmul), cmocka_unit_test(test_matmul_slices), cmocka_unit_test(test_pack), cmocka_unit_test(test_embed),
+        cmocka_unit_test(test_rmsnorm), cmocka_unit_test(test_glu), cmocka_unit_test(test_joined), cmocka_unit_test(test_measure),
+        cmocka_unit_test(test_coverage),
     };
     return cmocka_run_group_tests_name("kernels", tests, open_bench, close_bench);
 }

@@ -72,7 +72,7 @@ static void test_step_allocates_nothing(void **state)
     }
     assert_int_equal(pd_gpu_allocated(model.m.gpu), allocated);
     assert_int_equal(pd_gpu_n_pipelines(model.m.gpu), n_pipelines);
-    assert_in_range(pd_session_n_dispatches(s), 1, 10 * model.m.config.n_layers + 4);
+    assert_true(pd_session_n_dispatches(s) <= 10 * model.m.config.n_layers + 4);
     pd_session_free(s);
     close_small(&model);
 }
@@ -234,7 +234,8 @@ static void test_cache(void **state)
     assert_int_equal(use_cache(in_folder("deep/cache")), 0);
     assert_true(strncmp(cache_path, folder, strlen(folder)) == 0 && strstr(cache_path, "/deep/cache/pipelines-"));
     uint8_t *whole = read_cache(&size);
-    assert_in_range(use_cache(in_folder("deep/cache")), 1, size);
+    size_t used = use_cache(in_folder("deep/cache"));
+    assert_true(used >= 1 && used <= size);
     const size_t cuts[] = {0, 1, 8, 23, 24, size / 2, size - 1}, flips[] = {0, 9, 16, 24, size / 2, size - 1};
     for (size_t i = 0; i < PD_COUNT(cuts); i++) {
         write_cache(whole, cuts[i]);

@@ -225,7 +225,7 @@ static void test_fuzz(void **state)
         }
         pd_arena_free(&arena);
     }
-    assert_in_range(n_read, 300, 29700);   /* most bytes of a header matter */
+    assert_true(n_read >= 300 && n_read <= 29700);   /* most bytes of a header matter */
     assert_true(sum > 0);
 }
 

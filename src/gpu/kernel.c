@@ -146,7 +146,7 @@ struct cache_header {
     uint64_t size, checksum;
 };
 
-static const char cache_magic[8] = "PDCACHE1";
+static const char cache_magic[] = {'P', 'D', 'C', 'A', 'C', 'H', 'E', '1'};
 
 static uint64_t fnv1a(uint64_t hash, const void *data, size_t size)
 {

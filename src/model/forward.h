@@ -16,6 +16,7 @@ struct pd_scratch {
     struct pd_rows att;        /* [chunk][n_heads head_dim] */
     struct pd_rows gate_up;    /* [chunk][2 ffn_dim] */
     struct pd_rows act;        /* [chunk][ffn_dim] */
+    uint64_t packed;           /* see pd_recorder; 0: no variant needs it */
     uint64_t partial;          /* [n_heads][PD_MAX_SPLITS][head_dim + 2] */
 };
 

@@ -70,10 +70,40 @@ static void matvec(struct pd_recorder *r, enum pd_dtype dtype, const struct pd_m
              (uint32_t)pd_div_up(push->n_tokens, cols), 1);
 }
 
-static void matmul(struct pd_recorder *r, const struct pd_slice *slice, const struct pd_matmul_push *push)
+static struct pd_matmul_push matmul_push(struct pd_rows y, const struct pd_slice *slice, struct pd_rows x, uint32_t n_cols,
+                                         uint32_t n_tokens, float softcap)
 {
-    dispatch(r, kernel(r, typed(PD_KERNEL_matmul_f32, slice->dtype), NULL, 0), push,
-             (uint32_t)pd_div_up(slice->n_rows, PD_MATMUL_TILE), (uint32_t)pd_div_up(push->n_tokens, PD_MATMUL_TILE), 1);
+    return (struct pd_matmul_push){.w = slice->address, .x = x.address, .y = pd_rows_at(y, 0, slice->first_row).address,
+        .row_size = slice->row_size, .n_cols = n_cols, .n_rows = slice->n_rows, .n_tokens = n_tokens, .x_stride = x.stride,
+        .y_stride = y.stride, .softcap = softcap};
+}
+
+static void matmul_matvec(struct pd_recorder *r, enum pd_dtype dtype, const struct pd_matmul_push *p)
+{
+    struct pd_matvec_push push = {.w = p->w, .x = p->x, .y = p->y, .row_size = p->row_size, .n_cols = p->n_cols, .n_rows = p->n_rows,
+        .n_tokens = p->n_tokens, .x_stride = p->x_stride, .y_stride = p->y_stride, .softcap = p->softcap};
+    matvec(r, dtype, &push, (struct matvec_mode){0});
+}
+
+static void matmul_tile(struct pd_recorder *r, enum pd_dtype dtype, const struct pd_matmul_push *push)
+{
+    dispatch(r, kernel(r, typed(PD_KERNEL_matmul_f32, dtype), NULL, 0), push, (uint32_t)pd_div_up(push->n_rows, PD_MATMUL_TILE),
+             (uint32_t)pd_div_up(push->n_tokens, PD_MATMUL_TILE), 1);
+}
+
+/* Tiles of 128 by 128 need fewer reads, and where they are too few, or shared memory is short, tiles of 64 by 64. The subgroups of
+ * a workgroup share a tile in parts as square as can be. */
+static void matmul_coop(struct pd_recorder *r, enum pd_dtype dtype, const struct pd_matmul_push *push)
+{
+    const peridot_device_info *d = pd_gpu_info(r->gpu);
+    bool large = push->n_rows >= 8192 && d->max_shared_size >= 48 * 1024 && d->type != PERIDOT_DEVICE_CPU;
+    uint32_t tile = large ? 128 : 64, workgroup = (uint32_t)pd_max(2 * tile, d->subgroup_size), n_down = 1;
+    uint32_t n_parts = workgroup / d->subgroup_size;
+    while (4 * n_down * n_down <= n_parts) n_down *= 2;
+    uint32_t spec[] = {workgroup, d->subgroup_size, tile, tile, 32, tile / n_down, tile / (n_parts / n_down), d->matrix_m, d->matrix_n,
+        d->matrix_k};
+    dispatch(r, kernel(r, typed(PD_KERNEL_matmul_coop_f32, dtype), spec, PD_COUNT(spec)), push, (uint32_t)pd_div_up(push->n_rows, tile),
+             (uint32_t)pd_div_up(push->n_tokens, tile), 1);
 }
 
 /* Tiles pay from a handful of tokens on. */
@@ -83,24 +113,30 @@ static enum pd_variant matmul_variant(const struct pd_recorder *r, uint32_t n_to
     return n_tokens > few ? r->variants.of[PD_VARIED_MATMUL] : PD_VARIANT_MATMUL_MATVEC;
 }
 
-static void matmul_slice(struct pd_recorder *r, struct pd_rows y, const struct pd_slice *slice, struct pd_rows x, uint32_t n_cols,
-                         uint32_t n_tokens, float softcap)
+uint32_t pd_packed_stride(uint32_t n_cols)
 {
-    uint64_t to = pd_rows_at(y, 0, slice->first_row).address;
-    if (matmul_variant(r, n_tokens) == PD_VARIANT_MATMUL_TILE) {
-        struct pd_matmul_push push = {.w = slice->address, .x = x.address, .y = to, .row_size = slice->row_size, .n_cols = n_cols,
-            .n_rows = slice->n_rows, .n_tokens = n_tokens, .x_stride = x.stride, .y_stride = y.stride, .softcap = softcap};
-        matmul(r, slice, &push);
-    } else {
-        struct pd_matvec_push push = {.w = slice->address, .x = x.address, .y = to, .row_size = slice->row_size, .n_cols = n_cols,
-            .n_rows = slice->n_rows, .n_tokens = n_tokens, .x_stride = x.stride, .y_stride = y.stride, .softcap = softcap};
-        matvec(r, slice->dtype, &push, (struct matvec_mode){0});
-    }
+    return (uint32_t)pd_align(n_cols, PD_PACK_PAD) / 2 + PD_PACK_TAIL;
+}
+
+static struct pd_rows pack(struct pd_recorder *r, struct pd_rows x, uint32_t n_cols, uint32_t n_tokens)
+{
+    struct pd_rows packed = {r->packed, pd_packed_stride(n_cols)};
+    struct pd_pack_push push = {.x = x.address, .packed = packed.address, .n_cols = n_cols, .x_stride = x.stride, .packed_stride = packed.stride};
+    dispatch(r, kernel(r, PD_KERNEL_pack, NULL, 0), &push, n_tokens, 1, 1);
+    barrier(r);
+    return packed;
 }
 
 void pd_op_matmul(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, struct pd_rows x, uint32_t n_tokens, float softcap)
 {
-    for (uint32_t i = 0; i < w->n_slices; i++) matmul_slice(r, y, &w->slices[i], x, w->n_cols, n_tokens, softcap);
+    static void (*const record[])(struct pd_recorder *, enum pd_dtype, const struct pd_matmul_push *) = {
+        [PD_VARIANT_MATMUL_COOP] = matmul_coop, [PD_VARIANT_MATMUL_TILE] = matmul_tile, [PD_VARIANT_MATMUL_MATVEC] = matmul_matvec};
+    enum pd_variant variant = matmul_variant(r, n_tokens);
+    if (variant == PD_VARIANT_MATMUL_COOP) x = pack(r, x, w->n_cols, n_tokens);
+    for (uint32_t i = 0; i < w->n_slices; i++) {
+        struct pd_matmul_push push = matmul_push(y, &w->slices[i], x, w->n_cols, n_tokens, softcap);
+        record[variant](r, w->slices[i].dtype, &push);
+    }
     barrier(r);
 }
 

@@ -44,6 +44,11 @@ static peridot_status alloc_device(struct pd_session *s)
     struct pd_span span;
     PD_TRY(pd_heap_alloc(&span, s->device_heap, sizeof(float) * c->n_heads * PD_MAX_SPLITS * (c->head_dim + 2), "attention"));
     x->partial = span.address;
+    if (s->model->variants.of[PD_VARIED_MATMUL] == PD_VARIANT_MATMUL_COOP) {
+        uint64_t widest = pd_max(c->d_model, pd_max(q_dim, c->ffn_dim));
+        PD_TRY(pd_heap_alloc(&span, s->device_heap, sizeof(uint32_t) * n * pd_packed_stride((uint32_t)widest), "activations"));
+        x->packed = span.address;
+    }
     for (int i = 0; i < 2; i++) {
         PD_TRY(pd_heap_alloc(&span, s->device_heap, sizeof(struct pd_candidate) * pd_topk_scratch(s->model->weights.n_outputs), "candidates"));
         s->topk[i] = span.address;
@@ -77,7 +82,7 @@ static struct pd_pass make_pass(struct pd_session *s, struct pd_recorder *r, uin
 /* With `head` the last token's logits go to row 0, and the best of them to the host. */
 static peridot_status record_pass(struct pd_session *s, struct pd_commands *commands, uint32_t n_tokens, bool head)
 {
-    struct pd_recorder r = {.gpu = s->model->gpu, .variants = s->model->variants, .commands = commands};
+    struct pd_recorder r = {.gpu = s->model->gpu, .variants = s->model->variants, .packed = s->scratch.packed, .commands = commands};
     struct pd_pass pass = make_pass(s, &r, n_tokens);
     head = head && s->model->weights.n_outputs;
     PD_TRY(pd_commands_begin(commands));
@@ -95,7 +100,7 @@ static void count_from(uint32_t rows[LOGITS_ROWS], uint32_t first)
 /* Logits of n rows of the present chunk, in rising order, to the rows after row 0; neighbours go together. */
 static peridot_status record_rows(struct pd_session *s, const uint32_t *rows, uint32_t n)
 {
-    struct pd_recorder r = {.gpu = s->model->gpu, .variants = s->model->variants, .commands = s->batch};
+    struct pd_recorder r = {.gpu = s->model->gpu, .variants = s->model->variants, .packed = s->scratch.packed, .commands = s->batch};
     struct pd_pass pass = make_pass(s, &r, n);
     PD_TRY(pd_commands_begin(s->batch));
     for (uint32_t i = 0, end; i < n; i = end) {

@@ -15,6 +15,7 @@ static const struct row {
     enum pd_kernel_id kernel;   /* the first of its kernels: all need the same */
     bool on_gpu, on_cpu;
 } rows[PD_N_VARIANTS] = {
+    [PD_VARIANT_MATMUL_COOP] = {PD_VARIED_MATMUL, "coop", PD_KERNEL_matmul_coop_f32, true, false},
     [PD_VARIANT_MATMUL_TILE] = {PD_VARIED_MATMUL, "tile", PD_KERNEL_matmul_f32, true, false},
     [PD_VARIANT_MATMUL_MATVEC] = {PD_VARIED_MATMUL, "matvec", PD_KERNEL_matvec_f32, false, true},
     [PD_VARIANT_MATVEC_ROWS] = {PD_VARIED_MATVEC, "rows", PD_KERNEL_matvec_rows_f32, false, true},

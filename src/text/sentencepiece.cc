@@ -17,10 +17,11 @@ static_assert(sizeof(int) == sizeof(int32_t), "ids are handed over as they are")
 
 namespace {
 
-peridot_status check(const sentencepiece::util::Status &status)
+/* sentencepiece's own status, or absl's where it is built with that. */
+template <typename Status> peridot_status check(const Status &status)
 {
     if (status.ok()) return PERIDOT_OK;
-    return pd_fail(PERIDOT_ERROR_FORMAT, "sentencepiece refuses the vocabulary: %.300s", status.error_message());
+    return pd_fail(PERIDOT_ERROR_FORMAT, "sentencepiece refuses the vocabulary: %.300s", status.ToString().c_str());
 }
 
 /* No exception may pass into C. */
