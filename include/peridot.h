@@ -42,7 +42,7 @@ typedef enum peridot_status {
     PERIDOT_ERROR_FORMAT,       /* a file contradicts its format, or itself */
     PERIDOT_ERROR_UNSUPPORTED,  /* an architecture, dtype, key or tokenizer that Peridot does not know */
     PERIDOT_ERROR_DEVICE,       /* no Vulkan loader, no such device, or the driver failed */
-    PERIDOT_ERROR_DEVICE_LOST,  /* the device went away; close the model, open it again, evaluate the tokens again */
+    PERIDOT_ERROR_DEVICE_LOST,  /* the device went away, and the model with it: see peridot_session_tokens */
     PERIDOT_ERROR_MEMORY,       /* host or device memory is too small; the sentence has the numbers */
     PERIDOT_CANCELLED           /* a callback asked to stop; what was done so far stands */
 } peridot_status;
@@ -239,6 +239,10 @@ PERIDOT_API void peridot_session_free(peridot_session *session);
 PERIDOT_API uint32_t peridot_session_ctx(const peridot_session *session);
 /* Number of tokens evaluated so far: the position of the next one. */
 PERIDOT_API uint32_t peridot_session_pos(const peridot_session *session);
+/* These tokens, [peridot_session_pos]; borrowed until the next call on this session. After PERIDOT_ERROR_DEVICE_LOST, which every
+ * later call on the model gives as well, a copy of them goes on elsewhere: free the sessions, close the model, open it again,
+ * and evaluate them in a new session. Of a call that failed, those chunks are among them that were done before. */
+PERIDOT_API const int32_t *peridot_session_tokens(const peridot_session *session);
 /* Kernel dispatches of one decode step. */
 PERIDOT_API uint32_t peridot_session_n_dispatches(const peridot_session *session);
 /* Forgets all tokens; the next one is at position 0. */

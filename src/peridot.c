@@ -164,6 +164,8 @@ void peridot_session_free(peridot_session *session)
 uint32_t peridot_session_ctx(const peridot_session *session) { return session->s->ctx; }
 uint32_t peridot_session_pos(const peridot_session *session) { return session->s->pos; }
 
+const int32_t *peridot_session_tokens(const peridot_session *session) { return session->s->history; }
+
 uint32_t peridot_session_n_dispatches(const peridot_session *session) { return pd_session_n_dispatches(session->s); }
 
 void peridot_session_reset(peridot_session *session)

@@ -120,6 +120,13 @@ void pd_fill(struct pd_commands *c, struct pd_span span, uint64_t size, uint32_t
 
 uint32_t pd_commands_n_dispatches(const struct pd_commands *c) { return c->n_dispatches; }
 
+/* What waits for the device may find it lost. */
+static peridot_status fail(struct pd_gpu *gpu, VkResult result, const char *call)
+{
+    gpu->lost = gpu->lost || result == VK_ERROR_DEVICE_LOST;
+    return gpu->lost ? pd_gpu_check(gpu) : pd_vk_fail(result, call);
+}
+
 /* ---- times ---- */
 
 peridot_status pd_commands_time(struct pd_commands *c, bool on)
@@ -147,7 +154,7 @@ peridot_status pd_commands_times(const struct pd_dispatch_time **out, uint32_t *
     for (uint32_t i = 0; i < *n; i++)
         c->times[i].seconds = (double)((ticks[i + 1] - ticks[i]) & c->gpu->timestamp_mask) * c->gpu->timestamp_period * 1e-9;
     free(ticks);
-    return result == VK_SUCCESS ? PERIDOT_OK : pd_vk_fail(result, "vkGetQueryPoolResults");
+    return result == VK_SUCCESS ? PERIDOT_OK : fail(c->gpu, result, "vkGetQueryPoolResults");
 }
 
 /* Made at the first submit: devices that only compile (drivers without hardware) have none. */
@@ -163,15 +170,17 @@ static peridot_status open_timeline(struct pd_gpu *gpu)
 peridot_status pd_commands_run(struct pd_commands *c)
 {
     struct pd_gpu *gpu = c->gpu;
+    PD_TRY(pd_gpu_check(gpu));
     PD_TRY(open_timeline(gpu));
     uint64_t value = ++gpu->timeline_value;
     VkTimelineSemaphoreSubmitInfo timeline = {.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
         .signalSemaphoreValueCount = 1, .pSignalSemaphoreValues = &value};
     VkSubmitInfo submit = {.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO, .pNext = &timeline, .commandBufferCount = 1,
         .pCommandBuffers = &c->buffer, .signalSemaphoreCount = 1, .pSignalSemaphores = &gpu->timeline};
-    PD_VK(gpu->vk.vkQueueSubmit(gpu->queue, 1, &submit, VK_NULL_HANDLE));
+    VkResult result = gpu->vk.vkQueueSubmit(gpu->queue, 1, &submit, VK_NULL_HANDLE);
+    if (result != VK_SUCCESS) return fail(gpu, result, "vkQueueSubmit");
     VkSemaphoreWaitInfo wait = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO, .semaphoreCount = 1,
         .pSemaphores = &gpu->timeline, .pValues = &value};
-    PD_VK(gpu->vk.vkWaitSemaphores(gpu->device, &wait, UINT64_MAX));
-    return PERIDOT_OK;
+    result = gpu->vk.vkWaitSemaphores(gpu->device, &wait, UINT64_MAX);
+    return result == VK_SUCCESS ? PERIDOT_OK : fail(gpu, result, "vkWaitSemaphores");
 }

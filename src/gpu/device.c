@@ -481,5 +481,11 @@ void pd_gpu_close(struct pd_gpu *gpu)
     free(gpu);
 }
 
+peridot_status pd_gpu_check(const struct pd_gpu *gpu)
+{
+    if (!gpu->lost) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_DEVICE_LOST, "%s was lost: its driver gave it up, or it was taken away", gpu->info.name);
+}
+
 const peridot_device_info *pd_gpu_info(const struct pd_gpu *gpu) { return &gpu->info; }
 const char *pd_gpu_reason(const struct pd_gpu *gpu) { return gpu->reason; }

@@ -21,6 +21,8 @@ void pd_gpu_close(struct pd_gpu *gpu);
 /* A device to look at what its compiler makes of kernels: none comes from a cache, and drivers that can keep statistics do. */
 peridot_status pd_gpu_open_compiler(struct pd_gpu **out, const char *selector);
 const peridot_device_info *pd_gpu_info(const struct pd_gpu *gpu);
+/* PERIDOT_ERROR_DEVICE_LOST once a submit has found the device lost, for good. */
+peridot_status pd_gpu_check(const struct pd_gpu *gpu);
 /* Why this device was chosen: "the only device". Borrowed until close. */
 const char *pd_gpu_reason(const struct pd_gpu *gpu);
 
@@ -148,7 +150,7 @@ peridot_status pd_commands_time(struct pd_commands *c, bool on);
 peridot_status pd_commands_times(const struct pd_dispatch_time **out, uint32_t *n, struct pd_commands *c);
 
 /* Submits recorded commands (again: they can be replayed) and waits until they are done and their results visible to the
- * host. PERIDOT_ERROR_DEVICE_LOST when the device went away. */
+ * host. PERIDOT_ERROR_DEVICE_LOST when the device went away, now or before. */
 peridot_status pd_commands_run(struct pd_commands *c);
 
 #endif

@@ -47,6 +47,7 @@ struct pd_gpu {
     uint64_t timestamp_mask;
     VkSemaphore timeline;
     uint64_t timeline_value;
+    bool lost;                     /* nothing is submitted any more */
     struct pd_pipeline_cache cache;
     struct pd_kernel *kernels;     /* list of compiled kernels */
     uint32_t n_pipelines;

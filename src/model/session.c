@@ -66,6 +66,8 @@ static peridot_status alloc_host(struct pd_session *s)
     PD_TRY(pd_heap_alloc(&s->best, s->host_heap, sizeof(struct pd_candidate) * PD_TOPK, "candidates"));
     s->row = malloc(sizeof *s->row * pd_max(s->model->weights.n_outputs, s->model->config.d_model));
     if (!s->row) return pd_fail_alloc(sizeof *s->row * s->model->weights.n_outputs, "logits");
+    s->history = malloc(sizeof *s->history * s->ctx);
+    if (!s->history) return pd_fail_alloc(sizeof *s->history * s->ctx, "tokens");
     return PERIDOT_OK;
 }
 
@@ -130,6 +132,7 @@ static peridot_status prepare(struct pd_session *s)
 static peridot_status session_init(struct pd_session *s, const peridot_session_params *p)
 {
     const struct pd_config *c = &s->model->config;
+    PD_TRY(pd_gpu_check(s->model->gpu));
     s->ctx = p->ctx ? p->ctx : (uint32_t)pd_min(c->ctx_max, DEFAULT_CTX);
     if (s->ctx > c->ctx_max)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "a context of %u positions is more than the model's %u", s->ctx, c->ctx_max);
@@ -171,6 +174,7 @@ void pd_session_free(struct pd_session *s)
     pd_heap_free(s->host_heap);
     free(s->candidates);
     free(s->row);
+    free(s->history);
     free(s);
 }
 
@@ -234,6 +238,7 @@ static peridot_status run_chunk(struct pd_session *s, const int32_t *tokens, uin
     PD_TRY(pd_commands_run(n == 1 ? s->decode : s->batch));
     size_chunk(s, n, pd_now() - begin);
     s->has_logits = (head || n == 1) && s->model->weights.n_outputs;
+    memcpy(s->history + s->pos, tokens, n * sizeof *tokens);
     s->pos += n;
     for (uint32_t i = 0; i < n; i++) pd_sampler_accept(&s->sampler, tokens[i]);
     return PERIDOT_OK;
@@ -313,6 +318,7 @@ peridot_status pd_session_eval(struct pd_session *s, const int32_t *tokens, size
 {
     static const peridot_eval_params none = {0};
     const peridot_eval_params *p = params ? params : &none;
+    PD_TRY(pd_gpu_check(s->model->gpu));
     if (n > s->ctx - s->pos)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "%zu tokens after the %u so far do not fit the context of %u positions", n, s->pos, s->ctx);
     if (p->logits) PD_TRY(check_head(s));
@@ -390,6 +396,7 @@ static peridot_status run_batch(struct pd_session *s, const struct batch *b, con
 
 peridot_status pd_session_eval_batch(struct pd_session *s, const peridot_sequence *sequences, size_t n, const peridot_batch_params *params)
 {
+    PD_TRY(pd_gpu_check(s->model->gpu));
     PD_TRY(check_batch(s, sequences, n, params));
     uint32_t *text_of = malloc(2 * sizeof *text_of * s->chunk);
     if (!text_of) return pd_fail_alloc(2 * sizeof *text_of * s->chunk, "batch");
@@ -404,6 +411,7 @@ peridot_status pd_session_eval_batch(struct pd_session *s, const peridot_sequenc
 
 static peridot_status check_logits(const struct pd_session *s)
 {
+    PD_TRY(pd_gpu_check(s->model->gpu));
     PD_TRY(check_head(s));
     return s->has_logits ? PERIDOT_OK : pd_fail(PERIDOT_ERROR_ARGUMENT, "no token has been evaluated yet");
 }

@@ -18,6 +18,7 @@ struct pd_model {
 struct pd_session {
     struct pd_model *model;
     uint32_t ctx, chunk, pos;
+    int32_t *history;                  /* [ctx]: the pos tokens so far */
     uint32_t next_chunk;               /* tokens of the next submit: chunk, or fewer where submits are sized in time */
     bool timed;                        /* they are */
     struct pd_cache cache;

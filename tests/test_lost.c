@@ -1,0 +1,183 @@
+/* A device that is lost in the middle of things, in a submit or in waiting for it: every later call on its model says so and
+ * does no harm, and what was there goes on in a new session of the model opened anew. */
+#include "format_fixture.h"
+
+#include "gpu/vk.h"
+#include "model/session.h"
+
+#define MODEL PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf"
+
+enum { N_PROMPT = 7, N_TEXT = 24, CHUNK = 4 };
+
+static const int32_t prompt[N_PROMPT] = {2, 17, 99, 5, 201, 33, 64};
+
+/* ---- losing a device ---- */
+
+static int n_left;                 /* submits or waits that still succeed */
+static PFN_vkQueueSubmit real_submit;
+static PFN_vkWaitSemaphores real_wait;
+
+static VKAPI_ATTR VkResult VKAPI_CALL lose_submit(VkQueue queue, uint32_t n, const VkSubmitInfo *submits, VkFence fence)
+{
+    return n_left-- > 0 ? real_submit(queue, n, submits, fence) : VK_ERROR_DEVICE_LOST;
+}
+
+/* Work is over when a device is lost: this one is given the time. */
+static VKAPI_ATTR VkResult VKAPI_CALL lose_wait(VkDevice device, const VkSemaphoreWaitInfo *info, uint64_t timeout)
+{
+    VkResult result = real_wait(device, info, timeout);
+    return n_left-- > 0 ? result : VK_ERROR_DEVICE_LOST;
+}
+
+/* A public model begins with its struct pd_model. */
+static void lose_after(peridot_model *model, int n, bool waiting)
+{
+    struct VolkDeviceTable *vk = &((struct pd_model *)(void *)model)->gpu->vk;
+    real_submit = vk->vkQueueSubmit;
+    real_wait = vk->vkWaitSemaphores;
+    n_left = n;
+    if (waiting) vk->vkWaitSemaphores = lose_wait;
+    else vk->vkQueueSubmit = lose_submit;
+}
+
+/* ---- texts ---- */
+
+struct timeline {
+    peridot_model *model;
+    peridot_session *session;
+};
+
+static void open_timeline(struct timeline *t)
+{
+    EXPECT_OK(peridot_model_open(&t->model, MODEL, NULL));
+    EXPECT_OK(peridot_session_create(&t->session, t->model, &(peridot_session_params){.ctx = 64, .chunk = CHUNK}));
+}
+
+static void close_timeline(struct timeline *t)
+{
+    peridot_session_free(t->session);
+    peridot_model_close(t->model);
+}
+
+/* Goes on until the session has N_TEXT tokens after the prompt, or fails. */
+static peridot_status write_on(peridot_session *s)
+{
+    while (peridot_session_pos(s) < N_PROMPT + N_TEXT) {
+        int32_t token;
+        PD_TRY(peridot_sample(&token, s));
+        PD_TRY(peridot_eval(s, &token, 1, NULL));
+    }
+    return PERIDOT_OK;
+}
+
+static bool no_row(void *user, size_t sequence, uint32_t pos, const float *row, size_t n)
+{
+    (void)user, (void)sequence, (void)pos, (void)row, (void)n;
+    fail_msg("a row from a lost device");
+    return false;
+}
+
+#define EXPECT_LOST(call) EXPECT_FAILURE(call, PERIDOT_ERROR_DEVICE_LOST, "was lost")
+
+/* `other` had logits before the device was lost. */
+static void check_all_calls(struct timeline *t, peridot_session *other)
+{
+    const float *logits;
+    int32_t token;
+    peridot_session *s;
+    peridot_rates rates;
+    peridot_kernel_time *times;
+    size_t n;
+    for (int i = 0; i < 2; i++) {
+        peridot_session *each = i ? other : t->session;
+        EXPECT_LOST(peridot_eval(each, prompt, 1, NULL));
+        EXPECT_LOST(peridot_eval(each, prompt, 3, NULL));
+        EXPECT_LOST(peridot_eval(each, NULL, 0, NULL));
+        EXPECT_LOST(peridot_logits(&logits, each));
+        EXPECT_LOST(peridot_sample(&token, each));
+        EXPECT_LOST(peridot_generate(each, prompt, 1, 4, NULL, NULL, NULL));
+        EXPECT_LOST(peridot_session_profile(&times, &n, each, 1));
+        peridot_session_reset(each);
+        peridot_sequence text = {prompt, 2};
+        EXPECT_LOST(peridot_eval_batch(each, &text, 1, &(peridot_batch_params){.hidden = no_row}));
+    }
+    EXPECT_LOST(peridot_session_create(&s, t->model, NULL));
+    EXPECT_LOST(peridot_measure(&rates, t->model));
+}
+
+/* The device is lost after n_submits submits of a prompt and a text. */
+static void check_resumes(const int32_t *want, int n_submits, bool waiting)
+{
+    struct timeline before, after;
+    peridot_session *other;
+    int32_t kept[64];
+    open_timeline(&before);
+    EXPECT_OK(peridot_session_create(&other, before.model, &(peridot_session_params){.ctx = 16, .chunk = CHUNK}));
+    EXPECT_OK(peridot_eval(other, prompt, 2, NULL));
+    lose_after(before.model, n_submits, waiting);
+    peridot_status status = peridot_eval(before.session, prompt, N_PROMPT, NULL);
+    if (status == PERIDOT_OK) status = write_on(before.session);
+    assert_int_equal(status, PERIDOT_ERROR_DEVICE_LOST);
+    assert_non_null(strstr(peridot_last_error(), "was lost"));
+    uint32_t n = peridot_session_pos(before.session);
+    assert_in_range(n, 0, N_PROMPT + N_TEXT - 1);
+    memcpy(kept, peridot_session_tokens(before.session), n * sizeof *kept);
+    assert_memory_equal(kept, want, n * sizeof *kept);
+    check_all_calls(&before, other);
+    peridot_session_free(other);
+    close_timeline(&before);
+
+    open_timeline(&after);
+    EXPECT_OK(peridot_eval(after.session, kept, n, NULL));
+    if (n < N_PROMPT) EXPECT_OK(peridot_eval(after.session, prompt + n, N_PROMPT - n, NULL));
+    EXPECT_OK(write_on(after.session));
+    assert_memory_equal(peridot_session_tokens(after.session), want, (N_PROMPT + N_TEXT) * sizeof *want);
+    close_timeline(&after);
+}
+
+static void test_resume(void **state)
+{
+    (void)state;
+    struct timeline t;
+    int32_t want[N_PROMPT + N_TEXT];
+    open_timeline(&t);
+    EXPECT_OK(peridot_eval(t.session, prompt, N_PROMPT, NULL));
+    EXPECT_OK(write_on(t.session));
+    memcpy(want, peridot_session_tokens(t.session), sizeof want);
+    close_timeline(&t);
+    for (int waiting = 0; waiting < 2; waiting++) {
+        check_resumes(want, 0, waiting);
+        check_resumes(want, 1, waiting);     /* between the prompt's two chunks */
+        check_resumes(want, 2 + 9, waiting);
+    }
+}
+
+/* ---- what was written stays ---- */
+
+static bool count_piece(void *user, int32_t token, const char *text, size_t size)
+{
+    (void)token, (void)text, (void)size;
+    ++*(int *)user;
+    return true;
+}
+
+static void test_generate(void **state)
+{
+    (void)state;
+    struct timeline t;
+    int n_pieces = 0;
+    peridot_stats stats;
+    open_timeline(&t);
+    lose_after(t.model, 2 + 5, true);
+    EXPECT_LOST(peridot_generate(t.session, prompt, N_PROMPT, N_TEXT, count_piece, &n_pieces, &stats));
+    assert_int_equal(n_pieces, 6);   /* the sixth was drawn, and lost the device when it was evaluated */
+    assert_int_equal(stats.n_generated, 6);
+    assert_int_equal(peridot_session_pos(t.session), N_PROMPT + 5);
+    close_timeline(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_resume), cmocka_unit_test(test_generate)};
+    return cmocka_run_group_tests_name("lost", tests, NULL, NULL);
+}
