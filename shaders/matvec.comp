@@ -56,6 +56,17 @@ void add_unit(uint first_row, uint first_token, uint u)
     }
 }
 
+/* Of many tokens x fills the registers: a few weights at a time. */
+void add_quad(uint first_row, uint first_token, uint q)
+{
+    vec4 x[COLS];
+    [[unroll]] for (uint c = 0; c < COLS; c++) x[c] = load_x(first_token + c, q);
+    [[unroll]] for (uint r = 0; r < ROWS; r++) {
+        vec4 w = load_quad(row_address(first_row, r), q, p.n_cols);
+        [[unroll]] for (uint c = 0; c < COLS; c++) acc[r * COLS + c] += dot(w, x[c]);
+    }
+}
+
 void write_row(uint first_row, uint token, uint r, uint c)
 {
     float y = subgroupAdd(acc[r * COLS + c]);
@@ -71,7 +82,8 @@ void main()
     if (NORM_VEC4S != 0) prepare_x();
     for (uint first = (gl_WorkGroupID.x * gl_NumSubgroups + gl_SubgroupID) * ROWS_OUT; first < p.n_rows; first += stride) {
         [[unroll]] for (uint i = 0; i < ROWS * COLS; i++) acc[i] = 0.0;
-        for (uint u = gl_SubgroupInvocationID; u < n_units; u += gl_SubgroupSize) add_unit(first, first_token, u);
+        if (COLS == 1) for (uint u = gl_SubgroupInvocationID; u < n_units; u += gl_SubgroupSize) add_unit(first, first_token, u);
+        else for (uint q = gl_SubgroupInvocationID; q < (p.n_cols + 3) / 4; q += gl_SubgroupSize) add_quad(first, first_token, q);
         [[unroll]] for (uint r = 0; r < ROWS_OUT; r++)
             [[unroll]] for (uint c = 0; c < COLS; c++) write_row(first, first_token + c, r, c);
     }
