@@ -63,6 +63,7 @@ typedef struct peridot_device_info {
     char driver[256];               /* driver name */
     char driver_info[256];          /* driver version as the driver words it */
     char uuid[37];                  /* 8-4-4-4-12 hexadecimal */
+    char cache_key[17];             /* of device and driver: names their files in the cache folder */
     char pci[16];                   /* "0000:01:00.0", or "" when the driver does not say */
     char api_version[16];           /* "1.3.0" */
     char unusable[256];             /* "" when Peridot can use it, else the missing feature by name */
@@ -91,6 +92,15 @@ typedef struct peridot_variant {
 
 /* Row i of the list of variants, as a device has them; false past the last. */
 PERIDOT_API bool peridot_device_variant(peridot_variant *out, const peridot_device_info *device, size_t i);
+
+/* What the last self-test on a device and driver found, as the cache folder remembers it: names of kernels with ", " between
+ * them, "" where there are none (or no self-test has run, or the kernels have changed since). */
+typedef struct peridot_verdict {
+    char off[1024];      /* failed, and switched off: others that do the same are taken */
+    char wrong[1024];    /* failed, and nothing can take their place: answers that need them are wrong */
+} peridot_verdict;
+
+PERIDOT_API peridot_verdict peridot_device_verdict(const peridot_device_info *device, const char *cache_dir);
 
 /* Frees an array or string that a function here allocated for the caller. NULL is allowed. */
 PERIDOT_API void peridot_free(void *p);
@@ -209,6 +219,8 @@ typedef struct peridot_model_info {
     peridot_device_info device;
     const char *device_reason;     /* why this device: "the fastest of 2", "--device 1" */
     const char *kernels;           /* the variants of kernels that it takes: "matmul=tile" */
+
+    peridot_verdict verdict;       /* of the device */
 } peridot_model_info;
 
 /* Loads a model (.gguf or Hugging Face directory) onto a device. params may be NULL. */
@@ -422,6 +434,41 @@ typedef bool (*peridot_pipeline_call)(void *user, const peridot_pipeline *pipeli
  * PERIDOT_OK when the call stops it. */
 PERIDOT_API peridot_status peridot_pipelines(const char *device, peridot_device_info *info,
                                              peridot_pipeline_call call, void *user);
+
+/* ---- self-test -------------------------------------------------------------------------------------------------- */
+
+typedef struct peridot_kernel_check {
+    const char *kernel;     /* its name, as in peridot_kernel_time */
+    const char *lacks;      /* not tried, as the device (or this build) lacks this; NULL: nothing */
+    bool passed;
+    bool has_twin;          /* another kernel can do the same, and does when this one failed */
+    uint32_t n_cases;
+    double error;           /* the worst, beside its tolerance: of a number, relative to the magnitude of what it is made of */
+    double tolerance;
+    const char *failure;    /* the first case that failed, and where; "" */
+} peridot_kernel_check;
+
+/* Called once per kernel; what `check` points to is borrowed for the call. Return false to cancel. */
+typedef bool (*peridot_kernel_checked)(void *user, const peridot_kernel_check *check);
+
+typedef struct peridot_selftest_params {
+    const char *device;      /* as for a model */
+    const char *cache_dir;   /* where compiled pipelines are kept, and what was found is remembered; NULL: it is not */
+    peridot_kernel_checked checked;
+    void *user;
+} peridot_selftest_params;
+
+typedef struct peridot_selftest_result {
+    peridot_device_info device;
+    uint32_t n_kernels, n_cases;   /* that were tried */
+    peridot_verdict verdict;       /* both "": all passed */
+} peridot_selftest_result;
+
+/* Runs every kernel that the device can run against plain C on the host, and remembers in cache_dir which are wrong on this
+ * device and driver; a pass clears what was remembered. Seconds on a GPU, under a minute on a CPU. PERIDOT_OK also when
+ * kernels failed: look at the verdict. When cancelled nothing is remembered. On PERIDOT_ERROR_DEVICE_LOST the kernel that
+ * lost the device is remembered as wrong, and what comes after it was not tried. */
+PERIDOT_API peridot_status peridot_selftest(peridot_selftest_result *out, const peridot_selftest_params *params);
 
 /* ---- synthetic models ------------------------------------------------------------------------------------------- */
 

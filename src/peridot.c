@@ -4,6 +4,7 @@
 #include "base/os.h"
 #include "model/measure.h"
 #include "model/pipelines.h"
+#include "model/selftest.h"
 #include "model/session.h"
 #include "text/stop.h"
 #include "vocab.h"
@@ -64,6 +65,9 @@ static void describe_model(peridot_model *model)
         .weights_size = w->size, .in_place_size = w->in_place_size,
         .n_ignored_tensors = w->n_ignored, .decode_read_size = w->decode_read_size, .device = *pd_gpu_info(model->m.gpu),
         .device_reason = pd_gpu_reason(model->m.gpu), .kernels = model->kernels};
+    bool wrong[PD_N_KERNELS];
+    for (int id = 0; id < PD_N_KERNELS; id++) wrong[id] = pd_kernel_is_wrong(model->m.gpu, (enum pd_kernel_id)id);
+    pd_verdict_text(&model->info.verdict, wrong);
 }
 
 /* A model without a tokenizer still evaluates ids; who asks for its vocabulary learns why there is none. */

@@ -1,51 +1,12 @@
-/* The selection of the best candidates on the device against the CPU reference, and the sampler's chain: distributions
- * against exact probabilities, cuts, penalties, ties and seeds. */
-#include "kernel_fixture.h"
+/* The sampler's chain: distributions against exact probabilities, cuts, penalties, ties and seeds. */
+#include "base/num.h"
 #include "model/sampler.h"
 
-/* ---- topk ---- */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
 
-static void run_topk(const char *name, const float *logits, uint32_t n)
-{
-    begin_case("topk of %u, %s", n, name);
-    uint32_t scratch = 2 * pd_topk_scratch(n);
-    struct buffer *in = make_words(logits, 1, n, n), *best = make_words(NULL, 1, 2 * PD_TOPK, 2 * PD_TOPK);
-    struct buffer *a = make_words(NULL, 1, scratch, scratch), *b = make_words(NULL, 1, scratch, scratch);
-    pd_op_topk(&bench.r, address_of(best), address_of(in), n, address_of(a), address_of(b));
-    run_case();
-    struct pd_candidate got[PD_TOPK], want[PD_TOPK];
-    memcpy(got, row_words(best, 0), sizeof got);
-    pd_reference_topk(want, logits, n);
-    for (uint32_t i = 0; i < PD_TOPK; i++)
-        if (got[i].id != want[i].id || got[i].logit != want[i].logit)
-            fail_msg("%s: candidate %u is %g of id %u, not %g of id %u", bench.label, i, (double)got[i].logit, got[i].id,
-                     (double)want[i].logit, want[i].id);
-    best->written = a->written = b->written = true;
-    end_case();
-}
-
-static void test_topk(void **state)
-{
-    (void)state;
-    static const uint32_t sizes[] = {1, 2, 127, 128, 129, 1000, 1024, 1025, 2048, 8192, 9000, 256000};
-    for (size_t s = 0; s < PD_COUNT(sizes); s++) {
-        uint32_t n = sizes[s];
-        float *x = random_floats(n, 30);
-        run_topk("random", x, n);
-        for (uint32_t i = 0; i < n; i++) x[i] = (float)i;
-        run_topk("rising", x, n);
-        for (uint32_t i = 0; i < n; i++) x[i] = (float)(i * 7 % 5);
-        run_topk("many equal", x, n);
-        for (uint32_t i = 0; i < n; i++) x[i] = i % 3 ? NAN : i % 2 ? -INFINITY : -(float)i;
-        run_topk("a few numbers", x, n);
-        for (uint32_t i = 0; i < n; i++) x[i] = i % 2 ? NAN : -INFINITY;
-        x[n / 2] = INFINITY;
-        run_topk("no numbers", x, n);
-        free(x);
-    }
-}
-
-/* ---- the sampler ---- */
+#include <cmocka.h>
 
 enum { N = 12, N_DRAWS = 60000 };
 
@@ -254,18 +215,12 @@ static void test_seeds(void **state)
     for (int i = 0; i < 200; i++) assert_int_equal(draw(&a, some_logits), first[i]);
 }
 
-static void test_coverage(void **state)
-{
-    (void)state;
-    check_covered("test_sampler");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_topk), cmocka_unit_test(test_distributions), cmocka_unit_test(test_greedy),
+        cmocka_unit_test(test_distributions), cmocka_unit_test(test_greedy),
         cmocka_unit_test(test_repeat_penalty), cmocka_unit_test(test_presence_and_frequency), cmocka_unit_test(test_bias),
-        cmocka_unit_test(test_needs), cmocka_unit_test(test_seeds), cmocka_unit_test(test_coverage),
+        cmocka_unit_test(test_needs), cmocka_unit_test(test_seeds),
     };
-    return cmocka_run_group_tests_name("sampler", tests, open_bench, close_bench);
+    return cmocka_run_group_tests_name("sampler", tests, NULL, NULL);
 }

@@ -2,6 +2,14 @@
 
 #include <math.h>
 
+uint64_t pd_hash(uint64_t before, const void *data, size_t size)
+{
+    const uint8_t *bytes = data;
+    uint64_t hash = before ? before : 0xcbf29ce484222325u;
+    for (size_t i = 0; i < size; i++) hash = (hash ^ bytes[i]) * 0x100000001b3u;
+    return hash;
+}
+
 /* IEEE 754 binary16: 1 sign, 5 exponent (bias 15), 10 fraction bits. */
 float pd_f32_from_f16(uint16_t h)
 {

@@ -3,6 +3,7 @@
 #define PD_BASE_NUM_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -52,6 +53,9 @@ static inline uint16_t pd_bf16_from_f32(float f)
     if ((u & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(u >> 16 | 0x40);
     return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
+
+/* FNV-1a: begins with 0, goes on with what came before. */
+uint64_t pd_hash(uint64_t before, const void *data, size_t size);
 
 float pd_f32_from_f16(uint16_t h);
 uint16_t pd_f16_from_f32(float f);   /* round to nearest, ties to even */

@@ -3,12 +3,14 @@
 #include "gpu/vk.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct pd_commands {
     struct pd_gpu *gpu;
     VkCommandPool pool;
     VkCommandBuffer buffer;
     uint32_t n_dispatches;
+    bool has[PD_N_KERNELS];            /* dispatches of that kernel */
     VkQueryPool queries;               /* one timestamp at the start and one after each dispatch; none when not timed */
     struct pd_dispatch_time *times;    /* [PD_MAX_TIMES] */
     bool timed;
@@ -47,6 +49,7 @@ void pd_commands_free(struct pd_commands *c)
 peridot_status pd_commands_begin(struct pd_commands *c)
 {
     c->n_dispatches = 0;
+    memset(c->has, 0, sizeof c->has);
     PD_VK(c->gpu->vk.vkResetCommandPool(c->gpu->device, c->pool, 0));
     VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
     PD_VK(c->gpu->vk.vkBeginCommandBuffer(c->buffer, &begin));
@@ -87,6 +90,7 @@ static void bind(struct pd_commands *c, const struct pd_kernel *kernel, const vo
 static void count(struct pd_commands *c, const struct pd_kernel *kernel)
 {
     uint32_t i = c->n_dispatches++;
+    c->has[kernel->id] = true;
     if (!c->timed || i >= PD_MAX_TIMES) return;
     c->times[i].id = kernel->id;
     c->gpu->vk.vkCmdWriteTimestamp(c->buffer, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, c->queries, i + 1);
@@ -117,6 +121,8 @@ void pd_fill(struct pd_commands *c, struct pd_span span, uint64_t size, uint32_t
 {
     c->gpu->vk.vkCmdFillBuffer(c->buffer, span.block->buffer, span.offset, size, word);
 }
+
+bool pd_commands_has(const struct pd_commands *c, enum pd_kernel_id id) { return c->has[id]; }
 
 uint32_t pd_commands_n_dispatches(const struct pd_commands *c) { return c->n_dispatches; }
 

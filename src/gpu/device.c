@@ -5,6 +5,7 @@
 #include "base/num.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -198,6 +199,10 @@ static void describe(peridot_device_info *info, VkPhysicalDevice physical, uint3
         snprintf(info->pci, sizeof info->pci, "%04x:%02x:%02x.%x", f.pci.pciDomain & 0xffff, f.pci.pciBus & 0xff,
                  f.pci.pciDevice & 0xff, f.pci.pciFunction & 0xf);
     snprintf(info->unusable, sizeof info->unusable, "%s", missing_feature(&f));
+    uint64_t key = pd_hash(0, p->pipelineCacheUUID, sizeof p->pipelineCacheUUID);
+    key = pd_hash(key, &p->driverVersion, sizeof p->driverVersion);
+    key = pd_hash(key, p->deviceName, strlen(p->deviceName));
+    snprintf(info->cache_key, sizeof info->cache_key, "%016" PRIx64, key);
     info->max_allocation_size = f.v11.maxMemoryAllocationSize;
     if (f.maintenance4.maxBufferSize) info->max_allocation_size = pd_min(info->max_allocation_size, f.maintenance4.maxBufferSize);
     info->subgroup_size = f.v11.subgroupSize;
@@ -450,7 +455,10 @@ static peridot_status open_gpu(struct pd_gpu **out, const char *selector, const 
     if (!gpu) return pd_fail_alloc(sizeof *gpu, "device");
     gpu->statistics = statistics;
     peridot_status status = open_chosen(gpu, selector);
-    if (status == PERIDOT_OK && !statistics) status = pd_pipeline_cache_open(gpu, cache_dir);
+    if (status == PERIDOT_OK && !statistics) {
+        pd_verdict_read(gpu->wrong, &gpu->info, cache_dir);
+        status = pd_pipeline_cache_open(gpu, cache_dir);
+    }
     if (status != PERIDOT_OK) {
         pd_gpu_close(gpu);
         return status;

@@ -97,6 +97,8 @@ struct pd_kernel;
 peridot_status pd_kernel_get(const struct pd_kernel **out, struct pd_gpu *gpu, enum pd_kernel_id id,
                              const uint32_t *spec, uint32_t n_spec);
 const char *pd_kernel_name(enum pd_kernel_id id);
+/* Of its code. */
+uint64_t pd_kernel_hash(enum pd_kernel_id id);
 /* Number of pipelines compiled since open, for tests that a step compiles none. */
 uint32_t pd_gpu_n_pipelines(const struct pd_gpu *gpu);
 /* The kernels compiled so far, newest first: NULL gives the first one, and comes after the last. */
@@ -119,6 +121,15 @@ peridot_status pd_kernel_executables(struct pd_executable **out, uint32_t *n, st
                                      const struct pd_kernel *kernel);
 void pd_executables_free(struct pd_executable *executables, uint32_t n);
 
+/* ---- what a self-test found: verdict.c ---- */
+
+/* Whether the last self-test on this device and driver found the kernel, as it is now, to give wrong answers. */
+bool pd_kernel_is_wrong(const struct pd_gpu *gpu, enum pd_kernel_id id);
+/* Remembers which kernels are wrong: for this gpu, and in cache_dir for the next opening (NULL: not there). */
+peridot_status pd_verdict_set(struct pd_gpu *gpu, const char *cache_dir, const bool wrong[PD_N_KERNELS]);
+/* What cache_dir remembers of a device; nothing where there is no such file, or where it is damaged. */
+void pd_verdict_read(bool wrong[PD_N_KERNELS], const peridot_device_info *device, const char *cache_dir);
+
 /* ---- commands: command.c ---- */
 
 struct pd_commands;
@@ -138,6 +149,8 @@ void pd_barrier(struct pd_commands *c);
 void pd_copy(struct pd_commands *c, struct pd_span to, uint64_t to_offset, struct pd_span from, uint64_t from_offset, uint64_t size);
 void pd_fill(struct pd_commands *c, struct pd_span span, uint64_t size, uint32_t word);
 uint32_t pd_commands_n_dispatches(const struct pd_commands *c);
+/* Whether a dispatch of the kernel was recorded. */
+bool pd_commands_has(const struct pd_commands *c, enum pd_kernel_id id);
 
 /* GPU time of each dispatch: ask before begin, read after run. Dispatches that no barrier separates share their time. */
 #define PD_MAX_TIMES 4096   /* dispatches of one recording that are timed; later ones are not */

@@ -41,6 +41,7 @@ const char *pd_kernel_lacks(const peridot_device_info *device, enum pd_kernel_id
     return NULL;
 }
 
+uint64_t pd_kernel_hash(enum pd_kernel_id id) { return pd_hash(0, sources[id].code, sources[id].code_size); }
 uint32_t pd_gpu_n_pipelines(const struct pd_gpu *gpu) { return gpu->n_pipelines; }
 
 const struct pd_kernel *pd_kernel_next(const struct pd_gpu *gpu, const struct pd_kernel *kernel)
@@ -148,25 +149,11 @@ struct cache_header {
 
 static const char cache_magic[] = {'P', 'D', 'C', 'A', 'C', 'H', 'E', '1'};
 
-static uint64_t fnv1a(uint64_t hash, const void *data, size_t size)
-{
-    const uint8_t *bytes = data;
-    for (size_t i = 0; i < size; i++) hash = (hash ^ bytes[i]) * 0x100000001b3u;
-    return hash;
-}
-
-#define FNV_START 0xcbf29ce484222325u
-
 /* DIRECTORY/pipelines-<device and driver>.bin */
 static char *cache_path(const struct pd_gpu *gpu, const char *directory)
 {
-    VkPhysicalDeviceProperties p;
-    vkGetPhysicalDeviceProperties(gpu->physical, &p);
-    uint64_t key = fnv1a(FNV_START, p.pipelineCacheUUID, sizeof p.pipelineCacheUUID);
-    key = fnv1a(key, &p.driverVersion, sizeof p.driverVersion);
-    key = fnv1a(key, p.deviceName, strlen(p.deviceName));
     char name[64];
-    snprintf(name, sizeof name, "pipelines-%016llx.bin", (unsigned long long)key);
+    snprintf(name, sizeof name, "pipelines-%s.bin", gpu->info.cache_key);
     return pd_path_join(directory, name);
 }
 
@@ -179,7 +166,7 @@ static const uint8_t *cache_payload(const struct pd_map *map, size_t *size)
     *size = (size_t)(map->size - sizeof header);
     const uint8_t *payload = map->data + sizeof header;
     bool whole = memcmp(header.magic, cache_magic, sizeof cache_magic) == 0 && header.size == *size
-        && header.checksum == fnv1a(FNV_START, payload, *size);
+        && header.checksum == pd_hash(0, payload, *size);
     return whole ? payload : NULL;
 }
 
@@ -201,7 +188,7 @@ peridot_status pd_pipeline_cache_open(struct pd_gpu *gpu, const char *directory)
 
 static void cache_write(struct pd_gpu *gpu, const void *data, size_t size)
 {
-    struct cache_header header = {.size = size, .checksum = fnv1a(FNV_START, data, size)};
+    struct cache_header header = {.size = size, .checksum = pd_hash(0, data, size)};
     memcpy(header.magic, cache_magic, sizeof cache_magic);
     struct pd_writer w;
     if (pd_writer_open(&w, gpu->cache.path) != PERIDOT_OK) return;

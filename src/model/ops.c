@@ -27,6 +27,12 @@ static enum pd_kernel_id typed(enum pd_kernel_id first, enum pd_dtype dtype)
     return (enum pd_kernel_id)((int)first + (int)dtype);
 }
 
+/* v where it was asked for by name; else the first that is not known to give wrong answers. i: which of its kernels. */
+static enum pd_variant sound(const struct pd_recorder *r, enum pd_varied operation, enum pd_variant v, uint32_t i)
+{
+    return r->variants.forced[operation] ? v : pd_variant_sound(r->gpu, v, i);
+}
+
 static uint32_t subgroup_size(const struct pd_recorder *r) { return pd_gpu_info(r->gpu)->subgroup_size; }
 
 void pd_op_embed(struct pd_recorder *r, struct pd_rows x, const struct pd_table *table, uint64_t tokens, uint32_t n_tokens, float scale)
@@ -59,7 +65,8 @@ struct matvec_mode {
 /* Workgroups that norm x for themselves should be few and large: enough to fill the device. */
 static void matvec(struct pd_recorder *r, enum pd_dtype dtype, const struct pd_matvec_push *push, struct matvec_mode mode)
 {
-    bool rows = r->variants.of[PD_VARIED_MATVEC] == PD_VARIANT_MATVEC_ROWS, cpu = pd_gpu_info(r->gpu)->type == PERIDOT_DEVICE_CPU;
+    enum pd_variant v = sound(r, PD_VARIED_MATVEC, r->variants.of[PD_VARIED_MATVEC], (uint32_t)dtype);
+    bool rows = v == PD_VARIANT_MATVEC_ROWS, cpu = pd_gpu_info(r->gpu)->type == PERIDOT_DEVICE_CPU;
     uint32_t lanes = subgroup_size(r), cols = push->n_tokens == 1 ? 1 : rows ? MATVEC_LANE_COLS : MATVEC_COLS;
     uint32_t workgroup = rows ? (mode.norm_vec4s ? 4 : 1) * lanes : (uint32_t)pd_max(mode.norm_vec4s && !cpu ? 256 : 64, lanes);
     uint32_t at_once = (rows ? workgroup : workgroup / lanes) * (mode.glu ? MATVEC_ROWS / 2 : MATVEC_ROWS);
@@ -107,10 +114,10 @@ static void matmul_coop(struct pd_recorder *r, enum pd_dtype dtype, const struct
 }
 
 /* Tiles pay from a handful of tokens on. */
-static enum pd_variant matmul_variant(const struct pd_recorder *r, uint32_t n_tokens)
+static enum pd_variant matmul_variant(const struct pd_recorder *r, enum pd_dtype dtype, uint32_t n_tokens)
 {
     uint32_t few = r->variants.forced[PD_VARIED_MATMUL] ? 1 : 2 * MATVEC_COLS;
-    return n_tokens > few ? r->variants.of[PD_VARIED_MATMUL] : PD_VARIANT_MATMUL_MATVEC;
+    return sound(r, PD_VARIED_MATMUL, n_tokens > few ? r->variants.of[PD_VARIED_MATMUL] : PD_VARIANT_MATMUL_MATVEC, (uint32_t)dtype);
 }
 
 uint32_t pd_packed_stride(uint32_t n_cols)
@@ -131,11 +138,14 @@ void pd_op_matmul(struct pd_recorder *r, struct pd_rows y, const struct pd_matri
 {
     static void (*const record[])(struct pd_recorder *, enum pd_dtype, const struct pd_matmul_push *) = {
         [PD_VARIANT_MATMUL_COOP] = matmul_coop, [PD_VARIANT_MATMUL_TILE] = matmul_tile, [PD_VARIANT_MATMUL_MATVEC] = matmul_matvec};
-    enum pd_variant variant = matmul_variant(r, n_tokens);
-    if (variant == PD_VARIANT_MATMUL_COOP) x = pack(r, x, w->n_cols, n_tokens);
+    struct pd_rows packed = {0};
     for (uint32_t i = 0; i < w->n_slices; i++) {
-        struct pd_matmul_push push = matmul_push(y, &w->slices[i], x, w->n_cols, n_tokens, softcap);
-        record[variant](r, w->slices[i].dtype, &push);
+        const struct pd_slice *slice = &w->slices[i];
+        enum pd_variant variant = matmul_variant(r, slice->dtype, n_tokens);
+        bool coop = variant == PD_VARIANT_MATMUL_COOP;
+        if (coop && !packed.stride) packed = pack(r, x, w->n_cols, n_tokens);
+        struct pd_matmul_push push = matmul_push(y, slice, coop ? packed : x, w->n_cols, n_tokens, softcap);
+        record[variant](r, slice->dtype, &push);
     }
     barrier(r);
 }
@@ -215,10 +225,13 @@ void pd_op_rope(struct pd_recorder *r, struct pd_rows qkv, const struct pd_kv *k
 
 #define ATTENTION_QUERIES 4   /* of a workgroup where lanes take keys: what a lane's registers hold */
 
-/* Lanes that take keys of their own take elements of the head in fours, too. */
+/* Lanes that take keys of their own take elements of the head in fours, too. Whatever the cache's type, kernels of both are to be
+ * right: the grid of a step is made before the type is known. */
 static bool attention_by_rows(const struct pd_recorder *r, const struct pd_heads *heads)
 {
-    return r->variants.of[PD_VARIED_ATTENTION] == PD_VARIANT_ATTENTION_ROWS && heads->head_dim % (4 * pd_max(subgroup_size(r), 8)) == 0;
+    enum pd_variant v = r->variants.of[PD_VARIED_ATTENTION];
+    for (uint32_t i = 0; i < 2; i++) v = sound(r, PD_VARIED_ATTENTION, v, i);
+    return v == PD_VARIANT_ATTENTION_ROWS && heads->head_dim % (4 * pd_max(subgroup_size(r), 8)) == 0;
 }
 
 /* Query heads of one workgroup: all that share a kv head, as long as q fits 16 KiB of shared memory beside the scores. */

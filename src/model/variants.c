@@ -1,11 +1,17 @@
 #include "model/variants.h"
 
 #include "base/num.h"
+#include "format/dtype.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static const char *const operations[PD_N_VARIED] = {[PD_VARIED_MATMUL] = "matmul", [PD_VARIED_MATVEC] = "matvec", [PD_VARIED_ATTENTION] = "attention"};
+static const struct operation {
+    const char *name;
+    uint32_t n_kernels;   /* of each variant: for each type of weights or of the cache */
+} operations[PD_N_VARIED] = {
+    [PD_VARIED_MATMUL] = {"matmul", PD_N_DTYPES}, [PD_VARIED_MATVEC] = {"matvec", PD_N_DTYPES}, [PD_VARIED_ATTENTION] = {"attention", 2},
+};
 
 /* The first row of an operation that the device has, and that is for such devices, is taken: a CPU's caches do the work of
  * tiles without barriers, and its lanes gain nothing from neighbouring addresses. */
@@ -14,14 +20,15 @@ static const struct row {
     const char *name;
     enum pd_kernel_id kernel;   /* the first of its kernels: all need the same */
     bool on_gpu, on_cpu;
+    enum pd_kernel_id before;   /* a kernel that makes what these read; 0: none */
 } rows[PD_N_VARIANTS] = {
-    [PD_VARIANT_MATMUL_COOP] = {PD_VARIED_MATMUL, "coop", PD_KERNEL_matmul_coop_f32, true, false},
-    [PD_VARIANT_MATMUL_TILE] = {PD_VARIED_MATMUL, "tile", PD_KERNEL_matmul_f32, true, false},
-    [PD_VARIANT_MATMUL_MATVEC] = {PD_VARIED_MATMUL, "matvec", PD_KERNEL_matvec_f32, false, true},
-    [PD_VARIANT_MATVEC_ROWS] = {PD_VARIED_MATVEC, "rows", PD_KERNEL_matvec_rows_f32, false, true},
-    [PD_VARIANT_MATVEC_COLUMNS] = {PD_VARIED_MATVEC, "columns", PD_KERNEL_matvec_f32, true, true},
-    [PD_VARIANT_ATTENTION_ROWS] = {PD_VARIED_ATTENTION, "rows", PD_KERNEL_attention_rows_f32, false, true},
-    [PD_VARIANT_ATTENTION_COLUMNS] = {PD_VARIED_ATTENTION, "columns", PD_KERNEL_attention_f32, true, true},
+    [PD_VARIANT_MATMUL_COOP] = {PD_VARIED_MATMUL, "coop", PD_KERNEL_matmul_coop_f32, true, false, PD_KERNEL_pack},
+    [PD_VARIANT_MATMUL_TILE] = {PD_VARIED_MATMUL, "tile", PD_KERNEL_matmul_f32, true, false, 0},
+    [PD_VARIANT_MATMUL_MATVEC] = {PD_VARIED_MATMUL, "matvec", PD_KERNEL_matvec_f32, false, true, 0},
+    [PD_VARIANT_MATVEC_ROWS] = {PD_VARIED_MATVEC, "rows", PD_KERNEL_matvec_rows_f32, false, true, 0},
+    [PD_VARIANT_MATVEC_COLUMNS] = {PD_VARIED_MATVEC, "columns", PD_KERNEL_matvec_f32, true, true, 0},
+    [PD_VARIANT_ATTENTION_ROWS] = {PD_VARIED_ATTENTION, "rows", PD_KERNEL_attention_rows_f16, false, true, 0},
+    [PD_VARIANT_ATTENTION_COLUMNS] = {PD_VARIED_ATTENTION, "columns", PD_KERNEL_attention_f16, true, true, 0},
 };
 
 bool pd_variant_available(const peridot_device_info *device, enum pd_variant v)
@@ -45,12 +52,34 @@ void pd_variants_force(struct pd_variants *variants, enum pd_variant v)
     variants->forced[rows[v].operation] = true;
 }
 
+static bool is_sound(const struct pd_gpu *gpu, const struct row *row, uint32_t i)
+{
+    return !pd_kernel_is_wrong(gpu, (enum pd_kernel_id)((uint32_t)row->kernel + i)) && !(row->before && pd_kernel_is_wrong(gpu, row->before));
+}
+
+/* What fails only ever gives way to what comes after it in the table, and the last row of an operation stays. */
+enum pd_variant pd_variant_sound(const struct pd_gpu *gpu, enum pd_variant v, uint32_t i)
+{
+    for (int other = (int)v; other < PD_N_VARIANTS && rows[other].operation == rows[v].operation; other++)
+        if (is_sound(gpu, &rows[other], i) && pd_variant_available(pd_gpu_info(gpu), (enum pd_variant)other)) return (enum pd_variant)other;
+    return v;
+}
+
+bool pd_kernel_has_twin(enum pd_kernel_id id)
+{
+    for (int v = 0; v + 1 < PD_N_VARIANTS; v++) {
+        bool here = (id >= rows[v].kernel && id - rows[v].kernel < operations[rows[v].operation].n_kernels) || (id && id == rows[v].before);
+        if (here && rows[v + 1].operation == rows[v].operation) return true;
+    }
+    return false;
+}
+
 /* "matmul=coop, matmul=tile, ..." */
 static const char *all_names(char *out, size_t size)
 {
     size_t at = 0;
     for (int v = 0; v < PD_N_VARIANTS && at < size; v++)
-        at += (size_t)snprintf(out + at, size - at, "%s%s=%s", v ? ", " : "", operations[rows[v].operation], rows[v].name);
+        at += (size_t)snprintf(out + at, size - at, "%s%s=%s", v ? ", " : "", operations[rows[v].operation].name, rows[v].name);
     return out;
 }
 
@@ -58,7 +87,7 @@ static int find(const char *text)
 {
     char name[64], names[256];
     for (int v = 0; v < PD_N_VARIANTS; v++) {
-        snprintf(name, sizeof name, "%s=%s", operations[rows[v].operation], rows[v].name);
+        snprintf(name, sizeof name, "%s=%s", operations[rows[v].operation].name, rows[v].name);
         if (strcmp(name, text) == 0) return v;
     }
     pd_fail(PERIDOT_ERROR_ARGUMENT, "there is no kernel variant %.64s, only %s", text, all_names(names, sizeof names));
@@ -82,7 +111,7 @@ void pd_variants_text(char *out, size_t size, const struct pd_variants *variants
 {
     size_t at = 0;
     for (int o = 0; o < PD_N_VARIED && at < size; o++)
-        at += (size_t)snprintf(out + at, size - at, "%s%s=%s", o ? ", " : "", operations[o], rows[variants->of[o]].name);
+        at += (size_t)snprintf(out + at, size - at, "%s%s=%s", o ? ", " : "", operations[o].name, rows[variants->of[o]].name);
 }
 
 bool pd_variants_at(peridot_variant *out, const peridot_device_info *device, size_t i)
@@ -90,7 +119,7 @@ bool pd_variants_at(peridot_variant *out, const peridot_device_info *device, siz
     if (i >= PD_N_VARIANTS) return false;
     const struct row *row = &rows[i];
     struct pd_variants taken = pd_variants_default(device);
-    *out = (peridot_variant){.operation = operations[row->operation], .name = row->name,
+    *out = (peridot_variant){.operation = operations[row->operation].name, .name = row->name,
         .available = pd_variant_available(device, (enum pd_variant)i), .chosen = taken.of[row->operation] == (enum pd_variant)i};
     return true;
 }

@@ -57,6 +57,7 @@ struct bench_report {
     char label[128];             /* of a saved report: its file name; "" for what was just measured */
     char program[32], date[32], note[512];
     peridot_device_info device;
+    peridot_verdict verdict;     /* of the device's self-test; "" in older reports */
     struct {
         char name[256], family[32], types[128];
         bool random_weights;
@@ -83,8 +84,6 @@ peridot_status bench_measure(struct bench_report *out, const struct bench_plan *
 void bench_summarise(struct bench_test *test);
 /* Looks at the logits of one repeat. */
 void bench_look_at_logits(struct bench_test *test, const float *logits, size_t n, bool first);
-/* FNV-1a: begins with 0, goes on with what came before. */
-uint64_t bench_hash(uint64_t before, const void *data, size_t size);
 
 /* bench_json.c */
 peridot_status bench_json_write(FILE *file, const struct bench_report *report);
@@ -107,6 +106,8 @@ const char *bench_limit(const struct bench_test *test);
 const struct bench_test *bench_find(const struct bench_report *report, const char *name);
 /* "gemma2-2b random weights" where it was made. In turn. */
 const char *bench_model_name(const struct bench_report *report);
+/* A sentence on kernels that failed in the self-test, with a space before it, or "". In turn. */
+const char *bench_verdict(const struct bench_report *report);
 /* Device and driver, in turn. */
 const char *bench_device_name(const struct bench_report *report);
 

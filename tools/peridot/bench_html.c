@@ -98,6 +98,7 @@ static void heading(FILE *file, const struct bench_report *const *reports, size_
     element(file, ", ", r->date, ". Driver: ");
     bench_html_text(file, r->device.driver);
     element(file, " ", r->device.driver_info, ".");
+    bench_html_text(file, bench_verdict(r));
     if (r->note[0]) element(file, " Note: ", r->note, "");
     fputs("</p>\n", file);
     tiles(file, r);
@@ -155,6 +156,7 @@ static const char *fact(const struct bench_report *r, int row, const char **name
     case 13: *name = "context, chunk, cache"; snprintf(text, sizeof text, "%" PRIu32 ", %" PRIu32 ", %s", r->ctx, r->chunk, r->kv); return text;
     case 14: *name = "date"; return r->date;
     case 15: *name = "note"; return r->note;
+    case 16: *name = "self-test"; return bench_verdict(r);
     default: return "";
     }
 }

@@ -40,6 +40,8 @@ static const struct field report_fields[] = {
     DEVICE(U32, max_shared_size), DEVICE(BOOL, unified_memory), DEVICE(BOOL, fp16_arithmetic), DEVICE(BOOL, int8_arithmetic),
     DEVICE(BOOL, integer_dot), DEVICE(BOOL, subgroup_size_control), DEVICE(BOOL, cooperative_matrix),
     DEVICE(BOOL, external_host_memory),
+    FIELD(bench_report, "device", "off", NEW_TEXT, verdict.off),
+    FIELD(bench_report, "device", "wrong", NEW_TEXT, verdict.wrong),
     MODEL(TEXT, name), MODEL(TEXT, family), MODEL(TEXT, types), MODEL(BOOL, random_weights), MODEL(U32, n_layers),
     MODEL(U32, d_model), MODEL(U32, ffn_dim), MODEL(U32, n_heads), MODEL(U32, n_kv_heads), MODEL(U32, head_dim), MODEL(U32, window),
     MODEL(U32, vocab_size), MODEL(U64, n_params), MODEL(U64, size), MODEL(HASH, hash),

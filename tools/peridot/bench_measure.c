@@ -284,18 +284,18 @@ static peridot_status hash_metadata(uint64_t *hash, const peridot_file *file)
         char *text;
         const char *key = peridot_file_metadata_key(file, i);
         PD_TRY(peridot_file_metadata_text(&text, file, i));
-        *hash = bench_hash(*hash, key, strlen(key) + 1);
-        *hash = bench_hash(*hash, text, strlen(text) + 1);
+        *hash = pd_hash(*hash, key, strlen(key) + 1);
+        *hash = pd_hash(*hash, text, strlen(text) + 1);
         peridot_free(text);
     }
     for (size_t i = 0; i < peridot_file_n_tensors(file); i++) {
         peridot_tensor_info t = peridot_file_tensor(file, i);
-        *hash = bench_hash(*hash, t.name, strlen(t.name) + 1);
-        *hash = bench_hash(*hash, t.type, strlen(t.type) + 1);
+        *hash = pd_hash(*hash, t.name, strlen(t.name) + 1);
+        *hash = pd_hash(*hash, t.type, strlen(t.type) + 1);
         for (uint32_t d = 0; d < t.n_dims; d++) {
             char number[24];
             int size = snprintf(number, sizeof number, "%" PRIu64 ",", t.shape[d]);
-            *hash = bench_hash(*hash, number, (size_t)size);
+            *hash = pd_hash(*hash, number, (size_t)size);
         }
     }
     return PERIDOT_OK;
@@ -325,6 +325,7 @@ static void describe(struct bench *b)
     snprintf(r->kv, sizeof r->kv, "%s", cmd_kv_name(b->plan->kv));
     snprintf(r->kernels, sizeof r->kernels, "%s", m->kernels);
     r->device = m->device;
+    r->verdict = m->verdict;
     r->model.random_weights = b->plan->shape != NULL;
     r->model.n_layers = m->n_layers, r->model.d_model = m->d_model, r->model.ffn_dim = m->ffn_dim;
     r->model.n_heads = m->n_heads, r->model.n_kv_heads = m->n_kv_heads, r->model.head_dim = m->head_dim;

@@ -26,14 +26,6 @@ void bench_summarise(struct bench_test *test)
     test->sd = n > 1 ? sqrt(squares / (n - 1)) : 0;
 }
 
-uint64_t bench_hash(uint64_t before, const void *data, size_t size)
-{
-    const unsigned char *bytes = data;
-    uint64_t hash = before ? before : 0xcbf29ce484222325u;
-    for (size_t i = 0; i < size; i++) hash = (hash ^ bytes[i]) * 0x100000001b3u;
-    return hash;
-}
-
 /* Rounded to 8 bits of mantissa: what differs then is another answer rather than another order of additions. Values next
  * to a rounding step still may fall to either side, so checksums of different devices seldom agree. */
 static uint64_t checksum(const float *logits, size_t n)
@@ -42,7 +34,7 @@ static uint64_t checksum(const float *logits, size_t n)
     for (size_t i = 0; i < n; i++) {
         uint16_t rounded = pd_bf16_from_f32(logits[i]);
         unsigned char bytes[2] = {(unsigned char)(rounded & 0xff), (unsigned char)(rounded >> 8)};
-        hash = bench_hash(hash, bytes, sizeof bytes);
+        hash = pd_hash(hash, bytes, sizeof bytes);
     }
     return hash;
 }

@@ -7,7 +7,7 @@
 
 /* ---- words ---- */
 
-enum { TURNS = 8, TURN_SIZE = 1024 };
+enum { TURNS = 8, TURN_SIZE = 2400 };
 
 static char *next_buffer(void)
 {
@@ -69,6 +69,17 @@ const char *bench_device_name(const struct bench_report *r)
     return text;
 }
 
+const char *bench_verdict(const struct bench_report *r)
+{
+    char *text = next_buffer();
+    const peridot_verdict *v = &r->verdict;
+    text[0] = 0;
+    if (v->off[0]) snprintf(text, TURN_SIZE, " Switched off, as they failed in peridot selftest: %s.", v->off);
+    size_t at = strlen(text);
+    if (v->wrong[0]) snprintf(text + at, TURN_SIZE - at, " WRONG on this device and driver, by peridot selftest: %s.", v->wrong);
+    return text;
+}
+
 /* ---- Markdown ---- */
 
 /* A cell: what would end it, begin markup or be taken as HTML loses its meaning. */
@@ -127,8 +138,10 @@ static void md_summary(FILE *file, const struct bench_report *r)
     fprintf(file, "Loaded in %.2f s, first token after %.2f s; at most %s on the device, %s on the host; %" PRIu32
             " dispatches per token. ", r->load_s, r->first_token_s, cmd_size_text(r->device_memory), cmd_size_text(r->host_memory),
             r->n_dispatches);
-    fprintf(file, "The logits are %s, and %s in all repeats.\n", all_logits(r, false) ? "finite" : "NOT FINITE",
+    fprintf(file, "The logits are %s, and %s in all repeats.", all_logits(r, false) ? "finite" : "NOT FINITE",
             all_logits(r, true) ? "the same" : "NOT THE SAME");
+    md_text(file, bench_verdict(r));
+    fputc('\n', file);
     if (r->note[0]) {
         fputs("\nNote: ", file);
         md_text(file, r->note);

@@ -1,5 +1,6 @@
 /* peridot devices: every Vulkan device, as a page to read or as JSON. */
 #include "command.h"
+#include "open.h"
 #include "pipelines.h"
 #include "text.h"
 
@@ -77,6 +78,13 @@ static void print_kernels(const peridot_device_info *d)
     puts("");
 }
 
+static void print_verdict(const peridot_device_info *d)
+{
+    peridot_verdict v = peridot_device_verdict(d, cmd_cache_dir());
+    if (v.off[0]) printf("   off       %s: failed in peridot selftest, and others do the same\n", v.off);
+    if (v.wrong[0]) printf("   WRONG     %s: failed in peridot selftest\n", v.wrong);
+}
+
 static void print_device(const peridot_device_info *d)
 {
     printf("%" PRIu32 "  %s\n", d->index, d->name);
@@ -90,6 +98,7 @@ static void print_device(const peridot_device_info *d)
            d->subgroup_size, d->max_workgroup_invocations, d->max_shared_size, d->max_push_size);
     print_features(d);
     print_kernels(d);
+    print_verdict(d);
     printf("   usable    %s%s\n", d->unusable[0] ? "no: " : "yes", d->unusable);
 }
 
@@ -132,6 +141,9 @@ static void add_device(yyjson_mut_doc *doc, yyjson_mut_val *list, const peridot_
     yyjson_mut_obj_add_bool(doc, o, "unified_memory", d->unified_memory);
     for (size_t i = 0; i < PD_COUNT(features); i++) yyjson_mut_obj_add_bool(doc, o, features[i].key, has(d, &features[i]));
     add_kernels(doc, o, d);
+    peridot_verdict v = peridot_device_verdict(d, cmd_cache_dir());
+    yyjson_mut_obj_add_strcpy(doc, o, "off", v.off);
+    yyjson_mut_obj_add_strcpy(doc, o, "wrong", v.wrong);
 }
 
 static peridot_status print_json(const peridot_device_info *devices, size_t n)
@@ -170,7 +182,8 @@ const struct cmd_command cmd_devices = {
     .summary = "list the Vulkan devices and what they can do",
     .description =
         "Lists every Vulkan device with its driver, its limits, and the optional features that Peridot has kernels for; where "
-        "several kernels can do an operation, which of them it has, and which is taken. A device that "
+        "several kernels can do an operation, which of them it has, and which is taken. Kernels that failed in peridot selftest are "
+        "named, with whether they are switched off (off) or nothing can take their place (WRONG). A device that "
         "Peridot cannot use is listed too, with the feature that it lacks.\n\n"
         "With --pipelines the kernels are compiled as models need them: each published shape in one weight type, and two of "
         "them in all types. A row is a kernel with the values of its specialisation constants.",

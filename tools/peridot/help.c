@@ -110,8 +110,8 @@ void cmd_help_overview(void)
     print_commands();
     print_section("ENVIRONMENT",
                   "PERIDOT_DEVICE: the device to use where no --device is given.\n"
-                  "XDG_CACHE_HOME: compiled pipelines are kept in its folder peridot (without it, in ~/.cache/peridot); removing "
-                  "them costs only the time to compile them again.");
+                  "XDG_CACHE_HOME: compiled pipelines, and what peridot selftest found, are kept in its folder peridot (without it, in "
+                  "~/.cache/peridot); removing them costs only the time to do that again.");
     print_section("EXIT STATUS", exit_status);
     print_examples("peridot run \"Once upon a time\"\nperidot run -m gemma-2-2b-it.gguf \"Why is the sky blue?\"\nperidot devices");
 }

@@ -43,14 +43,20 @@ peridot_status cmd_model_path(const char **path, const char *given)
     return pd_fail(PERIDOT_ERROR_IO, "%s: the demo model is not there; give a model with -m", *path);
 }
 
-/* NULL when there is no home to keep a cache in. */
-static const char *cache_folder(char path[PATH_SIZE])
+const char *cmd_cache_dir(void)
 {
+    static char path[PATH_SIZE];
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     int size = -1;
     if (cache && cache[0] == '/') size = snprintf(path, PATH_SIZE, "%s/peridot", cache);   /* a relative one is to be ignored */
     else if (home && home[0] == '/') size = snprintf(path, PATH_SIZE, "%s/.cache/peridot", home);
     return size > 0 && size < PATH_SIZE ? path : NULL;
+}
+
+const char *cmd_device_name(const char *given)
+{
+    const char *name = given ? given : getenv("PERIDOT_DEVICE");
+    return name && *name ? name : NULL;
 }
 
 static void print_device(const peridot_model_info *info)
@@ -59,16 +65,17 @@ static void print_device(const peridot_model_info *info)
     bool named = strstr(d->name, d->driver) != NULL;   /* "llvmpipe (LLVM 19)" needs no "llvmpipe" after it */
     fprintf(stderr, "device: %s, %s%s%s: %s\n", d->name, named ? "" : d->driver, named ? "" : " ", d->driver_info,
             info->device_reason);
+    if (info->verdict.wrong[0])
+        fprintf(stderr, "warning: peridot selftest found that this device and driver give wrong answers with %s\n", info->verdict.wrong);
     if (info->n_ignored_tensors)
         fprintf(stderr, "%" PRIu32 " tensors of vision are left out: text needs none of them\n", info->n_ignored_tensors);
 }
 
 peridot_status cmd_model_open(peridot_model **out, const struct cmd_model_args *args)
 {
-    char cache[PATH_SIZE];
-    const char *path, *device = args->device ? args->device : getenv("PERIDOT_DEVICE");
+    const char *path;
     struct cmd_progress progress = cmd_progress_begin("loading");
-    peridot_model_params params = {.device = device && *device ? device : NULL, .cache_dir = cache_folder(cache),
+    peridot_model_params params = {.device = cmd_device_name(args->device), .cache_dir = cmd_cache_dir(),
                                    .kernels = args->kernels.at, .n_kernels = args->kernels.n,
                                    .progress = cmd_progress_step, .user = &progress};
     *out = NULL;

@@ -34,6 +34,10 @@ struct cmd_model_args {
 /* Names of peridot_kv_type, in its order. */
 const char *cmd_kv_name(size_t i);
 
+/* The folder for compiled pipelines; NULL when there is no home to keep one in. Borrowed for the life of the process. */
+const char *cmd_cache_dir(void);
+/* The device that was given, or the environment's; NULL: neither. */
+const char *cmd_device_name(const char *given);
 /* The path that was given, or the demo model's. `*path` is borrowed for the life of the process. */
 peridot_status cmd_model_path(const char **path, const char *given);
 /* Opens the model with a progress bar, and says on stderr which device it is on and why. */

@@ -1,0 +1,141 @@
+/* Norms, the gated unit, the best candidates, and what measuring runs, against the CPU reference. Kernels compute in fp32, so
+ * tolerances are those of sums in another order, relative to a row's root mean square. */
+#include "model/selftest_cases.h"
+
+#include <math.h>
+
+/* ---- rmsnorm ---- */
+
+struct norm_kind {
+    bool add, post, out;
+};
+
+static void try_rmsnorm(struct pd_trial *t, struct norm_kind kind, uint32_t n, uint32_t n_tokens, float amplitude)
+{
+    pd_trial_begin(t, "rmsnorm%s%s%s of %u, %u tokens of %g", kind.add ? ", add" : "", kind.post ? ", post" : "",
+                   kind.out ? ", out" : "", n, n_tokens, (double)amplitude);
+    size_t size = (size_t)n_tokens * n;
+    float *x = pd_trial_random(t, size, amplitude), *y = pd_trial_random(t, size, amplitude / 3), *normed = pd_trial_floats(t, size);
+    float *w = pd_trial_random(t, n, 2), *w_post = pd_trial_random(t, n, amplitude);
+    struct pd_trial_buffer *x_rows = pd_trial_rows(t, x, n_tokens, n), *y_rows = pd_trial_rows(t, y, n_tokens, n),
+        *normed_rows = pd_trial_rows(t, NULL, n_tokens, n), *w_row = pd_trial_rows(t, w, 1, n), *post_row = pd_trial_rows(t, w_post, 1, n);
+    struct pd_norm norm = {.x = pd_trial_rows_of(x_rows), .y = pd_trial_rows_of(kind.add ? y_rows : NULL),
+        .normed = pd_trial_rows_of(normed_rows), .w_post = pd_trial_address(kind.post ? post_row : NULL),
+        .w = pd_trial_address(kind.out ? w_row : NULL), .n = n, .eps = 1e-6f};
+    pd_op_rmsnorm(&t->r, &norm, n_tokens);
+    pd_trial_run(t);
+    pd_reference_rmsnorm(x, normed, kind.add ? y : NULL, kind.post ? w_post : NULL, kind.out ? w : NULL, n, n_tokens, norm.eps);
+    if (kind.add) pd_trial_check_rows(t, x_rows, x, NULL, 2e-6);
+    if (kind.out) pd_trial_check_rows(t, normed_rows, normed, NULL, 2e-6);
+    pd_trial_end(t);
+}
+
+/* Residuals reach 1e5; at 1e-3 epsilon counts. */
+void pd_try_rmsnorm(struct pd_trial *t, uint32_t i)
+{
+    (void)i;
+    static const struct norm_kind kinds[] = {
+        {false, false, true}, {true, false, true}, {true, true, true}, {true, false, false}, {true, true, false}};
+    static const uint32_t widths[] = {4, 36, 100, 256, 640, 2304}, n_tokens[] = {1, 2, 31, 70};
+    static const float amplitudes[] = {1e-3f, 1, 1e5f};
+    for (size_t k = 0; k < PD_COUNT(kinds); k++)
+        for (size_t n = 0; n < PD_COUNT(widths); n++)
+            for (size_t m = 0; m < PD_COUNT(n_tokens); m++)
+                if (t->thorough || m == (k + n) % 4)
+                    try_rmsnorm(t, kinds[k], widths[n], n_tokens[m], amplitudes[(k + n + m) % PD_COUNT(amplitudes)]);
+}
+
+/* ---- glu ---- */
+
+static void try_glu(struct pd_trial *t, uint32_t n, uint32_t n_tokens, bool silu)
+{
+    static const float extremes[] = {0, 1e5f, -1e5f, 20, -20, 1e-6f, -1e-30f, 3e13f, -3e13f};
+    pd_trial_begin(t, "glu %s of %u, %u tokens", silu ? "silu" : "gelu", n, n_tokens);
+    float *x = pd_trial_random(t, (size_t)n_tokens * 2 * n, 6), *y = pd_trial_floats(t, (size_t)n_tokens * n);
+    float *magnitudes = pd_trial_floats(t, (size_t)n_tokens * n);
+    for (size_t i = 0; i < PD_COUNT(extremes) && i < n; i++) x[i] = extremes[i];
+    struct pd_trial_buffer *x_rows = pd_trial_rows(t, x, n_tokens, 2 * n), *y_rows = pd_trial_rows(t, NULL, n_tokens, n);
+    pd_op_glu(&t->r, pd_trial_rows_of(y_rows), pd_trial_rows_of(x_rows), n, n_tokens, silu);
+    pd_trial_run(t);
+    pd_reference_glu(y, x, n, n_tokens, silu);
+    /* |gate| |up|: near zero GELU is as exact as tanh is near -1 */
+    for (uint32_t m = 0; m < n_tokens; m++)
+        for (uint32_t i = 0; i < n; i++) magnitudes[(size_t)m * n + i] = fabsf(x[(size_t)m * 2 * n + i] * x[(size_t)m * 2 * n + n + i]);
+    pd_trial_check_rows(t, y_rows, y, magnitudes, 2e-6);
+    pd_trial_end(t);
+}
+
+void pd_try_glu(struct pd_trial *t, uint32_t i)
+{
+    (void)i;
+    static const uint32_t widths[] = {1, 4, 36, 100, 257, 2304}, n_tokens[] = {1, 2, 31};
+    for (size_t n = 0; n < PD_COUNT(widths); n++)
+        for (size_t m = 0; m < PD_COUNT(n_tokens); m++) {
+            if (!t->thorough && m != n % 3) continue;
+            try_glu(t, widths[n], n_tokens[m], false);
+            try_glu(t, widths[n], n_tokens[m], true);
+        }
+}
+
+/* ---- topk ---- */
+
+static void try_topk(struct pd_trial *t, const char *name, float (*value)(uint32_t i, uint32_t n), uint32_t n)
+{
+    pd_trial_begin(t, "topk of %u, %s", n, name);
+    float *logits = pd_trial_random(t, n, 30);
+    for (uint32_t i = 0; value && i < n; i++) logits[i] = value(i, n);
+    uint32_t scratch = 2 * pd_topk_scratch(n);
+    struct pd_trial_buffer *in = pd_trial_words(t, logits, 1, n, n), *best = pd_trial_words(t, NULL, 1, 2 * PD_TOPK, 2 * PD_TOPK);
+    struct pd_trial_buffer *a = pd_trial_words(t, NULL, 1, scratch, scratch), *b = pd_trial_words(t, NULL, 1, scratch, scratch);
+    pd_op_topk(&t->r, best->address, in->address, n, a->address, b->address);
+    pd_trial_run(t);
+    struct pd_candidate got[PD_TOPK], want[PD_TOPK];
+    memcpy(got, pd_trial_row(t, best, 0), sizeof got);
+    pd_reference_topk(want, logits, n);
+    for (uint32_t i = 0; i < PD_TOPK; i++) {
+        pd_trial_check(t, "logit", i, (double)got[i].logit, (double)want[i].logit, 1, 0);
+        pd_trial_check(t, "id", i, got[i].id, want[i].id, 1, 0);
+    }
+    best->written = a->written = b->written = true;
+    pd_trial_end(t);
+}
+
+static float rising(uint32_t i, uint32_t n) { return (void)n, (float)i; }
+static float many_equal(uint32_t i, uint32_t n) { return (void)n, (float)(i * 7 % 5); }
+static float few_numbers(uint32_t i, uint32_t n) { return (void)n, i % 3 ? NAN : i % 2 ? -INFINITY : -(float)i; }
+static float no_numbers(uint32_t i, uint32_t n) { return i == n / 2 ? INFINITY : i % 2 ? NAN : -INFINITY; }
+
+void pd_try_topk(struct pd_trial *t, uint32_t i)
+{
+    (void)i;
+    static const struct { const char *name; float (*value)(uint32_t i, uint32_t n); } kinds[] = {
+        {"random", NULL}, {"rising", rising}, {"many equal", many_equal}, {"a few numbers", few_numbers}, {"no numbers", no_numbers}};
+    static const uint32_t sizes[] = {1, 2, 127, 128, 129, 1000, 1024, 1025, 2048, 8192, 9000, 256000};
+    for (size_t s = 0; s < PD_COUNT(sizes); s++)
+        for (size_t k = 0; k < PD_COUNT(kinds); k++)
+            if (t->thorough || s % PD_COUNT(kinds) == k) try_topk(t, kinds[k].name, kinds[k].value, sizes[s]);
+}
+
+/* ---- measure ---- */
+
+/* What reads or computes leaves no trace; what copies, copies all. */
+static void try_measure(struct pd_trial *t, uint32_t mode, uint32_t n)
+{
+    uint32_t spec[] = {64, mode};
+    pd_trial_begin(t, "measure mode %u, %u vectors", mode, n);
+    float *from = pd_trial_random(t, 4 * (size_t)n, 1);
+    struct pd_trial_buffer *source = pd_trial_rows(t, from, 1, 4 * n), *to = pd_trial_rows(t, NULL, 1, 4 * n);
+    struct pd_measure_push push = {.from = source->address, .to = to->address, .n = mode == 2 ? 3 : n, .factor = 0.9f};
+    pd_trial_dispatch(t, PD_KERNEL_measure, spec, 2, &push, 7);
+    pd_trial_run(t);
+    if (mode == 1) pd_trial_check_rows(t, to, from, NULL, 0);
+    pd_trial_end(t);
+}
+
+void pd_try_measure(struct pd_trial *t, uint32_t i)
+{
+    (void)i;
+    static const uint32_t sizes[] = {1, 300, 5000};
+    for (size_t s = 0; s < PD_COUNT(sizes); s++)
+        for (uint32_t mode = 0; mode < 3; mode++) try_measure(t, mode, sizes[s]);
+}

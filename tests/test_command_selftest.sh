@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# peridot selftest: a table and JSON; what fails is remembered, told by other commands, and cleared by a pass.
+. "$(dirname "$0")/command.sh"
+
+plant=$(dirname "$1")/tests/plant_wrong_kernel
+stories=$source/models/stories.gguf
+cache=$XDG_CACHE_HOME/peridot
+n_kernels=$(grep -c '^PD_KERNEL(' "$source/shaders/kernels.def")
+
+# count FILE PATTERN NUMBER
+count() { [ "$(grep -cE -e "$2" "$folder/$1")" = "$3" ]; }
+remembered() { [ -n "$(ls "$cache"/wrong-*.txt 2>/dev/null)" ]; }
+
+test_pass() {
+    run selftest
+    check "selftest succeeds" [ $status = 0 ]
+    check "a line for each kernel" count out '^   [a-z0-9_]+ +([0-9]+ .* ok|not here: .*)$' "$n_kernels"
+    check "the last line is a sentence" [ "$(tail -1 "$folder/out" | grep -cE '^All kernels are right.*: [0-9]+ cases .*\.$')" = 1 ]
+    check "a pass is silent on stderr" [ ! -s "$folder/err" ]
+    check "a pass leaves nothing to remember" eval '! remembered'
+    run devices
+    check "and devices tells nothing of it" eval '! matches out "selftest"'
+}
+
+test_json() {
+    run selftest --device all --json
+    check "--json succeeds" [ $status = 0 ]
+    check "--json has devices" count out '"uuid": ' "$("$peridot" devices --json | grep -c '"usable": true')"
+    check "--json has kernels" matches out '"kernel": "matvec_q8_0"'
+    check "--json has all of them" [ $(($(grep -c '"kernel": ' "$folder/out") % n_kernels)) = 0 ]
+    check "all passed" eval '! matches out "\"passed\": false"'
+}
+
+test_planted() {
+    "$plant" "$cache" matmul_q8_0 topk 2>"$folder/err" >"$folder/out"
+    check "a failed selftest can be planted" [ $? = 0 ]
+    check "and is remembered" remembered
+    run devices
+    check "devices names what is off" matches out '^   off       matmul_q8_0: '
+    check "devices names what is wrong" matches out '^   WRONG     topk: '
+    run devices --json
+    check "devices --json does" matches out '"off": "matmul_q8_0"'
+    check "devices --json does both" matches out '"wrong": "topk"'
+    if [ -e "$stories" ]; then
+        run run -m "$stories" -n 2 x
+        check "a model still runs" [ $status = 0 ]
+        check "with a warning in one line" count err '^warning: .* topk$' 1
+        run bench -m "$stories" -p 4 -n 0 -r 1 --save "$folder/r.json"
+        check "bench md tells" matches out 'Switched off, .*: matmul.*q8.*0\. WRONG .*: topk\.$'
+        check "bench json tells" matches r.json '"off": "matmul_q8_0"'
+        run bench -o html "$folder/r.json"
+        check "bench html tells" matches out 'Switched off, .*: matmul_q8_0\. WRONG .*: topk\.'
+    fi
+    run selftest
+    check "a pass succeeds" [ $status = 0 ]
+    check "and clears what was remembered" eval '! remembered'
+}
+
+test_failure() {
+    fails_with 1 'no device matches "nothing"' selftest --device nothing
+    fails_with 2 extra selftest extra
+    timeout --preserve-status -s INT 1 "$peridot" selftest >"$folder/out" 2>"$folder/err"
+    check "selftest dies of the signal that stops it" [ $? = 130 ]
+}
+
+test_pass
+test_json
+test_planted
+test_failure
+finish

@@ -1,0 +1,223 @@
+/* What a self-test found is remembered per device and driver, and minded: kernels that are off are not taken. */
+#define _XOPEN_SOURCE 700
+#include "damage.h"
+#include "folder_fixture.h"
+#include "model/selftest.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static struct pd_gpu *gpu;
+
+static int open_gpu(void **state)
+{
+    peridot_status status = pd_gpu_open(&gpu, NULL, NULL);
+    if (status != PERIDOT_OK) print_error("%s\n", pd_error());
+    return status == PERIDOT_OK ? make_folder(state) : -1;
+}
+
+static int close_gpu(void **state)
+{
+    (void)state;
+    pd_gpu_close(gpu);
+    return rmdir(folder);
+}
+
+static const char *verdict_file(void)
+{
+    char name[64];
+    snprintf(name, sizeof name, "wrong-%s.txt", pd_gpu_info(gpu)->cache_key);
+    return in_folder(name);
+}
+
+static uint32_t n_remembered(void)
+{
+    bool wrong[PD_N_KERNELS];
+    uint32_t n = 0;
+    pd_verdict_read(wrong, pd_gpu_info(gpu), folder);
+    for (int id = 0; id < PD_N_KERNELS; id++) n += wrong[id];
+    return n;
+}
+
+static void write_file(const void *data, size_t size)
+{
+    FILE *file = fopen(verdict_file(), "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(data, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void set_wrong(enum pd_kernel_id a, enum pd_kernel_id b)
+{
+    bool wrong[PD_N_KERNELS] = {false};
+    wrong[a] = wrong[b] = true;
+    assert_int_equal(pd_verdict_set(gpu, folder, wrong), PERIDOT_OK);
+}
+
+static void set_right(void)
+{
+    static const bool none[PD_N_KERNELS];
+    assert_int_equal(pd_verdict_set(gpu, folder, none), PERIDOT_OK);
+}
+
+static void test_round_trip(void **state)
+{
+    (void)state;
+    set_right();
+    assert_int_not_equal(access(verdict_file(), F_OK), 0);
+    set_wrong(PD_KERNEL_matmul_q8_0, PD_KERNEL_topk);
+    assert_int_equal(n_remembered(), 2);
+    assert_true(pd_kernel_is_wrong(gpu, PD_KERNEL_topk) && !pd_kernel_is_wrong(gpu, PD_KERNEL_glu));
+    struct pd_gpu *again;
+    assert_int_equal(pd_gpu_open(&again, NULL, folder), PERIDOT_OK);
+    assert_true(pd_kernel_is_wrong(again, PD_KERNEL_matmul_q8_0) && !pd_kernel_is_wrong(again, PD_KERNEL_matmul_f32));
+    pd_gpu_close(again);
+    peridot_verdict verdict = peridot_device_verdict(pd_gpu_info(gpu), folder);
+    assert_string_equal(verdict.off, "matmul_q8_0");
+    assert_string_equal(verdict.wrong, "topk");
+    peridot_device_info other = *pd_gpu_info(gpu);
+    other.cache_key[0] ^= 1;
+    verdict = peridot_device_verdict(&other, folder);
+    assert_string_equal(verdict.off, "");
+    set_right();
+    assert_int_equal(n_remembered(), 0);
+    assert_int_not_equal(access(verdict_file(), F_OK), 0);
+}
+
+/* Every prefix of a file has only kernels of the file; other content has none. */
+static void test_damaged(void **state)
+{
+    (void)state;
+    char text[512], changed[512];
+    set_wrong(PD_KERNEL_matmul_q8_0, PD_KERNEL_topk);
+    FILE *file = fopen(verdict_file(), "rb");
+    size_t size = fread(text, 1, sizeof text, file);
+    fclose(file);
+    assert_in_range(size, 60, sizeof text - 1);
+    for (size_t n = 0; n < size; n++) {
+        write_file(text, n);
+        assert_in_range(n_remembered(), 0, 1);
+    }
+    for (size_t i = 0; i < size; i++) {
+        memcpy(changed, text, size);
+        changed[i] ^= 1;
+        write_file(changed, size);
+        assert_in_range(n_remembered(), 0, 1);
+    }
+    static char large[200000];
+    memset(large, 'x', sizeof large);
+    memcpy(large, text, size);
+    write_file(large, sizeof large);
+    assert_int_equal(n_remembered(), 0);
+    memset(large, 0, sizeof large);
+    write_file(large, 1000);
+    assert_int_equal(n_remembered(), 0);
+    assert_int_equal(unlink(verdict_file()), 0);
+    assert_int_equal(mkdir(verdict_file(), 0700), 0);
+    assert_int_equal(n_remembered(), 0);
+    assert_int_equal(rmdir(verdict_file()), 0);
+}
+
+static void test_unwritable(void **state)
+{
+    (void)state;
+    bool wrong[PD_N_KERNELS] = {[PD_KERNEL_topk] = true}, none[PD_N_KERNELS] = {false};
+    write_file("", 0);
+    char inside[256];
+    snprintf(inside, sizeof inside, "%s/cache", verdict_file());
+    assert_int_equal(pd_verdict_set(gpu, inside, wrong), PERIDOT_ERROR_IO);
+    assert_non_null(strstr(pd_error(), inside));
+    assert_true(pd_kernel_is_wrong(gpu, PD_KERNEL_topk));
+    assert_int_equal(pd_verdict_set(gpu, inside, none), PERIDOT_OK);   /* nothing to write */
+    set_right();
+}
+
+/* The product of a matrix of one type with many tokens, and whether it took the kernel. */
+static bool takes(enum pd_kernel_id id, struct pd_variants variants)
+{
+    struct pd_trial t;
+    struct pd_slice slice = {.dtype = PD_F16, .n_rows = 1, .row_size = 64};
+    struct pd_matrix matrix = {.n_rows = 1, .n_cols = 32, .n_slices = 1, .slices = &slice};
+    assert_int_equal(pd_trial_open(&t, gpu), PERIDOT_OK);
+    t.variants = variants;
+    pd_trial_begin(&t, "which kernel");
+    struct pd_trial_buffer *w = pd_trial_rows(&t, NULL, 1, 32), *x = pd_trial_rows(&t, NULL, 40, 32), *y = pd_trial_rows(&t, NULL, 40, 1);
+    slice.address = w->address;
+    pd_op_matmul(&t.r, pd_trial_rows_of(y), &matrix, pd_trial_rows_of(x), 40, 0);
+    pd_trial_run(&t);
+    assert_int_equal(t.status, PERIDOT_OK);
+    bool has = pd_commands_has(t.commands, id);
+    pd_trial_close(&t);
+    return has;
+}
+
+static void test_off(void **state)
+{
+    (void)state;
+    struct pd_variants tile = {.of = {[PD_VARIED_MATVEC] = PD_VARIANT_MATVEC_COLUMNS}}, chosen;
+    pd_variants_force(&tile, PD_VARIANT_MATMUL_TILE);
+    chosen = tile;
+    chosen.forced[PD_VARIED_MATMUL] = false;
+    assert_true(takes(PD_KERNEL_matmul_f16, chosen));
+    set_wrong(PD_KERNEL_matmul_f16, PD_KERNEL_matmul_f16);
+    assert_false(takes(PD_KERNEL_matmul_f16, chosen));
+    assert_true(takes(PD_KERNEL_matvec_f16, chosen));
+    assert_true(takes(PD_KERNEL_matmul_f16, tile));         /* asked for by name */
+    set_wrong(PD_KERNEL_matmul_f16, PD_KERNEL_matvec_f16);  /* no kernel is right: the chosen one */
+    assert_true(takes(PD_KERNEL_matmul_f16, chosen));
+    set_wrong(PD_KERNEL_matmul_f32, PD_KERNEL_matmul_f32);
+    assert_true(takes(PD_KERNEL_matmul_f16, chosen));
+    set_right();
+}
+
+static bool stop(void *user, const peridot_kernel_check *check)
+{
+    (void)user;
+    (void)check;
+    return false;
+}
+
+/* Kernels that were not tried keep their verdict; a pass clears it. */
+static void test_selftest(void **state)
+{
+    (void)state;
+    set_wrong(PD_KERNEL_glu, PD_KERNEL_topk);
+    struct pd_selftest test = {.only = "merge", .after_run = damage_numbers};
+    assert_int_equal(pd_selftest(gpu, folder, &test), PERIDOT_OK);
+    assert_int_equal(n_remembered(), 3);
+    test = (struct pd_selftest){.only = "m", .checked = stop};
+    assert_int_equal(pd_selftest(gpu, folder, &test), PERIDOT_CANCELLED);
+    assert_int_equal(n_remembered(), 3);
+    test = (struct pd_selftest){.only = "merge"};
+    assert_int_equal(pd_selftest(gpu, folder, &test), PERIDOT_OK);
+    assert_int_equal(n_remembered(), 2);
+    assert_true(!pd_kernel_is_wrong(gpu, PD_KERNEL_merge) && pd_kernel_is_wrong(gpu, PD_KERNEL_glu));
+    set_right();
+}
+
+/* A list that is too long for its text ends in dots. */
+static void test_long_list(void **state)
+{
+    (void)state;
+    bool wrong[PD_N_KERNELS];
+    peridot_verdict verdict;
+    memset(wrong, 1, sizeof wrong);
+    pd_verdict_text(&verdict, wrong);
+    assert_non_null(strstr(verdict.wrong, "embed_f32, embed_f16"));
+    assert_non_null(strstr(verdict.off, "matmul_f32, matmul_f16"));
+    size_t n = strlen(verdict.wrong);
+    assert_true(strstr(verdict.wrong, "measure") || strcmp(verdict.wrong + n - 5, ", ...") == 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_damaged), cmocka_unit_test(test_unwritable), cmocka_unit_test(test_off),
+        cmocka_unit_test(test_selftest), cmocka_unit_test(test_long_list),
+    };
+    return cmocka_run_group_tests_name("verdict", tests, open_gpu, close_gpu);
+}
