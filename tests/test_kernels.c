@@ -99,7 +99,8 @@ static void test_damage(void **state)
     check_damage(damage_nothing, kernels, PD_COUNT(kernels), "is ");
     check_damage(damage_guard, kernels, PD_COUNT(kernels), "was written, and should not be");
     /* topk and attention also write scratch, which nobody compares */
-    static const char *const single[] = {"embed_f32", "matvec_q6_k", "matmul_q8_0", "pack", "rmsnorm", "rope_f32", "merge", "glu", "measure"};
+    static const char *const single[] = {"embed_f32", "matvec_q6_k", "matmul_q8_0", "pack", "rmsnorm", "rope_f32", "merge",
+        "glu", "measure"};
     check_damage(damage_one, single, PD_COUNT(single), "is ");
 }
 
@@ -119,17 +120,21 @@ static void test_gelus_differ(void **state)
     pd_random_seed(&random, 7, 0);
     for (int i = 0; i < 2 * N; i++) x[i] = pd_random_uniform(&random) * 6;
     pd_reference_glu(y, x, N, 1, false);
-    for (int i = 0; i < N; i++)
-        n_apart += fabs(gelu_erf((double)x[i]) * (double)x[N + i] - (double)y[i]) > 20e-6 * fabs((double)x[i] * (double)x[N + i]);
+    for (int i = 0; i < N; i++) {
+        double gate = (double)x[i], up = (double)x[N + i];
+        n_apart += fabs(gelu_erf(gate) * up - (double)y[i]) > 20e-6 * fabs(gate * up);
+    }
     assert_true(n_apart > N / 8);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_embed), cmocka_unit_test(test_matvec), cmocka_unit_test(test_matmul), cmocka_unit_test(test_pack), cmocka_unit_test(test_rmsnorm),
+        cmocka_unit_test(test_embed), cmocka_unit_test(test_matvec), cmocka_unit_test(test_matmul), cmocka_unit_test(test_pack),
+        cmocka_unit_test(test_rmsnorm),
         cmocka_unit_test(test_rope), cmocka_unit_test(test_attention), cmocka_unit_test(test_merge), cmocka_unit_test(test_glu),
-        cmocka_unit_test(test_topk), cmocka_unit_test(test_measure), cmocka_unit_test(test_coverage), cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_topk), cmocka_unit_test(test_measure), cmocka_unit_test(test_coverage),
+        cmocka_unit_test(test_damage),
         cmocka_unit_test(test_gelus_differ),
     };
     return cmocka_run_group_tests_name("kernels", tests, open_gpu, close_gpu);

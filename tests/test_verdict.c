@@ -97,16 +97,16 @@ static void test_damaged(void **state)
     FILE *file = fopen(verdict_file(), "rb");
     size_t size = fread(text, 1, sizeof text, file);
     fclose(file);
-    assert_in_range(size, 60, sizeof text - 1);
+    assert_true(size >= 60 && size < sizeof text);
     for (size_t n = 0; n < size; n++) {
         write_file(text, n);
-        assert_in_range(n_remembered(), 0, 1);
+        assert_true(n_remembered() <= 1);
     }
     for (size_t i = 0; i < size; i++) {
         memcpy(changed, text, size);
         changed[i] ^= 1;
         write_file(changed, size);
-        assert_in_range(n_remembered(), 0, 1);
+        assert_true(n_remembered() <= 1);
     }
     static char large[200000];
     memset(large, 'x', sizeof large);
@@ -145,7 +145,8 @@ static bool takes(enum pd_kernel_id id, struct pd_variants variants)
     assert_int_equal(pd_trial_open(&t, gpu), PERIDOT_OK);
     t.variants = variants;
     pd_trial_begin(&t, "which kernel");
-    struct pd_trial_buffer *w = pd_trial_rows(&t, NULL, 1, 32), *x = pd_trial_rows(&t, NULL, 40, 32), *y = pd_trial_rows(&t, NULL, 40, 1);
+    struct pd_trial_buffer *w = pd_trial_rows(&t, NULL, 1, 32), *x = pd_trial_rows(&t, NULL, 40, 32);
+    struct pd_trial_buffer *y = pd_trial_rows(&t, NULL, 40, 1);
     slice.address = w->address;
     pd_op_matmul(&t.r, pd_trial_rows_of(y), &matrix, pd_trial_rows_of(x), 40, 0);
     pd_trial_run(&t);
@@ -174,7 +175,7 @@ static void test_off(void **state)
     set_right();
 }
 
-static bool stop(void *user, const peridot_kernel_check *check)
+static bool cancel(void *user, const peridot_kernel_check *check)
 {
     (void)user;
     (void)check;
@@ -189,7 +190,7 @@ static void test_selftest(void **state)
     struct pd_selftest test = {.only = "merge", .after_run = damage_numbers};
     assert_int_equal(pd_selftest(gpu, folder, &test), PERIDOT_OK);
     assert_int_equal(n_remembered(), 3);
-    test = (struct pd_selftest){.only = "m", .checked = stop};
+    test = (struct pd_selftest){.only = "m", .checked = cancel};
     assert_int_equal(pd_selftest(gpu, folder, &test), PERIDOT_CANCELLED);
     assert_int_equal(n_remembered(), 3);
     test = (struct pd_selftest){.only = "merge"};
@@ -216,7 +217,8 @@ static void test_long_list(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_damaged), cmocka_unit_test(test_unwritable), cmocka_unit_test(test_off),
+        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_damaged), cmocka_unit_test(test_unwritable),
+        cmocka_unit_test(test_off),
         cmocka_unit_test(test_selftest), cmocka_unit_test(test_long_list),
     };
     return cmocka_run_group_tests_name("verdict", tests, open_gpu, close_gpu);

@@ -52,7 +52,8 @@ void pd_verdict_read(bool wrong[PD_N_KERNELS], const peridot_device_info *device
     struct pd_map map = {0};
     memset(wrong, 0, sizeof *wrong * PD_N_KERNELS);
     char *path = directory ? verdict_path(device, directory) : NULL;
-    if (path && pd_is_file(path) && pd_map_open(&map, path) == PERIDOT_OK) take_lines(wrong, (const char *)map.data, (size_t)map.size);
+    if (path && pd_is_file(path) && pd_map_open(&map, path) == PERIDOT_OK)
+        take_lines(wrong, (const char *)map.data, (size_t)map.size);
     pd_map_close(&map);
     free(path);
 }

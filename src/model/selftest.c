@@ -61,7 +61,8 @@ static peridot_status run(bool wrong[PD_N_KERNELS], struct pd_trial *t, const st
         try_kernel(t, (enum pd_kernel_id)id, test->seed);
         if (!t->check.lacks) wrong[id] = !t->check.passed;
         PD_TRY(t->status);
-        if (test->checked && !test->checked(test->user, &t->check)) return pd_fail(PERIDOT_CANCELLED, "the self-test was cancelled");
+        if (test->checked && !test->checked(test->user, &t->check))
+            return pd_fail(PERIDOT_CANCELLED, "the self-test was cancelled");
     }
     return PERIDOT_OK;
 }

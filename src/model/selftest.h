@@ -13,7 +13,7 @@ struct pd_selftest {
     uint64_t seed;
     peridot_kernel_checked checked;
     void *user;
-    void (*after_run)(struct pd_trial *t, void *user);   /* for tests: looks at each case's memory, and may change it; NULL: none */
+    void (*after_run)(struct pd_trial *t, void *user);   /* for tests: may change what a case left in memory; NULL: none */
 };
 
 /* wrong: what was known before; of the kernels that were tried, what was found. Fails when the device or the host does, or with

@@ -11,7 +11,8 @@
 static uint32_t kv_width(const struct pd_reference_heads *h) { return h->n_kv_heads * h->head_dim; }
 
 /* A half of the cache on the device; f16 values become what fp16 makes of them. */
-static struct pd_trial_buffer *make_cache(struct pd_trial *t, float *values, const struct pd_reference_heads *h, peridot_kv_type type)
+static struct pd_trial_buffer *make_cache(struct pd_trial *t, float *values, const struct pd_reference_heads *h,
+                                          peridot_kv_type type)
 {
     uint32_t width = kv_width(h), n = h->ring * width;
     if (type == PERIDOT_KV_F32) return pd_trial_words(t, values, h->ring, width, width);
@@ -23,16 +24,19 @@ static struct pd_trial_buffer *make_cache(struct pd_trial *t, float *values, con
     return pd_trial_words(t, halves, h->ring, width / 2, width / 2);
 }
 
-static float cache_value(const struct pd_trial *t, const struct pd_trial_buffer *b, peridot_kv_type type, uint32_t slot, uint32_t i)
+static float cache_value(const struct pd_trial *t, const struct pd_trial_buffer *b, peridot_kv_type type, uint32_t slot,
+                         uint32_t i)
 {
     const uint32_t *row = pd_trial_row(t, b, slot);
     return type == PERIDOT_KV_F32 ? pd_f32_from_bits(row[i]) : pd_f32_from_f16((uint16_t)(row[i / 2] >> (i % 2 * 16)));
 }
 
-static struct pd_heads device_heads(const struct pd_reference_heads *h, const struct pd_trial_buffer *q_norm, const struct pd_trial_buffer *k_norm)
+static struct pd_heads device_heads(const struct pd_reference_heads *h, const struct pd_trial_buffer *q_norm,
+                                    const struct pd_trial_buffer *k_norm)
 {
     return (struct pd_heads){.n_heads = h->n_heads, .n_kv_heads = h->n_kv_heads, .head_dim = h->head_dim, .window = h->window,
-        .scale = h->scale, .softcap = h->softcap, .eps = h->eps, .q_norm = pd_trial_address(q_norm), .k_norm = pd_trial_address(k_norm)};
+        .scale = h->scale, .softcap = h->softcap, .eps = h->eps, .q_norm = pd_trial_address(q_norm),
+        .k_norm = pd_trial_address(k_norm)};
 }
 
 static struct pd_trial_buffer *make_places(struct pd_trial *t, uint32_t pos, uint32_t n_tokens)
@@ -55,7 +59,8 @@ static void check_cache(struct pd_trial *t, struct pd_trial_buffer *b, const flo
             if (type == PERIDOT_KV_F16) x = fmax(-65504, fmin(x, 65504));
             double tolerance = type == PERIDOT_KV_F16 ? 0x1p-10 : 1e-6, least = type == PERIDOT_KV_F16 ? 0x1p-14 : 0;
             double magnitude = (4e-6 + fabs(x) * 1e-6) / tolerance + (type == PERIDOT_KV_F16 ? fmax(least, fabs(x)) : 0);
-            pd_trial_check(t, name, (uint64_t)slot * width + i, (double)cache_value(t, b, type, slot, i), x, magnitude, tolerance);
+            double got = (double)cache_value(t, b, type, slot, i);
+            pd_trial_check(t, name, (uint64_t)slot * width + i, got, x, magnitude, tolerance);
         }
         size_t at = b->start + (size_t)slot * b->stride;
         memcpy(t->now + at, t->image + at, b->width * 4);
@@ -92,10 +97,11 @@ static float *rope_magnitudes(struct pd_trial *t, const float *qkv, const struct
     return magnitudes;
 }
 
-static void try_rope(struct pd_trial *t, struct pd_reference_heads h, bool has_norms, peridot_kv_type type, uint32_t pos, uint32_t n_tokens)
+static void try_rope(struct pd_trial *t, struct pd_reference_heads h, bool has_norms, peridot_kv_type type, uint32_t pos,
+                     uint32_t n_tokens)
 {
-    pd_trial_begin(t, "rope %u + 2 * %u heads of %u, norms %d, kv type %d, ring %u, position %u, %u tokens", h.n_heads, h.n_kv_heads,
-                   h.head_dim, has_norms, (int)type, h.ring, pos, n_tokens);
+    pd_trial_begin(t, "rope %u + 2 * %u heads of %u, norms %d, kv type %d, ring %u, position %u, %u tokens", h.n_heads,
+                   h.n_kv_heads, h.head_dim, has_norms, (int)type, h.ring, pos, n_tokens);
     uint32_t width = (h.n_heads + 2 * h.n_kv_heads) * h.head_dim, cache_size = h.ring * kv_width(&h);
     float *qkv = pd_trial_random(t, (size_t)n_tokens * width, 5), *angles = make_angles(t, h.head_dim, pos, n_tokens);
     float *k = pd_trial_random(t, cache_size, 1), *v = pd_trial_random(t, cache_size, 1);
@@ -103,9 +109,11 @@ static void try_rope(struct pd_trial *t, struct pd_reference_heads h, bool has_n
     qkv[width - 1] = 1e5f;   /* of v */
     qkv[width - 2] = -1e9f;
     qkv[width - 3] = 1e-7f;
-    struct pd_trial_buffer *rows = pd_trial_rows(t, qkv, n_tokens, width), *k_cache = make_cache(t, k, &h, type), *v_cache = make_cache(t, v, &h, type);
+    struct pd_trial_buffer *rows = pd_trial_rows(t, qkv, n_tokens, width);
+    struct pd_trial_buffer *k_cache = make_cache(t, k, &h, type), *v_cache = make_cache(t, v, &h, type);
     struct pd_trial_buffer *w_q = pd_trial_rows(t, q_norm, 1, h.head_dim), *w_k = pd_trial_rows(t, k_norm, 1, h.head_dim);
-    struct pd_trial_buffer *places = make_places(t, pos, n_tokens), *turns = pd_trial_words(t, angles, n_tokens, h.head_dim, h.head_dim);
+    struct pd_trial_buffer *places = make_places(t, pos, n_tokens);
+    struct pd_trial_buffer *turns = pd_trial_words(t, angles, n_tokens, h.head_dim, h.head_dim);
     struct pd_kv kv = {.k = k_cache->address, .v = v_cache->address, .ring = h.ring, .type = type};
     struct pd_heads heads = device_heads(&h, has_norms ? w_q : NULL, has_norms ? w_k : NULL);
     pd_op_rope(&t->r, pd_trial_rows_of(rows), &kv, &heads, places->address, turns->address, n_tokens);
@@ -147,7 +155,8 @@ static const struct shape {
 } shapes[] = {
     {1, 1, 4, PERIDOT_KV_F32, false, false}, {16, 1, 16, PERIDOT_KV_F16, true, false}, {3, 1, 20, PERIDOT_KV_F16, false, true},
     {4, 2, 32, PERIDOT_KV_F32, false, false}, {8, 2, 64, PERIDOT_KV_F16, true, true}, {8, 1, 64, PERIDOT_KV_F32, true, true},
-    {4, 2, 128, PERIDOT_KV_F16, false, false}, {3, 3, 256, PERIDOT_KV_F16, false, false}, {4, 2, 256, PERIDOT_KV_F16, true, true},
+    {4, 2, 128, PERIDOT_KV_F16, false, false}, {3, 3, 256, PERIDOT_KV_F16, false, false},
+    {4, 2, 256, PERIDOT_KV_F16, true, true},
     {16, 1, 512, PERIDOT_KV_F16, true, false},
 };
 
@@ -173,11 +182,14 @@ static float *random_cache(struct pd_trial *t, const struct pd_reference_heads *
     return x;
 }
 
-static void begin_attention(struct pd_trial *t, struct attention *a, const struct shape *s, const struct place *p, uint32_t kind, uint32_t n_splits)
+static void begin_attention(struct pd_trial *t, struct attention *a, const struct shape *s, const struct place *p,
+                            uint32_t kind, uint32_t n_splits)
 {
-    pd_trial_begin(t, "attention %u/%u heads of %u, kv type %d, position %u, %u tokens, window %u, ring %u, softcap %g, amplitude %g, %u splits",
-                   s->n_heads, s->n_kv_heads, s->head_dim, (int)s->type, p->pos, p->n_tokens, p->window, p->ring, (double)p->softcap,
-                   (double)p->amplitude, n_splits);
+    pd_trial_begin(t,
+                   "attention %u/%u heads of %u, kv type %d, position %u, %u tokens, window %u, ring %u, softcap %g, "
+                   "amplitude %g, %u splits",
+                   s->n_heads, s->n_kv_heads, s->head_dim, (int)s->type, p->pos, p->n_tokens, p->window, p->ring,
+                   (double)p->softcap, (double)p->amplitude, n_splits);
     uint32_t q_width = s->n_heads * s->head_dim;
     *a = (struct attention){.h = {.n_heads = s->n_heads, .n_kv_heads = s->n_kv_heads, .head_dim = s->head_dim,
         .window = p->window, .ring = p->ring, .softcap = p->softcap, .scale = (float)pow(s->head_dim, -0.5)}};
@@ -201,7 +213,8 @@ static void begin_attention(struct pd_trial *t, struct attention *a, const struc
 /* Scores of hundreds cost digits: fp32 has a score of 300 to 3e-5, and so its weight. The cap takes that back. */
 static void end_attention(struct pd_trial *t, struct attention *a, const struct place *p)
 {
-    pd_op_attention(&t->r, pd_trial_rows_of(a->y_rows), pd_trial_rows_of(a->q_rows), &a->kv, &a->heads, a->places->address, p->n_tokens);
+    pd_op_attention(&t->r, pd_trial_rows_of(a->y_rows), pd_trial_rows_of(a->q_rows), &a->kv, &a->heads, a->places->address,
+                    p->n_tokens);
     pd_trial_run(t);
     pd_reference_attention(a->want, a->q, a->k, a->v, &a->h, p->pos, p->n_tokens);
     pd_trial_check_rows(t, a->y_rows, a->want, NULL, p->amplitude > 50 ? 6e-5 : 1e-5);
@@ -236,8 +249,9 @@ static void try_softcap_order(struct pd_trial *t, const struct shape *s)
 }
 
 /* A decode step: q, k and v as the matrix gives them, this position's slot of the cache still without a number in it. An fp16
- * unit (2^-10) of the newest key and value may go either way, as in check_cache, and some drivers (Mesa's) take rounding to fp16
- * and back for nothing: it moves a score by as much of its size, which is about half the amplitude, and the result with it. */
+ * unit (2^-10) of the newest key and value may go either way, as in check_cache, and some drivers (Mesa's) take rounding to
+ * fp16 and back for nothing: it moves a score by as much of its size, which is about half the amplitude, and the result with
+ * it. */
 static void try_decode(struct pd_trial *t, const struct shape *s, const struct place *p, uint32_t n_splits, bool has_norms)
 {
     struct attention a;
@@ -253,7 +267,8 @@ static void try_decode(struct pd_trial *t, const struct shape *s, const struct p
     a.h.eps = 1e-6f;
     struct pd_trial_buffer *w_q = pd_trial_rows(t, q_norm, 1, s->head_dim), *w_k = pd_trial_rows(t, k_norm, 1, s->head_dim);
     a.heads = device_heads(&a.h, has_norms ? w_q : NULL, has_norms ? w_k : NULL);
-    struct pd_trial_buffer *rows = pd_trial_rows(t, qkv, 1, width), *turns = pd_trial_words(t, angles, 1, s->head_dim, s->head_dim);
+    struct pd_trial_buffer *rows = pd_trial_rows(t, qkv, 1, width);
+    struct pd_trial_buffer *turns = pd_trial_words(t, angles, 1, s->head_dim, s->head_dim);
     struct pd_trial_buffer *partial = pd_trial_words(t, NULL, 1, n_splits * per_split, PD_MAX_SPLITS * per_split);
     partial->written = true;
     pd_op_attention_decode(&t->r, pd_trial_rows_of(a.y_rows), pd_trial_rows_of(rows), &a.kv, &a.heads, a.step->span, kind,
@@ -279,7 +294,8 @@ static void try_decodes(struct pd_trial *t, peridot_kv_type type)
         for (size_t p = 0; p < PD_COUNT(few); p++)
             for (size_t i = 0; i < PD_COUNT(shapes); i++) {
                 struct shape s = shapes[i];
-                bool taken = t->thorough ? (n + p + i) % 6 == 0 && (n % 4 == 0) == (type == PERIDOT_KV_F16) : s.quick && n % 7 == p;
+                bool of_type = (n % 4 == 0) == (type == PERIDOT_KV_F16);
+                bool taken = t->thorough ? (n + p + i) % 6 == 0 && of_type : s.quick && n % 7 == p;
                 if (!s.split || !taken) continue;
                 s.type = type;
                 try_decode(t, &s, &few[p], n, i % 2);
@@ -317,7 +333,8 @@ static void try_merge(struct pd_trial *t, uint32_t n_heads, uint32_t n_splits, u
         split[head_dim + 1] = empty ? 0 : fabsf(split[head_dim + 1]) + 1;
     }
     struct pd_step step = {.n_splits = {n_splits, 77}};
-    struct pd_trial_buffer *y_rows = pd_trial_rows(t, NULL, 1, n_heads * head_dim), *words = pd_trial_words(t, &step, 1, sizeof step / 4, sizeof step / 4);
+    struct pd_trial_buffer *y_rows = pd_trial_rows(t, NULL, 1, n_heads * head_dim);
+    struct pd_trial_buffer *words = pd_trial_words(t, &step, 1, sizeof step / 4, sizeof step / 4);
     struct pd_merge_push push = {.step = words->address, .partial = pd_trial_words(t, partial, 1, n, n)->address,
         .y = y_rows->address, .head_dim = head_dim};
     pd_trial_dispatch(t, PD_KERNEL_merge, spec, 1, &push, n_heads);

@@ -29,8 +29,8 @@ static const struct half_places {
     float divisor;
 } half_places[PD_N_DTYPES] = {
     [PD_Q8_0] = {0, 1, 16}, [PD_Q4_0] = {0, 1, 16}, [PD_Q4_1] = {0, 2, 16}, [PD_Q5_0] = {0, 1, 16}, [PD_Q5_1] = {0, 2, 16},
-    [PD_Q2_K] = {80, 2, 16}, [PD_Q3_K] = {108, 1, 64}, [PD_Q4_K] = {0, 2, 256}, [PD_Q5_K] = {0, 2, 256}, [PD_Q6_K] = {208, 1, 256},
-    [PD_IQ4_NL] = {0, 1, 64}, [PD_IQ4_XS] = {0, 1, 256},
+    [PD_Q2_K] = {80, 2, 16}, [PD_Q3_K] = {108, 1, 64}, [PD_Q4_K] = {0, 2, 256}, [PD_Q5_K] = {0, 2, 256},
+    [PD_Q6_K] = {208, 1, 256}, [PD_IQ4_NL] = {0, 1, 64}, [PD_IQ4_XS] = {0, 1, 256},
 };
 
 /* One weight or block of a file: random bits where all bits are numbers (-128 in Q8_0 too), scales of either sign. */
@@ -117,14 +117,17 @@ static float *random_activations(struct pd_trial *t, uint32_t n_tokens, uint32_t
 /* Cooperative matrices: weights and activations are rounded to 11 bits, by some drivers towards zero. */
 #define COOP_TOLERANCE 0x1p-9
 
-static void try_product(struct pd_trial *t, const struct part *parts, uint32_t n_parts, uint32_t n_cols, uint32_t n_tokens, float softcap)
+static void try_product(struct pd_trial *t, const struct part *parts, uint32_t n_parts, uint32_t n_cols, uint32_t n_tokens,
+                        float softcap)
 {
     struct matrix m;
     pd_trial_begin(t, "product with %s, %u parts of %u rows, %u columns, %u tokens, softcap %g", pd_dtypes[parts[0].dtype].name,
                    n_parts, parts[0].n_rows, n_cols, n_tokens, (double)softcap);
     make_matrix(t, &m, parts, n_parts, n_cols);
-    float *x = random_activations(t, n_tokens, n_cols, softcap != 0 ? 40 : 1), *y = pd_trial_floats(t, (size_t)n_tokens * m.m.n_rows);
-    struct pd_trial_buffer *x_rows = pd_trial_rows(t, x, n_tokens, n_cols), *y_rows = pd_trial_rows(t, NULL, n_tokens, m.m.n_rows);
+    float *x = random_activations(t, n_tokens, n_cols, softcap != 0 ? 40 : 1);
+    float *y = pd_trial_floats(t, (size_t)n_tokens * m.m.n_rows);
+    struct pd_trial_buffer *x_rows = pd_trial_rows(t, x, n_tokens, n_cols);
+    struct pd_trial_buffer *y_rows = pd_trial_rows(t, NULL, n_tokens, m.m.n_rows);
     bool coop = t->variants.of[PD_VARIED_MATMUL] == PD_VARIANT_MATMUL_COOP;
     if (coop) {
         struct pd_trial_buffer *packed = pd_trial_words(t, NULL, n_tokens, pd_packed_stride(n_cols), pd_packed_stride(n_cols));
@@ -195,8 +198,8 @@ static void try_joined(struct pd_trial *t, const struct joined *c, float amplitu
     struct matrix m;
     struct joined_data d;
     struct part parts[] = {{c->dtypes[0], c->n_rows}, {c->dtypes[1], c->n_rows}};
-    pd_trial_begin(t, "norm and product with %s, %u slices of %u rows, %u columns of %g, branch %d, glu %d", pd_dtypes[c->dtypes[0]].name,
-                   c->n_slices, c->n_rows, c->n_cols, (double)amplitude, c->branch, c->glu);
+    pd_trial_begin(t, "norm and product with %s, %u slices of %u rows, %u columns of %g, branch %d, glu %d",
+                   pd_dtypes[c->dtypes[0]].name, c->n_slices, c->n_rows, c->n_cols, (double)amplitude, c->branch, c->glu);
     make_matrix(t, &m, parts, c->n_slices, c->n_cols);
     make_joined(t, &d, c, amplitude);
     uint32_t n = c->n_cols, n_rows = m.m.n_rows, n_out = c->glu ? n_rows / 2 : n_rows;
@@ -262,8 +265,10 @@ static void try_pack(struct pd_trial *t, uint32_t n_cols, uint32_t n_tokens, flo
     uint32_t stride = pd_packed_stride(n_cols), n_padded = 2 * (stride - PD_PACK_TAIL);
     pd_trial_begin(t, "pack %u columns, %u tokens of %g", n_cols, n_tokens, (double)amplitude);
     float *x = random_activations(t, n_tokens, n_cols, amplitude);
-    struct pd_trial_buffer *x_rows = pd_trial_rows(t, x, n_tokens, n_cols), *packed = pd_trial_words(t, NULL, n_tokens, stride - PD_PACK_TAIL + 1, stride);
-    struct pd_pack_push push = {.x = x_rows->address, .packed = packed->address, .n_cols = n_cols, .x_stride = x_rows->stride, .packed_stride = stride};
+    struct pd_trial_buffer *x_rows = pd_trial_rows(t, x, n_tokens, n_cols);
+    struct pd_trial_buffer *packed = pd_trial_words(t, NULL, n_tokens, stride - PD_PACK_TAIL + 1, stride);
+    struct pd_pack_push push = {.x = x_rows->address, .packed = packed->address, .n_cols = n_cols, .x_stride = x_rows->stride,
+        .packed_stride = stride};
     pd_trial_dispatch(t, PD_KERNEL_pack, NULL, 0, &push, n_tokens);
     pd_trial_run(t);
     packed->written = true;
@@ -272,7 +277,8 @@ static void try_pack(struct pd_trial *t, uint32_t n_cols, uint32_t n_tokens, flo
         double scale = (double)pd_f32_from_bits(words[n_padded / 2]), largest = 0;
         for (uint32_t i = 0; i < n_cols; i++) largest = fmax(largest, fabs((double)x[m * n_cols + i]));
         for (uint32_t i = 0; i < n_padded; i++) {
-            double got = scale * (double)pd_f32_from_f16((uint16_t)(words[i / 2] >> 16 * (i % 2))), want = i < n_cols ? (double)x[m * n_cols + i] : 0;
+            double got = scale * (double)pd_f32_from_f16((uint16_t)(words[i / 2] >> 16 * (i % 2)));
+            double want = i < n_cols ? (double)x[m * n_cols + i] : 0;
             pd_trial_check(t, "packed", m * n_padded + i, got, want, fmax(fabs(want), largest * 0x1p-28), 0x1p-10);
         }
     }
@@ -292,22 +298,26 @@ void pd_try_pack(struct pd_trial *t, uint32_t i)
 
 /* ---- embed ---- */
 
-static void try_embed(struct pd_trial *t, enum pd_dtype dtype, uint32_t n_cols, uint32_t rows_per_slice, uint32_t n_slices, uint32_t n_tokens)
+static void try_embed(struct pd_trial *t, enum pd_dtype dtype, uint32_t n_cols, uint32_t rows_per_slice, uint32_t n_slices,
+                      uint32_t n_tokens)
 {
     const float scale = 33.941125f;   /* sqrt(1152) */
     struct matrix matrix;
     struct part parts[PD_COUNT(matrix.slices)];
     uint32_t tokens[70];
     uint64_t addresses[PD_COUNT(parts)];
-    pd_trial_begin(t, "embed %s, %u columns, %u slices of %u rows, %u tokens", pd_dtypes[dtype].name, n_cols, n_slices, rows_per_slice, n_tokens);
-    for (uint32_t i = 0; i < n_slices; i++) parts[i] = (struct part){dtype, i + 1 == n_slices ? (rows_per_slice + 1) / 2 : rows_per_slice};
+    pd_trial_begin(t, "embed %s, %u columns, %u slices of %u rows, %u tokens", pd_dtypes[dtype].name, n_cols, n_slices,
+                   rows_per_slice, n_tokens);
+    for (uint32_t i = 0; i < n_slices; i++) parts[i] = (struct part){dtype, rows_per_slice};
+    parts[n_slices - 1].n_rows = (rows_per_slice + 1) / 2;
     make_matrix(t, &matrix, parts, n_slices, n_cols);
     uint32_t n_rows = matrix.m.n_rows;
     for (uint32_t i = 0; i < n_slices; i++) addresses[i] = matrix.slices[i].address;
     for (uint32_t m = 0; m < n_tokens; m++) tokens[m] = m % 3 == 0 ? n_rows - 1 - m % n_rows : m * 7 % n_rows;
     struct pd_table table = {.matrix = &matrix.m, .rows_per_slice = rows_per_slice,
         .addresses = pd_trial_words(t, addresses, 1, 2 * n_slices, 2 * n_slices)->span};
-    struct pd_trial_buffer *ids = pd_trial_words(t, tokens, 1, n_tokens, n_tokens), *x_rows = pd_trial_rows(t, NULL, n_tokens, n_cols);
+    struct pd_trial_buffer *ids = pd_trial_words(t, tokens, 1, n_tokens, n_tokens);
+    struct pd_trial_buffer *x_rows = pd_trial_rows(t, NULL, n_tokens, n_cols);
     pd_op_embed(&t->r, pd_trial_rows_of(x_rows), &table, ids->address, n_tokens, scale);
     pd_trial_run(t);
     float *x = pd_trial_floats(t, (size_t)n_tokens * n_cols);

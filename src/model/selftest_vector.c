@@ -15,10 +15,11 @@ static void try_rmsnorm(struct pd_trial *t, struct norm_kind kind, uint32_t n, u
     pd_trial_begin(t, "rmsnorm%s%s%s of %u, %u tokens of %g", kind.add ? ", add" : "", kind.post ? ", post" : "",
                    kind.out ? ", out" : "", n, n_tokens, (double)amplitude);
     size_t size = (size_t)n_tokens * n;
-    float *x = pd_trial_random(t, size, amplitude), *y = pd_trial_random(t, size, amplitude / 3), *normed = pd_trial_floats(t, size);
-    float *w = pd_trial_random(t, n, 2), *w_post = pd_trial_random(t, n, amplitude);
+    float *x = pd_trial_random(t, size, amplitude), *y = pd_trial_random(t, size, amplitude / 3);
+    float *normed = pd_trial_floats(t, size), *w = pd_trial_random(t, n, 2), *w_post = pd_trial_random(t, n, amplitude);
     struct pd_trial_buffer *x_rows = pd_trial_rows(t, x, n_tokens, n), *y_rows = pd_trial_rows(t, y, n_tokens, n),
-        *normed_rows = pd_trial_rows(t, NULL, n_tokens, n), *w_row = pd_trial_rows(t, w, 1, n), *post_row = pd_trial_rows(t, w_post, 1, n);
+        *normed_rows = pd_trial_rows(t, NULL, n_tokens, n), *w_row = pd_trial_rows(t, w, 1, n), 
+        *post_row = pd_trial_rows(t, w_post, 1, n);
     struct pd_norm norm = {.x = pd_trial_rows_of(x_rows), .y = pd_trial_rows_of(kind.add ? y_rows : NULL),
         .normed = pd_trial_rows_of(normed_rows), .w_post = pd_trial_address(kind.post ? post_row : NULL),
         .w = pd_trial_address(kind.out ? w_row : NULL), .n = n, .eps = 1e-6f};
@@ -60,7 +61,8 @@ static void try_glu(struct pd_trial *t, uint32_t n, uint32_t n_tokens, bool silu
     pd_reference_glu(y, x, n, n_tokens, silu);
     /* |gate| |up|: near zero GELU is as exact as tanh is near -1 */
     for (uint32_t m = 0; m < n_tokens; m++)
-        for (uint32_t i = 0; i < n; i++) magnitudes[(size_t)m * n + i] = fabsf(x[(size_t)m * 2 * n + i] * x[(size_t)m * 2 * n + n + i]);
+        for (uint32_t i = 0; i < n; i++)
+            magnitudes[(size_t)m * n + i] = fabsf(x[(size_t)m * 2 * n + i] * x[(size_t)m * 2 * n + n + i]);
     pd_trial_check_rows(t, y_rows, y, magnitudes, 2e-6);
     pd_trial_end(t);
 }
@@ -85,7 +87,8 @@ static void try_topk(struct pd_trial *t, const char *name, float (*value)(uint32
     float *logits = pd_trial_random(t, n, 30);
     for (uint32_t i = 0; value && i < n; i++) logits[i] = value(i, n);
     uint32_t scratch = 2 * pd_topk_scratch(n);
-    struct pd_trial_buffer *in = pd_trial_words(t, logits, 1, n, n), *best = pd_trial_words(t, NULL, 1, 2 * PD_TOPK, 2 * PD_TOPK);
+    struct pd_trial_buffer *in = pd_trial_words(t, logits, 1, n, n);
+    struct pd_trial_buffer *best = pd_trial_words(t, NULL, 1, 2 * PD_TOPK, 2 * PD_TOPK);
     struct pd_trial_buffer *a = pd_trial_words(t, NULL, 1, scratch, scratch), *b = pd_trial_words(t, NULL, 1, scratch, scratch);
     pd_op_topk(&t->r, best->address, in->address, n, a->address, b->address);
     pd_trial_run(t);
@@ -109,7 +112,8 @@ void pd_try_topk(struct pd_trial *t, uint32_t i)
 {
     (void)i;
     static const struct { const char *name; float (*value)(uint32_t i, uint32_t n); } kinds[] = {
-        {"random", NULL}, {"rising", rising}, {"many equal", many_equal}, {"a few numbers", few_numbers}, {"no numbers", no_numbers}};
+        {"random", NULL}, {"rising", rising}, {"many equal", many_equal}, {"a few numbers", few_numbers},
+        {"no numbers", no_numbers}};
     static const uint32_t sizes[] = {1, 2, 127, 128, 129, 1000, 1024, 1025, 2048, 8192, 9000, 256000};
     for (size_t s = 0; s < PD_COUNT(sizes); s++)
         for (size_t k = 0; k < PD_COUNT(kinds); k++)

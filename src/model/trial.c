@@ -81,7 +81,8 @@ struct pd_trial_buffer *pd_trial_words(struct pd_trial *t, const void *data, uin
     assert(t->n_buffers < PD_COUNT(t->buffers) && end <= ARENA_SIZE / 4);
     for (uint32_t i = t->used; i < end; i++) t->image[i] = PD_TRIAL_GUARD_WORD;
     struct pd_trial_buffer *b = &t->buffers[t->n_buffers++];
-    *b = (struct pd_trial_buffer){.span = t->arena, .n_rows = n_rows, .width = width, .stride = stride, .start = t->used + PD_TRIAL_GUARD};
+    *b = (struct pd_trial_buffer){.span = t->arena, .n_rows = n_rows, .width = width, .stride = stride,
+        .start = t->used + PD_TRIAL_GUARD};
     for (uint32_t r = 0; data && r < n_rows; r++) {
         uint32_t *row = t->image + b->start + (size_t)r * stride;
         memset(row, 0, stride * 4);
@@ -107,7 +108,8 @@ struct pd_rows pd_trial_rows_of(const struct pd_trial_buffer *b)
 
 uint64_t pd_trial_address(const struct pd_trial_buffer *b) { return b ? b->address : 0; }
 
-void pd_trial_dispatch(struct pd_trial *t, enum pd_kernel_id id, const uint32_t *spec, uint32_t n_spec, const void *push, uint32_t x)
+void pd_trial_dispatch(struct pd_trial *t, enum pd_kernel_id id, const uint32_t *spec, uint32_t n_spec, const void *push,
+                       uint32_t x)
 {
     const struct pd_kernel *kernel;
     if (t->r.status == PERIDOT_OK) t->r.status = pd_kernel_get(&kernel, t->gpu, id, spec, n_spec);
@@ -155,7 +157,8 @@ void pd_trial_fail(struct pd_trial *t, const char *format, ...)
 /* Where tolerances differ, the worst error is the one that takes most of its own. */
 static double taken(double error, double tolerance) { return error == 0 ? 0 : error / tolerance; }
 
-void pd_trial_check(struct pd_trial *t, const char *what, uint64_t at, double got, double want, double magnitude, double tolerance)
+void pd_trial_check(struct pd_trial *t, const char *what, uint64_t at, double got, double want, double magnitude,
+                    double tolerance)
 {
     if (!t->ran) return;
     double off = got == want ? 0 : fabs(got - want), error = off == 0 ? 0 : off / magnitude;
@@ -168,7 +171,8 @@ void pd_trial_check(struct pd_trial *t, const char *what, uint64_t at, double go
         pd_trial_fail(t, "%s[%llu] is %.9g, not %.9g +- %.2g", what, (unsigned long long)at, got, want, tolerance * magnitude);
 }
 
-void pd_trial_check_rows(struct pd_trial *t, struct pd_trial_buffer *b, const float *want, const float *magnitude, double tolerance)
+void pd_trial_check_rows(struct pd_trial *t, struct pd_trial_buffer *b, const float *want, const float *magnitude,
+                         double tolerance)
 {
     b->written = true;
     for (uint32_t r = 0; t->ran && r < b->n_rows; r++, want += b->width, magnitude += magnitude ? b->width : 0) {
@@ -179,7 +183,8 @@ void pd_trial_check_rows(struct pd_trial *t, struct pd_trial_buffer *b, const fl
         for (uint32_t i = 0; i < b->width; i++) squares += (double)want[i] * (double)want[i];
         double rms = sqrt(squares / b->width);
         for (uint32_t i = 0; i < b->width; i++)
-            pd_trial_check(t, what, i, (double)pd_f32_from_bits(row[i]), (double)want[i], magnitude ? (double)magnitude[i] : rms, tolerance);
+            pd_trial_check(t, what, i, (double)pd_f32_from_bits(row[i]), (double)want[i],
+                           magnitude ? (double)magnitude[i] : rms, tolerance);
     }
 }
 

@@ -67,16 +67,19 @@ struct pd_rows pd_trial_rows_of(const struct pd_trial_buffer *b);   /* of NULL: 
 uint64_t pd_trial_address(const struct pd_trial_buffer *b);         /* of NULL: 0 */
 
 /* A kernel as no operation dispatches it. */
-void pd_trial_dispatch(struct pd_trial *t, enum pd_kernel_id id, const uint32_t *spec, uint32_t n_spec, const void *push, uint32_t x);
+void pd_trial_dispatch(struct pd_trial *t, enum pd_kernel_id id, const uint32_t *spec, uint32_t n_spec, const void *push,
+                       uint32_t x);
 /* Runs what was recorded, unless the kernel on trial is not in it. */
 void pd_trial_run(struct pd_trial *t);
 /* Row r of a buffer as the run left it. */
 const uint32_t *pd_trial_row(const struct pd_trial *t, const struct pd_trial_buffer *b, uint32_t r);
 
 /* One number: within tolerance * magnitude. `what` and `at` name it in the sentence. */
-void pd_trial_check(struct pd_trial *t, const char *what, uint64_t at, double got, double want, double magnitude, double tolerance);
+void pd_trial_check(struct pd_trial *t, const char *what, uint64_t at, double got, double want, double magnitude,
+                    double tolerance);
 /* Every element of the buffer's rows, which are written. Magnitude NULL: the root mean square of the element's row. */
-void pd_trial_check_rows(struct pd_trial *t, struct pd_trial_buffer *b, const float *want, const float *magnitude, double tolerance);
+void pd_trial_check_rows(struct pd_trial *t, struct pd_trial_buffer *b, const float *want, const float *magnitude,
+                         double tolerance);
 /* The case failed, in words. */
 void pd_trial_fail(struct pd_trial *t, const char *format, ...) PD_PRINTF(2, 3);
 /* Sees that no buffer was written where it was not to be, and counts the case. */

@@ -10,7 +10,8 @@ static const struct operation {
     const char *name;
     uint32_t n_kernels;   /* of each variant: for each type of weights or of the cache */
 } operations[PD_N_VARIED] = {
-    [PD_VARIED_MATMUL] = {"matmul", PD_N_DTYPES}, [PD_VARIED_MATVEC] = {"matvec", PD_N_DTYPES}, [PD_VARIED_ATTENTION] = {"attention", 2},
+    [PD_VARIED_MATMUL] = {"matmul", PD_N_DTYPES}, [PD_VARIED_MATVEC] = {"matvec", PD_N_DTYPES},
+    [PD_VARIED_ATTENTION] = {"attention", 2},
 };
 
 /* The first row of an operation that the device has, and that is for such devices, is taken: a CPU's caches do the work of
@@ -54,21 +55,24 @@ void pd_variants_force(struct pd_variants *variants, enum pd_variant v)
 
 static bool is_sound(const struct pd_gpu *gpu, const struct row *row, uint32_t i)
 {
-    return !pd_kernel_is_wrong(gpu, (enum pd_kernel_id)((uint32_t)row->kernel + i)) && !(row->before && pd_kernel_is_wrong(gpu, row->before));
+    return !pd_kernel_is_wrong(gpu, (enum pd_kernel_id)((uint32_t)row->kernel + i))
+        && !(row->before && pd_kernel_is_wrong(gpu, row->before));
 }
 
 /* What fails only ever gives way to what comes after it in the table, and the last row of an operation stays. */
 enum pd_variant pd_variant_sound(const struct pd_gpu *gpu, enum pd_variant v, uint32_t i)
 {
     for (int other = (int)v; other < PD_N_VARIANTS && rows[other].operation == rows[v].operation; other++)
-        if (is_sound(gpu, &rows[other], i) && pd_variant_available(pd_gpu_info(gpu), (enum pd_variant)other)) return (enum pd_variant)other;
+        if (is_sound(gpu, &rows[other], i) && pd_variant_available(pd_gpu_info(gpu), (enum pd_variant)other))
+            return (enum pd_variant)other;
     return v;
 }
 
 bool pd_kernel_has_twin(enum pd_kernel_id id)
 {
     for (int v = 0; v + 1 < PD_N_VARIANTS; v++) {
-        bool here = (id >= rows[v].kernel && id - rows[v].kernel < operations[rows[v].operation].n_kernels) || (id && id == rows[v].before);
+        bool here = (id >= rows[v].kernel && id - rows[v].kernel < operations[rows[v].operation].n_kernels)
+            || (id && id == rows[v].before);
         if (here && rows[v + 1].operation == rows[v].operation) return true;
     }
     return false;
@@ -120,6 +124,7 @@ bool pd_variants_at(peridot_variant *out, const peridot_device_info *device, siz
     const struct row *row = &rows[i];
     struct pd_variants taken = pd_variants_default(device);
     *out = (peridot_variant){.operation = operations[row->operation].name, .name = row->name,
-        .available = pd_variant_available(device, (enum pd_variant)i), .chosen = taken.of[row->operation] == (enum pd_variant)i};
+        .available = pd_variant_available(device, (enum pd_variant)i),
+        .chosen = taken.of[row->operation] == (enum pd_variant)i};
     return true;
 }

@@ -27,8 +27,8 @@ struct pd_variants pd_variants_default(const peridot_device_info *device);
 peridot_status pd_variants_choose(struct pd_variants *out, const peridot_device_info *device, const char *const *list, size_t n);
 /* Takes v, as if it had been asked for by name. */
 void pd_variants_force(struct pd_variants *variants, enum pd_variant v);
-/* The variant to take where v is chosen and its kernel `i` (of those that the row begins) is wrong: v itself where it is not, or
- * the next of the same operation that the device has. */
+/* The variant to take where v is chosen and its kernel `i` (of those that the row begins) is wrong: v itself where it is
+ * not, or the next of the same operation that the device has. */
 enum pd_variant pd_variant_sound(const struct pd_gpu *gpu, enum pd_variant v, uint32_t i);
 /* Whether an operation has another kernel to take when this one is wrong. */
 bool pd_kernel_has_twin(enum pd_kernel_id id);

@@ -16,8 +16,8 @@ struct selftest_args {
 
 static const struct cmd_option options[] = {
     {.name = "device", .metavar = "DEVICE", .kind = CMD_TEXT, .offset = offsetof(struct selftest_args, device),
-     .help = "An index from peridot devices, part of a name, a UUID or a PCI address; or all, for every device that Peridot can use. "
-             "Without it, the environment variable PERIDOT_DEVICE, or else the fastest real GPU."},
+     .help = "An index from peridot devices, part of a name, a UUID or a PCI address; or all, for every device that Peridot "
+             "can use. Without it, the environment variable PERIDOT_DEVICE, or else the fastest real GPU."},
     {.name = "json", .kind = CMD_FLAG, .offset = offsetof(struct selftest_args, json),
      .help = "A JSON array with an object for each device. An error that is no number is null."},
 };
@@ -156,7 +156,8 @@ static peridot_status test_all(struct total *t)
 static void print_total(const struct total *t)
 {
     if (t->n_right == t->n_devices)
-        printf("All kernels are right%s: %" PRIu32 " cases agree with the reference.\n", t->n_devices > 1 ? " on all devices" : "", t->n_cases);
+        printf("All kernels are right%s: %" PRIu32 " cases agree with the reference.\n",
+               t->n_devices > 1 ? " on all devices" : "", t->n_cases);
     else if (t->n_devices > 1)
         printf("Kernels failed on %" PRIu32 " of %" PRIu32 " devices.\n", t->n_devices - t->n_right, t->n_devices);
     else
@@ -195,21 +196,21 @@ const struct cmd_command cmd_selftest = {
     .name = "selftest",
     .summary = "check every kernel of a device against plain C",
     .description =
-        "Runs every kernel that the device can run on small cases (odd shapes, ragged edges, every type of weight, windows, softcap, "
-        "grouped heads, several columns) and compares with the same in plain C on the host. It takes seconds on a GPU, and under a "
-        "minute on a software device; a second run finds the compiled pipelines in the cache.\n"
-        "\n"
-        "For each kernel it prints the number of cases, the worst error and the tolerance that goes with it, and ok or FAILED. An error "
-        "is relative: to the sum of magnitudes of a dot product, to the root mean square of a row elsewhere. Where cases of a kernel have "
-        "different tolerances, the pair shown is the one that comes closest to failing. Below the table, the first case that "
-        "failed is described for each kernel.\n"
-        "\n"
-        "What fails is remembered in the cache folder for this device and driver. Where another kernel does the same, the one that "
-        "failed is switched off and the other is taken from then on. A kernel that has no other stays in use, as without it there would "
-        "be no answer at all: every command that opens a model on the device then warns. peridot devices and peridot bench "
-        "tell of both. Another driver, or a Peridot in which the kernel was changed, starts afresh; and a selftest that passes clears "
-        "what was remembered.\n"
-        "\n"
+        "Runs every kernel that the device can run on small cases (odd shapes, ragged edges, every type of weight, windows, "
+        "softcap, grouped heads, several columns) and compares with the same in plain C on the host. It takes seconds on a "
+        "GPU, and under a minute on a software device; a second run finds the compiled pipelines in the cache."
+        "\n\n"
+        "For each kernel it prints the number of cases, the worst error and the tolerance that goes with it, and ok or "
+        "FAILED. An error is relative: to the sum of magnitudes of a dot product, to the root mean square of a row "
+        "elsewhere. Where cases of a kernel have different tolerances, the pair shown is the one that comes closest to "
+        "failing. Below the table, the first case that failed is described for each kernel."
+        "\n\n"
+        "What fails is remembered in the cache folder for this device and driver. Where another kernel does the same, the "
+        "one that failed is switched off and the other is taken from then on. A kernel that has no other stays in use, as "
+        "without it there would be no answer at all: every command that opens a model on the device then warns. peridot "
+        "devices and peridot bench tell of both. Another driver, or a Peridot in which the kernel was changed, starts "
+        "afresh; and a selftest that passes clears what was remembered."
+        "\n\n"
         "The exit status is 0 when all kernels passed on all devices that were tested, 1 when one failed.",
     .examples = "peridot selftest\nperidot selftest --device all\nperidot selftest --device all --json > selftest.json",
     .options = options,
