@@ -191,6 +191,8 @@ typedef struct peridot_model_params {
     const char *cache_dir;   /* folder for compiled pipelines, made when missing; NULL: nothing is kept on disk */
     const char *const *kernels;   /* [n_kernels]: variants to take wherever they can be, "matmul=coop", for comparisons and tests */
     size_t n_kernels;
+    uint64_t gpu_memory;     /* bytes of the GPU's own memory that weights may take; what does not fit is read from the host's
+                                memory across the bus. 0: all must fit. Without meaning where both are one (unified_memory) */
     peridot_progress progress;
     void *user;              /* passed to progress */
 } peridot_model_params;
@@ -214,6 +216,9 @@ typedef struct peridot_model_info {
     uint64_t n_params;
     uint64_t weights_size;         /* bytes of weights allocated on the device */
     uint64_t in_place_size;        /* bytes of weights that a device with unified memory reads from the mapped file */
+    uint64_t far_size;             /* bytes of weights in the host's memory that the GPU reads across the bus */
+    uint32_t n_far_layers;         /* layers whose matrices are there */
+    uint64_t decode_far_size;      /* of decode_read_size, bytes read there */
     uint32_t n_ignored_tensors;    /* tensors of other parts (a vision tower) that text does not need */
     uint64_t decode_read_size;     /* bytes of weights that one decode step reads */
     peridot_device_info device;

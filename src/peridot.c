@@ -62,7 +62,8 @@ static void describe_model(peridot_model *model)
         .n_layers = c->n_layers, .d_model = c->d_model, .ffn_dim = c->ffn_dim, .n_heads = c->n_heads, .n_kv_heads = c->n_kv_heads,
         .head_dim = c->head_dim, .window = c->window, .ctx_max = c->ctx_max, 
         .vocab_size = w->vocab_size, .n_outputs = w->n_outputs, .head = (peridot_head)c->head, .n_params = w->n_params,
-        .weights_size = w->size, .in_place_size = w->in_place_size,
+        .weights_size = w->size, .in_place_size = w->in_place_size, .far_size = w->far_size, .n_far_layers = w->n_far_layers,
+        .decode_far_size = w->decode_far_size,
         .n_ignored_tensors = w->n_ignored, .decode_read_size = w->decode_read_size, .device = *pd_gpu_info(model->m.gpu),
         .device_reason = pd_gpu_reason(model->m.gpu), .kernels = model->kernels};
     bool wrong[PD_N_KERNELS];
@@ -91,7 +92,7 @@ static peridot_status open_parts(peridot_model *model, const char *path, const p
     PD_TRY(pd_config_read(&m->config, m->checkpoint));
     PD_TRY(pd_gpu_open(&m->gpu, p->device, p->cache_dir));
     PD_TRY(pd_variants_choose(&m->variants, pd_gpu_info(m->gpu), p->kernels, p->n_kernels));
-    PD_TRY(pd_weights_load(&m->weights, m->gpu, &m->config, m->checkpoint, progress));
+    PD_TRY(pd_weights_load(&m->weights, m->gpu, &m->config, m->checkpoint, p->gpu_memory, progress));
     PD_TRY(open_vocab(model, m->checkpoint));
     describe_model(model);
     return PERIDOT_OK;

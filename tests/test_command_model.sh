@@ -35,6 +35,18 @@ test_kernels() {
     [ "${variants#*coop}" != "$variants" ] || fails_with 1 'cannot do matmul=coop: it lacks ' run --kernel matmul=coop x
 }
 
+# Where host and device share their memory there is nothing to place; elsewhere the text stays the same.
+test_placement() {
+    local size
+    run_story
+    cp "$folder/out" "$folder/story"
+    run_story --gpu-memory 2.5M
+    check "--gpu-memory succeeds" [ $status = 0 ]
+    check "--gpu-memory says what it did" matches err "shares the host's memory: --gpu-memory has no meaning|^weights: 2[.0-9]* MB on the GPU, "
+    check "--gpu-memory leaves the text as it is" cmp -s "$folder/out" "$folder/story"
+    for size in 6X G 0 -1 6GG; do fails_with 2 "--gpu-memory takes a size such as 6G, not $size" run --gpu-memory=$size x; done
+}
+
 # Prints a side of a matrix of the golden model: 1 for rows, 2 for columns.
 side() { "$peridot" inspect "$golden" | sed -n "s/^  token_embd.weight  *[a-z0-9_]* *\([0-9]*\) x \([0-9]*\) .*/\\$1/p"; }
 
@@ -169,6 +181,7 @@ if [ -e "$stories" ]; then
     test_run_template
     test_run_stops
     test_kernels
+    test_placement
 else
     echo "skipped: models/stories.gguf is not there"
 fi

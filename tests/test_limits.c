@@ -7,6 +7,9 @@
 
 #include <math.h>
 
+static uint64_t gpu_memory;   /* of the models that are opened */
+static bool discrete;         /* they are to think that the device has memory of its own */
+
 /* A model whose device may be changed before its weights are loaded. max_block, heap_size 0: the device's own. */
 struct small {
     struct pd_model m;
@@ -23,7 +26,8 @@ static peridot_status open_parts(struct small *s, const char *path, uint64_t max
     uint64_t block = s->m.gpu->max_block;
     if (max_block) s->m.gpu->max_block = max_block;
     if (heap_size) s->m.gpu->info.heap_size = heap_size;
-    PD_TRY(pd_weights_load(&s->m.weights, s->m.gpu, &s->m.config, s->checkpoint, progress));
+    if (discrete) s->m.gpu->info.unified_memory = false, s->m.gpu->import_alignment = 0;
+    PD_TRY(pd_weights_load(&s->m.weights, s->m.gpu, &s->m.config, s->checkpoint, gpu_memory, progress));
     s->m.gpu->max_block = block;
     s->m.n_pieces = s->m.weights.vocab_size;
     return PERIDOT_OK;
@@ -189,6 +193,65 @@ static void test_small_memory(void **state)
     close_small(&model);
 }
 
+/* ---- weights in the host's memory ---- */
+
+static void open_placed(struct small *s, const char *path, uint64_t memory)
+{
+    gpu_memory = memory;
+    open_small(s, path, 0);
+}
+
+/* From all on the device to all but the norms on the host: logits are what they are. */
+static void test_placement(void **state)
+{
+    (void)state;
+    static const struct { const char *path; bool tied; } models[] = {
+        {PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", true}, {PERIDOT_GOLDEN "/llama-quants/model.gguf", false}};
+    for (size_t p = 0; p < PD_COUNT(models); p++) {
+        struct small model;
+        discrete = true;
+        open_placed(&model, models[p].path, 0);
+        struct sum want = eval_all(&model);
+        uint64_t size = model.m.weights.size, read = model.m.weights.decode_read_size, before = UINT64_MAX;
+        uint32_t n_layers = model.m.config.n_layers;
+        assert_int_equal(model.m.weights.far_size, 0);
+        close_small(&model);
+        for (uint64_t percent = 100; percent <= 100; percent -= 30) {
+            uint64_t memory = size * percent / 100;
+            open_placed(&model, models[p].path, memory);
+            const struct pd_weights *w = &model.m.weights;
+            assert_true(w->size <= memory && w->size <= before && w->size + w->far_size == size);
+            assert_int_equal(w->decode_read_size, read);
+            assert_true(w->decode_far_size <= w->far_size);
+            assert_int_equal(w->far_size == 0, memory == size);
+            if (w->far_size && w->n_far_layers < n_layers)   /* an embedding that is also the output stays longest */
+                assert_true(models[p].tied ? w->decode_far_size == w->far_size : w->decode_far_size < w->far_size);
+            assert_true(pd_gpu_allocated(model.m.gpu) <= w->size + (1 << 16));
+            struct sum got = eval_all(&model);
+            assert_int_equal(got.n, want.n);
+            assert_memory_equal(got.rows, want.rows, want.n * sizeof *want.rows);
+            free(got.rows);
+            before = w->size;
+            close_small(&model);
+        }
+        assert_true(before < size / 4);
+        free(want.rows);
+    }
+    struct small model = {0};
+    gpu_memory = 1000;
+    EXPECT_FAILURE(open_parts(&model, models[0].path, 0, 0), PERIDOT_ERROR_MEMORY, "0.001 MB of GPU memory are too little", "norms must be there");
+    close_small(&model);
+    model = (struct small){0};
+    gpu_memory = 0;
+    EXPECT_FAILURE(open_parts(&model, models[0].path, 0, 50000), PERIDOT_ERROR_MEMORY, "model needs", "--gpu-memory");
+    close_small(&model);
+    discrete = false;
+    open_placed(&model, models[0].path, 1000);
+    assert_int_equal(model.m.weights.far_size, 0);   /* one memory: nothing to place */
+    close_small(&model);
+    gpu_memory = 0;
+}
+
 /* ---- the pipeline cache on disk ---- */
 
 static char cache_path[512];
@@ -306,7 +369,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_step_allocates_nothing), cmocka_unit_test(test_session_frees), cmocka_unit_test(test_small_blocks),
-        cmocka_unit_test(test_small_memory), cmocka_unit_test(test_cache), cmocka_unit_test(test_cache_nowhere), cmocka_unit_test(test_timed_chunks),
+        cmocka_unit_test(test_small_memory), cmocka_unit_test(test_placement), cmocka_unit_test(test_cache), cmocka_unit_test(test_cache_nowhere), cmocka_unit_test(test_timed_chunks),
     };
     return cmocka_run_group_tests_name("limits", tests, make_folder, remove_folder);
 }

@@ -39,7 +39,8 @@ struct pd_span {
 
 enum pd_heap_kind {
     PD_HEAP_DEVICE,   /* fast for the GPU; mapped too on unified memory */
-    PD_HEAP_HOST      /* always mapped, coherent, cached where possible: steps, results, staging */
+    PD_HEAP_HOST,     /* always mapped, coherent, cached where possible: steps, results, staging */
+    PD_HEAP_FAR       /* the host's memory, for what the host writes once and the GPU reads across the bus */
 };
 
 struct pd_heap;
@@ -57,7 +58,7 @@ bool pd_gpu_can_import(const struct pd_gpu *gpu);
 /* Fails, with the numbers, when the device's free memory (its budget, clamped to the heap) is smaller than `size`. */
 peridot_status pd_gpu_check_budget(struct pd_gpu *gpu, uint64_t size, const char *what);
 uint64_t pd_gpu_max_span(const struct pd_gpu *gpu);
-/* Bytes allocated from the device through all heaps. */
+/* Bytes of the device's own memory that are allocated, through all heaps. */
 uint64_t pd_gpu_allocated(const struct pd_gpu *gpu);
 
 /* Fills a span from the host in pieces. begin returns memory for `size` bytes (at most PD_UPLOAD_MAX) to be written before

@@ -19,18 +19,30 @@ struct pd_heap {
 
 /* ---- blocks ---- */
 
-/* The first memory type that has all wanted flags, by falling preference. */
+#define LOCAL VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT
+#define CACHED VK_MEMORY_PROPERTY_HOST_CACHED_BIT
+#define MAPPED (VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT)
+
+/* What each kind of heap wants of a memory type, by falling preference. */
+static const struct wish {
+    VkMemoryPropertyFlags has, lacks;
+} wishes[][4] = {
+    [PD_HEAP_DEVICE] = {{LOCAL, 0}, {0, 0}},
+    [PD_HEAP_HOST] = {{MAPPED | CACHED, 0}, {MAPPED, 0}},
+    [PD_HEAP_FAR] = {{MAPPED, LOCAL | CACHED}, {MAPPED, LOCAL}, {MAPPED, 0}},
+}, unified[] = {{LOCAL | MAPPED | CACHED, 0}, {LOCAL | MAPPED, 0}, {LOCAL, 0}, {0, 0}};
+
+/* A wish for nothing, after the first, ends a list: then any type will do on the device, and none elsewhere. */
 static uint32_t memory_type(const struct pd_gpu *gpu, enum pd_heap_kind kind, uint32_t allowed)
 {
-    const VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, cached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT,
-        mapped = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
-    const VkMemoryPropertyFlags host[] = {mapped | cached, mapped}, unified[] = {local | mapped | cached, local | mapped, local, 0},
-        device[] = {local, 0};
-    const VkMemoryPropertyFlags *wanted = kind == PD_HEAP_HOST ? host : gpu->info.unified_memory ? unified : device;
-    size_t n = kind == PD_HEAP_HOST ? PD_COUNT(host) : gpu->info.unified_memory ? PD_COUNT(unified) : PD_COUNT(device);
-    for (size_t w = 0; w < n; w++)
-        for (uint32_t i = 0; i < gpu->memory.memoryTypeCount; i++)
-            if ((allowed >> i & 1) && (gpu->memory.memoryTypes[i].propertyFlags & wanted[w]) == wanted[w]) return i;
+    const struct wish *list = kind == PD_HEAP_DEVICE && gpu->info.unified_memory ? unified : wishes[kind];
+    for (size_t w = 0; w < PD_COUNT(unified); w++) {
+        if (!list[w].has && kind != PD_HEAP_DEVICE) break;
+        for (uint32_t i = 0; i < gpu->memory.memoryTypeCount; i++) {
+            VkMemoryPropertyFlags flags = gpu->memory.memoryTypes[i].propertyFlags;
+            if ((allowed >> i & 1) && (flags & list[w].has) == list[w].has && !(flags & list[w].lacks)) return i;
+        }
+    }
     return UINT32_MAX;
 }
 
@@ -39,7 +51,7 @@ static void block_free(struct pd_gpu *gpu, struct pd_block *block)
     if (block->buffer) gpu->vk.vkDestroyBuffer(gpu->device, block->buffer, NULL);
     if (block->memory) {
         gpu->vk.vkFreeMemory(gpu->device, block->memory, NULL);
-        if (!block->imported) gpu->allocated -= block->size;
+        if (block->counted) gpu->allocated -= block->size;
     }
     free(block);
 }
@@ -65,10 +77,11 @@ static peridot_status allocate_memory(struct pd_gpu *gpu, struct pd_block *block
         return pd_fail(PERIDOT_ERROR_MEMORY, "%s is out of memory: %.1f MB for %s did not fit beside %.1f MB in use (heap %.1f MB)",
                        gpu->info.name, (double)need.size / 1e6, what, (double)gpu->allocated / 1e6, (double)gpu->info.heap_size / 1e6);
     if (result != VK_SUCCESS) return pd_vk_fail(result, "vkAllocateMemory");
-    gpu->allocated += block->size;
+    block->counted = kind == PD_HEAP_DEVICE || gpu->info.unified_memory;
+    if (block->counted) gpu->allocated += block->size;
     PD_VK(gpu->vk.vkBindBufferMemory(gpu->device, block->buffer, block->memory, 0));
     if (gpu->memory.memoryTypes[type].propertyFlags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT
-        && (kind == PD_HEAP_HOST || gpu->info.unified_memory))
+        && (kind != PD_HEAP_DEVICE || gpu->info.unified_memory))
         PD_VK(gpu->vk.vkMapMemory(gpu->device, block->memory, 0, VK_WHOLE_SIZE, 0, &block->host));
     block->address = buffer_address(gpu, block->buffer);
     return PERIDOT_OK;
@@ -156,7 +169,6 @@ peridot_status pd_heap_import(struct pd_span *out, struct pd_heap *heap, const v
     uintptr_t address = (uintptr_t)host, first = address - address % gpu->import_alignment;
     struct pd_block *block = calloc(1, sizeof *block);
     if (!block) return pd_fail_alloc(sizeof *block, "memory block");
-    block->imported = true;
     block->used = block->size = pd_align(address - first + size, gpu->import_alignment);
     peridot_status status = import_pages(gpu, block, (void *)first) == VK_SUCCESS ? add_block(heap, block)
         : pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s does not read this mapping in place", gpu->info.name);

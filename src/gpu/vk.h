@@ -12,7 +12,7 @@ struct pd_block {
     VkDeviceMemory memory;
     uint64_t address, size, used;
     void *host;
-    bool imported;        /* host memory read in place: not allocated by us */
+    bool counted;         /* in the device's `allocated`: its own memory, and allocated by us */
 };
 
 struct pd_pipeline_cache {

@@ -1,12 +1,21 @@
 #include "model/weights.h"
 
 #include "base/num.h"
+#include "base/os.h"
 #include "model/tensor_names.h"
 #include "model/layout.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* What is placed as a whole: the matrices of a layer, or one of those that have none. */
+enum { PART_EMBEDDING, PART_OUTPUT, PART_LAYERS };
+
+struct part {
+    uint64_t size;                 /* bytes that must be allocated */
+    bool far;                      /* in the host's memory */
+};
 
 /* The same walk over the model runs twice: once to find every tensor and add up sizes, once to upload. */
 struct loader {
@@ -17,6 +26,9 @@ struct loader {
     const char *prefix;            /* of Hugging Face names: "model." and others */
     bool measuring;
     bool *used;                    /* [tensors of the checkpoint] */
+    struct part *parts;            /* [PART_LAYERS + n_layers] */
+    struct part *part;             /* of the present matrix */
+    uint64_t gpu_memory;
     uint64_t device_size, file_size, done;
     struct pd_load_progress progress;
 };
@@ -64,13 +76,15 @@ static peridot_status report(struct loader *l, uint64_t size)
     return PERIDOT_OK;
 }
 
-static peridot_status alloc(struct pd_span *out, struct loader *l, uint64_t size, const char *what)
+/* part: NULL for what is always on the device. */
+static peridot_status alloc(struct pd_span *out, struct loader *l, struct part *part, uint64_t size, const char *what)
 {
     if (l->measuring) {
         l->device_size += pd_align(size, 256);
+        if (part) part->size += pd_align(size, 256);
         return PERIDOT_OK;
     }
-    return pd_heap_alloc(out, l->w->heap, size, what);
+    return pd_heap_alloc(out, part && part->far ? l->w->far_heap : l->w->heap, size, what);
 }
 
 /* Rows of several tensors, one after the other. */
@@ -148,7 +162,7 @@ static peridot_status fill_slice(struct loader *l, struct pd_slice *slice, const
 {
     struct pd_span span;
     if (import_slice(l, slice, parts, n_cols)) return l->measuring ? PERIDOT_OK : report(l, (uint64_t)slice->n_rows * slice->row_size);
-    PD_TRY(alloc(&span, l, (uint64_t)slice->n_rows * slice->row_size, parts->at[0]->name));
+    PD_TRY(alloc(&span, l, l->part, (uint64_t)slice->n_rows * slice->row_size, parts->at[0]->name));
     if (l->measuring) return PERIDOT_OK;
     slice->address = span.address;
     return upload_slice(l, slice, span, parts, n_cols);
@@ -214,7 +228,7 @@ static peridot_status load_norm(struct loader *l, uint64_t *address, enum pd_rol
     struct pd_span span;
     float *row;
     PD_TRY(get(&t, l, role, layer, 0, n));
-    PD_TRY(alloc(&span, l, n * sizeof *row, t->name));
+    PD_TRY(alloc(&span, l, NULL, n * sizeof *row, t->name));
     if (l->measuring) {
         l->file_size += t->size;
         l->w->n_params += n;
@@ -308,10 +322,15 @@ static peridot_status load_output(struct loader *l)
 
 static peridot_status walk(struct loader *l)
 {
+    l->part = &l->parts[PART_EMBEDDING];
     PD_TRY(load_embedding(l));
+    l->part = &l->parts[PART_OUTPUT];
     PD_TRY(load_output(l));
     PD_TRY(load_norm(l, &l->w->output_norm, PD_ROLE_OUTPUT_NORM, 0, l->config->d_model));
-    for (uint32_t i = 0; i < l->config->n_layers; i++) PD_TRY(load_layer(l, i));
+    for (uint32_t i = 0; i < l->config->n_layers; i++) {
+        l->part = &l->parts[PART_LAYERS + i];
+        PD_TRY(load_layer(l, i));
+    }
     return PERIDOT_OK;
 }
 
@@ -353,37 +372,95 @@ static uint64_t matrix_size(const struct pd_matrix *m)
     return size;
 }
 
+/* ---- placing ---- */
+
+static void move_away(struct loader *l, uint32_t i)
+{
+    struct part *part = &l->parts[i];
+    if (part->far || !part->size || l->w->size <= l->gpu_memory) return;
+    part->far = true;
+    l->w->size -= part->size;
+    l->w->far_size += part->size;
+    l->w->n_far_layers += i >= PART_LAYERS;
+}
+
+/* First goes an embedding that is only looked up, a row a token; then layers, the last ones first; then what makes logits. */
+static peridot_status place(struct loader *l)
+{
+    struct pd_weights *w = l->w;
+    uint64_t available = pd_memory_available();
+    if (!l->gpu_memory || pd_gpu_info(l->gpu)->unified_memory) return PERIDOT_OK;
+    if (l->parts[PART_OUTPUT].size || !w->n_outputs) move_away(l, PART_EMBEDDING);
+    for (uint32_t i = l->config->n_layers; i-- > 0;) move_away(l, PART_LAYERS + i);
+    move_away(l, PART_OUTPUT);
+    move_away(l, PART_EMBEDDING);
+    if (w->size > l->gpu_memory)
+        return pd_fail(PERIDOT_ERROR_MEMORY, "%.3f MB of GPU memory are too little: %.3f MB of norms must be there", (double)l->gpu_memory / 1e6,
+                       (double)w->size / 1e6);
+    if (w->far_size > available)
+        return pd_fail(PERIDOT_ERROR_MEMORY, "with %.1f MB of GPU memory this model needs %.1f MB of the host's, which has %.1f MB free",
+                       (double)l->gpu_memory / 1e6, (double)w->far_size / 1e6, (double)available / 1e6);
+    return PERIDOT_OK;
+}
+
+static peridot_status check_budget(const struct loader *l)
+{
+    char sentence[512];
+    peridot_status status = pd_gpu_check_budget(l->gpu, l->w->size, l->w->far_size ? "this part of the model" : "this model");
+    if (status == PERIDOT_OK || pd_gpu_info(l->gpu)->unified_memory) return status;
+    snprintf(sentence, sizeof sentence, "%s", pd_error());
+    return pd_fail(status, "%s (--gpu-memory SIZE leaves layers in the host's memory)", sentence);
+}
+
+static void add_read(struct loader *l, const struct pd_matrix *m, uint32_t part)
+{
+    l->w->decode_read_size += matrix_size(m);
+    if (l->parts[part].far) l->w->decode_far_size += matrix_size(m);
+}
+
+static void count_reads(struct loader *l)
+{
+    struct pd_weights *w = l->w;
+    if (w->n_outputs) add_read(l, pd_weights_output(w), w->output.n_slices ? PART_OUTPUT : PART_EMBEDDING);
+    for (uint32_t i = 0; i < l->config->n_layers; i++) {
+        const struct pd_layer_weights *layer = &w->layers[i];
+        const struct pd_matrix *matrices[] = {&layer->qkv, &layer->o, &layer->gate_up, &layer->down};
+        for (size_t m = 0; m < PD_COUNT(matrices); m++) add_read(l, matrices[m], PART_LAYERS + i);
+    }
+}
+
 static peridot_status load(struct loader *l)
 {
     struct pd_weights *w = l->w;
+    l->parts = calloc(PART_LAYERS + l->config->n_layers, sizeof *l->parts);
     w->layers = calloc(l->config->n_layers, sizeof *w->layers);
     l->used = calloc(pd_max(pd_checkpoint_n_tensors(l->checkpoint), 1), sizeof *l->used);
-    if (!w->layers || !l->used) return pd_fail_alloc(l->config->n_layers * sizeof *w->layers, "layers");
+    if (!w->layers || !l->used || !l->parts) return pd_fail_alloc(l->config->n_layers * sizeof *w->layers, "layers");
     l->measuring = true;
     PD_TRY(walk(l));
     PD_TRY(check_unused(l));
     w->size = l->device_size;
-    PD_TRY(pd_gpu_check_budget(l->gpu, w->size, "this model"));
+    PD_TRY(place(l));
+    PD_TRY(check_budget(l));
     /* Blocks of a quarter GiB waste little; a tensor that is larger gets a block of its own. */
     PD_TRY(pd_heap_create(&w->heap, l->gpu, PD_HEAP_DEVICE, pd_min(w->size + (64 << 10), 256u << 20)));
+    PD_TRY(pd_heap_create(&w->far_heap, l->gpu, PD_HEAP_FAR, pd_min(w->far_size + (64 << 10), 256u << 20)));
     l->measuring = false;
     PD_TRY(walk(l));
     PD_TRY(make_lookup(l));
-    w->decode_read_size = w->n_outputs ? matrix_size(pd_weights_output(w)) : 0;
-    for (uint32_t i = 0; i < l->config->n_layers; i++) {
-        const struct pd_layer_weights *layer = &w->layers[i];
-        w->decode_read_size += matrix_size(&layer->qkv) + matrix_size(&layer->o) + matrix_size(&layer->gate_up) + matrix_size(&layer->down);
-    }
+    count_reads(l);
     return PERIDOT_OK;
 }
 
 peridot_status pd_weights_load(struct pd_weights *out, struct pd_gpu *gpu, const struct pd_config *config,
-                               const struct pd_checkpoint *checkpoint, struct pd_load_progress progress)
+                               const struct pd_checkpoint *checkpoint, uint64_t gpu_memory, struct pd_load_progress progress)
 {
     *out = (struct pd_weights){0};
-    struct loader l = {.w = out, .gpu = gpu, .config = config, .checkpoint = checkpoint, .prefix = pd_tensor_prefix(checkpoint), .progress = progress};
+    struct loader l = {.w = out, .gpu = gpu, .config = config, .checkpoint = checkpoint, .prefix = pd_tensor_prefix(checkpoint), .gpu_memory = gpu_memory,
+        .progress = progress};
     peridot_status status = load(&l);
     free(l.used);
+    free(l.parts);
     if (status != PERIDOT_OK) pd_weights_free(out, config);
     return status;
 }
@@ -399,6 +476,7 @@ void pd_weights_free(struct pd_weights *w, const struct pd_config *config)
     free(w->output_bias);
     free(w->layers);
     pd_heap_free(w->heap);
+    pd_heap_free(w->far_heap);
     *w = (struct pd_weights){0};
 }
 

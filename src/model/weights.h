@@ -37,7 +37,7 @@ struct pd_layer_weights {
 };
 
 struct pd_weights {
-    struct pd_heap *heap;
+    struct pd_heap *heap, *far_heap;
     uint32_t vocab_size;           /* rows of the embedding: token ids are below it */
     uint32_t n_outputs;            /* rows of the output: vocab_size, the labels of a classification head, or 0 without a head */
     struct pd_matrix embedding, output;   /* output has no slices of its own when tied */
@@ -47,7 +47,9 @@ struct pd_weights {
     struct pd_layer_weights *layers;
     uint64_t size;                 /* bytes allocated on the device */
     uint64_t in_place_size;        /* bytes read where the file is mapped */
-    uint64_t decode_read_size, n_params;
+    uint64_t far_size;             /* bytes in the host's memory, which the GPU reads across the bus */
+    uint32_t n_far_layers;
+    uint64_t decode_read_size, decode_far_size, n_params;   /* far: across the bus, of all */
     uint32_t type_counts[PD_N_DTYPES];    /* matrices of each type */
     uint32_t n_ignored;                   /* tensors of a vision tower and the like */
 };
@@ -57,8 +59,9 @@ struct pd_load_progress {
     void *user;
 };
 
+/* gpu_memory: bytes of the device's own memory that weights may take; 0: all of them must fit there. */
 peridot_status pd_weights_load(struct pd_weights *out, struct pd_gpu *gpu, const struct pd_config *config,
-                               const struct pd_checkpoint *checkpoint, struct pd_load_progress progress);
+                               const struct pd_checkpoint *checkpoint, uint64_t gpu_memory, struct pd_load_progress progress);
 void pd_weights_free(struct pd_weights *w, const struct pd_config *config);
 /* The embedding when tied; without slices when the model has no head. */
 const struct pd_matrix *pd_weights_output(const struct pd_weights *w);

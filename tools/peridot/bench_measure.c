@@ -331,7 +331,7 @@ static void describe(struct bench *b)
     r->model.n_heads = m->n_heads, r->model.n_kv_heads = m->n_kv_heads, r->model.head_dim = m->head_dim;
     r->model.window = m->window, r->model.vocab_size = m->vocab_size;
     r->model.n_params = m->n_params;
-    r->model.size = m->weights_size + m->in_place_size;
+    r->model.size = m->weights_size + m->in_place_size + m->far_size;
 }
 
 /* The first token is a test of its own: from the opening to the logits, pipelines compiled or found in the cache. */

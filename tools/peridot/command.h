@@ -15,6 +15,7 @@ enum cmd_kind {
     CMD_TEXTS,    /* struct cmd_texts: may be given again and again */
     CMD_U32,
     CMD_F32,
+    CMD_SIZE,     /* uint64_t: bytes, with k, M, G or T after a number */
     CMD_SEED,     /* uint64_t; the word "random" draws one */
     CMD_CHOICE    /* uint32_t: index into `value` */
 };

@@ -20,7 +20,7 @@ struct rows_args {
 
 static const struct cmd_option options[] = {
     CMD_MODEL_OPTION,
-    CMD_DEVICE_OPTION,
+    CMD_DEVICE_OPTIONS,
     CMD_KERNEL_OPTION,
     {.name = "tokens", .metavar = "IDS", .kind = CMD_TEXT, .offset = offsetof(struct rows_args, tokens), .required = true,
      .help = "Token ids with commas or spaces between them, as peridot tokenize prints them; @FILE reads them from a file, - from "

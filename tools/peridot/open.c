@@ -2,6 +2,7 @@
 #include "open.h"
 #include "base/os.h"
 #include "terminal.h"
+#include "text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -71,11 +72,24 @@ static void print_device(const peridot_model_info *info)
         fprintf(stderr, "%" PRIu32 " tensors of vision are left out: text needs none of them\n", info->n_ignored_tensors);
 }
 
+/* Where weights are, when someone asked for it. */
+static void print_placement(const peridot_model_info *info)
+{
+    if (info->device.unified_memory) {
+        fprintf(stderr, "%s shares the host's memory: --gpu-memory has no meaning there\n", info->device.name);
+        return;
+    }
+    fprintf(stderr, "weights: %s on the GPU, %s in the host's memory with %" PRIu32 " of %" PRIu32 " layers; a step reads %s there and %s across "
+            "the bus\n", cmd_size_text(info->weights_size), cmd_size_text(info->far_size), info->n_far_layers, info->n_layers,
+            cmd_size_text(info->decode_read_size - info->decode_far_size), cmd_size_text(info->decode_far_size));
+}
+
 peridot_status cmd_model_open(peridot_model **out, const struct cmd_model_args *args)
 {
     const char *path;
     struct cmd_progress progress = cmd_progress_begin("loading");
     peridot_model_params params = {.device = cmd_device_name(args->device), .cache_dir = cmd_cache_dir(),
+                                   .gpu_memory = args->gpu_memory,
                                    .kernels = args->kernels.at, .n_kernels = args->kernels.n,
                                    .progress = cmd_progress_step, .user = &progress};
     *out = NULL;
@@ -83,6 +97,7 @@ peridot_status cmd_model_open(peridot_model **out, const struct cmd_model_args *
     peridot_status status = peridot_model_open(out, path, &params);
     cmd_progress_end(&progress);
     if (status == PERIDOT_OK) print_device(peridot_model_get_info(*out));
+    if (status == PERIDOT_OK && args->gpu_memory) print_placement(peridot_model_get_info(*out));
     return status;
 }
 

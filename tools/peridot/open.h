@@ -8,16 +8,20 @@
 struct cmd_model_args {
     const char *path;     /* NULL: the demo model */
     const char *device;   /* NULL: PERIDOT_DEVICE, or else the library's choice */
+    uint64_t gpu_memory;  /* 0: all weights must fit */
     struct cmd_texts kernels;
 };
 
 #define CMD_MODEL_OPTION                                                                                           \
     {.letter = 'm', .name = "model", .metavar = "MODEL", .kind = CMD_TEXT, .offset = offsetof(struct cmd_model_args, path), \
      .help = "A .gguf file or a Hugging Face directory. Without it, the demo model."}
-#define CMD_DEVICE_OPTION                                                                                           \
+#define CMD_DEVICE_OPTIONS                                                                                           \
     {.name = "device", .metavar = "DEVICE", .kind = CMD_TEXT, .offset = offsetof(struct cmd_model_args, device),    \
      .help = "An index from peridot devices, part of a name, a UUID or a PCI address. Without it, the environment " \
-             "variable PERIDOT_DEVICE, or else the fastest real GPU."}
+             "variable PERIDOT_DEVICE, or else the fastest real GPU."}, \
+    {.name = "gpu-memory", .metavar = "SIZE", .kind = CMD_SIZE, .offset = offsetof(struct cmd_model_args, gpu_memory), \
+     .help = "Weights take at most this much of the GPU's own memory (6G, 800M); layers that do not fit are left in the host's, " \
+             "which the GPU reads across the bus."}
 
 #define CMD_KERNEL_OPTION                                                                                           \
     {.name = "kernel", .metavar = "NAME=VARIANT", .kind = CMD_TEXTS, .offset = offsetof(struct cmd_model_args, kernels), \

@@ -63,6 +63,20 @@ static bool store_f32(const struct cmd_option *o, void *to, const char *text)
     return true;
 }
 
+/* Decimal units, as sizes are shown. */
+static bool store_size(void *to, const char *text)
+{
+    static const char units[] = "kMGT";
+    char *end;
+    double value = text[0] >= '0' && text[0] <= '9' ? strtod(text, &end) : -1;
+    if (!(value > 0)) return false;
+    const char *unit = *end ? strchr(units, *end == 'K' ? 'k' : *end) : NULL;
+    if (unit) value *= pow(1000, (double)(unit - units + 1)), end++;
+    if ((*end && strcmp(end, "B") != 0) || value < 1 || value >= 1e18) return false;
+    *(uint64_t *)to = (uint64_t)value;
+    return true;
+}
+
 static bool store_texts(struct cmd_texts *to, const char *text)
 {
     if (to->n == CMD_TEXTS_MAX) return false;
@@ -107,6 +121,7 @@ static bool store(const struct cmd_option *o, void *to, const char *text)
     case CMD_TEXTS: return store_texts(to, text);
     case CMD_U32: return store_u32(o, to, text);
     case CMD_F32: return store_f32(o, to, text);
+    case CMD_SIZE: return store_size(to, text);
     case CMD_SEED: return store_seed(to, text);
     case CMD_CHOICE: *(uint32_t *)to = (uint32_t)find_value(o, text); return true;
     }
@@ -121,7 +136,7 @@ static int refuse_value(const struct parser *p, const struct cmd_option *o, cons
         return cmd_usage(p->command, "%s does not know %s", label(o), text);
     }
     if (o->kind == CMD_TEXTS) return cmd_usage(p->command, "%s can be given %d times at most", label(o), CMD_TEXTS_MAX);
-    const char *noun = o->kind == CMD_F32 ? "number" : "whole number";
+    const char *noun = o->kind == CMD_F32 ? "number" : o->kind == CMD_SIZE ? "size such as 6G" : "whole number";
     if (o->min == 0 && o->max == 0) return cmd_usage(p->command, "%s takes a %s, not %s", label(o), noun, text);
     return cmd_usage(p->command, "%s takes a %s from %g to %g, not %s", label(o), noun, o->min, o->max, text);
 }

@@ -24,7 +24,7 @@ struct perplexity_args {
 
 static const struct cmd_option options[] = {
     CMD_MODEL_OPTION,
-    CMD_DEVICE_OPTION,
+    CMD_DEVICE_OPTIONS,
     CMD_KERNEL_OPTION,
     {.letter = 'f', .name = "file", .metavar = "TEXT", .kind = CMD_TEXT, .offset = offsetof(struct perplexity_args, file),
      .required = true, .help = "The text; - is standard input."},
