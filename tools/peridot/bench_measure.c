@@ -5,6 +5,7 @@
 #include "bench.h"
 #include "base/os.h"
 #include "terminal.h"
+#include "text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -318,7 +319,11 @@ static void describe(struct bench *b)
     struct tm utc;
     snprintf(r->program, sizeof r->program, "peridot %s", PERIDOT_VERSION);
     strftime(r->date, sizeof r->date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
-    snprintf(r->note, sizeof r->note, "%s", b->plan->note ? b->plan->note : "");
+    int size = snprintf(r->note, sizeof r->note, "%s", b->plan->note ? b->plan->note : "");
+    if (m->far_size && size < (int)sizeof r->note)   /* speeds are not to be taken for those of the GPU alone */
+        snprintf(r->note + size, sizeof r->note - (size_t)size, "%s%" PRIu32 " of %" PRIu32 " layers are in the host's memory: a step reads %s on "
+                 "the GPU and %s across the bus", size ? "; " : "", m->n_far_layers, m->n_layers,
+                 cmd_size_text(m->decode_read_size - m->decode_far_size), cmd_size_text(m->decode_far_size));
     snprintf(r->model.name, sizeof r->model.name, "%s", m->name);
     snprintf(r->model.family, sizeof r->model.family, "%s", m->family);
     snprintf(r->model.types, sizeof r->model.types, "%s", m->types);
