@@ -78,6 +78,7 @@ typedef struct peridot_device_info {
     bool fp16_arithmetic, int8_arithmetic, int64_arithmetic, integer_dot, subgroup_ballot, subgroup_size_control, external_host_memory;
     bool cooperative_matrix;        /* of fp16 with fp32 sums: the largest that it has are [m, k] times [k, n] */
     uint32_t matrix_m, matrix_n, matrix_k;   /* 0: none */
+    uint32_t matrix_subgroup_size;  /* of the subgroups that multiply them */
 } peridot_device_info;
 
 /* Lists every Vulkan device. Usable or not: look at `unusable`. *out holds *n entries; give it back to peridot_free. */

@@ -163,8 +163,9 @@ static bool is_handy(const VkCooperativeMatrixPropertiesKHR *p)
         && p->scope == VK_SCOPE_SUBGROUP_KHR && !p->saturatingAccumulation && 32 % p->MSize == 0 && 32 % p->NSize == 0 && 32 % p->KSize == 0;
 }
 
-/* The largest of the sizes that the device lists. */
-static void describe_matrices(peridot_device_info *info, VkPhysicalDevice physical)
+/* The largest of the sizes that the device lists. Where subgroups can be as large as a matrix is wide, they should be: Intel's
+ * matrix units work so, and its compiler takes 516 spills to make do with 32 lanes (DG2: 8 lanes, none). */
+static void describe_matrices(peridot_device_info *info, VkPhysicalDevice physical, const VkPhysicalDeviceSubgroupSizeControlProperties *sizes)
 {
     uint32_t n = 0;
     if (vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(physical, &n, NULL) != VK_SUCCESS || n == 0) return;
@@ -176,6 +177,8 @@ static void describe_matrices(peridot_device_info *info, VkPhysicalDevice physic
         if (!is_handy(p) || p->MSize * p->NSize * p->KSize <= info->matrix_m * info->matrix_n * info->matrix_k) continue;
         info->cooperative_matrix = true;
         info->matrix_m = p->MSize, info->matrix_n = p->NSize, info->matrix_k = p->KSize;
+        bool fits = info->subgroup_size_control && sizes->minSubgroupSize <= p->NSize && p->NSize <= sizes->maxSubgroupSize;
+        info->matrix_subgroup_size = fits ? p->NSize : info->subgroup_size;
     }
     free(list);
 }
@@ -216,7 +219,8 @@ static void describe(peridot_device_info *info, VkPhysicalDevice physical, uint3
     info->integer_dot = f.dot.shaderIntegerDotProduct;
     info->subgroup_size_control = f.subgroup_size.subgroupSizeControl && f.subgroup_size.computeFullSubgroups
         && f.subgroup_sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT;
-    if (f.cooperative.cooperativeMatrix && f.f12.shaderFloat16 && f.f12.vulkanMemoryModel) describe_matrices(info, physical);
+    if (f.cooperative.cooperativeMatrix && f.f12.shaderFloat16 && f.f12.vulkanMemoryModel && f.f12.vulkanMemoryModelDeviceScope)
+        describe_matrices(info, physical, &f.subgroup_sizes);
     info->external_host_memory = has_extension(&extensions, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
     describe_heap(info, physical, has_extension(&extensions, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME));
     free(extensions.at);
@@ -399,7 +403,8 @@ static peridot_status open_device(struct pd_gpu *gpu)
     VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR executable = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR, .pipelineExecutableInfo = VK_TRUE};
     f12.shaderFloat16 = info->fp16_arithmetic;
-    f12.vulkanMemoryModel = info->cooperative_matrix;   /* which must go with it */
+    /* Must go with it; and once it is there, atomics of other kernels, which are the device's, must ask for the second. */
+    f12.vulkanMemoryModel = f12.vulkanMemoryModelDeviceScope = info->cooperative_matrix;
     if (info->subgroup_size_control) LINK(f12, subgroup_size);
     if (info->cooperative_matrix) {
         LINK(f12, cooperative);

@@ -81,12 +81,14 @@ static peridot_status compile(struct pd_gpu *gpu, struct pd_kernel *kernel)
         entries[i] = (VkSpecializationMapEntry){.constantID = i, .offset = i * sizeof(uint32_t), .size = sizeof(uint32_t)};
     VkSpecializationInfo spec = {.mapEntryCount = kernel->n_spec, .pMapEntries = entries,
         .dataSize = sizeof(uint32_t) * kernel->n_spec, .pData = kernel->spec};
+    enum pd_needs needs = sources[kernel->id].needs;
     /* Where lanes share matrices, or what they hold, subgroups are whole and of a size that is known. Other kernels stride by
      * gl_SubgroupSize, which must be what the driver compiles for. It is the device's constant unless it may vary, and Mesa's
      * constant for Intel is 32, where it takes 8 or 16. */
     VkPipelineShaderStageRequiredSubgroupSizeCreateInfo subgroup = {
-        .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO, .requiredSubgroupSize = gpu->info.subgroup_size};
-    bool control = gpu->info.subgroup_size_control, whole = control && sources[kernel->id].needs != PD_NEEDS_baseline;
+        .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO,
+        .requiredSubgroupSize = needs == PD_NEEDS_coop ? gpu->info.matrix_subgroup_size : gpu->info.subgroup_size};
+    bool control = gpu->info.subgroup_size_control, whole = control && needs != PD_NEEDS_baseline;
     VkComputePipelineCreateInfo create = {.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
         .flags = gpu->statistics ? VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR : 0,
         .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO, .stage = VK_SHADER_STAGE_COMPUTE_BIT,

@@ -98,16 +98,16 @@ static void matmul_tile(struct pd_recorder *r, enum pd_dtype dtype, const struct
              (uint32_t)pd_div_up(push->n_tokens, PD_MATMUL_TILE), 1);
 }
 
-/* Tiles of 128 by 128 need fewer reads, and where they are too few, or shared memory is short, tiles of 64 by 64. The subgroups of
- * a workgroup share a tile in parts as square as can be. */
+/* Tiles of 128 by 128 need fewer reads. Where they would be too few, or registers or shared memory are short, tiles of 64 by 64.
+ * The subgroups of a workgroup share a tile in parts as square as can be. */
 static void matmul_coop(struct pd_recorder *r, enum pd_dtype dtype, const struct pd_matmul_push *push)
 {
     const peridot_device_info *d = pd_gpu_info(r->gpu);
-    bool large = push->n_rows >= 8192 && d->max_shared_size >= 48 * 1024 && d->type != PERIDOT_DEVICE_CPU;
-    uint32_t tile = large ? 128 : 64, workgroup = (uint32_t)pd_max(2 * tile, d->subgroup_size), n_down = 1;
-    uint32_t n_parts = workgroup / d->subgroup_size;
+    uint32_t subgroup = d->matrix_subgroup_size, n_down = 1;
+    bool large = push->n_rows >= 8192 && d->max_shared_size >= 48 * 1024 && subgroup >= 32;
+    uint32_t tile = large ? 128 : 64, n_parts = (uint32_t)pd_max(2 * tile / subgroup, 1);
     while (4 * n_down * n_down <= n_parts) n_down *= 2;
-    uint32_t spec[] = {workgroup, d->subgroup_size, tile, tile, 32, tile / n_down, tile / (n_parts / n_down), d->matrix_m, d->matrix_n,
+    uint32_t spec[] = {n_parts * subgroup, subgroup, tile, tile, 32, tile / n_down, tile / (n_parts / n_down), d->matrix_m, d->matrix_n,
         d->matrix_k};
     dispatch(r, kernel(r, typed(PD_KERNEL_matmul_coop_f32, dtype), spec, PD_COUNT(spec)), push, (uint32_t)pd_div_up(push->n_rows, tile),
              (uint32_t)pd_div_up(push->n_tokens, tile), 1);

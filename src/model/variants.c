@@ -37,12 +37,20 @@ bool pd_variant_available(const peridot_device_info *device, enum pd_variant v)
     return !pd_kernel_lacks(device, rows[v].kernel);
 }
 
+/* Mesa lists matrices for Intel's integrated GPUs before Lunar Lake too (8 lanes), which have no units for them: it multiplies
+ * them by ordinary instructions, with some 160 spills on most. */
+static bool pays(const peridot_device_info *device, enum pd_variant v)
+{
+    if (device->type == PERIDOT_DEVICE_CPU) return rows[v].on_cpu;
+    bool slow = v == PD_VARIANT_MATMUL_COOP && device->type == PERIDOT_DEVICE_INTEGRATED && device->matrix_subgroup_size < 16;
+    return rows[v].on_gpu && !slow;
+}
+
 struct pd_variants pd_variants_default(const peridot_device_info *device)
 {
     struct pd_variants variants = {0};
-    bool cpu = device->type == PERIDOT_DEVICE_CPU;
     for (int v = PD_N_VARIANTS - 1; v >= 0; v--)
-        if ((cpu ? rows[v].on_cpu : rows[v].on_gpu) && pd_variant_available(device, (enum pd_variant)v))
+        if (pays(device, (enum pd_variant)v) && pd_variant_available(device, (enum pd_variant)v))
             variants.of[rows[v].operation] = (enum pd_variant)v;
     return variants;
 }
