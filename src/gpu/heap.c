@@ -133,7 +133,7 @@ static VkResult import_pages(struct pd_gpu *gpu, struct pd_block *block, void *p
     const VkExternalMemoryHandleTypeFlagBits type = VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
     VkExternalMemoryBufferCreateInfo external = {.sType = VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO, .handleTypes = type};
     VkBufferCreateInfo create = {.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, .pNext = &external, .size = block->size,
-        .usage = VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT | VK_BUFFER_USAGE_STORAGE_BUFFER_BIT};
+        .usage = PD_IMPORT_USAGE};
     VkResult result = gpu->vk.vkCreateBuffer(gpu->device, &create, NULL, &block->buffer);
     if (result != VK_SUCCESS) return result;
     VkMemoryRequirements need;

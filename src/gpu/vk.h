@@ -7,6 +7,8 @@
 #define VK_NO_PROTOTYPES
 #include <volk.h>
 
+enum { PD_IMPORT_USAGE = VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT | VK_BUFFER_USAGE_STORAGE_BUFFER_BIT };
+
 struct pd_block {
     VkBuffer buffer;
     VkDeviceMemory memory;
