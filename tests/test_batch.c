@@ -62,7 +62,7 @@ static double relative_error(const float *a, const float *b, size_t n)
     return sqrt(difference / (size + 1e-30));
 }
 
-static void check_model(const char *path, bool hidden)
+static void check_model(const char *path, bool hidden, const char *kernel)
 {
     static int32_t tokens[N_TEXTS][48];
     peridot_model *model = NULL;
@@ -72,7 +72,7 @@ static void check_model(const char *path, bool hidden)
     assert_non_null(alone);
     assert_non_null(together);
     assert_non_null(ends);
-    assert_int_equal(peridot_model_open(&model, path, NULL), PERIDOT_OK);
+    assert_int_equal(peridot_model_open(&model, path, &(peridot_model_params){.kernels = &kernel, .n_kernels = kernel != NULL}), PERIDOT_OK);
     assert_int_equal(peridot_session_create(&s, model, &(peridot_session_params){.ctx = 96, .chunk = CHUNK, .kv_type = PERIDOT_KV_F32}), PERIDOT_OK);
     assert_int_equal(peridot_session_chunk(s), CHUNK);
     for (size_t i = 0; i < N_TEXTS; i++) {
@@ -106,13 +106,20 @@ static void check_model(const char *path, bool hidden)
 static void test_gemma2(void **state)
 {
     (void)state;
-    check_model(PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", false);
+    check_model(PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", false, NULL);
+}
+
+/* Queries of several texts in one workgroup. */
+static void test_attention_tiles(void **state)
+{
+    (void)state;
+    check_model(PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", false, "attention=tile");
 }
 
 static void test_gemma3_hidden(void **state)
 {
     (void)state;
-    check_model(PERIDOT_GOLDEN "/gemma3", true);
+    check_model(PERIDOT_GOLDEN "/gemma3", true, NULL);
 }
 
 static bool stop_early(void *user, size_t sequence, uint32_t pos, const float *row, size_t n)
@@ -148,6 +155,7 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gemma2), cmocka_unit_test(test_gemma3_hidden), cmocka_unit_test(test_refusals)};
+        cmocka_unit_test(test_gemma2), cmocka_unit_test(test_attention_tiles), cmocka_unit_test(test_gemma3_hidden),
+        cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests_name("batch", tests, NULL, NULL);
 }

@@ -223,43 +223,60 @@ void pd_op_rope(struct pd_recorder *r, struct pd_rows qkv, const struct pd_kv *k
     barrier(r);
 }
 
-#define ATTENTION_QUERIES 4   /* of a workgroup where lanes take keys: what a lane's registers hold */
+/* How attention is laid out over workgroups: each takes n_heads query heads of n_tokens positions. */
+struct attention_plan {
+    enum pd_variant variant;
+    uint32_t n_heads, n_tokens;
+};
 
-/* Lanes that take keys of their own take elements of the head in fours, too. Whatever the cache's type, kernels of both are to be
- * right: the grid of a step is made before the type is known. */
-static bool attention_by_rows(const struct pd_recorder *r, const struct pd_heads *heads)
+static const uint32_t attention_queries[PD_N_VARIANTS] = {   /* most queries of a workgroup */
+    [PD_VARIANT_ATTENTION_ROWS] = 4, [PD_VARIANT_ATTENTION_TILE] = 32, [PD_VARIANT_ATTENTION_COLUMNS] = 16,
+};
+
+#define FEW_QUERIES 8   /* positions that are not worth a tile */
+
+/* Whatever the cache's type, kernels of both are to be right: the grid of a step is made before the type is known. Lanes that
+ * take keys of their own take elements of the head in fours, and tiles are of vec4s. */
+static enum pd_variant attention_variant(const struct pd_recorder *r, const struct pd_heads *heads, uint32_t n_tokens, bool decode)
 {
     enum pd_variant v = r->variants.of[PD_VARIED_ATTENTION];
     for (uint32_t i = 0; i < 2; i++) v = sound(r, PD_VARIED_ATTENTION, v, i);
-    return v == PD_VARIANT_ATTENTION_ROWS && heads->head_dim % (4 * pd_max(subgroup_size(r), 8)) == 0;
+    bool few = decode || (n_tokens < FEW_QUERIES && !r->variants.forced[PD_VARIED_ATTENTION]);
+    if (v == PD_VARIANT_ATTENTION_TILE && (few || heads->head_dim % 4 != 0)) v = PD_VARIANT_ATTENTION_COLUMNS;
+    if (v == PD_VARIANT_ATTENTION_ROWS && heads->head_dim % (4 * pd_max(subgroup_size(r), 8)) != 0) v = PD_VARIANT_ATTENTION_COLUMNS;
+    return v;
 }
 
-/* Query heads of one workgroup: all that share a kv head, as long as q fits 16 KiB of shared memory beside the scores. */
-static uint32_t heads_per_group(const struct pd_recorder *r, const struct pd_heads *heads)
+/* Heads that share a kv head, as many as fit: a tile has a number of rows to fill, the others 16 KiB for q. */
+static struct attention_plan plan_attention(const struct pd_recorder *r, const struct pd_heads *heads, uint32_t n_tokens, bool decode)
 {
-    uint32_t group = heads->n_heads / heads->n_kv_heads, n = group, most = attention_by_rows(r, heads) ? ATTENTION_QUERIES : 16;
-    while (n > 1 && (group % n != 0 || n > most || n * heads->head_dim > 4096)) n--;
-    return n;
+    enum pd_variant v = attention_variant(r, heads, n_tokens, decode);
+    uint32_t group = heads->n_heads / heads->n_kv_heads, most = attention_queries[v], n = group < most ? group : most;
+    bool tile = v == PD_VARIANT_ATTENTION_TILE;
+    while (n > 1 && (group % n != 0 || (tile ? most % n != 0 : n * heads->head_dim > 4096))) n--;
+    return (struct attention_plan){.variant = v, .n_heads = n, .n_tokens = decode || v == PD_VARIANT_ATTENTION_COLUMNS ? 1 : most / n};
 }
 
 uint32_t pd_attention_groups(const struct pd_recorder *r, const struct pd_heads *heads)
 {
-    return heads->n_heads / heads_per_group(r, heads);
+    return heads->n_heads / plan_attention(r, heads, 1, true).n_heads;
 }
 
-/* Positions of one workgroup. */
-static uint32_t attention_tokens(const struct pd_recorder *r, const struct pd_heads *heads, bool decode)
+static const struct pd_kernel *attention_kernel(struct pd_recorder *r, const struct attention_plan *plan, const struct pd_kv *kv,
+                                                const struct pd_heads *heads, bool decode)
 {
-    return decode || !attention_by_rows(r, heads) ? 1 : ATTENTION_QUERIES / heads_per_group(r, heads);
-}
-
-static const struct pd_kernel *attention_kernel(struct pd_recorder *r, const struct pd_kv *kv, const struct pd_heads *heads, bool decode)
-{
-    bool rows = attention_by_rows(r, heads), f16 = kv->type == PERIDOT_KV_F16;
-    uint32_t lanes = subgroup_size(r), workgroup = rows ? lanes : (uint32_t)pd_max(heads->head_dim >= 256 ? 128 : 64, lanes);
-    uint32_t spec[] = {workgroup, heads->head_dim, heads_per_group(r, heads), heads->n_heads / heads->n_kv_heads,
-        rows ? attention_tokens(r, heads, decode) : (uint32_t)pd_div_up(heads->head_dim / 2, workgroup), decode, decode && heads->q_norm, lanes};
-    if (rows) return kernel(r, f16 ? PD_KERNEL_attention_rows_f16 : PD_KERNEL_attention_rows_f32, spec, 8);
+    bool f16 = kv->type == PERIDOT_KV_F16, norms = decode && heads->q_norm;
+    uint32_t dim = heads->head_dim, group = heads->n_heads / heads->n_kv_heads, lanes = subgroup_size(r);
+    if (plan->variant == PD_VARIANT_ATTENTION_TILE) {
+        uint32_t spec[] = {dim > 128 ? 256 : 128, dim, plan->n_heads, group};
+        return kernel(r, f16 ? PD_KERNEL_attention_tile_f16 : PD_KERNEL_attention_tile_f32, spec, 4);
+    }
+    if (plan->variant == PD_VARIANT_ATTENTION_ROWS) {
+        uint32_t spec[] = {lanes, dim, plan->n_heads, group, plan->n_tokens, decode, norms, lanes};
+        return kernel(r, f16 ? PD_KERNEL_attention_rows_f16 : PD_KERNEL_attention_rows_f32, spec, 8);
+    }
+    uint32_t workgroup = (uint32_t)pd_max(dim >= 256 ? 128 : 64, lanes);
+    uint32_t spec[] = {workgroup, dim, plan->n_heads, group, (uint32_t)pd_div_up(dim / 2, workgroup), decode, norms};
     return kernel(r, f16 ? PD_KERNEL_attention_f16 : PD_KERNEL_attention_f32, spec, 7);
 }
 
@@ -278,8 +295,9 @@ void pd_op_attention(struct pd_recorder *r, struct pd_rows y, struct pd_rows q, 
     push.y = y.address;
     push.q_stride = q.stride;
     push.y_stride = y.stride;
-    dispatch(r, attention_kernel(r, kv, heads, false), &push, pd_attention_groups(r, heads), 1,
-             (uint32_t)pd_div_up(n_tokens, attention_tokens(r, heads, false)));
+    struct attention_plan plan = plan_attention(r, heads, n_tokens, false);
+    dispatch(r, attention_kernel(r, &plan, kv, heads, false), &push, heads->n_heads / plan.n_heads, 1,
+             (uint32_t)pd_div_up(n_tokens, plan.n_tokens));
     barrier(r);
 }
 
@@ -289,7 +307,8 @@ void pd_op_attention_decode(struct pd_recorder *r, struct pd_rows y, struct pd_r
     struct pd_attention_push push = attention_push(qkv.address, kv, heads, place, 1);
     push.angles = angles;
     push.y = partial;
-    const struct pd_kernel *k = attention_kernel(r, kv, heads, true);
+    struct attention_plan plan = plan_attention(r, heads, 1, true);
+    const struct pd_kernel *k = attention_kernel(r, &plan, kv, heads, true);
     uint64_t grid = offsetof(struct pd_step, dispatch) + kind * sizeof ((struct pd_step *)0)->dispatch[0];
     if (k && r->commands) pd_dispatch_indirect(r->commands, k, &push, step, grid);
     barrier(r);

@@ -24,6 +24,7 @@ static const struct family {
     {PD_KERNEL_rope_f16, 2, pd_try_rope, 0, {0}},
     {PD_KERNEL_attention_f16, 2, pd_try_attention, 1, {PD_VARIANT_ATTENTION_COLUMNS}},
     {PD_KERNEL_attention_rows_f16, 2, pd_try_attention, 1, {PD_VARIANT_ATTENTION_ROWS}},
+    {PD_KERNEL_attention_tile_f16, 2, pd_try_attention, 1, {PD_VARIANT_ATTENTION_TILE}},
     {PD_KERNEL_merge, 1, pd_try_merge, 0, {0}},
     {PD_KERNEL_glu, 1, pd_try_glu, 0, {0}},
     {PD_KERNEL_topk, 1, pd_try_topk, 0, {0}},

@@ -29,6 +29,7 @@ static const struct row {
     [PD_VARIANT_MATVEC_ROWS] = {PD_VARIED_MATVEC, "rows", PD_KERNEL_matvec_rows_f32, false, true, 0},
     [PD_VARIANT_MATVEC_COLUMNS] = {PD_VARIED_MATVEC, "columns", PD_KERNEL_matvec_f32, true, true, 0},
     [PD_VARIANT_ATTENTION_ROWS] = {PD_VARIED_ATTENTION, "rows", PD_KERNEL_attention_rows_f16, false, true, 0},
+    [PD_VARIANT_ATTENTION_TILE] = {PD_VARIED_ATTENTION, "tile", PD_KERNEL_attention_tile_f16, true, false, 0},
     [PD_VARIANT_ATTENTION_COLUMNS] = {PD_VARIED_ATTENTION, "columns", PD_KERNEL_attention_f16, true, true, 0},
 };
 
