@@ -1,5 +1,6 @@
 /* Recording and running commands. Each pd_commands has a pool and one command buffer that may be submitted many times;
- * completion is a value of the device's timeline semaphore. */
+ * completion is a value of the device's timeline semaphore. Submissions begin with a barrier, so that each sees what those
+ * before it wrote, whether or not the host waited for them. */
 #include "gpu/vk.h"
 
 #include <stdlib.h>
@@ -14,6 +15,7 @@ struct pd_commands {
     VkQueryPool queries;               /* one timestamp at the start and one after each dispatch; none when not timed */
     struct pd_dispatch_time *times;    /* [PD_MAX_TIMES] */
     bool timed;
+    uint64_t value;                    /* of the timeline when the last submission is done; 0: none */
 };
 
 peridot_status pd_commands_create(struct pd_commands **out, struct pd_gpu *gpu)
@@ -40,6 +42,7 @@ peridot_status pd_commands_create(struct pd_commands **out, struct pd_gpu *gpu)
 void pd_commands_free(struct pd_commands *c)
 {
     if (!c) return;
+    pd_commands_wait(c);   /* if that finds the device lost, nothing is at work either */
     c->gpu->vk.vkDestroyQueryPool(c->gpu->device, c->queries, NULL);
     c->gpu->vk.vkDestroyCommandPool(c->gpu->device, c->pool, NULL);
     free(c->times);
@@ -53,6 +56,7 @@ peridot_status pd_commands_begin(struct pd_commands *c)
     PD_VK(c->gpu->vk.vkResetCommandPool(c->gpu->device, c->pool, 0));
     VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
     PD_VK(c->gpu->vk.vkBeginCommandBuffer(c->buffer, &begin));
+    pd_barrier(c);
     if (c->timed) {
         c->gpu->vk.vkCmdResetQueryPool(c->buffer, c->queries, 0, PD_MAX_TIMES + 1);
         c->gpu->vk.vkCmdWriteTimestamp(c->buffer, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, c->queries, 0);
@@ -173,7 +177,7 @@ static peridot_status open_timeline(struct pd_gpu *gpu)
     return PERIDOT_OK;
 }
 
-peridot_status pd_commands_run(struct pd_commands *c)
+peridot_status pd_commands_submit(struct pd_commands *c)
 {
     struct pd_gpu *gpu = c->gpu;
     PD_TRY(pd_gpu_check(gpu));
@@ -185,8 +189,24 @@ peridot_status pd_commands_run(struct pd_commands *c)
         .pCommandBuffers = &c->buffer, .signalSemaphoreCount = 1, .pSignalSemaphores = &gpu->timeline};
     VkResult result = gpu->vk.vkQueueSubmit(gpu->queue, 1, &submit, VK_NULL_HANDLE);
     if (result != VK_SUCCESS) return fail(gpu, result, "vkQueueSubmit");
+    c->value = value;
+    return PERIDOT_OK;
+}
+
+peridot_status pd_commands_wait(struct pd_commands *c)
+{
+    struct pd_gpu *gpu = c->gpu;
+    if (c->value <= gpu->timeline_done) return PERIDOT_OK;
     VkSemaphoreWaitInfo wait = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO, .semaphoreCount = 1,
-        .pSemaphores = &gpu->timeline, .pValues = &value};
-    result = gpu->vk.vkWaitSemaphores(gpu->device, &wait, UINT64_MAX);
-    return result == VK_SUCCESS ? PERIDOT_OK : fail(gpu, result, "vkWaitSemaphores");
+        .pSemaphores = &gpu->timeline, .pValues = &c->value};
+    VkResult result = gpu->vk.vkWaitSemaphores(gpu->device, &wait, UINT64_MAX);
+    if (result != VK_SUCCESS) return fail(gpu, result, "vkWaitSemaphores");
+    gpu->timeline_done = c->value;
+    return PERIDOT_OK;
+}
+
+peridot_status pd_commands_run(struct pd_commands *c)
+{
+    PD_TRY(pd_commands_submit(c));
+    return pd_commands_wait(c);
 }

@@ -135,6 +135,7 @@ void pd_verdict_read(bool wrong[PD_N_KERNELS], const peridot_device_info *device
 
 struct pd_commands;
 peridot_status pd_commands_create(struct pd_commands **out, struct pd_gpu *gpu);
+/* Waits for them first. */
 void pd_commands_free(struct pd_commands *commands);
 
 /* Recording: between begin and end calls cannot fail; the first error is kept and end returns it. */
@@ -163,8 +164,12 @@ peridot_status pd_commands_time(struct pd_commands *c, bool on);
 /* *out is borrowed until the next begin. */
 peridot_status pd_commands_times(const struct pd_dispatch_time **out, uint32_t *n, struct pd_commands *c);
 
-/* Submits recorded commands (again: they can be replayed) and waits until they are done and their results visible to the
- * host. PERIDOT_ERROR_DEVICE_LOST when the device went away, now or before. */
+/* Submits recorded commands (again: they can be replayed), which must not be at work any more, and returns at once. They see
+ * what was submitted before, and what the host wrote. PERIDOT_ERROR_DEVICE_LOST when the device went away, now or before. */
+peridot_status pd_commands_submit(struct pd_commands *c);
+/* Waits until their last submission is done and its results visible to the host. PERIDOT_ERROR_DEVICE_LOST as above. */
+peridot_status pd_commands_wait(struct pd_commands *c);
+/* Both. */
 peridot_status pd_commands_run(struct pd_commands *c);
 
 #endif

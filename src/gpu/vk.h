@@ -48,7 +48,7 @@ struct pd_gpu {
     double timestamp_period;       /* nanoseconds of a tick; 0: the queue has no timestamps */
     uint64_t timestamp_mask;
     VkSemaphore timeline;
-    uint64_t timeline_value;
+    uint64_t timeline_value, timeline_done;   /* of the last submission; what it was found to have reached */
     bool lost;                     /* nothing is submitted any more */
     struct pd_pipeline_cache cache;
     struct pd_kernel *kernels;     /* list of compiled kernels */
