@@ -1,4 +1,4 @@
-#include "model/session.h"
+#include "model/session_private.h"
 
 #include "base/num.h"
 #include "base/os.h"
@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOGITS_ROWS 32       /* rows of logits computed at once for callers that want every row */
 #define DEFAULT_CTX 8192
 #define DEFAULT_CHUNK 256
 #define FIRST_CHUNK 16       /* of a session that sizes its submits: what even a slow GPU does in a fraction of a second */
@@ -40,7 +39,7 @@ static peridot_status alloc_device(struct pd_session *s)
     PD_TRY(alloc_rows(&x->att, NULL, s, n, q_dim, "activations"));
     PD_TRY(alloc_rows(&x->gate_up, NULL, s, n, 2 * (uint64_t)c->ffn_dim, "activations"));
     PD_TRY(alloc_rows(&x->act, NULL, s, n, c->ffn_dim, "activations"));
-    PD_TRY(alloc_rows(&s->logits, &s->logits_span, s, 1 + LOGITS_ROWS, pd_max(s->model->weights.n_outputs, 1), "logits"));
+    PD_TRY(alloc_rows(&s->logits, &s->logits_span, s, 1 + PD_LOGITS_ROWS, pd_max(s->model->weights.n_outputs, 1), "logits"));
     struct pd_span span;
     PD_TRY(pd_heap_alloc(&span, s->device_heap, sizeof(float) * c->n_heads * PD_MAX_SPLITS * (c->head_dim + 2), "attention"));
     x->partial = span.address;
@@ -81,8 +80,7 @@ static struct pd_pass make_pass(struct pd_session *s, struct pd_recorder *r, uin
         .angles = {s->angles.address, s->angles.address + per_kind}, .n_tokens = n_tokens};
 }
 
-/* With `head` the last token's logits go to row 0, and the best of them to the host. */
-static peridot_status record_pass(struct pd_session *s, struct pd_commands *commands, uint32_t n_tokens, bool head)
+peridot_status pd_session_record_pass(struct pd_session *s, struct pd_commands *commands, uint32_t n_tokens, bool head)
 {
     struct pd_recorder r = {.gpu = s->model->gpu, .variants = s->model->variants, .packed = s->scratch.packed, .commands = commands};
     struct pd_pass pass = make_pass(s, &r, n_tokens);
@@ -94,13 +92,12 @@ static peridot_status record_pass(struct pd_session *s, struct pd_commands *comm
     return r.status != PERIDOT_OK ? r.status : status;
 }
 
-static void count_from(uint32_t rows[LOGITS_ROWS], uint32_t first)
+static void count_from(uint32_t rows[PD_LOGITS_ROWS], uint32_t first)
 {
-    for (uint32_t i = 0; i < LOGITS_ROWS; i++) rows[i] = first + i;
+    for (uint32_t i = 0; i < PD_LOGITS_ROWS; i++) rows[i] = first + i;
 }
 
-/* Logits of n rows of the present chunk, in rising order, to the rows after row 0; neighbours go together. */
-static peridot_status record_rows(struct pd_session *s, const uint32_t *rows, uint32_t n)
+peridot_status pd_session_record_rows(struct pd_session *s, const uint32_t *rows, uint32_t n)
 {
     struct pd_recorder r = {.gpu = s->model->gpu, .variants = s->model->variants, .packed = s->scratch.packed, .commands = s->batch};
     struct pd_pass pass = make_pass(s, &r, n);
@@ -118,15 +115,15 @@ static peridot_status prepare(struct pd_session *s)
 {
     PD_TRY(pd_commands_create(&s->decode, s->model->gpu));
     PD_TRY(pd_commands_create(&s->batch, s->model->gpu));
-    PD_TRY(record_pass(s, s->decode, 1, true));
+    PD_TRY(pd_session_record_pass(s, s->decode, 1, true));
     if (s->chunk == 1) return PERIDOT_OK;
-    PD_TRY(record_pass(s, s->batch, 2, true));            /* few tokens and many may take different kernels */
-    PD_TRY(record_pass(s, s->batch, s->chunk, true));
+    PD_TRY(pd_session_record_pass(s, s->batch, 2, true));            /* few tokens and many may take different kernels */
+    PD_TRY(pd_session_record_pass(s, s->batch, s->chunk, true));
     if (!s->model->weights.n_outputs) return PERIDOT_OK;
-    uint32_t rows[LOGITS_ROWS];
+    uint32_t rows[PD_LOGITS_ROWS];
     count_from(rows, 0);
-    PD_TRY(record_rows(s, rows, 2));
-    return record_rows(s, rows, (uint32_t)pd_min(LOGITS_ROWS, s->chunk));
+    PD_TRY(pd_session_record_rows(s, rows, 2));
+    return pd_session_record_rows(s, rows, (uint32_t)pd_min(PD_LOGITS_ROWS, s->chunk));
 }
 
 static peridot_status session_init(struct pd_session *s, const peridot_session_params *p)
@@ -185,8 +182,7 @@ static uint32_t n_keys(const struct pd_session *s, uint32_t window)
     return window ? (uint32_t)pd_min(s->pos + 1, window) : s->pos + 1;
 }
 
-/* A token of the pass being prepared: row m of tokens, places and angles. */
-static void write_token(struct pd_session *s, uint32_t m, int32_t token, struct pd_place place)
+void pd_session_write_token(struct pd_session *s, uint32_t m, int32_t token, struct pd_place place)
 {
     const struct pd_config *c = &s->model->config;
     uint32_t half = c->head_dim / 2;
@@ -217,7 +213,7 @@ static void write_step(struct pd_session *s, const int32_t *tokens, uint32_t n)
         step.dispatch[local][2] = 1;
     }
     memcpy(s->step.host, &step, sizeof step);
-    for (uint32_t m = 0; m < n; m++) write_token(s, m, tokens[m], (struct pd_place){.pos = s->pos + m});
+    for (uint32_t m = 0; m < n; m++) pd_session_write_token(s, m, tokens[m], (struct pd_place){.pos = s->pos + m});
 }
 
 /* Sizes the next submit by what this one took, at most four times as large. */
@@ -233,7 +229,7 @@ static peridot_status run_chunk(struct pd_session *s, const int32_t *tokens, uin
 {
     write_step(s, tokens, n);
     s->has_logits = false;
-    if (n > 1) PD_TRY(record_pass(s, s->batch, n, head));
+    if (n > 1) PD_TRY(pd_session_record_pass(s, s->batch, n, head));
     double begin = pd_now();
     PD_TRY(pd_commands_run(n == 1 ? s->decode : s->batch));
     size_chunk(s, n, pd_now() - begin);
@@ -254,13 +250,12 @@ peridot_status pd_session_run_pass(struct pd_session *s, struct pd_commands *com
     write_step(s, tokens, n_tokens);
     free(tokens);
     s->has_logits = false;
-    PD_TRY(record_pass(s, commands, n_tokens, true));
+    PD_TRY(pd_session_record_pass(s, commands, n_tokens, true));
     PD_TRY(pd_commands_run(commands));
     return pd_commands_run(commands);
 }
 
-/* A classification head may have biases; they are added to rows of scores as these reach the host. */
-static void add_bias(struct pd_session *s, struct pd_span span)
+void pd_session_add_bias(struct pd_session *s, struct pd_span span)
 {
     const float *bias = s->model->weights.output_bias;
     for (uint32_t i = 0; bias && span.address == s->logits_span.address && i < s->model->weights.n_outputs; i++) s->row[i] += bias[i];
@@ -273,7 +268,7 @@ static peridot_status report(struct pd_session *s, peridot_row call, void *user,
     for (uint32_t i = 0; i < n; i++) {
         uint64_t offset = (uint64_t)(buffer_row + i) * rows.stride * sizeof(float);
         PD_TRY(pd_span_read(s->model->gpu, s->row, span, offset, width * sizeof(float)));
-        add_bias(s, span);
+        pd_session_add_bias(s, span);
         if (!call(user, pos + i, s->row, width)) return pd_fail(PERIDOT_CANCELLED, "stopped by the caller at position %u", pos + i);
     }
     return PERIDOT_OK;
@@ -289,9 +284,9 @@ static peridot_status report_chunk(struct pd_session *s, const peridot_eval_para
         PD_TRY(report(s, p->hidden, p->user, s->normed_span, s->scratch.normed, first, n - first, s->model->config.d_model, start + first));
     if (!p->logits) return PERIDOT_OK;
     for (uint32_t row = first; row < n - 1;) {
-        uint32_t m = (uint32_t)pd_min(LOGITS_ROWS, n - 1 - row), rows[LOGITS_ROWS];
+        uint32_t m = (uint32_t)pd_min(PD_LOGITS_ROWS, n - 1 - row), rows[PD_LOGITS_ROWS];
         count_from(rows, row);
-        PD_TRY(record_rows(s, rows, m));
+        PD_TRY(pd_session_record_rows(s, rows, m));
         PD_TRY(pd_commands_run(s->batch));
         PD_TRY(report(s, p->logits, p->user, s->logits_span, s->logits, 1, m, n_outputs, start + row));
         row += m;
@@ -299,13 +294,13 @@ static peridot_status report_chunk(struct pd_session *s, const peridot_eval_para
     return report(s, p->logits, p->user, s->logits_span, s->logits, 0, 1, n_outputs, start + n - 1);
 }
 
-static peridot_status check_head(const struct pd_session *s)
+peridot_status pd_session_check_head(const struct pd_session *s)
 {
     if (s->model->config.head != PD_HEAD_NONE) return PERIDOT_OK;
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "this is a base model: it has hidden states, and no logits");
 }
 
-static peridot_status check_tokens(const struct pd_session *s, const int32_t *tokens, size_t n)
+peridot_status pd_session_check_tokens(const struct pd_session *s, const int32_t *tokens, size_t n)
 {
     uint32_t vocab_size = s->model->weights.vocab_size;
     for (size_t i = 0; i < n; i++)
@@ -321,8 +316,8 @@ peridot_status pd_session_eval(struct pd_session *s, const int32_t *tokens, size
     PD_TRY(pd_gpu_check(s->model->gpu));
     if (n > s->ctx - s->pos)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "%zu tokens after the %u so far do not fit the context of %u positions", n, s->pos, s->ctx);
-    if (p->logits) PD_TRY(check_head(s));
-    PD_TRY(check_tokens(s, tokens, n));
+    if (p->logits) PD_TRY(pd_session_check_head(s));
+    PD_TRY(pd_session_check_tokens(s, tokens, n));
     for (size_t done = 0; done < n;) {
         uint32_t m = (uint32_t)pd_min(s->next_chunk, n - done), start = s->pos;
         PD_TRY(run_chunk(s, tokens + done, m, done + m == n || p->logits));
@@ -332,87 +327,12 @@ peridot_status pd_session_eval(struct pd_session *s, const int32_t *tokens, size
     return PERIDOT_OK;
 }
 
-/* ---- texts side by side ---- */
-
-static peridot_status check_batch(const struct pd_session *s, const peridot_sequence *sequences, size_t n, const peridot_batch_params *p)
-{
-    uint64_t total = 0;
-    if (p->logits) PD_TRY(check_head(s));
-    if (s->pos != 0) return pd_fail(PERIDOT_ERROR_ARGUMENT, "a batch needs a session without tokens, and this has %u", s->pos);
-    for (size_t i = 0; i < n; i++) {
-        PD_TRY(check_tokens(s, sequences[i].tokens, sequences[i].n));
-        total += sequences[i].n;
-    }
-    if (total > s->chunk) return pd_fail(PERIDOT_ERROR_ARGUMENT, "%llu tokens of %zu texts do not fit a chunk of %u", (unsigned long long)total, n, s->chunk);
-    return PERIDOT_OK;
-}
-
-/* The rows of a pass that are to be reported. */
-struct batch {
-    uint32_t n_tokens, n_rows;
-    uint32_t *text_of;     /* [n_tokens] */
-    uint32_t *rows;        /* [n_rows] below n_tokens, in rising order */
-};
-
-static void write_batch(struct pd_session *s, struct batch *b, const peridot_sequence *sequences, size_t n_sequences, bool last)
-{
-    for (size_t i = 0; i < n_sequences; i++) {
-        uint32_t first = b->n_tokens;
-        for (size_t j = 0; j < sequences[i].n; j++, b->n_tokens++) {
-            b->text_of[b->n_tokens] = (uint32_t)i;
-            write_token(s, b->n_tokens, sequences[i].tokens[j], (struct pd_place){.pos = (uint32_t)j, .first_slot = first});
-            if (!last || j + 1 == sequences[i].n) b->rows[b->n_rows++] = b->n_tokens;
-        }
-    }
-}
-
-/* Calls back for row `row` of the pass, which is row `from` of a buffer. */
-static peridot_status report_batch_row(struct pd_session *s, const struct batch *b, peridot_batch_row call, void *user, struct pd_span span,
-                                       struct pd_rows buffer, uint32_t from, uint32_t width, uint32_t row)
-{
-    const struct pd_place *places = s->places.host;
-    PD_TRY(pd_span_read(s->model->gpu, s->row, span, (uint64_t)from * buffer.stride * sizeof(float), width * sizeof(float)));
-    add_bias(s, span);
-    if (call(user, b->text_of[row], places[row].pos, s->row, width)) return PERIDOT_OK;
-    return pd_fail(PERIDOT_CANCELLED, "stopped by the caller in text %u", b->text_of[row]);
-}
-
-static peridot_status run_batch(struct pd_session *s, const struct batch *b, const peridot_batch_params *p)
-{
-    s->has_logits = false;
-    PD_TRY(record_pass(s, s->batch, b->n_tokens, false));
-    PD_TRY(pd_commands_run(s->batch));
-    for (uint32_t i = 0; p->hidden && i < b->n_rows; i++)
-        PD_TRY(report_batch_row(s, b, p->hidden, p->user, s->normed_span, s->scratch.normed, b->rows[i], s->model->config.d_model, b->rows[i]));
-    for (uint32_t begin = 0; p->logits && begin < b->n_rows; begin += LOGITS_ROWS) {
-        uint32_t n = (uint32_t)pd_min(LOGITS_ROWS, b->n_rows - begin);
-        PD_TRY(record_rows(s, b->rows + begin, n));
-        PD_TRY(pd_commands_run(s->batch));
-        for (uint32_t i = 0; i < n; i++)
-            PD_TRY(report_batch_row(s, b, p->logits, p->user, s->logits_span, s->logits, 1 + i, s->model->weights.n_outputs, b->rows[begin + i]));
-    }
-    return PERIDOT_OK;
-}
-
-peridot_status pd_session_eval_batch(struct pd_session *s, const peridot_sequence *sequences, size_t n, const peridot_batch_params *params)
-{
-    PD_TRY(pd_gpu_check(s->model->gpu));
-    PD_TRY(check_batch(s, sequences, n, params));
-    uint32_t *text_of = malloc(2 * sizeof *text_of * s->chunk);
-    if (!text_of) return pd_fail_alloc(2 * sizeof *text_of * s->chunk, "batch");
-    struct batch b = {.text_of = text_of, .rows = text_of + s->chunk};
-    write_batch(s, &b, sequences, n, params->last);
-    peridot_status status = b.n_tokens ? run_batch(s, &b, params) : PERIDOT_OK;
-    free(text_of);
-    return status;
-}
-
 /* ---- results ---- */
 
 static peridot_status check_logits(const struct pd_session *s)
 {
     PD_TRY(pd_gpu_check(s->model->gpu));
-    PD_TRY(check_head(s));
+    PD_TRY(pd_session_check_head(s));
     return s->has_logits ? PERIDOT_OK : pd_fail(PERIDOT_ERROR_ARGUMENT, "no token has been evaluated yet");
 }
 
@@ -421,7 +341,7 @@ peridot_status pd_session_logits(const float **out, struct pd_session *s)
     *out = NULL;
     PD_TRY(check_logits(s));
     PD_TRY(pd_span_read(s->model->gpu, s->row, s->logits_span, 0, s->model->weights.n_outputs * sizeof(float)));
-    add_bias(s, s->logits_span);
+    pd_session_add_bias(s, s->logits_span);
     *out = s->row;
     return PERIDOT_OK;
 }

@@ -24,7 +24,7 @@ struct pd_session {
     struct pd_cache cache;
     struct pd_heap *device_heap, *host_heap;
     struct pd_scratch scratch;
-    struct pd_rows logits;             /* row 0: the last position; then LOGITS_ROWS for callers that want every row */
+    struct pd_rows logits;             /* row 0: the last position; then PD_LOGITS_ROWS for callers that want every row */
     struct pd_span normed_span, logits_span;
     struct pd_span step, tokens, places, angles, best;   /* host memory */
     uint64_t topk[2];                  /* scratch of the selection */
