@@ -18,6 +18,7 @@
 #define PD_ATTENTION_TILE 32 /* attention: keys scored at a time */
 #define PD_TOPK_IN 8192      /* topk: values that one workgroup chooses from */
 #define PD_TOPK 128          /* topk: values that it keeps */
+#define PD_WEIGHT_BITS 24    /* pick: the likeliest candidate's weight is 2^24, so that the sum of PD_TOPK fits 32 bits */
 #define PD_MAX_SPLITS 32     /* attention: most parts that the keys of one query are split into */
 #define PD_PAD 32            /* rows of activations are padded with zeros to a multiple of this many floats */
 #define PD_PACK_PAD 64       /* packed rows of activations are padded with zeros to a multiple of this many columns */
@@ -40,6 +41,15 @@ struct pd_place {
 struct pd_candidate {
     float logit;
     uint32_t id;
+};
+
+/* How a token is drawn from candidates, best first. A candidate's weight is 2^-((best - logit) scale) 2^PD_WEIGHT_BITS. */
+struct pd_draw {
+    float scale;             /* log2(e) / temperature */
+    uint32_t n;              /* candidates that take part: top-k; 1: greedy */
+    uint32_t top_p;          /* of 2^32: candidates after those that together have this part of the weight are out; 0: none */
+    uint32_t min_weight;     /* those below are out: min-p */
+    uint32_t random;         /* of 2^32 */
 };
 
 /* x[m] = row tokens[m] of the matrix, times scale. Grid: [1, n_tokens]. */
@@ -146,6 +156,14 @@ struct pd_topk_push {
     PD_PTR(pd_candidates) found;  /* later passes: [n] */
     PD_PTR(pd_candidates) best;   /* [blocks][PD_TOPK] */
     uint32_t n;
+};
+
+/* Draws a token from the best: see pick.comp. Grid: [1]. */
+struct pd_pick_push {
+    PD_PTR(pd_candidates) best;   /* [PD_TOPK], sorted */
+    PD_PTR(pd_draw_ref) draw;
+    PD_PTR(pd_words) token;       /* where the next step's embed reads it */
+    PD_PTR(pd_candidates) drawn;  /* the token and, for the host to see whether it is a number, the best logit */
 };
 
 /* See measure.comp. Grid: [any]. */

@@ -1,14 +1,38 @@
-/* The sampler's chain: distributions against exact probabilities, cuts, penalties, ties and seeds. */
+/* The sampler's chain: distributions against exact probabilities, of the host's draws and of kernel pick's, cuts, penalties, ties
+ * and seeds. */
 #include "base/num.h"
+#include "draw.h"
+#include "model/ops.h"
 #include "model/sampler.h"
 
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
-enum { N = 12, N_DRAWS = 60000 };
+enum { N = 12, N_DRAWS = 60000, N_PICKS = 4000 };
+
+static struct pd_gpu *gpu;
+
+static int open_gpu(void **state)
+{
+    (void)state;
+    return pd_gpu_open(&gpu, NULL, NULL) == PERIDOT_OK ? 0 : -1;
+}
+
+static int close_gpu(void **state)
+{
+    (void)state;
+    pd_gpu_close(gpu);
+    return 0;
+}
+
+#define EXPECT_OK(call)                                                  \
+    do {                                                                 \
+        if ((call) != PERIDOT_OK) fail_msg("%s: %s", #call, pd_error()); \
+    } while (0)
 
 static const float some_logits[N] = {2.0f, 1.7f, 1.7f, 1.1f, 0.9f, 0.4f, 0.0f, -0.3f, -1.0f, -1.2f, -2.5f, -30.0f};
 
@@ -67,17 +91,13 @@ static void exact(double p[N], const peridot_sampling *s)
 
 /* Pearson's chi-square against the value that 1 of 10,000 honest samplers passes: k + 4 sqrt(2 k) + 9 is above it for all
  * k here. A token that cannot be drawn must not be. */
-static void check_distribution(const peridot_sampling *chain)
+static void check_counts(const uint32_t counts[N], uint32_t n_draws, const peridot_sampling *chain)
 {
-    struct pd_sampler s = {0};
     double p[N], chi = 0;
-    uint32_t counts[N] = {0}, freedom = 0;
-    pd_sampler_set(&s, chain);
-    for (size_t i = 0; i < PD_COUNT(history); i++) pd_sampler_accept(&s, history[i]);
+    uint32_t freedom = 0;
     exact(p, chain);
-    for (uint32_t i = 0; i < N_DRAWS; i++) counts[draw(&s, some_logits)]++;
     for (uint32_t i = 0; i < N; i++) {
-        double expected = p[i] * N_DRAWS, off = counts[i] - expected;
+        double expected = p[i] * n_draws, off = counts[i] - expected;
         if (p[i] == 0) assert_int_equal(counts[i], 0);
         if (expected < 5) continue;
         chi += off * off / expected;
@@ -86,16 +106,69 @@ static void check_distribution(const peridot_sampling *chain)
     if (!(chi < freedom + 4 * sqrt(2.0 * freedom) + 9)) fail_msg("chi-square is %g over %u tokens", chi, freedom);
 }
 
+static void check_distribution(const peridot_sampling *chain)
+{
+    struct pd_sampler s = {0};
+    uint32_t counts[N] = {0};
+    pd_sampler_set(&s, chain);
+    for (size_t i = 0; i < PD_COUNT(history); i++) pd_sampler_accept(&s, history[i]);
+    for (uint32_t i = 0; i < N_DRAWS; i++) counts[draw(&s, some_logits)]++;
+    check_counts(counts, N_DRAWS, chain);
+}
+
+/* What N_PICKS picks read and write. */
+struct picks {
+    struct pd_candidate best[PD_TOPK];
+    struct pd_draw draws[N_PICKS];
+    struct pd_candidate drawn[N_PICKS];
+    uint32_t tokens[N_PICKS];
+};
+
+static void run_picks(struct pd_commands *commands, uint64_t at)
+{
+    struct pd_recorder r = {.gpu = gpu, .commands = commands};
+    EXPECT_OK(pd_commands_begin(commands));
+    for (uint64_t i = 0; i < N_PICKS; i++)
+        pd_op_pick(&r, &(struct pd_pick_push){.best = at, .draw = at + offsetof(struct picks, draws) + i * sizeof(struct pd_draw),
+            .token = at + offsetof(struct picks, tokens) + i * sizeof(uint32_t), .drawn = at + offsetof(struct picks, drawn) + i * sizeof(struct pd_candidate)});
+    EXPECT_OK(r.status);
+    EXPECT_OK(pd_commands_end(commands));
+    EXPECT_OK(pd_commands_run(commands));
+}
+
+/* The kernel draws as probabilities say, and the very tokens that the host draws with the same seed. */
+static void check_kernel(const peridot_sampling *chain, struct pd_commands *commands, struct pd_span span)
+{
+    struct pd_sampler s = {0};
+    struct picks *p = span.host;
+    uint32_t counts[N] = {0};
+    pd_sampler_set(&s, chain);
+    for (uint32_t i = 0; i < N; i++) p->best[i] = (struct pd_candidate){some_logits[i], i};
+    pd_candidates_sort(p->best, N);
+    for (uint32_t i = 0; i < N_PICKS; i++) p->draws[i] = pd_sampler_draw_ahead(&s, N, i);
+    run_picks(commands, span.address);
+    for (uint32_t i = 0; i < N_PICKS; i++) {
+        assert_true(p->tokens[i] < N && p->drawn[i].id == p->tokens[i]);
+        assert_int_equal(p->tokens[i], draw(&s, some_logits));
+        counts[p->tokens[i]]++;
+    }
+    check_counts(counts, N_PICKS, chain);
+}
+
+/* Chains that kernel pick can do as well, as far as it sees candidates. */
+static const peridot_sampling plain[] = {
+    {.temperature = 1, .seed = 1}, {.temperature = 0.5f, .seed = 2}, {.temperature = 3, .seed = 3},
+    {.temperature = 1, .top_k = 3, .seed = 4}, {.temperature = 1, .top_k = 1, .seed = 5}, {.temperature = 1, .top_k = 1000, .seed = 6},
+    {.temperature = 1, .top_p = 0.6f, .seed = 7}, {.temperature = 1, .top_p = 0.01f, .seed = 8}, {.temperature = 1, .top_p = 1, .seed = 9},
+    {.temperature = 1, .min_p = 0.3f, .seed = 10}, {.temperature = 1, .min_p = 1, .seed = 11},
+    {.temperature = 0.8f, .top_k = 8, .top_p = 0.9f, .min_p = 0.2f, .seed = 12}, {.temperature = 2, .top_k = 7, .top_p = 0.7f, .seed = 13},
+};
+
 static void test_distributions(void **state)
 {
     (void)state;
     static const peridot_bias biases[] = {{3, -1.5f}, {7, 2.5f}, {0, -INFINITY}, {1000, 50}, {-1, 50}, {7, 0.25f}};
     static const peridot_sampling chains[] = {
-        {.temperature = 1, .seed = 1}, {.temperature = 0.5f, .seed = 2}, {.temperature = 3, .seed = 3},
-        {.temperature = 1, .top_k = 3, .seed = 4}, {.temperature = 1, .top_k = 1, .seed = 5}, {.temperature = 1, .top_k = 1000, .seed = 6},
-        {.temperature = 1, .top_p = 0.6f, .seed = 7}, {.temperature = 1, .top_p = 0.01f, .seed = 8}, {.temperature = 1, .top_p = 1, .seed = 9},
-        {.temperature = 1, .min_p = 0.3f, .seed = 10}, {.temperature = 1, .min_p = 1, .seed = 11},
-        {.temperature = 0.8f, .top_k = 8, .top_p = 0.9f, .min_p = 0.2f, .seed = 12}, {.temperature = 2, .top_k = 7, .top_p = 0.7f, .seed = 13},
         {.temperature = 1, .repeat_penalty = 1.5f, .seed = 14}, {.temperature = 1, .repeat_penalty = 0.7f, .seed = 15},
         {.temperature = 1, .presence_penalty = 0.8f, .seed = 16}, {.temperature = 1, .presence_penalty = -0.8f, .seed = 17},
         {.temperature = 1, .frequency_penalty = 0.6f, .seed = 18}, {.temperature = 1, .frequency_penalty = -0.3f, .top_k = 4, .seed = 19},
@@ -103,7 +176,41 @@ static void test_distributions(void **state)
         {.temperature = 0.9f, .bias = biases, .n_bias = 3, .repeat_penalty = 1.2f, .presence_penalty = 0.2f, .frequency_penalty = 0.1f,
          .top_k = 6, .top_p = 0.95f, .min_p = 0.05f, .seed = 21},
     };
+    struct pd_heap *heap;
+    struct pd_span span;
+    struct pd_commands *commands;
+    EXPECT_OK(pd_heap_create(&heap, gpu, PD_HEAP_HOST, sizeof(struct picks)));
+    EXPECT_OK(pd_heap_alloc(&span, heap, sizeof(struct picks), "picks"));
+    EXPECT_OK(pd_commands_create(&commands, gpu));
     for (size_t i = 0; i < PD_COUNT(chains); i++) check_distribution(&chains[i]);
+    for (size_t i = 0; i < PD_COUNT(plain); i++) {
+        check_distribution(&plain[i]);
+        check_kernel(&plain[i], commands, span);
+    }
+    pd_commands_free(commands);
+    pd_heap_free(heap);
+}
+
+/* Of all a vocabulary's tokens, however many and unlikely, none is left out, and 2^-x is what it says. */
+static void test_weights(void **state)
+{
+    (void)state;
+    enum { MANY = 200000 };
+    struct pd_sampler s = {0};
+    struct pd_candidate *c = malloc(sizeof *c * MANY);
+    uint32_t n_tail = 0;
+    assert_non_null(c);
+    for (uint32_t i = 0; i < MANY; i++) c[i] = (struct pd_candidate){i ? -18 : 0, i};   /* the tail has 0.003 of the weight */
+    pd_sampler_set(&s, &(peridot_sampling){.temperature = 1, .seed = 3});
+    for (int i = 0; i < 3000; i++) n_tail += pd_sampler_draw(&s, c, MANY) != 0;
+    double expected = 3000 / (1 + exp(18) / (MANY - 1));
+    assert_true(fabs(n_tail - expected) < 4 * sqrt(expected));
+    free(c);
+    for (int i = 0; i < 100000; i++) {
+        float x = (float)i / 100000;
+        assert_true(fabs(pd_pow2(x) - ldexp(exp2(-(double)x), 31)) < 6.5);
+    }
+    assert_int_equal(pd_pow2(0), 1u << 31);
 }
 
 static void test_greedy(void **state)
@@ -218,9 +325,9 @@ static void test_seeds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_distributions), cmocka_unit_test(test_greedy),
+        cmocka_unit_test(test_distributions), cmocka_unit_test(test_weights), cmocka_unit_test(test_greedy),
         cmocka_unit_test(test_repeat_penalty), cmocka_unit_test(test_presence_and_frequency), cmocka_unit_test(test_bias),
         cmocka_unit_test(test_needs), cmocka_unit_test(test_seeds),
     };
-    return cmocka_run_group_tests_name("sampler", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("sampler", tests, open_gpu, close_gpu);
 }

@@ -346,3 +346,9 @@ void pd_op_topk(struct pd_recorder *r, uint64_t best, uint64_t logits, uint32_t 
         b = push.found;
     }
 }
+
+void pd_op_pick(struct pd_recorder *r, const struct pd_pick_push *push)
+{
+    dispatch(r, kernel(r, PD_KERNEL_pick, NULL, 0), push, 1, 1, 1);
+    barrier(r);
+}

@@ -97,5 +97,7 @@ void pd_op_glu(struct pd_recorder *r, struct pd_rows y, struct pd_rows x, uint32
 /* The PD_TOPK best of n logits, sorted, to `best`; a and b are scratch of pd_topk_scratch(n) candidates each. */
 void pd_op_topk(struct pd_recorder *r, uint64_t best, uint64_t logits, uint32_t n, uint64_t a, uint64_t b);
 uint32_t pd_topk_scratch(uint32_t n);
+/* Draws the next token from them. */
+void pd_op_pick(struct pd_recorder *r, const struct pd_pick_push *push);
 
 #endif

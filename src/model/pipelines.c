@@ -95,6 +95,7 @@ static void go_through(struct pd_pass *pass)
         pd_forward_head(pass, logits, 0, n_tokens[i]);
     }
     pd_op_topk(pass->recorder, SOMEWHERE, logits.address, pass->weights->vocab_size, SOMEWHERE, SOMEWHERE);
+    pd_op_pick(pass->recorder, &(struct pd_pick_push){0});
 }
 
 static peridot_status compile_shape(struct pd_gpu *gpu, const struct pd_shape *shape, enum pd_dtype dtype,

@@ -1,7 +1,9 @@
 #include "model/sampler.h"
 
 #include "base/num.h"
+#include "draw.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -46,13 +48,37 @@ uint32_t pd_sampler_needs(const struct pd_sampler *s)
     return (uint32_t)pd_min(n, UINT32_MAX);
 }
 
-/* splitmix64 (Steele, Lea, Flood 2014): a number in [0, 1) of 53 random bits. */
-static double uniform(struct pd_sampler *s)
+bool pd_sampler_can_pick(const struct pd_sampler *s)
 {
-    uint64_t z = s->rng += 0x9e3779b97f4a7c15u;
+    uint32_t needs = pd_sampler_needs(s);
+    return !pd_sampler_adjusts(s) && needs > 0 && needs <= PD_TOPK;
+}
+
+#define GOLDEN 0x9e3779b97f4a7c15u
+
+/* splitmix64 (Steele, Lea, Flood 2014): 32 random bits of number `ahead` after the last one. */
+static uint32_t random_bits(const struct pd_sampler *s, uint32_t ahead)
+{
+    uint64_t z = s->rng + GOLDEN * (ahead + (uint64_t)1);
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
     z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
+    return (uint32_t)((z ^ z >> 31) >> 32);
+}
+
+struct pd_draw pd_sampler_draw_ahead(const struct pd_sampler *s, uint32_t n, uint32_t ahead)
+{
+    const peridot_sampling *p = &s->p;
+    if (!(p->temperature > 0)) return (struct pd_draw){.n = 1};
+    bool has_top_p = p->top_p > 0 && p->top_p < 1;
+    double min_p = p->min_p > 0 ? fmin((double)p->min_p, 1) : 0;
+    return (struct pd_draw){.scale = (float)fmin(1.4426950408889634 / (double)p->temperature, (double)FLT_MAX),
+        .n = p->top_k ? (uint32_t)pd_min(p->top_k, n) : n, .top_p = has_top_p ? (uint32_t)fmax((double)p->top_p * 0x1p32, 1) : 0,
+        .min_weight = (uint32_t)(min_p * (1 << PD_WEIGHT_BITS)), .random = random_bits(s, ahead)};
+}
+
+void pd_sampler_drawn(struct pd_sampler *s)
+{
+    if (s->p.temperature > 0) s->rng += GOLDEN;
 }
 
 static int compare(const void *left, const void *right)
@@ -93,37 +119,47 @@ static void adjust(const struct pd_sampler *s, struct pd_candidate *candidates, 
     pd_candidates_sort(candidates, n);
 }
 
-/* Candidates whose probabilities first add up to top_p (at least one). */
-static size_t cut_top_p(const struct pd_candidate *c, size_t n, float top_p, double total)
+/* ---- drawing ---- */
+
+/* All candidates need finer weights than the best few: they may be many and unlikely. */
+static unsigned weight_bits(const struct pd_draw *d) { return d->n <= PD_TOPK ? PD_WEIGHT_BITS : 40; }
+
+static uint64_t weight_of(const struct pd_draw *d, const struct pd_candidate *c, uint32_t i)
 {
-    double sum = 0;
-    for (size_t i = 0; i < n; i++) {
-        sum += (double)c[i].logit;
-        if (sum >= (double)top_p * total) return i + 1;
+    unsigned bits = weight_bits(d);
+    if (i == 0) return (uint64_t)1 << bits;
+    float below = c[0].logit - c[i].logit;
+    float x = below * d->scale;
+    if (!((double)x < bits + 1)) return 0;   /* also what is no number */
+    uint32_t whole = (uint32_t)x;
+    return ((uint64_t)pd_pow2(x - (float)whole) << 32) >> (63 - bits + whole);
+}
+
+/* a f / 2^32 */
+static uint64_t part_of(uint64_t a, uint32_t f)
+{
+    return (a >> 32) * f + ((a & UINT32_MAX) * f >> 32);
+}
+
+uint32_t pd_draw_from(const struct pd_draw *d, const struct pd_candidate *c)
+{
+    uint64_t total = 0, least = (uint64_t)d->min_weight << (weight_bits(d) - PD_WEIGHT_BITS), sum = 0, kept = 0;
+    for (uint32_t i = 0; i < d->n; i++) total += weight_of(d, c, i);
+    for (uint32_t i = 0; i < d->n && (!d->top_p || i == 0 || sum < part_of(total, d->top_p)); i++) {
+        uint64_t weight = weight_of(d, c, i);
+        sum += weight;
+        if (weight > 0 && weight >= least) kept = sum;
     }
-    return n;
+    uint64_t at = part_of(kept, d->random);
+    uint32_t i = 0;
+    for (sum = weight_of(d, c, 0); sum <= at; sum += weight_of(d, c, i)) i++;
+    return c[i].id;
 }
 
 int32_t pd_sampler_draw(struct pd_sampler *s, struct pd_candidate *c, size_t n)
 {
     if (pd_sampler_adjusts(s)) adjust(s, c, n);
-    if (!(s->p.temperature > 0) || !isfinite(c[0].logit)) return (int32_t)c[0].id;
-    if (s->p.top_k && s->p.top_k < n) n = s->p.top_k;
-    double total = 0, top = (double)c[0].logit;
-    for (size_t i = 0; i < n; i++) {   /* from here on `logit` is exp((logit - best) / temperature) */
-        c[i].logit = (float)exp(((double)c[i].logit - top) / (double)s->p.temperature);
-        total += (double)c[i].logit;
-    }
-    if (s->p.top_p > 0 && s->p.top_p < 1) n = cut_top_p(c, n, s->p.top_p, total);
-    if (s->p.min_p > 0)   /* the best has weight 1, so p >= min_p * p_max is weight >= min_p */
-        while (n > 1 && c[n - 1].logit < s->p.min_p) n--;
-    while (n > 1 && c[n - 1].logit == 0) n--;   /* what is banned is not drawn, however the sums round */
-    total = 0;
-    for (size_t i = 0; i < n; i++) total += (double)c[i].logit;
-    double at = uniform(s) * total;
-    for (size_t i = 0; i + 1 < n; i++) {
-        at -= (double)c[i].logit;
-        if (at < 0) return (int32_t)c[i].id;
-    }
-    return (int32_t)c[n - 1].id;
+    struct pd_draw draw = pd_sampler_draw_ahead(s, (uint32_t)n, 0);
+    pd_sampler_drawn(s);
+    return (int32_t)pd_draw_from(&draw, c);
 }

@@ -1,4 +1,5 @@
-/* Drawing a token from the best candidates. The chain: logit bias, penalties, top-k, temperature, top-p, min-p, draw. */
+/* Drawing a token from the best candidates. The chain: logit bias, penalties, top-k, temperature, top-p, min-p, draw. What
+ * comes before top-k is done on the host; the rest either there or by kernel pick, which draws the same token. */
 #ifndef PD_MODEL_SAMPLER_H
 #define PD_MODEL_SAMPLER_H
 
@@ -24,8 +25,16 @@ void pd_sampler_accept(struct pd_sampler *s, int32_t token);
 uint32_t pd_sampler_needs(const struct pd_sampler *s);
 /* The chain changes logits before it cuts: candidates come to it in any order. */
 bool pd_sampler_adjusts(const struct pd_sampler *s);
-/* Draws from n >= 1 candidates, best first (value, then lower id) unless the chain adjusts them; it changes them. */
+/* Draws from n >= 1 candidates, best first (value, then lower id) unless the chain adjusts them, which changes them. */
 int32_t pd_sampler_draw(struct pd_sampler *s, struct pd_candidate *candidates, size_t n);
+/* The best PD_TOPK are enough for the chain as they are: kernel pick can do it. */
+bool pd_sampler_can_pick(const struct pd_sampler *s);
+/* The chain from top-k on, for draw number `ahead` (0: the next one) from n candidates. */
+struct pd_draw pd_sampler_draw_ahead(const struct pd_sampler *s, uint32_t n, uint32_t ahead);
+/* The next draw has been made. */
+void pd_sampler_drawn(struct pd_sampler *s);
+/* Of candidates [draw->n], best first: the id. What pick.comp does. */
+uint32_t pd_draw_from(const struct pd_draw *draw, const struct pd_candidate *candidates);
 /* Best first. */
 void pd_candidates_sort(struct pd_candidate *candidates, size_t n);
 

@@ -28,6 +28,7 @@ static const struct family {
     {PD_KERNEL_merge, 1, pd_try_merge, 0, {0}},
     {PD_KERNEL_glu, 1, pd_try_glu, 0, {0}},
     {PD_KERNEL_topk, 1, pd_try_topk, 0, {0}},
+    {PD_KERNEL_pick, 1, pd_try_pick, 0, {0}},
     {PD_KERNEL_measure, 1, pd_try_measure, 0, {0}},
 };
 

@@ -2,6 +2,8 @@
  * tolerances are those of sums in another order, relative to a row's root mean square. */
 #include "model/selftest_cases.h"
 
+#include "model/sampler.h"
+
 #include <math.h>
 
 /* ---- rmsnorm ---- */
@@ -118,6 +120,62 @@ void pd_try_topk(struct pd_trial *t, uint32_t i)
     for (size_t s = 0; s < PD_COUNT(sizes); s++)
         for (size_t k = 0; k < PD_COUNT(kinds); k++)
             if (t->thorough || s % PD_COUNT(kinds) == k) try_topk(t, kinds[k].name, kinds[k].value, sizes[s]);
+}
+
+/* ---- pick ---- */
+
+enum { N_PICKS = 40 };
+
+/* N_PICKS draws, from the first number of all to the last: the very tokens that the host draws. Nothing else would do, as text
+ * that the host began goes on on the device. */
+static void try_pick(struct pd_trial *t, const char *name, float (*value)(uint32_t i, uint32_t n), const struct pd_draw *draw)
+{
+    struct pd_candidate best[PD_TOPK];
+    struct pd_draw draws[N_PICKS];
+    uint32_t tokens[N_PICKS], width = sizeof *draws / 4;
+    pd_trial_begin(t, "pick of %u, %s, top-p %u, min-p %u, scale %g", draw->n, name, draw->top_p, draw->min_weight, (double)draw->scale);
+    float *logits = pd_trial_random(t, 3 * PD_TOPK, 12);
+    for (uint32_t i = 0; value && i < 3 * PD_TOPK; i++) logits[i] = value(i, 3 * PD_TOPK);
+    pd_reference_topk(best, logits, 3 * PD_TOPK);
+    for (uint32_t k = 0; k < N_PICKS; k++) {
+        draws[k] = *draw;
+        draws[k].random = k == 0 ? 0 : k == N_PICKS - 1 ? UINT32_MAX : (uint32_t)(pd_random_next(&t->random) >> 32);
+        tokens[k] = pd_draw_from(&draws[k], best);
+    }
+    struct pd_trial_buffer *in = pd_trial_words(t, best, 1, 2 * PD_TOPK, 2 * PD_TOPK), *how = pd_trial_words(t, draws, N_PICKS, width, width);
+    struct pd_trial_buffer *token = pd_trial_words(t, NULL, N_PICKS, 1, 1), *drawn = pd_trial_words(t, NULL, N_PICKS, 2, 2);
+    for (uint32_t k = 0; k < N_PICKS; k++)
+        pd_op_pick(&t->r, &(struct pd_pick_push){.best = in->address, .draw = how->address + k * sizeof *draws, .token = token->address + 4 * k,
+                                                 .drawn = drawn->address + k * sizeof *best});
+    pd_trial_run(t);
+    for (uint32_t k = 0; k < N_PICKS; k++) {
+        struct pd_candidate got;
+        memcpy(&got, pd_trial_row(t, drawn, k), sizeof got);
+        pd_trial_check(t, "token", k, *pd_trial_row(t, token, k), tokens[k], 1, 0);
+        pd_trial_check(t, "id", k, got.id, tokens[k], 1, 0);
+        pd_trial_check(t, "best", k, (double)got.logit, (double)best[0].logit, 1, 0);
+    }
+    token->written = drawn->written = true;
+    pd_trial_end(t);
+}
+
+static float close_together(uint32_t i, uint32_t n) { return (void)n, 20 + (float)(i * 37 % 101) * 1e-3f; }
+static float one_far_above(uint32_t i, uint32_t n) { return i == n / 2 ? 60.0f : (float)(i % 7); }
+
+void pd_try_pick(struct pd_trial *t, uint32_t i)
+{
+    (void)i;
+    static const struct { const char *name; float (*value)(uint32_t i, uint32_t n); } kinds[] = {
+        {"random", NULL}, {"rising", rising}, {"many equal", many_equal}, {"a few numbers", few_numbers},
+        {"close together", close_together}, {"one far above", one_far_above}, {"no numbers", no_numbers}};
+    static const struct pd_draw draws[] = {
+        {.n = 1}, {.n = 2, .scale = 1.4426950f}, {.n = 40, .scale = 1.8033688f, .top_p = 0xf3333333u, .min_weight = 838860},
+        {.n = PD_TOPK, .scale = 0.48089835f}, {.n = PD_TOPK, .scale = 0}, {.n = 100, .scale = 1.4426950f, .top_p = 0x80000000u},
+        {.n = PD_TOPK, .scale = 0.014426950f, .top_p = 0xfffffe00u}, {.n = 77, .scale = 0.2f, .min_weight = 1 << 23},
+        {.n = 9, .scale = 1.4426950f, .top_p = 1}, {.n = 60, .scale = 0.1f, .min_weight = 1 << 24}, {.n = PD_TOPK, .scale = 3.4e38f}};
+    for (size_t k = 0; k < PD_COUNT(kinds); k++)
+        for (size_t d = 0; d < PD_COUNT(draws); d++)
+            if (t->thorough || d % PD_COUNT(kinds) == k) try_pick(t, kinds[k].name, kinds[k].value, &draws[d]);
 }
 
 /* ---- measure ---- */

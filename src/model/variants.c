@@ -79,6 +79,7 @@ enum pd_variant pd_variant_sound(const struct pd_gpu *gpu, enum pd_variant v, ui
 
 bool pd_kernel_has_twin(enum pd_kernel_id id)
 {
+    if (id == PD_KERNEL_pick) return true;   /* the host: steps are then not queued ahead */
     for (int v = 0; v + 1 < PD_N_VARIANTS; v++) {
         bool here = (id >= rows[v].kernel && id - rows[v].kernel < operations[rows[v].operation].n_kernels)
             || (id && id == rows[v].before);
