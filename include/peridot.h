@@ -392,6 +392,8 @@ typedef struct peridot_rates {
     double copy;   /* bytes/s, read plus written */
     double read;   /* bytes/s, only read */
     double fp32;   /* flop/s of fp32 multiply-adds, two each */
+    double fp16;   /* the same in fp16, two multiply-adds at a time; 0: the device has none */
+    double matrix; /* the same by cooperative matrices of fp16 with fp32 sums; 0: the device has none */
 } peridot_rates;
 
 /* Takes about a second. */

@@ -166,7 +166,7 @@ struct pd_pick_push {
     PD_PTR(pd_candidates) drawn;  /* the token and, for the host to see whether it is a number, the best logit */
 };
 
-/* See measure.comp. Grid: [any]. */
+/* See measure.comp and rate_*.comp. Grid: [any]. */
 struct pd_measure_push {
     PD_PTR(pd_uvec4s) from;
     PD_PTR(pd_uvec4s_written) to;

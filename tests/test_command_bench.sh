@@ -43,11 +43,15 @@ test_json() {
     run bench "${tiny[@]}" -m "$stories" -o json --kv f32 --chunk 4 --kernel matmul=tile
     check "json succeeds" [ $status = 0 ]
     cp "$folder/out" "$folder/two.json"
-    check "json has its schema" contains out '"schema": 1'
+    check "json has its schema" contains out '"schema": 2'
     check "json has the session" contains out '"kv": "f32"'
     check "json has the kernels" matches out '"kernels": "matmul=tile'
     check "json has both repeats equal" [ "$(grep -c '"repeats_equal": true' "$folder/out")" = 2 ]
     check "json has a rate" matches out '"read": [1-9]'
+    check "json has fp16's rate, or none" matches out '"fp16": ([1-9]|null)'
+    check "json has the matrices' rate, or none" matches out '"matrix": ([1-9]|null)'
+    check "json has the placement of weights" contains out '"decode_far_size": 0'
+    check "a prompt is held against fp32" [ "$(grep -c '"arithmetic": "fp32"' "$folder/out")" = 2 ]
     run bench "$folder/one.json" "$folder/two.json"
     check "what is saved and what is printed can both be read" [ $status = 0 ]
     check "reports are named" matches out '^\| two \|'
@@ -57,6 +61,27 @@ test_json() {
     check "csv of two is regular" columns out
     check "the file's name" [ "$(cell 4 report)" = two ]
     check "the same model" [ "$(cell 2 hash)" = "$(cell 4 hash)" ]
+}
+
+# Reports of before, and what only some have: rates of fp16 and matrices, weights across the bus.
+test_schema() {
+    run bench "$folder/two.json" "$saved"
+    check "a report of schema 1 beside one of today" [ $status = 0 ]
+    check "and what bounds its prompts" matches out '^\| llvmpipe-stories .* p64 .* 8 % of fp32 \|'
+    sed -E 's/"arithmetic": "fp32"/"arithmetic": "matrix"/; s/("fp16": ).*/\1null,/; s/("matrix": ).*/\11e12/' "$folder/two.json" >"$folder/x.json"
+    sed -i -E 's/("far_size": )0/\1500000/; s/("n_far_layers": )0/\12/; s/("decode_far_size": )0/\1400000/' "$folder/x.json"
+    run bench "$folder/x.json"
+    check "rates, one of which is not there" contains out 'in fp32, - in fp16 and 1000 by matrices.'
+    check "matrices bound a prompt" matches out '^\| .* p8 .* % of matrix \|$'
+    check "weights across the bus" contains out 'Of the weights, 2 of 6 layers are in the host'"'"'s memory: a step reads 5.73 MB on the GPU and 400 kB'
+    run bench -o csv "$folder/x.json"
+    check "no rate in csv" [ "$(cell 2 fp16)" = - ]
+    check "weights across the bus in csv" [ "$(cell 2 decode_far_size)" = 400000 ]
+    run bench -o html "$folder/x.json"
+    check "a roof for each rate" [ "$(grep -c 'class="roof' "$folder/out")" = 2 ]
+    check "no rate in html" contains out '<td>- GFLOP/s</td>'
+    sed -i 's/"arithmetic": "matrix"/"arithmetic": "none"/' "$folder/x.json"
+    fails_with 1 'tests[0].arithmetic is neither fp32 nor matrix' bench "$folder/x.json"
 }
 
 test_html() {
@@ -98,7 +123,8 @@ test_spoilt() {
     local size
     run bench "$saved"
     check "the saved report of the project can be read" [ $status = 0 ]
-    spoilt 'schema 2 is not known, only 1' 's/"schema": 1/"schema": 2/'
+    spoilt 'schema 3 is not known, only those up to 2' 's/"schema": 1/"schema": 3/'
+    spoilt 'schema 0 is not known' 's/"schema": 1/"schema": 0/'
     spoilt 'it has no schema' 's/"schema": 1/"scheme": 1/'
     spoilt 'it has no schema' 's/"schema": 1/"schema": -1/'
     spoilt 'device.heap_size is not a whole number' 's/("heap_size": ).*/\1"much",/'
@@ -182,6 +208,7 @@ if [ -e "$stories" ]; then
     test_md
     test_csv
     test_json
+    test_schema
     test_html
     test_limits
     test_stop

@@ -60,6 +60,7 @@ static void test_glu(void **state) { (void)state; check_kernels("glu"); }
 static void test_topk(void **state) { (void)state; check_kernels("topk"); }
 static void test_pick(void **state) { (void)state; check_kernels("pick"); }
 static void test_measure(void **state) { (void)state; check_kernels("measure"); }
+static void test_rate(void **state) { (void)state; check_kernels("rate"); }
 
 static void test_coverage(void **state)
 {
@@ -134,7 +135,8 @@ int main(void)
         cmocka_unit_test(test_embed), cmocka_unit_test(test_matvec), cmocka_unit_test(test_matmul), cmocka_unit_test(test_pack),
         cmocka_unit_test(test_rmsnorm),
         cmocka_unit_test(test_rope), cmocka_unit_test(test_attention), cmocka_unit_test(test_merge), cmocka_unit_test(test_glu),
-        cmocka_unit_test(test_topk), cmocka_unit_test(test_pick), cmocka_unit_test(test_measure), cmocka_unit_test(test_coverage),
+        cmocka_unit_test(test_topk), cmocka_unit_test(test_pick), cmocka_unit_test(test_measure), cmocka_unit_test(test_rate),
+        cmocka_unit_test(test_coverage),
         cmocka_unit_test(test_damage),
         cmocka_unit_test(test_gelus_differ),
     };

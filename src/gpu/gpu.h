@@ -80,11 +80,12 @@ enum pd_kernel_id {
     PD_N_KERNELS
 };
 
-/* The last column of kernels.def: what a kernel needs beyond the baseline. Each kernel that needs something has a twin that
- * does not, and does the same. */
+/* The last column of kernels.def: what a kernel needs beyond the baseline. Each kernel of a model that needs something has
+ * a twin that does not, and does the same. */
 enum pd_needs {
     PD_NEEDS_baseline,
     PD_NEEDS_wide,     /* 64-bit integers, and subgroups of a size of our choice (4 to 32) whose lanes can share what they hold */
+    PD_NEEDS_half,     /* fp16 arithmetic */
     PD_NEEDS_coop      /* cooperative matrices of fp16 with fp32 sums; peridot_device_info.cooperative_matrix */
 };
 /* What a device, or this build, lacks for the kernel; NULL: nothing. */

@@ -37,6 +37,7 @@ const char *pd_kernel_lacks(const peridot_device_info *device, enum pd_kernel_id
     if (sources[id].needs == PD_NEEDS_wide
         && !(device->int64_arithmetic && device->subgroup_ballot && device->subgroup_size_control && device->subgroup_size <= 32))
         return "64-bit integers, or subgroups of a known size of at most 32 with ballots";
+    if (sources[id].needs == PD_NEEDS_half && !device->fp16_arithmetic) return "fp16 arithmetic";
     if (sources[id].needs == PD_NEEDS_coop && !device->cooperative_matrix) return "cooperative matrices of fp16 with fp32 sums";
     return NULL;
 }
@@ -88,7 +89,7 @@ static peridot_status compile(struct pd_gpu *gpu, struct pd_kernel *kernel)
     VkPipelineShaderStageRequiredSubgroupSizeCreateInfo subgroup = {
         .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO,
         .requiredSubgroupSize = needs == PD_NEEDS_coop ? gpu->info.matrix_subgroup_size : gpu->info.subgroup_size};
-    bool control = gpu->info.subgroup_size_control, whole = control && needs != PD_NEEDS_baseline;
+    bool control = gpu->info.subgroup_size_control, whole = control && (needs == PD_NEEDS_wide || needs == PD_NEEDS_coop);
     VkComputePipelineCreateInfo create = {.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
         .flags = gpu->statistics ? VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR : 0,
         .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO, .stage = VK_SHADER_STAGE_COMPUTE_BIT,

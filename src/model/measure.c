@@ -10,10 +10,11 @@
 #define BUFFER_SIZE (128u << 20)   /* beyond the caches of most devices */
 #define WORKGROUP 256
 #define N_RUNS 5
+#define MAX_GROUPS 4096
 
 /* ---- the device ---- */
 
-enum mode { READ, COPY, FMA, N_MODES };
+enum rate { READ, COPY, FP32, FP16, MATRIX, N_RATES };
 
 struct bench {
     struct pd_gpu *gpu;
@@ -22,24 +23,36 @@ struct bench {
     struct pd_span from, to;
 };
 
-static peridot_status get_kernel(const struct pd_kernel **out, struct pd_gpu *gpu, enum mode mode)
+/* Its line of kernels.def; a device may lack it, or have failed its self-test. */
+static const enum pd_kernel_id kernels[N_RATES] = {PD_KERNEL_measure, PD_KERNEL_measure, PD_KERNEL_measure,
+                                                   PD_KERNEL_rate_fp16, PD_KERNEL_rate_matrix};
+
+static bool can_measure(const struct pd_gpu *gpu, enum rate rate)
 {
-    uint32_t spec[] = {WORKGROUP, (uint32_t)mode};
-    return pd_kernel_get(out, gpu, PD_KERNEL_measure, spec, 2);
+    return !pd_kernel_lacks(pd_gpu_info(gpu), kernels[rate]) && !pd_kernel_is_wrong(gpu, kernels[rate]);
+}
+
+static peridot_status get_kernel(const struct pd_kernel **out, struct pd_gpu *gpu, enum rate rate)
+{
+    const peridot_device_info *d = pd_gpu_info(gpu);
+    uint32_t modes[] = {WORKGROUP, (uint32_t)rate}, sizes[] = {WORKGROUP, d->matrix_m, d->matrix_n, d->matrix_k};
+    if (rate == MATRIX) return pd_kernel_get(out, gpu, kernels[rate], sizes, PD_COUNT(sizes));
+    return pd_kernel_get(out, gpu, kernels[rate], modes, rate == FP16 ? 1 : 2);
 }
 
 peridot_status pd_measure_compile(struct pd_gpu *gpu)
 {
     const struct pd_kernel *kernel;
-    for (int mode = 0; mode < N_MODES; mode++) PD_TRY(get_kernel(&kernel, gpu, (enum mode)mode));
+    for (int rate = 0; rate < N_RATES; rate++)
+        if (can_measure(gpu, (enum rate)rate)) PD_TRY(get_kernel(&kernel, gpu, (enum rate)rate));
     return PERIDOT_OK;
 }
 
-static peridot_status record(struct bench *b, enum mode mode, uint32_t n, uint32_t n_groups)
+static peridot_status record(struct bench *b, enum rate rate, uint32_t n, uint32_t n_groups)
 {
     struct pd_measure_push push = {.from = b->from.address, .to = b->to.address, .n = n, .factor = 0.9999f};
     const struct pd_kernel *kernel;
-    PD_TRY(get_kernel(&kernel, b->gpu, mode));
+    PD_TRY(get_kernel(&kernel, b->gpu, rate));
     PD_TRY(pd_commands_begin(b->commands));
     pd_dispatch(b->commands, kernel, &push, n_groups, 1, 1);
     return pd_commands_end(b->commands);
@@ -59,29 +72,50 @@ static peridot_status best_time(double *out, struct bench *b)
     return PERIDOT_OK;
 }
 
+/* Of a workgroup's round: see measure.comp and rate_*.comp. */
+static double round_flop(const struct pd_gpu *gpu, enum rate rate)
+{
+    const peridot_device_info *d = pd_gpu_info(gpu);
+    if (rate != MATRIX) return 2.0 * (rate == FP16 ? 128 : 64) * WORKGROUP;
+    return 2.0 * 4 * d->matrix_m * d->matrix_n * d->matrix_k * (WORKGROUP / d->matrix_subgroup_size);
+}
+
+/* More work until a run is long enough to be timed from the host: first workgroups, until every device is full, then rounds. */
+static peridot_status measure_flop(double *out, struct bench *b, enum rate rate)
+{
+    double time = 0;
+    if (!can_measure(b->gpu, rate)) return PERIDOT_OK;
+    for (uint32_t n_groups = 64, rounds = 64; time < 0.02 && rounds < 1u << 28;) {
+        PD_TRY(record(b, rate, rounds, n_groups));
+        PD_TRY(best_time(&time, b));
+        *out = round_flop(b->gpu, rate) * rounds * n_groups / time;
+        *(n_groups < MAX_GROUPS ? &n_groups : &rounds) *= 4;
+    }
+    return PERIDOT_OK;
+}
+
+static peridot_status measure_bytes(double *out, struct bench *b, enum rate rate, double size)
+{
+    double time;
+    PD_TRY(record(b, rate, BUFFER_SIZE / 16, MAX_GROUPS));
+    PD_TRY(best_time(&time, b));
+    *out = size / time;
+    return PERIDOT_OK;
+}
+
 static peridot_status measure(peridot_rates *out, struct bench *b)
 {
-    uint32_t n = BUFFER_SIZE / 16, n_groups = 4096, rounds = 64;
-    double time;
     PD_TRY(pd_commands_create(&b->commands, b->gpu));
     PD_TRY(pd_heap_create(&b->heap, b->gpu, PD_HEAP_DEVICE, BUFFER_SIZE));
     PD_TRY(pd_heap_alloc(&b->from, b->heap, BUFFER_SIZE, "measuring"));
     PD_TRY(pd_heap_alloc(&b->to, b->heap, BUFFER_SIZE, "measuring"));
     PD_TRY(pd_span_zero(b->gpu, b->from));
     PD_TRY(pd_span_zero(b->gpu, b->to));   /* pages that were never touched would be read from nowhere */
-    PD_TRY(record(b, READ, n, n_groups));
-    PD_TRY(best_time(&time, b));
-    out->read = BUFFER_SIZE / time;
-    PD_TRY(record(b, COPY, n, n_groups));
-    PD_TRY(best_time(&time, b));
-    out->copy = 2.0 * BUFFER_SIZE / time;
-    do {   /* more work until a run is long enough to be timed from the host */
-        PD_TRY(record(b, FMA, rounds, n_groups));
-        PD_TRY(best_time(&time, b));
-        rounds *= 4;
-    } while (time < 0.02);
-    out->fp32 = 2.0 * 64 * (rounds / 4) * (double)n_groups * WORKGROUP / time;
-    return PERIDOT_OK;
+    PD_TRY(measure_bytes(&out->read, b, READ, BUFFER_SIZE));
+    PD_TRY(measure_bytes(&out->copy, b, COPY, 2.0 * BUFFER_SIZE));
+    PD_TRY(measure_flop(&out->fp32, b, FP32));
+    PD_TRY(measure_flop(&out->fp16, b, FP16));
+    return measure_flop(&out->matrix, b, MATRIX);
 }
 
 peridot_status pd_measure(peridot_rates *out, struct pd_gpu *gpu)

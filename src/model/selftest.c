@@ -30,6 +30,7 @@ static const struct family {
     {PD_KERNEL_topk, 1, pd_try_topk, 0, {0}},
     {PD_KERNEL_pick, 1, pd_try_pick, 0, {0}},
     {PD_KERNEL_measure, 1, pd_try_measure, 0, {0}},
+    {PD_KERNEL_rate_fp16, 2, pd_try_rate, 0, {0}},
 };
 
 static const struct family *family_of(enum pd_kernel_id id)

@@ -20,5 +20,6 @@ void pd_try_glu(struct pd_trial *t, uint32_t i);
 void pd_try_topk(struct pd_trial *t, uint32_t i);
 void pd_try_pick(struct pd_trial *t, uint32_t i);
 void pd_try_measure(struct pd_trial *t, uint32_t i);
+void pd_try_rate(struct pd_trial *t, uint32_t i);
 
 #endif

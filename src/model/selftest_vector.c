@@ -180,7 +180,7 @@ void pd_try_pick(struct pd_trial *t, uint32_t i)
 
 /* ---- measure ---- */
 
-/* What reads or computes leaves no trace; what copies, copies all. */
+/* What reads leaves no trace; what copies, copies all. */
 static void try_measure(struct pd_trial *t, uint32_t mode, uint32_t n)
 {
     uint32_t spec[] = {64, mode};
@@ -200,4 +200,23 @@ void pd_try_measure(struct pd_trial *t, uint32_t i)
     static const uint32_t sizes[] = {1, 300, 5000};
     for (size_t s = 0; s < PD_COUNT(sizes); s++)
         for (uint32_t mode = 0; mode < 3; mode++) try_measure(t, mode, sizes[s]);
+}
+
+/* What computes leaves no trace either, whatever the number of rounds. */
+void pd_try_rate(struct pd_trial *t, uint32_t i)
+{
+    static const uint32_t rounds[] = {0, 1, 2, 3, 10, 100, 300};
+    static const float factors[] = {0.9f, -0.5f, 0};
+    const peridot_device_info *d = pd_gpu_info(t->gpu);
+    uint32_t spec[] = {64, d->matrix_m, d->matrix_n, d->matrix_k};
+    enum pd_kernel_id id = (enum pd_kernel_id)(PD_KERNEL_rate_fp16 + i);
+    for (size_t r = 0; r < PD_COUNT(rounds); r++)
+        for (size_t f = 0; f < PD_COUNT(factors); f++) {
+            pd_trial_begin(t, "%s, %u rounds of %g", pd_kernel_name(id), rounds[r], (double)factors[f]);
+            struct pd_trial_buffer *to = pd_trial_rows(t, NULL, 1, 4);
+            struct pd_measure_push push = {.to = to->address, .n = rounds[r], .factor = factors[f]};
+            pd_trial_dispatch(t, id, spec, id == PD_KERNEL_rate_matrix ? 4 : 1, &push, 7);
+            pd_trial_run(t);
+            pd_trial_end(t);
+        }
 }

@@ -169,8 +169,8 @@ const struct cmd_command cmd_bench = {
     .description =
         "Measures prompts (p512: 512 tokens read) and generation (n128: 128 tokens written), each -r times after a warm-up: median, "
         "least, most and standard deviation of the tokens per second. In the same run the device's own rates are measured, reading "
-        "memory and multiplying and adding in fp32, and the tests are set beside them: generation is bound by reading the weights and "
-        "the cache, a prompt by arithmetic.\n\n"
+        "memory, and multiplying and adding in fp32, in fp16 and by cooperative matrices, and the tests are set beside them: generation "
+        "is bound by reading the weights and the cache, a prompt by the arithmetic of the kernels that read it: \"matrix\" or fp32.\n\n"
         "A report also has the time of every kernel, dispatches per token, the time to load and to the first token (from opening the "
         "model; longer where pipelines are not yet in the cache), the most memory on device and host, and a checksum of "
         "the last logits, which is the same in every repeat of a test.\n\n"

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 enum {
-    BENCH_SCHEMA = 1,
+    BENCH_SCHEMA = 2,            /* 1 is read too: see bench_json.c */
     BENCH_LIST = 8,              /* entries of -p, -n and -d */
     BENCH_TESTS = 2 * BENCH_LIST * BENCH_LIST,
     BENCH_REPEATS = 100,
@@ -43,7 +43,8 @@ struct bench_test {
     double bytes_per_s;          /* weights and cache read, at the median */
     double flop_per_s;           /* matrices and attention, at the median */
     double bandwidth_part;       /* bytes_per_s of the measured rate of reading */
-    double fp32_part;            /* flop_per_s of the measured fp32 rate */
+    char arithmetic[8];          /* the rate that bounds a prompt: "matrix" where matrices multiplied it, else "fp32" */
+    double arithmetic_part;      /* flop_per_s of that rate */
     uint64_t checksum;           /* of the last logits of the last repeat */
     bool finite, equal;          /* all logits of all repeats are numbers; the repeats' checksums agree */
     uint32_t top_token;
@@ -65,9 +66,13 @@ struct bench_report {
         uint64_t n_params, size;
         uint64_t hash;           /* of metadata and the list of tensors, not of weights */
     } model;
+    struct {                     /* of weights, as in peridot_model_info; all 0 in older reports */
+        uint32_t n_far_layers;
+        uint64_t far_size, decode_read_size, decode_far_size;
+    } placement;
     uint32_t ctx, chunk;
     char kv[8], kernels[128];    /* kernels: variants taken, "matmul=tile"; "" in older reports */
-    peridot_rates rates;
+    peridot_rates rates;         /* fp16 and matrix: 0 in older reports */
     double load_s;               /* opening the model */
     double first_token_s;        /* opening, and the logits after one token */
     uint64_t device_memory, host_memory;   /* peaks, in bytes */
@@ -100,6 +105,8 @@ void bench_html(FILE *file, const struct bench_report *const *reports, size_t n)
 const char *bench_number(double x);
 /* "194.9 ± 9.8", tokens per second. In turn, as above. */
 const char *bench_speed(const struct bench_test *test);
+/* "45.6" GFLOP/s, "-" where there is no such rate. In turn. */
+const char *bench_flop(double flop_per_s);
 /* "12.3 GB/s, 63 % of bandwidth" of a generation; "45.6 GFLOP/s, 31 % of fp32" of a prompt. In turn, as above. */
 const char *bench_limit(const struct bench_test *test);
 /* The test of that name in a report that is to be compared with, or NULL. */
@@ -108,6 +115,8 @@ const struct bench_test *bench_find(const struct bench_report *report, const cha
 const char *bench_model_name(const struct bench_report *report);
 /* A sentence on kernels that failed in the self-test, with a space before it, or "". In turn. */
 const char *bench_verdict(const struct bench_report *report);
+/* "6 of 26 layers are in the host's memory: ..." or "". In turn. */
+const char *bench_placement(const struct bench_report *report);
 /* Device and driver, in turn. */
 const char *bench_device_name(const struct bench_report *report);
 

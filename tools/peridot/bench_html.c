@@ -19,7 +19,7 @@ static const char style[] =
     "svg .name,svg .end{text-anchor:end}svg .middle{text-anchor:middle}svg .tick{fill:var(--soft);font-size:13px}\n"
     "svg .group{font-weight:600}svg .value{font-variant-numeric:tabular-nums}svg .point{font-size:13px;font-weight:600}\n"
     "svg .inside{text-anchor:middle;fill:var(--on);font-size:12px}svg .spread{stroke:var(--ink);stroke-width:1.5;fill:none}\n"
-    "svg .grid{stroke:var(--line);fill:none}svg .roof{stroke-width:2.5;fill:none;stroke-linejoin:round}\n"
+    "svg .grid{stroke:var(--line);fill:none}svg .roof{stroke-width:2.5;fill:none;stroke-linejoin:round}svg .low{stroke-width:1.5;stroke-dasharray:7 5}\n"
     "svg .tick,svg .point{paint-order:stroke;stroke:var(--card);stroke-width:4px;stroke-linejoin:round}\n"
     "svg .dot,svg .part{stroke:var(--card);stroke-width:1.5}\n"
     ".tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(11rem,1fr));gap:.75rem;margin:1.25rem 0}\n"
@@ -71,7 +71,7 @@ static void speed_tile(FILE *file, const struct bench_report *r, bool generation
     const struct bench_test *t = fastest(r, generation);
     if (!t) return;
     snprintf(what, sizeof what, "%s (%s): %.0f %% of %s", generation ? "generation" : "prompt", t->name,
-             100 * (generation ? t->bandwidth_part : t->fp32_part), generation ? "bandwidth" : "fp32");
+             100 * (generation ? t->bandwidth_part : t->arithmetic_part), generation ? "bandwidth" : t->arithmetic);
     tile(file, bench_number(t->median), "tok/s", what);
 }
 
@@ -147,16 +147,19 @@ static const char *fact(const struct bench_report *r, int row, const char **name
     case 4: *name = "metadata"; snprintf(text, sizeof text, "%016" PRIx64, r->model.hash); return text;
     case 5: *name = "memory, read"; snprintf(text, sizeof text, "%s GB/s", bench_number(1e-9 * r->rates.read)); return text;
     case 6: *name = "memory, copied"; snprintf(text, sizeof text, "%s GB/s", bench_number(1e-9 * r->rates.copy)); return text;
-    case 7: *name = "fp32"; snprintf(text, sizeof text, "%s GFLOP/s", bench_number(1e-9 * r->rates.fp32)); return text;
-    case 8: *name = "loaded in"; snprintf(text, sizeof text, "%.2f s", r->load_s); return text;
-    case 9: *name = "first token after"; snprintf(text, sizeof text, "%.2f s", r->first_token_s); return text;
-    case 10: *name = "device memory"; return cmd_size_text(r->device_memory);
-    case 11: *name = "host memory"; return cmd_size_text(r->host_memory);
-    case 12: *name = "dispatches per token"; snprintf(text, sizeof text, "%" PRIu32, r->n_dispatches); return text;
-    case 13: *name = "context, chunk, cache"; snprintf(text, sizeof text, "%" PRIu32 ", %" PRIu32 ", %s", r->ctx, r->chunk, r->kv); return text;
-    case 14: *name = "date"; return r->date;
-    case 15: *name = "note"; return r->note;
-    case 16: *name = "self-test"; return bench_verdict(r);
+    case 7: *name = "fp32"; snprintf(text, sizeof text, "%s GFLOP/s", bench_flop(r->rates.fp32)); return text;
+    case 8: *name = "fp16"; snprintf(text, sizeof text, "%s GFLOP/s", bench_flop(r->rates.fp16)); return text;
+    case 9: *name = "matrices, fp16"; snprintf(text, sizeof text, "%s GFLOP/s", bench_flop(r->rates.matrix)); return text;
+    case 10: *name = "loaded in"; snprintf(text, sizeof text, "%.2f s", r->load_s); return text;
+    case 11: *name = "first token after"; snprintf(text, sizeof text, "%.2f s", r->first_token_s); return text;
+    case 12: *name = "device memory"; return cmd_size_text(r->device_memory);
+    case 13: *name = "host memory"; return cmd_size_text(r->host_memory);
+    case 14: *name = "placement"; return bench_placement(r);
+    case 15: *name = "dispatches per token"; snprintf(text, sizeof text, "%" PRIu32, r->n_dispatches); return text;
+    case 16: *name = "context, chunk, cache"; snprintf(text, sizeof text, "%" PRIu32 ", %" PRIu32 ", %s", r->ctx, r->chunk, r->kv); return text;
+    case 17: *name = "date"; return r->date;
+    case 18: *name = "note"; return r->note;
+    case 19: *name = "self-test"; return bench_verdict(r);
     default: return "";
     }
 }

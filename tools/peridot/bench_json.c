@@ -1,6 +1,6 @@
 /* Reports as JSON. The tables below are the schema: writing and reading go through the same rows, so that what is saved can
  * be read. Keys that the tables don't know are no error (a later Peridot may add some); keys that are missing, of another
- * type or out of range are. */
+ * type or out of range are. Reports of schema 1 are read too: they lack what is optional, and have the old key of what has one. */
 #include "bench.h"
 #include "base/os.h"
 
@@ -11,10 +11,10 @@
 
 enum kind {
     TEXT,      /* char[size] */
-    NEW_TEXT,  /* the same; reports from before it was there have none */
     U32, U64, BOOL,
     HASH,      /* uint64_t, as 16 hexadecimal digits: JSON's readers often keep 53 bits of a number */
     REAL,      /* double, not negative */
+    RATE,      /* the same, with null for 0: the device has none */
     SIGNED     /* double */
 };
 
@@ -23,12 +23,17 @@ struct field {
     const char *key;
     enum kind kind;
     size_t offset, size;
+    bool optional;           /* reports from before it was there have none */
+    const char *old_key;     /* NULL: none */
 };
 
 #define FIELD(type, section, key, kind, member) \
-    {section, key, kind, offsetof(struct type, member), sizeof(((struct type *)NULL)->member)}
+    {section, key, kind, offsetof(struct type, member), sizeof(((struct type *)NULL)->member), false, NULL}
+#define NEW(type, section, key, kind, member) \
+    {section, key, kind, offsetof(struct type, member), sizeof(((struct type *)NULL)->member), true, NULL}
 #define DEVICE(kind, member) FIELD(bench_report, "device", #member, kind, device.member)
 #define MODEL(kind, member) FIELD(bench_report, "model", #member, kind, model.member)
+#define PLACEMENT(kind, member) NEW(bench_report, "placement", #member, kind, placement.member)
 #define TEST(kind, member) FIELD(bench_test, NULL, #member, kind, member)
 
 static const struct field report_fields[] = {
@@ -40,18 +45,21 @@ static const struct field report_fields[] = {
     DEVICE(U32, max_shared_size), DEVICE(BOOL, unified_memory), DEVICE(BOOL, fp16_arithmetic), DEVICE(BOOL, int8_arithmetic),
     DEVICE(BOOL, integer_dot), DEVICE(BOOL, subgroup_size_control), DEVICE(BOOL, cooperative_matrix),
     DEVICE(BOOL, external_host_memory),
-    FIELD(bench_report, "device", "off", NEW_TEXT, verdict.off),
-    FIELD(bench_report, "device", "wrong", NEW_TEXT, verdict.wrong),
+    NEW(bench_report, "device", "off", TEXT, verdict.off),
+    NEW(bench_report, "device", "wrong", TEXT, verdict.wrong),
     MODEL(TEXT, name), MODEL(TEXT, family), MODEL(TEXT, types), MODEL(BOOL, random_weights), MODEL(U32, n_layers),
     MODEL(U32, d_model), MODEL(U32, ffn_dim), MODEL(U32, n_heads), MODEL(U32, n_kv_heads), MODEL(U32, head_dim), MODEL(U32, window),
     MODEL(U32, vocab_size), MODEL(U64, n_params), MODEL(U64, size), MODEL(HASH, hash),
     FIELD(bench_report, "session", "ctx", U32, ctx),
     FIELD(bench_report, "session", "chunk", U32, chunk),
     FIELD(bench_report, "session", "kv", TEXT, kv),
-    FIELD(bench_report, "session", "kernels", NEW_TEXT, kernels),
+    NEW(bench_report, "session", "kernels", TEXT, kernels),
+    PLACEMENT(U32, n_far_layers), PLACEMENT(U64, far_size), PLACEMENT(U64, decode_read_size), PLACEMENT(U64, decode_far_size),
     FIELD(bench_report, "rates", "copy", REAL, rates.copy),
     FIELD(bench_report, "rates", "read", REAL, rates.read),
     FIELD(bench_report, "rates", "fp32", REAL, rates.fp32),
+    NEW(bench_report, "rates", "fp16", RATE, rates.fp16),
+    NEW(bench_report, "rates", "matrix", RATE, rates.matrix),
     FIELD(bench_report, NULL, "load_s", REAL, load_s),
     FIELD(bench_report, NULL, "first_token_s", REAL, first_token_s),
     FIELD(bench_report, NULL, "device_memory", U64, device_memory),
@@ -65,7 +73,9 @@ static const struct field test_fields[] = {
     FIELD(bench_test, "tokens_per_s", "min", REAL, min),
     FIELD(bench_test, "tokens_per_s", "max", REAL, max),
     FIELD(bench_test, "tokens_per_s", "sd", REAL, sd),
-    TEST(REAL, bytes_per_s), TEST(REAL, flop_per_s), TEST(REAL, bandwidth_part), TEST(REAL, fp32_part),
+    TEST(REAL, bytes_per_s), TEST(REAL, flop_per_s), TEST(REAL, bandwidth_part),
+    NEW(bench_test, NULL, "arithmetic", TEXT, arithmetic),
+    {NULL, "arithmetic_part", REAL, offsetof(struct bench_test, arithmetic_part), sizeof(double), false, "fp32_part"},
     FIELD(bench_test, "logits", "checksum", HASH, checksum),
     FIELD(bench_test, "logits", "finite", BOOL, finite),
     FIELD(bench_test, "logits", "repeats_equal", BOOL, equal),
@@ -75,7 +85,8 @@ static const struct field test_fields[] = {
     TEST(U32, n_profiled),
 };
 
-#define KERNEL(kind, member) {NULL, #member, kind, offsetof(peridot_kernel_time, member), sizeof(((peridot_kernel_time *)NULL)->member)}
+#define KERNEL(kind, member) {NULL, #member, kind, offsetof(peridot_kernel_time, member), sizeof(((peridot_kernel_time *)NULL)->member), \
+                              false, NULL}
 
 static const struct field kernel_fields[] = {
     KERNEL(TEXT, kernel), KERNEL(U32, n), KERNEL(REAL, seconds),
@@ -100,13 +111,16 @@ static void add_hash(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *ke
 static void add_field(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct field *f, const void *from)
 {
     switch (f->kind) {
-    case TEXT:
-    case NEW_TEXT: yyjson_mut_obj_add_str(doc, object, f->key, from); break;
+    case TEXT: yyjson_mut_obj_add_str(doc, object, f->key, from); break;
     case U32: yyjson_mut_obj_add_uint(doc, object, f->key, *(const uint32_t *)from); break;
     case U64: yyjson_mut_obj_add_uint(doc, object, f->key, *(const uint64_t *)from); break;
     case BOOL: yyjson_mut_obj_add_bool(doc, object, f->key, *(const bool *)from); break;
     case HASH: add_hash(doc, object, f->key, *(const uint64_t *)from); break;
     case REAL: case SIGNED: yyjson_mut_obj_add_real(doc, object, f->key, *(const double *)from); break;
+    case RATE:
+        if (*(const double *)from > 0) yyjson_mut_obj_add_real(doc, object, f->key, *(const double *)from);
+        else yyjson_mut_obj_add_null(doc, object, f->key);
+        break;
     }
 }
 
@@ -232,10 +246,9 @@ static const char *take_field(const struct field *f, void *to, yyjson_val *value
 {
     uint64_t whole = 0;
     const char *wrong = NULL;
-    if (!value) return f->kind == NEW_TEXT ? NULL : "is missing";
+    if (!value) return f->optional ? NULL : "is missing";
     switch (f->kind) {
-    case TEXT:
-    case NEW_TEXT: return take_text(to, f->size, value);
+    case TEXT: return take_text(to, f->size, value);
     case U32:
         wrong = take_uint(&whole, value, UINT32_MAX);
         *(uint32_t *)to = (uint32_t)whole;
@@ -245,6 +258,9 @@ static const char *take_field(const struct field *f, void *to, yyjson_val *value
         *(bool *)to = yyjson_get_bool(value);
         return yyjson_is_bool(value) ? NULL : "is not true or false";
     case HASH: return take_hash(to, value);
+    case RATE:
+        if (yyjson_is_null(value)) return NULL;
+        return take_real(to, value, 0);
     case REAL: return take_real(to, value, 0);
     case SIGNED: return take_real(to, value, -largest);
     }
@@ -256,7 +272,9 @@ static peridot_status read_fields(const struct reader *r, yyjson_val *object, co
     for (size_t i = 0; i < n; i++) {
         const struct field *f = &fields[i];
         yyjson_val *section = f->section ? yyjson_obj_get(object, f->section) : object;
-        const char *wrong = take_field(f, (char *)base + f->offset, yyjson_obj_get(section, f->key));
+        yyjson_val *value = yyjson_obj_get(section, f->key);
+        if (!value && f->old_key) value = yyjson_obj_get(section, f->old_key);
+        const char *wrong = take_field(f, (char *)base + f->offset, value);
         if (wrong) return refuse(r, f->section, f->key, wrong);
     }
     return PERIDOT_OK;
@@ -288,6 +306,9 @@ static peridot_status read_test(struct bench_test *test, struct reader *r, yyjso
     yyjson_val *list;
     snprintf(r->place, sizeof r->place, "tests[%zu].", i);
     PD_TRY(read_fields(r, object, test_fields, PD_COUNT(test_fields), test));
+    if (!test->arithmetic[0]) strcpy(test->arithmetic, "fp32");   /* what schema 1 held all prompts against */
+    if (strcmp(test->arithmetic, "fp32") != 0 && strcmp(test->arithmetic, "matrix") != 0)
+        return refuse(r, NULL, "arithmetic", "is neither fp32 nor matrix");
     PD_TRY(read_speeds(test, r, object));
     PD_TRY(read_list(&list, &test->n_kernels, r, object, "kernels", BENCH_KERNELS));
     for (size_t k = 0; k < test->n_kernels; k++) {
@@ -301,9 +322,9 @@ static peridot_status read_root(struct bench_report *out, struct reader *r, yyjs
 {
     yyjson_val *schema = yyjson_obj_get(root, "schema"), *list;
     if (!yyjson_is_uint(schema)) return pd_fail(PERIDOT_ERROR_FORMAT, "%s: no report of peridot bench (it has no schema)", r->path);
-    if (yyjson_get_uint(schema) != BENCH_SCHEMA)
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: schema %" PRIu64 " is not known, only %d", r->path, yyjson_get_uint(schema),
-                       BENCH_SCHEMA);
+    if (yyjson_get_uint(schema) < 1 || yyjson_get_uint(schema) > BENCH_SCHEMA)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: schema %" PRIu64 " is not known, only those up to %d", r->path,
+                       yyjson_get_uint(schema), BENCH_SCHEMA);
     PD_TRY(read_fields(r, root, report_fields, PD_COUNT(report_fields), out));
     PD_TRY(read_list(&list, &out->n_tests, r, root, "tests", BENCH_TESTS));
     for (size_t i = 0; i < out->n_tests; i++) PD_TRY(read_test(&out->tests[i], r, yyjson_arr_get(list, i), i));

@@ -210,6 +210,15 @@ static peridot_status run_repeats(struct bench *b, struct bench_test *test)
     return PERIDOT_OK;
 }
 
+/* Whether a test's products were done by cooperative matrices: as its pass shows, where kernels could be timed. */
+static bool multiplies_matrices(const struct bench_report *report, const struct bench_test *test)
+{
+    static const char coop[] = "matmul_coop";
+    for (size_t i = 0; i < test->n_kernels; i++)
+        if (strncmp(test->kernels[i].kernel, coop, sizeof coop - 1) == 0) return true;
+    return !test->n_profiled && !test->generation && strstr(report->kernels, "matmul=coop");
+}
+
 static peridot_status run_test(struct bench *b, struct bench_test *test)
 {
     const peridot_rates *rates = &b->report->rates;
@@ -218,7 +227,10 @@ static peridot_status run_test(struct bench *b, struct bench_test *test)
     if (status != PERIDOT_OK) return status;
     test->flop_per_s = test_flop(b->info, test) / test->n_tokens * test->median;
     test->bandwidth_part = rates->read > 0 ? test->bytes_per_s / rates->read : 0;
-    test->fp32_part = rates->fp32 > 0 ? test->flop_per_s / rates->fp32 : 0;
+    bool matrix = rates->matrix > 0 && multiplies_matrices(b->report, test);
+    double arithmetic = matrix ? rates->matrix : rates->fp32;
+    snprintf(test->arithmetic, sizeof test->arithmetic, "%s", matrix ? "matrix" : "fp32");
+    test->arithmetic_part = arithmetic > 0 ? test->flop_per_s / arithmetic : 0;
     show_result(test);
     return PERIDOT_OK;
 }
@@ -319,11 +331,7 @@ static void describe(struct bench *b)
     struct tm utc;
     snprintf(r->program, sizeof r->program, "peridot %s", PERIDOT_VERSION);
     strftime(r->date, sizeof r->date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
-    int size = snprintf(r->note, sizeof r->note, "%s", b->plan->note ? b->plan->note : "");
-    if (m->far_size && size < (int)sizeof r->note)   /* speeds are not to be taken for those of the GPU alone */
-        snprintf(r->note + size, sizeof r->note - (size_t)size, "%s%" PRIu32 " of %" PRIu32 " layers are in the host's memory: a step reads %s on "
-                 "the GPU and %s across the bus", size ? "; " : "", m->n_far_layers, m->n_layers,
-                 cmd_size_text(m->decode_read_size - m->decode_far_size), cmd_size_text(m->decode_far_size));
+    snprintf(r->note, sizeof r->note, "%s", b->plan->note ? b->plan->note : "");
     snprintf(r->model.name, sizeof r->model.name, "%s", m->name);
     snprintf(r->model.family, sizeof r->model.family, "%s", m->family);
     snprintf(r->model.types, sizeof r->model.types, "%s", m->types);
@@ -337,6 +345,8 @@ static void describe(struct bench *b)
     r->model.window = m->window, r->model.vocab_size = m->vocab_size;
     r->model.n_params = m->n_params;
     r->model.size = m->weights_size + m->in_place_size + m->far_size;
+    r->placement.n_far_layers = m->n_far_layers, r->placement.far_size = m->far_size;
+    r->placement.decode_read_size = m->decode_read_size, r->placement.decode_far_size = m->decode_far_size;
 }
 
 /* The first token is a test of its own: from the opening to the logits, pipelines compiled or found in the cache. */

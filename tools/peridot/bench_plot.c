@@ -132,6 +132,22 @@ static bool can_plot(const struct bench_test *t)
     return x > 1e-6 && x < 1e9 && y > 1e-9 && y < 1e12;
 }
 
+/* A level of a roof; matrices and fp16 have theirs above that of fp32, mostly. */
+enum { ROOFS = 3 };
+
+static double roof(const struct bench_report *r, int i, const char **name)
+{
+    static const char *const names[ROOFS] = {"fp32", "fp16", "matrix"};
+    const double rates[ROOFS] = {r->rates.fp32, r->rates.fp16, r->rates.matrix};
+    *name = names[i];
+    return 1e-9 * rates[i];
+}
+
+static double highest_roof(const struct bench_report *r)
+{
+    return 1e-9 * fmax(r->rates.fp32, fmax(r->rates.fp16, r->rates.matrix));
+}
+
 static bool has_roof(const struct bench_report *r)
 {
     return r->rates.read > 1 && r->rates.fp32 > 1;
@@ -160,7 +176,7 @@ static bool set_edges(struct roofline *p, const struct bench_report *const *repo
     p->x0 = p->y0 = INFINITY, p->x1 = p->y1 = -INFINITY;
     for (size_t i = 0; i < n; i++) {
         const struct bench_report *r = reports[i];
-        if (has_roof(r)) take_in(p, r->rates.fp32 / r->rates.read, 1e-9 * r->rates.fp32);
+        if (has_roof(r)) take_in(p, 1e9 * highest_roof(r) / r->rates.read, highest_roof(r));
         for (size_t k = 0; k < r->n_tests; k++) {
             if (!can_plot(&r->tests[k])) continue;
             take_in(p, intensity(&r->tests[k]), 1e-9 * r->tests[k].flop_per_s);
@@ -190,26 +206,6 @@ static void draw_grid(const struct roofline *p)
     fprintf(p->file, "<text class=\"tick middle\" transform=\"translate(16 %d) rotate(-90)\">GFLOP/s</text>\n", (TOP + BOTTOM) / 2);
 }
 
-/* Up the slope of the bandwidth from the left or lower edge, then level at the fp32 rate. */
-static void draw_roof(const struct roofline *p, const struct bench_report *r, size_t colour)
-{
-    double read = 1e-9 * r->rates.read, fp32 = 1e-9 * r->rates.fp32, x = fmax(pow(10, p->x0), pow(10, p->y0) / read);
-    fprintf(p->file, "<path class=\"roof\" stroke=\"var(--c%zu)\" d=\"M%.1f %.1fL%.1f %.1fH%d\"/>\n", colour % COLOURS, x_at(p, x),
-            y_at(p, x * read), x_at(p, fp32 / read), y_at(p, fp32), RIGHT);
-}
-
-/* For one report there is room to name the roof's two parts. */
-static void name_roof(struct roofline *p, const struct bench_report *r)
-{
-    char text[64];
-    double read = 1e-9 * r->rates.read, fp32 = 1e-9 * r->rates.fp32, ridge = fp32 / read, low = fmax(pow(10, p->x0), pow(10, p->y0) / read);
-    double x = sqrt(low * ridge);   /* the middle of the slope, on its logarithmic axis */
-    snprintf(text, sizeof text, "memory: %s GB/s", bench_number(read));
-    label(p->file, "tick", x_at(p, x) + 10, y_at(p, x * read) + 14, text);
-    snprintf(text, sizeof text, "fp32: %s GFLOP/s", bench_number(fp32));
-    label(p->file, "tick end", RIGHT - 4, y_at(p, fp32) - 8, text);
-}
-
 static bool is_free(const struct roofline *p, const struct box *b)
 {
     if (b->x < LEFT || b->x + b->width > RIGHT || b->y < TOP + 12 || b->y > BOTTOM - 4) return false;
@@ -223,6 +219,45 @@ static bool is_free(const struct roofline *p, const struct box *b)
 static void block(struct roofline *p, struct box box)
 {
     if (p->n_boxes < LABELS) p->boxes[p->n_boxes++] = box;
+}
+
+/* Up the slope of the bandwidth from the left or lower edge, then level at the highest rate; the others are broken lines. */
+static void draw_roof(const struct roofline *p, const struct bench_report *r, size_t colour)
+{
+    double read = 1e-9 * r->rates.read, most = highest_roof(r), x = fmax(pow(10, p->x0), pow(10, p->y0) / read);
+    const char *name;
+    fprintf(p->file, "<path class=\"roof\" stroke=\"var(--c%zu)\" d=\"M%.1f %.1fL%.1f %.1fH%d\"/>\n", colour % COLOURS,
+            x_at(p, x), y_at(p, x * read), x_at(p, most / read), y_at(p, most), RIGHT);
+    for (int i = 0; i < ROOFS; i++) {
+        double rate = roof(r, i, &name);
+        if (rate <= pow(10, p->y0) || rate >= most) continue;
+        fprintf(p->file, "<path class=\"roof low\" stroke=\"var(--c%zu)\" d=\"M%.1f %.1fH%d\"/>\n", colour % COLOURS,
+                x_at(p, fmax(rate / read, x)), y_at(p, rate), RIGHT);
+    }
+}
+
+/* For one report there is room to name the roof's parts: above each level where that is free, or below. */
+static void name_roof(struct roofline *p, const struct bench_report *r)
+{
+    char text[64];
+    const char *name;
+    double read = 1e-9 * r->rates.read, ridge = highest_roof(r) / read, low = fmax(pow(10, p->x0), pow(10, p->y0) / read);
+    double x = sqrt(low * ridge);   /* the middle of the slope, on its logarithmic axis */
+    snprintf(text, sizeof text, "memory: %s GB/s", bench_number(read));
+    label(p->file, "tick", x_at(p, x) + 10, y_at(p, x * read) + 14, text);
+    for (int i = ROOFS - 1; i >= 0; i--) {
+        double rate = roof(r, i, &name);
+        if (rate <= pow(10, p->y0)) continue;
+        snprintf(text, sizeof text, "%s: %s GFLOP/s", name, bench_number(rate));
+        double width = 7 * (double)strlen(text), y = y_at(p, rate);
+        for (int side = 0; side < 2; side++) {
+            struct box box = {RIGHT - 4 - width, side ? y + 18 : y - 8, width};
+            if (!is_free(p, &box)) continue;
+            label(p->file, "tick end", RIGHT - 4, box.y, text);
+            block(p, box);
+            break;
+        }
+    }
 }
 
 /* Beside its point, on the first side that is free; in a crowd the point's title has to do. */
@@ -266,7 +301,7 @@ void bench_plot_roofline(FILE *file, const struct bench_report *const *reports, 
 {
     struct roofline p = {.file = file};
     if (!set_edges(&p, reports, n)) return;
-    begin_figure(file, ROOF_HEIGHT, "roofline: arithmetic of each test against what bandwidth and fp32 rate allow");
+    begin_figure(file, ROOF_HEIGHT, "roofline: arithmetic of each test against what bandwidth and rates of arithmetic allow");
     draw_grid(&p);
     for (size_t i = 0; i < n; i++)
         if (has_roof(reports[i])) draw_roof(&p, reports[i], i);
