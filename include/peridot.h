@@ -2,7 +2,8 @@
  *
  * This header is the library's whole public face. Four things exist:
  *   model    a loaded file: weights on one device, tokenizer, chat template. Read-only once open; any number of sessions.
- *   session  one timeline of tokens: a KV cache, a position, a sampler. Two sessions never disturb each other.
+ *   session  one timeline of tokens: a KV cache, a position, a sampler; or several that go on together, its sequences. Two
+ *            sessions never disturb each other.
  *   vocab    a tokenizer by itself, needing neither weights nor a device.
  *   file     what a model file says of itself: metadata and tensors, without loading them.
  *
@@ -248,6 +249,7 @@ typedef struct peridot_session_params {
     uint32_t ctx;              /* positions; 0: the model's maximum, or what memory allows up to 8192 */
     uint32_t chunk;            /* tokens of one submit; 0: up to 256, on a GPU as many as it does in about 0.2 s */
     peridot_kv_type kv_type;
+    uint32_t n_sequences;      /* up to 8, each with a context of its own; 0: 1. See peridot_eval_next */
 } peridot_session_params;
 
 /* params may be NULL. */
@@ -266,6 +268,11 @@ PERIDOT_API uint32_t peridot_session_n_dispatches(const peridot_session *session
 /* Forgets all tokens; the next one is at position 0. */
 PERIDOT_API void peridot_session_reset(peridot_session *session);
 
+/* A session of several sequences: each has its own tokens, position, cache, logits and sampling, and one of them is selected, at
+ * first sequence 0. Every function that takes a session deals with the selected one, but for peridot_eval_next, free, ctx and
+ * chunk. PERIDOT_ERROR_ARGUMENT when there is no such sequence. */
+PERIDOT_API peridot_status peridot_session_select(peridot_session *session, uint32_t sequence);
+
 /* Called once per position with a row: [n_outputs] logits after the final softcap (or label scores), or [d_model]
  * final-norm hidden states. The row is borrowed for the call. Return false to cancel. */
 typedef bool (*peridot_row)(void *user, uint32_t pos, const float *row, size_t n);
@@ -281,6 +288,13 @@ typedef struct peridot_eval_params {
  * be NULL. PERIDOT_ERROR_ARGUMENT when an id is out of range or n tokens do not fit the context (nothing is changed). */
 PERIDOT_API peridot_status peridot_eval(peridot_session *session, const int32_t *tokens, size_t n,
                                         const peridot_eval_params *params);
+
+#define PERIDOT_NO_TOKEN (-1)
+
+/* Appends one token to each sequence, tokens[i] to sequence i of [n_sequences], in one submit that reads the weights once.
+ * A sequence with PERIDOT_NO_TOKEN sits out and stays as it is, logits included. PERIDOT_ERROR_ARGUMENT when an id is out of
+ * range or a sequence's context is full (nothing is changed). Then, for each sequence: select, and peridot_sample. */
+PERIDOT_API peridot_status peridot_eval_next(peridot_session *session, const int32_t *tokens);
 
 /* Most tokens of one submit. */
 PERIDOT_API uint32_t peridot_session_chunk(const peridot_session *session);
@@ -405,8 +419,8 @@ typedef struct peridot_kernel_time {
     double seconds;      /* GPU time of all of them */
 } peridot_kernel_time;
 
-/* GPU time by kernel, longest first, of one pass over n_tokens tokens at the present position (1: a decode step), which is
- * not advanced. *out (peridot_free) has *n entries. */
+/* GPU time by kernel, longest first, of one pass over n_tokens tokens at the present position (1: a decode step; 0: one of
+ * peridot_eval_next in which every sequence has a token), which is not advanced. *out (peridot_free) has *n entries. */
 PERIDOT_API peridot_status peridot_session_profile(peridot_kernel_time **out, size_t *n, peridot_session *session, uint32_t n_tokens);
 /* Bytes allocated on the device now, by the model and all its sessions. */
 PERIDOT_API uint64_t peridot_model_memory(const peridot_model *model);

@@ -4,7 +4,7 @@
  * keys outside are never read. Per tile of 32 keys: each subgroup scores whole keys, the tile's maximum rescales what
  * was summed so far, and each invocation adds the weighted values of its own pair columns.
  * DECODE false: q is ready, keys and values are in the cache; writes y[m][head][d].
- * DECODE true: one position, its q, k and v as the matrix gave them. Each workgroup norms and rotates its q heads; the split
+ * DECODE true: one position of each sequence, its q, k and v as the matrix gave them. Each workgroup norms and rotates its q heads; the split
  * that ends with this position does so with k, keeps k and v at hand and puts them in the cache. Writes partial sums
  * for merge.comp. */
 #extension GL_GOOGLE_include_directive : require
@@ -30,11 +30,12 @@ shared float maximum[HEADS], total[HEADS], rescale[HEADS];
 shared float k_new[DECODE ? HEAD_DIM : 1], v_new[DECODE ? HEAD_DIM : 1];   /* of this position, rounded as in the cache */
 
 vec2 acc[HEADS * PAIRS];
-uint first_slot;
+uint first_slot, region;   /* region: its first slot */
+uint token_q, token_angles;   /* where a decode step's token has q, k and v, and its angles */
 
 uint kv_index(uint key, uint kv_head)
 {
-    return ((first_slot + key) % p.ring * p.n_kv_heads + kv_head) * HEAD_DIM;
+    return ((region + (first_slot + key) % p.ring) * p.n_kv_heads + kv_head) * HEAD_DIM;
 }
 
 /* ---- a decode step's own q, k and v ---- */
@@ -53,14 +54,14 @@ vec2 rotated(uint base, uint i, float scale, bool is_q)
     const uint HALF = HEAD_DIM / 2;
     vec2 x = vec2(p.q.at[base + i], p.q.at[base + HALF + i]) * scale;
     if (QK_NORM) x *= is_q ? vec2(p.w_q.at[i], p.w_q.at[HALF + i]) : vec2(p.w_k.at[i], p.w_k.at[HALF + i]);
-    float c = p.angles.at[i], s = p.angles.at[HALF + i];
+    float c = p.angles.at[token_angles + i], s = p.angles.at[token_angles + HALF + i];
     return vec2(x.x * c - x.y * s, x.x * s + x.y * c);
 }
 
 void prepare_q(uint first_head)
 {
     for (uint h = 0; h < HEADS; h++) {
-        uint base = (first_head + h) * HEAD_DIM;
+        uint base = token_q + (first_head + h) * HEAD_DIM;
         float scale = head_scale(base);
         for (uint i = gl_LocalInvocationID.x; i < HEAD_DIM / 2; i += gl_WorkGroupSize.x) {
             vec2 x = rotated(base, i, scale, true) * p.scale;
@@ -72,7 +73,7 @@ void prepare_q(uint first_head)
 
 void prepare_kv(uint pos, uint kv_head, bool writes)
 {
-    uint n_heads = p.n_kv_heads * GROUP, k = (n_heads + kv_head) * HEAD_DIM, v = k + p.n_kv_heads * HEAD_DIM;
+    uint n_heads = p.n_kv_heads * GROUP, k = token_q + (n_heads + kv_head) * HEAD_DIM, v = k + p.n_kv_heads * HEAD_DIM;
     float scale = head_scale(k);
     for (uint i = gl_LocalInvocationID.x; i < HEAD_DIM / 2; i += gl_WorkGroupSize.x) {
         vec2 x = rotated(k, i, scale, false);
@@ -165,7 +166,8 @@ void write_result(uint first_head, uint m)
 {
     uint split = gl_WorkGroupID.y, n_splits = gl_NumWorkGroups.y;
     for (uint h = 0; h < HEADS; h++) {
-        uint base = DECODE ? ((first_head + h) * n_splits + split) * (HEAD_DIM + 2) : m * p.y_stride + (first_head + h) * HEAD_DIM;
+        uint head = first_head + h, n_heads = p.n_kv_heads * GROUP;
+        uint base = DECODE ? ((m * n_heads + head) * n_splits + split) * (HEAD_DIM + 2) : m * p.y_stride + head * HEAD_DIM;
         float scale = DECODE ? 1.0 : 1.0 / total[h];
         for (uint c = 0; c < PAIRS; c++) {
             uint i = 2 * (gl_LocalInvocationID.x + c * gl_WorkGroupSize.x);
@@ -185,6 +187,9 @@ void main()
     uint first_head = gl_WorkGroupID.x * HEADS, kv_head = first_head / GROUP, m = gl_WorkGroupID.z;
     uint pos = p.places.at[m].pos;
     first_slot = p.places.at[m].first_slot;
+    region = p.places.at[m].region * p.ring;
+    token_q = m * p.q_stride;
+    token_angles = m * HEAD_DIM;
     uint lowest = p.window != 0 && pos + 1 > p.window ? pos + 1 - p.window : 0;
     uint share = (pos + 1 - lowest + gl_NumWorkGroups.y - 1) / gl_NumWorkGroups.y;
     uint begin = min(lowest + gl_WorkGroupID.y * share, pos + 1), end = min(begin + share, pos + 1);

@@ -15,7 +15,7 @@ layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const uint HEAD_DIM = 256;
 layout(constant_id = 2) const uint HEADS = 1;    /* query heads of a workgroup; divides GROUP */
 layout(constant_id = 3) const uint GROUP = 1;    /* query heads per kv head */
-layout(constant_id = 4) const uint TOKENS = 1;   /* positions of a workgroup; 1 in a decode step */
+layout(constant_id = 4) const uint TOKENS = 1;   /* positions of a workgroup; 1 in decode steps */
 layout(constant_id = 5) const bool DECODE = false;
 layout(constant_id = 6) const bool QK_NORM = false;
 layout(constant_id = 7) const uint LANES = 8;    /* the subgroup size */
@@ -26,23 +26,27 @@ const uint QUADS = HEAD_DIM / 4 / LANES;         /* elements of a lane: 4 (LANES
 
 vec4 acc[QUERIES * QUADS];
 float maximum[QUERIES], total[QUERIES];
-uint pos[TOKENS], first_slot[TOKENS];
+uint pos[TOKENS], text_slot[TOKENS];             /* text_slot: of the whole cache, where the token's text begins */
 uint q_at[QUERIES];                              /* where the ready query lies, in floats */
 uint first_head, kv_head;
+uint region;                                     /* first slot of the region at hand */
 
 uint lane() { return gl_SubgroupInvocationID; }
 
-/* `slot` is below the ring's length, and so is `further`. (A remainder is a division in each lane.) */
+/* `slot` is below the ring's length, as is `further`. (A remainder is a division in each lane.) */
 uint kv_index(uint slot, uint further)
 {
     uint at = slot + further;
-    return ((at < p.ring ? at : at - p.ring) * p.n_kv_heads + kv_head) * HEAD_DIM;
+    return ((region + (at < p.ring ? at : at - p.ring)) * p.n_kv_heads + kv_head) * HEAD_DIM;
 }
 
 /* Ready queries: rope.comp left them where q is; in a decode step they wait where the result will be. */
 float q_load(uint i) { return DECODE ? p.y.at[i] : p.q.at[i]; }
 
 /* ---- a decode step's own q, k and v ---- */
+
+uint token_q() { return gl_WorkGroupID.z * p.q_stride; }
+uint token_angles() { return gl_WorkGroupID.z * HEAD_DIM; }
 
 const uint PAIRS = HEAD_DIM / 4 / LANES;         /* pairs of a lane in each half of a head: 2 (LANES i + lane), + 1 */
 vec2 head[2 * PAIRS];                            /* of the first half, then of the second */
@@ -64,18 +68,22 @@ void read_head(uint base, bool is_q)
             uint at = pair_at_lane(i) + c, at_high = at + HEAD_DIM / 2;
             vec2 x = vec2(head[i][c], head[PAIRS + i][c]) * scale;
             if (QK_NORM) x *= is_q ? vec2(p.w_q.at[at], p.w_q.at[at_high]) : vec2(p.w_k.at[at], p.w_k.at[at_high]);
-            float cosine = p.angles.at[at], sine = p.angles.at[at_high];
+            float cosine = p.angles.at[token_angles() + at], sine = p.angles.at[token_angles() + at_high];
             head[i][c] = x.x * cosine - x.y * sine;
             head[PAIRS + i][c] = x.x * sine + x.y * cosine;
         }
 }
 
-uint partial_base(uint h) { return ((first_head + h) * gl_NumWorkGroups.y + gl_WorkGroupID.y) * (HEAD_DIM + 2); }
+uint partial_base(uint h)
+{
+    uint head = gl_WorkGroupID.z * p.n_kv_heads * GROUP + first_head + h;
+    return (head * gl_NumWorkGroups.y + gl_WorkGroupID.y) * (HEAD_DIM + 2);
+}
 
 void prepare_queries()
 {
     [[unroll]] for (uint h = 0; h < HEADS; h++) {
-        read_head((first_head + h) * HEAD_DIM, true);
+        read_head(token_q() + (first_head + h) * HEAD_DIM, true);
         [[unroll]] for (uint i = 0; i < 2 * PAIRS; i++)
             [[unroll]] for (uint c = 0; c < 2; c++) p.y.at[partial_base(h) + pair_at_lane(i) + c] = head[i][c];
     }
@@ -85,7 +93,7 @@ void prepare_queries()
 
 vec4 own_value(uint k)
 {
-    uint base = (p.n_kv_heads * (GROUP + 1) + kv_head) * HEAD_DIM + 4 * (LANES * k + lane());
+    uint base = token_q() + (p.n_kv_heads * (GROUP + 1) + kv_head) * HEAD_DIM + 4 * (LANES * k + lane());
     return vec4(p.q.at[base], p.q.at[base + 1], p.q.at[base + 2], p.q.at[base + 3]);
 }
 
@@ -166,7 +174,7 @@ void soften_tile(uint text, uint first, uint end)
         bool sees[ROWS];
         [[unroll]] for (uint r = 0; r < ROWS; r++) {
             uint key = first + LANES * r + lane();
-            sees[r] = first_slot[t] == text && key >= lowest && key <= pos[t] && key < end;
+            sees[r] = text_slot[t] == text && key >= lowest && key <= pos[t] && key < end;
             score[i * ROWS + r] = sees[r] ? softcap_of(score[i * ROWS + r] * p.scale, p.softcap) : LOWEST;
             top = max(top, score[i * ROWS + r]);
         }
@@ -197,11 +205,12 @@ void add_values(uint slot, uint n)
     }
 }
 
-/* Keys begin .. end - 1 of the text whose first one is in first_slot. */
+/* Keys begin .. end - 1 of the text that begins in slot `text` of the whole cache. */
 void attend(uint text, uint begin, uint end)
 {
+    region = text / p.ring * p.ring;
     for (uint first = begin; first < end; first += LANES * ROWS) {
-        uint slot = (text + first) % p.ring, n = min(LANES * ROWS, end - first);
+        uint slot = (text - region + first) % p.ring, n = min(LANES * ROWS, end - first);
         score_tile(slot, n);
         soften_tile(text, first, end);
         add_values(slot, n);
@@ -234,7 +243,7 @@ void main()
     [[unroll]] for (uint t = 0; t < TOKENS; t++) {
         pd_place place = p.places.at[min(first_token + t, p.n_tokens - 1)];
         pos[t] = place.pos;
-        first_slot[t] = place.first_slot;
+        text_slot[t] = place.region * p.ring + place.first_slot;
     }
     [[unroll]] for (uint i = 0; i < QUERIES; i++) {
         uint m = min(first_token + i / HEADS, p.n_tokens - 1);
@@ -248,16 +257,16 @@ void main()
         uint share = (pos[0] + 1 - lowest + gl_NumWorkGroups.y - 1) / gl_NumWorkGroups.y;
         uint begin = min(lowest + gl_WorkGroupID.y * share, pos[0] + 1), end = min(begin + share, pos[0] + 1);
         prepare_queries();
-        attend(first_slot[0], begin, min(end, pos[0]));
+        attend(text_slot[0], begin, min(end, pos[0]));
         if (begin <= pos[0] && end == pos[0] + 1) {
-            read_head((p.n_kv_heads * GROUP + kv_head) * HEAD_DIM, false);
-            if (first_head % GROUP == 0) write_own((first_slot[0] + pos[0]) % p.ring);
+            read_head(token_q() + (p.n_kv_heads * GROUP + kv_head) * HEAD_DIM, false);
+            if (first_head % GROUP == 0) write_own((text_slot[0] - region + pos[0]) % p.ring);
             add_own();
         }
     } else {
         for (uint t = 0; t < TOKENS;) {   /* the positions of one text at a time */
-            uint text = first_slot[t], last = t;
-            while (last + 1 < TOKENS && first_slot[last + 1] == text) last++;
+            uint text = text_slot[t], last = t;
+            while (last + 1 < TOKENS && text_slot[last + 1] == text) last++;
             uint begin = p.window != 0 && pos[t] + 1 > p.window ? pos[t] + 1 - p.window : 0;
             attend(text, begin, pos[last] + 1);
             t = last + 1;

@@ -27,7 +27,7 @@ layout(buffer_reference) buffer pd_draw_ref;
 #include "params.h"
 
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer pd_step_ref { pd_step s; };
-layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer pd_places { pd_place at[]; };
+layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer pd_places { pd_place at[]; };
 layout(buffer_reference, std430, buffer_reference_align = 8) buffer pd_candidates { pd_candidate at[]; };
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer pd_draw_ref { pd_draw d; };
 

@@ -31,10 +31,11 @@ struct pd_step {
     uint32_t dispatch[2][4]; /* VkDispatchIndirectCommand of attention, padded */
 };
 
-/* Where a token stands: its position in its text, and the slot of the cache where that text begins (0, except where several
- * texts are evaluated side by side). The key of position j is in slot (first_slot + j) % ring. */
+/* Where a token stands: its position in its text, and where in the cache that text is. Each sequence of a session has a region
+ * of `ring` slots, and within it the text begins at first_slot (0, except where several texts are evaluated side by side). The
+ * key of position j is in slot region * ring + (first_slot + j) % ring. */
 struct pd_place {
-    uint32_t pos, first_slot;
+    uint32_t pos, region, first_slot;   /* first_slot < ring */
 };
 
 /* One candidate of the vocabulary. */
@@ -113,20 +114,20 @@ struct pd_rope_push {
     PD_PTR(pd_floats) angles;     /* [n_tokens][head_dim]: cos of head_dim/2 angles, then sin */
     PD_PTR(pd_floats) w_q;        /* [head_dim] */
     PD_PTR(pd_floats) w_k;        /* [head_dim] */
-    PD_PTR(pd_words) k_cache;     /* [ring][n_kv_heads][head_dim] */
+    PD_PTR(pd_words) k_cache;     /* [regions][ring][n_kv_heads][head_dim] */
     PD_PTR(pd_words) v_cache;
     uint32_t qkv_stride, n_heads, n_kv_heads, ring;
     float eps;
 };
 
 /* Online-softmax attention of one query position over one split of its keys, all query heads of one kv head at once.
- * Grid: [n_kv_heads, n_splits, n_tokens]. */
+ * Grid: [n_kv_heads, n_splits, n_tokens]. The tokens of a decode step are of different regions. */
 struct pd_attention_push {
     PD_PTR(pd_places) places;     /* [n_tokens] */
     PD_PTR(pd_floats) q;          /* [n_tokens][q_stride] */
-    PD_PTR(pd_words) k_cache;     /* [ring][n_kv_heads][head_dim] */
+    PD_PTR(pd_words) k_cache;     /* [regions][ring][n_kv_heads][head_dim] */
     PD_PTR(pd_words) v_cache;
-    PD_PTR(pd_floats) angles;     /* in a decode step, q points to q, k and v as in rope, and this and the norms are as there */
+    PD_PTR(pd_floats) angles;     /* in a decode step, q has q, k and v as in rope, and this and the norms are as there */
     PD_PTR(pd_floats) w_q;
     PD_PTR(pd_floats) w_k;
     PD_PTR(pd_floats) y;          /* one split: [n_tokens][y_stride]; more: partial results, see merge */
@@ -134,13 +135,13 @@ struct pd_attention_push {
     float scale, softcap, eps;
 };
 
-/* Joins the splits of attention in a decode step. partial: [n_heads][n_splits][head_dim + 2]: sums over values, then the
- * running maximum and the sum of weights. Grid: [n_heads]. */
+/* Joins the splits of attention in a decode step. partial: [n_tokens][n_heads][n_splits][head_dim + 2]: sums over values, then
+ * the running maximum and the sum of weights. Grid: [n_heads, n_tokens]. */
 struct pd_merge_push {
     PD_PTR(pd_step_ref) step;
     PD_PTR(pd_floats) partial;
-    PD_PTR(pd_floats) y;          /* [n_heads][head_dim] */
-    uint32_t head_dim, local;     /* local: which n_splits of the step */
+    PD_PTR(pd_floats) y;          /* [n_tokens][y_stride] */
+    uint32_t head_dim, y_stride, local;   /* local: which n_splits of the step */
 };
 
 /* y[m][i] = act(gate[m][i]) * up[m][i]; gate and up are the halves of x[m]. Grid: [blocks of n, n_tokens]. */
@@ -150,12 +151,12 @@ struct pd_glu_push {
     uint32_t n, x_stride, y_stride;
 };
 
-/* The PD_TOPK largest of each PD_TOPK_IN values, sorted (lower id first of equals). Grid: [blocks]. */
+/* The PD_TOPK largest of each PD_TOPK_IN values of a row, sorted (lower id first of equals). Grid: [blocks, n_rows]. */
 struct pd_topk_push {
-    PD_PTR(pd_floats) logits;     /* first pass: [n] */
-    PD_PTR(pd_candidates) found;  /* later passes: [n] */
-    PD_PTR(pd_candidates) best;   /* [blocks][PD_TOPK] */
-    uint32_t n;
+    PD_PTR(pd_floats) logits;     /* first pass: [n_rows][stride] */
+    PD_PTR(pd_candidates) found;  /* later passes: [n_rows][stride] */
+    PD_PTR(pd_candidates) best;   /* [n_rows][blocks][PD_TOPK] */
+    uint32_t n, stride;           /* n values of a row count */
 };
 
 /* Draws a token from the best: see pick.comp. Grid: [1]. */

@@ -1,6 +1,6 @@
 #version 460
-/* Each workgroup takes PD_TOPK_IN candidates and keeps the best PD_TOPK, sorted by logit, then lower id. Passes are repeated
- * until one workgroup is left; the first (FIRST) reads plain logits. A NaN counts as the lowest.
+/* Each workgroup takes PD_TOPK_IN candidates of a row and keeps the best PD_TOPK, sorted by logit, then lower id. Passes are repeated
+ * until one workgroup is left to a row; the first (FIRST) reads plain logits. A NaN counts as the lowest.
  * Sorting all would cost a hundred times more than reading them. So each invocation first finds the maximum of its share; of
  * these maxima the PD_TOPK-th largest is a bound that at least PD_TOPK values reach, and with luck few more: only these are
  * sorted. Where ties let more through than there is room for, everything is sorted after all, piece by piece. */
@@ -20,18 +20,19 @@ layout(push_constant) uniform Push { pd_topk_push p; };
 shared float logit[ROOM];
 shared uint id[ROOM];
 shared uint n_found;
+uint row;     /* where the row begins */
 
 float value_at(uint i)
 {
     if (i >= p.n) return LOWEST;
-    float x = FIRST ? p.logits.at[i] : p.found.at[i].logit;
+    float x = FIRST ? p.logits.at[row + i] : p.found.at[row + i].logit;
     return x > LOWEST ? x : LOWEST;
 }
 
 void place(uint slot, uint i)
 {
     logit[slot] = value_at(i);
-    id[slot] = i >= p.n ? NOBODY : FIRST ? i : p.found.at[i].id;
+    id[slot] = i >= p.n ? NOBODY : FIRST ? i : p.found.at[row + i].id;
 }
 
 bool before(uint a, uint b)
@@ -79,6 +80,8 @@ float bound(uint first)
 void main()
 {
     uint me = gl_LocalInvocationID.x, first = gl_WorkGroupID.x * PD_TOPK_IN;
+    uint block = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+    row = gl_WorkGroupID.y * p.stride;
     float least = bound(first);
     for (uint k = 0; k < SHARE; k++) {
         uint i = first + k * WORKGROUP + me;
@@ -103,7 +106,7 @@ void main()
         }
     }
     for (uint i = me; i < PD_TOPK; i += WORKGROUP) {
-        p.best.at[gl_WorkGroupID.x * PD_TOPK + i].logit = logit[i];
-        p.best.at[gl_WorkGroupID.x * PD_TOPK + i].id = id[i];
+        p.best.at[block * PD_TOPK + i].logit = logit[i];
+        p.best.at[block * PD_TOPK + i].id = id[i];
     }
 }

@@ -186,6 +186,14 @@ peridot_status peridot_eval(peridot_session *session, const int32_t *tokens, siz
     return pd_session_eval(session->s, tokens, n, params);
 }
 
+peridot_status peridot_session_select(peridot_session *session, uint32_t sequence) { return pd_session_select(session->s, sequence); }
+
+peridot_status peridot_eval_next(peridot_session *session, const int32_t *tokens)
+{
+    if (!tokens) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no tokens were given");
+    return pd_session_eval_next(session->s, tokens);
+}
+
 peridot_status peridot_eval_batch(peridot_session *session, const peridot_sequence *sequences, size_t n, const peridot_batch_params *params)
 {
     if (!params || (n && !sequences)) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no texts were given, or nothing to report");

@@ -81,6 +81,32 @@ static void test_step_allocates_nothing(void **state)
     close_small(&model);
 }
 
+/* Steps of several sequences neither, whichever of them sit out. */
+static void test_next_allocates_nothing(void **state)
+{
+    (void)state;
+    struct small model;
+    open_small(&model, PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", 0);
+    struct pd_session *s;
+    const float *logits;
+    EXPECT_OK(pd_session_create(&s, &model.m, &(peridot_session_params){.ctx = 64, .chunk = 16, .n_sequences = 3}));
+    EXPECT_OK(pd_session_eval(s, some_tokens, 5, NULL));
+    EXPECT_OK(pd_session_logits(&logits, s));
+    uint64_t allocated = pd_gpu_allocated(model.m.gpu);
+    uint32_t n_pipelines = pd_gpu_n_pipelines(model.m.gpu);
+    for (int i = 1; i < 32; i++) {
+        const int32_t next[] = {i & 1 ? i : PERIDOT_NO_TOKEN, i & 2 ? i : PERIDOT_NO_TOKEN, i & 4 ? i : PERIDOT_NO_TOKEN};
+        EXPECT_OK(pd_session_eval_next(s, next));
+        EXPECT_OK(pd_session_select(s, (uint32_t)i % 3));
+        int32_t token;
+        if (s->has_logits) EXPECT_OK(pd_session_sample(&token, s));
+    }
+    assert_int_equal(pd_gpu_allocated(model.m.gpu), allocated);
+    assert_int_equal(pd_gpu_n_pipelines(model.m.gpu), n_pipelines);
+    pd_session_free(s);
+    close_small(&model);
+}
+
 /* A session gives back what it took. */
 static void test_session_frees(void **state)
 {
@@ -91,7 +117,7 @@ static void test_session_frees(void **state)
     for (int i = 0; i < 3; i++) {
         struct pd_session *s;
         const float *logits;
-        EXPECT_OK(pd_session_create(&s, &model.m, &(peridot_session_params){.ctx = 64, .chunk = 16}));
+        EXPECT_OK(pd_session_create(&s, &model.m, &(peridot_session_params){.ctx = 64, .chunk = 16, .n_sequences = 2}));
         EXPECT_OK(pd_session_eval(s, some_tokens, N_TOKENS, NULL));
         EXPECT_OK(pd_session_logits(&logits, s));
         pd_session_free(s);
@@ -184,6 +210,12 @@ static void test_small_memory(void **state)
     EXPECT_FAILURE(pd_session_create(&s, &model.m, &(peridot_session_params){.ctx = 512}), PERIDOT_ERROR_MEMORY, "KV cache needs", "MB free of");
     assert_null(s);
     assert_int_equal(pd_gpu_allocated(model.m.gpu), allocated);
+    model.m.gpu->info.heap_size = allocated + 5 * pd_cache_size(&model.m.config, 1, 512, 16, PERIDOT_KV_F32);
+    peridot_session_params many = {.ctx = 512, .chunk = 16, .kv_type = PERIDOT_KV_F32, .n_sequences = 6};   /* one too many */
+    EXPECT_FAILURE(pd_session_create(&s, &model.m, &many), PERIDOT_ERROR_MEMORY, "KV cache needs", "MB free of");
+    many.n_sequences = 5;
+    EXPECT_OK(pd_session_create(&s, &model.m, &many));
+    pd_session_free(s);
     model.m.gpu->info.heap_size = heap_size;
     EXPECT_OK(pd_session_create(&s, &model.m, &(peridot_session_params){.ctx = 512}));
     pd_session_free(s);
@@ -368,7 +400,8 @@ static void test_timed_chunks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_step_allocates_nothing), cmocka_unit_test(test_session_frees), cmocka_unit_test(test_small_blocks),
+        cmocka_unit_test(test_step_allocates_nothing), cmocka_unit_test(test_next_allocates_nothing),
+        cmocka_unit_test(test_session_frees), cmocka_unit_test(test_small_blocks),
         cmocka_unit_test(test_small_memory), cmocka_unit_test(test_placement), cmocka_unit_test(test_cache), cmocka_unit_test(test_cache_nowhere), cmocka_unit_test(test_timed_chunks),
     };
     return cmocka_run_group_tests_name("limits", tests, make_folder, remove_folder);

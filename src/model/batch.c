@@ -31,7 +31,7 @@ static void write_batch(struct pd_session *s, struct batch *b, const peridot_seq
         uint32_t first = b->n_tokens;
         for (size_t j = 0; j < sequences[i].n; j++, b->n_tokens++) {
             b->text_of[b->n_tokens] = (uint32_t)i;
-            pd_session_write_token(s, b->n_tokens, sequences[i].tokens[j], (struct pd_place){.pos = (uint32_t)j, .first_slot = first});
+            pd_session_write_token(s, b->n_tokens, sequences[i].tokens[j], (struct pd_place){.pos = (uint32_t)j, .region = s->selected, .first_slot = first});
             if (!last || j + 1 == sequences[i].n) b->rows[b->n_rows++] = b->n_tokens;
         }
     }
@@ -60,7 +60,7 @@ static peridot_status run_batch(struct pd_session *s, const struct batch *b, con
         PD_TRY(pd_session_record_rows(s, b->rows + begin, n));
         PD_TRY(pd_commands_run(s->batch));
         for (uint32_t i = 0; i < n; i++)
-            PD_TRY(report_batch_row(s, b, p->logits, p->user, s->logits_span, s->logits, 1 + i, s->model->weights.n_outputs, b->rows[begin + i]));
+            PD_TRY(report_batch_row(s, b, p->logits, p->user, s->logits_span, s->logits, s->n_results + i, s->model->weights.n_outputs, b->rows[begin + i]));
     }
     return PERIDOT_OK;
 }

@@ -1,5 +1,6 @@
 /* The KV cache: per layer, keys and values of the positions that its attention can still see. Global layers keep the whole
- * context; local layers a ring of window + chunk - 1 positions, so that a chunk can be written before it is read. */
+ * context; local layers a ring of window + chunk - 1 positions, so that a chunk can be written before it is read. Each sequence
+ * of a session has a region of its own, region i beginning at slot i * ring. */
 #ifndef PD_MODEL_CACHE_H
 #define PD_MODEL_CACHE_H
 
@@ -12,9 +13,9 @@ struct pd_cache {
 };
 
 peridot_status pd_cache_create(struct pd_cache *out, struct pd_gpu *gpu, const struct pd_config *config,
-                               uint32_t ctx, uint32_t chunk, peridot_kv_type type);
+                               uint32_t n_regions, uint32_t ctx, uint32_t chunk, peridot_kv_type type);
 void pd_cache_free(struct pd_cache *cache);
 /* Bytes that a cache of these numbers takes. */
-uint64_t pd_cache_size(const struct pd_config *config, uint32_t ctx, uint32_t chunk, peridot_kv_type type);
+uint64_t pd_cache_size(const struct pd_config *config, uint32_t n_regions, uint32_t ctx, uint32_t chunk, peridot_kv_type type);
 
 #endif

@@ -30,7 +30,7 @@ static void add_and_norm(const struct pd_pass *p, uint64_t w_post, uint64_t w_ne
     pd_op_rmsnorm(p->recorder, &norm, p->n_tokens);
 }
 
-/* branch = o(attention(rope(qkv(normed)))) */
+/* branch = o(attention(rope(qkv(normed)))). Each token of its own sequence has its own keys: as many as in a decode step. */
 static void chunk_attention(const struct pd_pass *p, uint32_t i)
 {
     const struct pd_layer_weights *w = &p->weights->layers[i];
@@ -40,8 +40,12 @@ static void chunk_attention(const struct pd_pass *p, uint32_t i)
     uint64_t angles = p->angles[p->config->layers[i].rope];
 
     pd_op_matmul(p->recorder, s->qkv, &w->qkv, s->normed, p->n_tokens, 0);
-    pd_op_rope(p->recorder, s->qkv, kv, &heads, p->places, angles, p->n_tokens);
-    pd_op_attention(p->recorder, s->att, s->qkv, kv, &heads, p->places, p->n_tokens);
+    if (p->apart) {
+        pd_op_attention_decode(p->recorder, s->att, s->qkv, kv, &heads, p->step, heads.window != 0, p->places, angles, s->partial, p->n_tokens);
+    } else {
+        pd_op_rope(p->recorder, s->qkv, kv, &heads, p->places, angles, p->n_tokens);
+        pd_op_attention(p->recorder, s->att, s->qkv, kv, &heads, p->places, p->n_tokens);
+    }
     pd_op_matmul(p->recorder, s->branch, &w->o, s->att, p->n_tokens, 0);
 }
 
@@ -69,7 +73,7 @@ static void chunk(const struct pd_pass *p, const struct pd_rows *logits)
         chunk_ffn(p, i);
         add_and_norm(p, layer->post_ffn_norm, next_norm(p, i));
     }
-    if (logits) pd_forward_head(p, *logits, p->n_tokens - 1, 1);
+    if (logits) pd_forward_head(p, *logits, p->apart ? 0 : p->n_tokens - 1, p->apart ? p->n_tokens : 1);
 }
 
 /* ---- a decode step ---- */
@@ -93,7 +97,7 @@ static void step_layer(const struct pd_pass *p, struct pd_joined *in, uint32_t i
 
     pd_op_joined_matvec(p->recorder, s->qkv, &w->qkv, in, 0);
     pd_op_attention_decode(p->recorder, s->att, s->qkv, &p->cache->layers[i], &heads, p->step, heads.window != 0, p->places,
-                           p->angles[layer->rope], s->partial);
+                           p->angles[layer->rope], s->partial, 1);
     pd_op_matmul(p->recorder, s->branch, &w->o, s->att, 1, 0);
     join(p, in, w->post_attn_norm, w->ffn_norm);
     pd_op_joined_gated(p->recorder, s->act, &w->gate_up, in, uses_silu(p), s->gate_up);
@@ -114,7 +118,7 @@ static void step(const struct pd_pass *p, struct pd_rows logits)
 void pd_forward(const struct pd_pass *p, const struct pd_rows *logits)
 {
     pd_op_embed(p->recorder, p->scratch->x, &p->weights->lookup, p->tokens, p->n_tokens, p->config->embed_scale);
-    if (p->n_tokens == 1 && logits && pd_can_join(p->recorder->gpu, p->config->d_model)) step(p, *logits);
+    if (p->n_tokens == 1 && !p->apart && logits && pd_can_join(p->recorder->gpu, p->config->d_model)) step(p, *logits);
     else chunk(p, logits);
 }
 

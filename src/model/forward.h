@@ -17,7 +17,7 @@ struct pd_scratch {
     struct pd_rows gate_up;    /* [chunk][2 ffn_dim] */
     struct pd_rows act;        /* [chunk][ffn_dim] */
     uint64_t packed;           /* see pd_recorder; 0: no variant needs it */
-    uint64_t partial;          /* [n_heads][PD_MAX_SPLITS][head_dim + 2] */
+    uint64_t partial;          /* [sequences][n_heads][PD_MAX_SPLITS][head_dim + 2] */
 };
 
 struct pd_pass {
@@ -31,9 +31,11 @@ struct pd_pass {
     uint64_t places;                   /* [n_tokens] struct pd_place */
     uint64_t angles[PD_N_ROPES];       /* [n_tokens][head_dim] each: cos, sin */
     uint32_t n_tokens;                 /* 1: a decode step */
+    bool apart;                        /* tokens are the next ones of as many sequences, each in its region of the cache */
 };
 
-/* From tokens to final-norm hidden states in scratch->normed and, when logits is not NULL, the last token's logits. */
+/* From tokens to final-norm hidden states in scratch->normed and, when logits is not NULL, the last token's logits, or those of
+ * all tokens that are apart. */
 void pd_forward(const struct pd_pass *p, const struct pd_rows *logits);
 /* logits[m] = softcap(output . normed[row + m]) for n rows */
 void pd_forward_head(const struct pd_pass *p, struct pd_rows logits, uint32_t row, uint32_t n);

@@ -302,19 +302,22 @@ void pd_op_attention(struct pd_recorder *r, struct pd_rows y, struct pd_rows q, 
 }
 
 void pd_op_attention_decode(struct pd_recorder *r, struct pd_rows y, struct pd_rows qkv, const struct pd_kv *kv,
-                            const struct pd_heads *heads, struct pd_span step, uint32_t kind, uint64_t place, uint64_t angles, uint64_t partial)
+                            const struct pd_heads *heads, struct pd_span step, uint32_t kind, uint64_t places, uint64_t angles,
+                            uint64_t partial, uint32_t n_tokens)
 {
-    struct pd_attention_push push = attention_push(qkv.address, kv, heads, place, 1);
+    struct pd_attention_push push = attention_push(qkv.address, kv, heads, places, n_tokens);
     push.angles = angles;
+    push.q_stride = qkv.stride;
     push.y = partial;
     struct attention_plan plan = plan_attention(r, heads, 1, true);
     const struct pd_kernel *k = attention_kernel(r, &plan, kv, heads, true);
     uint64_t grid = offsetof(struct pd_step, dispatch) + kind * sizeof ((struct pd_step *)0)->dispatch[0];
     if (k && r->commands) pd_dispatch_indirect(r->commands, k, &push, step, grid);
     barrier(r);
-    struct pd_merge_push merge = {.step = step.address, .partial = partial, .y = y.address, .head_dim = heads->head_dim, .local = kind};
+    struct pd_merge_push merge = {.step = step.address, .partial = partial, .y = y.address, .head_dim = heads->head_dim,
+        .y_stride = y.stride, .local = kind};
     uint32_t spec[] = {(uint32_t)pd_min(pd_align(heads->head_dim, 32), 256)};
-    dispatch(r, kernel(r, PD_KERNEL_merge, spec, 1), &merge, heads->n_heads, 1, 1);
+    dispatch(r, kernel(r, PD_KERNEL_merge, spec, 1), &merge, heads->n_heads, n_tokens, 1);
     barrier(r);
 }
 
@@ -331,17 +334,17 @@ uint32_t pd_topk_scratch(uint32_t n)
     return (uint32_t)pd_div_up(n, PD_TOPK_IN) * PD_TOPK;
 }
 
-void pd_op_topk(struct pd_recorder *r, uint64_t best, uint64_t logits, uint32_t n, uint64_t a, uint64_t b)
+void pd_op_topk(struct pd_recorder *r, uint64_t best, struct pd_rows logits, uint32_t n, uint64_t a, uint64_t b, uint32_t n_rows)
 {
-    struct pd_topk_push push = {.logits = logits, .n = n};
+    struct pd_topk_push push = {.logits = logits.address, .n = n, .stride = logits.stride};
     for (uint32_t first = 1;; first = 0) {
         uint32_t spec[] = {0, first}, blocks = (uint32_t)pd_div_up(push.n, PD_TOPK_IN);
         push.best = blocks == 1 ? best : a;
-        dispatch(r, kernel(r, PD_KERNEL_topk, spec, 2), &push, blocks, 1, 1);
+        dispatch(r, kernel(r, PD_KERNEL_topk, spec, 2), &push, blocks, n_rows, 1);
         barrier(r);
         if (blocks == 1) return;
         push.found = a;
-        push.n = blocks * PD_TOPK;
+        push.n = push.stride = blocks * PD_TOPK;
         a = b;
         b = push.found;
     }

@@ -66,8 +66,8 @@ void pd_op_joined_gated(struct pd_recorder *r, struct pd_rows y, const struct pd
 
 /* The part of a KV cache that belongs to one layer. */
 struct pd_kv {
-    uint64_t k, v;             /* [ring][n_kv_heads][head_dim] */
-    uint32_t ring;             /* positions kept */
+    uint64_t k, v;             /* [regions][ring][n_kv_heads][head_dim] */
+    uint32_t ring;             /* positions kept of each region */
     peridot_kv_type type;
 };
 
@@ -84,18 +84,21 @@ void pd_op_rope(struct pd_recorder *r, struct pd_rows qkv, const struct pd_kv *k
 /* y[m] = attention(q[m], keys up to its position), all positions of a chunk at once */
 void pd_op_attention(struct pd_recorder *r, struct pd_rows y, struct pd_rows q, const struct pd_kv *kv, const struct pd_heads *heads,
                      uint64_t places, uint32_t n_tokens);
-/* Both for one token: takes qkv as the matrix gave it; keys are split over workgroups: the grid comes from the step (kind:
- * which of its two), partial results go through `partial` ([n_heads][PD_MAX_SPLITS][head_dim + 2]). */
+/* Both for one token of each of n_tokens regions: takes qkv as the matrix gave it; keys are split over workgroups: the grid
+ * comes from the step (kind: which of its two), partial results go through `partial` ([n_tokens][n_heads][PD_MAX_SPLITS]
+ * [head_dim + 2]). */
 void pd_op_attention_decode(struct pd_recorder *r, struct pd_rows y, struct pd_rows qkv, const struct pd_kv *kv,
-                            const struct pd_heads *heads, struct pd_span step, uint32_t kind, uint64_t place, uint64_t angles, uint64_t partial);
+                            const struct pd_heads *heads, struct pd_span step, uint32_t kind, uint64_t places, uint64_t angles,
+                            uint64_t partial, uint32_t n_tokens);
 /* Workgroups of attention along x: the step's dispatch needs it. */
 uint32_t pd_attention_groups(const struct pd_recorder *r, const struct pd_heads *heads);
 
 /* y[m][i] = act(x[m][i]) * x[m][n + i], act being SiLU or GELU (tanh form) */
 void pd_op_glu(struct pd_recorder *r, struct pd_rows y, struct pd_rows x, uint32_t n, uint32_t n_tokens, bool silu);
 
-/* The PD_TOPK best of n logits, sorted, to `best`; a and b are scratch of pd_topk_scratch(n) candidates each. */
-void pd_op_topk(struct pd_recorder *r, uint64_t best, uint64_t logits, uint32_t n, uint64_t a, uint64_t b);
+/* The PD_TOPK best of the first n logits of each row, sorted, to `best` ([n_rows][PD_TOPK]); a and b are scratch of
+ * n_rows * pd_topk_scratch(n) candidates each. */
+void pd_op_topk(struct pd_recorder *r, uint64_t best, struct pd_rows logits, uint32_t n, uint64_t a, uint64_t b, uint32_t n_rows);
 uint32_t pd_topk_scratch(uint32_t n);
 /* Draws the next token from them. */
 void pd_op_pick(struct pd_recorder *r, const struct pd_pick_push *push);

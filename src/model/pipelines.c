@@ -94,7 +94,7 @@ static void go_through(struct pd_pass *pass)
         pd_forward(pass, NULL);
         pd_forward_head(pass, logits, 0, n_tokens[i]);
     }
-    pd_op_topk(pass->recorder, SOMEWHERE, logits.address, pass->weights->vocab_size, SOMEWHERE, SOMEWHERE);
+    pd_op_topk(pass->recorder, SOMEWHERE, logits, pass->weights->vocab_size, SOMEWHERE, SOMEWHERE, 1);
     pd_op_pick(pass->recorder, &(struct pd_pick_push){0});
 }
 

@@ -1,6 +1,6 @@
 /* RoPE with the cache write, attention over whole and split keys, and merge, against the CPU reference. Caches have the rings
- * that a session gives them. Slots that no position has reached yet hold NaN, as real ones hold anything: a key that is
- * masked only after it was read would show. fp16 caches are rounded before the reference reads them, so that all that
+ * that a session gives them, and two regions, of which passes use the second and decode steps both. Slots that no position has
+ * reached yet hold NaN, as real ones hold anything: a key that is masked only after it was read would show. fp16 caches are rounded before the reference reads them, so that all that
  * differs is fp32 arithmetic. */
 #include "model/selftest_cases.h"
 
@@ -10,18 +10,23 @@
 
 static uint32_t kv_width(const struct pd_reference_heads *h) { return h->n_kv_heads * h->head_dim; }
 
-/* A half of the cache on the device; f16 values become what fp16 makes of them. */
+enum { N_REGIONS = 2 };
+
+/* Numbers of a region of a cache half. */
+static size_t region_size(const struct pd_reference_heads *h) { return (size_t)h->ring * kv_width(h); }
+
+/* A half of the cache on the device, all regions; f16 values become what fp16 makes of them. */
 static struct pd_trial_buffer *make_cache(struct pd_trial *t, float *values, const struct pd_reference_heads *h,
                                           peridot_kv_type type)
 {
-    uint32_t width = kv_width(h), n = h->ring * width;
-    if (type == PERIDOT_KV_F32) return pd_trial_words(t, values, h->ring, width, width);
+    uint32_t width = kv_width(h), n_slots = N_REGIONS * h->ring, n = n_slots * width;
+    if (type == PERIDOT_KV_F32) return pd_trial_words(t, values, n_slots, width, width);
     uint16_t *halves = pd_trial_zeros(t, n * sizeof *halves);
     for (uint32_t i = 0; i < n; i++) {
         halves[i] = pd_f16_from_f32(values[i]);
         values[i] = pd_f32_from_f16(halves[i]);
     }
-    return pd_trial_words(t, halves, h->ring, width / 2, width / 2);
+    return pd_trial_words(t, halves, n_slots, width / 2, width / 2);
 }
 
 static float cache_value(const struct pd_trial *t, const struct pd_trial_buffer *b, peridot_kv_type type, uint32_t slot,
@@ -42,18 +47,18 @@ static struct pd_heads device_heads(const struct pd_reference_heads *h, const st
 static struct pd_trial_buffer *make_places(struct pd_trial *t, uint32_t pos, uint32_t n_tokens)
 {
     struct pd_place *places = pd_trial_zeros(t, n_tokens * sizeof *places);
-    for (uint32_t m = 0; m < n_tokens; m++) places[m].pos = pos + m;
-    return pd_trial_words(t, places, n_tokens, 2, 2);
+    for (uint32_t m = 0; m < n_tokens; m++) places[m] = (struct pd_place){.pos = pos + m, .region = 1};
+    return pd_trial_words(t, places, n_tokens, sizeof *places / 4, sizeof *places / 4);
 }
 
-/* Slots of the pass: fp32 arithmetic, and in an fp16 cache one unit more, as the reference does not round, within the range
+/* Slots of the pass, in a region: fp32 arithmetic, and in an fp16 cache one unit more, as the reference does not round, within the range
  * of fp16. All other slots must stay as they were. */
 static void check_cache(struct pd_trial *t, struct pd_trial_buffer *b, const float *want, const struct pd_reference_heads *h,
-                        peridot_kv_type type, uint32_t pos, uint32_t n_tokens, const char *name)
+                        peridot_kv_type type, uint32_t region, uint32_t pos, uint32_t n_tokens, const char *name)
 {
     uint32_t width = kv_width(h);
     for (uint32_t m = 0; t->ran && m < n_tokens; m++) {
-        uint32_t slot = (pos + m) % h->ring;
+        uint32_t slot = region * h->ring + (pos + m) % h->ring;
         for (uint32_t i = 0; i < width; i++) {
             double x = (double)want[(size_t)slot * width + i];
             if (type == PERIDOT_KV_F16) x = fmax(-65504, fmin(x, 65504));
@@ -102,7 +107,7 @@ static void try_rope(struct pd_trial *t, struct pd_reference_heads h, bool has_n
 {
     pd_trial_begin(t, "rope %u + 2 * %u heads of %u, norms %d, kv type %d, ring %u, position %u, %u tokens", h.n_heads,
                    h.n_kv_heads, h.head_dim, has_norms, (int)type, h.ring, pos, n_tokens);
-    uint32_t width = (h.n_heads + 2 * h.n_kv_heads) * h.head_dim, cache_size = h.ring * kv_width(&h);
+    uint32_t width = (h.n_heads + 2 * h.n_kv_heads) * h.head_dim, cache_size = N_REGIONS * (uint32_t)region_size(&h);
     float *qkv = pd_trial_random(t, (size_t)n_tokens * width, 5), *angles = make_angles(t, h.head_dim, pos, n_tokens);
     float *k = pd_trial_random(t, cache_size, 1), *v = pd_trial_random(t, cache_size, 1);
     float *q_norm = pd_trial_random(t, h.head_dim, 2), *k_norm = pd_trial_random(t, h.head_dim, 2);
@@ -120,10 +125,10 @@ static void try_rope(struct pd_trial *t, struct pd_reference_heads h, bool has_n
     pd_trial_run(t);
     h.q_norm = has_norms ? q_norm : NULL;
     h.k_norm = has_norms ? k_norm : NULL;
-    pd_reference_rope(qkv, k, v, &h, angles, pos, n_tokens);
+    pd_reference_rope(qkv, k + region_size(&h), v + region_size(&h), &h, angles, pos, n_tokens);
     pd_trial_check_rows(t, rows, qkv, rope_magnitudes(t, qkv, &h, n_tokens), 4e-6);
-    check_cache(t, k_cache, k, &h, type, pos, n_tokens, "k");
-    check_cache(t, v_cache, v, &h, type, pos, n_tokens, "v");
+    check_cache(t, k_cache, k, &h, type, 1, pos, n_tokens, "k");
+    check_cache(t, v_cache, v, &h, type, 1, pos, n_tokens, "v");
     pd_trial_end(t);
 }
 
@@ -173,12 +178,12 @@ struct attention {
     struct pd_heads heads;
 };
 
-/* Random keys where positions up to pos + n_tokens have left some, NaN elsewhere. */
-static float *random_cache(struct pd_trial *t, const struct pd_reference_heads *h, uint32_t n_positions, float bias)
+/* Random numbers where n_positions[i] positions have left some in region i, NaN elsewhere. */
+static float *random_cache(struct pd_trial *t, const struct pd_reference_heads *h, const uint32_t n_positions[N_REGIONS], float bias)
 {
-    size_t width = kv_width(h), n = h->ring * width;
-    float *x = pd_trial_random(t, n, 1);
-    for (size_t i = 0; i < n; i++) x[i] = i / width < n_positions ? x[i] + bias : NAN;
+    size_t n = region_size(h), width = kv_width(h);
+    float *x = pd_trial_random(t, N_REGIONS * n, 1);
+    for (size_t i = 0; i < N_REGIONS * n; i++) x[i] = i % n / width < n_positions[i / n] ? x[i] + bias : NAN;
     return x;
 }
 
@@ -194,8 +199,9 @@ static void begin_attention(struct pd_trial *t, struct attention *a, const struc
     *a = (struct attention){.h = {.n_heads = s->n_heads, .n_kv_heads = s->n_kv_heads, .head_dim = s->head_dim,
         .window = p->window, .ring = p->ring, .softcap = p->softcap, .scale = (float)pow(s->head_dim, -0.5)}};
     a->q = pd_trial_random(t, (size_t)p->n_tokens * q_width, p->amplitude);
-    a->k = random_cache(t, &a->h, p->pos + p->n_tokens, 0);
-    a->v = random_cache(t, &a->h, p->pos + p->n_tokens, 0.3f);
+    const uint32_t n_positions[] = {0, p->pos + p->n_tokens};
+    a->k = random_cache(t, &a->h, n_positions, 0);
+    a->v = random_cache(t, &a->h, n_positions, 0.3f);
     a->want = pd_trial_floats(t, (size_t)p->n_tokens * q_width);
     a->k_cache = make_cache(t, a->k, &a->h, s->type);
     a->v_cache = make_cache(t, a->v, &a->h, s->type);
@@ -205,6 +211,7 @@ static void begin_attention(struct pd_trial *t, struct attention *a, const struc
     a->heads = device_heads(&a->h, NULL, NULL);
     struct pd_step step = {.n_splits = {7, 7}, .dispatch = {{1, 1, 1}, {1, 1, 1}}};
     step.n_splits[kind] = step.dispatch[kind][1] = n_splits;
+    step.dispatch[kind][2] = N_REGIONS;
     step.dispatch[kind][0] = pd_attention_groups(&t->r, &a->heads);
     a->step = pd_trial_words(t, &step, 1, sizeof step / 4, sizeof step / 4);
     a->places = make_places(t, p->pos, p->n_tokens);
@@ -216,7 +223,7 @@ static void end_attention(struct pd_trial *t, struct attention *a, const struct 
     pd_op_attention(&t->r, pd_trial_rows_of(a->y_rows), pd_trial_rows_of(a->q_rows), &a->kv, &a->heads, a->places->address,
                     p->n_tokens);
     pd_trial_run(t);
-    pd_reference_attention(a->want, a->q, a->k, a->v, &a->h, p->pos, p->n_tokens);
+    pd_reference_attention(a->want, a->q, a->k + region_size(&a->h), a->v + region_size(&a->h), &a->h, p->pos, p->n_tokens);
     pd_trial_check_rows(t, a->y_rows, a->want, NULL, p->amplitude > 50 ? 6e-5 : 1e-5);
     pd_trial_end(t);
 }
@@ -242,45 +249,62 @@ static void try_softcap_order(struct pd_trial *t, const struct shape *s)
     struct attention a;
     begin_attention(t, &a, s, &p, 0, 1);
     for (uint32_t i = 0; i < p.n_tokens * q_width; i++) a.q[i] = -1000;
-    for (uint32_t i = 0; i < p.ring * kv_width(&a.h); i++) a.k[i] = 1;
+    for (size_t i = 0; i < N_REGIONS * region_size(&a.h); i++) a.k[i] = 1;
     a.kv.k = make_cache(t, a.k, &a.h, s->type)->address;
     a.q_rows = pd_trial_rows(t, a.q, p.n_tokens, q_width);
     end_attention(t, &a, &p);
 }
 
-/* A decode step: q, k and v as the matrix gives them, this position's slot of the cache still without a number in it. An fp16
- * unit (2^-10) of the newest key and value may go either way, as in check_cache, and some drivers (Mesa's) take rounding to
- * fp16 and back for nothing: it moves a score by as much of its size, which is about half the amplitude, and the result with
- * it. */
+/* A decode step of two sequences, the second one further on: q, k and v as the matrix gives them, these positions' slots of the
+ * cache still without a number in them. An fp16 unit (2^-10) of the newest key and value may go either way, as in check_cache,
+ * and some drivers (Mesa's) take rounding to fp16 and back for nothing: it moves a score by as much of its size, which is about
+ * half the amplitude, and the result with it. */
 static void try_decode(struct pd_trial *t, const struct shape *s, const struct place *p, uint32_t n_splits, bool has_norms)
 {
     struct attention a;
-    uint32_t kind = n_splits % 2, per_split = s->n_heads * (s->head_dim + 2), q_width = s->n_heads * s->head_dim;
+    const uint32_t kind = n_splits % 2, per_split = s->n_heads * (s->head_dim + 2), q_width = s->n_heads * s->head_dim;
+    const struct pd_place at[N_REGIONS] = {{.pos = p->pos / 3, .region = 0}, {.pos = p->pos, .region = 1}};
     begin_attention(t, &a, s, p, kind, n_splits);
     uint32_t width = q_width + 2 * kv_width(&a.h);
-    float *qkv = pd_trial_random(t, width, 1), *angles = make_angles(t, s->head_dim, p->pos, 1);
+    float *qkv = pd_trial_random(t, (size_t)N_REGIONS * width, 1), *angles = pd_trial_floats(t, (size_t)N_REGIONS * s->head_dim);
     float *q_norm = pd_trial_random(t, s->head_dim, p->amplitude), *k_norm = pd_trial_random(t, s->head_dim, 1.5f);
-    for (uint32_t i = 0; i < q_width; i++) qkv[i] *= p->amplitude;
-    for (uint32_t i = 0; i < kv_width(&a.h); i++) a.k[p->pos % p->ring * kv_width(&a.h) + i] = NAN;
+    a.k = random_cache(t, &a.h, (uint32_t[]){at[0].pos, at[1].pos}, 0);
+    a.v = random_cache(t, &a.h, (uint32_t[]){at[0].pos, at[1].pos}, 0.3f);
+    a.want = pd_trial_floats(t, (size_t)N_REGIONS * q_width);
+    for (uint32_t m = 0; m < N_REGIONS; m++) {
+        size_t slot = m * region_size(&a.h) + at[m].pos % p->ring * kv_width(&a.h);
+        for (uint32_t i = 0; i < q_width; i++) qkv[m * width + i] *= p->amplitude;
+        for (uint32_t i = 0; i < kv_width(&a.h); i++) a.k[slot + i] = a.v[slot + i] = NAN;
+        memcpy(angles + m * s->head_dim, make_angles(t, s->head_dim, at[m].pos, 1), s->head_dim * sizeof *angles);
+    }
     a.k_cache = make_cache(t, a.k, &a.h, s->type);
+    a.v_cache = make_cache(t, a.v, &a.h, s->type);
     a.kv.k = a.k_cache->address;
+    a.kv.v = a.v_cache->address;
+    a.y_rows = pd_trial_rows(t, NULL, N_REGIONS, q_width);
     a.h.eps = 1e-6f;
     struct pd_trial_buffer *w_q = pd_trial_rows(t, q_norm, 1, s->head_dim), *w_k = pd_trial_rows(t, k_norm, 1, s->head_dim);
     a.heads = device_heads(&a.h, has_norms ? w_q : NULL, has_norms ? w_k : NULL);
-    struct pd_trial_buffer *rows = pd_trial_rows(t, qkv, 1, width);
-    struct pd_trial_buffer *turns = pd_trial_words(t, angles, 1, s->head_dim, s->head_dim);
-    struct pd_trial_buffer *partial = pd_trial_words(t, NULL, 1, n_splits * per_split, PD_MAX_SPLITS * per_split);
+    struct pd_trial_buffer *rows = pd_trial_rows(t, qkv, N_REGIONS, width);
+    struct pd_trial_buffer *turns = pd_trial_words(t, angles, N_REGIONS, s->head_dim, s->head_dim);
+    struct pd_trial_buffer *two = pd_trial_words(t, at, N_REGIONS, sizeof *at / 4, sizeof *at / 4);
+    struct pd_trial_buffer *partial = pd_trial_words(t, NULL, 1, N_REGIONS * n_splits * per_split, N_REGIONS * PD_MAX_SPLITS * per_split);
     partial->written = true;
     pd_op_attention_decode(&t->r, pd_trial_rows_of(a.y_rows), pd_trial_rows_of(rows), &a.kv, &a.heads, a.step->span, kind,
-                           a.places->address, turns->address, partial->address);
+                           two->address, turns->address, partial->address, N_REGIONS);
     pd_trial_run(t);
     a.h.q_norm = has_norms ? q_norm : NULL;
     a.h.k_norm = has_norms ? k_norm : NULL;
-    pd_reference_rope(qkv, a.k, a.v, &a.h, angles, p->pos, 1);
-    pd_reference_attention(a.want, qkv, a.k, a.v, &a.h, p->pos, 1);
+    for (uint32_t m = 0; m < N_REGIONS; m++) {
+        float *k = a.k + m * region_size(&a.h), *v = a.v + m * region_size(&a.h), *q = qkv + m * width;
+        pd_reference_rope(q, k, v, &a.h, angles + m * s->head_dim, at[m].pos, 1);
+        pd_reference_attention(a.want + m * q_width, q, k, v, &a.h, at[m].pos, 1);
+    }
     pd_trial_check_rows(t, a.y_rows, a.want, NULL, s->type == PERIDOT_KV_F16 ? 0x1p-10 * (1 + (double)p->amplitude / 2) : 1e-5);
-    check_cache(t, a.k_cache, a.k, &a.h, s->type, p->pos, 1, "k");
-    check_cache(t, a.v_cache, a.v, &a.h, s->type, p->pos, 1, "v");
+    for (uint32_t m = 0; m < N_REGIONS; m++) {
+        check_cache(t, a.k_cache, a.k, &a.h, s->type, m, at[m].pos, 1, "k");
+        check_cache(t, a.v_cache, a.v, &a.h, s->type, m, at[m].pos, 1, "v");
+    }
     pd_trial_end(t);
 }
 
@@ -319,13 +343,14 @@ void pd_try_attention(struct pd_trial *t, uint32_t i)
 
 /* ---- merge ---- */
 
-/* Splits of very different weight, and empty ones, as attention writes them: no sum, the lowest maximum. */
+/* Of two tokens: splits of very different weight, and empty ones, as attention writes them: no sum, the lowest maximum. */
 static void try_merge(struct pd_trial *t, uint32_t n_heads, uint32_t n_splits, uint32_t head_dim)
 {
+    enum { N_TOKENS = 2 };
     pd_trial_begin(t, "merge %u splits of %u heads of %u", n_splits, n_heads, head_dim);
-    uint32_t stride = head_dim + 2, n = n_heads * n_splits * stride, spec[] = {64};
-    float *partial = pd_trial_random(t, n, 10), *y = pd_trial_floats(t, (size_t)n_heads * head_dim);
-    for (uint32_t i = 0; i < n_heads * n_splits; i++) {
+    uint32_t stride = head_dim + 2, n = n_heads * n_splits * stride, width = n_heads * head_dim, spec[] = {64};
+    float *partial = pd_trial_random(t, N_TOKENS * n, 10), *y = pd_trial_floats(t, (size_t)N_TOKENS * width);
+    for (uint32_t i = 0; i < N_TOKENS * n_heads * n_splits; i++) {
         float *split = partial + (size_t)i * stride;
         bool empty = n_splits > 1 && i % 3 == 1 && i % n_splits != 0;
         for (uint32_t d = 0; empty && d < head_dim; d++) split[d] = 0;
@@ -333,13 +358,13 @@ static void try_merge(struct pd_trial *t, uint32_t n_heads, uint32_t n_splits, u
         split[head_dim + 1] = empty ? 0 : fabsf(split[head_dim + 1]) + 1;
     }
     struct pd_step step = {.n_splits = {n_splits, 77}};
-    struct pd_trial_buffer *y_rows = pd_trial_rows(t, NULL, 1, n_heads * head_dim);
+    struct pd_trial_buffer *y_rows = pd_trial_rows(t, NULL, N_TOKENS, width);
     struct pd_trial_buffer *words = pd_trial_words(t, &step, 1, sizeof step / 4, sizeof step / 4);
-    struct pd_merge_push push = {.step = words->address, .partial = pd_trial_words(t, partial, 1, n, n)->address,
-        .y = y_rows->address, .head_dim = head_dim};
-    pd_trial_dispatch(t, PD_KERNEL_merge, spec, 1, &push, n_heads);
+    struct pd_merge_push push = {.step = words->address, .partial = pd_trial_words(t, partial, N_TOKENS, n, n)->address,
+        .y = y_rows->address, .head_dim = head_dim, .y_stride = y_rows->stride};
+    pd_trial_dispatch(t, PD_KERNEL_merge, spec, 1, &push, n_heads, N_TOKENS);
     pd_trial_run(t);
-    pd_reference_merge(y, partial, n_heads, n_splits, head_dim);
+    for (uint32_t m = 0; m < N_TOKENS; m++) pd_reference_merge(y + m * width, partial + m * n, n_heads, n_splits, head_dim);
     pd_trial_check_rows(t, y_rows, y, NULL, 1e-5);
     pd_trial_end(t);
 }

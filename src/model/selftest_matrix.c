@@ -269,7 +269,7 @@ static void try_pack(struct pd_trial *t, uint32_t n_cols, uint32_t n_tokens, flo
     struct pd_trial_buffer *packed = pd_trial_words(t, NULL, n_tokens, stride - PD_PACK_TAIL + 1, stride);
     struct pd_pack_push push = {.x = x_rows->address, .packed = packed->address, .n_cols = n_cols, .x_stride = x_rows->stride,
         .packed_stride = stride};
-    pd_trial_dispatch(t, PD_KERNEL_pack, NULL, 0, &push, n_tokens);
+    pd_trial_dispatch(t, PD_KERNEL_pack, NULL, 0, &push, n_tokens, 1);
     pd_trial_run(t);
     packed->written = true;
     for (uint32_t m = 0; t->ran && m < n_tokens; m++) {

@@ -83,23 +83,27 @@ void pd_try_glu(struct pd_trial *t, uint32_t i)
 
 /* ---- topk ---- */
 
+/* Of two rows, the second one's values a place further; zeros behind each are not to be taken. */
 static void try_topk(struct pd_trial *t, const char *name, float (*value)(uint32_t i, uint32_t n), uint32_t n)
 {
+    enum { N_ROWS = 2 };
     pd_trial_begin(t, "topk of %u, %s", n, name);
-    float *logits = pd_trial_random(t, n, 30);
-    for (uint32_t i = 0; value && i < n; i++) logits[i] = value(i, n);
-    uint32_t scratch = 2 * pd_topk_scratch(n);
-    struct pd_trial_buffer *in = pd_trial_words(t, logits, 1, n, n);
-    struct pd_trial_buffer *best = pd_trial_words(t, NULL, 1, 2 * PD_TOPK, 2 * PD_TOPK);
+    float *logits = pd_trial_random(t, (size_t)N_ROWS * n, 30);
+    for (uint32_t i = 0; value && i < N_ROWS * n; i++) logits[i] = value((i % n + i / n) % n, n);
+    uint32_t stride = n + 3, scratch = N_ROWS * 2 * pd_topk_scratch(n);
+    struct pd_trial_buffer *in = pd_trial_words(t, logits, N_ROWS, n, stride);
+    struct pd_trial_buffer *best = pd_trial_words(t, NULL, N_ROWS, 2 * PD_TOPK, 2 * PD_TOPK);
     struct pd_trial_buffer *a = pd_trial_words(t, NULL, 1, scratch, scratch), *b = pd_trial_words(t, NULL, 1, scratch, scratch);
-    pd_op_topk(&t->r, best->address, in->address, n, a->address, b->address);
+    pd_op_topk(&t->r, best->address, (struct pd_rows){in->address, stride}, n, a->address, b->address, N_ROWS);
     pd_trial_run(t);
-    struct pd_candidate got[PD_TOPK], want[PD_TOPK];
-    memcpy(got, pd_trial_row(t, best, 0), sizeof got);
-    pd_reference_topk(want, logits, n);
-    for (uint32_t i = 0; i < PD_TOPK; i++) {
-        pd_trial_check(t, "logit", i, (double)got[i].logit, (double)want[i].logit, 1, 0);
-        pd_trial_check(t, "id", i, got[i].id, want[i].id, 1, 0);
+    for (uint32_t r = 0; r < N_ROWS; r++) {
+        struct pd_candidate got[PD_TOPK], want[PD_TOPK];
+        memcpy(got, pd_trial_row(t, best, r), sizeof got);
+        pd_reference_topk(want, logits + (size_t)r * n, n);
+        for (uint32_t i = 0; i < PD_TOPK; i++) {
+            pd_trial_check(t, "logit", i, (double)got[i].logit, (double)want[i].logit, 1, 0);
+            pd_trial_check(t, "id", i, got[i].id, want[i].id, 1, 0);
+        }
     }
     best->written = a->written = b->written = true;
     pd_trial_end(t);
@@ -188,7 +192,7 @@ static void try_measure(struct pd_trial *t, uint32_t mode, uint32_t n)
     float *from = pd_trial_random(t, 4 * (size_t)n, 1);
     struct pd_trial_buffer *source = pd_trial_rows(t, from, 1, 4 * n), *to = pd_trial_rows(t, NULL, 1, 4 * n);
     struct pd_measure_push push = {.from = source->address, .to = to->address, .n = mode == 2 ? 3 : n, .factor = 0.9f};
-    pd_trial_dispatch(t, PD_KERNEL_measure, spec, 2, &push, 7);
+    pd_trial_dispatch(t, PD_KERNEL_measure, spec, 2, &push, 7, 1);
     pd_trial_run(t);
     if (mode == 1) pd_trial_check_rows(t, to, from, NULL, 0);
     pd_trial_end(t);
@@ -215,7 +219,7 @@ void pd_try_rate(struct pd_trial *t, uint32_t i)
             pd_trial_begin(t, "%s, %u rounds of %g", pd_kernel_name(id), rounds[r], (double)factors[f]);
             struct pd_trial_buffer *to = pd_trial_rows(t, NULL, 1, 4);
             struct pd_measure_push push = {.to = to->address, .n = rounds[r], .factor = factors[f]};
-            pd_trial_dispatch(t, id, spec, id == PD_KERNEL_rate_matrix ? 4 : 1, &push, 7);
+            pd_trial_dispatch(t, id, spec, id == PD_KERNEL_rate_matrix ? 4 : 1, &push, 7, 1);
             pd_trial_run(t);
             pd_trial_end(t);
         }

@@ -29,7 +29,7 @@ static peridot_status alloc_rows(struct pd_rows *out, struct pd_span *span, stru
 static peridot_status alloc_device(struct pd_session *s)
 {
     const struct pd_config *c = &s->model->config;
-    uint32_t n = s->chunk, q_dim = c->n_heads * c->head_dim, kv_dim = c->n_kv_heads * c->head_dim;
+    uint32_t n = s->n_rows, n_sequences = s->n_sequences, q_dim = c->n_heads * c->head_dim, kv_dim = c->n_kv_heads * c->head_dim;
     struct pd_scratch *x = &s->scratch;
     PD_TRY(alloc_rows(&x->x, NULL, s, n, c->d_model, "activations"));
     PD_TRY(alloc_rows(&x->x_other, NULL, s, 1, c->d_model, "activations"));
@@ -39,9 +39,10 @@ static peridot_status alloc_device(struct pd_session *s)
     PD_TRY(alloc_rows(&x->att, NULL, s, n, q_dim, "activations"));
     PD_TRY(alloc_rows(&x->gate_up, NULL, s, n, 2 * (uint64_t)c->ffn_dim, "activations"));
     PD_TRY(alloc_rows(&x->act, NULL, s, n, c->ffn_dim, "activations"));
-    PD_TRY(alloc_rows(&s->logits, &s->logits_span, s, 1 + PD_LOGITS_ROWS, pd_max(s->model->weights.n_outputs, 1), "logits"));
+    PD_TRY(alloc_rows(&s->logits, &s->logits_span, s, s->n_results + PD_LOGITS_ROWS, pd_max(s->model->weights.n_outputs, 1), "logits"));
     struct pd_span span;
-    PD_TRY(pd_heap_alloc(&span, s->device_heap, sizeof(float) * c->n_heads * PD_MAX_SPLITS * (c->head_dim + 2), "attention"));
+    uint64_t partial_size = sizeof(float) * c->n_heads * PD_MAX_SPLITS * (c->head_dim + 2);
+    PD_TRY(pd_heap_alloc(&span, s->device_heap, n_sequences * partial_size, "attention"));
     x->partial = span.address;
     if (s->model->variants.of[PD_VARIED_MATMUL] == PD_VARIANT_MATMUL_COOP) {
         uint64_t widest = pd_max(c->d_model, pd_max(q_dim, c->ffn_dim));
@@ -49,7 +50,8 @@ static peridot_status alloc_device(struct pd_session *s)
         x->packed = span.address;
     }
     for (int i = 0; i < 2; i++) {
-        PD_TRY(pd_heap_alloc(&span, s->device_heap, sizeof(struct pd_candidate) * pd_topk_scratch(s->model->weights.n_outputs), "candidates"));
+        uint64_t topk_size = sizeof(struct pd_candidate) * pd_topk_scratch(s->model->weights.n_outputs);
+        PD_TRY(pd_heap_alloc(&span, s->device_heap, n_sequences * topk_size, "candidates"));
         s->topk[i] = span.address;
     }
     return PERIDOT_OK;
@@ -59,10 +61,10 @@ static peridot_status alloc_host(struct pd_session *s)
 {
     uint32_t head_dim = s->model->config.head_dim;
     PD_TRY(pd_heap_alloc(&s->step, s->host_heap, sizeof(struct pd_step), "the step"));
-    PD_TRY(pd_heap_alloc(&s->tokens, s->host_heap, sizeof(uint32_t) * s->chunk, "tokens"));
-    PD_TRY(pd_heap_alloc(&s->places, s->host_heap, sizeof(struct pd_place) * s->chunk, "places"));
-    PD_TRY(pd_heap_alloc(&s->angles, s->host_heap, sizeof(float) * PD_N_ROPES * s->chunk * head_dim, "RoPE angles"));
-    PD_TRY(pd_heap_alloc(&s->best, s->host_heap, sizeof(struct pd_candidate) * PD_TOPK, "candidates"));
+    PD_TRY(pd_heap_alloc(&s->tokens, s->host_heap, sizeof(uint32_t) * s->n_rows, "tokens"));
+    PD_TRY(pd_heap_alloc(&s->places, s->host_heap, sizeof(struct pd_place) * s->n_rows, "places"));
+    PD_TRY(pd_heap_alloc(&s->angles, s->host_heap, sizeof(float) * PD_N_ROPES * s->n_rows * head_dim, "RoPE angles"));
+    PD_TRY(pd_heap_alloc(&s->best, s->host_heap, sizeof(struct pd_candidate) * PD_TOPK * s->n_results, "candidates"));
     s->row = malloc(sizeof *s->row * pd_max(s->model->weights.n_outputs, s->model->config.d_model));
     if (!s->row) return pd_fail_alloc(sizeof *s->row * s->model->weights.n_outputs, "logits");
     s->history = malloc(sizeof *s->history * s->ctx);
@@ -72,9 +74,9 @@ static peridot_status alloc_host(struct pd_session *s)
 
 /* ---- recording ---- */
 
-static struct pd_pass make_pass(struct pd_session *s, struct pd_recorder *r, uint32_t n_tokens)
+struct pd_pass pd_session_make_pass(struct pd_session *s, struct pd_recorder *r, uint32_t n_tokens)
 {
-    uint64_t per_kind = sizeof(float) * s->chunk * s->model->config.head_dim;
+    uint64_t per_kind = sizeof(float) * s->n_rows * s->model->config.head_dim;
     return (struct pd_pass){.recorder = r, .config = &s->model->config, .weights = &s->model->weights, .cache = &s->cache,
         .scratch = &s->scratch, .step = s->step, .tokens = s->tokens.address, .places = s->places.address,
         .angles = {s->angles.address, s->angles.address + per_kind}, .n_tokens = n_tokens};
@@ -83,11 +85,11 @@ static struct pd_pass make_pass(struct pd_session *s, struct pd_recorder *r, uin
 peridot_status pd_session_record_pass(struct pd_session *s, struct pd_commands *commands, uint32_t n_tokens, bool head)
 {
     struct pd_recorder r = {.gpu = s->model->gpu, .variants = s->model->variants, .packed = s->scratch.packed, .commands = commands};
-    struct pd_pass pass = make_pass(s, &r, n_tokens);
+    struct pd_pass pass = pd_session_make_pass(s, &r, n_tokens);
     head = head && s->model->weights.n_outputs;
     PD_TRY(pd_commands_begin(commands));
     pd_forward(&pass, head ? &s->logits : NULL);
-    if (head) pd_op_topk(&r, s->best.address, s->logits.address, s->model->n_pieces, s->topk[0], s->topk[1]);
+    if (head) pd_op_topk(&r, s->best.address, s->logits, s->model->n_pieces, s->topk[0], s->topk[1], 1);
     peridot_status status = pd_commands_end(commands);
     return r.status != PERIDOT_OK ? r.status : status;
 }
@@ -100,11 +102,11 @@ static void count_from(uint32_t rows[PD_LOGITS_ROWS], uint32_t first)
 peridot_status pd_session_record_rows(struct pd_session *s, const uint32_t *rows, uint32_t n)
 {
     struct pd_recorder r = {.gpu = s->model->gpu, .variants = s->model->variants, .packed = s->scratch.packed, .commands = s->batch};
-    struct pd_pass pass = make_pass(s, &r, n);
+    struct pd_pass pass = pd_session_make_pass(s, &r, n);
     PD_TRY(pd_commands_begin(s->batch));
     for (uint32_t i = 0, end; i < n; i = end) {
         for (end = i + 1; end < n && rows[end] == rows[end - 1] + 1;) end++;
-        pd_forward_head(&pass, pd_rows_at(s->logits, 1 + i, 0), rows[i], end - i);
+        pd_forward_head(&pass, pd_rows_at(s->logits, s->n_results + i, 0), rows[i], end - i);
     }
     peridot_status status = pd_commands_end(s->batch);
     return r.status != PERIDOT_OK ? r.status : status;
@@ -116,6 +118,7 @@ static peridot_status prepare(struct pd_session *s)
     PD_TRY(pd_commands_create(&s->decode, s->model->gpu));
     PD_TRY(pd_commands_create(&s->batch, s->model->gpu));
     PD_TRY(pd_session_record_pass(s, s->decode, 1, true));
+    PD_TRY(pd_sequences_create(s));
     if (s->chunk == 1) return PERIDOT_OK;
     PD_TRY(pd_session_record_pass(s, s->batch, 2, true));            /* few tokens and many may take different kernels */
     PD_TRY(pd_session_record_pass(s, s->batch, s->chunk, true));
@@ -138,7 +141,12 @@ static peridot_status session_init(struct pd_session *s, const peridot_session_p
     s->next_chunk = s->timed ? (uint32_t)pd_min(FIRST_CHUNK, s->chunk) : s->chunk;
     if (s->chunk > 65535) return pd_fail(PERIDOT_ERROR_ARGUMENT, "a chunk of %u tokens is more than 65535", s->chunk);
     if (p->kv_type != PERIDOT_KV_F16 && p->kv_type != PERIDOT_KV_F32) return pd_fail(PERIDOT_ERROR_ARGUMENT, "KV type %d is not known", (int)p->kv_type);
-    PD_TRY(pd_cache_create(&s->cache, s->model->gpu, c, s->ctx, s->chunk, p->kv_type));
+    if (p->n_sequences > PD_MAX_SEQUENCES)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "%u sequences are more than the %d of a session", p->n_sequences, PD_MAX_SEQUENCES);
+    s->n_sequences = (uint32_t)pd_max(p->n_sequences, 1);
+    s->n_results = pd_n_results(s->n_sequences);
+    s->n_rows = (uint32_t)pd_max(s->chunk, s->n_sequences);
+    PD_TRY(pd_cache_create(&s->cache, s->model->gpu, c, s->n_sequences, s->ctx, s->chunk, p->kv_type));
     PD_TRY(pd_heap_create(&s->device_heap, s->model->gpu, PD_HEAP_DEVICE, 4u << 20));
     PD_TRY(pd_heap_create(&s->host_heap, s->model->gpu, PD_HEAP_HOST, 1u << 20));
     PD_TRY(alloc_device(s));
@@ -164,6 +172,7 @@ peridot_status pd_session_create(struct pd_session **out, struct pd_model *model
 void pd_session_free(struct pd_session *s)
 {
     if (!s) return;
+    pd_sequences_free(s);
     pd_commands_free(s->decode);
     pd_commands_free(s->batch);
     pd_cache_free(&s->cache);
@@ -177,9 +186,9 @@ void pd_session_free(struct pd_session *s)
 
 /* ---- evaluating ---- */
 
-static uint32_t n_keys(const struct pd_session *s, uint32_t window)
+static uint32_t n_keys(uint32_t pos, uint32_t window)
 {
-    return window ? (uint32_t)pd_min(s->pos + 1, window) : s->pos + 1;
+    return window ? (uint32_t)pd_min(pos + 1, window) : pos + 1;
 }
 
 void pd_session_write_token(struct pd_session *s, uint32_t m, int32_t token, struct pd_place place)
@@ -189,7 +198,7 @@ void pd_session_write_token(struct pd_session *s, uint32_t m, int32_t token, str
     ((uint32_t *)s->tokens.host)[m] = (uint32_t)token;
     ((struct pd_place *)s->places.host)[m] = place;
     for (int kind = 0; kind < PD_N_ROPES; kind++) {
-        float *row = (float *)s->angles.host + ((size_t)kind * s->chunk + m) * c->head_dim;
+        float *row = (float *)s->angles.host + ((size_t)kind * s->n_rows + m) * c->head_dim;
         for (uint32_t i = 0; i < half; i++) {
             double angle = place.pos * c->inv_freq[kind][i];
             row[i] = (float)cos(angle);
@@ -198,8 +207,7 @@ void pd_session_write_token(struct pd_session *s, uint32_t m, int32_t token, str
     }
 }
 
-/* What the recorded commands read: tokens, places, angles, and a decode step's attention grid. */
-static void write_step(struct pd_session *s, const int32_t *tokens, uint32_t n)
+void pd_session_write_splits(struct pd_session *s, uint32_t pos, uint32_t n_tokens)
 {
     const struct pd_config *c = &s->model->config;
     struct pd_step step = {.n_splits = {0}};
@@ -207,13 +215,20 @@ static void write_step(struct pd_session *s, const int32_t *tokens, uint32_t n)
     struct pd_recorder r = {.gpu = s->model->gpu, .variants = s->model->variants};
     uint32_t keys_per_split = pd_gpu_info(r.gpu)->type == PERIDOT_DEVICE_CPU ? KEYS_PER_SPLIT_CPU : KEYS_PER_SPLIT;
     for (int local = 0; local < 2; local++) {
-        step.n_splits[local] = (uint32_t)pd_min(pd_div_up(n_keys(s, local ? c->window : 0), keys_per_split), PD_MAX_SPLITS);
+        step.n_splits[local] = (uint32_t)pd_min(pd_div_up(n_keys(pos, local ? c->window : 0), keys_per_split), PD_MAX_SPLITS);
         step.dispatch[local][0] = pd_attention_groups(&r, &heads);
         step.dispatch[local][1] = step.n_splits[local];
-        step.dispatch[local][2] = 1;
+        step.dispatch[local][2] = n_tokens;
     }
     memcpy(s->step.host, &step, sizeof step);
-    for (uint32_t m = 0; m < n; m++) pd_session_write_token(s, m, tokens[m], (struct pd_place){.pos = s->pos + m});
+}
+
+/* What the recorded commands read: tokens, places, angles, and a decode step's attention grid. */
+static void write_step(struct pd_session *s, const int32_t *tokens, uint32_t n)
+{
+    pd_session_write_splits(s, s->pos, 1);
+    for (uint32_t m = 0; m < n; m++)
+        pd_session_write_token(s, m, tokens[m], (struct pd_place){.pos = s->pos + m, .region = s->selected});
 }
 
 /* Sizes the next submit by what this one took, at most four times as large. */
@@ -234,6 +249,7 @@ static peridot_status run_chunk(struct pd_session *s, const int32_t *tokens, uin
     PD_TRY(pd_commands_run(n == 1 ? s->decode : s->batch));
     size_chunk(s, n, pd_now() - begin);
     s->has_logits = (head || n == 1) && s->model->weights.n_outputs;
+    s->result = 0;
     memcpy(s->history + s->pos, tokens, n * sizeof *tokens);
     s->pos += n;
     for (uint32_t i = 0; i < n; i++) pd_sampler_accept(&s->sampler, tokens[i]);
@@ -288,7 +304,7 @@ static peridot_status report_chunk(struct pd_session *s, const peridot_eval_para
         count_from(rows, row);
         PD_TRY(pd_session_record_rows(s, rows, m));
         PD_TRY(pd_commands_run(s->batch));
-        PD_TRY(report(s, p->logits, p->user, s->logits_span, s->logits, 1, m, n_outputs, start + row));
+        PD_TRY(report(s, p->logits, p->user, s->logits_span, s->logits, s->n_results, m, n_outputs, start + row));
         row += m;
     }
     return report(s, p->logits, p->user, s->logits_span, s->logits, 0, 1, n_outputs, start + n - 1);
@@ -340,7 +356,8 @@ peridot_status pd_session_logits(const float **out, struct pd_session *s)
 {
     *out = NULL;
     PD_TRY(check_logits(s));
-    PD_TRY(pd_span_read(s->model->gpu, s->row, s->logits_span, 0, s->model->weights.n_outputs * sizeof(float)));
+    uint64_t offset = (uint64_t)s->result * s->logits.stride * sizeof(float);
+    PD_TRY(pd_span_read(s->model->gpu, s->row, s->logits_span, offset, s->model->weights.n_outputs * sizeof(float)));
     pd_session_add_bias(s, s->logits_span);
     *out = s->row;
     return PERIDOT_OK;
@@ -382,7 +399,7 @@ peridot_status pd_session_sample(int32_t *token, struct pd_session *s)
     *token = 0;
     PD_TRY(check_logits(s));
     if (s->model->config.head != PD_HEAD_LANGUAGE) return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "this model scores labels: it cannot write text");
-    memcpy(best, s->best.host, sizeof best);
+    memcpy(best, (struct pd_candidate *)s->best.host + (size_t)s->result * PD_TOPK, sizeof best);
     if (!(best[0].logit > -3e38f && best[0].logit < 3e38f))
         return fail_not_finite(s);
     if (needs == 0 || needs > PD_TOPK) {
@@ -399,7 +416,7 @@ uint64_t pd_session_step_size(const struct pd_session *s)
     const struct pd_config *c = &s->model->config;
     uint64_t size = s->model->weights.decode_read_size;
     for (uint32_t i = 0; i < c->n_layers; i++)
-        size += (uint64_t)n_keys(s, c->layers[i].window) * c->n_kv_heads * c->head_dim * 2 * (s->cache.layers[i].type == PERIDOT_KV_F16 ? 2 : 4);
+        size += (uint64_t)n_keys(s->pos, c->layers[i].window) * c->n_kv_heads * c->head_dim * 2 * (s->cache.layers[i].type == PERIDOT_KV_F16 ? 2 : 4);
     return size;
 }
 

@@ -1,5 +1,5 @@
-/* One timeline of tokens over a model: cache, scratch, position, and the recorded commands. A decode step is recorded once
- * and replayed; chunks of a prompt are recorded as they come. */
+/* One timeline of tokens over a model, or several: cache, scratch, position, and the recorded commands. A decode step is recorded
+ * once and replayed; chunks of a prompt are recorded as they come. */
 #ifndef PD_MODEL_SESSION_H
 #define PD_MODEL_SESSION_H
 
@@ -15,20 +15,36 @@ struct pd_model {
     uint32_t n_pieces;         /* ids that may be drawn; rows of the output beyond them never win */
 };
 
+#define PD_MAX_SEQUENCES 8   /* columns that matrices take at once */
+
+/* What a session keeps of a sequence that is not selected: its own members of these names, of which it says more. */
+struct pd_sequence {
+    uint32_t pos, result;
+    int32_t *history;
+    bool has_logits;
+    struct pd_sampler sampler;
+};
+
 struct pd_session {
     struct pd_model *model;
+    uint32_t n_sequences, selected;    /* pos, history, result, has_logits and sampler are the selected sequence's */
+    struct pd_sequence sequences[PD_MAX_SEQUENCES];
     uint32_t ctx, chunk, pos;
+    uint32_t n_rows;                   /* most tokens of a pass: chunk, or one of each sequence */
     int32_t *history;                  /* [ctx]: the pos tokens so far */
     uint32_t next_chunk;               /* tokens of the next submit: chunk, or fewer where submits are sized in time */
     bool timed;                        /* they are */
     struct pd_cache cache;
     struct pd_heap *device_heap, *host_heap;
     struct pd_scratch scratch;
-    struct pd_rows logits;             /* row 0: the last position; then PD_LOGITS_ROWS for callers that want every row */
+    struct pd_rows logits;             /* n_results rows, then PD_LOGITS_ROWS for callers that want every row */
+    uint32_t n_results;                /* rows of logits that hold results: see pd_n_results */
+    uint32_t result;                   /* row with the last position's logits, and of `best` with their best */
     struct pd_span normed_span, logits_span;
     struct pd_span step, tokens, places, angles, best;   /* host memory */
     uint64_t topk[2];                  /* scratch of the selection */
     struct pd_commands *decode, *batch;
+    struct pd_commands *next[PD_MAX_SEQUENCES];   /* [i]: a step of i + 1 sequences; none where there is only one */
     float *row;                        /* a row on the host, [vocab_size] or [d_model] */
     struct pd_candidate *candidates;   /* [vocab_size], allocated when a draw first needs them all */
     bool has_logits;                   /* the last position's logits are on the device */
@@ -49,5 +65,12 @@ uint64_t pd_session_step_size(const struct pd_session *s);
 peridot_status pd_session_run_pass(struct pd_session *s, struct pd_commands *commands, uint32_t n_tokens);
 /* Dispatches of a decode step. */
 uint32_t pd_session_n_dispatches(const struct pd_session *s);
+
+/* ---- sequences.c ---- */
+
+peridot_status pd_session_select(struct pd_session *s, uint32_t sequence);
+peridot_status pd_session_eval_next(struct pd_session *s, const int32_t *tokens);
+/* As pd_session_run_pass, for a step of all sequences, of which none is at the end of its context. */
+peridot_status pd_session_run_next(struct pd_session *s, struct pd_commands *commands);
 
 #endif

@@ -109,11 +109,11 @@ struct pd_rows pd_trial_rows_of(const struct pd_trial_buffer *b)
 uint64_t pd_trial_address(const struct pd_trial_buffer *b) { return b ? b->address : 0; }
 
 void pd_trial_dispatch(struct pd_trial *t, enum pd_kernel_id id, const uint32_t *spec, uint32_t n_spec, const void *push,
-                       uint32_t x)
+                       uint32_t x, uint32_t y)
 {
     const struct pd_kernel *kernel;
     if (t->r.status == PERIDOT_OK) t->r.status = pd_kernel_get(&kernel, t->gpu, id, spec, n_spec);
-    if (t->r.status == PERIDOT_OK) pd_dispatch(t->commands, kernel, push, x, 1, 1);
+    if (t->r.status == PERIDOT_OK) pd_dispatch(t->commands, kernel, push, x, y, 1);
 }
 
 static peridot_status run(struct pd_trial *t)

@@ -68,7 +68,7 @@ uint64_t pd_trial_address(const struct pd_trial_buffer *b);         /* of NULL: 
 
 /* A kernel as no operation dispatches it. */
 void pd_trial_dispatch(struct pd_trial *t, enum pd_kernel_id id, const uint32_t *spec, uint32_t n_spec, const void *push,
-                       uint32_t x);
+                       uint32_t x, uint32_t y);
 /* Runs what was recorded, unless the kernel on trial is not in it. */
 void pd_trial_run(struct pd_trial *t);
 /* Row r of a buffer as the run left it. */
