@@ -24,18 +24,20 @@ test_md() {
     check "md has kernels" matches out '^\| matvec\\_[a-z0-9\\_]+ \| [0-9]+ \| [0-9.]+ \| [0-9.]+ % \|$'
     check "the logits are right" contains out "The logits are finite, and the same in all repeats."
     check "md has the note" contains out 'a note \| with a bar'
-    check "a line of progress for each test" [ "$(grep -cE '^(p8|n4): ' "$folder/err")" = 2 ]
+    check "md has the generation of several" matches out '^\| .* \| n4 b8 \| [0-9.]+ ± [0-9.]+ \| [0-9.]+ GB/s, [0-9]+ % of bandwidth \|$'
+    check "a line of progress for each test" [ "$(grep -cE '^(p8|n4|n4 b8): ' "$folder/err")" = 3 ]
     check "nothing for a terminal" [ "$(tr -cd '\033\r' <"$folder/err" | wc -c)" = 0 ]
     check "--save keeps the report" [ -s "$folder/one.json" ]
 }
 
 test_csv() {
-    run bench "${tiny[@]}" -m "$stories" -o csv -p 0 -n 4,5 -d 0,16
+    run bench "${tiny[@]}" -m "$stories" -o csv -p 0 -n 4,5 -b 2,5 -d 0,16
     check "csv succeeds" [ $status = 0 ]
-    check "csv has a line for each test" lines 5
+    check "csv has a line for each test" lines 13
     check "csv is regular" columns out
     check "csv: test" [ "$(cell 5 test)" = "n5 @ d16" ]
     check "csv: depth" [ "$(cell 5 depth)" = 16 ]
+    check "csv: several sequences" [ "$(cell 13 test) $(cell 13 n_sequences) $(cell 5 n_sequences)" = "n5 b5 @ d16 5 1" ]
     check "csv: a speed" [ "$(cell 2 median | tr -d 0-9.)" = "" ]
 }
 
@@ -46,21 +48,22 @@ test_json() {
     check "json has its schema" contains out '"schema": 2'
     check "json has the session" contains out '"kv": "f32"'
     check "json has the kernels" matches out '"kernels": "matmul=tile'
-    check "json has both repeats equal" [ "$(grep -c '"repeats_equal": true' "$folder/out")" = 2 ]
+    check "json has all repeats equal" [ "$(grep -c '"repeats_equal": true' "$folder/out")" = 3 ]
+    check "json has the sequences" [ "$(grep -c '"n_sequences": 8' "$folder/out")" = 1 ]
     check "json has a rate" matches out '"read": [1-9]'
     check "json has fp16's rate, or none" matches out '"fp16": ([1-9]|null)'
     check "json has the matrices' rate, or none" matches out '"matrix": ([1-9]|null)'
     check "json has the placement of weights" contains out '"decode_far_size": 0'
-    check "a prompt is held against fp32" [ "$(grep -c '"arithmetic": "fp32"' "$folder/out")" = 2 ]
+    check "a prompt is held against fp32" [ "$(grep -c '"arithmetic": "fp32"' "$folder/out")" = 3 ]
     run bench "$folder/one.json" "$folder/two.json"
     check "what is saved and what is printed can both be read" [ $status = 0 ]
     check "reports are named" matches out '^\| two \|'
     check "the first is once the first" matches out '^\| one .* 1\.00 \|$'
     run bench "$folder/one.json" "$folder/two.json" -o csv
-    check "csv of two has both" lines 5
+    check "csv of two has both" lines 7
     check "csv of two is regular" columns out
-    check "the file's name" [ "$(cell 4 report)" = two ]
-    check "the same model" [ "$(cell 2 hash)" = "$(cell 4 hash)" ]
+    check "the file's name" [ "$(cell 5 report)" = two ]
+    check "the same model" [ "$(cell 2 hash)" = "$(cell 5 hash)" ]
 }
 
 # Reports of before, and what only some have: rates of fp16 and matrices, weights across the bus.
@@ -173,6 +176,8 @@ test_usage() {
     fails_with 2 '-p/--prompts' bench -p 1,2,3,4,5,6,7,8,9
     fails_with 2 '-p/--prompts' bench -p 9999999
     fails_with 2 'nothing to measure' bench -p 0 -n 0
+    fails_with 2 '-b/--batches' bench -b 2,9
+    fails_with 2 '-b/--batches' bench -b 1
     fails_with 2 '-r/--repeats' bench -r 0
     fails_with 2 'did you mean html' bench -o htm
     fails_with 2 'did you mean gemma2-2b' bench --shape gemma2-2

@@ -7,7 +7,7 @@
 
 struct bench_args {
     struct cmd_model_args model;
-    const char *shape, *type, *prompts, *lengths, *depths, *save, *note;
+    const char *shape, *type, *prompts, *lengths, *batches, *depths, *save, *note;
     uint32_t n_repeats, format, ctx, chunk, kv;
     struct cmd_texts reports;
 };
@@ -34,6 +34,9 @@ static const struct cmd_option options[] = {
      .help = "Lengths of prompts to read, with commas between them; 0: none."},
     {.letter = 'n', .name = "lengths", .metavar = "LIST", .kind = CMD_TEXT, .offset = OFFSET(lengths), .fallback = "128",
      .help = "Numbers of tokens to generate; 0: none."},
+    {.letter = 'b', .name = "batches", .metavar = "LIST", .kind = CMD_TEXT, .offset = OFFSET(batches), .fallback = "8",
+     .help = "Numbers of sequences, 2 to 8, that each generate these tokens, all in one step; 0: none. Left out where memory is too "
+             "small for their caches."},
     {.letter = 'd', .name = "depths", .metavar = "LIST", .kind = CMD_TEXT, .offset = OFFSET(depths), .fallback = "0",
      .help = "Tokens that are in the context before; every test is done at every depth."},
     {.letter = 'r', .name = "repeats", .metavar = "N", .kind = CMD_U32, .offset = OFFSET(n_repeats), .fallback = "5", .min = 1,
@@ -86,6 +89,13 @@ static bool is_zero(const struct bench_list *list)
     return true;
 }
 
+static bool can_batch(const struct bench_list *batches)
+{
+    for (size_t i = 0; i < batches->n; i++)
+        if (batches->at[i] == 1 || batches->at[i] > BENCH_SEQUENCES) return false;
+    return true;
+}
+
 static int make_plan(struct bench_plan *out, const struct cmd_command *command, const struct bench_args *args)
 {
     *out = (struct bench_plan){.model = &args->model, .shape = args->shape, .type = args->type, .note = args->note,
@@ -94,6 +104,9 @@ static int make_plan(struct bench_plan *out, const struct cmd_command *command, 
     if (args->shape && args->model.path) return cmd_usage(command, "-m/--model and --shape don't go together");
     int usage = take_list(&out->prompts, command, "-p/--prompts", args->prompts);
     if (usage == CMD_OK) usage = take_list(&out->lengths, command, "-n/--lengths", args->lengths);
+    if (usage == CMD_OK) usage = take_list(&out->batches, command, "-b/--batches", args->batches);
+    if (usage == CMD_OK && !can_batch(&out->batches))
+        usage = cmd_usage(command, "-b/--batches takes numbers from 2 to %d, or 0, not %s", BENCH_SEQUENCES, args->batches);
     if (usage == CMD_OK) usage = take_list(&out->depths, command, "-d/--depths", args->depths);
     if (usage == CMD_OK && is_zero(&out->prompts) && is_zero(&out->lengths))
         usage = cmd_usage(command, "with -p 0 and -n 0 there is nothing to measure");
@@ -167,10 +180,12 @@ const struct cmd_command cmd_bench = {
     .name = "bench",
     .summary = "measure a model's speed, or compare saved reports",
     .description =
-        "Measures prompts (p512: 512 tokens read) and generation (n128: 128 tokens written), each -r times after a warm-up: median, "
-        "least, most and standard deviation of the tokens per second. In the same run the device's own rates are measured, reading "
-        "memory, and multiplying and adding in fp32, in fp16 and by cooperative matrices, and the tests are set beside them: generation "
-        "is bound by reading the weights and the cache, a prompt by the arithmetic of the kernels that read it: \"matrix\" or fp32.\n\n"
+        "Measures prompts (p512: 512 tokens read), generation (n128: 128 tokens written) and generation of several sequences "
+        "whose steps read the weights once (n128 b8: 128 tokens for each of 8), each -r times after a warm-up: median, least, "
+        "most and standard deviation of the tokens per second, those of all sequences together. In the same run the device's own "
+        "rates are measured, reading memory, and multiplying and adding in fp32, in fp16 and by cooperative matrices, and the "
+        "tests are set beside them: generation is bound by reading the weights and the cache, a prompt by the arithmetic of the "
+        "kernels that read it: \"matrix\" or fp32.\n\n"
         "A report also has the time of every kernel, dispatches per token, the time to load and to the first token (from opening the "
         "model; longer where pipelines are not yet in the cache), the most memory on device and host, and a checksum of "
         "the last logits, which is the same in every repeat of a test.\n\n"

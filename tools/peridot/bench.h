@@ -10,8 +10,9 @@
 
 enum {
     BENCH_SCHEMA = 2,            /* 1 is read too: see bench_json.c */
-    BENCH_LIST = 8,              /* entries of -p, -n and -d */
-    BENCH_TESTS = 2 * BENCH_LIST * BENCH_LIST,
+    BENCH_LIST = 8,              /* entries of -p, -n, -b and -d */
+    BENCH_TESTS = (2 + BENCH_LIST) * BENCH_LIST * BENCH_LIST,
+    BENCH_SEQUENCES = 8,         /* most of one test */
     BENCH_REPEATS = 100,
     BENCH_KERNELS = 64
 };
@@ -27,18 +28,19 @@ struct bench_plan {
     const struct cmd_model_args *model;
     const char *shape, *type;    /* shape NULL: model->path; else a file of random weights, made for this run */
     const char *note;            /* NULL: none */
-    struct bench_list prompts, lengths, depths;
+    struct bench_list prompts, lengths, batches, depths;
     uint32_t n_repeats, ctx, chunk, kv;
 };
 
 /* ---- what came of it ---- */
 
 struct bench_test {
-    char name[48];               /* "p512", "n128 @ d4096" */
+    char name[48];               /* "p512", "n128 @ d4096", "n128 b8" */
     bool generation;             /* else a prompt */
     uint32_t n_tokens, depth;    /* depth: tokens in the cache before the first */
+    uint32_t n_sequences;        /* that generate n_tokens each, together; 1 in older reports */
     uint32_t n_repeats;
-    double speed[BENCH_REPEATS]; /* tokens/s of each repeat */
+    double speed[BENCH_REPEATS]; /* tokens/s of each repeat, of all sequences */
     double median, min, max, sd; /* of them */
     double bytes_per_s;          /* weights and cache read, at the median */
     double flop_per_s;           /* matrices and attention, at the median */
@@ -83,6 +85,13 @@ struct bench_report {
 
 /* bench_measure.c. Measures all tests of the plan, on a model that it opens and closes. */
 peridot_status bench_measure(struct bench_report *out, const struct bench_plan *plan);
+
+/* bench_cost.c */
+/* Multiplications and additions of a test, of one sequence; the output matrix is for the last token of a prompt, and for each of
+ * a generation. */
+double bench_flop_of(const peridot_model_info *m, const struct bench_test *t);
+/* Weights and cache that a step of sequences at the same position reads. kv: peridot_kv_type. */
+double bench_bytes_of_step(const peridot_model_info *m, uint32_t n_sequences, uint32_t pos, uint32_t kv);
 
 /* bench_stats.c */
 /* Fills median, min, max and sd from the repeats' speeds. */

@@ -57,18 +57,21 @@ static void tile(FILE *file, const char *value, const char *unit, const char *wh
     element(file, "<span>", what, "</span></div>\n");
 }
 
-static const struct bench_test *fastest(const struct bench_report *r, bool generation)
+/* together: of several sequences */
+static const struct bench_test *fastest(const struct bench_report *r, bool generation, bool together)
 {
     const struct bench_test *best = NULL;
-    for (size_t i = 0; i < r->n_tests; i++)
-        if (r->tests[i].generation == generation && (!best || r->tests[i].median > best->median)) best = &r->tests[i];
+    for (size_t i = 0; i < r->n_tests; i++) {
+        const struct bench_test *t = &r->tests[i];
+        if (t->generation == generation && (t->n_sequences > 1) == together && (!best || t->median > best->median)) best = t;
+    }
     return best;
 }
 
-static void speed_tile(FILE *file, const struct bench_report *r, bool generation)
+static void speed_tile(FILE *file, const struct bench_report *r, bool generation, bool together)
 {
     char what[160];
-    const struct bench_test *t = fastest(r, generation);
+    const struct bench_test *t = fastest(r, generation, together);
     if (!t) return;
     snprintf(what, sizeof what, "%s (%s): %.0f %% of %s", generation ? "generation" : "prompt", t->name,
              100 * (generation ? t->bandwidth_part : t->arithmetic_part), generation ? "bandwidth" : t->arithmetic);
@@ -78,8 +81,9 @@ static void speed_tile(FILE *file, const struct bench_report *r, bool generation
 static void tiles(FILE *file, const struct bench_report *r)
 {
     fputs("<div class=\"tiles\">\n", file);
-    speed_tile(file, r, true);
-    speed_tile(file, r, false);
+    speed_tile(file, r, true, false);
+    speed_tile(file, r, true, true);
+    speed_tile(file, r, false, false);
     tile(file, bench_number(r->first_token_s), "s", "to the first token, from opening the model");
     tile(file, cmd_size_text(r->device_memory), "", "on the device at most");
     fputs("</div>\n", file);
@@ -214,7 +218,7 @@ static void kernel_tables(FILE *file, const struct bench_report *const *reports,
 static bool has(const struct bench_report *const *reports, size_t n, bool generation)
 {
     for (size_t i = 0; i < n; i++)
-        if (fastest(reports[i], generation)) return true;
+        if (fastest(reports[i], generation, false) || fastest(reports[i], generation, true)) return true;
     return false;
 }
 

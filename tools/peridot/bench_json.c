@@ -69,6 +69,7 @@ static const struct field report_fields[] = {
 
 static const struct field test_fields[] = {
     TEST(TEXT, name), TEST(BOOL, generation), TEST(U32, n_tokens), TEST(U32, depth),
+    NEW(bench_test, NULL, "n_sequences", U32, n_sequences),
     FIELD(bench_test, "tokens_per_s", "median", REAL, median),
     FIELD(bench_test, "tokens_per_s", "min", REAL, min),
     FIELD(bench_test, "tokens_per_s", "max", REAL, max),
@@ -306,6 +307,7 @@ static peridot_status read_test(struct bench_test *test, struct reader *r, yyjso
     yyjson_val *list;
     snprintf(r->place, sizeof r->place, "tests[%zu].", i);
     PD_TRY(read_fields(r, object, test_fields, PD_COUNT(test_fields), test));
+    if (!test->n_sequences) test->n_sequences = 1;
     if (!test->arithmetic[0]) strcpy(test->arithmetic, "fp32");   /* what schema 1 held all prompts against */
     if (strcmp(test->arithmetic, "fp32") != 0 && strcmp(test->arithmetic, "matrix") != 0)
         return refuse(r, NULL, "arithmetic", "is neither fp32 nor matrix");

@@ -1,6 +1,7 @@
 /* Taking the measurements. A test is a warm-up, in which kernels are timed too, and then repeats; each begins from an empty
  * cache, fills it to the test's depth, and is timed from there on. Tokens come from a fixed sequence, since a model's speed
- * doesn't depend on them; generation goes on with what the model says, as peridot_generate does for everybody. */
+ * doesn't depend on them; generation goes on with what the model says, as peridot_generate does for everybody. Several sequences
+ * that generate together have a session of their own, after all other tests. */
 #define _XOPEN_SOURCE 700
 #include "bench.h"
 #include "base/os.h"
@@ -21,7 +22,7 @@ struct bench {
     peridot_model *model;
     peridot_session *session;
     const peridot_model_info *info;
-    int32_t *tokens;             /* [ctx] */
+    int32_t *tokens;             /* [ctx + BENCH_SEQUENCES]: sequence i begins i tokens further on */
     double begin_s;              /* when opening began */
 };
 
@@ -57,38 +58,7 @@ static void show_result(const struct bench_test *test)
     fprintf(stderr, "%s: %s tokens/s, %s\n", test->name, bench_speed(test), bench_limit(test));
 }
 
-/* ---- what a token costs ---- */
-
-/* Layers that see only the window: every other one of Gemma 2, five of six of Gemma 3. */
-static uint32_t n_local_layers(const peridot_model_info *m)
-{
-    if (m->window == 0) return 0;
-    return strcmp(m->family, "gemma3") == 0 ? m->n_layers - m->n_layers / 6 : (m->n_layers + 1) / 2;
-}
-
-/* Multiplications and additions of attention for a token at `pos`: scores and weighted values, 2 each for every key. */
-static double attention_flop(const peridot_model_info *m, uint32_t pos)
-{
-    uint32_t n_local = n_local_layers(m);
-    double keys = (double)pos + 1, near = m->window ? (double)pd_min((uint64_t)pos + 1, m->window) : keys;
-    return 4.0 * m->n_heads * m->head_dim * (n_local * near + (m->n_layers - n_local) * keys);
-}
-
-/* Of the layers' matrices for one token: the embedding is only looked up. */
-static double matrix_flop(const peridot_model_info *m)
-{
-    double heads = 2.0 * m->n_heads + 2.0 * m->n_kv_heads, d = m->d_model;
-    return 2 * (double)m->n_layers * d * (heads * m->head_dim + 3.0 * m->ffn_dim);
-}
-
-/* `n` tokens from position `pos` on; the output matrix is for the last of a prompt, and for each of a generation. */
-static double test_flop(const peridot_model_info *m, const struct bench_test *t)
-{
-    uint32_t begin = t->depth + t->generation;
-    double sum = (t->generation ? t->n_tokens : 1.0) * 2 * m->n_outputs * m->d_model;
-    for (uint32_t i = 0; i < t->n_tokens; i++) sum += matrix_flop(m) + attention_flop(m, begin + i);
-    return sum;
-}
+/* ---- one repeat ---- */
 
 /* A prompt reads the weights once for every chunk; the cache is small beside that. */
 static double prompt_bytes(const struct bench *b, uint32_t n)
@@ -96,24 +66,31 @@ static double prompt_bytes(const struct bench *b, uint32_t n)
     return (double)pd_div_up(n, b->report->chunk) * (double)b->info->decode_read_size;
 }
 
-/* ---- one repeat ---- */
-
 static peridot_status stopped(void)
 {
     return cmd_interrupted() ? pd_fail(PERIDOT_CANCELLED, "stopped before all tests were done") : PERIDOT_OK;
 }
 
 /* Chunk by chunk, so that Ctrl-C need not wait for a deep cache. */
-static peridot_status fill(struct bench *b, uint32_t depth)
+static peridot_status fill_sequence(struct bench *b, const int32_t *tokens, uint32_t depth)
 {
     peridot_session_reset(b->session);
     for (uint32_t pos = 0; pos < depth;) {
         uint32_t n = (uint32_t)pd_min(b->report->chunk, depth - pos);
         PD_TRY(stopped());
-        PD_TRY(peridot_eval(b->session, b->tokens + pos, n, NULL));
+        PD_TRY(peridot_eval(b->session, tokens + pos, n, NULL));
         pos += n;
     }
     return stopped();
+}
+
+static peridot_status fill(struct bench *b, const struct bench_test *test)
+{
+    for (uint32_t i = 0; i < test->n_sequences; i++) {
+        PD_TRY(peridot_session_select(b->session, i));
+        PD_TRY(fill_sequence(b, b->tokens + i, test->depth));
+    }
+    return PERIDOT_OK;
 }
 
 static peridot_status read_prompt(struct sample *out, struct bench *b, const struct bench_test *test)
@@ -148,9 +125,39 @@ static peridot_status generate(struct sample *out, struct bench *b, const struct
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: the model ends every text at once", test->name);
 }
 
+/* The likeliest token of each sequence, and a step of all of them. */
+static peridot_status step_together(struct bench *b, uint32_t n_sequences)
+{
+    int32_t tokens[BENCH_SEQUENCES];
+    for (uint32_t i = 0; i < n_sequences; i++) {
+        PD_TRY(peridot_session_select(b->session, i));
+        PD_TRY(peridot_sample(&tokens[i], b->session));
+    }
+    return peridot_eval_next(b->session, tokens);
+}
+
+/* Texts that end go on: what comes after costs as much. */
+static peridot_status generate_together(struct sample *out, struct bench *b, const struct bench_test *test)
+{
+    int32_t tokens[BENCH_SEQUENCES];
+    *out = (struct sample){0};
+    for (uint32_t i = 0; i < test->n_sequences; i++) tokens[i] = b->tokens[i + test->depth];
+    PD_TRY(peridot_eval_next(b->session, tokens));
+    for (uint32_t i = 0; i < test->n_tokens; i++) {
+        double begin = pd_now();
+        PD_TRY(stopped());
+        PD_TRY(step_together(b, test->n_sequences));
+        out->n_tokens += test->n_sequences;
+        out->seconds += pd_now() - begin;
+        out->bytes += bench_bytes_of_step(b->info, test->n_sequences, test->depth + 1 + i, b->plan->kv);
+    }
+    return PERIDOT_OK;
+}
+
 static peridot_status time_once(struct sample *out, struct bench *b, const struct bench_test *test)
 {
-    PD_TRY(test->generation ? generate(out, b, test) : read_prompt(out, b, test));
+    peridot_status (*take)(struct sample *, struct bench *, const struct bench_test *) = test->generation ? generate : read_prompt;
+    PD_TRY(test->n_sequences > 1 ? generate_together(out, b, test) : take(out, b, test));
     b->report->device_memory = pd_max(b->report->device_memory, peridot_model_memory(b->model));
     if (out->seconds <= 0) out->seconds = 1e-9;   /* the clock's step */
     return PERIDOT_OK;
@@ -171,8 +178,9 @@ static peridot_status take_profile(struct bench *b, struct bench_test *test)
 {
     peridot_kernel_time *times = NULL;
     size_t n = 0;
-    uint32_t n_tokens = test->generation ? 1 : (uint32_t)pd_min(test->n_tokens, b->report->chunk);
-    peridot_status status = peridot_session_profile(&times, &n, b->session, n_tokens);
+    bool together = test->n_sequences > 1;
+    uint32_t n_tokens = together ? test->n_sequences : test->generation ? 1 : (uint32_t)pd_min(test->n_tokens, b->report->chunk);
+    peridot_status status = peridot_session_profile(&times, &n, b->session, together ? 0 : n_tokens);
     if (status == PERIDOT_ERROR_UNSUPPORTED) return PERIDOT_OK;
     if (status != PERIDOT_OK) return status;
     test->n_profiled = n_tokens;
@@ -185,7 +193,7 @@ static peridot_status take_profile(struct bench *b, struct bench_test *test)
 static peridot_status warm_up(struct bench *b, struct bench_test *test)
 {
     struct sample unused;
-    PD_TRY(fill(b, test->depth));
+    PD_TRY(fill(b, test));
     PD_TRY(take_profile(b, test));
     return time_once(&unused, b, test);
 }
@@ -198,7 +206,7 @@ static peridot_status run_repeats(struct bench *b, struct bench_test *test)
     for (uint32_t i = 0; i < b->plan->n_repeats; i++) {
         struct sample sample;
         show_step(test, i + 1, b->plan->n_repeats + 1);
-        PD_TRY(fill(b, test->depth));
+        PD_TRY(fill(b, test));
         PD_TRY(time_once(&sample, b, test));
         PD_TRY(take_logits(b, test, i == 0));
         test->speed[test->n_repeats++] = sample.n_tokens / sample.seconds;
@@ -225,7 +233,7 @@ static peridot_status run_test(struct bench *b, struct bench_test *test)
     peridot_status status = run_repeats(b, test);
     wipe_step();
     if (status != PERIDOT_OK) return status;
-    test->flop_per_s = test_flop(b->info, test) / test->n_tokens * test->median;
+    test->flop_per_s = bench_flop_of(b->info, test) / test->n_tokens * test->median;
     test->bandwidth_part = rates->read > 0 ? test->bytes_per_s / rates->read : 0;
     bool matrix = rates->matrix > 0 && multiplies_matrices(b->report, test);
     double arithmetic = matrix ? rates->matrix : rates->fp32;
@@ -237,23 +245,29 @@ static peridot_status run_test(struct bench *b, struct bench_test *test)
 
 /* ---- the tests of a plan ---- */
 
-static void add_test(struct bench_report *report, bool generation, uint32_t n_tokens, uint32_t depth)
+static void add_test(struct bench_report *report, bool generation, uint32_t n_tokens, uint32_t depth, uint32_t n_sequences)
 {
-    if (n_tokens == 0) return;
+    if (n_tokens == 0 || n_sequences == 0) return;
     struct bench_test *test = &report->tests[report->n_tests++];
     test->generation = generation;
     test->n_tokens = n_tokens;
     test->depth = depth;
+    test->n_sequences = n_sequences;
     int size = snprintf(test->name, sizeof test->name, "%c%" PRIu32, generation ? 'n' : 'p', n_tokens);
+    if (n_sequences > 1) size += snprintf(test->name + size, sizeof test->name - (size_t)size, " b%" PRIu32, n_sequences);
     if (depth) snprintf(test->name + size, sizeof test->name - (size_t)size, " @ d%" PRIu32, depth);
 }
 
 static void add_tests(struct bench_report *report, const struct bench_plan *plan)
 {
     for (size_t d = 0; d < plan->depths.n; d++) {
-        for (size_t i = 0; i < plan->prompts.n; i++) add_test(report, false, plan->prompts.at[i], plan->depths.at[d]);
-        for (size_t i = 0; i < plan->lengths.n; i++) add_test(report, true, plan->lengths.at[i], plan->depths.at[d]);
+        for (size_t i = 0; i < plan->prompts.n; i++) add_test(report, false, plan->prompts.at[i], plan->depths.at[d], 1);
+        for (size_t i = 0; i < plan->lengths.n; i++) add_test(report, true, plan->lengths.at[i], plan->depths.at[d], 1);
     }
+    for (size_t d = 0; d < plan->depths.n; d++)
+        for (size_t i = 0; i < plan->lengths.n; i++)
+            for (size_t k = 0; k < plan->batches.n; k++)
+                add_test(report, true, plan->lengths.at[i], plan->depths.at[d], plan->batches.at[k]);
 }
 
 /* Positions that a test cannot do without. A generation's first token is not timed. */
@@ -280,9 +294,10 @@ static peridot_status find_ctx(uint32_t *out, const struct bench_report *report,
 static peridot_status make_tokens(struct bench *b)
 {
     uint64_t x = 1;
-    b->tokens = malloc(b->report->ctx * sizeof *b->tokens);
-    if (!b->tokens) return pd_fail_alloc(b->report->ctx * sizeof *b->tokens, "tokens");
-    for (uint32_t i = 0; i < b->report->ctx; i++) {
+    size_t n = (size_t)b->report->ctx + BENCH_SEQUENCES;
+    b->tokens = malloc(n * sizeof *b->tokens);
+    if (!b->tokens) return pd_fail_alloc(n * sizeof *b->tokens, "tokens");
+    for (size_t i = 0; i < n; i++) {
         x = x * 6364136223846793005u + 1442695040888963407u;
         b->tokens[i] = (int32_t)((x >> 33) % b->info->vocab_size);
     }
@@ -360,6 +375,33 @@ static peridot_status take_first_token(struct bench *b)
     return PERIDOT_OK;
 }
 
+/* Tests of several sequences come last: they replace the session. Where memory is too small for their caches they are left
+ * out. */
+static peridot_status run_tests(struct bench *b, peridot_session_params params)
+{
+    struct bench_report *r = b->report;
+    size_t n = r->n_tests;
+    r->n_tests = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct bench_test *test = &r->tests[r->n_tests];
+        *test = r->tests[i];
+        if (test->n_sequences > 1) {
+            params.n_sequences = test->n_sequences;
+            peridot_session_free(b->session);
+            b->session = NULL;
+            peridot_status status = peridot_session_create(&b->session, b->model, &params);
+            if (status == PERIDOT_ERROR_MEMORY) {
+                fprintf(stderr, "%s: left out: %s\n", test->name, peridot_last_error());
+                continue;
+            }
+            if (status != PERIDOT_OK) return status;
+        }
+        r->n_tests++;
+        PD_TRY(run_test(b, test));
+    }
+    return PERIDOT_OK;
+}
+
 static peridot_status run_session(struct bench *b)
 {
     struct bench_report *r = b->report;
@@ -371,7 +413,7 @@ static peridot_status run_session(struct bench *b)
     PD_TRY(peridot_session_create(&b->session, b->model, &params));
     PD_TRY(take_first_token(b));
     PD_TRY(peridot_measure(&r->rates, b->model));
-    for (size_t i = 0; i < r->n_tests; i++) PD_TRY(run_test(b, &r->tests[i]));
+    PD_TRY(run_tests(b, params));
     r->host_memory = pd_memory_peak();
     return PERIDOT_OK;
 }

@@ -227,7 +227,8 @@ static void csv_row(FILE *file, const struct bench_report *r, const struct bench
     fprintf(file, "%.4f,%.4f,%" PRIu64 ",%" PRIu64 ",%" PRIu32 ",", r->load_s, r->first_token_s, r->device_memory, r->host_memory,
             r->n_dispatches);
     csv_text(file, t->name);
-    fprintf(file, "%s,%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",", t->generation ? "generation" : "prompt", t->n_tokens, t->depth, t->n_repeats);
+    fprintf(file, "%s,%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",", t->generation ? "generation" : "prompt", t->n_tokens, t->depth,
+            t->n_sequences, t->n_repeats);
     fprintf(file, "%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,", t->median, t->min, t->max, t->sd, t->bytes_per_s, t->flop_per_s);
     fprintf(file, "%.4f,%s,%.4f,%016" PRIx64 ",%d,%d,", t->bandwidth_part, t->arithmetic, t->arithmetic_part, t->checksum, t->finite, t->equal);
     fprintf(file, "%" PRIu32 ",%.6g,%.6g\n", t->top_token, t->top_logit, t->rms);
@@ -237,7 +238,7 @@ void bench_csv(FILE *file, const struct bench_report *const *reports, size_t n)
 {
     fputs("report,date,device,driver,driver_info,model,family,types,random_weights,n_params,size,hash,ctx,chunk,kv,read,copy,fp32,fp16,matrix,"
           "n_far_layers,far_size,decode_read_size,decode_far_size,"
-          "load_s,first_token_s,device_memory,host_memory,dispatches_per_token,test,kind,n_tokens,depth,n_repeats,median,min,max,sd,"
+          "load_s,first_token_s,device_memory,host_memory,dispatches_per_token,test,kind,n_tokens,depth,n_sequences,n_repeats,median,min,max,sd,"
           "bytes_per_s,flop_per_s,bandwidth_part,arithmetic,arithmetic_part,checksum,finite,repeats_equal,top_token,top_logit,rms\n", file);
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < reports[i]->n_tests; k++) csv_row(file, reports[i], &reports[i]->tests[k]);
