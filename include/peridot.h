@@ -77,6 +77,7 @@ typedef struct peridot_device_info {
     uint32_t max_push_size;
     bool unified_memory;            /* device memory is host memory */
     bool fp16_arithmetic, int8_arithmetic, int64_arithmetic, integer_dot, subgroup_ballot, subgroup_size_control, external_host_memory;
+    bool integer_dot_instruction;   /* integer dot products of four signed bytes are an instruction: others take several */
     bool cooperative_matrix;        /* of fp16 with fp32 sums: the largest that it has are [m, k] times [k, n] */
     uint32_t matrix_m, matrix_n, matrix_k;   /* 0: none */
     uint32_t matrix_subgroup_size;  /* of the subgroups that multiply them */
@@ -85,7 +86,8 @@ typedef struct peridot_device_info {
 /* Lists every Vulkan device. Usable or not: look at `unusable`. *out holds *n entries; give it back to peridot_free. */
 PERIDOT_API peridot_status peridot_devices(peridot_device_info **out, size_t *n);
 
-/* Some operations can be done by one of several kernels, their variants. All give the same, some less exactly. */
+/* Some operations can be done by one of several kernels, their variants. All give the same, some less exactly: matmul=coop rounds
+ * to fp16, matmul=dot rounds the activations that quantised matrices meet to 16 bits. */
 typedef struct peridot_variant {
     const char *operation, *name;   /* "matmul", "coop" */
     bool available;                 /* the device, and this build, can do it */

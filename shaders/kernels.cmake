@@ -8,6 +8,7 @@ file(STRINGS shaders/kernels.def kernel_lines REGEX "^PD_KERNEL\\(")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/shaders/kernels.def)
 set(needs_coop_extension GL_KHR_cooperative_matrix)
 set(needs_half_extension GL_EXT_shader_explicit_arithmetic_types_float16)
+set(needs_dot_extension GL_EXT_integer_dot_product)
 set(needs_wide_extension GL_EXT_shader_explicit_arithmetic_types_int64)
 
 # glslang_knows(RESULT NEEDS)

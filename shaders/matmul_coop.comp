@@ -1,5 +1,5 @@
 #version 460
-/* y[m][r] = softcap(w[r] . x[m]): matmul.comp by cooperative matrices. x comes packed (pack.comp): fp16 with a scale for each
+/* y[m][r] = softcap(w[r] . x[m]): matmul.comp by cooperative matrices. x comes packed (pack_f16.comp): fp16 with a scale for each
  * row; weights are rounded to fp16, sums are fp32. A workgroup makes a tile of TILE_ROWS by TILE_TOKENS: per STEP columns it
  * decodes each weight once into shared memory, while the subgroups, each with its part of the tile, multiply what was put
  * there before (two buffers, one barrier a step). Needs subgroups of SUBGROUP invocations, all of them whole.

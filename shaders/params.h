@@ -15,14 +15,16 @@
 #endif
 
 #define PD_MATMUL_TILE 32    /* matmul: tokens and rows of a tile */
+#define PD_DOT_ROWS 64       /* matmul_dot: rows of a tile */
 #define PD_ATTENTION_TILE 32 /* attention: keys scored at a time */
 #define PD_TOPK_IN 8192      /* topk: values that one workgroup chooses from */
 #define PD_TOPK 128          /* topk: values that it keeps */
 #define PD_WEIGHT_BITS 24    /* pick: the likeliest candidate's weight is 2^24, so that the sum of PD_TOPK fits 32 bits */
 #define PD_MAX_SPLITS 32     /* attention: most parts that the keys of one query are split into */
 #define PD_PAD 32            /* rows of activations are padded with zeros to a multiple of this many floats */
-#define PD_PACK_PAD 64       /* packed rows of activations are padded with zeros to a multiple of this many columns */
-#define PD_PACK_TAIL 4       /* pack: words at the end of a packed row, of which the first is its scale */
+#define PD_PACK_PAD 64       /* pack_f16: rows are padded with zeros to a multiple of this many columns */
+#define PD_PACK_TAIL 4       /* pack_f16: words at the end of a row, of which the first is its scale */
+#define PD_Q16_BLOCK 20      /* pack_q16: words of 32 columns */
 
 /* What changes from step to step, so that a recorded command buffer can be replayed. One per session. */
 struct pd_step {
@@ -71,8 +73,9 @@ struct pd_matmul_push {
     float softcap;                /* 0: none */
 };
 
-/* Rows of activations in fp16, times a power of two, for matmul_coop, whose x they are: [n_tokens][packed_stride] words, first
- * n_cols fp16 and zeros up to PD_PACK_PAD of them, then the inverse of that power as a float. Grid: [n_tokens]. */
+/* Rows of activations for matmul kernels whose x they are: [n_tokens][packed_stride] words. Grid: [n_tokens].
+ * pack_f16 (matmul_coop): n_cols fp16, times a power of two, zeros up to PD_PACK_PAD of them, then that power's inverse.
+ * pack_q16 (matmul_dot): blocks of 32 columns: 32 high bytes, 32 low bytes, a scale and the sums of the halves as floats. */
 struct pd_pack_push {
     PD_PTR(pd_vec4s) x;           /* [n_tokens][x_stride] */
     PD_PTR(pd_words) packed;

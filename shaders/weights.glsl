@@ -10,6 +10,8 @@
  *   load_bits(row, b, n_cols)   what is worth loading at once of block b (32 weights), for
  *   octet(w, bits, row, b, j, n_cols)   its quants 8j .. 8j + 7: weight = quant * scale + offset, see scale_and_offset
  *   HALVES, OFFSET              whether the two halves of a block have scales of their own; whether there are offsets
+ *   load_quants(q, row, b, n_cols)   block b's quants less CENTRE as signed bytes, 16 in each of q[2], for types of LOW <= 32
+ *   MINIMUM                     whether there is an offset beyond that of CENTRE: that of scale_and_offset
  */
 #if defined(W_F32)
 #define UNIT 4
@@ -60,6 +62,20 @@
 #define OFFSET false
 #endif
 
+/* What a type takes from its quants before it multiplies them. */
+#if defined(W_Q3_K)
+#define CENTRE 4
+#elif defined(W_Q4_0)
+#define CENTRE 8
+#elif defined(W_Q5_0)
+#define CENTRE 16
+#elif defined(W_Q6_K)
+#define CENTRE 32
+#else
+#define CENTRE 0
+#endif
+#define MINIMUM (OFFSET && CENTRE == 0)
+
 vec4 unit_w[UNIT / 4];
 
 vec4 bytes_signed(uint w)
@@ -94,12 +110,9 @@ vec2 scale_and_offset(uvec2 row, uint b, uint h, uint n_cols)
 {
 #if defined(W_Q8_0) || defined(W_IQ4_NL)
     return vec2(half_at(row, scale_at(n_cols) + 2 * b), 0.0);
-#elif defined(W_Q4_0)
+#elif defined(W_Q4_0) || defined(W_Q5_0)
     float d = half_at(row, scale_at(n_cols) + 2 * b);
-    return vec2(d, -8.0 * d);
-#elif defined(W_Q5_0)
-    float d = half_at(row, scale_at(n_cols) + 2 * b);
-    return vec2(d, -16.0 * d);
+    return vec2(d, -float(CENTRE) * d);
 #elif defined(W_Q4_1) || defined(W_Q5_1)
     return unpackHalf2x16(word_at(row, scale_at(n_cols) + 4 * b));
 #elif defined(W_IQ4_XS)
@@ -116,21 +129,19 @@ vec2 scale_and_offset(uvec2 row, uint b, uint h, uint n_cols)
 #elif defined(W_Q3_K) || defined(W_Q6_K)
     int scale = bitfieldExtract(int(byte_at(row, scale_at(n_cols) + 2 * b + h)), 0, 8);
     float d = half_at(row, super_at(n_cols) + 2 * (b >> 3)) * float(scale);
-#if defined(W_Q3_K)
-    return vec2(d, -4.0 * d);
-#else
-    return vec2(d, -32.0 * d);
-#endif
+    return vec2(d, -float(CENTRE) * d);
 #endif
 }
 
 #if defined(W_IQ4_NL) || defined(W_IQ4_XS)
 /* The 16 values that a nibble of IQ4 stands for: -127 -104 -83 -65 -49 -35 -22 -10 1 13 25 38 53 69 89 113, as bytes. */
-float iq4_value(uint nibble)
+uint iq4_byte(uint nibble)
 {
     const uvec4 values = uvec4(0xbfad9881u, 0xf6eaddcfu, 0x26190d01u, 0x71594535u);
-    return float(bitfieldExtract(int(values[nibble >> 2] >> 8 * (nibble & 3u)), 0, 8));
+    return values[nibble >> 2] >> 8 * (nibble & 3u) & 0xffu;
 }
+
+float iq4_value(uint nibble) { return float(bitfieldExtract(int(iq4_byte(nibble)), 0, 8)); }
 #endif
 
 /* Quants 4i .. 4i + 3 of a block, from the words that hold their low and high bits. */
@@ -157,6 +168,66 @@ vec4 quad_of(uint i, uint low, uint high)
 }
 #endif
 
+#if LOW <= 16
+/* The words of block b that hold low bits (LOW 8 has two), and those of the high bits of its halves. */
+uvec4 low_words(uvec2 row, uint b)
+{
+#if LOW == 16
+    return pd_uvec4s(row).at[b];
+#else
+    return uvec4(word_at(row, 8 * b), word_at(row, 8 * b + 4), 0, 0);
+#endif
+}
+
+uvec2 high_words(uvec2 row, uint b, uint n_cols)
+{
+#if HIGH == 4
+    return uvec2(word_at(row, high_at(n_cols) + 4 * b));
+#elif HIGH == 8
+    return uvec2(word_at(row, high_at(n_cols) + 8 * b), word_at(row, high_at(n_cols) + 8 * b + 4));
+#else
+    return uvec2(0);
+#endif
+}
+
+/* Four pairs of bits, and four bits, to the low ends of four bytes. */
+uint spread_pairs(uint w)
+{
+    w &= 0xffu;
+    return (w | w << 6 | w << 12 | w << 18) & 0x03030303u;
+}
+
+uint spread_bits(uint w) { return (w & 0xfu) * 0x00204081u & 0x01010101u; }
+
+/* quad_of as signed bytes, less CENTRE. */
+uint bytes_of(uint i, uint low, uint high)
+{
+#if defined(W_IQ4_NL) || defined(W_IQ4_XS)
+    uint w = low >> (i & 4u);
+    return iq4_byte(w & 15u) | iq4_byte(w >> 8 & 15u) << 8 | iq4_byte(w >> 16 & 15u) << 16 | iq4_byte(w >> 24 & 15u) << 24;
+#else
+    uint q = LOW == 16 ? low >> (i & 4u) & 0x0f0f0f0fu : spread_pairs(low >> 8 * (i & 3u));
+    if (HIGH == 4) q |= spread_bits(high >> 4 * i) << (LOW == 16 ? 4 : 2);
+    if (HIGH == 8) q |= spread_pairs(high >> 8 * (i & 3u)) << 4;
+    return CENTRE == 0 ? q : ((q | 0x80808080u) - CENTRE * 0x01010101u) ^ 0x80808080u;
+#endif
+}
+#endif
+
+#if LOW <= 32
+void load_quants(out uvec4 q[2], uvec2 row, uint b, uint n_cols)
+{
+#if LOW == 32
+    [[unroll]] for (uint h = 0; h < 2; h++) q[h] = pd_uvec4s(row).at[2 * b + h];
+#else
+    uvec4 low = low_words(row, b);
+    uvec2 high = high_words(row, b, n_cols);
+    [[unroll]] for (uint h = 0; h < 2; h++)
+        [[unroll]] for (uint k = 0; k < 4; k++) q[h][k] = bytes_of(4 * h + k, low[LOW == 16 ? k : h], high[h]);
+#endif
+}
+#endif
+
 float load_unit(uvec2 row, uint u, uint n_cols)
 {
 #if defined(W_F32)
@@ -177,22 +248,13 @@ float load_unit(uvec2 row, uint u, uint n_cols)
     [[unroll]] for (uint i = 0; i < 4; i++) unit_w[i] = bytes_signed(w[i]);
     return scale_and_offset(row, u >> 1, 0, n_cols).x;
 #else
-#if LOW == 16
-    uvec4 low = pd_uvec4s(row).at[u];
-#else
-    uvec2 low = uvec2(word_at(row, 8 * u), word_at(row, 8 * u + 4));
-#endif
-    uvec2 high = uvec2(0);
-#if HIGH == 4
-    high = uvec2(word_at(row, high_at(n_cols) + 4 * u));
-#elif HIGH == 8
-    high = uvec2(word_at(row, high_at(n_cols) + 8 * u), word_at(row, high_at(n_cols) + 8 * u + 4));
-#endif
+    uvec4 low = low_words(row, u);
+    uvec2 high = high_words(row, u, n_cols);
     [[unroll]] for (uint h = 0; h < 2; h++) {
         vec2 scale = scale_and_offset(row, u, h, n_cols);
         [[unroll]] for (uint k = 0; k < 4; k++) {
             uint i = 4 * h + k;
-            unit_w[i] = quad_of(i, LOW == 16 ? low[k & (low.length() - 1)] : low[h], high[h]) * scale.x + scale.y;
+            unit_w[i] = quad_of(i, low[LOW == 16 ? k : h], high[h]) * scale.x + scale.y;
         }
     }
     return 1.0;

@@ -95,14 +95,14 @@ static void check_damage(void (*damage)(struct pd_trial *t, void *user), const c
 static void test_damage(void **state)
 {
     (void)state;
-    static const char *const kernels[] = {"embed_q4_k", "matvec_q8_0", "matmul_f16", "pack", "rmsnorm", "rope_f16", "rope_f32",
-                                          "attention_f32", "merge", "glu", "topk", "pick", "measure"};
+    static const char *const kernels[] = {"embed_q4_k", "matvec_q8_0", "matmul_f16", "matmul_dot_q4_k", "pack_f16", "pack_q16",
+        "rmsnorm", "rope_f16", "rope_f32", "attention_f32", "merge", "glu", "topk", "pick", "measure"};
     check_damage(damage_numbers, kernels, PD_COUNT(kernels), "is ");
     check_damage(damage_nothing, kernels, PD_COUNT(kernels), "is ");
     check_damage(damage_guard, kernels, PD_COUNT(kernels), "was written, and should not be");
     /* topk and attention also write scratch, which nobody compares */
-    static const char *const single[] = {"embed_f32", "matvec_q6_k", "matmul_q8_0", "pack", "rmsnorm", "rope_f32", "merge",
-        "glu", "pick", "measure"};
+    static const char *const single[] = {"embed_f32", "matvec_q6_k", "matmul_q8_0", "matmul_dot_q5_1", "pack_f16", "pack_q16",
+        "rmsnorm", "rope_f32", "merge", "glu", "pick", "measure"};
     check_damage(damage_one, single, PD_COUNT(single), "is ");
 }
 

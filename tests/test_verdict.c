@@ -175,6 +175,29 @@ static void test_off(void **state)
     set_right();
 }
 
+/* A variant that has no kernel for a type leaves it to the next, even where it was asked for by name; and where it has taken over
+ * for another, it pays. */
+static void test_partial(void **state)
+{
+    (void)state;
+    const peridot_device_info *device = pd_gpu_info(gpu);
+    enum pd_variant tile = PD_VARIANT_MATMUL_TILE;
+    enum pd_variant dot = pd_variant_available(device, PD_VARIANT_MATMUL_DOT) ? PD_VARIANT_MATMUL_DOT : tile;
+    struct pd_variants forced = {.of = {[PD_VARIED_MATVEC] = PD_VARIANT_MATVEC_COLUMNS}};
+    pd_variants_force(&forced, PD_VARIANT_MATMUL_DOT);
+    assert_true(takes(PD_KERNEL_matmul_f16, forced));
+    assert_int_equal(pd_variant_sound(gpu, PD_VARIANT_MATMUL_DOT, PD_F16), tile);
+    assert_int_equal(pd_variant_sound(gpu, PD_VARIANT_MATMUL_DOT, PD_Q8_0), dot);
+    assert_int_equal(pd_variant_sound(gpu, PD_VARIANT_MATMUL_DOT, PD_IQ4_XS), dot);
+    set_wrong(PD_KERNEL_matmul_dot_q8_0, PD_KERNEL_pack_f16);
+    assert_int_equal(pd_variant_sound(gpu, PD_VARIANT_MATMUL_DOT, PD_Q8_0), tile);
+    assert_int_equal(pd_variant_sound(gpu, PD_VARIANT_MATMUL_DOT, PD_Q4_0), dot);
+    assert_int_equal(pd_variant_sound(gpu, PD_VARIANT_MATMUL_COOP, PD_Q4_0), device->integer_dot_instruction ? dot : tile);
+    set_wrong(PD_KERNEL_pack_q16, PD_KERNEL_pack_q16);
+    assert_int_equal(pd_variant_sound(gpu, PD_VARIANT_MATMUL_DOT, PD_Q4_0), tile);
+    set_right();
+}
+
 static bool cancel(void *user, const peridot_kernel_check *check)
 {
     (void)user;
@@ -218,7 +241,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip), cmocka_unit_test(test_damaged), cmocka_unit_test(test_unwritable),
-        cmocka_unit_test(test_off),
+        cmocka_unit_test(test_off), cmocka_unit_test(test_partial),
         cmocka_unit_test(test_selftest), cmocka_unit_test(test_long_list),
     };
     return cmocka_run_group_tests_name("verdict", tests, open_gpu, close_gpu);

@@ -50,6 +50,7 @@ struct device_facts {
     VkPhysicalDeviceVulkan12Properties v12;
     VkPhysicalDeviceMaintenance4Properties maintenance4;
     VkPhysicalDeviceSubgroupSizeControlProperties subgroup_sizes;
+    VkPhysicalDeviceShaderIntegerDotProductProperties dots;
     VkPhysicalDevicePCIBusInfoPropertiesEXT pci;
     VkPhysicalDeviceFeatures2 features;
     VkPhysicalDeviceVulkan12Features f12;
@@ -96,6 +97,7 @@ static void ask_facts(struct device_facts *f, VkPhysicalDevice physical, const s
     if (version >= VK_API_VERSION_1_3) {
         CHAIN(f->properties, f->maintenance4, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES);
         CHAIN(f->properties, f->subgroup_sizes, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES);
+        CHAIN(f->properties, f->dots, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES);
         CHAIN(f->features, f->dot, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES);
         CHAIN(f->features, f->subgroup_size, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES);
     }
@@ -217,6 +219,7 @@ static void describe(peridot_device_info *info, VkPhysicalDevice physical, uint3
     info->int64_arithmetic = f.features.features.shaderInt64;
     info->subgroup_ballot = f.v11.subgroupSupportedOperations & VK_SUBGROUP_FEATURE_BALLOT_BIT;
     info->integer_dot = f.dot.shaderIntegerDotProduct;
+    info->integer_dot_instruction = info->integer_dot && f.dots.integerDotProduct4x8BitPackedSignedAccelerated;
     info->subgroup_size_control = f.subgroup_size.subgroupSizeControl && f.subgroup_size.computeFullSubgroups
         && f.subgroup_sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT;
     if (f.cooperative.cooperativeMatrix && f.f12.shaderFloat16 && f.f12.vulkanMemoryModel && f.f12.vulkanMemoryModelDeviceScope)
@@ -406,12 +409,15 @@ static peridot_status open_device(struct pd_gpu *gpu)
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES, .subgroupSizeControl = VK_TRUE, .computeFullSubgroups = VK_TRUE};
     VkPhysicalDeviceCooperativeMatrixFeaturesKHR cooperative = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR, .cooperativeMatrix = VK_TRUE};
+    VkPhysicalDeviceShaderIntegerDotProductFeatures dot = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES, .shaderIntegerDotProduct = VK_TRUE};
     VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR executable = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR, .pipelineExecutableInfo = VK_TRUE};
     f12.shaderFloat16 = info->fp16_arithmetic;
     /* Must go with it; and once it is there, atomics of other kernels, which are the device's, must ask for the second. */
     f12.vulkanMemoryModel = f12.vulkanMemoryModelDeviceScope = info->cooperative_matrix;
     if (info->subgroup_size_control) LINK(f12, subgroup_size);
+    if (info->integer_dot) LINK(f12, dot);
     if (info->cooperative_matrix) {
         LINK(f12, cooperative);
         extensions[n_extensions++] = VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME;

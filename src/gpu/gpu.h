@@ -86,6 +86,7 @@ enum pd_needs {
     PD_NEEDS_baseline,
     PD_NEEDS_wide,     /* 64-bit integers, and subgroups of a size of our choice (4 to 32) whose lanes can share what they hold */
     PD_NEEDS_half,     /* fp16 arithmetic */
+    PD_NEEDS_dot,      /* dot products of four signed bytes; peridot_device_info.integer_dot */
     PD_NEEDS_coop      /* cooperative matrices of fp16 with fp32 sums; peridot_device_info.cooperative_matrix */
 };
 /* What a device, or this build, lacks for the kernel; NULL: nothing. */

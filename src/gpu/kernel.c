@@ -38,6 +38,7 @@ const char *pd_kernel_lacks(const peridot_device_info *device, enum pd_kernel_id
         && !(device->int64_arithmetic && device->subgroup_ballot && device->subgroup_size_control && device->subgroup_size <= 32))
         return "64-bit integers, or subgroups of a known size of at most 32 with ballots";
     if (sources[id].needs == PD_NEEDS_half && !device->fp16_arithmetic) return "fp16 arithmetic";
+    if (sources[id].needs == PD_NEEDS_dot && !device->integer_dot) return "integer dot products";
     if (sources[id].needs == PD_NEEDS_coop && !device->cooperative_matrix) return "cooperative matrices of fp16 with fp32 sums";
     return NULL;
 }

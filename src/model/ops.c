@@ -27,10 +27,10 @@ static enum pd_kernel_id typed(enum pd_kernel_id first, enum pd_dtype dtype)
     return (enum pd_kernel_id)((int)first + (int)dtype);
 }
 
-/* v where it was asked for by name; else the first that is not known to give wrong answers. i: which of its kernels. */
+/* v where it was asked for by name and has a kernel i; else the first that has, and is not known to give wrong answers. */
 static enum pd_variant sound(const struct pd_recorder *r, enum pd_varied operation, enum pd_variant v, uint32_t i)
 {
-    return r->variants.forced[operation] ? v : pd_variant_sound(r->gpu, v, i);
+    return r->variants.forced[operation] ? pd_variant_having(v, i) : pd_variant_sound(r->gpu, v, i);
 }
 
 static uint32_t subgroup_size(const struct pd_recorder *r) { return pd_gpu_info(r->gpu)->subgroup_size; }
@@ -98,6 +98,15 @@ static void matmul_tile(struct pd_recorder *r, enum pd_dtype dtype, const struct
              (uint32_t)pd_div_up(push->n_tokens, PD_MATMUL_TILE), 1);
 }
 
+/* Tiles of 32 tokens where 64 would be half empty. */
+static void matmul_dot(struct pd_recorder *r, enum pd_dtype dtype, const struct pd_matmul_push *push)
+{
+    uint32_t spec[] = {128, push->n_tokens <= 32 ? 32 : 64};
+    enum pd_kernel_id id = typed(PD_KERNEL_matmul_dot_q8_0, (enum pd_dtype)(dtype - PD_Q8_0));
+    dispatch(r, kernel(r, id, spec, PD_COUNT(spec)), push, (uint32_t)pd_div_up(push->n_rows, PD_DOT_ROWS),
+             (uint32_t)pd_div_up(push->n_tokens, spec[1]), 1);
+}
+
 /* Tiles of 128 by 128 need fewer reads. Where they would be too few, or registers or shared memory are short, tiles of 64 by 64.
  * The subgroups of a workgroup share a tile in parts as square as can be. */
 static void matmul_coop(struct pd_recorder *r, enum pd_dtype dtype, const struct pd_matmul_push *push)
@@ -120,31 +129,44 @@ static enum pd_variant matmul_variant(const struct pd_recorder *r, enum pd_dtype
     return sound(r, PD_VARIED_MATMUL, n_tokens > few ? r->variants.of[PD_VARIED_MATMUL] : PD_VARIANT_MATMUL_MATVEC, (uint32_t)dtype);
 }
 
-uint32_t pd_packed_stride(uint32_t n_cols)
+uint32_t pd_packed_stride(enum pd_kernel_id pack, uint32_t n_cols)
 {
+    if (pack == PD_KERNEL_pack_q16) return (uint32_t)pd_div_up(n_cols, 32) * PD_Q16_BLOCK;
     return (uint32_t)pd_align(n_cols, PD_PACK_PAD) / 2 + PD_PACK_TAIL;
 }
 
-static struct pd_rows pack(struct pd_recorder *r, struct pd_rows x, uint32_t n_cols, uint32_t n_tokens)
+uint32_t pd_packed_most(uint32_t n_cols)
 {
-    struct pd_rows packed = {r->packed, pd_packed_stride(n_cols)};
+    return (uint32_t)pd_max(pd_packed_stride(PD_KERNEL_pack_f16, n_cols), pd_packed_stride(PD_KERNEL_pack_q16, n_cols));
+}
+
+static struct pd_rows pack(struct pd_recorder *r, enum pd_kernel_id id, struct pd_rows x, uint32_t n_cols, uint32_t n_tokens)
+{
+    struct pd_rows packed = {r->packed, pd_packed_stride(id, n_cols)};
     struct pd_pack_push push = {.x = x.address, .packed = packed.address, .n_cols = n_cols, .x_stride = x.stride, .packed_stride = packed.stride};
-    dispatch(r, kernel(r, PD_KERNEL_pack, NULL, 0), &push, n_tokens, 1, 1);
+    dispatch(r, kernel(r, id, NULL, 0), &push, n_tokens, 1, 1);
     barrier(r);
     return packed;
 }
 
+/* x is packed once for all slices, and anew (when those before are done with it) for one that wants it otherwise. */
 void pd_op_matmul(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, struct pd_rows x, uint32_t n_tokens, float softcap)
 {
     static void (*const record[])(struct pd_recorder *, enum pd_dtype, const struct pd_matmul_push *) = {
-        [PD_VARIANT_MATMUL_COOP] = matmul_coop, [PD_VARIANT_MATMUL_TILE] = matmul_tile, [PD_VARIANT_MATMUL_MATVEC] = matmul_matvec};
+        [PD_VARIANT_MATMUL_COOP] = matmul_coop, [PD_VARIANT_MATMUL_DOT] = matmul_dot, [PD_VARIANT_MATMUL_TILE] = matmul_tile,
+        [PD_VARIANT_MATMUL_MATVEC] = matmul_matvec};
     struct pd_rows packed = {0};
+    enum pd_kernel_id packed_by = PD_N_KERNELS;
     for (uint32_t i = 0; i < w->n_slices; i++) {
         const struct pd_slice *slice = &w->slices[i];
         enum pd_variant variant = matmul_variant(r, slice->dtype, n_tokens);
-        bool coop = variant == PD_VARIANT_MATMUL_COOP;
-        if (coop && !packed.stride) packed = pack(r, x, w->n_cols, n_tokens);
-        struct pd_matmul_push push = matmul_push(y, slice, coop ? packed : x, w->n_cols, n_tokens, softcap);
+        enum pd_kernel_id by = pd_variant_pack(variant);
+        if (by != PD_N_KERNELS && by != packed_by) {
+            if (packed_by != PD_N_KERNELS) barrier(r);
+            packed = pack(r, by, x, w->n_cols, n_tokens);
+            packed_by = by;
+        }
+        struct pd_matmul_push push = matmul_push(y, slice, by != PD_N_KERNELS ? packed : x, w->n_cols, n_tokens, softcap);
         record[variant](r, slice->dtype, &push);
     }
     barrier(r);

@@ -12,12 +12,13 @@ struct pd_recorder {
     struct pd_gpu *gpu;
     struct pd_commands *commands;   /* NULL: kernels are compiled and nothing is recorded, so that addresses may be anything */
     struct pd_variants variants;
-    uint64_t packed;           /* [tokens][pd_packed_stride of the widest matrix] words: scratch of variants that want x packed */
+    uint64_t packed;           /* [tokens][pd_packed_most of the widest matrix] words: scratch of variants that want x packed */
     peridot_status status;
 };
 
-/* Words of a packed row. */
-uint32_t pd_packed_stride(uint32_t n_cols);
+/* Words of a row as the kernel packs it, and the most that one may take. */
+uint32_t pd_packed_stride(enum pd_kernel_id pack, uint32_t n_cols);
+uint32_t pd_packed_most(uint32_t n_cols);
 
 /* Activations on the device: rows of fp32, `stride` floats apart, padded with zeros to a multiple of PD_PAD. */
 struct pd_rows {

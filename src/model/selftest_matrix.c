@@ -117,6 +117,40 @@ static float *random_activations(struct pd_trial *t, uint32_t n_tokens, uint32_t
 /* Cooperative matrices: weights and activations are rounded to 11 bits, by some drivers towards zero. */
 #define COOP_TOLERANCE 0x1p-9
 
+/* Number i of a block of pack_q16. */
+static int q16_at(const uint32_t *block, uint32_t i)
+{
+    return 256 * (int8_t)(block[i / 4] >> i % 4 * 8) + (int8_t)(block[8 + i / 4] >> i % 4 * 8);
+}
+
+/* Rows of pack_q16 as floats: numbers times scales. */
+static float *unpack_q16(struct pd_trial *t, const struct pd_trial_buffer *packed, uint32_t n_cols)
+{
+    float *x = pd_trial_floats(t, (size_t)packed->n_rows * n_cols);
+    for (uint32_t m = 0; t->ran && m < packed->n_rows; m++) {
+        for (uint32_t i = 0; i < n_cols; i++) {
+            const uint32_t *block = pd_trial_row(t, packed, m) + i / 32 * PD_Q16_BLOCK;
+            x[(size_t)m * n_cols + i] = pd_f32_from_bits(block[16]) * (float)q16_at(block, i % 32);
+        }
+    }
+    return x;
+}
+
+static bool is_quantised(enum pd_dtype dtype) { return pd_dtypes[dtype].block_len > 1; }
+
+/* The rows of y that slices of plain numbers give, which read x itself. */
+static void put_plain_rows(struct pd_trial *t, float *y, const struct matrix *m, const float *x, uint32_t n_tokens,
+                           float softcap)
+{
+    uint32_t n_rows = m->m.n_rows;
+    float *plain = pd_trial_floats(t, (size_t)n_tokens * n_rows);
+    pd_reference_matmul(plain, m->w, x, n_rows, m->m.n_cols, n_tokens, softcap);
+    for (const struct pd_slice *s = m->slices; s < m->slices + m->m.n_slices; s++)
+        for (uint32_t i = 0; !is_quantised(s->dtype) && i < n_tokens; i++)
+            memcpy(y + (size_t)i * n_rows + s->first_row, plain + (size_t)i * n_rows + s->first_row, s->n_rows * sizeof *y);
+}
+
+/* The product with what pack_q16 made of x is to be exact to fp32; how near that is to x is pack_q16's matter (try_pack_q16). */
 static void try_product(struct pd_trial *t, const struct part *parts, uint32_t n_parts, uint32_t n_cols, uint32_t n_tokens,
                         float softcap)
 {
@@ -128,16 +162,20 @@ static void try_product(struct pd_trial *t, const struct part *parts, uint32_t n
     float *y = pd_trial_floats(t, (size_t)n_tokens * m.m.n_rows);
     struct pd_trial_buffer *x_rows = pd_trial_rows(t, x, n_tokens, n_cols);
     struct pd_trial_buffer *y_rows = pd_trial_rows(t, NULL, n_tokens, m.m.n_rows);
-    bool coop = t->variants.of[PD_VARIED_MATMUL] == PD_VARIANT_MATMUL_COOP;
-    if (coop) {
-        struct pd_trial_buffer *packed = pd_trial_words(t, NULL, n_tokens, pd_packed_stride(n_cols), pd_packed_stride(n_cols));
-        packed->written = true;
-        t->r.packed = packed->address;
-    }
+    enum pd_variant variant = t->variants.of[PD_VARIED_MATMUL];
+    bool coop = variant == PD_VARIANT_MATMUL_COOP, dot = variant == PD_VARIANT_MATMUL_DOT;
+    enum pd_kernel_id by = pd_variant_pack(variant);
+    uint32_t stride = pd_packed_stride(by, n_cols);
+    struct pd_trial_buffer *packed = by != PD_N_KERNELS ? pd_trial_words(t, NULL, n_tokens, stride, stride) : NULL;
+    if (packed) packed->written = true;
+    t->r.packed = pd_trial_address(packed);
     pd_op_matmul(&t->r, pd_trial_rows_of(y_rows), &m.m, pd_trial_rows_of(x_rows), n_tokens, softcap);
     pd_trial_run(t);
-    pd_reference_matmul(y, m.w, x, m.m.n_rows, n_cols, n_tokens, softcap);
-    pd_trial_check_rows(t, y_rows, y, dot_magnitudes(t, &m, x, n_tokens, softcap), coop ? COOP_TOLERANCE : 1e-6);
+    const float *seen = dot ? unpack_q16(t, packed, n_cols) : x;
+    pd_reference_matmul(y, m.w, seen, m.m.n_rows, n_cols, n_tokens, softcap);
+    if (dot) put_plain_rows(t, y, &m, x, n_tokens, softcap);
+    float *magnitudes = dot_magnitudes(t, &m, seen, n_tokens, softcap);
+    pd_trial_check_rows(t, y_rows, y, magnitudes, coop ? COOP_TOLERANCE : 1e-6);
     pd_trial_end(t);
 }
 
@@ -256,20 +294,22 @@ void pd_try_matmul(struct pd_trial *t, uint32_t i)
     if (pd_gpu_info(t->gpu)->type != PERIDOT_DEVICE_CPU) try_product(t, &large, 1, cols_of(large.dtype)[0], 33, 0);
 }
 
+void pd_try_matmul_dot(struct pd_trial *t, uint32_t i) { pd_try_matmul(t, PD_Q8_0 + i); }
+
 /* ---- pack ---- */
 
 /* fp16 with its own power of two for a row gives the row back, to 11 bits (by some drivers rounded towards zero), whether it is
  * large or small or zeros; and zeros follow it. */
-static void try_pack(struct pd_trial *t, uint32_t n_cols, uint32_t n_tokens, float amplitude)
+static void try_pack_f16(struct pd_trial *t, uint32_t n_cols, uint32_t n_tokens, float amplitude)
 {
-    uint32_t stride = pd_packed_stride(n_cols), n_padded = 2 * (stride - PD_PACK_TAIL);
+    uint32_t stride = pd_packed_stride(PD_KERNEL_pack_f16, n_cols), n_padded = 2 * (stride - PD_PACK_TAIL);
     pd_trial_begin(t, "pack %u columns, %u tokens of %g", n_cols, n_tokens, (double)amplitude);
     float *x = random_activations(t, n_tokens, n_cols, amplitude);
     struct pd_trial_buffer *x_rows = pd_trial_rows(t, x, n_tokens, n_cols);
     struct pd_trial_buffer *packed = pd_trial_words(t, NULL, n_tokens, stride - PD_PACK_TAIL + 1, stride);
     struct pd_pack_push push = {.x = x_rows->address, .packed = packed->address, .n_cols = n_cols, .x_stride = x_rows->stride,
         .packed_stride = stride};
-    pd_trial_dispatch(t, PD_KERNEL_pack, NULL, 0, &push, n_tokens, 1);
+    pd_trial_dispatch(t, PD_KERNEL_pack_f16, NULL, 0, &push, n_tokens, 1);
     pd_trial_run(t);
     packed->written = true;
     for (uint32_t m = 0; t->ran && m < n_tokens; m++) {
@@ -285,15 +325,55 @@ static void try_pack(struct pd_trial *t, uint32_t n_cols, uint32_t n_tokens, flo
     pd_trial_end(t);
 }
 
-void pd_try_pack(struct pd_trial *t, uint32_t i)
+/* Half a step, which is the largest value of a block over 127 * 256, and what fp32 adds by way of the scale and its inverse. */
+#define Q16_TOLERANCE (0.5 / (127 * 256) + 0x1p-20)
+
+static void try_pack_q16(struct pd_trial *t, uint32_t n_cols, uint32_t n_tokens, float amplitude)
 {
-    (void)i;
-    static const uint32_t widths[] = {4, 36, 64, 100, 2304}, n_tokens[] = {1, 2, 31};
+    uint32_t stride = pd_packed_stride(PD_KERNEL_pack_q16, n_cols);
+    pd_trial_begin(t, "pack %u columns in 16 bits, %u tokens of %g", n_cols, n_tokens, (double)amplitude);
+    float *x = random_activations(t, n_tokens, n_cols, amplitude);
+    struct pd_trial_buffer *x_rows = pd_trial_rows(t, x, n_tokens, n_cols);
+    struct pd_trial_buffer *packed = pd_trial_words(t, NULL, n_tokens, stride, stride);
+    struct pd_pack_push push = {.x = x_rows->address, .packed = packed->address, .n_cols = n_cols, .x_stride = x_rows->stride,
+        .packed_stride = stride};
+    pd_trial_dispatch(t, PD_KERNEL_pack_q16, NULL, 0, &push, n_tokens, 1);
+    pd_trial_run(t);
+    packed->written = true;
+    const float *got = unpack_q16(t, packed, n_cols);
+    for (uint32_t at = 0; t->ran && at < n_tokens * n_cols; at += 16) {
+        const uint32_t *block = pd_trial_row(t, packed, at / n_cols) + at % n_cols / 32 * PD_Q16_BLOCK;
+        double largest = 0, sum = 0;
+        for (uint32_t i = at / 32 * 32; i < at / 32 * 32 + 32; i++) largest = fmax(largest, fabs((double)x[i]));
+        for (uint32_t i = at; i < at + 16; i++) {
+            pd_trial_check(t, "packed", i, (double)got[i], (double)x[i], largest, Q16_TOLERANCE);
+            sum += (double)got[i];
+        }
+        pd_trial_check(t, "sum", at / 16, (double)pd_f32_from_bits(block[17 + at % 32 / 16]), sum, largest, 16 * 0x1p-23);
+    }
+    pd_trial_end(t);
+}
+
+static void try_packs(struct pd_trial *t, const uint32_t widths[5], void (*try)(struct pd_trial *, uint32_t, uint32_t, float))
+{
+    static const uint32_t n_tokens[] = {1, 2, 31};
     static const float amplitudes[] = {0, 1e-24f, 1, 1e24f};
-    for (size_t n = 0; n < PD_COUNT(widths); n++)
+    for (size_t n = 0; n < 5; n++)
         for (size_t m = 0; m < PD_COUNT(n_tokens); m++)
             for (size_t a = 0; a < PD_COUNT(amplitudes); a++)
-                if (t->thorough || a == (n + m) % 4) try_pack(t, widths[n], n_tokens[m], amplitudes[a]);
+                if (t->thorough || a == (n + m) % 4) try(t, widths[n], n_tokens[m], amplitudes[a]);
+}
+
+void pd_try_pack_f16(struct pd_trial *t, uint32_t i)
+{
+    (void)i;
+    try_packs(t, (const uint32_t[5]){4, 36, 64, 100, 2304}, try_pack_f16);
+}
+
+void pd_try_pack_q16(struct pd_trial *t, uint32_t i)
+{
+    (void)i;
+    try_packs(t, (const uint32_t[5]){32, 96, 256, 2304, 4128}, try_pack_q16);
 }
 
 /* ---- embed ---- */

@@ -44,9 +44,9 @@ static peridot_status alloc_device(struct pd_session *s)
     uint64_t partial_size = sizeof(float) * c->n_heads * PD_MAX_SPLITS * (c->head_dim + 2);
     PD_TRY(pd_heap_alloc(&span, s->device_heap, n_sequences * partial_size, "attention"));
     x->partial = span.address;
-    if (s->model->variants.of[PD_VARIED_MATMUL] == PD_VARIANT_MATMUL_COOP) {
+    if (pd_variant_pack(s->model->variants.of[PD_VARIED_MATMUL]) != PD_N_KERNELS) {
         uint64_t widest = pd_max(c->d_model, pd_max(q_dim, c->ffn_dim));
-        PD_TRY(pd_heap_alloc(&span, s->device_heap, sizeof(uint32_t) * n * pd_packed_stride((uint32_t)widest), "activations"));
+        PD_TRY(pd_heap_alloc(&span, s->device_heap, sizeof(uint32_t) * n * pd_packed_most((uint32_t)widest), "activations"));
         x->packed = span.address;
     }
     for (int i = 0; i < 2; i++) {

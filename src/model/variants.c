@@ -20,17 +20,19 @@ static const struct row {
     enum pd_varied operation;
     const char *name;
     enum pd_kernel_id kernel;   /* the first of its kernels: all need the same */
+    uint32_t from;              /* which of the operation's that is: those before are the next row's */
     bool on_gpu, on_cpu;
-    enum pd_kernel_id before;   /* a kernel that makes what these read; 0: none */
+    enum pd_kernel_id pack;     /* a kernel that makes what these read; PD_N_KERNELS: none */
 } rows[PD_N_VARIANTS] = {
-    [PD_VARIANT_MATMUL_COOP] = {PD_VARIED_MATMUL, "coop", PD_KERNEL_matmul_coop_f32, true, false, PD_KERNEL_pack},
-    [PD_VARIANT_MATMUL_TILE] = {PD_VARIED_MATMUL, "tile", PD_KERNEL_matmul_f32, true, false, 0},
-    [PD_VARIANT_MATMUL_MATVEC] = {PD_VARIED_MATMUL, "matvec", PD_KERNEL_matvec_f32, false, true, 0},
-    [PD_VARIANT_MATVEC_ROWS] = {PD_VARIED_MATVEC, "rows", PD_KERNEL_matvec_rows_f32, false, true, 0},
-    [PD_VARIANT_MATVEC_COLUMNS] = {PD_VARIED_MATVEC, "columns", PD_KERNEL_matvec_f32, true, true, 0},
-    [PD_VARIANT_ATTENTION_ROWS] = {PD_VARIED_ATTENTION, "rows", PD_KERNEL_attention_rows_f16, false, true, 0},
-    [PD_VARIANT_ATTENTION_TILE] = {PD_VARIED_ATTENTION, "tile", PD_KERNEL_attention_tile_f16, true, false, 0},
-    [PD_VARIANT_ATTENTION_COLUMNS] = {PD_VARIED_ATTENTION, "columns", PD_KERNEL_attention_f16, true, true, 0},
+    [PD_VARIANT_MATMUL_COOP] = {PD_VARIED_MATMUL, "coop", PD_KERNEL_matmul_coop_f32, 0, true, false, PD_KERNEL_pack_f16},
+    [PD_VARIANT_MATMUL_DOT] = {PD_VARIED_MATMUL, "dot", PD_KERNEL_matmul_dot_q8_0, PD_Q8_0, true, false, PD_KERNEL_pack_q16},
+    [PD_VARIANT_MATMUL_TILE] = {PD_VARIED_MATMUL, "tile", PD_KERNEL_matmul_f32, 0, true, false, PD_N_KERNELS},
+    [PD_VARIANT_MATMUL_MATVEC] = {PD_VARIED_MATMUL, "matvec", PD_KERNEL_matvec_f32, 0, false, true, PD_N_KERNELS},
+    [PD_VARIANT_MATVEC_ROWS] = {PD_VARIED_MATVEC, "rows", PD_KERNEL_matvec_rows_f32, 0, false, true, PD_N_KERNELS},
+    [PD_VARIANT_MATVEC_COLUMNS] = {PD_VARIED_MATVEC, "columns", PD_KERNEL_matvec_f32, 0, true, true, PD_N_KERNELS},
+    [PD_VARIANT_ATTENTION_ROWS] = {PD_VARIED_ATTENTION, "rows", PD_KERNEL_attention_rows_f16, 0, false, true, PD_N_KERNELS},
+    [PD_VARIANT_ATTENTION_TILE] = {PD_VARIED_ATTENTION, "tile", PD_KERNEL_attention_tile_f16, 0, true, false, PD_N_KERNELS},
+    [PD_VARIANT_ATTENTION_COLUMNS] = {PD_VARIED_ATTENTION, "columns", PD_KERNEL_attention_f16, 0, true, true, PD_N_KERNELS},
 };
 
 bool pd_variant_available(const peridot_device_info *device, enum pd_variant v)
@@ -38,13 +40,18 @@ bool pd_variant_available(const peridot_device_info *device, enum pd_variant v)
     return !pd_kernel_lacks(device, rows[v].kernel);
 }
 
-/* Mesa lists matrices for Intel's integrated GPUs before Lunar Lake too (8 lanes), which have no units for them: it multiplies
- * them by ordinary instructions, with some 160 spills on most. */
+/* What a device has, and is better without: Mesa lists matrices for Intel's integrated GPUs before Lunar Lake too (8 lanes), which
+ * have no units for them: it multiplies them by ordinary instructions, with some 160 spills on most. Dot products of bytes by
+ * several instructions gain nothing over tiles of floats, which are exact. */
+static bool is_slow(const peridot_device_info *device, enum pd_variant v)
+{
+    return (v == PD_VARIANT_MATMUL_COOP && device->type == PERIDOT_DEVICE_INTEGRATED && device->matrix_subgroup_size < 16)
+        || (v == PD_VARIANT_MATMUL_DOT && !device->integer_dot_instruction);
+}
+
 static bool pays(const peridot_device_info *device, enum pd_variant v)
 {
-    if (device->type == PERIDOT_DEVICE_CPU) return rows[v].on_cpu;
-    bool slow = v == PD_VARIANT_MATMUL_COOP && device->type == PERIDOT_DEVICE_INTEGRATED && device->matrix_subgroup_size < 16;
-    return rows[v].on_gpu && !slow;
+    return device->type == PERIDOT_DEVICE_CPU ? rows[v].on_cpu : rows[v].on_gpu && !is_slow(device, v);
 }
 
 struct pd_variants pd_variants_default(const peridot_device_info *device)
@@ -62,27 +69,39 @@ void pd_variants_force(struct pd_variants *variants, enum pd_variant v)
     variants->forced[rows[v].operation] = true;
 }
 
-static bool is_sound(const struct pd_gpu *gpu, const struct row *row, uint32_t i)
+static bool has(enum pd_variant v, uint32_t i) { return i >= rows[v].from; }
+
+/* The last row of an operation has all. */
+enum pd_variant pd_variant_having(enum pd_variant v, uint32_t i)
 {
-    return !pd_kernel_is_wrong(gpu, (enum pd_kernel_id)((uint32_t)row->kernel + i))
-        && !(row->before && pd_kernel_is_wrong(gpu, row->before));
+    while (!has(v, i)) v++;
+    return v;
+}
+
+enum pd_kernel_id pd_variant_pack(enum pd_variant v) { return rows[v].pack; }
+
+static bool is_sound(const struct pd_gpu *gpu, enum pd_variant v, uint32_t i)
+{
+    const struct row *row = &rows[v];
+    return has(v, i) && pd_variant_available(pd_gpu_info(gpu), v)
+        && !pd_kernel_is_wrong(gpu, (enum pd_kernel_id)((uint32_t)row->kernel + i - row->from))
+        && !(row->pack != PD_N_KERNELS && pd_kernel_is_wrong(gpu, row->pack));
 }
 
 /* What fails only ever gives way to what comes after it in the table, and the last row of an operation stays. */
 enum pd_variant pd_variant_sound(const struct pd_gpu *gpu, enum pd_variant v, uint32_t i)
 {
-    for (int other = (int)v; other < PD_N_VARIANTS && rows[other].operation == rows[v].operation; other++)
-        if (is_sound(gpu, &rows[other], i) && pd_variant_available(pd_gpu_info(gpu), (enum pd_variant)other))
-            return (enum pd_variant)other;
-    return v;
+    for (enum pd_variant other = v; other < PD_N_VARIANTS && rows[other].operation == rows[v].operation; other++)
+        if (is_sound(gpu, other, i) && (other == v || !is_slow(pd_gpu_info(gpu), other))) return other;
+    return pd_variant_having(v, i);
 }
 
 bool pd_kernel_has_twin(enum pd_kernel_id id)
 {
     if (id == PD_KERNEL_pick) return true;   /* the host: steps are then not queued ahead */
     for (int v = 0; v + 1 < PD_N_VARIANTS; v++) {
-        bool here = (id >= rows[v].kernel && id - rows[v].kernel < operations[rows[v].operation].n_kernels)
-            || (id && id == rows[v].before);
+        bool here = (id >= rows[v].kernel && id - rows[v].kernel < operations[rows[v].operation].n_kernels - rows[v].from)
+            || id == rows[v].pack;
         if (here && rows[v + 1].operation == rows[v].operation) return true;
     }
     return false;

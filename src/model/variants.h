@@ -9,7 +9,7 @@ enum pd_varied { PD_VARIED_MATMUL, PD_VARIED_MATVEC, PD_VARIED_ATTENTION, PD_N_V
 
 /* Rows of the table. */
 enum pd_variant {
-    PD_VARIANT_MATMUL_COOP, PD_VARIANT_MATMUL_TILE, PD_VARIANT_MATMUL_MATVEC,
+    PD_VARIANT_MATMUL_COOP, PD_VARIANT_MATMUL_DOT, PD_VARIANT_MATMUL_TILE, PD_VARIANT_MATMUL_MATVEC,
     PD_VARIANT_MATVEC_ROWS, PD_VARIANT_MATVEC_COLUMNS,
     PD_VARIANT_ATTENTION_ROWS, PD_VARIANT_ATTENTION_TILE, PD_VARIANT_ATTENTION_COLUMNS,
     PD_N_VARIANTS
@@ -27,8 +27,12 @@ struct pd_variants pd_variants_default(const peridot_device_info *device);
 peridot_status pd_variants_choose(struct pd_variants *out, const peridot_device_info *device, const char *const *list, size_t n);
 /* Takes v, as if it had been asked for by name. */
 void pd_variants_force(struct pd_variants *variants, enum pd_variant v);
-/* The variant to take where v is chosen and its kernel `i` (of those that the row begins) is wrong: v itself where it is
- * not, or the next of the same operation that the device has. */
+/* v where it has kernel `i` (of those of the operation: a type of weights or of the cache), else the next that has. */
+enum pd_variant pd_variant_having(enum pd_variant v, uint32_t i);
+/* Its kernel that makes from activations what the others read, or PD_N_KERNELS: they read activations. */
+enum pd_kernel_id pd_variant_pack(enum pd_variant v);
+/* The variant to take where v is chosen, for what kernel `i` does: the first from v on, of the same operation, that has it and is
+ * not known to do it wrong. */
 enum pd_variant pd_variant_sound(const struct pd_gpu *gpu, enum pd_variant v, uint32_t i);
 /* Whether an operation has another kernel to take when this one is wrong. */
 bool pd_kernel_has_twin(enum pd_kernel_id id);

@@ -41,6 +41,7 @@ static const struct feature {
     {"int64_arithmetic", "int64 arithmetic", offsetof(peridot_device_info, int64_arithmetic)},
     {"subgroup_ballot", "subgroup ballot", offsetof(peridot_device_info, subgroup_ballot)},
     {"integer_dot", "integer dot product", offsetof(peridot_device_info, integer_dot)},
+    {"integer_dot_instruction", "integer dot instruction", offsetof(peridot_device_info, integer_dot_instruction)},
     {"subgroup_size_control", "subgroup size control", offsetof(peridot_device_info, subgroup_size_control)},
     {"cooperative_matrix", "cooperative matrix", offsetof(peridot_device_info, cooperative_matrix)},
     {"external_host_memory", "external host memory", offsetof(peridot_device_info, external_host_memory)},
