@@ -107,6 +107,51 @@ static void test_next_allocates_nothing(void **state)
     close_small(&model);
 }
 
+/* Logits after a prompt of n tokens and a step, in which the session's other sequence, where it has one, begins. */
+static void eval_deep(float *out, struct pd_session *s, uint32_t n, uint32_t width)
+{
+    const int32_t next[] = {7, 9};
+    const float *logits;
+    for (uint32_t done = 0; done < n; done += N_TOKENS) EXPECT_OK(pd_session_eval(s, some_tokens, N_TOKENS, NULL));
+    EXPECT_OK(pd_session_eval_next(s, next));
+    EXPECT_OK(pd_session_logits(&logits, s));
+    memcpy(out, logits, sizeof *out * width);
+}
+
+/* With as many splits of keys as a GPU takes, for the deepest of the sequences, each of them comes to what it is alone. */
+static void test_next_splits_keys(void **state)
+{
+    (void)state;
+    enum { DEEP = 200, MAX_WIDTH = 512 };
+    static float alone[MAX_WIDTH], together[MAX_WIDTH];
+    struct small model;
+    struct pd_session *one, *two;
+    open_small(&model, PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", 0);
+    model.m.gpu->info.type = PERIDOT_DEVICE_DISCRETE;
+    uint32_t width = model.m.weights.n_outputs;
+    peridot_session_params params = {.ctx = 256, .chunk = 64, .kv_type = PERIDOT_KV_F32, .n_sequences = 2};
+    EXPECT_OK(pd_session_create(&two, &model.m, &params));
+    params.n_sequences = 1;
+    EXPECT_OK(pd_session_create(&one, &model.m, &params));
+    eval_deep(together, two, DEEP, width);
+    assert_int_equal(((const struct pd_step *)two->step.host)->n_splits[0], 4);
+    eval_deep(alone, one, DEEP, width);
+    for (uint32_t i = 0; i < width; i++) assert_true(fabsf(together[i] - alone[i]) < 1e-5f * 30);   /* logits are up to 30 */
+    const float *logits;
+    int32_t token = 9;
+    EXPECT_OK(pd_session_select(two, 1));
+    EXPECT_OK(pd_session_logits(&logits, two));
+    memcpy(together, logits, sizeof *logits * width);
+    pd_session_free(one);
+    EXPECT_OK(pd_session_create(&one, &model.m, &params));
+    EXPECT_OK(pd_session_eval(one, &token, 1, NULL));
+    EXPECT_OK(pd_session_logits(&logits, one));
+    for (uint32_t i = 0; i < width; i++) assert_true(fabsf(together[i] - logits[i]) < 1e-5f * 30);
+    pd_session_free(one);
+    pd_session_free(two);
+    close_small(&model);
+}
+
 /* A session gives back what it took. */
 static void test_session_frees(void **state)
 {
@@ -401,6 +446,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_step_allocates_nothing), cmocka_unit_test(test_next_allocates_nothing),
+        cmocka_unit_test(test_next_splits_keys),
         cmocka_unit_test(test_session_frees), cmocka_unit_test(test_small_blocks),
         cmocka_unit_test(test_small_memory), cmocka_unit_test(test_placement), cmocka_unit_test(test_cache), cmocka_unit_test(test_cache_nowhere), cmocka_unit_test(test_timed_chunks),
     };
