@@ -369,8 +369,10 @@ typedef struct peridot_stats {
     uint64_t decode_read_size;     /* bytes of weights and cache read by all decode steps */
 } peridot_stats;
 
-/* Evaluates the prompt, then samples and evaluates up to n_max tokens, until a stop token, a stop text, the end of the context or the
- * callback's false. stats may be NULL. A stop is PERIDOT_OK whoever asked for it. */
+/* Evaluates the prompt, then samples and evaluates up to n_max tokens, until a stop token, a stop text, the end of the context or
+ * the callback's false. Steps are queued ahead on the device where the chain is greedy, or has a top_k of up to 128, and no
+ * penalties and biases: neither the text nor what the session says, in the callback and afterwards, depends on it. stats may be
+ * NULL. A stop is PERIDOT_OK whoever asked for it. */
 PERIDOT_API peridot_status peridot_generate(peridot_session *session, const int32_t *prompt, size_t n_prompt, uint32_t n_max,
                                             peridot_text text, void *user, peridot_stats *stats);
 

@@ -1,5 +1,5 @@
 #version 460
-/* Draws the next token from the PD_TOPK best, which topk has sorted: what pd_draw_from does in sampler.c, with the same numbers.
+/* Draws the next token from the PD_TOPK best, which topk has sorted: what pd_draw_from does in sampler.c, in the same numbers.
  *   w[i] = 2^-((best[0] - best[i]) scale) for i < n;   last = the last i that top-p and min-p keep;
  *   the token is the first whose sum w[0] + .. + w[i] is beyond random * (w[0] + .. + w[last]).
  * One workgroup; each invocation has a candidate, and adds up the weights for itself. */

@@ -175,6 +175,7 @@ uint32_t peridot_session_n_dispatches(const peridot_session *session) { return p
 
 void peridot_session_reset(peridot_session *session)
 {
+    pd_session_forget(session->s);
     session->s->pos = 0;
     session->s->has_logits = false;
     session->s->sampler.n_seen = 0;
@@ -203,7 +204,13 @@ peridot_status peridot_eval_batch(peridot_session *session, const peridot_sequen
 uint32_t peridot_session_chunk(const peridot_session *session) { return session->s->chunk; }
 
 peridot_status peridot_logits(const float **out, peridot_session *session) { return pd_session_logits(out, session->s); }
-void peridot_set_sampling(peridot_session *session, const peridot_sampling *sampling) { pd_sampler_set(&session->s->sampler, sampling); }
+
+void peridot_set_sampling(peridot_session *session, const peridot_sampling *sampling)
+{
+    pd_session_forget(session->s);   /* steps drew with the chain that was */
+    pd_sampler_set(&session->s->sampler, sampling);
+}
+
 peridot_status peridot_sample(int32_t *token, peridot_session *session) { return pd_session_sample(token, session->s); }
 
 /* ---- measuring ---- */
@@ -256,20 +263,19 @@ static peridot_status emit(struct generation *g, int32_t token)
 }
 
 /* Samples, hands on and evaluates until something says stop. */
-static peridot_status decode(struct generation *g, uint32_t n_max, double start, peridot_stats *stats)
+static peridot_status write_on(struct generation *g, uint32_t n_max, double start, peridot_stats *stats)
 {
     struct pd_session *s = g->session->s;
     double decode_start = pd_now();
-    while (stats->n_generated < n_max) {
-        int32_t token;
-        PD_TRY(pd_session_sample(&token, s));
-        if (peridot_is_stop(g->session->model, token)) break;
+    int32_t token = 0;
+    if (n_max) PD_TRY(pd_session_sample(&token, s));
+    while (stats->n_generated < n_max && !peridot_is_stop(g->session->model, token)) {
         stats->n_generated++;
         PD_TRY(emit(g, token));
         if (stats->n_generated == 1) stats->first_token_s = pd_now() - start;
         if (g->stopped || stats->n_generated == n_max || s->pos == s->ctx) break;
         stats->decode_read_size += pd_session_step_size(s);
-        PD_TRY(pd_session_eval(s, &token, 1, NULL));
+        PD_TRY(pd_session_follow(&token, s, token, n_max - stats->n_generated));
         stats->decode_s = pd_now() - decode_start;
     }
     return emit(g, -1);
@@ -287,7 +293,8 @@ peridot_status peridot_generate(peridot_session *session, const int32_t *prompt,
     *stats = (peridot_stats){.n_prompt = (uint32_t)n_prompt};
     PD_TRY(peridot_eval(session, prompt, n_prompt, NULL));
     stats->prompt_s = pd_now() - start;
-    peridot_status status = decode(&g, n_max, start, stats);
+    peridot_status status = write_on(&g, n_max, start, stats);
+    pd_session_forget(session->s);
     free(g.buffer.data);
     free(g.stop.held.data);
     return status;

@@ -176,8 +176,34 @@ static void test_generate(void **state)
     close_timeline(&t);
 }
 
+/* A step that is queued ahead may be what loses the device, while those before it are at work. What was handed on stays. */
+static void test_generate_ahead(void **state)
+{
+    (void)state;
+    int32_t want[N_PROMPT + N_TEXT];
+    struct timeline t;
+    peridot_stats stats;
+    open_timeline(&t);
+    EXPECT_OK(peridot_generate(t.session, prompt, N_PROMPT, N_TEXT, NULL, NULL, NULL));
+    memcpy(want, peridot_session_tokens(t.session), (N_PROMPT + N_TEXT - 1) * sizeof *want);
+    close_timeline(&t);
+    for (int n_steps = 0; n_steps < 8; n_steps++) {
+        int n_pieces = 0;
+        open_timeline(&t);
+        lose_after(t.model, 2 + n_steps, false);
+        EXPECT_LOST(peridot_generate(t.session, prompt, N_PROMPT, N_TEXT, count_piece, &n_pieces, &stats));
+        uint32_t n = peridot_session_pos(t.session);
+        assert_in_range(n_pieces, 1, n_steps + 1);
+        assert_int_equal(stats.n_generated, n_pieces);
+        assert_int_equal(n, N_PROMPT + n_pieces - 1);
+        assert_memory_equal(peridot_session_tokens(t.session), want, n * sizeof *want);
+        EXPECT_LOST(peridot_eval(t.session, prompt, 1, NULL));
+        close_timeline(&t);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_resume), cmocka_unit_test(test_generate)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_resume), cmocka_unit_test(test_generate), cmocka_unit_test(test_generate_ahead)};
     return cmocka_run_group_tests_name("lost", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* The sampler's chain: distributions against exact probabilities, of the host's draws and of kernel pick's, cuts, penalties, ties
- * and seeds. */
+/* The sampler's chain: distributions against exact probabilities, of the host's draws and of kernel pick's, cuts, penalties,
+ * ties and seeds. */
 #include "base/num.h"
 #include "draw.h"
 #include "model/ops.h"
@@ -124,13 +124,15 @@ struct picks {
     uint32_t tokens[N_PICKS];
 };
 
-static void run_picks(struct pd_commands *commands, uint64_t at)
+static void run_picks(struct pd_commands *commands, struct pd_span span)
 {
+    const struct picks *p = span.host;
+    const uint64_t at = span.address - (uintptr_t)p;   /* device minus host */
     struct pd_recorder r = {.gpu = gpu, .commands = commands};
     EXPECT_OK(pd_commands_begin(commands));
-    for (uint64_t i = 0; i < N_PICKS; i++)
-        pd_op_pick(&r, &(struct pd_pick_push){.best = at, .draw = at + offsetof(struct picks, draws) + i * sizeof(struct pd_draw),
-            .token = at + offsetof(struct picks, tokens) + i * sizeof(uint32_t), .drawn = at + offsetof(struct picks, drawn) + i * sizeof(struct pd_candidate)});
+    for (int i = 0; i < N_PICKS; i++)
+        pd_op_pick(&r, &(struct pd_pick_push){.best = at + (uintptr_t)p->best, .draw = at + (uintptr_t)&p->draws[i],
+            .token = at + (uintptr_t)&p->tokens[i], .drawn = at + (uintptr_t)&p->drawn[i]});
     EXPECT_OK(r.status);
     EXPECT_OK(pd_commands_end(commands));
     EXPECT_OK(pd_commands_run(commands));
@@ -146,7 +148,7 @@ static void check_kernel(const peridot_sampling *chain, struct pd_commands *comm
     for (uint32_t i = 0; i < N; i++) p->best[i] = (struct pd_candidate){some_logits[i], i};
     pd_candidates_sort(p->best, N);
     for (uint32_t i = 0; i < N_PICKS; i++) p->draws[i] = pd_sampler_draw_ahead(&s, N, i);
-    run_picks(commands, span.address);
+    run_picks(commands, span);
     for (uint32_t i = 0; i < N_PICKS; i++) {
         assert_true(p->tokens[i] < N && p->drawn[i].id == p->tokens[i]);
         assert_int_equal(p->tokens[i], draw(&s, some_logits));
@@ -195,16 +197,18 @@ static void test_distributions(void **state)
 static void test_weights(void **state)
 {
     (void)state;
-    enum { MANY = 200000 };
-    struct pd_sampler s = {0};
+    enum { MANY = 200001 };
     struct pd_candidate *c = malloc(sizeof *c * MANY);
-    uint32_t n_tail = 0;
+    double tail = (MANY - 1) * exp(-18), part = tail / (1 + tail);   /* 0.003 of the weight */
+    struct pd_draw draw = {.scale = 1.4426950f, .n = MANY};
     assert_non_null(c);
-    for (uint32_t i = 0; i < MANY; i++) c[i] = (struct pd_candidate){i ? -18 : 0, i};   /* the tail has 0.003 of the weight */
-    pd_sampler_set(&s, &(peridot_sampling){.temperature = 1, .seed = 3});
-    for (int i = 0; i < 3000; i++) n_tail += pd_sampler_draw(&s, c, MANY) != 0;
-    double expected = 3000 / (1 + exp(18) / (MANY - 1));
-    assert_true(fabs(n_tail - expected) < 4 * sqrt(expected));
+    for (uint32_t i = 0; i < MANY; i++) c[i] = (struct pd_candidate){i ? -18 : 0, i};
+    for (int i = 1; i < 10; i++) {
+        draw.random = (uint32_t)(0x1p32 * (1 - part * i / 10));
+        assert_true(fabs(pd_draw_from(&draw, c) - (1 - i / 10.0) * MANY) < 0.001 * MANY);
+    }
+    draw.random = (uint32_t)(0x1p32 * (1 - part * 1.01));
+    assert_int_equal(pd_draw_from(&draw, c), 0);
     free(c);
     for (int i = 0; i < 100000; i++) {
         float x = (float)i / 100000;

@@ -31,7 +31,7 @@ static void write_batch(struct pd_session *s, struct batch *b, const peridot_seq
         uint32_t first = b->n_tokens;
         for (size_t j = 0; j < sequences[i].n; j++, b->n_tokens++) {
             b->text_of[b->n_tokens] = (uint32_t)i;
-            pd_session_write_token(s, b->n_tokens, sequences[i].tokens[j], (struct pd_place){.pos = (uint32_t)j, .region = s->selected, .first_slot = first});
+            pd_session_write_token(s, &s->input, b->n_tokens, sequences[i].tokens[j], (struct pd_place){.pos = (uint32_t)j, .region = s->selected, .first_slot = first});
             if (!last || j + 1 == sequences[i].n) b->rows[b->n_rows++] = b->n_tokens;
         }
     }
@@ -41,7 +41,7 @@ static void write_batch(struct pd_session *s, struct batch *b, const peridot_seq
 static peridot_status report_batch_row(struct pd_session *s, const struct batch *b, peridot_batch_row call, void *user, struct pd_span span,
                                        struct pd_rows buffer, uint32_t from, uint32_t width, uint32_t row)
 {
-    const struct pd_place *places = s->places.host;
+    const struct pd_place *places = s->input.places.host;
     PD_TRY(pd_span_read(s->model->gpu, s->row, span, (uint64_t)from * buffer.stride * sizeof(float), width * sizeof(float)));
     pd_session_add_bias(s, span);
     if (call(user, b->text_of[row], places[row].pos, s->row, width)) return PERIDOT_OK;
@@ -69,6 +69,7 @@ peridot_status pd_session_eval_batch(struct pd_session *s, const peridot_sequenc
 {
     PD_TRY(pd_gpu_check(s->model->gpu));
     PD_TRY(check_batch(s, sequences, n, params));
+    pd_session_forget(s);
     uint32_t *text_of = malloc(2 * sizeof *text_of * s->chunk);
     if (!text_of) return pd_fail_alloc(2 * sizeof *text_of * s->chunk, "batch");
     struct batch b = {.text_of = text_of, .rows = text_of + s->chunk};

@@ -72,8 +72,8 @@ struct pd_draw pd_sampler_draw_ahead(const struct pd_sampler *s, uint32_t n, uin
     bool has_top_p = p->top_p > 0 && p->top_p < 1;
     double min_p = p->min_p > 0 ? fmin((double)p->min_p, 1) : 0;
     return (struct pd_draw){.scale = (float)fmin(1.4426950408889634 / (double)p->temperature, (double)FLT_MAX),
-        .n = p->top_k ? (uint32_t)pd_min(p->top_k, n) : n, .top_p = has_top_p ? (uint32_t)fmax((double)p->top_p * 0x1p32, 1) : 0,
-        .min_weight = (uint32_t)(min_p * (1 << PD_WEIGHT_BITS)), .random = random_bits(s, ahead)};
+        .n = p->top_k ? (uint32_t)pd_min(p->top_k, n) : n,
+        .top_p = has_top_p ? (uint32_t)fmax((double)p->top_p * 0x1p32, 1) : 0, .min_weight = (uint32_t)(min_p * (1 << PD_WEIGHT_BITS)), .random = random_bits(s, ahead)};
 }
 
 void pd_sampler_drawn(struct pd_sampler *s)

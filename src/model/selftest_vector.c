@@ -137,7 +137,8 @@ static void try_pick(struct pd_trial *t, const char *name, float (*value)(uint32
     struct pd_candidate best[PD_TOPK];
     struct pd_draw draws[N_PICKS];
     uint32_t tokens[N_PICKS], width = sizeof *draws / 4;
-    pd_trial_begin(t, "pick of %u, %s, top-p %u, min-p %u, scale %g", draw->n, name, draw->top_p, draw->min_weight, (double)draw->scale);
+    pd_trial_begin(t, "pick of %u, %s, top-p %u, min-p %u, scale %g", draw->n, name, draw->top_p, draw->min_weight,
+                   (double)draw->scale);
     float *logits = pd_trial_random(t, 3 * PD_TOPK, 12);
     for (uint32_t i = 0; value && i < 3 * PD_TOPK; i++) logits[i] = value(i, 3 * PD_TOPK);
     pd_reference_topk(best, logits, 3 * PD_TOPK);
@@ -146,11 +147,12 @@ static void try_pick(struct pd_trial *t, const char *name, float (*value)(uint32
         draws[k].random = k == 0 ? 0 : k == N_PICKS - 1 ? UINT32_MAX : (uint32_t)(pd_random_next(&t->random) >> 32);
         tokens[k] = pd_draw_from(&draws[k], best);
     }
-    struct pd_trial_buffer *in = pd_trial_words(t, best, 1, 2 * PD_TOPK, 2 * PD_TOPK), *how = pd_trial_words(t, draws, N_PICKS, width, width);
+    struct pd_trial_buffer *in = pd_trial_words(t, best, 1, 2 * PD_TOPK, 2 * PD_TOPK);
+    struct pd_trial_buffer *how = pd_trial_words(t, draws, N_PICKS, width, width);
     struct pd_trial_buffer *token = pd_trial_words(t, NULL, N_PICKS, 1, 1), *drawn = pd_trial_words(t, NULL, N_PICKS, 2, 2);
     for (uint32_t k = 0; k < N_PICKS; k++)
-        pd_op_pick(&t->r, &(struct pd_pick_push){.best = in->address, .draw = how->address + k * sizeof *draws, .token = token->address + 4 * k,
-                                                 .drawn = drawn->address + k * sizeof *best});
+        pd_op_pick(&t->r, &(struct pd_pick_push){.best = in->address, .draw = how->address + k * sizeof *draws,
+            .token = token->address + 4 * k, .drawn = drawn->address + k * sizeof *best});
     pd_trial_run(t);
     for (uint32_t k = 0; k < N_PICKS; k++) {
         struct pd_candidate got;
@@ -176,7 +178,8 @@ void pd_try_pick(struct pd_trial *t, uint32_t i)
         {.n = 1}, {.n = 2, .scale = 1.4426950f}, {.n = 40, .scale = 1.8033688f, .top_p = 0xf3333333u, .min_weight = 838860},
         {.n = PD_TOPK, .scale = 0.48089835f}, {.n = PD_TOPK, .scale = 0}, {.n = 100, .scale = 1.4426950f, .top_p = 0x80000000u},
         {.n = PD_TOPK, .scale = 0.014426950f, .top_p = 0xfffffe00u}, {.n = 77, .scale = 0.2f, .min_weight = 1 << 23},
-        {.n = 9, .scale = 1.4426950f, .top_p = 1}, {.n = 60, .scale = 0.1f, .min_weight = 1 << 24}, {.n = PD_TOPK, .scale = 3.4e38f}};
+        {.n = 9, .scale = 1.4426950f, .top_p = 1}, {.n = 60, .scale = 0.1f, .min_weight = 1 << 24},
+        {.n = PD_TOPK, .scale = 3.4e38f}};
     for (size_t k = 0; k < PD_COUNT(kinds); k++)
         for (size_t d = 0; d < PD_COUNT(draws); d++)
             if (t->thorough || d % PD_COUNT(kinds) == k) try_pick(t, kinds[k].name, kinds[k].value, &draws[d]);

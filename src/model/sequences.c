@@ -14,14 +14,10 @@ static peridot_status record_next(struct pd_session *s, struct pd_commands *comm
 {
     struct pd_recorder r = {.gpu = s->model->gpu, .variants = s->model->variants, .packed = s->scratch.packed,
         .commands = commands};
-    struct pd_pass pass = pd_session_make_pass(s, &r, m);
-    struct pd_rows logits = pd_rows_at(s->logits, 1, 0);
-    bool head = s->model->weights.n_outputs != 0;
-    uint64_t best = s->best.address + sizeof(struct pd_candidate) * PD_TOPK;
+    struct pd_pass pass = pd_session_make_pass(s, &r, &s->input, m);
     pass.apart = true;
     PD_TRY(pd_commands_begin(commands));
-    pd_forward(&pass, head ? &logits : NULL);
-    if (head) pd_op_topk(&r, best, logits, s->model->n_pieces, s->topk[0], s->topk[1], m);
+    pd_session_forward(s, &pass, true, 1);
     peridot_status status = pd_commands_end(commands);
     return r.status != PERIDOT_OK ? r.status : status;
 }
@@ -83,13 +79,17 @@ static peridot_status keep_result(struct pd_session *s, uint32_t sequence)
     return PERIDOT_OK;
 }
 
+/* The next pass over one sequence, or a step of it, may write to the row, whichever sequence that is. */
+static bool is_overwritten(const struct pd_session *s, uint32_t row) { return row == 0 || row >= s->n_results - PD_N_SLOTS; }
+
 peridot_status pd_session_select(struct pd_session *s, uint32_t sequence)
 {
     if (sequence >= s->n_sequences)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "there is no sequence %u in a session of %u", sequence, s->n_sequences);
     if (sequence == s->selected) return PERIDOT_OK;
+    pd_session_forget(s);
     put_aside(s);
-    if (s->result == 0) PD_TRY(keep_result(s, s->selected));   /* where the next pass of another would write */
+    if (is_overwritten(s, s->result)) PD_TRY(keep_result(s, s->selected));
     take_up(s, sequence);
     return PERIDOT_OK;
 }
@@ -119,10 +119,10 @@ static uint32_t write_next(struct pd_session *s, const int32_t *tokens)
     for (uint32_t i = 0; i < s->n_sequences; i++) {
         uint32_t pos = s->sequences[i].pos;
         if (!is_in(tokens, i)) continue;
-        pd_session_write_token(s, m++, tokens[i], (struct pd_place){.pos = pos, .region = i});
+        pd_session_write_token(s, &s->input, m++, tokens[i], (struct pd_place){.pos = pos, .region = i});
         furthest = (uint32_t)pd_max(furthest, pos);
     }
-    pd_session_write_splits(s, furthest, m);
+    pd_session_write_splits(s, &s->input, furthest, m);
     return m;
 }
 
@@ -165,6 +165,7 @@ peridot_status pd_session_eval_next(struct pd_session *s, const int32_t *tokens)
 {
     PD_TRY(pd_gpu_check(s->model->gpu));
     if (s->n_sequences == 1) return pd_session_eval(s, tokens, is_in(tokens, 0), NULL);
+    pd_session_forget(s);
     put_aside(s);
     peridot_status status = eval_next(s, tokens);
     take_up(s, s->selected);
@@ -185,6 +186,7 @@ static peridot_status run_next(struct pd_session *s, struct pd_commands *command
 peridot_status pd_session_run_next(struct pd_session *s, struct pd_commands *commands)
 {
     if (s->n_sequences == 1) return pd_session_run_pass(s, commands, 1);
+    pd_session_forget(s);
     put_aside(s);
     peridot_status status = run_next(s, commands);
     take_up(s, s->selected);

@@ -57,13 +57,19 @@ static peridot_status alloc_device(struct pd_session *s)
     return PERIDOT_OK;
 }
 
+peridot_status pd_session_alloc_input(struct pd_input *in, struct pd_session *s, uint32_t n_rows, struct pd_span tokens)
+{
+    *in = (struct pd_input){.tokens = tokens, .n_rows = n_rows};
+    PD_TRY(pd_heap_alloc(&in->step, s->host_heap, sizeof(struct pd_step), "the step"));
+    if (!tokens.size) PD_TRY(pd_heap_alloc(&in->tokens, s->host_heap, sizeof(uint32_t) * n_rows, "tokens"));
+    PD_TRY(pd_heap_alloc(&in->places, s->host_heap, sizeof(struct pd_place) * n_rows, "places"));
+    uint64_t row_size = sizeof(float) * PD_N_ROPES * s->model->config.head_dim;
+    return pd_heap_alloc(&in->angles, s->host_heap, n_rows * row_size, "RoPE angles");
+}
+
 static peridot_status alloc_host(struct pd_session *s)
 {
-    uint32_t head_dim = s->model->config.head_dim;
-    PD_TRY(pd_heap_alloc(&s->step, s->host_heap, sizeof(struct pd_step), "the step"));
-    PD_TRY(pd_heap_alloc(&s->tokens, s->host_heap, sizeof(uint32_t) * s->n_rows, "tokens"));
-    PD_TRY(pd_heap_alloc(&s->places, s->host_heap, sizeof(struct pd_place) * s->n_rows, "places"));
-    PD_TRY(pd_heap_alloc(&s->angles, s->host_heap, sizeof(float) * PD_N_ROPES * s->n_rows * head_dim, "RoPE angles"));
+    PD_TRY(pd_session_alloc_input(&s->input, s, s->n_rows, (struct pd_span){0}));
     PD_TRY(pd_heap_alloc(&s->best, s->host_heap, sizeof(struct pd_candidate) * PD_TOPK * s->n_results, "candidates"));
     s->row = malloc(sizeof *s->row * pd_max(s->model->weights.n_outputs, s->model->config.d_model));
     if (!s->row) return pd_fail_alloc(sizeof *s->row * s->model->weights.n_outputs, "logits");
@@ -74,22 +80,30 @@ static peridot_status alloc_host(struct pd_session *s)
 
 /* ---- recording ---- */
 
-struct pd_pass pd_session_make_pass(struct pd_session *s, struct pd_recorder *r, uint32_t n_tokens)
+struct pd_pass pd_session_make_pass(struct pd_session *s, struct pd_recorder *r, const struct pd_input *in, uint32_t n_tokens)
 {
-    uint64_t per_kind = sizeof(float) * s->n_rows * s->model->config.head_dim;
+    uint64_t per_kind = sizeof(float) * in->n_rows * s->model->config.head_dim;
     return (struct pd_pass){.recorder = r, .config = &s->model->config, .weights = &s->model->weights, .cache = &s->cache,
-        .scratch = &s->scratch, .step = s->step, .tokens = s->tokens.address, .places = s->places.address,
-        .angles = {s->angles.address, s->angles.address + per_kind}, .n_tokens = n_tokens};
+        .scratch = &s->scratch, .step = in->step, .tokens = in->tokens.address, .places = in->places.address,
+        .angles = {in->angles.address, in->angles.address + per_kind}, .n_tokens = n_tokens};
+}
+
+void pd_session_forward(struct pd_session *s, const struct pd_pass *pass, bool head, uint32_t result)
+{
+    struct pd_rows logits = pd_rows_at(s->logits, result, 0);
+    uint64_t best = s->best.address + sizeof(struct pd_candidate) * PD_TOPK * result;
+    uint32_t n_rows = pass->apart ? pass->n_tokens : 1;
+    head = head && s->model->weights.n_outputs;
+    pd_forward(pass, head ? &logits : NULL);
+    if (head) pd_op_topk(pass->recorder, best, logits, s->model->n_pieces, s->topk[0], s->topk[1], n_rows);
 }
 
 peridot_status pd_session_record_pass(struct pd_session *s, struct pd_commands *commands, uint32_t n_tokens, bool head)
 {
     struct pd_recorder r = {.gpu = s->model->gpu, .variants = s->model->variants, .packed = s->scratch.packed, .commands = commands};
-    struct pd_pass pass = pd_session_make_pass(s, &r, n_tokens);
-    head = head && s->model->weights.n_outputs;
+    struct pd_pass pass = pd_session_make_pass(s, &r, &s->input, n_tokens);
     PD_TRY(pd_commands_begin(commands));
-    pd_forward(&pass, head ? &s->logits : NULL);
-    if (head) pd_op_topk(&r, s->best.address, s->logits, s->model->n_pieces, s->topk[0], s->topk[1], 1);
+    pd_session_forward(s, &pass, head, 0);
     peridot_status status = pd_commands_end(commands);
     return r.status != PERIDOT_OK ? r.status : status;
 }
@@ -102,7 +116,7 @@ static void count_from(uint32_t rows[PD_LOGITS_ROWS], uint32_t first)
 peridot_status pd_session_record_rows(struct pd_session *s, const uint32_t *rows, uint32_t n)
 {
     struct pd_recorder r = {.gpu = s->model->gpu, .variants = s->model->variants, .packed = s->scratch.packed, .commands = s->batch};
-    struct pd_pass pass = pd_session_make_pass(s, &r, n);
+    struct pd_pass pass = pd_session_make_pass(s, &r, &s->input, n);
     PD_TRY(pd_commands_begin(s->batch));
     for (uint32_t i = 0, end; i < n; i = end) {
         for (end = i + 1; end < n && rows[end] == rows[end - 1] + 1;) end++;
@@ -115,9 +129,8 @@ peridot_status pd_session_record_rows(struct pd_session *s, const uint32_t *rows
 /* Records each kind of work once, so that no step has to compile a pipeline. */
 static peridot_status prepare(struct pd_session *s)
 {
-    PD_TRY(pd_commands_create(&s->decode, s->model->gpu));
+    PD_TRY(pd_steps_create(s));
     PD_TRY(pd_commands_create(&s->batch, s->model->gpu));
-    PD_TRY(pd_session_record_pass(s, s->decode, 1, true));
     PD_TRY(pd_sequences_create(s));
     if (s->chunk == 1) return PERIDOT_OK;
     PD_TRY(pd_session_record_pass(s, s->batch, 2, true));            /* few tokens and many may take different kernels */
@@ -146,7 +159,8 @@ static peridot_status session_init(struct pd_session *s, const peridot_session_p
     s->n_sequences = (uint32_t)pd_max(p->n_sequences, 1);
     s->n_results = pd_n_results(s->n_sequences);
     s->n_rows = (uint32_t)pd_max(s->chunk, s->n_sequences);
-    PD_TRY(pd_cache_create(&s->cache, s->model->gpu, c, s->n_sequences, s->ctx, s->chunk, p->kv_type));
+    uint32_t ahead = (uint32_t)pd_max(s->chunk, PD_N_SLOTS);   /* keys that may be written before older ones are read again */
+    PD_TRY(pd_cache_create(&s->cache, s->model->gpu, c, s->n_sequences, s->ctx, ahead, p->kv_type));
     PD_TRY(pd_heap_create(&s->device_heap, s->model->gpu, PD_HEAP_DEVICE, 4u << 20));
     PD_TRY(pd_heap_create(&s->host_heap, s->model->gpu, PD_HEAP_HOST, 1u << 20));
     PD_TRY(alloc_device(s));
@@ -173,7 +187,7 @@ void pd_session_free(struct pd_session *s)
 {
     if (!s) return;
     pd_sequences_free(s);
-    pd_commands_free(s->decode);
+    pd_steps_free(s);
     pd_commands_free(s->batch);
     pd_cache_free(&s->cache);
     pd_heap_free(s->device_heap);
@@ -191,14 +205,13 @@ static uint32_t n_keys(uint32_t pos, uint32_t window)
     return window ? (uint32_t)pd_min(pos + 1, window) : pos + 1;
 }
 
-void pd_session_write_token(struct pd_session *s, uint32_t m, int32_t token, struct pd_place place)
+void pd_session_write_place(struct pd_session *s, const struct pd_input *in, uint32_t m, struct pd_place place)
 {
     const struct pd_config *c = &s->model->config;
     uint32_t half = c->head_dim / 2;
-    ((uint32_t *)s->tokens.host)[m] = (uint32_t)token;
-    ((struct pd_place *)s->places.host)[m] = place;
+    ((struct pd_place *)in->places.host)[m] = place;
     for (int kind = 0; kind < PD_N_ROPES; kind++) {
-        float *row = (float *)s->angles.host + ((size_t)kind * s->n_rows + m) * c->head_dim;
+        float *row = (float *)in->angles.host + ((size_t)kind * in->n_rows + m) * c->head_dim;
         for (uint32_t i = 0; i < half; i++) {
             double angle = place.pos * c->inv_freq[kind][i];
             row[i] = (float)cos(angle);
@@ -207,7 +220,13 @@ void pd_session_write_token(struct pd_session *s, uint32_t m, int32_t token, str
     }
 }
 
-void pd_session_write_splits(struct pd_session *s, uint32_t pos, uint32_t n_tokens)
+void pd_session_write_token(struct pd_session *s, const struct pd_input *in, uint32_t m, int32_t token, struct pd_place place)
+{
+    ((uint32_t *)in->tokens.host)[m] = (uint32_t)token;
+    pd_session_write_place(s, in, m, place);
+}
+
+void pd_session_write_splits(struct pd_session *s, const struct pd_input *in, uint32_t pos, uint32_t n_tokens)
 {
     const struct pd_config *c = &s->model->config;
     struct pd_step step = {.n_splits = {0}};
@@ -220,35 +239,35 @@ void pd_session_write_splits(struct pd_session *s, uint32_t pos, uint32_t n_toke
         step.dispatch[local][1] = step.n_splits[local];
         step.dispatch[local][2] = n_tokens;
     }
-    memcpy(s->step.host, &step, sizeof step);
-}
-
-/* What the recorded commands read: tokens, places, angles, and a decode step's attention grid. */
-static void write_step(struct pd_session *s, const int32_t *tokens, uint32_t n)
-{
-    pd_session_write_splits(s, s->pos, 1);
-    for (uint32_t m = 0; m < n; m++)
-        pd_session_write_token(s, m, tokens[m], (struct pd_place){.pos = s->pos + m, .region = s->selected});
+    memcpy(in->step.host, &step, sizeof step);
 }
 
 /* Sizes the next submit by what this one took, at most four times as large. */
 static void size_chunk(struct pd_session *s, uint32_t n, double seconds)
 {
-    if (!s->timed || n == 1) return;
+    if (!s->timed) return;
     double fits = SUBMIT_SECONDS * n / (seconds > 1e-6 ? seconds : 1e-6), most = 4.0 * n;
     s->next_chunk = (uint32_t)(fits < 1 ? 1 : fits < most ? fits : most);
     if (s->next_chunk > s->chunk) s->next_chunk = s->chunk;
 }
 
+/* Tokens of the selected sequence from its position on; NULL: token 0, again and again. */
+static void write_chunk(struct pd_session *s, const int32_t *tokens, uint32_t n)
+{
+    for (uint32_t m = 0; m < n; m++)
+        pd_session_write_token(s, &s->input, m, tokens ? tokens[m] : 0, (struct pd_place){.pos = s->pos + m, .region = s->selected});
+}
+
 static peridot_status run_chunk(struct pd_session *s, const int32_t *tokens, uint32_t n, bool head)
 {
-    write_step(s, tokens, n);
+    if (n == 1) return pd_steps_eval(s, tokens[0]);
+    write_chunk(s, tokens, n);
     s->has_logits = false;
-    if (n > 1) PD_TRY(pd_session_record_pass(s, s->batch, n, head));
+    PD_TRY(pd_session_record_pass(s, s->batch, n, head));
     double begin = pd_now();
-    PD_TRY(pd_commands_run(n == 1 ? s->decode : s->batch));
+    PD_TRY(pd_commands_run(s->batch));
     size_chunk(s, n, pd_now() - begin);
-    s->has_logits = (head || n == 1) && s->model->weights.n_outputs;
+    s->has_logits = head && s->model->weights.n_outputs;
     s->result = 0;
     memcpy(s->history + s->pos, tokens, n * sizeof *tokens);
     s->pos += n;
@@ -261,11 +280,10 @@ peridot_status pd_session_run_pass(struct pd_session *s, struct pd_commands *com
     if (n_tokens == 0 || n_tokens > s->chunk || n_tokens > s->ctx - s->pos)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "a pass over %u tokens at position %u does not fit a chunk of %u and a context of %u",
                        n_tokens, s->pos, s->chunk, s->ctx);
-    int32_t *tokens = calloc(n_tokens, sizeof *tokens);
-    if (!tokens) return pd_fail_alloc(n_tokens * sizeof *tokens, "tokens");
-    write_step(s, tokens, n_tokens);
-    free(tokens);
+    pd_session_forget(s);
     s->has_logits = false;
+    if (n_tokens == 1) return pd_steps_run_pass(s, commands);
+    write_chunk(s, NULL, n_tokens);
     PD_TRY(pd_session_record_pass(s, commands, n_tokens, true));
     PD_TRY(pd_commands_run(commands));
     return pd_commands_run(commands);
@@ -290,8 +308,8 @@ static peridot_status report(struct pd_session *s, peridot_row call, void *user,
     return PERIDOT_OK;
 }
 
-/* Rows of the chunk of n tokens that begins at `start`. The last row of logits is the one already in row 0, so that callers
- * see the very numbers that are sampled from. */
+/* Rows of the chunk of n tokens that begins at `start`. The last row of logits is the result that is there already, so that
+ * callers see the very numbers that are sampled from. */
 static peridot_status report_chunk(struct pd_session *s, const peridot_eval_params *p, uint32_t start, uint32_t n)
 {
     uint32_t first = p->first > start ? p->first - start : 0, n_outputs = s->model->weights.n_outputs;
@@ -307,7 +325,7 @@ static peridot_status report_chunk(struct pd_session *s, const peridot_eval_para
         PD_TRY(report(s, p->logits, p->user, s->logits_span, s->logits, s->n_results, m, n_outputs, start + row));
         row += m;
     }
-    return report(s, p->logits, p->user, s->logits_span, s->logits, 0, 1, n_outputs, start + n - 1);
+    return report(s, p->logits, p->user, s->logits_span, s->logits, s->result, 1, n_outputs, start + n - 1);
 }
 
 peridot_status pd_session_check_head(const struct pd_session *s)
@@ -334,6 +352,7 @@ peridot_status pd_session_eval(struct pd_session *s, const int32_t *tokens, size
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "%zu tokens after the %u so far do not fit the context of %u positions", n, s->pos, s->ctx);
     if (p->logits) PD_TRY(pd_session_check_head(s));
     PD_TRY(pd_session_check_tokens(s, tokens, n));
+    pd_session_forget(s);
     for (size_t done = 0; done < n;) {
         uint32_t m = (uint32_t)pd_min(s->next_chunk, n - done), start = s->pos;
         PD_TRY(run_chunk(s, tokens + done, m, done + m == n || p->logits));
@@ -378,9 +397,10 @@ static peridot_status all_candidates(struct pd_session *s)
 }
 
 /* Looks for the reason, tensor by tensor: this is the end of the run anyway. */
-static peridot_status fail_not_finite(const struct pd_session *s)
+peridot_status pd_session_check_finite(const struct pd_session *s, float best)
 {
     const struct pd_checkpoint *c = s->model->checkpoint;
+    if (best > -3e38f && best < 3e38f) return PERIDOT_OK;
     for (size_t i = 0; i < pd_checkpoint_n_tensors(c); i++) {
         const struct pd_tensor *t = pd_checkpoint_tensor(c, i);
         uint64_t index;
@@ -397,11 +417,11 @@ peridot_status pd_session_sample(int32_t *token, struct pd_session *s)
     struct pd_candidate best[PD_TOPK], *candidates = best;
     uint32_t n = (uint32_t)pd_min(PD_TOPK, s->model->n_pieces), needs = pd_sampler_needs(&s->sampler);
     *token = 0;
+    pd_session_forget(s);   /* a draw moves the generator */
     PD_TRY(check_logits(s));
     if (s->model->config.head != PD_HEAD_LANGUAGE) return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "this model scores labels: it cannot write text");
     memcpy(best, (struct pd_candidate *)s->best.host + (size_t)s->result * PD_TOPK, sizeof best);
-    if (!(best[0].logit > -3e38f && best[0].logit < 3e38f))
-        return fail_not_finite(s);
+    PD_TRY(pd_session_check_finite(s, best[0].logit));
     if (needs == 0 || needs > PD_TOPK) {
         PD_TRY(all_candidates(s));
         candidates = s->candidates;
@@ -422,5 +442,5 @@ uint64_t pd_session_step_size(const struct pd_session *s)
 
 uint32_t pd_session_n_dispatches(const struct pd_session *s)
 {
-    return pd_commands_n_dispatches(s->decode);
+    return pd_commands_n_dispatches(s->slots[0].commands);
 }

@@ -1,5 +1,5 @@
 /* One timeline of tokens over a model, or several: cache, scratch, position, and the recorded commands. A decode step is recorded
- * once and replayed; chunks of a prompt are recorded as they come. */
+ * once and replayed (steps.c); chunks of a prompt are recorded as they come. */
 #ifndef PD_MODEL_SESSION_H
 #define PD_MODEL_SESSION_H
 
@@ -25,6 +25,22 @@ struct pd_sequence {
     struct pd_sampler sampler;
 };
 
+/* What a pass reads of the host's memory. */
+struct pd_input {
+    struct pd_span step, tokens, places, angles;   /* angles: [PD_N_ROPES][n_rows][head_dim] */
+    uint32_t n_rows;                               /* tokens at most */
+};
+
+#define PD_N_SLOTS 3   /* decode steps that may be submitted at once */
+
+/* A decode step: recorded once, with what it reads and leaves in the host's memory. */
+struct pd_slot {
+    struct pd_commands *commands;
+    struct pd_input input;             /* tokens: those of the session's `token` */
+    struct pd_span draw, drawn;        /* struct pd_draw; struct pd_candidate, see pick */
+    uint32_t result;                   /* see pd_session */
+};
+
 struct pd_session {
     struct pd_model *model;
     uint32_t n_sequences, selected;    /* pos, history, result, has_logits and sampler are the selected sequence's */
@@ -41,10 +57,16 @@ struct pd_session {
     uint32_t n_results;                /* rows of logits that hold results: see pd_n_results */
     uint32_t result;                   /* row with the last position's logits, and of `best` with their best */
     struct pd_span normed_span, logits_span;
-    struct pd_span step, tokens, places, angles, best;   /* host memory */
+    struct pd_span best;               /* host memory: [n_results][PD_TOPK] */
+    struct pd_input input;             /* of passes over several tokens */
     uint64_t topk[2];                  /* scratch of the selection */
-    struct pd_commands *decode, *batch;
+    struct pd_commands *batch;
     struct pd_commands *next[PD_MAX_SEQUENCES];   /* [i]: a step of i + 1 sequences; none where there is only one */
+    struct pd_slot slots[PD_N_SLOTS];
+    struct pd_span token;              /* host memory: what the next step evaluates; each step leaves the token that it drew */
+    uint32_t next_slot;                /* of the next step */
+    uint32_t n_queued;                 /* the last steps that were submitted, whose tokens are not yet in the history */
+    double queue_s, step_s;            /* no more is queued ahead than takes queue_s; a step takes step_s, as seen last */
     float *row;                        /* a row on the host, [vocab_size] or [d_model] */
     struct pd_candidate *candidates;   /* [vocab_size], allocated when a draw first needs them all */
     bool has_logits;                   /* the last position's logits are on the device */
@@ -58,6 +80,12 @@ peridot_status pd_session_eval(struct pd_session *s, const int32_t *tokens, size
 peridot_status pd_session_eval_batch(struct pd_session *s, const peridot_sequence *sequences, size_t n, const peridot_batch_params *params);
 peridot_status pd_session_logits(const float **out, struct pd_session *s);
 peridot_status pd_session_sample(int32_t *token, struct pd_session *s);
+/* pd_session_eval of a token, then pd_session_sample; where the chain allows it, the GPU draws the tokens, and steps are queued
+ * ahead: the next call must be for the token that this one gave, unless pd_session_forget comes before it. At most n_more steps
+ * are begun in all (>= 1), this one among them. */
+peridot_status pd_session_follow(int32_t *next, struct pd_session *s, int32_t token, uint32_t n_more);
+/* Steps that were queued ahead count for nothing: the session is as if they had never been. Does not wait for them. */
+void pd_session_forget(struct pd_session *s);
 /* Bytes of weights and cache that a decode step at the present position reads. */
 uint64_t pd_session_step_size(const struct pd_session *s);
 /* Records and runs, twice (the first time may compile), a pass over n_tokens tokens at the present position without advancing:
