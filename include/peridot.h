@@ -192,7 +192,8 @@ typedef bool (*peridot_progress)(void *user, uint64_t done, uint64_t total);
 
 typedef struct peridot_model_params {
     const char *device;      /* index, part of the name, UUID or PCI address; NULL: the fastest real GPU */
-    const char *cache_dir;   /* folder for compiled pipelines, made when missing; NULL: nothing is kept on disk */
+    const char *cache_dir;   /* folder for compiled pipelines and what peridot_selftest and peridot_tune found, made when missing;
+                                NULL: nothing is kept on disk */
     const char *const *kernels;   /* [n_kernels]: variants to take wherever they can be, "matmul=coop", for comparisons and tests */
     size_t n_kernels;
     uint64_t gpu_memory;     /* bytes of the GPU's own memory that weights may take; what does not fit is read from the host's
@@ -228,6 +229,8 @@ typedef struct peridot_model_info {
     peridot_device_info device;
     const char *device_reason;     /* why this device: "the fastest of 2", "--device 1" */
     const char *kernels;           /* the variants of kernels that it takes: "matmul=tile" */
+    const char *tuning;            /* kernels laid out as peridot_tune found best, rows x workgroup: "matvec_q8_0 normed 2x64"; "as by
+                                      default" where that is best, "" where nothing was measured */
 
     peridot_verdict verdict;       /* of the device */
 } peridot_model_info;
@@ -416,6 +419,24 @@ typedef struct peridot_rates {
 
 /* Takes about a second. */
 PERIDOT_API peridot_status peridot_measure(peridot_rates *out, peridot_model *model);
+
+/* How a kernel of decode steps is laid out: rows of the matrix that a subgroup takes at a time (a lane, in "matvec_rows_..."), and
+ * invocations of a workgroup. */
+typedef struct peridot_tuned {
+    const char *kernel, *use;      /* use: "plain", "normed" (with norms before the matrix), "gated" (and a gated unit behind it) */
+    uint32_t rows, workgroup, default_rows, default_workgroup;
+    double seconds, default_seconds;   /* of all such dispatches of a step */
+    bool changed;                  /* another than the default is faster by more than the noise, and is taken */
+} peridot_tuned;
+
+/* Borrowed for the call. */
+typedef void (*peridot_tuned_call)(void *user, const peridot_tuned *tuned);
+
+/* Searches for what suits the device, by some hundred decode steps of the model; logits must stay what they are, but for
+ * rounding. What it finds is taken by sessions that are created afterwards, and, remembered in cache_dir (NULL: nowhere) for
+ * device and driver, by models with matrices of the same types that are opened with that cache_dir. `call` (may be NULL) gets
+ * each kernel and use. PERIDOT_ERROR_UNSUPPORTED where the device has no timestamps, or the model no output matrix. */
+PERIDOT_API peridot_status peridot_tune(peridot_model *model, const char *cache_dir, peridot_tuned_call call, void *user);
 
 typedef struct peridot_kernel_time {
     char kernel[32];

@@ -6,6 +6,7 @@
 #include "model/pipelines.h"
 #include "model/selftest.h"
 #include "model/session.h"
+#include "model/tune.h"
 #include "text/stop.h"
 #include "vocab.h"
 
@@ -18,7 +19,7 @@ struct peridot_model {
     struct peridot_vocab vocab;        /* tokenizer NULL: the files hold none */
     char vocab_error[512];             /* why */
     peridot_model_info info;
-    char types[128], kernels[128];
+    char types[128], kernels[128], tuning[512];
 };
 
 struct peridot_session {
@@ -58,6 +59,7 @@ static void describe_model(peridot_model *model)
     const struct pd_weights *w = &model->m.weights;
     describe_types(model->types, sizeof model->types, w->type_counts);
     pd_variants_text(model->kernels, sizeof model->kernels, &model->m.variants);
+    pd_tunings_text(model->tuning, sizeof model->tuning, &model->m);
     model->info = (peridot_model_info){.name = c->name, .family = pd_families[c->family].name, .types = model->types,
         .n_layers = c->n_layers, .d_model = c->d_model, .ffn_dim = c->ffn_dim, .n_heads = c->n_heads, .n_kv_heads = c->n_kv_heads,
         .head_dim = c->head_dim, .window = c->window, .ctx_max = c->ctx_max, 
@@ -65,7 +67,7 @@ static void describe_model(peridot_model *model)
         .weights_size = w->size, .in_place_size = w->in_place_size, .far_size = w->far_size, .n_far_layers = w->n_far_layers,
         .decode_far_size = w->decode_far_size,
         .n_ignored_tensors = w->n_ignored, .decode_read_size = w->decode_read_size, .device = *pd_gpu_info(model->m.gpu),
-        .device_reason = pd_gpu_reason(model->m.gpu), .kernels = model->kernels};
+        .device_reason = pd_gpu_reason(model->m.gpu), .kernels = model->kernels, .tuning = model->tuning};
     bool wrong[PD_N_KERNELS];
     for (int id = 0; id < PD_N_KERNELS; id++) wrong[id] = pd_kernel_is_wrong(model->m.gpu, (enum pd_kernel_id)id);
     pd_verdict_text(&model->info.verdict, wrong);
@@ -92,6 +94,8 @@ static peridot_status open_parts(peridot_model *model, const char *path, const p
     PD_TRY(pd_config_read(&m->config, m->checkpoint));
     PD_TRY(pd_gpu_open(&m->gpu, p->device, p->cache_dir));
     PD_TRY(pd_variants_choose(&m->variants, pd_gpu_info(m->gpu), p->kernels, p->n_kernels));
+    pd_tunings_read(&m->tunings, pd_gpu_info(m->gpu), p->cache_dir);
+    m->variants.tunings = &m->tunings;
     PD_TRY(pd_weights_load(&m->weights, m->gpu, &m->config, m->checkpoint, p->gpu_memory, progress));
     PD_TRY(open_vocab(model, m->checkpoint));
     describe_model(model);
@@ -216,6 +220,13 @@ peridot_status peridot_sample(int32_t *token, peridot_session *session) { return
 /* ---- measuring ---- */
 
 peridot_status peridot_measure(peridot_rates *out, peridot_model *model) { return pd_measure(out, model->m.gpu); }
+
+peridot_status peridot_tune(peridot_model *model, const char *cache_dir, peridot_tuned_call call, void *user)
+{
+    peridot_status status = pd_tune(&model->m, cache_dir, call, user);
+    pd_tunings_text(model->tuning, sizeof model->tuning, &model->m);
+    return status;
+}
 
 peridot_status peridot_session_profile(peridot_kernel_time **out, size_t *n, peridot_session *session, uint32_t n_tokens)
 {

@@ -96,7 +96,7 @@ static void count(struct pd_commands *c, const struct pd_kernel *kernel)
     uint32_t i = c->n_dispatches++;
     c->has[kernel->id] = true;
     if (!c->timed || i >= PD_MAX_TIMES) return;
-    c->times[i].id = kernel->id;
+    c->times[i].kernel = kernel;
     c->gpu->vk.vkCmdWriteTimestamp(c->buffer, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, c->queries, i + 1);
 }
 

@@ -159,7 +159,7 @@ bool pd_commands_has(const struct pd_commands *c, enum pd_kernel_id id);
 /* GPU time of each dispatch: ask before begin, read after run. Dispatches that no barrier separates share their time. */
 #define PD_MAX_TIMES 4096   /* dispatches of one recording that are timed; later ones are not */
 struct pd_dispatch_time {
-    enum pd_kernel_id id;
+    const struct pd_kernel *kernel;
     double seconds;
 };
 peridot_status pd_commands_time(struct pd_commands *c, bool on);

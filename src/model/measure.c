@@ -144,7 +144,7 @@ static peridot_status collect(peridot_kernel_time **out, size_t *n, const struct
     for (int id = 0; id < PD_N_KERNELS; id++) {
         peridot_kernel_time *sum = &sums[*n];
         for (uint32_t i = 0; i < n_times; i++) {
-            if ((int)times[i].id != id) continue;
+            if ((int)pd_kernel_id_of(times[i].kernel) != id) continue;
             sum->n++;
             sum->seconds += times[i].seconds;
         }

@@ -53,7 +53,7 @@ void pd_op_rmsnorm(struct pd_recorder *r, const struct pd_norm *norm, uint32_t n
     barrier(r);
 }
 
-#define MATVEC_ROWS 4        /* rows per subgroup (or lane) at a time: each load of x serves them all */
+#define MATVEC_ROWS 4        /* of several tokens: rows per subgroup (or lane) at a time */
 #define MATVEC_COLS 8        /* tokens at a time, when there are several: each decoded weight serves them all */
 #define MATVEC_LANE_COLS 4   /* the same where lanes take rows: what a lane's registers hold */
 
@@ -62,18 +62,26 @@ struct matvec_mode {
     uint32_t norm_vec4s, branch, store, glu;
 };
 
-/* Workgroups that norm x for themselves should be few and large: enough to fill the device. */
+/* Several tokens fill the registers: only decode steps are tuned. */
+static struct pd_tuning matvec_tuning(const struct pd_recorder *r, enum pd_kernel_id id, uint32_t n_tokens, struct matvec_mode mode)
+{
+    enum pd_use use = mode.glu ? PD_USE_GATED : mode.norm_vec4s ? PD_USE_NORMED : PD_USE_PLAIN;
+    struct pd_tuning tuning = pd_tuning_get(n_tokens == 1 ? r->variants.tunings : NULL, pd_gpu_info(r->gpu), id, use);
+    if (n_tokens > 1) tuning.rows = MATVEC_ROWS;
+    return tuning;
+}
+
 static void matvec(struct pd_recorder *r, enum pd_dtype dtype, const struct pd_matvec_push *push, struct matvec_mode mode)
 {
     enum pd_variant v = sound(r, PD_VARIED_MATVEC, r->variants.of[PD_VARIED_MATVEC], (uint32_t)dtype);
     bool rows = v == PD_VARIANT_MATVEC_ROWS, cpu = pd_gpu_info(r->gpu)->type == PERIDOT_DEVICE_CPU;
     uint32_t lanes = subgroup_size(r), cols = push->n_tokens == 1 ? 1 : rows ? MATVEC_LANE_COLS : MATVEC_COLS;
-    uint32_t workgroup = rows ? (mode.norm_vec4s ? 4 : 1) * lanes : (uint32_t)pd_max(mode.norm_vec4s && !cpu ? 256 : 64, lanes);
-    uint32_t at_once = (rows ? workgroup : workgroup / lanes) * (mode.glu ? MATVEC_ROWS / 2 : MATVEC_ROWS);
+    enum pd_kernel_id id = typed(rows ? PD_KERNEL_matvec_rows_f32 : PD_KERNEL_matvec_f32, dtype);
+    struct pd_tuning t = matvec_tuning(r, id, push->n_tokens, mode);
+    uint32_t at_once = (rows ? t.workgroup : t.workgroup / lanes) * (mode.glu ? t.rows / 2 : t.rows);
     uint32_t most = mode.norm_vec4s == 0 ? 65535 : cpu ? 16 : 256;
-    uint32_t spec[] = {workgroup, MATVEC_ROWS, cols, mode.norm_vec4s, mode.branch, mode.store, mode.glu, lanes};
-    enum pd_kernel_id first = rows ? PD_KERNEL_matvec_rows_f32 : PD_KERNEL_matvec_f32;
-    dispatch(r, kernel(r, typed(first, dtype), spec, rows ? 8 : 7), push, (uint32_t)pd_min(pd_div_up(push->n_rows, at_once), most),
+    uint32_t spec[] = {t.workgroup, t.rows, cols, mode.norm_vec4s, mode.branch, mode.store, mode.glu, lanes};
+    dispatch(r, kernel(r, id, spec, rows ? 8 : 7), push, (uint32_t)pd_min(pd_div_up(push->n_rows, at_once), most),
              (uint32_t)pd_div_up(push->n_tokens, cols), 1);
 }
 

@@ -273,12 +273,33 @@ static void try_all_joined(struct pd_trial *t, enum pd_dtype dtype)
     }
 }
 
+/* What a search may choose (pd_tune); types take turns, and each tuning has its turn. */
+static void try_tunings(struct pd_trial *t, enum pd_dtype dtype)
+{
+    struct pd_tuning tuning;
+    struct pd_tunings all;
+    const struct part part = {dtype, 259};
+    const struct joined normed = {{dtype, dtype}, 1, 131, cols_of(dtype)[3], 2, true, 0};
+    const struct joined gated = {{dtype, dtype}, 1, 262, cols_of(dtype)[2], 1, true, 1};
+    uint32_t turns = t->thorough ? 8 : PD_N_DTYPES;
+    for (uint32_t at = 0; pd_tuning_at(&tuning, pd_gpu_info(t->gpu), at); at++) {
+        if (at % turns != (uint32_t)dtype % turns) continue;
+        all = pd_tunings_of(tuning);
+        t->variants.tunings = &all;
+        try_product(t, &part, 1, cols_of(dtype)[1 + at % 3], 1, 0);
+        if (pd_can_join(t->gpu, normed.n_cols)) try_joined(t, &normed, 1);
+        if (pd_can_join(t->gpu, gated.n_cols)) try_joined(t, &gated, 1);
+    }
+    t->variants.tunings = NULL;
+}
+
 void pd_try_matvec(struct pd_trial *t, uint32_t i)
 {
     static const uint32_t n_tokens[] = {1, 2, 7, 8, 15, 31};
     enum pd_dtype dtype = (enum pd_dtype)i;
     try_products(t, dtype, n_tokens, PD_COUNT(n_tokens));
     try_all_joined(t, dtype);
+    try_tunings(t, dtype);
     if (!t->thorough) return;
     try_slices(t, dtype, 1);
     try_slices(t, dtype, 2);

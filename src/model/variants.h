@@ -4,6 +4,7 @@
 #define PD_MODEL_VARIANTS_H
 
 #include "gpu/gpu.h"
+#include "model/tuning.h"
 
 enum pd_varied { PD_VARIED_MATMUL, PD_VARIED_MATVEC, PD_VARIED_ATTENTION, PD_N_VARIED };
 
@@ -19,6 +20,7 @@ enum pd_variant {
 struct pd_variants {
     enum pd_variant of[PD_N_VARIED];
     bool forced[PD_N_VARIED];
+    const struct pd_tunings *tunings;   /* of matvec; NULL: none was measured */
 };
 
 /* What is best on the device. */

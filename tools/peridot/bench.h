@@ -30,6 +30,7 @@ struct bench_plan {
     const char *note;            /* NULL: none */
     struct bench_list prompts, lengths, batches, depths;
     uint32_t n_repeats, ctx, chunk, kv;
+    bool tune;
 };
 
 /* ---- what came of it ---- */
@@ -74,6 +75,7 @@ struct bench_report {
     } placement;
     uint32_t ctx, chunk;
     char kv[8], kernels[128];    /* kernels: variants taken, "matmul=tile"; "" in older reports */
+    char tuning[512];            /* as in peridot_model_info; "" in older reports */
     peridot_rates rates;         /* fp16 and matrix: 0 in older reports */
     double load_s;               /* opening the model */
     double first_token_s;        /* opening, and the logits after one token */

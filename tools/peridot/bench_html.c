@@ -164,6 +164,7 @@ static const char *fact(const struct bench_report *r, int row, const char **name
     case 17: *name = "date"; return r->date;
     case 18: *name = "note"; return r->note;
     case 19: *name = "self-test"; return bench_verdict(r);
+    case 20: *name = "tuned"; return r->tuning;
     default: return "";
     }
 }

@@ -54,6 +54,7 @@ static const struct field report_fields[] = {
     FIELD(bench_report, "session", "chunk", U32, chunk),
     FIELD(bench_report, "session", "kv", TEXT, kv),
     NEW(bench_report, "session", "kernels", TEXT, kernels),
+    NEW(bench_report, "session", "tuning", TEXT, tuning),
     PLACEMENT(U32, n_far_layers), PLACEMENT(U64, far_size), PLACEMENT(U64, decode_read_size), PLACEMENT(U64, decode_far_size),
     FIELD(bench_report, "rates", "copy", REAL, rates.copy),
     FIELD(bench_report, "rates", "read", REAL, rates.read),

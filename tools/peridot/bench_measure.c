@@ -352,6 +352,7 @@ static void describe(struct bench *b)
     snprintf(r->model.types, sizeof r->model.types, "%s", m->types);
     snprintf(r->kv, sizeof r->kv, "%s", cmd_kv_name(b->plan->kv));
     snprintf(r->kernels, sizeof r->kernels, "%s", m->kernels);
+    snprintf(r->tuning, sizeof r->tuning, "%s", m->tuning);
     r->device = m->device;
     r->verdict = m->verdict;
     r->model.random_weights = b->plan->shape != NULL;
@@ -362,6 +363,26 @@ static void describe(struct bench *b)
     r->model.size = m->weights_size + m->in_place_size + m->far_size;
     r->placement.n_far_layers = m->n_far_layers, r->placement.far_size = m->far_size;
     r->placement.decode_read_size = m->decode_read_size, r->placement.decode_far_size = m->decode_far_size;
+}
+
+static void show_tuned(void *user, const peridot_tuned *t)
+{
+    (void)user;
+    fprintf(stderr, "%s, %s: %" PRIu32 " rows, workgroups of %" PRIu32, t->kernel, t->use, t->rows, t->workgroup);
+    if (!t->changed) fputs(" stay\n", stderr);
+    else fprintf(stderr, " take %.0f %% of the time of %" PRIu32 " rows, workgroups of %" PRIu32 "\n",
+                 100 * t->seconds / t->default_seconds, t->default_rows, t->default_workgroup);
+}
+
+/* Its time is none of the first token's. */
+static peridot_status tune(struct bench *b)
+{
+    double begin = pd_now();
+    fputs("tuning: searching for what suits the device\n", stderr);
+    PD_TRY(peridot_tune(b->model, cmd_cache_dir(), show_tuned, NULL));
+    fprintf(stderr, "tuning: took %.1f s\n", pd_now() - begin);
+    b->begin_s += pd_now() - begin;
+    return PERIDOT_OK;
 }
 
 /* The first token is a test of its own: from the opening to the logits, pipelines compiled or found in the cache. */
@@ -476,6 +497,7 @@ peridot_status bench_measure(struct bench_report *out, const struct bench_plan *
     struct bench b = {.plan = plan, .report = out};
     add_tests(out, plan);
     peridot_status status = open_model(&b);
+    if (status == PERIDOT_OK && plan->tune) status = tune(&b);
     if (status == PERIDOT_OK) {
         describe(&b);
         status = run_session(&b);

@@ -160,6 +160,11 @@ static void md_summary(FILE *file, const struct bench_report *r)
             r->n_dispatches);
     fprintf(file, "The logits are %s, and %s in all repeats.", all_logits(r, false) ? "finite" : "NOT FINITE",
             all_logits(r, true) ? "the same" : "NOT THE SAME");
+    if (r->tuning[0]) {
+        fputs(" Tuned: ", file);
+        md_text(file, r->tuning);
+        fputc('.', file);
+    }
     if (placement[0]) fprintf(file, " Of the weights, %s.", placement);
     md_text(file, bench_verdict(r));
     fputc('\n', file);

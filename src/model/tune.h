@@ -1,0 +1,13 @@
+/* The search for what suits matvec on a device: see peridot_tune. */
+#ifndef PD_MODEL_TUNE_H
+#define PD_MODEL_TUNE_H
+
+#include "model/session.h"
+
+/* Sets m->tunings, and remembers them in cache_dir (NULL: nowhere). Sessions that exist keep what they have. */
+peridot_status pd_tune(struct pd_model *m, const char *cache_dir, peridot_tuned_call call, void *user);
+/* What the model takes: "matvec_rows_q8_0 normed 2x64, ...", "as by default" where that was measured to be best, "" where
+ * nothing was. */
+void pd_tunings_text(char *out, size_t size, const struct pd_model *m);
+
+#endif

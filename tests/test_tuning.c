@@ -1,0 +1,273 @@
+/* Tuning is remembered per device, driver and kernel, and nothing else is taken from the file; the search changes no answer. */
+#define _XOPEN_SOURCE 700
+#include "folder_fixture.h"
+#include "gpu/gpu.h"
+#include "model/tuning.h"
+#include "peridot.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static peridot_device_info device;
+static const int32_t tokens[] = {2, 5, 9, 100, 33, 7, 12};
+
+static const char *tuning_file(void)
+{
+    char name[64];
+    snprintf(name, sizeof name, "tune-%s.txt", device.cache_key);
+    return in_folder(name);
+}
+
+static void write_file(const void *data, size_t size)
+{
+    FILE *file = fopen(tuning_file(), "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(data, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
+}
+
+static uint32_t n_remembered(void)
+{
+    struct pd_tunings t;
+    uint32_t n = 0;
+    pd_tunings_read(&t, &device, folder);
+    for (uint32_t i = 0; i < PD_N_TUNED; i++)
+        for (int use = 0; use < PD_N_USES; use++) n += t.of[i][use].rows != 0;
+    return n;
+}
+
+/* ---- the table and the file ---- */
+
+static void test_default(void **state)
+{
+    (void)state;
+    peridot_device_info gpu = {.type = PERIDOT_DEVICE_DISCRETE, .subgroup_size = 32}, cpu = gpu;
+    cpu.type = PERIDOT_DEVICE_CPU;
+    cpu.subgroup_size = 8;
+    struct pd_tuning t = pd_tuning_get(NULL, &gpu, PD_KERNEL_matvec_q8_0, PD_USE_NORMED);
+    assert_true(t.rows == 4 && t.workgroup == 256);
+    t = pd_tuning_get(NULL, &gpu, PD_KERNEL_matvec_q8_0, PD_USE_PLAIN);
+    assert_true(t.rows == 4 && t.workgroup == 64);
+    t = pd_tuning_get(NULL, &cpu, PD_KERNEL_matvec_rows_q8_0, PD_USE_GATED);
+    assert_true(t.rows == 4 && t.workgroup == 32);
+    uint32_t n = 0;
+    for (; pd_tuning_at(&t, &gpu, n); n++) assert_true(t.rows <= 8 && t.workgroup % 32 == 0 && t.workgroup <= 256);
+    assert_int_equal(n, 16);
+    assert_false(pd_tuning_fits((struct pd_tuning){1, 32}, PD_USE_GATED));
+}
+
+static struct pd_tunings some_tunings(void)
+{
+    struct pd_tunings t = {0};
+    assert_true(pd_tuning_at(&t.of[PD_Q8_0][PD_USE_PLAIN], &device, 0));
+    assert_true(pd_tuning_at(&t.of[PD_N_DTYPES + PD_IQ4_XS][PD_USE_GATED], &device, 7));
+    t.of[PD_F32][PD_USE_NORMED] = pd_tuning_default(&device, PD_KERNEL_matvec_f32, PD_USE_NORMED);
+    return t;
+}
+
+static void test_round_trip(void **state)
+{
+    (void)state;
+    struct pd_tunings t = some_tunings(), got;
+    assert_int_equal(pd_tunings_write(&t, &device, folder), PERIDOT_OK);
+    pd_tunings_read(&got, &device, folder);
+    assert_memory_equal(&got, &t, sizeof t);
+    peridot_device_info other = device;
+    other.cache_key[0] ^= 1;
+    pd_tunings_read(&got, &other, folder);
+    assert_int_equal(got.of[PD_Q8_0][PD_USE_PLAIN].rows, 0);
+    assert_int_equal(pd_tunings_write(&t, &device, "/dev/null/x"), PERIDOT_ERROR_IO);
+}
+
+/* Each prefix and each changed byte leave fewer lines, or those that there were. */
+static void test_damaged(void **state)
+{
+    (void)state;
+    char text[1024], changed[1024];
+    struct pd_tunings t = some_tunings(), got;
+    assert_int_equal(pd_tunings_write(&t, &device, folder), PERIDOT_OK);
+    FILE *file = fopen(tuning_file(), "rb");
+    size_t size = fread(text, 1, sizeof text, file);
+    fclose(file);
+    assert_true(size > 100 && size < sizeof text);
+    for (size_t n = 0; n < size; n++) {
+        write_file(text, n);
+        assert_true(n_remembered() <= 2);
+    }
+    for (size_t i = 0; i < size; i++) {
+        memcpy(changed, text, size);
+        changed[i] ^= 1;
+        write_file(changed, size);
+        pd_tunings_read(&got, &device, folder);
+        for (uint32_t k = 0; k < PD_N_TUNED; k++)
+            for (int use = 0; use < PD_N_USES; use++)
+                assert_true(got.of[k][use].rows <= 8 && got.of[k][use].workgroup <= 256);
+    }
+    static char large[200000];
+    memset(large, 'x', sizeof large);
+    memcpy(large, text, size);
+    write_file(large, sizeof large);
+    assert_int_equal(n_remembered(), 0);
+    assert_int_equal(unlink(tuning_file()), 0);
+    assert_int_equal(mkdir(tuning_file(), 0700), 0);
+    assert_int_equal(n_remembered(), 0);
+    assert_int_equal(rmdir(tuning_file()), 0);
+}
+
+/* A line in the right form that no search would write. */
+static void try_line(uint32_t want, const char *use, unsigned rows, unsigned workgroup, uint64_t hash)
+{
+    char text[512];
+    int size = snprintf(text, sizeof text, "peridot: rows and workgroups of matvec as measured\nmatvec_q8_0 %016llx %s %u %u\n",
+                        (unsigned long long)(pd_kernel_hash(PD_KERNEL_matvec_q8_0) ^ hash), use, rows, workgroup);
+    write_file(text, (size_t)size);
+    assert_int_equal(n_remembered(), want);
+}
+
+static void test_hostile(void **state)
+{
+    (void)state;
+    unsigned lanes = device.subgroup_size;
+    try_line(1, "normed", 2, lanes, 0);
+    try_line(0, "normed", 2, lanes, 1);
+    try_line(0, "norm", 2, lanes, 0);
+    try_line(0, "normed", 3, lanes, 0);
+    try_line(0, "normed", 0, lanes, 0);
+    try_line(0, "normed", 16, lanes, 0);
+    try_line(0, "gated", 1, lanes, 0);
+    try_line(0, "normed", 2, lanes + 1, 0);
+    try_line(0, "normed", 2, 0, 0);
+    try_line(0, "normed", 2, 512, 0);
+    try_line(0, "normed", 4000000000u, 4000000000u, 0);
+    unlink(tuning_file());
+}
+
+/* ---- the search ---- */
+
+static peridot_model *open_model(void)
+{
+    peridot_model *model = NULL;
+    peridot_model_params params = {.cache_dir = folder};
+    if (peridot_model_open(&model, PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", &params) != PERIDOT_OK)
+        fail_msg("%s", peridot_last_error());
+    return model;
+}
+
+static void take_logits(float *out, peridot_model *model)
+{
+    peridot_session *s;
+    const float *logits;
+    assert_int_equal(peridot_session_create(&s, model, &(peridot_session_params){.ctx = 16, .chunk = 1}), PERIDOT_OK);
+    assert_int_equal(peridot_eval(s, tokens, 7, NULL), PERIDOT_OK);
+    assert_int_equal(peridot_logits(&logits, s), PERIDOT_OK);
+    memcpy(out, logits, peridot_model_get_info(model)->n_outputs * sizeof *out);
+    peridot_session_free(s);
+}
+
+static void assert_near(const float *a, const float *b, size_t n)
+{
+    double apart = 0, size = 0;
+    for (size_t i = 0; i < n; i++) {
+        apart += pow((double)a[i] - (double)b[i], 2);
+        size += pow((double)b[i], 2);
+    }
+    assert_true(apart <= 1e-8 * size);
+}
+
+static void count(void *user, const peridot_tuned *t)
+{
+    *(uint32_t *)user += 1;
+    print_message("%s %s: %u x %u in %.0f us, %u x %u by default in %.0f us\n", t->kernel, t->use, t->rows, t->workgroup,
+                  1e6 * t->seconds, t->default_rows, t->default_workgroup, 1e6 * t->default_seconds);
+    assert_true(t->seconds > 0 && t->seconds <= t->default_seconds);
+    assert_true(t->changed || (t->rows == t->default_rows && t->workgroup == t->default_workgroup));
+}
+
+static void test_search(void **state)
+{
+    (void)state;
+    peridot_model *model = open_model();
+    size_t n_outputs = peridot_model_get_info(model)->n_outputs;
+    float *before = malloc(n_outputs * sizeof *before), *after = malloc(n_outputs * sizeof *after);
+    char tuning[512];
+    uint32_t n = 0;
+    assert_true(before && after);
+    assert_string_equal(peridot_model_get_info(model)->tuning, "");
+    take_logits(before, model);
+    if (peridot_tune(model, folder, count, &n) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
+    assert_true(n >= 3);
+    assert_int_equal(n_remembered(), n);
+    snprintf(tuning, sizeof tuning, "%s", peridot_model_get_info(model)->tuning);
+    assert_true(tuning[0] != 0);
+    take_logits(after, model);
+    assert_near(after, before, n_outputs);
+    peridot_model_close(model);
+    model = open_model();
+    assert_string_equal(peridot_model_get_info(model)->tuning, tuning);
+    take_logits(before, model);
+    assert_memory_equal(before, after, n_outputs * sizeof *after);
+    peridot_model_close(model);
+    free(before);
+    free(after);
+}
+
+/* Whatever the file says within the search's range, answers are the same. */
+static void test_tuned(void **state)
+{
+    (void)state;
+    struct pd_tuning t;
+    size_t n_outputs = 0;
+    float *want = NULL, *got = NULL;
+    for (uint32_t i = 0; pd_tuning_at(&t, &device, i); i += 5) {
+        struct pd_tunings all = pd_tunings_of(t);
+        assert_int_equal(pd_tunings_write(&all, &device, folder), PERIDOT_OK);
+        peridot_model *model = open_model();
+        n_outputs = peridot_model_get_info(model)->n_outputs;
+        if (!got) got = malloc(n_outputs * sizeof *got);
+        take_logits(got, model);
+        if (!want) want = memcpy(malloc(n_outputs * sizeof *want), got, n_outputs * sizeof *want);
+        assert_near(got, want, n_outputs);
+        peridot_model_close(model);
+    }
+    free(want);
+    free(got);
+}
+
+static void remove_file(const char *prefix, const char *suffix)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s-%s.%s", prefix, device.cache_key, suffix);
+    unlink(in_folder(name));
+}
+
+static int open_all(void **state)
+{
+    struct pd_gpu *gpu;
+    if (pd_gpu_open(&gpu, NULL, NULL) != PERIDOT_OK) return -1;
+    device = *pd_gpu_info(gpu);
+    pd_gpu_close(gpu);
+    return make_folder(state);
+}
+
+static int close_all(void **state)
+{
+    (void)state;
+    remove_file("tune", "txt");
+    remove_file("pipelines", "bin");
+    return rmdir(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_default), cmocka_unit_test(test_round_trip), cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_hostile), cmocka_unit_test(test_search), cmocka_unit_test(test_tuned),
+    };
+    return cmocka_run_group_tests_name("tuning", tests, open_all, close_all);
+}
