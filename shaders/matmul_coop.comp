@@ -83,15 +83,16 @@ void add_products(uint b, uint part_row, uint part_token)
     }
 }
 
-/* By way of shared memory, as the edges of y may lie anywhere in a matrix. */
+/* By way of shared memory, as the edges of y may lie anywhere in a matrix. A loop that cannot be unrolled would keep the loops
+ * over sums from being unrolled too, and then Mesa keeps these in memory on Intel. */
 void write_sums(SUMS s, uint first_row, uint first_token)
 {
     uint mine = gl_SubgroupID * M * N;
     coopMatStore(s, stage, mine, M, gl_CooperativeMatrixLayoutColumnMajor);
     subgroupBarrier();
-    for (uint i = gl_SubgroupInvocationID; i < M * N; i += SUBGROUP) {
-        uint row = first_row + i % M, token = first_token + i / M;
-        if (row >= p.n_rows || token >= p.n_tokens) continue;
+    [[unroll]] for (uint k = 0; k < (M * N + SUBGROUP - 1) / SUBGROUP; k++) {
+        uint i = gl_SubgroupInvocationID + k * SUBGROUP, row = first_row + i % M, token = first_token + i / M;
+        if (i >= M * N || row >= p.n_rows || token >= p.n_tokens) continue;
         float scale = pd_floats(uvec2(p.x)).at[(token + 1) * p.x_stride - PD_PACK_TAIL] / WEIGHT_SCALE;
         p.y.at[token * p.y_stride + row] = softcap_of(stage[mine + i] * scale, p.softcap);
     }
