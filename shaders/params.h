@@ -154,7 +154,7 @@ struct pd_glu_push {
     uint32_t n, x_stride, y_stride;
 };
 
-/* The PD_TOPK largest of each PD_TOPK_IN values of a row, sorted (lower id first of equals). Grid: [blocks, n_rows]. */
+/* The PD_TOPK largest of each PD_TOPK_IN values of a row (lower id first of equals), sorted if that is all. Grid: [blocks, n_rows]. */
 struct pd_topk_push {
     PD_PTR(pd_floats) logits;     /* first pass: [n_rows][stride] */
     PD_PTR(pd_candidates) found;  /* later passes: [n_rows][stride] */

@@ -1,15 +1,13 @@
 #version 460
-/* Each workgroup takes PD_TOPK_IN candidates of a row and keeps the best PD_TOPK, sorted by logit, then lower id. Passes are repeated
- * until one workgroup is left to a row; the first (FIRST) reads plain logits. A NaN counts as the lowest.
- * Sorting all would cost a hundred times more than reading them. So each invocation first finds the maximum of its share; of
- * these maxima the PD_TOPK-th largest is a bound that at least PD_TOPK values reach, and with luck few more: only these are
- * sorted. Where ties let more through than there is room for, everything is sorted after all, piece by piece. */
+/* Each workgroup takes PD_TOPK_IN candidates of a row and keeps the best PD_TOPK, those of higher logit, then lower id. Passes
+ * are repeated until one workgroup is left to a row, which sorts them; the first (FIRST) reads plain logits. A NaN counts as
+ * the lowest. Sorting all would cost a hundred times more than reading them. So logits become keys, integers in the same order,
+ * and the PD_TOPK-th largest key is found bit by bit: a bit is set if PD_TOPK keys still reach what that makes. */
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 
 #define WORKGROUP 256
 #define SHARE (PD_TOPK_IN / WORKGROUP)
-#define ROOM 1024
 #define LOWEST -3.4e38
 #define NOBODY 0xffffffffu
 
@@ -17,96 +15,91 @@ layout(local_size_x = WORKGROUP) in;
 layout(constant_id = 1) const bool FIRST = true;
 layout(push_constant) uniform Push { pd_topk_push p; };
 
-shared float logit[ROOM];
-shared uint id[ROOM];
-shared uint n_found;
-uint row;     /* where the row begins */
+shared uint counted[3];
+shared uint n_chosen, chosen_key[PD_TOPK], chosen_id[PD_TOPK];
 
-float value_at(uint i)
+uint row;           /* where the row begins */
+uint keys[SHARE];   /* of candidates first + WORKGROUP k + invocation; 0: of none */
+uint n_counts;
+
+uint id_at(uint i) { return FIRST ? i : p.found.at[row + i].id; }
+
+uint key_at(uint i)
 {
-    if (i >= p.n) return LOWEST;
+    if (i >= p.n || id_at(i) == NOBODY) return 0;
     float x = FIRST ? p.logits.at[row + i] : p.found.at[row + i].logit;
-    return x > LOWEST ? x : LOWEST;
+    uint bits = x == 0.0 ? 0 : floatBitsToUint(x > LOWEST ? x : LOWEST);
+    return bits >> 31 == 0 ? bits | 0x80000000u : ~bits;
 }
 
-void place(uint slot, uint i)
-{
-    logit[slot] = value_at(i);
-    id[slot] = i >= p.n ? NOBODY : FIRST ? i : p.found.at[row + i].id;
-}
+float logit_of(uint key) { return uintBitsToFloat(key >> 31 == 0 ? ~key : key & 0x7fffffffu); }
 
-bool before(uint a, uint b)
+/* The sum over the workgroup. While one counter is read, the next one is zero already. */
+uint count(uint n)
 {
-    return logit[a] > logit[b] || (logit[a] == logit[b] && id[a] < id[b]);
-}
-
-/* Bitonic sort of the first n slots, n a power of two; best first. */
-void sort(uint n)
-{
+    n = subgroupAdd(n);
+    if (gl_LocalInvocationID.x == 0) counted[(n_counts + 1) % 3] = 0;
+    if (subgroupElect()) atomicAdd(counted[n_counts % 3], n);
     barrier();
-    for (uint size = 2; size <= n; size *= 2) {
-        for (uint span = size / 2; span > 0; span /= 2) {
-            for (uint i = gl_LocalInvocationID.x; i < n / 2; i += WORKGROUP) {
-                uint a = 2 * i - (i & (span - 1)), b = a + span;
-                bool descending = (a & size) == 0;
-                if (before(b, a) == descending) {
-                    float x = logit[a];
-                    logit[a] = logit[b];
-                    logit[b] = x;
-                    uint name = id[a];
-                    id[a] = id[b];
-                    id[b] = name;
-                }
-            }
-            barrier();
-        }
-    }
+    return counted[n_counts++ % 3];
 }
 
-float bound(uint first)
+uint n_reaching(uint bound)
 {
-    uint me = gl_LocalInvocationID.x;
-    float top = LOWEST;
-    for (uint k = 0; k < SHARE; k++) top = max(top, value_at(first + k * WORKGROUP + me));
-    logit[me] = top;
-    id[me] = me;
-    sort(WORKGROUP);
-    float x = logit[PD_TOPK - 1];
-    if (me == 0) n_found = 0;
-    barrier();
-    return x;
+    uint n = 0;
+    [[unroll]] for (uint k = 0; k < SHARE; k++) n += uint(keys[k] >= bound);
+    return count(n);
+}
+
+uint n_equal_below(uint first, uint key, uint id)
+{
+    uint n = 0;
+    [[unroll]] for (uint k = 0; k < SHARE; k++)
+        if (keys[k] == key && id_at(first + k * WORKGROUP) < id) n++;
+    return count(n);
 }
 
 void main()
 {
-    uint me = gl_LocalInvocationID.x, first = gl_WorkGroupID.x * PD_TOPK_IN;
+    uint me = gl_LocalInvocationID.x, first = gl_WorkGroupID.x * PD_TOPK_IN + me;
     uint block = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
     row = gl_WorkGroupID.y * p.stride;
-    float least = bound(first);
-    for (uint k = 0; k < SHARE; k++) {
-        uint i = first + k * WORKGROUP + me;
-        if (i < p.n && value_at(i) >= least) {
-            uint slot = atomicAdd(n_found, 1);
-            if (slot < ROOM) place(slot, i);
+    n_counts = 0;
+    if (me == 0) counted[0] = n_chosen = 0;
+    [[unroll]] for (uint k = 0; k < SHARE; k++) keys[k] = key_at(first + k * WORKGROUP);
+    barrier();
+
+    uint bound = 0, n = PD_TOPK_IN, last_id = NOBODY;
+    for (uint bit = 1u << 31; bit != 0 && n != PD_TOPK; bit >>= 1) {
+        uint n_with = n_reaching(bound | bit);
+        if (n_with >= PD_TOPK) {
+            bound |= bit;
+            n = n_with;
         }
+    }
+    if (n > PD_TOPK && bound != 0) {   /* too many are equal to it: those of the lowest ids, up to the last that there is room for */
+        uint room = PD_TOPK - n_reaching(bound + 1);
+        last_id = 0;
+        for (uint bit = 1u << 31; bit != 0; bit >>= 1)
+            if (n_equal_below(first, bound, last_id | bit) < room) last_id |= bit;
+    }
+    [[unroll]] for (uint k = 0; k < SHARE; k++) {
+        if (keys[k] == 0 || keys[k] < bound) continue;
+        uint id = id_at(first + k * WORKGROUP);
+        if (keys[k] == bound && id > last_id) continue;
+        uint slot = atomicAdd(n_chosen, 1);
+        chosen_key[slot] = keys[k];
+        chosen_id[slot] = id;
     }
     barrier();
-    uint n = n_found;
-    if (n <= ROOM) {
-        uint size = PD_TOPK;
-        while (size < n) size *= 2;
-        for (uint i = n + me; i < size; i += WORKGROUP) place(i, NOBODY);
-        sort(size);
-    } else {
-        uint kept = 0;
-        for (uint at = first; at < first + PD_TOPK_IN; at += ROOM - kept) {
-            if (at != first) kept = PD_TOPK;
-            for (uint i = kept + me; i < ROOM; i += WORKGROUP) place(i, at + i - kept < first + PD_TOPK_IN ? at + i - kept : NOBODY);
-            sort(ROOM);
-        }
+
+    if (me >= PD_TOPK) return;
+    uint at = me;
+    if (gl_NumWorkGroups.x == 1 && me < n_chosen) {
+        at = 0;
+        for (uint i = 0; i < n_chosen; i++)
+            if (chosen_key[i] > chosen_key[me] || chosen_key[i] == chosen_key[me] && chosen_id[i] < chosen_id[me]) at++;
     }
-    for (uint i = me; i < PD_TOPK; i += WORKGROUP) {
-        p.best.at[block * PD_TOPK + i].logit = logit[i];
-        p.best.at[block * PD_TOPK + i].id = id[i];
-    }
+    p.best.at[block * PD_TOPK + at].logit = me < n_chosen ? logit_of(chosen_key[me]) : LOWEST;
+    p.best.at[block * PD_TOPK + at].id = me < n_chosen ? chosen_id[me] : NOBODY;
 }
