@@ -25,23 +25,38 @@ shared vec4 normed[NORM_VEC4S == 0 ? 1 : NORM_VEC4S];
 #include "joined.glsl"
 
 float acc[ROWS * COLS];
-float x_lane[COLS * 32 / LANES];   /* of 32 columns: column LANES k + lane */
+const uint SHARE = 32 / LANES;
+float x_lane[COLS * SHARE];        /* of 32 columns: column SHARE lane + k */
+float x_sum[COLS * 2];             /* of their halves, or all in the first */
+
+float sum_of_columns(uint c, uint first, uint n)
+{
+    const uint n_lanes = min(n, LANES);
+    float part = 0.0, sum = 0.0;
+    [[unroll]] for (uint k = 0; k < n / n_lanes; k++)
+        if (in_sum_of_x(gl_SubgroupInvocationID)) part += x_lane[c * SHARE + first / LANES + k];
+    [[unroll]] for (uint l = 0; l < n_lanes; l++) sum += subgroupBroadcast(part, first % LANES + l);
+    return sum;
+}
 
 void load_x(uint first_token, uint b)
 {
     [[unroll]] for (uint c = 0; c < COLS; c++)
-        [[unroll]] for (uint k = 0; k < 32 / LANES; k++) {
+        [[unroll]] for (uint k = 0; k < SHARE; k++) {
             uint i = 32 * b + LANES * k + gl_SubgroupInvocationID;
             if (NORM_VEC4S != 0) x_lane[k] = normed[i >> 2][i & 3];
-            else x_lane[c * (32 / LANES) + k] = pd_floats(p.x).at[min(first_token + c, p.n_tokens - 1) * p.x_stride + i];
+            else x_lane[c * SHARE + k] = pd_floats(p.x).at[min(first_token + c, p.n_tokens - 1) * p.x_stride + i];
         }
+    [[unroll]] for (uint c = 0; c < COLS && SUM_OF_X; c++)
+        [[unroll]] for (uint h = 0; h < (HALVES ? 2 : 1); h++) x_sum[2 * c + h] = sum_of_columns(c, 16 * h, HALVES ? 16 : 32);
+    [[unroll]] for (uint i = 0; i < COLS * SHARE; i++) x_lane[i] *= x_scale_of(LANES * (i % SHARE) + gl_SubgroupInvocationID);
 }
 
 vec4 x_quad(uint c, uint i)
 {
     vec4 x;
     [[unroll]] for (uint k = 0; k < 4; k++)
-        x[k] = subgroupBroadcast(x_lane[c * (32 / LANES) + (4 * i + k) / LANES], (4 * i + k) % LANES);
+        x[k] = subgroupBroadcast(x_lane[c * SHARE + (4 * i + k) / LANES], (4 * i + k) % LANES);
     return x;
 }
 
@@ -57,19 +72,17 @@ void add_block(uint b)
 {
     block_bits bits[ROWS];
     vec2 scale[ROWS];
-    float sum[ROWS * COLS], x_sum[COLS];
+    float sum[ROWS * COLS];
     [[unroll]] for (uint r = 0; r < ROWS; r++) bits[r] = load_bits(rows[r], b, p.n_cols);
     [[unroll]] for (uint j = 0; j < 4; j++) {
         if (j == 0 || HALVES && j == 2) {
-            [[unroll]] for (uint r = 0; r < ROWS; r++) scale[r] = scale_and_offset(rows[r], b, j >> 1, p.n_cols);
+            [[unroll]] for (uint r = 0; r < ROWS; r++) scale[r] = scales_of_sums(rows[r], b, j >> 1, p.n_cols);
             [[unroll]] for (uint i = 0; i < ROWS * COLS; i++) sum[i] = 0.0;
-            [[unroll]] for (uint c = 0; c < COLS; c++) x_sum[c] = 0.0;
         }
         vec4 x[2 * COLS];
         [[unroll]] for (uint c = 0; c < COLS; c++) {
             x[2 * c] = x_quad(c, 2 * j);
             x[2 * c + 1] = x_quad(c, 2 * j + 1);
-            if (OFFSET) x_sum[c] += dot(x[2 * c] + x[2 * c + 1], vec4(1));
         }
         [[unroll]] for (uint r = 0; r < ROWS; r++) {
             vec4 w[2];
@@ -80,7 +93,7 @@ void add_block(uint b)
         if (j == 3 || HALVES && j == 1)
             [[unroll]] for (uint r = 0; r < ROWS; r++)
                 [[unroll]] for (uint c = 0; c < COLS; c++)
-                    acc[r * COLS + c] += sum[r * COLS + c] * scale[r].x + (OFFSET ? x_sum[c] * scale[r].y : 0.0);
+                    acc[r * COLS + c] += sum[r * COLS + c] * scale[r].x + (SUM_OF_X ? x_sum[2 * c + (HALVES ? j >> 1 : 0)] * scale[r].y : 0.0);
     }
 }
 

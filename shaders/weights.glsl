@@ -8,7 +8,7 @@
  *   load_unit(row, u, n_cols)   unit u of the row as UNIT/4 vec4s in unit_w[], to be multiplied by the scale it returns
  *   load_quad(row, q, n_cols)   weights 4q .. 4q + 3, final: little code, where a unit at once does not matter
  *   load_bits(row, b, n_cols)   what is worth loading at once of block b (32 weights), for
- *   octet(w, bits, row, b, j, n_cols)   its quants 8j .. 8j + 7: weight = quant * scale + offset, see scale_and_offset
+ *   octet(w, bits, row, b, j, n_cols)   its quants 8j .. 8j + 7, for x times x_scale_of(column): see scales_of_sums
  *   HALVES, OFFSET              whether the two halves of a block have scales of their own; whether there are offsets
  *   load_quants(q, row, b, n_cols)   block b's quants less CENTRE as signed bytes, 16 in each of q[2], for types of LOW <= 32
  *   MINIMUM                     whether there is an offset beyond that of CENTRE: that of scale_and_offset
@@ -336,6 +336,39 @@ vec4 quad_of_floats(uvec2 row, uint q)
 }
 #endif
 
+/* Bytes and nibbles are masked where they lie in their word, as shifting them takes a third of the time. So the quant of column
+ * i of a block comes out of octet 2^place_of(i) times too large, where no sign is in the way: x is to be as much smaller. And of
+ * the signed bytes of a word, all but the last come out with 128 added: so much times the sum of their x is to be taken off. */
+#if LOW == 32 || LOW == 16 && HIGH == 0 && !defined(W_IQ4_NL) && !defined(W_IQ4_XS)
+#define IN_PLACE true
+#else
+#define IN_PLACE false
+#endif
+#define SUM_OF_X (OFFSET || LOW == 32)
+
+uint place_of(uint i)
+{
+    uint place = 8 * (i & 3u) + (LOW == 16 ? (i >> 4) * 4 : 0);
+    return IN_PLACE && place < 28 ? place : 0;
+}
+
+float x_scale_of(uint i) { return uintBitsToFloat((127u - place_of(i)) << 23); }
+bool in_sum_of_x(uint i) { return LOW != 32 || (i & 3u) < 3; }
+
+/* Of the octets of half h: what their sum of products, and that of x, count. */
+vec2 scales_of_sums(uvec2 row, uint b, uint h, uint n_cols)
+{
+    vec2 scale = scale_and_offset(row, b, h, n_cols);
+    return LOW == 32 ? vec2(scale.x, -128.0 * scale.x) : scale;
+}
+
+vec4 quants_in_place(uint low, bool upper)
+{
+    uint mask = LOW == 32 ? 0xffu : upper ? 0xf0u : 0xfu;
+    if (LOW == 32) return vec4(ivec4((low ^ 0x808080u) & uvec4(mask, mask << 8, mask << 16, mask << 24)));
+    return vec4(low & mask, low & mask << 8, low & mask << 16, upper ? low >> 28 : low & mask << 24);
+}
+
 /* A row of floats may end within a block: x has zeros there, and the last weights stand in for those that are not. */
 void octet(out vec4 w[2], block_bits bits, uvec2 row, uint b, uint j, uint n_cols)
 {
@@ -350,7 +383,7 @@ void octet(out vec4 w[2], block_bits bits, uvec2 row, uint b, uint j, uint n_col
     uvec2 low = bits.low[LOW == 16 ? j & 1 : 0];
     if (LOW == 8) low = uvec2(low[j >> 1]);
 #endif
-    w[0] = quad_of(2 * j, low.x, bits.high[j >> 1]);
-    w[1] = quad_of(2 * j + 1, low.y, bits.high[j >> 1]);
+    w[0] = IN_PLACE ? quants_in_place(low.x, j >= 2) : quad_of(2 * j, low.x, bits.high[j >> 1]);
+    w[1] = IN_PLACE ? quants_in_place(low.y, j >= 2) : quad_of(2 * j + 1, low.y, bits.high[j >> 1]);
 #endif
 }
