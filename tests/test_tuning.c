@@ -55,7 +55,7 @@ static void test_default(void **state)
     t = pd_tuning_get(NULL, &gpu, PD_KERNEL_matvec_q8_0, PD_USE_PLAIN);
     assert_true(t.rows == 4 && t.workgroup == 64);
     t = pd_tuning_get(NULL, &cpu, PD_KERNEL_matvec_rows_q8_0, PD_USE_GATED);
-    assert_true(t.rows == 4 && t.workgroup == 32);
+    assert_true(t.rows == 8 && t.workgroup == 32);
     uint32_t n = 0;
     for (; pd_tuning_at(&t, &gpu, n); n++) assert_true(t.rows <= 8 && t.workgroup % 32 == 0 && t.workgroup <= 256);
     assert_int_equal(n, 16);

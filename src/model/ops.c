@@ -1,6 +1,7 @@
 #include "model/ops.h"
 
 #include "base/num.h"
+#include "base/os.h"
 
 #include <stddef.h>
 
@@ -79,7 +80,7 @@ static void matvec(struct pd_recorder *r, enum pd_dtype dtype, const struct pd_m
     enum pd_kernel_id id = typed(rows ? PD_KERNEL_matvec_rows_f32 : PD_KERNEL_matvec_f32, dtype);
     struct pd_tuning t = matvec_tuning(r, id, push->n_tokens, mode);
     uint32_t at_once = (rows ? t.workgroup : t.workgroup / lanes) * (mode.glu ? t.rows / 2 : t.rows);
-    uint32_t most = mode.norm_vec4s == 0 ? 65535 : cpu ? 16 : 256;
+    uint32_t most = mode.norm_vec4s == 0 ? 65535 : cpu ? 4 * pd_n_processors() : 256;   /* each norms x for itself */
     uint32_t spec[] = {t.workgroup, t.rows, cols, mode.norm_vec4s, mode.branch, mode.store, mode.glu, lanes};
     dispatch(r, kernel(r, id, spec, rows ? 8 : 7), push, (uint32_t)pd_min(pd_div_up(push->n_rows, at_once), most),
              (uint32_t)pd_div_up(push->n_tokens, cols), 1);

@@ -17,20 +17,21 @@ enum { MAX_WORKGROUP = 256, N_ROWS = 4, FILE_MAX = 64 << 10, LINE_MAX_SIZE = 96 
 
 /* ---- what there is ---- */
 
-/* Workgroups that norm x for themselves should be few and large: enough to fill the device. Lanes of a CPU take rows of their
- * own, in one subgroup where nothing is shared. Four rows at a time spill nowhere (tools/pipelines). */
+/* Workgroups that norm x for themselves should be few and large: enough to fill the device. Four rows at a time spill nowhere
+ * (tools/pipelines). Lanes of a CPU take rows of their own, in subgroups of their own where nothing is shared; what is shared it
+ * reads lane by lane, for eight rows at a time rather than four. */
 static const struct {
-    uint32_t invocations, subgroups;   /* whichever is more */
+    uint32_t rows, invocations, subgroups;   /* workgroup: whichever is more */
 } table[2][2][2] = {   /* [matvec, matvec_rows][GPU, CPU][plain, with norms] */
-    {{{64, 1}, {256, 1}}, {{64, 1}, {64, 1}}},
-    {{{0, 1}, {0, 4}}, {{0, 1}, {0, 4}}},
+    {{{4, 64, 1}, {4, 256, 1}}, {{4, 64, 1}, {4, 64, 1}}},
+    {{{4, 0, 1}, {4, 0, 4}}, {{4, 0, 1}, {8, 0, 4}}},
 };
 
 struct pd_tuning pd_tuning_default(const peridot_device_info *device, enum pd_kernel_id id, enum pd_use use)
 {
     bool rows = id >= PD_KERNEL_matvec_rows_f32, cpu = device->type == PERIDOT_DEVICE_CPU, norms = use != PD_USE_PLAIN;
     uint32_t subgroups = table[rows][cpu][norms].subgroups * device->subgroup_size;
-    return (struct pd_tuning){4, (uint32_t)pd_max(table[rows][cpu][norms].invocations, subgroups)};
+    return (struct pd_tuning){table[rows][cpu][norms].rows, (uint32_t)pd_max(table[rows][cpu][norms].invocations, subgroups)};
 }
 
 bool pd_tuning_at(struct pd_tuning *out, const peridot_device_info *device, uint32_t i)
