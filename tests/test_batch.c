@@ -2,13 +2,14 @@
  * the window, one token, the same text twice. */
 #include "peridot.h"
 
-#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
+
+#include "relative_error.h"
 
 enum { CHUNK = 96, MAX_WIDTH = 512, N_TEXTS = 6 };
 
@@ -50,16 +51,6 @@ static bool keep_last_row(void *user, size_t sequence, uint32_t pos, const float
 static void make_text(int32_t *tokens, size_t text)
 {
     for (size_t j = 0; j < lengths[text]; j++) tokens[j] = (int32_t)(j == 0 ? 2 : (17 * (text == 3 ? 1 : text) + 31 * j) % 250);
-}
-
-static double relative_error(const float *a, const float *b, size_t n)
-{
-    double difference = 0, size = 0;
-    for (size_t i = 0; i < n; i++) {
-        difference += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
-        size += (double)b[i] * (double)b[i];
-    }
-    return sqrt(difference / (size + 1e-30));
 }
 
 static void check_model(const char *path, bool hidden, const char *kernel)

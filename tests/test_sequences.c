@@ -1,8 +1,7 @@
 /* Several sequences in one session give what each gives in a session of its own: prompts and steps of different lengths, below
  * and beyond the windows (12 and 16), with sequences that sit out and go on, or begin anew. */
 #include "format_fixture.h"
-
-#include <math.h>
+#include "relative_error.h"
 
 enum { MAX_WIDTH = 512, N_MOST = 8, N_STEPS = 24, MAX_POS = 96 };
 
@@ -14,16 +13,6 @@ static int32_t token_of(uint32_t sequence, uint32_t pos) { return pos == 0 ? 2 :
 static bool is_in(uint32_t sequence, uint32_t step)
 {
     return !(sequence == 1 && step >= 8 && step < 15) && !(sequence == 2 && step >= 11);
-}
-
-static double relative_error(const float *a, const float *b, size_t n)
-{
-    double difference = 0, size = 0;
-    for (size_t i = 0; i < n; i++) {
-        difference += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
-        size += (double)b[i] * (double)b[i];
-    }
-    return sqrt(difference / (size + 1e-30));
 }
 
 static peridot_model *open_model(const char *path, const char *kernel)

@@ -134,6 +134,8 @@ const char *bench_device_name(const struct bench_report *report);
 /* bench_plot.c: SVG figures, whose colours are CSS variables of the page. */
 /* Text with the characters that HTML gives a meaning written as references. */
 void bench_html_text(FILE *file, const char *text);
+/* "report: test", or either alone (report NULL, test ""), that ends at x = right and begins at 0 or later: a long one is squeezed. */
+void bench_html_name(FILE *file, int right, double y, const char *report, const char *test);
 void bench_plot_speeds(FILE *file, const struct bench_report *const *reports, size_t n, bool generation);
 void bench_plot_roofline(FILE *file, const struct bench_report *const *reports, size_t n);
 void bench_plot_kernels(FILE *file, const struct bench_report *const *reports, size_t n);

@@ -169,6 +169,14 @@ static const char *fact(const struct bench_report *r, int row, const char **name
     }
 }
 
+static bool known(const struct bench_report *const *reports, size_t n, int row)
+{
+    const char *name;
+    for (size_t i = 0; i < n; i++)
+        if (fact(reports[i], row, &name)[0]) return true;
+    return false;
+}
+
 static void report_table(FILE *file, const struct bench_report *const *reports, size_t n)
 {
     const char *name;
@@ -181,6 +189,7 @@ static void report_table(FILE *file, const struct bench_report *const *reports, 
     if (n > 1) fputs("</tr></thead>", file);
     fputs("<tbody>\n", file);
     for (int row = 0; fact(reports[0], row, &name), name; row++) {
+        if (!known(reports, n, row)) continue;
         element(file, "<tr><th scope=\"row\">", name, "</th>");
         for (size_t i = 0; i < n; i++) cell(file, fact(reports[i], row, &name));
         fputs("</tr>\n", file);

@@ -20,6 +20,20 @@ void bench_html_text(FILE *file, const char *text)
     }
 }
 
+void bench_html_name(FILE *file, int right, double y, const char *report, const char *test)
+{
+    size_t length = strlen(test) + (report ? strlen(report) + 2 : 0);
+    fprintf(file, "<text class=\"name\" x=\"%d\" y=\"%.1f\"", right, y);
+    if (7.5 * (double)length > right) fprintf(file, " textLength=\"%d\" lengthAdjust=\"spacingAndGlyphs\"", right);
+    fputs(">", file);
+    if (report) {
+        bench_html_text(file, report);
+        fputs(*test ? ": " : "", file);
+    }
+    bench_html_text(file, test);
+    fputs("</text>\n", file);
+}
+
 static void begin_figure(FILE *file, int height, const char *title)
 {
     fprintf(file, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s\">\n", WIDTH, height, title);
@@ -74,7 +88,7 @@ static int draw_test(FILE *file, const struct bench_report *const *reports, size
     for (size_t i = 0; i < n; i++) {
         const struct bench_test *t = bench_find(reports[i], name);
         if (!t) continue;
-        label(file, "name", BAR_LEFT - 10, y + BAR / 2.0 + 5, n > 1 ? reports[i]->label : name);
+        bench_html_name(file, BAR_LEFT - 10, y + BAR / 2.0 + 5, n > 1 ? reports[i]->label : NULL, n > 1 ? "" : name);
         draw_bar(file, t, i, y, scale);
         y += n > 1 ? BAR + 4 : ROW;
     }

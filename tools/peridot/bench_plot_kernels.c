@@ -77,13 +77,8 @@ static void draw_part(FILE *file, const char *name, const char *fill, double x, 
 
 static void draw_label(FILE *file, const struct bench_report *r, const struct bench_test *t, double y, size_t n)
 {
-    fprintf(file, "<text class=\"name\" x=\"%d\" y=\"%.1f\">", LEFT - 10, y + BAR / 2.0 + 5);
-    if (n > 1) {
-        bench_html_text(file, r->label);
-        fputs(": ", file);
-    }
-    bench_html_text(file, t->name);
-    fprintf(file, "</text>\n<text class=\"value\" x=\"%d\" y=\"%.1f\">%s ms</text>\n", RIGHT + 8, y + BAR / 2.0 + 5,
+    bench_html_name(file, LEFT - 10, y + BAR / 2.0 + 5, n > 1 ? r->label : NULL, t->name);
+    fprintf(file, "<text class=\"value\" x=\"%d\" y=\"%.1f\">%s ms</text>\n", RIGHT + 8, y + BAR / 2.0 + 5,
             bench_number(1e3 * total_of(t)));
 }
 
