@@ -26,7 +26,7 @@ shared vec4 normed[NORM_VEC4S == 0 ? 1 : NORM_VEC4S];
 
 float acc[ROWS * COLS];
 const uint SHARE = 32 / LANES;
-float x_lane[COLS * SHARE];        /* of 32 columns: column SHARE lane + k */
+float x_lane[COLS * SHARE];        /* of 32 columns: column LANES k + lane */
 float x_sum[COLS * 2];             /* of their halves, or all in the first */
 
 float sum_of_columns(uint c, uint first, uint n)

@@ -364,8 +364,8 @@ vec2 scales_of_sums(uvec2 row, uint b, uint h, uint n_cols)
 
 vec4 quants_in_place(uint low, bool upper)
 {
-    uint mask = LOW == 32 ? 0xffu : upper ? 0xf0u : 0xfu;
-    if (LOW == 32) return vec4(ivec4((low ^ 0x808080u) & uvec4(mask, mask << 8, mask << 16, mask << 24)));
+    if (LOW == 32) return vec4(ivec4((low ^ 0x808080u) & uvec4(0xffu, 0xff00u, 0xff0000u, 0xff000000u)));
+    uint mask = upper ? 0xf0u : 0xfu;
     return vec4(low & mask, low & mask << 8, low & mask << 16, upper ? low >> 28 : low & mask << 24);
 }
 

@@ -5,7 +5,6 @@
 #include "model/tuning.h"
 #include "peridot.h"
 
-#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -13,6 +12,8 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+
+#include "relative_error.h"
 
 static peridot_device_info device;
 static const int32_t tokens[] = {2, 5, 9, 100, 33, 7, 12};
@@ -170,16 +171,6 @@ static void take_logits(float *out, peridot_model *model)
     peridot_session_free(s);
 }
 
-static void assert_near(const float *a, const float *b, size_t n)
-{
-    double apart = 0, size = 0;
-    for (size_t i = 0; i < n; i++) {
-        apart += pow((double)a[i] - (double)b[i], 2);
-        size += pow((double)b[i], 2);
-    }
-    assert_true(apart <= 1e-8 * size);
-}
-
 static void count(void *user, const peridot_tuned *t)
 {
     *(uint32_t *)user += 1;
@@ -206,7 +197,7 @@ static void test_search(void **state)
     snprintf(tuning, sizeof tuning, "%s", peridot_model_get_info(model)->tuning);
     assert_true(tuning[0] != 0);
     take_logits(after, model);
-    assert_near(after, before, n_outputs);
+    assert_true(relative_error(after, before, n_outputs) < 1e-4);
     peridot_model_close(model);
     model = open_model();
     assert_string_equal(peridot_model_get_info(model)->tuning, tuning);
@@ -232,7 +223,7 @@ static void test_tuned(void **state)
         if (!got) got = malloc(n_outputs * sizeof *got);
         take_logits(got, model);
         if (!want) want = memcpy(malloc(n_outputs * sizeof *want), got, n_outputs * sizeof *want);
-        assert_near(got, want, n_outputs);
+        assert_true(relative_error(got, want, n_outputs) < 1e-4);
         peridot_model_close(model);
     }
     free(want);
