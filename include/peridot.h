@@ -272,6 +272,10 @@ PERIDOT_API const int32_t *peridot_session_tokens(const peridot_session *session
 PERIDOT_API uint32_t peridot_session_n_dispatches(const peridot_session *session);
 /* Forgets all tokens; the next one is at position 0. */
 PERIDOT_API void peridot_session_reset(peridot_session *session);
+/* Keeps the first n tokens and forgets the others: the next one is at position n, and until then there are no logits unless
+ * all were kept. PERIDOT_ERROR_ARGUMENT (nothing is changed) when there are fewer than n, or when layers with windows no longer
+ * have the keys before: as far back as a chunk every session can go, and any distance in models without windows. */
+PERIDOT_API peridot_status peridot_session_truncate(peridot_session *session, uint32_t n);
 
 /* A session of several sequences: each has its own tokens, position, cache, logits and sampling, and one of them is selected, at
  * first sequence 0. Every function that takes a session deals with the selected one, but for peridot_eval_next, free, ctx and

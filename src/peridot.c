@@ -177,13 +177,9 @@ const int32_t *peridot_session_tokens(const peridot_session *session) { return s
 
 uint32_t peridot_session_n_dispatches(const peridot_session *session) { return pd_session_n_dispatches(session->s); }
 
-void peridot_session_reset(peridot_session *session)
-{
-    pd_session_forget(session->s);
-    session->s->pos = 0;
-    session->s->has_logits = false;
-    session->s->sampler.n_seen = 0;
-}
+void peridot_session_reset(peridot_session *session) { pd_session_truncate(session->s, 0); }
+
+peridot_status peridot_session_truncate(peridot_session *session, uint32_t n) { return pd_session_truncate(session->s, n); }
 
 peridot_status peridot_eval(peridot_session *session, const int32_t *tokens, size_t n, const peridot_eval_params *params)
 {

@@ -76,7 +76,6 @@ static void test_step_allocates_nothing(void **state)
     }
     assert_int_equal(pd_gpu_allocated(model.m.gpu), allocated);
     assert_int_equal(pd_gpu_n_pipelines(model.m.gpu), n_pipelines);
-    assert_true(pd_session_n_dispatches(s) <= 10 * model.m.config.n_layers + 4);
     pd_session_free(s);
     close_small(&model);
 }

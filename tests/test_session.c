@@ -119,6 +119,90 @@ static void test_reset(void **state)
     free(again);
 }
 
+/* ---- going back ---- */
+
+/* Keeps n tokens, evaluates the rest anew token by token, and must get the rows of those that never went back. */
+static void go_back(peridot_session *s, uint32_t n, const struct rows *straight)
+{
+    const float *logits;
+    struct rows *rows = calloc(1, sizeof *rows);
+    EXPECT_OK(peridot_session_truncate(s, n));
+    assert_int_equal(peridot_session_pos(s), n);
+    EXPECT_FAILURE(peridot_logits(&logits, s), PERIDOT_ERROR_ARGUMENT, "no token");
+    memcpy(rows, straight, sizeof *rows);
+    rows->n = n;
+    while (rows->n < straight->n) eval_some(s, rows, 1, false);
+    expect_same(rows, straight);
+    assert_memory_equal(peridot_session_tokens(s), tokens, straight->n * sizeof *tokens);
+    free(rows);
+}
+
+/* Rings of 16 + 16 - 1 positions, of which the next token looks back at 15. */
+static void test_truncate(void **state)
+{
+    (void)state;
+    struct rows *straight = eval_alone(PERIDOT_KV_F16, 1, 70, false), *rows = calloc(1, sizeof *rows);
+    const float *logits;
+    peridot_session *s = open_session(N_TOKENS, 16, PERIDOT_KV_F16);
+    while (rows->n < 70) eval_some(s, rows, 1, false);
+    EXPECT_FAILURE(peridot_session_truncate(s, 71), PERIDOT_ERROR_ARGUMENT, "71");
+    EXPECT_FAILURE(peridot_session_truncate(s, 70 - 31 + 15 - 1), PERIDOT_ERROR_ARGUMENT, "54 or more");
+    EXPECT_OK(peridot_session_truncate(s, 70));
+    assert_int_equal(peridot_session_pos(s), 70);
+    EXPECT_OK(peridot_logits(&logits, s));
+    assert_memory_equal(logits, straight->at[69], vocab_size * sizeof *logits);
+    go_back(s, 54, straight);
+    go_back(s, 69, straight);
+    EXPECT_OK(peridot_session_truncate(s, 60));
+    EXPECT_FAILURE(peridot_session_truncate(s, 53), PERIDOT_ERROR_ARGUMENT, "54 or more");   /* the 70 are still written over it */
+    EXPECT_OK(peridot_session_truncate(s, 0));
+    straight->n = 31;
+    go_back(s, 0, straight);
+    go_back(s, 1, straight);   /* nothing has been written over yet */
+    peridot_session_free(s);
+    free(straight);
+    free(rows);
+}
+
+/* What was queued ahead has been written too. */
+static void test_truncate_generated(void **state)
+{
+    (void)state;
+    struct rows *straight = eval_alone(PERIDOT_KV_F16, 1, 60, false), *rows = calloc(1, sizeof *rows);
+    peridot_session *s = open_session(N_TOKENS, 16, PERIDOT_KV_F16);
+    while (rows->n < 40) eval_some(s, rows, 1, false);
+    EXPECT_OK(peridot_generate(s, tokens + 40, 1, 12, NULL, NULL, NULL));
+    assert_true(peridot_session_pos(s) > 41);
+    go_back(s, 40, straight);
+    peridot_session_free(s);
+    free(straight);
+    free(rows);
+}
+
+static void draw_some(peridot_session *s, int32_t *out, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        EXPECT_OK(peridot_sample(&out[i], s));
+        EXPECT_OK(peridot_eval(s, &out[i], 1, NULL));
+    }
+}
+
+/* Penalties remember what was kept, and nothing else: the same tokens are drawn again. */
+static void test_truncate_penalties(void **state)
+{
+    (void)state;
+    int32_t drawn[20], again[5];
+    peridot_session *s = open_session(N_TOKENS, 16, PERIDOT_KV_F16);
+    peridot_set_sampling(s, &(peridot_sampling){.presence_penalty = 100});
+    EXPECT_OK(peridot_eval(s, tokens, 10, NULL));
+    draw_some(s, drawn, 20);
+    EXPECT_OK(peridot_session_truncate(s, 10 + 14));
+    EXPECT_OK(peridot_eval(s, &drawn[14], 1, NULL));
+    draw_some(s, again, 5);
+    assert_memory_equal(again, drawn + 15, sizeof again);
+    peridot_session_free(s);
+}
+
 /* ---- errors ---- */
 
 static void test_argument_errors(void **state)
@@ -280,6 +364,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_two_sessions), cmocka_unit_test(test_reset), cmocka_unit_test(test_argument_errors),
+        cmocka_unit_test(test_truncate), cmocka_unit_test(test_truncate_generated), cmocka_unit_test(test_truncate_penalties),
         cmocka_unit_test(test_errors_change_nothing), cmocka_unit_test(test_cancel), cmocka_unit_test(test_generate_stops),
         cmocka_unit_test(test_generate_is_sample_and_eval), cmocka_unit_test(test_seeds), cmocka_unit_test(test_dispatches),
     };

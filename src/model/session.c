@@ -209,6 +209,8 @@ void pd_session_write_place(struct pd_session *s, const struct pd_input *in, uin
 {
     const struct pd_config *c = &s->model->config;
     uint32_t half = c->head_dim / 2;
+    uint32_t *n_written = &s->n_written[place.region];
+    *n_written = (uint32_t)pd_max(*n_written, place.pos + 1);
     ((struct pd_place *)in->places.host)[m] = place;
     for (int kind = 0; kind < PD_N_ROPES; kind++) {
         float *row = (float *)in->angles.host + ((size_t)kind * in->n_rows + m) * c->head_dim;
@@ -359,6 +361,36 @@ peridot_status pd_session_eval(struct pd_session *s, const int32_t *tokens, size
         PD_TRY(report_chunk(s, p, start, m));
         done += m;
     }
+    return PERIDOT_OK;
+}
+
+/* ---- going back ---- */
+
+/* The least number of tokens that can be kept beside none: rings hold the last positions that were written, and the next token
+ * looks back a window less itself. */
+static uint32_t least_kept(const struct pd_session *s)
+{
+    uint32_t least = 0, written = s->n_written[s->selected];
+    for (uint32_t i = 0; i < s->model->config.n_layers; i++) {
+        uint32_t ring = s->cache.layers[i].ring;
+        if (written > ring) least = (uint32_t)pd_max(least, written - ring + s->model->config.layers[i].window - 1);
+    }
+    return least;
+}
+
+peridot_status pd_session_truncate(struct pd_session *s, uint32_t n)
+{
+    if (n > s->pos) return pd_fail(PERIDOT_ERROR_ARGUMENT, "of %u tokens %u cannot be kept", s->pos, n);
+    if (n && n < least_kept(s))
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "of %u tokens %u or more can be kept, or none: windows have passed over what is before",
+                       s->pos, least_kept(s));
+    pd_session_forget(s);
+    if (n == 0) s->n_written[s->selected] = 0;
+    if (n == s->pos) return PERIDOT_OK;
+    s->pos = n;
+    s->has_logits = false;
+    s->sampler.n_seen = 0;
+    for (uint32_t i = n > PD_REPEAT_WINDOW ? n - PD_REPEAT_WINDOW : 0; i < n; i++) pd_sampler_accept(&s->sampler, s->history[i]);
     return PERIDOT_OK;
 }
 

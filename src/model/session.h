@@ -49,6 +49,7 @@ struct pd_session {
     uint32_t ctx, chunk, pos;
     uint32_t n_rows;                   /* most tokens of a pass: chunk, or one of each sequence */
     int32_t *history;                  /* [ctx]: the pos tokens so far */
+    uint32_t n_written[PD_MAX_SEQUENCES];   /* positions of each whose keys were written since it began, in vain too */
     uint32_t next_chunk;               /* tokens of the next submit: chunk, or fewer where submits are sized in time */
     bool timed;                        /* they are */
     struct pd_cache cache;
@@ -79,6 +80,8 @@ void pd_session_free(struct pd_session *s);
 peridot_status pd_session_eval(struct pd_session *s, const int32_t *tokens, size_t n, const peridot_eval_params *params);
 /* Texts that know nothing of each other, in one submit; see peridot_eval_batch. */
 peridot_status pd_session_eval_batch(struct pd_session *s, const peridot_sequence *sequences, size_t n, const peridot_batch_params *params);
+/* See peridot_session_truncate; 0 tokens can always be kept. */
+peridot_status pd_session_truncate(struct pd_session *s, uint32_t n);
 peridot_status pd_session_logits(const float **out, struct pd_session *s);
 peridot_status pd_session_sample(int32_t *token, struct pd_session *s);
 /* pd_session_eval of a token, then pd_session_sample; where the chain allows it, the GPU draws the tokens, and steps are queued

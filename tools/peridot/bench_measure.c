@@ -71,11 +71,21 @@ static peridot_status stopped(void)
     return cmd_interrupted() ? pd_fail(PERIDOT_CANCELLED, "stopped before all tests were done") : PERIDOT_OK;
 }
 
-/* Chunk by chunk, so that Ctrl-C need not wait for a deep cache. */
+/* Of tokens [n] those that the session has already, from the front. */
+static uint32_t n_known(const struct bench *b, const int32_t *tokens, uint32_t n)
+{
+    const int32_t *known = peridot_session_tokens(b->session);
+    uint32_t i = 0;
+    while (i < n && i < peridot_session_pos(b->session) && known[i] == tokens[i]) i++;
+    return i;
+}
+
+/* What the last repeat left of a deep cache is not evaluated again, unless windows have passed over it; the rest is, chunk by
+ * chunk, so that Ctrl-C need not wait for it. */
 static peridot_status fill_sequence(struct bench *b, const int32_t *tokens, uint32_t depth)
 {
-    peridot_session_reset(b->session);
-    for (uint32_t pos = 0; pos < depth;) {
+    if (peridot_session_truncate(b->session, n_known(b, tokens, depth)) != PERIDOT_OK) peridot_session_reset(b->session);
+    for (uint32_t pos = peridot_session_pos(b->session); pos < depth;) {
         uint32_t n = (uint32_t)pd_min(b->report->chunk, depth - pos);
         PD_TRY(stopped());
         PD_TRY(peridot_eval(b->session, tokens + pos, n, NULL));
