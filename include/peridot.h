@@ -231,6 +231,8 @@ typedef struct peridot_model_info {
     const char *kernels;           /* the variants of kernels that it takes: "matmul=tile" */
     const char *tuning;            /* kernels laid out as peridot_tune found best, rows x workgroup: "matvec_q8_0 normed 2x64"; "as by
                                       default" where that is best, "" where nothing was measured */
+    bool untuned;                  /* how kernels are best laid out on this kind of device nobody has measured, and peridot_tune has
+                                      not yet: it is worth a few seconds, once */
 
     peridot_verdict verdict;       /* of the device */
 } peridot_model_info;
@@ -439,8 +441,9 @@ typedef void (*peridot_tuned_call)(void *user, const peridot_tuned *tuned);
 /* Searches for what suits the device, by some hundred decode steps of the model; logits must stay what they are, but for
  * rounding. What it finds is taken by sessions that are created afterwards, and, remembered in cache_dir (NULL: nowhere) for
  * device and driver, by models with matrices of the same types that are opened with that cache_dir. `call` (may be NULL) gets
- * each kernel and use. PERIDOT_ERROR_UNSUPPORTED where the device has no timestamps, or the model no output matrix. */
-PERIDOT_API peridot_status peridot_tune(peridot_model *model, const char *cache_dir, peridot_tuned_call call, void *user);
+ * each kernel and use. After max_s seconds (0: never) what has not been tried is left out. PERIDOT_ERROR_UNSUPPORTED where the device has no timestamps, or the model no output matrix. */
+PERIDOT_API peridot_status peridot_tune(peridot_model *model, const char *cache_dir, double max_s, peridot_tuned_call call,
+                                        void *user);
 
 typedef struct peridot_kernel_time {
     char kernel[32];

@@ -67,7 +67,8 @@ static void describe_model(peridot_model *model)
         .weights_size = w->size, .in_place_size = w->in_place_size, .far_size = w->far_size, .n_far_layers = w->n_far_layers,
         .decode_far_size = w->decode_far_size,
         .n_ignored_tensors = w->n_ignored, .decode_read_size = w->decode_read_size, .device = *pd_gpu_info(model->m.gpu),
-        .device_reason = pd_gpu_reason(model->m.gpu), .kernels = model->kernels, .tuning = model->tuning};
+        .device_reason = pd_gpu_reason(model->m.gpu), .kernels = model->kernels, .tuning = model->tuning,
+        .untuned = pd_tune_is_due(&model->m)};
     bool wrong[PD_N_KERNELS];
     for (int id = 0; id < PD_N_KERNELS; id++) wrong[id] = pd_kernel_is_wrong(model->m.gpu, (enum pd_kernel_id)id);
     pd_verdict_text(&model->info.verdict, wrong);
@@ -217,10 +218,11 @@ peridot_status peridot_sample(int32_t *token, peridot_session *session) { return
 
 peridot_status peridot_measure(peridot_rates *out, peridot_model *model) { return pd_measure(out, model->m.gpu); }
 
-peridot_status peridot_tune(peridot_model *model, const char *cache_dir, peridot_tuned_call call, void *user)
+peridot_status peridot_tune(peridot_model *model, const char *cache_dir, double max_s, peridot_tuned_call call, void *user)
 {
-    peridot_status status = pd_tune(&model->m, cache_dir, call, user);
+    peridot_status status = pd_tune(&model->m, cache_dir, max_s, call, user);
     pd_tunings_text(model->tuning, sizeof model->tuning, &model->m);
+    model->info.untuned = pd_tune_is_due(&model->m);
     return status;
 }
 

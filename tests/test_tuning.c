@@ -2,7 +2,7 @@
 #define _XOPEN_SOURCE 700
 #include "folder_fixture.h"
 #include "gpu/gpu.h"
-#include "model/tuning.h"
+#include "model/tune.h"
 #include "peridot.h"
 
 #include <setjmp.h>
@@ -191,7 +191,7 @@ static void test_search(void **state)
     assert_true(before && after);
     assert_string_equal(peridot_model_get_info(model)->tuning, "");
     take_logits(before, model);
-    if (peridot_tune(model, folder, count, &n) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
+    if (peridot_tune(model, folder, 0, count, &n) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
     assert_true(n >= 3);
     assert_int_equal(n_remembered(), n);
     snprintf(tuning, sizeof tuning, "%s", peridot_model_get_info(model)->tuning);
@@ -206,6 +206,46 @@ static void test_search(void **state)
     peridot_model_close(model);
     free(before);
     free(after);
+}
+
+/* What there was no time for stays as it is, and is not looked for again. */
+static void test_no_time(void **state)
+{
+    (void)state;
+    unlink(tuning_file());
+    peridot_model *model = open_model();
+    if (peridot_tune(model, folder, 1e-9, NULL, NULL) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
+    assert_string_equal(peridot_model_get_info(model)->tuning, "as by default");
+    assert_true(n_remembered() >= 3);
+    peridot_model_close(model);
+}
+
+static void remember(struct pd_model *m, enum pd_dtype dtype, enum pd_use use)
+{
+    uint32_t k = dtype + (m->variants.of[PD_VARIED_MATVEC] == PD_VARIANT_MATVEC_ROWS ? PD_N_DTYPES : 0);
+    m->tunings.of[k][use] = pd_tuning_default(&device, pd_tuned_kernel(k), use);
+}
+
+/* On a GPU (as it calls itself here), for each type of the model's matrices, until something is remembered. */
+static void test_due(void **state)
+{
+    (void)state;
+    struct pd_model m = {.weights.n_outputs = 1, .weights.type_counts = {[PD_Q8_0] = 3}};
+    if (pd_gpu_open(&m.gpu, NULL, NULL) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
+    m.variants = pd_variants_default(pd_gpu_info(m.gpu));
+    assert_int_equal(pd_tune_is_due(&m), pd_gpu_info(m.gpu)->type != PERIDOT_DEVICE_CPU);
+    ((peridot_device_info *)pd_gpu_info(m.gpu))->type = PERIDOT_DEVICE_DISCRETE;
+    assert_true(pd_tune_is_due(&m));
+    for (int use = 0; use < PD_N_USES; use++) {
+        assert_true(pd_tune_is_due(&m));
+        remember(&m, PD_Q8_0, (enum pd_use)use);
+    }
+    assert_false(pd_tune_is_due(&m));
+    m.weights.type_counts[PD_Q6_K] = 1;
+    assert_true(pd_tune_is_due(&m));
+    m.weights.n_outputs = 0;
+    assert_false(pd_tune_is_due(&m));
+    pd_gpu_close(m.gpu);
 }
 
 /* Whatever the file says within the search's range, answers are the same. */
@@ -258,7 +298,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_default), cmocka_unit_test(test_round_trip), cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_hostile), cmocka_unit_test(test_search), cmocka_unit_test(test_tuned),
+        cmocka_unit_test(test_hostile), cmocka_unit_test(test_search), cmocka_unit_test(test_no_time),
+        cmocka_unit_test(test_due), cmocka_unit_test(test_tuned),
     };
     return cmocka_run_group_tests_name("tuning", tests, open_all, close_all);
 }

@@ -139,11 +139,13 @@ static peridot_status fail(struct pd_gpu *gpu, VkResult result, const char *call
 
 /* ---- times ---- */
 
+bool pd_gpu_can_time(const struct pd_gpu *gpu) { return gpu->timestamp_period > 0; }
+
 peridot_status pd_commands_time(struct pd_commands *c, bool on)
 {
     c->timed = on;
     if (!on || c->queries) return PERIDOT_OK;
-    if (!c->gpu->timestamp_period)
+    if (!pd_gpu_can_time(c->gpu))
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s has no timestamps on its compute queue", c->gpu->info.name);
     c->times = calloc(PD_MAX_TIMES, sizeof *c->times);
     if (!c->times) return pd_fail_alloc(PD_MAX_TIMES * sizeof *c->times, "times");

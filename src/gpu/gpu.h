@@ -163,6 +163,7 @@ struct pd_dispatch_time {
     double seconds;
 };
 peridot_status pd_commands_time(struct pd_commands *c, bool on);
+bool pd_gpu_can_time(const struct pd_gpu *gpu);
 /* *out is borrowed until the next begin. */
 peridot_status pd_commands_times(const struct pd_dispatch_time **out, uint32_t *n, struct pd_commands *c);
 

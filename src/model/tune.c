@@ -5,13 +5,14 @@
 #include "model/tune.h"
 
 #include "base/num.h"
+#include "base/os.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { N_ROUNDS = 3, N_TURNS = 9, MAX_CANDIDATES = 32 };
+enum { N_ROUNDS = 3, N_TURNS = 9, FEWEST_TURNS = 3, MAX_CANDIDATES = 32 };
 #define NOISE 0.97          /* of the default's time: what is slower is not worth a change */
 #define LOGITS_APART 1e-3   /* relative L2, as between any two kernels of an operation */
 
@@ -25,6 +26,7 @@ struct search {
     struct pd_session *session;
     struct pd_commands *commands;
     const peridot_device_info *device;
+    double end;                /* when to try no more; see pd_now */
     float *logits, *want;      /* [n_outputs]: of this pass, and of the first with defaults */
     struct pd_tunings table;   /* what a pass takes */
     struct times by_default, by[MAX_CANDIDATES];
@@ -86,10 +88,10 @@ static peridot_status time_pass(struct search *s, struct times *least)
 static peridot_status time_candidates(struct search *s)
 {
     struct pd_tuning t;
-    for (int round = 0; round < N_ROUNDS; round++) {   /* all of them again, as a machine has slow seconds */
+    for (int round = 0; round < N_ROUNDS && !(round && pd_now() > s->end); round++) {   /* as a machine has slow seconds */
         s->table = (struct pd_tunings){0};
         PD_TRY(time_pass(s, &s->by_default));
-        for (uint32_t i = 0; pd_tuning_at(&t, s->device, i); i++) {
+        for (uint32_t i = 0; pd_tuning_at(&t, s->device, i) && pd_now() < s->end; i++) {
             s->table = pd_tunings_of(t);
             PD_TRY(time_pass(s, &s->by[i]));
         }
@@ -106,8 +108,9 @@ static void choose(struct search *s)
         for (int u = 0; u < PD_N_USES; u++) {
             double least = NOISE * s->by_default.of[k][u];
             for (uint32_t i = 0; pd_tuning_at(&t, s->device, i); i++) {
-                if (!pd_tuning_fits(t, (enum pd_use)u) || s->by[i].of[k][u] >= least) continue;
-                least = s->by[i].of[k][u];
+                double seconds = s->by[i].of[k][u];
+                if (!pd_tuning_fits(t, (enum pd_use)u) || seconds == 0 || seconds >= least) continue;
+                least = seconds;
                 s->table.of[k][u] = t;
             }
         }
@@ -129,17 +132,18 @@ static double median(double *x, size_t n)
 static peridot_status confirm(struct search *s, struct times before[N_TURNS], struct times after[N_TURNS])
 {
     struct pd_tunings chosen = s->table;
-    for (int turn = 0; turn < N_TURNS; turn++) {
+    size_t n = 0;
+    for (; n < N_TURNS && !(n >= FEWEST_TURNS && pd_now() > s->end); n++) {
         s->table = (struct pd_tunings){0};
-        PD_TRY(time_pass(s, &before[turn]));
+        PD_TRY(time_pass(s, &before[n]));
         s->table = chosen;
-        PD_TRY(time_pass(s, &after[turn]));
+        PD_TRY(time_pass(s, &after[n]));
     }
     for (uint32_t k = 0; k < PD_N_TUNED; k++)
         for (int u = 0; u < PD_N_USES; u++) {
             double part[N_TURNS];
-            for (int turn = 0; turn < N_TURNS; turn++) part[turn] = after[turn].of[k][u] / before[turn].of[k][u];
-            s->part.of[k][u] = median(part, N_TURNS);
+            for (size_t turn = 0; turn < n; turn++) part[turn] = after[turn].of[k][u] / before[turn].of[k][u];
+            s->part.of[k][u] = median(part, n);
             if (!(s->part.of[k][u] < NOISE)) s->table.of[k][u] = (struct pd_tuning){0};
         }
     return PERIDOT_OK;
@@ -160,13 +164,20 @@ static void report(const struct search *s, peridot_tuned_call call, void *user)
         }
 }
 
-/* Of other kernels what was known before stays. */
+/* Whether the model has matrices of the type that a kernel is for, and takes such kernels. */
+static bool is_for(const struct pd_model *m, uint32_t k)
+{
+    bool rows = m->variants.of[PD_VARIED_MATVEC] == PD_VARIANT_MATVEC_ROWS;
+    return (k >= PD_N_DTYPES) == rows && m->weights.type_counts[k % PD_N_DTYPES];
+}
+
+/* Of kernels for other types what was known before stays. */
 static void take(struct pd_tunings *to, const struct search *s)
 {
     for (uint32_t k = 0; k < PD_N_TUNED; k++)
-        for (int u = 0; u < PD_N_USES; u++) {
+        for (int u = 0; u < PD_N_USES && is_for(s->model, k); u++) {
             struct pd_tuning t = s->table.of[k][u], usual = pd_tuning_default(s->device, pd_tuned_kernel(k), (enum pd_use)u);
-            if (s->by_default.of[k][u] > 0) to->of[k][u] = t.rows ? t : usual;
+            if (s->by_default.of[k][u] > 0 || !to->of[k][u].rows) to->of[k][u] = t.rows ? t : usual;
         }
 }
 
@@ -197,11 +208,13 @@ static peridot_status run(struct search *s, peridot_tuned_call call, void *user)
     return PERIDOT_OK;
 }
 
-peridot_status pd_tune(struct pd_model *m, const char *cache_dir, peridot_tuned_call call, void *user)
+peridot_status pd_tune(struct pd_model *m, const char *cache_dir, double max_s, peridot_tuned_call call, void *user)
 {
+    if (cache_dir) PD_TRY(pd_tunings_write(&m->tunings, pd_gpu_info(m->gpu), cache_dir));   /* rather than find out afterwards */
     struct search *s = calloc(1, sizeof *s);
     if (!s) return pd_fail_alloc(sizeof *s, "search");
     s->model = m;
+    s->end = max_s > 0 ? pd_now() + max_s : INFINITY;
     peridot_status status = run(s, call, user);
     pd_commands_free(s->commands);
     pd_session_free(s->session);
@@ -213,15 +226,23 @@ peridot_status pd_tune(struct pd_model *m, const char *cache_dir, peridot_tuned_
     return status;
 }
 
+bool pd_tune_is_due(const struct pd_model *m)
+{
+    bool known = pd_gpu_info(m->gpu)->type == PERIDOT_DEVICE_CPU || !m->weights.n_outputs || !pd_gpu_can_time(m->gpu);
+    for (uint32_t k = 0; k < PD_N_TUNED; k++)
+        for (int u = 0; u < PD_N_USES; u++)
+            if (!known && is_for(m, k) && !m->tunings.of[k][u].rows) return true;
+    return false;
+}
+
 void pd_tunings_text(char *out, size_t size, const struct pd_model *m)
 {
     const peridot_device_info *device = pd_gpu_info(m->gpu);
-    bool rows = m->variants.of[PD_VARIED_MATVEC] == PD_VARIANT_MATVEC_ROWS, any = false;
+    bool any = false;
     size_t at = 0;
     out[0] = 0;
-    for (uint32_t dtype = 0; dtype < PD_N_DTYPES; dtype++)
-        for (int u = 0; u < PD_N_USES && m->weights.type_counts[dtype]; u++) {
-            uint32_t k = dtype + (rows ? PD_N_DTYPES : 0);
+    for (uint32_t k = 0; k < PD_N_TUNED; k++)
+        for (int u = 0; u < PD_N_USES && is_for(m, k); u++) {
             struct pd_tuning t = m->tunings.of[k][u], usual = pd_tuning_default(device, pd_tuned_kernel(k), (enum pd_use)u);
             any = any || t.rows;
             if (!t.rows || (t.rows == usual.rows && t.workgroup == usual.workgroup) || at >= size) continue;

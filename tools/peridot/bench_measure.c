@@ -388,9 +388,7 @@ static void show_tuned(void *user, const peridot_tuned *t)
 static peridot_status tune(struct bench *b)
 {
     double begin = pd_now();
-    fputs("tuning: searching for what suits the device\n", stderr);
-    PD_TRY(peridot_tune(b->model, cmd_cache_dir(), show_tuned, NULL));
-    fprintf(stderr, "tuning: took %.1f s\n", pd_now() - begin);
+    PD_TRY(b->plan->tune ? cmd_model_tune(b->model, 0, show_tuned) : cmd_model_tune_once(b->model));
     b->begin_s += pd_now() - begin;
     return PERIDOT_OK;
 }
@@ -507,7 +505,7 @@ peridot_status bench_measure(struct bench_report *out, const struct bench_plan *
     struct bench b = {.plan = plan, .report = out};
     add_tests(out, plan);
     peridot_status status = open_model(&b);
-    if (status == PERIDOT_OK && plan->tune) status = tune(&b);
+    if (status == PERIDOT_OK) status = tune(&b);
     if (status == PERIDOT_OK) {
         describe(&b);
         status = run_session(&b);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 enum { PATH_SIZE = 4096 };
+#define ONCE_SECONDS 5.0   /* of tuning that nobody asked for */
 
 const char *cmd_kv_name(size_t i)
 {
@@ -99,6 +100,24 @@ peridot_status cmd_model_open(peridot_model **out, const struct cmd_model_args *
     if (status == PERIDOT_OK) print_device(peridot_model_get_info(*out));
     if (status == PERIDOT_OK && args->gpu_memory) print_placement(peridot_model_get_info(*out));
     return status;
+}
+
+peridot_status cmd_model_tune(peridot_model *model, double max_s, peridot_tuned_call call)
+{
+    double begin = pd_now();
+    fputs("tuning: searching for what suits the device\n", stderr);
+    PD_TRY(peridot_tune(model, cmd_cache_dir(), max_s, call, NULL));
+    fprintf(stderr, "tuning: took %.1f s\n", pd_now() - begin);
+    return PERIDOT_OK;
+}
+
+peridot_status cmd_model_tune_once(peridot_model *model)
+{
+    if (!peridot_model_get_info(model)->untuned || !cmd_cache_dir()) return PERIDOT_OK;
+    peridot_status status = cmd_model_tune(model, ONCE_SECONDS, NULL);
+    if (status == PERIDOT_OK || status == PERIDOT_ERROR_DEVICE_LOST) return status;
+    fprintf(stderr, "tuning: %s\n", peridot_last_error());
+    return PERIDOT_OK;
 }
 
 peridot_status cmd_model_need_head(const peridot_model *model, peridot_head head, const char *command)

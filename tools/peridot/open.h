@@ -47,6 +47,11 @@ peridot_status cmd_model_path(const char **path, const char *given);
 /* Opens the model with a progress bar, and says on stderr which device it is on and why. */
 peridot_status cmd_model_open(peridot_model **out, const struct cmd_model_args *args);
 
+/* Searches, for about max_s seconds at most (0: to the end), for what suits the device; `call` may be NULL. */
+peridot_status cmd_model_tune(peridot_model *model, double max_s, peridot_tuned_call call);
+/* Does so where nobody has yet, so that it is done once. Where it cannot be, that is no failure. */
+peridot_status cmd_model_tune_once(peridot_model *model);
+
 /* A failure that says what the model is, when it has another head than `command` needs. */
 peridot_status cmd_model_need_head(const peridot_model *model, peridot_head head, const char *command);
 

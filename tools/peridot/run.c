@@ -159,6 +159,7 @@ static int run(const struct cmd_command *command, const void *arguments)
     peridot_status status = read_prompt(&text, &size, args->prompt);
     cmd_interrupt_watch();
     if (status == PERIDOT_OK) status = cmd_model_open(&model, &args->model);
+    if (status == PERIDOT_OK) status = cmd_model_tune_once(model);
     if (status == PERIDOT_OK) status = run_session(model, args, &sampling, text, size);
     peridot_model_close(model);
     free(text);
@@ -177,6 +178,8 @@ const struct cmd_command cmd_run = {
         "the one that completed it.\n\n"
         "Standard error says which device is used and why, and at the end the speed: tokens per second of reading the prompt and "
         "of writing, bytes of weights and cache read per second, and the time to the first token.\n\n"
+        "On a GPU the first run, and the first with weights of another type, searches for a few seconds for the layout of kernels that "
+        "suits it; the cache folder keeps what was found.\n\n"
         "Ctrl-C stops the reply and keeps what was written; a second one kills.",
     .examples = "peridot run \"Once upon a time\"\n"
                 "peridot run -m gemma-2-2b-it.gguf -n 400 \"Why is the sky blue?\"\n"
