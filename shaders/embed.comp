@@ -12,7 +12,7 @@ void main()
 {
     uint m = gl_WorkGroupID.y;
     uint token = p.tokens.at[m];
-    uvec2 row = address_of(p.slices.at[token / p.rows_per_slice], token % p.rows_per_slice, p.row_size);
+    uvec2 row = row_at(p.slices.at[token / p.rows_per_slice], token % p.rows_per_slice, p.row_size);
     for (uint q = gl_LocalInvocationID.x; q * 4 < p.n_cols; q += gl_WorkGroupSize.x) {
         vec4 w = load_quad(row, q, p.n_cols) * p.scale;
         for (uint i = 0; i < 4; i++)

@@ -21,7 +21,7 @@ void load_tiles(uint first_row, uint first_token, uint first_col)
         uint r = i / (STEP / 4), q = i % (STEP / 4);
         uint row = min(first_row + r, p.n_rows - 1), token = min(first_token + r, p.n_tokens - 1);
         vec4 w = vec4(0);
-        if (first_col + q * 4 < p.n_cols) w = load_quad(address_of(p.w, row, p.row_size), first_col / 4 + q, p.n_cols);
+        if (first_col + q * 4 < p.n_cols) w = load_quad(row_at(p.w, row, p.row_size), first_col / 4 + q, p.n_cols);
         vec4 x = p.x.at[(token * p.x_stride + first_col) / 4 + q];   /* rows are padded with zeros to PD_PAD */
         for (uint k = 0; k < 4; k++) {
             tile_w[q * 4 + k][r] = w[k];

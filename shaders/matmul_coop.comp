@@ -45,7 +45,7 @@ void load_weights(uint b, uint first_row, uint first_col)
         float scale = 0.0;
         [[unroll]] for (uint k = 0; k < UNIT / 4; k++) unit_w[k] = vec4(0);
         if (first_col + u * UNIT < p.n_cols)
-            scale = WEIGHT_SCALE * load_unit(address_of(p.w, min(first_row + r, p.n_rows - 1), p.row_size), first_col / UNIT + u, p.n_cols);
+            scale = WEIGHT_SCALE * load_unit(row_at(p.w, min(first_row + r, p.n_rows - 1), p.row_size), first_col / UNIT + u, p.n_cols);
         [[unroll]] for (uint k = 0; k < UNIT / 4; k++) tile_w[at + k] = f16vec4(unit_w[k] * scale);
     }
 }

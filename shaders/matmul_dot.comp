@@ -36,7 +36,7 @@ void load_weights(uint first_row, uint first_block)
     uvec4 quants[2] = {uvec4(0), uvec4(0)};
     vec2 scales[2] = {vec2(0), vec2(0)};
     if (first_block + b < p.n_cols / 32) {
-        uvec2 row = address_of(p.w, min(first_row + r, p.n_rows - 1), p.row_size);
+        uvec2 row = row_at(p.w, min(first_row + r, p.n_rows - 1), p.row_size);
         load_quants(quants, row, first_block + b, p.n_cols);
         [[unroll]] for (uint h = 0; h < N_HALVES; h++) scales[h] = scale_and_offset(row, first_block + b, h, p.n_cols);
     }

@@ -37,8 +37,8 @@ vec4 load_x(uint token, uint i)
 /* Past the last row the last one is done again, and not written. */
 uvec2 row_address(uint first, uint r)
 {
-    if (r < ROWS_OUT) return address_of(p.w, min(first + r, p.n_rows - 1), p.row_size);
-    return address_of(p.w_up, min(first + r - ROWS_OUT, p.n_rows - 1), p.row_size);
+    if (r < ROWS_OUT) return row_at(p.w, min(first + r, p.n_rows - 1), p.row_size);
+    return row_at(p.w_up, min(first + r - ROWS_OUT, p.n_rows - 1), p.row_size);
 }
 
 void add_unit(uint first_row, uint first_token, uint u)

@@ -63,7 +63,7 @@ vec4 x_quad(uint c, uint i)
 uvec2 row_address(uint first, uint r)
 {
     uint row = first + (r % ROWS_OUT) * LANES + gl_SubgroupInvocationID;
-    return address_of(r < ROWS_OUT ? p.w : p.w_up, min(row, p.n_rows - 1), p.row_size);
+    return row_at(r < ROWS_OUT ? p.w : p.w_up, min(row, p.n_rows - 1), p.row_size);
 }
 
 uvec2 rows[ROWS];
@@ -79,6 +79,8 @@ void add_block(uint b)
             [[unroll]] for (uint r = 0; r < ROWS; r++) scale[r] = scales_of_sums(rows[r], b, j >> 1, p.n_cols);
             [[unroll]] for (uint i = 0; i < ROWS * COLS; i++) sum[i] = 0.0;
         }
+        uvec2 words[ROWS];
+        [[unroll]] for (uint r = 0; r < ROWS; r++) words[r] = octet_words(bits[r], rows[r], b, j);
         vec4 x[2 * COLS];
         [[unroll]] for (uint c = 0; c < COLS; c++) {
             x[2 * c] = x_quad(c, 2 * j);
@@ -86,7 +88,7 @@ void add_block(uint b)
         }
         [[unroll]] for (uint r = 0; r < ROWS; r++) {
             vec4 w[2];
-            octet(w, bits[r], rows[r], b, j, p.n_cols);
+            octet(w, words[r], bits[r], rows[r], b, j, p.n_cols);
             [[unroll]] for (uint c = 0; c < COLS; c++)
                 sum[r * COLS + c] += dot(w[0], x[2 * c]) + dot(w[1], x[2 * c + 1]);
         }

@@ -3,12 +3,15 @@
  * those of superblocks of 256; per block of 32 weights that is LOW, HIGH and SCALE bytes, per superblock SUPER bytes.
  *   LOW 32: a signed byte a weight. LOW 16: byte j has weight j in its low nibble, weight j + 16 in the high one.
  *   LOW 8, HIGH 8: two bits a weight, weight j at bit 2 (j % 16) of word j / 16.   HIGH 4: weight j at bit j.
- * Rows end padded with zeros. Defines:
+ * Rows end padded with zeros. TOGETHER rows of blocks take turns, 16 bytes each: 8 where a CPU's lanes take a row each and so
+ * read memory in order, else 1. A row is known by the address of its first byte. Defines:
+ *   row_at(w, i, row_size)      row i of the matrix at w
  *   UNIT                        weights per unit, a multiple of 4 dividing 32
  *   load_unit(row, u, n_cols)   unit u of the row as UNIT/4 vec4s in unit_w[], to be multiplied by the scale it returns
  *   load_quad(row, q, n_cols)   weights 4q .. 4q + 3, final: little code, where a unit at once does not matter
- *   load_bits(row, b, n_cols)   what is worth loading at once of block b (32 weights), for
- *   octet(w, bits, row, b, j, n_cols)   its quants 8j .. 8j + 7, for x times x_scale_of(column): see scales_of_sums
+ *   load_bits(row, b, n_cols)   what is worth loading at once of block b (32 weights)
+ *   octet_words(bits, row, b, j)   the words of its weights 8j .. 8j + 7, to be loaded for many rows before any is decoded:
+ *   octet(w, words, bits, row, b, j, n_cols)   those weights' quants, for x times x_scale_of(column): see scales_of_sums
  *   HALVES, OFFSET              whether the two halves of a block have scales of their own; whether there are offsets
  *   load_quants(q, row, b, n_cols)   block b's quants less CENTRE as signed bytes, 16 in each of q[2], for types of LOW <= 32
  *   MINIMUM                     whether there is an offset beyond that of CENTRE: that of scale_and_offset
@@ -76,6 +79,21 @@
 #endif
 #define MINIMUM (OFFSET && CENTRE == 0)
 
+#if LOW <= 32
+layout(constant_id = PD_TOGETHER_ID) const uint TOGETHER = 1;
+#else
+const uint TOGETHER = 1;
+#endif
+
+uvec2 row_at(uvec2 w, uint i, uint row_size)
+{
+    if (TOGETHER == 1) return address_of(w, i, row_size);
+    return address_of(address_of(w, i / TOGETHER, TOGETHER * row_size), i % TOGETHER, 16);
+}
+
+/* From the row's address to that of its byte `offset`. */
+uint bytes_to(uint offset) { return TOGETHER == 1 ? offset : (offset >> 4) * (16 * TOGETHER) + (offset & 15u); }
+
 vec4 unit_w[UNIT / 4];
 
 vec4 bytes_signed(uint w)
@@ -93,7 +111,8 @@ uint high_at(uint n_cols) { return (n_cols >> 5) * LOW; }
 uint scale_at(uint n_cols) { return (n_cols >> 5) * (LOW + HIGH); }
 uint super_at(uint n_cols) { return (n_cols >> 5) * (LOW + HIGH + SCALE); }
 
-uint word_at(uvec2 row, uint offset) { return pd_words(row).at[offset >> 2]; }
+uvec4 words_at(uvec2 row, uint u) { return pd_uvec4s(row).at[TOGETHER * u]; }   /* 16 bytes: unit u of such */
+uint word_at(uvec2 row, uint offset) { return pd_words(row).at[bytes_to(offset) >> 2]; }
 uint byte_at(uvec2 row, uint offset) { return word_at(row, offset) >> 8 * (offset & 3u) & 0xffu; }
 
 float half_at(uvec2 row, uint offset)
@@ -173,7 +192,7 @@ vec4 quad_of(uint i, uint low, uint high)
 uvec4 low_words(uvec2 row, uint b)
 {
 #if LOW == 16
-    return pd_uvec4s(row).at[b];
+    return words_at(row, b);
 #else
     return uvec4(word_at(row, 8 * b), word_at(row, 8 * b + 4), 0, 0);
 #endif
@@ -218,7 +237,7 @@ uint bytes_of(uint i, uint low, uint high)
 void load_quants(out uvec4 q[2], uvec2 row, uint b, uint n_cols)
 {
 #if LOW == 32
-    [[unroll]] for (uint h = 0; h < 2; h++) q[h] = pd_uvec4s(row).at[2 * b + h];
+    [[unroll]] for (uint h = 0; h < 2; h++) q[h] = words_at(row, 2 * b + h);
 #else
     uvec4 low = low_words(row, b);
     uvec2 high = high_words(row, b, n_cols);
@@ -231,20 +250,20 @@ void load_quants(out uvec4 q[2], uvec2 row, uint b, uint n_cols)
 float load_unit(uvec2 row, uint u, uint n_cols)
 {
 #if defined(W_F32)
-    unit_w[0] = uintBitsToFloat(pd_uvec4s(row).at[u]);
+    unit_w[0] = uintBitsToFloat(words_at(row, u));
     return 1.0;
 #elif defined(W_F16)
-    uvec4 w = pd_uvec4s(row).at[u];
+    uvec4 w = words_at(row, u);
     unit_w[0] = vec4(unpackHalf2x16(w.x), unpackHalf2x16(w.y));
     unit_w[1] = vec4(unpackHalf2x16(w.z), unpackHalf2x16(w.w));
     return 1.0;
 #elif defined(W_BF16)
-    uvec4 w = pd_uvec4s(row).at[u];
+    uvec4 w = words_at(row, u);
     unit_w[0] = uintBitsToFloat(uvec4(w.x << 16, w.x & 0xffff0000u, w.y << 16, w.y & 0xffff0000u));
     unit_w[1] = uintBitsToFloat(uvec4(w.z << 16, w.z & 0xffff0000u, w.w << 16, w.w & 0xffff0000u));
     return 1.0;
 #elif defined(W_Q8_0)
-    uvec4 w = pd_uvec4s(row).at[u];
+    uvec4 w = words_at(row, u);
     [[unroll]] for (uint i = 0; i < 4; i++) unit_w[i] = bytes_signed(w[i]);
     return scale_and_offset(row, u >> 1, 0, n_cols).x;
 #else
@@ -264,7 +283,7 @@ float load_unit(uvec2 row, uint u, uint n_cols)
 vec4 load_quad(uvec2 row, uint q, uint n_cols)
 {
 #if defined(W_F32)
-    return uintBitsToFloat(pd_uvec4s(row).at[q]);
+    return uintBitsToFloat(words_at(row, q));
 #elif defined(W_F16)
     return vec4(unpackHalf2x16(pd_words(row).at[2 * q]), unpackHalf2x16(pd_words(row).at[2 * q + 1]));
 #elif defined(W_BF16)
@@ -296,7 +315,7 @@ vec4 load_quad(uvec2 row, uint q, uint n_cols)
 uvec2 pair_at(uvec2 row, uint offset)
 {
 #if defined(WIDE)
-    return unpackUint2x32(pd_pairs(row).at[offset >> 3]);
+    return unpackUint2x32(pd_pairs(row).at[bytes_to(offset) >> 3]);
 #else
     return uvec2(word_at(row, offset), word_at(row, offset + 4));
 #endif
@@ -369,20 +388,28 @@ vec4 quants_in_place(uint low, bool upper)
     return vec4(low & mask, low & mask << 8, low & mask << 16, upper ? low >> 28 : low & mask << 24);
 }
 
+/* The words that hold an octet's low bits. */
+uvec2 octet_words(block_bits bits, uvec2 row, uint b, uint j)
+{
+#if LOW == 32
+    return pair_at(row, 32 * b + 8 * j);
+#elif LOW == 16
+    return bits.low[j & 1];
+#elif LOW == 8
+    return uvec2(bits.low[0][j >> 1]);
+#else
+    return uvec2(0);
+#endif
+}
+
 /* A row of floats may end within a block: x has zeros there, and the last weights stand in for those that are not. */
-void octet(out vec4 w[2], block_bits bits, uvec2 row, uint b, uint j, uint n_cols)
+void octet(out vec4 w[2], uvec2 low, block_bits bits, uvec2 row, uint b, uint j, uint n_cols)
 {
 #if LOW > 32
     uint last = (n_cols - 1) >> 2;
     w[0] = quad_of_floats(row, min(8 * b + 2 * j, last));
     w[1] = quad_of_floats(row, min(8 * b + 2 * j + 1, last));
 #else
-#if LOW == 32
-    uvec2 low = pair_at(row, 32 * b + 8 * j);
-#else
-    uvec2 low = bits.low[LOW == 16 ? j & 1 : 0];
-    if (LOW == 8) low = uvec2(low[j >> 1]);
-#endif
     w[0] = IN_PLACE ? quants_in_place(low.x, j >= 2) : quad_of(2 * j, low.x, bits.high[j >> 1]);
     w[1] = IN_PLACE ? quants_in_place(low.y, j >= 2) : quad_of(2 * j + 1, low.y, bits.high[j >> 1]);
 #endif

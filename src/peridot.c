@@ -97,7 +97,8 @@ static peridot_status open_parts(peridot_model *model, const char *path, const p
     PD_TRY(pd_variants_choose(&m->variants, pd_gpu_info(m->gpu), p->kernels, p->n_kernels));
     pd_tunings_read(&m->tunings, pd_gpu_info(m->gpu), p->cache_dir);
     m->variants.tunings = &m->tunings;
-    PD_TRY(pd_weights_load(&m->weights, m->gpu, &m->config, m->checkpoint, p->gpu_memory, progress));
+    bool lanes_take_rows = m->variants.of[PD_VARIED_MATVEC] == PD_VARIANT_MATVEC_ROWS;
+    PD_TRY(pd_weights_load(&m->weights, m->gpu, &m->config, m->checkpoint, lanes_take_rows, p->gpu_memory, progress));
     PD_TRY(open_vocab(model, m->checkpoint));
     describe_model(model);
     return PERIDOT_OK;

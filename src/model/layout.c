@@ -221,11 +221,30 @@ static void row_of_blocks(enum pd_dtype dtype, uint8_t *dst, const uint8_t *src,
     }
 }
 
-void pd_device_row(enum pd_dtype dtype, uint8_t *dst, const uint8_t *src, uint32_t n)
+static void put_row(enum pd_dtype dtype, uint8_t *dst, const uint8_t *src, uint32_t n)
 {
     uint32_t used = used_size(dtype, n);
     if (pd_dtypes[dtype].block_len == 1) memcpy(dst, src, used);
     else if (dtype == PD_Q8_0) row_of_bytes(dst, src, n);
     else row_of_blocks(dtype, dst, src, n);
     memset(dst + used, 0, pd_device_row_size(dtype, n) - used);
+}
+
+uint32_t pd_device_together(enum pd_dtype dtype, bool lanes_take_rows)
+{
+    return lanes_take_rows && pd_dtypes[dtype].block_len > 1 ? 8 : 1;
+}
+
+uint64_t pd_device_rows_size(uint32_t row_size, uint32_t n_rows, uint32_t together)
+{
+    return pd_align(n_rows, together) * row_size;
+}
+
+void pd_device_put_row(enum pd_dtype dtype, uint8_t *dst, uint32_t i, uint32_t together, const uint8_t *src, uint32_t n,
+                       uint8_t *scratch)
+{
+    uint32_t row_size = pd_device_row_size(dtype, n);
+    uint8_t *to = dst + (size_t)(i - i % together) * row_size + (size_t)16 * (i % together);
+    put_row(dtype, together == 1 ? to : scratch, src, n);
+    for (uint32_t at = 0; together > 1 && at < row_size; at += 16) memcpy(to + (size_t)at * together, scratch + at, 16);
 }

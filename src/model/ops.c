@@ -4,12 +4,23 @@
 #include "base/os.h"
 
 #include <stddef.h>
+#include <string.h>
 
 static const struct pd_kernel *kernel(struct pd_recorder *r, enum pd_kernel_id id, const uint32_t *spec, uint32_t n_spec)
 {
     const struct pd_kernel *k = NULL;
     if (r->status == PERIDOT_OK) r->status = pd_kernel_get(&k, r->gpu, id, spec, n_spec);
     return r->status == PERIDOT_OK ? k : NULL;
+}
+
+/* Of a kernel that reads a slice of weights. */
+static const struct pd_kernel *kernel_of(struct pd_recorder *r, enum pd_kernel_id id, const struct pd_slice *slice, const uint32_t *spec,
+                                         uint32_t n_spec)
+{
+    uint32_t all[PD_TOGETHER_ID + 1] = {[PD_TOGETHER_ID] = slice->together};
+    if (slice->together <= 1) return kernel(r, id, spec, n_spec);
+    if (n_spec) memcpy(all, spec, n_spec * sizeof *spec);
+    return kernel(r, id, all, PD_COUNT(all));
 }
 
 static void dispatch(struct pd_recorder *r, const struct pd_kernel *k, const void *push, uint32_t x, uint32_t y, uint32_t z)
@@ -41,7 +52,7 @@ void pd_op_embed(struct pd_recorder *r, struct pd_rows x, const struct pd_table 
     const struct pd_matrix *m = table->matrix;
     struct pd_embed_push push = {.slices = table->addresses.address, .tokens = tokens, .x = x.address,
         .rows_per_slice = table->rows_per_slice, .row_size = m->slices[0].row_size, .n_cols = m->n_cols, .x_stride = x.stride, .scale = scale};
-    dispatch(r, kernel(r, typed(PD_KERNEL_embed_f32, m->slices[0].dtype), NULL, 0), &push, 1, n_tokens, 1);
+    dispatch(r, kernel_of(r, typed(PD_KERNEL_embed_f32, m->slices[0].dtype), m->slices, NULL, 0), &push, 1, n_tokens, 1);
     barrier(r);
 }
 
@@ -72,17 +83,17 @@ static struct pd_tuning matvec_tuning(const struct pd_recorder *r, enum pd_kerne
     return tuning;
 }
 
-static void matvec(struct pd_recorder *r, enum pd_dtype dtype, const struct pd_matvec_push *push, struct matvec_mode mode)
+static void matvec(struct pd_recorder *r, const struct pd_slice *slice, const struct pd_matvec_push *push, struct matvec_mode mode)
 {
-    enum pd_variant v = sound(r, PD_VARIED_MATVEC, r->variants.of[PD_VARIED_MATVEC], (uint32_t)dtype);
+    enum pd_variant v = sound(r, PD_VARIED_MATVEC, r->variants.of[PD_VARIED_MATVEC], (uint32_t)slice->dtype);
     bool rows = v == PD_VARIANT_MATVEC_ROWS, cpu = pd_gpu_info(r->gpu)->type == PERIDOT_DEVICE_CPU;
     uint32_t lanes = subgroup_size(r), cols = push->n_tokens == 1 ? 1 : rows ? MATVEC_LANE_COLS : MATVEC_COLS;
-    enum pd_kernel_id id = typed(rows ? PD_KERNEL_matvec_rows_f32 : PD_KERNEL_matvec_f32, dtype);
+    enum pd_kernel_id id = typed(rows ? PD_KERNEL_matvec_rows_f32 : PD_KERNEL_matvec_f32, slice->dtype);
     struct pd_tuning t = matvec_tuning(r, id, push->n_tokens, mode);
     uint32_t at_once = (rows ? t.workgroup : t.workgroup / lanes) * (mode.glu ? t.rows / 2 : t.rows);
     uint32_t most = mode.norm_vec4s == 0 ? 65535 : cpu ? 4 * pd_n_processors() : 256;   /* each norms x for itself */
     uint32_t spec[] = {t.workgroup, t.rows, cols, mode.norm_vec4s, mode.branch, mode.store, mode.glu, lanes};
-    dispatch(r, kernel(r, id, spec, rows ? 8 : 7), push, (uint32_t)pd_min(pd_div_up(push->n_rows, at_once), most),
+    dispatch(r, kernel_of(r, id, slice, spec, rows ? 8 : 7), push, (uint32_t)pd_min(pd_div_up(push->n_rows, at_once), most),
              (uint32_t)pd_div_up(push->n_tokens, cols), 1);
 }
 
@@ -94,31 +105,31 @@ static struct pd_matmul_push matmul_push(struct pd_rows y, const struct pd_slice
         .y_stride = y.stride, .softcap = softcap};
 }
 
-static void matmul_matvec(struct pd_recorder *r, enum pd_dtype dtype, const struct pd_matmul_push *p)
+static void matmul_matvec(struct pd_recorder *r, const struct pd_slice *slice, const struct pd_matmul_push *p)
 {
     struct pd_matvec_push push = {.w = p->w, .x = p->x, .y = p->y, .row_size = p->row_size, .n_cols = p->n_cols, .n_rows = p->n_rows,
         .n_tokens = p->n_tokens, .x_stride = p->x_stride, .y_stride = p->y_stride, .softcap = p->softcap};
-    matvec(r, dtype, &push, (struct matvec_mode){0});
+    matvec(r, slice, &push, (struct matvec_mode){0});
 }
 
-static void matmul_tile(struct pd_recorder *r, enum pd_dtype dtype, const struct pd_matmul_push *push)
+static void matmul_tile(struct pd_recorder *r, const struct pd_slice *slice, const struct pd_matmul_push *push)
 {
-    dispatch(r, kernel(r, typed(PD_KERNEL_matmul_f32, dtype), NULL, 0), push, (uint32_t)pd_div_up(push->n_rows, PD_MATMUL_TILE),
+    dispatch(r, kernel_of(r, typed(PD_KERNEL_matmul_f32, slice->dtype), slice, NULL, 0), push, (uint32_t)pd_div_up(push->n_rows, PD_MATMUL_TILE),
              (uint32_t)pd_div_up(push->n_tokens, PD_MATMUL_TILE), 1);
 }
 
 /* Tiles of 32 tokens where 64 would be half empty. */
-static void matmul_dot(struct pd_recorder *r, enum pd_dtype dtype, const struct pd_matmul_push *push)
+static void matmul_dot(struct pd_recorder *r, const struct pd_slice *slice, const struct pd_matmul_push *push)
 {
     uint32_t spec[] = {128, push->n_tokens <= 32 ? 32 : 64};
-    enum pd_kernel_id id = typed(PD_KERNEL_matmul_dot_q8_0, (enum pd_dtype)(dtype - PD_Q8_0));
-    dispatch(r, kernel(r, id, spec, PD_COUNT(spec)), push, (uint32_t)pd_div_up(push->n_rows, PD_DOT_ROWS),
+    enum pd_kernel_id id = typed(PD_KERNEL_matmul_dot_q8_0, (enum pd_dtype)(slice->dtype - PD_Q8_0));
+    dispatch(r, kernel_of(r, id, slice, spec, PD_COUNT(spec)), push, (uint32_t)pd_div_up(push->n_rows, PD_DOT_ROWS),
              (uint32_t)pd_div_up(push->n_tokens, spec[1]), 1);
 }
 
 /* Tiles of 128 by 128 need fewer reads. Where they would be too few, or registers or shared memory are short, tiles of 64 by 64.
  * The subgroups of a workgroup share a tile in parts as square as can be. */
-static void matmul_coop(struct pd_recorder *r, enum pd_dtype dtype, const struct pd_matmul_push *push)
+static void matmul_coop(struct pd_recorder *r, const struct pd_slice *slice, const struct pd_matmul_push *push)
 {
     const peridot_device_info *d = pd_gpu_info(r->gpu);
     uint32_t subgroup = d->matrix_subgroup_size, n_down = 1;
@@ -127,7 +138,7 @@ static void matmul_coop(struct pd_recorder *r, enum pd_dtype dtype, const struct
     while (4 * n_down * n_down <= n_parts) n_down *= 2;
     uint32_t spec[] = {n_parts * subgroup, subgroup, tile, tile, 32, tile / n_down, tile / (n_parts / n_down), d->matrix_m, d->matrix_n,
         d->matrix_k};
-    dispatch(r, kernel(r, typed(PD_KERNEL_matmul_coop_f32, dtype), spec, PD_COUNT(spec)), push, (uint32_t)pd_div_up(push->n_rows, tile),
+    dispatch(r, kernel_of(r, typed(PD_KERNEL_matmul_coop_f32, slice->dtype), slice, spec, PD_COUNT(spec)), push, (uint32_t)pd_div_up(push->n_rows, tile),
              (uint32_t)pd_div_up(push->n_tokens, tile), 1);
 }
 
@@ -161,7 +172,7 @@ static struct pd_rows pack(struct pd_recorder *r, enum pd_kernel_id id, struct p
 /* x is packed once for all slices, and anew (when those before are done with it) for one that wants it otherwise. */
 void pd_op_matmul(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, struct pd_rows x, uint32_t n_tokens, float softcap)
 {
-    static void (*const record[])(struct pd_recorder *, enum pd_dtype, const struct pd_matmul_push *) = {
+    static void (*const record[])(struct pd_recorder *, const struct pd_slice *, const struct pd_matmul_push *) = {
         [PD_VARIANT_MATMUL_COOP] = matmul_coop, [PD_VARIANT_MATMUL_DOT] = matmul_dot, [PD_VARIANT_MATMUL_TILE] = matmul_tile,
         [PD_VARIANT_MATMUL_MATVEC] = matmul_matvec};
     struct pd_rows packed = {0};
@@ -176,7 +187,7 @@ void pd_op_matmul(struct pd_recorder *r, struct pd_rows y, const struct pd_matri
             packed_by = by;
         }
         struct pd_matmul_push push = matmul_push(y, slice, by != PD_N_KERNELS ? packed : x, w->n_cols, n_tokens, softcap);
-        record[variant](r, slice->dtype, &push);
+        record[variant](r, slice, &push);
     }
     barrier(r);
 }
@@ -209,7 +220,7 @@ void pd_op_joined_matvec(struct pd_recorder *r, struct pd_rows y, const struct p
         const struct pd_slice *slice = &w->slices[i];
         struct pd_matvec_push push = joined_push(in, pd_rows_at(y, 0, slice->first_row).address, slice, slice->n_rows);
         push.softcap = softcap;
-        matvec(r, slice->dtype, &push, joined_mode(in));
+        matvec(r, slice, &push, joined_mode(in));
     }
     barrier(r);
 }
@@ -219,7 +230,8 @@ static uint64_t second_half(const struct pd_matrix *w)
 {
     uint32_t n = w->n_rows / 2;
     const struct pd_slice *s = w->slices;
-    if (w->n_slices == 1) return s->address + (uint64_t)n * s->row_size;
+    bool within = s->together > 1 && n % s->together != 0;   /* a group of rows */
+    if (w->n_slices == 1) return within ? 0 : s->address + (uint64_t)n * s->row_size;
     return w->n_slices == 2 && s[0].n_rows == n && s[0].dtype == s[1].dtype ? s[1].address : 0;
 }
 
@@ -236,7 +248,7 @@ void pd_op_joined_gated(struct pd_recorder *r, struct pd_rows y, const struct pd
     struct matvec_mode mode = joined_mode(in);
     push.w_up = up;
     mode.glu = silu ? 2 : 1;
-    matvec(r, w->slices->dtype, &push, mode);
+    matvec(r, w->slices, &push, mode);
     barrier(r);
 }
 

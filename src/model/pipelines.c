@@ -33,7 +33,7 @@ static bool takes_every_type(const struct pd_shape *s)
 static struct pd_matrix matrix(struct pd_slice *slice, enum pd_dtype dtype, uint32_t n_rows, uint32_t n_cols)
 {
     *slice = (struct pd_slice){.address = SOMEWHERE, .dtype = dtype, .n_rows = n_rows,
-        .row_size = pd_device_row_size(dtype, n_cols)};
+        .row_size = pd_device_row_size(dtype, n_cols), .together = 1};
     return (struct pd_matrix){.n_rows = n_rows, .n_cols = n_cols, .n_slices = 1, .slices = slice};
 }
 

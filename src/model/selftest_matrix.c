@@ -18,6 +18,7 @@ struct matrix {
     struct pd_matrix m;
     struct pd_slice slices[8];
     float *w;                /* [n_rows][n_cols] as the reference reads it */
+    bool in_groups;          /* see pd_device_together */
 };
 
 /* Every fifth row has subnormal fp16 weights or scales. */
@@ -54,24 +55,28 @@ static void random_block(struct pd_random *random, uint8_t *dst, enum pd_dtype d
 static void add_slice(struct pd_trial *t, struct matrix *m, enum pd_dtype dtype, uint32_t n)
 {
     uint32_t n_cols = m->m.n_cols, row_size = pd_device_row_size(dtype, n_cols), block_size = pd_dtypes[dtype].block_size;
-    uint64_t file_row_size = pd_row_size(dtype, n_cols);
-    uint8_t *row = pd_trial_zeros(t, file_row_size), *rows = pd_trial_zeros(t, (uint64_t)n * row_size);
+    uint32_t together = pd_device_together(dtype, m->in_groups);
+    uint64_t file_row_size = pd_row_size(dtype, n_cols), size = pd_device_rows_size(row_size, n, together);
+    uint8_t *row = pd_trial_zeros(t, file_row_size), *scratch = pd_trial_zeros(t, row_size), *rows = pd_trial_zeros(t, size);
     for (uint32_t r = 0; r < n; r++) {
         float amplitude = row_amplitude(m->m.n_rows + r);
         for (uint64_t at = 0; at < file_row_size; at += block_size) random_block(&t->random, row + at, dtype, amplitude);
         pd_dequantize(dtype, m->w + (size_t)(m->m.n_rows + r) * n_cols, row, n_cols);
-        pd_device_row(dtype, rows + (size_t)r * row_size, row, n_cols);
+        pd_device_put_row(dtype, rows, r, together, row, n_cols, scratch);
     }
-    struct pd_trial_buffer *b = pd_trial_words(t, rows, 1, n * row_size / 4, n * row_size / 4);
+    struct pd_trial_buffer *b = pd_trial_words(t, rows, 1, (uint32_t)size / 4, (uint32_t)size / 4);
     m->slices[m->m.n_slices++] = (struct pd_slice){
-        .address = b->address, .dtype = dtype, .first_row = m->m.n_rows, .n_rows = n, .row_size = row_size};
+        .address = b->address, .dtype = dtype, .first_row = m->m.n_rows, .n_rows = n, .row_size = row_size,
+        .together = together};
     m->m.n_rows += n;
 }
 
+/* On a CPU rows lie either way: in groups where models' decode steps take matvec_rows, else not. */
 static void make_matrix(struct pd_trial *t, struct matrix *m, const struct part *parts, uint32_t n_parts, uint32_t n_cols)
 {
     uint32_t n_rows = 0;
     *m = (struct matrix){.m = {.n_cols = n_cols, .slices = m->slices}};
+    m->in_groups = pd_gpu_info(t->r.gpu)->type == PERIDOT_DEVICE_CPU && pd_random_next(&t->random) >> 63;
     for (uint32_t i = 0; i < n_parts; i++) n_rows += parts[i].n_rows;
     m->w = pd_trial_floats(t, (size_t)n_rows * n_cols);
     for (uint32_t i = 0; i < n_parts; i++) add_slice(t, m, parts[i].dtype, parts[i].n_rows);
@@ -243,7 +248,8 @@ static void try_joined(struct pd_trial *t, const struct joined *c, float amplitu
     uint32_t n = c->n_cols, n_rows = m.m.n_rows, n_out = c->glu ? n_rows / 2 : n_rows;
     float *sums = pd_trial_floats(t, n_rows), *y = pd_trial_floats(t, n_out), softcap = c->glu ? 0 : 30;
     struct pd_trial_buffer *y_row = pd_trial_rows(t, NULL, 1, n_out), *both = pd_trial_rows(t, NULL, 1, n_rows);
-    both->written = c->glu && c->n_slices == 2 && c->dtypes[0] != c->dtypes[1];
+    bool parted = m.slices[0].together > 1 && n_out % m.slices[0].together != 0;   /* the halves share a group of rows */
+    both->written = c->glu && (c->n_slices == 2 ? c->dtypes[0] != c->dtypes[1] : parted);
     if (c->glu) pd_op_joined_gated(&t->r, pd_trial_rows_of(y_row), &m.m, &d.in, c->glu == 2, pd_trial_rows_of(both));
     else pd_op_joined_matvec(&t->r, pd_trial_rows_of(y_row), &m.m, &d.in, softcap);
     pd_trial_run(t);

@@ -24,7 +24,7 @@ static const struct {
     uint32_t rows, invocations, subgroups;   /* workgroup: whichever is more */
 } table[2][2][2] = {   /* [matvec, matvec_rows][GPU, CPU][plain, with norms] */
     {{{4, 64, 1}, {4, 256, 1}}, {{4, 64, 1}, {4, 64, 1}}},
-    {{{4, 0, 1}, {4, 0, 4}}, {{4, 0, 1}, {8, 0, 4}}},
+    {{{4, 0, 1}, {4, 0, 4}}, {{8, 0, 1}, {8, 0, 4}}},
 };
 
 struct pd_tuning pd_tuning_default(const peridot_device_info *device, enum pd_kernel_id id, enum pd_use use)

@@ -29,6 +29,7 @@ struct loader {
     struct part *parts;            /* [PART_LAYERS + n_layers] */
     struct part *part;             /* of the present matrix */
     uint64_t gpu_memory;
+    bool lanes_take_rows;          /* see pd_device_together */
     uint64_t device_size, file_size, done;
     struct pd_load_progress progress;
 };
@@ -110,21 +111,33 @@ static const uint8_t *part_row(const struct parts *parts, uint32_t row)
     return parts->at[i]->data + row * (parts->at[i]->size / parts->at[i]->shape[0]);
 }
 
-static peridot_status upload_slice(struct loader *l, const struct pd_slice *slice, struct pd_span span, const struct parts *parts, uint32_t n_cols)
+static uint64_t slice_size(const struct pd_slice *s) { return pd_device_rows_size(s->row_size, s->n_rows, s->together); }
+
+static peridot_status upload_pieces(struct loader *l, const struct pd_slice *slice, struct pd_span span, const struct parts *parts,
+                                    uint32_t n_cols, uint8_t *scratch)
 {
-    uint32_t per_piece = PD_UPLOAD_MAX / slice->row_size;
+    uint32_t per_piece = PD_UPLOAD_MAX / slice->row_size / slice->together * slice->together;
     uint64_t file_row_size = pd_row_size(slice->dtype, n_cols);
     for (uint32_t row = 0; row < slice->n_rows;) {
         uint32_t n = (uint32_t)pd_min(per_piece, slice->n_rows - row);
         void *dst;
-        PD_TRY(pd_upload_begin(&dst, l->gpu, span, (uint64_t)row * slice->row_size, (uint64_t)n * slice->row_size));
+        PD_TRY(pd_upload_begin(&dst, l->gpu, span, (uint64_t)row * slice->row_size, pd_device_rows_size(slice->row_size, n, slice->together)));
         for (uint32_t i = 0; i < n; i++)
-            pd_device_row(slice->dtype, (uint8_t *)dst + (size_t)i * slice->row_size, part_row(parts, slice->first_row + row + i), n_cols);
+            pd_device_put_row(slice->dtype, dst, i, slice->together, part_row(parts, slice->first_row + row + i), n_cols, scratch);
         PD_TRY(pd_upload_end(l->gpu));
         PD_TRY(report(l, n * file_row_size));
         row += n;
     }
     return PERIDOT_OK;
+}
+
+static peridot_status upload_slice(struct loader *l, const struct pd_slice *slice, struct pd_span span, const struct parts *parts, uint32_t n_cols)
+{
+    uint8_t *scratch = malloc(slice->row_size);
+    if (!scratch) return pd_fail_alloc(slice->row_size, "a row");
+    peridot_status status = upload_pieces(l, slice, span, parts, n_cols, scratch);
+    free(scratch);
+    return status;
 }
 
 /* Whether rows of a type may stay in the file's mapping: plain numbers, which a device with unified memory can import. */
@@ -162,7 +175,7 @@ static peridot_status fill_slice(struct loader *l, struct pd_slice *slice, const
 {
     struct pd_span span;
     if (import_slice(l, slice, parts, n_cols)) return l->measuring ? PERIDOT_OK : report(l, (uint64_t)slice->n_rows * slice->row_size);
-    PD_TRY(alloc(&span, l, l->part, (uint64_t)slice->n_rows * slice->row_size, parts->at[0]->name));
+    PD_TRY(alloc(&span, l, l->part, slice_size(slice), parts->at[0]->name));
     if (l->measuring) return PERIDOT_OK;
     slice->address = span.address;
     return upload_slice(l, slice, span, parts, n_cols);
@@ -183,12 +196,14 @@ static peridot_status add_slice(struct loader *l, struct pd_matrix *m, struct pd
  * covers whole ones). */
 static peridot_status load_run(struct loader *l, struct pd_matrix *m, const struct parts *parts, enum pd_dtype dtype, uint32_t first, uint32_t n)
 {
-    uint32_t row_size = pd_device_row_size(dtype, m->n_cols);
+    uint32_t row_size = pd_device_row_size(dtype, m->n_cols), together = pd_device_together(dtype, l->lanes_take_rows);
     uint64_t room = pd_gpu_max_span(l->gpu), pages = may_stay(l, dtype) ? 2 << 12 : 0;
-    uint32_t most = (uint32_t)pd_max((room > pages + row_size ? room - pages : room) / row_size, 1);
+    if ((uint64_t)together * row_size > room) together = 1;
+    uint32_t most = (uint32_t)pd_max((room > pages + row_size ? room - pages : room) / row_size / together, 1) * together;
     for (uint32_t end = first + n; first < end;) {
         uint32_t rows = (uint32_t)pd_min(most, end - first);
-        struct pd_slice slice = {.dtype = dtype, .first_row = first, .n_rows = rows, .row_size = row_size};
+        struct pd_slice slice = {.dtype = dtype, .first_row = first, .n_rows = rows, .row_size = row_size,
+            .together = together};
         PD_TRY(add_slice(l, m, slice, parts));
         first += rows;
     }
@@ -453,11 +468,12 @@ static peridot_status load(struct loader *l)
 }
 
 peridot_status pd_weights_load(struct pd_weights *out, struct pd_gpu *gpu, const struct pd_config *config,
-                               const struct pd_checkpoint *checkpoint, uint64_t gpu_memory, struct pd_load_progress progress)
+                               const struct pd_checkpoint *checkpoint, bool lanes_take_rows, uint64_t gpu_memory,
+                               struct pd_load_progress progress)
 {
     *out = (struct pd_weights){0};
     struct loader l = {.w = out, .gpu = gpu, .config = config, .checkpoint = checkpoint, .prefix = pd_tensor_prefix(checkpoint), .gpu_memory = gpu_memory,
-        .progress = progress};
+        .lanes_take_rows = lanes_take_rows, .progress = progress};
     peridot_status status = load(&l);
     free(l.used);
     free(l.parts);

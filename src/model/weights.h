@@ -13,6 +13,7 @@ struct pd_slice {
     uint64_t address;
     enum pd_dtype dtype;
     uint32_t first_row, n_rows, row_size;
+    uint32_t together;             /* rows of a group: see layout.h; 0 is 1 */
 };
 
 struct pd_matrix {
@@ -59,9 +60,11 @@ struct pd_load_progress {
     void *user;
 };
 
-/* gpu_memory: bytes of the device's own memory that weights may take; 0: all of them must fit there. */
+/* lanes_take_rows: decode steps will take matvec_rows, and rows lie as suits it. gpu_memory: bytes of the device's own memory that
+ * weights may take; 0: all of them must fit there. */
 peridot_status pd_weights_load(struct pd_weights *out, struct pd_gpu *gpu, const struct pd_config *config,
-                               const struct pd_checkpoint *checkpoint, uint64_t gpu_memory, struct pd_load_progress progress);
+                               const struct pd_checkpoint *checkpoint, bool lanes_take_rows, uint64_t gpu_memory,
+                               struct pd_load_progress progress);
 void pd_weights_free(struct pd_weights *w, const struct pd_config *config);
 /* The embedding when tied; without slices when the model has no head. */
 const struct pd_matrix *pd_weights_output(const struct pd_weights *w);
