@@ -328,6 +328,49 @@ static void test_placement(void **state)
     gpu_memory = 0;
 }
 
+/* ---- compiling kernels together ---- */
+
+static PFN_vkCreateComputePipelines create_pipelines;
+
+/* Refuses workgroups of 128. */
+static VkResult VKAPI_CALL refuse_some(VkDevice device, VkPipelineCache cache, uint32_t n, const VkComputePipelineCreateInfo *create,
+                                       const VkAllocationCallbacks *allocator, VkPipeline *out)
+{
+    uint32_t workgroup;
+    memcpy(&workgroup, create->stage.pSpecializationInfo->pData, sizeof workgroup);
+    if (workgroup == 128) return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+    return create_pipelines(device, cache, n, create, allocator, out);
+}
+
+static void test_gather(void **state)
+{
+    (void)state;
+    struct pd_gpu *gpu;
+    const struct pd_kernel *kernels[3], *again;
+    const uint32_t specs[3][2] = {{64, 0}, {128, 0}, {64, 1}};
+    EXPECT_OK(pd_gpu_open(&gpu, NULL, NULL));
+    create_pipelines = gpu->vk.vkCreateComputePipelines;
+    gpu->vk.vkCreateComputePipelines = refuse_some;
+    pd_kernels_gather(gpu);
+    for (int i = 0; i < 3; i++) EXPECT_OK(pd_kernel_get(&kernels[i], gpu, PD_KERNEL_glu, specs[i], 2));
+    EXPECT_OK(pd_kernel_get(&again, gpu, PD_KERNEL_glu, specs[0], 2));
+    assert_ptr_equal(again, kernels[0]);
+    assert_int_equal(pd_gpu_n_pipelines(gpu), 0);
+    EXPECT_FAILURE(pd_kernels_compile_gathered(gpu), PERIDOT_ERROR_DEVICE, "glu");
+    assert_int_equal(pd_gpu_n_pipelines(gpu), 2);
+    for (int i = 0; i < 3; i += 2) {
+        EXPECT_OK(pd_kernel_get(&again, gpu, PD_KERNEL_glu, specs[i], 2));
+        assert_ptr_equal(again, kernels[i]);
+        assert_true(again->pipeline != VK_NULL_HANDLE);
+    }
+    EXPECT_FAILURE(pd_kernel_get(&again, gpu, PD_KERNEL_glu, specs[1], 2), PERIDOT_ERROR_DEVICE, "glu");
+    gpu->vk.vkCreateComputePipelines = create_pipelines;
+    EXPECT_OK(pd_kernel_get(&again, gpu, PD_KERNEL_glu, specs[1], 2));
+    assert_int_equal(pd_gpu_n_pipelines(gpu), 3);
+    EXPECT_OK(pd_kernels_compile_gathered(gpu));   /* nothing */
+    pd_gpu_close(gpu);
+}
+
 /* ---- the pipeline cache on disk ---- */
 
 static char cache_path[512];
@@ -447,7 +490,8 @@ int main(void)
         cmocka_unit_test(test_step_allocates_nothing), cmocka_unit_test(test_next_allocates_nothing),
         cmocka_unit_test(test_next_splits_keys),
         cmocka_unit_test(test_session_frees), cmocka_unit_test(test_small_blocks),
-        cmocka_unit_test(test_small_memory), cmocka_unit_test(test_placement), cmocka_unit_test(test_cache), cmocka_unit_test(test_cache_nowhere), cmocka_unit_test(test_timed_chunks),
+        cmocka_unit_test(test_small_memory), cmocka_unit_test(test_placement), cmocka_unit_test(test_gather),
+        cmocka_unit_test(test_cache), cmocka_unit_test(test_cache_nowhere), cmocka_unit_test(test_timed_chunks),
     };
     return cmocka_run_group_tests_name("limits", tests, make_folder, remove_folder);
 }

@@ -99,6 +99,10 @@ const char *pd_kernel_lacks(const peridot_device_info *device, enum pd_kernel_id
 struct pd_kernel;
 peridot_status pd_kernel_get(const struct pd_kernel **out, struct pd_gpu *gpu, enum pd_kernel_id id,
                              const uint32_t *spec, uint32_t n_spec);
+/* From gather on, kernels that are asked for are only noted, until compile_gathered compiles them all, on all processors at once. In
+ * between nothing may be dispatched. */
+void pd_kernels_gather(struct pd_gpu *gpu);
+peridot_status pd_kernels_compile_gathered(struct pd_gpu *gpu);
 const char *pd_kernel_name(enum pd_kernel_id id);
 /* Of its code. */
 uint64_t pd_kernel_hash(enum pd_kernel_id id);

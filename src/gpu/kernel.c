@@ -4,6 +4,7 @@
 
 #include "base/num.h"
 #include "base/os.h"
+#include "base/parallel.h"
 #include "kernels_spirv.h"
 
 #include <stdio.h>
@@ -76,7 +77,7 @@ static peridot_status open_source(struct pd_gpu *gpu, enum pd_kernel_id id)
     return PERIDOT_OK;
 }
 
-static peridot_status compile(struct pd_gpu *gpu, struct pd_kernel *kernel)
+static void compile(struct pd_gpu *gpu, struct pd_kernel *kernel)
 {
     VkSpecializationMapEntry entries[PD_MAX_SPEC];
     for (uint32_t i = 0; i < kernel->n_spec; i++)
@@ -99,10 +100,46 @@ static peridot_status compile(struct pd_gpu *gpu, struct pd_kernel *kernel)
                 : control ? VK_PIPELINE_SHADER_STAGE_CREATE_ALLOW_VARYING_SUBGROUP_SIZE_BIT : 0,
             .module = gpu->modules[kernel->id], .pName = "main", .pSpecializationInfo = &spec},
         .layout = gpu->layouts[kernel->id]};
-    VkResult result = gpu->vk.vkCreateComputePipelines(gpu->device, gpu->cache.handle, 1, &create, NULL, &kernel->pipeline);
-    if (result == VK_SUCCESS) return PERIDOT_OK;
-    pd_vk_fail(result, "vkCreateComputePipelines");
-    return pd_fail_prefix(PERIDOT_ERROR_DEVICE, sources[kernel->id].name);
+    kernel->result = gpu->vk.vkCreateComputePipelines(gpu->device, gpu->cache.handle, 1, &create, NULL, &kernel->pipeline);
+}
+
+static void compile_number(void *user, size_t i)
+{
+    struct pd_gpu *gpu = user;
+    struct pd_kernel *kernel = gpu->kernels;   /* those that were gathered are the first */
+    while (i--) kernel = kernel->next;
+    compile(gpu, kernel);
+}
+
+/* Compiles the first n kernels. Those that fail are gone. */
+static peridot_status compile_first(struct pd_gpu *gpu, size_t n)
+{
+    peridot_status status = PERIDOT_OK;
+    struct pd_kernel **at = &gpu->kernels;
+    pd_parallel(n, compile_number, gpu);
+    for (size_t i = 0; i < n; i++) {
+        struct pd_kernel *kernel = *at;
+        if (kernel->result == VK_SUCCESS) {
+            at = &kernel->next;
+            gpu->n_pipelines++;
+            continue;
+        }
+        pd_vk_fail(kernel->result, "vkCreateComputePipelines");
+        status = pd_fail_prefix(PERIDOT_ERROR_DEVICE, sources[kernel->id].name);
+        *at = kernel->next;
+        free(kernel);
+    }
+    return status;
+}
+
+void pd_kernels_gather(struct pd_gpu *gpu) { gpu->gathering = true; }
+
+peridot_status pd_kernels_compile_gathered(struct pd_gpu *gpu)
+{
+    size_t n = 0;
+    gpu->gathering = false;
+    for (const struct pd_kernel *k = gpu->kernels; k && !k->pipeline; k = k->next) n++;
+    return compile_first(gpu, n);
 }
 
 peridot_status pd_kernel_get(const struct pd_kernel **out, struct pd_gpu *gpu, enum pd_kernel_id id,
@@ -119,13 +156,8 @@ peridot_status pd_kernel_get(const struct pd_kernel **out, struct pd_gpu *gpu, e
     *kernel = (struct pd_kernel){.next = gpu->kernels, .id = id, .n_spec = n_spec, .layout = gpu->layouts[id],
         .push_size = sources[id].push_size};
     if (n_spec) memcpy(kernel->spec, spec, sizeof *spec * n_spec);
-    peridot_status status = compile(gpu, kernel);
-    if (status != PERIDOT_OK) {
-        free(kernel);
-        return status;
-    }
     gpu->kernels = kernel;
-    gpu->n_pipelines++;
+    if (!gpu->gathering) PD_TRY(compile_first(gpu, 1));
     *out = kernel;
     return PERIDOT_OK;
 }

@@ -53,6 +53,7 @@ struct pd_gpu {
     struct pd_pipeline_cache cache;
     struct pd_kernel *kernels;     /* list of compiled kernels */
     uint32_t n_pipelines;
+    bool gathering;                /* kernels that are asked for are not compiled yet */
     bool wrong[PD_N_KERNELS];      /* what the last self-test found */
     VkPipelineLayout layouts[PD_N_KERNELS];
     VkShaderModule modules[PD_N_KERNELS];
@@ -64,6 +65,7 @@ struct pd_kernel {
     enum pd_kernel_id id;
     uint32_t spec[PD_MAX_SPEC], n_spec;
     VkPipeline pipeline;
+    VkResult result;               /* of compiling it */
     VkPipelineLayout layout;
     uint32_t push_size;
 };

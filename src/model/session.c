@@ -126,20 +126,35 @@ peridot_status pd_session_record_rows(struct pd_session *s, const uint32_t *rows
     return r.status != PERIDOT_OK ? r.status : status;
 }
 
-/* Records each kind of work once, so that no step has to compile a pipeline. */
+static void ask_for_pass(struct pd_session *s, struct pd_recorder *r, uint32_t n_tokens, bool apart)
+{
+    struct pd_pass pass = pd_session_make_pass(s, r, &s->input, n_tokens);
+    uint32_t n_rows = (uint32_t)pd_min(PD_LOGITS_ROWS, n_tokens);
+    pass.apart = apart;
+    pd_session_forward(s, &pass, true, 0);
+    if (s->model->weights.n_outputs && !apart) pd_forward_head(&pass, pd_rows_at(s->logits, s->n_results, 0), 0, n_rows);
+}
+
+peridot_status pd_session_ask(struct pd_session *s)
+{
+    struct pd_recorder r = {.gpu = s->model->gpu, .variants = s->model->variants, .packed = s->scratch.packed};   /* no commands */
+    const uint32_t n_tokens[] = {1, 2, s->chunk};   /* few tokens and many may take different kernels */
+    for (size_t i = 0; i < PD_COUNT(n_tokens); i++)
+        if (n_tokens[i] <= s->chunk) ask_for_pass(s, &r, n_tokens[i], false);
+    for (uint32_t m = 1; s->n_sequences > 1 && m <= s->n_sequences; m++) ask_for_pass(s, &r, m, true);
+    if (s->model->config.head == PD_HEAD_LANGUAGE) pd_op_pick(&r, &(struct pd_pick_push){0});
+    return r.status;
+}
+
+/* Everything is compiled here, so that no step has to. */
 static peridot_status prepare(struct pd_session *s)
 {
+    pd_kernels_gather(s->model->gpu);
+    peridot_status asked = pd_session_ask(s), compiled = pd_kernels_compile_gathered(s->model->gpu);
+    PD_TRY(asked != PERIDOT_OK ? asked : compiled);
     PD_TRY(pd_steps_create(s));
     PD_TRY(pd_commands_create(&s->batch, s->model->gpu));
-    PD_TRY(pd_sequences_create(s));
-    if (s->chunk == 1) return PERIDOT_OK;
-    PD_TRY(pd_session_record_pass(s, s->batch, 2, true));            /* few tokens and many may take different kernels */
-    PD_TRY(pd_session_record_pass(s, s->batch, s->chunk, true));
-    if (!s->model->weights.n_outputs) return PERIDOT_OK;
-    uint32_t rows[PD_LOGITS_ROWS];
-    count_from(rows, 0);
-    PD_TRY(pd_session_record_rows(s, rows, 2));
-    return pd_session_record_rows(s, rows, (uint32_t)pd_min(PD_LOGITS_ROWS, s->chunk));
+    return pd_sequences_create(s);
 }
 
 static peridot_status session_init(struct pd_session *s, const peridot_session_params *p)

@@ -85,6 +85,19 @@ static peridot_status time_pass(struct search *s, struct times *least)
     return PERIDOT_OK;
 }
 
+static peridot_status compile_candidates(struct search *s)
+{
+    struct pd_tuning t;
+    peridot_status asked = PERIDOT_OK;
+    pd_kernels_gather(s->model->gpu);
+    for (uint32_t i = 0; asked == PERIDOT_OK && pd_tuning_at(&t, s->device, i); i++) {
+        s->table = pd_tunings_of(t);
+        asked = pd_session_ask(s->session);
+    }
+    peridot_status compiled = pd_kernels_compile_gathered(s->model->gpu);
+    return asked != PERIDOT_OK ? asked : compiled;
+}
+
 static peridot_status time_candidates(struct search *s)
 {
     struct pd_tuning t;
@@ -200,6 +213,7 @@ static peridot_status run(struct search *s, peridot_tuned_call call, void *user)
 {
     struct times before[N_TURNS] = {0}, after[N_TURNS] = {0};
     PD_TRY(open_search(s));
+    PD_TRY(compile_candidates(s));
     PD_TRY(time_candidates(s));
     choose(s);
     PD_TRY(confirm(s, before, after));
