@@ -263,6 +263,9 @@ static void try_joined(struct pd_trial *t, const struct joined *c, float amplitu
     pd_trial_end(t);
 }
 
+/* Halves of a gated matrix that are whole groups of rows, for every other type, and halves that are not. */
+static uint32_t gated_rows(enum pd_dtype dtype, uint32_t n_rows) { return dtype % 2 ? (uint32_t)pd_align(n_rows, 16) : n_rows; }
+
 /* Widths and kinds take turns, from one type to the next: each is a pipeline to compile. */
 static void try_all_joined(struct pd_trial *t, enum pd_dtype dtype)
 {
@@ -272,7 +275,8 @@ static void try_all_joined(struct pd_trial *t, enum pd_dtype dtype)
     static const float amplitudes[] = {1e-3f, 1, 1e5f};
     for (size_t k = 0; k < PD_COUNT(kinds); k++) {
         if (k >= 2 && !(t->thorough && (k + dtype) % 3 == 0)) continue;
-        struct joined c = {{dtype, kinds[k].mixed ? PD_F16 : dtype}, kinds[k].n_slices, kinds[k].n_rows,
+        struct joined c = {{dtype, kinds[k].mixed ? PD_F16 : dtype}, kinds[k].n_slices,
+            kinds[k].glu ? gated_rows(dtype, kinds[k].n_rows) : kinds[k].n_rows,
             cols_of(dtype)[k < 2 ? 3 : (k + dtype) % 3], kinds[k].branch, kinds[k].stores_x, kinds[k].glu};
         if (kinds[k].mixed && dtype == PD_F16) c.dtypes[1] = PD_F32;
         if (pd_can_join(t->gpu, c.n_cols)) try_joined(t, &c, amplitudes[(k + dtype) % PD_COUNT(amplitudes)]);
@@ -286,7 +290,7 @@ static void try_tunings(struct pd_trial *t, enum pd_dtype dtype)
     struct pd_tunings all;
     const struct part part = {dtype, 259};
     const struct joined normed = {{dtype, dtype}, 1, 131, cols_of(dtype)[3], 2, true, 0};
-    const struct joined gated = {{dtype, dtype}, 1, 262, cols_of(dtype)[2], 1, true, 1};
+    const struct joined gated = {{dtype, dtype}, 1, gated_rows(dtype, 262), cols_of(dtype)[2], 1, true, 1};
     uint32_t turns = t->thorough ? 8 : PD_N_DTYPES;
     for (uint32_t at = 0; pd_tuning_at(&tuning, pd_gpu_info(t->gpu), at); at++) {
         if (at % turns != (uint32_t)dtype % turns) continue;
