@@ -441,7 +441,8 @@ typedef void (*peridot_tuned_call)(void *user, const peridot_tuned *tuned);
 /* Searches for what suits the device, by some hundred decode steps of the model; logits must stay what they are, but for
  * rounding. What it finds is taken by sessions that are created afterwards, and, remembered in cache_dir (NULL: nowhere) for
  * device and driver, by models with matrices of the same types that are opened with that cache_dir. `call` (may be NULL) gets
- * each kernel and use. After max_s seconds (0: never) what has not been tried is left out. PERIDOT_ERROR_UNSUPPORTED where the device has no timestamps, or the model no output matrix. */
+ * each kernel and use. After max_s seconds (0: never) what has not been tried is left out. PERIDOT_ERROR_UNSUPPORTED where the
+ * device has no timestamps, or the model no output matrix. */
 PERIDOT_API peridot_status peridot_tune(peridot_model *model, const char *cache_dir, double max_s, peridot_tuned_call call,
                                         void *user);
 

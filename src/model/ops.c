@@ -114,8 +114,8 @@ static void matmul_matvec(struct pd_recorder *r, const struct pd_slice *slice, c
 
 static void matmul_tile(struct pd_recorder *r, const struct pd_slice *slice, const struct pd_matmul_push *push)
 {
-    dispatch(r, kernel_of(r, typed(PD_KERNEL_matmul_f32, slice->dtype), slice, NULL, 0), push, (uint32_t)pd_div_up(push->n_rows, PD_MATMUL_TILE),
-             (uint32_t)pd_div_up(push->n_tokens, PD_MATMUL_TILE), 1);
+    dispatch(r, kernel_of(r, typed(PD_KERNEL_matmul_f32, slice->dtype), slice, NULL, 0), push,
+             (uint32_t)pd_div_up(push->n_rows, PD_MATMUL_TILE), (uint32_t)pd_div_up(push->n_tokens, PD_MATMUL_TILE), 1);
 }
 
 /* Tiles of 32 tokens where 64 would be half empty. */
@@ -138,8 +138,8 @@ static void matmul_coop(struct pd_recorder *r, const struct pd_slice *slice, con
     while (4 * n_down * n_down <= n_parts) n_down *= 2;
     uint32_t spec[] = {n_parts * subgroup, subgroup, tile, tile, 32, tile / n_down, tile / (n_parts / n_down), d->matrix_m, d->matrix_n,
         d->matrix_k};
-    dispatch(r, kernel_of(r, typed(PD_KERNEL_matmul_coop_f32, slice->dtype), slice, spec, PD_COUNT(spec)), push, (uint32_t)pd_div_up(push->n_rows, tile),
-             (uint32_t)pd_div_up(push->n_tokens, tile), 1);
+    dispatch(r, kernel_of(r, typed(PD_KERNEL_matmul_coop_f32, slice->dtype), slice, spec, PD_COUNT(spec)), push,
+             (uint32_t)pd_div_up(push->n_rows, tile), (uint32_t)pd_div_up(push->n_tokens, tile), 1);
 }
 
 /* Tiles pay from a handful of tokens on. */

@@ -121,7 +121,8 @@ static peridot_status upload_pieces(struct loader *l, const struct pd_slice *sli
     for (uint32_t row = 0; row < slice->n_rows;) {
         uint32_t n = (uint32_t)pd_min(per_piece, slice->n_rows - row);
         void *dst;
-        PD_TRY(pd_upload_begin(&dst, l->gpu, span, (uint64_t)row * slice->row_size, pd_device_rows_size(slice->row_size, n, slice->together)));
+        PD_TRY(pd_upload_begin(&dst, l->gpu, span, (uint64_t)row * slice->row_size,
+                               pd_device_rows_size(slice->row_size, n, slice->together)));
         for (uint32_t i = 0; i < n; i++)
             pd_device_put_row(slice->dtype, dst, i, slice->together, part_row(parts, slice->first_row + row + i), n_cols, scratch);
         PD_TRY(pd_upload_end(l->gpu));
@@ -131,7 +132,8 @@ static peridot_status upload_pieces(struct loader *l, const struct pd_slice *sli
     return PERIDOT_OK;
 }
 
-static peridot_status upload_slice(struct loader *l, const struct pd_slice *slice, struct pd_span span, const struct parts *parts, uint32_t n_cols)
+static peridot_status upload_slice(struct loader *l, const struct pd_slice *slice, struct pd_span span, const struct parts *parts,
+                                   uint32_t n_cols)
 {
     uint8_t *scratch = malloc(slice->row_size);
     if (!scratch) return pd_fail_alloc(slice->row_size, "a row");
