@@ -72,6 +72,7 @@ typedef struct peridot_device_info {
     uint64_t heap_budget;           /* what of it this process may use now, clamped to heap_size */
     uint64_t max_allocation_size;   /* largest single block */
     uint32_t subgroup_size;
+    uint32_t min_subgroup_size, max_subgroup_size;   /* that kernels can ask for; both subgroup_size where they cannot */
     uint32_t max_workgroup_invocations;
     uint32_t max_shared_size;       /* shared memory of one workgroup */
     uint32_t max_push_size;
@@ -229,8 +230,9 @@ typedef struct peridot_model_info {
     peridot_device_info device;
     const char *device_reason;     /* why this device: "the fastest of 2", "--device 1" */
     const char *kernels;           /* the variants of kernels that it takes: "matmul=tile" */
-    const char *tuning;            /* kernels laid out as peridot_tune found best, rows x workgroup: "matvec_q8_0 normed 2x64"; "as by
-                                      default" where that is best, "" where nothing was measured */
+    const char *tuning;            /* kernels laid out as peridot_tune found best, rows x workgroup (/ subgroup): "matvec_q8_0 normed
+                                      2x64, matvec_q8_0 plain 4x64/16"; "as by default" where that is best, "" where nothing was
+                                      measured */
     bool untuned;                  /* how kernels are best laid out on this kind of device nobody has measured, and peridot_tune has
                                       not yet: it is worth a few seconds, once */
 
@@ -431,6 +433,7 @@ PERIDOT_API peridot_status peridot_measure(peridot_rates *out, peridot_model *mo
 typedef struct peridot_tuned {
     const char *kernel, *use;      /* use: "plain", "normed" (with norms before the matrix), "gated" (and a gated unit behind it) */
     uint32_t rows, workgroup, default_rows, default_workgroup;
+    uint32_t subgroup;             /* size asked for; 0: what the driver takes, as by default */
     double seconds, default_seconds;   /* of all such dispatches of a step */
     bool changed;                  /* another than the default is faster by more than the noise, and is taken */
 } peridot_tuned;

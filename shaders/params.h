@@ -25,6 +25,7 @@
 #define PD_PACK_PAD 64       /* pack_f16: rows are padded with zeros to a multiple of this many columns */
 #define PD_PACK_TAIL 4       /* pack_f16: words at the end of a row, of which the first is its scale */
 #define PD_TOGETHER_ID 10    /* weights.glsl: the constant that says how many rows take turns */
+#define PD_SUBGROUP_ID 11    /* no shader has it: the size of subgroups to compile for, 0: the driver's choice */
 #define PD_Q16_BLOCK 20      /* pack_q16: words of 32 columns */
 
 /* What changes from step to step, so that a recorded command buffer can be replayed. One per session. */

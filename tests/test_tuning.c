@@ -57,10 +57,53 @@ static void test_default(void **state)
     assert_true(t.rows == 4 && t.workgroup == 64);
     t = pd_tuning_get(NULL, &cpu, PD_KERNEL_matvec_rows_q8_0, PD_USE_GATED);
     assert_true(t.rows == 8 && t.workgroup == 32);
+    assert_false(pd_tuning_fits((struct pd_tuning){1, 32, 0}, PD_USE_GATED));
+}
+
+/* What a search tries: of which how many ask for the size of subgroups. */
+static uint32_t n_tunings(uint32_t *n_asking, uint32_t least, uint32_t usual, uint32_t most)
+{
+    peridot_device_info d = {.min_subgroup_size = least, .subgroup_size = usual, .max_subgroup_size = most};
+    struct pd_tuning t;
     uint32_t n = 0;
-    for (; pd_tuning_at(&t, &gpu, n); n++) assert_true(t.rows <= 8 && t.workgroup % 32 == 0 && t.workgroup <= 256);
-    assert_int_equal(n, 16);
-    assert_false(pd_tuning_fits((struct pd_tuning){1, 32}, PD_USE_GATED));
+    for (*n_asking = 0; pd_tuning_at(&t, &d, n); n++) {
+        uint32_t size = t.subgroup ? t.subgroup : usual;
+        assert_true(t.rows >= 1 && t.rows <= 8 && t.workgroup % size == 0 && t.workgroup <= 256);
+        assert_true(!t.subgroup || (t.subgroup >= least && t.subgroup <= most));
+        *n_asking += t.subgroup != 0;
+    }
+    assert_false(pd_tuning_at(&t, &d, n + 1));
+    return n;
+}
+
+static void test_range(void **state)
+{
+    (void)state;
+    uint32_t asking;
+    assert_int_equal(n_tunings(&asking, 32, 32, 32), 16);   /* NVIDIA */
+    assert_int_equal(asking, 0);
+    assert_int_equal(n_tunings(&asking, 32, 64, 64), 28);   /* RADV */
+    assert_int_equal(asking, 16);
+    assert_int_equal(n_tunings(&asking, 8, 32, 32), 40);    /* ANV */
+    assert_int_equal(asking, 24);
+    assert_int_equal(n_tunings(&asking, 1, 4, 128), 60);    /* none: the most that there can be */
+    assert_int_equal(asking, 32);
+}
+
+/* A kernel is compiled for the size that it asks for, and is another than the one that asks for none. */
+static void test_asked_size(void **state)
+{
+    (void)state;
+    struct pd_gpu *gpu;
+    const struct pd_kernel *usual, *asking;
+    uint32_t spec[PD_MAX_SPEC] = {64, 4, 1, [PD_TOGETHER_ID] = 1};
+    if (pd_gpu_open(&gpu, NULL, NULL) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
+    assert_int_equal(pd_kernel_get(&usual, gpu, PD_KERNEL_matvec_q8_0, spec, PD_MAX_SPEC), PERIDOT_OK);
+    spec[PD_SUBGROUP_ID] = device.max_subgroup_size;
+    assert_int_equal(pd_kernel_get(&asking, gpu, PD_KERNEL_matvec_q8_0, spec, PD_MAX_SPEC), PERIDOT_OK);
+    assert_ptr_not_equal(usual, asking);
+    assert_true(device.min_subgroup_size <= device.subgroup_size && device.subgroup_size <= device.max_subgroup_size);
+    pd_gpu_close(gpu);
 }
 
 static struct pd_tunings some_tunings(void)
@@ -122,11 +165,12 @@ static void test_damaged(void **state)
 }
 
 /* A line in the right form that no search would write. */
-static void try_line(uint32_t want, const char *use, unsigned rows, unsigned workgroup, uint64_t hash)
+static void try_line(uint32_t want, const char *use, unsigned rows, unsigned workgroup, unsigned subgroup, uint64_t hash)
 {
     char text[512];
-    int size = snprintf(text, sizeof text, "peridot: rows and workgroups of matvec as measured\nmatvec_q8_0 %016llx %s %u %u\n",
-                        (unsigned long long)(pd_kernel_hash(PD_KERNEL_matvec_q8_0) ^ hash), use, rows, workgroup);
+    int size = snprintf(text, sizeof text, "peridot: rows, workgroups and subgroups of matvec as measured\n"
+                        "matvec_q8_0 %016llx %s %u %u %u\n",
+                        (unsigned long long)(pd_kernel_hash(PD_KERNEL_matvec_q8_0) ^ hash), use, rows, workgroup, subgroup);
     write_file(text, (size_t)size);
     assert_int_equal(n_remembered(), want);
 }
@@ -135,17 +179,18 @@ static void test_hostile(void **state)
 {
     (void)state;
     unsigned lanes = device.subgroup_size;
-    try_line(1, "normed", 2, lanes, 0);
-    try_line(0, "normed", 2, lanes, 1);
-    try_line(0, "norm", 2, lanes, 0);
-    try_line(0, "normed", 3, lanes, 0);
-    try_line(0, "normed", 0, lanes, 0);
-    try_line(0, "normed", 16, lanes, 0);
-    try_line(0, "gated", 1, lanes, 0);
-    try_line(0, "normed", 2, lanes + 1, 0);
-    try_line(0, "normed", 2, 0, 0);
-    try_line(0, "normed", 2, 512, 0);
-    try_line(0, "normed", 4000000000u, 4000000000u, 0);
+    try_line(1, "normed", 2, lanes, 0, 0);
+    try_line(0, "normed", 2, lanes, 0, 1);
+    try_line(0, "norm", 2, lanes, 0, 0);
+    try_line(0, "normed", 3, lanes, 0, 0);
+    try_line(0, "normed", 0, lanes, 0, 0);
+    try_line(0, "normed", 16, lanes, 0, 0);
+    try_line(0, "gated", 1, lanes, 0, 0);
+    try_line(0, "normed", 2, lanes + 1, 0, 0);
+    try_line(0, "normed", 2, 0, 0, 0);
+    try_line(0, "normed", 2, 512, 0, 0);
+    try_line(0, "normed", 2, 64, 2 * device.max_subgroup_size, 0);
+    try_line(0, "normed", 4000000000u, 4000000000u, 4000000000u, 0);
     unlink(tuning_file());
 }
 
@@ -297,7 +342,8 @@ static int close_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_default), cmocka_unit_test(test_round_trip), cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_default), cmocka_unit_test(test_range), cmocka_unit_test(test_asked_size),
+        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_damaged),
         cmocka_unit_test(test_hostile), cmocka_unit_test(test_search), cmocka_unit_test(test_no_time),
         cmocka_unit_test(test_due), cmocka_unit_test(test_tuned),
     };

@@ -167,7 +167,7 @@ static bool is_handy(const VkCooperativeMatrixPropertiesKHR *p)
 
 /* The largest of the sizes that the device lists. Where subgroups can be as large as a matrix is wide, they should be: Intel's
  * matrix units work so, and its compiler takes 516 spills to make do with 32 lanes (DG2: 8 lanes, none). */
-static void describe_matrices(peridot_device_info *info, VkPhysicalDevice physical, const VkPhysicalDeviceSubgroupSizeControlProperties *sizes)
+static void describe_matrices(peridot_device_info *info, VkPhysicalDevice physical)
 {
     uint32_t n = 0;
     if (vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(physical, &n, NULL) != VK_SUCCESS || n == 0) return;
@@ -179,7 +179,7 @@ static void describe_matrices(peridot_device_info *info, VkPhysicalDevice physic
         if (!is_handy(p) || p->MSize * p->NSize * p->KSize <= info->matrix_m * info->matrix_n * info->matrix_k) continue;
         info->cooperative_matrix = true;
         info->matrix_m = p->MSize, info->matrix_n = p->NSize, info->matrix_k = p->KSize;
-        bool fits = info->subgroup_size_control && sizes->minSubgroupSize <= p->NSize && p->NSize <= sizes->maxSubgroupSize;
+        bool fits = info->min_subgroup_size <= p->NSize && p->NSize <= info->max_subgroup_size;
         info->matrix_subgroup_size = fits ? p->NSize : info->subgroup_size;
     }
     free(list);
@@ -211,6 +211,7 @@ static void describe(peridot_device_info *info, VkPhysicalDevice physical, uint3
     info->max_allocation_size = f.v11.maxMemoryAllocationSize;
     if (f.maintenance4.maxBufferSize) info->max_allocation_size = pd_min(info->max_allocation_size, f.maintenance4.maxBufferSize);
     info->subgroup_size = f.v11.subgroupSize;
+    info->min_subgroup_size = info->max_subgroup_size = info->subgroup_size;
     info->max_workgroup_invocations = p->limits.maxComputeWorkGroupInvocations;
     info->max_shared_size = p->limits.maxComputeSharedMemorySize;
     info->max_push_size = p->limits.maxPushConstantsSize;
@@ -222,8 +223,12 @@ static void describe(peridot_device_info *info, VkPhysicalDevice physical, uint3
     info->integer_dot_instruction = info->integer_dot && f.dots.integerDotProduct4x8BitPackedSignedAccelerated;
     info->subgroup_size_control = f.subgroup_size.subgroupSizeControl && f.subgroup_size.computeFullSubgroups
         && f.subgroup_sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT;
+    if (info->subgroup_size_control) {
+        info->min_subgroup_size = f.subgroup_sizes.minSubgroupSize;
+        info->max_subgroup_size = f.subgroup_sizes.maxSubgroupSize;
+    }
     if (f.cooperative.cooperativeMatrix && f.f12.shaderFloat16 && f.f12.vulkanMemoryModel && f.f12.vulkanMemoryModelDeviceScope)
-        describe_matrices(info, physical, &f.subgroup_sizes);
+        describe_matrices(info, physical);
     info->external_host_memory = has_extension(&extensions, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
     describe_heap(info, physical, has_extension(&extensions, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME));
     free(extensions.at);

@@ -94,8 +94,8 @@ const char *pd_kernel_lacks(const peridot_device_info *device, enum pd_kernel_id
 
 #define PD_MAX_SPEC 12
 
-/* A kernel with its specialisation constants: spec[i] is constant_id i, and constant 0 the workgroup size of kernels that
- * take one. Compiled when first asked for, then found; owned by the gpu. */
+/* A kernel with its specialisation constants: spec[i] is constant_id i, constant 0 the workgroup size of kernels that take one,
+ * and constant PD_SUBGROUP_ID a size of subgroups that divides it. Compiled when first asked for, then found; owned by the gpu. */
 struct pd_kernel;
 peridot_status pd_kernel_get(const struct pd_kernel **out, struct pd_gpu *gpu, enum pd_kernel_id id,
                              const uint32_t *spec, uint32_t n_spec);

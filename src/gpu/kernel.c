@@ -77,6 +77,15 @@ static peridot_status open_source(struct pd_gpu *gpu, enum pd_kernel_id id)
     return PERIDOT_OK;
 }
 
+/* Where lanes share matrices, or what they hold, or it was asked for, subgroups are whole and of a size that is known; 0: as the
+ * driver likes. */
+static uint32_t subgroup_size(const struct pd_gpu *gpu, const struct pd_kernel *kernel)
+{
+    enum pd_needs needs = sources[kernel->id].needs;
+    if (kernel->n_spec > PD_SUBGROUP_ID && kernel->spec[PD_SUBGROUP_ID]) return kernel->spec[PD_SUBGROUP_ID];
+    return needs == PD_NEEDS_coop ? gpu->info.matrix_subgroup_size : needs == PD_NEEDS_wide ? gpu->info.subgroup_size : 0;
+}
+
 static void compile(struct pd_gpu *gpu, struct pd_kernel *kernel)
 {
     VkSpecializationMapEntry entries[PD_MAX_SPEC];
@@ -84,14 +93,13 @@ static void compile(struct pd_gpu *gpu, struct pd_kernel *kernel)
         entries[i] = (VkSpecializationMapEntry){.constantID = i, .offset = i * sizeof(uint32_t), .size = sizeof(uint32_t)};
     VkSpecializationInfo spec = {.mapEntryCount = kernel->n_spec, .pMapEntries = entries,
         .dataSize = sizeof(uint32_t) * kernel->n_spec, .pData = kernel->spec};
-    enum pd_needs needs = sources[kernel->id].needs;
-    /* Where lanes share matrices, or what they hold, subgroups are whole and of a size that is known. Other kernels stride by
-     * gl_SubgroupSize, which must be what the driver compiles for. It is the device's constant unless it may vary, and Mesa's
-     * constant for Intel is 32, where it takes 8 or 16. */
+    /* Other kernels stride by gl_SubgroupSize, which must be what the driver compiles for. It is the device's constant unless it
+     * may vary, and Mesa's constant for Intel is 32, where it takes 8 or 16. */
+    uint32_t size = subgroup_size(gpu, kernel);
     VkPipelineShaderStageRequiredSubgroupSizeCreateInfo subgroup = {
         .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO,
-        .requiredSubgroupSize = needs == PD_NEEDS_coop ? gpu->info.matrix_subgroup_size : gpu->info.subgroup_size};
-    bool control = gpu->info.subgroup_size_control, whole = control && (needs == PD_NEEDS_wide || needs == PD_NEEDS_coop);
+        .requiredSubgroupSize = size};
+    bool control = gpu->info.subgroup_size_control, whole = control && size;
     VkComputePipelineCreateInfo create = {.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
         .flags = gpu->statistics ? VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR : 0,
         .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO, .stage = VK_SHADER_STAGE_COMPUTE_BIT,

@@ -17,10 +17,10 @@ static const struct pd_kernel *kernel(struct pd_recorder *r, enum pd_kernel_id i
 static const struct pd_kernel *kernel_of(struct pd_recorder *r, enum pd_kernel_id id, const struct pd_slice *slice, const uint32_t *spec,
                                          uint32_t n_spec)
 {
-    uint32_t all[PD_TOGETHER_ID + 1] = {[PD_TOGETHER_ID] = slice->together};
-    if (slice->together <= 1) return kernel(r, id, spec, n_spec);
+    uint32_t all[PD_MAX_SPEC] = {0};
     if (n_spec) memcpy(all, spec, n_spec * sizeof *spec);
-    return kernel(r, id, all, PD_COUNT(all));
+    all[PD_TOGETHER_ID] = (uint32_t)pd_max(slice->together, 1);
+    return kernel(r, id, all, (uint32_t)pd_max(n_spec, all[PD_TOGETHER_ID] > 1 ? PD_TOGETHER_ID + 1 : 0));
 }
 
 static void dispatch(struct pd_recorder *r, const struct pd_kernel *k, const void *push, uint32_t x, uint32_t y, uint32_t z)
@@ -87,13 +87,15 @@ static void matvec(struct pd_recorder *r, const struct pd_slice *slice, const st
 {
     enum pd_variant v = sound(r, PD_VARIED_MATVEC, r->variants.of[PD_VARIED_MATVEC], (uint32_t)slice->dtype);
     bool rows = v == PD_VARIANT_MATVEC_ROWS, cpu = pd_gpu_info(r->gpu)->type == PERIDOT_DEVICE_CPU;
-    uint32_t lanes = subgroup_size(r), cols = push->n_tokens == 1 ? 1 : rows ? MATVEC_LANE_COLS : MATVEC_COLS;
+    uint32_t cols = push->n_tokens == 1 ? 1 : rows ? MATVEC_LANE_COLS : MATVEC_COLS;
     enum pd_kernel_id id = typed(rows ? PD_KERNEL_matvec_rows_f32 : PD_KERNEL_matvec_f32, slice->dtype);
     struct pd_tuning t = matvec_tuning(r, id, push->n_tokens, mode);
+    uint32_t lanes = t.subgroup ? t.subgroup : subgroup_size(r);
     uint32_t at_once = (rows ? t.workgroup : t.workgroup / lanes) * (mode.glu ? t.rows / 2 : t.rows);
     uint32_t most = mode.norm_vec4s == 0 ? 65535 : cpu ? 4 * pd_n_processors() : 256;   /* each norms x for itself */
-    uint32_t spec[] = {t.workgroup, t.rows, cols, mode.norm_vec4s, mode.branch, mode.store, mode.glu, lanes};
-    dispatch(r, kernel_of(r, id, slice, spec, rows ? 8 : 7), push, (uint32_t)pd_min(pd_div_up(push->n_rows, at_once), most),
+    uint32_t spec[] = {t.workgroup, t.rows, cols, mode.norm_vec4s, mode.branch, mode.store, mode.glu, lanes,
+        [PD_SUBGROUP_ID] = t.subgroup};
+    dispatch(r, kernel_of(r, id, slice, spec, t.subgroup ? PD_COUNT(spec) : rows ? 8 : 7), push, (uint32_t)pd_min(pd_div_up(push->n_rows, at_once), most),
              (uint32_t)pd_div_up(push->n_tokens, cols), 1);
 }
 

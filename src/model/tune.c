@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N_ROUNDS = 3, N_TURNS = 9, FEWEST_TURNS = 3, MAX_CANDIDATES = 32 };
+enum { N_ROUNDS = 3, N_TURNS = 9, FEWEST_TURNS = 3, N_COMPILED = 8, MAX_CANDIDATES = 64 };
 #define NOISE 0.97          /* of the default's time: what is slower is not worth a change */
 #define LOGITS_APART 1e-3   /* relative L2, as between any two kernels of an operation */
 
@@ -69,6 +69,12 @@ static double distance(const float *a, const float *b, size_t n)
     return size > 0 ? sqrt(apart / size) : sqrt(apart);
 }
 
+static void never_take(struct times *least)
+{
+    for (uint32_t k = 0; k < PD_N_TUNED; k++)
+        for (int u = 0; u < PD_N_USES; u++) least->of[k][u] = INFINITY;
+}
+
 /* A decode step with s->table. What gives other logits takes for ever. */
 static peridot_status time_pass(struct search *s, struct times *least)
 {
@@ -79,23 +85,22 @@ static peridot_status time_pass(struct search *s, struct times *least)
     keep_least(least, times, n);
     PD_TRY(pd_span_read(s->model->gpu, s->logits, s->session->logits_span, 0, n_outputs * sizeof(float)));
     if (isnan(s->want[0])) memcpy(s->want, s->logits, n_outputs * sizeof(float));
-    if (distance(s->logits, s->want, n_outputs) <= LOGITS_APART) return PERIDOT_OK;
-    for (uint32_t k = 0; k < PD_N_TUNED; k++)
-        for (int u = 0; u < PD_N_USES; u++) least->of[k][u] = INFINITY;
+    if (!(distance(s->logits, s->want, n_outputs) <= LOGITS_APART)) never_take(least);
     return PERIDOT_OK;
 }
 
-static peridot_status compile_candidates(struct search *s)
+/* The next few, on all processors at once, as compiling takes longer than a pass. Of what fails time_candidates will hear. */
+static peridot_status compile_candidates(struct search *s, uint32_t first)
 {
     struct pd_tuning t;
     peridot_status asked = PERIDOT_OK;
     pd_kernels_gather(s->model->gpu);
-    for (uint32_t i = 0; asked == PERIDOT_OK && pd_tuning_at(&t, s->device, i); i++) {
+    for (uint32_t i = first; i < first + N_COMPILED && asked == PERIDOT_OK && pd_tuning_at(&t, s->device, i); i++) {
         s->table = pd_tunings_of(t);
         asked = pd_session_ask(s->session);
     }
-    peridot_status compiled = pd_kernels_compile_gathered(s->model->gpu);
-    return asked != PERIDOT_OK ? asked : compiled;
+    pd_kernels_compile_gathered(s->model->gpu);
+    return asked;
 }
 
 static peridot_status time_candidates(struct search *s)
@@ -105,8 +110,11 @@ static peridot_status time_candidates(struct search *s)
         s->table = (struct pd_tunings){0};
         PD_TRY(time_pass(s, &s->by_default));
         for (uint32_t i = 0; pd_tuning_at(&t, s->device, i) && pd_now() < s->end; i++) {
+            if (round == 0 && i % N_COMPILED == 0) PD_TRY(compile_candidates(s, i));
             s->table = pd_tunings_of(t);
-            PD_TRY(time_pass(s, &s->by[i]));
+            peridot_status status = time_pass(s, &s->by[i]);
+            if (status == PERIDOT_ERROR_DEVICE) never_take(&s->by[i]);   /* it cannot compile it */
+            else PD_TRY(status);
         }
     }
     return PERIDOT_OK;
@@ -172,7 +180,7 @@ static void report(const struct search *s, peridot_tuned_call call, void *user)
             peridot_tuned tuned = {.kernel = pd_kernel_name(pd_tuned_kernel(k)), .use = pd_use_name((enum pd_use)u),
                 .rows = usual.rows, .workgroup = usual.workgroup, .default_rows = usual.rows,
                 .default_workgroup = usual.workgroup, .seconds = seconds, .default_seconds = seconds, .changed = t.rows != 0};
-            if (t.rows) tuned.rows = t.rows, tuned.workgroup = t.workgroup, tuned.seconds = seconds * s->part.of[k][u];
+            if (t.rows) tuned.rows = t.rows, tuned.workgroup = t.workgroup, tuned.subgroup = t.subgroup, tuned.seconds = seconds * s->part.of[k][u];
             call(user, &tuned);
         }
 }
@@ -213,7 +221,6 @@ static peridot_status run(struct search *s, peridot_tuned_call call, void *user)
 {
     struct times before[N_TURNS] = {0}, after[N_TURNS] = {0};
     PD_TRY(open_search(s));
-    PD_TRY(compile_candidates(s));
     PD_TRY(time_candidates(s));
     choose(s);
     PD_TRY(confirm(s, before, after));
@@ -259,9 +266,10 @@ void pd_tunings_text(char *out, size_t size, const struct pd_model *m)
         for (int u = 0; u < PD_N_USES && is_for(m, k); u++) {
             struct pd_tuning t = m->tunings.of[k][u], usual = pd_tuning_default(device, pd_tuned_kernel(k), (enum pd_use)u);
             any = any || t.rows;
-            if (!t.rows || (t.rows == usual.rows && t.workgroup == usual.workgroup) || at >= size) continue;
+            if (!t.rows || memcmp(&t, &usual, sizeof t) == 0 || at >= size) continue;
             at += (size_t)snprintf(out + at, size - at, "%s%s %s %ux%u", at ? ", " : "", pd_kernel_name(pd_tuned_kernel(k)),
                                    pd_use_name((enum pd_use)u), (unsigned)t.rows, (unsigned)t.workgroup);
+            if (t.subgroup && at < size) at += (size_t)snprintf(out + at, size - at, "/%u", (unsigned)t.subgroup);
         }
     if (any && !at) snprintf(out, size, "as by default");
 }

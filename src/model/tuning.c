@@ -1,4 +1,4 @@
-/* The file beside the pipeline cache has a line for each kernel and use: "matvec_q8_0 <hash of its code> normed 2 64". It may
+/* The file beside the pipeline cache has a line for each kernel and use: "matvec_q8_0 <hash of its code> normed 2 64 32". It may
  * be damaged, or anybody's: a line counts only if it is, letter by letter, one that this Peridot would write for the device,
  * so that the worst it can do is to make a kernel slower. */
 #include "model/tuning.h"
@@ -31,14 +31,25 @@ struct pd_tuning pd_tuning_default(const peridot_device_info *device, enum pd_ke
 {
     bool rows = id >= PD_KERNEL_matvec_rows_f32, cpu = device->type == PERIDOT_DEVICE_CPU, norms = use != PD_USE_PLAIN;
     uint32_t subgroups = table[rows][cpu][norms].subgroups * device->subgroup_size;
-    return (struct pd_tuning){table[rows][cpu][norms].rows, (uint32_t)pd_max(table[rows][cpu][norms].invocations, subgroups)};
+    return (struct pd_tuning){table[rows][cpu][norms].rows, (uint32_t)pd_max(table[rows][cpu][norms].invocations, subgroups), 0};
 }
 
+/* First all workgroups of such subgroups as the driver takes, as a search may end early; then a few for each size of subgroups that
+ * it can be asked for. */
 bool pd_tuning_at(struct pd_tuning *out, const peridot_device_info *device, uint32_t i)
 {
-    uint32_t workgroup = device->subgroup_size << i / N_ROWS;
-    *out = (struct pd_tuning){1u << i % N_ROWS, workgroup};
-    return i < 7 * N_ROWS && workgroup <= MAX_WORKGROUP;   /* what all devices have, of subgroups of 4 or more */
+    uint32_t rows = 1u << i % N_ROWS, layout = i / N_ROWS;
+    for (uint32_t workgroup = device->subgroup_size; workgroup <= MAX_WORKGROUP; workgroup *= 2, layout--) {
+        *out = (struct pd_tuning){rows, workgroup, 0};
+        if (layout == 0) return true;
+    }
+    if (device->min_subgroup_size == device->max_subgroup_size) return false;
+    for (uint32_t size = (uint32_t)pd_max(device->min_subgroup_size, 8); size <= pd_min(device->max_subgroup_size, 64); size *= 2)
+        for (uint32_t workgroup = 64; workgroup <= MAX_WORKGROUP; workgroup *= 4, layout--) {
+            *out = (struct pd_tuning){rows, workgroup, size};
+            if (layout == 0) return true;
+        }
+    return false;
 }
 
 /* Half of the rows are the gate's. */
@@ -68,7 +79,7 @@ const char *pd_use_name(enum pd_use use)
 
 /* ---- the file ---- */
 
-static const char first_line[] = "peridot: rows and workgroups of matvec as measured\n";
+static const char first_line[] = "peridot: rows, workgroups and subgroups of matvec as measured\n";
 
 static char *tuning_path(const peridot_device_info *device, const char *directory)
 {
@@ -80,8 +91,8 @@ static char *tuning_path(const peridot_device_info *device, const char *director
 static size_t make_line(char line[LINE_MAX_SIZE], uint32_t i, enum pd_use use, struct pd_tuning t)
 {
     enum pd_kernel_id id = pd_tuned_kernel(i);
-    return (size_t)snprintf(line, LINE_MAX_SIZE, "%s %016" PRIx64 " %s %" PRIu32 " %" PRIu32 "\n", pd_kernel_name(id),
-                            pd_kernel_hash(id), pd_use_name(use), t.rows, t.workgroup);
+    return (size_t)snprintf(line, LINE_MAX_SIZE, "%s %016" PRIx64 " %s %" PRIu32 " %" PRIu32 " %" PRIu32 "\n", pd_kernel_name(id),
+                            pd_kernel_hash(id), pd_use_name(use), t.rows, t.workgroup, t.subgroup);
 }
 
 /* Default tunings are measured too. */

@@ -12,6 +12,7 @@ enum pd_use { PD_USE_PLAIN, PD_USE_NORMED, PD_USE_GATED, PD_N_USES };
 struct pd_tuning {
     uint32_t rows;        /* that a subgroup (matvec) or a lane (matvec_rows) takes at a time; 0: not measured */
     uint32_t workgroup;   /* invocations */
+    uint32_t subgroup;    /* its size; 0: what the driver takes */
 };
 
 /* From matvec_f32 on, in the order of kernels.def: those of matvec, then those of matvec_rows. */

@@ -95,8 +95,8 @@ static void print_device(const peridot_device_info *d)
     printf("   memory    %s, of which %s are free now; %s largest block%s\n", cmd_size_text(d->heap_size),
            cmd_size_text(d->heap_budget), cmd_size_text(d->max_allocation_size),
            d->unified_memory ? "; shared with the host" : "");
-    printf("   limits    subgroup of %" PRIu32 ", workgroup of %" PRIu32 ", %" PRIu32 " bytes shared, %" PRIu32 " bytes pushed\n",
-           d->subgroup_size, d->max_workgroup_invocations, d->max_shared_size, d->max_push_size);
+    printf("   limits    subgroup of %" PRIu32 " (%" PRIu32 " to %" PRIu32 "), workgroup of %" PRIu32 ", %" PRIu32 " bytes shared, %" PRIu32 " bytes pushed\n",
+           d->subgroup_size, d->min_subgroup_size, d->max_subgroup_size, d->max_workgroup_invocations, d->max_shared_size, d->max_push_size);
     print_features(d);
     print_kernels(d);
     print_verdict(d);
@@ -136,6 +136,8 @@ static void add_device(yyjson_mut_doc *doc, yyjson_mut_val *list, const peridot_
     yyjson_mut_obj_add_uint(doc, o, "heap_budget", d->heap_budget);
     yyjson_mut_obj_add_uint(doc, o, "max_allocation_size", d->max_allocation_size);
     yyjson_mut_obj_add_uint(doc, o, "subgroup_size", d->subgroup_size);
+    yyjson_mut_obj_add_uint(doc, o, "min_subgroup_size", d->min_subgroup_size);
+    yyjson_mut_obj_add_uint(doc, o, "max_subgroup_size", d->max_subgroup_size);
     yyjson_mut_obj_add_uint(doc, o, "max_workgroup_invocations", d->max_workgroup_invocations);
     yyjson_mut_obj_add_uint(doc, o, "max_shared_size", d->max_shared_size);
     yyjson_mut_obj_add_uint(doc, o, "max_push_size", d->max_push_size);
