@@ -1,5 +1,6 @@
 /* The vector that a matrix reads in a decode step, joined with the last branch and normed, by every workgroup for itself:
- * see pd_matvec_push. The includer has the constants NORM_VEC4S, BRANCH and STORE and the shared vec4s normed[]. */
+ * see pd_matvec_push. The includer has the constants NORM_VEC4S, BRANCH and STORE and the shared vec4s normed[], where vec4 i of x is
+ * at PLACE(i). */
 float inverse_rms(float squares) { return 1.0 / sqrt(workgroup_sum(squares) / float(p.n_cols) + p.eps); }
 
 void prepare_x()
@@ -17,12 +18,12 @@ void prepare_x()
         if (BRANCH == 2) x += p.branch.at[i] * scale * p.w_post.at[i];
         if (STORE == 1 && gl_WorkGroupID.x == 0) p.store.at[i] = x;
         squares += dot(x, x);
-        normed[i] = x;
+        normed[PLACE(i)] = x;
     }
     scale = inverse_rms(squares);
     for (uint i = me; i < NORM_VEC4S; i += step) {
-        vec4 x = i < n ? normed[i] * scale * p.w_norm.at[i] : vec4(0);
-        normed[i] = x;
+        vec4 x = i < n ? normed[PLACE(i)] * scale * p.w_norm.at[i] : vec4(0);
+        normed[PLACE(i)] = x;
         if (STORE == 2 && gl_WorkGroupID.x == 0 && i < n) p.store.at[i] = x;
     }
     barrier();

@@ -7,6 +7,7 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_integer_dot_product : require
 #include "common.glsl"
+#include "q16.glsl"
 #include "weights.glsl"
 
 layout(local_size_x_id = 0) in;   /* a multiple of 64 */
@@ -40,7 +41,7 @@ void load_weights(uint first_row, uint first_block)
         load_quants(quants, row, first_block + b, p.n_cols);
         [[unroll]] for (uint h = 0; h < N_HALVES; h++) scales[h] = scale_and_offset(row, first_block + b, h, p.n_cols);
     }
-    [[unroll]] for (uint h = 0; h < 2; h++) tile_w[(2 * b + h) * ROW_STRIDE + r] = quants[h];
+    [[unroll]] for (uint h = 0; h < 2; h++) tile_w[(2 * b + h) * ROW_STRIDE + r] = centred(quants[h]);
     [[unroll]] for (uint s = 0; s < N_SCALES; s++)
         scales_w[(N_SCALES * b + s) * ROW_STRIDE + r] = scales[s % N_HALVES][s / N_HALVES];
 }
@@ -57,12 +58,6 @@ void load_activations(uint first_token, uint first_block)
         float values[3] = {last.x, HALVES ? last.y : last.y + last.z, last.z};
         [[unroll]] for (uint s = 0; s < 1 + N_SUMS; s++) scales_x[((1 + N_SUMS) * b + s) * TOKEN_STRIDE + t] = values[s];
     }
-}
-
-int dot16(uvec4 w, uvec4 x, int sum)
-{
-    [[unroll]] for (uint k = 0; k < 4; k++) sum += dotPacked4x8EXT(int(w[k]), int(x[k]));
-    return sum;
 }
 
 void add_block(uint b, uint my_row, uint my_token)

@@ -11,6 +11,10 @@
 #include "act.glsl"
 #include "reduce.glsl"
 #include "weights.glsl"
+#if defined(DOT)
+#extension GL_EXT_integer_dot_product : require
+#include "q16.glsl"
+#endif
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const uint ROWS = 4;
@@ -23,14 +27,16 @@ layout(push_constant) uniform Push { pd_matvec_push p; };
 
 const uint ROWS_OUT = GLU == 0 ? ROWS : ROWS / 2;
 
+/* Lanes read what is a unit apart: vec4s of eight blocks take turns, or they would all be in the same banks. */
 shared vec4 normed[NORM_VEC4S == 0 ? 1 : NORM_VEC4S];
+#define PLACE(i) ((i) ^ ((i) >> 3 & 7u))
 #include "joined.glsl"
 
 float acc[ROWS * COLS];
 
 vec4 load_x(uint token, uint i)
 {
-    if (NORM_VEC4S != 0) return normed[i];
+    if (NORM_VEC4S != 0) return normed[PLACE(i)];
     return p.x.at[min(token, p.n_tokens - 1) * (p.x_stride / 4) + i];
 }
 
@@ -40,6 +46,62 @@ uvec2 row_address(uint first, uint r)
     if (r < ROWS_OUT) return row_at(p.w, min(first + r, p.n_rows - 1), p.row_size);
     return row_at(p.w_up, min(first + r - ROWS_OUT, p.n_rows - 1), p.row_size);
 }
+
+#if defined(DOT)
+q16 pack_block(uint token, uint b)
+{
+    vec4 x[8];
+    [[unroll]] for (uint i = 0; i < 8; i++) x[i] = load_x(token, 8 * b + i);
+    return q16_of(x);
+}
+
+/* What is in shared memory is packed where it is. */
+void pack_normed()
+{
+    for (uint b = gl_LocalInvocationID.x; b < NORM_VEC4S / 8; b += gl_WorkGroupSize.x) {
+        q16 x = pack_block(0, b);
+        [[unroll]] for (uint h = 0; h < 2; h++) {
+            normed[PLACE(8 * b + h)] = uintBitsToFloat(x.high[h]);
+            normed[PLACE(8 * b + 2 + h)] = uintBitsToFloat(x.low[h]);
+        }
+        normed[PLACE(8 * b + 4)] = vec4(x.scale, intBitsToFloat(x.sums), 0.0);
+    }
+    barrier();
+}
+
+q16 load_block(uint token, uint b)
+{
+    if (NORM_VEC4S == 0) return pack_block(token, b);
+    q16 x;
+    [[unroll]] for (uint h = 0; h < 2; h++) {
+        x.high[h] = floatBitsToUint(normed[PLACE(8 * b + h)]);
+        x.low[h] = floatBitsToUint(normed[PLACE(8 * b + 2 + h)]);
+    }
+    vec4 last = normed[PLACE(8 * b + 4)];
+    x.scale = last.x;
+    x.sums = floatBitsToInt(last.yz);
+    return x;
+}
+
+/* Block u of one token, by dot products of bytes with whole numbers of 16 bits, for ROWS rows. */
+void add_block(uint first_row, uint token, uint u)
+{
+    q16 x = load_block(token, u);
+    [[unroll]] for (uint r = 0; r < ROWS; r++) {
+        uvec2 row = row_address(first_row, r);
+        uvec4 quants[2];
+        ivec2 dots;
+        load_quants(quants, row, u, p.n_cols);
+        [[unroll]] for (uint h = 0; h < 2; h++)
+            dots[h] = dot16(quants[h], x.low[h], dot16(quants[h], x.high[h], 0) << 8) - CENTRE * x.sums[h];
+        [[unroll]] for (uint h = 0; h < (HALVES ? 2 : 1); h++) {
+            vec2 scale = scale_and_offset(row, u, h, p.n_cols) * x.scale;
+            acc[r] += scale.x * float(HALVES ? dots[h] : dots[0] + dots[1]);
+            if (MINIMUM) acc[r] += scale.y * float(HALVES ? x.sums[h] : x.sums[0] + x.sums[1]);
+        }
+    }
+}
+#endif
 
 void add_unit(uint first_row, uint first_token, uint u)
 {
@@ -80,10 +142,17 @@ void main()
     uint n_units = (p.n_cols + UNIT - 1) / UNIT, first_token = gl_WorkGroupID.y * COLS;
     uint stride = gl_NumWorkGroups.x * gl_NumSubgroups * ROWS_OUT;
     if (NORM_VEC4S != 0) prepare_x();
+#if defined(DOT)
+    if (NORM_VEC4S != 0) pack_normed();
+#endif
     for (uint first = (gl_WorkGroupID.x * gl_NumSubgroups + gl_SubgroupID) * ROWS_OUT; first < p.n_rows; first += stride) {
         [[unroll]] for (uint i = 0; i < ROWS * COLS; i++) acc[i] = 0.0;
+#if defined(DOT)
+        for (uint u = gl_SubgroupInvocationID; u < p.n_cols / 32; u += gl_SubgroupSize) add_block(first, first_token, u);
+#else
         if (COLS == 1) for (uint u = gl_SubgroupInvocationID; u < n_units; u += gl_SubgroupSize) add_unit(first, first_token, u);
         else for (uint q = gl_SubgroupInvocationID; q < (p.n_cols + 3) / 4; q += gl_SubgroupSize) add_quad(first, first_token, q);
+#endif
         [[unroll]] for (uint r = 0; r < ROWS_OUT; r++)
             [[unroll]] for (uint c = 0; c < COLS; c++) write_row(first, first_token + c, r, c);
     }

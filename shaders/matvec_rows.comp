@@ -22,6 +22,7 @@ layout(push_constant) uniform Push { pd_matvec_push p; };
 const uint ROWS_OUT = GLU == 0 ? ROWS : ROWS / 2;
 
 shared vec4 normed[NORM_VEC4S == 0 ? 1 : NORM_VEC4S];
+#define PLACE(i) (i)
 #include "joined.glsl"
 
 float acc[ROWS * COLS];

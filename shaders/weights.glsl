@@ -13,7 +13,8 @@
  *   octet_words(bits, row, b, j)   the words of its weights 8j .. 8j + 7, to be loaded for many rows before any is decoded:
  *   octet(w, words, bits, row, b, j, n_cols)   those weights' quants, for x times x_scale_of(column): see scales_of_sums
  *   HALVES, OFFSET              whether the two halves of a block have scales of their own; whether there are offsets
- *   load_quants(q, row, b, n_cols)   block b's quants less CENTRE as signed bytes, 16 in each of q[2], for types of LOW <= 32
+ *   load_quants(q, row, b, n_cols)   block b's quants as signed bytes, 16 in each of q[2], for types of LOW <= 32
+ *   CENTRE, centred(q)          what those are too large by, and what they are without
  *   MINIMUM                     whether there is an offset beyond that of CENTRE: that of scale_and_offset
  */
 #if defined(W_F32)
@@ -218,7 +219,7 @@ uint spread_pairs(uint w)
 
 uint spread_bits(uint w) { return (w & 0xfu) * 0x00204081u & 0x01010101u; }
 
-/* quad_of as signed bytes, less CENTRE. */
+/* quad_of as signed bytes. */
 uint bytes_of(uint i, uint low, uint high)
 {
 #if defined(W_IQ4_NL) || defined(W_IQ4_XS)
@@ -228,12 +229,14 @@ uint bytes_of(uint i, uint low, uint high)
     uint q = LOW == 16 ? low >> (i & 4u) & 0x0f0f0f0fu : spread_pairs(low >> 8 * (i & 3u));
     if (HIGH == 4) q |= spread_bits(high >> 4 * i) << (LOW == 16 ? 4 : 2);
     if (HIGH == 8) q |= spread_pairs(high >> 8 * (i & 3u)) << 4;
-    return CENTRE == 0 ? q : ((q | 0x80808080u) - CENTRE * 0x01010101u) ^ 0x80808080u;
+    return q;
 #endif
 }
 #endif
 
 #if LOW <= 32
+uvec4 centred(uvec4 q) { return CENTRE == 0 ? q : ((q | 0x80808080u) - CENTRE * 0x01010101u) ^ 0x80808080u; }
+
 void load_quants(out uvec4 q[2], uvec2 row, uint b, uint n_cols)
 {
 #if LOW == 32
@@ -273,7 +276,7 @@ float load_unit(uvec2 row, uint u, uint n_cols)
         vec2 scale = scale_and_offset(row, u, h, n_cols);
         [[unroll]] for (uint k = 0; k < 4; k++) {
             uint i = 4 * h + k;
-            unit_w[i] = quad_of(i, low[LOW == 16 ? k : h], high[h]) * scale.x + scale.y;
+            unit_w[i] = fma(quad_of(i, low[LOW == 16 ? k : h], high[h]), scale.xxxx, scale.yyyy);
         }
     }
     return 1.0;
@@ -305,7 +308,7 @@ vec4 load_quad(uvec2 row, uint q, uint n_cols)
     high = word_at(row, high_at(n_cols) + 8 * b + 4 * (i >> 2));
 #endif
     vec2 scale = scale_and_offset(row, b, i >> 2, n_cols);
-    return quad_of(i, low, high) * scale.x + scale.y;
+    return fma(quad_of(i, low, high), scale.xxxx, scale.yyyy);
 #endif
 }
 

@@ -195,6 +195,10 @@ static void test_partial(void **state)
     assert_int_equal(pd_variant_sound(gpu, PD_VARIANT_MATMUL_COOP, PD_Q4_0), device->integer_dot_instruction ? dot : tile);
     set_wrong(PD_KERNEL_pack_q16, PD_KERNEL_pack_q16);
     assert_int_equal(pd_variant_sound(gpu, PD_VARIANT_MATMUL_DOT, PD_Q4_0), tile);
+    assert_int_equal(pd_variant_sound(gpu, PD_VARIANT_MATVEC_DOT, PD_BF16), PD_VARIANT_MATVEC_COLUMNS);
+    assert_int_equal(pd_variant_having(PD_VARIANT_MATVEC_DOT, PD_Q6_K), PD_VARIANT_MATVEC_DOT);
+    set_wrong(PD_KERNEL_matvec_dot_q6_k, PD_KERNEL_matvec_dot_q6_k);
+    assert_int_equal(pd_variant_sound(gpu, PD_VARIANT_MATVEC_DOT, PD_Q6_K), PD_VARIANT_MATVEC_COLUMNS);
     set_right();
 }
 

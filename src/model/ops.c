@@ -85,18 +85,20 @@ static struct pd_tuning matvec_tuning(const struct pd_recorder *r, enum pd_kerne
 
 static void matvec(struct pd_recorder *r, const struct pd_slice *slice, const struct pd_matvec_push *push, struct matvec_mode mode)
 {
-    enum pd_variant v = sound(r, PD_VARIED_MATVEC, r->variants.of[PD_VARIED_MATVEC], (uint32_t)slice->dtype);
+    enum pd_variant v = r->variants.of[PD_VARIED_MATVEC];
+    if (v == PD_VARIANT_MATVEC_DOT && push->n_tokens > 1) v = PD_VARIANT_MATVEC_COLUMNS;   /* x of several fills the registers */
+    v = sound(r, PD_VARIED_MATVEC, v, (uint32_t)slice->dtype);
     bool rows = v == PD_VARIANT_MATVEC_ROWS, cpu = pd_gpu_info(r->gpu)->type == PERIDOT_DEVICE_CPU;
     uint32_t cols = push->n_tokens == 1 ? 1 : rows ? MATVEC_LANE_COLS : MATVEC_COLS;
-    enum pd_kernel_id id = typed(rows ? PD_KERNEL_matvec_rows_f32 : PD_KERNEL_matvec_f32, slice->dtype);
+    enum pd_kernel_id id = pd_variant_kernel(v, (uint32_t)slice->dtype);
     struct pd_tuning t = matvec_tuning(r, id, push->n_tokens, mode);
     uint32_t lanes = t.subgroup ? t.subgroup : subgroup_size(r);
     uint32_t at_once = (rows ? t.workgroup : t.workgroup / lanes) * (mode.glu ? t.rows / 2 : t.rows);
     uint32_t most = mode.norm_vec4s == 0 ? 65535 : cpu ? 4 * pd_n_processors() : 256;   /* each norms x for itself */
     uint32_t spec[] = {t.workgroup, t.rows, cols, mode.norm_vec4s, mode.branch, mode.store, mode.glu, lanes,
         [PD_SUBGROUP_ID] = t.subgroup};
-    dispatch(r, kernel_of(r, id, slice, spec, t.subgroup ? PD_COUNT(spec) : rows ? 8 : 7), push, (uint32_t)pd_min(pd_div_up(push->n_rows, at_once), most),
-             (uint32_t)pd_div_up(push->n_tokens, cols), 1);
+    const struct pd_kernel *k = kernel_of(r, id, slice, spec, t.subgroup ? PD_COUNT(spec) : rows ? 8 : 7);
+    dispatch(r, k, push, (uint32_t)pd_min(pd_div_up(push->n_rows, at_once), most), (uint32_t)pd_div_up(push->n_tokens, cols), 1);
 }
 
 static struct pd_matmul_push matmul_push(struct pd_rows y, const struct pd_slice *slice, struct pd_rows x, uint32_t n_cols,
@@ -124,7 +126,7 @@ static void matmul_tile(struct pd_recorder *r, const struct pd_slice *slice, con
 static void matmul_dot(struct pd_recorder *r, const struct pd_slice *slice, const struct pd_matmul_push *push)
 {
     uint32_t spec[] = {128, push->n_tokens <= 32 ? 32 : 64};
-    enum pd_kernel_id id = typed(PD_KERNEL_matmul_dot_q8_0, (enum pd_dtype)(slice->dtype - PD_Q8_0));
+    enum pd_kernel_id id = pd_variant_kernel(PD_VARIANT_MATMUL_DOT, (uint32_t)slice->dtype);
     dispatch(r, kernel_of(r, id, slice, spec, PD_COUNT(spec)), push, (uint32_t)pd_div_up(push->n_rows, PD_DOT_ROWS),
              (uint32_t)pd_div_up(push->n_tokens, spec[1]), 1);
 }

@@ -17,6 +17,7 @@ static const struct family {
     {PD_KERNEL_embed_f32, PD_N_DTYPES, pd_try_embed, 0, {0}},
     {PD_KERNEL_matvec_f32, PD_N_DTYPES, pd_try_matvec, 2, {PD_VARIANT_MATMUL_MATVEC, PD_VARIANT_MATVEC_COLUMNS}},
     {PD_KERNEL_matvec_rows_f32, PD_N_DTYPES, pd_try_matvec, 2, {PD_VARIANT_MATMUL_MATVEC, PD_VARIANT_MATVEC_ROWS}},
+    {PD_KERNEL_matvec_dot_q8_0, PD_N_DTYPES - PD_Q8_0, pd_try_matvec_dot, 2, {PD_VARIANT_MATMUL_MATVEC, PD_VARIANT_MATVEC_DOT}},
     {PD_KERNEL_matmul_f32, PD_N_DTYPES, pd_try_matmul, 1, {PD_VARIANT_MATMUL_TILE}},
     {PD_KERNEL_matmul_coop_f32, PD_N_DTYPES, pd_try_matmul, 1, {PD_VARIANT_MATMUL_COOP}},
     {PD_KERNEL_pack_f16, 1, pd_try_pack_f16, 0, {0}},

@@ -9,6 +9,7 @@
 void pd_try_embed(struct pd_trial *t, uint32_t i);
 void pd_try_matvec(struct pd_trial *t, uint32_t i);
 void pd_try_matmul(struct pd_trial *t, uint32_t i);
+void pd_try_matvec_dot(struct pd_trial *t, uint32_t i);
 void pd_try_matmul_dot(struct pd_trial *t, uint32_t i);
 void pd_try_pack_q16(struct pd_trial *t, uint32_t i);
 void pd_try_pack_f16(struct pd_trial *t, uint32_t i);

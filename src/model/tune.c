@@ -188,8 +188,11 @@ static void report(const struct search *s, peridot_tuned_call call, void *user)
 /* Whether the model has matrices of the type that a kernel is for, and takes such kernels. */
 static bool is_for(const struct pd_model *m, uint32_t k)
 {
-    bool rows = m->variants.of[PD_VARIED_MATVEC] == PD_VARIANT_MATVEC_ROWS;
-    return (k >= PD_N_DTYPES) == rows && m->weights.type_counts[k % PD_N_DTYPES];
+    for (uint32_t dtype = 0; dtype < PD_N_DTYPES; dtype++) {
+        enum pd_variant v = pd_variant_having(m->variants.of[PD_VARIED_MATVEC], dtype);
+        if (m->weights.type_counts[dtype] && pd_variant_kernel(v, dtype) == pd_tuned_kernel(k)) return true;
+    }
+    return false;
 }
 
 /* Of kernels for other types what was known before stays. */

@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-_Static_assert((int)PD_KERNEL_matvec_rows_f32 == (int)PD_KERNEL_matvec_f32 + (int)PD_N_DTYPES, "see struct pd_tunings");
+_Static_assert((int)PD_KERNEL_matvec_rows_f32 == (int)PD_KERNEL_matvec_f32 + (int)PD_N_DTYPES
+    && (int)PD_KERNEL_matvec_dot_q8_0 == (int)PD_KERNEL_matvec_rows_f32 + (int)PD_N_DTYPES, "see struct pd_tunings");
 
 enum { MAX_WORKGROUP = 256, N_ROWS = 4, FILE_MAX = 64 << 10, LINE_MAX_SIZE = 96 };
 
@@ -29,7 +30,7 @@ static const struct {
 
 struct pd_tuning pd_tuning_default(const peridot_device_info *device, enum pd_kernel_id id, enum pd_use use)
 {
-    bool rows = id >= PD_KERNEL_matvec_rows_f32, cpu = device->type == PERIDOT_DEVICE_CPU, norms = use != PD_USE_PLAIN;
+    bool rows = id >= PD_KERNEL_matvec_rows_f32 && id < PD_KERNEL_matvec_dot_q8_0, cpu = device->type == PERIDOT_DEVICE_CPU, norms = use != PD_USE_PLAIN;
     uint32_t subgroups = table[rows][cpu][norms].subgroups * device->subgroup_size;
     return (struct pd_tuning){table[rows][cpu][norms].rows, (uint32_t)pd_max(table[rows][cpu][norms].invocations, subgroups), 0};
 }

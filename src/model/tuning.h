@@ -15,8 +15,8 @@ struct pd_tuning {
     uint32_t subgroup;    /* its size; 0: what the driver takes */
 };
 
-/* From matvec_f32 on, in the order of kernels.def: those of matvec, then those of matvec_rows. */
-#define PD_N_TUNED (2 * PD_N_DTYPES)
+/* From matvec_f32 on, in the order of kernels.def: those of matvec, of matvec_rows and of matvec_dot. */
+#define PD_N_TUNED (3 * PD_N_DTYPES - PD_Q8_0)
 struct pd_tunings {
     struct pd_tuning of[PD_N_TUNED][PD_N_USES];
 };

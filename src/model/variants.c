@@ -29,6 +29,7 @@ static const struct row {
     [PD_VARIANT_MATMUL_TILE] = {PD_VARIED_MATMUL, "tile", PD_KERNEL_matmul_f32, 0, true, false, PD_N_KERNELS},
     [PD_VARIANT_MATMUL_MATVEC] = {PD_VARIED_MATMUL, "matvec", PD_KERNEL_matvec_f32, 0, false, true, PD_N_KERNELS},
     [PD_VARIANT_MATVEC_ROWS] = {PD_VARIED_MATVEC, "rows", PD_KERNEL_matvec_rows_f32, 0, false, true, PD_N_KERNELS},
+    [PD_VARIANT_MATVEC_DOT] = {PD_VARIED_MATVEC, "dot", PD_KERNEL_matvec_dot_q8_0, PD_Q8_0, true, false, PD_N_KERNELS},
     [PD_VARIANT_MATVEC_COLUMNS] = {PD_VARIED_MATVEC, "columns", PD_KERNEL_matvec_f32, 0, true, true, PD_N_KERNELS},
     [PD_VARIANT_ATTENTION_ROWS] = {PD_VARIED_ATTENTION, "rows", PD_KERNEL_attention_rows_f16, 0, false, true, PD_N_KERNELS},
     [PD_VARIANT_ATTENTION_TILE] = {PD_VARIED_ATTENTION, "tile", PD_KERNEL_attention_tile_f16, 0, true, false, PD_N_KERNELS},
@@ -46,7 +47,7 @@ bool pd_variant_available(const peridot_device_info *device, enum pd_variant v)
 static bool is_slow(const peridot_device_info *device, enum pd_variant v)
 {
     return (v == PD_VARIANT_MATMUL_COOP && device->type == PERIDOT_DEVICE_INTEGRATED && device->matrix_subgroup_size < 16)
-        || (v == PD_VARIANT_MATMUL_DOT && !device->integer_dot_instruction);
+        || ((v == PD_VARIANT_MATMUL_DOT || v == PD_VARIANT_MATVEC_DOT) && !device->integer_dot_instruction);
 }
 
 static bool pays(const peridot_device_info *device, enum pd_variant v)
@@ -78,13 +79,18 @@ enum pd_variant pd_variant_having(enum pd_variant v, uint32_t i)
     return v;
 }
 
+enum pd_kernel_id pd_variant_kernel(enum pd_variant v, uint32_t i)
+{
+    return (enum pd_kernel_id)((uint32_t)rows[v].kernel + i - rows[v].from);
+}
+
 enum pd_kernel_id pd_variant_pack(enum pd_variant v) { return rows[v].pack; }
 
 static bool is_sound(const struct pd_gpu *gpu, enum pd_variant v, uint32_t i)
 {
     const struct row *row = &rows[v];
     return has(v, i) && pd_variant_available(pd_gpu_info(gpu), v)
-        && !pd_kernel_is_wrong(gpu, (enum pd_kernel_id)((uint32_t)row->kernel + i - row->from))
+        && !pd_kernel_is_wrong(gpu, pd_variant_kernel(v, i))
         && !(row->pack != PD_N_KERNELS && pd_kernel_is_wrong(gpu, row->pack));
 }
 

@@ -11,7 +11,7 @@ enum pd_varied { PD_VARIED_MATMUL, PD_VARIED_MATVEC, PD_VARIED_ATTENTION, PD_N_V
 /* Rows of the table. */
 enum pd_variant {
     PD_VARIANT_MATMUL_COOP, PD_VARIANT_MATMUL_DOT, PD_VARIANT_MATMUL_TILE, PD_VARIANT_MATMUL_MATVEC,
-    PD_VARIANT_MATVEC_ROWS, PD_VARIANT_MATVEC_COLUMNS,
+    PD_VARIANT_MATVEC_ROWS, PD_VARIANT_MATVEC_DOT, PD_VARIANT_MATVEC_COLUMNS,
     PD_VARIANT_ATTENTION_ROWS, PD_VARIANT_ATTENTION_TILE, PD_VARIANT_ATTENTION_COLUMNS,
     PD_N_VARIANTS
 };
@@ -31,6 +31,8 @@ peridot_status pd_variants_choose(struct pd_variants *out, const peridot_device_
 void pd_variants_force(struct pd_variants *variants, enum pd_variant v);
 /* v where it has kernel `i` (of those of the operation: a type of weights or of the cache), else the next that has. */
 enum pd_variant pd_variant_having(enum pd_variant v, uint32_t i);
+/* Its kernel `i`, which it has. */
+enum pd_kernel_id pd_variant_kernel(enum pd_variant v, uint32_t i);
 /* Its kernel that makes from activations what the others read, or PD_N_KERNELS: they read activations. */
 enum pd_kernel_id pd_variant_pack(enum pd_variant v);
 /* The variant to take where v is chosen, for what kernel `i` does: the first from v on, of the same operation, that has it and is
