@@ -88,7 +88,7 @@ typedef struct peridot_device_info {
 PERIDOT_API peridot_status peridot_devices(peridot_device_info **out, size_t *n);
 
 /* Some operations can be done by one of several kernels, their variants. All give the same, some less exactly: matmul=coop rounds
- * to fp16, matmul=dot rounds the activations that quantised matrices meet to 16 bits. */
+ * to fp16, matmul=dot and matvec=dot round the activations that quantised matrices meet to 16 bits. */
 typedef struct peridot_variant {
     const char *operation, *name;   /* "matmul", "coop" */
     bool available;                 /* the device, and this build, can do it */
@@ -381,9 +381,9 @@ typedef struct peridot_stats {
 } peridot_stats;
 
 /* Evaluates the prompt, then samples and evaluates up to n_max tokens, until a stop token, a stop text, the end of the context or
- * the callback's false. Steps are queued ahead on the device where the chain is greedy, or has a top_k of up to 128, and no
- * penalties and biases: neither the text nor what the session says, in the callback and afterwards, depends on it. stats may be
- * NULL. A stop is PERIDOT_OK whoever asked for it. */
+ * the callback's false. Steps are queued ahead on the device where the chain is greedy or has a top_k which, with 64 more for
+ * penalties and one for each bias, is 128 at most, and none of these raises a token: neither the text nor what the session says,
+ * in the callback and afterwards, depends on it. stats may be NULL. A stop is PERIDOT_OK whoever asked for it. */
 PERIDOT_API peridot_status peridot_generate(peridot_session *session, const int32_t *prompt, size_t n_prompt, uint32_t n_max,
                                             peridot_text text, void *user, peridot_stats *stats);
 

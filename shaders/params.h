@@ -20,7 +20,8 @@
 #define PD_TOPK_IN 8192      /* topk: values that one workgroup chooses from */
 #define PD_TOPK 128          /* topk: values that it keeps */
 #define PD_WEIGHT_BITS 24    /* pick: the likeliest candidate's weight is 2^24, so that the sum of PD_TOPK fits 32 bits */
-#define PD_MAX_SPLITS 32     /* attention: most parts that the keys of one query are split into */
+#define PD_REPEAT_WINDOW 64  /* tokens that penalties look back */
+#define PD_MAX_SPLITS 64     /* attention: most parts that the keys of one query are split into */
 #define PD_PAD 32            /* rows of activations are padded with zeros to a multiple of this many floats */
 #define PD_PACK_PAD 64       /* pack_f16: rows are padded with zeros to a multiple of this many columns */
 #define PD_PACK_TAIL 4       /* pack_f16: words at the end of a row, of which the first is its scale */
@@ -55,6 +56,10 @@ struct pd_draw {
     uint32_t top_p;          /* of 2^32: candidates after those that together have this part of the weight are out; 0: none */
     uint32_t min_weight;     /* those below are out: min-p */
     uint32_t random;         /* of 2^32 */
+    /* Where adjusts is not 0, n_bias biases change logits before all that, then penalties those of the last n_recent tokens. */
+    uint32_t adjusts, n_bias, n_recent;
+    uint32_t next;           /* where among the recent tokens the one that is drawn belongs */
+    float repeat, inverse_repeat, presence, frequency;
 };
 
 /* x[m] = row tokens[m] of the matrix, times scale. Grid: [1, n_tokens]. */
@@ -170,6 +175,8 @@ struct pd_pick_push {
     PD_PTR(pd_draw_ref) draw;
     PD_PTR(pd_words) token;       /* where the next step's embed reads it */
     PD_PTR(pd_candidates) drawn;  /* the token and, for the host to see whether it is a number, the best logit */
+    PD_PTR(pd_words) recent;      /* [PD_REPEAT_WINDOW]: a ring of the last tokens, to which the one drawn is added */
+    PD_PTR(pd_candidates) bias;   /* [draw.n_bias]: tokens, and what is added to their logits */
 };
 
 /* See measure.comp and rate_*.comp. Grid: [any]. */

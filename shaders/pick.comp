@@ -1,5 +1,6 @@
 #version 460
-/* Draws the next token from the PD_TOPK best, which topk has sorted: what pd_draw_from does in sampler.c, in the same numbers.
+/* Draws the next token from the PD_TOPK best, which topk has sorted: what pd_sampler_adjust and pd_draw_from do in sampler.c, in
+ * the same numbers. Biases and penalties change logits, which are put in order again; then
  *   w[i] = 2^-((best[0] - best[i]) scale) for i < n;   last = the last i that top-p and min-p keep;
  *   the token is the first whose sum w[0] + .. + w[i] is beyond random * (w[0] + .. + w[last]).
  * One workgroup; each invocation has a candidate, and adds up the weights for itself. */
@@ -10,12 +11,39 @@
 layout(local_size_x = PD_TOPK) in;
 layout(push_constant) uniform Push { pd_pick_push p; };
 
+shared pd_candidate best[PD_TOPK];
 shared uint weight[PD_TOPK], sum[PD_TOPK];
 shared uint last;
 
+pd_candidate adjusted(pd_candidate c)
+{
+    uint count = 0;
+    precise float logit = c.logit;
+    for (uint k = 0; k < p.draw.d.n_bias; k++)
+        if (p.bias.at[k].id == c.id) logit += p.bias.at[k].logit;
+    for (uint k = 0; k < p.draw.d.n_recent; k++) count += uint(p.recent.at[k] == c.id);
+    if (count > 0) {
+        logit *= logit > 0.0 ? p.draw.d.inverse_repeat : p.draw.d.repeat;
+        precise float often = p.draw.d.frequency * float(count);
+        logit = logit - p.draw.d.presence - often;
+    }
+    return pd_candidate(logit, c.id);
+}
+
+/* Each candidate goes where as many are as are better. Of what is no number some may go nowhere, and what was there stays. */
+void sort(uint i)
+{
+    pd_candidate mine = best[i];
+    uint place = 0;
+    for (uint k = 0; k < PD_TOPK; k++)
+        place += uint(best[k].logit > mine.logit || (best[k].logit == mine.logit && best[k].id < mine.id));
+    barrier();
+    best[place] = mine;
+}
+
 uint weight_of(uint i)
 {
-    precise float below = p.best.at[0].logit - p.best.at[i].logit;
+    precise float below = best[0].logit - best[i].logit;
     precise float x = below * p.draw.d.scale;
     if (!(x < PD_WEIGHT_BITS + 1)) return 0;   /* also what is no number */
     uint whole = uint(x);
@@ -26,6 +54,13 @@ uint weight_of(uint i)
 void main()
 {
     uint i = gl_LocalInvocationID.x, n = p.draw.d.n;
+    best[i] = p.best.at[i];
+    if (p.draw.d.adjusts != 0) {
+        best[i] = adjusted(best[i]);
+        barrier();
+        sort(i);
+    }
+    barrier();
     weight[i] = i == 0 ? 1 << PD_WEIGHT_BITS : i < n ? weight_of(i) : 0;
     if (i == 0) last = 0;
     barrier();
@@ -40,7 +75,8 @@ void main()
     barrier();
     uint at = pd_high(p.draw.d.random, sum[last]);
     if (at < below || at >= sum[i]) return;
-    p.token.at[0] = p.best.at[i].id;
+    p.token.at[0] = best[i].id;
+    p.recent.at[p.draw.d.next] = best[i].id;
     p.drawn.at[0].logit = p.best.at[0].logit;
-    p.drawn.at[0].id = p.best.at[i].id;
+    p.drawn.at[0].id = best[i].id;
 }

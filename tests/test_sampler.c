@@ -122,6 +122,8 @@ struct picks {
     struct pd_draw draws[N_PICKS];
     struct pd_candidate drawn[N_PICKS];
     uint32_t tokens[N_PICKS];
+    int32_t recent[N_PICKS][PD_REPEAT_WINDOW];
+    struct pd_candidate bias[PD_TOPK];
 };
 
 static void run_picks(struct pd_commands *commands, struct pd_span span)
@@ -132,7 +134,8 @@ static void run_picks(struct pd_commands *commands, struct pd_span span)
     EXPECT_OK(pd_commands_begin(commands));
     for (int i = 0; i < N_PICKS; i++)
         pd_op_pick(&r, &(struct pd_pick_push){.best = at + (uintptr_t)p->best, .draw = at + (uintptr_t)&p->draws[i],
-            .token = at + (uintptr_t)&p->tokens[i], .drawn = at + (uintptr_t)&p->drawn[i]});
+            .token = at + (uintptr_t)&p->tokens[i], .drawn = at + (uintptr_t)&p->drawn[i],
+            .recent = at + (uintptr_t)p->recent[i], .bias = at + (uintptr_t)p->bias});
     EXPECT_OK(r.status);
     EXPECT_OK(pd_commands_end(commands));
     EXPECT_OK(pd_commands_run(commands));

@@ -5,6 +5,8 @@
 #include "gpu/vk.h"
 #include "model/session.h"
 
+#include <math.h>
+
 #define MODEL PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf"   /* windows of 16 */
 
 enum { N_PROMPT = 7, N_REPLY = 32, N_AFTER = 18, CTX = 96, MAX_VOCAB = 512 };
@@ -133,9 +135,12 @@ static void expect_same(struct text *a, struct text *b)
 }
 
 /* A golden model says one thing over and over unless it is hot. */
+static const peridot_bias bias[] = {{7, -1}, {300, -INFINITY}, {7, -0.5f}};
 static const peridot_sampling chains[] = {
     {0}, {.temperature = 6, .top_k = 40, .seed = 3}, {.temperature = 5, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f, .seed = 4},
-    {.temperature = 8, .top_k = 128, .min_p = 0.01f, .seed = 5}, {.temperature = 4, .top_k = 5, .top_p = 0.9f, .seed = 6}};
+    {.temperature = 8, .top_k = 128, .min_p = 0.01f, .seed = 5}, {.temperature = 4, .top_k = 5, .top_p = 0.9f, .seed = 6},
+    {.repeat_penalty = 1.2f, .presence_penalty = 50}, {.temperature = 5, .top_k = 40, .repeat_penalty = 1.1f, .presence_penalty = 0.3f, .seed = 7},
+    {.temperature = 6, .top_k = 60, .frequency_penalty = 0.4f, .bias = bias, .n_bias = 3, .seed = 8}};
 
 static void check_stop(const peridot_sampling *chain, uint32_t chunk, uint32_t n_max, uint32_t n_stop)
 {
@@ -162,6 +167,7 @@ static void test_stops(void **state)
     for (uint32_t chunk = 1; chunk <= 4; chunk += 3)
         for (uint32_t n_stop = 1; n_stop <= 14; n_stop += 1 + chunk) check_stop(&chains[2], chunk, N_REPLY, n_stop);
     for (uint32_t n_stop = 17; n_stop <= 31; n_stop += 7) check_stop(&chains[0], 1, N_REPLY, n_stop);
+    for (uint32_t n_stop = 2; n_stop <= 9; n_stop += 3) check_stop(&chains[6], 4, N_REPLY, n_stop);
 }
 
 static void test_lengths(void **state)
@@ -199,16 +205,17 @@ static void test_ahead(void **state)
     (void)state;
     assert_true(PD_N_SLOTS >= 3);
     for (uint32_t n_max = 1; n_max <= 9; n_max++) count_steps(&chains[0], n_max, expect_ahead);
+    for (size_t i = 5; i < PD_COUNT(chains); i++) count_steps(&chains[i], 9, expect_ahead);   /* penalties, biases */
 }
 
-/* Penalties, biases, all of the vocabulary, and a kernel that is known to be wrong: the host draws. */
+/* What lifts tokens, all of the vocabulary or too much of it, and a kernel that is known to be wrong: the host draws. */
 static void test_not_ahead(void **state)
 {
     (void)state;
-    static const peridot_bias bias = {7, -1};
+    static const peridot_bias lift = {7, 1};
     static const peridot_sampling others[] = {
-        {.repeat_penalty = 1.1f}, {.presence_penalty = 0.5f}, {.bias = &bias, .n_bias = 1}, {.temperature = 1, .seed = 1},
-        {.temperature = 1, .top_k = PD_TOPK + 1, .seed = 1}};
+        {.repeat_penalty = 0.9f}, {.presence_penalty = -0.5f}, {.bias = &lift, .n_bias = 1}, {.temperature = 1, .seed = 1},
+        {.temperature = 1, .top_k = PD_TOPK + 1, .seed = 1}, {.temperature = 1, .top_k = PD_TOPK - 63, .repeat_penalty = 1.1f, .seed = 1}};
     for (size_t i = 0; i < PD_COUNT(others); i++) {
         count_steps(&others[i], 9, expect_none_ahead);
         check_stop(&others[i], 16, 12, 5);

@@ -51,7 +51,7 @@ uint32_t pd_sampler_needs(const struct pd_sampler *s)
 bool pd_sampler_can_pick(const struct pd_sampler *s)
 {
     uint32_t needs = pd_sampler_needs(s);
-    return !pd_sampler_adjusts(s) && needs > 0 && needs <= PD_TOPK;
+    return needs > 0 && needs <= PD_TOPK;
 }
 
 #define GOLDEN 0x9e3779b97f4a7c15u
@@ -65,15 +65,29 @@ static uint32_t random_bits(const struct pd_sampler *s, uint32_t ahead)
     return (uint32_t)((z ^ z >> 31) >> 32);
 }
 
+static struct pd_draw draw_adjusting(const struct pd_sampler *s, uint32_t ahead)
+{
+    const peridot_sampling *p = &s->p;
+    uint64_t n_seen = s->n_seen + ahead + 1;
+    float repeat = repeats(s) ? p->repeat_penalty : 1;
+    return (struct pd_draw){.n = 1, .adjusts = pd_sampler_adjusts(s), .n_bias = (uint32_t)pd_min(p->n_bias, PD_TOPK),
+        .n_recent = penalises(s) ? (uint32_t)pd_min(n_seen, PD_REPEAT_WINDOW) : 0, .next = (uint32_t)(n_seen % PD_REPEAT_WINDOW),
+        .repeat = repeat, .inverse_repeat = 1 / repeat, .presence = p->presence_penalty, .frequency = p->frequency_penalty};
+}
+
 struct pd_draw pd_sampler_draw_ahead(const struct pd_sampler *s, uint32_t n, uint32_t ahead)
 {
     const peridot_sampling *p = &s->p;
-    if (!(p->temperature > 0)) return (struct pd_draw){.n = 1};
+    struct pd_draw draw = draw_adjusting(s, ahead);
+    if (!(p->temperature > 0)) return draw;
     bool has_top_p = p->top_p > 0 && p->top_p < 1;
     double min_p = p->min_p > 0 ? fmin((double)p->min_p, 1) : 0;
-    return (struct pd_draw){.scale = (float)fmin(1.4426950408889634 / (double)p->temperature, (double)FLT_MAX),
-        .n = p->top_k ? (uint32_t)pd_min(p->top_k, n) : n,
-        .top_p = has_top_p ? (uint32_t)fmax((double)p->top_p * 0x1p32, 1) : 0, .min_weight = (uint32_t)(min_p * (1 << PD_WEIGHT_BITS)), .random = random_bits(s, ahead)};
+    draw.scale = (float)fmin(1.4426950408889634 / (double)p->temperature, (double)FLT_MAX);
+    draw.n = p->top_k ? (uint32_t)pd_min(p->top_k, n) : n;
+    draw.top_p = has_top_p ? (uint32_t)fmax((double)p->top_p * 0x1p32, 1) : 0;
+    draw.min_weight = (uint32_t)(min_p * (1 << PD_WEIGHT_BITS));
+    draw.random = random_bits(s, ahead);
+    return draw;
 }
 
 void pd_sampler_drawn(struct pd_sampler *s)
@@ -109,7 +123,7 @@ static float penalise(const struct pd_sampler *s, struct pd_candidate c)
     return c.logit - s->p.presence_penalty - s->p.frequency_penalty * (float)count;
 }
 
-static void adjust(const struct pd_sampler *s, struct pd_candidate *candidates, size_t n)
+void pd_sampler_adjust(const struct pd_sampler *s, struct pd_candidate *candidates, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         for (size_t j = 0; j < s->p.n_bias; j++)
@@ -119,7 +133,7 @@ static void adjust(const struct pd_sampler *s, struct pd_candidate *candidates, 
     pd_candidates_sort(candidates, n);
 }
 
-/* ---- drawing ---- */
+/* ---- drawing: pick.comp does the same, in the same numbers ---- */
 
 /* All candidates need finer weights than the best few: they may be many and unlikely. */
 static unsigned weight_bits(const struct pd_draw *d) { return d->n <= PD_TOPK ? PD_WEIGHT_BITS : 40; }
@@ -158,7 +172,7 @@ uint32_t pd_draw_from(const struct pd_draw *d, const struct pd_candidate *c)
 
 int32_t pd_sampler_draw(struct pd_sampler *s, struct pd_candidate *c, size_t n)
 {
-    if (pd_sampler_adjusts(s)) adjust(s, c, n);
+    if (pd_sampler_adjusts(s)) pd_sampler_adjust(s, c, n);
     struct pd_draw draw = pd_sampler_draw_ahead(s, (uint32_t)n, 0);
     pd_sampler_drawn(s);
     return (int32_t)pd_draw_from(&draw, c);

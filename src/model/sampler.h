@@ -1,5 +1,5 @@
-/* Drawing a token from the best candidates. The chain: logit bias, penalties, top-k, temperature, top-p, min-p, draw. What
- * comes before top-k is done on the host; the rest either there or by kernel pick, which draws the same token. */
+/* Drawing a token from the best candidates. The chain: logit bias, penalties, top-k, temperature, top-p, min-p, draw. It runs
+ * on the host or in kernel pick, which draws the same token. */
 #ifndef PD_MODEL_SAMPLER_H
 #define PD_MODEL_SAMPLER_H
 
@@ -7,8 +7,6 @@
 #include "params.h"
 
 #include <stddef.h>
-
-#define PD_REPEAT_WINDOW 64   /* tokens that penalties look back */
 
 struct pd_sampler {
     peridot_sampling p;
@@ -27,9 +25,12 @@ uint32_t pd_sampler_needs(const struct pd_sampler *s);
 bool pd_sampler_adjusts(const struct pd_sampler *s);
 /* Draws from n >= 1 candidates, best first (value, then lower id) unless the chain adjusts them, which changes them. */
 int32_t pd_sampler_draw(struct pd_sampler *s, struct pd_candidate *candidates, size_t n);
-/* The best PD_TOPK are enough for the chain as they are: kernel pick can do it. */
+/* The best PD_TOPK are enough for the chain: kernel pick can do it. */
 bool pd_sampler_can_pick(const struct pd_sampler *s);
-/* The chain from top-k on, for draw number `ahead` (0: the next one) from n candidates. */
+/* What a chain does: logit bias and penalties, and puts candidates in order again. */
+void pd_sampler_adjust(const struct pd_sampler *s, struct pd_candidate *candidates, size_t n);
+/* The chain for draw number `ahead` (0: the next one) from n candidates, made when one more token has been accepted for each
+ * draw, that one included. */
 struct pd_draw pd_sampler_draw_ahead(const struct pd_sampler *s, uint32_t n, uint32_t ahead);
 /* The next draw has been made. */
 void pd_sampler_drawn(struct pd_sampler *s);

@@ -132,36 +132,56 @@ enum { N_PICKS = 40 };
 
 /* N_PICKS draws, from the first number of all to the last: the very tokens that the host draws. Nothing else would do, as text
  * that the host began goes on on the device. */
-static void try_pick(struct pd_trial *t, const char *name, float (*value)(uint32_t i, uint32_t n), const struct pd_draw *draw)
+static void try_pick(struct pd_trial *t, const char *name, float (*value)(uint32_t i, uint32_t n), const struct pd_draw *draw,
+                     const peridot_sampling *adjusting)
 {
-    struct pd_candidate best[PD_TOPK];
+    struct pd_candidate best[PD_TOPK], adjusted[PD_TOPK], bias[PD_TOPK] = {{0}};
+    peridot_bias own[PD_TOPK];
+    struct pd_sampler sampler = {.n_seen = 0};
+    uint32_t recent[N_PICKS][PD_REPEAT_WINDOW];
     struct pd_draw draws[N_PICKS];
     uint32_t tokens[N_PICKS], width = sizeof *draws / 4;
-    pd_trial_begin(t, "pick of %u, %s, top-p %u, min-p %u, scale %g", draw->n, name, draw->top_p, draw->min_weight,
-                   (double)draw->scale);
+    pd_trial_begin(t, "pick of %u, %s, top-p %u, min-p %u, scale %g, %s", draw->n, name, draw->top_p, draw->min_weight,
+                   (double)draw->scale, adjusting ? "adjusted" : "as they are");
     float *logits = pd_trial_random(t, 3 * PD_TOPK, 12);
     for (uint32_t i = 0; value && i < 3 * PD_TOPK; i++) logits[i] = value(i, 3 * PD_TOPK);
     pd_reference_topk(best, logits, 3 * PD_TOPK);
+    pd_sampler_set(&sampler, adjusting);
+    for (size_t i = 0; i < sampler.p.n_bias; i++) {   /* a table of ours has places among the best for tokens */
+        bias[i] = (struct pd_candidate){sampler.p.bias[i].value, best[sampler.p.bias[i].token].id};
+        own[i] = (peridot_bias){(int32_t)bias[i].id, bias[i].logit};
+    }
+    sampler.p.bias = own;
     for (uint32_t k = 0; k < N_PICKS; k++) {
-        draws[k] = *draw;
+        draws[k] = pd_sampler_draw_ahead(&sampler, draw->n, 0);
+        pd_sampler_accept(&sampler, (int32_t)best[(k < 3 ? 0 : pd_random_next(&t->random) % 50)].id);
+        memcpy(recent[k], sampler.recent, sizeof recent[k]);
+        memcpy(adjusted, best, sizeof best);
+        if (adjusting) pd_sampler_adjust(&sampler, adjusted, PD_TOPK);
+        draws[k].n = draw->n, draws[k].scale = draw->scale, draws[k].top_p = draw->top_p, draws[k].min_weight = draw->min_weight;
         draws[k].random = k == 0 ? 0 : k == N_PICKS - 1 ? UINT32_MAX : (uint32_t)(pd_random_next(&t->random) >> 32);
-        tokens[k] = pd_draw_from(&draws[k], best);
+        tokens[k] = pd_draw_from(&draws[k], adjusted);
     }
     struct pd_trial_buffer *in = pd_trial_words(t, best, 1, 2 * PD_TOPK, 2 * PD_TOPK);
     struct pd_trial_buffer *how = pd_trial_words(t, draws, N_PICKS, width, width);
+    struct pd_trial_buffer *last = pd_trial_words(t, recent, N_PICKS, PD_REPEAT_WINDOW, PD_REPEAT_WINDOW);
+    struct pd_trial_buffer *biases = pd_trial_words(t, bias, 1, 2 * PD_TOPK, 2 * PD_TOPK);
     struct pd_trial_buffer *token = pd_trial_words(t, NULL, N_PICKS, 1, 1), *drawn = pd_trial_words(t, NULL, N_PICKS, 2, 2);
     for (uint32_t k = 0; k < N_PICKS; k++)
         pd_op_pick(&t->r, &(struct pd_pick_push){.best = in->address, .draw = how->address + k * sizeof *draws,
-            .token = token->address + 4 * k, .drawn = drawn->address + k * sizeof *best});
+            .token = token->address + 4 * k, .drawn = drawn->address + k * sizeof *best, .recent = last->address + k * sizeof *recent,
+            .bias = biases->address});
     pd_trial_run(t);
     for (uint32_t k = 0; k < N_PICKS; k++) {
         struct pd_candidate got;
         memcpy(&got, pd_trial_row(t, drawn, k), sizeof got);
         pd_trial_check(t, "token", k, *pd_trial_row(t, token, k), tokens[k], 1, 0);
         pd_trial_check(t, "id", k, got.id, tokens[k], 1, 0);
+        recent[k][draws[k].next] = tokens[k];
+        for (uint32_t i = 0; i < PD_REPEAT_WINDOW; i++) pd_trial_check(t, "recent", i, pd_trial_row(t, last, k)[i], recent[k][i], 1, 0);
         pd_trial_check(t, "best", k, (double)got.logit, (double)best[0].logit, 1, 0);
     }
-    token->written = drawn->written = true;
+    token->written = drawn->written = last->written = true;
     pd_trial_end(t);
 }
 
@@ -180,9 +200,16 @@ void pd_try_pick(struct pd_trial *t, uint32_t i)
         {.n = PD_TOPK, .scale = 0.014426950f, .top_p = 0xfffffe00u}, {.n = 77, .scale = 0.2f, .min_weight = 1 << 23},
         {.n = 9, .scale = 1.4426950f, .top_p = 1}, {.n = 60, .scale = 0.1f, .min_weight = 1 << 24},
         {.n = PD_TOPK, .scale = 3.4e38f}};
+    static const peridot_bias biases[] = {{0, -3.25f}, {1, -0.1f}, {0, -1}, {5, -INFINITY}};   /* places */
+    static const peridot_sampling adjusting[] = {
+        {.repeat_penalty = 1.3f}, {.presence_penalty = 0.7f, .frequency_penalty = 0.3f}, {.bias = biases, .n_bias = 4},
+        {.repeat_penalty = 1.1f, .presence_penalty = 0.1f, .frequency_penalty = 0.013f, .bias = biases, .n_bias = 2}};
     for (size_t k = 0; k < PD_COUNT(kinds); k++)
         for (size_t d = 0; d < PD_COUNT(draws); d++)
-            if (t->thorough || d % PD_COUNT(kinds) == k) try_pick(t, kinds[k].name, kinds[k].value, &draws[d]);
+            if (t->thorough || d % PD_COUNT(kinds) == k) try_pick(t, kinds[k].name, kinds[k].value, &draws[d], NULL);
+    for (size_t k = 0; k < PD_COUNT(kinds) - 1; k++)   /* no numbers have no order */
+        for (size_t a = 0; a < PD_COUNT(adjusting); a++)
+            if (t->thorough || a == k % PD_COUNT(adjusting)) try_pick(t, kinds[k].name, kinds[k].value, &draws[(k + a) % 9], &adjusting[a]);
 }
 
 /* ---- measure ---- */

@@ -1,7 +1,8 @@
 /* Decode steps. A step is recorded once in each of a few slots and replayed. It leaves on the GPU the token that it drew, where
  * the embedding of the next step reads it: so steps are submitted ahead, each in the next slot, and the host reads tokens as
- * they come. Where the chain needs the host for a draw, steps are submitted one by one. What was queued in vain does no harm:
- * it wrote keys of positions that are written again before they are read, and rows of logits that nobody asks for. */
+ * they come. Where the chain needs more than the best few candidates the host draws, and steps are submitted one by one. What was
+ * queued in vain does no harm: it wrote keys of positions that are written again before they are read, and rows of logits that
+ * nobody asks for. */
 #include "model/session_private.h"
 
 #include "base/num.h"
@@ -20,7 +21,8 @@ static peridot_status record_step(struct pd_session *s, struct pd_commands *comm
         .commands = commands};
     struct pd_pass pass = pd_session_make_pass(s, &r, &slot->input, 1);
     struct pd_pick_push pick = {.best = s->best.address + sizeof(struct pd_candidate) * PD_TOPK * slot->result,
-        .draw = slot->draw.address, .token = s->token.address, .drawn = slot->drawn.address};
+        .draw = slot->draw.address, .token = s->token.address, .drawn = slot->drawn.address, .recent = s->recent.address,
+        .bias = s->bias.address};
     PD_TRY(pd_commands_begin(commands));
     pd_session_forward(s, &pass, true, slot->result);
     if (s->model->config.head == PD_HEAD_LANGUAGE) pd_op_pick(&r, &pick);
@@ -32,6 +34,8 @@ peridot_status pd_steps_create(struct pd_session *s)
 {
     s->queue_s = QUEUE_SECONDS;
     PD_TRY(pd_heap_alloc(&s->token, s->host_heap, sizeof(uint32_t), "a token"));
+    PD_TRY(pd_heap_alloc(&s->recent, s->host_heap, sizeof s->sampler.recent, "recent tokens"));
+    PD_TRY(pd_heap_alloc(&s->bias, s->host_heap, PD_TOPK * sizeof(struct pd_candidate), "biases"));
     for (uint32_t i = 0; i < PD_N_SLOTS; i++) {
         struct pd_slot *slot = &s->slots[i];
         slot->result = s->n_results - PD_N_SLOTS + i;
@@ -57,11 +61,18 @@ static struct pd_slot *slot_before(struct pd_session *s, uint32_t back)
     return &s->slots[(s->next_slot + PD_N_SLOTS - back) % PD_N_SLOTS];
 }
 
-/* The token that the next step is to evaluate; steps that were forgotten may yet read and write it. */
+/* The token that the next step is to evaluate, and what draws look back at; steps that were forgotten may yet read and write it. */
 static peridot_status write_token(struct pd_session *s, int32_t token)
 {
+    const struct pd_sampler *sampler = &s->sampler;
+    int32_t *recent = s->recent.host;
+    struct pd_candidate *bias = s->bias.host;
     PD_TRY(pd_commands_wait(slot_before(s, 1)->commands));
     memcpy(s->token.host, &token, sizeof token);
+    memcpy(recent, sampler->recent, sizeof sampler->recent);
+    recent[sampler->n_seen % PD_REPEAT_WINDOW] = token;
+    for (size_t i = 0; i < pd_min(sampler->p.n_bias, PD_TOPK); i++)
+        bias[i] = (struct pd_candidate){sampler->p.bias[i].value, (uint32_t)sampler->p.bias[i].token};
     return PERIDOT_OK;
 }
 
