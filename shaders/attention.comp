@@ -1,18 +1,18 @@
 #version 460
 /* softmax(mask(softcap(scale * q . k))) . v with online softmax, in fp32. A workgroup takes one query position, HEADS query
  * heads that share a kv head, and one split of the keys that the position sees (causal, and inside the window), so
- * keys outside are never read. Per tile of 32 keys: each subgroup scores whole keys, the tile's maximum rescales what
- * was summed so far, and each invocation adds the weighted values of its own pair columns.
+ * keys outside are never read. Per tile of 32 keys: each subgroup scores whole keys, then softens the scores of whole heads (the
+ * tile's maximum rescales what was summed so far), and each invocation adds the weighted values of its own pair columns.
  * DECODE false: q is ready, keys and values are in the cache; writes y[m][head][d].
  * DECODE true: one position of each sequence, its q, k and v as the matrix gave them. Each workgroup norms and rotates its q heads; the split
- * that ends with this position does so with k, keeps k and v at hand and puts them in the cache. Writes partial sums
- * for merge.comp. */
+ * that ends with this position does so with k, puts k and v in the cache, and takes them as a tile of their own from where they are
+ * at hand. Writes partial sums for merge.comp. */
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 #include "kv.glsl"
-#include "reduce.glsl"
 
 #define TILE PD_ATTENTION_TILE
+#define VALUES 8       /* that an invocation adds at once; divides TILE */
 #define LOWEST -1e30   /* finite: -inf minus -inf would be NaN */
 
 layout(local_size_x_id = 0) in;
@@ -24,6 +24,8 @@ layout(constant_id = 5) const bool DECODE = false;
 layout(constant_id = 6) const bool QK_NORM = false;
 layout(push_constant) uniform Push { pd_attention_push p; };
 
+const uint KEYS = HEADS > 4 ? 2 : 4;             /* that a subgroup scores at once */
+
 shared float q_shared[HEADS * HEAD_DIM];
 shared float weight[HEADS * TILE];               /* scores of the tile, then exp(score - maximum) */
 shared float maximum[HEADS], total[HEADS], rescale[HEADS];
@@ -33,19 +35,18 @@ vec2 acc[HEADS * PAIRS];
 uint first_slot, region;   /* region: its first slot */
 uint token_q, token_angles;   /* where a decode step's token has q, k and v, and its angles */
 
-uint kv_index(uint key, uint kv_head)
-{
-    return ((region + (first_slot + key) % p.ring) * p.n_kv_heads + kv_head) * HEAD_DIM;
-}
+uint slot_of(uint key) { return (first_slot + key) % p.ring; }
+uint slot_index(uint slot, uint kv_head) { return ((region + slot) * p.n_kv_heads + kv_head) * HEAD_DIM; }
 
 /* ---- a decode step's own q, k and v ---- */
 
+/* By each subgroup for itself. */
 float head_scale(uint base)
 {
     if (!QK_NORM) return 1.0;
     float squares = 0.0;
-    for (uint i = gl_LocalInvocationID.x; i < HEAD_DIM; i += gl_WorkGroupSize.x) squares += p.q.at[base + i] * p.q.at[base + i];
-    return 1.0 / sqrt(workgroup_sum(squares) / float(HEAD_DIM) + p.eps);
+    for (uint i = gl_SubgroupInvocationID; i < HEAD_DIM; i += gl_SubgroupSize) squares += p.q.at[base + i] * p.q.at[base + i];
+    return 1.0 / sqrt(subgroupAdd(squares) / float(HEAD_DIM) + p.eps);
 }
 
 /* Elements i and i + HEAD_DIM / 2 of a q or k head, normed and rotated. */
@@ -60,10 +61,10 @@ vec2 rotated(uint base, uint i, float scale, bool is_q)
 
 void prepare_q(uint first_head)
 {
-    for (uint h = 0; h < HEADS; h++) {
+    for (uint h = gl_SubgroupID; h < HEADS; h += gl_NumSubgroups) {
         uint base = token_q + (first_head + h) * HEAD_DIM;
         float scale = head_scale(base);
-        for (uint i = gl_LocalInvocationID.x; i < HEAD_DIM / 2; i += gl_WorkGroupSize.x) {
+        for (uint i = gl_SubgroupInvocationID; i < HEAD_DIM / 2; i += gl_SubgroupSize) {
             vec2 x = rotated(base, i, scale, true) * p.scale;
             q_shared[h * HEAD_DIM + i] = x.x;
             q_shared[h * HEAD_DIM + HEAD_DIM / 2 + i] = x.y;
@@ -75,6 +76,7 @@ void prepare_kv(uint pos, uint kv_head, bool writes)
 {
     uint n_heads = p.n_kv_heads * GROUP, k = token_q + (n_heads + kv_head) * HEAD_DIM, v = k + p.n_kv_heads * HEAD_DIM;
     float scale = head_scale(k);
+    uint cached = slot_index(slot_of(pos), kv_head);
     for (uint i = gl_LocalInvocationID.x; i < HEAD_DIM / 2; i += gl_WorkGroupSize.x) {
         vec2 x = rotated(k, i, scale, false);
         k_new[i] = x.x;
@@ -84,8 +86,8 @@ void prepare_kv(uint pos, uint kv_head, bool writes)
     for (uint i = 2 * gl_LocalInvocationID.x; i < HEAD_DIM; i += 2 * gl_WorkGroupSize.x) {
         vec2 k_pair = vec2(k_new[i], k_new[i + 1]), v_pair = vec2(p.q.at[v + i], p.q.at[v + i + 1]);
         if (writes) {
-            kv_store(p.k_cache, kv_index(pos, kv_head) + i, k_pair);
-            kv_store(p.v_cache, kv_index(pos, kv_head) + i, v_pair);
+            kv_store(p.k_cache, cached + i, k_pair);
+            kv_store(p.v_cache, cached + i, v_pair);
         }
         k_pair = kv_round(k_pair);
         v_pair = kv_round(v_pair);
@@ -98,65 +100,93 @@ void prepare_kv(uint pos, uint kv_head, bool writes)
 
 /* ---- tiles of keys ---- */
 
-vec2 key_pair(uint key, uint pos, uint k, uint i)
-{
-    if (DECODE && key == pos) return vec2(k_new[i], k_new[i + 1]);
-    return kv_load(p.k_cache, k + i);
-}
+/* Slot of the key j after one in slot `first`. */
+uint slot_after(uint first, uint j) { return first + j < p.ring ? first + j : first + j - p.ring; }
 
-vec2 value_pair(uint key, uint pos, uint kv_head, uint i)
+/* Keys by the few, so that loads are under way together. */
+void score_tile(uint slot, uint n, uint kv_head)
 {
-    if (DECODE && key == pos) return vec2(v_new[i], v_new[i + 1]);
-    return kv_load(p.v_cache, kv_index(key, kv_head) + i);
-}
-
-void score_tile(uint first, uint end, uint pos, uint kv_head)
-{
-    for (uint j = gl_SubgroupID; j < TILE; j += gl_NumSubgroups) {
-        float part[HEADS];
-        for (uint h = 0; h < HEADS; h++) part[h] = 0.0;
-        uint key = min(first + j, end - 1), k = kv_index(key, kv_head);
+    for (uint j = gl_SubgroupID * KEYS; j < n; j += gl_NumSubgroups * KEYS) {
+        float part[HEADS * KEYS];
+        uint key[KEYS];
+        [[unroll]] for (uint k = 0; k < KEYS; k++) key[k] = slot_index(slot_after(slot, min(j + k, n - 1)), kv_head);
+        [[unroll]] for (uint h = 0; h < HEADS * KEYS; h++) part[h] = 0.0;
         for (uint i = 2 * gl_SubgroupInvocationID; i < HEAD_DIM; i += 2 * gl_SubgroupSize) {
-            vec2 pair = key_pair(key, pos, k, i);
-            for (uint h = 0; h < HEADS; h++)
-                part[h] += pair.x * q_shared[h * HEAD_DIM + i] + pair.y * q_shared[h * HEAD_DIM + i + 1];
+            vec2 pairs[KEYS];
+            [[unroll]] for (uint k = 0; k < KEYS; k++) pairs[k] = kv_load(p.k_cache, key[k] + i);
+            [[unroll]] for (uint h = 0; h < HEADS; h++) {
+                vec2 q = vec2(q_shared[h * HEAD_DIM + i], q_shared[h * HEAD_DIM + i + 1]);
+                [[unroll]] for (uint k = 0; k < KEYS; k++) part[h * KEYS + k] += dot(q, pairs[k]);
+            }
         }
-        for (uint h = 0; h < HEADS; h++) {
-            float score = softcap_of(subgroupAdd(part[h]), p.softcap);
-            if (subgroupElect()) weight[h * TILE + j] = first + j < end ? score : LOWEST;
-        }
+        [[unroll]] for (uint h = 0; h < HEADS; h++)
+            [[unroll]] for (uint k = 0; k < KEYS; k++) {
+                float score = softcap_of(subgroupAdd(part[h * KEYS + k]), p.softcap);
+                if (subgroupElect()) weight[h * TILE + j + k] = score;
+            }
     }
 }
 
-/* scores -> weights relative to the new maximum; `rescale` is what older sums shrink by. */
+/* The key of this position. */
+void score_new()
+{
+    for (uint h = gl_SubgroupID; h < HEADS; h += gl_NumSubgroups) {
+        float part = 0.0;
+        for (uint i = gl_SubgroupInvocationID; i < HEAD_DIM; i += gl_SubgroupSize) part += q_shared[h * HEAD_DIM + i] * k_new[i];
+        float score = softcap_of(subgroupAdd(part), p.softcap);
+        if (subgroupElect()) weight[h * TILE] = score;
+    }
+}
+
+/* n scores -> weights relative to the new maximum, and none for the rest of the tile; `rescale` is what older sums shrink by. */
 void soften_tile(uint n)
 {
-    uint me = gl_LocalInvocationID.x;
-    for (uint h = me; h < HEADS; h += gl_WorkGroupSize.x) {
-        float top = maximum[h];
-        for (uint j = 0; j < n; j++) top = max(top, weight[h * TILE + j]);
-        rescale[h] = exp(maximum[h] - top);
-        maximum[h] = top;
-        float sum = total[h] * rescale[h];
-        for (uint j = 0; j < n; j++) {
-            float w = exp(weight[h * TILE + j] - top);
+    for (uint h = gl_SubgroupID; h < HEADS; h += gl_NumSubgroups) {
+        float before = maximum[h], top = before, sum = 0.0;
+        for (uint j = gl_SubgroupInvocationID; j < n; j += gl_SubgroupSize) top = max(top, weight[h * TILE + j]);
+        top = subgroupMax(top);
+        for (uint j = gl_SubgroupInvocationID; j < TILE; j += gl_SubgroupSize) {
+            float w = j < n ? exp(weight[h * TILE + j] - top) : 0.0;
             weight[h * TILE + j] = w;
             sum += w;
         }
-        total[h] = sum;
+        sum = subgroupAdd(sum);
+        if (subgroupElect()) {
+            rescale[h] = exp(before - top);
+            maximum[h] = top;
+            total[h] = total[h] * rescale[h] + sum;
+        }
     }
 }
 
-void add_values(uint first, uint n, uint pos, uint kv_head)
+void rescale_sums(uint c)
+{
+    [[unroll]] for (uint h = 0; h < HEADS; h++) acc[h * PAIRS + c] *= rescale[h];
+}
+
+void add_values(uint slot, uint n, uint kv_head)
 {
     for (uint c = 0; c < PAIRS; c++) {
         uint i = 2 * (gl_LocalInvocationID.x + c * gl_WorkGroupSize.x);
         if (i >= HEAD_DIM) break;
-        for (uint h = 0; h < HEADS; h++) acc[h * PAIRS + c] *= rescale[h];
-        for (uint j = 0; j < n; j++) {
-            vec2 v = value_pair(first + j, pos, kv_head, i);
-            for (uint h = 0; h < HEADS; h++) acc[h * PAIRS + c] += weight[h * TILE + j] * v;
+        rescale_sums(c);
+        for (uint j = 0; j < n; j += VALUES) {
+            vec2 v[VALUES];
+            [[unroll]] for (uint k = 0; k < VALUES; k++)
+                v[k] = kv_load(p.v_cache, slot_index(slot_after(slot, min(j + k, n - 1)), kv_head) + i);
+            [[unroll]] for (uint h = 0; h < HEADS; h++)
+                [[unroll]] for (uint k = 0; k < VALUES; k++) acc[h * PAIRS + c] += weight[h * TILE + j + k] * v[k];
         }
+    }
+}
+
+void add_new()
+{
+    for (uint c = 0; c < PAIRS; c++) {
+        uint i = 2 * (gl_LocalInvocationID.x + c * gl_WorkGroupSize.x);
+        if (i >= HEAD_DIM) break;
+        rescale_sums(c);
+        [[unroll]] for (uint h = 0; h < HEADS; h++) acc[h * PAIRS + c] += weight[h * TILE] * vec2(v_new[i], v_new[i + 1]);
     }
 }
 
@@ -207,13 +237,17 @@ void main()
     }
     for (uint i = 0; i < HEADS * PAIRS; i++) acc[i] = vec2(0);
     barrier();
-    for (uint first = begin; first < end; first += TILE) {
-        uint n = min(TILE, end - first);
-        score_tile(first, end, pos, kv_head);
+    for (uint first = begin, n; first < end; first += n) {
+        bool is_new = DECODE && first == pos;
+        uint slot = slot_of(first);
+        n = is_new ? 1 : min(TILE, (DECODE ? min(end, pos) : end) - first);
+        if (is_new) score_new();
+        else score_tile(slot, n, kv_head);
         barrier();
         soften_tile(n);
         barrier();
-        add_values(first, n, pos, kv_head);
+        if (is_new) add_new();
+        else add_values(slot, n, kv_head);
         barrier();
     }
     write_result(first_head, m);

@@ -224,7 +224,9 @@ static void end_attention(struct pd_trial *t, struct attention *a, const struct 
                     p->n_tokens);
     pd_trial_run(t);
     pd_reference_attention(a->want, a->q, a->k + region_size(&a->h), a->v + region_size(&a->h), &a->h, p->pos, p->n_tokens);
-    pd_trial_check_rows(t, a->y_rows, a->want, NULL, p->amplitude > 50 ? 6e-5 : 1e-5);
+    /* An exponent is off by what rounding does to a score: where these reach the hundreds, 2e-5 for a chain of 64 sums in fp32, and
+     * five times that in the worst of hundreds. */
+    pd_trial_check_rows(t, a->y_rows, a->want, NULL, 1e-5 + 4e-7 * (double)p->amplitude);
     pd_trial_end(t);
 }
 
