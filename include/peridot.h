@@ -230,9 +230,9 @@ typedef struct peridot_model_info {
     peridot_device_info device;
     const char *device_reason;     /* why this device: "the fastest of 2", "--device 1" */
     const char *kernels;           /* the variants of kernels that it takes: "matmul=tile" */
-    const char *tuning;            /* kernels laid out as peridot_tune found best, rows x workgroup (/ subgroup): "matvec_q8_0 normed
-                                      2x64, matvec_q8_0 plain 4x64/16"; "as by default" where that is best, "" where nothing was
-                                      measured */
+    const char *tuning;            /* kernels laid out as peridot_tune found best, rows x workgroup (/ subgroup): "matvec_q8_0
+                                      normed 2x64, matvec_q8_0 plain 4x64/16"; "as by default" where that is best, "" where
+                                      nothing was measured */
     bool untuned;                  /* how kernels are best laid out on this kind of device nobody has measured, and peridot_tune has
                                       not yet: it is worth a few seconds, once */
 

@@ -23,8 +23,9 @@ int dot16(uvec4 a, uvec4 b, int sum)
     return sum;
 }
 
-/* 1.5 * 2^23 and a number below 2^22 are a float that ends in that number, rounded to even, in two's complement. With 128 more, the
- * byte above the last is `high`, and the last, less 128, is `low`. Bytes 0 and 2 of a word come from pairs of such floats, 1 and 3 too. */
+/* 1.5 * 2^23 and a number below 2^22 are a float that ends in that number, rounded to even, in two's complement. With 128 more,
+ * the byte above the last is `high`, and the last, less 128, is `low`. Bytes 0 and 2 of a word come from pairs of such floats,
+ * 1 and 3 too. */
 q16 q16_of(vec4 x[8])
 {
     q16 block;

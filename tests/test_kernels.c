@@ -95,7 +95,8 @@ static void check_damage(void (*damage)(struct pd_trial *t, void *user), const c
 static void test_damage(void **state)
 {
     (void)state;
-    static const char *const kernels[] = {"embed_q4_k", "matvec_q8_0", "matvec_dot_q4_1", "matmul_f16", "matmul_dot_q4_k", "pack_f16", "pack_q16",
+    static const char *const kernels[] = {
+        "embed_q4_k", "matvec_q8_0", "matvec_dot_q4_1", "matmul_f16", "matmul_dot_q4_k", "pack_f16", "pack_q16",
         "rmsnorm", "rope_f16", "rope_f32", "attention_f32", "merge", "glu", "topk", "pick", "measure"};
     check_damage(damage_numbers, kernels, PD_COUNT(kernels), "is ");
     check_damage(damage_nothing, kernels, PD_COUNT(kernels), "is ");

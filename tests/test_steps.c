@@ -139,7 +139,8 @@ static const peridot_bias bias[] = {{7, -1}, {300, -INFINITY}, {7, -0.5f}};
 static const peridot_sampling chains[] = {
     {0}, {.temperature = 6, .top_k = 40, .seed = 3}, {.temperature = 5, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f, .seed = 4},
     {.temperature = 8, .top_k = 128, .min_p = 0.01f, .seed = 5}, {.temperature = 4, .top_k = 5, .top_p = 0.9f, .seed = 6},
-    {.repeat_penalty = 1.2f, .presence_penalty = 50}, {.temperature = 5, .top_k = 40, .repeat_penalty = 1.1f, .presence_penalty = 0.3f, .seed = 7},
+    {.repeat_penalty = 1.2f, .presence_penalty = 50},
+    {.temperature = 5, .top_k = 40, .repeat_penalty = 1.1f, .presence_penalty = 0.3f, .seed = 7},
     {.temperature = 6, .top_k = 60, .frequency_penalty = 0.4f, .bias = bias, .n_bias = 3, .seed = 8}};
 
 static void check_stop(const peridot_sampling *chain, uint32_t chunk, uint32_t n_max, uint32_t n_stop)
@@ -215,7 +216,8 @@ static void test_not_ahead(void **state)
     static const peridot_bias lift = {7, 1};
     static const peridot_sampling others[] = {
         {.repeat_penalty = 0.9f}, {.presence_penalty = -0.5f}, {.bias = &lift, .n_bias = 1}, {.temperature = 1, .seed = 1},
-        {.temperature = 1, .top_k = PD_TOPK + 1, .seed = 1}, {.temperature = 1, .top_k = PD_TOPK - 63, .repeat_penalty = 1.1f, .seed = 1}};
+        {.temperature = 1, .top_k = PD_TOPK + 1, .seed = 1},
+        {.temperature = 1, .top_k = PD_TOPK - 63, .repeat_penalty = 1.1f, .seed = 1}};
     for (size_t i = 0; i < PD_COUNT(others); i++) {
         count_steps(&others[i], 9, expect_none_ahead);
         check_stop(&others[i], 16, 12, 5);

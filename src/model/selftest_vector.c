@@ -169,8 +169,8 @@ static void try_pick(struct pd_trial *t, const char *name, float (*value)(uint32
     struct pd_trial_buffer *token = pd_trial_words(t, NULL, N_PICKS, 1, 1), *drawn = pd_trial_words(t, NULL, N_PICKS, 2, 2);
     for (uint32_t k = 0; k < N_PICKS; k++)
         pd_op_pick(&t->r, &(struct pd_pick_push){.best = in->address, .draw = how->address + k * sizeof *draws,
-            .token = token->address + 4 * k, .drawn = drawn->address + k * sizeof *best, .recent = last->address + k * sizeof *recent,
-            .bias = biases->address});
+            .token = token->address + 4 * k, .drawn = drawn->address + k * sizeof *best,
+            .recent = last->address + k * sizeof *recent, .bias = biases->address});
     pd_trial_run(t);
     for (uint32_t k = 0; k < N_PICKS; k++) {
         struct pd_candidate got;
@@ -178,7 +178,8 @@ static void try_pick(struct pd_trial *t, const char *name, float (*value)(uint32
         pd_trial_check(t, "token", k, *pd_trial_row(t, token, k), tokens[k], 1, 0);
         pd_trial_check(t, "id", k, got.id, tokens[k], 1, 0);
         recent[k][draws[k].next] = tokens[k];
-        for (uint32_t i = 0; i < PD_REPEAT_WINDOW; i++) pd_trial_check(t, "recent", i, pd_trial_row(t, last, k)[i], recent[k][i], 1, 0);
+        for (uint32_t i = 0; i < PD_REPEAT_WINDOW; i++)
+            pd_trial_check(t, "recent", i, pd_trial_row(t, last, k)[i], recent[k][i], 1, 0);
         pd_trial_check(t, "best", k, (double)got.logit, (double)best[0].logit, 1, 0);
     }
     token->written = drawn->written = last->written = true;
@@ -209,7 +210,8 @@ void pd_try_pick(struct pd_trial *t, uint32_t i)
             if (t->thorough || d % PD_COUNT(kinds) == k) try_pick(t, kinds[k].name, kinds[k].value, &draws[d], NULL);
     for (size_t k = 0; k < PD_COUNT(kinds) - 1; k++)   /* no numbers have no order */
         for (size_t a = 0; a < PD_COUNT(adjusting); a++)
-            if (t->thorough || a == k % PD_COUNT(adjusting)) try_pick(t, kinds[k].name, kinds[k].value, &draws[(k + a) % 9], &adjusting[a]);
+            if (t->thorough || a == k % PD_COUNT(adjusting))
+                try_pick(t, kinds[k].name, kinds[k].value, &draws[(k + a) % 9], &adjusting[a]);
 }
 
 /* ---- measure ---- */

@@ -30,7 +30,8 @@ static const struct {
 
 struct pd_tuning pd_tuning_default(const peridot_device_info *device, enum pd_kernel_id id, enum pd_use use)
 {
-    bool rows = id >= PD_KERNEL_matvec_rows_f32 && id < PD_KERNEL_matvec_dot_q8_0, cpu = device->type == PERIDOT_DEVICE_CPU, norms = use != PD_USE_PLAIN;
+    bool rows = id >= PD_KERNEL_matvec_rows_f32 && id < PD_KERNEL_matvec_dot_q8_0;
+    bool cpu = device->type == PERIDOT_DEVICE_CPU, norms = use != PD_USE_PLAIN;
     uint32_t subgroups = table[rows][cpu][norms].subgroups * device->subgroup_size;
     return (struct pd_tuning){table[rows][cpu][norms].rows, (uint32_t)pd_max(table[rows][cpu][norms].invocations, subgroups), 0};
 }

@@ -95,8 +95,9 @@ static void print_device(const peridot_device_info *d)
     printf("   memory    %s, of which %s are free now; %s largest block%s\n", cmd_size_text(d->heap_size),
            cmd_size_text(d->heap_budget), cmd_size_text(d->max_allocation_size),
            d->unified_memory ? "; shared with the host" : "");
-    printf("   limits    subgroup of %" PRIu32 " (%" PRIu32 " to %" PRIu32 "), workgroup of %" PRIu32 ", %" PRIu32 " bytes shared, %" PRIu32 " bytes pushed\n",
-           d->subgroup_size, d->min_subgroup_size, d->max_subgroup_size, d->max_workgroup_invocations, d->max_shared_size, d->max_push_size);
+    printf("   limits    subgroup of %" PRIu32 " (%" PRIu32 " to %" PRIu32 "), workgroup of %" PRIu32 ", %" PRIu32 " bytes shared, %" PRIu32
+           " bytes pushed\n", d->subgroup_size, d->min_subgroup_size, d->max_subgroup_size, d->max_workgroup_invocations,
+           d->max_shared_size, d->max_push_size);
     print_features(d);
     print_kernels(d);
     print_verdict(d);
