@@ -11,21 +11,22 @@
 layout(local_size_x = PD_TOPK) in;
 layout(push_constant) uniform Push { pd_pick_push p; };
 
-shared pd_candidate best[PD_TOPK];
+shared pd_candidate best[PD_TOPK], bias[PD_TOPK];
+shared uint recent[PD_REPEAT_WINDOW];
 shared uint weight[PD_TOPK], sum[PD_TOPK];
 shared uint last;
 
-pd_candidate adjusted(pd_candidate c)
+pd_candidate adjusted(pd_candidate c, pd_draw d)
 {
     uint count = 0;
     precise float logit = c.logit;
-    for (uint k = 0; k < p.draw.d.n_bias; k++)
-        if (p.bias.at[k].id == c.id) logit += p.bias.at[k].logit;
-    for (uint k = 0; k < p.draw.d.n_recent; k++) count += uint(p.recent.at[k] == c.id);
+    for (uint k = 0; k < d.n_bias; k++)
+        if (bias[k].id == c.id) logit += bias[k].logit;
+    for (uint k = 0; k < d.n_recent; k++) count += uint(recent[k] == c.id);
     if (count > 0) {
-        logit *= logit > 0.0 ? p.draw.d.inverse_repeat : p.draw.d.repeat;
-        precise float often = p.draw.d.frequency * float(count);
-        logit = logit - p.draw.d.presence - often;
+        logit *= logit > 0.0 ? d.inverse_repeat : d.repeat;
+        precise float often = d.frequency * float(count);
+        logit = logit - d.presence - often;
     }
     return pd_candidate(logit, c.id);
 }
@@ -41,10 +42,10 @@ void sort(uint i)
     best[place] = mine;
 }
 
-uint weight_of(uint i)
+uint weight_of(uint i, float scale)
 {
     precise float below = best[0].logit - best[i].logit;
-    precise float x = below * p.draw.d.scale;
+    precise float x = below * scale;
     if (!(x < PD_WEIGHT_BITS + 1)) return 0;   /* also what is no number */
     uint whole = uint(x);
     precise float rest = x - float(whole);
@@ -53,15 +54,19 @@ uint weight_of(uint i)
 
 void main()
 {
-    uint i = gl_LocalInvocationID.x, n = p.draw.d.n;
+    pd_draw d = p.draw.d;
+    uint i = gl_LocalInvocationID.x, n = d.n;
     best[i] = p.best.at[i];
-    if (p.draw.d.adjusts != 0) {
-        best[i] = adjusted(best[i]);
+    if (d.adjusts != 0) {
+        if (i < d.n_bias) bias[i] = p.bias.at[i];
+        if (i < d.n_recent) recent[i] = p.recent.at[i];
+        barrier();
+        best[i] = adjusted(best[i], d);
         barrier();
         sort(i);
     }
     barrier();
-    weight[i] = i == 0 ? 1 << PD_WEIGHT_BITS : i < n ? weight_of(i) : 0;
+    weight[i] = i == 0 ? 1 << PD_WEIGHT_BITS : i < n ? weight_of(i, d.scale) : 0;
     if (i == 0) last = 0;
     barrier();
     uint below = 0, total = 0;   /* sum of the weights before i, and of all */
@@ -70,13 +75,13 @@ void main()
         total += weight[k];
     }
     sum[i] = below + weight[i];
-    bool in_top_p = p.draw.d.top_p == 0 || below < pd_high(p.draw.d.top_p, total);
-    if (weight[i] > 0 && weight[i] >= p.draw.d.min_weight && in_top_p) atomicMax(last, i);
+    bool in_top_p = d.top_p == 0 || below < pd_high(d.top_p, total);
+    if (weight[i] > 0 && weight[i] >= d.min_weight && in_top_p) atomicMax(last, i);
     barrier();
-    uint at = pd_high(p.draw.d.random, sum[last]);
+    uint at = pd_high(d.random, sum[last]);
     if (at < below || at >= sum[i]) return;
     p.token.at[0] = best[i].id;
-    p.recent.at[p.draw.d.next] = best[i].id;
+    p.recent.at[d.next] = best[i].id;
     p.drawn.at[0].logit = p.best.at[0].logit;
     p.drawn.at[0].id = best[i].id;
 }
