@@ -371,6 +371,40 @@ static void test_gather(void **state)
     pd_gpu_close(gpu);
 }
 
+/* ---- the window to a device's memory ---- */
+
+static PFN_vkAllocateMemory allocate_memory;
+static uint32_t n_allocations;
+
+static VKAPI_ATTR VkResult VKAPI_CALL refuse_first(VkDevice device, const VkMemoryAllocateInfo *info,
+                                                   const VkAllocationCallbacks *allocator, VkDeviceMemory *memory)
+{
+    return n_allocations++ == 0 ? VK_ERROR_OUT_OF_DEVICE_MEMORY : allocate_memory(device, info, allocator, memory);
+}
+
+/* Where it is full, what the host writes for kernels is in the host's memory. */
+static void test_input_memory(void **state)
+{
+    (void)state;
+    struct pd_gpu *gpu;
+    struct pd_heap *input, *results;
+    struct pd_span span;
+    EXPECT_OK(pd_gpu_open(&gpu, NULL, NULL));
+    EXPECT_OK(pd_heap_create(&input, gpu, PD_HEAP_INPUT, 4096));
+    EXPECT_OK(pd_heap_create(&results, gpu, PD_HEAP_HOST, 4096));
+    allocate_memory = gpu->vk.vkAllocateMemory;
+    gpu->vk.vkAllocateMemory = refuse_first;
+    EXPECT_OK(pd_heap_alloc(&span, input, 100, "a step"));
+    assert_int_equal(n_allocations, 2);
+    assert_true(span.host && span.address);
+    n_allocations = 0;
+    EXPECT_FAILURE(pd_heap_alloc(&span, results, 100, "a result"), PERIDOT_ERROR_MEMORY, "a result did not fit");
+    gpu->vk.vkAllocateMemory = allocate_memory;
+    pd_heap_free(input);
+    pd_heap_free(results);
+    pd_gpu_close(gpu);
+}
+
 /* ---- the pipeline cache on disk ---- */
 
 static char cache_path[512];
@@ -490,7 +524,7 @@ int main(void)
         cmocka_unit_test(test_step_allocates_nothing), cmocka_unit_test(test_next_allocates_nothing),
         cmocka_unit_test(test_next_splits_keys),
         cmocka_unit_test(test_session_frees), cmocka_unit_test(test_small_blocks),
-        cmocka_unit_test(test_small_memory), cmocka_unit_test(test_placement), cmocka_unit_test(test_gather),
+        cmocka_unit_test(test_small_memory), cmocka_unit_test(test_placement), cmocka_unit_test(test_gather), cmocka_unit_test(test_input_memory),
         cmocka_unit_test(test_cache), cmocka_unit_test(test_cache_nowhere), cmocka_unit_test(test_timed_chunks),
     };
     return cmocka_run_group_tests_name("limits", tests, make_folder, remove_folder);

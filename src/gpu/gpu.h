@@ -39,7 +39,8 @@ struct pd_span {
 
 enum pd_heap_kind {
     PD_HEAP_DEVICE,   /* fast for the GPU; mapped too on unified memory */
-    PD_HEAP_HOST,     /* always mapped, coherent, cached where possible: steps, results, staging */
+    PD_HEAP_HOST,     /* always mapped, coherent, cached where possible: results, staging */
+    PD_HEAP_INPUT,    /* always mapped, coherent, the device's own where possible: what the host writes, and kernels read often */
     PD_HEAP_FAR       /* the host's memory, for what the host writes once and the GPU reads across the bus */
 };
 

@@ -29,6 +29,7 @@ static const struct wish {
 } wishes[][4] = {
     [PD_HEAP_DEVICE] = {{LOCAL, 0}, {0, 0}},
     [PD_HEAP_HOST] = {{MAPPED | CACHED, 0}, {MAPPED, 0}},
+    [PD_HEAP_INPUT] = {{MAPPED | LOCAL, 0}, {MAPPED | CACHED, 0}, {MAPPED, 0}},
     [PD_HEAP_FAR] = {{MAPPED, LOCAL | CACHED}, {MAPPED, LOCAL}, {MAPPED, 0}},
 }, unified[] = {{LOCAL | MAPPED | CACHED, 0}, {LOCAL | MAPPED, 0}, {LOCAL, 0}, {0, 0}};
 
@@ -99,7 +100,8 @@ static peridot_status block_create(struct pd_block **out, struct pd_gpu *gpu, en
     peridot_status status = result == VK_SUCCESS ? allocate_memory(gpu, block, kind, what) : pd_vk_fail(result, "vkCreateBuffer");
     if (status != PERIDOT_OK) {
         block_free(gpu, block);
-        return status;
+        /* Of its own memory a device may let the host see no more than a window, which others use too. */
+        return status == PERIDOT_ERROR_MEMORY && kind == PD_HEAP_INPUT ? block_create(out, gpu, PD_HEAP_HOST, size, what) : status;
     }
     *out = block;
     return PERIDOT_OK;

@@ -60,11 +60,11 @@ static peridot_status alloc_device(struct pd_session *s)
 peridot_status pd_session_alloc_input(struct pd_input *in, struct pd_session *s, uint32_t n_rows, struct pd_span tokens)
 {
     *in = (struct pd_input){.tokens = tokens, .n_rows = n_rows};
-    PD_TRY(pd_heap_alloc(&in->step, s->host_heap, sizeof(struct pd_step), "the step"));
-    if (!tokens.size) PD_TRY(pd_heap_alloc(&in->tokens, s->host_heap, sizeof(uint32_t) * n_rows, "tokens"));
-    PD_TRY(pd_heap_alloc(&in->places, s->host_heap, sizeof(struct pd_place) * n_rows, "places"));
+    PD_TRY(pd_heap_alloc(&in->step, s->input_heap, sizeof(struct pd_step), "the step"));
+    if (!tokens.size) PD_TRY(pd_heap_alloc(&in->tokens, s->input_heap, sizeof(uint32_t) * n_rows, "tokens"));
+    PD_TRY(pd_heap_alloc(&in->places, s->input_heap, sizeof(struct pd_place) * n_rows, "places"));
     uint64_t row_size = sizeof(float) * PD_N_ROPES * s->model->config.head_dim;
-    return pd_heap_alloc(&in->angles, s->host_heap, n_rows * row_size, "RoPE angles");
+    return pd_heap_alloc(&in->angles, s->input_heap, n_rows * row_size, "RoPE angles");
 }
 
 static peridot_status alloc_host(struct pd_session *s)
@@ -178,6 +178,7 @@ static peridot_status session_init(struct pd_session *s, const peridot_session_p
     PD_TRY(pd_cache_create(&s->cache, s->model->gpu, c, s->n_sequences, s->ctx, ahead, p->kv_type));
     PD_TRY(pd_heap_create(&s->device_heap, s->model->gpu, PD_HEAP_DEVICE, 4u << 20));
     PD_TRY(pd_heap_create(&s->host_heap, s->model->gpu, PD_HEAP_HOST, 1u << 20));
+    PD_TRY(pd_heap_create(&s->input_heap, s->model->gpu, PD_HEAP_INPUT, 1u << 20));
     PD_TRY(alloc_device(s));
     PD_TRY(alloc_host(s));
     return prepare(s);
@@ -207,6 +208,7 @@ void pd_session_free(struct pd_session *s)
     pd_cache_free(&s->cache);
     pd_heap_free(s->device_heap);
     pd_heap_free(s->host_heap);
+    pd_heap_free(s->input_heap);
     free(s->candidates);
     free(s->row);
     free(s->history);

@@ -53,7 +53,7 @@ struct pd_session {
     uint32_t next_chunk;               /* tokens of the next submit: chunk, or fewer where submits are sized in time */
     bool timed;                        /* they are */
     struct pd_cache cache;
-    struct pd_heap *device_heap, *host_heap;
+    struct pd_heap *device_heap, *host_heap, *input_heap;
     struct pd_scratch scratch;
     struct pd_rows logits;             /* n_results rows, then PD_LOGITS_ROWS for callers that want every row */
     uint32_t n_results;                /* rows of logits that hold results: see pd_n_results */

@@ -33,14 +33,14 @@ static peridot_status record_step(struct pd_session *s, struct pd_commands *comm
 peridot_status pd_steps_create(struct pd_session *s)
 {
     s->queue_s = QUEUE_SECONDS;
-    PD_TRY(pd_heap_alloc(&s->token, s->host_heap, sizeof(uint32_t), "a token"));
-    PD_TRY(pd_heap_alloc(&s->recent, s->host_heap, sizeof s->sampler.recent, "recent tokens"));
-    PD_TRY(pd_heap_alloc(&s->bias, s->host_heap, PD_TOPK * sizeof(struct pd_candidate), "biases"));
+    PD_TRY(pd_heap_alloc(&s->token, s->input_heap, sizeof(uint32_t), "a token"));
+    PD_TRY(pd_heap_alloc(&s->recent, s->input_heap, sizeof s->sampler.recent, "recent tokens"));
+    PD_TRY(pd_heap_alloc(&s->bias, s->input_heap, PD_TOPK * sizeof(struct pd_candidate), "biases"));
     for (uint32_t i = 0; i < PD_N_SLOTS; i++) {
         struct pd_slot *slot = &s->slots[i];
         slot->result = s->n_results - PD_N_SLOTS + i;
         PD_TRY(pd_session_alloc_input(&slot->input, s, 1, s->token));
-        PD_TRY(pd_heap_alloc(&slot->draw, s->host_heap, sizeof(struct pd_draw), "a draw"));
+        PD_TRY(pd_heap_alloc(&slot->draw, s->input_heap, sizeof(struct pd_draw), "a draw"));
         PD_TRY(pd_heap_alloc(&slot->drawn, s->host_heap, sizeof(struct pd_candidate), "a draw"));
         PD_TRY(pd_commands_create(&slot->commands, s->model->gpu));
         PD_TRY(record_step(s, slot->commands, slot));
