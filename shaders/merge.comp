@@ -16,10 +16,11 @@ void main()
 {
     uint head = gl_WorkGroupID.x, m = gl_WorkGroupID.y, n_splits = p.step.s.n_splits[p.local], stride = p.head_dim + 2;
     uint base = (m * gl_NumWorkGroups.x + head) * n_splits * stride, last = base + p.head_dim;
+    uint n_rounded = (n_splits + AT_ONCE - 1) / AT_ONCE * AT_ONCE;
     float top = -1e30, total = 0.0;
     for (uint s = gl_SubgroupInvocationID; s < n_splits; s += gl_SubgroupSize) top = max(top, p.partial.at[last + s * stride]);
     top = subgroupMax(top);
-    for (uint s = gl_SubgroupInvocationID; s < PD_MAX_SPLITS; s += gl_SubgroupSize) {
+    for (uint s = gl_SubgroupInvocationID; s < n_rounded; s += gl_SubgroupSize) {
         float f = s < n_splits ? exp(p.partial.at[last + s * stride] - top) : 0.0;
         if (gl_SubgroupID == 0) factor[s] = f;
         if (s < n_splits) total += f * p.partial.at[last + s * stride + 1];
