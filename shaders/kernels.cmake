@@ -45,7 +45,7 @@ foreach(line IN LISTS kernel_lines)
   endif()
   add_custom_command(
     OUTPUT ${spirv_dir}/${name}.h
-    COMMAND ${GLSLANG} --quiet -V --target-env vulkan1.2 -I${CMAKE_CURRENT_SOURCE_DIR}/shaders ${defines}
+    COMMAND ${GLSLANG} --quiet -V -g0 --target-env vulkan1.2 -I${CMAKE_CURRENT_SOURCE_DIR}/shaders ${defines}
             --vn pd_spirv_${name} -o ${spirv_dir}/${name}.h ${source}
     DEPENDS ${source} ${shader_includes}
     COMMENT "Kernel ${name}" VERBATIM)
