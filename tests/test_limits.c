@@ -524,7 +524,8 @@ int main(void)
         cmocka_unit_test(test_step_allocates_nothing), cmocka_unit_test(test_next_allocates_nothing),
         cmocka_unit_test(test_next_splits_keys),
         cmocka_unit_test(test_session_frees), cmocka_unit_test(test_small_blocks),
-        cmocka_unit_test(test_small_memory), cmocka_unit_test(test_placement), cmocka_unit_test(test_gather), cmocka_unit_test(test_input_memory),
+        cmocka_unit_test(test_small_memory), cmocka_unit_test(test_placement), cmocka_unit_test(test_gather),
+        cmocka_unit_test(test_input_memory),
         cmocka_unit_test(test_cache), cmocka_unit_test(test_cache_nowhere), cmocka_unit_test(test_timed_chunks),
     };
     return cmocka_run_group_tests_name("limits", tests, make_folder, remove_folder);

@@ -1,7 +1,7 @@
 /* Tuning is remembered per device, driver and kernel, and nothing else is taken from the file; the search changes no answer. */
 #define _XOPEN_SOURCE 700
 #include "folder_fixture.h"
-#include "gpu/gpu.h"
+#include "gpu/vk.h"
 #include "model/tune.h"
 #include "peridot.h"
 
@@ -90,6 +90,29 @@ static void test_range(void **state)
     assert_int_equal(asking, 32);
 }
 
+/* ---- what a driver is asked for ---- */
+
+static PFN_vkCreateComputePipelines create_pipelines;
+static uint32_t asked_size;      /* of the last pipeline's subgroups; 0: none */
+static uint32_t refused_rows;    /* pipelines with so many at a time cannot be compiled */
+
+static VKAPI_ATTR VkResult VKAPI_CALL watch_pipelines(VkDevice d, VkPipelineCache cache, uint32_t n,
+                                                      const VkComputePipelineCreateInfo *create,
+                                                      const VkAllocationCallbacks *allocator, VkPipeline *out)
+{
+    const VkSpecializationInfo *spec = create->stage.pSpecializationInfo;
+    const VkPipelineShaderStageRequiredSubgroupSizeCreateInfo *size = create->stage.pNext;
+    asked_size = size ? size->requiredSubgroupSize : 0;
+    if (spec->mapEntryCount >= 7 && ((const uint32_t *)spec->pData)[1] == refused_rows) return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+    return create_pipelines(d, cache, n, create, allocator, out);
+}
+
+static void watch(struct pd_gpu *gpu)
+{
+    create_pipelines = gpu->vk.vkCreateComputePipelines;
+    gpu->vk.vkCreateComputePipelines = watch_pipelines;
+}
+
 /* A kernel is compiled for the size that it asks for, and is another than the one that asks for none. */
 static void test_asked_size(void **state)
 {
@@ -98,11 +121,13 @@ static void test_asked_size(void **state)
     const struct pd_kernel *usual, *asking;
     uint32_t spec[PD_MAX_SPEC] = {64, 4, 1, [PD_TOGETHER_ID] = 1};
     if (pd_gpu_open(&gpu, NULL, NULL) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
+    watch(gpu);
     assert_int_equal(pd_kernel_get(&usual, gpu, PD_KERNEL_matvec_q8_0, spec, PD_MAX_SPEC), PERIDOT_OK);
+    assert_int_equal(asked_size, 0);
     spec[PD_SUBGROUP_ID] = device.max_subgroup_size;
     assert_int_equal(pd_kernel_get(&asking, gpu, PD_KERNEL_matvec_q8_0, spec, PD_MAX_SPEC), PERIDOT_OK);
+    assert_int_equal(asked_size, device.subgroup_size_control ? device.max_subgroup_size : 0);
     assert_ptr_not_equal(usual, asking);
-    assert_true(device.min_subgroup_size <= device.subgroup_size && device.subgroup_size <= device.max_subgroup_size);
     pd_gpu_close(gpu);
 }
 
@@ -253,6 +278,28 @@ static void test_search(void **state)
     free(after);
 }
 
+static void has_other_rows(void *user, const peridot_tuned *t)
+{
+    *(uint32_t *)user += 1;
+    assert_true(t->rows != refused_rows);
+}
+
+/* What a driver cannot compile is passed over. */
+static void test_refused(void **state)
+{
+    (void)state;
+    unlink(tuning_file());
+    peridot_model *model = open_model();
+    uint32_t n = 0, usual = pd_tuning_default(&device, PD_KERNEL_matvec_rows_q8_0, PD_USE_PLAIN).rows;
+    watch(((struct pd_model *)(void *)model)->gpu);   /* a public model begins with it */
+    refused_rows = usual == 2 ? 4 : 2;
+    peridot_status status = peridot_tune(model, NULL, 0, has_other_rows, &n);
+    refused_rows = 0;
+    if (status != PERIDOT_OK) fail_msg("%s", peridot_last_error());
+    assert_true(n >= 3);
+    peridot_model_close(model);
+}
+
 /* What there was no time for stays as it is, and is not looked for again. */
 static void test_no_time(void **state)
 {
@@ -344,7 +391,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_default), cmocka_unit_test(test_range), cmocka_unit_test(test_asked_size),
         cmocka_unit_test(test_round_trip), cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_hostile), cmocka_unit_test(test_search), cmocka_unit_test(test_no_time),
+        cmocka_unit_test(test_hostile), cmocka_unit_test(test_search), cmocka_unit_test(test_refused), cmocka_unit_test(test_no_time),
         cmocka_unit_test(test_due), cmocka_unit_test(test_tuned),
     };
     return cmocka_run_group_tests_name("tuning", tests, open_all, close_all);

@@ -78,10 +78,11 @@ static peridot_status allocate_memory(struct pd_gpu *gpu, struct pd_block *block
         return pd_fail(PERIDOT_ERROR_MEMORY, "%s is out of memory: %.1f MB for %s did not fit beside %.1f MB in use (heap %.1f MB)",
                        gpu->info.name, (double)need.size / 1e6, what, (double)gpu->allocated / 1e6, (double)gpu->info.heap_size / 1e6);
     if (result != VK_SUCCESS) return pd_vk_fail(result, "vkAllocateMemory");
-    block->counted = kind == PD_HEAP_DEVICE || gpu->info.unified_memory;
+    VkMemoryPropertyFlags has = gpu->memory.memoryTypes[type].propertyFlags;
+    block->counted = kind == PD_HEAP_DEVICE || gpu->info.unified_memory || (kind == PD_HEAP_INPUT && has & LOCAL);
     if (block->counted) gpu->allocated += block->size;
     PD_VK(gpu->vk.vkBindBufferMemory(gpu->device, block->buffer, block->memory, 0));
-    if (gpu->memory.memoryTypes[type].propertyFlags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT
+    if (has & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT
         && (kind != PD_HEAP_DEVICE || gpu->info.unified_memory))
         PD_VK(gpu->vk.vkMapMemory(gpu->device, block->memory, 0, VK_WHOLE_SIZE, 0, &block->host));
     block->address = buffer_address(gpu, block->buffer);

@@ -65,8 +65,8 @@ struct pd_session {
     struct pd_commands *batch;
     struct pd_commands *next[PD_MAX_SEQUENCES];   /* [i]: a step of i + 1 sequences; none where there is only one */
     struct pd_slot slots[PD_N_SLOTS];
-    struct pd_span token;              /* host memory: what the next step evaluates; each step leaves the token that it drew */
-    struct pd_span recent, bias;       /* host memory: the tokens that came last, those drawn included, and the chain's biases */
+    struct pd_span token;              /* of input_heap: what the next step evaluates; each step leaves the token that it drew */
+    struct pd_span recent, bias;       /* of input_heap: the tokens that came last, those drawn included, and the chain's biases */
     uint32_t next_slot;                /* of the next step */
     uint32_t n_queued;                 /* the last steps that were submitted, whose tokens are not yet in the history */
     double queue_s, step_s;            /* no more is queued ahead than takes queue_s; a step takes step_s, as seen last */

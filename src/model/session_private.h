@@ -12,7 +12,7 @@
  * results of sequences that are not in a pass. */
 static inline uint32_t pd_n_results(uint32_t n_sequences) { return 1 + (n_sequences == 1 ? 0 : 2 * n_sequences) + PD_N_SLOTS; }
 
-/* Memory of the host for passes over n_rows tokens; `tokens`: where these are, or an empty span. */
+/* Input of passes over n_rows tokens, for the host to write; `tokens`: where these are, or an empty span. */
 peridot_status pd_session_alloc_input(struct pd_input *in, struct pd_session *s, uint32_t n_rows, struct pd_span tokens);
 struct pd_pass pd_session_make_pass(struct pd_session *s, struct pd_recorder *r, const struct pd_input *in, uint32_t n_tokens);
 /* The pass itself. With `head` the last token's logits go to row `result`, and the best of them to the host; of

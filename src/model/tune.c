@@ -180,8 +180,10 @@ static void report(const struct search *s, peridot_tuned_call call, void *user)
             peridot_tuned tuned = {.kernel = pd_kernel_name(pd_tuned_kernel(k)), .use = pd_use_name((enum pd_use)u),
                 .rows = usual.rows, .workgroup = usual.workgroup, .default_rows = usual.rows,
                 .default_workgroup = usual.workgroup, .seconds = seconds, .default_seconds = seconds, .changed = t.rows != 0};
-            if (t.rows) tuned.rows = t.rows, tuned.workgroup = t.workgroup, tuned.subgroup = t.subgroup;
-            if (t.rows) tuned.seconds = seconds * s->part.of[k][u];
+            if (t.rows) {
+                tuned.rows = t.rows, tuned.workgroup = t.workgroup, tuned.subgroup = t.subgroup;
+                tuned.seconds = seconds * s->part.of[k][u];
+            }
             call(user, &tuned);
         }
 }
