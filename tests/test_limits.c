@@ -3,7 +3,7 @@
 #include "format_fixture.h"
 
 #include "gpu/vk.h"
-#include "model/session.h"
+#include "model/session_private.h"
 
 #include <math.h>
 
@@ -491,6 +491,40 @@ static int remove_folder(void **state)
 /* ---- submits sized in time ---- */
 
 /* A GPU begins with few tokens and goes on with as many as fit the time; the answer is the same. */
+/* A device that takes `fixed` seconds of a submit and `each` of a token, but `slow` times as long from submit 10 to 20. */
+static void prompt_on(double fixed, double each, double slow, uint32_t n_submits, uint32_t *last, double *longest)
+{
+    *longest = 0;
+    *last = 16;
+    for (uint32_t i = 0; i < n_submits; i++) {
+        double seconds = (fixed + each * *last) * (i >= 10 && i < 20 ? slow : 1);
+        if (i < 10 || i > 20) *longest = fmax(*longest, seconds);
+        *last = pd_next_chunk(*last, *last, seconds);
+    }
+}
+
+/* Submits fill 0.2 s, though a device was slow for a while, and have 16 tokens where those take longer; none comes near 2 s. */
+static void test_next_chunk(void **state)
+{
+    (void)state;
+    uint32_t last;
+    double longest;
+    prompt_on(0.001, 0.0001, 1, 30, &last, &longest);
+    assert_true(last >= 1900 && last <= 2000 && longest < 0.21);
+    prompt_on(0.02, 0.005, 30, 40, &last, &longest);
+    assert_true(last >= 30 && last <= 40 && longest < 0.25);
+    prompt_on(0.5, 0.001, 1, 30, &last, &longest);
+    assert_true(last == 16 && longest < 0.6);
+    prompt_on(0.5, 0.05, 4, 40, &last, &longest);
+    assert_true(last >= 10 && last <= 11 && longest < 1.4);
+    prompt_on(1.5, 0.01, 1, 30, &last, &longest);
+    assert_true(last <= 2 && longest < 1.7);
+    assert_int_equal(pd_next_chunk(100, 3, 0.01), 100);   /* the end of a prompt */
+    assert_int_equal(pd_next_chunk(100, 3, 0.6), 5);
+    assert_int_equal(pd_next_chunk(16, 1, 0.55), 2);
+    assert_int_equal(pd_next_chunk(16, 16, 0), 64);
+}
+
 static void test_timed_chunks(void **state)
 {
     (void)state;
@@ -510,6 +544,10 @@ static void test_timed_chunks(void **state)
         assert_int_equal(s->next_chunk, gpu ? 16 : s->chunk);
         EXPECT_OK(pd_session_eval(s, tokens, 200, NULL));
         assert_true(s->next_chunk >= 1 && s->next_chunk <= s->chunk);
+        EXPECT_OK(pd_session_truncate(s, 0));
+        if (gpu) s->next_chunk = 1;   /* it was slow for a while */
+        EXPECT_OK(pd_session_eval(s, tokens, 200, NULL));
+        assert_true(s->next_chunk >= 16);
         EXPECT_OK(pd_session_logits(&logits, s));
         memcpy(gpu ? got : want, logits, n * sizeof *logits);
         for (uint32_t i = 0; gpu && i < n; i++) assert_true(fabsf(got[i] - want[i]) <= 1e-3f);
@@ -526,7 +564,8 @@ int main(void)
         cmocka_unit_test(test_session_frees), cmocka_unit_test(test_small_blocks),
         cmocka_unit_test(test_small_memory), cmocka_unit_test(test_placement), cmocka_unit_test(test_gather),
         cmocka_unit_test(test_input_memory),
-        cmocka_unit_test(test_cache), cmocka_unit_test(test_cache_nowhere), cmocka_unit_test(test_timed_chunks),
+        cmocka_unit_test(test_cache), cmocka_unit_test(test_cache_nowhere), cmocka_unit_test(test_next_chunk),
+        cmocka_unit_test(test_timed_chunks),
     };
     return cmocka_run_group_tests_name("limits", tests, make_folder, remove_folder);
 }

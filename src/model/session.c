@@ -11,6 +11,7 @@
 #define DEFAULT_CHUNK 256
 #define FIRST_CHUNK 16       /* of a session that sizes its submits: what even a slow GPU does in a fraction of a second */
 #define SUBMIT_SECONDS 0.2   /* what it aims at; drivers take a device away after about two */
+#define FEW_SECONDS 1.0      /* what FIRST_CHUNK tokens may take */
 #define KEYS_PER_SPLIT 64        /* of decode attention, until PD_MAX_SPLITS */
 #define KEYS_PER_SPLIT_CPU 512   /* where few workgroups are enough, and beginning one costs more */
 
@@ -261,13 +262,18 @@ void pd_session_write_splits(struct pd_session *s, const struct pd_input *in, ui
     memcpy(in->step.host, &step, sizeof step);
 }
 
-/* Sizes the next submit by what this one took, at most four times as large. */
-static void size_chunk(struct pd_session *s, uint32_t n, double seconds)
+/* Where reading the weights takes longest, a token more costs little: few tokens may take longer than many. */
+uint32_t pd_next_chunk(uint32_t planned, uint32_t n, double seconds)
 {
-    if (!s->timed) return;
-    double fits = SUBMIT_SECONDS * n / (seconds > 1e-6 ? seconds : 1e-6), most = 4.0 * n;
-    s->next_chunk = (uint32_t)(fits < 1 ? 1 : fits < most ? fits : most);
-    if (s->next_chunk > s->chunk) s->next_chunk = s->chunk;
+    if (n < planned && seconds < SUBMIT_SECONDS) return planned;   /* the end of a prompt */
+    double each = fmax(seconds, 1e-6) / n;
+    double fits = fmax(SUBMIT_SECONDS / each, fmin(FEW_SECONDS / each, FIRST_CHUNK));
+    return (uint32_t)ceil(fmin(fits, 4.0 * n));   /* or from 1 it might not rise again */
+}
+
+static void size_chunk(struct pd_session *s, uint32_t n, double begin)
+{
+    if (s->timed) s->next_chunk = (uint32_t)pd_min(pd_next_chunk(s->next_chunk, n, pd_now() - begin), s->chunk);
 }
 
 /* Tokens of the selected sequence from its position on; NULL: token 0, again and again. */
@@ -277,20 +283,28 @@ static void write_chunk(struct pd_session *s, const int32_t *tokens, uint32_t n)
         pd_session_write_token(s, &s->input, m, tokens ? tokens[m] : 0, (struct pd_place){.pos = s->pos + m, .region = s->selected});
 }
 
-static peridot_status run_chunk(struct pd_session *s, const int32_t *tokens, uint32_t n, bool head)
+static peridot_status run_several(struct pd_session *s, const int32_t *tokens, uint32_t n, bool head)
 {
-    if (n == 1) return pd_steps_eval(s, tokens[0]);
     write_chunk(s, tokens, n);
     s->has_logits = false;
     PD_TRY(pd_session_record_pass(s, s->batch, n, head));
     double begin = pd_now();
     PD_TRY(pd_commands_run(s->batch));
-    size_chunk(s, n, pd_now() - begin);
+    size_chunk(s, n, begin);
     s->has_logits = head && s->model->weights.n_outputs;
     s->result = 0;
     memcpy(s->history + s->pos, tokens, n * sizeof *tokens);
     s->pos += n;
     for (uint32_t i = 0; i < n; i++) pd_sampler_accept(&s->sampler, tokens[i]);
+    return PERIDOT_OK;
+}
+
+static peridot_status run_chunk(struct pd_session *s, const int32_t *tokens, uint32_t n, bool head)
+{
+    if (n > 1) return run_several(s, tokens, n, head);
+    double begin = pd_now();
+    PD_TRY(pd_steps_eval(s, tokens[0]));
+    size_chunk(s, 1, begin);
     return PERIDOT_OK;
 }
 

@@ -29,6 +29,8 @@ void pd_session_write_place(struct pd_session *s, const struct pd_input *in, uin
 void pd_session_write_splits(struct pd_session *s, const struct pd_input *in, uint32_t pos, uint32_t n_tokens);
 /* A classification head may have biases; they are added to rows of scores as these reach the host. */
 void pd_session_add_bias(struct pd_session *s, struct pd_span span);
+/* Tokens of the next submit, after one of n took so long where `planned` might have been taken; at most four times as many. */
+uint32_t pd_next_chunk(uint32_t planned, uint32_t n, double seconds);
 peridot_status pd_session_check_head(const struct pd_session *s);
 /* Fails, with the reason, where the best of the last position's logits is no number. */
 peridot_status pd_session_check_finite(const struct pd_session *s, float best);
