@@ -434,6 +434,7 @@ typedef struct peridot_tuned {
     const char *kernel, *use;      /* use: "plain", "normed" (with norms before the matrix), "gated" (and a gated unit behind it) */
     uint32_t rows, workgroup, default_rows, default_workgroup;
     uint32_t subgroup;             /* size asked for; 0: what the driver takes, as by default */
+    uint32_t width;                /* loads of a row that a lane has under way at a time; 1 by default */
     double seconds, default_seconds;   /* of all such dispatches of a step */
     bool changed;                  /* another than the default is faster by more than the noise, and is taken */
 } peridot_tuned;

@@ -23,6 +23,7 @@ layout(constant_id = 3) const uint NORM_VEC4S = 0;   /* vec4s of x in shared mem
 layout(constant_id = 4) const uint BRANCH = 0;       /* 0: none, 1: add it, 2: add it normed */
 layout(constant_id = 5) const uint STORE = 0;        /* 0: nothing, 1: x', 2: the normed vector */
 layout(constant_id = 6) const uint GLU = 0;          /* 0: none, 1: GELU, 2: SiLU */
+layout(constant_id = 8) const uint WIDTH = 1;        /* of one token: units of a row that a lane takes at a time */
 layout(push_constant) uniform Push { pd_matvec_push p; };
 
 const uint ROWS_OUT = GLU == 0 ? ROWS : ROWS / 2;
@@ -48,6 +49,8 @@ uvec2 row_address(uint first, uint r)
 }
 
 #if defined(DOT)
+#define STEP 32
+
 q16 pack_block(uint token, uint b)
 {
     vec4 x[8];
@@ -84,9 +87,10 @@ q16 load_block(uint token, uint b)
 }
 
 /* Block u of one token, by dot products of bytes with whole numbers of 16 bits, for ROWS rows. */
-void add_block(uint first_row, uint token, uint u)
+void add_unit(uint first_row, uint token, uint u, bool counts)
 {
     q16 x = load_block(token, u);
+    if (!counts) x.scale = 0.0;
     [[unroll]] for (uint r = 0; r < ROWS; r++) {
         uvec2 row = row_address(first_row, r);
         uvec4 quants[2];
@@ -101,20 +105,18 @@ void add_block(uint first_row, uint token, uint u)
         }
     }
 }
-#endif
+#else
+#define STEP UNIT
 
-void add_unit(uint first_row, uint first_token, uint u)
+/* Unit u of one token, for ROWS rows. */
+void add_unit(uint first_row, uint token, uint u, bool counts)
 {
-    vec4 x[COLS * UNIT / 4];
-    [[unroll]] for (uint c = 0; c < COLS; c++)
-        [[unroll]] for (uint i = 0; i < UNIT / 4; i++) x[c * (UNIT / 4) + i] = load_x(first_token + c, u * (UNIT / 4) + i);
+    vec4 x[UNIT / 4];
+    [[unroll]] for (uint i = 0; i < UNIT / 4; i++) x[i] = load_x(token, u * (UNIT / 4) + i);
     [[unroll]] for (uint r = 0; r < ROWS; r++) {
-        float scale = load_unit(row_address(first_row, r), u, p.n_cols);
-        [[unroll]] for (uint c = 0; c < COLS; c++) {
-            float sum = 0.0;
-            [[unroll]] for (uint i = 0; i < UNIT / 4; i++) sum += dot(unit_w[i], x[c * (UNIT / 4) + i]);
-            acc[r * COLS + c] += sum * scale;
-        }
+        float scale = load_unit(row_address(first_row, r), u, p.n_cols), sum = 0.0;
+        [[unroll]] for (uint i = 0; i < UNIT / 4; i++) sum += dot(unit_w[i], x[i]);
+        acc[r] += counts ? sum * scale : 0.0;
     }
 }
 
@@ -128,6 +130,19 @@ void add_quad(uint first_row, uint first_token, uint q)
         [[unroll]] for (uint c = 0; c < COLS; c++) acc[r * COLS + c] += dot(w, x[c]);
     }
 }
+#endif
+
+/* Of WIDTH units at a time number k is k subgroups further. Past the row's n the last is read again, and not counted. */
+void add_units(uint first_row, uint token)
+{
+    uint n = (p.n_cols + STEP - 1) / STEP;
+    for (uint u = gl_SubgroupInvocationID; u < n; u += WIDTH * gl_SubgroupSize)
+        [[unroll]] for (uint k = 0; k < WIDTH; k++) {
+            uint at = u + k * gl_SubgroupSize;
+            bool counts = k == 0 || at < n;
+            add_unit(first_row, token, counts ? at : n - 1, counts);
+        }
+}
 
 void write_row(uint first_row, uint token, uint r, uint c)
 {
@@ -139,7 +154,7 @@ void write_row(uint first_row, uint token, uint r, uint c)
 
 void main()
 {
-    uint n_units = (p.n_cols + UNIT - 1) / UNIT, first_token = gl_WorkGroupID.y * COLS;
+    uint first_token = gl_WorkGroupID.y * COLS;
     uint stride = gl_NumWorkGroups.x * gl_NumSubgroups * ROWS_OUT;
     if (NORM_VEC4S != 0) prepare_x();
 #if defined(DOT)
@@ -147,10 +162,8 @@ void main()
 #endif
     for (uint first = (gl_WorkGroupID.x * gl_NumSubgroups + gl_SubgroupID) * ROWS_OUT; first < p.n_rows; first += stride) {
         [[unroll]] for (uint i = 0; i < ROWS * COLS; i++) acc[i] = 0.0;
-#if defined(DOT)
-        for (uint u = gl_SubgroupInvocationID; u < p.n_cols / 32; u += gl_SubgroupSize) add_block(first, first_token, u);
-#else
-        if (COLS == 1) for (uint u = gl_SubgroupInvocationID; u < n_units; u += gl_SubgroupSize) add_unit(first, first_token, u);
+        if (COLS == 1) add_units(first, first_token);
+#if !defined(DOT)
         else for (uint q = gl_SubgroupInvocationID; q < (p.n_cols + 3) / 4; q += gl_SubgroupSize) add_quad(first, first_token, q);
 #endif
         [[unroll]] for (uint r = 0; r < ROWS_OUT; r++)

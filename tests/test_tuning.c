@@ -57,7 +57,10 @@ static void test_default(void **state)
     assert_true(t.rows == 4 && t.workgroup == 64);
     t = pd_tuning_get(NULL, &cpu, PD_KERNEL_matvec_rows_q8_0, PD_USE_GATED);
     assert_true(t.rows == 8 && t.workgroup == 32);
-    assert_false(pd_tuning_fits((struct pd_tuning){1, 32, 0}, PD_USE_GATED));
+    assert_true(t.width == 1);
+    assert_false(pd_tuning_fits((struct pd_tuning){1, 32, 0, 1}, PD_KERNEL_matvec_q8_0, PD_USE_GATED));
+    assert_true(pd_tuning_fits((struct pd_tuning){1, 32, 0, 2}, PD_KERNEL_matvec_q8_0, PD_USE_NORMED));
+    assert_false(pd_tuning_fits((struct pd_tuning){1, 32, 0, 2}, PD_KERNEL_matvec_rows_q8_0, PD_USE_NORMED));
 }
 
 /* What a search tries: of which how many ask for the size of subgroups. */
@@ -70,6 +73,7 @@ static uint32_t n_tunings(uint32_t *n_asking, uint32_t least, uint32_t usual, ui
         uint32_t size = t.subgroup ? t.subgroup : usual;
         assert_true(t.rows >= 1 && t.rows <= 8 && t.workgroup % size == 0 && t.workgroup <= 256);
         assert_true(!t.subgroup || (t.subgroup >= least && t.subgroup <= most));
+        assert_true(t.width == 1 || t.width == 2);
         *n_asking += t.subgroup != 0;
     }
     assert_false(pd_tuning_at(&t, &d, n + 1));
@@ -80,13 +84,13 @@ static void test_range(void **state)
 {
     (void)state;
     uint32_t asking;
-    assert_int_equal(n_tunings(&asking, 32, 32, 32), 16);   /* NVIDIA */
+    assert_int_equal(n_tunings(&asking, 32, 32, 32), 32);   /* NVIDIA */
     assert_int_equal(asking, 0);
-    assert_int_equal(n_tunings(&asking, 32, 64, 64), 28);   /* RADV */
+    assert_int_equal(n_tunings(&asking, 32, 64, 64), 40);   /* RADV */
     assert_int_equal(asking, 16);
-    assert_int_equal(n_tunings(&asking, 8, 32, 32), 40);    /* ANV */
+    assert_int_equal(n_tunings(&asking, 8, 32, 32), 56);    /* ANV */
     assert_int_equal(asking, 24);
-    assert_int_equal(n_tunings(&asking, 1, 4, 128), 60);    /* none: the most that there can be */
+    assert_int_equal(n_tunings(&asking, 1, 4, 128), 88);    /* none: the most that there can be */
     assert_int_equal(asking, 32);
 }
 
@@ -190,12 +194,13 @@ static void test_damaged(void **state)
 }
 
 /* A line in the right form that no search would write. */
-static void try_line(uint32_t want, const char *use, unsigned rows, unsigned workgroup, unsigned subgroup, uint64_t hash)
+static void try_line(uint32_t want, const char *use, unsigned rows, unsigned workgroup, unsigned subgroup, unsigned width,
+                     uint64_t hash)
 {
     char text[512];
-    int size = snprintf(text, sizeof text, "peridot: rows, workgroups and subgroups of matvec as measured\n"
-                        "matvec_q8_0 %016llx %s %u %u %u\n",
-                        (unsigned long long)(pd_kernel_hash(PD_KERNEL_matvec_q8_0) ^ hash), use, rows, workgroup, subgroup);
+    int size = snprintf(text, sizeof text, "peridot: rows, workgroups, subgroups and widths of matvec as measured\n"
+                        "matvec_q8_0 %016llx %s %u %u %u %u\n",
+                        (unsigned long long)(pd_kernel_hash(PD_KERNEL_matvec_q8_0) ^ hash), use, rows, workgroup, subgroup, width);
     write_file(text, (size_t)size);
     assert_int_equal(n_remembered(), want);
 }
@@ -204,18 +209,21 @@ static void test_hostile(void **state)
 {
     (void)state;
     unsigned lanes = device.subgroup_size;
-    try_line(1, "normed", 2, lanes, 0, 0);
-    try_line(0, "normed", 2, lanes, 0, 1);
-    try_line(0, "norm", 2, lanes, 0, 0);
-    try_line(0, "normed", 3, lanes, 0, 0);
-    try_line(0, "normed", 0, lanes, 0, 0);
-    try_line(0, "normed", 16, lanes, 0, 0);
-    try_line(0, "gated", 1, lanes, 0, 0);
-    try_line(0, "normed", 2, lanes + 1, 0, 0);
-    try_line(0, "normed", 2, 0, 0, 0);
-    try_line(0, "normed", 2, 512, 0, 0);
-    try_line(0, "normed", 2, 64, 2 * device.max_subgroup_size, 0);
-    try_line(0, "normed", 4000000000u, 4000000000u, 4000000000u, 0);
+    try_line(1, "normed", 2, lanes, 0, 1, 0);
+    try_line(0, "normed", 2, lanes, 0, 1, 1);
+    try_line(0, "norm", 2, lanes, 0, 1, 0);
+    try_line(0, "normed", 3, lanes, 0, 1, 0);
+    try_line(0, "normed", 0, lanes, 0, 1, 0);
+    try_line(0, "normed", 16, lanes, 0, 1, 0);
+    try_line(0, "gated", 1, lanes, 0, 1, 0);
+    try_line(0, "normed", 2, lanes + 1, 0, 1, 0);
+    try_line(0, "normed", 2, 0, 0, 1, 0);
+    try_line(0, "normed", 2, 512, 0, 1, 0);
+    try_line(0, "normed", 2, 64, 2 * device.max_subgroup_size, 1, 0);
+    try_line(1, "normed", 2, lanes, 0, 2, 0);
+    try_line(0, "normed", 2, lanes, 0, 3, 0);
+    try_line(0, "normed", 2, lanes, 0, 0, 0);
+    try_line(0, "normed", 4000000000u, 4000000000u, 4000000000u, 1, 0);
     unlink(tuning_file());
 }
 

@@ -95,9 +95,9 @@ static void matvec(struct pd_recorder *r, const struct pd_slice *slice, const st
     uint32_t lanes = t.subgroup ? t.subgroup : subgroup_size(r);
     uint32_t at_once = (rows ? t.workgroup : t.workgroup / lanes) * (mode.glu ? t.rows / 2 : t.rows);
     uint32_t most = mode.norm_vec4s == 0 ? 65535 : cpu ? 4 * pd_n_processors() : 256;   /* each norms x for itself */
-    uint32_t spec[] = {t.workgroup, t.rows, cols, mode.norm_vec4s, mode.branch, mode.store, mode.glu, lanes,
+    uint32_t spec[] = {t.workgroup, t.rows, cols, mode.norm_vec4s, mode.branch, mode.store, mode.glu, lanes, t.width,
         [PD_SUBGROUP_ID] = t.subgroup};
-    const struct pd_kernel *k = kernel_of(r, id, slice, spec, t.subgroup ? PD_COUNT(spec) : rows ? 8 : 7);
+    const struct pd_kernel *k = kernel_of(r, id, slice, spec, t.subgroup ? PD_COUNT(spec) : 9);
     dispatch(r, k, push, (uint32_t)pd_min(pd_div_up(push->n_rows, at_once), most), (uint32_t)pd_div_up(push->n_tokens, cols), 1);
 }
 

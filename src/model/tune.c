@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N_ROUNDS = 3, N_TURNS = 9, FEWEST_TURNS = 3, N_COMPILED = 8, MAX_CANDIDATES = 64 };
+enum { N_ROUNDS = 3, N_TURNS = 9, FEWEST_TURNS = 3, N_COMPILED = 8, MAX_CANDIDATES = 96 };
 #define NOISE 0.97          /* of the default's time: what is slower is not worth a change */
 #define LOGITS_APART 1e-3   /* relative L2, as between any two kernels of an operation */
 
@@ -130,7 +130,7 @@ static void choose(struct search *s)
             double least = NOISE * s->by_default.of[k][u];
             for (uint32_t i = 0; pd_tuning_at(&t, s->device, i); i++) {
                 double seconds = s->by[i].of[k][u];
-                if (!pd_tuning_fits(t, (enum pd_use)u) || seconds == 0 || seconds >= least) continue;
+                if (!pd_tuning_fits(t, pd_tuned_kernel(k), (enum pd_use)u) || seconds == 0 || seconds >= least) continue;
                 least = seconds;
                 s->table.of[k][u] = t;
             }
@@ -177,11 +177,11 @@ static void report(const struct search *s, peridot_tuned_call call, void *user)
             struct pd_tuning t = s->table.of[k][u], usual = pd_tuning_default(s->device, pd_tuned_kernel(k), (enum pd_use)u);
             double seconds = s->by_default.of[k][u];
             if (seconds == 0) continue;
-            peridot_tuned tuned = {.kernel = pd_kernel_name(pd_tuned_kernel(k)), .use = pd_use_name((enum pd_use)u),
+            peridot_tuned tuned = {.kernel = pd_kernel_name(pd_tuned_kernel(k)), .use = pd_use_name((enum pd_use)u), .width = 1,
                 .rows = usual.rows, .workgroup = usual.workgroup, .default_rows = usual.rows,
                 .default_workgroup = usual.workgroup, .seconds = seconds, .default_seconds = seconds, .changed = t.rows != 0};
             if (t.rows) {
-                tuned.rows = t.rows, tuned.workgroup = t.workgroup, tuned.subgroup = t.subgroup;
+                tuned.rows = t.rows, tuned.workgroup = t.workgroup, tuned.subgroup = t.subgroup, tuned.width = t.width;
                 tuned.seconds = seconds * s->part.of[k][u];
             }
             call(user, &tuned);
@@ -275,6 +275,7 @@ void pd_tunings_text(char *out, size_t size, const struct pd_model *m)
             if (!t.rows || memcmp(&t, &usual, sizeof t) == 0 || at >= size) continue;
             at += (size_t)snprintf(out + at, size - at, "%s%s %s %ux%u", at ? ", " : "", pd_kernel_name(pd_tuned_kernel(k)),
                                    pd_use_name((enum pd_use)u), (unsigned)t.rows, (unsigned)t.workgroup);
+            if (t.width > 1 && at < size) at += (size_t)snprintf(out + at, size - at, "x%u", (unsigned)t.width);
             if (t.subgroup && at < size) at += (size_t)snprintf(out + at, size - at, "/%u", (unsigned)t.subgroup);
         }
     if (any && !at) snprintf(out, size, "as by default");

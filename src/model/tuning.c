@@ -1,4 +1,4 @@
-/* The file beside the pipeline cache has a line for each kernel and use: "matvec_q8_0 <hash of its code> normed 2 64 32". It may
+/* The file beside the pipeline cache has a line for each kernel and use: "matvec_q8_0 <hash of its code> normed 2 64 32 1". It may
  * be damaged, or anybody's: a line counts only if it is, letter by letter, one that this Peridot would write for the device,
  * so that the worst it can do is to make a kernel slower. */
 #include "model/tuning.h"
@@ -14,7 +14,7 @@
 _Static_assert((int)PD_KERNEL_matvec_rows_f32 == (int)PD_KERNEL_matvec_f32 + (int)PD_N_DTYPES
     && (int)PD_KERNEL_matvec_dot_q8_0 == (int)PD_KERNEL_matvec_rows_f32 + (int)PD_N_DTYPES, "see struct pd_tunings");
 
-enum { MAX_WORKGROUP = 256, N_ROWS = 4, FILE_MAX = 64 << 10, LINE_MAX_SIZE = 96 };
+enum { MAX_WORKGROUP = 256, N_ROWS = 4, MAX_WIDTH = 2, FILE_MAX = 64 << 10, LINE_MAX_SIZE = 96 };
 
 /* ---- what there is ---- */
 
@@ -28,12 +28,13 @@ static const struct {
     {{{4, 0, 1}, {4, 0, 4}}, {{8, 0, 1}, {8, 0, 4}}},
 };
 
+static bool is_rows(enum pd_kernel_id id) { return id >= PD_KERNEL_matvec_rows_f32 && id < PD_KERNEL_matvec_dot_q8_0; }
+
 struct pd_tuning pd_tuning_default(const peridot_device_info *device, enum pd_kernel_id id, enum pd_use use)
 {
-    bool rows = id >= PD_KERNEL_matvec_rows_f32 && id < PD_KERNEL_matvec_dot_q8_0;
-    bool cpu = device->type == PERIDOT_DEVICE_CPU, norms = use != PD_USE_PLAIN;
+    bool rows = is_rows(id), cpu = device->type == PERIDOT_DEVICE_CPU, norms = use != PD_USE_PLAIN;
     uint32_t subgroups = table[rows][cpu][norms].subgroups * device->subgroup_size;
-    return (struct pd_tuning){table[rows][cpu][norms].rows, (uint32_t)pd_max(table[rows][cpu][norms].invocations, subgroups), 0};
+    return (struct pd_tuning){table[rows][cpu][norms].rows, (uint32_t)pd_max(table[rows][cpu][norms].invocations, subgroups), 0, 1};
 }
 
 /* First all workgroups of such subgroups as the driver takes, as a search may end early; then a few for each size of subgroups that
@@ -41,21 +42,25 @@ struct pd_tuning pd_tuning_default(const peridot_device_info *device, enum pd_ke
 bool pd_tuning_at(struct pd_tuning *out, const peridot_device_info *device, uint32_t i)
 {
     uint32_t rows = 1u << i % N_ROWS, layout = i / N_ROWS;
-    for (uint32_t workgroup = device->subgroup_size; workgroup <= MAX_WORKGROUP; workgroup *= 2, layout--) {
-        *out = (struct pd_tuning){rows, workgroup, 0};
-        if (layout == 0) return true;
-    }
+    for (uint32_t width = 1; width <= MAX_WIDTH; width++)
+        for (uint32_t workgroup = device->subgroup_size; workgroup <= MAX_WORKGROUP; workgroup *= 2, layout--) {
+            *out = (struct pd_tuning){rows, workgroup, 0, width};
+            if (layout == 0) return true;
+        }
     if (device->min_subgroup_size == device->max_subgroup_size) return false;
     for (uint32_t size = (uint32_t)pd_max(device->min_subgroup_size, 8); size <= pd_min(device->max_subgroup_size, 64); size *= 2)
         for (uint32_t workgroup = 64; workgroup <= MAX_WORKGROUP; workgroup *= 4, layout--) {
-            *out = (struct pd_tuning){rows, workgroup, size};
+            *out = (struct pd_tuning){rows, workgroup, size, 1};
             if (layout == 0) return true;
         }
     return false;
 }
 
 /* Half of the rows are the gate's. */
-bool pd_tuning_fits(struct pd_tuning tuning, enum pd_use use) { return use != PD_USE_GATED || tuning.rows > 1; }
+bool pd_tuning_fits(struct pd_tuning tuning, enum pd_kernel_id id, enum pd_use use)
+{
+    return (use != PD_USE_GATED || tuning.rows > 1) && (!is_rows(id) || tuning.width == 1);
+}
 
 struct pd_tuning pd_tuning_get(const struct pd_tunings *tunings, const peridot_device_info *device, enum pd_kernel_id id,
                                enum pd_use use)
@@ -69,7 +74,7 @@ struct pd_tunings pd_tunings_of(struct pd_tuning t)
     struct pd_tunings all = {0};
     for (uint32_t i = 0; i < PD_N_TUNED; i++)
         for (int use = 0; use < PD_N_USES; use++)
-            if (pd_tuning_fits(t, (enum pd_use)use)) all.of[i][use] = t;
+            if (pd_tuning_fits(t, pd_tuned_kernel(i), (enum pd_use)use)) all.of[i][use] = t;
     return all;
 }
 
@@ -81,7 +86,7 @@ const char *pd_use_name(enum pd_use use)
 
 /* ---- the file ---- */
 
-static const char first_line[] = "peridot: rows, workgroups and subgroups of matvec as measured\n";
+static const char first_line[] = "peridot: rows, workgroups, subgroups and widths of matvec as measured\n";
 
 static char *tuning_path(const peridot_device_info *device, const char *directory)
 {
@@ -93,8 +98,8 @@ static char *tuning_path(const peridot_device_info *device, const char *director
 static size_t make_line(char line[LINE_MAX_SIZE], uint32_t i, enum pd_use use, struct pd_tuning t)
 {
     enum pd_kernel_id id = pd_tuned_kernel(i);
-    return (size_t)snprintf(line, LINE_MAX_SIZE, "%s %016" PRIx64 " %s %" PRIu32 " %" PRIu32 " %" PRIu32 "\n", pd_kernel_name(id),
-                            pd_kernel_hash(id), pd_use_name(use), t.rows, t.workgroup, t.subgroup);
+    return (size_t)snprintf(line, LINE_MAX_SIZE, "%s %016" PRIx64 " %s %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32 "\n",
+                            pd_kernel_name(id), pd_kernel_hash(id), pd_use_name(use), t.rows, t.workgroup, t.subgroup, t.width);
 }
 
 /* Default tunings are measured too. */
@@ -107,7 +112,7 @@ static bool tuning_of(struct pd_tuning *out, const peridot_device_info *device, 
 static bool is_line(const char *text, size_t size, uint32_t i, enum pd_use use, struct pd_tuning t)
 {
     char line[LINE_MAX_SIZE];
-    return pd_tuning_fits(t, use) && make_line(line, i, use, t) == size && memcmp(line, text, size) == 0;
+    return pd_tuning_fits(t, pd_tuned_kernel(i), use) && make_line(line, i, use, t) == size && memcmp(line, text, size) == 0;
 }
 
 static void take_line(struct pd_tunings *out, const peridot_device_info *device, const char *text, size_t size)

@@ -13,6 +13,7 @@ struct pd_tuning {
     uint32_t rows;        /* that a subgroup (matvec) or a lane (matvec_rows) takes at a time; 0: not measured */
     uint32_t workgroup;   /* invocations */
     uint32_t subgroup;    /* its size; 0: what the driver takes */
+    uint32_t width;       /* units of a row (weights.glsl) that a lane of matvec takes at a time: loads under way together */
 };
 
 /* From matvec_f32 on, in the order of kernels.def: those of matvec, of matvec_rows and of matvec_dot. */
@@ -25,9 +26,9 @@ static inline enum pd_kernel_id pd_tuned_kernel(uint32_t i) { return (enum pd_ke
 
 /* The short table. */
 struct pd_tuning pd_tuning_default(const peridot_device_info *device, enum pd_kernel_id id, enum pd_use use);
-/* The search's range: tuning i of it, false past the last. Not every use can have each of them. */
+/* The search's range: tuning i of it, false past the last. Not every kernel and use can have each of them. */
 bool pd_tuning_at(struct pd_tuning *out, const peridot_device_info *device, uint32_t i);
-bool pd_tuning_fits(struct pd_tuning tuning, enum pd_use use);
+bool pd_tuning_fits(struct pd_tuning tuning, enum pd_kernel_id id, enum pd_use use);
 /* What was measured, else the default. tunings may be NULL. */
 struct pd_tuning pd_tuning_get(const struct pd_tunings *tunings, const peridot_device_info *device, enum pd_kernel_id id,
                                enum pd_use use);

@@ -381,6 +381,7 @@ static void show_tuned(void *user, const peridot_tuned *t)
     fprintf(stderr, "%s, %s: %" PRIu32 " rows, workgroups of %" PRIu32, t->kernel, t->use, t->rows, t->workgroup);
     if (!t->changed) fputs(" stay\n", stderr);
     else {
+        if (t->width > 1) fprintf(stderr, ", %" PRIu32 " loads at a time", t->width);
         if (t->subgroup) fprintf(stderr, ", subgroups of %" PRIu32, t->subgroup);
         fprintf(stderr, " take %.0f %% of the time of %" PRIu32 " rows, workgroups of %" PRIu32 "\n",
                 100 * t->seconds / t->default_seconds, t->default_rows, t->default_workgroup);
