@@ -9,7 +9,9 @@
  * Cooperative matrices of fp16 are allowed 1e-2 (FP16_TOLERANCE): the worst row of all models is at 3.5e-3, nine of ten ways
  * stay below 1e-3.
  *
- * With a word as its argument the program runs only the cases whose name contains it. */
+ * Every kernel variant that the device has, forced one by one, takes each of the four ways, with the caches in turn.
+ *
+ * With a word as its argument the program runs only the cases whose name contains it; with "1/3", every third from the first. */
 #include "peridot.h"
 
 #include <math.h>
@@ -167,8 +169,6 @@ static const struct way ways[] = {
     {"chunks of 7", 7, N_MAX},
 };
 
-#define N_VARIANT_WAYS 2   /* what has a chunk and steps will do for a variant */
-
 static uint32_t least(uint32_t a, size_t b)
 {
     return a < b ? a : (uint32_t)b;
@@ -250,8 +250,8 @@ static int run_variants(const struct golden *g, const peridot_device_info *devic
         variant.tolerance = strcmp(v.name, "coop") == 0 ? FP16_TOLERANCE : g->tolerance;
         print_message("  %s\n", kernel);
         peridot_model *model = open_model(g, kernel, c);
-        for (size_t w = 0; w < N_VARIANT_WAYS; w++)
-            n_bad += !run_way(model, &variant, &ways[w], PERIDOT_KV_F32, tokens, n, c);
+        for (size_t w = 0; w < sizeof ways / sizeof *ways; w++)
+            n_bad += !run_way(model, &variant, &ways[w], w % 2 ? PERIDOT_KV_F16 : PERIDOT_KV_F32, tokens, n, c);
         peridot_model_close(model);
     }
     return n_bad;
@@ -283,14 +283,17 @@ static void test_golden(void **state)
 
 int main(int argc, char **argv)
 {
-    struct CMUnitTest tests[N_GOLDENS];
+    struct CMUnitTest tests[N_GOLDENS] = {0};   /* those without a name are none */
     char names[N_GOLDENS][64];
-    for (size_t i = 0; i < N_GOLDENS; i++) {
+    size_t part = 1, n_parts = 1;
+    bool in_parts = argc > 1 && sscanf(argv[1], "%zu/%zu", &part, &n_parts) == 2;
+    if (part < 1 || part > n_parts) return 2;
+    for (size_t i = part - 1; i < N_GOLDENS; i += n_parts) {
         snprintf(names[i], sizeof names[i], "%s%s", goldens[i].folder, goldens[i].file);
         tests[i] = (struct CMUnitTest){
             .name = names[i], .test_func = test_golden, .initial_state = (void *)&goldens[i]};
     }
-    if (argc > 1) {
+    if (argc > 1 && !in_parts) {
         static char pattern[80];
         snprintf(pattern, sizeof pattern, "*%s*", argv[1]);
         cmocka_set_test_filter(pattern);

@@ -525,6 +525,24 @@ static void test_next_chunk(void **state)
     assert_int_equal(pd_next_chunk(16, 16, 0), 64);
 }
 
+/* A prompt of 32,768 tokens on a device that takes 10 ms more of a token for every 4,096 keys, and reads weights for so long. */
+static void test_long_prompt(void **state)
+{
+    (void)state;
+    for (int fixed = 0; fixed < 10; fixed++) {
+        uint32_t next = 16, n_submits = 0;
+        double longest = 0;
+        for (uint32_t pos = 0; pos < 32768; n_submits++) {
+            uint32_t n = (uint32_t)pd_min(next, 32768 - pos);
+            double seconds = 0.1 * fixed + n * (0.01 + 0.01 * (pos + n) / 4096);
+            longest = fmax(longest, seconds);
+            next = pd_next_chunk(next, n, seconds);
+            pos += n;
+        }
+        assert_true(longest < 1.5 && n_submits <= 32768 / 2);
+    }
+}
+
 static void test_timed_chunks(void **state)
 {
     (void)state;
@@ -564,7 +582,7 @@ int main(void)
         cmocka_unit_test(test_session_frees), cmocka_unit_test(test_small_blocks),
         cmocka_unit_test(test_small_memory), cmocka_unit_test(test_placement), cmocka_unit_test(test_gather),
         cmocka_unit_test(test_input_memory),
-        cmocka_unit_test(test_cache), cmocka_unit_test(test_cache_nowhere), cmocka_unit_test(test_next_chunk),
+        cmocka_unit_test(test_cache), cmocka_unit_test(test_cache_nowhere), cmocka_unit_test(test_next_chunk), cmocka_unit_test(test_long_prompt),
         cmocka_unit_test(test_timed_chunks),
     };
     return cmocka_run_group_tests_name("limits", tests, make_folder, remove_folder);
