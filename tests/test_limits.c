@@ -491,6 +491,37 @@ static int remove_folder(void **state)
 /* ---- submits sized in time ---- */
 
 /* A GPU begins with few tokens and goes on with as many as fit the time; the answer is the same. */
+/* KiB of a mapped file that this process has in memory; -1 where the system does not say. */
+static long mapped_kib(const char *name)
+{
+    char line[1024];
+    long kib, sum = 0;
+    bool of_file = false;
+    FILE *maps = fopen("/proc/self/smaps", "r");
+    if (!maps) return -1;
+    while (fgets(line, sizeof line, maps)) {
+        if (strchr(line, '/')) of_file = strstr(line, name) != NULL;
+        if (of_file && sscanf(line, "Rss: %ld kB", &kib) == 1) sum += kib;
+    }
+    fclose(maps);
+    return sum;
+}
+
+/* Of weights that the device has a copy of the file's need not be in memory, too. */
+static void test_file_forgotten(void **state)
+{
+    (void)state;
+    struct small model;
+    open_small(&model, PERIDOT_MODELS "/stories.gguf", 0);
+    assert_int_equal(model.m.weights.in_place_size, 0);
+    long kib = mapped_kib("stories.gguf");
+    print_message("%ld KiB of %llu in memory\n", kib, (unsigned long long)model.m.weights.size / 1024);
+    bool forgotten = kib < (long)(model.m.weights.size / 1024 / 4);
+    close_small(&model);
+    if (kib < 0) skip();
+    assert_true(forgotten);
+}
+
 /* A device that takes `fixed` seconds of a submit and `each` of a token, but `slow` times as long from submit 10 to 20. */
 static void prompt_on(double fixed, double each, double slow, uint32_t n_submits, uint32_t *last, double *longest)
 {
@@ -582,7 +613,8 @@ int main(void)
         cmocka_unit_test(test_session_frees), cmocka_unit_test(test_small_blocks),
         cmocka_unit_test(test_small_memory), cmocka_unit_test(test_placement), cmocka_unit_test(test_gather),
         cmocka_unit_test(test_input_memory),
-        cmocka_unit_test(test_cache), cmocka_unit_test(test_cache_nowhere), cmocka_unit_test(test_next_chunk), cmocka_unit_test(test_long_prompt),
+        cmocka_unit_test(test_cache), cmocka_unit_test(test_cache_nowhere),
+        cmocka_unit_test(test_file_forgotten), cmocka_unit_test(test_next_chunk), cmocka_unit_test(test_long_prompt),
         cmocka_unit_test(test_timed_chunks),
     };
     return cmocka_run_group_tests_name("limits", tests, make_folder, remove_folder);

@@ -220,9 +220,16 @@ static void count_part(struct loader *l, const struct pd_tensor *t)
     l->w->n_params += t->shape[0] * t->shape[1];
 }
 
+/* What was copied need not be in memory twice. */
+static void forget_parts(const struct parts *parts)
+{
+    for (uint32_t i = 0; i < parts->n; i++) pd_map_forget(parts->at[i]->data, parts->at[i]->size);
+}
+
 /* Neighbouring parts of one type become one run of rows, and so one dispatch, unless they can stay where they are. */
 static peridot_status load_matrix(struct loader *l, struct pd_matrix *m, const struct parts *parts, uint32_t n_cols)
 {
+    uint64_t in_place_size = l->w->in_place_size;
     uint32_t row = 0;
     m->n_cols = n_cols;
     for (uint32_t i = 0; i < parts->n;) {
@@ -236,6 +243,7 @@ static peridot_status load_matrix(struct loader *l, struct pd_matrix *m, const s
         row += n_rows;
     }
     m->n_rows = row;
+    if (!l->measuring && l->w->in_place_size == in_place_size) forget_parts(parts);
     return PERIDOT_OK;
 }
 
