@@ -82,8 +82,7 @@ static peridot_status allocate_memory(struct pd_gpu *gpu, struct pd_block *block
     block->counted = kind == PD_HEAP_DEVICE || gpu->info.unified_memory || (kind == PD_HEAP_INPUT && has & LOCAL);
     if (block->counted) gpu->allocated += block->size;
     PD_VK(gpu->vk.vkBindBufferMemory(gpu->device, block->buffer, block->memory, 0));
-    if (has & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT
-        && (kind != PD_HEAP_DEVICE || gpu->info.unified_memory))
+    if (has & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT && (kind != PD_HEAP_DEVICE || gpu->info.unified_memory))
         PD_VK(gpu->vk.vkMapMemory(gpu->device, block->memory, 0, VK_WHOLE_SIZE, 0, &block->host));
     block->address = buffer_address(gpu, block->buffer);
     return PERIDOT_OK;

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N_ROUNDS = 3, N_TURNS = 9, FEWEST_TURNS = 3, N_COMPILED = 8, MAX_CANDIDATES = 96 };
+enum { N_ROUNDS = 3, N_TURNS = 9, FEWEST_TURNS = 3, N_COMPILED = 8 };
 #define NOISE 0.97          /* of the default's time: what is slower is not worth a change */
 #define LOGITS_APART 1e-3   /* relative L2, as between any two kernels of an operation */
 
@@ -29,7 +29,7 @@ struct search {
     double end;                /* when to try no more; see pd_now */
     float *logits, *want;      /* [n_outputs]: of this pass, and of the first with defaults */
     struct pd_tunings table;   /* what a pass takes */
-    struct times by_default, by[MAX_CANDIDATES];
+    struct times by_default, by[PD_MAX_TUNINGS];
     struct times part;         /* of the default's time, that the chosen one takes */
 };
 

@@ -27,6 +27,7 @@ static inline enum pd_kernel_id pd_tuned_kernel(uint32_t i) { return (enum pd_ke
 /* The short table. */
 struct pd_tuning pd_tuning_default(const peridot_device_info *device, enum pd_kernel_id id, enum pd_use use);
 /* The search's range: tuning i of it, false past the last. Not every kernel and use can have each of them. */
+#define PD_MAX_TUNINGS 104   /* that there can be */
 bool pd_tuning_at(struct pd_tuning *out, const peridot_device_info *device, uint32_t i);
 bool pd_tuning_fits(struct pd_tuning tuning, enum pd_kernel_id id, enum pd_use use);
 /* What was measured, else the default. tunings may be NULL. */
