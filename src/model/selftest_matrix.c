@@ -308,12 +308,12 @@ static void try_tunings(struct pd_trial *t, enum pd_dtype dtype)
     const struct joined normed = {{dtype, dtype}, 1, 131, cols_of(dtype)[3], 2, true, 0};
     const struct joined gated = {{dtype, dtype}, 1, gated_rows(dtype, 262), cols_of(dtype)[2], 1, true, 1};
     uint32_t turns = t->thorough ? 8 : PD_N_DTYPES;
-    bool rows = t->variants.of[PD_VARIED_MATVEC] == PD_VARIANT_MATVEC_ROWS;
+    enum pd_kernel_id id = pd_variant_kernel(t->variants.of[PD_VARIED_MATVEC], (uint32_t)dtype);
     for (uint32_t at = 0; pd_tuning_at(&tuning, pd_gpu_info(t->gpu), at); at++) {
-        if (at % turns != (uint32_t)dtype % turns || (rows && tuning.width > 1)) continue;
+        uint32_t use = (at + (uint32_t)dtype / turns) % PD_N_USES;
+        if (at % turns != (uint32_t)dtype % turns || !pd_tuning_fits(tuning, id, (enum pd_use)use)) continue;
         all = pd_tunings_of(tuning);
         t->variants.tunings = &all;
-        uint32_t use = (at + (uint32_t)dtype / turns) % PD_N_USES;
         if (use == PD_USE_PLAIN) try_product(t, &part, 1, cols_of(dtype)[1 + at / 3 % 3], 1, 0);
         if (use == PD_USE_NORMED && pd_can_join(t->gpu, normed.n_cols)) try_joined(t, &normed, 1);
         if (use == PD_USE_GATED && pd_can_join(t->gpu, gated.n_cols)) try_joined(t, &gated, 1);

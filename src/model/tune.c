@@ -177,8 +177,8 @@ static void report(const struct search *s, peridot_tuned_call call, void *user)
             struct pd_tuning t = s->table.of[k][u], usual = pd_tuning_default(s->device, pd_tuned_kernel(k), (enum pd_use)u);
             double seconds = s->by_default.of[k][u];
             if (seconds == 0) continue;
-            peridot_tuned tuned = {.kernel = pd_kernel_name(pd_tuned_kernel(k)), .use = pd_use_name((enum pd_use)u), .width = 1,
-                .rows = usual.rows, .workgroup = usual.workgroup, .default_rows = usual.rows,
+            peridot_tuned tuned = {.kernel = pd_kernel_name(pd_tuned_kernel(k)), .use = pd_use_name((enum pd_use)u),
+                .width = usual.width, .rows = usual.rows, .workgroup = usual.workgroup, .default_rows = usual.rows,
                 .default_workgroup = usual.workgroup, .seconds = seconds, .default_seconds = seconds, .changed = t.rows != 0};
             if (t.rows) {
                 tuned.rows = t.rows, tuned.workgroup = t.workgroup, tuned.subgroup = t.subgroup, tuned.width = t.width;

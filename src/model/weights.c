@@ -454,15 +454,6 @@ static void count_reads(struct loader *l)
     }
 }
 
-/* Again, as reading a page brings its neighbours back. */
-static void forget_file(const struct loader *l)
-{
-    for (size_t i = 0; i < pd_checkpoint_n_tensors(l->checkpoint); i++) {
-        const struct pd_tensor *t = pd_checkpoint_tensor(l->checkpoint, i);
-        pd_map_forget(t->data, t->size);
-    }
-}
-
 static peridot_status load(struct loader *l)
 {
     struct pd_weights *w = l->w;
@@ -481,7 +472,6 @@ static peridot_status load(struct loader *l)
     PD_TRY(pd_heap_create(&w->far_heap, l->gpu, PD_HEAP_FAR, pd_min(w->far_size + (64 << 10), 256u << 20)));
     l->measuring = false;
     PD_TRY(walk(l));
-    if (!w->in_place_size) forget_file(l);
     PD_TRY(make_lookup(l));
     count_reads(l);
     return PERIDOT_OK;
