@@ -4,6 +4,7 @@
 #ifndef PD_MODEL_CACHE_H
 #define PD_MODEL_CACHE_H
 
+#include "model/config.h"
 #include "model/ops.h"
 
 struct pd_cache {

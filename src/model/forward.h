@@ -5,6 +5,7 @@
 
 #include "model/cache.h"
 #include "model/ops.h"
+#include "model/weights.h"
 
 /* Activations of a chunk, allocated once per session. */
 struct pd_scratch {

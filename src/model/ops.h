@@ -5,8 +5,8 @@
 #define PD_MODEL_OPS_H
 
 #include "gpu/gpu.h"
+#include "model/matrix.h"
 #include "model/variants.h"
-#include "model/weights.h"
 
 struct pd_recorder {
     struct pd_gpu *gpu;
