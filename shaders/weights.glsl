@@ -1,5 +1,5 @@
 /* Weight formats: the one place where kernels meet them. A row of n_cols weights lies at a 16-byte aligned address, re-laid
- * at load (src/model/layout.c) in sections: all low bits of the quants, all high bits, the scales of blocks of 32, then
+ * at load (src/ops/layout.c) in sections: all low bits of the quants, all high bits, the scales of blocks of 32, then
  * those of superblocks of 256; per block of 32 weights that is LOW, HIGH and SCALE bytes, per superblock SUPER bytes.
  *   LOW 32: a signed byte a weight. LOW 16: byte j has weight j in its low nibble, weight j + 16 in the high one.
  *   LOW 8, HIGH 8: two bits a weight, weight j at bit 2 (j % 16) of word j / 16.   HIGH 4: weight j at bit j.

@@ -1,7 +1,7 @@
 /* plant_wrong_kernel CACHE KERNEL...: a self-test of these kernels with their results spoilt, remembered in the folder CACHE:
  * how tests of the command come by a device that gives wrong answers. */
 #include "damage.h"
-#include "model/selftest.h"
+#include "selftest/selftest.h"
 
 #include <stdio.h>
 

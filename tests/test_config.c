@@ -2,8 +2,8 @@
  * refusal by name. Files are made here, without weights. */
 #include "format_fixture.h"
 
+#include "arch/config.h"
 #include "format/gguf_write.h"
-#include "model/config.h"
 
 #include <math.h>
 

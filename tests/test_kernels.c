@@ -1,7 +1,7 @@
 /* Every kernel against the CPU reference, by the self-test in the library with all its cases; and that the self-test notices
  * what a broken kernel would do. */
 #include "damage.h"
-#include "model/selftest.h"
+#include "selftest/selftest.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -9,7 +9,13 @@ src/base       base
 src/gpu        base gpu
 src/format     base format
 src/text       base format text
-src/model      base format text gpu model
+src/arch       base format arch
+src/ops        base format gpu ops
+src/engine     base format arch ops gpu engine
+src/offline    base format text arch offline
+src/selftest   base format gpu ops offline engine selftest
+src/probe      base format gpu arch ops engine probe offline
+src/api        base format text gpu arch ops engine offline selftest probe api
 tools/peridot  base
 '
 

@@ -3,8 +3,8 @@
 #define _DEFAULT_SOURCE   /* madvise, syscall */
 #include "format_fixture.h"
 
+#include "engine/session.h"
 #include "gpu/vk.h"
-#include "model/session.h"
 
 #include <math.h>
 #include <sys/mman.h>

@@ -2,8 +2,8 @@
  * does no harm, and what was there goes on in a new session of the model opened anew. */
 #include "format_fixture.h"
 
+#include "engine/session.h"
 #include "gpu/vk.h"
-#include "model/session.h"
 
 #define MODEL PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf"
 

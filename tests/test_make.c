@@ -2,8 +2,8 @@
  * that sentencepiece splits text with; and what goes wrong leaves no file. */
 #include "format_fixture.h"
 
+#include "arch/shapes.h"
 #include "format/checkpoint.h"
-#include "model/shapes.h"
 
 #include <math.h>
 #include <signal.h>

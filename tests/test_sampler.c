@@ -2,8 +2,8 @@
  * ties and seeds. */
 #include "base/num.h"
 #include "draw.h"
-#include "model/ops.h"
-#include "model/sampler.h"
+#include "engine/sampler.h"
+#include "ops/ops.h"
 
 #include <math.h>
 #include <setjmp.h>

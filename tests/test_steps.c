@@ -2,8 +2,8 @@
  * are ahead where they may be, and nowhere else. That a lost device ends it is in test_lost.c. */
 #include "format_fixture.h"
 
+#include "engine/session.h"
 #include "gpu/vk.h"
-#include "model/session.h"
 
 #include <math.h>
 

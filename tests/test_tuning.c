@@ -2,8 +2,8 @@
 #define _XOPEN_SOURCE 700
 #include "folder_fixture.h"
 #include "gpu/vk.h"
-#include "model/tune.h"
 #include "peridot.h"
+#include "probe/tune.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

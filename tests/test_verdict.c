@@ -2,7 +2,7 @@
 #define _XOPEN_SOURCE 700
 #include "damage.h"
 #include "folder_fixture.h"
-#include "model/selftest.h"
+#include "selftest/selftest.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -6,12 +6,12 @@
 #define _XOPEN_SOURCE 700
 #include "peridot.h"
 
+#include "api/vocab.h"
 #include "base/num.h"
 #include "base/os.h"
 #include "format/gguf_write.h"
 #include "text/proto.h"
 #include "text/tokenizer_private.h"
-#include "vocab.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* Reports as JSON. The tables below are the schema: writing and reading go through the same rows, so that what is saved can
  * be read. Keys that the tables don't know are no error (a later Peridot may add some); keys that are missing, of another
  * type or out of range are. Reports of schema 1 are read too: they lack what is optional, and have the old key of what has one. */
-#include "bench.h"
 #include "base/os.h"
+#include "bench.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

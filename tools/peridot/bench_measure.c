@@ -3,8 +3,8 @@
  * doesn't depend on them; generation goes on with what the model says, as peridot_generate does for everybody. Several sequences
  * that generate together have a session of their own, after all other tests. */
 #define _XOPEN_SOURCE 700
-#include "bench.h"
 #include "base/os.h"
+#include "bench.h"
 #include "terminal.h"
 #include "text.h"
 

@@ -1,6 +1,6 @@
 #define _POSIX_C_SOURCE 200809L
-#include "open.h"
 #include "base/os.h"
+#include "open.h"
 #include "terminal.h"
 #include "text.h"
 

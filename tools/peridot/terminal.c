@@ -1,6 +1,6 @@
 #define _POSIX_C_SOURCE 200809L
-#include "terminal.h"
 #include "base/os.h"
+#include "terminal.h"
 #include "text.h"
 
 #include <signal.h>

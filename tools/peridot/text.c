@@ -1,5 +1,5 @@
-#include "text.h"
 #include "base/num.h"
+#include "text.h"
 
 #include <errno.h>
 #include <stdlib.h>

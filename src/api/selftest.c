@@ -1,0 +1,41 @@
+/* The public functions of the self-test and of what it found. */
+#include "selftest/selftest.h"
+
+peridot_verdict peridot_device_verdict(const peridot_device_info *device, const char *cache_dir)
+{
+    peridot_verdict verdict;
+    bool wrong[PD_N_KERNELS];
+    pd_verdict_read(wrong, device, cache_dir);
+    pd_verdict_text(&verdict, wrong);
+    return verdict;
+}
+
+struct listener {
+    const peridot_selftest_params *params;
+    peridot_selftest_result *result;
+};
+
+static bool listen(void *user, const peridot_kernel_check *check)
+{
+    struct listener *l = user;
+    l->result->n_kernels += !check->lacks;
+    l->result->n_cases += check->n_cases;
+    return !l->params->checked || l->params->checked(l->params->user, check);
+}
+
+peridot_status peridot_selftest(peridot_selftest_result *out, const peridot_selftest_params *params)
+{
+    static const peridot_selftest_params none = {0};
+    struct pd_gpu *gpu;
+    *out = (peridot_selftest_result){0};
+    struct listener listener = {params ? params : &none, out};
+    struct pd_selftest test = {.seed = 1, .checked = listen, .user = &listener};
+    PD_TRY(pd_gpu_open(&gpu, listener.params->device, listener.params->cache_dir));
+    out->device = *pd_gpu_info(gpu);
+    peridot_status status = pd_selftest(gpu, listener.params->cache_dir, &test);
+    bool wrong[PD_N_KERNELS];
+    for (int id = 0; id < PD_N_KERNELS; id++) wrong[id] = pd_kernel_is_wrong(gpu, (enum pd_kernel_id)id);
+    pd_verdict_text(&out->verdict, wrong);
+    pd_gpu_close(gpu);
+    return status;
+}

@@ -1,0 +1,73 @@
+/* The vocab of peridot.h: checks arguments and calls the tokenizer. */
+#include "api/vocab.h"
+
+#include "text/chat.h"
+
+#include <stdlib.h>
+
+peridot_status peridot_vocab_open(peridot_vocab **out, const char *path)
+{
+    *out = NULL;
+    if (!path) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no path of a tokenizer was given");
+    peridot_vocab *vocab = calloc(1, sizeof *vocab);
+    if (!vocab) return pd_fail_alloc(sizeof *vocab, "vocab");
+    peridot_status status = pd_tokenizer_open(&vocab->tokenizer, path);
+    if (status == PERIDOT_OK) *out = vocab;
+    else free(vocab);
+    return status;
+}
+
+void peridot_vocab_close(peridot_vocab *vocab)
+{
+    if (!vocab) return;
+    pd_tokenizer_close(vocab->tokenizer);
+    free(vocab);
+}
+
+uint32_t peridot_vocab_size(const peridot_vocab *vocab)
+{
+    return pd_tokenizer_size(vocab->tokenizer);
+}
+
+peridot_status peridot_encode(int32_t **out, size_t *n, const peridot_vocab *vocab, const char *text, size_t size,
+                              unsigned flags)
+{
+    *out = NULL;
+    *n = 0;
+    if (!text && size) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no text was given");
+    if (flags & ~(unsigned)(PERIDOT_ENCODE_BOS | PERIDOT_ENCODE_SPECIAL))
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "unknown encode flags 0x%x", flags);
+    return pd_tokenizer_encode(out, n, vocab->tokenizer, text, size, flags);
+}
+
+peridot_status peridot_decode(char **out, size_t *size, const peridot_vocab *vocab, const int32_t *ids, size_t n)
+{
+    *out = NULL;
+    *size = 0;
+    if (!ids && n) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no token ids were given");
+    return pd_tokenizer_decode(out, size, vocab->tokenizer, ids, n);
+}
+
+peridot_status peridot_encode_chat(int32_t **out, size_t *n, const peridot_vocab *vocab, const char *user_text)
+{
+    *out = NULL;
+    *n = 0;
+    if (!user_text) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no text was given");
+    return pd_tokenizer_encode_messages(out, n, vocab->tokenizer, &(peridot_message){"user", user_text}, 1, NULL);
+}
+
+peridot_status peridot_encode_messages(int32_t **out, size_t *n, const peridot_vocab *vocab, const peridot_message *messages,
+                                       size_t n_messages, const char *template_name)
+{
+    *out = NULL;
+    *n = 0;
+    if (!messages && n_messages) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no messages were given");
+    return pd_tokenizer_encode_messages(out, n, vocab->tokenizer, messages, n_messages, template_name);
+}
+
+const char *peridot_template_name(size_t i) { return pd_chat_name(i); }
+
+bool peridot_vocab_has_chat(const peridot_vocab *vocab)
+{
+    return pd_tokenizer_has_chat(vocab->tokenizer);
+}

@@ -1,0 +1,122 @@
+#include "arch/gguf_keys.h"
+
+#include "base/num.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct keys {
+    struct pd_gguf_writer *writer;
+    const char *architecture;
+};
+
+enum { KEY_SIZE = 80 };
+
+static const char *full_key(char key[KEY_SIZE], const struct keys *k, const char *name)
+{
+    snprintf(key, KEY_SIZE, "%s.%s", k->architecture, name);
+    return key;
+}
+
+static void add_u32(const struct keys *k, const char *name, uint32_t value)
+{
+    char key[KEY_SIZE];
+    pd_gguf_writer_add_u32(k->writer, full_key(key, k, name), value);
+}
+
+static void add_f32(const struct keys *k, const char *name, double value)
+{
+    char key[KEY_SIZE];
+    pd_gguf_writer_add_f32(k->writer, full_key(key, k, name), (float)value);
+}
+
+static void add_sizes(const struct keys *k, const struct pd_config *c, uint32_t vocab_size)
+{
+    add_u32(k, "vocab_size", vocab_size);
+    add_u32(k, "context_length", c->ctx_max);
+    add_u32(k, "embedding_length", c->d_model);
+    add_u32(k, "block_count", c->n_layers);
+    add_u32(k, "feed_forward_length", c->ffn_dim);
+    add_u32(k, "attention.head_count", c->n_heads);
+    add_u32(k, "attention.head_count_kv", c->n_kv_heads);
+    add_u32(k, "attention.key_length", c->head_dim);
+    add_u32(k, "attention.value_length", c->head_dim);
+    add_f32(k, "attention.layer_norm_rms_epsilon", (double)c->eps);
+}
+
+/* The pattern is the architecture's own in all published models, and older readers know no key for it. */
+static peridot_status add_windows(const struct keys *k, const struct pd_config *c)
+{
+    char key[KEY_SIZE];
+    uint32_t pattern = pd_families[c->family].window_pattern;
+    bool usual = true;
+    if (!c->window) return PERIDOT_OK;
+    uint8_t *local = malloc(c->n_layers);
+    if (!local) return pd_fail_alloc(c->n_layers, "pattern of windows");
+    for (uint32_t i = 0; i < c->n_layers; i++) {
+        local[i] = c->layers ? c->layers[i].window != 0 : (i + 1) % pattern != 0;
+        usual = usual && local[i] == ((i + 1) % pattern != 0);
+    }
+    add_u32(k, "attention.sliding_window", c->window);
+    if (!usual)
+        pd_gguf_writer_add_array(k->writer, full_key(key, k, "attention.sliding_window_pattern"), PD_META_BOOL, c->n_layers, local);
+    free(local);
+    return PERIDOT_OK;
+}
+
+static void add_ropes(const struct keys *k, const struct pd_config *c)
+{
+    const struct pd_rope *global = &c->ropes[PD_ROPE_GLOBAL];
+    char key[KEY_SIZE];
+    add_u32(k, "rope.dimension_count", c->head_dim);
+    add_f32(k, "rope.freq_base", global->base);
+    if (c->family == PD_GEMMA3) add_f32(k, "rope.freq_base_swa", c->ropes[PD_ROPE_LOCAL].base);
+    if (global->divisor == 1) return;
+    pd_gguf_writer_add_string(k->writer, full_key(key, k, "rope.scaling.type"), "linear");
+    add_f32(k, "rope.scaling.factor", global->divisor);
+}
+
+/* The softcaps of an architecture that has them are written even when they are off: readers take its usual ones for
+ * missing keys. */
+static void add_attention(const struct keys *k, const struct pd_config *c)
+{
+    const struct pd_family_traits *family = &pd_families[c->family];
+    if (c->attn_softcap != 0 || family->attn_softcap != 0) add_f32(k, "attn_logit_softcapping", (double)c->attn_softcap);
+    if (c->final_softcap != 0 || family->final_softcap != 0) add_f32(k, "final_logit_softcapping", (double)c->final_softcap);
+    if (c->query_scale != pd_config_usual_scale(c)) add_f32(k, "attention.scale", (double)c->query_scale);
+}
+
+/* Local layers have no keys for a divisor, and none for a base but in Gemma 3. */
+static peridot_status check_local_rope(const struct pd_config *c)
+{
+    const struct pd_rope *global = &c->ropes[PD_ROPE_GLOBAL], *local = &c->ropes[PD_ROPE_LOCAL];
+    bool ok = c->family == PD_GEMMA3 ? local->divisor == 1 : local->divisor == global->divisor && local->base == global->base;
+    if (!c->window || ok) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "local layers rotate with base %g and divisor %g, for which GGUF has no key",
+                   local->base, local->divisor);
+}
+
+peridot_status pd_gguf_add_config(struct pd_gguf_writer *w, const struct pd_config *c, uint32_t vocab_size)
+{
+    struct keys k = {w, pd_families[c->family].name};
+    PD_TRY(check_local_rope(c));
+    pd_gguf_writer_add_string(w, "general.architecture", k.architecture);
+    pd_gguf_writer_add_string(w, "general.type", "model");
+    pd_gguf_writer_add_string(w, "general.name", c->name);
+    add_sizes(&k, c, vocab_size);
+    add_attention(&k, c);
+    add_ropes(&k, c);
+    return add_windows(&k, c);
+}
+
+/* llama_ftype of llama.h; the small ("S") mix where there are several. */
+void pd_gguf_add_type(struct pd_gguf_writer *w, enum pd_dtype dtype)
+{
+    static const uint32_t types[PD_N_DTYPES] = {
+        [PD_F32] = 0,   [PD_F16] = 1,   [PD_BF16] = 32, [PD_Q8_0] = 7,  [PD_Q4_0] = 2,  [PD_Q4_1] = 3,    [PD_Q5_0] = 8,   [PD_Q5_1] = 9,
+        [PD_Q2_K] = 21, [PD_Q3_K] = 11, [PD_Q4_K] = 14, [PD_Q5_K] = 16, [PD_Q6_K] = 18, [PD_IQ4_NL] = 25, [PD_IQ4_XS] = 30,
+    };
+    pd_gguf_writer_add_u32(w, "general.file_type", types[dtype]);
+    pd_gguf_writer_add_u32(w, "general.quantization_version", 2);
+}

@@ -1,0 +1,29 @@
+/* Sizes of published models, for synthetic models only: a real model's sizes are read from its file, never from here. */
+#ifndef PD_ARCH_SHAPES_H
+#define PD_ARCH_SHAPES_H
+
+#include "arch/config.h"
+
+enum pd_arch { PD_ARCH_GEMMA, PD_ARCH_GEMMA2, PD_ARCH_GEMMA3, PD_ARCH_LLAMA };
+
+struct pd_shape {
+    const char *name;
+    enum pd_arch arch;
+    uint32_t n_layers, d_model, ffn_dim, n_heads, n_kv_heads, head_dim;
+    uint32_t window;        /* 0: none */
+    uint32_t ctx;
+    uint32_t rope_factor;   /* Gemma 3: divisor of positions in global layers; Llama: frequency scaling; 0: none */
+    uint32_t vocab_size;    /* rows of the embedding */
+    uint32_t n_tokens;      /* entries of the tokenizer's list ... */
+    uint32_t n_pieces;      /* ... of which these are pieces and the rest padding */
+    bool untied;            /* has an output.weight of its own */
+};
+
+/* Row i, or NULL past the last. */
+const struct pd_shape *pd_shape_get(size_t i);
+/* NULL: no such shape. */
+const struct pd_shape *pd_shape_find(const char *name);
+/* The model's numbers; layers and inverse frequencies are left out. */
+struct pd_config pd_shape_config(const struct pd_shape *shape);
+
+#endif

@@ -1,0 +1,128 @@
+/* The forward pass twice: a chunk of a prompt, operation by operation, and a decode step, where norms, residual sums, rotation
+ * and activations ride along with the matrices and attention, so that a layer takes six dispatches. Both compute
+ *   x += post(attention(norm(x)));   x += post(ffn(norm(x)))
+ * where post is a norm in Gemma 2 and 3, and nothing in the others. */
+#include "engine/forward.h"
+
+struct pd_heads pd_layer_heads(const struct pd_config *c, const struct pd_weights *weights, uint32_t i)
+{
+    return (struct pd_heads){.n_heads = c->n_heads, .n_kv_heads = c->n_kv_heads, .head_dim = c->head_dim,
+        .window = c->layers[i].window, .scale = c->query_scale, .softcap = c->attn_softcap, .eps = c->eps,
+        .q_norm = weights->layers[i].q_norm, .k_norm = weights->layers[i].k_norm};
+}
+
+/* The norm that reads x after layer i. */
+static uint64_t next_norm(const struct pd_pass *p, uint32_t i)
+{
+    return i + 1 < p->config->n_layers ? p->weights->layers[i + 1].attn_norm : p->weights->output_norm;
+}
+
+static bool uses_silu(const struct pd_pass *p) { return pd_families[p->config->family].silu; }
+
+/* ---- a chunk ---- */
+
+/* x += norm(branch) (or branch itself, where there are no post norms); normed = norm(x) for what comes next */
+static void add_and_norm(const struct pd_pass *p, uint64_t w_post, uint64_t w_next)
+{
+    const struct pd_scratch *s = p->scratch;
+    struct pd_norm norm = {.x = s->x, .y = s->branch, .normed = s->normed, .w_post = w_post, .w = w_next,
+        .n = p->config->d_model, .eps = p->config->eps};
+    pd_op_rmsnorm(p->recorder, &norm, p->n_tokens);
+}
+
+/* branch = o(attention(rope(qkv(normed)))). Each token of its own sequence has its own keys: as many as in a decode step. */
+static void chunk_attention(const struct pd_pass *p, uint32_t i)
+{
+    const struct pd_layer_weights *w = &p->weights->layers[i];
+    const struct pd_scratch *s = p->scratch;
+    const struct pd_kv *kv = &p->cache->layers[i];
+    struct pd_heads heads = pd_layer_heads(p->config, p->weights, i);
+    uint64_t angles = p->angles[p->config->layers[i].rope];
+
+    pd_op_matmul(p->recorder, s->qkv, &w->qkv, s->normed, p->n_tokens, 0);
+    if (p->apart) {
+        pd_op_attention_decode(p->recorder, s->att, s->qkv, kv, &heads, p->step, heads.window != 0, p->places, angles, s->partial, p->n_tokens);
+    } else {
+        pd_op_rope(p->recorder, s->qkv, kv, &heads, p->places, angles, p->n_tokens);
+        pd_op_attention(p->recorder, s->att, s->qkv, kv, &heads, p->places, p->n_tokens);
+    }
+    pd_op_matmul(p->recorder, s->branch, &w->o, s->att, p->n_tokens, 0);
+}
+
+/* branch = down(act(gate(normed)) * up(normed)) */
+static void chunk_ffn(const struct pd_pass *p, uint32_t i)
+{
+    const struct pd_layer_weights *w = &p->weights->layers[i];
+    const struct pd_scratch *s = p->scratch;
+
+    pd_op_matmul(p->recorder, s->gate_up, &w->gate_up, s->normed, p->n_tokens, 0);
+    pd_op_glu(p->recorder, s->act, s->gate_up, p->config->ffn_dim, p->n_tokens, uses_silu(p));
+    pd_op_matmul(p->recorder, s->branch, &w->down, s->act, p->n_tokens, 0);
+}
+
+static void chunk(const struct pd_pass *p, const struct pd_rows *logits)
+{
+    const struct pd_scratch *s = p->scratch;
+    struct pd_norm first = {.x = s->x, .normed = s->normed, .w = p->weights->layers[0].attn_norm, .n = p->config->d_model, .eps = p->config->eps};
+
+    pd_op_rmsnorm(p->recorder, &first, p->n_tokens);
+    for (uint32_t i = 0; i < p->config->n_layers; i++) {
+        const struct pd_layer_weights *layer = &p->weights->layers[i];
+        chunk_attention(p, i);
+        add_and_norm(p, layer->post_attn_norm, layer->ffn_norm);
+        chunk_ffn(p, i);
+        add_and_norm(p, layer->post_ffn_norm, next_norm(p, i));
+    }
+    if (logits) pd_forward_head(p, *logits, p->apart ? 0 : p->n_tokens - 1, p->apart ? p->n_tokens : 1);
+}
+
+/* ---- a decode step ---- */
+
+/* What the next matrix reads once a branch is done; x moves to the other of its two places. */
+static void join(const struct pd_pass *p, struct pd_joined *in, uint64_t w_post, uint64_t w)
+{
+    if (in->x_out) in->x = in->x_out;
+    in->x_out = in->x == p->scratch->x.address ? p->scratch->x_other.address : p->scratch->x.address;
+    in->branch = p->scratch->branch.address;
+    in->w_post = w_post;
+    in->w = w;
+}
+
+static void step_layer(const struct pd_pass *p, struct pd_joined *in, uint32_t i)
+{
+    const struct pd_layer_weights *w = &p->weights->layers[i];
+    const struct pd_scratch *s = p->scratch;
+    const struct pd_layer *layer = &p->config->layers[i];
+    struct pd_heads heads = pd_layer_heads(p->config, p->weights, i);
+
+    pd_op_joined_matvec(p->recorder, s->qkv, &w->qkv, in, 0);
+    pd_op_attention_decode(p->recorder, s->att, s->qkv, &p->cache->layers[i], &heads, p->step, heads.window != 0, p->places,
+                           p->angles[layer->rope], s->partial, 1);
+    pd_op_matmul(p->recorder, s->branch, &w->o, s->att, 1, 0);
+    join(p, in, w->post_attn_norm, w->ffn_norm);
+    pd_op_joined_gated(p->recorder, s->act, &w->gate_up, in, uses_silu(p), s->gate_up);
+    pd_op_matmul(p->recorder, s->branch, &w->down, s->act, 1, 0);
+    join(p, in, w->post_ffn_norm, next_norm(p, i));
+}
+
+static void step(const struct pd_pass *p, struct pd_rows logits)
+{
+    struct pd_joined in = {.x = p->scratch->x.address, .w = p->weights->layers[0].attn_norm, .n = p->config->d_model, .eps = p->config->eps};
+
+    for (uint32_t i = 0; i < p->config->n_layers; i++) step_layer(p, &in, i);
+    in.x_out = 0;
+    in.normed = p->scratch->normed.address;
+    pd_op_joined_matvec(p->recorder, logits, pd_weights_output(p->weights), &in, p->config->final_softcap);
+}
+
+void pd_forward(const struct pd_pass *p, const struct pd_rows *logits)
+{
+    pd_op_embed(p->recorder, p->scratch->x, &p->weights->lookup, p->tokens, p->n_tokens, p->config->embed_scale);
+    if (p->n_tokens == 1 && !p->apart && logits && pd_can_join(p->recorder->gpu, p->config->d_model)) step(p, *logits);
+    else chunk(p, logits);
+}
+
+void pd_forward_head(const struct pd_pass *p, struct pd_rows logits, uint32_t row, uint32_t n)
+{
+    pd_op_matmul(p->recorder, logits, pd_weights_output(p->weights), pd_rows_at(p->scratch->normed, row, 0), n, p->config->final_softcap);
+}

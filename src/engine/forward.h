@@ -1,0 +1,46 @@
+/* The transformer: what is computed, in which order. Kernels, types and slices are ops' business; lengths and positions
+ * are the session's. */
+#ifndef PD_ENGINE_FORWARD_H
+#define PD_ENGINE_FORWARD_H
+
+#include "engine/cache.h"
+#include "engine/weights.h"
+#include "ops/ops.h"
+
+/* Activations of a chunk, allocated once per session. */
+struct pd_scratch {
+    struct pd_rows x;          /* [chunk][d_model]: the residual stream */
+    struct pd_rows x_other;    /* [1][d_model]: a decode step writes it back and forth */
+    struct pd_rows normed;     /* [chunk][d_model]: what matrices read; at the end the final-norm hidden states */
+    struct pd_rows branch;     /* [chunk][d_model]: output of attention or ffn before it is added */
+    struct pd_rows qkv;        /* [chunk][(n_heads + 2 n_kv_heads) head_dim] */
+    struct pd_rows att;        /* [chunk][n_heads head_dim] */
+    struct pd_rows gate_up;    /* [chunk][2 ffn_dim] */
+    struct pd_rows act;        /* [chunk][ffn_dim] */
+    uint64_t packed;           /* see pd_recorder; 0: no variant needs it */
+    uint64_t partial;          /* [sequences][n_heads][PD_MAX_SPLITS][head_dim + 2] */
+};
+
+struct pd_pass {
+    struct pd_recorder *recorder;
+    const struct pd_config *config;
+    const struct pd_weights *weights;
+    const struct pd_cache *cache;
+    const struct pd_scratch *scratch;
+    struct pd_span step;               /* struct pd_step */
+    uint64_t tokens;                   /* [n_tokens] */
+    uint64_t places;                   /* [n_tokens] struct pd_place */
+    uint64_t angles[PD_N_ROPES];       /* [n_tokens][head_dim] each: cos, sin */
+    uint32_t n_tokens;                 /* 1: a decode step */
+    bool apart;                        /* tokens are the next ones of as many sequences, each in its region of the cache */
+};
+
+/* From tokens to final-norm hidden states in scratch->normed and, when logits is not NULL, the last token's logits, or those of
+ * all tokens that are apart. */
+void pd_forward(const struct pd_pass *p, const struct pd_rows *logits);
+/* logits[m] = softcap(output . normed[row + m]) for n rows */
+void pd_forward_head(const struct pd_pass *p, struct pd_rows logits, uint32_t row, uint32_t n);
+/* Shapes of attention in layer i. */
+struct pd_heads pd_layer_heads(const struct pd_config *config, const struct pd_weights *weights, uint32_t i);
+
+#endif

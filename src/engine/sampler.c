@@ -1,0 +1,179 @@
+#include "engine/sampler.h"
+
+#include "base/num.h"
+#include "draw.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+
+void pd_sampler_set(struct pd_sampler *s, const peridot_sampling *p)
+{
+    s->p = p ? *p : (peridot_sampling){0};
+    s->rng = s->p.seed;
+}
+
+void pd_sampler_accept(struct pd_sampler *s, int32_t token)
+{
+    s->recent[s->n_seen++ % PD_REPEAT_WINDOW] = token;
+}
+
+static bool repeats(const struct pd_sampler *s)
+{
+    return s->p.repeat_penalty > 0 && s->p.repeat_penalty != 1;
+}
+
+static bool penalises(const struct pd_sampler *s)
+{
+    return repeats(s) || s->p.presence_penalty != 0 || s->p.frequency_penalty != 0;
+}
+
+bool pd_sampler_adjusts(const struct pd_sampler *s)
+{
+    return penalises(s) || s->p.n_bias;
+}
+
+/* A bonus can lift any token. */
+static bool lifts(const struct pd_sampler *s)
+{
+    for (size_t i = 0; i < s->p.n_bias; i++)
+        if (s->p.bias[i].value > 0) return true;
+    return (repeats(s) && s->p.repeat_penalty < 1) || s->p.presence_penalty < 0 || s->p.frequency_penalty < 0;
+}
+
+uint32_t pd_sampler_needs(const struct pd_sampler *s)
+{
+    if ((s->p.temperature > 0 && s->p.top_k == 0) || lifts(s)) return 0;
+    uint64_t n = (s->p.temperature > 0 ? s->p.top_k : 1) + (penalises(s) ? PD_REPEAT_WINDOW : 0) + (uint64_t)s->p.n_bias;
+    return (uint32_t)pd_min(n, UINT32_MAX);
+}
+
+bool pd_sampler_can_pick(const struct pd_sampler *s)
+{
+    uint32_t needs = pd_sampler_needs(s);
+    return needs > 0 && needs <= PD_TOPK;
+}
+
+#define GOLDEN 0x9e3779b97f4a7c15u
+
+/* splitmix64 (Steele, Lea, Flood 2014): 32 random bits of number `ahead` after the last one. */
+static uint32_t random_bits(const struct pd_sampler *s, uint32_t ahead)
+{
+    uint64_t z = s->rng + GOLDEN * (ahead + (uint64_t)1);
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return (uint32_t)((z ^ z >> 31) >> 32);
+}
+
+static struct pd_draw draw_adjusting(const struct pd_sampler *s, uint32_t ahead)
+{
+    const peridot_sampling *p = &s->p;
+    uint64_t n_seen = s->n_seen + ahead + 1;
+    float repeat = repeats(s) ? p->repeat_penalty : 1;
+    return (struct pd_draw){.n = 1, .adjusts = pd_sampler_adjusts(s), .n_bias = (uint32_t)pd_min(p->n_bias, PD_TOPK),
+        .n_recent = penalises(s) ? (uint32_t)pd_min(n_seen, PD_REPEAT_WINDOW) : 0, .next = (uint32_t)(n_seen % PD_REPEAT_WINDOW),
+        .repeat = repeat, .inverse_repeat = 1 / repeat, .presence = p->presence_penalty, .frequency = p->frequency_penalty};
+}
+
+struct pd_draw pd_sampler_draw_ahead(const struct pd_sampler *s, uint32_t n, uint32_t ahead)
+{
+    const peridot_sampling *p = &s->p;
+    struct pd_draw draw = draw_adjusting(s, ahead);
+    if (!(p->temperature > 0)) return draw;
+    bool has_top_p = p->top_p > 0 && p->top_p < 1;
+    double min_p = p->min_p > 0 ? fmin((double)p->min_p, 1) : 0;
+    draw.scale = (float)fmin(1.4426950408889634 / (double)p->temperature, (double)FLT_MAX);
+    draw.n = p->top_k ? (uint32_t)pd_min(p->top_k, n) : n;
+    draw.top_p = has_top_p ? (uint32_t)fmax((double)p->top_p * 0x1p32, 1) : 0;
+    draw.min_weight = (uint32_t)(min_p * (1 << PD_WEIGHT_BITS));
+    draw.random = random_bits(s, ahead);
+    return draw;
+}
+
+void pd_sampler_drawn(struct pd_sampler *s)
+{
+    if (s->p.temperature > 0) s->rng += GOLDEN;
+}
+
+static int compare(const void *left, const void *right)
+{
+    const struct pd_candidate *a = left, *b = right;
+    if (a->logit != b->logit) return a->logit > b->logit ? -1 : 1;
+    return a->id < b->id ? -1 : a->id > b->id;
+}
+
+void pd_candidates_sort(struct pd_candidate *candidates, size_t n)
+{
+    qsort(candidates, n, sizeof *candidates, compare);
+}
+
+static uint32_t count_recent(const struct pd_sampler *s, uint32_t id)
+{
+    uint64_t n = pd_min(s->n_seen, PD_REPEAT_WINDOW);
+    uint32_t count = 0;
+    for (uint64_t i = 0; i < n; i++) count += (uint32_t)s->recent[i] == id;
+    return count;
+}
+
+static float penalise(const struct pd_sampler *s, struct pd_candidate c)
+{
+    uint32_t count = count_recent(s, c.id);
+    if (count == 0) return c.logit;
+    if (repeats(s)) c.logit *= c.logit > 0 ? 1 / s->p.repeat_penalty : s->p.repeat_penalty;
+    return c.logit - s->p.presence_penalty - s->p.frequency_penalty * (float)count;
+}
+
+void pd_sampler_adjust(const struct pd_sampler *s, struct pd_candidate *candidates, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j < s->p.n_bias; j++)
+            if ((uint32_t)s->p.bias[j].token == candidates[i].id) candidates[i].logit += s->p.bias[j].value;
+        if (penalises(s)) candidates[i].logit = penalise(s, candidates[i]);
+    }
+    pd_candidates_sort(candidates, n);
+}
+
+/* ---- drawing: pick.comp does the same, in the same numbers ---- */
+
+/* All candidates need finer weights than the best few: they may be many and unlikely. */
+static unsigned weight_bits(const struct pd_draw *d) { return d->n <= PD_TOPK ? PD_WEIGHT_BITS : 40; }
+
+static uint64_t weight_of(const struct pd_draw *d, const struct pd_candidate *c, uint32_t i)
+{
+    unsigned bits = weight_bits(d);
+    if (i == 0) return (uint64_t)1 << bits;
+    float below = c[0].logit - c[i].logit;
+    float x = below * d->scale;
+    if (!((double)x < bits + 1)) return 0;   /* also what is no number */
+    uint32_t whole = (uint32_t)x;
+    return ((uint64_t)pd_pow2(x - (float)whole) << 32) >> (63 - bits + whole);
+}
+
+/* a f / 2^32 */
+static uint64_t part_of(uint64_t a, uint32_t f)
+{
+    return (a >> 32) * f + ((a & UINT32_MAX) * f >> 32);
+}
+
+uint32_t pd_draw_from(const struct pd_draw *d, const struct pd_candidate *c)
+{
+    uint64_t total = 0, least = (uint64_t)d->min_weight << (weight_bits(d) - PD_WEIGHT_BITS), sum = 0, kept = 0;
+    for (uint32_t i = 0; i < d->n; i++) total += weight_of(d, c, i);
+    for (uint32_t i = 0; i < d->n && (!d->top_p || i == 0 || sum < part_of(total, d->top_p)); i++) {
+        uint64_t weight = weight_of(d, c, i);
+        sum += weight;
+        if (weight > 0 && weight >= least) kept = sum;
+    }
+    uint64_t at = part_of(kept, d->random);
+    uint32_t i = 0;
+    for (sum = weight_of(d, c, 0); sum <= at; sum += weight_of(d, c, i)) i++;
+    return c[i].id;
+}
+
+int32_t pd_sampler_draw(struct pd_sampler *s, struct pd_candidate *c, size_t n)
+{
+    if (pd_sampler_adjusts(s)) pd_sampler_adjust(s, c, n);
+    struct pd_draw draw = pd_sampler_draw_ahead(s, (uint32_t)n, 0);
+    pd_sampler_drawn(s);
+    return (int32_t)pd_draw_from(&draw, c);
+}

@@ -1,0 +1,42 @@
+/* Drawing a token from the best candidates. The chain: logit bias, penalties, top-k, temperature, top-p, min-p, draw. It runs
+ * on the host or in kernel pick, which draws the same token. */
+#ifndef PD_ENGINE_SAMPLER_H
+#define PD_ENGINE_SAMPLER_H
+
+#include "base/status.h"
+#include "params.h"
+
+#include <stddef.h>
+
+struct pd_sampler {
+    peridot_sampling p;
+    uint64_t rng;
+    int32_t recent[PD_REPEAT_WINDOW];   /* a ring */
+    uint64_t n_seen;
+};
+
+void pd_sampler_set(struct pd_sampler *s, const peridot_sampling *p);
+/* Remembers an evaluated token for the penalties. */
+void pd_sampler_accept(struct pd_sampler *s, int32_t token);
+/* Candidates that a draw must see to be exact, best first; 0: the whole vocabulary. Penalties push down at most as many
+ * candidates as they remember, and a bias one; what pulls candidates up may reach any. */
+uint32_t pd_sampler_needs(const struct pd_sampler *s);
+/* The chain changes logits before it cuts: candidates come to it in any order. */
+bool pd_sampler_adjusts(const struct pd_sampler *s);
+/* Draws from n >= 1 candidates, best first (value, then lower id) unless the chain adjusts them, which changes them. */
+int32_t pd_sampler_draw(struct pd_sampler *s, struct pd_candidate *candidates, size_t n);
+/* The best PD_TOPK are enough for the chain: kernel pick can do it. */
+bool pd_sampler_can_pick(const struct pd_sampler *s);
+/* What a chain does: logit bias and penalties, and puts candidates in order again. */
+void pd_sampler_adjust(const struct pd_sampler *s, struct pd_candidate *candidates, size_t n);
+/* The chain for draw number `ahead` (0: the next one) from n candidates, made when one more token has been accepted for each
+ * draw, that one included. */
+struct pd_draw pd_sampler_draw_ahead(const struct pd_sampler *s, uint32_t n, uint32_t ahead);
+/* The next draw has been made. */
+void pd_sampler_drawn(struct pd_sampler *s);
+/* Of candidates [draw->n], best first: the id. What pick.comp does. */
+uint32_t pd_draw_from(const struct pd_draw *draw, const struct pd_candidate *candidates);
+/* Best first. */
+void pd_candidates_sort(struct pd_candidate *candidates, size_t n);
+
+#endif

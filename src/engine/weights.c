@@ -1,0 +1,512 @@
+#include "engine/weights.h"
+
+#include "arch/tensor_names.h"
+#include "base/num.h"
+#include "base/os.h"
+#include "ops/layout.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What is placed as a whole: the matrices of a layer, or one of those that have none. */
+enum { PART_EMBEDDING, PART_OUTPUT, PART_LAYERS };
+
+struct part {
+    uint64_t size;                 /* bytes that must be allocated */
+    bool far;                      /* in the host's memory */
+};
+
+/* The same walk over the model runs twice: once to find every tensor and add up sizes, once to upload. */
+struct loader {
+    struct pd_weights *w;
+    struct pd_gpu *gpu;
+    const struct pd_config *config;
+    const struct pd_checkpoint *checkpoint;
+    const char *prefix;            /* of Hugging Face names: "model." and others */
+    bool measuring;
+    bool *used;                    /* [tensors of the checkpoint] */
+    struct part *parts;            /* [PART_LAYERS + n_layers] */
+    struct part *part;             /* of the present matrix */
+    uint64_t gpu_memory;
+    bool lanes_take_rows;          /* see pd_device_together */
+    uint64_t device_size, file_size, done;
+    struct pd_load_progress progress;
+};
+
+static void tensor_name(char out[128], const struct loader *l, enum pd_role role, uint32_t layer)
+{
+    pd_tensor_name(out, l->checkpoint, l->config->family, l->prefix, role, layer);
+}
+
+static const struct pd_tensor *find(const struct loader *l, enum pd_role role, uint32_t layer)
+{
+    char name[128];
+    tensor_name(name, l, role, layer);
+    return pd_checkpoint_find(l->checkpoint, name);
+}
+
+/* n_rows 0: a vector of n_cols; UINT32_MAX: any number of rows. */
+static peridot_status get(const struct pd_tensor **out, const struct loader *l, enum pd_role role, uint32_t layer, uint32_t n_rows, uint32_t n_cols)
+{
+    char name[128];
+    tensor_name(name, l, role, layer);
+    const struct pd_tensor *t = *out = pd_checkpoint_find(l->checkpoint, name);
+    if (!t) return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor %s is missing", pd_checkpoint_path(l->checkpoint), name);
+    if (t->dtype >= PD_N_DTYPES)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: tensor %s has type %s, which is not supported", t->file, name, t->type);
+    bool ok = n_rows == 0 ? t->n_dims == 1 && t->shape[0] == n_cols
+        : t->n_dims == 2 && t->shape[1] == n_cols && (n_rows == UINT32_MAX ? t->shape[0] > 0 && t->shape[0] < 1 << 24 : t->shape[0] == n_rows);
+    if (!ok) {
+        char want[32];
+        snprintf(want, sizeof want, n_rows == UINT32_MAX ? "any, " : n_rows ? "%u, " : "", n_rows);
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor %s has shape [%llu%s%.0llu], but the config says [%s%u]", t->file, name,
+                       (unsigned long long)t->shape[0], t->n_dims > 1 ? ", " : "", t->n_dims > 1 ? (unsigned long long)t->shape[1] : 0, want, n_cols);
+    }
+    l->used[t - pd_checkpoint_tensor(l->checkpoint, 0)] = true;
+    return PERIDOT_OK;
+}
+
+/* ---- uploading ---- */
+
+static peridot_status report(struct loader *l, uint64_t size)
+{
+    l->done += size;
+    if (l->progress.call && !l->progress.call(l->progress.user, l->done, l->file_size))
+        return pd_fail(PERIDOT_CANCELLED, "loading was cancelled");
+    return PERIDOT_OK;
+}
+
+/* part: NULL for what is always on the device. */
+static peridot_status alloc(struct pd_span *out, struct loader *l, struct part *part, uint64_t size, const char *what)
+{
+    if (l->measuring) {
+        l->device_size += pd_align(size, 256);
+        if (part) part->size += pd_align(size, 256);
+        return PERIDOT_OK;
+    }
+    return pd_heap_alloc(out, part && part->far ? l->w->far_heap : l->w->heap, size, what);
+}
+
+/* Rows of several tensors, one after the other. */
+struct parts {
+    const struct pd_tensor *at[3];
+    uint32_t n;
+    uint32_t n_interleaved, head_dim;   /* the first n_interleaved tensors have their heads' rows interleaved */
+};
+
+/* GGUF's Llama files order the rows of a q or k head for rotation of neighbours (x[2i], x[2i + 1]); kernels rotate split
+ * halves (x[i], x[i + head_dim / 2]), so row i of half j comes from row 2 i + j. */
+static uint32_t interleaved_row(uint32_t row, uint32_t head_dim)
+{
+    uint32_t in_head = row % head_dim, half = head_dim / 2;
+    return row - in_head + 2 * (in_head % half) + in_head / half;
+}
+
+static const uint8_t *part_row(const struct parts *parts, uint32_t row)
+{
+    uint32_t i = 0;
+    while (row >= parts->at[i]->shape[0]) row -= (uint32_t)parts->at[i++]->shape[0];
+    if (i < parts->n_interleaved) row = interleaved_row(row, parts->head_dim);
+    return parts->at[i]->data + row * (parts->at[i]->size / parts->at[i]->shape[0]);
+}
+
+static uint64_t slice_size(const struct pd_slice *s) { return pd_device_rows_size(s->row_size, s->n_rows, s->together); }
+
+static peridot_status upload_pieces(struct loader *l, const struct pd_slice *slice, struct pd_span span, const struct parts *parts,
+                                    uint32_t n_cols, uint8_t *scratch)
+{
+    uint32_t per_piece = PD_UPLOAD_MAX / slice->row_size / slice->together * slice->together;
+    uint64_t file_row_size = pd_row_size(slice->dtype, n_cols);
+    for (uint32_t row = 0; row < slice->n_rows;) {
+        uint32_t n = (uint32_t)pd_min(per_piece, slice->n_rows - row);
+        void *dst;
+        PD_TRY(pd_upload_begin(&dst, l->gpu, span, (uint64_t)row * slice->row_size,
+                               pd_device_rows_size(slice->row_size, n, slice->together)));
+        for (uint32_t i = 0; i < n; i++)
+            pd_device_put_row(slice->dtype, dst, i, slice->together, part_row(parts, slice->first_row + row + i), n_cols, scratch);
+        PD_TRY(pd_upload_end(l->gpu));
+        PD_TRY(report(l, n * file_row_size));
+        row += n;
+    }
+    return PERIDOT_OK;
+}
+
+static peridot_status upload_slice(struct loader *l, const struct pd_slice *slice, struct pd_span span, const struct parts *parts,
+                                   uint32_t n_cols)
+{
+    uint8_t *scratch = malloc(slice->row_size);
+    if (!scratch) return pd_fail_alloc(slice->row_size, "a row");
+    peridot_status status = upload_pieces(l, slice, span, parts, n_cols, scratch);
+    free(scratch);
+    return status;
+}
+
+/* Whether rows of a type may stay in the file's mapping: plain numbers, which a device with unified memory can import. */
+static bool may_stay(const struct loader *l, enum pd_dtype dtype)
+{
+    return pd_dtypes[dtype].block_len == 1 && pd_gpu_can_import(l->gpu);
+}
+
+/* The slice's rows, when they are in the file as kernels want them: aligned, in order. Small ones are not worth an
+ * allocation of their own. Rows that may stay are never joined with another part's. */
+static const uint8_t *rows_in_place(const struct loader *l, const struct pd_slice *slice, const struct parts *parts, uint32_t n_cols)
+{
+    enum { WORTH = 64 << 10 };
+    const uint8_t *rows = part_row(parts, slice->first_row);
+    bool in_order = !parts->n_interleaved || slice->first_row >= parts->at[0]->shape[0] + parts->at[1]->shape[0];
+    bool fits = may_stay(l, slice->dtype) && in_order && pd_row_size(slice->dtype, n_cols) == slice->row_size
+        && (uintptr_t)rows % 16 == 0 && (uint64_t)slice->n_rows * slice->row_size >= WORTH;
+    return fits ? rows : NULL;
+}
+
+/* False when the rows must be copied, also because the driver refuses to import them. */
+static bool import_slice(struct loader *l, struct pd_slice *slice, const struct parts *parts, uint32_t n_cols)
+{
+    struct pd_span span;
+    const uint8_t *rows = rows_in_place(l, slice, parts, n_cols);
+    uint64_t size = (uint64_t)slice->n_rows * slice->row_size;
+    if (!rows || l->measuring) return rows != NULL;
+    if (pd_heap_import(&span, l->w->heap, rows, size) != PERIDOT_OK) return false;
+    slice->address = span.address;
+    l->w->in_place_size += size;
+    return true;
+}
+
+static peridot_status fill_slice(struct loader *l, struct pd_slice *slice, const struct parts *parts, uint32_t n_cols)
+{
+    struct pd_span span;
+    if (import_slice(l, slice, parts, n_cols)) return l->measuring ? PERIDOT_OK : report(l, (uint64_t)slice->n_rows * slice->row_size);
+    PD_TRY(alloc(&span, l, l->part, slice_size(slice), parts->at[0]->name));
+    if (l->measuring) return PERIDOT_OK;
+    slice->address = span.address;
+    return upload_slice(l, slice, span, parts, n_cols);
+}
+
+static peridot_status add_slice(struct loader *l, struct pd_matrix *m, struct pd_slice slice, const struct parts *parts)
+{
+    PD_TRY(fill_slice(l, &slice, parts, m->n_cols));
+    if (l->measuring) return PERIDOT_OK;
+    struct pd_slice *slices = realloc(m->slices, sizeof *slices * (m->n_slices + 1));
+    if (!slices) return pd_fail_alloc(sizeof *slices * (m->n_slices + 1), "slices");
+    m->slices = slices;
+    m->slices[m->n_slices++] = slice;
+    return PERIDOT_OK;
+}
+
+/* Rows [first, first + n) of one type, in slices of as many rows as one allocation can hold (less two pages, as an import
+ * covers whole ones). */
+static peridot_status load_run(struct loader *l, struct pd_matrix *m, const struct parts *parts, enum pd_dtype dtype, uint32_t first, uint32_t n)
+{
+    uint32_t row_size = pd_device_row_size(dtype, m->n_cols), together = pd_device_together(dtype, l->lanes_take_rows);
+    uint64_t room = pd_gpu_max_span(l->gpu), pages = may_stay(l, dtype) ? 2 << 12 : 0;
+    if ((uint64_t)together * row_size > room) together = 1;
+    uint32_t most = (uint32_t)pd_max((room > pages + row_size ? room - pages : room) / row_size / together, 1) * together;
+    for (uint32_t end = first + n; first < end;) {
+        uint32_t rows = (uint32_t)pd_min(most, end - first);
+        struct pd_slice slice = {.dtype = dtype, .first_row = first, .n_rows = rows, .row_size = row_size,
+            .together = together};
+        PD_TRY(add_slice(l, m, slice, parts));
+        first += rows;
+    }
+    return PERIDOT_OK;
+}
+
+static void count_part(struct loader *l, const struct pd_tensor *t)
+{
+    if (!l->measuring) return;
+    l->file_size += t->size;
+    l->w->type_counts[t->dtype]++;
+    l->w->n_params += t->shape[0] * t->shape[1];
+}
+
+/* What was copied need not be in memory twice. */
+static void forget_parts(const struct parts *parts)
+{
+    for (uint32_t i = 0; i < parts->n; i++) pd_map_forget(parts->at[i]->data, parts->at[i]->size);
+}
+
+/* Neighbouring parts of one type become one run of rows, and so one dispatch, unless they can stay where they are. */
+static peridot_status load_matrix(struct loader *l, struct pd_matrix *m, const struct parts *parts, uint32_t n_cols)
+{
+    uint64_t in_place_size = l->w->in_place_size;
+    uint32_t row = 0;
+    m->n_cols = n_cols;
+    for (uint32_t i = 0; i < parts->n;) {
+        enum pd_dtype dtype = parts->at[i]->dtype;
+        uint32_t n_rows = 0;
+        do {
+            count_part(l, parts->at[i]);
+            n_rows += (uint32_t)parts->at[i++]->shape[0];
+        } while (i < parts->n && parts->at[i]->dtype == dtype && !may_stay(l, dtype));
+        PD_TRY(load_run(l, m, parts, dtype, row, n_rows));
+        row += n_rows;
+    }
+    m->n_rows = row;
+    if (!l->measuring && l->w->in_place_size == in_place_size) forget_parts(parts);
+    return PERIDOT_OK;
+}
+
+static peridot_status load_norm(struct loader *l, uint64_t *address, enum pd_role role, uint32_t layer, uint32_t n)
+{
+    const struct pd_tensor *t;
+    struct pd_span span;
+    float *row;
+    PD_TRY(get(&t, l, role, layer, 0, n));
+    PD_TRY(alloc(&span, l, NULL, n * sizeof *row, t->name));
+    if (l->measuring) {
+        l->file_size += t->size;
+        l->w->n_params += n;
+        return PERIDOT_OK;
+    }
+    if (n % pd_dtypes[t->dtype].block_len != 0 || !(row = malloc(n * sizeof *row))) return pd_fail_alloc(n * sizeof *row, t->name);
+    pd_dequantize(t->dtype, row, t->data, n);
+    if (l->config->norm_plus_one)
+        for (uint32_t i = 0; i < n; i++) row[i] += 1;
+    peridot_status status = pd_span_write(l->gpu, span, 0, row, n * sizeof *row);
+    free(row);
+    PD_TRY(status);
+    *address = span.address;
+    return report(l, t->size);
+}
+
+/* ---- the walk ---- */
+
+static peridot_status load_layer(struct loader *l, uint32_t i)
+{
+    const struct pd_config *c = l->config;
+    const struct pd_family_traits *family = &pd_families[c->family];
+    struct pd_layer_weights *w = &l->w->layers[i];
+    uint32_t q_dim = c->n_heads * c->head_dim, kv_dim = c->n_kv_heads * c->head_dim;
+    struct parts qkv = {.n = 3, .n_interleaved = c->rope_interleaved ? 2 : 0, .head_dim = c->head_dim}, o = {.n = 1}, gate_up = {.n = 2}, down = {.n = 1};
+    PD_TRY(get(&qkv.at[0], l, PD_ROLE_Q, i, q_dim, c->d_model));
+    PD_TRY(get(&qkv.at[1], l, PD_ROLE_K, i, kv_dim, c->d_model));
+    PD_TRY(get(&qkv.at[2], l, PD_ROLE_V, i, kv_dim, c->d_model));
+    PD_TRY(get(&o.at[0], l, PD_ROLE_O, i, c->d_model, q_dim));
+    PD_TRY(get(&gate_up.at[0], l, PD_ROLE_GATE, i, c->ffn_dim, c->d_model));
+    PD_TRY(get(&gate_up.at[1], l, PD_ROLE_UP, i, c->ffn_dim, c->d_model));
+    PD_TRY(get(&down.at[0], l, PD_ROLE_DOWN, i, c->d_model, c->ffn_dim));
+    PD_TRY(load_norm(l, &w->attn_norm, PD_ROLE_ATTN_NORM, i, c->d_model));
+    PD_TRY(load_norm(l, &w->ffn_norm, PD_ROLE_FFN_NORM, i, c->d_model));
+    if (family->post_norms) {
+        PD_TRY(load_norm(l, &w->post_attn_norm, PD_ROLE_POST_ATTN_NORM, i, c->d_model));
+        PD_TRY(load_norm(l, &w->post_ffn_norm, PD_ROLE_POST_FFN_NORM, i, c->d_model));
+    }
+    if (family->qk_norms) {
+        PD_TRY(load_norm(l, &w->q_norm, PD_ROLE_Q_NORM, i, c->head_dim));
+        PD_TRY(load_norm(l, &w->k_norm, PD_ROLE_K_NORM, i, c->head_dim));
+    }
+    PD_TRY(load_matrix(l, &w->qkv, &qkv, c->d_model));
+    PD_TRY(load_matrix(l, &w->o, &o, q_dim));
+    PD_TRY(load_matrix(l, &w->gate_up, &gate_up, c->d_model));
+    return load_matrix(l, &w->down, &down, c->ffn_dim);
+}
+
+/* A tied file may hold the matrix under either name, or both. */
+static peridot_status load_embedding(struct loader *l)
+{
+    struct parts embedding = {.n = 1};
+    uint32_t d_model = l->config->d_model;
+    bool only_output = l->config->tied && !find(l, PD_ROLE_EMBEDDING, 0) && find(l, PD_ROLE_OUTPUT, 0);
+    PD_TRY(get(&embedding.at[0], l, only_output ? PD_ROLE_OUTPUT : PD_ROLE_EMBEDDING, 0, UINT32_MAX, d_model));
+    l->w->vocab_size = (uint32_t)embedding.at[0]->shape[0];
+    PD_TRY(load_matrix(l, &l->w->embedding, &embedding, d_model));
+    return PERIDOT_OK;
+}
+
+/* Labels' biases are few, and added on the host. */
+static peridot_status load_bias(struct loader *l)
+{
+    struct pd_weights *w = l->w;
+    const struct pd_tensor *t;
+    if (!find(l, PD_ROLE_SCORE_BIAS, 0)) return PERIDOT_OK;
+    PD_TRY(get(&t, l, PD_ROLE_SCORE_BIAS, 0, 0, w->n_outputs));
+    if (l->measuring) return PERIDOT_OK;
+    w->output_bias = malloc(w->n_outputs * sizeof *w->output_bias);
+    if (!w->output_bias) return pd_fail_alloc(w->n_outputs * sizeof *w->output_bias, t->name);
+    pd_dequantize(t->dtype, w->output_bias, t->data, w->n_outputs);
+    return PERIDOT_OK;
+}
+
+static peridot_status load_output(struct loader *l)
+{
+    struct pd_weights *w = l->w;
+    const struct pd_config *c = l->config;
+    struct parts output = {.n = 1};
+    bool classifies = c->head == PD_HEAD_SEQUENCE || c->head == PD_HEAD_TOKEN;
+    w->n_outputs = c->head == PD_HEAD_NONE ? 0 : w->vocab_size;
+    if (c->head == PD_HEAD_NONE || (c->tied && !classifies)) return PERIDOT_OK;
+    PD_TRY(get(&output.at[0], l, classifies ? PD_ROLE_SCORE : PD_ROLE_OUTPUT, 0, classifies ? UINT32_MAX : w->vocab_size, c->d_model));
+    w->n_outputs = (uint32_t)output.at[0]->shape[0];
+    if (classifies && c->n_labels && c->n_labels != w->n_outputs)
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: id2label has %u labels, but %s has %u rows", pd_checkpoint_path(l->checkpoint),
+                       c->n_labels, output.at[0]->name, w->n_outputs);
+    PD_TRY(load_matrix(l, &w->output, &output, c->d_model));
+    return load_bias(l);
+}
+
+static peridot_status walk(struct loader *l)
+{
+    l->part = &l->parts[PART_EMBEDDING];
+    PD_TRY(load_embedding(l));
+    l->part = &l->parts[PART_OUTPUT];
+    PD_TRY(load_output(l));
+    PD_TRY(load_norm(l, &l->w->output_norm, PD_ROLE_OUTPUT_NORM, 0, l->config->d_model));
+    for (uint32_t i = 0; i < l->config->n_layers; i++) {
+        l->part = &l->parts[PART_LAYERS + i];
+        PD_TRY(load_layer(l, i));
+    }
+    return PERIDOT_OK;
+}
+
+/* A tensor that holds nothing of its own: a tied matrix stored twice, or frequencies that the config gives as well. */
+static bool is_redundant(const struct loader *l, const struct pd_tensor *t)
+{
+    const struct pd_tensor *output = find(l, PD_ROLE_OUTPUT, 0);
+    return (t == output && l->config->tied) || strcmp(t->name, "rope_freqs.weight") == 0 || strstr(t->name, "rotary_emb.inv_freq");
+}
+
+/* A tensor that nothing reads would be an effect lost without a word. */
+static peridot_status check_unused(struct loader *l)
+{
+    for (size_t i = 0; i < pd_checkpoint_n_tensors(l->checkpoint); i++) {
+        const struct pd_tensor *t = pd_checkpoint_tensor(l->checkpoint, i);
+        if (l->used[i] || is_redundant(l, t)) continue;
+        if (!pd_tensor_is_vision(t->name))
+            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: tensor %s is not known in a %s model", t->file, t->name, pd_families[l->config->family].name);
+        l->w->n_ignored++;
+    }
+    return PERIDOT_OK;
+}
+
+static peridot_status make_lookup(struct loader *l)
+{
+    const struct pd_matrix *m = &l->w->embedding;
+    struct pd_table *t = &l->w->lookup;
+    *t = (struct pd_table){.matrix = m, .rows_per_slice = m->slices[0].n_rows};
+    PD_TRY(pd_heap_alloc(&t->addresses, l->w->heap, m->n_slices * sizeof(uint64_t), "embedding slices"));
+    for (uint32_t i = 0; i < m->n_slices; i++)
+        PD_TRY(pd_span_write(l->gpu, t->addresses, i * sizeof(uint64_t), &m->slices[i].address, sizeof(uint64_t)));
+    return PERIDOT_OK;
+}
+
+static uint64_t matrix_size(const struct pd_matrix *m)
+{
+    uint64_t size = 0;
+    for (uint32_t i = 0; i < m->n_slices; i++) size += (uint64_t)m->slices[i].n_rows * m->slices[i].row_size;
+    return size;
+}
+
+/* ---- placing ---- */
+
+static void move_away(struct loader *l, uint32_t i)
+{
+    struct part *part = &l->parts[i];
+    if (part->far || !part->size || l->w->size <= l->gpu_memory) return;
+    part->far = true;
+    l->w->size -= part->size;
+    l->w->far_size += part->size;
+    l->w->n_far_layers += i >= PART_LAYERS;
+}
+
+/* First goes an embedding that is only looked up, a row a token; then layers, the last ones first; then what makes logits. */
+static peridot_status place(struct loader *l)
+{
+    struct pd_weights *w = l->w;
+    uint64_t available = pd_memory_available();
+    if (!l->gpu_memory || pd_gpu_info(l->gpu)->unified_memory) return PERIDOT_OK;
+    if (l->parts[PART_OUTPUT].size || !w->n_outputs) move_away(l, PART_EMBEDDING);
+    for (uint32_t i = l->config->n_layers; i-- > 0;) move_away(l, PART_LAYERS + i);
+    move_away(l, PART_OUTPUT);
+    move_away(l, PART_EMBEDDING);
+    if (w->size > l->gpu_memory)
+        return pd_fail(PERIDOT_ERROR_MEMORY, "%.3f MB of GPU memory are too little: %.3f MB of norms must be there", (double)l->gpu_memory / 1e6,
+                       (double)w->size / 1e6);
+    if (w->far_size > available)
+        return pd_fail(PERIDOT_ERROR_MEMORY, "with %.1f MB of GPU memory this model needs %.1f MB of the host's, which has %.1f MB free",
+                       (double)l->gpu_memory / 1e6, (double)w->far_size / 1e6, (double)available / 1e6);
+    return PERIDOT_OK;
+}
+
+static peridot_status check_budget(const struct loader *l)
+{
+    char sentence[512];
+    peridot_status status = pd_gpu_check_budget(l->gpu, l->w->size, l->w->far_size ? "this part of the model" : "this model");
+    if (status == PERIDOT_OK || pd_gpu_info(l->gpu)->unified_memory) return status;
+    snprintf(sentence, sizeof sentence, "%s", pd_error());
+    return pd_fail(status, "%s (--gpu-memory SIZE leaves layers in the host's memory)", sentence);
+}
+
+static void add_read(struct loader *l, const struct pd_matrix *m, uint32_t part)
+{
+    l->w->decode_read_size += matrix_size(m);
+    if (l->parts[part].far) l->w->decode_far_size += matrix_size(m);
+}
+
+static void count_reads(struct loader *l)
+{
+    struct pd_weights *w = l->w;
+    if (w->n_outputs) add_read(l, pd_weights_output(w), w->output.n_slices ? PART_OUTPUT : PART_EMBEDDING);
+    for (uint32_t i = 0; i < l->config->n_layers; i++) {
+        const struct pd_layer_weights *layer = &w->layers[i];
+        const struct pd_matrix *matrices[] = {&layer->qkv, &layer->o, &layer->gate_up, &layer->down};
+        for (size_t m = 0; m < PD_COUNT(matrices); m++) add_read(l, matrices[m], PART_LAYERS + i);
+    }
+}
+
+static peridot_status load(struct loader *l)
+{
+    struct pd_weights *w = l->w;
+    l->parts = calloc(PART_LAYERS + l->config->n_layers, sizeof *l->parts);
+    w->layers = calloc(l->config->n_layers, sizeof *w->layers);
+    l->used = calloc(pd_max(pd_checkpoint_n_tensors(l->checkpoint), 1), sizeof *l->used);
+    if (!w->layers || !l->used || !l->parts) return pd_fail_alloc(l->config->n_layers * sizeof *w->layers, "layers");
+    l->measuring = true;
+    PD_TRY(walk(l));
+    PD_TRY(check_unused(l));
+    w->size = l->device_size;
+    PD_TRY(place(l));
+    PD_TRY(check_budget(l));
+    /* Blocks of a quarter GiB waste little; a tensor that is larger gets a block of its own. */
+    PD_TRY(pd_heap_create(&w->heap, l->gpu, PD_HEAP_DEVICE, pd_min(w->size + (64 << 10), 256u << 20)));
+    PD_TRY(pd_heap_create(&w->far_heap, l->gpu, PD_HEAP_FAR, pd_min(w->far_size + (64 << 10), 256u << 20)));
+    l->measuring = false;
+    PD_TRY(walk(l));
+    PD_TRY(make_lookup(l));
+    count_reads(l);
+    return PERIDOT_OK;
+}
+
+peridot_status pd_weights_load(struct pd_weights *out, struct pd_gpu *gpu, const struct pd_config *config,
+                               const struct pd_checkpoint *checkpoint, bool lanes_take_rows, uint64_t gpu_memory,
+                               struct pd_load_progress progress)
+{
+    *out = (struct pd_weights){0};
+    struct loader l = {.w = out, .gpu = gpu, .config = config, .checkpoint = checkpoint, .prefix = pd_tensor_prefix(checkpoint), .gpu_memory = gpu_memory,
+        .lanes_take_rows = lanes_take_rows, .progress = progress};
+    peridot_status status = load(&l);
+    free(l.used);
+    free(l.parts);
+    if (status != PERIDOT_OK) pd_weights_free(out, config);
+    return status;
+}
+
+void pd_weights_free(struct pd_weights *w, const struct pd_config *config)
+{
+    for (uint32_t i = 0; w->layers && i < config->n_layers; i++) {
+        struct pd_matrix *matrices[] = {&w->layers[i].qkv, &w->layers[i].o, &w->layers[i].gate_up, &w->layers[i].down};
+        for (size_t m = 0; m < PD_COUNT(matrices); m++) free(matrices[m]->slices);
+    }
+    free(w->embedding.slices);
+    free(w->output.slices);
+    free(w->output_bias);
+    free(w->layers);
+    pd_heap_free(w->heap);
+    pd_heap_free(w->far_heap);
+    *w = (struct pd_weights){0};
+}
+
+const struct pd_matrix *pd_weights_output(const struct pd_weights *w)
+{
+    return w->output.n_slices ? &w->output : &w->embedding;
+}

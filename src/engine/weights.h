@@ -1,0 +1,52 @@
+/* Weights on the device. Where memory is unified and the file's layout is already the device's, a matrix is read in place
+ * from the file's mapping, which must stay open as long as the weights. Else files' tensors are found by name, checked against the config, re-laid and uploaded: a row's quants
+ * first, then its scales, rows 16-byte aligned (shaders/weights.glsl reads them so). Matrices that always multiply the
+ * same vector (q, k, v; gate, up) become one, row after row. */
+#ifndef PD_ENGINE_WEIGHTS_H
+#define PD_ENGINE_WEIGHTS_H
+
+#include "arch/config.h"
+#include "ops/matrix.h"
+
+/* Norm weights are final: the +1 of files centred on zero is added here. Address 0: the family has none. */
+struct pd_layer_weights {
+    uint64_t attn_norm, q_norm, k_norm, post_attn_norm, ffn_norm, post_ffn_norm;   /* [d_model], q/k [head_dim] */
+    struct pd_matrix qkv;          /* [(n_heads + 2 n_kv_heads) head_dim, d_model] */
+    struct pd_matrix o;            /* [d_model, n_heads head_dim] */
+    struct pd_matrix gate_up;      /* [2 ffn_dim, d_model] */
+    struct pd_matrix down;         /* [d_model, ffn_dim] */
+};
+
+struct pd_weights {
+    struct pd_heap *heap, *far_heap;
+    uint32_t vocab_size;           /* rows of the embedding: token ids are below it */
+    uint32_t n_outputs;            /* rows of the output: vocab_size, the labels of a classification head, or 0 without a head */
+    struct pd_matrix embedding, output;   /* output has no slices of its own when tied */
+    float *output_bias;            /* [n_outputs] on the host, or NULL: only token classification has one */
+    struct pd_table lookup;
+    uint64_t output_norm;
+    struct pd_layer_weights *layers;
+    uint64_t size;                 /* bytes allocated on the device */
+    uint64_t in_place_size;        /* bytes read where the file is mapped */
+    uint64_t far_size;             /* bytes in the host's memory, which the GPU reads across the bus */
+    uint32_t n_far_layers;
+    uint64_t decode_read_size, decode_far_size, n_params;   /* far: across the bus, of all */
+    uint32_t type_counts[PD_N_DTYPES];    /* matrices of each type */
+    uint32_t n_ignored;                   /* tensors of a vision tower and the like */
+};
+
+struct pd_load_progress {
+    peridot_progress call;
+    void *user;
+};
+
+/* lanes_take_rows: decode steps will take matvec_rows, and rows lie as suits it. gpu_memory: bytes of the device's own memory that
+ * weights may take; 0: all of them must fit there. */
+peridot_status pd_weights_load(struct pd_weights *out, struct pd_gpu *gpu, const struct pd_config *config,
+                               const struct pd_checkpoint *checkpoint, bool lanes_take_rows, uint64_t gpu_memory,
+                               struct pd_load_progress progress);
+void pd_weights_free(struct pd_weights *w, const struct pd_config *config);
+/* The embedding when tied; without slices when the model has no head. */
+const struct pd_matrix *pd_weights_output(const struct pd_weights *w);
+
+#endif

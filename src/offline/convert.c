@@ -1,0 +1,286 @@
+/* peridot_convert: any checkpoint to GGUF. Tensors stream through two buffers, so that memory does not depend on the
+ * model: pieces are decoded and encoded by all processors, and the pages of the source that were read are given back. */
+#include "arch/gguf_keys.h"
+#include "base/num.h"
+#include "base/os.h"
+#include "base/parallel.h"
+#include "offline/convert_plan.h"
+#include "text/tokenizer_gguf.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+enum {
+    PIECE = 4 << 20,   /* weights that are in memory at a time */
+    SHARE = 64 << 10,  /* of them, what one call converts; whole blocks of all types */
+};
+
+struct job {
+    struct pd_gguf_writer *writer;
+    const peridot_convert_params *params;
+    const char *path;
+    uint64_t done, total;
+    float *weights;      /* [PIECE] */
+    uint8_t *blocks;     /* [PIECE] of at most 4 bytes each */
+};
+
+/* A piece of one tensor: n weights from `first` on. */
+struct piece {
+    const struct job *job;
+    const struct pd_convert_item *item;
+    uint64_t first, n, share;
+    atomic_bool bad;     /* some weight has no place in the new type */
+};
+
+/* ---- a share of a piece ---- */
+
+/* Where row `row` of a GGUF file is in a Hugging Face file: there a head's rows are ordered for rotation of split halves
+ * (x[i], x[i + head_dim / 2]), here for rotation of neighbours (x[2i], x[2i + 1]). */
+static uint64_t split_row(uint64_t row, uint32_t head_dim)
+{
+    uint64_t in_head = row % head_dim;
+    return row - in_head + in_head % 2 * (head_dim / 2) + in_head / 2;
+}
+
+static void decode(float *dst, const struct pd_convert_item *item, uint64_t first, uint64_t n)
+{
+    const struct pd_tensor *t = item->source;
+    if (!item->interleave) {
+        pd_dequantize(t->dtype, dst, t->data + pd_row_size(t->dtype, first), n);
+        return;
+    }
+    uint64_t n_cols = t->shape[1];
+    for (uint64_t done = 0; done < n; done += n_cols) {
+        uint64_t row = split_row((first + done) / n_cols, item->interleave);
+        pd_dequantize(t->dtype, dst + done, t->data + pd_row_size(t->dtype, row * n_cols), n_cols);
+    }
+}
+
+/* Scales of blocks are f16, too, but so much smaller than weights that only infinities are at stake. */
+static bool fits(const float *weights, uint64_t n, enum pd_dtype dtype)
+{
+    if (dtype == PD_F32 || dtype == PD_BF16) return true;
+    float most = dtype == PD_F16 ? 65504.0f : 3.4e38f, largest = 0;
+    bool nan = false;
+    for (uint64_t i = 0; i < n; i++) {
+        float size = fabsf(weights[i]);
+        nan = nan || size != size;
+        largest = size > largest ? size : largest;
+    }
+    return !nan && largest <= most;
+}
+
+static void convert_share(void *user, size_t i)
+{
+    struct piece *p = user;
+    uint64_t at = i * p->share, n = pd_min(p->share, p->n - at);
+    float *weights = p->job->weights + at;
+    decode(weights, p->item, p->first + at, n);
+    for (uint64_t k = 0; p->item->plus_one && k < n; k++) weights[k] += 1;
+    if (!fits(weights, n, p->item->dtype)) atomic_store(&p->bad, true);
+    else pd_quantize(p->item->dtype, p->job->blocks + pd_row_size(p->item->dtype, at), weights, n);
+}
+
+/* ---- tensors ---- */
+
+static peridot_status write_bytes(struct job *j, const void *data, uint64_t size)
+{
+    PD_TRY(pd_gguf_writer_write(j->writer, data, (size_t)size));
+    j->done += size;
+    if (!j->params->progress || j->params->progress(j->params->user, j->done, j->total)) return PERIDOT_OK;
+    return pd_fail(PERIDOT_CANCELLED, "%s: cancelled, nothing is left of it", j->path);
+}
+
+static peridot_status fail_bad(const struct pd_convert_item *item)
+{
+    const struct pd_tensor *t = item->source;
+    uint64_t index;
+    if (pd_tensor_find_nonfinite(t, &index))
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: weight %llu of tensor " PD_NAME " is not a finite number", t->file,
+                       (unsigned long long)index, t->name);
+    return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor " PD_NAME " has weights that %s cannot hold", t->file, t->name,
+                   pd_dtypes[item->dtype].name);
+}
+
+/* Shares are whole rows where rows change places. */
+static uint64_t share_of(const struct pd_convert_item *item)
+{
+    uint64_t n_cols = item->shape[1];
+    return item->interleave ? pd_max(SHARE / n_cols, 1) * n_cols : SHARE;
+}
+
+static peridot_status write_converted(struct job *j, const struct pd_convert_item *item)
+{
+    const struct pd_tensor *t = item->source;
+    uint64_t n = t->size / pd_dtypes[t->dtype].block_size * pd_dtypes[t->dtype].block_len;
+    uint64_t share = share_of(item), most = PIECE / share * share;
+    for (uint64_t first = 0; first < n; first += most) {
+        struct piece p = {.job = j, .item = item, .first = first, .n = pd_min(most, n - first), .share = share};
+        atomic_init(&p.bad, false);
+        pd_parallel((size_t)pd_div_up(p.n, share), convert_share, &p);
+        if (atomic_load(&p.bad)) return fail_bad(item);
+        PD_TRY(write_bytes(j, j->blocks, pd_row_size(item->dtype, p.n)));
+        if (!item->interleave) pd_map_forget(t->data + pd_row_size(t->dtype, first), pd_row_size(t->dtype, p.n));
+    }
+    pd_map_forget(t->data, t->size);
+    return PERIDOT_OK;
+}
+
+static peridot_status write_copied(struct job *j, const struct pd_tensor *t)
+{
+    for (uint64_t done = 0; done < t->size; done += PIECE) {
+        uint64_t size = pd_min(PIECE, t->size - done);
+        PD_TRY(write_bytes(j, t->data + done, size));
+        pd_map_forget(t->data + done, size);
+    }
+    return PERIDOT_OK;
+}
+
+static peridot_status write_item(struct job *j, const struct pd_convert_item *item)
+{
+    if (!item->source) return write_bytes(j, item->made, item->shape[0] * sizeof *item->made);
+    bool same = item->source->dtype == item->dtype && !item->plus_one && !item->interleave;
+    return same ? write_copied(j, item->source) : write_converted(j, item);
+}
+
+/* ---- metadata ---- */
+
+/* What is said of this file anew, or was about another file only. */
+static bool is_own_key(const char *key)
+{
+    static const char *const keys[] = {"general.file_type", "general.quantization_version", "general.alignment", "split.no",
+                                       "split.count", "split.tensors.count"};
+    for (size_t i = 0; i < PD_COUNT(keys); i++)
+        if (!strcmp(key, keys[i])) return true;
+    return false;
+}
+
+static peridot_status copy_metadata(struct pd_gguf_writer *w, const struct pd_checkpoint *c)
+{
+    const struct pd_meta *split = pd_checkpoint_find_meta(c, "split.count");
+    uint64_t count;
+    if (split && pd_meta_uint(&count, split, 0) && count > 1)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: is one of %llu parts of a model; put them together first",
+                       pd_checkpoint_path(c), (unsigned long long)count);
+    for (size_t i = 0; i < pd_checkpoint_n_meta(c); i++)
+        if (!is_own_key(pd_checkpoint_meta(c, i)->key)) pd_gguf_writer_add_meta(w, pd_checkpoint_meta(c, i));
+    return PERIDOT_OK;
+}
+
+static bool has_file(const struct pd_checkpoint *c, const char *name)
+{
+    char *path = pd_path_join(pd_checkpoint_path(c), name);
+    bool there = path && pd_is_file(path);
+    free(path);
+    return there;
+}
+
+/* A directory without a tokenizer gives a file without one, which evaluates ids; a tokenizer that cannot be carried over
+ * is a failure. */
+static peridot_status add_tokenizer(struct pd_gguf_writer *w, const struct pd_checkpoint *c, uint32_t n_tokens, bool *found)
+{
+    struct pd_tokenizer *t;
+    *found = has_file(c, "tokenizer.model") || has_file(c, "tokenizer.json");
+    if (!*found) return PERIDOT_OK;
+    PD_TRY(pd_tokenizer_from_checkpoint(&t, c));
+    peridot_status status = pd_tokenizer_add_gguf(w, t, n_tokens);
+    pd_tokenizer_close(t);
+    return status == PERIDOT_OK ? status : pd_fail_prefix(status, pd_checkpoint_path(c));
+}
+
+static peridot_status add_metadata(struct pd_gguf_writer *w, const struct pd_checkpoint *c, const struct pd_config *config,
+                                   const struct pd_convert_plan *p, bool *has_tokenizer)
+{
+    if (pd_checkpoint_kind(c) == PD_CHECKPOINT_GGUF) {
+        *has_tokenizer = pd_checkpoint_find_meta(c, "tokenizer.ggml.tokens") != NULL;
+        PD_TRY(copy_metadata(w, c));
+        pd_gguf_add_type(w, p->dtype);
+        return PERIDOT_OK;
+    }
+    peridot_status status = pd_gguf_add_config(w, config, p->vocab_size);
+    if (status != PERIDOT_OK) return pd_fail_prefix(status, pd_checkpoint_path(c));
+    pd_gguf_add_type(w, p->dtype);
+    return add_tokenizer(w, c, p->vocab_size, has_tokenizer);
+}
+
+/* ---- all ---- */
+
+static peridot_status write_items(struct job *j, const struct pd_convert_plan *p)
+{
+    for (uint32_t i = 0; i < p->n; i++) {
+        const struct pd_convert_item *item = &p->items[i];
+        pd_gguf_writer_add_tensor(j->writer, item->name, item->dtype, item->n_dims, item->shape);
+    }
+    j->total = pd_gguf_writer_data_size(j->writer);
+    PD_TRY(pd_gguf_writer_begin(j->writer));
+    for (uint32_t i = 0; i < p->n; i++) PD_TRY(write_item(j, &p->items[i]));
+    return PERIDOT_OK;
+}
+
+static peridot_status write_file(struct job *j, const struct pd_checkpoint *c, const struct pd_config *config,
+                                 const struct pd_convert_plan *p, bool *has_tokenizer)
+{
+    PD_TRY(pd_gguf_writer_open(&j->writer, j->path));
+    j->weights = malloc(PIECE * sizeof *j->weights);
+    j->blocks = malloc(PIECE * sizeof(float));
+    peridot_status status = j->weights && j->blocks ? add_metadata(j->writer, c, config, p, has_tokenizer)
+                                                    : pd_fail_alloc(PIECE * 2 * sizeof(float), "weights being converted");
+    if (status == PERIDOT_OK) status = write_items(j, p);
+    if (status == PERIDOT_OK) status = pd_gguf_writer_commit(j->writer);
+    else pd_gguf_writer_abort(j->writer);
+    free(j->weights);
+    free(j->blocks);
+    return status;
+}
+
+static peridot_status convert(struct job *j, const struct pd_checkpoint *c, struct pd_config *config, enum pd_dtype dtype,
+                              peridot_convert_stats *stats)
+{
+    struct pd_convert_plan p;
+    if (pd_checkpoint_n_tensors(c) == 0) return pd_fail(PERIDOT_ERROR_FORMAT, "%s: has no tensors", pd_checkpoint_path(c));
+    if (pd_checkpoint_kind(c) == PD_CHECKPOINT_HF) PD_TRY(pd_config_read(config, c));
+    peridot_status status = pd_convert_plan_create(&p, c, config, dtype);
+    bool has_tokenizer = false;
+    if (status == PERIDOT_OK) status = write_file(j, c, config, &p, &has_tokenizer);
+    *stats = (peridot_convert_stats){.n_tensors = p.n, .n_replaced = p.n_replaced, .n_ignored = p.n_ignored,
+                                     .has_tokenizer = has_tokenizer, .size = j->total};
+    pd_convert_plan_free(&p);
+    return status;
+}
+
+static peridot_status find_type(enum pd_dtype *out, const char *name)
+{
+    if (name && pd_dtype_by_name(out, name) && pd_dtypes[*out].encode) return PERIDOT_OK;
+    char list[200] = "";
+    size_t size = 0;
+    for (size_t i = 0; peridot_convert_type(i); i++)
+        size += (size_t)snprintf(list + size, sizeof list - size, "%s%s", size ? ", " : "", peridot_convert_type(i));
+    return pd_fail(PERIDOT_ERROR_ARGUMENT, "type %s cannot be converted to, only %s", name ? name : "(none)", list);
+}
+
+peridot_status peridot_convert(const char *dst_path, const char *src_path, const peridot_convert_params *params,
+                               peridot_convert_stats *stats)
+{
+    peridot_convert_stats unused;
+    struct pd_checkpoint *c;
+    struct pd_config config = {0};
+    enum pd_dtype dtype;
+    if (!stats) stats = &unused;
+    *stats = (peridot_convert_stats){0};
+    if (!dst_path || !src_path || !params) return pd_fail(PERIDOT_ERROR_ARGUMENT, "peridot_convert: a path or params is NULL");
+    PD_TRY(find_type(&dtype, params->type));
+    PD_TRY(pd_checkpoint_open(&c, src_path, true));
+    struct job j = {.params = params, .path = dst_path};
+    peridot_status status = convert(&j, c, &config, dtype, stats);
+    pd_config_free(&config);
+    pd_checkpoint_close(c);
+    return status;
+}
+
+const char *peridot_convert_type(size_t i)
+{
+    for (int t = 0; t < PD_N_DTYPES; t++)
+        if (pd_dtypes[t].encode && i-- == 0) return pd_dtypes[t].name;
+    return NULL;
+}

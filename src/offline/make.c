@@ -1,0 +1,263 @@
+/* peridot_make: a GGUF file with the sizes of a real model and random weights. Keys and tensor names are those that
+ * llama.cpp's converter writes for the architecture. Weights have a standard deviation of 1 / sqrt(columns), so that every
+ * matrix keeps the size of its input; what this makes of the whole is written at plan_model. */
+#include "arch/gguf_keys.h"
+#include "arch/shapes.h"
+#include "base/num.h"
+#include "offline/random.h"
+#include "offline/synthetic_vocab.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { PIECE_SIZE = 1 << 20, MAX_LAYER_TENSORS = 13, MAX_OTHER_TENSORS = 4 };
+
+enum kind { MATRIX, NORM, ROPE_FREQS };
+
+struct item {
+    char name[48];
+    enum kind kind;
+    enum pd_dtype dtype;
+    uint32_t n_dims;
+    uint64_t shape[2];   /* [rows, columns], or [n] */
+    float scale;         /* standard deviation of a matrix; mean of a norm */
+};
+
+struct plan {
+    const struct pd_shape *shape;
+    enum pd_dtype dtype;
+    struct item *items;
+    size_t n;
+};
+
+/* ---- tensors ---- */
+
+static void add_matrix(struct plan *p, const char *name, uint64_t rows, uint64_t columns, double gain)
+{
+    struct item *t = &p->items[p->n++];
+    *t = (struct item){.kind = MATRIX, .dtype = pd_dtype_for_row(p->dtype, columns), .n_dims = 2, .shape = {rows, columns}};
+    snprintf(t->name, sizeof t->name, "%s.weight", name);
+    t->scale = (float)(gain / sqrt((double)columns));
+}
+
+static void add_vector(struct plan *p, const char *name, enum kind kind, uint64_t n, double mean)
+{
+    struct item *t = &p->items[p->n++];
+    *t = (struct item){.kind = kind, .dtype = PD_F32, .n_dims = 1, .shape = {n, 1}, .scale = (float)mean};
+    snprintf(t->name, sizeof t->name, "%s.weight", name);
+}
+
+static void add_layer_matrix(struct plan *p, uint32_t layer, const char *name, uint64_t rows, uint64_t columns)
+{
+    char full[40];
+    snprintf(full, sizeof full, "blk.%u.%s", (unsigned)layer, name);
+    add_matrix(p, full, rows, columns, 1);
+}
+
+static void add_layer_norm(struct plan *p, uint32_t layer, const char *name, uint64_t n)
+{
+    char full[40];
+    snprintf(full, sizeof full, "blk.%u.%s", (unsigned)layer, name);
+    add_vector(p, full, NORM, n, 1);
+}
+
+static void plan_layer(struct plan *p, uint32_t i)
+{
+    const struct pd_shape *s = p->shape;
+    uint64_t q_dim = (uint64_t)s->n_heads * s->head_dim, kv_dim = (uint64_t)s->n_kv_heads * s->head_dim;
+    bool post_norms = s->arch == PD_ARCH_GEMMA2 || s->arch == PD_ARCH_GEMMA3;
+    add_layer_norm(p, i, "attn_norm", s->d_model);
+    add_layer_matrix(p, i, "attn_q", q_dim, s->d_model);
+    add_layer_matrix(p, i, "attn_k", kv_dim, s->d_model);
+    add_layer_matrix(p, i, "attn_v", kv_dim, s->d_model);
+    add_layer_matrix(p, i, "attn_output", s->d_model, q_dim);
+    if (s->arch == PD_ARCH_GEMMA3) {
+        add_layer_norm(p, i, "attn_q_norm", s->head_dim);
+        add_layer_norm(p, i, "attn_k_norm", s->head_dim);
+    }
+    if (post_norms) add_layer_norm(p, i, "post_attention_norm", s->d_model);
+    add_layer_norm(p, i, "ffn_norm", s->d_model);
+    add_layer_matrix(p, i, "ffn_gate", s->ffn_dim, s->d_model);
+    add_layer_matrix(p, i, "ffn_up", s->ffn_dim, s->d_model);
+    add_layer_matrix(p, i, "ffn_down", s->d_model, s->ffn_dim);
+    if (post_norms) add_layer_norm(p, i, "post_ffw_norm", s->d_model);
+}
+
+/* Gemma's lookup is scaled by sqrt(d_model) and its head is the same matrix: with embeddings of full size a token's own
+ * logit would stand 7 (Gemma 2) to 17 (Gemma 1) deviations above the rest, and every text would repeat one token. An
+ * eighth of it, made good by the output norm, gives logits of deviation 4, where a top token has some 10 %. */
+static void plan_model(struct plan *p)
+{
+    const struct pd_shape *s = p->shape;
+    bool gemma = s->arch != PD_ARCH_LLAMA;
+    double embedding_gain = gemma ? 0.125 : 1, logit_deviation = 4;
+    add_matrix(p, "token_embd", s->vocab_size, s->d_model, embedding_gain);
+    for (uint32_t i = 0; i < s->n_layers; i++) plan_layer(p, i);
+    add_vector(p, "output_norm", NORM, s->d_model, logit_deviation / embedding_gain);
+    if (s->untied) add_matrix(p, "output", s->vocab_size, s->d_model, 1);
+    if (!gemma && s->rope_factor) add_vector(p, "rope_freqs", ROPE_FREQS, s->head_dim / 2, 0);
+}
+
+/* ---- metadata ---- */
+
+static peridot_status add_tokenizer_keys(struct pd_gguf_writer *w, const struct pd_shape *s)
+{
+    struct pd_synthetic_vocab v;
+    PD_TRY(pd_synthetic_vocab_create(&v, s));
+    pd_gguf_writer_add_string(w, "tokenizer.ggml.model", "llama");
+    pd_gguf_writer_add_string(w, "tokenizer.ggml.pre", "default");
+    pd_gguf_writer_add_strings(w, "tokenizer.ggml.tokens", v.n, v.tokens);
+    pd_gguf_writer_add_array(w, "tokenizer.ggml.scores", PD_META_FLOAT32, v.n, v.scores);
+    pd_gguf_writer_add_array(w, "tokenizer.ggml.token_type", PD_META_INT32, v.n, v.types);
+    pd_gguf_writer_add_u32(w, "tokenizer.ggml.bos_token_id", v.bos);
+    pd_gguf_writer_add_u32(w, "tokenizer.ggml.eos_token_id", v.eos);
+    if (v.end_of_turn) pd_gguf_writer_add_u32(w, "tokenizer.ggml.eot_token_id", v.end_of_turn);
+    pd_gguf_writer_add_u32(w, "tokenizer.ggml.unknown_token_id", v.unknown);
+    if (v.has_pad) pd_gguf_writer_add_u32(w, "tokenizer.ggml.padding_token_id", 0);
+    pd_gguf_writer_add_bool(w, "tokenizer.ggml.add_bos_token", true);
+    pd_gguf_writer_add_bool(w, "tokenizer.ggml.add_eos_token", false);
+    pd_gguf_writer_add_bool(w, "tokenizer.ggml.add_space_prefix", s->arch == PD_ARCH_LLAMA);
+    pd_synthetic_vocab_free(&v);
+    return PERIDOT_OK;
+}
+
+static peridot_status add_metadata(struct pd_gguf_writer *w, const struct plan *p)
+{
+    struct pd_config config = pd_shape_config(p->shape);
+    PD_TRY(pd_gguf_add_config(w, &config, p->shape->vocab_size));
+    pd_gguf_add_type(w, p->dtype);
+    return add_tokenizer_keys(w, p->shape);
+}
+
+/* ---- data ---- */
+
+struct job {
+    struct pd_gguf_writer *writer;
+    const peridot_make_params *params;
+    const char *path;
+    uint64_t done, total;
+    uint8_t *buffer;                     /* PIECE_SIZE bytes */
+    struct pd_random_weights *weights;
+};
+
+static peridot_status report(const struct job *j)
+{
+    if (!j->params->progress || j->params->progress(j->params->user, j->done, j->total)) return PERIDOT_OK;
+    return pd_fail(PERIDOT_CANCELLED, "%s: cancelled, nothing is left of it", j->path);
+}
+
+static peridot_status write_piece(struct job *j, const void *data, size_t size)
+{
+    PD_TRY(pd_gguf_writer_write(j->writer, data, size));
+    j->done += size;
+    return report(j);
+}
+
+static peridot_status write_matrix(struct job *j, const struct item *t, uint64_t stream)
+{
+    const struct pd_dtype_info *info = &pd_dtypes[t->dtype];
+    uint64_t n_blocks = t->shape[0] * t->shape[1] / info->block_len, per_piece = PIECE_SIZE / info->block_size;
+    pd_random_weights_init(j->weights, t->dtype, t->scale, j->params->seed, stream);
+    for (uint64_t done = 0; done < n_blocks;) {
+        uint64_t n = pd_min(per_piece, n_blocks - done);
+        pd_random_weights_fill(j->weights, j->buffer, n);
+        PD_TRY(write_piece(j, j->buffer, (size_t)n * info->block_size));
+        done += n;
+    }
+    return PERIDOT_OK;
+}
+
+/* Close to 1 and not 1, so that a norm that is left out or taken twice is seen. */
+static void fill_norm(float *out, const struct item *t, uint64_t seed, uint64_t stream)
+{
+    struct pd_random r;
+    pd_random_seed(&r, seed, stream);
+    for (uint64_t i = 0; i < t->shape[0]; i++) out[i] = t->scale * (1 + 0.1f * pd_random_uniform(&r));
+}
+
+static void fill_rope_freqs(float *out, const struct pd_shape *s)
+{
+    struct pd_config c = pd_shape_config(s);
+    for (uint32_t i = 0; i < s->head_dim / 2; i++) out[i] = (float)pd_rope_factor(&c.ropes[PD_ROPE_GLOBAL], s->head_dim, i);
+}
+
+static peridot_status write_item(struct job *j, const struct plan *p, size_t i)
+{
+    const struct item *t = &p->items[i];
+    if (t->kind == MATRIX) return write_matrix(j, t, i);
+    float *vector = (float *)j->buffer;
+    if (t->kind == NORM) fill_norm(vector, t, j->params->seed, i);
+    else fill_rope_freqs(vector, p->shape);
+    return write_piece(j, vector, t->shape[0] * sizeof *vector);
+}
+
+static peridot_status write_items(struct job *j, const struct plan *p)
+{
+    PD_TRY(add_metadata(j->writer, p));
+    for (size_t i = 0; i < p->n; i++) {
+        const struct item *t = &p->items[i];
+        pd_gguf_writer_add_tensor(j->writer, t->name, t->dtype, t->n_dims, t->shape);
+    }
+    j->total = pd_gguf_writer_data_size(j->writer);
+    PD_TRY(report(j));
+    PD_TRY(pd_gguf_writer_begin(j->writer));
+    for (size_t i = 0; i < p->n; i++) PD_TRY(write_item(j, p, i));
+    return PERIDOT_OK;
+}
+
+static peridot_status write_file(const char *path, const struct plan *p, const peridot_make_params *params)
+{
+    struct job j = {.params = params, .path = path, .buffer = malloc(PIECE_SIZE), .weights = malloc(sizeof *j.weights)};
+    peridot_status status = j.buffer && j.weights ? pd_gguf_writer_open(&j.writer, path)
+                                                  : pd_fail_alloc(PIECE_SIZE, "buffer for random weights");
+    if (status == PERIDOT_OK) status = write_items(&j, p);
+    if (status == PERIDOT_OK) status = pd_gguf_writer_commit(j.writer);
+    else pd_gguf_writer_abort(j.writer);
+    free(j.buffer);
+    free(j.weights);
+    return status;
+}
+
+/* ---- arguments ---- */
+
+static peridot_status find_shape(const struct pd_shape **out, const char *name)
+{
+    *out = name ? pd_shape_find(name) : NULL;
+    if (*out) return PERIDOT_OK;
+    char list[400] = "";
+    size_t size = 0;
+    for (size_t i = 0; pd_shape_get(i); i++)
+        size += (size_t)snprintf(list + size, sizeof list - size, "%s%s", i ? ", " : "", pd_shape_get(i)->name);
+    return pd_fail(PERIDOT_ERROR_ARGUMENT, "shape %s is not known, only %s", name ? name : "(none)", list);
+}
+
+static peridot_status find_type(enum pd_dtype *out, const char *name)
+{
+    if (name && pd_dtype_by_name(out, name)) return PERIDOT_OK;
+    char list[200] = "";
+    size_t size = 0;
+    for (int i = 0; i < PD_N_DTYPES; i++)
+        size += (size_t)snprintf(list + size, sizeof list - size, "%s%s", size ? ", " : "", pd_dtypes[i].name);
+    return pd_fail(PERIDOT_ERROR_ARGUMENT, "type %s cannot be made, only %s", name ? name : "(none)", list);
+}
+
+peridot_status peridot_make(const char *path, const peridot_make_params *params)
+{
+    if (!path || !params) return pd_fail(PERIDOT_ERROR_ARGUMENT, "peridot_make: path or params is NULL");
+    struct plan p = {0};
+    PD_TRY(find_shape(&p.shape, params->shape));
+    PD_TRY(find_type(&p.dtype, params->type));
+    p.items = calloc(MAX_OTHER_TENSORS + (size_t)p.shape->n_layers * MAX_LAYER_TENSORS, sizeof *p.items);
+    if (!p.items) return pd_fail_alloc(sizeof *p.items, "list of tensors");
+    plan_model(&p);
+    peridot_status status = write_file(path, &p, params);
+    free(p.items);
+    return status;
+}
+
+const char *peridot_shape_name(size_t i)
+{
+    const struct pd_shape *s = pd_shape_get(i);
+    return s ? s->name : NULL;
+}

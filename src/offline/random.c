@@ -1,0 +1,164 @@
+#include "offline/random.h"
+
+#include "base/num.h"
+
+#include <math.h>
+
+enum { N_SCALES = 256 };   /* entries of the table that block types use; as many minimums follow them */
+
+/* How weights of a type are made up. */
+struct kind {
+    void (*fill)(struct pd_random_weights *w, uint8_t *dst, uint64_t n);
+    void (*table)(struct pd_random_weights *w, const struct kind *kind);
+    double rms;              /* root mean square of a weight whose block has the scale 1, minimum included */
+    uint32_t scale_offset;   /* in a block */
+    double minimum;          /* stored after the scale, in scales, so that the mean is 0; types that end in _1 add theirs,
+                              * K types subtract it. 0: none */
+};
+
+static const struct kind kinds[PD_N_DTYPES];
+
+static uint64_t splitmix(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+static uint64_t rotate(uint64_t x, int n) { return x << n | x >> (64 - n); }
+
+void pd_random_seed(struct pd_random *r, uint64_t seed, uint64_t stream)
+{
+    uint64_t state = seed, key = splitmix(&state) ^ stream;
+    for (int i = 0; i < 4; i++) r->s[i] = splitmix(&key);
+}
+
+uint64_t pd_random_next(struct pd_random *r)
+{
+    uint64_t *s = r->s, result = rotate(s[0] + s[3], 23) + s[0], t = s[1] << 17;
+    s[2] ^= s[0];
+    s[3] ^= s[1];
+    s[1] ^= s[2];
+    s[0] ^= s[3];
+    s[2] ^= t;
+    s[3] = rotate(s[3], 45);
+    return result;
+}
+
+float pd_random_uniform(struct pd_random *r) { return (float)((double)(pd_random_next(r) >> 11) * 0x1p-52 - 1); }
+
+static void f32_fill(struct pd_random_weights *w, uint8_t *dst, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++, dst += 4) {
+        float x = pd_random_uniform(&w->random) * w->half_width;
+        memcpy(dst, &x, sizeof x);
+    }
+}
+
+/* f16 and bf16: four weights from one draw. */
+static void table_fill(struct pd_random_weights *w, uint8_t *dst, uint64_t n)
+{
+    uint64_t bits = 0;
+    for (uint64_t i = 0; i < n; i++, dst += 2, bits >>= 16) {
+        if (i % 4 == 0) bits = pd_random_next(&w->random);
+        memcpy(dst, &w->table[bits % PD_RANDOM_TABLE], 2);
+    }
+}
+
+/* Bytes of -128, which no quantiser makes (and which int8 kernels may rely on), become -127. */
+static uint64_t without_minus_128(uint64_t bytes)
+{
+    const uint64_t high = 0x8080808080808080u, low = ~high;
+    uint64_t x = bytes ^ high;                               /* -128 is 0 here */
+    uint64_t zero = ~(((x & low) + low) | x | low);          /* 0x80 where a byte is 0 */
+    return bytes | zero >> 7;
+}
+
+static void q8_0_fill(struct pd_random_weights *w, uint8_t *dst, uint64_t n)
+{
+    for (uint64_t b = 0; b < n; b++, dst += 34) {
+        memcpy(dst, &w->table[pd_random_next(&w->random) >> 56], 2);
+        for (int i = 0; i < 32; i += 8) {
+            uint64_t bytes = without_minus_128(pd_random_next(&w->random));
+            memcpy(dst + 2 + i, &bytes, 8);
+        }
+    }
+}
+
+/* The other blocks are random bits but for their f16 scale, and a minimum that takes away the mean of the rest. */
+static void bits_fill(struct pd_random_weights *w, uint8_t *dst, uint64_t n)
+{
+    const struct kind *k = &kinds[w->dtype];
+    uint32_t size = pd_dtypes[w->dtype].block_size;
+    for (uint64_t b = 0; b < n; b++, dst += size) {
+        uint64_t bits = 0, scale = pd_random_next(&w->random) >> 56;
+        for (uint32_t i = 0; i < size; i += 8) {
+            bits = pd_random_next(&w->random);
+            memcpy(dst + i, &bits, pd_min(8, size - i));
+        }
+        memcpy(dst + k->scale_offset, &w->table[scale], 2);
+        if (k->minimum != 0) memcpy(dst + k->scale_offset + 2, &w->table[N_SCALES + scale], 2);
+    }
+}
+
+static void f16_table(struct pd_random_weights *w, const struct kind *k)
+{
+    (void)k;
+    for (int i = 0; i < PD_RANDOM_TABLE; i++)
+        w->table[i] = pd_f16_from_f32(((float)(2 * i + 1) / PD_RANDOM_TABLE - 1) * w->half_width);
+}
+
+static void bf16_table(struct pd_random_weights *w, const struct kind *k)
+{
+    (void)k;
+    for (int i = 0; i < PD_RANDOM_TABLE; i++)
+        w->table[i] = pd_bf16_from_f32(((float)(2 * i + 1) / PD_RANDOM_TABLE - 1) * w->half_width);
+}
+
+/* Scales differ from block to block, by a factor of 3, so that a kernel that takes a wrong one is found out. */
+static void scale_table(struct pd_random_weights *w, const struct kind *k)
+{
+    double standard_deviation = w->half_width / sqrt(3), spread_rms = sqrt(13.0 / 12);   /* of 0.5 .. 1.5 */
+    for (int i = 0; i < N_SCALES; i++) {
+        double spread = 0.5 + (double)i / (N_SCALES - 1), scale = spread * standard_deviation / k->rms / spread_rms;
+        w->table[i] = pd_f16_from_f32((float)scale);
+        w->table[N_SCALES + i] = pd_f16_from_f32((float)(scale * k->minimum));
+    }
+}
+
+/* Half of the scales are negative, as in real files, which takes away the mean that the integers have (-0.5 in Q4_0). */
+static void signed_scale_table(struct pd_random_weights *w, const struct kind *k)
+{
+    scale_table(w, k);
+    for (int i = 1; i < N_SCALES; i += 2) w->table[i] ^= 0x8000;
+}
+
+static const struct kind kinds[PD_N_DTYPES] = {
+    [PD_F32] = {f32_fill, NULL, 1, 0, 0},
+    [PD_F16] = {table_fill, f16_table, 1, 0, 0},
+    [PD_BF16] = {table_fill, bf16_table, 1, 0, 0},
+    [PD_Q8_0] = {q8_0_fill, scale_table, 73.9, 0, 0},           /* -127 .. 127 */
+    [PD_Q4_0] = {bits_fill, signed_scale_table, 4.637, 0, 0},   /* -8 .. 7 */
+    [PD_Q4_1] = {bits_fill, scale_table, 4.610, 0, -7.5},       /* 0 .. 15, less 7.5 */
+    [PD_Q5_0] = {bits_fill, signed_scale_table, 9.247, 0, 0},   /* -16 .. 15 */
+    [PD_Q5_1] = {bits_fill, scale_table, 9.233, 0, -15.5},      /* 0 .. 31, less 15.5 */
+    [PD_Q2_K] = {bits_fill, scale_table, 13.87, 80, 1.5},       /* 0 .. 15 times 0 .. 3, less 0 .. 15 times 1.5 */
+    [PD_Q3_K] = {bits_fill, scale_table, 43.34, 108, 0},        /* -32 .. 31 times -4 .. 3 */
+    [PD_Q4_K] = {bits_fill, scale_table, 258.3, 0, 7.5},        /* 0 .. 63 times 0 .. 15, less 0 .. 63 times 7.5 */
+    [PD_Q5_K] = {bits_fill, scale_table, 526.9, 0, 15.5},       /* 0 .. 63 times 0 .. 31, less 0 .. 63 times 15.5 */
+    [PD_Q6_K] = {bits_fill, scale_table, 1365.7, 208, 0},       /* -128 .. 127 times -32 .. 31 */
+    [PD_IQ4_NL] = {bits_fill, signed_scale_table, 67.44, 0, 0}, /* one of the 16 values */
+    [PD_IQ4_XS] = {bits_fill, scale_table, 1246.3, 0, 0},       /* -32 .. 31 times one of them */
+};
+
+void pd_random_weights_init(struct pd_random_weights *w, enum pd_dtype dtype, float standard_deviation, uint64_t seed,
+                            uint64_t stream)
+{
+    pd_random_seed(&w->random, seed, stream);
+    w->dtype = dtype;
+    w->half_width = standard_deviation * sqrtf(3);   /* a uniform variable's deviation is its half width / sqrt(3) */
+    if (kinds[dtype].table) kinds[dtype].table(w, &kinds[dtype]);
+}
+
+void pd_random_weights_fill(struct pd_random_weights *w, uint8_t *dst, uint64_t n) { kinds[w->dtype].fill(w, dst, n); }

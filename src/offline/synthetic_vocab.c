@@ -1,0 +1,106 @@
+#include "offline/synthetic_vocab.h"
+
+#include "base/num.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+#define SPACE "\xe2\x96\x81"   /* U+2581, sentencepiece's space */
+
+static bool full(const struct pd_synthetic_vocab *v, uint32_t limit) { return v->n >= limit || v->failed; }
+
+/* Normal pieces have the score of their rank: sentencepiece merges the pair with the highest first. */
+static void add(struct pd_synthetic_vocab *v, const char *text, enum pd_token_type type)
+{
+    assert(v->n < v->capacity);
+    char *copy = pd_arena_string(&v->arena, text, strlen(text));
+    v->failed = v->failed || !copy;
+    v->tokens[v->n] = (struct pd_string){copy, strlen(text)};
+    v->scores[v->n] = type == PD_TOKEN_NORMAL ? -(float)v->n : 0;
+    v->types[v->n++] = type;
+}
+
+static void add_numbered(struct pd_synthetic_vocab *v, const char *prefix, uint32_t limit)
+{
+    for (char text[32]; !full(v, limit);) {
+        snprintf(text, sizeof text, "%s%u>", prefix, (unsigned)v->n);
+        add(v, text, PD_TOKEN_UNUSED);
+    }
+}
+
+static void add_control(struct pd_synthetic_vocab *v, enum pd_arch arch)
+{
+    if (arch == PD_ARCH_LLAMA) {   /* as in Llama 2, whose tokenizer is sentencepiece too */
+        add(v, "<unk>", PD_TOKEN_UNKNOWN);
+        add(v, "<s>", PD_TOKEN_CONTROL);
+        add(v, "</s>", PD_TOKEN_CONTROL);
+        v->bos = 1;
+        v->eos = 2;
+        return;
+    }
+    add(v, "<pad>", PD_TOKEN_CONTROL);
+    add(v, "<eos>", PD_TOKEN_CONTROL);
+    add(v, "<bos>", PD_TOKEN_CONTROL);
+    add(v, "<unk>", PD_TOKEN_UNKNOWN);
+    add_numbered(v, "<unused", arch == PD_ARCH_GEMMA3 ? 105 : 106);
+    add(v, "<start_of_turn>", PD_TOKEN_CONTROL);
+    add(v, "<end_of_turn>", PD_TOKEN_CONTROL);
+    add(v, "\n", PD_TOKEN_USER_DEFINED);
+    v->eos = 1;
+    v->bos = 2;
+    v->unknown = 3;
+    v->end_of_turn = v->n - 2;
+    v->has_pad = true;
+}
+
+static void add_bytes_and_characters(struct pd_synthetic_vocab *v)
+{
+    char text[8];
+    for (unsigned b = 0; b < 256; b++) {
+        snprintf(text, sizeof text, "<0x%02X>", b);
+        add(v, text, PD_TOKEN_BYTE);
+    }
+    add(v, SPACE, PD_TOKEN_NORMAL);
+    for (char c = '!'; c <= '~'; c++) {
+        snprintf(text, sizeof text, "%c", c);
+        add(v, text, PD_TOKEN_NORMAL);
+    }
+}
+
+/* Every string of letters has its halves, which are shorter, before it: so merging can reach it. */
+static void add_words(struct pd_synthetic_vocab *v, uint32_t limit)
+{
+    uint32_t n_words = 26;
+    for (int length = 1; length <= 5 && !full(v, limit); length++, n_words *= 26) {
+        for (uint32_t i = 0; i < n_words && !full(v, limit); i++) {
+            char text[16] = SPACE;
+            uint32_t rest = i;
+            for (int k = length; k-- > 0; rest /= 26) text[3 + k] = (char)('a' + rest % 26);
+            if (length > 1) add(v, text + 3, PD_TOKEN_NORMAL);   /* single letters are there already */
+            if (!full(v, limit)) add(v, text, PD_TOKEN_NORMAL);
+        }
+    }
+}
+
+peridot_status pd_synthetic_vocab_create(struct pd_synthetic_vocab *out, const struct pd_shape *shape)
+{
+    *out = (struct pd_synthetic_vocab){.capacity = shape->n_tokens};
+    out->tokens = pd_arena_array(&out->arena, out->capacity, sizeof *out->tokens);
+    out->scores = pd_arena_array(&out->arena, out->capacity, sizeof *out->scores);
+    out->types = pd_arena_array(&out->arena, out->capacity, sizeof *out->types);
+    if (out->tokens && out->scores && out->types) {
+        add_control(out, shape->arch);
+        add_bytes_and_characters(out);
+        add_words(out, shape->n_pieces);
+        add_numbered(out, "<pad", shape->n_tokens);
+        if (!out->failed) return PERIDOT_OK;
+    }
+    pd_synthetic_vocab_free(out);
+    return pd_fail_alloc(shape->n_tokens * sizeof *out->tokens, "synthetic vocabulary");
+}
+
+void pd_synthetic_vocab_free(struct pd_synthetic_vocab *v)
+{
+    pd_arena_free(&v->arena);
+    *v = (struct pd_synthetic_vocab){0};
+}

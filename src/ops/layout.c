@@ -1,0 +1,250 @@
+#include "ops/layout.h"
+
+#include "base/num.h"
+
+#include <string.h>
+
+/* One block of a file (32 or 256 weights) taken apart: a quant per weight, and the scales as the device has them. */
+struct block {
+    uint8_t q[256];
+    uint8_t scale[32];   /* layout.scale bytes per 32 weights */
+    uint8_t super[4];    /* layout.super bytes */
+};
+
+/* ---- the formats of ggml, block by block ---- */
+
+static void nibbles(uint8_t *q, const uint8_t *qs)
+{
+    for (int j = 0; j < 16; j++) {
+        q[j] = qs[j] & 15;
+        q[j + 16] = qs[j] >> 4;
+    }
+}
+
+static void add_fifth_bits(uint8_t *q, const uint8_t *qh)
+{
+    for (int j = 0; j < 32; j++) q[j] |= (uint8_t)((qh[j / 8] >> j % 8 & 1) << 4);
+}
+
+static void take_q4_0(struct block *b, const uint8_t *src)   /* iq4_nl as well */
+{
+    memcpy(b->scale, src, 2);
+    nibbles(b->q, src + 2);
+}
+
+static void take_q4_1(struct block *b, const uint8_t *src)
+{
+    memcpy(b->scale, src, 4);
+    nibbles(b->q, src + 4);
+}
+
+static void take_q5_0(struct block *b, const uint8_t *src)
+{
+    memcpy(b->scale, src, 2);
+    nibbles(b->q, src + 6);
+    add_fifth_bits(b->q, src + 2);
+}
+
+static void take_q5_1(struct block *b, const uint8_t *src)
+{
+    memcpy(b->scale, src, 4);
+    nibbles(b->q, src + 8);
+    add_fifth_bits(b->q, src + 4);
+}
+
+/* 2-bit quants of q2_k and q3_k: weight 128 a + 32 j + l is at bits 2j of byte 32 a + l. */
+static void crumbs(uint8_t *q, const uint8_t *qs)
+{
+    for (int e = 0; e < 256; e++) q[e] = qs[e / 128 * 32 + e % 32] >> 2 * (e / 32 % 4) & 3;
+}
+
+static void take_q2_k(struct block *b, const uint8_t *src)
+{
+    memcpy(b->scale, src, 16);
+    crumbs(b->q, src + 16);
+    memcpy(b->super, src + 80, 4);
+}
+
+static void take_q3_k(struct block *b, const uint8_t *src)
+{
+    const uint8_t *hmask = src, *scales = src + 96;
+    crumbs(b->q, src + 32);
+    for (int e = 0; e < 256; e++) b->q[e] |= (uint8_t)((hmask[e % 32] >> e / 32 & 1) << 2);
+    for (int i = 0; i < 16; i++) {   /* 6 bits: four in the first eight bytes, two in the last four */
+        int low = i < 8 ? scales[i] & 15 : scales[i - 8] >> 4, high = scales[8 + i % 4] >> 2 * (i / 4) & 3;
+        b->scale[i] = (uint8_t)((low | high << 4) - 32);
+    }
+    memcpy(b->super, src + 108, 2);
+}
+
+/* The eight scales and minimums of q4_k and q5_k, 6 bits each in 12 bytes, as pairs of bytes. */
+static void pairs_of_six_bits(uint8_t *scale, const uint8_t *s)
+{
+    for (int j = 0; j < 4; j++) {
+        scale[2 * j] = s[j] & 63;
+        scale[2 * j + 1] = s[j + 4] & 63;
+        scale[2 * j + 8] = (uint8_t)((s[j + 8] & 15) | s[j] >> 6 << 4);
+        scale[2 * j + 9] = (uint8_t)(s[j + 8] >> 4 | s[j + 4] >> 6 << 4);
+    }
+}
+
+/* Weights 64 c .. + 31 are the low nibbles of bytes 32 c .. + 31, the next 32 the high ones. */
+static void chunks_of_nibbles(uint8_t *q, const uint8_t *qs)
+{
+    for (int c = 0; c < 4; c++)
+        for (int l = 0; l < 32; l++) {
+            q[64 * c + l] = qs[32 * c + l] & 15;
+            q[64 * c + 32 + l] = qs[32 * c + l] >> 4;
+        }
+}
+
+static void take_q4_k(struct block *b, const uint8_t *src)
+{
+    memcpy(b->super, src, 4);
+    pairs_of_six_bits(b->scale, src + 4);
+    chunks_of_nibbles(b->q, src + 16);
+}
+
+static void take_q5_k(struct block *b, const uint8_t *src)
+{
+    memcpy(b->super, src, 4);
+    pairs_of_six_bits(b->scale, src + 4);
+    chunks_of_nibbles(b->q, src + 48);
+    for (int e = 0; e < 256; e++) b->q[e] |= (uint8_t)((src[16 + e % 32] >> e / 32 & 1) << 4);
+}
+
+static void take_q6_k(struct block *b, const uint8_t *src)
+{
+    const uint8_t *ql = src, *qh = src + 128;
+    for (int e = 0; e < 256; e++) {
+        int half = e / 128, part = e / 32 % 4, l = e % 32;
+        int low = ql[64 * half + 32 * (part % 2) + l] >> 4 * (part / 2) & 15, high = qh[32 * half + l] >> 2 * part & 3;
+        b->q[e] = (uint8_t)(low | high << 4);
+    }
+    memcpy(b->scale, src + 192, 16);
+    memcpy(b->super, src + 208, 2);
+}
+
+static void take_iq4_xs(struct block *b, const uint8_t *src)
+{
+    unsigned scales_h = src[2] | (unsigned)src[3] << 8;
+    memcpy(b->super, src, 2);
+    for (int s = 0; s < 8; s++) {
+        int low = src[4 + s / 2] >> 4 * (s % 2) & 15, high = (int)(scales_h >> 2 * s & 3);
+        b->scale[s] = (uint8_t)((low | high << 4) - 32);
+        nibbles(b->q + 32 * s, src + 8 + 16 * s);
+    }
+}
+
+/* ---- the device's sections ---- */
+
+static const struct layout {
+    uint8_t low, high, scale, super;   /* bytes: of 32 weights, and of 256 */
+    void (*take)(struct block *b, const uint8_t *src);
+} layouts[PD_N_DTYPES] = {
+    [PD_F32] = {.low = 128}, [PD_F16] = {.low = 64}, [PD_BF16] = {.low = 64},
+    [PD_Q8_0] = {.low = 32, .scale = 2},
+    [PD_Q4_0] = {16, 0, 2, 0, take_q4_0},
+    [PD_Q4_1] = {16, 0, 4, 0, take_q4_1},
+    [PD_Q5_0] = {16, 4, 2, 0, take_q5_0},
+    [PD_Q5_1] = {16, 4, 4, 0, take_q5_1},
+    [PD_Q2_K] = {8, 0, 2, 4, take_q2_k},
+    [PD_Q3_K] = {8, 4, 2, 2, take_q3_k},
+    [PD_Q4_K] = {16, 0, 2, 4, take_q4_k},
+    [PD_Q5_K] = {16, 4, 2, 4, take_q5_k},
+    [PD_Q6_K] = {16, 8, 2, 2, take_q6_k},
+    [PD_IQ4_NL] = {16, 0, 2, 0, take_q4_0},
+    [PD_IQ4_XS] = {16, 0, 1, 2, take_iq4_xs},
+};
+
+static uint32_t used_size(enum pd_dtype dtype, uint32_t n)
+{
+    const struct layout *l = &layouts[dtype];
+    if (pd_dtypes[dtype].block_len == 1) return n * pd_dtypes[dtype].block_size;
+    return n / 32 * (l->low + l->high + l->scale) + n / 256 * l->super;
+}
+
+uint32_t pd_device_row_size(enum pd_dtype dtype, uint32_t n)
+{
+    return (uint32_t)pd_align(used_size(dtype, n), 16);
+}
+
+static void put_low(const struct layout *l, uint8_t *dst, const uint8_t *q)
+{
+    if (l->low == 16)
+        for (int j = 0; j < 16; j++) dst[j] = (uint8_t)((q[j] & 15) | (q[j + 16] & 15) << 4);
+    else
+        for (int j = 0; j < 8; j++)
+            dst[j] = (uint8_t)((q[4 * j] & 3) | (q[4 * j + 1] & 3) << 2 | (q[4 * j + 2] & 3) << 4 | (q[4 * j + 3] & 3) << 6);
+}
+
+static void put_high(const struct layout *l, uint8_t *dst, const uint8_t *q)
+{
+    int shift = l->low == 16 ? 4 : 2;
+    if (l->high == 4)
+        for (int j = 0; j < 4; j++) {
+            int bits = 0;
+            for (int k = 0; k < 8; k++) bits |= (q[8 * j + k] >> shift & 1) << k;
+            dst[j] = (uint8_t)bits;
+        }
+    else if (l->high == 8)
+        for (int j = 0; j < 8; j++)
+            dst[j] = (uint8_t)(q[4 * j] >> 4 | q[4 * j + 1] >> 4 << 2 | q[4 * j + 2] >> 4 << 4 | q[4 * j + 3] >> 4 << 6);
+}
+
+/* Q8_0's blocks: a fp16 scale, then a byte a weight. */
+static void row_of_bytes(uint8_t *dst, const uint8_t *src, uint32_t n)
+{
+    for (uint32_t b = 0; b < n / 32; b++, src += 34) {
+        memcpy(dst + n + 2 * b, src, 2);
+        memcpy(dst + (size_t)32 * b, src + 2, 32);
+    }
+}
+
+static void row_of_blocks(enum pd_dtype dtype, uint8_t *dst, const uint8_t *src, uint32_t n)
+{
+    const struct layout *l = &layouts[dtype];
+    uint32_t per_block = pd_dtypes[dtype].block_len / 32, n_blocks = n / 32;
+    uint8_t *low = dst, *high = low + (size_t)n_blocks * l->low, *scale = high + (size_t)n_blocks * l->high,
+            *super = scale + (size_t)n_blocks * l->scale;
+    struct block block;
+    for (uint32_t b = 0; b < n_blocks; b += per_block, src += pd_dtypes[dtype].block_size) {
+        l->take(&block, src);
+        for (uint32_t i = 0; i < per_block; i++, low += l->low, high += l->high) {
+            put_low(l, low, block.q + 32 * i);
+            put_high(l, high, block.q + 32 * i);
+        }
+        memcpy(scale, block.scale, (size_t)per_block * l->scale);
+        memcpy(super, block.super, l->super);
+        scale += per_block * l->scale;
+        super += l->super;
+    }
+}
+
+static void put_row(enum pd_dtype dtype, uint8_t *dst, const uint8_t *src, uint32_t n)
+{
+    uint32_t used = used_size(dtype, n);
+    if (pd_dtypes[dtype].block_len == 1) memcpy(dst, src, used);
+    else if (dtype == PD_Q8_0) row_of_bytes(dst, src, n);
+    else row_of_blocks(dtype, dst, src, n);
+    memset(dst + used, 0, pd_device_row_size(dtype, n) - used);
+}
+
+uint32_t pd_device_together(enum pd_dtype dtype, bool lanes_take_rows)
+{
+    return lanes_take_rows && pd_dtypes[dtype].block_len > 1 ? 8 : 1;
+}
+
+uint64_t pd_device_rows_size(uint32_t row_size, uint32_t n_rows, uint32_t together)
+{
+    return pd_align(n_rows, together) * row_size;
+}
+
+void pd_device_put_row(enum pd_dtype dtype, uint8_t *dst, uint32_t i, uint32_t together, const uint8_t *src, uint32_t n,
+                       uint8_t *scratch)
+{
+    uint32_t row_size = pd_device_row_size(dtype, n);
+    uint8_t *to = dst + (size_t)(i - i % together) * row_size + (size_t)16 * (i % together);
+    put_row(dtype, together == 1 ? to : scratch, src, n);
+    for (uint32_t at = 0; together > 1 && at < row_size; at += 16) memcpy(to + (size_t)at * together, scratch + at, 16);
+}

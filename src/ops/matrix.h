@@ -1,0 +1,28 @@
+/* Matrices on the device, as operations read them: rows of blocks, in slices. How a row lies there is layout.h's. */
+#ifndef PD_OPS_MATRIX_H
+#define PD_OPS_MATRIX_H
+
+#include "format/dtype.h"
+#include "gpu/gpu.h"
+
+/* Rows of one type that lie together. A matrix has several where types are mixed or an allocation would be too large. */
+struct pd_slice {
+    uint64_t address;
+    enum pd_dtype dtype;
+    uint32_t first_row, n_rows, row_size;
+    uint32_t together;             /* rows of a group: see layout.h; 0 is 1 */
+};
+
+struct pd_matrix {
+    uint32_t n_rows, n_cols, n_slices;
+    struct pd_slice *slices;
+};
+
+/* A matrix that is looked up by row: all of one type, every slice but the last of rows_per_slice rows. */
+struct pd_table {
+    const struct pd_matrix *matrix;
+    struct pd_span addresses;      /* [n_slices] 64-bit device addresses */
+    uint32_t rows_per_slice;
+};
+
+#endif

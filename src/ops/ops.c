@@ -1,0 +1,404 @@
+#include "ops/ops.h"
+
+#include "base/num.h"
+#include "base/os.h"
+
+#include <stddef.h>
+#include <string.h>
+
+static const struct pd_kernel *kernel(struct pd_recorder *r, enum pd_kernel_id id, const uint32_t *spec, uint32_t n_spec)
+{
+    const struct pd_kernel *k = NULL;
+    if (r->status == PERIDOT_OK) r->status = pd_kernel_get(&k, r->gpu, id, spec, n_spec);
+    return r->status == PERIDOT_OK ? k : NULL;
+}
+
+/* Of a kernel that reads a slice of weights. */
+static const struct pd_kernel *kernel_of(struct pd_recorder *r, enum pd_kernel_id id, const struct pd_slice *slice, const uint32_t *spec,
+                                         uint32_t n_spec)
+{
+    uint32_t all[PD_MAX_SPEC] = {0};
+    if (n_spec) memcpy(all, spec, n_spec * sizeof *spec);
+    all[PD_TOGETHER_ID] = (uint32_t)pd_max(slice->together, 1);
+    return kernel(r, id, all, (uint32_t)pd_max(n_spec, all[PD_TOGETHER_ID] > 1 ? PD_TOGETHER_ID + 1 : 0));
+}
+
+static void dispatch(struct pd_recorder *r, const struct pd_kernel *k, const void *push, uint32_t x, uint32_t y, uint32_t z)
+{
+    if (k && r->commands) pd_dispatch(r->commands, k, push, x, y, z);
+}
+
+static void barrier(struct pd_recorder *r)
+{
+    if (r->commands) pd_barrier(r->commands);
+}
+
+/* kernels.def lists the weight types of a kernel in the order of enum pd_dtype. */
+static enum pd_kernel_id typed(enum pd_kernel_id first, enum pd_dtype dtype)
+{
+    return (enum pd_kernel_id)((int)first + (int)dtype);
+}
+
+/* v where it was asked for by name and has a kernel i; else the first that has, and is not known to give wrong answers. */
+static enum pd_variant sound(const struct pd_recorder *r, enum pd_varied operation, enum pd_variant v, uint32_t i)
+{
+    return r->variants.forced[operation] ? pd_variant_having(v, i) : pd_variant_sound(r->gpu, v, i);
+}
+
+static uint32_t subgroup_size(const struct pd_recorder *r) { return pd_gpu_info(r->gpu)->subgroup_size; }
+
+void pd_op_embed(struct pd_recorder *r, struct pd_rows x, const struct pd_table *table, uint64_t tokens, uint32_t n_tokens, float scale)
+{
+    const struct pd_matrix *m = table->matrix;
+    struct pd_embed_push push = {.slices = table->addresses.address, .tokens = tokens, .x = x.address,
+        .rows_per_slice = table->rows_per_slice, .row_size = m->slices[0].row_size, .n_cols = m->n_cols, .x_stride = x.stride, .scale = scale};
+    dispatch(r, kernel_of(r, typed(PD_KERNEL_embed_f32, m->slices[0].dtype), m->slices, NULL, 0), &push, 1, n_tokens, 1);
+    barrier(r);
+}
+
+void pd_op_rmsnorm(struct pd_recorder *r, const struct pd_norm *norm, uint32_t n_tokens)
+{
+    uint32_t spec[] = {norm->n > 512 ? 256 : 64, norm->y.address != 0, norm->w_post != 0, norm->w != 0};
+    struct pd_rmsnorm_push push = {.x = norm->x.address, .y = norm->y.address, .w_post = norm->w_post, .w = norm->w,
+        .normed = norm->normed.address, .n = norm->n, .stride = norm->x.stride, .eps = norm->eps};
+    dispatch(r, kernel(r, PD_KERNEL_rmsnorm, spec, 4), &push, n_tokens, 1, 1);
+    barrier(r);
+}
+
+#define MATVEC_ROWS 4        /* of several tokens: rows per subgroup (or lane) at a time */
+#define MATVEC_COLS 8        /* tokens at a time, when there are several: each decoded weight serves them all */
+#define MATVEC_LANE_COLS 4   /* the same where lanes take rows: what a lane's registers hold */
+
+/* What surrounds the matrix: the values of matvec.comp's constants. */
+struct matvec_mode {
+    uint32_t norm_vec4s, branch, store, glu;
+};
+
+/* Several tokens fill the registers: only decode steps are tuned. */
+static struct pd_tuning matvec_tuning(const struct pd_recorder *r, enum pd_kernel_id id, uint32_t n_tokens, struct matvec_mode mode)
+{
+    enum pd_use use = mode.glu ? PD_USE_GATED : mode.norm_vec4s ? PD_USE_NORMED : PD_USE_PLAIN;
+    struct pd_tuning tuning = pd_tuning_get(n_tokens == 1 ? r->variants.tunings : NULL, pd_gpu_info(r->gpu), id, use);
+    if (n_tokens > 1) tuning.rows = MATVEC_ROWS;
+    return tuning;
+}
+
+static void matvec(struct pd_recorder *r, const struct pd_slice *slice, const struct pd_matvec_push *push, struct matvec_mode mode)
+{
+    enum pd_variant v = r->variants.of[PD_VARIED_MATVEC];
+    if (v == PD_VARIANT_MATVEC_DOT && push->n_tokens > 1) v = PD_VARIANT_MATVEC_COLUMNS;   /* x of several fills the registers */
+    v = sound(r, PD_VARIED_MATVEC, v, (uint32_t)slice->dtype);
+    bool rows = v == PD_VARIANT_MATVEC_ROWS, cpu = pd_gpu_info(r->gpu)->type == PERIDOT_DEVICE_CPU;
+    uint32_t cols = push->n_tokens == 1 ? 1 : rows ? MATVEC_LANE_COLS : MATVEC_COLS;
+    enum pd_kernel_id id = pd_variant_kernel(v, (uint32_t)slice->dtype);
+    struct pd_tuning t = matvec_tuning(r, id, push->n_tokens, mode);
+    uint32_t lanes = t.subgroup ? t.subgroup : subgroup_size(r);
+    uint32_t at_once = (rows ? t.workgroup : t.workgroup / lanes) * (mode.glu ? t.rows / 2 : t.rows);
+    uint32_t most = mode.norm_vec4s == 0 ? 65535 : cpu ? 4 * pd_n_processors() : 256;   /* each norms x for itself */
+    uint32_t spec[] = {t.workgroup, t.rows, cols, mode.norm_vec4s, mode.branch, mode.store, mode.glu, lanes, t.width,
+        [PD_SUBGROUP_ID] = t.subgroup};
+    const struct pd_kernel *k = kernel_of(r, id, slice, spec, t.subgroup ? PD_COUNT(spec) : 9);
+    dispatch(r, k, push, (uint32_t)pd_min(pd_div_up(push->n_rows, at_once), most), (uint32_t)pd_div_up(push->n_tokens, cols), 1);
+}
+
+static struct pd_matmul_push matmul_push(struct pd_rows y, const struct pd_slice *slice, struct pd_rows x, uint32_t n_cols,
+                                         uint32_t n_tokens, float softcap)
+{
+    return (struct pd_matmul_push){.w = slice->address, .x = x.address, .y = pd_rows_at(y, 0, slice->first_row).address,
+        .row_size = slice->row_size, .n_cols = n_cols, .n_rows = slice->n_rows, .n_tokens = n_tokens, .x_stride = x.stride,
+        .y_stride = y.stride, .softcap = softcap};
+}
+
+static void matmul_matvec(struct pd_recorder *r, const struct pd_slice *slice, const struct pd_matmul_push *p)
+{
+    struct pd_matvec_push push = {.w = p->w, .x = p->x, .y = p->y, .row_size = p->row_size, .n_cols = p->n_cols, .n_rows = p->n_rows,
+        .n_tokens = p->n_tokens, .x_stride = p->x_stride, .y_stride = p->y_stride, .softcap = p->softcap};
+    matvec(r, slice, &push, (struct matvec_mode){0});
+}
+
+static void matmul_tile(struct pd_recorder *r, const struct pd_slice *slice, const struct pd_matmul_push *push)
+{
+    dispatch(r, kernel_of(r, typed(PD_KERNEL_matmul_f32, slice->dtype), slice, NULL, 0), push,
+             (uint32_t)pd_div_up(push->n_rows, PD_MATMUL_TILE), (uint32_t)pd_div_up(push->n_tokens, PD_MATMUL_TILE), 1);
+}
+
+/* Tiles of 32 tokens where 64 would be half empty. */
+static void matmul_dot(struct pd_recorder *r, const struct pd_slice *slice, const struct pd_matmul_push *push)
+{
+    uint32_t spec[] = {128, push->n_tokens <= 32 ? 32 : 64};
+    enum pd_kernel_id id = pd_variant_kernel(PD_VARIANT_MATMUL_DOT, (uint32_t)slice->dtype);
+    dispatch(r, kernel_of(r, id, slice, spec, PD_COUNT(spec)), push, (uint32_t)pd_div_up(push->n_rows, PD_DOT_ROWS),
+             (uint32_t)pd_div_up(push->n_tokens, spec[1]), 1);
+}
+
+/* Tiles of 128 by 128 need fewer reads. Where they would be too few, or registers or shared memory are short, tiles of 64 by 64.
+ * The subgroups of a workgroup share a tile in parts as square as can be. */
+static void matmul_coop(struct pd_recorder *r, const struct pd_slice *slice, const struct pd_matmul_push *push)
+{
+    const peridot_device_info *d = pd_gpu_info(r->gpu);
+    uint32_t subgroup = d->matrix_subgroup_size, n_down = 1;
+    bool large = push->n_rows >= 8192 && d->max_shared_size >= 48 * 1024 && subgroup >= 32;
+    uint32_t tile = large ? 128 : 64, n_parts = (uint32_t)pd_max(2 * tile / subgroup, 1);
+    while (4 * n_down * n_down <= n_parts) n_down *= 2;
+    uint32_t spec[] = {n_parts * subgroup, subgroup, tile, tile, 32, tile / n_down, tile / (n_parts / n_down), d->matrix_m, d->matrix_n,
+        d->matrix_k};
+    dispatch(r, kernel_of(r, typed(PD_KERNEL_matmul_coop_f32, slice->dtype), slice, spec, PD_COUNT(spec)), push,
+             (uint32_t)pd_div_up(push->n_rows, tile), (uint32_t)pd_div_up(push->n_tokens, tile), 1);
+}
+
+/* Tiles pay from a handful of tokens on. */
+static enum pd_variant matmul_variant(const struct pd_recorder *r, enum pd_dtype dtype, uint32_t n_tokens)
+{
+    uint32_t few = r->variants.forced[PD_VARIED_MATMUL] ? 1 : 2 * MATVEC_COLS;
+    return sound(r, PD_VARIED_MATMUL, n_tokens > few ? r->variants.of[PD_VARIED_MATMUL] : PD_VARIANT_MATMUL_MATVEC, (uint32_t)dtype);
+}
+
+uint32_t pd_packed_stride(enum pd_kernel_id pack, uint32_t n_cols)
+{
+    if (pack == PD_KERNEL_pack_q16) return (uint32_t)pd_div_up(n_cols, 32) * PD_Q16_BLOCK;
+    return (uint32_t)pd_align(n_cols, PD_PACK_PAD) / 2 + PD_PACK_TAIL;
+}
+
+uint32_t pd_packed_most(uint32_t n_cols)
+{
+    return (uint32_t)pd_max(pd_packed_stride(PD_KERNEL_pack_f16, n_cols), pd_packed_stride(PD_KERNEL_pack_q16, n_cols));
+}
+
+static struct pd_rows pack(struct pd_recorder *r, enum pd_kernel_id id, struct pd_rows x, uint32_t n_cols, uint32_t n_tokens)
+{
+    struct pd_rows packed = {r->packed, pd_packed_stride(id, n_cols)};
+    struct pd_pack_push push = {.x = x.address, .packed = packed.address, .n_cols = n_cols, .x_stride = x.stride, .packed_stride = packed.stride};
+    dispatch(r, kernel(r, id, NULL, 0), &push, n_tokens, 1, 1);
+    barrier(r);
+    return packed;
+}
+
+/* x is packed once for all slices, and anew (when those before are done with it) for one that wants it otherwise. */
+void pd_op_matmul(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, struct pd_rows x, uint32_t n_tokens, float softcap)
+{
+    static void (*const record[])(struct pd_recorder *, const struct pd_slice *, const struct pd_matmul_push *) = {
+        [PD_VARIANT_MATMUL_COOP] = matmul_coop, [PD_VARIANT_MATMUL_DOT] = matmul_dot, [PD_VARIANT_MATMUL_TILE] = matmul_tile,
+        [PD_VARIANT_MATMUL_MATVEC] = matmul_matvec};
+    struct pd_rows packed = {0};
+    enum pd_kernel_id packed_by = PD_N_KERNELS;
+    for (uint32_t i = 0; i < w->n_slices; i++) {
+        const struct pd_slice *slice = &w->slices[i];
+        enum pd_variant variant = matmul_variant(r, slice->dtype, n_tokens);
+        enum pd_kernel_id by = pd_variant_pack(variant);
+        if (by != PD_N_KERNELS && by != packed_by) {
+            if (packed_by != PD_N_KERNELS) barrier(r);
+            packed = pack(r, by, x, w->n_cols, n_tokens);
+            packed_by = by;
+        }
+        struct pd_matmul_push push = matmul_push(y, slice, by != PD_N_KERNELS ? packed : x, w->n_cols, n_tokens, softcap);
+        record[variant](r, slice, &push);
+    }
+    barrier(r);
+}
+
+/* ---- with the norm before a matrix ---- */
+
+bool pd_can_join(const struct pd_gpu *gpu, uint32_t n)
+{
+    uint32_t reduce_size = 1024;   /* reduce.glsl, generously */
+    return n % 4 == 0 && pd_align(n, PD_PAD) * sizeof(float) + reduce_size <= pd_gpu_info(gpu)->max_shared_size;
+}
+
+static struct pd_matvec_push joined_push(const struct pd_joined *in, uint64_t y, const struct pd_slice *slice, uint32_t n_rows)
+{
+    return (struct pd_matvec_push){.w = slice->address, .x = in->x, .y = y, .branch = in->branch, .w_post = in->w_post, .w_norm = in->w,
+        .store = in->x_out ? in->x_out : in->normed, .row_size = slice->row_size, .n_cols = in->n, .n_rows = n_rows, .n_tokens = 1,
+        .eps = in->eps};
+}
+
+static struct matvec_mode joined_mode(const struct pd_joined *in)
+{
+    return (struct matvec_mode){.norm_vec4s = (uint32_t)pd_align(in->n, PD_PAD) / 4, .branch = !in->branch ? 0 : in->w_post ? 2 : 1,
+        .store = in->x_out ? 1 : in->normed ? 2 : 0};
+}
+
+/* Several slices prepare and store the same vector; none writes what another reads. */
+void pd_op_joined_matvec(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, const struct pd_joined *in, float softcap)
+{
+    for (uint32_t i = 0; i < w->n_slices; i++) {
+        const struct pd_slice *slice = &w->slices[i];
+        struct pd_matvec_push push = joined_push(in, pd_rows_at(y, 0, slice->first_row).address, slice, slice->n_rows);
+        push.softcap = softcap;
+        matvec(r, slice, &push, joined_mode(in));
+    }
+    barrier(r);
+}
+
+/* Where the second half of the rows begins, when one kernel can read both halves; else 0. */
+static uint64_t second_half(const struct pd_matrix *w)
+{
+    uint32_t n = w->n_rows / 2;
+    const struct pd_slice *s = w->slices;
+    bool within = s->together > 1 && n % s->together != 0;   /* a group of rows */
+    if (w->n_slices == 1) return within ? 0 : s->address + (uint64_t)n * s->row_size;
+    return w->n_slices == 2 && s[0].n_rows == n && s[0].dtype == s[1].dtype ? s[1].address : 0;
+}
+
+void pd_op_joined_gated(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, const struct pd_joined *in, bool silu,
+                        struct pd_rows both)
+{
+    uint64_t up = second_half(w);
+    if (!up) {
+        pd_op_joined_matvec(r, both, w, in, 0);
+        pd_op_glu(r, y, both, w->n_rows / 2, 1, silu);
+        return;
+    }
+    struct pd_matvec_push push = joined_push(in, y.address, w->slices, w->n_rows / 2);
+    struct matvec_mode mode = joined_mode(in);
+    push.w_up = up;
+    mode.glu = silu ? 2 : 1;
+    matvec(r, w->slices, &push, mode);
+    barrier(r);
+}
+
+/* ---- attention ---- */
+
+void pd_op_rope(struct pd_recorder *r, struct pd_rows qkv, const struct pd_kv *kv, const struct pd_heads *heads,
+                uint64_t places, uint64_t angles, uint32_t n_tokens)
+{
+    uint32_t spec[] = {heads->head_dim >= 128 ? 64 : 32, heads->head_dim, heads->q_norm != 0};
+    struct pd_rope_push push = {.places = places, .qkv = qkv.address, .angles = angles, .w_q = heads->q_norm, .w_k = heads->k_norm,
+        .k_cache = kv->k, .v_cache = kv->v, .qkv_stride = qkv.stride, .n_heads = heads->n_heads, .n_kv_heads = heads->n_kv_heads,
+        .ring = kv->ring, .eps = heads->eps};
+    enum pd_kernel_id id = kv->type == PERIDOT_KV_F16 ? PD_KERNEL_rope_f16 : PD_KERNEL_rope_f32;
+    dispatch(r, kernel(r, id, spec, 3), &push, heads->n_heads + 2 * heads->n_kv_heads, n_tokens, 1);
+    barrier(r);
+}
+
+/* How attention is laid out over workgroups: each takes n_heads query heads of n_tokens positions. */
+struct attention_plan {
+    enum pd_variant variant;
+    uint32_t n_heads, n_tokens;
+};
+
+static const uint32_t attention_queries[PD_N_VARIANTS] = {   /* most queries of a workgroup */
+    [PD_VARIANT_ATTENTION_ROWS] = 4, [PD_VARIANT_ATTENTION_TILE] = 32, [PD_VARIANT_ATTENTION_COLUMNS] = 16,
+};
+
+#define FEW_QUERIES 8   /* positions that are not worth a tile */
+
+/* Whatever the cache's type, kernels of both are to be right: the grid of a step is made before the type is known. Lanes that
+ * take keys of their own take elements of the head in fours, and tiles are of vec4s. */
+static enum pd_variant attention_variant(const struct pd_recorder *r, const struct pd_heads *heads, uint32_t n_tokens, bool decode)
+{
+    enum pd_variant v = r->variants.of[PD_VARIED_ATTENTION];
+    for (uint32_t i = 0; i < 2; i++) v = sound(r, PD_VARIED_ATTENTION, v, i);
+    bool few = decode || (n_tokens < FEW_QUERIES && !r->variants.forced[PD_VARIED_ATTENTION]);
+    if (v == PD_VARIANT_ATTENTION_TILE && (few || heads->head_dim % 4 != 0)) v = PD_VARIANT_ATTENTION_COLUMNS;
+    if (v == PD_VARIANT_ATTENTION_ROWS && heads->head_dim % (4 * pd_max(subgroup_size(r), 8)) != 0) v = PD_VARIANT_ATTENTION_COLUMNS;
+    return v;
+}
+
+/* Heads that share a kv head, as many as fit: a tile has a number of rows to fill, the others 16 KiB for q. */
+static struct attention_plan plan_attention(const struct pd_recorder *r, const struct pd_heads *heads, uint32_t n_tokens, bool decode)
+{
+    enum pd_variant v = attention_variant(r, heads, n_tokens, decode);
+    uint32_t group = heads->n_heads / heads->n_kv_heads, most = attention_queries[v], n = group < most ? group : most;
+    bool tile = v == PD_VARIANT_ATTENTION_TILE;
+    while (n > 1 && (group % n != 0 || (tile ? most % n != 0 : n * heads->head_dim > 4096))) n--;
+    return (struct attention_plan){.variant = v, .n_heads = n, .n_tokens = decode || v == PD_VARIANT_ATTENTION_COLUMNS ? 1 : most / n};
+}
+
+uint32_t pd_attention_groups(const struct pd_recorder *r, const struct pd_heads *heads)
+{
+    return heads->n_heads / plan_attention(r, heads, 1, true).n_heads;
+}
+
+static const struct pd_kernel *attention_kernel(struct pd_recorder *r, const struct attention_plan *plan, const struct pd_kv *kv,
+                                                const struct pd_heads *heads, bool decode)
+{
+    bool f16 = kv->type == PERIDOT_KV_F16, norms = decode && heads->q_norm;
+    uint32_t dim = heads->head_dim, group = heads->n_heads / heads->n_kv_heads, lanes = subgroup_size(r);
+    if (plan->variant == PD_VARIANT_ATTENTION_TILE) {
+        uint32_t spec[] = {dim > 128 ? 256 : 128, dim, plan->n_heads, group};
+        return kernel(r, f16 ? PD_KERNEL_attention_tile_f16 : PD_KERNEL_attention_tile_f32, spec, 4);
+    }
+    if (plan->variant == PD_VARIANT_ATTENTION_ROWS) {
+        uint32_t spec[] = {lanes, dim, plan->n_heads, group, plan->n_tokens, decode, norms, lanes};
+        return kernel(r, f16 ? PD_KERNEL_attention_rows_f16 : PD_KERNEL_attention_rows_f32, spec, 8);
+    }
+    uint32_t workgroup = (uint32_t)pd_max(dim >= 256 ? 128 : 64, lanes);
+    uint32_t spec[] = {workgroup, dim, plan->n_heads, group, (uint32_t)pd_div_up(dim / 2, workgroup), decode, norms};
+    return kernel(r, f16 ? PD_KERNEL_attention_f16 : PD_KERNEL_attention_f32, spec, 7);
+}
+
+static struct pd_attention_push attention_push(uint64_t q, const struct pd_kv *kv, const struct pd_heads *heads, uint64_t places,
+                                               uint32_t n_tokens)
+{
+    return (struct pd_attention_push){.places = places, .q = q, .k_cache = kv->k, .v_cache = kv->v, .w_q = heads->q_norm,
+        .w_k = heads->k_norm, .n_tokens = n_tokens, .n_kv_heads = heads->n_kv_heads, .ring = kv->ring, .window = heads->window,
+        .scale = heads->scale, .softcap = heads->softcap, .eps = heads->eps};
+}
+
+void pd_op_attention(struct pd_recorder *r, struct pd_rows y, struct pd_rows q, const struct pd_kv *kv, const struct pd_heads *heads,
+                     uint64_t places, uint32_t n_tokens)
+{
+    struct pd_attention_push push = attention_push(q.address, kv, heads, places, n_tokens);
+    push.y = y.address;
+    push.q_stride = q.stride;
+    push.y_stride = y.stride;
+    struct attention_plan plan = plan_attention(r, heads, n_tokens, false);
+    dispatch(r, attention_kernel(r, &plan, kv, heads, false), &push, heads->n_heads / plan.n_heads, 1,
+             (uint32_t)pd_div_up(n_tokens, plan.n_tokens));
+    barrier(r);
+}
+
+void pd_op_attention_decode(struct pd_recorder *r, struct pd_rows y, struct pd_rows qkv, const struct pd_kv *kv,
+                            const struct pd_heads *heads, struct pd_span step, uint32_t kind, uint64_t places, uint64_t angles,
+                            uint64_t partial, uint32_t n_tokens)
+{
+    struct pd_attention_push push = attention_push(qkv.address, kv, heads, places, n_tokens);
+    push.angles = angles;
+    push.q_stride = qkv.stride;
+    push.y = partial;
+    struct attention_plan plan = plan_attention(r, heads, 1, true);
+    const struct pd_kernel *k = attention_kernel(r, &plan, kv, heads, true);
+    uint64_t grid = offsetof(struct pd_step, dispatch) + kind * sizeof ((struct pd_step *)0)->dispatch[0];
+    if (k && r->commands) pd_dispatch_indirect(r->commands, k, &push, step, grid);
+    barrier(r);
+    struct pd_merge_push merge = {.step = step.address, .partial = partial, .y = y.address, .head_dim = heads->head_dim,
+        .y_stride = y.stride, .local = kind};
+    uint32_t spec[] = {(uint32_t)pd_min(pd_align(heads->head_dim, 32), 256)};
+    dispatch(r, kernel(r, PD_KERNEL_merge, spec, 1), &merge, heads->n_heads, n_tokens, 1);
+    barrier(r);
+}
+
+void pd_op_glu(struct pd_recorder *r, struct pd_rows y, struct pd_rows x, uint32_t n, uint32_t n_tokens, bool silu)
+{
+    uint32_t spec[] = {64, silu};
+    struct pd_glu_push push = {.x = x.address, .y = y.address, .n = n, .x_stride = x.stride, .y_stride = y.stride};
+    dispatch(r, kernel(r, PD_KERNEL_glu, spec, 2), &push, (uint32_t)pd_div_up(n, spec[0]), n_tokens, 1);
+    barrier(r);
+}
+
+uint32_t pd_topk_scratch(uint32_t n)
+{
+    return (uint32_t)pd_div_up(n, PD_TOPK_IN) * PD_TOPK;
+}
+
+void pd_op_topk(struct pd_recorder *r, uint64_t best, struct pd_rows logits, uint32_t n, uint64_t a, uint64_t b, uint32_t n_rows)
+{
+    struct pd_topk_push push = {.logits = logits.address, .n = n, .stride = logits.stride};
+    for (uint32_t first = 1;; first = 0) {
+        uint32_t spec[] = {0, first}, blocks = (uint32_t)pd_div_up(push.n, PD_TOPK_IN);
+        push.best = blocks == 1 ? best : a;
+        dispatch(r, kernel(r, PD_KERNEL_topk, spec, 2), &push, blocks, n_rows, 1);
+        barrier(r);
+        if (blocks == 1) return;
+        push.found = a;
+        push.n = push.stride = blocks * PD_TOPK;
+        a = b;
+        b = push.found;
+    }
+}
+
+void pd_op_pick(struct pd_recorder *r, const struct pd_pick_push *push)
+{
+    dispatch(r, kernel(r, PD_KERNEL_pick, NULL, 0), push, 1, 1, 1);
+    barrier(r);
+}

@@ -1,0 +1,107 @@
+/* The operations of the forward pass: each picks a kernel for its shapes and types and records one dispatch (or one per
+ * slice of a matrix). The first failure is kept in the recorder, so that forward.c reads without checks. Every operation
+ * that follows another waits for it (one barrier). */
+#ifndef PD_OPS_OPS_H
+#define PD_OPS_OPS_H
+
+#include "gpu/gpu.h"
+#include "ops/matrix.h"
+#include "ops/variants.h"
+
+struct pd_recorder {
+    struct pd_gpu *gpu;
+    struct pd_commands *commands;   /* NULL: kernels are compiled and nothing is recorded, so that addresses may be anything */
+    struct pd_variants variants;
+    uint64_t packed;           /* [tokens][pd_packed_most of the widest matrix] words: scratch of variants that want x packed */
+    peridot_status status;
+};
+
+/* Words of a row as the kernel packs it, and the most that one may take. */
+uint32_t pd_packed_stride(enum pd_kernel_id pack, uint32_t n_cols);
+uint32_t pd_packed_most(uint32_t n_cols);
+
+/* Activations on the device: rows of fp32, `stride` floats apart, padded with zeros to a multiple of PD_PAD. */
+struct pd_rows {
+    uint64_t address;
+    uint32_t stride;
+};
+
+static inline struct pd_rows pd_rows_at(struct pd_rows rows, uint32_t row, uint32_t column)
+{
+    return (struct pd_rows){rows.address + 4 * ((uint64_t)row * rows.stride + column), rows.stride};
+}
+
+/* x[m] = table[tokens[m]] * scale */
+void pd_op_embed(struct pd_recorder *r, struct pd_rows x, const struct pd_table *table, uint64_t tokens, uint32_t n_tokens, float scale);
+
+/* x += w_post ? rms(y) * w_post : y (when y has an address), then normed = rms(x) * w (when w is not 0) */
+struct pd_norm {
+    struct pd_rows x, y, normed;
+    uint64_t w_post, w;
+    uint32_t n;
+    float eps;
+};
+void pd_op_rmsnorm(struct pd_recorder *r, const struct pd_norm *norm, uint32_t n_tokens);
+
+/* y[m] = softcap(w x[m]): matvec for few tokens, tiles for more */
+void pd_op_matmul(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, struct pd_rows x, uint32_t n_tokens, float softcap);
+
+/* What a matrix reads in a decode step: x' = x + (w_post ? rms(branch) * w_post : branch), then rms(x') * w. The kernel of the
+ * matrix does it on the way in. branch 0: x' = x. */
+struct pd_joined {
+    uint64_t x, branch;        /* [n] fp32, padded with zeros to a multiple of PD_PAD */
+    uint64_t w_post, w;        /* [n] */
+    uint64_t x_out;            /* where x' goes, not x itself; 0: nowhere */
+    uint64_t normed;           /* or where the normed vector goes */
+    uint32_t n;
+    float eps;
+};
+/* Whether the device has the shared memory for vectors of n. */
+bool pd_can_join(const struct pd_gpu *gpu, uint32_t n);
+/* y = softcap(w joined), one token */
+void pd_op_joined_matvec(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, const struct pd_joined *in, float softcap);
+/* y = act(gate joined) * (up joined), gate and up being the halves of w's rows; `both` ([2 n]) is used where the halves cannot
+ * be read side by side (mixed types) */
+void pd_op_joined_gated(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, const struct pd_joined *in, bool silu,
+                        struct pd_rows both);
+
+/* The part of a KV cache that belongs to one layer. */
+struct pd_kv {
+    uint64_t k, v;             /* [regions][ring][n_kv_heads][head_dim] */
+    uint32_t ring;             /* positions kept of each region */
+    peridot_kv_type type;
+};
+
+/* Shapes of attention, for rope and attention alike. */
+struct pd_heads {
+    uint32_t n_heads, n_kv_heads, head_dim, window;
+    float scale, softcap, eps;
+    uint64_t q_norm, k_norm;   /* 0: none */
+};
+
+/* places: [n_tokens] struct pd_place. Norms and rotates q in place; writes k and v at their places. angles: [n_tokens][head_dim], cos then sin. */
+void pd_op_rope(struct pd_recorder *r, struct pd_rows qkv, const struct pd_kv *kv, const struct pd_heads *heads,
+                uint64_t places, uint64_t angles, uint32_t n_tokens);
+/* y[m] = attention(q[m], keys up to its position), all positions of a chunk at once */
+void pd_op_attention(struct pd_recorder *r, struct pd_rows y, struct pd_rows q, const struct pd_kv *kv, const struct pd_heads *heads,
+                     uint64_t places, uint32_t n_tokens);
+/* Both for one token of each of n_tokens regions: takes qkv as the matrix gave it; keys are split over workgroups: the grid
+ * comes from the step (kind: which of its two), partial results go through `partial` ([n_tokens][n_heads][PD_MAX_SPLITS]
+ * [head_dim + 2]). */
+void pd_op_attention_decode(struct pd_recorder *r, struct pd_rows y, struct pd_rows qkv, const struct pd_kv *kv,
+                            const struct pd_heads *heads, struct pd_span step, uint32_t kind, uint64_t places, uint64_t angles,
+                            uint64_t partial, uint32_t n_tokens);
+/* Workgroups of attention along x: the step's dispatch needs it. */
+uint32_t pd_attention_groups(const struct pd_recorder *r, const struct pd_heads *heads);
+
+/* y[m][i] = act(x[m][i]) * x[m][n + i], act being SiLU or GELU (tanh form) */
+void pd_op_glu(struct pd_recorder *r, struct pd_rows y, struct pd_rows x, uint32_t n, uint32_t n_tokens, bool silu);
+
+/* The PD_TOPK best of the first n logits of each row, sorted, to `best` ([n_rows][PD_TOPK]); a and b are scratch of
+ * n_rows * pd_topk_scratch(n) candidates each. */
+void pd_op_topk(struct pd_recorder *r, uint64_t best, struct pd_rows logits, uint32_t n, uint64_t a, uint64_t b, uint32_t n_rows);
+uint32_t pd_topk_scratch(uint32_t n);
+/* Draws the next token from them. */
+void pd_op_pick(struct pd_recorder *r, const struct pd_pick_push *push);
+
+#endif

@@ -1,0 +1,45 @@
+/* How the kernels of matvec are laid out in a decode step: a short table by kind of device, and what a search on a device has
+ * measured (tune.c), which the cache folder keeps by device and driver. Answers differ by rounding only. */
+#ifndef PD_OPS_TUNING_H
+#define PD_OPS_TUNING_H
+
+#include "format/dtype.h"
+#include "gpu/gpu.h"
+
+/* What a decode step asks of a matrix: a product; with norms before it; with a gated unit behind it as well. */
+enum pd_use { PD_USE_PLAIN, PD_USE_NORMED, PD_USE_GATED, PD_N_USES };
+
+struct pd_tuning {
+    uint32_t rows;        /* that a subgroup (matvec) or a lane (matvec_rows) takes at a time; 0: not measured */
+    uint32_t workgroup;   /* invocations */
+    uint32_t subgroup;    /* its size; 0: what the driver takes */
+    uint32_t width;       /* units of a row (weights.glsl) that a lane of matvec takes at a time: loads under way together */
+};
+
+/* From matvec_f32 on, in the order of kernels.def: those of matvec, of matvec_rows and of matvec_dot. */
+#define PD_N_TUNED (3 * PD_N_DTYPES - PD_Q8_0)
+struct pd_tunings {
+    struct pd_tuning of[PD_N_TUNED][PD_N_USES];
+};
+
+static inline enum pd_kernel_id pd_tuned_kernel(uint32_t i) { return (enum pd_kernel_id)((uint32_t)PD_KERNEL_matvec_f32 + i); }
+
+/* The short table. */
+struct pd_tuning pd_tuning_default(const peridot_device_info *device, enum pd_kernel_id id, enum pd_use use);
+/* The search's range: tuning i of it, false past the last. Not every kernel and use can have each of them. */
+#define PD_MAX_TUNINGS 104   /* that there can be */
+bool pd_tuning_at(struct pd_tuning *out, const peridot_device_info *device, uint32_t i);
+bool pd_tuning_fits(struct pd_tuning tuning, enum pd_kernel_id id, enum pd_use use);
+/* What was measured, else the default. tunings may be NULL. */
+struct pd_tuning pd_tuning_get(const struct pd_tunings *tunings, const peridot_device_info *device, enum pd_kernel_id id,
+                               enum pd_use use);
+/* One tuning for all kernels and uses that it fits. */
+struct pd_tunings pd_tunings_of(struct pd_tuning tuning);
+const char *pd_use_name(enum pd_use use);
+
+/* What cache_dir (NULL: nothing) remembers of the device for kernels as they are now. */
+void pd_tunings_read(struct pd_tunings *out, const peridot_device_info *device, const char *cache_dir);
+/* Remembers all that was measured. */
+peridot_status pd_tunings_write(const struct pd_tunings *tunings, const peridot_device_info *device, const char *cache_dir);
+
+#endif

@@ -1,0 +1,165 @@
+#include "ops/variants.h"
+
+#include "base/num.h"
+#include "format/dtype.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct operation {
+    const char *name;
+    uint32_t n_kernels;   /* of each variant: for each type of weights or of the cache */
+} operations[PD_N_VARIED] = {
+    [PD_VARIED_MATMUL] = {"matmul", PD_N_DTYPES}, [PD_VARIED_MATVEC] = {"matvec", PD_N_DTYPES},
+    [PD_VARIED_ATTENTION] = {"attention", 2},
+};
+
+/* The first row of an operation that the device has, and that is for such devices, is taken: a CPU's caches do the work of
+ * tiles without barriers, and its lanes gain nothing from neighbouring addresses. */
+static const struct row {
+    enum pd_varied operation;
+    const char *name;
+    enum pd_kernel_id kernel;   /* the first of its kernels: all need the same */
+    uint32_t from;              /* which of the operation's that is: those before are the next row's */
+    bool on_gpu, on_cpu;
+    enum pd_kernel_id pack;     /* a kernel that makes what these read; PD_N_KERNELS: none */
+} rows[PD_N_VARIANTS] = {
+    [PD_VARIANT_MATMUL_COOP] = {PD_VARIED_MATMUL, "coop", PD_KERNEL_matmul_coop_f32, 0, true, false, PD_KERNEL_pack_f16},
+    [PD_VARIANT_MATMUL_DOT] = {PD_VARIED_MATMUL, "dot", PD_KERNEL_matmul_dot_q8_0, PD_Q8_0, true, false, PD_KERNEL_pack_q16},
+    [PD_VARIANT_MATMUL_TILE] = {PD_VARIED_MATMUL, "tile", PD_KERNEL_matmul_f32, 0, true, false, PD_N_KERNELS},
+    [PD_VARIANT_MATMUL_MATVEC] = {PD_VARIED_MATMUL, "matvec", PD_KERNEL_matvec_f32, 0, false, true, PD_N_KERNELS},
+    [PD_VARIANT_MATVEC_ROWS] = {PD_VARIED_MATVEC, "rows", PD_KERNEL_matvec_rows_f32, 0, false, true, PD_N_KERNELS},
+    [PD_VARIANT_MATVEC_DOT] = {PD_VARIED_MATVEC, "dot", PD_KERNEL_matvec_dot_q8_0, PD_Q8_0, true, false, PD_N_KERNELS},
+    [PD_VARIANT_MATVEC_COLUMNS] = {PD_VARIED_MATVEC, "columns", PD_KERNEL_matvec_f32, 0, true, true, PD_N_KERNELS},
+    [PD_VARIANT_ATTENTION_ROWS] = {PD_VARIED_ATTENTION, "rows", PD_KERNEL_attention_rows_f16, 0, false, true, PD_N_KERNELS},
+    [PD_VARIANT_ATTENTION_TILE] = {PD_VARIED_ATTENTION, "tile", PD_KERNEL_attention_tile_f16, 0, true, false, PD_N_KERNELS},
+    [PD_VARIANT_ATTENTION_COLUMNS] = {PD_VARIED_ATTENTION, "columns", PD_KERNEL_attention_f16, 0, true, true, PD_N_KERNELS},
+};
+
+bool pd_variant_available(const peridot_device_info *device, enum pd_variant v)
+{
+    return !pd_kernel_lacks(device, rows[v].kernel);
+}
+
+/* What a device has, and is better without: Mesa lists matrices for Intel's integrated GPUs before Lunar Lake too (8 lanes), which
+ * have no units for them: it multiplies them by ordinary instructions, with some 160 spills on most. Dot products of bytes by
+ * several instructions gain nothing over tiles of floats, which are exact. */
+static bool is_slow(const peridot_device_info *device, enum pd_variant v)
+{
+    return (v == PD_VARIANT_MATMUL_COOP && device->type == PERIDOT_DEVICE_INTEGRATED && device->matrix_subgroup_size < 16)
+        || ((v == PD_VARIANT_MATMUL_DOT || v == PD_VARIANT_MATVEC_DOT) && !device->integer_dot_instruction);
+}
+
+static bool pays(const peridot_device_info *device, enum pd_variant v)
+{
+    return device->type == PERIDOT_DEVICE_CPU ? rows[v].on_cpu : rows[v].on_gpu && !is_slow(device, v);
+}
+
+struct pd_variants pd_variants_default(const peridot_device_info *device)
+{
+    struct pd_variants variants = {0};
+    for (int v = PD_N_VARIANTS - 1; v >= 0; v--)
+        if (pays(device, (enum pd_variant)v) && pd_variant_available(device, (enum pd_variant)v))
+            variants.of[rows[v].operation] = (enum pd_variant)v;
+    return variants;
+}
+
+void pd_variants_force(struct pd_variants *variants, enum pd_variant v)
+{
+    variants->of[rows[v].operation] = v;
+    variants->forced[rows[v].operation] = true;
+}
+
+static bool has(enum pd_variant v, uint32_t i) { return i >= rows[v].from; }
+
+/* The last row of an operation has all. */
+enum pd_variant pd_variant_having(enum pd_variant v, uint32_t i)
+{
+    while (!has(v, i)) v++;
+    return v;
+}
+
+enum pd_kernel_id pd_variant_kernel(enum pd_variant v, uint32_t i)
+{
+    return (enum pd_kernel_id)((uint32_t)rows[v].kernel + i - rows[v].from);
+}
+
+enum pd_kernel_id pd_variant_pack(enum pd_variant v) { return rows[v].pack; }
+
+static bool is_sound(const struct pd_gpu *gpu, enum pd_variant v, uint32_t i)
+{
+    const struct row *row = &rows[v];
+    return has(v, i) && pd_variant_available(pd_gpu_info(gpu), v)
+        && !pd_kernel_is_wrong(gpu, pd_variant_kernel(v, i))
+        && !(row->pack != PD_N_KERNELS && pd_kernel_is_wrong(gpu, row->pack));
+}
+
+/* What fails only ever gives way to what comes after it in the table, and the last row of an operation stays. */
+enum pd_variant pd_variant_sound(const struct pd_gpu *gpu, enum pd_variant v, uint32_t i)
+{
+    for (enum pd_variant other = v; other < PD_N_VARIANTS && rows[other].operation == rows[v].operation; other++)
+        if (is_sound(gpu, other, i) && (other == v || !is_slow(pd_gpu_info(gpu), other))) return other;
+    return pd_variant_having(v, i);
+}
+
+bool pd_kernel_has_twin(enum pd_kernel_id id)
+{
+    if (id == PD_KERNEL_pick) return true;   /* the host: steps are then not queued ahead */
+    for (int v = 0; v + 1 < PD_N_VARIANTS; v++) {
+        bool here = (id >= rows[v].kernel && id - rows[v].kernel < operations[rows[v].operation].n_kernels - rows[v].from)
+            || id == rows[v].pack;
+        if (here && rows[v + 1].operation == rows[v].operation) return true;
+    }
+    return false;
+}
+
+/* "matmul=coop, matmul=tile, ..." */
+static const char *all_names(char *out, size_t size)
+{
+    size_t at = 0;
+    for (int v = 0; v < PD_N_VARIANTS && at < size; v++)
+        at += (size_t)snprintf(out + at, size - at, "%s%s=%s", v ? ", " : "", operations[rows[v].operation].name, rows[v].name);
+    return out;
+}
+
+static int find(const char *text)
+{
+    char name[64], names[256];
+    for (int v = 0; v < PD_N_VARIANTS; v++) {
+        snprintf(name, sizeof name, "%s=%s", operations[rows[v].operation].name, rows[v].name);
+        if (strcmp(name, text) == 0) return v;
+    }
+    pd_fail(PERIDOT_ERROR_ARGUMENT, "there is no kernel variant %.64s, only %s", text, all_names(names, sizeof names));
+    return -1;
+}
+
+peridot_status pd_variants_choose(struct pd_variants *out, const peridot_device_info *device, const char *const *list, size_t n)
+{
+    *out = pd_variants_default(device);
+    for (size_t i = 0; i < n; i++) {
+        int v = find(list[i]);
+        if (v < 0) return PERIDOT_ERROR_ARGUMENT;
+        const char *lacks = pd_kernel_lacks(device, rows[v].kernel);
+        if (lacks) return pd_fail(PERIDOT_ERROR_DEVICE, "%s cannot do %s: it lacks %s", device->name, list[i], lacks);
+        pd_variants_force(out, (enum pd_variant)v);
+    }
+    return PERIDOT_OK;
+}
+
+void pd_variants_text(char *out, size_t size, const struct pd_variants *variants)
+{
+    size_t at = 0;
+    for (int o = 0; o < PD_N_VARIED && at < size; o++)
+        at += (size_t)snprintf(out + at, size - at, "%s%s=%s", o ? ", " : "", operations[o].name, rows[variants->of[o]].name);
+}
+
+bool pd_variants_at(peridot_variant *out, const peridot_device_info *device, size_t i)
+{
+    if (i >= PD_N_VARIANTS) return false;
+    const struct row *row = &rows[i];
+    struct pd_variants taken = pd_variants_default(device);
+    *out = (peridot_variant){.operation = operations[row->operation].name, .name = row->name,
+        .available = pd_variant_available(device, (enum pd_variant)i),
+        .chosen = taken.of[row->operation] == (enum pd_variant)i};
+    return true;
+}

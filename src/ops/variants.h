@@ -1,0 +1,50 @@
+/* Operations that several kernels can do. The table in variants.c is the one list of them: which kernels they are, and which is
+ * taken where nothing was asked for. */
+#ifndef PD_OPS_VARIANTS_H
+#define PD_OPS_VARIANTS_H
+
+#include "gpu/gpu.h"
+#include "ops/tuning.h"
+
+enum pd_varied { PD_VARIED_MATMUL, PD_VARIED_MATVEC, PD_VARIED_ATTENTION, PD_N_VARIED };
+
+/* Rows of the table. */
+enum pd_variant {
+    PD_VARIANT_MATMUL_COOP, PD_VARIANT_MATMUL_DOT, PD_VARIANT_MATMUL_TILE, PD_VARIANT_MATMUL_MATVEC,
+    PD_VARIANT_MATVEC_ROWS, PD_VARIANT_MATVEC_DOT, PD_VARIANT_MATVEC_COLUMNS,
+    PD_VARIANT_ATTENTION_ROWS, PD_VARIANT_ATTENTION_TILE, PD_VARIANT_ATTENTION_COLUMNS,
+    PD_N_VARIANTS
+};
+
+/* What a model takes for each operation. forced: it was asked for by name, and is taken for few tokens as well. */
+struct pd_variants {
+    enum pd_variant of[PD_N_VARIED];
+    bool forced[PD_N_VARIED];
+    const struct pd_tunings *tunings;   /* of matvec; NULL: none was measured */
+};
+
+/* What is best on the device. */
+struct pd_variants pd_variants_default(const peridot_device_info *device);
+/* The same with what `list` says: n texts such as "matmul=tile". */
+peridot_status pd_variants_choose(struct pd_variants *out, const peridot_device_info *device, const char *const *list, size_t n);
+/* Takes v, as if it had been asked for by name. */
+void pd_variants_force(struct pd_variants *variants, enum pd_variant v);
+/* v where it has kernel `i` (of those of the operation: a type of weights or of the cache), else the next that has. */
+enum pd_variant pd_variant_having(enum pd_variant v, uint32_t i);
+/* Its kernel `i`, which it has. */
+enum pd_kernel_id pd_variant_kernel(enum pd_variant v, uint32_t i);
+/* Its kernel that makes from activations what the others read, or PD_N_KERNELS: they read activations. */
+enum pd_kernel_id pd_variant_pack(enum pd_variant v);
+/* The variant to take where v is chosen, for what kernel `i` does: the first from v on, of the same operation, that has it and is
+ * not known to do it wrong. */
+enum pd_variant pd_variant_sound(const struct pd_gpu *gpu, enum pd_variant v, uint32_t i);
+/* Whether an operation has another kernel to take when this one is wrong. */
+bool pd_kernel_has_twin(enum pd_kernel_id id);
+/* "matmul=tile, matvec=columns" */
+void pd_variants_text(char *out, size_t size, const struct pd_variants *variants);
+/* Whether the device and this build have it. */
+bool pd_variant_available(const peridot_device_info *device, enum pd_variant v);
+/* See peridot_device_variant. */
+bool pd_variants_at(peridot_variant *out, const peridot_device_info *device, size_t i);
+
+#endif

@@ -1,0 +1,174 @@
+#include "probe/measure.h"
+
+#include "base/num.h"
+#include "base/os.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BUFFER_SIZE (128u << 20)   /* beyond the caches of most devices */
+#define WORKGROUP 256
+#define N_RUNS 5
+#define MAX_GROUPS 4096
+
+/* ---- the device ---- */
+
+enum rate { READ, COPY, FP32, FP16, MATRIX, N_RATES };
+
+struct bench {
+    struct pd_gpu *gpu;
+    struct pd_heap *heap;
+    struct pd_commands *commands;
+    struct pd_span from, to;
+};
+
+/* Its line of kernels.def; a device may lack it, or have failed its self-test. */
+static const enum pd_kernel_id kernels[N_RATES] = {PD_KERNEL_measure, PD_KERNEL_measure, PD_KERNEL_measure,
+                                                   PD_KERNEL_rate_fp16, PD_KERNEL_rate_matrix};
+
+static bool can_measure(const struct pd_gpu *gpu, enum rate rate)
+{
+    return !pd_kernel_lacks(pd_gpu_info(gpu), kernels[rate]) && !pd_kernel_is_wrong(gpu, kernels[rate]);
+}
+
+static peridot_status get_kernel(const struct pd_kernel **out, struct pd_gpu *gpu, enum rate rate)
+{
+    const peridot_device_info *d = pd_gpu_info(gpu);
+    uint32_t modes[] = {WORKGROUP, (uint32_t)rate}, sizes[] = {WORKGROUP, d->matrix_m, d->matrix_n, d->matrix_k};
+    if (rate == MATRIX) return pd_kernel_get(out, gpu, kernels[rate], sizes, PD_COUNT(sizes));
+    return pd_kernel_get(out, gpu, kernels[rate], modes, rate == FP16 ? 1 : 2);
+}
+
+peridot_status pd_measure_compile(struct pd_gpu *gpu)
+{
+    const struct pd_kernel *kernel;
+    for (int rate = 0; rate < N_RATES; rate++)
+        if (can_measure(gpu, (enum rate)rate)) PD_TRY(get_kernel(&kernel, gpu, (enum rate)rate));
+    return PERIDOT_OK;
+}
+
+static peridot_status record(struct bench *b, enum rate rate, uint32_t n, uint32_t n_groups)
+{
+    struct pd_measure_push push = {.from = b->from.address, .to = b->to.address, .n = n, .factor = 0.9999f};
+    const struct pd_kernel *kernel;
+    PD_TRY(get_kernel(&kernel, b->gpu, rate));
+    PD_TRY(pd_commands_begin(b->commands));
+    pd_dispatch(b->commands, kernel, &push, n_groups, 1, 1);
+    return pd_commands_end(b->commands);
+}
+
+/* The best of a few runs after a first one, which compiles and wakes the device. */
+static peridot_status best_time(double *out, struct bench *b)
+{
+    *out = 1e30;
+    PD_TRY(pd_commands_run(b->commands));
+    for (int i = 0; i < N_RUNS; i++) {
+        double start = pd_now();
+        PD_TRY(pd_commands_run(b->commands));
+        double time = pd_now() - start;
+        if (time < *out) *out = time;
+    }
+    return PERIDOT_OK;
+}
+
+/* Of a workgroup's round: see measure.comp and rate_*.comp. */
+static double round_flop(const struct pd_gpu *gpu, enum rate rate)
+{
+    const peridot_device_info *d = pd_gpu_info(gpu);
+    if (rate != MATRIX) return 2.0 * (rate == FP16 ? 128 : 64) * WORKGROUP;
+    return 2.0 * 4 * d->matrix_m * d->matrix_n * d->matrix_k * (WORKGROUP / d->matrix_subgroup_size);
+}
+
+/* More work until a run is long enough to be timed from the host: first workgroups, until every device is full, then rounds. */
+static peridot_status measure_flop(double *out, struct bench *b, enum rate rate)
+{
+    double time = 0;
+    if (!can_measure(b->gpu, rate)) return PERIDOT_OK;
+    for (uint32_t n_groups = 64, rounds = 64; time < 0.02 && rounds < 1u << 28;) {
+        PD_TRY(record(b, rate, rounds, n_groups));
+        PD_TRY(best_time(&time, b));
+        *out = round_flop(b->gpu, rate) * rounds * n_groups / time;
+        *(n_groups < MAX_GROUPS ? &n_groups : &rounds) *= 4;
+    }
+    return PERIDOT_OK;
+}
+
+static peridot_status measure_bytes(double *out, struct bench *b, enum rate rate, double size)
+{
+    double time;
+    PD_TRY(record(b, rate, BUFFER_SIZE / 16, MAX_GROUPS));
+    PD_TRY(best_time(&time, b));
+    *out = size / time;
+    return PERIDOT_OK;
+}
+
+static peridot_status measure(peridot_rates *out, struct bench *b)
+{
+    PD_TRY(pd_commands_create(&b->commands, b->gpu));
+    PD_TRY(pd_heap_create(&b->heap, b->gpu, PD_HEAP_DEVICE, BUFFER_SIZE));
+    PD_TRY(pd_heap_alloc(&b->from, b->heap, BUFFER_SIZE, "measuring"));
+    PD_TRY(pd_heap_alloc(&b->to, b->heap, BUFFER_SIZE, "measuring"));
+    PD_TRY(pd_span_zero(b->gpu, b->from));
+    PD_TRY(pd_span_zero(b->gpu, b->to));   /* pages that were never touched would be read from nowhere */
+    PD_TRY(measure_bytes(&out->read, b, READ, BUFFER_SIZE));
+    PD_TRY(measure_bytes(&out->copy, b, COPY, 2.0 * BUFFER_SIZE));
+    PD_TRY(measure_flop(&out->fp32, b, FP32));
+    PD_TRY(measure_flop(&out->fp16, b, FP16));
+    return measure_flop(&out->matrix, b, MATRIX);
+}
+
+peridot_status pd_measure(peridot_rates *out, struct pd_gpu *gpu)
+{
+    struct bench b = {.gpu = gpu};
+    *out = (peridot_rates){0};
+    peridot_status status = measure(out, &b);
+    pd_commands_free(b.commands);
+    pd_heap_free(b.heap);
+    return status;
+}
+
+/* ---- a pass ---- */
+
+static int longest_first(const void *left, const void *right)
+{
+    double a = ((const peridot_kernel_time *)left)->seconds, b = ((const peridot_kernel_time *)right)->seconds;
+    return a > b ? -1 : a < b;
+}
+
+/* Sums the times of dispatches by kernel. */
+static peridot_status collect(peridot_kernel_time **out, size_t *n, const struct pd_dispatch_time *times, uint32_t n_times)
+{
+    peridot_kernel_time *sums = calloc(PD_N_KERNELS, sizeof *sums);
+    if (!sums) return pd_fail_alloc(PD_N_KERNELS * sizeof *sums, "times");
+    for (int id = 0; id < PD_N_KERNELS; id++) {
+        peridot_kernel_time *sum = &sums[*n];
+        for (uint32_t i = 0; i < n_times; i++) {
+            if ((int)pd_kernel_id_of(times[i].kernel) != id) continue;
+            sum->n++;
+            sum->seconds += times[i].seconds;
+        }
+        if (!sum->n) continue;
+        snprintf(sum->kernel, sizeof sum->kernel, "%s", pd_kernel_name((enum pd_kernel_id)id));
+        ++*n;
+    }
+    qsort(sums, *n, sizeof *sums, longest_first);
+    *out = sums;
+    return PERIDOT_OK;
+}
+
+peridot_status pd_session_profile(peridot_kernel_time **out, size_t *n, struct pd_session *s, uint32_t n_tokens)
+{
+    const struct pd_dispatch_time *times;
+    struct pd_commands *commands;
+    uint32_t n_times = 0;
+    *out = NULL;
+    *n = 0;
+    PD_TRY(pd_commands_create(&commands, s->model->gpu));
+    peridot_status status = pd_commands_time(commands, true);
+    if (status == PERIDOT_OK) status = n_tokens ? pd_session_run_pass(s, commands, n_tokens) : pd_session_run_next(s, commands);
+    if (status == PERIDOT_OK) status = pd_commands_times(&times, &n_times, commands);
+    if (status == PERIDOT_OK) status = collect(out, n, times, n_times);
+    pd_commands_free(commands);
+    return status;
+}

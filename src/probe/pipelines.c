@@ -1,0 +1,180 @@
+/* Which pipelines there are is said by forward.c and ops.c themselves: the passes of published shapes are gone through with a
+ * recorder that compiles kernels and records nothing, so that weights need sizes and no memory. */
+#include "probe/pipelines.h"
+
+#include "arch/shapes.h"
+#include "base/num.h"
+#include "engine/forward.h"
+#include "ops/layout.h"
+#include "probe/measure.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SOMEWHERE 256        /* an address: kernels are chosen by whether there is one */
+#define ONE_TYPE PD_Q4_0     /* of the shapes that are not taken in every type */
+
+/* A shape's parts that a pass points to. */
+struct outline {
+    struct pd_config config;
+    struct pd_weights weights;
+    struct pd_cache cache;
+    struct pd_scratch scratch;
+};
+
+/* Of the kinds of decode step: with post norms and without, with GELU and SiLU. */
+static bool takes_every_type(const struct pd_shape *s)
+{
+    return !strcmp(s->name, "gemma2-2b") || !strcmp(s->name, "llama3.1-8b");
+}
+
+/* ---- a model without weights ---- */
+
+static struct pd_matrix matrix(struct pd_slice *slice, enum pd_dtype dtype, uint32_t n_rows, uint32_t n_cols)
+{
+    *slice = (struct pd_slice){.address = SOMEWHERE, .dtype = dtype, .n_rows = n_rows,
+        .row_size = pd_device_row_size(dtype, n_cols), .together = 1};
+    return (struct pd_matrix){.n_rows = n_rows, .n_cols = n_cols, .n_slices = 1, .slices = slice};
+}
+
+static struct pd_layer_weights layer_weights(struct pd_slice slices[4], const struct pd_config *c, enum pd_dtype dtype)
+{
+    const struct pd_family_traits *family = &pd_families[c->family];
+    uint32_t q_dim = c->n_heads * c->head_dim, kv_dim = c->n_kv_heads * c->head_dim;
+    uint64_t post = family->post_norms ? SOMEWHERE : 0, qk = family->qk_norms ? SOMEWHERE : 0;
+    return (struct pd_layer_weights){.attn_norm = SOMEWHERE, .ffn_norm = SOMEWHERE, .post_attn_norm = post,
+        .post_ffn_norm = post, .q_norm = qk, .k_norm = qk, .qkv = matrix(&slices[0], dtype, q_dim + 2 * kv_dim, c->d_model),
+        .o = matrix(&slices[1], dtype, c->d_model, q_dim), .gate_up = matrix(&slices[2], dtype, 2 * c->ffn_dim, c->d_model),
+        .down = matrix(&slices[3], dtype, c->d_model, c->ffn_dim)};
+}
+
+static struct pd_rows rows(uint32_t i, uint64_t width)
+{
+    return (struct pd_rows){.address = SOMEWHERE * (uint64_t)i, .stride = (uint32_t)pd_align(width, PD_PAD)};
+}
+
+static struct pd_scratch scratch(const struct pd_config *c)
+{
+    uint32_t q_dim = c->n_heads * c->head_dim, kv_dim = c->n_kv_heads * c->head_dim;
+    return (struct pd_scratch){.x = rows(1, c->d_model), .x_other = rows(2, c->d_model), .normed = rows(3, c->d_model),
+        .branch = rows(4, c->d_model), .qkv = rows(5, q_dim + 2 * kv_dim), .att = rows(6, q_dim),
+        .gate_up = rows(7, 2 * (uint64_t)c->ffn_dim), .act = rows(8, c->ffn_dim), .partial = SOMEWHERE};
+}
+
+static void outline_free(struct outline *o)
+{
+    free(o->weights.layers);
+    free(o->cache.layers);
+    pd_config_free(&o->config);
+}
+
+static peridot_status outline_create(struct outline *o, const struct pd_shape *shape)
+{
+    *o = (struct outline){.config = pd_shape_config(shape)};
+    peridot_status status = pd_config_set_pattern(&o->config, pd_families[o->config.family].window_pattern);
+    o->weights.layers = calloc(shape->n_layers, sizeof *o->weights.layers);
+    o->cache.layers = calloc(shape->n_layers, sizeof *o->cache.layers);
+    if (status == PERIDOT_OK && (!o->weights.layers || !o->cache.layers))
+        status = pd_fail_alloc(shape->n_layers * sizeof *o->weights.layers, "layers");
+    if (status != PERIDOT_OK) outline_free(o);
+    o->weights.output_norm = SOMEWHERE;
+    o->scratch = scratch(&o->config);
+    return status;
+}
+
+/* ---- its passes ---- */
+
+static void go_through(struct pd_pass *pass)
+{
+    static const uint32_t n_tokens[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17, 24, 32, 48, 64, 128, 256};
+    struct pd_rows logits = rows(9, pass->weights->vocab_size);
+    for (size_t i = 0; i < PD_COUNT(n_tokens); i++) {
+        pass->n_tokens = n_tokens[i];
+        pd_forward(pass, &logits);
+        pd_forward(pass, NULL);
+        pd_forward_head(pass, logits, 0, n_tokens[i]);
+    }
+    pd_op_topk(pass->recorder, SOMEWHERE, logits, pass->weights->vocab_size, SOMEWHERE, SOMEWHERE, 1);
+    pd_op_pick(pass->recorder, &(struct pd_pick_push){0});
+}
+
+static peridot_status compile_shape(struct pd_gpu *gpu, const struct pd_shape *shape, enum pd_dtype dtype,
+                                    peridot_kv_type kv_type)
+{
+    struct outline o;
+    struct pd_slice slices[4], embedding;
+    struct pd_recorder recorder = {.gpu = gpu, .variants = pd_variants_default(pd_gpu_info(gpu))};
+    PD_TRY(outline_create(&o, shape));
+    struct pd_layer_weights layer = layer_weights(slices, &o.config, dtype);
+    for (uint32_t i = 0; i < shape->n_layers; i++) {
+        o.weights.layers[i] = layer;
+        o.cache.layers[i] = (struct pd_kv){.k = SOMEWHERE, .v = SOMEWHERE, .ring = shape->ctx, .type = kv_type};
+    }
+    o.weights.vocab_size = o.weights.n_outputs = shape->vocab_size;
+    o.weights.embedding = matrix(&embedding, dtype, shape->vocab_size, shape->d_model);
+    o.weights.lookup = (struct pd_table){.matrix = &o.weights.embedding, .rows_per_slice = shape->vocab_size};
+    struct pd_pass pass = {.recorder = &recorder, .config = &o.config, .weights = &o.weights, .cache = &o.cache,
+        .scratch = &o.scratch, .tokens = SOMEWHERE, .places = SOMEWHERE, .angles = {SOMEWHERE, SOMEWHERE}};
+    go_through(&pass);
+    outline_free(&o);
+    return recorder.status;
+}
+
+peridot_status pd_pipelines_compile(struct pd_gpu *gpu)
+{
+    for (size_t i = 0; pd_shape_get(i); i++) {
+        const struct pd_shape *shape = pd_shape_get(i);
+        if (strncmp(shape->name, "tiny", 4) == 0) continue;   /* for tests */
+        for (int dtype = 0; dtype < PD_N_DTYPES; dtype++)
+            if (dtype == ONE_TYPE || takes_every_type(shape))
+                PD_TRY(compile_shape(gpu, shape, (enum pd_dtype)dtype, PERIDOT_KV_F16));
+        PD_TRY(compile_shape(gpu, shape, ONE_TYPE, PERIDOT_KV_F32));
+    }
+    return pd_measure_compile(gpu);
+}
+
+/* ---- reporting ---- */
+
+struct reporter {
+    struct pd_gpu *gpu;
+    peridot_pipeline_call call;
+    void *user;
+    bool stopped;
+};
+
+static peridot_status report_kernel(struct reporter *r, const struct pd_kernel *kernel)
+{
+    struct pd_executable *executables;
+    uint32_t n;
+    peridot_pipeline p = {.kernel = pd_kernel_name(pd_kernel_id_of(kernel)), .used = true, .executable = ""};
+    p.spec = pd_kernel_spec(kernel, &p.n_spec);
+    PD_TRY(pd_kernel_executables(&executables, &n, r->gpu, kernel));
+    if (n == 0) r->stopped = !r->call(r->user, &p);
+    for (uint32_t i = 0; i < n && !r->stopped; i++) {
+        const struct pd_executable *e = &executables[i];
+        p.executable = e->name;
+        p.subgroup_size = e->subgroup_size;
+        p.statistics = e->statistics;
+        p.n_statistics = e->n_statistics;
+        r->stopped = !r->call(r->user, &p);
+    }
+    pd_executables_free(executables, n);
+    return PERIDOT_OK;
+}
+
+peridot_status pd_pipelines_report(struct pd_gpu *gpu, peridot_pipeline_call call, void *user)
+{
+    struct reporter r = {.gpu = gpu, .call = call, .user = user};
+    bool used[PD_N_KERNELS] = {false};
+    for (int id = 0; id < PD_N_KERNELS; id++)
+        for (const struct pd_kernel *k = pd_kernel_next(gpu, NULL); k && !r.stopped; k = pd_kernel_next(gpu, k)) {
+            if ((int)pd_kernel_id_of(k) != id) continue;
+            used[id] = true;
+            PD_TRY(report_kernel(&r, k));
+        }
+    for (int id = 0; id < PD_N_KERNELS && !r.stopped; id++) {
+        peridot_pipeline unused = {.kernel = pd_kernel_name((enum pd_kernel_id)id), .executable = ""};
+        if (!used[id]) r.stopped = !call(user, &unused);
+    }
+    return PERIDOT_OK;
+}

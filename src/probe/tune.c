@@ -1,0 +1,282 @@
+/* Each candidate is tried on the model itself: a decode step in which every matvec is laid out so, timed dispatch by dispatch,
+ * gives a time for each kernel and use. The fastest is taken where it beats the default by more than the noise, and does so
+ * again when only the two are compared, turn by turn: the best of many by chance is none then. The step's logits must stay
+ * what they are. */
+#include "probe/tune.h"
+
+#include "base/num.h"
+#include "base/os.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { N_ROUNDS = 3, N_TURNS = 9, FEWEST_TURNS = 3, N_COMPILED = 8 };
+#define NOISE 0.97          /* of the default's time: what is slower is not worth a change */
+#define LOGITS_APART 1e-3   /* relative L2, as between any two kernels of an operation */
+
+/* Least seconds of a step that a kernel takes in a use; 0: it is not in it. */
+struct times {
+    double of[PD_N_TUNED][PD_N_USES];
+};
+
+struct search {
+    struct pd_model *model;
+    struct pd_session *session;
+    struct pd_commands *commands;
+    const peridot_device_info *device;
+    double end;                /* when to try no more; see pd_now */
+    float *logits, *want;      /* [n_outputs]: of this pass, and of the first with defaults */
+    struct pd_tunings table;   /* what a pass takes */
+    struct times by_default, by[PD_MAX_TUNINGS];
+    struct times part;         /* of the default's time, that the chosen one takes */
+};
+
+/* The constants of matvec.comp tell uses apart. */
+static bool use_of(enum pd_use *out, uint32_t *kernel, const struct pd_kernel *k)
+{
+    uint32_t n, id = (uint32_t)pd_kernel_id_of(k);
+    const uint32_t *spec = pd_kernel_spec(k, &n);
+    if (id < PD_KERNEL_matvec_f32 || id >= PD_KERNEL_matvec_f32 + PD_N_TUNED) return false;
+    *kernel = id - PD_KERNEL_matvec_f32;
+    *out = spec[6] ? PD_USE_GATED : spec[3] ? PD_USE_NORMED : PD_USE_PLAIN;
+    return true;
+}
+
+static void keep_least(struct times *least, const struct pd_dispatch_time *times, uint32_t n)
+{
+    struct times sums = {0};
+    enum pd_use use;
+    uint32_t k;
+    for (uint32_t i = 0; i < n; i++)
+        if (use_of(&use, &k, times[i].kernel)) sums.of[k][use] += times[i].seconds;
+    for (k = 0; k < PD_N_TUNED; k++)
+        for (int u = 0; u < PD_N_USES; u++) {
+            double *to = &least->of[k][u];
+            if (*to == 0 || (sums.of[k][u] < *to && !isinf(*to))) *to = sums.of[k][u];
+        }
+}
+
+static double distance(const float *a, const float *b, size_t n)
+{
+    double apart = 0, size = 0;
+    for (size_t i = 0; i < n; i++) {
+        double d = (double)a[i] - (double)b[i];
+        apart += d * d;
+        size += (double)b[i] * (double)b[i];
+    }
+    return size > 0 ? sqrt(apart / size) : sqrt(apart);
+}
+
+static void never_take(struct times *least)
+{
+    for (uint32_t k = 0; k < PD_N_TUNED; k++)
+        for (int u = 0; u < PD_N_USES; u++) least->of[k][u] = INFINITY;
+}
+
+/* A decode step with s->table. What gives other logits takes for ever. */
+static peridot_status time_pass(struct search *s, struct times *least)
+{
+    const struct pd_dispatch_time *times;
+    uint32_t n, n_outputs = s->model->weights.n_outputs;
+    PD_TRY(pd_session_run_pass(s->session, s->commands, 1));
+    PD_TRY(pd_commands_times(&times, &n, s->commands));
+    keep_least(least, times, n);
+    PD_TRY(pd_span_read(s->model->gpu, s->logits, s->session->logits_span, 0, n_outputs * sizeof(float)));
+    if (isnan(s->want[0])) memcpy(s->want, s->logits, n_outputs * sizeof(float));
+    if (!(distance(s->logits, s->want, n_outputs) <= LOGITS_APART)) never_take(least);
+    return PERIDOT_OK;
+}
+
+/* The next few, on all processors at once, as compiling takes longer than a pass. Of what fails time_candidates will hear. */
+static peridot_status compile_candidates(struct search *s, uint32_t first)
+{
+    struct pd_tuning t;
+    peridot_status asked = PERIDOT_OK;
+    pd_kernels_gather(s->model->gpu);
+    for (uint32_t i = first; i < first + N_COMPILED && asked == PERIDOT_OK && pd_tuning_at(&t, s->device, i); i++) {
+        s->table = pd_tunings_of(t);
+        asked = pd_session_ask(s->session);
+    }
+    pd_kernels_compile_gathered(s->model->gpu);
+    return asked;
+}
+
+static peridot_status time_candidates(struct search *s)
+{
+    struct pd_tuning t;
+    for (int round = 0; round < N_ROUNDS && !(round && pd_now() > s->end); round++) {   /* as a machine has slow seconds */
+        s->table = (struct pd_tunings){0};
+        PD_TRY(time_pass(s, &s->by_default));
+        for (uint32_t i = 0; pd_tuning_at(&t, s->device, i) && pd_now() < s->end; i++) {
+            if (round == 0 && i % N_COMPILED == 0) PD_TRY(compile_candidates(s, i));
+            s->table = pd_tunings_of(t);
+            peridot_status status = time_pass(s, &s->by[i]);
+            if (status == PERIDOT_ERROR_DEVICE) never_take(&s->by[i]);   /* it cannot compile it */
+            else PD_TRY(status);
+        }
+    }
+    return PERIDOT_OK;
+}
+
+/* Into s->table; rows 0 where the default is best. */
+static void choose(struct search *s)
+{
+    struct pd_tuning t;
+    s->table = (struct pd_tunings){0};
+    for (uint32_t k = 0; k < PD_N_TUNED; k++)
+        for (int u = 0; u < PD_N_USES; u++) {
+            double least = NOISE * s->by_default.of[k][u];
+            for (uint32_t i = 0; pd_tuning_at(&t, s->device, i); i++) {
+                double seconds = s->by[i].of[k][u];
+                if (!pd_tuning_fits(t, pd_tuned_kernel(k), (enum pd_use)u) || seconds == 0 || seconds >= least) continue;
+                least = seconds;
+                s->table.of[k][u] = t;
+            }
+        }
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static double median(double *x, size_t n)
+{
+    qsort(x, n, sizeof *x, by_size);
+    return x[n / 2];
+}
+
+/* Turn by turn, so that both have the same slow seconds, which a median of their quotients leaves out. */
+static peridot_status confirm(struct search *s, struct times before[N_TURNS], struct times after[N_TURNS])
+{
+    struct pd_tunings chosen = s->table;
+    size_t n = 0;
+    for (; n < N_TURNS && !(n >= FEWEST_TURNS && pd_now() > s->end); n++) {
+        s->table = (struct pd_tunings){0};
+        PD_TRY(time_pass(s, &before[n]));
+        s->table = chosen;
+        PD_TRY(time_pass(s, &after[n]));
+    }
+    for (uint32_t k = 0; k < PD_N_TUNED; k++)
+        for (int u = 0; u < PD_N_USES; u++) {
+            double part[N_TURNS];
+            for (size_t turn = 0; turn < n; turn++) part[turn] = after[turn].of[k][u] / before[turn].of[k][u];
+            s->part.of[k][u] = median(part, n);
+            if (!(s->part.of[k][u] < NOISE)) s->table.of[k][u] = (struct pd_tuning){0};
+        }
+    return PERIDOT_OK;
+}
+
+static void report(const struct search *s, peridot_tuned_call call, void *user)
+{
+    for (uint32_t k = 0; k < PD_N_TUNED; k++)
+        for (int u = 0; u < PD_N_USES; u++) {
+            struct pd_tuning t = s->table.of[k][u], usual = pd_tuning_default(s->device, pd_tuned_kernel(k), (enum pd_use)u);
+            double seconds = s->by_default.of[k][u];
+            if (seconds == 0) continue;
+            peridot_tuned tuned = {.kernel = pd_kernel_name(pd_tuned_kernel(k)), .use = pd_use_name((enum pd_use)u),
+                .width = usual.width, .rows = usual.rows, .workgroup = usual.workgroup, .default_rows = usual.rows,
+                .default_workgroup = usual.workgroup, .seconds = seconds, .default_seconds = seconds, .changed = t.rows != 0};
+            if (t.rows) {
+                tuned.rows = t.rows, tuned.workgroup = t.workgroup, tuned.subgroup = t.subgroup, tuned.width = t.width;
+                tuned.seconds = seconds * s->part.of[k][u];
+            }
+            call(user, &tuned);
+        }
+}
+
+/* Whether the model has matrices of the type that a kernel is for, and takes such kernels. */
+static bool is_for(const struct pd_model *m, uint32_t k)
+{
+    for (uint32_t dtype = 0; dtype < PD_N_DTYPES; dtype++) {
+        enum pd_variant v = pd_variant_having(m->variants.of[PD_VARIED_MATVEC], dtype);
+        if (m->weights.type_counts[dtype] && pd_variant_kernel(v, dtype) == pd_tuned_kernel(k)) return true;
+    }
+    return false;
+}
+
+/* Of kernels for other types what was known before stays. */
+static void take(struct pd_tunings *to, const struct search *s)
+{
+    for (uint32_t k = 0; k < PD_N_TUNED; k++)
+        for (int u = 0; u < PD_N_USES && is_for(s->model, k); u++) {
+            struct pd_tuning t = s->table.of[k][u], usual = pd_tuning_default(s->device, pd_tuned_kernel(k), (enum pd_use)u);
+            if (s->by_default.of[k][u] > 0 || !to->of[k][u].rows) to->of[k][u] = t.rows ? t : usual;
+        }
+}
+
+static peridot_status open_search(struct search *s)
+{
+    struct pd_model *m = s->model;
+    if (!m->weights.n_outputs) return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "a model without an output matrix cannot be tuned");
+    s->device = pd_gpu_info(m->gpu);
+    s->logits = malloc(m->weights.n_outputs * sizeof(float));
+    s->want = malloc(m->weights.n_outputs * sizeof(float));
+    if (!s->logits || !s->want) return pd_fail_alloc(m->weights.n_outputs * sizeof(float), "logits");
+    s->want[0] = NAN;
+    m->variants.tunings = &s->table;
+    PD_TRY(pd_session_create(&s->session, m, &(peridot_session_params){.ctx = 1, .chunk = 1}));
+    PD_TRY(pd_commands_create(&s->commands, m->gpu));
+    return pd_commands_time(s->commands, true);
+}
+
+static peridot_status run(struct search *s, peridot_tuned_call call, void *user)
+{
+    struct times before[N_TURNS] = {0}, after[N_TURNS] = {0};
+    PD_TRY(open_search(s));
+    PD_TRY(time_candidates(s));
+    choose(s);
+    PD_TRY(confirm(s, before, after));
+    if (call) report(s, call, user);
+    take(&s->model->tunings, s);
+    return PERIDOT_OK;
+}
+
+peridot_status pd_tune(struct pd_model *m, const char *cache_dir, double max_s, peridot_tuned_call call, void *user)
+{
+    if (cache_dir) PD_TRY(pd_tunings_write(&m->tunings, pd_gpu_info(m->gpu), cache_dir));   /* rather than find out afterwards */
+    struct search *s = calloc(1, sizeof *s);
+    if (!s) return pd_fail_alloc(sizeof *s, "search");
+    s->model = m;
+    s->end = max_s > 0 ? pd_now() + max_s : INFINITY;
+    peridot_status status = run(s, call, user);
+    pd_commands_free(s->commands);
+    pd_session_free(s->session);
+    free(s->logits);
+    free(s->want);
+    free(s);
+    m->variants.tunings = &m->tunings;
+    if (status == PERIDOT_OK && cache_dir) status = pd_tunings_write(&m->tunings, pd_gpu_info(m->gpu), cache_dir);
+    return status;
+}
+
+bool pd_tune_is_due(const struct pd_model *m)
+{
+    bool known = pd_gpu_info(m->gpu)->type == PERIDOT_DEVICE_CPU || !m->weights.n_outputs || !pd_gpu_can_time(m->gpu);
+    for (uint32_t k = 0; k < PD_N_TUNED; k++)
+        for (int u = 0; u < PD_N_USES; u++)
+            if (!known && is_for(m, k) && !m->tunings.of[k][u].rows) return true;
+    return false;
+}
+
+void pd_tunings_text(char *out, size_t size, const struct pd_model *m)
+{
+    const peridot_device_info *device = pd_gpu_info(m->gpu);
+    bool any = false;
+    size_t at = 0;
+    out[0] = 0;
+    for (uint32_t k = 0; k < PD_N_TUNED; k++)
+        for (int u = 0; u < PD_N_USES && is_for(m, k); u++) {
+            struct pd_tuning t = m->tunings.of[k][u], usual = pd_tuning_default(device, pd_tuned_kernel(k), (enum pd_use)u);
+            any = any || t.rows;
+            if (!t.rows || memcmp(&t, &usual, sizeof t) == 0 || at >= size) continue;
+            at += (size_t)snprintf(out + at, size - at, "%s%s %s %ux%u", at ? ", " : "", pd_kernel_name(pd_tuned_kernel(k)),
+                                   pd_use_name((enum pd_use)u), (unsigned)t.rows, (unsigned)t.workgroup);
+            if (t.width > 1 && at < size) at += (size_t)snprintf(out + at, size - at, "x%u", (unsigned)t.width);
+            if (t.subgroup && at < size) at += (size_t)snprintf(out + at, size - at, "/%u", (unsigned)t.subgroup);
+        }
+    if (any && !at) snprintf(out, size, "as by default");
+}

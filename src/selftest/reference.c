@@ -1,0 +1,169 @@
+#include "selftest/reference.h"
+
+#include <math.h>
+#include <stddef.h>
+
+double pd_reference_softcap(double x, double cap)
+{
+    return cap == 0 ? x : cap * tanh(x / cap);
+}
+
+static double dot(const float *a, const float *b, uint32_t n)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < n; i++) sum += (double)a[i] * (double)b[i];
+    return sum;
+}
+
+/* 1 / sqrt(mean(x^2) + eps) */
+static double rms_scale(const float *x, uint32_t n, float eps)
+{
+    return 1 / sqrt(dot(x, x, n) / n + (double)eps);
+}
+
+void pd_reference_embed(float *x, const float *table, const uint32_t *tokens, uint32_t n_tokens, uint32_t n_cols, float scale)
+{
+    for (uint32_t m = 0; m < n_tokens; m++)
+        for (uint32_t i = 0; i < n_cols; i++) x[(size_t)m * n_cols + i] = table[(size_t)tokens[m] * n_cols + i] * scale;
+}
+
+void pd_reference_matmul(float *y, const float *w, const float *x, uint32_t n_rows, uint32_t n_cols, uint32_t n_tokens, float softcap)
+{
+    for (uint32_t m = 0; m < n_tokens; m++)
+        for (uint32_t r = 0; r < n_rows; r++) {
+            double sum = dot(w + (size_t)r * n_cols, x + (size_t)m * n_cols, n_cols);
+            y[(size_t)m * n_rows + r] = (float)pd_reference_softcap(sum, (double)softcap);
+        }
+}
+
+static void rmsnorm_row(float *x, float *normed, const float *y, const float *w_post, const float *w, uint32_t n, float eps)
+{
+    double scale = y && w_post ? rms_scale(y, n, eps) : 1;
+    for (uint32_t i = 0; y && i < n; i++) x[i] = (float)((double)x[i] + (double)y[i] * scale * (w_post ? (double)w_post[i] : 1));
+    if (!w) return;
+    scale = rms_scale(x, n, eps);
+    for (uint32_t i = 0; i < n; i++) normed[i] = (float)((double)x[i] * scale * (double)w[i]);
+}
+
+void pd_reference_rmsnorm(float *x, float *normed, const float *y, const float *w_post, const float *w,
+                          uint32_t n, uint32_t n_tokens, float eps)
+{
+    for (size_t at = 0; at < (size_t)n_tokens * n; at += n)
+        rmsnorm_row(x + at, w ? normed + at : NULL, y ? y + at : NULL, w_post, w, n, eps);
+}
+
+/* to = rotate(rms(x) * w), the norm only where there is a w. The two halves of a head are rotated against each other:
+ * (x[i], x[i + d/2]) -> (x[i] cos - x[i + d/2] sin, x[i] sin + x[i + d/2] cos). to may be x. */
+static void rotate_head(float *to, const float *x, const float *w, const float *angles, uint32_t head_dim, float eps)
+{
+    double scale = w ? rms_scale(x, head_dim, eps) : 1;
+    uint32_t half = head_dim / 2;
+    for (uint32_t i = 0; i < half; i++) {
+        double a = (double)x[i] * scale * (w ? (double)w[i] : 1), b = (double)x[i + half] * scale * (w ? (double)w[i + half] : 1);
+        double c = (double)angles[i], s = (double)angles[half + i];
+        to[i] = (float)(a * c - b * s);
+        to[i + half] = (float)(a * s + b * c);
+    }
+}
+
+/* Where the cache keeps head h of position p. */
+static size_t slot(const struct pd_reference_heads *heads, uint32_t p, uint32_t h)
+{
+    return ((size_t)(p % heads->ring) * heads->n_kv_heads + h) * heads->head_dim;
+}
+
+void pd_reference_rope(float *qkv, float *k_cache, float *v_cache, const struct pd_reference_heads *heads,
+                       const float *angles, uint32_t pos, uint32_t n_tokens)
+{
+    uint32_t d = heads->head_dim;
+    for (uint32_t m = 0; m < n_tokens; m++, angles += d) {
+        for (uint32_t h = 0; h < heads->n_heads; h++, qkv += d) rotate_head(qkv, qkv, heads->q_norm, angles, d, heads->eps);
+        for (uint32_t h = 0; h < heads->n_kv_heads; h++, qkv += d)
+            rotate_head(k_cache + slot(heads, pos + m, h), qkv, heads->k_norm, angles, d, heads->eps);
+        for (uint32_t h = 0; h < heads->n_kv_heads; h++, qkv += d)
+            for (uint32_t i = 0; i < d; i++) v_cache[slot(heads, pos + m, h) + i] = qkv[i];
+    }
+}
+
+/* One query head of position pos over keys first .. pos:
+ *   s[j] = softcap(scale q . k[j]),   y = sum_j exp(s[j]) v[j] / sum_j exp(s[j])
+ * with the largest score taken off first, as exp would overflow. */
+static void attend(float *y, const float *q, const float *k_cache, const float *v_cache,
+                   const struct pd_reference_heads *heads, uint32_t pos, uint32_t kv_head)
+{
+    uint32_t first = heads->window && pos + 1 > heads->window ? pos + 1 - heads->window : 0, d = heads->head_dim;
+    double top = -INFINITY, total = 0, sum[512] = {0};
+    for (uint32_t j = first; j <= pos; j++) {
+        double score = (double)heads->scale * dot(q, k_cache + slot(heads, j, kv_head), d);
+        score = pd_reference_softcap(score, (double)heads->softcap);
+        double rescale = exp(fmin(top - score, 0)), weight = exp(fmin(score - top, 0));
+        const float *v = v_cache + slot(heads, j, kv_head);
+        for (uint32_t i = 0; i < d; i++) sum[i] = sum[i] * rescale + weight * (double)v[i];
+        total = total * rescale + weight;
+        top = fmax(top, score);
+    }
+    for (uint32_t i = 0; i < d; i++) y[i] = (float)(sum[i] / total);
+}
+
+void pd_reference_attention(float *y, const float *q, const float *k_cache, const float *v_cache,
+                            const struct pd_reference_heads *heads, uint32_t pos, uint32_t n_tokens)
+{
+    uint32_t group = heads->n_heads / heads->n_kv_heads;
+    for (uint32_t m = 0; m < n_tokens; m++)
+        for (uint32_t h = 0; h < heads->n_heads; h++, y += heads->head_dim, q += heads->head_dim)
+            attend(y, q, k_cache, v_cache, heads, pos + m, h / group);
+}
+
+/* With M the largest maximum and f[s] = exp(maximum[s] - M):   y = sum_s f[s] sums[s] / sum_s f[s] total[s] */
+void pd_reference_merge(float *y, const float *partial, uint32_t n_heads, uint32_t n_splits, uint32_t head_dim)
+{
+    size_t stride = head_dim + 2;
+    for (uint32_t h = 0; h < n_heads; h++, partial += n_splits * stride, y += head_dim) {
+        double top = -INFINITY, total = 0;
+        for (uint32_t s = 0; s < n_splits; s++) top = fmax(top, (double)partial[s * stride + head_dim]);
+        for (uint32_t s = 0; s < n_splits; s++)
+            total += exp((double)partial[s * stride + head_dim] - top) * (double)partial[s * stride + head_dim + 1];
+        for (uint32_t d = 0; d < head_dim; d++) {
+            double sum = 0;
+            for (uint32_t s = 0; s < n_splits; s++)
+                sum += exp((double)partial[s * stride + head_dim] - top) * (double)partial[s * stride + d];
+            y[d] = (float)(sum / total);
+        }
+    }
+}
+
+/* Hendrycks and Gimpel 2016, the tanh form: 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) */
+static double gelu(double x)
+{
+    return 0.5 * x * (1 + tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
+}
+
+static double silu(double x)
+{
+    return x / (1 + exp(-x));
+}
+
+void pd_reference_glu(float *y, const float *x, uint32_t n, uint32_t n_tokens, bool is_silu)
+{
+    for (uint32_t m = 0; m < n_tokens; m++, x += 2 * (size_t)n, y += n)
+        for (uint32_t i = 0; i < n; i++) y[i] = (float)((is_silu ? silu((double)x[i]) : gelu((double)x[i])) * (double)x[n + i]);
+}
+
+static bool before(struct pd_candidate a, struct pd_candidate b)
+{
+    return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
+}
+
+/* Insertion into a sorted list that is full of the lowest candidate from the start. */
+void pd_reference_topk(struct pd_candidate best[PD_TOPK], const float *logits, uint32_t n)
+{
+    const float lowest = -3.4e38f;
+    for (uint32_t i = 0; i < PD_TOPK; i++) best[i] = (struct pd_candidate){lowest, UINT32_MAX};
+    for (uint32_t id = 0; id < n; id++) {
+        struct pd_candidate c = {logits[id] > lowest ? logits[id] : lowest, id};
+        if (!before(c, best[PD_TOPK - 1])) continue;
+        uint32_t at = PD_TOPK - 1;
+        for (; at > 0 && before(c, best[at - 1]); at--) best[at] = best[at - 1];
+        best[at] = c;
+    }
+}

@@ -1,0 +1,51 @@
+/* The CPU reference of every kernel in shaders/: plain C with sums in double, to be read beside the kernel of the same name
+ * and to be trusted. Slow. Rows lie close together (a stride is a width), weights are floats, and a KV cache is
+ * [ring][n_kv_heads][head_dim] floats, whatever the device keeps: who compares rounds on the way. */
+#ifndef PD_SELFTEST_REFERENCE_H
+#define PD_SELFTEST_REFERENCE_H
+
+#include "params.h"
+
+#include <stdbool.h>
+
+struct pd_reference_heads {
+    uint32_t n_heads, n_kv_heads, head_dim;
+    uint32_t window;                 /* keys that a query sees, itself included; 0: all */
+    uint32_t ring;                   /* positions of the cache: position p is in slot p % ring */
+    float scale, softcap, eps;
+    const float *q_norm, *k_norm;    /* [head_dim], or NULL */
+};
+
+/* cap tanh(x / cap); cap 0: x */
+double pd_reference_softcap(double x, double cap);
+
+/* x[m] = table[tokens[m]] * scale.   x [n_tokens][n_cols] */
+void pd_reference_embed(float *x, const float *table, const uint32_t *tokens, uint32_t n_tokens, uint32_t n_cols, float scale);
+
+/* y[m][r] = softcap(w[r] . x[m]).   y [n_tokens][n_rows], w [n_rows][n_cols], x [n_tokens][n_cols].   matvec: one token */
+void pd_reference_matmul(float *y, const float *w, const float *x, uint32_t n_rows, uint32_t n_cols, uint32_t n_tokens, float softcap);
+
+/* x += w_post ? rms(y) * w_post : y (unless y is NULL), then normed = rms(x) * w (unless w is NULL).   all [n_tokens][n] */
+void pd_reference_rmsnorm(float *x, float *normed, const float *y, const float *w_post, const float *w,
+                          uint32_t n, uint32_t n_tokens, float eps);
+
+/* Norms and rotates q (in place) and k, and writes k and v of positions pos .. to the cache.
+ * qkv [n_tokens][(n_heads + 2 n_kv_heads) head_dim]: q, k, v;   angles [n_tokens][head_dim]: cos, then sin */
+void pd_reference_rope(float *qkv, float *k_cache, float *v_cache, const struct pd_reference_heads *heads,
+                       const float *angles, uint32_t pos, uint32_t n_tokens);
+
+/* y[m] = attention of position pos + m over the cache.   y, q [n_tokens][n_heads head_dim] */
+void pd_reference_attention(float *y, const float *q, const float *k_cache, const float *v_cache,
+                            const struct pd_reference_heads *heads, uint32_t pos, uint32_t n_tokens);
+
+/* y [n_heads][head_dim] from the splits of attention, [n_heads][n_splits][head_dim + 2]: sums, maximum, total */
+void pd_reference_merge(float *y, const float *partial, uint32_t n_heads, uint32_t n_splits, uint32_t head_dim);
+
+/* y[m][i] = act(x[m][i]) * x[m][n + i], the activation being SiLU or the tanh form of GELU.   x [n_tokens][2 n] */
+void pd_reference_glu(float *y, const float *x, uint32_t n, uint32_t n_tokens, bool silu);
+
+/* The PD_TOPK best of n logits, best first and the lower id first of equals. What is no number, or too low for one, is
+ * the lowest (-3.4e38) and counts by id; places beyond n get that and id 0xffffffff. */
+void pd_reference_topk(struct pd_candidate best[PD_TOPK], const float *logits, uint32_t n);
+
+#endif

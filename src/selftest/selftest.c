@@ -1,0 +1,114 @@
+#include "selftest/selftest.h"
+
+#include "selftest/selftest_cases.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Every line of kernels.def is in one of these rows. Where operations have variants, the row says which of them dispatch the
+ * kernels. */
+static const struct family {
+    enum pd_kernel_id first;
+    uint32_t n;
+    void (*cases)(struct pd_trial *t, uint32_t i);
+    uint32_t n_variants;
+    enum pd_variant variants[2];
+} families[] = {
+    {PD_KERNEL_embed_f32, PD_N_DTYPES, pd_try_embed, 0, {0}},
+    {PD_KERNEL_matvec_f32, PD_N_DTYPES, pd_try_matvec, 2, {PD_VARIANT_MATMUL_MATVEC, PD_VARIANT_MATVEC_COLUMNS}},
+    {PD_KERNEL_matvec_rows_f32, PD_N_DTYPES, pd_try_matvec, 2, {PD_VARIANT_MATMUL_MATVEC, PD_VARIANT_MATVEC_ROWS}},
+    {PD_KERNEL_matvec_dot_q8_0, PD_N_DTYPES - PD_Q8_0, pd_try_matvec_dot, 2, {PD_VARIANT_MATMUL_MATVEC, PD_VARIANT_MATVEC_DOT}},
+    {PD_KERNEL_matmul_f32, PD_N_DTYPES, pd_try_matmul, 1, {PD_VARIANT_MATMUL_TILE}},
+    {PD_KERNEL_matmul_coop_f32, PD_N_DTYPES, pd_try_matmul, 1, {PD_VARIANT_MATMUL_COOP}},
+    {PD_KERNEL_pack_f16, 1, pd_try_pack_f16, 0, {0}},
+    {PD_KERNEL_matmul_dot_q8_0, PD_N_DTYPES - PD_Q8_0, pd_try_matmul_dot, 1, {PD_VARIANT_MATMUL_DOT}},
+    {PD_KERNEL_pack_q16, 1, pd_try_pack_q16, 0, {0}},
+    {PD_KERNEL_rmsnorm, 1, pd_try_rmsnorm, 0, {0}},
+    {PD_KERNEL_rope_f16, 2, pd_try_rope, 0, {0}},
+    {PD_KERNEL_attention_f16, 2, pd_try_attention, 1, {PD_VARIANT_ATTENTION_COLUMNS}},
+    {PD_KERNEL_attention_rows_f16, 2, pd_try_attention, 1, {PD_VARIANT_ATTENTION_ROWS}},
+    {PD_KERNEL_attention_tile_f16, 2, pd_try_attention, 1, {PD_VARIANT_ATTENTION_TILE}},
+    {PD_KERNEL_merge, 1, pd_try_merge, 0, {0}},
+    {PD_KERNEL_glu, 1, pd_try_glu, 0, {0}},
+    {PD_KERNEL_topk, 1, pd_try_topk, 0, {0}},
+    {PD_KERNEL_pick, 1, pd_try_pick, 0, {0}},
+    {PD_KERNEL_measure, 1, pd_try_measure, 0, {0}},
+    {PD_KERNEL_rate_fp16, 2, pd_try_rate, 0, {0}},
+};
+
+static const struct family *family_of(enum pd_kernel_id id)
+{
+    for (size_t i = 0; i < PD_COUNT(families); i++)
+        if (id >= families[i].first && id - families[i].first < families[i].n) return &families[i];
+    return NULL;
+}
+
+static void try_kernel(struct pd_trial *t, enum pd_kernel_id id, uint64_t seed)
+{
+    const struct family *family = family_of(id);
+    pd_trial_start(t, id, seed);
+    for (uint32_t i = 0; family && i < family->n_variants; i++) pd_variants_force(&t->variants, family->variants[i]);
+    t->check.lacks = pd_kernel_lacks(pd_gpu_info(t->gpu), id);
+    t->check.has_twin = pd_kernel_has_twin(id);
+    if (t->check.lacks) return;
+    if (family) family->cases(t, (uint32_t)(id - family->first));
+    if (t->check.n_cases == 0 && t->status == PERIDOT_OK) {   /* a new kernel, or cases that no longer reach it */
+        pd_trial_begin(t, "%s", t->check.kernel);
+        pd_trial_fail(t, "no case of the self-test runs it");
+        pd_trial_end(t);
+    }
+}
+
+static peridot_status run(bool wrong[PD_N_KERNELS], struct pd_trial *t, const struct pd_selftest *test)
+{
+    size_t only = test->only ? strlen(test->only) : 0;
+    for (int id = 0; id < PD_N_KERNELS; id++) {
+        if (only && strncmp(pd_kernel_name((enum pd_kernel_id)id), test->only, only) != 0) continue;
+        try_kernel(t, (enum pd_kernel_id)id, test->seed);
+        if (!t->check.lacks) wrong[id] = !t->check.passed;
+        PD_TRY(t->status);
+        if (test->checked && !test->checked(test->user, &t->check))
+            return pd_fail(PERIDOT_CANCELLED, "the self-test was cancelled");
+    }
+    return PERIDOT_OK;
+}
+
+peridot_status pd_selftest_run(bool wrong[PD_N_KERNELS], struct pd_gpu *gpu, const struct pd_selftest *test)
+{
+    struct pd_trial t;
+    peridot_status status = pd_trial_open(&t, gpu);
+    t.thorough = test->thorough;
+    t.after_run = test->after_run;
+    t.user = test->user;
+    if (status == PERIDOT_OK) status = run(wrong, &t, test);
+    pd_trial_close(&t);
+    return status;
+}
+
+peridot_status pd_selftest(struct pd_gpu *gpu, const char *cache_dir, const struct pd_selftest *test)
+{
+    bool wrong[PD_N_KERNELS];
+    for (int id = 0; id < PD_N_KERNELS; id++) wrong[id] = pd_kernel_is_wrong(gpu, (enum pd_kernel_id)id);
+    peridot_status status = pd_selftest_run(wrong, gpu, test);
+    if (status != PERIDOT_OK && status != PERIDOT_ERROR_DEVICE_LOST) return status;
+    peridot_status kept = pd_verdict_set(gpu, cache_dir, wrong);
+    return status != PERIDOT_OK ? status : kept;
+}
+
+/* ", " before all names but the first; a list that is too long ends in "...". */
+static void add_name(char *list, size_t size, const char *name)
+{
+    size_t at = strlen(list), left = size - at;
+    if (strlen(name) + sizeof ", , ..." <= left) snprintf(list + at, left, "%s%s", at ? ", " : "", name);
+    else if (at > 3 && strcmp(list + at - 3, "...") != 0) snprintf(list + at, left, ", ...");
+}
+
+void pd_verdict_text(peridot_verdict *out, const bool wrong[PD_N_KERNELS])
+{
+    out->off[0] = out->wrong[0] = 0;
+    for (int id = 0; id < PD_N_KERNELS; id++) {
+        if (!wrong[id]) continue;
+        bool off = pd_kernel_has_twin((enum pd_kernel_id)id);
+        add_name(off ? out->off : out->wrong, sizeof out->off, pd_kernel_name((enum pd_kernel_id)id));
+    }
+}

@@ -1,0 +1,465 @@
+/* Embedding and matrix products of every weight type against the CPU reference. Kernels compute in fp32, so tolerances are
+ * those of sums in another order: relative to the sum of magnitudes of a dot product. */
+#include "selftest/selftest_cases.h"
+
+#include "ops/layout.h"
+
+#include <math.h>
+
+/* ---- matrices ---- */
+
+/* Rows of one type; a matrix has up to three runs of them. */
+struct part {
+    enum pd_dtype dtype;
+    uint32_t n_rows;
+};
+
+struct matrix {
+    struct pd_matrix m;
+    struct pd_slice slices[8];
+    float *w;                /* [n_rows][n_cols] as the reference reads it */
+    bool in_groups;          /* see pd_device_together */
+};
+
+/* Every fifth row has subnormal fp16 weights or scales. */
+static float row_amplitude(uint32_t row) { return row % 5 == 3 ? 0x1p-16f : 0.25f; }
+
+/* Where a block has its fp16 scales, and what its other factors multiply them by. */
+static const struct half_places {
+    uint32_t at, n;
+    float divisor;
+} half_places[PD_N_DTYPES] = {
+    [PD_Q8_0] = {0, 1, 16}, [PD_Q4_0] = {0, 1, 16}, [PD_Q4_1] = {0, 2, 16}, [PD_Q5_0] = {0, 1, 16}, [PD_Q5_1] = {0, 2, 16},
+    [PD_Q2_K] = {80, 2, 16}, [PD_Q3_K] = {108, 1, 64}, [PD_Q4_K] = {0, 2, 256}, [PD_Q5_K] = {0, 2, 256},
+    [PD_Q6_K] = {208, 1, 256}, [PD_IQ4_NL] = {0, 1, 64}, [PD_IQ4_XS] = {0, 1, 256},
+};
+
+/* One weight or block of a file: random bits where all bits are numbers (-128 in Q8_0 too), scales of either sign. */
+static void random_block(struct pd_random *random, uint8_t *dst, enum pd_dtype dtype, float amplitude)
+{
+    float x = pd_random_uniform(random) * amplitude;
+    if (dtype == PD_F32 || dtype == PD_F16 || dtype == PD_BF16) {
+        pd_quantize(dtype, dst, &x, 1);
+        return;
+    }
+    for (uint32_t i = 0; i < pd_dtypes[dtype].block_size; i++)
+        dst[i] = i % 8 == 3 ? 0x80 : (uint8_t)(pd_random_next(random) >> 32);
+    const struct half_places *places = &half_places[dtype];
+    for (uint32_t i = 0; i < places->n; i++) {
+        uint16_t scale = pd_f16_from_f32((i ? 0.7f : 1.f) * x / places->divisor);
+        memcpy(dst + places->at + 2 * i, &scale, sizeof scale);
+    }
+}
+
+/* The matrix's next slice: n random rows, on the device and in m->w. */
+static void add_slice(struct pd_trial *t, struct matrix *m, enum pd_dtype dtype, uint32_t n)
+{
+    uint32_t n_cols = m->m.n_cols, row_size = pd_device_row_size(dtype, n_cols), block_size = pd_dtypes[dtype].block_size;
+    uint32_t together = pd_device_together(dtype, m->in_groups);
+    uint64_t file_row_size = pd_row_size(dtype, n_cols), size = pd_device_rows_size(row_size, n, together);
+    uint8_t *row = pd_trial_zeros(t, file_row_size), *scratch = pd_trial_zeros(t, row_size), *rows = pd_trial_zeros(t, size);
+    for (uint32_t r = 0; r < n; r++) {
+        float amplitude = row_amplitude(m->m.n_rows + r);
+        for (uint64_t at = 0; at < file_row_size; at += block_size) random_block(&t->random, row + at, dtype, amplitude);
+        pd_dequantize(dtype, m->w + (size_t)(m->m.n_rows + r) * n_cols, row, n_cols);
+        pd_device_put_row(dtype, rows, r, together, row, n_cols, scratch);
+    }
+    struct pd_trial_buffer *b = pd_trial_words(t, rows, 1, (uint32_t)size / 4, (uint32_t)size / 4);
+    m->slices[m->m.n_slices++] = (struct pd_slice){
+        .address = b->address, .dtype = dtype, .first_row = m->m.n_rows, .n_rows = n, .row_size = row_size,
+        .together = together};
+    m->m.n_rows += n;
+}
+
+/* On a CPU rows lie either way: in groups where models' decode steps take matvec_rows, else not. */
+static void make_matrix(struct pd_trial *t, struct matrix *m, const struct part *parts, uint32_t n_parts, uint32_t n_cols)
+{
+    uint32_t n_rows = 0;
+    *m = (struct matrix){.m = {.n_cols = n_cols, .slices = m->slices}};
+    m->in_groups = pd_gpu_info(t->r.gpu)->type == PERIDOT_DEVICE_CPU && pd_random_next(&t->random) >> 63;
+    for (uint32_t i = 0; i < n_parts; i++) n_rows += parts[i].n_rows;
+    m->w = pd_trial_floats(t, (size_t)n_rows * n_cols);
+    for (uint32_t i = 0; i < n_parts; i++) add_slice(t, m, parts[i].dtype, parts[i].n_rows);
+}
+
+static float *absolute(struct pd_trial *t, const float *from, size_t n)
+{
+    float *to = pd_trial_floats(t, n);
+    for (size_t i = 0; i < n; i++) to[i] = fabsf(from[i]);
+    return to;
+}
+
+/* sum |w| |x| + softcap: what an error of fp32 is relative to. */
+static float *dot_magnitudes(struct pd_trial *t, const struct matrix *m, const float *x, uint32_t n_tokens, float softcap)
+{
+    uint32_t n_rows = m->m.n_rows, n_cols = m->m.n_cols;
+    float *w = absolute(t, m->w, (size_t)n_rows * n_cols), *positive = absolute(t, x, (size_t)n_tokens * n_cols);
+    float *sums = pd_trial_floats(t, (size_t)n_tokens * n_rows);
+    pd_reference_matmul(sums, w, positive, n_rows, n_cols, n_tokens, 0);
+    for (size_t i = 0; i < (size_t)n_tokens * n_rows; i++) sums[i] += softcap;
+    return sums;
+}
+
+static const uint32_t plain_cols[] = {4, 32, 36, 100}, block_cols[] = {32, 96, 256, 2304}, super_cols[] = {256, 512, 768, 2304};
+
+static const uint32_t *cols_of(enum pd_dtype dtype)
+{
+    uint32_t block_len = pd_dtypes[dtype].block_len;
+    return block_len == 1 ? plain_cols : block_len == 32 ? block_cols : super_cols;
+}
+
+/* Tokens of which some are large, as Gemma's are, and some small. */
+static float *random_activations(struct pd_trial *t, uint32_t n_tokens, uint32_t n_cols, float amplitude)
+{
+    static const float factors[] = {1, 1e5f, 1e-5f};
+    float *x = pd_trial_random(t, (size_t)n_tokens * n_cols, amplitude);
+    for (size_t i = 0; i < (size_t)n_tokens * n_cols; i++) x[i] *= factors[i / n_cols % PD_COUNT(factors)];
+    return x;
+}
+
+/* ---- products ---- */
+
+/* Cooperative matrices: weights and activations are rounded to 11 bits, by some drivers towards zero. */
+#define COOP_TOLERANCE 0x1p-9
+
+/* Number i of a block of pack_q16. */
+static int q16_at(const uint32_t *block, uint32_t i)
+{
+    return 256 * (int8_t)(block[i / 4] >> i % 4 * 8) + (int8_t)(block[8 + i / 4] >> i % 4 * 8);
+}
+
+/* Rows of pack_q16 as floats: numbers times scales. */
+static float *unpack_q16(struct pd_trial *t, const struct pd_trial_buffer *packed, uint32_t n_cols)
+{
+    float *x = pd_trial_floats(t, (size_t)packed->n_rows * n_cols);
+    for (uint32_t m = 0; t->ran && m < packed->n_rows; m++) {
+        for (uint32_t i = 0; i < n_cols; i++) {
+            const uint32_t *block = pd_trial_row(t, packed, m) + i / 32 * PD_Q16_BLOCK;
+            x[(size_t)m * n_cols + i] = pd_f32_from_bits(block[16]) * (float)q16_at(block, i % 32);
+        }
+    }
+    return x;
+}
+
+static bool is_quantised(enum pd_dtype dtype) { return pd_dtypes[dtype].block_len > 1; }
+
+/* Half a step, which is the largest value of a block over 127 * 256, and what fp32 adds by way of the scale and its inverse. */
+#define Q16_TOLERANCE (0.5 / (127 * 256) + 0x1p-20)
+
+/* matvec_dot shows nobody what it makes of x: each number is off by so much of the largest of its block. */
+static float *block_largest(struct pd_trial *t, const float *x, size_t n)
+{
+    float *to = pd_trial_floats(t, n);
+    for (size_t b = 0; b < n; b += 32)
+        for (size_t i = b; i < b + 32; i++)
+            for (size_t k = b; k < b + 32; k++) to[i] = fmaxf(to[i], fabsf(x[k]));
+    return to;
+}
+
+static bool takes_dot(const struct pd_trial *t) { return t->variants.of[PD_VARIED_MATVEC] == PD_VARIANT_MATVEC_DOT; }
+
+/* The rows of y that slices of plain numbers give, which read x itself. */
+static void put_plain_rows(struct pd_trial *t, float *y, const struct matrix *m, const float *x, uint32_t n_tokens,
+                           float softcap)
+{
+    uint32_t n_rows = m->m.n_rows;
+    float *plain = pd_trial_floats(t, (size_t)n_tokens * n_rows);
+    pd_reference_matmul(plain, m->w, x, n_rows, m->m.n_cols, n_tokens, softcap);
+    for (const struct pd_slice *s = m->slices; s < m->slices + m->m.n_slices; s++)
+        for (uint32_t i = 0; !is_quantised(s->dtype) && i < n_tokens; i++)
+            memcpy(y + (size_t)i * n_rows + s->first_row, plain + (size_t)i * n_rows + s->first_row, s->n_rows * sizeof *y);
+}
+
+/* The product with what pack_q16 made of x is to be exact to fp32; how near that is to x is pack_q16's matter (try_pack_q16). */
+static void try_product(struct pd_trial *t, const struct part *parts, uint32_t n_parts, uint32_t n_cols, uint32_t n_tokens,
+                        float softcap)
+{
+    struct matrix m;
+    pd_trial_begin(t, "product with %s, %u parts of %u rows, %u columns, %u tokens, softcap %g", pd_dtypes[parts[0].dtype].name,
+                   n_parts, parts[0].n_rows, n_cols, n_tokens, (double)softcap);
+    make_matrix(t, &m, parts, n_parts, n_cols);
+    float *x = random_activations(t, n_tokens, n_cols, softcap != 0 ? 40 : 1);
+    float *y = pd_trial_floats(t, (size_t)n_tokens * m.m.n_rows);
+    struct pd_trial_buffer *x_rows = pd_trial_rows(t, x, n_tokens, n_cols);
+    struct pd_trial_buffer *y_rows = pd_trial_rows(t, NULL, n_tokens, m.m.n_rows);
+    enum pd_variant variant = t->variants.of[PD_VARIED_MATMUL];
+    bool coop = variant == PD_VARIANT_MATMUL_COOP, dot = variant == PD_VARIANT_MATMUL_DOT;
+    enum pd_kernel_id by = pd_variant_pack(variant);
+    uint32_t stride = pd_packed_stride(by, n_cols);
+    struct pd_trial_buffer *packed = by != PD_N_KERNELS ? pd_trial_words(t, NULL, n_tokens, stride, stride) : NULL;
+    if (packed) packed->written = true;
+    t->r.packed = pd_trial_address(packed);
+    pd_op_matmul(&t->r, pd_trial_rows_of(y_rows), &m.m, pd_trial_rows_of(x_rows), n_tokens, softcap);
+    pd_trial_run(t);
+    const float *seen = dot ? unpack_q16(t, packed, n_cols) : x;
+    pd_reference_matmul(y, m.w, seen, m.m.n_rows, n_cols, n_tokens, softcap);
+    if (dot) put_plain_rows(t, y, &m, x, n_tokens, softcap);
+    bool rounds = takes_dot(t) && n_tokens == 1;
+    float *magnitudes = dot_magnitudes(t, &m, rounds ? block_largest(t, x, n_cols) : seen, n_tokens, softcap);
+    pd_trial_check_rows(t, y_rows, y, magnitudes, coop ? COOP_TOLERANCE : rounds ? Q16_TOLERANCE + 1e-6 : 1e-6);
+    pd_trial_end(t);
+}
+
+/* Half of all combinations: every pair of numbers meets in some type. */
+static void try_products(struct pd_trial *t, enum pd_dtype dtype, const uint32_t *n_tokens, size_t n_n_tokens)
+{
+    static const uint32_t n_rows[] = {1, 3, 33, 257};
+    for (size_t c = 0; c < 4; c++)
+        for (size_t r = 0; r < PD_COUNT(n_rows); r++)
+            for (size_t m = 0; m < n_n_tokens; m++) {
+                struct part part = {dtype, n_rows[r]};
+                bool taken = t->thorough ? (dtype + c + r + m) % 2 : (r + c) % 4 == 0 && m == c % n_n_tokens;
+                if (taken) try_product(t, &part, 1, cols_of(dtype)[c], n_tokens[m], (r + m) % 3 == 0 ? 30 : 0);
+            }
+}
+
+/* As q, k and v of a file that mixes types, and as a matrix larger than an allocation. */
+static void try_slices(struct pd_trial *t, enum pd_dtype dtype, uint32_t n_tokens)
+{
+    const struct part mixed[] = {{dtype, 33}, {PD_F32, 5}, {PD_Q8_0, 64}}, split[] = {{dtype, 20}, {dtype, 20}, {dtype, 7}};
+    uint32_t n_cols = cols_of(dtype)[2];
+    try_product(t, mixed, 3, (uint32_t)pd_align(n_cols, 32), n_tokens, 0);
+    try_product(t, split, 3, n_cols, n_tokens, 30);
+}
+
+/* ---- a matrix with its norm before it, and with the gated unit behind it ---- */
+
+struct joined {
+    enum pd_dtype dtypes[2];
+    uint32_t n_slices, n_rows, n_cols;   /* rows of each slice */
+    int branch;                          /* 0: none, 1: added, 2: added normed */
+    bool stores_x;                       /* else the normed vector */
+    int glu;                             /* 0: none, 1: GELU, 2: SiLU */
+};
+
+struct joined_data {
+    float *x, *branch, *w, *w_post, *normed;
+    struct pd_trial_buffer *store;
+    struct pd_joined in;
+};
+
+static void make_joined(struct pd_trial *t, struct joined_data *d, const struct joined *c, float amplitude)
+{
+    uint32_t n = c->n_cols;
+    *d = (struct joined_data){.x = pd_trial_random(t, n, amplitude), .branch = pd_trial_random(t, n, amplitude / 2),
+        .w = pd_trial_random(t, n, 2), .w_post = pd_trial_random(t, n, amplitude), .normed = pd_trial_floats(t, n)};
+    d->store = pd_trial_rows(t, NULL, 1, n);
+    struct pd_trial_buffer *branch = pd_trial_rows(t, d->branch, 1, n), *w_post = pd_trial_rows(t, d->w_post, 1, n);
+    if (c->branch == 0) d->branch = NULL;
+    if (c->branch != 2) d->w_post = NULL;
+    d->in = (struct pd_joined){.x = pd_trial_rows(t, d->x, 1, n)->address, .branch = d->branch ? branch->address : 0,
+        .w_post = d->w_post ? w_post->address : 0, .w = pd_trial_rows(t, d->w, 1, n)->address, .n = n, .eps = 1e-6f};
+    *(c->stores_x ? &d->in.x_out : &d->in.normed) = d->store->address;
+}
+
+static void try_joined(struct pd_trial *t, const struct joined *c, float amplitude)
+{
+    struct matrix m;
+    struct joined_data d;
+    struct part parts[] = {{c->dtypes[0], c->n_rows}, {c->dtypes[1], c->n_rows}};
+    pd_trial_begin(t, "norm and product with %s, %u slices of %u rows, %u columns of %g, branch %d, glu %d",
+                   pd_dtypes[c->dtypes[0]].name, c->n_slices, c->n_rows, c->n_cols, (double)amplitude, c->branch, c->glu);
+    make_matrix(t, &m, parts, c->n_slices, c->n_cols);
+    make_joined(t, &d, c, amplitude);
+    uint32_t n = c->n_cols, n_rows = m.m.n_rows, n_out = c->glu ? n_rows / 2 : n_rows;
+    float *sums = pd_trial_floats(t, n_rows), *y = pd_trial_floats(t, n_out), softcap = c->glu ? 0 : 30;
+    struct pd_trial_buffer *y_row = pd_trial_rows(t, NULL, 1, n_out), *both = pd_trial_rows(t, NULL, 1, n_rows);
+    bool parted = m.slices[0].together > 1 && n_out % m.slices[0].together != 0;   /* the halves share a group of rows */
+    both->written = c->glu && (c->n_slices == 2 ? c->dtypes[0] != c->dtypes[1] : parted);
+    if (c->glu) pd_op_joined_gated(&t->r, pd_trial_rows_of(y_row), &m.m, &d.in, c->glu == 2, pd_trial_rows_of(both));
+    else pd_op_joined_matvec(&t->r, pd_trial_rows_of(y_row), &m.m, &d.in, softcap);
+    pd_trial_run(t);
+    pd_reference_rmsnorm(d.x, d.normed, d.branch, d.w_post, d.w, n, 1, d.in.eps);
+    pd_trial_check_rows(t, d.store, c->stores_x ? d.x : d.normed, NULL, 3e-6);
+    float *magnitudes = dot_magnitudes(t, &m, takes_dot(t) ? block_largest(t, d.normed, n) : d.normed, 1, softcap);
+    pd_reference_matmul(sums, m.w, d.normed, n_rows, n, 1, softcap);
+    if (c->glu) pd_reference_glu(y, sums, n_out, 1, c->glu == 2);
+    for (uint32_t i = 0; c->glu && i < n_out; i++) magnitudes[i] *= magnitudes[n_out + i] * 1.2f;   /* |act'| stays below 1.2 */
+    pd_trial_check_rows(t, y_row, c->glu ? y : sums, magnitudes, (takes_dot(t) ? 2 * Q16_TOLERANCE : 0) + 5e-6);
+    pd_trial_end(t);
+}
+
+/* Halves of a gated matrix that are whole groups of rows, for every other type, and halves that are not. */
+static uint32_t gated_rows(enum pd_dtype dtype, uint32_t n_rows) { return dtype % 2 ? (uint32_t)pd_align(n_rows, 16) : n_rows; }
+
+/* Widths and kinds take turns, from one type to the next: each is a pipeline to compile. */
+static void try_all_joined(struct pd_trial *t, enum pd_dtype dtype)
+{
+    static const struct { uint32_t n_slices, n_rows; int branch; bool stores_x, mixed; int glu; } kinds[] = {
+        {1, 33, 0, false, false, 0}, {1, 514, 2, true, false, 1},  {1, 1, 1, true, false, 0},   {1, 70, 1, true, false, 2},
+        {1, 257, 2, true, false, 0}, {2, 33, 2, true, false, 1},   {2, 35, 2, false, true, 0},  {2, 35, 2, true, true, 1}};
+    static const float amplitudes[] = {1e-3f, 1, 1e5f};
+    for (size_t k = 0; k < PD_COUNT(kinds); k++) {
+        if (k >= 2 && !(t->thorough && (k + dtype) % 3 == 0)) continue;
+        struct joined c = {{dtype, kinds[k].mixed ? PD_F16 : dtype}, kinds[k].n_slices,
+            kinds[k].glu ? gated_rows(dtype, kinds[k].n_rows) : kinds[k].n_rows,
+            cols_of(dtype)[k < 2 ? 3 : (k + dtype) % 3], kinds[k].branch, kinds[k].stores_x, kinds[k].glu};
+        if (kinds[k].mixed && dtype == PD_F16) c.dtypes[1] = PD_F32;
+        if (pd_can_join(t->gpu, c.n_cols)) try_joined(t, &c, amplitudes[(k + dtype) % PD_COUNT(amplitudes)]);
+    }
+}
+
+/* What a search may choose (pd_tune); types take turns, and so do uses; each tuning has its turn. */
+static void try_tunings(struct pd_trial *t, enum pd_dtype dtype)
+{
+    struct pd_tuning tuning;
+    struct pd_tunings all;
+    const struct part part = {dtype, 259};
+    const struct joined normed = {{dtype, dtype}, 1, 131, cols_of(dtype)[3], 2, true, 0};
+    const struct joined gated = {{dtype, dtype}, 1, gated_rows(dtype, 262), cols_of(dtype)[2], 1, true, 1};
+    uint32_t turns = t->thorough ? 8 : PD_N_DTYPES;
+    enum pd_kernel_id id = pd_variant_kernel(t->variants.of[PD_VARIED_MATVEC], (uint32_t)dtype);
+    for (uint32_t at = 0; pd_tuning_at(&tuning, pd_gpu_info(t->gpu), at); at++) {
+        uint32_t use = (at + (uint32_t)dtype / turns) % PD_N_USES;
+        if (at % turns != (uint32_t)dtype % turns || !pd_tuning_fits(tuning, id, (enum pd_use)use)) continue;
+        all = pd_tunings_of(tuning);
+        t->variants.tunings = &all;
+        if (use == PD_USE_PLAIN) try_product(t, &part, 1, cols_of(dtype)[1 + at / 3 % 3], 1, 0);
+        if (use == PD_USE_NORMED && pd_can_join(t->gpu, normed.n_cols)) try_joined(t, &normed, 1);
+        if (use == PD_USE_GATED && pd_can_join(t->gpu, gated.n_cols)) try_joined(t, &gated, 1);
+    }
+    t->variants.tunings = NULL;
+}
+
+void pd_try_matvec(struct pd_trial *t, uint32_t i)
+{
+    static const uint32_t n_tokens[] = {1, 2, 7, 8, 15, 31};
+    enum pd_dtype dtype = (enum pd_dtype)i;
+    try_products(t, dtype, n_tokens, PD_COUNT(n_tokens));
+    try_all_joined(t, dtype);
+    try_tunings(t, dtype);
+    if (!t->thorough) return;
+    try_slices(t, dtype, 1);
+    try_slices(t, dtype, 2);
+}
+
+void pd_try_matvec_dot(struct pd_trial *t, uint32_t i) { pd_try_matvec(t, PD_Q8_0 + i); }
+
+void pd_try_matmul(struct pd_trial *t, uint32_t i)
+{
+    static const uint32_t n_tokens[] = {2, 15, 31, 33, 70};
+    const struct part large = {(enum pd_dtype)i, 8200};
+    try_products(t, large.dtype, n_tokens, PD_COUNT(n_tokens));
+    if (t->thorough) try_slices(t, large.dtype, 33);
+    /* Which takes larger tiles, on a GPU. */
+    if (pd_gpu_info(t->gpu)->type != PERIDOT_DEVICE_CPU) try_product(t, &large, 1, cols_of(large.dtype)[0], 33, 0);
+}
+
+void pd_try_matmul_dot(struct pd_trial *t, uint32_t i) { pd_try_matmul(t, PD_Q8_0 + i); }
+
+/* ---- pack ---- */
+
+/* fp16 with its own power of two for a row gives the row back, to 11 bits (by some drivers rounded towards zero), whether it is
+ * large or small or zeros; and zeros follow it. */
+static void try_pack_f16(struct pd_trial *t, uint32_t n_cols, uint32_t n_tokens, float amplitude)
+{
+    uint32_t stride = pd_packed_stride(PD_KERNEL_pack_f16, n_cols), n_padded = 2 * (stride - PD_PACK_TAIL);
+    pd_trial_begin(t, "pack %u columns, %u tokens of %g", n_cols, n_tokens, (double)amplitude);
+    float *x = random_activations(t, n_tokens, n_cols, amplitude);
+    struct pd_trial_buffer *x_rows = pd_trial_rows(t, x, n_tokens, n_cols);
+    struct pd_trial_buffer *packed = pd_trial_words(t, NULL, n_tokens, stride - PD_PACK_TAIL + 1, stride);
+    struct pd_pack_push push = {.x = x_rows->address, .packed = packed->address, .n_cols = n_cols, .x_stride = x_rows->stride,
+        .packed_stride = stride};
+    pd_trial_dispatch(t, PD_KERNEL_pack_f16, NULL, 0, &push, n_tokens, 1);
+    pd_trial_run(t);
+    packed->written = true;
+    for (uint32_t m = 0; t->ran && m < n_tokens; m++) {
+        const uint32_t *words = pd_trial_row(t, packed, m);
+        double scale = (double)pd_f32_from_bits(words[n_padded / 2]), largest = 0;
+        for (uint32_t i = 0; i < n_cols; i++) largest = fmax(largest, fabs((double)x[m * n_cols + i]));
+        for (uint32_t i = 0; i < n_padded; i++) {
+            double got = scale * (double)pd_f32_from_f16((uint16_t)(words[i / 2] >> 16 * (i % 2)));
+            double want = i < n_cols ? (double)x[m * n_cols + i] : 0;
+            pd_trial_check(t, "packed", m * n_padded + i, got, want, fmax(fabs(want), largest * 0x1p-28), 0x1p-10);
+        }
+    }
+    pd_trial_end(t);
+}
+
+static void try_pack_q16(struct pd_trial *t, uint32_t n_cols, uint32_t n_tokens, float amplitude)
+{
+    uint32_t stride = pd_packed_stride(PD_KERNEL_pack_q16, n_cols);
+    pd_trial_begin(t, "pack %u columns in 16 bits, %u tokens of %g", n_cols, n_tokens, (double)amplitude);
+    float *x = random_activations(t, n_tokens, n_cols, amplitude);
+    struct pd_trial_buffer *x_rows = pd_trial_rows(t, x, n_tokens, n_cols);
+    struct pd_trial_buffer *packed = pd_trial_words(t, NULL, n_tokens, stride, stride);
+    struct pd_pack_push push = {.x = x_rows->address, .packed = packed->address, .n_cols = n_cols, .x_stride = x_rows->stride,
+        .packed_stride = stride};
+    pd_trial_dispatch(t, PD_KERNEL_pack_q16, NULL, 0, &push, n_tokens, 1);
+    pd_trial_run(t);
+    packed->written = true;
+    const float *got = unpack_q16(t, packed, n_cols);
+    for (uint32_t at = 0; t->ran && at < n_tokens * n_cols; at += 16) {
+        const uint32_t *block = pd_trial_row(t, packed, at / n_cols) + at % n_cols / 32 * PD_Q16_BLOCK;
+        double largest = 0, sum = 0;
+        for (uint32_t i = at / 32 * 32; i < at / 32 * 32 + 32; i++) largest = fmax(largest, fabs((double)x[i]));
+        for (uint32_t i = at; i < at + 16; i++) {
+            pd_trial_check(t, "packed", i, (double)got[i], (double)x[i], largest, Q16_TOLERANCE);
+            sum += (double)got[i];
+        }
+        pd_trial_check(t, "sum", at / 16, (double)pd_f32_from_bits(block[17 + at % 32 / 16]), sum, largest, 16 * 0x1p-23);
+    }
+    pd_trial_end(t);
+}
+
+static void try_packs(struct pd_trial *t, const uint32_t widths[5], void (*try)(struct pd_trial *, uint32_t, uint32_t, float))
+{
+    static const uint32_t n_tokens[] = {1, 2, 31};
+    static const float amplitudes[] = {0, 1e-24f, 1, 1e24f};
+    for (size_t n = 0; n < 5; n++)
+        for (size_t m = 0; m < PD_COUNT(n_tokens); m++)
+            for (size_t a = 0; a < PD_COUNT(amplitudes); a++)
+                if (t->thorough || a == (n + m) % 4) try(t, widths[n], n_tokens[m], amplitudes[a]);
+}
+
+void pd_try_pack_f16(struct pd_trial *t, uint32_t i)
+{
+    (void)i;
+    try_packs(t, (const uint32_t[5]){4, 36, 64, 100, 2304}, try_pack_f16);
+}
+
+void pd_try_pack_q16(struct pd_trial *t, uint32_t i)
+{
+    (void)i;
+    try_packs(t, (const uint32_t[5]){32, 96, 256, 2304, 4128}, try_pack_q16);
+}
+
+/* ---- embed ---- */
+
+static void try_embed(struct pd_trial *t, enum pd_dtype dtype, uint32_t n_cols, uint32_t rows_per_slice, uint32_t n_slices,
+                      uint32_t n_tokens)
+{
+    const float scale = 33.941125f;   /* sqrt(1152) */
+    struct matrix matrix;
+    struct part parts[PD_COUNT(matrix.slices)];
+    uint32_t tokens[70];
+    uint64_t addresses[PD_COUNT(parts)];
+    pd_trial_begin(t, "embed %s, %u columns, %u slices of %u rows, %u tokens", pd_dtypes[dtype].name, n_cols, n_slices,
+                   rows_per_slice, n_tokens);
+    for (uint32_t i = 0; i < n_slices; i++) parts[i] = (struct part){dtype, rows_per_slice};
+    parts[n_slices - 1].n_rows = (rows_per_slice + 1) / 2;
+    make_matrix(t, &matrix, parts, n_slices, n_cols);
+    uint32_t n_rows = matrix.m.n_rows;
+    for (uint32_t i = 0; i < n_slices; i++) addresses[i] = matrix.slices[i].address;
+    for (uint32_t m = 0; m < n_tokens; m++) tokens[m] = m % 3 == 0 ? n_rows - 1 - m % n_rows : m * 7 % n_rows;
+    struct pd_table table = {.matrix = &matrix.m, .rows_per_slice = rows_per_slice,
+        .addresses = pd_trial_words(t, addresses, 1, 2 * n_slices, 2 * n_slices)->span};
+    struct pd_trial_buffer *ids = pd_trial_words(t, tokens, 1, n_tokens, n_tokens);
+    struct pd_trial_buffer *x_rows = pd_trial_rows(t, NULL, n_tokens, n_cols);
+    pd_op_embed(&t->r, pd_trial_rows_of(x_rows), &table, ids->address, n_tokens, scale);
+    pd_trial_run(t);
+    float *x = pd_trial_floats(t, (size_t)n_tokens * n_cols);
+    pd_reference_embed(x, matrix.w, tokens, n_tokens, n_cols, scale);
+    pd_trial_check_rows(t, x_rows, x, absolute(t, x, (size_t)n_tokens * n_cols), 2e-7);
+    pd_trial_end(t);
+}
+
+void pd_try_embed(struct pd_trial *t, uint32_t i)
+{
+    for (size_t c = 0; c < 4; c++) {
+        uint32_t n_cols = cols_of((enum pd_dtype)i)[c];
+        try_embed(t, (enum pd_dtype)i, n_cols, 33, 1, 1);
+        try_embed(t, (enum pd_dtype)i, n_cols, 5, 8, 70);
+        try_embed(t, (enum pd_dtype)i, n_cols, 1, 3, 2);
+    }
+}

@@ -1,0 +1,212 @@
+#include "selftest/trial.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define ARENA_SIZE (12u << 20)
+#define HOST_SIZE (64u << 20)
+
+static void keep(struct pd_trial *t, peridot_status status)
+{
+    if (t->status == PERIDOT_OK) t->status = status;
+}
+
+peridot_status pd_trial_open(struct pd_trial *t, struct pd_gpu *gpu)
+{
+    *t = (struct pd_trial){.gpu = gpu, .image = malloc(ARENA_SIZE), .now = malloc(ARENA_SIZE), .host = malloc(HOST_SIZE)};
+    if (!t->image || !t->now || !t->host) return pd_fail_alloc(2 * ARENA_SIZE + HOST_SIZE, "a self-test");
+    PD_TRY(pd_heap_create(&t->heap, gpu, PD_HEAP_DEVICE, ARENA_SIZE));
+    PD_TRY(pd_heap_alloc(&t->arena, t->heap, ARENA_SIZE, "a self-test"));
+    return pd_commands_create(&t->commands, gpu);
+}
+
+void pd_trial_close(struct pd_trial *t)
+{
+    pd_commands_free(t->commands);
+    pd_heap_free(t->heap);
+    free(t->image);
+    free(t->now);
+    free(t->host);
+    *t = (struct pd_trial){0};
+}
+
+void pd_trial_start(struct pd_trial *t, enum pd_kernel_id id, uint64_t seed)
+{
+    t->variants = pd_variants_default(pd_gpu_info(t->gpu));
+    t->kernel = id;
+    t->failure[0] = 0;
+    t->check = (peridot_kernel_check){.kernel = pd_kernel_name(id), .failure = t->failure, .passed = true};
+    pd_random_seed(&t->random, seed, (uint64_t)id);
+}
+
+/* ---- a case ---- */
+
+void pd_trial_begin(struct pd_trial *t, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(t->label, sizeof t->label, format, args);
+    va_end(args);
+    t->n_buffers = t->used = 0;
+    t->host_used = 0;
+    t->ran = t->failed = false;
+    t->r = (struct pd_recorder){.gpu = t->gpu, .commands = t->commands, .variants = t->variants};
+    if (t->status == PERIDOT_OK) keep(t, pd_commands_begin(t->commands));
+    t->r.status = t->status;
+}
+
+void *pd_trial_zeros(struct pd_trial *t, uint64_t size)
+{
+    void *p = t->host + t->host_used;
+    t->host_used += pd_align(size, 16);
+    assert(t->host_used <= HOST_SIZE);
+    return memset(p, 0, size);
+}
+
+float *pd_trial_floats(struct pd_trial *t, size_t n) { return pd_trial_zeros(t, n * sizeof(float)); }
+
+float *pd_trial_random(struct pd_trial *t, size_t n, float amplitude)
+{
+    float *x = pd_trial_floats(t, n);
+    for (size_t i = 0; i < n; i++) x[i] = pd_random_uniform(&t->random) * amplitude;
+    return x;
+}
+
+struct pd_trial_buffer *pd_trial_words(struct pd_trial *t, const void *data, uint32_t n_rows, uint32_t width, uint32_t stride)
+{
+    uint32_t n = n_rows * stride, end = (uint32_t)pd_align(t->used + n + 2 * PD_TRIAL_GUARD, PD_TRIAL_GUARD);
+    assert(t->n_buffers < PD_COUNT(t->buffers) && end <= ARENA_SIZE / 4);
+    for (uint32_t i = t->used; i < end; i++) t->image[i] = PD_TRIAL_GUARD_WORD;
+    struct pd_trial_buffer *b = &t->buffers[t->n_buffers++];
+    *b = (struct pd_trial_buffer){.span = t->arena, .n_rows = n_rows, .width = width, .stride = stride,
+        .start = t->used + PD_TRIAL_GUARD};
+    for (uint32_t r = 0; data && r < n_rows; r++) {
+        uint32_t *row = t->image + b->start + (size_t)r * stride;
+        memset(row, 0, stride * 4);
+        memcpy(row, (const uint32_t *)data + (size_t)r * width, width * 4);
+    }
+    b->address = b->span.address += 4 * (uint64_t)b->start;
+    b->span.offset += 4 * (uint64_t)b->start;
+    b->span.size = 4 * (uint64_t)n;
+    if (b->span.host) b->span.host = (uint32_t *)b->span.host + b->start;
+    t->used = end;
+    return b;
+}
+
+struct pd_trial_buffer *pd_trial_rows(struct pd_trial *t, const float *data, uint32_t n_rows, uint32_t width)
+{
+    return pd_trial_words(t, data, n_rows, width, (uint32_t)pd_align(width, PD_PAD));
+}
+
+struct pd_rows pd_trial_rows_of(const struct pd_trial_buffer *b)
+{
+    return (struct pd_rows){b ? b->address : 0, b ? b->stride : 0};
+}
+
+uint64_t pd_trial_address(const struct pd_trial_buffer *b) { return b ? b->address : 0; }
+
+void pd_trial_dispatch(struct pd_trial *t, enum pd_kernel_id id, const uint32_t *spec, uint32_t n_spec, const void *push,
+                       uint32_t x, uint32_t y)
+{
+    const struct pd_kernel *kernel;
+    if (t->r.status == PERIDOT_OK) t->r.status = pd_kernel_get(&kernel, t->gpu, id, spec, n_spec);
+    if (t->r.status == PERIDOT_OK) pd_dispatch(t->commands, kernel, push, x, y, 1);
+}
+
+static peridot_status run(struct pd_trial *t)
+{
+    uint64_t size = 4 * (uint64_t)t->used;
+    PD_TRY(pd_commands_end(t->commands));
+    PD_TRY(pd_span_write(t->gpu, t->arena, 0, t->image, size));
+    PD_TRY(pd_commands_run(t->commands));
+    return pd_span_read(t->gpu, t->now, t->arena, 0, size);
+}
+
+/* A kernel that the driver does not compile fails; a device that is lost ends the trial, and the kernel that lost it failed. */
+void pd_trial_run(struct pd_trial *t)
+{
+    if (t->status != PERIDOT_OK || (t->r.status == PERIDOT_OK && !pd_commands_has(t->commands, t->kernel))) return;
+    peridot_status status = t->r.status == PERIDOT_OK ? run(t) : t->r.status;
+    t->ran = status == PERIDOT_OK;
+    if (!t->ran) pd_trial_fail(t, "%s", pd_error());
+    if (t->r.status == PERIDOT_OK || status == PERIDOT_ERROR_DEVICE_LOST) keep(t, status);
+    if (t->ran && t->after_run) t->after_run(t, t->user);
+}
+
+const uint32_t *pd_trial_row(const struct pd_trial *t, const struct pd_trial_buffer *b, uint32_t r)
+{
+    return t->now + b->start + (size_t)r * b->stride;
+}
+
+/* ---- comparing ---- */
+
+void pd_trial_fail(struct pd_trial *t, const char *format, ...)
+{
+    t->failed = true;
+    if (t->failure[0]) return;
+    int n = snprintf(t->failure, sizeof t->failure, "%s: ", t->label);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(t->failure + n, sizeof t->failure - (size_t)n, format, args);
+    va_end(args);
+}
+
+/* Where tolerances differ, the worst error is the one that takes most of its own. */
+static double taken(double error, double tolerance) { return error == 0 ? 0 : error / tolerance; }
+
+void pd_trial_check(struct pd_trial *t, const char *what, uint64_t at, double got, double want, double magnitude,
+                    double tolerance)
+{
+    if (!t->ran) return;
+    double off = got == want ? 0 : fabs(got - want), error = off == 0 ? 0 : off / magnitude;
+    if (isnan(error)) error = INFINITY;   /* the reference has numbers only */
+    if (taken(error, tolerance) > taken(t->check.error, t->check.tolerance) || t->check.tolerance == 0) {
+        t->check.error = error;
+        t->check.tolerance = tolerance;
+    }
+    if (!(off <= tolerance * magnitude))
+        pd_trial_fail(t, "%s[%llu] is %.9g, not %.9g +- %.2g", what, (unsigned long long)at, got, want, tolerance * magnitude);
+}
+
+void pd_trial_check_rows(struct pd_trial *t, struct pd_trial_buffer *b, const float *want, const float *magnitude,
+                         double tolerance)
+{
+    b->written = true;
+    for (uint32_t r = 0; t->ran && r < b->n_rows; r++, want += b->width, magnitude += magnitude ? b->width : 0) {
+        const uint32_t *row = pd_trial_row(t, b, r);
+        char what[24];
+        double squares = 0;
+        snprintf(what, sizeof what, "[%u]", r);
+        for (uint32_t i = 0; i < b->width; i++) squares += (double)want[i] * (double)want[i];
+        double rms = sqrt(squares / b->width);
+        for (uint32_t i = 0; i < b->width; i++)
+            pd_trial_check(t, what, i, (double)pd_f32_from_bits(row[i]), (double)want[i],
+                           magnitude ? (double)magnitude[i] : rms, tolerance);
+    }
+}
+
+/* Word i of the arena may differ from what was uploaded. */
+static bool may_change(const struct pd_trial *t, uint32_t i)
+{
+    for (uint32_t k = 0; k < t->n_buffers; k++) {
+        const struct pd_trial_buffer *b = &t->buffers[k];
+        if (i < b->start || i >= b->start + b->n_rows * b->stride) continue;
+        return b->written && (i - b->start) % b->stride < b->width;
+    }
+    return false;
+}
+
+void pd_trial_end(struct pd_trial *t)
+{
+    for (uint32_t i = 0; t->ran && i < t->used; i++) {
+        if (t->now[i] == t->image[i] || may_change(t, i)) continue;
+        pd_trial_fail(t, "word %u of the case's memory was written, and should not be", i);
+        break;
+    }
+    if (!t->ran && !t->failed) return;
+    t->check.n_cases++;
+    if (t->failed) t->check.passed = false;
+}
