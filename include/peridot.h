@@ -222,9 +222,9 @@ typedef struct peridot_model_info {
     uint64_t n_params;
     uint64_t weights_size;         /* bytes of weights allocated on the device */
     uint64_t in_place_size;        /* bytes of weights that a device with unified memory reads from the mapped file */
-    uint64_t far_size;             /* bytes of weights in the host's memory that the GPU reads across the bus */
-    uint32_t n_far_layers;         /* layers whose matrices are there */
-    uint64_t decode_far_size;      /* of decode_read_size, bytes read there */
+    uint64_t host_resident_size;   /* bytes of weights in the host's memory that the GPU reads across the bus */
+    uint32_t n_host_resident_layers;   /* layers whose matrices are there */
+    uint64_t decode_host_resident_size;   /* of decode_read_size, bytes read there */
     uint32_t n_ignored_tensors;    /* tensors of other parts (a vision tower) that text does not need */
     uint64_t decode_read_size;     /* bytes of weights that one decode step reads */
     peridot_device_info device;
@@ -500,7 +500,7 @@ typedef struct peridot_kernel_check {
     const char *kernel;     /* its name, as in peridot_kernel_time */
     const char *lacks;      /* not tried, as the device (or this build) lacks this; NULL: nothing */
     bool passed;
-    bool has_twin;          /* another kernel can do the same, and does when this one failed */
+    bool has_fallback;      /* another kernel can do the same, and does when this one failed */
     uint32_t n_cases;
     double error;           /* the worst, beside its tolerance: of a number, relative to the magnitude of what it is made of */
     double tolerance;

@@ -6,7 +6,7 @@
  * DECODE false: q is ready, keys and values are in the cache; writes y[m][head][d].
  * DECODE true: one position of each sequence, its q, k and v as the matrix gave them. Each workgroup norms and rotates its q heads; the split
  * that ends with this position does so with k, puts k and v in the cache, and takes them as a tile of their own from where they are
- * at hand. Writes partial sums for merge.comp. */
+ * at hand. Writes partial sums for attention_reduce.comp. */
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 #include "kv.glsl"
@@ -139,7 +139,7 @@ void score_new()
 }
 
 /* n scores -> weights relative to the new maximum, and none for the rest of the tile; `rescale` is what older sums shrink by. */
-void soften_tile(uint n)
+void softmax_tile(uint n)
 {
     for (uint h = gl_SubgroupID; h < HEADS; h += gl_NumSubgroups) {
         float before = maximum[h], top = before, sum = 0.0;
@@ -244,7 +244,7 @@ void main()
         if (is_new) score_new();
         else score_tile(slot, n, kv_head);
         barrier();
-        soften_tile(n);
+        softmax_tile(n);
         barrier();
         if (is_new) add_new();
         else add_values(slot, n, kv_head);

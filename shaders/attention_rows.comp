@@ -166,7 +166,7 @@ void score_tile(uint slot, uint n)
 }
 
 /* Scores become weights. A query sees keys of its own text, from its window's first to its own position. */
-void soften_tile(uint text, uint first, uint end)
+void softmax_tile(uint text, uint first, uint end)
 {
     [[unroll]] for (uint i = 0; i < QUERIES; i++) {
         uint t = i / HEADS, lowest = p.window != 0 && pos[t] + 1 > p.window ? pos[t] + 1 - p.window : 0;
@@ -212,7 +212,7 @@ void attend(uint text, uint begin, uint end)
     for (uint first = begin; first < end; first += LANES * ROWS) {
         uint slot = (text - region + first) % p.ring, n = min(LANES * ROWS, end - first);
         score_tile(slot, n);
-        soften_tile(text, first, end);
+        softmax_tile(text, first, end);
         add_values(slot, n);
     }
 }

@@ -86,7 +86,7 @@ void score_tile(uint slot, uint n)
 }
 
 /* Scores become weights. A query sees keys of its own text, from its window's first to its own position. */
-void soften_tile(uint text, uint first, uint end)
+void softmax_tile(uint text, uint first, uint end)
 {
     uint row = me / LINE, at = RUN * (me % LINE);
     pd_place place = p.places.at[token_of(row)];
@@ -133,7 +133,7 @@ void attend(uint text, uint begin, uint end)
     for (uint first = begin; first < end; first += KEYS) {
         uint slot = (text - region + first) % p.ring, n = min(KEYS, end - first);
         score_tile(slot, n);
-        soften_tile(text, first, end);
+        softmax_tile(text, first, end);
         add_values(slot, n);
     }
 }

@@ -3,7 +3,7 @@
  * stride over the units of a row, a decoded weight serves COLS tokens and a load of x serves ROWS rows. Subgroups stride
  * over the rows, so any grid is right whatever subgroup size the driver picks. x is read in fp32 and sums are fp32.
  * What surrounds a matrix in a decode step is done here, too, as each dispatch costs microseconds:
- *   NORM_VEC4S > 0   x is first joined with the last branch and normed, by every workgroup for itself, into shared memory
+ *   NORM_VEC4S > 0   the last branch is first added to x, which is then normed, by every workgroup for itself, into shared memory
  *   GLU              half of the rows at a time are the gate's, half the up matrix's, and y is their gated product
  * Grid: [any, tokens / COLS]. */
 #extension GL_GOOGLE_include_directive : require
@@ -31,7 +31,7 @@ const uint ROWS_OUT = GLU == 0 ? ROWS : ROWS / 2;
 /* Lanes read what is a unit apart: vec4s of eight blocks take turns, or they would all be in the same banks. */
 shared vec4 normed[NORM_VEC4S == 0 ? 1 : NORM_VEC4S];
 #define PLACE(i) ((i) ^ ((i) >> 3 & 7u))
-#include "joined.glsl"
+#include "fused_norm.glsl"
 
 float acc[ROWS * COLS];
 

@@ -23,7 +23,7 @@ const uint ROWS_OUT = GLU == 0 ? ROWS : ROWS / 2;
 
 shared vec4 normed[NORM_VEC4S == 0 ? 1 : NORM_VEC4S];
 #define PLACE(i) (i)
-#include "joined.glsl"
+#include "fused_norm.glsl"
 
 float acc[ROWS * COLS];
 const uint SHARE = 32 / LANES;

@@ -19,13 +19,13 @@
 #define PD_ATTENTION_TILE 32 /* attention: keys scored at a time */
 #define PD_TOPK_IN 8192      /* topk: values that one workgroup chooses from */
 #define PD_TOPK 128          /* topk: values that it keeps */
-#define PD_WEIGHT_BITS 24    /* pick: the likeliest candidate's weight is 2^24, so that the sum of PD_TOPK fits 32 bits */
+#define PD_WEIGHT_BITS 24    /* sample: the likeliest candidate's weight is 2^24, so that the sum of PD_TOPK fits 32 bits */
 #define PD_REPEAT_WINDOW 64  /* tokens that penalties look back */
 #define PD_MAX_SPLITS 64     /* attention: most parts that the keys of one query are split into */
 #define PD_PAD 32            /* rows of activations are padded with zeros to a multiple of this many floats */
 #define PD_PACK_PAD 64       /* pack_f16: rows are padded with zeros to a multiple of this many columns */
 #define PD_PACK_TAIL 4       /* pack_f16: words at the end of a row, of which the first is its scale */
-#define PD_TOGETHER_ID 10    /* weights.glsl: the constant that says how many rows take turns */
+#define PD_ROW_INTERLEAVE_ID 10    /* weights.glsl: the constant that says how many rows take turns */
 #define PD_SUBGROUP_ID 11    /* no shader has it: the size of subgroups to compile for, 0: the driver's choice */
 #define PD_Q16_BLOCK 20      /* pack_q16: words of 32 columns */
 
@@ -140,14 +140,14 @@ struct pd_attention_push {
     PD_PTR(pd_floats) angles;     /* in a decode step, q has q, k and v as in rope, and this and the norms are as there */
     PD_PTR(pd_floats) w_q;
     PD_PTR(pd_floats) w_k;
-    PD_PTR(pd_floats) y;          /* one split: [n_tokens][y_stride]; more: partial results, see merge */
+    PD_PTR(pd_floats) y;          /* one split: [n_tokens][y_stride]; more: partial results, see attention_reduce */
     uint32_t q_stride, y_stride, n_tokens, n_kv_heads, ring, window;   /* window 0: all keys */
     float scale, softcap, eps;
 };
 
 /* Joins the splits of attention in a decode step. partial: [n_tokens][n_heads][n_splits][head_dim + 2]: sums over values, then
  * the running maximum and the sum of weights. Grid: [n_heads, n_tokens]. */
-struct pd_merge_push {
+struct pd_attention_reduce_push {
     PD_PTR(pd_step_ref) step;
     PD_PTR(pd_floats) partial;
     PD_PTR(pd_floats) y;          /* [n_tokens][y_stride] */
@@ -169,8 +169,8 @@ struct pd_topk_push {
     uint32_t n, stride;           /* n values of a row count */
 };
 
-/* Draws a token from the best: see pick.comp. Grid: [1]. */
-struct pd_pick_push {
+/* Draws a token from the best: see sample.comp. Grid: [1]. */
+struct pd_sample_push {
     PD_PTR(pd_candidates) best;   /* [PD_TOPK], sorted */
     PD_PTR(pd_draw_ref) draw;
     PD_PTR(pd_words) token;       /* where the next step's embed reads it */

@@ -3,7 +3,7 @@
  * those of superblocks of 256; per block of 32 weights that is LOW, HIGH and SCALE bytes, per superblock SUPER bytes.
  *   LOW 32: a signed byte a weight. LOW 16: byte j has weight j in its low nibble, weight j + 16 in the high one.
  *   LOW 8, HIGH 8: two bits a weight, weight j at bit 2 (j % 16) of word j / 16.   HIGH 4: weight j at bit j.
- * Rows end padded with zeros. TOGETHER rows of blocks take turns, 16 bytes each: 8 where a CPU's lanes take a row each and so
+ * Rows end padded with zeros. ROW_INTERLEAVE rows of blocks take turns, 16 bytes each: 8 where a CPU's lanes take a row each and so
  * read memory in order, else 1. A row is known by the address of its first byte. Defines:
  *   row_at(w, i, row_size)      row i of the matrix at w
  *   UNIT                        weights per unit, a multiple of 4 dividing 32
@@ -81,19 +81,19 @@
 #define MINIMUM (OFFSET && CENTRE == 0)
 
 #if LOW <= 32
-layout(constant_id = PD_TOGETHER_ID) const uint TOGETHER = 1;
+layout(constant_id = PD_ROW_INTERLEAVE_ID) const uint ROW_INTERLEAVE = 1;
 #else
-const uint TOGETHER = 1;
+const uint ROW_INTERLEAVE = 1;
 #endif
 
 uvec2 row_at(uvec2 w, uint i, uint row_size)
 {
-    if (TOGETHER == 1) return address_of(w, i, row_size);
-    return address_of(address_of(w, i / TOGETHER, TOGETHER * row_size), i % TOGETHER, 16);
+    if (ROW_INTERLEAVE == 1) return address_of(w, i, row_size);
+    return address_of(address_of(w, i / ROW_INTERLEAVE, ROW_INTERLEAVE * row_size), i % ROW_INTERLEAVE, 16);
 }
 
 /* From the row's address to that of its byte `offset`. */
-uint bytes_to(uint offset) { return TOGETHER == 1 ? offset : (offset >> 4) * (16 * TOGETHER) + (offset & 15u); }
+uint bytes_to(uint offset) { return ROW_INTERLEAVE == 1 ? offset : (offset >> 4) * (16 * ROW_INTERLEAVE) + (offset & 15u); }
 
 vec4 unit_w[UNIT / 4];
 
@@ -112,7 +112,7 @@ uint high_at(uint n_cols) { return (n_cols >> 5) * LOW; }
 uint scale_at(uint n_cols) { return (n_cols >> 5) * (LOW + HIGH); }
 uint super_at(uint n_cols) { return (n_cols >> 5) * (LOW + HIGH + SCALE); }
 
-uvec4 words_at(uvec2 row, uint u) { return pd_uvec4s(row).at[TOGETHER * u]; }   /* 16 bytes: unit u of such */
+uvec4 words_at(uvec2 row, uint u) { return pd_uvec4s(row).at[ROW_INTERLEAVE * u]; }   /* 16 bytes: unit u of such */
 uint word_at(uvec2 row, uint offset) { return pd_words(row).at[bytes_to(offset) >> 2]; }
 uint byte_at(uvec2 row, uint offset) { return word_at(row, offset) >> 8 * (offset & 3u) & 0xffu; }
 

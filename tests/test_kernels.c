@@ -55,10 +55,10 @@ static void test_pack(void **state) { (void)state; check_kernels("pack"); }
 static void test_rmsnorm(void **state) { (void)state; check_kernels("rmsnorm"); }
 static void test_rope(void **state) { (void)state; check_kernels("rope"); }
 static void test_attention(void **state) { (void)state; check_kernels("attention"); }
-static void test_merge(void **state) { (void)state; check_kernels("merge"); }
+static void test_attention_reduce(void **state) { (void)state; check_kernels("attention_reduce"); }
 static void test_glu(void **state) { (void)state; check_kernels("glu"); }
 static void test_topk(void **state) { (void)state; check_kernels("topk"); }
-static void test_pick(void **state) { (void)state; check_kernels("pick"); }
+static void test_sample(void **state) { (void)state; check_kernels("sample"); }
 static void test_measure(void **state) { (void)state; check_kernels("measure"); }
 static void test_rate(void **state) { (void)state; check_kernels("rate"); }
 
@@ -97,13 +97,13 @@ static void test_damage(void **state)
     (void)state;
     static const char *const kernels[] = {
         "embed_q4_k", "matvec_q8_0", "matvec_dot_q4_1", "matmul_f16", "matmul_dot_q4_k", "pack_f16", "pack_q16",
-        "rmsnorm", "rope_f16", "rope_f32", "attention_f32", "merge", "glu", "topk", "pick", "measure"};
+        "rmsnorm", "rope_f16", "rope_f32", "attention_f32", "attention_reduce", "glu", "topk", "sample", "measure"};
     check_damage(damage_numbers, kernels, PD_COUNT(kernels), "is ");
     check_damage(damage_nothing, kernels, PD_COUNT(kernels), "is ");
     check_damage(damage_guard, kernels, PD_COUNT(kernels), "was written, and should not be");
     /* topk and attention also write scratch, which nobody compares */
     static const char *const single[] = {"embed_f32", "matvec_q6_k", "matmul_q8_0", "matmul_dot_q5_1", "pack_f16", "pack_q16",
-        "rmsnorm", "rope_f32", "merge", "glu", "pick", "measure"};
+        "rmsnorm", "rope_f32", "attention_reduce", "glu", "sample", "measure"};
     check_damage(damage_one, single, PD_COUNT(single), "is ");
 }
 
@@ -135,8 +135,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_embed), cmocka_unit_test(test_matvec), cmocka_unit_test(test_matmul), cmocka_unit_test(test_pack),
         cmocka_unit_test(test_rmsnorm),
-        cmocka_unit_test(test_rope), cmocka_unit_test(test_attention), cmocka_unit_test(test_merge), cmocka_unit_test(test_glu),
-        cmocka_unit_test(test_topk), cmocka_unit_test(test_pick), cmocka_unit_test(test_measure), cmocka_unit_test(test_rate),
+        cmocka_unit_test(test_rope), cmocka_unit_test(test_attention), cmocka_unit_test(test_attention_reduce), cmocka_unit_test(test_glu),
+        cmocka_unit_test(test_topk), cmocka_unit_test(test_sample), cmocka_unit_test(test_measure), cmocka_unit_test(test_rate),
         cmocka_unit_test(test_coverage),
         cmocka_unit_test(test_damage),
         cmocka_unit_test(test_gelus_differ),

@@ -294,18 +294,18 @@ static void test_placement(void **state)
         struct sum want = eval_all(&model);
         uint64_t size = model.m.weights.size, read = model.m.weights.decode_read_size, before = UINT64_MAX;
         uint32_t n_layers = model.m.config.n_layers;
-        assert_int_equal(model.m.weights.far_size, 0);
+        assert_int_equal(model.m.weights.host_resident_size, 0);
         close_small(&model);
         for (uint64_t percent = 100; percent <= 100; percent -= 30) {
             uint64_t memory = size * percent / 100;
             open_placed(&model, models[p].path, memory);
             const struct pd_weights *w = &model.m.weights;
-            assert_true(w->size <= memory && w->size <= before && w->size + w->far_size == size);
+            assert_true(w->size <= memory && w->size <= before && w->size + w->host_resident_size == size);
             assert_int_equal(w->decode_read_size, read);
-            assert_true(w->decode_far_size <= w->far_size);
-            assert_int_equal(w->far_size == 0, memory == size);
-            if (w->far_size && w->n_far_layers < n_layers)   /* an embedding that is also the output stays longest */
-                assert_true(models[p].tied ? w->decode_far_size == w->far_size : w->decode_far_size < w->far_size);
+            assert_true(w->decode_host_resident_size <= w->host_resident_size);
+            assert_int_equal(w->host_resident_size == 0, memory == size);
+            if (w->host_resident_size && w->n_host_resident_layers < n_layers)   /* an embedding that is also the output stays longest */
+                assert_true(models[p].tied ? w->decode_host_resident_size == w->host_resident_size : w->decode_host_resident_size < w->host_resident_size);
             assert_true(pd_gpu_allocated(model.m.gpu) <= w->size + (1 << 16));
             struct sum got = eval_all(&model);
             assert_int_equal(got.n, want.n);
@@ -327,7 +327,7 @@ static void test_placement(void **state)
     close_small(&model);
     discrete = false;
     open_placed(&model, models[0].path, 1000);
-    assert_int_equal(model.m.weights.far_size, 0);   /* one memory: nothing to place */
+    assert_int_equal(model.m.weights.host_resident_size, 0);   /* one memory: nothing to place */
     close_small(&model);
     gpu_memory = 0;
 }
@@ -355,12 +355,12 @@ static void test_gather(void **state)
     EXPECT_OK(pd_gpu_open(&gpu, NULL, NULL));
     create_pipelines = gpu->vk.vkCreateComputePipelines;
     gpu->vk.vkCreateComputePipelines = refuse_some;
-    pd_kernels_gather(gpu);
+    pd_kernels_defer(gpu);
     for (int i = 0; i < 3; i++) EXPECT_OK(pd_kernel_get(&kernels[i], gpu, PD_KERNEL_glu, specs[i], 2));
     EXPECT_OK(pd_kernel_get(&again, gpu, PD_KERNEL_glu, specs[0], 2));
     assert_ptr_equal(again, kernels[0]);
     assert_int_equal(pd_gpu_n_pipelines(gpu), 0);
-    EXPECT_FAILURE(pd_kernels_compile_gathered(gpu), PERIDOT_ERROR_DEVICE, "glu");
+    EXPECT_FAILURE(pd_kernels_compile_deferred(gpu), PERIDOT_ERROR_DEVICE, "glu");
     assert_int_equal(pd_gpu_n_pipelines(gpu), 2);
     for (int i = 0; i < 3; i += 2) {
         EXPECT_OK(pd_kernel_get(&again, gpu, PD_KERNEL_glu, specs[i], 2));
@@ -371,7 +371,7 @@ static void test_gather(void **state)
     gpu->vk.vkCreateComputePipelines = create_pipelines;
     EXPECT_OK(pd_kernel_get(&again, gpu, PD_KERNEL_glu, specs[1], 2));
     assert_int_equal(pd_gpu_n_pipelines(gpu), 3);
-    EXPECT_OK(pd_kernels_compile_gathered(gpu));   /* nothing */
+    EXPECT_OK(pd_kernels_compile_deferred(gpu));   /* nothing */
     pd_gpu_close(gpu);
 }
 

@@ -1,4 +1,4 @@
-/* The sampler's chain: distributions against exact probabilities, of the host's draws and of kernel pick's, cuts, penalties,
+/* The sampler's chain: distributions against exact probabilities, of the host's draws and of kernel sample's, cuts, penalties,
  * ties and seeds. */
 #include "base/num.h"
 #include "draw.h"
@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-enum { N = 12, N_DRAWS = 60000, N_PICKS = 4000 };
+enum { N = 12, N_DRAWS = 60000, N_SAMPLES = 4000 };
 
 static struct pd_gpu *gpu;
 
@@ -116,24 +116,24 @@ static void check_distribution(const peridot_sampling *chain)
     check_counts(counts, N_DRAWS, chain);
 }
 
-/* What N_PICKS picks read and write. */
-struct picks {
+/* What N_SAMPLES samples read and write. */
+struct samples {
     struct pd_candidate best[PD_TOPK];
-    struct pd_draw draws[N_PICKS];
-    struct pd_candidate drawn[N_PICKS];
-    uint32_t tokens[N_PICKS];
-    int32_t recent[N_PICKS][PD_REPEAT_WINDOW];
+    struct pd_draw draws[N_SAMPLES];
+    struct pd_candidate drawn[N_SAMPLES];
+    uint32_t tokens[N_SAMPLES];
+    int32_t recent[N_SAMPLES][PD_REPEAT_WINDOW];
     struct pd_candidate bias[PD_TOPK];
 };
 
-static void run_picks(struct pd_commands *commands, struct pd_span span)
+static void run_samples(struct pd_commands *commands, struct pd_span span)
 {
-    const struct picks *p = span.host;
+    const struct samples *p = span.host;
     const uint64_t at = span.address - (uintptr_t)p;   /* device minus host */
     struct pd_recorder r = {.gpu = gpu, .commands = commands};
     EXPECT_OK(pd_commands_begin(commands));
-    for (int i = 0; i < N_PICKS; i++)
-        pd_op_pick(&r, &(struct pd_pick_push){.best = at + (uintptr_t)p->best, .draw = at + (uintptr_t)&p->draws[i],
+    for (int i = 0; i < N_SAMPLES; i++)
+        pd_op_sample(&r, &(struct pd_sample_push){.best = at + (uintptr_t)p->best, .draw = at + (uintptr_t)&p->draws[i],
             .token = at + (uintptr_t)&p->tokens[i], .drawn = at + (uintptr_t)&p->drawn[i],
             .recent = at + (uintptr_t)p->recent[i], .bias = at + (uintptr_t)p->bias});
     EXPECT_OK(r.status);
@@ -145,22 +145,22 @@ static void run_picks(struct pd_commands *commands, struct pd_span span)
 static void check_kernel(const peridot_sampling *chain, struct pd_commands *commands, struct pd_span span)
 {
     struct pd_sampler s = {0};
-    struct picks *p = span.host;
+    struct samples *p = span.host;
     uint32_t counts[N] = {0};
     pd_sampler_set(&s, chain);
     for (uint32_t i = 0; i < N; i++) p->best[i] = (struct pd_candidate){some_logits[i], i};
     pd_candidates_sort(p->best, N);
-    for (uint32_t i = 0; i < N_PICKS; i++) p->draws[i] = pd_sampler_draw_ahead(&s, N, i);
-    run_picks(commands, span);
-    for (uint32_t i = 0; i < N_PICKS; i++) {
+    for (uint32_t i = 0; i < N_SAMPLES; i++) p->draws[i] = pd_sampler_draw_ahead(&s, N, i);
+    run_samples(commands, span);
+    for (uint32_t i = 0; i < N_SAMPLES; i++) {
         assert_true(p->tokens[i] < N && p->drawn[i].id == p->tokens[i]);
         assert_int_equal(p->tokens[i], draw(&s, some_logits));
         counts[p->tokens[i]]++;
     }
-    check_counts(counts, N_PICKS, chain);
+    check_counts(counts, N_SAMPLES, chain);
 }
 
-/* Chains that kernel pick can do as well, as far as it sees candidates. */
+/* Chains that kernel sample can do as well, as far as it sees candidates. */
 static const peridot_sampling plain[] = {
     {.temperature = 1, .seed = 1}, {.temperature = 0.5f, .seed = 2}, {.temperature = 3, .seed = 3},
     {.temperature = 1, .top_k = 3, .seed = 4}, {.temperature = 1, .top_k = 1, .seed = 5}, {.temperature = 1, .top_k = 1000, .seed = 6},
@@ -184,8 +184,8 @@ static void test_distributions(void **state)
     struct pd_heap *heap;
     struct pd_span span;
     struct pd_commands *commands;
-    EXPECT_OK(pd_heap_create(&heap, gpu, PD_HEAP_HOST, sizeof(struct picks)));
-    EXPECT_OK(pd_heap_alloc(&span, heap, sizeof(struct picks), "picks"));
+    EXPECT_OK(pd_heap_create(&heap, gpu, PD_HEAP_HOST, sizeof(struct samples)));
+    EXPECT_OK(pd_heap_alloc(&span, heap, sizeof(struct samples), "samples"));
     EXPECT_OK(pd_commands_create(&commands, gpu));
     for (size_t i = 0; i < PD_COUNT(chains); i++) check_distribution(&chains[i]);
     for (size_t i = 0; i < PD_COUNT(plain); i++) {

@@ -222,10 +222,10 @@ static void test_not_ahead(void **state)
         count_steps(&others[i], 9, expect_none_ahead);
         check_stop(&others[i], 16, 12, 5);
     }
-    gpu_of(model)->wrong[PD_KERNEL_pick] = true;
+    gpu_of(model)->wrong[PD_KERNEL_sample] = true;
     count_steps(&chains[2], 9, expect_none_ahead);
     check_stop(&chains[2], 16, N_REPLY, 0);
-    gpu_of(model)->wrong[PD_KERNEL_pick] = false;
+    gpu_of(model)->wrong[PD_KERNEL_sample] = false;
 }
 
 static void take_long(struct text *t)

@@ -123,7 +123,7 @@ static void test_asked_size(void **state)
     (void)state;
     struct pd_gpu *gpu;
     const struct pd_kernel *usual, *asking;
-    uint32_t spec[PD_MAX_SPEC] = {64, 4, 1, [PD_TOGETHER_ID] = 1};
+    uint32_t spec[PD_MAX_SPEC] = {64, 4, 1, [PD_ROW_INTERLEAVE_ID] = 1};
     if (pd_gpu_open(&gpu, NULL, NULL) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
     watch(gpu);
     assert_int_equal(pd_kernel_get(&usual, gpu, PD_KERNEL_matvec_q8_0, spec, PD_MAX_SPEC), PERIDOT_OK);

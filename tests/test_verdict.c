@@ -214,16 +214,16 @@ static void test_selftest(void **state)
 {
     (void)state;
     set_wrong(PD_KERNEL_glu, PD_KERNEL_topk);
-    struct pd_selftest test = {.only = "merge", .after_run = damage_numbers};
+    struct pd_selftest test = {.only = "attention_reduce", .after_run = damage_numbers};
     assert_int_equal(pd_selftest(gpu, folder, &test), PERIDOT_OK);
     assert_int_equal(n_remembered(), 3);
     test = (struct pd_selftest){.only = "m", .checked = cancel};
     assert_int_equal(pd_selftest(gpu, folder, &test), PERIDOT_CANCELLED);
     assert_int_equal(n_remembered(), 3);
-    test = (struct pd_selftest){.only = "merge"};
+    test = (struct pd_selftest){.only = "attention_reduce"};
     assert_int_equal(pd_selftest(gpu, folder, &test), PERIDOT_OK);
     assert_int_equal(n_remembered(), 2);
-    assert_true(!pd_kernel_is_wrong(gpu, PD_KERNEL_merge) && pd_kernel_is_wrong(gpu, PD_KERNEL_glu));
+    assert_true(!pd_kernel_is_wrong(gpu, PD_KERNEL_attention_reduce) && pd_kernel_is_wrong(gpu, PD_KERNEL_glu));
     set_right();
 }
 

@@ -64,8 +64,8 @@ static void describe_model(peridot_model *model)
         .n_layers = c->n_layers, .d_model = c->d_model, .ffn_dim = c->ffn_dim, .n_heads = c->n_heads, .n_kv_heads = c->n_kv_heads,
         .head_dim = c->head_dim, .window = c->window, .ctx_max = c->ctx_max, 
         .vocab_size = w->vocab_size, .n_outputs = w->n_outputs, .head = (peridot_head)c->head, .n_params = w->n_params,
-        .weights_size = w->size, .in_place_size = w->in_place_size, .far_size = w->far_size, .n_far_layers = w->n_far_layers,
-        .decode_far_size = w->decode_far_size,
+        .weights_size = w->size, .in_place_size = w->in_place_size, .host_resident_size = w->host_resident_size, .n_host_resident_layers = w->n_host_resident_layers,
+        .decode_host_resident_size = w->decode_host_resident_size,
         .n_ignored_tensors = w->n_ignored, .decode_read_size = w->decode_read_size, .device = *pd_gpu_info(model->m.gpu),
         .device_reason = pd_gpu_reason(model->m.gpu), .kernels = model->kernels, .tuning = model->tuning,
         .untuned = pd_tune_is_due(&model->m)};

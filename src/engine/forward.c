@@ -79,7 +79,7 @@ static void chunk(const struct pd_pass *p, const struct pd_rows *logits)
 /* ---- a decode step ---- */
 
 /* What the next matrix reads once a branch is done; x moves to the other of its two places. */
-static void join(const struct pd_pass *p, struct pd_joined *in, uint64_t w_post, uint64_t w)
+static void join(const struct pd_pass *p, struct pd_fused_norm *in, uint64_t w_post, uint64_t w)
 {
     if (in->x_out) in->x = in->x_out;
     in->x_out = in->x == p->scratch->x.address ? p->scratch->x_other.address : p->scratch->x.address;
@@ -88,37 +88,37 @@ static void join(const struct pd_pass *p, struct pd_joined *in, uint64_t w_post,
     in->w = w;
 }
 
-static void step_layer(const struct pd_pass *p, struct pd_joined *in, uint32_t i)
+static void step_layer(const struct pd_pass *p, struct pd_fused_norm *in, uint32_t i)
 {
     const struct pd_layer_weights *w = &p->weights->layers[i];
     const struct pd_scratch *s = p->scratch;
     const struct pd_layer *layer = &p->config->layers[i];
     struct pd_heads heads = pd_layer_heads(p->config, p->weights, i);
 
-    pd_op_joined_matvec(p->recorder, s->qkv, &w->qkv, in, 0);
+    pd_op_fused_norm_matvec(p->recorder, s->qkv, &w->qkv, in, 0);
     pd_op_attention_decode(p->recorder, s->att, s->qkv, &p->cache->layers[i], &heads, p->step, heads.window != 0, p->places,
                            p->angles[layer->rope], s->partial, 1);
     pd_op_matmul(p->recorder, s->branch, &w->o, s->att, 1, 0);
     join(p, in, w->post_attn_norm, w->ffn_norm);
-    pd_op_joined_gated(p->recorder, s->act, &w->gate_up, in, uses_silu(p), s->gate_up);
+    pd_op_fused_norm_gated(p->recorder, s->act, &w->gate_up, in, uses_silu(p), s->gate_up);
     pd_op_matmul(p->recorder, s->branch, &w->down, s->act, 1, 0);
     join(p, in, w->post_ffn_norm, next_norm(p, i));
 }
 
 static void step(const struct pd_pass *p, struct pd_rows logits)
 {
-    struct pd_joined in = {.x = p->scratch->x.address, .w = p->weights->layers[0].attn_norm, .n = p->config->d_model, .eps = p->config->eps};
+    struct pd_fused_norm in = {.x = p->scratch->x.address, .w = p->weights->layers[0].attn_norm, .n = p->config->d_model, .eps = p->config->eps};
 
     for (uint32_t i = 0; i < p->config->n_layers; i++) step_layer(p, &in, i);
     in.x_out = 0;
     in.normed = p->scratch->normed.address;
-    pd_op_joined_matvec(p->recorder, logits, pd_weights_output(p->weights), &in, p->config->final_softcap);
+    pd_op_fused_norm_matvec(p->recorder, logits, pd_weights_output(p->weights), &in, p->config->final_softcap);
 }
 
 void pd_forward(const struct pd_pass *p, const struct pd_rows *logits)
 {
     pd_op_embed(p->recorder, p->scratch->x, &p->weights->lookup, p->tokens, p->n_tokens, p->config->embed_scale);
-    if (p->n_tokens == 1 && !p->apart && logits && pd_can_join(p->recorder->gpu, p->config->d_model)) step(p, *logits);
+    if (p->n_tokens == 1 && !p->apart && logits && pd_can_fuse_norm(p->recorder->gpu, p->config->d_model)) step(p, *logits);
     else chunk(p, logits);
 }
 

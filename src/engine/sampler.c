@@ -48,7 +48,7 @@ uint32_t pd_sampler_needs(const struct pd_sampler *s)
     return (uint32_t)pd_min(n, UINT32_MAX);
 }
 
-bool pd_sampler_can_pick(const struct pd_sampler *s)
+bool pd_sampler_can_sample_on_device(const struct pd_sampler *s)
 {
     uint32_t needs = pd_sampler_needs(s);
     return needs > 0 && needs <= PD_TOPK;
@@ -133,7 +133,7 @@ void pd_sampler_adjust(const struct pd_sampler *s, struct pd_candidate *candidat
     pd_candidates_sort(candidates, n);
 }
 
-/* ---- drawing: pick.comp does the same, in the same numbers ---- */
+/* ---- drawing: sample.comp does the same, in the same numbers ---- */
 
 /* All candidates need finer weights than the best few: they may be many and unlikely. */
 static unsigned weight_bits(const struct pd_draw *d) { return d->n <= PD_TOPK ? PD_WEIGHT_BITS : 40; }

@@ -1,5 +1,5 @@
 /* Drawing a token from the best candidates. The chain: logit bias, penalties, top-k, temperature, top-p, min-p, draw. It runs
- * on the host or in kernel pick, which draws the same token. */
+ * on the host or in kernel sample, which draws the same token. */
 #ifndef PD_ENGINE_SAMPLER_H
 #define PD_ENGINE_SAMPLER_H
 
@@ -25,8 +25,8 @@ uint32_t pd_sampler_needs(const struct pd_sampler *s);
 bool pd_sampler_adjusts(const struct pd_sampler *s);
 /* Draws from n >= 1 candidates, best first (value, then lower id) unless the chain adjusts them, which changes them. */
 int32_t pd_sampler_draw(struct pd_sampler *s, struct pd_candidate *candidates, size_t n);
-/* The best PD_TOPK are enough for the chain: kernel pick can do it. */
-bool pd_sampler_can_pick(const struct pd_sampler *s);
+/* The best PD_TOPK are enough for the chain: kernel sample can do it. */
+bool pd_sampler_can_sample_on_device(const struct pd_sampler *s);
 /* What a chain does: logit bias and penalties, and puts candidates in order again. */
 void pd_sampler_adjust(const struct pd_sampler *s, struct pd_candidate *candidates, size_t n);
 /* The chain for draw number `ahead` (0: the next one) from n candidates, made when one more token has been accepted for each
@@ -34,7 +34,7 @@ void pd_sampler_adjust(const struct pd_sampler *s, struct pd_candidate *candidat
 struct pd_draw pd_sampler_draw_ahead(const struct pd_sampler *s, uint32_t n, uint32_t ahead);
 /* The next draw has been made. */
 void pd_sampler_drawn(struct pd_sampler *s);
-/* Of candidates [draw->n], best first: the id. What pick.comp does. */
+/* Of candidates [draw->n], best first: the id. What sample.comp does. */
 uint32_t pd_draw_from(const struct pd_draw *draw, const struct pd_candidate *candidates);
 /* Best first. */
 void pd_candidates_sort(struct pd_candidate *candidates, size_t n);

@@ -136,22 +136,22 @@ static void ask_for_pass(struct pd_session *s, struct pd_recorder *r, uint32_t n
     if (s->model->weights.n_outputs && !apart) pd_forward_head(&pass, pd_rows_at(s->logits, s->n_results, 0), 0, n_rows);
 }
 
-peridot_status pd_session_ask(struct pd_session *s)
+peridot_status pd_session_prewarm(struct pd_session *s)
 {
     struct pd_recorder r = {.gpu = s->model->gpu, .variants = s->model->variants, .packed = s->scratch.packed};   /* no commands */
     const uint32_t n_tokens[] = {1, 2, s->chunk};   /* few tokens and many may take different kernels */
     for (size_t i = 0; i < PD_COUNT(n_tokens); i++)
         if (n_tokens[i] <= s->chunk) ask_for_pass(s, &r, n_tokens[i], false);
     for (uint32_t m = 1; s->n_sequences > 1 && m <= s->n_sequences; m++) ask_for_pass(s, &r, m, true);
-    if (s->model->config.head == PD_HEAD_LANGUAGE) pd_op_pick(&r, &(struct pd_pick_push){0});
+    if (s->model->config.head == PD_HEAD_LANGUAGE) pd_op_sample(&r, &(struct pd_sample_push){0});
     return r.status;
 }
 
 /* Everything is compiled here, so that no step has to. */
 static peridot_status prepare(struct pd_session *s)
 {
-    pd_kernels_gather(s->model->gpu);
-    peridot_status asked = pd_session_ask(s), compiled = pd_kernels_compile_gathered(s->model->gpu);
+    pd_kernels_defer(s->model->gpu);
+    peridot_status asked = pd_session_prewarm(s), compiled = pd_kernels_compile_deferred(s->model->gpu);
     PD_TRY(asked != PERIDOT_OK ? asked : compiled);
     PD_TRY(pd_steps_create(s));
     PD_TRY(pd_commands_create(&s->batch, s->model->gpu));

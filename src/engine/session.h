@@ -38,7 +38,7 @@ struct pd_input {
 struct pd_slot {
     struct pd_commands *commands;
     struct pd_input input;             /* tokens: those of the session's `token` */
-    struct pd_span draw, drawn;        /* struct pd_draw; struct pd_candidate, see pick */
+    struct pd_span draw, drawn;        /* struct pd_draw; struct pd_candidate, see sample */
     uint32_t result;                   /* see pd_session */
 };
 
@@ -96,8 +96,8 @@ uint64_t pd_session_step_size(const struct pd_session *s);
 /* Records and runs, twice (the first time may compile), a pass over n_tokens tokens at the present position without advancing:
  * for measurements. What it puts in the cache is overwritten by the next tokens. */
 peridot_status pd_session_run_pass(struct pd_session *s, struct pd_commands *commands, uint32_t n_tokens);
-/* Asks for every kernel that the session's passes take, without recording any: see pd_kernels_gather. */
-peridot_status pd_session_ask(struct pd_session *s);
+/* Asks for every kernel that the session's passes take, without recording any: see pd_kernels_defer. */
+peridot_status pd_session_prewarm(struct pd_session *s);
 /* Dispatches of a decode step. */
 uint32_t pd_session_n_dispatches(const struct pd_session *s);
 

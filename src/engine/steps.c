@@ -20,12 +20,12 @@ static peridot_status record_step(struct pd_session *s, struct pd_commands *comm
     struct pd_recorder r = {.gpu = s->model->gpu, .variants = s->model->variants, .packed = s->scratch.packed,
         .commands = commands};
     struct pd_pass pass = pd_session_make_pass(s, &r, &slot->input, 1);
-    struct pd_pick_push pick = {.best = s->best.address + sizeof(struct pd_candidate) * PD_TOPK * slot->result,
+    struct pd_sample_push push = {.best = s->best.address + sizeof(struct pd_candidate) * PD_TOPK * slot->result,
         .draw = slot->draw.address, .token = s->token.address, .drawn = slot->drawn.address, .recent = s->recent.address,
         .bias = s->bias.address};
     PD_TRY(pd_commands_begin(commands));
     pd_session_forward(s, &pass, true, slot->result);
-    if (s->model->config.head == PD_HEAD_LANGUAGE) pd_op_pick(&r, &pick);
+    if (s->model->config.head == PD_HEAD_LANGUAGE) pd_op_sample(&r, &push);
     peridot_status status = pd_commands_end(commands);
     return r.status != PERIDOT_OK ? r.status : status;
 }
@@ -81,7 +81,7 @@ static void write_step(struct pd_session *s, const struct pd_slot *slot)
 {
     uint32_t pos = s->pos + s->n_queued, n = (uint32_t)pd_min(PD_TOPK, s->model->n_pieces);
     struct pd_draw draw = {.n = 1};   /* not asked for */
-    if (pd_sampler_can_pick(&s->sampler)) draw = pd_sampler_draw_ahead(&s->sampler, n, s->n_queued);
+    if (pd_sampler_can_sample_on_device(&s->sampler)) draw = pd_sampler_draw_ahead(&s->sampler, n, s->n_queued);
     memcpy(slot->draw.host, &draw, sizeof draw);
     pd_session_write_splits(s, &slot->input, pos, 1);
     pd_session_write_place(s, &slot->input, 0, (struct pd_place){.pos = pos, .region = s->selected});
@@ -136,8 +136,8 @@ peridot_status pd_steps_eval(struct pd_session *s, int32_t token)
 
 static bool can_queue(const struct pd_session *s)
 {
-    return s->model->config.head == PD_HEAD_LANGUAGE && pd_sampler_can_pick(&s->sampler)
-        && !pd_kernel_is_wrong(s->model->gpu, PD_KERNEL_pick);
+    return s->model->config.head == PD_HEAD_LANGUAGE && pd_sampler_can_sample_on_device(&s->sampler)
+        && !pd_kernel_is_wrong(s->model->gpu, PD_KERNEL_sample);
 }
 
 static peridot_status follow(int32_t *next, struct pd_session *s, int32_t token, uint32_t n_more)

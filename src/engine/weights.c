@@ -14,7 +14,7 @@ enum { PART_EMBEDDING, PART_OUTPUT, PART_LAYERS };
 
 struct part {
     uint64_t size;                 /* bytes that must be allocated */
-    bool far;                      /* in the host's memory */
+    bool host_resident;                      /* in the host's memory */
 };
 
 /* The same walk over the model runs twice: once to find every tensor and add up sizes, once to upload. */
@@ -29,7 +29,7 @@ struct loader {
     struct part *parts;            /* [PART_LAYERS + n_layers] */
     struct part *part;             /* of the present matrix */
     uint64_t gpu_memory;
-    bool lanes_take_rows;          /* see pd_device_together */
+    bool lanes_take_rows;          /* see pd_device_row_interleave */
     uint64_t device_size, file_size, done;
     struct pd_load_progress progress;
 };
@@ -85,7 +85,7 @@ static peridot_status alloc(struct pd_span *out, struct loader *l, struct part *
         if (part) part->size += pd_align(size, 256);
         return PERIDOT_OK;
     }
-    return pd_heap_alloc(out, part && part->far ? l->w->far_heap : l->w->heap, size, what);
+    return pd_heap_alloc(out, part && part->host_resident ? l->w->host_resident_heap : l->w->heap, size, what);
 }
 
 /* Rows of several tensors, one after the other. */
@@ -111,20 +111,20 @@ static const uint8_t *part_row(const struct parts *parts, uint32_t row)
     return parts->at[i]->data + row * (parts->at[i]->size / parts->at[i]->shape[0]);
 }
 
-static uint64_t slice_size(const struct pd_slice *s) { return pd_device_rows_size(s->row_size, s->n_rows, s->together); }
+static uint64_t slice_size(const struct pd_slice *s) { return pd_device_rows_size(s->row_size, s->n_rows, s->row_interleave); }
 
 static peridot_status upload_pieces(struct loader *l, const struct pd_slice *slice, struct pd_span span, const struct parts *parts,
                                     uint32_t n_cols, uint8_t *scratch)
 {
-    uint32_t per_piece = PD_UPLOAD_MAX / slice->row_size / slice->together * slice->together;
+    uint32_t per_piece = PD_UPLOAD_MAX / slice->row_size / slice->row_interleave * slice->row_interleave;
     uint64_t file_row_size = pd_row_size(slice->dtype, n_cols);
     for (uint32_t row = 0; row < slice->n_rows;) {
         uint32_t n = (uint32_t)pd_min(per_piece, slice->n_rows - row);
         void *dst;
         PD_TRY(pd_upload_begin(&dst, l->gpu, span, (uint64_t)row * slice->row_size,
-                               pd_device_rows_size(slice->row_size, n, slice->together)));
+                               pd_device_rows_size(slice->row_size, n, slice->row_interleave)));
         for (uint32_t i = 0; i < n; i++)
-            pd_device_put_row(slice->dtype, dst, i, slice->together, part_row(parts, slice->first_row + row + i), n_cols, scratch);
+            pd_device_put_row(slice->dtype, dst, i, slice->row_interleave, part_row(parts, slice->first_row + row + i), n_cols, scratch);
         PD_TRY(pd_upload_end(l->gpu));
         PD_TRY(report(l, n * file_row_size));
         row += n;
@@ -198,14 +198,14 @@ static peridot_status add_slice(struct loader *l, struct pd_matrix *m, struct pd
  * covers whole ones). */
 static peridot_status load_run(struct loader *l, struct pd_matrix *m, const struct parts *parts, enum pd_dtype dtype, uint32_t first, uint32_t n)
 {
-    uint32_t row_size = pd_device_row_size(dtype, m->n_cols), together = pd_device_together(dtype, l->lanes_take_rows);
+    uint32_t row_size = pd_device_row_size(dtype, m->n_cols), row_interleave = pd_device_row_interleave(dtype, l->lanes_take_rows);
     uint64_t room = pd_gpu_max_span(l->gpu), pages = may_stay(l, dtype) ? 2 << 12 : 0;
-    if ((uint64_t)together * row_size > room) together = 1;
-    uint32_t most = (uint32_t)pd_max((room > pages + row_size ? room - pages : room) / row_size / together, 1) * together;
+    if ((uint64_t)row_interleave * row_size > room) row_interleave = 1;
+    uint32_t most = (uint32_t)pd_max((room > pages + row_size ? room - pages : room) / row_size / row_interleave, 1) * row_interleave;
     for (uint32_t end = first + n; first < end;) {
         uint32_t rows = (uint32_t)pd_min(most, end - first);
         struct pd_slice slice = {.dtype = dtype, .first_row = first, .n_rows = rows, .row_size = row_size,
-            .together = together};
+            .row_interleave = row_interleave};
         PD_TRY(add_slice(l, m, slice, parts));
         first += rows;
     }
@@ -402,11 +402,11 @@ static uint64_t matrix_size(const struct pd_matrix *m)
 static void move_away(struct loader *l, uint32_t i)
 {
     struct part *part = &l->parts[i];
-    if (part->far || !part->size || l->w->size <= l->gpu_memory) return;
-    part->far = true;
+    if (part->host_resident || !part->size || l->w->size <= l->gpu_memory) return;
+    part->host_resident = true;
     l->w->size -= part->size;
-    l->w->far_size += part->size;
-    l->w->n_far_layers += i >= PART_LAYERS;
+    l->w->host_resident_size += part->size;
+    l->w->n_host_resident_layers += i >= PART_LAYERS;
 }
 
 /* First goes an embedding that is only looked up, a row a token; then layers, the last ones first; then what makes logits. */
@@ -422,16 +422,16 @@ static peridot_status place(struct loader *l)
     if (w->size > l->gpu_memory)
         return pd_fail(PERIDOT_ERROR_MEMORY, "%.3f MB of GPU memory are too little: %.3f MB of norms must be there", (double)l->gpu_memory / 1e6,
                        (double)w->size / 1e6);
-    if (w->far_size > available)
+    if (w->host_resident_size > available)
         return pd_fail(PERIDOT_ERROR_MEMORY, "with %.1f MB of GPU memory this model needs %.1f MB of the host's, which has %.1f MB free",
-                       (double)l->gpu_memory / 1e6, (double)w->far_size / 1e6, (double)available / 1e6);
+                       (double)l->gpu_memory / 1e6, (double)w->host_resident_size / 1e6, (double)available / 1e6);
     return PERIDOT_OK;
 }
 
 static peridot_status check_budget(const struct loader *l)
 {
     char sentence[512];
-    peridot_status status = pd_gpu_check_budget(l->gpu, l->w->size, l->w->far_size ? "this part of the model" : "this model");
+    peridot_status status = pd_gpu_check_budget(l->gpu, l->w->size, l->w->host_resident_size ? "this part of the model" : "this model");
     if (status == PERIDOT_OK || pd_gpu_info(l->gpu)->unified_memory) return status;
     snprintf(sentence, sizeof sentence, "%s", pd_error());
     return pd_fail(status, "%s (--gpu-memory SIZE leaves layers in the host's memory)", sentence);
@@ -440,7 +440,7 @@ static peridot_status check_budget(const struct loader *l)
 static void add_read(struct loader *l, const struct pd_matrix *m, uint32_t part)
 {
     l->w->decode_read_size += matrix_size(m);
-    if (l->parts[part].far) l->w->decode_far_size += matrix_size(m);
+    if (l->parts[part].host_resident) l->w->decode_host_resident_size += matrix_size(m);
 }
 
 static void count_reads(struct loader *l)
@@ -469,7 +469,7 @@ static peridot_status load(struct loader *l)
     PD_TRY(check_budget(l));
     /* Blocks of a quarter GiB waste little; a tensor that is larger gets a block of its own. */
     PD_TRY(pd_heap_create(&w->heap, l->gpu, PD_HEAP_DEVICE, pd_min(w->size + (64 << 10), 256u << 20)));
-    PD_TRY(pd_heap_create(&w->far_heap, l->gpu, PD_HEAP_FAR, pd_min(w->far_size + (64 << 10), 256u << 20)));
+    PD_TRY(pd_heap_create(&w->host_resident_heap, l->gpu, PD_HEAP_HOST_RESIDENT, pd_min(w->host_resident_size + (64 << 10), 256u << 20)));
     l->measuring = false;
     PD_TRY(walk(l));
     PD_TRY(make_lookup(l));
@@ -502,7 +502,7 @@ void pd_weights_free(struct pd_weights *w, const struct pd_config *config)
     free(w->output_bias);
     free(w->layers);
     pd_heap_free(w->heap);
-    pd_heap_free(w->far_heap);
+    pd_heap_free(w->host_resident_heap);
     *w = (struct pd_weights){0};
 }
 

@@ -18,7 +18,7 @@ struct pd_layer_weights {
 };
 
 struct pd_weights {
-    struct pd_heap *heap, *far_heap;
+    struct pd_heap *heap, *host_resident_heap;
     uint32_t vocab_size;           /* rows of the embedding: token ids are below it */
     uint32_t n_outputs;            /* rows of the output: vocab_size, the labels of a classification head, or 0 without a head */
     struct pd_matrix embedding, output;   /* output has no slices of its own when tied */
@@ -28,9 +28,9 @@ struct pd_weights {
     struct pd_layer_weights *layers;
     uint64_t size;                 /* bytes allocated on the device */
     uint64_t in_place_size;        /* bytes read where the file is mapped */
-    uint64_t far_size;             /* bytes in the host's memory, which the GPU reads across the bus */
-    uint32_t n_far_layers;
-    uint64_t decode_read_size, decode_far_size, n_params;   /* far: across the bus, of all */
+    uint64_t host_resident_size;             /* bytes in the host's memory, which the GPU reads across the bus */
+    uint32_t n_host_resident_layers;
+    uint64_t decode_read_size, decode_host_resident_size, n_params;   /* host_resident: across the bus, of all */
     uint32_t type_counts[PD_N_DTYPES];    /* matrices of each type */
     uint32_t n_ignored;                   /* tensors of a vision tower and the like */
 };

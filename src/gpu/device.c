@@ -158,7 +158,7 @@ static void describe_heap(peridot_device_info *info, VkPhysicalDevice physical, 
 }
 
 /* Sizes that matmul_coop.comp can divide its tiles into. */
-static bool is_handy(const VkCooperativeMatrixPropertiesKHR *p)
+static bool is_supported_tile(const VkCooperativeMatrixPropertiesKHR *p)
 {
     return p->AType == VK_COMPONENT_TYPE_FLOAT16_KHR && p->BType == VK_COMPONENT_TYPE_FLOAT16_KHR
         && p->CType == VK_COMPONENT_TYPE_FLOAT32_KHR && p->ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR
@@ -176,7 +176,7 @@ static void describe_matrices(peridot_device_info *info, VkPhysicalDevice physic
     if (!list || vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(physical, &n, list) != VK_SUCCESS) n = 0;
     for (uint32_t i = 0; i < n; i++) {
         const VkCooperativeMatrixPropertiesKHR *p = &list[i];
-        if (!is_handy(p) || p->MSize * p->NSize * p->KSize <= info->matrix_m * info->matrix_n * info->matrix_k) continue;
+        if (!is_supported_tile(p) || p->MSize * p->NSize * p->KSize <= info->matrix_m * info->matrix_n * info->matrix_k) continue;
         info->cooperative_matrix = true;
         info->matrix_m = p->MSize, info->matrix_n = p->NSize, info->matrix_k = p->KSize;
         bool fits = info->min_subgroup_size <= p->NSize && p->NSize <= info->max_subgroup_size;

@@ -41,7 +41,7 @@ enum pd_heap_kind {
     PD_HEAP_DEVICE,   /* fast for the GPU; mapped too on unified memory */
     PD_HEAP_HOST,     /* always mapped, coherent, cached where possible: results, staging */
     PD_HEAP_INPUT,    /* always mapped, coherent, the device's own where possible: what the host writes, and kernels read often */
-    PD_HEAP_FAR       /* the host's memory, for what the host writes once and the GPU reads across the bus */
+    PD_HEAP_HOST_RESIDENT       /* the host's memory, for what the host writes once and the GPU reads across the bus */
 };
 
 struct pd_heap;
@@ -82,7 +82,7 @@ enum pd_kernel_id {
 };
 
 /* The last column of kernels.def: what a kernel needs beyond the baseline. Each kernel of a model that needs something has
- * a twin that does not, and does the same. */
+ * a fallback that does not, and does the same. */
 enum pd_needs {
     PD_NEEDS_baseline,
     PD_NEEDS_wide,     /* 64-bit integers, and subgroups of a size of our choice (4 to 32) whose lanes can share what they hold */
@@ -100,10 +100,10 @@ const char *pd_kernel_lacks(const peridot_device_info *device, enum pd_kernel_id
 struct pd_kernel;
 peridot_status pd_kernel_get(const struct pd_kernel **out, struct pd_gpu *gpu, enum pd_kernel_id id,
                              const uint32_t *spec, uint32_t n_spec);
-/* From gather on, kernels that are asked for are only noted, until compile_gathered compiles them all, on all processors at once. In
+/* From gather on, kernels that are asked for are only noted, until compile_deferred compiles them all, on all processors at once. In
  * between nothing may be dispatched. */
-void pd_kernels_gather(struct pd_gpu *gpu);
-peridot_status pd_kernels_compile_gathered(struct pd_gpu *gpu);
+void pd_kernels_defer(struct pd_gpu *gpu);
+peridot_status pd_kernels_compile_deferred(struct pd_gpu *gpu);
 const char *pd_kernel_name(enum pd_kernel_id id);
 /* Of its code. */
 uint64_t pd_kernel_hash(enum pd_kernel_id id);

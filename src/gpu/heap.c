@@ -30,7 +30,7 @@ static const struct wish {
     [PD_HEAP_DEVICE] = {{LOCAL, 0}, {0, 0}},
     [PD_HEAP_HOST] = {{MAPPED | CACHED, 0}, {MAPPED, 0}},
     [PD_HEAP_INPUT] = {{MAPPED | LOCAL, 0}, {MAPPED | CACHED, 0}, {MAPPED, 0}},
-    [PD_HEAP_FAR] = {{MAPPED, LOCAL | CACHED}, {MAPPED, LOCAL}, {MAPPED, 0}},
+    [PD_HEAP_HOST_RESIDENT] = {{MAPPED, LOCAL | CACHED}, {MAPPED, LOCAL}, {MAPPED, 0}},
 }, unified[] = {{LOCAL | MAPPED | CACHED, 0}, {LOCAL | MAPPED, 0}, {LOCAL, 0}, {0, 0}};
 
 /* A wish for nothing, after the first, ends a list: then any type will do on the device, and none elsewhere. */

@@ -114,7 +114,7 @@ static void compile(struct pd_gpu *gpu, struct pd_kernel *kernel)
 static void compile_number(void *user, size_t i)
 {
     struct pd_gpu *gpu = user;
-    struct pd_kernel *kernel = gpu->kernels;   /* those that were gathered are the first */
+    struct pd_kernel *kernel = gpu->kernels;   /* those that were deferred are the first */
     while (i--) kernel = kernel->next;
     compile(gpu, kernel);
 }
@@ -140,12 +140,12 @@ static peridot_status compile_first(struct pd_gpu *gpu, size_t n)
     return status;
 }
 
-void pd_kernels_gather(struct pd_gpu *gpu) { gpu->gathering = true; }
+void pd_kernels_defer(struct pd_gpu *gpu) { gpu->deferring = true; }
 
-peridot_status pd_kernels_compile_gathered(struct pd_gpu *gpu)
+peridot_status pd_kernels_compile_deferred(struct pd_gpu *gpu)
 {
     size_t n = 0;
-    gpu->gathering = false;
+    gpu->deferring = false;
     for (const struct pd_kernel *k = gpu->kernels; k && !k->pipeline; k = k->next) n++;
     return compile_first(gpu, n);
 }
@@ -165,7 +165,7 @@ peridot_status pd_kernel_get(const struct pd_kernel **out, struct pd_gpu *gpu, e
         .push_size = sources[id].push_size};
     if (n_spec) memcpy(kernel->spec, spec, sizeof *spec * n_spec);
     gpu->kernels = kernel;
-    if (!gpu->gathering) PD_TRY(compile_first(gpu, 1));
+    if (!gpu->deferring) PD_TRY(compile_first(gpu, 1));
     *out = kernel;
     return PERIDOT_OK;
 }

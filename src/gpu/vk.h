@@ -53,7 +53,7 @@ struct pd_gpu {
     struct pd_pipeline_cache cache;
     struct pd_kernel *kernels;     /* list of compiled kernels */
     uint32_t n_pipelines;
-    bool gathering;                /* kernels that are asked for are not compiled yet */
+    bool deferring;                /* kernels that are asked for are not compiled yet */
     bool wrong[PD_N_KERNELS];      /* what the last self-test found */
     VkPipelineLayout layouts[PD_N_KERNELS];
     VkShaderModule modules[PD_N_KERNELS];

@@ -230,21 +230,21 @@ static void put_row(enum pd_dtype dtype, uint8_t *dst, const uint8_t *src, uint3
     memset(dst + used, 0, pd_device_row_size(dtype, n) - used);
 }
 
-uint32_t pd_device_together(enum pd_dtype dtype, bool lanes_take_rows)
+uint32_t pd_device_row_interleave(enum pd_dtype dtype, bool lanes_take_rows)
 {
     return lanes_take_rows && pd_dtypes[dtype].block_len > 1 ? 8 : 1;
 }
 
-uint64_t pd_device_rows_size(uint32_t row_size, uint32_t n_rows, uint32_t together)
+uint64_t pd_device_rows_size(uint32_t row_size, uint32_t n_rows, uint32_t row_interleave)
 {
-    return pd_align(n_rows, together) * row_size;
+    return pd_align(n_rows, row_interleave) * row_size;
 }
 
-void pd_device_put_row(enum pd_dtype dtype, uint8_t *dst, uint32_t i, uint32_t together, const uint8_t *src, uint32_t n,
+void pd_device_put_row(enum pd_dtype dtype, uint8_t *dst, uint32_t i, uint32_t row_interleave, const uint8_t *src, uint32_t n,
                        uint8_t *scratch)
 {
     uint32_t row_size = pd_device_row_size(dtype, n);
-    uint8_t *to = dst + (size_t)(i - i % together) * row_size + (size_t)16 * (i % together);
-    put_row(dtype, together == 1 ? to : scratch, src, n);
-    for (uint32_t at = 0; together > 1 && at < row_size; at += 16) memcpy(to + (size_t)at * together, scratch + at, 16);
+    uint8_t *to = dst + (size_t)(i - i % row_interleave) * row_size + (size_t)16 * (i % row_interleave);
+    put_row(dtype, row_interleave == 1 ? to : scratch, src, n);
+    for (uint32_t at = 0; row_interleave > 1 && at < row_size; at += 16) memcpy(to + (size_t)at * row_interleave, scratch + at, 16);
 }

@@ -9,11 +9,11 @@
 /* Bytes of a row of n weights on the device, a multiple of 16. n must be a multiple of the type's block_len. */
 uint32_t pd_device_row_size(enum pd_dtype dtype, uint32_t n);
 /* Rows of a group: 1, but where a CPU's lanes take rows of their own (matvec_rows) 8, for them to read memory in order. */
-uint32_t pd_device_together(enum pd_dtype dtype, bool lanes_take_rows);
+uint32_t pd_device_row_interleave(enum pd_dtype dtype, bool lanes_take_rows);
 /* Bytes of a matrix of n_rows such rows: whole groups. */
-uint64_t pd_device_rows_size(uint32_t row_size, uint32_t n_rows, uint32_t together);
+uint64_t pd_device_rows_size(uint32_t row_size, uint32_t n_rows, uint32_t row_interleave);
 /* Re-lays n weights as row i of the matrix at dst; the end of the row is padded with zeros. scratch: [pd_device_row_size]. */
-void pd_device_put_row(enum pd_dtype dtype, uint8_t *dst, uint32_t i, uint32_t together, const uint8_t *src, uint32_t n,
+void pd_device_put_row(enum pd_dtype dtype, uint8_t *dst, uint32_t i, uint32_t row_interleave, const uint8_t *src, uint32_t n,
                        uint8_t *scratch);
 
 #endif

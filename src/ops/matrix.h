@@ -10,7 +10,7 @@ struct pd_slice {
     uint64_t address;
     enum pd_dtype dtype;
     uint32_t first_row, n_rows, row_size;
-    uint32_t together;             /* rows of a group: see layout.h; 0 is 1 */
+    uint32_t row_interleave;       /* rows of a group: see layout.h; 0 is 1 */
 };
 
 struct pd_matrix {

@@ -19,8 +19,8 @@ static const struct pd_kernel *kernel_of(struct pd_recorder *r, enum pd_kernel_i
 {
     uint32_t all[PD_MAX_SPEC] = {0};
     if (n_spec) memcpy(all, spec, n_spec * sizeof *spec);
-    all[PD_TOGETHER_ID] = (uint32_t)pd_max(slice->together, 1);
-    return kernel(r, id, all, (uint32_t)pd_max(n_spec, all[PD_TOGETHER_ID] > 1 ? PD_TOGETHER_ID + 1 : 0));
+    all[PD_ROW_INTERLEAVE_ID] = (uint32_t)pd_max(slice->row_interleave, 1);
+    return kernel(r, id, all, (uint32_t)pd_max(n_spec, all[PD_ROW_INTERLEAVE_ID] > 1 ? PD_ROW_INTERLEAVE_ID + 1 : 0));
 }
 
 static void dispatch(struct pd_recorder *r, const struct pd_kernel *k, const void *push, uint32_t x, uint32_t y, uint32_t z)
@@ -198,33 +198,33 @@ void pd_op_matmul(struct pd_recorder *r, struct pd_rows y, const struct pd_matri
 
 /* ---- with the norm before a matrix ---- */
 
-bool pd_can_join(const struct pd_gpu *gpu, uint32_t n)
+bool pd_can_fuse_norm(const struct pd_gpu *gpu, uint32_t n)
 {
     uint32_t reduce_size = 1024;   /* reduce.glsl, generously */
     return n % 4 == 0 && pd_align(n, PD_PAD) * sizeof(float) + reduce_size <= pd_gpu_info(gpu)->max_shared_size;
 }
 
-static struct pd_matvec_push joined_push(const struct pd_joined *in, uint64_t y, const struct pd_slice *slice, uint32_t n_rows)
+static struct pd_matvec_push fused_norm_push(const struct pd_fused_norm *in, uint64_t y, const struct pd_slice *slice, uint32_t n_rows)
 {
     return (struct pd_matvec_push){.w = slice->address, .x = in->x, .y = y, .branch = in->branch, .w_post = in->w_post, .w_norm = in->w,
         .store = in->x_out ? in->x_out : in->normed, .row_size = slice->row_size, .n_cols = in->n, .n_rows = n_rows, .n_tokens = 1,
         .eps = in->eps};
 }
 
-static struct matvec_mode joined_mode(const struct pd_joined *in)
+static struct matvec_mode fused_norm_mode(const struct pd_fused_norm *in)
 {
     return (struct matvec_mode){.norm_vec4s = (uint32_t)pd_align(in->n, PD_PAD) / 4, .branch = !in->branch ? 0 : in->w_post ? 2 : 1,
         .store = in->x_out ? 1 : in->normed ? 2 : 0};
 }
 
 /* Several slices prepare and store the same vector; none writes what another reads. */
-void pd_op_joined_matvec(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, const struct pd_joined *in, float softcap)
+void pd_op_fused_norm_matvec(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, const struct pd_fused_norm *in, float softcap)
 {
     for (uint32_t i = 0; i < w->n_slices; i++) {
         const struct pd_slice *slice = &w->slices[i];
-        struct pd_matvec_push push = joined_push(in, pd_rows_at(y, 0, slice->first_row).address, slice, slice->n_rows);
+        struct pd_matvec_push push = fused_norm_push(in, pd_rows_at(y, 0, slice->first_row).address, slice, slice->n_rows);
         push.softcap = softcap;
-        matvec(r, slice, &push, joined_mode(in));
+        matvec(r, slice, &push, fused_norm_mode(in));
     }
     barrier(r);
 }
@@ -234,22 +234,22 @@ static uint64_t second_half(const struct pd_matrix *w)
 {
     uint32_t n = w->n_rows / 2;
     const struct pd_slice *s = w->slices;
-    bool within = s->together > 1 && n % s->together != 0;   /* a group of rows */
+    bool within = s->row_interleave > 1 && n % s->row_interleave != 0;   /* a group of rows */
     if (w->n_slices == 1) return within ? 0 : s->address + (uint64_t)n * s->row_size;
     return w->n_slices == 2 && s[0].n_rows == n && s[0].dtype == s[1].dtype ? s[1].address : 0;
 }
 
-void pd_op_joined_gated(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, const struct pd_joined *in, bool silu,
+void pd_op_fused_norm_gated(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, const struct pd_fused_norm *in, bool silu,
                         struct pd_rows both)
 {
     uint64_t up = second_half(w);
     if (!up) {
-        pd_op_joined_matvec(r, both, w, in, 0);
+        pd_op_fused_norm_matvec(r, both, w, in, 0);
         pd_op_glu(r, y, both, w->n_rows / 2, 1, silu);
         return;
     }
-    struct pd_matvec_push push = joined_push(in, y.address, w->slices, w->n_rows / 2);
-    struct matvec_mode mode = joined_mode(in);
+    struct pd_matvec_push push = fused_norm_push(in, y.address, w->slices, w->n_rows / 2);
+    struct matvec_mode mode = fused_norm_mode(in);
     push.w_up = up;
     mode.glu = silu ? 2 : 1;
     matvec(r, w->slices, &push, mode);
@@ -361,10 +361,10 @@ void pd_op_attention_decode(struct pd_recorder *r, struct pd_rows y, struct pd_r
     uint64_t grid = offsetof(struct pd_step, dispatch) + kind * sizeof ((struct pd_step *)0)->dispatch[0];
     if (k && r->commands) pd_dispatch_indirect(r->commands, k, &push, step, grid);
     barrier(r);
-    struct pd_merge_push merge = {.step = step.address, .partial = partial, .y = y.address, .head_dim = heads->head_dim,
+    struct pd_attention_reduce_push reduce = {.step = step.address, .partial = partial, .y = y.address, .head_dim = heads->head_dim,
         .y_stride = y.stride, .local = kind};
     uint32_t spec[] = {(uint32_t)pd_min(pd_align(heads->head_dim, 32), 256)};
-    dispatch(r, kernel(r, PD_KERNEL_merge, spec, 1), &merge, heads->n_heads, n_tokens, 1);
+    dispatch(r, kernel(r, PD_KERNEL_attention_reduce, spec, 1), &reduce, heads->n_heads, n_tokens, 1);
     barrier(r);
 }
 
@@ -397,8 +397,8 @@ void pd_op_topk(struct pd_recorder *r, uint64_t best, struct pd_rows logits, uin
     }
 }
 
-void pd_op_pick(struct pd_recorder *r, const struct pd_pick_push *push)
+void pd_op_sample(struct pd_recorder *r, const struct pd_sample_push *push)
 {
-    dispatch(r, kernel(r, PD_KERNEL_pick, NULL, 0), push, 1, 1, 1);
+    dispatch(r, kernel(r, PD_KERNEL_sample, NULL, 0), push, 1, 1, 1);
     barrier(r);
 }

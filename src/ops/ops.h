@@ -48,7 +48,7 @@ void pd_op_matmul(struct pd_recorder *r, struct pd_rows y, const struct pd_matri
 
 /* What a matrix reads in a decode step: x' = x + (w_post ? rms(branch) * w_post : branch), then rms(x') * w. The kernel of the
  * matrix does it on the way in. branch 0: x' = x. */
-struct pd_joined {
+struct pd_fused_norm {
     uint64_t x, branch;        /* [n] fp32, padded with zeros to a multiple of PD_PAD */
     uint64_t w_post, w;        /* [n] */
     uint64_t x_out;            /* where x' goes, not x itself; 0: nowhere */
@@ -57,12 +57,12 @@ struct pd_joined {
     float eps;
 };
 /* Whether the device has the shared memory for vectors of n. */
-bool pd_can_join(const struct pd_gpu *gpu, uint32_t n);
-/* y = softcap(w joined), one token */
-void pd_op_joined_matvec(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, const struct pd_joined *in, float softcap);
-/* y = act(gate joined) * (up joined), gate and up being the halves of w's rows; `both` ([2 n]) is used where the halves cannot
+bool pd_can_fuse_norm(const struct pd_gpu *gpu, uint32_t n);
+/* y = softcap(w fused_norm(in)), one token */
+void pd_op_fused_norm_matvec(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, const struct pd_fused_norm *in, float softcap);
+/* y = act(gate fused_norm(in)) * (up fused_norm(in)), gate and up being the halves of w's rows; `both` ([2 n]) is used where the halves cannot
  * be read side by side (mixed types) */
-void pd_op_joined_gated(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, const struct pd_joined *in, bool silu,
+void pd_op_fused_norm_gated(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, const struct pd_fused_norm *in, bool silu,
                         struct pd_rows both);
 
 /* The part of a KV cache that belongs to one layer. */
@@ -102,6 +102,6 @@ void pd_op_glu(struct pd_recorder *r, struct pd_rows y, struct pd_rows x, uint32
 void pd_op_topk(struct pd_recorder *r, uint64_t best, struct pd_rows logits, uint32_t n, uint64_t a, uint64_t b, uint32_t n_rows);
 uint32_t pd_topk_scratch(uint32_t n);
 /* Draws the next token from them. */
-void pd_op_pick(struct pd_recorder *r, const struct pd_pick_push *push);
+void pd_op_sample(struct pd_recorder *r, const struct pd_sample_push *push);
 
 #endif

@@ -102,9 +102,9 @@ enum pd_variant pd_variant_sound(const struct pd_gpu *gpu, enum pd_variant v, ui
     return pd_variant_having(v, i);
 }
 
-bool pd_kernel_has_twin(enum pd_kernel_id id)
+bool pd_kernel_has_fallback(enum pd_kernel_id id)
 {
-    if (id == PD_KERNEL_pick) return true;   /* the host: steps are then not queued ahead */
+    if (id == PD_KERNEL_sample) return true;   /* the host: steps are then not queued ahead */
     for (int v = 0; v + 1 < PD_N_VARIANTS; v++) {
         bool here = (id >= rows[v].kernel && id - rows[v].kernel < operations[rows[v].operation].n_kernels - rows[v].from)
             || id == rows[v].pack;

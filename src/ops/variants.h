@@ -39,7 +39,7 @@ enum pd_kernel_id pd_variant_pack(enum pd_variant v);
  * not known to do it wrong. */
 enum pd_variant pd_variant_sound(const struct pd_gpu *gpu, enum pd_variant v, uint32_t i);
 /* Whether an operation has another kernel to take when this one is wrong. */
-bool pd_kernel_has_twin(enum pd_kernel_id id);
+bool pd_kernel_has_fallback(enum pd_kernel_id id);
 /* "matmul=tile, matvec=columns" */
 void pd_variants_text(char *out, size_t size, const struct pd_variants *variants);
 /* Whether the device and this build have it. */

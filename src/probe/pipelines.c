@@ -33,7 +33,7 @@ static bool takes_every_type(const struct pd_shape *s)
 static struct pd_matrix matrix(struct pd_slice *slice, enum pd_dtype dtype, uint32_t n_rows, uint32_t n_cols)
 {
     *slice = (struct pd_slice){.address = SOMEWHERE, .dtype = dtype, .n_rows = n_rows,
-        .row_size = pd_device_row_size(dtype, n_cols), .together = 1};
+        .row_size = pd_device_row_size(dtype, n_cols), .row_interleave = 1};
     return (struct pd_matrix){.n_rows = n_rows, .n_cols = n_cols, .n_slices = 1, .slices = slice};
 }
 
@@ -95,7 +95,7 @@ static void go_through(struct pd_pass *pass)
         pd_forward_head(pass, logits, 0, n_tokens[i]);
     }
     pd_op_topk(pass->recorder, SOMEWHERE, logits, pass->weights->vocab_size, SOMEWHERE, SOMEWHERE, 1);
-    pd_op_pick(pass->recorder, &(struct pd_pick_push){0});
+    pd_op_sample(pass->recorder, &(struct pd_sample_push){0});
 }
 
 static peridot_status compile_shape(struct pd_gpu *gpu, const struct pd_shape *shape, enum pd_dtype dtype,

@@ -94,12 +94,12 @@ static peridot_status compile_candidates(struct search *s, uint32_t first)
 {
     struct pd_tuning t;
     peridot_status asked = PERIDOT_OK;
-    pd_kernels_gather(s->model->gpu);
+    pd_kernels_defer(s->model->gpu);
     for (uint32_t i = first; i < first + N_COMPILED && asked == PERIDOT_OK && pd_tuning_at(&t, s->device, i); i++) {
         s->table = pd_tunings_of(t);
-        asked = pd_session_ask(s->session);
+        asked = pd_session_prewarm(s->session);
     }
-    pd_kernels_compile_gathered(s->model->gpu);
+    pd_kernels_compile_deferred(s->model->gpu);
     return asked;
 }
 

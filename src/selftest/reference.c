@@ -115,7 +115,7 @@ void pd_reference_attention(float *y, const float *q, const float *k_cache, cons
 }
 
 /* With M the largest maximum and f[s] = exp(maximum[s] - M):   y = sum_s f[s] sums[s] / sum_s f[s] total[s] */
-void pd_reference_merge(float *y, const float *partial, uint32_t n_heads, uint32_t n_splits, uint32_t head_dim)
+void pd_reference_attention_reduce(float *y, const float *partial, uint32_t n_heads, uint32_t n_splits, uint32_t head_dim)
 {
     size_t stride = head_dim + 2;
     for (uint32_t h = 0; h < n_heads; h++, partial += n_splits * stride, y += head_dim) {

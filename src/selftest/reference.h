@@ -39,7 +39,7 @@ void pd_reference_attention(float *y, const float *q, const float *k_cache, cons
                             const struct pd_reference_heads *heads, uint32_t pos, uint32_t n_tokens);
 
 /* y [n_heads][head_dim] from the splits of attention, [n_heads][n_splits][head_dim + 2]: sums, maximum, total */
-void pd_reference_merge(float *y, const float *partial, uint32_t n_heads, uint32_t n_splits, uint32_t head_dim);
+void pd_reference_attention_reduce(float *y, const float *partial, uint32_t n_heads, uint32_t n_splits, uint32_t head_dim);
 
 /* y[m][i] = act(x[m][i]) * x[m][n + i], the activation being SiLU or the tanh form of GELU.   x [n_tokens][2 n] */
 void pd_reference_glu(float *y, const float *x, uint32_t n, uint32_t n_tokens, bool silu);

@@ -28,10 +28,10 @@ static const struct family {
     {PD_KERNEL_attention_f16, 2, pd_try_attention, 1, {PD_VARIANT_ATTENTION_COLUMNS}},
     {PD_KERNEL_attention_rows_f16, 2, pd_try_attention, 1, {PD_VARIANT_ATTENTION_ROWS}},
     {PD_KERNEL_attention_tile_f16, 2, pd_try_attention, 1, {PD_VARIANT_ATTENTION_TILE}},
-    {PD_KERNEL_merge, 1, pd_try_merge, 0, {0}},
+    {PD_KERNEL_attention_reduce, 1, pd_try_attention_reduce, 0, {0}},
     {PD_KERNEL_glu, 1, pd_try_glu, 0, {0}},
     {PD_KERNEL_topk, 1, pd_try_topk, 0, {0}},
-    {PD_KERNEL_pick, 1, pd_try_pick, 0, {0}},
+    {PD_KERNEL_sample, 1, pd_try_sample, 0, {0}},
     {PD_KERNEL_measure, 1, pd_try_measure, 0, {0}},
     {PD_KERNEL_rate_fp16, 2, pd_try_rate, 0, {0}},
 };
@@ -49,7 +49,7 @@ static void try_kernel(struct pd_trial *t, enum pd_kernel_id id, uint64_t seed)
     pd_trial_start(t, id, seed);
     for (uint32_t i = 0; family && i < family->n_variants; i++) pd_variants_force(&t->variants, family->variants[i]);
     t->check.lacks = pd_kernel_lacks(pd_gpu_info(t->gpu), id);
-    t->check.has_twin = pd_kernel_has_twin(id);
+    t->check.has_fallback = pd_kernel_has_fallback(id);
     if (t->check.lacks) return;
     if (family) family->cases(t, (uint32_t)(id - family->first));
     if (t->check.n_cases == 0 && t->status == PERIDOT_OK) {   /* a new kernel, or cases that no longer reach it */
@@ -108,7 +108,7 @@ void pd_verdict_text(peridot_verdict *out, const bool wrong[PD_N_KERNELS])
     out->off[0] = out->wrong[0] = 0;
     for (int id = 0; id < PD_N_KERNELS; id++) {
         if (!wrong[id]) continue;
-        bool off = pd_kernel_has_twin((enum pd_kernel_id)id);
+        bool off = pd_kernel_has_fallback((enum pd_kernel_id)id);
         add_name(off ? out->off : out->wrong, sizeof out->off, pd_kernel_name((enum pd_kernel_id)id));
     }
 }

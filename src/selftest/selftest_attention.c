@@ -1,4 +1,4 @@
-/* RoPE with the cache write, attention over whole and split keys, and merge, against the CPU reference. Caches have the rings
+/* RoPE with the cache write, attention over whole and split keys, and attention_reduce, against the CPU reference. Caches have the rings
  * that a session gives them, and two regions, of which passes use the second and decode steps both. Slots that no position has
  * reached yet hold NaN, as real ones hold anything: a key that is masked only after it was read would show. fp16 caches are rounded before the reference reads them, so that all that
  * differs is fp32 arithmetic. */
@@ -343,13 +343,13 @@ void pd_try_attention(struct pd_trial *t, uint32_t i)
     try_decodes(t, type);
 }
 
-/* ---- merge ---- */
+/* ---- attention_reduce ---- */
 
 /* Of two tokens: splits of very different weight, and empty ones, as attention writes them: no sum, the lowest maximum. */
 static void try_merge(struct pd_trial *t, uint32_t n_heads, uint32_t n_splits, uint32_t head_dim)
 {
     enum { N_TOKENS = 2 };
-    pd_trial_begin(t, "merge %u splits of %u heads of %u", n_splits, n_heads, head_dim);
+    pd_trial_begin(t, "attention_reduce %u splits of %u heads of %u", n_splits, n_heads, head_dim);
     uint32_t stride = head_dim + 2, n = n_heads * n_splits * stride, width = n_heads * head_dim, spec[] = {64};
     float *partial = pd_trial_random(t, N_TOKENS * n, 10), *y = pd_trial_floats(t, (size_t)N_TOKENS * width);
     for (uint32_t i = 0; i < N_TOKENS * n_heads * n_splits; i++) {
@@ -362,16 +362,16 @@ static void try_merge(struct pd_trial *t, uint32_t n_heads, uint32_t n_splits, u
     struct pd_step step = {.n_splits = {n_splits, 77}};
     struct pd_trial_buffer *y_rows = pd_trial_rows(t, NULL, N_TOKENS, width);
     struct pd_trial_buffer *words = pd_trial_words(t, &step, 1, sizeof step / 4, sizeof step / 4);
-    struct pd_merge_push push = {.step = words->address, .partial = pd_trial_words(t, partial, N_TOKENS, n, n)->address,
+    struct pd_attention_reduce_push push = {.step = words->address, .partial = pd_trial_words(t, partial, N_TOKENS, n, n)->address,
         .y = y_rows->address, .head_dim = head_dim, .y_stride = y_rows->stride};
-    pd_trial_dispatch(t, PD_KERNEL_merge, spec, 1, &push, n_heads, N_TOKENS);
+    pd_trial_dispatch(t, PD_KERNEL_attention_reduce, spec, 1, &push, n_heads, N_TOKENS);
     pd_trial_run(t);
-    for (uint32_t m = 0; m < N_TOKENS; m++) pd_reference_merge(y + m * width, partial + m * n, n_heads, n_splits, head_dim);
+    for (uint32_t m = 0; m < N_TOKENS; m++) pd_reference_attention_reduce(y + m * width, partial + m * n, n_heads, n_splits, head_dim);
     pd_trial_check_rows(t, y_rows, y, NULL, 1e-5);
     pd_trial_end(t);
 }
 
-void pd_try_merge(struct pd_trial *t, uint32_t i)
+void pd_try_attention_reduce(struct pd_trial *t, uint32_t i)
 {
     (void)i;
     static const uint32_t head_dims[] = {4, 20, 64, 256, 512}, n_heads[] = {1, 3, 16};

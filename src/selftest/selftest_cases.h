@@ -16,12 +16,12 @@ void pd_try_pack_f16(struct pd_trial *t, uint32_t i);
 /* selftest_attention.c */
 void pd_try_rope(struct pd_trial *t, uint32_t i);
 void pd_try_attention(struct pd_trial *t, uint32_t i);
-void pd_try_merge(struct pd_trial *t, uint32_t i);
+void pd_try_attention_reduce(struct pd_trial *t, uint32_t i);
 /* selftest_vector.c */
 void pd_try_rmsnorm(struct pd_trial *t, uint32_t i);
 void pd_try_glu(struct pd_trial *t, uint32_t i);
 void pd_try_topk(struct pd_trial *t, uint32_t i);
-void pd_try_pick(struct pd_trial *t, uint32_t i);
+void pd_try_sample(struct pd_trial *t, uint32_t i);
 void pd_try_measure(struct pd_trial *t, uint32_t i);
 void pd_try_rate(struct pd_trial *t, uint32_t i);
 

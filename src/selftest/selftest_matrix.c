@@ -18,7 +18,7 @@ struct matrix {
     struct pd_matrix m;
     struct pd_slice slices[8];
     float *w;                /* [n_rows][n_cols] as the reference reads it */
-    bool in_groups;          /* see pd_device_together */
+    bool in_groups;          /* see pd_device_row_interleave */
 };
 
 /* Every fifth row has subnormal fp16 weights or scales. */
@@ -55,19 +55,19 @@ static void random_block(struct pd_random *random, uint8_t *dst, enum pd_dtype d
 static void add_slice(struct pd_trial *t, struct matrix *m, enum pd_dtype dtype, uint32_t n)
 {
     uint32_t n_cols = m->m.n_cols, row_size = pd_device_row_size(dtype, n_cols), block_size = pd_dtypes[dtype].block_size;
-    uint32_t together = pd_device_together(dtype, m->in_groups);
-    uint64_t file_row_size = pd_row_size(dtype, n_cols), size = pd_device_rows_size(row_size, n, together);
+    uint32_t row_interleave = pd_device_row_interleave(dtype, m->in_groups);
+    uint64_t file_row_size = pd_row_size(dtype, n_cols), size = pd_device_rows_size(row_size, n, row_interleave);
     uint8_t *row = pd_trial_zeros(t, file_row_size), *scratch = pd_trial_zeros(t, row_size), *rows = pd_trial_zeros(t, size);
     for (uint32_t r = 0; r < n; r++) {
         float amplitude = row_amplitude(m->m.n_rows + r);
         for (uint64_t at = 0; at < file_row_size; at += block_size) random_block(&t->random, row + at, dtype, amplitude);
         pd_dequantize(dtype, m->w + (size_t)(m->m.n_rows + r) * n_cols, row, n_cols);
-        pd_device_put_row(dtype, rows, r, together, row, n_cols, scratch);
+        pd_device_put_row(dtype, rows, r, row_interleave, row, n_cols, scratch);
     }
     struct pd_trial_buffer *b = pd_trial_words(t, rows, 1, (uint32_t)size / 4, (uint32_t)size / 4);
     m->slices[m->m.n_slices++] = (struct pd_slice){
         .address = b->address, .dtype = dtype, .first_row = m->m.n_rows, .n_rows = n, .row_size = row_size,
-        .together = together};
+        .row_interleave = row_interleave};
     m->m.n_rows += n;
 }
 
@@ -224,7 +224,7 @@ static void try_slices(struct pd_trial *t, enum pd_dtype dtype, uint32_t n_token
 
 /* ---- a matrix with its norm before it, and with the gated unit behind it ---- */
 
-struct joined {
+struct fused_norm {
     enum pd_dtype dtypes[2];
     uint32_t n_slices, n_rows, n_cols;   /* rows of each slice */
     int branch;                          /* 0: none, 1: added, 2: added normed */
@@ -232,42 +232,42 @@ struct joined {
     int glu;                             /* 0: none, 1: GELU, 2: SiLU */
 };
 
-struct joined_data {
+struct fused_norm_data {
     float *x, *branch, *w, *w_post, *normed;
     struct pd_trial_buffer *store;
-    struct pd_joined in;
+    struct pd_fused_norm in;
 };
 
-static void make_joined(struct pd_trial *t, struct joined_data *d, const struct joined *c, float amplitude)
+static void make_fused_norm(struct pd_trial *t, struct fused_norm_data *d, const struct fused_norm *c, float amplitude)
 {
     uint32_t n = c->n_cols;
-    *d = (struct joined_data){.x = pd_trial_random(t, n, amplitude), .branch = pd_trial_random(t, n, amplitude / 2),
+    *d = (struct fused_norm_data){.x = pd_trial_random(t, n, amplitude), .branch = pd_trial_random(t, n, amplitude / 2),
         .w = pd_trial_random(t, n, 2), .w_post = pd_trial_random(t, n, amplitude), .normed = pd_trial_floats(t, n)};
     d->store = pd_trial_rows(t, NULL, 1, n);
     struct pd_trial_buffer *branch = pd_trial_rows(t, d->branch, 1, n), *w_post = pd_trial_rows(t, d->w_post, 1, n);
     if (c->branch == 0) d->branch = NULL;
     if (c->branch != 2) d->w_post = NULL;
-    d->in = (struct pd_joined){.x = pd_trial_rows(t, d->x, 1, n)->address, .branch = d->branch ? branch->address : 0,
+    d->in = (struct pd_fused_norm){.x = pd_trial_rows(t, d->x, 1, n)->address, .branch = d->branch ? branch->address : 0,
         .w_post = d->w_post ? w_post->address : 0, .w = pd_trial_rows(t, d->w, 1, n)->address, .n = n, .eps = 1e-6f};
     *(c->stores_x ? &d->in.x_out : &d->in.normed) = d->store->address;
 }
 
-static void try_joined(struct pd_trial *t, const struct joined *c, float amplitude)
+static void try_fused_norm(struct pd_trial *t, const struct fused_norm *c, float amplitude)
 {
     struct matrix m;
-    struct joined_data d;
+    struct fused_norm_data d;
     struct part parts[] = {{c->dtypes[0], c->n_rows}, {c->dtypes[1], c->n_rows}};
     pd_trial_begin(t, "norm and product with %s, %u slices of %u rows, %u columns of %g, branch %d, glu %d",
                    pd_dtypes[c->dtypes[0]].name, c->n_slices, c->n_rows, c->n_cols, (double)amplitude, c->branch, c->glu);
     make_matrix(t, &m, parts, c->n_slices, c->n_cols);
-    make_joined(t, &d, c, amplitude);
+    make_fused_norm(t, &d, c, amplitude);
     uint32_t n = c->n_cols, n_rows = m.m.n_rows, n_out = c->glu ? n_rows / 2 : n_rows;
     float *sums = pd_trial_floats(t, n_rows), *y = pd_trial_floats(t, n_out), softcap = c->glu ? 0 : 30;
     struct pd_trial_buffer *y_row = pd_trial_rows(t, NULL, 1, n_out), *both = pd_trial_rows(t, NULL, 1, n_rows);
-    bool parted = m.slices[0].together > 1 && n_out % m.slices[0].together != 0;   /* the halves share a group of rows */
+    bool parted = m.slices[0].row_interleave > 1 && n_out % m.slices[0].row_interleave != 0;   /* the halves share a group of rows */
     both->written = c->glu && (c->n_slices == 2 ? c->dtypes[0] != c->dtypes[1] : parted);
-    if (c->glu) pd_op_joined_gated(&t->r, pd_trial_rows_of(y_row), &m.m, &d.in, c->glu == 2, pd_trial_rows_of(both));
-    else pd_op_joined_matvec(&t->r, pd_trial_rows_of(y_row), &m.m, &d.in, softcap);
+    if (c->glu) pd_op_fused_norm_gated(&t->r, pd_trial_rows_of(y_row), &m.m, &d.in, c->glu == 2, pd_trial_rows_of(both));
+    else pd_op_fused_norm_matvec(&t->r, pd_trial_rows_of(y_row), &m.m, &d.in, softcap);
     pd_trial_run(t);
     pd_reference_rmsnorm(d.x, d.normed, d.branch, d.w_post, d.w, n, 1, d.in.eps);
     pd_trial_check_rows(t, d.store, c->stores_x ? d.x : d.normed, NULL, 3e-6);
@@ -283,7 +283,7 @@ static void try_joined(struct pd_trial *t, const struct joined *c, float amplitu
 static uint32_t gated_rows(enum pd_dtype dtype, uint32_t n_rows) { return dtype % 2 ? (uint32_t)pd_align(n_rows, 16) : n_rows; }
 
 /* Widths and kinds take turns, from one type to the next: each is a pipeline to compile. */
-static void try_all_joined(struct pd_trial *t, enum pd_dtype dtype)
+static void try_all_fused_norm(struct pd_trial *t, enum pd_dtype dtype)
 {
     static const struct { uint32_t n_slices, n_rows; int branch; bool stores_x, mixed; int glu; } kinds[] = {
         {1, 33, 0, false, false, 0}, {1, 514, 2, true, false, 1},  {1, 1, 1, true, false, 0},   {1, 70, 1, true, false, 2},
@@ -291,11 +291,11 @@ static void try_all_joined(struct pd_trial *t, enum pd_dtype dtype)
     static const float amplitudes[] = {1e-3f, 1, 1e5f};
     for (size_t k = 0; k < PD_COUNT(kinds); k++) {
         if (k >= 2 && !(t->thorough && (k + dtype) % 3 == 0)) continue;
-        struct joined c = {{dtype, kinds[k].mixed ? PD_F16 : dtype}, kinds[k].n_slices,
+        struct fused_norm c = {{dtype, kinds[k].mixed ? PD_F16 : dtype}, kinds[k].n_slices,
             kinds[k].glu ? gated_rows(dtype, kinds[k].n_rows) : kinds[k].n_rows,
             cols_of(dtype)[k < 2 ? 3 : (k + dtype) % 3], kinds[k].branch, kinds[k].stores_x, kinds[k].glu};
         if (kinds[k].mixed && dtype == PD_F16) c.dtypes[1] = PD_F32;
-        if (pd_can_join(t->gpu, c.n_cols)) try_joined(t, &c, amplitudes[(k + dtype) % PD_COUNT(amplitudes)]);
+        if (pd_can_fuse_norm(t->gpu, c.n_cols)) try_fused_norm(t, &c, amplitudes[(k + dtype) % PD_COUNT(amplitudes)]);
     }
 }
 
@@ -305,8 +305,8 @@ static void try_tunings(struct pd_trial *t, enum pd_dtype dtype)
     struct pd_tuning tuning;
     struct pd_tunings all;
     const struct part part = {dtype, 259};
-    const struct joined normed = {{dtype, dtype}, 1, 131, cols_of(dtype)[3], 2, true, 0};
-    const struct joined gated = {{dtype, dtype}, 1, gated_rows(dtype, 262), cols_of(dtype)[2], 1, true, 1};
+    const struct fused_norm normed = {{dtype, dtype}, 1, 131, cols_of(dtype)[3], 2, true, 0};
+    const struct fused_norm gated = {{dtype, dtype}, 1, gated_rows(dtype, 262), cols_of(dtype)[2], 1, true, 1};
     uint32_t turns = t->thorough ? 8 : PD_N_DTYPES;
     enum pd_kernel_id id = pd_variant_kernel(t->variants.of[PD_VARIED_MATVEC], (uint32_t)dtype);
     for (uint32_t at = 0; pd_tuning_at(&tuning, pd_gpu_info(t->gpu), at); at++) {
@@ -315,8 +315,8 @@ static void try_tunings(struct pd_trial *t, enum pd_dtype dtype)
         all = pd_tunings_of(tuning);
         t->variants.tunings = &all;
         if (use == PD_USE_PLAIN) try_product(t, &part, 1, cols_of(dtype)[1 + at / 3 % 3], 1, 0);
-        if (use == PD_USE_NORMED && pd_can_join(t->gpu, normed.n_cols)) try_joined(t, &normed, 1);
-        if (use == PD_USE_GATED && pd_can_join(t->gpu, gated.n_cols)) try_joined(t, &gated, 1);
+        if (use == PD_USE_NORMED && pd_can_fuse_norm(t->gpu, normed.n_cols)) try_fused_norm(t, &normed, 1);
+        if (use == PD_USE_GATED && pd_can_fuse_norm(t->gpu, gated.n_cols)) try_fused_norm(t, &gated, 1);
     }
     t->variants.tunings = NULL;
 }
@@ -326,7 +326,7 @@ void pd_try_matvec(struct pd_trial *t, uint32_t i)
     static const uint32_t n_tokens[] = {1, 2, 7, 8, 15, 31};
     enum pd_dtype dtype = (enum pd_dtype)i;
     try_products(t, dtype, n_tokens, PD_COUNT(n_tokens));
-    try_all_joined(t, dtype);
+    try_all_fused_norm(t, dtype);
     try_tunings(t, dtype);
     if (!t->thorough) return;
     try_slices(t, dtype, 1);

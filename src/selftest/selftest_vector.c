@@ -126,13 +126,13 @@ void pd_try_topk(struct pd_trial *t, uint32_t i)
             if (t->thorough || s % PD_COUNT(kinds) == k) try_topk(t, kinds[k].name, kinds[k].value, sizes[s]);
 }
 
-/* ---- pick ---- */
+/* ---- sample ---- */
 
 enum { N_PICKS = 40 };
 
 /* N_PICKS draws, from the first number of all to the last: the very tokens that the host draws. Nothing else would do, as text
  * that the host began goes on on the device. */
-static void try_pick(struct pd_trial *t, const char *name, float (*value)(uint32_t i, uint32_t n), const struct pd_draw *draw,
+static void try_sample(struct pd_trial *t, const char *name, float (*value)(uint32_t i, uint32_t n), const struct pd_draw *draw,
                      const peridot_sampling *adjusting)
 {
     struct pd_candidate best[PD_TOPK], adjusted[PD_TOPK], bias[PD_TOPK] = {{0}};
@@ -141,7 +141,7 @@ static void try_pick(struct pd_trial *t, const char *name, float (*value)(uint32
     uint32_t recent[N_PICKS][PD_REPEAT_WINDOW];
     struct pd_draw draws[N_PICKS];
     uint32_t tokens[N_PICKS], width = sizeof *draws / 4;
-    pd_trial_begin(t, "pick of %u, %s, top-p %u, min-p %u, scale %g, %s", draw->n, name, draw->top_p, draw->min_weight,
+    pd_trial_begin(t, "sample of %u, %s, top-p %u, min-p %u, scale %g, %s", draw->n, name, draw->top_p, draw->min_weight,
                    (double)draw->scale, adjusting ? "adjusted" : "as they are");
     float *logits = pd_trial_random(t, 3 * PD_TOPK, 12);
     for (uint32_t i = 0; value && i < 3 * PD_TOPK; i++) logits[i] = value(i, 3 * PD_TOPK);
@@ -168,7 +168,7 @@ static void try_pick(struct pd_trial *t, const char *name, float (*value)(uint32
     struct pd_trial_buffer *biases = pd_trial_words(t, bias, 1, 2 * PD_TOPK, 2 * PD_TOPK);
     struct pd_trial_buffer *token = pd_trial_words(t, NULL, N_PICKS, 1, 1), *drawn = pd_trial_words(t, NULL, N_PICKS, 2, 2);
     for (uint32_t k = 0; k < N_PICKS; k++)
-        pd_op_pick(&t->r, &(struct pd_pick_push){.best = in->address, .draw = how->address + k * sizeof *draws,
+        pd_op_sample(&t->r, &(struct pd_sample_push){.best = in->address, .draw = how->address + k * sizeof *draws,
             .token = token->address + 4 * k, .drawn = drawn->address + k * sizeof *best,
             .recent = last->address + k * sizeof *recent, .bias = biases->address});
     pd_trial_run(t);
@@ -189,7 +189,7 @@ static void try_pick(struct pd_trial *t, const char *name, float (*value)(uint32
 static float close_together(uint32_t i, uint32_t n) { return (void)n, 20 + (float)(i * 37 % 101) * 1e-3f; }
 static float one_far_above(uint32_t i, uint32_t n) { return i == n / 2 ? 60.0f : (float)(i % 7); }
 
-void pd_try_pick(struct pd_trial *t, uint32_t i)
+void pd_try_sample(struct pd_trial *t, uint32_t i)
 {
     (void)i;
     static const struct { const char *name; float (*value)(uint32_t i, uint32_t n); } kinds[] = {
@@ -207,11 +207,11 @@ void pd_try_pick(struct pd_trial *t, uint32_t i)
         {.repeat_penalty = 1.1f, .presence_penalty = 0.1f, .frequency_penalty = 0.013f, .bias = biases, .n_bias = 2}};
     for (size_t k = 0; k < PD_COUNT(kinds); k++)
         for (size_t d = 0; d < PD_COUNT(draws); d++)
-            if (t->thorough || d % PD_COUNT(kinds) == k) try_pick(t, kinds[k].name, kinds[k].value, &draws[d], NULL);
+            if (t->thorough || d % PD_COUNT(kinds) == k) try_sample(t, kinds[k].name, kinds[k].value, &draws[d], NULL);
     for (size_t k = 0; k < PD_COUNT(kinds) - 1; k++)   /* no numbers have no order */
         for (size_t a = 0; a < PD_COUNT(adjusting); a++)
             if (t->thorough || a == k % PD_COUNT(adjusting))
-                try_pick(t, kinds[k].name, kinds[k].value, &draws[(k + a) % 9], &adjusting[a]);
+                try_sample(t, kinds[k].name, kinds[k].value, &draws[(k + a) % 9], &adjusting[a]);
 }
 
 /* ---- measure ---- */

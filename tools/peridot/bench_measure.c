@@ -370,9 +370,9 @@ static void describe(struct bench *b)
     r->model.n_heads = m->n_heads, r->model.n_kv_heads = m->n_kv_heads, r->model.head_dim = m->head_dim;
     r->model.window = m->window, r->model.vocab_size = m->vocab_size;
     r->model.n_params = m->n_params;
-    r->model.size = m->weights_size + m->in_place_size + m->far_size;
-    r->placement.n_far_layers = m->n_far_layers, r->placement.far_size = m->far_size;
-    r->placement.decode_read_size = m->decode_read_size, r->placement.decode_far_size = m->decode_far_size;
+    r->model.size = m->weights_size + m->in_place_size + m->host_resident_size;
+    r->placement.n_far_layers = m->n_host_resident_layers, r->placement.far_size = m->host_resident_size;
+    r->placement.decode_read_size = m->decode_read_size, r->placement.decode_far_size = m->decode_host_resident_size;
 }
 
 static void show_tuned(void *user, const peridot_tuned *t)

@@ -81,8 +81,8 @@ static void print_placement(const peridot_model_info *info)
         return;
     }
     fprintf(stderr, "weights: %s on the GPU, %s in the host's memory with %" PRIu32 " of %" PRIu32 " layers; a step reads %s there and %s across "
-            "the bus\n", cmd_size_text(info->weights_size), cmd_size_text(info->far_size), info->n_far_layers, info->n_layers,
-            cmd_size_text(info->decode_read_size - info->decode_far_size), cmd_size_text(info->decode_far_size));
+            "the bus\n", cmd_size_text(info->weights_size), cmd_size_text(info->host_resident_size), info->n_host_resident_layers, info->n_layers,
+            cmd_size_text(info->decode_read_size - info->decode_host_resident_size), cmd_size_text(info->decode_host_resident_size));
 }
 
 peridot_status cmd_model_open(peridot_model **out, const struct cmd_model_args *args)

@@ -1,4 +1,4 @@
-/* The vector that a matrix reads in a decode step, joined with the last branch and normed, by every workgroup for itself:
+/* The vector that a matrix reads in a decode step, the last branch added, and normed, by every workgroup for itself:
  * see pd_matvec_push. The includer has the constants NORM_VEC4S, BRANCH and STORE and the shared vec4s normed[], where vec4 i of
  * x is at PLACE(i). */
 float inverse_rms(float squares) { return 1.0 / sqrt(workgroup_sum(squares) / float(p.n_cols) + p.eps); }

@@ -7,7 +7,7 @@
 #include "common.glsl"
 
 layout(local_size_x_id = 0) in;
-layout(push_constant) uniform Push { pd_merge_push p; };
+layout(push_constant) uniform Push { pd_attention_reduce_push p; };
 
 #define AT_ONCE 8   /* loads under way together; divides PD_MAX_SPLITS */
 shared float factor[PD_MAX_SPLITS];

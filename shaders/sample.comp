@@ -9,7 +9,7 @@
 #include "draw.h"
 
 layout(local_size_x = PD_TOPK) in;
-layout(push_constant) uniform Push { pd_pick_push p; };
+layout(push_constant) uniform Push { pd_sample_push p; };
 
 shared pd_candidate best[PD_TOPK], bias[PD_TOPK];
 shared uint recent[PD_REPEAT_WINDOW];
