@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Includes point down only, and Vulkan stays in src/gpu. Arguments: the command (unused) and the source folder.
+# Includes and uses of symbols point down only, the object files of the library have no cycles, and Vulkan
+# stays in src/gpu. Arguments: the command, beside which the object files are, and the source folder.
+objects=$(cd "$(dirname "$1")" && pwd)/CMakeFiles/peridot_lib.dir
 cd "$2" || exit 1
 n_wrong=0
 
-# Folder, and what its files may include; headers of the system and beside the file are free.
+# Folder, and what its files may include and use; headers of the system and beside the file are free.
 layers='
 src/base       base
 src/gpu        base gpu
@@ -17,6 +19,14 @@ src/selftest   base format gpu ops offline engine selftest
 src/probe      base format gpu arch ops engine probe offline
 src/api        base format text gpu arch ops engine offline selftest probe api
 tools/peridot  base
+'
+
+# Cycles that are still there: a line each, its files sorted. Any other fails, and so does a line that is no cycle any more.
+known_cycles='
+src/arch/config.c src/arch/config_gguf.c src/arch/config_hf.c
+src/engine/sequences.c src/engine/session.c src/engine/steps.c
+src/gpu/command.c src/gpu/device.c src/gpu/heap.c src/gpu/kernel.c src/gpu/verdict.c
+src/text/tokenizer_directory.c src/text/tokenizer_open.c
 '
 
 wrong() {
@@ -33,6 +43,57 @@ while read -r folder allowed; do
         esac
     done < <(grep -nroE '^#include "[a-z_]+/[a-z_./]+"' "$folder" | sed -E 's/:#include "(.*)"/ \1/')
 done <<<"$layers"
+
+# Lines "FILE SYMBOL FILE": a source file, a symbol it uses, and the source file that defines it.
+uses=$(find "$objects/src" -name '*.o' | while read -r object; do
+    source=${object#"$objects/"}
+    [ -f "${source%.o}" ] && nm -AP "$object"
+done | awk -v skip=$((${#objects} + 2)) '
+    { file = substr($1, skip); sub(/\.o:$/, "", file) }
+    $3 == "U" { user[++n] = file; used[n] = $2 }
+    $3 ~ /^[TDBRC]$/ { definer[$2] = file }
+    END {
+        for (i = 1; i <= n; i++)
+            if (used[i] in definer && definer[used[i]] != user[i]) print user[i], used[i], definer[used[i]]
+    }')
+[ "$uses" ] || wrong "no object files in $objects"
+
+while read -r user symbol definer; do
+    folder=${user%/*}
+    room=${definer#src/}
+    allowed=${layers#*$'\n'"$folder "}
+    case " ${allowed%%$'\n'*} " in
+    *" ${room%%/*} "*) ;;
+    *) wrong "$user uses $symbol of $definer, which is not below $folder" ;;
+    esac
+done < <(sort -u <<<"$uses")
+
+# Strongly connected components of more than one file, each on a line, sorted.
+cycles=$(awk '
+    { to[$1] = to[$1] " " $3 }
+    function walk(from, at,    n, next_ones, i) {
+        n = split(to[at], next_ones)
+        for (i = 1; i <= n; i++)
+            if (!((from, next_ones[i]) in reach)) {
+                reach[from, next_ones[i]] = 1
+                walk(from, next_ones[i])
+            }
+    }
+    END {
+        for (file in to) walk(file, file)
+        for (a in to)
+            for (b in to)
+                if ((a, b) in reach && (b, a) in reach) print a, b
+    }' <<<"$uses" | sort | awk '
+    $1 != last { if (NR > 1) print line; line = ""; last = $1 }
+    { line = line (line == "" ? "" : " ") $2 }
+    END { if (NR) print line }' | sort -u)
+while read -r cycle; do
+    [ ! "$cycle" ] || grep -qxF "$cycle" <<<"$known_cycles" || wrong "these files use one another in a cycle: $cycle"
+done <<<"$cycles"
+while read -r cycle; do
+    [ ! "$cycle" ] || grep -qxF "$cycle" <<<"$cycles" || wrong "no cycle any more, remove it from the list: $cycle"
+done <<<"$known_cycles"
 
 while read -r line; do
     wrong "Vulkan outside src/gpu: $line"
