@@ -1,6 +1,6 @@
 /* Peridot: Gemma and Llama language models on any GPU, through Vulkan compute shaders.
  *
- * This header is the library's whole public face. Four things exist:
+ * This header is what a program that embeds Peridot needs. Four things exist:
  *   model    a loaded file: weights on one device, tokenizer, chat template. Read-only once open; any number of sessions.
  *   session  one timeline of tokens: a KV cache, a position, a sampler; or several that go on together, its sequences. Two
  *            sessions never disturb each other.
@@ -86,26 +86,6 @@ typedef struct peridot_device_info {
 
 /* Lists every Vulkan device. Usable or not: look at `unusable`. *out holds *n entries; give it back to peridot_free. */
 PERIDOT_API peridot_status peridot_devices(peridot_device_info **out, size_t *n);
-
-/* Some operations can be done by one of several kernels, their variants. All give the same, some less exactly: matmul=coop rounds
- * to fp16, matmul=dot and matvec=dot round the activations that quantised matrices meet to 16 bits. */
-typedef struct peridot_variant {
-    const char *operation, *name;   /* "matmul", "coop" */
-    bool available;                 /* the device, and this build, can do it */
-    bool chosen;                    /* it is taken, unless peridot_model_params.kernels has another */
-} peridot_variant;
-
-/* Row i of the list of variants, as a device has them; false past the last. */
-PERIDOT_API bool peridot_device_variant(peridot_variant *out, const peridot_device_info *device, size_t i);
-
-/* What the last self-test on a device and driver found, as the cache folder remembers it: names of kernels with ", " between
- * them, "" where there are none (or no self-test has run, or the kernels have changed since). */
-typedef struct peridot_verdict {
-    char off[1024];      /* failed, and switched off: others that do the same are taken */
-    char wrong[1024];    /* failed, and nothing can take their place: answers that need them are wrong */
-} peridot_verdict;
-
-PERIDOT_API peridot_verdict peridot_device_verdict(const peridot_device_info *device, const char *cache_dir);
 
 /* Frees an array or string that a function here allocated for the caller. NULL is allowed. */
 PERIDOT_API void peridot_free(void *p);
@@ -227,7 +207,7 @@ typedef struct peridot_model_info {
     uint64_t decode_host_resident_size;   /* of decode_read_size, bytes read there */
     uint32_t n_ignored_tensors;    /* tensors of other parts (a vision tower) that text does not need */
     uint64_t decode_read_size;     /* bytes of weights that one decode step reads */
-    peridot_device_info device;
+    const peridot_device_info *device;
     const char *device_reason;     /* why this device: "the fastest of 2", "--device 1" */
     const char *kernels;           /* the variants of kernels that it takes: "matmul=tile" */
     const char *tuning;            /* kernels laid out as peridot_tune found best, rows x workgroup (/ subgroup): "matvec_q8_0
@@ -235,8 +215,6 @@ typedef struct peridot_model_info {
                                       nothing was measured */
     bool untuned;                  /* how kernels are best laid out on this kind of device nobody has measured, and peridot_tune has
                                       not yet: it is worth a few seconds, once */
-
-    peridot_verdict verdict;       /* of the device */
 } peridot_model_info;
 
 /* Loads a model (.gguf or Hugging Face directory) onto a device. params may be NULL. */
@@ -249,6 +227,9 @@ PERIDOT_API const peridot_model_info *peridot_model_get_info(const peridot_model
 PERIDOT_API const char *peridot_model_label(const peridot_model *model, uint32_t i);
 /* The model's tokenizer, borrowed until the model closes; NULL (with a sentence) when the files hold none. */
 PERIDOT_API const peridot_vocab *peridot_model_vocab(const peridot_model *model);
+
+/* Bytes allocated on the device now, by the model and all its sessions. */
+PERIDOT_API uint64_t peridot_model_memory(const peridot_model *model);
 
 /* ---- session ---------------------------------------------------------------------------------------------------- */
 
@@ -272,8 +253,6 @@ PERIDOT_API uint32_t peridot_session_pos(const peridot_session *session);
  * later call on the model gives as well, a copy of them goes on elsewhere: free the sessions, close the model, open it again,
  * and evaluate them in a new session. Of a call that failed, those chunks are among them that were done before. */
 PERIDOT_API const int32_t *peridot_session_tokens(const peridot_session *session);
-/* Kernel dispatches of one decode step. */
-PERIDOT_API uint32_t peridot_session_n_dispatches(const peridot_session *session);
 /* Forgets all tokens; the next one is at position 0. */
 PERIDOT_API void peridot_session_reset(peridot_session *session);
 /* Keeps the first n tokens and forgets the others: the next one is at position n, and until then there are no logits unless
@@ -386,164 +365,6 @@ typedef struct peridot_stats {
  * in the callback and afterwards, depends on it. stats may be NULL. A stop is PERIDOT_OK whoever asked for it. */
 PERIDOT_API peridot_status peridot_generate(peridot_session *session, const int32_t *prompt, size_t n_prompt, uint32_t n_max,
                                             peridot_text text, void *user, peridot_stats *stats);
-
-/* ---- conversion ------------------------------------------------------------------------------------------------- */
-
-typedef struct peridot_convert_params {
-    const char *type;          /* of matrices: peridot_convert_type */
-    peridot_progress progress; /* bytes written */
-    void *user;
-} peridot_convert_params;
-
-typedef struct peridot_convert_stats {
-    uint32_t n_tensors;        /* written */
-    uint32_t n_replaced;       /* of them: matrices of another type than the mix says, as their rows are not whole blocks */
-    uint32_t n_ignored;        /* tensors of the source that text does not need: those of vision */
-    bool has_tokenizer;        /* false: the directory had no tokenizer.model or tokenizer.json; the file can only take ids */
-    uint64_t size;             /* bytes of all tensors */
-} peridot_convert_stats;
-
-/* Writes a Hugging Face directory or a GGUF file as a GGUF file. Matrices get the type; of types below 6 bits a weight,
- * embedding and output matrix get "q6_k"; norms and other vectors are f32. Where rows are not whole blocks of the type, the
- * matrix gets one of smaller blocks and as many bits, or more ("q5_0" for "q4_k"). A GGUF file's metadata is copied as it
- * is. Weights that are not finite numbers are refused. Needs some 50 MB of memory whatever the model's size, and all
- * processors. Written to a temporary name beside dst_path and renamed: on failure and when cancelled nothing stays. stats
- * may be NULL. */
-PERIDOT_API peridot_status peridot_convert(const char *dst_path, const char *src_path, const peridot_convert_params *params,
-                                           peridot_convert_stats *stats);
-/* The types that can be written: name i, or NULL past the last. */
-PERIDOT_API const char *peridot_convert_type(size_t i);
-
-/* ---- measuring -------------------------------------------------------------------------------------------------- */
-
-/* What the device does at best, measured by kernels that do nothing else. */
-typedef struct peridot_rates {
-    double copy;   /* bytes/s, read plus written */
-    double read;   /* bytes/s, only read */
-    double fp32;   /* flop/s of fp32 multiply-adds, two each */
-    double fp16;   /* the same in fp16, two multiply-adds at a time; 0: the device has none */
-    double matrix; /* the same by cooperative matrices of fp16 with fp32 sums; 0: the device has none */
-} peridot_rates;
-
-/* Takes about a second. */
-PERIDOT_API peridot_status peridot_measure(peridot_rates *out, peridot_model *model);
-
-/* How a kernel of decode steps is laid out: rows of the matrix that a subgroup takes at a time (a lane, in "matvec_rows_..."), and
- * invocations of a workgroup. */
-typedef struct peridot_tuned {
-    const char *kernel, *use;      /* use: "plain", "normed" (with norms before the matrix), "gated" (and a gated unit behind it) */
-    uint32_t rows, workgroup, default_rows, default_workgroup;
-    uint32_t subgroup;             /* size asked for; 0: what the driver takes, as by default */
-    uint32_t width;                /* loads of a row that a lane has under way at a time; 1 by default */
-    double seconds, default_seconds;   /* of all such dispatches of a step */
-    bool changed;                  /* another than the default is faster by more than the noise, and is taken */
-} peridot_tuned;
-
-/* Borrowed for the call. */
-typedef void (*peridot_tuned_call)(void *user, const peridot_tuned *tuned);
-
-/* Searches for what suits the device, by some hundred decode steps of the model; logits must stay what they are, but for
- * rounding. What it finds is taken by sessions that are created afterwards, and, remembered in cache_dir (NULL: nowhere) for
- * device and driver, by models with matrices of the same types that are opened with that cache_dir. `call` (may be NULL) gets
- * each kernel and use. After max_s seconds (0: never) what has not been tried is left out. PERIDOT_ERROR_UNSUPPORTED where the
- * device has no timestamps, or the model no output matrix. */
-PERIDOT_API peridot_status peridot_tune(peridot_model *model, const char *cache_dir, double max_s, peridot_tuned_call call,
-                                        void *user);
-
-typedef struct peridot_kernel_time {
-    char kernel[32];
-    uint32_t n;          /* dispatches */
-    double seconds;      /* GPU time of all of them */
-} peridot_kernel_time;
-
-/* GPU time by kernel, longest first, of one pass over n_tokens tokens at the present position (1: a decode step; 0: one of
- * peridot_eval_next in which every sequence has a token), which is not advanced. *out (peridot_free) has *n entries. */
-PERIDOT_API peridot_status peridot_session_profile(peridot_kernel_time **out, size_t *n, peridot_session *session, uint32_t n_tokens);
-/* Bytes allocated on the device now, by the model and all its sessions. */
-PERIDOT_API uint64_t peridot_model_memory(const peridot_model *model);
-
-/* ---- compiled kernels ------------------------------------------------------------------------------------------- */
-
-/* A number that a driver gives about a compiled kernel, under the driver's own name for it: "VGPRs", "Spill Count". Whole
- * numbers are exact up to 2^53. */
-typedef struct peridot_statistic {
-    char name[256];
-    double value;
-} peridot_statistic;
-
-/* A kernel as compiled for one set of specialisation constants. Most drivers make one executable of it. */
-typedef struct peridot_pipeline {
-    const char *kernel;                    /* its name in shaders/kernels.def */
-    bool used;                             /* false: no model takes this kernel on this device, and nothing below is set */
-    const uint32_t *spec;                  /* [n_spec]: values of constant_id 0, 1, ... */
-    uint32_t n_spec;
-    const char *executable;                /* the driver's name; "" when it says nothing of what it compiled */
-    uint32_t subgroup_size;                /* 0: not said */
-    const peridot_statistic *statistics;   /* [n_statistics] */
-    uint32_t n_statistics;
-} peridot_pipeline;
-
-/* Everything behind the pointer is borrowed for the call. Return false to stop. */
-typedef bool (*peridot_pipeline_call)(void *user, const peridot_pipeline *pipeline);
-
-/* Compiles what models need of the kernels on a device, and reports each: all shapes of peridot_shape_name in one weight type,
- * and two of them, which differ in all that matters to kernels, in all types. Neither memory nor work is asked of the device,
- * so that drivers will do which compile for hardware that is not there. Kernels that are not used come last. device: as in
- * peridot_model_params. info (may be NULL) receives what the device is, before the first call.
- * PERIDOT_OK when the call stops it. */
-PERIDOT_API peridot_status peridot_pipelines(const char *device, peridot_device_info *info,
-                                             peridot_pipeline_call call, void *user);
-
-/* ---- self-test -------------------------------------------------------------------------------------------------- */
-
-typedef struct peridot_kernel_check {
-    const char *kernel;     /* its name, as in peridot_kernel_time */
-    const char *lacks;      /* not tried, as the device (or this build) lacks this; NULL: nothing */
-    bool passed;
-    bool has_fallback;      /* another kernel can do the same, and does when this one failed */
-    uint32_t n_cases;
-    double error;           /* the worst, beside its tolerance: of a number, relative to the magnitude of what it is made of */
-    double tolerance;
-    const char *failure;    /* the first case that failed, and where; "" */
-} peridot_kernel_check;
-
-/* Called once per kernel; what `check` points to is borrowed for the call. Return false to cancel. */
-typedef bool (*peridot_kernel_checked)(void *user, const peridot_kernel_check *check);
-
-typedef struct peridot_selftest_params {
-    const char *device;      /* as for a model */
-    const char *cache_dir;   /* where compiled pipelines are kept, and what was found is remembered; NULL: it is not */
-    peridot_kernel_checked checked;
-    void *user;
-} peridot_selftest_params;
-
-typedef struct peridot_selftest_result {
-    peridot_device_info device;
-    uint32_t n_kernels, n_cases;   /* that were tried */
-    peridot_verdict verdict;       /* both "": all passed */
-} peridot_selftest_result;
-
-/* Runs every kernel that the device can run against plain C on the host, and remembers in cache_dir which are wrong on this
- * device and driver; a pass clears what was remembered. Seconds on a GPU, under a minute on a CPU. PERIDOT_OK also when
- * kernels failed: look at the verdict. When cancelled nothing is remembered. On PERIDOT_ERROR_DEVICE_LOST the kernel that
- * lost the device is remembered as wrong, and what comes after it was not tried. */
-PERIDOT_API peridot_status peridot_selftest(peridot_selftest_result *out, const peridot_selftest_params *params);
-
-/* ---- synthetic models ------------------------------------------------------------------------------------------- */
-
-typedef struct peridot_make_params {
-    const char *shape;       /* "gemma2-2b", ...: peridot_shape_name */
-    const char *type;        /* matrices: any weight type, "f32", "q8_0", "q4_k", "iq4_xs"...; norms are always f32 */
-    uint64_t seed;
-    peridot_progress progress;
-    void *user;
-} peridot_make_params;
-
-/* Writes a GGUF file of a real shape with random weights and a synthetic vocabulary of the right size, for benchmarks and
- * tests. Written to a temporary name beside `path` and renamed, so that nothing half-written stays. */
-PERIDOT_API peridot_status peridot_make(const char *path, const peridot_make_params *params);
-/* The known shapes: name i, or NULL past the last. */
-PERIDOT_API const char *peridot_shape_name(size_t i);
 
 #ifdef __cplusplus
 }

@@ -5,6 +5,7 @@
 #include "format_fixture.h"
 
 #include "format/checkpoint.h"
+#include "peridot_tools.h"
 
 static peridot_convert_stats stats;
 

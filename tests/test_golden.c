@@ -12,7 +12,7 @@
  * Every kernel variant that the device has, forced one by one, takes each of the four ways, with the caches in turn.
  *
  * With a word as its argument the program runs only the cases whose name contains it; with "1/3", every third from the first. */
-#include "peridot.h"
+#include "peridot_tools.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -268,7 +268,7 @@ static void test_golden(void **state)
     read_rows(&c.hidden, g->folder, "hidden.f32", n);
 
     peridot_model *model = open_model(g, NULL, &c);
-    peridot_device_info device = peridot_model_get_info(model)->device;
+    peridot_device_info device = *peridot_model_get_info(model)->device;
     int n_bad = 0;
     for (int kv = 0; kv < 2; kv++)
         for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)

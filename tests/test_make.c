@@ -4,6 +4,7 @@
 
 #include "arch/shapes.h"
 #include "format/checkpoint.h"
+#include "peridot_tools.h"
 
 #include <math.h>
 #include <signal.h>

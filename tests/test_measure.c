@@ -1,5 +1,5 @@
 /* Rates of the device and times of a pass: numbers that make sense, and a session that is none the wiser. */
-#include "peridot.h"
+#include "peridot_tools.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -28,7 +28,7 @@ static void test_rates(void **state)
     assert_true(rates.read > 1e6 && rates.read < 1e14);
     assert_true(rates.copy > 1e6 && rates.copy < 1e14);
     assert_true(rates.fp32 > 1e6 && rates.fp32 < 1e16);
-    const peridot_device_info *d = &peridot_model_get_info(model)->device;
+    const peridot_device_info *d = peridot_model_get_info(model)->device;
     print_message("fp16 %.2f Gflop/s, matrix %.2f Gflop/s\n", rates.fp16 / 1e9, rates.matrix / 1e9);
     assert_true(d->fp16_arithmetic ? rates.fp16 > 1e6 && rates.fp16 < 1e16 : rates.fp16 == 0);
     assert_true(rates.matrix == 0 || (d->cooperative_matrix && rates.matrix > 1e6 && rates.matrix < 1e17));

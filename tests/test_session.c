@@ -2,6 +2,7 @@
  * generation stops. That logits are right is test_golden's business: here they are only the same or not. What a step costs
  * and small devices are in test_limits.c. */
 #include "format_fixture.h"
+#include "peridot_tools.h"
 
 #define MODEL PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf"   /* windows of 16, 100 tokens */
 

@@ -2,7 +2,7 @@
 #define _XOPEN_SOURCE 700
 #include "folder_fixture.h"
 #include "gpu/vk.h"
-#include "peridot.h"
+#include "peridot_tools.h"
 #include "probe/tune.h"
 
 #include <setjmp.h>

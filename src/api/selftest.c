@@ -1,14 +1,5 @@
-/* The public functions of the self-test and of what it found. */
+/* peridot_selftest: opens the device and says what was found. */
 #include "selftest/selftest.h"
-
-peridot_verdict peridot_device_verdict(const peridot_device_info *device, const char *cache_dir)
-{
-    peridot_verdict verdict;
-    bool wrong[PD_N_KERNELS];
-    pd_verdict_read(wrong, device, cache_dir);
-    pd_verdict_text(&verdict, wrong);
-    return verdict;
-}
 
 struct listener {
     const peridot_selftest_params *params;

@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "params.h"
+#include "peridot_tools.h"
 
 struct pd_gpu;
 

@@ -5,6 +5,7 @@
 #include "base/os.h"
 #include "base/parallel.h"
 #include "offline/convert_plan.h"
+#include "peridot_tools.h"
 #include "text/tokenizer_gguf.h"
 
 #include <math.h>

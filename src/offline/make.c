@@ -6,6 +6,7 @@
 #include "base/num.h"
 #include "offline/random.h"
 #include "offline/synthetic_vocab.h"
+#include "peridot_tools.h"
 
 #include <math.h>
 #include <stdio.h>

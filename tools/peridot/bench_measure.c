@@ -363,8 +363,8 @@ static void describe(struct bench *b)
     snprintf(r->kv, sizeof r->kv, "%s", cmd_kv_name(b->plan->kv));
     snprintf(r->kernels, sizeof r->kernels, "%s", m->kernels);
     snprintf(r->tuning, sizeof r->tuning, "%s", m->tuning);
-    r->device = m->device;
-    r->verdict = m->verdict;
+    r->device = *m->device;
+    r->verdict = peridot_device_verdict(m->device, cmd_cache_dir());
     r->model.random_weights = b->plan->shape != NULL;
     r->model.n_layers = m->n_layers, r->model.d_model = m->d_model, r->model.ffn_dim = m->ffn_dim;
     r->model.n_heads = m->n_heads, r->model.n_kv_heads = m->n_kv_heads, r->model.head_dim = m->head_dim;

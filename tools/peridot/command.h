@@ -6,6 +6,7 @@
 
 #include "base/num.h"
 #include "base/status.h"
+#include "peridot_tools.h"
 
 enum cmd_exit { CMD_OK = 0, CMD_FAILURE = 1, CMD_USAGE = 2 };
 

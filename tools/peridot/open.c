@@ -63,12 +63,13 @@ const char *cmd_device_name(const char *given)
 
 static void print_device(const peridot_model_info *info)
 {
-    const peridot_device_info *d = &info->device;
+    const peridot_device_info *d = info->device;
+    const peridot_verdict verdict = peridot_device_verdict(d, cmd_cache_dir());
     bool named = strstr(d->name, d->driver) != NULL;   /* "llvmpipe (LLVM 19)" needs no "llvmpipe" after it */
     fprintf(stderr, "device: %s, %s%s%s: %s\n", d->name, named ? "" : d->driver, named ? "" : " ", d->driver_info,
             info->device_reason);
-    if (info->verdict.wrong[0])
-        fprintf(stderr, "warning: peridot selftest found that this device and driver give wrong answers with %s\n", info->verdict.wrong);
+    if (verdict.wrong[0])
+        fprintf(stderr, "warning: peridot selftest found that this device and driver give wrong answers with %s\n", verdict.wrong);
     if (info->n_ignored_tensors)
         fprintf(stderr, "%" PRIu32 " tensors of vision are left out: text needs none of them\n", info->n_ignored_tensors);
 }
@@ -76,8 +77,8 @@ static void print_device(const peridot_model_info *info)
 /* Where weights are, when someone asked for it. */
 static void print_placement(const peridot_model_info *info)
 {
-    if (info->device.unified_memory) {
-        fprintf(stderr, "%s shares the host's memory: --gpu-memory has no meaning there\n", info->device.name);
+    if (info->device->unified_memory) {
+        fprintf(stderr, "%s shares the host's memory: --gpu-memory has no meaning there\n", info->device->name);
         return;
     }
     fprintf(stderr, "weights: %s on the GPU, %s in the host's memory with %" PRIu32 " of %" PRIu32 " layers; a step reads %s there and %s across "

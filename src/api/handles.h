@@ -1,0 +1,21 @@
+/* The handles of peridot.h: models and sessions. A vocabulary's is in vocab.h, a file's in file.c. */
+#ifndef PD_API_HANDLES_H
+#define PD_API_HANDLES_H
+
+#include "api/vocab.h"
+#include "engine/session.h"
+
+struct peridot_model {
+    struct pd_model m;
+    struct peridot_vocab vocab;        /* tokenizer NULL: the files hold none */
+    char vocab_error[512];             /* why */
+    peridot_model_info info;
+    char types[128], kernels[128], tuning[512];
+};
+
+struct peridot_session {
+    struct pd_session *s;
+    peridot_model *model;
+};
+
+#endif

@@ -1,0 +1,34 @@
+/* The measuring of peridot_tools.h: rates, tuning, profiles and compiled kernels. */
+#include "api/handles.h"
+#include "probe/measure.h"
+#include "probe/pipelines.h"
+#include "probe/tune.h"
+
+peridot_status peridot_measure(peridot_rates *out, peridot_model *model) { return pd_measure(out, model->m.gpu); }
+
+peridot_status peridot_tune(peridot_model *model, const char *cache_dir, double max_s, peridot_tuned_call call, void *user)
+{
+    peridot_status status = pd_tune(&model->m, cache_dir, max_s, call, user);
+    pd_tunings_text(model->tuning, sizeof model->tuning, &model->m);
+    model->info.untuned = pd_tune_is_due(&model->m);
+    return status;
+}
+
+peridot_status peridot_session_profile(peridot_kernel_time **out, size_t *n, peridot_session *session, uint32_t n_tokens)
+{
+    return pd_session_profile(out, n, session->s, n_tokens);
+}
+
+uint32_t peridot_session_n_dispatches(const peridot_session *session) { return pd_session_n_dispatches(session->s); }
+
+peridot_status peridot_pipelines(const char *device, peridot_device_info *info, peridot_pipeline_call call, void *user)
+{
+    struct pd_gpu *gpu;
+    if (!call) return pd_fail(PERIDOT_ERROR_ARGUMENT, "nobody is there to report pipelines to");
+    PD_TRY(pd_gpu_open_compiler(&gpu, device));
+    if (info) *info = *pd_gpu_info(gpu);
+    peridot_status status = pd_pipelines_compile(gpu);
+    if (status == PERIDOT_OK) status = pd_pipelines_report(gpu, call, user);
+    pd_gpu_close(gpu);
+    return status;
+}

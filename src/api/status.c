@@ -1,0 +1,8 @@
+/* What belongs to no handle: the last failure's sentence, and memory that goes back. */
+#include "base/status.h"
+
+#include <stdlib.h>
+
+const char *peridot_last_error(void) { return pd_error(); }
+
+void peridot_free(void *p) { free(p); }
