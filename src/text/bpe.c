@@ -1,10 +1,10 @@
 #include "text/bpe.h"
 
+#include "base/utf8.h"
 #include "text/merger.h"
 #include "text/piece_index.h"
 #include "text/special.h"
 #include "text/split.h"
-#include "text/utf8.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -198,7 +198,7 @@ static peridot_status encode_stretch(struct work *w, const char *text, size_t si
 static peridot_status encode(struct work *w, const char *text, size_t size, bool first)
 {
     size_t begin = 0, length;
-    PD_TRY(pd_utf8_append(&w->clean, text, size));
+    PD_TRY(pd_text_append_utf8(&w->clean, text, size));
     bool escaped = w->b->pieces->algorithm == PD_ALGORITHM_CHAR_MERGES;
     if (escaped) PD_TRY(escape(&w->escaped, w->clean.data, w->clean.size));
     text = escaped ? w->escaped.data : w->clean.data;

@@ -1,6 +1,6 @@
 #include "text/byte_level.h"
 
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 /* The bytes that don't stand for themselves are 0 to 32, 127 to 160, and 173. */
 static int byte_of(uint32_t code)

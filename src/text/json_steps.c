@@ -1,8 +1,8 @@
 #include "text/json_steps.h"
 
 #include "base/num.h"
+#include "base/utf8.h"
 #include "text/split.h"
-#include "text/utf8.h"
 
 #include <string.h>
 

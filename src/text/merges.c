@@ -1,7 +1,7 @@
 #include "text/merges.h"
 
+#include "base/utf8.h"
 #include "text/byte_level.h"
-#include "text/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 
 #include "base/num.h"
 #include "base/os.h"
+#include "base/utf8.h"
 #include "text/byte_level.h"
-#include "text/utf8.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,9 +3,9 @@
 #include "text/pieces.h"
 
 #include "base/num.h"
+#include "base/utf8.h"
 #include "text/json_steps.h"
 #include "text/merges.h"
-#include "text/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>

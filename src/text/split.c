@@ -1,7 +1,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "text/split.h"
 
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 #include <pcre2.h>
 #include <stdlib.h>

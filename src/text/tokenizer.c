@@ -1,7 +1,7 @@
 #include "text/tokenizer_private.h"
 
 #include "base/num.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 #include <string.h>
 
@@ -36,20 +36,6 @@ enum pd_utf8_state pd_utf8_next(uint32_t *code, size_t *length, const char *text
         ++*length;
     }
     return PD_UTF8_CHARACTER;
-}
-
-peridot_status pd_utf8_append(struct pd_text_buffer *out, const char *text, size_t size)
-{
-    size_t begin = 0, length;
-    uint32_t code;
-    for (size_t i = 0; i < size; i += length) {
-        enum pd_utf8_state state = pd_utf8_next(&code, &length, text + i, size - i);
-        if (state == PD_UTF8_CHARACTER) continue;
-        PD_TRY(pd_text_append(out, text + begin, i - begin));
-        PD_TRY(pd_text_append(out, "\xef\xbf\xbd", 3));
-        begin = i + length;
-    }
-    return pd_text_append(out, text + begin, size - begin);
 }
 
 const char *pd_utf8_shown(char out[PD_SHOWN_SIZE], const char *text, size_t size)

@@ -1,8 +1,10 @@
 /* UTF-8: characters in bytes that come from files, users and models, so that anything may be malformed. */
-#ifndef PD_TEXT_UTF8_H
-#define PD_TEXT_UTF8_H
+#ifndef PD_BASE_UTF8_H
+#define PD_BASE_UTF8_H
 
-#include "text/buffer.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 enum pd_utf8_state { PD_UTF8_CHARACTER, PD_UTF8_INCOMPLETE, PD_UTF8_INVALID };
 
@@ -10,9 +12,6 @@ enum pd_utf8_state { PD_UTF8_CHARACTER, PD_UTF8_INCOMPLETE, PD_UTF8_INVALID };
  * are the start of one. INVALID: the first *length bytes can never be part of one, and stand for one U+FFFD (the "maximal
  * subpart" of Unicode 3.9, as browsers do). */
 enum pd_utf8_state pd_utf8_next(uint32_t *code, size_t *length, const char *text, size_t size);
-
-/* Appends text as it is, but U+FFFD for what is malformed. */
-peridot_status pd_utf8_append(struct pd_text_buffer *out, const char *text, size_t size);
 
 /* A text from a file as a sentence can show it: the first characters that fit, control characters as '?'. Gives `out`. */
 enum { PD_SHOWN_SIZE = 48 };
