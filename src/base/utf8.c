@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Bytes of the character that a lead byte opens, and the range of its second byte (Unicode 15, table 3-7): the range keeps
+/* Bytes of the character that a lead byte opens, and the range of its second byte (the Unicode Standard, table 3-7): the range keeps
  * out overlong forms, surrogates, and what lies past U+10FFFF. */
 static size_t lead(unsigned char c, unsigned char *low, unsigned char *high)
 {
@@ -43,7 +43,8 @@ const char *pd_utf8_shown(char out[PD_SHOWN_SIZE], const char *text, size_t size
     size_t n = 0, length;
     for (size_t i = 0; i < size; i += length) {
         uint32_t code;
-        bool good = pd_utf8_next(&code, &length, text + i, size - i) == PD_UTF8_CHARACTER && code >= 32 && (code < 127 || code > 159);
+        enum pd_utf8_state state = pd_utf8_next(&code, &length, text + i, size - i);
+        bool good = state == PD_UTF8_CHARACTER && !pd_utf8_is_control(code);
         size_t shown = good ? length : 1;
         if (n + shown >= PD_SHOWN_SIZE) break;
         memcpy(out + n, good ? text + i : "?", shown);

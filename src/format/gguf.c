@@ -86,7 +86,7 @@ static peridot_status read_name(const char **out, struct reader *r, const char *
     struct pd_string s;
     uint64_t start = r->pos;
     PD_TRY(read_string(&s, r));
-    if (!pd_name_valid((const uint8_t *)s.data, (size_t)s.size))
+    if (!pd_name_valid(s.data, (size_t)s.size))
         return fail_at(r, PERIDOT_ERROR_FORMAT, start, "its name of %llu bytes is empty, not UTF-8 or holds control characters",
                        (ull)s.size);
     *out = pd_arena_string(&r->out->arena, s.data, (size_t)s.size);

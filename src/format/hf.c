@@ -30,7 +30,7 @@ static char *join(struct pd_hf *h, const char *directory, const char *name)
 /* What a sentence can say of a value that should be a name. */
 static const char *shown(yyjson_val *value)
 {
-    bool valid = yyjson_is_str(value) && pd_name_valid((const uint8_t *)yyjson_get_str(value), yyjson_get_len(value));
+    bool valid = yyjson_is_str(value) && pd_name_valid(yyjson_get_str(value), yyjson_get_len(value));
     if (valid) return yyjson_get_str(value);
     return yyjson_is_str(value) ? "an empty name or control characters" : yyjson_get_type_desc(value);
 }

@@ -26,7 +26,7 @@ static peridot_status check_object(yyjson_val *object, const char *path)
     peridot_status status = PERIDOT_OK;
     for (yyjson_val *key; status == PERIDOT_OK && (key = yyjson_obj_iter_next(&iter));) {
         const char *name = yyjson_get_str(key);
-        if (!pd_name_valid((const uint8_t *)name, yyjson_get_len(key)))
+        if (!pd_name_valid(name, yyjson_get_len(key)))
             status = pd_fail(PERIDOT_ERROR_FORMAT, "%s: key %zu of an object is empty or has control characters", path, x.n);
         x.names[x.n] = (struct pd_name){name, x.n};
         x.n++;

@@ -1,7 +1,7 @@
 #include "format/meta.h"
 
 #include "base/num.h"
-#include "format/names.h"
+#include "base/utf8.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,16 +111,17 @@ static void put(struct text *t, const char *s, size_t size)
 }
 
 /* One character of a string: itself, or its first byte escaped. Gives the bytes read, 0 at the limit. */
-static size_t put_character(struct text *t, const uint8_t *p, size_t size)
+static size_t put_character(struct text *t, const char *p, size_t size)
 {
-    size_t n = pd_utf8_length(p, size);
+    size_t n;
+    uint32_t code;
     char escaped[8];
-    if (n && pd_name_valid(p, n)) {
+    if (pd_utf8_next(&code, &n, p, size) == PD_UTF8_CHARACTER && !pd_utf8_is_control(code)) {
         if (t->size + n > t->limit) return 0;
-        put(t, (const char *)p, n);
+        put(t, p, n);
         return n;
     }
-    int width = snprintf(escaped, sizeof escaped, *p == '\n' ? "\\n" : "\\x%02x", (unsigned)*p);
+    int width = snprintf(escaped, sizeof escaped, *p == '\n' ? "\\n" : "\\x%02x", (unsigned)(unsigned char)*p);
     if (t->size + (size_t)width > t->limit) return 0;
     put(t, escaped, (size_t)width);
     return 1;
@@ -128,11 +129,10 @@ static size_t put_character(struct text *t, const uint8_t *p, size_t size)
 
 static void put_string(struct text *t, struct pd_string s, size_t max_size)
 {
-    const uint8_t *p = (const uint8_t *)s.data;
     uint64_t i = 0;
     t->limit = t->size + max_size;
     while (i < s.size) {
-        size_t n = put_character(t, p + i, (size_t)(s.size - i));
+        size_t n = put_character(t, s.data + i, (size_t)(s.size - i));
         if (n == 0) break;
         i += n;
     }

@@ -1,34 +1,15 @@
 #include "format/names.h"
 
+#include "base/utf8.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-/* Unicode 15, table 3-7: well-formed sequences; the second byte's range depends on the first. */
-size_t pd_utf8_length(const uint8_t *data, size_t size)
+bool pd_name_valid(const char *text, size_t size)
 {
-    if (size == 0) return 0;
-    uint8_t first = data[0], low = 0x80, high = 0xbf;
-    if (first < 0x80) return 1;
-    if (first < 0xc2 || first > 0xf4) return 0;
-    size_t n = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-    if (first == 0xe0) low = 0xa0;    /* overlong */
-    if (first == 0xed) high = 0x9f;   /* surrogates */
-    if (first == 0xf0) low = 0x90;    /* overlong */
-    if (first == 0xf4) high = 0x8f;   /* above U+10FFFF */
-    if (n > size || data[1] < low || data[1] > high) return 0;
-    for (size_t i = 2; i < n; i++)
-        if ((data[i] & 0xc0) != 0x80) return 0;
-    return n;
-}
-
-bool pd_name_valid(const uint8_t *data, size_t size)
-{
-    size_t i = 0;
-    while (i < size) {
-        size_t n = pd_utf8_length(data + i, size - i);
-        bool c1_control = n == 2 && data[i] == 0xc2 && data[i + 1] < 0xa0;
-        if (n == 0 || data[i] < 0x20 || data[i] == 0x7f || c1_control) return false;
-        i += n;
+    for (size_t i = 0, length; i < size; i += length) {
+        uint32_t code;
+        if (pd_utf8_next(&code, &length, text + i, size - i) != PD_UTF8_CHARACTER || pd_utf8_is_control(code)) return false;
     }
     return size > 0;
 }

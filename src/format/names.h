@@ -20,10 +20,8 @@ struct pd_name_index {
     size_t n;
 };
 
-/* Length in bytes of the UTF-8 character at data[0..size), 0 when there is no valid one. */
-size_t pd_utf8_length(const uint8_t *data, size_t size);
 /* Valid UTF-8, not empty, no control characters: safe in a sentence, a terminal and JSON. */
-bool pd_name_valid(const uint8_t *data, size_t size);
+bool pd_name_valid(const char *text, size_t size);
 
 void pd_names_sort(struct pd_name_index *x);
 /* After sort: some pair with one name, lower index first; false when all names differ. */

@@ -40,7 +40,7 @@ static peridot_status fail(const struct file *f, const struct pd_tensor *t, cons
 static peridot_status set_dtype(struct pd_tensor *t, const struct file *f, yyjson_val *value)
 {
     const char *name = yyjson_get_str(value);
-    if (!name || !pd_name_valid((const uint8_t *)name, yyjson_get_len(value)) || strlen(name) >= MAX_TYPE_NAME)
+    if (!name || !pd_name_valid(name, yyjson_get_len(value)) || strlen(name) >= MAX_TYPE_NAME)
         return fail(f, t, "its dtype is not a string like \"BF16\"");
     char *type = pd_arena_string(f->arena, name, strlen(name));
     if (!type) return pd_fail_alloc(strlen(name), "dtype");
@@ -105,7 +105,7 @@ static peridot_status read_tensor(struct pd_tensor *t, const struct file *f, yyj
     t->file = f->path;
     t->name = pd_arena_string(f->arena, name, strlen(name));
     if (!t->name) return pd_fail_alloc(strlen(name), "tensor name");
-    if (!pd_name_valid((const uint8_t *)name, strlen(name))) return fail(f, t, "its name is empty or has control characters");
+    if (!pd_name_valid(name, strlen(name))) return fail(f, t, "its name is empty or has control characters");
     yyjson_val *dtype = yyjson_obj_get(value, "dtype"), *shape = yyjson_obj_get(value, "shape");
     yyjson_val *offsets = yyjson_obj_get(value, "data_offsets");
     if (!dtype || !shape || !offsets || yyjson_obj_size(value) != 3)
