@@ -242,10 +242,17 @@ static void test_bad_json(void **state)
     peridot_vocab *v;
     tiny_make(&t);
     const char *d = make_directory(&t, "tiny");
-    write_text(in_folder("tiny/generation_config.json"), "{\"eos_token_id\": [1,");
-    assert_int_equal(peridot_vocab_open(&v, d), PERIDOT_ERROR_FORMAT);
-    assert_non_null(strstr(peridot_last_error(), "generation_config.json"));
-    write_text(in_folder("tiny/generation_config.json"), "[1, 2]");
+    static const struct { const char *text, *sentence; } bad[] = {
+        {"{\"eos_token_id\": [1,", "generation_config.json: not JSON"},
+        {"[1, 2]", "generation_config.json: its JSON is not an object but array"},
+        {"{\"eos_token_id\": 1, \"eos_token_id\": 2}", "generation_config.json: key eos_token_id is there twice"},
+    };
+    for (size_t i = 0; i < PD_COUNT(bad); i++) {
+        write_text(in_folder("tiny/generation_config.json"), bad[i].text);
+        assert_int_equal(peridot_vocab_open(&v, d), PERIDOT_ERROR_FORMAT);
+        assert_non_null(strstr(peridot_last_error(), bad[i].sentence));
+    }
+    write_text(in_folder("tiny/generation_config.json"), "{\"eos_token_id\": \"x\"}");
     write_text(in_folder("tiny/tokenizer_config.json"), "{\"chat_template\": 1}");
     v = open_vocab(d);
     assert_false(peridot_vocab_has_chat(v));

@@ -9,8 +9,8 @@ static const char index_name[] = "model.safetensors.index.json";
 
 static void remove_all(void)
 {
-    static const char *const names[] = {"config.json", "generation_config.json", "tokenizer_config.json", "model.safetensors",
-                                        index_name, "a.safetensors", "b.safetensors", "x.gguf"};
+    static const char *const names[] = {"config.json", "model.safetensors", index_name, "a.safetensors", "b.safetensors",
+                                        "x.gguf"};
     for (size_t i = 0; i < PD_COUNT(names); i++) remove(in_folder(names[i]));
 }
 
@@ -52,7 +52,6 @@ static void test_single(void **state)
     (void)state;
     struct pd_checkpoint *c;
     write_text("config.json", "{\"model_type\":\"gemma2\"}");
-    write_text("generation_config.json", "{\"eos_token_id\":[1,107]}");
     write_shard("model.safetensors", "vw", "F32", "");
     EXPECT_OK(pd_checkpoint_open(&c, in_folder("//"), true));
     assert_int_equal(pd_checkpoint_kind(c), PD_CHECKPOINT_HF);
@@ -63,8 +62,6 @@ static void test_single(void **state)
     assert_memory_equal(pd_checkpoint_find(c, "w")->data, "data", 4);
     assert_null(pd_checkpoint_find(c, "x"));
     assert_true(yyjson_equals_str(yyjson_obj_get(pd_checkpoint_config(c), "model_type"), "gemma2"));
-    assert_non_null(pd_checkpoint_generation_config(c));
-    assert_null(pd_checkpoint_tokenizer_config(c));
     assert_int_equal(pd_checkpoint_n_meta(c), 0);
     assert_null(pd_checkpoint_find_meta(c, "general.name"));
     pd_checkpoint_close(c);
@@ -103,9 +100,8 @@ static void test_json(void **state)
     REFUSED(PERIDOT_ERROR_FORMAT, "config.json: its JSON is not an object but null");
     write_text("config.json", "{\"text_config\":{\"x\":1,\"hidden_size\":1,\"hidden_size\":2}}");
     REFUSED(PERIDOT_ERROR_FORMAT, "config.json: key hidden_size is there twice (entries 1 and 2)");
-    write_text("config.json", "{}");
-    write_text("generation_config.json", "{\"a\":\"\xff\"}");
-    REFUSED(PERIDOT_ERROR_FORMAT, "generation_config.json: not JSON", "byte 6");
+    write_text("config.json", "{\"a\":\"\xff\"}");
+    REFUSED(PERIDOT_ERROR_FORMAT, "config.json: not JSON", "byte 6");
     remove_all();
 }
 

@@ -76,16 +76,6 @@ const struct pd_tensor *pd_checkpoint_find(const struct pd_checkpoint *c, const 
 /* yyjson takes NULL for a document: no root. */
 yyjson_val *pd_checkpoint_config(const struct pd_checkpoint *c) { return yyjson_doc_get_root(c->hf.config); }
 
-yyjson_val *pd_checkpoint_generation_config(const struct pd_checkpoint *c)
-{
-    return yyjson_doc_get_root(c->hf.generation_config);
-}
-
-yyjson_val *pd_checkpoint_tokenizer_config(const struct pd_checkpoint *c)
-{
-    return yyjson_doc_get_root(c->hf.tokenizer_config);
-}
-
 size_t pd_checkpoint_n_meta(const struct pd_checkpoint *c) { return c->gguf.n_meta; }
 const struct pd_meta *pd_checkpoint_meta(const struct pd_checkpoint *c, size_t i) { return &c->gguf.meta[i]; }
 

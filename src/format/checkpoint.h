@@ -26,10 +26,8 @@ size_t pd_checkpoint_n_tensors(const struct pd_checkpoint *c);
 const struct pd_tensor *pd_checkpoint_tensor(const struct pd_checkpoint *c, size_t i);   /* in file order */
 const struct pd_tensor *pd_checkpoint_find(const struct pd_checkpoint *c, const char *name);   /* NULL: none */
 
-/* Hugging Face: the root object of config.json (and generation_config.json / tokenizer_config.json when there, else NULL). */
+/* Hugging Face: the root object of config.json; NULL for GGUF. */
 yyjson_val *pd_checkpoint_config(const struct pd_checkpoint *c);
-yyjson_val *pd_checkpoint_generation_config(const struct pd_checkpoint *c);
-yyjson_val *pd_checkpoint_tokenizer_config(const struct pd_checkpoint *c);
 
 /* GGUF metadata; none in a Hugging Face directory. */
 size_t pd_checkpoint_n_meta(const struct pd_checkpoint *c);

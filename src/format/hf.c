@@ -195,8 +195,6 @@ static peridot_status open_all(struct pd_hf *h, const char *directory, bool with
 {
     PD_TRY(pd_json_open_optional(&h->config, directory, "config.json"));
     if (!h->config) return pd_fail(PERIDOT_ERROR_IO, "%s: no config.json in this folder", directory);
-    PD_TRY(pd_json_open_optional(&h->generation_config, directory, "generation_config.json"));
-    PD_TRY(pd_json_open_optional(&h->tokenizer_config, directory, "tokenizer_config.json"));
     return with_tensors ? open_tensors(h, directory) : PERIDOT_OK;
 }
 
@@ -212,8 +210,6 @@ void pd_hf_close(struct pd_hf *h)
 {
     for (size_t i = 0; i < h->n_maps; i++) pd_map_close(&h->maps[i]);
     yyjson_doc_free(h->config);
-    yyjson_doc_free(h->generation_config);
-    yyjson_doc_free(h->tokenizer_config);
     pd_arena_free(&h->arena);
     *h = (struct pd_hf){0};
 }

@@ -1,5 +1,5 @@
-/* A Hugging Face directory: config.json, with generation_config.json and tokenizer_config.json where there are such, and
- * the tensors of model.safetensors or of the shards that model.safetensors.index.json names. */
+/* A Hugging Face directory: config.json, and the tensors of model.safetensors or of the shards that
+ * model.safetensors.index.json names. */
 #ifndef PD_FORMAT_HF_H
 #define PD_FORMAT_HF_H
 
@@ -9,13 +9,13 @@
 
 struct pd_hf {
     struct pd_arena arena;
-    yyjson_doc *config, *generation_config, *tokenizer_config;   /* the last two may be NULL */
+    yyjson_doc *config;
     struct pd_map *maps;             /* one for each of n_maps files */
     size_t n_maps;
     struct pd_tensor_list tensors;   /* file after file, in the order of their data */
 };
 
-/* Without tensors only the JSON files are opened. On failure *out is empty. */
+/* Without tensors only config.json is opened. On failure *out is empty. */
 peridot_status pd_hf_open(struct pd_hf *out, const char *directory, bool with_tensors);
 void pd_hf_close(struct pd_hf *h);
 

@@ -6,15 +6,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-static peridot_status fail_position(const uint8_t *data, const yyjson_read_err *e, const char *path)
+static peridot_status fail_position(const uint8_t *data, const yyjson_read_err *e)
 {
     unsigned long long line = 1, column = 1;
     for (size_t i = 0; i < e->pos; i++) {
         column = data[i] == '\n' ? 1 : column + 1;
         line += data[i] == '\n';
     }
-    return pd_fail(PERIDOT_ERROR_FORMAT, "%s: not JSON: %s (line %llu, column %llu, byte %llu)", path, e->msg, line, column,
+    return pd_fail(PERIDOT_ERROR_FORMAT, "not JSON: %s (line %llu, column %llu, byte %llu)", e->msg, line, column,
                    (unsigned long long)e->pos);
+}
+
+peridot_status pd_json_read(yyjson_doc **out, const uint8_t *data, uint64_t size)
+{
+    *out = NULL;
+    if (size == 0) return pd_fail(PERIDOT_ERROR_FORMAT, "not JSON: it is empty");
+    yyjson_read_err e;
+    /* Without YYJSON_READ_INSITU the text is copied, not changed; the parameter is only not const. */
+    *out = yyjson_read_opts((char *)(uintptr_t)data, (size_t)size, 0, NULL, &e);
+    if (*out) return PERIDOT_OK;
+    return e.code == YYJSON_READ_ERROR_MEMORY_ALLOCATION ? pd_fail_alloc((size_t)size, "JSON") : fail_position(data, &e);
 }
 
 /* Keys of one object, sorted, so that a hostile one with a million keys costs n log n. */
@@ -58,17 +69,13 @@ static peridot_status check_objects(yyjson_val *object, const char *path, int de
 peridot_status pd_json_parse(yyjson_doc **out, const uint8_t *data, uint64_t size, const char *path)
 {
     *out = NULL;
-    if (size == 0) return pd_fail(PERIDOT_ERROR_FORMAT, "%s: not JSON: it is empty", path);
-    yyjson_read_err e;
-    /* Without YYJSON_READ_INSITU the text is copied, not changed; the parameter is only not const. */
-    yyjson_doc *doc = yyjson_read_opts((char *)(uintptr_t)data, (size_t)size, 0, NULL, &e);
-    if (!doc && e.code == YYJSON_READ_ERROR_MEMORY_ALLOCATION) return pd_fail_alloc((size_t)size, path);
-    if (!doc) return fail_position(data, &e, path);
+    yyjson_doc *doc;
+    peridot_status status = pd_json_read(&doc, data, size);
+    if (status != PERIDOT_OK) return pd_fail_prefix(status, path);
     yyjson_val *root = yyjson_doc_get_root(doc);
-    peridot_status status = yyjson_is_obj(root)
-                                ? check_objects(root, path, 4)
-                                : pd_fail(PERIDOT_ERROR_FORMAT, "%s: its JSON is not an object but %s", path,
-                                          yyjson_get_type_desc(root));
+    status = yyjson_is_obj(root) ? check_objects(root, path, 4)
+                                 : pd_fail(PERIDOT_ERROR_FORMAT, "%s: its JSON is not an object but %s", path,
+                                           yyjson_get_type_desc(root));
     if (status == PERIDOT_OK) *out = doc;
     else yyjson_doc_free(doc);
     return status;

@@ -7,7 +7,9 @@
 
 #include <yyjson.h>
 
-/* Parses `size` bytes whose root must be an object. `path` is for sentences. The document is the caller's (yyjson_doc_free). */
+/* Any JSON, whatever its keys; sentences name no file. The document is the caller's (yyjson_doc_free). */
+peridot_status pd_json_read(yyjson_doc **out, const uint8_t *data, uint64_t size);
+/* JSON whose root is an object, with keys that sentences can show. `path` is for sentences. */
 peridot_status pd_json_parse(yyjson_doc **out, const uint8_t *data, uint64_t size, const char *path);
 /* The same from a file. */
 peridot_status pd_json_open(yyjson_doc **out, const char *path);

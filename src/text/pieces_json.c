@@ -4,6 +4,7 @@
 
 #include "base/num.h"
 #include "base/utf8.h"
+#include "format/json.h"
 #include "text/json_steps.h"
 #include "text/merges.h"
 
@@ -220,11 +221,9 @@ static peridot_status read_root(struct pd_pieces *out, struct json *j, yyjson_va
 peridot_status pd_pieces_read_json(struct pd_pieces *out, const uint8_t *data, uint64_t size)
 {
     struct json j = {0};
-    yyjson_read_err e;
+    yyjson_doc *doc;
     *out = (struct pd_pieces){.bos = -1, .eos = -1};
-    /* Without YYJSON_READ_INSITU the text is copied, not changed; the parameter is only not const. */
-    yyjson_doc *doc = yyjson_read_opts((char *)(uintptr_t)data, (size_t)size, 0, NULL, &e);
-    if (!doc) return pd_fail(PERIDOT_ERROR_FORMAT, "not JSON: %s (byte %zu)", e.msg, e.pos);
+    PD_TRY(pd_json_read(&doc, data, size));
     peridot_status status = read_root(out, &j, yyjson_doc_get_root(doc));
     free(j.entries);
     yyjson_doc_free(doc);

@@ -3,25 +3,10 @@
 #include "text/tokenizer_private.h"
 
 #include "base/os.h"
+#include "format/json.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* *out is NULL when the directory has no such file. */
-static peridot_status read_json(yyjson_doc **out, const char *directory, const char *name)
-{
-    *out = NULL;
-    char *path = pd_path_join(directory, name);
-    if (!path) return pd_fail_alloc(strlen(directory), "file name");
-    peridot_status status = PERIDOT_OK;
-    if (pd_is_file(path)) {
-        yyjson_read_err e;
-        *out = yyjson_read_file(path, 0, NULL, &e);
-        if (!*out) status = pd_fail(PERIDOT_ERROR_FORMAT, "%s: %s (byte %zu)", path, e.msg, e.pos);
-    }
-    free(path);
-    return status;
-}
 
 /* eos_token_id: a number, or several. */
 static bool mark_stops(struct pd_pieces *p, yyjson_doc *doc)
@@ -39,7 +24,7 @@ static peridot_status read_stops(struct pd_tokenizer *t, const char *directory)
     bool found = false;
     for (int i = 0; i < 2 && !found; i++) {
         yyjson_doc *doc;
-        PD_TRY(read_json(&doc, directory, names[i]));
+        PD_TRY(pd_json_open_optional(&doc, directory, names[i]));
         found = mark_stops(&t->pieces, doc);
         yyjson_doc_free(doc);
     }
@@ -159,7 +144,7 @@ peridot_status pd_tokenizer_read_directory(struct pd_tokenizer *t, const char *d
 {
     yyjson_doc *config;
     PD_TRY(find_vocabulary(t, directory));
-    PD_TRY(read_json(&config, directory, "tokenizer_config.json"));
+    PD_TRY(pd_json_open_optional(&config, directory, "tokenizer_config.json"));
     use_config(&t->pieces, config);
     peridot_status status = build(t, directory);
     if (status == PERIDOT_OK) status = read_stops(t, directory);
