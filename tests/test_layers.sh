@@ -15,7 +15,7 @@ src/arch       base format arch
 src/ops        base format gpu ops
 src/engine     base format arch ops gpu engine
 src/offline    base format text arch offline
-src/selftest   base format gpu ops offline engine selftest
+src/selftest   base format gpu ops engine selftest
 src/probe      base format gpu arch ops engine probe offline
 src/api        base format text gpu arch ops engine offline selftest probe api
 tools/peridot  base

@@ -1,6 +1,7 @@
 #include "engine/sampler.h"
 
 #include "base/num.h"
+#include "base/random.h"
 #include "draw.h"
 
 #include <float.h>
@@ -54,15 +55,10 @@ bool pd_sampler_can_sample_on_device(const struct pd_sampler *s)
     return needs > 0 && needs <= PD_TOPK;
 }
 
-#define GOLDEN 0x9e3779b97f4a7c15u
-
-/* splitmix64 (Steele, Lea, Flood 2014): 32 random bits of number `ahead` after the last one. */
+/* 32 random bits of number `ahead` after the last one. */
 static uint32_t random_bits(const struct pd_sampler *s, uint32_t ahead)
 {
-    uint64_t z = s->rng + GOLDEN * (ahead + (uint64_t)1);
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return (uint32_t)((z ^ z >> 31) >> 32);
+    return (uint32_t)(pd_splitmix(s->rng + PD_SPLITMIX_STEP * (ahead + (uint64_t)1)) >> 32);
 }
 
 static struct pd_draw draw_adjusting(const struct pd_sampler *s, uint32_t ahead)
@@ -92,7 +88,7 @@ struct pd_draw pd_sampler_draw_ahead(const struct pd_sampler *s, uint32_t n, uin
 
 void pd_sampler_drawn(struct pd_sampler *s)
 {
-    if (s->p.temperature > 0) s->rng += GOLDEN;
+    if (s->p.temperature > 0) s->rng += PD_SPLITMIX_STEP;
 }
 
 static int compare(const void *left, const void *right)

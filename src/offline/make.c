@@ -4,7 +4,7 @@
 #include "arch/gguf_keys.h"
 #include "arch/shapes.h"
 #include "base/num.h"
-#include "offline/random.h"
+#include "offline/random_weights.h"
 #include "offline/synthetic_vocab.h"
 #include "peridot_tools.h"
 

@@ -6,7 +6,7 @@
 #define PD_SELFTEST_TRIAL_H
 
 #include "base/num.h"
-#include "offline/random.h"
+#include "base/random.h"
 #include "ops/ops.h"
 #include "selftest/reference.h"
 

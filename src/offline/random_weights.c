@@ -1,4 +1,4 @@
-#include "offline/random.h"
+#include "offline/random_weights.h"
 
 #include "base/num.h"
 
@@ -17,36 +17,6 @@ struct kind {
 };
 
 static const struct kind kinds[PD_N_DTYPES];
-
-static uint64_t splitmix(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
-static uint64_t rotate(uint64_t x, int n) { return x << n | x >> (64 - n); }
-
-void pd_random_seed(struct pd_random *r, uint64_t seed, uint64_t stream)
-{
-    uint64_t state = seed, key = splitmix(&state) ^ stream;
-    for (int i = 0; i < 4; i++) r->s[i] = splitmix(&key);
-}
-
-uint64_t pd_random_next(struct pd_random *r)
-{
-    uint64_t *s = r->s, result = rotate(s[0] + s[3], 23) + s[0], t = s[1] << 17;
-    s[2] ^= s[0];
-    s[3] ^= s[1];
-    s[1] ^= s[2];
-    s[0] ^= s[3];
-    s[2] ^= t;
-    s[3] = rotate(s[3], 45);
-    return result;
-}
-
-float pd_random_uniform(struct pd_random *r) { return (float)((double)(pd_random_next(r) >> 11) * 0x1p-52 - 1); }
 
 static void f32_fill(struct pd_random_weights *w, uint8_t *dst, uint64_t n)
 {

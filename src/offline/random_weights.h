@@ -1,19 +1,9 @@
 /* Random weights, written directly as blocks of their type, at the speed of memory: 2 GB should cost a second or two. */
-#ifndef PD_OFFLINE_RANDOM_H
-#define PD_OFFLINE_RANDOM_H
+#ifndef PD_OFFLINE_RANDOM_WEIGHTS_H
+#define PD_OFFLINE_RANDOM_WEIGHTS_H
 
+#include "base/random.h"
 #include "format/dtype.h"
-
-/* xoshiro256++ (Blackman and Vigna, https://prng.di.unimi.it). */
-struct pd_random {
-    uint64_t s[4];
-};
-
-/* Streams of one seed differ and are unrelated. */
-void pd_random_seed(struct pd_random *r, uint64_t seed, uint64_t stream);
-uint64_t pd_random_next(struct pd_random *r);
-/* -1 .. 1 */
-float pd_random_uniform(struct pd_random *r);
 
 enum { PD_RANDOM_TABLE = 4096 };
 
