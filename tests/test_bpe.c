@@ -258,6 +258,7 @@ static void test_fallback(void **state)
         snprintf(piece, sizeof piece, ", \"<0x%02X>\": %d", i, 22 + i);
         put_text(&vocab, piece);
     }
+    put_text(&vocab, ", \"<0xzz>\": 278");   /* no byte's name */
     assert_int_equal(pd_text_terminate(&vocab), PERIDOT_OK);
     p.vocab = vocab.data;
     peridot_vocab *v = open_parts(&p);

@@ -115,18 +115,18 @@ static peridot_status reserve_piece(struct pd_pieces *p)
     return PERIDOT_OK;
 }
 
-/* sentencepiece accepts no other spelling. */
-static bool is_byte_name(const char *text, size_t size)
+bool pd_pieces_is_byte_name(const char *text, size_t size)
 {
     static const char digits[] = "0123456789ABCDEF";
-    return size == 6 && memcmp(text, "<0x", 3) == 0 && memchr(digits, text[3], 16) && memchr(digits, text[4], 16) && text[5] == '>';
+    return size == 6 && memcmp(text, "<0x", 3) == 0 && memchr(digits, text[3], 16) && memchr(digits, text[4], 16) &&
+           text[5] == '>';
 }
 
 /* What sentencepiece checks, or what it need not know. A user-defined piece that is no whole characters would be matched
  * within a character, and leave parts of one. */
 static peridot_status check_merged_piece(uint32_t id, const char *text, size_t size, int64_t type)
 {
-    if (type == PD_PIECE_BYTE && !is_byte_name(text, size))
+    if (type == PD_PIECE_BYTE && !pd_pieces_is_byte_name(text, size))
         return pd_fail(PERIDOT_ERROR_FORMAT, "piece %u of the vocabulary is a byte with another name than <0x00>", id);
     for (size_t i = 0, length; type == PD_PIECE_USER && i < size; i += length) {
         uint32_t code;

@@ -82,6 +82,8 @@ void pd_pieces_mark_stop(struct pd_pieces *p, int64_t id);
  * byte_level.h; one that is not can never be made from text, and becomes UNUSED. */
 peridot_status pd_pieces_add(struct pd_pieces *p, const char *text, uint64_t size, double score, int64_t type);
 peridot_status pd_pieces_set_pattern(struct pd_pieces *p, const char *pattern);   /* copied */
+/* "<0x0A>": neither sentencepiece nor Hugging Face's byte_fallback accepts another spelling. */
+bool pd_pieces_is_byte_name(const char *text, size_t size);
 bool pd_pieces_by_merges(const struct pd_pieces *p);
 peridot_status pd_pieces_check(struct pd_pieces *p);
 

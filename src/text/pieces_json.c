@@ -76,11 +76,6 @@ static bool has_name(const char *text, size_t size, yyjson_val *name)
     return yyjson_is_str(name) && yyjson_get_len(name) == size && memcmp(yyjson_get_str(name), text, size) == 0;
 }
 
-static bool is_byte_name(const char *text, size_t size)
-{
-    return size == 6 && memcmp(text, "<0x", 3) == 0 && text[5] == '>';
-}
-
 static peridot_status read_vocab(struct json *j)
 {
     yyjson_val *key, *id, *unknown = yyjson_obj_get(j->model, "unk_token");
@@ -94,7 +89,7 @@ static peridot_status read_vocab(struct json *j)
         if (e->text)
             return pd_fail(PERIDOT_ERROR_FORMAT, "pieces \"%s\" and \"%s\" of the vocabulary have one id, %llu", SHOWN(e->text),
                            SHOWN(text), (unsigned long long)yyjson_get_uint(id));
-        bool byte = bytes && is_byte_name(text, size);
+        bool byte = bytes && pd_pieces_is_byte_name(text, size);
         *e = (struct entry){text, size, byte ? PD_PIECE_BYTE : PD_PIECE_NORMAL};
         if (has_name(text, size, unknown)) e->type = PD_PIECE_UNKNOWN;
     }
