@@ -51,6 +51,9 @@ typedef enum peridot_status {
 /* The sentence for the last failure on this thread; "" when there was none. Borrowed until the next failure. */
 PERIDOT_API const char *peridot_last_error(void);
 
+/* Sets that sentence, so that a callback which ends a call can say why. Copied; long ones are cut. */
+PERIDOT_API void peridot_set_error(const char *sentence);
+
 /* ---- devices ---------------------------------------------------------------------------------------------------- */
 
 typedef enum peridot_device_type {
@@ -112,6 +115,9 @@ PERIDOT_API peridot_status peridot_encode(int32_t **out, size_t *n, const perido
 /* n ids to the bytes they stand for, NUL-terminated, *size without it (peridot_free). Control tokens give no bytes. The
  * bytes of a byte-fallback sequence cut in the middle may be incomplete UTF-8. */
 PERIDOT_API peridot_status peridot_decode(char **out, size_t *size, const peridot_vocab *vocab, const int32_t *ids, size_t n);
+
+/* Bytes of the UTF-8 character that begins a text of `size` > 0 bytes; 0 where none does, or its end is missing. */
+PERIDOT_API size_t peridot_utf8_size(const char *text, size_t size);
 
 /* The chat prompt for one user turn, as ids with bos, by the model's template; the user's text cannot forge a turn.
  * PERIDOT_ERROR_UNSUPPORTED when the model has no chat template (peridot_vocab_has_chat). */

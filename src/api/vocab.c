@@ -1,6 +1,7 @@
 /* The vocab of peridot.h: checks arguments and calls the tokenizer. */
 #include "api/vocab.h"
 
+#include "base/utf8.h"
 #include "text/chat.h"
 
 #include <stdlib.h>
@@ -46,6 +47,13 @@ peridot_status peridot_decode(char **out, size_t *size, const peridot_vocab *voc
     *size = 0;
     if (!ids && n) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no token ids were given");
     return pd_tokenizer_decode(out, size, vocab->tokenizer, ids, n);
+}
+
+size_t peridot_utf8_size(const char *text, size_t size)
+{
+    uint32_t code;
+    size_t length;
+    return size && pd_utf8_next(&code, &length, text, size) == PD_UTF8_CHARACTER ? length : 0;
 }
 
 peridot_status peridot_encode_chat(int32_t **out, size_t *n, const peridot_vocab *vocab, const char *user_text)

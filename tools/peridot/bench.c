@@ -18,7 +18,7 @@ enum format { MD, CSV, JSON, HTML };
 static const char *format_name(size_t i)
 {
     static const char *const names[] = {[MD] = "md", [CSV] = "csv", [JSON] = "json", [HTML] = "html"};
-    return i < PD_COUNT(names) ? names[i] : NULL;
+    return i < CMD_COUNT(names) ? names[i] : NULL;
 }
 
 #define OFFSET(member) offsetof(struct bench_args, member)
@@ -140,7 +140,7 @@ static int measure(const struct cmd_command *command, const struct bench_args *a
     int usage = make_plan(&plan, command, args);
     if (usage != CMD_OK) return usage;
     struct bench_report *report = calloc(1, sizeof *report);
-    if (!report) return cmd_exit(pd_fail_alloc(sizeof *report, "report"));
+    if (!report) return cmd_exit(cmd_fail_alloc(sizeof *report, "report"));
     cmd_interrupt_watch();
     peridot_status status = bench_measure(report, &plan);
     if (status == PERIDOT_OK) status = show(stdout, args->format, &(const struct bench_report *){report}, 1);
@@ -154,8 +154,8 @@ static peridot_status read_reports(struct bench_report **out, const struct cmd_t
 {
     for (size_t i = 0; i < paths->n; i++) {
         out[i] = calloc(1, sizeof *out[i]);
-        if (!out[i]) return pd_fail_alloc(sizeof *out[i], "report");
-        PD_TRY(bench_json_read(out[i], paths->at[i]));
+        if (!out[i]) return cmd_fail_alloc(sizeof *out[i], "report");
+        CMD_TRY(bench_json_read(out[i], paths->at[i]));
     }
     return PERIDOT_OK;
 }
@@ -205,7 +205,7 @@ const struct cmd_command cmd_bench = {
                 "peridot bench -m gemma-2-2b-it.gguf -o html > report.html\n"
                 "peridot bench -o html before.json after.json > compared.html",
     .options = options,
-    .n_options = PD_COUNT(options),
+    .n_options = CMD_COUNT(options),
     .args_size = sizeof(struct bench_args),
     .run = run,
 };

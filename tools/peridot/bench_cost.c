@@ -14,7 +14,7 @@ static uint32_t n_local_layers(const peridot_model_info *m)
 static double attention_flop(const peridot_model_info *m, uint32_t pos)
 {
     uint32_t n_local = n_local_layers(m);
-    double keys = (double)pos + 1, near = m->window ? (double)pd_min((uint64_t)pos + 1, m->window) : keys;
+    double keys = (double)pos + 1, near = m->window ? (double)cmd_min((uint64_t)pos + 1, m->window) : keys;
     return 4.0 * m->n_heads * m->head_dim * (n_local * near + (m->n_layers - n_local) * keys);
 }
 
@@ -36,7 +36,7 @@ double bench_flop_of(const peridot_model_info *m, const struct bench_test *t)
 double bench_bytes_of_step(const peridot_model_info *m, uint32_t n_sequences, uint32_t pos, uint32_t kv)
 {
     uint32_t n_local = n_local_layers(m);
-    double keys = (double)pos + 1, near = m->window ? (double)pd_min((uint64_t)pos + 1, m->window) : keys;
+    double keys = (double)pos + 1, near = m->window ? (double)cmd_min((uint64_t)pos + 1, m->window) : keys;
     double row = 2.0 * m->n_kv_heads * m->head_dim * (kv == PERIDOT_KV_F16 ? 2 : 4);
     return (double)m->decode_read_size + n_sequences * row * (n_local * near + (m->n_layers - n_local) * keys);
 }

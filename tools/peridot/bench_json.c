@@ -1,8 +1,8 @@
 /* Reports as JSON. The tables below are the schema: writing and reading go through the same rows, so that what is saved can
  * be read. Keys that the tables don't know are no error (a later Peridot may add some); keys that are missing, of another
  * type or out of range are. Reports of schema 1 are read too: they lack what is optional, and have the old key of what has one. */
-#include "base/os.h"
 #include "bench.h"
+#include "text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -135,12 +135,12 @@ static void add_fields(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct
 static void add_test(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct bench_test *test)
 {
     yyjson_mut_val *object = yyjson_mut_arr_add_obj(doc, list);
-    add_fields(doc, object, test_fields, PD_COUNT(test_fields), test);
+    add_fields(doc, object, test_fields, CMD_COUNT(test_fields), test);
     yyjson_mut_val *speeds = yyjson_mut_obj_add_arr(doc, section_of(doc, object, "tokens_per_s"), "repeats");
     for (uint32_t i = 0; i < test->n_repeats; i++) yyjson_mut_arr_add_real(doc, speeds, test->speed[i]);
     yyjson_mut_val *kernels = yyjson_mut_obj_add_arr(doc, object, "kernels");
     for (size_t i = 0; i < test->n_kernels; i++)
-        add_fields(doc, yyjson_mut_arr_add_obj(doc, kernels), kernel_fields, PD_COUNT(kernel_fields), &test->kernels[i]);
+        add_fields(doc, yyjson_mut_arr_add_obj(doc, kernels), kernel_fields, CMD_COUNT(kernel_fields), &test->kernels[i]);
 }
 
 /* NULL when memory is short. Freed by the caller. */
@@ -150,7 +150,7 @@ static char *to_text(const struct bench_report *report)
     yyjson_mut_val *root = yyjson_mut_obj(doc);
     yyjson_mut_doc_set_root(doc, root);
     yyjson_mut_obj_add_uint(doc, root, "schema", BENCH_SCHEMA);
-    add_fields(doc, root, report_fields, PD_COUNT(report_fields), report);
+    add_fields(doc, root, report_fields, CMD_COUNT(report_fields), report);
     yyjson_mut_val *tests = yyjson_mut_obj_add_arr(doc, root, "tests");
     for (size_t i = 0; i < report->n_tests; i++) add_test(doc, tests, &report->tests[i]);
     /* A name may hold anything that its file or driver put there. */
@@ -161,7 +161,7 @@ static char *to_text(const struct bench_report *report)
 
 static peridot_status no_text(void)
 {
-    return pd_fail(PERIDOT_ERROR_MEMORY, "the report cannot be written as JSON");
+    return cmd_fail(PERIDOT_ERROR_MEMORY, "the report cannot be written as JSON");
 }
 
 peridot_status bench_json_write(FILE *file, const struct bench_report *report)
@@ -175,15 +175,15 @@ peridot_status bench_json_write(FILE *file, const struct bench_report *report)
 
 peridot_status bench_json_save(const char *path, const struct bench_report *report)
 {
-    struct pd_writer writer;
+    struct cmd_output writer;
     char *text = to_text(report);
     if (!text) return no_text();
-    peridot_status status = pd_writer_open(&writer, path);
+    peridot_status status = cmd_output_open(&writer, path);
     if (status == PERIDOT_OK) {
-        status = pd_writer_write(&writer, text, strlen(text));
-        if (status == PERIDOT_OK) status = pd_writer_write(&writer, "\n", 1);
-        if (status == PERIDOT_OK) status = pd_writer_commit(&writer);
-        pd_writer_abort(&writer);
+        status = cmd_output_write(&writer, text, strlen(text));
+        if (status == PERIDOT_OK) status = cmd_output_write(&writer, "\n", 1);
+        if (status == PERIDOT_OK) status = cmd_output_commit(&writer);
+        cmd_output_abort(&writer);
     }
     free(text);
     return status;
@@ -200,7 +200,7 @@ struct reader {
 
 static peridot_status refuse(const struct reader *r, const char *section, const char *key, const char *what)
 {
-    return pd_fail(PERIDOT_ERROR_FORMAT, "%s: %s%s%s%s %s", r->path, r->place, section ? section : "", section ? "." : "", key, what);
+    return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: %s%s%s%s %s", r->path, r->place, section ? section : "", section ? "." : "", key, what);
 }
 
 /* A text is shown on terminals: control characters could do more there than be read. */
@@ -294,7 +294,7 @@ static peridot_status read_speeds(struct bench_test *test, const struct reader *
 {
     yyjson_val *list;
     size_t n;
-    PD_TRY(read_list(&list, &n, r, yyjson_obj_get(object, "tokens_per_s"), "repeats", BENCH_REPEATS));
+    CMD_TRY(read_list(&list, &n, r, yyjson_obj_get(object, "tokens_per_s"), "repeats", BENCH_REPEATS));
     test->n_repeats = (uint32_t)n;
     for (size_t i = 0; i < n; i++) {
         const char *wrong = take_real(&test->speed[i], yyjson_arr_get(list, i), 0);
@@ -307,16 +307,16 @@ static peridot_status read_test(struct bench_test *test, struct reader *r, yyjso
 {
     yyjson_val *list;
     snprintf(r->place, sizeof r->place, "tests[%zu].", i);
-    PD_TRY(read_fields(r, object, test_fields, PD_COUNT(test_fields), test));
+    CMD_TRY(read_fields(r, object, test_fields, CMD_COUNT(test_fields), test));
     if (!test->n_sequences) test->n_sequences = 1;
     if (!test->arithmetic[0]) strcpy(test->arithmetic, "fp32");   /* what schema 1 held all prompts against */
     if (strcmp(test->arithmetic, "fp32") != 0 && strcmp(test->arithmetic, "matrix") != 0)
         return refuse(r, NULL, "arithmetic", "is neither fp32 nor matrix");
-    PD_TRY(read_speeds(test, r, object));
-    PD_TRY(read_list(&list, &test->n_kernels, r, object, "kernels", BENCH_KERNELS));
+    CMD_TRY(read_speeds(test, r, object));
+    CMD_TRY(read_list(&list, &test->n_kernels, r, object, "kernels", BENCH_KERNELS));
     for (size_t k = 0; k < test->n_kernels; k++) {
         snprintf(r->place, sizeof r->place, "tests[%zu].kernels[%zu].", i, k);
-        PD_TRY(read_fields(r, yyjson_arr_get(list, k), kernel_fields, PD_COUNT(kernel_fields), &test->kernels[k]));
+        CMD_TRY(read_fields(r, yyjson_arr_get(list, k), kernel_fields, CMD_COUNT(kernel_fields), &test->kernels[k]));
     }
     return PERIDOT_OK;
 }
@@ -324,13 +324,13 @@ static peridot_status read_test(struct bench_test *test, struct reader *r, yyjso
 static peridot_status read_root(struct bench_report *out, struct reader *r, yyjson_val *root)
 {
     yyjson_val *schema = yyjson_obj_get(root, "schema"), *list;
-    if (!yyjson_is_uint(schema)) return pd_fail(PERIDOT_ERROR_FORMAT, "%s: no report of peridot bench (it has no schema)", r->path);
+    if (!yyjson_is_uint(schema)) return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: no report of peridot bench (it has no schema)", r->path);
     if (yyjson_get_uint(schema) < 1 || yyjson_get_uint(schema) > BENCH_SCHEMA)
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: schema %" PRIu64 " is not known, only those up to %d", r->path,
+        return cmd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: schema %" PRIu64 " is not known, only those up to %d", r->path,
                        yyjson_get_uint(schema), BENCH_SCHEMA);
-    PD_TRY(read_fields(r, root, report_fields, PD_COUNT(report_fields), out));
-    PD_TRY(read_list(&list, &out->n_tests, r, root, "tests", BENCH_TESTS));
-    for (size_t i = 0; i < out->n_tests; i++) PD_TRY(read_test(&out->tests[i], r, yyjson_arr_get(list, i), i));
+    CMD_TRY(read_fields(r, root, report_fields, CMD_COUNT(report_fields), out));
+    CMD_TRY(read_list(&list, &out->n_tests, r, root, "tests", BENCH_TESTS));
+    for (size_t i = 0; i < out->n_tests; i++) CMD_TRY(read_test(&out->tests[i], r, yyjson_arr_get(list, i), i));
     return PERIDOT_OK;
 }
 
@@ -339,7 +339,7 @@ static void make_label(char *out, size_t size, const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
     size_t length = dot && strcmp(dot, ".json") == 0 ? (size_t)(dot - name) : strlen(name);
-    snprintf(out, size, "%.*s", (int)pd_min(length, size - 1), name);
+    snprintf(out, size, "%.*s", (int)cmd_min(length, size - 1), name);
     for (char *c = out; *c; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
 }
@@ -347,15 +347,15 @@ static void make_label(char *out, size_t size, const char *path)
 peridot_status bench_json_read(struct bench_report *out, const char *path)
 {
     struct reader r = {.path = path};
-    struct pd_map map;
+    char *text;
+    size_t size;
     yyjson_read_err error;
-    PD_TRY(pd_map_open(&map, path));
-    /* Without the flag for reading in situ the text is only read. */
-    yyjson_doc *doc = yyjson_read_opts((char *)(uintptr_t)map.data, (size_t)map.size, 0, NULL, &error);
+    CMD_TRY(cmd_read_file(&text, &size, path));
+    yyjson_doc *doc = yyjson_read_opts(text, size, 0, NULL, &error);
     peridot_status status = doc ? read_root(out, &r, yyjson_doc_get_root(doc))
-                                : pd_fail(PERIDOT_ERROR_FORMAT, "%s: no JSON: %s at byte %zu", path, error.msg, error.pos);
+                                : cmd_fail(PERIDOT_ERROR_FORMAT, "%s: no JSON: %s at byte %zu", path, error.msg, error.pos);
     yyjson_doc_free(doc);
-    pd_map_close(&map);
+    free(text);
     make_label(out->label, sizeof out->label, path);
     return status;
 }

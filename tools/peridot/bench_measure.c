@@ -3,7 +3,6 @@
  * doesn't depend on them; generation goes on with what the model says, as peridot_generate does for everybody. Several sequences
  * that generate together have a session of their own, after all other tests. */
 #define _XOPEN_SOURCE 700
-#include "base/os.h"
 #include "bench.h"
 #include "terminal.h"
 #include "text.h"
@@ -63,12 +62,12 @@ static void show_result(const struct bench_test *test)
 /* A prompt reads the weights once for every chunk; the cache is small beside that. */
 static double prompt_bytes(const struct bench *b, uint32_t n)
 {
-    return (double)pd_div_up(n, b->report->chunk) * (double)b->info->decode_read_size;
+    return (double)((n + b->report->chunk - 1) / b->report->chunk) * (double)b->info->decode_read_size;
 }
 
 static peridot_status stopped(void)
 {
-    return cmd_interrupted() ? pd_fail(PERIDOT_CANCELLED, "stopped before all tests were done") : PERIDOT_OK;
+    return cmd_interrupted() ? cmd_fail(PERIDOT_CANCELLED, "stopped before all tests were done") : PERIDOT_OK;
 }
 
 /* Of tokens [n] those that the session has already, from the front. */
@@ -86,9 +85,9 @@ static peridot_status fill_sequence(struct bench *b, const int32_t *tokens, uint
 {
     if (peridot_session_truncate(b->session, n_known(b, tokens, depth)) != PERIDOT_OK) peridot_session_reset(b->session);
     for (uint32_t pos = peridot_session_pos(b->session); pos < depth;) {
-        uint32_t n = (uint32_t)pd_min(b->report->chunk, depth - pos);
-        PD_TRY(stopped());
-        PD_TRY(peridot_eval(b->session, tokens + pos, n, NULL));
+        uint32_t n = (uint32_t)cmd_min(b->report->chunk, depth - pos);
+        CMD_TRY(stopped());
+        CMD_TRY(peridot_eval(b->session, tokens + pos, n, NULL));
         pos += n;
     }
     return stopped();
@@ -97,17 +96,17 @@ static peridot_status fill_sequence(struct bench *b, const int32_t *tokens, uint
 static peridot_status fill(struct bench *b, const struct bench_test *test)
 {
     for (uint32_t i = 0; i < test->n_sequences; i++) {
-        PD_TRY(peridot_session_select(b->session, i));
-        PD_TRY(fill_sequence(b, b->tokens + i, test->depth));
+        CMD_TRY(peridot_session_select(b->session, i));
+        CMD_TRY(fill_sequence(b, b->tokens + i, test->depth));
     }
     return PERIDOT_OK;
 }
 
 static peridot_status read_prompt(struct sample *out, struct bench *b, const struct bench_test *test)
 {
-    double begin = pd_now();
-    PD_TRY(peridot_eval(b->session, b->tokens + test->depth, test->n_tokens, NULL));
-    *out = (struct sample){test->n_tokens, pd_now() - begin, prompt_bytes(b, test->n_tokens)};
+    double begin = cmd_now();
+    CMD_TRY(peridot_eval(b->session, b->tokens + test->depth, test->n_tokens, NULL));
+    *out = (struct sample){test->n_tokens, cmd_now() - begin, prompt_bytes(b, test->n_tokens)};
     return PERIDOT_OK;
 }
 
@@ -124,15 +123,15 @@ static peridot_status generate(struct sample *out, struct bench *b, const struct
     *out = (struct sample){0};
     while (out->n_tokens < test->n_tokens && pos < b->report->ctx) {
         peridot_stats stats;
-        PD_TRY(peridot_generate(b->session, b->tokens + pos, 1, test->n_tokens - out->n_tokens + 1, go_on, NULL, &stats));
-        PD_TRY(stopped());
+        CMD_TRY(peridot_generate(b->session, b->tokens + pos, 1, test->n_tokens - out->n_tokens + 1, go_on, NULL, &stats));
+        CMD_TRY(stopped());
         out->n_tokens += peridot_session_pos(b->session) - pos - 1;
         out->seconds += stats.decode_s;
         out->bytes += (double)stats.decode_read_size;
         pos = peridot_session_pos(b->session);
     }
     if (out->n_tokens) return PERIDOT_OK;
-    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: the model ends every text at once", test->name);
+    return cmd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: the model ends every text at once", test->name);
 }
 
 /* The likeliest token of each sequence, and a step of all of them. */
@@ -140,8 +139,8 @@ static peridot_status step_together(struct bench *b, uint32_t n_sequences)
 {
     int32_t tokens[BENCH_SEQUENCES];
     for (uint32_t i = 0; i < n_sequences; i++) {
-        PD_TRY(peridot_session_select(b->session, i));
-        PD_TRY(peridot_sample(&tokens[i], b->session));
+        CMD_TRY(peridot_session_select(b->session, i));
+        CMD_TRY(peridot_sample(&tokens[i], b->session));
     }
     return peridot_eval_next(b->session, tokens);
 }
@@ -152,13 +151,13 @@ static peridot_status generate_together(struct sample *out, struct bench *b, con
     int32_t tokens[BENCH_SEQUENCES];
     *out = (struct sample){0};
     for (uint32_t i = 0; i < test->n_sequences; i++) tokens[i] = b->tokens[i + test->depth];
-    PD_TRY(peridot_eval_next(b->session, tokens));
+    CMD_TRY(peridot_eval_next(b->session, tokens));
     for (uint32_t i = 0; i < test->n_tokens; i++) {
-        double begin = pd_now();
-        PD_TRY(stopped());
-        PD_TRY(step_together(b, test->n_sequences));
+        double begin = cmd_now();
+        CMD_TRY(stopped());
+        CMD_TRY(step_together(b, test->n_sequences));
         out->n_tokens += test->n_sequences;
-        out->seconds += pd_now() - begin;
+        out->seconds += cmd_now() - begin;
         out->bytes += bench_bytes_of_step(b->info, test->n_sequences, test->depth + 1 + i, b->plan->kv);
     }
     return PERIDOT_OK;
@@ -167,8 +166,8 @@ static peridot_status generate_together(struct sample *out, struct bench *b, con
 static peridot_status time_once(struct sample *out, struct bench *b, const struct bench_test *test)
 {
     peridot_status (*take)(struct sample *, struct bench *, const struct bench_test *) = test->generation ? generate : read_prompt;
-    PD_TRY(test->n_sequences > 1 ? generate_together(out, b, test) : take(out, b, test));
-    b->report->device_memory = pd_max(b->report->device_memory, peridot_model_memory(b->model));
+    CMD_TRY(test->n_sequences > 1 ? generate_together(out, b, test) : take(out, b, test));
+    b->report->device_memory = cmd_max(b->report->device_memory, peridot_model_memory(b->model));
     if (out->seconds <= 0) out->seconds = 1e-9;   /* the clock's step */
     return PERIDOT_OK;
 }
@@ -176,7 +175,7 @@ static peridot_status time_once(struct sample *out, struct bench *b, const struc
 static peridot_status take_logits(struct bench *b, struct bench_test *test, bool first)
 {
     const float *logits;
-    PD_TRY(peridot_logits(&logits, b->session));
+    CMD_TRY(peridot_logits(&logits, b->session));
     bench_look_at_logits(test, logits, b->info->n_outputs, first);
     return PERIDOT_OK;
 }
@@ -189,12 +188,12 @@ static peridot_status take_profile(struct bench *b, struct bench_test *test)
     peridot_kernel_time *times = NULL;
     size_t n = 0;
     bool together = test->n_sequences > 1;
-    uint32_t n_tokens = together ? test->n_sequences : test->generation ? 1 : (uint32_t)pd_min(test->n_tokens, b->report->chunk);
+    uint32_t n_tokens = together ? test->n_sequences : test->generation ? 1 : (uint32_t)cmd_min(test->n_tokens, b->report->chunk);
     peridot_status status = peridot_session_profile(&times, &n, b->session, together ? 0 : n_tokens);
     if (status == PERIDOT_ERROR_UNSUPPORTED) return PERIDOT_OK;
     if (status != PERIDOT_OK) return status;
     test->n_profiled = n_tokens;
-    test->n_kernels = (size_t)pd_min(n, BENCH_KERNELS);
+    test->n_kernels = (size_t)cmd_min(n, BENCH_KERNELS);
     memcpy(test->kernels, times, test->n_kernels * sizeof *times);
     peridot_free(times);
     return PERIDOT_OK;
@@ -203,8 +202,8 @@ static peridot_status take_profile(struct bench *b, struct bench_test *test)
 static peridot_status warm_up(struct bench *b, struct bench_test *test)
 {
     struct sample unused;
-    PD_TRY(fill(b, test));
-    PD_TRY(take_profile(b, test));
+    CMD_TRY(fill(b, test));
+    CMD_TRY(take_profile(b, test));
     return time_once(&unused, b, test);
 }
 
@@ -212,13 +211,13 @@ static peridot_status run_repeats(struct bench *b, struct bench_test *test)
 {
     double bytes = 0, n_tokens = 0;
     show_step(test, 0, b->plan->n_repeats + 1);
-    PD_TRY(warm_up(b, test));
+    CMD_TRY(warm_up(b, test));
     for (uint32_t i = 0; i < b->plan->n_repeats; i++) {
         struct sample sample;
         show_step(test, i + 1, b->plan->n_repeats + 1);
-        PD_TRY(fill(b, test));
-        PD_TRY(time_once(&sample, b, test));
-        PD_TRY(take_logits(b, test, i == 0));
+        CMD_TRY(fill(b, test));
+        CMD_TRY(time_once(&sample, b, test));
+        CMD_TRY(take_logits(b, test, i == 0));
         test->speed[test->n_repeats++] = sample.n_tokens / sample.seconds;
         bytes += sample.bytes;
         n_tokens += sample.n_tokens;
@@ -293,11 +292,11 @@ static peridot_status find_ctx(uint32_t *out, const struct bench_report *report,
     for (size_t i = 0; i < report->n_tests; i++) {
         const struct bench_test *test = &report->tests[i];
         if (need(test) > limit)
-            return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s needs %" PRIu64 " positions, and the context has %" PRIu64, test->name,
+            return cmd_fail(PERIDOT_ERROR_ARGUMENT, "%s needs %" PRIu64 " positions, and the context has %" PRIu64, test->name,
                            need(test), limit);
-        ctx = pd_max(ctx, need(test) + (test->generation ? 16 : 0));
+        ctx = cmd_max(ctx, need(test) + (test->generation ? 16 : 0));
     }
-    *out = wanted ? wanted : (uint32_t)pd_min(ctx, limit);
+    *out = wanted ? wanted : (uint32_t)cmd_min(ctx, limit);
     return PERIDOT_OK;
 }
 
@@ -306,7 +305,7 @@ static peridot_status make_tokens(struct bench *b)
     uint64_t x = 1;
     size_t n = (size_t)b->report->ctx + BENCH_SEQUENCES;
     b->tokens = malloc(n * sizeof *b->tokens);
-    if (!b->tokens) return pd_fail_alloc(n * sizeof *b->tokens, "tokens");
+    if (!b->tokens) return cmd_fail_alloc(n * sizeof *b->tokens, "tokens");
     for (size_t i = 0; i < n; i++) {
         x = x * 6364136223846793005u + 1442695040888963407u;
         b->tokens[i] = (int32_t)((x >> 33) % b->info->vocab_size);
@@ -321,19 +320,19 @@ static peridot_status hash_metadata(uint64_t *hash, const peridot_file *file)
     for (size_t i = 0; i < peridot_file_n_metadata(file); i++) {
         char *text;
         const char *key = peridot_file_metadata_key(file, i);
-        PD_TRY(peridot_file_metadata_text(&text, file, i));
-        *hash = pd_hash(*hash, key, strlen(key) + 1);
-        *hash = pd_hash(*hash, text, strlen(text) + 1);
+        CMD_TRY(peridot_file_metadata_text(&text, file, i));
+        *hash = cmd_hash(*hash, key, strlen(key) + 1);
+        *hash = cmd_hash(*hash, text, strlen(text) + 1);
         peridot_free(text);
     }
     for (size_t i = 0; i < peridot_file_n_tensors(file); i++) {
         peridot_tensor_info t = peridot_file_tensor(file, i);
-        *hash = pd_hash(*hash, t.name, strlen(t.name) + 1);
-        *hash = pd_hash(*hash, t.type, strlen(t.type) + 1);
+        *hash = cmd_hash(*hash, t.name, strlen(t.name) + 1);
+        *hash = cmd_hash(*hash, t.type, strlen(t.type) + 1);
         for (uint32_t d = 0; d < t.n_dims; d++) {
             char number[24];
             int size = snprintf(number, sizeof number, "%" PRIu64 ",", t.shape[d]);
-            *hash = pd_hash(*hash, number, (size_t)size);
+            *hash = cmd_hash(*hash, number, (size_t)size);
         }
     }
     return PERIDOT_OK;
@@ -342,7 +341,7 @@ static peridot_status hash_metadata(uint64_t *hash, const peridot_file *file)
 static peridot_status hash_file(uint64_t *hash, const char *path)
 {
     peridot_file *file;
-    PD_TRY(peridot_file_open(&file, path));
+    CMD_TRY(peridot_file_open(&file, path));
     peridot_status status = hash_metadata(hash, file);
     peridot_file_close(file);
     return status;
@@ -391,9 +390,9 @@ static void show_tuned(void *user, const peridot_tuned *t)
 /* Its time is none of the first token's. */
 static peridot_status tune(struct bench *b)
 {
-    double begin = pd_now();
-    PD_TRY(b->plan->tune ? cmd_model_tune(b->model, 0, show_tuned) : cmd_model_tune_once(b->model));
-    b->begin_s += pd_now() - begin;
+    double begin = cmd_now();
+    CMD_TRY(b->plan->tune ? cmd_model_tune(b->model, 0, show_tuned) : cmd_model_tune_once(b->model));
+    b->begin_s += cmd_now() - begin;
     return PERIDOT_OK;
 }
 
@@ -401,9 +400,9 @@ static peridot_status tune(struct bench *b)
 static peridot_status take_first_token(struct bench *b)
 {
     const float *logits;
-    PD_TRY(peridot_eval(b->session, b->tokens, 1, NULL));
-    PD_TRY(peridot_logits(&logits, b->session));
-    b->report->first_token_s = pd_now() - b->begin_s;
+    CMD_TRY(peridot_eval(b->session, b->tokens, 1, NULL));
+    CMD_TRY(peridot_logits(&logits, b->session));
+    b->report->first_token_s = cmd_now() - b->begin_s;
     b->report->n_dispatches = peridot_session_n_dispatches(b->session);
     return PERIDOT_OK;
 }
@@ -430,7 +429,7 @@ static peridot_status run_tests(struct bench *b, peridot_session_params params)
             if (status != PERIDOT_OK) return status;
         }
         r->n_tests++;
-        PD_TRY(run_test(b, test));
+        CMD_TRY(run_test(b, test));
     }
     return PERIDOT_OK;
 }
@@ -439,15 +438,15 @@ static peridot_status run_session(struct bench *b)
 {
     struct bench_report *r = b->report;
     peridot_session_params params = {.chunk = b->plan->chunk, .kv_type = (peridot_kv_type)b->plan->kv};
-    PD_TRY(find_ctx(&params.ctx, r, b->plan->ctx, b->info->ctx_max));
+    CMD_TRY(find_ctx(&params.ctx, r, b->plan->ctx, b->info->ctx_max));
     r->ctx = params.ctx;
-    r->chunk = (uint32_t)pd_min(b->plan->chunk ? b->plan->chunk : DEFAULT_CHUNK, r->ctx);
-    PD_TRY(make_tokens(b));
-    PD_TRY(peridot_session_create(&b->session, b->model, &params));
-    PD_TRY(take_first_token(b));
-    PD_TRY(peridot_measure(&r->rates, b->model));
-    PD_TRY(run_tests(b, params));
-    r->host_memory = pd_memory_peak();
+    r->chunk = (uint32_t)cmd_min(b->plan->chunk ? b->plan->chunk : DEFAULT_CHUNK, r->ctx);
+    CMD_TRY(make_tokens(b));
+    CMD_TRY(peridot_session_create(&b->session, b->model, &params));
+    CMD_TRY(take_first_token(b));
+    CMD_TRY(peridot_measure(&r->rates, b->model));
+    CMD_TRY(run_tests(b, params));
+    r->host_memory = cmd_memory_peak();
     return PERIDOT_OK;
 }
 
@@ -455,10 +454,10 @@ static peridot_status open_path(struct bench *b, const char *path)
 {
     struct cmd_model_args args = *b->plan->model;
     args.path = path;
-    PD_TRY(hash_file(&b->report->model.hash, path));
-    b->begin_s = pd_now();
-    PD_TRY(cmd_model_open(&b->model, &args));
-    b->report->load_s = pd_now() - b->begin_s;
+    CMD_TRY(hash_file(&b->report->model.hash, path));
+    b->begin_s = cmd_now();
+    CMD_TRY(cmd_model_open(&b->model, &args));
+    b->report->load_s = cmd_now() - b->begin_s;
     b->info = peridot_model_get_info(b->model);
     return cmd_model_need_head(b->model, PERIDOT_HEAD_LANGUAGE, "bench");
 }
@@ -479,20 +478,15 @@ static peridot_status make_file(const char *path, const struct bench_plan *plan)
 static peridot_status open_shape(struct bench *b)
 {
     const char *base = getenv("TMPDIR");
-    char *folder = pd_path_join(base && *base ? base : "/tmp", "peridot-XXXXXX");
-    if (!folder) return pd_fail_alloc(32, "folder name");
-    if (!mkdtemp(folder)) {
-        pd_fail(PERIDOT_ERROR_IO, "%s: cannot make this temporary folder", folder);
-        free(folder);
-        return PERIDOT_ERROR_IO;
-    }
-    char *path = pd_path_join(folder, "random.gguf");
-    peridot_status status = path ? make_file(path, b->plan) : pd_fail_alloc(32, "file name");
+    char folder[3072], path[3072 + 16];
+    int size = snprintf(folder, sizeof folder, "%s/peridot-XXXXXX", base && *base ? base : "/tmp");
+    if (size < 0 || (size_t)size >= sizeof folder || !mkdtemp(folder))
+        return cmd_fail(PERIDOT_ERROR_IO, "%s: cannot make this temporary folder", folder);
+    snprintf(path, sizeof path, "%s/random.gguf", folder);
+    peridot_status status = make_file(path, b->plan);
     if (status == PERIDOT_OK) status = open_path(b, path);
-    if (path) unlink(path);
+    unlink(path);
     rmdir(folder);
-    free(path);
-    free(folder);
     return status;
 }
 
@@ -500,7 +494,7 @@ static peridot_status open_model(struct bench *b)
 {
     const char *path;
     if (b->plan->shape) return open_shape(b);
-    PD_TRY(cmd_model_path(&path, b->plan->model->path));
+    CMD_TRY(cmd_model_path(&path, b->plan->model->path));
     return open_path(b, path);
 }
 

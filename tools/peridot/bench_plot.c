@@ -281,7 +281,7 @@ static void place_label(struct roofline *p, const struct bench_test *t)
     const struct box places[] = {{x + 11, y + 4, width}, {x - 11 - width, y + 4, width}, {x - width / 2, y - 14, width},
                                  {x - width / 2, y + 24, width}, {x + 9, y - 12, width}, {x + 9, y + 20, width},
                                  {x - width - 9, y - 12, width}, {x - width - 9, y + 20, width}};
-    for (size_t i = 0; i < PD_COUNT(places); i++) {
+    for (size_t i = 0; i < CMD_COUNT(places); i++) {
         if (!is_free(p, &places[i])) continue;
         label(p->file, "point", places[i].x, places[i].y, t->name);
         block(p, places[i]);

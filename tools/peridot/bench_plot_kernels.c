@@ -114,7 +114,7 @@ void bench_plot_kernels(FILE *file, const struct bench_report *const *reports, s
     size_t n_tests = count_tests(&names, reports, n);
     double y = 0;
     if (n_tests == 0) return;
-    size_t legend = (pd_min(names.n, COLOURS + 1) + LEGEND_COLUMNS - 1) / LEGEND_COLUMNS;
+    size_t legend = (cmd_min(names.n, COLOURS + 1) + LEGEND_COLUMNS - 1) / LEGEND_COLUMNS;
     fprintf(file, "<svg viewBox=\"0 0 %d %zu\" role=\"img\" aria-label=\"share of each kernel in the time of a pass\">\n", WIDTH,
             n_tests * ROW + legend * 22 + 8);
     for (size_t i = 0; i < n; i++)

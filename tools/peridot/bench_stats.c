@@ -26,15 +26,24 @@ void bench_summarise(struct bench_test *test)
     test->sd = n > 1 ? sqrt(squares / (n - 1)) : 0;
 }
 
+/* To nearest, ties to even; NaN stays NaN. */
+static uint16_t bf16_from_f32(float f)
+{
+    uint32_t u;
+    memcpy(&u, &f, sizeof u);
+    if ((u & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(u >> 16 | 0x40);
+    return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
+}
+
 /* Rounded to 8 bits of mantissa: what differs then is another answer rather than another order of additions. Values next
  * to a rounding step still may fall to either side, so checksums of different devices seldom agree. */
 static uint64_t checksum(const float *logits, size_t n)
 {
     uint64_t hash = 0;
     for (size_t i = 0; i < n; i++) {
-        uint16_t rounded = pd_bf16_from_f32(logits[i]);
+        uint16_t rounded = bf16_from_f32(logits[i]);
         unsigned char bytes[2] = {(unsigned char)(rounded & 0xff), (unsigned char)(rounded >> 8)};
-        hash = pd_hash(hash, bytes, sizeof bytes);
+        hash = cmd_hash(hash, bytes, sizeof bytes);
     }
     return hash;
 }

@@ -93,7 +93,7 @@ const char *bench_placement(const struct bench_report *r)
     text[0] = 0;
     if (r->placement.far_size)
         snprintf(text, TURN_SIZE, "%" PRIu32 " of %" PRIu32 " layers are in the host's memory: a step reads %s on the GPU and %s "
-                 "across the bus", r->placement.n_far_layers, r->model.n_layers, cmd_size_text(size - pd_min(size, r->placement.decode_far_size)),
+                 "across the bus", r->placement.n_far_layers, r->model.n_layers, cmd_size_text(size - cmd_min(size, r->placement.decode_far_size)),
                  cmd_size_text(r->placement.decode_far_size));
     return text;
 }
@@ -217,13 +217,13 @@ static void csv_row(FILE *file, const struct bench_report *r, const struct bench
 {
     const char *const texts[] = {r->label, r->date, r->device.name, r->device.driver, r->device.driver_info, r->model.name,
                                  r->model.family, r->model.types};
-    for (size_t i = 0; i < PD_COUNT(texts); i++) csv_text(file, texts[i]);
+    for (size_t i = 0; i < CMD_COUNT(texts); i++) csv_text(file, texts[i]);
     fprintf(file, "%d,%" PRIu64 ",%" PRIu64 ",%016" PRIx64 ",", r->model.random_weights, r->model.n_params, r->model.size, r->model.hash);
     fprintf(file, "%" PRIu32 ",%" PRIu32 ",", r->ctx, r->chunk);
     csv_text(file, r->kv);
     fprintf(file, "%.6g,%.6g,", r->rates.read, r->rates.copy);
     const double flops[] = {r->rates.fp32, r->rates.fp16, r->rates.matrix};
-    for (size_t i = 0; i < PD_COUNT(flops); i++) {
+    for (size_t i = 0; i < CMD_COUNT(flops); i++) {
         if (flops[i] > 0) fprintf(file, "%.6g,", flops[i]);
         else fputs("-,", file);
     }

@@ -47,7 +47,7 @@ static peridot_status classify(void *user, const struct cmd_input *input, const 
 {
     const struct classify_args *args = user;
     struct cmd_score *scores = malloc(row->n * sizeof *scores);
-    if (!scores) return pd_fail_alloc(row->n * sizeof *scores, "scores");
+    if (!scores) return cmd_fail_alloc(row->n * sizeof *scores, "scores");
     cmd_scores(scores, row->at, row->n);
     (args->json ? print_json : print_scores)(input->model, scores, args->all ? row->n : 1);
     free(scores);
@@ -73,7 +73,7 @@ const struct cmd_command cmd_classify = {
     .examples = "peridot classify -m gemma-2-2b-sentiment \"What a day!\"\n"
                 "peridot classify -m gemma-2-2b-sentiment --all --json < reviews.txt",
     .options = options,
-    .n_options = PD_COUNT(options),
+    .n_options = CMD_COUNT(options),
     .args_size = sizeof(struct classify_args),
     .run = run,
 };

@@ -1,12 +1,10 @@
-/* What the files of the command `peridot` share: a command and its options are rows of tables, and the parser (options.c),
- * the help pages (help.c) and the dispatch (main.c) are all driven by them. A new command is a file with one
- * `const struct cmd_command`, and a line in main.c's table. Nothing here knows more of the library than peridot.h says. */
+/* A command and its options as rows of tables, which drive the parser (options.c), the help pages (help.c) and the dispatch
+ * (main.c); and how a command ends (exit.c). A new command is a file with one `const struct cmd_command`, and a line in the
+ * table of commands.c. Nothing here knows more of the library than its public headers say. */
 #ifndef PERIDOT_COMMAND_H
 #define PERIDOT_COMMAND_H
 
-#include "base/num.h"
-#include "base/status.h"
-#include "peridot_tools.h"
+#include "util.h"
 
 enum cmd_exit { CMD_OK = 0, CMD_FAILURE = 1, CMD_USAGE = 2 };
 
@@ -52,18 +50,8 @@ struct cmd_command {
     int (*run)(const struct cmd_command *command, const void *args);   /* gives the exit status */
 };
 
-/* Command i of the table, NULL past the last. */
-const struct cmd_command *cmd_command_at(size_t i);
-
-/* Fills args (zeroed by the caller) from the defaults and argv[0..argc). CMD_OK; or CMD_USAGE after a sentence on stderr;
- * or -1 when help was asked for. */
-int cmd_options_parse(const struct cmd_command *command, void *args, int argc, char **argv);
-
-void cmd_help_overview(void);
-void cmd_help_command(const struct cmd_command *command);
-
 /* "peridot: SENTENCE; see peridot COMMAND --help" on stderr; gives CMD_USAGE. `command` may be NULL. */
-int cmd_usage(const struct cmd_command *command, const char *format, ...) PD_PRINTF(2, 3);
+int cmd_usage(const struct cmd_command *command, const char *format, ...) CMD_PRINTF(2, 3);
 /* Turns a status into an exit status; a failure prints the library's sentence. */
 int cmd_exit(peridot_status status);
 

@@ -56,7 +56,7 @@ static void print_features(const peridot_device_info *d)
 {
     const char *between = "";
     printf("   features  ");
-    for (size_t i = 0; i < PD_COUNT(features); i++) {
+    for (size_t i = 0; i < CMD_COUNT(features); i++) {
         if (!has(d, &features[i])) continue;
         printf("%s%s", between, features[i].text);
         between = ", ";
@@ -143,7 +143,7 @@ static void add_device(yyjson_mut_doc *doc, yyjson_mut_val *list, const peridot_
     yyjson_mut_obj_add_uint(doc, o, "max_shared_size", d->max_shared_size);
     yyjson_mut_obj_add_uint(doc, o, "max_push_size", d->max_push_size);
     yyjson_mut_obj_add_bool(doc, o, "unified_memory", d->unified_memory);
-    for (size_t i = 0; i < PD_COUNT(features); i++) yyjson_mut_obj_add_bool(doc, o, features[i].key, has(d, &features[i]));
+    for (size_t i = 0; i < CMD_COUNT(features); i++) yyjson_mut_obj_add_bool(doc, o, features[i].key, has(d, &features[i]));
     add_kernels(doc, o, d);
     peridot_verdict v = peridot_device_verdict(d, cmd_cache_dir());
     yyjson_mut_obj_add_strcpy(doc, o, "off", v.off);
@@ -158,7 +158,7 @@ static peridot_status print_json(const peridot_device_info *devices, size_t n)
     for (size_t i = 0; i < n; i++) add_device(doc, list, &devices[i]);
     char *text = yyjson_mut_write(doc, YYJSON_WRITE_PRETTY_TWO_SPACES, NULL);
     yyjson_mut_doc_free(doc);
-    if (!text) return pd_fail(PERIDOT_ERROR_MEMORY, "the list of devices cannot be written as JSON");
+    if (!text) return cmd_fail(PERIDOT_ERROR_MEMORY, "the list of devices cannot be written as JSON");
     puts(text);
     free(text);
     return PERIDOT_OK;
@@ -173,7 +173,7 @@ static int run(const struct cmd_command *command, const void *arguments)
     size_t n = 0;
     peridot_status status = peridot_devices(&devices, &n);
     if (status == PERIDOT_OK && args->json) status = print_json(devices, n);
-    else if (status == PERIDOT_OK && n == 0) status = pd_fail(PERIDOT_ERROR_DEVICE, "there is no Vulkan device (is a driver installed?)");
+    else if (status == PERIDOT_OK && n == 0) status = cmd_fail(PERIDOT_ERROR_DEVICE, "there is no Vulkan device (is a driver installed?)");
     else if (status == PERIDOT_OK) {
         for (size_t i = 0; i < n; i++) print_device(&devices[i]);
     }
@@ -193,7 +193,7 @@ const struct cmd_command cmd_devices = {
         "them in all types. A row is a kernel with the values of its specialisation constants.",
     .examples = "peridot devices\nperidot devices --json\nperidot devices --pipelines --device 1",
     .options = options,
-    .n_options = PD_COUNT(options),
+    .n_options = CMD_COUNT(options),
     .args_size = sizeof(struct devices_args),
     .run = run,
 };

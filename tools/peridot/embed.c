@@ -1,5 +1,4 @@
 /* peridot embed: one vector for each text, pooled from the final hidden states. Any model will do. */
-#include "base/os.h"
 #include "inputs.h"
 
 #include <math.h>
@@ -19,7 +18,7 @@ struct embed_args {
 static const char *pool_name(size_t i)
 {
     static const char *const names[] = {[POOL_MEAN] = "mean", [POOL_LAST] = "last", [POOL_CLS] = "cls"};
-    return i < PD_COUNT(names) ? names[i] : NULL;
+    return i < CMD_COUNT(names) ? names[i] : NULL;
 }
 
 static const struct cmd_option options[] = {
@@ -34,7 +33,7 @@ static const struct cmd_option options[] = {
 
 struct embedding {
     const struct embed_args *args;
-    struct pd_writer writer;   /* with --out */
+    struct cmd_output writer;   /* with --out */
     double *sum;               /* [d_model] of the present text */
     float *vector;
     size_t width;
@@ -51,7 +50,7 @@ static void pool(struct embedding *e, size_t n)
 
 static peridot_status write_vector(struct embedding *e)
 {
-    if (e->args->out) return pd_writer_write(&e->writer, e->vector, e->width * sizeof *e->vector);
+    if (e->args->out) return cmd_output_write(&e->writer, e->vector, e->width * sizeof *e->vector);
     for (size_t i = 0; i < e->width; i++) printf("%s%.9g", i ? ", " : "[", (double)e->vector[i]);
     fputs("]\n", stdout);
     return PERIDOT_OK;
@@ -62,14 +61,14 @@ static peridot_status allocate(struct embedding *e, size_t width)
     e->width = width;
     e->sum = malloc(width * sizeof *e->sum);
     e->vector = malloc(width * sizeof *e->vector);
-    return e->sum && e->vector ? PERIDOT_OK : pd_fail_alloc(width * (sizeof *e->sum + sizeof *e->vector), "vector");
+    return e->sum && e->vector ? PERIDOT_OK : cmd_fail_alloc(width * (sizeof *e->sum + sizeof *e->vector), "vector");
 }
 
 /* Only rows that count are asked for. */
 static peridot_status embed(void *user, const struct cmd_input *input, const struct cmd_input_row *row)
 {
     struct embedding *e = user;
-    if (!e->sum) PD_TRY(allocate(e, row->n));
+    if (!e->sum) CMD_TRY(allocate(e, row->n));
     for (size_t i = 0; i < row->n; i++) e->sum[i] = (row->is_first ? 0 : e->sum[i]) + (double)row->at[i];
     if (!row->is_last) return PERIDOT_OK;
     pool(e, input->n);
@@ -83,11 +82,11 @@ static int run(const struct cmd_command *command, const void *arguments)
     struct embedding e = {.args = args};
     struct cmd_input_task task = {.rows = rows[args->pool], .hidden = true, .take = embed, .user = &e};
     (void)command;
-    peridot_status status = args->out ? pd_writer_open(&e.writer, args->out) : PERIDOT_OK;
+    peridot_status status = args->out ? cmd_output_open(&e.writer, args->out) : PERIDOT_OK;
     bool opened = args->out && status == PERIDOT_OK;
     if (status == PERIDOT_OK) status = cmd_inputs_run(&args->inputs, &task);
-    if (opened && status == PERIDOT_OK) status = pd_writer_commit(&e.writer);
-    else if (opened) pd_writer_abort(&e.writer);
+    if (opened && status == PERIDOT_OK) status = cmd_output_commit(&e.writer);
+    else if (opened) cmd_output_abort(&e.writer);
     free(e.sum);
     free(e.vector);
     return cmd_exit(status);
@@ -103,7 +102,7 @@ const struct cmd_command cmd_embed = {
     .examples = "peridot embed \"Once upon a time\" \"A long time ago\"\n"
                 "peridot embed -m gemma-2-2b --pool last -o vectors.f32 < sentences.txt",
     .options = options,
-    .n_options = PD_COUNT(options),
+    .n_options = CMD_COUNT(options),
     .args_size = sizeof(struct embed_args),
     .run = run,
 };

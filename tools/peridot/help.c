@@ -1,5 +1,6 @@
 /* The help pages, made from the tables: an option cannot be parsed and missing here. */
-#include "command.h"
+#include "commands.h"
+#include "help.h"
 #include "text.h"
 
 #include <string.h>

@@ -25,14 +25,14 @@ static peridot_status refuse(const char *word, size_t size, size_t offset, const
 {
     int n = 0;
     while ((size_t)n < size && n < 16 && !is_separator(word[n])) n++;
-    return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s: %.*s at byte %zu is not a token id", name, n, word, offset);
+    return cmd_fail(PERIDOT_ERROR_ARGUMENT, "%s: %.*s at byte %zu is not a token id", name, n, word, offset);
 }
 
 peridot_status cmd_ids_parse(int32_t **out, size_t *n, const char *text, size_t size, const char *name)
 {
     *out = NULL, *n = 0;
     int32_t *ids = malloc((size / 2 + 1) * sizeof *ids);   /* an id and its separator take two bytes at least */
-    if (!ids) return pd_fail_alloc(size, name);
+    if (!ids) return cmd_fail_alloc(size, name);
     for (size_t i = 0; i < size;) {
         size_t begin = i;
         if (is_separator(text[i])) {

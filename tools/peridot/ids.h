@@ -3,7 +3,7 @@
 #ifndef PERIDOT_COMMAND_IDS_H
 #define PERIDOT_COMMAND_IDS_H
 
-#include "base/status.h"
+#include "util.h"
 
 #include <stdio.h>
 

@@ -37,7 +37,7 @@ static bool take_row(void *user, size_t i, uint32_t pos, const float *at, size_t
     struct reader *r = user;
     bool all = r->task->rows == CMD_ROWS_ALL;
     struct cmd_input_row row = {.at = at, .n = n, .pos = pos, .is_first = !all || pos == 0, .is_last = !all || pos + 1 == r->inputs[i].n};
-    r->status = cmd_interrupted() ? pd_fail(PERIDOT_CANCELLED, "stopped") : r->task->take(r->task->user, &r->inputs[i], &row);
+    r->status = cmd_interrupted() ? cmd_fail(PERIDOT_CANCELLED, "stopped") : r->task->take(r->task->user, &r->inputs[i], &row);
     if (r->status != PERIDOT_OK) snprintf(r->sentence, sizeof r->sentence, "%s", peridot_last_error());
     return r->status == PERIDOT_OK;
 }
@@ -66,9 +66,9 @@ static peridot_status evaluate_gathered(struct reader *r)
     peridot_status status = evaluate(r);
     r->n_done += r->n;
     forget(r);
-    if (r->status != PERIDOT_OK) return pd_fail(r->status, "%s", r->sentence);
-    PD_TRY(status);
-    if (fflush(stdout) != 0 || ferror(stdout)) return pd_fail(PERIDOT_ERROR_IO, "standard output: %s", strerror(errno));
+    if (r->status != PERIDOT_OK) return cmd_fail(r->status, "%s", r->sentence);
+    CMD_TRY(status);
+    if (fflush(stdout) != 0 || ferror(stdout)) return cmd_fail(PERIDOT_ERROR_IO, "standard output: %s", strerror(errno));
     return PERIDOT_OK;
 }
 
@@ -76,9 +76,9 @@ static peridot_status check_length(const struct reader *r, size_t n)
 {
     uint32_t ctx = peridot_session_ctx(r->session);
     size_t number = r->n_done + r->n + 1;
-    if (n == 0) return pd_fail(PERIDOT_ERROR_ARGUMENT, "text %zu has no tokens", number);
+    if (n == 0) return cmd_fail(PERIDOT_ERROR_ARGUMENT, "text %zu has no tokens", number);
     if (n <= ctx) return PERIDOT_OK;
-    return pd_fail(PERIDOT_ERROR_ARGUMENT, "text %zu has %zu tokens and the context %" PRIu32 " positions (--ctx)", number, n, ctx);
+    return cmd_fail(PERIDOT_ERROR_ARGUMENT, "text %zu has %zu tokens and the context %" PRIu32 " positions (--ctx)", number, n, ctx);
 }
 
 /* Takes over the ids. */
@@ -87,7 +87,7 @@ static peridot_status gather(struct reader *r, const char *text, size_t size, in
     char *copy = malloc(size + 1);
     r->inputs[r->n] = (struct cmd_input){.model = r->model, .text = copy, .size = size, .ids = ids, .n = n};
     r->sequences[r->n++] = (peridot_sequence){.tokens = ids, .n = n_read};
-    if (!copy) return pd_fail_alloc(size + 1, "text");
+    if (!copy) return cmd_fail_alloc(size + 1, "text");
     memcpy(copy, text, size);
     r->n_tokens += n_read;
     return r->n_tokens >= peridot_session_chunk(r->session) ? evaluate_gathered(r) : PERIDOT_OK;
@@ -97,8 +97,8 @@ static peridot_status take_text(struct reader *r, const char *text, size_t size)
 {
     int32_t *ids;
     size_t n;
-    if (cmd_interrupted()) return pd_fail(PERIDOT_CANCELLED, "stopped after %zu texts", r->n_done);
-    PD_TRY(peridot_encode(&ids, &n, r->vocab, text, size, PERIDOT_ENCODE_BOS));
+    if (cmd_interrupted()) return cmd_fail(PERIDOT_CANCELLED, "stopped after %zu texts", r->n_done);
+    CMD_TRY(peridot_encode(&ids, &n, r->vocab, text, size, PERIDOT_ENCODE_BOS));
     peridot_status status = check_length(r, n);
     /* Later tokens cannot change the first one's row. */
     size_t n_read = r->task->rows == CMD_ROWS_FIRST ? 1 : n;
@@ -114,9 +114,9 @@ static peridot_status take_lines(struct reader *r, struct cmd_lines *lines)
         enum cmd_lines_state state;
         const char *text;
         size_t size;
-        PD_TRY(cmd_lines_next(&state, &text, &size, lines, r->n == 0));
+        CMD_TRY(cmd_lines_next(&state, &text, &size, lines, r->n == 0));
         if (state == CMD_LINES_END) return PERIDOT_OK;
-        PD_TRY(state == CMD_LINES_ONE ? take_text(r, text, size) : evaluate_gathered(r));
+        CMD_TRY(state == CMD_LINES_ONE ? take_text(r, text, size) : evaluate_gathered(r));
     }
 }
 
@@ -126,7 +126,7 @@ static peridot_status take_all(struct reader *r, const struct cmd_texts *texts)
     uint32_t chunk = peridot_session_chunk(r->session);
     r->inputs = calloc(chunk, sizeof *r->inputs);
     r->sequences = calloc(chunk, sizeof *r->sequences);
-    if (!r->inputs || !r->sequences) return pd_fail_alloc(chunk * sizeof *r->inputs, "texts");
+    if (!r->inputs || !r->sequences) return cmd_fail_alloc(chunk * sizeof *r->inputs, "texts");
     peridot_status status = PERIDOT_OK;
     for (size_t i = 0; i < texts->n && status == PERIDOT_OK; i++) status = take_text(r, texts->at[i], strlen(texts->at[i]));
     if (texts->n == 0) status = take_lines(r, &lines);

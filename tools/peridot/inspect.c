@@ -33,7 +33,7 @@ struct totals {
 static bool is_key_projection(const char *name)
 {
     static const char *const endings[] = {".attn_k.weight", ".self_attn.k_proj.weight"};
-    for (size_t i = 0; i < PD_COUNT(endings); i++) {
+    for (size_t i = 0; i < CMD_COUNT(endings); i++) {
         size_t size = strlen(name), n = strlen(endings[i]);
         if (size >= n && strcmp(name + size - n, endings[i]) == 0) return true;
     }
@@ -66,7 +66,7 @@ static peridot_status print_metadata(const peridot_file *file)
     printf("metadata (%zu)\n", n);
     for (size_t i = 0; i < n; i++) {
         char *text;
-        PD_TRY(peridot_file_metadata_text(&text, file, i));
+        CMD_TRY(peridot_file_metadata_text(&text, file, i));
         printf("  %s: %s\n", peridot_file_metadata_key(file, i), text);
         peridot_free(text);
     }
@@ -77,8 +77,8 @@ static int longest_name(const peridot_file *file)
 {
     size_t longest = 0;
     for (size_t i = 0; i < peridot_file_n_tensors(file); i++)
-        longest = (size_t)pd_max(longest, strlen(peridot_file_tensor(file, i).name));
-    return (int)pd_min(longest, 80);
+        longest = (size_t)cmd_max(longest, strlen(peridot_file_tensor(file, i).name));
+    return (int)cmd_min(longest, 80);
 }
 
 static void print_tensor(const peridot_tensor_info *tensor, int width)
@@ -151,7 +151,7 @@ static peridot_status inspect(const char *path)
 {
     peridot_file *file;
     struct totals totals = {0};
-    PD_TRY(peridot_file_open(&file, path));
+    CMD_TRY(peridot_file_open(&file, path));
     printf("%s\n", path);
     peridot_status status = print_metadata(file);
     if (status == PERIDOT_OK) {
@@ -182,7 +182,7 @@ const struct cmd_command cmd_inspect = {
         "is loaded.",
     .examples = "peridot inspect gemma-2-2b-it.gguf\nperidot inspect ~/models/gemma-3-1b-it",
     .options = options,
-    .n_options = PD_COUNT(options),
+    .n_options = CMD_COUNT(options),
     .args_size = sizeof(struct inspect_args),
     .run = run,
 };

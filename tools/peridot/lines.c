@@ -27,7 +27,7 @@ static peridot_status make_room(struct cmd_lines *l)
     if (l->capacity - l->end >= READ_SIZE) return PERIDOT_OK;
     size_t capacity = 2 * l->capacity + READ_SIZE;
     char *data = realloc(l->data, capacity);
-    if (!data) return pd_fail_alloc(capacity, "line");
+    if (!data) return cmd_fail_alloc(capacity, "line");
     l->data = data;
     l->capacity = capacity;
     return PERIDOT_OK;
@@ -35,10 +35,10 @@ static peridot_status make_room(struct cmd_lines *l)
 
 static peridot_status read_some(struct cmd_lines *l)
 {
-    PD_TRY(make_room(l));
+    CMD_TRY(make_room(l));
     ssize_t size = read(STDIN_FILENO, l->data + l->end, READ_SIZE);
-    if (cmd_interrupted()) return pd_fail(PERIDOT_CANCELLED, "stopped");
-    if (size < 0 && errno != EINTR) return pd_fail(PERIDOT_ERROR_IO, "standard input: %s", strerror(errno));
+    if (cmd_interrupted()) return cmd_fail(PERIDOT_CANCELLED, "stopped");
+    if (size < 0 && errno != EINTR) return cmd_fail(PERIDOT_ERROR_IO, "standard input: %s", strerror(errno));
     if (size > 0) l->end += (size_t)size;
     l->ended = size == 0;
     return PERIDOT_OK;
@@ -55,6 +55,6 @@ peridot_status cmd_lines_next(enum cmd_lines_state *state, const char **text, si
         l->seen = newline ? end + 1 : end;
         if (*state == CMD_LINES_ONE) l->begin = l->seen;
         if (*state != CMD_LINES_WAIT || (!wait && !is_ready())) return PERIDOT_OK;
-        PD_TRY(read_some(l));
+        CMD_TRY(read_some(l));
     }
 }

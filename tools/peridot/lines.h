@@ -3,7 +3,7 @@
 #ifndef PERIDOT_COMMAND_LINES_H
 #define PERIDOT_COMMAND_LINES_H
 
-#include "base/status.h"
+#include "util.h"
 
 /* {0} is the beginning; `data` is freed by the owner. */
 struct cmd_lines {

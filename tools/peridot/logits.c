@@ -1,6 +1,5 @@
 /* peridot logits and peridot hidden: rows of numbers out of the model for given tokens, to check it against another. They
  * differ in which row is asked for. */
-#include "base/os.h"
 #include "command.h"
 #include "ids.h"
 #include "open.h"
@@ -34,7 +33,7 @@ static const struct cmd_option options[] = {
 };
 
 struct sink {
-    struct pd_writer writer;   /* unused when rows go to stdout */
+    struct cmd_output writer;   /* unused when rows go to stdout */
     bool to_stdout;
     bool failed;
     char sentence[1024];       /* the failure's: what the library says of the cancelled call would hide it */
@@ -45,11 +44,11 @@ static bool write_row(void *user, uint32_t pos, const float *row, size_t n)
     struct sink *s = user;
     (void)pos;
     peridot_status status = PERIDOT_OK;
-    if (!s->to_stdout) status = pd_writer_write(&s->writer, row, n * sizeof *row);
+    if (!s->to_stdout) status = cmd_output_write(&s->writer, row, n * sizeof *row);
     else if (fwrite(row, sizeof *row, n, stdout) != n)
-        status = pd_fail(PERIDOT_ERROR_IO, "standard output: %s", strerror(errno));
+        status = cmd_fail(PERIDOT_ERROR_IO, "standard output: %s", strerror(errno));
     if (status != PERIDOT_OK) {
-        snprintf(s->sentence, sizeof s->sentence, "%s", pd_error());
+        snprintf(s->sentence, sizeof s->sentence, "%s", peridot_last_error());
         s->failed = true;
     }
     return !s->failed && !cmd_interrupted();
@@ -58,14 +57,14 @@ static bool write_row(void *user, uint32_t pos, const float *row, size_t n)
 static peridot_status open_sink(struct sink *s, const char *path)
 {
     *s = (struct sink){.to_stdout = strcmp(path, "-") == 0};
-    return s->to_stdout ? PERIDOT_OK : pd_writer_open(&s->writer, path);
+    return s->to_stdout ? PERIDOT_OK : cmd_output_open(&s->writer, path);
 }
 
 static peridot_status close_sink(struct sink *s, peridot_status status)
 {
-    if (status == PERIDOT_OK && !s->to_stdout) return pd_writer_commit(&s->writer);
-    if (!s->to_stdout) pd_writer_abort(&s->writer);
-    return s->failed ? pd_fail(PERIDOT_ERROR_IO, "%s", s->sentence) : status;
+    if (status == PERIDOT_OK && !s->to_stdout) return cmd_output_commit(&s->writer);
+    if (!s->to_stdout) cmd_output_abort(&s->writer);
+    return s->failed ? cmd_fail(PERIDOT_ERROR_IO, "%s", s->sentence) : status;
 }
 
 static peridot_status read_tokens(int32_t **ids, size_t *n, const char *given)
@@ -74,8 +73,8 @@ static peridot_status read_tokens(int32_t **ids, size_t *n, const char *given)
     size_t size = 0;
     if (given[0] != '@' && strcmp(given, "-") != 0) return cmd_ids_parse(ids, n, given, strlen(given), "--tokens");
     const char *name = given[0] == '@' ? given + 1 : "standard input";
-    if (given[0] == '@') PD_TRY(cmd_read_file(&text, &size, name));
-    else PD_TRY(cmd_read_all(&text, &size, stdin, name));
+    if (given[0] == '@') CMD_TRY(cmd_read_file(&text, &size, name));
+    else CMD_TRY(cmd_read_all(&text, &size, stdin, name));
     peridot_status status = cmd_ids_parse(ids, n, text, size, name);
     free(text);
     return status;
@@ -101,7 +100,7 @@ static peridot_status write_rows(const struct rows_args *args, const int32_t *id
     peridot_eval_params eval = {.first = args->first, .user = &sink};
     *(hidden ? &eval.hidden : &eval.logits) = write_row;
     cmd_interrupt_watch();
-    PD_TRY(open_sink(&sink, args->out));
+    CMD_TRY(open_sink(&sink, args->out));
     return close_sink(&sink, evaluate(args, ids, n, &eval));
 }
 
@@ -111,7 +110,7 @@ static int run_rows(const struct cmd_command *command, const struct rows_args *a
     size_t n;
     int result;
     peridot_status status = read_tokens(&ids, &n, args->tokens);
-    if (status == PERIDOT_ERROR_ARGUMENT) return cmd_usage(command, "%s", pd_error());
+    if (status == PERIDOT_ERROR_ARGUMENT) return cmd_usage(command, "%s", peridot_last_error());
     if (status != PERIDOT_OK) return cmd_exit(status);
     if (n == 0) result = cmd_usage(command, "--tokens holds no token");
     else if (args->first >= n)
@@ -141,7 +140,7 @@ const struct cmd_command cmd_logits = {
     .examples = "peridot logits --tokens 1,403,407,261,378 --out logits.f32\n"
                 "printf 'Once upon a time' | peridot tokenize --bos | peridot logits --tokens - --out -",
     .options = options,
-    .n_options = PD_COUNT(options),
+    .n_options = CMD_COUNT(options),
     .args_size = sizeof(struct rows_args),
     .run = run_logits,
 };
@@ -154,7 +153,7 @@ const struct cmd_command cmd_hidden = {
         "32-bit floats, d_model of them. Rows follow each other with nothing between them.",
     .examples = "peridot hidden --tokens 1,403,407,261,378 --out hidden.f32",
     .options = options,
-    .n_options = PD_COUNT(options),
+    .n_options = CMD_COUNT(options),
     .args_size = sizeof(struct rows_args),
     .run = run_hidden,
 };

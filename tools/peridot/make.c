@@ -40,7 +40,7 @@ const struct cmd_command cmd_make = {
         "benchmarks and tests, where the numbers of a model matter and its words do not. Ctrl-C leaves nothing behind.",
     .examples = "peridot make --shape gemma2-2b --type q4_0 -o gemma2-2b-random.gguf",
     .options = options,
-    .n_options = PD_COUNT(options),
+    .n_options = CMD_COUNT(options),
     .args_size = sizeof(struct make_args),
     .run = run,
 };

@@ -1,5 +1,4 @@
 #define _POSIX_C_SOURCE 200809L
-#include "base/os.h"
 #include "open.h"
 #include "terminal.h"
 #include "text.h"
@@ -15,7 +14,7 @@ enum { PATH_SIZE = 4096 };
 const char *cmd_kv_name(size_t i)
 {
     static const char *const names[] = {[PERIDOT_KV_F16] = "f16", [PERIDOT_KV_F32] = "f32"};
-    return i < PD_COUNT(names) ? names[i] : NULL;
+    return i < CMD_COUNT(names) ? names[i] : NULL;
 }
 
 /* Puts "FOLDER/relative" into path, where FOLDER holds the running executable; false when there is no such file. */
@@ -27,7 +26,7 @@ static bool beside_executable(char path[PATH_SIZE], const char *relative)
     char *name = strrchr(path, '/') + 1;
     if ((size_t)(name - path) + strlen(relative) >= PATH_SIZE) return false;
     strcpy(name, relative);
-    return pd_is_file(path);
+    return cmd_is_file(path);
 }
 
 peridot_status cmd_model_path(const char **path, const char *given)
@@ -36,13 +35,13 @@ peridot_status cmd_model_path(const char **path, const char *given)
     static char found[PATH_SIZE];
     *path = given ? given : PERIDOT_DEMO_MODEL;
     if (given) return PERIDOT_OK;
-    for (size_t i = 0; i < PD_COUNT(places); i++) {
+    for (size_t i = 0; i < CMD_COUNT(places); i++) {
         if (!beside_executable(found, places[i])) continue;
         *path = found;
         return PERIDOT_OK;
     }
-    if (pd_is_file(*path)) return PERIDOT_OK;
-    return pd_fail(PERIDOT_ERROR_IO, "%s: the demo model is not there; give a model with -m", *path);
+    if (cmd_is_file(*path)) return PERIDOT_OK;
+    return cmd_fail(PERIDOT_ERROR_IO, "%s: the demo model is not there; give a model with -m", *path);
 }
 
 const char *cmd_cache_dir(void)
@@ -95,7 +94,7 @@ peridot_status cmd_model_open(peridot_model **out, const struct cmd_model_args *
                                    .kernels = args->kernels.at, .n_kernels = args->kernels.n,
                                    .progress = cmd_progress_step, .user = &progress};
     *out = NULL;
-    PD_TRY(cmd_model_path(&path, args->path));
+    CMD_TRY(cmd_model_path(&path, args->path));
     peridot_status status = peridot_model_open(out, path, &params);
     cmd_progress_end(&progress);
     if (status == PERIDOT_OK) print_device(peridot_model_get_info(*out));
@@ -105,10 +104,10 @@ peridot_status cmd_model_open(peridot_model **out, const struct cmd_model_args *
 
 peridot_status cmd_model_tune(peridot_model *model, double max_s, peridot_tuned_call call)
 {
-    double begin = pd_now();
+    double begin = cmd_now();
     fputs("tuning: searching for what suits the device\n", stderr);
-    PD_TRY(peridot_tune(model, cmd_cache_dir(), max_s, call, NULL));
-    fprintf(stderr, "tuning: took %.1f s\n", pd_now() - begin);
+    CMD_TRY(peridot_tune(model, cmd_cache_dir(), max_s, call, NULL));
+    fprintf(stderr, "tuning: took %.1f s\n", cmd_now() - begin);
     return PERIDOT_OK;
 }
 
@@ -131,5 +130,5 @@ peridot_status cmd_model_need_head(const peridot_model *model, peridot_head head
     };
     const peridot_model_info *info = peridot_model_get_info(model);
     if (info->head == head) return PERIDOT_OK;
-    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s needs %s, and %s is %s", command, kinds[head], info->name, kinds[info->head]);
+    return cmd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s needs %s, and %s is %s", command, kinds[head], info->name, kinds[info->head]);
 }

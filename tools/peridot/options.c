@@ -2,7 +2,7 @@
  * operand that begins with a dash. Defaults go through the same conversion as what is typed, so a table cannot hold a
  * default that would be refused. */
 #define _POSIX_C_SOURCE 200809L
-#include "command.h"
+#include "options.h"
 #include "text.h"
 
 #include <errno.h>

@@ -83,7 +83,7 @@ static peridot_status score_window(struct scoring *s, size_t from, size_t to)
     peridot_session_reset(s->session);
     peridot_status status = peridot_eval(s->session, s->window, n, &params);
     if (!s->not_finite) return status;
-    return pd_fail(PERIDOT_ERROR_FORMAT, "the logits for token %zu of the text are not finite: the model's weights are damaged or overflow", s->n_scored - 1);
+    return cmd_fail(PERIDOT_ERROR_FORMAT, "the logits for token %zu of the text are not finite: the model's weights are damaged or overflow", s->n_scored - 1);
 }
 
 /* Without bos nothing comes before the first token, which then is not scored. */
@@ -91,8 +91,8 @@ static peridot_status score_text(struct scoring *s)
 {
     size_t length = s->ctx - (s->bos >= 0), stride = s->ctx / 2, from = s->bos < 0;
     while (from < s->n) {
-        size_t to = pd_min(s->at + length, s->n);
-        PD_TRY(score_window(s, from, to));
+        size_t to = cmd_min(s->at + length, s->n);
+        CMD_TRY(score_window(s, from, to));
         from = to;
         s->at += stride;
     }
@@ -110,9 +110,9 @@ static void print_result(const struct scoring *s)
 
 static peridot_status take_ids(struct scoring *s)
 {
-    if (s->n < 1 + (size_t)(s->bos < 0)) return pd_fail(PERIDOT_ERROR_ARGUMENT, "the text has no tokens to score");
+    if (s->n < 1 + (size_t)(s->bos < 0)) return cmd_fail(PERIDOT_ERROR_ARGUMENT, "the text has no tokens to score");
     s->window = malloc(s->ctx * sizeof *s->window);
-    if (!s->window) return pd_fail_alloc(s->ctx * sizeof *s->window, "window");
+    if (!s->window) return cmd_fail_alloc(s->ctx * sizeof *s->window, "window");
     s->progress = cmd_progress_begin("scoring");
     peridot_status status = score_text(s);
     cmd_progress_end(&s->progress);
@@ -125,10 +125,10 @@ static peridot_status take_text(struct scoring *s, const peridot_vocab *vocab, c
 {
     int32_t *ids, *bos;
     size_t n_bos;
-    PD_TRY(peridot_encode(&bos, &n_bos, vocab, "", 0, PERIDOT_ENCODE_BOS));
+    CMD_TRY(peridot_encode(&bos, &n_bos, vocab, "", 0, PERIDOT_ENCODE_BOS));
     s->bos = n_bos ? bos[0] : -1;
     peridot_free(bos);
-    PD_TRY(peridot_encode(&ids, &s->n, vocab, text, s->n_bytes, 0));
+    CMD_TRY(peridot_encode(&ids, &s->n, vocab, text, s->n_bytes, 0));
     s->ids = ids;
     peridot_status status = take_ids(s);
     peridot_free(ids);
@@ -137,13 +137,13 @@ static peridot_status take_text(struct scoring *s, const peridot_vocab *vocab, c
 
 static peridot_status score(const struct perplexity_args *args, peridot_model *model, const char *text, size_t size)
 {
-    PD_TRY(cmd_model_need_head(model, PERIDOT_HEAD_LANGUAGE, "perplexity"));
+    CMD_TRY(cmd_model_need_head(model, PERIDOT_HEAD_LANGUAGE, "perplexity"));
     const peridot_vocab *vocab = peridot_model_vocab(model);
     uint32_t ctx_max = peridot_model_get_info(model)->ctx_max;
-    struct scoring s = {.n_bytes = size, .ctx = args->ctx ? args->ctx : (uint32_t)pd_min(ctx_max, CTX_MAX)};
+    struct scoring s = {.n_bytes = size, .ctx = args->ctx ? args->ctx : (uint32_t)cmd_min(ctx_max, CTX_MAX)};
     peridot_session_params params = {.ctx = s.ctx, .chunk = args->chunk, .kv_type = (peridot_kv_type)args->kv};
     if (!vocab) return PERIDOT_ERROR_UNSUPPORTED;
-    PD_TRY(peridot_session_create(&s.session, model, &params));
+    CMD_TRY(peridot_session_create(&s.session, model, &params));
     peridot_status status = take_text(&s, vocab, text);
     peridot_session_free(s.session);
     return status;
@@ -183,7 +183,7 @@ const struct cmd_command cmd_perplexity = {
     .examples = "peridot perplexity -f book.txt\n"
                 "peridot perplexity -m gemma-2-2b-q4_0.gguf -f wiki.test.raw --ctx 512",
     .options = options,
-    .n_options = PD_COUNT(options),
+    .n_options = CMD_COUNT(options),
     .args_size = sizeof(struct perplexity_args),
     .run = run,
 };

@@ -52,7 +52,7 @@ static double column_value(const struct column *column, const peridot_pipeline *
 static void print_title(void)
 {
     printf("%-19s %-22s %8s", "kernel", "specialisation", "subgroup");
-    for (size_t i = 0; i < PD_COUNT(columns); i++) printf(" %*s", columns[i].width, columns[i].title);
+    for (size_t i = 0; i < CMD_COUNT(columns); i++) printf(" %*s", columns[i].width, columns[i].title);
     puts("");
 }
 
@@ -69,7 +69,7 @@ static void print_pipeline(const peridot_pipeline *p)
     spec_text(spec, sizeof spec, p);
     if (p->subgroup_size) snprintf(size, sizeof size, "%u", (unsigned)p->subgroup_size);
     printf("%-19s %-22s %8s", p->kernel, spec, size);
-    for (size_t i = 0; i < PD_COUNT(columns); i++) {
+    for (size_t i = 0; i < CMD_COUNT(columns); i++) {
         double value = column_value(&columns[i], p);
         if (isnan(value)) printf(" %*s", columns[i].width, "-");
         else printf(" %*.0f", columns[i].width, value);
@@ -113,7 +113,7 @@ static void begin_json(struct output *o)
 static peridot_status end_json(struct output *o)
 {
     char *text = yyjson_mut_write(o->doc, YYJSON_WRITE_PRETTY_TWO_SPACES, NULL);
-    if (!text) return pd_fail(PERIDOT_ERROR_MEMORY, "the list of pipelines cannot be written as JSON");
+    if (!text) return cmd_fail(PERIDOT_ERROR_MEMORY, "the list of pipelines cannot be written as JSON");
     puts(text);
     free(text);
     return PERIDOT_OK;

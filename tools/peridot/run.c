@@ -92,11 +92,11 @@ static peridot_status read_prompt(char **text, size_t *size, const char *given)
     if (given && strcmp(given, "-") != 0) {
         *size = strlen(given);
         *text = malloc(*size + 1);
-        if (!*text) return pd_fail_alloc(*size, "prompt");
+        if (!*text) return cmd_fail_alloc(*size, "prompt");
         memcpy(*text, given, *size + 1);
         return PERIDOT_OK;
     }
-    PD_TRY(cmd_read_all(text, size, stdin, "standard input"));
+    CMD_TRY(cmd_read_all(text, size, stdin, "standard input"));
     if (*size && (*text)[*size - 1] == '\n') (*text)[--*size] = 0;   /* the one that echo adds */
     return PERIDOT_OK;
 }
@@ -120,12 +120,12 @@ static peridot_status generate(peridot_session *session, const struct run_args *
     peridot_stats stats = {0};
     uint32_t ctx = peridot_session_ctx(session);
     if (n > ctx)
-        return pd_fail(PERIDOT_ERROR_ARGUMENT, "the prompt has %zu tokens and the context %" PRIu32 " positions (--ctx)", n, ctx);
+        return cmd_fail(PERIDOT_ERROR_ARGUMENT, "the prompt has %zu tokens and the context %" PRIu32 " positions (--ctx)", n, ctx);
     peridot_set_sampling(session, sampling);
     if (args->sampling.verbose) cmd_sampling_print(stderr, sampling);
     peridot_status status = peridot_generate(session, ids, n, args->n, write_piece, &output, &stats);
     end_output(&output);
-    if (output.error) return pd_fail(PERIDOT_ERROR_IO, "standard output: %s", strerror(output.error));
+    if (output.error) return cmd_fail(PERIDOT_ERROR_IO, "standard output: %s", strerror(output.error));
     if (status == PERIDOT_OK) print_statistics(&stats, sampling);
     return status;
 }
@@ -185,7 +185,7 @@ const struct cmd_command cmd_run = {
                 "peridot run -m gemma-2-2b-it.gguf -n 400 \"Why is the sky blue?\"\n"
                 "peridot run --temp 0 --raw -m llama.gguf - < draft.txt >> draft.txt",
     .options = options,
-    .n_options = PD_COUNT(options),
+    .n_options = CMD_COUNT(options),
     .args_size = sizeof(struct run_args),
     .run = run,
 };

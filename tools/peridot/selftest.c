@@ -142,7 +142,7 @@ static peridot_status test_all(struct total *t)
 {
     peridot_device_info *devices;
     size_t n;
-    PD_TRY(peridot_devices(&devices, &n));
+    CMD_TRY(peridot_devices(&devices, &n));
     for (size_t i = 0; i < n && t->status != PERIDOT_CANCELLED; i++) {
         char index[16];
         snprintf(index, sizeof index, "%" PRIu32, devices[i].index);
@@ -150,7 +150,7 @@ static peridot_status test_all(struct total *t)
         else fprintf(stderr, "device %s (%s) cannot be used: it lacks %s\n", index, devices[i].name, devices[i].unusable);
     }
     peridot_free(devices);
-    return t->n_devices ? PERIDOT_OK : pd_fail(PERIDOT_ERROR_DEVICE, "no Vulkan device can be used");
+    return t->n_devices ? PERIDOT_OK : cmd_fail(PERIDOT_ERROR_DEVICE, "no Vulkan device can be used");
 }
 
 static void print_total(const struct total *t)
@@ -167,7 +167,7 @@ static void print_total(const struct total *t)
 static peridot_status print_json(yyjson_mut_doc *doc)
 {
     char *text = yyjson_mut_write(doc, YYJSON_WRITE_PRETTY_TWO_SPACES | YYJSON_WRITE_ALLOW_INVALID_UNICODE, NULL);
-    if (!text) return pd_fail(PERIDOT_ERROR_MEMORY, "the results cannot be written as JSON");
+    if (!text) return cmd_fail(PERIDOT_ERROR_MEMORY, "the results cannot be written as JSON");
     puts(text);
     free(text);
     return PERIDOT_OK;
@@ -214,7 +214,7 @@ const struct cmd_command cmd_selftest = {
         "The exit status is 0 when all kernels passed on all devices that were tested, 1 when one failed.",
     .examples = "peridot selftest\nperidot selftest --device all\nperidot selftest --device all --json > selftest.json",
     .options = options,
-    .n_options = PD_COUNT(options),
+    .n_options = CMD_COUNT(options),
     .args_size = sizeof(struct selftest_args),
     .run = run,
 };

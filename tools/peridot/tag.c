@@ -57,12 +57,12 @@ static peridot_status begin_text(struct tagging *t, const struct cmd_input *inpu
 {
     size_t size;
     if (!t->scores) t->scores = malloc(n_labels * sizeof *t->scores);
-    if (!t->scores) return pd_fail_alloc(n_labels * sizeof *t->scores, "scores");
+    if (!t->scores) return cmd_fail_alloc(n_labels * sizeof *t->scores, "scores");
     peridot_free(t->text);
     t->text = NULL;
     t->input = input;
     t->begin = t->n_written = 0;
-    PD_TRY(peridot_decode(&t->text, &size, peridot_model_vocab(input->model), input->ids, input->n));
+    CMD_TRY(peridot_decode(&t->text, &size, peridot_model_vocab(input->model), input->ids, input->n));
     if (size != input->size || memcmp(t->text, input->text, size) != 0)
         fputs("the tokenizer reads this text otherwise than it is written; offsets are in what it reads\n", stderr);
     if (t->args->json) fputc('[', stdout);
@@ -75,8 +75,8 @@ static peridot_status tag(void *user, const struct cmd_input *input, const struc
     struct tagging *t = user;
     char *upto;
     size_t end;
-    if (row->is_first) PD_TRY(begin_text(t, input, row->n));
-    PD_TRY(peridot_decode(&upto, &end, peridot_model_vocab(input->model), input->ids, row->pos + 1));
+    if (row->is_first) CMD_TRY(begin_text(t, input, row->n));
+    CMD_TRY(peridot_decode(&upto, &end, peridot_model_vocab(input->model), input->ids, row->pos + 1));
     peridot_free(upto);
     cmd_scores(t->scores, row->at, row->n);
     if (end > t->begin) {      /* control tokens have no text to label */
@@ -117,7 +117,7 @@ const struct cmd_command cmd_tag = {
     .examples = "peridot tag -m gemma-2-2b-names \"Alice went to Paris.\"\n"
                 "peridot tag -m gemma-2-2b-names --json < sentences.txt",
     .options = options,
-    .n_options = PD_COUNT(options),
+    .n_options = CMD_COUNT(options),
     .args_size = sizeof(struct tag_args),
     .run = run,
 };

@@ -1,5 +1,4 @@
 #define _POSIX_C_SOURCE 200809L
-#include "base/os.h"
 #include "terminal.h"
 #include "text.h"
 
@@ -13,7 +12,7 @@ static volatile sig_atomic_t caught;
 static void on_signal(int number)
 {
     static double caught_s;
-    double now = pd_now();
+    double now = cmd_now();
     if (caught && now - caught_s > 0.3) {
         signal(number, SIG_DFL);
         raise(number);   /* pending until this handler returns */
@@ -49,7 +48,7 @@ void cmd_interrupt_raise(void)
 
 struct cmd_progress cmd_progress_begin(const char *label)
 {
-    return (struct cmd_progress){.label = label, .begin_s = pd_now(), .enabled = isatty(STDERR_FILENO) == 1};
+    return (struct cmd_progress){.label = label, .begin_s = cmd_now(), .enabled = isatty(STDERR_FILENO) == 1};
 }
 
 static void draw(const struct cmd_progress *p, uint64_t done, uint64_t total, double now)
@@ -66,7 +65,7 @@ static void draw(const struct cmd_progress *p, uint64_t done, uint64_t total, do
 bool cmd_progress_step(void *user, uint64_t done, uint64_t total)
 {
     struct cmd_progress *p = user;
-    double now = pd_now();
+    double now = cmd_now();
     if (p->enabled && now - p->drawn_s > 0.1) {   /* ten times a second is all that an eye can use */
         draw(p, done, total, now);
         p->drawn_s = now;

@@ -2,7 +2,7 @@
 #ifndef PERIDOT_COMMAND_TERMINAL_H
 #define PERIDOT_COMMAND_TERMINAL_H
 
-#include "base/status.h"
+#include "util.h"
 
 /* From now on the first SIGINT, SIGTERM or SIGHUP only makes cmd_interrupted() true; a second one kills as usual. */
 void cmd_interrupt_watch(void);

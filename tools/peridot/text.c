@@ -1,4 +1,3 @@
-#include "base/num.h"
 #include "text.h"
 
 #include <errno.h>
@@ -37,10 +36,10 @@ const char *cmd_size_text(uint64_t size)
     static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB", "PB", "EB"};
     static char buffers[4][24];
     static unsigned next;
-    char *text = buffers[next++ % PD_COUNT(buffers)];
+    char *text = buffers[next++ % CMD_COUNT(buffers)];
     double value = (double)size;
     size_t unit = 0;
-    while (value >= 999.5 && unit + 1 < PD_COUNT(units)) value /= 1000, unit++;
+    while (value >= 999.5 && unit + 1 < CMD_COUNT(units)) value /= 1000, unit++;
     int digits = unit == 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
     snprintf(text, sizeof buffers[0], "%.*f %s", digits, value, units[unit]);
     return text;
@@ -51,7 +50,7 @@ int cmd_distance(const char *a, size_t size, const char *b)
 {
     int row[32];
     size_t n = strlen(b);
-    if (n + 1 > PD_COUNT(row)) return CMD_NEAR + 1;
+    if (n + 1 > CMD_COUNT(row)) return CMD_NEAR + 1;
     for (size_t j = 0; j <= n; j++) row[j] = (int)j;
     for (size_t i = 1; i <= size; i++) {
         int diagonal = row[0];
@@ -89,10 +88,10 @@ peridot_status cmd_read_all(char **out, size_t *size, FILE *file, const char *na
         if (!longer) free(text);
         text = longer;
     }
-    if (!text) return pd_fail_alloc(capacity, name);
+    if (!text) return cmd_fail_alloc(capacity, name);
     if (ferror(file)) {
         free(text);
-        return pd_fail(PERIDOT_ERROR_IO, "%s: %s", name, strerror(errno));
+        return cmd_fail(PERIDOT_ERROR_IO, "%s: %s", name, strerror(errno));
     }
     text[n] = 0;
     *out = text, *size = n;
@@ -103,7 +102,7 @@ peridot_status cmd_read_file(char **out, size_t *size, const char *path)
 {
     *out = NULL, *size = 0;
     FILE *file = fopen(path, "rb");
-    if (!file) return pd_fail(PERIDOT_ERROR_IO, "%s: %s", path, strerror(errno));
+    if (!file) return cmd_fail(PERIDOT_ERROR_IO, "%s: %s", path, strerror(errno));
     peridot_status status = cmd_read_all(out, size, file, path);
     fclose(file);
     return status;

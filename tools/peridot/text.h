@@ -2,7 +2,7 @@
 #ifndef PERIDOT_COMMAND_TEXT_H
 #define PERIDOT_COMMAND_TEXT_H
 
-#include "base/status.h"
+#include "util.h"
 
 #include <stdio.h>
 

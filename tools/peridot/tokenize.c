@@ -32,7 +32,7 @@ static peridot_status encode(const peridot_vocab *vocab, const struct tokenize_a
     unsigned flags = (args->bos ? PERIDOT_ENCODE_BOS : 0u) | (args->special ? PERIDOT_ENCODE_SPECIAL : 0u);
     int32_t *ids;
     size_t n;
-    PD_TRY(peridot_encode(&ids, &n, vocab, text, size, flags));
+    CMD_TRY(peridot_encode(&ids, &n, vocab, text, size, flags));
     cmd_ids_print(stdout, ids, n);
     fputc('\n', stdout);
     peridot_free(ids);
@@ -44,7 +44,7 @@ static peridot_status decode(const peridot_vocab *vocab, const struct tokenize_a
     int32_t *ids;
     size_t n, n_bytes = 0;
     char *bytes = NULL;
-    PD_TRY(cmd_ids_parse(&ids, &n, text, size, "standard input"));
+    CMD_TRY(cmd_ids_parse(&ids, &n, text, size, "standard input"));
     peridot_status status = peridot_decode(&bytes, &n_bytes, vocab, ids, n);
     free(ids);
     if (status != PERIDOT_OK) return status;
@@ -65,7 +65,7 @@ static peridot_status convert_lines(const peridot_vocab *vocab, const struct tok
     for (size_t i = 0; i < size;) {
         const char *end = memchr(text + i, '\n', size - i);
         size_t n = end ? (size_t)(end - (text + i)) : size - i;
-        PD_TRY(convert(vocab, args, text + i, n));
+        CMD_TRY(convert(vocab, args, text + i, n));
         i += n + 1;
     }
     return PERIDOT_OK;
@@ -98,7 +98,7 @@ const struct cmd_command cmd_tokenize = {
                 "peridot tokenize -m tokenizer.model --lines < sentences.txt\n"
                 "echo 1,403,407 | peridot tokenize --decode",
     .options = options,
-    .n_options = PD_COUNT(options),
+    .n_options = CMD_COUNT(options),
     .args_size = sizeof(struct tokenize_args),
     .run = run,
 };

@@ -1,0 +1,34 @@
+#include "commands.h"
+
+#include "text.h"
+
+#include <string.h>
+
+extern const struct cmd_command cmd_run, cmd_tokenize, cmd_logits, cmd_hidden, cmd_perplexity, cmd_embed, cmd_classify, cmd_tag,
+    cmd_bench, cmd_devices, cmd_selftest, cmd_inspect, cmd_convert, cmd_make;
+
+static const struct cmd_command *const commands[] = {
+    &cmd_run, &cmd_tokenize, &cmd_logits, &cmd_hidden, &cmd_perplexity, &cmd_embed, &cmd_classify, &cmd_tag,
+    &cmd_bench, &cmd_devices, &cmd_selftest, &cmd_inspect, &cmd_convert, &cmd_make,
+};
+
+const struct cmd_command *cmd_command_at(size_t i)
+{
+    return i < CMD_COUNT(commands) ? commands[i] : NULL;
+}
+
+static const char *command_name(size_t i)
+{
+    const struct cmd_command *command = cmd_command_at(i);
+    return command ? command->name : NULL;
+}
+
+const struct cmd_command *cmd_command_find(const char *name)
+{
+    for (size_t i = 0; i < CMD_COUNT(commands); i++)
+        if (strcmp(commands[i]->name, name) == 0) return commands[i];
+    const char *nearest = cmd_nearest(name, command_name);
+    if (nearest) cmd_usage(NULL, "there is no command %s (did you mean %s?)", name, nearest);
+    else cmd_usage(NULL, "there is no command %s", name);
+    return NULL;
+}

@@ -1,0 +1,24 @@
+/* How a command ends: its exit status, and a sentence where it failed. */
+#include "command.h"
+#include "terminal.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+int cmd_usage(const struct cmd_command *command, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fputs("peridot: ", stderr);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fprintf(stderr, "; see peridot %s%s--help\n", command ? command->name : "", command ? " " : "");
+    return CMD_USAGE;
+}
+
+int cmd_exit(peridot_status status)
+{
+    if (status == PERIDOT_OK) return CMD_OK;
+    if (status != PERIDOT_CANCELLED || !cmd_interrupted()) fprintf(stderr, "peridot: %s\n", peridot_last_error());
+    return CMD_FAILURE;
+}
