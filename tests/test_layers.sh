@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Includes and uses of symbols point down only, the object files of the library have no cycles, and Vulkan
+# Includes and uses of symbols point down only, the object files of library and command have no cycles, and Vulkan
 # stays in src/gpu. Arguments: the command, beside which the object files are, and the source folder.
-objects=$(cd "$(dirname "$1")" && pwd)/CMakeFiles/peridot_lib.dir
+objects=$(cd "$(dirname "$1")" && pwd)/CMakeFiles
 cd "$2" || exit 1
 n_wrong=0
 
@@ -44,19 +44,24 @@ while read -r folder allowed; do
     done < <(grep -nroE '^#include "[a-z_]+/[a-z_./]+"' "$folder" | sed -E 's/:#include "(.*)"/ \1/')
 done <<<"$layers"
 
-# Lines "FILE SYMBOL FILE": a source file, a symbol it uses, and the source file that defines it.
-uses=$(find "$objects/src" -name '*.o' | while read -r object; do
-    source=${object#"$objects/"}
-    [ -f "${source%.o}" ] && nm -AP "$object"
-done | awk -v skip=$((${#objects} + 2)) '
+# uses_in FOLDER: of the object files there, lines "FILE SYMBOL FILE": a source file, a symbol it uses, and the source file that
+# defines it.
+uses_in() {
+    find "$1" -name '*.o' | while read -r object; do
+        source=${object#"$1/"}
+        [ -f "${source%.o}" ] && nm -AP "$object"
+    done | awk -v skip=$((${#1} + 2)) '
     { file = substr($1, skip); sub(/\.o:$/, "", file) }
     $3 == "U" { user[++n] = file; used[n] = $2 }
     $3 ~ /^[TDBRC]$/ { definer[$2] = file }
     END {
         for (i = 1; i <= n; i++)
             if (used[i] in definer && definer[used[i]] != user[i]) print user[i], used[i], definer[used[i]]
-    }')
-[ "$uses" ] || wrong "no object files in $objects"
+    }'
+}
+uses=$(uses_in "$objects/peridot_lib.dir")
+command_uses=$(uses_in "$objects/peridot_command.dir")
+[ "$uses" ] && [ "$command_uses" ] || wrong "no object files in $objects"
 
 while read -r user symbol definer; do
     folder=${user%/*}
@@ -84,7 +89,7 @@ cycles=$(awk '
         for (a in to)
             for (b in to)
                 if ((a, b) in reach && (b, a) in reach) print a, b
-    }' <<<"$uses" | sort | awk '
+    }' <<<"$uses"$'\n'"$command_uses" | sort | awk '
     $1 != last { if (NR > 1) print line; line = ""; last = $1 }
     { line = line (line == "" ? "" : " ") $2 }
     END { if (NR) print line }' | sort -u)
