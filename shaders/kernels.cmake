@@ -1,10 +1,9 @@
-# Compiles every line of kernels.def to SPIR-V in a C header, and writes kernels_spirv.h that includes them all. Lines that need
-# a GLSL extension that the glslang found does not know become a header with one word in it (see pd_kernel_lacks).
+# Compiles the kernels of kernels.def to SPIR-V in C headers, and writes kernels_spirv.h that includes them all. Kernels that
+# need a GLSL extension that the glslang found does not know become a header with one word in it (see pd_kernel_lacks).
 find_program(GLSLANG NAMES glslangValidator glslang REQUIRED)
 file(GLOB shader_includes CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/shaders/*.glsl ${CMAKE_CURRENT_SOURCE_DIR}/shaders/params.h)
 set(spirv_dir ${CMAKE_CURRENT_BINARY_DIR}/spirv)
 file(MAKE_DIRECTORY ${spirv_dir})
-file(STRINGS shaders/kernels.def kernel_lines REGEX "^PD_KERNEL\\(")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/shaders/kernels.def)
 set(needs_coop_extension GL_KHR_cooperative_matrix)
 set(needs_half_extension GL_EXT_shader_explicit_arithmetic_types_float16)
@@ -27,29 +26,59 @@ endfunction()
 set(knows_baseline TRUE)
 set(spirv_headers)
 set(spirv_index "/* Made from shaders/kernels.def. */\n")
-foreach(line IN LISTS kernel_lines)
-  if(NOT line MATCHES "^PD_KERNEL\\(([a-z0-9_]+), *([a-z0-9_]+), *\"([^\"]*)\", *([a-z0-9_]+), *([a-z0-9_]+)\\)$")
-    message(FATAL_ERROR "shaders/kernels.def: cannot read: ${line}")
-  endif()
-  set(name ${CMAKE_MATCH_1})
-  set(source ${CMAKE_CURRENT_SOURCE_DIR}/shaders/${CMAKE_MATCH_2}.comp)
-  set(needs ${CMAKE_MATCH_5})
-  separate_arguments(defines UNIX_COMMAND "${CMAKE_MATCH_3}")
+
+# add_kernel(NAME SOURCE DEFINES NEEDS)
+macro(add_kernel name source defines needs)
   string(APPEND spirv_index "#include \"${name}.h\"\n")
   if(NOT DEFINED knows_${needs})
     glslang_knows(knows_${needs} ${needs})
   endif()
-  if(NOT knows_${needs})
+  if(knows_${needs})
+    set(source_path ${CMAKE_CURRENT_SOURCE_DIR}/shaders/${source}.comp)
+    separate_arguments(define_list UNIX_COMMAND "${defines}")
+    add_custom_command(
+      OUTPUT ${spirv_dir}/${name}.h
+      COMMAND ${GLSLANG} --quiet -V -g0 --target-env vulkan1.2 -I${CMAKE_CURRENT_SOURCE_DIR}/shaders ${define_list}
+              --vn pd_spirv_${name} -o ${spirv_dir}/${name}.h ${source_path}
+      DEPENDS ${source_path} ${shader_includes}
+      COMMENT "Kernel ${name}" VERBATIM)
+    list(APPEND spirv_headers ${spirv_dir}/${name}.h)
+  else()
     file(WRITE ${spirv_dir}/${name}.h "static const uint32_t pd_spirv_${name}[1] = {0};\n")
-    continue()
   endif()
-  add_custom_command(
-    OUTPUT ${spirv_dir}/${name}.h
-    COMMAND ${GLSLANG} --quiet -V -g0 --target-env vulkan1.2 -I${CMAKE_CURRENT_SOURCE_DIR}/shaders ${defines}
-            --vn pd_spirv_${name} -o ${spirv_dir}/${name}.h ${source}
-    DEPENDS ${source} ${shader_includes}
-    COMMENT "Kernel ${name}" VERBATIM)
-  list(APPEND spirv_headers ${spirv_dir}/${name}.h)
+endmacro()
+
+# Of a list of types, "#define PD_NAME(X, ...) X(type, enumerator, ...) PD_OTHER(X, ...) ...", the types are kept in types_PD_NAME.
+file(READ shaders/kernels.def kernels_def)
+string(REGEX REPLACE "/\\*([^*]|\\*[^/])*\\*/" "" kernels_def "${kernels_def}")
+string(REPLACE "\\\n" "" kernels_def "${kernels_def}")
+string(REGEX MATCHALL "[^\n]+" kernel_lines "${kernels_def}")
+foreach(line IN LISTS kernel_lines)
+  if(line MATCHES "^#define (PD_[A-Z]+)\\(X, \\.\\.\\.\\)(.*)")
+    set(types ${CMAKE_MATCH_1})
+    string(REGEX MATCHALL "(X|PD_[A-Z]+)\\([a-zA-Z0-9_]+" items "${CMAKE_MATCH_2}")
+    foreach(item IN LISTS items)
+      if(item MATCHES "^X\\((.*)")
+        list(APPEND types_${types} ${CMAKE_MATCH_1})
+      elseif(item MATCHES "^(PD_[A-Z]+)")
+        list(APPEND types_${types} ${types_${CMAKE_MATCH_1}})
+      endif()
+    endforeach()
+  elseif(line MATCHES "^PD_KERNEL\\(([a-z0-9_]+), *([a-z0-9_]+), *\"([^\"%]*)\", *[a-z0-9_]+, *([a-z0-9_]+)\\)$")
+    add_kernel(${CMAKE_MATCH_1} ${CMAKE_MATCH_2} "${CMAKE_MATCH_3}" ${CMAKE_MATCH_4})
+  elseif(line MATCHES "^PD_TYPED\\(([a-z0-9_]+), *([a-z0-9_]+), *(PD_[A-Z]+), *\"([^\"]*)\", *[a-z0-9_]+, *([a-z0-9_]+)\\)$")
+    set(row_name ${CMAKE_MATCH_1})
+    set(row_source ${CMAKE_MATCH_2})
+    set(row_defines "${CMAKE_MATCH_4}")
+    set(row_needs ${CMAKE_MATCH_5})
+    foreach(type IN LISTS types_${CMAKE_MATCH_3})
+      string(TOUPPER ${type} upper)
+      string(REPLACE "%" ${upper} type_defines "${row_defines}")
+      add_kernel(${row_name}_${type} ${row_source} "${type_defines}" ${row_needs})
+    endforeach()
+  elseif(NOT line MATCHES "^#(define|undef|ifndef|endif)")
+    message(FATAL_ERROR "shaders/kernels.def: cannot read: ${line}")
+  endif()
 endforeach()
 file(GENERATE OUTPUT ${spirv_dir}/kernels_spirv.h CONTENT "${spirv_index}")
 add_custom_target(peridot_kernels DEPENDS ${spirv_headers})

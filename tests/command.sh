@@ -28,6 +28,9 @@ run() {
     status=$?
 }
 
+# The names of all kernels, a line each.
+kernels() { printf '#define PD_KERNEL(name, ...) name\n#include "kernels.def"\n' | cc -E -P -I "$source/shaders" - | xargs -n1; }
+
 contains() { grep -qF -e "$2" "$folder/$1"; }
 matches() { grep -qE -e "$2" "$folder/$1"; }
 # Of the failure; which device is used, and that there is no chat template, may be said before it.

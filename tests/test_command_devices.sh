@@ -4,7 +4,7 @@
 
 # What the lines begin with, sorted, each once; and the names that they should begin with.
 kernels_in() { sed -n '2,$s/^\([a-z]\S*\) .*/\1/p' "$folder/$1" | sort -u; }
-kernel_list() { sed -n 's/^PD_KERNEL(\([a-z0-9_]*\),.*/\1/p' "$source/shaders/kernels.def" | sort -u; }
+kernel_list() { kernels | sort -u; }
 
 # Where there is no Python, nobody looks.
 is_json() {

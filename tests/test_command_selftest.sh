@@ -5,7 +5,7 @@
 plant=$(dirname "$1")/tests/plant_wrong_kernel
 stories=$source/models/stories.gguf
 cache=$XDG_CACHE_HOME/peridot
-n_kernels=$(grep -c '^PD_KERNEL(' "$source/shaders/kernels.def")
+n_kernels=$(kernels | wc -l)
 
 # count FILE PATTERN NUMBER
 count() { [ "$(grep -cE -e "$2" "$folder/$1")" = "$3" ]; }

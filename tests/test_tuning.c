@@ -38,8 +38,8 @@ static uint32_t n_remembered(void)
     struct pd_tunings t;
     uint32_t n = 0;
     pd_tunings_read(&t, &device, folder);
-    for (uint32_t i = 0; i < PD_N_TUNED; i++)
-        for (int use = 0; use < PD_N_USES; use++) n += t.of[i][use].rows != 0;
+    for (int id = 0; id < PD_N_KERNELS; id++)
+        for (int use = 0; use < PD_N_USES; use++) n += t.of[id][use].rows != 0;
     return n;
 }
 
@@ -138,9 +138,9 @@ static void test_asked_size(void **state)
 static struct pd_tunings some_tunings(void)
 {
     struct pd_tunings t = {0};
-    assert_true(pd_tuning_at(&t.of[PD_Q8_0][PD_USE_PLAIN], &device, 0));
-    assert_true(pd_tuning_at(&t.of[PD_N_DTYPES + PD_IQ4_XS][PD_USE_GATED], &device, 7));
-    t.of[PD_F32][PD_USE_NORMED] = pd_tuning_default(&device, PD_KERNEL_matvec_f32, PD_USE_NORMED);
+    assert_true(pd_tuning_at(&t.of[PD_KERNEL_matvec_q8_0][PD_USE_PLAIN], &device, 0));
+    assert_true(pd_tuning_at(&t.of[PD_KERNEL_matvec_rows_iq4_xs][PD_USE_GATED], &device, 7));
+    t.of[PD_KERNEL_matvec_f32][PD_USE_NORMED] = pd_tuning_default(&device, PD_KERNEL_matvec_f32, PD_USE_NORMED);
     return t;
 }
 
@@ -154,7 +154,7 @@ static void test_round_trip(void **state)
     peridot_device_info other = device;
     other.cache_key[0] ^= 1;
     pd_tunings_read(&got, &other, folder);
-    assert_int_equal(got.of[PD_Q8_0][PD_USE_PLAIN].rows, 0);
+    assert_int_equal(got.of[PD_KERNEL_matvec_q8_0][PD_USE_PLAIN].rows, 0);
     assert_int_equal(pd_tunings_write(&t, &device, "/dev/null/x"), PERIDOT_ERROR_IO);
 }
 
@@ -178,7 +178,7 @@ static void test_damaged(void **state)
         changed[i] ^= 1;
         write_file(changed, size);
         pd_tunings_read(&got, &device, folder);
-        for (uint32_t k = 0; k < PD_N_TUNED; k++)
+        for (int k = 0; k < PD_N_KERNELS; k++)
             for (int use = 0; use < PD_N_USES; use++)
                 assert_true(got.of[k][use].rows <= 8 && got.of[k][use].workgroup <= 256);
     }
@@ -322,8 +322,8 @@ static void test_no_time(void **state)
 
 static void remember(struct pd_model *m, enum pd_dtype dtype, enum pd_use use)
 {
-    uint32_t k = dtype + (m->variants.of[PD_VARIED_MATVEC] == PD_VARIANT_MATVEC_ROWS ? PD_N_DTYPES : 0);
-    m->tunings.of[k][use] = pd_tuning_default(&device, pd_tuned_kernel(k), use);
+    enum pd_kernel_id k = pd_variant_kernel(m->variants.of[PD_VARIED_MATVEC], dtype);
+    m->tunings.of[k][use] = pd_tuning_default(&device, k, use);
 }
 
 /* On a GPU (as it calls itself here), for each type of the model's matrices, until something is remembered. */

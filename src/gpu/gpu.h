@@ -78,7 +78,6 @@ peridot_status pd_span_zero(struct pd_gpu *gpu, struct pd_span span);
 enum pd_kernel_id {
 #define PD_KERNEL(name, source, defines, push, needs) PD_KERNEL_##name,
 #include "kernels.def"
-#undef PD_KERNEL
     PD_N_KERNELS
 };
 

@@ -21,14 +21,12 @@ static const struct kernel_source {
 #define PD_KERNEL(name, source, defines, push, needs) \
     {#name, pd_spirv_##name, sizeof pd_spirv_##name, sizeof(struct push), PD_NEEDS_##needs},
 #include "kernels.def"
-#undef PD_KERNEL
 };
 
 /* 128 bytes of push constants is what every device has. */
 #define PD_KERNEL(name, source, defines, push, needs) \
     _Static_assert(sizeof(struct push) <= 128, #name ": too many push constants");
 #include "kernels.def"
-#undef PD_KERNEL
 
 const char *pd_kernel_name(enum pd_kernel_id id) { return sources[id].name; }
 

@@ -2,6 +2,7 @@
 
 #include "base/num.h"
 #include "base/os.h"
+#include "ops/kernels.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -33,16 +34,10 @@ static void barrier(struct pd_recorder *r)
     if (r->commands) pd_barrier(r->commands);
 }
 
-/* kernels.def lists the weight types of a kernel in the order of enum pd_dtype. */
-static enum pd_kernel_id typed(enum pd_kernel_id first, enum pd_dtype dtype)
+/* v where it was asked for by name and has a kernel for the type; else the first that has one which no self-test found wrong. */
+static enum pd_variant sound(const struct pd_recorder *r, enum pd_varied operation, enum pd_variant v, uint32_t type)
 {
-    return (enum pd_kernel_id)((int)first + (int)dtype);
-}
-
-/* v where it was asked for by name and has a kernel i; else the first that has, and is not known to give wrong answers. */
-static enum pd_variant sound(const struct pd_recorder *r, enum pd_varied operation, enum pd_variant v, uint32_t i)
-{
-    return r->variants.forced[operation] ? pd_variant_having(v, i) : pd_variant_sound(r->gpu, v, i);
+    return r->variants.forced[operation] ? pd_variant_having(v, type) : pd_variant_sound(r->gpu, v, type);
 }
 
 static uint32_t subgroup_size(const struct pd_recorder *r) { return pd_gpu_info(r->gpu)->subgroup_size; }
@@ -52,7 +47,7 @@ void pd_op_embed(struct pd_recorder *r, struct pd_rows x, const struct pd_table 
     const struct pd_matrix *m = table->matrix;
     struct pd_embed_push push = {.slices = table->addresses.address, .tokens = tokens, .x = x.address,
         .rows_per_slice = table->rows_per_slice, .row_size = m->slices[0].row_size, .n_cols = m->n_cols, .x_stride = x.stride, .scale = scale};
-    dispatch(r, kernel_of(r, typed(PD_KERNEL_embed_f32, m->slices[0].dtype), m->slices, NULL, 0), &push, 1, n_tokens, 1);
+    dispatch(r, kernel_of(r, pd_kernel_of(PD_KERNELS_embed, m->slices[0].dtype), m->slices, NULL, 0), &push, 1, n_tokens, 1);
     barrier(r);
 }
 
@@ -118,7 +113,7 @@ static void matmul_matvec(struct pd_recorder *r, const struct pd_slice *slice, c
 
 static void matmul_tile(struct pd_recorder *r, const struct pd_slice *slice, const struct pd_matmul_push *push)
 {
-    dispatch(r, kernel_of(r, typed(PD_KERNEL_matmul_f32, slice->dtype), slice, NULL, 0), push,
+    dispatch(r, kernel_of(r, pd_kernel_of(PD_KERNELS_matmul, slice->dtype), slice, NULL, 0), push,
              (uint32_t)pd_div_up(push->n_rows, PD_MATMUL_TILE), (uint32_t)pd_div_up(push->n_tokens, PD_MATMUL_TILE), 1);
 }
 
@@ -126,7 +121,7 @@ static void matmul_tile(struct pd_recorder *r, const struct pd_slice *slice, con
 static void matmul_dot(struct pd_recorder *r, const struct pd_slice *slice, const struct pd_matmul_push *push)
 {
     uint32_t spec[] = {128, push->n_tokens <= 32 ? 32 : 64};
-    enum pd_kernel_id id = pd_variant_kernel(PD_VARIANT_MATMUL_DOT, (uint32_t)slice->dtype);
+    enum pd_kernel_id id = pd_kernel_of(PD_KERNELS_matmul_dot, slice->dtype);
     dispatch(r, kernel_of(r, id, slice, spec, PD_COUNT(spec)), push, (uint32_t)pd_div_up(push->n_rows, PD_DOT_ROWS),
              (uint32_t)pd_div_up(push->n_tokens, spec[1]), 1);
 }
@@ -142,7 +137,7 @@ static void matmul_coop(struct pd_recorder *r, const struct pd_slice *slice, con
     while (4 * n_down * n_down <= n_parts) n_down *= 2;
     uint32_t spec[] = {n_parts * subgroup, subgroup, tile, tile, 32, tile / n_down, tile / (n_parts / n_down), d->matrix_m, d->matrix_n,
         d->matrix_k};
-    dispatch(r, kernel_of(r, typed(PD_KERNEL_matmul_coop_f32, slice->dtype), slice, spec, PD_COUNT(spec)), push,
+    dispatch(r, kernel_of(r, pd_kernel_of(PD_KERNELS_matmul_coop, slice->dtype), slice, spec, PD_COUNT(spec)), push,
              (uint32_t)pd_div_up(push->n_rows, tile), (uint32_t)pd_div_up(push->n_tokens, tile), 1);
 }
 

@@ -5,14 +5,12 @@
 
 #include "base/num.h"
 #include "base/os.h"
+#include "ops/kernels.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-_Static_assert((int)PD_KERNEL_matvec_rows_f32 == (int)PD_KERNEL_matvec_f32 + (int)PD_N_DTYPES
-    && (int)PD_KERNEL_matvec_dot_q8_0 == (int)PD_KERNEL_matvec_rows_f32 + (int)PD_N_DTYPES, "see struct pd_tunings");
 
 enum { MAX_WORKGROUP = 256, N_ROWS = 4, MAX_WIDTH = 2, FILE_MAX = 64 << 10, LINE_MAX_SIZE = 96 };
 
@@ -28,7 +26,13 @@ static const struct {
     {{{4, 0, 1}, {4, 0, 4}}, {{8, 0, 1}, {8, 0, 4}}},
 };
 
-static bool is_rows(enum pd_kernel_id id) { return id >= PD_KERNEL_matvec_rows_f32 && id < PD_KERNEL_matvec_dot_q8_0; }
+static bool is_rows(enum pd_kernel_id id) { return pd_kernel_kind_of(id) == PD_KERNELS_matvec_rows; }
+
+bool pd_is_tuned(enum pd_kernel_id id)
+{
+    enum pd_kernel_kind kind = pd_kernel_kind_of(id);
+    return kind == PD_KERNELS_matvec || kind == PD_KERNELS_matvec_rows || kind == PD_KERNELS_matvec_dot;
+}
 
 struct pd_tuning pd_tuning_default(const peridot_device_info *device, enum pd_kernel_id id, enum pd_use use)
 {
@@ -59,22 +63,22 @@ bool pd_tuning_at(struct pd_tuning *out, const peridot_device_info *device, uint
 /* Half of the rows are the gate's. */
 bool pd_tuning_fits(struct pd_tuning tuning, enum pd_kernel_id id, enum pd_use use)
 {
-    return (use != PD_USE_GATED || tuning.rows > 1) && (!is_rows(id) || tuning.width == 1);
+    return pd_is_tuned(id) && (use != PD_USE_GATED || tuning.rows > 1) && (!is_rows(id) || tuning.width == 1);
 }
 
 struct pd_tuning pd_tuning_get(const struct pd_tunings *tunings, const peridot_device_info *device, enum pd_kernel_id id,
                                enum pd_use use)
 {
-    struct pd_tuning none = {0}, t = tunings ? tunings->of[id - PD_KERNEL_matvec_f32][use] : none;
+    struct pd_tuning none = {0}, t = tunings ? tunings->of[id][use] : none;
     return t.rows ? t : pd_tuning_default(device, id, use);
 }
 
 struct pd_tunings pd_tunings_of(struct pd_tuning t)
 {
     struct pd_tunings all = {0};
-    for (uint32_t i = 0; i < PD_N_TUNED; i++)
+    for (int id = 0; id < PD_N_KERNELS; id++)
         for (int use = 0; use < PD_N_USES; use++)
-            if (pd_tuning_fits(t, pd_tuned_kernel(i), (enum pd_use)use)) all.of[i][use] = t;
+            if (pd_tuning_fits(t, (enum pd_kernel_id)id, (enum pd_use)use)) all.of[id][use] = t;
     return all;
 }
 
@@ -95,35 +99,34 @@ static char *tuning_path(const peridot_device_info *device, const char *director
     return pd_path_join(directory, name);
 }
 
-static size_t make_line(char line[LINE_MAX_SIZE], uint32_t i, enum pd_use use, struct pd_tuning t)
+static size_t make_line(char line[LINE_MAX_SIZE], enum pd_kernel_id id, enum pd_use use, struct pd_tuning t)
 {
-    enum pd_kernel_id id = pd_tuned_kernel(i);
     return (size_t)snprintf(line, LINE_MAX_SIZE, "%s %016" PRIx64 " %s %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32 "\n",
                             pd_kernel_name(id), pd_kernel_hash(id), pd_use_name(use), t.rows, t.workgroup, t.subgroup, t.width);
 }
 
 /* Default tunings are measured too. */
-static bool tuning_of(struct pd_tuning *out, const peridot_device_info *device, uint32_t i, enum pd_use use, uint32_t at)
+static bool tuning_of(struct pd_tuning *out, const peridot_device_info *device, enum pd_kernel_id id, enum pd_use use, uint32_t at)
 {
-    *out = pd_tuning_default(device, pd_tuned_kernel(i), use);
+    *out = pd_tuning_default(device, id, use);
     return at == 0 || pd_tuning_at(out, device, at - 1);
 }
 
-static bool is_line(const char *text, size_t size, uint32_t i, enum pd_use use, struct pd_tuning t)
+static bool is_line(const char *text, size_t size, enum pd_kernel_id id, enum pd_use use, struct pd_tuning t)
 {
     char line[LINE_MAX_SIZE];
-    return pd_tuning_fits(t, pd_tuned_kernel(i), use) && make_line(line, i, use, t) == size && memcmp(line, text, size) == 0;
+    return pd_tuning_fits(t, id, use) && make_line(line, id, use, t) == size && memcmp(line, text, size) == 0;
 }
 
 static void take_line(struct pd_tunings *out, const peridot_device_info *device, const char *text, size_t size)
 {
     struct pd_tuning t;
-    for (uint32_t i = 0; i < PD_N_TUNED; i++) {
-        const char *name = pd_kernel_name(pd_tuned_kernel(i));
+    for (int id = 0; id < PD_N_KERNELS; id++) {
+        const char *name = pd_kernel_name((enum pd_kernel_id)id);
         if (size <= strlen(name) || memcmp(text, name, strlen(name)) != 0 || text[strlen(name)] != ' ') continue;
         for (int use = 0; use < PD_N_USES; use++)
-            for (uint32_t at = 0; tuning_of(&t, device, i, (enum pd_use)use, at); at++)
-                if (is_line(text, size, i, (enum pd_use)use, t)) out->of[i][use] = t;
+            for (uint32_t at = 0; tuning_of(&t, device, (enum pd_kernel_id)id, (enum pd_use)use, at); at++)
+                if (is_line(text, size, (enum pd_kernel_id)id, (enum pd_use)use, t)) out->of[id][use] = t;
     }
 }
 
@@ -154,10 +157,10 @@ static peridot_status write_lines(struct pd_writer *w, const struct pd_tunings *
 {
     char line[LINE_MAX_SIZE];
     PD_TRY(pd_writer_write(w, first_line, sizeof first_line - 1));
-    for (uint32_t i = 0; i < PD_N_TUNED; i++)
+    for (int id = 0; id < PD_N_KERNELS; id++)
         for (int use = 0; use < PD_N_USES; use++) {
-            struct pd_tuning t = tunings->of[i][use];
-            if (t.rows) PD_TRY(pd_writer_write(w, line, make_line(line, i, (enum pd_use)use, t)));
+            struct pd_tuning t = tunings->of[id][use];
+            if (t.rows) PD_TRY(pd_writer_write(w, line, make_line(line, (enum pd_kernel_id)id, (enum pd_use)use, t)));
         }
     return pd_writer_commit(w);
 }

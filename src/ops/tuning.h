@@ -16,17 +16,15 @@ struct pd_tuning {
     uint32_t width;       /* units of a row (weights.glsl) that a lane of matvec takes at a time: loads under way together */
 };
 
-/* From matvec_f32 on, in the order of kernels.def: those of matvec, of matvec_rows and of matvec_dot. */
-#define PD_N_TUNED (3 * PD_N_DTYPES - PD_Q8_0)
 struct pd_tunings {
-    struct pd_tuning of[PD_N_TUNED][PD_N_USES];
+    struct pd_tuning of[PD_N_KERNELS][PD_N_USES];   /* all zeros for kernels that are not tuned */
 };
 
-static inline enum pd_kernel_id pd_tuned_kernel(uint32_t i) { return (enum pd_kernel_id)((uint32_t)PD_KERNEL_matvec_f32 + i); }
-
+/* Whether it is of matvec, matvec_rows or matvec_dot. */
+bool pd_is_tuned(enum pd_kernel_id id);
 /* The short table. */
 struct pd_tuning pd_tuning_default(const peridot_device_info *device, enum pd_kernel_id id, enum pd_use use);
-/* The search's range: tuning i of it, false past the last. Not every kernel and use can have each of them. */
+/* The search's range: tuning i of it, false past the last. pd_tuning_fits: whether a kernel can have it in a use. */
 #define PD_MAX_TUNINGS 104   /* that there can be */
 bool pd_tuning_at(struct pd_tuning *out, const peridot_device_info *device, uint32_t i);
 bool pd_tuning_fits(struct pd_tuning tuning, enum pd_kernel_id id, enum pd_use use);

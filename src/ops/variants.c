@@ -2,16 +2,13 @@
 
 #include "base/num.h"
 #include "format/dtype.h"
+#include "ops/kernels.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static const struct operation {
-    const char *name;
-    uint32_t n_kernels;   /* of each variant: for each type of weights or of the cache */
-} operations[PD_N_VARIED] = {
-    [PD_VARIED_MATMUL] = {"matmul", PD_N_DTYPES}, [PD_VARIED_MATVEC] = {"matvec", PD_N_DTYPES},
-    [PD_VARIED_ATTENTION] = {"attention", 2},
+static const char *const operation_names[PD_N_VARIED] = {
+    [PD_VARIED_MATMUL] = "matmul", [PD_VARIED_MATVEC] = "matvec", [PD_VARIED_ATTENTION] = "attention",
 };
 
 /* The first row of an operation that the device has, and that is for such devices, is taken: a CPU's caches do the work of
@@ -19,27 +16,31 @@ static const struct operation {
 static const struct row {
     enum pd_varied operation;
     const char *name;
-    enum pd_kernel_id kernel;   /* the first of its kernels: all need the same */
-    uint32_t from;              /* which of the operation's that is: those before are the next row's */
+    enum pd_kernel_kind kind;   /* types that it has no kernel for are the next row's */
     bool on_gpu, on_cpu;
-    enum pd_kernel_id pack;     /* a kernel that makes what these read; PD_N_KERNELS: none */
+    enum pd_kernel_id pack;     /* the kernel that packs what these read; PD_N_KERNELS: none */
 } rows[PD_N_VARIANTS] = {
-    [PD_VARIANT_MATMUL_COOP] = {PD_VARIED_MATMUL, "coop", PD_KERNEL_matmul_coop_f32, 0, true, false, PD_KERNEL_pack_f16},
-    [PD_VARIANT_MATMUL_DOT] = {PD_VARIED_MATMUL, "dot", PD_KERNEL_matmul_dot_q8_0, PD_Q8_0, true, false, PD_KERNEL_pack_q16},
-    [PD_VARIANT_MATMUL_TILE] = {PD_VARIED_MATMUL, "tile", PD_KERNEL_matmul_f32, 0, true, false, PD_N_KERNELS},
-    [PD_VARIANT_MATMUL_MATVEC] = {PD_VARIED_MATMUL, "matvec", PD_KERNEL_matvec_f32, 0, false, true, PD_N_KERNELS},
-    [PD_VARIANT_MATVEC_ROWS] = {PD_VARIED_MATVEC, "rows", PD_KERNEL_matvec_rows_f32, 0, false, true, PD_N_KERNELS},
-    [PD_VARIANT_MATVEC_DOT] = {PD_VARIED_MATVEC, "dot", PD_KERNEL_matvec_dot_q8_0, PD_Q8_0, true, false, PD_N_KERNELS},
-    [PD_VARIANT_MATVEC_COLUMNS] = {PD_VARIED_MATVEC, "columns", PD_KERNEL_matvec_f32, 0, true, true, PD_N_KERNELS},
-    [PD_VARIANT_ATTENTION_ROWS] = {PD_VARIED_ATTENTION, "rows", PD_KERNEL_attention_rows_f16, 0, false, true, PD_N_KERNELS},
-    [PD_VARIANT_ATTENTION_TILE] = {PD_VARIED_ATTENTION, "tile", PD_KERNEL_attention_tile_f16, 0, true, false, PD_N_KERNELS},
-    [PD_VARIANT_ATTENTION_COLUMNS] = {PD_VARIED_ATTENTION, "columns", PD_KERNEL_attention_f16, 0, true, true, PD_N_KERNELS},
+    [PD_VARIANT_MATMUL_COOP] = {PD_VARIED_MATMUL, "coop", PD_KERNELS_matmul_coop, true, false, PD_KERNEL_pack_f16},
+    [PD_VARIANT_MATMUL_DOT] = {PD_VARIED_MATMUL, "dot", PD_KERNELS_matmul_dot, true, false, PD_KERNEL_pack_q16},
+    [PD_VARIANT_MATMUL_TILE] = {PD_VARIED_MATMUL, "tile", PD_KERNELS_matmul, true, false, PD_N_KERNELS},
+    [PD_VARIANT_MATMUL_MATVEC] = {PD_VARIED_MATMUL, "matvec", PD_KERNELS_matvec, false, true, PD_N_KERNELS},
+    [PD_VARIANT_MATVEC_ROWS] = {PD_VARIED_MATVEC, "rows", PD_KERNELS_matvec_rows, false, true, PD_N_KERNELS},
+    [PD_VARIANT_MATVEC_DOT] = {PD_VARIED_MATVEC, "dot", PD_KERNELS_matvec_dot, true, false, PD_N_KERNELS},
+    [PD_VARIANT_MATVEC_COLUMNS] = {PD_VARIED_MATVEC, "columns", PD_KERNELS_matvec, true, true, PD_N_KERNELS},
+    [PD_VARIANT_ATTENTION_ROWS] = {PD_VARIED_ATTENTION, "rows", PD_KERNELS_attention_rows, false, true, PD_N_KERNELS},
+    [PD_VARIANT_ATTENTION_TILE] = {PD_VARIED_ATTENTION, "tile", PD_KERNELS_attention_tile, true, false, PD_N_KERNELS},
+    [PD_VARIANT_ATTENTION_COLUMNS] = {PD_VARIED_ATTENTION, "columns", PD_KERNELS_attention, true, true, PD_N_KERNELS},
 };
 
-bool pd_variant_available(const peridot_device_info *device, enum pd_variant v)
+/* What the device lacks for it, or NULL. All kernels of a kind need the same. */
+static const char *lacks(const peridot_device_info *device, enum pd_variant v)
 {
-    return !pd_kernel_lacks(device, rows[v].kernel);
+    uint32_t type = 0;
+    while (pd_kernel_of(rows[v].kind, type) == PD_N_KERNELS) type++;
+    return pd_kernel_lacks(device, pd_kernel_of(rows[v].kind, type));
 }
+
+bool pd_variant_available(const peridot_device_info *device, enum pd_variant v) { return !lacks(device, v); }
 
 /* What a device has, and is better without: Mesa lists matrices for Intel's integrated GPUs before Lunar Lake too (8 lanes), which
  * have no units for them: it multiplies them by ordinary instructions, with some 160 spills on most. Dot products of bytes by
@@ -70,44 +71,37 @@ void pd_variants_force(struct pd_variants *variants, enum pd_variant v)
     variants->forced[rows[v].operation] = true;
 }
 
-static bool has(enum pd_variant v, uint32_t i) { return i >= rows[v].from; }
-
 /* The last row of an operation has all. */
-enum pd_variant pd_variant_having(enum pd_variant v, uint32_t i)
+enum pd_variant pd_variant_having(enum pd_variant v, uint32_t type)
 {
-    while (!has(v, i)) v++;
+    while (pd_variant_kernel(v, type) == PD_N_KERNELS) v++;
     return v;
 }
 
-enum pd_kernel_id pd_variant_kernel(enum pd_variant v, uint32_t i)
-{
-    return (enum pd_kernel_id)((uint32_t)rows[v].kernel + i - rows[v].from);
-}
+enum pd_kernel_id pd_variant_kernel(enum pd_variant v, uint32_t type) { return pd_kernel_of(rows[v].kind, type); }
 
 enum pd_kernel_id pd_variant_pack(enum pd_variant v) { return rows[v].pack; }
 
-static bool is_sound(const struct pd_gpu *gpu, enum pd_variant v, uint32_t i)
+static bool is_sound(const struct pd_gpu *gpu, enum pd_variant v, uint32_t type)
 {
-    const struct row *row = &rows[v];
-    return has(v, i) && pd_variant_available(pd_gpu_info(gpu), v)
-        && !pd_kernel_is_wrong(gpu, pd_variant_kernel(v, i))
-        && !(row->pack != PD_N_KERNELS && pd_kernel_is_wrong(gpu, row->pack));
+    enum pd_kernel_id id = pd_variant_kernel(v, type), pack = rows[v].pack;
+    return id != PD_N_KERNELS && pd_variant_available(pd_gpu_info(gpu), v) && !pd_kernel_is_wrong(gpu, id)
+        && !(pack != PD_N_KERNELS && pd_kernel_is_wrong(gpu, pack));
 }
 
 /* What fails only ever gives way to what comes after it in the table, and the last row of an operation stays. */
-enum pd_variant pd_variant_sound(const struct pd_gpu *gpu, enum pd_variant v, uint32_t i)
+enum pd_variant pd_variant_sound(const struct pd_gpu *gpu, enum pd_variant v, uint32_t type)
 {
     for (enum pd_variant other = v; other < PD_N_VARIANTS && rows[other].operation == rows[v].operation; other++)
-        if (is_sound(gpu, other, i) && (other == v || !is_slow(pd_gpu_info(gpu), other))) return other;
-    return pd_variant_having(v, i);
+        if (is_sound(gpu, other, type) && (other == v || !is_slow(pd_gpu_info(gpu), other))) return other;
+    return pd_variant_having(v, type);
 }
 
 bool pd_kernel_has_fallback(enum pd_kernel_id id)
 {
     if (id == PD_KERNEL_sample) return true;   /* the host: steps are then not queued ahead */
     for (int v = 0; v + 1 < PD_N_VARIANTS; v++) {
-        bool here = (id >= rows[v].kernel && id - rows[v].kernel < operations[rows[v].operation].n_kernels - rows[v].from)
-            || id == rows[v].pack;
+        bool here = pd_kernel_kind_of(id) == rows[v].kind || id == rows[v].pack;
         if (here && rows[v + 1].operation == rows[v].operation) return true;
     }
     return false;
@@ -118,7 +112,7 @@ static const char *all_names(char *out, size_t size)
 {
     size_t at = 0;
     for (int v = 0; v < PD_N_VARIANTS && at < size; v++)
-        at += (size_t)snprintf(out + at, size - at, "%s%s=%s", v ? ", " : "", operations[rows[v].operation].name, rows[v].name);
+        at += (size_t)snprintf(out + at, size - at, "%s%s=%s", v ? ", " : "", operation_names[rows[v].operation], rows[v].name);
     return out;
 }
 
@@ -126,7 +120,7 @@ static int find(const char *text)
 {
     char name[64], names[256];
     for (int v = 0; v < PD_N_VARIANTS; v++) {
-        snprintf(name, sizeof name, "%s=%s", operations[rows[v].operation].name, rows[v].name);
+        snprintf(name, sizeof name, "%s=%s", operation_names[rows[v].operation], rows[v].name);
         if (strcmp(name, text) == 0) return v;
     }
     pd_fail(PERIDOT_ERROR_ARGUMENT, "there is no kernel variant %.64s, only %s", text, all_names(names, sizeof names));
@@ -139,8 +133,8 @@ peridot_status pd_variants_choose(struct pd_variants *out, const peridot_device_
     for (size_t i = 0; i < n; i++) {
         int v = find(list[i]);
         if (v < 0) return PERIDOT_ERROR_ARGUMENT;
-        const char *lacks = pd_kernel_lacks(device, rows[v].kernel);
-        if (lacks) return pd_fail(PERIDOT_ERROR_DEVICE, "%s cannot do %s: it lacks %s", device->name, list[i], lacks);
+        const char *lacking = lacks(device, (enum pd_variant)v);
+        if (lacking) return pd_fail(PERIDOT_ERROR_DEVICE, "%s cannot do %s: it lacks %s", device->name, list[i], lacking);
         pd_variants_force(out, (enum pd_variant)v);
     }
     return PERIDOT_OK;
@@ -150,7 +144,7 @@ void pd_variants_text(char *out, size_t size, const struct pd_variants *variants
 {
     size_t at = 0;
     for (int o = 0; o < PD_N_VARIED && at < size; o++)
-        at += (size_t)snprintf(out + at, size - at, "%s%s=%s", o ? ", " : "", operations[o].name, rows[variants->of[o]].name);
+        at += (size_t)snprintf(out + at, size - at, "%s%s=%s", o ? ", " : "", operation_names[o], rows[variants->of[o]].name);
 }
 
 bool pd_variants_at(peridot_variant *out, const peridot_device_info *device, size_t i)
@@ -158,7 +152,7 @@ bool pd_variants_at(peridot_variant *out, const peridot_device_info *device, siz
     if (i >= PD_N_VARIANTS) return false;
     const struct row *row = &rows[i];
     struct pd_variants taken = pd_variants_default(device);
-    *out = (peridot_variant){.operation = operations[row->operation].name, .name = row->name,
+    *out = (peridot_variant){.operation = operation_names[row->operation], .name = row->name,
         .available = pd_variant_available(device, (enum pd_variant)i),
         .chosen = taken.of[row->operation] == (enum pd_variant)i};
     return true;

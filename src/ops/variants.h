@@ -29,15 +29,15 @@ struct pd_variants pd_variants_default(const peridot_device_info *device);
 peridot_status pd_variants_choose(struct pd_variants *out, const peridot_device_info *device, const char *const *list, size_t n);
 /* Takes v, as if it had been asked for by name. */
 void pd_variants_force(struct pd_variants *variants, enum pd_variant v);
-/* v where it has kernel `i` (of those of the operation: a type of weights or of the cache), else the next that has. */
-enum pd_variant pd_variant_having(enum pd_variant v, uint32_t i);
-/* Its kernel `i`, which it has. */
-enum pd_kernel_id pd_variant_kernel(enum pd_variant v, uint32_t i);
-/* Its kernel that makes from activations what the others read, or PD_N_KERNELS: they read activations. */
+/* Its kernel for a type (an enum pd_dtype of weights or a peridot_kv_type of the cache); PD_N_KERNELS: it has none. */
+enum pd_kernel_id pd_variant_kernel(enum pd_variant v, uint32_t type);
+/* v where it has a kernel for the type, else the next that has. */
+enum pd_variant pd_variant_having(enum pd_variant v, uint32_t type);
+/* The kernel that packs activations as its kernels read them; PD_N_KERNELS: they read them as they are. */
 enum pd_kernel_id pd_variant_pack(enum pd_variant v);
-/* The variant to take where v is chosen, for what kernel `i` does: the first from v on, of the same operation, that has it and is
- * not known to do it wrong. */
-enum pd_variant pd_variant_sound(const struct pd_gpu *gpu, enum pd_variant v, uint32_t i);
+/* The variant to take for the type where v is chosen: the first from v on, of the same operation, that has a kernel for it which
+ * no self-test found wrong; v if there is none. */
+enum pd_variant pd_variant_sound(const struct pd_gpu *gpu, enum pd_variant v, uint32_t type);
 /* Whether an operation has another kernel to take when this one is wrong. */
 bool pd_kernel_has_fallback(enum pd_kernel_id id);
 /* "matmul=tile, matvec=columns" */

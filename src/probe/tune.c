@@ -18,7 +18,7 @@ enum { N_ROUNDS = 3, N_TURNS = 9, FEWEST_TURNS = 3, N_COMPILED = 8 };
 
 /* Least seconds of a step that a kernel takes in a use; 0: it is not in it. */
 struct times {
-    double of[PD_N_TUNED][PD_N_USES];
+    double of[PD_N_KERNELS][PD_N_USES];
 };
 
 struct search {
@@ -34,12 +34,11 @@ struct search {
 };
 
 /* The constants of matvec.comp tell uses apart. */
-static bool use_of(enum pd_use *out, uint32_t *kernel, const struct pd_kernel *k)
+static bool use_of(enum pd_use *out, const struct pd_kernel *k)
 {
-    uint32_t n, id = (uint32_t)pd_kernel_id_of(k);
+    uint32_t n;
     const uint32_t *spec = pd_kernel_spec(k, &n);
-    if (id < PD_KERNEL_matvec_f32 || id >= PD_KERNEL_matvec_f32 + PD_N_TUNED) return false;
-    *kernel = id - PD_KERNEL_matvec_f32;
+    if (!pd_is_tuned(pd_kernel_id_of(k))) return false;
     *out = spec[6] ? PD_USE_GATED : spec[3] ? PD_USE_NORMED : PD_USE_PLAIN;
     return true;
 }
@@ -48,10 +47,9 @@ static void keep_least(struct times *least, const struct pd_dispatch_time *times
 {
     struct times sums = {0};
     enum pd_use use;
-    uint32_t k;
     for (uint32_t i = 0; i < n; i++)
-        if (use_of(&use, &k, times[i].kernel)) sums.of[k][use] += times[i].seconds;
-    for (k = 0; k < PD_N_TUNED; k++)
+        if (use_of(&use, times[i].kernel)) sums.of[pd_kernel_id_of(times[i].kernel)][use] += times[i].seconds;
+    for (int k = 0; k < PD_N_KERNELS; k++)
         for (int u = 0; u < PD_N_USES; u++) {
             double *to = &least->of[k][u];
             if (*to == 0 || (sums.of[k][u] < *to && !isinf(*to))) *to = sums.of[k][u];
@@ -71,8 +69,8 @@ static double distance(const float *a, const float *b, size_t n)
 
 static void never_take(struct times *least)
 {
-    for (uint32_t k = 0; k < PD_N_TUNED; k++)
-        for (int u = 0; u < PD_N_USES; u++) least->of[k][u] = INFINITY;
+    for (int k = 0; k < PD_N_KERNELS; k++)
+        for (int u = 0; u < PD_N_USES; u++) least->of[k][u] = pd_is_tuned((enum pd_kernel_id)k) ? INFINITY : 0;
 }
 
 /* A decode step with s->table. What gives other logits takes for ever. */
@@ -125,12 +123,12 @@ static void choose(struct search *s)
 {
     struct pd_tuning t;
     s->table = (struct pd_tunings){0};
-    for (uint32_t k = 0; k < PD_N_TUNED; k++)
+    for (int k = 0; k < PD_N_KERNELS; k++)
         for (int u = 0; u < PD_N_USES; u++) {
             double least = NOISE * s->by_default.of[k][u];
             for (uint32_t i = 0; pd_tuning_at(&t, s->device, i); i++) {
                 double seconds = s->by[i].of[k][u];
-                if (!pd_tuning_fits(t, pd_tuned_kernel(k), (enum pd_use)u) || seconds == 0 || seconds >= least) continue;
+                if (!pd_tuning_fits(t, (enum pd_kernel_id)k, (enum pd_use)u) || seconds == 0 || seconds >= least) continue;
                 least = seconds;
                 s->table.of[k][u] = t;
             }
@@ -160,7 +158,7 @@ static peridot_status confirm(struct search *s, struct times before[N_TURNS], st
         s->table = chosen;
         PD_TRY(time_pass(s, &after[n]));
     }
-    for (uint32_t k = 0; k < PD_N_TUNED; k++)
+    for (int k = 0; k < PD_N_KERNELS; k++)
         for (int u = 0; u < PD_N_USES; u++) {
             double part[N_TURNS];
             for (size_t turn = 0; turn < n; turn++) part[turn] = after[turn].of[k][u] / before[turn].of[k][u];
@@ -172,12 +170,12 @@ static peridot_status confirm(struct search *s, struct times before[N_TURNS], st
 
 static void report(const struct search *s, peridot_tuned_call call, void *user)
 {
-    for (uint32_t k = 0; k < PD_N_TUNED; k++)
+    for (int k = 0; k < PD_N_KERNELS; k++)
         for (int u = 0; u < PD_N_USES; u++) {
-            struct pd_tuning t = s->table.of[k][u], usual = pd_tuning_default(s->device, pd_tuned_kernel(k), (enum pd_use)u);
+            struct pd_tuning t = s->table.of[k][u], usual = pd_tuning_default(s->device, (enum pd_kernel_id)k, (enum pd_use)u);
             double seconds = s->by_default.of[k][u];
             if (seconds == 0) continue;
-            peridot_tuned tuned = {.kernel = pd_kernel_name(pd_tuned_kernel(k)), .use = pd_use_name((enum pd_use)u),
+            peridot_tuned tuned = {.kernel = pd_kernel_name((enum pd_kernel_id)k), .use = pd_use_name((enum pd_use)u),
                 .width = usual.width, .rows = usual.rows, .workgroup = usual.workgroup, .default_rows = usual.rows,
                 .default_workgroup = usual.workgroup, .seconds = seconds, .default_seconds = seconds, .changed = t.rows != 0};
             if (t.rows) {
@@ -189,11 +187,11 @@ static void report(const struct search *s, peridot_tuned_call call, void *user)
 }
 
 /* Whether the model has matrices of the type that a kernel is for, and takes such kernels. */
-static bool is_for(const struct pd_model *m, uint32_t k)
+static bool is_for(const struct pd_model *m, int k)
 {
     for (uint32_t dtype = 0; dtype < PD_N_DTYPES; dtype++) {
         enum pd_variant v = pd_variant_having(m->variants.of[PD_VARIED_MATVEC], dtype);
-        if (m->weights.type_counts[dtype] && pd_variant_kernel(v, dtype) == pd_tuned_kernel(k)) return true;
+        if (m->weights.type_counts[dtype] && (int)pd_variant_kernel(v, dtype) == k) return true;
     }
     return false;
 }
@@ -201,9 +199,9 @@ static bool is_for(const struct pd_model *m, uint32_t k)
 /* Of kernels for other types what was known before stays. */
 static void take(struct pd_tunings *to, const struct search *s)
 {
-    for (uint32_t k = 0; k < PD_N_TUNED; k++)
+    for (int k = 0; k < PD_N_KERNELS; k++)
         for (int u = 0; u < PD_N_USES && is_for(s->model, k); u++) {
-            struct pd_tuning t = s->table.of[k][u], usual = pd_tuning_default(s->device, pd_tuned_kernel(k), (enum pd_use)u);
+            struct pd_tuning t = s->table.of[k][u], usual = pd_tuning_default(s->device, (enum pd_kernel_id)k, (enum pd_use)u);
             if (s->by_default.of[k][u] > 0 || !to->of[k][u].rows) to->of[k][u] = t.rows ? t : usual;
         }
 }
@@ -256,7 +254,7 @@ peridot_status pd_tune(struct pd_model *m, const char *cache_dir, double max_s, 
 bool pd_tune_is_due(const struct pd_model *m)
 {
     bool known = pd_gpu_info(m->gpu)->type == PERIDOT_DEVICE_CPU || !m->weights.n_outputs || !pd_gpu_can_time(m->gpu);
-    for (uint32_t k = 0; k < PD_N_TUNED; k++)
+    for (int k = 0; k < PD_N_KERNELS; k++)
         for (int u = 0; u < PD_N_USES; u++)
             if (!known && is_for(m, k) && !m->tunings.of[k][u].rows) return true;
     return false;
@@ -268,12 +266,12 @@ void pd_tunings_text(char *out, size_t size, const struct pd_model *m)
     bool any = false;
     size_t at = 0;
     out[0] = 0;
-    for (uint32_t k = 0; k < PD_N_TUNED; k++)
+    for (int k = 0; k < PD_N_KERNELS; k++)
         for (int u = 0; u < PD_N_USES && is_for(m, k); u++) {
-            struct pd_tuning t = m->tunings.of[k][u], usual = pd_tuning_default(device, pd_tuned_kernel(k), (enum pd_use)u);
+            struct pd_tuning t = m->tunings.of[k][u], usual = pd_tuning_default(device, (enum pd_kernel_id)k, (enum pd_use)u);
             any = any || t.rows;
             if (!t.rows || memcmp(&t, &usual, sizeof t) == 0 || at >= size) continue;
-            at += (size_t)snprintf(out + at, size - at, "%s%s %s %ux%u", at ? ", " : "", pd_kernel_name(pd_tuned_kernel(k)),
+            at += (size_t)snprintf(out + at, size - at, "%s%s %s %ux%u", at ? ", " : "", pd_kernel_name((enum pd_kernel_id)k),
                                    pd_use_name((enum pd_use)u), (unsigned)t.rows, (unsigned)t.workgroup);
             if (t.width > 1 && at < size) at += (size_t)snprintf(out + at, size - at, "x%u", (unsigned)t.width);
             if (t.subgroup && at < size) at += (size_t)snprintf(out + at, size - at, "/%u", (unsigned)t.subgroup);

@@ -1,57 +1,49 @@
 #include "selftest/selftest.h"
 
+#include "ops/kernels.h"
 #include "selftest/selftest_cases.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Every line of kernels.def is in one of these rows. Where operations have variants, the row says which of them dispatch the
- * kernels. */
-static const struct family {
-    enum pd_kernel_id first;
-    uint32_t n;
-    void (*cases)(struct pd_trial *t, uint32_t i);
+/* A row for each row of kernels.def. Where operations have variants, it says which of them dispatch the kernels. */
+static const struct kind {
+    void (*cases)(struct pd_trial *t, uint32_t type);
     uint32_t n_variants;
     enum pd_variant variants[2];
-} families[] = {
-    {PD_KERNEL_embed_f32, PD_N_DTYPES, pd_try_embed, 0, {0}},
-    {PD_KERNEL_matvec_f32, PD_N_DTYPES, pd_try_matvec, 2, {PD_VARIANT_MATMUL_MATVEC, PD_VARIANT_MATVEC_COLUMNS}},
-    {PD_KERNEL_matvec_rows_f32, PD_N_DTYPES, pd_try_matvec, 2, {PD_VARIANT_MATMUL_MATVEC, PD_VARIANT_MATVEC_ROWS}},
-    {PD_KERNEL_matvec_dot_q8_0, PD_N_DTYPES - PD_Q8_0, pd_try_matvec_dot, 2, {PD_VARIANT_MATMUL_MATVEC, PD_VARIANT_MATVEC_DOT}},
-    {PD_KERNEL_matmul_f32, PD_N_DTYPES, pd_try_matmul, 1, {PD_VARIANT_MATMUL_TILE}},
-    {PD_KERNEL_matmul_coop_f32, PD_N_DTYPES, pd_try_matmul, 1, {PD_VARIANT_MATMUL_COOP}},
-    {PD_KERNEL_pack_f16, 1, pd_try_pack_f16, 0, {0}},
-    {PD_KERNEL_matmul_dot_q8_0, PD_N_DTYPES - PD_Q8_0, pd_try_matmul_dot, 1, {PD_VARIANT_MATMUL_DOT}},
-    {PD_KERNEL_pack_q16, 1, pd_try_pack_q16, 0, {0}},
-    {PD_KERNEL_rmsnorm, 1, pd_try_rmsnorm, 0, {0}},
-    {PD_KERNEL_rope_f16, 2, pd_try_rope, 0, {0}},
-    {PD_KERNEL_attention_f16, 2, pd_try_attention, 1, {PD_VARIANT_ATTENTION_COLUMNS}},
-    {PD_KERNEL_attention_rows_f16, 2, pd_try_attention, 1, {PD_VARIANT_ATTENTION_ROWS}},
-    {PD_KERNEL_attention_tile_f16, 2, pd_try_attention, 1, {PD_VARIANT_ATTENTION_TILE}},
-    {PD_KERNEL_attention_reduce, 1, pd_try_attention_reduce, 0, {0}},
-    {PD_KERNEL_glu, 1, pd_try_glu, 0, {0}},
-    {PD_KERNEL_topk, 1, pd_try_topk, 0, {0}},
-    {PD_KERNEL_sample, 1, pd_try_sample, 0, {0}},
-    {PD_KERNEL_measure, 1, pd_try_measure, 0, {0}},
-    {PD_KERNEL_rate_fp16, 2, pd_try_rate, 0, {0}},
+} kinds[PD_N_KERNEL_KINDS] = {
+    [PD_KERNELS_embed] = {pd_try_embed},
+    [PD_KERNELS_matvec] = {pd_try_matvec, 2, {PD_VARIANT_MATMUL_MATVEC, PD_VARIANT_MATVEC_COLUMNS}},
+    [PD_KERNELS_matvec_rows] = {pd_try_matvec, 2, {PD_VARIANT_MATMUL_MATVEC, PD_VARIANT_MATVEC_ROWS}},
+    [PD_KERNELS_matvec_dot] = {pd_try_matvec, 2, {PD_VARIANT_MATMUL_MATVEC, PD_VARIANT_MATVEC_DOT}},
+    [PD_KERNELS_matmul] = {pd_try_matmul, 1, {PD_VARIANT_MATMUL_TILE}},
+    [PD_KERNELS_matmul_coop] = {pd_try_matmul, 1, {PD_VARIANT_MATMUL_COOP}},
+    [PD_KERNELS_pack_f16] = {pd_try_pack_f16},
+    [PD_KERNELS_matmul_dot] = {pd_try_matmul, 1, {PD_VARIANT_MATMUL_DOT}},
+    [PD_KERNELS_pack_q16] = {pd_try_pack_q16},
+    [PD_KERNELS_rmsnorm] = {pd_try_rmsnorm},
+    [PD_KERNELS_rope] = {pd_try_rope},
+    [PD_KERNELS_attention] = {pd_try_attention, 1, {PD_VARIANT_ATTENTION_COLUMNS}},
+    [PD_KERNELS_attention_rows] = {pd_try_attention, 1, {PD_VARIANT_ATTENTION_ROWS}},
+    [PD_KERNELS_attention_tile] = {pd_try_attention, 1, {PD_VARIANT_ATTENTION_TILE}},
+    [PD_KERNELS_attention_reduce] = {pd_try_attention_reduce},
+    [PD_KERNELS_glu] = {pd_try_glu},
+    [PD_KERNELS_topk] = {pd_try_topk},
+    [PD_KERNELS_sample] = {pd_try_sample},
+    [PD_KERNELS_measure] = {pd_try_measure},
+    [PD_KERNELS_rate_fp16] = {pd_try_rate},
+    [PD_KERNELS_rate_matrix] = {pd_try_rate},
 };
-
-static const struct family *family_of(enum pd_kernel_id id)
-{
-    for (size_t i = 0; i < PD_COUNT(families); i++)
-        if (id >= families[i].first && id - families[i].first < families[i].n) return &families[i];
-    return NULL;
-}
 
 static void try_kernel(struct pd_trial *t, enum pd_kernel_id id, uint64_t seed)
 {
-    const struct family *family = family_of(id);
+    const struct kind *kind = &kinds[pd_kernel_kind_of(id)];
     pd_trial_start(t, id, seed);
-    for (uint32_t i = 0; family && i < family->n_variants; i++) pd_variants_force(&t->variants, family->variants[i]);
+    for (uint32_t i = 0; i < kind->n_variants; i++) pd_variants_force(&t->variants, kind->variants[i]);
     t->check.lacks = pd_kernel_lacks(pd_gpu_info(t->gpu), id);
     t->check.has_fallback = pd_kernel_has_fallback(id);
     if (t->check.lacks) return;
-    if (family) family->cases(t, (uint32_t)(id - family->first));
+    if (kind->cases) kind->cases(t, pd_kernel_type_of(id));
     if (t->check.n_cases == 0 && t->status == PERIDOT_OK) {   /* a new kernel, or cases that no longer reach it */
         pd_trial_begin(t, "%s", t->check.kernel);
         pd_trial_fail(t, "no case of the self-test runs it");

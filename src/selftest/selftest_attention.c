@@ -132,12 +132,11 @@ static void try_rope(struct pd_trial *t, struct pd_reference_heads h, bool has_n
     pd_trial_end(t);
 }
 
-void pd_try_rope(struct pd_trial *t, uint32_t i)
+void pd_try_rope(struct pd_trial *t, uint32_t type)
 {
     static const uint32_t head_dims[] = {4, 16, 20, 32, 64, 128, 256, 512}, heads[][2] = {{1, 1}, {4, 2}, {6, 1}};
     static const struct { uint32_t ring, pos, n_tokens; } places[] = {
         {8, 0, 1}, {8, 7, 1}, {8, 6, 5}, {8, 24, 8}, {3, 1000, 3}, {64, 8191, 33}};
-    peridot_kv_type type = i == 0 ? PERIDOT_KV_F16 : PERIDOT_KV_F32;
     for (size_t d = 0; d < PD_COUNT(head_dims); d++)
         for (size_t p = 0; p < PD_COUNT(places); p++)
             for (int has_norms = 0; has_norms < 2; has_norms++) {
@@ -145,7 +144,7 @@ void pd_try_rope(struct pd_trial *t, uint32_t i)
                 const uint32_t *n = heads[(d + p) % PD_COUNT(heads)];
                 struct pd_reference_heads h = {.n_heads = n[0], .n_kv_heads = n[1], .head_dim = head_dims[d],
                     .ring = places[p].ring, .eps = 1e-6f};
-                try_rope(t, h, has_norms, type, places[p].pos, places[p].n_tokens);
+                try_rope(t, h, has_norms, (peridot_kv_type)type, places[p].pos, places[p].n_tokens);
             }
 }
 
@@ -328,11 +327,10 @@ static void try_decodes(struct pd_trial *t, peridot_kv_type type)
             }
 }
 
-void pd_try_attention(struct pd_trial *t, uint32_t i)
+void pd_try_attention(struct pd_trial *t, uint32_t type)
 {
-    peridot_kv_type type = i == 0 ? PERIDOT_KV_F16 : PERIDOT_KV_F32;
     for (size_t s = 0; s < PD_COUNT(shapes); s++) {
-        if (shapes[s].type != type || !(t->thorough || shapes[s].quick)) continue;
+        if ((uint32_t)shapes[s].type != type || !(t->thorough || shapes[s].quick)) continue;
         for (size_t p = 0; p < PD_COUNT(places); p++) {
             struct attention a;
             begin_attention(t, &a, &shapes[s], &places[p], 0, 1);
@@ -340,7 +338,7 @@ void pd_try_attention(struct pd_trial *t, uint32_t i)
         }
         if (shapes[s].head_dim == 64) try_softcap_order(t, &shapes[s]);
     }
-    try_decodes(t, type);
+    try_decodes(t, (peridot_kv_type)type);
 }
 
 /* ---- attention_reduce ---- */
@@ -371,9 +369,9 @@ static void try_merge(struct pd_trial *t, uint32_t n_heads, uint32_t n_splits, u
     pd_trial_end(t);
 }
 
-void pd_try_attention_reduce(struct pd_trial *t, uint32_t i)
+void pd_try_attention_reduce(struct pd_trial *t, uint32_t type)
 {
-    (void)i;
+    (void)type;
     static const uint32_t head_dims[] = {4, 20, 64, 256, 512}, n_heads[] = {1, 3, 16};
     for (size_t d = 0; d < PD_COUNT(head_dims); d++)
         for (uint32_t n = 1; n <= PD_MAX_SPLITS; n += n < 4 ? 1 : 7) try_merge(t, n_heads[(d + n) % 3], n, head_dims[d]);

@@ -321,10 +321,10 @@ static void try_tunings(struct pd_trial *t, enum pd_dtype dtype)
     t->variants.tunings = NULL;
 }
 
-void pd_try_matvec(struct pd_trial *t, uint32_t i)
+void pd_try_matvec(struct pd_trial *t, uint32_t type)
 {
     static const uint32_t n_tokens[] = {1, 2, 7, 8, 15, 31};
-    enum pd_dtype dtype = (enum pd_dtype)i;
+    enum pd_dtype dtype = (enum pd_dtype)type;
     try_products(t, dtype, n_tokens, PD_COUNT(n_tokens));
     try_all_fused_norm(t, dtype);
     try_tunings(t, dtype);
@@ -333,19 +333,15 @@ void pd_try_matvec(struct pd_trial *t, uint32_t i)
     try_slices(t, dtype, 2);
 }
 
-void pd_try_matvec_dot(struct pd_trial *t, uint32_t i) { pd_try_matvec(t, PD_Q8_0 + i); }
-
-void pd_try_matmul(struct pd_trial *t, uint32_t i)
+void pd_try_matmul(struct pd_trial *t, uint32_t type)
 {
     static const uint32_t n_tokens[] = {2, 15, 31, 33, 70};
-    const struct part large = {(enum pd_dtype)i, 8200};
+    const struct part large = {(enum pd_dtype)type, 8200};
     try_products(t, large.dtype, n_tokens, PD_COUNT(n_tokens));
     if (t->thorough) try_slices(t, large.dtype, 33);
     /* Which takes larger tiles, on a GPU. */
     if (pd_gpu_info(t->gpu)->type != PERIDOT_DEVICE_CPU) try_product(t, &large, 1, cols_of(large.dtype)[0], 33, 0);
 }
-
-void pd_try_matmul_dot(struct pd_trial *t, uint32_t i) { pd_try_matmul(t, PD_Q8_0 + i); }
 
 /* ---- pack ---- */
 
@@ -412,15 +408,15 @@ static void try_packs(struct pd_trial *t, const uint32_t widths[5], void (*try)(
                 if (t->thorough || a == (n + m) % 4) try(t, widths[n], n_tokens[m], amplitudes[a]);
 }
 
-void pd_try_pack_f16(struct pd_trial *t, uint32_t i)
+void pd_try_pack_f16(struct pd_trial *t, uint32_t type)
 {
-    (void)i;
+    (void)type;
     try_packs(t, (const uint32_t[5]){4, 36, 64, 100, 2304}, try_pack_f16);
 }
 
-void pd_try_pack_q16(struct pd_trial *t, uint32_t i)
+void pd_try_pack_q16(struct pd_trial *t, uint32_t type)
 {
-    (void)i;
+    (void)type;
     try_packs(t, (const uint32_t[5]){32, 96, 256, 2304, 4128}, try_pack_q16);
 }
 
@@ -454,12 +450,13 @@ static void try_embed(struct pd_trial *t, enum pd_dtype dtype, uint32_t n_cols, 
     pd_trial_end(t);
 }
 
-void pd_try_embed(struct pd_trial *t, uint32_t i)
+void pd_try_embed(struct pd_trial *t, uint32_t type)
 {
+    enum pd_dtype dtype = (enum pd_dtype)type;
     for (size_t c = 0; c < 4; c++) {
-        uint32_t n_cols = cols_of((enum pd_dtype)i)[c];
-        try_embed(t, (enum pd_dtype)i, n_cols, 33, 1, 1);
-        try_embed(t, (enum pd_dtype)i, n_cols, 5, 8, 70);
-        try_embed(t, (enum pd_dtype)i, n_cols, 1, 3, 2);
+        uint32_t n_cols = cols_of(dtype)[c];
+        try_embed(t, dtype, n_cols, 33, 1, 1);
+        try_embed(t, dtype, n_cols, 5, 8, 70);
+        try_embed(t, dtype, n_cols, 1, 3, 2);
     }
 }

@@ -34,9 +34,9 @@ static void try_rmsnorm(struct pd_trial *t, struct norm_kind kind, uint32_t n, u
 }
 
 /* Residuals reach 1e5; at 1e-3 epsilon counts. */
-void pd_try_rmsnorm(struct pd_trial *t, uint32_t i)
+void pd_try_rmsnorm(struct pd_trial *t, uint32_t type)
 {
-    (void)i;
+    (void)type;
     static const struct norm_kind kinds[] = {
         {false, false, true}, {true, false, true}, {true, true, true}, {true, false, false}, {true, true, false}};
     static const uint32_t widths[] = {4, 36, 100, 256, 640, 2304}, n_tokens[] = {1, 2, 31, 70};
@@ -69,9 +69,9 @@ static void try_glu(struct pd_trial *t, uint32_t n, uint32_t n_tokens, bool silu
     pd_trial_end(t);
 }
 
-void pd_try_glu(struct pd_trial *t, uint32_t i)
+void pd_try_glu(struct pd_trial *t, uint32_t type)
 {
-    (void)i;
+    (void)type;
     static const uint32_t widths[] = {1, 4, 36, 100, 257, 2304}, n_tokens[] = {1, 2, 31};
     for (size_t n = 0; n < PD_COUNT(widths); n++)
         for (size_t m = 0; m < PD_COUNT(n_tokens); m++) {
@@ -114,9 +114,9 @@ static float many_equal(uint32_t i, uint32_t n) { return (void)n, (float)(i * 7 
 static float few_numbers(uint32_t i, uint32_t n) { return (void)n, i % 3 ? NAN : i % 2 ? -INFINITY : -(float)i; }
 static float no_numbers(uint32_t i, uint32_t n) { return i == n / 2 ? INFINITY : i % 2 ? NAN : -INFINITY; }
 
-void pd_try_topk(struct pd_trial *t, uint32_t i)
+void pd_try_topk(struct pd_trial *t, uint32_t type)
 {
-    (void)i;
+    (void)type;
     static const struct { const char *name; float (*value)(uint32_t i, uint32_t n); } kinds[] = {
         {"random", NULL}, {"rising", rising}, {"many equal", many_equal}, {"a few numbers", few_numbers},
         {"no numbers", no_numbers}};
@@ -189,9 +189,9 @@ static void try_sample(struct pd_trial *t, const char *name, float (*value)(uint
 static float close_together(uint32_t i, uint32_t n) { return (void)n, 20 + (float)(i * 37 % 101) * 1e-3f; }
 static float one_far_above(uint32_t i, uint32_t n) { return i == n / 2 ? 60.0f : (float)(i % 7); }
 
-void pd_try_sample(struct pd_trial *t, uint32_t i)
+void pd_try_sample(struct pd_trial *t, uint32_t type)
 {
-    (void)i;
+    (void)type;
     static const struct { const char *name; float (*value)(uint32_t i, uint32_t n); } kinds[] = {
         {"random", NULL}, {"rising", rising}, {"many equal", many_equal}, {"a few numbers", few_numbers},
         {"close together", close_together}, {"one far above", one_far_above}, {"no numbers", no_numbers}};
@@ -230,28 +230,28 @@ static void try_measure(struct pd_trial *t, uint32_t mode, uint32_t n)
     pd_trial_end(t);
 }
 
-void pd_try_measure(struct pd_trial *t, uint32_t i)
+void pd_try_measure(struct pd_trial *t, uint32_t type)
 {
-    (void)i;
+    (void)type;
     static const uint32_t sizes[] = {1, 300, 5000};
     for (size_t s = 0; s < PD_COUNT(sizes); s++)
         for (uint32_t mode = 0; mode < 3; mode++) try_measure(t, mode, sizes[s]);
 }
 
 /* What computes leaves no trace either, whatever the number of rounds. */
-void pd_try_rate(struct pd_trial *t, uint32_t i)
+void pd_try_rate(struct pd_trial *t, uint32_t type)
 {
+    (void)type;
     static const uint32_t rounds[] = {0, 1, 2, 3, 10, 100, 300};
     static const float factors[] = {0.9f, -0.5f, 0};
     const peridot_device_info *d = pd_gpu_info(t->gpu);
     uint32_t spec[] = {64, d->matrix_m, d->matrix_n, d->matrix_k};
-    enum pd_kernel_id id = (enum pd_kernel_id)(PD_KERNEL_rate_fp16 + i);
     for (size_t r = 0; r < PD_COUNT(rounds); r++)
         for (size_t f = 0; f < PD_COUNT(factors); f++) {
-            pd_trial_begin(t, "%s, %u rounds of %g", pd_kernel_name(id), rounds[r], (double)factors[f]);
+            pd_trial_begin(t, "%s, %u rounds of %g", pd_kernel_name(t->kernel), rounds[r], (double)factors[f]);
             struct pd_trial_buffer *to = pd_trial_rows(t, NULL, 1, 4);
             struct pd_measure_push push = {.to = to->address, .n = rounds[r], .factor = factors[f]};
-            pd_trial_dispatch(t, id, spec, id == PD_KERNEL_rate_matrix ? 4 : 1, &push, 7, 1);
+            pd_trial_dispatch(t, t->kernel, spec, t->kernel == PD_KERNEL_rate_matrix ? 4 : 1, &push, 7, 1);
             pd_trial_run(t);
             pd_trial_end(t);
         }
