@@ -25,7 +25,6 @@ tools/peridot
 known_cycles='
 src/arch/config.c src/arch/config_gguf.c src/arch/config_hf.c
 src/engine/sequences.c src/engine/session.c src/engine/steps.c
-src/gpu/command.c src/gpu/device.c src/gpu/heap.c src/gpu/kernel.c src/gpu/verdict.c
 src/text/tokenizer_directory.c src/text/tokenizer_open.c
 '
 

@@ -10,7 +10,7 @@
 
 struct pd_gpu;
 
-/* ---- devices: device.c ---- */
+/* ---- devices: gpu.c, device.c ---- */
 
 /* Every Vulkan device; *out (malloc) belongs to the caller. */
 peridot_status pd_gpu_list(peridot_device_info **out, size_t *n);
@@ -63,6 +63,8 @@ uint64_t pd_gpu_max_span(const struct pd_gpu *gpu);
 /* Bytes of the device's own memory that are allocated, through all heaps. */
 uint64_t pd_gpu_allocated(const struct pd_gpu *gpu);
 
+/* ---- copies between the host and spans: transfer.c ---- */
+
 /* Fills a span from the host in pieces. begin returns memory for `size` bytes (at most PD_UPLOAD_MAX) to be written before
  * the matching end; where the span is mapped this is the span itself, else staging. */
 #define PD_UPLOAD_MAX (16u << 20)
@@ -73,7 +75,7 @@ peridot_status pd_span_write(struct pd_gpu *gpu, struct pd_span span, uint64_t o
 peridot_status pd_span_read(struct pd_gpu *gpu, void *data, struct pd_span span, uint64_t offset, uint64_t size);
 peridot_status pd_span_zero(struct pd_gpu *gpu, struct pd_span span);
 
-/* ---- kernels: kernel.c ---- */
+/* ---- kernels: source.c, kernel.c ---- */
 
 enum pd_kernel_id {
 #define PD_KERNEL(name, source, defines, push, needs) PD_KERNEL_##name,

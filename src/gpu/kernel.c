@@ -1,48 +1,15 @@
-/* Kernels: SPIR-V from shaders/kernels.def, specialised and compiled when first asked for, and the cache of compiled
+/* Pipelines: kernels specialised and compiled when first asked for, and the cache of compiled
  * pipelines on disk: one file per device and driver, with a checksum of our own, as drivers trust what they are given. */
 #include "gpu/vk.h"
 
 #include "base/num.h"
 #include "base/os.h"
 #include "base/parallel.h"
-#include "kernels_spirv.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const struct kernel_source {
-    const char *name;
-    const uint32_t *code;
-    size_t code_size;
-    uint32_t push_size;
-    enum pd_needs needs;
-} sources[PD_N_KERNELS] = {
-#define PD_KERNEL(name, source, defines, push, needs) \
-    {#name, pd_spirv_##name, sizeof pd_spirv_##name, sizeof(struct push), PD_NEEDS_##needs},
-#include "kernels.def"
-};
-
-/* 128 bytes of push constants is what every device has. */
-#define PD_KERNEL(name, source, defines, push, needs) \
-    _Static_assert(sizeof(struct push) <= 128, #name ": too many push constants");
-#include "kernels.def"
-
-const char *pd_kernel_name(enum pd_kernel_id id) { return sources[id].name; }
-
-const char *pd_kernel_lacks(const peridot_device_info *device, enum pd_kernel_id id)
-{
-    if (sources[id].code_size == sizeof(uint32_t)) return "a glslang that can compile it, when peridot was built";   /* kernels.cmake */
-    if (sources[id].needs == PD_NEEDS_wide
-        && !(device->int64_arithmetic && device->subgroup_ballot && device->subgroup_size_control && device->subgroup_size <= 32))
-        return "64-bit integers, or subgroups of a known size of at most 32 with ballots";
-    if (sources[id].needs == PD_NEEDS_half && !device->fp16_arithmetic) return "fp16 arithmetic";
-    if (sources[id].needs == PD_NEEDS_dot && !device->integer_dot) return "integer dot products";
-    if (sources[id].needs == PD_NEEDS_coop && !device->cooperative_matrix) return "cooperative matrices of fp16 with fp32 sums";
-    return NULL;
-}
-
-uint64_t pd_kernel_hash(enum pd_kernel_id id) { return pd_hash(0, sources[id].code, sources[id].code_size); }
 uint32_t pd_gpu_n_pipelines(const struct pd_gpu *gpu) { return gpu->n_pipelines; }
 
 const struct pd_kernel *pd_kernel_next(const struct pd_gpu *gpu, const struct pd_kernel *kernel)
@@ -64,11 +31,11 @@ static peridot_status open_source(struct pd_gpu *gpu, enum pd_kernel_id id)
 {
     const char *lacks = pd_kernel_lacks(&gpu->info, id);
     if (gpu->layouts[id]) return PERIDOT_OK;
-    if (lacks) return pd_fail(PERIDOT_ERROR_DEVICE, "%s cannot run the kernel %s: it lacks %s", gpu->info.name, sources[id].name, lacks);
+    if (lacks) return pd_fail(PERIDOT_ERROR_DEVICE, "%s cannot run the kernel %s: it lacks %s", gpu->info.name, pd_kernel_sources[id].name, lacks);
     VkShaderModuleCreateInfo module = {.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
-        .codeSize = sources[id].code_size, .pCode = sources[id].code};
+        .codeSize = pd_kernel_sources[id].code_size, .pCode = pd_kernel_sources[id].code};
     if (!gpu->modules[id]) PD_VK(gpu->vk.vkCreateShaderModule(gpu->device, &module, NULL, &gpu->modules[id]));
-    VkPushConstantRange range = {.stageFlags = VK_SHADER_STAGE_COMPUTE_BIT, .size = sources[id].push_size};
+    VkPushConstantRange range = {.stageFlags = VK_SHADER_STAGE_COMPUTE_BIT, .size = pd_kernel_sources[id].push_size};
     VkPipelineLayoutCreateInfo layout = {.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
         .pushConstantRangeCount = 1, .pPushConstantRanges = &range};
     PD_VK(gpu->vk.vkCreatePipelineLayout(gpu->device, &layout, NULL, &gpu->layouts[id]));
@@ -79,7 +46,7 @@ static peridot_status open_source(struct pd_gpu *gpu, enum pd_kernel_id id)
  * driver likes. */
 static uint32_t subgroup_size(const struct pd_gpu *gpu, const struct pd_kernel *kernel)
 {
-    enum pd_needs needs = sources[kernel->id].needs;
+    enum pd_needs needs = pd_kernel_sources[kernel->id].needs;
     if (kernel->n_spec > PD_SUBGROUP_ID && kernel->spec[PD_SUBGROUP_ID]) return kernel->spec[PD_SUBGROUP_ID];
     return needs == PD_NEEDS_coop ? gpu->info.matrix_subgroup_size : needs == PD_NEEDS_wide ? gpu->info.subgroup_size : 0;
 }
@@ -131,7 +98,7 @@ static peridot_status compile_first(struct pd_gpu *gpu, size_t n)
             continue;
         }
         pd_vk_fail(kernel->result, "vkCreateComputePipelines");
-        status = pd_fail_prefix(PERIDOT_ERROR_DEVICE, sources[kernel->id].name);
+        status = pd_fail_prefix(PERIDOT_ERROR_DEVICE, pd_kernel_sources[kernel->id].name);
         *at = kernel->next;
         free(kernel);
     }
@@ -160,7 +127,7 @@ peridot_status pd_kernel_get(const struct pd_kernel **out, struct pd_gpu *gpu, e
     struct pd_kernel *kernel = calloc(1, sizeof *kernel);
     if (!kernel) return pd_fail_alloc(sizeof *kernel, "kernel");
     *kernel = (struct pd_kernel){.next = gpu->kernels, .id = id, .n_spec = n_spec, .layout = gpu->layouts[id],
-        .push_size = sources[id].push_size};
+        .push_size = pd_kernel_sources[id].push_size};
     if (n_spec) memcpy(kernel->spec, spec, sizeof *spec * n_spec);
     gpu->kernels = kernel;
     if (!gpu->deferring) PD_TRY(compile_first(gpu, 1));

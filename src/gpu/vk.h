@@ -78,6 +78,35 @@ peridot_status pd_vk_fail(VkResult result, const char *call);
         if (pd_vk_result != VK_SUCCESS) return pd_vk_fail(pd_vk_result, #call); \
     } while (0)
 
+/* instance.c */
+peridot_status pd_instance_open(VkInstance *out);
+
+/* describe.c */
+struct pd_extensions {
+    VkExtensionProperties *at;   /* [n], malloc */
+    uint32_t n;
+};
+struct pd_extensions pd_extensions_list(VkPhysicalDevice physical);
+bool pd_extensions_has(const struct pd_extensions *list, const char *name);
+void pd_device_describe(peridot_device_info *info, VkPhysicalDevice physical, uint32_t index);
+/* Puts a struct into the pNext chain of another. */
+#define PD_LINK(head, link) ((link).pNext = (head).pNext, (head).pNext = &(link))
+
+/* device.c */
+peridot_status pd_device_open(struct pd_gpu *gpu, const char *selector);
+void pd_device_close(struct pd_gpu *gpu);
+
+/* source.c */
+struct pd_kernel_source {
+    const char *name;
+    const uint32_t *code;
+    size_t code_size;
+    uint32_t push_size;
+    enum pd_needs needs;
+};
+extern const struct pd_kernel_source pd_kernel_sources[PD_N_KERNELS];
+
+/* kernel.c, transfer.c */
 peridot_status pd_pipeline_cache_open(struct pd_gpu *gpu, const char *directory);
 void pd_pipeline_cache_close(struct pd_gpu *gpu);
 void pd_kernels_free(struct pd_gpu *gpu);

@@ -1,0 +1,194 @@
+/* What a device is: its properties, features and limits as the layers above see them. */
+#include "gpu/vk.h"
+
+#include "base/num.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Properties and features asked together, as each is a chain. */
+struct device_facts {
+    VkPhysicalDeviceProperties2 properties;
+    VkPhysicalDeviceVulkan11Properties v11;
+    VkPhysicalDeviceVulkan12Properties v12;
+    VkPhysicalDeviceMaintenance4Properties maintenance4;
+    VkPhysicalDeviceSubgroupSizeControlProperties subgroup_sizes;
+    VkPhysicalDeviceShaderIntegerDotProductProperties dots;
+    VkPhysicalDevicePCIBusInfoPropertiesEXT pci;
+    VkPhysicalDeviceFeatures2 features;
+    VkPhysicalDeviceVulkan12Features f12;
+    VkPhysicalDeviceShaderIntegerDotProductFeatures dot;
+    VkPhysicalDeviceSubgroupSizeControlFeatures subgroup_size;
+    VkPhysicalDeviceCooperativeMatrixFeaturesKHR cooperative;
+};
+
+struct pd_extensions pd_extensions_list(VkPhysicalDevice physical)
+{
+    struct pd_extensions list = {0};
+    vkEnumerateDeviceExtensionProperties(physical, NULL, &list.n, NULL);
+    list.at = malloc(sizeof *list.at * (list.n ? list.n : 1));
+    if (!list.at || vkEnumerateDeviceExtensionProperties(physical, NULL, &list.n, list.at) != VK_SUCCESS) list.n = 0;
+    return list;
+}
+
+bool pd_extensions_has(const struct pd_extensions *list, const char *name)
+{
+    for (uint32_t i = 0; i < list->n; i++)
+        if (strcmp(list->at[i].extensionName, name) == 0) return true;
+    return false;
+}
+
+#define CHAIN(head, link, type) ((link).sType = (type), PD_LINK(head, link))
+
+static void ask_facts(struct device_facts *f, VkPhysicalDevice physical, const struct pd_extensions *extensions)
+{
+    memset(f, 0, sizeof *f);
+    f->properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
+    f->features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
+    vkGetPhysicalDeviceProperties2(physical, &f->properties);
+    uint32_t version = f->properties.properties.apiVersion;
+    if (version < VK_API_VERSION_1_2) return;
+    CHAIN(f->properties, f->v11, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES);
+    CHAIN(f->properties, f->v12, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES);
+    CHAIN(f->features, f->f12, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES);
+    if (version >= VK_API_VERSION_1_3) {
+        CHAIN(f->properties, f->maintenance4, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES);
+        CHAIN(f->properties, f->subgroup_sizes, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES);
+        CHAIN(f->properties, f->dots, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES);
+        CHAIN(f->features, f->dot, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES);
+        CHAIN(f->features, f->subgroup_size, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES);
+    }
+    if (pd_extensions_has(extensions, VK_EXT_PCI_BUS_INFO_EXTENSION_NAME))
+        CHAIN(f->properties, f->pci, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT);
+    if (pd_extensions_has(extensions, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME))
+        CHAIN(f->features, f->cooperative, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR);
+    vkGetPhysicalDeviceProperties2(physical, &f->properties);
+    vkGetPhysicalDeviceFeatures2(physical, &f->features);
+}
+
+/* Names what the baseline misses, or "". */
+static const char *missing_feature(const struct device_facts *f)
+{
+    const VkPhysicalDeviceLimits *limits = &f->properties.properties.limits;
+    VkSubgroupFeatureFlags subgroup = VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_ARITHMETIC_BIT;
+    if (f->properties.properties.apiVersion < VK_API_VERSION_1_2) return "Vulkan 1.2";
+    if (!f->f12.bufferDeviceAddress) return "bufferDeviceAddress";
+    if (!f->f12.timelineSemaphore) return "timelineSemaphore";
+    if ((f->v11.subgroupSupportedOperations & subgroup) != subgroup || !(f->v11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT))
+        return "subgroup arithmetic in compute shaders";
+    if (f->v11.subgroupSize < 4) return "subgroups of at least 4 invocations";
+    if (limits->maxComputeWorkGroupInvocations < 256) return "workgroups of 256 invocations";
+    if (limits->maxComputeSharedMemorySize < 32768) return "32 KiB of shared memory";
+    return "";
+}
+
+static peridot_device_type device_type(VkPhysicalDeviceType type)
+{
+    switch (type) {
+    case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU: return PERIDOT_DEVICE_INTEGRATED;
+    case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU: return PERIDOT_DEVICE_DISCRETE;
+    case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU: return PERIDOT_DEVICE_VIRTUAL;
+    case VK_PHYSICAL_DEVICE_TYPE_CPU: return PERIDOT_DEVICE_CPU;
+    default: return PERIDOT_DEVICE_OTHER;
+    }
+}
+
+static void describe_heap(peridot_device_info *info, VkPhysicalDevice physical, bool has_budget)
+{
+    VkPhysicalDeviceMemoryBudgetPropertiesEXT budget = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
+    VkPhysicalDeviceMemoryProperties2 memory = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2};
+    vkGetPhysicalDeviceMemoryProperties2(physical, &memory);
+    uint64_t size = 0;
+    for (uint32_t i = 0; i < memory.memoryProperties.memoryHeapCount; i++) size += memory.memoryProperties.memoryHeaps[i].size;
+    has_budget = has_budget && size;   /* RADV without hardware has no memory, and crashes when an APU's budget is asked for */
+    memory.pNext = &budget;
+    if (has_budget) vkGetPhysicalDeviceMemoryProperties2(physical, &memory);
+    for (uint32_t i = 0; i < memory.memoryProperties.memoryHeapCount; i++) {
+        VkMemoryHeap heap = memory.memoryProperties.memoryHeaps[i];
+        if (!(heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) || heap.size <= info->heap_size) continue;
+        info->heap_size = heap.size;
+        /* Some drivers report a budget above the heap, or zero. */
+        info->heap_budget = has_budget && budget.heapBudget[i] ? pd_min(budget.heapBudget[i], heap.size) : heap.size;
+    }
+    /* Unified: every device-local type can be mapped, on a device without memory of its own. */
+    info->unified_memory = info->type == PERIDOT_DEVICE_INTEGRATED || info->type == PERIDOT_DEVICE_CPU;
+}
+
+/* Sizes that matmul_coop.comp can divide its tiles into. */
+static bool is_supported_tile(const VkCooperativeMatrixPropertiesKHR *p)
+{
+    return p->AType == VK_COMPONENT_TYPE_FLOAT16_KHR && p->BType == VK_COMPONENT_TYPE_FLOAT16_KHR
+        && p->CType == VK_COMPONENT_TYPE_FLOAT32_KHR && p->ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR
+        && p->scope == VK_SCOPE_SUBGROUP_KHR && !p->saturatingAccumulation && 32 % p->MSize == 0 && 32 % p->NSize == 0 && 32 % p->KSize == 0;
+}
+
+/* The largest of the sizes that the device lists. Where subgroups can be as large as a matrix is wide, they should be: Intel's
+ * matrix units work so, and its compiler takes 516 spills to make do with 32 lanes (DG2: 8 lanes, none). */
+static void describe_matrices(peridot_device_info *info, VkPhysicalDevice physical)
+{
+    uint32_t n = 0;
+    if (vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(physical, &n, NULL) != VK_SUCCESS || n == 0) return;
+    VkCooperativeMatrixPropertiesKHR *list = calloc(n, sizeof *list);
+    for (uint32_t i = 0; list && i < n; i++) list[i].sType = VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR;
+    if (!list || vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(physical, &n, list) != VK_SUCCESS) n = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const VkCooperativeMatrixPropertiesKHR *p = &list[i];
+        if (!is_supported_tile(p) || p->MSize * p->NSize * p->KSize <= info->matrix_m * info->matrix_n * info->matrix_k) continue;
+        info->cooperative_matrix = true;
+        info->matrix_m = p->MSize, info->matrix_n = p->NSize, info->matrix_k = p->KSize;
+        bool fits = info->min_subgroup_size <= p->NSize && p->NSize <= info->max_subgroup_size;
+        info->matrix_subgroup_size = fits ? p->NSize : info->subgroup_size;
+    }
+    free(list);
+}
+
+void pd_device_describe(peridot_device_info *info, VkPhysicalDevice physical, uint32_t index)
+{
+    struct pd_extensions extensions = pd_extensions_list(physical);
+    struct device_facts f;
+    ask_facts(&f, physical, &extensions);
+    const VkPhysicalDeviceProperties *p = &f.properties.properties;
+    *info = (peridot_device_info){.index = index, .type = device_type(p->deviceType)};
+    snprintf(info->name, sizeof info->name, "%s", p->deviceName);
+    snprintf(info->driver, sizeof info->driver, "%s", f.v12.driverName);
+    snprintf(info->driver_info, sizeof info->driver_info, "%s", f.v12.driverInfo);
+    snprintf(info->api_version, sizeof info->api_version, "%u.%u.%u", VK_API_VERSION_MAJOR(p->apiVersion),
+             VK_API_VERSION_MINOR(p->apiVersion), VK_API_VERSION_PATCH(p->apiVersion));
+    for (int i = 0, at = 0; i < 16; i++)
+        at += snprintf(info->uuid + at, sizeof info->uuid - (size_t)at, "%s%02x",
+                       i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", f.v11.deviceUUID[i]);
+    if (f.pci.sType)
+        snprintf(info->pci, sizeof info->pci, "%04x:%02x:%02x.%x", f.pci.pciDomain & 0xffff, f.pci.pciBus & 0xff,
+                 f.pci.pciDevice & 0xff, f.pci.pciFunction & 0xf);
+    snprintf(info->unusable, sizeof info->unusable, "%s", missing_feature(&f));
+    uint64_t key = pd_hash(0, p->pipelineCacheUUID, sizeof p->pipelineCacheUUID);
+    key = pd_hash(key, &p->driverVersion, sizeof p->driverVersion);
+    key = pd_hash(key, p->deviceName, strlen(p->deviceName));
+    snprintf(info->cache_key, sizeof info->cache_key, "%016" PRIx64, key);
+    info->max_allocation_size = f.v11.maxMemoryAllocationSize;
+    if (f.maintenance4.maxBufferSize) info->max_allocation_size = pd_min(info->max_allocation_size, f.maintenance4.maxBufferSize);
+    info->subgroup_size = f.v11.subgroupSize;
+    info->min_subgroup_size = info->max_subgroup_size = info->subgroup_size;
+    info->max_workgroup_invocations = p->limits.maxComputeWorkGroupInvocations;
+    info->max_shared_size = p->limits.maxComputeSharedMemorySize;
+    info->max_push_size = p->limits.maxPushConstantsSize;
+    info->fp16_arithmetic = f.f12.shaderFloat16;
+    info->int8_arithmetic = f.f12.shaderInt8;
+    info->int64_arithmetic = f.features.features.shaderInt64;
+    info->subgroup_ballot = f.v11.subgroupSupportedOperations & VK_SUBGROUP_FEATURE_BALLOT_BIT;
+    info->integer_dot = f.dot.shaderIntegerDotProduct;
+    info->integer_dot_instruction = info->integer_dot && f.dots.integerDotProduct4x8BitPackedSignedAccelerated;
+    info->subgroup_size_control = f.subgroup_size.subgroupSizeControl && f.subgroup_size.computeFullSubgroups
+        && f.subgroup_sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT;
+    if (info->subgroup_size_control) {
+        info->min_subgroup_size = f.subgroup_sizes.minSubgroupSize;
+        info->max_subgroup_size = f.subgroup_sizes.maxSubgroupSize;
+    }
+    if (f.cooperative.cooperativeMatrix && f.f12.shaderFloat16 && f.f12.vulkanMemoryModel && f.f12.vulkanMemoryModelDeviceScope)
+        describe_matrices(info, physical);
+    info->external_host_memory = pd_extensions_has(&extensions, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
+    describe_heap(info, physical, pd_extensions_has(&extensions, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME));
+    free(extensions.at);
+}
