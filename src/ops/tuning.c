@@ -1,18 +1,17 @@
-/* The file beside the pipeline cache has a line for each kernel and use: "matvec_q8_0 <hash of its code> normed 2 64 32 1". It may
- * be damaged, or anybody's: a line counts only if it is, letter by letter, one that this Peridot would write for the device,
- * so that the worst it can do is to make a kernel slower. */
+/* The file in the cache folder (gpu/notes.h) has a line for each kernel and use: "matvec_q8_0 <hash of its code> normed 2 64 32 1".
+ * A line counts only if it is, letter by letter, one that this Peridot would write for the device, so that the worst that a
+ * forged one can do is to make a kernel slower. */
 #include "ops/tuning.h"
 
 #include "base/num.h"
-#include "base/os.h"
+#include "gpu/notes.h"
 #include "ops/kernels.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-enum { MAX_WORKGROUP = 256, N_ROWS = 4, MAX_WIDTH = 2, FILE_MAX = 64 << 10, LINE_MAX_SIZE = 96 };
+enum { MAX_WORKGROUP = 256, N_ROWS = 4, MAX_WIDTH = 2 };
 
 /* ---- what there is ---- */
 
@@ -90,92 +89,52 @@ const char *pd_use_name(enum pd_use use)
 
 /* ---- the file ---- */
 
-static const char first_line[] = "peridot: rows, workgroups, subgroups and widths of matvec as measured\n";
+static const struct pd_notes notes = {"tune", "peridot: rows, workgroups, subgroups and widths of matvec as measured"};
 
-static char *tuning_path(const peridot_device_info *device, const char *directory)
+struct reading {
+    struct pd_tunings *out;
+    const peridot_device_info *device;
+};
+
+static struct pd_note make_note(enum pd_kernel_id id, enum pd_use use, struct pd_tuning t)
 {
-    char name[64];
-    snprintf(name, sizeof name, "tune-%s.txt", device->cache_key);
-    return pd_path_join(directory, name);
+    struct pd_note note = {.id = id};
+    snprintf(note.text, sizeof note.text, " %s %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32, pd_use_name(use), t.rows, t.workgroup,
+             t.subgroup, t.width);
+    return note;
 }
 
-static size_t make_line(char line[LINE_MAX_SIZE], enum pd_kernel_id id, enum pd_use use, struct pd_tuning t)
-{
-    return (size_t)snprintf(line, LINE_MAX_SIZE, "%s %016" PRIx64 " %s %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32 "\n",
-                            pd_kernel_name(id), pd_kernel_hash(id), pd_use_name(use), t.rows, t.workgroup, t.subgroup, t.width);
-}
-
-/* Default tunings are measured too. */
+/* The default, which a search measures too, and then its range. */
 static bool tuning_of(struct pd_tuning *out, const peridot_device_info *device, enum pd_kernel_id id, enum pd_use use, uint32_t at)
 {
     *out = pd_tuning_default(device, id, use);
     return at == 0 || pd_tuning_at(out, device, at - 1);
 }
 
-static bool is_line(const char *text, size_t size, enum pd_kernel_id id, enum pd_use use, struct pd_tuning t)
+static void take(void *user, const struct pd_note *note)
 {
-    char line[LINE_MAX_SIZE];
-    return pd_tuning_fits(t, id, use) && make_line(line, id, use, t) == size && memcmp(line, text, size) == 0;
-}
-
-static void take_line(struct pd_tunings *out, const peridot_device_info *device, const char *text, size_t size)
-{
+    const struct reading *r = user;
     struct pd_tuning t;
-    for (int id = 0; id < PD_N_KERNELS; id++) {
-        const char *name = pd_kernel_name((enum pd_kernel_id)id);
-        if (size <= strlen(name) || memcmp(text, name, strlen(name)) != 0 || text[strlen(name)] != ' ') continue;
-        for (int use = 0; use < PD_N_USES; use++)
-            for (uint32_t at = 0; tuning_of(&t, device, (enum pd_kernel_id)id, (enum pd_use)use, at); at++)
-                if (is_line(text, size, (enum pd_kernel_id)id, (enum pd_use)use, t)) out->of[id][use] = t;
-    }
-}
-
-static void take_lines(struct pd_tunings *out, const peridot_device_info *device, const char *text, size_t size)
-{
-    size_t at = sizeof first_line - 1;
-    if (size > FILE_MAX || size < at || memcmp(text, first_line, at) != 0) return;
-    while (at < size) {
-        const char *end = memchr(text + at, '\n', size - at);
-        size_t line_size = end ? (size_t)(end - (text + at)) + 1 : size - at;
-        take_line(out, device, text + at, line_size);
-        at += line_size;
-    }
+    for (int use = 0; use < PD_N_USES; use++)
+        for (uint32_t at = 0; tuning_of(&t, r->device, note->id, (enum pd_use)use, at); at++)
+            if (pd_tuning_fits(t, note->id, (enum pd_use)use)
+                && strcmp(make_note(note->id, (enum pd_use)use, t).text, note->text) == 0) r->out->of[note->id][use] = t;
 }
 
 void pd_tunings_read(struct pd_tunings *out, const peridot_device_info *device, const char *directory)
 {
-    struct pd_map map = {0};
     *out = (struct pd_tunings){0};
-    char *path = directory ? tuning_path(device, directory) : NULL;
-    if (path && pd_is_file(path) && pd_map_open(&map, path) == PERIDOT_OK)
-        take_lines(out, device, (const char *)map.data, (size_t)map.size);
-    pd_map_close(&map);
-    free(path);
-}
-
-static peridot_status write_lines(struct pd_writer *w, const struct pd_tunings *tunings)
-{
-    char line[LINE_MAX_SIZE];
-    PD_TRY(pd_writer_write(w, first_line, sizeof first_line - 1));
-    for (int id = 0; id < PD_N_KERNELS; id++)
-        for (int use = 0; use < PD_N_USES; use++) {
-            struct pd_tuning t = tunings->of[id][use];
-            if (t.rows) PD_TRY(pd_writer_write(w, line, make_line(line, (enum pd_kernel_id)id, (enum pd_use)use, t)));
-        }
-    return pd_writer_commit(w);
+    pd_notes_read(&notes, device, directory, take, &(struct reading){out, device});
 }
 
 peridot_status pd_tunings_write(const struct pd_tunings *tunings, const peridot_device_info *device, const char *directory)
 {
-    struct pd_writer w;
-    char *path = tuning_path(device, directory);
-    if (!path) return pd_fail_alloc(strlen(directory), "path");
-    peridot_status status = pd_make_directory(directory);
-    if (status == PERIDOT_OK) status = pd_writer_open(&w, path);
-    if (status == PERIDOT_OK) {
-        status = write_lines(&w, tunings);
-        pd_writer_abort(&w);
-    }
-    free(path);
-    return status;
+    struct pd_note list[PD_N_KERNELS * PD_N_USES];
+    size_t n = 0;
+    for (int id = 0; id < PD_N_KERNELS; id++)
+        for (int use = 0; use < PD_N_USES; use++) {
+            struct pd_tuning t = tunings->of[id][use];
+            if (t.rows) list[n++] = make_note((enum pd_kernel_id)id, (enum pd_use)use, t);
+        }
+    return pd_notes_write(&notes, device, directory, list, n);
 }
