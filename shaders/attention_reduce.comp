@@ -14,7 +14,7 @@ shared float factor[PD_MAX_SPLITS];
 
 void main()
 {
-    uint head = gl_WorkGroupID.x, m = gl_WorkGroupID.y, n_splits = p.step.s.n_splits[p.local], stride = p.head_dim + 2;
+    uint head = gl_WorkGroupID.x, m = gl_WorkGroupID.y, n_splits = p.step.s.n_splits[p.kind], stride = p.head_dim + 2;
     uint base = (m * gl_NumWorkGroups.x + head) * n_splits * stride, last = base + p.head_dim;
     uint n_rounded = (n_splits + AT_ONCE - 1) / AT_ONCE * AT_ONCE;
     float top = -1e30, total = 0.0;

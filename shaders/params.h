@@ -22,6 +22,7 @@
 #define PD_WEIGHT_BITS 24    /* sample: the likeliest candidate's weight is 2^24, so that the sum of PD_TOPK fits 32 bits */
 #define PD_REPEAT_WINDOW 64  /* tokens that penalties look back */
 #define PD_MAX_SPLITS 64     /* attention: most parts that the keys of one query are split into */
+#define PD_MAX_LAYER_KINDS 8 /* kinds of layers that a model may have: alike in heads and window */
 #define PD_PAD 32            /* rows of activations are padded with zeros to a multiple of this many floats */
 #define PD_PACK_PAD 64       /* pack_f16: rows are padded with zeros to a multiple of this many columns */
 #define PD_PACK_TAIL 4       /* pack_f16: words at the end of a row, of which the first is its scale */
@@ -31,9 +32,8 @@
 
 /* What changes from step to step, so that a recorded command buffer can be replayed. One per session. */
 struct pd_step {
-    uint32_t n_splits[2];    /* workgroups per query in attention: [0] global layers, [1] local layers */
-    uint32_t unused[2];
-    uint32_t dispatch[2][4]; /* VkDispatchIndirectCommand of attention, padded */
+    uint32_t n_splits[PD_MAX_LAYER_KINDS];      /* workgroups per query in attention, by kind of layer */
+    uint32_t dispatch[PD_MAX_LAYER_KINDS][4];   /* VkDispatchIndirectCommand of attention, padded */
 };
 
 /* Where a token stands: its position in its text, and where in the cache that text is. Each sequence of a session has a region
@@ -151,7 +151,7 @@ struct pd_attention_reduce_push {
     PD_PTR(pd_step_ref) step;
     PD_PTR(pd_floats) partial;
     PD_PTR(pd_floats) y;          /* [n_tokens][y_stride] */
-    uint32_t head_dim, y_stride, local;   /* local: which n_splits of the step */
+    uint32_t head_dim, y_stride, kind;    /* kind: which n_splits of the step */
 };
 
 /* y[m][i] = act(gate[m][i]) * up[m][i]; gate and up are the halves of x[m]. Grid: [blocks of n, n_tokens]. */

@@ -2,7 +2,7 @@
  * refusal by name. Files are made here, without weights. */
 #include "format_fixture.h"
 
-#include "arch/config.h"
+#include "arch/layers.h"
 #include "format/gguf_write.h"
 
 #include <math.h>
@@ -31,6 +31,15 @@ static struct pd_config json_config(const char *json)
     return c;
 }
 
+/* Of the layers without a window, or with one. */
+static const double *frequencies(const struct pd_config *c, bool local)
+{
+    uint32_t i = 0;
+    while (i < c->n_layers && (c->layers[i].window != 0) != local) i++;
+    assert_true(i < c->n_layers);
+    return c->rope_tables[c->layers[i].rope].inv_freq;
+}
+
 static void refuse_json(peridot_status status, const char *json, const char *a, const char *b)
 {
     struct pd_config c;
@@ -39,7 +48,9 @@ static void refuse_json(peridot_status status, const char *json, const char *a, 
 
 static void expect_shape(const struct pd_config *c, const uint32_t want[8])
 {
-    const uint32_t got[8] = {c->n_layers, c->d_model, c->ffn_dim, c->n_heads, c->n_kv_heads, c->head_dim, c->window, c->ctx_max};
+    const struct pd_layer_sizes most = pd_layers_largest(c);
+    const uint32_t got[8] = {c->n_layers, c->d_model, most.ffn_dim, most.n_heads, most.n_kv_heads, most.head_dim, most.window,
+                             c->ctx_max};
     static const char *const names[8] = {"n_layers", "d_model", "ffn_dim", "n_heads", "n_kv_heads", "head_dim", "window", "ctx_max"};
     for (int i = 0; i < 8; i++)
         if (got[i] != want[i]) fail_msg("%s is %u, not %u", names[i], got[i], want[i]);
@@ -51,7 +62,7 @@ static void test_json_defaults(void **state)
     (void)state;
     struct pd_config c = json_config("{\"model_type\": \"gemma\"}");
     expect_shape(&c, (const uint32_t[]){28, 3072, 24576, 16, 16, 256, 0, 8192});
-    close_to((double)c.query_scale, 1.0 / 16);
+    close_to((double)c.layers[0].query_scale, 1.0 / 16);
     close_to((double)c.embed_scale, 55.5);   /* sqrt(3072), rounded to bf16 */
     assert_true(c.tied && c.norm_plus_one && !c.rope_interleaved && c.final_softcap == 0);
     pd_config_free(&c);
@@ -83,7 +94,7 @@ static void test_json_divisors(void **state)
     };
     for (size_t i = 0; i < PD_COUNT(rows); i++) {
         struct pd_config c = json_config(rows[i].json);
-        close_to(1 / ((double)c.query_scale * (double)c.query_scale), rows[i].divisor);
+        close_to(1 / ((double)c.layers[0].query_scale * (double)c.layers[0].query_scale), rows[i].divisor);
         pd_config_free(&c);
     }
 }
@@ -101,13 +112,13 @@ static void test_json_wrapped(void **state)
     close_to(c.ropes[PD_ROPE_GLOBAL].divisor, 8);
     close_to(c.ropes[PD_ROPE_LOCAL].base, 1e4);
     close_to(c.ropes[PD_ROPE_LOCAL].divisor, 1);
-    close_to(c.inv_freq[PD_ROPE_GLOBAL][0], 1.0 / 8);
-    close_to(c.inv_freq[PD_ROPE_LOCAL][0], 1);
-    close_to(c.inv_freq[PD_ROPE_LOCAL][64], 1e-2);
+    close_to(frequencies(&c, 0)[0], 1.0 / 8);
+    close_to(frequencies(&c, 1)[0], 1);
+    close_to(frequencies(&c, 1)[64], 1e-2);
     close_to((double)c.embed_scale, 50.5);
     for (uint32_t i = 0; i < 34; i++) {
         assert_int_equal(c.layers[i].window, i % 6 == 5 ? 0 : 1024);
-        assert_int_equal(c.layers[i].rope, i % 6 == 5 ? PD_ROPE_GLOBAL : PD_ROPE_LOCAL);
+        assert_int_equal(c.rope_tables[c.layers[i].rope].rope, i % 6 == 5 ? PD_ROPE_GLOBAL : PD_ROPE_LOCAL);
     }
     pd_config_free(&c);
 }
@@ -121,8 +132,8 @@ static void test_json_new_generation(void **state)
         " \"layer_types\": [\"full_attention\", \"sliding_attention\", \"sliding_attention\"],"
         " \"rope_parameters\": {\"full_attention\": {\"rope_type\": \"linear\", \"factor\": 4.0, \"rope_theta\": 500000.0},"
         " \"sliding_attention\": {\"rope_type\": \"default\", \"rope_theta\": 5000.0}}}");
-    assert_true(c.layers[0].window == 0 && c.layers[1].window == 512 && c.layers[2].rope == PD_ROPE_LOCAL);
-    close_to(c.inv_freq[PD_ROPE_GLOBAL][0], 0.25);
+    assert_true(c.layers[0].window == 0 && c.layers[1].window == 512 && c.rope_tables[c.layers[2].rope].rope == PD_ROPE_LOCAL);
+    close_to(frequencies(&c, 0)[0], 0.25);
     close_to(c.ropes[PD_ROPE_GLOBAL].base, 5e5);
     close_to(c.ropes[PD_ROPE_LOCAL].base, 5e3);
     pd_config_free(&c);
@@ -146,10 +157,10 @@ static void check_llama3(const char *rope)
     struct pd_config c = json_config(json);
     double f29 = pow(500000, -58.0 / 128), turns = 8192 * f29 / (8 * atan(1)), smooth = (turns - 1) / 3;
     assert_true(turns > 1 && turns < 4);
-    close_to(c.inv_freq[0][0], 1);
-    close_to(c.inv_freq[0][28], pow(500000, -56.0 / 128));
-    close_to(c.inv_freq[0][29], (1 - smooth) * f29 / 8 + smooth * f29);
-    close_to(c.inv_freq[0][63], pow(500000, -126.0 / 128) / 8);
+    close_to(frequencies(&c, 0)[0], 1);
+    close_to(frequencies(&c, 0)[28], pow(500000, -56.0 / 128));
+    close_to(frequencies(&c, 0)[29], (1 - smooth) * f29 / 8 + smooth * f29);
+    close_to(frequencies(&c, 0)[63], pow(500000, -126.0 / 128) / 8);
     close_to(c.ropes[0].divisor, 1);
     pd_config_free(&c);
 }
@@ -163,29 +174,29 @@ static void test_json_llama(void **state)
                  " \"original_max_position_embeddings\": 8192, \"rope_type\": \"llama3\"}");
     struct pd_config c = json_config("{\"model_type\": \"llama\", \"rope_scaling\": {\"type\": \"linear\", \"factor\": 2.0}, \"hidden_size\": 2048,"
                                      " \"head_dim\": 80, \"tie_word_embeddings\": true, \"partial_rotary_factor\": 1.0}");
-    assert_true(c.head_dim == 80 && c.tied);
-    close_to(c.inv_freq[0][0], 0.5);
+    assert_true(c.layers[0].head_dim == 80 && c.tied);
+    close_to(frequencies(&c, 0)[0], 0.5);
     pd_config_free(&c);
 }
 
 static void test_json_heads(void **state)
 {
     (void)state;
-    static const struct { const char *json; enum pd_head head; uint32_t n_labels; } rows[] = {
-        {"{\"model_type\": \"gemma2\", \"architectures\": [\"Gemma2ForCausalLM\"], \"id2label\": {\"0\": \"a\"}}", PD_HEAD_LANGUAGE, 0},
-        {"{\"model_type\": \"gemma2\", \"architectures\": [\"Gemma2Model\"]}", PD_HEAD_LANGUAGE, 0},
-        {"{\"model_type\": \"llama\", \"architectures\": [\"LlamaModel\"]}", PD_HEAD_NONE, 0},
-        {"{\"model_type\": \"llama\", \"architectures\": [\"LlamaModel\"], \"tie_word_embeddings\": true}", PD_HEAD_LANGUAGE, 0},
-        {"{\"model_type\": \"llama\", \"architectures\": [\"LlamaForSequenceClassification\"]}", PD_HEAD_SEQUENCE, 0},
-        {"{\"model_type\": \"gemma2\", \"architectures\": [\"Gemma2ForSequenceClassification\"], \"id2label\": {\"1\": \"b\", \"0\": \"a\"}}", PD_HEAD_SEQUENCE, 2},
-        {"{\"model_type\": \"gemma2\", \"architectures\": [\"Gemma2ForTokenClassification\"], \"id2label\": {\"0\": \"a\"}}", PD_HEAD_TOKEN, 1},
+    static const struct { const char *json; peridot_head head; uint32_t n_labels; } rows[] = {
+        {"{\"model_type\": \"gemma2\", \"architectures\": [\"Gemma2ForCausalLM\"], \"id2label\": {\"0\": \"a\"}}", PERIDOT_HEAD_LANGUAGE, 0},
+        {"{\"model_type\": \"gemma2\", \"architectures\": [\"Gemma2Model\"]}", PERIDOT_HEAD_LANGUAGE, 0},
+        {"{\"model_type\": \"llama\", \"architectures\": [\"LlamaModel\"]}", PERIDOT_HEAD_NONE, 0},
+        {"{\"model_type\": \"llama\", \"architectures\": [\"LlamaModel\"], \"tie_word_embeddings\": true}", PERIDOT_HEAD_LANGUAGE, 0},
+        {"{\"model_type\": \"llama\", \"architectures\": [\"LlamaForSequenceClassification\"]}", PERIDOT_HEAD_SEQUENCE, 0},
+        {"{\"model_type\": \"gemma2\", \"architectures\": [\"Gemma2ForSequenceClassification\"], \"id2label\": {\"1\": \"b\", \"0\": \"a\"}}", PERIDOT_HEAD_SEQUENCE, 2},
+        {"{\"model_type\": \"gemma2\", \"architectures\": [\"Gemma2ForTokenClassification\"], \"id2label\": {\"0\": \"a\"}}", PERIDOT_HEAD_TOKEN, 1},
     };
     for (size_t i = 0; i < PD_COUNT(rows); i++) {
         struct pd_config c = json_config(rows[i].json);
         assert_int_equal(c.head, rows[i].head);
         assert_int_equal(c.n_labels, rows[i].n_labels);
         if (c.n_labels) assert_string_equal(c.labels[0], "a");
-        if (c.head == PD_HEAD_SEQUENCE || c.head == PD_HEAD_TOKEN) assert_true(c.final_softcap == 0);   /* it is the language head's */
+        if (c.head == PERIDOT_HEAD_SEQUENCE || c.head == PERIDOT_HEAD_TOKEN) assert_true(c.final_softcap == 0);   /* it is the language head's */
         pd_config_free(&c);
     }
 }
@@ -248,7 +259,7 @@ struct key {
     float real;
     const char *text;
     const char *flags;      /* "101": an array of booleans */
-    uint32_t counts[4];     /* with n_counts: an array of counts */
+    uint32_t counts[6];     /* with n_counts: an array of counts */
     uint32_t n_counts;
 };
 
@@ -306,7 +317,7 @@ static void test_gguf_divisors(void **state)
         struct pd_config c;
         GGUF_CONFIG(&c, rows[i].architecture, {"block_count", .count = rows[i].layers}, {"embedding_length", .count = rows[i].d_model},
                     {"attention.head_count", .count = rows[i].heads}, {"attention.key_length", .count = rows[i].head_dim});
-        close_to(1 / ((double)c.query_scale * (double)c.query_scale), rows[i].divisor);
+        close_to(1 / ((double)c.layers[0].query_scale * (double)c.layers[0].query_scale), rows[i].divisor);
         pd_config_free(&c);
     }
 }
@@ -314,7 +325,7 @@ static void test_gguf_divisors(void **state)
 static void expect_windows(const struct pd_config *c, const char *locals)
 {
     for (uint32_t i = 0; i < c->n_layers; i++)
-        if (c->layers[i].window != (locals[i] == '1' ? c->window : 0)) fail_msg("layer %u has window %u", i, c->layers[i].window);
+        if (c->layers[i].window != (locals[i] == '1' ? pd_layers_largest(c).window : 0)) fail_msg("layer %u has window %u", i, c->layers[i].window);
 }
 
 static void test_gguf_gemma(void **state)
@@ -323,8 +334,8 @@ static void test_gguf_gemma(void **state)
     struct pd_config c;
     GGUF_CONFIG(&c, "gemma3", {"rope.scaling.type", .text = "linear"}, {"rope.scaling.factor", .real = 8}, {"attention.key_length", .count = 256});
     expect_shape(&c, (const uint32_t[]){6, 2304, 64, 8, 4, 256, 1024, 8192});
-    close_to(c.inv_freq[PD_ROPE_GLOBAL][64], 1e-3 / 8);
-    close_to(c.inv_freq[PD_ROPE_LOCAL][64], 1e-2);
+    close_to(frequencies(&c, 0)[64], 1e-3 / 8);
+    close_to(frequencies(&c, 1)[64], 1e-2);
     assert_true(!c.norm_plus_one && !c.rope_interleaved && c.tied && c.attn_softcap == 0);
     expect_windows(&c, "111110");
     pd_config_free(&c);
@@ -332,18 +343,18 @@ static void test_gguf_gemma(void **state)
     close_to(c.ropes[PD_ROPE_GLOBAL].base, 5e5);
     close_to(c.ropes[PD_ROPE_GLOBAL].divisor, 1);
     close_to(c.ropes[PD_ROPE_LOCAL].base, 2e4);
-    assert_int_equal(c.head_dim, 288);   /* without its key, d_model / heads */
+    assert_int_equal(c.layers[0].head_dim, 288);   /* without its key, d_model / heads */
     expect_windows(&c, "110110");
     pd_config_free(&c);
     GGUF_CONFIG(&c, "gemma3", {"attention.sliding_window_pattern", .flags = "011101"});
     expect_windows(&c, "011101");
     pd_config_free(&c);
     GGUF_CONFIG(&c, "gemma2", {"attention.sliding_window", .count = UINT32_MAX}, {"attn_logit_softcapping", .real = 20});
-    assert_true(c.window == 4096 && c.attn_softcap == 20 && c.final_softcap == 30);   /* the defaults of files that lack them */
+    assert_true(c.layers[0].window == 4096 && c.attn_softcap == 20 && c.final_softcap == 30);   /* the defaults of files that lack them */
     expect_windows(&c, "101010");
     pd_config_free(&c);
     GGUF_CONFIG(&c, "gemma", {"attention.head_count_kv", .count = 1});
-    assert_true(c.window == 0 && c.final_softcap == 0);
+    assert_true(c.layers[0].window == 0 && c.final_softcap == 0);
     expect_windows(&c, "000000");
     pd_config_free(&c);
 }
@@ -353,17 +364,40 @@ static void test_gguf_llama(void **state)
     (void)state;
     struct pd_config c;
     GGUF_CONFIG(&c, "llama", {"attention.head_count_kv", .count = UINT32_MAX}, {"rope.freq_base", .real = 5e5f}, {"rope.dimension_count", .count = 288});
-    assert_true(c.rope_interleaved && c.n_kv_heads == 8 && c.embed_scale == 1);
+    assert_true(c.rope_interleaved && c.layers[0].n_kv_heads == 8 && c.embed_scale == 1);
     close_to(c.ropes[0].base, 5e5);
     pd_config_free(&c);
     GGUF_CONFIG(&c, "llama", {"rope.scaling.type", .text = "linear"}, {"rope.scaling.factor", .real = 4});
-    close_to(c.inv_freq[0][0], 0.25);
+    close_to(frequencies(&c, 0)[0], 0.25);
     pd_config_free(&c);
     GGUF_CONFIG(&c, "llama", {"rope.scaling.type", .text = "none"}, {"rope.scaling.factor", .real = 4});
-    close_to(c.inv_freq[0][0], 1);
+    close_to(frequencies(&c, 0)[0], 1);
     pd_config_free(&c);
-    GGUF_CONFIG(&c, "llama", {"feed_forward_length", .counts = {64, 64, 64}, .n_counts = 3});   /* one count a layer, all the same */
-    assert_int_equal(c.ffn_dim, 64);
+    GGUF_CONFIG(&c, "llama", {"feed_forward_length", .counts = {64, 64, 64, 64, 64, 64}, .n_counts = 6});   /* one count a layer, all the same */
+    assert_int_equal(c.layers[0].ffn_dim, 64);
+    pd_config_free(&c);
+}
+
+/* Numbers that differ from layer to layer. */
+static void test_gguf_layers(void **state)
+{
+    (void)state;
+    struct pd_config c;
+    GGUF_CONFIG(&c, "gemma3", {"feed_forward_length", .counts = {64, 64, 96, 64, 64, 32}, .n_counts = 6},
+                {"attention.head_count_kv", .counts = {4, 4, 4, 4, 4, 1}, .n_counts = 6},
+                {"attention.key_length", .counts = {64, 64, 64, 64, 64, 128}, .n_counts = 6},
+                {"attention.value_length", .counts = {64, 64, 64, 64, 64, 128}, .n_counts = 6},
+                {"attention.sliding_window", .counts = {8, 8, 8, 16, 8, 8}, .n_counts = 6});
+    assert_true(c.layers[0].ffn_dim == 64 && c.layers[2].ffn_dim == 96 && c.layers[5].ffn_dim == 32);
+    assert_true(c.layers[4].n_kv_heads == 4 && c.layers[5].n_kv_heads == 1);
+    assert_true(c.layers[0].window == 8 && c.layers[3].window == 16 && c.layers[5].window == 0);
+    assert_true(c.layers[0].head_dim == 64 && c.layers[5].head_dim == 128);
+    close_to((double)c.layers[0].query_scale, 1.0 / 8);
+    close_to((double)c.layers[5].query_scale, 1 / sqrt(128));
+    assert_true(c.n_kinds == 3 && c.kinds[1] == 3 && c.kinds[2] == 5 && c.layers[4].kind == 0 && c.layers[5].kind == 2);
+    assert_true(c.n_rope_tables == 2 && c.layers[3].rope == c.layers[0].rope);
+    close_to(frequencies(&c, 0)[32], 1e-3);
+    close_to(frequencies(&c, 1)[16], 1e-2);
     pd_config_free(&c);
 }
 
@@ -375,7 +409,7 @@ static void test_gguf_refusals(void **state)
         {{"expert_count", .count = 8}, "8 experts", "mixture", PERIDOT_ERROR_UNSUPPORTED},
         {{"rope.dimension_count", .count = 72}, "72 of 288", "rotated", PERIDOT_ERROR_UNSUPPORTED},
         {{"attention.value_length", .count = 128}, "288", "values 128", PERIDOT_ERROR_UNSUPPORTED},
-        {{"attention.head_count_kv", .counts = {4, 2}, .n_counts = 2}, "attention.head_count_kv", "layer to layer", PERIDOT_ERROR_UNSUPPORTED},
+        {{"attention.head_count_kv", .counts = {4, 2}, .n_counts = 2}, "attention.head_count_kv has 2 entries", "6 layers", PERIDOT_ERROR_FORMAT},
         {{"block_count", .count = UINT32_MAX}, "block_count", "missing", PERIDOT_ERROR_FORMAT},
         {{"embedding_length", .real = 2.5f}, "embedding_length", "count", PERIDOT_ERROR_FORMAT},
         {{"attention.layer_norm_rms_epsilon", .count = UINT32_MAX}, "layer_norm_rms_epsilon", "missing", PERIDOT_ERROR_FORMAT},
@@ -405,7 +439,8 @@ int main(void)
         cmocka_unit_test(test_json_defaults), cmocka_unit_test(test_json_divisors), cmocka_unit_test(test_json_wrapped),
         cmocka_unit_test(test_json_new_generation), cmocka_unit_test(test_json_llama), cmocka_unit_test(test_json_heads),
         cmocka_unit_test(test_json_refusals), cmocka_unit_test(test_json_labels), cmocka_unit_test(test_gguf_divisors),
-        cmocka_unit_test(test_gguf_gemma), cmocka_unit_test(test_gguf_llama), cmocka_unit_test(test_gguf_refusals),
+        cmocka_unit_test(test_gguf_gemma), cmocka_unit_test(test_gguf_llama), cmocka_unit_test(test_gguf_layers),
+        cmocka_unit_test(test_gguf_refusals),
     };
     return cmocka_run_group_tests_name("config", tests, make_folder, remove_folder);
 }

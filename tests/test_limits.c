@@ -137,7 +137,8 @@ static void test_next_splits_keys(void **state)
     params.n_sequences = 1;
     EXPECT_OK(pd_session_create(&one, &model.m, &params));
     eval_deep(together, two, DEEP, width);
-    assert_int_equal(((const struct pd_step *)two->input.step.host)->n_splits[0], 4);
+    assert_int_equal(model.m.config.layers[1].window, 0);
+    assert_int_equal(((const struct pd_step *)two->input.step.host)->n_splits[model.m.config.layers[1].kind], 4);
     eval_deep(alone, one, DEEP, width);
     for (uint32_t i = 0; i < width; i++) assert_true(fabsf(together[i] - alone[i]) < 1e-5f * 30);   /* logits are up to 30 */
     const float *logits;

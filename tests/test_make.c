@@ -91,7 +91,7 @@ static void check_q8_0(const struct pd_tensor *t)
 
 static void check_tensors(const struct pd_checkpoint *c, const struct pd_shape *s)
 {
-    bool gemma = s->arch != PD_ARCH_LLAMA, post = s->arch == PD_ARCH_GEMMA2 || s->arch == PD_ARCH_GEMMA3;
+    bool gemma = s->family != PD_LLAMA, post = s->family == PD_GEMMA2 || s->family == PD_GEMMA3;
     const struct pd_tensor *t = pd_checkpoint_find(c, "token_embd.weight");
     assert_int_equal(t->shape[0], s->vocab_size);
     check_spread(t, (gemma ? 0.125 : 1) / sqrt(s->d_model));
@@ -103,7 +103,7 @@ static void check_tensors(const struct pd_checkpoint *c, const struct pd_shape *
     assert_int_equal(pd_checkpoint_find(c, "blk.0.attn_k.weight")->shape[0], s->n_kv_heads * s->head_dim);
     assert_int_equal(pd_checkpoint_find(c, "blk.0.attn_norm.weight")->dtype, PD_F32);
     assert_true(post == (pd_checkpoint_find(c, "blk.0.post_ffw_norm.weight") != NULL));
-    assert_true((s->arch == PD_ARCH_GEMMA3) == (pd_checkpoint_find(c, "blk.0.attn_q_norm.weight") != NULL));
+    assert_true((s->family == PD_GEMMA3) == (pd_checkpoint_find(c, "blk.0.attn_q_norm.weight") != NULL));
     assert_true(!gemma == (pd_checkpoint_find(c, "rope_freqs.weight") != NULL));
     assert_true(s->untied == (pd_checkpoint_find(c, "output.weight") != NULL));
 }

@@ -1,5 +1,6 @@
 /* The models of peridot.h: opening one, and what it says of itself. */
 #include "api/handles.h"
+#include "arch/layers.h"
 #include "base/num.h"
 #include "probe/tune.h"
 
@@ -28,13 +29,14 @@ static void describe_model(peridot_model *model)
 {
     const struct pd_config *c = &model->m.config;
     const struct pd_weights *w = &model->m.weights;
+    const struct pd_layer_sizes most = pd_layers_largest(c);
     describe_types(model->types, sizeof model->types, w->type_counts);
     pd_variants_text(model->kernels, sizeof model->kernels, &model->m.variants);
     pd_tunings_text(model->tuning, sizeof model->tuning, &model->m);
     model->info = (peridot_model_info){.name = c->name, .family = pd_families[c->family].name, .types = model->types,
-        .n_layers = c->n_layers, .d_model = c->d_model, .ffn_dim = c->ffn_dim, .n_heads = c->n_heads, .n_kv_heads = c->n_kv_heads,
-        .head_dim = c->head_dim, .window = c->window, .ctx_max = c->ctx_max, 
-        .vocab_size = w->vocab_size, .n_outputs = w->n_outputs, .head = (peridot_head)c->head, .n_params = w->n_params,
+        .n_layers = c->n_layers, .d_model = c->d_model, .ffn_dim = most.ffn_dim, .n_heads = most.n_heads,
+        .n_kv_heads = most.n_kv_heads, .head_dim = most.head_dim, .window = most.window, .ctx_max = c->ctx_max,
+        .vocab_size = w->vocab_size, .n_outputs = w->n_outputs, .head = c->head, .n_params = w->n_params,
         .weights_size = w->size, .in_place_size = w->in_place_size, .host_resident_size = w->host_resident_size, .n_host_resident_layers = w->n_host_resident_layers,
         .decode_host_resident_size = w->decode_host_resident_size,
         .n_ignored_tensors = w->n_ignored, .decode_read_size = w->decode_read_size, .device = pd_gpu_info(model->m.gpu),

@@ -1,5 +1,6 @@
 /* A config from GGUF metadata. Keys are "ARCHITECTURE.NAME"; defaults are llama.cpp's where files may lack a key. */
-#include "arch/config.h"
+#include "arch/config_readers.h"
+#include "arch/layers.h"
 
 #include "base/num.h"
 
@@ -10,7 +11,8 @@
 struct reader {
     const struct pd_checkpoint *checkpoint;
     const char *architecture;
-    peridot_status status;   /* of the first failure */
+    uint32_t n_layers;       /* 0: not known yet */
+    peridot_status status;   /* of the last failure */
 };
 
 static const struct pd_meta *find(const struct reader *r, const char *name, char key[128])
@@ -19,24 +21,26 @@ static const struct pd_meta *find(const struct reader *r, const char *name, char
     return pd_checkpoint_find_meta(r->checkpoint, key);
 }
 
-static uint32_t read_uint(struct reader *r, const char *name, int64_t fallback)
+/* Of an array with one value per layer, that of layer i; else the one value. */
+static uint32_t read_layer_uint(struct reader *r, const char *name, uint32_t i, int64_t fallback)
 {
     char key[128];
     const struct pd_meta *m = find(r, name, key);
     uint64_t value = 0;
-    if (!m && fallback < 0) r->status = pd_fail(PERIDOT_ERROR_FORMAT, "metadata key %s is missing", key);
-    if (!m) return (uint32_t)fallback;
-    /* Some keys may hold one value per layer; these families have the same in all. */
-    for (uint64_t i = 0; i < m->n; i++) {
-        uint64_t v;
-        if (!pd_meta_uint(&v, m, i) || v > UINT32_MAX)
-            r->status = pd_fail(PERIDOT_ERROR_FORMAT, "metadata key %s is not a count", key);
-        else if (i > 0 && v != value)
-            r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "metadata key %s differs from layer to layer", key);
-        else value = v;
-        if (r->status != PERIDOT_OK) return 0;
-    }
-    return (uint32_t)value;
+    bool is_array = m && m->type == PD_META_ARRAY;
+    if (!m && fallback >= 0) return (uint32_t)fallback;
+    if (!m) r->status = pd_fail(PERIDOT_ERROR_FORMAT, "metadata key %s is missing", key);
+    else if (is_array && m->n != r->n_layers)
+        r->status = pd_fail(PERIDOT_ERROR_FORMAT, "metadata key %s has %llu entries for %u layers", key,
+                            (unsigned long long)m->n, r->n_layers);
+    else if (!pd_meta_uint(&value, m, is_array ? i : 0) || value > UINT32_MAX)
+        r->status = pd_fail(PERIDOT_ERROR_FORMAT, "metadata key %s is not a count", key);
+    return r->status == PERIDOT_OK ? (uint32_t)value : 0;
+}
+
+static uint32_t read_uint(struct reader *r, const char *name, int64_t fallback)
+{
+    return read_layer_uint(r, name, 0, fallback);
 }
 
 static double read_float(struct reader *r, const char *name, double fallback)
@@ -64,23 +68,47 @@ static double read_rope_divisor(struct reader *r)
     return read_float(r, "rope.scaling.factor", 1);
 }
 
+/* Which layers have a window: by an array, or all but every n-th. */
 static peridot_status read_pattern(struct reader *r, struct pd_config *out)
 {
     char key[128];
     const struct pd_meta *m = find(r, "attention.sliding_window_pattern", key);
+    bool is_array = m && m->type == PD_META_ARRAY;
     uint64_t pattern = pd_families[out->family].window_pattern;
-    if (m && m->type != PD_META_ARRAY && (!pd_meta_uint(&pattern, m, 0) || pattern > UINT32_MAX))
+    if (m && !is_array && (!pd_meta_uint(&pattern, m, 0) || pattern > UINT32_MAX))
         return pd_fail(PERIDOT_ERROR_FORMAT, "metadata key %s is not a count", key);
-    PD_TRY(pd_config_set_pattern(out, (uint32_t)pattern));
-    if (!m || m->type != PD_META_ARRAY) return PERIDOT_OK;
-    if (m->n != out->n_layers)
-        return pd_fail(PERIDOT_ERROR_FORMAT, "metadata key %s has %llu entries for %u layers", key, (unsigned long long)m->n, out->n_layers);
+    if (is_array && m->n != out->n_layers)
+        return pd_fail(PERIDOT_ERROR_FORMAT, "metadata key %s has %llu entries for %u layers", key, (unsigned long long)m->n,
+                       out->n_layers);
     for (uint32_t i = 0; i < out->n_layers; i++) {
-        bool local;
-        if (!pd_meta_bool(&local, m, i)) return pd_fail(PERIDOT_ERROR_FORMAT, "metadata key %s is not an array of booleans", key);
-        pd_config_set_local(out, i, local);
+        bool local = pattern && (i + 1) % pattern != 0;
+        if (is_array && !pd_meta_bool(&local, m, i))
+            return pd_fail(PERIDOT_ERROR_FORMAT, "metadata key %s is not an array of booleans", key);
+        if (!local) out->layers[i].window = 0;
     }
     return PERIDOT_OK;
+}
+
+static peridot_status read_layer(struct reader *r, struct pd_config *out, uint32_t i)
+{
+    const struct pd_family_traits *family = &pd_families[out->family];
+    struct pd_layer *l = &out->layers[i];
+    l->ffn_dim = read_layer_uint(r, "feed_forward_length", i, -1);
+    l->n_heads = read_layer_uint(r, "attention.head_count", i, -1);
+    l->n_kv_heads = read_layer_uint(r, "attention.head_count_kv", i, l->n_heads);
+    l->head_dim = read_layer_uint(r, "attention.key_length", i, l->n_heads ? out->d_model / l->n_heads : 0);
+    if (family->window_pattern)
+        l->window = read_layer_uint(r, "attention.sliding_window", i, out->family == PD_GEMMA2 ? 4096 : -1);
+    uint32_t v_dim = read_layer_uint(r, "attention.value_length", i, l->head_dim);
+    uint32_t rotated = read_layer_uint(r, "rope.dimension_count", i, l->head_dim);
+    PD_TRY(r->status);
+    if (rotated != l->head_dim)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%u of %u columns per head are rotated: only all are supported", rotated,
+                       l->head_dim);
+    if (v_dim != l->head_dim)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "keys have %u columns per head and values %u", l->head_dim, v_dim);
+    l->query_scale = (float)read_float(r, "attention.scale", (double)pd_layer_usual_scale(out, l));
+    return r->status;
 }
 
 static peridot_status find_family(struct pd_config *out, const struct pd_checkpoint *c)
@@ -97,11 +125,15 @@ static peridot_status find_family(struct pd_config *out, const struct pd_checkpo
                    (int)pd_min(name.size, 64), name.data);
 }
 
-float pd_config_usual_scale(const struct pd_config *config)
+static void read_ropes(struct reader *r, struct pd_config *out)
 {
-    uint32_t depth = pd_families[config->family].n_layers_27b;
-    bool is_27b = depth && config->n_layers == depth && config->n_heads;
-    return (float)(1 / sqrt((double)(is_27b ? config->d_model / config->n_heads : config->head_dim)));
+    const struct pd_family_traits *family = &pd_families[out->family];
+    struct pd_rope *global = &out->ropes[PD_ROPE_GLOBAL], *local = &out->ropes[PD_ROPE_LOCAL];
+    *global = (struct pd_rope){.base = read_float(r, "rope.freq_base", family->rope_base), .divisor = read_rope_divisor(r)};
+    /* Gemma 2's local layers rotate like its global ones; Gemma 3's have a base of their own and no divisor. */
+    *local = *global;
+    if (out->family == PD_GEMMA3)
+        *local = (struct pd_rope){.base = read_float(r, "rope.freq_base_swa", family->rope_base_local), .divisor = 1};
 }
 
 peridot_status pd_config_read_gguf(struct pd_config *out, const struct pd_checkpoint *c)
@@ -115,31 +147,18 @@ peridot_status pd_config_read_gguf(struct pd_config *out, const struct pd_checkp
 
     out->n_layers = read_uint(&r, "block_count", -1);
     out->d_model = read_uint(&r, "embedding_length", -1);
-    out->ffn_dim = read_uint(&r, "feed_forward_length", -1);
-    out->n_heads = read_uint(&r, "attention.head_count", -1);
-    out->n_kv_heads = read_uint(&r, "attention.head_count_kv", out->n_heads);
-    out->head_dim = read_uint(&r, "attention.key_length", out->n_heads ? out->d_model / out->n_heads : 0);
     out->ctx_max = read_uint(&r, "context_length", -1);
     out->eps = (float)read_float(&r, "attention.layer_norm_rms_epsilon", NAN);
-    uint32_t v_dim = read_uint(&r, "attention.value_length", out->head_dim);
-    if (family->window_pattern) out->window = read_uint(&r, "attention.sliding_window", out->family == PD_GEMMA2 ? 4096 : -1);
     out->attn_softcap = (float)read_float(&r, "attn_logit_softcapping", family->attn_softcap);
     out->final_softcap = (float)read_float(&r, "final_logit_softcapping", family->final_softcap);
-    double base = read_float(&r, "rope.freq_base", family->rope_base);
-    out->ropes[PD_ROPE_GLOBAL] = (struct pd_rope){.base = base, .divisor = read_rope_divisor(&r)};
-    /* Gemma 2's local layers rotate like its global ones; Gemma 3's have a base of their own and no divisor. */
-    double local = out->family == PD_GEMMA3 ? read_float(&r, "rope.freq_base_swa", family->rope_base_local) : base;
-    out->ropes[PD_ROPE_LOCAL] = (struct pd_rope){.base = local, .divisor = out->family == PD_GEMMA3 ? 1 : out->ropes[PD_ROPE_GLOBAL].divisor};
-    uint32_t rotated = read_uint(&r, "rope.dimension_count", out->head_dim), n_experts = read_uint(&r, "expert_count", 0);
-    PD_TRY(r.status);
-    if (rotated != out->head_dim)
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%u of %u columns per head are rotated: only all are supported", rotated, out->head_dim);
-    if (n_experts) return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "a mixture of %u experts is not supported", n_experts);
-    if (v_dim != out->head_dim)
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "keys have %u columns per head and values %u", out->head_dim, v_dim);
-
-    out->query_scale = (float)read_float(&r, "attention.scale", (double)pd_config_usual_scale(out));
-    PD_TRY(r.status);
     out->tied = pd_checkpoint_find(c, "output.weight") == NULL;
+    uint32_t n_experts = read_uint(&r, "expert_count", 0);
+    read_ropes(&r, out);
+    PD_TRY(r.status);
+    if (n_experts) return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "a mixture of %u experts is not supported", n_experts);
+
+    r.n_layers = out->n_layers;
+    PD_TRY(pd_layers_create(out));
+    for (uint32_t i = 0; i < out->n_layers; i++) PD_TRY(read_layer(&r, out, i));
     return read_pattern(&r, out);
 }

@@ -1,7 +1,8 @@
 /* A config from config.json. Two generations of files exist: published checkpoints say rope_theta, rope_local_base_freq,
  * rope_scaling and sliding_window_pattern; newer transformers write rope_parameters and layer_types. An absent key means
  * the default of the model's configuration class in transformers. Gemma 3 from 4B up has its numbers in text_config. */
-#include "arch/config.h"
+#include "arch/config_readers.h"
+#include "arch/layers.h"
 
 #include "base/num.h"
 #include "base/os.h"
@@ -114,25 +115,45 @@ static void read_ropes(struct reader *r, struct pd_config *out)
         *local = (struct pd_rope){.base = read_number(r, r->config, "rope_local_base_freq", family->rope_base_local), .divisor = 1};
 }
 
-static peridot_status read_layers(struct reader *r, struct pd_config *out)
+/* Which layers have a window: by name, or all but every n-th. */
+static peridot_status read_pattern(struct reader *r, struct pd_config *out)
 {
     uint32_t pattern = pd_families[out->family].window_pattern;
     pattern = read_uint(r, "sliding_window_pattern", read_uint(r, "_sliding_window_pattern", pattern));
     PD_TRY(r->status);
-    PD_TRY(pd_config_set_pattern(out, pattern));
-    yyjson_val *types = find(r->config, "layer_types"), *type;
-    if (!types) return PERIDOT_OK;
-    if (yyjson_arr_size(types) != out->n_layers)
-        return pd_fail(PERIDOT_ERROR_FORMAT, "config.json: layer_types has %zu entries for %u layers", yyjson_arr_size(types), out->n_layers);
-    size_t i, n;
-    yyjson_arr_foreach(types, i, n, type) {
-        const char *name = yyjson_get_str(type);
-        bool local = name && strcmp(name, "sliding_attention") == 0;
-        if (!local && (!name || strcmp(name, "full_attention") != 0))
-            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: layer_types[%zu] is \"%s\"", i, name ? name : "?");
-        pd_config_set_local(out, (uint32_t)i, local);
+    yyjson_val *types = find(r->config, "layer_types");
+    if (types && yyjson_arr_size(types) != out->n_layers)
+        return pd_fail(PERIDOT_ERROR_FORMAT, "config.json: layer_types has %zu entries for %u layers", yyjson_arr_size(types),
+                       out->n_layers);
+    for (uint32_t i = 0; i < out->n_layers; i++) {
+        const char *name = yyjson_get_str(yyjson_arr_get(types, i));
+        bool local = types ? name && strcmp(name, "sliding_attention") == 0 : pattern && (i + 1) % pattern != 0;
+        if (types && !local && (!name || strcmp(name, "full_attention") != 0))
+            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: layer_types[%u] is \"%s\"", i, name ? name : "?");
+        if (!local) out->layers[i].window = 0;
     }
     return PERIDOT_OK;
+}
+
+static peridot_status read_layers(struct reader *r, struct pd_config *out)
+{
+    const struct defaults *d = &defaults[out->family];
+    struct pd_layer l = {.has_v = true};
+    l.ffn_dim = read_uint(r, "intermediate_size", d->ffn_dim);
+    l.n_heads = read_uint(r, "num_attention_heads", d->n_heads);
+    l.n_kv_heads = read_uint(r, "num_key_value_heads", d->n_kv_heads ? d->n_kv_heads : l.n_heads);
+    l.head_dim = read_uint(r, "head_dim", d->head_dim || !l.n_heads ? d->head_dim : out->d_model / l.n_heads);
+    if (pd_families[out->family].window_pattern) l.window = read_uint(r, "sliding_window", 4096);
+    bool own_divisor = out->family == PD_GEMMA2 || out->family == PD_GEMMA3;
+    double divisor = own_divisor ? read_number(r, r->config, "query_pre_attn_scalar", 256) : l.head_dim;
+    l.query_scale = (float)(1 / sqrt(divisor));
+    PD_TRY(r->status);
+    PD_TRY(pd_layers_create(out));
+    for (uint32_t i = 0; i < out->n_layers; i++) {
+        out->layers[i] = l;
+        out->layers[i].kv_layer = i;
+    }
+    return read_pattern(r, out);
 }
 
 /* Keys that would change the maths. */
@@ -197,9 +218,9 @@ static peridot_status read_head(struct pd_config *out, yyjson_val *root)
     const char *name = yyjson_get_str(yyjson_arr_get_first(find(root, "architectures")));
     if (!name) return PERIDOT_OK;
     bool sequence = ends_with(name, "ForSequenceClassification"), token = ends_with(name, "ForTokenClassification");
-    if (sequence) out->head = PD_HEAD_SEQUENCE;
-    else if (token) out->head = PD_HEAD_TOKEN;
-    else if (ends_with(name, "Model") && !out->tied) out->head = PD_HEAD_NONE;
+    if (sequence) out->head = PERIDOT_HEAD_SEQUENCE;
+    else if (token) out->head = PERIDOT_HEAD_TOKEN;
+    else if (ends_with(name, "Model") && !out->tied) out->head = PERIDOT_HEAD_NONE;
     if (!sequence && !token) return PERIDOT_OK;
     out->final_softcap = 0;   /* it belongs to the language head */
     return read_labels(out, find(root, "id2label"));
@@ -226,18 +247,10 @@ peridot_status pd_config_read_hf(struct pd_config *out, const struct pd_checkpoi
 
     out->n_layers = read_uint(&r, "num_hidden_layers", d->n_layers);
     out->d_model = read_uint(&r, "hidden_size", d->d_model);
-    out->ffn_dim = read_uint(&r, "intermediate_size", d->ffn_dim);
-    out->n_heads = read_uint(&r, "num_attention_heads", d->n_heads);
-    out->n_kv_heads = read_uint(&r, "num_key_value_heads", d->n_kv_heads ? d->n_kv_heads : out->n_heads);
-    out->head_dim = read_uint(&r, "head_dim", d->head_dim || !out->n_heads ? d->head_dim : out->d_model / out->n_heads);
     out->ctx_max = read_uint(&r, "max_position_embeddings", d->ctx_max);
     out->eps = (float)read_number(&r, r.config, "rms_norm_eps", 1e-6);
-    if (family->window_pattern) out->window = read_uint(&r, "sliding_window", 4096);
     out->attn_softcap = read_softcap(&r, "attn_logit_softcapping", family->attn_softcap);
     out->final_softcap = read_softcap(&r, "final_logit_softcapping", family->final_softcap);
-    bool own_divisor = out->family == PD_GEMMA2 || out->family == PD_GEMMA3;
-    double divisor = own_divisor ? read_number(&r, r.config, "query_pre_attn_scalar", 256) : out->head_dim;
-    out->query_scale = (float)(1 / sqrt(divisor));
     yyjson_val *tied = find(r.config, "tie_word_embeddings");
     if (!tied) tied = find(root, "tie_word_embeddings");
     out->tied = tied ? yyjson_is_true(tied) : family->tied;

@@ -1,10 +1,12 @@
 #include "arch/gguf_keys.h"
 
+#include "arch/layers.h"
 #include "base/num.h"
 
-#include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct keys {
     struct pd_gguf_writer *writer;
@@ -31,60 +33,102 @@ static void add_f32(const struct keys *k, const char *name, double value)
     pd_gguf_writer_add_f32(k->writer, full_key(key, k, name), (float)value);
 }
 
-static void add_sizes(const struct keys *k, const struct pd_config *c, uint32_t vocab_size)
+/* One value, or where layers differ an array. offset: of a uint32_t in struct pd_layer. */
+static peridot_status add_layers(const struct keys *k, const char *name, const struct pd_config *c, size_t offset)
+{
+    char key[KEY_SIZE];
+    uint32_t *values = malloc(c->n_layers * sizeof *values);
+    bool differ = false;
+    if (!values) return pd_fail_alloc(c->n_layers * sizeof *values, "numbers of layers");
+    for (uint32_t i = 0; i < c->n_layers; i++) {
+        memcpy(&values[i], (const char *)&c->layers[i] + offset, sizeof *values);
+        differ = differ || values[i] != values[0];
+    }
+    if (differ) pd_gguf_writer_add_array(k->writer, full_key(key, k, name), PD_META_UINT32, c->n_layers, values);
+    else add_u32(k, name, values[0]);
+    free(values);
+    return PERIDOT_OK;
+}
+
+static peridot_status add_sizes(const struct keys *k, const struct pd_config *c, uint32_t vocab_size)
 {
     add_u32(k, "vocab_size", vocab_size);
     add_u32(k, "context_length", c->ctx_max);
     add_u32(k, "embedding_length", c->d_model);
     add_u32(k, "block_count", c->n_layers);
-    add_u32(k, "feed_forward_length", c->ffn_dim);
-    add_u32(k, "attention.head_count", c->n_heads);
-    add_u32(k, "attention.head_count_kv", c->n_kv_heads);
-    add_u32(k, "attention.key_length", c->head_dim);
-    add_u32(k, "attention.value_length", c->head_dim);
+    PD_TRY(add_layers(k, "feed_forward_length", c, offsetof(struct pd_layer, ffn_dim)));
+    PD_TRY(add_layers(k, "attention.head_count", c, offsetof(struct pd_layer, n_heads)));
+    PD_TRY(add_layers(k, "attention.head_count_kv", c, offsetof(struct pd_layer, n_kv_heads)));
+    PD_TRY(add_layers(k, "attention.key_length", c, offsetof(struct pd_layer, head_dim)));
+    PD_TRY(add_layers(k, "attention.value_length", c, offsetof(struct pd_layer, head_dim)));
     add_f32(k, "attention.layer_norm_rms_epsilon", (double)c->eps);
+    return PERIDOT_OK;
 }
 
-/* The pattern is the architecture's own in all published models, and older readers know no key for it. */
-static peridot_status add_windows(const struct keys *k, const struct pd_config *c)
+/* Which layers have the window, if not those of the family's pattern, for which older readers know no key. */
+static peridot_status add_pattern(const struct keys *k, const struct pd_config *c)
 {
     char key[KEY_SIZE];
     uint32_t pattern = pd_families[c->family].window_pattern;
     bool usual = true;
-    if (!c->window) return PERIDOT_OK;
     uint8_t *local = malloc(c->n_layers);
     if (!local) return pd_fail_alloc(c->n_layers, "pattern of windows");
     for (uint32_t i = 0; i < c->n_layers; i++) {
-        local[i] = c->layers ? c->layers[i].window != 0 : (i + 1) % pattern != 0;
+        local[i] = c->layers[i].window != 0;
         usual = usual && local[i] == ((i + 1) % pattern != 0);
     }
-    add_u32(k, "attention.sliding_window", c->window);
     if (!usual)
-        pd_gguf_writer_add_array(k->writer, full_key(key, k, "attention.sliding_window_pattern"), PD_META_BOOL, c->n_layers, local);
+        pd_gguf_writer_add_array(k->writer, full_key(key, k, "attention.sliding_window_pattern"), PD_META_BOOL, c->n_layers,
+                                 local);
     free(local);
     return PERIDOT_OK;
 }
 
-static void add_ropes(const struct keys *k, const struct pd_config *c)
+static bool windows_differ(const struct pd_config *c, uint32_t window)
+{
+    for (uint32_t i = 0; i < c->n_layers; i++)
+        if (c->layers[i].window && c->layers[i].window != window) return true;
+    return false;
+}
+
+/* Where layers have windows of several sizes they are written one by one, with 0 for none. */
+static peridot_status add_windows(const struct keys *k, const struct pd_config *c)
+{
+    uint32_t window = pd_layers_largest(c).window;
+    if (!pd_families[c->family].window_pattern) return PERIDOT_OK;
+    if (windows_differ(c, window)) PD_TRY(add_layers(k, "attention.sliding_window", c, offsetof(struct pd_layer, window)));
+    else add_u32(k, "attention.sliding_window", window);
+    return add_pattern(k, c);
+}
+
+static peridot_status add_ropes(const struct keys *k, const struct pd_config *c)
 {
     const struct pd_rope *global = &c->ropes[PD_ROPE_GLOBAL];
     char key[KEY_SIZE];
-    add_u32(k, "rope.dimension_count", c->head_dim);
+    PD_TRY(add_layers(k, "rope.dimension_count", c, offsetof(struct pd_layer, head_dim)));
     add_f32(k, "rope.freq_base", global->base);
     if (c->family == PD_GEMMA3) add_f32(k, "rope.freq_base_swa", c->ropes[PD_ROPE_LOCAL].base);
-    if (global->divisor == 1) return;
+    if (global->divisor == 1) return PERIDOT_OK;
     pd_gguf_writer_add_string(k->writer, full_key(key, k, "rope.scaling.type"), "linear");
     add_f32(k, "rope.scaling.factor", global->divisor);
+    return PERIDOT_OK;
 }
 
 /* The softcaps of an architecture that has them are written even when they are off: readers take its usual ones for
  * missing keys. */
-static void add_attention(const struct keys *k, const struct pd_config *c)
+static peridot_status add_attention(const struct keys *k, const struct pd_config *c)
 {
     const struct pd_family_traits *family = &pd_families[c->family];
     if (c->attn_softcap != 0 || family->attn_softcap != 0) add_f32(k, "attn_logit_softcapping", (double)c->attn_softcap);
     if (c->final_softcap != 0 || family->final_softcap != 0) add_f32(k, "final_logit_softcapping", (double)c->final_softcap);
-    if (c->query_scale != pd_config_usual_scale(c)) add_f32(k, "attention.scale", (double)c->query_scale);
+    float scale = c->layers[0].query_scale;
+    bool usual = true;
+    for (uint32_t i = 0; i < c->n_layers; i++) usual = usual && c->layers[i].query_scale == pd_layer_usual_scale(c, &c->layers[i]);
+    for (uint32_t i = 0; i < c->n_layers && !usual; i++)
+        if (c->layers[i].query_scale != scale)
+            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "layers have query scales of their own, for which GGUF has no key");
+    if (!usual) add_f32(k, "attention.scale", (double)scale);
+    return PERIDOT_OK;
 }
 
 /* Local layers have no keys for a divisor, and none for a base but in Gemma 3. */
@@ -92,7 +136,7 @@ static peridot_status check_local_rope(const struct pd_config *c)
 {
     const struct pd_rope *global = &c->ropes[PD_ROPE_GLOBAL], *local = &c->ropes[PD_ROPE_LOCAL];
     bool ok = c->family == PD_GEMMA3 ? local->divisor == 1 : local->divisor == global->divisor && local->base == global->base;
-    if (!c->window || ok) return PERIDOT_OK;
+    if (!pd_layers_largest(c).window || ok) return PERIDOT_OK;
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "local layers rotate with base %g and divisor %g, for which GGUF has no key",
                    local->base, local->divisor);
 }
@@ -104,9 +148,9 @@ peridot_status pd_gguf_add_config(struct pd_gguf_writer *w, const struct pd_conf
     pd_gguf_writer_add_string(w, "general.architecture", k.architecture);
     pd_gguf_writer_add_string(w, "general.type", "model");
     pd_gguf_writer_add_string(w, "general.name", c->name);
-    add_sizes(&k, c, vocab_size);
-    add_attention(&k, c);
-    add_ropes(&k, c);
+    PD_TRY(add_sizes(&k, c, vocab_size));
+    PD_TRY(add_attention(&k, c));
+    PD_TRY(add_ropes(&k, c));
     return add_windows(&k, c);
 }
 

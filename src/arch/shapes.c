@@ -1,5 +1,6 @@
 #include "arch/shapes.h"
 
+#include "arch/layers.h"
 #include "base/num.h"
 
 #include <stdio.h>
@@ -8,23 +9,23 @@
 /* The tiny ones are for tests: all widths are multiples of 256, and tiny-gemma3 has more rows than tokens. Gemma 3 from 4B
  * up has 64 rows more than pieces; files in circulation fill the token list up to them. */
 static const struct pd_shape shapes[] = {
-    /* name           family       layers d_model   ffn heads kv head_dim window    ctx rope   rows  tokens  pieces  untied */
-    {"gemma-2b",     PD_ARCH_GEMMA,   18,   2048, 16384,    8,  1,     256,     0,   8192,  0, 256000, 256000, 256000, false},
-    {"gemma-7b",     PD_ARCH_GEMMA,   28,   3072, 24576,   16, 16,     256,     0,   8192,  0, 256000, 256000, 256000, false},
-    {"gemma2-2b",    PD_ARCH_GEMMA2,  26,   2304,  9216,    8,  4,     256,  4096,   8192,  0, 256000, 256000, 256000, false},
-    {"gemma2-9b",    PD_ARCH_GEMMA2,  42,   3584, 14336,   16,  8,     256,  4096,   8192,  0, 256000, 256000, 256000, false},
-    {"gemma2-27b",   PD_ARCH_GEMMA2,  46,   4608, 36864,   32, 16,     128,  4096,   8192,  0, 256000, 256000, 256000, false},
-    {"gemma3-270m",  PD_ARCH_GEMMA3,  18,    640,  2048,    4,  1,     256,   512,  32768,  0, 262144, 262144, 262144, false},
-    {"gemma3-1b",    PD_ARCH_GEMMA3,  26,   1152,  6912,    4,  1,     256,   512,  32768,  0, 262144, 262144, 262144, false},
-    {"gemma3-4b",    PD_ARCH_GEMMA3,  34,   2560, 10240,    8,  4,     256,  1024, 131072,  8, 262208, 262208, 262144, false},
-    {"gemma3-12b",   PD_ARCH_GEMMA3,  48,   3840, 15360,   16,  8,     256,  1024, 131072,  8, 262208, 262208, 262144, false},
-    {"gemma3-27b",   PD_ARCH_GEMMA3,  62,   5376, 21504,   32, 16,     128,  1024, 131072,  8, 262208, 262208, 262144, false},
-    {"llama3.2-1b",  PD_ARCH_LLAMA,   16,   2048,  8192,   32,  8,      64,     0, 131072, 32, 128256, 128256, 128256, false},
-    {"llama3.1-8b",  PD_ARCH_LLAMA,   32,   4096, 14336,   32,  8,     128,     0, 131072,  8, 128256, 128256, 128256, true},
-    {"tiny-gemma",   PD_ARCH_GEMMA,    2,    256,   512,    4,  1,      64,     0,    512,  0,   1024,   1024,   1024, false},
-    {"tiny-gemma2",  PD_ARCH_GEMMA2,   4,    256,   512,    4,  2,      64,    32,    512,  0,   1024,   1024,   1024, false},
-    {"tiny-gemma3",  PD_ARCH_GEMMA3,   7,    256,   512,    4,  2,      64,    32,    512,  8,   1088,   1024,   1000, false},
-    {"tiny-llama",   PD_ARCH_LLAMA,    2,    256,   512,    4,  2,      64,     0,    512,  8,   1024,   1024,   1024, true},
+    /* name           family     layers d_model   ffn heads kv head_dim window    ctx rope   rows  tokens  pieces  untied */
+    {"gemma-2b",     PD_GEMMA1,  18,   2048, 16384,    8,  1,     256,     0,   8192,  0, 256000, 256000, 256000, false},
+    {"gemma-7b",     PD_GEMMA1,  28,   3072, 24576,   16, 16,     256,     0,   8192,  0, 256000, 256000, 256000, false},
+    {"gemma2-2b",    PD_GEMMA2,  26,   2304,  9216,    8,  4,     256,  4096,   8192,  0, 256000, 256000, 256000, false},
+    {"gemma2-9b",    PD_GEMMA2,  42,   3584, 14336,   16,  8,     256,  4096,   8192,  0, 256000, 256000, 256000, false},
+    {"gemma2-27b",   PD_GEMMA2,  46,   4608, 36864,   32, 16,     128,  4096,   8192,  0, 256000, 256000, 256000, false},
+    {"gemma3-270m",  PD_GEMMA3,  18,    640,  2048,    4,  1,     256,   512,  32768,  0, 262144, 262144, 262144, false},
+    {"gemma3-1b",    PD_GEMMA3,  26,   1152,  6912,    4,  1,     256,   512,  32768,  0, 262144, 262144, 262144, false},
+    {"gemma3-4b",    PD_GEMMA3,  34,   2560, 10240,    8,  4,     256,  1024, 131072,  8, 262208, 262208, 262144, false},
+    {"gemma3-12b",   PD_GEMMA3,  48,   3840, 15360,   16,  8,     256,  1024, 131072,  8, 262208, 262208, 262144, false},
+    {"gemma3-27b",   PD_GEMMA3,  62,   5376, 21504,   32, 16,     128,  1024, 131072,  8, 262208, 262208, 262144, false},
+    {"llama3.2-1b",  PD_LLAMA,   16,   2048,  8192,   32,  8,      64,     0, 131072, 32, 128256, 128256, 128256, false},
+    {"llama3.1-8b",  PD_LLAMA,   32,   4096, 14336,   32,  8,     128,     0, 131072,  8, 128256, 128256, 128256, true},
+    {"tiny-gemma",   PD_GEMMA1,   2,    256,   512,    4,  1,      64,     0,    512,  0,   1024,   1024,   1024, false},
+    {"tiny-gemma2",  PD_GEMMA2,   4,    256,   512,    4,  2,      64,    32,    512,  0,   1024,   1024,   1024, false},
+    {"tiny-gemma3",  PD_GEMMA3,   7,    256,   512,    4,  2,      64,    32,    512,  8,   1088,   1024,   1000, false},
+    {"tiny-llama",   PD_LLAMA,    2,    256,   512,    4,  2,      64,     0,    512,  8,   1024,   1024,   1024, true},
 };
 
 const struct pd_shape *pd_shape_get(size_t i) { return i < PD_COUNT(shapes) ? &shapes[i] : NULL; }
@@ -36,20 +37,42 @@ const struct pd_shape *pd_shape_find(const char *name)
     return NULL;
 }
 
-struct pd_config pd_shape_config(const struct pd_shape *s)
+static void set_ropes(struct pd_config *c, const struct pd_shape *s)
 {
-    static const enum pd_family families[] = {
-        [PD_ARCH_GEMMA] = PD_GEMMA1, [PD_ARCH_GEMMA2] = PD_GEMMA2, [PD_ARCH_GEMMA3] = PD_GEMMA3, [PD_ARCH_LLAMA] = PD_LLAMA};
-    const struct pd_family_traits *family = &pd_families[families[s->arch]];
-    bool llama = s->arch == PD_ARCH_LLAMA;
-    struct pd_config c = {.family = families[s->arch], .n_layers = s->n_layers, .d_model = s->d_model, .ffn_dim = s->ffn_dim,
-        .n_heads = s->n_heads, .n_kv_heads = s->n_kv_heads, .head_dim = s->head_dim, .window = s->window, .ctx_max = s->ctx,
-        .eps = llama ? 1e-5f : 1e-6f, .attn_softcap = (float)family->attn_softcap, .final_softcap = (float)family->final_softcap};
-    snprintf(c.name, sizeof c.name, "%s random", s->name);
-    c.query_scale = pd_config_usual_scale(&c);
-    double divisor = s->arch == PD_ARCH_GEMMA3 && s->rope_factor ? s->rope_factor : 1;
-    c.ropes[PD_ROPE_GLOBAL] = (struct pd_rope){.base = llama ? 500000 : family->rope_base, .divisor = divisor,
+    const struct pd_family_traits *family = &pd_families[s->family];
+    bool llama = s->family == PD_LLAMA;
+    double divisor = s->family == PD_GEMMA3 && s->rope_factor ? s->rope_factor : 1;
+    c->ropes[PD_ROPE_GLOBAL] = (struct pd_rope){.base = llama ? 500000 : family->rope_base, .divisor = divisor,
         .factor = llama ? s->rope_factor : 0, .low_freq_factor = 1, .high_freq_factor = 4, .old_ctx = 8192};
-    c.ropes[PD_ROPE_LOCAL] = (struct pd_rope){.base = family->rope_base_local, .divisor = 1};
-    return c;
+    c->ropes[PD_ROPE_LOCAL] = c->ropes[PD_ROPE_GLOBAL];
+    if (family->rope_base_local) c->ropes[PD_ROPE_LOCAL] = (struct pd_rope){.base = family->rope_base_local, .divisor = 1};
+}
+
+static peridot_status set_layers(struct pd_config *c, const struct pd_shape *s)
+{
+    uint32_t pattern = pd_families[s->family].window_pattern;
+    PD_TRY(pd_layers_create(c));
+    for (uint32_t i = 0; i < c->n_layers; i++) {
+        struct pd_layer *l = &c->layers[i];
+        l->n_heads = s->n_heads;
+        l->n_kv_heads = s->n_kv_heads;
+        l->head_dim = s->head_dim;
+        l->ffn_dim = s->ffn_dim;
+        l->window = pattern && (i + 1) % pattern != 0 ? s->window : 0;
+        l->query_scale = pd_layer_usual_scale(c, l);
+    }
+    return pd_layers_complete(c, NULL);
+}
+
+peridot_status pd_shape_config(struct pd_config *out, const struct pd_shape *s)
+{
+    const struct pd_family_traits *family = &pd_families[s->family];
+    *out = (struct pd_config){.family = s->family, .n_layers = s->n_layers, .d_model = s->d_model, .ctx_max = s->ctx,
+        .eps = s->family == PD_LLAMA ? 1e-5f : 1e-6f, .attn_softcap = (float)family->attn_softcap,
+        .final_softcap = (float)family->final_softcap};
+    snprintf(out->name, sizeof out->name, "%s random", s->name);
+    set_ropes(out, s);
+    peridot_status status = set_layers(out, s);
+    if (status != PERIDOT_OK) pd_config_free(out);
+    return status;
 }

@@ -4,11 +4,9 @@
 
 #include "arch/config.h"
 
-enum pd_arch { PD_ARCH_GEMMA, PD_ARCH_GEMMA2, PD_ARCH_GEMMA3, PD_ARCH_LLAMA };
-
 struct pd_shape {
     const char *name;
-    enum pd_arch arch;
+    enum pd_family family;
     uint32_t n_layers, d_model, ffn_dim, n_heads, n_kv_heads, head_dim;
     uint32_t window;        /* 0: none */
     uint32_t ctx;
@@ -23,7 +21,7 @@ struct pd_shape {
 const struct pd_shape *pd_shape_get(size_t i);
 /* NULL: no such shape. */
 const struct pd_shape *pd_shape_find(const char *name);
-/* The model's numbers; layers and inverse frequencies are left out. */
-struct pd_config pd_shape_config(const struct pd_shape *shape);
+/* The model's numbers, for pd_config_free. */
+peridot_status pd_shape_config(struct pd_config *out, const struct pd_shape *shape);
 
 #endif

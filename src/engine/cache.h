@@ -9,7 +9,7 @@
 
 struct pd_cache {
     struct pd_heap *heap;
-    struct pd_kv *layers;      /* [n_layers] */
+    struct pd_kv *layers;      /* [n_layers]; of a layer that reads another's keys, that one's */
     uint64_t size;
 };
 

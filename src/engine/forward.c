@@ -6,8 +6,9 @@
 
 struct pd_heads pd_layer_heads(const struct pd_config *c, const struct pd_weights *weights, uint32_t i)
 {
-    return (struct pd_heads){.n_heads = c->n_heads, .n_kv_heads = c->n_kv_heads, .head_dim = c->head_dim,
-        .window = c->layers[i].window, .scale = c->query_scale, .softcap = c->attn_softcap, .eps = c->eps,
+    const struct pd_layer *layer = &c->layers[i];
+    return (struct pd_heads){.n_heads = layer->n_heads, .n_kv_heads = layer->n_kv_heads, .head_dim = layer->head_dim,
+        .window = layer->window, .scale = layer->query_scale, .softcap = c->attn_softcap, .eps = c->eps,
         .q_norm = weights->layers[i].q_norm, .k_norm = weights->layers[i].k_norm};
 }
 
@@ -37,11 +38,13 @@ static void chunk_attention(const struct pd_pass *p, uint32_t i)
     const struct pd_scratch *s = p->scratch;
     const struct pd_kv *kv = &p->cache->layers[i];
     struct pd_heads heads = pd_layer_heads(p->config, p->weights, i);
-    uint64_t angles = p->angles[p->config->layers[i].rope];
+    const struct pd_layer *layer = &p->config->layers[i];
+    uint64_t angles = p->angles[layer->rope];
 
     pd_op_matmul(p->recorder, s->qkv, &w->qkv, s->normed, p->n_tokens, 0);
     if (p->apart) {
-        pd_op_attention_decode(p->recorder, s->att, s->qkv, kv, &heads, p->step, heads.window != 0, p->places, angles, s->partial, p->n_tokens);
+        pd_op_attention_decode(p->recorder, s->att, s->qkv, kv, &heads, p->step, layer->kind, p->places, angles, s->partial,
+                               p->n_tokens);
     } else {
         pd_op_rope(p->recorder, s->qkv, kv, &heads, p->places, angles, p->n_tokens);
         pd_op_attention(p->recorder, s->att, s->qkv, kv, &heads, p->places, p->n_tokens);
@@ -56,7 +59,7 @@ static void chunk_ffn(const struct pd_pass *p, uint32_t i)
     const struct pd_scratch *s = p->scratch;
 
     pd_op_matmul(p->recorder, s->gate_up, &w->gate_up, s->normed, p->n_tokens, 0);
-    pd_op_glu(p->recorder, s->act, s->gate_up, p->config->ffn_dim, p->n_tokens, uses_silu(p));
+    pd_op_glu(p->recorder, s->act, s->gate_up, p->config->layers[i].ffn_dim, p->n_tokens, uses_silu(p));
     pd_op_matmul(p->recorder, s->branch, &w->down, s->act, p->n_tokens, 0);
 }
 
@@ -96,7 +99,7 @@ static void step_layer(const struct pd_pass *p, struct pd_fused_norm *in, uint32
     struct pd_heads heads = pd_layer_heads(p->config, p->weights, i);
 
     pd_op_fused_norm_matvec(p->recorder, s->qkv, &w->qkv, in, 0);
-    pd_op_attention_decode(p->recorder, s->att, s->qkv, &p->cache->layers[i], &heads, p->step, heads.window != 0, p->places,
+    pd_op_attention_decode(p->recorder, s->att, s->qkv, &p->cache->layers[i], &heads, p->step, layer->kind, p->places,
                            p->angles[layer->rope], s->partial, 1);
     pd_op_matmul(p->recorder, s->branch, &w->o, s->att, 1, 0);
     join(p, in, w->post_attn_norm, w->ffn_norm);

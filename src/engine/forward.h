@@ -7,7 +7,7 @@
 #include "engine/weights.h"
 #include "ops/ops.h"
 
-/* Activations of a chunk, allocated once per session. */
+/* Activations of a chunk, allocated once per session, as wide as the largest layer needs. */
 struct pd_scratch {
     struct pd_rows x;          /* [chunk][d_model]: the residual stream */
     struct pd_rows x_other;    /* [1][d_model]: a decode step writes it back and forth */
@@ -30,7 +30,7 @@ struct pd_pass {
     struct pd_span step;               /* struct pd_step */
     uint64_t tokens;                   /* [n_tokens] */
     uint64_t places;                   /* [n_tokens] struct pd_place */
-    uint64_t angles[PD_N_ROPES];       /* [n_tokens][head_dim] each: cos, sin */
+    uint64_t angles[PD_MAX_ROPE_TABLES];   /* [n_tokens][head_dim] each: cos, sin */
     uint32_t n_tokens;                 /* 1: a decode step */
     bool apart;                        /* tokens are the next ones of as many sequences, each in its region of the cache */
 };

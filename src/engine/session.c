@@ -1,5 +1,6 @@
 #include "engine/session_private.h"
 
+#include "arch/layers.h"
 #include "base/num.h"
 #include "base/os.h"
 
@@ -30,23 +31,24 @@ static peridot_status alloc_rows(struct pd_rows *out, struct pd_span *span, stru
 static peridot_status alloc_device(struct pd_session *s)
 {
     const struct pd_config *c = &s->model->config;
-    uint32_t n = s->n_rows, n_sequences = s->n_sequences, q_dim = c->n_heads * c->head_dim, kv_dim = c->n_kv_heads * c->head_dim;
+    const struct pd_layer_sizes most = pd_layers_largest(c);
+    uint32_t n = s->n_rows, n_sequences = s->n_sequences;
     struct pd_scratch *x = &s->scratch;
     PD_TRY(alloc_rows(&x->x, NULL, s, n, c->d_model, "activations"));
     PD_TRY(alloc_rows(&x->x_other, NULL, s, 1, c->d_model, "activations"));
     PD_TRY(alloc_rows(&x->normed, &s->normed_span, s, n, c->d_model, "activations"));
     PD_TRY(alloc_rows(&x->branch, NULL, s, n, c->d_model, "activations"));
-    PD_TRY(alloc_rows(&x->qkv, NULL, s, n, q_dim + 2 * kv_dim, "activations"));
-    PD_TRY(alloc_rows(&x->att, NULL, s, n, q_dim, "activations"));
-    PD_TRY(alloc_rows(&x->gate_up, NULL, s, n, 2 * (uint64_t)c->ffn_dim, "activations"));
-    PD_TRY(alloc_rows(&x->act, NULL, s, n, c->ffn_dim, "activations"));
+    PD_TRY(alloc_rows(&x->qkv, NULL, s, n, most.qkv_dim, "activations"));
+    PD_TRY(alloc_rows(&x->att, NULL, s, n, most.q_dim, "activations"));
+    PD_TRY(alloc_rows(&x->gate_up, NULL, s, n, 2 * (uint64_t)most.ffn_dim, "activations"));
+    PD_TRY(alloc_rows(&x->act, NULL, s, n, most.ffn_dim, "activations"));
     PD_TRY(alloc_rows(&s->logits, &s->logits_span, s, s->n_results + PD_LOGITS_ROWS, pd_max(s->model->weights.n_outputs, 1), "logits"));
     struct pd_span span;
-    uint64_t partial_size = sizeof(float) * c->n_heads * PD_MAX_SPLITS * (c->head_dim + 2);
+    uint64_t partial_size = sizeof(float) * PD_MAX_SPLITS * (most.q_dim + 2 * most.n_heads);
     PD_TRY(pd_heap_alloc(&span, s->device_heap, n_sequences * partial_size, "attention"));
     x->partial = span.address;
     if (pd_variant_pack(s->model->variants.of[PD_VARIED_MATMUL]) != PD_N_KERNELS) {
-        uint64_t widest = pd_max(c->d_model, pd_max(q_dim, c->ffn_dim));
+        uint64_t widest = pd_max(c->d_model, pd_max(most.q_dim, most.ffn_dim));
         PD_TRY(pd_heap_alloc(&span, s->device_heap, sizeof(uint32_t) * n * pd_packed_most((uint32_t)widest), "activations"));
         x->packed = span.address;
     }
@@ -64,7 +66,9 @@ peridot_status pd_session_alloc_input(struct pd_input *in, struct pd_session *s,
     PD_TRY(pd_heap_alloc(&in->step, s->input_heap, sizeof(struct pd_step), "the step"));
     if (!tokens.size) PD_TRY(pd_heap_alloc(&in->tokens, s->input_heap, sizeof(uint32_t) * n_rows, "tokens"));
     PD_TRY(pd_heap_alloc(&in->places, s->input_heap, sizeof(struct pd_place) * n_rows, "places"));
-    uint64_t row_size = sizeof(float) * PD_N_ROPES * s->model->config.head_dim;
+    uint64_t row_size = 0;
+    for (uint32_t i = 0; i < s->model->config.n_rope_tables; i++)
+        row_size += sizeof(float) * s->model->config.rope_tables[i].head_dim;
     return pd_heap_alloc(&in->angles, s->input_heap, n_rows * row_size, "RoPE angles");
 }
 
@@ -83,10 +87,13 @@ static peridot_status alloc_host(struct pd_session *s)
 
 struct pd_pass pd_session_make_pass(struct pd_session *s, struct pd_recorder *r, const struct pd_input *in, uint32_t n_tokens)
 {
-    uint64_t per_kind = sizeof(float) * in->n_rows * s->model->config.head_dim;
-    return (struct pd_pass){.recorder = r, .config = &s->model->config, .weights = &s->model->weights, .cache = &s->cache,
+    const struct pd_config *c = &s->model->config;
+    struct pd_pass pass = {.recorder = r, .config = &s->model->config, .weights = &s->model->weights, .cache = &s->cache,
         .scratch = &s->scratch, .step = in->step, .tokens = in->tokens.address, .places = in->places.address,
-        .angles = {in->angles.address, in->angles.address + per_kind}, .n_tokens = n_tokens};
+        .n_tokens = n_tokens};
+    for (uint32_t i = 0, offset = 0; i < c->n_rope_tables; offset += in->n_rows * c->rope_tables[i++].head_dim)
+        pass.angles[i] = in->angles.address + sizeof(float) * (uint64_t)offset;
+    return pass;
 }
 
 void pd_session_forward(struct pd_session *s, const struct pd_pass *pass, bool head, uint32_t result)
@@ -143,7 +150,7 @@ peridot_status pd_session_prewarm(struct pd_session *s)
     for (size_t i = 0; i < PD_COUNT(n_tokens); i++)
         if (n_tokens[i] <= s->chunk) ask_for_pass(s, &r, n_tokens[i], false);
     for (uint32_t m = 1; s->n_sequences > 1 && m <= s->n_sequences; m++) ask_for_pass(s, &r, m, true);
-    if (s->model->config.head == PD_HEAD_LANGUAGE) pd_op_sample(&r, &(struct pd_sample_push){0});
+    if (s->model->config.head == PERIDOT_HEAD_LANGUAGE) pd_op_sample(&r, &(struct pd_sample_push){0});
     return r.status;
 }
 
@@ -226,17 +233,19 @@ static uint32_t n_keys(uint32_t pos, uint32_t window)
 void pd_session_write_place(struct pd_session *s, const struct pd_input *in, uint32_t m, struct pd_place place)
 {
     const struct pd_config *c = &s->model->config;
-    uint32_t half = c->head_dim / 2;
     uint32_t *n_written = &s->n_written[place.region];
     *n_written = (uint32_t)pd_max(*n_written, place.pos + 1);
     ((struct pd_place *)in->places.host)[m] = place;
-    for (int kind = 0; kind < PD_N_ROPES; kind++) {
-        float *row = (float *)in->angles.host + ((size_t)kind * in->n_rows + m) * c->head_dim;
+    float *table = in->angles.host;   /* [n_rows][head_dim] */
+    for (uint32_t t = 0; t < c->n_rope_tables; t++) {
+        uint32_t head_dim = c->rope_tables[t].head_dim, half = head_dim / 2;
+        float *row = table + (size_t)m * head_dim;
         for (uint32_t i = 0; i < half; i++) {
-            double angle = place.pos * c->inv_freq[kind][i];
+            double angle = place.pos * c->rope_tables[t].inv_freq[i];
             row[i] = (float)cos(angle);
             row[half + i] = (float)sin(angle);
         }
+        table += (size_t)in->n_rows * head_dim;
     }
 }
 
@@ -250,14 +259,14 @@ void pd_session_write_splits(struct pd_session *s, const struct pd_input *in, ui
 {
     const struct pd_config *c = &s->model->config;
     struct pd_step step = {.n_splits = {0}};
-    struct pd_heads heads = pd_layer_heads(c, &s->model->weights, 0);
     struct pd_recorder r = {.gpu = s->model->gpu, .variants = s->model->variants};
     uint32_t keys_per_split = pd_gpu_info(r.gpu)->type == PERIDOT_DEVICE_CPU ? KEYS_PER_SPLIT_CPU : KEYS_PER_SPLIT;
-    for (int local = 0; local < 2; local++) {
-        step.n_splits[local] = (uint32_t)pd_min(pd_div_up(n_keys(pos, local ? c->window : 0), keys_per_split), PD_MAX_SPLITS);
-        step.dispatch[local][0] = pd_attention_groups(&r, &heads);
-        step.dispatch[local][1] = step.n_splits[local];
-        step.dispatch[local][2] = n_tokens;
+    for (uint32_t kind = 0; kind < c->n_kinds; kind++) {
+        struct pd_heads heads = pd_layer_heads(c, &s->model->weights, c->kinds[kind]);
+        step.n_splits[kind] = (uint32_t)pd_min(pd_div_up(n_keys(pos, heads.window), keys_per_split), PD_MAX_SPLITS);
+        step.dispatch[kind][0] = pd_attention_groups(&r, &heads);
+        step.dispatch[kind][1] = step.n_splits[kind];
+        step.dispatch[kind][2] = n_tokens;
     }
     memcpy(in->step.host, &step, sizeof step);
 }
@@ -363,7 +372,7 @@ static peridot_status report_chunk(struct pd_session *s, const peridot_eval_para
 
 peridot_status pd_session_check_head(const struct pd_session *s)
 {
-    if (s->model->config.head != PD_HEAD_NONE) return PERIDOT_OK;
+    if (s->model->config.head != PERIDOT_HEAD_NONE) return PERIDOT_OK;
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "this is a base model: it has hidden states, and no logits");
 }
 
@@ -482,7 +491,7 @@ peridot_status pd_session_sample(int32_t *token, struct pd_session *s)
     *token = 0;
     pd_session_forget(s);   /* a draw moves the generator */
     PD_TRY(check_logits(s));
-    if (s->model->config.head != PD_HEAD_LANGUAGE) return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "this model scores labels: it cannot write text");
+    if (s->model->config.head != PERIDOT_HEAD_LANGUAGE) return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "this model scores labels: it cannot write text");
     memcpy(best, (struct pd_candidate *)s->best.host + (size_t)s->result * PD_TOPK, sizeof best);
     PD_TRY(pd_session_check_finite(s, best[0].logit));
     if (needs == 0 || needs > PD_TOPK) {
@@ -499,7 +508,8 @@ uint64_t pd_session_step_size(const struct pd_session *s)
     const struct pd_config *c = &s->model->config;
     uint64_t size = s->model->weights.decode_read_size;
     for (uint32_t i = 0; i < c->n_layers; i++)
-        size += (uint64_t)n_keys(s->pos, c->layers[i].window) * c->n_kv_heads * c->head_dim * 2 * (s->cache.layers[i].type == PERIDOT_KV_F16 ? 2 : 4);
+        size += (uint64_t)n_keys(s->pos, c->layers[i].window) * pd_layer_kv_dim(&c->layers[i]) * 2 *
+                (s->cache.layers[i].type == PERIDOT_KV_F16 ? 2 : 4);
     return size;
 }
 

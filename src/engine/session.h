@@ -28,7 +28,7 @@ struct pd_sequence {
 
 /* What a pass reads of the host's memory. */
 struct pd_input {
-    struct pd_span step, tokens, places, angles;   /* angles: [PD_N_ROPES][n_rows][head_dim] */
+    struct pd_span step, tokens, places, angles;   /* angles: of each RoPE table [n_rows][head_dim] */
     uint32_t n_rows;                               /* tokens at most */
 };
 

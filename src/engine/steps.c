@@ -25,7 +25,7 @@ static peridot_status record_step(struct pd_session *s, struct pd_commands *comm
         .bias = s->bias.address};
     PD_TRY(pd_commands_begin(commands));
     pd_session_forward(s, &pass, true, slot->result);
-    if (s->model->config.head == PD_HEAD_LANGUAGE) pd_op_sample(&r, &push);
+    if (s->model->config.head == PERIDOT_HEAD_LANGUAGE) pd_op_sample(&r, &push);
     peridot_status status = pd_commands_end(commands);
     return r.status != PERIDOT_OK ? r.status : status;
 }
@@ -136,7 +136,7 @@ peridot_status pd_steps_eval(struct pd_session *s, int32_t token)
 
 static bool can_queue(const struct pd_session *s)
 {
-    return s->model->config.head == PD_HEAD_LANGUAGE && pd_sampler_can_sample_on_device(&s->sampler)
+    return s->model->config.head == PERIDOT_HEAD_LANGUAGE && pd_sampler_can_sample_on_device(&s->sampler)
         && !pd_kernel_is_wrong(s->model->gpu, PD_KERNEL_sample);
 }
 

@@ -1,5 +1,6 @@
 #include "engine/weights.h"
 
+#include "arch/layers.h"
 #include "arch/tensor_names.h"
 #include "base/num.h"
 #include "base/os.h"
@@ -277,15 +278,16 @@ static peridot_status load_layer(struct loader *l, uint32_t i)
     const struct pd_config *c = l->config;
     const struct pd_family_traits *family = &pd_families[c->family];
     struct pd_layer_weights *w = &l->w->layers[i];
-    uint32_t q_dim = c->n_heads * c->head_dim, kv_dim = c->n_kv_heads * c->head_dim;
-    struct parts qkv = {.n = 3, .n_interleaved = c->rope_interleaved ? 2 : 0, .head_dim = c->head_dim}, o = {.n = 1}, gate_up = {.n = 2}, down = {.n = 1};
+    const struct pd_layer *layer = &c->layers[i];
+    uint32_t q_dim = pd_layer_q_dim(layer), kv_dim = pd_layer_kv_dim(layer);
+    struct parts qkv = {.n = 3, .n_interleaved = c->rope_interleaved ? 2 : 0, .head_dim = layer->head_dim}, o = {.n = 1}, gate_up = {.n = 2}, down = {.n = 1};
     PD_TRY(get(&qkv.at[0], l, PD_ROLE_Q, i, q_dim, c->d_model));
     PD_TRY(get(&qkv.at[1], l, PD_ROLE_K, i, kv_dim, c->d_model));
     PD_TRY(get(&qkv.at[2], l, PD_ROLE_V, i, kv_dim, c->d_model));
     PD_TRY(get(&o.at[0], l, PD_ROLE_O, i, c->d_model, q_dim));
-    PD_TRY(get(&gate_up.at[0], l, PD_ROLE_GATE, i, c->ffn_dim, c->d_model));
-    PD_TRY(get(&gate_up.at[1], l, PD_ROLE_UP, i, c->ffn_dim, c->d_model));
-    PD_TRY(get(&down.at[0], l, PD_ROLE_DOWN, i, c->d_model, c->ffn_dim));
+    PD_TRY(get(&gate_up.at[0], l, PD_ROLE_GATE, i, layer->ffn_dim, c->d_model));
+    PD_TRY(get(&gate_up.at[1], l, PD_ROLE_UP, i, layer->ffn_dim, c->d_model));
+    PD_TRY(get(&down.at[0], l, PD_ROLE_DOWN, i, c->d_model, layer->ffn_dim));
     PD_TRY(load_norm(l, &w->attn_norm, PD_ROLE_ATTN_NORM, i, c->d_model));
     PD_TRY(load_norm(l, &w->ffn_norm, PD_ROLE_FFN_NORM, i, c->d_model));
     if (family->post_norms) {
@@ -293,13 +295,13 @@ static peridot_status load_layer(struct loader *l, uint32_t i)
         PD_TRY(load_norm(l, &w->post_ffn_norm, PD_ROLE_POST_FFN_NORM, i, c->d_model));
     }
     if (family->qk_norms) {
-        PD_TRY(load_norm(l, &w->q_norm, PD_ROLE_Q_NORM, i, c->head_dim));
-        PD_TRY(load_norm(l, &w->k_norm, PD_ROLE_K_NORM, i, c->head_dim));
+        PD_TRY(load_norm(l, &w->q_norm, PD_ROLE_Q_NORM, i, layer->head_dim));
+        PD_TRY(load_norm(l, &w->k_norm, PD_ROLE_K_NORM, i, layer->head_dim));
     }
     PD_TRY(load_matrix(l, &w->qkv, &qkv, c->d_model));
     PD_TRY(load_matrix(l, &w->o, &o, q_dim));
     PD_TRY(load_matrix(l, &w->gate_up, &gate_up, c->d_model));
-    return load_matrix(l, &w->down, &down, c->ffn_dim);
+    return load_matrix(l, &w->down, &down, layer->ffn_dim);
 }
 
 /* A tied file may hold the matrix under either name, or both. */
@@ -333,9 +335,9 @@ static peridot_status load_output(struct loader *l)
     struct pd_weights *w = l->w;
     const struct pd_config *c = l->config;
     struct parts output = {.n = 1};
-    bool classifies = c->head == PD_HEAD_SEQUENCE || c->head == PD_HEAD_TOKEN;
-    w->n_outputs = c->head == PD_HEAD_NONE ? 0 : w->vocab_size;
-    if (c->head == PD_HEAD_NONE || (c->tied && !classifies)) return PERIDOT_OK;
+    bool classifies = c->head == PERIDOT_HEAD_SEQUENCE || c->head == PERIDOT_HEAD_TOKEN;
+    w->n_outputs = c->head == PERIDOT_HEAD_NONE ? 0 : w->vocab_size;
+    if (c->head == PERIDOT_HEAD_NONE || (c->tied && !classifies)) return PERIDOT_OK;
     PD_TRY(get(&output.at[0], l, classifies ? PD_ROLE_SCORE : PD_ROLE_OUTPUT, 0, classifies ? UINT32_MAX : w->vocab_size, c->d_model));
     w->n_outputs = (uint32_t)output.at[0]->shape[0];
     if (classifies && c->n_labels && c->n_labels != w->n_outputs)

@@ -1,5 +1,6 @@
 #include "offline/convert_plan.h"
 
+#include "arch/layers.h"
 #include "arch/tensor_names.h"
 #include "base/num.h"
 
@@ -69,16 +70,18 @@ struct size {
     uint32_t rows, cols;
 };
 
-static struct size size_of(enum pd_role role, const struct pd_config *c)
+static struct size size_of(enum pd_role role, const struct pd_config *c, uint32_t i)
 {
+    const struct pd_layer *layer = &c->layers[i];
+    uint32_t q_dim = pd_layer_q_dim(layer), kv_dim = pd_layer_kv_dim(layer);
     switch (role) {
     case PD_ROLE_EMBEDDING: case PD_ROLE_OUTPUT: return (struct size){0, c->d_model};
-    case PD_ROLE_Q: return (struct size){c->n_heads * c->head_dim, c->d_model};
-    case PD_ROLE_K: case PD_ROLE_V: return (struct size){c->n_kv_heads * c->head_dim, c->d_model};
-    case PD_ROLE_O: return (struct size){c->d_model, c->n_heads * c->head_dim};
-    case PD_ROLE_GATE: case PD_ROLE_UP: return (struct size){c->ffn_dim, c->d_model};
-    case PD_ROLE_DOWN: return (struct size){c->d_model, c->ffn_dim};
-    case PD_ROLE_Q_NORM: case PD_ROLE_K_NORM: return (struct size){c->head_dim, 0};
+    case PD_ROLE_Q: return (struct size){q_dim, c->d_model};
+    case PD_ROLE_K: case PD_ROLE_V: return (struct size){kv_dim, c->d_model};
+    case PD_ROLE_O: return (struct size){c->d_model, q_dim};
+    case PD_ROLE_GATE: case PD_ROLE_UP: return (struct size){layer->ffn_dim, c->d_model};
+    case PD_ROLE_DOWN: return (struct size){c->d_model, layer->ffn_dim};
+    case PD_ROLE_Q_NORM: case PD_ROLE_K_NORM: return (struct size){layer->head_dim, 0};
     default: return (struct size){c->d_model, 0};
     }
 }
@@ -108,13 +111,13 @@ static peridot_status add_role(struct planner *l, enum pd_role role, enum pd_rol
     const struct pd_tensor *t = find(l, role, layer);
     pd_tensor_name_hf(name, role, layer, l->config->family, l->prefix);
     if (!t) return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor %s is missing", pd_checkpoint_path(l->checkpoint), name);
-    struct size size = size_of(role, l->config);
+    struct size size = size_of(role, l->config, layer);
     PD_TRY(check_shape(t, size));
     struct pd_convert_item item = item_of(t);
     item.dtype = choose(l->plan, size.rows == 0, t->n_dims, t->shape[t->n_dims - 1]);
     item.plus_one = size.cols == 0 && l->config->norm_plus_one;
     if (pd_families[l->config->family].gguf_interleaved && (role == PD_ROLE_Q || role == PD_ROLE_K))
-        item.interleave = l->config->head_dim;
+        item.interleave = l->config->layers[layer].head_dim;
     pd_tensor_name_gguf(name, as, layer);
     return add(l->plan, name, item);
 }
@@ -151,23 +154,23 @@ static peridot_status plan_rope(struct planner *l)
 {
     const struct pd_config *c = l->config;
     const struct pd_rope *rope = &c->ropes[PD_ROPE_GLOBAL];
-    uint32_t n = c->head_dim / 2;
+    uint32_t head_dim = c->layers[0].head_dim, n = head_dim / 2;
     char name[PD_TENSOR_NAME_SIZE];
     if (rope->factor == 0) return PERIDOT_OK;
     float *factors = pd_arena_array(&l->plan->arena, n, sizeof *factors);
     if (!factors) return pd_fail_alloc(n * sizeof *factors, "RoPE factors");
-    for (uint32_t i = 0; i < n; i++) factors[i] = (float)pd_rope_factor(rope, c->head_dim, i);
+    for (uint32_t i = 0; i < n; i++) factors[i] = (float)pd_rope_factor(rope, head_dim, i);
     pd_tensor_name_gguf(name, PD_ROLE_ROPE_FREQS, 0);
     return add(l->plan, name, (struct pd_convert_item){.made = factors, .dtype = PD_F32, .n_dims = 1, .shape = {n, 1, 1, 1}});
 }
 
 static peridot_status check_head(const struct planner *l)
 {
-    enum pd_head head = l->config->head;
-    if (head == PD_HEAD_LANGUAGE || (head == PD_HEAD_NONE && l->config->tied)) return PERIDOT_OK;
+    peridot_head head = l->config->head;
+    if (head == PERIDOT_HEAD_LANGUAGE || (head == PERIDOT_HEAD_NONE && l->config->tied)) return PERIDOT_OK;
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: %s cannot be converted: GGUF has no place for it",
                    pd_checkpoint_path(l->checkpoint),
-                   head == PD_HEAD_NONE ? "a model without an output matrix" : "a classification head");
+                   head == PERIDOT_HEAD_NONE ? "a model without an output matrix" : "a classification head");
 }
 
 static bool is_used(const struct planner *l, const struct pd_tensor *t)

@@ -2,6 +2,7 @@
  * llama.cpp's converter writes for the architecture. Weights have a standard deviation of 1 / sqrt(columns), so that every
  * matrix keeps the size of its input; what this makes of the whole is written at plan_model. */
 #include "arch/gguf_keys.h"
+#include "arch/layers.h"
 #include "arch/shapes.h"
 #include "base/num.h"
 #include "offline/random_weights.h"
@@ -27,6 +28,7 @@ struct item {
 
 struct plan {
     const struct pd_shape *shape;
+    struct pd_config config;
     enum pd_dtype dtype;
     struct item *items;
     size_t n;
@@ -67,13 +69,13 @@ static void plan_layer(struct plan *p, uint32_t i)
 {
     const struct pd_shape *s = p->shape;
     uint64_t q_dim = (uint64_t)s->n_heads * s->head_dim, kv_dim = (uint64_t)s->n_kv_heads * s->head_dim;
-    bool post_norms = s->arch == PD_ARCH_GEMMA2 || s->arch == PD_ARCH_GEMMA3;
+    bool post_norms = s->family == PD_GEMMA2 || s->family == PD_GEMMA3;
     add_layer_norm(p, i, "attn_norm", s->d_model);
     add_layer_matrix(p, i, "attn_q", q_dim, s->d_model);
     add_layer_matrix(p, i, "attn_k", kv_dim, s->d_model);
     add_layer_matrix(p, i, "attn_v", kv_dim, s->d_model);
     add_layer_matrix(p, i, "attn_output", s->d_model, q_dim);
-    if (s->arch == PD_ARCH_GEMMA3) {
+    if (s->family == PD_GEMMA3) {
         add_layer_norm(p, i, "attn_q_norm", s->head_dim);
         add_layer_norm(p, i, "attn_k_norm", s->head_dim);
     }
@@ -91,7 +93,7 @@ static void plan_layer(struct plan *p, uint32_t i)
 static void plan_model(struct plan *p)
 {
     const struct pd_shape *s = p->shape;
-    bool gemma = s->arch != PD_ARCH_LLAMA;
+    bool gemma = s->family != PD_LLAMA;
     double embedding_gain = gemma ? 0.125 : 1, logit_deviation = 4;
     add_matrix(p, "token_embd", s->vocab_size, s->d_model, embedding_gain);
     for (uint32_t i = 0; i < s->n_layers; i++) plan_layer(p, i);
@@ -118,15 +120,14 @@ static peridot_status add_tokenizer_keys(struct pd_gguf_writer *w, const struct 
     if (v.has_pad) pd_gguf_writer_add_u32(w, "tokenizer.ggml.padding_token_id", 0);
     pd_gguf_writer_add_bool(w, "tokenizer.ggml.add_bos_token", true);
     pd_gguf_writer_add_bool(w, "tokenizer.ggml.add_eos_token", false);
-    pd_gguf_writer_add_bool(w, "tokenizer.ggml.add_space_prefix", s->arch == PD_ARCH_LLAMA);
+    pd_gguf_writer_add_bool(w, "tokenizer.ggml.add_space_prefix", s->family == PD_LLAMA);
     pd_synthetic_vocab_free(&v);
     return PERIDOT_OK;
 }
 
 static peridot_status add_metadata(struct pd_gguf_writer *w, const struct plan *p)
 {
-    struct pd_config config = pd_shape_config(p->shape);
-    PD_TRY(pd_gguf_add_config(w, &config, p->shape->vocab_size));
+    PD_TRY(pd_gguf_add_config(w, &p->config, p->shape->vocab_size));
     pd_gguf_add_type(w, p->dtype);
     return add_tokenizer_keys(w, p->shape);
 }
@@ -177,10 +178,10 @@ static void fill_norm(float *out, const struct item *t, uint64_t seed, uint64_t 
     for (uint64_t i = 0; i < t->shape[0]; i++) out[i] = t->scale * (1 + 0.1f * pd_random_uniform(&r));
 }
 
-static void fill_rope_freqs(float *out, const struct pd_shape *s)
+static void fill_rope_freqs(float *out, const struct pd_config *c)
 {
-    struct pd_config c = pd_shape_config(s);
-    for (uint32_t i = 0; i < s->head_dim / 2; i++) out[i] = (float)pd_rope_factor(&c.ropes[PD_ROPE_GLOBAL], s->head_dim, i);
+    uint32_t head_dim = c->layers[0].head_dim;
+    for (uint32_t i = 0; i < head_dim / 2; i++) out[i] = (float)pd_rope_factor(&c->ropes[PD_ROPE_GLOBAL], head_dim, i);
 }
 
 static peridot_status write_item(struct job *j, const struct plan *p, size_t i)
@@ -189,7 +190,7 @@ static peridot_status write_item(struct job *j, const struct plan *p, size_t i)
     if (t->kind == MATRIX) return write_matrix(j, t, i);
     float *vector = (float *)j->buffer;
     if (t->kind == NORM) fill_norm(vector, t, j->params->seed, i);
-    else fill_rope_freqs(vector, p->shape);
+    else fill_rope_freqs(vector, &p->config);
     return write_piece(j, vector, t->shape[0] * sizeof *vector);
 }
 
@@ -249,11 +250,12 @@ peridot_status peridot_make(const char *path, const peridot_make_params *params)
     struct plan p = {0};
     PD_TRY(find_shape(&p.shape, params->shape));
     PD_TRY(find_type(&p.dtype, params->type));
+    PD_TRY(pd_shape_config(&p.config, p.shape));
     p.items = calloc(MAX_OTHER_TENSORS + (size_t)p.shape->n_layers * MAX_LAYER_TENSORS, sizeof *p.items);
-    if (!p.items) return pd_fail_alloc(sizeof *p.items, "list of tensors");
-    plan_model(&p);
-    peridot_status status = write_file(path, &p, params);
+    if (p.items) plan_model(&p);
+    peridot_status status = p.items ? write_file(path, &p, params) : pd_fail_alloc(sizeof *p.items, "list of tensors");
     free(p.items);
+    pd_config_free(&p.config);
     return status;
 }
 

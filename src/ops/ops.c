@@ -357,7 +357,7 @@ void pd_op_attention_decode(struct pd_recorder *r, struct pd_rows y, struct pd_r
     if (k && r->commands) pd_dispatch_indirect(r->commands, k, &push, step, grid);
     barrier(r);
     struct pd_attention_reduce_push reduce = {.step = step.address, .partial = partial, .y = y.address, .head_dim = heads->head_dim,
-        .y_stride = y.stride, .local = kind};
+        .y_stride = y.stride, .kind = kind};
     uint32_t spec[] = {(uint32_t)pd_min(pd_align(heads->head_dim, 32), 256)};
     dispatch(r, kernel(r, PD_KERNEL_attention_reduce, spec, 1), &reduce, heads->n_heads, n_tokens, 1);
     barrier(r);

@@ -86,7 +86,7 @@ void pd_op_rope(struct pd_recorder *r, struct pd_rows qkv, const struct pd_kv *k
 void pd_op_attention(struct pd_recorder *r, struct pd_rows y, struct pd_rows q, const struct pd_kv *kv, const struct pd_heads *heads,
                      uint64_t places, uint32_t n_tokens);
 /* Both for one token of each of n_tokens regions: takes qkv as the matrix gave it; keys are split over workgroups: the grid
- * comes from the step (kind: which of its two), partial results go through `partial` ([n_tokens][n_heads][PD_MAX_SPLITS]
+ * comes from the step (for layers of this kind), partial results go through `partial` ([n_tokens][n_heads][PD_MAX_SPLITS]
  * [head_dim + 2]). */
 void pd_op_attention_decode(struct pd_recorder *r, struct pd_rows y, struct pd_rows qkv, const struct pd_kv *kv,
                             const struct pd_heads *heads, struct pd_span step, uint32_t kind, uint64_t places, uint64_t angles,

@@ -2,6 +2,7 @@
  * recorder that compiles kernels and records nothing, so that weights need sizes and no memory. */
 #include "probe/pipelines.h"
 
+#include "arch/layers.h"
 #include "arch/shapes.h"
 #include "base/num.h"
 #include "engine/forward.h"
@@ -37,15 +38,16 @@ static struct pd_matrix matrix(struct pd_slice *slice, enum pd_dtype dtype, uint
     return (struct pd_matrix){.n_rows = n_rows, .n_cols = n_cols, .n_slices = 1, .slices = slice};
 }
 
-static struct pd_layer_weights layer_weights(struct pd_slice slices[4], const struct pd_config *c, enum pd_dtype dtype)
+static struct pd_layer_weights layer_weights(struct pd_slice slices[4], const struct pd_config *c, uint32_t i, enum pd_dtype dtype)
 {
     const struct pd_family_traits *family = &pd_families[c->family];
-    uint32_t q_dim = c->n_heads * c->head_dim, kv_dim = c->n_kv_heads * c->head_dim;
+    const struct pd_layer *layer = &c->layers[i];
+    uint32_t q_dim = pd_layer_q_dim(layer);
     uint64_t post = family->post_norms ? SOMEWHERE : 0, qk = family->qk_norms ? SOMEWHERE : 0;
     return (struct pd_layer_weights){.attn_norm = SOMEWHERE, .ffn_norm = SOMEWHERE, .post_attn_norm = post,
-        .post_ffn_norm = post, .q_norm = qk, .k_norm = qk, .qkv = matrix(&slices[0], dtype, q_dim + 2 * kv_dim, c->d_model),
-        .o = matrix(&slices[1], dtype, c->d_model, q_dim), .gate_up = matrix(&slices[2], dtype, 2 * c->ffn_dim, c->d_model),
-        .down = matrix(&slices[3], dtype, c->d_model, c->ffn_dim)};
+        .post_ffn_norm = post, .q_norm = qk, .k_norm = qk, .qkv = matrix(&slices[0], dtype, pd_layer_qkv_dim(c, i), c->d_model),
+        .o = matrix(&slices[1], dtype, c->d_model, q_dim), .gate_up = matrix(&slices[2], dtype, 2 * layer->ffn_dim, c->d_model),
+        .down = matrix(&slices[3], dtype, c->d_model, layer->ffn_dim)};
 }
 
 static struct pd_rows rows(uint32_t i, uint64_t width)
@@ -55,10 +57,10 @@ static struct pd_rows rows(uint32_t i, uint64_t width)
 
 static struct pd_scratch scratch(const struct pd_config *c)
 {
-    uint32_t q_dim = c->n_heads * c->head_dim, kv_dim = c->n_kv_heads * c->head_dim;
+    const struct pd_layer_sizes most = pd_layers_largest(c);
     return (struct pd_scratch){.x = rows(1, c->d_model), .x_other = rows(2, c->d_model), .normed = rows(3, c->d_model),
-        .branch = rows(4, c->d_model), .qkv = rows(5, q_dim + 2 * kv_dim), .att = rows(6, q_dim),
-        .gate_up = rows(7, 2 * (uint64_t)c->ffn_dim), .act = rows(8, c->ffn_dim), .partial = SOMEWHERE};
+        .branch = rows(4, c->d_model), .qkv = rows(5, most.qkv_dim), .att = rows(6, most.q_dim),
+        .gate_up = rows(7, 2 * (uint64_t)most.ffn_dim), .act = rows(8, most.ffn_dim), .partial = SOMEWHERE};
 }
 
 static void outline_free(struct outline *o)
@@ -70,15 +72,15 @@ static void outline_free(struct outline *o)
 
 static peridot_status outline_create(struct outline *o, const struct pd_shape *shape)
 {
-    *o = (struct outline){.config = pd_shape_config(shape)};
-    peridot_status status = pd_config_set_pattern(&o->config, pd_families[o->config.family].window_pattern);
+    *o = (struct outline){0};
+    peridot_status status = pd_shape_config(&o->config, shape);
     o->weights.layers = calloc(shape->n_layers, sizeof *o->weights.layers);
     o->cache.layers = calloc(shape->n_layers, sizeof *o->cache.layers);
     if (status == PERIDOT_OK && (!o->weights.layers || !o->cache.layers))
         status = pd_fail_alloc(shape->n_layers * sizeof *o->weights.layers, "layers");
     if (status != PERIDOT_OK) outline_free(o);
     o->weights.output_norm = SOMEWHERE;
-    o->scratch = scratch(&o->config);
+    if (status == PERIDOT_OK) o->scratch = scratch(&o->config);
     return status;
 }
 
@@ -105,7 +107,7 @@ static peridot_status compile_shape(struct pd_gpu *gpu, const struct pd_shape *s
     struct pd_slice slices[4], embedding;
     struct pd_recorder recorder = {.gpu = gpu, .variants = pd_variants_default(pd_gpu_info(gpu))};
     PD_TRY(outline_create(&o, shape));
-    struct pd_layer_weights layer = layer_weights(slices, &o.config, dtype);
+    struct pd_layer_weights layer = layer_weights(slices, &o.config, 0, dtype);
     for (uint32_t i = 0; i < shape->n_layers; i++) {
         o.weights.layers[i] = layer;
         o.cache.layers[i] = (struct pd_kv){.k = SOMEWHERE, .v = SOMEWHERE, .ring = shape->ctx, .type = kv_type};

@@ -1,0 +1,215 @@
+#include "arch/layers.h"
+
+#include "base/num.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- filling in ---- */
+
+peridot_status pd_layers_create(struct pd_config *config)
+{
+    if (config->n_layers == 0 || config->n_layers > 1024)
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%u layers are not between 1 and 1024", config->n_layers);
+    config->layers = calloc(config->n_layers, sizeof *config->layers);
+    if (!config->layers) return pd_fail_alloc(sizeof *config->layers * config->n_layers, "layers");
+    for (uint32_t i = 0; i < config->n_layers; i++) config->layers[i] = (struct pd_layer){.has_v = true, .kv_layer = i};
+    return PERIDOT_OK;
+}
+
+float pd_layer_usual_scale(const struct pd_config *config, const struct pd_layer *layer)
+{
+    uint32_t depth = pd_families[config->family].n_layers_27b;
+    bool is_27b = depth && config->n_layers == depth && layer->n_heads;
+    return (float)(1 / sqrt((double)(is_27b ? config->d_model / layer->n_heads : layer->head_dim)));
+}
+
+/* ---- sizes ---- */
+
+bool pd_layer_owns_kv(const struct pd_config *config, uint32_t layer) { return config->layers[layer].kv_layer == layer; }
+
+uint32_t pd_layer_q_dim(const struct pd_layer *layer) { return layer->n_heads * layer->head_dim; }
+
+uint32_t pd_layer_kv_dim(const struct pd_layer *layer) { return layer->n_kv_heads * layer->head_dim; }
+
+uint32_t pd_layer_qkv_dim(const struct pd_config *config, uint32_t i)
+{
+    const struct pd_layer *layer = &config->layers[i];
+    uint32_t n_kv = !pd_layer_owns_kv(config, i) ? 0 : layer->has_v ? 2 : 1;
+    return pd_layer_q_dim(layer) + n_kv * pd_layer_kv_dim(layer);
+}
+
+static void raise_to(uint32_t *most, uint32_t n) { *most = (uint32_t)pd_max(*most, n); }
+
+struct pd_layer_sizes pd_layers_largest(const struct pd_config *config)
+{
+    struct pd_layer_sizes most = {0};
+    for (uint32_t i = 0; i < config->n_layers; i++) {
+        const struct pd_layer *layer = &config->layers[i];
+        raise_to(&most.n_heads, layer->n_heads);
+        raise_to(&most.n_kv_heads, layer->n_kv_heads);
+        raise_to(&most.head_dim, layer->head_dim);
+        raise_to(&most.ffn_dim, layer->ffn_dim);
+        raise_to(&most.window, layer->window);
+        raise_to(&most.q_dim, pd_layer_q_dim(layer));
+        raise_to(&most.qkv_dim, pd_layer_qkv_dim(config, i));
+    }
+    return most;
+}
+
+/* ---- checking ---- */
+
+struct range {
+    const char *name;
+    uint32_t value, low, high;
+};
+
+static peridot_status check_ranges(const struct range *ranges, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (ranges[i].value < ranges[i].low || ranges[i].value > ranges[i].high)
+            return pd_fail(PERIDOT_ERROR_FORMAT, "%s is %u, not between %u and %u", ranges[i].name, ranges[i].value,
+                           ranges[i].low, ranges[i].high);
+    return PERIDOT_OK;
+}
+
+static peridot_status check_layer(const struct pd_layer *l)
+{
+    const struct range ranges[] = {{"ffn_dim", l->ffn_dim, 1, 1 << 20}, {"n_heads", l->n_heads, 1, 1024},
+        {"n_kv_heads", l->n_kv_heads, 1, 1024}, {"head_dim", l->head_dim, 4, 512}};
+    PD_TRY(check_ranges(ranges, PD_COUNT(ranges)));
+    if (l->head_dim % 4 != 0)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "head_dim %u is not a multiple of 4", l->head_dim);
+    if (l->n_heads % l->n_kv_heads != 0)
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%u query heads cannot share %u kv heads evenly", l->n_heads, l->n_kv_heads);
+    if (!(isfinite(l->query_scale) && l->query_scale > 0))
+        return pd_fail(PERIDOT_ERROR_FORMAT, "the query scale is %g", (double)l->query_scale);
+    return PERIDOT_OK;
+}
+
+static peridot_status check_rope(const struct pd_rope *r)
+{
+    if (!(r->base > 0 && isfinite(r->base) && r->divisor > 0 && isfinite(r->divisor)))
+        return pd_fail(PERIDOT_ERROR_FORMAT, "RoPE base %g and position divisor %g", r->base, r->divisor);
+    if (r->factor == 0) return PERIDOT_OK;
+    if (!(r->factor > 0 && r->old_ctx > 0 && r->high_freq_factor > r->low_freq_factor && isfinite(r->factor)))
+        return pd_fail(PERIDOT_ERROR_FORMAT, "RoPE scaling by %g between frequency factors %g and %g", r->factor,
+                       r->low_freq_factor, r->high_freq_factor);
+    return PERIDOT_OK;
+}
+
+/* What kernels and sizes rely on. */
+static peridot_status check(const struct pd_config *c)
+{
+    const struct range ranges[] = {{"d_model", c->d_model, 4, 32768}, {"context length", c->ctx_max, 1, 1 << 27}};
+    PD_TRY(check_ranges(ranges, PD_COUNT(ranges)));
+    for (uint32_t i = 0; i < c->n_layers; i++) {
+        char layer[32];
+        peridot_status status = check_layer(&c->layers[i]);
+        snprintf(layer, sizeof layer, "layer %u", i);
+        if (status != PERIDOT_OK) return i ? pd_fail_prefix(status, layer) : status;   /* layers before it are not alike */
+    }
+    if (c->d_model % 4 != 0) return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "d_model %u is not a multiple of 4", c->d_model);
+    if (!(c->eps >= 0 && c->eps < 1)) return pd_fail(PERIDOT_ERROR_FORMAT, "the norms' epsilon is %g", (double)c->eps);
+    if (!(c->attn_softcap >= 0 && c->final_softcap >= 0 && isfinite(c->attn_softcap) && isfinite(c->final_softcap)))
+        return pd_fail(PERIDOT_ERROR_FORMAT, "softcaps are %g and %g", (double)c->attn_softcap, (double)c->final_softcap);
+    for (int i = 0; i < PD_N_ROPES; i++) PD_TRY(check_rope(&c->ropes[i]));
+    return PERIDOT_OK;
+}
+
+/* ---- kinds ---- */
+
+static bool same_kind(const struct pd_layer *a, const struct pd_layer *b)
+{
+    return a->n_heads == b->n_heads && a->n_kv_heads == b->n_kv_heads && a->head_dim == b->head_dim && a->window == b->window;
+}
+
+static peridot_status find_kind(struct pd_config *c, uint32_t i)
+{
+    struct pd_layer *layer = &c->layers[i];
+    uint32_t kind = 0;
+    while (kind < c->n_kinds && !same_kind(layer, &c->layers[c->kinds[kind]])) kind++;
+    if (kind == PD_MAX_LAYER_KINDS)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "more than %d kinds of layers are not supported", PD_MAX_LAYER_KINDS);
+    if (kind == c->n_kinds) c->kinds[c->n_kinds++] = i;
+    layer->kind = kind;
+    return PERIDOT_OK;
+}
+
+/* ---- rotation ---- */
+
+/* Llama 3.1's rule (Meta's apply_scaling): long waves are slowed by `factor`, short ones stay, those between are blended. */
+static double scaled_frequency(const struct pd_rope *rope, double f)
+{
+    const double two_pi = 6.283185307179586;
+    double turns = rope->old_ctx * f / two_pi;   /* in the old context */
+    if (rope->factor == 0 || turns > rope->high_freq_factor) return f;
+    if (turns < rope->low_freq_factor) return f / rope->factor;
+    double smooth = (turns - rope->low_freq_factor) / (rope->high_freq_factor - rope->low_freq_factor);
+    return (1 - smooth) * f / rope->factor + smooth * f;
+}
+
+static double frequency(const struct pd_rope *rope, uint32_t head_dim, uint32_t i)
+{
+    return pow(rope->base, -2.0 * i / head_dim) / rope->divisor;
+}
+
+double pd_rope_factor(const struct pd_rope *rope, uint32_t head_dim, uint32_t i)
+{
+    double f = frequency(rope, head_dim, i);
+    return f / scaled_frequency(rope, f);
+}
+
+/* rope_freqs.weight: what each frequency is divided by. */
+static peridot_status apply_factors(double *inv_freq, uint32_t n, const struct pd_tensor *t)
+{
+    if (!t) return PERIDOT_OK;
+    if (t->dtype != PD_F32 || t->n_dims != 1 || t->shape[0] != n)
+        return pd_fail(PERIDOT_ERROR_FORMAT, "tensor rope_freqs.weight is not f32 of shape [%u]", n);
+    for (uint32_t i = 0; i < n; i++) {
+        float factor;
+        memcpy(&factor, t->data + sizeof factor * i, sizeof factor);
+        if (!(factor > 0 && isfinite(factor)))
+            return pd_fail(PERIDOT_ERROR_FORMAT, "tensor rope_freqs.weight: element %u is %g", i, (double)factor);
+        inv_freq[i] /= (double)factor;
+    }
+    return PERIDOT_OK;
+}
+
+static peridot_status add_table(struct pd_config *c, uint32_t rope, uint32_t head_dim, const struct pd_tensor *rope_freqs)
+{
+    uint32_t half = head_dim / 2;
+    if (c->n_rope_tables == PD_MAX_ROPE_TABLES)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "more than %d tables of rotation are not supported", PD_MAX_ROPE_TABLES);
+    struct pd_rope_table *table = &c->rope_tables[c->n_rope_tables];
+    *table = (struct pd_rope_table){.rope = rope, .head_dim = head_dim, .inv_freq = malloc(sizeof(double) * half)};
+    if (!table->inv_freq) return pd_fail_alloc(sizeof(double) * half, "RoPE frequencies");
+    c->n_rope_tables++;
+    for (uint32_t i = 0; i < half; i++)
+        table->inv_freq[i] = scaled_frequency(&c->ropes[rope], frequency(&c->ropes[rope], head_dim, i));
+    return apply_factors(table->inv_freq, half, rope_freqs);
+}
+
+/* Of Gemma 2 all layers rotate alike. */
+static peridot_status find_table(struct pd_config *c, struct pd_layer *layer, const struct pd_tensor *rope_freqs)
+{
+    uint32_t rope = layer->window ? PD_ROPE_LOCAL : PD_ROPE_GLOBAL;
+    for (layer->rope = 0; layer->rope < c->n_rope_tables; layer->rope++) {
+        const struct pd_rope_table *table = &c->rope_tables[layer->rope];
+        bool same = memcmp(&c->ropes[table->rope], &c->ropes[rope], sizeof c->ropes[rope]) == 0;
+        if (same && table->head_dim == layer->head_dim) return PERIDOT_OK;
+    }
+    return add_table(c, rope, layer->head_dim, rope_freqs);
+}
+
+peridot_status pd_layers_complete(struct pd_config *config, const struct pd_tensor *rope_freqs)
+{
+    PD_TRY(check(config));
+    for (uint32_t i = 0; i < config->n_layers; i++) {
+        PD_TRY(find_kind(config, i));
+        PD_TRY(find_table(config, &config->layers[i], rope_freqs));
+    }
+    return PERIDOT_OK;
+}

@@ -1,0 +1,32 @@
+/* The layers of a config: what its readers and shapes fill in, what follows from it, and the largest of each number. */
+#ifndef PD_ARCH_LAYERS_H
+#define PD_ARCH_LAYERS_H
+
+#include "arch/config.h"
+
+/* Allocates n_layers layers with keys and values of their own, and without numbers. */
+peridot_status pd_layers_create(struct pd_config *config);
+/* Checks all numbers, then finds whose cache each layer reads and what kinds there are, and computes the tables of
+ * rotation. `rope_freqs`: a tensor by whose numbers the frequencies are divided, or NULL. */
+peridot_status pd_layers_complete(struct pd_config *config, const struct pd_tensor *rope_freqs);
+
+/* What Llama 3.1's rule divides frequency i of head_dim / 2 by; 1 where the rule is not set. */
+double pd_rope_factor(const struct pd_rope *rope, uint32_t head_dim, uint32_t i);
+/* The query scale of a layer in a GGUF file that does not say it (attention.scale; few do). */
+float pd_layer_usual_scale(const struct pd_config *config, const struct pd_layer *layer);
+
+/* Whether the layer has keys and values of its own. */
+bool pd_layer_owns_kv(const struct pd_config *config, uint32_t layer);
+/* Columns of all of a layer's heads, and rows of its fused matrix of q, k and v. */
+uint32_t pd_layer_q_dim(const struct pd_layer *layer);
+uint32_t pd_layer_kv_dim(const struct pd_layer *layer);
+uint32_t pd_layer_qkv_dim(const struct pd_config *config, uint32_t layer);
+
+/* The largest of each number in any layer. */
+struct pd_layer_sizes {
+    uint32_t n_heads, n_kv_heads, head_dim, ffn_dim, window;
+    uint32_t q_dim, qkv_dim;
+};
+struct pd_layer_sizes pd_layers_largest(const struct pd_config *config);
+
+#endif
