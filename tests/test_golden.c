@@ -1,7 +1,10 @@
 /* The forward pass against Hugging Face transformers: every model of tests/golden (README.md there), in each of its
- * file forms, with an fp32 and with the default fp16 KV cache, evaluated in four ways: as decode steps, in chunks of 7,
- * all at once, and as a prompt followed by decode steps. Logits and final-norm hidden states are compared at every
- * position.
+ * file forms, with every kernel variant that the device has forced one by one, with an fp32 and with the default fp16 KV
+ * cache, evaluated in four ways: as decode steps, in chunks of 7, all at once, and as a prompt followed by decode steps.
+ * Logits and final-norm hidden states are compared at every position.
+ *
+ * The cases run are a pairwise covering array: every two values of different factors (model, kernel, cache, way) meet in
+ * at least one case. With PERIDOT_TEST_ALL in the environment it is the full product.
  *
  * Tolerances are relative L2 errors of a row. With an fp32 cache, activations and sums, float32 arithmetic costs 1e-6;
  * GPUs may compute exp, sin and tanh less exactly, so the contract is 1e-3. An fp16 cache alone costs up to 5e-4 (7e-4
@@ -9,9 +12,7 @@
  * Cooperative matrices of fp16 are allowed 1e-2 (FP16_TOLERANCE): the worst row of all models is at 3.5e-3, nine of ten ways
  * stay below 1e-3.
  *
- * Every kernel variant that the device has, forced one by one, takes each of the four ways, with the caches in turn.
- *
- * With a word as its argument the program runs only the cases whose name contains it; with "1/3", every third from the first. */
+ * With a word as its argument the program runs only the models whose name contains it; with "1/3", every third from the first. */
 #include "peridot_tools.h"
 
 #include <math.h>
@@ -168,6 +169,9 @@ static const struct way ways[] = {
     {"decode steps", 64, 1},
     {"chunks of 7", 7, N_MAX},
 };
+enum { N_WAYS = sizeof ways / sizeof *ways };
+static const peridot_kv_type kv_types[] = {PERIDOT_KV_F32, PERIDOT_KV_F16};
+enum { N_KV_TYPES = sizeof kv_types / sizeof *kv_types };
 
 static uint32_t least(uint32_t a, size_t b)
 {
@@ -175,7 +179,7 @@ static uint32_t least(uint32_t a, size_t b)
 }
 
 /* Prints the worst rows; false when one is too far. */
-static bool run_way(peridot_model *model, const struct golden *g, const struct way *way, peridot_kv_type kv,
+static bool run_way(peridot_model *model, float tolerance, const struct way *way, peridot_kv_type kv,
                     const int32_t *tokens, size_t n, struct comparison *c)
 {
     c->logits.n_seen = c->hidden.n_seen = 0;
@@ -197,7 +201,7 @@ static bool run_way(peridot_model *model, const struct golden *g, const struct w
     }
     peridot_session_free(s);
 
-    bool good = c->logits.worst <= g->tolerance && c->hidden.worst <= g->tolerance;
+    bool good = c->logits.worst <= tolerance && c->hidden.worst <= tolerance;
     print_message("  %s cache, %-18s logits %.1e (row %u), hidden %.1e (row %u)%s\n",
                   kv == PERIDOT_KV_F32 ? "fp32" : "fp16", way->name, c->logits.worst, c->logits.worst_pos,
                   c->hidden.worst, c->hidden.worst_pos, good ? "" : "  TOO FAR");
@@ -236,24 +240,118 @@ static peridot_model *open_model(const struct golden *g, const char *kernel, con
     return model;
 }
 
-/* Every kernel that the device has and does not take by itself. */
-static int run_variants(const struct golden *g, const peridot_device_info *device, const int32_t *tokens, size_t n, struct comparison *c)
+/* ---- which cases are run ---- */
+
+enum { MODEL, KERNEL, KV_TYPE, WAY, N_FACTORS, MAX_VALUES = 32 };   /* values of a factor at most */
+
+static char kernels[MAX_VALUES][64];   /* to force; the first is "": what the device takes by itself */
+static size_t n_values[N_FACTORS] = {N_GOLDENS, 1, N_KV_TYPES, N_WAYS};
+static bool met[N_FACTORS][MAX_VALUES][N_FACTORS][MAX_VALUES];
+static bool is_run[N_GOLDENS][MAX_VALUES][N_KV_TYPES][N_WAYS];
+_Static_assert(N_GOLDENS <= MAX_VALUES, "more models than values");
+
+/* Pairs of values that only this case would make meet: of them all, and of the model's. */
+static size_t n_new_pairs(const size_t value[N_FACTORS], size_t *n_of_model)
 {
-    peridot_variant v;
-    int n_bad = 0;
-    for (size_t i = 0; peridot_device_variant(&v, device, i); i++) {
-        char kernel[64];
-        if (!v.available || v.chosen)
-            continue;
-        snprintf(kernel, sizeof kernel, "%s=%s", v.operation, v.name);
-        struct golden variant = *g;
-        variant.tolerance = strcmp(v.name, "coop") == 0 ? FP16_TOLERANCE : g->tolerance;
-        print_message("  %s\n", kernel);
-        peridot_model *model = open_model(g, kernel, c);
-        for (size_t w = 0; w < sizeof ways / sizeof *ways; w++)
-            n_bad += !run_way(model, &variant, &ways[w], w % 2 ? PERIDOT_KV_F16 : PERIDOT_KV_F32, tokens, n, c);
-        peridot_model_close(model);
+    size_t n = 0;
+    *n_of_model = 0;
+    for (int a = 0; a < N_FACTORS; a++)
+        for (int b = a + 1; b < N_FACTORS; b++) {
+            n += !met[a][value[a]][b][value[b]];
+            *n_of_model += a == MODEL && !met[a][value[a]][b][value[b]];
+        }
+    return n;
+}
+
+static void add_case(const size_t value[N_FACTORS])
+{
+    is_run[value[MODEL]][value[KERNEL]][value[KV_TYPE]][value[WAY]] = true;
+    for (int a = 0; a < N_FACTORS; a++)
+        for (int b = a + 1; b < N_FACTORS; b++) met[a][value[a]][b][value[b]] = true;
+}
+
+/* Adds the case of the model that brings the most pairs together, until none of the model's (of_all: none at all) is left.
+ * Which of equals is taken differs from model to model and from kernel to kernel. */
+static void cover_model(size_t model, bool of_all)
+{
+    for (;;) {
+        size_t most = 0, best[N_FACTORS] = {0};
+        for (size_t i = 0; i < n_values[KERNEL] * N_KV_TYPES * N_WAYS; i++) {
+            size_t kernel = i / (N_KV_TYPES * N_WAYS), other = i + model + kernel;
+            size_t value[N_FACTORS] = {model, kernel, other / N_WAYS % N_KV_TYPES, other % N_WAYS};
+            size_t n_of_model, n = n_new_pairs(value, &n_of_model);
+            if (n <= most || (!of_all && n_of_model == 0)) continue;
+            most = n;
+            memcpy(best, value, sizeof best);
+        }
+        if (most == 0) return;
+        add_case(best);
     }
+}
+
+static void find_kernels(void)
+{
+    peridot_model *model;
+    peridot_variant v;
+    check_status(peridot_model_open(&model, PERIDOT_GOLDEN "/gemma1", NULL));
+    peridot_device_info device = *peridot_model_get_info(model)->device;
+    peridot_model_close(model);
+    for (size_t i = 0; peridot_device_variant(&v, &device, i); i++) {
+        if (!v.available || v.chosen) continue;
+        assert_true(n_values[KERNEL] < MAX_VALUES);
+        snprintf(kernels[n_values[KERNEL]++], sizeof *kernels, "%s=%s", v.operation, v.name);
+    }
+}
+
+/* The same cases for a model whichever models this process runs. */
+static int choose_cases(void **state)
+{
+    (void)state;
+    find_kernels();
+    if (getenv("PERIDOT_TEST_ALL")) memset(is_run, true, sizeof is_run);
+    else {
+        for (size_t i = 0; i < N_GOLDENS; i++) cover_model(i, false);
+        cover_model(N_GOLDENS - 1, true);
+    }
+    return 0;
+}
+
+static bool meets(int a, size_t value_a, int b, size_t value_b)
+{
+    size_t v[N_FACTORS];
+    for (v[MODEL] = 0; v[MODEL] < n_values[MODEL]; v[MODEL]++)
+        for (v[KERNEL] = 0; v[KERNEL] < n_values[KERNEL]; v[KERNEL]++)
+            for (v[KV_TYPE] = 0; v[KV_TYPE] < n_values[KV_TYPE]; v[KV_TYPE]++)
+                for (v[WAY] = 0; v[WAY] < n_values[WAY]; v[WAY]++)
+                    if (is_run[v[MODEL]][v[KERNEL]][v[KV_TYPE]][v[WAY]] && v[a] == value_a && v[b] == value_b) return true;
+    return false;
+}
+
+static void test_every_pair(void **state)
+{
+    (void)state;
+    for (int a = 0; a < N_FACTORS; a++)
+        for (int b = a + 1; b < N_FACTORS; b++)
+            for (size_t i = 0; i < n_values[a]; i++)
+                for (size_t j = 0; j < n_values[b]; j++)
+                    if (!meets(a, i, b, j)) fail_msg("no case has value %zu of factor %d and value %zu of factor %d", i, a, j, b);
+}
+
+/* ---- running them ---- */
+
+/* The model's cases with one kernel; how many are too far. */
+static int run_kernel(const struct golden *g, size_t kernel, const int32_t *tokens, size_t n, struct comparison *c)
+{
+    bool (*run)[N_WAYS] = is_run[g - goldens][kernel];
+    const char *name = kernels[kernel];
+    float tolerance = strstr(name, "=coop") ? FP16_TOLERANCE : g->tolerance;
+    int n_bad = 0;
+    print_message("  %s\n", *name ? name : "the device's own kernels");
+    peridot_model *model = open_model(g, *name ? name : NULL, c);
+    for (size_t kv = 0; kv < N_KV_TYPES; kv++)
+        for (size_t way = 0; way < N_WAYS; way++)
+            if (run[kv][way]) n_bad += !run_way(model, tolerance, &ways[way], kv_types[kv], tokens, n, c);
+    peridot_model_close(model);
     return n_bad;
 }
 
@@ -266,24 +364,17 @@ static void test_golden(void **state)
     if (g->head != PERIDOT_HEAD_NONE)
         read_rows(&c.logits, g->folder, "logits.f32", n);
     read_rows(&c.hidden, g->folder, "hidden.f32", n);
-
-    peridot_model *model = open_model(g, NULL, &c);
-    peridot_device_info device = *peridot_model_get_info(model)->device;
     int n_bad = 0;
-    for (int kv = 0; kv < 2; kv++)
-        for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
-            n_bad += !run_way(model, g, &ways[i], kv ? PERIDOT_KV_F16 : PERIDOT_KV_F32, tokens, n, &c);
-    peridot_model_close(model);
-    n_bad += run_variants(g, &device, tokens, n, &c);
+    for (size_t kernel = 0; kernel < n_values[KERNEL]; kernel++) n_bad += run_kernel(g, kernel, tokens, n, &c);
     free(c.logits.want);
     free(c.hidden.want);
     if (n_bad)
-        fail_msg("%d ways are too far", n_bad);
+        fail_msg("%d cases are too far", n_bad);
 }
 
 int main(int argc, char **argv)
 {
-    struct CMUnitTest tests[N_GOLDENS] = {0};   /* those without a name are none */
+    struct CMUnitTest tests[N_GOLDENS + 1] = {0};   /* those without a name are none */
     char names[N_GOLDENS][64];
     size_t part = 1, n_parts = 1;
     bool in_parts = argc > 1 && sscanf(argv[1], "%zu/%zu", &part, &n_parts) == 2;
@@ -293,10 +384,11 @@ int main(int argc, char **argv)
         tests[i] = (struct CMUnitTest){
             .name = names[i], .test_func = test_golden, .initial_state = (void *)&goldens[i]};
     }
+    if (part == 1) tests[N_GOLDENS] = (struct CMUnitTest)cmocka_unit_test(test_every_pair);
     if (argc > 1 && !in_parts) {
         static char pattern[80];
         snprintf(pattern, sizeof pattern, "*%s*", argv[1]);
         cmocka_set_test_filter(pattern);
     }
-    return cmocka_run_group_tests_name("golden", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("golden", tests, choose_cases, NULL);
 }
