@@ -34,7 +34,14 @@ extern "C" {
 #define PERIDOT_API
 #endif
 
+/* Of this header. Until 1.0 a new minor version may change the interface. */
+#define PERIDOT_VERSION_MAJOR 0
+#define PERIDOT_VERSION_MINOR 1
+#define PERIDOT_VERSION_PATCH 0
 #define PERIDOT_VERSION "0.1.0"
+
+/* Of the library that runs: "0.1.0". */
+PERIDOT_API const char *peridot_version(void);
 
 typedef enum peridot_status {
     PERIDOT_OK = 0,
@@ -47,6 +54,9 @@ typedef enum peridot_status {
     PERIDOT_ERROR_MEMORY,       /* host or device memory is too small; the sentence has the numbers */
     PERIDOT_CANCELLED           /* a callback asked to stop; what was done so far stands */
 } peridot_status;
+
+/* "PERIDOT_ERROR_IO"; "unknown status" for other numbers. */
+PERIDOT_API const char *peridot_status_name(peridot_status status);
 
 /* The sentence for the last failure on this thread; "" when there was none. Borrowed until the next failure. */
 PERIDOT_API const char *peridot_last_error(void);

@@ -353,7 +353,7 @@ static void describe(struct bench *b)
     const peridot_model_info *m = b->info;
     time_t now = time(NULL);
     struct tm utc;
-    snprintf(r->program, sizeof r->program, "peridot %s", PERIDOT_VERSION);
+    snprintf(r->program, sizeof r->program, "peridot %s", peridot_version());
     strftime(r->date, sizeof r->date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
     snprintf(r->note, sizeof r->note, "%s", b->plan->note ? b->plan->note : "");
     snprintf(r->model.name, sizeof r->model.name, "%s", m->name);

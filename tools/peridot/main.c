@@ -47,7 +47,7 @@ static int dispatch(int argc, char **argv)
     if (is_one_of(first, "--help", "-h")) return show_help(NULL);
     if (strcmp(first, "help") == 0) return show_help(argv[2]);
     if (is_one_of(first, "--version", "-V")) {
-        puts("peridot " PERIDOT_VERSION);
+        printf("peridot %s\n", peridot_version());
         return CMD_OK;
     }
     if (first[0] == '-') return cmd_usage(NULL, "the option %s comes after a command", first);
