@@ -14,6 +14,11 @@
  * Threads. Different sessions of one model may be used from different threads only if the caller serialises the calls
  * (they share the device's queue); a vocab and a file are read-only and may be shared freely.
  *
+ * Versions. Structs that a program fills begin with their size: set it to sizeof, and a program that was built with an older
+ * header runs with a newer library, where what it does not know is 0. Size 0 stands for the struct of version 0.1. A size that
+ * the library does not know is refused only where the members that it does not know are set. Structs that the library hands
+ * out by pointer get new members at their end. Structs without a size that a program fills do not change.
+ *
  * Memory. What comes through `**out` belongs to the caller and goes back through the matching close or free. Every other
  * returned pointer is borrowed; its comment says until when. Text is UTF-8; sizes are in bytes unless a name says n_.
  */
@@ -97,8 +102,9 @@ typedef struct peridot_device_info {
     uint32_t matrix_subgroup_size;  /* of the subgroups that multiply them */
 } peridot_device_info;
 
-/* Lists every Vulkan device. Usable or not: look at `unusable`. *out holds *n entries; give it back to peridot_free. */
-PERIDOT_API peridot_status peridot_devices(peridot_device_info **out, size_t *n);
+/* Lists every Vulkan device. Usable or not: look at `unusable`. *out holds *n pointers; give it, and with it what they point
+ * to, back to peridot_free. */
+PERIDOT_API peridot_status peridot_devices(const peridot_device_info ***out, size_t *n);
 
 /* Frees an array or string that a function here allocated for the caller. NULL is allowed. */
 PERIDOT_API void peridot_free(void *p);
@@ -173,7 +179,8 @@ typedef struct peridot_tensor_info {
 PERIDOT_API peridot_status peridot_file_open(peridot_file **out, const char *path);
 PERIDOT_API void peridot_file_close(peridot_file *file);
 PERIDOT_API size_t peridot_file_n_tensors(const peridot_file *file);
-PERIDOT_API peridot_tensor_info peridot_file_tensor(const peridot_file *file, size_t i);
+/* NULL past the last. */
+PERIDOT_API const peridot_tensor_info *peridot_file_tensor(const peridot_file *file, size_t i);
 PERIDOT_API size_t peridot_file_n_metadata(const peridot_file *file);
 /* Key i, and its value as text (long arrays and strings shortened). */
 PERIDOT_API const char *peridot_file_metadata_key(const peridot_file *file, size_t i);
@@ -188,6 +195,7 @@ typedef struct peridot_session peridot_session;
 typedef bool (*peridot_progress)(void *user, uint64_t done, uint64_t total);
 
 typedef struct peridot_model_params {
+    size_t size;
     const char *device;      /* index, part of the name, UUID or PCI address; NULL: the fastest real GPU */
     const char *cache_dir;   /* folder for compiled pipelines and what peridot_selftest and peridot_tune found, made when missing;
                                 NULL: nothing is kept on disk */
@@ -252,6 +260,7 @@ PERIDOT_API uint64_t peridot_model_memory(const peridot_model *model);
 typedef enum peridot_kv_type { PERIDOT_KV_F16, PERIDOT_KV_F32 } peridot_kv_type;
 
 typedef struct peridot_session_params {
+    size_t size;
     uint32_t ctx;              /* positions; 0: the model's maximum, or what memory allows up to 8192 */
     uint32_t chunk;            /* tokens of one submit; 0: up to 256, on a GPU as many as it does in about 0.2 s */
     peridot_kv_type kv_type;
@@ -286,6 +295,7 @@ PERIDOT_API peridot_status peridot_session_select(peridot_session *session, uint
 typedef bool (*peridot_row)(void *user, uint32_t pos, const float *row, size_t n);
 
 typedef struct peridot_eval_params {
+    size_t size;
     uint32_t first;        /* rows are reported for positions >= first */
     peridot_row logits;    /* NULL: no rows (the last position's logits can still be had) */
     peridot_row hidden;    /* NULL: none */
@@ -317,6 +327,7 @@ typedef struct peridot_sequence {
 typedef bool (*peridot_batch_row)(void *user, size_t sequence, uint32_t pos, const float *row, size_t n);
 
 typedef struct peridot_batch_params {
+    size_t size;
     peridot_batch_row logits;   /* NULL: no rows */
     peridot_batch_row hidden;   /* NULL: none */
     bool last;                  /* only the row of each text's last position is reported */
@@ -342,6 +353,7 @@ typedef struct peridot_bias {
 /* The chain, in this order: logit bias, repeat penalty, presence and frequency penalty, top-k, temperature, top-p, min-p,
  * draw. Penalties look at the last 64 tokens of the session, prompt and reply alike. {0} is greedy. */
 typedef struct peridot_sampling {
+    size_t size;
     float temperature;       /* 0: always the most likely token (lowest id of equals) */
     uint32_t top_k;          /* 0: all */
     float top_p;             /* 0 or 1: all */
@@ -358,7 +370,7 @@ typedef struct peridot_sampling {
 
 /* Sets the chain and seeds the generator. NULL: greedy. Biases and stop texts are borrowed until the next call or the
  * session's end. */
-PERIDOT_API void peridot_set_sampling(peridot_session *session, const peridot_sampling *sampling);
+PERIDOT_API peridot_status peridot_set_sampling(peridot_session *session, const peridot_sampling *sampling);
 /* Draws the next token from the last position's logits. Does not append it: pass it to peridot_eval. */
 PERIDOT_API peridot_status peridot_sample(int32_t *token, peridot_session *session);
 /* True for eos and the end of a turn. */
@@ -369,6 +381,7 @@ PERIDOT_API bool peridot_is_stop(const peridot_model *model, int32_t token);
 typedef bool (*peridot_text)(void *user, int32_t token, const char *text, size_t size);
 
 typedef struct peridot_stats {
+    size_t size;
     uint32_t n_prompt, n_generated;
     double prompt_s, decode_s;     /* wall time; decode_s covers n_generated - 1 steps (the first token comes with the prompt) */
     double first_token_s;          /* from the call to the first token's callback */

@@ -201,10 +201,10 @@ static void test_file_hf(void **state)
     expect_metadata(f, 3, "text_config.rope.none", "{}");
     expect_metadata(f, 4, "t", "true");
     assert_int_equal(peridot_file_n_tensors(f), 2);
-    peridot_tensor_info t = peridot_file_tensor(f, 1);
-    assert_string_equal(t.name, "vision_tower.w");
-    assert_string_equal(t.type, "bool");
-    assert_int_equal(t.size, 4);
+    const peridot_tensor_info *t = peridot_file_tensor(f, 1);
+    assert_string_equal(t->name, "vision_tower.w");
+    assert_string_equal(t->type, "bool");
+    assert_int_equal(t->size, 4);
     peridot_file_close(f);
     remove_all();
 }
@@ -229,11 +229,11 @@ static void test_file_gguf(void **state)
     EXPECT_OK(peridot_file_open(&f, in_folder("x.gguf")));
     assert_int_equal(peridot_file_n_metadata(f), 1);
     expect_metadata(f, 0, "general.name", "x");
-    peridot_tensor_info t = peridot_file_tensor(f, 0);
-    assert_string_equal(t.type, "q8_0");
-    assert_int_equal(t.shape[0], 2);
-    assert_int_equal(t.shape[1], 32);
-    assert_null(peridot_file_tensor(f, 1).name);
+    const peridot_tensor_info *t = peridot_file_tensor(f, 0);
+    assert_string_equal(t->type, "q8_0");
+    assert_int_equal(t->shape[0], 2);
+    assert_int_equal(t->shape[1], 32);
+    assert_null(peridot_file_tensor(f, 1));
     assert_null(peridot_file_metadata_key(f, 1));
     EXPECT_FAILURE(peridot_file_metadata_text(&text, f, 1), PERIDOT_ERROR_ARGUMENT, "no metadata 1");
     peridot_file_close(f);

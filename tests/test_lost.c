@@ -166,7 +166,7 @@ static void test_generate(void **state)
     (void)state;
     struct timeline t;
     int n_pieces = 0;
-    peridot_stats stats;
+    peridot_stats stats = {0};
     open_timeline(&t);
     lose_after(t.model, 2 + 5, true);
     EXPECT_LOST(peridot_generate(t.session, prompt, N_PROMPT, N_TEXT, count_piece, &n_pieces, &stats));
@@ -182,7 +182,7 @@ static void test_generate_ahead(void **state)
     (void)state;
     int32_t want[N_PROMPT + N_TEXT];
     struct timeline t;
-    peridot_stats stats;
+    peridot_stats stats = {0};
     open_timeline(&t);
     EXPECT_OK(peridot_generate(t.session, prompt, N_PROMPT, N_TEXT, NULL, NULL, NULL));
     memcpy(want, peridot_session_tokens(t.session), (N_PROMPT + N_TEXT - 1) * sizeof *want);

@@ -290,7 +290,7 @@ static bool add_token(void *user, int32_t token, const char *text, size_t size)
 static struct story generate(uint32_t ctx, uint32_t n_prompt, uint32_t n_max, uint32_t n_stop, const peridot_sampling *sampling)
 {
     struct story story = {.n_stop = n_stop};
-    peridot_stats stats;
+    peridot_stats stats = {0};
     peridot_session *s = open_session(ctx, 16, PERIDOT_KV_F16);
     peridot_set_sampling(s, sampling);
     EXPECT_OK(peridot_generate(s, tokens, n_prompt, n_max, add_token, &story, &stats));

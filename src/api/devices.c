@@ -1,8 +1,26 @@
 /* The devices of peridot.h, and what peridot_tools.h says of their kernels. */
+#include "base/num.h"
 #include "ops/variants.h"
 #include "selftest/selftest.h"
 
-peridot_status peridot_devices(peridot_device_info **out, size_t *n) { return pd_gpu_list(out, n); }
+#include <stdlib.h>
+
+/* One block: pointers, the last of them NULL, then what they point to. */
+peridot_status peridot_devices(const peridot_device_info ***out, size_t *n)
+{
+    peridot_device_info *list;
+    *out = NULL;
+    PD_TRY(pd_gpu_list(&list, n));
+    size_t offset = (size_t)pd_align((*n + 1) * sizeof **out, _Alignof(peridot_device_info)), size = offset + *n * sizeof *list;
+    char *block = calloc(1, size);
+    for (size_t i = 0; block && i < *n; i++) {
+        void *copy = block + offset + i * sizeof *list;
+        ((const peridot_device_info **)block)[i] = memcpy(copy, &list[i], sizeof *list);
+    }
+    free(list);
+    *out = (const peridot_device_info **)block;
+    return block ? PERIDOT_OK : pd_fail_alloc(size, "list of devices");
+}
 
 bool peridot_device_variant(peridot_variant *out, const peridot_device_info *device, size_t i) { return pd_variants_at(out, device, i); }
 

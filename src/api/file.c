@@ -20,6 +20,7 @@ struct peridot_file {
     struct pd_arena arena;
     struct entry *entries;   /* of config.json; NULL for GGUF */
     size_t n_entries;
+    peridot_tensor_info *tensors;   /* [n_tensors] */
 };
 
 /* Long keys are no prefixes: each of a million entries would repeat them. */
@@ -54,9 +55,23 @@ static peridot_status add_entries(peridot_file *f, yyjson_val *object, const cha
     return PERIDOT_OK;
 }
 
+static peridot_status list_tensors(peridot_file *f)
+{
+    size_t n = pd_checkpoint_n_tensors(f->checkpoint);
+    f->tensors = pd_arena_array(&f->arena, n, sizeof *f->tensors);
+    if (!f->tensors) return pd_fail_alloc(n * sizeof *f->tensors, "tensors");
+    for (size_t i = 0; i < n; i++) {
+        const struct pd_tensor *t = pd_checkpoint_tensor(f->checkpoint, i);
+        f->tensors[i] = (peridot_tensor_info){.name = t->name, .type = t->type, .n_dims = t->n_dims, .size = t->size};
+        memcpy(f->tensors[i].shape, t->shape, sizeof f->tensors[i].shape);
+    }
+    return PERIDOT_OK;
+}
+
 static peridot_status open_file(peridot_file *f, const char *path)
 {
     PD_TRY(pd_checkpoint_open(&f->checkpoint, path, true));
+    PD_TRY(list_tensors(f));
     yyjson_val *config = pd_checkpoint_config(f->checkpoint);
     if (!config) return PERIDOT_OK;
     size_t n = count_entries(config, 1);
@@ -88,14 +103,9 @@ void peridot_file_close(peridot_file *file)
 
 size_t peridot_file_n_tensors(const peridot_file *file) { return pd_checkpoint_n_tensors(file->checkpoint); }
 
-peridot_tensor_info peridot_file_tensor(const peridot_file *file, size_t i)
+const peridot_tensor_info *peridot_file_tensor(const peridot_file *file, size_t i)
 {
-    peridot_tensor_info info = {0};
-    if (i >= peridot_file_n_tensors(file)) return info;
-    const struct pd_tensor *t = pd_checkpoint_tensor(file->checkpoint, i);
-    info = (peridot_tensor_info){.name = t->name, .type = t->type, .n_dims = t->n_dims, .size = t->size};
-    memcpy(info.shape, t->shape, sizeof info.shape);
-    return info;
+    return i < peridot_file_n_tensors(file) ? &file->tensors[i] : NULL;
 }
 
 size_t peridot_file_n_metadata(const peridot_file *file)

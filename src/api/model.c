@@ -1,5 +1,6 @@
 /* The models of peridot.h: opening one, and what it says of itself. */
 #include "api/handles.h"
+#include "api/params.h"
 #include "arch/layers.h"
 #include "base/num.h"
 #include "probe/tune.h"
@@ -76,12 +77,13 @@ static peridot_status open_parts(peridot_model *model, const char *path, const p
 
 peridot_status peridot_model_open(peridot_model **out, const char *path, const peridot_model_params *params)
 {
-    static const peridot_model_params none = {0};
+    peridot_model_params known;
     *out = NULL;
     if (!path) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no model was named");
+    PD_TRY(PD_PARAMS_READ(known, params));
     peridot_model *model = calloc(1, sizeof *model);
     if (!model) return pd_fail_alloc(sizeof *model, "model");
-    peridot_status status = open_parts(model, path, params ? params : &none);
+    peridot_status status = open_parts(model, path, &known);
     if (status != PERIDOT_OK) {
         peridot_model_close(model);
         return status;

@@ -1,5 +1,6 @@
 /* The sessions of peridot.h: they check arguments and call the engine; and the loop of peridot_generate. */
 #include "api/handles.h"
+#include "api/params.h"
 #include "base/os.h"
 #include "text/stop.h"
 
@@ -7,10 +8,13 @@
 
 peridot_status peridot_session_create(peridot_session **out, peridot_model *model, const peridot_session_params *params)
 {
+    peridot_session_params known;
+    *out = NULL;
+    PD_TRY(PD_PARAMS_READ(known, params));
     *out = calloc(1, sizeof **out);
     if (!*out) return pd_fail_alloc(sizeof **out, "session");
     (*out)->model = model;
-    peridot_status status = pd_session_create(&(*out)->s, &model->m, params);
+    peridot_status status = pd_session_create(&(*out)->s, &model->m, &known);
     if (status != PERIDOT_OK) {
         free(*out);
         *out = NULL;
@@ -37,7 +41,9 @@ peridot_status peridot_session_truncate(peridot_session *session, uint32_t n) { 
 peridot_status peridot_eval(peridot_session *session, const int32_t *tokens, size_t n, const peridot_eval_params *params)
 {
     if (n && !tokens) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no tokens were given");
-    return pd_session_eval(session->s, tokens, n, params);
+    peridot_eval_params known;
+    PD_TRY(PD_PARAMS_READ(known, params));
+    return pd_session_eval(session->s, tokens, n, &known);
 }
 
 peridot_status peridot_session_select(peridot_session *session, uint32_t sequence) { return pd_session_select(session->s, sequence); }
@@ -51,17 +57,22 @@ peridot_status peridot_eval_next(peridot_session *session, const int32_t *tokens
 peridot_status peridot_eval_batch(peridot_session *session, const peridot_sequence *sequences, size_t n, const peridot_batch_params *params)
 {
     if (!params || (n && !sequences)) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no texts were given, or nothing to report");
-    return pd_session_eval_batch(session->s, sequences, n, params);
+    peridot_batch_params known;
+    PD_TRY(PD_PARAMS_READ(known, params));
+    return pd_session_eval_batch(session->s, sequences, n, &known);
 }
 
 uint32_t peridot_session_chunk(const peridot_session *session) { return session->s->chunk; }
 
 peridot_status peridot_logits(const float **out, peridot_session *session) { return pd_session_logits(out, session->s); }
 
-void peridot_set_sampling(peridot_session *session, const peridot_sampling *sampling)
+peridot_status peridot_set_sampling(peridot_session *session, const peridot_sampling *sampling)
 {
+    peridot_sampling known;
+    PD_TRY(PD_PARAMS_READ(known, sampling));
     pd_session_forget(session->s);   /* steps drew with the chain that was */
-    pd_sampler_set(&session->s->sampler, sampling);
+    pd_sampler_set(&session->s->sampler, &known);
+    return PERIDOT_OK;
 }
 
 peridot_status peridot_sample(int32_t *token, peridot_session *session) { return pd_session_sample(token, session->s); }
@@ -114,16 +125,16 @@ static peridot_status write_on(struct generation *g, uint32_t n_max, double star
 peridot_status peridot_generate(peridot_session *session, const int32_t *prompt, size_t n_prompt, uint32_t n_max,
                                 peridot_text text, void *user, peridot_stats *stats)
 {
-    peridot_stats unused;
+    peridot_stats result = {.n_prompt = (uint32_t)n_prompt};
     const peridot_sampling *sampling = &session->s->sampler.p;
     struct generation g = {.session = session, .text = text, .user = user, .stop = {.texts = sampling->stop, .n = sampling->n_stop}};
     g.stream.started = n_prompt > 1;   /* a continuation keeps its first space; after bos alone the text begins */
     double start = pd_now();
-    stats = stats ? stats : &unused;
-    *stats = (peridot_stats){.n_prompt = (uint32_t)n_prompt};
+    pd_result_write(stats, &result, sizeof result);
     PD_TRY(peridot_eval(session, prompt, n_prompt, NULL));
-    stats->prompt_s = pd_now() - start;
-    peridot_status status = write_on(&g, n_max, start, stats);
+    result.prompt_s = pd_now() - start;
+    peridot_status status = write_on(&g, n_max, start, &result);
+    pd_result_write(stats, &result, sizeof result);
     pd_session_forget(session->s);
     free(g.buffer.data);
     free(g.stop.held.data);

@@ -122,7 +122,7 @@ static peridot_status generate(struct sample *out, struct bench *b, const struct
     uint32_t pos = peridot_session_pos(b->session);
     *out = (struct sample){0};
     while (out->n_tokens < test->n_tokens && pos < b->report->ctx) {
-        peridot_stats stats;
+        peridot_stats stats = {0};
         CMD_TRY(peridot_generate(b->session, b->tokens + pos, 1, test->n_tokens - out->n_tokens + 1, go_on, NULL, &stats));
         CMD_TRY(stopped());
         out->n_tokens += peridot_session_pos(b->session) - pos - 1;
@@ -326,12 +326,12 @@ static peridot_status hash_metadata(uint64_t *hash, const peridot_file *file)
         peridot_free(text);
     }
     for (size_t i = 0; i < peridot_file_n_tensors(file); i++) {
-        peridot_tensor_info t = peridot_file_tensor(file, i);
-        *hash = cmd_hash(*hash, t.name, strlen(t.name) + 1);
-        *hash = cmd_hash(*hash, t.type, strlen(t.type) + 1);
-        for (uint32_t d = 0; d < t.n_dims; d++) {
+        const peridot_tensor_info *t = peridot_file_tensor(file, i);
+        *hash = cmd_hash(*hash, t->name, strlen(t->name) + 1);
+        *hash = cmd_hash(*hash, t->type, strlen(t->type) + 1);
+        for (uint32_t d = 0; d < t->n_dims; d++) {
             char number[24];
-            int size = snprintf(number, sizeof number, "%" PRIu64 ",", t.shape[d]);
+            int size = snprintf(number, sizeof number, "%" PRIu64 ",", t->shape[d]);
             *hash = cmd_hash(*hash, number, (size_t)size);
         }
     }

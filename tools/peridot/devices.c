@@ -150,12 +150,12 @@ static void add_device(yyjson_mut_doc *doc, yyjson_mut_val *list, const peridot_
     yyjson_mut_obj_add_strcpy(doc, o, "wrong", v.wrong);
 }
 
-static peridot_status print_json(const peridot_device_info *devices, size_t n)
+static peridot_status print_json(const peridot_device_info **devices, size_t n)
 {
     yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
     yyjson_mut_val *list = yyjson_mut_arr(doc);
     yyjson_mut_doc_set_root(doc, list);
-    for (size_t i = 0; i < n; i++) add_device(doc, list, &devices[i]);
+    for (size_t i = 0; i < n; i++) add_device(doc, list, devices[i]);
     char *text = yyjson_mut_write(doc, YYJSON_WRITE_PRETTY_TWO_SPACES, NULL);
     yyjson_mut_doc_free(doc);
     if (!text) return cmd_fail(PERIDOT_ERROR_MEMORY, "the list of devices cannot be written as JSON");
@@ -169,13 +169,13 @@ static int run(const struct cmd_command *command, const void *arguments)
     const struct devices_args *args = arguments;
     if (args->device && !args->pipelines) return cmd_usage(command, "--device goes with --pipelines only");
     if (args->pipelines) return cmd_exit(cmd_pipelines_print(args->device, args->json));
-    peridot_device_info *devices = NULL;
+    const peridot_device_info **devices = NULL;
     size_t n = 0;
     peridot_status status = peridot_devices(&devices, &n);
     if (status == PERIDOT_OK && args->json) status = print_json(devices, n);
     else if (status == PERIDOT_OK && n == 0) status = cmd_fail(PERIDOT_ERROR_DEVICE, "there is no Vulkan device (is a driver installed?)");
     else if (status == PERIDOT_OK) {
-        for (size_t i = 0; i < n; i++) print_device(&devices[i]);
+        for (size_t i = 0; i < n; i++) print_device(devices[i]);
     }
     peridot_free(devices);
     return cmd_exit(status);

@@ -77,7 +77,7 @@ static int longest_name(const peridot_file *file)
 {
     size_t longest = 0;
     for (size_t i = 0; i < peridot_file_n_tensors(file); i++)
-        longest = (size_t)cmd_max(longest, strlen(peridot_file_tensor(file, i).name));
+        longest = (size_t)cmd_max(longest, strlen(peridot_file_tensor(file, i)->name));
     return (int)cmd_min(longest, 80);
 }
 
@@ -96,9 +96,9 @@ static void print_tensors(struct totals *t, const peridot_file *file)
     int width = longest_name(file);
     printf("tensors (%zu)\n", peridot_file_n_tensors(file));
     for (size_t i = 0; i < peridot_file_n_tensors(file); i++) {
-        peridot_tensor_info tensor = peridot_file_tensor(file, i);
-        print_tensor(&tensor, width);
-        count_tensor(t, &tensor);
+        const peridot_tensor_info *tensor = peridot_file_tensor(file, i);
+        print_tensor(tensor, width);
+        count_tensor(t, tensor);
     }
 }
 
@@ -139,11 +139,11 @@ static void print_fit(const peridot_device_info *d, uint64_t need)
 /* A machine without Vulkan can still look into a file: then there is nothing to say here, and no failure. */
 static void print_devices(const struct totals *t)
 {
-    peridot_device_info *devices = NULL;
+    const peridot_device_info **devices = NULL;
     size_t n = 0;
     if (t->size == 0 || peridot_devices(&devices, &n) != PERIDOT_OK) return;
     if (n) printf("devices (weights, and a cache for %d tokens)\n", CTX);
-    for (size_t i = 0; i < n; i++) print_fit(&devices[i], t->size + cache_size(t));
+    for (size_t i = 0; i < n; i++) print_fit(devices[i], t->size + cache_size(t));
     peridot_free(devices);
 }
 

@@ -140,14 +140,14 @@ static void test_device(struct total *t, const char *device)
 
 static peridot_status test_all(struct total *t)
 {
-    peridot_device_info *devices;
+    const peridot_device_info **devices;
     size_t n;
     CMD_TRY(peridot_devices(&devices, &n));
     for (size_t i = 0; i < n && t->status != PERIDOT_CANCELLED; i++) {
         char index[16];
-        snprintf(index, sizeof index, "%" PRIu32, devices[i].index);
-        if (!devices[i].unusable[0]) test_device(t, index);
-        else fprintf(stderr, "device %s (%s) cannot be used: it lacks %s\n", index, devices[i].name, devices[i].unusable);
+        snprintf(index, sizeof index, "%" PRIu32, devices[i]->index);
+        if (!devices[i]->unusable[0]) test_device(t, index);
+        else fprintf(stderr, "device %s (%s) cannot be used: it lacks %s\n", index, devices[i]->name, devices[i]->unusable);
     }
     peridot_free(devices);
     return t->n_devices ? PERIDOT_OK : cmd_fail(PERIDOT_ERROR_DEVICE, "no Vulkan device can be used");
