@@ -32,11 +32,10 @@ shared float maximum[HEADS], total[HEADS], rescale[HEADS];
 shared float k_new[DECODE ? HEAD_DIM : 1], v_new[DECODE ? HEAD_DIM : 1];   /* of this position, rounded as in the cache */
 
 vec2 acc[HEADS * PAIRS];
-uint first_slot, region;   /* region: its first slot */
 uint token_q, token_angles;   /* where a decode step's token has q, k and v, and its angles */
 
-uint slot_of(uint key) { return (first_slot + key) % p.ring; }
-uint slot_index(uint slot, uint kv_head) { return ((region + slot) * p.n_kv_heads + kv_head) * HEAD_DIM; }
+/* Of a slot of the cache. */
+uint slot_index(uint slot, uint kv_head) { return (slot * p.n_kv_heads + kv_head) * HEAD_DIM; }
 
 /* ---- a decode step's own q, k and v ---- */
 
@@ -72,11 +71,11 @@ void prepare_q(uint first_head)
     }
 }
 
-void prepare_kv(uint pos, uint kv_head, bool writes)
+void prepare_kv(uint slot, uint kv_head, bool writes)
 {
     uint n_heads = p.n_kv_heads * GROUP, k = token_q + (n_heads + kv_head) * HEAD_DIM, v = k + p.n_kv_heads * HEAD_DIM;
     float scale = head_scale(k);
-    uint cached = slot_index(slot_of(pos), kv_head);
+    uint cached = slot_index(slot, kv_head);
     for (uint i = gl_LocalInvocationID.x; i < HEAD_DIM / 2; i += gl_WorkGroupSize.x) {
         vec2 x = rotated(k, i, scale, false);
         k_new[i] = x.x;
@@ -100,16 +99,13 @@ void prepare_kv(uint pos, uint kv_head, bool writes)
 
 /* ---- tiles of keys ---- */
 
-/* Slot of the key j after one in slot `first`. */
-uint slot_after(uint first, uint j) { return first + j < p.ring ? first + j : first + j - p.ring; }
-
 /* Keys by the few, so that loads are under way together. */
 void score_tile(uint slot, uint n, uint kv_head)
 {
     for (uint j = gl_SubgroupID * KEYS; j < n; j += gl_NumSubgroups * KEYS) {
         float part[HEADS * KEYS];
         uint key[KEYS];
-        [[unroll]] for (uint k = 0; k < KEYS; k++) key[k] = slot_index(slot_after(slot, min(j + k, n - 1)), kv_head);
+        [[unroll]] for (uint k = 0; k < KEYS; k++) key[k] = slot_index(slot + min(j + k, n - 1), kv_head);
         [[unroll]] for (uint h = 0; h < HEADS * KEYS; h++) part[h] = 0.0;
         for (uint i = 2 * gl_SubgroupInvocationID; i < HEAD_DIM; i += 2 * gl_SubgroupSize) {
             vec2 pairs[KEYS];
@@ -173,7 +169,7 @@ void add_values(uint slot, uint n, uint kv_head)
         for (uint j = 0; j < n; j += VALUES) {
             vec2 v[VALUES];
             [[unroll]] for (uint k = 0; k < VALUES; k++)
-                v[k] = kv_load(p.v_cache, slot_index(slot_after(slot, min(j + k, n - 1)), kv_head) + i);
+                v[k] = kv_load(p.v_cache, slot_index(slot + min(j + k, n - 1), kv_head) + i);
             [[unroll]] for (uint h = 0; h < HEADS; h++)
                 [[unroll]] for (uint k = 0; k < VALUES; k++) acc[h * PAIRS + c] += weight[h * TILE + j + k] * v[k];
         }
@@ -194,10 +190,10 @@ void add_new()
 
 void write_result(uint first_head, uint m)
 {
-    uint split = gl_WorkGroupID.y, n_splits = gl_NumWorkGroups.y;
     for (uint h = 0; h < HEADS; h++) {
         uint head = first_head + h, n_heads = p.n_kv_heads * GROUP;
-        uint base = DECODE ? ((m * n_heads + head) * n_splits + split) * (HEAD_DIM + 2) : m * p.y_stride + head * HEAD_DIM;
+        uint split = p.places.at[m].first_split * n_heads + head * p.places.at[m].n_splits + gl_WorkGroupID.y;
+        uint base = DECODE ? split * (HEAD_DIM + 2) : m * p.y_stride + head * HEAD_DIM;
         float scale = DECODE ? 1.0 : 1.0 / total[h];
         for (uint c = 0; c < PAIRS; c++) {
             uint i = 2 * (gl_LocalInvocationID.x + c * gl_WorkGroupSize.x);
@@ -215,18 +211,18 @@ void write_result(uint first_head, uint m)
 void main()
 {
     uint first_head = gl_WorkGroupID.x * HEADS, kv_head = first_head / GROUP, m = gl_WorkGroupID.z;
-    uint pos = p.places.at[m].pos;
-    first_slot = p.places.at[m].first_slot;
-    region = p.places.at[m].region * p.ring;
+    uint pos = p.places.at[m].pos, text = p.places.at[m].text;
     token_q = m * p.q_stride;
     token_angles = m * HEAD_DIM;
-    uint lowest = p.window != 0 && pos + 1 > p.window ? pos + 1 - p.window : 0;
-    uint share = (pos + 1 - lowest + gl_NumWorkGroups.y - 1) / gl_NumWorkGroups.y;
-    uint begin = min(lowest + gl_WorkGroupID.y * share, pos + 1), end = min(begin + share, pos + 1);
+    uint begin = p.window != 0 && pos + 1 > p.window ? pos + 1 - p.window : 0, end = pos + 1;
 
     if (DECODE) {
+        if (gl_WorkGroupID.y >= p.places.at[m].n_splits) return;
+        uint share = p.places.at[m].split_pages * PD_PAGE, first = begin / PD_PAGE * PD_PAGE + gl_WorkGroupID.y * share;
+        begin = max(begin, first);
+        end = min(first + share, pos + 1);
         prepare_q(first_head);
-        if (begin <= pos && end == pos + 1) prepare_kv(pos, kv_head, first_head % GROUP == 0);
+        if (end == pos + 1) prepare_kv(slot_in_cache(p.pages, text + pos), kv_head, first_head % GROUP == 0);
     } else {
         for (uint i = gl_LocalInvocationID.x; i < HEADS * HEAD_DIM; i += gl_WorkGroupSize.x)
             q_shared[i] = p.q.at[m * p.q_stride + first_head * HEAD_DIM + i] * p.scale;
@@ -239,8 +235,8 @@ void main()
     barrier();
     for (uint first = begin, n; first < end; first += n) {
         bool is_new = DECODE && first == pos;
-        uint slot = slot_of(first);
-        n = is_new ? 1 : min(TILE, (DECODE ? min(end, pos) : end) - first);
+        uint slot = slot_in_cache(p.pages, text + first);
+        n = is_new ? 1 : slots_of_tile(text + first, TILE, (DECODE ? min(end, pos) : end) - first);
         if (is_new) score_new();
         else score_tile(slot, n, kv_head);
         barrier();

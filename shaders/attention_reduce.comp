@@ -1,5 +1,5 @@
 #version 460
-/* Joins the splits of decode attention: with M the largest of the splits' maxima and f[s] = exp(maximum[s] - M),
+/* Reduces the splits of decode attention: with M the largest of the splits' maxima and f[s] = exp(maximum[s] - M),
  *   y[d] = sum_s f[s] acc[s][d] / sum_s f[s] total[s].
  * One workgroup per query head and token, whose subgroups all find M and the sum of totals for themselves. A split without keys
  * has total 0 and the lowest maximum, and so no weight. */
@@ -14,8 +14,8 @@ shared float factor[PD_MAX_SPLITS];
 
 void main()
 {
-    uint head = gl_WorkGroupID.x, m = gl_WorkGroupID.y, n_splits = p.step.s.n_splits[p.kind], stride = p.head_dim + 2;
-    uint base = (m * gl_NumWorkGroups.x + head) * n_splits * stride, last = base + p.head_dim;
+    uint head = gl_WorkGroupID.x, m = gl_WorkGroupID.y, n_splits = p.places.at[m].n_splits, stride = p.head_dim + 2;
+    uint base = (p.places.at[m].first_split * gl_NumWorkGroups.x + head * n_splits) * stride, last = base + p.head_dim;
     uint n_rounded = (n_splits + AT_ONCE - 1) / AT_ONCE * AT_ONCE;
     float top = -1e30, total = 0.0;
     for (uint s = gl_SubgroupInvocationID; s < n_splits; s += gl_SubgroupSize) top = max(top, p.partial.at[last + s * stride]);

@@ -9,7 +9,6 @@
 #include "kv.glsl"
 
 #define LOWEST -1e30   /* finite: -inf minus -inf would be NaN */
-#define ROWS 4
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const uint HEAD_DIM = 256;
@@ -21,24 +20,20 @@ layout(constant_id = 6) const bool QK_NORM = false;
 layout(constant_id = 7) const uint LANES = 8;    /* the subgroup size */
 layout(push_constant) uniform Push { pd_attention_push p; };
 
+const uint ROWS = LANES > 16 ? 2 : 4;            /* keys of a lane; those of all lanes are within a page */
 const uint QUERIES = HEADS * TOKENS;             /* query i: head i % HEADS of token i / HEADS */
 const uint QUADS = HEAD_DIM / 4 / LANES;         /* elements of a lane: 4 (LANES k + lane) .. + 3 */
 
 vec4 acc[QUERIES * QUADS];
 float maximum[QUERIES], total[QUERIES];
-uint pos[TOKENS], text_slot[TOKENS];             /* text_slot: of the whole cache, where the token's text begins */
+uint pos[TOKENS], text_of[TOKENS];               /* see pd_place */
 uint q_at[QUERIES];                              /* where the ready query lies, in floats */
 uint first_head, kv_head;
-uint region;                                     /* first slot of the region at hand */
 
 uint lane() { return gl_SubgroupInvocationID; }
 
-/* `slot` is below the ring's length, as is `further`. (A remainder is a division in each lane.) */
-uint kv_index(uint slot, uint further)
-{
-    uint at = slot + further;
-    return ((region + (at < p.ring ? at : at - p.ring)) * p.n_kv_heads + kv_head) * HEAD_DIM;
-}
+/* Of a slot of the cache. */
+uint kv_index(uint slot) { return (slot * p.n_kv_heads + kv_head) * HEAD_DIM; }
 
 /* Ready queries: rope.comp left them where q is; in a decode step they wait where the result will be. */
 float q_load(uint i) { return DECODE ? p.y.at[i] : p.q.at[i]; }
@@ -76,8 +71,9 @@ void read_head(uint base, bool is_q)
 
 uint partial_base(uint h)
 {
-    uint head = gl_WorkGroupID.z * p.n_kv_heads * GROUP + first_head + h;
-    return (head * gl_NumWorkGroups.y + gl_WorkGroupID.y) * (HEAD_DIM + 2);
+    pd_place place = p.places.at[gl_WorkGroupID.z];
+    uint split = place.first_split * p.n_kv_heads * GROUP + (first_head + h) * place.n_splits + gl_WorkGroupID.y;
+    return split * (HEAD_DIM + 2);
 }
 
 void prepare_queries()
@@ -99,10 +95,10 @@ vec4 own_value(uint k)
 
 void write_own(uint slot)
 {
-    [[unroll]] for (uint i = 0; i < 2 * PAIRS; i++) kv_store(p.k_cache, kv_index(slot, 0) + pair_at_lane(i), head[i]);
+    [[unroll]] for (uint i = 0; i < 2 * PAIRS; i++) kv_store(p.k_cache, kv_index(slot) + pair_at_lane(i), head[i]);
     [[unroll]] for (uint k = 0; k < QUADS; k++) {
         vec4 v = own_value(k);
-        uint at = kv_index(slot, 0) + 4 * (LANES * k + lane());
+        uint at = kv_index(slot) + 4 * (LANES * k + lane());
         kv_store(p.v_cache, at, v.xy);
         kv_store(p.v_cache, at + 2, v.zw);
     }
@@ -144,7 +140,7 @@ float score[ROWS * QUERIES];
 void score_tile(uint slot, uint n)
 {
     uint key[ROWS];
-    [[unroll]] for (uint r = 0; r < ROWS; r++) key[r] = kv_index(slot, min(LANES * r + lane(), n - 1));
+    [[unroll]] for (uint r = 0; r < ROWS; r++) key[r] = kv_index(slot + min(LANES * r + lane(), n - 1));
     [[unroll]] for (uint i = 0; i < ROWS * QUERIES; i++) score[i] = 0.0;
     for (uint d = 0; d < HEAD_DIM; d += 32) {
         float part[ROWS * QUERIES];   /* sums of sums lose less */
@@ -174,7 +170,7 @@ void softmax_tile(uint text, uint first, uint end)
         bool sees[ROWS];
         [[unroll]] for (uint r = 0; r < ROWS; r++) {
             uint key = first + LANES * r + lane();
-            sees[r] = text_slot[t] == text && key >= lowest && key <= pos[t] && key < end;
+            sees[r] = text_of[t] == text && key >= lowest && key <= pos[t] && key < end;
             score[i * ROWS + r] = sees[r] ? softcap_of(score[i * ROWS + r] * p.scale, p.softcap) : LOWEST;
             top = max(top, score[i * ROWS + r]);
         }
@@ -192,7 +188,7 @@ void add_values(uint slot, uint n)
 {
     [[dont_unroll]] for (uint r = 0; r < ROWS; r++) {
         [[unroll]] for (uint j = 0; j < LANES; j++) {
-            uint value = kv_index(slot, min(LANES * r + j, n - 1)) + 4 * lane();
+            uint value = kv_index(slot + min(LANES * r + j, n - 1)) + 4 * lane();
             float w[QUERIES];
             [[unroll]] for (uint i = 0; i < QUERIES; i++) w[i] = subgroupBroadcast(score[i * ROWS], j);
             [[unroll]] for (uint k = 0; k < QUADS; k++) {
@@ -205,14 +201,14 @@ void add_values(uint slot, uint n)
     }
 }
 
-/* Keys begin .. end - 1 of the text that begins in slot `text` of the whole cache. */
+/* Keys begin .. end - 1 of the text. */
 void attend(uint text, uint begin, uint end)
 {
-    region = text / p.ring * p.ring;
-    for (uint first = begin; first < end; first += LANES * ROWS) {
-        uint slot = (text - region + first) % p.ring, n = min(LANES * ROWS, end - first);
+    for (uint first = begin, n; first < end; first += n) {
+        uint slot = slot_in_cache(p.pages, text + first);
+        n = slots_of_tile(text + first, LANES * ROWS, end - first);
         score_tile(slot, n);
-        softmax_tile(text, first, end);
+        softmax_tile(text, first, first + n);
         add_values(slot, n);
     }
 }
@@ -243,7 +239,7 @@ void main()
     [[unroll]] for (uint t = 0; t < TOKENS; t++) {
         pd_place place = p.places.at[min(first_token + t, p.n_tokens - 1)];
         pos[t] = place.pos;
-        text_slot[t] = place.region * p.ring + place.first_slot;
+        text_of[t] = place.text;
     }
     [[unroll]] for (uint i = 0; i < QUERIES; i++) {
         uint m = min(first_token + i / HEADS, p.n_tokens - 1);
@@ -253,20 +249,21 @@ void main()
         [[unroll]] for (uint k = 0; k < QUADS; k++) acc[i * QUADS + k] = vec4(0);
     }
     if (DECODE) {
-        uint lowest = p.window != 0 && pos[0] + 1 > p.window ? pos[0] + 1 - p.window : 0;
-        uint share = (pos[0] + 1 - lowest + gl_NumWorkGroups.y - 1) / gl_NumWorkGroups.y;
-        uint begin = min(lowest + gl_WorkGroupID.y * share, pos[0] + 1), end = min(begin + share, pos[0] + 1);
+        pd_place place = p.places.at[gl_WorkGroupID.z];
+        if (gl_WorkGroupID.y >= place.n_splits) return;
+        uint lowest = p.window != 0 && place.pos + 1 > p.window ? place.pos + 1 - p.window : 0;
+        uint share = place.split_pages * PD_PAGE, first = lowest / PD_PAGE * PD_PAGE + gl_WorkGroupID.y * share;
         prepare_queries();
-        attend(text_slot[0], begin, min(end, pos[0]));
-        if (begin <= pos[0] && end == pos[0] + 1) {
+        attend(place.text, max(lowest, first), min(first + share, place.pos));
+        if (first + share > place.pos) {
             read_head(token_q() + (p.n_kv_heads * GROUP + kv_head) * HEAD_DIM, false);
-            if (first_head % GROUP == 0) write_own((text_slot[0] - region + pos[0]) % p.ring);
+            if (first_head % GROUP == 0) write_own(slot_in_cache(p.pages, place.text + place.pos));
             add_own();
         }
     } else {
         for (uint t = 0; t < TOKENS;) {   /* the positions of one text at a time */
-            uint text = text_slot[t], last = t;
-            while (last + 1 < TOKENS && text_slot[last + 1] == text) last++;
+            uint text = text_of[t], last = t;
+            while (last + 1 < TOKENS && text_of[last + 1] == text) last++;
             uint begin = p.window != 0 && pos[t] + 1 > p.window ? pos[t] + 1 - p.window : 0;
             attend(text, begin, pos[last] + 1);
             t = last + 1;

@@ -31,13 +31,10 @@ shared float weights[KEYS * (ROWS + 4)];         /* [key][row] */
 shared float part[gl_WorkGroupSize.x], shrink[ROWS];
 
 uint me, first_head, kv_head, first_token;
-uint region;               /* first slot of the region at hand */
 uint first_row, column;    /* of this invocation: rows first_row .. + MINE - 1 by keys column and column + 16, and by vec4 column */
 vec4 acc[SLICES * MINE];   /* [slice][row] */
 float maximum, sum;        /* of row me / LINE; this invocation's part of its sum */
 
-/* Of the whole cache. */
-uint text_slot(pd_place place) { return place.region * p.ring + place.first_slot; }
 uint token_of(uint row) { return min(first_token + row / HEADS, p.n_tokens - 1); }
 
 void load_queries(uint slice)
@@ -53,7 +50,7 @@ void load_queries(uint slice)
 void load_slice(pd_words cache, uint slot, uint n, uint slice)
 {
     [[dont_unroll]] for (uint i = me; i < KEYS * SLICE; i += gl_WorkGroupSize.x) {
-        uint quad = slice * SLICE + i % SLICE, key = region + (slot + min(i / SLICE, n - 1)) % p.ring;
+        uint quad = slice * SLICE + i % SLICE, key = slot + min(i / SLICE, n - 1);
         uint at = (key * p.n_kv_heads + kv_head) * HEAD_DIM + 4 * quad;
         kv_slice[i / SLICE * STRIDE + i % SLICE] = quad < QUADS ? vec4(kv_load(cache, at), kv_load(cache, at + 2)) : vec4(0);
     }
@@ -94,7 +91,7 @@ void softmax_tile(uint text, uint first, uint end)
     float score[RUN], top = maximum;
     [[unroll]] for (uint i = 0; i < RUN; i++) {
         uint key = first + at + i;
-        bool sees = text_slot(place) == text && key >= lowest && key <= place.pos && key < end;
+        bool sees = place.text == text && key >= lowest && key <= place.pos && key < end;
         score[i] = sees ? scores[row * (KEYS + 1) + at + i] : UNSEEN;
         top = max(top, score[i]);
     }
@@ -126,14 +123,14 @@ void add_values(uint slot, uint n)
     }
 }
 
-/* Keys begin .. end - 1 of the text that begins in slot `text` of the whole cache. */
+/* Keys begin .. end - 1 of the text. */
 void attend(uint text, uint begin, uint end)
 {
-    region = text / p.ring * p.ring;
-    for (uint first = begin; first < end; first += KEYS) {
-        uint slot = (text - region + first) % p.ring, n = min(KEYS, end - first);
+    for (uint first = begin, n; first < end; first += n) {
+        uint slot = slot_in_cache(p.pages, text + first);
+        n = slots_of_tile(text + first, KEYS, end - first);
         score_tile(slot, n);
-        softmax_tile(text, first, end);
+        softmax_tile(text, first, first + n);
         add_values(slot, n);
     }
 }
@@ -170,9 +167,9 @@ void main()
     for (uint t = first_token; t < end_token;) {   /* the positions of one text at a time */
         pd_place place = p.places.at[t];
         uint last = t;
-        while (last + 1 < end_token && text_slot(p.places.at[last + 1]) == text_slot(place)) last++;
+        while (last + 1 < end_token && p.places.at[last + 1].text == place.text) last++;
         uint begin = p.window != 0 && place.pos + 1 > p.window ? place.pos + 1 - p.window : 0;
-        attend(text_slot(place), begin, p.places.at[last].pos + 1);
+        attend(place.text, begin, p.places.at[last].pos + 1);
         t = last + 1;
     }
     write_result();

@@ -19,14 +19,12 @@ layout(buffer_reference, std430, buffer_reference_align = 16) writeonly buffer p
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer pd_pairs { uint64_t at[]; };
 #endif
-layout(buffer_reference) buffer pd_step_ref;
 layout(buffer_reference) buffer pd_places;
 layout(buffer_reference) buffer pd_candidates;
 layout(buffer_reference) buffer pd_draw_ref;
 
 #include "params.h"
 
-layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer pd_step_ref { pd_step s; };
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer pd_places { pd_place at[]; };
 layout(buffer_reference, std430, buffer_reference_align = 8) buffer pd_candidates { pd_candidate at[]; };
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer pd_draw_ref { pd_draw d; };

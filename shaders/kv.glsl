@@ -1,5 +1,12 @@
-/* The KV cache's element type: fp16 pairs (KV_F16) or fp32 (KV_F32), in words of 32 bits so that no device needs 16-bit
- * storage. Elements are addressed in pairs; i is even. */
+/* The KV cache: pages, and the element type: fp16 pairs (KV_F16) or fp32 (KV_F32), in words of 32 bits so that no device needs
+ * 16-bit storage. Elements are addressed in pairs; i is even. */
+
+/* From a slot of the sequences' tables (see pd_place) to one of the cache. Those of a page are neighbours in both. */
+uint slot_in_cache(pd_words pages, uint slot) { return pages.at[slot / PD_PAGE] * PD_PAGE + slot % PD_PAGE; }
+
+/* Of n slots from `slot` on, those that are in its `tile`: slots between two multiples of a divisor of PD_PAGE. */
+uint slots_of_tile(uint slot, uint tile, uint n) { return min(tile - slot % tile, n); }
+
 #if defined(KV_F16)
 vec2 kv_load(pd_words cache, uint i) { return unpackHalf2x16(cache.at[i >> 1]); }
 /* Values beyond fp16's range are clamped, not made infinite: an infinity would poison every later sum. */

@@ -22,6 +22,7 @@
 #define PD_WEIGHT_BITS 24    /* sample: the likeliest candidate's weight is 2^24, so that the sum of PD_TOPK fits 32 bits */
 #define PD_REPEAT_WINDOW 64  /* tokens that penalties look back */
 #define PD_MAX_SPLITS 64     /* attention: most parts that the keys of one query are split into */
+#define PD_PAGE 64           /* positions of a page of the KV cache */
 #define PD_MAX_LAYER_KINDS 8 /* kinds of layers that a model may have: alike in heads and window */
 #define PD_PAD 32            /* rows of activations are padded with zeros to a multiple of this many floats */
 #define PD_PACK_PAD 64       /* pack_f16: rows are padded with zeros to a multiple of this many columns */
@@ -30,17 +31,20 @@
 #define PD_SUBGROUP_ID 11    /* no shader has it: the size of subgroups to compile for, 0: the driver's choice */
 #define PD_Q16_BLOCK 20      /* pack_q16: words of 32 columns */
 
-/* What changes from step to step, so that a recorded command buffer can be replayed. One per session. */
+/* Grids of decode attention, one for each kind of layer, so that a recorded command buffer can be replayed. */
 struct pd_step {
-    uint32_t n_splits[PD_MAX_LAYER_KINDS];      /* workgroups per query in attention, by kind of layer */
-    uint32_t dispatch[PD_MAX_LAYER_KINDS][4];   /* VkDispatchIndirectCommand of attention, padded */
+    uint32_t dispatch[PD_MAX_LAYER_KINDS][4]; /* VkDispatchIndirectCommand, padded */
 };
 
-/* Where a token stands: its position in its text, and where in the cache that text is. Each sequence of a session has a region
- * of `ring` slots, and within it the text begins at first_slot (0, except where several texts are evaluated side by side). The
- * key of position j is in slot region * ring + (first_slot + j) % ring. */
+/* Where a token stands, for layers of one kind. Sequences have tables of pages, one after the other in one list, which makes a
+ * line of slots: slot s is position s % PD_PAGE of page pages[s / PD_PAGE]. The key of position j of a text is in slot text + j.
+ * In decode steps the keys that the token sees are split at whole pages, by its own position alone, so that what comes out does
+ * not depend on the other tokens of the step: split i has split_pages pages from number i * split_pages on, counted from the page of the
+ * first key that it sees. */
 struct pd_place {
-    uint32_t pos, region, first_slot;   /* first_slot < ring */
+    uint32_t pos, text;
+    uint32_t split_pages, n_splits;
+    uint32_t first_split;    /* splits of the tokens before it in the step */
 };
 
 /* One candidate of the vocabulary. */
@@ -124,34 +128,36 @@ struct pd_rope_push {
     PD_PTR(pd_floats) angles;     /* [n_tokens][head_dim]: cos of head_dim/2 angles, then sin */
     PD_PTR(pd_floats) w_q;        /* [head_dim] */
     PD_PTR(pd_floats) w_k;        /* [head_dim] */
-    PD_PTR(pd_words) k_cache;     /* [regions][ring][n_kv_heads][head_dim] */
+    PD_PTR(pd_words) k_cache;     /* [pages][PD_PAGE][n_kv_heads][head_dim] */
     PD_PTR(pd_words) v_cache;
-    uint32_t qkv_stride, n_heads, n_kv_heads, ring;
+    PD_PTR(pd_words) pages;       /* of all sequences: see pd_place */
+    uint32_t qkv_stride, n_heads, n_kv_heads;
     float eps;
 };
 
 /* Online-softmax attention of one query position over one split of its keys, all query heads of one kv head at once.
- * Grid: [n_kv_heads, n_splits, n_tokens]. The tokens of a decode step are of different regions. */
+ * Grid: [n_kv_heads, most splits of a token, n_tokens]. The tokens of a decode step are of different sequences. */
 struct pd_attention_push {
     PD_PTR(pd_places) places;     /* [n_tokens] */
     PD_PTR(pd_floats) q;          /* [n_tokens][q_stride] */
-    PD_PTR(pd_words) k_cache;     /* [regions][ring][n_kv_heads][head_dim] */
+    PD_PTR(pd_words) k_cache;     /* [pages][PD_PAGE][n_kv_heads][head_dim] */
     PD_PTR(pd_words) v_cache;
+    PD_PTR(pd_words) pages;       /* of all sequences: see pd_place */
     PD_PTR(pd_floats) angles;     /* in a decode step, q has q, k and v as in rope, and this and the norms are as there */
     PD_PTR(pd_floats) w_q;
     PD_PTR(pd_floats) w_k;
-    PD_PTR(pd_floats) y;          /* one split: [n_tokens][y_stride]; more: partial results, see attention_reduce */
-    uint32_t q_stride, y_stride, n_tokens, n_kv_heads, ring, window;   /* window 0: all keys */
+    PD_PTR(pd_floats) y;          /* [n_tokens][y_stride]; in a decode step partial results, see attention_reduce */
+    uint32_t q_stride, y_stride, n_tokens, n_kv_heads, window;   /* window 0: all keys */
     float scale, softcap, eps;
 };
 
-/* Joins the splits of attention in a decode step. partial: [n_tokens][n_heads][n_splits][head_dim + 2]: sums over values, then
- * the running maximum and the sum of weights. Grid: [n_heads, n_tokens]. */
+/* Reduces the splits of attention in a decode step. partial: for each token [n_heads][n_splits][head_dim + 2]: sums over values,
+ * then the running maximum and the sum of weights. Grid: [n_heads, n_tokens]. */
 struct pd_attention_reduce_push {
-    PD_PTR(pd_step_ref) step;
+    PD_PTR(pd_places) places;     /* [n_tokens] */
     PD_PTR(pd_floats) partial;
     PD_PTR(pd_floats) y;          /* [n_tokens][y_stride] */
-    uint32_t head_dim, y_stride, kind;    /* kind: which n_splits of the step */
+    uint32_t head_dim, y_stride;
 };
 
 /* y[m][i] = act(gate[m][i]) * up[m][i]; gate and up are the halves of x[m]. Grid: [blocks of n, n_tokens]. */

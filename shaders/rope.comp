@@ -45,8 +45,7 @@ void main()
     uint base = m * p.qkv_stride + head * HEAD_DIM;
     bool is_q = head < p.n_heads, is_v = head >= p.n_heads + p.n_kv_heads;
     uint kv_head = is_q ? 0 : is_v ? head - p.n_heads - p.n_kv_heads : head - p.n_heads;
-    pd_place place = p.places.at[m];
-    uint slot = ((place.region * p.ring + (place.first_slot + place.pos) % p.ring) * p.n_kv_heads + kv_head) * HEAD_DIM;
+    uint slot = (slot_in_cache(p.pages, p.places.at[m].text + p.places.at[m].pos) * p.n_kv_heads + kv_head) * HEAD_DIM;
     if (is_v) {
         for (uint i = 2 * gl_LocalInvocationID.x; i < HEAD_DIM; i += 2 * gl_WorkGroupSize.x)
             kv_store(p.v_cache, slot + i, vec2(p.qkv.at[base + i], p.qkv.at[base + i + 1]));

@@ -138,7 +138,7 @@ static void test_next_splits_keys(void **state)
     EXPECT_OK(pd_session_create(&one, &model.m, &params));
     eval_deep(together, two, DEEP, width);
     assert_int_equal(model.m.config.layers[1].window, 0);
-    assert_int_equal(((const struct pd_step *)two->input.step.host)->n_splits[model.m.config.layers[1].kind], 4);
+    assert_int_equal(((const struct pd_step *)two->input.step.host)->dispatch[model.m.config.layers[1].kind][1], 4);
     eval_deep(alone, one, DEEP, width);
     for (uint32_t i = 0; i < width; i++) assert_true(fabsf(together[i] - alone[i]) < 1e-5f * 30);   /* logits are up to 30 */
     const float *logits;
@@ -259,7 +259,7 @@ static void test_small_memory(void **state)
     EXPECT_FAILURE(pd_session_create(&s, &model.m, &(peridot_session_params){.ctx = 512}), PERIDOT_ERROR_MEMORY, "KV cache needs", "MB free of");
     assert_null(s);
     assert_int_equal(pd_gpu_allocated(model.m.gpu), allocated);
-    model.m.gpu->info.heap_size = allocated + 5 * pd_cache_size(&model.m.config, 1, 512, 16, PERIDOT_KV_F32);
+    model.m.gpu->info.heap_size = allocated + pd_cache_size(&model.m.config, &(struct pd_cache_shape){5, 512, 5 * 512, 32, PERIDOT_KV_F32});
     peridot_session_params many = {.ctx = 512, .chunk = 16, .kv_type = PERIDOT_KV_F32, .n_sequences = 6};   /* one too many */
     EXPECT_FAILURE(pd_session_create(&s, &model.m, &many), PERIDOT_ERROR_MEMORY, "KV cache needs", "MB free of");
     many.n_sequences = 5;

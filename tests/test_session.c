@@ -6,7 +6,7 @@
 
 #define MODEL PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf"   /* windows of 16, 100 tokens */
 
-enum { N_TOKENS = 100, MAX_VOCAB = 512 };
+enum { N_GOLDEN = 100, N_TOKENS = 150, MAX_VOCAB = 512 };   /* more than two pages */
 
 static peridot_model *model;
 static int32_t tokens[N_TOKENS];
@@ -15,8 +15,9 @@ static uint32_t vocab_size;
 static int open_shared(void **state)
 {
     FILE *f = fopen(PERIDOT_GOLDEN "/gemma2-q8_0/tokens.txt", "r");
-    for (int i = 0; f && i < N_TOKENS; i++)
+    for (int i = 0; f && i < N_GOLDEN; i++)
         if (fscanf(f, "%d,", &tokens[i]) != 1) return -1;
+    for (int i = N_GOLDEN; i < N_TOKENS; i++) tokens[i] = tokens[i - N_GOLDEN + 1];
     if (!f || fclose(f) != 0 || make_folder(state) != 0) return -1;
     if (peridot_model_open(&model, MODEL, NULL) != PERIDOT_OK) print_error("%s\n", pd_error());
     if (!model) return -1;
@@ -138,28 +139,28 @@ static void go_back(peridot_session *s, uint32_t n, const struct rows *straight)
     free(rows);
 }
 
-/* Rings of 16 + 16 - 1 positions, of which the next token looks back at 15. */
+/* Windows of 16 and a chunk of 16 have passed over the first page of 64, and the next token looks back at 15. */
 static void test_truncate(void **state)
 {
     (void)state;
-    struct rows *straight = eval_alone(PERIDOT_KV_F16, 1, 70, false), *rows = calloc(1, sizeof *rows);
+    struct rows *straight = eval_alone(PERIDOT_KV_F16, 1, 140, false), *rows = calloc(1, sizeof *rows);
     const float *logits;
     peridot_session *s = open_session(N_TOKENS, 16, PERIDOT_KV_F16);
-    while (rows->n < 70) eval_some(s, rows, 1, false);
-    EXPECT_FAILURE(peridot_session_truncate(s, 71), PERIDOT_ERROR_ARGUMENT, "71");
-    EXPECT_FAILURE(peridot_session_truncate(s, 70 - 31 + 15 - 1), PERIDOT_ERROR_ARGUMENT, "54 or more");
-    EXPECT_OK(peridot_session_truncate(s, 70));
-    assert_int_equal(peridot_session_pos(s), 70);
+    while (rows->n < 140) eval_some(s, rows, 1, false);
+    EXPECT_FAILURE(peridot_session_truncate(s, 141), PERIDOT_ERROR_ARGUMENT, "141");
+    EXPECT_FAILURE(peridot_session_truncate(s, 64 + 15 - 1), PERIDOT_ERROR_ARGUMENT, "79 or more");
+    EXPECT_OK(peridot_session_truncate(s, 140));
+    assert_int_equal(peridot_session_pos(s), 140);
     EXPECT_OK(peridot_logits(&logits, s));
-    assert_memory_equal(logits, straight->at[69], vocab_size * sizeof *logits);
-    go_back(s, 54, straight);
-    go_back(s, 69, straight);
-    EXPECT_OK(peridot_session_truncate(s, 60));
-    EXPECT_FAILURE(peridot_session_truncate(s, 53), PERIDOT_ERROR_ARGUMENT, "54 or more");   /* the 70 are still written over it */
+    assert_memory_equal(logits, straight->at[139], vocab_size * sizeof *logits);
+    go_back(s, 79, straight);
+    go_back(s, 139, straight);
+    EXPECT_OK(peridot_session_truncate(s, 100));
+    EXPECT_FAILURE(peridot_session_truncate(s, 78), PERIDOT_ERROR_ARGUMENT, "79 or more");   /* the page is gone */
     EXPECT_OK(peridot_session_truncate(s, 0));
-    straight->n = 31;
+    straight->n = 90;
     go_back(s, 0, straight);
-    go_back(s, 1, straight);   /* nothing has been written over yet */
+    go_back(s, 1, straight);   /* nothing has been given back yet */
     peridot_session_free(s);
     free(straight);
     free(rows);

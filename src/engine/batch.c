@@ -31,7 +31,7 @@ static void write_batch(struct pd_session *s, struct batch *b, const peridot_seq
         uint32_t first = b->n_tokens;
         for (size_t j = 0; j < sequences[i].n; j++, b->n_tokens++) {
             b->text_of[b->n_tokens] = (uint32_t)i;
-            pd_session_write_token(s, &s->input, b->n_tokens, sequences[i].tokens[j], (struct pd_place){.pos = (uint32_t)j, .region = s->selected, .first_slot = first});
+            pd_session_write_token(s, &s->input, b->n_tokens, sequences[i].tokens[j], (struct pd_row){s->selected, (uint32_t)j, first});
             if (!last || j + 1 == sequences[i].n) b->rows[b->n_rows++] = b->n_tokens;
         }
     }
@@ -73,8 +73,9 @@ peridot_status pd_session_eval_batch(struct pd_session *s, const peridot_sequenc
     uint32_t *text_of = malloc(2 * sizeof *text_of * s->chunk);
     if (!text_of) return pd_fail_alloc(2 * sizeof *text_of * s->chunk, "batch");
     struct batch b = {.text_of = text_of, .rows = text_of + s->chunk};
-    write_batch(s, &b, sequences, n, params->last);
-    peridot_status status = b.n_tokens ? run_batch(s, &b, params) : PERIDOT_OK;
+    peridot_status status = pd_session_extend(s, s->selected, (uint32_t)pd_min(s->chunk, s->ctx));
+    if (status == PERIDOT_OK) write_batch(s, &b, sequences, n, params->last);
+    if (status == PERIDOT_OK && b.n_tokens) status = run_batch(s, &b, params);
     free(text_of);
     return status;
 }

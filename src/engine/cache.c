@@ -4,71 +4,174 @@
 #include "base/num.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-static uint32_t ring_of(const struct pd_layer *layer, uint32_t ctx, uint32_t chunk)
+/* ---- sizes ---- */
+
+/* Pages of a kind: a sequence that goes on never has more of a window than what it sees and the slack, at both ends in part. */
+static uint32_t pages_needed(uint32_t window, const struct pd_cache_shape *shape)
 {
-    return layer->window ? (uint32_t)pd_min((uint64_t)layer->window + chunk - 1, ctx) : ctx;
+    uint64_t all = pd_div_up(shape->n_positions, PD_PAGE) + shape->n_tables - 1;
+    uint64_t each = pd_min(pd_div_up(shape->ctx, PD_PAGE), pd_div_up((uint64_t)window + shape->slack, PD_PAGE) + 1);
+    return (uint32_t)(window ? pd_min(all, each * shape->n_tables) : all);
+}
+
+static void make_pools(struct pd_cache *cache, const struct pd_config *c, const struct pd_cache_shape *shape)
+{
+    cache->n_kinds = c->n_kinds;
+    for (uint32_t i = 0; i < c->n_layers; i++) {
+        const struct pd_layer *layer = &c->layers[i];
+        struct pd_page_pool *pool = &cache->pools[layer->kind];
+        pool->window = layer->window;
+        pool->kv_dim = pd_layer_kv_dim(layer);
+        if (pd_layer_owns_kv(c, i)) pool->n_pages = pages_needed(layer->window, shape);
+    }
 }
 
 /* Bytes of one layer's keys; values take as many. */
-static uint64_t half_size(const struct pd_layer *layer, uint32_t n_regions, uint32_t ring, peridot_kv_type type)
+static uint64_t half_size(const struct pd_page_pool *pool, peridot_kv_type type)
 {
-    return (uint64_t)n_regions * ring * pd_layer_kv_dim(layer) * (type == PERIDOT_KV_F16 ? 2 : 4);
+    return (uint64_t)pool->n_pages * PD_PAGE * pool->kv_dim * (type == PERIDOT_KV_F16 ? 2 : 4);
 }
 
-uint64_t pd_cache_size(const struct pd_config *config, uint32_t n_regions, uint32_t ctx, uint32_t chunk, peridot_kv_type type)
+uint64_t pd_cache_size(const struct pd_config *config, const struct pd_cache_shape *shape)
 {
+    struct pd_cache cache = {0};
     uint64_t size = 0;
+    make_pools(&cache, config, shape);
     for (uint32_t i = 0; i < config->n_layers; i++)
-        if (pd_layer_owns_kv(config, i)) {
-            uint32_t ring = ring_of(&config->layers[i], ctx, chunk);
-            size += 2 * pd_align(half_size(&config->layers[i], n_regions, ring, type), 256);
-        }
+        if (pd_layer_owns_kv(config, i)) size += 2 * pd_align(half_size(&cache.pools[config->layers[i].kind], shape->type), 256);
     return size;
 }
 
-static peridot_status alloc_layers(struct pd_cache *cache, const struct pd_config *config, uint32_t n_regions, uint32_t ctx,
-                                   uint32_t chunk, peridot_kv_type type)
+/* ---- creating ---- */
+
+static peridot_status create_pool(struct pd_page_pool *pool, const struct pd_cache *cache, struct pd_heap *tables)
 {
-    uint64_t n = 0;
-    for (uint32_t i = 0; i < config->n_layers; i++)
-        n = pd_max(n, (uint64_t)n_regions * ctx * pd_layer_kv_dim(&config->layers[i]));
+    uint64_t n = (uint64_t)pool->n_pages * PD_PAGE * pool->kv_dim;
+    if (n == 0) return PERIDOT_OK;
     if (n > UINT32_MAX)   /* kernels count elements in 32 bits */
-        return pd_fail(PERIDOT_ERROR_ARGUMENT, "%u sequences of %u positions have %llu numbers in a layer's keys, and 2^32 - 1 are the most",
-                       n_regions, ctx, (unsigned long long)n);
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "%u positions have %llu numbers in a layer's keys, and 2^32 - 1 are the most",
+                       pool->n_pages * PD_PAGE, (unsigned long long)n);
+    pool->free_pages = malloc(pool->n_pages * sizeof *pool->free_pages);
+    pool->n_references = calloc(pool->n_pages, sizeof *pool->n_references);
+    if (!pool->free_pages || !pool->n_references) return pd_fail_alloc(pool->n_pages * sizeof *pool->free_pages, "pages");
+    while (pool->n_free < pool->n_pages) {
+        pool->free_pages[pool->n_free] = pool->n_pages - 1 - pool->n_free;   /* the first page is taken first */
+        pool->n_free++;
+    }
+    return pd_heap_alloc(&pool->tables, tables, sizeof(uint32_t) * cache->n_tables * cache->table_pages, "tables of pages");
+}
+
+static peridot_status create(struct pd_cache *cache, struct pd_gpu *gpu, const struct pd_config *config, struct pd_heap *tables)
+{
+    PD_TRY(pd_heap_create(&cache->heap, gpu, PD_HEAP_DEVICE, pd_min(cache->size, 256u << 20)));
+    for (uint32_t kind = 0; kind < cache->n_kinds; kind++) PD_TRY(create_pool(&cache->pools[kind], cache, tables));
     for (uint32_t i = 0; i < config->n_layers; i++) {
-        struct pd_kv *kv = &cache->layers[i];
+        const struct pd_layer *layer = &config->layers[i];
+        const struct pd_page_pool *pool = &cache->pools[layer->kind];
         struct pd_span k, v;
         if (!pd_layer_owns_kv(config, i)) {
-            *kv = cache->layers[config->layers[i].kv_layer];
+            cache->layers[i] = cache->layers[layer->kv_layer];
             continue;
         }
-        *kv = (struct pd_kv){.ring = ring_of(&config->layers[i], ctx, chunk), .type = type};
-        uint64_t size = half_size(&config->layers[i], n_regions, kv->ring, type);
-        PD_TRY(pd_heap_alloc(&k, cache->heap, size, "the KV cache"));
-        PD_TRY(pd_heap_alloc(&v, cache->heap, size, "the KV cache"));
-        kv->k = k.address;
-        kv->v = v.address;
+        PD_TRY(pd_heap_alloc(&k, cache->heap, half_size(pool, cache->type), "the KV cache"));
+        PD_TRY(pd_heap_alloc(&v, cache->heap, half_size(pool, cache->type), "the KV cache"));
+        cache->layers[i] = (struct pd_kv){.k = k.address, .v = v.address, .pages = pool->tables.address, .type = cache->type};
     }
     return PERIDOT_OK;
 }
 
 peridot_status pd_cache_create(struct pd_cache *out, struct pd_gpu *gpu, const struct pd_config *config,
-                               uint32_t n_regions, uint32_t ctx, uint32_t chunk, peridot_kv_type type)
+                               const struct pd_cache_shape *shape, struct pd_heap *tables)
 {
-    *out = (struct pd_cache){.size = pd_cache_size(config, n_regions, ctx, chunk, type)};
+    *out = (struct pd_cache){.size = pd_cache_size(config, shape), .type = shape->type, .n_tables = shape->n_tables,
+        .table_pages = (uint32_t)pd_div_up(shape->ctx, PD_PAGE)};
+    make_pools(out, config, shape);
     PD_TRY(pd_gpu_check_budget(gpu, out->size, "the KV cache"));
     out->layers = calloc(config->n_layers, sizeof *out->layers);
     if (!out->layers) return pd_fail_alloc(config->n_layers * sizeof *out->layers, "KV cache");
-    peridot_status status = pd_heap_create(&out->heap, gpu, PD_HEAP_DEVICE, pd_min(out->size, 256u << 20));
-    if (status == PERIDOT_OK) status = alloc_layers(out, config, n_regions, ctx, chunk, type);
+    peridot_status status = create(out, gpu, config, tables);
     if (status != PERIDOT_OK) pd_cache_free(out);
     return status;
 }
 
 void pd_cache_free(struct pd_cache *cache)
 {
+    for (uint32_t kind = 0; kind < cache->n_kinds; kind++) {
+        free(cache->pools[kind].free_pages);
+        free(cache->pools[kind].n_references);
+    }
     pd_heap_free(cache->heap);
     free(cache->layers);
     *cache = (struct pd_cache){0};
+}
+
+/* ---- pages of a sequence ---- */
+
+static uint32_t *table_of(const struct pd_cache *cache, uint32_t kind, const struct pd_pages *pages)
+{
+    return (uint32_t *)cache->pools[kind].tables.host + (size_t)pages->table * cache->table_pages;
+}
+
+static void give_back(struct pd_page_pool *pool, uint32_t page)
+{
+    if (--pool->n_references[page] == 0) pool->free_pages[pool->n_free++] = page;
+}
+
+uint32_t pd_pages_text(const struct pd_cache *cache, const struct pd_pages *pages)
+{
+    return pages->table * cache->table_pages * PD_PAGE;
+}
+
+peridot_status pd_pages_extend(struct pd_cache *cache, struct pd_pages *pages, uint32_t n)
+{
+    uint32_t end = (uint32_t)pd_div_up(n, PD_PAGE);
+    for (uint32_t kind = 0; kind < cache->n_kinds; kind++) {
+        const struct pd_page_pool *pool = &cache->pools[kind];
+        if (pool->n_pages && end > pages->end[kind] && end - pages->end[kind] > pool->n_free)
+            return pd_fail(PERIDOT_ERROR_MEMORY, "the KV cache is full: %u positions more do not fit the %u that are left of %u",
+                           n - pages->end[kind] * PD_PAGE, pool->n_free * PD_PAGE, pool->n_pages * PD_PAGE);
+    }
+    for (uint32_t kind = 0; kind < cache->n_kinds; kind++) {
+        struct pd_page_pool *pool = &cache->pools[kind];
+        for (; pool->n_pages && pages->end[kind] < end; pages->end[kind]++) {
+            uint32_t page = pool->free_pages[--pool->n_free];
+            pool->n_references[page] = 1;
+            table_of(cache, kind, pages)[pages->end[kind]] = page;
+        }
+    }
+    return PERIDOT_OK;
+}
+
+void pd_pages_release(struct pd_cache *cache, struct pd_pages *pages, uint32_t pos, uint32_t slack)
+{
+    for (uint32_t kind = 0; kind < cache->n_kinds; kind++) {
+        struct pd_page_pool *pool = &cache->pools[kind];
+        uint64_t kept = (uint64_t)pool->window - 1 + slack;
+        if (!pool->window || pos <= kept) continue;
+        for (; pool->n_pages && pages->begin[kind] < (pos - kept) / PD_PAGE; pages->begin[kind]++)
+            give_back(pool, table_of(cache, kind, pages)[pages->begin[kind]]);
+    }
+}
+
+void pd_pages_truncate(struct pd_cache *cache, struct pd_pages *pages, uint32_t n)
+{
+    for (uint32_t kind = 0; kind < cache->n_kinds; kind++) {
+        uint32_t end = (uint32_t)pd_max(pd_div_up(n, PD_PAGE), pages->begin[kind]);
+        while (pages->end[kind] > end) give_back(&cache->pools[kind], table_of(cache, kind, pages)[--pages->end[kind]]);
+        if (n == 0) {
+            while (pages->end[kind] > pages->begin[kind])
+                give_back(&cache->pools[kind], table_of(cache, kind, pages)[--pages->end[kind]]);
+            pages->begin[kind] = pages->end[kind] = 0;
+        }
+    }
+}
+
+uint32_t pd_pages_least(const struct pd_cache *cache, const struct pd_pages *pages)
+{
+    uint32_t least = 0;
+    for (uint32_t kind = 0; kind < cache->n_kinds; kind++)
+        if (pages->begin[kind]) least = (uint32_t)pd_max(least, pages->begin[kind] * PD_PAGE + cache->pools[kind].window - 1);
+    return least;
 }

@@ -1,22 +1,59 @@
-/* The KV cache: per layer, keys and values of the positions that its attention can still see. Global layers keep the whole
- * context; local layers a ring of window + chunk - 1 positions, so that a chunk can be written before it is read. Each sequence
- * of a session has a region of its own, region i beginning at slot i * ring. */
+/* The KV cache: pages of PD_PAGE positions, which sequences take as they grow and share by reference. Layers whose attention has
+ * one shape are of one kind: they have the same page numbers, each with buffers of its own, so that a table of pages per
+ * sequence and kind serves them all. Layers with windows give pages back that no later position can see. */
 #ifndef PD_ENGINE_CACHE_H
 #define PD_ENGINE_CACHE_H
 
 #include "arch/config.h"
 #include "ops/ops.h"
 
+struct pd_page_pool {
+    uint32_t window, kv_dim;   /* of the kind's layers */
+    uint32_t n_pages, n_free;  /* 0: they read caches of others */
+    uint32_t *free_pages;      /* [n_free], a stack */
+    uint16_t *n_references;    /* [n_pages] */
+    struct pd_span tables;     /* in the host's reach: [n_tables][table_pages] page numbers */
+};
+
 struct pd_cache {
     struct pd_heap *heap;
-    struct pd_kv *layers;      /* [n_layers]; of a layer that reads another's keys, that one's */
+    struct pd_kv *layers;      /* [n_layers] */
+    struct pd_page_pool pools[PD_MAX_LAYER_KINDS];
+    uint32_t n_kinds, n_tables, table_pages;
+    peridot_kv_type type;
     uint64_t size;
 };
 
+struct pd_cache_shape {
+    uint32_t n_tables;         /* sequences at once */
+    uint32_t ctx;              /* positions of a sequence at most */
+    uint32_t n_positions;      /* of all sequences together */
+    uint32_t slack;            /* positions beyond its window that a sequence keeps of a layer with one */
+    peridot_kv_type type;
+};
+
+/* tables: heap of what the host writes and kernels read. */
 peridot_status pd_cache_create(struct pd_cache *out, struct pd_gpu *gpu, const struct pd_config *config,
-                               uint32_t n_regions, uint32_t ctx, uint32_t chunk, peridot_kv_type type);
+                               const struct pd_cache_shape *shape, struct pd_heap *tables);
 void pd_cache_free(struct pd_cache *cache);
-/* Bytes that a cache of these numbers takes. */
-uint64_t pd_cache_size(const struct pd_config *config, uint32_t n_regions, uint32_t ctx, uint32_t chunk, peridot_kv_type type);
+/* Bytes that a cache of this shape takes. */
+uint64_t pd_cache_size(const struct pd_config *config, const struct pd_cache_shape *shape);
+
+/* The pages that a sequence holds: of each kind those with numbers begin .. end - 1 in its table. */
+struct pd_pages {
+    uint32_t table;
+    uint32_t begin[PD_MAX_LAYER_KINDS], end[PD_MAX_LAYER_KINDS];
+};
+
+/* First slot of the sequence: see pd_place. */
+uint32_t pd_pages_text(const struct pd_cache *cache, const struct pd_pages *pages);
+/* Takes pages for all positions below n. PERIDOT_ERROR_MEMORY (nothing is changed) where the cache has too few left. */
+peridot_status pd_pages_extend(struct pd_cache *cache, struct pd_pages *pages, uint32_t n);
+/* Gives back pages that positions from `pos` on do not see, but for `slack` positions before them. */
+void pd_pages_release(struct pd_cache *cache, struct pd_pages *pages, uint32_t pos, uint32_t slack);
+/* Keeps the pages of the first n positions; 0: none. */
+void pd_pages_truncate(struct pd_cache *cache, struct pd_pages *pages, uint32_t n);
+/* Least number of positions, beside none, to which a sequence can go back: the next one sees only keys that are still there. */
+uint32_t pd_pages_least(const struct pd_cache *cache, const struct pd_pages *pages);
 
 #endif

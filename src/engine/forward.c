@@ -31,23 +31,27 @@ static void add_and_norm(const struct pd_pass *p, uint64_t w_post, uint64_t w_ne
     pd_op_rmsnorm(p->recorder, &norm, p->n_tokens);
 }
 
+static struct pd_attention attention_of(const struct pd_pass *p, uint32_t i)
+{
+    const struct pd_layer *layer = &p->config->layers[i];
+    return (struct pd_attention){.heads = pd_layer_heads(p->config, p->weights, i), .kv = p->cache->layers[i],
+        .qkv = p->scratch->qkv, .y = p->scratch->att, .places = p->places[layer->kind], .angles = p->angles[layer->rope],
+        .n_tokens = p->n_tokens, .kind = layer->kind, .step = p->step, .partial = p->scratch->partial};
+}
+
 /* branch = o(attention(rope(qkv(normed)))). Each token of its own sequence has its own keys: as many as in a decode step. */
 static void chunk_attention(const struct pd_pass *p, uint32_t i)
 {
     const struct pd_layer_weights *w = &p->weights->layers[i];
     const struct pd_scratch *s = p->scratch;
-    const struct pd_kv *kv = &p->cache->layers[i];
-    struct pd_heads heads = pd_layer_heads(p->config, p->weights, i);
-    const struct pd_layer *layer = &p->config->layers[i];
-    uint64_t angles = p->angles[layer->rope];
+    struct pd_attention attention = attention_of(p, i);
 
     pd_op_matmul(p->recorder, s->qkv, &w->qkv, s->normed, p->n_tokens, 0);
     if (p->apart) {
-        pd_op_attention_decode(p->recorder, s->att, s->qkv, kv, &heads, p->step, layer->kind, p->places, angles, s->partial,
-                               p->n_tokens);
+        pd_op_attention_decode(p->recorder, &attention);
     } else {
-        pd_op_rope(p->recorder, s->qkv, kv, &heads, p->places, angles, p->n_tokens);
-        pd_op_attention(p->recorder, s->att, s->qkv, kv, &heads, p->places, p->n_tokens);
+        pd_op_rope(p->recorder, &attention);
+        pd_op_attention(p->recorder, &attention);
     }
     pd_op_matmul(p->recorder, s->branch, &w->o, s->att, p->n_tokens, 0);
 }
@@ -95,12 +99,10 @@ static void step_layer(const struct pd_pass *p, struct pd_fused_norm *in, uint32
 {
     const struct pd_layer_weights *w = &p->weights->layers[i];
     const struct pd_scratch *s = p->scratch;
-    const struct pd_layer *layer = &p->config->layers[i];
-    struct pd_heads heads = pd_layer_heads(p->config, p->weights, i);
+    struct pd_attention attention = attention_of(p, i);
 
     pd_op_fused_norm_matvec(p->recorder, s->qkv, &w->qkv, in, 0);
-    pd_op_attention_decode(p->recorder, s->att, s->qkv, &p->cache->layers[i], &heads, p->step, layer->kind, p->places,
-                           p->angles[layer->rope], s->partial, 1);
+    pd_op_attention_decode(p->recorder, &attention);
     pd_op_matmul(p->recorder, s->branch, &w->o, s->att, 1, 0);
     join(p, in, w->post_attn_norm, w->ffn_norm);
     pd_op_fused_norm_gated(p->recorder, s->act, &w->gate_up, in, uses_silu(p), s->gate_up);

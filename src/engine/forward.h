@@ -18,7 +18,7 @@ struct pd_scratch {
     struct pd_rows gate_up;    /* [chunk][2 ffn_dim] */
     struct pd_rows act;        /* [chunk][ffn_dim] */
     uint64_t packed;           /* see pd_recorder; 0: no variant needs it */
-    uint64_t partial;          /* [sequences][n_heads][PD_MAX_SPLITS][head_dim + 2] */
+    uint64_t partial;          /* see pd_attention_reduce_push */
 };
 
 struct pd_pass {
@@ -29,10 +29,10 @@ struct pd_pass {
     const struct pd_scratch *scratch;
     struct pd_span step;               /* struct pd_step */
     uint64_t tokens;                   /* [n_tokens] */
-    uint64_t places;                   /* [n_tokens] struct pd_place */
+    uint64_t places[PD_MAX_LAYER_KINDS];     /* of each kind of layer, [n_tokens] struct pd_place */
     uint64_t angles[PD_MAX_ROPE_TABLES];   /* [n_tokens][head_dim] each: cos, sin */
     uint32_t n_tokens;                 /* 1: a decode step */
-    bool apart;                        /* tokens are the next ones of as many sequences, each in its region of the cache */
+    bool apart;                        /* tokens are the next ones of as many sequences, as in a decode step */
 };
 
 /* From tokens to final-norm hidden states in scratch->normed and, when logits is not NULL, the last token's logits, or those of

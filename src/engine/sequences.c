@@ -115,14 +115,13 @@ static peridot_status check_next(const struct pd_session *s, const int32_t *toke
 /* What the recorded commands read. Returns the number of sequences that have a token. */
 static uint32_t write_next(struct pd_session *s, const int32_t *tokens)
 {
-    uint32_t m = 0, furthest = 0;
+    uint32_t m = 0;
     for (uint32_t i = 0; i < s->n_sequences; i++) {
         uint32_t pos = s->sequences[i].pos;
         if (!is_in(tokens, i)) continue;
-        pd_session_write_token(s, &s->input, m++, tokens[i], (struct pd_place){.pos = pos, .region = i});
-        furthest = (uint32_t)pd_max(furthest, pos);
+        pd_session_write_token(s, &s->input, m++, tokens[i], (struct pd_row){i, pos, 0});
     }
-    pd_session_write_splits(s, &s->input, furthest, m);
+    pd_session_write_splits(s, &s->input, m);
     return m;
 }
 
@@ -153,6 +152,8 @@ static void accept_next(struct pd_session *s, const int32_t *tokens)
 static peridot_status eval_next(struct pd_session *s, const int32_t *tokens)
 {
     PD_TRY(check_next(s, tokens));
+    for (uint32_t i = 0; i < s->n_sequences; i++)
+        if (is_in(tokens, i)) PD_TRY(pd_session_extend(s, i, s->sequences[i].pos + 1));
     PD_TRY(clear_results(s, tokens));
     uint32_t m = write_next(s, tokens);
     if (m == 0) return PERIDOT_OK;
@@ -177,6 +178,7 @@ static peridot_status run_next(struct pd_session *s, struct pd_commands *command
     const int32_t tokens[PD_MAX_SEQUENCES] = {0};
     PD_TRY(check_next(s, tokens));
     PD_TRY(clear_results(s, tokens));
+    for (uint32_t i = 0; i < s->n_sequences; i++) PD_TRY(pd_session_extend(s, i, s->sequences[i].pos + 1));
     write_next(s, tokens);
     PD_TRY(record_next(s, commands, s->n_sequences));
     PD_TRY(pd_commands_run(commands));

@@ -13,8 +13,7 @@
 #define FIRST_CHUNK 16       /* of a session that sizes its submits: what even a slow GPU does in a fraction of a second */
 #define SUBMIT_SECONDS 0.2   /* what it aims at; drivers take a device away after about two */
 #define FEW_SECONDS 1.0      /* what FIRST_CHUNK tokens may take */
-#define KEYS_PER_SPLIT 64        /* of decode attention, until PD_MAX_SPLITS */
-#define KEYS_PER_SPLIT_CPU 512   /* where few workgroups are enough, and beginning one costs more */
+#define SPLIT_PAGES_CPU 8        /* of a split of decode attention: where few workgroups are enough, and beginning one costs more */
 
 /* ---- creating ---- */
 
@@ -65,7 +64,7 @@ peridot_status pd_session_alloc_input(struct pd_input *in, struct pd_session *s,
     *in = (struct pd_input){.tokens = tokens, .n_rows = n_rows};
     PD_TRY(pd_heap_alloc(&in->step, s->input_heap, sizeof(struct pd_step), "the step"));
     if (!tokens.size) PD_TRY(pd_heap_alloc(&in->tokens, s->input_heap, sizeof(uint32_t) * n_rows, "tokens"));
-    PD_TRY(pd_heap_alloc(&in->places, s->input_heap, sizeof(struct pd_place) * n_rows, "places"));
+    PD_TRY(pd_heap_alloc(&in->places, s->input_heap, sizeof(struct pd_place) * s->model->config.n_kinds * n_rows, "places"));
     uint64_t row_size = 0;
     for (uint32_t i = 0; i < s->model->config.n_rope_tables; i++)
         row_size += sizeof(float) * s->model->config.rope_tables[i].head_dim;
@@ -89,10 +88,12 @@ struct pd_pass pd_session_make_pass(struct pd_session *s, struct pd_recorder *r,
 {
     const struct pd_config *c = &s->model->config;
     struct pd_pass pass = {.recorder = r, .config = &s->model->config, .weights = &s->model->weights, .cache = &s->cache,
-        .scratch = &s->scratch, .step = in->step, .tokens = in->tokens.address, .places = in->places.address,
-        .n_tokens = n_tokens};
+        .scratch = &s->scratch, .step = in->step, .tokens = in->tokens.address, .n_tokens = n_tokens};
     for (uint32_t i = 0, offset = 0; i < c->n_rope_tables; offset += in->n_rows * c->rope_tables[i++].head_dim)
         pass.angles[i] = in->angles.address + sizeof(float) * (uint64_t)offset;
+    for (uint32_t kind = 0; kind < c->n_kinds; kind++)
+        pass.places[kind] = in->places.address + sizeof(struct pd_place) * kind * in->n_rows;
+    return pass;
     return pass;
 }
 
@@ -183,10 +184,13 @@ static peridot_status session_init(struct pd_session *s, const peridot_session_p
     s->n_results = pd_n_results(s->n_sequences);
     s->n_rows = (uint32_t)pd_max(s->chunk, s->n_sequences);
     uint32_t ahead = (uint32_t)pd_max(s->chunk, PD_N_SLOTS);   /* keys that may be written before older ones are read again */
-    PD_TRY(pd_cache_create(&s->cache, s->model->gpu, c, s->n_sequences, s->ctx, ahead, p->kv_type));
+    struct pd_cache_shape shape = {.n_tables = s->n_sequences, .ctx = s->ctx, .n_positions = s->n_sequences * s->ctx,
+        .slack = 2 * ahead, .type = p->kv_type};
+    PD_TRY(pd_heap_create(&s->input_heap, s->model->gpu, PD_HEAP_INPUT, 1u << 20));
+    PD_TRY(pd_cache_create(&s->cache, s->model->gpu, c, &shape, s->input_heap));
+    for (uint32_t i = 0; i < s->n_sequences; i++) s->pages[i].table = i;
     PD_TRY(pd_heap_create(&s->device_heap, s->model->gpu, PD_HEAP_DEVICE, 4u << 20));
     PD_TRY(pd_heap_create(&s->host_heap, s->model->gpu, PD_HEAP_HOST, 1u << 20));
-    PD_TRY(pd_heap_create(&s->input_heap, s->model->gpu, PD_HEAP_INPUT, 1u << 20));
     PD_TRY(alloc_device(s));
     PD_TRY(alloc_host(s));
     return prepare(s);
@@ -230,18 +234,25 @@ static uint32_t n_keys(uint32_t pos, uint32_t window)
     return window ? (uint32_t)pd_min(pos + 1, window) : pos + 1;
 }
 
-void pd_session_write_place(struct pd_session *s, const struct pd_input *in, uint32_t m, struct pd_place place)
+static uint32_t split_pages(const struct pd_session *s)
+{
+    return pd_gpu_info(s->model->gpu)->type == PERIDOT_DEVICE_CPU ? SPLIT_PAGES_CPU : 1;
+}
+
+void pd_session_write_place(struct pd_session *s, const struct pd_input *in, uint32_t m, struct pd_row at)
 {
     const struct pd_config *c = &s->model->config;
-    uint32_t *n_written = &s->n_written[place.region];
-    *n_written = (uint32_t)pd_max(*n_written, place.pos + 1);
-    ((struct pd_place *)in->places.host)[m] = place;
+    for (uint32_t kind = 0; kind < c->n_kinds; kind++) {
+        struct pd_place place = pd_decode_place(at.pos, s->cache.pools[kind].window, split_pages(s));
+        place.text = pd_pages_text(&s->cache, &s->pages[at.sequence]) + at.first_slot;
+        ((struct pd_place *)in->places.host)[kind * in->n_rows + m] = place;
+    }
     float *table = in->angles.host;   /* [n_rows][head_dim] */
     for (uint32_t t = 0; t < c->n_rope_tables; t++) {
         uint32_t head_dim = c->rope_tables[t].head_dim, half = head_dim / 2;
         float *row = table + (size_t)m * head_dim;
         for (uint32_t i = 0; i < half; i++) {
-            double angle = place.pos * c->rope_tables[t].inv_freq[i];
+            double angle = at.pos * c->rope_tables[t].inv_freq[i];
             row[i] = (float)cos(angle);
             row[half + i] = (float)sin(angle);
         }
@@ -249,26 +260,38 @@ void pd_session_write_place(struct pd_session *s, const struct pd_input *in, uin
     }
 }
 
-void pd_session_write_token(struct pd_session *s, const struct pd_input *in, uint32_t m, int32_t token, struct pd_place place)
+void pd_session_write_token(struct pd_session *s, const struct pd_input *in, uint32_t m, int32_t token, struct pd_row row)
 {
     ((uint32_t *)in->tokens.host)[m] = (uint32_t)token;
-    pd_session_write_place(s, in, m, place);
+    pd_session_write_place(s, in, m, row);
 }
 
-void pd_session_write_splits(struct pd_session *s, const struct pd_input *in, uint32_t pos, uint32_t n_tokens)
+void pd_session_write_splits(struct pd_session *s, const struct pd_input *in, uint32_t n_tokens)
 {
     const struct pd_config *c = &s->model->config;
-    struct pd_step step = {.n_splits = {0}};
+    struct pd_step step = {0};
     struct pd_recorder r = {.gpu = s->model->gpu, .variants = s->model->variants};
-    uint32_t keys_per_split = pd_gpu_info(r.gpu)->type == PERIDOT_DEVICE_CPU ? KEYS_PER_SPLIT_CPU : KEYS_PER_SPLIT;
     for (uint32_t kind = 0; kind < c->n_kinds; kind++) {
         struct pd_heads heads = pd_layer_heads(c, &s->model->weights, c->kinds[kind]);
-        step.n_splits[kind] = (uint32_t)pd_min(pd_div_up(n_keys(pos, heads.window), keys_per_split), PD_MAX_SPLITS);
+        struct pd_place *places = (struct pd_place *)in->places.host + kind * in->n_rows;
+        uint32_t n_splits = 0, most = 0;
+        for (uint32_t m = 0; m < n_tokens; m++) {
+            places[m].first_split = n_splits;
+            n_splits += places[m].n_splits;
+            most = (uint32_t)pd_max(most, places[m].n_splits);
+        }
         step.dispatch[kind][0] = pd_attention_groups(&r, &heads);
-        step.dispatch[kind][1] = step.n_splits[kind];
+        step.dispatch[kind][1] = most;
         step.dispatch[kind][2] = n_tokens;
     }
     memcpy(in->step.host, &step, sizeof step);
+}
+
+peridot_status pd_session_extend(struct pd_session *s, uint32_t sequence, uint32_t n)
+{
+    pd_pages_release(&s->cache, &s->pages[sequence], sequence == s->selected ? s->pos : s->sequences[sequence].pos,
+                     (uint32_t)pd_max(s->chunk, PD_N_SLOTS));
+    return pd_pages_extend(&s->cache, &s->pages[sequence], n);
 }
 
 /* Where reading the weights takes longest, a token more costs little: few tokens may take longer than many. */
@@ -289,11 +312,12 @@ static void size_chunk(struct pd_session *s, uint32_t n, double begin)
 static void write_chunk(struct pd_session *s, const int32_t *tokens, uint32_t n)
 {
     for (uint32_t m = 0; m < n; m++)
-        pd_session_write_token(s, &s->input, m, tokens ? tokens[m] : 0, (struct pd_place){.pos = s->pos + m, .region = s->selected});
+        pd_session_write_token(s, &s->input, m, tokens ? tokens[m] : 0, (struct pd_row){s->selected, s->pos + m, 0});
 }
 
 static peridot_status run_several(struct pd_session *s, const int32_t *tokens, uint32_t n, bool head)
 {
+    PD_TRY(pd_session_extend(s, s->selected, s->pos + n));
     write_chunk(s, tokens, n);
     s->has_logits = false;
     PD_TRY(pd_session_record_pass(s, s->batch, n, head));
@@ -325,6 +349,7 @@ peridot_status pd_session_run_pass(struct pd_session *s, struct pd_commands *com
     pd_session_forget(s);
     s->has_logits = false;
     if (n_tokens == 1) return pd_steps_run_pass(s, commands);
+    PD_TRY(pd_session_extend(s, s->selected, s->pos + n_tokens));
     write_chunk(s, NULL, n_tokens);
     PD_TRY(pd_session_record_pass(s, commands, n_tokens, true));
     PD_TRY(pd_commands_run(commands));
@@ -406,17 +431,8 @@ peridot_status pd_session_eval(struct pd_session *s, const int32_t *tokens, size
 
 /* ---- going back ---- */
 
-/* The least number of tokens that can be kept beside none: rings hold the last positions that were written, and the next token
- * looks back a window less itself. */
-static uint32_t least_kept(const struct pd_session *s)
-{
-    uint32_t least = 0, written = s->n_written[s->selected];
-    for (uint32_t i = 0; i < s->model->config.n_layers; i++) {
-        uint32_t ring = s->cache.layers[i].ring;
-        if (written > ring) least = (uint32_t)pd_max(least, written - ring + s->model->config.layers[i].window - 1);
-    }
-    return least;
-}
+/* Beside none: windows have given back pages. */
+static uint32_t least_kept(const struct pd_session *s) { return pd_pages_least(&s->cache, &s->pages[s->selected]); }
 
 peridot_status pd_session_truncate(struct pd_session *s, uint32_t n)
 {
@@ -425,8 +441,8 @@ peridot_status pd_session_truncate(struct pd_session *s, uint32_t n)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "of %u tokens %u or more can be kept, or none: windows have passed over what is before",
                        s->pos, least_kept(s));
     pd_session_forget(s);
-    if (n == 0) s->n_written[s->selected] = 0;
     if (n == s->pos) return PERIDOT_OK;
+    pd_pages_truncate(&s->cache, &s->pages[s->selected], n);
     s->pos = n;
     s->has_logits = false;
     s->sampler.n_seen = 0;

@@ -28,7 +28,7 @@ struct pd_sequence {
 
 /* What a pass reads of the host's memory. */
 struct pd_input {
-    struct pd_span step, tokens, places, angles;   /* angles: of each RoPE table [n_rows][head_dim] */
+    struct pd_span step, tokens, places, angles;   /* places: [kinds][n_rows]; angles: of each RoPE table [n_rows][head_dim] */
     uint32_t n_rows;                               /* tokens at most */
 };
 
@@ -49,7 +49,7 @@ struct pd_session {
     uint32_t ctx, chunk, pos;
     uint32_t n_rows;                   /* most tokens of a pass: chunk, or one of each sequence */
     int32_t *history;                  /* [ctx]: the pos tokens so far */
-    uint32_t n_written[PD_MAX_SEQUENCES];   /* positions of each whose keys were written since it began, in vain too */
+    struct pd_pages pages[PD_MAX_SEQUENCES];   /* of each, positions included that steps in vain wrote */
     uint32_t next_chunk;               /* tokens of the next submit: chunk, or fewer where submits are sized in time */
     bool timed;                        /* they are */
     struct pd_cache cache;

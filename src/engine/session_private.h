@@ -22,11 +22,17 @@ void pd_session_forward(struct pd_session *s, const struct pd_pass *pass, bool h
 peridot_status pd_session_record_pass(struct pd_session *s, struct pd_commands *commands, uint32_t n_tokens, bool head);
 /* Logits of n rows of the present chunk, in rising order, to the rows after n_results; neighbours go together. */
 peridot_status pd_session_record_rows(struct pd_session *s, const uint32_t *rows, uint32_t n);
+/* Where row m of a pass stands. Its text begins at first_slot of its sequence: 0 but for texts side by side. */
+struct pd_row {
+    uint32_t sequence, pos, first_slot;
+};
 /* Row m of a pass being prepared: the token, its place and its angles; or all but the token. */
-void pd_session_write_token(struct pd_session *s, const struct pd_input *in, uint32_t m, int32_t token, struct pd_place place);
-void pd_session_write_place(struct pd_session *s, const struct pd_input *in, uint32_t m, struct pd_place place);
-/* How a decode step of n_tokens, the furthest at position `pos`, splits its keys. */
-void pd_session_write_splits(struct pd_session *s, const struct pd_input *in, uint32_t pos, uint32_t n_tokens);
+void pd_session_write_token(struct pd_session *s, const struct pd_input *in, uint32_t m, int32_t token, struct pd_row row);
+void pd_session_write_place(struct pd_session *s, const struct pd_input *in, uint32_t m, struct pd_row row);
+/* The grid of a decode step whose n_tokens rows are written, and where the rows' splits are. */
+void pd_session_write_splits(struct pd_session *s, const struct pd_input *in, uint32_t n_tokens);
+/* Sees to it that a sequence has pages for its first n positions. */
+peridot_status pd_session_extend(struct pd_session *s, uint32_t sequence, uint32_t n);
 /* A classification head may have biases; they are added to rows of scores as these reach the host. */
 void pd_session_add_bias(struct pd_session *s, struct pd_span span);
 /* Tokens of the next submit, after one of n took so long where `planned` might have been taken; at most four times as many. */

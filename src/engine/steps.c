@@ -77,20 +77,22 @@ static peridot_status write_token(struct pd_session *s, int32_t token)
 }
 
 /* What the step after those that are queued reads; its slot is free. */
-static void write_step(struct pd_session *s, const struct pd_slot *slot)
+static peridot_status write_step(struct pd_session *s, const struct pd_slot *slot)
 {
     uint32_t pos = s->pos + s->n_queued, n = (uint32_t)pd_min(PD_TOPK, s->model->n_pieces);
     struct pd_draw draw = {.n = 1};   /* not asked for */
     if (pd_sampler_can_sample_on_device(&s->sampler)) draw = pd_sampler_draw_ahead(&s->sampler, n, s->n_queued);
     memcpy(slot->draw.host, &draw, sizeof draw);
-    pd_session_write_splits(s, &slot->input, pos, 1);
-    pd_session_write_place(s, &slot->input, 0, (struct pd_place){.pos = pos, .region = s->selected});
+    PD_TRY(pd_session_extend(s, s->selected, pos + 1));
+    pd_session_write_place(s, &slot->input, 0, (struct pd_row){s->selected, pos, 0});
+    pd_session_write_splits(s, &slot->input, 1);
+    return PERIDOT_OK;
 }
 
 static peridot_status submit(struct pd_session *s)
 {
     struct pd_slot *slot = slot_before(s, 0);
-    write_step(s, slot);
+    PD_TRY(write_step(s, slot));
     PD_TRY(pd_commands_submit(slot->commands));
     s->next_slot = (s->next_slot + 1) % PD_N_SLOTS;
     s->n_queued++;
@@ -169,7 +171,7 @@ peridot_status pd_steps_run_pass(struct pd_session *s, struct pd_commands *comma
 {
     struct pd_slot *slot = slot_before(s, 0);
     PD_TRY(write_token(s, 0));
-    write_step(s, slot);
+    PD_TRY(write_step(s, slot));
     PD_TRY(record_step(s, commands, slot));
     PD_TRY(pd_commands_run(commands));
     return pd_commands_run(commands);

@@ -253,15 +253,15 @@ void pd_op_fused_norm_gated(struct pd_recorder *r, struct pd_rows y, const struc
 
 /* ---- attention ---- */
 
-void pd_op_rope(struct pd_recorder *r, struct pd_rows qkv, const struct pd_kv *kv, const struct pd_heads *heads,
-                uint64_t places, uint64_t angles, uint32_t n_tokens)
+void pd_op_rope(struct pd_recorder *r, const struct pd_attention *a)
 {
-    uint32_t spec[] = {heads->head_dim >= 128 ? 64 : 32, heads->head_dim, heads->q_norm != 0};
-    struct pd_rope_push push = {.places = places, .qkv = qkv.address, .angles = angles, .w_q = heads->q_norm, .w_k = heads->k_norm,
-        .k_cache = kv->k, .v_cache = kv->v, .qkv_stride = qkv.stride, .n_heads = heads->n_heads, .n_kv_heads = heads->n_kv_heads,
-        .ring = kv->ring, .eps = heads->eps};
-    enum pd_kernel_id id = kv->type == PERIDOT_KV_F16 ? PD_KERNEL_rope_f16 : PD_KERNEL_rope_f32;
-    dispatch(r, kernel(r, id, spec, 3), &push, heads->n_heads + 2 * heads->n_kv_heads, n_tokens, 1);
+    const struct pd_heads *h = &a->heads;
+    uint32_t spec[] = {h->head_dim >= 128 ? 64 : 32, h->head_dim, h->q_norm != 0};
+    struct pd_rope_push push = {.places = a->places, .qkv = a->qkv.address, .angles = a->angles, .w_q = h->q_norm, .w_k = h->k_norm,
+        .k_cache = a->kv.k, .v_cache = a->kv.v, .pages = a->kv.pages, .qkv_stride = a->qkv.stride, .n_heads = h->n_heads,
+        .n_kv_heads = h->n_kv_heads, .eps = h->eps};
+    enum pd_kernel_id id = a->kv.type == PERIDOT_KV_F16 ? PD_KERNEL_rope_f16 : PD_KERNEL_rope_f32;
+    dispatch(r, kernel(r, id, spec, 3), &push, h->n_heads + 2 * h->n_kv_heads, a->n_tokens, 1);
     barrier(r);
 }
 
@@ -322,45 +322,44 @@ static const struct pd_kernel *attention_kernel(struct pd_recorder *r, const str
     return kernel(r, f16 ? PD_KERNEL_attention_f16 : PD_KERNEL_attention_f32, spec, 7);
 }
 
-static struct pd_attention_push attention_push(uint64_t q, const struct pd_kv *kv, const struct pd_heads *heads, uint64_t places,
-                                               uint32_t n_tokens)
+static struct pd_attention_push attention_push(const struct pd_attention *a, struct pd_rows y)
 {
-    return (struct pd_attention_push){.places = places, .q = q, .k_cache = kv->k, .v_cache = kv->v, .w_q = heads->q_norm,
-        .w_k = heads->k_norm, .n_tokens = n_tokens, .n_kv_heads = heads->n_kv_heads, .ring = kv->ring, .window = heads->window,
-        .scale = heads->scale, .softcap = heads->softcap, .eps = heads->eps};
+    return (struct pd_attention_push){.places = a->places, .q = a->qkv.address, .k_cache = a->kv.k, .v_cache = a->kv.v,
+        .pages = a->kv.pages, .angles = a->angles, .w_q = a->heads.q_norm, .w_k = a->heads.k_norm, .y = y.address,
+        .q_stride = a->qkv.stride, .y_stride = y.stride, .n_tokens = a->n_tokens, .n_kv_heads = a->heads.n_kv_heads,
+        .window = a->heads.window, .scale = a->heads.scale, .softcap = a->heads.softcap, .eps = a->heads.eps};
 }
 
-void pd_op_attention(struct pd_recorder *r, struct pd_rows y, struct pd_rows q, const struct pd_kv *kv, const struct pd_heads *heads,
-                     uint64_t places, uint32_t n_tokens)
+void pd_op_attention(struct pd_recorder *r, const struct pd_attention *a)
 {
-    struct pd_attention_push push = attention_push(q.address, kv, heads, places, n_tokens);
-    push.y = y.address;
-    push.q_stride = q.stride;
-    push.y_stride = y.stride;
-    struct attention_plan plan = plan_attention(r, heads, n_tokens, false);
-    dispatch(r, attention_kernel(r, &plan, kv, heads, false), &push, heads->n_heads / plan.n_heads, 1,
-             (uint32_t)pd_div_up(n_tokens, plan.n_tokens));
+    struct pd_attention_push push = attention_push(a, a->y);
+    struct attention_plan plan = plan_attention(r, &a->heads, a->n_tokens, false);
+    dispatch(r, attention_kernel(r, &plan, &a->kv, &a->heads, false), &push, a->heads.n_heads / plan.n_heads, 1,
+             (uint32_t)pd_div_up(a->n_tokens, plan.n_tokens));
     barrier(r);
 }
 
-void pd_op_attention_decode(struct pd_recorder *r, struct pd_rows y, struct pd_rows qkv, const struct pd_kv *kv,
-                            const struct pd_heads *heads, struct pd_span step, uint32_t kind, uint64_t places, uint64_t angles,
-                            uint64_t partial, uint32_t n_tokens)
+void pd_op_attention_decode(struct pd_recorder *r, const struct pd_attention *a)
 {
-    struct pd_attention_push push = attention_push(qkv.address, kv, heads, places, n_tokens);
-    push.angles = angles;
-    push.q_stride = qkv.stride;
-    push.y = partial;
-    struct attention_plan plan = plan_attention(r, heads, 1, true);
-    const struct pd_kernel *k = attention_kernel(r, &plan, kv, heads, true);
-    uint64_t grid = offsetof(struct pd_step, dispatch) + kind * sizeof ((struct pd_step *)0)->dispatch[0];
-    if (k && r->commands) pd_dispatch_indirect(r->commands, k, &push, step, grid);
+    struct pd_attention_push push = attention_push(a, (struct pd_rows){.address = a->partial});
+    struct attention_plan plan = plan_attention(r, &a->heads, 1, true);
+    const struct pd_kernel *k = attention_kernel(r, &plan, &a->kv, &a->heads, true);
+    uint64_t grid = offsetof(struct pd_step, dispatch) + a->kind * sizeof ((struct pd_step *)0)->dispatch[0];
+    if (k && r->commands) pd_dispatch_indirect(r->commands, k, &push, a->step, grid);
     barrier(r);
-    struct pd_attention_reduce_push reduce = {.step = step.address, .partial = partial, .y = y.address, .head_dim = heads->head_dim,
-        .y_stride = y.stride, .kind = kind};
-    uint32_t spec[] = {(uint32_t)pd_min(pd_align(heads->head_dim, 32), 256)};
-    dispatch(r, kernel(r, PD_KERNEL_attention_reduce, spec, 1), &reduce, heads->n_heads, n_tokens, 1);
+    struct pd_attention_reduce_push reduce = {.places = a->places, .partial = a->partial, .y = a->y.address,
+        .head_dim = a->heads.head_dim, .y_stride = a->y.stride};
+    uint32_t spec[] = {(uint32_t)pd_min(pd_align(a->heads.head_dim, 32), 256)};
+    dispatch(r, kernel(r, PD_KERNEL_attention_reduce, spec, 1), &reduce, a->heads.n_heads, a->n_tokens, 1);
     barrier(r);
+}
+
+struct pd_place pd_decode_place(uint32_t pos, uint32_t window, uint32_t split_pages)
+{
+    uint32_t lowest = window && pos + 1 > window ? pos + 1 - window : 0, n_pages = pos / PD_PAGE - lowest / PD_PAGE + 1;
+    struct pd_place place = {.pos = pos, .split_pages = (uint32_t)pd_max(split_pages, pd_div_up(n_pages, PD_MAX_SPLITS))};
+    place.n_splits = (uint32_t)pd_div_up(n_pages, place.split_pages);
+    return place;
 }
 
 void pd_op_glu(struct pd_recorder *r, struct pd_rows y, struct pd_rows x, uint32_t n, uint32_t n_tokens, bool silu)

@@ -67,8 +67,8 @@ void pd_op_fused_norm_gated(struct pd_recorder *r, struct pd_rows y, const struc
 
 /* The part of a KV cache that belongs to one layer. */
 struct pd_kv {
-    uint64_t k, v;             /* [regions][ring][n_kv_heads][head_dim] */
-    uint32_t ring;             /* positions kept of each region */
+    uint64_t k, v;             /* [pages][PD_PAGE][n_kv_heads][head_dim] */
+    uint64_t pages;            /* of all sequences: see pd_place */
     peridot_kv_type type;
 };
 
@@ -79,19 +79,29 @@ struct pd_heads {
     uint64_t q_norm, k_norm;   /* 0: none */
 };
 
-/* places: [n_tokens] struct pd_place. Norms and rotates q in place; writes k and v at their places. angles: [n_tokens][head_dim], cos then sin. */
-void pd_op_rope(struct pd_recorder *r, struct pd_rows qkv, const struct pd_kv *kv, const struct pd_heads *heads,
-                uint64_t places, uint64_t angles, uint32_t n_tokens);
-/* y[m] = attention(q[m], keys up to its position), all positions of a chunk at once */
-void pd_op_attention(struct pd_recorder *r, struct pd_rows y, struct pd_rows q, const struct pd_kv *kv, const struct pd_heads *heads,
-                     uint64_t places, uint32_t n_tokens);
-/* Both for one token of each of n_tokens regions: takes qkv as the matrix gave it; keys are split over workgroups: the grid
- * comes from the step (for layers of this kind), partial results go through `partial` ([n_tokens][n_heads][PD_MAX_SPLITS]
- * [head_dim + 2]). */
-void pd_op_attention_decode(struct pd_recorder *r, struct pd_rows y, struct pd_rows qkv, const struct pd_kv *kv,
-                            const struct pd_heads *heads, struct pd_span step, uint32_t kind, uint64_t places, uint64_t angles,
-                            uint64_t partial, uint32_t n_tokens);
-/* Workgroups of attention along x: the step's dispatch needs it. */
+/* Attention of one layer over the keys up to each token's own. */
+struct pd_attention {
+    struct pd_heads heads;
+    struct pd_kv kv;
+    struct pd_rows qkv, y;     /* y[m] [n_heads][head_dim] */
+    uint64_t places;           /* [n_tokens] struct pd_place, of the kind of layer */
+    uint64_t angles;           /* [n_tokens][head_dim]: cos, then sin */
+    uint32_t n_tokens;
+    uint32_t kind;             /* of layer: which grid of the step */
+    struct pd_span step;       /* struct pd_step: the grids of a decode step */
+    uint64_t partial;          /* results of its splits: see pd_attention_reduce_push */
+};
+
+/* Norms and rotates q in place; writes k and v to the cache. */
+void pd_op_rope(struct pd_recorder *r, const struct pd_attention *a);
+/* y[m] = attention(q[m]), all positions of a chunk at once, after pd_op_rope. */
+void pd_op_attention(struct pd_recorder *r, const struct pd_attention *a);
+/* Both for one token of each of n_tokens sequences: takes qkv as the matrix gave it; keys are split over workgroups. */
+void pd_op_attention_decode(struct pd_recorder *r, const struct pd_attention *a);
+/* The place of a decode step's token, but for text and first_split: its keys are split by split_pages pages, or more where that
+ * would be more than PD_MAX_SPLITS splits. */
+struct pd_place pd_decode_place(uint32_t pos, uint32_t window, uint32_t split_pages);
+/* Workgroups of attention along x: the step's grid needs it. */
 uint32_t pd_attention_groups(const struct pd_recorder *r, const struct pd_heads *heads);
 
 /* y[m][i] = act(x[m][i]) * x[m][n + i], act being SiLU or GELU (tanh form) */

@@ -110,13 +110,13 @@ static peridot_status compile_shape(struct pd_gpu *gpu, const struct pd_shape *s
     struct pd_layer_weights layer = layer_weights(slices, &o.config, 0, dtype);
     for (uint32_t i = 0; i < shape->n_layers; i++) {
         o.weights.layers[i] = layer;
-        o.cache.layers[i] = (struct pd_kv){.k = SOMEWHERE, .v = SOMEWHERE, .ring = shape->ctx, .type = kv_type};
+        o.cache.layers[i] = (struct pd_kv){.k = SOMEWHERE, .v = SOMEWHERE, .type = kv_type};
     }
     o.weights.vocab_size = o.weights.n_outputs = shape->vocab_size;
     o.weights.embedding = matrix(&embedding, dtype, shape->vocab_size, shape->d_model);
     o.weights.lookup = (struct pd_table){.matrix = &o.weights.embedding, .rows_per_slice = shape->vocab_size};
     struct pd_pass pass = {.recorder = &recorder, .config = &o.config, .weights = &o.weights, .cache = &o.cache,
-        .scratch = &o.scratch, .tokens = SOMEWHERE, .places = SOMEWHERE, .angles = {SOMEWHERE, SOMEWHERE}};
+        .scratch = &o.scratch, .tokens = SOMEWHERE, .places = {SOMEWHERE, SOMEWHERE}, .angles = {SOMEWHERE, SOMEWHERE}};
     go_through(&pass);
     outline_free(&o);
     return recorder.status;

@@ -1,7 +1,8 @@
-/* RoPE with the cache write, attention over whole and split keys, and attention_reduce, against the CPU reference. Caches have the rings
- * that a session gives them, and two regions, of which passes use the second and decode steps both. Slots that no position has
- * reached yet hold NaN, as real ones hold anything: a key that is masked only after it was read would show. fp16 caches are rounded before the reference reads them, so that all that
- * differs is fp32 arithmetic. */
+/* RoPE with the cache write, attention over whole and split keys, and attention_reduce, against the CPU reference. The reference
+ * keeps a ring of slots for each of two sequences; on the device these are pages in an order of their own, and the tables of
+ * pages go round. Passes use the second sequence, decode steps both. Slots that no position has reached yet hold NaN, as real ones
+ * hold anything: a key that is masked only after it was read would show. fp16 caches are rounded before the reference reads them,
+ * so that all that differs is fp32 arithmetic. */
 #include "selftest/selftest_cases.h"
 
 #include <math.h>
@@ -10,23 +11,42 @@
 
 static uint32_t kv_width(const struct pd_reference_heads *h) { return h->n_kv_heads * h->head_dim; }
 
-enum { N_REGIONS = 2 };
+enum { N_SEQUENCES = 2, MAX_POSITION = 9000, TABLE_PAGES = MAX_POSITION / PD_PAGE + 1 };
 
-/* Numbers of a region of a cache half. */
-static size_t region_size(const struct pd_reference_heads *h) { return (size_t)h->ring * kv_width(h); }
+/* Numbers of a sequence in a cache half. */
+static size_t sequence_size(const struct pd_reference_heads *h) { return (size_t)h->ring * kv_width(h); }
 
-/* A half of the cache on the device, all regions; f16 values become what fp16 makes of them. */
+/* The device's page that has page i of those of all sequences: the same pages from the last to the first. */
+static uint32_t device_page(const struct pd_reference_heads *h, uint32_t i) { return N_SEQUENCES * h->ring / PD_PAGE - 1 - i; }
+
+/* The device's slot that has slot i of the reference. */
+static uint32_t device_slot(const struct pd_reference_heads *h, uint32_t i)
+{
+    return device_page(h, i / PD_PAGE) * PD_PAGE + i % PD_PAGE;
+}
+
+static struct pd_trial_buffer *make_tables(struct pd_trial *t, const struct pd_reference_heads *h)
+{
+    uint32_t *pages = pd_trial_zeros(t, N_SEQUENCES * TABLE_PAGES * sizeof *pages), n = h->ring / PD_PAGE;
+    for (uint32_t i = 0; i < N_SEQUENCES * TABLE_PAGES; i++)
+        pages[i] = device_page(h, i / TABLE_PAGES * n + i % TABLE_PAGES % n);
+    return pd_trial_words(t, pages, 1, N_SEQUENCES * TABLE_PAGES, N_SEQUENCES * TABLE_PAGES);
+}
+
+/* A half of the cache on the device, all sequences; f16 values become what fp16 makes of them. */
 static struct pd_trial_buffer *make_cache(struct pd_trial *t, float *values, const struct pd_reference_heads *h,
                                           peridot_kv_type type)
 {
-    uint32_t width = kv_width(h), n_slots = N_REGIONS * h->ring, n = n_slots * width;
-    if (type == PERIDOT_KV_F32) return pd_trial_words(t, values, n_slots, width, width);
-    uint16_t *halves = pd_trial_zeros(t, n * sizeof *halves);
-    for (uint32_t i = 0; i < n; i++) {
-        halves[i] = pd_f16_from_f32(values[i]);
-        values[i] = pd_f32_from_f16(halves[i]);
+    uint32_t width = kv_width(h), n_slots = N_SEQUENCES * h->ring;
+    bool f16 = type == PERIDOT_KV_F16;
+    float *floats = pd_trial_zeros(t, (uint64_t)n_slots * width * sizeof *floats);
+    uint16_t *halves = (uint16_t *)floats;
+    for (uint32_t i = 0; i < n_slots * width; i++) {
+        uint32_t at = device_slot(h, i / width) * width + i % width;
+        if (f16) values[i] = pd_f32_from_f16(halves[at] = pd_f16_from_f32(values[i]));
+        else floats[at] = values[i];
     }
-    return pd_trial_words(t, halves, n_slots, width / 2, width / 2);
+    return pd_trial_words(t, floats, n_slots, f16 ? width / 2 : width, f16 ? width / 2 : width);
 }
 
 static float cache_value(const struct pd_trial *t, const struct pd_trial_buffer *b, peridot_kv_type type, uint32_t slot,
@@ -47,27 +67,27 @@ static struct pd_heads device_heads(const struct pd_reference_heads *h, const st
 static struct pd_trial_buffer *make_places(struct pd_trial *t, uint32_t pos, uint32_t n_tokens)
 {
     struct pd_place *places = pd_trial_zeros(t, n_tokens * sizeof *places);
-    for (uint32_t m = 0; m < n_tokens; m++) places[m] = (struct pd_place){.pos = pos + m, .region = 1};
+    for (uint32_t m = 0; m < n_tokens; m++) places[m] = (struct pd_place){.pos = pos + m, .text = TABLE_PAGES * PD_PAGE};
     return pd_trial_words(t, places, n_tokens, sizeof *places / 4, sizeof *places / 4);
 }
 
-/* Slots of the pass, in a region: fp32 arithmetic, and in an fp16 cache one unit more, as the reference does not round, within the range
+/* Slots of the pass, of a sequence: fp32 arithmetic, and in an fp16 cache one unit more, as the reference does not round, within the range
  * of fp16. All other slots must stay as they were. */
 static void check_cache(struct pd_trial *t, struct pd_trial_buffer *b, const float *want, const struct pd_reference_heads *h,
-                        peridot_kv_type type, uint32_t region, uint32_t pos, uint32_t n_tokens, const char *name)
+                        peridot_kv_type type, uint32_t sequence, uint32_t pos, uint32_t n_tokens, const char *name)
 {
     uint32_t width = kv_width(h);
     for (uint32_t m = 0; t->ran && m < n_tokens; m++) {
-        uint32_t slot = region * h->ring + (pos + m) % h->ring;
+        uint32_t slot = sequence * h->ring + (pos + m) % h->ring, on_device = device_slot(h, slot);
         for (uint32_t i = 0; i < width; i++) {
             double x = (double)want[(size_t)slot * width + i];
             if (type == PERIDOT_KV_F16) x = fmax(-65504, fmin(x, 65504));
             double tolerance = type == PERIDOT_KV_F16 ? 0x1p-10 : 1e-6, least = type == PERIDOT_KV_F16 ? 0x1p-14 : 0;
             double magnitude = (4e-6 + fabs(x) * 1e-6) / tolerance + (type == PERIDOT_KV_F16 ? fmax(least, fabs(x)) : 0);
-            double got = (double)cache_value(t, b, type, slot, i);
+            double got = (double)cache_value(t, b, type, on_device, i);
             pd_trial_check(t, name, (uint64_t)slot * width + i, got, x, magnitude, tolerance);
         }
-        size_t at = b->start + (size_t)slot * b->stride;
+        size_t at = b->start + (size_t)on_device * b->stride;
         memcpy(t->now + at, t->image + at, b->width * 4);
     }
 }
@@ -107,7 +127,7 @@ static void try_rope(struct pd_trial *t, struct pd_reference_heads h, bool has_n
 {
     pd_trial_begin(t, "rope %u + 2 * %u heads of %u, norms %d, kv type %d, ring %u, position %u, %u tokens", h.n_heads,
                    h.n_kv_heads, h.head_dim, has_norms, (int)type, h.ring, pos, n_tokens);
-    uint32_t width = (h.n_heads + 2 * h.n_kv_heads) * h.head_dim, cache_size = N_REGIONS * (uint32_t)region_size(&h);
+    uint32_t width = (h.n_heads + 2 * h.n_kv_heads) * h.head_dim, cache_size = N_SEQUENCES * (uint32_t)sequence_size(&h);
     float *qkv = pd_trial_random(t, (size_t)n_tokens * width, 5), *angles = make_angles(t, h.head_dim, pos, n_tokens);
     float *k = pd_trial_random(t, cache_size, 1), *v = pd_trial_random(t, cache_size, 1);
     float *q_norm = pd_trial_random(t, h.head_dim, 2), *k_norm = pd_trial_random(t, h.head_dim, 2);
@@ -119,13 +139,14 @@ static void try_rope(struct pd_trial *t, struct pd_reference_heads h, bool has_n
     struct pd_trial_buffer *w_q = pd_trial_rows(t, q_norm, 1, h.head_dim), *w_k = pd_trial_rows(t, k_norm, 1, h.head_dim);
     struct pd_trial_buffer *places = make_places(t, pos, n_tokens);
     struct pd_trial_buffer *turns = pd_trial_words(t, angles, n_tokens, h.head_dim, h.head_dim);
-    struct pd_kv kv = {.k = k_cache->address, .v = v_cache->address, .ring = h.ring, .type = type};
-    struct pd_heads heads = device_heads(&h, has_norms ? w_q : NULL, has_norms ? w_k : NULL);
-    pd_op_rope(&t->r, pd_trial_rows_of(rows), &kv, &heads, places->address, turns->address, n_tokens);
+    struct pd_attention a = {.heads = device_heads(&h, has_norms ? w_q : NULL, has_norms ? w_k : NULL),
+        .kv = {.k = k_cache->address, .v = v_cache->address, .pages = make_tables(t, &h)->address, .type = type},
+        .qkv = pd_trial_rows_of(rows), .places = places->address, .angles = turns->address, .n_tokens = n_tokens};
+    pd_op_rope(&t->r, &a);
     pd_trial_run(t);
     h.q_norm = has_norms ? q_norm : NULL;
     h.k_norm = has_norms ? k_norm : NULL;
-    pd_reference_rope(qkv, k + region_size(&h), v + region_size(&h), &h, angles, pos, n_tokens);
+    pd_reference_rope(qkv, k + sequence_size(&h), v + sequence_size(&h), &h, angles, pos, n_tokens);
     pd_trial_check_rows(t, rows, qkv, rope_magnitudes(t, qkv, &h, n_tokens), 4e-6);
     check_cache(t, k_cache, k, &h, type, 1, pos, n_tokens, "k");
     check_cache(t, v_cache, v, &h, type, 1, pos, n_tokens, "v");
@@ -136,7 +157,7 @@ void pd_try_rope(struct pd_trial *t, uint32_t type)
 {
     static const uint32_t head_dims[] = {4, 16, 20, 32, 64, 128, 256, 512}, heads[][2] = {{1, 1}, {4, 2}, {6, 1}};
     static const struct { uint32_t ring, pos, n_tokens; } places[] = {
-        {8, 0, 1}, {8, 7, 1}, {8, 6, 5}, {8, 24, 8}, {3, 1000, 3}, {64, 8191, 33}};
+        {64, 0, 1}, {64, 63, 1}, {128, 62, 5}, {128, 188, 8}, {64, 1000, 3}, {128, 8191, 33}};
     for (size_t d = 0; d < PD_COUNT(head_dims); d++)
         for (size_t p = 0; p < PD_COUNT(places); p++)
             for (int has_norms = 0; has_norms < 2; has_norms++) {
@@ -172,28 +193,27 @@ struct place {
 struct attention {
     struct pd_reference_heads h;
     float *q, *k, *v, *want;
-    struct pd_trial_buffer *k_cache, *v_cache, *q_rows, *y_rows, *step, *places;
-    struct pd_kv kv;
-    struct pd_heads heads;
+    struct pd_trial_buffer *k_cache, *v_cache, *q_rows, *y_rows, *places;
+    struct pd_attention op;
 };
 
-/* Random numbers where n_positions[i] positions have left some in region i, NaN elsewhere. */
-static float *random_cache(struct pd_trial *t, const struct pd_reference_heads *h, const uint32_t n_positions[N_REGIONS], float bias)
+/* Random numbers where n_positions[i] positions have left some of sequence i, NaN elsewhere. */
+static float *random_cache(struct pd_trial *t, const struct pd_reference_heads *h, const uint32_t n_positions[N_SEQUENCES], float bias)
 {
-    size_t n = region_size(h), width = kv_width(h);
-    float *x = pd_trial_random(t, N_REGIONS * n, 1);
-    for (size_t i = 0; i < N_REGIONS * n; i++) x[i] = i % n / width < n_positions[i / n] ? x[i] + bias : NAN;
+    size_t n = sequence_size(h), width = kv_width(h);
+    float *x = pd_trial_random(t, N_SEQUENCES * n, 1);
+    for (size_t i = 0; i < N_SEQUENCES * n; i++) x[i] = i % n / width < n_positions[i / n] ? x[i] + bias : NAN;
     return x;
 }
 
 static void begin_attention(struct pd_trial *t, struct attention *a, const struct shape *s, const struct place *p,
-                            uint32_t kind, uint32_t n_splits)
+                            uint32_t split_pages)
 {
     pd_trial_begin(t,
                    "attention %u/%u heads of %u, kv type %d, position %u, %u tokens, window %u, ring %u, softcap %g, "
-                   "amplitude %g, %u splits",
+                   "amplitude %g, splits of %u pages",
                    s->n_heads, s->n_kv_heads, s->head_dim, (int)s->type, p->pos, p->n_tokens, p->window, p->ring,
-                   (double)p->softcap, (double)p->amplitude, n_splits);
+                   (double)p->softcap, (double)p->amplitude, split_pages);
     uint32_t q_width = s->n_heads * s->head_dim;
     *a = (struct attention){.h = {.n_heads = s->n_heads, .n_kv_heads = s->n_kv_heads, .head_dim = s->head_dim,
         .window = p->window, .ring = p->ring, .softcap = p->softcap, .scale = (float)pow(s->head_dim, -0.5)}};
@@ -206,23 +226,18 @@ static void begin_attention(struct pd_trial *t, struct attention *a, const struc
     a->v_cache = make_cache(t, a->v, &a->h, s->type);
     a->q_rows = pd_trial_rows(t, a->q, p->n_tokens, q_width);
     a->y_rows = pd_trial_rows(t, NULL, p->n_tokens, q_width);
-    a->kv = (struct pd_kv){.k = a->k_cache->address, .v = a->v_cache->address, .ring = p->ring, .type = s->type};
-    a->heads = device_heads(&a->h, NULL, NULL);
-    struct pd_step step = {.n_splits = {7, 7}, .dispatch = {{1, 1, 1}, {1, 1, 1}}};
-    step.n_splits[kind] = step.dispatch[kind][1] = n_splits;
-    step.dispatch[kind][2] = N_REGIONS;
-    step.dispatch[kind][0] = pd_attention_groups(&t->r, &a->heads);
-    a->step = pd_trial_words(t, &step, 1, sizeof step / 4, sizeof step / 4);
     a->places = make_places(t, p->pos, p->n_tokens);
+    a->op = (struct pd_attention){.heads = device_heads(&a->h, NULL, NULL),
+        .kv = {.k = a->k_cache->address, .v = a->v_cache->address, .pages = make_tables(t, &a->h)->address, .type = s->type},
+        .qkv = pd_trial_rows_of(a->q_rows), .y = pd_trial_rows_of(a->y_rows), .places = a->places->address, .n_tokens = p->n_tokens};
 }
 
 /* Scores of hundreds cost digits: fp32 has a score of 300 to 3e-5, and so its weight. The cap takes that back. */
 static void end_attention(struct pd_trial *t, struct attention *a, const struct place *p)
 {
-    pd_op_attention(&t->r, pd_trial_rows_of(a->y_rows), pd_trial_rows_of(a->q_rows), &a->kv, &a->heads, a->places->address,
-                    p->n_tokens);
+    pd_op_attention(&t->r, &a->op);
     pd_trial_run(t);
-    pd_reference_attention(a->want, a->q, a->k + region_size(&a->h), a->v + region_size(&a->h), &a->h, p->pos, p->n_tokens);
+    pd_reference_attention(a->want, a->q, a->k + sequence_size(&a->h), a->v + sequence_size(&a->h), &a->h, p->pos, p->n_tokens);
     /* An exponent is off by what rounding does to a score: where these reach the hundreds, 2e-5 for a chain of 64 sums in fp32, and
      * five times that in the worst of hundreds. */
     pd_trial_check_rows(t, a->y_rows, a->want, NULL, 1e-5 + 4e-7 * (double)p->amplitude);
@@ -230,29 +245,29 @@ static void end_attention(struct pd_trial *t, struct attention *a, const struct 
 }
 
 static const struct place places[] = {
-    {0, 1, 0, 300, 0, 6},         /* one key */
-    {299, 1, 0, 300, 50, 6},
-    {70, 1, 33, 39, 0, 6},        /* a ring that has wrapped */
+    {0, 1, 0, 64, 0, 6},          /* one key */
+    {299, 1, 0, 320, 50, 6},
+    {166, 1, 33, 128, 0, 6},      /* tables that have gone round */
     {39, 1, 40, 64, 50, 6},       /* a window just full */
     {40, 1, 40, 64, 50, 6},       /* and its first key out of sight */
     {0, 37, 0, 64, 50, 300},      /* scores far beyond the cap */
-    {200, 7, 64, 70, 0, 6},       /* the ring of a session: window + chunk - 1 */
-    {31, 5, 32, 36, 50, 6},
-    {5, 3, 1, 3, 0, 6},           /* each sees itself only */
-    {63, 33, 0, 100, 0, 300},
+    {200, 7, 64, 192, 0, 6},      /* windows from one page to the next but one */
+    {31, 5, 32, 64, 50, 6},
+    {5, 3, 1, 64, 0, 6},          /* each sees itself only */
+    {63, 33, 0, 128, 0, 300},
 };
 
 /* All keys have the lowest score that the cap allows. A key masked before the cap would count as much as they do. */
 static void try_softcap_order(struct pd_trial *t, const struct shape *s)
 {
-    const struct place p = {20, 12, 9, 32, 50, 0};
+    const struct place p = {20, 12, 9, 64, 50, 0};
     uint32_t q_width = s->n_heads * s->head_dim;
     struct attention a;
-    begin_attention(t, &a, s, &p, 0, 1);
+    begin_attention(t, &a, s, &p, 1);
     for (uint32_t i = 0; i < p.n_tokens * q_width; i++) a.q[i] = -1000;
-    for (size_t i = 0; i < N_REGIONS * region_size(&a.h); i++) a.k[i] = 1;
-    a.kv.k = make_cache(t, a.k, &a.h, s->type)->address;
-    a.q_rows = pd_trial_rows(t, a.q, p.n_tokens, q_width);
+    for (size_t i = 0; i < N_SEQUENCES * sequence_size(&a.h); i++) a.k[i] = 1;
+    a.op.kv.k = make_cache(t, a.k, &a.h, s->type)->address;
+    a.op.qkv = pd_trial_rows_of(pd_trial_rows(t, a.q, p.n_tokens, q_width));
     end_attention(t, &a, &p);
 }
 
@@ -260,71 +275,88 @@ static void try_softcap_order(struct pd_trial *t, const struct shape *s)
  * cache still without a number in them. An fp16 unit (2^-10) of the newest key and value may go either way, as in check_cache,
  * and some drivers (Mesa's) take rounding to fp16 and back for nothing: it moves a score by as much of its size, which is about
  * half the amplitude, and the result with it. */
-static void try_decode(struct pd_trial *t, const struct shape *s, const struct place *p, uint32_t n_splits, bool has_norms)
+static void try_decode(struct pd_trial *t, const struct shape *s, const struct place *p, uint32_t split_pages, bool has_norms)
 {
     struct attention a;
-    const uint32_t kind = n_splits % 2, per_split = s->n_heads * (s->head_dim + 2), q_width = s->n_heads * s->head_dim;
-    const struct pd_place at[N_REGIONS] = {{.pos = p->pos / 3, .region = 0}, {.pos = p->pos, .region = 1}};
-    begin_attention(t, &a, s, p, kind, n_splits);
+    const uint32_t per_split = s->n_heads * (s->head_dim + 2), q_width = s->n_heads * s->head_dim;
+    struct pd_place at[N_SEQUENCES] = {{.pos = p->pos / 3}, {.pos = p->pos}};
+    struct pd_step step = {.dispatch = {{1, 1, 1}, {1, 1, 1}}};
+    uint32_t n_splits = 0, kind = split_pages % 2;
+    begin_attention(t, &a, s, p, split_pages);
+    for (uint32_t m = 0; m < N_SEQUENCES; m++) {
+        at[m] = pd_decode_place(at[m].pos, p->window, split_pages);
+        at[m].text = m * TABLE_PAGES * PD_PAGE;
+        at[m].first_split = n_splits;
+        n_splits += at[m].n_splits;
+        step.dispatch[kind][1] = (uint32_t)pd_max(step.dispatch[kind][1], at[m].n_splits);
+    }
     uint32_t width = q_width + 2 * kv_width(&a.h);
-    float *qkv = pd_trial_random(t, (size_t)N_REGIONS * width, 1), *angles = pd_trial_floats(t, (size_t)N_REGIONS * s->head_dim);
+    float *qkv = pd_trial_random(t, (size_t)N_SEQUENCES * width, 1), *angles = pd_trial_floats(t, (size_t)N_SEQUENCES * s->head_dim);
     float *q_norm = pd_trial_random(t, s->head_dim, p->amplitude), *k_norm = pd_trial_random(t, s->head_dim, 1.5f);
     a.k = random_cache(t, &a.h, (uint32_t[]){at[0].pos, at[1].pos}, 0);
     a.v = random_cache(t, &a.h, (uint32_t[]){at[0].pos, at[1].pos}, 0.3f);
-    a.want = pd_trial_floats(t, (size_t)N_REGIONS * q_width);
-    for (uint32_t m = 0; m < N_REGIONS; m++) {
-        size_t slot = m * region_size(&a.h) + at[m].pos % p->ring * kv_width(&a.h);
+    a.want = pd_trial_floats(t, (size_t)N_SEQUENCES * q_width);
+    for (uint32_t m = 0; m < N_SEQUENCES; m++) {
+        size_t slot = m * sequence_size(&a.h) + at[m].pos % p->ring * kv_width(&a.h);
         for (uint32_t i = 0; i < q_width; i++) qkv[m * width + i] *= p->amplitude;
         for (uint32_t i = 0; i < kv_width(&a.h); i++) a.k[slot + i] = a.v[slot + i] = NAN;
         memcpy(angles + m * s->head_dim, make_angles(t, s->head_dim, at[m].pos, 1), s->head_dim * sizeof *angles);
     }
     a.k_cache = make_cache(t, a.k, &a.h, s->type);
     a.v_cache = make_cache(t, a.v, &a.h, s->type);
-    a.kv.k = a.k_cache->address;
-    a.kv.v = a.v_cache->address;
-    a.y_rows = pd_trial_rows(t, NULL, N_REGIONS, q_width);
+    a.y_rows = pd_trial_rows(t, NULL, N_SEQUENCES, q_width);
     a.h.eps = 1e-6f;
     struct pd_trial_buffer *w_q = pd_trial_rows(t, q_norm, 1, s->head_dim), *w_k = pd_trial_rows(t, k_norm, 1, s->head_dim);
-    a.heads = device_heads(&a.h, has_norms ? w_q : NULL, has_norms ? w_k : NULL);
-    struct pd_trial_buffer *rows = pd_trial_rows(t, qkv, N_REGIONS, width);
-    struct pd_trial_buffer *turns = pd_trial_words(t, angles, N_REGIONS, s->head_dim, s->head_dim);
-    struct pd_trial_buffer *two = pd_trial_words(t, at, N_REGIONS, sizeof *at / 4, sizeof *at / 4);
-    struct pd_trial_buffer *partial = pd_trial_words(t, NULL, 1, N_REGIONS * n_splits * per_split, N_REGIONS * PD_MAX_SPLITS * per_split);
+    struct pd_trial_buffer *partial = pd_trial_words(t, NULL, 1, n_splits * per_split, n_splits * per_split);
     partial->written = true;
-    pd_op_attention_decode(&t->r, pd_trial_rows_of(a.y_rows), pd_trial_rows_of(rows), &a.kv, &a.heads, a.step->span, kind,
-                           two->address, turns->address, partial->address, N_REGIONS);
+    a.op.heads = device_heads(&a.h, has_norms ? w_q : NULL, has_norms ? w_k : NULL);
+    a.op.kv.k = a.k_cache->address;
+    a.op.kv.v = a.v_cache->address;
+    a.op.kind = kind;
+    a.op.qkv = pd_trial_rows_of(pd_trial_rows(t, qkv, N_SEQUENCES, width));
+    a.op.y = pd_trial_rows_of(a.y_rows);
+    a.op.angles = pd_trial_words(t, angles, N_SEQUENCES, s->head_dim, s->head_dim)->address;
+    a.op.places = pd_trial_words(t, at, N_SEQUENCES, sizeof *at / 4, sizeof *at / 4)->address;
+    a.op.n_tokens = step.dispatch[kind][2] = N_SEQUENCES;
+    step.dispatch[kind][0] = pd_attention_groups(&t->r, &a.op.heads);
+    a.op.step = pd_trial_words(t, &step, 1, sizeof step / 4, sizeof step / 4)->span;
+    a.op.partial = partial->address;
+    pd_op_attention_decode(&t->r, &a.op);
     pd_trial_run(t);
     a.h.q_norm = has_norms ? q_norm : NULL;
     a.h.k_norm = has_norms ? k_norm : NULL;
-    for (uint32_t m = 0; m < N_REGIONS; m++) {
-        float *k = a.k + m * region_size(&a.h), *v = a.v + m * region_size(&a.h), *q = qkv + m * width;
+    for (uint32_t m = 0; m < N_SEQUENCES; m++) {
+        float *k = a.k + m * sequence_size(&a.h), *v = a.v + m * sequence_size(&a.h), *q = qkv + m * width;
         pd_reference_rope(q, k, v, &a.h, angles + m * s->head_dim, at[m].pos, 1);
         pd_reference_attention(a.want + m * q_width, q, k, v, &a.h, at[m].pos, 1);
     }
     pd_trial_check_rows(t, a.y_rows, a.want, NULL, s->type == PERIDOT_KV_F16 ? 0x1p-10 * (1 + (double)p->amplitude / 2) : 1e-5);
-    for (uint32_t m = 0; m < N_REGIONS; m++) {
+    for (uint32_t m = 0; m < N_SEQUENCES; m++) {
         check_cache(t, a.k_cache, a.k, &a.h, s->type, m, at[m].pos, 1, "k");
         check_cache(t, a.v_cache, a.v, &a.h, s->type, m, at[m].pos, 1, "v");
     }
     pd_trial_end(t);
 }
 
-/* Every number of splits, with keys enough for all and with fewer keys than splits. */
+/* Splits of one page to all pages, at positions around the borders of pages, and so many pages that splits have to be larger. */
 static void try_decodes(struct pd_trial *t, peridot_kv_type type)
 {
     static const struct place few[] = {
-        {0, 1, 0, 300, 50, 6}, {1, 1, 0, 300, 0, 6}, {30, 1, 0, 300, 0, 6}, {32, 1, 0, 300, 50, 30}, {299, 1, 0, 300, 0, 6},
-        {200, 1, 33, 39, 50, 6}, {5, 1, 1, 1, 0, 6}};
-    for (uint32_t n = 1; n <= PD_MAX_SPLITS; n++)
+        {0, 1, 0, 64, 50, 6}, {1, 1, 0, 64, 0, 6}, {63, 1, 0, 64, 0, 6}, {64, 1, 0, 128, 50, 30}, {299, 1, 0, 320, 0, 6},
+        {511, 1, 0, 512, 0, 6}, {200, 1, 33, 128, 50, 6}, {329, 1, 200, 320, 0, 6}, {5, 1, 1, 64, 0, 6}};
+    for (uint32_t n = 1; n <= 8; n++)
         for (size_t p = 0; p < PD_COUNT(few); p++)
             for (size_t i = 0; i < PD_COUNT(shapes); i++) {
                 struct shape s = shapes[i];
                 bool of_type = (n % 4 == 0) == (type == PERIDOT_KV_F16);
-                bool taken = t->thorough ? (n + p + i) % 6 == 0 && of_type : s.quick && n % 7 == p;
+                bool taken = t->thorough ? (n + p + i) % 2 == 0 && of_type : s.quick && n == 1 + p % 3;
                 if (!s.split || !taken) continue;
                 s.type = type;
                 try_decode(t, &s, &few[p], n, i % 2);
             }
+    const struct place deep = {(PD_MAX_SPLITS + 3) * PD_PAGE, 1, 0, (PD_MAX_SPLITS + 4) * PD_PAGE, 0, 6};
+    const struct shape s = {1, 1, 16, type, true, true};
+    try_decode(t, &s, &deep, 1, false);
 }
 
 void pd_try_attention(struct pd_trial *t, uint32_t type)
@@ -333,7 +365,7 @@ void pd_try_attention(struct pd_trial *t, uint32_t type)
         if ((uint32_t)shapes[s].type != type || !(t->thorough || shapes[s].quick)) continue;
         for (size_t p = 0; p < PD_COUNT(places); p++) {
             struct attention a;
-            begin_attention(t, &a, &shapes[s], &places[p], 0, 1);
+            begin_attention(t, &a, &shapes[s], &places[p], 1);
             end_attention(t, &a, &places[p]);
         }
         if (shapes[s].head_dim == 64) try_softcap_order(t, &shapes[s]);
@@ -344,7 +376,7 @@ void pd_try_attention(struct pd_trial *t, uint32_t type)
 /* ---- attention_reduce ---- */
 
 /* Of two tokens: splits of very different weight, and empty ones, as attention writes them: no sum, the lowest maximum. */
-static void try_merge(struct pd_trial *t, uint32_t n_heads, uint32_t n_splits, uint32_t head_dim)
+static void try_reduce(struct pd_trial *t, uint32_t n_heads, uint32_t n_splits, uint32_t head_dim)
 {
     enum { N_TOKENS = 2 };
     pd_trial_begin(t, "attention_reduce %u splits of %u heads of %u", n_splits, n_heads, head_dim);
@@ -357,10 +389,10 @@ static void try_merge(struct pd_trial *t, uint32_t n_heads, uint32_t n_splits, u
         split[head_dim] = empty ? -1e30f : split[head_dim] * (i % 5 == 0 ? 20 : 1);
         split[head_dim + 1] = empty ? 0 : fabsf(split[head_dim + 1]) + 1;
     }
-    struct pd_step step = {.n_splits = {n_splits, 77}};
+    const struct pd_place at[N_TOKENS] = {{.n_splits = n_splits}, {.n_splits = n_splits, .first_split = n_splits}};
     struct pd_trial_buffer *y_rows = pd_trial_rows(t, NULL, N_TOKENS, width);
-    struct pd_trial_buffer *words = pd_trial_words(t, &step, 1, sizeof step / 4, sizeof step / 4);
-    struct pd_attention_reduce_push push = {.step = words->address, .partial = pd_trial_words(t, partial, N_TOKENS, n, n)->address,
+    struct pd_trial_buffer *words = pd_trial_words(t, at, N_TOKENS, sizeof *at / 4, sizeof *at / 4);
+    struct pd_attention_reduce_push push = {.places = words->address, .partial = pd_trial_words(t, partial, N_TOKENS, n, n)->address,
         .y = y_rows->address, .head_dim = head_dim, .y_stride = y_rows->stride};
     pd_trial_dispatch(t, PD_KERNEL_attention_reduce, spec, 1, &push, n_heads, N_TOKENS);
     pd_trial_run(t);
@@ -374,5 +406,5 @@ void pd_try_attention_reduce(struct pd_trial *t, uint32_t type)
     (void)type;
     static const uint32_t head_dims[] = {4, 20, 64, 256, 512}, n_heads[] = {1, 3, 16};
     for (size_t d = 0; d < PD_COUNT(head_dims); d++)
-        for (uint32_t n = 1; n <= PD_MAX_SPLITS; n += n < 4 ? 1 : 7) try_merge(t, n_heads[(d + n) % 3], n, head_dims[d]);
+        for (uint32_t n = 1; n <= PD_MAX_SPLITS; n += n < 4 ? 1 : 7) try_reduce(t, n_heads[(d + n) % 3], n, head_dims[d]);
 }
