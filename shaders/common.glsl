@@ -13,6 +13,7 @@ layout(buffer_reference, std430, buffer_reference_align = 4) buffer pd_floats { 
 layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer pd_addresses { uvec2 at[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer pd_vec4s { vec4 at[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) writeonly buffer pd_vec4s_written { vec4 at[]; };
+layout(buffer_reference, std430, buffer_reference_align = 16) buffer pd_vec4s_both { vec4 at[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer pd_uvec4s { uvec4 at[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) writeonly buffer pd_uvec4s_written { uvec4 at[]; };
 #ifdef WIDE

@@ -1,15 +1,15 @@
 #version 460
 /* y[m][r] = softcap(w[r] . x[m]) for one or a few tokens. Each subgroup takes ROWS rows and COLS tokens at a time: its lanes
  * stride over the units of a row, a decoded weight serves COLS tokens and a load of x serves ROWS rows. Subgroups stride
- * over the rows, so any grid is right whatever subgroup size the driver picks. x is read in fp32 and sums are fp32.
+ * over the rows, so any grid is right whatever subgroup size the driver picks. All tokens are gone through while a row's weights are
+ * still in a cache, and each is summed as if it were alone: its result does not depend on how many there are. x is read in fp32 and sums are fp32.
  * What surrounds a matrix in a decode step is done here, too, as each dispatch costs microseconds:
  *   NORM_VEC4S > 0   the last branch is first added to x, which is then normed, by every workgroup for itself, into shared memory
  *   GLU              half of the rows at a time are the gate's, half the up matrix's, and y is their gated product
- * Grid: [any, tokens / COLS]. */
+ * Grid: [any]. */
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 #include "act.glsl"
-#include "reduce.glsl"
 #include "weights.glsl"
 #if defined(DOT)
 #extension GL_EXT_integer_dot_product : require
@@ -120,14 +120,23 @@ void add_unit(uint first_row, uint token, uint u, bool counts)
     }
 }
 
-/* Of many tokens x fills the registers: a few weights at a time. */
-void add_quad(uint first_row, uint first_token, uint q)
+/* Unit u of COLS tokens: x of so many fills the registers, so a few weights at a time. */
+void add_unit_of_tokens(uint first_row, uint first_token, uint u)
 {
-    vec4 x[COLS];
-    [[unroll]] for (uint c = 0; c < COLS; c++) x[c] = load_x(first_token + c, q);
+    float sum[ROWS * COLS];
+    [[unroll]] for (uint i = 0; i < ROWS * COLS; i++) sum[i] = 0.0;
+    [[dont_unroll]] for (uint i = 0; i < UNIT / 4; i++) {
+        uint q = u * (UNIT / 4) + i;
+        vec4 x[COLS];
+        [[unroll]] for (uint c = 0; c < COLS; c++) x[c] = load_x(first_token + c, q);
+        [[unroll]] for (uint r = 0; r < ROWS; r++) {
+            vec4 w = load_quad_of_unit(row_address(first_row, r), q, p.n_cols);
+            [[unroll]] for (uint c = 0; c < COLS; c++) sum[r * COLS + c] += dot(w, x[c]);
+        }
+    }
     [[unroll]] for (uint r = 0; r < ROWS; r++) {
-        vec4 w = load_quad(row_address(first_row, r), q, p.n_cols);
-        [[unroll]] for (uint c = 0; c < COLS; c++) acc[r * COLS + c] += dot(w, x[c]);
+        float scale = scale_of_unit(row_address(first_row, r), u, p.n_cols);
+        [[unroll]] for (uint c = 0; c < COLS; c++) acc[r * COLS + c] += sum[r * COLS + c] * scale;
     }
 }
 #endif
@@ -154,19 +163,20 @@ void write_row(uint first_row, uint token, uint r, uint c)
 
 void main()
 {
-    uint first_token = gl_WorkGroupID.y * COLS;
     uint stride = gl_NumWorkGroups.x * gl_NumSubgroups * ROWS_OUT;
     if (NORM_VEC4S != 0) prepare_x();
 #if defined(DOT)
     if (NORM_VEC4S != 0) pack_normed();
 #endif
-    for (uint first = (gl_WorkGroupID.x * gl_NumSubgroups + gl_SubgroupID) * ROWS_OUT; first < p.n_rows; first += stride) {
-        [[unroll]] for (uint i = 0; i < ROWS * COLS; i++) acc[i] = 0.0;
-        if (COLS == 1) add_units(first, first_token);
+    for (uint first = (gl_WorkGroupID.x * gl_NumSubgroups + gl_SubgroupID) * ROWS_OUT; first < p.n_rows; first += stride)
+        for (uint token = 0; token < p.n_tokens; token += COLS) {
+            [[unroll]] for (uint i = 0; i < ROWS * COLS; i++) acc[i] = 0.0;
+            if (COLS == 1) add_units(first, token);
 #if !defined(DOT)
-        else for (uint q = gl_SubgroupInvocationID; q < (p.n_cols + 3) / 4; q += gl_SubgroupSize) add_quad(first, first_token, q);
+            else for (uint u = gl_SubgroupInvocationID; u < (p.n_cols + UNIT - 1) / UNIT; u += gl_SubgroupSize)
+                add_unit_of_tokens(first, token, u);
 #endif
-        [[unroll]] for (uint r = 0; r < ROWS_OUT; r++)
-            [[unroll]] for (uint c = 0; c < COLS; c++) write_row(first, first_token + c, r, c);
-    }
+            [[unroll]] for (uint r = 0; r < ROWS_OUT; r++)
+                [[unroll]] for (uint c = 0; c < COLS; c++) write_row(first, token + c, r, c);
+        }
 }

@@ -6,7 +6,6 @@
 #extension GL_KHR_shader_subgroup_ballot : require
 #include "common.glsl"
 #include "act.glsl"
-#include "reduce.glsl"
 #include "weights.glsl"
 
 layout(local_size_x_id = 0) in;
@@ -114,16 +113,18 @@ void write_rows(uint first_row, uint first_token)
 
 void main()
 {
-    uint n_blocks = (p.n_cols + 31) / 32, first_token = gl_WorkGroupID.y * COLS;
+    uint n_blocks = (p.n_cols + 31) / 32;
     uint per_subgroup = ROWS_OUT * LANES, stride = gl_NumWorkGroups.x * gl_NumSubgroups * per_subgroup;
     if (NORM_VEC4S != 0) prepare_x();
     for (uint first = (gl_WorkGroupID.x * gl_NumSubgroups + gl_SubgroupID) * per_subgroup; first < p.n_rows; first += stride) {
         [[unroll]] for (uint r = 0; r < ROWS; r++) rows[r] = row_address(first, r);
-        [[unroll]] for (uint i = 0; i < ROWS * COLS; i++) acc[i] = 0.0;
-        for (uint b = 0; b < n_blocks; b++) {
-            load_x(first_token, b);
-            add_block(b);
+        for (uint token = 0; token < p.n_tokens; token += COLS) {
+            [[unroll]] for (uint i = 0; i < ROWS * COLS; i++) acc[i] = 0.0;
+            for (uint b = 0; b < n_blocks; b++) {
+                load_x(token, b);
+                add_block(b);
+            }
+            write_rows(first, token);
         }
-        write_rows(first, first_token);
     }
 }

@@ -111,11 +111,11 @@ struct pd_matvec_push {
 
 /* x += post ? rms(y) * w_post : y   (with_add);   normed = rms(x) * w   (with_out). Grid: [n_tokens]. */
 struct pd_rmsnorm_push {
-    PD_PTR(pd_floats) x;          /* [n_tokens][stride] */
-    PD_PTR(pd_floats) y;          /* [n_tokens][stride] */
-    PD_PTR(pd_floats) w_post;     /* [n] */
-    PD_PTR(pd_floats) w;          /* [n] */
-    PD_PTR(pd_floats) normed;     /* [n_tokens][stride] */
+    PD_PTR(pd_vec4s_both) x;      /* [n_tokens][stride] */
+    PD_PTR(pd_vec4s) y;           /* [n_tokens][stride] */
+    PD_PTR(pd_vec4s) w_post;      /* [n] */
+    PD_PTR(pd_vec4s) w;           /* [n] */
+    PD_PTR(pd_vec4s_written) normed;   /* [n_tokens][stride] */
     uint32_t n, stride;
     float eps;
 };

@@ -312,6 +312,25 @@ vec4 load_quad(uvec2 row, uint q, uint n_cols)
 #endif
 }
 
+/* A unit as load_unit gives it, in parts: quad q of the row's, and the scale of unit u. */
+vec4 load_quad_of_unit(uvec2 row, uint q, uint n_cols)
+{
+#if LOW == 32
+    return bytes_signed(word_at(row, 4 * q));
+#else
+    return load_quad(row, q, n_cols);
+#endif
+}
+
+float scale_of_unit(uvec2 row, uint u, uint n_cols)
+{
+#if LOW == 32
+    return scale_and_offset(row, u >> 1, 0, n_cols).x;
+#else
+    return 1.0;
+#endif
+}
+
 /* ---- block by block ---- */
 
 /* Two words at once, where the device loads 64 bits as fast as 32. */

@@ -93,7 +93,7 @@ static void matvec(struct pd_recorder *r, const struct pd_slice *slice, const st
     uint32_t spec[] = {t.workgroup, t.rows, cols, mode.norm_vec4s, mode.branch, mode.store, mode.glu, lanes, t.width,
         [PD_SUBGROUP_ID] = t.subgroup};
     const struct pd_kernel *k = kernel_of(r, id, slice, spec, t.subgroup ? PD_COUNT(spec) : 9);
-    dispatch(r, k, push, (uint32_t)pd_min(pd_div_up(push->n_rows, at_once), most), (uint32_t)pd_div_up(push->n_tokens, cols), 1);
+    dispatch(r, k, push, (uint32_t)pd_min(pd_div_up(push->n_rows, at_once), most), 1, 1);
 }
 
 static struct pd_matmul_push matmul_push(struct pd_rows y, const struct pd_slice *slice, struct pd_rows x, uint32_t n_cols,
@@ -195,7 +195,7 @@ void pd_op_matmul(struct pd_recorder *r, struct pd_rows y, const struct pd_matri
 
 bool pd_can_fuse_norm(const struct pd_gpu *gpu, uint32_t n)
 {
-    uint32_t reduce_size = 1024;   /* reduce.glsl, generously */
+    uint32_t reduce_size = 2048;   /* norm.glsl, generously */
     return n % 4 == 0 && pd_align(n, PD_PAD) * sizeof(float) + reduce_size <= pd_gpu_info(gpu)->max_shared_size;
 }
 
