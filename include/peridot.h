@@ -191,7 +191,7 @@ PERIDOT_API peridot_status peridot_file_metadata_text(char **out, const peridot_
 typedef struct peridot_model peridot_model;
 typedef struct peridot_session peridot_session;
 
-/* Progress of a long call: `done` of `total` bytes. Return false to cancel. */
+/* Progress of a long call: `done` of `total`, bytes where nothing else is said. Return false to cancel. */
 typedef bool (*peridot_progress)(void *user, uint64_t done, uint64_t total);
 
 typedef struct peridot_model_params {

@@ -88,13 +88,19 @@ typedef struct peridot_tuned {
 /* Borrowed for the call. */
 typedef void (*peridot_tuned_call)(void *user, const peridot_tuned *tuned);
 
+typedef struct peridot_tune_params {
+    const char *cache_dir;        /* NULL: what is found is not kept on disk */
+    double max_s;                 /* after so many seconds what has not been tried is left out; 0: never */
+    peridot_tuned_call tuned;     /* gets each kernel and use at the end; may be NULL */
+    peridot_progress progress;    /* of decode steps */
+    void *user;                   /* passed to both */
+} peridot_tune_params;
+
 /* Searches for what suits the device, by some hundred decode steps of the model; logits must stay what they are, but for
- * rounding. What it finds is taken by sessions that are created afterwards, and, remembered in cache_dir (NULL: nowhere) for
- * device and driver, by models with matrices of the same types that are opened with that cache_dir. `call` (may be NULL) gets
- * each kernel and use. After max_s seconds (0: never) what has not been tried is left out. PERIDOT_ERROR_UNSUPPORTED where the
- * device has no timestamps, or the model no output matrix. */
-PERIDOT_API peridot_status peridot_tune(peridot_model *model, const char *cache_dir, double max_s, peridot_tuned_call call,
-                                        void *user);
+ * rounding. What it finds is taken by sessions that are created afterwards, and, remembered in cache_dir for device and driver,
+ * by models with matrices of the same types that are opened with that cache_dir; when cancelled nothing changes. params may be
+ * NULL. PERIDOT_ERROR_UNSUPPORTED where the device has no timestamps, or the model no output matrix. */
+PERIDOT_API peridot_status peridot_tune(peridot_model *model, const peridot_tune_params *params);
 
 typedef struct peridot_kernel_time {
     char kernel[32];

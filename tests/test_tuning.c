@@ -269,7 +269,7 @@ static void test_search(void **state)
     assert_true(before && after);
     assert_string_equal(peridot_model_get_info(model)->tuning, "");
     take_logits(before, model);
-    if (peridot_tune(model, folder, 0, count, &n) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
+    if (peridot_tune(model, &(peridot_tune_params){.cache_dir = folder, .tuned = count, .user = &n}) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
     assert_true(n >= 3);
     assert_int_equal(n_remembered(), n);
     snprintf(tuning, sizeof tuning, "%s", peridot_model_get_info(model)->tuning);
@@ -301,7 +301,7 @@ static void test_refused(void **state)
     uint32_t n = 0, usual = pd_tuning_default(&device, PD_KERNEL_matvec_rows_q8_0, PD_USE_PLAIN).rows;
     watch(((struct pd_model *)(void *)model)->gpu);   /* a public model begins with it */
     refused_rows = usual == 2 ? 4 : 2;
-    peridot_status status = peridot_tune(model, NULL, 0, has_other_rows, &n);
+    peridot_status status = peridot_tune(model, &(peridot_tune_params){.tuned = has_other_rows, .user = &n});
     refused_rows = 0;
     if (status != PERIDOT_OK) fail_msg("%s", peridot_last_error());
     assert_true(n >= 3);
@@ -314,9 +314,32 @@ static void test_no_time(void **state)
     (void)state;
     unlink(tuning_file());
     peridot_model *model = open_model();
-    if (peridot_tune(model, folder, 1e-9, NULL, NULL) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
+    if (peridot_tune(model, &(peridot_tune_params){.cache_dir = folder, .max_s = 1e-9}) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
     assert_string_equal(peridot_model_get_info(model)->tuning, "as by default");
     assert_true(n_remembered() >= 3);
+    peridot_model_close(model);
+}
+
+static bool stop_later(void *user, uint64_t done, uint64_t total)
+{
+    uint64_t *last = user;
+    assert_true(done <= total && done >= *last);
+    *last = done;
+    return done < 5;
+}
+
+/* A search that was stopped leaves everything as it was. */
+static void test_cancelled(void **state)
+{
+    uint64_t last = 0;
+    peridot_tune_params params = {.cache_dir = folder, .progress = stop_later, .user = &last};
+    (void)state;
+    unlink(tuning_file());
+    peridot_model *model = open_model();
+    assert_int_equal(peridot_tune(model, &params), PERIDOT_CANCELLED);
+    assert_int_equal(last, 5);
+    assert_string_equal(peridot_model_get_info(model)->tuning, "");
+    assert_int_equal(n_remembered(), 0);
     peridot_model_close(model);
 }
 
@@ -400,6 +423,7 @@ int main(void)
         cmocka_unit_test(test_default), cmocka_unit_test(test_range), cmocka_unit_test(test_asked_size),
         cmocka_unit_test(test_round_trip), cmocka_unit_test(test_damaged),
         cmocka_unit_test(test_hostile), cmocka_unit_test(test_search), cmocka_unit_test(test_refused), cmocka_unit_test(test_no_time),
+        cmocka_unit_test(test_cancelled),
         cmocka_unit_test(test_due), cmocka_unit_test(test_tuned),
     };
     return cmocka_run_group_tests_name("tuning", tests, open_all, close_all);

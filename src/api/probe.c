@@ -6,9 +6,10 @@
 
 peridot_status peridot_measure(peridot_rates *out, peridot_model *model) { return pd_measure(out, model->m.gpu); }
 
-peridot_status peridot_tune(peridot_model *model, const char *cache_dir, double max_s, peridot_tuned_call call, void *user)
+peridot_status peridot_tune(peridot_model *model, const peridot_tune_params *params)
 {
-    peridot_status status = pd_tune(&model->m, cache_dir, max_s, call, user);
+    static const peridot_tune_params none = {0};
+    peridot_status status = pd_tune(&model->m, params ? params : &none);
     pd_tunings_text(model->tuning, sizeof model->tuning, &model->m);
     model->info.untuned = pd_tune_is_due(&model->m);
     return status;

@@ -23,10 +23,12 @@ struct times {
 
 struct search {
     struct pd_model *model;
+    const peridot_tune_params *params;
     struct pd_session *session;
     struct pd_commands *commands;
     const peridot_device_info *device;
     double end;                /* when to try no more; see pd_now */
+    uint64_t n_passes;         /* so far */
     float *logits, *want;      /* [n_outputs]: of this pass, and of the first with defaults */
     struct pd_tunings table;   /* what a pass takes */
     struct times by_default, by[PD_MAX_TUNINGS];
@@ -73,11 +75,23 @@ static void never_take(struct times *least)
         for (int u = 0; u < PD_N_USES; u++) least->of[k][u] = pd_is_tuned((enum pd_kernel_id)k) ? INFINITY : 0;
 }
 
+/* Of all passes, had they no end in time. */
+static peridot_status show_progress(struct search *s)
+{
+    struct pd_tuning t;
+    uint64_t n = 0;
+    while (pd_tuning_at(&t, s->device, (uint32_t)n)) n++;
+    uint64_t total = N_ROUNDS * (n + 1) + 2 * N_TURNS, done = pd_min(s->n_passes++, total);
+    if (!s->params->progress || s->params->progress(s->params->user, done, total)) return PERIDOT_OK;
+    return pd_fail(PERIDOT_CANCELLED, "the search was stopped");
+}
+
 /* A decode step with s->table. What gives other logits takes for ever. */
 static peridot_status time_pass(struct search *s, struct times *least)
 {
     const struct pd_dispatch_time *times;
     uint32_t n, n_outputs = s->model->weights.n_outputs;
+    PD_TRY(show_progress(s));
     PD_TRY(pd_session_run_pass(s->session, s->commands, 1));
     PD_TRY(pd_commands_times(&times, &n, s->commands));
     keep_least(least, times, n);
@@ -221,33 +235,35 @@ static peridot_status open_search(struct search *s)
     return pd_commands_time(s->commands, true);
 }
 
-static peridot_status run(struct search *s, peridot_tuned_call call, void *user)
+static peridot_status run(struct search *s)
 {
     struct times before[N_TURNS] = {0}, after[N_TURNS] = {0};
     PD_TRY(open_search(s));
     PD_TRY(time_candidates(s));
     choose(s);
     PD_TRY(confirm(s, before, after));
-    if (call) report(s, call, user);
+    if (s->params->tuned) report(s, s->params->tuned, s->params->user);
     take(&s->model->tunings, s);
     return PERIDOT_OK;
 }
 
-peridot_status pd_tune(struct pd_model *m, const char *cache_dir, double max_s, peridot_tuned_call call, void *user)
+peridot_status pd_tune(struct pd_model *m, const peridot_tune_params *p)
 {
-    if (cache_dir) PD_TRY(pd_tunings_write(&m->tunings, pd_gpu_info(m->gpu), cache_dir));   /* rather than find out afterwards */
+    const char *dir = p->cache_dir;
+    if (dir) PD_TRY(pd_tunings_write(&m->tunings, pd_gpu_info(m->gpu), dir));   /* rather than find out afterwards */
     struct search *s = calloc(1, sizeof *s);
     if (!s) return pd_fail_alloc(sizeof *s, "search");
     s->model = m;
-    s->end = max_s > 0 ? pd_now() + max_s : INFINITY;
-    peridot_status status = run(s, call, user);
+    s->params = p;
+    s->end = p->max_s > 0 ? pd_now() + p->max_s : INFINITY;
+    peridot_status status = run(s);
     pd_commands_free(s->commands);
     pd_session_free(s->session);
     free(s->logits);
     free(s->want);
     free(s);
     m->variants.tunings = &m->tunings;
-    if (status == PERIDOT_OK && cache_dir) status = pd_tunings_write(&m->tunings, pd_gpu_info(m->gpu), cache_dir);
+    if (status == PERIDOT_OK && dir) status = pd_tunings_write(&m->tunings, pd_gpu_info(m->gpu), dir);
     return status;
 }
 

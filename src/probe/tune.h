@@ -4,8 +4,8 @@
 
 #include "engine/session.h"
 
-/* Sets m->tunings, and remembers them in cache_dir (NULL: nowhere). Sessions that exist keep what they have. */
-peridot_status pd_tune(struct pd_model *m, const char *cache_dir, double max_s, peridot_tuned_call call, void *user);
+/* Sets m->tunings, and remembers them in p->cache_dir. Sessions that exist keep what they have. */
+peridot_status pd_tune(struct pd_model *m, const peridot_tune_params *p);
 /* The table of layouts was not made on such a device, which can time kernels, and nothing is remembered of a type that the
  * model has. */
 bool pd_tune_is_due(const struct pd_model *m);

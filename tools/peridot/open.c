@@ -102,11 +102,18 @@ peridot_status cmd_model_open(peridot_model **out, const struct cmd_model_args *
     return status;
 }
 
+static bool go_on(void *user, uint64_t done, uint64_t total)
+{
+    (void)user, (void)done, (void)total;
+    return !cmd_interrupted();
+}
+
 peridot_status cmd_model_tune(peridot_model *model, double max_s, peridot_tuned_call call)
 {
+    peridot_tune_params params = {.cache_dir = cmd_cache_dir(), .max_s = max_s, .tuned = call, .progress = go_on};
     double begin = cmd_now();
     fputs("tuning: searching for what suits the device\n", stderr);
-    CMD_TRY(peridot_tune(model, cmd_cache_dir(), max_s, call, NULL));
+    CMD_TRY(peridot_tune(model, &params));
     fprintf(stderr, "tuning: took %.1f s\n", cmd_now() - begin);
     return PERIDOT_OK;
 }
@@ -115,7 +122,7 @@ peridot_status cmd_model_tune_once(peridot_model *model)
 {
     if (!peridot_model_get_info(model)->untuned || !cmd_cache_dir()) return PERIDOT_OK;
     peridot_status status = cmd_model_tune(model, ONCE_SECONDS, NULL);
-    if (status == PERIDOT_OK || status == PERIDOT_ERROR_DEVICE_LOST) return status;
+    if (status == PERIDOT_OK || status == PERIDOT_CANCELLED || status == PERIDOT_ERROR_DEVICE_LOST) return status;
     fprintf(stderr, "tuning: %s\n", peridot_last_error());
     return PERIDOT_OK;
 }
