@@ -194,6 +194,11 @@ typedef struct peridot_session peridot_session;
 /* Progress of a long call: `done` of `total`, bytes where nothing else is said. Return false to cancel. */
 typedef bool (*peridot_progress)(void *user, uint64_t done, uint64_t total);
 
+/* What a model does that nobody asked for, in a sentence without a newline, borrowed for the call: which device was taken and
+ * why, kernels that are disabled, what tuning found. May be called in any call on the model or its sessions, on its thread. */
+typedef enum peridot_log_level { PERIDOT_LOG_WARNING, PERIDOT_LOG_INFO } peridot_log_level;
+typedef void (*peridot_log)(void *user, peridot_log_level level, const char *message);
+
 typedef struct peridot_model_params {
     size_t size;
     const char *device;      /* index, part of the name, UUID or PCI address; NULL: the fastest real GPU */
@@ -204,7 +209,8 @@ typedef struct peridot_model_params {
     uint64_t gpu_memory;     /* bytes of the GPU's own memory that weights may take; what does not fit is read from the host's
                                 memory across the bus. 0: all must fit. Without meaning where both are one (unified_memory) */
     peridot_progress progress;
-    void *user;              /* passed to progress */
+    peridot_log log;         /* NULL: nothing is logged */
+    void *user;              /* passed to progress and log */
 } peridot_model_params;
 
 /* What a model turns its final hidden states into. */

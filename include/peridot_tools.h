@@ -27,8 +27,8 @@ PERIDOT_API bool peridot_device_variant(peridot_variant *out, const peridot_devi
 /* What the last self-test on a device and driver found, as the cache folder remembers it: names of kernels with ", " between
  * them, "" where there are none (or no self-test has run, or the kernels have changed since). */
 typedef struct peridot_verdict {
-    char off[1024];      /* failed, and switched off: others that do the same are taken */
-    char wrong[1024];    /* failed, and nothing can take their place: answers that need them are wrong */
+    char disabled[1024];   /* failed, and others that do the same are taken */
+    char broken[1024];     /* failed, and no other does the same: answers that need them are wrong */
 } peridot_verdict;
 
 PERIDOT_API peridot_verdict peridot_device_verdict(const peridot_device_info *device, const char *cache_dir);

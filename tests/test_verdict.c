@@ -77,15 +77,43 @@ static void test_round_trip(void **state)
     assert_true(pd_kernel_is_wrong(again, PD_KERNEL_matmul_q8_0) && !pd_kernel_is_wrong(again, PD_KERNEL_matmul_f32));
     pd_gpu_close(again);
     peridot_verdict verdict = peridot_device_verdict(pd_gpu_info(gpu), folder);
-    assert_string_equal(verdict.off, "matmul_q8_0");
-    assert_string_equal(verdict.wrong, "topk");
+    assert_string_equal(verdict.disabled, "matmul_q8_0");
+    assert_string_equal(verdict.broken, "topk");
     peridot_device_info other = *pd_gpu_info(gpu);
     other.cache_key[0] ^= 1;
     verdict = peridot_device_verdict(&other, folder);
-    assert_string_equal(verdict.off, "");
+    assert_string_equal(verdict.disabled, "");
     set_right();
     assert_int_equal(n_remembered(), 0);
     assert_int_not_equal(access(verdict_file(), F_OK), 0);
+}
+
+static void append(void *user, peridot_log_level level, const char *message)
+{
+    char *text = user;
+    size_t size = strlen(text);
+    snprintf(text + size, 4096 - size, "%s: %s\n", level == PERIDOT_LOG_WARNING ? "warning" : "info", message);
+}
+
+/* Opening a model says which device it takes, and warns of kernels that failed. */
+static void test_log(void **state)
+{
+    char text[4096] = "";
+    peridot_model *model;
+    peridot_model_params params = {.cache_dir = folder, .log = append, .user = text};
+    (void)state;
+    set_wrong(PD_KERNEL_matmul_q8_0, PD_KERNEL_topk);
+    assert_int_equal(peridot_model_open(&model, PERIDOT_MODELS "/stories.gguf", &params), PERIDOT_OK);
+    peridot_model_close(model);
+    assert_non_null(strstr(text, "info: device: "));
+    assert_non_null(strstr(text, "info: kernels: matmul="));
+    assert_non_null(strstr(text, "warning: disabled, as they failed the self-test on this device and driver: matmul_q8_0\n"));
+    assert_non_null(strstr(text, "warning: this device and driver give wrong answers with topk\n"));
+    set_right();
+    text[0] = 0;
+    assert_int_equal(peridot_model_open(&model, PERIDOT_MODELS "/stories.gguf", &params), PERIDOT_OK);
+    peridot_model_close(model);
+    assert_null(strstr(text, "warning"));
 }
 
 /* Every prefix of a file has only kernels of the file; other content has none. */
@@ -235,16 +263,16 @@ static void test_long_list(void **state)
     peridot_verdict verdict;
     memset(wrong, 1, sizeof wrong);
     pd_verdict_text(&verdict, wrong);
-    assert_non_null(strstr(verdict.wrong, "embed_f32, embed_f16"));
-    assert_non_null(strstr(verdict.off, "matmul_f32, matmul_f16"));
-    size_t n = strlen(verdict.wrong);
-    assert_true(strstr(verdict.wrong, "measure") || strcmp(verdict.wrong + n - 5, ", ...") == 0);
+    assert_non_null(strstr(verdict.broken, "embed_f32, embed_f16"));
+    assert_non_null(strstr(verdict.disabled, "matmul_f32, matmul_f16"));
+    size_t n = strlen(verdict.broken);
+    assert_true(strstr(verdict.broken, "measure") || strcmp(verdict.broken + n - 5, ", ...") == 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_damaged), cmocka_unit_test(test_unwritable),
+        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_log), cmocka_unit_test(test_damaged), cmocka_unit_test(test_unwritable),
         cmocka_unit_test(test_off), cmocka_unit_test(test_partial),
         cmocka_unit_test(test_selftest), cmocka_unit_test(test_long_list),
     };

@@ -3,12 +3,14 @@
 #define PD_API_HANDLES_H
 
 #include "api/vocab.h"
+#include "base/log.h"
 #include "engine/session.h"
 
 struct peridot_model {
     struct pd_model m;
     struct peridot_vocab vocab;        /* tokenizer NULL: the files hold none */
     char vocab_error[512];             /* why */
+    struct pd_log log;
     peridot_model_info info;
     char types[128], kernels[128], tuning[512];
 };

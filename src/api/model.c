@@ -45,6 +45,21 @@ static void describe_model(peridot_model *model)
         .untuned = pd_tune_is_due(&model->m)};
 }
 
+static void log_model(const peridot_model *model, const char *cache_dir)
+{
+    const peridot_model_info *m = &model->info;
+    const peridot_verdict verdict = peridot_device_verdict(m->device, cache_dir);
+    pd_log(&model->log, PERIDOT_LOG_INFO, "device: %s, %s: %s", m->device->name, m->device->driver_info, m->device_reason);
+    pd_log(&model->log, PERIDOT_LOG_INFO, "kernels: %s; tuning: %s", m->kernels, m->tuning[0] ? m->tuning : "not measured");
+    if (verdict.disabled[0])
+        pd_log(&model->log, PERIDOT_LOG_WARNING, "disabled, as they failed the self-test on this device and driver: %s", verdict.disabled);
+    if (verdict.broken[0])
+        pd_log(&model->log, PERIDOT_LOG_WARNING, "this device and driver give wrong answers with %s", verdict.broken);
+    if (m->n_ignored_tensors)
+        pd_log(&model->log, PERIDOT_LOG_INFO, "%u tensors of vision are left out: text needs none of them", (unsigned)m->n_ignored_tensors);
+    if (!model->vocab.tokenizer) pd_log(&model->log, PERIDOT_LOG_WARNING, "no tokenizer: %s", model->vocab_error);
+}
+
 /* A model without a tokenizer still evaluates ids; who asks for its vocabulary learns why there is none. */
 static peridot_status open_vocab(peridot_model *model, const struct pd_checkpoint *checkpoint)
 {
@@ -62,6 +77,7 @@ static peridot_status open_parts(peridot_model *model, const char *path, const p
 {
     struct pd_model *m = &model->m;
     struct pd_load_progress progress = {p->progress, p->user};
+    model->log = (struct pd_log){p->log, p->user};
     PD_TRY(pd_checkpoint_open(&m->checkpoint, path, true));
     PD_TRY(pd_config_read(&m->config, m->checkpoint));
     PD_TRY(pd_gpu_open(&m->gpu, p->device, p->cache_dir));
@@ -72,6 +88,7 @@ static peridot_status open_parts(peridot_model *model, const char *path, const p
     PD_TRY(pd_weights_load(&m->weights, m->gpu, &m->config, m->checkpoint, lanes_take_rows, p->gpu_memory, progress));
     PD_TRY(open_vocab(model, m->checkpoint));
     describe_model(model);
+    log_model(model, p->cache_dir);
     return PERIDOT_OK;
 }
 

@@ -12,6 +12,7 @@ peridot_status peridot_tune(peridot_model *model, const peridot_tune_params *par
     peridot_status status = pd_tune(&model->m, params ? params : &none);
     pd_tunings_text(model->tuning, sizeof model->tuning, &model->m);
     model->info.untuned = pd_tune_is_due(&model->m);
+    if (status == PERIDOT_OK) pd_log(&model->log, PERIDOT_LOG_INFO, "tuning: %s", model->tuning);
     return status;
 }
 

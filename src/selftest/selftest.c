@@ -97,10 +97,10 @@ static void add_name(char *list, size_t size, const char *name)
 
 void pd_verdict_text(peridot_verdict *out, const bool wrong[PD_N_KERNELS])
 {
-    out->off[0] = out->wrong[0] = 0;
+    out->disabled[0] = out->broken[0] = 0;
     for (int id = 0; id < PD_N_KERNELS; id++) {
         if (!wrong[id]) continue;
         bool off = pd_kernel_has_fallback((enum pd_kernel_id)id);
-        add_name(off ? out->off : out->wrong, sizeof out->off, pd_kernel_name((enum pd_kernel_id)id));
+        add_name(off ? out->disabled : out->broken, sizeof out->disabled, pd_kernel_name((enum pd_kernel_id)id));
     }
 }

@@ -79,9 +79,9 @@ const char *bench_verdict(const struct bench_report *r)
     char *text = next_buffer();
     const peridot_verdict *v = &r->verdict;
     text[0] = 0;
-    if (v->off[0]) snprintf(text, TURN_SIZE, " Switched off, as they failed in peridot selftest: %s.", v->off);
+    if (v->disabled[0]) snprintf(text, TURN_SIZE, " Switched off, as they failed in peridot selftest: %s.", v->disabled);
     size_t at = strlen(text);
-    if (v->wrong[0]) snprintf(text + at, TURN_SIZE - at, " WRONG on this device and driver, by peridot selftest: %s.", v->wrong);
+    if (v->broken[0]) snprintf(text + at, TURN_SIZE - at, " WRONG on this device and driver, by peridot selftest: %s.", v->broken);
     return text;
 }
 

@@ -82,8 +82,8 @@ static void print_kernels(const peridot_device_info *d)
 static void print_verdict(const peridot_device_info *d)
 {
     peridot_verdict v = peridot_device_verdict(d, cmd_cache_dir());
-    if (v.off[0]) printf("   off       %s: failed in peridot selftest, and others do the same\n", v.off);
-    if (v.wrong[0]) printf("   WRONG     %s: failed in peridot selftest\n", v.wrong);
+    if (v.disabled[0]) printf("   off       %s: failed in peridot selftest, and others do the same\n", v.disabled);
+    if (v.broken[0]) printf("   WRONG     %s: failed in peridot selftest\n", v.broken);
 }
 
 static void print_device(const peridot_device_info *d)
@@ -146,8 +146,8 @@ static void add_device(yyjson_mut_doc *doc, yyjson_mut_val *list, const peridot_
     for (size_t i = 0; i < CMD_COUNT(features); i++) yyjson_mut_obj_add_bool(doc, o, features[i].key, has(d, &features[i]));
     add_kernels(doc, o, d);
     peridot_verdict v = peridot_device_verdict(d, cmd_cache_dir());
-    yyjson_mut_obj_add_strcpy(doc, o, "off", v.off);
-    yyjson_mut_obj_add_strcpy(doc, o, "wrong", v.wrong);
+    yyjson_mut_obj_add_strcpy(doc, o, "off", v.disabled);
+    yyjson_mut_obj_add_strcpy(doc, o, "wrong", v.broken);
 }
 
 static peridot_status print_json(const peridot_device_info **devices, size_t n)

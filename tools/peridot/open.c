@@ -67,8 +67,8 @@ static void print_device(const peridot_model_info *info)
     bool named = strstr(d->name, d->driver) != NULL;   /* "llvmpipe (LLVM 19)" needs no "llvmpipe" after it */
     fprintf(stderr, "device: %s, %s%s%s: %s\n", d->name, named ? "" : d->driver, named ? "" : " ", d->driver_info,
             info->device_reason);
-    if (verdict.wrong[0])
-        fprintf(stderr, "warning: peridot selftest found that this device and driver give wrong answers with %s\n", verdict.wrong);
+    if (verdict.broken[0])
+        fprintf(stderr, "warning: peridot selftest found that this device and driver give wrong answers with %s\n", verdict.broken);
     if (info->n_ignored_tensors)
         fprintf(stderr, "%" PRIu32 " tensors of vision are left out: text needs none of them\n", info->n_ignored_tensors);
 }

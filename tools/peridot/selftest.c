@@ -95,22 +95,22 @@ static bool take_check(void *user, const peridot_kernel_check *check)
     return !cmd_interrupted();
 }
 
-static bool is_right(const peridot_verdict *v) { return !v->off[0] && !v->wrong[0]; }
+static bool is_right(const peridot_verdict *v) { return !v->disabled[0] && !v->broken[0]; }
 
 static void end_table(const struct report *r)
 {
     const peridot_verdict *v = &r->result.verdict;
     if (r->failures) fputs(r->failures, stdout);
-    if (v->off[0]) printf("   Switched off on this device and driver, as others do the same: %s.\n", v->off);
-    if (v->wrong[0]) printf("   With these kernels the device gives wrong answers, and no others do the same: %s.\n", v->wrong);
+    if (v->disabled[0]) printf("   Switched off on this device and driver, as others do the same: %s.\n", v->disabled);
+    if (v->broken[0]) printf("   With these kernels the device gives wrong answers, and no others do the same: %s.\n", v->broken);
 }
 
 static void end_object(struct report *r, peridot_status status)
 {
     const peridot_verdict *v = &r->result.verdict;
     yyjson_mut_obj_add_bool(r->doc, r->object, "passed", status == PERIDOT_OK && is_right(v));
-    yyjson_mut_obj_add_strcpy(r->doc, r->object, "off", v->off);
-    yyjson_mut_obj_add_strcpy(r->doc, r->object, "wrong", v->wrong);
+    yyjson_mut_obj_add_strcpy(r->doc, r->object, "off", v->disabled);
+    yyjson_mut_obj_add_strcpy(r->doc, r->object, "wrong", v->broken);
     if (status != PERIDOT_OK) yyjson_mut_obj_add_strcpy(r->doc, r->object, "error", peridot_last_error());
 }
 
