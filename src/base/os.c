@@ -1,6 +1,8 @@
 #define _DEFAULT_SOURCE   /* POSIX, and madvise, since posix_madvise of glibc ignores "dontneed" */
 #include "base/os.h"
 
+#include "base/num.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -53,20 +55,39 @@ static void writer_close(struct pd_writer *w)
     *w = (struct pd_writer){0};
 }
 
+/* A new file "PATH.tmp<random>", which no other thread or process writes, and which follows no link that lies there. -1: errno. */
+static int create_temporary(char *name, size_t size, const char *path)
+{
+    uint64_t random = pd_hash(0, &name, sizeof name);
+    for (int tries = 0; tries < 100; tries++) {
+        struct timespec now;
+        clock_gettime(CLOCK_REALTIME, &now);
+        random = pd_hash(random ^ (uint64_t)getpid(), &now, sizeof now);
+        snprintf(name, size, "%s.tmp%016llx", path, (unsigned long long)random);
+        int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0 || errno != EEXIST) return fd;
+    }
+    return -1;
+}
+
 peridot_status pd_writer_open(struct pd_writer *out, const char *path)
 {
     *out = (struct pd_writer){0};
-    size_t size = strlen(path) + 16;
+    size_t size = strlen(path) + 32;
     out->path = pd_string_copy(path);
     out->temporary = malloc(size);
     if (!out->path || !out->temporary) {
         writer_close(out);
         return pd_fail_alloc(size, "file name");
     }
-    snprintf(out->temporary, size, "%s.tmp%ld", path, (long)getpid() % 100000000);
-    out->file = fopen(out->temporary, "wb");
+    int fd = create_temporary(out->temporary, size, path);
+    out->file = fd >= 0 ? fdopen(fd, "wb") : NULL;
     if (out->file) return PERIDOT_OK;
     pd_fail(PERIDOT_ERROR_IO, "%s: cannot be written: %s", path, strerror(errno));
+    if (fd >= 0) {
+        close(fd);
+        unlink(out->temporary);
+    }
     writer_close(out);
     return PERIDOT_ERROR_IO;
 }
