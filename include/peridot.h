@@ -11,8 +11,9 @@
  * tensor, byte or option. It is kept per thread until the next failing call on that thread. Out-parameters come first and
  * are set to NULL (or 0) on failure. The library never prints, exits, aborts or reads the environment.
  *
- * Threads. Different sessions of one model may be used from different threads only if the caller serialises the calls
- * (they share the device's queue); a vocab and a file are read-only and may be shared freely.
+ * Threads. Models are independent of each other: threads may list devices, and open, use and close models of their own, at
+ * once. Sessions of one model may be used from different threads only if the caller serialises the calls (they share the
+ * device's queue); a vocab and a file are read-only and may be shared freely.
  *
  * Versions. Structs that a program fills begin with their size: set it to sizeof, and a program that was built with an older
  * header runs with a newer library, where what it does not know is 0. Size 0 stands for the struct of version 0.1. A size that

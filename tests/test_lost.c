@@ -32,7 +32,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL lose_wait(VkDevice device, const VkSemapho
 /* A public model begins with its struct pd_model. */
 static void lose_after(peridot_model *model, int n, bool waiting)
 {
-    struct VolkDeviceTable *vk = &((struct pd_model *)(void *)model)->gpu->vk;
+    struct pd_device_functions *vk = &((struct pd_model *)(void *)model)->gpu->vk;
     real_submit = vk->vkQueueSubmit;
     real_wait = vk->vkWaitSemaphores;
     n_left = n;

@@ -24,12 +24,12 @@ struct device_facts {
     VkPhysicalDeviceCooperativeMatrixFeaturesKHR cooperative;
 };
 
-struct pd_extensions pd_extensions_list(VkPhysicalDevice physical)
+struct pd_extensions pd_extensions_list(const struct pd_instance *instance, VkPhysicalDevice physical)
 {
     struct pd_extensions list = {0};
-    vkEnumerateDeviceExtensionProperties(physical, NULL, &list.n, NULL);
+    instance->vkEnumerateDeviceExtensionProperties(physical, NULL, &list.n, NULL);
     list.at = malloc(sizeof *list.at * (list.n ? list.n : 1));
-    if (!list.at || vkEnumerateDeviceExtensionProperties(physical, NULL, &list.n, list.at) != VK_SUCCESS) list.n = 0;
+    if (!list.at || instance->vkEnumerateDeviceExtensionProperties(physical, NULL, &list.n, list.at) != VK_SUCCESS) list.n = 0;
     return list;
 }
 
@@ -42,12 +42,13 @@ bool pd_extensions_has(const struct pd_extensions *list, const char *name)
 
 #define CHAIN(head, link, type) ((link).sType = (type), PD_LINK(head, link))
 
-static void ask_facts(struct device_facts *f, VkPhysicalDevice physical, const struct pd_extensions *extensions)
+static void ask_facts(struct device_facts *f, const struct pd_instance *instance, VkPhysicalDevice physical,
+                      const struct pd_extensions *extensions)
 {
     memset(f, 0, sizeof *f);
     f->properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
     f->features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
-    vkGetPhysicalDeviceProperties2(physical, &f->properties);
+    instance->vkGetPhysicalDeviceProperties2(physical, &f->properties);
     uint32_t version = f->properties.properties.apiVersion;
     if (version < VK_API_VERSION_1_2) return;
     CHAIN(f->properties, f->v11, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES);
@@ -64,8 +65,8 @@ static void ask_facts(struct device_facts *f, VkPhysicalDevice physical, const s
         CHAIN(f->properties, f->pci, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT);
     if (pd_extensions_has(extensions, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME))
         CHAIN(f->features, f->cooperative, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR);
-    vkGetPhysicalDeviceProperties2(physical, &f->properties);
-    vkGetPhysicalDeviceFeatures2(physical, &f->features);
+    instance->vkGetPhysicalDeviceProperties2(physical, &f->properties);
+    instance->vkGetPhysicalDeviceFeatures2(physical, &f->features);
 }
 
 /* Names what the baseline misses, or "". */
@@ -95,16 +96,16 @@ static peridot_device_type device_type(VkPhysicalDeviceType type)
     }
 }
 
-static void describe_heap(peridot_device_info *info, VkPhysicalDevice physical, bool has_budget)
+static void describe_heap(peridot_device_info *info, const struct pd_instance *instance, VkPhysicalDevice physical, bool has_budget)
 {
     VkPhysicalDeviceMemoryBudgetPropertiesEXT budget = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
     VkPhysicalDeviceMemoryProperties2 memory = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2};
-    vkGetPhysicalDeviceMemoryProperties2(physical, &memory);
+    instance->vkGetPhysicalDeviceMemoryProperties2(physical, &memory);
     uint64_t size = 0;
     for (uint32_t i = 0; i < memory.memoryProperties.memoryHeapCount; i++) size += memory.memoryProperties.memoryHeaps[i].size;
     has_budget = has_budget && size;   /* RADV without hardware has no memory, and crashes when an APU's budget is asked for */
     memory.pNext = &budget;
-    if (has_budget) vkGetPhysicalDeviceMemoryProperties2(physical, &memory);
+    if (has_budget) instance->vkGetPhysicalDeviceMemoryProperties2(physical, &memory);
     for (uint32_t i = 0; i < memory.memoryProperties.memoryHeapCount; i++) {
         VkMemoryHeap heap = memory.memoryProperties.memoryHeaps[i];
         if (!(heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) || heap.size <= info->heap_size) continue;
@@ -126,13 +127,13 @@ static bool is_supported_tile(const VkCooperativeMatrixPropertiesKHR *p)
 
 /* The largest of the sizes that the device lists. Where subgroups can be as large as a matrix is wide, they should be: Intel's
  * matrix units work so, and its compiler takes 516 spills to make do with 32 lanes (DG2: 8 lanes, none). */
-static void describe_matrices(peridot_device_info *info, VkPhysicalDevice physical)
+static void describe_matrices(peridot_device_info *info, const struct pd_instance *instance, VkPhysicalDevice physical)
 {
     uint32_t n = 0;
-    if (vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(physical, &n, NULL) != VK_SUCCESS || n == 0) return;
+    if (instance->vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(physical, &n, NULL) != VK_SUCCESS || n == 0) return;
     VkCooperativeMatrixPropertiesKHR *list = calloc(n, sizeof *list);
     for (uint32_t i = 0; list && i < n; i++) list[i].sType = VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR;
-    if (!list || vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(physical, &n, list) != VK_SUCCESS) n = 0;
+    if (!list || instance->vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(physical, &n, list) != VK_SUCCESS) n = 0;
     for (uint32_t i = 0; i < n; i++) {
         const VkCooperativeMatrixPropertiesKHR *p = &list[i];
         if (!is_supported_tile(p) || p->MSize * p->NSize * p->KSize <= info->matrix_m * info->matrix_n * info->matrix_k) continue;
@@ -144,11 +145,11 @@ static void describe_matrices(peridot_device_info *info, VkPhysicalDevice physic
     free(list);
 }
 
-void pd_device_describe(peridot_device_info *info, VkPhysicalDevice physical, uint32_t index)
+void pd_device_describe(peridot_device_info *info, const struct pd_instance *instance, VkPhysicalDevice physical, uint32_t index)
 {
-    struct pd_extensions extensions = pd_extensions_list(physical);
+    struct pd_extensions extensions = pd_extensions_list(instance, physical);
     struct device_facts f;
-    ask_facts(&f, physical, &extensions);
+    ask_facts(&f, instance, physical, &extensions);
     const VkPhysicalDeviceProperties *p = &f.properties.properties;
     *info = (peridot_device_info){.index = index, .type = device_type(p->deviceType)};
     snprintf(info->name, sizeof info->name, "%s", p->deviceName);
@@ -187,8 +188,8 @@ void pd_device_describe(peridot_device_info *info, VkPhysicalDevice physical, ui
         info->max_subgroup_size = f.subgroup_sizes.maxSubgroupSize;
     }
     if (f.cooperative.cooperativeMatrix && f.f12.shaderFloat16 && f.f12.vulkanMemoryModel && f.f12.vulkanMemoryModelDeviceScope)
-        describe_matrices(info, physical);
+        describe_matrices(info, instance, physical);
     info->external_host_memory = pd_extensions_has(&extensions, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
-    describe_heap(info, physical, pd_extensions_has(&extensions, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME));
+    describe_heap(info, instance, physical, pd_extensions_has(&extensions, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME));
     free(extensions.at);
 }

@@ -11,40 +11,40 @@
 
 /* ---- the devices that there are ---- */
 
-static peridot_status list_physical(VkPhysicalDevice **out, uint32_t *n, VkInstance instance)
+static peridot_status list_physical(VkPhysicalDevice **out, uint32_t *n, const struct pd_instance *instance)
 {
     *n = 0;
     *out = NULL;
-    VkResult result = vkEnumeratePhysicalDevices(instance, n, NULL);
+    VkResult result = instance->vkEnumeratePhysicalDevices(instance->handle, n, NULL);
     if (result != VK_SUCCESS || *n == 0)
         return pd_fail(PERIDOT_ERROR_DEVICE, "no Vulkan device found: install a driver for your GPU, or mesa-vulkan-drivers for a software device");
     *out = malloc(sizeof **out * *n);
     if (!*out) return pd_fail_alloc(sizeof **out * *n, "device list");
-    result = vkEnumeratePhysicalDevices(instance, n, *out);
+    result = instance->vkEnumeratePhysicalDevices(instance->handle, n, *out);
     return result == VK_SUCCESS || result == VK_INCOMPLETE ? PERIDOT_OK : pd_vk_fail(result, "vkEnumeratePhysicalDevices");
 }
 
-static peridot_status describe_all(peridot_device_info **out, VkPhysicalDevice **physical, uint32_t *n, VkInstance instance)
+static peridot_status describe_all(peridot_device_info **out, VkPhysicalDevice **physical, uint32_t *n, const struct pd_instance *instance)
 {
     *out = NULL;
     PD_TRY(list_physical(physical, n, instance));
     *out = malloc(sizeof **out * *n);
     if (!*out) return pd_fail_alloc(sizeof **out * *n, "device list");
-    for (uint32_t i = 0; i < *n; i++) pd_device_describe(&(*out)[i], (*physical)[i], i);
+    for (uint32_t i = 0; i < *n; i++) pd_device_describe(&(*out)[i], instance, (*physical)[i], i);
     return PERIDOT_OK;
 }
 
 peridot_status pd_gpu_list(peridot_device_info **out, size_t *n)
 {
-    VkInstance instance;
+    struct pd_instance instance;
     VkPhysicalDevice *physical = NULL;
     uint32_t count = 0;
     *out = NULL;
     *n = 0;
     PD_TRY(pd_instance_open(&instance));
-    peridot_status status = describe_all(out, &physical, &count, instance);
+    peridot_status status = describe_all(out, &physical, &count, &instance);
     free(physical);
-    vkDestroyInstance(instance, NULL);
+    pd_instance_close(&instance);
     if (status != PERIDOT_OK) {
         free(*out);
         *out = NULL;
@@ -121,10 +121,10 @@ static peridot_status choose(uint32_t *out, char reason[256], const peridot_devi
 static peridot_status find_queue(struct pd_gpu *gpu)
 {
     uint32_t n = 0, best = UINT32_MAX;
-    vkGetPhysicalDeviceQueueFamilyProperties(gpu->physical, &n, NULL);
+    gpu->instance.vkGetPhysicalDeviceQueueFamilyProperties(gpu->physical, &n, NULL);
     VkQueueFamilyProperties *families = malloc(sizeof *families * (n ? n : 1));
     if (!families) return pd_fail_alloc(sizeof *families * n, "queue families");
-    vkGetPhysicalDeviceQueueFamilyProperties(gpu->physical, &n, families);
+    gpu->instance.vkGetPhysicalDeviceQueueFamilyProperties(gpu->physical, &n, families);
     for (uint32_t i = 0; i < n; i++) {
         if (!(families[i].queueFlags & VK_QUEUE_COMPUTE_BIT)) continue;
         /* A family with graphics too is the one that drivers tune; an async compute family may have fewer units. */
@@ -135,7 +135,7 @@ static peridot_status find_queue(struct pd_gpu *gpu)
     free(families);
     if (best == UINT32_MAX) return pd_fail(PERIDOT_ERROR_DEVICE, "%s has no compute queue", gpu->info.name);
     VkPhysicalDeviceProperties properties;
-    vkGetPhysicalDeviceProperties(gpu->physical, &properties);
+    gpu->instance.vkGetPhysicalDeviceProperties(gpu->physical, &properties);
     gpu->queue_family = best;
     gpu->timestamp_period = bits ? (double)properties.limits.timestampPeriod : 0;
     gpu->timestamp_mask = bits >= 64 ? UINT64_MAX : ((uint64_t)1 << bits) - 1;
@@ -143,16 +143,16 @@ static peridot_status find_queue(struct pd_gpu *gpu)
 }
 
 /* 0: host memory cannot be read in place. SwiftShader has the extension, but not for buffers. */
-static uint64_t import_alignment(VkPhysicalDevice physical)
+static uint64_t import_alignment(const struct pd_instance *instance, VkPhysicalDevice physical)
 {
     VkPhysicalDeviceExternalBufferInfo buffer = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO,
         .usage = PD_IMPORT_USAGE, .handleType = VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT};
     VkExternalBufferProperties external = {.sType = VK_STRUCTURE_TYPE_EXTERNAL_BUFFER_PROPERTIES};
-    vkGetPhysicalDeviceExternalBufferProperties(physical, &buffer, &external);
+    instance->vkGetPhysicalDeviceExternalBufferProperties(physical, &buffer, &external);
     if (!(external.externalMemoryProperties.externalMemoryFeatures & VK_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT)) return 0;
     VkPhysicalDeviceExternalMemoryHostPropertiesEXT host = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT};
     VkPhysicalDeviceProperties2 properties = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &host};
-    vkGetPhysicalDeviceProperties2(physical, &properties);
+    instance->vkGetPhysicalDeviceProperties2(physical, &properties);
     return host.minImportedHostPointerAlignment;
 }
 
@@ -184,12 +184,12 @@ static peridot_status open_device(struct pd_gpu *gpu)
         PD_LINK(f12, cooperative);
         extensions[n_extensions++] = VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME;
     }
-    struct pd_extensions have = pd_extensions_list(gpu->physical);
+    struct pd_extensions have = pd_extensions_list(&gpu->instance, gpu->physical);
     gpu->has_budget = pd_extensions_has(&have, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
     if (gpu->has_budget) extensions[n_extensions++] = VK_EXT_MEMORY_BUDGET_EXTENSION_NAME;
     if (gpu->info.unified_memory && gpu->info.external_host_memory) {
         extensions[n_extensions++] = VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME;
-        gpu->import_alignment = import_alignment(gpu->physical);
+        gpu->import_alignment = import_alignment(&gpu->instance, gpu->physical);
     }
     gpu->statistics = gpu->statistics && pd_extensions_has(&have, VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
     if (gpu->statistics) {
@@ -200,10 +200,10 @@ static peridot_status open_device(struct pd_gpu *gpu)
     VkPhysicalDeviceFeatures features = {.shaderInt64 = info->int64_arithmetic};
     VkDeviceCreateInfo create = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, .pNext = &f12, .pEnabledFeatures = &features, .queueCreateInfoCount = 1,
         .pQueueCreateInfos = &queue, .enabledExtensionCount = n_extensions, .ppEnabledExtensionNames = extensions};
-    PD_VK(vkCreateDevice(gpu->physical, &create, NULL, &gpu->device));
-    volkLoadDeviceTable(&gpu->vk, gpu->device);
+    PD_VK(gpu->instance.vkCreateDevice(gpu->physical, &create, NULL, &gpu->device));
+    pd_device_functions_load(&gpu->vk, &gpu->instance, gpu->device);
     gpu->vk.vkGetDeviceQueue(gpu->device, gpu->queue_family, 0, &gpu->queue);
-    vkGetPhysicalDeviceMemoryProperties(gpu->physical, &gpu->memory);
+    gpu->instance.vkGetPhysicalDeviceMemoryProperties(gpu->physical, &gpu->memory);
     return PERIDOT_OK;
 }
 
@@ -213,7 +213,7 @@ peridot_status pd_device_open(struct pd_gpu *gpu, const char *selector)
     peridot_device_info *infos = NULL;
     uint32_t n = 0, index = 0;
     PD_TRY(pd_instance_open(&gpu->instance));
-    peridot_status status = describe_all(&infos, &physical, &n, gpu->instance);
+    peridot_status status = describe_all(&infos, &physical, &n, &gpu->instance);
     if (status == PERIDOT_OK) status = choose(&index, gpu->reason, infos, n, selector);
     if (status == PERIDOT_OK) {
         gpu->physical = physical[index];
@@ -233,7 +233,7 @@ void pd_device_close(struct pd_gpu *gpu)
         gpu->vk.vkDestroySemaphore(gpu->device, gpu->timeline, NULL);
         gpu->vk.vkDestroyDevice(gpu->device, NULL);
     }
-    if (gpu->instance) vkDestroyInstance(gpu->instance, NULL);
+    pd_instance_close(&gpu->instance);
 }
 
 peridot_status pd_gpu_check(const struct pd_gpu *gpu)

@@ -1,6 +1,7 @@
 /* The GPU as the layers above see it: devices, memory in heaps, kernels, and recorded commands. No Vulkan type appears
  * here. Memory is addressed by 64-bit device addresses that go to kernels in push constants; kernels are the lines of
- * shaders/kernels.def. One queue, one timeline: work submitted later sees what was submitted before. */
+ * shaders/kernels.def. One queue, one timeline: work submitted later sees what was submitted before. A pd_gpu and
+ * what is made of it is one thread's at a time; different ones share nothing, so that threads may use them at once. */
 #ifndef PD_GPU_GPU_H
 #define PD_GPU_GPU_H
 

@@ -217,7 +217,7 @@ peridot_status pd_gpu_check_budget(struct pd_gpu *gpu, uint64_t size, const char
     VkPhysicalDeviceMemoryProperties2 memory = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2, .pNext = &budget};
     uint64_t free_size = gpu->info.heap_size - pd_min(gpu->allocated, gpu->info.heap_size);
     if (gpu->has_budget) {
-        vkGetPhysicalDeviceMemoryProperties2(gpu->physical, &memory);
+        gpu->instance.vkGetPhysicalDeviceMemoryProperties2(gpu->physical, &memory);
         for (uint32_t i = 0; i < memory.memoryProperties.memoryHeapCount; i++) {
             if (memory.memoryProperties.memoryHeaps[i].size != gpu->info.heap_size || !budget.heapBudget[i]) continue;
             uint64_t limit = pd_min(budget.heapBudget[i], gpu->info.heap_size);

@@ -3,7 +3,9 @@
 
 #include "base/num.h"
 
+#include <dlfcn.h>
 #include <string.h>
+#include <threads.h>
 
 /* ---- results ---- */
 
@@ -31,27 +33,69 @@ peridot_status pd_vk_fail(VkResult result, const char *call)
     peridot_status status = result == VK_ERROR_DEVICE_LOST ? PERIDOT_ERROR_DEVICE_LOST
         : result == VK_ERROR_OUT_OF_DEVICE_MEMORY || result == VK_ERROR_OUT_OF_HOST_MEMORY ? PERIDOT_ERROR_MEMORY
         : PERIDOT_ERROR_DEVICE;
-    const char *name = strncmp(call, "gpu->vk.", 8) == 0 ? call + 8 : call;
-    int size = (int)strcspn(name, "(");
-    return pd_fail(status, "the device failed in %.*s: %s (%d)", size, name, result_name(result), (int)result);
+    const char *name = call, *end = call + strcspn(call, "(");
+    for (const char *at = call; at < end; at++)
+        if (*at == '.' || *at == '>') name = at + 1;
+    return pd_fail(status, "the device failed in %.*s: %s (%d)", (int)(end - name), name, result_name(result), (int)result);
 }
 
-/* ---- instance ---- */
+/* ---- the loader ---- */
 
-peridot_status pd_instance_open(VkInstance *out)
+/* The library's only mutable globals: set once, by the thread that needs them first, and never unloaded, as other instances may
+ * be at work when one is destroyed. */
+static once_flag loader_once = ONCE_FLAG_INIT;
+static PFN_vkGetInstanceProcAddr get_instance_function;   /* NULL: there is no loader */
+
+static void load_loader(void)
 {
-    *out = VK_NULL_HANDLE;
-    if (volkInitialize() != VK_SUCCESS)
+    void *library = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library) library = dlopen("libvulkan.so", RTLD_NOW | RTLD_LOCAL);
+    void *symbol = library ? dlsym(library, "vkGetInstanceProcAddr") : NULL;
+    memcpy(&get_instance_function, &symbol, sizeof symbol);   /* ISO C has no cast from it to a function */
+}
+
+/* ---- instances ---- */
+
+static peridot_status create_instance(VkInstance *out)
+{
+    call_once(&loader_once, load_loader);
+    if (!get_instance_function)
         return pd_fail(PERIDOT_ERROR_DEVICE, "no Vulkan loader found (libvulkan.so.1): install the package libvulkan1 and a driver");
-    if (volkGetInstanceVersion() < VK_API_VERSION_1_2)
+    PFN_vkEnumerateInstanceVersion get_version =
+        (PFN_vkEnumerateInstanceVersion)get_instance_function(NULL, "vkEnumerateInstanceVersion");
+    PFN_vkCreateInstance create = (PFN_vkCreateInstance)get_instance_function(NULL, "vkCreateInstance");
+    uint32_t version = 0;
+    if (!create || !get_version || get_version(&version) != VK_SUCCESS || version < VK_API_VERSION_1_2)
         return pd_fail(PERIDOT_ERROR_DEVICE, "the Vulkan loader is older than 1.2");
     VkApplicationInfo application = {
         .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO, .pApplicationName = "peridot", .apiVersion = VK_API_VERSION_1_3};
-    VkInstanceCreateInfo create = {.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO, .pApplicationInfo = &application};
-    VkResult result = vkCreateInstance(&create, NULL, out);
+    VkInstanceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO, .pApplicationInfo = &application};
+    VkResult result = create(&info, NULL, out);
     if (result == VK_ERROR_INCOMPATIBLE_DRIVER || result == VK_ERROR_INITIALIZATION_FAILED)
-        return pd_fail(PERIDOT_ERROR_DEVICE, "no Vulkan driver found: install one for your GPU, or mesa-vulkan-drivers for a software device");
-    if (result != VK_SUCCESS) return pd_vk_fail(result, "vkCreateInstance");
-    volkLoadInstanceOnly(*out);
+        return pd_fail(PERIDOT_ERROR_DEVICE,
+                       "no Vulkan driver found: install one for your GPU, or mesa-vulkan-drivers for a software device");
+    return result == VK_SUCCESS ? PERIDOT_OK : pd_vk_fail(result, "vkCreateInstance");
+}
+
+peridot_status pd_instance_open(struct pd_instance *out)
+{
+    *out = (struct pd_instance){0};
+    PD_TRY(create_instance(&out->handle));
+#define LOAD(name) out->name = (PFN_##name)get_instance_function(out->handle, #name);
+    PD_INSTANCE_FUNCTIONS(LOAD)
+#undef LOAD
     return PERIDOT_OK;
+}
+
+void pd_instance_close(struct pd_instance *instance)
+{
+    if (instance->handle) instance->vkDestroyInstance(instance->handle, NULL);
+    *instance = (struct pd_instance){0};
+}
+
+void pd_device_functions_load(struct pd_device_functions *out, const struct pd_instance *instance, VkDevice device)
+{
+#define LOAD(name) out->name = (PFN_##name)instance->vkGetDeviceProcAddr(device, #name);
+    PD_DEVICE_FUNCTIONS(LOAD)
+#undef LOAD
 }

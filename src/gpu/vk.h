@@ -2,10 +2,8 @@
 #ifndef PD_GPU_VK_H
 #define PD_GPU_VK_H
 
+#include "gpu/functions.h"
 #include "gpu/gpu.h"
-
-#define VK_NO_PROTOTYPES
-#include <volk.h>
 
 enum { PD_IMPORT_USAGE = VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT | VK_BUFFER_USAGE_STORAGE_BUFFER_BIT };
 
@@ -32,12 +30,12 @@ struct pd_staging {
 };
 
 struct pd_gpu {
-    VkInstance instance;
+    struct pd_instance instance;
     VkPhysicalDevice physical;
     VkDevice device;
     VkQueue queue;
     uint32_t queue_family;
-    struct VolkDeviceTable vk;
+    struct pd_device_functions vk;
     peridot_device_info info;
     char reason[256];
     VkPhysicalDeviceMemoryProperties memory;
@@ -70,7 +68,7 @@ struct pd_kernel {
     uint32_t push_size;
 };
 
-/* A failed call as a status and a sentence: "CALL failed: VK_ERROR_...". */
+/* A failed call, "vkMapMemory" or "gpu->vk.vkMapMemory(...)", as a status and a sentence. */
 peridot_status pd_vk_fail(VkResult result, const char *call);
 #define PD_VK(call)                                                \
     do {                                                           \
@@ -79,16 +77,18 @@ peridot_status pd_vk_fail(VkResult result, const char *call);
     } while (0)
 
 /* instance.c */
-peridot_status pd_instance_open(VkInstance *out);
+peridot_status pd_instance_open(struct pd_instance *out);
+void pd_instance_close(struct pd_instance *instance);
+void pd_device_functions_load(struct pd_device_functions *out, const struct pd_instance *instance, VkDevice device);
 
 /* describe.c */
 struct pd_extensions {
     VkExtensionProperties *at;   /* [n], malloc */
     uint32_t n;
 };
-struct pd_extensions pd_extensions_list(VkPhysicalDevice physical);
+struct pd_extensions pd_extensions_list(const struct pd_instance *instance, VkPhysicalDevice physical);
 bool pd_extensions_has(const struct pd_extensions *list, const char *name);
-void pd_device_describe(peridot_device_info *info, VkPhysicalDevice physical, uint32_t index);
+void pd_device_describe(peridot_device_info *info, const struct pd_instance *instance, VkPhysicalDevice physical, uint32_t index);
 /* Puts a struct into the pNext chain of another. */
 #define PD_LINK(head, link) ((link).pNext = (head).pNext, (head).pNext = &(link))
 
