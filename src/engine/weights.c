@@ -1,7 +1,7 @@
 #include "engine/weights.h"
 
 #include "arch/layers.h"
-#include "arch/tensor_names.h"
+#include "arch/plan.h"
 #include "base/num.h"
 #include "base/os.h"
 #include "ops/layout.h"

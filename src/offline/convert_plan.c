@@ -1,7 +1,7 @@
 #include "offline/convert_plan.h"
 
 #include "arch/layers.h"
-#include "arch/tensor_names.h"
+#include "arch/plan.h"
 #include "base/num.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* What every tensor of a model is for, and what it is called in either form of file. */
-#ifndef PD_ARCH_TENSOR_NAMES_H
-#define PD_ARCH_TENSOR_NAMES_H
+#ifndef PD_ARCH_PLAN_H
+#define PD_ARCH_PLAN_H
 
 #include "arch/config.h"
 

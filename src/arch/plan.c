@@ -1,4 +1,4 @@
-#include "arch/tensor_names.h"
+#include "arch/plan.h"
 
 #include "base/num.h"
 
