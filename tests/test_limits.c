@@ -22,7 +22,6 @@ struct small {
 
 static peridot_status open_parts(struct small *s, const char *path, uint64_t max_block, uint64_t heap_size)
 {
-    struct pd_load_progress progress = {0};
     PD_TRY(pd_checkpoint_open(&s->checkpoint, path, true));
     PD_TRY(pd_config_read(&s->m.config, s->checkpoint));
     PD_TRY(pd_gpu_open(&s->m.gpu, NULL, NULL));
@@ -31,7 +30,8 @@ static peridot_status open_parts(struct small *s, const char *path, uint64_t max
     if (max_block) s->m.gpu->max_block = max_block;
     if (heap_size) s->m.gpu->info.heap_size = heap_size;
     if (discrete) s->m.gpu->info.unified_memory = false, s->m.gpu->import_alignment = 0;
-    PD_TRY(pd_weights_load(&s->m.weights, s->m.gpu, &s->m.config, s->checkpoint, true, gpu_memory, progress));
+    PD_TRY(pd_weights_load(&s->m.weights, s->m.gpu, &s->m.config, s->checkpoint,
+                           &(struct pd_load_params){.lanes_take_rows = true, .gpu_memory = gpu_memory}));
     s->m.gpu->max_block = block;
     s->m.n_pieces = s->m.weights.vocab_size;
     return PERIDOT_OK;

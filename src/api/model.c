@@ -76,7 +76,6 @@ static peridot_status open_vocab(peridot_model *model, const struct pd_checkpoin
 static peridot_status open_parts(peridot_model *model, const char *path, const peridot_model_params *p)
 {
     struct pd_model *m = &model->m;
-    struct pd_load_progress progress = {p->progress, p->user};
     model->log = (struct pd_log){p->log, p->user};
     PD_TRY(pd_checkpoint_open(&m->checkpoint, path, true));
     PD_TRY(pd_config_read(&m->config, m->checkpoint));
@@ -84,8 +83,9 @@ static peridot_status open_parts(peridot_model *model, const char *path, const p
     PD_TRY(pd_variants_choose(&m->variants, pd_gpu_info(m->gpu), p->kernels, p->n_kernels));
     pd_tunings_read(&m->tunings, pd_gpu_info(m->gpu), p->cache_dir);
     m->variants.tunings = &m->tunings;
-    bool lanes_take_rows = m->variants.of[PD_VARIED_MATVEC] == PD_VARIANT_MATVEC_ROWS;
-    PD_TRY(pd_weights_load(&m->weights, m->gpu, &m->config, m->checkpoint, lanes_take_rows, p->gpu_memory, progress));
+    struct pd_load_params load = {.lanes_take_rows = m->variants.of[PD_VARIED_MATVEC] == PD_VARIANT_MATVEC_ROWS,
+        .gpu_memory = p->gpu_memory, .progress = p->progress, .user = p->user};
+    PD_TRY(pd_weights_load(&m->weights, m->gpu, &m->config, m->checkpoint, &load));
     PD_TRY(open_vocab(model, m->checkpoint));
     describe_model(model);
     log_model(model, p->cache_dir);

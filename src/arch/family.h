@@ -17,6 +17,8 @@ struct pd_family_traits {
     bool hf_norm_plus_one;           /* Hugging Face files centre norm weights on zero */
     bool gguf_interleaved;           /* GGUF files order q and k rows for rotation of neighbours */
     bool tied;                       /* unless config.json says otherwise */
+    bool space_prefix;               /* the tokenizer puts a space before a text */
+    uint32_t start_of_turn;          /* id of the marker, which end_of_turn follows; 0: the vocabulary has none */
     uint32_t window_pattern;         /* 0: no windows; n: every n-th layer is global */
     double rope_base, rope_base_local;
     double attn_softcap, final_softcap;

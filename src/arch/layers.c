@@ -156,10 +156,13 @@ static double frequency(const struct pd_rope *rope, uint32_t head_dim, uint32_t 
     return pow(rope->base, -2.0 * i / head_dim) / rope->divisor;
 }
 
-double pd_rope_factor(const struct pd_rope *rope, uint32_t head_dim, uint32_t i)
+void pd_rope_factors(float *out, const struct pd_config *config, uint32_t n)
 {
-    double f = frequency(rope, head_dim, i);
-    return f / scaled_frequency(rope, f);
+    const struct pd_rope *rope = &config->ropes[PD_ROPE_GLOBAL];
+    for (uint32_t i = 0; i < n; i++) {
+        double f = frequency(rope, 2 * n, i);
+        out[i] = (float)(f / scaled_frequency(rope, f));
+    }
 }
 
 /* rope_freqs.weight: what each frequency is divided by. */

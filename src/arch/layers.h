@@ -10,8 +10,8 @@ peridot_status pd_layers_create(struct pd_config *config);
  * rotation. `rope_freqs`: a tensor by whose numbers the frequencies are divided, or NULL. */
 peridot_status pd_layers_complete(struct pd_config *config, const struct pd_tensor *rope_freqs);
 
-/* What Llama 3.1's rule divides frequency i of head_dim / 2 by; 1 where the rule is not set. */
-double pd_rope_factor(const struct pd_rope *rope, uint32_t head_dim, uint32_t i);
+/* What Llama 3.1's rule divides the first layer's n frequencies (head_dim / 2) by; 1 where the rule is not set. */
+void pd_rope_factors(float *out, const struct pd_config *config, uint32_t n);
 /* The query scale of a layer in a GGUF file that does not say it (attention.scale; few do). */
 float pd_layer_usual_scale(const struct pd_config *config, const struct pd_layer *layer);
 

@@ -1,36 +1,93 @@
 #include "arch/plan.h"
 
+#include "arch/layers.h"
 #include "base/num.h"
 
 #include <stdio.h>
 #include <string.h>
 
+enum size { ONE, D_MODEL, Q_DIM, KV_DIM, HEAD_DIM, HALF_HEAD, FFN_DIM, ANY };
+
+enum when { ALWAYS, UNTIED, HAS_RULE, CLASSIFIES, HAS_KV, HAS_V, QK_NORMS, QK_NORMS_AND_KV, POST_NORMS };
+
 /* %u is the layer. Where a family has post norms, Hugging Face's post_attention_layernorm norms attention's output; else
- * it is the norm before the ffn. */
-static const struct {
+ * it is the norm before the ffn. Classification heads exist in Hugging Face form only. */
+static const struct row {
     const char *gguf, *hf, *hf_post_norms;
-} names[PD_N_ROLES] = {
-    [PD_ROLE_EMBEDDING] = {"token_embd.weight", "embed_tokens.weight", NULL},
-    [PD_ROLE_OUTPUT] = {"output.weight", "lm_head.weight", NULL},
-    [PD_ROLE_OUTPUT_NORM] = {"output_norm.weight", "norm.weight", NULL},
-    [PD_ROLE_ROPE_FREQS] = {"rope_freqs.weight", "", NULL},
-    [PD_ROLE_SCORE] = {"", "score.weight", NULL},   /* classification heads exist in Hugging Face form only */
-    [PD_ROLE_SCORE_BIAS] = {"", "score.bias", NULL},
-    [PD_ROLE_ATTN_NORM] = {"blk.%u.attn_norm.weight", "layers.%u.input_layernorm.weight", NULL},
-    [PD_ROLE_Q] = {"blk.%u.attn_q.weight", "layers.%u.self_attn.q_proj.weight", NULL},
-    [PD_ROLE_K] = {"blk.%u.attn_k.weight", "layers.%u.self_attn.k_proj.weight", NULL},
-    [PD_ROLE_V] = {"blk.%u.attn_v.weight", "layers.%u.self_attn.v_proj.weight", NULL},
-    [PD_ROLE_O] = {"blk.%u.attn_output.weight", "layers.%u.self_attn.o_proj.weight", NULL},
-    [PD_ROLE_Q_NORM] = {"blk.%u.attn_q_norm.weight", "layers.%u.self_attn.q_norm.weight", NULL},
-    [PD_ROLE_K_NORM] = {"blk.%u.attn_k_norm.weight", "layers.%u.self_attn.k_norm.weight", NULL},
-    [PD_ROLE_POST_ATTN_NORM] = {"blk.%u.post_attention_norm.weight", "layers.%u.post_attention_layernorm.weight", NULL},
+    enum size rows, cols;          /* rows ONE: a vector */
+    enum when when;
+    enum pd_layer_matrix matrix;
+} table[PD_N_ROLES] = {
+    [PD_ROLE_EMBEDDING] = {"token_embd.weight", "embed_tokens.weight", NULL, ANY, D_MODEL, ALWAYS},
+    [PD_ROLE_OUTPUT] = {"output.weight", "lm_head.weight", NULL, ANY, D_MODEL, UNTIED},
+    [PD_ROLE_OUTPUT_NORM] = {"output_norm.weight", "norm.weight", NULL, ONE, D_MODEL, ALWAYS},
+    [PD_ROLE_ROPE_FREQS] = {"rope_freqs.weight", "", NULL, ONE, HALF_HEAD, HAS_RULE},
+    [PD_ROLE_SCORE] = {"", "score.weight", NULL, ANY, D_MODEL, CLASSIFIES},
+    [PD_ROLE_SCORE_BIAS] = {"", "score.bias", NULL, ONE, ANY, CLASSIFIES},
+    [PD_ROLE_ATTN_NORM] = {"blk.%u.attn_norm.weight", "layers.%u.input_layernorm.weight", NULL, ONE, D_MODEL, ALWAYS},
+    [PD_ROLE_Q] = {"blk.%u.attn_q.weight", "layers.%u.self_attn.q_proj.weight", NULL, Q_DIM, D_MODEL, ALWAYS, PD_MATRIX_QKV},
+    [PD_ROLE_K] = {"blk.%u.attn_k.weight", "layers.%u.self_attn.k_proj.weight", NULL, KV_DIM, D_MODEL, HAS_KV, PD_MATRIX_QKV},
+    [PD_ROLE_V] = {"blk.%u.attn_v.weight", "layers.%u.self_attn.v_proj.weight", NULL, KV_DIM, D_MODEL, HAS_V, PD_MATRIX_QKV},
+    [PD_ROLE_O] = {"blk.%u.attn_output.weight", "layers.%u.self_attn.o_proj.weight", NULL, D_MODEL, Q_DIM, ALWAYS, PD_MATRIX_O},
+    [PD_ROLE_Q_NORM] = {"blk.%u.attn_q_norm.weight", "layers.%u.self_attn.q_norm.weight", NULL, ONE, HEAD_DIM, QK_NORMS},
+    [PD_ROLE_K_NORM] = {"blk.%u.attn_k_norm.weight", "layers.%u.self_attn.k_norm.weight", NULL, ONE, HEAD_DIM, QK_NORMS_AND_KV},
+    [PD_ROLE_POST_ATTN_NORM] = {"blk.%u.post_attention_norm.weight", "layers.%u.post_attention_layernorm.weight", NULL,
+        ONE, D_MODEL, POST_NORMS},
     [PD_ROLE_FFN_NORM] = {"blk.%u.ffn_norm.weight", "layers.%u.post_attention_layernorm.weight",
-                          "layers.%u.pre_feedforward_layernorm.weight"},
-    [PD_ROLE_GATE] = {"blk.%u.ffn_gate.weight", "layers.%u.mlp.gate_proj.weight", NULL},
-    [PD_ROLE_UP] = {"blk.%u.ffn_up.weight", "layers.%u.mlp.up_proj.weight", NULL},
-    [PD_ROLE_DOWN] = {"blk.%u.ffn_down.weight", "layers.%u.mlp.down_proj.weight", NULL},
-    [PD_ROLE_POST_FFN_NORM] = {"blk.%u.post_ffw_norm.weight", "layers.%u.post_feedforward_layernorm.weight", NULL},
+        "layers.%u.pre_feedforward_layernorm.weight", ONE, D_MODEL, ALWAYS},
+    [PD_ROLE_GATE] = {"blk.%u.ffn_gate.weight", "layers.%u.mlp.gate_proj.weight", NULL, FFN_DIM, D_MODEL, ALWAYS,
+        PD_MATRIX_GATE_UP},
+    [PD_ROLE_UP] = {"blk.%u.ffn_up.weight", "layers.%u.mlp.up_proj.weight", NULL, FFN_DIM, D_MODEL, ALWAYS, PD_MATRIX_GATE_UP},
+    [PD_ROLE_DOWN] = {"blk.%u.ffn_down.weight", "layers.%u.mlp.down_proj.weight", NULL, D_MODEL, FFN_DIM, ALWAYS, PD_MATRIX_DOWN},
+    [PD_ROLE_POST_FFN_NORM] = {"blk.%u.post_ffw_norm.weight", "layers.%u.post_feedforward_layernorm.weight", NULL,
+        ONE, D_MODEL, POST_NORMS},
 };
+
+static bool is_present(const struct pd_config *c, enum when when, uint32_t layer)
+{
+    const struct pd_family_traits *family = &pd_families[c->family];
+    bool has_kv = pd_layer_owns_kv(c, layer);
+    switch (when) {
+    case UNTIED: return !c->tied && c->head == PERIDOT_HEAD_LANGUAGE;
+    case HAS_RULE: return c->ropes[PD_ROPE_GLOBAL].factor != 0;
+    case CLASSIFIES: return c->head == PERIDOT_HEAD_SEQUENCE || c->head == PERIDOT_HEAD_TOKEN;
+    case HAS_KV: return has_kv;
+    case HAS_V: return has_kv && c->layers[layer].has_v;
+    case QK_NORMS: return family->qk_norms;
+    case QK_NORMS_AND_KV: return family->qk_norms && has_kv;
+    case POST_NORMS: return family->post_norms;
+    case ALWAYS: break;
+    }
+    return true;
+}
+
+static uint32_t size_of(const struct pd_config *c, enum size size, uint32_t i)
+{
+    const struct pd_layer *layer = &c->layers[i];
+    switch (size) {
+    case ONE: return 1;
+    case D_MODEL: return c->d_model;
+    case Q_DIM: return pd_layer_q_dim(layer);
+    case KV_DIM: return pd_layer_kv_dim(layer);
+    case HEAD_DIM: return layer->head_dim;
+    case HALF_HEAD: return layer->head_dim / 2;
+    case FFN_DIM: return layer->ffn_dim;
+    case ANY: break;
+    }
+    return PD_ANY_SIZE;
+}
+
+bool pd_plan_get(struct pd_plan *out, const struct pd_config *c, enum pd_role role, uint32_t layer)
+{
+    const struct row *row = &table[role];
+    bool rotated = role == PD_ROLE_Q || role == PD_ROLE_K;
+    *out = (struct pd_plan){.role = role, .layer = layer, .n_dims = row->rows == ONE ? 1 : 2,
+        .n_rows = size_of(c, row->rows, layer), .n_cols = size_of(c, row->cols, layer), .matrix = row->matrix,
+        .rotated = rotated ? c->layers[layer].head_dim : 0};
+    return is_present(c, row->when, layer);
+}
+
+/* ---- names ---- */
 
 static void write_name(char out[PD_TENSOR_NAME_SIZE], const char *prefix, const char *format, uint32_t layer)
 {
@@ -43,14 +100,14 @@ static void write_name(char out[PD_TENSOR_NAME_SIZE], const char *prefix, const 
 
 void pd_tensor_name_gguf(char out[PD_TENSOR_NAME_SIZE], enum pd_role role, uint32_t layer)
 {
-    write_name(out, "", names[role].gguf, layer);
+    write_name(out, "", table[role].gguf, layer);
 }
 
 void pd_tensor_name_hf(char out[PD_TENSOR_NAME_SIZE], enum pd_role role, uint32_t layer, enum pd_family family,
                        const char *prefix)
 {
-    bool post_norms = names[role].hf_post_norms && pd_families[family].post_norms;
-    const char *format = post_norms ? names[role].hf_post_norms : names[role].hf;
+    bool post_norms = table[role].hf_post_norms && pd_families[family].post_norms;
+    const char *format = post_norms ? table[role].hf_post_norms : table[role].hf;
     /* Output matrices lie outside "model.". */
     if (role == PD_ROLE_SCORE || role == PD_ROLE_SCORE_BIAS) prefix = "";
     else if (role == PD_ROLE_OUTPUT) prefix = strncmp(prefix, "language_model.", 15) == 0 ? "language_model." : "";

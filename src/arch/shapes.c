@@ -70,6 +70,7 @@ peridot_status pd_shape_config(struct pd_config *out, const struct pd_shape *s)
     *out = (struct pd_config){.family = s->family, .n_layers = s->n_layers, .d_model = s->d_model, .ctx_max = s->ctx,
         .eps = s->family == PD_LLAMA ? 1e-5f : 1e-6f, .attn_softcap = (float)family->attn_softcap,
         .final_softcap = (float)family->final_softcap};
+    out->tied = !s->untied;
     snprintf(out->name, sizeof out->name, "%s random", s->name);
     set_ropes(out, s);
     peridot_status status = set_layers(out, s);

@@ -9,13 +9,13 @@ struct pd_heads pd_layer_heads(const struct pd_config *c, const struct pd_weight
     const struct pd_layer *layer = &c->layers[i];
     return (struct pd_heads){.n_heads = layer->n_heads, .n_kv_heads = layer->n_kv_heads, .head_dim = layer->head_dim,
         .window = layer->window, .scale = layer->query_scale, .softcap = c->attn_softcap, .eps = c->eps,
-        .q_norm = weights->layers[i].q_norm, .k_norm = weights->layers[i].k_norm};
+        .q_norm = weights->layers[i].norms[PD_ROLE_Q_NORM], .k_norm = weights->layers[i].norms[PD_ROLE_K_NORM]};
 }
 
 /* The norm that reads x after layer i. */
 static uint64_t next_norm(const struct pd_pass *p, uint32_t i)
 {
-    return i + 1 < p->config->n_layers ? p->weights->layers[i + 1].attn_norm : p->weights->output_norm;
+    return i + 1 < p->config->n_layers ? p->weights->layers[i + 1].norms[PD_ROLE_ATTN_NORM] : p->weights->output_norm;
 }
 
 static bool uses_silu(const struct pd_pass *p) { return pd_families[p->config->family].silu; }
@@ -46,14 +46,14 @@ static void chunk_attention(const struct pd_pass *p, uint32_t i)
     const struct pd_scratch *s = p->scratch;
     struct pd_attention attention = attention_of(p, i);
 
-    pd_op_matmul(p->recorder, s->qkv, &w->qkv, s->normed, p->n_tokens, 0);
+    pd_op_matmul(p->recorder, s->qkv, &w->matrices[PD_MATRIX_QKV], s->normed, p->n_tokens, 0);
     if (p->apart) {
         pd_op_attention_decode(p->recorder, &attention);
     } else {
         pd_op_rope(p->recorder, &attention);
         pd_op_attention(p->recorder, &attention);
     }
-    pd_op_matmul(p->recorder, s->branch, &w->o, s->att, p->n_tokens, 0);
+    pd_op_matmul(p->recorder, s->branch, &w->matrices[PD_MATRIX_O], s->att, p->n_tokens, 0);
 }
 
 /* branch = down(act(gate(normed)) * up(normed)) */
@@ -62,23 +62,23 @@ static void chunk_ffn(const struct pd_pass *p, uint32_t i)
     const struct pd_layer_weights *w = &p->weights->layers[i];
     const struct pd_scratch *s = p->scratch;
 
-    pd_op_matmul(p->recorder, s->gate_up, &w->gate_up, s->normed, p->n_tokens, 0);
+    pd_op_matmul(p->recorder, s->gate_up, &w->matrices[PD_MATRIX_GATE_UP], s->normed, p->n_tokens, 0);
     pd_op_glu(p->recorder, s->act, s->gate_up, p->config->layers[i].ffn_dim, p->n_tokens, uses_silu(p));
-    pd_op_matmul(p->recorder, s->branch, &w->down, s->act, p->n_tokens, 0);
+    pd_op_matmul(p->recorder, s->branch, &w->matrices[PD_MATRIX_DOWN], s->act, p->n_tokens, 0);
 }
 
 static void chunk(const struct pd_pass *p, const struct pd_rows *logits)
 {
     const struct pd_scratch *s = p->scratch;
-    struct pd_norm first = {.x = s->x, .normed = s->normed, .w = p->weights->layers[0].attn_norm, .n = p->config->d_model, .eps = p->config->eps};
+    struct pd_norm first = {.x = s->x, .normed = s->normed, .w = p->weights->layers[0].norms[PD_ROLE_ATTN_NORM], .n = p->config->d_model, .eps = p->config->eps};
 
     pd_op_rmsnorm(p->recorder, &first, p->n_tokens);
     for (uint32_t i = 0; i < p->config->n_layers; i++) {
         const struct pd_layer_weights *layer = &p->weights->layers[i];
         chunk_attention(p, i);
-        add_and_norm(p, layer->post_attn_norm, layer->ffn_norm);
+        add_and_norm(p, layer->norms[PD_ROLE_POST_ATTN_NORM], layer->norms[PD_ROLE_FFN_NORM]);
         chunk_ffn(p, i);
-        add_and_norm(p, layer->post_ffn_norm, next_norm(p, i));
+        add_and_norm(p, layer->norms[PD_ROLE_POST_FFN_NORM], next_norm(p, i));
     }
     if (logits) pd_forward_head(p, *logits, p->apart ? 0 : p->n_tokens - 1, p->apart ? p->n_tokens : 1);
 }
@@ -101,18 +101,18 @@ static void step_layer(const struct pd_pass *p, struct pd_fused_norm *in, uint32
     const struct pd_scratch *s = p->scratch;
     struct pd_attention attention = attention_of(p, i);
 
-    pd_op_fused_norm_matvec(p->recorder, s->qkv, &w->qkv, in, 0);
+    pd_op_fused_norm_matvec(p->recorder, s->qkv, &w->matrices[PD_MATRIX_QKV], in, 0);
     pd_op_attention_decode(p->recorder, &attention);
-    pd_op_matmul(p->recorder, s->branch, &w->o, s->att, 1, 0);
-    join(p, in, w->post_attn_norm, w->ffn_norm);
-    pd_op_fused_norm_gated(p->recorder, s->act, &w->gate_up, in, uses_silu(p), s->gate_up);
-    pd_op_matmul(p->recorder, s->branch, &w->down, s->act, 1, 0);
-    join(p, in, w->post_ffn_norm, next_norm(p, i));
+    pd_op_matmul(p->recorder, s->branch, &w->matrices[PD_MATRIX_O], s->att, 1, 0);
+    join(p, in, w->norms[PD_ROLE_POST_ATTN_NORM], w->norms[PD_ROLE_FFN_NORM]);
+    pd_op_fused_norm_gated(p->recorder, s->act, &w->matrices[PD_MATRIX_GATE_UP], in, uses_silu(p), s->gate_up);
+    pd_op_matmul(p->recorder, s->branch, &w->matrices[PD_MATRIX_DOWN], s->act, 1, 0);
+    join(p, in, w->norms[PD_ROLE_POST_FFN_NORM], next_norm(p, i));
 }
 
 static void step(const struct pd_pass *p, struct pd_rows logits)
 {
-    struct pd_fused_norm in = {.x = p->scratch->x.address, .w = p->weights->layers[0].attn_norm, .n = p->config->d_model, .eps = p->config->eps};
+    struct pd_fused_norm in = {.x = p->scratch->x.address, .w = p->weights->layers[0].norms[PD_ROLE_ATTN_NORM], .n = p->config->d_model, .eps = p->config->eps};
 
     for (uint32_t i = 0; i < p->config->n_layers; i++) step_layer(p, &in, i);
     in.x_out = 0;

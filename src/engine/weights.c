@@ -1,7 +1,6 @@
 #include "engine/weights.h"
 
-#include "arch/layers.h"
-#include "arch/plan.h"
+#include "arch/source.h"
 #include "base/num.h"
 #include "base/os.h"
 #include "ops/layout.h"
@@ -23,57 +22,20 @@ struct loader {
     struct pd_weights *w;
     struct pd_gpu *gpu;
     const struct pd_config *config;
-    const struct pd_checkpoint *checkpoint;
-    const char *prefix;            /* of Hugging Face names: "model." and others */
+    struct pd_source source;
     bool measuring;
-    bool *used;                    /* [tensors of the checkpoint] */
     struct part *parts;            /* [PART_LAYERS + n_layers] */
     struct part *part;             /* of the present matrix */
-    uint64_t gpu_memory;
-    bool lanes_take_rows;          /* see pd_device_row_interleave */
+    const struct pd_load_params *params;
     uint64_t device_size, file_size, done;
-    struct pd_load_progress progress;
 };
-
-static void tensor_name(char out[128], const struct loader *l, enum pd_role role, uint32_t layer)
-{
-    pd_tensor_name(out, l->checkpoint, l->config->family, l->prefix, role, layer);
-}
-
-static const struct pd_tensor *find(const struct loader *l, enum pd_role role, uint32_t layer)
-{
-    char name[128];
-    tensor_name(name, l, role, layer);
-    return pd_checkpoint_find(l->checkpoint, name);
-}
-
-/* n_rows 0: a vector of n_cols; UINT32_MAX: any number of rows. */
-static peridot_status get(const struct pd_tensor **out, const struct loader *l, enum pd_role role, uint32_t layer, uint32_t n_rows, uint32_t n_cols)
-{
-    char name[128];
-    tensor_name(name, l, role, layer);
-    const struct pd_tensor *t = *out = pd_checkpoint_find(l->checkpoint, name);
-    if (!t) return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor %s is missing", pd_checkpoint_path(l->checkpoint), name);
-    if (t->dtype >= PD_N_DTYPES)
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: tensor %s has type %s, which is not supported", t->file, name, t->type);
-    bool ok = n_rows == 0 ? t->n_dims == 1 && t->shape[0] == n_cols
-        : t->n_dims == 2 && t->shape[1] == n_cols && (n_rows == UINT32_MAX ? t->shape[0] > 0 && t->shape[0] < 1 << 24 : t->shape[0] == n_rows);
-    if (!ok) {
-        char want[32];
-        snprintf(want, sizeof want, n_rows == UINT32_MAX ? "any, " : n_rows ? "%u, " : "", n_rows);
-        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor %s has shape [%llu%s%.0llu], but the config says [%s%u]", t->file, name,
-                       (unsigned long long)t->shape[0], t->n_dims > 1 ? ", " : "", t->n_dims > 1 ? (unsigned long long)t->shape[1] : 0, want, n_cols);
-    }
-    l->used[t - pd_checkpoint_tensor(l->checkpoint, 0)] = true;
-    return PERIDOT_OK;
-}
 
 /* ---- uploading ---- */
 
 static peridot_status report(struct loader *l, uint64_t size)
 {
     l->done += size;
-    if (l->progress.call && !l->progress.call(l->progress.user, l->done, l->file_size))
+    if (l->params->progress && !l->params->progress(l->params->user, l->done, l->file_size))
         return pd_fail(PERIDOT_CANCELLED, "loading was cancelled");
     return PERIDOT_OK;
 }
@@ -155,7 +117,9 @@ static const uint8_t *rows_in_place(const struct loader *l, const struct pd_slic
 {
     enum { WORTH = 64 << 10 };
     const uint8_t *rows = part_row(parts, slice->first_row);
-    bool in_order = !parts->n_interleaved || slice->first_row >= parts->at[0]->shape[0] + parts->at[1]->shape[0];
+    uint64_t n_interleaved_rows = 0;
+    for (uint32_t i = 0; i < parts->n_interleaved; i++) n_interleaved_rows += parts->at[i]->shape[0];
+    bool in_order = slice->first_row >= n_interleaved_rows;
     bool fits = may_stay(l, slice->dtype) && in_order && pd_row_size(slice->dtype, n_cols) == slice->row_size
         && (uintptr_t)rows % 16 == 0 && (uint64_t)slice->n_rows * slice->row_size >= WORTH;
     return fits ? rows : NULL;
@@ -199,7 +163,7 @@ static peridot_status add_slice(struct loader *l, struct pd_matrix *m, struct pd
  * covers whole ones). */
 static peridot_status load_run(struct loader *l, struct pd_matrix *m, const struct parts *parts, enum pd_dtype dtype, uint32_t first, uint32_t n)
 {
-    uint32_t row_size = pd_device_row_size(dtype, m->n_cols), row_interleave = pd_device_row_interleave(dtype, l->lanes_take_rows);
+    uint32_t row_size = pd_device_row_size(dtype, m->n_cols), row_interleave = pd_device_row_interleave(dtype, l->params->lanes_take_rows);
     uint64_t room = pd_gpu_max_span(l->gpu), pages = may_stay(l, dtype) ? 2 << 12 : 0;
     if ((uint64_t)row_interleave * row_size > room) row_interleave = 1;
     uint32_t most = (uint32_t)pd_max((room > pages + row_size ? room - pages : room) / row_size / row_interleave, 1) * row_interleave;
@@ -248,12 +212,13 @@ static peridot_status load_matrix(struct loader *l, struct pd_matrix *m, const s
     return PERIDOT_OK;
 }
 
-static peridot_status load_norm(struct loader *l, uint64_t *address, enum pd_role role, uint32_t layer, uint32_t n)
+static peridot_status load_norm(struct loader *l, uint64_t *address, const struct pd_plan *plan)
 {
     const struct pd_tensor *t;
     struct pd_span span;
     float *row;
-    PD_TRY(get(&t, l, role, layer, 0, n));
+    uint32_t n = plan->n_cols;
+    PD_TRY(pd_source_get(&t, &l->source, plan));
     PD_TRY(alloc(&span, l, NULL, n * sizeof *row, t->name));
     if (l->measuring) {
         l->file_size += t->size;
@@ -273,47 +238,36 @@ static peridot_status load_norm(struct loader *l, uint64_t *address, enum pd_rol
 
 /* ---- the walk ---- */
 
-static peridot_status load_layer(struct loader *l, uint32_t i)
+static peridot_status add_part(struct loader *l, struct parts *parts, const struct pd_plan *plan)
 {
-    const struct pd_config *c = l->config;
-    const struct pd_family_traits *family = &pd_families[c->family];
-    struct pd_layer_weights *w = &l->w->layers[i];
-    const struct pd_layer *layer = &c->layers[i];
-    uint32_t q_dim = pd_layer_q_dim(layer), kv_dim = pd_layer_kv_dim(layer);
-    struct parts qkv = {.n = 3, .n_interleaved = c->rope_interleaved ? 2 : 0, .head_dim = layer->head_dim}, o = {.n = 1}, gate_up = {.n = 2}, down = {.n = 1};
-    PD_TRY(get(&qkv.at[0], l, PD_ROLE_Q, i, q_dim, c->d_model));
-    PD_TRY(get(&qkv.at[1], l, PD_ROLE_K, i, kv_dim, c->d_model));
-    PD_TRY(get(&qkv.at[2], l, PD_ROLE_V, i, kv_dim, c->d_model));
-    PD_TRY(get(&o.at[0], l, PD_ROLE_O, i, c->d_model, q_dim));
-    PD_TRY(get(&gate_up.at[0], l, PD_ROLE_GATE, i, layer->ffn_dim, c->d_model));
-    PD_TRY(get(&gate_up.at[1], l, PD_ROLE_UP, i, layer->ffn_dim, c->d_model));
-    PD_TRY(get(&down.at[0], l, PD_ROLE_DOWN, i, c->d_model, layer->ffn_dim));
-    PD_TRY(load_norm(l, &w->attn_norm, PD_ROLE_ATTN_NORM, i, c->d_model));
-    PD_TRY(load_norm(l, &w->ffn_norm, PD_ROLE_FFN_NORM, i, c->d_model));
-    if (family->post_norms) {
-        PD_TRY(load_norm(l, &w->post_attn_norm, PD_ROLE_POST_ATTN_NORM, i, c->d_model));
-        PD_TRY(load_norm(l, &w->post_ffn_norm, PD_ROLE_POST_FFN_NORM, i, c->d_model));
+    if (plan->rotated && l->config->rope_interleaved) {
+        parts->n_interleaved++;
+        parts->head_dim = plan->rotated;
     }
-    if (family->qk_norms) {
-        PD_TRY(load_norm(l, &w->q_norm, PD_ROLE_Q_NORM, i, layer->head_dim));
-        PD_TRY(load_norm(l, &w->k_norm, PD_ROLE_K_NORM, i, layer->head_dim));
-    }
-    PD_TRY(load_matrix(l, &w->qkv, &qkv, c->d_model));
-    PD_TRY(load_matrix(l, &w->o, &o, q_dim));
-    PD_TRY(load_matrix(l, &w->gate_up, &gate_up, c->d_model));
-    return load_matrix(l, &w->down, &down, layer->ffn_dim);
+    return pd_source_get(&parts->at[parts->n++], &l->source, plan);
 }
 
-/* A tied file may hold the matrix under either name, or both. */
+static peridot_status load_layer(struct loader *l, uint32_t i)
+{
+    struct pd_layer_weights *w = &l->w->layers[i];
+    struct parts parts[PD_N_LAYER_MATRICES] = {{.n = 0}};
+    struct pd_plan plan;
+    for (enum pd_role role = PD_FIRST_LAYER_ROLE; role < PD_N_ROLES; role++) {
+        if (!pd_plan_get(&plan, l->config, role, i)) continue;
+        if (plan.n_dims == 1) PD_TRY(load_norm(l, &w->norms[role], &plan));
+        else PD_TRY(add_part(l, &parts[plan.matrix], &plan));
+    }
+    for (int m = 0; m < PD_N_LAYER_MATRICES; m++)
+        PD_TRY(load_matrix(l, &w->matrices[m], &parts[m], (uint32_t)parts[m].at[0]->shape[1]));
+    return PERIDOT_OK;
+}
+
 static peridot_status load_embedding(struct loader *l)
 {
     struct parts embedding = {.n = 1};
-    uint32_t d_model = l->config->d_model;
-    bool only_output = l->config->tied && !find(l, PD_ROLE_EMBEDDING, 0) && find(l, PD_ROLE_OUTPUT, 0);
-    PD_TRY(get(&embedding.at[0], l, only_output ? PD_ROLE_OUTPUT : PD_ROLE_EMBEDDING, 0, UINT32_MAX, d_model));
+    PD_TRY(pd_source_get_embedding(&embedding.at[0], &l->source));
     l->w->vocab_size = (uint32_t)embedding.at[0]->shape[0];
-    PD_TRY(load_matrix(l, &l->w->embedding, &embedding, d_model));
-    return PERIDOT_OK;
+    return load_matrix(l, &l->w->embedding, &embedding, l->config->d_model);
 }
 
 /* Labels' biases are few, and added on the host. */
@@ -321,8 +275,10 @@ static peridot_status load_bias(struct loader *l)
 {
     struct pd_weights *w = l->w;
     const struct pd_tensor *t;
-    if (!find(l, PD_ROLE_SCORE_BIAS, 0)) return PERIDOT_OK;
-    PD_TRY(get(&t, l, PD_ROLE_SCORE_BIAS, 0, 0, w->n_outputs));
+    struct pd_plan plan;
+    if (!pd_plan_get(&plan, l->config, PD_ROLE_SCORE_BIAS, 0) || !pd_source_find(&l->source, plan.role, 0)) return PERIDOT_OK;
+    plan.n_cols = w->n_outputs;
+    PD_TRY(pd_source_get(&t, &l->source, &plan));
     if (l->measuring) return PERIDOT_OK;
     w->output_bias = malloc(w->n_outputs * sizeof *w->output_bias);
     if (!w->output_bias) return pd_fail_alloc(w->n_outputs * sizeof *w->output_bias, t->name);
@@ -335,48 +291,32 @@ static peridot_status load_output(struct loader *l)
     struct pd_weights *w = l->w;
     const struct pd_config *c = l->config;
     struct parts output = {.n = 1};
-    bool classifies = c->head == PERIDOT_HEAD_SEQUENCE || c->head == PERIDOT_HEAD_TOKEN;
+    struct pd_plan plan;
+    bool classifies = pd_plan_get(&plan, c, PD_ROLE_SCORE, 0);
     w->n_outputs = c->head == PERIDOT_HEAD_NONE ? 0 : w->vocab_size;
-    if (c->head == PERIDOT_HEAD_NONE || (c->tied && !classifies)) return PERIDOT_OK;
-    PD_TRY(get(&output.at[0], l, classifies ? PD_ROLE_SCORE : PD_ROLE_OUTPUT, 0, classifies ? UINT32_MAX : w->vocab_size, c->d_model));
+    if (!classifies && !pd_plan_get(&plan, c, PD_ROLE_OUTPUT, 0)) return PERIDOT_OK;
+    if (!classifies) plan.n_rows = w->vocab_size;
+    PD_TRY(pd_source_get(&output.at[0], &l->source, &plan));
     w->n_outputs = (uint32_t)output.at[0]->shape[0];
     if (classifies && c->n_labels && c->n_labels != w->n_outputs)
-        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: id2label has %u labels, but %s has %u rows", pd_checkpoint_path(l->checkpoint),
-                       c->n_labels, output.at[0]->name, w->n_outputs);
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: id2label has %u labels, but %s has %u rows",
+                       pd_checkpoint_path(l->source.checkpoint), c->n_labels, output.at[0]->name, w->n_outputs);
     PD_TRY(load_matrix(l, &w->output, &output, c->d_model));
     return load_bias(l);
 }
 
 static peridot_status walk(struct loader *l)
 {
+    struct pd_plan norm;
     l->part = &l->parts[PART_EMBEDDING];
     PD_TRY(load_embedding(l));
     l->part = &l->parts[PART_OUTPUT];
     PD_TRY(load_output(l));
-    PD_TRY(load_norm(l, &l->w->output_norm, PD_ROLE_OUTPUT_NORM, 0, l->config->d_model));
+    pd_plan_get(&norm, l->config, PD_ROLE_OUTPUT_NORM, 0);
+    PD_TRY(load_norm(l, &l->w->output_norm, &norm));
     for (uint32_t i = 0; i < l->config->n_layers; i++) {
         l->part = &l->parts[PART_LAYERS + i];
         PD_TRY(load_layer(l, i));
-    }
-    return PERIDOT_OK;
-}
-
-/* A tensor that holds nothing of its own: a tied matrix stored twice, or frequencies that the config gives as well. */
-static bool is_redundant(const struct loader *l, const struct pd_tensor *t)
-{
-    const struct pd_tensor *output = find(l, PD_ROLE_OUTPUT, 0);
-    return (t == output && l->config->tied) || strcmp(t->name, "rope_freqs.weight") == 0 || strstr(t->name, "rotary_emb.inv_freq");
-}
-
-/* A tensor that nothing reads would be an effect lost without a word. */
-static peridot_status check_unused(struct loader *l)
-{
-    for (size_t i = 0; i < pd_checkpoint_n_tensors(l->checkpoint); i++) {
-        const struct pd_tensor *t = pd_checkpoint_tensor(l->checkpoint, i);
-        if (l->used[i] || is_redundant(l, t)) continue;
-        if (!pd_tensor_is_vision(t->name))
-            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: tensor %s is not known in a %s model", t->file, t->name, pd_families[l->config->family].name);
-        l->w->n_ignored++;
     }
     return PERIDOT_OK;
 }
@@ -404,7 +344,7 @@ static uint64_t matrix_size(const struct pd_matrix *m)
 static void move_away(struct loader *l, uint32_t i)
 {
     struct part *part = &l->parts[i];
-    if (part->host_resident || !part->size || l->w->size <= l->gpu_memory) return;
+    if (part->host_resident || !part->size || l->w->size <= l->params->gpu_memory) return;
     part->host_resident = true;
     l->w->size -= part->size;
     l->w->host_resident_size += part->size;
@@ -416,17 +356,17 @@ static peridot_status place(struct loader *l)
 {
     struct pd_weights *w = l->w;
     uint64_t available = pd_memory_available();
-    if (!l->gpu_memory || pd_gpu_info(l->gpu)->unified_memory) return PERIDOT_OK;
+    if (!l->params->gpu_memory || pd_gpu_info(l->gpu)->unified_memory) return PERIDOT_OK;
     if (l->parts[PART_OUTPUT].size || !w->n_outputs) move_away(l, PART_EMBEDDING);
     for (uint32_t i = l->config->n_layers; i-- > 0;) move_away(l, PART_LAYERS + i);
     move_away(l, PART_OUTPUT);
     move_away(l, PART_EMBEDDING);
-    if (w->size > l->gpu_memory)
-        return pd_fail(PERIDOT_ERROR_MEMORY, "%.3f MB of GPU memory are too little: %.3f MB of norms must be there", (double)l->gpu_memory / 1e6,
+    if (w->size > l->params->gpu_memory)
+        return pd_fail(PERIDOT_ERROR_MEMORY, "%.3f MB of GPU memory are too little: %.3f MB of norms must be there", (double)l->params->gpu_memory / 1e6,
                        (double)w->size / 1e6);
     if (w->host_resident_size > available)
         return pd_fail(PERIDOT_ERROR_MEMORY, "with %.1f MB of GPU memory this model needs %.1f MB of the host's, which has %.1f MB free",
-                       (double)l->gpu_memory / 1e6, (double)w->host_resident_size / 1e6, (double)available / 1e6);
+                       (double)l->params->gpu_memory / 1e6, (double)w->host_resident_size / 1e6, (double)available / 1e6);
     return PERIDOT_OK;
 }
 
@@ -449,11 +389,8 @@ static void count_reads(struct loader *l)
 {
     struct pd_weights *w = l->w;
     if (w->n_outputs) add_read(l, pd_weights_output(w), w->output.n_slices ? PART_OUTPUT : PART_EMBEDDING);
-    for (uint32_t i = 0; i < l->config->n_layers; i++) {
-        const struct pd_layer_weights *layer = &w->layers[i];
-        const struct pd_matrix *matrices[] = {&layer->qkv, &layer->o, &layer->gate_up, &layer->down};
-        for (size_t m = 0; m < PD_COUNT(matrices); m++) add_read(l, matrices[m], PART_LAYERS + i);
-    }
+    for (uint32_t i = 0; i < l->config->n_layers; i++)
+        for (int m = 0; m < PD_N_LAYER_MATRICES; m++) add_read(l, &w->layers[i].matrices[m], PART_LAYERS + i);
 }
 
 static peridot_status load(struct loader *l)
@@ -461,11 +398,10 @@ static peridot_status load(struct loader *l)
     struct pd_weights *w = l->w;
     l->parts = calloc(PART_LAYERS + l->config->n_layers, sizeof *l->parts);
     w->layers = calloc(l->config->n_layers, sizeof *w->layers);
-    l->used = calloc(pd_max(pd_checkpoint_n_tensors(l->checkpoint), 1), sizeof *l->used);
-    if (!w->layers || !l->used || !l->parts) return pd_fail_alloc(l->config->n_layers * sizeof *w->layers, "layers");
+    if (!w->layers || !l->parts) return pd_fail_alloc(l->config->n_layers * sizeof *w->layers, "layers");
     l->measuring = true;
     PD_TRY(walk(l));
-    PD_TRY(check_unused(l));
+    PD_TRY(pd_source_check_unused(&w->n_ignored, &l->source));
     w->size = l->device_size;
     PD_TRY(place(l));
     PD_TRY(check_budget(l));
@@ -480,14 +416,13 @@ static peridot_status load(struct loader *l)
 }
 
 peridot_status pd_weights_load(struct pd_weights *out, struct pd_gpu *gpu, const struct pd_config *config,
-                               const struct pd_checkpoint *checkpoint, bool lanes_take_rows, uint64_t gpu_memory,
-                               struct pd_load_progress progress)
+                               const struct pd_checkpoint *checkpoint, const struct pd_load_params *params)
 {
     *out = (struct pd_weights){0};
-    struct loader l = {.w = out, .gpu = gpu, .config = config, .checkpoint = checkpoint, .prefix = pd_tensor_prefix(checkpoint), .gpu_memory = gpu_memory,
-        .lanes_take_rows = lanes_take_rows, .progress = progress};
-    peridot_status status = load(&l);
-    free(l.used);
+    struct loader l = {.w = out, .gpu = gpu, .config = config, .params = params};
+    peridot_status status = pd_source_open(&l.source, checkpoint, config);
+    if (status == PERIDOT_OK) status = load(&l);
+    pd_source_close(&l.source);
     free(l.parts);
     if (status != PERIDOT_OK) pd_weights_free(out, config);
     return status;
@@ -495,10 +430,8 @@ peridot_status pd_weights_load(struct pd_weights *out, struct pd_gpu *gpu, const
 
 void pd_weights_free(struct pd_weights *w, const struct pd_config *config)
 {
-    for (uint32_t i = 0; w->layers && i < config->n_layers; i++) {
-        struct pd_matrix *matrices[] = {&w->layers[i].qkv, &w->layers[i].o, &w->layers[i].gate_up, &w->layers[i].down};
-        for (size_t m = 0; m < PD_COUNT(matrices); m++) free(matrices[m]->slices);
-    }
+    for (uint32_t i = 0; w->layers && i < config->n_layers; i++)
+        for (int m = 0; m < PD_N_LAYER_MATRICES; m++) free(w->layers[i].matrices[m].slices);
     free(w->embedding.slices);
     free(w->output.slices);
     free(w->output_bias);

@@ -5,16 +5,12 @@
 #ifndef PD_ENGINE_WEIGHTS_H
 #define PD_ENGINE_WEIGHTS_H
 
-#include "arch/config.h"
+#include "arch/plan.h"
 #include "ops/matrix.h"
 
-/* Norm weights are final: the +1 of files centred on zero is added here. Address 0: the family has none. */
 struct pd_layer_weights {
-    uint64_t attn_norm, q_norm, k_norm, post_attn_norm, ffn_norm, post_ffn_norm;   /* [d_model], q/k [head_dim] */
-    struct pd_matrix qkv;          /* [(n_heads + 2 n_kv_heads) head_dim, d_model] */
-    struct pd_matrix o;            /* [d_model, n_heads head_dim] */
-    struct pd_matrix gate_up;      /* [2 ffn_dim, d_model] */
-    struct pd_matrix down;         /* [d_model, ffn_dim] */
+    uint64_t norms[PD_N_ROLES];    /* by role, with the +1 of files centred on zero added; 0: the layer has none */
+    struct pd_matrix matrices[PD_N_LAYER_MATRICES];
 };
 
 struct pd_weights {
@@ -35,16 +31,15 @@ struct pd_weights {
     uint32_t n_ignored;                   /* tensors of a vision tower and the like */
 };
 
-struct pd_load_progress {
-    peridot_progress call;
+struct pd_load_params {
+    bool lanes_take_rows;          /* decode steps will take matvec_rows, and rows lie as suits it */
+    uint64_t gpu_memory;           /* bytes of the device's own memory that weights may take; 0: all of them must fit there */
+    peridot_progress progress;     /* NULL: nobody asks */
     void *user;
 };
 
-/* lanes_take_rows: decode steps will take matvec_rows, and rows lie as suits it. gpu_memory: bytes of the device's own memory that
- * weights may take; 0: all of them must fit there. */
 peridot_status pd_weights_load(struct pd_weights *out, struct pd_gpu *gpu, const struct pd_config *config,
-                               const struct pd_checkpoint *checkpoint, bool lanes_take_rows, uint64_t gpu_memory,
-                               struct pd_load_progress progress);
+                               const struct pd_checkpoint *checkpoint, const struct pd_load_params *params);
 void pd_weights_free(struct pd_weights *w, const struct pd_config *config);
 /* The embedding when tied; without slices when the model has no head. */
 const struct pd_matrix *pd_weights_output(const struct pd_weights *w);

@@ -3,6 +3,7 @@
  * matrix keeps the size of its input; what this makes of the whole is written at plan_model. */
 #include "arch/gguf_keys.h"
 #include "arch/layers.h"
+#include "arch/plan.h"
 #include "arch/shapes.h"
 #include "base/num.h"
 #include "offline/random_weights.h"
@@ -13,12 +14,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { PIECE_SIZE = 1 << 20, MAX_LAYER_TENSORS = 13, MAX_OTHER_TENSORS = 4 };
+enum { PIECE_SIZE = 1 << 20, MAX_OTHER_TENSORS = PD_FIRST_LAYER_ROLE };
 
 enum kind { MATRIX, NORM, ROPE_FREQS };
 
 struct item {
-    char name[48];
+    char name[PD_TENSOR_NAME_SIZE];
     enum kind kind;
     enum pd_dtype dtype;
     uint32_t n_dims;
@@ -36,55 +37,19 @@ struct plan {
 
 /* ---- tensors ---- */
 
-static void add_matrix(struct plan *p, const char *name, uint64_t rows, uint64_t columns, double gain)
+static struct item *add(struct plan *p, enum pd_role role, uint32_t layer)
 {
-    struct item *t = &p->items[p->n++];
-    *t = (struct item){.kind = MATRIX, .dtype = pd_dtype_for_row(p->dtype, columns), .n_dims = 2, .shape = {rows, columns}};
-    snprintf(t->name, sizeof t->name, "%s.weight", name);
-    t->scale = (float)(gain / sqrt((double)columns));
-}
-
-static void add_vector(struct plan *p, const char *name, enum kind kind, uint64_t n, double mean)
-{
-    struct item *t = &p->items[p->n++];
-    *t = (struct item){.kind = kind, .dtype = PD_F32, .n_dims = 1, .shape = {n, 1}, .scale = (float)mean};
-    snprintf(t->name, sizeof t->name, "%s.weight", name);
-}
-
-static void add_layer_matrix(struct plan *p, uint32_t layer, const char *name, uint64_t rows, uint64_t columns)
-{
-    char full[40];
-    snprintf(full, sizeof full, "blk.%u.%s", (unsigned)layer, name);
-    add_matrix(p, full, rows, columns, 1);
-}
-
-static void add_layer_norm(struct plan *p, uint32_t layer, const char *name, uint64_t n)
-{
-    char full[40];
-    snprintf(full, sizeof full, "blk.%u.%s", (unsigned)layer, name);
-    add_vector(p, full, NORM, n, 1);
-}
-
-static void plan_layer(struct plan *p, uint32_t i)
-{
-    const struct pd_shape *s = p->shape;
-    uint64_t q_dim = (uint64_t)s->n_heads * s->head_dim, kv_dim = (uint64_t)s->n_kv_heads * s->head_dim;
-    bool post_norms = s->family == PD_GEMMA2 || s->family == PD_GEMMA3;
-    add_layer_norm(p, i, "attn_norm", s->d_model);
-    add_layer_matrix(p, i, "attn_q", q_dim, s->d_model);
-    add_layer_matrix(p, i, "attn_k", kv_dim, s->d_model);
-    add_layer_matrix(p, i, "attn_v", kv_dim, s->d_model);
-    add_layer_matrix(p, i, "attn_output", s->d_model, q_dim);
-    if (s->family == PD_GEMMA3) {
-        add_layer_norm(p, i, "attn_q_norm", s->head_dim);
-        add_layer_norm(p, i, "attn_k_norm", s->head_dim);
-    }
-    if (post_norms) add_layer_norm(p, i, "post_attention_norm", s->d_model);
-    add_layer_norm(p, i, "ffn_norm", s->d_model);
-    add_layer_matrix(p, i, "ffn_gate", s->ffn_dim, s->d_model);
-    add_layer_matrix(p, i, "ffn_up", s->ffn_dim, s->d_model);
-    add_layer_matrix(p, i, "ffn_down", s->d_model, s->ffn_dim);
-    if (post_norms) add_layer_norm(p, i, "post_ffw_norm", s->d_model);
+    struct item *t = &p->items[p->n];
+    struct pd_plan plan;
+    if (!pd_plan_get(&plan, &p->config, role, layer)) return NULL;
+    if (plan.n_rows == PD_ANY_SIZE) plan.n_rows = p->shape->vocab_size;
+    if (plan.n_dims == 2)
+        *t = (struct item){.kind = MATRIX, .dtype = pd_dtype_for_row(p->dtype, plan.n_cols), .n_dims = 2,
+            .shape = {plan.n_rows, plan.n_cols}, .scale = (float)(1 / sqrt((double)plan.n_cols))};
+    else *t = (struct item){.kind = NORM, .dtype = PD_F32, .n_dims = 1, .shape = {plan.n_cols, 1}, .scale = 1};
+    pd_tensor_name_gguf(t->name, role, layer);
+    p->n++;
+    return t;
 }
 
 /* Gemma's lookup is scaled by sqrt(d_model) and its head is the same matrix: with embeddings of full size a token's own
@@ -92,14 +57,16 @@ static void plan_layer(struct plan *p, uint32_t i)
  * eighth of it, made good by the output norm, gives logits of deviation 4, where a top token has some 10 %. */
 static void plan_model(struct plan *p)
 {
-    const struct pd_shape *s = p->shape;
-    bool gemma = s->family != PD_LLAMA;
-    double embedding_gain = gemma ? 0.125 : 1, logit_deviation = 4;
-    add_matrix(p, "token_embd", s->vocab_size, s->d_model, embedding_gain);
-    for (uint32_t i = 0; i < s->n_layers; i++) plan_layer(p, i);
-    add_vector(p, "output_norm", NORM, s->d_model, logit_deviation / embedding_gain);
-    if (s->untied) add_matrix(p, "output", s->vocab_size, s->d_model, 1);
-    if (!gemma && s->rope_factor) add_vector(p, "rope_freqs", ROPE_FREQS, s->head_dim / 2, 0);
+    double embedding_gain = pd_families[p->config.family].scale_embedding ? 0.125 : 1, logit_deviation = 4;
+    struct item *embedding = add(p, PD_ROLE_EMBEDDING, 0);
+    embedding->scale = (float)(embedding_gain / sqrt((double)p->config.d_model));
+    for (uint32_t i = 0; i < p->config.n_layers; i++)
+        for (enum pd_role role = PD_FIRST_LAYER_ROLE; role < PD_N_ROLES; role++) add(p, role, i);
+    struct item *output_norm = add(p, PD_ROLE_OUTPUT_NORM, 0);
+    output_norm->scale = (float)(logit_deviation / embedding_gain);
+    add(p, PD_ROLE_OUTPUT, 0);
+    struct item *factors = add(p, PD_ROLE_ROPE_FREQS, 0);
+    if (factors) factors->kind = ROPE_FREQS;
 }
 
 /* ---- metadata ---- */
@@ -120,7 +87,7 @@ static peridot_status add_tokenizer_keys(struct pd_gguf_writer *w, const struct 
     if (v.has_pad) pd_gguf_writer_add_u32(w, "tokenizer.ggml.padding_token_id", 0);
     pd_gguf_writer_add_bool(w, "tokenizer.ggml.add_bos_token", true);
     pd_gguf_writer_add_bool(w, "tokenizer.ggml.add_eos_token", false);
-    pd_gguf_writer_add_bool(w, "tokenizer.ggml.add_space_prefix", s->family == PD_LLAMA);
+    pd_gguf_writer_add_bool(w, "tokenizer.ggml.add_space_prefix", pd_families[s->family].space_prefix);
     pd_synthetic_vocab_free(&v);
     return PERIDOT_OK;
 }
@@ -178,19 +145,13 @@ static void fill_norm(float *out, const struct item *t, uint64_t seed, uint64_t 
     for (uint64_t i = 0; i < t->shape[0]; i++) out[i] = t->scale * (1 + 0.1f * pd_random_uniform(&r));
 }
 
-static void fill_rope_freqs(float *out, const struct pd_config *c)
-{
-    uint32_t head_dim = c->layers[0].head_dim;
-    for (uint32_t i = 0; i < head_dim / 2; i++) out[i] = (float)pd_rope_factor(&c->ropes[PD_ROPE_GLOBAL], head_dim, i);
-}
-
 static peridot_status write_item(struct job *j, const struct plan *p, size_t i)
 {
     const struct item *t = &p->items[i];
     if (t->kind == MATRIX) return write_matrix(j, t, i);
     float *vector = (float *)j->buffer;
     if (t->kind == NORM) fill_norm(vector, t, j->params->seed, i);
-    else fill_rope_freqs(vector, &p->config);
+    else pd_rope_factors(vector, &p->config, (uint32_t)t->shape[0]);
     return write_piece(j, vector, t->shape[0] * sizeof *vector);
 }
 
@@ -251,7 +212,7 @@ peridot_status peridot_make(const char *path, const peridot_make_params *params)
     PD_TRY(find_shape(&p.shape, params->shape));
     PD_TRY(find_type(&p.dtype, params->type));
     PD_TRY(pd_shape_config(&p.config, p.shape));
-    p.items = calloc(MAX_OTHER_TENSORS + (size_t)p.shape->n_layers * MAX_LAYER_TENSORS, sizeof *p.items);
+    p.items = calloc(MAX_OTHER_TENSORS + (size_t)p.shape->n_layers * (PD_N_ROLES - PD_FIRST_LAYER_ROLE), sizeof *p.items);
     if (p.items) plan_model(&p);
     peridot_status status = p.items ? write_file(path, &p, params) : pd_fail_alloc(sizeof *p.items, "list of tensors");
     free(p.items);

@@ -28,9 +28,9 @@ static void add_numbered(struct pd_synthetic_vocab *v, const char *prefix, uint3
     }
 }
 
-static void add_control(struct pd_synthetic_vocab *v, enum pd_family family)
+static void add_control(struct pd_synthetic_vocab *v, const struct pd_family_traits *family)
 {
-    if (family == PD_LLAMA) {   /* as in Llama 2, whose tokenizer is sentencepiece too */
+    if (!family->start_of_turn) {   /* as in Llama 2, whose tokenizer is sentencepiece too */
         add(v, "<unk>", PD_TOKEN_UNKNOWN);
         add(v, "<s>", PD_TOKEN_CONTROL);
         add(v, "</s>", PD_TOKEN_CONTROL);
@@ -42,7 +42,7 @@ static void add_control(struct pd_synthetic_vocab *v, enum pd_family family)
     add(v, "<eos>", PD_TOKEN_CONTROL);
     add(v, "<bos>", PD_TOKEN_CONTROL);
     add(v, "<unk>", PD_TOKEN_UNKNOWN);
-    add_numbered(v, "<unused", family == PD_GEMMA3 ? 105 : 106);
+    add_numbered(v, "<unused", family->start_of_turn);
     add(v, "<start_of_turn>", PD_TOKEN_CONTROL);
     add(v, "<end_of_turn>", PD_TOKEN_CONTROL);
     add(v, "\n", PD_TOKEN_USER_DEFINED);
@@ -89,7 +89,7 @@ peridot_status pd_synthetic_vocab_create(struct pd_synthetic_vocab *out, const s
     out->scores = pd_arena_array(&out->arena, out->capacity, sizeof *out->scores);
     out->types = pd_arena_array(&out->arena, out->capacity, sizeof *out->types);
     if (out->tokens && out->scores && out->types) {
-        add_control(out, shape->family);
+        add_control(out, &pd_families[shape->family]);
         add_bytes_and_characters(out);
         add_words(out, shape->n_pieces);
         add_numbered(out, "<pad", shape->n_tokens);

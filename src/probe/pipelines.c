@@ -19,6 +19,7 @@
 struct outline {
     struct pd_config config;
     struct pd_weights weights;
+    struct pd_slice *slices;     /* [n_layers][PD_N_LAYER_MATRICES] */
     struct pd_cache cache;
     struct pd_scratch scratch;
 };
@@ -38,16 +39,19 @@ static struct pd_matrix matrix(struct pd_slice *slice, enum pd_dtype dtype, uint
     return (struct pd_matrix){.n_rows = n_rows, .n_cols = n_cols, .n_slices = 1, .slices = slice};
 }
 
-static struct pd_layer_weights layer_weights(struct pd_slice slices[4], const struct pd_config *c, uint32_t i, enum pd_dtype dtype)
+static struct pd_layer_weights layer_weights(struct pd_slice slices[PD_N_LAYER_MATRICES], const struct pd_config *c, uint32_t i,
+                                             enum pd_dtype dtype)
 {
-    const struct pd_family_traits *family = &pd_families[c->family];
-    const struct pd_layer *layer = &c->layers[i];
-    uint32_t q_dim = pd_layer_q_dim(layer);
-    uint64_t post = family->post_norms ? SOMEWHERE : 0, qk = family->qk_norms ? SOMEWHERE : 0;
-    return (struct pd_layer_weights){.attn_norm = SOMEWHERE, .ffn_norm = SOMEWHERE, .post_attn_norm = post,
-        .post_ffn_norm = post, .q_norm = qk, .k_norm = qk, .qkv = matrix(&slices[0], dtype, pd_layer_qkv_dim(c, i), c->d_model),
-        .o = matrix(&slices[1], dtype, c->d_model, q_dim), .gate_up = matrix(&slices[2], dtype, 2 * layer->ffn_dim, c->d_model),
-        .down = matrix(&slices[3], dtype, c->d_model, layer->ffn_dim)};
+    struct pd_layer_weights w = {.norms = {0}};
+    struct pd_plan plan;
+    uint32_t n_rows[PD_N_LAYER_MATRICES] = {0}, n_cols[PD_N_LAYER_MATRICES] = {0};
+    for (enum pd_role role = PD_FIRST_LAYER_ROLE; role < PD_N_ROLES; role++) {
+        if (!pd_plan_get(&plan, c, role, i)) continue;
+        if (plan.n_dims == 1) w.norms[role] = SOMEWHERE;
+        else n_rows[plan.matrix] += plan.n_rows, n_cols[plan.matrix] = plan.n_cols;
+    }
+    for (int m = 0; m < PD_N_LAYER_MATRICES; m++) w.matrices[m] = matrix(&slices[m], dtype, n_rows[m], n_cols[m]);
+    return w;
 }
 
 static struct pd_rows rows(uint32_t i, uint64_t width)
@@ -67,6 +71,7 @@ static void outline_free(struct outline *o)
 {
     free(o->weights.layers);
     free(o->cache.layers);
+    free(o->slices);
     pd_config_free(&o->config);
 }
 
@@ -76,7 +81,8 @@ static peridot_status outline_create(struct outline *o, const struct pd_shape *s
     peridot_status status = pd_shape_config(&o->config, shape);
     o->weights.layers = calloc(shape->n_layers, sizeof *o->weights.layers);
     o->cache.layers = calloc(shape->n_layers, sizeof *o->cache.layers);
-    if (status == PERIDOT_OK && (!o->weights.layers || !o->cache.layers))
+    o->slices = calloc((size_t)shape->n_layers * PD_N_LAYER_MATRICES, sizeof *o->slices);
+    if (status == PERIDOT_OK && (!o->weights.layers || !o->cache.layers || !o->slices))
         status = pd_fail_alloc(shape->n_layers * sizeof *o->weights.layers, "layers");
     if (status != PERIDOT_OK) outline_free(o);
     o->weights.output_norm = SOMEWHERE;
@@ -104,19 +110,19 @@ static peridot_status compile_shape(struct pd_gpu *gpu, const struct pd_shape *s
                                     peridot_kv_type kv_type)
 {
     struct outline o;
-    struct pd_slice slices[4], embedding;
+    struct pd_slice embedding;
     struct pd_recorder recorder = {.gpu = gpu, .variants = pd_variants_default(pd_gpu_info(gpu))};
     PD_TRY(outline_create(&o, shape));
-    struct pd_layer_weights layer = layer_weights(slices, &o.config, 0, dtype);
     for (uint32_t i = 0; i < shape->n_layers; i++) {
-        o.weights.layers[i] = layer;
+        o.weights.layers[i] = layer_weights(o.slices + i * PD_N_LAYER_MATRICES, &o.config, i, dtype);
         o.cache.layers[i] = (struct pd_kv){.k = SOMEWHERE, .v = SOMEWHERE, .type = kv_type};
     }
     o.weights.vocab_size = o.weights.n_outputs = shape->vocab_size;
     o.weights.embedding = matrix(&embedding, dtype, shape->vocab_size, shape->d_model);
     o.weights.lookup = (struct pd_table){.matrix = &o.weights.embedding, .rows_per_slice = shape->vocab_size};
     struct pd_pass pass = {.recorder = &recorder, .config = &o.config, .weights = &o.weights, .cache = &o.cache,
-        .scratch = &o.scratch, .tokens = SOMEWHERE, .places = {SOMEWHERE, SOMEWHERE}, .angles = {SOMEWHERE, SOMEWHERE}};
+        .scratch = &o.scratch, .tokens = SOMEWHERE, .places = {SOMEWHERE, SOMEWHERE},
+        .angles = {SOMEWHERE, SOMEWHERE, SOMEWHERE, SOMEWHERE}};
     go_through(&pass);
     outline_free(&o);
     return recorder.status;

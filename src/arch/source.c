@@ -1,0 +1,92 @@
+#include "arch/source.h"
+
+#include "base/num.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_ROWS = 1 << 24 };   /* of a matrix whose rows the file counts */
+
+peridot_status pd_source_open(struct pd_source *out, const struct pd_checkpoint *checkpoint, const struct pd_config *config)
+{
+    size_t n = pd_max(pd_checkpoint_n_tensors(checkpoint), 1);
+    *out = (struct pd_source){.checkpoint = checkpoint, .config = config, .prefix = pd_tensor_prefix(checkpoint),
+        .used = calloc(n, sizeof *out->used)};
+    return out->used ? PERIDOT_OK : pd_fail_alloc(n * sizeof *out->used, "list of tensors");
+}
+
+void pd_source_close(struct pd_source *s)
+{
+    free(s->used);
+    s->used = NULL;
+}
+
+const struct pd_tensor *pd_source_find(const struct pd_source *s, enum pd_role role, uint32_t layer)
+{
+    char name[PD_TENSOR_NAME_SIZE];
+    pd_tensor_name(name, s->checkpoint, s->config->family, s->prefix, role, layer);
+    return pd_checkpoint_find(s->checkpoint, name);
+}
+
+static bool has_shape(const struct pd_tensor *t, const struct pd_plan *plan)
+{
+    if (t->n_dims != plan->n_dims) return false;
+    if (plan->n_dims == 2 && plan->n_rows == PD_ANY_SIZE && (t->shape[0] == 0 || t->shape[0] >= MAX_ROWS)) return false;
+    if (plan->n_dims == 2 && plan->n_rows != PD_ANY_SIZE && t->shape[0] != plan->n_rows) return false;
+    return t->shape[plan->n_dims - 1] == plan->n_cols;
+}
+
+static peridot_status fail_shape(const struct pd_tensor *t, const struct pd_plan *plan)
+{
+    char got[4 * 24] = "", rows[16] = "";
+    size_t size = 0;
+    for (uint32_t i = 0; i < t->n_dims; i++)
+        size += (size_t)snprintf(got + size, sizeof got - size, "%s%llu", i ? ", " : "", (unsigned long long)t->shape[i]);
+    if (plan->n_dims == 2 && plan->n_rows == PD_ANY_SIZE) snprintf(rows, sizeof rows, "any, ");
+    else if (plan->n_dims == 2) snprintf(rows, sizeof rows, "%u, ", plan->n_rows);
+    return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor " PD_NAME " has shape [%s], but the config says [%s%u]", t->file, t->name,
+                   got, rows, plan->n_cols);
+}
+
+peridot_status pd_source_get(const struct pd_tensor **out, struct pd_source *s, const struct pd_plan *plan)
+{
+    char name[PD_TENSOR_NAME_SIZE];
+    pd_tensor_name(name, s->checkpoint, s->config->family, s->prefix, plan->role, plan->layer);
+    const struct pd_tensor *t = *out = pd_checkpoint_find(s->checkpoint, name);
+    if (!t) return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor %s is missing", pd_checkpoint_path(s->checkpoint), name);
+    if (t->dtype >= PD_N_DTYPES)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: tensor %s has type %s, which is not supported", t->file, name, t->type);
+    if (!has_shape(t, plan)) return fail_shape(t, plan);
+    s->used[t - pd_checkpoint_tensor(s->checkpoint, 0)] = true;
+    return PERIDOT_OK;
+}
+
+peridot_status pd_source_get_embedding(const struct pd_tensor **out, struct pd_source *s)
+{
+    struct pd_plan plan;
+    bool only_output = s->config->tied && !pd_source_find(s, PD_ROLE_EMBEDDING, 0) && pd_source_find(s, PD_ROLE_OUTPUT, 0);
+    pd_plan_get(&plan, s->config, only_output ? PD_ROLE_OUTPUT : PD_ROLE_EMBEDDING, 0);
+    return pd_source_get(out, s, &plan);
+}
+
+/* A tied matrix stored twice, or frequencies that the config gives as well. */
+static bool is_redundant(const struct pd_source *s, const struct pd_tensor *t)
+{
+    if (s->config->tied && t == pd_source_find(s, PD_ROLE_OUTPUT, 0)) return true;
+    return t == pd_source_find(s, PD_ROLE_ROPE_FREQS, 0) || strstr(t->name, "rotary_emb.inv_freq");
+}
+
+peridot_status pd_source_check_unused(uint32_t *n_ignored, const struct pd_source *s)
+{
+    *n_ignored = 0;
+    for (size_t i = 0; i < pd_checkpoint_n_tensors(s->checkpoint); i++) {
+        const struct pd_tensor *t = pd_checkpoint_tensor(s->checkpoint, i);
+        if (s->used[i] || is_redundant(s, t)) continue;
+        if (!pd_tensor_is_vision(t->name))
+            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: tensor " PD_NAME " is not known in a %s model", t->file, t->name,
+                           pd_families[s->config->family].name);
+        ++*n_ignored;
+    }
+    return PERIDOT_OK;
+}
