@@ -7,48 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Over the end of a line no merge reaches if no piece has a line break beside another character. */
-static bool lines_apart(const struct pd_pieces *p)
-{
-    for (uint32_t i = 0; i < p->n; i++) {
-        const char *text = pd_pieces_text(p, i);
-        size_t breaks = 0;
-        if (p->piece[i].type == PD_PIECE_CONTROL || !memchr(text, '\n', p->piece[i].size)) continue;
-        for (size_t k = 0; k < p->piece[i].size; k++) breaks += text[k] == '\n';
-        if (breaks != p->piece[i].size) return false;
-    }
-    return true;
-}
-
-static peridot_status create_sentencepiece(struct pd_tokenizer *t)
-{
-    struct pd_text_buffer model = {0};
-    peridot_status status = pd_pieces_write_model(&model, &t->pieces);
-    if (status == PERIDOT_OK) status = pd_sentencepiece_create(&t->sentencepiece, model.data, model.size);
-    free(model.data);
-    return status;
-}
-
-peridot_status pd_tokenizer_build(struct pd_tokenizer *t)
-{
-    if (pd_pieces_by_merges(&t->pieces)) PD_TRY(pd_bpe_create(&t->bpe, &t->pieces));
-    else PD_TRY(create_sentencepiece(t));
-    PD_TRY(pd_special_create(&t->special, &t->pieces, PD_SPECIAL_CONTROL));
-    pd_chat_mark_stops(&t->pieces, &t->special);
-    t->lines_apart = t->pieces.algorithm == PD_ALGORITHM_BPE && !t->pieces.remove_spaces && lines_apart(&t->pieces);
-    return PERIDOT_OK;
-}
-
-void pd_tokenizer_find_chat(struct pd_tokenizer *t, const struct pd_chat_hints *h)
-{
-    if (h->jinja) {
-        t->chat = pd_chat_by_template(h->jinja, h->jinja_size, &t->special, &t->pieces);
-        return;
-    }
-    for (int i = 0; i < 2 && !t->chat; i++)
-        if (h->names[i]) t->chat = pd_chat_by_name(h->names[i], h->names_size[i], &t->special, &t->pieces);
-}
-
 /* ---- GGUF ---- */
 
 static void hint_meta(const char **out, size_t *size, const struct pd_checkpoint *c, const char *key)
@@ -73,27 +31,6 @@ static peridot_status open_gguf(struct pd_tokenizer *t, const struct pd_checkpoi
 }
 
 /* ---- one file ---- */
-
-typedef peridot_status reader(struct pd_pieces *out, const uint8_t *data, uint64_t size);
-
-static peridot_status read_file(struct pd_tokenizer *t, reader *read, const char *path)
-{
-    struct pd_map map;
-    PD_TRY(pd_map_open(&map, path));
-    peridot_status status = read(&t->pieces, map.data, map.size);
-    pd_map_close(&map);
-    return status == PERIDOT_OK ? status : pd_fail_prefix(status, path);
-}
-
-peridot_status pd_tokenizer_read_model(struct pd_tokenizer *t, const char *path)
-{
-    return read_file(t, pd_pieces_read_model, path);
-}
-
-peridot_status pd_tokenizer_read_json(struct pd_tokenizer *t, const char *path)
-{
-    return read_file(t, pd_pieces_read_json, path);
-}
 
 static peridot_status open_file(struct pd_tokenizer *t, const char *path, bool json)
 {

@@ -1,5 +1,5 @@
-/* What tokenizer.c, which encodes and decodes, shares with tokenizer_open.c and tokenizer_directory.c, which read files, and
- * with tokenizer_chat.c. */
+/* What tokenizer.c, which encodes and decodes, shares with tokenizer_build.c, tokenizer_directory.c and tokenizer_open.c, which
+ * read files (the last uses the others), and with tokenizer_chat.c. */
 #ifndef PD_TEXT_TOKENIZER_PRIVATE_H
 #define PD_TEXT_TOKENIZER_PRIVATE_H
 
