@@ -167,7 +167,13 @@ static void check_long(const peridot_vocab *v, const struct pd_text_buffer *text
     int32_t *ids;
     size_t n;
     struct pd_ids whole = {0};
-    assert_int_equal(pd_sentencepiece_encode(&whole, v->tokenizer->sentencepiece, text->data, text->size), PERIDOT_OK);
+    struct pd_text_buffer model = {0};
+    struct pd_sentencepiece *uncut;
+    assert_int_equal(pd_pieces_write_model(&model, &v->tokenizer->pieces), PERIDOT_OK);
+    assert_int_equal(pd_sentencepiece_create(&uncut, model.data, model.size, false), PERIDOT_OK);
+    assert_int_equal(pd_sentencepiece_encode(&whole, uncut, text->data, text->size, false), PERIDOT_OK);
+    pd_sentencepiece_free(uncut);
+    free(model.data);
     assert_int_equal(peridot_encode(&ids, &n, v, text->data, text->size, 0), PERIDOT_OK);
     assert_int_equal(n, whole.n);
     assert_memory_equal(ids, whole.data, n * sizeof *ids);

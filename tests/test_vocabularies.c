@@ -155,19 +155,25 @@ static void test_odd_gguf(void **state)
     }
 }
 
-/* A piece with a line break inside reaches over a cut: then texts are not cut. */
+/* Texts are not cut where a piece with a line break inside, or an unknown one, reaches over a cut. */
 static void test_no_cuts(void **state)
 {
     (void)state;
     struct tiny t;
     tiny_make(&t);
     peridot_vocab *v = open_tiny(&t);
-    assert_true(v->tokenizer->lines_apart);
+    assert_true(pd_pieces_lines_apart(&v->tokenizer->pieces));
     peridot_vocab_close(v);
     odd_break(&t);
     v = open_tiny(&t);
-    assert_false(v->tokenizer->lines_apart);
+    assert_false(pd_pieces_lines_apart(&v->tokenizer->pieces));
     peridot_vocab_close(v);
+    struct pd_pieces p = {.algorithm = PD_ALGORITHM_BPE};
+    assert_int_equal(pd_pieces_add(&p, "a", 1, 0, PD_PIECE_NORMAL), PERIDOT_OK);
+    assert_false(pd_pieces_lines_apart(&p));   /* a run of unknown characters is one id */
+    assert_int_equal(pd_pieces_add(&p, "\n", 1, 0, PD_PIECE_NORMAL), PERIDOT_OK);
+    assert_true(pd_pieces_lines_apart(&p));
+    pd_pieces_free(&p);
 }
 
 /* ---- sentencepiece models ---- */
@@ -180,7 +186,7 @@ static peridot_status open_bytes(const uint8_t *data, size_t size)
     struct pd_text_buffer model = {0};
     peridot_status status = pd_pieces_read_model(&t->pieces, data, size);
     if (status == PERIDOT_OK) status = pd_pieces_write_model(&model, &t->pieces);
-    if (status == PERIDOT_OK) status = pd_sentencepiece_create(&t->sentencepiece, model.data, model.size);
+    if (status == PERIDOT_OK) status = pd_sentencepiece_create(&t->sentencepiece, model.data, model.size, false);
     if (status == PERIDOT_OK) status = pd_special_create(&t->special, &t->pieces, PD_SPECIAL_CONTROL);
     if (status == PERIDOT_OK) use(&v);
     else assert_true(strlen(peridot_last_error()) > 10);

@@ -46,6 +46,13 @@ peridot_status pd_text_append_utf8(struct pd_text_buffer *b, const char *text, s
     return pd_text_append(b, text + begin, size - begin);
 }
 
+peridot_status pd_text_check_span(size_t size)
+{
+    const size_t most = (size_t)1 << 29;
+    if (size <= most) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_ARGUMENT, "a line of %zu bytes is too long to encode (at most %zu)", size, most);
+}
+
 peridot_status pd_text_terminate(struct pd_text_buffer *b)
 {
     PD_TRY(pd_text_append(b, "", 1));

@@ -18,6 +18,8 @@ struct pd_ids {
 peridot_status pd_text_append(struct pd_text_buffer *b, const void *data, size_t size);
 /* Text from outside: as it is, but U+FFFD for what is malformed. */
 peridot_status pd_text_append_utf8(struct pd_text_buffer *b, const char *text, size_t size);
+/* Tokenizers count the symbols of a span in int: what is longer than 2^29 bytes is refused. */
+peridot_status pd_text_check_span(size_t size);
 /* Puts a NUL after the bytes, not counted in size; data is not NULL afterwards. */
 peridot_status pd_text_terminate(struct pd_text_buffer *b);
 peridot_status pd_ids_append(struct pd_ids *ids, const int32_t *data, size_t n);

@@ -230,3 +230,18 @@ peridot_status pd_pieces_check(struct pd_pieces *p)
     pd_pieces_mark_stop(p, p->eos);
     return PERIDOT_OK;
 }
+
+bool pd_pieces_lines_apart(const struct pd_pieces *p)
+{
+    bool break_known = false;
+    if (p->algorithm != PD_ALGORITHM_BPE || p->remove_spaces) return false;
+    for (uint32_t i = 0; i < p->n; i++) {
+        const char *text = pd_pieces_text(p, i);
+        size_t breaks = 0;
+        break_known |= p->piece[i].type == PD_PIECE_BYTE || (p->piece[i].size == 1 && text[0] == '\n');
+        if (p->piece[i].type == PD_PIECE_CONTROL || !memchr(text, '\n', p->piece[i].size)) continue;
+        for (size_t k = 0; k < p->piece[i].size; k++) breaks += text[k] == '\n';
+        if (breaks != p->piece[i].size) return false;
+    }
+    return break_known;
+}

@@ -75,6 +75,9 @@ peridot_status pd_pieces_write_model(struct pd_text_buffer *out, const struct pd
 const char *pd_pieces_text(const struct pd_pieces *p, uint32_t id);
 /* The id of a piece by its text, -1 when there is none. A linear search: for opening, not for encoding. */
 int32_t pd_pieces_find(const struct pd_pieces *p, const char *text, size_t size);
+/* What comes before the end of a line and what comes after it are encoded independently: line breaks are known, and no
+ * piece has one beside another character. */
+bool pd_pieces_lines_apart(const struct pd_pieces *p);
 /* Ids beyond the pieces are ignored: files of models with padded vocabularies name some. */
 void pd_pieces_mark_stop(struct pd_pieces *p, int64_t id);
 

@@ -6,10 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* sentencepiece needs about a hundred bytes per byte of text, and counts in int: long texts go in cuts of about this. */
-enum { CUT_SIZE = 1 << 16 };
-static const size_t MAX_SPAN = (size_t)1 << 29;
-
 void pd_tokenizer_close(struct pd_tokenizer *t)
 {
     if (!t) return;
@@ -32,54 +28,14 @@ bool pd_tokenizer_is_stop(const struct pd_tokenizer *t, int32_t id)
 
 /* ---- text to ids ---- */
 
-static peridot_status check_span(size_t size)
-{
-    if (size <= MAX_SPAN) return PERIDOT_OK;
-    return pd_fail(PERIDOT_ERROR_ARGUMENT, "a line of %zu bytes is too long to encode (at most %zu)", size, MAX_SPAN);
-}
-
-static peridot_status encode_span(struct pd_ids *out, const struct pd_tokenizer *t, const char *text, size_t size)
-{
-    PD_TRY(check_span(size));
-    return pd_sentencepiece_encode(out, t->sentencepiece, text, size);
-}
-
-/* Size of the first cut: all, or up to the end of the line breaks after CUT_SIZE, where no merge can reach across. */
-static size_t first_cut(const struct pd_tokenizer *t, const char *text, size_t size)
-{
-    if (!t->lines_apart || size <= CUT_SIZE) return size;
-    const char *end = memchr(text + CUT_SIZE, '\n', size - CUT_SIZE);
-    while (end && end < text + size && *end == '\n') end++;
-    return end ? (size_t)(end - text) : size;
-}
-
-/* The dummy prefix is an ordinary space before the text. It is put there, rather than by sentencepiece, because only the
- * beginning of a text has it: what follows a control token does not, as in Hugging Face's tokenizers (legacy = false). */
-static peridot_status encode_prefixed(struct pd_ids *out, const struct pd_tokenizer *t, const char *text, size_t size)
-{
-    struct pd_text_buffer b = {0};
-    peridot_status status = pd_text_append(&b, " ", 1);
-    if (status == PERIDOT_OK) status = pd_text_append(&b, text, size);
-    if (status == PERIDOT_OK) status = encode_span(out, t, b.data, b.size);
-    free(b.data);
-    return status;
-}
-
 peridot_status pd_tokenizer_encode_plain(struct pd_ids *out, const struct pd_tokenizer *t, const char *text, size_t size,
                                          bool first)
 {
-    if (t->bpe) {
-        PD_TRY(check_span(size));
-        return pd_bpe_encode(out, t->bpe, text, size, first);
-    }
+    if (t->bpe) return pd_bpe_encode(out, t->bpe, text, size, first);
+    /* The dummy prefix is put there by us, rather than by sentencepiece, because only the beginning of a text has it: what
+     * follows a control token does not, as in Hugging Face's tokenizers (legacy = false). */
     bool prefix = first && t->pieces.dummy_prefix && !t->pieces.remove_spaces;
-    for (size_t done = 0; done < size; prefix = false) {
-        size_t n = first_cut(t, text + done, size - done);
-        if (prefix) PD_TRY(encode_prefixed(out, t, text + done, n));
-        else PD_TRY(encode_span(out, t, text + done, n));
-        done += n;
-    }
-    return PERIDOT_OK;
+    return pd_sentencepiece_encode(out, t->sentencepiece, text, size, prefix);
 }
 
 /* Control tokens are taken out from left to right, the longest first; what is between them is plain text. */

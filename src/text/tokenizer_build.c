@@ -31,24 +31,12 @@ peridot_status pd_tokenizer_read_json(struct pd_tokenizer *t, const char *path)
 
 /* ---- what follows from the pieces ---- */
 
-/* Over the end of a line no merge reaches if no piece has a line break beside another character. */
-static bool lines_apart(const struct pd_pieces *p)
-{
-    for (uint32_t i = 0; i < p->n; i++) {
-        const char *text = pd_pieces_text(p, i);
-        size_t breaks = 0;
-        if (p->piece[i].type == PD_PIECE_CONTROL || !memchr(text, '\n', p->piece[i].size)) continue;
-        for (size_t k = 0; k < p->piece[i].size; k++) breaks += text[k] == '\n';
-        if (breaks != p->piece[i].size) return false;
-    }
-    return true;
-}
-
 static peridot_status create_sentencepiece(struct pd_tokenizer *t)
 {
     struct pd_text_buffer model = {0};
     peridot_status status = pd_pieces_write_model(&model, &t->pieces);
-    if (status == PERIDOT_OK) status = pd_sentencepiece_create(&t->sentencepiece, model.data, model.size);
+    bool lines_apart = pd_pieces_lines_apart(&t->pieces);
+    if (status == PERIDOT_OK) status = pd_sentencepiece_create(&t->sentencepiece, model.data, model.size, lines_apart);
     free(model.data);
     return status;
 }
@@ -59,7 +47,6 @@ peridot_status pd_tokenizer_build(struct pd_tokenizer *t)
     else PD_TRY(create_sentencepiece(t));
     PD_TRY(pd_special_create(&t->special, &t->pieces, PD_SPECIAL_CONTROL));
     pd_chat_mark_stops(&t->pieces, &t->special);
-    t->lines_apart = t->pieces.algorithm == PD_ALGORITHM_BPE && !t->pieces.remove_spaces && lines_apart(&t->pieces);
     return PERIDOT_OK;
 }
 

@@ -16,7 +16,6 @@ struct pd_tokenizer {
     struct pd_bpe *bpe;
     const struct pd_chat *chat;    /* NULL: none */
     struct pd_text_buffer jinja;   /* the template as a Hugging Face directory words it, NUL-terminated; data NULL: none */
-    bool lines_apart;              /* no piece reaches over the end of a line: long texts may be cut there */
 };
 
 /* Appends the ids of text without control tokens; `first`: it begins a text (see dummy_prefix). */
