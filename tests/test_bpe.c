@@ -138,19 +138,19 @@ static void test_long_word(void **state)
 }
 
 /* Merging as the definition has it: over and over, the pair with the lowest rank, the leftmost of equals. */
-static size_t merge_plainly(uint32_t *ids, size_t n, const struct pd_pieces *p)
+static size_t merge_plainly(uint32_t *ids, size_t n, const struct pd_merge *merges, uint32_t n_merges)
 {
     for (;;) {
-        uint32_t best = p->n_merges;
+        uint32_t best = n_merges;
         size_t at = 0;
         for (size_t i = 0; i + 1 < n; i++)
             for (uint32_t k = 0; k < best; k++)
-                if (p->merges[k].left == ids[i] && p->merges[k].right == ids[i + 1]) {
+                if (merges[k].left == ids[i] && merges[k].right == ids[i + 1]) {
                     best = k;
                     at = i;
                 }
-        if (best == p->n_merges) return n;
-        ids[at] = p->merges[best].made;
+        if (best == n_merges) return n;
+        ids[at] = merges[best].made;
         memmove(ids + at + 1, ids + at + 2, (n - at - 2) * sizeof *ids);
         n--;
     }
@@ -177,7 +177,7 @@ static void test_merging(void **state)
         }
         made.n = 0;
         assert_int_equal(pd_merge_row_finish(&made, &row, &table), PERIDOT_OK);
-        assert_int_equal(made.n, merge_plainly(ids, n, p));
+        assert_int_equal(made.n, merge_plainly(ids, n, p->merges, p->n_merges));
         if (made.n) assert_memory_equal(made.data, ids, made.n * sizeof *ids);
     }
     pd_merge_row_free(&row);
@@ -187,6 +187,115 @@ static void test_merging(void **state)
 }
 
 /* ---- characters ---- */
+
+/* A vocabulary of some pieces over the letters a to c, and some of the pairs that make them up, in any order: whatever
+ * a trainer would never make. "x" is no piece, so that what has an x in it cannot be made. */
+struct chance {
+    char text[40][8];
+    uint32_t n, n_merges, seed;
+    struct pd_merge merges[400];
+};
+
+static uint32_t chance_below(struct chance *c, uint32_t n)
+{
+    c->seed = c->seed * 1664525 + 1013904223;
+    return (c->seed >> 8) % n;
+}
+
+static uint32_t chance_find(const struct chance *c, const char *text)
+{
+    uint32_t i = 0;
+    while (i < c->n && strcmp(c->text[i], text) != 0) i++;
+    return i;
+}
+
+static void chance_make(struct chance *c)
+{
+    static const char *const letters[] = {"<unk>", "a", "b", "c"};
+    char text[16];
+    for (c->n = 0; c->n < 4; c->n++) strcpy(c->text[c->n], letters[c->n]);
+    for (uint32_t n = 6 + chance_below(c, 30), tries = 0; c->n < n && tries < 500; tries++) {
+        bool unknown = chance_below(c, 8) == 0;
+        snprintf(text, sizeof text, "%s%s", c->text[1 + chance_below(c, c->n - 1)],
+                 unknown ? "x" : c->text[1 + chance_below(c, c->n - 1)]);
+        if (strlen(text) < 8 && chance_find(c, text) == c->n) strcpy(c->text[c->n++], text);
+    }
+    c->n_merges = 0;
+    for (uint32_t left = 1; left < c->n; left++)
+        for (uint32_t right = 1; right < c->n; right++) {
+            snprintf(text, sizeof text, "%s%s", c->text[left], c->text[right]);
+            uint32_t made = chance_find(c, text);
+            if (made == c->n || chance_below(c, 5) == 0) continue;
+            uint32_t at = chance_below(c, ++c->n_merges);
+            c->merges[c->n_merges - 1] = c->merges[at];
+            c->merges[at] = (struct pd_merge){left, right, made};
+        }
+}
+
+static peridot_vocab *chance_open(const struct chance *c)
+{
+    struct json_parts p = char_parts;
+    struct pd_text_buffer vocab = {0}, merges = {0};
+    char text[64];
+    for (uint32_t i = 0; i < c->n; i++) {
+        snprintf(text, sizeof text, "%s\"%s\": %u", i ? ", " : "", c->text[i], i);
+        put_text(&vocab, text);
+    }
+    for (uint32_t i = 0; i < c->n_merges; i++) {
+        snprintf(text, sizeof text, "%s\"%s %s\"", i ? ", " : "", c->text[c->merges[i].left], c->text[c->merges[i].right]);
+        put_text(&merges, text);
+    }
+    put_text(&merges, "");
+    assert_int_equal(pd_text_terminate(&vocab), PERIDOT_OK);
+    assert_int_equal(pd_text_terminate(&merges), PERIDOT_OK);
+    p.added = ADDED("0", "<unk>", "true", "false");
+    p.vocab = vocab.data;
+    p.merges = merges.data;
+    peridot_vocab *v = open_parts(&p);
+    free(vocab.data);
+    free(merges.data);
+    return v;
+}
+
+/* Merging by the list; x is the unknown, once for a run of them. */
+static size_t chance_encode(uint32_t *ids, const struct chance *c, const char *text)
+{
+    size_t n = 0, length;
+    for (; *text; text += length) {
+        bool unknown = *text == 'x';
+        length = unknown ? strspn(text, "x") : strcspn(text, "x");
+        for (size_t i = 0; i < length && !unknown; i++) ids[n + i] = (uint32_t)(text[i] - 'a' + 1);
+        if (unknown) ids[n++] = 0;
+        else n += merge_plainly(ids + n, length, c->merges, c->n_merges);
+    }
+    return n;
+}
+
+/* sentencepiece, which merges by scores, gives what the list of merges gives. */
+static void test_scores(void **state)
+{
+    (void)state;
+    struct chance c = {.seed = 1};
+    uint32_t n_unreachable = 0;
+    for (int run = 0; run < 400; run++) {
+        chance_make(&c);
+        peridot_vocab *v = chance_open(&c);
+        for (uint32_t i = 0; i < c.n; i++) n_unreachable += v->tokenizer->pieces.piece[i].unreachable;
+        for (int k = 0; k < 100; k++) {
+            char text[32] = "";
+            uint32_t want[32];
+            int32_t *ids;
+            size_t n, size = chance_below(&c, sizeof text);
+            for (size_t i = 0; i < size; i++) text[i] = "abcaabbccx"[chance_below(&c, run % 2 ? 10 : 2 + k % 2)];
+            size_t n_want = chance_encode(want, &c, text);
+            assert_int_equal(peridot_encode(&ids, &n, v, text, size, 0), PERIDOT_OK);
+            if (n != n_want || memcmp(ids, want, n * sizeof *want) != 0) fail_msg("run %d: %s", run, text);
+            peridot_free(ids);
+        }
+        peridot_vocab_close(v);
+    }
+    assert_in_range(n_unreachable, 1000, 8000);   /* of some 8,000 pieces */
+}
 
 static void test_characters(void **state)
 {
@@ -317,7 +426,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_spelling), cmocka_unit_test(test_bytes), cmocka_unit_test(test_whole_words),
         cmocka_unit_test(test_patterns), cmocka_unit_test(test_stream), cmocka_unit_test(test_long_word),
-        cmocka_unit_test(test_merging), cmocka_unit_test(test_characters), cmocka_unit_test(test_prefixes),
+        cmocka_unit_test(test_merging), cmocka_unit_test(test_scores), cmocka_unit_test(test_characters), cmocka_unit_test(test_prefixes),
         cmocka_unit_test(test_split_spaces), cmocka_unit_test(test_fallback), cmocka_unit_test(test_directory),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

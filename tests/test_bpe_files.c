@@ -94,8 +94,8 @@ static const struct spoilt spoilt_characters[] = {
     {PART(decoder), "{\"type\": \"Strip\", \"content\": \" \", \"start\": 2, \"stop\": 0}", UNSUPPORTED, "\"Strip\" has"},
     {PART(decoder), "{\"type\": \"Fuse\"}", UNSUPPORTED, "decoder"},
     {PART(decoder), "{\"type\": \"ByteLevel\"}", UNSUPPORTED, "decoder"},
-    {PART(model), "\"type\": \"BPE\",", FORMAT, "no piece for the byte 0x00"},
-    {PART(model), "\"type\": \"BPE\", \"unk_token\": \"nonesuch\",", FORMAT, "0x00"},
+    {PART(model), "\"type\": \"BPE\",", FORMAT, "no piece for the unknown, and none for bytes"},
+    {PART(model), "\"type\": \"BPE\", \"unk_token\": \"nonesuch\",", FORMAT, "for the unknown"},
     {PART(vocab), "\"<unk>\": 0, \"<bos>\": 1, \"\\n\": 2, \"\u2581\u2581\u2581\": 3, \"<start_of_turn>\": 4, \"a\\u0000\": 5, \"<0x00>\": 6",
      FORMAT, "no piece"},
 };

@@ -6,7 +6,6 @@
 #include "text/special.h"
 #include "text/split.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,12 +13,13 @@
 
 struct pd_bpe {
     const struct pd_pieces *pieces;
+    const struct pd_sentencepiece *characters;   /* CHAR_MERGES; else NULL */
     struct pd_piece_index index;
-    struct pd_merge_table merges;
     struct pd_special user;        /* user-defined pieces */
-    struct pd_split *split;        /* BYTE_MERGES */
-    int32_t bytes[256];            /* the piece of each byte; CHAR_MERGES: -1 in all when there are none */
-    int32_t unknown;               /* -1: none */
+    /* BYTE_MERGES: */
+    struct pd_merge_table merges;
+    struct pd_split *split;
+    int32_t bytes[256];            /* the piece of each byte */
 };
 
 /* One call's state. */
@@ -32,48 +32,34 @@ struct work {
 
 /* ---- opening ---- */
 
-static int32_t find_byte(const struct pd_bpe *b, unsigned byte)
-{
-    char name[8];
-    if (b->pieces->algorithm == PD_ALGORITHM_BYTE_MERGES)
-        return pd_piece_index_find(&b->index, b->pieces, &(char){(char)byte}, 1);
-    int size = snprintf(name, sizeof name, "<0x%02X>", byte);
-    int32_t id = pd_piece_index_find(&b->index, b->pieces, name, (size_t)size);
-    return id >= 0 && b->pieces->piece[id].type == PD_PIECE_BYTE ? id : -1;
-}
-
-/* Any text must become ids: all bytes are pieces, or, of characters, none is and some piece is for the unknown. */
+/* All bytes are pieces: any text must become ids. */
 static peridot_status find_bytes(struct pd_bpe *b)
 {
-    int missing = -1, n = 0;
-    for (int i = 255; i >= 0; i--) {
-        b->bytes[i] = find_byte(b, (unsigned)i);
-        if (b->bytes[i] < 0) missing = i;
-        else n++;
+    for (int i = 0; i < 256; i++) {
+        b->bytes[i] = pd_piece_index_find(&b->index, b->pieces, &(char){(char)i}, 1);
+        if (b->bytes[i] < 0)
+            return pd_fail(PERIDOT_ERROR_FORMAT, "the vocabulary has no piece for the byte 0x%02X", (unsigned)i);
     }
-    b->unknown = -1;
-    for (uint32_t i = 0; i < b->pieces->n; i++)
-        if (b->pieces->piece[i].type == PD_PIECE_UNKNOWN) b->unknown = (int32_t)i;
-    bool unknown = b->pieces->algorithm == PD_ALGORITHM_CHAR_MERGES && n == 0 && b->unknown >= 0;
-    if (missing < 0 || unknown) return PERIDOT_OK;
-    return pd_fail(PERIDOT_ERROR_FORMAT, "the vocabulary has no piece for the byte 0x%02X", (unsigned)missing);
+    return PERIDOT_OK;
 }
 
 static peridot_status create(struct pd_bpe *b)
 {
-    PD_TRY(pd_piece_index_create(&b->index, b->pieces));
-    PD_TRY(pd_merge_table_create(&b->merges, b->pieces));
+    if (!b->characters || b->pieces->whole_words) PD_TRY(pd_piece_index_create(&b->index, b->pieces));
     PD_TRY(pd_special_create(&b->user, b->pieces, PD_SPECIAL_USER));
+    if (b->characters) return PERIDOT_OK;
+    PD_TRY(pd_merge_table_create(&b->merges, b->pieces));
     if (b->pieces->pattern) PD_TRY(pd_split_create(&b->split, b->pieces->pattern));
     return find_bytes(b);
 }
 
-peridot_status pd_bpe_create(struct pd_bpe **out, const struct pd_pieces *p)
+peridot_status pd_bpe_create(struct pd_bpe **out, const struct pd_pieces *p, const struct pd_sentencepiece *characters)
 {
     *out = NULL;
     struct pd_bpe *b = calloc(1, sizeof *b);
     if (!b) return pd_fail_alloc(sizeof *b, "tokenizer");
     b->pieces = p;
+    b->characters = characters;
     peridot_status status = create(b);
     if (status == PERIDOT_OK) *out = b;
     else pd_bpe_free(b);
@@ -92,46 +78,21 @@ void pd_bpe_free(struct pd_bpe *b)
 
 /* ---- words ---- */
 
-/* The piece that a text is, if merging could have made it. */
+/* The piece that a text is, if plain text can become it; -1: none. */
 static int32_t find_plain(const struct pd_bpe *b, const char *text, size_t size)
 {
     int32_t id = pd_piece_index_find(&b->index, b->pieces, text, size);
-    if (id < 0) return -1;
-    uint8_t type = b->pieces->piece[id].type;
-    return type == PD_PIECE_NORMAL || type == PD_PIECE_USER ? id : -1;
-}
-
-static peridot_status push_bytes(struct work *w, const char *text, size_t size)
-{
-    for (size_t i = 0; i < size; i++) PD_TRY(pd_merge_row_push(&w->row, (uint32_t)w->b->bytes[(unsigned char)text[i]]));
-    return PERIDOT_OK;
-}
-
-/* Characters that no piece covers: their bytes if those are pieces, else the unknown piece, once for a run of them. */
-static peridot_status push_characters(struct work *w, const char *text, size_t size)
-{
-    const struct pd_bpe *b = w->b;
-    bool bytes = b->bytes[0] >= 0, after_unknown = false;
-    size_t length;
-    for (size_t i = 0; i < size; i += length) {
-        uint32_t code;
-        pd_utf8_next(&code, &length, text + i, size - i);
-        int32_t id = find_plain(b, text + i, length);
-        if (id >= 0) PD_TRY(pd_merge_row_push(&w->row, (uint32_t)id));
-        else if (bytes) PD_TRY(push_bytes(w, text + i, length));
-        else if (!after_unknown) PD_TRY(pd_merge_row_push(&w->row, (uint32_t)b->unknown));
-        after_unknown = id < 0;
-    }
-    return PERIDOT_OK;
+    return id >= 0 && pd_pieces_is_plain(b->pieces, (uint32_t)id) ? id : -1;
 }
 
 static peridot_status encode_word(struct work *w, const char *text, size_t size)
 {
-    int32_t id = w->b->pieces->whole_words ? find_plain(w->b, text, size) : -1;
+    const struct pd_bpe *b = w->b;
+    int32_t id = b->pieces->whole_words ? find_plain(b, text, size) : -1;
     if (id >= 0) return pd_ids_append(w->out, &id, 1);
-    if (w->b->pieces->algorithm == PD_ALGORITHM_BYTE_MERGES) PD_TRY(push_bytes(w, text, size));
-    else PD_TRY(push_characters(w, text, size));
-    return pd_merge_row_finish(w->out, &w->row, &w->b->merges);
+    if (b->characters) return pd_sentencepiece_encode(w->out, b->characters, text, size, false);
+    for (size_t i = 0; i < size; i++) PD_TRY(pd_merge_row_push(&w->row, (uint32_t)b->bytes[(unsigned char)text[i]]));
+    return pd_merge_row_finish(w->out, &w->row, &b->merges);
 }
 
 /* ---- stretches between user-defined pieces ---- */

@@ -126,6 +126,7 @@ static peridot_status merge(struct pd_merge_row *row, const struct pd_merge_tabl
     if (left->id != (int32_t)slot->left || left->after == NONE) return PERIDOT_OK;
     struct pd_symbol *right = &row->symbols[left->after];
     if (right->id != (int32_t)slot->right) return PERIDOT_OK;
+    row->last_rank = slot->rank;
     left->id = (int32_t)slot->made;
     left->after = right->after;
     if (right->after != NONE) row->symbols[right->after].before = c->at;
@@ -137,6 +138,7 @@ static peridot_status merge(struct pd_merge_row *row, const struct pd_merge_tabl
 peridot_status pd_merge_row_finish(struct pd_ids *out, struct pd_merge_row *row, const struct pd_merge_table *t)
 {
     row->n_heap = 0;
+    row->last_rank = UINT32_MAX;
     for (uint32_t i = 0; i + 1 < row->n; i++) PD_TRY(consider(row, t, (int32_t)i));
     while (row->n_heap) {
         struct pd_candidate best = heap_pop(row);

@@ -25,6 +25,7 @@ struct pd_merge_row {
     struct pd_symbol *symbols;
     struct pd_candidate *heap;
     uint32_t n, capacity, n_heap, heap_capacity;
+    uint32_t last_rank;   /* of the last merge; UINT32_MAX: there was none */
 };
 
 void pd_merge_row_free(struct pd_merge_row *row);

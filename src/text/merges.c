@@ -26,12 +26,6 @@ static peridot_status find_half(uint32_t *id, const struct pd_merge_reader *r, s
                    pd_utf8_shown(shown, r->bytes.data + begin, end - begin));
 }
 
-static bool is_plain(const struct pd_pieces *p, uint32_t id)
-{
-    uint8_t type = p->piece[id].type;
-    return type == PD_PIECE_NORMAL || type == PD_PIECE_USER || type == PD_PIECE_UNUSED;
-}
-
 static peridot_status append(struct pd_merge_reader *r, struct pd_merge m)
 {
     struct pd_pieces *p = r->pieces;
@@ -60,7 +54,8 @@ peridot_status pd_merges_add(struct pd_merge_reader *r, const char *left, size_t
     PD_TRY(find_half(&m.made, r, 0, r->bytes.size));
     r->n_read++;
     const struct pd_pieces *p = r->pieces;
-    return is_plain(p, m.left) && is_plain(p, m.right) && is_plain(p, m.made) ? append(r, m) : PERIDOT_OK;
+    bool plain = pd_pieces_is_plain(p, m.left) && pd_pieces_is_plain(p, m.right) && pd_pieces_is_plain(p, m.made);
+    return plain ? append(r, m) : PERIDOT_OK;
 }
 
 peridot_status pd_merges_add_line(struct pd_merge_reader *r, const char *line, size_t size)

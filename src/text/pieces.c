@@ -23,6 +23,19 @@ void pd_pieces_free(struct pd_pieces *p)
     *p = (struct pd_pieces){0};
 }
 
+bool pd_pieces_is_plain(const struct pd_pieces *p, uint32_t id)
+{
+    uint8_t type = p->piece[id].type;
+    return type == PD_PIECE_NORMAL || type == PD_PIECE_USER || type == PD_PIECE_UNUSED;
+}
+
+bool pd_pieces_has_bytes(const struct pd_pieces *p)
+{
+    for (uint32_t i = 0; i < p->n; i++)
+        if (p->piece[i].type == PD_PIECE_BYTE) return true;
+    return false;
+}
+
 bool pd_pieces_by_merges(const struct pd_pieces *p) { return p->algorithm >= PD_ALGORITHM_CHAR_MERGES; }
 
 peridot_status pd_pieces_set_pattern(struct pd_pieces *p, const char *pattern)
@@ -217,8 +230,10 @@ static peridot_status check_unknown(const struct pd_pieces *p)
             return pd_fail(PERIDOT_ERROR_FORMAT, "the vocabulary has two pieces for the unknown, %d and %u", unknown, i);
         unknown = (int32_t)i;
     }
-    if (unknown < 0 && !pd_pieces_by_merges(p))
-        return pd_fail(PERIDOT_ERROR_FORMAT, "the vocabulary has no piece for the unknown");
+    bool bytes = p->algorithm == PD_ALGORITHM_BYTE_MERGES || (pd_pieces_by_merges(p) && pd_pieces_has_bytes(p));
+    if (unknown < 0 && !bytes)
+        return pd_fail(PERIDOT_ERROR_FORMAT, "the vocabulary has no piece for the unknown%s",
+                       pd_pieces_by_merges(p) ? ", and none for bytes" : "");
     return PERIDOT_OK;
 }
 
@@ -234,7 +249,7 @@ peridot_status pd_pieces_check(struct pd_pieces *p)
 bool pd_pieces_lines_apart(const struct pd_pieces *p)
 {
     bool break_known = false;
-    if (p->algorithm != PD_ALGORITHM_BPE || p->remove_spaces) return false;
+    if ((p->algorithm != PD_ALGORITHM_BPE && p->algorithm != PD_ALGORITHM_CHAR_MERGES) || p->remove_spaces) return false;
     for (uint32_t i = 0; i < p->n; i++) {
         const char *text = pd_pieces_text(p, i);
         size_t breaks = 0;

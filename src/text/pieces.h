@@ -1,7 +1,7 @@
 /* The pieces of a vocabulary: what each token id stands for. One table, whether it was read from a sentencepiece model
  * (pieces_model.c), a GGUF file's arrays (pieces_gguf.c) or a tokenizer.json (pieces_json.c); the readers end in
  * pd_pieces_check, so that all which uses the table may trust it. Text to ids is sentencepiece's work (sentencepiece.h),
- * which gets the table back as a model of its own format, or, where a file lists merges, ours (bpe.h). Ids to text needs
+ * which gets the table back as a model of its own format, or, where merges are of bytes, ours (bpe.h). Ids to text needs
  * nothing but the table. */
 #ifndef PD_TEXT_PIECES_H
 #define PD_TEXT_PIECES_H
@@ -35,9 +35,10 @@ struct pd_merge {
 struct pd_piece {
     size_t offset;           /* of its text in pd_pieces.text; spaces are U+2581 but for BYTE_MERGES: raw bytes */
     uint32_t size;
-    float score;             /* of NORMAL: the highest merges first */
+    float score;             /* of NORMAL: the highest merges first; BYTE_MERGES: none */
     uint8_t type;            /* enum pd_piece_type */
     bool stop;               /* generation ends with it */
+    bool unreachable;        /* CHAR_MERGES: no merging makes it */
 };
 
 struct pd_pieces {
@@ -51,7 +52,7 @@ struct pd_pieces {
     enum pd_algorithm algorithm;
     bool remove_spaces;      /* sentencepiece drops spaces at the ends and repeated ones, and puts the dummy prefix itself */
     /* CHAR_MERGES and BYTE_MERGES: */
-    struct pd_merge *merges; /* first the most wanted */
+    struct pd_merge *merges; /* first the most wanted; of CHAR_MERGES, scores are made of them (scores.h), and none is left */
     uint32_t n_merges;
     bool whole_words;        /* a word that is a piece is that piece, whatever the merges say ("ignore_merges") */
     bool prefix_each;        /* dummy_prefix: before each stretch between added tokens, not just the first */
@@ -87,6 +88,9 @@ peridot_status pd_pieces_add(struct pd_pieces *p, const char *text, uint64_t siz
 peridot_status pd_pieces_set_pattern(struct pd_pieces *p, const char *pattern);   /* copied */
 /* "<0x0A>": neither sentencepiece nor Hugging Face's byte_fallback accepts another spelling. */
 bool pd_pieces_is_byte_name(const char *text, size_t size);
+/* Plain text can become it. */
+bool pd_pieces_is_plain(const struct pd_pieces *p, uint32_t id);
+bool pd_pieces_has_bytes(const struct pd_pieces *p);
 bool pd_pieces_by_merges(const struct pd_pieces *p);
 peridot_status pd_pieces_check(struct pd_pieces *p);
 

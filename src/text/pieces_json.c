@@ -7,6 +7,7 @@
 #include "format/json.h"
 #include "text/json_steps.h"
 #include "text/merges.h"
+#include "text/scores.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -169,6 +170,7 @@ static peridot_status read_merges(struct pd_pieces *out, yyjson_val *merges)
     yyjson_arr_iter iter = yyjson_arr_iter_with(merges);
     for (yyjson_val *merge; status == PERIDOT_OK && (merge = yyjson_arr_iter_next(&iter));) status = read_merge(&r, merge);
     pd_merges_end(&r);
+    if (status == PERIDOT_OK && out->algorithm == PD_ALGORITHM_CHAR_MERGES) status = pd_scores_from_merges(out, &index);
     pd_piece_index_free(&index);
     return status;
 }

@@ -126,38 +126,49 @@ peridot_status pd_pieces_read_model(struct pd_pieces *out, const uint8_t *data, 
     return pd_pieces_check(out);
 }
 
-/* A control piece goes under a name with a space, which no escaped text has: plain text cannot make it, whatever the
- * file calls it, and sentencepiece does not need its name, since control tokens in text are found by ourselves. */
-static peridot_status write_piece(struct pd_text_buffer *out, struct pd_text_buffer *scratch, const struct pd_pieces *p,
-                                  uint32_t id)
+static peridot_status write_field(struct pd_text_buffer *out, struct pd_text_buffer *scratch, const char *text, size_t size,
+                                  struct pd_piece piece)
 {
-    const struct pd_piece *piece = &p->piece[id];
-    char control[24];
-    const char *text = pd_pieces_text(p, id);
-    size_t size = piece->size;
-    if (piece->type == PD_PIECE_CONTROL) {
-        size = (size_t)snprintf(control, sizeof control, "control %u", id);
-        text = control;
-    }
     scratch->size = 0;
     PD_TRY(pd_proto_write_bytes(scratch, PIECE_TEXT, text, size));
-    PD_TRY(pd_proto_write_float(scratch, PIECE_SCORE, piece->score));
-    PD_TRY(pd_proto_write_varint(scratch, PIECE_TYPE, piece->type));
+    PD_TRY(pd_proto_write_float(scratch, PIECE_SCORE, piece.score));
+    PD_TRY(pd_proto_write_varint(scratch, PIECE_TYPE, piece.type));
     return pd_proto_write_bytes(out, MODEL_PIECES, scratch->data, scratch->size);
 }
 
-static bool has_bytes(const struct pd_pieces *p)
+/* A piece that plain text must not make, or cannot, goes under a name with a space, which no escaped text has, whatever
+ * the file calls it; sentencepiece does not need its name, since control tokens in text are found by ourselves. */
+static peridot_status write_hidden(struct pd_text_buffer *out, struct pd_text_buffer *scratch, uint32_t id, uint8_t type)
+{
+    char name[24];
+    size_t size = (size_t)snprintf(name, sizeof name, "control %u", id);
+    return write_field(out, scratch, name, size, (struct pd_piece){.type = type});
+}
+
+/* User-defined pieces of CHAR_MERGES are found by ourselves, too (bpe.h). */
+static peridot_status write_piece(struct pd_text_buffer *out, struct pd_text_buffer *scratch, const struct pd_pieces *p,
+                                  uint32_t id)
+{
+    struct pd_piece piece = p->piece[id];
+    if (piece.type == PD_PIECE_CONTROL || piece.unreachable) return write_hidden(out, scratch, id, PD_PIECE_CONTROL);
+    if (piece.type == PD_PIECE_USER && p->algorithm == PD_ALGORITHM_CHAR_MERGES) piece.type = PD_PIECE_NORMAL;
+    return write_field(out, scratch, pd_pieces_text(p, id), piece.size, piece);
+}
+
+/* sentencepiece wants a piece for the unknown, even where bytes leave nothing unknown. */
+static peridot_status write_unknown(struct pd_text_buffer *out, struct pd_text_buffer *scratch, const struct pd_pieces *p)
 {
     for (uint32_t i = 0; i < p->n; i++)
-        if (p->piece[i].type == PD_PIECE_BYTE) return true;
-    return false;
+        if (p->piece[i].type == PD_PIECE_UNKNOWN) return PERIDOT_OK;
+    return write_hidden(out, scratch, p->n, PD_PIECE_UNKNOWN);
 }
 
 static peridot_status write_specs(struct pd_text_buffer *out, struct pd_text_buffer *scratch, const struct pd_pieces *p)
 {
     scratch->size = 0;
-    PD_TRY(pd_proto_write_varint(scratch, TRAINER_TYPE, p->algorithm));
-    PD_TRY(pd_proto_write_varint(scratch, TRAINER_BYTE_FALLBACK, has_bytes(p)));
+    bool by_merges = p->algorithm == PD_ALGORITHM_CHAR_MERGES;
+    PD_TRY(pd_proto_write_varint(scratch, TRAINER_TYPE, by_merges ? PD_ALGORITHM_BPE : p->algorithm));
+    PD_TRY(pd_proto_write_varint(scratch, TRAINER_BYTE_FALLBACK, pd_pieces_has_bytes(p)));
     PD_TRY(pd_proto_write_bytes(out, MODEL_TRAINER, scratch->data, scratch->size));
     scratch->size = 0;
     PD_TRY(pd_proto_write_bytes(scratch, NORMALIZER_NAME, "identity", 8));
@@ -172,6 +183,7 @@ peridot_status pd_pieces_write_model(struct pd_text_buffer *out, const struct pd
     struct pd_text_buffer scratch = {0};
     peridot_status status = PERIDOT_OK;
     for (uint32_t i = 0; i < p->n && status == PERIDOT_OK; i++) status = write_piece(out, &scratch, p, i);
+    if (status == PERIDOT_OK) status = write_unknown(out, &scratch, p);
     if (status == PERIDOT_OK) status = write_specs(out, &scratch, p);
     free(scratch.data);
     return status;

@@ -1,8 +1,8 @@
-/* Text to token ids and back. The pieces come from a sentencepiece model, or from a GGUF file's arrays, which are written
- * as a sentencepiece ModelProto first, so that one library (sentencepiece) does the splitting in both cases; or from a
- * tokenizer.json or GGUF arrays with merges, which bpe.h applies. What is ours in all cases: control tokens are parsed
- * only where asked, turn markers are never matched in user text (Google's model has them as USER_DEFINED pieces),
- * streaming output of whole UTF-8 characters, and chat templates. */
+/* Text to token ids and back. The pieces come from a sentencepiece model, a GGUF file's arrays or a tokenizer.json; unless
+ * their merges are of bytes (Llama 3), which is bpe.h's work, they are written as a sentencepiece ModelProto, so that one
+ * library (sentencepiece) does the merging in all cases. What is ours: control tokens are parsed only where asked, turn
+ * markers are never matched in user text (Google's model has them as USER_DEFINED pieces), streaming output of whole UTF-8
+ * characters, and chat templates. */
 #ifndef PD_TEXT_TOKENIZER_H
 #define PD_TEXT_TOKENIZER_H
 

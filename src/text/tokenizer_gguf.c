@@ -85,21 +85,11 @@ static peridot_status add_tokens(struct pd_gguf_writer *w, const struct pd_piece
     return status;
 }
 
-/* sentencepiece merges what has the highest score first; a list of merges has the earliest first, which is the same when
- * a piece's score falls with the place of the first merge that makes it. */
-static void rank(float *scores, uint32_t n, const struct pd_pieces *p)
-{
-    for (uint32_t i = 0; i < n; i++) scores[i] = -(float)p->n_merges - 1;
-    for (uint32_t i = p->n_merges; i-- > 0;)
-        if (p->merges[i].made < n) scores[p->merges[i].made] = -(float)i;
-}
-
 static peridot_status add_scores(struct pd_gguf_writer *w, const struct pd_pieces *p, uint32_t n)
 {
     float *scores = malloc(n * sizeof *scores);
     if (!scores) return pd_fail_alloc(n * sizeof *scores, "list of tokens");
-    if (p->algorithm == PD_ALGORITHM_CHAR_MERGES) rank(scores, n, p);
-    else for (uint32_t i = 0; i < n; i++) scores[i] = i < p->n ? p->piece[i].score : -10000;
+    for (uint32_t i = 0; i < n; i++) scores[i] = i < p->n ? p->piece[i].score : -10000;
     pd_gguf_writer_add_array(w, KEY("scores"), PD_META_FLOAT32, n, scores);
     free(scores);
     return PERIDOT_OK;

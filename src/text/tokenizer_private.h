@@ -11,9 +11,9 @@
 struct pd_tokenizer {
     struct pd_pieces pieces;
     struct pd_special special;
-    /* Plain text to ids: one of the two, the other is NULL. */
-    struct pd_sentencepiece *sentencepiece;
-    struct pd_bpe *bpe;
+    /* Plain text to ids: */
+    struct pd_sentencepiece *sentencepiece;   /* NULL: merges are of bytes */
+    struct pd_bpe *bpe;                       /* NULL: the vocabulary has scores, and no merges */
     const struct pd_chat *chat;    /* NULL: none */
     struct pd_text_buffer jinja;   /* the template as a Hugging Face directory words it, NUL-terminated; data NULL: none */
 };
