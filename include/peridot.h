@@ -161,6 +161,24 @@ typedef struct peridot_message {
 PERIDOT_API peridot_status peridot_encode_messages(int32_t **out, size_t *n, const peridot_vocab *vocab,
                                                    const peridot_message *messages, size_t n_messages,
                                                    const char *template_name);
+
+/* A conversation that goes on. */
+typedef struct peridot_chat {
+    size_t size;
+    const char *template_name;         /* NULL: the model's own */
+    const int32_t *ids;                /* [n_ids]: all so far, the model's reply as it came at the end, with its stop token or without */
+    size_t n_ids;
+    const peridot_message *messages;   /* [n_messages]: those that come next */
+    size_t n_messages;
+} peridot_chat;
+
+/* The ids that a turn adds to those that a sequence has: the end of the model's turn (less the stop token that the ids end
+ * with), the messages' turns, and the model's next turn opened. The reply is not tokenised again, so that the sequence's cache
+ * stays as it is: where the reply's text gives the reply's ids, all ids are those of peridot_encode_messages for the whole
+ * conversation. Without messages: only the end of the model's turn. Without ids: peridot_encode_messages. A first message of
+ * the system can only begin a conversation where the template has no turns of the system. */
+PERIDOT_API peridot_status peridot_encode_turns(int32_t **out, size_t *n, const peridot_vocab *vocab, const peridot_chat *chat);
+
 /* Name i of the templates, or NULL past the last. */
 PERIDOT_API const char *peridot_template_name(size_t i);
 

@@ -2,6 +2,8 @@
  * with the real tokenizers, and whether a template program in a model's files is recognised. */
 #include "text_shared.h"
 
+#include "base/utf8.h"
+
 static yyjson_doc *open_golden(void)
 {
     yyjson_read_err e;
@@ -52,6 +54,54 @@ static void check_conversation(const peridot_vocab *v, yyjson_val *conversation,
     peridot_free(ids);
 }
 
+/* The ids of the first n messages, of which the last is the user's, must be those of the turns before the reply, the reply's
+ * own, and those that the last turn adds; they are told apart by what they decode to. Messages [n - 2] is the reply. */
+static void check_next_turn(const peridot_vocab *v, const peridot_message *messages, size_t n, const char *name)
+{
+    int32_t *all, *prompt, *added, *again;
+    size_t n_all, n_prompt, n_added, n_again, size, length = strlen(messages[n - 2].content);
+    const char *reply = messages[n - 2].content;
+    char *text;
+    peridot_chat chat = {.template_name = name, .messages = &messages[n - 1], .n_messages = 1};
+    assert_int_equal(peridot_encode_messages(&all, &n_all, v, messages, n, name), PERIDOT_OK);
+    assert_int_equal(peridot_encode_messages(&prompt, &n_prompt, v, messages, n - 2, name), PERIDOT_OK);
+    assert_true(n_prompt < n_all && memcmp(all, prompt, n_prompt * sizeof *all) == 0);
+    chat.ids = all, chat.n_ids = n_prompt + 1;   /* any id that is no stop stands for the reply */
+    if (peridot_encode_turns(&added, &n_added, v, &chat) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
+    assert_true(n_prompt + n_added < n_all);
+    chat.n_ids = n_all - n_added;
+    assert_memory_equal(all + chat.n_ids, added, n_added * sizeof *all);
+    assert_int_equal(peridot_decode(&text, &size, v, all + n_prompt, chat.n_ids - n_prompt), PERIDOT_OK);
+    pd_utf8_trim(&reply, &length);
+    assert_true(size >= length && size <= length + 1 && memcmp(text + size - length, reply, length) == 0);
+    assert_int_equal(peridot_encode_turns(&again, &n_again, v, &chat), PERIDOT_OK);
+    assert_int_equal(n_again, n_added);
+    assert_memory_equal(again, added, n_added * sizeof *added);
+    peridot_free(again);
+    bool stop_comes_first = pd_tokenizer_is_stop(v->tokenizer, added[0]);
+    chat.n_ids += stop_comes_first;
+    assert_int_equal(peridot_encode_turns(&again, &n_again, v, &chat), PERIDOT_OK);
+    assert_memory_equal(again, added + stop_comes_first, (n_added - stop_comes_first) * sizeof *added);
+    peridot_free(again);
+    peridot_free(added);
+    peridot_free(prompt);
+    peridot_free(all);
+    peridot_free(text);
+}
+
+static uint32_t check_next_turns(const peridot_vocab *v, yyjson_val *conversation, const char *name)
+{
+    peridot_message messages[8];
+    uint32_t n_checked = 0;
+    size_t n = read_messages(messages, yyjson_obj_get(conversation, "messages"));
+    for (size_t i = 3; i <= n; i++) {
+        if (strcmp(messages[i - 1].role, "user") != 0 || strcmp(messages[i - 2].role, "assistant") != 0) continue;
+        check_next_turn(v, messages, i, name);
+        n_checked++;
+    }
+    return n_checked;
+}
+
 /* A directory of a tokenizer's file and a configuration with the template program. */
 static peridot_vocab *open_with_template(yyjson_val *row, const char *path, const char *name)
 {
@@ -77,6 +127,7 @@ static void check_rows(const char *model, const char *file, const char *name)
     char path[512];
     yyjson_val *row, *conversation;
     size_t i, n, k, n_conversations, n_rows = 0;
+    uint32_t n_turns = 0;
     skip_without_data();
     yyjson_doc *doc = open_golden();
     yyjson_arr_foreach(yyjson_doc_get_root(doc), i, n, row) {
@@ -87,8 +138,9 @@ static void check_rows(const char *model, const char *file, const char *name)
         yyjson_arr_foreach(yyjson_obj_get(row, "conversations"), k, n_conversations, conversation) {
             check_conversation(v, conversation, NULL);
             check_conversation(v, conversation, string_of(row, "template"));
+            n_turns += check_next_turns(v, conversation, NULL);
         }
-        assert_true(n_conversations >= 6);
+        assert_true(n_conversations >= 6 && n_turns >= 2);
         n_rows++;
         peridot_vocab_close(v);
     }

@@ -1,6 +1,7 @@
 /* The vocab of peridot.h: checks arguments and calls the tokenizer. */
 #include "api/vocab.h"
 
+#include "api/params.h"
 #include "base/utf8.h"
 #include "text/chat.h"
 
@@ -61,16 +62,25 @@ peridot_status peridot_encode_chat(int32_t **out, size_t *n, const peridot_vocab
     *out = NULL;
     *n = 0;
     if (!user_text) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no text was given");
-    return pd_tokenizer_encode_messages(out, n, vocab->tokenizer, &(peridot_message){"user", user_text}, 1, NULL);
+    return peridot_encode_messages(out, n, vocab, &(peridot_message){"user", user_text}, 1, NULL);
 }
 
 peridot_status peridot_encode_messages(int32_t **out, size_t *n, const peridot_vocab *vocab, const peridot_message *messages,
                                        size_t n_messages, const char *template_name)
 {
+    peridot_chat chat = {.messages = messages, .n_messages = n_messages, .template_name = template_name};
+    return peridot_encode_turns(out, n, vocab, &chat);
+}
+
+peridot_status peridot_encode_turns(int32_t **out, size_t *n, const peridot_vocab *vocab, const peridot_chat *chat)
+{
+    peridot_chat known;
     *out = NULL;
     *n = 0;
-    if (!messages && n_messages) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no messages were given");
-    return pd_tokenizer_encode_messages(out, n, vocab->tokenizer, messages, n_messages, template_name);
+    PD_TRY(PD_PARAMS_READ(known, chat));
+    if (!known.messages && known.n_messages) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no messages were given");
+    if (!known.ids && known.n_ids) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no token ids were given");
+    return pd_tokenizer_encode_chat(out, n, vocab->tokenizer, &known);
 }
 
 const char *peridot_template_name(size_t i) { return pd_chat_name(i); }

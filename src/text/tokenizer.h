@@ -29,11 +29,9 @@ peridot_status pd_tokenizer_encode(int32_t **ids, size_t *n, const struct pd_tok
 /* Whole text of n ids, allocated, NUL-terminated. Control tokens give nothing. */
 peridot_status pd_tokenizer_decode(char **out, size_t *size, const struct pd_tokenizer *t, const int32_t *ids, size_t n);
 
-/* Chat: has the model a template of its own, and the ids of a conversation with the model's turn opened, by the template
- * named (NULL: the model's own). */
+/* Chat: has the model a template of its own, and what peridot_encode_turns says. */
 bool pd_tokenizer_has_chat(const struct pd_tokenizer *t);
-peridot_status pd_tokenizer_encode_messages(int32_t **ids, size_t *n, const struct pd_tokenizer *t,
-                                            const peridot_message *messages, size_t n_messages, const char *template_name);
+peridot_status pd_tokenizer_encode_chat(int32_t **ids, size_t *n, const struct pd_tokenizer *t, const peridot_chat *c);
 
 /* Streaming: ids one by one, out come the bytes that complete whole UTF-8 characters. Zero-initialise ({0}). */
 struct pd_stream {

@@ -13,6 +13,7 @@ struct render {
     const struct pd_tokenizer *tokenizer;
     const struct pd_chat *chat;
     struct pd_text_buffer plain, content;
+    bool continues;        /* the messages come after others, whose ids are known */
 };
 
 static peridot_status put_plain(struct render *r)
@@ -30,15 +31,20 @@ static peridot_status put_id(struct render *r, int32_t id)
     return id < 0 ? PERIDOT_OK : pd_ids_append(r->out, &id, 1);
 }
 
+/* Of a part that is one token; else, or where the vocabulary has none, -1. */
+static int32_t part_id(const struct pd_tokenizer *t, const struct pd_chat_part *part)
+{
+    if (part->kind == PD_CHAT_BOS) return t->pieces.bos;
+    if (part->kind == PD_CHAT_EOS) return t->pieces.eos;
+    return part->kind == PD_CHAT_PIECE ? pd_special_find(&t->special, &t->pieces, part->text) : -1;
+}
+
 static peridot_status put_parts(struct render *r, const struct pd_chat_part *part, const char *content, size_t size)
 {
-    const struct pd_tokenizer *t = r->tokenizer;
     for (; part->kind != PD_CHAT_END; part++) {
-        if (part->kind == PD_CHAT_BOS) PD_TRY(put_id(r, t->pieces.bos));
-        else if (part->kind == PD_CHAT_EOS) PD_TRY(put_id(r, t->pieces.eos));
-        else if (part->kind == PD_CHAT_PIECE) PD_TRY(put_id(r, pd_special_find(&t->special, &t->pieces, part->text)));
-        else if (part->kind == PD_CHAT_TEXT) PD_TRY(pd_text_append(&r->plain, part->text, strlen(part->text)));
-        else PD_TRY(pd_text_append(&r->plain, content, size));
+        if (part->kind == PD_CHAT_TEXT) PD_TRY(pd_text_append(&r->plain, part->text, strlen(part->text)));
+        else if (part->kind == PD_CHAT_CONTENT) PD_TRY(pd_text_append(&r->plain, content, size));
+        else PD_TRY(put_id(r, part_id(r->tokenizer, part)));
     }
     return PERIDOT_OK;
 }
@@ -115,19 +121,63 @@ static peridot_status put_beginning(struct render *r, size_t *used, const perido
     return put_joined(r, messages[0].content, messages[1].content);
 }
 
-static peridot_status render(struct render *r, const peridot_message *messages, size_t n)
+/* Whether the ids so far end with the first k ids of a closing, or a reply's stop token alone stands for them. */
+static bool has_closing(const struct pd_tokenizer *t, const peridot_chat *c, const int32_t *closing, size_t k)
 {
-    size_t i;
-    PD_TRY(check_roles(r->chat, messages, n));
-    PD_TRY(put_beginning(r, &i, messages));
-    for (; i < n; i++) {
+    const int32_t *end = c->ids + c->n_ids;
+    if (end[-1] == closing[k - 1] && pd_tokenizer_is_stop(t, end[-1])) return true;
+    return k <= c->n_ids && memcmp(end - k, closing, k * sizeof *closing) == 0;
+}
+
+/* What ends the model's turn after its text, or what the ids so far lack of it. The last of those stands before it in r->out, as
+ * text is split otherwise where it begins a prompt. */
+static peridot_status put_closing(struct render *r, const peridot_chat *c)
+{
+    const struct pd_chat_part *part = r->chat->turns[PD_CHAT_ASSISTANT];
+    size_t n_known = 0;
+    while (part->kind != PD_CHAT_CONTENT) part++;
+    PD_TRY(pd_ids_append(r->out, &c->ids[c->n_ids - 1], 1));
+    PD_TRY(put_parts(r, part + 1, NULL, 0));
+    PD_TRY(put_plain(r));
+    int32_t *closing = r->out->data + 1;
+    for (size_t k = 1; k < r->out->n; k++)
+        if (has_closing(r->tokenizer, c, closing, k)) n_known = k;
+    r->out->n -= n_known;
+    memmove(closing, closing + n_known, (r->out->n - 1) * sizeof *closing);
+    return PERIDOT_OK;
+}
+
+/* The turns of messages [first, n), and the model's turn opened. */
+static peridot_status put_turns(struct render *r, const peridot_message *messages, size_t first, size_t n)
+{
+    for (size_t i = first; i < n; i++) {
         enum pd_chat_role role = PD_CHAT_USER;
         PD_TRY(read_role(&role, &messages[i], i));
-        if (i > 0) PD_TRY(put_parts(r, r->chat->between, NULL, 0));
+        if (i > 0 || r->continues) PD_TRY(put_parts(r, r->chat->between, NULL, 0));
         PD_TRY(put_turn(r, r->chat->turns[role], messages[i].content));
     }
-    PD_TRY(put_parts(r, r->chat->open, NULL, 0));
+    return put_parts(r, r->chat->open, NULL, 0);
+}
+
+static peridot_status render_beginning(struct render *r, const peridot_message *messages, size_t n)
+{
+    size_t i;
+    if (n == 0) return pd_fail(PERIDOT_ERROR_ARGUMENT, "a conversation needs a message");
+    PD_TRY(check_roles(r->chat, messages, n));
+    PD_TRY(put_beginning(r, &i, messages));
+    PD_TRY(put_turns(r, messages, i, n));
     return put_plain(r);
+}
+
+static peridot_status render_continuation(struct render *r, const peridot_chat *c)
+{
+    r->continues = true;
+    if (c->n_messages) PD_TRY(check_roles(r->chat, c->messages, c->n_messages));
+    PD_TRY(put_closing(r, c));
+    if (c->n_messages) PD_TRY(put_turns(r, c->messages, 0, c->n_messages));
+    PD_TRY(put_plain(r));
+    memmove(r->out->data, r->out->data + 1, --r->out->n * sizeof *r->out->data);   /* less the last id so far */
+    return PERIDOT_OK;
 }
 
 static peridot_status find_chat(const struct pd_chat **out, const struct pd_tokenizer *t, const char *name)
@@ -138,14 +188,13 @@ static peridot_status find_chat(const struct pd_chat **out, const struct pd_toke
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the model has no chat template that Peridot knows");
 }
 
-peridot_status pd_tokenizer_encode_messages(int32_t **ids, size_t *n, const struct pd_tokenizer *t,
-                                            const peridot_message *messages, size_t n_messages, const char *template_name)
+peridot_status pd_tokenizer_encode_chat(int32_t **ids, size_t *n, const struct pd_tokenizer *t, const peridot_chat *c)
 {
     struct pd_ids made = {0};
     struct render r = {.out = &made, .tokenizer = t};
-    peridot_status status = find_chat(&r.chat, t, template_name);
-    if (status == PERIDOT_OK && n_messages == 0) status = pd_fail(PERIDOT_ERROR_ARGUMENT, "a conversation needs a message");
-    if (status == PERIDOT_OK) status = render(&r, messages, n_messages);
+    peridot_status status = find_chat(&r.chat, t, c->template_name);
+    if (status == PERIDOT_OK)
+        status = c->n_ids ? render_continuation(&r, c) : render_beginning(&r, c->messages, c->n_messages);
     free(r.plain.data);
     free(r.content.data);
     return pd_tokenizer_finish_ids(ids, n, &made, status);
