@@ -1,0 +1,59 @@
+/* chat MODEL: a conversation, a line of standard input for each turn of the user. The ids of a reply are kept as they were
+ * generated, and each turn evaluates only what it adds. */
+#include <peridot.h>
+
+#include <stdio.h>
+#include <string.h>
+
+enum { CTX = 512, REPLY = 24 };
+
+struct conversation {
+    int32_t ids[CTX];
+    size_t n;
+};
+
+static bool take(void *user, int32_t token, const char *text, size_t size)
+{
+    struct conversation *c = user;
+    if (token >= 0 && c->n < CTX) c->ids[c->n++] = token;   /* -1: the last of the text, and no token */
+    fwrite(text, 1, size, stdout);
+    return c->n < CTX;
+}
+
+static peridot_status answer(struct conversation *c, peridot_session *session, const peridot_vocab *vocab, const char *line)
+{
+    peridot_message message = {"user", line};
+    peridot_chat chat = {.size = sizeof chat, .ids = c->ids, .n_ids = c->n, .messages = &message, .n_messages = 1};
+    int32_t *added;
+    size_t n;
+    if (!vocab) return PERIDOT_ERROR_UNSUPPORTED;
+    if (!peridot_vocab_has_chat(vocab)) chat.template_name = "plain";
+    peridot_status status = peridot_encode_turns(&added, &n, vocab, &chat);
+    if (status != PERIDOT_OK) return status;
+    if (n > CTX - c->n) n = CTX - c->n;
+    memcpy(c->ids + c->n, added, n * sizeof *added);
+    c->n += n;
+    peridot_free(added);
+    uint32_t pos = peridot_session_pos(session);   /* the last token of a reply may not be evaluated yet */
+    return peridot_generate(session, c->ids + pos, c->n - pos, REPLY, take, c, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    static struct conversation conversation;
+    peridot_model *model = NULL;
+    peridot_session *session = NULL;
+    peridot_session_params params = {.size = sizeof params, .ctx = CTX};
+    char line[1024];
+    peridot_status status = argc == 2 ? peridot_model_open(&model, argv[1], NULL) : PERIDOT_ERROR_ARGUMENT;
+    if (status == PERIDOT_OK) status = peridot_session_create(&session, model, &params);
+    while (status == PERIDOT_OK && conversation.n < CTX && fgets(line, sizeof line, stdin)) {
+        line[strcspn(line, "\n")] = 0;
+        status = answer(&conversation, session, peridot_model_vocab(model), line);
+        puts("");
+    }
+    if (status != PERIDOT_OK) fprintf(stderr, "%s: %s\n", peridot_status_name(status), peridot_last_error());
+    peridot_session_free(session);
+    peridot_model_close(model);
+    return status != PERIDOT_OK;
+}
