@@ -19,15 +19,15 @@ check "generate writes what the command does" [ "$(cat "$folder/out")" = "$(cat 
 example generate "$folder/none.gguf" "Once"
 check "a failure has a name and a sentence" matches err '^PERIDOT_ERROR_IO: .*none.gguf: '
 
-"$peridot" run -m "$stories" --temp 0 -n 24 "One day, Tim" >"$folder/want" 2>/dev/null
-printf 'One day, Tim\nThen Tim\n' >"$folder/lines"
+"$peridot" run -m "$stories" --temp 0 -n 24 "Once there was a king who" >"$folder/want" 2>/dev/null
+printf 'Once there was a king who\nThe queen said\n' >"$folder/lines"
 example chat "$stories" <"$folder/lines"
 check "chat succeeds" [ $status = 0 ]
 check "chat begins as the command does" [ "$(head -c "$(wc -c <"$folder/want")" "$folder/out")" = "$(cat "$folder/want")" ]
 printf '\n' >>"$folder/want"
-"$peridot" run -m "$stories" --temp 0 -n 24 "One day, Tim$(cat "$folder/want")
+"$peridot" run -m "$stories" --temp 0 -n 24 "Once there was a king who$(cat "$folder/want")
 
-Then Tim" >>"$folder/want" 2>/dev/null
+The queen said" >>"$folder/want" 2>/dev/null
 check "chat goes on after its own reply" [ "$(cat "$folder/out")" = "$(cat "$folder/want")" ]
 
 example embeddings "$stories" "The cat sat." "The cat sat."
