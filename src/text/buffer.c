@@ -1,32 +1,13 @@
 #include "text/buffer.h"
 
+#include "base/array.h"
 #include "base/utf8.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-/* Room for `more` elements after the first n; grows by half, so that appending costs constant time on average. */
-static peridot_status grow(void **data, size_t *capacity, size_t n, size_t more, size_t element, const char *what)
-{
-    if (more <= *capacity - n) return PERIDOT_OK;
-    size_t limit = SIZE_MAX / 2 / element;
-    if (more > limit - n) return pd_fail_alloc(SIZE_MAX, what);
-    size_t want = n + more;
-    if (want < *capacity + *capacity / 2) want = *capacity + *capacity / 2;
-    if (want < 64) want = 64;
-    void *p = realloc(*data, want * element);
-    if (!p) return pd_fail_alloc(want * element, what);
-    *data = p;
-    *capacity = want;
-    return PERIDOT_OK;
-}
 
 peridot_status pd_text_append(struct pd_text_buffer *b, const void *data, size_t size)
 {
-    void *p = b->data;
-    peridot_status status = grow(&p, &b->capacity, b->size, size, 1, "text");
-    b->data = p;
-    if (status != PERIDOT_OK) return status;
+    PD_TRY(pd_array_reserve(&b->data, &b->capacity, b->size, size, 1, "text"));
     if (size) memcpy(b->data + b->size, data, size);
     b->size += size;
     return PERIDOT_OK;
@@ -62,10 +43,7 @@ peridot_status pd_text_terminate(struct pd_text_buffer *b)
 
 peridot_status pd_ids_append(struct pd_ids *ids, const int32_t *data, size_t n)
 {
-    void *p = ids->data;
-    peridot_status status = grow(&p, &ids->capacity, ids->n, n, sizeof *ids->data, "token ids");
-    ids->data = p;
-    if (status != PERIDOT_OK) return status;
+    PD_TRY(pd_array_reserve(&ids->data, &ids->capacity, ids->n, n, sizeof *ids->data, "token ids"));
     if (n) memcpy(ids->data + ids->n, data, n * sizeof *data);
     ids->n += n;
     return PERIDOT_OK;

@@ -1,5 +1,7 @@
 #include "text/merger.h"
 
+#include "base/array.h"
+
 #include <stdlib.h>
 
 enum { NONE = -1 };
@@ -58,13 +60,7 @@ static bool better(const struct pd_candidate *a, const struct pd_candidate *b)
 
 static peridot_status heap_push(struct pd_merge_row *row, struct pd_candidate c)
 {
-    if (row->n_heap == row->heap_capacity) {
-        uint32_t capacity = row->heap_capacity ? row->heap_capacity * 2 : 64;
-        struct pd_candidate *heap = realloc(row->heap, capacity * sizeof *heap);
-        if (!heap) return pd_fail_alloc(capacity * sizeof *heap, "merging");
-        row->heap = heap;
-        row->heap_capacity = capacity;
-    }
+    PD_TRY(pd_array_reserve(&row->heap, &row->heap_capacity, row->n_heap, 1, sizeof c, "merging"));
     uint32_t i = row->n_heap++;
     for (; i > 0 && better(&c, &row->heap[(i - 1) / 2]); i = (i - 1) / 2) row->heap[i] = row->heap[(i - 1) / 2];
     row->heap[i] = c;
@@ -96,13 +92,7 @@ void pd_merge_row_free(struct pd_merge_row *row)
 
 peridot_status pd_merge_row_push(struct pd_merge_row *row, uint32_t id)
 {
-    if (row->n == row->capacity) {
-        uint32_t capacity = row->capacity ? row->capacity * 2 : 64;
-        struct pd_symbol *symbols = realloc(row->symbols, capacity * sizeof *symbols);
-        if (!symbols) return pd_fail_alloc(capacity * sizeof *symbols, "merging");
-        row->symbols = symbols;
-        row->capacity = capacity;
-    }
+    PD_TRY(pd_array_reserve(&row->symbols, &row->capacity, row->n, 1, sizeof *row->symbols, "merging"));
     int32_t at = (int32_t)row->n++;
     row->symbols[at] = (struct pd_symbol){(int32_t)id, at - 1, NONE};
     if (at > 0) row->symbols[at - 1].after = at;

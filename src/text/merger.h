@@ -24,7 +24,8 @@ void pd_merge_table_free(struct pd_merge_table *t);
 struct pd_merge_row {
     struct pd_symbol *symbols;
     struct pd_candidate *heap;
-    uint32_t n, capacity, n_heap, heap_capacity;
+    uint32_t n, n_heap;
+    size_t capacity, heap_capacity;
     uint32_t last_rank;   /* of the last merge; UINT32_MAX: there was none */
 };
 

@@ -1,5 +1,6 @@
 #include "text/merges.h"
 
+#include "base/array.h"
 #include "base/utf8.h"
 #include "text/byte_level.h"
 
@@ -29,14 +30,8 @@ static peridot_status find_half(uint32_t *id, const struct pd_merge_reader *r, s
 static peridot_status append(struct pd_merge_reader *r, struct pd_merge m)
 {
     struct pd_pieces *p = r->pieces;
-    if (p->n_merges == r->capacity) {
-        if (r->capacity >= INT32_MAX / 2) return pd_fail(PERIDOT_ERROR_FORMAT, "the vocabulary has too many merges");
-        uint32_t capacity = r->capacity ? r->capacity * 2 : 1024;
-        struct pd_merge *merges = realloc(p->merges, capacity * sizeof *merges);
-        if (!merges) return pd_fail_alloc(capacity * sizeof *merges, "merges");
-        p->merges = merges;
-        r->capacity = capacity;
-    }
+    if (p->n_merges >= INT32_MAX / 2) return pd_fail(PERIDOT_ERROR_FORMAT, "the vocabulary has too many merges");
+    PD_TRY(pd_array_reserve(&p->merges, &r->capacity, p->n_merges, 1, sizeof m, "merges"));
     p->merges[p->n_merges++] = m;
     return PERIDOT_OK;
 }

@@ -9,7 +9,8 @@ struct pd_merge_reader {
     struct pd_pieces *pieces;          /* complete but for the merges */
     const struct pd_piece_index *index;
     struct pd_text_buffer bytes;       /* of the pair at hand */
-    uint32_t capacity, n_read;
+    size_t capacity;
+    uint32_t n_read;
 };
 
 /* Adds one pair, given as two texts, or as one with a space between them ("t he"). After the last one, or a failure, end

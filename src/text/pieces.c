@@ -1,5 +1,6 @@
 #include "text/pieces.h"
 
+#include "base/array.h"
 #include "base/num.h"
 #include "base/os.h"
 #include "base/utf8.h"
@@ -116,18 +117,6 @@ static peridot_status append_piece_text(struct pd_pieces *p, const char *text, s
     return pd_text_append(&p->text, text, size);
 }
 
-static peridot_status reserve_piece(struct pd_pieces *p)
-{
-    if (p->n < p->capacity) return PERIDOT_OK;
-    if (p->n >= INT32_MAX / 2) return pd_fail(PERIDOT_ERROR_FORMAT, "the vocabulary has too many pieces");
-    uint32_t capacity = p->capacity ? p->capacity * 2 : 1024;
-    struct pd_piece *piece = realloc(p->piece, capacity * sizeof *piece);
-    if (!piece) return pd_fail_alloc(capacity * sizeof *piece, "vocabulary");
-    p->piece = piece;
-    p->capacity = capacity;
-    return PERIDOT_OK;
-}
-
 bool pd_pieces_is_byte_name(const char *text, size_t size)
 {
     static const char digits[] = "0123456789ABCDEF";
@@ -167,7 +156,8 @@ static peridot_status check_piece(const struct pd_pieces *p, const char *text, u
 peridot_status pd_pieces_add(struct pd_pieces *p, const char *text, uint64_t size, double score, int64_t type)
 {
     PD_TRY(check_piece(p, text, size, score, type));
-    PD_TRY(reserve_piece(p));
+    if (p->n >= INT32_MAX / 2) return pd_fail(PERIDOT_ERROR_FORMAT, "the vocabulary has too many pieces");
+    PD_TRY(pd_array_reserve(&p->piece, &p->capacity, p->n, 1, sizeof *p->piece, "vocabulary"));
     size_t offset = p->text.size;
     PD_TRY(append_piece_text(p, text, size, &type));
     if (is_marker(text, size, type)) type = PD_PIECE_CONTROL;

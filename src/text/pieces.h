@@ -43,7 +43,8 @@ struct pd_piece {
 
 struct pd_pieces {
     struct pd_piece *piece;
-    uint32_t n, capacity;
+    uint32_t n;
+    size_t capacity;
     struct pd_text_buffer text;
     int32_t bos, eos;        /* -1: none */
     bool no_bos;             /* the tokenizer's configuration wants no bos before plain text; chat templates have theirs */
