@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SPACE "\xe2\x96\x81"   /* U+2581 */
-
 struct pd_bpe {
     const struct pd_pieces *pieces;
     const struct pd_sentencepiece *characters;   /* CHAR_MERGES; else NULL */
@@ -109,24 +107,10 @@ static peridot_status encode_pattern(struct work *w, const char *text, size_t si
     return status;
 }
 
-static peridot_status escape(struct pd_text_buffer *out, const char *text, size_t size)
-{
-    size_t begin = 0;
-    for (size_t i = 0; i < size; i++) {
-        if (text[i] != ' ') continue;
-        PD_TRY(pd_text_append(out, text + begin, i - begin));
-        PD_TRY(pd_text_append(out, SPACE, 3));
-        begin = i + 1;
-    }
-    return pd_text_append(out, text + begin, size - begin);
-}
-
-static bool has_space(const char *text, size_t size) { return size >= 3 && memcmp(text, SPACE, 3) == 0; }
-
 static bool wants_prefix(const struct pd_pieces *p, const char *text, size_t size, bool first)
 {
     if (!p->dummy_prefix || !(first || p->prefix_each)) return false;
-    return !p->prefix_unless_space || !has_space(text, size);
+    return !p->prefix_unless_space || !pd_text_begins_with_space(text, size);
 }
 
 /* As one word, or one from each space to the next. */
@@ -135,12 +119,12 @@ static peridot_status encode_escaped(struct work *w, const char *text, size_t si
     const struct pd_pieces *p = w->b->pieces;
     size_t begin = 0;
     w->stretch.size = 0;
-    if (wants_prefix(p, text, size, first)) PD_TRY(pd_text_append(&w->stretch, SPACE, 3));
+    if (wants_prefix(p, text, size, first)) PD_TRY(pd_text_append(&w->stretch, PD_SPACE, 3));
     PD_TRY(pd_text_append(&w->stretch, text, size));
     text = w->stretch.data;
     size = w->stretch.size;
     for (size_t i = 1; p->split_spaces && i < size; i++) {
-        if (!has_space(text + i, size - i)) continue;
+        if (!pd_text_begins_with_space(text + i, size - i)) continue;
         PD_TRY(encode_word(w, text + begin, i - begin));
         begin = i;
     }
@@ -161,7 +145,7 @@ static peridot_status encode(struct work *w, const char *text, size_t size, bool
     size_t begin = 0, length;
     PD_TRY(pd_text_append_utf8(&w->clean, text, size));
     bool escaped = w->b->pieces->algorithm == PD_ALGORITHM_CHAR_MERGES;
-    if (escaped) PD_TRY(escape(&w->escaped, w->clean.data, w->clean.size));
+    if (escaped) PD_TRY(pd_text_append_escaped(&w->escaped, w->clean.data, w->clean.size));
     text = escaped ? w->escaped.data : w->clean.data;
     size = escaped ? w->escaped.size : w->clean.size;
     for (size_t i = 0; i < size; i += length) {

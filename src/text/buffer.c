@@ -27,6 +27,33 @@ peridot_status pd_text_append_utf8(struct pd_text_buffer *b, const char *text, s
     return pd_text_append(b, text + begin, size - begin);
 }
 
+bool pd_text_begins_with_space(const char *text, size_t size) { return size >= 3 && memcmp(text, PD_SPACE, 3) == 0; }
+
+peridot_status pd_text_append_escaped(struct pd_text_buffer *b, const char *text, size_t size)
+{
+    size_t begin = 0;
+    for (size_t i = 0; i < size; i++) {
+        if (text[i] != ' ') continue;
+        PD_TRY(pd_text_append(b, text + begin, i - begin));
+        PD_TRY(pd_text_append(b, PD_SPACE, 3));
+        begin = i + 1;
+    }
+    return pd_text_append(b, text + begin, size - begin);
+}
+
+peridot_status pd_text_append_unescaped(struct pd_text_buffer *b, const char *text, size_t size)
+{
+    size_t begin = 0;
+    for (size_t i = 0; i < size; i++) {
+        if (!pd_text_begins_with_space(text + i, size - i)) continue;
+        PD_TRY(pd_text_append(b, text + begin, i - begin));
+        PD_TRY(pd_text_append(b, " ", 1));
+        begin = i + 3;
+        i += 2;
+    }
+    return pd_text_append(b, text + begin, size - begin);
+}
+
 peridot_status pd_text_check_span(size_t size)
 {
     const size_t most = (size_t)1 << 29;

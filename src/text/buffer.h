@@ -18,6 +18,11 @@ struct pd_ids {
 peridot_status pd_text_append(struct pd_text_buffer *b, const void *data, size_t size);
 /* Text from outside: as it is, but U+FFFD for what is malformed. */
 peridot_status pd_text_append_utf8(struct pd_text_buffer *b, const char *text, size_t size);
+/* Text as sentencepiece's pieces spell it, with U+2581 for spaces, and back. */
+#define PD_SPACE "\xe2\x96\x81"
+peridot_status pd_text_append_escaped(struct pd_text_buffer *b, const char *text, size_t size);
+peridot_status pd_text_append_unescaped(struct pd_text_buffer *b, const char *text, size_t size);
+bool pd_text_begins_with_space(const char *text, size_t size);   /* with U+2581 */
 /* Tokenizers count the symbols of a span in int: what is longer than 2^29 bytes is refused. */
 peridot_status pd_text_check_span(size_t size);
 /* Puts a NUL after the bytes, not counted in size; data is not NULL afterwards. */

@@ -2,11 +2,10 @@
 
 #include "base/num.h"
 #include "base/utf8.h"
+#include "text/buffer.h"
 #include "text/split.h"
 
 #include <string.h>
-
-#define SPACE "\xe2\x96\x81"   /* U+2581 */
 
 /* One kind of step: its type, and what it sets. False: its settings are not known. */
 struct step {
@@ -31,13 +30,13 @@ static bool flag(yyjson_val *object, const char *key, bool missing)
 static bool read_prepend(struct pd_json_steps *out, yyjson_val *step)
 {
     out->prefix = out->prefix_each = true;
-    return is_str(step, "prepend", SPACE);
+    return is_str(step, "prepend", PD_SPACE);
 }
 
 static bool read_escape(struct pd_json_steps *out, yyjson_val *step)
 {
     out->escape = true;
-    return is_str(yyjson_obj_get(step, "pattern"), "String", " ") && is_str(step, "content", SPACE);
+    return is_str(yyjson_obj_get(step, "pattern"), "String", " ") && is_str(step, "content", PD_SPACE);
 }
 
 static const struct step normalizers[] = {{"Prepend", read_prepend}, {"Replace", read_escape}, {NULL, NULL}};
@@ -71,7 +70,7 @@ static bool read_scheme(bool *prefix, bool *each, yyjson_val *step)
     *prefix = scheme ? !yyjson_equals_str(scheme, "never") : flag(step, "add_prefix_space", true);
     *each = *prefix && !yyjson_equals_str(scheme, "first");
     bool known = !scheme || !*prefix || !*each || yyjson_equals_str(scheme, "always");
-    return known && is_str(step, "replacement", SPACE);
+    return known && is_str(step, "replacement", PD_SPACE);
 }
 
 static bool read_metaspace(struct pd_json_steps *out, yyjson_val *step)
@@ -97,7 +96,7 @@ static bool read_byte_decoder(struct pd_json_steps *out, yyjson_val *step)
 static bool read_unescape(struct pd_json_steps *out, yyjson_val *step)
 {
     out->space_decoder = true;
-    return is_str(yyjson_obj_get(step, "pattern"), "String", SPACE) && is_str(step, "content", " ");
+    return is_str(yyjson_obj_get(step, "pattern"), "String", PD_SPACE) && is_str(step, "content", " ");
 }
 
 /* Bytes and text are one stream of bytes here. */

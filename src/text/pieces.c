@@ -94,16 +94,6 @@ static bool is_marker(const char *text, size_t size, int64_t type)
     return pipes || is_reserve(text, size);
 }
 
-/* GGUF files hold user-defined runs of spaces as spaces, but they are matched after spaces became U+2581. */
-static peridot_status append_spaces_escaped(struct pd_text_buffer *b, const char *text, size_t size)
-{
-    for (size_t i = 0; i < size; i++) {
-        if (text[i] == ' ') PD_TRY(pd_text_append(b, "\xe2\x96\x81", 3));
-        else PD_TRY(pd_text_append(b, text + i, 1));
-    }
-    return PERIDOT_OK;
-}
-
 static peridot_status append_piece_text(struct pd_pieces *p, const char *text, size_t size, int64_t *type)
 {
     bool spelt = false;
@@ -112,8 +102,9 @@ static peridot_status append_piece_text(struct pd_pieces *p, const char *text, s
         if (spelt) return PERIDOT_OK;
         *type = PD_PIECE_UNUSED;
     }
+    /* GGUF files hold user-defined runs of spaces as spaces, but they are matched after spaces became U+2581. */
     if (*type == PD_PIECE_USER && p->algorithm != PD_ALGORITHM_BYTE_MERGES)
-        return append_spaces_escaped(&p->text, text, size);
+        return pd_text_append_escaped(&p->text, text, size);
     return pd_text_append(&p->text, text, size);
 }
 

@@ -106,19 +106,6 @@ peridot_status pd_tokenizer_encode(int32_t **ids, size_t *n, const struct pd_tok
 
 /* ---- ids to text ---- */
 
-static peridot_status append_text(struct pd_text_buffer *out, const char *text, size_t size)
-{
-    size_t begin = 0;
-    for (size_t i = 0; i + 3 <= size; i++) {
-        if (memcmp(text + i, "\xe2\x96\x81", 3) != 0) continue;
-        PD_TRY(pd_text_append(out, text + begin, i - begin));
-        PD_TRY(pd_text_append(out, " ", 1));
-        i += 2;
-        begin = i + 1;
-    }
-    return pd_text_append(out, text + begin, size - begin);
-}
-
 static unsigned hex(char c) { return c <= '9' ? (unsigned)(c - '0') : (unsigned)(c - 'A' + 10); }
 
 static peridot_status append_piece(struct pd_text_buffer *out, bool *started, const struct pd_tokenizer *t, int32_t id)
@@ -129,7 +116,7 @@ static peridot_status append_piece(struct pd_text_buffer *out, bool *started, co
     const char *text = pd_pieces_text(&t->pieces, (uint32_t)id);
     size_t size = piece->size;
     if (piece->type == PD_PIECE_CONTROL) return PERIDOT_OK;
-    bool prefixed = !*started && t->pieces.strip_prefix && size >= 3 && memcmp(text, "\xe2\x96\x81", 3) == 0;
+    bool prefixed = !*started && t->pieces.strip_prefix && pd_text_begins_with_space(text, size);
     *started = true;
     if (piece->type == PD_PIECE_UNKNOWN) return pd_text_append(out, " \xe2\x81\x87 ", 5);   /* U+2047, as sentencepiece */
     if (piece->type == PD_PIECE_BYTE) {
@@ -137,7 +124,7 @@ static peridot_status append_piece(struct pd_text_buffer *out, bool *started, co
         return pd_text_append(out, &byte, 1);
     }
     if (t->pieces.algorithm == PD_ALGORITHM_BYTE_MERGES) return pd_text_append(out, text, size);
-    return append_text(out, text + 3 * prefixed, size - 3 * prefixed);
+    return pd_text_append_unescaped(out, text + 3 * prefixed, size - 3 * prefixed);
 }
 
 peridot_status pd_tokenizer_decode(char **out, size_t *size, const struct pd_tokenizer *t, const int32_t *ids, size_t n)

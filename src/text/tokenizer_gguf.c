@@ -10,7 +10,6 @@
 #include <string.h>
 
 #define KEY(name) "tokenizer.ggml." name
-#define SPACE "\xe2\x96\x81"   /* U+2581 */
 
 /* Strings in one buffer: it moves while it grows, so that pointers into it are made last. */
 struct list {
@@ -43,24 +42,14 @@ static void add_list(struct pd_gguf_writer *w, const char *key, struct list *l)
 
 /* ---- tokens ---- */
 
-/* User-defined pieces are matched before spaces are escaped, so files hold them with spaces. */
-static peridot_status append_unescaped(struct pd_text_buffer *out, const char *text, size_t size)
-{
-    for (size_t i = 0; i < size;) {
-        bool space = size - i >= 3 && memcmp(text + i, SPACE, 3) == 0;
-        PD_TRY(pd_text_append(out, space ? " " : text + i, 1));
-        i += space ? 3 : 1;
-    }
-    return PERIDOT_OK;
-}
-
 static peridot_status append_piece(struct pd_text_buffer *out, const struct pd_pieces *p, uint32_t id)
 {
     const char *text = pd_pieces_text(p, id);
     const struct pd_piece *piece = &p->piece[id];
     bool bytes = p->algorithm == PD_ALGORITHM_BYTE_MERGES;
     if (bytes && piece->type == PD_PIECE_NORMAL) return pd_byte_level_write(out, text, piece->size);
-    if (!bytes && piece->type == PD_PIECE_USER) return append_unescaped(out, text, piece->size);
+    /* User-defined pieces are matched before spaces are escaped, so files hold them with spaces. */
+    if (!bytes && piece->type == PD_PIECE_USER) return pd_text_append_unescaped(out, text, piece->size);
     return pd_text_append(out, text, piece->size);
 }
 
