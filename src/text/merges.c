@@ -3,9 +3,16 @@
 #include "base/array.h"
 #include "base/utf8.h"
 #include "text/byte_level.h"
+#include "text/scores.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+peridot_status pd_merges_begin(struct pd_merge_reader *out, struct pd_pieces *p)
+{
+    *out = (struct pd_merge_reader){.pieces = p};
+    return pd_piece_index_create(&out->index, p);
+}
 
 /* Appends a half in the spelling of the table of pieces. */
 static peridot_status read_half(struct pd_merge_reader *r, const char *text, size_t size)
@@ -19,7 +26,7 @@ static peridot_status read_half(struct pd_merge_reader *r, const char *text, siz
 
 static peridot_status find_half(uint32_t *id, const struct pd_merge_reader *r, size_t begin, size_t end)
 {
-    int32_t found = pd_piece_index_find(r->index, r->pieces, r->bytes.data + begin, end - begin);
+    int32_t found = pd_piece_index_find(&r->index, r->pieces, r->bytes.data + begin, end - begin);
     *id = (uint32_t)found;
     if (found >= 0) return PERIDOT_OK;
     char shown[PD_SHOWN_SIZE];
@@ -62,8 +69,11 @@ peridot_status pd_merges_add_line(struct pd_merge_reader *r, const char *line, s
     return pd_merges_add(r, line, left, space + 1, size - left - 1);
 }
 
-void pd_merges_end(struct pd_merge_reader *r)
+peridot_status pd_merges_end(struct pd_merge_reader *r, peridot_status status)
 {
+    if (status == PERIDOT_OK && r->pieces->algorithm == PD_ALGORITHM_CHAR_MERGES)
+        status = pd_scores_from_merges(r->pieces, &r->index);
     free(r->bytes.data);
-    *r = (struct pd_merge_reader){0};
+    pd_piece_index_free(&r->index);
+    return status;
 }

@@ -58,6 +58,12 @@ int32_t pd_pieces_find(const struct pd_pieces *p, const char *text, size_t size)
     return -1;
 }
 
+int32_t pd_pieces_find_control(const struct pd_pieces *p, const char *text, size_t size)
+{
+    int32_t id = pd_pieces_find(p, text, size);
+    return id >= 0 && p->piece[id].type == PD_PIECE_CONTROL ? id : -1;
+}
+
 void pd_pieces_mark_stop(struct pd_pieces *p, int64_t id)
 {
     if (id >= 0 && id < p->n) p->piece[id].stop = true;

@@ -80,6 +80,8 @@ int32_t pd_pieces_find(const struct pd_pieces *p, const char *text, size_t size)
 /* What comes before the end of a line and what comes after it are encoded independently: line breaks are known, and no
  * piece has one beside another character. */
 bool pd_pieces_lines_apart(const struct pd_pieces *p);
+/* The same if it is a control piece, else -1. */
+int32_t pd_pieces_find_control(const struct pd_pieces *p, const char *text, size_t size);
 /* Ids beyond the pieces are ignored: files of models with padded vocabularies name some. */
 void pd_pieces_mark_stop(struct pd_pieces *p, int64_t id);
 

@@ -62,10 +62,7 @@ static peridot_status read_named_id(int32_t *out, const struct pd_pieces *p, con
                                     const char *const names[3])
 {
     PD_TRY(read_id(out, p, c, key));
-    for (int i = 0; i < 3 && *out < 0; i++) {
-        int32_t id = pd_pieces_find(p, names[i], strlen(names[i]));
-        if (id >= 0 && p->piece[id].type == PD_PIECE_CONTROL) *out = id;
-    }
+    for (int i = 0; i < 3 && *out < 0; i++) *out = pd_pieces_find_control(p, names[i], strlen(names[i]));
     return PERIDOT_OK;
 }
 
@@ -169,14 +166,11 @@ static peridot_status read_lines(struct pd_merge_reader *r, const struct pd_meta
 static peridot_status read_merges(struct pd_pieces *out, const struct pd_checkpoint *c)
 {
     const struct pd_meta *merges;
-    struct pd_piece_index index;
-    struct pd_merge_reader r = {.pieces = out, .index = &index};
+    struct pd_merge_reader r;
     PD_TRY(find_array(&merges, c, KEY("merges"), 0));
-    peridot_status status = pd_piece_index_create(&index, out);
+    peridot_status status = pd_merges_begin(&r, out);
     if (status == PERIDOT_OK) status = read_lines(&r, merges);
-    pd_merges_end(&r);
-    pd_piece_index_free(&index);
-    return status;
+    return pd_merges_end(&r, status);
 }
 
 peridot_status pd_pieces_read_gguf(struct pd_pieces *out, const struct pd_checkpoint *c)

@@ -7,7 +7,6 @@
 #include "format/json.h"
 #include "text/json_steps.h"
 #include "text/merges.h"
-#include "text/scores.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -164,15 +163,11 @@ static peridot_status read_merge(struct pd_merge_reader *r, yyjson_val *merge)
 
 static peridot_status read_merges(struct pd_pieces *out, yyjson_val *merges)
 {
-    struct pd_piece_index index;
-    struct pd_merge_reader r = {.pieces = out, .index = &index};
-    peridot_status status = pd_piece_index_create(&index, out);
+    struct pd_merge_reader r;
+    peridot_status status = pd_merges_begin(&r, out);
     yyjson_arr_iter iter = yyjson_arr_iter_with(merges);
     for (yyjson_val *merge; status == PERIDOT_OK && (merge = yyjson_arr_iter_next(&iter));) status = read_merge(&r, merge);
-    pd_merges_end(&r);
-    if (status == PERIDOT_OK && out->algorithm == PD_ALGORITHM_CHAR_MERGES) status = pd_scores_from_merges(out, &index);
-    pd_piece_index_free(&index);
-    return status;
+    return pd_merges_end(&r, status);
 }
 
 /* ---- all ---- */
@@ -182,8 +177,8 @@ static int32_t find_control(const struct pd_pieces *p, const char *name, const c
 {
     for (int i = name ? -1 : 0; i < 3; i++) {
         const char *text = i < 0 ? name : usual[i];
-        int32_t id = pd_pieces_find(p, text, strlen(text));
-        if (id >= 0 && p->piece[id].type == PD_PIECE_CONTROL) return id;
+        int32_t id = pd_pieces_find_control(p, text, strlen(text));
+        if (id >= 0) return id;
     }
     return -1;
 }

@@ -104,8 +104,7 @@ static peridot_status check_spec(const struct spec *s)
 static int32_t find_control(const struct pd_pieces *p, int64_t id, const struct pd_proto_field *name)
 {
     if (id >= 0 && id < p->n && p->piece[id].type == PD_PIECE_CONTROL) return (int32_t)id;
-    int32_t named = name->bytes ? pd_pieces_find(p, (const char *)name->bytes, name->value) : -1;
-    return named >= 0 && p->piece[named].type == PD_PIECE_CONTROL ? named : -1;
+    return name->bytes ? pd_pieces_find_control(p, (const char *)name->bytes, name->value) : -1;
 }
 
 peridot_status pd_pieces_read_model(struct pd_pieces *out, const uint8_t *data, uint64_t size)

@@ -92,8 +92,8 @@ static void read_named(int32_t *id, const struct pd_pieces *p, yyjson_doc *confi
     yyjson_val *name = yyjson_obj_get(yyjson_doc_get_root(config), key);
     if (yyjson_is_obj(name)) name = yyjson_obj_get(name, "content");
     if (!yyjson_is_str(name)) return;
-    int32_t named = pd_pieces_find(p, yyjson_get_str(name), yyjson_get_len(name));
-    if (named >= 0 && p->piece[named].type == PD_PIECE_CONTROL) *id = named;
+    int32_t named = pd_pieces_find_control(p, yyjson_get_str(name), yyjson_get_len(name));
+    if (named >= 0) *id = named;
 }
 
 /* eos ids that generation_config.json lists are marked elsewhere. */
