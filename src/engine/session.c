@@ -104,7 +104,9 @@ void pd_session_forward(struct pd_session *s, const struct pd_pass *pass, bool h
     uint32_t n_rows = pass->apart ? pass->n_tokens : 1;
     head = head && s->model->weights.n_outputs;
     pd_forward(pass, head ? &logits : NULL);
-    if (head) pd_op_topk(pass->recorder, best, logits, s->model->n_pieces, s->topk[0], s->topk[1], n_rows);
+    struct pd_topk topk = {.logits = logits, .n = s->model->n_pieces, .n_rows = n_rows, .best = best,
+        .scratch = {s->topk[0], s->topk[1]}};
+    if (head) pd_op_topk(pass->recorder, &topk);
 }
 
 peridot_status pd_session_record_pass(struct pd_session *s, struct pd_commands *commands, uint32_t n_tokens, bool head)

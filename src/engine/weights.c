@@ -81,13 +81,14 @@ static peridot_status upload_pieces(struct loader *l, const struct pd_slice *sli
 {
     uint32_t per_piece = PD_UPLOAD_MAX / slice->row_size / slice->row_interleave * slice->row_interleave;
     uint64_t file_row_size = pd_row_size(slice->dtype, n_cols);
+    struct pd_row_layout layout = {slice->dtype, n_cols, slice->row_interleave};
     for (uint32_t row = 0; row < slice->n_rows;) {
         uint32_t n = (uint32_t)pd_min(per_piece, slice->n_rows - row);
         void *dst;
         PD_TRY(pd_upload_begin(&dst, l->gpu, span, (uint64_t)row * slice->row_size,
                                pd_device_rows_size(slice->row_size, n, slice->row_interleave)));
         for (uint32_t i = 0; i < n; i++)
-            pd_device_put_row(slice->dtype, dst, i, slice->row_interleave, part_row(parts, slice->first_row + row + i), n_cols, scratch);
+            pd_device_put_row(&layout, dst, i, part_row(parts, slice->first_row + row + i), scratch);
         PD_TRY(pd_upload_end(l->gpu));
         PD_TRY(report(l, n * file_row_size));
         row += n;

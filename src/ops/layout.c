@@ -240,11 +240,10 @@ uint64_t pd_device_rows_size(uint32_t row_size, uint32_t n_rows, uint32_t row_in
     return pd_align(n_rows, row_interleave) * row_size;
 }
 
-void pd_device_put_row(enum pd_dtype dtype, uint8_t *dst, uint32_t i, uint32_t row_interleave, const uint8_t *src, uint32_t n,
-                       uint8_t *scratch)
+void pd_device_put_row(const struct pd_row_layout *layout, uint8_t *dst, uint32_t i, const uint8_t *src, uint8_t *scratch)
 {
-    uint32_t row_size = pd_device_row_size(dtype, n);
+    uint32_t row_size = pd_device_row_size(layout->dtype, layout->n), row_interleave = layout->row_interleave;
     uint8_t *to = dst + (size_t)(i - i % row_interleave) * row_size + (size_t)16 * (i % row_interleave);
-    put_row(dtype, row_interleave == 1 ? to : scratch, src, n);
+    put_row(layout->dtype, row_interleave == 1 ? to : scratch, src, layout->n);
     for (uint32_t at = 0; row_interleave > 1 && at < row_size; at += 16) memcpy(to + (size_t)at * row_interleave, scratch + at, 16);
 }

@@ -12,8 +12,12 @@ uint32_t pd_device_row_size(enum pd_dtype dtype, uint32_t n);
 uint32_t pd_device_row_interleave(enum pd_dtype dtype, bool lanes_take_rows);
 /* Bytes of a matrix of n_rows such rows: whole groups. */
 uint64_t pd_device_rows_size(uint32_t row_size, uint32_t n_rows, uint32_t row_interleave);
-/* Re-lays n weights as row i of the matrix at dst; the end of the row is padded with zeros. scratch: [pd_device_row_size]. */
-void pd_device_put_row(enum pd_dtype dtype, uint8_t *dst, uint32_t i, uint32_t row_interleave, const uint8_t *src, uint32_t n,
-                       uint8_t *scratch);
+/* Rows of a matrix. */
+struct pd_row_layout {
+    enum pd_dtype dtype;
+    uint32_t n, row_interleave;   /* weights of a row; rows of a group */
+};
+/* Re-lays a row of a file as row i of the matrix at dst; its end is padded with zeros. scratch: [pd_device_row_size]. */
+void pd_device_put_row(const struct pd_row_layout *layout, uint8_t *dst, uint32_t i, const uint8_t *src, uint8_t *scratch);
 
 #endif

@@ -375,13 +375,14 @@ uint32_t pd_topk_scratch(uint32_t n)
     return (uint32_t)pd_div_up(n, PD_TOPK_IN) * PD_TOPK;
 }
 
-void pd_op_topk(struct pd_recorder *r, uint64_t best, struct pd_rows logits, uint32_t n, uint64_t a, uint64_t b, uint32_t n_rows)
+void pd_op_topk(struct pd_recorder *r, const struct pd_topk *topk)
 {
-    struct pd_topk_push push = {.logits = logits.address, .n = n, .stride = logits.stride};
+    struct pd_topk_push push = {.logits = topk->logits.address, .n = topk->n, .stride = topk->logits.stride};
+    uint64_t a = topk->scratch[0], b = topk->scratch[1];
     for (uint32_t first = 1;; first = 0) {
         uint32_t spec[] = {0, first}, blocks = (uint32_t)pd_div_up(push.n, PD_TOPK_IN);
-        push.best = blocks == 1 ? best : a;
-        dispatch(r, kernel(r, PD_KERNEL_topk, spec, 2), &push, blocks, n_rows, 1);
+        push.best = blocks == 1 ? topk->best : a;
+        dispatch(r, kernel(r, PD_KERNEL_topk, spec, 2), &push, blocks, topk->n_rows, 1);
         barrier(r);
         if (blocks == 1) return;
         push.found = a;

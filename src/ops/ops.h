@@ -107,9 +107,14 @@ uint32_t pd_attention_groups(const struct pd_recorder *r, const struct pd_heads 
 /* y[m][i] = act(x[m][i]) * x[m][n + i], act being SiLU or GELU (tanh form) */
 void pd_op_glu(struct pd_recorder *r, struct pd_rows y, struct pd_rows x, uint32_t n, uint32_t n_tokens, bool silu);
 
-/* The PD_TOPK best of the first n logits of each row, sorted, to `best` ([n_rows][PD_TOPK]); a and b are scratch of
- * n_rows * pd_topk_scratch(n) candidates each. */
-void pd_op_topk(struct pd_recorder *r, uint64_t best, struct pd_rows logits, uint32_t n, uint64_t a, uint64_t b, uint32_t n_rows);
+/* The PD_TOPK best of the first n logits of each row, sorted. */
+struct pd_topk {
+    struct pd_rows logits;
+    uint32_t n, n_rows;
+    uint64_t best;         /* [n_rows][PD_TOPK] */
+    uint64_t scratch[2];   /* n_rows * pd_topk_scratch(n) candidates each */
+};
+void pd_op_topk(struct pd_recorder *r, const struct pd_topk *topk);
 uint32_t pd_topk_scratch(uint32_t n);
 /* Draws the next token from them. */
 void pd_op_sample(struct pd_recorder *r, const struct pd_sample_push *push);

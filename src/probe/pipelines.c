@@ -102,7 +102,8 @@ static void go_through(struct pd_pass *pass)
         pd_forward(pass, NULL);
         pd_forward_head(pass, logits, 0, n_tokens[i]);
     }
-    pd_op_topk(pass->recorder, SOMEWHERE, logits, pass->weights->vocab_size, SOMEWHERE, SOMEWHERE, 1);
+    pd_op_topk(pass->recorder, &(struct pd_topk){.logits = logits, .n = pass->weights->vocab_size, .n_rows = 1, .best = SOMEWHERE,
+        .scratch = {SOMEWHERE, SOMEWHERE}});
     pd_op_sample(pass->recorder, &(struct pd_sample_push){0});
 }
 

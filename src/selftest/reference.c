@@ -27,29 +27,26 @@ void pd_reference_embed(float *x, const float *table, const uint32_t *tokens, ui
         for (uint32_t i = 0; i < n_cols; i++) x[(size_t)m * n_cols + i] = table[(size_t)tokens[m] * n_cols + i] * scale;
 }
 
-void pd_reference_matmul(float *y, const float *w, const float *x, uint32_t n_rows, uint32_t n_cols, uint32_t n_tokens, float softcap)
+void pd_reference_matmul(float *y, const struct pd_reference_matrix *matrix, const float *x, uint32_t n_tokens, float softcap)
 {
+    uint32_t n_rows = matrix->n_rows, n_cols = matrix->n_cols;
     for (uint32_t m = 0; m < n_tokens; m++)
         for (uint32_t r = 0; r < n_rows; r++) {
-            double sum = dot(w + (size_t)r * n_cols, x + (size_t)m * n_cols, n_cols);
+            double sum = dot(matrix->w + (size_t)r * n_cols, x + (size_t)m * n_cols, n_cols);
             y[(size_t)m * n_rows + r] = (float)pd_reference_softcap(sum, (double)softcap);
         }
 }
 
-static void rmsnorm_row(float *x, float *normed, const float *y, const float *w_post, const float *w, uint32_t n, float eps)
+void pd_reference_rmsnorm(float *x, float *normed, const struct pd_reference_norm *norm, uint32_t n_tokens)
 {
-    double scale = y && w_post ? rms_scale(y, n, eps) : 1;
-    for (uint32_t i = 0; y && i < n; i++) x[i] = (float)((double)x[i] + (double)y[i] * scale * (w_post ? (double)w_post[i] : 1));
-    if (!w) return;
-    scale = rms_scale(x, n, eps);
-    for (uint32_t i = 0; i < n; i++) normed[i] = (float)((double)x[i] * scale * (double)w[i]);
-}
-
-void pd_reference_rmsnorm(float *x, float *normed, const float *y, const float *w_post, const float *w,
-                          uint32_t n, uint32_t n_tokens, float eps)
-{
-    for (size_t at = 0; at < (size_t)n_tokens * n; at += n)
-        rmsnorm_row(x + at, w ? normed + at : NULL, y ? y + at : NULL, w_post, w, n, eps);
+    const float *y = norm->y, *w_post = norm->w_post;
+    uint32_t n = norm->n;
+    for (uint32_t m = 0; m < n_tokens; m++, x += n, normed += normed ? n : 0, y += y ? n : 0) {
+        double scale = y && w_post ? rms_scale(y, n, norm->eps) : 1;
+        for (uint32_t i = 0; y && i < n; i++) x[i] = (float)((double)x[i] + (double)y[i] * scale * (w_post ? (double)w_post[i] : 1));
+        scale = rms_scale(x, n, norm->eps);
+        for (uint32_t i = 0; norm->w && i < n; i++) normed[i] = (float)((double)x[i] * scale * (double)norm->w[i]);
+    }
 }
 
 /* to = rotate(rms(x) * w), the norm only where there is a w. The two halves of a head are rotated against each other:
@@ -72,32 +69,32 @@ static size_t slot(const struct pd_reference_heads *heads, uint32_t p, uint32_t 
     return ((size_t)(p % heads->ring) * heads->n_kv_heads + h) * heads->head_dim;
 }
 
-void pd_reference_rope(float *qkv, float *k_cache, float *v_cache, const struct pd_reference_heads *heads,
+void pd_reference_rope(float *qkv, const struct pd_reference_cache *cache, const struct pd_reference_heads *heads,
                        const float *angles, uint32_t pos, uint32_t n_tokens)
 {
     uint32_t d = heads->head_dim;
     for (uint32_t m = 0; m < n_tokens; m++, angles += d) {
         for (uint32_t h = 0; h < heads->n_heads; h++, qkv += d) rotate_head(qkv, qkv, heads->q_norm, angles, d, heads->eps);
         for (uint32_t h = 0; h < heads->n_kv_heads; h++, qkv += d)
-            rotate_head(k_cache + slot(heads, pos + m, h), qkv, heads->k_norm, angles, d, heads->eps);
+            rotate_head(cache->k + slot(heads, pos + m, h), qkv, heads->k_norm, angles, d, heads->eps);
         for (uint32_t h = 0; h < heads->n_kv_heads; h++, qkv += d)
-            for (uint32_t i = 0; i < d; i++) v_cache[slot(heads, pos + m, h) + i] = qkv[i];
+            for (uint32_t i = 0; i < d; i++) cache->v[slot(heads, pos + m, h) + i] = qkv[i];
     }
 }
 
 /* One query head of position pos over keys first .. pos:
  *   s[j] = softcap(scale q . k[j]),   y = sum_j exp(s[j]) v[j] / sum_j exp(s[j])
  * with the largest score taken off first, as exp would overflow. */
-static void attend(float *y, const float *q, const float *k_cache, const float *v_cache,
-                   const struct pd_reference_heads *heads, uint32_t pos, uint32_t kv_head)
+static void attend(float *y, const float *q, const struct pd_reference_cache *cache, const struct pd_reference_heads *heads,
+                   uint32_t pos, uint32_t kv_head)
 {
     uint32_t first = heads->window && pos + 1 > heads->window ? pos + 1 - heads->window : 0, d = heads->head_dim;
     double top = -INFINITY, total = 0, sum[512] = {0};
     for (uint32_t j = first; j <= pos; j++) {
-        double score = (double)heads->scale * dot(q, k_cache + slot(heads, j, kv_head), d);
+        double score = (double)heads->scale * dot(q, cache->k + slot(heads, j, kv_head), d);
         score = pd_reference_softcap(score, (double)heads->softcap);
         double rescale = exp(fmin(top - score, 0)), weight = exp(fmin(score - top, 0));
-        const float *v = v_cache + slot(heads, j, kv_head);
+        const float *v = cache->v + slot(heads, j, kv_head);
         for (uint32_t i = 0; i < d; i++) sum[i] = sum[i] * rescale + weight * (double)v[i];
         total = total * rescale + weight;
         top = fmax(top, score);
@@ -105,13 +102,13 @@ static void attend(float *y, const float *q, const float *k_cache, const float *
     for (uint32_t i = 0; i < d; i++) y[i] = (float)(sum[i] / total);
 }
 
-void pd_reference_attention(float *y, const float *q, const float *k_cache, const float *v_cache,
+void pd_reference_attention(float *y, const float *q, const struct pd_reference_cache *cache,
                             const struct pd_reference_heads *heads, uint32_t pos, uint32_t n_tokens)
 {
     uint32_t group = heads->n_heads / heads->n_kv_heads;
     for (uint32_t m = 0; m < n_tokens; m++)
         for (uint32_t h = 0; h < heads->n_heads; h++, y += heads->head_dim, q += heads->head_dim)
-            attend(y, q, k_cache, v_cache, heads, pos + m, h / group);
+            attend(y, q, cache, heads, pos + m, h / group);
 }
 
 /* With M the largest maximum and f[s] = exp(maximum[s] - M):   y = sum_s f[s] sums[s] / sum_s f[s] total[s] */

@@ -16,26 +16,41 @@ struct pd_reference_heads {
     const float *q_norm, *k_norm;    /* [head_dim], or NULL */
 };
 
+struct pd_reference_cache {
+    float *k, *v;                    /* [ring][n_kv_heads][head_dim] */
+};
+
 /* cap tanh(x / cap); cap 0: x */
 double pd_reference_softcap(double x, double cap);
 
 /* x[m] = table[tokens[m]] * scale.   x [n_tokens][n_cols] */
 void pd_reference_embed(float *x, const float *table, const uint32_t *tokens, uint32_t n_tokens, uint32_t n_cols, float scale);
 
-/* y[m][r] = softcap(w[r] . x[m]).   y [n_tokens][n_rows], w [n_rows][n_cols], x [n_tokens][n_cols].   matvec: one token */
-void pd_reference_matmul(float *y, const float *w, const float *x, uint32_t n_rows, uint32_t n_cols, uint32_t n_tokens, float softcap);
+struct pd_reference_matrix {
+    const float *w;          /* [n_rows][n_cols] */
+    uint32_t n_rows, n_cols;
+};
 
-/* x += w_post ? rms(y) * w_post : y (unless y is NULL), then normed = rms(x) * w (unless w is NULL).   all [n_tokens][n] */
-void pd_reference_rmsnorm(float *x, float *normed, const float *y, const float *w_post, const float *w,
-                          uint32_t n, uint32_t n_tokens, float eps);
+/* y[m][r] = softcap(w[r] . x[m]).   y [n_tokens][n_rows], x [n_tokens][n_cols].   matvec: one token */
+void pd_reference_matmul(float *y, const struct pd_reference_matrix *matrix, const float *x, uint32_t n_tokens, float softcap);
+
+struct pd_reference_norm {
+    const float *y;          /* [n_tokens][n], or NULL */
+    const float *w_post, *w; /* [n], or NULL */
+    uint32_t n;
+    float eps;
+};
+
+/* x += w_post ? rms(y) * w_post : y (unless y is NULL), then normed = rms(x) * w (unless w is NULL).   x, normed [n_tokens][n] */
+void pd_reference_rmsnorm(float *x, float *normed, const struct pd_reference_norm *norm, uint32_t n_tokens);
 
 /* Norms and rotates q (in place) and k, and writes k and v of positions pos .. to the cache.
  * qkv [n_tokens][(n_heads + 2 n_kv_heads) head_dim]: q, k, v;   angles [n_tokens][head_dim]: cos, then sin */
-void pd_reference_rope(float *qkv, float *k_cache, float *v_cache, const struct pd_reference_heads *heads,
+void pd_reference_rope(float *qkv, const struct pd_reference_cache *cache, const struct pd_reference_heads *heads,
                        const float *angles, uint32_t pos, uint32_t n_tokens);
 
 /* y[m] = attention of position pos + m over the cache.   y, q [n_tokens][n_heads head_dim] */
-void pd_reference_attention(float *y, const float *q, const float *k_cache, const float *v_cache,
+void pd_reference_attention(float *y, const float *q, const struct pd_reference_cache *cache,
                             const struct pd_reference_heads *heads, uint32_t pos, uint32_t n_tokens);
 
 /* y [n_heads][head_dim] from the splits of attention, [n_heads][n_splits][head_dim + 2]: sums, maximum, total */

@@ -71,21 +71,28 @@ static struct pd_trial_buffer *make_places(struct pd_trial *t, uint32_t pos, uin
     return pd_trial_words(t, places, n_tokens, sizeof *places / 4, sizeof *places / 4);
 }
 
-/* Slots of the pass, of a sequence: fp32 arithmetic, and in an fp16 cache one unit more, as the reference does not round, within the range
- * of fp16. All other slots must stay as they were. */
-static void check_cache(struct pd_trial *t, struct pd_trial_buffer *b, const float *want, const struct pd_reference_heads *h,
-                        peridot_kv_type type, uint32_t sequence, uint32_t pos, uint32_t n_tokens, const char *name)
+/* What a pass wrote to the cache. */
+struct written {
+    peridot_kv_type type;
+    uint32_t sequence, pos, n_tokens;
+};
+
+/* The slots that were written are right to fp32 arithmetic; in an fp16 cache to one unit more, as the reference does not round,
+ * and within the range of fp16. All other slots must stay as they were. */
+static void check_cache(struct pd_trial *t, const char *name, struct pd_trial_buffer *b, const float *want,
+                        const struct pd_reference_heads *h, const struct written *written)
 {
+    peridot_kv_type type = written->type;
     uint32_t width = kv_width(h);
-    for (uint32_t m = 0; t->ran && m < n_tokens; m++) {
-        uint32_t slot = sequence * h->ring + (pos + m) % h->ring, on_device = device_slot(h, slot);
+    for (uint32_t m = 0; t->ran && m < written->n_tokens; m++) {
+        uint32_t slot = written->sequence * h->ring + (written->pos + m) % h->ring, on_device = device_slot(h, slot);
         for (uint32_t i = 0; i < width; i++) {
             double x = (double)want[(size_t)slot * width + i];
             if (type == PERIDOT_KV_F16) x = fmax(-65504, fmin(x, 65504));
             double tolerance = type == PERIDOT_KV_F16 ? 0x1p-10 : 1e-6, least = type == PERIDOT_KV_F16 ? 0x1p-14 : 0;
             double magnitude = (4e-6 + fabs(x) * 1e-6) / tolerance + (type == PERIDOT_KV_F16 ? fmax(least, fabs(x)) : 0);
             double got = (double)cache_value(t, b, type, on_device, i);
-            pd_trial_check(t, name, (uint64_t)slot * width + i, got, x, magnitude, tolerance);
+            pd_trial_check(t, name, (uint64_t)slot * width + i, got, x, (struct pd_bound){magnitude, tolerance});
         }
         size_t at = b->start + (size_t)on_device * b->stride;
         memcpy(t->now + at, t->image + at, b->width * 4);
@@ -146,10 +153,12 @@ static void try_rope(struct pd_trial *t, struct pd_reference_heads h, bool has_n
     pd_trial_run(t);
     h.q_norm = has_norms ? q_norm : NULL;
     h.k_norm = has_norms ? k_norm : NULL;
-    pd_reference_rope(qkv, k + sequence_size(&h), v + sequence_size(&h), &h, angles, pos, n_tokens);
+    struct pd_reference_cache second = {k + sequence_size(&h), v + sequence_size(&h)};
+    pd_reference_rope(qkv, &second, &h, angles, pos, n_tokens);
     pd_trial_check_rows(t, rows, qkv, rope_magnitudes(t, qkv, &h, n_tokens), 4e-6);
-    check_cache(t, k_cache, k, &h, type, 1, pos, n_tokens, "k");
-    check_cache(t, v_cache, v, &h, type, 1, pos, n_tokens, "v");
+    struct written written = {type, 1, pos, n_tokens};
+    check_cache(t, "k", k_cache, k, &h, &written);
+    check_cache(t, "v", v_cache, v, &h, &written);
     pd_trial_end(t);
 }
 
@@ -237,7 +246,8 @@ static void end_attention(struct pd_trial *t, struct attention *a, const struct 
 {
     pd_op_attention(&t->r, &a->op);
     pd_trial_run(t);
-    pd_reference_attention(a->want, a->q, a->k + sequence_size(&a->h), a->v + sequence_size(&a->h), &a->h, p->pos, p->n_tokens);
+    struct pd_reference_cache second = {a->k + sequence_size(&a->h), a->v + sequence_size(&a->h)};
+    pd_reference_attention(a->want, a->q, &second, &a->h, p->pos, p->n_tokens);
     /* An exponent is off by what rounding does to a score: where these reach the hundreds, 2e-5 for a chain of 64 sums in fp32, and
      * five times that in the worst of hundreds. */
     pd_trial_check_rows(t, a->y_rows, a->want, NULL, 1e-5 + 4e-7 * (double)p->amplitude);
@@ -326,14 +336,16 @@ static void try_decode(struct pd_trial *t, const struct shape *s, const struct p
     a.h.q_norm = has_norms ? q_norm : NULL;
     a.h.k_norm = has_norms ? k_norm : NULL;
     for (uint32_t m = 0; m < N_SEQUENCES; m++) {
-        float *k = a.k + m * sequence_size(&a.h), *v = a.v + m * sequence_size(&a.h), *q = qkv + m * width;
-        pd_reference_rope(q, k, v, &a.h, angles + m * s->head_dim, at[m].pos, 1);
-        pd_reference_attention(a.want + m * q_width, q, k, v, &a.h, at[m].pos, 1);
+        struct pd_reference_cache cache = {a.k + m * sequence_size(&a.h), a.v + m * sequence_size(&a.h)};
+        float *q = qkv + m * width;
+        pd_reference_rope(q, &cache, &a.h, angles + m * s->head_dim, at[m].pos, 1);
+        pd_reference_attention(a.want + m * q_width, q, &cache, &a.h, at[m].pos, 1);
     }
     pd_trial_check_rows(t, a.y_rows, a.want, NULL, s->type == PERIDOT_KV_F16 ? 0x1p-10 * (1 + (double)p->amplitude / 2) : 1e-5);
     for (uint32_t m = 0; m < N_SEQUENCES; m++) {
-        check_cache(t, a.k_cache, a.k, &a.h, s->type, m, at[m].pos, 1, "k");
-        check_cache(t, a.v_cache, a.v, &a.h, s->type, m, at[m].pos, 1, "v");
+        struct written written = {s->type, m, at[m].pos, 1};
+        check_cache(t, "k", a.k_cache, a.k, &a.h, &written);
+        check_cache(t, "v", a.v_cache, a.v, &a.h, &written);
     }
     pd_trial_end(t);
 }
@@ -394,7 +406,7 @@ static void try_reduce(struct pd_trial *t, uint32_t n_heads, uint32_t n_splits, 
     struct pd_trial_buffer *words = pd_trial_words(t, at, N_TOKENS, sizeof *at / 4, sizeof *at / 4);
     struct pd_attention_reduce_push push = {.places = words->address, .partial = pd_trial_words(t, partial, N_TOKENS, n, n)->address,
         .y = y_rows->address, .head_dim = head_dim, .y_stride = y_rows->stride};
-    pd_trial_dispatch(t, PD_KERNEL_attention_reduce, spec, 1, &push, n_heads, N_TOKENS);
+    pd_trial_dispatch(t, PD_KERNEL_attention_reduce, spec, 1, &push, (uint32_t[2]){n_heads, N_TOKENS});
     pd_trial_run(t);
     for (uint32_t m = 0; m < N_TOKENS; m++) pd_reference_attention_reduce(y + m * width, partial + m * n, n_heads, n_splits, head_dim);
     pd_trial_check_rows(t, y_rows, y, NULL, 1e-5);

@@ -58,11 +58,12 @@ static void add_slice(struct pd_trial *t, struct matrix *m, enum pd_dtype dtype,
     uint32_t row_interleave = pd_device_row_interleave(dtype, m->in_groups);
     uint64_t file_row_size = pd_row_size(dtype, n_cols), size = pd_device_rows_size(row_size, n, row_interleave);
     uint8_t *row = pd_trial_zeros(t, file_row_size), *scratch = pd_trial_zeros(t, row_size), *rows = pd_trial_zeros(t, size);
+    struct pd_row_layout layout = {dtype, n_cols, row_interleave};
     for (uint32_t r = 0; r < n; r++) {
         float amplitude = row_amplitude(m->m.n_rows + r);
         for (uint64_t at = 0; at < file_row_size; at += block_size) random_block(&t->random, row + at, dtype, amplitude);
         pd_dequantize(dtype, m->w + (size_t)(m->m.n_rows + r) * n_cols, row, n_cols);
-        pd_device_put_row(dtype, rows, r, row_interleave, row, n_cols, scratch);
+        pd_device_put_row(&layout, rows, r, row, scratch);
     }
     struct pd_trial_buffer *b = pd_trial_words(t, rows, 1, (uint32_t)size / 4, (uint32_t)size / 4);
     m->slices[m->m.n_slices++] = (struct pd_slice){
@@ -95,7 +96,7 @@ static float *dot_magnitudes(struct pd_trial *t, const struct matrix *m, const f
     uint32_t n_rows = m->m.n_rows, n_cols = m->m.n_cols;
     float *w = absolute(t, m->w, (size_t)n_rows * n_cols), *positive = absolute(t, x, (size_t)n_tokens * n_cols);
     float *sums = pd_trial_floats(t, (size_t)n_tokens * n_rows);
-    pd_reference_matmul(sums, w, positive, n_rows, n_cols, n_tokens, 0);
+    pd_reference_matmul(sums, &(struct pd_reference_matrix){w, n_rows, n_cols}, positive, n_tokens, 0);
     for (size_t i = 0; i < (size_t)n_tokens * n_rows; i++) sums[i] += softcap;
     return sums;
 }
@@ -164,7 +165,7 @@ static void put_plain_rows(struct pd_trial *t, float *y, const struct matrix *m,
 {
     uint32_t n_rows = m->m.n_rows;
     float *plain = pd_trial_floats(t, (size_t)n_tokens * n_rows);
-    pd_reference_matmul(plain, m->w, x, n_rows, m->m.n_cols, n_tokens, softcap);
+    pd_reference_matmul(plain, &(struct pd_reference_matrix){m->w, n_rows, m->m.n_cols}, x, n_tokens, softcap);
     for (const struct pd_slice *s = m->slices; s < m->slices + m->m.n_slices; s++)
         for (uint32_t i = 0; !is_quantised(s->dtype) && i < n_tokens; i++)
             memcpy(y + (size_t)i * n_rows + s->first_row, plain + (size_t)i * n_rows + s->first_row, s->n_rows * sizeof *y);
@@ -192,7 +193,7 @@ static void try_product(struct pd_trial *t, const struct part *parts, uint32_t n
     pd_op_matmul(&t->r, pd_trial_rows_of(y_rows), &m.m, pd_trial_rows_of(x_rows), n_tokens, softcap);
     pd_trial_run(t);
     const float *seen = dot ? unpack_q16(t, packed, n_cols) : x;
-    pd_reference_matmul(y, m.w, seen, m.m.n_rows, n_cols, n_tokens, softcap);
+    pd_reference_matmul(y, &(struct pd_reference_matrix){m.w, m.m.n_rows, n_cols}, seen, n_tokens, softcap);
     if (dot) put_plain_rows(t, y, &m, x, n_tokens, softcap);
     bool rounds = takes_dot(t) && n_tokens == 1;
     float *magnitudes = dot_magnitudes(t, &m, rounds ? block_largest(t, x, n_cols) : seen, n_tokens, softcap);
@@ -269,10 +270,10 @@ static void try_fused_norm(struct pd_trial *t, const struct fused_norm *c, float
     if (c->glu) pd_op_fused_norm_gated(&t->r, pd_trial_rows_of(y_row), &m.m, &d.in, c->glu == 2, pd_trial_rows_of(both));
     else pd_op_fused_norm_matvec(&t->r, pd_trial_rows_of(y_row), &m.m, &d.in, softcap);
     pd_trial_run(t);
-    pd_reference_rmsnorm(d.x, d.normed, d.branch, d.w_post, d.w, n, 1, d.in.eps);
+    pd_reference_rmsnorm(d.x, d.normed, &(struct pd_reference_norm){d.branch, d.w_post, d.w, n, d.in.eps}, 1);
     pd_trial_check_rows(t, d.store, c->stores_x ? d.x : d.normed, NULL, 3e-6);
     float *magnitudes = dot_magnitudes(t, &m, takes_dot(t) ? block_largest(t, d.normed, n) : d.normed, 1, softcap);
-    pd_reference_matmul(sums, m.w, d.normed, n_rows, n, 1, softcap);
+    pd_reference_matmul(sums, &(struct pd_reference_matrix){m.w, n_rows, n}, d.normed, 1, softcap);
     if (c->glu) pd_reference_glu(y, sums, n_out, 1, c->glu == 2);
     for (uint32_t i = 0; c->glu && i < n_out; i++) magnitudes[i] *= magnitudes[n_out + i] * 1.2f;   /* |act'| stays below 1.2 */
     pd_trial_check_rows(t, y_row, c->glu ? y : sums, magnitudes, (takes_dot(t) ? 2 * Q16_TOLERANCE : 0) + 5e-6);
@@ -356,7 +357,7 @@ static void try_pack_f16(struct pd_trial *t, uint32_t n_cols, uint32_t n_tokens,
     struct pd_trial_buffer *packed = pd_trial_words(t, NULL, n_tokens, stride - PD_PACK_TAIL + 1, stride);
     struct pd_pack_push push = {.x = x_rows->address, .packed = packed->address, .n_cols = n_cols, .x_stride = x_rows->stride,
         .packed_stride = stride};
-    pd_trial_dispatch(t, PD_KERNEL_pack_f16, NULL, 0, &push, n_tokens, 1);
+    pd_trial_dispatch(t, PD_KERNEL_pack_f16, NULL, 0, &push, (uint32_t[2]){n_tokens, 1});
     pd_trial_run(t);
     packed->written = true;
     for (uint32_t m = 0; t->ran && m < n_tokens; m++) {
@@ -366,7 +367,7 @@ static void try_pack_f16(struct pd_trial *t, uint32_t n_cols, uint32_t n_tokens,
         for (uint32_t i = 0; i < n_padded; i++) {
             double got = scale * (double)pd_f32_from_f16((uint16_t)(words[i / 2] >> 16 * (i % 2)));
             double want = i < n_cols ? (double)x[m * n_cols + i] : 0;
-            pd_trial_check(t, "packed", m * n_padded + i, got, want, fmax(fabs(want), largest * 0x1p-28), 0x1p-10);
+            pd_trial_check(t, "packed", m * n_padded + i, got, want, (struct pd_bound){fmax(fabs(want), largest * 0x1p-28), 0x1p-10});
         }
     }
     pd_trial_end(t);
@@ -381,7 +382,7 @@ static void try_pack_q16(struct pd_trial *t, uint32_t n_cols, uint32_t n_tokens,
     struct pd_trial_buffer *packed = pd_trial_words(t, NULL, n_tokens, stride, stride);
     struct pd_pack_push push = {.x = x_rows->address, .packed = packed->address, .n_cols = n_cols, .x_stride = x_rows->stride,
         .packed_stride = stride};
-    pd_trial_dispatch(t, PD_KERNEL_pack_q16, NULL, 0, &push, n_tokens, 1);
+    pd_trial_dispatch(t, PD_KERNEL_pack_q16, NULL, 0, &push, (uint32_t[2]){n_tokens, 1});
     pd_trial_run(t);
     packed->written = true;
     const float *got = unpack_q16(t, packed, n_cols);
@@ -390,10 +391,10 @@ static void try_pack_q16(struct pd_trial *t, uint32_t n_cols, uint32_t n_tokens,
         double largest = 0, sum = 0;
         for (uint32_t i = at / 32 * 32; i < at / 32 * 32 + 32; i++) largest = fmax(largest, fabs((double)x[i]));
         for (uint32_t i = at; i < at + 16; i++) {
-            pd_trial_check(t, "packed", i, (double)got[i], (double)x[i], largest, Q16_TOLERANCE);
+            pd_trial_check(t, "packed", i, (double)got[i], (double)x[i], (struct pd_bound){largest, Q16_TOLERANCE});
             sum += (double)got[i];
         }
-        pd_trial_check(t, "sum", at / 16, (double)pd_f32_from_bits(block[17 + at % 32 / 16]), sum, largest, 16 * 0x1p-23);
+        pd_trial_check(t, "sum", at / 16, (double)pd_f32_from_bits(block[17 + at % 32 / 16]), sum, (struct pd_bound){largest, 16 * 0x1p-23});
     }
     pd_trial_end(t);
 }

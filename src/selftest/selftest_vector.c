@@ -6,6 +6,8 @@
 
 #include <math.h>
 
+static const struct pd_bound exact = {1, 0};
+
 /* ---- rmsnorm ---- */
 
 struct norm_kind {
@@ -27,7 +29,8 @@ static void try_rmsnorm(struct pd_trial *t, struct norm_kind kind, uint32_t n, u
         .w = pd_trial_address(kind.out ? w_row : NULL), .n = n, .eps = 1e-6f};
     pd_op_rmsnorm(&t->r, &norm, n_tokens);
     pd_trial_run(t);
-    pd_reference_rmsnorm(x, normed, kind.add ? y : NULL, kind.post ? w_post : NULL, kind.out ? w : NULL, n, n_tokens, norm.eps);
+    struct pd_reference_norm reference = {kind.add ? y : NULL, kind.post ? w_post : NULL, kind.out ? w : NULL, n, norm.eps};
+    pd_reference_rmsnorm(x, normed, &reference, n_tokens);
     if (kind.add) pd_trial_check_rows(t, x_rows, x, NULL, 2e-6);
     if (kind.out) pd_trial_check_rows(t, normed_rows, normed, NULL, 2e-6);
     pd_trial_end(t);
@@ -94,15 +97,16 @@ static void try_topk(struct pd_trial *t, const char *name, float (*value)(uint32
     struct pd_trial_buffer *in = pd_trial_words(t, logits, N_ROWS, n, stride);
     struct pd_trial_buffer *best = pd_trial_words(t, NULL, N_ROWS, 2 * PD_TOPK, 2 * PD_TOPK);
     struct pd_trial_buffer *a = pd_trial_words(t, NULL, 1, scratch, scratch), *b = pd_trial_words(t, NULL, 1, scratch, scratch);
-    pd_op_topk(&t->r, best->address, (struct pd_rows){in->address, stride}, n, a->address, b->address, N_ROWS);
+    pd_op_topk(&t->r, &(struct pd_topk){.logits = {in->address, stride}, .n = n, .n_rows = N_ROWS, .best = best->address,
+        .scratch = {a->address, b->address}});
     pd_trial_run(t);
     for (uint32_t r = 0; r < N_ROWS; r++) {
         struct pd_candidate got[PD_TOPK], want[PD_TOPK];
         memcpy(got, pd_trial_row(t, best, r), sizeof got);
         pd_reference_topk(want, logits + (size_t)r * n, n);
         for (uint32_t i = 0; i < PD_TOPK; i++) {
-            pd_trial_check(t, "logit", i, (double)got[i].logit, (double)want[i].logit, 1, 0);
-            pd_trial_check(t, "id", i, got[i].id, want[i].id, 1, 0);
+            pd_trial_check(t, "logit", i, (double)got[i].logit, (double)want[i].logit, exact);
+            pd_trial_check(t, "id", i, got[i].id, want[i].id, exact);
         }
     }
     best->written = a->written = b->written = true;
@@ -175,12 +179,12 @@ static void try_sample(struct pd_trial *t, const char *name, float (*value)(uint
     for (uint32_t k = 0; k < N_PICKS; k++) {
         struct pd_candidate got;
         memcpy(&got, pd_trial_row(t, drawn, k), sizeof got);
-        pd_trial_check(t, "token", k, *pd_trial_row(t, token, k), tokens[k], 1, 0);
-        pd_trial_check(t, "id", k, got.id, tokens[k], 1, 0);
+        pd_trial_check(t, "token", k, *pd_trial_row(t, token, k), tokens[k], exact);
+        pd_trial_check(t, "id", k, got.id, tokens[k], exact);
         recent[k][draws[k].next] = tokens[k];
         for (uint32_t i = 0; i < PD_REPEAT_WINDOW; i++)
-            pd_trial_check(t, "recent", i, pd_trial_row(t, last, k)[i], recent[k][i], 1, 0);
-        pd_trial_check(t, "best", k, (double)got.logit, (double)best[0].logit, 1, 0);
+            pd_trial_check(t, "recent", i, pd_trial_row(t, last, k)[i], recent[k][i], exact);
+        pd_trial_check(t, "best", k, (double)got.logit, (double)best[0].logit, exact);
     }
     token->written = drawn->written = last->written = true;
     pd_trial_end(t);
@@ -224,7 +228,7 @@ static void try_measure(struct pd_trial *t, uint32_t mode, uint32_t n)
     float *from = pd_trial_random(t, 4 * (size_t)n, 1);
     struct pd_trial_buffer *source = pd_trial_rows(t, from, 1, 4 * n), *to = pd_trial_rows(t, NULL, 1, 4 * n);
     struct pd_measure_push push = {.from = source->address, .to = to->address, .n = mode == 2 ? 3 : n, .factor = 0.9f};
-    pd_trial_dispatch(t, PD_KERNEL_measure, spec, 2, &push, 7, 1);
+    pd_trial_dispatch(t, PD_KERNEL_measure, spec, 2, &push, (uint32_t[2]){7, 1});
     pd_trial_run(t);
     if (mode == 1) pd_trial_check_rows(t, to, from, NULL, 0);
     pd_trial_end(t);
@@ -251,7 +255,7 @@ void pd_try_rate(struct pd_trial *t, uint32_t type)
             pd_trial_begin(t, "%s, %u rounds of %g", pd_kernel_name(t->kernel), rounds[r], (double)factors[f]);
             struct pd_trial_buffer *to = pd_trial_rows(t, NULL, 1, 4);
             struct pd_measure_push push = {.to = to->address, .n = rounds[r], .factor = factors[f]};
-            pd_trial_dispatch(t, t->kernel, spec, t->kernel == PD_KERNEL_rate_matrix ? 4 : 1, &push, 7, 1);
+            pd_trial_dispatch(t, t->kernel, spec, t->kernel == PD_KERNEL_rate_matrix ? 4 : 1, &push, (uint32_t[2]){7, 1});
             pd_trial_run(t);
             pd_trial_end(t);
         }

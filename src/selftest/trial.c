@@ -109,11 +109,11 @@ struct pd_rows pd_trial_rows_of(const struct pd_trial_buffer *b)
 uint64_t pd_trial_address(const struct pd_trial_buffer *b) { return b ? b->address : 0; }
 
 void pd_trial_dispatch(struct pd_trial *t, enum pd_kernel_id id, const uint32_t *spec, uint32_t n_spec, const void *push,
-                       uint32_t x, uint32_t y)
+                       const uint32_t grid[2])
 {
     const struct pd_kernel *kernel;
     if (t->r.status == PERIDOT_OK) t->r.status = pd_kernel_get(&kernel, t->gpu, id, spec, n_spec);
-    if (t->r.status == PERIDOT_OK) pd_dispatch(t->commands, kernel, push, x, y, 1);
+    if (t->r.status == PERIDOT_OK) pd_dispatch(t->commands, kernel, push, grid[0], grid[1], 1);
 }
 
 static peridot_status run(struct pd_trial *t)
@@ -157,18 +157,18 @@ void pd_trial_fail(struct pd_trial *t, const char *format, ...)
 /* Where tolerances differ, the worst error is the one that takes most of its own. */
 static double taken(double error, double tolerance) { return error == 0 ? 0 : error / tolerance; }
 
-void pd_trial_check(struct pd_trial *t, const char *what, uint64_t at, double got, double want, double magnitude,
-                    double tolerance)
+void pd_trial_check(struct pd_trial *t, const char *what, uint64_t at, double got, double want, struct pd_bound bound)
 {
     if (!t->ran) return;
-    double off = got == want ? 0 : fabs(got - want), error = off == 0 ? 0 : off / magnitude;
+    double off = got == want ? 0 : fabs(got - want), error = off == 0 ? 0 : off / bound.magnitude;
     if (isnan(error)) error = INFINITY;   /* the reference has numbers only */
-    if (taken(error, tolerance) > taken(t->check.error, t->check.tolerance) || t->check.tolerance == 0) {
+    if (taken(error, bound.tolerance) > taken(t->check.error, t->check.tolerance) || t->check.tolerance == 0) {
         t->check.error = error;
-        t->check.tolerance = tolerance;
+        t->check.tolerance = bound.tolerance;
     }
-    if (!(off <= tolerance * magnitude))
-        pd_trial_fail(t, "%s[%llu] is %.9g, not %.9g +- %.2g", what, (unsigned long long)at, got, want, tolerance * magnitude);
+    double allowed = bound.tolerance * bound.magnitude;
+    if (!(off <= allowed))
+        pd_trial_fail(t, "%s[%llu] is %.9g, not %.9g +- %.2g", what, (unsigned long long)at, got, want, allowed);
 }
 
 void pd_trial_check_rows(struct pd_trial *t, struct pd_trial_buffer *b, const float *want, const float *magnitude,
@@ -184,7 +184,7 @@ void pd_trial_check_rows(struct pd_trial *t, struct pd_trial_buffer *b, const fl
         double rms = sqrt(squares / b->width);
         for (uint32_t i = 0; i < b->width; i++)
             pd_trial_check(t, what, i, (double)pd_f32_from_bits(row[i]), (double)want[i],
-                           magnitude ? (double)magnitude[i] : rms, tolerance);
+                           (struct pd_bound){magnitude ? (double)magnitude[i] : rms, tolerance});
     }
 }
 

@@ -68,15 +68,18 @@ uint64_t pd_trial_address(const struct pd_trial_buffer *b);         /* of NULL: 
 
 /* A kernel as no operation dispatches it. */
 void pd_trial_dispatch(struct pd_trial *t, enum pd_kernel_id id, const uint32_t *spec, uint32_t n_spec, const void *push,
-                       uint32_t x, uint32_t y);
+                       const uint32_t grid[2]);
 /* Runs what was recorded, unless the kernel on trial is not in it. */
 void pd_trial_run(struct pd_trial *t);
 /* Row r of a buffer as the run left it. */
 const uint32_t *pd_trial_row(const struct pd_trial *t, const struct pd_trial_buffer *b, uint32_t r);
 
-/* One number: within tolerance * magnitude. `what` and `at` name it in the sentence. */
-void pd_trial_check(struct pd_trial *t, const char *what, uint64_t at, double got, double want, double magnitude,
-                    double tolerance);
+/* How far a number may be off: tolerance * magnitude. */
+struct pd_bound {
+    double magnitude, tolerance;
+};
+/* One number. `what` and `at` name it in the sentence. */
+void pd_trial_check(struct pd_trial *t, const char *what, uint64_t at, double got, double want, struct pd_bound bound);
 /* Every element of the buffer's rows, which are written. Magnitude NULL: the root mean square of the element's row. */
 void pd_trial_check_rows(struct pd_trial *t, struct pd_trial_buffer *b, const float *want, const float *magnitude,
                          double tolerance);
