@@ -42,7 +42,7 @@ peridot_status pd_commands_create(struct pd_commands **out, struct pd_gpu *gpu)
 void pd_commands_free(struct pd_commands *c)
 {
     if (!c) return;
-    pd_commands_wait(c);   /* if that finds the device lost, nothing is at work either */
+    pd_commands_wait(c);   /* a lost device executes nothing */
     c->gpu->vk.vkDestroyQueryPool(c->gpu->device, c->queries, NULL);
     c->gpu->vk.vkDestroyCommandPool(c->gpu->device, c->pool, NULL);
     free(c->times);
@@ -130,7 +130,7 @@ bool pd_commands_has(const struct pd_commands *c, enum pd_kernel_id id) { return
 
 uint32_t pd_commands_n_dispatches(const struct pd_commands *c) { return c->n_dispatches; }
 
-/* What waits for the device may find it lost. */
+/* A submit or a wait may find the device lost. */
 static peridot_status fail(struct pd_gpu *gpu, VkResult result, const char *call)
 {
     gpu->lost = gpu->lost || result == VK_ERROR_DEVICE_LOST;
@@ -169,7 +169,7 @@ peridot_status pd_commands_times(const struct pd_dispatch_time **out, uint32_t *
     return result == VK_SUCCESS ? PERIDOT_OK : fail(c->gpu, result, "vkGetQueryPoolResults");
 }
 
-/* Made at the first submit: devices that only compile (drivers without hardware) have none. */
+/* Created at the first submit, as drivers without hardware, which only compile, have none. */
 static peridot_status open_timeline(struct pd_gpu *gpu)
 {
     if (gpu->timeline) return PERIDOT_OK;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Properties and features asked together, as each is a chain. */
+/* Properties and features, each with its pNext chain. */
 struct device_facts {
     VkPhysicalDeviceProperties2 properties;
     VkPhysicalDeviceVulkan11Properties v11;
@@ -42,7 +42,7 @@ bool pd_extensions_has(const struct pd_extensions *list, const char *name)
 
 #define CHAIN(head, link, type) ((link).sType = (type), PD_LINK(head, link))
 
-static void ask_facts(struct device_facts *f, const struct pd_instance *instance, VkPhysicalDevice physical,
+static void query_facts(struct device_facts *f, const struct pd_instance *instance, VkPhysicalDevice physical,
                       const struct pd_extensions *extensions)
 {
     memset(f, 0, sizeof *f);
@@ -69,7 +69,7 @@ static void ask_facts(struct device_facts *f, const struct pd_instance *instance
     instance->vkGetPhysicalDeviceFeatures2(physical, &f->features);
 }
 
-/* Names what the baseline misses, or "". */
+/* What the device lacks of the baseline, or "". */
 static const char *missing_feature(const struct device_facts *f)
 {
     const VkPhysicalDeviceLimits *limits = &f->properties.properties.limits;
@@ -125,8 +125,8 @@ static bool is_supported_tile(const VkCooperativeMatrixPropertiesKHR *p)
         && p->scope == VK_SCOPE_SUBGROUP_KHR && !p->saturatingAccumulation && 32 % p->MSize == 0 && 32 % p->NSize == 0 && 32 % p->KSize == 0;
 }
 
-/* The largest of the sizes that the device lists. Where subgroups can be as large as a matrix is wide, they should be: Intel's
- * matrix units work so, and its compiler takes 516 spills to make do with 32 lanes (DG2: 8 lanes, none). */
+/* Takes the largest size that the device lists. Subgroups are as large as the matrix is wide where they can be:
+ * Intel's matrix units work that way, and on DG2 its compiler spills 516 times with 32 lanes and never with 8. */
 static void describe_matrices(peridot_device_info *info, const struct pd_instance *instance, VkPhysicalDevice physical)
 {
     uint32_t n = 0;
@@ -149,7 +149,7 @@ void pd_device_describe(peridot_device_info *info, const struct pd_instance *ins
 {
     struct pd_extensions extensions = pd_extensions_list(instance, physical);
     struct device_facts f;
-    ask_facts(&f, instance, physical, &extensions);
+    query_facts(&f, instance, physical, &extensions);
     const VkPhysicalDeviceProperties *p = &f.properties.properties;
     *info = (peridot_device_info){.index = index, .type = device_type(p->deviceType)};
     snprintf(info->name, sizeof info->name, "%s", p->deviceName);

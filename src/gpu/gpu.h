@@ -1,5 +1,5 @@
 /* The GPU as the layers above see it: devices, memory in heaps, kernels, and recorded commands. No Vulkan type appears
- * here. Memory is addressed by 64-bit device addresses that go to kernels in push constants; kernels are the lines of
+ * here. Memory is addressed by 64-bit device addresses that go to kernels in push constants; kernels are the rows of
  * shaders/kernels.def. One queue, one timeline: work submitted later sees what was submitted before. A pd_gpu and
  * what is made of it is one thread's at a time; different ones share nothing, so that threads may use them at once. */
 #ifndef PD_GPU_GPU_H
@@ -20,7 +20,8 @@ peridot_status pd_gpu_list(peridot_device_info **out, size_t *n);
 peridot_status pd_gpu_open(struct pd_gpu **out, const char *selector, const char *cache_dir);
 /* Waits for the device, writes the pipeline cache. Heaps and commands must be gone. */
 void pd_gpu_close(struct pd_gpu *gpu);
-/* A device to look at what its compiler makes of kernels: none comes from a cache, and drivers that can keep statistics do. */
+/* Opens a device to inspect what its compiler makes of kernels: without a cache, and with statistics where the driver
+ * has them. */
 peridot_status pd_gpu_open_compiler(struct pd_gpu **out, const char *selector);
 const peridot_device_info *pd_gpu_info(const struct pd_gpu *gpu);
 /* PERIDOT_ERROR_DEVICE_LOST once a submit has found the device lost, for good. */
@@ -43,11 +44,11 @@ enum pd_heap_kind {
     PD_HEAP_DEVICE,   /* fast for the GPU; mapped too on unified memory */
     PD_HEAP_HOST,     /* always mapped, coherent, cached where possible: results, staging */
     PD_HEAP_INPUT,    /* always mapped, coherent, the device's own where possible: what the host writes, and kernels read often */
-    PD_HEAP_HOST_RESIDENT       /* the host's memory, for what the host writes once and the GPU reads across the bus */
+    PD_HEAP_HOST_RESIDENT   /* the host's memory, for what the host writes once and the GPU reads across the bus */
 };
 
 struct pd_heap;
-/* Blocks of up to block_size bytes (0: the device's limit, at most 1 GiB) are allocated as spans are asked for. */
+/* Blocks of up to block_size bytes (0: the device's limit, at most 1 GiB) are allocated as spans need them. */
 peridot_status pd_heap_create(struct pd_heap **out, struct pd_gpu *gpu, enum pd_heap_kind kind, uint64_t block_size);
 void pd_heap_free(struct pd_heap *heap);
 /* `size` must not exceed pd_gpu_max_span. Contents are undefined. `what` names it in the error sentence. */
@@ -84,11 +85,11 @@ enum pd_kernel_id {
     PD_N_KERNELS
 };
 
-/* The last column of kernels.def: what a kernel needs beyond the baseline. Each kernel of a model that needs something has
- * a fallback that does not, and does the same. */
+/* The last column of kernels.def: what a kernel needs beyond the baseline. Every such kernel that models use has a
+ * fallback that needs nothing more and computes the same. */
 enum pd_needs {
     PD_NEEDS_baseline,
-    PD_NEEDS_wide,     /* 64-bit integers, and subgroups of a size of our choice (4 to 32) whose lanes can share what they hold */
+    PD_NEEDS_wide,     /* 64-bit integers, and subgroups of a required size (4 to 32) with ballot operations */
     PD_NEEDS_half,     /* fp16 arithmetic */
     PD_NEEDS_dot,      /* dot products of four signed bytes; peridot_device_info.integer_dot */
     PD_NEEDS_coop      /* cooperative matrices of fp16 with fp32 sums; peridot_device_info.cooperative_matrix */
@@ -99,16 +100,16 @@ const char *pd_kernel_lacks(const peridot_device_info *device, enum pd_kernel_id
 #define PD_MAX_SPEC 12
 
 /* A kernel with its specialisation constants: spec[i] is constant_id i, constant 0 the workgroup size of kernels that take one,
- * and constant PD_SUBGROUP_ID a size of subgroups that divides it. Compiled when first asked for, then found; owned by the gpu. */
+ * and constant PD_SUBGROUP_ID a size of subgroups that divides it. Compiled at the first call, looked up at later ones; owned by the gpu. */
 struct pd_kernel;
 peridot_status pd_kernel_get(const struct pd_kernel **out, struct pd_gpu *gpu, enum pd_kernel_id id,
                              const uint32_t *spec, uint32_t n_spec);
-/* From gather on, kernels that are asked for are only noted, until compile_deferred compiles them all, on all processors at once. In
- * between nothing may be dispatched. */
+/* After pd_kernels_defer, pd_kernel_get only queues new kernels; pd_kernels_compile_deferred compiles them all, on all
+ * processors. Nothing may be dispatched in between. */
 void pd_kernels_defer(struct pd_gpu *gpu);
 peridot_status pd_kernels_compile_deferred(struct pd_gpu *gpu);
 const char *pd_kernel_name(enum pd_kernel_id id);
-/* Of its code. */
+/* Hash of its SPIR-V. */
 uint64_t pd_kernel_hash(enum pd_kernel_id id);
 /* Number of pipelines compiled since open, for tests that a step compiles none. */
 uint32_t pd_gpu_n_pipelines(const struct pd_gpu *gpu);
@@ -120,7 +121,7 @@ const uint32_t *pd_kernel_spec(const struct pd_kernel *kernel, uint32_t *n);
 
 /* ---- statistics: statistics.c ---- */
 
-/* What a driver made of a kernel: usually one executable, none where it does not say. */
+/* An executable that the driver made of a kernel: usually one, none where the driver does not report them. */
 struct pd_executable {
     char name[256];
     uint32_t subgroup_size, n_statistics;
@@ -136,9 +137,9 @@ void pd_executables_free(struct pd_executable *executables, uint32_t n);
 
 /* Whether the last self-test on this device and driver found the kernel, as it is now, to give wrong answers. */
 bool pd_kernel_is_wrong(const struct pd_gpu *gpu, enum pd_kernel_id id);
-/* Remembers which kernels are wrong: for this gpu, and in cache_dir for the next opening (NULL: not there). */
+/* Sets which kernels are wrong: for this gpu, and in cache_dir for the next time it is opened (NULL: not there). */
 peridot_status pd_verdict_set(struct pd_gpu *gpu, const char *cache_dir, const bool wrong[PD_N_KERNELS]);
-/* What cache_dir remembers of a device; nothing where there is no such file, or where it is damaged. */
+/* Reads what cache_dir holds of a device: no kernel is wrong where there is no such file, or a damaged one. */
 void pd_verdict_read(bool wrong[PD_N_KERNELS], const peridot_device_info *device, const char *cache_dir);
 
 /* ---- commands: command.c ---- */
@@ -175,8 +176,9 @@ bool pd_gpu_can_time(const struct pd_gpu *gpu);
 /* *out is borrowed until the next begin. */
 peridot_status pd_commands_times(const struct pd_dispatch_time **out, uint32_t *n, struct pd_commands *c);
 
-/* Submits recorded commands (again: they can be replayed), which must not be at work any more, and returns at once. They see
- * what was submitted before, and what the host wrote. PERIDOT_ERROR_DEVICE_LOST when the device went away, now or before. */
+/* Submits recorded commands and returns at once; they can be submitted again when their last submission is done. They
+ * see what was submitted before, and what the host wrote. PERIDOT_ERROR_DEVICE_LOST when the device was lost, now or
+ * before. */
 peridot_status pd_commands_submit(struct pd_commands *c);
 /* Waits until their last submission is done and its results visible to the host. PERIDOT_ERROR_DEVICE_LOST as above. */
 peridot_status pd_commands_wait(struct pd_commands *c);

@@ -21,20 +21,20 @@ struct pd_heap {
 #define CACHED VK_MEMORY_PROPERTY_HOST_CACHED_BIT
 #define MAPPED (VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT)
 
-/* What each kind of heap wants of a memory type, by falling preference. */
-static const struct wish {
+/* The memory types that each kind of heap prefers, best first. */
+static const struct preference {
     VkMemoryPropertyFlags has, lacks;
-} wishes[][4] = {
+} preferences[][4] = {
     [PD_HEAP_DEVICE] = {{LOCAL, 0}, {0, 0}},
     [PD_HEAP_HOST] = {{MAPPED | CACHED, 0}, {MAPPED, 0}},
     [PD_HEAP_INPUT] = {{MAPPED | LOCAL, 0}, {MAPPED | CACHED, 0}, {MAPPED, 0}},
     [PD_HEAP_HOST_RESIDENT] = {{MAPPED, LOCAL | CACHED}, {MAPPED, LOCAL}, {MAPPED, 0}},
 }, unified[] = {{LOCAL | MAPPED | CACHED, 0}, {LOCAL | MAPPED, 0}, {LOCAL, 0}, {0, 0}};
 
-/* A wish for nothing, after the first, ends a list: then any type will do on the device, and none elsewhere. */
+/* An empty preference ends a list: then any type will do for a device heap, and none for the others. */
 static uint32_t memory_type(const struct pd_gpu *gpu, enum pd_heap_kind kind, uint32_t allowed)
 {
-    const struct wish *list = kind == PD_HEAP_DEVICE && gpu->info.unified_memory ? unified : wishes[kind];
+    const struct preference *list = kind == PD_HEAP_DEVICE && gpu->info.unified_memory ? unified : preferences[kind];
     for (size_t w = 0; w < PD_COUNT(unified); w++) {
         if (!list[w].has && kind != PD_HEAP_DEVICE) break;
         for (uint32_t i = 0; i < gpu->memory.memoryTypeCount; i++) {
@@ -98,7 +98,7 @@ static peridot_status block_create(struct pd_block **out, struct pd_gpu *gpu, en
     peridot_status status = result == VK_SUCCESS ? allocate_memory(gpu, block, kind, what) : pd_vk_fail(result, "vkCreateBuffer");
     if (status != PERIDOT_OK) {
         block_free(gpu, block);
-        /* Of its own memory a device may let the host see no more than a window, which others use too. */
+        /* The part of device memory that the host can map may be small, and others use it too. */
         return status == PERIDOT_ERROR_MEMORY && kind == PD_HEAP_INPUT ? block_create(out, gpu, PD_HEAP_HOST, size, what) : status;
     }
     *out = block;

@@ -1,5 +1,5 @@
-/* Pipelines: kernels specialised and compiled when first asked for, and the cache of compiled
- * pipelines on disk: one file per device and driver, with a checksum of our own, as drivers trust what they are given. */
+/* Pipelines: kernels specialised and compiled when first needed, and the cache of compiled pipelines on disk: one file for
+ * each device and driver, with a checksum of our own, as drivers trust what they are given. */
 #include "gpu/vk.h"
 
 #include "base/num.h"
@@ -42,8 +42,8 @@ static peridot_status open_source(struct pd_gpu *gpu, enum pd_kernel_id id)
     return PERIDOT_OK;
 }
 
-/* Where lanes share matrices, or what they hold, or it was asked for, subgroups are whole and of a size that is known; 0: as the
- * driver likes. */
+/* The subgroup size to require, with full subgroups: where a tuning says so, for cooperative matrices, and for kernels
+ * whose subgroup operations count on it. 0: the driver chooses. */
 static uint32_t subgroup_size(const struct pd_gpu *gpu, const struct pd_kernel *kernel)
 {
     enum pd_needs needs = pd_kernel_sources[kernel->id].needs;
@@ -58,8 +58,8 @@ static void compile(struct pd_gpu *gpu, struct pd_kernel *kernel)
         entries[i] = (VkSpecializationMapEntry){.constantID = i, .offset = i * sizeof(uint32_t), .size = sizeof(uint32_t)};
     VkSpecializationInfo spec = {.mapEntryCount = kernel->n_spec, .pMapEntries = entries,
         .dataSize = sizeof(uint32_t) * kernel->n_spec, .pData = kernel->spec};
-    /* Other kernels stride by gl_SubgroupSize, which must be what the driver compiles for. It is the device's constant unless it
-     * may vary, and Mesa's constant for Intel is 32, where it takes 8 or 16. */
+    /* Other kernels stride by gl_SubgroupSize, which must be the size that the driver compiles for. Unless it is
+     * allowed to vary it is a constant of the device: Mesa's for Intel is 32, also where it compiles for 8 or 16. */
     uint32_t size = subgroup_size(gpu, kernel);
     VkPipelineShaderStageRequiredSubgroupSizeCreateInfo subgroup = {
         .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO,
@@ -84,7 +84,7 @@ static void compile_number(void *user, size_t i)
     compile(gpu, kernel);
 }
 
-/* Compiles the first n kernels. Those that fail are gone. */
+/* Compiles the first n kernels of the list, and removes those that fail. */
 static peridot_status compile_first(struct pd_gpu *gpu, size_t n)
 {
     peridot_status status = PERIDOT_OK;
@@ -205,7 +205,7 @@ static void cache_write(struct pd_gpu *gpu, const void *data, size_t size)
     else pd_writer_abort(&w);
 }
 
-/* Keeps what was compiled. A cache that cannot be written costs the next start some time, and is no error. */
+/* A cache that cannot be written is no error: the next start compiles again. */
 static void cache_save(struct pd_gpu *gpu, const char *path)
 {
     size_t size = 0;

@@ -1,4 +1,4 @@
-/* What drivers tell of compiled kernels: executables and their statistics (VK_KHR_pipeline_executable_properties). */
+/* Executables of compiled kernels and their statistics (VK_KHR_pipeline_executable_properties). */
 #include "gpu/vk.h"
 
 #include <stdio.h>

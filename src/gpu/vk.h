@@ -51,7 +51,7 @@ struct pd_gpu {
     struct pd_pipeline_cache cache;
     struct pd_kernel *kernels;     /* list of compiled kernels */
     uint32_t n_pipelines;
-    bool deferring;                /* kernels that are asked for are not compiled yet */
+    bool deferring;                /* pd_kernel_get queues kernels, and compiles none */
     bool wrong[PD_N_KERNELS];      /* what the last self-test found */
     VkPipelineLayout layouts[PD_N_KERNELS];
     VkShaderModule modules[PD_N_KERNELS];

@@ -1,5 +1,5 @@
 /* How rows of weights lie on the device (shaders/weights.glsl says the same to kernels): sections of low bits, high bits,
- * block scales and superblock scales. Rows of blocks lie one after the other, or in groups whose rows take turns, 16 bytes each. Re-laying
+ * block scales and superblock scales. Rows of blocks lie one after the other, or interleaved in groups of rows, 16 bytes of each in turn. Re-laying
  * changes no number: a weight on the device is the weight in the file. */
 #ifndef PD_OPS_LAYOUT_H
 #define PD_OPS_LAYOUT_H
@@ -8,7 +8,7 @@
 
 /* Bytes of a row of n weights on the device, a multiple of 16. n must be a multiple of the type's block_len. */
 uint32_t pd_device_row_size(enum pd_dtype dtype, uint32_t n);
-/* Rows of a group: 1, but where a CPU's lanes take rows of their own (matvec_rows) 8, for them to read memory in order. */
+/* Rows of a group: 8 where lanes of a CPU have rows of their own (matvec_rows), which it then reads in order; else 1. */
 uint32_t pd_device_row_interleave(enum pd_dtype dtype, bool lanes_take_rows);
 /* Bytes of a matrix of n_rows such rows: whole groups. */
 uint64_t pd_device_rows_size(uint32_t row_size, uint32_t n_rows, uint32_t row_interleave);

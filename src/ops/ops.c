@@ -60,7 +60,7 @@ void pd_op_rmsnorm(struct pd_recorder *r, const struct pd_norm *norm, uint32_t n
     barrier(r);
 }
 
-#define MATVEC_ROWS 4        /* of several tokens: rows per subgroup (or lane) at a time */
+#define MATVEC_ROWS 4        /* of several tokens: rows that a subgroup (or lane) multiplies at a time */
 #define MATVEC_COLS 8        /* tokens at a time, when there are several: each decoded weight serves them all */
 #define MATVEC_LANE_COLS 4   /* the same where lanes take rows: what a lane's registers hold */
 
@@ -69,7 +69,7 @@ struct matvec_mode {
     uint32_t norm_vec4s, branch, store, glu;
 };
 
-/* Several tokens fill the registers: only decode steps are tuned. */
+/* Several tokens fill the registers: tunings are for one. */
 static struct pd_tuning matvec_tuning(const struct pd_recorder *r, enum pd_kernel_id id, uint32_t n_tokens, struct matvec_mode mode)
 {
     enum pd_use use = mode.glu ? PD_USE_GATED : mode.norm_vec4s ? PD_USE_NORMED : PD_USE_PLAIN;
@@ -81,7 +81,7 @@ static struct pd_tuning matvec_tuning(const struct pd_recorder *r, enum pd_kerne
 static void matvec(struct pd_recorder *r, const struct pd_slice *slice, const struct pd_matvec_push *push, struct matvec_mode mode)
 {
     enum pd_variant v = r->variants.of[PD_VARIED_MATVEC];
-    if (v == PD_VARIANT_MATVEC_DOT && push->n_tokens > 1) v = PD_VARIANT_MATVEC_COLUMNS;   /* x of several fills the registers */
+    if (v == PD_VARIANT_MATVEC_DOT && push->n_tokens > 1) v = PD_VARIANT_MATVEC_COLUMNS;   /* several tokens fill its registers */
     v = sound(r, PD_VARIED_MATVEC, v, (uint32_t)slice->dtype);
     bool rows = v == PD_VARIANT_MATVEC_ROWS, cpu = pd_gpu_info(r->gpu)->type == PERIDOT_DEVICE_CPU;
     uint32_t cols = push->n_tokens == 1 ? 1 : rows ? MATVEC_LANE_COLS : MATVEC_COLS;
@@ -141,7 +141,7 @@ static void matmul_coop(struct pd_recorder *r, const struct pd_slice *slice, con
              (uint32_t)pd_div_up(push->n_rows, tile), (uint32_t)pd_div_up(push->n_tokens, tile), 1);
 }
 
-/* Tiles pay from a handful of tokens on. */
+/* Tiles are faster from a handful of tokens on. */
 static enum pd_variant matmul_variant(const struct pd_recorder *r, enum pd_dtype dtype, uint32_t n_tokens)
 {
     uint32_t few = r->variants.forced[PD_VARIED_MATMUL] ? 1 : 2 * MATVEC_COLS;
@@ -168,7 +168,7 @@ static struct pd_rows pack(struct pd_recorder *r, enum pd_kernel_id id, struct p
     return packed;
 }
 
-/* x is packed once for all slices, and anew (when those before are done with it) for one that wants it otherwise. */
+/* x is packed once for all slices that read it packed alike; before it is packed otherwise a barrier waits for those. */
 void pd_op_matmul(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, struct pd_rows x, uint32_t n_tokens, float softcap)
 {
     static void (*const record[])(struct pd_recorder *, const struct pd_slice *, const struct pd_matmul_push *) = {

@@ -10,13 +10,13 @@
 
 struct pd_recorder {
     struct pd_gpu *gpu;
-    struct pd_commands *commands;   /* NULL: kernels are compiled and nothing is recorded, so that addresses may be anything */
+    struct pd_commands *commands;   /* NULL: kernels are compiled and nothing is recorded; addresses only say whether a buffer exists */
     struct pd_variants variants;
-    uint64_t packed;           /* [tokens][pd_packed_most of the widest matrix] words: scratch of variants that want x packed */
+    uint64_t packed;           /* [tokens][pd_packed_most of the widest matrix] words: scratch of variants that read x packed */
     peridot_status status;
 };
 
-/* Words of a row as the kernel packs it, and the most that one may take. */
+/* Words of a row that is packed by the kernel, and the most by any of them. */
 uint32_t pd_packed_stride(enum pd_kernel_id pack, uint32_t n_cols);
 uint32_t pd_packed_most(uint32_t n_cols);
 
@@ -46,8 +46,8 @@ void pd_op_rmsnorm(struct pd_recorder *r, const struct pd_norm *norm, uint32_t n
 /* y[m] = softcap(w x[m]): matvec for few tokens, tiles for more */
 void pd_op_matmul(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, struct pd_rows x, uint32_t n_tokens, float softcap);
 
-/* What a matrix reads in a decode step: x' = x + (w_post ? rms(branch) * w_post : branch), then rms(x') * w. The kernel of the
- * matrix does it on the way in. branch 0: x' = x. */
+/* The residual and norm before a matrix, fused into its kernel in a decode step: x' = x + (w_post ? rms(branch) * w_post : branch),
+ * then rms(x') * w. branch 0: x' = x. */
 struct pd_fused_norm {
     uint64_t x, branch;        /* [n] fp32, padded with zeros to a multiple of PD_PAD */
     uint64_t w_post, w;        /* [n] */

@@ -13,11 +13,12 @@
 
 enum { MAX_WORKGROUP = 256, N_ROWS = 4, MAX_WIDTH = 2 };
 
-/* ---- what there is ---- */
+/* ---- defaults and the range of a search ---- */
 
-/* Workgroups that norm x for themselves should be few and large: enough to fill the device. Four rows at a time spill nowhere
- * (tools/pipelines). Lanes of a CPU take rows of their own, in subgroups of their own where nothing is shared; what is shared it
- * reads lane by lane, for eight rows at a time rather than four. */
+/* With a norm before the matrix each workgroup computes it for itself, so there are few and large ones, enough to fill
+ * the device. Four rows at a time spill on no GPU (tools/pipelines). In matvec_rows each lane has rows of its own: a
+ * workgroup is one subgroup, or four that share a normed x. A CPU reads shared memory lane by lane, so that a lane
+ * takes eight rows at a time rather than four. */
 static const struct {
     uint32_t rows, invocations, subgroups;   /* workgroup: whichever is more */
 } table[2][2][2] = {   /* [matvec, matvec_rows][GPU, CPU][plain, with norms] */
@@ -40,8 +41,8 @@ struct pd_tuning pd_tuning_default(const peridot_device_info *device, enum pd_ke
     return (struct pd_tuning){table[rows][cpu][norms].rows, (uint32_t)pd_max(table[rows][cpu][norms].invocations, subgroups), 0, 1};
 }
 
-/* First all workgroups of such subgroups as the driver takes, as a search may end early; then a few for each size of subgroups that
- * it can be asked for. */
+/* First all workgroup sizes with subgroups as the driver chooses, as a search may end early; then a few for each
+ * subgroup size that can be required. */
 bool pd_tuning_at(struct pd_tuning *out, const peridot_device_info *device, uint32_t i)
 {
     uint32_t rows = 1u << i % N_ROWS, layout = i / N_ROWS;
@@ -59,7 +60,7 @@ bool pd_tuning_at(struct pd_tuning *out, const peridot_device_info *device, uint
     return false;
 }
 
-/* Half of the rows are the gate's. */
+/* Of a gated unit half of the rows are the gate's. */
 bool pd_tuning_fits(struct pd_tuning tuning, enum pd_kernel_id id, enum pd_use use)
 {
     return pd_is_tuned(id) && (use != PD_USE_GATED || tuning.rows > 1) && (!is_rows(id) || tuning.width == 1);

@@ -1,19 +1,19 @@
-/* How the kernels of matvec are laid out in a decode step: a short table by kind of device, and what a search on a device has
- * measured (tune.c), which the cache folder keeps by device and driver. Answers differ by rounding only. */
+/* Tunings of the matvec kernels in a decode step. Defaults are a short table by kind of device; a search (probe/tune.c) measures
+ * better ones, which the cache folder keeps for each device and driver. Results differ by rounding only. */
 #ifndef PD_OPS_TUNING_H
 #define PD_OPS_TUNING_H
 
 #include "format/dtype.h"
 #include "gpu/gpu.h"
 
-/* What a decode step asks of a matrix: a product; with norms before it; with a gated unit behind it as well. */
+/* How a decode step uses a matrix: the product alone; with the norm before it; with the norm and the gated unit. */
 enum pd_use { PD_USE_PLAIN, PD_USE_NORMED, PD_USE_GATED, PD_N_USES };
 
 struct pd_tuning {
-    uint32_t rows;        /* that a subgroup (matvec) or a lane (matvec_rows) takes at a time; 0: not measured */
+    uint32_t rows;        /* of the matrix that a subgroup (matvec) or a lane (matvec_rows) multiplies at a time; 0: not measured */
     uint32_t workgroup;   /* invocations */
-    uint32_t subgroup;    /* its size; 0: what the driver takes */
-    uint32_t width;       /* units of a row (weights.glsl) that a lane of matvec takes at a time: loads under way together */
+    uint32_t subgroup;    /* its size; 0: the driver chooses */
+    uint32_t width;       /* units of a row (weights.glsl) that a lane of matvec loads at a time */
 };
 
 struct pd_tunings {
@@ -22,7 +22,7 @@ struct pd_tunings {
 
 /* Whether it is of matvec, matvec_rows or matvec_dot. */
 bool pd_is_tuned(enum pd_kernel_id id);
-/* The short table. */
+/* From the table. */
 struct pd_tuning pd_tuning_default(const peridot_device_info *device, enum pd_kernel_id id, enum pd_use use);
 /* The search's range: tuning i of it, false past the last. pd_tuning_fits: whether a kernel can have it in a use. */
 #define PD_MAX_TUNINGS 104   /* that there can be */
@@ -35,9 +35,9 @@ struct pd_tuning pd_tuning_get(const struct pd_tunings *tunings, const peridot_d
 struct pd_tunings pd_tunings_of(struct pd_tuning tuning);
 const char *pd_use_name(enum pd_use use);
 
-/* What cache_dir (NULL: nothing) remembers of the device for kernels as they are now. */
+/* Reads what cache_dir (NULL: nothing) holds for the device; tunings of kernels that have changed since are skipped. */
 void pd_tunings_read(struct pd_tunings *out, const peridot_device_info *device, const char *cache_dir);
-/* Remembers all that was measured. */
+/* Writes all that was measured. */
 peridot_status pd_tunings_write(const struct pd_tunings *tunings, const peridot_device_info *device, const char *cache_dir);
 
 #endif

@@ -11,8 +11,8 @@ static const char *const operation_names[PD_N_VARIED] = {
     [PD_VARIED_MATMUL] = "matmul", [PD_VARIED_MATVEC] = "matvec", [PD_VARIED_ATTENTION] = "attention",
 };
 
-/* The first row of an operation that the device has, and that is for such devices, is taken: a CPU's caches do the work of
- * tiles without barriers, and its lanes gain nothing from neighbouring addresses. */
+/* Of an operation's rows the first is taken that the device can run and that is meant for its kind. A CPU gains nothing from tiles
+ * in shared memory, as its caches do the same without barriers, nor from lanes that read neighbouring addresses. */
 static const struct row {
     enum pd_varied operation;
     const char *name;
@@ -42,9 +42,9 @@ static const char *lacks(const peridot_device_info *device, enum pd_variant v)
 
 bool pd_variant_available(const peridot_device_info *device, enum pd_variant v) { return !lacks(device, v); }
 
-/* What a device has, and is better without: Mesa lists matrices for Intel's integrated GPUs before Lunar Lake too (8 lanes), which
- * have no units for them: it multiplies them by ordinary instructions, with some 160 spills on most. Dot products of bytes by
- * several instructions gain nothing over tiles of floats, which are exact. */
+/* Variants that the device can run, but more slowly than the next. Mesa lists cooperative matrices for Intel's
+ * integrated GPUs before Lunar Lake (8 lanes), which have no matrix units: it emulates them, with some 160 spills on
+ * most. Where an integer dot product is several instructions, it gains nothing over fp32 tiles, which are exact. */
 static bool is_slow(const peridot_device_info *device, enum pd_variant v)
 {
     return (v == PD_VARIANT_MATMUL_COOP && device->type == PERIDOT_DEVICE_INTEGRATED && device->matrix_subgroup_size < 16)
@@ -71,7 +71,7 @@ void pd_variants_force(struct pd_variants *variants, enum pd_variant v)
     variants->forced[rows[v].operation] = true;
 }
 
-/* The last row of an operation has all. */
+/* The last row of an operation has kernels for all types. */
 enum pd_variant pd_variant_having(enum pd_variant v, uint32_t type)
 {
     while (pd_variant_kernel(v, type) == PD_N_KERNELS) v++;
@@ -89,7 +89,7 @@ static bool is_sound(const struct pd_gpu *gpu, enum pd_variant v, uint32_t type)
         && !(pack != PD_N_KERNELS && pd_kernel_is_wrong(gpu, pack));
 }
 
-/* What fails only ever gives way to what comes after it in the table, and the last row of an operation stays. */
+/* Fallbacks are further down in the table; the last row of an operation has none. */
 enum pd_variant pd_variant_sound(const struct pd_gpu *gpu, enum pd_variant v, uint32_t type)
 {
     for (enum pd_variant other = v; other < PD_N_VARIANTS && rows[other].operation == rows[v].operation; other++)

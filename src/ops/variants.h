@@ -1,5 +1,5 @@
-/* Operations that several kernels can do. The table in variants.c is the one list of them: which kernels they are, and which is
- * taken where nothing was asked for. */
+/* Operations that more than one kernel can do. The table in variants.c is the one list of an operation's variants: their kernels,
+ * and which of them a device takes by default. */
 #ifndef PD_OPS_VARIANTS_H
 #define PD_OPS_VARIANTS_H
 
@@ -16,18 +16,18 @@ enum pd_variant {
     PD_N_VARIANTS
 };
 
-/* What a model takes for each operation. forced: it was asked for by name, and is taken for few tokens as well. */
+/* What a model takes for each operation. forced: the user named it, and it is taken for few tokens as well. */
 struct pd_variants {
     enum pd_variant of[PD_N_VARIED];
     bool forced[PD_N_VARIED];
     const struct pd_tunings *tunings;   /* of matvec; NULL: none was measured */
 };
 
-/* What is best on the device. */
+/* The defaults of the device. */
 struct pd_variants pd_variants_default(const peridot_device_info *device);
-/* The same with what `list` says: n texts such as "matmul=tile". */
+/* The defaults, but for what `list` names: n texts such as "matmul=tile". */
 peridot_status pd_variants_choose(struct pd_variants *out, const peridot_device_info *device, const char *const *list, size_t n);
-/* Takes v, as if it had been asked for by name. */
+/* Takes v as if the user had named it. */
 void pd_variants_force(struct pd_variants *variants, enum pd_variant v);
 /* Its kernel for a type (an enum pd_dtype of weights or a peridot_kv_type of the cache); PD_N_KERNELS: it has none. */
 enum pd_kernel_id pd_variant_kernel(enum pd_variant v, uint32_t type);
@@ -38,11 +38,11 @@ enum pd_kernel_id pd_variant_pack(enum pd_variant v);
 /* The variant to take for the type where v is chosen: the first from v on, of the same operation, that has a kernel for it which
  * no self-test found wrong; v if there is none. */
 enum pd_variant pd_variant_sound(const struct pd_gpu *gpu, enum pd_variant v, uint32_t type);
-/* Whether an operation has another kernel to take when this one is wrong. */
+/* Whether another kernel is taken where this one is wrong. */
 bool pd_kernel_has_fallback(enum pd_kernel_id id);
 /* "matmul=tile, matvec=columns" */
 void pd_variants_text(char *out, size_t size, const struct pd_variants *variants);
-/* Whether the device and this build have it. */
+/* Whether the device and this build can run it. */
 bool pd_variant_available(const peridot_device_info *device, enum pd_variant v);
 /* See peridot_device_variant. */
 bool pd_variants_at(peridot_variant *out, const peridot_device_info *device, size_t i);

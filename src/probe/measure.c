@@ -23,7 +23,7 @@ struct bench {
     struct pd_span from, to;
 };
 
-/* Its line of kernels.def; a device may lack it, or have failed its self-test. */
+/* Of each rate. A device may be unable to run it, or its self-test may have failed. */
 static const enum pd_kernel_id kernels[N_RATES] = {PD_KERNEL_measure, PD_KERNEL_measure, PD_KERNEL_measure,
                                                    PD_KERNEL_rate_fp16, PD_KERNEL_rate_matrix};
 
@@ -58,7 +58,7 @@ static peridot_status record(struct bench *b, enum rate rate, uint32_t n, uint32
     return pd_commands_end(b->commands);
 }
 
-/* The best of a few runs after a first one, which compiles and wakes the device. */
+/* The best of a few runs after a first one, which compiles and warms the device up. */
 static peridot_status best_time(double *out, struct bench *b)
 {
     *out = 1e30;
@@ -110,7 +110,7 @@ static peridot_status measure(peridot_rates *out, struct bench *b)
     PD_TRY(pd_heap_alloc(&b->from, b->heap, BUFFER_SIZE, "measuring"));
     PD_TRY(pd_heap_alloc(&b->to, b->heap, BUFFER_SIZE, "measuring"));
     PD_TRY(pd_span_zero(b->gpu, b->from));
-    PD_TRY(pd_span_zero(b->gpu, b->to));   /* pages that were never touched would be read from nowhere */
+    PD_TRY(pd_span_zero(b->gpu, b->to));   /* the system would read pages that were never written as one page of zeros */
     PD_TRY(measure_bytes(&out->read, b, READ, BUFFER_SIZE));
     PD_TRY(measure_bytes(&out->copy, b, COPY, 2.0 * BUFFER_SIZE));
     PD_TRY(measure_flop(&out->fp32, b, FP32));

@@ -1,5 +1,5 @@
-/* Which pipelines there are is said by forward.c and ops.c themselves: the passes of published shapes are gone through with a
- * recorder that compiles kernels and records nothing, so that weights need sizes and no memory. */
+/* Enumerates the pipelines by recording the passes of published shapes with a recorder that compiles kernels and records nothing:
+ * weights have shapes and need no memory. */
 #include "probe/pipelines.h"
 
 #include "arch/layers.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SOMEWHERE 256        /* an address: kernels are chosen by whether there is one */
+#define SOMEWHERE 256        /* any address: some kernels are specialised by whether there is one */
 #define ONE_TYPE PD_Q4_0     /* of the shapes that are not taken in every type */
 
 /* A shape's parts that a pass points to. */
@@ -24,7 +24,7 @@ struct outline {
     struct pd_scratch scratch;
 };
 
-/* Of the kinds of decode step: with post norms and without, with GELU and SiLU. */
+/* One of each kind of decode step: with post norms and GELU, and without and with SiLU. */
 static bool takes_every_type(const struct pd_shape *s)
 {
     return !strcmp(s->name, "gemma2-2b") || !strcmp(s->name, "llama3.1-8b");
@@ -92,7 +92,7 @@ static peridot_status outline_create(struct outline *o, const struct pd_shape *s
 
 /* ---- its passes ---- */
 
-static void go_through(struct pd_pass *pass)
+static void record_passes(struct pd_pass *pass)
 {
     static const uint32_t n_tokens[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17, 24, 32, 48, 64, 128, 256};
     struct pd_rows logits = rows(9, pass->weights->vocab_size);
@@ -124,7 +124,7 @@ static peridot_status compile_shape(struct pd_gpu *gpu, const struct pd_shape *s
     struct pd_pass pass = {.recorder = &recorder, .config = &o.config, .weights = &o.weights, .cache = &o.cache,
         .scratch = &o.scratch, .tokens = SOMEWHERE, .places = {SOMEWHERE, SOMEWHERE},
         .angles = {SOMEWHERE, SOMEWHERE, SOMEWHERE, SOMEWHERE}};
-    go_through(&pass);
+    record_passes(&pass);
     outline_free(&o);
     return recorder.status;
 }

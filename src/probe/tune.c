@@ -1,7 +1,7 @@
-/* Each candidate is tried on the model itself: a decode step in which every matvec is laid out so, timed dispatch by dispatch,
- * gives a time for each kernel and use. The fastest is taken where it beats the default by more than the noise, and does so
- * again when only the two are compared, turn by turn: the best of many by chance is none then. The step's logits must stay
- * what they are. */
+/* Each candidate is tried on the model itself: a decode step in which every matvec has that tuning, timed dispatch by
+ * dispatch, gives a time for each kernel and use. The fastest is taken where it beats the default by more than the
+ * noise, and does so again when the two run alternately: what was fastest by chance is not then. Candidates that
+ * change the step's logits are rejected. */
 #include "probe/tune.h"
 
 #include "base/num.h"
@@ -13,10 +13,10 @@
 #include <string.h>
 
 enum { N_ROUNDS = 3, N_TURNS = 9, FEWEST_TURNS = 3, N_COMPILED = 8 };
-#define NOISE 0.97          /* of the default's time: what is slower is not worth a change */
-#define LOGITS_APART 1e-3   /* relative L2, as between any two kernels of an operation */
+#define NOISE 0.97          /* of the default's time: anything slower is not worth a change */
+#define LOGITS_TOLERANCE 1e-3   /* relative L2, as between any two kernels of an operation */
 
-/* Least seconds of a step that a kernel takes in a use; 0: it is not in it. */
+/* Shortest time of a kernel and use in a step, in seconds; 0: the step has none. */
 struct times {
     double of[PD_N_KERNELS][PD_N_USES];
 };
@@ -27,15 +27,15 @@ struct search {
     struct pd_session *session;
     struct pd_commands *commands;
     const peridot_device_info *device;
-    double end;                /* when to try no more; see pd_now */
+    double end;                /* pd_now when the search must end */
     uint64_t n_passes;         /* so far */
     float *logits, *want;      /* [n_outputs]: of this pass, and of the first with defaults */
-    struct pd_tunings table;   /* what a pass takes */
+    struct pd_tunings table;   /* tunings of the next pass */
     struct times by_default, by[PD_MAX_TUNINGS];
-    struct times part;         /* of the default's time, that the chosen one takes */
+    struct times ratio;        /* time of the chosen tuning, relative to the default's */
 };
 
-/* The constants of matvec.comp tell uses apart. */
+/* Uses differ in matvec.comp's specialisation constants. */
 static bool use_of(enum pd_use *out, const struct pd_kernel *k)
 {
     uint32_t n;
@@ -60,16 +60,16 @@ static void keep_least(struct times *least, const struct pd_dispatch_time *times
 
 static double distance(const float *a, const float *b, size_t n)
 {
-    double apart = 0, size = 0;
+    double difference = 0, size = 0;
     for (size_t i = 0; i < n; i++) {
         double d = (double)a[i] - (double)b[i];
-        apart += d * d;
+        difference += d * d;
         size += (double)b[i] * (double)b[i];
     }
-    return size > 0 ? sqrt(apart / size) : sqrt(apart);
+    return size > 0 ? sqrt(difference / size) : sqrt(difference);
 }
 
-static void never_take(struct times *least)
+static void reject(struct times *least)
 {
     for (int k = 0; k < PD_N_KERNELS; k++)
         for (int u = 0; u < PD_N_USES; u++) least->of[k][u] = pd_is_tuned((enum pd_kernel_id)k) ? INFINITY : 0;
@@ -86,7 +86,7 @@ static peridot_status show_progress(struct search *s)
     return pd_fail(PERIDOT_CANCELLED, "the search was stopped");
 }
 
-/* A decode step with s->table. What gives other logits takes for ever. */
+/* A decode step with s->table. Where it gives other logits, its times become infinite. */
 static peridot_status time_pass(struct search *s, struct times *least)
 {
     const struct pd_dispatch_time *times;
@@ -97,35 +97,35 @@ static peridot_status time_pass(struct search *s, struct times *least)
     keep_least(least, times, n);
     PD_TRY(pd_span_read(s->model->gpu, s->logits, s->session->logits_span, 0, n_outputs * sizeof(float)));
     if (isnan(s->want[0])) memcpy(s->want, s->logits, n_outputs * sizeof(float));
-    if (!(distance(s->logits, s->want, n_outputs) <= LOGITS_APART)) never_take(least);
+    if (!(distance(s->logits, s->want, n_outputs) <= LOGITS_TOLERANCE)) reject(least);
     return PERIDOT_OK;
 }
 
-/* The next few, on all processors at once, as compiling takes longer than a pass. Of what fails time_candidates will hear. */
+/* Compiles the next few on all processors, as compiling takes longer than a pass. What fails, fails again in time_candidates. */
 static peridot_status compile_candidates(struct search *s, uint32_t first)
 {
     struct pd_tuning t;
-    peridot_status asked = PERIDOT_OK;
+    peridot_status status = PERIDOT_OK;
     pd_kernels_defer(s->model->gpu);
-    for (uint32_t i = first; i < first + N_COMPILED && asked == PERIDOT_OK && pd_tuning_at(&t, s->device, i); i++) {
+    for (uint32_t i = first; i < first + N_COMPILED && status == PERIDOT_OK && pd_tuning_at(&t, s->device, i); i++) {
         s->table = pd_tunings_of(t);
-        asked = pd_session_prewarm(s->session);
+        status = pd_session_prewarm(s->session);
     }
     pd_kernels_compile_deferred(s->model->gpu);
-    return asked;
+    return status;
 }
 
 static peridot_status time_candidates(struct search *s)
 {
     struct pd_tuning t;
-    for (int round = 0; round < N_ROUNDS && !(round && pd_now() > s->end); round++) {   /* as a machine has slow seconds */
+    for (int round = 0; round < N_ROUNDS && !(round && pd_now() > s->end); round++) {   /* as other load slows a machine for seconds */
         s->table = (struct pd_tunings){0};
         PD_TRY(time_pass(s, &s->by_default));
         for (uint32_t i = 0; pd_tuning_at(&t, s->device, i) && pd_now() < s->end; i++) {
             if (round == 0 && i % N_COMPILED == 0) PD_TRY(compile_candidates(s, i));
             s->table = pd_tunings_of(t);
             peridot_status status = time_pass(s, &s->by[i]);
-            if (status == PERIDOT_ERROR_DEVICE) never_take(&s->by[i]);   /* it cannot compile it */
+            if (status == PERIDOT_ERROR_DEVICE) reject(&s->by[i]);   /* the driver cannot compile it */
             else PD_TRY(status);
         }
     }
@@ -161,7 +161,7 @@ static double median(double *x, size_t n)
     return x[n / 2];
 }
 
-/* Turn by turn, so that both have the same slow seconds, which a median of their quotients leaves out. */
+/* Alternately, so that other load slows both; the median of the ratios leaves out what it did not slow alike. */
 static peridot_status confirm(struct search *s, struct times before[N_TURNS], struct times after[N_TURNS])
 {
     struct pd_tunings chosen = s->table;
@@ -174,10 +174,10 @@ static peridot_status confirm(struct search *s, struct times before[N_TURNS], st
     }
     for (int k = 0; k < PD_N_KERNELS; k++)
         for (int u = 0; u < PD_N_USES; u++) {
-            double part[N_TURNS];
-            for (size_t turn = 0; turn < n; turn++) part[turn] = after[turn].of[k][u] / before[turn].of[k][u];
-            s->part.of[k][u] = median(part, n);
-            if (!(s->part.of[k][u] < NOISE)) s->table.of[k][u] = (struct pd_tuning){0};
+            double ratios[N_TURNS];
+            for (size_t turn = 0; turn < n; turn++) ratios[turn] = after[turn].of[k][u] / before[turn].of[k][u];
+            s->ratio.of[k][u] = median(ratios, n);
+            if (!(s->ratio.of[k][u] < NOISE)) s->table.of[k][u] = (struct pd_tuning){0};
         }
     return PERIDOT_OK;
 }
@@ -194,13 +194,13 @@ static void report(const struct search *s, peridot_tuned_call call, void *user)
                 .default_workgroup = usual.workgroup, .seconds = seconds, .default_seconds = seconds, .changed = t.rows != 0};
             if (t.rows) {
                 tuned.rows = t.rows, tuned.workgroup = t.workgroup, tuned.subgroup = t.subgroup, tuned.width = t.width;
-                tuned.seconds = seconds * s->part.of[k][u];
+                tuned.seconds = seconds * s->ratio.of[k][u];
             }
             call(user, &tuned);
         }
 }
 
-/* Whether the model has matrices of the type that a kernel is for, and takes such kernels. */
+/* Whether the model has matrices that it multiplies with the kernel. */
 static bool is_for(const struct pd_model *m, int k)
 {
     for (uint32_t dtype = 0; dtype < PD_N_DTYPES; dtype++) {
@@ -210,7 +210,7 @@ static bool is_for(const struct pd_model *m, int k)
     return false;
 }
 
-/* Of kernels for other types what was known before stays. */
+/* Kernels that the model does not use keep what was known before. */
 static void take(struct pd_tunings *to, const struct search *s)
 {
     for (int k = 0; k < PD_N_KERNELS; k++)
@@ -250,7 +250,7 @@ static peridot_status run(struct search *s)
 peridot_status pd_tune(struct pd_model *m, const peridot_tune_params *p)
 {
     const char *dir = p->cache_dir;
-    if (dir) PD_TRY(pd_tunings_write(&m->tunings, pd_gpu_info(m->gpu), dir));   /* rather than find out afterwards */
+    if (dir) PD_TRY(pd_tunings_write(&m->tunings, pd_gpu_info(m->gpu), dir));   /* fails before the search, not after it */
     struct search *s = calloc(1, sizeof *s);
     if (!s) return pd_fail_alloc(sizeof *s, "search");
     s->model = m;

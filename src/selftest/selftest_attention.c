@@ -388,7 +388,7 @@ void pd_try_attention(struct pd_trial *t, uint32_t type)
 /* ---- attention_reduce ---- */
 
 /* Of two tokens: splits of very different weight, and empty ones, as attention writes them: no sum, the lowest maximum. */
-static void try_reduce(struct pd_trial *t, uint32_t n_heads, uint32_t n_splits, uint32_t head_dim)
+static void try_attention_reduce(struct pd_trial *t, uint32_t n_heads, uint32_t n_splits, uint32_t head_dim)
 {
     enum { N_TOKENS = 2 };
     pd_trial_begin(t, "attention_reduce %u splits of %u heads of %u", n_splits, n_heads, head_dim);
@@ -418,5 +418,5 @@ void pd_try_attention_reduce(struct pd_trial *t, uint32_t type)
     (void)type;
     static const uint32_t head_dims[] = {4, 20, 64, 256, 512}, n_heads[] = {1, 3, 16};
     for (size_t d = 0; d < PD_COUNT(head_dims); d++)
-        for (uint32_t n = 1; n <= PD_MAX_SPLITS; n += n < 4 ? 1 : 7) try_reduce(t, n_heads[(d + n) % 3], n, head_dims[d]);
+        for (uint32_t n = 1; n <= PD_MAX_SPLITS; n += n < 4 ? 1 : 7) try_attention_reduce(t, n_heads[(d + n) % 3], n, head_dims[d]);
 }

@@ -21,7 +21,7 @@ struct matrix {
     bool in_groups;          /* see pd_device_row_interleave */
 };
 
-/* Every fifth row has subnormal fp16 weights or scales. */
+/* In every fifth row fp16 weights or scales are subnormal. */
 static float row_amplitude(uint32_t row) { return row % 5 == 3 ? 0x1p-16f : 0.25f; }
 
 /* Where a block has its fp16 scales, and what its other factors multiply them by. */
@@ -147,7 +147,7 @@ static bool is_quantised(enum pd_dtype dtype) { return pd_dtypes[dtype].block_le
 /* Half a step, which is the largest value of a block over 127 * 256, and what fp32 adds by way of the scale and its inverse. */
 #define Q16_TOLERANCE (0.5 / (127 * 256) + 0x1p-20)
 
-/* matvec_dot shows nobody what it makes of x: each number is off by so much of the largest of its block. */
+/* matvec_dot keeps its rounded x to itself: the error of each number is relative to the largest of its block. */
 static float *block_largest(struct pd_trial *t, const float *x, size_t n)
 {
     float *to = pd_trial_floats(t, n);
@@ -171,7 +171,7 @@ static void put_plain_rows(struct pd_trial *t, float *y, const struct matrix *m,
             memcpy(y + (size_t)i * n_rows + s->first_row, plain + (size_t)i * n_rows + s->first_row, s->n_rows * sizeof *y);
 }
 
-/* The product with what pack_q16 made of x is to be exact to fp32; how near that is to x is pack_q16's matter (try_pack_q16). */
+/* The product with the packed x must be right to fp32; how near that is to x is tested by try_pack_q16. */
 static void try_product(struct pd_trial *t, const struct part *parts, uint32_t n_parts, uint32_t n_cols, uint32_t n_tokens,
                         float softcap)
 {
@@ -283,7 +283,7 @@ static void try_fused_norm(struct pd_trial *t, const struct fused_norm *c, float
 /* Halves of a gated matrix that are whole groups of rows, for every other type, and halves that are not. */
 static uint32_t gated_rows(enum pd_dtype dtype, uint32_t n_rows) { return dtype % 2 ? (uint32_t)pd_align(n_rows, 16) : n_rows; }
 
-/* Widths and kinds take turns, from one type to the next: each is a pipeline to compile. */
+/* Each type gets some of the widths and kinds, as each is a pipeline to compile. */
 static void try_all_fused_norm(struct pd_trial *t, enum pd_dtype dtype)
 {
     static const struct { uint32_t n_slices, n_rows; int branch; bool stores_x, mixed; int glu; } kinds[] = {
@@ -300,7 +300,7 @@ static void try_all_fused_norm(struct pd_trial *t, enum pd_dtype dtype)
     }
 }
 
-/* What a search may choose (pd_tune); types take turns, and so do uses; each tuning has its turn. */
+/* The tunings that a search may choose (pd_tune), each with some of the types and uses. */
 static void try_tunings(struct pd_trial *t, enum pd_dtype dtype)
 {
     struct pd_tuning tuning;
@@ -340,7 +340,7 @@ void pd_try_matmul(struct pd_trial *t, uint32_t type)
     const struct part large = {(enum pd_dtype)type, 8200};
     try_products(t, large.dtype, n_tokens, PD_COUNT(n_tokens));
     if (t->thorough) try_slices(t, large.dtype, 33);
-    /* Which takes larger tiles, on a GPU. */
+    /* On a GPU it takes larger tiles. */
     if (pd_gpu_info(t->gpu)->type != PERIDOT_DEVICE_CPU) try_product(t, &large, 1, cols_of(large.dtype)[0], 33, 0);
 }
 

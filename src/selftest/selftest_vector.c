@@ -1,4 +1,4 @@
-/* Norms, the gated unit, the best candidates, and what measuring runs, against the CPU reference. Kernels compute in fp32, so
+/* Norms, gated units, top-k, sampling and the kernels of peridot_measure against the CPU reference. Kernels compute in fp32, so
  * tolerances are those of sums in another order, relative to a row's root mean square. */
 #include "selftest/selftest_cases.h"
 
@@ -22,7 +22,7 @@ static void try_rmsnorm(struct pd_trial *t, struct norm_kind kind, uint32_t n, u
     float *x = pd_trial_random(t, size, amplitude), *y = pd_trial_random(t, size, amplitude / 3);
     float *normed = pd_trial_floats(t, size), *w = pd_trial_random(t, n, 2), *w_post = pd_trial_random(t, n, amplitude);
     struct pd_trial_buffer *x_rows = pd_trial_rows(t, x, n_tokens, n), *y_rows = pd_trial_rows(t, y, n_tokens, n),
-        *normed_rows = pd_trial_rows(t, NULL, n_tokens, n), *w_row = pd_trial_rows(t, w, 1, n), 
+        *normed_rows = pd_trial_rows(t, NULL, n_tokens, n), *w_row = pd_trial_rows(t, w, 1, n),
         *post_row = pd_trial_rows(t, w_post, 1, n);
     struct pd_norm norm = {.x = pd_trial_rows_of(x_rows), .y = pd_trial_rows_of(kind.add ? y_rows : NULL),
         .normed = pd_trial_rows_of(normed_rows), .w_post = pd_trial_address(kind.post ? post_row : NULL),
@@ -132,19 +132,19 @@ void pd_try_topk(struct pd_trial *t, uint32_t type)
 
 /* ---- sample ---- */
 
-enum { N_PICKS = 40 };
+enum { N_DRAWS = 40 };
 
-/* N_PICKS draws, from the first number of all to the last: the very tokens that the host draws. Nothing else would do, as text
- * that the host began goes on on the device. */
+/* N_DRAWS draws, from the first number of all to the last: the very tokens that the host draws. They must be the same, as the
+ * device continues texts that the host began. */
 static void try_sample(struct pd_trial *t, const char *name, float (*value)(uint32_t i, uint32_t n), const struct pd_draw *draw,
                      const peridot_sampling *adjusting)
 {
     struct pd_candidate best[PD_TOPK], adjusted[PD_TOPK], bias[PD_TOPK] = {{0}};
     peridot_bias own[PD_TOPK];
     struct pd_sampler sampler = {.n_seen = 0};
-    uint32_t recent[N_PICKS][PD_REPEAT_WINDOW];
-    struct pd_draw draws[N_PICKS];
-    uint32_t tokens[N_PICKS], width = sizeof *draws / 4;
+    uint32_t recent[N_DRAWS][PD_REPEAT_WINDOW];
+    struct pd_draw draws[N_DRAWS];
+    uint32_t tokens[N_DRAWS], width = sizeof *draws / 4;
     pd_trial_begin(t, "sample of %u, %s, top-p %u, min-p %u, scale %g, %s", draw->n, name, draw->top_p, draw->min_weight,
                    (double)draw->scale, adjusting ? "adjusted" : "as they are");
     float *logits = pd_trial_random(t, 3 * PD_TOPK, 12);
@@ -156,27 +156,27 @@ static void try_sample(struct pd_trial *t, const char *name, float (*value)(uint
         own[i] = (peridot_bias){(int32_t)bias[i].id, bias[i].logit};
     }
     sampler.p.bias = own;
-    for (uint32_t k = 0; k < N_PICKS; k++) {
+    for (uint32_t k = 0; k < N_DRAWS; k++) {
         draws[k] = pd_sampler_draw_ahead(&sampler, draw->n, 0);
         pd_sampler_accept(&sampler, (int32_t)best[(k < 3 ? 0 : pd_random_next(&t->random) % 50)].id);
         memcpy(recent[k], sampler.recent, sizeof recent[k]);
         memcpy(adjusted, best, sizeof best);
         if (adjusting) pd_sampler_adjust(&sampler, adjusted, PD_TOPK);
         draws[k].n = draw->n, draws[k].scale = draw->scale, draws[k].top_p = draw->top_p, draws[k].min_weight = draw->min_weight;
-        draws[k].random = k == 0 ? 0 : k == N_PICKS - 1 ? UINT32_MAX : (uint32_t)(pd_random_next(&t->random) >> 32);
+        draws[k].random = k == 0 ? 0 : k == N_DRAWS - 1 ? UINT32_MAX : (uint32_t)(pd_random_next(&t->random) >> 32);
         tokens[k] = pd_draw_from(&draws[k], adjusted);
     }
     struct pd_trial_buffer *in = pd_trial_words(t, best, 1, 2 * PD_TOPK, 2 * PD_TOPK);
-    struct pd_trial_buffer *how = pd_trial_words(t, draws, N_PICKS, width, width);
-    struct pd_trial_buffer *last = pd_trial_words(t, recent, N_PICKS, PD_REPEAT_WINDOW, PD_REPEAT_WINDOW);
+    struct pd_trial_buffer *how = pd_trial_words(t, draws, N_DRAWS, width, width);
+    struct pd_trial_buffer *last = pd_trial_words(t, recent, N_DRAWS, PD_REPEAT_WINDOW, PD_REPEAT_WINDOW);
     struct pd_trial_buffer *biases = pd_trial_words(t, bias, 1, 2 * PD_TOPK, 2 * PD_TOPK);
-    struct pd_trial_buffer *token = pd_trial_words(t, NULL, N_PICKS, 1, 1), *drawn = pd_trial_words(t, NULL, N_PICKS, 2, 2);
-    for (uint32_t k = 0; k < N_PICKS; k++)
+    struct pd_trial_buffer *token = pd_trial_words(t, NULL, N_DRAWS, 1, 1), *drawn = pd_trial_words(t, NULL, N_DRAWS, 2, 2);
+    for (uint32_t k = 0; k < N_DRAWS; k++)
         pd_op_sample(&t->r, &(struct pd_sample_push){.best = in->address, .draw = how->address + k * sizeof *draws,
             .token = token->address + 4 * k, .drawn = drawn->address + k * sizeof *best,
             .recent = last->address + k * sizeof *recent, .bias = biases->address});
     pd_trial_run(t);
-    for (uint32_t k = 0; k < N_PICKS; k++) {
+    for (uint32_t k = 0; k < N_DRAWS; k++) {
         struct pd_candidate got;
         memcpy(&got, pd_trial_row(t, drawn, k), sizeof got);
         pd_trial_check(t, "token", k, *pd_trial_row(t, token, k), tokens[k], exact);
@@ -220,7 +220,7 @@ void pd_try_sample(struct pd_trial *t, uint32_t type)
 
 /* ---- measure ---- */
 
-/* What reads leaves no trace; what copies, copies all. */
+/* Reading writes nothing; copying copies everything. */
 static void try_measure(struct pd_trial *t, uint32_t mode, uint32_t n)
 {
     uint32_t spec[] = {64, mode};
@@ -242,7 +242,7 @@ void pd_try_measure(struct pd_trial *t, uint32_t type)
         for (uint32_t mode = 0; mode < 3; mode++) try_measure(t, mode, sizes[s]);
 }
 
-/* What computes leaves no trace either, whatever the number of rounds. */
+/* Computing writes nothing, whatever the number of rounds. */
 void pd_try_rate(struct pd_trial *t, uint32_t type)
 {
     (void)type;

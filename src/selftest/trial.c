@@ -154,7 +154,7 @@ void pd_trial_fail(struct pd_trial *t, const char *format, ...)
     va_end(args);
 }
 
-/* Where tolerances differ, the worst error is the one that takes most of its own. */
+/* Where tolerances differ, the worst error is the largest part of its own. */
 static double taken(double error, double tolerance) { return error == 0 ? 0 : error / tolerance; }
 
 void pd_trial_check(struct pd_trial *t, const char *what, uint64_t at, double got, double want, struct pd_bound bound)

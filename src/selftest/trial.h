@@ -1,7 +1,7 @@
-/* A trial of a kernel: buffers that notice every write they did not ask for, operations recorded and run, and the comparison
- * with the CPU reference. A case is: pd_trial_begin, data and buffers, operations on t->r, pd_trial_run, pd_trial_check...,
- * pd_trial_end. What goes wrong with the kernel is kept in t->check, what goes wrong with the device or the host in
- * t->status; after that cases do nothing, so that they read without checks. Cases are in selftest_*.c. */
+/* A trial of a kernel: buffers with guard words that detect stray writes, operations recorded and run, and the comparison with
+ * the CPU reference. A case is: pd_trial_begin, data and buffers, operations on t->r, pd_trial_run, pd_trial_check...,
+ * pd_trial_end. A failure of the kernel is kept in t->check, one of the device or the host in t->status, after which cases do
+ * nothing, so that they need no error checks. Cases are in selftest_*.c. */
 #ifndef PD_SELFTEST_TRIAL_H
 #define PD_SELFTEST_TRIAL_H
 
@@ -37,11 +37,11 @@ struct pd_trial {
 
     struct pd_random random;
     struct pd_recorder r;
-    struct pd_variants variants;    /* that operations take; start gives the device's */
-    bool thorough;                  /* many cases, as tests want; else those of a user who waits */
+    struct pd_variants variants;    /* that operations take; pd_trial_start sets the defaults of the device */
+    bool thorough;                  /* many cases, for tests; else few, for users */
     char label[200];                /* of the case */
     bool ran, failed;               /* the case */
-    enum pd_kernel_id kernel;       /* on trial: cases that do not dispatch it do not count */
+    enum pd_kernel_id kernel;       /* being tested: cases that do not dispatch it do not count */
     peridot_kernel_check check;     /* of that kernel */
     char failure[512];              /* the sentence in it */
     peridot_status status;
@@ -51,7 +51,7 @@ struct pd_trial {
 
 peridot_status pd_trial_open(struct pd_trial *t, struct pd_gpu *gpu);
 void pd_trial_close(struct pd_trial *t);
-/* From now on cases are of this kernel. */
+/* The cases that follow test this kernel. */
 void pd_trial_start(struct pd_trial *t, enum pd_kernel_id id, uint64_t seed);
 
 void pd_trial_begin(struct pd_trial *t, const char *format, ...) PD_PRINTF(2, 3);
@@ -59,17 +59,17 @@ void pd_trial_begin(struct pd_trial *t, const char *format, ...) PD_PRINTF(2, 3)
 void *pd_trial_zeros(struct pd_trial *t, uint64_t size);
 float *pd_trial_floats(struct pd_trial *t, size_t n);
 float *pd_trial_random(struct pd_trial *t, size_t n, float amplitude);
-/* [n_rows][width] words, `stride` apart. Data: zeros to the stride; none: guard words that nobody should read. */
+/* [n_rows][width] words, `stride` apart: data, padded with zeros to the stride, or (NULL) guard words that no kernel should read. */
 struct pd_trial_buffer *pd_trial_words(struct pd_trial *t, const void *data, uint32_t n_rows, uint32_t width, uint32_t stride);
-/* Activations: rows of floats with the padding that kernels count on. */
+/* Activations: rows of floats with the padding that kernels rely on. */
 struct pd_trial_buffer *pd_trial_rows(struct pd_trial *t, const float *data, uint32_t n_rows, uint32_t width);
 struct pd_rows pd_trial_rows_of(const struct pd_trial_buffer *b);   /* of NULL: none */
 uint64_t pd_trial_address(const struct pd_trial_buffer *b);         /* of NULL: 0 */
 
-/* A kernel as no operation dispatches it. */
+/* Dispatches a kernel directly, where no operation does it so. */
 void pd_trial_dispatch(struct pd_trial *t, enum pd_kernel_id id, const uint32_t *spec, uint32_t n_spec, const void *push,
                        const uint32_t grid[2]);
-/* Runs what was recorded, unless the kernel on trial is not in it. */
+/* Runs what was recorded, unless the kernel being tested is not in it. */
 void pd_trial_run(struct pd_trial *t);
 /* Row r of a buffer as the run left it. */
 const uint32_t *pd_trial_row(const struct pd_trial *t, const struct pd_trial_buffer *b, uint32_t r);
@@ -85,7 +85,7 @@ void pd_trial_check_rows(struct pd_trial *t, struct pd_trial_buffer *b, const fl
                          double tolerance);
 /* The case failed, in words. */
 void pd_trial_fail(struct pd_trial *t, const char *format, ...) PD_PRINTF(2, 3);
-/* Sees that no buffer was written where it was not to be, and counts the case. */
+/* Checks that nothing was written outside the rows that may be, and counts the case. */
 void pd_trial_end(struct pd_trial *t);
 
 #endif
