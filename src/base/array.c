@@ -3,7 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-peridot_status pd_array_reserve(void *array, size_t *capacity, size_t n, size_t more, size_t element_size, const char *what)
+peridot_status pd_array_reserve(void *array, size_t *capacity, size_t n, size_t more, size_t element_size,
+                                const char *what)
 {
     void *data;
     if (more <= *capacity - n) return PERIDOT_OK;

@@ -55,7 +55,8 @@ static void writer_close(struct pd_writer *w)
     *w = (struct pd_writer){0};
 }
 
-/* A new file "PATH.tmp<random>", which no other thread or process writes, and which follows no link that lies there. -1: errno. */
+/* A new file "PATH.tmp<random>", which no other thread or process writes, and which follows no link that lies there.
+ * -1: errno. */
 static int create_temporary(char *name, size_t size, const char *path)
 {
     uint64_t random = pd_hash(0, &name, sizeof name);
@@ -95,7 +96,8 @@ peridot_status pd_writer_open(struct pd_writer *out, const char *path)
 peridot_status pd_writer_write(struct pd_writer *w, const void *data, size_t size)
 {
     if (size && fwrite(data, 1, size, w->file) != size)
-        return pd_fail(PERIDOT_ERROR_IO, "%s: %s after %llu bytes", w->path, strerror(errno), (unsigned long long)w->offset);
+        return pd_fail(PERIDOT_ERROR_IO, "%s: %s after %llu bytes", w->path, strerror(errno),
+                       (unsigned long long)w->offset);
     w->offset += size;
     return PERIDOT_OK;
 }

@@ -22,8 +22,8 @@ static int run(void *argument)
     return 0;
 }
 
-/* Threads are made for each call: the pieces are milliseconds long, a thread costs microseconds. This thread works, too,
- * so one that cannot be made only costs speed. */
+/* Threads are made for each call: the pieces are milliseconds long, a thread costs microseconds. This thread works,
+ * too, so one that cannot be made only costs speed. */
 void pd_parallel(size_t n, void (*call)(void *user, size_t i), void *user)
 {
     struct work w = {.call = call, .user = user, .n = n};

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-/* Bytes of the character that a lead byte opens, and the range of its second byte (the Unicode Standard, table 3-7): the range keeps
- * out overlong forms, surrogates, and what lies past U+10FFFF. */
+/* Bytes of the character that a lead byte opens, and the range of its second byte (the Unicode Standard, table 3-7):
+ * the range keeps out overlong forms, surrogates, and what lies past U+10FFFF. */
 static size_t lead(unsigned char c, unsigned char *low, unsigned char *high)
 {
     *low = 0x80;

@@ -1,4 +1,5 @@
-/* Memory with one lifetime: many small pieces, freed together. What a parsed file keeps (names, arrays) lives in one. */
+/* Memory with one lifetime: many small pieces, freed together. What a parsed file keeps (names, arrays) lives in
+ * one. */
 #ifndef PD_FORMAT_ARENA_H
 #define PD_FORMAT_ARENA_H
 

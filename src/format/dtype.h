@@ -1,6 +1,6 @@
-/* The weight types of tensors in files: names, block sizes, and the conversions between a row of floats and its blocks on
- * the CPU. One table; a new type is a row in it, a decoder and (where we write it) an encoder. Block layouts are GGUF's.
- * All numbers in files are little-endian, as are all hosts that Peridot runs on. */
+/* The weight types of tensors in files: names, block sizes, and the conversions between a row of floats and its blocks
+ * on the CPU. One table; a new type is a row in it, a decoder and (where we write it) an encoder. Block layouts are
+ * GGUF's. All numbers in files are little-endian, as are all hosts that Peridot runs on. */
 #ifndef PD_FORMAT_DTYPE_H
 #define PD_FORMAT_DTYPE_H
 
@@ -32,8 +32,8 @@ bool pd_dtype_by_safetensors(enum pd_dtype *out, const char *name);
 /* Name of any ggml type, known to us or not ("q6_k"), for messages; "type 99" is never NULL but "unknown". */
 const char *pd_gguf_type_name(uint32_t ggml_type);
 
-/* The type itself where rows of n weights are whole blocks of it; else one of blocks of 32 with as many bits or the next
- * more; else f16. */
+/* The type itself where rows of n weights are whole blocks of it; else one of blocks of 32 with as many bits or the
+ * next more; else f16. */
 enum pd_dtype pd_dtype_for_row(enum pd_dtype dtype, uint64_t n);
 /* Bytes of n weights; n must be a multiple of block_len. */
 uint64_t pd_row_size(enum pd_dtype dtype, uint64_t n);

@@ -1,5 +1,5 @@
-/* Decoders of the types whose four-bit quants are places in a table: its values lie closer together near zero, where most
- * weights are. */
+/* Decoders of the types whose four-bit quants are places in a table: its values lie closer together near zero, where
+ * most weights are. */
 #include "format/dtype_private.h"
 
 static const int8_t values[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
@@ -19,8 +19,8 @@ void pd_iq4_nl_decode(float *dst, const uint8_t *src, uint64_t n)
     for (uint64_t b = 0; b < n; b++, src += 18, dst += 32) decode_group(dst, src + 2, pd_load_f16(src));
 }
 
-/* IQ4_XS: f16 scale, u16 of the upper two bits of 8 scales, 4 bytes of their low nibbles, 128 bytes of nibbles; a group of
- * 32 weights has the scale d * (scale - 32). */
+/* IQ4_XS: f16 scale, u16 of the upper two bits of 8 scales, 4 bytes of their low nibbles, 128 bytes of nibbles; a group
+ * of 32 weights has the scale d * (scale - 32). */
 void pd_iq4_xs_decode(float *dst, const uint8_t *src, uint64_t n)
 {
     for (uint64_t b = 0; b < n; b++, src += 136, dst += 256) {

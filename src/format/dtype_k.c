@@ -1,5 +1,5 @@
-/* Decoders of the K types: blocks of 256 weights in groups of 16 or 32, each with a small integer scale (and minimum) that
- * multiplies the block's f16 one. In the bit planes, a byte holds the same place of several groups. */
+/* Decoders of the K types: blocks of 256 weights in groups of 16 or 32, each with a small integer scale (and minimum)
+ * that multiplies the block's f16 one. In the bit planes, a byte holds the same place of several groups. */
 #include "format/dtype_private.h"
 
 #include "format/k_scales.h"

@@ -1,9 +1,9 @@
-/* Quantisers of Q4_K, Q5_K and Q6_K. Rounding to the nearest step of the widest range is not the best that a few bits can
- * do: each group tries some twenty slightly different steps, fits scale (and minimum) to the resulting integers by weighted
- * least squares, and keeps the best. Steps and weights are those of ggml's reference quantisers (ggml-quants.c:
- * make_qkx2_quants, make_qx_quants), so that the error is theirs.
- *     Eight groups go side by side, weight i of all of them before weight i + 1: each sum is still one loop's, and compilers
- * make vectors of the eight. */
+/* Quantisers of Q4_K, Q5_K and Q6_K. Rounding to the nearest step of the widest range is not the best that a few bits
+ * can do: each group tries some twenty slightly different steps, fits scale (and minimum) to the resulting integers by
+ * weighted least squares, and keeps the best. Steps and weights are those of ggml's reference quantisers
+ * (ggml-quants.c: make_qkx2_quants, make_qx_quants), so that the error is theirs.
+ *     Eight groups go side by side, weight i of all of them before weight i + 1: each sum is still one loop's, and
+ * compilers make vectors of the eight. */
 #include "format/dtype_private.h"
 
 #include "format/k_scales.h"
@@ -14,8 +14,8 @@ enum { LANES = 8 };
 
 typedef float lanes[LANES];
 
-/* The nearest integer, even at ties, within bounds below 2^21; NaN gives `low`. Adding 1.5 * 2^23 leaves no bits behind the
- * point. */
+/* The nearest integer, even at ties, within bounds below 2^21; NaN gives `low`. Adding 1.5 * 2^23 leaves no bits behind
+ * the point. */
 static inline float nearest(float x, float low, float high)
 {
     const float shift = 12582912.0f;

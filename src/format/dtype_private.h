@@ -1,7 +1,7 @@
 /* Private to dtype*.c: what the table in dtype.c lists, and the reading and writing of bytes. The block coders follow
- * ggml's reference (ggml-quants.c: dequantize_row_*, quantize_row_*_ref) operation by operation, because files made here
- * and elsewhere should be equal. Each product is its own statement where its rounding counts, so that no compiler fuses
- * it with the addition after it. In all of them n counts blocks. */
+ * ggml's reference (ggml-quants.c: dequantize_row_*, quantize_row_*_ref) operation by operation, because files made
+ * here and elsewhere should be equal. Each product is its own statement where its rounding counts, so that no compiler
+ * fuses it with the addition after it. In all of them n counts blocks. */
 #ifndef PD_FORMAT_DTYPE_PRIVATE_H
 #define PD_FORMAT_DTYPE_PRIVATE_H
 

@@ -38,7 +38,8 @@ static peridot_status fail_at(const struct reader *r, peridot_status status, uin
 static const uint8_t *take(struct reader *r, uint64_t size)
 {
     if (size > r->size - r->pos) {
-        fail_at(r, PERIDOT_ERROR_FORMAT, r->pos, "%llu bytes wanted, the file ends at byte %llu", (ull)size, (ull)r->size);
+        fail_at(r, PERIDOT_ERROR_FORMAT, r->pos, "%llu bytes wanted, the file ends at byte %llu", (ull)size,
+                (ull)r->size);
         return NULL;
     }
     r->pos += size;
@@ -87,8 +88,8 @@ static peridot_status read_name(const char **out, struct reader *r, const char *
     uint64_t start = r->pos;
     PD_TRY(read_string(&s, r));
     if (!pd_name_valid(s.data, (size_t)s.size))
-        return fail_at(r, PERIDOT_ERROR_FORMAT, start, "its name of %llu bytes is empty, not UTF-8 or holds control characters",
-                       (ull)s.size);
+        return fail_at(r, PERIDOT_ERROR_FORMAT, start,
+                       "its name of %llu bytes is empty, not UTF-8 or holds control characters", (ull)s.size);
     *out = pd_arena_string(&r->out->arena, s.data, (size_t)s.size);
     if (!*out) return pd_fail_alloc((size_t)s.size, "name");
     snprintf(r->what, sizeof r->what, "%s " PD_NAME, kind, *out);
@@ -112,7 +113,8 @@ static peridot_status read_array_head(struct pd_meta *m, struct reader *r)
 {
     uint64_t start = r->pos;
     PD_TRY(read_meta_type(&m->element, r));
-    if (m->element == PD_META_ARRAY) return fail_at(r, PERIDOT_ERROR_UNSUPPORTED, start, "an array of arrays is not read");
+    if (m->element == PD_META_ARRAY)
+        return fail_at(r, PERIDOT_ERROR_UNSUPPORTED, start, "an array of arrays is not read");
     uint32_t size = pd_meta_type_size(m->element);
     return read_count(&m->n, r, size ? size : MIN_STRING_SIZE);
 }
@@ -130,7 +132,8 @@ static peridot_status check_bools(const struct pd_meta *m, const struct reader *
 {
     for (uint64_t i = 0; i < m->n; i++)
         if (m->data[i] > 1)
-            return fail_at(r, PERIDOT_ERROR_FORMAT, start + i, "%u is not a truth value (0 or 1)", (unsigned)m->data[i]);
+            return fail_at(r, PERIDOT_ERROR_FORMAT, start + i, "%u is not a truth value (0 or 1)",
+                           (unsigned)m->data[i]);
     return PERIDOT_OK;
 }
 
@@ -157,8 +160,8 @@ static peridot_status index_meta(struct pd_gguf *g, const char *path)
     pd_names_sort(x);
     size_t first, second;
     if (!pd_names_duplicate(x, &first, &second)) return PERIDOT_OK;
-    return pd_fail(PERIDOT_ERROR_FORMAT, "%s: key " PD_NAME " is there twice (entries %zu and %zu)", path, g->meta[first].key,
-                   first, second);
+    return pd_fail(PERIDOT_ERROR_FORMAT, "%s: key " PD_NAME " is there twice (entries %zu and %zu)", path,
+                   g->meta[first].key, first, second);
 }
 
 static peridot_status read_all_meta(struct reader *r, uint64_t n)
@@ -181,8 +184,9 @@ static peridot_status apply_meta(struct pd_gguf *g, const char *path)
     const struct pd_meta *split = pd_gguf_find_meta(g, "split.count"), *number = pd_gguf_find_meta(g, "split.no");
     if (split && pd_meta_uint(&n_parts, split, 0) && n_parts > 1) {
         if (number) pd_meta_uint(&part, number, 0);
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: part %llu of a model split in %llu files (split.count); join them first",
-                       path, (ull)part + 1, (ull)n_parts);
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
+                       "%s: part %llu of a model split in %llu files (split.count); join them first", path,
+                       (ull)part + 1, (ull)n_parts);
     }
     const struct pd_meta *alignment = pd_gguf_find_meta(g, "general.alignment");
     g->alignment = 32;
@@ -190,8 +194,8 @@ static peridot_status apply_meta(struct pd_gguf *g, const char *path)
     uint64_t a = 0;
     bool known = alignment->type != PD_META_ARRAY && pd_meta_uint(&a, alignment, 0);
     if (!known || a < 8 || a > 1 << 30 || (a & (a - 1)))
-        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: general.alignment (%s %llu) is not a power of two from 8 to 2^30", path,
-                       pd_meta_type_name(alignment->type), (ull)a);
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: general.alignment (%s %llu) is not a power of two from 8 to 2^30",
+                       path, pd_meta_type_name(alignment->type), (ull)a);
     g->alignment = a;
     return PERIDOT_OK;
 }
@@ -223,14 +227,15 @@ static peridot_status read_tensor(struct pd_tensor *t, uint64_t *offset, struct 
     uint64_t start = r->pos;
     PD_TRY(read_u32(&type, r));
     if (!pd_dtype_by_gguf(&t->dtype, type))
-        return fail_at(r, PERIDOT_ERROR_UNSUPPORTED, start, "type %s (%u) is not read", pd_gguf_type_name(type), (unsigned)type);
+        return fail_at(r, PERIDOT_ERROR_UNSUPPORTED, start, "type %s (%u) is not read", pd_gguf_type_name(type),
+                       (unsigned)type);
     t->type = pd_dtypes[t->dtype].name;
     PD_TRY(pd_tensor_set_size(t));
     start = r->pos;
     PD_TRY(read_u64(offset, r));
     if (*offset % r->out->alignment)
-        return fail_at(r, PERIDOT_ERROR_FORMAT, start, "its offset %llu is not a multiple of the alignment %llu", (ull)*offset,
-                       (ull)r->out->alignment);
+        return fail_at(r, PERIDOT_ERROR_FORMAT, start, "its offset %llu is not a multiple of the alignment %llu",
+                       (ull)*offset, (ull)r->out->alignment);
     return PERIDOT_OK;
 }
 
@@ -253,7 +258,8 @@ static peridot_status place_tensors(const uint64_t *offsets, struct reader *r)
         struct pd_tensor *t = &g->tensors.items[i];
         if (offsets[i] > data_size || t->size > data_size - offsets[i])
             return pd_fail(PERIDOT_ERROR_FORMAT,
-                           "%s: tensor " PD_NAME " ends past the file (%llu bytes at offset %llu of the data, which is %llu "
+                           "%s: tensor " PD_NAME " ends past the file (%llu bytes at offset %llu of the data, "
+                           "which is %llu "
                            "bytes from byte %llu on)",
                            r->path, t->name, (ull)t->size, (ull)offsets[i], (ull)data_size, (ull)g->data_start);
         t->data = r->data + g->data_start + offsets[i];
@@ -298,10 +304,12 @@ static peridot_status read_magic(struct reader *r)
     r->pos = 4;
     if (!memcmp(r->data, "GGUF", 4)) return PERIDOT_OK;
     if (looks_like_safetensors(r))
-        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: a safetensors file by itself is not a model; give the folder with its "
-                       "config.json", r->path);
-    return pd_fail(PERIDOT_ERROR_FORMAT, "%s: not a GGUF file: it begins with bytes %02x %02x %02x %02x, not 47 47 55 46 (GGUF)",
-                   r->path, r->data[0], r->data[1], r->data[2], r->data[3]);
+        return pd_fail(PERIDOT_ERROR_FORMAT,
+                       "%s: a safetensors file by itself is not a model; give the folder with its config.json",
+                       r->path);
+    return pd_fail(PERIDOT_ERROR_FORMAT,
+                   "%s: not a GGUF file: it begins with bytes %02x %02x %02x %02x, not 47 47 55 46 (GGUF)", r->path,
+                   r->data[0], r->data[1], r->data[2], r->data[3]);
 }
 
 static peridot_status read_version(struct reader *r)
@@ -312,10 +320,13 @@ static peridot_status read_version(struct reader *r)
     r->out->version = v;
     if (v == 2 || v == 3) return PERIDOT_OK;
     if (v == 1)
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: GGUF version 1 (of August 2023) is not read, only 2 and 3", r->path);
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: GGUF version 1 (of August 2023) is not read, only 2 and 3",
+                       r->path);
     if ((v & 0xffff) == 0)
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: a big-endian GGUF file (version bytes %02x %02x %02x %02x), only "
-                       "little-endian ones are read", r->path, r->data[4], r->data[5], r->data[6], r->data[7]);
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
+                       "%s: a big-endian GGUF file (version bytes %02x %02x %02x %02x), only "
+                       "little-endian ones are read",
+                       r->path, r->data[4], r->data[5], r->data[6], r->data[7]);
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: GGUF version %u is not read, only 2 and 3", r->path, (unsigned)v);
 }
 

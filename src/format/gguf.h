@@ -1,6 +1,6 @@
-/* GGUF, versions 2 and 3: the parser. It works on bytes in memory (a mapped file) and keeps pointers into them. Whatever
- * the bytes are, it answers with a sentence or with tensors that lie inside them, do not overlap, and have unique names;
- * what it allocates is bounded by the size of the file, and its time by n log n of it.
+/* GGUF, versions 2 and 3: the parser. It works on bytes in memory (a mapped file) and keeps pointers into them.
+ * Whatever the bytes are, it answers with a sentence or with tensors that lie inside them, do not overlap, and have
+ * unique names; what it allocates is bounded by the size of the file, and its time by n log n of it.
  * Layout: "GGUF", u32 version, u64 n_tensors, u64 n_meta, the metadata, the tensors' descriptions, padding to
  * general.alignment (32), the data. Strings are u64 size and bytes. Source: docs/gguf.md of the ggml project. */
 #ifndef PD_FORMAT_GGUF_H
@@ -12,7 +12,8 @@
 struct pd_gguf {
     struct pd_arena arena;
     uint32_t version;
-    uint64_t alignment, data_start;   /* data_start: byte where tensor offsets count from; may lie past an empty file's end */
+    uint64_t alignment;
+    uint64_t data_start;   /* byte where tensor offsets count from; may lie past an empty file's end */
     struct pd_meta *meta;             /* n_meta, in file order */
     size_t n_meta;
     struct pd_name_index meta_index;

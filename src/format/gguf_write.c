@@ -15,7 +15,8 @@ struct bytes {
 
 struct pd_gguf_writer {
     struct pd_writer file;
-    struct bytes meta, tensors, sizes;   /* keys and descriptions as they will be in the file; sizes: uint64_t of each tensor */
+    struct bytes meta, tensors;   /* keys and descriptions as they will be in the file */
+    struct bytes sizes;           /* uint64_t of each tensor */
     uint64_t n_meta, n_tensors;
     uint64_t next_offset, data_size;     /* offset of the tensor added next; bytes of all tensors without padding */
     uint64_t current, left;              /* the tensor being written, and what it still lacks */
@@ -156,8 +157,8 @@ static peridot_status check_disk(const struct pd_gguf_writer *w)
 {
     uint64_t need = w->meta.size + w->tensors.size + w->next_offset, available = pd_disk_available(w->file.path);
     if (need <= available) return PERIDOT_OK;
-    return pd_fail(PERIDOT_ERROR_IO, "%s: needs %.3f GB, but its disk has only %.3f GB left", w->file.path, (double)need * 1e-9,
-                   (double)available * 1e-9);
+    return pd_fail(PERIDOT_ERROR_IO, "%s: needs %.3f GB, but its disk has only %.3f GB left", w->file.path,
+                   (double)need * 1e-9, (double)available * 1e-9);
 }
 
 peridot_status pd_gguf_writer_begin(struct pd_gguf_writer *w)

@@ -65,7 +65,8 @@ static peridot_status shards_alloc(struct shards *out, struct pd_hf *h, size_t n
     out->paths = pd_arena_array(&h->arena, n, sizeof *out->paths);
     out->lists = pd_arena_array(&h->arena, n, sizeof *out->lists);
     h->maps = pd_arena_array(&h->arena, n, sizeof *h->maps);
-    return out->names && out->paths && out->lists && h->maps ? PERIDOT_OK : pd_fail_alloc(n * sizeof *h->maps, "list of files");
+    return out->names && out->paths && out->lists && h->maps ? PERIDOT_OK
+                                                             : pd_fail_alloc(n * sizeof *h->maps, "list of files");
 }
 
 static peridot_status add_shard(struct shards *s, struct pd_hf *h, const char *directory, const char *name)
@@ -77,7 +78,8 @@ static peridot_status add_shard(struct shards *s, struct pd_hf *h, const char *d
     return PERIDOT_OK;
 }
 
-static peridot_status list_shards(struct shards *out, struct pd_hf *h, yyjson_val *map, const char *directory, const char *path)
+static peridot_status list_shards(struct shards *out, struct pd_hf *h, yyjson_val *map, const char *directory,
+                                  const char *path)
 {
     if (!yyjson_is_obj(map)) return pd_fail(PERIDOT_ERROR_FORMAT, "%s: no weight_map object", path);
     struct pd_name_index x;
@@ -86,7 +88,8 @@ static peridot_status list_shards(struct shards *out, struct pd_hf *h, yyjson_va
     for (size_t i = 0; i < x.n; i++) n += i == 0 || strcmp(x.names[i - 1].name, x.names[i].name);
     PD_TRY(shards_alloc(out, h, n));
     for (size_t i = 0; i < x.n; i++)
-        if (i == 0 || strcmp(x.names[i - 1].name, x.names[i].name)) PD_TRY(add_shard(out, h, directory, x.names[i].name));
+        if (i == 0 || strcmp(x.names[i - 1].name, x.names[i].name))
+            PD_TRY(add_shard(out, h, directory, x.names[i].name));
     return PERIDOT_OK;
 }
 
@@ -133,8 +136,8 @@ static peridot_status check_types(const struct pd_hf *h)
     for (size_t i = 0; i < h->tensors.n; i++) {
         const struct pd_tensor *t = &h->tensors.items[i];
         if (t->dtype == PD_DTYPE_OTHER && !pd_tensor_is_vision(t->name))
-            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: tensor " PD_NAME " has type %s, which is not read", t->file, t->name,
-                           t->type);
+            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: tensor " PD_NAME " has type %s, which is not read", t->file,
+                           t->name, t->type);
     }
     return PERIDOT_OK;
 }

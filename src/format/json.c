@@ -25,7 +25,8 @@ peridot_status pd_json_read(yyjson_doc **out, const uint8_t *data, uint64_t size
     /* Without YYJSON_READ_INSITU the text is copied, not changed; the parameter is only not const. */
     *out = yyjson_read_opts((char *)(uintptr_t)data, (size_t)size, 0, NULL, &e);
     if (*out) return PERIDOT_OK;
-    return e.code == YYJSON_READ_ERROR_MEMORY_ALLOCATION ? pd_fail_alloc((size_t)size, "JSON") : fail_position(data, &e);
+    return e.code == YYJSON_READ_ERROR_MEMORY_ALLOCATION ? pd_fail_alloc((size_t)size, "JSON")
+                                                         : fail_position(data, &e);
 }
 
 /* Keys of one object, sorted, so that a hostile one with a million keys costs n log n. */
@@ -38,7 +39,8 @@ static peridot_status check_object(yyjson_val *object, const char *path)
     for (yyjson_val *key; status == PERIDOT_OK && (key = yyjson_obj_iter_next(&iter));) {
         const char *name = yyjson_get_str(key);
         if (!pd_name_valid(name, yyjson_get_len(key)))
-            status = pd_fail(PERIDOT_ERROR_FORMAT, "%s: key %zu of an object is empty or has control characters", path, x.n);
+            status =
+                pd_fail(PERIDOT_ERROR_FORMAT, "%s: key %zu of an object is empty or has control characters", path, x.n);
         x.names[x.n] = (struct pd_name){name, x.n};
         x.n++;
     }

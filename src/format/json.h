@@ -1,5 +1,5 @@
-/* JSON files and headers: yyjson, with sentences that have line and column, and duplicate keys refused (two readers would
- * take different ones). */
+/* JSON files and headers: yyjson, with sentences that have line and column, and duplicate keys refused (two readers
+ * would take different ones). */
 #ifndef PD_FORMAT_JSON_H
 #define PD_FORMAT_JSON_H
 

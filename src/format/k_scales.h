@@ -1,6 +1,6 @@
 /* The 12 bytes of Q4_K and Q5_K: 8 scales and 8 minimums of six bits. Bytes 0..3 hold scales 0..3 and, above them, the
- * upper two bits of scales 4..7; bytes 4..7 the same of the minimums; bytes 8..11 the low nibbles of scales 4..7, and above
- * them those of the minimums. */
+ * upper two bits of scales 4..7; bytes 4..7 the same of the minimums; bytes 8..11 the low nibbles of scales 4..7, and
+ * above them those of the minimums. */
 #ifndef PD_FORMAT_K_SCALES_H
 #define PD_FORMAT_K_SCALES_H
 

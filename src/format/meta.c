@@ -96,7 +96,8 @@ bool pd_meta_string(struct pd_string *out, const struct pd_meta *m, uint64_t i)
 
 /* ---- text ---- */
 
-enum { TEXT_SIZE = 512, SHOWN_ELEMENTS = 8, ELEMENT_SIZE = 48 };   /* bytes at most; of an array: elements, bytes of each */
+/* Bytes at most; of an array: elements, bytes of each. */
+enum { TEXT_SIZE = 512, SHOWN_ELEMENTS = 8, ELEMENT_SIZE = 48 };
 
 struct text {
     char *data;

@@ -1,4 +1,5 @@
-/* GGUF metadata: typed values under keys. A value is a scalar or an array of scalars or strings; it is read in place. */
+/* GGUF metadata: typed values under keys. A value is a scalar or an array of scalars or strings; it is read in
+ * place. */
 #ifndef PD_FORMAT_META_H
 #define PD_FORMAT_META_H
 
@@ -19,7 +20,7 @@ struct pd_string {
 struct pd_meta {
     const char *key;           /* NUL-terminated */
     enum pd_meta_type type;    /* PD_META_ARRAY: see element */
-    enum pd_meta_type element; /* of an array or, for a scalar, its type; never an array itself (nested ones are refused) */
+    enum pd_meta_type element; /* of an array or, for a scalar, its type; never an array itself (those are refused) */
     uint64_t n;                /* elements; 1 for a scalar */
     /* private: where the value lies */
     const uint8_t *data;
@@ -31,16 +32,16 @@ uint32_t pd_meta_type_size(enum pd_meta_type type);
 /* "uint32", "string", ... */
 const char *pd_meta_type_name(enum pd_meta_type type);
 
-/* Element i of a value as a number; false when it is not one (or does not fit, or there is no element i). Integers convert
- * to float. */
+/* Element i of a value as a number; false when it is not one (or does not fit, or there is no element i). Integers
+ * convert to float. */
 bool pd_meta_uint(uint64_t *out, const struct pd_meta *m, uint64_t i);
 bool pd_meta_int(int64_t *out, const struct pd_meta *m, uint64_t i);
 bool pd_meta_float(double *out, const struct pd_meta *m, uint64_t i);
 bool pd_meta_bool(bool *out, const struct pd_meta *m, uint64_t i);
 bool pd_meta_string(struct pd_string *out, const struct pd_meta *m, uint64_t i);
 
-/* The value for a person's eyes, allocated: a string as it is, control characters and invalid UTF-8 escaped, an array as
- * ["a", "b", ... 256000 in all]; long ones shortened. NULL when out of memory. */
+/* The value for a person's eyes, allocated: a string as it is, control characters and invalid UTF-8 escaped, an array
+ * as ["a", "b", ... 256000 in all]; long ones shortened. NULL when out of memory. */
 char *pd_meta_text(const struct pd_meta *m);
 /* The same for a string that comes from elsewhere. */
 char *pd_string_text(struct pd_string s);

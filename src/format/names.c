@@ -9,7 +9,8 @@ bool pd_name_valid(const char *text, size_t size)
 {
     for (size_t i = 0, length; i < size; i += length) {
         uint32_t code;
-        if (pd_utf8_next(&code, &length, text + i, size - i) != PD_UTF8_CHARACTER || pd_utf8_is_control(code)) return false;
+        if (pd_utf8_next(&code, &length, text + i, size - i) != PD_UTF8_CHARACTER || pd_utf8_is_control(code))
+            return false;
     }
     return size > 0;
 }

@@ -20,9 +20,9 @@ static const struct {
     const char *name;
     uint32_t bits;
 } types[] = {
-    {"F32", 32}, {"F16", 16}, {"BF16", 16}, {"F64", 64}, {"I64", 64}, {"U64", 64}, {"C64", 64}, {"I32", 32}, {"U32", 32},
-    {"I16", 16}, {"U16", 16}, {"I8", 8}, {"U8", 8}, {"BOOL", 8}, {"F8_E4M3", 8}, {"F8_E5M2", 8}, {"F8_E8M0", 8},
-    {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"F4", 4},
+    {"F32", 32}, {"F16", 16}, {"BF16", 16}, {"F64", 64}, {"I64", 64}, {"U64", 64}, {"C64", 64}, {"I32", 32},
+    {"U32", 32}, {"I16", 16}, {"U16", 16}, {"I8", 8}, {"U8", 8}, {"BOOL", 8}, {"F8_E4M3", 8}, {"F8_E5M2", 8},
+    {"F8_E8M0", 8}, {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"F4", 4},
 };
 
 struct file {
@@ -54,8 +54,8 @@ static peridot_status set_shape(struct pd_tensor *t, const struct file *f, yyjso
 {
     if (!yyjson_is_arr(value)) return fail(f, t, "its shape is not an array");
     if (yyjson_arr_size(value) > 4)
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: tensor " PD_NAME ": %zu dimensions (4 at most are read)", f->path, t->name,
-                       yyjson_arr_size(value));
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: tensor " PD_NAME ": %zu dimensions (4 at most are read)",
+                       f->path, t->name, yyjson_arr_size(value));
     yyjson_arr_iter iter = yyjson_arr_iter_with(value);
     for (int i = 0; i < 4; i++) t->shape[i] = 1;
     t->n_dims = 0;
@@ -73,9 +73,10 @@ static peridot_status set_data(struct pd_tensor *t, const struct file *f, yyjson
         return fail(f, t, "its data_offsets are not two whole numbers");
     uint64_t begin = yyjson_get_uint(first), end = yyjson_get_uint(last);
     if (begin > end || end > f->data_size)
-        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor " PD_NAME ": its data_offsets %llu to %llu are not inside the %llu bytes "
-                       "of data (from byte %llu on)", f->path, t->name, (ull)begin, (ull)end, (ull)f->data_size,
-                       (ull)f->data_start);
+        return pd_fail(PERIDOT_ERROR_FORMAT,
+                       "%s: tensor " PD_NAME ": its data_offsets %llu to %llu are not inside the %llu bytes "
+                       "of data (from byte %llu on)",
+                       f->path, t->name, (ull)begin, (ull)end, (ull)f->data_size, (ull)f->data_start);
     t->data = f->data + f->data_start + begin;
     t->size = end - begin;
     return PERIDOT_OK;
@@ -93,10 +94,12 @@ static peridot_status check_size(const struct pd_tensor *t, const struct file *f
 {
     uint64_t n, n_bits;
     if (bits == 0) return PERIDOT_OK;
-    if (!pd_tensor_n_weights(&n, t) || !pd_mul(&n_bits, n, bits)) return fail(f, t, "its shape is more than 64 bits hold");
+    if (!pd_tensor_n_weights(&n, t) || !pd_mul(&n_bits, n, bits))
+        return fail(f, t, "its shape is more than 64 bits hold");
     if (n_bits / 8 == t->size && n_bits % 8 == 0) return PERIDOT_OK;
-    return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor " PD_NAME ": its data_offsets hold %llu bytes, %llu weights of %s need %llu",
-                   f->path, t->name, (ull)t->size, (ull)n, t->type, (ull)pd_div_up(n_bits, 8));
+    return pd_fail(PERIDOT_ERROR_FORMAT,
+                   "%s: tensor " PD_NAME ": its data_offsets hold %llu bytes, %llu weights of %s need %llu", f->path,
+                   t->name, (ull)t->size, (ull)n, t->type, (ull)pd_div_up(n_bits, 8));
 }
 
 static peridot_status read_tensor(struct pd_tensor *t, const struct file *f, yyjson_val *key, yyjson_val *value)
@@ -133,8 +136,9 @@ static peridot_status check_tiling(struct pd_tensor_list *list, const struct fil
         const struct pd_tensor *t = &list->items[i];
         uint64_t begin = (uint64_t)(t->data - f->data) - f->data_start;
         if (begin != end)
-            return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor " PD_NAME " begins at byte %llu of the data, %s %llu, where %s",
-                           f->path, t->name, (ull)begin, begin < end ? "before" : "past", (ull)end,
+            return pd_fail(PERIDOT_ERROR_FORMAT,
+                           "%s: tensor " PD_NAME " begins at byte %llu of the data, %s %llu, where %s", f->path,
+                           t->name, (ull)begin, begin < end ? "before" : "past", (ull)end,
                            i ? "the one before it ends" : "the data begins");
         end = begin + t->size;
     }
@@ -178,8 +182,8 @@ static bool is_lfs_pointer(const uint8_t *data, uint64_t size)
     return size >= sizeof start - 1 && !memcmp(data, start, sizeof start - 1);
 }
 
-peridot_status pd_safetensors_parse(struct pd_tensor_list *out, struct pd_arena *arena, const uint8_t *data, uint64_t size,
-                                    const char *path)
+peridot_status pd_safetensors_parse(struct pd_tensor_list *out, struct pd_arena *arena, const uint8_t *data,
+                                    uint64_t size, const char *path)
 {
     *out = (struct pd_tensor_list){0};
     if (is_lfs_pointer(data, size))
@@ -189,8 +193,9 @@ peridot_status pd_safetensors_parse(struct pd_tensor_list *out, struct pd_arena 
     uint64_t header_size = 0;
     for (int i = 0; i < 8; i++) header_size |= (uint64_t)data[i] << 8 * i;
     if (header_size > size - 8 || header_size > MAX_HEADER_SIZE)
-        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: its header size (bytes 0 to 7) is %llu, the file is %llu bytes and %d the most "
-                       "allowed", path, (ull)header_size, (ull)size, (int)MAX_HEADER_SIZE);
+        return pd_fail(PERIDOT_ERROR_FORMAT,
+                       "%s: its header size (bytes 0 to 7) is %llu, the file is %llu bytes and %d the most allowed",
+                       path, (ull)header_size, (ull)size, (int)MAX_HEADER_SIZE);
     struct file f = {data, 8 + header_size, size - 8 - header_size, path, arena};
     peridot_status status = read_header(out, &f);
     if (status != PERIDOT_OK) *out = (struct pd_tensor_list){0};

@@ -14,7 +14,8 @@ static peridot_status fail_duplicate(const struct pd_tensor *a, const struct pd_
 {
     if (strcmp(a->file, b->file))
         return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor " PD_NAME " is also in %s", b->file, b->name, a->file);
-    return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor " PD_NAME " is there twice (entries %zu and %zu)", b->file, b->name, i, j);
+    return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor " PD_NAME " is there twice (entries %zu and %zu)", b->file,
+                   b->name, i, j);
 }
 
 peridot_status pd_tensor_list_index(struct pd_tensor_list *list, struct pd_arena *arena)
@@ -54,11 +55,13 @@ peridot_status pd_tensor_set_size(struct pd_tensor *t)
     const struct pd_dtype_info *info = &pd_dtypes[t->dtype];
     uint64_t columns = t->n_dims ? t->shape[t->n_dims - 1] : 1, n;
     if (columns % info->block_len)
-        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor " PD_NAME ": its rows of %llu weights are not whole blocks of %u (%s)",
-                       t->file, t->name, (unsigned long long)columns, (unsigned)info->block_len, info->name);
+        return pd_fail(PERIDOT_ERROR_FORMAT,
+                       "%s: tensor " PD_NAME ": its rows of %llu weights are not whole blocks of %u (%s)", t->file,
+                       t->name, (unsigned long long)columns, (unsigned)info->block_len, info->name);
     if (!pd_tensor_n_weights(&n, t) || !pd_mul(&t->size, n / info->block_len, info->block_size))
-        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor " PD_NAME ": its shape [%llu, %llu, %llu, %llu] is more than "
-                       "64 bits hold", t->file, t->name, (unsigned long long)t->shape[0], (unsigned long long)t->shape[1],
+        return pd_fail(PERIDOT_ERROR_FORMAT,
+                       "%s: tensor " PD_NAME ": its shape [%llu, %llu, %llu, %llu] is more than 64 bits hold",
+                       t->file, t->name, (unsigned long long)t->shape[0], (unsigned long long)t->shape[1],
                        (unsigned long long)t->shape[2], (unsigned long long)t->shape[3]);
     return PERIDOT_OK;
 }

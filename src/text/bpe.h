@@ -1,9 +1,9 @@
-/* Text to ids for vocabularies with merges, in the steps of Hugging Face's tokenizers: user-defined pieces are cut out of
- * the text first, then each stretch between them is either merged by characters, in sentencepiece (CHAR_MERGES, scores.h),
- * or split into words that are merged by bytes (BYTE_MERGES). One difference: with CHAR_MERGES, spaces become U+2581 before
- * anything else, as in sentencepiece, so that Gemma's pieces for runs of spaces are found, and a tokenizer.json gives the
- * ids that its tokenizer.model gives. (Hugging Face's own code merges spaces instead; runs of more than 31 then come out in
- * other parts than those that Gemma was trained on.) Thread-safe once created. */
+/* Text to ids for vocabularies with merges, in the steps of Hugging Face's tokenizers: user-defined pieces are cut out
+ * of the text first, then each stretch between them is either merged by characters, in sentencepiece (CHAR_MERGES,
+ * scores.h), or split into words that are merged by bytes (BYTE_MERGES). One difference: with CHAR_MERGES, spaces
+ * become U+2581 before anything else, as in sentencepiece, so that Gemma's pieces for runs of spaces are found, and a
+ * tokenizer.json gives the ids that its tokenizer.model gives. (Hugging Face's own code merges spaces instead; runs of
+ * more than 31 then come out in other parts than those that Gemma was trained on.) Thread-safe once created. */
 #ifndef PD_TEXT_BPE_H
 #define PD_TEXT_BPE_H
 

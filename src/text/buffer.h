@@ -1,5 +1,5 @@
-/* Two growing arrays that the text layer hands around: bytes and token ids. Zero-initialise ({0}); free(data) ends them.
- * On failure the contents are as before. */
+/* Two growing arrays that the text layer hands around: bytes and token ids. Zero-initialise ({0}); free(data) ends
+ * them. On failure the contents are as before. */
 #ifndef PD_TEXT_BUFFER_H
 #define PD_TEXT_BUFFER_H
 

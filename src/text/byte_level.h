@@ -1,6 +1,6 @@
 /* How byte-level vocabularies spell bytes: as 256 characters that can be seen. The printable ones of Latin-1 stand for
- * themselves, the other 68 bytes, in order, for U+0100 and what follows (a space is U+0120). Source: bytes_to_unicode in
- * encoder.py of openai/gpt-2. */
+ * themselves, the other 68 bytes, in order, for U+0100 and what follows (a space is U+0120). Source: bytes_to_unicode
+ * in encoder.py of openai/gpt-2. */
 #ifndef PD_TEXT_BYTE_LEVEL_H
 #define PD_TEXT_BYTE_LEVEL_H
 

@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LLAMA3_HEADER(role) {PD_CHAT_PIECE, "<|start_header_id|>"}, {PD_CHAT_TEXT, role}, {PD_CHAT_PIECE, "<|end_header_id|>"}
+#define LLAMA3_HEADER(role) \
+    {PD_CHAT_PIECE, "<|start_header_id|>"}, {PD_CHAT_TEXT, role}, {PD_CHAT_PIECE, "<|end_header_id|>"}
 #define LLAMA3_TURN(role) \
     {LLAMA3_HEADER(role), {PD_CHAT_TEXT, "\n\n"}, {PD_CHAT_CONTENT, NULL}, {PD_CHAT_PIECE, "<|eot_id|>"}}
 #define LLAMA3_TURNS {LLAMA3_TURN("system"), LLAMA3_TURN("user"), LLAMA3_TURN("assistant")}
@@ -26,9 +27,10 @@ static const struct pd_chat chats[] = {
         .open = {{PD_CHAT_PIECE, "<start_of_turn>"}, {PD_CHAT_TEXT, "model\n"}},
     },
     {
-        /* Llama 3.1, 3.2 and 3.3. "Today" is the date that the published program falls back to when it is given none, so
-         * that the same prompt is the same ids tomorrow; a program that asks the clock (3.2's) gets this one too. */
-        .name = "llama3.1", .mark = "Cutting Knowledge Date", .needs = "<|eom_id|>", .stops = {"<|eot_id|>", "<|eom_id|>"},
+        /* Llama 3.1, 3.2 and 3.3. "Today" is the date that the published program falls back to when it is given none,
+         * so that the same prompt is the same ids tomorrow; a program that asks the clock (3.2's) gets this one too. */
+        .name = "llama3.1", .mark = "Cutting Knowledge Date", .needs = "<|eom_id|>",
+        .stops = {"<|eot_id|>", "<|eom_id|>"},
         .system = PD_CHAT_SYSTEM_BLOCK,
         .begin = {{PD_CHAT_BOS, NULL}},
         .block = {LLAMA3_HEADER("system"),
@@ -45,10 +47,13 @@ static const struct pd_chat chats[] = {
     {
         /* Its marks are plain text, which a user can write as well; bos and eos are not. */
         .name = "llama2", .mark = "<<SYS>>",
-        .system = PD_CHAT_SYSTEM_JOINED, .system_begin = "<<SYS>>\n", .system_end = "\n<</SYS>>\n\n", .trim_joined = true,
+        .system = PD_CHAT_SYSTEM_JOINED, .system_begin = "<<SYS>>\n", .system_end = "\n<</SYS>>\n\n",
+        .trim_joined = true,
         .turns = {
-            [PD_CHAT_USER] = {{PD_CHAT_BOS, NULL}, {PD_CHAT_TEXT, "[INST] "}, {PD_CHAT_CONTENT, NULL}, {PD_CHAT_TEXT, " [/INST]"}},
-            [PD_CHAT_ASSISTANT] = {{PD_CHAT_TEXT, " "}, {PD_CHAT_CONTENT, NULL}, {PD_CHAT_TEXT, " "}, {PD_CHAT_EOS, NULL}},
+            [PD_CHAT_USER] = {{PD_CHAT_BOS, NULL}, {PD_CHAT_TEXT, "[INST] "}, {PD_CHAT_CONTENT, NULL},
+                              {PD_CHAT_TEXT, " [/INST]"}},
+            [PD_CHAT_ASSISTANT] = {{PD_CHAT_TEXT, " "}, {PD_CHAT_CONTENT, NULL}, {PD_CHAT_TEXT, " "},
+                                   {PD_CHAT_EOS, NULL}},
         },
     },
     {
@@ -98,7 +103,8 @@ const struct pd_chat *pd_chat_by_template(const char *jinja, size_t size, const 
     return NULL;
 }
 
-peridot_status pd_chat_get(const struct pd_chat **out, const char *name, const struct pd_special *s, const struct pd_pieces *p)
+peridot_status pd_chat_get(const struct pd_chat **out, const char *name, const struct pd_special *s,
+                           const struct pd_pieces *p)
 {
     char names[128] = "";
     *out = NULL;
@@ -128,7 +134,8 @@ static bool has_word(const char *text, size_t size, const char *word)
     return false;
 }
 
-const struct pd_chat *pd_chat_by_name(const char *name, size_t size, const struct pd_special *s, const struct pd_pieces *p)
+const struct pd_chat *pd_chat_by_name(const char *name, size_t size, const struct pd_special *s,
+                                      const struct pd_pieces *p)
 {
     if (!has_word(name, size, "it") && !has_word(name, size, "instruct")) return NULL;
     for (size_t i = 0; i < PD_COUNT(chats); i++)
@@ -139,5 +146,6 @@ const struct pd_chat *pd_chat_by_name(const char *name, size_t size, const struc
 void pd_chat_mark_stops(struct pd_pieces *p, const struct pd_special *s)
 {
     for (size_t i = 0; i < PD_COUNT(chats); i++)
-        for (int k = 0; k < 2 && chats[i].stops[k]; k++) pd_pieces_mark_stop(p, pd_special_find(s, p, chats[i].stops[k]));
+        for (int k = 0; k < 2 && chats[i].stops[k]; k++)
+            pd_pieces_mark_stop(p, pd_special_find(s, p, chats[i].stops[k]));
 }

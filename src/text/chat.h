@@ -1,6 +1,6 @@
-/* Chat templates as data: a row per family says how a conversation becomes a prompt. Files carry their template as a Jinja
- * program; Peridot does not run it, but recognises whose it is. What a row gives is, id for id, what the published program
- * gives with add_generation_prompt. */
+/* Chat templates as data: a row per family says how a conversation becomes a prompt. Files carry their template as a
+ * Jinja program; Peridot does not run it, but recognises whose it is. What a row gives is, id for id, what the
+ * published program gives with add_generation_prompt. */
 #ifndef PD_TEXT_CHAT_H
 #define PD_TEXT_CHAT_H
 
@@ -26,12 +26,13 @@ enum pd_chat_role { PD_CHAT_SYSTEM, PD_CHAT_USER, PD_CHAT_ASSISTANT, PD_CHAT_N_R
 enum pd_chat_system {
     PD_CHAT_SYSTEM_TURN,     /* a turn like the others'; there may be more of them */
     PD_CHAT_SYSTEM_BLOCK,    /* the row's `block`, which is there even without such a message; later ones are turns */
-    PD_CHAT_SYSTEM_JOINED    /* before the first user's text, between system_begin and system_end; only once, and turns alternate */
+    PD_CHAT_SYSTEM_JOINED    /* before the first user's text, between system_begin and system_end; only once, and turns
+                              * alternate */
 };
 
 struct pd_chat {
     const char *name;
-    const char *mark;                /* what the family's Jinja template contains, and no row's above; NULL: none has it */
+    const char *mark;                /* what the family's Jinja template contains, and no row's above; NULL: none */
     const char *needs;               /* a piece that the vocabulary must have; NULL: those of the turns will do */
     const char *stops[2];            /* the pieces that end the model's turn, beside eos */
     enum pd_chat_system system;
@@ -50,9 +51,11 @@ const struct pd_chat *pd_chat_by_template(const char *jinja, size_t size, const 
                                           const struct pd_pieces *p);
 /* For files without a template: a model whose name says that it was tuned to instructions ("gemma-2-2b-it"), and whose
  * vocabulary has a family's pieces. */
-const struct pd_chat *pd_chat_by_name(const char *name, size_t size, const struct pd_special *s, const struct pd_pieces *p);
+const struct pd_chat *pd_chat_by_name(const char *name, size_t size, const struct pd_special *s,
+                                      const struct pd_pieces *p);
 /* A row by its own name, which the caller typed: fails when there is none, or the vocabulary lacks its pieces. */
-peridot_status pd_chat_get(const struct pd_chat **out, const char *name, const struct pd_special *s, const struct pd_pieces *p);
+peridot_status pd_chat_get(const struct pd_chat **out, const char *name, const struct pd_special *s,
+                           const struct pd_pieces *p);
 /* Name i of the table, NULL past the last. */
 const char *pd_chat_name(size_t i);
 /* Marks every family's end of turn that the vocabulary has as a stop. */

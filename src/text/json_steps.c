@@ -48,7 +48,8 @@ static bool read_split(struct pd_json_steps *out, yyjson_val *step)
 {
     yyjson_val *pattern = yyjson_obj_get(step, "pattern"), *regex = yyjson_obj_get(pattern, "Regex");
     if (is_str(pattern, "String", " ")) return out->escape;
-    if (out->pattern || out->byte_level || !yyjson_is_str(regex) || strlen(yyjson_get_str(regex)) != yyjson_get_len(regex))
+    if (out->pattern || out->byte_level || !yyjson_is_str(regex) ||
+        strlen(yyjson_get_str(regex)) != yyjson_get_len(regex))
         return false;
     out->pattern = yyjson_get_str(regex);
     return is_str(step, "behavior", "Isolated");
@@ -121,8 +122,8 @@ static bool read_metaspace_decoder(struct pd_json_steps *out, yyjson_val *step)
 }
 
 static const struct step decoders[] = {
-    {"ByteLevel", read_byte_decoder}, {"Replace", read_unescape}, {"ByteFallback", read_nothing}, {"Fuse", read_nothing},
-    {"Strip", read_strip}, {"Metaspace", read_metaspace_decoder}, {NULL, NULL},
+    {"ByteLevel", read_byte_decoder}, {"Replace", read_unescape}, {"ByteFallback", read_nothing},
+    {"Fuse", read_nothing}, {"Strip", read_strip}, {"Metaspace", read_metaspace_decoder}, {NULL, NULL},
 };
 
 /* ---- post_processor ---- */
@@ -182,11 +183,14 @@ static peridot_status check(const struct pd_json_steps *s)
     if (s->byte_level && (s->escape || s->prefix))
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "a byte-level tokenizer that escapes spaces is not supported");
     if (!s->byte_level && !s->escape)
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "a tokenizer that neither is byte-level nor escapes spaces is not supported");
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
+                       "a tokenizer that neither is byte-level nor escapes spaces is not supported");
     if (!s->byte_level && s->pattern)
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the pre_tokenizer \"Split\" is supported for byte-level tokenizers only");
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
+                       "the pre_tokenizer \"Split\" is supported for byte-level tokenizers only");
     if (s->byte_decoder != s->byte_level || s->space_decoder != s->escape)
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "a decoder that does not undo what is done to spaces and bytes is not supported");
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
+                       "a decoder that does not undo what is done to spaces and bytes is not supported");
     return PERIDOT_OK;
 }
 

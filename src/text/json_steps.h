@@ -1,6 +1,6 @@
-/* The steps around the model in a tokenizer.json: what happens to a text before merging (normalizer, pre_tokenizer), to ids
- * afterwards (post_processor), and to pieces when decoding (decoder). Known steps set fields; any other is refused by name.
- * Source: the serialised forms of Hugging Face's tokenizers. */
+/* The steps around the model in a tokenizer.json: what happens to a text before merging (normalizer, pre_tokenizer), to
+ * ids afterwards (post_processor), and to pieces when decoding (decoder). Known steps set fields; any other is refused
+ * by name. Source: the serialised forms of Hugging Face's tokenizers. */
 #ifndef PD_TEXT_JSON_STEPS_H
 #define PD_TEXT_JSON_STEPS_H
 

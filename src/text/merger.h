@@ -1,6 +1,6 @@
-/* Byte-pair encoding proper: a row of symbols, of which the pair with the best merge becomes one, until no pair has any.
- * The symbols are a linked list and the candidates a heap, so n symbols take n log n whatever they are. Of equal merges the
- * leftmost comes first, as in Hugging Face's tokenizers. */
+/* Byte-pair encoding proper: a row of symbols, of which the pair with the best merge becomes one, until no pair has
+ * any. The symbols are a linked list and the candidates a heap, so n symbols take n log n whatever they are. Of equal
+ * merges the leftmost comes first, as in Hugging Face's tokenizers. */
 #ifndef PD_TEXT_MERGER_H
 #define PD_TEXT_MERGER_H
 

@@ -30,8 +30,8 @@ static peridot_status find_half(uint32_t *id, const struct pd_merge_reader *r, s
     *id = (uint32_t)found;
     if (found >= 0) return PERIDOT_OK;
     char shown[PD_SHOWN_SIZE];
-    return pd_fail(PERIDOT_ERROR_FORMAT, "merge %u of the vocabulary names or makes something that is no piece: %s", r->n_read,
-                   pd_utf8_shown(shown, r->bytes.data + begin, end - begin));
+    return pd_fail(PERIDOT_ERROR_FORMAT, "merge %u of the vocabulary names or makes something that is no piece: %s",
+                   r->n_read, pd_utf8_shown(shown, r->bytes.data + begin, end - begin));
 }
 
 static peridot_status append(struct pd_merge_reader *r, struct pd_merge m)
@@ -65,7 +65,8 @@ peridot_status pd_merges_add_line(struct pd_merge_reader *r, const char *line, s
     const char *space = size ? memchr(line, ' ', size) : NULL;
     size_t left = space ? (size_t)(space - line) : 0;
     if (!space || memchr(space + 1, ' ', size - left - 1))
-        return pd_fail(PERIDOT_ERROR_FORMAT, "merge %u of the vocabulary is not two pieces with a space between them", r->n_read);
+        return pd_fail(PERIDOT_ERROR_FORMAT, "merge %u of the vocabulary is not two pieces with a space between them",
+                       r->n_read);
     return pd_merges_add(r, line, left, space + 1, size - left - 1);
 }
 

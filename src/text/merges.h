@@ -1,6 +1,6 @@
-/* The merges of a vocabulary, from the pairs of texts that files list, into pd_pieces.merges. A pair must name pieces and
- * make a piece. A pair with a control or byte piece in it is left out: plain text must never make one. Merges of characters
- * become scores at the end. */
+/* The merges of a vocabulary, from the pairs of texts that files list, into pd_pieces.merges. A pair must name pieces
+ * and make a piece. A pair with a control or byte piece in it is left out: plain text must never make one. Merges of
+ * characters become scores at the end. */
 #ifndef PD_TEXT_MERGES_H
 #define PD_TEXT_MERGES_H
 

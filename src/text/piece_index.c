@@ -45,7 +45,8 @@ peridot_status pd_piece_index_create(struct pd_piece_index *out, const struct pd
         if (!is_indexed(p, id)) continue;
         uint32_t slot = find_slot(out, p, pd_pieces_text(p, id), p->piece[id].size);
         if (out->slots[slot])
-            return pd_fail(PERIDOT_ERROR_FORMAT, "pieces %u and %u of the vocabulary are the same", out->slots[slot] - 1, id);
+            return pd_fail(PERIDOT_ERROR_FORMAT, "pieces %u and %u of the vocabulary are the same",
+                           out->slots[slot] - 1, id);
         out->slots[slot] = id + 1;
     }
     return PERIDOT_OK;

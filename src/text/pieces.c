@@ -10,9 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Real pieces are below 100 bytes. sentencepiece recurses once per character of a piece when it takes an unused one apart. */
+/* Real pieces are below 100 bytes. sentencepiece recurses once per character of a piece when it takes an unused one
+ * apart. */
 enum { MAX_PIECE_SIZE = 1024 };
-/* sentencepiece looks up user-defined pieces into an array of 64 results and reads as many as were found, not as fit. */
+/* sentencepiece looks up user-defined pieces into an array of 64 results and reads as many as were found, not as
+ * fit. */
 enum { MAX_NESTED_USER = 64 };
 
 void pd_pieces_free(struct pd_pieces *p)
@@ -83,9 +85,9 @@ static bool is_reserve(const char *text, size_t size)
     return true;
 }
 
-/* Google's models have turn markers, image markers and reserves as user-defined pieces, beside newlines and HTML tags that
- * text must match. GGUF files call the first kind control, and so do we: what plain text must never make. The patterns are
- * those of the GGUF converter, so that both forms of a model give the same ids. */
+/* Google's models have turn markers, image markers and reserves as user-defined pieces, beside newlines and HTML tags
+ * that text must match. GGUF files call the first kind control, and so do we: what plain text must never make. The
+ * patterns are those of the GGUF converter, so that both forms of a model give the same ids. */
 static bool is_marker(const char *text, size_t size, int64_t type)
 {
     static const char *const names[] = {
@@ -121,8 +123,8 @@ bool pd_pieces_is_byte_name(const char *text, size_t size)
            text[5] == '>';
 }
 
-/* What sentencepiece checks, or what it need not know. A user-defined piece that is no whole characters would be matched
- * within a character, and leave parts of one. */
+/* What sentencepiece checks, or what it need not know. A user-defined piece that is no whole characters would be
+ * matched within a character, and leave parts of one. */
 static peridot_status check_merged_piece(uint32_t id, const char *text, size_t size, int64_t type)
 {
     if (type == PD_PIECE_BYTE && !pd_pieces_is_byte_name(text, size))
@@ -135,7 +137,8 @@ static peridot_status check_merged_piece(uint32_t id, const char *text, size_t s
     return PERIDOT_OK;
 }
 
-static peridot_status check_piece(const struct pd_pieces *p, const char *text, uint64_t size, double score, int64_t type)
+static peridot_status check_piece(const struct pd_pieces *p, const char *text, uint64_t size, double score,
+                                  int64_t type)
 {
     uint32_t id = p->n;
     if (size == 0) return pd_fail(PERIDOT_ERROR_FORMAT, "piece %u of the vocabulary is empty", id);
@@ -145,7 +148,8 @@ static peridot_status check_piece(const struct pd_pieces *p, const char *text, u
     if (memchr(text, 0, size) && !pd_pieces_by_merges(p))
         return pd_fail(PERIDOT_ERROR_FORMAT, "piece %u of the vocabulary holds a zero byte", id);
     if (type < PD_PIECE_NORMAL || type > PD_PIECE_BYTE)
-        return pd_fail(PERIDOT_ERROR_FORMAT, "piece %u of the vocabulary has the unknown type %lld", id, (long long)type);
+        return pd_fail(PERIDOT_ERROR_FORMAT, "piece %u of the vocabulary has the unknown type %lld", id,
+                       (long long)type);
     if (isnan(score)) return pd_fail(PERIDOT_ERROR_FORMAT, "piece %u of the vocabulary has no number as its score", id);
     return pd_pieces_by_merges(p) ? check_merged_piece(id, text, size, type) : PERIDOT_OK;
 }
@@ -205,7 +209,8 @@ static peridot_status check_nesting(const struct pd_pieces *p)
     uint32_t most = nesting(all, n);
     free(all);
     if (most <= MAX_NESTED_USER) return PERIDOT_OK;
-    return pd_fail(PERIDOT_ERROR_FORMAT, "more than %d user-defined pieces of the vocabulary begin alike", MAX_NESTED_USER);
+    return pd_fail(PERIDOT_ERROR_FORMAT, "more than %d user-defined pieces of the vocabulary begin alike",
+                   MAX_NESTED_USER);
 }
 
 static peridot_status check_unknown(const struct pd_pieces *p)
@@ -214,7 +219,8 @@ static peridot_status check_unknown(const struct pd_pieces *p)
     for (uint32_t i = 0; i < p->n; i++) {
         if (p->piece[i].type != PD_PIECE_UNKNOWN) continue;
         if (unknown >= 0)
-            return pd_fail(PERIDOT_ERROR_FORMAT, "the vocabulary has two pieces for the unknown, %d and %u", unknown, i);
+            return pd_fail(PERIDOT_ERROR_FORMAT, "the vocabulary has two pieces for the unknown, %d and %u", unknown,
+                           i);
         unknown = (int32_t)i;
     }
     bool bytes = p->algorithm == PD_ALGORITHM_BYTE_MERGES || (pd_pieces_by_merges(p) && pd_pieces_has_bytes(p));
@@ -236,7 +242,8 @@ peridot_status pd_pieces_check(struct pd_pieces *p)
 bool pd_pieces_lines_apart(const struct pd_pieces *p)
 {
     bool break_known = false;
-    if ((p->algorithm != PD_ALGORITHM_BPE && p->algorithm != PD_ALGORITHM_CHAR_MERGES) || p->remove_spaces) return false;
+    if ((p->algorithm != PD_ALGORITHM_BPE && p->algorithm != PD_ALGORITHM_CHAR_MERGES) || p->remove_spaces)
+        return false;
     for (uint32_t i = 0; i < p->n; i++) {
         const char *text = pd_pieces_text(p, i);
         size_t breaks = 0;

@@ -1,8 +1,8 @@
 /* The pieces of a vocabulary: what each token id stands for. One table, whether it was read from a sentencepiece model
  * (pieces_model.c), a GGUF file's arrays (pieces_gguf.c) or a tokenizer.json (pieces_json.c); the readers end in
- * pd_pieces_check, so that all which uses the table may trust it. Text to ids is sentencepiece's work (sentencepiece.h),
- * which gets the table back as a model of its own format, or, where merges are of bytes, ours (bpe.h). Ids to text needs
- * nothing but the table. */
+ * pd_pieces_check, so that all which uses the table may trust it. Text to ids is sentencepiece's work
+ * (sentencepiece.h), which gets the table back as a model of its own format, or, where merges are of bytes, ours
+ * (bpe.h). Ids to text needs nothing but the table. */
 #ifndef PD_TEXT_PIECES_H
 #define PD_TEXT_PIECES_H
 
@@ -22,8 +22,8 @@ enum pd_piece_type {
 enum pd_algorithm {
     /* By scores, in sentencepiece; its numbers. */
     PD_ALGORITHM_UNIGRAM = 1, PD_ALGORITHM_BPE = 2, PD_ALGORITHM_WORD = 3, PD_ALGORITHM_CHAR = 4,
-    /* By a list of merges, as Hugging Face's tokenizers do it: of the characters of a text whose spaces became U+2581, or
-     * of the bytes of words that a pattern finds. */
+    /* By a list of merges, as Hugging Face's tokenizers do it: of the characters of a text whose spaces became U+2581,
+     * or of the bytes of words that a pattern finds. */
     PD_ALGORITHM_CHAR_MERGES, PD_ALGORITHM_BYTE_MERGES
 };
 
@@ -47,13 +47,13 @@ struct pd_pieces {
     size_t capacity;
     struct pd_text_buffer text;
     int32_t bos, eos;        /* -1: none */
-    bool no_bos;             /* the tokenizer's configuration wants no bos before plain text; chat templates have theirs */
+    bool no_bos;             /* the tokenizer's configuration wants none before plain text; chats have theirs */
     bool dummy_prefix;       /* a space is put before the first text */
     bool strip_prefix;       /* and taken away from it when decoding */
     enum pd_algorithm algorithm;
-    bool remove_spaces;      /* sentencepiece drops spaces at the ends and repeated ones, and puts the dummy prefix itself */
+    bool remove_spaces;      /* sentencepiece drops spaces at the ends and repeated ones, and puts the prefix itself */
     /* CHAR_MERGES and BYTE_MERGES: */
-    struct pd_merge *merges; /* first the most wanted; of CHAR_MERGES, scores are made of them (scores.h), and none is left */
+    struct pd_merge *merges; /* first the most wanted; of CHAR_MERGES none is left: they became scores (scores.h) */
     uint32_t n_merges;
     bool whole_words;        /* a word that is a piece is that piece, whatever the merges say ("ignore_merges") */
     bool prefix_each;        /* dummy_prefix: before each stretch between added tokens, not just the first */
@@ -62,9 +62,9 @@ struct pd_pieces {
     char *pattern;           /* BYTE_MERGES: the words, a regular expression; NUL-terminated */
 };
 
-/* From the bytes of a sentencepiece ModelProto (tokenizer.model), from tokenizer.ggml.* of a GGUF, and from the bytes of a
- * tokenizer.json. What Peridot does not know (another algorithm, a step that changes the text) is refused by name. *out
- * must be freed even on failure. */
+/* From the bytes of a sentencepiece ModelProto (tokenizer.model), from tokenizer.ggml.* of a GGUF, and from the bytes
+ * of a tokenizer.json. What Peridot does not know (another algorithm, a step that changes the text) is refused by name.
+ * *out must be freed even on failure. */
 peridot_status pd_pieces_read_model(struct pd_pieces *out, const uint8_t *data, uint64_t size);
 peridot_status pd_pieces_read_gguf(struct pd_pieces *out, const struct pd_checkpoint *c);
 peridot_status pd_pieces_read_json(struct pd_pieces *out, const uint8_t *data, uint64_t size);

@@ -34,7 +34,8 @@ static peridot_status read_pieces(struct pd_pieces *out, const struct pd_checkpo
         double score = 0;
         int64_t type;
         if (!pd_meta_string(&text, tokens, i)) return pd_fail(PERIDOT_ERROR_FORMAT, KEY("tokens") " holds no strings");
-        if (scores && !pd_meta_float(&score, scores, i)) return pd_fail(PERIDOT_ERROR_FORMAT, KEY("scores") " holds no numbers");
+        if (scores && !pd_meta_float(&score, scores, i))
+            return pd_fail(PERIDOT_ERROR_FORMAT, KEY("scores") " holds no numbers");
         if (!pd_meta_int(&type, types, i)) return pd_fail(PERIDOT_ERROR_FORMAT, KEY("token_type") " holds no integers");
         PD_TRY(pd_pieces_add(out, text.data, text.size, score, type));
     }
@@ -58,8 +59,8 @@ static peridot_status read_id(int32_t *out, const struct pd_pieces *p, const str
 }
 
 /* The key, else the first of three names that is a control piece. */
-static peridot_status read_named_id(int32_t *out, const struct pd_pieces *p, const struct pd_checkpoint *c, const char *key,
-                                    const char *const names[3])
+static peridot_status read_named_id(int32_t *out, const struct pd_pieces *p, const struct pd_checkpoint *c,
+                                    const char *key, const char *const names[3])
 {
     PD_TRY(read_id(out, p, c, key));
     for (int i = 0; i < 3 && *out < 0; i++) *out = pd_pieces_find_control(p, names[i], strlen(names[i]));
@@ -82,7 +83,8 @@ static peridot_status read_ids(struct pd_pieces *out, const struct pd_checkpoint
     int32_t id;
     if (!pd_pieces_by_merges(out)) PD_TRY(restore_unknown(out, c));
     PD_TRY(read_named_id(&out->bos, out, c, KEY("bos_token_id"), (const char *const[]){"<bos>", "<s>", LLAMA3_BOS}));
-    PD_TRY(read_named_id(&out->eos, out, c, KEY("eos_token_id"), (const char *const[]){"<eos>", "</s>", "<|end_of_text|>"}));
+    PD_TRY(read_named_id(&out->eos, out, c, KEY("eos_token_id"),
+                         (const char *const[]){"<eos>", "</s>", "<|end_of_text|>"}));
     PD_TRY(read_id(&id, out, c, KEY("eot_token_id")));
     pd_pieces_mark_stop(out, id);
     PD_TRY(read_id(&id, out, c, KEY("eom_token_id")));
@@ -105,7 +107,10 @@ static bool has_string(const struct pd_checkpoint *c, const char *key, struct pd
     return m && m->type == PD_META_STRING && pd_meta_string(out, m, 0);
 }
 
-static bool is(struct pd_string s, const char *name) { return s.size == strlen(name) && memcmp(s.data, name, s.size) == 0; }
+static bool is(struct pd_string s, const char *name)
+{
+    return s.size == strlen(name) && memcmp(s.data, name, s.size) == 0;
+}
 
 static peridot_status read_kind(struct pd_pieces *out, const struct pd_checkpoint *c)
 {
@@ -116,7 +121,8 @@ static peridot_status read_kind(struct pd_pieces *out, const struct pd_checkpoin
     else if (is(kind, "gpt2")) out->algorithm = PD_ALGORITHM_BYTE_MERGES;
     else
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
-                       "tokenizer \"%.*s\" is not supported; \"llama\" (sentencepiece) and \"gpt2\" (byte-level BPE) are",
+                       "tokenizer \"%.*s\" is not supported; \"llama\" (sentencepiece) and "
+                       "\"gpt2\" (byte-level BPE) are",
                        (int)pd_min(kind.size, 40), kind.data);
     PD_TRY(read_flag(&remove, c, KEY("remove_extra_whitespaces"), false));
     if (remove) return pd_fail(PERIDOT_ERROR_UNSUPPORTED, KEY("remove_extra_whitespaces") " is not supported");
@@ -127,7 +133,8 @@ static peridot_status read_prefix(struct pd_pieces *out, const struct pd_checkpo
 {
     struct pd_string family = {0};
     /* Early Gemma files lack the key, and no Gemma model has the prefix. */
-    bool gemma = has_string(c, "general.architecture", &family) && family.size >= 5 && memcmp(family.data, "gemma", 5) == 0;
+    bool gemma =
+        has_string(c, "general.architecture", &family) && family.size >= 5 && memcmp(family.data, "gemma", 5) == 0;
     PD_TRY(read_flag(&out->dummy_prefix, c, KEY("add_space_prefix"), !gemma));
     out->strip_prefix = out->dummy_prefix;
     return PERIDOT_OK;
@@ -135,7 +142,8 @@ static peridot_status read_prefix(struct pd_pieces *out, const struct pd_checkpo
 
 /* ---- byte-level vocabularies ---- */
 
-/* Words and their pattern by name. Files from before the key existed lack it: of them, Llama 3's are known by their bos. */
+/* Words and their pattern by name. Files from before the key existed lack it: of them, Llama 3's are known by their
+ * bos. */
 static peridot_status read_pattern(struct pd_pieces *out, const struct pd_checkpoint *c)
 {
     struct pd_string pre = {"default", 7};
@@ -145,7 +153,8 @@ static peridot_status read_pattern(struct pd_pieces *out, const struct pd_checkp
     bool llama3 = named ? is(pre, "llama-bpe") || is(pre, "llama3") || is(pre, "llama-v3")
                         : pd_pieces_find(out, LLAMA3_BOS, strlen(LLAMA3_BOS)) >= 0;
     if (named && !llama3 && !is(pre, "gpt-2"))
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, KEY("pre") " \"%.*s\" is not supported; \"llama-bpe\" and \"gpt-2\" are",
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
+                       KEY("pre") " \"%.*s\" is not supported; \"llama-bpe\" and \"gpt-2\" are",
                        (int)pd_min(pre.size, 40), pre.data);
     PD_TRY(read_flag(&prefix, c, KEY("add_space_prefix"), false));
     if (prefix) return pd_fail(PERIDOT_ERROR_UNSUPPORTED, KEY("add_space_prefix") " is not supported for \"gpt2\"");

@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One id while the pieces are gathered: the vocabulary is in any order, and added tokens say more of some of its pieces. */
+/* One id while the pieces are gathered: the vocabulary is in any order, and added tokens say more of some of its
+ * pieces. */
 struct entry {
     const char *text;    /* NULL: not seen yet */
     size_t size;
@@ -87,8 +88,8 @@ static peridot_status read_vocab(struct json *j)
         size_t size = yyjson_get_len(key);
         PD_TRY(read_id(&e, j, id, text));
         if (e->text)
-            return pd_fail(PERIDOT_ERROR_FORMAT, "pieces \"%s\" and \"%s\" of the vocabulary have one id, %llu", SHOWN(e->text),
-                           SHOWN(text), (unsigned long long)yyjson_get_uint(id));
+            return pd_fail(PERIDOT_ERROR_FORMAT, "pieces \"%s\" and \"%s\" of the vocabulary have one id, %llu",
+                           SHOWN(e->text), SHOWN(text), (unsigned long long)yyjson_get_uint(id));
         bool byte = bytes && pd_pieces_is_byte_name(text, size);
         *e = (struct entry){text, size, byte ? PD_PIECE_BYTE : PD_PIECE_NORMAL};
         if (has_name(text, size, unknown)) e->type = PD_PIECE_UNKNOWN;
@@ -96,18 +97,19 @@ static peridot_status read_vocab(struct json *j)
     return PERIDOT_OK;
 }
 
-/* A token is looked for in the text as it is written, or (normalized) as the steps leave it; the same here, unless they put
- * spaces before it. Control tokens are ours to find. */
+/* A token is looked for in the text as it is written, or (normalized) as the steps leave it; the same here, unless they
+ * put spaces before it. Control tokens are ours to find. */
 static peridot_status check_added(const struct json *j, yyjson_val *token, const char *text, bool special)
 {
     static const char *const unknown[] = {"single_word", "lstrip", "rstrip"};
     for (size_t i = 0; i < PD_COUNT(unknown); i++)
         if (!is_off(yyjson_obj_get(token, unknown[i])))
-            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "added token \"%s\" is \"%s\", which is not supported", SHOWN(text),
-                           unknown[i]);
+            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "added token \"%s\" is \"%s\", which is not supported",
+                           SHOWN(text), unknown[i]);
     bool changes = j->steps.prefix && !j->steps.prefix_unless_space;
     if (special || !changes || is_off(yyjson_obj_get(token, "normalized"))) return PERIDOT_OK;
-    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "added token \"%s\" is \"normalized\", which is not supported", SHOWN(text));
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "added token \"%s\" is \"normalized\", which is not supported",
+                   SHOWN(text));
 }
 
 static peridot_status read_added(struct json *j, yyjson_val *token)
@@ -121,7 +123,8 @@ static peridot_status read_added(struct json *j, yyjson_val *token)
     PD_TRY(check_added(j, token, text, special));
     PD_TRY(read_id(&e, j, yyjson_obj_get(token, "id"), text));
     if (e->text && !has_name(e->text, e->size, content))
-        return pd_fail(PERIDOT_ERROR_FORMAT, "added token \"%s\" has the id of piece \"%s\"", SHOWN(text), SHOWN(e->text));
+        return pd_fail(PERIDOT_ERROR_FORMAT, "added token \"%s\" has the id of piece \"%s\"", SHOWN(text),
+                       SHOWN(e->text));
     bool unknown = e->text && e->type == PD_PIECE_UNKNOWN;
     *e = (struct entry){text, size, unknown ? PD_PIECE_UNKNOWN : special ? PD_PIECE_CONTROL : PD_PIECE_USER};
     return PERIDOT_OK;
@@ -131,7 +134,8 @@ static peridot_status add_entries(struct pd_pieces *out, const struct json *j)
 {
     for (uint64_t i = 0; i < j->n; i++) {
         const struct entry *e = &j->entries[i];
-        if (!e->text) return pd_fail(PERIDOT_ERROR_FORMAT, "the vocabulary has no piece with id %llu", (unsigned long long)i);
+        if (!e->text)
+            return pd_fail(PERIDOT_ERROR_FORMAT, "the vocabulary has no piece with id %llu", (unsigned long long)i);
         PD_TRY(pd_pieces_add(out, e->text, e->size, 0, e->type));
     }
     return PERIDOT_OK;
@@ -166,7 +170,8 @@ static peridot_status read_merges(struct pd_pieces *out, yyjson_val *merges)
     struct pd_merge_reader r;
     peridot_status status = pd_merges_begin(&r, out);
     yyjson_arr_iter iter = yyjson_arr_iter_with(merges);
-    for (yyjson_val *merge; status == PERIDOT_OK && (merge = yyjson_arr_iter_next(&iter));) status = read_merge(&r, merge);
+    for (yyjson_val *merge; status == PERIDOT_OK && (merge = yyjson_arr_iter_next(&iter));)
+        status = read_merge(&r, merge);
     return pd_merges_end(&r, status);
 }
 

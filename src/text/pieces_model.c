@@ -1,6 +1,6 @@
-/* A sentencepiece ModelProto (sentencepiece_model.proto in google/sentencepiece) to pieces and back. Reading takes pieces,
- * the trainer's ids and the normaliser's flags, and refuses what changes the maths; writing gives a model that differs
- * from another only in its pieces, so that one path through sentencepiece serves every file. */
+/* A sentencepiece ModelProto (sentencepiece_model.proto in google/sentencepiece) to pieces and back. Reading takes
+ * pieces, the trainer's ids and the normaliser's flags, and refuses what changes the maths; writing gives a model that
+ * differs from another only in its pieces, so that one path through sentencepiece serves every file. */
 #include "text/pieces.h"
 #include "text/proto.h"
 
@@ -100,7 +100,8 @@ static peridot_status check_spec(const struct spec *s)
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the sentencepiece model has %s, which Peridot does not know", what);
 }
 
-/* By id, else by name: trainers leave either at a default that fits another vocabulary ("<s>" is an HTML tag in Gemma's). */
+/* By id, else by name: trainers leave either at a default that fits another vocabulary ("<s>" is an HTML tag in
+ * Gemma's). */
 static int32_t find_control(const struct pd_pieces *p, int64_t id, const struct pd_proto_field *name)
 {
     if (id >= 0 && id < p->n && p->piece[id].type == PD_PIECE_CONTROL) return (int32_t)id;
@@ -125,8 +126,8 @@ peridot_status pd_pieces_read_model(struct pd_pieces *out, const uint8_t *data, 
     return pd_pieces_check(out);
 }
 
-static peridot_status write_field(struct pd_text_buffer *out, struct pd_text_buffer *scratch, const char *text, size_t size,
-                                  struct pd_piece piece)
+static peridot_status write_field(struct pd_text_buffer *out, struct pd_text_buffer *scratch, const char *text,
+                                  size_t size, struct pd_piece piece)
 {
     scratch->size = 0;
     PD_TRY(pd_proto_write_bytes(scratch, PIECE_TEXT, text, size));
@@ -137,7 +138,8 @@ static peridot_status write_field(struct pd_text_buffer *out, struct pd_text_buf
 
 /* A piece that plain text must not make, or cannot, goes under a name with a space, which no escaped text has, whatever
  * the file calls it; sentencepiece does not need its name, since control tokens in text are found by ourselves. */
-static peridot_status write_hidden(struct pd_text_buffer *out, struct pd_text_buffer *scratch, uint32_t id, uint8_t type)
+static peridot_status write_hidden(struct pd_text_buffer *out, struct pd_text_buffer *scratch, uint32_t id,
+                                   uint8_t type)
 {
     char name[24];
     size_t size = (size_t)snprintf(name, sizeof name, "control %u", id);
@@ -155,7 +157,8 @@ static peridot_status write_piece(struct pd_text_buffer *out, struct pd_text_buf
 }
 
 /* sentencepiece wants a piece for the unknown, even where bytes leave nothing unknown. */
-static peridot_status write_unknown(struct pd_text_buffer *out, struct pd_text_buffer *scratch, const struct pd_pieces *p)
+static peridot_status write_unknown(struct pd_text_buffer *out, struct pd_text_buffer *scratch,
+                                    const struct pd_pieces *p)
 {
     for (uint32_t i = 0; i < p->n; i++)
         if (p->piece[i].type == PD_PIECE_UNKNOWN) return PERIDOT_OK;

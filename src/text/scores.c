@@ -1,17 +1,17 @@
-/* Why scores say exactly what a list of merges says. Hugging Face's BPE merges, again and again, the adjacent symbols whose
- * pair has the lowest rank; sentencepiece those that together are the piece with the highest score; both the leftmost of
- * equals. A list may have several pairs for one piece, at any ranks. But:
+/* Why scores say exactly what a list of merges says. Hugging Face's BPE merges, again and again, the adjacent symbols
+ * whose pair has the lowest rank; sentencepiece those that together are the piece with the highest score; both the
+ * leftmost of equals. A list may have several pairs for one piece, at any ranks. But:
  *
  *     In either, a piece P is only ever made of one pair, the last that merging the text of P by itself comes to.
  *
- * Say P is about to be made of the symbols x y somewhere in a text. No merge has reached over the ends of x y so far, and
- * a choice among all candidates is, when it falls inside x y, the choice among the candidates inside. So the merges inside
- * were those of P by itself, in their order; they are determined, each leaves one symbol less, and there is one state of
- * two symbols.
+ * Say P is about to be made of the symbols x y somewhere in a text. No merge has reached over the ends of x y so far,
+ * and a choice among all candidates is, when it falls inside x y, the choice among the candidates inside. So the merges
+ * inside were those of P by itself, in their order; they are determined, each leaves one symbol less, and there is one
+ * state of two symbols.
  *
- * So let the score of P fall with the rank of that pair, and let sentencepiece not know of the pieces that merging their
- * own text does not come to (where x y make up one of those, the list does not have the pair). Then both have the same
- * candidates in the same order in every state that they reach. Nothing is asked of the order of the list. */
+ * So let the score of P fall with the rank of that pair, and let sentencepiece not know of the pieces that merging
+ * their own text does not come to (where x y make up one of those, the list does not have the pair). Then both have the
+ * same candidates in the same order in every state that they reach. Nothing is asked of the order of the list. */
 #include "text/scores.h"
 
 #include "base/utf8.h"

@@ -4,8 +4,8 @@
 
 #include "text/piece_index.h"
 
-/* Sets the score of every piece, marks those that no merging makes as unreachable, and frees the merges. p is CHAR_MERGES
- * and complete, and the index is of its pieces. */
+/* Sets the score of every piece, marks those that no merging makes as unreachable, and frees the merges. p is
+ * CHAR_MERGES and complete, and the index is of its pieces. */
 peridot_status pd_scores_from_merges(struct pd_pieces *p, const struct pd_piece_index *index);
 
 #endif

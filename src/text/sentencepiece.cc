@@ -63,7 +63,8 @@ peridot_status encode_cut(pd_ids *out, const pd_sentencepiece *sp, std::string_v
 
 }
 
-extern "C" peridot_status pd_sentencepiece_create(pd_sentencepiece **out, const void *model, size_t size, bool lines_apart)
+extern "C" peridot_status pd_sentencepiece_create(pd_sentencepiece **out, const void *model, size_t size,
+                                                  bool lines_apart)
 {
     *out = nullptr;
     return guarded([&] {
@@ -80,8 +81,8 @@ extern "C" void pd_sentencepiece_free(pd_sentencepiece *sp)
     delete sp;
 }
 
-extern "C" peridot_status pd_sentencepiece_encode(pd_ids *out, const pd_sentencepiece *sp, const char *text, size_t size,
-                                                 bool space_before)
+extern "C" peridot_status pd_sentencepiece_encode(pd_ids *out, const pd_sentencepiece *sp, const char *text,
+                                                  size_t size, bool space_before)
 {
     return guarded([&] {
         peridot_status status = PERIDOT_OK;

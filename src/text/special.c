@@ -32,7 +32,8 @@ peridot_status pd_special_create(struct pd_special *out, const struct pd_pieces 
         return pd_fail_alloc(n * sizeof *entries, "pieces matched literally");
     }
     for (uint32_t i = 0; i < p->n; i++)
-        if (types >> p->piece[i].type & 1) entries[out->n++] = (struct entry){pd_pieces_text(p, i), p->piece[i].size, i};
+        if (types >> p->piece[i].type & 1)
+            entries[out->n++] = (struct entry){pd_pieces_text(p, i), p->piece[i].size, i};
     qsort(entries, n, sizeof *entries, compare);
     for (uint32_t i = 0; i < n; i++) {
         out->ids[i] = entries[i].id;
@@ -60,7 +61,8 @@ static uint32_t lower_bound(const struct pd_special *s, const struct pd_pieces *
     return lo;
 }
 
-size_t pd_special_match(int32_t *id, const struct pd_special *s, const struct pd_pieces *p, const char *text, size_t size)
+size_t pd_special_match(int32_t *id, const struct pd_special *s, const struct pd_pieces *p, const char *text,
+                        size_t size)
 {
     uint32_t lo = 0, hi = s->n;
     size_t longest = 0;

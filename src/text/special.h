@@ -1,5 +1,5 @@
-/* Pieces of some types, sorted, to find them in text and by name: the control pieces of a vocabulary, and the user-defined
- * ones where sentencepiece does not look for them. */
+/* Pieces of some types, sorted, to find them in text and by name: the control pieces of a vocabulary, and the
+ * user-defined ones where sentencepiece does not look for them. */
 #ifndef PD_TEXT_SPECIAL_H
 #define PD_TEXT_SPECIAL_H
 
@@ -18,7 +18,8 @@ enum { PD_SPECIAL_CONTROL = 1 << PD_PIECE_CONTROL | 1 << PD_PIECE_UNKNOWN, PD_SP
 peridot_status pd_special_create(struct pd_special *out, const struct pd_pieces *p, unsigned types);
 void pd_special_free(struct pd_special *s);
 /* The longest piece that the text begins with: its size, and *id; 0 when there is none. */
-size_t pd_special_match(int32_t *id, const struct pd_special *s, const struct pd_pieces *p, const char *text, size_t size);
+size_t pd_special_match(int32_t *id, const struct pd_special *s, const struct pd_pieces *p, const char *text,
+                        size_t size);
 /* The id of the piece with this very text; -1 when there is none. */
 int32_t pd_special_find(const struct pd_special *s, const struct pd_pieces *p, const char *name);
 

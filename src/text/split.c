@@ -28,8 +28,8 @@ static const char *skip_escape(const char *p)
     return (*p == 'p' || *p == 'P') && p[1] == '{' ? strchr(p, '}') : p;
 }
 
-/* A construct that Oniguruma reads in another way than PCRE2, or NULL: anchors are for lines there, {1,3}+ is no possessive
- * repetition, && intersects classes, what begins with (* is no verb, and most escapes of letters differ. */
+/* A construct that Oniguruma reads in another way than PCRE2, or NULL: anchors are for lines there, {1,3}+ is no
+ * possessive repetition, && intersects classes, what begins with (* is no verb, and most escapes of letters differ. */
 static const char *find_foreign(const char *p)
 {
     bool class = false;
@@ -71,8 +71,9 @@ peridot_status pd_split_create(struct pd_split **out, const char *pattern)
         PCRE2_UCHAR message[128] = "";
         free(s);
         pcre2_get_error_message(error, message, sizeof message);
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the pattern that splits words is not understood: %s (byte %zu of %s)",
-                       (const char *)message, offset, shown);
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
+                       "the pattern that splits words is not understood: %s (byte %zu of %s)", (const char *)message,
+                       offset, shown);
     }
     *out = s;
     return PERIDOT_OK;
@@ -87,8 +88,8 @@ void pd_split_free(struct pd_split *s)
 
 /* ---- a text ---- */
 
-/* To PCRE2, U+180E is a space; Unicode took that back in version 6.3. It gets to see U+200B there, which has the category
- * and the length in bytes of U+180E. */
+/* To PCRE2, U+180E is a space; Unicode took that back in version 6.3. It gets to see U+200B there, which has the
+ * category and the length in bytes of U+180E. */
 static peridot_status hide_false_spaces(struct pd_split_run *r)
 {
     for (size_t i = 0; i + 3 <= r->size; i++) {
@@ -128,7 +129,8 @@ static peridot_status find_match(struct pd_split_run *r, size_t at)
     if (n == PCRE2_ERROR_NOMATCH) return PERIDOT_OK;
     if (n == PCRE2_ERROR_NOMEMORY) return pd_fail_alloc(r->size, "splitting words");
     if (n < 0)
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the pattern that splits words takes too long at byte %zu of the text", at);
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
+                       "the pattern that splits words takes too long at byte %zu of the text", at);
     const PCRE2_SIZE *ends = pcre2_get_ovector_pointer(r->match);
     r->match_begin = ends[0];
     r->match_end = ends[1];

@@ -1,6 +1,6 @@
-/* Words of a text by a regular expression, for byte-level vocabularies: each match is a word, and so is what lies between
- * two matches. PCRE2 with Unicode does the matching; published patterns are written for Oniguruma, so what the two read
- * differently is refused or evened out. */
+/* Words of a text by a regular expression, for byte-level vocabularies: each match is a word, and so is what lies
+ * between two matches. PCRE2 with Unicode does the matching; published patterns are written for Oniguruma, so what the
+ * two read differently is refused or evened out. */
 #ifndef PD_TEXT_SPLIT_H
 #define PD_TEXT_SPLIT_H
 

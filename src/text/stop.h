@@ -13,8 +13,8 @@ struct pd_stop {
     bool found;
 };
 
-/* Takes the next bytes of the text; *out, *size are those that may be shown now, borrowed until the next call. Once a stop
- * text is found there are none. `last`: the text ends here, and nothing needs to be held. */
+/* Takes the next bytes of the text; *out, *size are those that may be shown now, borrowed until the next call. Once a
+ * stop text is found there are none. `last`: the text ends here, and nothing needs to be held. */
 peridot_status pd_stop_next(const char **out, size_t *size, struct pd_stop *s, const char *text, size_t n, bool last);
 
 #endif

@@ -28,12 +28,12 @@ bool pd_tokenizer_is_stop(const struct pd_tokenizer *t, int32_t id)
 
 /* ---- text to ids ---- */
 
-peridot_status pd_tokenizer_encode_plain(struct pd_ids *out, const struct pd_tokenizer *t, const char *text, size_t size,
-                                         bool first)
+peridot_status pd_tokenizer_encode_plain(struct pd_ids *out, const struct pd_tokenizer *t, const char *text,
+                                         size_t size, bool first)
 {
     if (t->bpe) return pd_bpe_encode(out, t->bpe, text, size, first);
-    /* The dummy prefix is put there by us, rather than by sentencepiece, because only the beginning of a text has it: what
-     * follows a control token does not, as in Hugging Face's tokenizers (legacy = false). */
+    /* The dummy prefix is put there by us, rather than by sentencepiece, because only the beginning of a text has it:
+     * what follows a control token does not, as in Hugging Face's tokenizers (legacy = false). */
     bool prefix = first && t->pieces.dummy_prefix && !t->pieces.remove_spaces;
     return pd_sentencepiece_encode(out, t->sentencepiece, text, size, prefix);
 }
@@ -72,7 +72,8 @@ static peridot_status put_bos(struct pd_ids *ids, int32_t bos)
     return PERIDOT_OK;
 }
 
-static peridot_status encode(struct pd_ids *out, const struct pd_tokenizer *t, const char *text, size_t size, unsigned flags)
+static peridot_status encode(struct pd_ids *out, const struct pd_tokenizer *t, const char *text, size_t size,
+                             unsigned flags)
 {
     if (flags & PERIDOT_ENCODE_SPECIAL) PD_TRY(encode_special(out, t, text, size));
     else PD_TRY(pd_tokenizer_encode_plain(out, t, text, size, true));
@@ -97,8 +98,8 @@ peridot_status pd_tokenizer_finish_ids(int32_t **out, size_t *n, struct pd_ids *
     return PERIDOT_OK;
 }
 
-peridot_status pd_tokenizer_encode(int32_t **ids, size_t *n, const struct pd_tokenizer *t, const char *text, size_t size,
-                                   unsigned flags)
+peridot_status pd_tokenizer_encode(int32_t **ids, size_t *n, const struct pd_tokenizer *t, const char *text,
+                                   size_t size, unsigned flags)
 {
     struct pd_ids made = {0};
     return pd_tokenizer_finish_ids(ids, n, &made, encode(&made, t, text, size, flags));
@@ -111,14 +112,15 @@ static unsigned hex(char c) { return c <= '9' ? (unsigned)(c - '0') : (unsigned)
 static peridot_status append_piece(struct pd_text_buffer *out, bool *started, const struct pd_tokenizer *t, int32_t id)
 {
     if (id < 0 || (uint32_t)id >= t->pieces.n)
-        return pd_fail(PERIDOT_ERROR_ARGUMENT, "token id %d is out of range (the vocabulary has %u pieces)", id, t->pieces.n);
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "token id %d is out of range (the vocabulary has %u pieces)", id,
+                       t->pieces.n);
     const struct pd_piece *piece = &t->pieces.piece[id];
     const char *text = pd_pieces_text(&t->pieces, (uint32_t)id);
     size_t size = piece->size;
     if (piece->type == PD_PIECE_CONTROL) return PERIDOT_OK;
     bool prefixed = !*started && t->pieces.strip_prefix && pd_text_begins_with_space(text, size);
     *started = true;
-    if (piece->type == PD_PIECE_UNKNOWN) return pd_text_append(out, " \xe2\x81\x87 ", 5);   /* U+2047, as sentencepiece */
+    if (piece->type == PD_PIECE_UNKNOWN) return pd_text_append(out, " \xe2\x81\x87 ", 5);   /* U+2047 */
     if (piece->type == PD_PIECE_BYTE) {
         char byte = (char)(hex(text[3]) << 4 | hex(text[4]));   /* "<0x0A>": sentencepiece accepts no other spelling */
         return pd_text_append(out, &byte, 1);
@@ -170,7 +172,8 @@ static peridot_status append_characters(struct pd_text_buffer *b, struct pd_stre
     return PERIDOT_OK;
 }
 
-peridot_status pd_stream_next(struct pd_stream *s, struct pd_text_buffer *buffer, const struct pd_tokenizer *t, int32_t id)
+peridot_status pd_stream_next(struct pd_stream *s, struct pd_text_buffer *buffer, const struct pd_tokenizer *t,
+                              int32_t id)
 {
     buffer->size = 0;
     if (id == -1) {

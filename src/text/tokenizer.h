@@ -1,8 +1,8 @@
-/* Text to token ids and back. The pieces come from a sentencepiece model, a GGUF file's arrays or a tokenizer.json; unless
- * their merges are of bytes (Llama 3), which is bpe.h's work, they are written as a sentencepiece ModelProto, so that one
- * library (sentencepiece) does the merging in all cases. What is ours: control tokens are parsed only where asked, turn
- * markers are never matched in user text (Google's model has them as USER_DEFINED pieces), streaming output of whole UTF-8
- * characters, and chat templates. */
+/* Text to token ids and back. The pieces come from a sentencepiece model, a GGUF file's arrays or a tokenizer.json;
+ * unless their merges are of bytes (Llama 3), which is bpe.h's work, they are written as a sentencepiece ModelProto, so
+ * that one library (sentencepiece) does the merging in all cases. What is ours: control tokens are parsed only where
+ * asked, turn markers are never matched in user text (Google's model has them as USER_DEFINED pieces), streaming output
+ * of whole UTF-8 characters, and chat templates. */
 #ifndef PD_TEXT_TOKENIZER_H
 #define PD_TEXT_TOKENIZER_H
 
@@ -27,7 +27,8 @@ bool pd_tokenizer_is_stop(const struct pd_tokenizer *t, int32_t id);
 peridot_status pd_tokenizer_encode(int32_t **ids, size_t *n, const struct pd_tokenizer *t,
                                    const char *text, size_t size, unsigned flags);
 /* Whole text of n ids, allocated, NUL-terminated. Control tokens give nothing. */
-peridot_status pd_tokenizer_decode(char **out, size_t *size, const struct pd_tokenizer *t, const int32_t *ids, size_t n);
+peridot_status pd_tokenizer_decode(char **out, size_t *size, const struct pd_tokenizer *t, const int32_t *ids,
+                                   size_t n);
 
 /* Chat: has the model a template of its own, and what peridot_encode_turns says. */
 bool pd_tokenizer_has_chat(const struct pd_tokenizer *t);
@@ -42,6 +43,7 @@ struct pd_stream {
 };
 /* What comes out is in buffer->data, buffer->size, until the next call; the caller frees buffer->data at the end. Bytes
  * that cannot become a character come out as U+FFFD as soon as that is known; id -1 flushes what is held as U+FFFD. */
-peridot_status pd_stream_next(struct pd_stream *s, struct pd_text_buffer *buffer, const struct pd_tokenizer *t, int32_t id);
+peridot_status pd_stream_next(struct pd_stream *s, struct pd_text_buffer *buffer, const struct pd_tokenizer *t,
+                              int32_t id);
 
 #endif

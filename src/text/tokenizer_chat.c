@@ -82,8 +82,8 @@ static peridot_status read_role(enum pd_chat_role *out, const peridot_message *m
         *out = (enum pd_chat_role)role;
         if (strcmp(m->role, names[role]) == 0) return PERIDOT_OK;
     }
-    return pd_fail(PERIDOT_ERROR_ARGUMENT, "message %zu has the unknown role \"%.40s\"; roles are system, user and assistant", i,
-                   m->role);
+    return pd_fail(PERIDOT_ERROR_ARGUMENT,
+                   "message %zu has the unknown role \"%.40s\"; roles are system, user and assistant", i, m->role);
 }
 
 /* Where the system's text is joined to the user's, the templates want turns to alternate, and so does training. */
@@ -96,8 +96,8 @@ static peridot_status check_roles(const struct pd_chat *chat, const peridot_mess
         if (chat->system != PD_CHAT_SYSTEM_JOINED) continue;
         if (i == 0 && role == PD_CHAT_SYSTEM) n_system = 1;
         else if (role != ((i - n_system) % 2 ? PD_CHAT_ASSISTANT : PD_CHAT_USER))
-            return pd_fail(PERIDOT_ERROR_ARGUMENT, "message %zu: the chat template \"%s\" wants user and assistant by turns", i,
-                           chat->name);
+            return pd_fail(PERIDOT_ERROR_ARGUMENT,
+                           "message %zu: the chat template \"%s\" wants user and assistant by turns", i, chat->name);
     }
     if (n > n_system) return PERIDOT_OK;
     return pd_fail(PERIDOT_ERROR_ARGUMENT, "there is no message of a user");
@@ -129,8 +129,8 @@ static bool has_closing(const struct pd_tokenizer *t, const peridot_chat *c, con
     return k <= c->n_ids && memcmp(end - k, closing, k * sizeof *closing) == 0;
 }
 
-/* What ends the model's turn after its text, or what the ids so far lack of it. The last of those stands before it in r->out, as
- * text is split otherwise where it begins a prompt. */
+/* What ends the model's turn after its text, or what the ids so far lack of it. The last of those stands before it in
+ * r->out, as text is split otherwise where it begins a prompt. */
 static peridot_status put_closing(struct render *r, const peridot_chat *c)
 {
     const struct pd_chat_part *part = r->chat->turns[PD_CHAT_ASSISTANT];

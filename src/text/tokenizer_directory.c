@@ -52,7 +52,8 @@ static void hint_folder(struct pd_chat_hints *h, const char *directory)
     h->names_size[0] = end - begin;
 }
 
-static peridot_status use_hints(struct pd_tokenizer *t, const char *directory, yyjson_doc *config, const struct pd_map *jinja)
+static peridot_status use_hints(struct pd_tokenizer *t, const char *directory, yyjson_doc *config,
+                                const struct pd_map *jinja)
 {
     struct pd_chat_hints h = {0};
     yyjson_val *v = find_jinja(config);
@@ -116,12 +117,13 @@ static bool is_tiktoken(const char *path)
     return is;
 }
 
-static peridot_status read_vocabulary(struct pd_tokenizer *t, const char *directory, const char *model, const char *json)
+static peridot_status read_vocabulary(struct pd_tokenizer *t, const char *directory, const char *model,
+                                      const char *json)
 {
     if (pd_is_file(model) && !(pd_is_file(json) && is_tiktoken(model))) return pd_tokenizer_read_model(t, model);
     if (pd_is_file(json)) return pd_tokenizer_read_json(t, json);
-    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: neither tokenizer.model nor tokenizer.json (no other tokenizer is supported)",
-                   directory);
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
+                   "%s: neither tokenizer.model nor tokenizer.json (no other tokenizer is supported)", directory);
 }
 
 static peridot_status find_vocabulary(struct pd_tokenizer *t, const char *directory)

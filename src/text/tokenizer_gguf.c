@@ -126,7 +126,8 @@ static void add_id(struct pd_gguf_writer *w, const char *key, int64_t id)
 static void add_named_ids(struct pd_gguf_writer *w, const struct pd_tokenizer *t)
 {
     static const struct { const char *key, *name; } known[] = {
-        {KEY("eot_token_id"), "<end_of_turn>"}, {KEY("eot_token_id"), "<|eot_id|>"}, {KEY("eom_token_id"), "<|eom_id|>"},
+        {KEY("eot_token_id"), "<end_of_turn>"}, {KEY("eot_token_id"), "<|eot_id|>"},
+        {KEY("eom_token_id"), "<|eom_id|>"},
         {KEY("padding_token_id"), "<pad>"}, {KEY("padding_token_id"), "<|finetune_right_pad_id|>"},
     };
     const char *last = "";

@@ -1,5 +1,5 @@
-/* Opens a tokenizer from what people have: a tokenizer.model, a tokenizer.json, a GGUF file (a Hugging Face directory has
- * a file of its own, tokenizer_directory.c), and finds the chat template of what was tuned to chat. */
+/* Opens a tokenizer from what people have: a tokenizer.model, a tokenizer.json, a GGUF file (a Hugging Face directory
+ * has a file of its own, tokenizer_directory.c), and finds the chat template of what was tuned to chat. */
 #include "text/tokenizer_private.h"
 
 #include "base/os.h"

@@ -1,5 +1,5 @@
-/* What tokenizer.c, which encodes and decodes, shares with tokenizer_build.c, tokenizer_directory.c and tokenizer_open.c, which
- * read files (the last uses the others), and with tokenizer_chat.c. */
+/* What tokenizer.c, which encodes and decodes, shares with tokenizer_build.c, tokenizer_directory.c and
+ * tokenizer_open.c, which read files (the last uses the others), and with tokenizer_chat.c. */
 #ifndef PD_TEXT_TOKENIZER_PRIVATE_H
 #define PD_TEXT_TOKENIZER_PRIVATE_H
 
@@ -15,12 +15,12 @@ struct pd_tokenizer {
     struct pd_sentencepiece *sentencepiece;   /* NULL: merges are of bytes */
     struct pd_bpe *bpe;                       /* NULL: the vocabulary has scores, and no merges */
     const struct pd_chat *chat;    /* NULL: none */
-    struct pd_text_buffer jinja;   /* the template as a Hugging Face directory words it, NUL-terminated; data NULL: none */
+    struct pd_text_buffer jinja;   /* the template as a Hugging Face directory words it, terminated; data NULL: none */
 };
 
 /* Appends the ids of text without control tokens; `first`: it begins a text (see dummy_prefix). */
-peridot_status pd_tokenizer_encode_plain(struct pd_ids *out, const struct pd_tokenizer *t, const char *text, size_t size,
-                                         bool first);
+peridot_status pd_tokenizer_encode_plain(struct pd_ids *out, const struct pd_tokenizer *t, const char *text,
+                                         size_t size, bool first);
 /* Hands over what was made, or frees it. */
 peridot_status pd_tokenizer_finish_ids(int32_t **out, size_t *n, struct pd_ids *ids, peridot_status status);
 
