@@ -1,6 +1,6 @@
-/* Peridot's tools: what the command `peridot` needs beyond peridot.h. Conversion and synthetic models, measuring and tuning,
- * the kernels that a device takes, their compiled form and their self-test. What peridot.h says of errors, threads and memory
- * holds here as well.
+/* Peridot's tools: what the command `peridot` needs beyond peridot.h. Conversion and synthetic models, measuring and
+ * tuning, the kernels that a device takes, their compiled form and their self-test. What peridot.h says of errors,
+ * threads and memory holds here as well.
  */
 #ifndef PERIDOT_TOOLS_H
 #define PERIDOT_TOOLS_H
@@ -13,8 +13,9 @@ extern "C" {
 
 /* ---- kernels of a device ---------------------------------------------------------------------------------------- */
 
-/* Some operations can be done by one of several kernels, their variants. All give the same, some less exactly: matmul=coop rounds
- * to fp16, matmul=dot and matvec=dot round the activations that quantised matrices meet to 16 bits. */
+/* Some operations can be done by one of several kernels, their variants. All give the same, some less exactly:
+ * matmul=coop rounds to fp16, matmul=dot and matvec=dot round the activations that quantised matrices meet to 16
+ * bits. */
 typedef struct peridot_variant {
     const char *operation, *name;   /* "matmul", "coop" */
     bool available;                 /* the device, and this build, can do it */
@@ -24,8 +25,8 @@ typedef struct peridot_variant {
 /* Row i of the list of variants, as a device has them; false past the last. */
 PERIDOT_API bool peridot_device_variant(peridot_variant *out, const peridot_device_info *device, size_t i);
 
-/* What the last self-test on a device and driver found, as the cache folder remembers it: names of kernels with ", " between
- * them, "" where there are none (or no self-test has run, or the kernels have changed since). */
+/* What the last self-test on a device and driver found, as the cache folder remembers it: names of kernels with ", "
+ * between them, "" where there are none (or no self-test has run, or the kernels have changed since). */
 typedef struct peridot_verdict {
     char disabled[1024];   /* failed, and others that do the same are taken */
     char broken[1024];     /* failed, and no other does the same: answers that need them are wrong */
@@ -43,20 +44,22 @@ typedef struct peridot_convert_params {
 
 typedef struct peridot_convert_stats {
     uint32_t n_tensors;        /* written */
-    uint32_t n_replaced;       /* of them: matrices of another type than the mix says, as their rows are not whole blocks */
+    /* of them: matrices of another type than the mix says, as their rows are not whole blocks */
+    uint32_t n_replaced;
     uint32_t n_ignored;        /* tensors of the source that text does not need: those of vision */
-    bool has_tokenizer;        /* false: the directory had no tokenizer.model or tokenizer.json; the file can only take ids */
+    /* false: the directory had no tokenizer.model or tokenizer.json; the file can only take ids */
+    bool has_tokenizer;
     uint64_t size;             /* bytes of all tensors */
 } peridot_convert_stats;
 
 /* Writes a Hugging Face directory or a GGUF file as a GGUF file. Matrices get the type; of types below 6 bits a weight,
- * embedding and output matrix get "q6_k"; norms and other vectors are f32. Where rows are not whole blocks of the type, the
- * matrix gets one of smaller blocks and as many bits, or more ("q5_0" for "q4_k"). A GGUF file's metadata is copied as it
- * is. Weights that are not finite numbers are refused. Needs some 50 MB of memory whatever the model's size, and all
- * processors. Written to a temporary name beside dst_path and renamed: on failure and when cancelled nothing stays. stats
- * may be NULL. */
-PERIDOT_API peridot_status peridot_convert(const char *dst_path, const char *src_path, const peridot_convert_params *params,
-                                           peridot_convert_stats *stats);
+ * embedding and output matrix get "q6_k"; norms and other vectors are f32. Where rows are not whole blocks of the type,
+ * the matrix gets one of smaller blocks and as many bits, or more ("q5_0" for "q4_k"). A GGUF file's metadata is copied
+ * as it is. Weights that are not finite numbers are refused. Needs some 50 MB of memory whatever the model's size, and
+ * all processors. Written to a temporary name beside dst_path and renamed: on failure and when cancelled nothing stays.
+ * stats may be NULL. */
+PERIDOT_API peridot_status peridot_convert(const char *dst_path, const char *src_path,
+                                           const peridot_convert_params *params, peridot_convert_stats *stats);
 /* The types that can be written: name i, or NULL past the last. */
 PERIDOT_API const char *peridot_convert_type(size_t i);
 
@@ -74,10 +77,11 @@ typedef struct peridot_rates {
 /* Takes about a second. */
 PERIDOT_API peridot_status peridot_measure(peridot_rates *out, peridot_model *model);
 
-/* How a kernel of decode steps is laid out: rows of the matrix that a subgroup takes at a time (a lane, in "matvec_rows_..."), and
- * invocations of a workgroup. */
+/* How a kernel of decode steps is laid out: rows of the matrix that a subgroup takes at a time (a lane, in
+ * "matvec_rows_..."), and invocations of a workgroup. */
 typedef struct peridot_tuned {
-    const char *kernel, *use;      /* use: "plain", "normed" (with norms before the matrix), "gated" (and a gated unit behind it) */
+    /* use: "plain", "normed" (with norms before the matrix), "gated" (and a gated unit behind it) */
+    const char *kernel, *use;
     uint32_t rows, workgroup, default_rows, default_workgroup;
     uint32_t subgroup;             /* size asked for; 0: what the driver takes, as by default */
     uint32_t width;                /* loads of a row that a lane has under way at a time; 1 by default */
@@ -96,10 +100,11 @@ typedef struct peridot_tune_params {
     void *user;                   /* passed to both */
 } peridot_tune_params;
 
-/* Searches for what suits the device, by some hundred decode steps of the model; logits must stay what they are, but for
- * rounding. What it finds is taken by sessions that are created afterwards, and, remembered in cache_dir for device and driver,
- * by models with matrices of the same types that are opened with that cache_dir; when cancelled nothing changes. params may be
- * NULL. PERIDOT_ERROR_UNSUPPORTED where the device has no timestamps, or the model no output matrix. */
+/* Searches for what suits the device, by some hundred decode steps of the model; logits must stay what they are, but
+ * for rounding. What it finds is taken by sessions that are created afterwards, and, remembered in cache_dir for device
+ * and driver, by models with matrices of the same types that are opened with that cache_dir; when cancelled nothing
+ * changes. params may be NULL. PERIDOT_ERROR_UNSUPPORTED where the device has no timestamps, or the model no output
+ * matrix. */
 PERIDOT_API peridot_status peridot_tune(peridot_model *model, const peridot_tune_params *params);
 
 typedef struct peridot_kernel_time {
@@ -108,16 +113,18 @@ typedef struct peridot_kernel_time {
     double seconds;      /* GPU time of all of them */
 } peridot_kernel_time;
 
-/* GPU time by kernel, longest first, of one pass over n_tokens tokens at the present position (1: a decode step; 0: one of
- * peridot_eval_next in which every sequence has a token), which is not advanced. *out (peridot_free) has *n entries. */
-PERIDOT_API peridot_status peridot_session_profile(peridot_kernel_time **out, size_t *n, peridot_session *session, uint32_t n_tokens);
+/* GPU time by kernel, longest first, of one pass over n_tokens tokens at the present position (1: a decode step; 0: one
+ * of peridot_eval_next in which every sequence has a token), which is not advanced. *out (peridot_free) has *n
+ * entries. */
+PERIDOT_API peridot_status peridot_session_profile(peridot_kernel_time **out, size_t *n, peridot_session *session,
+                                                   uint32_t n_tokens);
 /* Kernel dispatches of one decode step. */
 PERIDOT_API uint32_t peridot_session_n_dispatches(const peridot_session *session);
 
 /* ---- compiled kernels ------------------------------------------------------------------------------------------- */
 
-/* A number that a driver gives about a compiled kernel, under the driver's own name for it: "VGPRs", "Spill Count". Whole
- * numbers are exact up to 2^53. */
+/* A number that a driver gives about a compiled kernel, under the driver's own name for it: "VGPRs", "Spill Count".
+ * Whole numbers are exact up to 2^53. */
 typedef struct peridot_statistic {
     char name[256];
     double value;
@@ -126,7 +133,8 @@ typedef struct peridot_statistic {
 /* A kernel as compiled for one set of specialisation constants. Most drivers make one executable of it. */
 typedef struct peridot_pipeline {
     const char *kernel;                    /* its name in shaders/kernels.def */
-    bool used;                             /* false: no model takes this kernel on this device, and nothing below is set */
+    /* false: no model takes this kernel on this device, and nothing below is set */
+    bool used;
     const uint32_t *spec;                  /* [n_spec]: values of constant_id 0, 1, ... */
     uint32_t n_spec;
     const char *executable;                /* the driver's name; "" when it says nothing of what it compiled */
@@ -138,10 +146,10 @@ typedef struct peridot_pipeline {
 /* Everything behind the pointer is borrowed for the call. Return false to stop. */
 typedef bool (*peridot_pipeline_call)(void *user, const peridot_pipeline *pipeline);
 
-/* Compiles what models need of the kernels on a device, and reports each: all shapes of peridot_shape_name in one weight type,
- * and two of them, which differ in all that matters to kernels, in all types. Neither memory nor work is asked of the device,
- * so that drivers will do which compile for hardware that is not there. Kernels that are not used come last. device: as in
- * peridot_model_params. info (may be NULL) receives what the device is, before the first call.
+/* Compiles what models need of the kernels on a device, and reports each: all shapes of peridot_shape_name in one
+ * weight type, and two of them, which differ in all that matters to kernels, in all types. Neither memory nor work is
+ * asked of the device, so that drivers will do which compile for hardware that is not there. Kernels that are not used
+ * come last. device: as in peridot_model_params. info (may be NULL) receives what the device is, before the first call.
  * PERIDOT_OK when the call stops it. */
 PERIDOT_API peridot_status peridot_pipelines(const char *device, peridot_device_info *info,
                                              peridot_pipeline_call call, void *user);
@@ -154,7 +162,8 @@ typedef struct peridot_kernel_check {
     bool passed;
     bool has_fallback;      /* another kernel can do the same, and does when this one failed */
     uint32_t n_cases;
-    double error;           /* the worst, beside its tolerance: of a number, relative to the magnitude of what it is made of */
+    /* the worst, beside its tolerance: of a number, relative to the magnitude of what it is made of */
+    double error;
     double tolerance;
     const char *failure;    /* the first case that failed, and where; "" */
 } peridot_kernel_check;
@@ -175,10 +184,10 @@ typedef struct peridot_selftest_result {
     peridot_verdict verdict;       /* both "": all passed */
 } peridot_selftest_result;
 
-/* Runs every kernel that the device can run against plain C on the host, and remembers in cache_dir which are wrong on this
- * device and driver; a pass clears what was remembered. Seconds on a GPU, under a minute on a CPU. PERIDOT_OK also when
- * kernels failed: look at the verdict. When cancelled nothing is remembered. On PERIDOT_ERROR_DEVICE_LOST the kernel that
- * lost the device is remembered as wrong, and what comes after it was not tried. */
+/* Runs every kernel that the device can run against plain C on the host, and remembers in cache_dir which are wrong on
+ * this device and driver; a pass clears what was remembered. Seconds on a GPU, under a minute on a CPU. PERIDOT_OK also
+ * when kernels failed: look at the verdict. When cancelled nothing is remembered. On PERIDOT_ERROR_DEVICE_LOST the
+ * kernel that lost the device is remembered as wrong, and what comes after it was not tried. */
 PERIDOT_API peridot_status peridot_selftest(peridot_selftest_result *out, const peridot_selftest_params *params);
 
 /* ---- synthetic models ------------------------------------------------------------------------------------------- */
@@ -191,8 +200,8 @@ typedef struct peridot_make_params {
     void *user;
 } peridot_make_params;
 
-/* Writes a GGUF file of a real shape with random weights and a synthetic vocabulary of the right size, for benchmarks and
- * tests. Written to a temporary name beside `path` and renamed, so that nothing half-written stays. */
+/* Writes a GGUF file of a real shape with random weights and a synthetic vocabulary of the right size, for benchmarks
+ * and tests. Written to a temporary name beside `path` and renamed, so that nothing half-written stays. */
 PERIDOT_API peridot_status peridot_make(const char *path, const peridot_make_params *params);
 /* The known shapes: name i, or NULL past the last. */
 PERIDOT_API const char *peridot_shape_name(size_t i);

@@ -11,7 +11,8 @@ peridot_status peridot_devices(const peridot_device_info ***out, size_t *n)
     peridot_device_info *list;
     *out = NULL;
     PD_TRY(pd_gpu_list(&list, n));
-    size_t offset = (size_t)pd_align((*n + 1) * sizeof **out, _Alignof(peridot_device_info)), size = offset + *n * sizeof *list;
+    size_t offset = (size_t)pd_align((*n + 1) * sizeof **out, _Alignof(peridot_device_info)),
+        size = offset + *n * sizeof *list;
     char *block = calloc(1, size);
     for (size_t i = 0; block && i < *n; i++) {
         void *copy = block + offset + i * sizeof *list;
@@ -22,7 +23,10 @@ peridot_status peridot_devices(const peridot_device_info ***out, size_t *n)
     return block ? PERIDOT_OK : pd_fail_alloc(size, "list of devices");
 }
 
-bool peridot_device_variant(peridot_variant *out, const peridot_device_info *device, size_t i) { return pd_variants_at(out, device, i); }
+bool peridot_device_variant(peridot_variant *out, const peridot_device_info *device, size_t i)
+{
+    return pd_variants_at(out, device, i);
+}
 
 peridot_verdict peridot_device_verdict(const peridot_device_info *device, const char *cache_dir)
 {

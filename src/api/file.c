@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MAX_DEPTH = 4, MAX_PREFIX = 64 };   /* of config.json: levels that are flattened, bytes of a key that becomes a prefix */
+/* of config.json: levels that are flattened, bytes of a key that becomes a prefix */
+enum { MAX_DEPTH = 4, MAX_PREFIX = 64 };
 
 struct entry {
     char *key;
@@ -134,7 +135,8 @@ peridot_status peridot_file_metadata_text(char **out, const peridot_file *file, 
 {
     *out = NULL;
     if (i >= peridot_file_n_metadata(file))
-        return pd_fail(PERIDOT_ERROR_ARGUMENT, "there is no metadata %zu (%zu entries)", i, peridot_file_n_metadata(file));
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "there is no metadata %zu (%zu entries)", i,
+                       peridot_file_n_metadata(file));
     *out = file->entries ? json_text(file->entries[i].value) : pd_meta_text(pd_checkpoint_meta(file->checkpoint, i));
     return *out ? PERIDOT_OK : pd_fail_alloc(512, "metadata");
 }

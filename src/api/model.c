@@ -38,7 +38,8 @@ static void describe_model(peridot_model *model)
         .n_layers = c->n_layers, .d_model = c->d_model, .ffn_dim = most.ffn_dim, .n_heads = most.n_heads,
         .n_kv_heads = most.n_kv_heads, .head_dim = most.head_dim, .window = most.window, .ctx_max = c->ctx_max,
         .vocab_size = w->vocab_size, .n_outputs = w->n_outputs, .head = c->head, .n_params = w->n_params,
-        .weights_size = w->size, .in_place_size = w->in_place_size, .host_resident_size = w->host_resident_size, .n_host_resident_layers = w->n_host_resident_layers,
+        .weights_size = w->size, .in_place_size = w->in_place_size, .host_resident_size = w->host_resident_size,
+        .n_host_resident_layers = w->n_host_resident_layers,
         .decode_host_resident_size = w->decode_host_resident_size,
         .n_ignored_tensors = w->n_ignored, .decode_read_size = w->decode_read_size, .device = pd_gpu_info(model->m.gpu),
         .device_reason = pd_gpu_reason(model->m.gpu), .kernels = model->kernels, .tuning = model->tuning,
@@ -49,14 +50,18 @@ static void log_model(const peridot_model *model, const char *cache_dir)
 {
     const peridot_model_info *m = &model->info;
     const peridot_verdict verdict = peridot_device_verdict(m->device, cache_dir);
-    pd_log(&model->log, PERIDOT_LOG_INFO, "device: %s, %s: %s", m->device->name, m->device->driver_info, m->device_reason);
-    pd_log(&model->log, PERIDOT_LOG_INFO, "kernels: %s; tuning: %s", m->kernels, m->tuning[0] ? m->tuning : "not measured");
+    pd_log(&model->log, PERIDOT_LOG_INFO, "device: %s, %s: %s", m->device->name, m->device->driver_info,
+           m->device_reason);
+    pd_log(&model->log, PERIDOT_LOG_INFO, "kernels: %s; tuning: %s", m->kernels, m->tuning[0] ? m->tuning : "not "
+                                                                                                            "measured");
     if (verdict.disabled[0])
-        pd_log(&model->log, PERIDOT_LOG_WARNING, "disabled, as they failed the self-test on this device and driver: %s", verdict.disabled);
+        pd_log(&model->log, PERIDOT_LOG_WARNING,
+               "disabled, as they failed the self-test on this device and driver: %s", verdict.disabled);
     if (verdict.broken[0])
         pd_log(&model->log, PERIDOT_LOG_WARNING, "this device and driver give wrong answers with %s", verdict.broken);
     if (m->n_ignored_tensors)
-        pd_log(&model->log, PERIDOT_LOG_INFO, "%u tensors of vision are left out: text needs none of them", (unsigned)m->n_ignored_tensors);
+        pd_log(&model->log, PERIDOT_LOG_INFO, "%u tensors of vision are left out: text needs none of them",
+               (unsigned)m->n_ignored_tensors);
     if (!model->vocab.tokenizer) pd_log(&model->log, PERIDOT_LOG_WARNING, "no tokenizer: %s", model->vocab_error);
 }
 

@@ -16,7 +16,8 @@ peridot_status peridot_tune(peridot_model *model, const peridot_tune_params *par
     return status;
 }
 
-peridot_status peridot_session_profile(peridot_kernel_time **out, size_t *n, peridot_session *session, uint32_t n_tokens)
+peridot_status peridot_session_profile(peridot_kernel_time **out, size_t *n, peridot_session *session,
+                                       uint32_t n_tokens)
 {
     return pd_session_profile(out, n, session->s, n_tokens);
 }
@@ -26,7 +27,7 @@ uint32_t peridot_session_n_dispatches(const peridot_session *session) { return p
 peridot_status peridot_pipelines(const char *device, peridot_device_info *info, peridot_pipeline_call call, void *user)
 {
     struct pd_gpu *gpu;
-    if (!call) return pd_fail(PERIDOT_ERROR_ARGUMENT, "nobody is there to report pipelines to");
+    if (!call) return pd_fail(PERIDOT_ERROR_ARGUMENT, "peridot_pipelines: call is NULL");
     PD_TRY(pd_gpu_open_compiler(&gpu, device));
     if (info) *info = *pd_gpu_info(gpu);
     peridot_status status = pd_pipelines_compile(gpu);

@@ -65,8 +65,8 @@ peridot_status peridot_encode_chat(int32_t **out, size_t *n, const peridot_vocab
     return peridot_encode_messages(out, n, vocab, &(peridot_message){"user", user_text}, 1, NULL);
 }
 
-peridot_status peridot_encode_messages(int32_t **out, size_t *n, const peridot_vocab *vocab, const peridot_message *messages,
-                                       size_t n_messages, const char *template_name)
+peridot_status peridot_encode_messages(int32_t **out, size_t *n, const peridot_vocab *vocab,
+                                       const peridot_message *messages, size_t n_messages, const char *template_name)
 {
     peridot_chat chat = {.messages = messages, .n_messages = n_messages, .template_name = template_name};
     return peridot_encode_turns(out, n, vocab, &chat);

@@ -31,32 +31,32 @@ static const struct cmd_option options[] = {
      .help = "With --shape: type of the matrices, as peridot make has them; without it, q8_0."},
     CMD_DEVICE_OPTIONS,
     CMD_KERNEL_OPTION,
-    {.letter = 'p', .name = "prompts", .metavar = "LIST", .kind = CMD_TEXT, .offset = OFFSET(prompts), .fallback = "512",
-     .help = "Lengths of prompts to read, with commas between them; 0: none."},
-    {.letter = 'n', .name = "lengths", .metavar = "LIST", .kind = CMD_TEXT, .offset = OFFSET(lengths), .fallback = "128",
-     .help = "Numbers of tokens to generate; 0: none."},
+    {.letter = 'p', .name = "prompts", .metavar = "LIST", .kind = CMD_TEXT, .offset = OFFSET(prompts),
+     .fallback = "512", .help = "Lengths of prompts to read, with commas between them; 0: none."},
+    {.letter = 'n', .name = "lengths", .metavar = "LIST", .kind = CMD_TEXT, .offset = OFFSET(lengths),
+     .fallback = "128", .help = "Numbers of tokens to generate; 0: none."},
     {.letter = 'b', .name = "batches", .metavar = "LIST", .kind = CMD_TEXT, .offset = OFFSET(batches), .fallback = "8",
-     .help = "Numbers of sequences, 2 to 8, that each generate these tokens, all in one step; 0: none. Left out where memory is too "
-             "small for their caches."},
+     .help = "Numbers of sequences, 2 to 8, that each generate these tokens, all in one step; 0: none. Left out where "
+             "memory is too small for their caches."},
     {.letter = 'd', .name = "depths", .metavar = "LIST", .kind = CMD_TEXT, .offset = OFFSET(depths), .fallback = "0",
-     .help = "Tokens that are in the context before; every test is done at every depth."},
-    {.letter = 'r', .name = "repeats", .metavar = "N", .kind = CMD_U32, .offset = OFFSET(n_repeats), .fallback = "5", .min = 1,
-     .max = BENCH_REPEATS, .help = "Repeats of each test, after one that is not counted."},
-    {.letter = 'o', .name = "format", .metavar = "FORMAT", .kind = CMD_CHOICE, .offset = OFFSET(format), .fallback = "md",
-     .value = format_name, .help = "What to write to standard output."},
+     .help = "Tokens that are in the context before a test begins; every test is done at every depth."},
+    {.letter = 'r', .name = "repeats", .metavar = "N", .kind = CMD_U32, .offset = OFFSET(n_repeats), .fallback = "5",
+     .min = 1, .max = BENCH_REPEATS, .help = "Repeats of each test, after one that is not counted."},
+    {.letter = 'o', .name = "format", .metavar = "FORMAT", .kind = CMD_CHOICE, .offset = OFFSET(format),
+     .fallback = "md", .value = format_name, .help = "What to write to standard output."},
     {.name = "save", .metavar = "FILE", .kind = CMD_TEXT, .offset = OFFSET(save),
-     .help = "Keep the report as JSON in this file too, for comparing it later."},
+     .help = "Save the report as JSON in this file as well, to compare it later."},
     {.name = "note", .metavar = "TEXT", .kind = CMD_TEXT, .offset = OFFSET(note),
-     .help = "A remark that the report carries: what else the machine was doing, say."},
+     .help = "A remark to put into the report, such as what else the machine was doing."},
     {.name = "ctx", .metavar = "N", .kind = CMD_U32, .offset = OFFSET(ctx), .fallback = "0",
      .help = "Positions of the context; 0: as many as the tests need."},
     CMD_CHUNK_OPTION(struct bench_args),
     CMD_KV_OPTION(struct bench_args),
     {.name = "tune", .kind = CMD_FLAG, .offset = OFFSET(tune),
-     .help = "Before measuring, search for the rows and workgroups of matrix kernels that suit this device, by some hundred steps of "
-             "the model. What is found is kept in the cache folder, and taken by every command from then on."},
+     .help = "Before measuring, tune the layout of the matrix kernels for this device, by some hundred steps of the "
+             "model. The result is kept in the cache folder, and used by every command from then on."},
     {.metavar = "REPORT.json", .kind = CMD_TEXTS, .offset = OFFSET(reports),
-     .help = "Saved reports: nothing is measured, they are shown beside each other."},
+     .help = "Saved reports to compare; nothing is measured."},
 };
 
 /* ---- arguments ---- */
@@ -82,8 +82,8 @@ static bool parse_list(struct bench_list *out, const char *text)
 static int take_list(struct bench_list *out, const struct cmd_command *command, const char *label, const char *text)
 {
     if (parse_list(out, text)) return CMD_OK;
-    return cmd_usage(command, "%s takes up to %d whole numbers below %d with commas between them, not %s", label, BENCH_LIST,
-                     LARGEST, text);
+    return cmd_usage(command, "%s takes up to %d whole numbers below %d with commas between them, not %s", label,
+                     BENCH_LIST, LARGEST, text);
 }
 
 static bool is_zero(const struct bench_list *list)
@@ -102,7 +102,8 @@ static bool can_batch(const struct bench_list *batches)
 
 static int make_plan(struct bench_plan *out, const struct cmd_command *command, const struct bench_args *args)
 {
-    *out = (struct bench_plan){.model = &args->model, .shape = args->shape, .type = args->type, .note = args->note, .tune = args->tune,
+    *out = (struct bench_plan){.model = &args->model, .shape = args->shape, .type = args->type, .note = args->note,
+                               .tune = args->tune,
                                .n_repeats = args->n_repeats, .ctx = args->ctx, .chunk = args->chunk, .kv = args->kv};
     if (args->type && !args->shape) return cmd_usage(command, "--type goes with --shape");
     if (args->shape && args->model.path) return cmd_usage(command, "-m/--model and --shape don't go together");
@@ -110,7 +111,8 @@ static int make_plan(struct bench_plan *out, const struct cmd_command *command, 
     if (usage == CMD_OK) usage = take_list(&out->lengths, command, "-n/--lengths", args->lengths);
     if (usage == CMD_OK) usage = take_list(&out->batches, command, "-b/--batches", args->batches);
     if (usage == CMD_OK && !can_batch(&out->batches))
-        usage = cmd_usage(command, "-b/--batches takes numbers from 2 to %d, or 0, not %s", BENCH_SEQUENCES, args->batches);
+        usage = cmd_usage(command, "-b/--batches takes numbers from 2 to %d, or 0, not %s", BENCH_SEQUENCES,
+                          args->batches);
     if (usage == CMD_OK) usage = take_list(&out->depths, command, "-d/--depths", args->depths);
     if (usage == CMD_OK && is_zero(&out->prompts) && is_zero(&out->lengths))
         usage = cmd_usage(command, "with -p 0 and -n 0 there is nothing to measure");
@@ -144,7 +146,8 @@ static int measure(const struct cmd_command *command, const struct bench_args *a
     cmd_interrupt_watch();
     peridot_status status = bench_measure(report, &plan);
     if (status == PERIDOT_OK) status = show(stdout, args->format, &(const struct bench_report *){report}, 1);
-    if (status == PERIDOT_OK && args->save) status = bench_json_save(args->save, report);   /* a full disk costs no result */
+    /* a full disk costs no result */
+    if (status == PERIDOT_OK && args->save) status = bench_json_save(args->save, report);
     free(report);
     if (is_wrong_type(status, args)) return cmd_usage(command, "%s", peridot_last_error());
     return cmd_exit(status);
@@ -166,7 +169,8 @@ static int compare(const struct cmd_command *command, const struct bench_args *a
     const struct bench_report *shown[CMD_TEXTS_MAX];
     if (args->format == JSON) return cmd_usage(command, "reports are compared as md, csv or html, not as json");
     if (args->model.path || args->shape || args->save || args->tune)
-        return cmd_usage(command, "with saved reports nothing is measured: --model, --shape, --tune and --save don't go with them");
+        return cmd_usage(command, "with saved reports nothing is measured: --model, --shape, --tune and --save don't "
+                                  "go with them");
     peridot_status status = read_reports(reports, &args->reports);
     for (size_t i = 0; i < args->reports.n; i++) shown[i] = reports[i];
     if (status == PERIDOT_OK) status = show(stdout, args->format, shown, args->reports.n);
@@ -184,22 +188,23 @@ const struct cmd_command cmd_bench = {
     .name = "bench",
     .summary = "measure a model's speed, or compare saved reports",
     .description =
-        "Measures prompts (p512: 512 tokens read), generation (n128: 128 tokens written) and generation of several sequences "
-        "whose steps read the weights once (n128 b8: 128 tokens for each of 8), each -r times after a warm-up: median, least, "
-        "most and standard deviation of the tokens per second, those of all sequences together. In the same run the device's own "
-        "rates are measured, reading memory, and multiplying and adding in fp32, in fp16 and by cooperative matrices, and the "
-        "tests are set beside them: generation is bound by reading the weights and the cache, a prompt by the arithmetic of the "
-        "kernels that read it: \"matrix\" or fp32.\n\n"
-        "A report also has the time of every kernel, dispatches per token, the time to load and to the first token (from opening the "
-        "model; longer where pipelines are not yet in the cache), the most memory on device and host, and a checksum of "
-        "the last logits, which is the same in every repeat of a test.\n\n"
-        "On a GPU of which nothing is known yet bench first searches for a few seconds for what suits it, as peridot run does; with "
-        "--tune on any device, and to the end. Each layout of the matrix kernels of generation in a small range (rows and loads at a "
-        "time, invocations of a workgroup and of a subgroup) is tried in steps of the model, and one that is "
-        "faster by more than 3 % than the usual layout, also when tried again, is taken from then on for this device, driver and "
-        "type of weights. It is remembered in the cache folder until the kernels change.\n\n"
-        "Formats: md is a table to paste, csv a line for each test, json one object with everything, html a page with plots that "
-        "needs nothing else. Given reports saved as json, bench shows them beside each other, next to the first.",
+        "Measures prompts (p512: 512 tokens read), generation (n128: 128 tokens written) and generation of several "
+        "sequences whose steps read the weights once (n128 b8: 128 tokens for each of 8), each -r times after a "
+        "warm-up: median, least, most and standard deviation of the tokens per second, those of all sequences "
+        "together. The same run measures what the device can do at best: reading memory, and multiplying and adding "
+        "in fp32, in fp16 and with cooperative matrices. Generation is shown as a percentage of the memory bandwidth, "
+        "which bounds it, and a prompt as one of the arithmetic rate of the kernels that read it, \"matrix\" or fp32."
+        "\n\n"
+        "A report also has the time of every kernel, dispatches per token, the time to load and to the first token "
+        "(from opening the model; longer where pipelines are not yet in the cache), the most memory on device and "
+        "host, and a checksum of the last logits, which is the same in every repeat of a test.\n\n"
+        "On a GPU that was never tuned, bench first tunes the matrix kernels of generation for a few seconds, as "
+        "peridot run does; --tune does so on any device, without a limit of time. It tries a range of layouts (rows "
+        "and loads at a time, invocations of a workgroup and of a subgroup) in steps of the model. A layout that is "
+        "faster than the default by more than 3 %, also when measured again, is used from then on for this device, "
+        "driver and type of weights. The cache folder keeps it until the kernels change.\n\n"
+        "Formats: md is a table to paste, csv a line for each test, json one object with everything, html a page with "
+        "plots that needs nothing else. Given reports saved as json, bench compares them with the first.",
     .examples = "peridot bench\n"
                 "peridot bench --shape gemma2-2b --type q4_0 -p 128,512 -d 0,4096 --save before.json\n"
                 "peridot bench -m gemma-2-2b-it.gguf -o html > report.html\n"

@@ -1,6 +1,6 @@
-/* What `peridot bench` measures, saves and shows. A report is one run: a device, a model, and tests. bench_measure.c fills it,
- * bench_json.c saves it and reads it back, bench_text.c and bench_html.c (its plots: bench_plot.c) show one report or several
- * beside each other, and none of them knows the others. */
+/* What `peridot bench` measures, saves and shows. A report is one run: a device, a model, and tests. bench_measure.c
+ * fills it, bench_json.c saves it and reads it back, bench_text.c and bench_html.c (its plots: bench_plot.c) show one
+ * report or several beside each other, and none of them knows the others. */
 #ifndef PERIDOT_COMMAND_BENCH_H
 #define PERIDOT_COMMAND_BENCH_H
 
@@ -89,8 +89,8 @@ struct bench_report {
 peridot_status bench_measure(struct bench_report *out, const struct bench_plan *plan);
 
 /* bench_cost.c */
-/* Multiplications and additions of a test, of one sequence; the output matrix is for the last token of a prompt, and for each of
- * a generation. */
+/* Multiplications and additions of a test, of one sequence; the output matrix is for the last token of a prompt, and
+ * for each of a generation. */
 double bench_flop_of(const peridot_model_info *m, const struct bench_test *t);
 /* Weights and cache that a step of sequences at the same position reads. kv: peridot_kv_type. */
 double bench_bytes_of_step(const peridot_model_info *m, uint32_t n_sequences, uint32_t pos, uint32_t kv);
@@ -112,7 +112,8 @@ void bench_md(FILE *file, const struct bench_report *const *reports, size_t n);
 void bench_csv(FILE *file, const struct bench_report *const *reports, size_t n);
 void bench_html(FILE *file, const struct bench_report *const *reports, size_t n);
 
-/* "1234", "123.4", "12.34": what is worth reading of a speed. The result points into one of eight buffers used in turn. */
+/* "1234", "123.4", "12.34": what is worth reading of a speed. The result points into one of eight buffers used in
+ * turn. */
 const char *bench_number(double x);
 /* "194.9 ± 9.8", tokens per second. In turn, as above. */
 const char *bench_speed(const struct bench_test *test);
@@ -134,7 +135,8 @@ const char *bench_device_name(const struct bench_report *report);
 /* bench_plot.c: SVG figures, whose colours are CSS variables of the page. */
 /* Text with the characters that HTML gives a meaning written as references. */
 void bench_html_text(FILE *file, const char *text);
-/* "report: test", or either alone (report NULL, test ""), that ends at x = right and begins at 0 or later: a long one is squeezed. */
+/* "report: test", or either alone (report NULL, test ""), that ends at x = right and begins at 0 or later: a long one
+ * is squeezed. */
 void bench_html_name(FILE *file, int right, double y, const char *report, const char *test);
 void bench_plot_speeds(FILE *file, const struct bench_report *const *reports, size_t n, bool generation);
 void bench_plot_roofline(FILE *file, const struct bench_report *const *reports, size_t n);

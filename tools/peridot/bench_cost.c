@@ -1,4 +1,4 @@
-/* What a token costs, whoever computes it: arithmetic, and what has to be read. */
+/* What a token costs: arithmetic, and what has to be read. */
 #include "bench.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
-/* Reports as JSON. The tables below are the schema: writing and reading go through the same rows, so that what is saved can
- * be read. Keys that the tables don't know are no error (a later Peridot may add some); keys that are missing, of another
- * type or out of range are. Reports of schema 1 are read too: they lack what is optional, and have the old key of what has one. */
+/* Reports as JSON. The tables below are the schema: writing and reading go through the same rows, so that what is saved
+ * can be read. Keys that the tables don't know are no error (a later Peridot may add some); keys that are missing, of
+ * another type or out of range are. Reports of schema 1 are read too: they lack what is optional, and have the old key
+ * of what has one. */
 #include "bench.h"
 #include "text.h"
 
@@ -41,21 +42,22 @@ static const struct field report_fields[] = {
     FIELD(bench_report, NULL, "date", TEXT, date),
     FIELD(bench_report, NULL, "note", TEXT, note),
     DEVICE(TEXT, name), DEVICE(TEXT, driver), DEVICE(TEXT, driver_info), DEVICE(TEXT, api_version),
-    DEVICE(U64, heap_size), DEVICE(U64, max_allocation_size), DEVICE(U32, subgroup_size), DEVICE(U32, max_workgroup_invocations),
-    DEVICE(U32, max_shared_size), DEVICE(BOOL, unified_memory), DEVICE(BOOL, fp16_arithmetic), DEVICE(BOOL, int8_arithmetic),
-    DEVICE(BOOL, integer_dot), DEVICE(BOOL, subgroup_size_control), DEVICE(BOOL, cooperative_matrix),
-    DEVICE(BOOL, external_host_memory),
+    DEVICE(U64, heap_size), DEVICE(U64, max_allocation_size), DEVICE(U32, subgroup_size),
+    DEVICE(U32, max_workgroup_invocations), DEVICE(U32, max_shared_size), DEVICE(BOOL, unified_memory),
+    DEVICE(BOOL, fp16_arithmetic), DEVICE(BOOL, int8_arithmetic), DEVICE(BOOL, integer_dot),
+    DEVICE(BOOL, subgroup_size_control), DEVICE(BOOL, cooperative_matrix), DEVICE(BOOL, external_host_memory),
     NEW(bench_report, "device", "off", TEXT, verdict.disabled),
     NEW(bench_report, "device", "wrong", TEXT, verdict.broken),
     MODEL(TEXT, name), MODEL(TEXT, family), MODEL(TEXT, types), MODEL(BOOL, random_weights), MODEL(U32, n_layers),
-    MODEL(U32, d_model), MODEL(U32, ffn_dim), MODEL(U32, n_heads), MODEL(U32, n_kv_heads), MODEL(U32, head_dim), MODEL(U32, window),
-    MODEL(U32, vocab_size), MODEL(U64, n_params), MODEL(U64, size), MODEL(HASH, hash),
+    MODEL(U32, d_model), MODEL(U32, ffn_dim), MODEL(U32, n_heads), MODEL(U32, n_kv_heads), MODEL(U32, head_dim),
+    MODEL(U32, window), MODEL(U32, vocab_size), MODEL(U64, n_params), MODEL(U64, size), MODEL(HASH, hash),
     FIELD(bench_report, "session", "ctx", U32, ctx),
     FIELD(bench_report, "session", "chunk", U32, chunk),
     FIELD(bench_report, "session", "kv", TEXT, kv),
     NEW(bench_report, "session", "kernels", TEXT, kernels),
     NEW(bench_report, "session", "tuning", TEXT, tuning),
-    PLACEMENT(U32, n_far_layers), PLACEMENT(U64, far_size), PLACEMENT(U64, decode_read_size), PLACEMENT(U64, decode_far_size),
+    PLACEMENT(U32, n_far_layers), PLACEMENT(U64, far_size), PLACEMENT(U64, decode_read_size),
+    PLACEMENT(U64, decode_far_size),
     FIELD(bench_report, "rates", "copy", REAL, rates.copy),
     FIELD(bench_report, "rates", "read", REAL, rates.read),
     FIELD(bench_report, "rates", "fp32", REAL, rates.fp32),
@@ -87,8 +89,8 @@ static const struct field test_fields[] = {
     TEST(U32, n_profiled),
 };
 
-#define KERNEL(kind, member) {NULL, #member, kind, offsetof(peridot_kernel_time, member), sizeof(((peridot_kernel_time *)NULL)->member), \
-                              false, NULL}
+#define KERNEL(kind, member) {NULL, #member, kind, offsetof(peridot_kernel_time, member), \
+                              sizeof(((peridot_kernel_time *)NULL)->member), false, NULL}
 
 static const struct field kernel_fields[] = {
     KERNEL(TEXT, kernel), KERNEL(U32, n), KERNEL(REAL, seconds),
@@ -126,7 +128,8 @@ static void add_field(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct 
     }
 }
 
-static void add_fields(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct field *fields, size_t n, const void *base)
+static void add_fields(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct field *fields, size_t n,
+                       const void *base)
 {
     for (size_t i = 0; i < n; i++)
         add_field(doc, section_of(doc, object, fields[i].section), &fields[i], (const char *)base + fields[i].offset);
@@ -140,7 +143,8 @@ static void add_test(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct ben
     for (uint32_t i = 0; i < test->n_repeats; i++) yyjson_mut_arr_add_real(doc, speeds, test->speed[i]);
     yyjson_mut_val *kernels = yyjson_mut_obj_add_arr(doc, object, "kernels");
     for (size_t i = 0; i < test->n_kernels; i++)
-        add_fields(doc, yyjson_mut_arr_add_obj(doc, kernels), kernel_fields, CMD_COUNT(kernel_fields), &test->kernels[i]);
+        add_fields(doc, yyjson_mut_arr_add_obj(doc, kernels), kernel_fields, CMD_COUNT(kernel_fields),
+                   &test->kernels[i]);
 }
 
 /* NULL when memory is short. Freed by the caller. */
@@ -200,7 +204,8 @@ struct reader {
 
 static peridot_status refuse(const struct reader *r, const char *section, const char *key, const char *what)
 {
-    return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: %s%s%s%s %s", r->path, r->place, section ? section : "", section ? "." : "", key, what);
+    return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: %s%s%s%s %s", r->path, r->place, section ? section : "",
+                    section ? "." : "", key, what);
 }
 
 /* A text is shown on terminals: control characters could do more there than be read. */
@@ -269,7 +274,8 @@ static const char *take_field(const struct field *f, void *to, yyjson_val *value
     return "is not known";
 }
 
-static peridot_status read_fields(const struct reader *r, yyjson_val *object, const struct field *fields, size_t n, void *base)
+static peridot_status read_fields(const struct reader *r, yyjson_val *object, const struct field *fields, size_t n,
+                                  void *base)
 {
     for (size_t i = 0; i < n; i++) {
         const struct field *f = &fields[i];
@@ -282,7 +288,8 @@ static peridot_status read_fields(const struct reader *r, yyjson_val *object, co
     return PERIDOT_OK;
 }
 
-static peridot_status read_list(yyjson_val **out, size_t *n, const struct reader *r, yyjson_val *object, const char *key, size_t max)
+static peridot_status read_list(yyjson_val **out, size_t *n, const struct reader *r, yyjson_val *object,
+                                const char *key, size_t max)
 {
     *out = yyjson_obj_get(object, key);
     *n = yyjson_arr_size(*out);
@@ -324,7 +331,8 @@ static peridot_status read_test(struct bench_test *test, struct reader *r, yyjso
 static peridot_status read_root(struct bench_report *out, struct reader *r, yyjson_val *root)
 {
     yyjson_val *schema = yyjson_obj_get(root, "schema"), *list;
-    if (!yyjson_is_uint(schema)) return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: no report of peridot bench (it has no schema)", r->path);
+    if (!yyjson_is_uint(schema)) return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: no report of peridot bench (it has no "
+                                                                       "schema)", r->path);
     if (yyjson_get_uint(schema) < 1 || yyjson_get_uint(schema) > BENCH_SCHEMA)
         return cmd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: schema %" PRIu64 " is not known, only those up to %d", r->path,
                        yyjson_get_uint(schema), BENCH_SCHEMA);
@@ -353,7 +361,8 @@ peridot_status bench_json_read(struct bench_report *out, const char *path)
     CMD_TRY(cmd_read_file(&text, &size, path));
     yyjson_doc *doc = yyjson_read_opts(text, size, 0, NULL, &error);
     peridot_status status = doc ? read_root(out, &r, yyjson_doc_get_root(doc))
-                                : cmd_fail(PERIDOT_ERROR_FORMAT, "%s: no JSON: %s at byte %zu", path, error.msg, error.pos);
+                                : cmd_fail(PERIDOT_ERROR_FORMAT, "%s: no JSON: %s at byte %zu", path, error.msg,
+                                           error.pos);
     yyjson_doc_free(doc);
     free(text);
     make_label(out->label, sizeof out->label, path);

@@ -1,7 +1,7 @@
-/* Taking the measurements. A test is a warm-up, in which kernels are timed too, and then repeats; each begins from an empty
- * cache, fills it to the test's depth, and is timed from there on. Tokens come from a fixed sequence, since a model's speed
- * doesn't depend on them; generation goes on with what the model says, as peridot_generate does for everybody. Several sequences
- * that generate together have a session of their own, after all other tests. */
+/* Taking the measurements. A test is a warm-up, in which kernels are timed too, and then repeats; each begins from an
+ * empty cache, fills it to the test's depth, and is timed from there on. Tokens come from a fixed sequence, since a
+ * model's speed doesn't depend on them; generation goes on with what the model says, as in any call of
+ * peridot_generate. Several sequences that generate together have a session of their own, after all other tests. */
 #define _XOPEN_SOURCE 700
 #include "bench.h"
 #include "terminal.h"
@@ -43,7 +43,8 @@ static void show_step(const struct bench_test *test, uint32_t done, uint32_t tot
     static const char full[] = "##############################";
     enum { WIDTH = sizeof full - 1 };
     if (!has_terminal()) return;
-    fprintf(stderr, "\r%s [%-*.*s] %" PRIu32 " of %" PRIu32 "\033[K", test->name, WIDTH, (int)(done * WIDTH / total), full, done, total);
+    fprintf(stderr, "\r%s [%-*.*s] %" PRIu32 " of %" PRIu32 "\033[K", test->name, WIDTH, (int)(done * WIDTH / total),
+            full, done, total);
     fflush(stderr);
 }
 
@@ -79,11 +80,12 @@ static uint32_t n_known(const struct bench *b, const int32_t *tokens, uint32_t n
     return i;
 }
 
-/* What the last repeat left of a deep cache is not evaluated again, unless windows have passed over it; the rest is, chunk by
- * chunk, so that Ctrl-C need not wait for it. */
+/* What the last repeat left of a deep cache is not evaluated again, unless windows have passed over it; the rest is,
+ * chunk by chunk, so that Ctrl-C need not wait for it. */
 static peridot_status fill_sequence(struct bench *b, const int32_t *tokens, uint32_t depth)
 {
-    if (peridot_session_truncate(b->session, n_known(b, tokens, depth)) != PERIDOT_OK) peridot_session_reset(b->session);
+    if (peridot_session_truncate(b->session, n_known(b, tokens, depth)) != PERIDOT_OK)
+        peridot_session_reset(b->session);
     for (uint32_t pos = peridot_session_pos(b->session); pos < depth;) {
         uint32_t n = (uint32_t)cmd_min(b->report->chunk, depth - pos);
         CMD_TRY(stopped());
@@ -123,7 +125,8 @@ static peridot_status generate(struct sample *out, struct bench *b, const struct
     *out = (struct sample){0};
     while (out->n_tokens < test->n_tokens && pos < b->report->ctx) {
         peridot_stats stats = {0};
-        CMD_TRY(peridot_generate(b->session, b->tokens + pos, 1, test->n_tokens - out->n_tokens + 1, go_on, NULL, &stats));
+        CMD_TRY(peridot_generate(b->session, b->tokens + pos, 1, test->n_tokens - out->n_tokens + 1, go_on, NULL,
+                                 &stats));
         CMD_TRY(stopped());
         out->n_tokens += peridot_session_pos(b->session) - pos - 1;
         out->seconds += stats.decode_s;
@@ -165,8 +168,8 @@ static peridot_status generate_together(struct sample *out, struct bench *b, con
 
 static peridot_status time_once(struct sample *out, struct bench *b, const struct bench_test *test)
 {
-    peridot_status (*take)(struct sample *, struct bench *, const struct bench_test *) = test->generation ? generate : read_prompt;
-    CMD_TRY(test->n_sequences > 1 ? generate_together(out, b, test) : take(out, b, test));
+    if (test->n_sequences > 1) CMD_TRY(generate_together(out, b, test));
+    else CMD_TRY(test->generation ? generate(out, b, test) : read_prompt(out, b, test));
     b->report->device_memory = cmd_max(b->report->device_memory, peridot_model_memory(b->model));
     if (out->seconds <= 0) out->seconds = 1e-9;   /* the clock's step */
     return PERIDOT_OK;
@@ -188,7 +191,8 @@ static peridot_status take_profile(struct bench *b, struct bench_test *test)
     peridot_kernel_time *times = NULL;
     size_t n = 0;
     bool together = test->n_sequences > 1;
-    uint32_t n_tokens = together ? test->n_sequences : test->generation ? 1 : (uint32_t)cmd_min(test->n_tokens, b->report->chunk);
+    uint32_t n_prompt = (uint32_t)cmd_min(test->n_tokens, b->report->chunk);
+    uint32_t n_tokens = together ? test->n_sequences : test->generation ? 1 : n_prompt;
     peridot_status status = peridot_session_profile(&times, &n, b->session, together ? 0 : n_tokens);
     if (status == PERIDOT_ERROR_UNSUPPORTED) return PERIDOT_OK;
     if (status != PERIDOT_OK) return status;
@@ -254,7 +258,8 @@ static peridot_status run_test(struct bench *b, struct bench_test *test)
 
 /* ---- the tests of a plan ---- */
 
-static void add_test(struct bench_report *report, bool generation, uint32_t n_tokens, uint32_t depth, uint32_t n_sequences)
+static void add_test(struct bench_report *report, bool generation, uint32_t n_tokens, uint32_t depth,
+                     uint32_t n_sequences)
 {
     if (n_tokens == 0 || n_sequences == 0) return;
     struct bench_test *test = &report->tests[report->n_tests++];
@@ -263,14 +268,16 @@ static void add_test(struct bench_report *report, bool generation, uint32_t n_to
     test->depth = depth;
     test->n_sequences = n_sequences;
     int size = snprintf(test->name, sizeof test->name, "%c%" PRIu32, generation ? 'n' : 'p', n_tokens);
-    if (n_sequences > 1) size += snprintf(test->name + size, sizeof test->name - (size_t)size, " b%" PRIu32, n_sequences);
+    if (n_sequences > 1)
+        size += snprintf(test->name + size, sizeof test->name - (size_t)size, " b%" PRIu32, n_sequences);
     if (depth) snprintf(test->name + size, sizeof test->name - (size_t)size, " @ d%" PRIu32, depth);
 }
 
 static void add_tests(struct bench_report *report, const struct bench_plan *plan)
 {
     for (size_t d = 0; d < plan->depths.n; d++) {
-        for (size_t i = 0; i < plan->prompts.n; i++) add_test(report, false, plan->prompts.at[i], plan->depths.at[d], 1);
+        for (size_t i = 0; i < plan->prompts.n; i++)
+            add_test(report, false, plan->prompts.at[i], plan->depths.at[d], 1);
         for (size_t i = 0; i < plan->lengths.n; i++) add_test(report, true, plan->lengths.at[i], plan->depths.at[d], 1);
     }
     for (size_t d = 0; d < plan->depths.n; d++)
@@ -292,8 +299,8 @@ static peridot_status find_ctx(uint32_t *out, const struct bench_report *report,
     for (size_t i = 0; i < report->n_tests; i++) {
         const struct bench_test *test = &report->tests[i];
         if (need(test) > limit)
-            return cmd_fail(PERIDOT_ERROR_ARGUMENT, "%s needs %" PRIu64 " positions, and the context has %" PRIu64, test->name,
-                           need(test), limit);
+            return cmd_fail(PERIDOT_ERROR_ARGUMENT, "%s needs %" PRIu64 " positions, and the context has %" PRIu64,
+                            test->name, need(test), limit);
         ctx = cmd_max(ctx, need(test) + (test->generation ? 16 : 0));
     }
     *out = wanted ? wanted : (uint32_t)cmd_min(ctx, limit);
@@ -407,8 +414,8 @@ static peridot_status take_first_token(struct bench *b)
     return PERIDOT_OK;
 }
 
-/* Tests of several sequences come last: they replace the session. Where memory is too small for their caches they are left
- * out. */
+/* Tests of several sequences come last: they replace the session. Where memory is too small for their caches they are
+ * left out. */
 static peridot_status run_tests(struct bench *b, peridot_session_params params)
 {
     struct bench_report *r = b->report;
@@ -474,7 +481,8 @@ static peridot_status make_file(const char *path, const struct bench_plan *plan)
     return status;
 }
 
-/* The file is gone as soon as it is open: what is mapped stays readable, and no later end of the process can leave it. */
+/* The file is gone as soon as it is open: what is mapped stays readable, and no later end of the process can leave
+ * it. */
 static peridot_status open_shape(struct bench *b)
 {
     const char *base = getenv("TMPDIR");

@@ -1,6 +1,6 @@
-/* The figures of the page: SVG, with colours as variables (--c0 .. --c7 for reports and kernels, --ink, --soft, --line) that
- * the page sets for light and dark. Every mark has its number as text beside it or in its title, so that nothing is told by
- * colour alone. */
+/* The figures of the page: SVG, with colours as variables (--c0 .. --c7 for reports and kernels, --ink, --soft, --line)
+ * that the page sets for light and dark. Every mark has its number as text beside it or in its title, so that nothing
+ * is told by colour alone. */
 #include "bench.h"
 
 #include <inttypes.h>
@@ -55,7 +55,8 @@ static double fastest(const struct bench_report *const *reports, size_t n, bool 
     double most = 0;
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < reports[i]->n_tests; k++)
-            if (reports[i]->tests[k].generation == generation) most = fmax(most, fmax(reports[i]->tests[k].max, reports[i]->tests[k].median));
+            if (reports[i]->tests[k].generation == generation)
+                most = fmax(most, fmax(reports[i]->tests[k].max, reports[i]->tests[k].median));
     return most;
 }
 
@@ -63,11 +64,11 @@ static double fastest(const struct bench_report *const *reports, size_t n, bool 
 static void draw_bar(FILE *file, const struct bench_test *t, size_t colour, double y, double scale)
 {
     double middle = y + BAR / 2.0, low = BAR_LEFT + t->min * scale, high = BAR_LEFT + t->max * scale;
-    fprintf(file, "<rect x=\"%d\" y=\"%.1f\" width=\"%.1f\" height=\"%d\" rx=\"3\" fill=\"var(--c%zu)\"/>\n", BAR_LEFT, y,
-            fmax(t->median * scale, 1), BAR, colour % COLOURS);
+    fprintf(file, "<rect x=\"%d\" y=\"%.1f\" width=\"%.1f\" height=\"%d\" rx=\"3\" fill=\"var(--c%zu)\"/>\n", BAR_LEFT,
+            y, fmax(t->median * scale, 1), BAR, colour % COLOURS);
     if (high - low > 2)
-        fprintf(file, "<path class=\"spread\" d=\"M%.1f %.1fH%.1fM%.1f %.1fv8M%.1f %.1fv8\"/>\n", low, middle, high, low, middle - 4, high,
-                middle - 4);
+        fprintf(file, "<path class=\"spread\" d=\"M%.1f %.1fH%.1fM%.1f %.1fv8M%.1f %.1fv8\"/>\n", low, middle, high,
+                low, middle - 4, high, middle - 4);
     label(file, "value", fmax(high, BAR_LEFT + t->median * scale) + 8, middle + 5, bench_speed(t));
 }
 
@@ -79,7 +80,8 @@ static bool seen_before(const struct bench_report *const *reports, size_t i, siz
 }
 
 /* One report: a bar a test. Several: for each test its bars together, in the reports' order. */
-static int draw_test(FILE *file, const struct bench_report *const *reports, size_t n, const char *name, int y, double scale)
+static int draw_test(FILE *file, const struct bench_report *const *reports, size_t n, const char *name, int y,
+                     double scale)
 {
     if (n > 1) {
         label(file, "group", 0, y + 16, name);
@@ -112,7 +114,10 @@ void bench_plot_speeds(FILE *file, const struct bench_report *const *reports, si
     double most = fastest(reports, n, generation);
     int y = 0;
     if (most <= 0) return;
-    begin_figure(file, bars_height(reports, n, generation), generation ? "tokens generated per second" : "tokens of prompts read per second");
+    begin_figure(file, bars_height(reports, n, generation), generation ? "tokens generated per second" : "tokens of "
+                                                                                                         "prompts "
+                                                                                                         "read per "
+                                                                                                         "second");
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < reports[i]->n_tests; k++)
             if (reports[i]->tests[k].generation == generation && !seen_before(reports, i, k))
@@ -217,7 +222,8 @@ static void draw_grid(const struct roofline *p)
         label(p->file, "tick end", LEFT - 8, y + 4, text);
     }
     label(p->file, "tick middle", (LEFT + RIGHT) / 2.0, BOTTOM + 40, "flop per byte of weights and cache read");
-    fprintf(p->file, "<text class=\"tick middle\" transform=\"translate(16 %d) rotate(-90)\">GFLOP/s</text>\n", (TOP + BOTTOM) / 2);
+    fprintf(p->file, "<text class=\"tick middle\" transform=\"translate(16 %d) rotate(-90)\">GFLOP/s</text>\n",
+            (TOP + BOTTOM) / 2);
 }
 
 static bool is_free(const struct roofline *p, const struct box *b)
@@ -235,7 +241,8 @@ static void block(struct roofline *p, struct box box)
     if (p->n_boxes < LABELS) p->boxes[p->n_boxes++] = box;
 }
 
-/* Up the slope of the bandwidth from the left or lower edge, then level at the highest rate; the others are broken lines. */
+/* Up the slope of the bandwidth from the left or lower edge, then level at the highest rate; the others are broken
+ * lines. */
 static void draw_roof(const struct roofline *p, const struct bench_report *r, size_t colour)
 {
     double read = 1e-9 * r->rates.read, most = highest_roof(r), x = fmax(pow(10, p->x0), pow(10, p->y0) / read);
@@ -255,7 +262,8 @@ static void name_roof(struct roofline *p, const struct bench_report *r)
 {
     char text[64];
     const char *name;
-    double read = 1e-9 * r->rates.read, ridge = highest_roof(r) / read, low = fmax(pow(10, p->x0), pow(10, p->y0) / read);
+    double read = 1e-9 * r->rates.read, ridge = highest_roof(r) / read,
+        low = fmax(pow(10, p->x0), pow(10, p->y0) / read);
     double x = sqrt(low * ridge);   /* the middle of the slope, on its logarithmic axis */
     snprintf(text, sizeof text, "memory: %s GB/s", bench_number(read));
     label(p->file, "tick", x_at(p, x) + 10, y_at(p, x * read) + 14, text);
@@ -292,7 +300,8 @@ static void place_label(struct roofline *p, const struct bench_test *t)
 static void draw_point(struct roofline *p, const struct bench_report *r, const struct bench_test *t, size_t colour)
 {
     double x = x_at(p, intensity(t)), y = y_at(p, 1e-9 * t->flop_per_s);
-    fprintf(p->file, "<circle class=\"dot\" cx=\"%.1f\" cy=\"%.1f\" r=\"6\" fill=\"var(--c%zu)\"><title>", x, y, colour % COLOURS);
+    fprintf(p->file, "<circle class=\"dot\" cx=\"%.1f\" cy=\"%.1f\" r=\"6\" fill=\"var(--c%zu)\"><title>", x, y,
+            colour % COLOURS);
     bench_html_text(p->file, r->label);
     fputs(r->label[0] ? " " : "", p->file);
     bench_html_text(p->file, t->name);
@@ -315,7 +324,8 @@ void bench_plot_roofline(FILE *file, const struct bench_report *const *reports, 
 {
     struct roofline p = {.file = file};
     if (!set_edges(&p, reports, n)) return;
-    begin_figure(file, ROOF_HEIGHT, "roofline: arithmetic of each test against what bandwidth and rates of arithmetic allow");
+    begin_figure(file, ROOF_HEIGHT, "roofline: arithmetic of each test against what bandwidth and rates of arithmetic "
+                                    "allow");
     draw_grid(&p);
     for (size_t i = 0; i < n; i++)
         if (has_roof(reports[i])) draw_roof(&p, reports[i], i);

@@ -1,5 +1,5 @@
-/* The figure of time per kernel: a bar for every test, all as long, divided by share. The kernels with the largest shares of
- * all bars get a colour each; the others are one grey part. */
+/* The figure of time per kernel: a bar for every test, all as long, divided by share. The kernels with the largest
+ * shares of all bars get a colour each; the others are one grey part. */
 #include "bench.h"
 
 #include <inttypes.h>
@@ -48,7 +48,8 @@ static size_t count_tests(struct names *names, const struct bench_report *const 
             double total = total_of(t);
             if (total <= 0) continue;
             n_tests++;
-            for (size_t j = 0; j < t->n_kernels; j++) add_name(names, t->kernels[j].kernel, t->kernels[j].seconds / total);
+            for (size_t j = 0; j < t->n_kernels; j++)
+                add_name(names, t->kernels[j].kernel, t->kernels[j].seconds / total);
         }
     qsort(names->at, names->n, sizeof *names->at, compare);
     return n_tests;
@@ -66,13 +67,21 @@ static double seconds_of(const struct bench_test *t, const struct names *names, 
     return seconds;
 }
 
-static void draw_part(FILE *file, const char *name, const char *fill, double x, double y, double width, double share)
+/* A part of a bar. */
+struct part {
+    const char *name, *fill;
+    double x, y, width, share;
+};
+
+static void draw_part(FILE *file, const struct part *p)
 {
-    fprintf(file, "<rect class=\"part\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%d\" fill=\"var(--%s)\"><title>", x, y, width, BAR, fill);
-    bench_html_text(file, name);
-    fprintf(file, ": %.1f %%</title></rect>\n", 100 * share);
-    if (width > 38)
-        fprintf(file, "<text class=\"inside\" x=\"%.1f\" y=\"%.1f\">%.0f %%</text>\n", x + width / 2, y + BAR / 2.0 + 5, 100 * share);
+    fprintf(file, "<rect class=\"part\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%d\" fill=\"var(--%s)\"><title>",
+            p->x, p->y, p->width, BAR, p->fill);
+    bench_html_text(file, p->name);
+    fprintf(file, ": %.1f %%</title></rect>\n", 100 * p->share);
+    if (p->width > 38)
+        fprintf(file, "<text class=\"inside\" x=\"%.1f\" y=\"%.1f\">%.0f %%</text>\n", p->x + p->width / 2,
+                p->y + BAR / 2.0 + 5, 100 * p->share);
 }
 
 static void draw_label(FILE *file, const struct bench_report *r, const struct bench_test *t, double y, size_t n)
@@ -90,7 +99,7 @@ static void draw_test(FILE *file, const struct bench_test *t, const struct names
         double share = seconds_of(t, names, c) / total, width = share * (RIGHT - LEFT);
         if (share <= 0) continue;
         snprintf(fill, sizeof fill, c < COLOURS ? "c%zu" : "soft", c);
-        draw_part(file, c < COLOURS ? names->at[c].text : "others", fill, x, y, width, share);
+        draw_part(file, &(struct part){c < COLOURS ? names->at[c].text : "others", fill, x, y, width, share});
         x += width;
     }
 }
@@ -100,8 +109,10 @@ static void draw_legend(FILE *file, const struct names *names, double y)
     size_t n = names->n < COLOURS ? names->n : COLOURS;
     for (size_t c = 0; c < n + (names->n > COLOURS); c++) {
         double x = (double)(c % LEGEND_COLUMNS) * WIDTH / LEGEND_COLUMNS, top = y + (double)(c / LEGEND_COLUMNS) * 22;
-        if (c < n) fprintf(file, "<rect x=\"%.1f\" y=\"%.1f\" width=\"12\" height=\"12\" rx=\"2\" fill=\"var(--c%zu)\"/>\n", x, top, c);
-        else fprintf(file, "<rect x=\"%.1f\" y=\"%.1f\" width=\"12\" height=\"12\" rx=\"2\" fill=\"var(--soft)\"/>\n", x, top);
+        if (c < n) fprintf(file, "<rect x=\"%.1f\" y=\"%.1f\" width=\"12\" height=\"12\" rx=\"2\" "
+                                 "fill=\"var(--c%zu)\"/>\n", x, top, c);
+        else fprintf(file, "<rect x=\"%.1f\" y=\"%.1f\" width=\"12\" height=\"12\" rx=\"2\" fill=\"var(--soft)\"/>\n",
+                     x, top);
         fprintf(file, "<text class=\"tick\" x=\"%.1f\" y=\"%.1f\">", x + 18, top + 11);
         bench_html_text(file, c < n ? names->at[c].text : "others");
         fputs("</text>\n", file);
@@ -115,7 +126,8 @@ void bench_plot_kernels(FILE *file, const struct bench_report *const *reports, s
     double y = 0;
     if (n_tests == 0) return;
     size_t legend = (cmd_min(names.n, COLOURS + 1) + LEGEND_COLUMNS - 1) / LEGEND_COLUMNS;
-    fprintf(file, "<svg viewBox=\"0 0 %d %zu\" role=\"img\" aria-label=\"share of each kernel in the time of a pass\">\n", WIDTH,
+    fprintf(file, "<svg viewBox=\"0 0 %d %zu\" role=\"img\" aria-label=\"share of each kernel in the time of a pass\">"
+                  "\n", WIDTH,
             n_tests * ROW + legend * 22 + 8);
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < reports[i]->n_tests; k++) {

@@ -35,8 +35,8 @@ static uint16_t bf16_from_f32(float f)
     return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
 
-/* Rounded to 8 bits of mantissa: what differs then is another answer rather than another order of additions. Values next
- * to a rounding step still may fall to either side, so checksums of different devices seldom agree. */
+/* Rounded to 8 bits of mantissa: what differs then is another answer rather than another order of additions. Values
+ * next to a rounding step still may fall to either side, so checksums of different devices seldom agree. */
 static uint64_t checksum(const float *logits, size_t n)
 {
     uint64_t hash = 0;

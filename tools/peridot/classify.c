@@ -66,10 +66,12 @@ const struct cmd_command cmd_classify = {
     .name = "classify",
     .summary = "label texts",
     .description =
-        "Writes a line for each text: its likeliest label and that label's probability, with a tab between them. The model is one "
-        "with a sequence-classification head (a Hugging Face directory of a ...ForSequenceClassification), which scores labels "
-        "from the state at the text's last token; probabilities are the softmax of the scores.\n\n"
-        "Texts are plain: control tokens in them have no meaning. The token that begins a text is added where the tokenizer says so.",
+        "Writes a line for each text: its likeliest label and that label's probability, with a tab between them. The "
+        "model is one with a sequence-classification head (a Hugging Face directory of a "
+        "...ForSequenceClassification), which scores labels from the state at the text's last token; probabilities "
+        "are the softmax of the scores.\n\n"
+        "Texts are plain: control tokens in them have no meaning. The token that begins a text is added where the "
+        "tokenizer says so.",
     .examples = "peridot classify -m gemma-2-2b-sentiment \"What a day!\"\n"
                 "peridot classify -m gemma-2-2b-sentiment --all --json < reviews.txt",
     .options = options,

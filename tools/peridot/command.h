@@ -1,6 +1,6 @@
-/* A command and its options as rows of tables, which drive the parser (options.c), the help pages (help.c) and the dispatch
- * (main.c); and how a command ends (exit.c). A new command is a file with one `const struct cmd_command`, and a line in the
- * table of commands.c. Nothing here knows more of the library than its public headers say. */
+/* A command and its options as rows of tables, which drive the parser (options.c), the help pages (help.c) and the
+ * dispatch (main.c); and how a command ends (exit.c). A new command is a file with one `const struct cmd_command`, and
+ * a line in the table of commands.c. Nothing here knows more of the library than its public headers say. */
 #ifndef PERIDOT_COMMAND_H
 #define PERIDOT_COMMAND_H
 

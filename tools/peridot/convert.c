@@ -13,8 +13,8 @@ static const struct cmd_option options[] = {
      .help = "A Hugging Face directory (config.json, *.safetensors, tokenizer) or a .gguf file."},
     {.letter = 'o', .name = "out", .metavar = "DST", .kind = CMD_TEXT, .offset = offsetof(struct convert_args, out),
      .required = true, .help = "The .gguf file to write. It appears only when it is complete."},
-    {.name = "type", .metavar = "TYPE", .kind = CMD_TEXT, .offset = offsetof(struct convert_args, type), .fallback = "q8_0",
-     .value = peridot_convert_type, .help = "Type of the matrices."},
+    {.name = "type", .metavar = "TYPE", .kind = CMD_TEXT, .offset = offsetof(struct convert_args, type),
+     .fallback = "q8_0", .value = peridot_convert_type, .help = "Type of the matrices."},
 };
 
 /* What the file is, and what a person would not expect of it. */
@@ -22,7 +22,8 @@ static void print_stats(const char *path, const peridot_convert_stats *s)
 {
     fprintf(stderr, "%s: %u tensors, %.3f GB\n", path, s->n_tensors, (double)s->size * 1e-9);
     if (s->n_replaced)
-        fprintf(stderr, "%u matrices have rows that are not whole blocks of their type; they got one of smaller blocks\n",
+        fprintf(stderr, "%u matrices have rows that are not whole blocks of their type; they got one of smaller blocks"
+                        "\n",
                 s->n_replaced);
     if (s->n_ignored) fprintf(stderr, "%u tensors of vision were left out\n", s->n_ignored);
     if (!s->has_tokenizer) fprintf(stderr, "no tokenizer was found: the file can evaluate ids, but no text\n");
@@ -46,10 +47,11 @@ const struct cmd_command cmd_convert = {
     .name = "convert",
     .summary = "write a model as a GGUF file of another type",
     .description =
-        "Writes a Hugging Face directory or a GGUF file as a GGUF file whose matrices have the type asked for. Types below 6 "
-        "bits a weight leave embedding and output matrix at q6_k, where few bits hurt most; norms are always f32. Where rows are "
-        "not whole blocks of the type, a matrix gets one of smaller blocks.\n\n"
-        "Metadata and tokenizer go along. The model streams through some 50 MB of memory. Ctrl-C leaves nothing behind.",
+        "Writes a Hugging Face directory or a GGUF file as a GGUF file whose matrices have the type asked for. Types "
+        "below 6 bits a weight leave embedding and output matrix at q6_k, where few bits hurt most; norms are always "
+        "f32. Where rows are not whole blocks of the type, a matrix gets one of smaller blocks.\n\n"
+        "Metadata and tokenizer go along. The model streams through some 50 MB of memory. Ctrl-C leaves nothing "
+        "behind.",
     .examples = "peridot convert gemma-2-2b-it -o gemma-2-2b-it-q4_k.gguf --type q4_k\n"
                 "peridot convert model-f16.gguf -o model-q8_0.gguf",
     .options = options,

@@ -16,19 +16,19 @@ struct devices_args {
 
 static const struct cmd_option options[] = {
     {.name = "json", .kind = CMD_FLAG, .offset = offsetof(struct devices_args, json),
-     .help = "A JSON array with an object for each device; sizes are in bytes. With --pipelines, one object with all the "
-             "driver's statistics under its own names for them."},
+     .help = "A JSON array with an object for each device; sizes are in bytes. With --pipelines, one object with all "
+             "the driver's statistics under its own names for them."},
     {.name = "pipelines", .kind = CMD_FLAG, .offset = offsetof(struct devices_args, pipelines),
-     .help = "Compile the kernels for one device, and show what came out: subgroup size, registers, spills, scratch memory, "
-             "waves in flight (occupancy), instructions and bytes of code, as far as the driver tells."},
+     .help = "Compile the kernels for one device, and show the results: subgroup size, registers, spills, scratch "
+             "memory, waves in flight (occupancy), instructions and bytes of code, as far as the driver reports them."},
     {.name = "device", .metavar = "DEVICE", .kind = CMD_TEXT, .offset = offsetof(struct devices_args, device),
-     .help = "With --pipelines: an index, part of a name, a UUID or a PCI address. Without it, the environment variable "
-             "PERIDOT_DEVICE, or else the fastest real GPU."},
+     .help = "With --pipelines: an index, part of a name, a UUID or a PCI address. Without it, the environment "
+             "variable PERIDOT_DEVICE, or else the fastest real GPU."},
 };
 
 static const char *const type_names[] = {
-    [PERIDOT_DEVICE_OTHER] = "other", [PERIDOT_DEVICE_INTEGRATED] = "integrated GPU", [PERIDOT_DEVICE_DISCRETE] = "discrete GPU",
-    [PERIDOT_DEVICE_VIRTUAL] = "virtual GPU", [PERIDOT_DEVICE_CPU] = "CPU",
+    [PERIDOT_DEVICE_OTHER] = "other", [PERIDOT_DEVICE_INTEGRATED] = "integrated GPU",
+    [PERIDOT_DEVICE_DISCRETE] = "discrete GPU", [PERIDOT_DEVICE_VIRTUAL] = "virtual GPU", [PERIDOT_DEVICE_CPU] = "CPU",
 };
 
 /* One list for both forms: the JSON key is the word that the page prints, with _ for spaces. */
@@ -95,9 +95,9 @@ static void print_device(const peridot_device_info *d)
     printf("   memory    %s, of which %s are free now; %s largest block%s\n", cmd_size_text(d->heap_size),
            cmd_size_text(d->heap_budget), cmd_size_text(d->max_allocation_size),
            d->unified_memory ? "; shared with the host" : "");
-    printf("   limits    subgroup of %" PRIu32 " (%" PRIu32 " to %" PRIu32 "), workgroup of %" PRIu32 ", %" PRIu32 " bytes shared, %" PRIu32
-           " bytes pushed\n", d->subgroup_size, d->min_subgroup_size, d->max_subgroup_size, d->max_workgroup_invocations,
-           d->max_shared_size, d->max_push_size);
+    printf("   limits    subgroup of %" PRIu32 " (%" PRIu32 " to %" PRIu32 "), workgroup of %" PRIu32 ", %" PRIu32
+           " bytes shared, %" PRIu32 " bytes pushed\n", d->subgroup_size, d->min_subgroup_size, d->max_subgroup_size,
+           d->max_workgroup_invocations, d->max_shared_size, d->max_push_size);
     print_features(d);
     print_kernels(d);
     print_verdict(d);
@@ -143,7 +143,8 @@ static void add_device(yyjson_mut_doc *doc, yyjson_mut_val *list, const peridot_
     yyjson_mut_obj_add_uint(doc, o, "max_shared_size", d->max_shared_size);
     yyjson_mut_obj_add_uint(doc, o, "max_push_size", d->max_push_size);
     yyjson_mut_obj_add_bool(doc, o, "unified_memory", d->unified_memory);
-    for (size_t i = 0; i < CMD_COUNT(features); i++) yyjson_mut_obj_add_bool(doc, o, features[i].key, has(d, &features[i]));
+    for (size_t i = 0; i < CMD_COUNT(features); i++)
+        yyjson_mut_obj_add_bool(doc, o, features[i].key, has(d, &features[i]));
     add_kernels(doc, o, d);
     peridot_verdict v = peridot_device_verdict(d, cmd_cache_dir());
     yyjson_mut_obj_add_strcpy(doc, o, "off", v.disabled);
@@ -173,7 +174,8 @@ static int run(const struct cmd_command *command, const void *arguments)
     size_t n = 0;
     peridot_status status = peridot_devices(&devices, &n);
     if (status == PERIDOT_OK && args->json) status = print_json(devices, n);
-    else if (status == PERIDOT_OK && n == 0) status = cmd_fail(PERIDOT_ERROR_DEVICE, "there is no Vulkan device (is a driver installed?)");
+    else if (status == PERIDOT_OK && n == 0) status = cmd_fail(PERIDOT_ERROR_DEVICE, "there is no Vulkan device (is a "
+                                                                                     "driver installed?)");
     else if (status == PERIDOT_OK) {
         for (size_t i = 0; i < n; i++) print_device(devices[i]);
     }
@@ -185,12 +187,13 @@ const struct cmd_command cmd_devices = {
     .name = "devices",
     .summary = "list the Vulkan devices and what they can do",
     .description =
-        "Lists every Vulkan device with its driver, its limits, and the optional features that Peridot has kernels for; where "
-        "several kernels can do an operation, which of them it has, and which is taken. Kernels that failed in peridot selftest are "
-        "named, with whether they are switched off (off) or nothing can take their place (WRONG). A device that "
-        "Peridot cannot use is listed too, with the feature that it lacks.\n\n"
-        "With --pipelines the kernels are compiled as models need them: each published shape in one weight type, and two of "
-        "them in all types. A row is a kernel with the values of its specialisation constants.",
+        "Lists every Vulkan device with its driver, its limits, and the optional features that Peridot has kernels "
+        "for; where several kernels can do an operation, which of them it has, and which is taken. Kernels that "
+        "failed peridot selftest are named: those that are disabled, as another does the same (off), and those that "
+        "no other can replace (WRONG). A device that Peridot cannot use is listed too, with the feature that it lacks."
+        "\n\n"
+        "With --pipelines the kernels are compiled as models need them: each published shape in one weight type, and "
+        "two of them in all types. A row is a kernel with the values of its specialisation constants.",
     .examples = "peridot devices\nperidot devices --json\nperidot devices --pipelines --device 1",
     .options = options,
     .n_options = CMD_COUNT(options),

@@ -1,4 +1,4 @@
-/* peridot embed: one vector for each text, pooled from the final hidden states. Any model will do. */
+/* peridot embed: one vector for each text, pooled from the final hidden states. Any model can be used. */
 #include "inputs.h"
 
 #include <math.h>
@@ -23,12 +23,15 @@ static const char *pool_name(size_t i)
 
 static const struct cmd_option options[] = {
     CMD_INPUTS_OPTIONS,
-    {.name = "pool", .metavar = "HOW", .kind = CMD_CHOICE, .offset = offsetof(struct embed_args, pool), .fallback = "mean",
-     .value = pool_name, .help = "The vector is the mean of all states, the state of the last token, or that of the first (cls)."},
+    {.name = "pool", .metavar = "HOW", .kind = CMD_CHOICE, .offset = offsetof(struct embed_args, pool),
+     .fallback = "mean",
+     .value = pool_name, .help = "The vector is the mean of all states, the state of the last token, or that of the "
+                                 "first (cls)."},
     {.name = "no-normalise", .kind = CMD_FLAG, .offset = offsetof(struct embed_args, no_normalise),
      .help = "Leave the vector's length as it is. Without it, vectors have length 1."},
     {.letter = 'o', .name = "out", .metavar = "FILE", .kind = CMD_TEXT, .offset = offsetof(struct embed_args, out),
-     .help = "Write raw little-endian 32-bit floats there instead, vector after vector. The file appears only when it is complete."},
+     .help = "Write raw little-endian 32-bit floats there instead, vector after vector. The file appears only when it "
+             "is complete."},
 };
 
 struct embedding {
@@ -77,7 +80,8 @@ static peridot_status embed(void *user, const struct cmd_input *input, const str
 
 static int run(const struct cmd_command *command, const void *arguments)
 {
-    static const enum cmd_rows rows[] = {[POOL_MEAN] = CMD_ROWS_ALL, [POOL_LAST] = CMD_ROWS_LAST, [POOL_CLS] = CMD_ROWS_FIRST};
+    static const enum cmd_rows rows[] = {[POOL_MEAN] = CMD_ROWS_ALL, [POOL_LAST] = CMD_ROWS_LAST,
+                                         [POOL_CLS] = CMD_ROWS_FIRST};
     const struct embed_args *args = arguments;
     struct embedding e = {.args = args};
     struct cmd_input_task task = {.rows = rows[args->pool], .hidden = true, .take = embed, .user = &e};
@@ -96,9 +100,9 @@ const struct cmd_command cmd_embed = {
     .name = "embed",
     .summary = "turn texts into vectors",
     .description =
-        "Writes a line for each text: a JSON array of d_model numbers, pooled from the states after the final norm. Any model "
-        "will do; one that was trained for it does better. Where the tokenizer adds a token that begins the text, it is one "
-        "of those pooled, and the first.",
+        "Writes a line for each text: a JSON array of d_model numbers, pooled from the states after the final norm. "
+        "Any model can be used; one that was trained for embeddings does better. The token that begins a text (bos), "
+        "where the tokenizer adds one, is pooled as well, and is the first.",
     .examples = "peridot embed \"Once upon a time\" \"A long time ago\"\n"
                 "peridot embed -m gemma-2-2b --pool last -o vectors.f32 < sentences.txt",
     .options = options,

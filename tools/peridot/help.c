@@ -8,8 +8,8 @@
 enum { INDENT = 4 };
 
 static const char exit_status[] =
-    "0 on success, 1 on a failure, 2 on wrong usage. A command that Ctrl-C stops dies of that signal, which shells show "
-    "as 130; what it had written stays.";
+    "0 on success, 1 on a failure, 2 on wrong usage. A command that Ctrl-C stops dies of that signal, which shells "
+    "show as 130; what it had written stays.";
 
 static void print_section(const char *title, const char *text)
 {
@@ -53,8 +53,9 @@ static void print_usage_word(struct cmd_wrap *w, const struct cmd_option *o)
     char name[64], word[128];
     if (o->letter) snprintf(name, sizeof name, "-%c", o->letter);
     else snprintf(name, sizeof name, "%s%s", o->name ? "--" : "", o->name ? o->name : "");
-    int size = snprintf(word, sizeof word, "%s%s%s%s%s%s", o->required ? "" : "[", name, name[0] && o->metavar ? " " : "",
-                        o->metavar ? o->metavar : "", o->required ? "" : "]", o->kind == CMD_TEXTS ? "..." : "");
+    int size = snprintf(word, sizeof word, "%s%s%s%s%s%s", o->required ? "" : "[", name,
+                        name[0] && o->metavar ? " " : "", o->metavar ? o->metavar : "", o->required ? "" : "]",
+                        o->kind == CMD_TEXTS ? "..." : "");
     cmd_wrap_word(w, word, (size_t)size);
 }
 
@@ -106,13 +107,16 @@ void cmd_help_overview(void)
     printf("NAME\n%*speridot - Gemma and Llama language models on any GPU, through Vulkan\n", INDENT, "");
     print_section("SYNOPSIS", "peridot COMMAND [OPTIONS]\nperidot help COMMAND\nperidot --version");
     print_section("DESCRIPTION",
-                  "Results go to standard output, progress and statistics to standard error. A model is a .gguf file or a Hugging "
-                  "Face directory; without one, commands use the small demo model that comes with Peridot.");
+                  "Results go to standard output, progress and statistics to standard error. A model is a .gguf file "
+                  "or a Hugging Face directory; without one, commands use the small demo model that comes with "
+                  "Peridot.");
     print_commands();
     print_section("ENVIRONMENT",
                   "PERIDOT_DEVICE: the device to use where no --device is given.\n"
-                  "XDG_CACHE_HOME: compiled pipelines, and what peridot selftest found, are kept in its folder peridot (without it, in "
-                  "~/.cache/peridot); removing them costs only the time to do that again.");
+                  "XDG_CACHE_HOME: compiled pipelines, and what peridot selftest found, are kept in its folder "
+                  "peridot (without it, in ~/.cache/peridot); removing them only costs the time to do that again.");
     print_section("EXIT STATUS", exit_status);
-    print_examples("peridot run \"Once upon a time\"\nperidot run -m gemma-2-2b-it.gguf \"Why is the sky blue?\"\nperidot devices");
+    print_examples("peridot run \"Once upon a time\"\n"
+                   "peridot run -m gemma-2-2b-it.gguf \"Why is the sky blue?\"\n"
+                   "peridot devices");
 }

@@ -1,5 +1,5 @@
-/* Token ids as text: decimal, printed with commas and nothing else so that they paste into --tokens; read with any mix of
- * commas and white space between them. */
+/* Token ids as text: decimal, printed with commas and nothing else so that they paste into --tokens; read with any mix
+ * of commas and white space between them. */
 #ifndef PERIDOT_COMMAND_IDS_H
 #define PERIDOT_COMMAND_IDS_H
 

@@ -36,8 +36,10 @@ static bool take_row(void *user, size_t i, uint32_t pos, const float *at, size_t
 {
     struct reader *r = user;
     bool all = r->task->rows == CMD_ROWS_ALL;
-    struct cmd_input_row row = {.at = at, .n = n, .pos = pos, .is_first = !all || pos == 0, .is_last = !all || pos + 1 == r->inputs[i].n};
-    r->status = cmd_interrupted() ? cmd_fail(PERIDOT_CANCELLED, "stopped") : r->task->take(r->task->user, &r->inputs[i], &row);
+    struct cmd_input_row row = {.at = at, .n = n, .pos = pos, .is_first = !all || pos == 0,
+                                .is_last = !all || pos + 1 == r->inputs[i].n};
+    r->status = cmd_interrupted() ? cmd_fail(PERIDOT_CANCELLED, "stopped")
+                                  : r->task->take(r->task->user, &r->inputs[i], &row);
     if (r->status != PERIDOT_OK) snprintf(r->sentence, sizeof r->sentence, "%s", peridot_last_error());
     return r->status == PERIDOT_OK;
 }
@@ -51,9 +53,12 @@ static bool take_only_row(void *user, uint32_t pos, const float *at, size_t n)
 static peridot_status evaluate(struct reader *r)
 {
     bool hidden = r->task->hidden, last = r->task->rows == CMD_ROWS_LAST;
-    peridot_batch_params all = {.hidden = hidden ? take_row : NULL, .logits = hidden ? NULL : take_row, .last = last, .user = r};
-    peridot_eval_params one = {.hidden = hidden ? take_only_row : NULL, .logits = hidden ? NULL : take_only_row, .user = r};
-    if (r->n_tokens <= peridot_session_chunk(r->session)) return peridot_eval_batch(r->session, r->sequences, r->n, &all);
+    peridot_batch_params all = {.hidden = hidden ? take_row : NULL, .logits = hidden ? NULL : take_row, .last = last,
+                                .user = r};
+    peridot_eval_params one = {.hidden = hidden ? take_only_row : NULL, .logits = hidden ? NULL : take_only_row,
+                               .user = r};
+    if (r->n_tokens <= peridot_session_chunk(r->session))
+        return peridot_eval_batch(r->session, r->sequences, r->n, &all);
     if (last) one.first = (uint32_t)r->n_tokens - 1;
     peridot_status status = peridot_eval(r->session, r->sequences[0].tokens, r->sequences[0].n, &one);
     peridot_session_reset(r->session);
@@ -68,7 +73,8 @@ static peridot_status evaluate_gathered(struct reader *r)
     forget(r);
     if (r->status != PERIDOT_OK) return cmd_fail(r->status, "%s", r->sentence);
     CMD_TRY(status);
-    if (fflush(stdout) != 0 || ferror(stdout)) return cmd_fail(PERIDOT_ERROR_IO, "standard output: %s", strerror(errno));
+    if (fflush(stdout) != 0 || ferror(stdout))
+        return cmd_fail(PERIDOT_ERROR_IO, "standard output: %s", strerror(errno));
     return PERIDOT_OK;
 }
 
@@ -78,7 +84,8 @@ static peridot_status check_length(const struct reader *r, size_t n)
     size_t number = r->n_done + r->n + 1;
     if (n == 0) return cmd_fail(PERIDOT_ERROR_ARGUMENT, "text %zu has no tokens", number);
     if (n <= ctx) return PERIDOT_OK;
-    return cmd_fail(PERIDOT_ERROR_ARGUMENT, "text %zu has %zu tokens and the context %" PRIu32 " positions (--ctx)", number, n, ctx);
+    return cmd_fail(PERIDOT_ERROR_ARGUMENT, "text %zu has %zu tokens and the context %" PRIu32 " positions (--ctx)",
+                    number, n, ctx);
 }
 
 /* Takes over the ids. */
@@ -128,11 +135,13 @@ static peridot_status take_all(struct reader *r, const struct cmd_texts *texts)
     r->sequences = calloc(chunk, sizeof *r->sequences);
     if (!r->inputs || !r->sequences) return cmd_fail_alloc(chunk * sizeof *r->inputs, "texts");
     peridot_status status = PERIDOT_OK;
-    for (size_t i = 0; i < texts->n && status == PERIDOT_OK; i++) status = take_text(r, texts->at[i], strlen(texts->at[i]));
+    for (size_t i = 0; i < texts->n && status == PERIDOT_OK; i++)
+        status = take_text(r, texts->at[i], strlen(texts->at[i]));
     if (texts->n == 0) status = take_lines(r, &lines);
     free(lines.data);
     if (status == PERIDOT_CANCELLED) return status;
-    peridot_status rest = evaluate_gathered(r);   /* what is wrong with a text is said after the results of those before it */
+    /* what is wrong with a text is said after the results of those before it */
+    peridot_status rest = evaluate_gathered(r);
     return status == PERIDOT_OK ? rest : status;
 }
 

@@ -1,5 +1,5 @@
-/* Texts for the commands that only read (classify, tag, embed): their arguments, or the lines of standard input. Each is
- * evaluated from an empty context; as many as are there and fit the chunk go to the device together. */
+/* Texts for the commands that only read (classify, tag, embed): their arguments, or the lines of standard input. Each
+ * is evaluated from an empty context; as many as are there and fit the chunk go to the device together. */
 #ifndef PERIDOT_COMMAND_INPUTS_H
 #define PERIDOT_COMMAND_INPUTS_H
 
@@ -12,12 +12,12 @@ struct cmd_inputs_args {
     uint32_t ctx, chunk, kv;
 };
 
-#define CMD_INPUTS_OPTIONS                                                                                              \
-    CMD_MODEL_OPTION, CMD_DEVICE_OPTIONS,                                                                                \
-    {.name = "ctx", .metavar = "N", .kind = CMD_U32, .offset = offsetof(struct cmd_inputs_args, ctx), .fallback = "0",  \
-     .help = "The most tokens of a text; 0: the model's own, or what memory allows up to 8192."},                       \
-    CMD_CHUNK_OPTION(struct cmd_inputs_args), CMD_KV_OPTION(struct cmd_inputs_args),                                    \
-    {.metavar = "TEXT", .kind = CMD_TEXTS, .offset = offsetof(struct cmd_inputs_args, texts),                           \
+#define CMD_INPUTS_OPTIONS \
+    CMD_MODEL_OPTION, CMD_DEVICE_OPTIONS, \
+    {.name = "ctx", .metavar = "N", .kind = CMD_U32, .offset = offsetof(struct cmd_inputs_args, ctx), .fallback = "0", \
+     .help = "The most tokens of a text; 0: the model's own, or what memory allows up to 8192."}, \
+    CMD_CHUNK_OPTION(struct cmd_inputs_args), CMD_KV_OPTION(struct cmd_inputs_args), \
+    {.metavar = "TEXT", .kind = CMD_TEXTS, .offset = offsetof(struct cmd_inputs_args, texts), \
      .help = "A text. Without any, each line of standard input is one, without its newline."}
 
 struct cmd_input {
@@ -40,7 +40,7 @@ enum cmd_rows { CMD_ROWS_ALL, CMD_ROWS_FIRST, CMD_ROWS_LAST };
 
 /* What a command does with texts. */
 struct cmd_input_task {
-    peridot_status (*ready)(const peridot_model *model);   /* whether the model will do; NULL: any will */
+    peridot_status (*ready)(const peridot_model *model);   /* whether the model can be used; NULL: any can */
     enum cmd_rows rows;             /* of each text */
     bool hidden;                    /* rows are final-norm states, else scores */
     /* Called for each row asked for, text by text in their order, position by position. */

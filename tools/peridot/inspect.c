@@ -17,7 +17,8 @@ static const struct cmd_option options[] = {
      .help = "A .gguf file or a Hugging Face directory. Without it, the demo model."},
 };
 
-enum { MAX_TYPES = 32, CTX = 8192 };   /* CTX: the context for which the cache is counted below, the library's own default */
+/* CTX: the context for which the cache is counted below, the library's own default */
+enum { MAX_TYPES = 32, CTX = 8192 };
 
 struct totals {
     struct {
@@ -113,7 +114,8 @@ static uint64_t plain_size(const struct totals *t)
 {
     uint64_t size = 0;
     for (size_t i = 0; i < t->n_types; i++)
-        if (strcmp(t->types[i].type, "f32") == 0 || strcmp(t->types[i].type, "f16") == 0 || strcmp(t->types[i].type, "bf16") == 0)
+        if (strcmp(t->types[i].type, "f32") == 0 || strcmp(t->types[i].type, "f16") == 0 ||
+            strcmp(t->types[i].type, "bf16") == 0)
             size += t->types[i].size;
     return size;
 }
@@ -122,7 +124,8 @@ static void print_totals(const struct totals *t)
 {
     puts("totals");
     for (size_t i = 0; i < t->n_types; i++)
-        printf("  %-7s %5" PRIu64 " tensors %9s\n", t->types[i].type, t->types[i].n_tensors, cmd_size_text(t->types[i].size));
+        printf("  %-7s %5" PRIu64 " tensors %9s\n", t->types[i].type, t->types[i].n_tensors,
+               cmd_size_text(t->types[i].size));
     printf("  weights: %s, %.4g million parameters\n", cmd_size_text(t->size), 1e-6 * (double)t->n_params);
     printf("  in place: %s of them need no copy on a device with unified memory\n", cmd_size_text(plain_size(t)));
     if (t->kv_row)
@@ -133,7 +136,8 @@ static void print_totals(const struct totals *t)
 static void print_fit(const peridot_device_info *d, uint64_t need)
 {
     const char *answer = d->unusable[0] ? "cannot be used" : need <= d->heap_budget ? "fits" : "does not fit";
-    printf("  %" PRIu32 "  %s: %s (%s of %s)\n", d->index, d->name, answer, cmd_size_text(need), cmd_size_text(d->heap_budget));
+    printf("  %" PRIu32 "  %s: %s (%s of %s)\n", d->index, d->name, answer, cmd_size_text(need),
+           cmd_size_text(d->heap_budget));
 }
 
 /* A machine without Vulkan can still look into a file: then there is nothing to say here, and no failure. */
@@ -177,9 +181,9 @@ const struct cmd_command cmd_inspect = {
     .name = "inspect",
     .summary = "show what a model file holds and where it fits",
     .description =
-        "Lists the metadata and the tensors of a model (name, type, shape with the outermost dimension first, bytes), their totals by "
-        "type, what the key-value cache takes, and on which devices that fits. The file's structure is checked on the way; nothing "
-        "is loaded.",
+        "Lists the metadata and the tensors of a model (name, type, shape with the outermost dimension first, bytes), "
+        "their totals by type, what the key-value cache takes, and on which devices that fits. The file's structure "
+        "is checked on the way; nothing is loaded.",
     .examples = "peridot inspect gemma-2-2b-it.gguf\nperidot inspect ~/models/gemma-3-1b-it",
     .options = options,
     .n_options = CMD_COUNT(options),

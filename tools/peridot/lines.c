@@ -44,7 +44,8 @@ static peridot_status read_some(struct cmd_lines *l)
     return PERIDOT_OK;
 }
 
-peridot_status cmd_lines_next(enum cmd_lines_state *state, const char **text, size_t *size, struct cmd_lines *l, bool wait)
+peridot_status cmd_lines_next(enum cmd_lines_state *state, const char **text, size_t *size, struct cmd_lines *l,
+                              bool wait)
 {
     for (;;) {
         const char *newline = l->seen < l->end ? memchr(l->data + l->seen, '\n', l->end - l->seen) : NULL;

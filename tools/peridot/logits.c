@@ -1,5 +1,5 @@
-/* peridot logits and peridot hidden: rows of numbers out of the model for given tokens, to check it against another. They
- * differ in which row is asked for. */
+/* peridot logits and peridot hidden: rows of numbers out of the model for given tokens, to check it against another.
+ * They differ in which row is asked for. */
 #include "command.h"
 #include "ids.h"
 #include "open.h"
@@ -21,9 +21,11 @@ static const struct cmd_option options[] = {
     CMD_MODEL_OPTION,
     CMD_DEVICE_OPTIONS,
     CMD_KERNEL_OPTION,
-    {.name = "tokens", .metavar = "IDS", .kind = CMD_TEXT, .offset = offsetof(struct rows_args, tokens), .required = true,
-     .help = "Token ids with commas or spaces between them, as peridot tokenize prints them; @FILE reads them from a file, - from "
-             "standard input. Nothing is added: give the first token of a text (peridot tokenize --bos) yourself."},
+    {.name = "tokens", .metavar = "IDS", .kind = CMD_TEXT, .offset = offsetof(struct rows_args, tokens),
+     .required = true,
+     .help = "Token ids with commas or spaces between them, as peridot tokenize prints them; @FILE reads them from a "
+             "file, - from standard input. Nothing is added: give the first token of a text (peridot tokenize --bos) "
+             "yourself."},
     {.name = "out", .metavar = "FILE", .kind = CMD_TEXT, .offset = offsetof(struct rows_args, out),
      .required = true, .help = "Where the rows go; - is standard output. A file appears only when it is complete."},
     {.name = "first", .metavar = "I", .kind = CMD_U32, .offset = offsetof(struct rows_args, first), .fallback = "0",
@@ -134,9 +136,9 @@ const struct cmd_command cmd_logits = {
     .name = "logits",
     .summary = "write the model's logits for given tokens",
     .description =
-        "Writes one row for every position: the logits of the token that follows it, after the final softcap, as raw little-endian "
-        "32-bit floats, as many as the output matrix has rows (the vocabulary, and padding where the model has some). Rows follow "
-        "each other with nothing between them.",
+        "Writes one row for every position: the logits of the token that follows it, after the final softcap, as raw "
+        "little-endian 32-bit floats, as many as the output matrix has rows (the vocabulary, and padding where the "
+        "model has some). Rows follow each other with nothing between them.",
     .examples = "peridot logits --tokens 1,403,407,261,378 --out logits.f32\n"
                 "printf 'Once upon a time' | peridot tokenize --bos | peridot logits --tokens - --out -",
     .options = options,
@@ -149,8 +151,8 @@ const struct cmd_command cmd_hidden = {
     .name = "hidden",
     .summary = "write the hidden states after the final norm",
     .description =
-        "Writes one row for every position: the hidden state after the final norm, before the output matrix, as raw little-endian "
-        "32-bit floats, d_model of them. Rows follow each other with nothing between them.",
+        "Writes one row for every position: the hidden state after the final norm, before the output matrix, as raw "
+        "little-endian 32-bit floats, d_model of them. Rows follow each other with nothing between them.",
     .examples = "peridot hidden --tokens 1,403,407,261,378 --out hidden.f32",
     .options = options,
     .n_options = CMD_COUNT(options),

@@ -1,6 +1,6 @@
-/* The command `peridot`: finds the subcommand in the table of commands.c and runs it. What every command shares at its end lives
- * here: a full disk behind stdout is a failure, and a command stopped by a signal dies of that signal, so that a shell
- * loop around it stops too. */
+/* The command `peridot`: finds the subcommand in the table of commands.c and runs it. What every command shares at its
+ * end lives here: a full disk behind stdout is a failure, and a command stopped by a signal dies of that signal, so
+ * that a shell loop around it stops too. */
 #include "commands.h"
 #include "help.h"
 #include "options.h"

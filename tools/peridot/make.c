@@ -11,8 +11,9 @@ static const struct cmd_option options[] = {
     {.name = "shape", .metavar = "SHAPE", .kind = CMD_TEXT, .offset = offsetof(struct make_args, shape),
      .required = true, .value = peridot_shape_name, .help = "The model whose sizes to take."},
     {.name = "type", .metavar = "TYPE", .kind = CMD_TEXT, .offset = offsetof(struct make_args, type),
-     .fallback = "q8_0", .help = "Type of the matrices: f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, q2_k to q6_k, iq4_nl, iq4_xs. Rows that are "
-             "not whole blocks of it get a similar type of smaller blocks. Norms are always f32."},
+     .fallback = "q8_0", .help = "Type of the matrices: f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, q2_k to q6_k, "
+             "iq4_nl, iq4_xs. Rows that are not whole blocks of it get a similar type of smaller blocks. Norms are "
+             "always f32."},
     {.letter = 'o', .name = "out", .metavar = "FILE", .kind = CMD_TEXT, .offset = offsetof(struct make_args, out),
      .required = true, .help = "The .gguf file to write. It appears only when it is complete."},
     {.name = "seed", .metavar = "S", .kind = CMD_SEED, .offset = offsetof(struct make_args, seed), .fallback = "1",
@@ -36,8 +37,9 @@ const struct cmd_command cmd_make = {
     .name = "make",
     .summary = "write a model of a real shape with random weights",
     .description =
-        "Writes a GGUF file with the sizes of a real model, random weights, and a made-up vocabulary of the right size: for "
-        "benchmarks and tests, where the numbers of a model matter and its words do not. Ctrl-C leaves nothing behind.",
+        "Writes a GGUF file with the sizes of a real model, random weights, and a made-up vocabulary of the right "
+        "size: for benchmarks and tests, where the sizes of a model matter and its text does not. Ctrl-C leaves "
+        "nothing behind.",
     .examples = "peridot make --shape gemma2-2b --type q4_0 -o gemma2-2b-random.gguf",
     .options = options,
     .n_options = CMD_COUNT(options),

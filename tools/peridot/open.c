@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 enum { PATH_SIZE = 4096 };
-#define ONCE_SECONDS 5.0   /* of tuning that nobody asked for */
+#define ONCE_SECONDS 5.0   /* of tuning before a first run */
 
 const char *cmd_kv_name(size_t i)
 {
@@ -49,7 +49,8 @@ const char *cmd_cache_dir(void)
     static char path[PATH_SIZE];
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     int size = -1;
-    if (cache && cache[0] == '/') size = snprintf(path, PATH_SIZE, "%s/peridot", cache);   /* a relative one is to be ignored */
+    /* a relative one is to be ignored */
+    if (cache && cache[0] == '/') size = snprintf(path, PATH_SIZE, "%s/peridot", cache);
     else if (home && home[0] == '/') size = snprintf(path, PATH_SIZE, "%s/.cache/peridot", home);
     return size > 0 && size < PATH_SIZE ? path : NULL;
 }
@@ -68,9 +69,11 @@ static void print_device(const peridot_model_info *info)
     fprintf(stderr, "device: %s, %s%s%s: %s\n", d->name, named ? "" : d->driver, named ? "" : " ", d->driver_info,
             info->device_reason);
     if (verdict.broken[0])
-        fprintf(stderr, "warning: peridot selftest found that this device and driver give wrong answers with %s\n", verdict.broken);
+        fprintf(stderr, "warning: peridot selftest found that this device and driver give wrong answers with %s\n",
+                verdict.broken);
     if (info->n_ignored_tensors)
-        fprintf(stderr, "%" PRIu32 " tensors of vision are left out: text needs none of them\n", info->n_ignored_tensors);
+        fprintf(stderr, "%" PRIu32 " tensors of vision are left out: text needs none of them\n",
+                info->n_ignored_tensors);
 }
 
 /* Where weights are, when someone asked for it. */
@@ -80,9 +83,11 @@ static void print_placement(const peridot_model_info *info)
         fprintf(stderr, "%s shares the host's memory: --gpu-memory has no meaning there\n", info->device->name);
         return;
     }
-    fprintf(stderr, "weights: %s on the GPU, %s in the host's memory with %" PRIu32 " of %" PRIu32 " layers; a step reads %s there and %s across "
-            "the bus\n", cmd_size_text(info->weights_size), cmd_size_text(info->host_resident_size), info->n_host_resident_layers, info->n_layers,
-            cmd_size_text(info->decode_read_size - info->decode_host_resident_size), cmd_size_text(info->decode_host_resident_size));
+    fprintf(stderr, "weights: %s on the GPU, %s in the host's memory with %" PRIu32 " of %" PRIu32 " layers; a step "
+            "reads %s there and %s across the bus\n", cmd_size_text(info->weights_size),
+            cmd_size_text(info->host_resident_size), info->n_host_resident_layers, info->n_layers,
+            cmd_size_text(info->decode_read_size - info->decode_host_resident_size),
+            cmd_size_text(info->decode_host_resident_size));
 }
 
 peridot_status cmd_model_open(peridot_model **out, const struct cmd_model_args *args)
@@ -137,5 +142,6 @@ peridot_status cmd_model_need_head(const peridot_model *model, peridot_head head
     };
     const peridot_model_info *info = peridot_model_get_info(model);
     if (info->head == head) return PERIDOT_OK;
-    return cmd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s needs %s, and %s is %s", command, kinds[head], info->name, kinds[info->head]);
+    return cmd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s needs %s, and %s is %s", command, kinds[head], info->name,
+                    kinds[info->head]);
 }

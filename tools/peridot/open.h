@@ -1,4 +1,4 @@
-/* Opening the model that the command line means: the demo model, the device from the environment, the pipeline cache. */
+/* Opening the model that the command line names: the demo model, the device from the environment, the cache folder. */
 #ifndef PERIDOT_COMMAND_OPEN_H
 #define PERIDOT_COMMAND_OPEN_H
 
@@ -12,33 +12,37 @@ struct cmd_model_args {
     struct cmd_texts kernels;
 };
 
-#define CMD_MODEL_OPTION                                                                                           \
-    {.letter = 'm', .name = "model", .metavar = "MODEL", .kind = CMD_TEXT, .offset = offsetof(struct cmd_model_args, path), \
+#define CMD_MODEL_OPTION \
+    {.letter = 'm', .name = "model", .metavar = "MODEL", .kind = CMD_TEXT, \
+     .offset = offsetof(struct cmd_model_args, path), \
      .help = "A .gguf file or a Hugging Face directory. Without it, the demo model."}
-#define CMD_DEVICE_OPTIONS                                                                                           \
-    {.name = "device", .metavar = "DEVICE", .kind = CMD_TEXT, .offset = offsetof(struct cmd_model_args, device),    \
+#define CMD_DEVICE_OPTIONS \
+    {.name = "device", .metavar = "DEVICE", .kind = CMD_TEXT, .offset = offsetof(struct cmd_model_args, device), \
      .help = "An index from peridot devices, part of a name, a UUID or a PCI address. Without it, the environment " \
              "variable PERIDOT_DEVICE, or else the fastest real GPU."}, \
     {.name = "gpu-memory", .metavar = "SIZE", .kind = CMD_SIZE, .offset = offsetof(struct cmd_model_args, gpu_memory), \
-     .help = "Weights take at most this much of the GPU's own memory (6G, 800M); layers that do not fit are left in the host's, " \
-             "which the GPU reads across the bus."}
+     .help = "Weights take at most this much of the GPU's own memory (6G, 800M); layers that do not fit are left in " \
+             "the host's, which the GPU reads across the bus."}
 
-#define CMD_KERNEL_OPTION                                                                                           \
-    {.name = "kernel", .metavar = "NAME=VARIANT", .kind = CMD_TEXTS, .offset = offsetof(struct cmd_model_args, kernels), \
-     .help = "Take this variant of a kernel wherever it can be taken; peridot devices lists them. May be given for several names."}
+#define CMD_KERNEL_OPTION \
+    {.name = "kernel", .metavar = "NAME=VARIANT", .kind = CMD_TEXTS, \
+     .offset = offsetof(struct cmd_model_args, kernels), \
+     .help = "Use this variant of a kernel wherever the device can; peridot devices lists them. May be repeated, for " \
+             "several kernels."}
 
 /* The two numbers of a session that commands let people set, for commands with members `chunk` and `kv`. */
-#define CMD_CHUNK_OPTION(type)                                                                                \
+#define CMD_CHUNK_OPTION(type) \
     {.name = "chunk", .metavar = "N", .kind = CMD_U32, .offset = offsetof(type, chunk), .min = 1, .max = 65536, \
      .fallback = "256", .help = "Read the prompt at most N tokens at a time; 1 reads it in decode steps."}
-#define CMD_KV_OPTION(type)                                                                            \
+#define CMD_KV_OPTION(type) \
     {.name = "kv", .metavar = "TYPE", .kind = CMD_CHOICE, .offset = offsetof(type, kv), .fallback = "f16", \
      .value = cmd_kv_name, .help = "Type of the numbers in the key-value cache."}
 
 /* Names of peridot_kv_type, in its order. */
 const char *cmd_kv_name(size_t i);
 
-/* The folder for compiled pipelines; NULL when there is no home to keep one in. Borrowed for the life of the process. */
+/* The folder for compiled pipelines; NULL when there is no home to keep one in. Borrowed for the life of the
+ * process. */
 const char *cmd_cache_dir(void);
 /* The device that was given, or the environment's; NULL: neither. */
 const char *cmd_device_name(const char *given);
@@ -49,7 +53,7 @@ peridot_status cmd_model_open(peridot_model **out, const struct cmd_model_args *
 
 /* Searches, for about max_s seconds at most (0: to the end), for what suits the device; `call` may be NULL. */
 peridot_status cmd_model_tune(peridot_model *model, double max_s, peridot_tuned_call call);
-/* Does so where nobody has yet, so that it is done once. Where it cannot be, that is no failure. */
+/* Does so where the device was never tuned. That it cannot be is no failure. */
 peridot_status cmd_model_tune_once(peridot_model *model);
 
 /* A failure that says what the model is, when it has another head than `command` needs. */

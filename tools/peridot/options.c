@@ -1,6 +1,6 @@
-/* The option parser. It knows -x VALUE, -xVALUE, --name VALUE, --name=VALUE, options after the operand, and "--" before an
- * operand that begins with a dash. Defaults go through the same conversion as what is typed, so a table cannot hold a
- * default that would be refused. */
+/* The option parser. It knows -x VALUE, -xVALUE, --name VALUE, --name=VALUE, options after the operand, and "--" before
+ * an operand that begins with a dash. Defaults go through the same conversion as what is typed, so a table cannot hold
+ * a default that would be refused. */
 #define _POSIX_C_SOURCE 200809L
 #include "options.h"
 #include "text.h"

@@ -1,8 +1,9 @@
-/* peridot perplexity: how well a model foretells a text.
+/* peridot perplexity: how well a model predicts a text.
  *
- * The text's tokens t[0] .. t[n - 1] are read in windows. Window w holds the token that begins texts (when the model has
- * one) and t[w S] .. , `ctx` positions in all, S = ctx / 2; it scores those of its tokens that no window before it scored.
- * So every token is scored once, after at least S - 1 tokens of the text wherever there are so many before it. */
+ * The text's tokens t[0] .. t[n - 1] are read in windows. Window w holds the token that begins texts (when the model
+ * has one) and t[w S] .. , `ctx` positions in all, S = ctx / 2; it scores those of its tokens that no window before it
+ * scored. So every token is scored once, after at least S - 1 tokens of the text wherever there are so many before
+ * it. */
 #include "command.h"
 #include "open.h"
 #include "terminal.h"
@@ -26,8 +27,8 @@ static const struct cmd_option options[] = {
     CMD_MODEL_OPTION,
     CMD_DEVICE_OPTIONS,
     CMD_KERNEL_OPTION,
-    {.letter = 'f', .name = "file", .metavar = "TEXT", .kind = CMD_TEXT, .offset = offsetof(struct perplexity_args, file),
-     .required = true, .help = "The text; - is standard input."},
+    {.letter = 'f', .name = "file", .metavar = "TEXT", .kind = CMD_TEXT,
+     .offset = offsetof(struct perplexity_args, file), .required = true, .help = "The text; - is standard input."},
     {.name = "ctx", .metavar = "N", .kind = CMD_U32, .offset = offsetof(struct perplexity_args, ctx), .fallback = "0",
      .help = "Positions of a window, 2 at least; 0: the model's own, at most 2048."},
     CMD_CHUNK_OPTION(struct perplexity_args),
@@ -59,7 +60,7 @@ static double loss(const float *row, size_t n, int32_t id)
     return log(total) + (double)top - (double)row[id];
 }
 
-/* The row of a position foretells the token at the next one. */
+/* The row of a position predicts the token at the next one. */
 static bool score_row(void *user, uint32_t pos, const float *row, size_t n)
 {
     struct scoring *s = user;
@@ -73,17 +74,19 @@ static bool score_row(void *user, uint32_t pos, const float *row, size_t n)
     return !s->not_finite && cmd_progress_step(&s->progress, done, s->n_bytes);
 }
 
-/* Scores t[from] .. t[to - 1] in the window that begins at s->at. Position p holds t[at + p - 1] after bos, t[at + p] without. */
+/* Scores t[from] .. t[to - 1] in the window that begins at s->at. Position p holds t[at + p - 1] after bos, t[at + p]
+ * without. */
 static peridot_status score_window(struct scoring *s, size_t from, size_t to)
 {
-    size_t has_bos = s->bos >= 0, n = to - s->at + has_bos - 1;   /* the last token foretells nothing here */
+    size_t has_bos = s->bos >= 0, n = to - s->at + has_bos - 1;   /* the last token predicts nothing here */
     peridot_eval_params params = {.first = (uint32_t)(from - s->at + has_bos - 1), .logits = score_row, .user = s};
     if (has_bos) s->window[0] = s->bos;
     memcpy(s->window + has_bos, s->ids + s->at, (n - has_bos) * sizeof *s->window);
     peridot_session_reset(s->session);
     peridot_status status = peridot_eval(s->session, s->window, n, &params);
     if (!s->not_finite) return status;
-    return cmd_fail(PERIDOT_ERROR_FORMAT, "the logits for token %zu of the text are not finite: the model's weights are damaged or overflow", s->n_scored - 1);
+    return cmd_fail(PERIDOT_ERROR_FORMAT, "the logits for token %zu of the text are not finite: the model's weights "
+                                          "are damaged or overflow", s->n_scored - 1);
 }
 
 /* Without bos nothing comes before the first token, which then is not scored. */
@@ -156,9 +159,10 @@ static int run(const struct cmd_command *command, const void *arguments)
     char *text = NULL;
     size_t size = 0;
     bool from_stdin = strcmp(args->file, "-") == 0;
-    if (args->ctx == 1) return cmd_usage(command, "--ctx 1 leaves no position to foretell from");
+    if (args->ctx == 1) return cmd_usage(command, "--ctx 1 leaves no position to predict from");
     cmd_interrupt_watch();
-    peridot_status status = from_stdin ? cmd_read_all(&text, &size, stdin, "standard input") : cmd_read_file(&text, &size, args->file);
+    peridot_status status = from_stdin ? cmd_read_all(&text, &size, stdin, "standard input")
+                                       : cmd_read_file(&text, &size, args->file);
     if (status == PERIDOT_OK) status = cmd_model_open(&model, &args->model);
     if (status == PERIDOT_OK) status = score(args, model, text, size);
     peridot_model_close(model);
@@ -168,17 +172,19 @@ static int run(const struct cmd_command *command, const void *arguments)
 
 const struct cmd_command cmd_perplexity = {
     .name = "perplexity",
-    .summary = "measure how well a model foretells a text",
+    .summary = "measure how well a model predicts a text",
     .description =
         "Writes the number of scored tokens, the bits per byte and, last, the perplexity with its standard error.\n\n"
-        "The text is turned into tokens as a whole, plain, without the token that begins texts (bos). Windows of N positions (--ctx) "
-        "begin N/2 tokens apart, rounded down; each holds bos, where the model has one, and the text's next tokens, and scores "
-        "those that no window before it scored. So each token is scored once, and after the first window with at least N/2 - 1 "
-        "tokens of the text before it. Without a bos the first token is not scored.\n\n"
-        "A token's loss is -ln of its probability: the softmax over all rows of the output, summed in double precision from 32-bit "
-        "logits. Perplexity is exp of the mean loss; its standard error is the perplexity times the standard deviation of the "
-        "losses over the square root of their number. Bits per byte are the sum of the losses, over ln 2, over the bytes of the "
-        "text: unlike perplexity, they compare models with different tokenizers.\n\n"
+        "The text is turned into tokens as a whole, plain, without the token that begins texts (bos). Windows of N "
+        "positions (--ctx) begin N/2 tokens apart, rounded down; each holds bos, where the model has one, and the "
+        "text's next tokens, and scores those that no window before it scored. So each token is scored once, and "
+        "after the first window with at least N/2 - 1 tokens of the text before it. Without a bos the first token is "
+        "not scored.\n\n"
+        "A token's loss is -ln of its probability: the softmax over all rows of the output, summed in double "
+        "precision from 32-bit logits. Perplexity is exp of the mean loss; its standard error is the perplexity times "
+        "the standard deviation of the losses over the square root of their number. Bits per byte are the sum of the "
+        "losses, over ln 2, over the bytes of the text: unlike perplexity, they compare models with different "
+        "tokenizers.\n\n"
         "Memory: the text, its ids and one row of logits, whatever the text's length.",
     .examples = "peridot perplexity -f book.txt\n"
                 "peridot perplexity -m gemma-2-2b-q4_0.gguf -f wiki.test.raw --ctx 512",

@@ -45,7 +45,8 @@ static double column_value(const struct column *column, const peridot_pipeline *
     double sum = NAN;
     for (uint32_t i = 0; i < p->n_statistics; i++)
         for (int name = 0; name < MAX_NAMES && column->names[name]; name++)
-            if (strcmp(p->statistics[i].name, column->names[name]) == 0) sum = (isnan(sum) ? 0 : sum) + p->statistics[i].value;
+            if (strcmp(p->statistics[i].name, column->names[name]) == 0)
+                sum = (isnan(sum) ? 0 : sum) + p->statistics[i].value;
     return sum;
 }
 
@@ -59,7 +60,8 @@ static void print_title(void)
 /* A driver that has nothing by a name known here is quoted in its own words. */
 static void print_own_words(const peridot_pipeline *p)
 {
-    for (uint32_t i = 0; i < p->n_statistics; i++) printf("    %s: %.15g\n", p->statistics[i].name, p->statistics[i].value);
+    for (uint32_t i = 0; i < p->n_statistics; i++)
+        printf("    %s: %.15g\n", p->statistics[i].name, p->statistics[i].value);
 }
 
 static void print_pipeline(const peridot_pipeline *p)

@@ -26,18 +26,21 @@ static const struct cmd_option options[] = {
     CMD_DEVICE_OPTIONS,
     CMD_KERNEL_OPTION,
     {.letter = 'n', .name = "length", .metavar = "N", .kind = CMD_U32, .offset = offsetof(struct run_args, n),
-     .fallback = "256", .help = "Add at most N tokens; the model may stop earlier, and stops at the end of the context."},
+     .fallback = "256", .help = "Add at most N tokens; the model may stop earlier, and stops at the end of the "
+                                "context."},
     CMD_SAMPLING_OPTIONS(struct run_args, sampling),
     {.name = "raw", .kind = CMD_FLAG, .offset = offsetof(struct run_args, raw),
      .help = "Continue the prompt as it is, without the model's chat template."},
     {.name = "template", .metavar = "NAME", .kind = CMD_TEXT, .offset = offsetof(struct run_args, template_name),
      .value = peridot_template_name, .help = "Take this chat template rather than the model's own."},
     {.name = "special", .kind = CMD_FLAG, .offset = offsetof(struct run_args, special),
-     .help = "With --raw: control tokens written in the prompt, as <start_of_turn>, are that token rather than plain text."},
+     .help = "With --raw: control tokens written in the prompt, as <start_of_turn>, are that token rather than plain "
+             "text."},
     {.name = "ids", .kind = CMD_FLAG, .offset = offsetof(struct run_args, ids),
      .help = "Write token ids with commas between them instead of text."},
     {.name = "ctx", .metavar = "N", .kind = CMD_U32, .offset = offsetof(struct run_args, ctx), .fallback = "0",
-     .help = "Positions of the context, which prompt and reply share; 0: the model's own, or what memory allows up to 8192."},
+     .help = "Positions of the context, which prompt and reply share; 0: the model's own, or what memory allows up to "
+             "8192."},
     CMD_CHUNK_OPTION(struct run_args),
     CMD_KV_OPTION(struct run_args),
     {.metavar = "PROMPT", .kind = CMD_TEXT, .offset = offsetof(struct run_args, prompt),
@@ -66,7 +69,8 @@ static bool write_piece(void *user, int32_t token, const char *text, size_t size
     return !o->error && !cmd_interrupted();
 }
 
-/* A list of ids ends its line; text is left as the model made it, except that a terminal gets its prompt on a new line. */
+/* A list of ids ends its line; text is left as the model made it, except that a terminal gets its prompt on a new
+ * line. */
 static void end_output(const struct output *o)
 {
     if (o->error) return;
@@ -109,8 +113,10 @@ static peridot_status encode_prompt(int32_t **ids, size_t *n, const peridot_mode
     bool chat = args->template_name || peridot_vocab_has_chat(vocab);
     if (chat && !args->raw)
         return peridot_encode_messages(ids, n, vocab, &(peridot_message){"user", text}, 1, args->template_name);
-    if (!args->raw) fprintf(stderr, "%s has no chat template: it continues the prompt\n", peridot_model_get_info(model)->name);
-    return peridot_encode(ids, n, vocab, text, size, PERIDOT_ENCODE_BOS | (args->special ? PERIDOT_ENCODE_SPECIAL : 0u));
+    if (!args->raw)
+        fprintf(stderr, "%s has no chat template: it continues the prompt\n", peridot_model_get_info(model)->name);
+    return peridot_encode(ids, n, vocab, text, size,
+                          PERIDOT_ENCODE_BOS | (args->special ? PERIDOT_ENCODE_SPECIAL : 0u));
 }
 
 static peridot_status generate(peridot_session *session, const struct run_args *args, const peridot_sampling *sampling,
@@ -120,7 +126,8 @@ static peridot_status generate(peridot_session *session, const struct run_args *
     peridot_stats stats = {0};
     uint32_t ctx = peridot_session_ctx(session);
     if (n > ctx)
-        return cmd_fail(PERIDOT_ERROR_ARGUMENT, "the prompt has %zu tokens and the context %" PRIu32 " positions (--ctx)", n, ctx);
+        return cmd_fail(PERIDOT_ERROR_ARGUMENT, "the prompt has %zu tokens and the context %" PRIu32 " positions "
+                                                                                                     "(--ctx)", n, ctx);
     peridot_set_sampling(session, sampling);
     if (args->sampling.verbose) cmd_sampling_print(stderr, sampling);
     peridot_status status = peridot_generate(session, ids, n, args->n, write_piece, &output, &stats);
@@ -170,17 +177,17 @@ const struct cmd_command cmd_run = {
     .name = "run",
     .summary = "write what a model adds to a prompt",
     .description =
-        "Writes the model's reply to standard output as it is made, and nothing else there. An instruction-tuned model gets the "
-        "prompt as a user's turn in its chat template; a base model continues the prompt.\n\n"
-        "How a token is chosen, in this order: logit biases, repeat penalty, presence and frequency penalty, the K likeliest, "
-        "temperature, the likeliest of probability P, those not too far below the likeliest, a draw. With temperature 0 the "
-        "likeliest token after biases and penalties is taken. A reply also ends before a stop text; --ids shows the ids up to "
-        "the one that completed it.\n\n"
-        "Standard error says which device is used and why, and at the end the speed: tokens per second of reading the prompt and "
-        "of writing, bytes of weights and cache read per second, and the time to the first token.\n\n"
-        "On a GPU the first run, and the first with weights of another type, searches for a few seconds for the layout of kernels that "
-        "suits it; the cache folder keeps what was found.\n\n"
-        "Ctrl-C stops the reply and keeps what was written; a second one kills.",
+        "Writes the model's reply to standard output as it is made, and nothing else there. An instruction-tuned "
+        "model gets the prompt as a user's turn in its chat template; a base model continues the prompt.\n\n"
+        "Each token is chosen by these steps, in this order: logit biases, repeat penalty, presence and frequency "
+        "penalty, the K likeliest, temperature, the likeliest of probability P, those not too far below the "
+        "likeliest, a draw. With temperature 0 the likeliest token after biases and penalties is taken. A reply also "
+        "ends before a stop text; --ids shows the ids up to the one that completed it.\n\n"
+        "Standard error says which device is used and why, and at the end the speed: tokens per second of reading the "
+        "prompt and of writing, bytes of weights and cache read per second, and the time to the first token.\n\n"
+        "The first run on a GPU, and the first with another type of weights, spends a few seconds on tuning the "
+        "layout of its kernels; the result is kept in the cache folder.\n\n"
+        "Ctrl-C stops the reply and keeps what was written; a second Ctrl-C ends the program at once.",
     .examples = "peridot run \"Once upon a time\"\n"
                 "peridot run -m gemma-2-2b-it.gguf -n 400 \"Why is the sky blue?\"\n"
                 "peridot run --temp 0 --raw -m llama.gguf - < draft.txt >> draft.txt",

@@ -25,7 +25,8 @@ int cmd_sampling_make(peridot_sampling *out, peridot_bias bias[CMD_TEXTS_MAX], c
     *out = given->p;
     for (size_t i = 0; i < given->bias.n; i++)
         if (!parse_bias(&bias[i], given->bias.at[i]))
-            return cmd_usage(command, "--logit-bias takes a token id, = and a number, as 42=-5 or 42=-inf, not %s", given->bias.at[i]);
+            return cmd_usage(command, "--logit-bias takes a token id, = and a number, as 42=-5 or 42=-inf, not %s",
+                             given->bias.at[i]);
     for (size_t i = 0; i < given->stop.n; i++)
         if (!given->stop.at[i][0]) return cmd_usage(command, "--stop takes a text that is not empty");
     out->bias = bias;
@@ -44,8 +45,10 @@ static void print_stops(FILE *file, const peridot_sampling *p)
 void cmd_sampling_print(FILE *file, const peridot_sampling *p)
 {
     fputs("sampling: ", file);
-    for (size_t i = 0; i < p->n_bias; i++) fprintf(file, "logit bias %" PRId32 "=%g, ", p->bias[i].token, (double)p->bias[i].value);
-    if (p->repeat_penalty > 0 && p->repeat_penalty != 1) fprintf(file, "repeat penalty %g, ", (double)p->repeat_penalty);
+    for (size_t i = 0; i < p->n_bias; i++)
+        fprintf(file, "logit bias %" PRId32 "=%g, ", p->bias[i].token, (double)p->bias[i].value);
+    if (p->repeat_penalty > 0 && p->repeat_penalty != 1)
+        fprintf(file, "repeat penalty %g, ", (double)p->repeat_penalty);
     if (p->presence_penalty != 0) fprintf(file, "presence penalty %g, ", (double)p->presence_penalty);
     if (p->frequency_penalty != 0) fprintf(file, "frequency penalty %g, ", (double)p->frequency_penalty);
     if (!(p->temperature > 0)) {

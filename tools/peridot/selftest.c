@@ -16,8 +16,8 @@ struct selftest_args {
 
 static const struct cmd_option options[] = {
     {.name = "device", .metavar = "DEVICE", .kind = CMD_TEXT, .offset = offsetof(struct selftest_args, device),
-     .help = "An index from peridot devices, part of a name, a UUID or a PCI address; or all, for every device that Peridot "
-             "can use. Without it, the environment variable PERIDOT_DEVICE, or else the fastest real GPU."},
+     .help = "An index from peridot devices, part of a name, a UUID or a PCI address; or all, for every device that "
+             "Peridot can use. Without it, the environment variable PERIDOT_DEVICE, or else the fastest real GPU."},
     {.name = "json", .kind = CMD_FLAG, .offset = offsetof(struct selftest_args, json),
      .help = "A JSON array with an object for each device. An error that is no number is null."},
 };
@@ -102,7 +102,8 @@ static void end_table(const struct report *r)
     const peridot_verdict *v = &r->result.verdict;
     if (r->failures) fputs(r->failures, stdout);
     if (v->disabled[0]) printf("   Switched off on this device and driver, as others do the same: %s.\n", v->disabled);
-    if (v->broken[0]) printf("   With these kernels the device gives wrong answers, and no others do the same: %s.\n", v->broken);
+    if (v->broken[0])
+        printf("   With these kernels the device gives wrong answers, and no others do the same: %s.\n", v->broken);
 }
 
 static void end_object(struct report *r, peridot_status status)
@@ -126,7 +127,8 @@ struct total {
 static void test_device(struct total *t, const char *device)
 {
     struct report r = {.doc = t->doc, .list = t->list};
-    peridot_selftest_params params = {.device = device, .cache_dir = cmd_cache_dir(), .checked = take_check, .user = &r};
+    peridot_selftest_params params = {.device = device, .cache_dir = cmd_cache_dir(), .checked = take_check,
+                                      .user = &r};
     peridot_status status = peridot_selftest(&r.result, &params);
     if (r.begun && status != PERIDOT_CANCELLED) r.doc ? end_object(&r, status) : end_table(&r);
     free(r.failures);
@@ -147,7 +149,8 @@ static peridot_status test_all(struct total *t)
         char index[16];
         snprintf(index, sizeof index, "%" PRIu32, devices[i]->index);
         if (!devices[i]->unusable[0]) test_device(t, index);
-        else fprintf(stderr, "device %s (%s) cannot be used: it lacks %s\n", index, devices[i]->name, devices[i]->unusable);
+        else fprintf(stderr, "device %s (%s) cannot be used: it lacks %s\n", index, devices[i]->name,
+                     devices[i]->unusable);
     }
     peridot_free(devices);
     return t->n_devices ? PERIDOT_OK : cmd_fail(PERIDOT_ERROR_DEVICE, "no Vulkan device can be used");
@@ -196,21 +199,19 @@ const struct cmd_command cmd_selftest = {
     .name = "selftest",
     .summary = "check every kernel of a device against plain C",
     .description =
-        "Runs every kernel that the device can run on small cases (odd shapes, ragged edges, every type of weight, windows, "
-        "softcap, grouped heads, several columns) and compares with the same in plain C on the host. It takes seconds on a "
-        "GPU, and a minute or two on a software device; a second run finds the compiled pipelines in the cache."
-        "\n\n"
-        "For each kernel it prints the number of cases, the worst error and the tolerance that goes with it, and ok or "
-        "FAILED. An error is relative: to the sum of magnitudes of a dot product, to the root mean square of a row "
-        "elsewhere. Where cases of a kernel have different tolerances, the pair shown is the one that comes closest to "
-        "failing. Below the table, the first case that failed is described for each kernel."
-        "\n\n"
-        "What fails is remembered in the cache folder for this device and driver. Where another kernel does the same, the "
-        "one that failed is switched off and the other is taken from then on. A kernel that has no other stays in use, as "
-        "without it there would be no answer at all: every command that opens a model on the device then warns. peridot "
-        "devices and peridot bench tell of both. Another driver, or a Peridot in which the kernel was changed, starts "
-        "afresh; and a selftest that passes clears what was remembered."
-        "\n\n"
+        "Runs every kernel that the device can run on small cases (odd shapes, ragged edges, every type of weight, "
+        "windows, softcap, grouped heads, several columns) and compares the results with those of plain C on the "
+        "host. It takes seconds on a GPU, and a minute or two on a software device; a second run finds the compiled "
+        "pipelines in the cache.\n\n"
+        "For each kernel it prints the number of cases, the worst error and the tolerance that goes with it, and ok "
+        "or FAILED. An error is relative: to the sum of magnitudes of a dot product, to the root mean square of a row "
+        "elsewhere. Where cases of a kernel have different tolerances, the pair shown is the one that comes closest "
+        "to failing. Below the table, the first case that failed is described for each kernel.\n\n"
+        "What fails is remembered in the cache folder for this device and driver. Where another kernel does the same, "
+        "the one that failed is disabled and the other is used from then on. A kernel without an alternative stays in "
+        "use, and every command that opens a model on the device warns of it. peridot devices and peridot bench "
+        "report both. What was found holds for this driver and these kernels only, and a selftest that passes clears "
+        "it.\n\n"
         "The exit status is 0 when all kernels passed on all devices that were tested, 1 when one failed.",
     .examples = "peridot selftest\nperidot selftest --device all\nperidot selftest --device all --json > selftest.json",
     .options = options,

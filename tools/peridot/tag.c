@@ -109,10 +109,10 @@ const struct cmd_command cmd_tag = {
     .name = "tag",
     .summary = "label the tokens of texts",
     .description =
-        "Writes a line for each token of a text: the bytes of the text where it begins and ends, what stands there (tabs, line "
-        "breaks and backslashes as \\t, \\n, \\r, \\\\), the likeliest label and its probability, with tabs between them; an "
-        "empty line ends a text. The model is one with a token-classification head (a Hugging Face directory of a "
-        "...ForTokenClassification); probabilities are the softmax of its scores.\n\n"
+        "Writes a line for each token of a text: the bytes of the text where it begins and ends, what stands there "
+        "(tabs, line breaks and backslashes as \\t, \\n, \\r, \\\\), the likeliest label and its probability, with "
+        "tabs between them; an empty line ends a text. The model is one with a token-classification head (a Hugging "
+        "Face directory of a ...ForTokenClassification); probabilities are the softmax of its scores.\n\n"
         "A token may be part of a character: its bytes then are no UTF-8, and --json writes them as U+FFFD.",
     .examples = "peridot tag -m gemma-2-2b-names \"Alice went to Paris.\"\n"
                 "peridot tag -m gemma-2-2b-names --json < sentences.txt",

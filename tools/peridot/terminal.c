@@ -8,7 +8,8 @@
 
 static volatile sig_atomic_t caught;
 
-/* `timeout` sends its signal twice in a row, to the process and to its group: only a later one is a person who insists. */
+/* `timeout` sends its signal twice in a row, to the process and to its group: only a later one is a person who
+ * insists. */
 static void on_signal(int number)
 {
     static double caught_s;

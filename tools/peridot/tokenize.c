@@ -14,9 +14,10 @@ struct tokenize_args {
 };
 
 static const struct cmd_option options[] = {
-    {.letter = 'm', .name = "model", .metavar = "MODEL", .kind = CMD_TEXT, .offset = offsetof(struct tokenize_args, model.path),
-     .help = "A tokenizer.model, a tokenizer.json, a directory with one, or a GGUF file, which needs no tensors. Without it, the "
-             "demo model."},
+    {.letter = 'm', .name = "model", .metavar = "MODEL", .kind = CMD_TEXT,
+     .offset = offsetof(struct tokenize_args, model.path),
+     .help = "A tokenizer.model, a tokenizer.json, a directory with one, or a GGUF file, which needs no tensors. "
+             "Without it, the demo model."},
     {.name = "special", .kind = CMD_FLAG, .offset = offsetof(struct tokenize_args, special),
      .help = "Control tokens in the text, as <end_of_turn>, become their ids. Without it they are plain text."},
     {.name = "bos", .kind = CMD_FLAG, .offset = offsetof(struct tokenize_args, bos),
@@ -24,10 +25,12 @@ static const struct cmd_option options[] = {
     {.name = "lines", .kind = CMD_FLAG, .offset = offsetof(struct tokenize_args, lines),
      .help = "Take each line of the input by itself, without its newline, and write one line for it."},
     {.name = "decode", .kind = CMD_FLAG, .offset = offsetof(struct tokenize_args, decode),
-     .help = "The other way: read ids, with commas or white space between them, and write their text. Control tokens have none."},
+     .help = "Decode: read ids, with commas or white space between them, and write their text. Control tokens have "
+             "none."},
 };
 
-static peridot_status encode(const peridot_vocab *vocab, const struct tokenize_args *args, const char *text, size_t size)
+static peridot_status encode(const peridot_vocab *vocab, const struct tokenize_args *args, const char *text,
+                             size_t size)
 {
     unsigned flags = (args->bos ? PERIDOT_ENCODE_BOS : 0u) | (args->special ? PERIDOT_ENCODE_SPECIAL : 0u);
     int32_t *ids;
@@ -39,7 +42,8 @@ static peridot_status encode(const peridot_vocab *vocab, const struct tokenize_a
     return PERIDOT_OK;
 }
 
-static peridot_status decode(const peridot_vocab *vocab, const struct tokenize_args *args, const char *text, size_t size)
+static peridot_status decode(const peridot_vocab *vocab, const struct tokenize_args *args, const char *text,
+                             size_t size)
 {
     int32_t *ids;
     size_t n, n_bytes = 0;
@@ -54,13 +58,15 @@ static peridot_status decode(const peridot_vocab *vocab, const struct tokenize_a
     return PERIDOT_OK;
 }
 
-static peridot_status convert(const peridot_vocab *vocab, const struct tokenize_args *args, const char *text, size_t size)
+static peridot_status convert(const peridot_vocab *vocab, const struct tokenize_args *args, const char *text,
+                              size_t size)
 {
     return args->decode ? decode(vocab, args, text, size) : encode(vocab, args, text, size);
 }
 
 /* Lines end at \n alone: a \r before it is part of the text. */
-static peridot_status convert_lines(const peridot_vocab *vocab, const struct tokenize_args *args, const char *text, size_t size)
+static peridot_status convert_lines(const peridot_vocab *vocab, const struct tokenize_args *args, const char *text,
+                                    size_t size)
 {
     for (size_t i = 0; i < size;) {
         const char *end = memchr(text + i, '\n', size - i);
@@ -92,8 +98,8 @@ const struct cmd_command cmd_tokenize = {
     .name = "tokenize",
     .summary = "turn text into token ids, or back",
     .description =
-        "Reads standard input to its end, newline and all, and writes its token ids on one line, decimal, with commas between "
-        "them: a line that --tokens of other commands takes.",
+        "Reads standard input to its end, newline and all, and writes its token ids on one line, decimal, with commas "
+        "between them: a line that --tokens of other commands takes.",
     .examples = "printf 'Once upon a time' | peridot tokenize --bos\n"
                 "peridot tokenize -m tokenizer.model --lines < sentences.txt\n"
                 "echo 1,403,407 | peridot tokenize --decode",

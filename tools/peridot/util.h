@@ -1,4 +1,5 @@
-/* What the files of the command share beneath its options: failures, numbers, clocks, and files written whole or not at all. */
+/* What the files of the command share beneath its options: failures, numbers, clocks, and files written whole or not at
+ * all. */
 #ifndef PERIDOT_COMMAND_UTIL_H
 #define PERIDOT_COMMAND_UTIL_H
 
