@@ -1,6 +1,6 @@
 /* Recording and running commands. Each pd_commands has a pool and one command buffer that may be submitted many times;
- * completion is a value of the device's timeline semaphore. Submissions begin with a barrier, so that each sees what those
- * before it wrote, whether or not the host waited for them. */
+ * completion is a value of the device's timeline semaphore. Submissions begin with a barrier, so that each sees what
+ * those before it wrote, whether or not the host waited for them. */
 #include "gpu/vk.h"
 
 #include <stdlib.h>
@@ -24,11 +24,12 @@ peridot_status pd_commands_create(struct pd_commands **out, struct pd_gpu *gpu)
     *out = NULL;
     if (!c) return pd_fail_alloc(sizeof *c, "commands");
     c->gpu = gpu;
-    VkCommandPoolCreateInfo pool = {.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO, .queueFamilyIndex = gpu->queue_family};
+    VkCommandPoolCreateInfo pool = {.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
+        .queueFamilyIndex = gpu->queue_family};
     VkResult result = gpu->vk.vkCreateCommandPool(gpu->device, &pool, NULL, &c->pool);
     if (result == VK_SUCCESS) {
-        VkCommandBufferAllocateInfo allocate = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO, .commandPool = c->pool,
-            .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY, .commandBufferCount = 1};
+        VkCommandBufferAllocateInfo allocate = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
+            .commandPool = c->pool, .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY, .commandBufferCount = 1};
         result = gpu->vk.vkAllocateCommandBuffers(gpu->device, &allocate, &c->buffer);
     }
     if (result != VK_SUCCESS) {
@@ -68,8 +69,8 @@ static void barrier(struct pd_commands *c, VkPipelineStageFlags to, VkAccessFlag
 {
     VkMemoryBarrier memory = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
         .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT, .dstAccessMask = access};
-    c->gpu->vk.vkCmdPipelineBarrier(c->buffer, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT, to, 0,
-                                    1, &memory, 0, NULL, 0, NULL);
+    c->gpu->vk.vkCmdPipelineBarrier(c->buffer, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
+                                    to, 0, 1, &memory, 0, NULL, 0, NULL);
 }
 
 peridot_status pd_commands_end(struct pd_commands *c)
@@ -82,7 +83,8 @@ peridot_status pd_commands_end(struct pd_commands *c)
 void pd_barrier(struct pd_commands *c)
 {
     barrier(c, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
-            VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT);
+            VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT
+            | VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT);
 }
 
 static void bind(struct pd_commands *c, const struct pd_kernel *kernel, const void *push)
@@ -100,7 +102,8 @@ static void count(struct pd_commands *c, const struct pd_kernel *kernel)
     c->gpu->vk.vkCmdWriteTimestamp(c->buffer, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, c->queries, i + 1);
 }
 
-void pd_dispatch(struct pd_commands *c, const struct pd_kernel *kernel, const void *push, uint32_t x, uint32_t y, uint32_t z)
+void pd_dispatch(struct pd_commands *c, const struct pd_kernel *kernel, const void *push, uint32_t x, uint32_t y,
+                 uint32_t z)
 {
     bind(c, kernel, push);
     c->gpu->vk.vkCmdDispatch(c->buffer, x, y, z);
@@ -115,7 +118,8 @@ void pd_dispatch_indirect(struct pd_commands *c, const struct pd_kernel *kernel,
     count(c, kernel);
 }
 
-void pd_copy(struct pd_commands *c, struct pd_span to, uint64_t to_offset, struct pd_span from, uint64_t from_offset, uint64_t size)
+void pd_copy(struct pd_commands *c, struct pd_span to, uint64_t to_offset, struct pd_span from, uint64_t from_offset,
+             uint64_t size)
 {
     VkBufferCopy region = {.srcOffset = from.offset + from_offset, .dstOffset = to.offset + to_offset, .size = size};
     c->gpu->vk.vkCmdCopyBuffer(c->buffer, from.block->buffer, to.block->buffer, 1, &region);
@@ -149,8 +153,8 @@ peridot_status pd_commands_time(struct pd_commands *c, bool on)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s has no timestamps on its compute queue", c->gpu->info.name);
     c->times = calloc(PD_MAX_TIMES, sizeof *c->times);
     if (!c->times) return pd_fail_alloc(PD_MAX_TIMES * sizeof *c->times, "times");
-    VkQueryPoolCreateInfo create = {.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO, .queryType = VK_QUERY_TYPE_TIMESTAMP,
-        .queryCount = PD_MAX_TIMES + 1};
+    VkQueryPoolCreateInfo create = {.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
+        .queryType = VK_QUERY_TYPE_TIMESTAMP, .queryCount = PD_MAX_TIMES + 1};
     PD_VK(c->gpu->vk.vkCreateQueryPool(c->gpu->device, &create, NULL, &c->queries));
     return PERIDOT_OK;
 }
@@ -161,10 +165,11 @@ peridot_status pd_commands_times(const struct pd_dispatch_time **out, uint32_t *
     *out = c->times;
     uint64_t *ticks = calloc(*n + 1, sizeof *ticks);
     if (!ticks) return pd_fail_alloc((*n + 1) * sizeof *ticks, "times");
-    VkResult result = c->gpu->vk.vkGetQueryPoolResults(c->gpu->device, c->queries, 0, *n + 1, (*n + 1) * sizeof *ticks, ticks,
-                                                       sizeof *ticks, VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT);
+    VkResult result = c->gpu->vk.vkGetQueryPoolResults(c->gpu->device, c->queries, 0, *n + 1, (*n + 1) * sizeof *ticks,
+        ticks, sizeof *ticks, VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT);
     for (uint32_t i = 0; i < *n; i++)
-        c->times[i].seconds = (double)((ticks[i + 1] - ticks[i]) & c->gpu->timestamp_mask) * c->gpu->timestamp_period * 1e-9;
+        c->times[i].seconds = (double)((ticks[i + 1] - ticks[i]) & c->gpu->timestamp_mask) * c->gpu->timestamp_period
+        * 1e-9;
     free(ticks);
     return result == VK_SUCCESS ? PERIDOT_OK : fail(c->gpu, result, "vkGetQueryPoolResults");
 }
@@ -173,7 +178,8 @@ peridot_status pd_commands_times(const struct pd_dispatch_time **out, uint32_t *
 static peridot_status open_timeline(struct pd_gpu *gpu)
 {
     if (gpu->timeline) return PERIDOT_OK;
-    VkSemaphoreTypeCreateInfo type = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO, .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE};
+    VkSemaphoreTypeCreateInfo type = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
+        .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE};
     VkSemaphoreCreateInfo create = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, .pNext = &type};
     PD_VK(gpu->vk.vkCreateSemaphore(gpu->device, &create, NULL, &gpu->timeline));
     return PERIDOT_OK;

@@ -29,7 +29,8 @@ struct pd_extensions pd_extensions_list(const struct pd_instance *instance, VkPh
     struct pd_extensions list = {0};
     instance->vkEnumerateDeviceExtensionProperties(physical, NULL, &list.n, NULL);
     list.at = malloc(sizeof *list.at * (list.n ? list.n : 1));
-    if (!list.at || instance->vkEnumerateDeviceExtensionProperties(physical, NULL, &list.n, list.at) != VK_SUCCESS) list.n = 0;
+    if (!list.at || instance->vkEnumerateDeviceExtensionProperties(physical, NULL, &list.n, list.at) != VK_SUCCESS)
+        list.n = 0;
     return list;
 }
 
@@ -77,7 +78,8 @@ static const char *missing_feature(const struct device_facts *f)
     if (f->properties.properties.apiVersion < VK_API_VERSION_1_2) return "Vulkan 1.2";
     if (!f->f12.bufferDeviceAddress) return "bufferDeviceAddress";
     if (!f->f12.timelineSemaphore) return "timelineSemaphore";
-    if ((f->v11.subgroupSupportedOperations & subgroup) != subgroup || !(f->v11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT))
+    if ((f->v11.subgroupSupportedOperations & subgroup) != subgroup
+        || !(f->v11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT))
         return "subgroup arithmetic in compute shaders";
     if (f->v11.subgroupSize < 4) return "subgroups of at least 4 invocations";
     if (limits->maxComputeWorkGroupInvocations < 256) return "workgroups of 256 invocations";
@@ -96,14 +98,18 @@ static peridot_device_type device_type(VkPhysicalDeviceType type)
     }
 }
 
-static void describe_heap(peridot_device_info *info, const struct pd_instance *instance, VkPhysicalDevice physical, bool has_budget)
+static void describe_heap(peridot_device_info *info, const struct pd_instance *instance, VkPhysicalDevice physical,
+                          bool has_budget)
 {
-    VkPhysicalDeviceMemoryBudgetPropertiesEXT budget = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
+    VkPhysicalDeviceMemoryBudgetPropertiesEXT budget =
+        {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
     VkPhysicalDeviceMemoryProperties2 memory = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2};
     instance->vkGetPhysicalDeviceMemoryProperties2(physical, &memory);
     uint64_t size = 0;
-    for (uint32_t i = 0; i < memory.memoryProperties.memoryHeapCount; i++) size += memory.memoryProperties.memoryHeaps[i].size;
-    has_budget = has_budget && size;   /* RADV without hardware has no memory, and crashes when an APU's budget is asked for */
+    for (uint32_t i = 0; i < memory.memoryProperties.memoryHeapCount; i++)
+        size += memory.memoryProperties.memoryHeaps[i].size;
+    /* RADV without hardware has no memory, and crashes when an APU's budget is asked for */
+    has_budget = has_budget && size;
     memory.pNext = &budget;
     if (has_budget) instance->vkGetPhysicalDeviceMemoryProperties2(physical, &memory);
     for (uint32_t i = 0; i < memory.memoryProperties.memoryHeapCount; i++) {
@@ -122,7 +128,8 @@ static bool is_supported_tile(const VkCooperativeMatrixPropertiesKHR *p)
 {
     return p->AType == VK_COMPONENT_TYPE_FLOAT16_KHR && p->BType == VK_COMPONENT_TYPE_FLOAT16_KHR
         && p->CType == VK_COMPONENT_TYPE_FLOAT32_KHR && p->ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR
-        && p->scope == VK_SCOPE_SUBGROUP_KHR && !p->saturatingAccumulation && 32 % p->MSize == 0 && 32 % p->NSize == 0 && 32 % p->KSize == 0;
+        && p->scope == VK_SCOPE_SUBGROUP_KHR && !p->saturatingAccumulation && 32 % p->MSize == 0 && 32 % p->NSize == 0
+        && 32 % p->KSize == 0;
 }
 
 /* Takes the largest size that the device lists. Subgroups are as large as the matrix is wide where they can be:
@@ -136,7 +143,8 @@ static void describe_matrices(peridot_device_info *info, const struct pd_instanc
     if (!list || instance->vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(physical, &n, list) != VK_SUCCESS) n = 0;
     for (uint32_t i = 0; i < n; i++) {
         const VkCooperativeMatrixPropertiesKHR *p = &list[i];
-        if (!is_supported_tile(p) || p->MSize * p->NSize * p->KSize <= info->matrix_m * info->matrix_n * info->matrix_k) continue;
+        if (!is_supported_tile(p) || p->MSize * p->NSize * p->KSize <= info->matrix_m * info->matrix_n * info->matrix_k)
+            continue;
         info->cooperative_matrix = true;
         info->matrix_m = p->MSize, info->matrix_n = p->NSize, info->matrix_k = p->KSize;
         bool fits = info->min_subgroup_size <= p->NSize && p->NSize <= info->max_subgroup_size;
@@ -145,7 +153,8 @@ static void describe_matrices(peridot_device_info *info, const struct pd_instanc
     free(list);
 }
 
-void pd_device_describe(peridot_device_info *info, const struct pd_instance *instance, VkPhysicalDevice physical, uint32_t index)
+void pd_device_describe(peridot_device_info *info, const struct pd_instance *instance, VkPhysicalDevice physical,
+                        uint32_t index)
 {
     struct pd_extensions extensions = pd_extensions_list(instance, physical);
     struct device_facts f;
@@ -169,7 +178,8 @@ void pd_device_describe(peridot_device_info *info, const struct pd_instance *ins
     key = pd_hash(key, p->deviceName, strlen(p->deviceName));
     snprintf(info->cache_key, sizeof info->cache_key, "%016" PRIx64, key);
     info->max_allocation_size = f.v11.maxMemoryAllocationSize;
-    if (f.maintenance4.maxBufferSize) info->max_allocation_size = pd_min(info->max_allocation_size, f.maintenance4.maxBufferSize);
+    if (f.maintenance4.maxBufferSize)
+        info->max_allocation_size = pd_min(info->max_allocation_size, f.maintenance4.maxBufferSize);
     info->subgroup_size = f.v11.subgroupSize;
     info->min_subgroup_size = info->max_subgroup_size = info->subgroup_size;
     info->max_workgroup_invocations = p->limits.maxComputeWorkGroupInvocations;
@@ -187,7 +197,8 @@ void pd_device_describe(peridot_device_info *info, const struct pd_instance *ins
         info->min_subgroup_size = f.subgroup_sizes.minSubgroupSize;
         info->max_subgroup_size = f.subgroup_sizes.maxSubgroupSize;
     }
-    if (f.cooperative.cooperativeMatrix && f.f12.shaderFloat16 && f.f12.vulkanMemoryModel && f.f12.vulkanMemoryModelDeviceScope)
+    if (f.cooperative.cooperativeMatrix && f.f12.shaderFloat16 && f.f12.vulkanMemoryModel
+        && f.f12.vulkanMemoryModelDeviceScope)
         describe_matrices(info, instance, physical);
     info->external_host_memory = pd_extensions_has(&extensions, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
     describe_heap(info, instance, physical, pd_extensions_has(&extensions, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME));

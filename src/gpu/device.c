@@ -17,14 +17,18 @@ static peridot_status list_physical(VkPhysicalDevice **out, uint32_t *n, const s
     *out = NULL;
     VkResult result = instance->vkEnumeratePhysicalDevices(instance->handle, n, NULL);
     if (result != VK_SUCCESS || *n == 0)
-        return pd_fail(PERIDOT_ERROR_DEVICE, "no Vulkan device found: install a driver for your GPU, or mesa-vulkan-drivers for a software device");
+        return pd_fail(PERIDOT_ERROR_DEVICE,
+                       "no Vulkan device found: install a driver for your GPU, or mesa-vulkan-drivers for a "
+                       "software device");
     *out = malloc(sizeof **out * *n);
     if (!*out) return pd_fail_alloc(sizeof **out * *n, "device list");
     result = instance->vkEnumeratePhysicalDevices(instance->handle, n, *out);
-    return result == VK_SUCCESS || result == VK_INCOMPLETE ? PERIDOT_OK : pd_vk_fail(result, "vkEnumeratePhysicalDevices");
+    return result == VK_SUCCESS || result == VK_INCOMPLETE ? PERIDOT_OK
+        : pd_vk_fail(result, "vkEnumeratePhysicalDevices");
 }
 
-static peridot_status describe_all(peridot_device_info **out, VkPhysicalDevice **physical, uint32_t *n, const struct pd_instance *instance)
+static peridot_status describe_all(peridot_device_info **out, VkPhysicalDevice **physical, uint32_t *n,
+                                   const struct pd_instance *instance)
 {
     *out = NULL;
     PD_TRY(list_physical(physical, n, instance));
@@ -58,8 +62,8 @@ peridot_status pd_gpu_list(peridot_device_info **out, size_t *n)
 
 static int type_rank(peridot_device_type type)
 {
-    static const int rank[] = {[PERIDOT_DEVICE_DISCRETE] = 4, [PERIDOT_DEVICE_INTEGRATED] = 3, [PERIDOT_DEVICE_VIRTUAL] = 2,
-                               [PERIDOT_DEVICE_OTHER] = 1, [PERIDOT_DEVICE_CPU] = 0};
+    static const int rank[] = {[PERIDOT_DEVICE_DISCRETE] = 4, [PERIDOT_DEVICE_INTEGRATED] = 3,
+        [PERIDOT_DEVICE_VIRTUAL] = 2, [PERIDOT_DEVICE_OTHER] = 1, [PERIDOT_DEVICE_CPU] = 0};
     return rank[type];
 }
 
@@ -82,21 +86,25 @@ static bool selects(const char *selector, const peridot_device_info *info)
     return strcmp(selector, info->pci) == 0 || contains_nocase(info->name, selector);
 }
 
-static peridot_status choose_named(uint32_t *out, char reason[256], const peridot_device_info *infos, uint32_t n, const char *selector)
+static peridot_status choose_named(uint32_t *out, char reason[256], const peridot_device_info *infos, uint32_t n,
+                                   const char *selector)
 {
     uint32_t found = n;
     for (uint32_t i = 0; i < n && found == n; i++)
         if (selects(selector, &infos[i])) found = i;
     if (!*selector || found == n)
-        return pd_fail(PERIDOT_ERROR_DEVICE, "no device matches \"%s\" (%u found; `peridot devices` lists them)", selector, n);
+        return pd_fail(PERIDOT_ERROR_DEVICE, "no device matches \"%s\" (%u found; `peridot devices` lists them)",
+                       selector, n);
     if (infos[found].unusable[0])
-        return pd_fail(PERIDOT_ERROR_DEVICE, "device %u (%s) cannot be used: it lacks %s", found, infos[found].name, infos[found].unusable);
+        return pd_fail(PERIDOT_ERROR_DEVICE, "device %u (%s) cannot be used: it lacks %s", found, infos[found].name,
+                       infos[found].unusable);
     snprintf(reason, 256, "asked for by \"%.200s\"", selector);
     *out = found;
     return PERIDOT_OK;
 }
 
-static peridot_status choose(uint32_t *out, char reason[256], const peridot_device_info *infos, uint32_t n, const char *selector)
+static peridot_status choose(uint32_t *out, char reason[256], const peridot_device_info *infos, uint32_t n,
+                             const char *selector)
 {
     if (selector) return choose_named(out, reason, infos, n, selector);
     uint32_t best = n, usable = 0;
@@ -149,8 +157,10 @@ static uint64_t import_alignment(const struct pd_instance *instance, VkPhysicalD
         .usage = PD_IMPORT_USAGE, .handleType = VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT};
     VkExternalBufferProperties external = {.sType = VK_STRUCTURE_TYPE_EXTERNAL_BUFFER_PROPERTIES};
     instance->vkGetPhysicalDeviceExternalBufferProperties(physical, &buffer, &external);
-    if (!(external.externalMemoryProperties.externalMemoryFeatures & VK_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT)) return 0;
-    VkPhysicalDeviceExternalMemoryHostPropertiesEXT host = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT};
+    if (!(external.externalMemoryProperties.externalMemoryFeatures & VK_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT))
+        return 0;
+    VkPhysicalDeviceExternalMemoryHostPropertiesEXT host =
+        {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT};
     VkPhysicalDeviceProperties2 properties = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &host};
     instance->vkGetPhysicalDeviceProperties2(physical, &properties);
     return host.minImportedHostPointerAlignment;
@@ -168,13 +178,16 @@ static peridot_status open_device(struct pd_gpu *gpu)
     uint32_t n_extensions = 0;
     const peridot_device_info *info = &gpu->info;
     VkPhysicalDeviceSubgroupSizeControlFeatures subgroup_size = {
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES, .subgroupSizeControl = VK_TRUE, .computeFullSubgroups = VK_TRUE};
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES, .subgroupSizeControl = VK_TRUE,
+            .computeFullSubgroups = VK_TRUE};
     VkPhysicalDeviceCooperativeMatrixFeaturesKHR cooperative = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR, .cooperativeMatrix = VK_TRUE};
     VkPhysicalDeviceShaderIntegerDotProductFeatures dot = {
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES, .shaderIntegerDotProduct = VK_TRUE};
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES,
+            .shaderIntegerDotProduct = VK_TRUE};
     VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR executable = {
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR, .pipelineExecutableInfo = VK_TRUE};
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR,
+            .pipelineExecutableInfo = VK_TRUE};
     f12.shaderFloat16 = info->fp16_arithmetic;
     /* Cooperative matrices require the memory model, and with it atomics of device scope require the second feature. */
     f12.vulkanMemoryModel = f12.vulkanMemoryModelDeviceScope = info->cooperative_matrix;
@@ -198,8 +211,9 @@ static peridot_status open_device(struct pd_gpu *gpu)
     }
     free(have.at);
     VkPhysicalDeviceFeatures features = {.shaderInt64 = info->int64_arithmetic};
-    VkDeviceCreateInfo create = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, .pNext = &f12, .pEnabledFeatures = &features, .queueCreateInfoCount = 1,
-        .pQueueCreateInfos = &queue, .enabledExtensionCount = n_extensions, .ppEnabledExtensionNames = extensions};
+    VkDeviceCreateInfo create = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, .pNext = &f12,
+        .pEnabledFeatures = &features, .queueCreateInfoCount = 1, .pQueueCreateInfos = &queue,
+        .enabledExtensionCount = n_extensions, .ppEnabledExtensionNames = extensions};
     PD_VK(gpu->instance.vkCreateDevice(gpu->physical, &create, NULL, &gpu->device));
     pd_device_functions_load(&gpu->vk, &gpu->instance, gpu->device);
     gpu->vk.vkGetDeviceQueue(gpu->device, gpu->queue_family, 0, &gpu->queue);
@@ -239,7 +253,8 @@ void pd_device_close(struct pd_gpu *gpu)
 peridot_status pd_gpu_check(const struct pd_gpu *gpu)
 {
     if (!gpu->lost) return PERIDOT_OK;
-    return pd_fail(PERIDOT_ERROR_DEVICE_LOST, "%s was lost: its driver gave it up, or it was taken away", gpu->info.name);
+    return pd_fail(PERIDOT_ERROR_DEVICE_LOST, "%s was lost: its driver gave it up, or it was taken away",
+                   gpu->info.name);
 }
 
 const peridot_device_info *pd_gpu_info(const struct pd_gpu *gpu) { return &gpu->info; }

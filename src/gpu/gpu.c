@@ -27,7 +27,10 @@ peridot_status pd_gpu_open(struct pd_gpu **out, const char *selector, const char
     return open_gpu(out, selector, cache_dir, false);
 }
 
-peridot_status pd_gpu_open_compiler(struct pd_gpu **out, const char *selector) { return open_gpu(out, selector, NULL, true); }
+peridot_status pd_gpu_open_compiler(struct pd_gpu **out, const char *selector)
+{
+    return open_gpu(out, selector, NULL, true);
+}
 
 void pd_gpu_close(struct pd_gpu *gpu)
 {

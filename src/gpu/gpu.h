@@ -15,8 +15,8 @@ struct pd_gpu;
 
 /* Every Vulkan device; *out (malloc) belongs to the caller. */
 peridot_status pd_gpu_list(peridot_device_info **out, size_t *n);
-/* selector: index, part of the name, UUID, PCI address; NULL: the fastest real GPU. cache_dir: NULL or where pipelines are
- * kept between runs. */
+/* selector: index, part of the name, UUID, PCI address; NULL: the fastest real GPU. cache_dir: NULL or where pipelines
+ * are kept between runs. */
 peridot_status pd_gpu_open(struct pd_gpu **out, const char *selector, const char *cache_dir);
 /* Waits for the device, writes the pipeline cache. Heaps and commands must be gone. */
 void pd_gpu_close(struct pd_gpu *gpu);
@@ -31,7 +31,8 @@ const char *pd_gpu_reason(const struct pd_gpu *gpu);
 
 /* ---- memory: heap.c ---- */
 
-/* A piece of device memory. host is its mapping, or NULL when the host cannot see it. Plain value, freed with its heap. */
+/* A piece of device memory. host is its mapping, or NULL when the host cannot see it. Plain value, freed with its
+ * heap. */
 struct pd_span {
     uint64_t address;       /* device address, 256-byte aligned */
     uint64_t size;
@@ -43,7 +44,8 @@ struct pd_span {
 enum pd_heap_kind {
     PD_HEAP_DEVICE,   /* fast for the GPU; mapped too on unified memory */
     PD_HEAP_HOST,     /* always mapped, coherent, cached where possible: results, staging */
-    PD_HEAP_INPUT,    /* always mapped, coherent, the device's own where possible: what the host writes, and kernels read often */
+    /* always mapped, coherent, the device's own where possible: what the host writes, and kernels read often */
+    PD_HEAP_INPUT,
     PD_HEAP_HOST_RESIDENT   /* the host's memory, for what the host writes once and the GPU reads across the bus */
 };
 
@@ -53,8 +55,8 @@ peridot_status pd_heap_create(struct pd_heap **out, struct pd_gpu *gpu, enum pd_
 void pd_heap_free(struct pd_heap *heap);
 /* `size` must not exceed pd_gpu_max_span. Contents are undefined. `what` names it in the error sentence. */
 peridot_status pd_heap_alloc(struct pd_span *out, struct pd_heap *heap, uint64_t size, const char *what);
-/* Makes host memory (a file mapping: it is only read) visible to kernels where it is, without a copy. It must stay mapped
- * until the heap is freed. PERIDOT_ERROR_UNSUPPORTED when the device cannot: on unified memory most can. */
+/* Makes host memory (a file mapping: it is only read) visible to kernels where it is, without a copy. It must stay
+ * mapped until the heap is freed. PERIDOT_ERROR_UNSUPPORTED when the device cannot: on unified memory most can. */
 peridot_status pd_heap_import(struct pd_span *out, struct pd_heap *heap, const void *host, uint64_t size);
 /* Whether pd_heap_import of such memory may succeed. */
 bool pd_gpu_can_import(const struct pd_gpu *gpu);
@@ -67,8 +69,8 @@ uint64_t pd_gpu_allocated(const struct pd_gpu *gpu);
 
 /* ---- copies between the host and spans: transfer.c ---- */
 
-/* Fills a span from the host in pieces. begin returns memory for `size` bytes (at most PD_UPLOAD_MAX) to be written before
- * the matching end; where the span is mapped this is the span itself, else staging. */
+/* Fills a span from the host in pieces. begin returns memory for `size` bytes (at most PD_UPLOAD_MAX) to be written
+ * before the matching end; where the span is mapped this is the span itself, else staging. */
 #define PD_UPLOAD_MAX (16u << 20)
 peridot_status pd_upload_begin(void **out, struct pd_gpu *gpu, struct pd_span span, uint64_t offset, uint64_t size);
 peridot_status pd_upload_end(struct pd_gpu *gpu);
@@ -99,8 +101,9 @@ const char *pd_kernel_lacks(const peridot_device_info *device, enum pd_kernel_id
 
 #define PD_MAX_SPEC 12
 
-/* A kernel with its specialisation constants: spec[i] is constant_id i, constant 0 the workgroup size of kernels that take one,
- * and constant PD_SUBGROUP_ID a size of subgroups that divides it. Compiled at the first call, looked up at later ones; owned by the gpu. */
+/* A kernel with its specialisation constants: spec[i] is constant_id i, constant 0 the workgroup size of kernels that
+ * take one, and constant PD_SUBGROUP_ID a size of subgroups that divides it. Compiled at the first call, looked up at
+ * later ones; owned by the gpu. */
 struct pd_kernel;
 peridot_status pd_kernel_get(const struct pd_kernel **out, struct pd_gpu *gpu, enum pd_kernel_id id,
                              const uint32_t *spec, uint32_t n_spec);
@@ -153,19 +156,22 @@ void pd_commands_free(struct pd_commands *commands);
 peridot_status pd_commands_begin(struct pd_commands *c);
 peridot_status pd_commands_end(struct pd_commands *c);
 /* `push` must be the struct that kernels.def names for the kernel. */
-void pd_dispatch(struct pd_commands *c, const struct pd_kernel *kernel, const void *push, uint32_t x, uint32_t y, uint32_t z);
+void pd_dispatch(struct pd_commands *c, const struct pd_kernel *kernel, const void *push, uint32_t x, uint32_t y,
+                 uint32_t z);
 /* The grid is read from the span when the commands run: three uint32 at `offset`. */
 void pd_dispatch_indirect(struct pd_commands *c, const struct pd_kernel *kernel, const void *push,
                           struct pd_span grid, uint64_t offset);
 /* All that was recorded before is finished and visible to what follows. */
 void pd_barrier(struct pd_commands *c);
-void pd_copy(struct pd_commands *c, struct pd_span to, uint64_t to_offset, struct pd_span from, uint64_t from_offset, uint64_t size);
+void pd_copy(struct pd_commands *c, struct pd_span to, uint64_t to_offset, struct pd_span from, uint64_t from_offset,
+             uint64_t size);
 void pd_fill(struct pd_commands *c, struct pd_span span, uint64_t size, uint32_t word);
 uint32_t pd_commands_n_dispatches(const struct pd_commands *c);
 /* Whether a dispatch of the kernel was recorded. */
 bool pd_commands_has(const struct pd_commands *c, enum pd_kernel_id id);
 
-/* GPU time of each dispatch: ask before begin, read after run. Dispatches that no barrier separates share their time. */
+/* GPU time of each dispatch: ask before begin, read after run. Dispatches that no barrier separates share their
+ * time. */
 #define PD_MAX_TIMES 4096   /* dispatches of one recording that are timed; later ones are not */
 struct pd_dispatch_time {
     const struct pd_kernel *kernel;

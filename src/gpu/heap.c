@@ -61,7 +61,8 @@ static uint64_t buffer_address(struct pd_gpu *gpu, VkBuffer buffer)
     return gpu->vk.vkGetBufferDeviceAddress(gpu->device, &info);
 }
 
-static peridot_status allocate_memory(struct pd_gpu *gpu, struct pd_block *block, enum pd_heap_kind kind, const char *what)
+static peridot_status allocate_memory(struct pd_gpu *gpu, struct pd_block *block, enum pd_heap_kind kind,
+                                      const char *what)
 {
     VkMemoryRequirements need;
     gpu->vk.vkGetBufferMemoryRequirements(gpu->device, block->buffer, &need);
@@ -73,8 +74,10 @@ static peridot_status allocate_memory(struct pd_gpu *gpu, struct pd_block *block
         .allocationSize = need.size, .memoryTypeIndex = type};
     VkResult result = gpu->vk.vkAllocateMemory(gpu->device, &allocate, NULL, &block->memory);
     if (result == VK_ERROR_OUT_OF_DEVICE_MEMORY || result == VK_ERROR_OUT_OF_HOST_MEMORY)
-        return pd_fail(PERIDOT_ERROR_MEMORY, "%s is out of memory: %.1f MB for %s did not fit beside %.1f MB in use (heap %.1f MB)",
-                       gpu->info.name, (double)need.size / 1e6, what, (double)gpu->allocated / 1e6, (double)gpu->info.heap_size / 1e6);
+        return pd_fail(PERIDOT_ERROR_MEMORY,
+                       "%s is out of memory: %.1f MB for %s did not fit beside %.1f MB in use (heap %.1f MB)",
+                       gpu->info.name, (double)need.size / 1e6, what, (double)gpu->allocated / 1e6,
+                       (double)gpu->info.heap_size / 1e6);
     if (result != VK_SUCCESS) return pd_vk_fail(result, "vkAllocateMemory");
     VkMemoryPropertyFlags has = gpu->memory.memoryTypes[type].propertyFlags;
     block->counted = kind == PD_HEAP_DEVICE || gpu->info.unified_memory || (kind == PD_HEAP_INPUT && has & LOCAL);
@@ -86,20 +89,23 @@ static peridot_status allocate_memory(struct pd_gpu *gpu, struct pd_block *block
     return PERIDOT_OK;
 }
 
-static peridot_status block_create(struct pd_block **out, struct pd_gpu *gpu, enum pd_heap_kind kind, uint64_t size, const char *what)
+static peridot_status block_create(struct pd_block **out, struct pd_gpu *gpu, enum pd_heap_kind kind, uint64_t size,
+                                   const char *what)
 {
     struct pd_block *block = calloc(1, sizeof *block);
     if (!block) return pd_fail_alloc(sizeof *block, "memory block");
     block->size = size;
     VkBufferCreateInfo create = {.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, .size = size,
-        .usage = VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT | VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT
-            | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT};
+        .usage = VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT | VK_BUFFER_USAGE_STORAGE_BUFFER_BIT
+            | VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT};
     VkResult result = gpu->vk.vkCreateBuffer(gpu->device, &create, NULL, &block->buffer);
-    peridot_status status = result == VK_SUCCESS ? allocate_memory(gpu, block, kind, what) : pd_vk_fail(result, "vkCreateBuffer");
+    peridot_status status = result == VK_SUCCESS ? allocate_memory(gpu, block, kind, what)
+        : pd_vk_fail(result, "vkCreateBuffer");
     if (status != PERIDOT_OK) {
         block_free(gpu, block);
         /* The part of device memory that the host can map may be small, and others use it too. */
-        return status == PERIDOT_ERROR_MEMORY && kind == PD_HEAP_INPUT ? block_create(out, gpu, PD_HEAP_HOST, size, what) : status;
+        return status == PERIDOT_ERROR_MEMORY && kind == PD_HEAP_INPUT
+            ? block_create(out, gpu, PD_HEAP_HOST, size, what) : status;
     }
     *out = block;
     return PERIDOT_OK;
@@ -111,7 +117,8 @@ peridot_status pd_heap_create(struct pd_heap **out, struct pd_gpu *gpu, enum pd_
 {
     *out = calloc(1, sizeof **out);
     if (!*out) return pd_fail_alloc(sizeof **out, "heap");
-    **out = (struct pd_heap){.gpu = gpu, .kind = kind, .block_size = block_size ? pd_min(block_size, gpu->max_block) : gpu->max_block};
+    **out = (struct pd_heap){.gpu = gpu, .kind = kind,
+        .block_size = block_size ? pd_min(block_size, gpu->max_block) : gpu->max_block};
     return PERIDOT_OK;
 }
 
@@ -131,7 +138,8 @@ bool pd_gpu_can_import(const struct pd_gpu *gpu) { return gpu->import_alignment 
 static VkResult import_pages(struct pd_gpu *gpu, struct pd_block *block, void *pages)
 {
     const VkExternalMemoryHandleTypeFlagBits type = VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
-    VkExternalMemoryBufferCreateInfo external = {.sType = VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO, .handleTypes = type};
+    VkExternalMemoryBufferCreateInfo external = {.sType = VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO,
+        .handleTypes = type};
     VkBufferCreateInfo create = {.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, .pNext = &external, .size = block->size,
         .usage = PD_IMPORT_USAGE};
     VkResult result = gpu->vk.vkCreateBuffer(gpu->device, &create, NULL, &block->buffer);
@@ -145,8 +153,8 @@ static VkResult import_pages(struct pd_gpu *gpu, struct pd_block *block, void *p
     if (memory == UINT32_MAX || need.size > block->size) return VK_ERROR_INVALID_EXTERNAL_HANDLE;
     VkMemoryAllocateFlagsInfo flags = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO,
         .flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT};
-    VkImportMemoryHostPointerInfoEXT import = {.sType = VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT, .pNext = &flags,
-        .handleType = type, .pHostPointer = pages};
+    VkImportMemoryHostPointerInfoEXT import = {.sType = VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT,
+        .pNext = &flags, .handleType = type, .pHostPointer = pages};
     VkMemoryAllocateInfo allocate = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, .pNext = &import,
         .allocationSize = block->size, .memoryTypeIndex = memory};
     result = gpu->vk.vkAllocateMemory(gpu->device, &allocate, NULL, &block->memory);
@@ -165,7 +173,8 @@ static peridot_status add_block(struct pd_heap *heap, struct pd_block *block)
 peridot_status pd_heap_import(struct pd_span *out, struct pd_heap *heap, const void *host, uint64_t size)
 {
     struct pd_gpu *gpu = heap->gpu;
-    if (!gpu->import_alignment) return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s cannot read host memory in place", gpu->info.name);
+    if (!gpu->import_alignment)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s cannot read host memory in place", gpu->info.name);
     uintptr_t address = (uintptr_t)host, first = address - address % gpu->import_alignment;
     struct pd_block *block = calloc(1, sizeof *block);
     if (!block) return pd_fail_alloc(sizeof *block, "memory block");
@@ -177,7 +186,8 @@ peridot_status pd_heap_import(struct pd_span *out, struct pd_heap *heap, const v
         return status;
     }
     block->address = buffer_address(gpu, block->buffer);
-    *out = (struct pd_span){.address = block->address + (address - first), .size = size, .block = block, .offset = address - first};
+    *out = (struct pd_span){.address = block->address + (address - first), .size = size, .block = block,
+        .offset = address - first};
     return PERIDOT_OK;
 }
 
@@ -194,8 +204,8 @@ peridot_status pd_heap_alloc(struct pd_span *out, struct pd_heap *heap, uint64_t
 {
     size = pd_align(pd_max(size, 1), SPAN_ALIGN);
     if (size > heap->gpu->max_block)
-        return pd_fail(PERIDOT_ERROR_MEMORY, "%s needs %.1f MB in one piece, and %s allows %.1f MB", what, (double)size / 1e6,
-                       heap->gpu->info.name, (double)heap->gpu->max_block / 1e6);
+        return pd_fail(PERIDOT_ERROR_MEMORY, "%s needs %.1f MB in one piece, and %s allows %.1f MB", what,
+                       (double)size / 1e6, heap->gpu->info.name, (double)heap->gpu->max_block / 1e6);
     struct pd_block *block = find_room(heap, size);
     if (!block) {
         PD_TRY(block_create(&block, heap->gpu, heap->kind, pd_max(size, heap->block_size), what));
@@ -213,8 +223,10 @@ peridot_status pd_heap_alloc(struct pd_span *out, struct pd_heap *heap, uint64_t
 
 peridot_status pd_gpu_check_budget(struct pd_gpu *gpu, uint64_t size, const char *what)
 {
-    VkPhysicalDeviceMemoryBudgetPropertiesEXT budget = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
-    VkPhysicalDeviceMemoryProperties2 memory = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2, .pNext = &budget};
+    VkPhysicalDeviceMemoryBudgetPropertiesEXT budget =
+        {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
+    VkPhysicalDeviceMemoryProperties2 memory = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2,
+        .pNext = &budget};
     uint64_t free_size = gpu->info.heap_size - pd_min(gpu->allocated, gpu->info.heap_size);
     if (gpu->has_budget) {
         gpu->instance.vkGetPhysicalDeviceMemoryProperties2(gpu->physical, &memory);
@@ -225,8 +237,8 @@ peridot_status pd_gpu_check_budget(struct pd_gpu *gpu, uint64_t size, const char
         }
     }
     if (size <= free_size) return PERIDOT_OK;
-    return pd_fail(PERIDOT_ERROR_MEMORY, "%s needs %.1f MB, and %s has %.1f MB free of %.1f MB", what, (double)size / 1e6,
-                   gpu->info.name, (double)free_size / 1e6, (double)gpu->info.heap_size / 1e6);
+    return pd_fail(PERIDOT_ERROR_MEMORY, "%s needs %.1f MB, and %s has %.1f MB free of %.1f MB", what,
+                   (double)size / 1e6, gpu->info.name, (double)free_size / 1e6, (double)gpu->info.heap_size / 1e6);
 }
 
 uint64_t pd_gpu_max_span(const struct pd_gpu *gpu) { return gpu->max_block; }

@@ -36,13 +36,14 @@ peridot_status pd_vk_fail(VkResult result, const char *call)
     const char *name = call, *end = call + strcspn(call, "(");
     for (const char *at = call; at < end; at++)
         if (*at == '.' || *at == '>') name = at + 1;
-    return pd_fail(status, "the device failed in %.*s: %s (%d)", (int)(end - name), name, result_name(result), (int)result);
+    return pd_fail(status, "the device failed in %.*s: %s (%d)", (int)(end - name), name, result_name(result),
+                   (int)result);
 }
 
 /* ---- the loader ---- */
 
-/* The library's only mutable globals: set once, by the thread that needs them first, and never unloaded, as other instances may
- * be at work when one is destroyed. */
+/* The library's only mutable globals: set once, by the thread that needs them first, and never unloaded, as other
+ * instances may be at work when one is destroyed. */
 static once_flag loader_once = ONCE_FLAG_INIT;
 static PFN_vkGetInstanceProcAddr get_instance_function;   /* NULL: there is no loader */
 
@@ -60,7 +61,8 @@ static peridot_status create_instance(VkInstance *out)
 {
     call_once(&loader_once, load_loader);
     if (!get_instance_function)
-        return pd_fail(PERIDOT_ERROR_DEVICE, "no Vulkan loader found (libvulkan.so.1): install the package libvulkan1 and a driver");
+        return pd_fail(PERIDOT_ERROR_DEVICE,
+                       "no Vulkan loader found (libvulkan.so.1): install the package libvulkan1 and a driver");
     PFN_vkEnumerateInstanceVersion get_version =
         (PFN_vkEnumerateInstanceVersion)get_instance_function(NULL, "vkEnumerateInstanceVersion");
     PFN_vkCreateInstance create = (PFN_vkCreateInstance)get_instance_function(NULL, "vkCreateInstance");
@@ -73,7 +75,8 @@ static peridot_status create_instance(VkInstance *out)
     VkResult result = create(&info, NULL, out);
     if (result == VK_ERROR_INCOMPATIBLE_DRIVER || result == VK_ERROR_INITIALIZATION_FAILED)
         return pd_fail(PERIDOT_ERROR_DEVICE,
-                       "no Vulkan driver found: install one for your GPU, or mesa-vulkan-drivers for a software device");
+                       "no Vulkan driver found: install one for your GPU, or mesa-vulkan-drivers for a software "
+                       "device");
     return result == VK_SUCCESS ? PERIDOT_OK : pd_vk_fail(result, "vkCreateInstance");
 }
 

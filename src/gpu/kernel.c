@@ -1,5 +1,5 @@
-/* Pipelines: kernels specialised and compiled when first needed, and the cache of compiled pipelines on disk: one file for
- * each device and driver, with a checksum of our own, as drivers trust what they are given. */
+/* Pipelines: kernels specialised and compiled when first needed, and the cache of compiled pipelines on disk: one file
+ * for each device and driver, with a checksum of our own, as drivers trust what they are given. */
 #include "gpu/vk.h"
 
 #include "base/num.h"
@@ -31,7 +31,9 @@ static peridot_status open_source(struct pd_gpu *gpu, enum pd_kernel_id id)
 {
     const char *lacks = pd_kernel_lacks(&gpu->info, id);
     if (gpu->layouts[id]) return PERIDOT_OK;
-    if (lacks) return pd_fail(PERIDOT_ERROR_DEVICE, "%s cannot run the kernel %s: it lacks %s", gpu->info.name, pd_kernel_sources[id].name, lacks);
+    if (lacks)
+        return pd_fail(PERIDOT_ERROR_DEVICE, "%s cannot run the kernel %s: it lacks %s", gpu->info.name,
+                       pd_kernel_sources[id].name, lacks);
     VkShaderModuleCreateInfo module = {.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
         .codeSize = pd_kernel_sources[id].code_size, .pCode = pd_kernel_sources[id].code};
     if (!gpu->modules[id]) PD_VK(gpu->vk.vkCreateShaderModule(gpu->device, &module, NULL, &gpu->modules[id]));
@@ -48,14 +50,16 @@ static uint32_t subgroup_size(const struct pd_gpu *gpu, const struct pd_kernel *
 {
     enum pd_needs needs = pd_kernel_sources[kernel->id].needs;
     if (kernel->n_spec > PD_SUBGROUP_ID && kernel->spec[PD_SUBGROUP_ID]) return kernel->spec[PD_SUBGROUP_ID];
-    return needs == PD_NEEDS_coop ? gpu->info.matrix_subgroup_size : needs == PD_NEEDS_wide ? gpu->info.subgroup_size : 0;
+    return needs == PD_NEEDS_coop ? gpu->info.matrix_subgroup_size : needs == PD_NEEDS_wide ? gpu->info.subgroup_size
+        : 0;
 }
 
 static void compile(struct pd_gpu *gpu, struct pd_kernel *kernel)
 {
     VkSpecializationMapEntry entries[PD_MAX_SPEC];
     for (uint32_t i = 0; i < kernel->n_spec; i++)
-        entries[i] = (VkSpecializationMapEntry){.constantID = i, .offset = i * sizeof(uint32_t), .size = sizeof(uint32_t)};
+        entries[i] = (VkSpecializationMapEntry){.constantID = i, .offset = i * sizeof(uint32_t),
+            .size = sizeof(uint32_t)};
     VkSpecializationInfo spec = {.mapEntryCount = kernel->n_spec, .pMapEntries = entries,
         .dataSize = sizeof(uint32_t) * kernel->n_spec, .pData = kernel->spec};
     /* Other kernels stride by gl_SubgroupSize, which must be the size that the driver compiles for. Unless it is
@@ -73,7 +77,8 @@ static void compile(struct pd_gpu *gpu, struct pd_kernel *kernel)
                 : control ? VK_PIPELINE_SHADER_STAGE_CREATE_ALLOW_VARYING_SUBGROUP_SIZE_BIT : 0,
             .module = gpu->modules[kernel->id], .pName = "main", .pSpecializationInfo = &spec},
         .layout = gpu->layouts[kernel->id]};
-    kernel->result = gpu->vk.vkCreateComputePipelines(gpu->device, gpu->cache.handle, 1, &create, NULL, &kernel->pipeline);
+    kernel->result = gpu->vk.vkCreateComputePipelines(gpu->device, gpu->cache.handle, 1, &create, NULL,
+        &kernel->pipeline);
 }
 
 static void compile_number(void *user, size_t i)
@@ -119,7 +124,8 @@ peridot_status pd_kernel_get(const struct pd_kernel **out, struct pd_gpu *gpu, e
                              const uint32_t *spec, uint32_t n_spec)
 {
     for (struct pd_kernel *k = gpu->kernels; k; k = k->next) {
-        if (k->id != id || k->n_spec != n_spec || (n_spec && memcmp(k->spec, spec, sizeof *spec * n_spec) != 0)) continue;
+        if (k->id != id || k->n_spec != n_spec || (n_spec && memcmp(k->spec, spec, sizeof *spec * n_spec) != 0))
+            continue;
         *out = k;
         return PERIDOT_OK;
     }
@@ -201,7 +207,8 @@ static void cache_write(struct pd_gpu *gpu, const void *data, size_t size)
     memcpy(header.magic, cache_magic, sizeof cache_magic);
     struct pd_writer w;
     if (pd_writer_open(&w, gpu->cache.path) != PERIDOT_OK) return;
-    if (pd_writer_write(&w, &header, sizeof header) == PERIDOT_OK && pd_writer_write(&w, data, size) == PERIDOT_OK) pd_writer_commit(&w);
+    if (pd_writer_write(&w, &header, sizeof header) == PERIDOT_OK && pd_writer_write(&w, data, size) == PERIDOT_OK)
+        pd_writer_commit(&w);
     else pd_writer_abort(&w);
 }
 
@@ -213,9 +220,11 @@ static void cache_save(struct pd_gpu *gpu, const char *path)
     if (!directory) return;
     *strrchr(directory, '/') = 0;
     bool ok = pd_make_directory(directory) == PERIDOT_OK
-        && gpu->vk.vkGetPipelineCacheData(gpu->device, gpu->cache.handle, &size, NULL) == VK_SUCCESS && size != gpu->cache.loaded_size;
+        && gpu->vk.vkGetPipelineCacheData(gpu->device, gpu->cache.handle, &size, NULL) == VK_SUCCESS
+        && size != gpu->cache.loaded_size;
     void *data = ok ? malloc(size ? size : 1) : NULL;
-    if (data && gpu->vk.vkGetPipelineCacheData(gpu->device, gpu->cache.handle, &size, data) == VK_SUCCESS) cache_write(gpu, data, size);
+    if (data && gpu->vk.vkGetPipelineCacheData(gpu->device, gpu->cache.handle, &size, data) == VK_SUCCESS)
+        cache_write(gpu, data, size);
     free(data);
     free(directory);
 }

@@ -60,7 +60,8 @@ static void take_lines(const struct pd_notes *notes, const char *text, size_t si
     struct pd_note note;
     char line[LINE_MAX_SIZE];
     size_t title_size = strlen(notes->title);
-    if (size > FILE_MAX || size <= title_size || memcmp(text, notes->title, title_size) != 0 || text[title_size] != '\n') return;
+    if (size > FILE_MAX || size <= title_size || memcmp(text, notes->title, title_size) != 0
+        || text[title_size] != '\n') return;
     const char *at = text + title_size + 1, *end = text + size, *line_end;
     for (; at < end && (line_end = memchr(at, '\n', (size_t)(end - at))); at = line_end + 1) {
         size_t line_size = (size_t)(line_end - at);
@@ -82,7 +83,8 @@ void pd_notes_read(const struct pd_notes *notes, const peridot_device_info *devi
     free(path);
 }
 
-static peridot_status write_lines(struct pd_writer *w, const struct pd_notes *notes, const struct pd_note *list, size_t n)
+static peridot_status write_lines(struct pd_writer *w, const struct pd_notes *notes, const struct pd_note *list,
+                                  size_t n)
 {
     struct hash hash = {0};
     char head[HEAD_MAX_SIZE], line[LINE_MAX_SIZE];

@@ -20,9 +20,11 @@ const char *pd_kernel_name(enum pd_kernel_id id) { return pd_kernel_sources[id].
 const char *pd_kernel_lacks(const peridot_device_info *device, enum pd_kernel_id id)
 {
     const struct pd_kernel_source *s = &pd_kernel_sources[id];
-    if (s->code_size == sizeof(uint32_t)) return "a glslang that can compile it, when peridot was built";   /* kernels.cmake */
+    if (s->code_size == sizeof(uint32_t))   /* see kernels.cmake */
+        return "a glslang that can compile it, when peridot was built";
     if (s->needs == PD_NEEDS_wide
-        && !(device->int64_arithmetic && device->subgroup_ballot && device->subgroup_size_control && device->subgroup_size <= 32))
+        && !(device->int64_arithmetic && device->subgroup_ballot && device->subgroup_size_control
+             && device->subgroup_size <= 32))
         return "64-bit integers, or subgroups of a known size of at most 32 with ballots";
     if (s->needs == PD_NEEDS_half && !device->fp16_arithmetic) return "fp16 arithmetic";
     if (s->needs == PD_NEEDS_dot && !device->integer_dot) return "integer dot products";
@@ -30,4 +32,7 @@ const char *pd_kernel_lacks(const peridot_device_info *device, enum pd_kernel_id
     return NULL;
 }
 
-uint64_t pd_kernel_hash(enum pd_kernel_id id) { return pd_hash(0, pd_kernel_sources[id].code, pd_kernel_sources[id].code_size); }
+uint64_t pd_kernel_hash(enum pd_kernel_id id)
+{
+    return pd_hash(0, pd_kernel_sources[id].code, pd_kernel_sources[id].code_size);
+}

@@ -14,7 +14,8 @@ static double value_of(const VkPipelineExecutableStatisticKHR *s)
     }
 }
 
-static peridot_status read_statistics(struct pd_executable *e, struct pd_gpu *gpu, const VkPipelineExecutableInfoKHR *which)
+static peridot_status read_statistics(struct pd_executable *e, struct pd_gpu *gpu,
+                                      const VkPipelineExecutableInfoKHR *which)
 {
     uint32_t n = 0;
     PD_VK(gpu->vk.vkGetPipelineExecutableStatisticsKHR(gpu->device, which, &n, NULL));
@@ -44,7 +45,8 @@ static peridot_status read_executables(struct pd_executable *executables, uint32
     if (!properties) return pd_fail_alloc(n * sizeof *properties, "statistics");
     for (uint32_t i = 0; i < n; i++) properties[i].sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_PROPERTIES_KHR;
     VkResult result = gpu->vk.vkGetPipelineExecutablePropertiesKHR(gpu->device, &info, &n, properties);
-    peridot_status status = result == VK_SUCCESS ? PERIDOT_OK : pd_vk_fail(result, "vkGetPipelineExecutablePropertiesKHR");
+    peridot_status status = result == VK_SUCCESS ? PERIDOT_OK
+        : pd_vk_fail(result, "vkGetPipelineExecutablePropertiesKHR");
     for (uint32_t i = 0; i < n && status == PERIDOT_OK; i++) {
         VkPipelineExecutableInfoKHR which = {.sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INFO_KHR,
             .pipeline = kernel->pipeline, .executableIndex = i};

@@ -21,7 +21,8 @@ static peridot_status staging_open(struct pd_gpu *gpu)
     return pd_heap_alloc(&s->span, s->heap, PD_UPLOAD_MAX, "staging");
 }
 
-static peridot_status copy_now(struct pd_gpu *gpu, struct pd_span to, uint64_t to_offset, struct pd_span from, uint64_t from_offset, uint64_t size)
+static peridot_status copy_now(struct pd_gpu *gpu, struct pd_span to, uint64_t to_offset, struct pd_span from,
+                               uint64_t from_offset, uint64_t size)
 {
     PD_TRY(pd_commands_begin(gpu->staging.commands));
     pd_copy(gpu->staging.commands, to, to_offset, from, from_offset, size);

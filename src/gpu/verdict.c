@@ -1,5 +1,5 @@
-/* What the last self-test on a device and driver found: the kernels that give wrong answers there. The worst that a forged line
- * can do is that a slower kernel is taken. */
+/* What the last self-test on a device and driver found: the kernels that give wrong answers there. The worst that a
+ * forged line can do is that a slower kernel is taken. */
 #include "gpu/notes.h"
 #include "gpu/vk.h"
 

@@ -1,4 +1,5 @@
-/* The rows of kernels.def: kinds of kernels, and which of its kernels a kind has for a type of weights or of the cache. */
+/* The rows of kernels.def: kinds of kernels, and which of its kernels a kind has for a type of weights or of the
+ * cache. */
 #ifndef PD_OPS_KERNELS_H
 #define PD_OPS_KERNELS_H
 
@@ -11,8 +12,8 @@ enum pd_kernel_kind {
     PD_N_KERNEL_KINDS
 };
 
-/* type: an enum pd_dtype or a peridot_kv_type, whichever the row lists; 0 for a row without types. PD_N_KERNELS: the kind has no
- * kernel for it. */
+/* type: an enum pd_dtype or a peridot_kv_type, whichever the row lists; 0 for a row without types. PD_N_KERNELS: the
+ * kind has no kernel for it. */
 enum pd_kernel_id pd_kernel_of(enum pd_kernel_kind kind, uint32_t type);
 /* And back. */
 enum pd_kernel_kind pd_kernel_kind_of(enum pd_kernel_id id);

@@ -175,7 +175,8 @@ static void put_low(const struct layout *l, uint8_t *dst, const uint8_t *q)
         for (int j = 0; j < 16; j++) dst[j] = (uint8_t)((q[j] & 15) | (q[j + 16] & 15) << 4);
     else
         for (int j = 0; j < 8; j++)
-            dst[j] = (uint8_t)((q[4 * j] & 3) | (q[4 * j + 1] & 3) << 2 | (q[4 * j + 2] & 3) << 4 | (q[4 * j + 3] & 3) << 6);
+            dst[j] = (uint8_t)((q[4 * j] & 3) | (q[4 * j + 1] & 3) << 2 | (q[4 * j + 2] & 3) << 4
+                | (q[4 * j + 3] & 3) << 6);
 }
 
 static void put_high(const struct layout *l, uint8_t *dst, const uint8_t *q)
@@ -189,7 +190,8 @@ static void put_high(const struct layout *l, uint8_t *dst, const uint8_t *q)
         }
     else if (l->high == 8)
         for (int j = 0; j < 8; j++)
-            dst[j] = (uint8_t)(q[4 * j] >> 4 | q[4 * j + 1] >> 4 << 2 | q[4 * j + 2] >> 4 << 4 | q[4 * j + 3] >> 4 << 6);
+            dst[j] = (uint8_t)(q[4 * j] >> 4 | q[4 * j + 1] >> 4 << 2 | q[4 * j + 2] >> 4 << 4
+                | q[4 * j + 3] >> 4 << 6);
 }
 
 /* Q8_0's blocks: a fp16 scale, then a byte a weight. */
@@ -240,10 +242,12 @@ uint64_t pd_device_rows_size(uint32_t row_size, uint32_t n_rows, uint32_t row_in
     return pd_align(n_rows, row_interleave) * row_size;
 }
 
-void pd_device_put_row(const struct pd_row_layout *layout, uint8_t *dst, uint32_t i, const uint8_t *src, uint8_t *scratch)
+void pd_device_put_row(const struct pd_row_layout *layout, uint8_t *dst, uint32_t i, const uint8_t *src,
+                       uint8_t *scratch)
 {
     uint32_t row_size = pd_device_row_size(layout->dtype, layout->n), row_interleave = layout->row_interleave;
     uint8_t *to = dst + (size_t)(i - i % row_interleave) * row_size + (size_t)16 * (i % row_interleave);
     put_row(layout->dtype, row_interleave == 1 ? to : scratch, src, layout->n);
-    for (uint32_t at = 0; row_interleave > 1 && at < row_size; at += 16) memcpy(to + (size_t)at * row_interleave, scratch + at, 16);
+    for (uint32_t at = 0; row_interleave > 1 && at < row_size; at += 16)
+        memcpy(to + (size_t)at * row_interleave, scratch + at, 16);
 }

@@ -5,7 +5,8 @@
 #include "format/dtype.h"
 #include "gpu/gpu.h"
 
-/* Rows of one type that lie together. A matrix has several where types are mixed or an allocation would be too large. */
+/* Rows of one type that lie together. A matrix has several where types are mixed or an allocation would be too
+ * large. */
 struct pd_slice {
     uint64_t address;
     enum pd_dtype dtype;

@@ -7,7 +7,8 @@
 #include <stddef.h>
 #include <string.h>
 
-static const struct pd_kernel *kernel(struct pd_recorder *r, enum pd_kernel_id id, const uint32_t *spec, uint32_t n_spec)
+static const struct pd_kernel *kernel(struct pd_recorder *r, enum pd_kernel_id id, const uint32_t *spec,
+                                      uint32_t n_spec)
 {
     const struct pd_kernel *k = NULL;
     if (r->status == PERIDOT_OK) r->status = pd_kernel_get(&k, r->gpu, id, spec, n_spec);
@@ -15,8 +16,8 @@ static const struct pd_kernel *kernel(struct pd_recorder *r, enum pd_kernel_id i
 }
 
 /* Of a kernel that reads a slice of weights. */
-static const struct pd_kernel *kernel_of(struct pd_recorder *r, enum pd_kernel_id id, const struct pd_slice *slice, const uint32_t *spec,
-                                         uint32_t n_spec)
+static const struct pd_kernel *kernel_of(struct pd_recorder *r, enum pd_kernel_id id, const struct pd_slice *slice,
+                                         const uint32_t *spec, uint32_t n_spec)
 {
     uint32_t all[PD_MAX_SPEC] = {0};
     if (n_spec) memcpy(all, spec, n_spec * sizeof *spec);
@@ -24,7 +25,8 @@ static const struct pd_kernel *kernel_of(struct pd_recorder *r, enum pd_kernel_i
     return kernel(r, id, all, (uint32_t)pd_max(n_spec, all[PD_ROW_INTERLEAVE_ID] > 1 ? PD_ROW_INTERLEAVE_ID + 1 : 0));
 }
 
-static void dispatch(struct pd_recorder *r, const struct pd_kernel *k, const void *push, uint32_t x, uint32_t y, uint32_t z)
+static void dispatch(struct pd_recorder *r, const struct pd_kernel *k, const void *push, uint32_t x, uint32_t y,
+                     uint32_t z)
 {
     if (k && r->commands) pd_dispatch(r->commands, k, push, x, y, z);
 }
@@ -34,7 +36,8 @@ static void barrier(struct pd_recorder *r)
     if (r->commands) pd_barrier(r->commands);
 }
 
-/* v where it was asked for by name and has a kernel for the type; else the first that has one which no self-test found wrong. */
+/* v where it was asked for by name and has a kernel for the type; else the first that has one which no self-test found
+ * wrong. */
 static enum pd_variant sound(const struct pd_recorder *r, enum pd_varied operation, enum pd_variant v, uint32_t type)
 {
     return r->variants.forced[operation] ? pd_variant_having(v, type) : pd_variant_sound(r->gpu, v, type);
@@ -42,12 +45,15 @@ static enum pd_variant sound(const struct pd_recorder *r, enum pd_varied operati
 
 static uint32_t subgroup_size(const struct pd_recorder *r) { return pd_gpu_info(r->gpu)->subgroup_size; }
 
-void pd_op_embed(struct pd_recorder *r, struct pd_rows x, const struct pd_table *table, uint64_t tokens, uint32_t n_tokens, float scale)
+void pd_op_embed(struct pd_recorder *r, struct pd_rows x, const struct pd_table *table, uint64_t tokens,
+                 uint32_t n_tokens, float scale)
 {
     const struct pd_matrix *m = table->matrix;
     struct pd_embed_push push = {.slices = table->addresses.address, .tokens = tokens, .x = x.address,
-        .rows_per_slice = table->rows_per_slice, .row_size = m->slices[0].row_size, .n_cols = m->n_cols, .x_stride = x.stride, .scale = scale};
-    dispatch(r, kernel_of(r, pd_kernel_of(PD_KERNELS_embed, m->slices[0].dtype), m->slices, NULL, 0), &push, 1, n_tokens, 1);
+        .rows_per_slice = table->rows_per_slice, .row_size = m->slices[0].row_size, .n_cols = m->n_cols,
+        .x_stride = x.stride, .scale = scale};
+    dispatch(r, kernel_of(r, pd_kernel_of(PD_KERNELS_embed, m->slices[0].dtype), m->slices, NULL, 0), &push, 1,
+             n_tokens, 1);
     barrier(r);
 }
 
@@ -70,7 +76,8 @@ struct matvec_mode {
 };
 
 /* Several tokens fill the registers: tunings are for one. */
-static struct pd_tuning matvec_tuning(const struct pd_recorder *r, enum pd_kernel_id id, uint32_t n_tokens, struct matvec_mode mode)
+static struct pd_tuning matvec_tuning(const struct pd_recorder *r, enum pd_kernel_id id, uint32_t n_tokens,
+                                      struct matvec_mode mode)
 {
     enum pd_use use = mode.glu ? PD_USE_GATED : mode.norm_vec4s ? PD_USE_NORMED : PD_USE_PLAIN;
     struct pd_tuning tuning = pd_tuning_get(n_tokens == 1 ? r->variants.tunings : NULL, pd_gpu_info(r->gpu), id, use);
@@ -78,10 +85,12 @@ static struct pd_tuning matvec_tuning(const struct pd_recorder *r, enum pd_kerne
     return tuning;
 }
 
-static void matvec(struct pd_recorder *r, const struct pd_slice *slice, const struct pd_matvec_push *push, struct matvec_mode mode)
+static void matvec(struct pd_recorder *r, const struct pd_slice *slice, const struct pd_matvec_push *push,
+                   struct matvec_mode mode)
 {
     enum pd_variant v = r->variants.of[PD_VARIED_MATVEC];
-    if (v == PD_VARIANT_MATVEC_DOT && push->n_tokens > 1) v = PD_VARIANT_MATVEC_COLUMNS;   /* several tokens fill its registers */
+    /* several tokens fill its registers */
+    if (v == PD_VARIANT_MATVEC_DOT && push->n_tokens > 1) v = PD_VARIANT_MATVEC_COLUMNS;
     v = sound(r, PD_VARIED_MATVEC, v, (uint32_t)slice->dtype);
     bool rows = v == PD_VARIANT_MATVEC_ROWS, cpu = pd_gpu_info(r->gpu)->type == PERIDOT_DEVICE_CPU;
     uint32_t cols = push->n_tokens == 1 ? 1 : rows ? MATVEC_LANE_COLS : MATVEC_COLS;
@@ -96,18 +105,19 @@ static void matvec(struct pd_recorder *r, const struct pd_slice *slice, const st
     dispatch(r, k, push, (uint32_t)pd_min(pd_div_up(push->n_rows, at_once), most), 1, 1);
 }
 
-static struct pd_matmul_push matmul_push(struct pd_rows y, const struct pd_slice *slice, struct pd_rows x, uint32_t n_cols,
-                                         uint32_t n_tokens, float softcap)
+static struct pd_matmul_push matmul_push(struct pd_rows y, const struct pd_slice *slice, struct pd_rows x,
+                                         uint32_t n_cols, uint32_t n_tokens, float softcap)
 {
     return (struct pd_matmul_push){.w = slice->address, .x = x.address, .y = pd_rows_at(y, 0, slice->first_row).address,
-        .row_size = slice->row_size, .n_cols = n_cols, .n_rows = slice->n_rows, .n_tokens = n_tokens, .x_stride = x.stride,
-        .y_stride = y.stride, .softcap = softcap};
+        .row_size = slice->row_size, .n_cols = n_cols, .n_rows = slice->n_rows, .n_tokens = n_tokens,
+        .x_stride = x.stride, .y_stride = y.stride, .softcap = softcap};
 }
 
 static void matmul_matvec(struct pd_recorder *r, const struct pd_slice *slice, const struct pd_matmul_push *p)
 {
-    struct pd_matvec_push push = {.w = p->w, .x = p->x, .y = p->y, .row_size = p->row_size, .n_cols = p->n_cols, .n_rows = p->n_rows,
-        .n_tokens = p->n_tokens, .x_stride = p->x_stride, .y_stride = p->y_stride, .softcap = p->softcap};
+    struct pd_matvec_push push = {.w = p->w, .x = p->x, .y = p->y, .row_size = p->row_size, .n_cols = p->n_cols,
+        .n_rows = p->n_rows, .n_tokens = p->n_tokens, .x_stride = p->x_stride, .y_stride = p->y_stride,
+        .softcap = p->softcap};
     matvec(r, slice, &push, (struct matvec_mode){0});
 }
 
@@ -126,8 +136,8 @@ static void matmul_dot(struct pd_recorder *r, const struct pd_slice *slice, cons
              (uint32_t)pd_div_up(push->n_tokens, spec[1]), 1);
 }
 
-/* Tiles of 128 by 128 need fewer reads. Where they would be too few, or registers or shared memory are short, tiles of 64 by 64.
- * The subgroups of a workgroup share a tile in parts as square as can be. */
+/* Tiles of 128 by 128 need fewer reads. Where they would be too few, or registers or shared memory are short, tiles of
+ * 64 by 64. The subgroups of a workgroup share a tile in parts as square as can be. */
 static void matmul_coop(struct pd_recorder *r, const struct pd_slice *slice, const struct pd_matmul_push *push)
 {
     const peridot_device_info *d = pd_gpu_info(r->gpu);
@@ -135,8 +145,8 @@ static void matmul_coop(struct pd_recorder *r, const struct pd_slice *slice, con
     bool large = push->n_rows >= 8192 && d->max_shared_size >= 48 * 1024 && subgroup >= 32;
     uint32_t tile = large ? 128 : 64, n_parts = (uint32_t)pd_max(2 * tile / subgroup, 1);
     while (4 * n_down * n_down <= n_parts) n_down *= 2;
-    uint32_t spec[] = {n_parts * subgroup, subgroup, tile, tile, 32, tile / n_down, tile / (n_parts / n_down), d->matrix_m, d->matrix_n,
-        d->matrix_k};
+    uint32_t spec[] = {n_parts * subgroup, subgroup, tile, tile, 32, tile / n_down, tile / (n_parts / n_down),
+        d->matrix_m, d->matrix_n, d->matrix_k};
     dispatch(r, kernel_of(r, pd_kernel_of(PD_KERNELS_matmul_coop, slice->dtype), slice, spec, PD_COUNT(spec)), push,
              (uint32_t)pd_div_up(push->n_rows, tile), (uint32_t)pd_div_up(push->n_tokens, tile), 1);
 }
@@ -145,7 +155,8 @@ static void matmul_coop(struct pd_recorder *r, const struct pd_slice *slice, con
 static enum pd_variant matmul_variant(const struct pd_recorder *r, enum pd_dtype dtype, uint32_t n_tokens)
 {
     uint32_t few = r->variants.forced[PD_VARIED_MATMUL] ? 1 : 2 * MATVEC_COLS;
-    return sound(r, PD_VARIED_MATMUL, n_tokens > few ? r->variants.of[PD_VARIED_MATMUL] : PD_VARIANT_MATMUL_MATVEC, (uint32_t)dtype);
+    return sound(r, PD_VARIED_MATMUL, n_tokens > few ? r->variants.of[PD_VARIED_MATMUL] : PD_VARIANT_MATMUL_MATVEC,
+                 (uint32_t)dtype);
 }
 
 uint32_t pd_packed_stride(enum pd_kernel_id pack, uint32_t n_cols)
@@ -159,21 +170,25 @@ uint32_t pd_packed_most(uint32_t n_cols)
     return (uint32_t)pd_max(pd_packed_stride(PD_KERNEL_pack_f16, n_cols), pd_packed_stride(PD_KERNEL_pack_q16, n_cols));
 }
 
-static struct pd_rows pack(struct pd_recorder *r, enum pd_kernel_id id, struct pd_rows x, uint32_t n_cols, uint32_t n_tokens)
+static struct pd_rows pack(struct pd_recorder *r, enum pd_kernel_id id, struct pd_rows x, uint32_t n_cols,
+                           uint32_t n_tokens)
 {
     struct pd_rows packed = {r->packed, pd_packed_stride(id, n_cols)};
-    struct pd_pack_push push = {.x = x.address, .packed = packed.address, .n_cols = n_cols, .x_stride = x.stride, .packed_stride = packed.stride};
+    struct pd_pack_push push = {.x = x.address, .packed = packed.address, .n_cols = n_cols, .x_stride = x.stride,
+        .packed_stride = packed.stride};
     dispatch(r, kernel(r, id, NULL, 0), &push, n_tokens, 1, 1);
     barrier(r);
     return packed;
 }
 
-/* x is packed once for all slices that read it packed alike; before it is packed otherwise a barrier waits for those. */
-void pd_op_matmul(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, struct pd_rows x, uint32_t n_tokens, float softcap)
+/* x is packed once for all slices that read it packed alike; before it is packed otherwise a barrier waits for
+ * those. */
+void pd_op_matmul(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, struct pd_rows x,
+                  uint32_t n_tokens, float softcap)
 {
     static void (*const record[])(struct pd_recorder *, const struct pd_slice *, const struct pd_matmul_push *) = {
-        [PD_VARIANT_MATMUL_COOP] = matmul_coop, [PD_VARIANT_MATMUL_DOT] = matmul_dot, [PD_VARIANT_MATMUL_TILE] = matmul_tile,
-        [PD_VARIANT_MATMUL_MATVEC] = matmul_matvec};
+        [PD_VARIANT_MATMUL_COOP] = matmul_coop, [PD_VARIANT_MATMUL_DOT] = matmul_dot,
+        [PD_VARIANT_MATMUL_TILE] = matmul_tile, [PD_VARIANT_MATMUL_MATVEC] = matmul_matvec};
     struct pd_rows packed = {0};
     enum pd_kernel_id packed_by = PD_N_KERNELS;
     for (uint32_t i = 0; i < w->n_slices; i++) {
@@ -185,7 +200,8 @@ void pd_op_matmul(struct pd_recorder *r, struct pd_rows y, const struct pd_matri
             packed = pack(r, by, x, w->n_cols, n_tokens);
             packed_by = by;
         }
-        struct pd_matmul_push push = matmul_push(y, slice, by != PD_N_KERNELS ? packed : x, w->n_cols, n_tokens, softcap);
+        struct pd_matmul_push push = matmul_push(y, slice, by != PD_N_KERNELS ? packed : x, w->n_cols, n_tokens,
+            softcap);
         record[variant](r, slice, &push);
     }
     barrier(r);
@@ -199,25 +215,28 @@ bool pd_can_fuse_norm(const struct pd_gpu *gpu, uint32_t n)
     return n % 4 == 0 && pd_align(n, PD_PAD) * sizeof(float) + reduce_size <= pd_gpu_info(gpu)->max_shared_size;
 }
 
-static struct pd_matvec_push fused_norm_push(const struct pd_fused_norm *in, uint64_t y, const struct pd_slice *slice, uint32_t n_rows)
+static struct pd_matvec_push fused_norm_push(const struct pd_fused_norm *in, uint64_t y, const struct pd_slice *slice,
+                                             uint32_t n_rows)
 {
-    return (struct pd_matvec_push){.w = slice->address, .x = in->x, .y = y, .branch = in->branch, .w_post = in->w_post, .w_norm = in->w,
-        .store = in->x_out ? in->x_out : in->normed, .row_size = slice->row_size, .n_cols = in->n, .n_rows = n_rows, .n_tokens = 1,
-        .eps = in->eps};
+    return (struct pd_matvec_push){.w = slice->address, .x = in->x, .y = y, .branch = in->branch, .w_post = in->w_post,
+        .w_norm = in->w, .store = in->x_out ? in->x_out : in->normed, .row_size = slice->row_size, .n_cols = in->n,
+        .n_rows = n_rows, .n_tokens = 1, .eps = in->eps};
 }
 
 static struct matvec_mode fused_norm_mode(const struct pd_fused_norm *in)
 {
-    return (struct matvec_mode){.norm_vec4s = (uint32_t)pd_align(in->n, PD_PAD) / 4, .branch = !in->branch ? 0 : in->w_post ? 2 : 1,
-        .store = in->x_out ? 1 : in->normed ? 2 : 0};
+    return (struct matvec_mode){.norm_vec4s = (uint32_t)pd_align(in->n, PD_PAD) / 4,
+        .branch = !in->branch ? 0 : in->w_post ? 2 : 1, .store = in->x_out ? 1 : in->normed ? 2 : 0};
 }
 
 /* Several slices prepare and store the same vector; none writes what another reads. */
-void pd_op_fused_norm_matvec(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, const struct pd_fused_norm *in, float softcap)
+void pd_op_fused_norm_matvec(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w,
+                             const struct pd_fused_norm *in, float softcap)
 {
     for (uint32_t i = 0; i < w->n_slices; i++) {
         const struct pd_slice *slice = &w->slices[i];
-        struct pd_matvec_push push = fused_norm_push(in, pd_rows_at(y, 0, slice->first_row).address, slice, slice->n_rows);
+        struct pd_matvec_push push = fused_norm_push(in, pd_rows_at(y, 0, slice->first_row).address, slice,
+            slice->n_rows);
         push.softcap = softcap;
         matvec(r, slice, &push, fused_norm_mode(in));
     }
@@ -234,8 +253,8 @@ static uint64_t second_half(const struct pd_matrix *w)
     return w->n_slices == 2 && s[0].n_rows == n && s[0].dtype == s[1].dtype ? s[1].address : 0;
 }
 
-void pd_op_fused_norm_gated(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, const struct pd_fused_norm *in, bool silu,
-                        struct pd_rows both)
+void pd_op_fused_norm_gated(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w,
+                            const struct pd_fused_norm *in, bool silu, struct pd_rows both)
 {
     uint64_t up = second_half(w);
     if (!up) {
@@ -257,9 +276,9 @@ void pd_op_rope(struct pd_recorder *r, const struct pd_attention *a)
 {
     const struct pd_heads *h = &a->heads;
     uint32_t spec[] = {h->head_dim >= 128 ? 64 : 32, h->head_dim, h->q_norm != 0};
-    struct pd_rope_push push = {.places = a->places, .qkv = a->qkv.address, .angles = a->angles, .w_q = h->q_norm, .w_k = h->k_norm,
-        .k_cache = a->kv.k, .v_cache = a->kv.v, .pages = a->kv.pages, .qkv_stride = a->qkv.stride, .n_heads = h->n_heads,
-        .n_kv_heads = h->n_kv_heads, .eps = h->eps};
+    struct pd_rope_push push = {.places = a->places, .qkv = a->qkv.address, .angles = a->angles, .w_q = h->q_norm,
+        .w_k = h->k_norm, .k_cache = a->kv.k, .v_cache = a->kv.v, .pages = a->kv.pages, .qkv_stride = a->qkv.stride,
+        .n_heads = h->n_heads, .n_kv_heads = h->n_kv_heads, .eps = h->eps};
     enum pd_kernel_id id = a->kv.type == PERIDOT_KV_F16 ? PD_KERNEL_rope_f16 : PD_KERNEL_rope_f32;
     dispatch(r, kernel(r, id, spec, 3), &push, h->n_heads + 2 * h->n_kv_heads, a->n_tokens, 1);
     barrier(r);
@@ -277,26 +296,30 @@ static const uint32_t attention_queries[PD_N_VARIANTS] = {   /* most queries of 
 
 #define FEW_QUERIES 8   /* positions that are not worth a tile */
 
-/* Whatever the cache's type, kernels of both are to be right: the grid of a step is made before the type is known. Lanes that
- * take keys of their own take elements of the head in fours, and tiles are of vec4s. */
-static enum pd_variant attention_variant(const struct pd_recorder *r, const struct pd_heads *heads, uint32_t n_tokens, bool decode)
+/* Whatever the cache's type, kernels of both are to be right: the grid of a step is made before the type is known.
+ * Lanes that take keys of their own take elements of the head in fours, and tiles are of vec4s. */
+static enum pd_variant attention_variant(const struct pd_recorder *r, const struct pd_heads *heads, uint32_t n_tokens,
+                                         bool decode)
 {
     enum pd_variant v = r->variants.of[PD_VARIED_ATTENTION];
     for (uint32_t i = 0; i < 2; i++) v = sound(r, PD_VARIED_ATTENTION, v, i);
     bool few = decode || (n_tokens < FEW_QUERIES && !r->variants.forced[PD_VARIED_ATTENTION]);
     if (v == PD_VARIANT_ATTENTION_TILE && (few || heads->head_dim % 4 != 0)) v = PD_VARIANT_ATTENTION_COLUMNS;
-    if (v == PD_VARIANT_ATTENTION_ROWS && heads->head_dim % (4 * pd_max(subgroup_size(r), 8)) != 0) v = PD_VARIANT_ATTENTION_COLUMNS;
+    if (v == PD_VARIANT_ATTENTION_ROWS && heads->head_dim % (4 * pd_max(subgroup_size(r), 8)) != 0)
+        v = PD_VARIANT_ATTENTION_COLUMNS;
     return v;
 }
 
 /* Heads that share a kv head, as many as fit: a tile has a number of rows to fill, the others 16 KiB for q. */
-static struct attention_plan plan_attention(const struct pd_recorder *r, const struct pd_heads *heads, uint32_t n_tokens, bool decode)
+static struct attention_plan plan_attention(const struct pd_recorder *r, const struct pd_heads *heads,
+                                            uint32_t n_tokens, bool decode)
 {
     enum pd_variant v = attention_variant(r, heads, n_tokens, decode);
     uint32_t group = heads->n_heads / heads->n_kv_heads, most = attention_queries[v], n = group < most ? group : most;
     bool tile = v == PD_VARIANT_ATTENTION_TILE;
     while (n > 1 && (group % n != 0 || (tile ? most % n != 0 : n * heads->head_dim > 4096))) n--;
-    return (struct attention_plan){.variant = v, .n_heads = n, .n_tokens = decode || v == PD_VARIANT_ATTENTION_COLUMNS ? 1 : most / n};
+    return (struct attention_plan){.variant = v, .n_heads = n,
+        .n_tokens = decode || v == PD_VARIANT_ATTENTION_COLUMNS ? 1 : most / n};
 }
 
 uint32_t pd_attention_groups(const struct pd_recorder *r, const struct pd_heads *heads)
@@ -304,8 +327,8 @@ uint32_t pd_attention_groups(const struct pd_recorder *r, const struct pd_heads 
     return heads->n_heads / plan_attention(r, heads, 1, true).n_heads;
 }
 
-static const struct pd_kernel *attention_kernel(struct pd_recorder *r, const struct attention_plan *plan, const struct pd_kv *kv,
-                                                const struct pd_heads *heads, bool decode)
+static const struct pd_kernel *attention_kernel(struct pd_recorder *r, const struct attention_plan *plan,
+                                                const struct pd_kv *kv, const struct pd_heads *heads, bool decode)
 {
     bool f16 = kv->type == PERIDOT_KV_F16, norms = decode && heads->q_norm;
     uint32_t dim = heads->head_dim, group = heads->n_heads / heads->n_kv_heads, lanes = subgroup_size(r);
@@ -357,7 +380,8 @@ void pd_op_attention_decode(struct pd_recorder *r, const struct pd_attention *a)
 struct pd_place pd_decode_place(uint32_t pos, uint32_t window, uint32_t split_pages)
 {
     uint32_t lowest = window && pos + 1 > window ? pos + 1 - window : 0, n_pages = pos / PD_PAGE - lowest / PD_PAGE + 1;
-    struct pd_place place = {.pos = pos, .split_pages = (uint32_t)pd_max(split_pages, pd_div_up(n_pages, PD_MAX_SPLITS))};
+    struct pd_place place = {.pos = pos,
+        .split_pages = (uint32_t)pd_max(split_pages, pd_div_up(n_pages, PD_MAX_SPLITS))};
     place.n_splits = (uint32_t)pd_div_up(n_pages, place.split_pages);
     return place;
 }

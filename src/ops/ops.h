@@ -1,6 +1,6 @@
 /* The operations of the forward pass: each picks a kernel for its shapes and types and records one dispatch (or one per
- * slice of a matrix). The first failure is kept in the recorder, so that forward.c reads without checks. Every operation
- * that follows another waits for it (one barrier). */
+ * slice of a matrix). The first failure is kept in the recorder, so that forward.c reads without checks. Every
+ * operation that follows another waits for it (one barrier). */
 #ifndef PD_OPS_OPS_H
 #define PD_OPS_OPS_H
 
@@ -10,9 +10,11 @@
 
 struct pd_recorder {
     struct pd_gpu *gpu;
-    struct pd_commands *commands;   /* NULL: kernels are compiled and nothing is recorded; addresses only say whether a buffer exists */
+    /* NULL: kernels are compiled and nothing is recorded; addresses only say whether a buffer exists */
+    struct pd_commands *commands;
     struct pd_variants variants;
-    uint64_t packed;           /* [tokens][pd_packed_most of the widest matrix] words: scratch of variants that read x packed */
+    /* [tokens][pd_packed_most of the widest matrix] words: scratch of variants that read x packed */
+    uint64_t packed;
     peridot_status status;
 };
 
@@ -32,7 +34,8 @@ static inline struct pd_rows pd_rows_at(struct pd_rows rows, uint32_t row, uint3
 }
 
 /* x[m] = table[tokens[m]] * scale */
-void pd_op_embed(struct pd_recorder *r, struct pd_rows x, const struct pd_table *table, uint64_t tokens, uint32_t n_tokens, float scale);
+void pd_op_embed(struct pd_recorder *r, struct pd_rows x, const struct pd_table *table, uint64_t tokens,
+                 uint32_t n_tokens, float scale);
 
 /* x += w_post ? rms(y) * w_post : y (when y has an address), then normed = rms(x) * w (when w is not 0) */
 struct pd_norm {
@@ -44,10 +47,11 @@ struct pd_norm {
 void pd_op_rmsnorm(struct pd_recorder *r, const struct pd_norm *norm, uint32_t n_tokens);
 
 /* y[m] = softcap(w x[m]): matvec for few tokens, tiles for more */
-void pd_op_matmul(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, struct pd_rows x, uint32_t n_tokens, float softcap);
+void pd_op_matmul(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, struct pd_rows x,
+                  uint32_t n_tokens, float softcap);
 
-/* The residual and norm before a matrix, fused into its kernel in a decode step: x' = x + (w_post ? rms(branch) * w_post : branch),
- * then rms(x') * w. branch 0: x' = x. */
+/* The residual and norm before a matrix, fused into its kernel in a decode step: x' = x + (w_post ? rms(branch) *
+ * w_post : branch), then rms(x') * w. branch 0: x' = x. */
 struct pd_fused_norm {
     uint64_t x, branch;        /* [n] fp32, padded with zeros to a multiple of PD_PAD */
     uint64_t w_post, w;        /* [n] */
@@ -59,11 +63,12 @@ struct pd_fused_norm {
 /* Whether the device has the shared memory for vectors of n. */
 bool pd_can_fuse_norm(const struct pd_gpu *gpu, uint32_t n);
 /* y = softcap(w fused_norm(in)), one token */
-void pd_op_fused_norm_matvec(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, const struct pd_fused_norm *in, float softcap);
-/* y = act(gate fused_norm(in)) * (up fused_norm(in)), gate and up being the halves of w's rows; `both` ([2 n]) is used where the halves cannot
- * be read side by side (mixed types) */
-void pd_op_fused_norm_gated(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, const struct pd_fused_norm *in, bool silu,
-                        struct pd_rows both);
+void pd_op_fused_norm_matvec(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w,
+                             const struct pd_fused_norm *in, float softcap);
+/* y = act(gate fused_norm(in)) * (up fused_norm(in)), gate and up being the halves of w's rows; `both` ([2 n]) is used
+ * where the halves cannot be read side by side (mixed types) */
+void pd_op_fused_norm_gated(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w,
+                            const struct pd_fused_norm *in, bool silu, struct pd_rows both);
 
 /* The part of a KV cache that belongs to one layer. */
 struct pd_kv {
@@ -98,8 +103,8 @@ void pd_op_rope(struct pd_recorder *r, const struct pd_attention *a);
 void pd_op_attention(struct pd_recorder *r, const struct pd_attention *a);
 /* Both for one token of each of n_tokens sequences: takes qkv as the matrix gave it; keys are split over workgroups. */
 void pd_op_attention_decode(struct pd_recorder *r, const struct pd_attention *a);
-/* The place of a decode step's token, but for text and first_split: its keys are split by split_pages pages, or more where that
- * would be more than PD_MAX_SPLITS splits. */
+/* The place of a decode step's token, but for text and first_split: its keys are split by split_pages pages, or more
+ * where that would be more than PD_MAX_SPLITS splits. */
 struct pd_place pd_decode_place(uint32_t pos, uint32_t window, uint32_t split_pages);
 /* Workgroups of attention along x: the step's grid needs it. */
 uint32_t pd_attention_groups(const struct pd_recorder *r, const struct pd_heads *heads);

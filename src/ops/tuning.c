@@ -1,6 +1,6 @@
-/* The file in the cache folder (gpu/notes.h) has a line for each kernel and use: "matvec_q8_0 <hash of its code> normed 2 64 32 1".
- * A line counts only if it is, letter by letter, one that this Peridot would write for the device, so that the worst that a
- * forged one can do is to make a kernel slower. */
+/* The file in the cache folder (gpu/notes.h) has a line for each kernel and use: "matvec_q8_0 <hash of its code> normed
+ * 2 64 32 1". A line counts only if it is, letter by letter, one that this Peridot would write for the device, so that
+ * the worst that a forged one can do is to make a kernel slower. */
 #include "ops/tuning.h"
 
 #include "base/num.h"
@@ -38,7 +38,8 @@ struct pd_tuning pd_tuning_default(const peridot_device_info *device, enum pd_ke
 {
     bool rows = is_rows(id), cpu = device->type == PERIDOT_DEVICE_CPU, norms = use != PD_USE_PLAIN;
     uint32_t subgroups = table[rows][cpu][norms].subgroups * device->subgroup_size;
-    return (struct pd_tuning){table[rows][cpu][norms].rows, (uint32_t)pd_max(table[rows][cpu][norms].invocations, subgroups), 0, 1};
+    return (struct pd_tuning){table[rows][cpu][norms].rows,
+        (uint32_t)pd_max(table[rows][cpu][norms].invocations, subgroups), 0, 1};
 }
 
 /* First all workgroup sizes with subgroups as the driver chooses, as a search may end early; then a few for each
@@ -52,7 +53,8 @@ bool pd_tuning_at(struct pd_tuning *out, const peridot_device_info *device, uint
             if (layout == 0) return true;
         }
     if (device->min_subgroup_size == device->max_subgroup_size) return false;
-    for (uint32_t size = (uint32_t)pd_max(device->min_subgroup_size, 8); size <= pd_min(device->max_subgroup_size, 64); size *= 2)
+    uint32_t largest = (uint32_t)pd_min(device->max_subgroup_size, 64);
+    for (uint32_t size = (uint32_t)pd_max(device->min_subgroup_size, 8); size <= largest; size *= 2)
         for (uint32_t workgroup = 64; workgroup <= MAX_WORKGROUP; workgroup *= 4, layout--) {
             *out = (struct pd_tuning){rows, workgroup, size, 1};
             if (layout == 0) return true;
@@ -66,8 +68,8 @@ bool pd_tuning_fits(struct pd_tuning tuning, enum pd_kernel_id id, enum pd_use u
     return pd_is_tuned(id) && (use != PD_USE_GATED || tuning.rows > 1) && (!is_rows(id) || tuning.width == 1);
 }
 
-struct pd_tuning pd_tuning_get(const struct pd_tunings *tunings, const peridot_device_info *device, enum pd_kernel_id id,
-                               enum pd_use use)
+struct pd_tuning pd_tuning_get(const struct pd_tunings *tunings, const peridot_device_info *device,
+                               enum pd_kernel_id id, enum pd_use use)
 {
     struct pd_tuning none = {0}, t = tunings ? tunings->of[id][use] : none;
     return t.rows ? t : pd_tuning_default(device, id, use);
@@ -100,13 +102,14 @@ struct reading {
 static struct pd_note make_note(enum pd_kernel_id id, enum pd_use use, struct pd_tuning t)
 {
     struct pd_note note = {.id = id};
-    snprintf(note.text, sizeof note.text, " %s %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32, pd_use_name(use), t.rows, t.workgroup,
-             t.subgroup, t.width);
+    snprintf(note.text, sizeof note.text, " %s %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32, pd_use_name(use), t.rows,
+             t.workgroup, t.subgroup, t.width);
     return note;
 }
 
 /* The default, which a search measures too, and then its range. */
-static bool tuning_of(struct pd_tuning *out, const peridot_device_info *device, enum pd_kernel_id id, enum pd_use use, uint32_t at)
+static bool tuning_of(struct pd_tuning *out, const peridot_device_info *device, enum pd_kernel_id id, enum pd_use use,
+                      uint32_t at)
 {
     *out = pd_tuning_default(device, id, use);
     return at == 0 || pd_tuning_at(out, device, at - 1);
@@ -119,7 +122,8 @@ static void take(void *user, const struct pd_note *note)
     for (int use = 0; use < PD_N_USES; use++)
         for (uint32_t at = 0; tuning_of(&t, r->device, note->id, (enum pd_use)use, at); at++)
             if (pd_tuning_fits(t, note->id, (enum pd_use)use)
-                && strcmp(make_note(note->id, (enum pd_use)use, t).text, note->text) == 0) r->out->of[note->id][use] = t;
+                && strcmp(make_note(note->id, (enum pd_use)use, t).text, note->text) == 0)
+                r->out->of[note->id][use] = t;
 }
 
 void pd_tunings_read(struct pd_tunings *out, const peridot_device_info *device, const char *directory)
@@ -128,7 +132,8 @@ void pd_tunings_read(struct pd_tunings *out, const peridot_device_info *device, 
     pd_notes_read(&notes, device, directory, take, &(struct reading){out, device});
 }
 
-peridot_status pd_tunings_write(const struct pd_tunings *tunings, const peridot_device_info *device, const char *directory)
+peridot_status pd_tunings_write(const struct pd_tunings *tunings, const peridot_device_info *device,
+                                const char *directory)
 {
     struct pd_note list[PD_N_KERNELS * PD_N_USES];
     size_t n = 0;

@@ -11,8 +11,9 @@ static const char *const operation_names[PD_N_VARIED] = {
     [PD_VARIED_MATMUL] = "matmul", [PD_VARIED_MATVEC] = "matvec", [PD_VARIED_ATTENTION] = "attention",
 };
 
-/* Of an operation's rows the first is taken that the device can run and that is meant for its kind. A CPU gains nothing from tiles
- * in shared memory, as its caches do the same without barriers, nor from lanes that read neighbouring addresses. */
+/* Of an operation's rows the first is taken that the device can run and that is meant for its kind. A CPU gains nothing
+ * from tiles in shared memory, as its caches do the same without barriers, nor from lanes that read neighbouring
+ * addresses. */
 static const struct row {
     enum pd_varied operation;
     const char *name;
@@ -47,7 +48,8 @@ bool pd_variant_available(const peridot_device_info *device, enum pd_variant v) 
  * most. Where an integer dot product is several instructions, it gains nothing over fp32 tiles, which are exact. */
 static bool is_slow(const peridot_device_info *device, enum pd_variant v)
 {
-    return (v == PD_VARIANT_MATMUL_COOP && device->type == PERIDOT_DEVICE_INTEGRATED && device->matrix_subgroup_size < 16)
+    return (v == PD_VARIANT_MATMUL_COOP && device->type == PERIDOT_DEVICE_INTEGRATED
+            && device->matrix_subgroup_size < 16)
         || ((v == PD_VARIANT_MATMUL_DOT || v == PD_VARIANT_MATVEC_DOT) && !device->integer_dot_instruction);
 }
 
@@ -112,7 +114,8 @@ static const char *all_names(char *out, size_t size)
 {
     size_t at = 0;
     for (int v = 0; v < PD_N_VARIANTS && at < size; v++)
-        at += (size_t)snprintf(out + at, size - at, "%s%s=%s", v ? ", " : "", operation_names[rows[v].operation], rows[v].name);
+        at += (size_t)snprintf(out + at, size - at, "%s%s=%s", v ? ", " : "", operation_names[rows[v].operation],
+                               rows[v].name);
     return out;
 }
 
@@ -127,14 +130,16 @@ static int find(const char *text)
     return -1;
 }
 
-peridot_status pd_variants_choose(struct pd_variants *out, const peridot_device_info *device, const char *const *list, size_t n)
+peridot_status pd_variants_choose(struct pd_variants *out, const peridot_device_info *device, const char *const *list,
+                                  size_t n)
 {
     *out = pd_variants_default(device);
     for (size_t i = 0; i < n; i++) {
         int v = find(list[i]);
         if (v < 0) return PERIDOT_ERROR_ARGUMENT;
         const char *lacking = lacks(device, (enum pd_variant)v);
-        if (lacking) return pd_fail(PERIDOT_ERROR_DEVICE, "%s cannot do %s: it lacks %s", device->name, list[i], lacking);
+        if (lacking)
+            return pd_fail(PERIDOT_ERROR_DEVICE, "%s cannot do %s: it lacks %s", device->name, list[i], lacking);
         pd_variants_force(out, (enum pd_variant)v);
     }
     return PERIDOT_OK;
@@ -144,7 +149,8 @@ void pd_variants_text(char *out, size_t size, const struct pd_variants *variants
 {
     size_t at = 0;
     for (int o = 0; o < PD_N_VARIED && at < size; o++)
-        at += (size_t)snprintf(out + at, size - at, "%s%s=%s", o ? ", " : "", operation_names[o], rows[variants->of[o]].name);
+        at += (size_t)snprintf(out + at, size - at, "%s%s=%s", o ? ", " : "", operation_names[o],
+                               rows[variants->of[o]].name);
 }
 
 bool pd_variants_at(peridot_variant *out, const peridot_device_info *device, size_t i)

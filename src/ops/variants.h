@@ -1,5 +1,5 @@
-/* Operations that more than one kernel can do. The table in variants.c is the one list of an operation's variants: their kernels,
- * and which of them a device takes by default. */
+/* Operations that more than one kernel can do. The table in variants.c is the one list of an operation's variants:
+ * their kernels, and which of them a device takes by default. */
 #ifndef PD_OPS_VARIANTS_H
 #define PD_OPS_VARIANTS_H
 
@@ -26,7 +26,8 @@ struct pd_variants {
 /* The defaults of the device. */
 struct pd_variants pd_variants_default(const peridot_device_info *device);
 /* The defaults, but for what `list` names: n texts such as "matmul=tile". */
-peridot_status pd_variants_choose(struct pd_variants *out, const peridot_device_info *device, const char *const *list, size_t n);
+peridot_status pd_variants_choose(struct pd_variants *out, const peridot_device_info *device, const char *const *list,
+                                  size_t n);
 /* Takes v as if the user had named it. */
 void pd_variants_force(struct pd_variants *variants, enum pd_variant v);
 /* Its kernel for a type (an enum pd_dtype of weights or a peridot_kv_type of the cache); PD_N_KERNELS: it has none. */
@@ -35,8 +36,8 @@ enum pd_kernel_id pd_variant_kernel(enum pd_variant v, uint32_t type);
 enum pd_variant pd_variant_having(enum pd_variant v, uint32_t type);
 /* The kernel that packs activations as its kernels read them; PD_N_KERNELS: they read them as they are. */
 enum pd_kernel_id pd_variant_pack(enum pd_variant v);
-/* The variant to take for the type where v is chosen: the first from v on, of the same operation, that has a kernel for it which
- * no self-test found wrong; v if there is none. */
+/* The variant to take for the type where v is chosen: the first from v on, of the same operation, that has a kernel for
+ * it which no self-test found wrong; v if there is none. */
 enum pd_variant pd_variant_sound(const struct pd_gpu *gpu, enum pd_variant v, uint32_t type);
 /* Whether another kernel is taken where this one is wrong. */
 bool pd_kernel_has_fallback(enum pd_kernel_id id);

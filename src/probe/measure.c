@@ -80,7 +80,8 @@ static double round_flop(const struct pd_gpu *gpu, enum rate rate)
     return 2.0 * 4 * d->matrix_m * d->matrix_n * d->matrix_k * (WORKGROUP / d->matrix_subgroup_size);
 }
 
-/* More work until a run is long enough to be timed from the host: first workgroups, until every device is full, then rounds. */
+/* More work until a run is long enough to be timed from the host: first workgroups, until every device is full, then
+ * rounds. */
 static peridot_status measure_flop(double *out, struct bench *b, enum rate rate)
 {
     double time = 0;
@@ -110,7 +111,8 @@ static peridot_status measure(peridot_rates *out, struct bench *b)
     PD_TRY(pd_heap_alloc(&b->from, b->heap, BUFFER_SIZE, "measuring"));
     PD_TRY(pd_heap_alloc(&b->to, b->heap, BUFFER_SIZE, "measuring"));
     PD_TRY(pd_span_zero(b->gpu, b->from));
-    PD_TRY(pd_span_zero(b->gpu, b->to));   /* the system would read pages that were never written as one page of zeros */
+    /* the system would read pages that were never written as one page of zeros */
+    PD_TRY(pd_span_zero(b->gpu, b->to));
     PD_TRY(measure_bytes(&out->read, b, READ, BUFFER_SIZE));
     PD_TRY(measure_bytes(&out->copy, b, COPY, 2.0 * BUFFER_SIZE));
     PD_TRY(measure_flop(&out->fp32, b, FP32));
@@ -137,7 +139,8 @@ static int longest_first(const void *left, const void *right)
 }
 
 /* Sums the times of dispatches by kernel. */
-static peridot_status collect(peridot_kernel_time **out, size_t *n, const struct pd_dispatch_time *times, uint32_t n_times)
+static peridot_status collect(peridot_kernel_time **out, size_t *n, const struct pd_dispatch_time *times,
+                              uint32_t n_times)
 {
     peridot_kernel_time *sums = calloc(PD_N_KERNELS, sizeof *sums);
     if (!sums) return pd_fail_alloc(PD_N_KERNELS * sizeof *sums, "times");
@@ -166,7 +169,8 @@ peridot_status pd_session_profile(peridot_kernel_time **out, size_t *n, struct p
     *n = 0;
     PD_TRY(pd_commands_create(&commands, s->model->gpu));
     peridot_status status = pd_commands_time(commands, true);
-    if (status == PERIDOT_OK) status = n_tokens ? pd_session_run_pass(s, commands, n_tokens) : pd_session_run_next(s, commands);
+    if (status == PERIDOT_OK)
+        status = n_tokens ? pd_session_run_pass(s, commands, n_tokens) : pd_session_run_next(s, commands);
     if (status == PERIDOT_OK) status = pd_commands_times(&times, &n_times, commands);
     if (status == PERIDOT_OK) status = collect(out, n, times, n_times);
     pd_commands_free(commands);

@@ -1,5 +1,5 @@
-/* Enumerates the pipelines by recording the passes of published shapes with a recorder that compiles kernels and records nothing:
- * weights have shapes and need no memory. */
+/* Enumerates the pipelines by recording the passes of published shapes with a recorder that compiles kernels and
+ * records nothing: weights have shapes and need no memory. */
 #include "probe/pipelines.h"
 
 #include "arch/layers.h"
@@ -39,8 +39,8 @@ static struct pd_matrix matrix(struct pd_slice *slice, enum pd_dtype dtype, uint
     return (struct pd_matrix){.n_rows = n_rows, .n_cols = n_cols, .n_slices = 1, .slices = slice};
 }
 
-static struct pd_layer_weights layer_weights(struct pd_slice slices[PD_N_LAYER_MATRICES], const struct pd_config *c, uint32_t i,
-                                             enum pd_dtype dtype)
+static struct pd_layer_weights layer_weights(struct pd_slice slices[PD_N_LAYER_MATRICES], const struct pd_config *c,
+                                             uint32_t i, enum pd_dtype dtype)
 {
     struct pd_layer_weights w = {.norms = {0}};
     struct pd_plan plan;
@@ -102,8 +102,8 @@ static void record_passes(struct pd_pass *pass)
         pd_forward(pass, NULL);
         pd_forward_head(pass, logits, 0, n_tokens[i]);
     }
-    pd_op_topk(pass->recorder, &(struct pd_topk){.logits = logits, .n = pass->weights->vocab_size, .n_rows = 1, .best = SOMEWHERE,
-        .scratch = {SOMEWHERE, SOMEWHERE}});
+    pd_op_topk(pass->recorder, &(struct pd_topk){.logits = logits, .n = pass->weights->vocab_size, .n_rows = 1,
+        .best = SOMEWHERE, .scratch = {SOMEWHERE, SOMEWHERE}});
     pd_op_sample(pass->recorder, &(struct pd_sample_push){0});
 }
 

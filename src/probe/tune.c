@@ -101,7 +101,8 @@ static peridot_status time_pass(struct search *s, struct times *least)
     return PERIDOT_OK;
 }
 
-/* Compiles the next few on all processors, as compiling takes longer than a pass. What fails, fails again in time_candidates. */
+/* Compiles the next few on all processors, as compiling takes longer than a pass. What fails, fails again in
+ * time_candidates. */
 static peridot_status compile_candidates(struct search *s, uint32_t first)
 {
     struct pd_tuning t;
@@ -118,7 +119,8 @@ static peridot_status compile_candidates(struct search *s, uint32_t first)
 static peridot_status time_candidates(struct search *s)
 {
     struct pd_tuning t;
-    for (int round = 0; round < N_ROUNDS && !(round && pd_now() > s->end); round++) {   /* as other load slows a machine for seconds */
+    /* as other load slows a machine for seconds */
+    for (int round = 0; round < N_ROUNDS && !(round && pd_now() > s->end); round++) {
         s->table = (struct pd_tunings){0};
         PD_TRY(time_pass(s, &s->by_default));
         for (uint32_t i = 0; pd_tuning_at(&t, s->device, i) && pd_now() < s->end; i++) {
@@ -142,7 +144,8 @@ static void choose(struct search *s)
             double least = NOISE * s->by_default.of[k][u];
             for (uint32_t i = 0; pd_tuning_at(&t, s->device, i); i++) {
                 double seconds = s->by[i].of[k][u];
-                if (!pd_tuning_fits(t, (enum pd_kernel_id)k, (enum pd_use)u) || seconds == 0 || seconds >= least) continue;
+                if (!pd_tuning_fits(t, (enum pd_kernel_id)k, (enum pd_use)u) || seconds == 0 || seconds >= least)
+                    continue;
                 least = seconds;
                 s->table.of[k][u] = t;
             }
@@ -186,12 +189,14 @@ static void report(const struct search *s, peridot_tuned_call call, void *user)
 {
     for (int k = 0; k < PD_N_KERNELS; k++)
         for (int u = 0; u < PD_N_USES; u++) {
-            struct pd_tuning t = s->table.of[k][u], usual = pd_tuning_default(s->device, (enum pd_kernel_id)k, (enum pd_use)u);
+            struct pd_tuning t = s->table.of[k][u],
+                usual = pd_tuning_default(s->device, (enum pd_kernel_id)k, (enum pd_use)u);
             double seconds = s->by_default.of[k][u];
             if (seconds == 0) continue;
             peridot_tuned tuned = {.kernel = pd_kernel_name((enum pd_kernel_id)k), .use = pd_use_name((enum pd_use)u),
                 .width = usual.width, .rows = usual.rows, .workgroup = usual.workgroup, .default_rows = usual.rows,
-                .default_workgroup = usual.workgroup, .seconds = seconds, .default_seconds = seconds, .changed = t.rows != 0};
+                .default_workgroup = usual.workgroup, .seconds = seconds, .default_seconds = seconds,
+                .changed = t.rows != 0};
             if (t.rows) {
                 tuned.rows = t.rows, tuned.workgroup = t.workgroup, tuned.subgroup = t.subgroup, tuned.width = t.width;
                 tuned.seconds = seconds * s->ratio.of[k][u];
@@ -215,7 +220,8 @@ static void take(struct pd_tunings *to, const struct search *s)
 {
     for (int k = 0; k < PD_N_KERNELS; k++)
         for (int u = 0; u < PD_N_USES && is_for(s->model, k); u++) {
-            struct pd_tuning t = s->table.of[k][u], usual = pd_tuning_default(s->device, (enum pd_kernel_id)k, (enum pd_use)u);
+            struct pd_tuning t = s->table.of[k][u],
+                usual = pd_tuning_default(s->device, (enum pd_kernel_id)k, (enum pd_use)u);
             if (s->by_default.of[k][u] > 0 || !to->of[k][u].rows) to->of[k][u] = t.rows ? t : usual;
         }
 }
@@ -223,7 +229,8 @@ static void take(struct pd_tunings *to, const struct search *s)
 static peridot_status open_search(struct search *s)
 {
     struct pd_model *m = s->model;
-    if (!m->weights.n_outputs) return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "a model without an output matrix cannot be tuned");
+    if (!m->weights.n_outputs)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "a model without an output matrix cannot be tuned");
     s->device = pd_gpu_info(m->gpu);
     s->logits = malloc(m->weights.n_outputs * sizeof(float));
     s->want = malloc(m->weights.n_outputs * sizeof(float));
@@ -250,7 +257,8 @@ static peridot_status run(struct search *s)
 peridot_status pd_tune(struct pd_model *m, const peridot_tune_params *p)
 {
     const char *dir = p->cache_dir;
-    if (dir) PD_TRY(pd_tunings_write(&m->tunings, pd_gpu_info(m->gpu), dir));   /* fails before the search, not after it */
+    /* fails before the search, not after it */
+    if (dir) PD_TRY(pd_tunings_write(&m->tunings, pd_gpu_info(m->gpu), dir));
     struct search *s = calloc(1, sizeof *s);
     if (!s) return pd_fail_alloc(sizeof *s, "search");
     s->model = m;
@@ -284,11 +292,13 @@ void pd_tunings_text(char *out, size_t size, const struct pd_model *m)
     out[0] = 0;
     for (int k = 0; k < PD_N_KERNELS; k++)
         for (int u = 0; u < PD_N_USES && is_for(m, k); u++) {
-            struct pd_tuning t = m->tunings.of[k][u], usual = pd_tuning_default(device, (enum pd_kernel_id)k, (enum pd_use)u);
+            struct pd_tuning t = m->tunings.of[k][u],
+                usual = pd_tuning_default(device, (enum pd_kernel_id)k, (enum pd_use)u);
             any = any || t.rows;
             if (!t.rows || memcmp(&t, &usual, sizeof t) == 0 || at >= size) continue;
-            at += (size_t)snprintf(out + at, size - at, "%s%s %s %ux%u", at ? ", " : "", pd_kernel_name((enum pd_kernel_id)k),
-                                   pd_use_name((enum pd_use)u), (unsigned)t.rows, (unsigned)t.workgroup);
+            at += (size_t)snprintf(out + at, size - at, "%s%s %s %ux%u", at ? ", " : "",
+                                   pd_kernel_name((enum pd_kernel_id)k), pd_use_name((enum pd_use)u), (unsigned)t.rows,
+                                   (unsigned)t.workgroup);
             if (t.width > 1 && at < size) at += (size_t)snprintf(out + at, size - at, "x%u", (unsigned)t.width);
             if (t.subgroup && at < size) at += (size_t)snprintf(out + at, size - at, "/%u", (unsigned)t.subgroup);
         }

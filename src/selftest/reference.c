@@ -21,13 +21,15 @@ static double rms_scale(const float *x, uint32_t n, float eps)
     return 1 / sqrt(dot(x, x, n) / n + (double)eps);
 }
 
-void pd_reference_embed(float *x, const float *table, const uint32_t *tokens, uint32_t n_tokens, uint32_t n_cols, float scale)
+void pd_reference_embed(float *x, const float *table, const uint32_t *tokens, uint32_t n_tokens, uint32_t n_cols,
+                        float scale)
 {
     for (uint32_t m = 0; m < n_tokens; m++)
         for (uint32_t i = 0; i < n_cols; i++) x[(size_t)m * n_cols + i] = table[(size_t)tokens[m] * n_cols + i] * scale;
 }
 
-void pd_reference_matmul(float *y, const struct pd_reference_matrix *matrix, const float *x, uint32_t n_tokens, float softcap)
+void pd_reference_matmul(float *y, const struct pd_reference_matrix *matrix, const float *x, uint32_t n_tokens,
+                         float softcap)
 {
     uint32_t n_rows = matrix->n_rows, n_cols = matrix->n_cols;
     for (uint32_t m = 0; m < n_tokens; m++)
@@ -43,7 +45,8 @@ void pd_reference_rmsnorm(float *x, float *normed, const struct pd_reference_nor
     uint32_t n = norm->n;
     for (uint32_t m = 0; m < n_tokens; m++, x += n, normed += normed ? n : 0, y += y ? n : 0) {
         double scale = y && w_post ? rms_scale(y, n, norm->eps) : 1;
-        for (uint32_t i = 0; y && i < n; i++) x[i] = (float)((double)x[i] + (double)y[i] * scale * (w_post ? (double)w_post[i] : 1));
+        for (uint32_t i = 0; y && i < n; i++)
+            x[i] = (float)((double)x[i] + (double)y[i] * scale * (w_post ? (double)w_post[i] : 1));
         scale = rms_scale(x, n, norm->eps);
         for (uint32_t i = 0; norm->w && i < n; i++) normed[i] = (float)((double)x[i] * scale * (double)norm->w[i]);
     }
@@ -56,7 +59,8 @@ static void rotate_head(float *to, const float *x, const float *w, const float *
     double scale = w ? rms_scale(x, head_dim, eps) : 1;
     uint32_t half = head_dim / 2;
     for (uint32_t i = 0; i < half; i++) {
-        double a = (double)x[i] * scale * (w ? (double)w[i] : 1), b = (double)x[i + half] * scale * (w ? (double)w[i + half] : 1);
+        double a = (double)x[i] * scale * (w ? (double)w[i] : 1),
+            b = (double)x[i + half] * scale * (w ? (double)w[i + half] : 1);
         double c = (double)angles[i], s = (double)angles[half + i];
         to[i] = (float)(a * c - b * s);
         to[i + half] = (float)(a * s + b * c);
@@ -74,7 +78,8 @@ void pd_reference_rope(float *qkv, const struct pd_reference_cache *cache, const
 {
     uint32_t d = heads->head_dim;
     for (uint32_t m = 0; m < n_tokens; m++, angles += d) {
-        for (uint32_t h = 0; h < heads->n_heads; h++, qkv += d) rotate_head(qkv, qkv, heads->q_norm, angles, d, heads->eps);
+        for (uint32_t h = 0; h < heads->n_heads; h++, qkv += d)
+            rotate_head(qkv, qkv, heads->q_norm, angles, d, heads->eps);
         for (uint32_t h = 0; h < heads->n_kv_heads; h++, qkv += d)
             rotate_head(cache->k + slot(heads, pos + m, h), qkv, heads->k_norm, angles, d, heads->eps);
         for (uint32_t h = 0; h < heads->n_kv_heads; h++, qkv += d)
@@ -85,8 +90,8 @@ void pd_reference_rope(float *qkv, const struct pd_reference_cache *cache, const
 /* One query head of position pos over keys first .. pos:
  *   s[j] = softcap(scale q . k[j]),   y = sum_j exp(s[j]) v[j] / sum_j exp(s[j])
  * with the largest score taken off first, as exp would overflow. */
-static void attend(float *y, const float *q, const struct pd_reference_cache *cache, const struct pd_reference_heads *heads,
-                   uint32_t pos, uint32_t kv_head)
+static void attend(float *y, const float *q, const struct pd_reference_cache *cache,
+                   const struct pd_reference_heads *heads, uint32_t pos, uint32_t kv_head)
 {
     uint32_t first = heads->window && pos + 1 > heads->window ? pos + 1 - heads->window : 0, d = heads->head_dim;
     double top = -INFINITY, total = 0, sum[512] = {0};
@@ -112,7 +117,8 @@ void pd_reference_attention(float *y, const float *q, const struct pd_reference_
 }
 
 /* With M the largest maximum and f[s] = exp(maximum[s] - M):   y = sum_s f[s] sums[s] / sum_s f[s] total[s] */
-void pd_reference_attention_reduce(float *y, const float *partial, uint32_t n_heads, uint32_t n_splits, uint32_t head_dim)
+void pd_reference_attention_reduce(float *y, const float *partial, uint32_t n_heads, uint32_t n_splits,
+                                   uint32_t head_dim)
 {
     size_t stride = head_dim + 2;
     for (uint32_t h = 0; h < n_heads; h++, partial += n_splits * stride, y += head_dim) {
@@ -143,7 +149,8 @@ static double silu(double x)
 void pd_reference_glu(float *y, const float *x, uint32_t n, uint32_t n_tokens, bool is_silu)
 {
     for (uint32_t m = 0; m < n_tokens; m++, x += 2 * (size_t)n, y += n)
-        for (uint32_t i = 0; i < n; i++) y[i] = (float)((is_silu ? silu((double)x[i]) : gelu((double)x[i])) * (double)x[n + i]);
+        for (uint32_t i = 0; i < n; i++)
+            y[i] = (float)((is_silu ? silu((double)x[i]) : gelu((double)x[i])) * (double)x[n + i]);
 }
 
 static bool before(struct pd_candidate a, struct pd_candidate b)

@@ -1,5 +1,5 @@
-/* The CPU reference of every kernel in shaders/: plain C with sums in double, to be read beside the kernel of the same name
- * and to be trusted. Slow. Rows lie close together (a stride is a width), weights are floats, and a KV cache is
+/* The CPU reference of every kernel in shaders/: plain C with sums in double, to be read beside the kernel of the same
+ * name and to be trusted. Slow. Rows lie close together (a stride is a width), weights are floats, and a KV cache is
  * [ring][n_kv_heads][head_dim] floats, whatever the device keeps: who compares rounds on the way. */
 #ifndef PD_SELFTEST_REFERENCE_H
 #define PD_SELFTEST_REFERENCE_H
@@ -24,7 +24,8 @@ struct pd_reference_cache {
 double pd_reference_softcap(double x, double cap);
 
 /* x[m] = table[tokens[m]] * scale.   x [n_tokens][n_cols] */
-void pd_reference_embed(float *x, const float *table, const uint32_t *tokens, uint32_t n_tokens, uint32_t n_cols, float scale);
+void pd_reference_embed(float *x, const float *table, const uint32_t *tokens, uint32_t n_tokens, uint32_t n_cols,
+                        float scale);
 
 struct pd_reference_matrix {
     const float *w;          /* [n_rows][n_cols] */
@@ -32,7 +33,8 @@ struct pd_reference_matrix {
 };
 
 /* y[m][r] = softcap(w[r] . x[m]).   y [n_tokens][n_rows], x [n_tokens][n_cols].   matvec: one token */
-void pd_reference_matmul(float *y, const struct pd_reference_matrix *matrix, const float *x, uint32_t n_tokens, float softcap);
+void pd_reference_matmul(float *y, const struct pd_reference_matrix *matrix, const float *x, uint32_t n_tokens,
+                         float softcap);
 
 struct pd_reference_norm {
     const float *y;          /* [n_tokens][n], or NULL */
@@ -41,7 +43,8 @@ struct pd_reference_norm {
     float eps;
 };
 
-/* x += w_post ? rms(y) * w_post : y (unless y is NULL), then normed = rms(x) * w (unless w is NULL).   x, normed [n_tokens][n] */
+/* x += w_post ? rms(y) * w_post : y (unless y is NULL), then normed = rms(x) * w (unless w is NULL). x, normed
+ * [n_tokens][n] */
 void pd_reference_rmsnorm(float *x, float *normed, const struct pd_reference_norm *norm, uint32_t n_tokens);
 
 /* Norms and rotates q (in place) and k, and writes k and v of positions pos .. to the cache.
@@ -54,7 +57,8 @@ void pd_reference_attention(float *y, const float *q, const struct pd_reference_
                             const struct pd_reference_heads *heads, uint32_t pos, uint32_t n_tokens);
 
 /* y [n_heads][head_dim] from the splits of attention, [n_heads][n_splits][head_dim + 2]: sums, maximum, total */
-void pd_reference_attention_reduce(float *y, const float *partial, uint32_t n_heads, uint32_t n_splits, uint32_t head_dim);
+void pd_reference_attention_reduce(float *y, const float *partial, uint32_t n_heads, uint32_t n_splits,
+                                   uint32_t head_dim);
 
 /* y[m][i] = act(x[m][i]) * x[m][n + i], the activation being SiLU or the tanh form of GELU.   x [n_tokens][2 n] */
 void pd_reference_glu(float *y, const float *x, uint32_t n, uint32_t n_tokens, bool silu);

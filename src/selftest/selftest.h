@@ -1,5 +1,5 @@
-/* The self-test: every kernel that a device can run against the CPU reference (reference.h), on small and odd shapes. The command
- * runs few cases, tests run many; both are the same code (selftest_*.c). */
+/* The self-test: every kernel that a device can run against the CPU reference (reference.h), on small and odd shapes.
+ * The command runs few cases, tests run many; both are the same code (selftest_*.c). */
 #ifndef PD_SELFTEST_SELFTEST_H
 #define PD_SELFTEST_SELFTEST_H
 
@@ -13,11 +13,12 @@ struct pd_selftest {
     uint64_t seed;
     peridot_kernel_checked checked;
     void *user;
-    void (*after_run)(struct pd_trial *t, void *user);   /* for tests: may change what a case left in memory; NULL: none */
+    /* for tests: may change what a case left in memory; NULL: none */
+    void (*after_run)(struct pd_trial *t, void *user);
 };
 
-/* wrong is set for the kernels that were tested, and left as it was for others. Fails when the device or the host does, or with
- * PERIDOT_CANCELLED; a wrong kernel is no failure. */
+/* wrong is set for the kernels that were tested, and left as it was for others. Fails when the device or the host does,
+ * or with PERIDOT_CANCELLED; a wrong kernel is no failure. */
 peridot_status pd_selftest_run(bool wrong[PD_N_KERNELS], struct pd_gpu *gpu, const struct pd_selftest *test);
 /* The same for the verdict of the gpu, which is kept in cache_dir (NULL: nowhere). */
 peridot_status pd_selftest(struct pd_gpu *gpu, const char *cache_dir, const struct pd_selftest *test);

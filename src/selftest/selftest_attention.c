@@ -1,8 +1,8 @@
-/* RoPE with the cache write, attention over whole and split keys, and attention_reduce, against the CPU reference. The reference
- * keeps a ring of slots for each of two sequences; on the device these are pages in an order of their own, and the tables of
- * pages go round. Passes use the second sequence, decode steps both. Slots that no position has reached yet hold NaN, as real ones
- * hold anything: a key that is masked only after it was read would show. fp16 caches are rounded before the reference reads them,
- * so that all that differs is fp32 arithmetic. */
+/* RoPE with the cache write, attention over whole and split keys, and attention_reduce, against the CPU reference. The
+ * reference keeps a ring of slots for each of two sequences; on the device these are pages in an order of their own,
+ * and the tables of pages go round. Passes use the second sequence, decode steps both. Slots that no position has
+ * reached yet hold NaN, as real ones hold anything: a key that is masked only after it was read would show. fp16 caches
+ * are rounded before the reference reads them, so that all that differs is fp32 arithmetic. */
 #include "selftest/selftest_cases.h"
 
 #include <math.h>
@@ -17,7 +17,10 @@ enum { N_SEQUENCES = 2, MAX_POSITION = 9000, TABLE_PAGES = MAX_POSITION / PD_PAG
 static size_t sequence_size(const struct pd_reference_heads *h) { return (size_t)h->ring * kv_width(h); }
 
 /* The device's page that has page i of those of all sequences: the same pages from the last to the first. */
-static uint32_t device_page(const struct pd_reference_heads *h, uint32_t i) { return N_SEQUENCES * h->ring / PD_PAGE - 1 - i; }
+static uint32_t device_page(const struct pd_reference_heads *h, uint32_t i)
+{
+    return N_SEQUENCES * h->ring / PD_PAGE - 1 - i;
+}
 
 /* The device's slot that has slot i of the reference. */
 static uint32_t device_slot(const struct pd_reference_heads *h, uint32_t i)
@@ -59,15 +62,16 @@ static float cache_value(const struct pd_trial *t, const struct pd_trial_buffer 
 static struct pd_heads device_heads(const struct pd_reference_heads *h, const struct pd_trial_buffer *q_norm,
                                     const struct pd_trial_buffer *k_norm)
 {
-    return (struct pd_heads){.n_heads = h->n_heads, .n_kv_heads = h->n_kv_heads, .head_dim = h->head_dim, .window = h->window,
-        .scale = h->scale, .softcap = h->softcap, .eps = h->eps, .q_norm = pd_trial_address(q_norm),
-        .k_norm = pd_trial_address(k_norm)};
+    return (struct pd_heads){.n_heads = h->n_heads, .n_kv_heads = h->n_kv_heads, .head_dim = h->head_dim,
+        .window = h->window, .scale = h->scale, .softcap = h->softcap, .eps = h->eps,
+        .q_norm = pd_trial_address(q_norm), .k_norm = pd_trial_address(k_norm)};
 }
 
 static struct pd_trial_buffer *make_places(struct pd_trial *t, uint32_t pos, uint32_t n_tokens)
 {
     struct pd_place *places = pd_trial_zeros(t, n_tokens * sizeof *places);
-    for (uint32_t m = 0; m < n_tokens; m++) places[m] = (struct pd_place){.pos = pos + m, .text = TABLE_PAGES * PD_PAGE};
+    for (uint32_t m = 0; m < n_tokens; m++)
+        places[m] = (struct pd_place){.pos = pos + m, .text = TABLE_PAGES * PD_PAGE};
     return pd_trial_words(t, places, n_tokens, sizeof *places / 4, sizeof *places / 4);
 }
 
@@ -77,8 +81,8 @@ struct written {
     uint32_t sequence, pos, n_tokens;
 };
 
-/* The slots that were written are right to fp32 arithmetic; in an fp16 cache to one unit more, as the reference does not round,
- * and within the range of fp16. All other slots must stay as they were. */
+/* The slots that were written are right to fp32 arithmetic; in an fp16 cache to one unit more, as the reference does
+ * not round, and within the range of fp16. All other slots must stay as they were. */
 static void check_cache(struct pd_trial *t, const char *name, struct pd_trial_buffer *b, const float *want,
                         const struct pd_reference_heads *h, const struct written *written)
 {
@@ -90,7 +94,8 @@ static void check_cache(struct pd_trial *t, const char *name, struct pd_trial_bu
             double x = (double)want[(size_t)slot * width + i];
             if (type == PERIDOT_KV_F16) x = fmax(-65504, fmin(x, 65504));
             double tolerance = type == PERIDOT_KV_F16 ? 0x1p-10 : 1e-6, least = type == PERIDOT_KV_F16 ? 0x1p-14 : 0;
-            double magnitude = (4e-6 + fabs(x) * 1e-6) / tolerance + (type == PERIDOT_KV_F16 ? fmax(least, fabs(x)) : 0);
+            double magnitude = (4e-6 + fabs(x) * 1e-6) / tolerance
+                + (type == PERIDOT_KV_F16 ? fmax(least, fabs(x)) : 0);
             double got = (double)cache_value(t, b, type, on_device, i);
             pd_trial_check(t, name, (uint64_t)slot * width + i, got, x, (struct pd_bound){magnitude, tolerance});
         }
@@ -115,7 +120,8 @@ static float *make_angles(struct pd_trial *t, uint32_t head_dim, uint32_t pos, u
 /* ---- rope ---- */
 
 /* For q the root mean square of its head; k and v must stay as they are. */
-static float *rope_magnitudes(struct pd_trial *t, const float *qkv, const struct pd_reference_heads *h, uint32_t n_tokens)
+static float *rope_magnitudes(struct pd_trial *t, const float *qkv, const struct pd_reference_heads *h,
+                              uint32_t n_tokens)
 {
     uint32_t d = h->head_dim, width = (h->n_heads + 2 * h->n_kv_heads) * d;
     float *magnitudes = pd_trial_floats(t, (size_t)n_tokens * width);
@@ -129,12 +135,13 @@ static float *rope_magnitudes(struct pd_trial *t, const float *qkv, const struct
     return magnitudes;
 }
 
-static void try_rope(struct pd_trial *t, struct pd_reference_heads h, bool has_norms, peridot_kv_type type, uint32_t pos,
-                     uint32_t n_tokens)
+static void try_rope(struct pd_trial *t, struct pd_reference_heads h, bool has_norms, peridot_kv_type type,
+                     uint32_t pos, uint32_t n_tokens)
 {
     pd_trial_begin(t, "rope %u + 2 * %u heads of %u, norms %d, kv type %d, ring %u, position %u, %u tokens", h.n_heads,
                    h.n_kv_heads, h.head_dim, has_norms, (int)type, h.ring, pos, n_tokens);
-    uint32_t width = (h.n_heads + 2 * h.n_kv_heads) * h.head_dim, cache_size = N_SEQUENCES * (uint32_t)sequence_size(&h);
+    uint32_t width = (h.n_heads + 2 * h.n_kv_heads) * h.head_dim,
+        cache_size = N_SEQUENCES * (uint32_t)sequence_size(&h);
     float *qkv = pd_trial_random(t, (size_t)n_tokens * width, 5), *angles = make_angles(t, h.head_dim, pos, n_tokens);
     float *k = pd_trial_random(t, cache_size, 1), *v = pd_trial_random(t, cache_size, 1);
     float *q_norm = pd_trial_random(t, h.head_dim, 2), *k_norm = pd_trial_random(t, h.head_dim, 2);
@@ -143,7 +150,8 @@ static void try_rope(struct pd_trial *t, struct pd_reference_heads h, bool has_n
     qkv[width - 3] = 1e-7f;
     struct pd_trial_buffer *rows = pd_trial_rows(t, qkv, n_tokens, width);
     struct pd_trial_buffer *k_cache = make_cache(t, k, &h, type), *v_cache = make_cache(t, v, &h, type);
-    struct pd_trial_buffer *w_q = pd_trial_rows(t, q_norm, 1, h.head_dim), *w_k = pd_trial_rows(t, k_norm, 1, h.head_dim);
+    struct pd_trial_buffer *w_q = pd_trial_rows(t, q_norm, 1, h.head_dim),
+        *w_k = pd_trial_rows(t, k_norm, 1, h.head_dim);
     struct pd_trial_buffer *places = make_places(t, pos, n_tokens);
     struct pd_trial_buffer *turns = pd_trial_words(t, angles, n_tokens, h.head_dim, h.head_dim);
     struct pd_attention a = {.heads = device_heads(&h, has_norms ? w_q : NULL, has_norms ? w_k : NULL),
@@ -187,8 +195,10 @@ static const struct shape {
     bool split;                   /* tried with split keys too */
     bool quick;                   /* and where a user waits */
 } shapes[] = {
-    {1, 1, 4, PERIDOT_KV_F32, false, false}, {16, 1, 16, PERIDOT_KV_F16, true, false}, {3, 1, 20, PERIDOT_KV_F16, false, true},
-    {4, 2, 32, PERIDOT_KV_F32, false, false}, {8, 2, 64, PERIDOT_KV_F16, true, true}, {8, 1, 64, PERIDOT_KV_F32, true, true},
+    {1, 1, 4, PERIDOT_KV_F32, false, false}, {16, 1, 16, PERIDOT_KV_F16, true, false},
+    {3, 1, 20, PERIDOT_KV_F16, false, true},
+    {4, 2, 32, PERIDOT_KV_F32, false, false}, {8, 2, 64, PERIDOT_KV_F16, true, true},
+    {8, 1, 64, PERIDOT_KV_F32, true, true},
     {4, 2, 128, PERIDOT_KV_F16, false, false}, {3, 3, 256, PERIDOT_KV_F16, false, false},
     {4, 2, 256, PERIDOT_KV_F16, true, true},
     {16, 1, 512, PERIDOT_KV_F16, true, false},
@@ -207,7 +217,8 @@ struct attention {
 };
 
 /* Random numbers where n_positions[i] positions have left some of sequence i, NaN elsewhere. */
-static float *random_cache(struct pd_trial *t, const struct pd_reference_heads *h, const uint32_t n_positions[N_SEQUENCES], float bias)
+static float *random_cache(struct pd_trial *t, const struct pd_reference_heads *h,
+                           const uint32_t n_positions[N_SEQUENCES], float bias)
 {
     size_t n = sequence_size(h), width = kv_width(h);
     float *x = pd_trial_random(t, N_SEQUENCES * n, 1);
@@ -237,8 +248,9 @@ static void begin_attention(struct pd_trial *t, struct attention *a, const struc
     a->y_rows = pd_trial_rows(t, NULL, p->n_tokens, q_width);
     a->places = make_places(t, p->pos, p->n_tokens);
     a->op = (struct pd_attention){.heads = device_heads(&a->h, NULL, NULL),
-        .kv = {.k = a->k_cache->address, .v = a->v_cache->address, .pages = make_tables(t, &a->h)->address, .type = s->type},
-        .qkv = pd_trial_rows_of(a->q_rows), .y = pd_trial_rows_of(a->y_rows), .places = a->places->address, .n_tokens = p->n_tokens};
+        .kv = {.k = a->k_cache->address, .v = a->v_cache->address, .pages = make_tables(t, &a->h)->address,
+            .type = s->type}, .qkv = pd_trial_rows_of(a->q_rows), .y = pd_trial_rows_of(a->y_rows),
+            .places = a->places->address, .n_tokens = p->n_tokens};
 }
 
 /* Scores of hundreds cost digits: fp32 has a score of 300 to 3e-5, and so its weight. The cap takes that back. */
@@ -248,8 +260,8 @@ static void end_attention(struct pd_trial *t, struct attention *a, const struct 
     pd_trial_run(t);
     struct pd_reference_cache second = {a->k + sequence_size(&a->h), a->v + sequence_size(&a->h)};
     pd_reference_attention(a->want, a->q, &second, &a->h, p->pos, p->n_tokens);
-    /* An exponent is off by what rounding does to a score: where these reach the hundreds, 2e-5 for a chain of 64 sums in fp32, and
-     * five times that in the worst of hundreds. */
+    /* An exponent is off by what rounding does to a score: where these reach the hundreds, 2e-5 for a chain of 64 sums
+     * in fp32, and five times that in the worst of hundreds. */
     pd_trial_check_rows(t, a->y_rows, a->want, NULL, 1e-5 + 4e-7 * (double)p->amplitude);
     pd_trial_end(t);
 }
@@ -281,11 +293,12 @@ static void try_softcap_order(struct pd_trial *t, const struct shape *s)
     end_attention(t, &a, &p);
 }
 
-/* A decode step of two sequences, the second one further on: q, k and v as the matrix gives them, these positions' slots of the
- * cache still without a number in them. An fp16 unit (2^-10) of the newest key and value may go either way, as in check_cache,
- * and some drivers (Mesa's) take rounding to fp16 and back for nothing: it moves a score by as much of its size, which is about
- * half the amplitude, and the result with it. */
-static void try_decode(struct pd_trial *t, const struct shape *s, const struct place *p, uint32_t split_pages, bool has_norms)
+/* A decode step of two sequences, the second one further on: q, k and v as the matrix gives them, these positions'
+ * slots of the cache still without a number in them. An fp16 unit (2^-10) of the newest key and value may go either
+ * way, as in check_cache, and some drivers (Mesa's) take rounding to fp16 and back for nothing: it moves a score by as
+ * much of its size, which is about half the amplitude, and the result with it. */
+static void try_decode(struct pd_trial *t, const struct shape *s, const struct place *p, uint32_t split_pages,
+                       bool has_norms)
 {
     struct attention a;
     const uint32_t per_split = s->n_heads * (s->head_dim + 2), q_width = s->n_heads * s->head_dim;
@@ -301,7 +314,8 @@ static void try_decode(struct pd_trial *t, const struct shape *s, const struct p
         step.dispatch[kind][1] = (uint32_t)pd_max(step.dispatch[kind][1], at[m].n_splits);
     }
     uint32_t width = q_width + 2 * kv_width(&a.h);
-    float *qkv = pd_trial_random(t, (size_t)N_SEQUENCES * width, 1), *angles = pd_trial_floats(t, (size_t)N_SEQUENCES * s->head_dim);
+    float *qkv = pd_trial_random(t, (size_t)N_SEQUENCES * width, 1),
+        *angles = pd_trial_floats(t, (size_t)N_SEQUENCES * s->head_dim);
     float *q_norm = pd_trial_random(t, s->head_dim, p->amplitude), *k_norm = pd_trial_random(t, s->head_dim, 1.5f);
     a.k = random_cache(t, &a.h, (uint32_t[]){at[0].pos, at[1].pos}, 0);
     a.v = random_cache(t, &a.h, (uint32_t[]){at[0].pos, at[1].pos}, 0.3f);
@@ -316,7 +330,8 @@ static void try_decode(struct pd_trial *t, const struct shape *s, const struct p
     a.v_cache = make_cache(t, a.v, &a.h, s->type);
     a.y_rows = pd_trial_rows(t, NULL, N_SEQUENCES, q_width);
     a.h.eps = 1e-6f;
-    struct pd_trial_buffer *w_q = pd_trial_rows(t, q_norm, 1, s->head_dim), *w_k = pd_trial_rows(t, k_norm, 1, s->head_dim);
+    struct pd_trial_buffer *w_q = pd_trial_rows(t, q_norm, 1, s->head_dim),
+        *w_k = pd_trial_rows(t, k_norm, 1, s->head_dim);
     struct pd_trial_buffer *partial = pd_trial_words(t, NULL, 1, n_splits * per_split, n_splits * per_split);
     partial->written = true;
     a.op.heads = device_heads(&a.h, has_norms ? w_q : NULL, has_norms ? w_k : NULL);
@@ -341,7 +356,8 @@ static void try_decode(struct pd_trial *t, const struct shape *s, const struct p
         pd_reference_rope(q, &cache, &a.h, angles + m * s->head_dim, at[m].pos, 1);
         pd_reference_attention(a.want + m * q_width, q, &cache, &a.h, at[m].pos, 1);
     }
-    pd_trial_check_rows(t, a.y_rows, a.want, NULL, s->type == PERIDOT_KV_F16 ? 0x1p-10 * (1 + (double)p->amplitude / 2) : 1e-5);
+    pd_trial_check_rows(t, a.y_rows, a.want, NULL,
+                        s->type == PERIDOT_KV_F16 ? 0x1p-10 * (1 + (double)p->amplitude / 2) : 1e-5);
     for (uint32_t m = 0; m < N_SEQUENCES; m++) {
         struct written written = {s->type, m, at[m].pos, 1};
         check_cache(t, "k", a.k_cache, a.k, &a.h, &written);
@@ -350,11 +366,13 @@ static void try_decode(struct pd_trial *t, const struct shape *s, const struct p
     pd_trial_end(t);
 }
 
-/* Splits of one page to all pages, at positions around the borders of pages, and so many pages that splits have to be larger. */
+/* Splits of one page to all pages, at positions around the borders of pages, and so many pages that splits have to be
+ * larger. */
 static void try_decodes(struct pd_trial *t, peridot_kv_type type)
 {
     static const struct place few[] = {
-        {0, 1, 0, 64, 50, 6}, {1, 1, 0, 64, 0, 6}, {63, 1, 0, 64, 0, 6}, {64, 1, 0, 128, 50, 30}, {299, 1, 0, 320, 0, 6},
+        {0, 1, 0, 64, 50, 6}, {1, 1, 0, 64, 0, 6}, {63, 1, 0, 64, 0, 6}, {64, 1, 0, 128, 50, 30},
+        {299, 1, 0, 320, 0, 6},
         {511, 1, 0, 512, 0, 6}, {200, 1, 33, 128, 50, 6}, {329, 1, 200, 320, 0, 6}, {5, 1, 1, 64, 0, 6}};
     for (uint32_t n = 1; n <= 8; n++)
         for (size_t p = 0; p < PD_COUNT(few); p++)
@@ -387,7 +405,8 @@ void pd_try_attention(struct pd_trial *t, uint32_t type)
 
 /* ---- attention_reduce ---- */
 
-/* Of two tokens: splits of very different weight, and empty ones, as attention writes them: no sum, the lowest maximum. */
+/* Of two tokens: splits of very different weight, and empty ones, as attention writes them: no sum, the lowest
+ * maximum. */
 static void try_attention_reduce(struct pd_trial *t, uint32_t n_heads, uint32_t n_splits, uint32_t head_dim)
 {
     enum { N_TOKENS = 2 };
@@ -404,11 +423,13 @@ static void try_attention_reduce(struct pd_trial *t, uint32_t n_heads, uint32_t 
     const struct pd_place at[N_TOKENS] = {{.n_splits = n_splits}, {.n_splits = n_splits, .first_split = n_splits}};
     struct pd_trial_buffer *y_rows = pd_trial_rows(t, NULL, N_TOKENS, width);
     struct pd_trial_buffer *words = pd_trial_words(t, at, N_TOKENS, sizeof *at / 4, sizeof *at / 4);
-    struct pd_attention_reduce_push push = {.places = words->address, .partial = pd_trial_words(t, partial, N_TOKENS, n, n)->address,
-        .y = y_rows->address, .head_dim = head_dim, .y_stride = y_rows->stride};
+    struct pd_attention_reduce_push push = {.places = words->address,
+        .partial = pd_trial_words(t, partial, N_TOKENS, n, n)->address, .y = y_rows->address, .head_dim = head_dim,
+        .y_stride = y_rows->stride};
     pd_trial_dispatch(t, PD_KERNEL_attention_reduce, spec, 1, &push, (uint32_t[2]){n_heads, N_TOKENS});
     pd_trial_run(t);
-    for (uint32_t m = 0; m < N_TOKENS; m++) pd_reference_attention_reduce(y + m * width, partial + m * n, n_heads, n_splits, head_dim);
+    for (uint32_t m = 0; m < N_TOKENS; m++)
+        pd_reference_attention_reduce(y + m * width, partial + m * n, n_heads, n_splits, head_dim);
     pd_trial_check_rows(t, y_rows, y, NULL, 1e-5);
     pd_trial_end(t);
 }
@@ -418,5 +439,6 @@ void pd_try_attention_reduce(struct pd_trial *t, uint32_t type)
     (void)type;
     static const uint32_t head_dims[] = {4, 20, 64, 256, 512}, n_heads[] = {1, 3, 16};
     for (size_t d = 0; d < PD_COUNT(head_dims); d++)
-        for (uint32_t n = 1; n <= PD_MAX_SPLITS; n += n < 4 ? 1 : 7) try_attention_reduce(t, n_heads[(d + n) % 3], n, head_dims[d]);
+        for (uint32_t n = 1; n <= PD_MAX_SPLITS; n += n < 4 ? 1 : 7)
+            try_attention_reduce(t, n_heads[(d + n) % 3], n, head_dims[d]);
 }

@@ -1,5 +1,5 @@
-/* The cases of each kernel, private to the self-test. type: an enum pd_dtype or a peridot_kv_type, for kernels of several
- * (pd_kernel_of). */
+/* The cases of each kernel, private to the self-test. type: an enum pd_dtype or a peridot_kv_type, for kernels of
+ * several (pd_kernel_of). */
 #ifndef PD_SELFTEST_SELFTEST_CASES_H
 #define PD_SELFTEST_SELFTEST_CASES_H
 

@@ -1,5 +1,5 @@
-/* Embedding and matrix products of every weight type against the CPU reference. Kernels compute in fp32, so tolerances are
- * those of sums in another order: relative to the sum of magnitudes of a dot product. */
+/* Embedding and matrix products of every weight type against the CPU reference. Kernels compute in fp32, so tolerances
+ * are those of sums in another order: relative to the sum of magnitudes of a dot product. */
 #include "selftest/selftest_cases.h"
 
 #include "ops/layout.h"
@@ -29,9 +29,9 @@ static const struct half_places {
     uint32_t at, n;
     float divisor;
 } half_places[PD_N_DTYPES] = {
-    [PD_Q8_0] = {0, 1, 16}, [PD_Q4_0] = {0, 1, 16}, [PD_Q4_1] = {0, 2, 16}, [PD_Q5_0] = {0, 1, 16}, [PD_Q5_1] = {0, 2, 16},
-    [PD_Q2_K] = {80, 2, 16}, [PD_Q3_K] = {108, 1, 64}, [PD_Q4_K] = {0, 2, 256}, [PD_Q5_K] = {0, 2, 256},
-    [PD_Q6_K] = {208, 1, 256}, [PD_IQ4_NL] = {0, 1, 64}, [PD_IQ4_XS] = {0, 1, 256},
+    [PD_Q8_0] = {0, 1, 16}, [PD_Q4_0] = {0, 1, 16}, [PD_Q4_1] = {0, 2, 16}, [PD_Q5_0] = {0, 1, 16},
+    [PD_Q5_1] = {0, 2, 16}, [PD_Q2_K] = {80, 2, 16}, [PD_Q3_K] = {108, 1, 64}, [PD_Q4_K] = {0, 2, 256},
+    [PD_Q5_K] = {0, 2, 256}, [PD_Q6_K] = {208, 1, 256}, [PD_IQ4_NL] = {0, 1, 64}, [PD_IQ4_XS] = {0, 1, 256},
 };
 
 /* One weight or block of a file: random bits where all bits are numbers (-128 in Q8_0 too), scales of either sign. */
@@ -54,14 +54,17 @@ static void random_block(struct pd_random *random, uint8_t *dst, enum pd_dtype d
 /* The matrix's next slice: n random rows, on the device and in m->w. */
 static void add_slice(struct pd_trial *t, struct matrix *m, enum pd_dtype dtype, uint32_t n)
 {
-    uint32_t n_cols = m->m.n_cols, row_size = pd_device_row_size(dtype, n_cols), block_size = pd_dtypes[dtype].block_size;
+    uint32_t n_cols = m->m.n_cols, row_size = pd_device_row_size(dtype, n_cols),
+        block_size = pd_dtypes[dtype].block_size;
     uint32_t row_interleave = pd_device_row_interleave(dtype, m->in_groups);
     uint64_t file_row_size = pd_row_size(dtype, n_cols), size = pd_device_rows_size(row_size, n, row_interleave);
-    uint8_t *row = pd_trial_zeros(t, file_row_size), *scratch = pd_trial_zeros(t, row_size), *rows = pd_trial_zeros(t, size);
+    uint8_t *row = pd_trial_zeros(t, file_row_size), *scratch = pd_trial_zeros(t, row_size),
+        *rows = pd_trial_zeros(t, size);
     struct pd_row_layout layout = {dtype, n_cols, row_interleave};
     for (uint32_t r = 0; r < n; r++) {
         float amplitude = row_amplitude(m->m.n_rows + r);
-        for (uint64_t at = 0; at < file_row_size; at += block_size) random_block(&t->random, row + at, dtype, amplitude);
+        for (uint64_t at = 0; at < file_row_size; at += block_size)
+            random_block(&t->random, row + at, dtype, amplitude);
         pd_dequantize(dtype, m->w + (size_t)(m->m.n_rows + r) * n_cols, row, n_cols);
         pd_device_put_row(&layout, rows, r, row, scratch);
     }
@@ -73,7 +76,8 @@ static void add_slice(struct pd_trial *t, struct matrix *m, enum pd_dtype dtype,
 }
 
 /* On a CPU rows lie either way: in groups where models' decode steps take matvec_rows, else not. */
-static void make_matrix(struct pd_trial *t, struct matrix *m, const struct part *parts, uint32_t n_parts, uint32_t n_cols)
+static void make_matrix(struct pd_trial *t, struct matrix *m, const struct part *parts, uint32_t n_parts,
+                        uint32_t n_cols)
 {
     uint32_t n_rows = 0;
     *m = (struct matrix){.m = {.n_cols = n_cols, .slices = m->slices}};
@@ -91,7 +95,8 @@ static float *absolute(struct pd_trial *t, const float *from, size_t n)
 }
 
 /* sum |w| |x| + softcap: what an error of fp32 is relative to. */
-static float *dot_magnitudes(struct pd_trial *t, const struct matrix *m, const float *x, uint32_t n_tokens, float softcap)
+static float *dot_magnitudes(struct pd_trial *t, const struct matrix *m, const float *x, uint32_t n_tokens,
+                             float softcap)
 {
     uint32_t n_rows = m->m.n_rows, n_cols = m->m.n_cols;
     float *w = absolute(t, m->w, (size_t)n_rows * n_cols), *positive = absolute(t, x, (size_t)n_tokens * n_cols);
@@ -101,7 +106,8 @@ static float *dot_magnitudes(struct pd_trial *t, const struct matrix *m, const f
     return sums;
 }
 
-static const uint32_t plain_cols[] = {4, 32, 36, 100}, block_cols[] = {32, 96, 256, 2304}, super_cols[] = {256, 512, 768, 2304};
+static const uint32_t plain_cols[] = {4, 32, 36, 100}, block_cols[] = {32, 96, 256, 2304},
+    super_cols[] = {256, 512, 768, 2304};
 
 static const uint32_t *cols_of(enum pd_dtype dtype)
 {
@@ -144,7 +150,8 @@ static float *unpack_q16(struct pd_trial *t, const struct pd_trial_buffer *packe
 
 static bool is_quantised(enum pd_dtype dtype) { return pd_dtypes[dtype].block_len > 1; }
 
-/* Half a step, which is the largest value of a block over 127 * 256, and what fp32 adds by way of the scale and its inverse. */
+/* Half a step, which is the largest value of a block over 127 * 256, and what fp32 adds by way of the scale and its
+ * inverse. */
 #define Q16_TOLERANCE (0.5 / (127 * 256) + 0x1p-20)
 
 /* matvec_dot keeps its rounded x to itself: the error of each number is relative to the largest of its block. */
@@ -168,16 +175,17 @@ static void put_plain_rows(struct pd_trial *t, float *y, const struct matrix *m,
     pd_reference_matmul(plain, &(struct pd_reference_matrix){m->w, n_rows, m->m.n_cols}, x, n_tokens, softcap);
     for (const struct pd_slice *s = m->slices; s < m->slices + m->m.n_slices; s++)
         for (uint32_t i = 0; !is_quantised(s->dtype) && i < n_tokens; i++)
-            memcpy(y + (size_t)i * n_rows + s->first_row, plain + (size_t)i * n_rows + s->first_row, s->n_rows * sizeof *y);
+            memcpy(y + (size_t)i * n_rows + s->first_row, plain + (size_t)i * n_rows + s->first_row,
+                   s->n_rows * sizeof *y);
 }
 
 /* The product with the packed x must be right to fp32; how near that is to x is tested by try_pack_q16. */
-static void try_product(struct pd_trial *t, const struct part *parts, uint32_t n_parts, uint32_t n_cols, uint32_t n_tokens,
-                        float softcap)
+static void try_product(struct pd_trial *t, const struct part *parts, uint32_t n_parts, uint32_t n_cols,
+                        uint32_t n_tokens, float softcap)
 {
     struct matrix m;
-    pd_trial_begin(t, "product with %s, %u parts of %u rows, %u columns, %u tokens, softcap %g", pd_dtypes[parts[0].dtype].name,
-                   n_parts, parts[0].n_rows, n_cols, n_tokens, (double)softcap);
+    pd_trial_begin(t, "product with %s, %u parts of %u rows, %u columns, %u tokens, softcap %g",
+                   pd_dtypes[parts[0].dtype].name, n_parts, parts[0].n_rows, n_cols, n_tokens, (double)softcap);
     make_matrix(t, &m, parts, n_parts, n_cols);
     float *x = random_activations(t, n_tokens, n_cols, softcap != 0 ? 40 : 1);
     float *y = pd_trial_floats(t, (size_t)n_tokens * m.m.n_rows);
@@ -217,7 +225,8 @@ static void try_products(struct pd_trial *t, enum pd_dtype dtype, const uint32_t
 /* As q, k and v of a file that mixes types, and as a matrix larger than an allocation. */
 static void try_slices(struct pd_trial *t, enum pd_dtype dtype, uint32_t n_tokens)
 {
-    const struct part mixed[] = {{dtype, 33}, {PD_F32, 5}, {PD_Q8_0, 64}}, split[] = {{dtype, 20}, {dtype, 20}, {dtype, 7}};
+    const struct part mixed[] = {{dtype, 33}, {PD_F32, 5}, {PD_Q8_0, 64}},
+        split[] = {{dtype, 20}, {dtype, 20}, {dtype, 7}};
     uint32_t n_cols = cols_of(dtype)[2];
     try_product(t, mixed, 3, (uint32_t)pd_align(n_cols, 32), n_tokens, 0);
     try_product(t, split, 3, n_cols, n_tokens, 30);
@@ -248,8 +257,9 @@ static void make_fused_norm(struct pd_trial *t, struct fused_norm_data *d, const
     struct pd_trial_buffer *branch = pd_trial_rows(t, d->branch, 1, n), *w_post = pd_trial_rows(t, d->w_post, 1, n);
     if (c->branch == 0) d->branch = NULL;
     if (c->branch != 2) d->w_post = NULL;
-    d->in = (struct pd_fused_norm){.x = pd_trial_rows(t, d->x, 1, n)->address, .branch = d->branch ? branch->address : 0,
-        .w_post = d->w_post ? w_post->address : 0, .w = pd_trial_rows(t, d->w, 1, n)->address, .n = n, .eps = 1e-6f};
+    d->in = (struct pd_fused_norm){.x = pd_trial_rows(t, d->x, 1, n)->address,
+        .branch = d->branch ? branch->address : 0, .w_post = d->w_post ? w_post->address : 0,
+        .w = pd_trial_rows(t, d->w, 1, n)->address, .n = n, .eps = 1e-6f};
     *(c->stores_x ? &d->in.x_out : &d->in.normed) = d->store->address;
 }
 
@@ -259,15 +269,18 @@ static void try_fused_norm(struct pd_trial *t, const struct fused_norm *c, float
     struct fused_norm_data d;
     struct part parts[] = {{c->dtypes[0], c->n_rows}, {c->dtypes[1], c->n_rows}};
     pd_trial_begin(t, "norm and product with %s, %u slices of %u rows, %u columns of %g, branch %d, glu %d",
-                   pd_dtypes[c->dtypes[0]].name, c->n_slices, c->n_rows, c->n_cols, (double)amplitude, c->branch, c->glu);
+                   pd_dtypes[c->dtypes[0]].name, c->n_slices, c->n_rows, c->n_cols, (double)amplitude, c->branch,
+                   c->glu);
     make_matrix(t, &m, parts, c->n_slices, c->n_cols);
     make_fused_norm(t, &d, c, amplitude);
     uint32_t n = c->n_cols, n_rows = m.m.n_rows, n_out = c->glu ? n_rows / 2 : n_rows;
     float *sums = pd_trial_floats(t, n_rows), *y = pd_trial_floats(t, n_out), softcap = c->glu ? 0 : 30;
     struct pd_trial_buffer *y_row = pd_trial_rows(t, NULL, 1, n_out), *both = pd_trial_rows(t, NULL, 1, n_rows);
-    bool parted = m.slices[0].row_interleave > 1 && n_out % m.slices[0].row_interleave != 0;   /* the halves share a group of rows */
+    /* the halves share a group of rows */
+    bool parted = m.slices[0].row_interleave > 1 && n_out % m.slices[0].row_interleave != 0;
     both->written = c->glu && (c->n_slices == 2 ? c->dtypes[0] != c->dtypes[1] : parted);
-    if (c->glu) pd_op_fused_norm_gated(&t->r, pd_trial_rows_of(y_row), &m.m, &d.in, c->glu == 2, pd_trial_rows_of(both));
+    if (c->glu)
+        pd_op_fused_norm_gated(&t->r, pd_trial_rows_of(y_row), &m.m, &d.in, c->glu == 2, pd_trial_rows_of(both));
     else pd_op_fused_norm_matvec(&t->r, pd_trial_rows_of(y_row), &m.m, &d.in, softcap);
     pd_trial_run(t);
     pd_reference_rmsnorm(d.x, d.normed, &(struct pd_reference_norm){d.branch, d.w_post, d.w, n, d.in.eps}, 1);
@@ -275,20 +288,26 @@ static void try_fused_norm(struct pd_trial *t, const struct fused_norm *c, float
     float *magnitudes = dot_magnitudes(t, &m, takes_dot(t) ? block_largest(t, d.normed, n) : d.normed, 1, softcap);
     pd_reference_matmul(sums, &(struct pd_reference_matrix){m.w, n_rows, n}, d.normed, 1, softcap);
     if (c->glu) pd_reference_glu(y, sums, n_out, 1, c->glu == 2);
-    for (uint32_t i = 0; c->glu && i < n_out; i++) magnitudes[i] *= magnitudes[n_out + i] * 1.2f;   /* |act'| stays below 1.2 */
+    /* |act'| stays below 1.2 */
+    for (uint32_t i = 0; c->glu && i < n_out; i++) magnitudes[i] *= magnitudes[n_out + i] * 1.2f;
     pd_trial_check_rows(t, y_row, c->glu ? y : sums, magnitudes, (takes_dot(t) ? 2 * Q16_TOLERANCE : 0) + 5e-6);
     pd_trial_end(t);
 }
 
 /* Halves of a gated matrix that are whole groups of rows, for every other type, and halves that are not. */
-static uint32_t gated_rows(enum pd_dtype dtype, uint32_t n_rows) { return dtype % 2 ? (uint32_t)pd_align(n_rows, 16) : n_rows; }
+static uint32_t gated_rows(enum pd_dtype dtype, uint32_t n_rows)
+{
+    return dtype % 2 ? (uint32_t)pd_align(n_rows, 16) : n_rows;
+}
 
 /* Each type gets some of the widths and kinds, as each is a pipeline to compile. */
 static void try_all_fused_norm(struct pd_trial *t, enum pd_dtype dtype)
 {
     static const struct { uint32_t n_slices, n_rows; int branch; bool stores_x, mixed; int glu; } kinds[] = {
-        {1, 33, 0, false, false, 0}, {1, 514, 2, true, false, 1},  {1, 1, 1, true, false, 0},   {1, 70, 1, true, false, 2},
-        {1, 257, 2, true, false, 0}, {2, 33, 2, true, false, 1},   {2, 35, 2, false, true, 0},  {2, 35, 2, true, true, 1}};
+        {1, 33, 0, false, false, 0}, {1, 514, 2, true, false, 1},  {1, 1, 1, true, false, 0},
+          {1, 70, 1, true, false, 2},
+        {1, 257, 2, true, false, 0}, {2, 33, 2, true, false, 1},   {2, 35, 2, false, true, 0},
+         {2, 35, 2, true, true, 1}};
     static const float amplitudes[] = {1e-3f, 1, 1e5f};
     for (size_t k = 0; k < PD_COUNT(kinds); k++) {
         if (k >= 2 && !(t->thorough && (k + dtype) % 3 == 0)) continue;
@@ -346,8 +365,8 @@ void pd_try_matmul(struct pd_trial *t, uint32_t type)
 
 /* ---- pack ---- */
 
-/* fp16 with its own power of two for a row gives the row back, to 11 bits (by some drivers rounded towards zero), whether it is
- * large or small or zeros; and zeros follow it. */
+/* fp16 with its own power of two for a row gives the row back, to 11 bits (by some drivers rounded towards zero),
+ * whether it is large or small or zeros; and zeros follow it. */
 static void try_pack_f16(struct pd_trial *t, uint32_t n_cols, uint32_t n_tokens, float amplitude)
 {
     uint32_t stride = pd_packed_stride(PD_KERNEL_pack_f16, n_cols), n_padded = 2 * (stride - PD_PACK_TAIL);
@@ -355,8 +374,8 @@ static void try_pack_f16(struct pd_trial *t, uint32_t n_cols, uint32_t n_tokens,
     float *x = random_activations(t, n_tokens, n_cols, amplitude);
     struct pd_trial_buffer *x_rows = pd_trial_rows(t, x, n_tokens, n_cols);
     struct pd_trial_buffer *packed = pd_trial_words(t, NULL, n_tokens, stride - PD_PACK_TAIL + 1, stride);
-    struct pd_pack_push push = {.x = x_rows->address, .packed = packed->address, .n_cols = n_cols, .x_stride = x_rows->stride,
-        .packed_stride = stride};
+    struct pd_pack_push push = {.x = x_rows->address, .packed = packed->address, .n_cols = n_cols,
+        .x_stride = x_rows->stride, .packed_stride = stride};
     pd_trial_dispatch(t, PD_KERNEL_pack_f16, NULL, 0, &push, (uint32_t[2]){n_tokens, 1});
     pd_trial_run(t);
     packed->written = true;
@@ -367,7 +386,8 @@ static void try_pack_f16(struct pd_trial *t, uint32_t n_cols, uint32_t n_tokens,
         for (uint32_t i = 0; i < n_padded; i++) {
             double got = scale * (double)pd_f32_from_f16((uint16_t)(words[i / 2] >> 16 * (i % 2)));
             double want = i < n_cols ? (double)x[m * n_cols + i] : 0;
-            pd_trial_check(t, "packed", m * n_padded + i, got, want, (struct pd_bound){fmax(fabs(want), largest * 0x1p-28), 0x1p-10});
+            pd_trial_check(t, "packed", m * n_padded + i, got, want,
+                           (struct pd_bound){fmax(fabs(want), largest * 0x1p-28), 0x1p-10});
         }
     }
     pd_trial_end(t);
@@ -380,8 +400,8 @@ static void try_pack_q16(struct pd_trial *t, uint32_t n_cols, uint32_t n_tokens,
     float *x = random_activations(t, n_tokens, n_cols, amplitude);
     struct pd_trial_buffer *x_rows = pd_trial_rows(t, x, n_tokens, n_cols);
     struct pd_trial_buffer *packed = pd_trial_words(t, NULL, n_tokens, stride, stride);
-    struct pd_pack_push push = {.x = x_rows->address, .packed = packed->address, .n_cols = n_cols, .x_stride = x_rows->stride,
-        .packed_stride = stride};
+    struct pd_pack_push push = {.x = x_rows->address, .packed = packed->address, .n_cols = n_cols,
+        .x_stride = x_rows->stride, .packed_stride = stride};
     pd_trial_dispatch(t, PD_KERNEL_pack_q16, NULL, 0, &push, (uint32_t[2]){n_tokens, 1});
     pd_trial_run(t);
     packed->written = true;
@@ -394,12 +414,14 @@ static void try_pack_q16(struct pd_trial *t, uint32_t n_cols, uint32_t n_tokens,
             pd_trial_check(t, "packed", i, (double)got[i], (double)x[i], (struct pd_bound){largest, Q16_TOLERANCE});
             sum += (double)got[i];
         }
-        pd_trial_check(t, "sum", at / 16, (double)pd_f32_from_bits(block[17 + at % 32 / 16]), sum, (struct pd_bound){largest, 16 * 0x1p-23});
+        pd_trial_check(t, "sum", at / 16, (double)pd_f32_from_bits(block[17 + at % 32 / 16]), sum,
+                       (struct pd_bound){largest, 16 * 0x1p-23});
     }
     pd_trial_end(t);
 }
 
-static void try_packs(struct pd_trial *t, const uint32_t widths[5], void (*try)(struct pd_trial *, uint32_t, uint32_t, float))
+static void try_packs(struct pd_trial *t, const uint32_t widths[5],
+                      void (*try)(struct pd_trial *, uint32_t, uint32_t, float))
 {
     static const uint32_t n_tokens[] = {1, 2, 31};
     static const float amplitudes[] = {0, 1e-24f, 1, 1e24f};
@@ -423,8 +445,8 @@ void pd_try_pack_q16(struct pd_trial *t, uint32_t type)
 
 /* ---- embed ---- */
 
-static void try_embed(struct pd_trial *t, enum pd_dtype dtype, uint32_t n_cols, uint32_t rows_per_slice, uint32_t n_slices,
-                      uint32_t n_tokens)
+static void try_embed(struct pd_trial *t, enum pd_dtype dtype, uint32_t n_cols, uint32_t rows_per_slice,
+                      uint32_t n_slices, uint32_t n_tokens)
 {
     const float scale = 33.941125f;   /* sqrt(1152) */
     struct matrix matrix;

@@ -1,5 +1,5 @@
-/* Norms, gated units, top-k, sampling and the kernels of peridot_measure against the CPU reference. Kernels compute in fp32, so
- * tolerances are those of sums in another order, relative to a row's root mean square. */
+/* Norms, gated units, top-k, sampling and the kernels of peridot_measure against the CPU reference. Kernels compute in
+ * fp32, so tolerances are those of sums in another order, relative to a row's root mean square. */
 #include "selftest/selftest_cases.h"
 
 #include "engine/sampler.h"
@@ -29,7 +29,8 @@ static void try_rmsnorm(struct pd_trial *t, struct norm_kind kind, uint32_t n, u
         .w = pd_trial_address(kind.out ? w_row : NULL), .n = n, .eps = 1e-6f};
     pd_op_rmsnorm(&t->r, &norm, n_tokens);
     pd_trial_run(t);
-    struct pd_reference_norm reference = {kind.add ? y : NULL, kind.post ? w_post : NULL, kind.out ? w : NULL, n, norm.eps};
+    struct pd_reference_norm reference = {kind.add ? y : NULL, kind.post ? w_post : NULL, kind.out ? w : NULL, n,
+        norm.eps};
     pd_reference_rmsnorm(x, normed, &reference, n_tokens);
     if (kind.add) pd_trial_check_rows(t, x_rows, x, NULL, 2e-6);
     if (kind.out) pd_trial_check_rows(t, normed_rows, normed, NULL, 2e-6);
@@ -60,7 +61,8 @@ static void try_glu(struct pd_trial *t, uint32_t n, uint32_t n_tokens, bool silu
     float *x = pd_trial_random(t, (size_t)n_tokens * 2 * n, 6), *y = pd_trial_floats(t, (size_t)n_tokens * n);
     float *magnitudes = pd_trial_floats(t, (size_t)n_tokens * n);
     for (size_t i = 0; i < PD_COUNT(extremes) && i < n; i++) x[i] = extremes[i];
-    struct pd_trial_buffer *x_rows = pd_trial_rows(t, x, n_tokens, 2 * n), *y_rows = pd_trial_rows(t, NULL, n_tokens, n);
+    struct pd_trial_buffer *x_rows = pd_trial_rows(t, x, n_tokens, 2 * n),
+        *y_rows = pd_trial_rows(t, NULL, n_tokens, n);
     pd_op_glu(&t->r, pd_trial_rows_of(y_rows), pd_trial_rows_of(x_rows), n, n_tokens, silu);
     pd_trial_run(t);
     pd_reference_glu(y, x, n, n_tokens, silu);
@@ -96,9 +98,10 @@ static void try_topk(struct pd_trial *t, const char *name, float (*value)(uint32
     uint32_t stride = n + 3, scratch = N_ROWS * 2 * pd_topk_scratch(n);
     struct pd_trial_buffer *in = pd_trial_words(t, logits, N_ROWS, n, stride);
     struct pd_trial_buffer *best = pd_trial_words(t, NULL, N_ROWS, 2 * PD_TOPK, 2 * PD_TOPK);
-    struct pd_trial_buffer *a = pd_trial_words(t, NULL, 1, scratch, scratch), *b = pd_trial_words(t, NULL, 1, scratch, scratch);
-    pd_op_topk(&t->r, &(struct pd_topk){.logits = {in->address, stride}, .n = n, .n_rows = N_ROWS, .best = best->address,
-        .scratch = {a->address, b->address}});
+    struct pd_trial_buffer *a = pd_trial_words(t, NULL, 1, scratch, scratch),
+        *b = pd_trial_words(t, NULL, 1, scratch, scratch);
+    pd_op_topk(&t->r, &(struct pd_topk){.logits = {in->address, stride}, .n = n, .n_rows = N_ROWS,
+        .best = best->address, .scratch = {a->address, b->address}});
     pd_trial_run(t);
     for (uint32_t r = 0; r < N_ROWS; r++) {
         struct pd_candidate got[PD_TOPK], want[PD_TOPK];
@@ -134,10 +137,10 @@ void pd_try_topk(struct pd_trial *t, uint32_t type)
 
 enum { N_DRAWS = 40 };
 
-/* N_DRAWS draws, from the first number of all to the last: the very tokens that the host draws. They must be the same, as the
- * device continues texts that the host began. */
-static void try_sample(struct pd_trial *t, const char *name, float (*value)(uint32_t i, uint32_t n), const struct pd_draw *draw,
-                     const peridot_sampling *adjusting)
+/* N_DRAWS draws, from the first number of all to the last: the very tokens that the host draws. They must be the same,
+ * as the device continues texts that the host began. */
+static void try_sample(struct pd_trial *t, const char *name, float (*value)(uint32_t i, uint32_t n),
+                       const struct pd_draw *draw, const peridot_sampling *adjusting)
 {
     struct pd_candidate best[PD_TOPK], adjusted[PD_TOPK], bias[PD_TOPK] = {{0}};
     peridot_bias own[PD_TOPK];
@@ -145,8 +148,8 @@ static void try_sample(struct pd_trial *t, const char *name, float (*value)(uint
     uint32_t recent[N_DRAWS][PD_REPEAT_WINDOW];
     struct pd_draw draws[N_DRAWS];
     uint32_t tokens[N_DRAWS], width = sizeof *draws / 4;
-    pd_trial_begin(t, "sample of %u, %s, top-p %u, min-p %u, scale %g, %s", draw->n, name, draw->top_p, draw->min_weight,
-                   (double)draw->scale, adjusting ? "adjusted" : "as they are");
+    pd_trial_begin(t, "sample of %u, %s, top-p %u, min-p %u, scale %g, %s", draw->n, name, draw->top_p,
+                   draw->min_weight, (double)draw->scale, adjusting ? "adjusted" : "as they are");
     float *logits = pd_trial_random(t, 3 * PD_TOPK, 12);
     for (uint32_t i = 0; value && i < 3 * PD_TOPK; i++) logits[i] = value(i, 3 * PD_TOPK);
     pd_reference_topk(best, logits, 3 * PD_TOPK);
@@ -162,7 +165,8 @@ static void try_sample(struct pd_trial *t, const char *name, float (*value)(uint
         memcpy(recent[k], sampler.recent, sizeof recent[k]);
         memcpy(adjusted, best, sizeof best);
         if (adjusting) pd_sampler_adjust(&sampler, adjusted, PD_TOPK);
-        draws[k].n = draw->n, draws[k].scale = draw->scale, draws[k].top_p = draw->top_p, draws[k].min_weight = draw->min_weight;
+        draws[k].n = draw->n, draws[k].scale = draw->scale, draws[k].top_p = draw->top_p,
+            draws[k].min_weight = draw->min_weight;
         draws[k].random = k == 0 ? 0 : k == N_DRAWS - 1 ? UINT32_MAX : (uint32_t)(pd_random_next(&t->random) >> 32);
         tokens[k] = pd_draw_from(&draws[k], adjusted);
     }
@@ -170,7 +174,8 @@ static void try_sample(struct pd_trial *t, const char *name, float (*value)(uint
     struct pd_trial_buffer *how = pd_trial_words(t, draws, N_DRAWS, width, width);
     struct pd_trial_buffer *last = pd_trial_words(t, recent, N_DRAWS, PD_REPEAT_WINDOW, PD_REPEAT_WINDOW);
     struct pd_trial_buffer *biases = pd_trial_words(t, bias, 1, 2 * PD_TOPK, 2 * PD_TOPK);
-    struct pd_trial_buffer *token = pd_trial_words(t, NULL, N_DRAWS, 1, 1), *drawn = pd_trial_words(t, NULL, N_DRAWS, 2, 2);
+    struct pd_trial_buffer *token = pd_trial_words(t, NULL, N_DRAWS, 1, 1),
+        *drawn = pd_trial_words(t, NULL, N_DRAWS, 2, 2);
     for (uint32_t k = 0; k < N_DRAWS; k++)
         pd_op_sample(&t->r, &(struct pd_sample_push){.best = in->address, .draw = how->address + k * sizeof *draws,
             .token = token->address + 4 * k, .drawn = drawn->address + k * sizeof *best,
@@ -200,8 +205,10 @@ void pd_try_sample(struct pd_trial *t, uint32_t type)
         {"random", NULL}, {"rising", rising}, {"many equal", many_equal}, {"a few numbers", few_numbers},
         {"close together", close_together}, {"one far above", one_far_above}, {"no numbers", no_numbers}};
     static const struct pd_draw draws[] = {
-        {.n = 1}, {.n = 2, .scale = 1.4426950f}, {.n = 40, .scale = 1.8033688f, .top_p = 0xf3333333u, .min_weight = 838860},
-        {.n = PD_TOPK, .scale = 0.48089835f}, {.n = PD_TOPK, .scale = 0}, {.n = 100, .scale = 1.4426950f, .top_p = 0x80000000u},
+        {.n = 1}, {.n = 2, .scale = 1.4426950f}, {.n = 40, .scale = 1.8033688f, .top_p = 0xf3333333u,
+            .min_weight = 838860},
+        {.n = PD_TOPK, .scale = 0.48089835f}, {.n = PD_TOPK, .scale = 0},
+        {.n = 100, .scale = 1.4426950f, .top_p = 0x80000000u},
         {.n = PD_TOPK, .scale = 0.014426950f, .top_p = 0xfffffe00u}, {.n = 77, .scale = 0.2f, .min_weight = 1 << 23},
         {.n = 9, .scale = 1.4426950f, .top_p = 1}, {.n = 60, .scale = 0.1f, .min_weight = 1 << 24},
         {.n = PD_TOPK, .scale = 3.4e38f}};
@@ -255,7 +262,8 @@ void pd_try_rate(struct pd_trial *t, uint32_t type)
             pd_trial_begin(t, "%s, %u rounds of %g", pd_kernel_name(t->kernel), rounds[r], (double)factors[f]);
             struct pd_trial_buffer *to = pd_trial_rows(t, NULL, 1, 4);
             struct pd_measure_push push = {.to = to->address, .n = rounds[r], .factor = factors[f]};
-            pd_trial_dispatch(t, t->kernel, spec, t->kernel == PD_KERNEL_rate_matrix ? 4 : 1, &push, (uint32_t[2]){7, 1});
+            pd_trial_dispatch(t, t->kernel, spec, t->kernel == PD_KERNEL_rate_matrix ? 4 : 1, &push,
+                              (uint32_t[2]){7, 1});
             pd_trial_run(t);
             pd_trial_end(t);
         }

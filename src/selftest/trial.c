@@ -16,7 +16,8 @@ static void keep(struct pd_trial *t, peridot_status status)
 
 peridot_status pd_trial_open(struct pd_trial *t, struct pd_gpu *gpu)
 {
-    *t = (struct pd_trial){.gpu = gpu, .image = malloc(ARENA_SIZE), .now = malloc(ARENA_SIZE), .host = malloc(HOST_SIZE)};
+    *t = (struct pd_trial){.gpu = gpu, .image = malloc(ARENA_SIZE), .now = malloc(ARENA_SIZE),
+        .host = malloc(HOST_SIZE)};
     if (!t->image || !t->now || !t->host) return pd_fail_alloc(2 * ARENA_SIZE + HOST_SIZE, "a self-test");
     PD_TRY(pd_heap_create(&t->heap, gpu, PD_HEAP_DEVICE, ARENA_SIZE));
     PD_TRY(pd_heap_alloc(&t->arena, t->heap, ARENA_SIZE, "a self-test"));
@@ -75,7 +76,8 @@ float *pd_trial_random(struct pd_trial *t, size_t n, float amplitude)
     return x;
 }
 
-struct pd_trial_buffer *pd_trial_words(struct pd_trial *t, const void *data, uint32_t n_rows, uint32_t width, uint32_t stride)
+struct pd_trial_buffer *pd_trial_words(struct pd_trial *t, const void *data, uint32_t n_rows, uint32_t width,
+                                       uint32_t stride)
 {
     uint32_t n = n_rows * stride, end = (uint32_t)pd_align(t->used + n + 2 * PD_TRIAL_GUARD, PD_TRIAL_GUARD);
     assert(t->n_buffers < PD_COUNT(t->buffers) && end <= ARENA_SIZE / 4);
@@ -108,8 +110,8 @@ struct pd_rows pd_trial_rows_of(const struct pd_trial_buffer *b)
 
 uint64_t pd_trial_address(const struct pd_trial_buffer *b) { return b ? b->address : 0; }
 
-void pd_trial_dispatch(struct pd_trial *t, enum pd_kernel_id id, const uint32_t *spec, uint32_t n_spec, const void *push,
-                       const uint32_t grid[2])
+void pd_trial_dispatch(struct pd_trial *t, enum pd_kernel_id id, const uint32_t *spec, uint32_t n_spec,
+                       const void *push, const uint32_t grid[2])
 {
     const struct pd_kernel *kernel;
     if (t->r.status == PERIDOT_OK) t->r.status = pd_kernel_get(&kernel, t->gpu, id, spec, n_spec);
@@ -125,7 +127,8 @@ static peridot_status run(struct pd_trial *t)
     return pd_span_read(t->gpu, t->now, t->arena, 0, size);
 }
 
-/* A kernel that the driver does not compile fails; a device that is lost ends the trial, and the kernel that lost it failed. */
+/* A kernel that the driver does not compile fails; a device that is lost ends the trial, and the kernel that lost it
+ * failed. */
 void pd_trial_run(struct pd_trial *t)
 {
     if (t->status != PERIDOT_OK || (t->r.status == PERIDOT_OK && !pd_commands_has(t->commands, t->kernel))) return;

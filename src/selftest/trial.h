@@ -1,7 +1,7 @@
-/* A trial of a kernel: buffers with guard words that detect stray writes, operations recorded and run, and the comparison with
- * the CPU reference. A case is: pd_trial_begin, data and buffers, operations on t->r, pd_trial_run, pd_trial_check...,
- * pd_trial_end. A failure of the kernel is kept in t->check, one of the device or the host in t->status, after which cases do
- * nothing, so that they need no error checks. Cases are in selftest_*.c. */
+/* A trial of a kernel: buffers with guard words that detect stray writes, operations recorded and run, and the
+ * comparison with the CPU reference. A case is: pd_trial_begin, data and buffers, operations on t->r, pd_trial_run,
+ * pd_trial_check..., pd_trial_end. A failure of the kernel is kept in t->check, one of the device or the host in
+ * t->status, after which cases do nothing, so that they need no error checks. Cases are in selftest_*.c. */
 #ifndef PD_SELFTEST_TRIAL_H
 #define PD_SELFTEST_TRIAL_H
 
@@ -59,16 +59,18 @@ void pd_trial_begin(struct pd_trial *t, const char *format, ...) PD_PRINTF(2, 3)
 void *pd_trial_zeros(struct pd_trial *t, uint64_t size);
 float *pd_trial_floats(struct pd_trial *t, size_t n);
 float *pd_trial_random(struct pd_trial *t, size_t n, float amplitude);
-/* [n_rows][width] words, `stride` apart: data, padded with zeros to the stride, or (NULL) guard words that no kernel should read. */
-struct pd_trial_buffer *pd_trial_words(struct pd_trial *t, const void *data, uint32_t n_rows, uint32_t width, uint32_t stride);
+/* [n_rows][width] words, `stride` apart: data, padded with zeros to the stride, or (NULL) guard words that no kernel
+ * should read. */
+struct pd_trial_buffer *pd_trial_words(struct pd_trial *t, const void *data, uint32_t n_rows, uint32_t width,
+                                       uint32_t stride);
 /* Activations: rows of floats with the padding that kernels rely on. */
 struct pd_trial_buffer *pd_trial_rows(struct pd_trial *t, const float *data, uint32_t n_rows, uint32_t width);
 struct pd_rows pd_trial_rows_of(const struct pd_trial_buffer *b);   /* of NULL: none */
 uint64_t pd_trial_address(const struct pd_trial_buffer *b);         /* of NULL: 0 */
 
 /* Dispatches a kernel directly, where no operation does it so. */
-void pd_trial_dispatch(struct pd_trial *t, enum pd_kernel_id id, const uint32_t *spec, uint32_t n_spec, const void *push,
-                       const uint32_t grid[2]);
+void pd_trial_dispatch(struct pd_trial *t, enum pd_kernel_id id, const uint32_t *spec, uint32_t n_spec,
+                       const void *push, const uint32_t grid[2]);
 /* Runs what was recorded, unless the kernel being tested is not in it. */
 void pd_trial_run(struct pd_trial *t);
 /* Row r of a buffer as the run left it. */
