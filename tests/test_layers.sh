@@ -41,6 +41,16 @@ while read -r folder allowed; do
     done < <(grep -nroE '^#include "[a-z_]+/[a-z_./]+"' "$folder" | sed -E 's/:#include "(.*)"/ \1/')
 done <<<"$layers"
 
+# The command and the examples of embedding see the public headers, what is beside them, and no more.
+while IFS=: read -r place _ include; do
+    include=${include#*\"}
+    include=${include%\"*}
+    case $include in
+    peridot.h | peridot_tools.h) ;;
+    *) [ -f "${place%/*}/$include" ] || wrong "$place includes $include, which is not public" ;;
+    esac
+done < <(grep -rnE '^#include "' tools/peridot tests/embed --include='*.[ch]' --include='*.cc')
+
 # uses_in FOLDER: of the object files there, lines "FILE SYMBOL FILE": a source file, a symbol it uses, and the source file that
 # defines it.
 uses_in() {

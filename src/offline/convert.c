@@ -1,11 +1,11 @@
-/* peridot_convert: any checkpoint to GGUF. Tensors stream through two buffers, so that memory does not depend on the
+/* Any checkpoint to GGUF. Tensors stream through two buffers, so that memory does not depend on the
  * model: pieces are decoded and encoded by all processors, and the pages of the source that were read are given back. */
 #include "arch/gguf_keys.h"
 #include "base/num.h"
 #include "base/os.h"
 #include "base/parallel.h"
 #include "offline/convert_plan.h"
-#include "peridot_tools.h"
+#include "offline/offline.h"
 #include "text/tokenizer_gguf.h"
 
 #include <math.h>
@@ -255,21 +255,17 @@ static peridot_status find_type(enum pd_dtype *out, const char *name)
     if (name && pd_dtype_by_name(out, name) && pd_dtypes[*out].encode) return PERIDOT_OK;
     char list[200] = "";
     size_t size = 0;
-    for (size_t i = 0; peridot_convert_type(i); i++)
-        size += (size_t)snprintf(list + size, sizeof list - size, "%s%s", size ? ", " : "", peridot_convert_type(i));
+    for (size_t i = 0; pd_convert_type(i); i++)
+        size += (size_t)snprintf(list + size, sizeof list - size, "%s%s", size ? ", " : "", pd_convert_type(i));
     return pd_fail(PERIDOT_ERROR_ARGUMENT, "type %s cannot be converted to, only %s", name ? name : "(none)", list);
 }
 
-peridot_status peridot_convert(const char *dst_path, const char *src_path, const peridot_convert_params *params,
-                               peridot_convert_stats *stats)
+peridot_status pd_convert(const char *dst_path, const char *src_path, const peridot_convert_params *params,
+                          peridot_convert_stats *stats)
 {
-    peridot_convert_stats unused;
     struct pd_checkpoint *c;
     struct pd_config config = {0};
     enum pd_dtype dtype;
-    if (!stats) stats = &unused;
-    *stats = (peridot_convert_stats){0};
-    if (!dst_path || !src_path || !params) return pd_fail(PERIDOT_ERROR_ARGUMENT, "peridot_convert: a path or params is NULL");
     PD_TRY(find_type(&dtype, params->type));
     PD_TRY(pd_checkpoint_open(&c, src_path, true));
     struct job j = {.params = params, .path = dst_path};
@@ -279,7 +275,7 @@ peridot_status peridot_convert(const char *dst_path, const char *src_path, const
     return status;
 }
 
-const char *peridot_convert_type(size_t i)
+const char *pd_convert_type(size_t i)
 {
     for (int t = 0; t < PD_N_DTYPES; t++)
         if (pd_dtypes[t].encode && i-- == 0) return pd_dtypes[t].name;

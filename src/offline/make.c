@@ -1,4 +1,4 @@
-/* peridot_make: a GGUF file with the sizes of a real model and random weights. Keys and tensor names are those that
+/* A GGUF file with the sizes of a real model and random weights. Keys and tensor names are those that
  * llama.cpp's converter writes for the architecture. Weights have a standard deviation of 1 / sqrt(columns), so that every
  * matrix keeps the size of its input; what this makes of the whole is written at plan_model. */
 #include "arch/gguf_keys.h"
@@ -6,9 +6,9 @@
 #include "arch/plan.h"
 #include "arch/shapes.h"
 #include "base/num.h"
+#include "offline/offline.h"
 #include "offline/random_weights.h"
 #include "offline/synthetic_vocab.h"
-#include "peridot_tools.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -205,9 +205,8 @@ static peridot_status find_type(enum pd_dtype *out, const char *name)
     return pd_fail(PERIDOT_ERROR_ARGUMENT, "type %s cannot be made, only %s", name ? name : "(none)", list);
 }
 
-peridot_status peridot_make(const char *path, const peridot_make_params *params)
+peridot_status pd_make(const char *path, const peridot_make_params *params)
 {
-    if (!path || !params) return pd_fail(PERIDOT_ERROR_ARGUMENT, "peridot_make: path or params is NULL");
     struct plan p = {0};
     PD_TRY(find_shape(&p.shape, params->shape));
     PD_TRY(find_type(&p.dtype, params->type));
@@ -218,10 +217,4 @@ peridot_status peridot_make(const char *path, const peridot_make_params *params)
     free(p.items);
     pd_config_free(&p.config);
     return status;
-}
-
-const char *peridot_shape_name(size_t i)
-{
-    const struct pd_shape *s = pd_shape_get(i);
-    return s ? s->name : NULL;
 }
