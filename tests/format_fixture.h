@@ -66,7 +66,22 @@ static inline const uint8_t *guard_put(struct guard *g, const void *data, size_t
     return size ? memcpy(g->base + GUARD_SIZE - size, data, size) : g->base + GUARD_SIZE;
 }
 
-static inline void guard_close(struct guard *g) { munmap(g->base, GUARD_SIZE + g->page); }
+/* One for a group of tests. */
+static struct guard guard;
+
+static inline int open_guard(void **state)
+{
+    (void)state;
+    guard_open(&guard);
+    return 0;
+}
+
+static inline int close_guard(void **state)
+{
+    (void)state;
+    munmap(guard.base, GUARD_SIZE + guard.page);
+    return 0;
+}
 
 /* ---- a folder ---- */
 

@@ -171,8 +171,7 @@ static void test_merging(void **state)
         uint32_t ids[24];
         size_t n = (size_t)run % PD_COUNT(ids);
         for (size_t i = 0; i < n; i++) {
-            seed = seed * 1664525 + 1013904223;
-            ids[i] = (uint32_t)letters[(seed >> 16) % (run % 2 ? 4 : sizeof letters - 1)];
+            ids[i] = (uint32_t)letters[next_random(&seed) % (run % 2 ? 4 : sizeof letters - 1)];
             assert_int_equal(pd_merge_row_push(&row, ids[i]), PERIDOT_OK);
         }
         made.n = 0;
@@ -198,8 +197,7 @@ struct chance {
 
 static uint32_t chance_below(struct chance *c, uint32_t n)
 {
-    c->seed = c->seed * 1664525 + 1013904223;
-    return (c->seed >> 8) % n;
+    return next_random(&c->seed) % n;
 }
 
 static uint32_t chance_find(const struct chance *c, const char *text)

@@ -205,12 +205,6 @@ static void check_truncated(const struct pd_text_buffer *b)
     }
 }
 
-static uint32_t next_random(uint32_t *seed)
-{
-    *seed = *seed * 1664525 + 1013904223;
-    return *seed >> 8;
-}
-
 static void check_damaged(const struct pd_text_buffer *b)
 {
     uint32_t seed = 1, opened = 0;

@@ -69,8 +69,6 @@ static void good_file(struct blob *b, uint32_t version)
     data(b, 160 + 60);
 }
 
-static struct guard guard;
-
 static peridot_status parse(struct pd_gguf *g, const struct blob *b)
 {
     return pd_gguf_parse(g, guard_put(&guard, b->data, b->size), b->size, "x.gguf");
@@ -413,20 +411,6 @@ static void test_fuzz(void **state)
     assert_true(n_read >= 1000 && n_read <= 29000);   /* both ends of the parser were visited */
 }
 
-static int setup(void **state)
-{
-    (void)state;
-    guard_open(&guard);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    guard_close(&guard);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -436,5 +420,5 @@ int main(void)
         cmocka_unit_test(test_shapes),   cmocka_unit_test(test_places),   cmocka_unit_test(test_many),
         cmocka_unit_test(test_fuzz),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, open_guard, close_guard);
 }

@@ -3,8 +3,6 @@
 
 #include "format/safetensors.h"
 
-static struct guard guard;
-
 /* b = header size, header, data_size bytes. */
 static void file(struct blob *b, const char *header, size_t data_size)
 {
@@ -229,20 +227,6 @@ static void test_fuzz(void **state)
     assert_true(sum > 0);
 }
 
-static int setup(void **state)
-{
-    (void)state;
-    guard_open(&guard);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    guard_close(&guard);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -250,5 +234,5 @@ int main(void)
         cmocka_unit_test(test_fields), cmocka_unit_test(test_names),   cmocka_unit_test(test_tiling),
         cmocka_unit_test(test_new_type), cmocka_unit_test(test_deep),  cmocka_unit_test(test_fuzz),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, open_guard, close_guard);
 }

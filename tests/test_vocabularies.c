@@ -213,12 +213,6 @@ static void test_truncated_model(void **state)
     free(model.data);
 }
 
-static uint32_t next_random(uint32_t *seed)
-{
-    *seed = *seed * 1664525 + 1013904223;
-    return *seed >> 8;
-}
-
 static void check_damaged_model(uint32_t type)
 {
     struct tiny t;

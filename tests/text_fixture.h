@@ -214,4 +214,10 @@ static inline int32_t id_of(const peridot_vocab *v, const char *piece)
     return id;
 }
 
+static inline uint32_t next_random(uint32_t *seed)
+{
+    *seed = *seed * 1664525 + 1013904223;
+    return *seed >> 8;
+}
+
 #endif

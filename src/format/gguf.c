@@ -259,8 +259,7 @@ static peridot_status place_tensors(const uint64_t *offsets, struct reader *r)
         if (offsets[i] > data_size || t->size > data_size - offsets[i])
             return pd_fail(PERIDOT_ERROR_FORMAT,
                            "%s: tensor " PD_NAME " ends past the file (%llu bytes at offset %llu of the data, "
-                           "which is %llu "
-                           "bytes from byte %llu on)",
+                           "which is %llu bytes from byte %llu on)",
                            r->path, t->name, (ull)t->size, (ull)offsets[i], (ull)data_size, (ull)g->data_start);
         t->data = r->data + g->data_start + offsets[i];
     }
