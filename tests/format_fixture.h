@@ -1,5 +1,5 @@
-/* What the tests of file formats share: bytes put together by hand, memory that ends at a page nobody may touch, a folder
- * for files, and the check that a failure says what it should. */
+/* What the tests of file formats share: bytes put together by hand, memory that ends at a page nobody may touch, a
+ * folder for files, and the check that a failure says what it should. */
 #ifndef FORMAT_FIXTURE_H
 #define FORMAT_FIXTURE_H
 

@@ -9,7 +9,8 @@
 static double half_value(uint32_t h)
 {
     uint32_t exponent = h >> 10 & 31, fraction = h & 1023;
-    double x = exponent == 31 ? (fraction ? NAN : INFINITY) : exponent == 0 ? ldexp(fraction, -24) : ldexp(1024 + fraction, (int)exponent - 25);
+    double x = exponent == 31 ? (fraction ? NAN : INFINITY)
+             : exponent == 0 ? ldexp(fraction, -24) : ldexp(1024 + fraction, (int)exponent - 25);
     return h & 0x8000 ? -x : x;
 }
 
@@ -23,7 +24,8 @@ static void test_f16_decode(void **state)
     }
 }
 
-/* Between every two neighbours: just below the middle, the middle (to even), just above it. 65520 counts as infinity. */
+/* Between every two neighbours: just below the middle, the middle (to even), just above it. 65520 counts as
+ * infinity. */
 static void test_f16_encode(void **state)
 {
     (void)state;
@@ -73,8 +75,10 @@ static void test_arithmetic(void **state)
     assert_false(pd_mul(&x, big, big) || pd_mul(&x, UINT64_MAX, 2) || pd_add(&x, UINT64_MAX, 1));
     assert_int_equal(x, 7);
     assert_true(pd_add(&x, UINT64_MAX - 1, 1) && x == UINT64_MAX);
-    assert_true(pd_div_up(0, 5) == 0 && pd_div_up(5, 5) == 1 && pd_div_up(6, 5) == 2 && pd_div_up(UINT64_MAX, 2) == (uint64_t)1 << 63);
-    assert_true(pd_align(0, 256) == 0 && pd_align(1, 256) == 256 && pd_align(256, 256) == 256 && pd_align(100, 33) == 132);
+    assert_true(pd_div_up(0, 5) == 0 && pd_div_up(5, 5) == 1 && pd_div_up(6, 5) == 2 &&
+                pd_div_up(UINT64_MAX, 2) == (uint64_t)1 << 63);
+    assert_true(pd_align(0, 256) == 0 && pd_align(1, 256) == 256 && pd_align(256, 256) == 256 &&
+                pd_align(100, 33) == 132);
     assert_true(pd_min(3, 2) == 2 && pd_max(3, 2) == 3);
 }
 
@@ -205,8 +209,10 @@ static int remove_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_f16_decode), cmocka_unit_test(test_f16_encode), cmocka_unit_test(test_bf16), cmocka_unit_test(test_arithmetic),
-        cmocka_unit_test(test_map), cmocka_unit_test(test_writer), cmocka_unit_test(test_writer_failures), cmocka_unit_test(test_folders),
+        cmocka_unit_test(test_f16_decode), cmocka_unit_test(test_f16_encode), cmocka_unit_test(test_bf16),
+        cmocka_unit_test(test_arithmetic),
+        cmocka_unit_test(test_map), cmocka_unit_test(test_writer), cmocka_unit_test(test_writer_failures),
+        cmocka_unit_test(test_folders),
         cmocka_unit_test(test_small_things), cmocka_unit_test(test_sentences),
     };
     return cmocka_run_group_tests_name("base", tests, make_folder, remove_folder);

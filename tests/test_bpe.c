@@ -75,7 +75,8 @@ static void test_whole_words(void **state)
     peridot_vocab_close(v);
 }
 
-/* GPT-2's pattern is what ByteLevel means by itself: numbers of any length, "'S" apart. No pattern: the text is one word. */
+/* GPT-2's pattern is what ByteLevel means by itself: numbers of any length, "'S" apart. No pattern: the text is one
+ * word. */
 static void test_patterns(void **state)
 {
     (void)state;
@@ -347,7 +348,8 @@ static void test_split_spaces(void **state)
     peridot_vocab *v = open_parts(&p);
     expect(v, "e e  he", 0, "e|\u2581|e|\u2581|\u2581he|");
     peridot_vocab_close(v);
-    p.decoder = "{\"type\": \"Sequence\", \"decoders\": [" UNESCAPE ", {\"type\": \"Strip\", \"content\": \" \", \"start\": 1, \"stop\": 0}]}";
+    p.decoder = "{\"type\": \"Sequence\", \"decoders\": [" UNESCAPE ", "
+                "{\"type\": \"Strip\", \"content\": \" \", \"start\": 1, \"stop\": 0}]}";
     v = open_parts(&p);
     expect_text(v, (int32_t[]){10, 10}, 2, "he he");
     peridot_vocab_close(v);
@@ -424,7 +426,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_spelling), cmocka_unit_test(test_bytes), cmocka_unit_test(test_whole_words),
         cmocka_unit_test(test_patterns), cmocka_unit_test(test_stream), cmocka_unit_test(test_long_word),
-        cmocka_unit_test(test_merging), cmocka_unit_test(test_scores), cmocka_unit_test(test_characters), cmocka_unit_test(test_prefixes),
+        cmocka_unit_test(test_merging), cmocka_unit_test(test_scores), cmocka_unit_test(test_characters),
+        cmocka_unit_test(test_prefixes),
         cmocka_unit_test(test_split_spaces), cmocka_unit_test(test_fallback), cmocka_unit_test(test_directory),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

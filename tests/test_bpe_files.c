@@ -1,5 +1,5 @@
-/* Spoilt vocabularies with merges: each is refused with one sentence that says what is wrong, or works; none crashes (the
- * point of running this under AddressSanitizer). */
+/* Spoilt vocabularies with merges: each is refused with one sentence that says what is wrong, or works; none crashes
+ * (the point of running this under AddressSanitizer). */
 #include "bpe_fixture.h"
 #include "text_shared.h"
 
@@ -108,7 +108,8 @@ static void check_spoilt(const struct json_parts *whole, const struct spoilt *ca
         memcpy((char *)&p + cases[i].part, &cases[i].with, sizeof cases[i].with);
         peridot_status status = peridot_vocab_open(&v, json_write(&p));
         if (status != cases[i].status || !strstr(peridot_last_error(), cases[i].sentence))
-            fail_msg("case %zu: status %d, \"%s\" does not say \"%s\"", i, status, status ? peridot_last_error() : "", cases[i].sentence);
+            fail_msg("case %zu: status %d, \"%s\" does not say \"%s\"", i, status, status ? peridot_last_error() : "",
+                     cases[i].sentence);
         assert_null(v);
         assert_non_null(strstr(peridot_last_error(), "tiny.json: "));
     }
@@ -213,7 +214,8 @@ static void check_damaged(const struct pd_text_buffer *b)
         memcpy(copy, b->data, b->size);
         for (uint32_t k = next_random(&seed) % 3 + 1; k; k--) {
             uint32_t at = next_random(&seed) % (uint32_t)b->size;
-            copy[at] = run % 2 ? copy[next_random(&seed) % b->size] : (uint8_t)(copy[at] ^ 1u << next_random(&seed) % 7);
+            copy[at] =
+                run % 2 ? copy[next_random(&seed) % b->size] : (uint8_t)(copy[at] ^ 1u << next_random(&seed) % 7);
         }
         opened += open_bytes(copy, b->size) == PERIDOT_OK;
     }
@@ -304,8 +306,10 @@ static void test_spoilt_gguf(void **state)
     (void)state;
     static const struct { void (*spoil)(struct small *s); const char *sentence; } cases[] = {
         {spoil_byte, "byte 0x00"}, {spoil_type, "byte 0x07"}, {spoil_types, "257 elements for 258 pieces"},
-        {spoil_byte_type, "piece 256"}, {spoil_user, "piece 257 of the vocabulary is not UTF-8"}, {spoil_twice, "are the same"},
-        {spoil_no_merges, "tokenizer.ggml.merges is missing"}, {spoil_merge, "not two pieces"}, {spoil_merge_piece, "no piece"},
+        {spoil_byte_type, "piece 256"}, {spoil_user, "piece 257 of the vocabulary is not UTF-8"},
+        {spoil_twice, "are the same"},
+        {spoil_no_merges, "tokenizer.ggml.merges is missing"}, {spoil_merge, "not two pieces"},
+        {spoil_merge_piece, "no piece"},
         {spoil_merge_twice, "twice"}, {spoil_prefix, "add_space_prefix"}, {spoil_nothing, NULL},
     };
     static char names[256][4];
@@ -328,7 +332,8 @@ static void test_spoilt_gguf(void **state)
         peridot_status status = peridot_vocab_open(&v, write_small(&s));
         if (cases[i].sentence) {
             if (status == PERIDOT_OK || !strstr(peridot_last_error(), cases[i].sentence))
-                fail_msg("case %zu: \"%s\" does not say \"%s\"", i, status ? peridot_last_error() : "", cases[i].sentence);
+                fail_msg("case %zu: \"%s\" does not say \"%s\"", i, status ? peridot_last_error() : "",
+                         cases[i].sentence);
         } else {
             expect(v, "abc\u4e2d", 0, "ab|c|\u4e2d|");
             peridot_vocab_close(v);
@@ -339,7 +344,8 @@ static void test_spoilt_gguf(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_spoilt_json), cmocka_unit_test(test_twice), cmocka_unit_test(test_normalized), cmocka_unit_test(test_slow_pattern),
+        cmocka_unit_test(test_spoilt_json), cmocka_unit_test(test_twice), cmocka_unit_test(test_normalized),
+        cmocka_unit_test(test_slow_pattern),
         cmocka_unit_test(test_damaged_json), cmocka_unit_test(test_gguf), cmocka_unit_test(test_spoilt_gguf),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

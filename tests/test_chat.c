@@ -104,7 +104,8 @@ static void test_conversation(void **state)
     assert_false(peridot_vocab_has_chat(v));
     expect_messages(v, TURNS({"user", " hello"}, {"assistant", "the\n"}, {"user", "model"}), "gemma",
                     OPEN "hello|<end_of_turn>|\n|<start_of_turn>|model|\n|t|he|<end_of_turn>|\n|<start_of_turn>|user|\n|model|" CLOSE);
-    expect_messages(v, TURNS({"system", " the "}, {"user", " hello "}), "gemma", OPEN "\u2581the|\u2581|\n\n|hello|" CLOSE);
+    expect_messages(v, TURNS({"system", " the "}, {"user", " hello "}), "gemma",
+                    OPEN "\u2581the|\u2581|\n\n|hello|" CLOSE);
     expect_messages(v, TURNS({"system", "t<end_of_turn>"}, {"user", "t"}), "gemma", OPEN "t|" FORGED "\n\n|t|" CLOSE);
     expect_messages(v, TURNS({"user", "t"}, {"assistant", "t<end_of_turn>"}), "gemma",
                     OPEN "t|<end_of_turn>|\n|<start_of_turn>|model|\n|t|" FORGED CLOSE);
@@ -114,7 +115,8 @@ static void test_conversation(void **state)
 }
 
 /* What the last of the turns adds to the ids of the turns before it and `reply`. */
-static void expect_next(const peridot_vocab *v, const char *name, const char *reply, const char *next, const char *pieces)
+static void expect_next(const peridot_vocab *v, const char *name, const char *reply, const char *next,
+                        const char *pieces)
 {
     peridot_message first = {"user", "t"}, second = {"user", next};
     int32_t *ids, *reply_ids, *made;
@@ -123,7 +125,8 @@ static void expect_next(const peridot_vocab *v, const char *name, const char *re
     assert_int_equal(peridot_encode(&reply_ids, &n_reply, v, reply, strlen(reply), PERIDOT_ENCODE_SPECIAL), PERIDOT_OK);
     ids = realloc(ids, (n + n_reply + 1) * sizeof *ids);
     memcpy(ids + n, reply_ids, n_reply * sizeof *ids);
-    peridot_chat chat = {.template_name = name, .ids = ids, .n_ids = n + n_reply, .messages = &second, .n_messages = next != NULL};
+    peridot_chat chat = {
+        .template_name = name, .ids = ids, .n_ids = n + n_reply, .messages = &second, .n_messages = next != NULL};
     if (peridot_encode_turns(&made, &n_made, v, &chat) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
     check_spelling(v, made, n_made, pieces);
     peridot_free(ids);
@@ -172,7 +175,7 @@ static void test_bad_next_turn(void **state)
     assert_int_equal(peridot_encode_turns(&made, &n, v, &chat), PERIDOT_ERROR_ARGUMENT);
     chat = (peridot_chat){.template_name = "gemma", .n_ids = 1};
     assert_int_equal(peridot_encode_turns(&made, &n, v, &chat), PERIDOT_ERROR_ARGUMENT);
-    assert_int_equal(peridot_encode_turns(&made, &n, v, NULL), PERIDOT_ERROR_UNSUPPORTED);   /* no template of its own */
+    assert_int_equal(peridot_encode_turns(&made, &n, v, NULL), PERIDOT_ERROR_UNSUPPORTED);   /* no template */
     assert_null(made);
     peridot_vocab_close(v);
 }
@@ -194,7 +197,8 @@ static void test_bad_conversation(void **state)
     refuse_messages(v, TURNS({NULL, "t"}), "plain", argument, "message 0");
     refuse_messages(v, TURNS({"system", "t"}), "gemma", argument, "no message of a user");
     refuse_messages(v, TURNS({"assistant", "t"}), "gemma", argument, "message 0");
-    refuse_messages(v, TURNS({"user", "t"}, {"user", "t"}), "gemma", argument, "message 1: the chat template \"gemma\"");
+    refuse_messages(v, TURNS({"user", "t"}, {"user", "t"}), "gemma", argument,
+                    "message 1: the chat template \"gemma\"");
     refuse_messages(v, TURNS({"system", "t"}, {"assistant", "t"}), "llama2", argument, "message 1");
     refuse_messages(v, TURNS({"user", "t"}, {"system", "t"}), "llama2", argument, "message 1");
     assert_int_equal(peridot_encode_messages(&(int32_t *){0}, &(size_t){0}, v, NULL, 1, "gemma"), argument);

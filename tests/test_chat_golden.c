@@ -1,5 +1,6 @@
-/* Conversations against ids that transformers' apply_chat_template gives (tools/golden/chat.py made tests/golden/chat.json),
- * with the real tokenizers, and whether a template program in a model's files is recognised. */
+/* Conversations against ids that transformers' apply_chat_template gives (tools/golden/chat.py made
+ * tests/golden/chat.json), with the real tokenizers, and whether a template program in a model's files is
+ * recognised. */
 #include "text_shared.h"
 
 #include "base/utf8.h"
@@ -25,7 +26,8 @@ static size_t read_messages(peridot_message messages[8], yyjson_val *list)
     size_t i, n;
     assert_true(yyjson_arr_size(list) <= 8);
     yyjson_arr_foreach(list, i, n, pair)
-        messages[i] = (peridot_message){yyjson_get_str(yyjson_arr_get(pair, 0)), yyjson_get_str(yyjson_arr_get(pair, 1))};
+        messages[i] = (peridot_message){.role = yyjson_get_str(yyjson_arr_get(pair, 0)),
+                                        .content = yyjson_get_str(yyjson_arr_get(pair, 1))};
     return n;
 }
 
@@ -54,8 +56,9 @@ static void check_conversation(const peridot_vocab *v, yyjson_val *conversation,
     peridot_free(ids);
 }
 
-/* The ids of the first n messages, of which the last is the user's, must be those of the turns before the reply, the reply's
- * own, and those that the last turn adds; they are told apart by what they decode to. Messages [n - 2] is the reply. */
+/* The ids of the first n messages, of which the last is the user's, must be those of the turns before the reply, the
+ * reply's own, and those that the last turn adds; they are told apart by what they decode to. Messages [n - 2] is the
+ * reply. */
 static void check_next_turn(const peridot_vocab *v, const peridot_message *messages, size_t n, const char *name)
 {
     int32_t *all, *prompt, *added, *again;
@@ -151,7 +154,11 @@ static void check_rows(const char *model, const char *file, const char *name)
 static void test_gemma2(void **state) { (void)state; check_rows("gemma2", "gemma2.model", "model/tokenizer.model"); }
 static void test_gemma3(void **state) { (void)state; check_rows("gemma3", "gemma3.model", "model/tokenizer.model"); }
 static void test_llama2(void **state) { (void)state; check_rows("llama2", "llama2.model", "model/tokenizer.model"); }
-static void test_llama3(void **state) { (void)state; check_rows("llama3", "llama3.tokenizer.json", "model/tokenizer.json"); }
+static void test_llama3(void **state)
+{
+    (void)state;
+    check_rows("llama3", "llama3.tokenizer.json", "model/tokenizer.json");
+}
 
 int main(void)
 {

@@ -1,5 +1,5 @@
-/* Opening models: GGUF files, Hugging Face directories with one file or many, what is wrong with them, and the public view
- * of what they hold (peridot_file_*). */
+/* Opening models: GGUF files, Hugging Face directories with one file or many, what is wrong with them, and the public
+ * view of what they hold (peridot_file_*). */
 #include "format_fixture.h"
 
 #include "format/checkpoint.h"

@@ -108,8 +108,8 @@ static void test_llama3_tokenizer(void **state)
     check_tokenizer("llama3.tokenizer.json", "tokenizer.json", "llama", 128256, 128256);
 }
 
-/* A sentencepiece-like vocabulary that lists merges: a GGUF file says the same by scores. Merges are not in the order of
- * ids, nor of length. */
+/* A sentencepiece-like vocabulary that lists merges: a GGUF file says the same by scores. Merges are not in the order
+ * of ids, nor of length. */
 static void write_merges(void)
 {
     static const char *const pieces[] = {"\xe2\x96\x81", "a", "b", "c", "ab", "bc", "abc", "\xe2\x96\x81""a", "\xe2\x96\x81""ab", "cc"};

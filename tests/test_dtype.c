@@ -10,7 +10,8 @@ static void test_table(void **state)
     (void)state;
     static const struct { enum pd_dtype dtype; const char *name; uint32_t gguf, block_len, block_size; } rows[] = {
         {PD_F32, "f32", 0, 1, 4}, {PD_F16, "f16", 1, 1, 2}, {PD_BF16, "bf16", 30, 1, 2}, {PD_Q8_0, "q8_0", 8, 32, 34},
-        {PD_Q4_0, "q4_0", 2, 32, 18}, {PD_Q4_1, "q4_1", 3, 32, 20}, {PD_Q5_0, "q5_0", 6, 32, 22}, {PD_Q5_1, "q5_1", 7, 32, 24},
+        {PD_Q4_0, "q4_0", 2, 32, 18}, {PD_Q4_1, "q4_1", 3, 32, 20}, {PD_Q5_0, "q5_0", 6, 32, 22},
+        {PD_Q5_1, "q5_1", 7, 32, 24},
         {PD_Q2_K, "q2_k", 10, 256, 84}, {PD_Q3_K, "q3_k", 11, 256, 110}, {PD_Q4_K, "q4_k", 12, 256, 144},
         {PD_Q5_K, "q5_k", 13, 256, 176}, {PD_Q6_K, "q6_k", 14, 256, 210}, {PD_IQ4_NL, "iq4_nl", 20, 32, 18},
         {PD_IQ4_XS, "iq4_xs", 23, 256, 136},
@@ -66,8 +67,8 @@ static void test_half_rounding(void **state)
 
 enum { N_BLOCKS = 1000, N = N_BLOCKS * 32 };
 
-/* Magnitudes from 2^-30 to 2^15, many equal to each other, some blocks zero, some made of halves (ties). All of it exact
- * in float32, so that numpy makes the same. */
+/* Magnitudes from 2^-30 to 2^15, many equal to each other, some blocks zero, some made of halves (ties). All of it
+ * exact in float32, so that numpy makes the same. */
 static void make_floats(float *x)
 {
     uint32_t v = 1;
@@ -101,8 +102,10 @@ static void test_decoders(void **state)
 {
     (void)state;
     static const struct { enum pd_dtype dtype; uint32_t hash; } cases[] = {
-        {PD_Q8_0, 0x9c0c4936}, {PD_Q4_0, 0xb516aa8a}, {PD_Q4_1, 0xdcf2d816}, {PD_Q5_0, 0xc33ee836}, {PD_Q5_1, 0xbae42fad},
-        {PD_Q2_K, 0x6d3e0299}, {PD_Q3_K, 0xa7ea0df2}, {PD_Q4_K, 0x54ed6658}, {PD_Q5_K, 0x238d99b4}, {PD_Q6_K, 0x45587ede},
+        {PD_Q8_0, 0x9c0c4936}, {PD_Q4_0, 0xb516aa8a}, {PD_Q4_1, 0xdcf2d816}, {PD_Q5_0, 0xc33ee836},
+        {PD_Q5_1, 0xbae42fad},
+        {PD_Q2_K, 0x6d3e0299}, {PD_Q3_K, 0xa7ea0df2}, {PD_Q4_K, 0x54ed6658}, {PD_Q5_K, 0x238d99b4},
+        {PD_Q6_K, 0x45587ede},
         {PD_IQ4_NL, 0xb799c2f4}, {PD_IQ4_XS, 0xf850ff34},
     };
     enum { N_RANDOM = 500 };
@@ -144,7 +147,8 @@ static void test_encoders(void **state)
     }
 }
 
-/* Sums of 12 bytes of the generator, centred; every 7th group of 32 positive, every 11th 64 times smaller, every 13th zero. */
+/* Sums of 12 bytes of the generator, centred; every 7th group of 32 positive, every 11th 64 times smaller, every 13th
+ * zero. */
 static void make_bells(float *x, uint32_t n)
 {
     uint32_t v = 1;
@@ -197,7 +201,8 @@ static void test_extremes(void **state)
     }
 }
 
-static void expect_nonfinite(enum pd_dtype dtype, const void *data, uint64_t size, bool expected, uint64_t expected_index)
+static void expect_nonfinite(enum pd_dtype dtype, const void *data, uint64_t size, bool expected,
+                             uint64_t expected_index)
 {
     uint64_t index = 0;
     struct pd_tensor t = {.name = "t", .dtype = dtype, .data = data, .size = size};

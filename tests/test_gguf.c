@@ -192,7 +192,8 @@ static void test_prefixes(void **state)
     good_file(&b, 3);
     for (size_t size = 0; size < b.size; size++) {
         struct pd_gguf g;
-        EXPECT_FAILURE(pd_gguf_parse(&g, guard_put(&guard, b.data, size), size, "x.gguf"), PERIDOT_ERROR_FORMAT, "x.gguf: ");
+        EXPECT_FAILURE(pd_gguf_parse(&g, guard_put(&guard, b.data, size), size, "x.gguf"), PERIDOT_ERROR_FORMAT,
+                       "x.gguf: ");
         assert_null(g.arena.last);
     }
 }
@@ -370,7 +371,8 @@ static void test_many(void **state)
             size += b.size;
         }
         struct pd_gguf g;
-        EXPECT_FAILURE(pd_gguf_parse(&g, bytes, SIZE, "x.gguf"), PERIDOT_ERROR_FORMAT, same_name ? "is there twice" : "inside");
+        EXPECT_FAILURE(pd_gguf_parse(&g, bytes, SIZE, "x.gguf"), PERIDOT_ERROR_FORMAT,
+                       same_name ? "is there twice" : "inside");
     }
     free(bytes);
 }

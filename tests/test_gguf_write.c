@@ -107,7 +107,8 @@ static void test_copy(void **state)
     EXPECT_OK(pd_map_open(&maps[1], in_folder("w1.gguf")));
     EXPECT_OK(pd_gguf_parse(&g[1], maps[1].data, maps[1].size, "w1.gguf"));
     assert_int_equal(g[1].n_meta, g[0].n_meta);
-    size_t head = 4 + 4 + 8 + 8, size = (size_t)(g[1].data_start - head) / 32 * 32 - 32;   /* all metadata but for the padding */
+    size_t head = 4 + 4 + 8 + 8;
+    size_t size = (size_t)(g[1].data_start - head) / 32 * 32 - 32;   /* all metadata but for the padding */
     assert_memory_equal(maps[0].data + head, maps[1].data + head, size);
     for (int i = 0; i < 2; i++) {
         pd_gguf_free(&g[i]);
@@ -122,7 +123,8 @@ static void test_disk(void **state)
     struct pd_gguf_writer *w;
     EXPECT_OK(pd_gguf_writer_open(&w, in_folder("w.gguf")));
     pd_gguf_writer_add_tensor(w, "m", PD_F32, 2, (const uint64_t[]){1 << 24, 1 << 26});
-    EXPECT_FAILURE(pd_gguf_writer_begin(w), PERIDOT_ERROR_IO, "w.gguf: needs 4503599.627 GB, but its disk has only ", " GB left");
+    EXPECT_FAILURE(pd_gguf_writer_begin(w), PERIDOT_ERROR_IO, "w.gguf: needs 4503599.627 GB, but its disk has only ",
+                   " GB left");
     pd_gguf_writer_abort(w);
 }
 
@@ -135,7 +137,7 @@ static int remove_folder(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_write), cmocka_unit_test(test_abort), cmocka_unit_test(test_copy),
-                                       cmocka_unit_test(test_disk)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_write), cmocka_unit_test(test_abort),
+                                       cmocka_unit_test(test_copy), cmocka_unit_test(test_disk)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -17,7 +17,8 @@ static peridot_status parse(struct pd_tensor_list *list, struct pd_arena *arena,
     return pd_safetensors_parse(list, arena, guard_put(&guard, b->data, b->size), b->size, "x.safetensors");
 }
 
-/* Not in the order of the data, with a scalar, an empty tensor, a type that is only listed, and padding after the header. */
+/* Not in the order of the data, with a scalar, an empty tensor, a type that is only listed, and padding after the
+ * header. */
 static const char good_header[] =
     "{\"__metadata__\":{\"format\":\"pt\"},"
     "\"b.weight\":{\"dtype\":\"BF16\",\"shape\":[2,3],\"data_offsets\":[8,20]},"

@@ -38,7 +38,8 @@ static void test_gguf(void **state)
     peridot_vocab_close(v);
 }
 
-/* A sentencepiece model gives the same as a GGUF file of the same pieces, with its turn markers user-defined as well. */
+/* A sentencepiece model gives the same as a GGUF file of the same pieces, with its turn markers user-defined as
+ * well. */
 static void test_model(void **state)
 {
     (void)state;
@@ -55,8 +56,8 @@ static void test_model(void **state)
     free(model.data);
 }
 
-/* The other kinds of sentencepiece models, through the same library. Unigrams: the best sum, where the piece number i of the
- * small vocabulary scores -i ("hello" 26, "he" 21, "h" 8, "e" 1). */
+/* The other kinds of sentencepiece models, through the same library. Unigrams: the best sum, where the piece number i
+ * of the small vocabulary scores -i ("hello" 26, "he" 21, "h" 8, "e" 1). */
 static void test_kinds(void **state)
 {
     (void)state;
@@ -254,7 +255,8 @@ static void test_stream_invalid(void **state)
     static const char *const cases[][2] = {
         {"\xff" "a", BAD "a"}, {"\x80\x80", BAD BAD}, {"\xe2\x82" "a", BAD "a"}, {"\xe2\x82\xe2\x82\xac", BAD "\u20ac"},
         {"\xc0\x80", BAD BAD}, {"\xe0\x80\x80", BAD BAD BAD}, {"\xed\xa0\x80", BAD BAD BAD},
-        {"\xf4\x90\x80\x80", BAD BAD BAD BAD}, {"\xf0\x9f\x98", BAD}, {"\xf0\x9f\x98\xf0\x9f\x98\x80", BAD "\U0001f600"},
+        {"\xf4\x90\x80\x80", BAD BAD BAD BAD}, {"\xf0\x9f\x98", BAD},
+        {"\xf0\x9f\x98\xf0\x9f\x98\x80", BAD "\U0001f600"},
         {"\xf4\x8f\xbf\xbf", "\xf4\x8f\xbf\xbf"}, {"\xc3", BAD}, {"\xc3\xc3\xa9", BAD "\u00e9"},
     };
     struct tiny t;
@@ -264,7 +266,8 @@ static void test_stream_invalid(void **state)
     peridot_vocab_close(v);
 }
 
-/* Pieces beside bytes: control ones end nothing and give nothing; the prefix is dropped once, or not in a continued text. */
+/* Pieces beside bytes: control ones end nothing and give nothing; the prefix is dropped once, or not in a continued
+ * text. */
 static void test_stream_pieces(void **state)
 {
     (void)state;
@@ -292,7 +295,8 @@ static void test_stream_pieces(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gguf), cmocka_unit_test(test_model), cmocka_unit_test(test_kinds), cmocka_unit_test(test_remove_spaces),
+        cmocka_unit_test(test_gguf), cmocka_unit_test(test_model), cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_remove_spaces),
         cmocka_unit_test(test_prefix),
         cmocka_unit_test(test_decode), cmocka_unit_test(test_longest), cmocka_unit_test(test_long_text),
         cmocka_unit_test(test_stream_cuts),

@@ -1,5 +1,6 @@
-/* The real vocabularies of Gemma and Llama against ids that the real tokenizers give, each in every form: a sentencepiece
- * model, a GGUF file and a tokenizer.json of the same pieces. The README of the data says how the vectors are written. */
+/* The real vocabularies of Gemma and Llama against ids that the real tokenizers give, each in every form: a
+ * sentencepiece model, a GGUF file and a tokenizer.json of the same pieces. The README of the data says how the vectors
+ * are written. */
 #include "text_shared.h"
 
 static const struct real {
@@ -108,7 +109,8 @@ static char *next_line(char **rest)
 
 static void check_vectors(const peridot_vocab *v, const struct real *real)
 {
-    char *input = read_file("vectors/%s", "small_input.txt"), *want = read_file("vectors/small_tokens_%s.txt", real->vectors);
+    char *input = read_file("vectors/%s", "small_input.txt");
+    char *want = read_file("vectors/small_tokens_%s.txt", real->vectors);
     char *text_rest = input, *want_rest = want;
     unsigned n = 0;
     for (; *text_rest; n++) {
@@ -263,7 +265,8 @@ static void test_demo_model(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gemma2), cmocka_unit_test(test_gemma3), cmocka_unit_test(test_llama2), cmocka_unit_test(test_llama3),
+        cmocka_unit_test(test_gemma2), cmocka_unit_test(test_gemma3), cmocka_unit_test(test_llama2),
+        cmocka_unit_test(test_llama3),
         cmocka_unit_test(test_stories260k), cmocka_unit_test(test_demo_model),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

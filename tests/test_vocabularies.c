@@ -59,13 +59,18 @@ static const struct {
     void (*spoil)(struct tiny *t);
     const char *sentence;
 } spoilt[] = {
-    {spoil_duplicate, "already defined"}, {spoil_empty, "is empty"}, {spoil_empty_user, "piece 8 of the vocabulary is empty"},
+    {spoil_duplicate, "already defined"}, {spoil_empty, "is empty"},
+    {spoil_empty_user, "piece 8 of the vocabulary is empty"},
     {spoil_all, "has 0 pieces"}, {spoil_zero, "zero byte"}, {spoil_zero_user, "zero byte"},
-    {spoil_scores, "tokenizer.ggml.scores has 302 elements for 303 pieces"}, {spoil_types, "tokenizer.ggml.token_type has 0"},
-    {spoil_nan, "score"}, {spoil_type_7, "unknown type 7"}, {spoil_type_0, "piece 0 of the vocabulary has the unknown type 0"},
+    {spoil_scores, "tokenizer.ggml.scores has 302 elements for 303 pieces"},
+    {spoil_types, "tokenizer.ggml.token_type has 0"},
+    {spoil_nan, "score"}, {spoil_type_7, "unknown type 7"},
+    {spoil_type_0, "piece 0 of the vocabulary has the unknown type 0"},
     {spoil_type_negative, "unknown type -2147483648"}, {spoil_bos, "bos_token_id is 303"},
-    {spoil_eos, "eos_token_id is 4294967294"}, {spoil_eot, "eot_token_id"}, {spoil_unknown_id, "unknown_token_id is 100000"},
-    {spoil_two_unknown, "3 and 4"}, {spoil_byte, "256 byte pieces"}, {spoil_byte_name, "<0xzz>"}, {spoil_byte_short, "is invalid"},
+    {spoil_eos, "eos_token_id is 4294967294"}, {spoil_eot, "eot_token_id"},
+    {spoil_unknown_id, "unknown_token_id is 100000"},
+    {spoil_two_unknown, "3 and 4"}, {spoil_byte, "256 byte pieces"}, {spoil_byte_name, "<0xzz>"},
+    {spoil_byte_short, "is invalid"},
     {spoil_model, "tokenizer \"t5\" is not supported"}, {spoil_no_model, "no tokenizer"},
     {spoil_no_unknown, "no piece for the unknown"}, {spoil_long, "70000 bytes"}, {spoil_nested, "64"},
 };
@@ -131,7 +136,8 @@ static void use(const peridot_vocab *v)
         int32_t *ids;
         size_t n, size;
         char *back;
-        if (peridot_encode(&ids, &n, v, text, sizeof text - 1, flags) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
+        if (peridot_encode(&ids, &n, v, text, sizeof text - 1, flags) != PERIDOT_OK)
+            fail_msg("%s", peridot_last_error());
         for (size_t i = 0; i < n && flags == 0; i++)
             assert_int_not_equal(v->tokenizer->pieces.piece[ids[i]].type, PD_PIECE_CONTROL);
         assert_int_equal(peridot_decode(&back, &size, v, ids, n), PERIDOT_OK);
@@ -290,7 +296,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_spoilt_gguf), cmocka_unit_test(test_odd_gguf), cmocka_unit_test(test_no_cuts),
-        cmocka_unit_test(test_truncated_model), cmocka_unit_test(test_damaged_model), cmocka_unit_test(test_unsupported_model),
+        cmocka_unit_test(test_truncated_model), cmocka_unit_test(test_damaged_model),
+        cmocka_unit_test(test_unsupported_model),
         cmocka_unit_test(test_wrong_files),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

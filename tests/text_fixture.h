@@ -61,15 +61,17 @@ static inline void tiny_add(struct tiny *t, const char *text, float score, int32
     t->n_scores = t->n_types = t->n;
 }
 
-/* As a converter writes Gemma's vocabulary: the unknown piece is marked as control, the user-defined run of spaces holds
- * spaces, and turn markers are user-defined, which is what Google's own models say. */
+/* As a converter writes Gemma's vocabulary: the unknown piece is marked as control, the user-defined run of spaces
+ * holds spaces, and turn markers are user-defined, which is what Google's own models say. */
 static inline void tiny_make(struct tiny *t)
 {
     static const char *const normal[] = {"\u2581", "e", "t", "a", "o", "i", "n", "s", "h", "r", "l", "d", "u", "m", "f", "w",
-        "b", "c", "<", ">", "_", "he", "ll", "\u2581t", "\u2581the", "hell", "hello", "\u2581hello", "us", "er", "user", "mo",
+        "b", "c", "<", ">", "_", "he", "ll", "\u2581t", "\u2581the", "hell", "hello", "\u2581hello", "us", "er",
+        "user", "mo",
         "de", "mode", "model", "\u00e9"};
     static const char *const user[] = {"<start_of_turn>", "<end_of_turn>", "<unused0>", "\n", "\n\n", "  ", "<b>"};
-    *t = (struct tiny){.architecture = "gemma2", .model = "llama", .bos = 2, .eos = 1, .unknown = 3, .eot = -1, .prefix = -1};
+    *t = (struct tiny){
+        .architecture = "gemma2", .model = "llama", .bos = 2, .eos = 1, .unknown = 3, .eot = -1, .prefix = -1};
     tiny_add(t, "<pad>", -1000, 3);
     tiny_add(t, "<eos>", -1000, 3);
     tiny_add(t, "<bos>", -1000, 3);
