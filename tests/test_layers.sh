@@ -107,6 +107,14 @@ while read -r cycle; do
     [ ! "$cycle" ] || grep -qxF "$cycle" <<<"$cycles" || wrong "no cycle any more, remove it from the list: $cycle"
 done <<<"$known_cycles"
 
+# Variables that can change, of the library: the loader, found once; the error sentence is in .tbss, as each thread has its own.
+while read -r file variable; do
+    [ "$file" = src/gpu/instance.c ] || wrong "$file has a mutable global: $variable"
+done < <(find "$objects/peridot_lib.dir/src" -name '*.o' | while read -r object; do
+    nm -f sysv "$object" | awk -F '|' -v file="${object#"$objects/peridot_lib.dir/"}" '
+        $4 ~ /OBJECT/ && $7 ~ /^(\.data|\.bss|\*COM\*)$/ { sub(/\.o$/, "", file); print file, $1 }'
+done)
+
 while read -r line; do
     wrong "Vulkan outside src/gpu: $line"
 done < <(grep -nrE '\b(Vk[A-Z]|vk[A-Z]|VK_)[A-Za-z_]+' include src tools/peridot --include='*.[ch]' | grep -v '^src/gpu/' || true)
