@@ -1,6 +1,5 @@
-/* What several threads do at once gives what one thread gives: without a device, for ThreadSanitizer to see
- * (-DPERIDOT_SANITIZE=thread), and with devices and models, each of which is a VkDevice of its own. Drivers are not built for
- * ThreadSanitizer: there the tests with a device are left out. */
+/* What several threads do at once gives what one thread gives: with devices and models, each of which is a VkDevice of its
+ * own, and without, which is built a second time for ThreadSanitizer (test_threads_tsan). Drivers are not built for that. */
 #include "bpe_fixture.h"
 
 #include "peridot.h"
