@@ -6,7 +6,7 @@
  * DECODE false: q is ready, keys and values are in the cache; writes y[m][head][d].
  * DECODE true: one position of each sequence, its q, k and v as the matrix gave them. Each workgroup norms and rotates its q heads; the split
  * that ends with this position does so with k, puts k and v in the cache, and takes them as a tile of their own from where they are
- * at hand. Writes partial sums for attention_reduce.comp. */
+ * at hand (where v_head is 0 there is only q, and all keys come from the cache). Writes partial sums for attention_reduce.comp. */
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 #include "kv.glsl"
@@ -73,7 +73,7 @@ void prepare_q(uint first_head)
 
 void prepare_kv(uint slot, uint kv_head, bool writes)
 {
-    uint n_heads = p.n_kv_heads * GROUP, k = token_q + (n_heads + kv_head) * HEAD_DIM, v = k + p.n_kv_heads * HEAD_DIM;
+    uint k = token_q + (p.n_kv_heads * GROUP + kv_head) * HEAD_DIM, v = token_q + (p.v_head + kv_head) * HEAD_DIM;
     float scale = head_scale(k);
     uint cached = slot_index(slot, kv_head);
     for (uint i = gl_LocalInvocationID.x; i < HEAD_DIM / 2; i += gl_WorkGroupSize.x) {
@@ -214,6 +214,7 @@ void main()
     uint pos = p.places.at[m].pos, text = p.places.at[m].text;
     token_q = m * p.q_stride;
     token_angles = m * HEAD_DIM;
+    bool has_kv = DECODE && p.v_head != 0;
     uint begin = p.window != 0 && pos + 1 > p.window ? pos + 1 - p.window : 0, end = pos + 1;
 
     if (DECODE) {
@@ -222,7 +223,7 @@ void main()
         begin = max(begin, first);
         end = min(first + share, pos + 1);
         prepare_q(first_head);
-        if (end == pos + 1) prepare_kv(slot_in_cache(p.pages, text + pos), kv_head, first_head % GROUP == 0);
+        if (has_kv && end == pos + 1) prepare_kv(slot_in_cache(p.pages, text + pos), kv_head, first_head % GROUP == 0);
     } else {
         for (uint i = gl_LocalInvocationID.x; i < HEADS * HEAD_DIM; i += gl_WorkGroupSize.x)
             q_shared[i] = p.q.at[m * p.q_stride + first_head * HEAD_DIM + i] * p.scale;
@@ -234,9 +235,9 @@ void main()
     for (uint i = 0; i < HEADS * PAIRS; i++) acc[i] = vec2(0);
     barrier();
     for (uint first = begin, n; first < end; first += n) {
-        bool is_new = DECODE && first == pos;
+        bool is_new = has_kv && first == pos;
         uint slot = slot_in_cache(p.pages, text + first);
-        n = is_new ? 1 : slots_of_tile(text + first, TILE, (DECODE ? min(end, pos) : end) - first);
+        n = is_new ? 1 : slots_of_tile(text + first, TILE, (has_kv ? min(end, pos) : end) - first);
         if (is_new) score_new();
         else score_tile(slot, n, kv_head);
         barrier();

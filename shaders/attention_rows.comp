@@ -89,7 +89,7 @@ void prepare_queries()
 
 vec4 own_value(uint k)
 {
-    uint base = token_q() + (p.n_kv_heads * (GROUP + 1) + kv_head) * HEAD_DIM + 4 * (LANES * k + lane());
+    uint base = token_q() + (p.v_head + kv_head) * HEAD_DIM + 4 * (LANES * k + lane());
     return vec4(p.q.at[base], p.q.at[base + 1], p.q.at[base + 2], p.q.at[base + 3]);
 }
 
@@ -254,8 +254,9 @@ void main()
         uint lowest = p.window != 0 && place.pos + 1 > p.window ? place.pos + 1 - p.window : 0;
         uint share = place.split_pages * PD_PAGE, first = lowest / PD_PAGE * PD_PAGE + gl_WorkGroupID.y * share;
         prepare_queries();
-        attend(place.text, max(lowest, first), min(first + share, place.pos));
-        if (first + share > place.pos) {
+        bool has_kv = p.v_head != 0;
+        attend(place.text, max(lowest, first), min(first + share, has_kv ? place.pos : place.pos + 1));
+        if (has_kv && first + share > place.pos) {
             read_head(token_q() + (p.n_kv_heads * GROUP + kv_head) * HEAD_DIM, false);
             if (first_head % GROUP == 0) write_own(slot_in_cache(p.pages, place.text + place.pos));
             add_own();

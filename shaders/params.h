@@ -121,7 +121,7 @@ struct pd_rmsnorm_push {
 };
 
 /* Norms (where the model has q/k norms) and rotates q and k heads, writes k and v to the cache.
- * Grid: [n_heads + 2 n_kv_heads, n_tokens]. */
+ * Grid: [n_heads + 2 n_kv_heads, n_tokens], or [n_heads, n_tokens] in a layer that reads another's cache. */
 struct pd_rope_push {
     PD_PTR(pd_places) places;     /* [n_tokens] */
     PD_PTR(pd_floats) qkv;        /* [n_tokens][qkv_stride]: q heads, k heads, v heads; q is rotated in place */
@@ -132,6 +132,7 @@ struct pd_rope_push {
     PD_PTR(pd_words) v_cache;
     PD_PTR(pd_words) pages;       /* of all sequences: see pd_place */
     uint32_t qkv_stride, n_heads, n_kv_heads;
+    uint32_t v_head;              /* head of qkv where v begins; k's, as the matrix gave it, where there is no v */
     float eps;
 };
 
@@ -148,6 +149,7 @@ struct pd_attention_push {
     PD_PTR(pd_floats) w_k;
     PD_PTR(pd_floats) y;          /* [n_tokens][y_stride]; in a decode step partial results, see attention_reduce */
     uint32_t q_stride, y_stride, n_tokens, n_kv_heads, window;   /* window 0: all keys */
+    uint32_t v_head;              /* as in rope; 0: q has only q, all keys are in the cache, and nothing is written to it */
     float scale, softcap, eps;
 };
 

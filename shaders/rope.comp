@@ -42,9 +42,9 @@ void store_pair(uint base, uint slot, uint i, vec2 x, bool is_q)
 void main()
 {
     uint head = gl_WorkGroupID.x, m = gl_WorkGroupID.y;
-    uint base = m * p.qkv_stride + head * HEAD_DIM;
     bool is_q = head < p.n_heads, is_v = head >= p.n_heads + p.n_kv_heads;
     uint kv_head = is_q ? 0 : is_v ? head - p.n_heads - p.n_kv_heads : head - p.n_heads;
+    uint base = m * p.qkv_stride + (is_v ? p.v_head + kv_head : head) * HEAD_DIM;
     uint slot = (slot_in_cache(p.pages, p.places.at[m].text + p.places.at[m].pos) * p.n_kv_heads + kv_head) * HEAD_DIM;
     if (is_v) {
         for (uint i = 2 * gl_LocalInvocationID.x; i < HEAD_DIM; i += 2 * gl_WorkGroupSize.x)

@@ -91,7 +91,8 @@ static void check_q8_0(const struct pd_tensor *t)
 
 static void check_tensors(const struct pd_checkpoint *c, const struct pd_shape *s)
 {
-    bool gemma = s->family != PD_LLAMA, post = s->family == PD_GEMMA2 || s->family == PD_GEMMA3;
+    bool gemma = s->family != PD_LLAMA, has_qk_norms = s->family == PD_GEMMA3 || s->family == PD_TEST_FAMILY;
+    bool post = s->family == PD_GEMMA2 || has_qk_norms;
     const struct pd_tensor *t = pd_checkpoint_find(c, "token_embd.weight");
     assert_int_equal(t->shape[0], s->vocab_size);
     check_spread(t, (gemma ? 0.125 : 1) / sqrt(s->d_model));
@@ -103,7 +104,7 @@ static void check_tensors(const struct pd_checkpoint *c, const struct pd_shape *
     assert_int_equal(pd_checkpoint_find(c, "blk.0.attn_k.weight")->shape[0], s->n_kv_heads * s->head_dim);
     assert_int_equal(pd_checkpoint_find(c, "blk.0.attn_norm.weight")->dtype, PD_F32);
     assert_true(post == (pd_checkpoint_find(c, "blk.0.post_ffw_norm.weight") != NULL));
-    assert_true((s->family == PD_GEMMA3) == (pd_checkpoint_find(c, "blk.0.attn_q_norm.weight") != NULL));
+    assert_true(has_qk_norms == (pd_checkpoint_find(c, "blk.0.attn_q_norm.weight") != NULL));
     assert_true(!gemma == (pd_checkpoint_find(c, "rope_freqs.weight") != NULL));
     assert_true(s->untied == (pd_checkpoint_find(c, "output.weight") != NULL));
 }

@@ -2,10 +2,22 @@
 
 #include "arch/config_readers.h"
 #include "arch/layers.h"
+#include "arch/plan.h"
 #include "base/num.h"
 
 #include <math.h>
 #include <stdlib.h>
+
+/* Files tell of a layer without v by having none. */
+static void find_v(struct pd_config *out, const struct pd_checkpoint *c)
+{
+    const char *prefix = pd_tensor_prefix(c);
+    char name[PD_TENSOR_NAME_SIZE];
+    for (uint32_t i = 0; i < out->n_layers; i++) {
+        pd_tensor_name(name, c, out->family, prefix, PD_ROLE_V, i);
+        out->layers[i].has_v = pd_checkpoint_find(c, name) != NULL;
+    }
+}
 
 static peridot_status read_config(struct pd_config *out, const struct pd_checkpoint *c)
 {
@@ -15,6 +27,7 @@ static peridot_status read_config(struct pd_config *out, const struct pd_checkpo
     out->norm_plus_one = !gguf && family->hf_norm_plus_one;
     out->rope_interleaved = gguf && family->gguf_interleaved;
     out->embed_scale = family->scale_embedding ? pd_f32_from_bf16(pd_bf16_from_f32(sqrtf((float)out->d_model))) : 1;
+    if (family->optional_v) find_v(out, c);
     return pd_layers_complete(out, pd_checkpoint_find(c, "rope_freqs.weight"));
 }
 

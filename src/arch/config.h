@@ -46,6 +46,7 @@ struct pd_config {
     bool norm_plus_one;              /* stored norm weights are centred on zero: add 1 */
     bool tied;                       /* the output matrix is the embedding */
     struct pd_layer *layers;         /* [n_layers] */
+    uint32_t n_shared_kv;            /* so many layers at the end read the caches of earlier ones of their kinds */
     uint32_t n_kinds, kinds[PD_MAX_LAYER_KINDS];   /* the first layer of each kind */
     struct pd_rope ropes[PD_N_ROPES];
     struct pd_rope_table rope_tables[PD_MAX_ROPE_TABLES];

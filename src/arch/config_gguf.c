@@ -132,7 +132,7 @@ static void read_ropes(struct reader *r, struct pd_config *out)
     *global = (struct pd_rope){.base = read_float(r, "rope.freq_base", family->rope_base), .divisor = read_rope_divisor(r)};
     /* Gemma 2's local layers rotate like its global ones; Gemma 3's have a base of their own and no divisor. */
     *local = *global;
-    if (out->family == PD_GEMMA3)
+    if (family->local_rope)
         *local = (struct pd_rope){.base = read_float(r, "rope.freq_base_swa", family->rope_base_local), .divisor = 1};
 }
 
@@ -152,6 +152,7 @@ peridot_status pd_config_read_gguf(struct pd_config *out, const struct pd_checkp
     out->attn_softcap = (float)read_float(&r, "attn_logit_softcapping", family->attn_softcap);
     out->final_softcap = (float)read_float(&r, "final_logit_softcapping", family->final_softcap);
     out->tied = pd_checkpoint_find(c, "output.weight") == NULL;
+    out->n_shared_kv = read_uint(&r, "attention.shared_kv_layers", 0);
     uint32_t n_experts = read_uint(&r, "expert_count", 0);
     read_ropes(&r, out);
     PD_TRY(r.status);

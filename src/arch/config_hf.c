@@ -24,7 +24,8 @@ static const struct defaults {
 
 struct reader {
     yyjson_val *config;
-    peridot_status status;   /* of the first failure */
+    uint32_t n_layers;       /* 0: not known yet */
+    peridot_status status;   /* of the last failure */
 };
 
 /* NULL for null, too. */
@@ -34,13 +35,25 @@ static yyjson_val *find(yyjson_val *object, const char *key)
     return yyjson_is_null(v) ? NULL : v;
 }
 
-static uint32_t read_uint(struct reader *r, const char *key, uint32_t fallback)
+/* Of an array with one value per layer, that of layer i; else the one value. */
+static uint32_t read_layer_uint(struct reader *r, const char *key, uint32_t i, uint32_t fallback)
 {
     yyjson_val *v = find(r->config, key);
     if (!v) return fallback;
+    if (r->n_layers && yyjson_is_arr(v)) {
+        if (yyjson_arr_size(v) != r->n_layers)
+            r->status = pd_fail(PERIDOT_ERROR_FORMAT, "config.json: %s has %zu entries for %u layers", key, yyjson_arr_size(v),
+                                r->n_layers);
+        v = yyjson_arr_get(v, i);
+    }
     if (!yyjson_is_uint(v) || yyjson_get_uint(v) > UINT32_MAX)
         r->status = pd_fail(PERIDOT_ERROR_FORMAT, "config.json: %s is not a count", key);
     return (uint32_t)yyjson_get_uint(v);
+}
+
+static uint32_t read_uint(struct reader *r, const char *key, uint32_t fallback)
+{
+    return read_layer_uint(r, key, 0, fallback);
 }
 
 static double read_number(struct reader *r, yyjson_val *object, const char *key, double fallback)
@@ -111,7 +124,7 @@ static void read_ropes(struct reader *r, struct pd_config *out)
     read_scaling(r, global, find(r->config, "rope_scaling"), llama);
     if (parameters) *global = read_rope(r, parameters, global->base, llama);
     *local = *global;
-    if (out->family == PD_GEMMA3)
+    if (family->local_rope)
         *local = (struct pd_rope){.base = read_number(r, r->config, "rope_local_base_freq", family->rope_base_local), .divisor = 1};
 }
 
@@ -135,25 +148,19 @@ static peridot_status read_pattern(struct reader *r, struct pd_config *out)
     return PERIDOT_OK;
 }
 
-static peridot_status read_layers(struct reader *r, struct pd_config *out)
+static peridot_status read_layer(struct reader *r, struct pd_config *out, uint32_t i)
 {
     const struct defaults *d = &defaults[out->family];
-    struct pd_layer l = {.has_v = true};
-    l.ffn_dim = read_uint(r, "intermediate_size", d->ffn_dim);
-    l.n_heads = read_uint(r, "num_attention_heads", d->n_heads);
-    l.n_kv_heads = read_uint(r, "num_key_value_heads", d->n_kv_heads ? d->n_kv_heads : l.n_heads);
-    l.head_dim = read_uint(r, "head_dim", d->head_dim || !l.n_heads ? d->head_dim : out->d_model / l.n_heads);
-    if (pd_families[out->family].window_pattern) l.window = read_uint(r, "sliding_window", 4096);
+    struct pd_layer *l = &out->layers[i];
+    l->ffn_dim = read_layer_uint(r, "intermediate_size", i, d->ffn_dim);
+    l->n_heads = read_layer_uint(r, "num_attention_heads", i, d->n_heads);
+    l->n_kv_heads = read_layer_uint(r, "num_key_value_heads", i, d->n_kv_heads ? d->n_kv_heads : l->n_heads);
+    l->head_dim = read_layer_uint(r, "head_dim", i, d->head_dim || !l->n_heads ? d->head_dim : out->d_model / l->n_heads);
+    if (pd_families[out->family].window_pattern) l->window = read_layer_uint(r, "sliding_window", i, 4096);
     bool own_divisor = out->family == PD_GEMMA2 || out->family == PD_GEMMA3;
-    double divisor = own_divisor ? read_number(r, r->config, "query_pre_attn_scalar", 256) : l.head_dim;
-    l.query_scale = (float)(1 / sqrt(divisor));
-    PD_TRY(r->status);
-    PD_TRY(pd_layers_create(out));
-    for (uint32_t i = 0; i < out->n_layers; i++) {
-        out->layers[i] = l;
-        out->layers[i].kv_layer = i;
-    }
-    return read_pattern(r, out);
+    double divisor = own_divisor ? read_number(r, r->config, "query_pre_attn_scalar", 256) : l->head_dim;
+    l->query_scale = (float)(1 / sqrt(divisor));
+    return r->status;
 }
 
 /* Keys that would change the maths. */
@@ -248,6 +255,7 @@ peridot_status pd_config_read_hf(struct pd_config *out, const struct pd_checkpoi
     out->n_layers = read_uint(&r, "num_hidden_layers", d->n_layers);
     out->d_model = read_uint(&r, "hidden_size", d->d_model);
     out->ctx_max = read_uint(&r, "max_position_embeddings", d->ctx_max);
+    out->n_shared_kv = read_uint(&r, "num_kv_shared_layers", 0);
     out->eps = (float)read_number(&r, r.config, "rms_norm_eps", 1e-6);
     out->attn_softcap = read_softcap(&r, "attn_logit_softcapping", family->attn_softcap);
     out->final_softcap = read_softcap(&r, "final_logit_softcapping", family->final_softcap);
@@ -257,5 +265,8 @@ peridot_status pd_config_read_hf(struct pd_config *out, const struct pd_checkpoi
     read_ropes(&r, out);
     PD_TRY(r.status);
     PD_TRY(read_head(out, root));
-    return read_layers(&r, out);
+    r.n_layers = out->n_layers;
+    PD_TRY(pd_layers_create(out));
+    for (uint32_t i = 0; i < out->n_layers; i++) PD_TRY(read_layer(&r, out, i));
+    return read_pattern(&r, out);
 }

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum pd_family { PD_GEMMA1, PD_GEMMA2, PD_GEMMA3, PD_LLAMA, PD_N_FAMILIES };
+enum pd_family { PD_GEMMA1, PD_GEMMA2, PD_GEMMA3, PD_LLAMA, PD_TEST_FAMILY, PD_N_FAMILIES };
 
 struct pd_family_traits {
     const char *name;                /* GGUF's general.architecture, and what reports say */
@@ -19,6 +19,8 @@ struct pd_family_traits {
     bool tied;                       /* unless config.json says otherwise */
     bool space_prefix;               /* the tokenizer puts a space before a text */
     uint32_t start_of_turn;          /* id of the marker, which end_of_turn follows; 0: the vocabulary has none */
+    bool optional_v;                 /* layers may lack v: their values are the keys as their matrix gives them */
+    bool local_rope;                 /* layers with windows rotate with a base of their own, and without a divisor */
     uint32_t window_pattern;         /* 0: no windows; n: every n-th layer is global */
     double rope_base, rope_base_local;
     double attn_softcap, final_softcap;

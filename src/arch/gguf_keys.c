@@ -62,6 +62,7 @@ static peridot_status add_sizes(const struct keys *k, const struct pd_config *c,
     PD_TRY(add_layers(k, "attention.key_length", c, offsetof(struct pd_layer, head_dim)));
     PD_TRY(add_layers(k, "attention.value_length", c, offsetof(struct pd_layer, head_dim)));
     add_f32(k, "attention.layer_norm_rms_epsilon", (double)c->eps);
+    if (c->n_shared_kv) add_u32(k, "attention.shared_kv_layers", c->n_shared_kv);
     return PERIDOT_OK;
 }
 
@@ -107,7 +108,7 @@ static peridot_status add_ropes(const struct keys *k, const struct pd_config *c)
     char key[KEY_SIZE];
     PD_TRY(add_layers(k, "rope.dimension_count", c, offsetof(struct pd_layer, head_dim)));
     add_f32(k, "rope.freq_base", global->base);
-    if (c->family == PD_GEMMA3) add_f32(k, "rope.freq_base_swa", c->ropes[PD_ROPE_LOCAL].base);
+    if (pd_families[c->family].local_rope) add_f32(k, "rope.freq_base_swa", c->ropes[PD_ROPE_LOCAL].base);
     if (global->divisor == 1) return PERIDOT_OK;
     pd_gguf_writer_add_string(k->writer, full_key(key, k, "rope.scaling.type"), "linear");
     add_f32(k, "rope.scaling.factor", global->divisor);
@@ -135,7 +136,7 @@ static peridot_status add_attention(const struct keys *k, const struct pd_config
 static peridot_status check_local_rope(const struct pd_config *c)
 {
     const struct pd_rope *global = &c->ropes[PD_ROPE_GLOBAL], *local = &c->ropes[PD_ROPE_LOCAL];
-    bool ok = c->family == PD_GEMMA3 ? local->divisor == 1 : local->divisor == global->divisor && local->base == global->base;
+    bool ok = pd_families[c->family].local_rope ? local->divisor == 1 : local->divisor == global->divisor && local->base == global->base;
     if (!pd_layers_largest(c).window || ok) return PERIDOT_OK;
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "local layers rotate with base %g and divisor %g, for which GGUF has no key",
                    local->base, local->divisor);

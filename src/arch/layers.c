@@ -111,6 +111,8 @@ static peridot_status check(const struct pd_config *c)
         snprintf(layer, sizeof layer, "layer %u", i);
         if (status != PERIDOT_OK) return i ? pd_fail_prefix(status, layer) : status;   /* layers before it are not alike */
     }
+    if (c->n_shared_kv >= c->n_layers)
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%u of %u layers share the caches of others", c->n_shared_kv, c->n_layers);
     if (c->d_model % 4 != 0) return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "d_model %u is not a multiple of 4", c->d_model);
     if (!(c->eps >= 0 && c->eps < 1)) return pd_fail(PERIDOT_ERROR_FORMAT, "the norms' epsilon is %g", (double)c->eps);
     if (!(c->attn_softcap >= 0 && c->final_softcap >= 0 && isfinite(c->attn_softcap) && isfinite(c->final_softcap)))
@@ -207,11 +209,25 @@ static peridot_status find_table(struct pd_config *c, struct pd_layer *layer, co
     return add_table(c, rope, layer->head_dim, rope_freqs);
 }
 
+/* The last layer with a cache of its own that is of the same kind. */
+static peridot_status find_cache(struct pd_config *c, uint32_t i)
+{
+    uint32_t n_own = c->n_layers - c->n_shared_kv;
+    if (i < n_own) return PERIDOT_OK;
+    for (uint32_t owner = n_own; owner-- > 0;) {
+        if (c->layers[owner].kind != c->layers[i].kind) continue;
+        c->layers[i].kv_layer = owner;
+        return PERIDOT_OK;
+    }
+    return pd_fail(PERIDOT_ERROR_FORMAT, "layer %u has no keys of its own, and none of the first %u layers is of its kind", i, n_own);
+}
+
 peridot_status pd_layers_complete(struct pd_config *config, const struct pd_tensor *rope_freqs)
 {
     PD_TRY(check(config));
     for (uint32_t i = 0; i < config->n_layers; i++) {
         PD_TRY(find_kind(config, i));
+        PD_TRY(find_cache(config, i));
         PD_TRY(find_table(config, &config->layers[i], rope_freqs));
     }
     return PERIDOT_OK;

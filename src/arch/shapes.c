@@ -6,6 +6,19 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Of the family of tests, whose layers are not alike; the last three read the caches of layers 3, 4 and 2. */
+enum { N_MIXED_SHARED = 3 };
+static const struct pd_layer mixed_layers[] = {
+    {.n_heads = 4, .n_kv_heads = 2, .head_dim = 64, .ffn_dim = 512, .window = 24, .has_v = true},
+    {.n_heads = 4, .n_kv_heads = 1, .head_dim = 128, .ffn_dim = 768, .has_v = true},
+    {.n_heads = 8, .n_kv_heads = 4, .head_dim = 32, .ffn_dim = 256, .window = 40, .has_v = true},
+    {.n_heads = 4, .n_kv_heads = 2, .head_dim = 64, .ffn_dim = 256, .window = 24, .has_v = true},
+    {.n_heads = 4, .n_kv_heads = 1, .head_dim = 128, .ffn_dim = 512},
+    {.n_heads = 4, .n_kv_heads = 2, .head_dim = 64, .ffn_dim = 512, .window = 24, .has_v = true},
+    {.n_heads = 4, .n_kv_heads = 1, .head_dim = 128, .ffn_dim = 512},
+    {.n_heads = 8, .n_kv_heads = 4, .head_dim = 32, .ffn_dim = 768, .window = 40, .has_v = true},
+};
+
 /* The tiny ones are for tests: all widths are multiples of 256, and tiny-gemma3 has more rows than tokens. Gemma 3 from 4B
  * up has 64 rows more than pieces; files in circulation fill the token list up to them. */
 static const struct pd_shape shapes[] = {
@@ -26,6 +39,7 @@ static const struct pd_shape shapes[] = {
     {"tiny-gemma2",  PD_GEMMA2,   4,    256,   512,    4,  2,      64,    32,    512,  0,   1024,   1024,   1024, false},
     {"tiny-gemma3",  PD_GEMMA3,   7,    256,   512,    4,  2,      64,    32,    512,  8,   1088,   1024,   1000, false},
     {"tiny-llama",   PD_LLAMA,    2,    256,   512,    4,  2,      64,     0,    512,  8,   1024,   1024,   1024, true},
+    {"tiny-mixed",   PD_TEST_FAMILY, 8, 256,  768,    4,  1,     128,    40,    512,  0,   1024,   1024,   1024, false},
 };
 
 const struct pd_shape *pd_shape_get(size_t i) { return i < PD_COUNT(shapes) ? &shapes[i] : NULL; }
@@ -41,11 +55,11 @@ static void set_ropes(struct pd_config *c, const struct pd_shape *s)
 {
     const struct pd_family_traits *family = &pd_families[s->family];
     bool llama = s->family == PD_LLAMA;
-    double divisor = s->family == PD_GEMMA3 && s->rope_factor ? s->rope_factor : 1;
-    c->ropes[PD_ROPE_GLOBAL] = (struct pd_rope){.base = llama ? 500000 : family->rope_base, .divisor = divisor,
-        .factor = llama ? s->rope_factor : 0, .low_freq_factor = 1, .high_freq_factor = 4, .old_ctx = 8192};
+    c->ropes[PD_ROPE_GLOBAL] = (struct pd_rope){.base = llama ? 500000 : family->rope_base,
+        .divisor = !llama && s->rope_factor ? s->rope_factor : 1, .factor = llama ? s->rope_factor : 0, .low_freq_factor = 1,
+        .high_freq_factor = 4, .old_ctx = 8192};
     c->ropes[PD_ROPE_LOCAL] = c->ropes[PD_ROPE_GLOBAL];
-    if (family->rope_base_local) c->ropes[PD_ROPE_LOCAL] = (struct pd_rope){.base = family->rope_base_local, .divisor = 1};
+    if (family->local_rope) c->ropes[PD_ROPE_LOCAL] = (struct pd_rope){.base = family->rope_base_local, .divisor = 1};
 }
 
 static peridot_status set_layers(struct pd_config *c, const struct pd_shape *s)
@@ -54,11 +68,10 @@ static peridot_status set_layers(struct pd_config *c, const struct pd_shape *s)
     PD_TRY(pd_layers_create(c));
     for (uint32_t i = 0; i < c->n_layers; i++) {
         struct pd_layer *l = &c->layers[i];
-        l->n_heads = s->n_heads;
-        l->n_kv_heads = s->n_kv_heads;
-        l->head_dim = s->head_dim;
-        l->ffn_dim = s->ffn_dim;
-        l->window = pattern && (i + 1) % pattern != 0 ? s->window : 0;
+        bool local = pattern && (i + 1) % pattern != 0;
+        *l = s->family == PD_TEST_FAMILY ? mixed_layers[i] : (struct pd_layer){.n_heads = s->n_heads, .n_kv_heads = s->n_kv_heads,
+            .head_dim = s->head_dim, .ffn_dim = s->ffn_dim, .window = local ? s->window : 0, .has_v = true};
+        l->kv_layer = i;
         l->query_scale = pd_layer_usual_scale(c, l);
     }
     return pd_layers_complete(c, NULL);
@@ -69,7 +82,7 @@ peridot_status pd_shape_config(struct pd_config *out, const struct pd_shape *s)
     const struct pd_family_traits *family = &pd_families[s->family];
     *out = (struct pd_config){.family = s->family, .n_layers = s->n_layers, .d_model = s->d_model, .ctx_max = s->ctx,
         .eps = s->family == PD_LLAMA ? 1e-5f : 1e-6f, .attn_softcap = (float)family->attn_softcap,
-        .final_softcap = (float)family->final_softcap};
+        .final_softcap = (float)family->final_softcap, .n_shared_kv = s->family == PD_TEST_FAMILY ? N_MIXED_SHARED : 0};
     out->tied = !s->untied;
     snprintf(out->name, sizeof out->name, "%s random", s->name);
     set_ropes(out, s);

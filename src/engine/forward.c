@@ -4,12 +4,15 @@
  * where post is a norm in Gemma 2 and 3, and nothing in the others. */
 #include "engine/forward.h"
 
+#include "arch/layers.h"
+
 struct pd_heads pd_layer_heads(const struct pd_config *c, const struct pd_weights *weights, uint32_t i)
 {
     const struct pd_layer *layer = &c->layers[i];
     return (struct pd_heads){.n_heads = layer->n_heads, .n_kv_heads = layer->n_kv_heads, .head_dim = layer->head_dim,
         .window = layer->window, .scale = layer->query_scale, .softcap = c->attn_softcap, .eps = c->eps,
-        .q_norm = weights->layers[i].norms[PD_ROLE_Q_NORM], .k_norm = weights->layers[i].norms[PD_ROLE_K_NORM]};
+        .q_norm = weights->layers[i].norms[PD_ROLE_Q_NORM], .k_norm = weights->layers[i].norms[PD_ROLE_K_NORM],
+        .shares_kv = !pd_layer_owns_kv(c, i), .v_is_k = !layer->has_v};
 }
 
 /* The norm that reads x after layer i. */

@@ -272,15 +272,22 @@ void pd_op_fused_norm_gated(struct pd_recorder *r, struct pd_rows y, const struc
 
 /* ---- attention ---- */
 
+/* Where v begins among the heads of qkv; 0: there are neither k nor v. */
+static uint32_t v_head(const struct pd_heads *h)
+{
+    return h->shares_kv ? 0 : h->v_is_k ? h->n_heads : h->n_heads + h->n_kv_heads;
+}
+
 void pd_op_rope(struct pd_recorder *r, const struct pd_attention *a)
 {
     const struct pd_heads *h = &a->heads;
     uint32_t spec[] = {h->head_dim >= 128 ? 64 : 32, h->head_dim, h->q_norm != 0};
     struct pd_rope_push push = {.places = a->places, .qkv = a->qkv.address, .angles = a->angles, .w_q = h->q_norm,
         .w_k = h->k_norm, .k_cache = a->kv.k, .v_cache = a->kv.v, .pages = a->kv.pages, .qkv_stride = a->qkv.stride,
-        .n_heads = h->n_heads, .n_kv_heads = h->n_kv_heads, .eps = h->eps};
+        .n_heads = h->n_heads, .n_kv_heads = h->n_kv_heads, .v_head = v_head(h), .eps = h->eps};
+    uint32_t n_heads = h->shares_kv ? h->n_heads : h->n_heads + 2 * h->n_kv_heads;
     enum pd_kernel_id id = a->kv.type == PERIDOT_KV_F16 ? PD_KERNEL_rope_f16 : PD_KERNEL_rope_f32;
-    dispatch(r, kernel(r, id, spec, 3), &push, h->n_heads + 2 * h->n_kv_heads, a->n_tokens, 1);
+    dispatch(r, kernel(r, id, spec, 3), &push, n_heads, a->n_tokens, 1);
     barrier(r);
 }
 
@@ -350,7 +357,8 @@ static struct pd_attention_push attention_push(const struct pd_attention *a, str
     return (struct pd_attention_push){.places = a->places, .q = a->qkv.address, .k_cache = a->kv.k, .v_cache = a->kv.v,
         .pages = a->kv.pages, .angles = a->angles, .w_q = a->heads.q_norm, .w_k = a->heads.k_norm, .y = y.address,
         .q_stride = a->qkv.stride, .y_stride = y.stride, .n_tokens = a->n_tokens, .n_kv_heads = a->heads.n_kv_heads,
-        .window = a->heads.window, .scale = a->heads.scale, .softcap = a->heads.softcap, .eps = a->heads.eps};
+        .window = a->heads.window, .v_head = v_head(&a->heads), .scale = a->heads.scale, .softcap = a->heads.softcap,
+        .eps = a->heads.eps};
 }
 
 void pd_op_attention(struct pd_recorder *r, const struct pd_attention *a)

@@ -82,6 +82,8 @@ struct pd_heads {
     uint32_t n_heads, n_kv_heads, head_dim, window;
     float scale, softcap, eps;
     uint64_t q_norm, k_norm;   /* 0: none */
+    bool shares_kv;            /* the keys are another layer's: qkv has q only, and nothing is written */
+    bool v_is_k;               /* qkv has no v: values are k as the matrix gave it */
 };
 
 /* Attention of one layer over the keys up to each token's own. */
