@@ -1,27 +1,29 @@
 /* Peridot: Gemma and Llama language models on any GPU, through Vulkan compute shaders.
  *
- * This header is what a program that embeds Peridot needs. Four things exist:
- *   model    a loaded file: weights on one device, tokenizer, chat template. Read-only once open; any number of sessions.
- *   session  one timeline of tokens: a KV cache, a position, a sampler; or several that go on together, its sequences. Two
- *            sessions never disturb each other.
+ * This header is what a program that embeds Peridot needs (tests/embed has examples). Four things exist:
+ *   model    a loaded file: weights on one device, tokenizer, chat template. Read-only once open; any number of
+ *            sessions.
+ *   session  one timeline of tokens: a KV cache, a position, a sampler; or several that go on together, its sequences.
+ *            Two sessions never disturb each other.
  *   vocab    a tokenizer by itself, needing neither weights nor a device.
- *   file     what a model file says of itself: metadata and tensors, without loading them.
+ *   file     the metadata and tensors of a model file, without loading them.
  *
  * Errors. What can fail returns a peridot_status; peridot_last_error() then holds one sentence that names the file,
- * tensor, byte or option. It is kept per thread until the next failing call on that thread. Out-parameters come first and
- * are set to NULL (or 0) on failure. The library never prints, exits, aborts or reads the environment.
+ * tensor, byte or option. It is kept per thread until the next failing call on that thread. Out-parameters come first
+ * and are set to NULL (or 0) on failure. The library never prints, exits, aborts or reads the environment.
  *
- * Threads. Models are independent of each other: threads may list devices, and open, use and close models of their own, at
- * once. Sessions of one model may be used from different threads only if the caller serialises the calls (they share the
- * device's queue); a vocab and a file are read-only and may be shared freely.
+ * Threads. Models are independent of each other: threads may list devices, and open, use and close models of their own,
+ * at once. Sessions of one model may be used from different threads only if the caller serialises the calls (they share
+ * the device's queue); a vocab and a file are read-only and may be shared freely.
  *
- * Versions. Structs that a program fills begin with their size: set it to sizeof, and a program that was built with an older
- * header runs with a newer library, where what it does not know is 0. Size 0 stands for the struct of version 0.1. A size that
- * the library does not know is refused only where the members that it does not know are set. Structs that the library hands
- * out by pointer get new members at their end. Structs without a size that a program fills do not change.
+ * Versions. Structs that a program fills begin with their size: set it to sizeof, and a program that was built with an
+ * older header runs with a newer library, where what it does not know is 0. Size 0 stands for the struct of version
+ * 0.1. A size that the library does not know is refused only where the members that it does not know are set. Structs
+ * that the library hands out by pointer get new members at their end. Structs without a size that a program fills do
+ * not change.
  *
- * Memory. What comes through `**out` belongs to the caller and goes back through the matching close or free. Every other
- * returned pointer is borrowed; its comment says until when. Text is UTF-8; sizes are in bytes unless a name says n_.
+ * Memory. What comes through `**out` belongs to the caller and goes back through the matching close or free. Every
+ * other returned pointer is borrowed; its comment says until when. Text is UTF-8; sizes are in bytes, counts begin n_.
  */
 #ifndef PERIDOT_H
 #define PERIDOT_H
@@ -91,20 +93,23 @@ typedef struct peridot_device_info {
     uint64_t heap_budget;           /* what of it this process may use now, clamped to heap_size */
     uint64_t max_allocation_size;   /* largest single block */
     uint32_t subgroup_size;
-    uint32_t min_subgroup_size, max_subgroup_size;   /* that kernels can ask for; both subgroup_size where they cannot */
+    /* that kernels can ask for; both subgroup_size where they cannot */
+    uint32_t min_subgroup_size, max_subgroup_size;
     uint32_t max_workgroup_invocations;
     uint32_t max_shared_size;       /* shared memory of one workgroup */
     uint32_t max_push_size;
     bool unified_memory;            /* device memory is host memory */
-    bool fp16_arithmetic, int8_arithmetic, int64_arithmetic, integer_dot, subgroup_ballot, subgroup_size_control, external_host_memory;
-    bool integer_dot_instruction;   /* integer dot products of four signed bytes are an instruction: others take several */
+    bool fp16_arithmetic, int8_arithmetic, int64_arithmetic, integer_dot, subgroup_ballot, subgroup_size_control,
+        external_host_memory;
+    /* integer dot products of four signed bytes are an instruction: others take several */
+    bool integer_dot_instruction;
     bool cooperative_matrix;        /* of fp16 with fp32 sums: the largest that it has are [m, k] times [k, n] */
     uint32_t matrix_m, matrix_n, matrix_k;   /* 0: none */
     uint32_t matrix_subgroup_size;  /* of the subgroups that multiply them */
 } peridot_device_info;
 
-/* Lists every Vulkan device. Usable or not: look at `unusable`. *out holds *n pointers; give it, and with it what they point
- * to, back to peridot_free. */
+/* Lists every Vulkan device. Usable or not: look at `unusable`. *out holds *n pointers; give it, and with it what they
+ * point to, back to peridot_free. */
 PERIDOT_API peridot_status peridot_devices(const peridot_device_info ***out, size_t *n);
 
 /* Frees an array or string that a function here allocated for the caller. NULL is allowed. */
@@ -115,12 +120,14 @@ PERIDOT_API void peridot_free(void *p);
 typedef struct peridot_vocab peridot_vocab;
 
 enum peridot_encode_flags {
-    PERIDOT_ENCODE_BOS = 1,      /* one bos token first, unless the model's tokenizer_config.json says add_bos_token: false */
-    PERIDOT_ENCODE_SPECIAL = 2   /* control tokens in the text ("<end_of_turn>") become their ids; else they are plain text */
+    /* one bos token first, unless the model's tokenizer_config.json says add_bos_token: false */
+    PERIDOT_ENCODE_BOS = 1,
+    /* control tokens in the text ("<end_of_turn>") become their ids; else they are plain text */
+    PERIDOT_ENCODE_SPECIAL = 2
 };
 
-/* Opens the tokenizer of a tokenizer.model, a tokenizer.json, a Hugging Face directory that holds one of them (tokenizer.model
- * goes first), or a GGUF file (tensors not needed). */
+/* Opens the tokenizer of a tokenizer.model, a tokenizer.json, a Hugging Face directory that holds one of them
+ * (tokenizer.model goes first), or a GGUF file (tensors not needed). */
 PERIDOT_API peridot_status peridot_vocab_open(peridot_vocab **out, const char *path);
 PERIDOT_API void peridot_vocab_close(peridot_vocab *vocab);
 /* Number of pieces; token ids are 0 .. n-1. */
@@ -131,14 +138,16 @@ PERIDOT_API peridot_status peridot_encode(int32_t **out, size_t *n, const perido
                                           const char *text, size_t size, unsigned flags);
 /* n ids to the bytes they stand for, NUL-terminated, *size without it (peridot_free). Control tokens give no bytes. The
  * bytes of a byte-fallback sequence cut in the middle may be incomplete UTF-8. */
-PERIDOT_API peridot_status peridot_decode(char **out, size_t *size, const peridot_vocab *vocab, const int32_t *ids, size_t n);
+PERIDOT_API peridot_status peridot_decode(char **out, size_t *size, const peridot_vocab *vocab, const int32_t *ids,
+                                          size_t n);
 
 /* Bytes of the UTF-8 character that begins a text of `size` > 0 bytes; 0 where none does, or its end is missing. */
 PERIDOT_API size_t peridot_utf8_size(const char *text, size_t size);
 
 /* The chat prompt for one user turn, as ids with bos, by the model's template; the user's text cannot forge a turn.
  * PERIDOT_ERROR_UNSUPPORTED when the model has no chat template (peridot_vocab_has_chat). */
-PERIDOT_API peridot_status peridot_encode_chat(int32_t **out, size_t *n, const peridot_vocab *vocab, const char *user_text);
+PERIDOT_API peridot_status peridot_encode_chat(int32_t **out, size_t *n, const peridot_vocab *vocab,
+                                               const char *user_text);
 PERIDOT_API bool peridot_vocab_has_chat(const peridot_vocab *vocab);
 
 typedef struct peridot_message {
@@ -146,18 +155,18 @@ typedef struct peridot_message {
     const char *content;
 } peridot_message;
 
-/* The prompt for a conversation, as ids with bos, with the model's turn opened at the end. No message can forge a control
- * token. template_name NULL is the model's own template; else one of
- *   "gemma"      turns alternate from the user's on; a first message of the system goes before the first user's text, with
- *                a blank line between
- *   "llama2"     the same, with [INST] and <<SYS>>; these marks are plain text, which messages can hold as well
- *   "llama3"     a header and any order of roles
- *   "llama3.1"   the same for 3.1 to 3.3, whose first turn is always the system's and has two dates; the second, "today",
- *                is 26 Jul 2024, the published template's own default, so that a prompt's ids stay the same
- *   "plain"      the messages as they are, with blank lines between, for models without a template
- * What is written is, id for id, what the models' published templates give. PERIDOT_ERROR_UNSUPPORTED when the model has no
- * template, or lacks the control tokens of the one named; PERIDOT_ERROR_ARGUMENT for an unknown name or role, or turns
- * that don't alternate where they must. */
+/* The prompt for a conversation, as ids with bos, with the model's turn opened at the end. No message can forge a
+ * control token. template_name NULL is the model's own template; else one of
+ *   "gemma"     turns alternate, the user's first; the text of a first system message goes before the first user's,
+ *               with a blank line between
+ *   "llama2"    the same, with [INST] and <<SYS>>; these marks are plain text, which messages can contain as well
+ *   "llama3"    a header for each turn, and any order of roles
+ *   "llama3.1"  the same for 3.1 to 3.3, whose first turn is always the system's and contains two dates; the second,
+ *               "today", is 26 Jul 2024, the default of the published template, so that a prompt's ids do not change
+ *   "plain"     the messages as they are, with blank lines between, for models without a template
+ * What is written is, id for id, what the models' published templates give. PERIDOT_ERROR_UNSUPPORTED when the model
+ * has no template, or lacks the control tokens of the one named; PERIDOT_ERROR_ARGUMENT for an unknown name or role, or
+ * turns that don't alternate where they must. */
 PERIDOT_API peridot_status peridot_encode_messages(int32_t **out, size_t *n, const peridot_vocab *vocab,
                                                    const peridot_message *messages, size_t n_messages,
                                                    const char *template_name);
@@ -166,18 +175,21 @@ PERIDOT_API peridot_status peridot_encode_messages(int32_t **out, size_t *n, con
 typedef struct peridot_chat {
     size_t size;
     const char *template_name;         /* NULL: the model's own */
-    const int32_t *ids;                /* [n_ids]: all so far, the model's reply as it came at the end, with its stop token or without */
+    /* [n_ids]: all so far, the model's reply as it came at the end, with its stop token or without */
+    const int32_t *ids;
     size_t n_ids;
     const peridot_message *messages;   /* [n_messages]: those that come next */
     size_t n_messages;
 } peridot_chat;
 
-/* The ids that a turn adds to those that a sequence has: the end of the model's turn (less the stop token that the ids end
- * with), the messages' turns, and the model's next turn opened. The reply is not tokenised again, so that the sequence's cache
- * stays as it is: where the reply's text gives the reply's ids, all ids are those of peridot_encode_messages for the whole
- * conversation. Without messages: only the end of the model's turn. Without ids: peridot_encode_messages. A first message of
- * the system can only begin a conversation where the template has no turns of the system. */
-PERIDOT_API peridot_status peridot_encode_turns(int32_t **out, size_t *n, const peridot_vocab *vocab, const peridot_chat *chat);
+/* The ids that a turn adds to those that a sequence has: the end of the model's turn (less the stop token that the ids
+ * end with), the messages' turns, and the model's next turn opened. The reply is not tokenised again, so that the
+ * sequence's cache stays as it is: where the reply's text gives the reply's ids, all ids are those of
+ * peridot_encode_messages for the whole conversation. Without messages: only the end of the model's turn. Without ids:
+ * peridot_encode_messages. A first message of the system can only begin a conversation where the template has no turns
+ * of the system. */
+PERIDOT_API peridot_status peridot_encode_turns(int32_t **out, size_t *n, const peridot_vocab *vocab,
+                                                const peridot_chat *chat);
 
 /* Name i of the templates, or NULL past the last. */
 PERIDOT_API const char *peridot_template_name(size_t i);
@@ -213,20 +225,24 @@ typedef struct peridot_session peridot_session;
 /* Progress of a long call: `done` of `total`, bytes where nothing else is said. Return false to cancel. */
 typedef bool (*peridot_progress)(void *user, uint64_t done, uint64_t total);
 
-/* What a model does that nobody asked for, in a sentence without a newline, borrowed for the call: which device was taken and
- * why, kernels that are disabled, what tuning found. May be called in any call on the model or its sessions, on its thread. */
+/* Messages on what a model does by itself: which device was chosen and why, kernels that are disabled, what tuning
+ * found. One sentence without a newline, borrowed for the call. Called during calls on the model or its sessions, on
+ * their thread. */
 typedef enum peridot_log_level { PERIDOT_LOG_WARNING, PERIDOT_LOG_INFO } peridot_log_level;
 typedef void (*peridot_log)(void *user, peridot_log_level level, const char *message);
 
 typedef struct peridot_model_params {
     size_t size;
     const char *device;      /* index, part of the name, UUID or PCI address; NULL: the fastest real GPU */
-    const char *cache_dir;   /* folder for compiled pipelines and what peridot_selftest and peridot_tune found, made when missing;
-                                NULL: nothing is kept on disk */
-    const char *const *kernels;   /* [n_kernels]: variants to take wherever they can be, "matmul=coop", for comparisons and tests */
+    /* Folder for compiled pipelines and what peridot_selftest and peridot_tune found, made when missing; NULL: nothing
+     * is kept on disk. */
+    const char *cache_dir;
+    /* [n_kernels]: variants to take wherever they can be, "matmul=coop", for comparisons and tests */
+    const char *const *kernels;
     size_t n_kernels;
-    uint64_t gpu_memory;     /* bytes of the GPU's own memory that weights may take; what does not fit is read from the host's
-                                memory across the bus. 0: all must fit. Without meaning where both are one (unified_memory) */
+    /* Bytes of the GPU's own memory that weights may take; what does not fit is read from the host's memory across the
+     * bus. 0: all must fit. Ignored where both are one (unified_memory). */
+    uint64_t gpu_memory;
     peridot_progress progress;
     peridot_log log;         /* NULL: nothing is logged */
     void *user;              /* passed to progress and log */
@@ -247,7 +263,8 @@ typedef struct peridot_model_info {
     uint32_t n_layers, d_model, ffn_dim, n_heads, n_kv_heads, head_dim, window, ctx_max;
     uint32_t vocab_size;           /* rows of the embedding: token ids are below it */
     peridot_head head;
-    uint32_t n_outputs;            /* floats in a row of logits: vocab_size, or the number of labels; 0 without a head */
+    /* floats in a row of logits: vocab_size, or the number of labels; 0 without a head */
+    uint32_t n_outputs;
     uint64_t n_params;
     uint64_t weights_size;         /* bytes of weights allocated on the device */
     uint64_t in_place_size;        /* bytes of weights that a device with unified memory reads from the mapped file */
@@ -259,20 +276,21 @@ typedef struct peridot_model_info {
     const peridot_device_info *device;
     const char *device_reason;     /* why this device: "the fastest of 2", "--device 1" */
     const char *kernels;           /* the variants of kernels that it takes: "matmul=tile" */
-    const char *tuning;            /* kernels laid out as peridot_tune found best, rows x workgroup (/ subgroup): "matvec_q8_0
-                                      normed 2x64, matvec_q8_0 plain 4x64/16"; "as by default" where that is best, "" where
-                                      nothing was measured */
-    bool untuned;                  /* how kernels are best laid out on this kind of device nobody has measured, and peridot_tune has
-                                      not yet: it is worth a few seconds, once */
+    /* Layouts of kernels that peridot_tune found best, rows x workgroup (/ subgroup): "matvec_q8_0 normed 2x64,
+     * matvec_q8_0 plain 4x64/16"; "as by default" where that is best, "" where nothing was measured. */
+    const char *tuning;
+    bool untuned;                  /* no layout was measured for this device yet: peridot_tune is worth a few seconds */
 } peridot_model_info;
 
 /* Loads a model (.gguf or Hugging Face directory) onto a device. params may be NULL. */
-PERIDOT_API peridot_status peridot_model_open(peridot_model **out, const char *path, const peridot_model_params *params);
+PERIDOT_API peridot_status peridot_model_open(peridot_model **out, const char *path,
+                                              const peridot_model_params *params);
 /* Every session of the model must be gone. NULL is allowed. */
 PERIDOT_API void peridot_model_close(peridot_model *model);
 /* Borrowed until the model closes. */
 PERIDOT_API const peridot_model_info *peridot_model_get_info(const peridot_model *model);
-/* Name of label i of a classification head; NULL past the last, or when the model names none. Borrowed until the model closes. */
+/* Name of label i of a classification head; NULL past the last, or when the model names none. Borrowed until the model
+ * closes. */
 PERIDOT_API const char *peridot_model_label(const peridot_model *model, uint32_t i);
 /* The model's tokenizer, borrowed until the model closes; NULL (with a sentence) when the files hold none. */
 PERIDOT_API const peridot_vocab *peridot_model_vocab(const peridot_model *model);

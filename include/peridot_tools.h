@@ -1,6 +1,7 @@
 /* Peridot's tools: what the command `peridot` needs beyond peridot.h. Conversion and synthetic models, measuring and
  * tuning, the kernels that a device takes, their compiled form and their self-test. What peridot.h says of errors,
- * threads and memory holds here as well.
+ * threads and memory holds here as well; what it says of versions does not: these structs have no size, and may change
+ * with every version.
  */
 #ifndef PERIDOT_TOOLS_H
 #define PERIDOT_TOOLS_H
@@ -13,13 +14,13 @@ extern "C" {
 
 /* ---- kernels of a device ---------------------------------------------------------------------------------------- */
 
-/* Some operations can be done by one of several kernels, their variants. All give the same, some less exactly:
- * matmul=coop rounds to fp16, matmul=dot and matvec=dot round the activations that quantised matrices meet to 16
- * bits. */
+/* Some operations can be done by one of several kernels, their variants. All compute the same, some with less
+ * precision: matmul=coop rounds to fp16; matmul=dot and matvec=dot round to 16 bits the activations that are multiplied
+ * with quantised matrices. */
 typedef struct peridot_variant {
     const char *operation, *name;   /* "matmul", "coop" */
     bool available;                 /* the device, and this build, can do it */
-    bool chosen;                    /* it is taken, unless peridot_model_params.kernels has another */
+    bool chosen;                    /* it is used, unless peridot_model_params.kernels names another */
 } peridot_variant;
 
 /* Row i of the list of variants, as a device has them; false past the last. */
@@ -100,11 +101,11 @@ typedef struct peridot_tune_params {
     void *user;                   /* passed to both */
 } peridot_tune_params;
 
-/* Searches for what suits the device, by some hundred decode steps of the model; logits must stay what they are, but
- * for rounding. What it finds is taken by sessions that are created afterwards, and, remembered in cache_dir for device
- * and driver, by models with matrices of the same types that are opened with that cache_dir; when cancelled nothing
- * changes. params may be NULL. PERIDOT_ERROR_UNSUPPORTED where the device has no timestamps, or the model no output
- * matrix. */
+/* Tunes the layout of matrix kernels for the device, by some hundred decode steps of the model; logits stay the same,
+ * but for rounding. What it finds is taken by sessions that are created afterwards, and, remembered in cache_dir for
+ * device and driver, by models with matrices of the same types that are opened with that cache_dir; when cancelled
+ * nothing changes. params may be NULL. PERIDOT_ERROR_UNSUPPORTED where the device has no timestamps, or the model no
+ * output matrix. */
 PERIDOT_API peridot_status peridot_tune(peridot_model *model, const peridot_tune_params *params);
 
 typedef struct peridot_kernel_time {
@@ -147,8 +148,8 @@ typedef struct peridot_pipeline {
 typedef bool (*peridot_pipeline_call)(void *user, const peridot_pipeline *pipeline);
 
 /* Compiles what models need of the kernels on a device, and reports each: all shapes of peridot_shape_name in one
- * weight type, and two of them, which differ in all that matters to kernels, in all types. Neither memory nor work is
- * asked of the device, so that drivers will do which compile for hardware that is not there. Kernels that are not used
+ * weight type, and two of them, which differ in all that matters to kernels, in all types. The device allocates and
+ * runs nothing, so that a driver suffices that only compiles, for hardware that is absent. Kernels that are not used
  * come last. device: as in peridot_model_params. info (may be NULL) receives what the device is, before the first call.
  * PERIDOT_OK when the call stops it. */
 PERIDOT_API peridot_status peridot_pipelines(const char *device, peridot_device_info *info,
@@ -185,8 +186,8 @@ typedef struct peridot_selftest_result {
 } peridot_selftest_result;
 
 /* Runs every kernel that the device can run against plain C on the host, and remembers in cache_dir which are wrong on
- * this device and driver; a pass clears what was remembered. Seconds on a GPU, under a minute on a CPU. PERIDOT_OK also
- * when kernels failed: look at the verdict. When cancelled nothing is remembered. On PERIDOT_ERROR_DEVICE_LOST the
+ * this device and driver; a pass clears what was remembered. Seconds on a GPU, a minute or two on a CPU. PERIDOT_OK
+ * also when kernels failed: look at the verdict. When cancelled nothing is remembered. On PERIDOT_ERROR_DEVICE_LOST the
  * kernel that lost the device is remembered as wrong, and what comes after it was not tried. */
 PERIDOT_API peridot_status peridot_selftest(peridot_selftest_result *out, const peridot_selftest_params *params);
 
