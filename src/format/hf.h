@@ -3,8 +3,8 @@
 #ifndef PD_FORMAT_HF_H
 #define PD_FORMAT_HF_H
 
+#include "base/json.h"
 #include "base/os.h"
-#include "format/json.h"
 #include "format/tensor.h"
 
 struct pd_hf {

@@ -1,7 +1,7 @@
 #include "format/safetensors.h"
 
+#include "base/json.h"
 #include "base/num.h"
-#include "format/json.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -2,9 +2,9 @@
 #ifndef PD_FORMAT_TENSOR_H
 #define PD_FORMAT_TENSOR_H
 
+#include "base/names.h"
 #include "format/arena.h"
 #include "format/dtype.h"
-#include "format/names.h"
 
 struct pd_tensor {
     const char *name;

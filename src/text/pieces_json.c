@@ -2,9 +2,9 @@
  * tokens. The steps around the model are json_steps.c's. */
 #include "text/pieces.h"
 
+#include "base/json.h"
 #include "base/num.h"
 #include "base/utf8.h"
-#include "format/json.h"
 #include "text/json_steps.h"
 #include "text/merges.h"
 

@@ -2,8 +2,8 @@
  * ids stop generation, which begin a text, and whether the model was tuned to chat. */
 #include "text/tokenizer_private.h"
 
+#include "base/json.h"
 #include "base/os.h"
-#include "format/json.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* JSON files and headers: yyjson, with sentences that have line and column, and duplicate keys refused (two readers
  * would take different ones). */
-#ifndef PD_FORMAT_JSON_H
-#define PD_FORMAT_JSON_H
+#ifndef PD_BASE_JSON_H
+#define PD_BASE_JSON_H
 
 #include "base/status.h"
 

@@ -1,7 +1,7 @@
-#include "format/json.h"
+#include "base/json.h"
 
+#include "base/names.h"
 #include "base/os.h"
-#include "format/names.h"
 
 #include <stdlib.h>
 #include <string.h>

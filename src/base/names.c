@@ -1,4 +1,4 @@
-#include "format/names.h"
+#include "base/names.h"
 
 #include "base/utf8.h"
 

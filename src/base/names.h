@@ -1,7 +1,7 @@
 /* Names in files: are they fit to be shown, are they unique, where is one. The index is a sorted array: finding
  * duplicates among n names costs n log n whatever a hostile file holds. */
-#ifndef PD_FORMAT_NAMES_H
-#define PD_FORMAT_NAMES_H
+#ifndef PD_BASE_NAMES_H
+#define PD_BASE_NAMES_H
 
 #include <stdbool.h>
 #include <stddef.h>
