@@ -355,6 +355,29 @@ static void test_split_spaces(void **state)
     peridot_vocab_close(v);
 }
 
+/* A text between added tokens that is a piece is that piece when the file says so, even one that no merging makes. */
+static void test_whole_stretch(void **state)
+{
+    (void)state;
+    struct json_parts p = char_parts;
+    struct pd_text_buffer vocab = {0};
+    put_text(&vocab, char_parts.vocab);
+    put_text(&vocab, ", \"hb\": 22, \"\u2581hb\": 23");
+    assert_int_equal(pd_text_terminate(&vocab), PERIDOT_OK);
+    p.vocab = vocab.data;
+    peridot_vocab *v = open_parts(&p);
+    expect(v, "hb", 0, "h|b|");
+    expect(v, "hb\n hb", 0, "h|b|\n|\u2581h|b|");
+    peridot_vocab_close(v);
+    p.model = "\"type\": \"BPE\", \"unk_token\": \"<unk>\", \"ignore_merges\": true,";
+    v = open_parts(&p);
+    expect(v, "hb", 0, "hb|");
+    expect(v, "hb\n hb", 0, "hb|\n|\u2581hb|");
+    expect(v, "hbh", 0, "h|b|h|");
+    peridot_vocab_close(v);
+    free(vocab.data);
+}
+
 /* Characters that no piece covers are their bytes, when the file has them and says so. */
 static void test_fallback(void **state)
 {
@@ -427,8 +450,8 @@ int main(void)
         cmocka_unit_test(test_spelling), cmocka_unit_test(test_bytes), cmocka_unit_test(test_whole_words),
         cmocka_unit_test(test_patterns), cmocka_unit_test(test_stream), cmocka_unit_test(test_long_word),
         cmocka_unit_test(test_merging), cmocka_unit_test(test_scores), cmocka_unit_test(test_characters),
-        cmocka_unit_test(test_prefixes),
-        cmocka_unit_test(test_split_spaces), cmocka_unit_test(test_fallback), cmocka_unit_test(test_directory),
+        cmocka_unit_test(test_prefixes), cmocka_unit_test(test_split_spaces), cmocka_unit_test(test_fallback),
+        cmocka_unit_test(test_whole_stretch), cmocka_unit_test(test_directory),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
