@@ -97,7 +97,8 @@ static peridot_status block_create(struct pd_block **out, struct pd_gpu *gpu, en
     block->size = size;
     VkBufferCreateInfo create = {.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, .size = size,
         .usage = VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT | VK_BUFFER_USAGE_STORAGE_BUFFER_BIT
-            | VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT};
+            | VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT
+            | VK_BUFFER_USAGE_TRANSFER_DST_BIT};
     VkResult result = gpu->vk.vkCreateBuffer(gpu->device, &create, NULL, &block->buffer);
     peridot_status status = result == VK_SUCCESS ? allocate_memory(gpu, block, kind, what)
         : pd_vk_fail(result, "vkCreateBuffer");

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* One block of a file (32 or 256 weights) taken apart: a quant per weight, and the scales as the device has them. */
+/* A decoded block of a file (32 or 256 weights): a quant per weight, and the scales as the device has them. */
 struct block {
     uint8_t q[256];
     uint8_t scale[32];   /* layout.scale bytes per 32 weights */

@@ -5,7 +5,7 @@
 #include "format/dtype.h"
 #include "gpu/gpu.h"
 
-/* Rows of one type that lie together. A matrix has several where types are mixed or an allocation would be too
+/* Contiguous rows of one type. A matrix has several where types are mixed or an allocation would be too
  * large. */
 struct pd_slice {
     uint64_t address;

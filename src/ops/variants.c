@@ -53,7 +53,7 @@ static bool is_slow(const peridot_device_info *device, enum pd_variant v)
         || ((v == PD_VARIANT_MATMUL_DOT || v == PD_VARIANT_MATVEC_DOT) && !device->integer_dot_instruction);
 }
 
-static bool pays(const peridot_device_info *device, enum pd_variant v)
+static bool is_recommended(const peridot_device_info *device, enum pd_variant v)
 {
     return device->type == PERIDOT_DEVICE_CPU ? rows[v].on_cpu : rows[v].on_gpu && !is_slow(device, v);
 }
@@ -62,7 +62,7 @@ struct pd_variants pd_variants_default(const peridot_device_info *device)
 {
     struct pd_variants variants = {0};
     for (int v = PD_N_VARIANTS - 1; v >= 0; v--)
-        if (pays(device, (enum pd_variant)v) && pd_variant_available(device, (enum pd_variant)v))
+        if (is_recommended(device, (enum pd_variant)v) && pd_variant_available(device, (enum pd_variant)v))
             variants.of[rows[v].operation] = (enum pd_variant)v;
     return variants;
 }

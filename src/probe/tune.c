@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N_ROUNDS = 3, N_TURNS = 9, FEWEST_TURNS = 3, N_COMPILED = 8 };
+enum { N_ROUNDS = 3, N_PAIRS = 9, MIN_PAIRS = 3, N_COMPILED = 8 };
 #define NOISE 0.97          /* of the default's time: anything slower is not worth a change */
 #define LOGITS_TOLERANCE 1e-3   /* relative L2, as between any two kernels of an operation */
 
@@ -29,7 +29,7 @@ struct search {
     const peridot_device_info *device;
     double end;                /* pd_now when the search must end */
     uint64_t n_passes;         /* so far */
-    float *logits, *want;      /* [n_outputs]: of this pass, and of the first with defaults */
+    float *logits, *expected;  /* [n_outputs]: of this pass, and of the first with defaults */
     struct pd_tunings table;   /* tunings of the next pass */
     struct times by_default, by[PD_MAX_TUNINGS];
     struct times ratio;        /* time of the chosen tuning, relative to the default's */
@@ -81,7 +81,7 @@ static peridot_status show_progress(struct search *s)
     struct pd_tuning t;
     uint64_t n = 0;
     while (pd_tuning_at(&t, s->device, (uint32_t)n)) n++;
-    uint64_t total = N_ROUNDS * (n + 1) + 2 * N_TURNS, done = pd_min(s->n_passes++, total);
+    uint64_t total = N_ROUNDS * (n + 1) + 2 * N_PAIRS, done = pd_min(s->n_passes++, total);
     if (!s->params->progress || s->params->progress(s->params->user, done, total)) return PERIDOT_OK;
     return pd_fail(PERIDOT_CANCELLED, "the search was stopped");
 }
@@ -96,8 +96,8 @@ static peridot_status time_pass(struct search *s, struct times *least)
     PD_TRY(pd_commands_times(&times, &n, s->commands));
     keep_least(least, times, n);
     PD_TRY(pd_span_read(s->model->gpu, s->logits, s->session->logits_span, 0, n_outputs * sizeof(float)));
-    if (isnan(s->want[0])) memcpy(s->want, s->logits, n_outputs * sizeof(float));
-    if (!(distance(s->logits, s->want, n_outputs) <= LOGITS_TOLERANCE)) reject(least);
+    if (isnan(s->expected[0])) memcpy(s->expected, s->logits, n_outputs * sizeof(float));
+    if (!(distance(s->logits, s->expected, n_outputs) <= LOGITS_TOLERANCE)) reject(least);
     return PERIDOT_OK;
 }
 
@@ -165,11 +165,11 @@ static double median(double *x, size_t n)
 }
 
 /* Alternately, so that other load slows both; the median of the ratios leaves out what it did not slow alike. */
-static peridot_status confirm(struct search *s, struct times before[N_TURNS], struct times after[N_TURNS])
+static peridot_status confirm(struct search *s, struct times before[N_PAIRS], struct times after[N_PAIRS])
 {
     struct pd_tunings chosen = s->table;
     size_t n = 0;
-    for (; n < N_TURNS && !(n >= FEWEST_TURNS && pd_now() > s->end); n++) {
+    for (; n < N_PAIRS && !(n >= MIN_PAIRS && pd_now() > s->end); n++) {
         s->table = (struct pd_tunings){0};
         PD_TRY(time_pass(s, &before[n]));
         s->table = chosen;
@@ -177,8 +177,8 @@ static peridot_status confirm(struct search *s, struct times before[N_TURNS], st
     }
     for (int k = 0; k < PD_N_KERNELS; k++)
         for (int u = 0; u < PD_N_USES; u++) {
-            double ratios[N_TURNS];
-            for (size_t turn = 0; turn < n; turn++) ratios[turn] = after[turn].of[k][u] / before[turn].of[k][u];
+            double ratios[N_PAIRS];
+            for (size_t pair = 0; pair < n; pair++) ratios[pair] = after[pair].of[k][u] / before[pair].of[k][u];
             s->ratio.of[k][u] = median(ratios, n);
             if (!(s->ratio.of[k][u] < NOISE)) s->table.of[k][u] = (struct pd_tuning){0};
         }
@@ -233,9 +233,9 @@ static peridot_status open_search(struct search *s)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "a model without an output matrix cannot be tuned");
     s->device = pd_gpu_info(m->gpu);
     s->logits = malloc(m->weights.n_outputs * sizeof(float));
-    s->want = malloc(m->weights.n_outputs * sizeof(float));
-    if (!s->logits || !s->want) return pd_fail_alloc(m->weights.n_outputs * sizeof(float), "logits");
-    s->want[0] = NAN;
+    s->expected = malloc(m->weights.n_outputs * sizeof(float));
+    if (!s->logits || !s->expected) return pd_fail_alloc(m->weights.n_outputs * sizeof(float), "logits");
+    s->expected[0] = NAN;
     m->variants.tunings = &s->table;
     PD_TRY(pd_session_create(&s->session, m, &(peridot_session_params){.ctx = 1, .chunk = 1}));
     PD_TRY(pd_commands_create(&s->commands, m->gpu));
@@ -244,7 +244,7 @@ static peridot_status open_search(struct search *s)
 
 static peridot_status run(struct search *s)
 {
-    struct times before[N_TURNS] = {0}, after[N_TURNS] = {0};
+    struct times before[N_PAIRS] = {0}, after[N_PAIRS] = {0};
     PD_TRY(open_search(s));
     PD_TRY(time_candidates(s));
     choose(s);
@@ -268,7 +268,7 @@ peridot_status pd_tune(struct pd_model *m, const peridot_tune_params *p)
     pd_commands_free(s->commands);
     pd_session_free(s->session);
     free(s->logits);
-    free(s->want);
+    free(s->expected);
     free(s);
     m->variants.tunings = &m->tunings;
     if (status == PERIDOT_OK && dir) status = pd_tunings_write(&m->tunings, pd_gpu_info(m->gpu), dir);

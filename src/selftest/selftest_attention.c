@@ -153,10 +153,10 @@ static void try_rope(struct pd_trial *t, struct pd_reference_heads h, bool has_n
     struct pd_trial_buffer *w_q = pd_trial_rows(t, q_norm, 1, h.head_dim),
         *w_k = pd_trial_rows(t, k_norm, 1, h.head_dim);
     struct pd_trial_buffer *places = make_places(t, pos, n_tokens);
-    struct pd_trial_buffer *turns = pd_trial_words(t, angles, n_tokens, h.head_dim, h.head_dim);
+    struct pd_trial_buffer *angle_rows = pd_trial_words(t, angles, n_tokens, h.head_dim, h.head_dim);
     struct pd_attention a = {.heads = device_heads(&h, has_norms ? w_q : NULL, has_norms ? w_k : NULL),
         .kv = {.k = k_cache->address, .v = v_cache->address, .pages = make_tables(t, &h)->address, .type = type},
-        .qkv = pd_trial_rows_of(rows), .places = places->address, .angles = turns->address, .n_tokens = n_tokens};
+        .qkv = pd_trial_rows_of(rows), .places = places->address, .angles = angle_rows->address, .n_tokens = n_tokens};
     pd_op_rope(&t->r, &a);
     pd_trial_run(t);
     h.q_norm = has_norms ? q_norm : NULL;
