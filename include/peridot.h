@@ -1,10 +1,12 @@
 /* Peridot: Gemma and Llama language models on any GPU, through Vulkan compute shaders.
  *
- * This header is what a program that embeds Peridot needs (tests/embed has examples). Four things exist:
+ * This header is what a program that embeds Peridot needs (tests/embed has examples). Five things exist:
  *   model    a loaded file: weights on one device, tokenizer, chat template. Read-only once open; any number of
  *            sessions.
- *   session  one timeline of tokens: a KV cache, a position, a sampler; or several that go on together, its sequences.
- *            Two sessions never disturb each other.
+ *   session  what sequences of one model share: the KV cache and the memory to evaluate in. Two sessions never disturb
+ *            each other.
+ *   sequence one timeline of tokens: its pages of the cache, a position, a sampler. Those of a session go on
+ *            independently.
  *   vocab    a tokenizer by itself, needing neither weights nor a device.
  *   file     the metadata and tensors of a model file, without loading them.
  *
@@ -58,7 +60,7 @@ typedef enum peridot_status {
     PERIDOT_ERROR_FORMAT,       /* a file contradicts its format, or itself */
     PERIDOT_ERROR_UNSUPPORTED,  /* an architecture, dtype, key or tokenizer that Peridot does not know */
     PERIDOT_ERROR_DEVICE,       /* no Vulkan loader, no such device, or the driver failed */
-    PERIDOT_ERROR_DEVICE_LOST,  /* the device went away, and the model with it: see peridot_session_tokens */
+    PERIDOT_ERROR_DEVICE_LOST,  /* the device went away, and the model with it: see peridot_sequence_tokens */
     PERIDOT_ERROR_MEMORY,       /* host or device memory is too small; the sentence has the numbers */
     PERIDOT_CANCELLED           /* a callback asked to stop; what was done so far stands */
 } peridot_status;
@@ -221,6 +223,7 @@ PERIDOT_API peridot_status peridot_file_metadata_text(char **out, const peridot_
 
 typedef struct peridot_model peridot_model;
 typedef struct peridot_session peridot_session;
+typedef struct peridot_sequence peridot_sequence;
 
 /* Progress of a long call: `done` of `total`, bytes where nothing else is said. Return false to cancel. */
 typedef bool (*peridot_progress)(void *user, uint64_t done, uint64_t total);
@@ -304,88 +307,82 @@ typedef enum peridot_kv_type { PERIDOT_KV_F16, PERIDOT_KV_F32 } peridot_kv_type;
 
 typedef struct peridot_session_params {
     size_t size;
-    uint32_t ctx;              /* positions; 0: the model's maximum, or what memory allows up to 8192 */
+    uint32_t ctx;              /* positions of a sequence at most; 0: the model's maximum, or what memory allows up to 8192 */
     uint32_t chunk;            /* tokens of one submit; 0: up to 256, on a GPU as many as it does in about 0.2 s */
     peridot_kv_type kv_type;
-    uint32_t n_sequences;      /* up to 8, each with a context of its own; 0: 1. See peridot_eval_next */
+    uint32_t n_sequences;      /* at once, up to 64; 0: 1 */
+    uint32_t n_positions;      /* of all sequences together, which take pages of them as they grow; 0: n_sequences times ctx */
 } peridot_session_params;
 
 /* params may be NULL. */
 PERIDOT_API peridot_status peridot_session_create(peridot_session **out, peridot_model *model,
                                                   const peridot_session_params *params);
+/* Its sequences and requests go with it. NULL is allowed. */
 PERIDOT_API void peridot_session_free(peridot_session *session);
+/* Positions of a sequence at most. */
 PERIDOT_API uint32_t peridot_session_ctx(const peridot_session *session);
+/* Most tokens of one submit. */
+PERIDOT_API uint32_t peridot_session_chunk(const peridot_session *session);
+/* Ends the call that is at work on the session between two submits, or the next such call at once: it returns PERIDOT_CANCELLED,
+ * and what it did so far stands. From any thread, and from a signal handler. */
+PERIDOT_API void peridot_cancel(peridot_session *session);
+
+/* ---- sequence --------------------------------------------------------------------------------------------------- */
+
+/* A new sequence without tokens. PERIDOT_ERROR_ARGUMENT when all of the session's are taken. */
+PERIDOT_API peridot_status peridot_sequence_create(peridot_sequence **out, peridot_session *session);
+/* A new sequence of the first n tokens of `from`. Both share the cache's pages up to there. It samples as `from` does, from the
+ * state that this is in. PERIDOT_ERROR_ARGUMENT when layers with windows no longer have the keys: see peridot_sequence_truncate. */
+PERIDOT_API peridot_status peridot_sequence_fork(peridot_sequence **out, const peridot_sequence *from, uint32_t n);
+/* Gives its pages back. Not while a request is on it. NULL is allowed. */
+PERIDOT_API void peridot_sequence_free(peridot_sequence *sequence);
+PERIDOT_API peridot_session *peridot_sequence_session(const peridot_sequence *sequence);
 /* Number of tokens evaluated so far: the position of the next one. */
-PERIDOT_API uint32_t peridot_session_pos(const peridot_session *session);
-/* These tokens, [peridot_session_pos]; borrowed until the next call on this session. After PERIDOT_ERROR_DEVICE_LOST, which every
+PERIDOT_API uint32_t peridot_sequence_pos(const peridot_sequence *sequence);
+/* These tokens, [peridot_sequence_pos]; borrowed until the next call on this sequence. After PERIDOT_ERROR_DEVICE_LOST, which every
  * later call on the model gives as well, a copy of them goes on elsewhere: free the sessions, close the model, open it again,
  * and evaluate them in a new session. Of a call that failed, those chunks are among them that were done before. */
-PERIDOT_API const int32_t *peridot_session_tokens(const peridot_session *session);
-/* Forgets all tokens; the next one is at position 0. */
-PERIDOT_API void peridot_session_reset(peridot_session *session);
-/* Keeps the first n tokens and forgets the others: the next one is at position n, and until then there are no logits unless
- * all were kept. PERIDOT_ERROR_ARGUMENT (nothing is changed) when there are fewer than n, or when layers with windows no longer
- * have the keys before: as far back as a chunk every session can go, and any distance in models without windows. */
-PERIDOT_API peridot_status peridot_session_truncate(peridot_session *session, uint32_t n);
-
-/* A session of several sequences: each has its own tokens, position, cache, logits and sampling, and one of them is selected, at
- * first sequence 0. Every function that takes a session deals with the selected one, but for peridot_eval_next, free, ctx and
- * chunk. PERIDOT_ERROR_ARGUMENT when there is no such sequence. */
-PERIDOT_API peridot_status peridot_session_select(peridot_session *session, uint32_t sequence);
+PERIDOT_API const int32_t *peridot_sequence_tokens(const peridot_sequence *sequence);
+/* Keeps the first n tokens: the next one is at position n, and until then there are no logits unless all were kept. Exact in models
+ * without windows. Layers with windows give keys back; they still have those for any place a chunk or less back, for the ends of
+ * the last two prompts and for the end of the reply between them. Elsewhere the nearest such place before n, or 0, is gone back to:
+ * *kept says how many tokens remain, to be evaluated from there on. With kept NULL nothing is changed then, and
+ * PERIDOT_ERROR_ARGUMENT is returned; as when there are fewer than n tokens. */
+PERIDOT_API peridot_status peridot_sequence_truncate(peridot_sequence *sequence, uint32_t n, uint32_t *kept);
 
 /* Called once per position with a row: [n_outputs] logits after the final softcap (or label scores), or [d_model]
  * final-norm hidden states. The row is borrowed for the call. Return false to cancel. */
-typedef bool (*peridot_row)(void *user, uint32_t pos, const float *row, size_t n);
+typedef bool (*peridot_row)(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n);
 
 typedef struct peridot_eval_params {
     size_t size;
-    uint32_t first;        /* rows are reported for positions >= first */
-    peridot_row logits;    /* NULL: no rows (the last position's logits can still be had) */
+    uint32_t first;        /* rows are reported for positions >= first ... */
+    bool last;             /* ... or only for each prompt's last token */
+    peridot_row logits;    /* NULL: no rows. The last position's logits can be had afterwards, unless only `hidden` is asked for */
     peridot_row hidden;    /* NULL: none */
     void *user;
 } peridot_eval_params;
 
-/* Appends n tokens: in chunks of the session's `chunk`, or as a replayed decode step where one token is left. params may
- * be NULL. PERIDOT_ERROR_ARGUMENT when an id is out of range or n tokens do not fit the context (nothing is changed). */
-PERIDOT_API peridot_status peridot_eval(peridot_session *session, const int32_t *tokens, size_t n,
-                                        const peridot_eval_params *params);
-
-#define PERIDOT_NO_TOKEN (-1)
-
-/* Appends one token to each sequence, tokens[i] to sequence i of [n_sequences], in one submit that reads the weights once.
- * A sequence with PERIDOT_NO_TOKEN sits out and stays as it is, logits included. PERIDOT_ERROR_ARGUMENT when an id is out of
- * range or a sequence's context is full (nothing is changed). Then, for each sequence: select, and peridot_sample. */
-PERIDOT_API peridot_status peridot_eval_next(peridot_session *session, const int32_t *tokens);
-
-/* Most tokens of one submit. */
-PERIDOT_API uint32_t peridot_session_chunk(const peridot_session *session);
-
-/* One of several texts that are evaluated together. */
-typedef struct peridot_sequence {
+/* Tokens to append to a sequence. */
+typedef struct peridot_prompt {
+    peridot_sequence *sequence;
     const int32_t *tokens;
     size_t n;
-} peridot_sequence;
+} peridot_prompt;
 
-/* Row of position `pos` of text `sequence`; as peridot_row. */
-typedef bool (*peridot_batch_row)(void *user, size_t sequence, uint32_t pos, const float *row, size_t n);
+/* Appends the tokens of n prompts to different sequences of the session: in chunks, into which as many prompts go as fit, and single
+ * tokens as one decode step of all that have one, which reads the weights once. The results of a decode step do not depend on
+ * what other sequences are in it. Rows come chunk by chunk, and in a chunk sequence by sequence, position by position. params
+ * may be NULL. PERIDOT_ERROR_ARGUMENT when an id is out of range or tokens do not fit the context (nothing is changed);
+ * PERIDOT_ERROR_MEMORY when the session's positions are used up. */
+PERIDOT_API peridot_status peridot_eval(peridot_session *session, const peridot_prompt *prompts, size_t n,
+                                        const peridot_eval_params *params);
+/* The same for one sequence. */
+PERIDOT_API peridot_status peridot_sequence_eval(peridot_sequence *sequence, const int32_t *tokens, size_t n,
+                                                 const peridot_eval_params *params);
 
-typedef struct peridot_batch_params {
-    size_t size;
-    peridot_batch_row logits;   /* NULL: no rows */
-    peridot_batch_row hidden;   /* NULL: none */
-    bool last;                  /* only the row of each text's last position is reported */
-    void *user;
-} peridot_batch_params;
-
-/* Evaluates texts side by side in one submit, each from position 0 and blind to the others: for classification and embeddings
- * of many short texts. The session must have no tokens, and has none afterwards. PERIDOT_ERROR_ARGUMENT when an id is out of
- * range or all texts together do not fit the session's chunk. Rows come text by text, position by position, those of hidden
- * states before those of logits. A longer text goes to peridot_eval. */
-PERIDOT_API peridot_status peridot_eval_batch(peridot_session *session, const peridot_sequence *sequences, size_t n,
-                                              const peridot_batch_params *params);
-
-/* Logits (or label scores) of the last position, [n_outputs]; borrowed until the next call on this session. */
-PERIDOT_API peridot_status peridot_logits(const float **out, peridot_session *session);
+/* Logits (or label scores) of the last position, [n_outputs]; borrowed until the next call on the session. */
+PERIDOT_API peridot_status peridot_logits(const float **out, peridot_sequence *sequence);
 
 /* What is added to a token's logit: -INFINITY bans it. */
 typedef struct peridot_bias {
@@ -394,7 +391,7 @@ typedef struct peridot_bias {
 } peridot_bias;
 
 /* The chain, in this order: logit bias, repeat penalty, presence and frequency penalty, top-k, temperature, top-p, min-p,
- * draw. Penalties look at the last 64 tokens of the session, prompt and reply alike. {0} is greedy. */
+ * draw. Penalties look at the last 64 tokens of the sequence, prompt and reply alike. {0} is greedy. */
 typedef struct peridot_sampling {
     size_t size;
     float temperature;       /* 0: always the most likely token (lowest id of equals) */
@@ -412,10 +409,10 @@ typedef struct peridot_sampling {
 } peridot_sampling;
 
 /* Sets the chain and seeds the generator. NULL: greedy. Biases and stop texts are borrowed until the next call or the
- * session's end. */
-PERIDOT_API peridot_status peridot_set_sampling(peridot_session *session, const peridot_sampling *sampling);
-/* Draws the next token from the last position's logits. Does not append it: pass it to peridot_eval. */
-PERIDOT_API peridot_status peridot_sample(int32_t *token, peridot_session *session);
+ * sequence's end. */
+PERIDOT_API peridot_status peridot_set_sampling(peridot_sequence *sequence, const peridot_sampling *sampling);
+/* Draws the next token from the last position's logits. Does not append it: pass it to peridot_sequence_eval. */
+PERIDOT_API peridot_status peridot_sample(int32_t *token, peridot_sequence *sequence);
 /* True for eos and the end of a turn. */
 PERIDOT_API bool peridot_is_stop(const peridot_model *model, int32_t token);
 
@@ -433,10 +430,35 @@ typedef struct peridot_stats {
 
 /* Evaluates the prompt, then samples and evaluates up to n_max tokens, until a stop token, a stop text, the end of the context or
  * the callback's false. Steps are queued ahead on the device where the chain is greedy or has a top_k which, with 64 more for
- * penalties and one for each bias, is 128 at most, and none of these raises a token: neither the text nor what the session says,
- * in the callback and afterwards, depends on it. stats may be NULL. A stop is PERIDOT_OK whoever asked for it. */
-PERIDOT_API peridot_status peridot_generate(peridot_session *session, const int32_t *prompt, size_t n_prompt, uint32_t n_max,
+ * penalties and one for each bias, is 128 at most, and none of these raises a token: neither the text nor what the sequence says,
+ * in the callback and afterwards, depends on it. stats may be NULL. A stop is PERIDOT_OK whoever asked for it. Requests wait. */
+PERIDOT_API peridot_status peridot_generate(peridot_sequence *sequence, const int32_t *prompt, size_t n_prompt, uint32_t n_max,
                                             peridot_text text, void *user, peridot_stats *stats);
+
+/* ---- requests --------------------------------------------------------------------------------------------------- */
+
+/* A peridot_generate that goes on beside others: what a server needs. */
+typedef struct peridot_request peridot_request;
+
+typedef struct peridot_request_params {
+    size_t size;
+    const int32_t *prompt;     /* [n_prompt], copied */
+    size_t n_prompt;           /* 0: the sequence has logits */
+    uint32_t n_max;            /* tokens to generate at most */
+    peridot_text text;         /* NULL: none. It must not evaluate anything; it may add requests and end this one by false */
+    void *user;
+} peridot_request_params;
+
+/* Attaches a request to a sequence, which has no other. Its chain is the sequence's, as peridot_set_sampling left it. */
+PERIDOT_API peridot_status peridot_request_create(peridot_request **out, peridot_sequence *sequence, const peridot_request_params *params);
+/* Detaches it, done or not; the sequence stays as it is. Not in a callback. NULL is allowed. */
+PERIDOT_API void peridot_request_free(peridot_request *request);
+/* Whether it has ended, and how: *status, with the sentence in peridot_last_error (both may be NULL). */
+PERIDOT_API bool peridot_request_done(const peridot_request *request, peridot_status *status, peridot_stats *stats);
+/* One round for all requests: a decode step of those that write, and a chunk of the prompts that wait, which is sized so that on
+ * devices that can do a few tokens in time nobody waits for more than 0.3 s. Requests may be added and freed between rounds.
+ * *n_running: requests that are not done. What goes wrong with one request ends that one. */
+PERIDOT_API peridot_status peridot_session_run(peridot_session *session, size_t *n_running);
 
 #ifdef __cplusplus
 }

@@ -114,11 +114,14 @@ typedef struct peridot_kernel_time {
     double seconds;      /* GPU time of all of them */
 } peridot_kernel_time;
 
-/* GPU time by kernel, longest first, of one pass over n_tokens tokens at the present position (1: a decode step; 0: one
- * of peridot_eval_next in which every sequence has a token), which is not advanced. *out (peridot_free) has *n
- * entries. */
-PERIDOT_API peridot_status peridot_session_profile(peridot_kernel_time **out, size_t *n, peridot_session *session,
-                                                   uint32_t n_tokens);
+/* GPU time by kernel, longest first, of one pass at the present positions, which are not advanced: of n_tokens 1 a decode step of
+ * all n_sequences, of more a chunk of the first one. *out (peridot_free) has *n entries. */
+PERIDOT_API peridot_status peridot_profile(peridot_kernel_time **out, size_t *n, peridot_sequence *const *sequences, size_t n_sequences,
+                                           uint32_t n_tokens);
+/* Bytes of weights and cache that a decode step reads of n_sequences sequences, each at position `pos`. */
+PERIDOT_API uint64_t peridot_session_step_size(const peridot_session *session, uint32_t n_sequences, uint32_t pos);
+/* Multiplications and additions of a token at position `pos`, those of its logits included where they are wanted. */
+PERIDOT_API double peridot_session_token_flop(const peridot_session *session, uint32_t pos, bool logits);
 /* Kernel dispatches of one decode step. */
 PERIDOT_API uint32_t peridot_session_n_dispatches(const peridot_session *session);
 

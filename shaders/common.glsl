@@ -22,13 +22,13 @@ layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer pd_
 #endif
 layout(buffer_reference) buffer pd_places;
 layout(buffer_reference) buffer pd_candidates;
-layout(buffer_reference) buffer pd_draw_ref;
+layout(buffer_reference) buffer pd_draws;
 
 #include "params.h"
 
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer pd_places { pd_place at[]; };
 layout(buffer_reference, std430, buffer_reference_align = 8) buffer pd_candidates { pd_candidate at[]; };
-layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer pd_draw_ref { pd_draw d; };
+layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer pd_draws { pd_draw at[]; };
 
 /* address + index * stride */
 uvec2 address_of(uvec2 address, uint index, uint stride)

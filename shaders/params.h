@@ -177,14 +177,14 @@ struct pd_topk_push {
     uint32_t n, stride;           /* n values of a row count */
 };
 
-/* Draws a token from the best: see sample.comp. Grid: [1]. */
+/* Draws a token for each row from its best: see sample.comp. Grid: [n_rows]. */
 struct pd_sample_push {
-    PD_PTR(pd_candidates) best;   /* [PD_TOPK], sorted */
-    PD_PTR(pd_draw_ref) draw;
-    PD_PTR(pd_words) token;       /* where the next step's embed reads it */
-    PD_PTR(pd_candidates) drawn;  /* the token and, for the host to see whether it is a number, the best logit */
-    PD_PTR(pd_words) recent;      /* [PD_REPEAT_WINDOW]: a ring of the last tokens, to which the one drawn is added */
-    PD_PTR(pd_candidates) bias;   /* [draw.n_bias]: tokens, and what is added to their logits */
+    PD_PTR(pd_candidates) best;   /* [n_rows][PD_TOPK], sorted */
+    PD_PTR(pd_draws) draws;       /* [n_rows] */
+    PD_PTR(pd_words) tokens;      /* [n_rows]: where the next step's embed reads them */
+    PD_PTR(pd_candidates) drawn;  /* [n_rows]: the token and, for the host to see whether it is a number, the best logit */
+    PD_PTR(pd_words) recent;      /* [n_rows][PD_REPEAT_WINDOW]: rings of the last tokens, to which the one drawn is added */
+    PD_PTR(pd_candidates) bias;   /* [n_rows][PD_TOPK], draw.n_bias of them: tokens, and what is added to their logits */
 };
 
 /* See measure.comp and rate_*.comp. Grid: [any]. */

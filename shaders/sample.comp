@@ -3,7 +3,7 @@
  * the same numbers. Biases and penalties change logits, which are put in order again; then
  *   w[i] = 2^-((best[0] - best[i]) scale) for i < n;   last = the last i that top-p and min-p keep;
  *   the token is the first whose sum w[0] + .. + w[i] is beyond random * (w[0] + .. + w[last]).
- * One workgroup; each invocation has a candidate, and adds up the weights for itself. */
+ * One workgroup a row; each invocation has a candidate, and adds up the weights for itself. */
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 #include "draw.h"
@@ -54,12 +54,13 @@ uint weight_of(uint i, float scale)
 
 void main()
 {
-    pd_draw d = p.draw.d;
-    uint i = gl_LocalInvocationID.x, n = d.n;
-    best[i] = p.best.at[i];
+    uint i = gl_LocalInvocationID.x, row = gl_WorkGroupID.x;
+    pd_draw d = p.draws.at[row];
+    uint n = d.n;
+    best[i] = p.best.at[row * PD_TOPK + i];
     if (d.adjusts != 0) {
-        if (i < d.n_bias) bias[i] = p.bias.at[i];
-        if (i < d.n_recent) recent[i] = p.recent.at[i];
+        if (i < d.n_bias) bias[i] = p.bias.at[row * PD_TOPK + i];
+        if (i < d.n_recent) recent[i] = p.recent.at[row * PD_REPEAT_WINDOW + i];
         barrier();
         best[i] = adjusted(best[i], d);
         barrier();
@@ -80,8 +81,8 @@ void main()
     barrier();
     uint at = pd_high(d.random, sum[last]);
     if (at < below || at >= sum[i]) return;
-    p.token.at[0] = best[i].id;
-    p.recent.at[d.next] = best[i].id;
-    p.drawn.at[0].logit = p.best.at[0].logit;
-    p.drawn.at[0].id = best[i].id;
+    p.tokens.at[row] = best[i].id;
+    p.recent.at[row * PD_REPEAT_WINDOW + d.next] = best[i].id;
+    p.drawn.at[row].logit = p.best.at[row * PD_TOPK].logit;
+    p.drawn.at[row].id = best[i].id;
 }

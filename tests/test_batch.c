@@ -19,28 +19,34 @@ struct rows {
     float at[N_TEXTS][48][MAX_WIDTH];
     uint32_t n[N_TEXTS];
     size_t width;
-    size_t text;        /* of a single evaluation */
+    peridot_sequence *sequences[N_TEXTS];
 };
 
-static bool keep_batch_row(void *user, size_t sequence, uint32_t pos, const float *row, size_t n)
+static size_t text_of(const struct rows *rows, const peridot_sequence *q)
+{
+    size_t i = 0;
+    while (i < N_TEXTS && rows->sequences[i] != q) i++;
+    assert_true(i < N_TEXTS);
+    return i;
+}
+
+static bool keep_row(void *user, peridot_sequence *q, uint32_t pos, const float *row, size_t n)
 {
     struct rows *rows = user;
-    assert_true(sequence < N_TEXTS && n <= MAX_WIDTH);
+    size_t sequence = text_of(rows, q);
+    assert_true(n <= MAX_WIDTH);
+    for (size_t later = sequence + 1; later < N_TEXTS; later++) assert_int_equal(rows->n[later], 0);   /* text by text */
     assert_int_equal(pos, rows->n[sequence]);
     memcpy(rows->at[sequence][rows->n[sequence]++], row, n * sizeof *row);
     rows->width = n;
     return true;
 }
 
-static bool keep_row(void *user, uint32_t pos, const float *row, size_t n)
-{
-    return keep_batch_row(user, ((struct rows *)user)->text, pos, row, n);
-}
-
 /* Row 0 of each text is the row of its last position. */
-static bool keep_last_row(void *user, size_t sequence, uint32_t pos, const float *row, size_t n)
+static bool keep_last_row(void *user, peridot_sequence *q, uint32_t pos, const float *row, size_t n)
 {
     struct rows *rows = user;
+    size_t sequence = text_of(rows, q);
     assert_int_equal(pos, lengths[sequence] - 1);
     assert_int_equal(rows->n[sequence]++, 0);
     memcpy(rows->at[sequence][0], row, n * sizeof *row);
@@ -58,27 +64,33 @@ static void check_model(const char *path, bool hidden, const char *kernel)
     static int32_t tokens[N_TEXTS][48];
     peridot_model *model = NULL;
     peridot_session *s = NULL;
-    peridot_sequence sequences[N_TEXTS];
+    peridot_prompt prompts[N_TEXTS];
     struct rows *alone = calloc(1, sizeof *alone), *together = calloc(1, sizeof *together), *ends = calloc(1, sizeof *ends);
     assert_non_null(alone);
     assert_non_null(together);
     assert_non_null(ends);
     assert_int_equal(peridot_model_open(&model, path, &(peridot_model_params){.kernels = &kernel, .n_kernels = kernel != NULL}), PERIDOT_OK);
-    assert_int_equal(peridot_session_create(&s, model, &(peridot_session_params){.ctx = 96, .chunk = CHUNK, .kv_type = PERIDOT_KV_F32}), PERIDOT_OK);
+    peridot_session_params params = {.ctx = 96, .chunk = CHUNK, .kv_type = PERIDOT_KV_F32, .n_sequences = N_TEXTS};
+    assert_int_equal(peridot_session_create(&s, model, &params), PERIDOT_OK);
     assert_int_equal(peridot_session_chunk(s), CHUNK);
     for (size_t i = 0; i < N_TEXTS; i++) {
+        peridot_sequence *q;
         make_text(tokens[i], i);
-        sequences[i] = (peridot_sequence){tokens[i], lengths[i]};
-        alone->text = i;
-        peridot_eval_params one = {.logits = hidden ? NULL : keep_row, .hidden = hidden ? keep_row : NULL, .user = alone};
-        assert_int_equal(peridot_eval(s, tokens[i], lengths[i], &one), PERIDOT_OK);
-        peridot_session_reset(s);
+        assert_int_equal(peridot_sequence_create(&q, s), PERIDOT_OK);
+        prompts[i] = (peridot_prompt){q, tokens[i], lengths[i]};
+        alone->sequences[i] = together->sequences[i] = ends->sequences[i] = q;
     }
-    peridot_batch_params all = {.logits = hidden ? NULL : keep_batch_row, .hidden = hidden ? keep_batch_row : NULL, .user = together};
-    peridot_batch_params last = {.logits = hidden ? NULL : keep_last_row, .hidden = hidden ? keep_last_row : NULL, .last = true, .user = ends};
-    assert_int_equal(peridot_eval_batch(s, sequences, N_TEXTS, &all), PERIDOT_OK);
-    assert_int_equal(peridot_eval_batch(s, sequences, N_TEXTS, &last), PERIDOT_OK);
-    assert_int_equal(peridot_session_pos(s), 0);
+    peridot_eval_params one = {.logits = hidden ? NULL : keep_row, .hidden = hidden ? keep_row : NULL, .user = alone};
+    peridot_eval_params all = {.logits = hidden ? NULL : keep_row, .hidden = hidden ? keep_row : NULL, .user = together};
+    peridot_eval_params last = {.logits = hidden ? NULL : keep_last_row, .hidden = hidden ? keep_last_row : NULL, .last = true, .user = ends};
+    for (size_t i = 0; i < N_TEXTS; i++) {
+        assert_int_equal(peridot_eval(s, &prompts[i], 1, &one), PERIDOT_OK);
+        assert_int_equal(peridot_sequence_truncate(prompts[i].sequence, 0, NULL), PERIDOT_OK);
+    }
+    assert_int_equal(peridot_eval(s, prompts, N_TEXTS, &all), PERIDOT_OK);
+    for (size_t i = 0; i < N_TEXTS; i++) assert_int_equal(peridot_sequence_truncate(prompts[i].sequence, 0, NULL), PERIDOT_OK);
+    assert_int_equal(peridot_eval(s, prompts, N_TEXTS, &last), PERIDOT_OK);
+    for (size_t i = 0; i < N_TEXTS; i++) assert_int_equal(peridot_sequence_pos(prompts[i].sequence), lengths[i]);
     for (size_t i = 0; i < N_TEXTS; i++) {
         assert_int_equal(together->n[i], lengths[i]);
         assert_int_equal(ends->n[i], 1);
@@ -113,7 +125,7 @@ static void test_gemma3_hidden(void **state)
     check_model(PERIDOT_GOLDEN "/gemma3", true, NULL);
 }
 
-static bool stop_early(void *user, size_t sequence, uint32_t pos, const float *row, size_t n)
+static bool stop_early(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n)
 {
     (void)sequence, (void)pos, (void)row, (void)n;
     return ++*(int *)user < 3;
@@ -124,21 +136,22 @@ static void test_refusals(void **state)
     (void)state;
     peridot_model *model = NULL;
     peridot_session *s = NULL;
+    peridot_sequence *q[2];
     const int32_t tokens[] = {2, 5, 9, 4}, bad[] = {2, 9999};
-    peridot_sequence twice[] = {{tokens, 4}, {tokens, 4}, {tokens, 1}}, wrong[] = {{tokens, 1}, {bad, 2}};
     int n_rows = 0;
-    peridot_batch_params params = {.logits = stop_early, .user = &n_rows};
+    peridot_eval_params params = {.logits = stop_early, .user = &n_rows};
     assert_int_equal(peridot_model_open(&model, PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", NULL), PERIDOT_OK);
-    assert_int_equal(peridot_session_create(&s, model, &(peridot_session_params){.ctx = 32, .chunk = 8}), PERIDOT_OK);
-    assert_int_equal(peridot_eval_batch(s, twice, 3, &params), PERIDOT_ERROR_ARGUMENT);
-    assert_non_null(strstr(peridot_last_error(), "9 tokens of 3 texts do not fit a chunk of 8"));
-    assert_int_equal(peridot_eval_batch(s, wrong, 2, &params), PERIDOT_ERROR_ARGUMENT);
+    assert_int_equal(peridot_session_create(&s, model, &(peridot_session_params){.ctx = 32, .chunk = 8, .n_sequences = 2}), PERIDOT_OK);
+    for (int i = 0; i < 2; i++) assert_int_equal(peridot_sequence_create(&q[i], s), PERIDOT_OK);
+    const peridot_prompt twice[] = {{q[0], tokens, 4}, {q[1], tokens, 4}}, wrong[] = {{q[0], tokens, 1}, {q[1], bad, 2}},
+        same[] = {{q[0], tokens, 4}, {q[0], tokens, 4}};
+    assert_int_equal(peridot_eval(s, wrong, 2, &params), PERIDOT_ERROR_ARGUMENT);
+    assert_non_null(strstr(peridot_last_error(), "9999"));
+    assert_int_equal(peridot_eval(s, same, 2, &params), PERIDOT_ERROR_ARGUMENT);
+    assert_non_null(strstr(peridot_last_error(), "twice"));
     assert_int_equal(n_rows, 0);
-    assert_int_equal(peridot_eval_batch(s, twice, 2, &params), PERIDOT_CANCELLED);
+    assert_int_equal(peridot_eval(s, twice, 2, &params), PERIDOT_CANCELLED);
     assert_int_equal(n_rows, 3);
-    assert_int_equal(peridot_eval(s, tokens, 4, NULL), PERIDOT_OK);
-    assert_int_equal(peridot_eval_batch(s, twice, 1, &params), PERIDOT_ERROR_ARGUMENT);
-    assert_non_null(strstr(peridot_last_error(), "this has 4"));
     peridot_session_free(s);
     peridot_model_close(model);
 }

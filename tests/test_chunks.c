@@ -1,7 +1,7 @@
 /* How the submits of a prompt are sized in time, on devices that are only numbers; test_limits.c has them on a real one. */
 #include "format_fixture.h"
 
-#include "engine/session_private.h"
+#include "engine/prefill.h"
 
 #include <math.h>
 

@@ -30,6 +30,13 @@ printf '\n' >>"$folder/want"
 The queen said" >>"$folder/want" 2>/dev/null
 check "chat goes on after its own reply" [ "$(cat "$folder/out")" = "$(cat "$folder/want")" ]
 
+for prompt in "Once upon a time" "The little fox" "A king"; do
+    printf '%s|%s\n' "$prompt" "$("$peridot" run -m "$stories" --temp 0 -n 24 "$prompt" 2>/dev/null)"
+done >"$folder/want"
+example many "$stories" "Once upon a time" "The little fox" "A king"
+check "many succeeds" [ $status = 0 ]
+check "many at once write what each writes alone" [ "$(cat "$folder/out")" = "$(cat "$folder/want")" ]
+
 example embeddings "$stories" "The cat sat." "The cat sat."
 check "a text is like itself" [ "$(cat "$folder/out")" = 1.0000 ]
 example embeddings "$stories" "The cat sat." "Numbers, numbers!"

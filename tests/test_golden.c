@@ -24,6 +24,8 @@
 
 #include <cmocka.h>
 
+#include "sequence_fixture.h"
+
 #define FP16_TOLERANCE 1e-2f
 #define N_MAX 128           /* tokens of a golden model at most */
 #define PROMPT 37           /* of the fourth way: not a multiple of a window or a chunk */
@@ -131,16 +133,18 @@ static void compare_row(struct rows *rows, uint32_t pos, const float *row, size_
     rows->n_seen++;
 }
 
-static bool on_logits(void *user, uint32_t pos, const float *row, size_t n)
+static bool on_logits(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n)
 {
+    (void)sequence;
     struct comparison *c = user;
     compare_row(&c->logits, pos, row, n);
     memcpy(c->last, row, n * sizeof *row);
     return true;
 }
 
-static bool on_hidden(void *user, uint32_t pos, const float *row, size_t n)
+static bool on_hidden(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n)
 {
+    (void)sequence;
     compare_row(&((struct comparison *)user)->hidden, pos, row, n);
     return true;
 }
@@ -151,10 +155,10 @@ static void check_status(peridot_status status)
         fail_msg("%s", peridot_last_error());
 }
 
-static void eval(peridot_session *s, const int32_t *tokens, size_t n, struct comparison *c)
+static void eval(peridot_sequence *s, const int32_t *tokens, size_t n, struct comparison *c)
 {
     peridot_eval_params params = {.logits = c->logits.width ? on_logits : NULL, .hidden = on_hidden, .user = c};
-    check_status(peridot_eval(s, tokens, n, &params));
+    check_status(peridot_sequence_eval(s, tokens, n, &params));
 }
 
 struct way {
@@ -184,8 +188,8 @@ static bool run_way(peridot_model *model, float tolerance, const struct way *way
 {
     c->logits.n_seen = c->hidden.n_seen = 0;
     c->logits.worst = c->hidden.worst = 0;
-    peridot_session *s;
-    check_status(peridot_session_create(&s, model, &(peridot_session_params){
+    peridot_sequence *s;
+    check_status(open_sequence(&s, model, &(peridot_session_params){
         .ctx = (uint32_t)n, .chunk = least(way->chunk, n), .kv_type = kv}));
     size_t first = least(way->n_first, n);
     eval(s, tokens, first, c);
@@ -193,13 +197,13 @@ static bool run_way(peridot_model *model, float tolerance, const struct way *way
         eval(s, tokens + i, 1, c);
     assert_int_equal(c->logits.n_seen, c->logits.width ? n : 0);
     assert_int_equal(c->hidden.n_seen, n);
-    assert_int_equal(peridot_session_pos(s), n);
+    assert_int_equal(peridot_sequence_pos(s), n);
     if (c->logits.width) {
         const float *last;
         check_status(peridot_logits(&last, s));
         assert_memory_equal(last, c->last, c->logits.width * sizeof *last);
     }
-    peridot_session_free(s);
+    close_sequence(s);
 
     bool good = c->logits.worst <= tolerance && c->hidden.worst <= tolerance;
     print_message("  %s cache, %-18s logits %.1e (row %u), hidden %.1e (row %u)%s\n",

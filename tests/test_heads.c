@@ -1,6 +1,7 @@
 /* What models turn their states into, beyond the numbers (test_golden.c has those): names of labels, what a model without
  * the wanted head answers, files whose head contradicts their config, and which rows of the output may be drawn. */
 #include "format_fixture.h"
+#include "sequence_fixture.h"
 
 #include "peridot.h"
 
@@ -15,11 +16,11 @@ static peridot_model *open_golden(const char *name)
     return model;
 }
 
-static peridot_session *evaluate(peridot_model *model, const int32_t *tokens, size_t n)
+static peridot_sequence *evaluate(peridot_model *model, const int32_t *tokens, size_t n)
 {
-    peridot_session *s;
-    EXPECT_OK(peridot_session_create(&s, model, &(peridot_session_params){.ctx = 128}));
-    EXPECT_OK(peridot_eval(s, tokens, n, NULL));
+    peridot_sequence *s;
+    EXPECT_OK(open_sequence(&s, model, &(peridot_session_params){.ctx = 128}));
+    EXPECT_OK(peridot_sequence_eval(s, tokens, n, NULL));
     return s;
 }
 
@@ -50,8 +51,9 @@ static void test_labels(void **state)
 
 /* ---- the wrong head ---- */
 
-static bool count_row(void *user, uint32_t pos, const float *row, size_t n)
+static bool count_row(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n)
 {
+    (void)sequence;
     (void)pos, (void)row;
     *(size_t *)user += n;
     return true;
@@ -61,18 +63,18 @@ static void test_no_head(void **state)
 {
     (void)state;
     peridot_model *model = open_golden("llama-base");
-    peridot_session *s = evaluate(model, some_tokens, N_SOME);
+    peridot_sequence *s = evaluate(model, some_tokens, N_SOME);
     size_t n_floats = 0;
     const float *row;
     int32_t token;
     EXPECT_FAILURE(peridot_logits(&row, s), PERIDOT_ERROR_UNSUPPORTED, "base model", "no logits");
     EXPECT_FAILURE(peridot_sample(&token, s), PERIDOT_ERROR_UNSUPPORTED, "base model");
-    EXPECT_FAILURE(peridot_eval(s, some_tokens, 2, &(peridot_eval_params){.logits = count_row, .user = &n_floats}),
+    EXPECT_FAILURE(peridot_sequence_eval(s, some_tokens, 2, &(peridot_eval_params){.logits = count_row, .user = &n_floats}),
                    PERIDOT_ERROR_UNSUPPORTED, "base model");
-    assert_int_equal(peridot_session_pos(s), N_SOME);   /* nothing was changed */
-    EXPECT_OK(peridot_eval(s, some_tokens, 2, &(peridot_eval_params){.hidden = count_row, .user = &n_floats}));
+    assert_int_equal(peridot_sequence_pos(s), N_SOME);   /* nothing was changed */
+    EXPECT_OK(peridot_sequence_eval(s, some_tokens, 2, &(peridot_eval_params){.hidden = count_row, .user = &n_floats}));
     assert_int_equal(n_floats, 2 * 32);
-    peridot_session_free(s);
+    close_sequence(s);
     peridot_model_close(model);
 }
 
@@ -82,10 +84,10 @@ static void test_labels_write_no_text(void **state)
     static const char *const models[] = {"gemma2-sequence", "gemma2-token", "llama-sequence"};
     for (size_t i = 0; i < PD_COUNT(models); i++) {
         peridot_model *model = open_golden(models[i]);
-        peridot_session *s = evaluate(model, some_tokens, N_SOME);
+        peridot_sequence *s = evaluate(model, some_tokens, N_SOME);
         int32_t token;
         EXPECT_FAILURE(peridot_sample(&token, s), PERIDOT_ERROR_UNSUPPORTED, "cannot write text");
-        peridot_session_free(s);
+        close_sequence(s);
         peridot_model_close(model);
     }
 }
@@ -147,7 +149,7 @@ static void test_rows_beyond_pieces(void **state)
     (void)state;
     static const peridot_sampling chains[] = {{0}, {.repeat_penalty = 1.1f}, {.temperature = 2, .top_k = 40, .seed = 1}, {.temperature = 2, .seed = 2}};
     peridot_model *model = open_golden("gemma3-padding/model.gguf");
-    peridot_session *s = evaluate(model, some_tokens, 1);
+    peridot_sequence *s = evaluate(model, some_tokens, 1);
     assert_int_equal(peridot_model_get_info(model)->vocab_size, N_ROWS);
     for (int i = 0; i < 40; i++) {
         const float *logits;
@@ -161,9 +163,9 @@ static void test_rows_beyond_pieces(void **state)
             assert_true(token >= 0 && token < N_PIECES);
             if (k == 0) assert_int_equal(token, best);
         }
-        EXPECT_OK(peridot_eval(s, &token, 1, NULL));
+        EXPECT_OK(peridot_sequence_eval(s, &token, 1, NULL));
     }
-    peridot_session_free(s);
+    close_sequence(s);
     peridot_model_close(model);
 }
 
@@ -180,7 +182,7 @@ static void test_bans(void **state)
     (void)state;
     static const size_t counts[] = {1, 63, 127, 128, 129, 200, 271};
     peridot_model *model = open_golden("gemma2-base");
-    peridot_session *s = evaluate(model, some_tokens, N_SOME);
+    peridot_sequence *s = evaluate(model, some_tokens, N_SOME);
     peridot_bias order[N_PIECES];
     const float *logits;
     int32_t token;
@@ -197,7 +199,7 @@ static void test_bans(void **state)
     peridot_set_sampling(s, &(peridot_sampling){.bias = &(peridot_bias){worst, 1000}, .n_bias = 1});
     EXPECT_OK(peridot_sample(&token, s));
     assert_int_equal(token, worst);
-    peridot_session_free(s);
+    close_sequence(s);
     peridot_model_close(model);
 }
 

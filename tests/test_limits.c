@@ -55,6 +55,18 @@ static void open_small(struct small *s, const char *path, uint64_t max_block)
 static const int32_t some_tokens[] = {2, 17, 99, 5, 201, 33, 64, 150, 7, 8, 9, 240, 12, 100, 111, 222, 3, 3, 77, 180};
 enum { N_TOKENS = PD_COUNT(some_tokens) };
 
+/* A session of one sequence. */
+static peridot_status open_one(struct pd_session **s, struct pd_sequence **q, struct pd_model *model, const peridot_session_params *params)
+{
+    PD_TRY(pd_session_create(s, model, params));
+    return pd_session_add(q, *s);
+}
+
+static peridot_status eval(struct pd_session *s, struct pd_sequence *q, const int32_t *tokens, size_t n, const struct pd_row_wishes *wishes)
+{
+    return pd_session_eval(s, &(struct pd_prompt){.sequence = q, .tokens = tokens, .n_left = n}, 1, wishes);
+}
+
 /* ---- a step ---- */
 
 /* Also the first step of a session, and selecting from all candidates or the best few. */
@@ -64,19 +76,20 @@ static void test_step_allocates_nothing(void **state)
     struct small model;
     open_small(&model, PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", 0);
     struct pd_session *s;
+    struct pd_sequence *q;
     const float *logits;
     int32_t token = 2;
-    EXPECT_OK(pd_session_create(&s, &model.m, &(peridot_session_params){.ctx = 64, .chunk = 16}));
-    EXPECT_OK(pd_session_eval(s, &token, 1, NULL));
-    EXPECT_OK(pd_session_logits(&logits, s));
+    EXPECT_OK(open_one(&s, &q, &model.m, &(peridot_session_params){.ctx = 64, .chunk = 16}));
+    EXPECT_OK(eval(s, q, &token, 1, NULL));
+    EXPECT_OK(pd_session_logits(&logits, s, q));
     uint64_t allocated = pd_gpu_allocated(model.m.gpu);
     uint32_t n_pipelines = pd_gpu_n_pipelines(model.m.gpu);
     assert_true(allocated > 100000 && n_pipelines >= 8);
-    EXPECT_OK(pd_session_eval(s, some_tokens, 5, NULL));
+    EXPECT_OK(eval(s, q, some_tokens, 5, NULL));
     for (int i = 0; i < 30; i++) {
-        EXPECT_OK(pd_session_eval(s, &token, 1, NULL));
-        pd_sampler_set(&s->sampler, i % 2 ? &(peridot_sampling){.temperature = 1, .seed = (uint64_t)i} : NULL);
-        EXPECT_OK(pd_session_sample(&token, s));
+        EXPECT_OK(eval(s, q, &token, 1, NULL));
+        pd_session_set_sampling(s, q, i % 2 ? &(peridot_sampling){.temperature = 1, .seed = (uint64_t)i} : NULL);
+        EXPECT_OK(pd_session_sample(&token, s, q));
     }
     assert_int_equal(pd_gpu_allocated(model.m.gpu), allocated);
     assert_int_equal(pd_gpu_n_pipelines(model.m.gpu), n_pipelines);
@@ -84,25 +97,28 @@ static void test_step_allocates_nothing(void **state)
     close_small(&model);
 }
 
-/* Steps of several sequences neither, whichever of them sit out. */
-static void test_next_allocates_nothing(void **state)
+/* Steps of several sequences neither, whichever of them take part. */
+static void test_steps_of_several_allocate_nothing(void **state)
 {
     (void)state;
     struct small model;
     open_small(&model, PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", 0);
     struct pd_session *s;
-    const float *logits;
+    struct pd_sequence *q[3];
     EXPECT_OK(pd_session_create(&s, &model.m, &(peridot_session_params){.ctx = 64, .chunk = 16, .n_sequences = 3}));
-    EXPECT_OK(pd_session_eval(s, some_tokens, 5, NULL));
-    EXPECT_OK(pd_session_logits(&logits, s));
+    for (int i = 0; i < 3; i++) EXPECT_OK(pd_session_add(&q[i], s));
+    EXPECT_OK(eval(s, q[0], some_tokens, 5, NULL));
     uint64_t allocated = pd_gpu_allocated(model.m.gpu);
     uint32_t n_pipelines = pd_gpu_n_pipelines(model.m.gpu);
     for (int i = 1; i < 32; i++) {
-        const int32_t next[] = {i & 1 ? i : PERIDOT_NO_TOKEN, i & 2 ? i : PERIDOT_NO_TOKEN, i & 4 ? i : PERIDOT_NO_TOKEN};
-        EXPECT_OK(pd_session_eval_next(s, next));
-        EXPECT_OK(pd_session_select(s, (uint32_t)i % 3));
-        int32_t token;
-        if (s->has_logits) EXPECT_OK(pd_session_sample(&token, s));
+        struct pd_prompt prompts[3];
+        uint32_t n = 0;
+        int32_t token = i;
+        for (int k = 0; k < 3; k++)
+            if (i & 1 << k) prompts[n++] = (struct pd_prompt){.sequence = q[k], .tokens = &token, .n_left = 1};
+        EXPECT_OK(pd_session_eval(s, prompts, n, NULL));
+        int32_t drawn;
+        if (q[i % 3]->logits) EXPECT_OK(pd_session_sample(&drawn, s, q[i % 3]));
     }
     assert_int_equal(pd_gpu_allocated(model.m.gpu), allocated);
     assert_int_equal(pd_gpu_n_pipelines(model.m.gpu), n_pipelines);
@@ -110,49 +126,40 @@ static void test_next_allocates_nothing(void **state)
     close_small(&model);
 }
 
-/* Logits after a prompt of n tokens and a step, in which the session's other sequence, where it has one, begins. */
-static void eval_deep(float *out, struct pd_session *s, uint32_t n, uint32_t width)
-{
-    const int32_t next[] = {7, 9};
-    const float *logits;
-    for (uint32_t done = 0; done < n; done += N_TOKENS) EXPECT_OK(pd_session_eval(s, some_tokens, N_TOKENS, NULL));
-    EXPECT_OK(pd_session_eval_next(s, next));
-    EXPECT_OK(pd_session_logits(&logits, s));
-    memcpy(out, logits, sizeof *out * width);
-}
-
-/* With as many splits of keys as a GPU takes, for the deepest of the sequences, each of them comes to what it is alone. */
-static void test_next_splits_keys(void **state)
+/* With as many splits of keys as a GPU takes, a deep sequence beside one that begins comes to what it is alone. */
+static void test_steps_split_keys(void **state)
 {
     (void)state;
     enum { DEEP = 200, MAX_WIDTH = 512 };
-    static float alone[MAX_WIDTH], together[MAX_WIDTH];
+    static float want[2][MAX_WIDTH];
+    const int32_t next[] = {7, 9};
     struct small model;
-    struct pd_session *one, *two;
+    struct pd_session *s;
+    struct pd_sequence *q[2];
+    const float *logits;
     open_small(&model, PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", 0);
     model.m.gpu->info.type = PERIDOT_DEVICE_DISCRETE;
     uint32_t width = model.m.weights.n_outputs;
-    peridot_session_params params = {.ctx = 256, .chunk = 64, .kv_type = PERIDOT_KV_F32, .n_sequences = 2};
-    EXPECT_OK(pd_session_create(&two, &model.m, &params));
-    params.n_sequences = 1;
-    EXPECT_OK(pd_session_create(&one, &model.m, &params));
-    eval_deep(together, two, DEEP, width);
-    assert_int_equal(model.m.config.layers[1].window, 0);
-    assert_int_equal(((const struct pd_step *)two->input.step.host)->dispatch[model.m.config.layers[1].kind][1], 4);
-    eval_deep(alone, one, DEEP, width);
-    for (uint32_t i = 0; i < width; i++) assert_true(fabsf(together[i] - alone[i]) < 1e-5f * 30);   /* logits are up to 30 */
-    const float *logits;
-    int32_t token = 9;
-    EXPECT_OK(pd_session_select(two, 1));
-    EXPECT_OK(pd_session_logits(&logits, two));
-    memcpy(together, logits, sizeof *logits * width);
-    pd_session_free(one);
-    EXPECT_OK(pd_session_create(&one, &model.m, &params));
-    EXPECT_OK(pd_session_eval(one, &token, 1, NULL));
-    EXPECT_OK(pd_session_logits(&logits, one));
-    for (uint32_t i = 0; i < width; i++) assert_true(fabsf(together[i] - logits[i]) < 1e-5f * 30);
-    pd_session_free(one);
-    pd_session_free(two);
+    for (int together = 0; together < 2; together++) {
+        peridot_session_params params = {.ctx = 256, .chunk = 64, .kv_type = PERIDOT_KV_F32, .n_sequences = 2};
+        EXPECT_OK(pd_session_create(&s, &model.m, &params));
+        for (int i = 0; i < 2; i++) EXPECT_OK(pd_session_add(&q[i], s));
+        for (uint32_t done = 0; done < DEEP; done += N_TOKENS) EXPECT_OK(eval(s, q[0], some_tokens, N_TOKENS, NULL));
+        struct pd_prompt prompts[] = {{.sequence = q[0], .tokens = &next[0], .n_left = 1}, {.sequence = q[1], .tokens = &next[1], .n_left = 1}};
+        if (together) EXPECT_OK(pd_session_eval(s, prompts, 2, NULL));
+        for (int i = 0; i < 2; i++) {
+            if (!together) EXPECT_OK(pd_session_eval(s, &prompts[i], 1, NULL));
+            EXPECT_OK(pd_session_logits(&logits, s, q[i]));
+            if (!together) memcpy(want[i], logits, sizeof *logits * width);
+            else assert_memory_equal(logits, want[i], sizeof *logits * width);
+        }
+        if (together) {
+            const struct pd_step *step = s->decoder.slots[(s->decoder.next_slot + PD_N_SLOTS - 1) % PD_N_SLOTS].input.step.host;
+            assert_int_equal(model.m.config.layers[1].window, 0);
+            assert_int_equal(step->dispatch[model.m.config.layers[1].kind][1], 4);
+        }
+        pd_session_free(s);
+    }
     close_small(&model);
 }
 
@@ -165,10 +172,11 @@ static void test_session_frees(void **state)
     uint64_t before = 0;
     for (int i = 0; i < 3; i++) {
         struct pd_session *s;
+        struct pd_sequence *q;
         const float *logits;
-        EXPECT_OK(pd_session_create(&s, &model.m, &(peridot_session_params){.ctx = 64, .chunk = 16, .n_sequences = 2}));
-        EXPECT_OK(pd_session_eval(s, some_tokens, N_TOKENS, NULL));
-        EXPECT_OK(pd_session_logits(&logits, s));
+        EXPECT_OK(open_one(&s, &q, &model.m, &(peridot_session_params){.ctx = 64, .chunk = 16, .n_sequences = 2}));
+        EXPECT_OK(eval(s, q, some_tokens, N_TOKENS, NULL));
+        EXPECT_OK(pd_session_logits(&logits, s, q));
         pd_session_free(s);
         if (i) assert_int_equal(pd_gpu_allocated(model.m.gpu), before);
         before = pd_gpu_allocated(model.m.gpu);
@@ -183,10 +191,10 @@ struct sum {
     size_t n;
 };
 
-static bool add_row(void *user, uint32_t pos, const float *row, size_t n)
+static bool add_row(void *user, struct pd_sequence *q, uint32_t pos, const float *row, size_t n)
 {
     struct sum *sum = user;
-    (void)pos;
+    (void)q, (void)pos;
     sum->rows = realloc(sum->rows, sizeof *row * (sum->n + n));
     memcpy(sum->rows + sum->n, row, sizeof *row * n);
     sum->n += n;
@@ -198,10 +206,11 @@ static struct sum eval_all(struct small *model)
 {
     struct sum sum = {0};
     struct pd_session *s;
-    peridot_eval_params params = {.logits = add_row, .user = &sum};
-    EXPECT_OK(pd_session_create(&s, &model->m, &(peridot_session_params){.ctx = 64, .chunk = 16}));
-    EXPECT_OK(pd_session_eval(s, some_tokens, 13, &params));
-    for (uint32_t i = 13; i < N_TOKENS; i++) EXPECT_OK(pd_session_eval(s, some_tokens + i, 1, &params));
+    struct pd_sequence *q;
+    const struct pd_row_wishes wishes = {.logits = add_row, .user = &sum};
+    EXPECT_OK(open_one(&s, &q, &model->m, &(peridot_session_params){.ctx = 64, .chunk = 16}));
+    EXPECT_OK(eval(s, q, some_tokens, 13, &wishes));
+    for (uint32_t i = 13; i < N_TOKENS; i++) EXPECT_OK(eval(s, q, some_tokens + i, 1, &wishes));
     pd_session_free(s);
     return sum;
 }
@@ -259,7 +268,7 @@ static void test_small_memory(void **state)
     EXPECT_FAILURE(pd_session_create(&s, &model.m, &(peridot_session_params){.ctx = 512}), PERIDOT_ERROR_MEMORY, "KV cache needs", "MB free of");
     assert_null(s);
     assert_int_equal(pd_gpu_allocated(model.m.gpu), allocated);
-    model.m.gpu->info.heap_size = allocated + pd_cache_size(&model.m.config, &(struct pd_cache_shape){5, 512, 5 * 512, 32, PERIDOT_KV_F32});
+    model.m.gpu->info.heap_size = allocated + pd_cache_size(&model.m.config, &(struct pd_cache_shape){5, 512, 5 * 512, 32, PD_N_SNAPSHOTS, PERIDOT_KV_F32});
     peridot_session_params many = {.ctx = 512, .chunk = 16, .kv_type = PERIDOT_KV_F32, .n_sequences = 6};   /* one too many */
     EXPECT_FAILURE(pd_session_create(&s, &model.m, &many), PERIDOT_ERROR_MEMORY, "KV cache needs", "MB free of");
     many.n_sequences = 5;
@@ -530,21 +539,23 @@ static void test_timed_chunks(void **state)
     for (int i = 0; i < 200; i++) tokens[i] = some_tokens[i % N_TOKENS];
     for (int gpu = 0; gpu < 2; gpu++) {
         struct pd_session *s;
+        struct pd_sequence *q;
         const float *logits;
+        uint32_t kept;
         open_small(&model, PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", 0);
         uint32_t n = model.m.weights.n_outputs;
         assert_true(n <= PD_COUNT(want));
         if (gpu) model.m.gpu->info.type = PERIDOT_DEVICE_INTEGRATED;
-        EXPECT_OK(pd_session_create(&s, &model.m, &(peridot_session_params){.ctx = 256}));
-        assert_int_equal(s->timed, gpu);
-        assert_int_equal(s->next_chunk, gpu ? 16 : s->chunk);
-        EXPECT_OK(pd_session_eval(s, tokens, 200, NULL));
-        assert_true(s->next_chunk >= 1 && s->next_chunk <= s->chunk);
-        EXPECT_OK(pd_session_truncate(s, 0));
-        if (gpu) s->next_chunk = 1;   /* it was slow for a while */
-        EXPECT_OK(pd_session_eval(s, tokens, 200, NULL));
-        assert_true(s->next_chunk >= 16);
-        EXPECT_OK(pd_session_logits(&logits, s));
+        EXPECT_OK(open_one(&s, &q, &model.m, &(peridot_session_params){.ctx = 256}));
+        assert_int_equal(s->prefill.timed, gpu);
+        assert_int_equal(pd_prefill_next(&s->prefill, false), gpu ? 16 : s->chunk);
+        EXPECT_OK(eval(s, q, tokens, 200, NULL));
+        assert_in_range(s->prefill.n_timed, 1, s->chunk);
+        EXPECT_OK(pd_session_truncate(s, q, 0, &kept));
+        s->prefill.n_timed = 1;   /* it was slow for a while */
+        EXPECT_OK(eval(s, q, tokens, 200, NULL));
+        assert_true(pd_prefill_next(&s->prefill, false) >= 16);
+        EXPECT_OK(pd_session_logits(&logits, s, q));
         memcpy(gpu ? got : want, logits, n * sizeof *logits);
         for (uint32_t i = 0; gpu && i < n; i++) assert_true(fabsf(got[i] - want[i]) <= 1e-3f);
         pd_session_free(s);
@@ -555,8 +566,8 @@ static void test_timed_chunks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_step_allocates_nothing), cmocka_unit_test(test_next_allocates_nothing),
-        cmocka_unit_test(test_next_splits_keys),
+        cmocka_unit_test(test_step_allocates_nothing), cmocka_unit_test(test_steps_of_several_allocate_nothing),
+        cmocka_unit_test(test_steps_split_keys),
         cmocka_unit_test(test_session_frees), cmocka_unit_test(test_small_blocks),
         cmocka_unit_test(test_small_memory), cmocka_unit_test(test_placement), cmocka_unit_test(test_gather),
         cmocka_unit_test(test_input_memory),

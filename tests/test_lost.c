@@ -1,6 +1,7 @@
 /* A device that is lost in the middle of things, in a submit or in waiting for it: every later call on its model says so and
  * does no harm, and what was there goes on in a new session of the model opened anew. */
 #include "format_fixture.h"
+#include "sequence_fixture.h"
 
 #include "engine/session.h"
 #include "gpu/vk.h"
@@ -44,33 +45,33 @@ static void lose_after(peridot_model *model, int n, bool waiting)
 
 struct timeline {
     peridot_model *model;
-    peridot_session *session;
+    peridot_sequence *session;
 };
 
 static void open_timeline(struct timeline *t)
 {
     EXPECT_OK(peridot_model_open(&t->model, MODEL, NULL));
-    EXPECT_OK(peridot_session_create(&t->session, t->model, &(peridot_session_params){.ctx = 64, .chunk = CHUNK}));
+    EXPECT_OK(open_sequence(&t->session, t->model, &(peridot_session_params){.ctx = 64, .chunk = CHUNK}));
 }
 
 static void close_timeline(struct timeline *t)
 {
-    peridot_session_free(t->session);
+    close_sequence(t->session);
     peridot_model_close(t->model);
 }
 
 /* Goes on until the session has N_TEXT tokens after the prompt, or fails. */
-static peridot_status write_on(peridot_session *s)
+static peridot_status write_on(peridot_sequence *s)
 {
-    while (peridot_session_pos(s) < N_PROMPT + N_TEXT) {
+    while (peridot_sequence_pos(s) < N_PROMPT + N_TEXT) {
         int32_t token;
         PD_TRY(peridot_sample(&token, s));
-        PD_TRY(peridot_eval(s, &token, 1, NULL));
+        PD_TRY(peridot_sequence_eval(s, &token, 1, NULL));
     }
     return PERIDOT_OK;
 }
 
-static bool no_row(void *user, size_t sequence, uint32_t pos, const float *row, size_t n)
+static bool no_row(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n)
 {
     (void)user, (void)sequence, (void)pos, (void)row, (void)n;
     fail_msg("a row from a lost device");
@@ -80,28 +81,27 @@ static bool no_row(void *user, size_t sequence, uint32_t pos, const float *row, 
 #define EXPECT_LOST(call) EXPECT_FAILURE(call, PERIDOT_ERROR_DEVICE_LOST, "was lost")
 
 /* `other` had logits before the device was lost. */
-static void check_all_calls(struct timeline *t, peridot_session *other)
+static void check_all_calls(struct timeline *t, peridot_sequence *other)
 {
     const float *logits;
     int32_t token;
-    peridot_session *s;
+    peridot_sequence *s;
     peridot_rates rates;
     peridot_kernel_time *times;
     size_t n;
     for (int i = 0; i < 2; i++) {
-        peridot_session *each = i ? other : t->session;
-        EXPECT_LOST(peridot_eval(each, prompt, 1, NULL));
-        EXPECT_LOST(peridot_eval(each, prompt, 3, NULL));
-        EXPECT_LOST(peridot_eval(each, NULL, 0, NULL));
+        peridot_sequence *each = i ? other : t->session;
+        EXPECT_LOST(peridot_sequence_eval(each, prompt, 1, NULL));
+        EXPECT_LOST(peridot_sequence_eval(each, prompt, 3, NULL));
+        EXPECT_LOST(peridot_sequence_eval(each, NULL, 0, NULL));
         EXPECT_LOST(peridot_logits(&logits, each));
         EXPECT_LOST(peridot_sample(&token, each));
         EXPECT_LOST(peridot_generate(each, prompt, 1, 4, NULL, NULL, NULL));
-        EXPECT_LOST(peridot_session_profile(&times, &n, each, 1));
-        peridot_session_reset(each);
-        peridot_sequence text = {prompt, 2};
-        EXPECT_LOST(peridot_eval_batch(each, &text, 1, &(peridot_batch_params){.hidden = no_row}));
+        EXPECT_LOST(peridot_profile(&times, &n, &each, 1, 1));
+        reset_sequence(each);
+        EXPECT_LOST(peridot_sequence_eval(each, prompt, 2, &(peridot_eval_params){.hidden = no_row}));
     }
-    EXPECT_LOST(peridot_session_create(&s, t->model, NULL));
+    EXPECT_LOST(open_sequence(&s, t->model, NULL));
     EXPECT_LOST(peridot_measure(&rates, t->model));
 }
 
@@ -109,29 +109,29 @@ static void check_all_calls(struct timeline *t, peridot_session *other)
 static void check_resumes(const int32_t *want, int n_submits, bool waiting)
 {
     struct timeline before, after;
-    peridot_session *other;
+    peridot_sequence *other;
     int32_t kept[64];
     open_timeline(&before);
-    EXPECT_OK(peridot_session_create(&other, before.model, &(peridot_session_params){.ctx = 16, .chunk = CHUNK}));
-    EXPECT_OK(peridot_eval(other, prompt, 2, NULL));
+    EXPECT_OK(open_sequence(&other, before.model, &(peridot_session_params){.ctx = 16, .chunk = CHUNK}));
+    EXPECT_OK(peridot_sequence_eval(other, prompt, 2, NULL));
     lose_after(before.model, n_submits, waiting);
-    peridot_status status = peridot_eval(before.session, prompt, N_PROMPT, NULL);
+    peridot_status status = peridot_sequence_eval(before.session, prompt, N_PROMPT, NULL);
     if (status == PERIDOT_OK) status = write_on(before.session);
     assert_int_equal(status, PERIDOT_ERROR_DEVICE_LOST);
     assert_non_null(strstr(peridot_last_error(), "was lost"));
-    uint32_t n = peridot_session_pos(before.session);
+    uint32_t n = peridot_sequence_pos(before.session);
     assert_in_range(n, 0, N_PROMPT + N_TEXT - 1);
-    memcpy(kept, peridot_session_tokens(before.session), n * sizeof *kept);
+    memcpy(kept, peridot_sequence_tokens(before.session), n * sizeof *kept);
     assert_memory_equal(kept, want, n * sizeof *kept);
     check_all_calls(&before, other);
-    peridot_session_free(other);
+    close_sequence(other);
     close_timeline(&before);
 
     open_timeline(&after);
-    EXPECT_OK(peridot_eval(after.session, kept, n, NULL));
-    if (n < N_PROMPT) EXPECT_OK(peridot_eval(after.session, prompt + n, N_PROMPT - n, NULL));
+    EXPECT_OK(peridot_sequence_eval(after.session, kept, n, NULL));
+    if (n < N_PROMPT) EXPECT_OK(peridot_sequence_eval(after.session, prompt + n, N_PROMPT - n, NULL));
     EXPECT_OK(write_on(after.session));
-    assert_memory_equal(peridot_session_tokens(after.session), want, (N_PROMPT + N_TEXT) * sizeof *want);
+    assert_memory_equal(peridot_sequence_tokens(after.session), want, (N_PROMPT + N_TEXT) * sizeof *want);
     close_timeline(&after);
 }
 
@@ -141,9 +141,9 @@ static void test_resume(void **state)
     struct timeline t;
     int32_t want[N_PROMPT + N_TEXT];
     open_timeline(&t);
-    EXPECT_OK(peridot_eval(t.session, prompt, N_PROMPT, NULL));
+    EXPECT_OK(peridot_sequence_eval(t.session, prompt, N_PROMPT, NULL));
     EXPECT_OK(write_on(t.session));
-    memcpy(want, peridot_session_tokens(t.session), sizeof want);
+    memcpy(want, peridot_sequence_tokens(t.session), sizeof want);
     close_timeline(&t);
     for (int waiting = 0; waiting < 2; waiting++) {
         check_resumes(want, 0, waiting);
@@ -172,7 +172,7 @@ static void test_generate(void **state)
     EXPECT_LOST(peridot_generate(t.session, prompt, N_PROMPT, N_TEXT, count_piece, &n_pieces, &stats));
     assert_int_equal(n_pieces, 6);   /* the sixth was drawn, and lost the device when it was evaluated */
     assert_int_equal(stats.n_generated, 6);
-    assert_int_equal(peridot_session_pos(t.session), N_PROMPT + 5);
+    assert_int_equal(peridot_sequence_pos(t.session), N_PROMPT + 5);
     close_timeline(&t);
 }
 
@@ -185,19 +185,19 @@ static void test_generate_ahead(void **state)
     peridot_stats stats = {0};
     open_timeline(&t);
     EXPECT_OK(peridot_generate(t.session, prompt, N_PROMPT, N_TEXT, NULL, NULL, NULL));
-    memcpy(want, peridot_session_tokens(t.session), (N_PROMPT + N_TEXT - 1) * sizeof *want);
+    memcpy(want, peridot_sequence_tokens(t.session), (N_PROMPT + N_TEXT - 1) * sizeof *want);
     close_timeline(&t);
     for (int n_steps = 0; n_steps < 8; n_steps++) {
         int n_pieces = 0;
         open_timeline(&t);
         lose_after(t.model, 2 + n_steps, false);
         EXPECT_LOST(peridot_generate(t.session, prompt, N_PROMPT, N_TEXT, count_piece, &n_pieces, &stats));
-        uint32_t n = peridot_session_pos(t.session);
+        uint32_t n = peridot_sequence_pos(t.session);
         assert_in_range(n_pieces, 1, n_steps + 1);
         assert_int_equal(stats.n_generated, n_pieces);
         assert_int_equal(n, N_PROMPT + n_pieces - 1);
-        assert_memory_equal(peridot_session_tokens(t.session), want, n * sizeof *want);
-        EXPECT_LOST(peridot_eval(t.session, prompt, 1, NULL));
+        assert_memory_equal(peridot_sequence_tokens(t.session), want, n * sizeof *want);
+        EXPECT_LOST(peridot_sequence_eval(t.session, prompt, 1, NULL));
         close_timeline(&t);
     }
 }

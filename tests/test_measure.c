@@ -1,4 +1,5 @@
 /* Rates of the device and times of a pass: numbers that make sense, and a session that is none the wiser. */
+#include "sequence_fixture.h"
 #include "peridot_tools.h"
 
 #include <math.h>
@@ -12,10 +13,10 @@
 static peridot_model *model;
 static const int32_t tokens[] = {2, 5, 9, 100, 33, 7, 12};
 
-static peridot_session *open_session(void)
+static peridot_sequence *open_session(void)
 {
-    peridot_session *s = NULL;
-    assert_int_equal(peridot_session_create(&s, model, &(peridot_session_params){.ctx = 64, .chunk = 8}), PERIDOT_OK);
+    peridot_sequence *s = NULL;
+    assert_int_equal(open_sequence(&s, model, &(peridot_session_params){.ctx = 64, .chunk = 8}), PERIDOT_OK);
     return s;
 }
 
@@ -41,32 +42,32 @@ static void test_profile(void **state)
     const float *logits;
     size_t n_outputs = peridot_model_get_info(model)->n_outputs, size = n_outputs * sizeof *logits, n = 0;
     float *want = malloc(size);
-    peridot_session *s = open_session(), *profiled = open_session();
+    peridot_sequence *s = open_session(), *profiled = open_session();
     assert_non_null(want);
-    assert_int_equal(peridot_eval(s, tokens, 7, NULL), PERIDOT_OK);
+    assert_int_equal(peridot_sequence_eval(s, tokens, 7, NULL), PERIDOT_OK);
     assert_int_equal(peridot_logits(&logits, s), PERIDOT_OK);
     memcpy(want, logits, size);
 
     peridot_kernel_time *times;
     uint32_t n_dispatches = 0;
     double seconds = 0;
-    assert_int_equal(peridot_session_profile(&times, &n, profiled, 1), PERIDOT_OK);
+    assert_int_equal(peridot_profile(&times, &n, &profiled, 1, 1), PERIDOT_OK);
     for (size_t i = 0; i < n; i++) {
         n_dispatches += times[i].n;
         seconds += times[i].seconds;
         assert_true(times[i].n > 0 && times[i].seconds >= 0 && (i == 0 || times[i].seconds <= times[i - 1].seconds));
     }
-    assert_int_equal(n_dispatches, peridot_session_n_dispatches(profiled));
+    assert_int_equal(n_dispatches, peridot_session_n_dispatches(peridot_sequence_session(profiled)));
     assert_true(seconds > 0 && seconds < 60);
     peridot_free(times);
-    assert_int_equal(peridot_session_pos(profiled), 0);
-    assert_int_equal(peridot_eval(profiled, tokens, 7, NULL), PERIDOT_OK);
+    assert_int_equal(peridot_sequence_pos(profiled), 0);
+    assert_int_equal(peridot_sequence_eval(profiled, tokens, 7, NULL), PERIDOT_OK);
     assert_int_equal(peridot_logits(&logits, profiled), PERIDOT_OK);
     assert_memory_equal(logits, want, size);
-    assert_int_equal(peridot_session_profile(&times, &n, profiled, 9), PERIDOT_ERROR_ARGUMENT);
+    assert_int_equal(peridot_profile(&times, &n, &profiled, 1, 9), PERIDOT_ERROR_ARGUMENT);
     assert_null(times);
-    peridot_session_free(s);
-    peridot_session_free(profiled);
+    close_sequence(s);
+    close_sequence(profiled);
     free(want);
 }
 
@@ -75,9 +76,9 @@ static void test_memory(void **state)
     (void)state;
     uint64_t before = peridot_model_memory(model);
     assert_true(before > 0);
-    peridot_session *s = open_session();
+    peridot_sequence *s = open_session();
     assert_true(peridot_model_memory(model) > before);
-    peridot_session_free(s);
+    close_sequence(s);
     assert_int_equal(peridot_model_memory(model), before);
 }
 

@@ -1,5 +1,6 @@
 /* Weights that are no numbers: text stops with a sentence that names the tensor and the weight. */
 #include "format_fixture.h"
+#include "sequence_fixture.h"
 
 #include "format/checkpoint.h"
 
@@ -35,19 +36,19 @@ static void expect_named(const char *name, uint64_t index, float value)
 {
     char path[512], number[64];
     peridot_model *model = NULL;
-    peridot_session *s = NULL;
+    peridot_sequence *s = NULL;
     const int32_t tokens[] = {2, 5, 9};
     int32_t token;
     snprintf(path, sizeof path, "%s/spoilt.gguf", folder);
     snprintf(number, sizeof number, "weight %llu ", (unsigned long long)index);
     write_spoilt(path, name, index, value);
     EXPECT_OK(peridot_model_open(&model, path, NULL));
-    EXPECT_OK(peridot_session_create(&s, model, &(peridot_session_params){.ctx = 16}));
-    EXPECT_OK(peridot_eval(s, tokens, 3, NULL));
+    EXPECT_OK(open_sequence(&s, model, &(peridot_session_params){.ctx = 16}));
+    EXPECT_OK(peridot_sequence_eval(s, tokens, 3, NULL));
     assert_int_equal(peridot_sample(&token, s), PERIDOT_ERROR_FORMAT);
     assert_non_null(strstr(peridot_last_error(), name));
     assert_non_null(strstr(peridot_last_error(), number));
-    peridot_session_free(s);
+    close_sequence(s);
     peridot_model_close(model);
     assert_int_equal(remove(path), 0);
 }

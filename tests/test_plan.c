@@ -3,6 +3,7 @@
  * prompt, in chunks and as decode steps. Logits are compared with a transformer written out here in double precision, which
  * knows the layers from its own list. */
 #include "format_fixture.h"
+#include "sequence_fixture.h"
 
 #include "arch/plan.h"
 #include "format/checkpoint.h"
@@ -175,9 +176,10 @@ struct comparison {
     double worst;
 };
 
-static bool compare(void *user, uint32_t pos, const float *row, size_t n)
+static bool compare(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n)
 {
     struct comparison *c = user;
+    (void)sequence;
     assert_int_equal(pos, c->n_rows++);
     assert_int_equal(n, VOCAB);
     c->worst = fmax(c->worst, relative_error(row, c->want + (size_t)pos * VOCAB, n));
@@ -195,16 +197,16 @@ static const struct way ways[] = {{"all at once", N_TOKENS, N_TOKENS}, {"chunks 
 /* An f32 cache costs 4e-6 at most; the rounding of an f16 cache grows through eight layers of random weights to 2e-3. */
 static void run_way(peridot_model *model, const struct way *way, peridot_kv_type kv_type, float *want)
 {
-    peridot_session *s;
+    peridot_sequence *s;
     struct comparison c = {.want = want};
     peridot_eval_params params = {.logits = compare, .user = &c};
-    EXPECT_OK(peridot_session_create(&s, model, &(peridot_session_params){.ctx = N_TOKENS, .chunk = way->chunk, .kv_type = kv_type}));
-    EXPECT_OK(peridot_eval(s, tokens, way->n_first, &params));
-    for (uint32_t i = way->n_first; i < N_TOKENS; i++) EXPECT_OK(peridot_eval(s, tokens + i, 1, &params));
+    EXPECT_OK(open_sequence(&s, model, &(peridot_session_params){.ctx = N_TOKENS, .chunk = way->chunk, .kv_type = kv_type}));
+    EXPECT_OK(peridot_sequence_eval(s, tokens, way->n_first, &params));
+    for (uint32_t i = way->n_first; i < N_TOKENS; i++) EXPECT_OK(peridot_sequence_eval(s, tokens + i, 1, &params));
     assert_int_equal(c.n_rows, N_TOKENS);
     if (!(c.worst <= (kv_type == PERIDOT_KV_F16 ? 5e-3 : 1e-4)))
         fail_msg("%s, %s cache: relative error %g", way->name, kv_type == PERIDOT_KV_F16 ? "f16" : "f32", c.worst);
-    peridot_session_free(s);
+    close_sequence(s);
 }
 
 static void compare_file(const char *path, const char *const *kernels, size_t n_kernels)

@@ -133,9 +133,9 @@ static void run_samples(struct pd_commands *commands, struct pd_span span)
     struct pd_recorder r = {.gpu = gpu, .commands = commands};
     EXPECT_OK(pd_commands_begin(commands));
     for (int i = 0; i < N_SAMPLES; i++)
-        pd_op_sample(&r, &(struct pd_sample_push){.best = at + (uintptr_t)p->best, .draw = at + (uintptr_t)&p->draws[i],
-            .token = at + (uintptr_t)&p->tokens[i], .drawn = at + (uintptr_t)&p->drawn[i],
-            .recent = at + (uintptr_t)p->recent[i], .bias = at + (uintptr_t)p->bias});
+        pd_op_sample(&r, &(struct pd_sample_push){.best = at + (uintptr_t)p->best, .draws = at + (uintptr_t)&p->draws[i],
+            .tokens = at + (uintptr_t)&p->tokens[i], .drawn = at + (uintptr_t)&p->drawn[i],
+            .recent = at + (uintptr_t)p->recent[i], .bias = at + (uintptr_t)p->bias}, 1);
     EXPECT_OK(r.status);
     EXPECT_OK(pd_commands_end(commands));
     EXPECT_OK(pd_commands_run(commands));

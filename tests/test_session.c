@@ -2,6 +2,7 @@
  * generation stops. That logits are right is test_golden's business: here they are only the same or not. What a step costs
  * and small devices are in test_limits.c. */
 #include "format_fixture.h"
+#include "sequence_fixture.h"
 #include "peridot_tools.h"
 
 #define MODEL PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf"   /* windows of 16, 100 tokens */
@@ -32,10 +33,10 @@ static int close_shared(void **state)
     return rmdir(folder);
 }
 
-static peridot_session *open_session(uint32_t ctx, uint32_t chunk, peridot_kv_type type)
+static peridot_sequence *open_session(uint32_t ctx, uint32_t chunk, peridot_kv_type type)
 {
-    peridot_session *s;
-    EXPECT_OK(peridot_session_create(&s, model, &(peridot_session_params){.ctx = ctx, .chunk = chunk, .kv_type = type}));
+    peridot_sequence *s;
+    EXPECT_OK(open_sequence(&s, model, &(peridot_session_params){.ctx = ctx, .chunk = chunk, .kv_type = type}));
     return s;
 }
 
@@ -46,8 +47,9 @@ struct rows {
     uint32_t n;
 };
 
-static bool keep_row(void *user, uint32_t pos, const float *row, size_t n)
+static bool keep_row(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n)
 {
+    (void)sequence;
     struct rows *rows = user;
     assert_int_equal(pos, rows->n);
     memcpy(rows->at[rows->n++], row, n * sizeof *row);
@@ -55,22 +57,22 @@ static bool keep_row(void *user, uint32_t pos, const float *row, size_t n)
 }
 
 /* The next n tokens, from the front or from the back. */
-static void eval_some(peridot_session *s, struct rows *rows, uint32_t n, bool backwards)
+static void eval_some(peridot_sequence *s, struct rows *rows, uint32_t n, bool backwards)
 {
     int32_t some[N_TOKENS];
     peridot_eval_params params = {.logits = keep_row, .user = rows};
     for (uint32_t i = 0; i < n; i++) some[i] = backwards ? tokens[N_TOKENS - 1 - rows->n - i] : tokens[rows->n + i];
-    EXPECT_OK(peridot_eval(s, some, n, &params));
+    EXPECT_OK(peridot_sequence_eval(s, some, n, &params));
 }
 
 /* The rows of n tokens, evaluated `at_once` at a time by a session of its own. */
 static struct rows *eval_alone(peridot_kv_type type, uint32_t at_once, uint32_t n, bool backwards)
 {
     struct rows *rows = calloc(1, sizeof *rows);
-    peridot_session *s = open_session(N_TOKENS, 16, type);
+    peridot_sequence *s = open_session(N_TOKENS, 16, type);
     assert_non_null(rows);
     while (rows->n < n) eval_some(s, rows, (uint32_t)pd_min(at_once, n - rows->n), backwards);
-    peridot_session_free(s);
+    close_sequence(s);
     return rows;
 }
 
@@ -88,15 +90,15 @@ static void test_two_sessions(void **state)
     (void)state;
     struct rows *first = eval_alone(PERIDOT_KV_F16, 5, 60, false), *second = eval_alone(PERIDOT_KV_F32, 1, 12, true);
     struct rows *a = calloc(1, sizeof *a), *b = calloc(1, sizeof *b);
-    peridot_session *s = open_session(N_TOKENS, 16, PERIDOT_KV_F16), *t = open_session(N_TOKENS, 16, PERIDOT_KV_F32);
+    peridot_sequence *s = open_session(N_TOKENS, 16, PERIDOT_KV_F16), *t = open_session(N_TOKENS, 16, PERIDOT_KV_F32);
     for (int i = 0; i < 12; i++) {
         eval_some(s, a, 5, false);
         eval_some(t, b, 1, true);
     }
     expect_same(a, first);
     expect_same(b, second);
-    peridot_session_free(s);
-    peridot_session_free(t);
+    close_sequence(s);
+    close_sequence(t);
     free(first);
     free(second);
     free(a);
@@ -108,15 +110,15 @@ static void test_reset(void **state)
     (void)state;
     struct rows *fresh = eval_alone(PERIDOT_KV_F16, 7, 50, false), *again = calloc(1, sizeof *again);
     const float *logits;
-    peridot_session *s = open_session(N_TOKENS, 16, PERIDOT_KV_F16);
+    peridot_sequence *s = open_session(N_TOKENS, 16, PERIDOT_KV_F16);
     eval_some(s, again, 40, true);
-    peridot_session_reset(s);
-    assert_int_equal(peridot_session_pos(s), 0);
+    reset_sequence(s);
+    assert_int_equal(peridot_sequence_pos(s), 0);
     EXPECT_FAILURE(peridot_logits(&logits, s), PERIDOT_ERROR_ARGUMENT, "no token");
     again->n = 0;
     while (again->n < 50) eval_some(s, again, (uint32_t)pd_min(7, 50 - again->n), false);
     expect_same(again, fresh);
-    peridot_session_free(s);
+    close_sequence(s);
     free(fresh);
     free(again);
 }
@@ -124,18 +126,18 @@ static void test_reset(void **state)
 /* ---- going back ---- */
 
 /* Keeps n tokens, evaluates the rest anew token by token, and must get the rows of those that never went back. */
-static void go_back(peridot_session *s, uint32_t n, const struct rows *straight)
+static void go_back(peridot_sequence *s, uint32_t n, const struct rows *straight)
 {
     const float *logits;
     struct rows *rows = calloc(1, sizeof *rows);
-    EXPECT_OK(peridot_session_truncate(s, n));
-    assert_int_equal(peridot_session_pos(s), n);
+    EXPECT_OK(peridot_sequence_truncate(s, n, NULL));
+    assert_int_equal(peridot_sequence_pos(s), n);
     EXPECT_FAILURE(peridot_logits(&logits, s), PERIDOT_ERROR_ARGUMENT, "no token");
     memcpy(rows, straight, sizeof *rows);
     rows->n = n;
     while (rows->n < straight->n) eval_some(s, rows, 1, false);
     expect_same(rows, straight);
-    assert_memory_equal(peridot_session_tokens(s), tokens, straight->n * sizeof *tokens);
+    assert_memory_equal(peridot_sequence_tokens(s), tokens, straight->n * sizeof *tokens);
     free(rows);
 }
 
@@ -145,23 +147,23 @@ static void test_truncate(void **state)
     (void)state;
     struct rows *straight = eval_alone(PERIDOT_KV_F16, 1, 140, false), *rows = calloc(1, sizeof *rows);
     const float *logits;
-    peridot_session *s = open_session(N_TOKENS, 16, PERIDOT_KV_F16);
+    peridot_sequence *s = open_session(N_TOKENS, 16, PERIDOT_KV_F16);
     while (rows->n < 140) eval_some(s, rows, 1, false);
-    EXPECT_FAILURE(peridot_session_truncate(s, 141), PERIDOT_ERROR_ARGUMENT, "141");
-    EXPECT_FAILURE(peridot_session_truncate(s, 64 + 15 - 1), PERIDOT_ERROR_ARGUMENT, "79 or more");
-    EXPECT_OK(peridot_session_truncate(s, 140));
-    assert_int_equal(peridot_session_pos(s), 140);
+    EXPECT_FAILURE(peridot_sequence_truncate(s, 141, NULL), PERIDOT_ERROR_ARGUMENT, "141");
+    EXPECT_FAILURE(peridot_sequence_truncate(s, 64 + 15 - 1, NULL), PERIDOT_ERROR_ARGUMENT, "but 0 can");
+    EXPECT_OK(peridot_sequence_truncate(s, 140, NULL));
+    assert_int_equal(peridot_sequence_pos(s), 140);
     EXPECT_OK(peridot_logits(&logits, s));
     assert_memory_equal(logits, straight->at[139], vocab_size * sizeof *logits);
     go_back(s, 79, straight);
     go_back(s, 139, straight);
-    EXPECT_OK(peridot_session_truncate(s, 100));
-    EXPECT_FAILURE(peridot_session_truncate(s, 78), PERIDOT_ERROR_ARGUMENT, "79 or more");   /* the page is gone */
-    EXPECT_OK(peridot_session_truncate(s, 0));
+    EXPECT_OK(peridot_sequence_truncate(s, 100, NULL));
+    EXPECT_FAILURE(peridot_sequence_truncate(s, 78, NULL), PERIDOT_ERROR_ARGUMENT, "but 0 can");   /* the page is gone */
+    EXPECT_OK(peridot_sequence_truncate(s, 0, NULL));
     straight->n = 90;
     go_back(s, 0, straight);
     go_back(s, 1, straight);   /* nothing has been given back yet */
-    peridot_session_free(s);
+    close_sequence(s);
     free(straight);
     free(rows);
 }
@@ -171,21 +173,21 @@ static void test_truncate_generated(void **state)
 {
     (void)state;
     struct rows *straight = eval_alone(PERIDOT_KV_F16, 1, 60, false), *rows = calloc(1, sizeof *rows);
-    peridot_session *s = open_session(N_TOKENS, 16, PERIDOT_KV_F16);
+    peridot_sequence *s = open_session(N_TOKENS, 16, PERIDOT_KV_F16);
     while (rows->n < 40) eval_some(s, rows, 1, false);
     EXPECT_OK(peridot_generate(s, tokens + 40, 1, 12, NULL, NULL, NULL));
-    assert_true(peridot_session_pos(s) > 41);
+    assert_true(peridot_sequence_pos(s) > 41);
     go_back(s, 40, straight);
-    peridot_session_free(s);
+    close_sequence(s);
     free(straight);
     free(rows);
 }
 
-static void draw_some(peridot_session *s, int32_t *out, uint32_t n)
+static void draw_some(peridot_sequence *s, int32_t *out, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         EXPECT_OK(peridot_sample(&out[i], s));
-        EXPECT_OK(peridot_eval(s, &out[i], 1, NULL));
+        EXPECT_OK(peridot_sequence_eval(s, &out[i], 1, NULL));
     }
 }
 
@@ -194,15 +196,15 @@ static void test_truncate_penalties(void **state)
 {
     (void)state;
     int32_t drawn[20], again[5];
-    peridot_session *s = open_session(N_TOKENS, 16, PERIDOT_KV_F16);
+    peridot_sequence *s = open_session(N_TOKENS, 16, PERIDOT_KV_F16);
     peridot_set_sampling(s, &(peridot_sampling){.presence_penalty = 100});
-    EXPECT_OK(peridot_eval(s, tokens, 10, NULL));
+    EXPECT_OK(peridot_sequence_eval(s, tokens, 10, NULL));
     draw_some(s, drawn, 20);
-    EXPECT_OK(peridot_session_truncate(s, 10 + 14));
-    EXPECT_OK(peridot_eval(s, &drawn[14], 1, NULL));
+    EXPECT_OK(peridot_sequence_truncate(s, 10 + 14, NULL));
+    EXPECT_OK(peridot_sequence_eval(s, &drawn[14], 1, NULL));
     draw_some(s, again, 5);
     assert_memory_equal(again, drawn + 15, sizeof again);
-    peridot_session_free(s);
+    close_sequence(s);
 }
 
 /* ---- errors ---- */
@@ -210,22 +212,22 @@ static void test_truncate_penalties(void **state)
 static void test_argument_errors(void **state)
 {
     (void)state;
-    peridot_session *s = NULL;
-    EXPECT_FAILURE(peridot_session_create(&s, model, &(peridot_session_params){.ctx = 1u << 30}), PERIDOT_ERROR_ARGUMENT, "1073741824");
+    peridot_sequence *s = NULL;
+    EXPECT_FAILURE(open_sequence(&s, model, &(peridot_session_params){.ctx = 1u << 30}), PERIDOT_ERROR_ARGUMENT, "1073741824");
     assert_null(s);
-    EXPECT_FAILURE(peridot_session_create(&s, model, &(peridot_session_params){.ctx = 8, .kv_type = (peridot_kv_type)9}),
+    EXPECT_FAILURE(open_sequence(&s, model, &(peridot_session_params){.ctx = 8, .kv_type = (peridot_kv_type)9}),
                    PERIDOT_ERROR_ARGUMENT, "9");
     s = open_session(20, 1000, PERIDOT_KV_F16);   /* a chunk larger than the context is as large as it */
-    assert_int_equal(peridot_session_ctx(s), 20);
+    assert_int_equal(peridot_session_ctx(peridot_sequence_session(s)), 20);
     const float *logits;
     int32_t token = 7;
     EXPECT_FAILURE(peridot_logits(&logits, s), PERIDOT_ERROR_ARGUMENT, "no token");
     assert_null(logits);
     EXPECT_FAILURE(peridot_sample(&token, s), PERIDOT_ERROR_ARGUMENT, "no token");
-    EXPECT_FAILURE(peridot_eval(s, NULL, 1, NULL), PERIDOT_ERROR_ARGUMENT, "no tokens");
-    EXPECT_OK(peridot_eval(s, tokens, 20, NULL));
-    assert_int_equal(peridot_session_pos(s), 20);
-    peridot_session_free(s);
+    EXPECT_FAILURE(peridot_sequence_eval(s, NULL, 1, NULL), PERIDOT_ERROR_ARGUMENT, "no tokens");
+    EXPECT_OK(peridot_sequence_eval(s, tokens, 20, NULL));
+    assert_int_equal(peridot_sequence_pos(s), 20);
+    close_sequence(s);
 }
 
 /* What fails changes nothing: position, logits and what comes after are as if it had not been tried. */
@@ -233,26 +235,27 @@ static void test_errors_change_nothing(void **state)
 {
     (void)state;
     struct rows *alone = eval_alone(PERIDOT_KV_F16, 10, 20, false), *rows = calloc(1, sizeof *rows);
-    peridot_session *s = open_session(25, 16, PERIDOT_KV_F16);
+    peridot_sequence *s = open_session(25, 16, PERIDOT_KV_F16);
     int32_t bad[] = {5, 6, -1}, beyond[] = {5, (int32_t)vocab_size};
     const float *logits;
     eval_some(s, rows, 10, false);
-    EXPECT_FAILURE(peridot_eval(s, bad, 3, NULL), PERIDOT_ERROR_ARGUMENT, "-1", "number 2");
-    EXPECT_FAILURE(peridot_eval(s, beyond, 2, NULL), PERIDOT_ERROR_ARGUMENT, "number 1");
-    EXPECT_FAILURE(peridot_eval(s, tokens, 16, NULL), PERIDOT_ERROR_ARGUMENT, "16", "10", "25");
-    EXPECT_OK(peridot_eval(s, tokens, 0, NULL));
-    assert_int_equal(peridot_session_pos(s), 10);
+    EXPECT_FAILURE(peridot_sequence_eval(s, bad, 3, NULL), PERIDOT_ERROR_ARGUMENT, "-1", "number 2");
+    EXPECT_FAILURE(peridot_sequence_eval(s, beyond, 2, NULL), PERIDOT_ERROR_ARGUMENT, "number 1");
+    EXPECT_FAILURE(peridot_sequence_eval(s, tokens, 16, NULL), PERIDOT_ERROR_ARGUMENT, "16", "10", "25");
+    EXPECT_OK(peridot_sequence_eval(s, tokens, 0, NULL));
+    assert_int_equal(peridot_sequence_pos(s), 10);
     EXPECT_OK(peridot_logits(&logits, s));
     assert_memory_equal(logits, alone->at[9], sizeof(float) * vocab_size);
     eval_some(s, rows, 10, false);
     expect_same(rows, alone);
-    peridot_session_free(s);
+    close_sequence(s);
     free(alone);
     free(rows);
 }
 
-static bool stop_at_three(void *user, uint32_t pos, const float *row, size_t n)
+static bool stop_at_three(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n)
 {
+    (void)sequence;
     (void)row;
     (void)n;
     ++*(uint32_t *)user;
@@ -263,12 +266,12 @@ static void test_cancel(void **state)
 {
     (void)state;
     uint32_t n_rows = 0;
-    peridot_session *s = open_session(64, 8, PERIDOT_KV_F16);
+    peridot_sequence *s = open_session(64, 8, PERIDOT_KV_F16);
     peridot_eval_params params = {.first = 2, .logits = stop_at_three, .user = &n_rows};
-    EXPECT_FAILURE(peridot_eval(s, tokens, 20, &params), PERIDOT_CANCELLED, "position 3");
+    EXPECT_FAILURE(peridot_sequence_eval(s, tokens, 20, &params), PERIDOT_CANCELLED, "position 3");
     assert_int_equal(n_rows, 2);
-    assert_int_equal(peridot_session_pos(s), 8);   /* the chunk that was done stands */
-    peridot_session_free(s);
+    assert_int_equal(peridot_sequence_pos(s), 8);   /* the chunk that was done stands */
+    close_sequence(s);
 }
 
 /* ---- generating ---- */
@@ -292,15 +295,15 @@ static struct story generate(uint32_t ctx, uint32_t n_prompt, uint32_t n_max, ui
 {
     struct story story = {.n_stop = n_stop};
     peridot_stats stats = {0};
-    peridot_session *s = open_session(ctx, 16, PERIDOT_KV_F16);
+    peridot_sequence *s = open_session(ctx, 16, PERIDOT_KV_F16);
     peridot_set_sampling(s, sampling);
     EXPECT_OK(peridot_generate(s, tokens, n_prompt, n_max, add_token, &story, &stats));
     assert_int_equal(story.n_flushes, 1);
     assert_int_equal(stats.n_prompt, n_prompt);
     assert_int_equal(stats.n_generated, story.n);
     /* The last token is handed on, and not evaluated. */
-    assert_int_equal(peridot_session_pos(s), n_prompt + (story.n ? story.n - 1 : 0));
-    peridot_session_free(s);
+    assert_int_equal(peridot_sequence_pos(s), n_prompt + (story.n ? story.n - 1 : 0));
+    close_sequence(s);
     return story;
 }
 
@@ -313,10 +316,10 @@ static void test_generate_stops(void **state)
     assert_int_equal(generate(20, 15, 50, 99, NULL).n, 6);    /* five to fill the context, and the one after them */
     assert_int_equal(generate(15, 15, 50, 99, NULL).n, 1);
     assert_int_equal(generate(64, 10, 50, 3, NULL).n, 3);
-    peridot_session *s = open_session(16, 16, PERIDOT_KV_F16);
+    peridot_sequence *s = open_session(16, 16, PERIDOT_KV_F16);
     EXPECT_FAILURE(peridot_generate(s, tokens, 17, 5, NULL, NULL, NULL), PERIDOT_ERROR_ARGUMENT, "17");
     EXPECT_OK(peridot_generate(s, tokens, 4, 5, NULL, NULL, NULL));
-    peridot_session_free(s);
+    close_sequence(s);
 }
 
 /* Token by token with peridot_sample and peridot_eval: the same as peridot_generate. */
@@ -325,16 +328,16 @@ static void test_generate_is_sample_and_eval(void **state)
     (void)state;
     const peridot_sampling sampling = {.temperature = 0.9f, .top_k = 20, .repeat_penalty = 1.3f, .seed = 11};
     struct story story = generate(64, 10, 12, 99, &sampling);
-    peridot_session *s = open_session(64, 16, PERIDOT_KV_F16);
+    peridot_sequence *s = open_session(64, 16, PERIDOT_KV_F16);
     peridot_set_sampling(s, &sampling);
-    EXPECT_OK(peridot_eval(s, tokens, 10, NULL));
+    EXPECT_OK(peridot_sequence_eval(s, tokens, 10, NULL));
     for (uint32_t i = 0; i < story.n; i++) {
         int32_t token;
         EXPECT_OK(peridot_sample(&token, s));
         assert_int_equal(token, story.ids[i]);
-        EXPECT_OK(peridot_eval(s, &token, 1, NULL));
+        EXPECT_OK(peridot_sequence_eval(s, &token, 1, NULL));
     }
-    peridot_session_free(s);
+    close_sequence(s);
 }
 
 static void test_seeds(void **state)
@@ -357,9 +360,9 @@ static void test_dispatches(void **state)
 {
     (void)state;
     const peridot_model_info *info = peridot_model_get_info(model);
-    peridot_session *s = open_session(32, 1, PERIDOT_KV_F16);
-    assert_true(peridot_session_n_dispatches(s) <= 1 + 6 * info->n_layers + 1 + 2);
-    peridot_session_free(s);
+    peridot_sequence *s = open_session(32, 1, PERIDOT_KV_F16);
+    assert_true(peridot_session_n_dispatches(peridot_sequence_session(s)) <= 1 + 6 * info->n_layers + 1 + 2);
+    close_sequence(s);
 }
 
 int main(void)

@@ -1,6 +1,7 @@
 /* Steps that are queued ahead: text, session and what comes after it are those of one step at a time, wherever it stops; steps
  * are ahead where they may be, and nowhere else. That a lost device ends it is in test_lost.c. */
 #include "format_fixture.h"
+#include "sequence_fixture.h"
 
 #include "engine/session.h"
 #include "gpu/vk.h"
@@ -28,7 +29,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL count_submit(VkQueue queue, uint32_t n, co
 
 /* A public model begins with its struct pd_model, a public session with a pointer to its struct pd_session. */
 static struct pd_gpu *gpu_of(peridot_model *m) { return ((struct pd_model *)(void *)m)->gpu; }
-static struct pd_session *inside(peridot_session *s) { return *(struct pd_session **)(void *)s; }
+static struct pd_sequence *inside(peridot_sequence *q) { return *(struct pd_sequence **)(void *)q; }
+static struct pd_session *session_of(peridot_sequence *q) { return *(struct pd_session **)(void *)peridot_sequence_session(q); }
 
 static int open_shared(void **state)
 {
@@ -49,7 +51,7 @@ static int close_shared(void **state)
 /* ---- one step at a time ---- */
 
 struct text {
-    peridot_session *session;
+    peridot_sequence *session;
     int32_t tokens[N_REPLY];
     uint32_t n, n_max;
     uint32_t n_stop;       /* the callback stops at this token */
@@ -60,8 +62,8 @@ struct text {
 static void open_text(struct text *t, const peridot_sampling *sampling, uint32_t chunk, uint32_t n_max, uint32_t n_stop)
 {
     *t = (struct text){.n_max = n_max, .n_stop = n_stop};
-    EXPECT_OK(peridot_session_create(&t->session, model, &(peridot_session_params){.ctx = CTX, .chunk = chunk}));
-    inside(t->session)->queue_s = queue_s;
+    EXPECT_OK(open_sequence(&t->session, model, &(peridot_session_params){.ctx = CTX, .chunk = chunk}));
+    session_of(t->session)->decoder.queue_s = queue_s;
     peridot_set_sampling(t->session, sampling);
 }
 
@@ -78,23 +80,23 @@ static bool take(void *user, int32_t token, const char *piece, size_t size)
 /* What peridot_generate promises, without a queue. */
 static void write_plainly(struct text *t)
 {
-    EXPECT_OK(peridot_eval(t->session, prompt, N_PROMPT, NULL));
+    EXPECT_OK(peridot_sequence_eval(t->session, prompt, N_PROMPT, NULL));
     for (bool go_on = true; go_on;) {
         int32_t token;
         EXPECT_OK(peridot_sample(&token, t->session));
         if (peridot_is_stop(model, token)) return;
-        go_on = take(t, token, "", 0) && t->n < t->n_max && peridot_session_pos(t->session) < CTX;
-        if (go_on) EXPECT_OK(peridot_eval(t->session, &token, 1, NULL));
+        go_on = take(t, token, "", 0) && t->n < t->n_max && peridot_sequence_pos(t->session) < CTX;
+        if (go_on) EXPECT_OK(peridot_sequence_eval(t->session, &token, 1, NULL));
     }
 }
 
 static void write_ahead(struct text *t)
 {
-    t->begun = n_submits + (uint32_t)pd_div_up(N_PROMPT, inside(t->session)->chunk);
+    t->begun = n_submits + (uint32_t)pd_div_up(N_PROMPT, session_of(t->session)->chunk);
     uint64_t allocated = pd_gpu_allocated(gpu_of(model));
     uint32_t n_pipelines = pd_gpu_n_pipelines(gpu_of(model));
     EXPECT_OK(peridot_generate(t->session, prompt, N_PROMPT, t->n_max, take, t, NULL));
-    assert_int_equal(inside(t->session)->n_queued, 0);
+    assert_int_equal(session_of(t->session)->decoder.n_queued, 0);
     assert_int_equal(pd_gpu_allocated(gpu_of(model)), allocated);
     assert_int_equal(pd_gpu_n_pipelines(gpu_of(model)), n_pipelines);
 }
@@ -113,11 +115,11 @@ static void expect_same_logits(struct text *a, struct text *b)
 /* Text and all that the session holds; then the same tokens after it. */
 static void expect_same(struct text *a, struct text *b)
 {
-    struct pd_session *s = inside(a->session), *t = inside(b->session);
+    struct pd_sequence *s = inside(a->session), *t = inside(b->session);
     assert_int_equal(a->n, b->n);
     assert_memory_equal(a->tokens, b->tokens, a->n * sizeof *a->tokens);
     assert_int_equal(s->pos, t->pos);
-    assert_memory_equal(s->history, t->history, s->pos * sizeof *s->history);
+    assert_memory_equal(s->tokens, t->tokens, s->pos * sizeof *s->tokens);
     assert_true(s->sampler.rng == t->sampler.rng && s->sampler.n_seen == t->sampler.n_seen);
     assert_memory_equal(s->sampler.recent, t->sampler.recent, sizeof s->sampler.recent);
     expect_same_logits(a, b);
@@ -126,12 +128,12 @@ static void expect_same(struct text *a, struct text *b)
         EXPECT_OK(peridot_sample(&tokens[0], a->session));
         EXPECT_OK(peridot_sample(&tokens[1], b->session));
         assert_int_equal(tokens[0], tokens[1]);
-        EXPECT_OK(peridot_eval(a->session, tokens, 1, NULL));
-        EXPECT_OK(peridot_eval(b->session, tokens, 1, NULL));
+        EXPECT_OK(peridot_sequence_eval(a->session, tokens, 1, NULL));
+        EXPECT_OK(peridot_sequence_eval(b->session, tokens, 1, NULL));
         expect_same_logits(a, b);
     }
-    peridot_session_free(a->session);
-    peridot_session_free(b->session);
+    close_sequence(a->session);
+    close_sequence(b->session);
 }
 
 /* A golden model says one thing over and over unless it is hot. */
@@ -197,7 +199,7 @@ static void count_steps(const peridot_sampling *chain, uint32_t n_max, void (*at
     write_ahead(&t);
     assert_int_equal(t.n, n_max);
     assert_int_equal(submitted(&t), n_max - 1);   /* none is begun beyond the last */
-    peridot_session_free(t.session);
+    close_sequence(t.session);
 }
 
 /* Two steps are ahead of the one whose token is handed on, or as many as there will be. */
@@ -231,7 +233,7 @@ static void test_not_ahead(void **state)
 static void take_long(struct text *t)
 {
     expect_none_ahead(t);
-    assert_true(t->n == 1 || inside(t->session)->step_s > 0);
+    assert_true(t->n == 1 || session_of(t->session)->decoder.step_s > 0);
 }
 
 /* Of steps that take long none is ahead but those that were begun before one was timed; the text is the same. */
@@ -246,7 +248,7 @@ static void test_slow_steps(void **state)
     open_text(&t, &chains[0], 16, 20, 3);
     write_ahead(&t);
     assert_int_equal(submitted(&t), PD_N_SLOTS);
-    peridot_session_free(t.session);
+    close_sequence(t.session);
     check_stop(&chains[1], 16, 20, 0);
     queue_s = 1e9;
 }
@@ -266,14 +268,14 @@ static void draw_one(struct text *t)
 
 static void add_tokens(struct text *t)
 {
-    if (t->n == 4 || t->n == 9) EXPECT_OK(peridot_eval(t->session, prompt + 1, t->n / 3, NULL));
+    if (t->n == 4 || t->n == 9) EXPECT_OK(peridot_sequence_eval(t->session, prompt + 1, t->n / 3, NULL));
 }
 
 static void start_again(struct text *t)
 {
     if (t->n != 8) return;
-    peridot_session_reset(t->session);
-    EXPECT_OK(peridot_eval(t->session, prompt, 3, NULL));
+    reset_sequence(t->session);
+    EXPECT_OK(peridot_sequence_eval(t->session, prompt, 3, NULL));
 }
 
 static void test_calls_between(void **state)
@@ -302,17 +304,17 @@ static void test_demo(void **state)
     EXPECT_OK(peridot_model_open(&model, PERIDOT_MODELS "/stories.gguf", NULL));
     for (size_t i = 0; i < PD_COUNT(usual); i++) {
         struct text a = {.n_max = N_REPLY}, b = {.n_max = N_REPLY};
-        EXPECT_OK(peridot_session_create(&a.session, model, &(peridot_session_params){.ctx = CTX}));
-        inside(a.session)->queue_s = queue_s;
-        EXPECT_OK(peridot_session_create(&b.session, model, &(peridot_session_params){.ctx = CTX}));
+        EXPECT_OK(open_sequence(&a.session, model, &(peridot_session_params){.ctx = CTX}));
+        session_of(a.session)->decoder.queue_s = queue_s;
+        EXPECT_OK(open_sequence(&b.session, model, &(peridot_session_params){.ctx = CTX}));
         peridot_set_sampling(a.session, &usual[i]);
         peridot_set_sampling(b.session, &usual[i]);
         write_ahead(&a);
         write_plainly(&b);
         assert_int_equal(a.n, b.n);
         assert_memory_equal(a.tokens, b.tokens, a.n * sizeof *a.tokens);
-        peridot_session_free(a.session);
-        peridot_session_free(b.session);
+        close_sequence(a.session);
+        close_sequence(b.session);
     }
     peridot_model_close(model);
     model = golden;

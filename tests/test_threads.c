@@ -1,6 +1,7 @@
 /* What several threads do at once gives what one thread gives: with devices and models, each of which is a VkDevice of its
  * own, and without, which is built a second time for ThreadSanitizer (test_threads_tsan). Drivers are not built for that. */
 #include "bpe_fixture.h"
+#include "sequence_fixture.h"
 
 #include "peridot.h"
 
@@ -194,17 +195,17 @@ static void generate(struct job *job)
     static const char *const paths[2] = {PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", PERIDOT_GOLDEN "/llama-quants/model.gguf"};
     static const int32_t prompt[] = {2, 17, 99, 5, 201, 33, 64};
     peridot_model *models[2] = {NULL};
-    peridot_session *sessions[2] = {NULL};
+    peridot_sequence *sessions[2] = {NULL};
     peridot_status status = PERIDOT_OK;
     for (int i = 0; i < 2 && status == PERIDOT_OK; i++) {
         status = peridot_model_open(&models[i], paths[i], &(peridot_model_params){.cache_dir = cache_path});
-        if (status == PERIDOT_OK) status = peridot_session_create(&sessions[i], models[i], &(peridot_session_params){.ctx = 64});
+        if (status == PERIDOT_OK) status = open_sequence(&sessions[i], models[i], &(peridot_session_params){.ctx = 64});
     }
     for (int i = 0; i < 2 && status == PERIDOT_OK; i++)
         status = peridot_generate(sessions[i], prompt, PD_COUNT(prompt), N_TOKENS, tell_token, job, NULL);
     if (status != PERIDOT_OK) tell(job, "%s", peridot_last_error());
     for (int i = 0; i < 2; i++) {
-        peridot_session_free(sessions[i]);
+        close_sequence(sessions[i]);
         peridot_model_close(models[i]);
     }
 }

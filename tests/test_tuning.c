@@ -1,5 +1,6 @@
 /* Tuning is remembered per device, driver and kernel, and nothing else is taken from the file; the search changes no answer. */
 #define _XOPEN_SOURCE 700
+#include "sequence_fixture.h"
 #include "folder_fixture.h"
 #include "gpu/vk.h"
 #include "peridot_tools.h"
@@ -240,13 +241,13 @@ static peridot_model *open_model(void)
 
 static void take_logits(float *out, peridot_model *model)
 {
-    peridot_session *s;
+    peridot_sequence *s;
     const float *logits;
-    assert_int_equal(peridot_session_create(&s, model, &(peridot_session_params){.ctx = 16, .chunk = 1}), PERIDOT_OK);
-    assert_int_equal(peridot_eval(s, tokens, 7, NULL), PERIDOT_OK);
+    assert_int_equal(open_sequence(&s, model, &(peridot_session_params){.ctx = 16, .chunk = 1}), PERIDOT_OK);
+    assert_int_equal(peridot_sequence_eval(s, tokens, 7, NULL), PERIDOT_OK);
     assert_int_equal(peridot_logits(&logits, s), PERIDOT_OK);
     memcpy(out, logits, peridot_model_get_info(model)->n_outputs * sizeof *out);
-    peridot_session_free(s);
+    close_sequence(s);
 }
 
 static void count(void *user, const peridot_tuned *t)

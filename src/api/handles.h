@@ -1,4 +1,4 @@
-/* The handles of peridot.h: models and sessions. A vocabulary's is in vocab.h, a file's in file.c. */
+/* The handles of peridot.h: models, sessions and sequences. A request's is in request.c, A vocabulary's is in vocab.h, a file's in file.c. */
 #ifndef PD_API_HANDLES_H
 #define PD_API_HANDLES_H
 
@@ -18,6 +18,13 @@ struct peridot_model {
 struct peridot_session {
     struct pd_session *s;
     peridot_model *model;
+    struct peridot_request *requests[PD_MAX_SEQUENCES];
+    size_t n_requests;
+};
+
+struct peridot_sequence {
+    struct pd_sequence *q;             /* whose `owner` this is */
+    peridot_session *session;
 };
 
 #endif

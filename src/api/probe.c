@@ -16,10 +16,25 @@ peridot_status peridot_tune(peridot_model *model, const peridot_tune_params *par
     return status;
 }
 
-peridot_status peridot_session_profile(peridot_kernel_time **out, size_t *n, peridot_session *session,
-                                       uint32_t n_tokens)
+peridot_status peridot_profile(peridot_kernel_time **out, size_t *n, peridot_sequence *const *sequences, size_t n_sequences, uint32_t n_tokens)
 {
-    return pd_session_profile(out, n, session->s, n_tokens);
+    struct pd_sequence *of[PD_MAX_SEQUENCES];
+    *out = NULL;
+    *n = 0;
+    if (n_sequences == 0 || n_sequences > PD_MAX_SEQUENCES)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "%zu sequences are not between 1 and %d", n_sequences, PD_MAX_SEQUENCES);
+    for (size_t i = 0; i < n_sequences; i++) of[i] = sequences[i]->q;
+    return pd_session_profile(out, n, sequences[0]->session->s, of, (uint32_t)n_sequences, n_tokens);
+}
+
+uint64_t peridot_session_step_size(const peridot_session *session, uint32_t n_sequences, uint32_t pos)
+{
+    return pd_session_step_size(session->s, n_sequences, pos);
+}
+
+double peridot_session_token_flop(const peridot_session *session, uint32_t pos, bool logits)
+{
+    return pd_session_token_flop(session->s, pos, logits);
 }
 
 uint32_t peridot_session_n_dispatches(const peridot_session *session) { return pd_session_n_dispatches(session->s); }

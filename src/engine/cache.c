@@ -13,6 +13,7 @@ static uint32_t pages_needed(uint32_t window, const struct pd_cache_shape *shape
 {
     uint64_t all = pd_div_up(shape->n_positions, PD_PAGE) + shape->n_tables - 1;
     uint64_t each = pd_min(pd_div_up(shape->ctx, PD_PAGE), pd_div_up((uint64_t)window + shape->slack, PD_PAGE) + 1);
+    each += shape->n_snapshots * (pd_div_up(window, PD_PAGE) + 1);
     return (uint32_t)(window ? pd_min(all, each * shape->n_tables) : all);
 }
 
@@ -65,19 +66,25 @@ static peridot_status create_pool(struct pd_page_pool *pool, const struct pd_cac
 
 static peridot_status create(struct pd_cache *cache, struct pd_gpu *gpu, const struct pd_config *config, struct pd_heap *tables)
 {
+    cache->layers = calloc(config->n_layers, sizeof *cache->layers);
+    cache->spans = calloc(config->n_layers, sizeof *cache->spans);
+    cache->kinds = calloc(config->n_layers, sizeof *cache->kinds);
+    if (!cache->layers || !cache->spans || !cache->kinds) return pd_fail_alloc(config->n_layers * sizeof *cache->spans, "KV cache");
     PD_TRY(pd_heap_create(&cache->heap, gpu, PD_HEAP_DEVICE, pd_min(cache->size, 256u << 20)));
+    PD_TRY(pd_commands_create(&cache->commands, gpu));
     for (uint32_t kind = 0; kind < cache->n_kinds; kind++) PD_TRY(create_pool(&cache->pools[kind], cache, tables));
     for (uint32_t i = 0; i < config->n_layers; i++) {
         const struct pd_layer *layer = &config->layers[i];
         const struct pd_page_pool *pool = &cache->pools[layer->kind];
-        struct pd_span k, v;
+        cache->kinds[i] = layer->kind;
         if (!pd_layer_owns_kv(config, i)) {
             cache->layers[i] = cache->layers[layer->kv_layer];
             continue;
         }
-        PD_TRY(pd_heap_alloc(&k, cache->heap, half_size(pool, cache->type), "the KV cache"));
-        PD_TRY(pd_heap_alloc(&v, cache->heap, half_size(pool, cache->type), "the KV cache"));
-        cache->layers[i] = (struct pd_kv){.k = k.address, .v = v.address, .pages = pool->tables.address, .type = cache->type};
+        for (int half = 0; half < 2; half++)
+            PD_TRY(pd_heap_alloc(&cache->spans[i][half], cache->heap, half_size(pool, cache->type), "the KV cache"));
+        cache->layers[i] = (struct pd_kv){.k = cache->spans[i][0].address, .v = cache->spans[i][1].address,
+            .pages = pool->tables.address, .type = cache->type};
     }
     return PERIDOT_OK;
 }
@@ -86,11 +93,9 @@ peridot_status pd_cache_create(struct pd_cache *out, struct pd_gpu *gpu, const s
                                const struct pd_cache_shape *shape, struct pd_heap *tables)
 {
     *out = (struct pd_cache){.size = pd_cache_size(config, shape), .type = shape->type, .n_tables = shape->n_tables,
-        .table_pages = (uint32_t)pd_div_up(shape->ctx, PD_PAGE)};
+        .n_layers = config->n_layers, .table_pages = (uint32_t)pd_div_up(shape->ctx, PD_PAGE)};
     make_pools(out, config, shape);
     PD_TRY(pd_gpu_check_budget(gpu, out->size, "the KV cache"));
-    out->layers = calloc(config->n_layers, sizeof *out->layers);
-    if (!out->layers) return pd_fail_alloc(config->n_layers * sizeof *out->layers, "KV cache");
     peridot_status status = create(out, gpu, config, tables);
     if (status != PERIDOT_OK) pd_cache_free(out);
     return status;
@@ -102,8 +107,11 @@ void pd_cache_free(struct pd_cache *cache)
         free(cache->pools[kind].free_pages);
         free(cache->pools[kind].n_references);
     }
+    pd_commands_free(cache->commands);
     pd_heap_free(cache->heap);
     free(cache->layers);
+    free(cache->spans);
+    free(cache->kinds);
     *cache = (struct pd_cache){0};
 }
 
@@ -114,9 +122,34 @@ static uint32_t *table_of(const struct pd_cache *cache, uint32_t kind, const str
     return (uint32_t *)cache->pools[kind].tables.host + (size_t)pages->table * cache->table_pages;
 }
 
+static uint32_t take(struct pd_page_pool *pool)
+{
+    uint32_t page = pool->free_pages[--pool->n_free];
+    pool->n_references[page] = 1;
+    return page;
+}
+
 static void give_back(struct pd_page_pool *pool, uint32_t page)
 {
     if (--pool->n_references[page] == 0) pool->free_pages[pool->n_free++] = page;
+}
+
+/* Page `at` of the table of a kind becomes a copy of page `from` in all layers of the kind. */
+static peridot_status take_copy(struct pd_cache *cache, uint32_t kind, uint32_t *at, uint32_t from)
+{
+    struct pd_page_pool *pool = &cache->pools[kind];
+    uint64_t size = (uint64_t)PD_PAGE * pool->kv_dim * (cache->type == PERIDOT_KV_F16 ? 2 : 4);
+    if (pool->n_free == 0) return pd_fail(PERIDOT_ERROR_MEMORY, "the KV cache is full: all of its %u pages are taken", pool->n_pages);
+    uint32_t page = take(pool);
+    PD_TRY(pd_commands_begin(cache->commands));
+    for (uint32_t i = 0; i < cache->n_layers; i++)
+        for (int half = 0; half < 2 && cache->kinds[i] == kind && cache->spans[i][0].size; half++)
+            pd_copy(cache->commands, cache->spans[i][half], page * size, cache->spans[i][half], from * size, size);
+    peridot_status status = pd_commands_end(cache->commands);
+    if (status == PERIDOT_OK) status = pd_commands_run(cache->commands);
+    if (status == PERIDOT_OK) *at = page;
+    else give_back(pool, page);
+    return status;
 }
 
 uint32_t pd_pages_text(const struct pd_cache *cache, const struct pd_pages *pages)
@@ -136,9 +169,7 @@ peridot_status pd_pages_extend(struct pd_cache *cache, struct pd_pages *pages, u
     for (uint32_t kind = 0; kind < cache->n_kinds; kind++) {
         struct pd_page_pool *pool = &cache->pools[kind];
         for (; pool->n_pages && pages->end[kind] < end; pages->end[kind]++) {
-            uint32_t page = pool->free_pages[--pool->n_free];
-            pool->n_references[page] = 1;
-            table_of(cache, kind, pages)[pages->end[kind]] = page;
+            table_of(cache, kind, pages)[pages->end[kind]] = take(pool);
         }
     }
     return PERIDOT_OK;
@@ -155,16 +186,90 @@ void pd_pages_release(struct pd_cache *cache, struct pd_pages *pages, uint32_t p
     }
 }
 
-void pd_pages_truncate(struct pd_cache *cache, struct pd_pages *pages, uint32_t n)
+static void release_all(struct pd_cache *cache, struct pd_pages *pages, uint32_t kind)
+{
+    while (pages->end[kind] > pages->begin[kind]) give_back(&cache->pools[kind], table_of(cache, kind, pages)[--pages->end[kind]]);
+    pages->begin[kind] = pages->end[kind] = 0;
+}
+
+peridot_status pd_pages_truncate(struct pd_cache *cache, struct pd_pages *pages, uint32_t n)
 {
     for (uint32_t kind = 0; kind < cache->n_kinds; kind++) {
-        uint32_t end = (uint32_t)pd_max(pd_div_up(n, PD_PAGE), pages->begin[kind]);
-        while (pages->end[kind] > end) give_back(&cache->pools[kind], table_of(cache, kind, pages)[--pages->end[kind]]);
-        if (n == 0) {
-            while (pages->end[kind] > pages->begin[kind])
-                give_back(&cache->pools[kind], table_of(cache, kind, pages)[--pages->end[kind]]);
-            pages->begin[kind] = pages->end[kind] = 0;
+        struct pd_page_pool *pool = &cache->pools[kind];
+        uint32_t end = (uint32_t)pd_div_up(n, PD_PAGE), *table = table_of(cache, kind, pages);
+        if (n == 0) release_all(cache, pages, kind);
+        while (pages->end[kind] > pd_max(end, pages->begin[kind])) give_back(pool, table[--pages->end[kind]]);
+        if (n % PD_PAGE == 0 || pages->end[kind] < end || pages->begin[kind] >= end) continue;
+        uint32_t last = table[end - 1];
+        if (pool->n_references[last] == 1) continue;
+        PD_TRY(take_copy(cache, kind, &table[end - 1], last));
+        give_back(pool, last);
+    }
+    return PERIDOT_OK;
+}
+
+peridot_status pd_pages_fork(struct pd_cache *cache, struct pd_pages *to, const struct pd_pages *from, uint32_t n)
+{
+    for (uint32_t kind = 0; kind < cache->n_kinds; kind++) {
+        struct pd_page_pool *pool = &cache->pools[kind];
+        const uint32_t *source = table_of(cache, kind, from);
+        uint32_t *table = table_of(cache, kind, to), n_full = n / PD_PAGE, end = (uint32_t)pd_div_up(n, PD_PAGE);
+        if (!pool->n_pages) continue;
+        to->begin[kind] = (uint32_t)pd_min(from->begin[kind], end);
+        for (to->end[kind] = to->begin[kind]; to->end[kind] < n_full; to->end[kind]++)
+            pool->n_references[table[to->end[kind]] = source[to->end[kind]]]++;
+        if (to->end[kind] == end) continue;
+        PD_TRY(take_copy(cache, kind, &table[n_full], source[n_full]));
+        to->end[kind]++;
+    }
+    return PERIDOT_OK;
+}
+
+/* ---- snapshots ---- */
+
+peridot_status pd_snapshot_take(struct pd_snapshot *out, struct pd_cache *cache, const struct pd_pages *pages, uint32_t pos)
+{
+    size_t n = 0, at = 0;
+    *out = (struct pd_snapshot){.pos = pos};
+    for (uint32_t kind = 0; kind < cache->n_kinds; kind++) {
+        const struct pd_page_pool *pool = &cache->pools[kind];
+        if (!pool->window || !pool->n_pages) continue;
+        out->begin[kind] = (pos + 1 > pool->window ? pos + 1 - pool->window : 0) / PD_PAGE;
+        out->end[kind] = (uint32_t)pd_div_up(pos, PD_PAGE);
+        n += out->end[kind] - out->begin[kind];
+    }
+    out->pages = malloc(pd_max(n, 1) * sizeof *out->pages);
+    if (!out->pages) return pd_fail_alloc(n * sizeof *out->pages, "a snapshot");
+    for (uint32_t kind = 0; kind < cache->n_kinds; kind++)
+        for (uint32_t i = out->begin[kind]; i < out->end[kind]; i++, at++) {
+            out->pages[at] = table_of(cache, kind, pages)[i];
+            cache->pools[kind].n_references[out->pages[at]]++;
         }
+    return PERIDOT_OK;
+}
+
+void pd_snapshot_free(struct pd_snapshot *snapshot, struct pd_cache *cache)
+{
+    size_t at = 0;
+    for (uint32_t kind = 0; snapshot->pos && kind < cache->n_kinds; kind++)
+        for (uint32_t i = snapshot->begin[kind]; i < snapshot->end[kind]; i++) give_back(&cache->pools[kind], snapshot->pages[at++]);
+    free(snapshot->pages);
+    *snapshot = (struct pd_snapshot){0};
+}
+
+void pd_snapshot_restore(const struct pd_snapshot *snapshot, struct pd_cache *cache, struct pd_pages *pages)
+{
+    size_t at = 0;
+    for (uint32_t kind = 0; kind < cache->n_kinds; kind++) {
+        struct pd_page_pool *pool = &cache->pools[kind];
+        if (!pool->window || !pool->n_pages) continue;
+        release_all(cache, pages, kind);
+        for (uint32_t i = snapshot->begin[kind]; i < snapshot->end[kind]; i++) {
+            pool->n_references[snapshot->pages[at]]++;
+            table_of(cache, kind, pages)[i] = snapshot->pages[at++];
+        }
+        pages->begin[kind] = snapshot->begin[kind];
+        pages->end[kind] = snapshot->end[kind];
     }
 }
 

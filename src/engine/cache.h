@@ -18,6 +18,10 @@ struct pd_page_pool {
 struct pd_cache {
     struct pd_heap *heap;
     struct pd_kv *layers;      /* [n_layers] */
+    struct pd_span (*spans)[2];   /* [n_layers]: k, v; none for a layer that reads another's */
+    uint32_t *kinds;           /* [n_layers] */
+    struct pd_commands *commands;   /* that copy pages */
+    uint32_t n_layers;
     struct pd_page_pool pools[PD_MAX_LAYER_KINDS];
     uint32_t n_kinds, n_tables, table_pages;
     peridot_kv_type type;
@@ -29,6 +33,7 @@ struct pd_cache_shape {
     uint32_t ctx;              /* positions of a sequence at most */
     uint32_t n_positions;      /* of all sequences together */
     uint32_t slack;            /* positions beyond its window that a sequence keeps of a layer with one */
+    uint32_t n_snapshots;      /* of a sequence, for which layers with windows get pages */
     peridot_kv_type type;
 };
 
@@ -51,9 +56,23 @@ uint32_t pd_pages_text(const struct pd_cache *cache, const struct pd_pages *page
 peridot_status pd_pages_extend(struct pd_cache *cache, struct pd_pages *pages, uint32_t n);
 /* Gives back pages that positions from `pos` on do not see, but for `slack` positions before them. */
 void pd_pages_release(struct pd_cache *cache, struct pd_pages *pages, uint32_t pos, uint32_t slack);
-/* Keeps the pages of the first n positions; 0: none. */
-void pd_pages_truncate(struct pd_cache *cache, struct pd_pages *pages, uint32_t n);
+/* Keeps the pages of the first n positions; 0: none. A page that is to be written again, and is shared, is copied. */
+peridot_status pd_pages_truncate(struct pd_cache *cache, struct pd_pages *pages, uint32_t n);
+/* Makes `to`, which has none, share the pages of the first n positions, which `from` can go back to; the last one is copied unless
+ * it is full. */
+peridot_status pd_pages_fork(struct pd_cache *cache, struct pd_pages *to, const struct pd_pages *from, uint32_t n);
 /* Least number of positions, beside none, to which a sequence can go back: the next one sees only keys that are still there. */
 uint32_t pd_pages_least(const struct pd_cache *cache, const struct pd_pages *pages);
+
+/* The pages of layers with windows that position `pos` sees, kept though their sequence goes on: it can go back there. */
+struct pd_snapshot {
+    uint32_t pos;              /* 0: there is none */
+    uint32_t begin[PD_MAX_LAYER_KINDS], end[PD_MAX_LAYER_KINDS];
+    uint32_t *pages;           /* of all kinds, one after the other */
+};
+peridot_status pd_snapshot_take(struct pd_snapshot *out, struct pd_cache *cache, const struct pd_pages *pages, uint32_t pos);
+void pd_snapshot_free(struct pd_snapshot *snapshot, struct pd_cache *cache);
+/* Gives `pages`, which holds those of layers without windows up to the snapshot's position, the snapshot's. */
+void pd_snapshot_restore(const struct pd_snapshot *snapshot, struct pd_cache *cache, struct pd_pages *pages);
 
 #endif

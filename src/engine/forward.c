@@ -50,7 +50,7 @@ static void chunk_attention(const struct pd_pass *p, uint32_t i)
     struct pd_attention attention = attention_of(p, i);
 
     pd_op_matmul(p->recorder, s->qkv, &w->matrices[PD_MATRIX_QKV], s->normed, p->n_tokens, 0);
-    if (p->apart) {
+    if (p->decode) {
         pd_op_attention_decode(p->recorder, &attention);
     } else {
         pd_op_rope(p->recorder, &attention);
@@ -83,7 +83,7 @@ static void chunk(const struct pd_pass *p, const struct pd_rows *logits)
         chunk_ffn(p, i);
         add_and_norm(p, layer->norms[PD_ROLE_POST_FFN_NORM], next_norm(p, i));
     }
-    if (logits) pd_forward_head(p, *logits, p->apart ? 0 : p->n_tokens - 1, p->apart ? p->n_tokens : 1);
+    if (logits) pd_forward_head(p, *logits, p->decode ? 0 : p->n_tokens - 1, p->decode ? p->n_tokens : 1);
 }
 
 /* ---- a decode step ---- */
@@ -125,8 +125,9 @@ static void step(const struct pd_pass *p, struct pd_rows logits)
 
 void pd_forward(const struct pd_pass *p, const struct pd_rows *logits)
 {
+    p->recorder->decode = p->decode;
     pd_op_embed(p->recorder, p->scratch->x, &p->weights->lookup, p->tokens, p->n_tokens, p->config->embed_scale);
-    if (p->n_tokens == 1 && !p->apart && logits && pd_can_fuse_norm(p->recorder->gpu, p->config->d_model)) step(p, *logits);
+    if (p->n_tokens == 1 && p->decode && logits && pd_can_fuse_norm(p->recorder->gpu, p->config->d_model)) step(p, *logits);
     else chunk(p, logits);
 }
 

@@ -31,12 +31,12 @@ struct pd_pass {
     uint64_t tokens;                   /* [n_tokens] */
     uint64_t places[PD_MAX_LAYER_KINDS];     /* of each kind of layer, [n_tokens] struct pd_place */
     uint64_t angles[PD_MAX_ROPE_TABLES];   /* [n_tokens][head_dim] each: cos, sin */
-    uint32_t n_tokens;                 /* 1: a decode step */
-    bool apart;                        /* tokens are the next ones of as many sequences, as in a decode step */
+    uint32_t n_tokens;
+    bool decode;                       /* a decode step: each token is the next one of its own sequence */
 };
 
 /* From tokens to final-norm hidden states in scratch->normed and, when logits is not NULL, the last token's logits, or those of
- * all tokens that are apart. */
+ * all tokens of a decode step. */
 void pd_forward(const struct pd_pass *p, const struct pd_rows *logits);
 /* logits[m] = softcap(output . normed[row + m]) for n rows */
 void pd_forward_head(const struct pd_pass *p, struct pd_rows logits, uint32_t row, uint32_t n);

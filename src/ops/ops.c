@@ -82,6 +82,7 @@ static struct pd_tuning matvec_tuning(const struct pd_recorder *r, enum pd_kerne
     enum pd_use use = mode.glu ? PD_USE_GATED : mode.norm_vec4s ? PD_USE_NORMED : PD_USE_PLAIN;
     struct pd_tuning tuning = pd_tuning_get(n_tokens == 1 ? r->variants.tunings : NULL, pd_gpu_info(r->gpu), id, use);
     if (n_tokens > 1) tuning.rows = MATVEC_ROWS;
+    if (r->variants.batch_invariant) tuning.subgroup = 0;   /* lanes sum in one order */
     return tuning;
 }
 
@@ -154,7 +155,7 @@ static void matmul_coop(struct pd_recorder *r, const struct pd_slice *slice, con
 /* Tiles are faster from a handful of tokens on. */
 static enum pd_variant matmul_variant(const struct pd_recorder *r, enum pd_dtype dtype, uint32_t n_tokens)
 {
-    uint32_t few = r->variants.forced[PD_VARIED_MATMUL] ? 1 : 2 * MATVEC_COLS;
+    uint32_t few = r->variants.forced[PD_VARIED_MATMUL] ? 1 : r->decode ? UINT32_MAX : 2 * MATVEC_COLS;
     return sound(r, PD_VARIED_MATMUL, n_tokens > few ? r->variants.of[PD_VARIED_MATMUL] : PD_VARIANT_MATMUL_MATVEC,
                  (uint32_t)dtype);
 }
@@ -424,8 +425,8 @@ void pd_op_topk(struct pd_recorder *r, const struct pd_topk *topk)
     }
 }
 
-void pd_op_sample(struct pd_recorder *r, const struct pd_sample_push *push)
+void pd_op_sample(struct pd_recorder *r, const struct pd_sample_push *push, uint32_t n_rows)
 {
-    dispatch(r, kernel(r, PD_KERNEL_sample, NULL, 0), push, 1, 1, 1);
+    dispatch(r, kernel(r, PD_KERNEL_sample, NULL, 0), push, n_rows, 1, 1);
     barrier(r);
 }

@@ -15,6 +15,7 @@ struct pd_recorder {
     struct pd_variants variants;
     /* [tokens][pd_packed_most of the widest matrix] words: scratch of variants that read x packed */
     uint64_t packed;
+    bool decode;               /* rows are of decode steps: matrices sum each as if it were alone, however many there are */
     peridot_status status;
 };
 
@@ -123,7 +124,7 @@ struct pd_topk {
 };
 void pd_op_topk(struct pd_recorder *r, const struct pd_topk *topk);
 uint32_t pd_topk_scratch(uint32_t n);
-/* Draws the next token from them. */
-void pd_op_sample(struct pd_recorder *r, const struct pd_sample_push *push);
+/* Draws the next token of each row from them. */
+void pd_op_sample(struct pd_recorder *r, const struct pd_sample_push *push, uint32_t n_rows);
 
 #endif

@@ -67,6 +67,13 @@ struct pd_variants pd_variants_default(const peridot_device_info *device)
     return variants;
 }
 
+void pd_variants_make_batch_invariant(struct pd_variants *variants)
+{
+    variants->batch_invariant = true;
+    if (variants->of[PD_VARIED_MATVEC] == PD_VARIANT_MATVEC_DOT && !variants->forced[PD_VARIED_MATVEC])
+        variants->of[PD_VARIED_MATVEC] = PD_VARIANT_MATVEC_COLUMNS;
+}
+
 void pd_variants_force(struct pd_variants *variants, enum pd_variant v)
 {
     variants->of[rows[v].operation] = v;

@@ -20,6 +20,7 @@ enum pd_variant {
 struct pd_variants {
     enum pd_variant of[PD_N_VARIED];
     bool forced[PD_N_VARIED];
+    bool batch_invariant;               /* see pd_variants_make_batch_invariant */
     const struct pd_tunings *tunings;   /* of matvec; NULL: none was measured */
 };
 
@@ -28,6 +29,9 @@ struct pd_variants pd_variants_default(const peridot_device_info *device);
 /* The defaults, but for what `list` names: n texts such as "matmul=tile". */
 peridot_status pd_variants_choose(struct pd_variants *out, const peridot_device_info *device, const char *const *list,
                                   size_t n);
+/* Takes what gives a row of a decode step the same bits whatever other rows there are, unless the user named another:
+ * matvec=dot is for one row only, and tuned sizes of subgroups change the order of sums. */
+void pd_variants_make_batch_invariant(struct pd_variants *variants);
 /* Takes v as if the user had named it. */
 void pd_variants_force(struct pd_variants *variants, enum pd_variant v);
 /* Its kernel for a type (an enum pd_dtype of weights or a peridot_kv_type of the cache); PD_N_KERNELS: it has none. */

@@ -160,7 +160,8 @@ static peridot_status collect(peridot_kernel_time **out, size_t *n, const struct
     return PERIDOT_OK;
 }
 
-peridot_status pd_session_profile(peridot_kernel_time **out, size_t *n, struct pd_session *s, uint32_t n_tokens)
+peridot_status pd_session_profile(peridot_kernel_time **out, size_t *n, struct pd_session *s, struct pd_sequence *const *sequences,
+                                  uint32_t n_sequences, uint32_t n_tokens)
 {
     const struct pd_dispatch_time *times;
     struct pd_commands *commands;
@@ -169,8 +170,7 @@ peridot_status pd_session_profile(peridot_kernel_time **out, size_t *n, struct p
     *n = 0;
     PD_TRY(pd_commands_create(&commands, s->model->gpu));
     peridot_status status = pd_commands_time(commands, true);
-    if (status == PERIDOT_OK)
-        status = n_tokens ? pd_session_run_pass(s, commands, n_tokens) : pd_session_run_next(s, commands);
+    if (status == PERIDOT_OK) status = pd_session_measure(s, commands, sequences, n_sequences, n_tokens);
     if (status == PERIDOT_OK) status = pd_commands_times(&times, &n_times, commands);
     if (status == PERIDOT_OK) status = collect(out, n, times, n_times);
     pd_commands_free(commands);

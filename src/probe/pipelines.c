@@ -104,7 +104,7 @@ static void record_passes(struct pd_pass *pass)
     }
     pd_op_topk(pass->recorder, &(struct pd_topk){.logits = logits, .n = pass->weights->vocab_size, .n_rows = 1,
         .best = SOMEWHERE, .scratch = {SOMEWHERE, SOMEWHERE}});
-    pd_op_sample(pass->recorder, &(struct pd_sample_push){0});
+    pd_op_sample(pass->recorder, &(struct pd_sample_push){0}, 1);
 }
 
 static peridot_status compile_shape(struct pd_gpu *gpu, const struct pd_shape *shape, enum pd_dtype dtype,

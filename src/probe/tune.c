@@ -25,6 +25,7 @@ struct search {
     struct pd_model *model;
     const peridot_tune_params *params;
     struct pd_session *session;
+    struct pd_sequence *sequence;
     struct pd_commands *commands;
     const peridot_device_info *device;
     double end;                /* pd_now when the search must end */
@@ -90,12 +91,14 @@ static peridot_status show_progress(struct search *s)
 static peridot_status time_pass(struct search *s, struct times *least)
 {
     const struct pd_dispatch_time *times;
+    const struct pd_workspace *w = &s->session->workspace;
+    uint64_t row = sizeof(float) * w->logits.stride * (uint64_t)pd_decoded_row(w, 0);
     uint32_t n, n_outputs = s->model->weights.n_outputs;
     PD_TRY(show_progress(s));
-    PD_TRY(pd_session_run_pass(s->session, s->commands, 1));
+    PD_TRY(pd_session_measure(s->session, s->commands, &s->sequence, 1, 1));
     PD_TRY(pd_commands_times(&times, &n, s->commands));
     keep_least(least, times, n);
-    PD_TRY(pd_span_read(s->model->gpu, s->logits, s->session->logits_span, 0, n_outputs * sizeof(float)));
+    PD_TRY(pd_span_read(s->model->gpu, s->logits, s->session->workspace.logits_span, row, n_outputs * sizeof(float)));
     if (isnan(s->expected[0])) memcpy(s->expected, s->logits, n_outputs * sizeof(float));
     if (!(distance(s->logits, s->expected, n_outputs) <= LOGITS_TOLERANCE)) reject(least);
     return PERIDOT_OK;
@@ -238,6 +241,7 @@ static peridot_status open_search(struct search *s)
     s->expected[0] = NAN;
     m->variants.tunings = &s->table;
     PD_TRY(pd_session_create(&s->session, m, &(peridot_session_params){.ctx = 1, .chunk = 1}));
+    PD_TRY(pd_session_add(&s->sequence, s->session));
     PD_TRY(pd_commands_create(&s->commands, m->gpu));
     return pd_commands_time(s->commands, true);
 }

@@ -177,9 +177,9 @@ static void try_sample(struct pd_trial *t, const char *name, float (*value)(uint
     struct pd_trial_buffer *token = pd_trial_words(t, NULL, N_DRAWS, 1, 1),
         *drawn = pd_trial_words(t, NULL, N_DRAWS, 2, 2);
     for (uint32_t k = 0; k < N_DRAWS; k++)
-        pd_op_sample(&t->r, &(struct pd_sample_push){.best = in->address, .draw = how->address + k * sizeof *draws,
-            .token = token->address + 4 * k, .drawn = drawn->address + k * sizeof *best,
-            .recent = last->address + k * sizeof *recent, .bias = biases->address});
+        pd_op_sample(&t->r, &(struct pd_sample_push){.best = in->address, .draws = how->address + k * sizeof *draws,
+            .tokens = token->address + 4 * k, .drawn = drawn->address + k * sizeof *best,
+            .recent = last->address + k * sizeof *recent, .bias = biases->address}, 1);
     pd_trial_run(t);
     for (uint32_t k = 0; k < N_DRAWS; k++) {
         struct pd_candidate got;

@@ -20,7 +20,7 @@ static bool take(void *user, int32_t token, const char *text, size_t size)
     return c->n < CTX;
 }
 
-static peridot_status answer(struct conversation *c, peridot_session *session, const peridot_vocab *vocab, const char *line)
+static peridot_status answer(struct conversation *c, peridot_sequence *sequence, const peridot_vocab *vocab, const char *line)
 {
     peridot_message message = {"user", line};
     peridot_chat chat = {.size = sizeof chat, .ids = c->ids, .n_ids = c->n, .messages = &message, .n_messages = 1};
@@ -34,8 +34,8 @@ static peridot_status answer(struct conversation *c, peridot_session *session, c
     memcpy(c->ids + c->n, added, n * sizeof *added);
     c->n += n;
     peridot_free(added);
-    uint32_t pos = peridot_session_pos(session);   /* the last token of a reply may not be evaluated yet */
-    return peridot_generate(session, c->ids + pos, c->n - pos, REPLY, take, c, NULL);
+    uint32_t pos = peridot_sequence_pos(sequence);   /* the last token of a reply may not be evaluated yet */
+    return peridot_generate(sequence, c->ids + pos, c->n - pos, REPLY, take, c, NULL);
 }
 
 int main(int argc, char **argv)
@@ -43,13 +43,15 @@ int main(int argc, char **argv)
     static struct conversation conversation;
     peridot_model *model = NULL;
     peridot_session *session = NULL;
+    peridot_sequence *sequence = NULL;
     peridot_session_params params = {.size = sizeof params, .ctx = CTX};
     char line[1024];
     peridot_status status = argc == 2 ? peridot_model_open(&model, argv[1], NULL) : PERIDOT_ERROR_ARGUMENT;
     if (status == PERIDOT_OK) status = peridot_session_create(&session, model, &params);
+    if (status == PERIDOT_OK) status = peridot_sequence_create(&sequence, session);
     while (status == PERIDOT_OK && conversation.n < CTX && fgets(line, sizeof line, stdin)) {
         line[strcspn(line, "\n")] = 0;
-        status = answer(&conversation, session, peridot_model_vocab(model), line);
+        status = answer(&conversation, sequence, peridot_model_vocab(model), line);
         puts("");
     }
     if (status != PERIDOT_OK) fprintf(stderr, "%s: %s\n", peridot_status_name(status), peridot_last_error());

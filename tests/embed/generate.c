@@ -11,7 +11,7 @@ static bool print(void *user, int32_t token, const char *text, size_t size)
     return fflush(stdout) == 0;   /* false ends the reply */
 }
 
-static peridot_status generate(peridot_model *model, peridot_session *session, const char *prompt)
+static peridot_status generate(peridot_model *model, peridot_sequence *sequence, const char *prompt)
 {
     peridot_sampling sampling = {.size = sizeof sampling, .temperature = 0.8f, .top_k = 40, .seed = 1};
     const peridot_vocab *vocab = peridot_model_vocab(model);
@@ -19,8 +19,8 @@ static peridot_status generate(peridot_model *model, peridot_session *session, c
     size_t n;
     if (!vocab) return PERIDOT_ERROR_UNSUPPORTED;
     peridot_status status = peridot_encode(&ids, &n, vocab, prompt, strlen(prompt), PERIDOT_ENCODE_BOS);
-    if (status == PERIDOT_OK) status = peridot_set_sampling(session, &sampling);
-    if (status == PERIDOT_OK) status = peridot_generate(session, ids, n, 64, print, NULL, NULL);
+    if (status == PERIDOT_OK) status = peridot_set_sampling(sequence, &sampling);
+    if (status == PERIDOT_OK) status = peridot_generate(sequence, ids, n, 64, print, NULL, NULL);
     peridot_free(ids);
     return status;
 }
@@ -29,10 +29,12 @@ int main(int argc, char **argv)
 {
     peridot_model *model = NULL;
     peridot_session *session = NULL;
+    peridot_sequence *sequence = NULL;
     if (argc != 3) return 2;
     peridot_status status = peridot_model_open(&model, argv[1], NULL);
     if (status == PERIDOT_OK) status = peridot_session_create(&session, model, NULL);
-    if (status == PERIDOT_OK) status = generate(model, session, argv[2]);
+    if (status == PERIDOT_OK) status = peridot_sequence_create(&sequence, session);
+    if (status == PERIDOT_OK) status = generate(model, sequence, argv[2]);
     if (status != PERIDOT_OK) fprintf(stderr, "%s: %s\n", peridot_status_name(status), peridot_last_error());
     else putchar('\n');
     peridot_session_free(session);

@@ -30,6 +30,7 @@ int main(int argc, char **argv)
 {
     peridot_model *model = NULL;
     peridot_session *session = NULL;
+    peridot_sequence *sequence = NULL;
     const float *logits;
     int32_t *ids = NULL;
     size_t n;
@@ -38,9 +39,10 @@ int main(int argc, char **argv)
     const peridot_vocab *vocab = model ? peridot_model_vocab(model) : NULL;
     if (status == PERIDOT_OK && !vocab) status = PERIDOT_ERROR_UNSUPPORTED;
     if (status == PERIDOT_OK) status = peridot_session_create(&session, model, NULL);
+    if (status == PERIDOT_OK) status = peridot_sequence_create(&sequence, session);
     if (status == PERIDOT_OK) status = peridot_encode(&ids, &n, vocab, argv[2], strlen(argv[2]), PERIDOT_ENCODE_BOS);
-    if (status == PERIDOT_OK) status = peridot_eval(session, ids, n, NULL);
-    if (status == PERIDOT_OK) status = peridot_logits(&logits, session);
+    if (status == PERIDOT_OK) status = peridot_sequence_eval(sequence, ids, n, NULL);
+    if (status == PERIDOT_OK) status = peridot_logits(&logits, sequence);
     if (status == PERIDOT_OK) print_best(logits, peridot_model_get_info(model)->n_outputs, vocab);
     else fprintf(stderr, "%s: %s\n", peridot_status_name(status), peridot_last_error());
     peridot_free(ids);

@@ -12,7 +12,7 @@ enum {
     BENCH_SCHEMA = 2,            /* 1 is read too: see bench_json.c */
     BENCH_LIST = 8,              /* entries of -p, -n, -b and -d */
     BENCH_TESTS = (2 + BENCH_LIST) * BENCH_LIST * BENCH_LIST,
-    BENCH_SEQUENCES = 8,         /* most of one test */
+    BENCH_SEQUENCES = 64,        /* most of one test */
     BENCH_REPEATS = 100,
     BENCH_KERNELS = 64
 };
@@ -89,11 +89,9 @@ struct bench_report {
 peridot_status bench_measure(struct bench_report *out, const struct bench_plan *plan);
 
 /* bench_cost.c */
-/* Multiplications and additions of a test, of one sequence; the output matrix is for the last token of a prompt, and
- * for each of a generation. */
-double bench_flop_of(const peridot_model_info *m, const struct bench_test *t);
-/* Weights and cache that a step of sequences at the same position reads. kv: peridot_kv_type. */
-double bench_bytes_of_step(const peridot_model_info *m, uint32_t n_sequences, uint32_t pos, uint32_t kv);
+/* Multiplications and additions of a test, of one sequence; the output matrix is for the last token of a prompt, and for each of
+ * a generation. */
+double bench_flop_of(const peridot_session *session, const struct bench_test *t);
 
 /* bench_stats.c */
 /* Fills median, min, max and sd from the repeats' speeds. */

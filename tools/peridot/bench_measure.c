@@ -20,6 +20,7 @@ struct bench {
     struct bench_report *report;
     peridot_model *model;
     peridot_session *session;
+    peridot_sequence *sequences[BENCH_SEQUENCES];   /* of the session */
     const peridot_model_info *info;
     int32_t *tokens;             /* [ctx + BENCH_SEQUENCES]: sequence i begins i tokens further on */
     double begin_s;              /* when opening began */
@@ -71,25 +72,25 @@ static peridot_status stopped(void)
     return cmd_interrupted() ? cmd_fail(PERIDOT_CANCELLED, "stopped before all tests were done") : PERIDOT_OK;
 }
 
-/* Of tokens [n] those that the session has already, from the front. */
-static uint32_t n_known(const struct bench *b, const int32_t *tokens, uint32_t n)
+/* Of tokens [n] those that the sequence has already, from the front. */
+static uint32_t n_known(const peridot_sequence *sequence, const int32_t *tokens, uint32_t n)
 {
-    const int32_t *known = peridot_session_tokens(b->session);
+    const int32_t *known = peridot_sequence_tokens(sequence);
     uint32_t i = 0;
-    while (i < n && i < peridot_session_pos(b->session) && known[i] == tokens[i]) i++;
+    while (i < n && i < peridot_sequence_pos(sequence) && known[i] == tokens[i]) i++;
     return i;
 }
 
-/* What the last repeat left of a deep cache is not evaluated again, unless windows have passed over it; the rest is,
- * chunk by chunk, so that Ctrl-C need not wait for it. */
-static peridot_status fill_sequence(struct bench *b, const int32_t *tokens, uint32_t depth)
+/* What the last repeat left of a deep cache is not evaluated again, unless windows have passed over it; the rest is, chunk by
+ * chunk, so that Ctrl-C need not wait for it. */
+static peridot_status fill_sequence(struct bench *b, peridot_sequence *sequence, const int32_t *tokens, uint32_t depth)
 {
-    if (peridot_session_truncate(b->session, n_known(b, tokens, depth)) != PERIDOT_OK)
-        peridot_session_reset(b->session);
-    for (uint32_t pos = peridot_session_pos(b->session); pos < depth;) {
+    uint32_t kept;
+    CMD_TRY(peridot_sequence_truncate(sequence, n_known(sequence, tokens, depth), &kept));
+    for (uint32_t pos = kept; pos < depth;) {
         uint32_t n = (uint32_t)cmd_min(b->report->chunk, depth - pos);
         CMD_TRY(stopped());
-        CMD_TRY(peridot_eval(b->session, tokens + pos, n, NULL));
+        CMD_TRY(peridot_sequence_eval(sequence, tokens + pos, n, NULL));
         pos += n;
     }
     return stopped();
@@ -98,8 +99,7 @@ static peridot_status fill_sequence(struct bench *b, const int32_t *tokens, uint
 static peridot_status fill(struct bench *b, const struct bench_test *test)
 {
     for (uint32_t i = 0; i < test->n_sequences; i++) {
-        CMD_TRY(peridot_session_select(b->session, i));
-        CMD_TRY(fill_sequence(b, b->tokens + i, test->depth));
+        CMD_TRY(fill_sequence(b, b->sequences[i], b->tokens + i, test->depth));
     }
     return PERIDOT_OK;
 }
@@ -107,7 +107,7 @@ static peridot_status fill(struct bench *b, const struct bench_test *test)
 static peridot_status read_prompt(struct sample *out, struct bench *b, const struct bench_test *test)
 {
     double begin = cmd_now();
-    CMD_TRY(peridot_eval(b->session, b->tokens + test->depth, test->n_tokens, NULL));
+    CMD_TRY(peridot_sequence_eval(b->sequences[0], b->tokens + test->depth, test->n_tokens, NULL));
     *out = (struct sample){test->n_tokens, cmd_now() - begin, prompt_bytes(b, test->n_tokens)};
     return PERIDOT_OK;
 }
@@ -121,20 +121,26 @@ static bool go_on(void *user, int32_t token, const char *text, size_t size)
 /* Where the model ends its text, another token of the sequence begins a new one: not counted, as the first is not. */
 static peridot_status generate(struct sample *out, struct bench *b, const struct bench_test *test)
 {
-    uint32_t pos = peridot_session_pos(b->session);
+    uint32_t pos = peridot_sequence_pos(b->sequences[0]);
     *out = (struct sample){0};
     while (out->n_tokens < test->n_tokens && pos < b->report->ctx) {
         peridot_stats stats = {0};
-        CMD_TRY(peridot_generate(b->session, b->tokens + pos, 1, test->n_tokens - out->n_tokens + 1, go_on, NULL,
-                                 &stats));
+        CMD_TRY(peridot_generate(b->sequences[0], b->tokens + pos, 1, test->n_tokens - out->n_tokens + 1, go_on, NULL, &stats));
         CMD_TRY(stopped());
-        out->n_tokens += peridot_session_pos(b->session) - pos - 1;
+        out->n_tokens += peridot_sequence_pos(b->sequences[0]) - pos - 1;
         out->seconds += stats.decode_s;
         out->bytes += (double)stats.decode_read_size;
-        pos = peridot_session_pos(b->session);
+        pos = peridot_sequence_pos(b->sequences[0]);
     }
     if (out->n_tokens) return PERIDOT_OK;
     return cmd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: the model ends every text at once", test->name);
+}
+
+static peridot_status step_with(struct bench *b, const int32_t *tokens, uint32_t n_sequences)
+{
+    peridot_prompt prompts[BENCH_SEQUENCES];
+    for (uint32_t i = 0; i < n_sequences; i++) prompts[i] = (peridot_prompt){b->sequences[i], &tokens[i], 1};
+    return peridot_eval(b->session, prompts, n_sequences, NULL);
 }
 
 /* The likeliest token of each sequence, and a step of all of them. */
@@ -142,10 +148,9 @@ static peridot_status step_together(struct bench *b, uint32_t n_sequences)
 {
     int32_t tokens[BENCH_SEQUENCES];
     for (uint32_t i = 0; i < n_sequences; i++) {
-        CMD_TRY(peridot_session_select(b->session, i));
-        CMD_TRY(peridot_sample(&tokens[i], b->session));
+        CMD_TRY(peridot_sample(&tokens[i], b->sequences[i]));
     }
-    return peridot_eval_next(b->session, tokens);
+    return step_with(b, tokens, n_sequences);
 }
 
 /* Texts that end go on: what comes after costs as much. */
@@ -154,14 +159,14 @@ static peridot_status generate_together(struct sample *out, struct bench *b, con
     int32_t tokens[BENCH_SEQUENCES];
     *out = (struct sample){0};
     for (uint32_t i = 0; i < test->n_sequences; i++) tokens[i] = b->tokens[i + test->depth];
-    CMD_TRY(peridot_eval_next(b->session, tokens));
+    CMD_TRY(step_with(b, tokens, test->n_sequences));
     for (uint32_t i = 0; i < test->n_tokens; i++) {
         double begin = cmd_now();
         CMD_TRY(stopped());
         CMD_TRY(step_together(b, test->n_sequences));
         out->n_tokens += test->n_sequences;
         out->seconds += cmd_now() - begin;
-        out->bytes += bench_bytes_of_step(b->info, test->n_sequences, test->depth + 1 + i, b->plan->kv);
+        out->bytes += (double)peridot_session_step_size(b->session, test->n_sequences, test->depth + 1 + i);
     }
     return PERIDOT_OK;
 }
@@ -178,7 +183,7 @@ static peridot_status time_once(struct sample *out, struct bench *b, const struc
 static peridot_status take_logits(struct bench *b, struct bench_test *test, bool first)
 {
     const float *logits;
-    CMD_TRY(peridot_logits(&logits, b->session));
+    CMD_TRY(peridot_logits(&logits, b->sequences[0]));
     bench_look_at_logits(test, logits, b->info->n_outputs, first);
     return PERIDOT_OK;
 }
@@ -191,9 +196,8 @@ static peridot_status take_profile(struct bench *b, struct bench_test *test)
     peridot_kernel_time *times = NULL;
     size_t n = 0;
     bool together = test->n_sequences > 1;
-    uint32_t n_prompt = (uint32_t)cmd_min(test->n_tokens, b->report->chunk);
-    uint32_t n_tokens = together ? test->n_sequences : test->generation ? 1 : n_prompt;
-    peridot_status status = peridot_session_profile(&times, &n, b->session, together ? 0 : n_tokens);
+    uint32_t n_tokens = together ? test->n_sequences : test->generation ? 1 : (uint32_t)cmd_min(test->n_tokens, b->report->chunk);
+    peridot_status status = peridot_profile(&times, &n, b->sequences, together ? test->n_sequences : 1, together ? 1 : n_tokens);
     if (status == PERIDOT_ERROR_UNSUPPORTED) return PERIDOT_OK;
     if (status != PERIDOT_OK) return status;
     test->n_profiled = n_tokens;
@@ -246,7 +250,7 @@ static peridot_status run_test(struct bench *b, struct bench_test *test)
     peridot_status status = run_repeats(b, test);
     wipe_step();
     if (status != PERIDOT_OK) return status;
-    test->flop_per_s = bench_flop_of(b->info, test) / test->n_tokens * test->median;
+    test->flop_per_s = bench_flop_of(b->session, test) / test->n_tokens * test->median;
     test->bandwidth_part = rates->read > 0 ? test->bytes_per_s / rates->read : 0;
     bool matrix = rates->matrix > 0 && multiplies_matrices(b->report, test);
     double arithmetic = matrix ? rates->matrix : rates->fp32;
@@ -407,15 +411,22 @@ static peridot_status tune(struct bench *b)
 static peridot_status take_first_token(struct bench *b)
 {
     const float *logits;
-    CMD_TRY(peridot_eval(b->session, b->tokens, 1, NULL));
-    CMD_TRY(peridot_logits(&logits, b->session));
+    CMD_TRY(peridot_sequence_eval(b->sequences[0], b->tokens, 1, NULL));
+    CMD_TRY(peridot_logits(&logits, b->sequences[0]));
     b->report->first_token_s = cmd_now() - b->begin_s;
     b->report->n_dispatches = peridot_session_n_dispatches(b->session);
     return PERIDOT_OK;
 }
 
-/* Tests of several sequences come last: they replace the session. Where memory is too small for their caches they are
- * left out. */
+static peridot_status open_session(struct bench *b, const peridot_session_params *params)
+{
+    CMD_TRY(peridot_session_create(&b->session, b->model, params));
+    for (uint32_t i = 0; i < cmd_max(params->n_sequences, 1); i++) CMD_TRY(peridot_sequence_create(&b->sequences[i], b->session));
+    return PERIDOT_OK;
+}
+
+/* Tests of several sequences come last: they replace the session. Where memory is too small for their caches they are left
+ * out. */
 static peridot_status run_tests(struct bench *b, peridot_session_params params)
 {
     struct bench_report *r = b->report;
@@ -428,7 +439,7 @@ static peridot_status run_tests(struct bench *b, peridot_session_params params)
             params.n_sequences = test->n_sequences;
             peridot_session_free(b->session);
             b->session = NULL;
-            peridot_status status = peridot_session_create(&b->session, b->model, &params);
+            peridot_status status = open_session(b, &params);
             if (status == PERIDOT_ERROR_MEMORY) {
                 fprintf(stderr, "%s: left out: %s\n", test->name, peridot_last_error());
                 continue;
@@ -449,7 +460,7 @@ static peridot_status run_session(struct bench *b)
     r->ctx = params.ctx;
     r->chunk = (uint32_t)cmd_min(b->plan->chunk ? b->plan->chunk : DEFAULT_CHUNK, r->ctx);
     CMD_TRY(make_tokens(b));
-    CMD_TRY(peridot_session_create(&b->session, b->model, &params));
+    CMD_TRY(open_session(b, &params));
     CMD_TRY(take_first_token(b));
     CMD_TRY(peridot_measure(&r->rates, b->model));
     CMD_TRY(run_tests(b, params));

@@ -9,14 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Texts are gathered until they fill a chunk, or until there are no more for now. */
+/* Texts are gathered until they fill a chunk or there are as many as sequences, or until there are no more for now. */
+enum { N_SEQUENCES = 32 };
+
 struct reader {
     const struct cmd_input_task *task;
     const peridot_model *model;
     const peridot_vocab *vocab;
     peridot_session *session;
-    struct cmd_input *inputs;        /* [chunk]: those gathered, with texts and ids of their own */
-    peridot_sequence *sequences;     /* [chunk]: what is evaluated of them */
+    struct cmd_input inputs[N_SEQUENCES];   /* those gathered, with texts and ids of their own */
+    peridot_prompt prompts[N_SEQUENCES];    /* what is evaluated of them, each on the sequence that has its place */
     size_t n, n_tokens;              /* of them */
     size_t n_done;                   /* texts that were evaluated before */
     peridot_status status;           /* of the task */
@@ -32,9 +34,11 @@ static void forget(struct reader *r)
     r->n = r->n_tokens = 0;
 }
 
-static bool take_row(void *user, size_t i, uint32_t pos, const float *at, size_t n)
+static bool take_row(void *user, peridot_sequence *sequence, uint32_t pos, const float *at, size_t n)
 {
     struct reader *r = user;
+    size_t i = 0;
+    while (r->prompts[i].sequence != sequence) i++;
     bool all = r->task->rows == CMD_ROWS_ALL;
     struct cmd_input_row row = {.at = at, .n = n, .pos = pos, .is_first = !all || pos == 0,
                                 .is_last = !all || pos + 1 == r->inputs[i].n};
@@ -44,24 +48,13 @@ static bool take_row(void *user, size_t i, uint32_t pos, const float *at, size_t
     return r->status == PERIDOT_OK;
 }
 
-static bool take_only_row(void *user, uint32_t pos, const float *at, size_t n)
-{
-    return take_row(user, 0, pos, at, n);
-}
-
-/* A text beyond the chunk goes alone, piece by piece. */
 static peridot_status evaluate(struct reader *r)
 {
-    bool hidden = r->task->hidden, last = r->task->rows == CMD_ROWS_LAST;
-    peridot_batch_params all = {.hidden = hidden ? take_row : NULL, .logits = hidden ? NULL : take_row, .last = last,
-                                .user = r};
-    peridot_eval_params one = {.hidden = hidden ? take_only_row : NULL, .logits = hidden ? NULL : take_only_row,
-                               .user = r};
-    if (r->n_tokens <= peridot_session_chunk(r->session))
-        return peridot_eval_batch(r->session, r->sequences, r->n, &all);
-    if (last) one.first = (uint32_t)r->n_tokens - 1;
-    peridot_status status = peridot_eval(r->session, r->sequences[0].tokens, r->sequences[0].n, &one);
-    peridot_session_reset(r->session);
+    bool hidden = r->task->hidden;
+    peridot_eval_params params = {.last = r->task->rows != CMD_ROWS_ALL, .hidden = hidden ? take_row : NULL,
+        .logits = hidden ? NULL : take_row, .user = r};
+    peridot_status status = peridot_eval(r->session, r->prompts, r->n, &params);
+    for (size_t i = 0; i < r->n; i++) peridot_sequence_truncate(r->prompts[i].sequence, 0, NULL);
     return status;
 }
 
@@ -93,11 +86,13 @@ static peridot_status gather(struct reader *r, const char *text, size_t size, in
 {
     char *copy = malloc(size + 1);
     r->inputs[r->n] = (struct cmd_input){.model = r->model, .text = copy, .size = size, .ids = ids, .n = n};
-    r->sequences[r->n++] = (peridot_sequence){.tokens = ids, .n = n_read};
+    r->prompts[r->n].tokens = ids;
+    r->prompts[r->n++].n = n_read;
     if (!copy) return cmd_fail_alloc(size + 1, "text");
     memcpy(copy, text, size);
     r->n_tokens += n_read;
-    return r->n_tokens >= peridot_session_chunk(r->session) ? evaluate_gathered(r) : PERIDOT_OK;
+    bool full = r->n == N_SEQUENCES || r->n_tokens >= peridot_session_chunk(r->session);
+    return full ? evaluate_gathered(r) : PERIDOT_OK;
 }
 
 static peridot_status take_text(struct reader *r, const char *text, size_t size)
@@ -130,10 +125,7 @@ static peridot_status take_lines(struct reader *r, struct cmd_lines *lines)
 static peridot_status take_all(struct reader *r, const struct cmd_texts *texts)
 {
     struct cmd_lines lines = {0};
-    uint32_t chunk = peridot_session_chunk(r->session);
-    r->inputs = calloc(chunk, sizeof *r->inputs);
-    r->sequences = calloc(chunk, sizeof *r->sequences);
-    if (!r->inputs || !r->sequences) return cmd_fail_alloc(chunk * sizeof *r->inputs, "texts");
+    for (size_t i = 0; i < N_SEQUENCES; i++) CMD_TRY(peridot_sequence_create(&r->prompts[i].sequence, r->session));
     peridot_status status = PERIDOT_OK;
     for (size_t i = 0; i < texts->n && status == PERIDOT_OK; i++)
         status = take_text(r, texts->at[i], strlen(texts->at[i]));
@@ -147,19 +139,20 @@ static peridot_status take_all(struct reader *r, const struct cmd_texts *texts)
 
 peridot_status cmd_inputs_run(const struct cmd_inputs_args *args, const struct cmd_input_task *task)
 {
-    peridot_session_params params = {.ctx = args->ctx, .chunk = args->chunk, .kv_type = (peridot_kv_type)args->kv};
+    peridot_session_params params = {.ctx = args->ctx, .chunk = args->chunk, .kv_type = (peridot_kv_type)args->kv,
+        .n_sequences = N_SEQUENCES};
     struct reader r = {.task = task};
     peridot_model *model = NULL;
     cmd_interrupt_watch();
     peridot_status status = cmd_model_open(&model, &args->model);
     if (status == PERIDOT_OK && task->ready) status = task->ready(model);
     if (status == PERIDOT_OK && !(r.vocab = peridot_model_vocab(model))) status = PERIDOT_ERROR_UNSUPPORTED;
+    /* All texts together are no longer than a chunk, or there is one. */
+    if (status == PERIDOT_OK) params.n_positions = args->ctx ? args->ctx : (uint32_t)cmd_min(peridot_model_get_info(model)->ctx_max, 8192);
     if (status == PERIDOT_OK) status = peridot_session_create(&r.session, model, &params);
     r.model = model;
     if (status == PERIDOT_OK) status = take_all(&r, &args->texts);
     forget(&r);
-    free(r.inputs);
-    free(r.sequences);
     peridot_session_free(r.session);
     peridot_model_close(model);
     return status;

@@ -41,10 +41,10 @@ struct sink {
     char sentence[1024];       /* the failure's: what the library says of the cancelled call would hide it */
 };
 
-static bool write_row(void *user, uint32_t pos, const float *row, size_t n)
+static bool write_row(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n)
 {
     struct sink *s = user;
-    (void)pos;
+    (void)sequence, (void)pos;
     peridot_status status = PERIDOT_OK;
     if (!s->to_stdout) status = cmd_output_write(&s->writer, row, n * sizeof *row);
     else if (fwrite(row, sizeof *row, n, stdout) != n)
@@ -87,9 +87,11 @@ static peridot_status evaluate(const struct rows_args *args, const int32_t *ids,
     peridot_session_params params = {.ctx = (uint32_t)n, .chunk = args->chunk, .kv_type = (peridot_kv_type)args->kv};
     peridot_model *model = NULL;
     peridot_session *session = NULL;
+    peridot_sequence *sequence = NULL;
     peridot_status status = cmd_model_open(&model, &args->model);
     if (status == PERIDOT_OK) status = peridot_session_create(&session, model, &params);
-    if (status == PERIDOT_OK) status = peridot_eval(session, ids, n, eval);
+    if (status == PERIDOT_OK) status = peridot_sequence_create(&sequence, session);
+    if (status == PERIDOT_OK) status = peridot_sequence_eval(sequence, ids, n, eval);
     peridot_session_free(session);
     peridot_model_close(model);
     return status;

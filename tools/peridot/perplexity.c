@@ -37,6 +37,7 @@ static const struct cmd_option options[] = {
 
 struct scoring {
     peridot_session *session;
+    peridot_sequence *sequence;
     const int32_t *ids;          /* [n] of the text, without bos */
     size_t n, n_bytes;
     int32_t bos;                 /* -1: none */
@@ -61,9 +62,10 @@ static double loss(const float *row, size_t n, int32_t id)
 }
 
 /* The row of a position predicts the token at the next one. */
-static bool score_row(void *user, uint32_t pos, const float *row, size_t n)
+static bool score_row(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n)
 {
     struct scoring *s = user;
+    (void)sequence;
     double x = loss(row, n, s->ids[s->at + pos + (s->bos < 0)]);
     s->not_finite = !isfinite(x);
     double off = x - s->mean;
@@ -82,8 +84,8 @@ static peridot_status score_window(struct scoring *s, size_t from, size_t to)
     peridot_eval_params params = {.first = (uint32_t)(from - s->at + has_bos - 1), .logits = score_row, .user = s};
     if (has_bos) s->window[0] = s->bos;
     memcpy(s->window + has_bos, s->ids + s->at, (n - has_bos) * sizeof *s->window);
-    peridot_session_reset(s->session);
-    peridot_status status = peridot_eval(s->session, s->window, n, &params);
+    CMD_TRY(peridot_sequence_truncate(s->sequence, 0, NULL));
+    peridot_status status = peridot_sequence_eval(s->sequence, s->window, n, &params);
     if (!s->not_finite) return status;
     return cmd_fail(PERIDOT_ERROR_FORMAT, "the logits for token %zu of the text are not finite: the model's weights "
                                           "are damaged or overflow", s->n_scored - 1);
@@ -147,7 +149,8 @@ static peridot_status score(const struct perplexity_args *args, peridot_model *m
     peridot_session_params params = {.ctx = s.ctx, .chunk = args->chunk, .kv_type = (peridot_kv_type)args->kv};
     if (!vocab) return PERIDOT_ERROR_UNSUPPORTED;
     CMD_TRY(peridot_session_create(&s.session, model, &params));
-    peridot_status status = take_text(&s, vocab, text);
+    peridot_status status = peridot_sequence_create(&s.sequence, s.session);
+    if (status == PERIDOT_OK) status = take_text(&s, vocab, text);
     peridot_session_free(s.session);
     return status;
 }

@@ -119,7 +119,7 @@ static peridot_status encode_prompt(int32_t **ids, size_t *n, const peridot_mode
                           PERIDOT_ENCODE_BOS | (args->special ? PERIDOT_ENCODE_SPECIAL : 0u));
 }
 
-static peridot_status generate(peridot_session *session, const struct run_args *args, const peridot_sampling *sampling,
+static peridot_status generate(peridot_session *session, peridot_sequence *sequence, const struct run_args *args, const peridot_sampling *sampling,
                                const int32_t *ids, size_t n)
 {
     struct output output = {.ids = args->ids};
@@ -128,9 +128,9 @@ static peridot_status generate(peridot_session *session, const struct run_args *
     if (n > ctx)
         return cmd_fail(PERIDOT_ERROR_ARGUMENT, "the prompt has %zu tokens and the context %" PRIu32 " positions "
                                                                                                      "(--ctx)", n, ctx);
-    peridot_set_sampling(session, sampling);
+    peridot_set_sampling(sequence, sampling);
     if (args->sampling.verbose) cmd_sampling_print(stderr, sampling);
-    peridot_status status = peridot_generate(session, ids, n, args->n, write_piece, &output, &stats);
+    peridot_status status = peridot_generate(sequence, ids, n, args->n, write_piece, &output, &stats);
     end_output(&output);
     if (output.error) return cmd_fail(PERIDOT_ERROR_IO, "standard output: %s", strerror(output.error));
     if (status == PERIDOT_OK) print_statistics(&stats, sampling);
@@ -142,11 +142,13 @@ static peridot_status run_session(peridot_model *model, const struct run_args *a
 {
     peridot_session_params params = {.ctx = args->ctx, .chunk = args->chunk, .kv_type = (peridot_kv_type)args->kv};
     peridot_session *session = NULL;
+    peridot_sequence *sequence = NULL;
     int32_t *ids = NULL;
     size_t n = 0;
     peridot_status status = encode_prompt(&ids, &n, model, args, text, size);
     if (status == PERIDOT_OK) status = peridot_session_create(&session, model, &params);
-    if (status == PERIDOT_OK) status = generate(session, args, sampling, ids, n);
+    if (status == PERIDOT_OK) status = peridot_sequence_create(&sequence, session);
+    if (status == PERIDOT_OK) status = generate(session, sequence, args, sampling, ids, n);
     peridot_session_free(session);
     peridot_free(ids);
     return status;

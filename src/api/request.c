@@ -1,0 +1,163 @@
+#include "api/request.h"
+
+#include "api/params.h"
+#include "base/os.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- text ---- */
+
+/* Hands on the text that a token completes; -1 flushes. *go_on: the text may go on. */
+static peridot_status emit(bool *go_on, peridot_request *r, int32_t token)
+{
+    const struct pd_tokenizer *tokenizer = r->sequence->session->model->vocab.tokenizer;
+    const char *text;
+    size_t size;
+    r->buffer.size = 0;
+    if (tokenizer) PD_TRY(pd_stream_next(&r->stream, &r->buffer, tokenizer, token));
+    PD_TRY(pd_stop_next(&text, &size, &r->stop, r->buffer.data, r->buffer.size, token < 0));
+    *go_on = (!r->text || r->text(r->user, token, text, size)) && !r->stop.found;
+    return PERIDOT_OK;
+}
+
+static enum pd_token_verdict take_token(void *user, int32_t token)
+{
+    peridot_request *r = user;
+    bool go_on = false;
+    if (peridot_is_stop(r->sequence->session->model, token)) return PD_TOKEN_STOPS;
+    r->status = emit(&go_on, r, token);
+    if (r->r.n_generated == 0) r->first_token_s = pd_now() - r->r.begun;
+    return r->status == PERIDOT_OK && go_on ? PD_TOKEN_GO_ON : PD_TOKEN_LAST;
+}
+
+static void flush(peridot_request *r)
+{
+    bool unused;
+    if (r->r.state != PD_REQUEST_DONE || r->flushed) return;
+    r->flushed = true;
+    if (r->r.status == PERIDOT_OK && r->status == PERIDOT_OK) r->status = emit(&unused, r, -1);
+}
+
+/* ---- a request ---- */
+
+static peridot_status begin(peridot_request *r, const int32_t *prompt, size_t n_prompt, uint32_t n_max)
+{
+    const peridot_sampling *sampling = &r->sequence->q->sampler.p;
+    r->stop = (struct pd_stop){.texts = sampling->stop, .n = sampling->n_stop};
+    r->stream.started = n_prompt > 1;   /* a continuation keeps its first space; after bos alone the text begins */
+    r->n_prompt = n_prompt;
+    r->r = (struct pd_request){.prompt = {.sequence = r->sequence->q, .tokens = prompt, .n_left = n_prompt}, .n_max = n_max,
+        .token = take_token, .user = r};
+    return pd_request_begin(&r->r, r->sequence->session->s);
+}
+
+static void release(peridot_request *r)
+{
+    free(r->buffer.data);
+    free(r->stop.held.data);
+    free(r->prompt);
+}
+
+static peridot_status end_status(const peridot_request *r)
+{
+    if (r->r.status != PERIDOT_OK) return pd_fail(r->r.status, "%s", r->r.error);
+    return r->status;
+}
+
+static void write_stats(const peridot_request *r, peridot_stats *stats)
+{
+    const peridot_stats result = {.n_prompt = (uint32_t)r->n_prompt, .n_generated = r->r.n_generated, .prompt_s = r->r.prompt_s,
+        .decode_s = r->r.decode_s, .first_token_s = r->first_token_s, .decode_read_size = r->r.decode_read_size};
+    pd_result_write(stats, &result, sizeof result);
+}
+
+/* ---- many ---- */
+
+peridot_status peridot_request_create(peridot_request **out, peridot_sequence *sequence, const peridot_request_params *params)
+{
+    peridot_session *session = sequence->session;
+    peridot_request_params known;
+    *out = NULL;
+    PD_TRY(PD_PARAMS_READ(known, params));
+    if (known.n_prompt && !known.prompt) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no tokens were given");
+    for (size_t i = 0; i < session->n_requests; i++)
+        if (session->requests[i]->sequence == sequence) return pd_fail(PERIDOT_ERROR_ARGUMENT, "the sequence has a request already");
+    peridot_request *r = calloc(1, sizeof *r);
+    if (r) r->prompt = malloc((known.n_prompt + 1) * sizeof *r->prompt);
+    if (!r || !r->prompt) {
+        free(r);
+        return pd_fail_alloc(known.n_prompt * sizeof *known.prompt, "a request");
+    }
+    if (known.n_prompt) memcpy(r->prompt, known.prompt, known.n_prompt * sizeof *r->prompt);
+    r->sequence = sequence;
+    r->text = known.text;
+    r->user = known.user;
+    peridot_status status = begin(r, r->prompt, known.n_prompt, known.n_max);
+    if (status != PERIDOT_OK) {
+        release(r);
+        free(r);
+        return status;
+    }
+    session->requests[session->n_requests++] = *out = r;
+    return PERIDOT_OK;
+}
+
+void peridot_request_free(peridot_request *r)
+{
+    if (!r) return;
+    peridot_session *session = r->sequence->session;
+    size_t i = 0;
+    while (session->requests[i] != r) i++;
+    session->requests[i] = session->requests[--session->n_requests];
+    pd_decoder_leave(&session->s->decoder, r->sequence->q);
+    release(r);
+    free(r);
+}
+
+bool peridot_request_done(const peridot_request *r, peridot_status *status, peridot_stats *stats)
+{
+    write_stats(r, stats);
+    if (r->r.state != PD_REQUEST_DONE) return false;
+    if (status) *status = end_status(r);
+    return true;
+}
+
+peridot_status peridot_session_run(peridot_session *session, size_t *n_running)
+{
+    struct pd_request *requests[PD_MAX_SEQUENCES];
+    uint32_t n = 0;
+    *n_running = 0;
+    for (size_t i = 0; i < session->n_requests; i++) requests[n++] = &session->requests[i]->r;
+    PD_TRY(pd_requests_run(session->s, requests, n));
+    for (size_t i = 0; i < session->n_requests; i++) {
+        flush(session->requests[i]);
+        *n_running += session->requests[i]->r.state != PD_REQUEST_DONE;
+    }
+    return PERIDOT_OK;
+}
+
+/* ---- one ---- */
+
+static peridot_status run_to_end(peridot_request *r)
+{
+    struct pd_session *s = r->sequence->session->s;
+    struct pd_request *request = &r->r;
+    PD_TRY(pd_session_eval(s, &request->prompt, 1, NULL));   /* in one go */
+    while (request->state != PD_REQUEST_DONE) PD_TRY(pd_requests_run(s, &request, 1));
+    flush(r);
+    return end_status(r);
+}
+
+peridot_status peridot_generate(peridot_sequence *sequence, const int32_t *prompt, size_t n_prompt, uint32_t n_max, peridot_text text,
+                                void *user, peridot_stats *stats)
+{
+    peridot_request r = {.sequence = sequence, .text = text, .user = user};
+    if (n_prompt && !prompt) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no tokens were given");
+    peridot_status status = begin(&r, prompt, n_prompt, n_max);
+    if (status == PERIDOT_OK) status = run_to_end(&r);
+    pd_decoder_leave(&sequence->session->s->decoder, sequence->q);
+    write_stats(&r, stats);
+    release(&r);
+    return status;
+}

@@ -1,0 +1,25 @@
+/* Requests of peridot.h: a request of the engine, and the text that its tokens become. */
+#ifndef PD_API_REQUEST_H
+#define PD_API_REQUEST_H
+
+#include "api/handles.h"
+#include "engine/request.h"
+#include "text/stop.h"
+#include "text/tokenizer.h"
+
+struct peridot_request {
+    struct pd_request r;
+    peridot_sequence *sequence;
+    int32_t *prompt;                   /* a copy, or NULL */
+    size_t n_prompt;
+    struct pd_stream stream;
+    struct pd_text_buffer buffer;
+    struct pd_stop stop;
+    peridot_text text;
+    void *user;
+    double first_token_s;
+    peridot_status status;             /* of turning tokens into text */
+    bool flushed;
+};
+
+#endif

@@ -1,0 +1,76 @@
+/* The sequences of peridot.h: they check arguments and call the engine. */
+#include "api/handles.h"
+#include "api/params.h"
+
+#include <stdlib.h>
+
+static peridot_status wrap(peridot_sequence **out, peridot_session *session, struct pd_sequence *q)
+{
+    *out = calloc(1, sizeof **out);
+    if (!*out) {
+        pd_session_remove(session->s, q);
+        return pd_fail_alloc(sizeof **out, "sequence");
+    }
+    **out = (struct peridot_sequence){q, session};
+    q->owner = *out;
+    return PERIDOT_OK;
+}
+
+peridot_status peridot_sequence_create(peridot_sequence **out, peridot_session *session)
+{
+    struct pd_sequence *q;
+    *out = NULL;
+    PD_TRY(pd_session_add(&q, session->s));
+    return wrap(out, session, q);
+}
+
+peridot_status peridot_sequence_fork(peridot_sequence **out, const peridot_sequence *from, uint32_t n)
+{
+    struct pd_sequence *q;
+    *out = NULL;
+    PD_TRY(pd_session_fork(&q, from->session->s, from->q, n));
+    return wrap(out, from->session, q);
+}
+
+void peridot_sequence_free(peridot_sequence *sequence)
+{
+    if (!sequence) return;
+    pd_session_remove(sequence->session->s, sequence->q);
+    free(sequence);
+}
+
+peridot_session *peridot_sequence_session(const peridot_sequence *sequence) { return sequence->session; }
+uint32_t peridot_sequence_pos(const peridot_sequence *sequence) { return sequence->q->pos; }
+const int32_t *peridot_sequence_tokens(const peridot_sequence *sequence) { return sequence->q->tokens; }
+
+peridot_status peridot_sequence_truncate(peridot_sequence *sequence, uint32_t n, uint32_t *kept)
+{
+    uint32_t unused, nearest = n <= sequence->q->pos ? pd_sequence_nearest(sequence->q, n) : n;
+    if (!kept && nearest < n)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "of %u tokens the first %u cannot be kept, but %u can: windows have passed over what is between",
+                       sequence->q->pos, n, nearest);
+    return pd_session_truncate(sequence->session->s, sequence->q, n, kept ? kept : &unused);
+}
+
+peridot_status peridot_sequence_eval(peridot_sequence *sequence, const int32_t *tokens, size_t n, const peridot_eval_params *params)
+{
+    return peridot_eval(sequence->session, &(peridot_prompt){sequence, tokens, n}, 1, params);
+}
+
+peridot_status peridot_logits(const float **out, peridot_sequence *sequence)
+{
+    return pd_session_logits(out, sequence->session->s, sequence->q);
+}
+
+peridot_status peridot_set_sampling(peridot_sequence *sequence, const peridot_sampling *sampling)
+{
+    peridot_sampling known;
+    PD_TRY(PD_PARAMS_READ(known, sampling));
+    pd_session_set_sampling(sequence->session->s, sequence->q, &known);
+    return PERIDOT_OK;
+}
+
+peridot_status peridot_sample(int32_t *token, peridot_sequence *sequence)
+{
+    return pd_session_sample(token, sequence->session->s, sequence->q);
+}

@@ -1,0 +1,18 @@
+/* A loaded model: what sessions share and none changes. */
+#ifndef PD_ENGINE_MODEL_H
+#define PD_ENGINE_MODEL_H
+
+#include "engine/weights.h"
+#include "ops/variants.h"
+
+struct pd_model {
+    struct pd_checkpoint *checkpoint;  /* stays open: weights may be read in place */
+    struct pd_gpu *gpu;
+    struct pd_variants variants;
+    struct pd_tunings tunings;         /* that variants point to */
+    struct pd_config config;
+    struct pd_weights weights;
+    uint32_t n_pieces;                 /* ids that may be drawn; rows of the output beyond them never win */
+};
+
+#endif

@@ -1,0 +1,254 @@
+#include "engine/prefill.h"
+
+#include "base/num.h"
+#include "base/os.h"
+
+#include <math.h>
+#include <string.h>
+
+#define FIRST_CHUNK 16       /* where submits are sized: what even a slow GPU does in a fraction of a second */
+#define SUBMIT_SECONDS 0.2   /* what it aims at; drivers take a device away after about two */
+#define FEW_SECONDS 1.0      /* what FIRST_CHUNK tokens may take */
+
+peridot_status pd_prefill_create(struct pd_prefill *p, struct pd_workspace *w, uint32_t n_max, bool timed)
+{
+    *p = (struct pd_prefill){.w = w, .n_max = n_max, .timed = timed, .n_timed = (uint32_t)pd_min(FIRST_CHUNK, n_max)};
+    PD_TRY(pd_commands_create(&p->commands, w->model->gpu));
+    for (int i = 0; i < 2; i++) {
+        PD_TRY(pd_input_create(&p->chunks[i].input, w, n_max, (struct pd_span){0}));
+        PD_TRY(pd_commands_create(&p->chunks[i].commands, w->model->gpu));
+    }
+    return PERIDOT_OK;
+}
+
+void pd_prefill_free(struct pd_prefill *p)
+{
+    pd_commands_free(p->commands);
+    for (int i = 0; i < 2; i++) pd_commands_free(p->chunks[i].commands);
+}
+
+/* ---- sizes ---- */
+
+/* Where reading the weights takes longest, a token more costs little: few tokens may take longer than many. */
+uint32_t pd_next_chunk(uint32_t planned, uint32_t n, double seconds)
+{
+    if (n < planned && seconds < SUBMIT_SECONDS) return planned;   /* the end of a prompt */
+    double each = fmax(seconds, 1e-6) / n;
+    double fits = fmax(SUBMIT_SECONDS / each, fmin(FEW_SECONDS / each, FIRST_CHUNK));
+    return (uint32_t)ceil(fmin(fits, 4.0 * n));   /* or from 1 it might not rise again */
+}
+
+uint32_t pd_prefill_next(const struct pd_prefill *p, bool others_wait) { return p->timed || others_wait ? p->n_timed : p->n_max; }
+
+void pd_prefill_took(struct pd_prefill *p, uint32_t planned, uint32_t n, double seconds)
+{
+    p->n_timed = (uint32_t)pd_min(pd_next_chunk(planned, n, seconds), p->n_max);
+}
+
+/* ---- a chunk ---- */
+
+/* The next tokens of prompts, until the chunk is full. */
+static peridot_status fill(struct pd_prefill *p, struct pd_chunk *chunk, struct pd_prompt *prompts, uint32_t n, bool whole)
+{
+    chunk->n_parts = chunk->n_rows = 0;
+    for (uint32_t i = 0; i < n && chunk->n_rows < chunk->planned && chunk->n_parts < PD_MAX_SEQUENCES; i++) {
+        struct pd_prompt *prompt = &prompts[i];
+        struct pd_sequence *q = prompt->sequence;
+        uint32_t n_part = (uint32_t)pd_min(chunk->planned - chunk->n_rows, prompt->n_left), pos = q->pos + prompt->n_in_flight;
+        if (prompt->n_left < (whole ? 1 : 2)) continue;
+        peridot_status status = pd_sequence_extend(q, pos + n_part);
+        if (status == PERIDOT_ERROR_MEMORY && chunk->n_parts) break;
+        PD_TRY(status);
+        for (uint32_t m = 0; m < n_part; m++) pd_input_write(&chunk->input, p->w, chunk->n_rows + m, q, pos + m);
+        memcpy((int32_t *)chunk->input.tokens.host + chunk->n_rows, prompt->tokens, n_part * sizeof *prompt->tokens);
+        chunk->parts[chunk->n_parts++] = (struct pd_chunk_part){prompt, chunk->n_rows, n_part, n_part == prompt->n_left};
+        chunk->n_rows += n_part;
+    }
+    return PERIDOT_OK;
+}
+
+static peridot_status record(struct pd_prefill *p, struct pd_commands *commands, const struct pd_chunk *chunk, bool head)
+{
+    struct pd_workspace *w = p->w;
+    struct pd_recorder r = pd_workspace_recorder(w, commands);
+    struct pd_pass pass = pd_workspace_pass(w, &chunk->input, &r, chunk->n_rows);
+    PD_TRY(pd_commands_begin(commands));
+    pd_forward(&pass, NULL);
+    for (uint32_t i = 0; head && i < chunk->n_parts; i++) {
+        const struct pd_chunk_part *part = &chunk->parts[i];
+        uint32_t own = pd_own_row(part->prompt->sequence);
+        if (!part->ends) continue;
+        pd_forward_head(&pass, pd_rows_at(w->logits, own, 0), part->row + part->n - 1, 1);
+        pd_workspace_select(w, &r, own, 1, w->best.address + sizeof(struct pd_candidate) * PD_TOPK * own);
+    }
+    peridot_status status = pd_commands_end(commands);
+    return r.status != PERIDOT_OK ? r.status : status;
+}
+
+static bool has_head(const struct pd_prefill *p, const struct pd_row_wishes *wishes)
+{
+    return p->w->model->weights.n_outputs && !wishes->no_head;
+}
+
+static peridot_status submit(struct pd_chunk **out, struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n,
+                             const struct pd_row_wishes *wishes, uint32_t most)
+{
+    struct pd_chunk *chunk = *out = &p->chunks[p->next];
+    chunk->planned = most;
+    PD_TRY(fill(p, chunk, prompts, n, wishes->whole));
+    PD_TRY(record(p, chunk->commands, chunk, has_head(p, wishes)));
+    PD_TRY(pd_commands_submit(chunk->commands));
+    p->next ^= 1;
+    for (uint32_t i = 0; i < chunk->n_parts; i++) {
+        struct pd_chunk_part *part = &chunk->parts[i];
+        part->prompt->tokens += part->n;
+        part->prompt->n_left -= part->n;
+        part->prompt->n_in_flight += part->n;
+    }
+    return PERIDOT_OK;
+}
+
+/* ---- rows that callers want ---- */
+
+static peridot_status report(struct pd_workspace *w, pd_row_call call, void *user, struct pd_sequence *q, uint32_t pos, uint32_t n,
+                             uint32_t width)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (!call(user, q, pos + i, w->host_rows + (size_t)i * width, width))
+            return pd_fail(PERIDOT_CANCELLED, "stopped by the caller at position %u", pos + i);
+    return PERIDOT_OK;
+}
+
+peridot_status pd_report_hidden(struct pd_workspace *w, const struct pd_row_wishes *wishes, struct pd_sequence *q, uint32_t pos,
+                                uint32_t first, uint32_t n)
+{
+    for (uint32_t i = 0, some; wishes->hidden && i < n; i += some) {
+        some = (uint32_t)pd_min(PD_LOGITS_ROWS, n - i);
+        PD_TRY(pd_workspace_read_hidden(w, first + i, some));
+        PD_TRY(report(w, wishes->hidden, wishes->user, q, pos + i, some, w->model->config.d_model));
+    }
+    return PERIDOT_OK;
+}
+
+peridot_status pd_report_logits(struct pd_workspace *w, const struct pd_row_wishes *wishes, struct pd_sequence *q, uint32_t pos,
+                                uint32_t first, uint32_t n)
+{
+    if (!wishes->logits || n == 0) return PERIDOT_OK;
+    PD_TRY(pd_workspace_read_logits(w, first, n));
+    return report(w, wishes->logits, wishes->user, q, pos, n, w->model->weights.n_outputs);
+}
+
+/* Logits of n rows of the chunk, which are in the scratch still. */
+static peridot_status compute_logits(struct pd_prefill *p, const struct pd_chunk *chunk, uint32_t row, uint32_t n)
+{
+    struct pd_recorder r = pd_workspace_recorder(p->w, p->commands);
+    struct pd_pass pass = pd_workspace_pass(p->w, &chunk->input, &r, n);
+    PD_TRY(pd_commands_begin(p->commands));
+    pd_forward_head(&pass, pd_rows_at(p->w->logits, pd_spare_row(p->w), 0), row, n);
+    peridot_status status = pd_commands_end(p->commands);
+    PD_TRY(r.status != PERIDOT_OK ? r.status : status);
+    return pd_commands_run(p->commands);
+}
+
+/* The row of a prompt's last token is the result that is there already: callers see the very numbers that are sampled from. */
+static peridot_status report_part(struct pd_prefill *p, const struct pd_chunk *chunk, const struct pd_chunk_part *part,
+                                  const struct pd_row_wishes *wishes)
+{
+    struct pd_sequence *q = part->prompt->sequence;
+    uint32_t pos = q->pos - part->n, skip = wishes->first > pos ? wishes->first - pos : 0;
+    if (wishes->last) skip = part->ends ? part->n - 1 : part->n;
+    if (skip >= part->n) return PERIDOT_OK;
+    PD_TRY(pd_report_hidden(p->w, wishes, q, pos + skip, part->row + skip, part->n - skip));
+    uint32_t n_computed = part->n - (part->ends ? 1 : 0);
+    for (uint32_t i = skip, some; wishes->logits && i < n_computed; i += some) {
+        some = (uint32_t)pd_min(PD_LOGITS_ROWS, n_computed - i);
+        PD_TRY(compute_logits(p, chunk, part->row + i, some));
+        PD_TRY(pd_report_logits(p->w, wishes, q, pos + i, pd_spare_row(p->w), some));
+    }
+    return part->ends ? pd_report_logits(p->w, wishes, q, q->pos - 1, pd_own_row(q), 1) : PERIDOT_OK;
+}
+
+/* ---- running ---- */
+
+/* The chunk's tokens become their sequences'. */
+static peridot_status finish(struct pd_prefill *p, struct pd_chunk *chunk, double begun, const struct pd_row_wishes *wishes)
+{
+    PD_TRY(pd_commands_wait(chunk->commands));
+    double started = fmax(begun, p->done);
+    p->done = pd_now();
+    pd_prefill_took(p, chunk->planned, chunk->n_rows, p->done - started);
+    for (uint32_t i = 0; i < chunk->n_parts; i++) {
+        const struct pd_chunk_part *part = &chunk->parts[i];
+        struct pd_sequence *q = part->prompt->sequence;
+        pd_sequence_append(q, (const int32_t *)chunk->input.tokens.host + part->row, part->n);
+        part->prompt->n_in_flight -= part->n;
+        q->logits = part->ends && has_head(p, wishes) ? PD_LOGITS_OWN : PD_LOGITS_NONE;
+        if (q->logits) memcpy(q->best, (const struct pd_candidate *)p->w->best.host + pd_own_row(q) * PD_TOPK, sizeof q->best);
+    }
+    return PERIDOT_OK;
+}
+
+static peridot_status report_chunk(struct pd_prefill *p, const struct pd_chunk *chunk, const struct pd_row_wishes *wishes)
+{
+    for (uint32_t i = 0; i < chunk->n_parts; i++) PD_TRY(report_part(p, chunk, &chunk->parts[i], wishes));
+    return PERIDOT_OK;
+}
+
+bool pd_prefill_pending(const struct pd_prompt *prompts, uint32_t n, bool whole)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (prompts[i].n_left > (whole ? 0 : 1)) return true;
+    return false;
+}
+
+peridot_status pd_prefill_run(struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n, const struct pd_row_wishes *wishes,
+                              const volatile bool *stop)
+{
+    bool reports = wishes->logits || wishes->hidden;
+    struct pd_chunk *flying = NULL;
+    double begun = 0;
+    peridot_status status = PERIDOT_OK;
+    while (status == PERIDOT_OK && pd_prefill_next(p, false) > 1 && pd_prefill_pending(prompts, n, wishes->whole)) {
+        struct pd_chunk *chunk;
+        if (*stop) status = pd_fail(PERIDOT_CANCELLED, "stopped between the chunks of a prompt");
+        if (status == PERIDOT_OK) status = submit(&chunk, p, prompts, n, wishes, pd_prefill_next(p, false));
+        if (status != PERIDOT_OK) break;
+        double now = pd_now();
+        if (flying) status = finish(p, flying, begun, wishes);
+        flying = chunk;
+        begun = now;
+        if (!reports || status != PERIDOT_OK) continue;
+        flying = NULL;   /* its rows are in the scratch until the next one */
+        status = finish(p, chunk, now, wishes);
+        if (status == PERIDOT_OK) status = report_chunk(p, chunk, wishes);
+    }
+    if (!flying) return status;
+    peridot_status last = finish(p, flying, begun, wishes);   /* whatever went wrong after it: it stands */
+    return status == PERIDOT_OK ? last : status;
+}
+
+peridot_status pd_prefill_step(struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n, bool others_wait)
+{
+    static const struct pd_row_wishes none = {0};
+    struct pd_chunk *chunk;
+    PD_TRY(submit(&chunk, p, prompts, n, &none, pd_prefill_next(p, others_wait)));
+    return finish(p, chunk, pd_now(), &none);
+}
+
+/* ---- measuring ---- */
+
+peridot_status pd_prefill_measure(struct pd_prefill *p, struct pd_commands *commands, struct pd_sequence *q, uint32_t n)
+{
+    struct pd_chunk *chunk = &p->chunks[p->next];
+    struct pd_prompt prompt = {.sequence = q};
+    PD_TRY(pd_sequence_extend(q, q->pos + n));
+    for (uint32_t m = 0; m < n; m++) {
+        pd_input_write(&chunk->input, p->w, m, q, q->pos + m);
+        ((int32_t *)chunk->input.tokens.host)[m] = 0;
+    }
+    *chunk = (struct pd_chunk){.commands = chunk->commands, .input = chunk->input, .parts = {{&prompt, 0, n, true}}, .n_parts = 1, .n_rows = n};
+    q->logits = PD_LOGITS_NONE;   /* its row is overwritten */
+    PD_TRY(record(p, commands, chunk, p->w->model->weights.n_outputs != 0));
+    PD_TRY(pd_commands_run(commands));
+    return pd_commands_run(commands);
+}

@@ -1,0 +1,77 @@
+/* Prompts: chunks of tokens of one or several sequences, each a submit. Where submits are to be short a chunk is as long as the
+ * device takes a given time for. While it works on one, the host writes and records the next. */
+#ifndef PD_ENGINE_PREFILL_H
+#define PD_ENGINE_PREFILL_H
+
+#include "engine/workspace.h"
+
+/* Tokens that are to be evaluated, in order; a prompt whose last token is left to a decode step has n_left 1. */
+struct pd_prompt {
+    struct pd_sequence *sequence;
+    const int32_t *tokens;     /* the next one first */
+    size_t n_left;             /* not yet submitted */
+    uint32_t n_in_flight;      /* submitted, not yet the sequence's */
+};
+
+/* Called for rows: [n_outputs] logits or label scores, or [d_model] hidden states. False: stop. */
+typedef bool (*pd_row_call)(void *user, struct pd_sequence *sequence, uint32_t pos, const float *row, size_t n);
+
+struct pd_row_wishes {
+    pd_row_call logits, hidden;   /* NULL: none */
+    void *user;
+    uint32_t first;            /* of positions from here on */
+    bool last;                 /* only of each prompt's last token */
+    bool no_head;              /* nobody needs the last position's logits */
+    bool whole;                /* last tokens are taken too, and none is left to a decode step */
+};
+
+struct pd_chunk {
+    struct pd_commands *commands;
+    struct pd_input input;
+    struct pd_chunk_part {
+        struct pd_prompt *prompt;
+        uint32_t row, n;       /* rows of the chunk */
+        bool ends;             /* with the prompt's last token */
+    } parts[PD_MAX_SEQUENCES];
+    uint32_t n_parts, n_rows, planned;
+};
+
+struct pd_prefill {
+    struct pd_workspace *w;
+    struct pd_chunk chunks[2];
+    struct pd_commands *commands;   /* of rows of logits that callers want */
+    uint32_t n_max;            /* tokens of a chunk */
+    uint32_t n_timed;          /* of the next one where submits are sized in time */
+    bool timed;                /* they are, though no other sequence waits */
+    uint32_t next;             /* of the two chunks */
+    double done;               /* when the last one was */
+};
+
+/* timed: on a device that a driver takes away from whoever keeps it long. */
+peridot_status pd_prefill_create(struct pd_prefill *p, struct pd_workspace *w, uint32_t n_max, bool timed);
+void pd_prefill_free(struct pd_prefill *p);
+/* Evaluates prompts but for last tokens, which stay unless they are wished for. Several go into a chunk. `stop` is looked at
+ * between chunks. */
+peridot_status pd_prefill_run(struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n, const struct pd_row_wishes *wishes,
+                              const volatile bool *stop);
+/* The same for one chunk, sized in time where others wait. */
+peridot_status pd_prefill_step(struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n, bool others_wait);
+/* Whether a prompt has more left than its last token, or has that. */
+bool pd_prefill_pending(const struct pd_prompt *prompts, uint32_t n, bool whole);
+/* Tokens of the next chunk at most. */
+uint32_t pd_prefill_next(const struct pd_prefill *p, bool others_wait);
+/* A pass over n tokens of a prompt took so long. */
+void pd_prefill_took(struct pd_prefill *p, uint32_t planned, uint32_t n, double seconds);
+/* Hands out rows first .. first + n - 1 of the last pass's hidden states, as positions from `pos` on. */
+peridot_status pd_report_hidden(struct pd_workspace *w, const struct pd_row_wishes *wishes, struct pd_sequence *q, uint32_t pos,
+                                uint32_t first, uint32_t n);
+/* The same of n rows of logits, 1 .. PD_LOGITS_ROWS. */
+peridot_status pd_report_logits(struct pd_workspace *w, const struct pd_row_wishes *wishes, struct pd_sequence *q, uint32_t pos,
+                                uint32_t first, uint32_t n);
+/* Records a chunk of n tokens of q at its position into `commands` and runs it twice: for measurements. */
+peridot_status pd_prefill_measure(struct pd_prefill *p, struct pd_commands *commands, struct pd_sequence *q, uint32_t n);
+
+/* Tokens of the next submit, after one of n took so long where `planned` might have been taken; at most four times as many. */
+uint32_t pd_next_chunk(uint32_t planned, uint32_t n, double seconds);
+
+#endif

@@ -1,0 +1,140 @@
+#include "engine/request.h"
+
+#include "base/num.h"
+#include "base/os.h"
+
+#include <stdio.h>
+#include <string.h>
+
+peridot_status pd_request_begin(struct pd_request *r, struct pd_session *s)
+{
+    r->state = PD_REQUEST_PROMPT;
+    r->begun = pd_now();
+    PD_TRY(pd_gpu_check(s->model->gpu));
+    PD_TRY(pd_session_check_tokens(s, &r->prompt));
+    pd_decoder_leave(&s->decoder, r->prompt.sequence);
+    if (r->prompt.n_left > 1) pd_sequence_mark(r->prompt.sequence);   /* the end of a reply */
+    return PERIDOT_OK;
+}
+
+static void end(struct pd_session *s, struct pd_request *r, peridot_status status)
+{
+    r->state = PD_REQUEST_DONE;
+    r->status = status;
+    pd_decoder_leave(&s->decoder, r->prompt.sequence);
+    if (status != PERIDOT_OK) snprintf(r->error, sizeof r->error, "%s", pd_error());
+}
+
+/* A token was drawn: it is handed on, and evaluated if the text is to go on. */
+static void take_token(struct pd_session *s, struct pd_request *r, int32_t token)
+{
+    if (r->n_generated == 0) r->decode_begun = pd_now();
+    enum pd_token_verdict verdict = r->token(r->user, token);
+    r->next = token;
+    r->state = PD_REQUEST_DECODE;
+    if (verdict != PD_TOKEN_STOPS) r->n_generated++;
+    if (verdict != PD_TOKEN_GO_ON || r->n_generated == r->n_max || r->prompt.sequence->pos == s->ctx) end(s, r, PERIDOT_OK);
+}
+
+/* All of the prompt has been evaluated. */
+static void end_prompt(struct pd_session *s, struct pd_request *r)
+{
+    int32_t token = 0;
+    r->prompt_s = pd_now() - r->begun;
+    pd_sequence_mark(r->prompt.sequence);
+    if (r->n_max == 0) {
+        end(s, r, PERIDOT_OK);
+        return;
+    }
+    peridot_status status = pd_session_sample(&token, s, r->prompt.sequence);
+    if (status == PERIDOT_OK) take_token(s, r, token);
+    else end(s, r, status);
+}
+
+/* ---- a round ---- */
+
+/* Requests that take part in the decode step: those that go on, and prompts of which one token is left. */
+static uint32_t decode_rows(struct pd_decode_row *rows, struct pd_request **of, struct pd_session *s, struct pd_request *const *requests,
+                            uint32_t n)
+{
+    uint32_t m = 0;
+    for (uint32_t i = 0; i < n && m < PD_MAX_SEQUENCES; i++) {
+        struct pd_request *r = requests[i];
+        bool last = r->state == PD_REQUEST_PROMPT && r->prompt.n_left == 1 && r->prompt.n_in_flight == 0;
+        if (r->state != PD_REQUEST_DECODE && !last) continue;
+        peridot_status status = pd_sequence_extend(r->prompt.sequence, r->prompt.sequence->pos + 1);
+        if (status != PERIDOT_OK) {
+            end(s, r, status);
+            continue;
+        }
+        of[m] = r;
+        rows[m++] = (struct pd_decode_row){.sequence = r->prompt.sequence, .token = last ? r->prompt.tokens[0] : r->next,
+            .n_more = (uint32_t)pd_max(r->n_max - r->n_generated, 1)};
+    }
+    return m;
+}
+
+static void take_row(struct pd_session *s, struct pd_request *r, const struct pd_decode_row *row)
+{
+    if (r->state == PD_REQUEST_PROMPT) {
+        r->prompt.n_left = 0;
+        r->prompt_s = pd_now() - r->begun;
+        if (r->n_max == 0) end(s, r, PERIDOT_OK);
+    } else {
+        r->decode_s = pd_now() - r->decode_begun;
+    }
+    if (r->state != PD_REQUEST_DONE) take_token(s, r, row->token);
+}
+
+static peridot_status decode(struct pd_session *s, struct pd_request *const *requests, uint32_t n)
+{
+    struct pd_decode_row rows[PD_MAX_SEQUENCES];
+    struct pd_request *of[PD_MAX_SEQUENCES];
+    uint32_t m = decode_rows(rows, of, s, requests, n);
+    if (m == 0) return PERIDOT_OK;
+    uint64_t others = s->model->weights.decode_read_size * (m - 1) / m;   /* each counts its part of the weights */
+    for (uint32_t i = 0; i < m; i++)
+        if (of[i]->state == PD_REQUEST_DECODE) of[i]->decode_read_size += pd_session_step_size(s, 1, rows[i].sequence->pos) - others;
+    PD_TRY(pd_decode_next(&s->decoder, rows, m));
+    for (uint32_t i = 0; i < m; i++)
+        if (rows[i].advanced) take_row(s, of[i], &rows[i]);
+    return PERIDOT_OK;
+}
+
+/* Every round another prompt comes first, so that short ones don't wait for the end of a long one. */
+static peridot_status read_prompts(struct pd_session *s, struct pd_request *const *requests, uint32_t n)
+{
+    struct pd_prompt prompts[PD_MAX_SEQUENCES];
+    struct pd_request *of[PD_MAX_SEQUENCES];
+    uint32_t m = 0;
+    bool others_wait = false;
+    for (uint32_t k = 0; k < n && m < PD_MAX_SEQUENCES; k++) {
+        struct pd_request *r = requests[(k + s->n_rounds) % n];
+        others_wait = others_wait || r->state == PD_REQUEST_DECODE;
+        if (r->state != PD_REQUEST_PROMPT || r->prompt.n_left == 1) continue;
+        of[m] = r;
+        prompts[m++] = r->prompt;
+    }
+    if (m == 0) return PERIDOT_OK;
+    peridot_status status = PERIDOT_OK;
+    if (pd_prefill_pending(prompts, m, false)) status = pd_prefill_step(&s->prefill, prompts, m, others_wait || m > 1);
+    if (status == PERIDOT_ERROR_MEMORY) end(s, of[0], status);   /* not even its next token fits */
+    else PD_TRY(status);
+    for (uint32_t i = 0; i < m; i++) {
+        of[i]->prompt = prompts[i];
+        if (of[i]->state == PD_REQUEST_PROMPT && prompts[i].n_left == 0) end_prompt(s, of[i]);
+    }
+    return PERIDOT_OK;
+}
+
+peridot_status pd_requests_run(struct pd_session *s, struct pd_request *const *requests, uint32_t n)
+{
+    PD_TRY(pd_gpu_check(s->model->gpu));
+    if (s->cancelled) {
+        s->cancelled = false;
+        return pd_fail(PERIDOT_CANCELLED, "stopped between two rounds");
+    }
+    s->n_rounds++;
+    PD_TRY(decode(s, requests, n));
+    return read_prompts(s, requests, n);
+}

@@ -1,0 +1,38 @@
+/* Requests: prompts that are to be continued, each on a sequence of its own. They are served in rounds: a decode step of all that
+ * are being continued, then a chunk of the prompts that wait, sized so that the others hardly do. So they can come and go at any
+ * time, and a long prompt keeps nobody waiting. */
+#ifndef PD_ENGINE_REQUEST_H
+#define PD_ENGINE_REQUEST_H
+
+#include "engine/session.h"
+
+enum pd_token_verdict {
+    PD_TOKEN_GO_ON,
+    PD_TOKEN_LAST,             /* it is part of the text, which ends here */
+    PD_TOKEN_STOPS             /* it says that the text has ended */
+};
+
+enum pd_request_state { PD_REQUEST_PROMPT, PD_REQUEST_DECODE, PD_REQUEST_DONE };
+
+struct pd_request {
+    struct pd_prompt prompt;
+    uint32_t n_max;            /* tokens to generate at most */
+    enum pd_token_verdict (*token)(void *user, int32_t token);   /* for each token that was drawn */
+    void *user;
+    /* Set by pd_request_begin and pd_requests_run: */
+    enum pd_request_state state;
+    peridot_status status;     /* of a request that is done */
+    int32_t next;              /* the token that is yet to be evaluated */
+    uint32_t n_generated;
+    double begun, prompt_s, decode_begun, decode_s;   /* see peridot_stats */
+    uint64_t decode_read_size;
+    char error[512];           /* the sentence of `status` */
+};
+
+/* Checks the prompt, prompt.tokens of which must stay until it is evaluated. */
+peridot_status pd_request_begin(struct pd_request *r, struct pd_session *s);
+/* One round for n requests, of which those that are done are passed over. What goes wrong with one ends that one; an error is
+ * returned where it ends all. */
+peridot_status pd_requests_run(struct pd_session *s, struct pd_request *const *requests, uint32_t n);
+
+#endif

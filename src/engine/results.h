@@ -1,0 +1,18 @@
+/* What passes leave of a sequence: logits, candidates and the next token drawn from them on the host. */
+#ifndef PD_ENGINE_RESULTS_H
+#define PD_ENGINE_RESULTS_H
+
+#include "engine/workspace.h"
+
+/* Fails where the model has no head. */
+peridot_status pd_check_head(const struct pd_model *model);
+/* Fails, with the reason, where the best logit of the sequence's last position is no number. */
+peridot_status pd_check_finite(const struct pd_model *model, const struct pd_sequence *q, float best);
+/* The row of the device's logits that has those of the sequence's last position, where it still has. */
+bool pd_logits_row(uint32_t *row, const struct pd_workspace *w, const struct pd_sequence *q, uint64_t n_steps);
+/* Whether a draw needs all logits, not the best PD_TOPK. */
+bool pd_draw_needs_logits(const struct pd_sequence *q);
+/* Draws the next token from the best candidates, or from `logits` [n_outputs] where it needs them all. */
+peridot_status pd_draw(int32_t *token, const struct pd_workspace *w, struct pd_sequence *q, const float *logits);
+
+#endif

@@ -1,0 +1,55 @@
+/* Sequences: timelines of tokens that share one cache. Each knows its tokens, its pages, its sampler and the candidates for its
+ * next token; what evaluates them is in decode.c and prompt.c. */
+#ifndef PD_ENGINE_SEQUENCE_H
+#define PD_ENGINE_SEQUENCE_H
+
+#include "engine/cache.h"
+#include "engine/sampler.h"
+
+#define PD_MAX_SEQUENCES 64
+#define PD_N_SNAPSHOTS 2     /* that a sequence keeps: the end of its last prompt, and that of the reply before */
+
+/* Where the logits of a sequence's last position are. */
+enum pd_logits_place {
+    PD_LOGITS_NONE,          /* nowhere: no token has been evaluated, or only its hidden state was asked for */
+    PD_LOGITS_OWN,           /* in the row that is the sequence's own */
+    PD_LOGITS_DECODED        /* in a row of a decode step; the next step overwrites it */
+};
+
+struct pd_sequence {
+    struct pd_sequence_set *set;
+    void *owner;                           /* the handle that the library's user has */
+    uint32_t index;                        /* in the set, of its table of pages and of its row of logits */
+    struct pd_pages pages;
+    uint32_t pos, capacity;
+    int32_t *tokens;                       /* [capacity]: the pos tokens so far */
+    struct pd_sampler sampler;
+    struct pd_candidate best[PD_TOPK];     /* of the last position's logits, wherever these are */
+    enum pd_logits_place logits;
+    uint32_t decoded_row;
+    uint64_t decoded_step;
+    struct pd_snapshot snapshots[PD_N_SNAPSHOTS];   /* the oldest first */
+};
+
+struct pd_sequence_set {
+    struct pd_cache cache;
+    uint32_t n_max, ctx, slack;            /* slack: see pd_pages_release */
+    struct pd_sequence *at[PD_MAX_SEQUENCES];   /* NULL: free */
+};
+
+peridot_status pd_sequence_create(struct pd_sequence **out, struct pd_sequence_set *set);
+void pd_sequence_free(struct pd_sequence *q);
+/* A new sequence of the first n tokens of q, which can go back there; it shares the pages, and samples as q does. */
+peridot_status pd_sequence_fork(struct pd_sequence **out, const struct pd_sequence *q, uint32_t n);
+/* Goes back to the nearest place at or before n where layers with windows still have their keys: *kept tokens remain. */
+peridot_status pd_sequence_truncate(struct pd_sequence *q, uint32_t n, uint32_t *kept);
+/* Where that would be. */
+uint32_t pd_sequence_nearest(const struct pd_sequence *q, uint32_t n);
+/* Room for n tokens in all. Where the cache has no page left, snapshots are dropped, the oldest of any sequence first. */
+peridot_status pd_sequence_extend(struct pd_sequence *q, uint32_t n);
+/* Tokens that have been evaluated. */
+void pd_sequence_append(struct pd_sequence *q, const int32_t *tokens, uint32_t n);
+/* Keeps what it takes to go back to the present position. Where memory is short nothing is kept. */
+void pd_sequence_mark(struct pd_sequence *q);
+
+#endif

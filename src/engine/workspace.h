@@ -1,0 +1,58 @@
+/* What the passes of a session share on the device: activations, logits, and the memory that one pass's input takes. A pass
+ * evaluates rows: each is the next token of a sequence, at its position. */
+#ifndef PD_ENGINE_WORKSPACE_H
+#define PD_ENGINE_WORKSPACE_H
+
+#include "engine/forward.h"
+#include "engine/model.h"
+#include "engine/sequence.h"
+
+#define PD_LOGITS_ROWS 32    /* rows of logits computed at once for callers that want every row */
+
+struct pd_workspace {
+    const struct pd_model *model;
+    const struct pd_cache *cache;
+    struct pd_variants variants;       /* the model's, or those whose results do not depend on how many sequences decode */
+    struct pd_heap *device_heap, *host_heap, *input_heap;
+    struct pd_scratch scratch;
+    uint32_t n_rows, n_sequences;      /* most rows of a pass, and sequences */
+    /* Rows of logits: one of each sequence, those of a decode step, then PD_LOGITS_ROWS. */
+    struct pd_rows logits;
+    struct pd_span normed_span, logits_span;
+    struct pd_span best;               /* in host memory: [n_sequences][PD_TOPK], of each sequence's own row */
+    uint64_t topk[2];                  /* scratch of the selection */
+    float *host_rows;                  /* PD_LOGITS_ROWS rows on the host, of n_outputs or d_model */
+    uint32_t split_pages;              /* see pd_decode_place */
+};
+
+static inline uint32_t pd_own_row(const struct pd_sequence *q) { return q->index; }
+static inline uint32_t pd_decoded_row(const struct pd_workspace *w, uint32_t m) { return w->n_sequences + m; }
+static inline uint32_t pd_spare_row(const struct pd_workspace *w) { return 2 * w->n_sequences; }
+
+/* input_heap: of what the host writes and kernels read; the workspace's from then on. n_rows: most of a pass. */
+peridot_status pd_workspace_create(struct pd_workspace *w, const struct pd_model *model, const struct pd_cache *cache,
+                                   struct pd_heap *input_heap, uint32_t n_rows, uint32_t n_sequences);
+void pd_workspace_free(struct pd_workspace *w);
+
+/* What a pass reads of the host's memory. */
+struct pd_input {
+    struct pd_span step, tokens, places, angles;   /* places: [kinds][n_rows]; angles: of each RoPE table [n_rows][head_dim] */
+    uint32_t n_rows;                               /* at most */
+};
+/* tokens: where these are, or an empty span. */
+peridot_status pd_input_create(struct pd_input *in, const struct pd_workspace *w, uint32_t n_rows, struct pd_span tokens);
+/* Row m stands at position pos of q. */
+void pd_input_write(const struct pd_input *in, const struct pd_workspace *w, uint32_t m, const struct pd_sequence *q, uint32_t pos);
+/* The grids of a decode step of n rows that are written. */
+void pd_input_write_grids(const struct pd_input *in, const struct pd_workspace *w, uint32_t n);
+
+struct pd_recorder pd_workspace_recorder(const struct pd_workspace *w, struct pd_commands *commands);
+struct pd_pass pd_workspace_pass(const struct pd_workspace *w, const struct pd_input *in, struct pd_recorder *r, uint32_t n_rows);
+/* The best candidates of n rows of logits, to host memory at `best`. */
+void pd_workspace_select(const struct pd_workspace *w, struct pd_recorder *r, uint32_t row, uint32_t n, uint64_t best);
+
+/* Reads n rows from row `first` of logits (with a classification head's biases added) or of hidden states to host_rows. */
+peridot_status pd_workspace_read_logits(struct pd_workspace *w, uint32_t first, uint32_t n);
+peridot_status pd_workspace_read_hidden(struct pd_workspace *w, uint32_t first, uint32_t n);
+
+#endif

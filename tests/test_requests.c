@@ -1,0 +1,212 @@
+/* Requests: texts that are written side by side are those that each would be alone, wherever the others begin, stop or are taken
+ * away; a long prompt keeps nobody waiting for more than a submit; what goes wrong with one ends that one. */
+#include "format_fixture.h"
+
+#include "engine/session.h"
+
+#define MODEL PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf"
+
+enum { CTX = 256, N_TEXTS = 6, N_MOST = 48 };
+
+static peridot_model *model;
+
+static int open_shared(void **state)
+{
+    (void)state;
+    return peridot_model_open(&model, MODEL, NULL) == PERIDOT_OK ? 0 : -1;
+}
+
+static int close_shared(void **state)
+{
+    (void)state;
+    peridot_model_close(model);
+    return 0;
+}
+
+/* A golden model says one thing over and over unless it is hot. The third needs all logits, the fourth stops early. */
+static const peridot_bias lifted[] = {{7, 1}};
+static const peridot_sampling chains[N_TEXTS] = {
+    {0}, {.temperature = 6, .top_k = 40, .seed = 3}, {.temperature = 5, .seed = 4}, {.temperature = 8, .top_k = 100, .seed = 5},
+    {.temperature = 5, .top_k = 40, .repeat_penalty = 1.2f, .seed = 6}, {.temperature = 6, .bias = lifted, .n_bias = 1, .seed = 7}};
+static const uint32_t lengths[N_TEXTS] = {5, 1, 40, 90, 2, 17}, n_max[N_TEXTS] = {N_MOST, 20, 30, N_MOST, 1, 40}, n_stop[N_TEXTS] = {0, 0, 0, 9, 0, 0};
+
+static void make_prompt(int32_t *tokens, uint32_t text)
+{
+    for (uint32_t i = 0; i < lengths[text]; i++) tokens[i] = i == 0 ? 2 : (int32_t)((17 * text + 31 * i) % 250);
+}
+
+struct text {
+    int32_t tokens[N_MOST];
+    uint32_t n, n_stop;
+    bool flushed;
+};
+
+static bool take(void *user, int32_t token, const char *piece, size_t size)
+{
+    struct text *t = user;
+    (void)piece, (void)size;
+    assert_false(t->flushed);
+    if (token < 0) t->flushed = true;
+    else t->tokens[t->n++] = token;
+    return t->n != t->n_stop;
+}
+
+static peridot_session *open_session(uint32_t n)
+{
+    peridot_session *s;
+    EXPECT_OK(peridot_session_create(&s, model, &(peridot_session_params){.ctx = CTX, .chunk = 32, .n_sequences = n}));
+    return s;
+}
+
+static peridot_sequence *add(peridot_session *s, uint32_t text)
+{
+    peridot_sequence *q;
+    EXPECT_OK(peridot_sequence_create(&q, s));
+    EXPECT_OK(peridot_set_sampling(q, &chains[text]));
+    return q;
+}
+
+static void write_alone(struct text *out, uint32_t text)
+{
+    int32_t prompt[CTX];
+    peridot_session *s = open_session(2);
+    peridot_sequence *q = add(s, text);
+    *out = (struct text){.n_stop = n_stop[text]};
+    make_prompt(prompt, text);
+    EXPECT_OK(peridot_generate(q, prompt, lengths[text], n_max[text], take, out, NULL));
+    assert_true(out->flushed);
+    peridot_session_free(s);
+}
+
+static peridot_request *ask(peridot_sequence *q, uint32_t text, struct text *out)
+{
+    int32_t prompt[CTX];
+    peridot_request *r;
+    *out = (struct text){.n_stop = n_stop[text]};
+    make_prompt(prompt, text);
+    EXPECT_OK(peridot_request_create(&r, q, &(peridot_request_params){.prompt = prompt, .n_prompt = lengths[text], .n_max = n_max[text],
+        .text = take, .user = out}));
+    return r;
+}
+
+static void expect_text(const peridot_request *r, const struct text *got, const struct text *want, uint32_t text)
+{
+    peridot_status status;
+    peridot_stats stats = {.size = sizeof stats};
+    assert_true(peridot_request_done(r, &status, &stats));
+    assert_int_equal(status, PERIDOT_OK);
+    assert_true(got->flushed);
+    assert_int_equal(stats.n_generated, got->n);
+    assert_int_equal(stats.n_prompt, lengths[text]);
+    if (got->n != want->n || memcmp(got->tokens, want->tokens, got->n * sizeof *got->tokens) != 0) fail_msg("text %u is another one", text);
+}
+
+/* They come one by one while others are being written, and each is what it is alone. */
+static void test_side_by_side(void **state)
+{
+    (void)state;
+    peridot_session *s = open_session(N_TEXTS);
+    peridot_request *requests[N_TEXTS] = {NULL};
+    struct text alone[N_TEXTS], texts[N_TEXTS];
+    size_t n_running = 0;
+    for (uint32_t i = 0; i < N_TEXTS; i++) write_alone(&alone[i], i);
+    assert_int_equal(alone[3].n, 9);
+    for (uint32_t round = 0; round < 2 || n_running; round++) {
+        if (round % 3 == 0 && round / 3 < N_TEXTS) requests[round / 3] = ask(add(s, round / 3), round / 3, &texts[round / 3]);
+        EXPECT_OK(peridot_session_run(s, &n_running));
+        assert_true(round < 400);
+        if (round / 3 < N_TEXTS) n_running++;   /* more are to come */
+    }
+    for (uint32_t i = 0; i < N_TEXTS; i++) expect_text(requests[i], &texts[i], &alone[i], i);
+    peridot_session_free(s);
+}
+
+/* Another is taken away in the middle, and its sequence goes on by hand. */
+static void test_taken_away(void **state)
+{
+    (void)state;
+    peridot_session *s = open_session(3);
+    struct text alone, text, other;
+    size_t n_running;
+    int32_t token;
+    write_alone(&alone, 1);
+    peridot_sequence *q = add(s, 1), *p = add(s, 0);
+    peridot_request *kept = ask(q, 1, &text), *gone = ask(p, 0, &other), *none;
+    EXPECT_FAILURE(peridot_request_create(&none, q, &(peridot_request_params){.n_max = 1}), PERIDOT_ERROR_ARGUMENT, "request already");
+    for (int i = 0; i < 6; i++) EXPECT_OK(peridot_session_run(s, &n_running));
+    assert_int_equal(n_running, 2);
+    assert_false(peridot_request_done(gone, NULL, NULL));
+    peridot_request_free(gone);
+    assert_true(other.n > 0 && !other.flushed);
+    EXPECT_OK(peridot_sample(&token, p));
+    EXPECT_OK(peridot_sequence_eval(p, &token, 1, NULL));
+    do EXPECT_OK(peridot_session_run(s, &n_running));
+    while (n_running);
+    expect_text(kept, &text, &alone, 1);
+    peridot_request_free(kept);
+    peridot_session_free(s);
+}
+
+/* Where the cache is full, the request that needs more ends, says so, and the others go on. */
+static void test_full_cache(void **state)
+{
+    (void)state;
+    peridot_session *s;
+    struct text text, other;
+    size_t n_running;
+    int32_t prompt[CTX];
+    peridot_status status = PERIDOT_OK;
+    EXPECT_OK(peridot_session_create(&s, model, &(peridot_session_params){.ctx = CTX, .chunk = 32, .n_sequences = 2, .n_positions = 64}));
+    peridot_request *small = ask(add(s, 0), 0, &text), *large;
+    other = (struct text){0};
+    for (uint32_t i = 0; i < 200; i++) prompt[i] = 2 + (int32_t)(i % 100);
+    EXPECT_OK(peridot_request_create(&large, add(s, 0), &(peridot_request_params){.prompt = prompt, .n_prompt = 200, .n_max = 4,
+        .text = take, .user = &other}));
+    do EXPECT_OK(peridot_session_run(s, &n_running));
+    while (n_running);
+    assert_true(peridot_request_done(large, &status, NULL));
+    assert_int_equal(status, PERIDOT_ERROR_MEMORY);
+    assert_non_null(strstr(peridot_last_error(), "cache is full"));
+    assert_int_equal(other.n, 0);
+    struct text alone;
+    write_alone(&alone, 0);
+    expect_text(small, &text, &alone, 0);
+    peridot_session_free(s);
+}
+
+/* While one writes, the rounds of another's long prompt are submits sized in time; its tokens come one a round nonetheless. */
+static void test_long_prompt(void **state)
+{
+    (void)state;
+    peridot_session *s = open_session(2);
+    struct text text, other = {0};
+    size_t n_running;
+    int32_t prompt[CTX];
+    for (uint32_t i = 0; i < 240; i++) prompt[i] = 2 + (int32_t)(i % 100);
+    peridot_request *first = ask(add(s, 0), 0, &text), *second;
+    for (int i = 0; i < 3; i++) EXPECT_OK(peridot_session_run(s, &n_running));
+    uint32_t before = text.n;
+    peridot_sequence *q = add(s, 0);
+    EXPECT_OK(peridot_request_create(&second, q, &(peridot_request_params){.prompt = prompt, .n_prompt = 240, .n_max = 2, .text = take,
+        .user = &other}));
+    (*(struct pd_session **)(void *)s)->prefill.n_timed = 16;   /* as on a slow device */
+    for (uint32_t i = 1; peridot_sequence_pos(q) < 240; i++) {
+        uint32_t pos = peridot_sequence_pos(q);
+        EXPECT_OK(peridot_session_run(s, &n_running));
+        assert_int_equal(text.n, before + i);
+        assert_in_range(peridot_sequence_pos(q) - pos, 1, 32);
+    }
+    do EXPECT_OK(peridot_session_run(s, &n_running));
+    while (n_running);
+    assert_int_equal(other.n, 2);
+    peridot_request_free(first);
+    peridot_session_free(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_side_by_side), cmocka_unit_test(test_taken_away), cmocka_unit_test(test_full_cache),
+        cmocka_unit_test(test_long_prompt)};
+    return cmocka_run_group_tests_name("requests", tests, open_shared, close_shared);
+}
