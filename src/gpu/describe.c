@@ -198,7 +198,7 @@ void pd_device_describe(peridot_device_info *info, const struct pd_instance *ins
         info->max_subgroup_size = f.subgroup_sizes.maxSubgroupSize;
     }
     if (f.cooperative.cooperativeMatrix && f.f12.shaderFloat16 && f.f12.vulkanMemoryModel
-        && f.f12.vulkanMemoryModelDeviceScope)
+        && f.f12.vulkanMemoryModelDeviceScope && instance->vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR)
         describe_matrices(info, instance, physical);
     info->external_host_memory = pd_extensions_has(&extensions, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
     describe_heap(info, instance, physical, pd_extensions_has(&extensions, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME));
