@@ -246,7 +246,7 @@ static peridot_status open_search(struct search *s)
     return pd_commands_time(s->commands, true);
 }
 
-static peridot_status run(struct search *s)
+static peridot_status find_tunings(struct search *s)
 {
     struct times before[N_PAIRS] = {0}, after[N_PAIRS] = {0};
     PD_TRY(open_search(s));
@@ -268,7 +268,7 @@ peridot_status pd_tune(struct pd_model *m, const peridot_tune_params *p)
     s->model = m;
     s->params = p;
     s->end = p->max_s > 0 ? pd_now() + p->max_s : INFINITY;
-    peridot_status status = run(s);
+    peridot_status status = find_tunings(s);
     pd_commands_free(s->commands);
     pd_session_free(s->session);
     free(s->logits);

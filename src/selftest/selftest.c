@@ -51,7 +51,7 @@ static void try_kernel(struct pd_trial *t, enum pd_kernel_id id, uint64_t seed)
     }
 }
 
-static peridot_status run(bool wrong[PD_N_KERNELS], struct pd_trial *t, const struct pd_selftest *test)
+static peridot_status test_kernels(bool wrong[PD_N_KERNELS], struct pd_trial *t, const struct pd_selftest *test)
 {
     size_t only = test->only ? strlen(test->only) : 0;
     for (int id = 0; id < PD_N_KERNELS; id++) {
@@ -72,7 +72,7 @@ peridot_status pd_selftest_run(bool wrong[PD_N_KERNELS], struct pd_gpu *gpu, con
     t.thorough = test->thorough;
     t.after_run = test->after_run;
     t.user = test->user;
-    if (status == PERIDOT_OK) status = run(wrong, &t, test);
+    if (status == PERIDOT_OK) status = test_kernels(wrong, &t, test);
     pd_trial_close(&t);
     return status;
 }

@@ -118,7 +118,7 @@ void pd_trial_dispatch(struct pd_trial *t, enum pd_kernel_id id, const uint32_t 
     if (t->r.status == PERIDOT_OK) pd_dispatch(t->commands, kernel, push, grid[0], grid[1], 1);
 }
 
-static peridot_status run(struct pd_trial *t)
+static peridot_status upload_and_run(struct pd_trial *t)
 {
     uint64_t size = 4 * (uint64_t)t->used;
     PD_TRY(pd_commands_end(t->commands));
@@ -132,7 +132,7 @@ static peridot_status run(struct pd_trial *t)
 void pd_trial_run(struct pd_trial *t)
 {
     if (t->status != PERIDOT_OK || (t->r.status == PERIDOT_OK && !pd_commands_has(t->commands, t->kernel))) return;
-    peridot_status status = t->r.status == PERIDOT_OK ? run(t) : t->r.status;
+    peridot_status status = t->r.status == PERIDOT_OK ? upload_and_run(t) : t->r.status;
     t->ran = status == PERIDOT_OK;
     if (!t->ran) pd_trial_fail(t, "%s", pd_error());
     if (t->r.status == PERIDOT_OK || status == PERIDOT_ERROR_DEVICE_LOST) keep(t, status);
