@@ -6,6 +6,7 @@
 #include "arch/shapes.h"
 #include "base/num.h"
 #include "engine/forward.h"
+#include "engine/sequence.h"
 #include "ops/layout.h"
 #include "probe/measure.h"
 
@@ -101,6 +102,11 @@ static void record_passes(struct pd_pass *pass)
         pd_forward(pass, &logits);
         pd_forward(pass, NULL);
         pd_forward_head(pass, logits, 0, n_tokens[i]);
+        if (n_tokens[i] > PD_MAX_SEQUENCES) continue;
+        pass->decode = true;
+        pd_forward(pass, &logits);
+        pd_forward(pass, NULL);
+        pass->decode = false;
     }
     pd_op_topk(pass->recorder, &(struct pd_topk){.logits = logits, .n = pass->weights->vocab_size, .n_rows = 1,
         .best = SOMEWHERE, .scratch = {SOMEWHERE, SOMEWHERE}});
