@@ -334,6 +334,12 @@ PERIDOT_API peridot_status peridot_sequence_create(peridot_sequence **out, perid
 /* A new sequence of the first n tokens of `from`. Both share the cache's pages up to there. It samples as `from` does, from the
  * state that this is in. PERIDOT_ERROR_ARGUMENT when layers with windows no longer have the keys: see peridot_sequence_truncate. */
 PERIDOT_API peridot_status peridot_sequence_fork(peridot_sequence **out, const peridot_sequence *from, uint32_t n);
+/* Writes the sequence to a file: tokens, keys and values, the chain's numbers and the generator (biases and stop texts, which are
+ * borrowed, are not in it). The file appears when it is complete, and replaces one that is there. Nothing may be at work on it. */
+PERIDOT_API peridot_status peridot_sequence_save(const peridot_sequence *sequence, const char *path);
+/* A new sequence from such a file, which goes on as the one that was saved would have. PERIDOT_ERROR_ARGUMENT when it was saved with
+ * another model or type of cache, or does not fit the context; PERIDOT_ERROR_FORMAT when it is damaged. */
+PERIDOT_API peridot_status peridot_sequence_load(peridot_sequence **out, peridot_session *session, const char *path);
 /* Gives its pages back. Not while a request is on it. NULL is allowed. */
 PERIDOT_API void peridot_sequence_free(peridot_sequence *sequence);
 PERIDOT_API peridot_session *peridot_sequence_session(const peridot_sequence *sequence);

@@ -255,6 +255,101 @@ static void test_budget(void **state)
     peridot_model_close(model);
 }
 
+/* ---- files ---- */
+
+static void draw_some(int32_t *out, peridot_sequence *q, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        EXPECT_OK(peridot_sample(&out[i], q));
+        EXPECT_OK(peridot_sequence_eval(q, &out[i], 1, NULL));
+    }
+}
+
+/* A saved sequence goes on elsewhere as it would have gone on, its logits too; windows have passed over the first page. */
+static void test_saved(void **state)
+{
+    (void)state;
+    peridot_model *model = open_model(MODEL, NULL), *other = open_model(PERIDOT_GOLDEN "/gemma2-q4_0/model.gguf", NULL);
+    size_t width = peridot_model_get_info(model)->n_outputs;
+    char path[128];
+    int32_t want[30], got[30];
+    float before[MAX_WIDTH], after[MAX_WIDTH];
+    snprintf(path, sizeof path, "%s/sequence", folder);
+    peridot_session *s = open_session(model, 2, PERIDOT_KV_F16);
+    peridot_sequence *q = add(s), *loaded;
+    EXPECT_OK(peridot_set_sampling(q, &(peridot_sampling){.temperature = 6, .top_k = 40, .repeat_penalty = 1.1f, .seed = 9}));
+    eval_prompt(q, 11);
+    draw_some(want, q, 30);
+    EXPECT_OK(peridot_sequence_save(q, path));
+    copy_logits(before, q, width);
+    draw_some(want, q, 30);
+    peridot_session_free(s);
+
+    s = open_session(model, 2, PERIDOT_KV_F16);
+    eval(add(s), 3, 0, 90);   /* other pages are free */
+    EXPECT_OK(peridot_sequence_load(&loaded, s, path));
+    assert_int_equal(peridot_sequence_pos(loaded), length_of(11) + 30);
+    copy_logits(after, loaded, width);
+    assert_memory_equal(after, before, width * sizeof *after);
+    draw_some(got, loaded, 30);
+    assert_memory_equal(got, want, sizeof got);
+    EXPECT_FAILURE(peridot_sequence_load(&q, s, path), PERIDOT_ERROR_ARGUMENT, "all 2 sequences");
+    peridot_session_free(s);
+    s = open_session(other, 2, PERIDOT_KV_F16);
+    EXPECT_FAILURE(peridot_sequence_load(&q, s, path), PERIDOT_ERROR_ARGUMENT, "another model");
+    assert_null(q);
+    peridot_session_free(s);
+    s = open_session(model, 1, PERIDOT_KV_F32);
+    EXPECT_FAILURE(peridot_sequence_load(&q, s, path), PERIDOT_ERROR_ARGUMENT, "type of KV cache");
+    peridot_session_free(s);
+    peridot_model_close(model);
+    peridot_model_close(other);
+    unlink(path);
+}
+
+/* Every file that is cut short is refused, and so are numbers that do not fit together. */
+static void test_damaged(void **state)
+{
+    (void)state;
+    static const struct { long at; uint32_t word; const char *sentence; } changes[] = {
+        {0, 1, "no sequence"}, {8, 1, "another model"}, {24, 1, "type of KV cache"}, {36, 400, "context"}, {36, 64, "lacks pages"},
+        {44, 1, "lacks pages"}, {76, 5, "lacks pages"}, {152, 99999, "token id 99999"}};
+    peridot_model *model = open_model(MODEL, NULL);
+    peridot_session *s = open_session(model, 2, PERIDOT_KV_F16);
+    peridot_sequence *q = add(s), *none;
+    char path[128];
+    static uint8_t bytes[1 << 20];
+    snprintf(path, sizeof path, "%s/sequence", folder);
+    eval(q, 1, 0, 70);
+    EXPECT_OK(peridot_sequence_save(q, path));
+    FILE *f = fopen(path, "rb");
+    size_t n = fread(bytes, 1, sizeof bytes, f);
+    fclose(f);
+    assert_in_range(n, 1000, sizeof bytes - 1);
+    for (size_t size = 0; size < n; size += size < 2000 ? 1 : 9973) {
+        f = fopen(path, "wb");
+        assert_int_equal(fwrite(bytes, 1, size, f), size);
+        fclose(f);
+        peridot_status status = peridot_sequence_load(&none, s, path);
+        if (status == PERIDOT_OK) fail_msg("%zu bytes of %zu are enough", size, n);
+        assert_null(none);
+    }
+    for (size_t i = 0; i < PD_COUNT(changes); i++) {
+        f = fopen(path, "wb");
+        assert_int_equal(fwrite(bytes, 1, n, f), n);
+        fseek(f, changes[i].at, SEEK_SET);
+        fwrite(&changes[i].word, 4, 1, f);
+        fclose(f);
+        peridot_status status = peridot_sequence_load(&none, s, path);
+        if (status == PERIDOT_OK || !strstr(peridot_last_error(), changes[i].sentence))
+            fail_msg("%u at %ld: %s", changes[i].word, changes[i].at, status ? peridot_last_error() : "is taken");
+    }
+    EXPECT_OK(peridot_sequence_create(&none, s));   /* nothing was left taken */
+    peridot_session_free(s);
+    peridot_model_close(model);
+    unlink(path);
+}
+
 /* ---- cancelling ---- */
 
 static bool cancel_at(void *user, peridot_sequence *q, uint32_t pos, const float *row, size_t n)
@@ -316,12 +411,19 @@ static void test_errors(void **state)
     peridot_model_close(model);
 }
 
+static int remove_folder(void **state)
+{
+    (void)state;
+    return rmdir(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gemma2), cmocka_unit_test(test_gemma3), cmocka_unit_test(test_llama), cmocka_unit_test(test_columns),
-        cmocka_unit_test(test_snapshots), cmocka_unit_test(test_forks), cmocka_unit_test(test_budget), cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_snapshots), cmocka_unit_test(test_forks), cmocka_unit_test(test_budget), cmocka_unit_test(test_saved),
+        cmocka_unit_test(test_damaged), cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_errors),
     };
-    return cmocka_run_group_tests_name("sequences", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("sequences", tests, make_folder, remove_folder);
 }

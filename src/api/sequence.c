@@ -1,6 +1,7 @@
 /* The sequences of peridot.h: they check arguments and call the engine. */
 #include "api/handles.h"
 #include "api/params.h"
+#include "engine/saved.h"
 
 #include <stdlib.h>
 
@@ -30,6 +31,21 @@ peridot_status peridot_sequence_fork(peridot_sequence **out, const peridot_seque
     *out = NULL;
     PD_TRY(pd_session_fork(&q, from->session->s, from->q, n));
     return wrap(out, from->session, q);
+}
+
+peridot_status peridot_sequence_save(const peridot_sequence *sequence, const char *path)
+{
+    if (!path) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no file was named");
+    return pd_sequence_save(sequence->q, sequence->session->s->model, path);
+}
+
+peridot_status peridot_sequence_load(peridot_sequence **out, peridot_session *session, const char *path)
+{
+    struct pd_sequence *q;
+    *out = NULL;
+    if (!path) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no file was named");
+    PD_TRY(pd_session_load(&q, session->s, path));
+    return wrap(out, session, q);
 }
 
 void peridot_sequence_free(peridot_sequence *sequence)

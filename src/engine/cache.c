@@ -152,6 +152,17 @@ static peridot_status take_copy(struct pd_cache *cache, uint32_t kind, uint32_t 
     return status;
 }
 
+uint32_t pd_pages_number(const struct pd_cache *cache, const struct pd_pages *pages, uint32_t kind, uint32_t i)
+{
+    return table_of(cache, kind, pages)[i];
+}
+
+void pd_pages_skip(const struct pd_cache *cache, struct pd_pages *pages, const uint32_t begin[PD_MAX_LAYER_KINDS])
+{
+    for (uint32_t kind = 0; kind < cache->n_kinds; kind++)
+        if (cache->pools[kind].n_pages) pages->begin[kind] = pages->end[kind] = begin[kind];
+}
+
 uint32_t pd_pages_text(const struct pd_cache *cache, const struct pd_pages *pages)
 {
     return pages->table * cache->table_pages * PD_PAGE;

@@ -50,6 +50,10 @@ struct pd_pages {
     uint32_t begin[PD_MAX_LAYER_KINDS], end[PD_MAX_LAYER_KINDS];
 };
 
+/* Number in the cache of page i of the sequence, begin <= i < end. */
+uint32_t pd_pages_number(const struct pd_cache *cache, const struct pd_pages *pages, uint32_t kind, uint32_t i);
+/* Of a sequence without pages: those before begin[kind] are never taken. */
+void pd_pages_skip(const struct pd_cache *cache, struct pd_pages *pages, const uint32_t begin[PD_MAX_LAYER_KINDS]);
 /* First slot of the sequence: see pd_place. */
 uint32_t pd_pages_text(const struct pd_cache *cache, const struct pd_pages *pages);
 /* Takes pages for all positions below n. PERIDOT_ERROR_MEMORY (nothing is changed) where the cache has too few left. */

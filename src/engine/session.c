@@ -4,6 +4,7 @@
 #include "base/num.h"
 #include "base/os.h"
 #include "engine/results.h"
+#include "engine/saved.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -128,6 +129,13 @@ peridot_status pd_session_fork(struct pd_sequence **out, struct pd_session *s, c
     *out = NULL;
     PD_TRY(pd_decoder_wait(&s->decoder));
     return pd_sequence_fork(out, q, n);
+}
+
+peridot_status pd_session_load(struct pd_sequence **out, struct pd_session *s, const char *path)
+{
+    *out = NULL;
+    PD_TRY(pd_decoder_wait(&s->decoder));
+    return pd_sequence_load(out, &s->set, s->model, path);
 }
 
 peridot_status pd_session_truncate(struct pd_session *s, struct pd_sequence *q, uint32_t n, uint32_t *kept)

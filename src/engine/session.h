@@ -24,9 +24,10 @@ peridot_status pd_session_prewarm(struct pd_session *s);
 /* Dispatches of a decode step. */
 uint32_t pd_session_n_dispatches(const struct pd_session *s);
 
-/* See pd_sequence_create, _fork, _truncate and _free; queued steps of the sequence are discarded. */
+/* See pd_sequence_create, _fork, _load, _truncate and _free; queued steps of the sequence are discarded. */
 peridot_status pd_session_add(struct pd_sequence **out, struct pd_session *s);
 peridot_status pd_session_fork(struct pd_sequence **out, struct pd_session *s, const struct pd_sequence *q, uint32_t n);
+peridot_status pd_session_load(struct pd_sequence **out, struct pd_session *s, const char *path);
 peridot_status pd_session_truncate(struct pd_session *s, struct pd_sequence *q, uint32_t n, uint32_t *kept);
 void pd_session_remove(struct pd_session *s, struct pd_sequence *q);
 

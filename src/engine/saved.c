@@ -1,0 +1,192 @@
+#include "engine/saved.h"
+
+#include "base/num.h"
+#include "base/os.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The file: this header, the tokens, the best candidates, then of each layer with keys of its own the pages of its keys, then those
+ * of its values. Numbers are little-endian, as on all hosts that Peridot runs on. */
+static const char magic[8] = "PDSEQ\0\0\1";
+
+struct header {
+    char magic[8];
+    uint64_t model, rng;
+    uint32_t kv_type, page, n_kinds, pos, has_logits;
+    uint32_t begin[PD_MAX_LAYER_KINDS], end[PD_MAX_LAYER_KINDS];   /* see pd_pages */
+    float temperature, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty;
+    uint32_t top_k;
+    uint64_t seed;
+};
+
+/* FNV-1a */
+static uint64_t hash(uint64_t h, const void *data, uint64_t size)
+{
+    for (uint64_t i = 0; i < size; i++) h = (h ^ ((const uint8_t *)data)[i]) * 0x100000001b3u;
+    return h;
+}
+
+/* Of all tensors' names, types and shapes, and of some bytes of each. */
+static uint64_t model_hash(const struct pd_model *model)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < pd_checkpoint_n_tensors(model->checkpoint); i++) {
+        const struct pd_tensor *t = pd_checkpoint_tensor(model->checkpoint, i);
+        uint64_t n = pd_min(t->size, 64);
+        h = hash(h, t->name, strlen(t->name));
+        h = hash(h, t->type, strlen(t->type));
+        h = hash(h, t->shape, sizeof t->shape);
+        h = hash(h, t->data, n);
+        h = hash(h, t->data + t->size - n, n);
+    }
+    return h;
+}
+
+static uint64_t page_size(const struct pd_cache *cache, uint32_t kind)
+{
+    return (uint64_t)PD_PAGE * cache->pools[kind].kv_dim * (cache->type == PERIDOT_KV_F16 ? 2 : 4);
+}
+
+static uint64_t file_size(const struct pd_cache *cache, const struct header *h)
+{
+    uint64_t size = sizeof *h + h->pos * sizeof(int32_t) + PD_TOPK * sizeof(struct pd_candidate);
+    for (uint32_t i = 0; i < cache->n_layers; i++)
+        if (cache->spans[i][0].size) size += 2 * (h->end[cache->kinds[i]] - h->begin[cache->kinds[i]]) * page_size(cache, cache->kinds[i]);
+    return size;
+}
+
+/* ---- saving ---- */
+
+static struct header make_header(const struct pd_sequence *q, const struct pd_model *model)
+{
+    const peridot_sampling *p = &q->sampler.p;
+    struct header h = {.model = model_hash(model), .rng = q->sampler.rng, .kv_type = q->set->cache.type, .page = PD_PAGE,
+        .n_kinds = q->set->cache.n_kinds, .pos = q->pos, .has_logits = q->logits != PD_LOGITS_NONE, .temperature = p->temperature,
+        .top_p = p->top_p, .min_p = p->min_p, .repeat_penalty = p->repeat_penalty, .presence_penalty = p->presence_penalty,
+        .frequency_penalty = p->frequency_penalty, .top_k = p->top_k, .seed = p->seed};
+    memcpy(h.magic, magic, sizeof magic);
+    for (uint32_t kind = 0; kind < h.n_kinds; kind++) {
+        h.begin[kind] = q->pages.begin[kind];
+        h.end[kind] = (uint32_t)pd_min(q->pages.end[kind], pd_div_up(q->pos, PD_PAGE));   /* not those of steps that were discarded */
+    }
+    return h;
+}
+
+static peridot_status write_all(struct pd_writer *w, const struct pd_sequence *q, const struct pd_model *model)
+{
+    const struct pd_cache *cache = &q->set->cache;
+    const struct header h = make_header(q, model);
+    uint64_t largest = 0;
+    for (uint32_t kind = 0; kind < cache->n_kinds; kind++) largest = pd_max(largest, page_size(cache, kind));
+    PD_TRY(pd_writer_write(w, &h, sizeof h));
+    if (q->pos) PD_TRY(pd_writer_write(w, q->tokens, q->pos * sizeof *q->tokens));
+    PD_TRY(pd_writer_write(w, q->best, sizeof q->best));
+    void *page = malloc(largest);
+    if (!page) return pd_fail_alloc(largest, "a page");
+    peridot_status status = PERIDOT_OK;
+    for (uint32_t i = 0; i < cache->n_layers; i++)
+        for (int half = 0; half < 2 && cache->spans[i][0].size; half++) {
+            uint32_t kind = cache->kinds[i];
+            uint64_t size = page_size(cache, kind);
+            for (uint32_t k = h.begin[kind]; k < h.end[kind] && status == PERIDOT_OK; k++) {
+                status = pd_span_read(model->gpu, page, cache->spans[i][half], pd_pages_number(cache, &q->pages, kind, k) * size, size);
+                if (status == PERIDOT_OK) status = pd_writer_write(w, page, size);
+            }
+        }
+    free(page);
+    return status;
+}
+
+peridot_status pd_sequence_save(const struct pd_sequence *q, const struct pd_model *model, const char *path)
+{
+    struct pd_writer w;
+    PD_TRY(pd_writer_open(&w, path));
+    peridot_status status = write_all(&w, q, model);
+    if (status == PERIDOT_OK) return pd_writer_commit(&w);
+    pd_writer_abort(&w);
+    return status;
+}
+
+/* ---- loading ---- */
+
+static peridot_status check_header(const struct header *h, const struct pd_map *map, const struct pd_sequence_set *set, const struct pd_model *model,
+                                   const char *path)
+{
+    const struct pd_cache *cache = &set->cache;
+    if (map->size < sizeof *h || memcmp(h->magic, magic, sizeof magic) != 0)
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: this is no sequence that Peridot has saved", path);
+    if (h->model != model_hash(model)) return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s: it was saved with another model", path);
+    if (h->kv_type != (uint32_t)cache->type || h->page != PD_PAGE || h->n_kinds != cache->n_kinds)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s: it was saved with another type of KV cache", path);
+    if (h->pos > set->ctx)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s: its %u tokens do not fit the context of %u positions", path, h->pos, set->ctx);
+    for (uint32_t kind = 0; kind < h->n_kinds; kind++) {
+        const struct pd_page_pool *pool = &cache->pools[kind];
+        uint32_t end = pool->n_pages ? (uint32_t)pd_div_up(h->pos, PD_PAGE) : 0;
+        uint32_t seen = (pool->window && h->pos + 1 > pool->window ? h->pos + 1 - pool->window : 0) / PD_PAGE;
+        if (h->end[kind] != end || h->begin[kind] > pd_min(seen, end)) return pd_fail(PERIDOT_ERROR_FORMAT, "%s: it lacks pages", path);
+    }
+    if (map->size != file_size(cache, h))
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: it has %llu bytes, and should have %llu", path, (unsigned long long)map->size,
+                       (unsigned long long)file_size(cache, h));
+    return PERIDOT_OK;
+}
+
+static peridot_status read_tokens(struct pd_sequence *q, const uint8_t *from, uint32_t n, uint32_t vocab_size, const char *path)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        int32_t token;
+        memcpy(&token, from + i * sizeof token, sizeof token);
+        if (token < 0 || (uint32_t)token >= vocab_size)
+            return pd_fail(PERIDOT_ERROR_FORMAT, "%s: token id %d (number %u) is not below the vocabulary's %u", path, (int)token, i, vocab_size);
+        pd_sequence_append(q, &token, 1);
+    }
+    return PERIDOT_OK;
+}
+
+static peridot_status read_pages(struct pd_sequence *q, const struct header *h, const uint8_t *from, struct pd_gpu *gpu)
+{
+    struct pd_cache *cache = &q->set->cache;
+    for (uint32_t i = 0; i < cache->n_layers; i++)
+        for (int half = 0; half < 2 && cache->spans[i][0].size; half++) {
+            uint32_t kind = cache->kinds[i];
+            uint64_t size = page_size(cache, kind);
+            for (uint32_t k = h->begin[kind]; k < h->end[kind]; k++, from += size)
+                PD_TRY(pd_span_write(gpu, cache->spans[i][half], pd_pages_number(cache, &q->pages, kind, k) * size, from, size));
+        }
+    return PERIDOT_OK;
+}
+
+static peridot_status read_all(struct pd_sequence *q, const struct header *h, const struct pd_map *map, const struct pd_model *model, const char *path)
+{
+    const uint8_t *tokens = map->data + sizeof *h, *best = tokens + h->pos * sizeof(int32_t), *pages = best + sizeof q->best;
+    q->sampler.p = (peridot_sampling){.temperature = h->temperature, .top_k = h->top_k, .top_p = h->top_p, .min_p = h->min_p,
+        .repeat_penalty = h->repeat_penalty, .presence_penalty = h->presence_penalty, .frequency_penalty = h->frequency_penalty, .seed = h->seed};
+    q->sampler.rng = h->rng;
+    pd_pages_skip(&q->set->cache, &q->pages, h->begin);
+    PD_TRY(pd_sequence_extend(q, h->pos));
+    PD_TRY(read_tokens(q, tokens, h->pos, model->weights.vocab_size, path));
+    memcpy(q->best, best, sizeof q->best);
+    q->logits = h->has_logits && h->pos ? PD_LOGITS_DECODED : PD_LOGITS_NONE;
+    q->decoded_step = UINT64_MAX;   /* of no step here: its logits are computed again when they are asked for */
+    return read_pages(q, h, pages, model->gpu);
+}
+
+peridot_status pd_sequence_load(struct pd_sequence **out, struct pd_sequence_set *set, const struct pd_model *model, const char *path)
+{
+    struct pd_map map;
+    struct header h = {0};
+    *out = NULL;
+    PD_TRY(pd_map_open(&map, path));
+    memcpy(&h, map.size ? map.data : (const void *)&h, pd_min(map.size, sizeof h));
+    peridot_status status = check_header(&h, &map, set, model, path);
+    if (status == PERIDOT_OK) status = pd_sequence_create(out, set);
+    if (status == PERIDOT_OK) status = read_all(*out, &h, &map, model, path);
+    if (status != PERIDOT_OK) {
+        pd_sequence_free(*out);
+        *out = NULL;
+    }
+    pd_map_close(&map);
+    return status;
+}
