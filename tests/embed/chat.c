@@ -1,5 +1,4 @@
-/* chat MODEL: a conversation, a line of standard input for each turn of the user. The ids of a reply are kept as they were
- * generated, and each turn evaluates only what it adds. */
+/* chat MODEL: a conversation, each line of standard input a turn of its user. A turn evaluates only what it adds. */
 #include <peridot.h>
 
 #include <stdio.h>
@@ -20,7 +19,7 @@ static bool take(void *user, int32_t token, const char *text, size_t size)
     return c->n < CTX;
 }
 
-static peridot_status answer(struct conversation *c, peridot_sequence *sequence, const peridot_vocab *vocab, const char *line)
+static peridot_status answer(struct conversation *c, peridot_sequence *q, const peridot_vocab *vocab, const char *line)
 {
     peridot_message message = {"user", line};
     peridot_chat chat = {.size = sizeof chat, .ids = c->ids, .n_ids = c->n, .messages = &message, .n_messages = 1};
@@ -34,8 +33,8 @@ static peridot_status answer(struct conversation *c, peridot_sequence *sequence,
     memcpy(c->ids + c->n, added, n * sizeof *added);
     c->n += n;
     peridot_free(added);
-    uint32_t pos = peridot_sequence_pos(sequence);   /* the last token of a reply may not be evaluated yet */
-    return peridot_generate(sequence, c->ids + pos, c->n - pos, REPLY, take, c, NULL);
+    uint32_t pos = peridot_sequence_pos(q);   /* the last token of a reply may not be evaluated yet */
+    return peridot_generate(q, c->ids + pos, c->n - pos, REPLY, take, c, NULL);
 }
 
 int main(int argc, char **argv)
@@ -44,10 +43,9 @@ int main(int argc, char **argv)
     peridot_model *model = NULL;
     peridot_session *session = NULL;
     peridot_sequence *sequence = NULL;
-    peridot_session_params params = {.size = sizeof params, .ctx = CTX};
     char line[1024];
     peridot_status status = argc == 2 ? peridot_model_open(&model, argv[1], NULL) : PERIDOT_ERROR_ARGUMENT;
-    if (status == PERIDOT_OK) status = peridot_session_create(&session, model, &params);
+    if (status == PERIDOT_OK) status = peridot_session_create(&session, model, NULL);
     if (status == PERIDOT_OK) status = peridot_sequence_create(&sequence, session);
     while (status == PERIDOT_OK && conversation.n < CTX && fgets(line, sizeof line, stdin)) {
         line[strcspn(line, "\n")] = 0;

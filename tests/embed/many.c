@@ -1,8 +1,7 @@
-/* many MODEL PROMPT PROMPT ...: goes on with all prompts at once, as a server would, and writes each text when it ends. */
+/* many MODEL PROMPT PROMPT ...: goes on with all prompts at once, as a server would, and writes what became of each. */
 #include <peridot.h>
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { MOST = 16, SIZE = 4096 };
@@ -16,21 +15,22 @@ static bool take(void *user, int32_t token, const char *piece, size_t size)
 {
     struct text *t = user;
     (void)token;
-    if (size > SIZE - t->n) return false;
+    if (size >= SIZE - t->n) return false;   /* the last byte stays 0 */
     memcpy(t->bytes + t->n, piece, size);
     t->n += size;
     return true;
 }
 
-static peridot_status ask(peridot_request **out, peridot_session *session, const peridot_vocab *vocab, const char *prompt, struct text *text)
+static peridot_status ask(peridot_request **out, peridot_session *s, const peridot_vocab *vocab, const char *text,
+                          struct text *reply)
 {
-    peridot_request_params params = {.size = sizeof params, .n_max = 24, .text = take, .user = text};
+    peridot_request_params params = {.size = sizeof params, .n_max = 24, .text = take, .user = reply};
     peridot_sequence *sequence;
     int32_t *ids = NULL;
-    peridot_status status = vocab ? peridot_sequence_create(&sequence, session) : PERIDOT_ERROR_UNSUPPORTED;
-    if (status == PERIDOT_OK) status = peridot_encode(&ids, &params.n_prompt, vocab, prompt, strlen(prompt), PERIDOT_ENCODE_BOS);
+    peridot_status status = vocab ? peridot_sequence_create(&sequence, s) : PERIDOT_ERROR_UNSUPPORTED;
+    if (!status) status = peridot_encode(&ids, &params.n_prompt, vocab, text, strlen(text), PERIDOT_ENCODE_BOS);
     params.prompt = ids;
-    if (status == PERIDOT_OK) status = peridot_request_create(out, sequence, &params);
+    if (!status) status = peridot_request_create(out, sequence, &params);
     peridot_free(ids);
     return status;
 }
@@ -40,20 +40,19 @@ int main(int argc, char **argv)
     peridot_model *model = NULL;
     peridot_session *session = NULL;
     peridot_request *requests[MOST];
-    struct text *texts = calloc(MOST, sizeof *texts);
-    size_t n = argc > 2 ? (size_t)argc - 2 : 0, n_running = n;
-    if (!texts || n == 0 || n > MOST) return 2;
+    static struct text texts[MOST];
+    size_t n = (size_t)argc - 2, n_running = n;
+    if (argc < 3 || n > MOST) return 2;
     peridot_session_params params = {.size = sizeof params, .n_sequences = (uint32_t)n, .ctx = 256};
     peridot_status status = peridot_model_open(&model, argv[1], NULL);
-    if (status == PERIDOT_OK) status = peridot_session_create(&session, model, &params);
-    for (size_t i = 0; i < n && status == PERIDOT_OK; i++)
+    if (!status) status = peridot_session_create(&session, model, &params);
+    for (size_t i = 0; i < n && !status; i++)
         status = ask(&requests[i], session, peridot_model_vocab(model), argv[2 + i], &texts[i]);
-    while (status == PERIDOT_OK && n_running) status = peridot_session_run(session, &n_running);   /* requests may come and go here */
-    for (size_t i = 0; i < n && status == PERIDOT_OK; i++)
-        if (peridot_request_done(requests[i], &status, NULL)) printf("%s|%.*s\n", argv[2 + i], (int)texts[i].n, texts[i].bytes);
-    if (status != PERIDOT_OK) fprintf(stderr, "%s: %s\n", peridot_status_name(status), peridot_last_error());
+    while (!status && n_running) status = peridot_session_run(session, &n_running);   /* requests may come and go */
+    for (size_t i = 0; i < n && !status; i++)
+        if (peridot_request_done(requests[i], &status, NULL)) printf("%s|%s\n", argv[2 + i], texts[i].bytes);
+    if (status) fprintf(stderr, "%s: %s\n", peridot_status_name(status), peridot_last_error());
     peridot_session_free(session);
     peridot_model_close(model);
-    free(texts);
     return status != PERIDOT_OK;
 }

@@ -89,8 +89,8 @@ struct bench_report {
 peridot_status bench_measure(struct bench_report *out, const struct bench_plan *plan);
 
 /* bench_cost.c */
-/* Multiplications and additions of a test, of one sequence; the output matrix is for the last token of a prompt, and for each of
- * a generation. */
+/* Multiplications and additions of a test, of one sequence; the output matrix is for the last token of a prompt, and
+ * for each of a generation. */
 double bench_flop_of(const peridot_session *session, const struct bench_test *t);
 
 /* bench_stats.c */

@@ -81,8 +81,8 @@ static uint32_t n_known(const peridot_sequence *sequence, const int32_t *tokens,
     return i;
 }
 
-/* What the last repeat left of a deep cache is not evaluated again, unless windows have passed over it; the rest is, chunk by
- * chunk, so that Ctrl-C need not wait for it. */
+/* What the last repeat left of a deep cache is not evaluated again, unless windows have passed over it; the rest is,
+ * chunk by chunk, so that Ctrl-C need not wait for it. */
 static peridot_status fill_sequence(struct bench *b, peridot_sequence *sequence, const int32_t *tokens, uint32_t depth)
 {
     uint32_t kept;
@@ -125,7 +125,8 @@ static peridot_status generate(struct sample *out, struct bench *b, const struct
     *out = (struct sample){0};
     while (out->n_tokens < test->n_tokens && pos < b->report->ctx) {
         peridot_stats stats = {0};
-        CMD_TRY(peridot_generate(b->sequences[0], b->tokens + pos, 1, test->n_tokens - out->n_tokens + 1, go_on, NULL, &stats));
+        CMD_TRY(peridot_generate(b->sequences[0], b->tokens + pos, 1, test->n_tokens - out->n_tokens + 1, go_on, NULL,
+                                 &stats));
         CMD_TRY(stopped());
         out->n_tokens += peridot_sequence_pos(b->sequences[0]) - pos - 1;
         out->seconds += stats.decode_s;
@@ -196,8 +197,10 @@ static peridot_status take_profile(struct bench *b, struct bench_test *test)
     peridot_kernel_time *times = NULL;
     size_t n = 0;
     bool together = test->n_sequences > 1;
-    uint32_t n_tokens = together ? test->n_sequences : test->generation ? 1 : (uint32_t)cmd_min(test->n_tokens, b->report->chunk);
-    peridot_status status = peridot_profile(&times, &n, b->sequences, together ? test->n_sequences : 1, together ? 1 : n_tokens);
+    uint32_t n_prompt = (uint32_t)cmd_min(test->n_tokens, b->report->chunk);
+    uint32_t n_tokens = together ? test->n_sequences : test->generation ? 1 : n_prompt;
+    peridot_status status = peridot_profile(&times, &n, b->sequences, together ? test->n_sequences : 1,
+                                            together ? 1 : n_tokens);
     if (status == PERIDOT_ERROR_UNSUPPORTED) return PERIDOT_OK;
     if (status != PERIDOT_OK) return status;
     test->n_profiled = n_tokens;
@@ -421,12 +424,13 @@ static peridot_status take_first_token(struct bench *b)
 static peridot_status open_session(struct bench *b, const peridot_session_params *params)
 {
     CMD_TRY(peridot_session_create(&b->session, b->model, params));
-    for (uint32_t i = 0; i < cmd_max(params->n_sequences, 1); i++) CMD_TRY(peridot_sequence_create(&b->sequences[i], b->session));
+    for (uint32_t i = 0; i < cmd_max(params->n_sequences, 1); i++)
+        CMD_TRY(peridot_sequence_create(&b->sequences[i], b->session));
     return PERIDOT_OK;
 }
 
-/* Tests of several sequences come last: they replace the session. Where memory is too small for their caches they are left
- * out. */
+/* Tests of several sequences come last: they replace the session. Where memory is too small for their caches they are
+ * left out. */
 static peridot_status run_tests(struct bench *b, peridot_session_params params)
 {
     struct bench_report *r = b->report;

@@ -148,7 +148,8 @@ peridot_status cmd_inputs_run(const struct cmd_inputs_args *args, const struct c
     if (status == PERIDOT_OK && task->ready) status = task->ready(model);
     if (status == PERIDOT_OK && !(r.vocab = peridot_model_vocab(model))) status = PERIDOT_ERROR_UNSUPPORTED;
     /* All texts together are no longer than a chunk, or there is one. */
-    if (status == PERIDOT_OK) params.n_positions = args->ctx ? args->ctx : (uint32_t)cmd_min(peridot_model_get_info(model)->ctx_max, 8192);
+    if (status == PERIDOT_OK)
+        params.n_positions = args->ctx ? args->ctx : (uint32_t)cmd_min(peridot_model_get_info(model)->ctx_max, 8192);
     if (status == PERIDOT_OK) status = peridot_session_create(&r.session, model, &params);
     r.model = model;
     if (status == PERIDOT_OK) status = take_all(&r, &args->texts);

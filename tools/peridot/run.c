@@ -119,8 +119,8 @@ static peridot_status encode_prompt(int32_t **ids, size_t *n, const peridot_mode
                           PERIDOT_ENCODE_BOS | (args->special ? PERIDOT_ENCODE_SPECIAL : 0u));
 }
 
-static peridot_status generate(peridot_session *session, peridot_sequence *sequence, const struct run_args *args, const peridot_sampling *sampling,
-                               const int32_t *ids, size_t n)
+static peridot_status generate(peridot_session *session, peridot_sequence *sequence, const struct run_args *args,
+                               const peridot_sampling *sampling, const int32_t *ids, size_t n)
 {
     struct output output = {.ids = args->ids};
     peridot_stats stats = {0};
