@@ -1,7 +1,7 @@
-/* A family whose layers differ in heads, widths and windows, some of which read an earlier layer's keys and one of which
- * (with those that read it) has keys for values: tiny-mixed is made, loaded, converted from both forms of file, and evaluated as a
- * prompt, in chunks and as decode steps. Logits are compared with a transformer written out here in double precision, which
- * knows the layers from its own list. */
+/* A family whose layers differ in heads, widths and windows, some of which read an earlier layer's keys and one of
+ * which (with those that read it) has keys for values: tiny-mixed is made, loaded, converted from both forms of
+ * file, and evaluated as a prompt, in chunks and as decode steps. Logits are compared with a transformer written out
+ * here in double precision, which knows the layers from its own list. */
 #include "format_fixture.h"
 #include "sequence_fixture.h"
 
@@ -18,8 +18,9 @@ static const struct layer {
     int n_heads, n_kv_heads, head_dim, ffn_dim, window, reads;
     bool has_v;
 } layers[N_LAYERS] = {
-    {4, 2, 64, 512, 24, 0, true},  {4, 1, 128, 768, 0, 1, true},  {8, 4, 32, 256, 40, 2, true},  {4, 2, 64, 256, 24, 3, true},
-    {4, 1, 128, 512, 0, 4, false}, {4, 2, 64, 512, 24, 3, false}, {4, 1, 128, 512, 0, 4, false}, {8, 4, 32, 768, 40, 2, false},
+    {4, 2, 64, 512, 24, 0, true},  {4, 1, 128, 768, 0, 1, true},  {8, 4, 32, 256, 40, 2, true},
+    {4, 2, 64, 256, 24, 3, true},  {4, 1, 128, 512, 0, 4, false}, {4, 2, 64, 512, 24, 3, false},
+    {4, 1, 128, 512, 0, 4, false}, {8, 4, 32, 768, 40, 2, false},
 };
 
 /* ---- the reference ---- */
@@ -84,7 +85,8 @@ static void rotate(double *x, const struct layer *l, int n_heads)
 
 static void attend_head(double *y, const struct state *s, const struct layer *l, int pos, int head, const double *q)
 {
-    int kv = head / (l->n_heads / l->n_kv_heads) * l->head_dim, first = l->window && pos >= l->window ? pos - l->window + 1 : 0;
+    int kv = head / (l->n_heads / l->n_kv_heads) * l->head_dim;
+    int first = l->window && pos >= l->window ? pos - l->window + 1 : 0;
     double scores[N_TOKENS], top = -1e30, total = 0;
     for (int j = first; j <= pos; j++) {
         scores[j] = 0;
@@ -115,7 +117,8 @@ static void own_keys(struct state *s, int i, const double *x)
     }
 }
 
-static void add_branch(struct state *s, const char *matrix, const char *post_norm, int i, const double *branch, int width)
+static void add_branch(struct state *s, const char *matrix, const char *post_norm, int i, const double *branch,
+                       int width)
 {
     static double y[N_TOKENS * D_MODEL];
     multiply(y, s, matrix, i, D_MODEL, branch, width);
@@ -127,7 +130,8 @@ static void run_layer(struct state *s, int i)
 {
     const struct layer *l = &layers[i];
     int q_dim = l->n_heads * l->head_dim;
-    static double x[N_TOKENS * D_MODEL], q[N_TOKENS * 512], att[N_TOKENS * 512], gate[N_TOKENS * 768], up[N_TOKENS * 768];
+    static double x[N_TOKENS * D_MODEL], q[N_TOKENS * 512], att[N_TOKENS * 512], gate[N_TOKENS * 768],
+        up[N_TOKENS * 768];
     norm(x, s, "attn_norm", i, s->x, N_TOKENS, D_MODEL);
     multiply(q, s, "attn_q", i, q_dim, x, D_MODEL);
     norm(q, s, "attn_q_norm", i, q, N_TOKENS * l->n_heads, l->head_dim);
@@ -194,13 +198,14 @@ struct way {
 static const struct way ways[] = {{"all at once", N_TOKENS, N_TOKENS}, {"chunks of 7", 7, N_TOKENS},
                                   {"a prompt, then steps", 64, 37}, {"steps", 16, 1}};
 
-/* An f32 cache costs 4e-6 at most; the rounding of an f16 cache grows through eight layers of random weights to 2e-3. */
+/* An f32 cache costs 4e-6 at most; an f16 cache's rounding grows to 2e-3 in eight layers of random weights. */
 static void run_way(peridot_model *model, const struct way *way, peridot_kv_type kv_type, float *want)
 {
     peridot_sequence *s;
     struct comparison c = {.want = want};
     peridot_eval_params params = {.logits = compare, .user = &c};
-    EXPECT_OK(open_sequence(&s, model, &(peridot_session_params){.ctx = N_TOKENS, .chunk = way->chunk, .kv_type = kv_type}));
+    EXPECT_OK(open_sequence(&s, model, &(peridot_session_params){.ctx = N_TOKENS, .chunk = way->chunk,
+        .kv_type = kv_type}));
     EXPECT_OK(peridot_sequence_eval(s, tokens, way->n_first, &params));
     for (uint32_t i = way->n_first; i < N_TOKENS; i++) EXPECT_OK(peridot_sequence_eval(s, tokens + i, 1, &params));
     assert_int_equal(c.n_rows, N_TOKENS);
@@ -292,11 +297,11 @@ static void write_folder(const struct pd_checkpoint *c, const struct pd_config *
             const struct pd_tensor *t = pd_checkpoint_find(c, name);
             if (!t) continue;
             pd_tensor_name_hf(name, role, i, config->family, "model.");
-            at += (size_t)snprintf(header + at, sizeof header - at, t->n_dims == 2
-                ? "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[%u,%u],\"data_offsets\":[%llu,%llu]}"
-                : "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[%u%.0u],\"data_offsets\":[%llu,%llu]}", at > 1 ? "," : "", name,
-                (unsigned)t->shape[0], t->n_dims == 2 ? (unsigned)t->shape[1] : 0, (unsigned long long)offset,
-                (unsigned long long)(offset + t->size));
+            char shape[32];
+            snprintf(shape, sizeof shape, t->n_dims == 2 ? "%u,%u" : "%u", (unsigned)t->shape[0], (unsigned)t->shape[1]);
+            at += (size_t)snprintf(header + at, sizeof header - at,
+                "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[%s],\"data_offsets\":[%llu,%llu]}", at > 1 ? "," : "", name, shape,
+                (unsigned long long)offset, (unsigned long long)(offset + t->size));
             assert_int_equal(fwrite(t->data, 1, t->size, data), t->size);
             offset += t->size;
         }

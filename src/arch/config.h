@@ -7,8 +7,8 @@
 #include "format/checkpoint.h"
 #include "params.h"
 
-/* Rotation: inverse frequency i of head_dim / 2 is base^(-2 i / head_dim) / divisor, then Llama 3.1's rule when its factor
- * is set, then divided by factors[i] where a GGUF brings that rule as a tensor. */
+/* Rotation: inverse frequency i of head_dim / 2 is base^(-2 i / head_dim) / divisor, then Llama 3.1's rule when its
+ * factor is set, then divided by factors[i] where a GGUF brings that rule as a tensor. */
 struct pd_rope {
     double base, divisor;
     double factor, low_freq_factor, high_freq_factor, old_ctx;   /* factor 0: no rule */
@@ -30,7 +30,8 @@ struct pd_layer {
     uint32_t n_heads, n_kv_heads, head_dim, ffn_dim;
     uint32_t window;                 /* keys that a query sees, itself included; 0: all */
     float query_scale;               /* (query divisor)^-0.5 */
-    bool has_v;                      /* false: values are the keys as their matrix gives them, before norm and rotation */
+    /* false: values are the keys as their matrix gives them, before norm and rotation */
+    bool has_v;
     uint32_t kv_layer;               /* whose keys and values are read: an earlier layer's, or its own */
     uint32_t rope;                   /* index of a table */
     uint32_t kind;                   /* layers of a kind have alike heads and windows */

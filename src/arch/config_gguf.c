@@ -49,7 +49,8 @@ static double read_float(struct reader *r, const char *name, double fallback)
     const struct pd_meta *m = find(r, name, key);
     double value = fallback;
     if (!m && isnan(fallback)) r->status = pd_fail(PERIDOT_ERROR_FORMAT, "metadata key %s is missing", key);
-    else if (m && !pd_meta_float(&value, m, 0)) r->status = pd_fail(PERIDOT_ERROR_FORMAT, "metadata key %s is not a number", key);
+    else if (m && !pd_meta_float(&value, m, 0))
+        r->status = pd_fail(PERIDOT_ERROR_FORMAT, "metadata key %s is not a number", key);
     return value;
 }
 
@@ -62,7 +63,8 @@ static double read_rope_divisor(struct reader *r)
     if (m && pd_meta_string(&type, m, 0)) {
         if (type.size == 4 && memcmp(type.data, "none", 4) == 0) return 1;
         if (type.size != 6 || memcmp(type.data, "linear", 6) != 0)
-            r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "metadata key %s is \"%.*s\": only \"linear\" is known for %s", key,
+            r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED,
+                                "metadata key %s is \"%.*s\": only \"linear\" is known for %s", key,
                                 (int)pd_min(type.size, 64), type.data, r->architecture);
     }
     return read_float(r, "rope.scaling.factor", 1);
@@ -78,8 +80,8 @@ static peridot_status read_pattern(struct reader *r, struct pd_config *out)
     if (m && !is_array && (!pd_meta_uint(&pattern, m, 0) || pattern > UINT32_MAX))
         return pd_fail(PERIDOT_ERROR_FORMAT, "metadata key %s is not a count", key);
     if (is_array && m->n != out->n_layers)
-        return pd_fail(PERIDOT_ERROR_FORMAT, "metadata key %s has %llu entries for %u layers", key, (unsigned long long)m->n,
-                       out->n_layers);
+        return pd_fail(PERIDOT_ERROR_FORMAT, "metadata key %s has %llu entries for %u layers", key,
+                       (unsigned long long)m->n, out->n_layers);
     for (uint32_t i = 0; i < out->n_layers; i++) {
         bool local = pattern && (i + 1) % pattern != 0;
         if (is_array && !pd_meta_bool(&local, m, i))
@@ -103,8 +105,8 @@ static peridot_status read_layer(struct reader *r, struct pd_config *out, uint32
     uint32_t rotated = read_layer_uint(r, "rope.dimension_count", i, l->head_dim);
     PD_TRY(r->status);
     if (rotated != l->head_dim)
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%u of %u columns per head are rotated: only all are supported", rotated,
-                       l->head_dim);
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%u of %u columns per head are rotated: only all are supported",
+                       rotated, l->head_dim);
     if (v_dim != l->head_dim)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "keys have %u columns per head and values %u", l->head_dim, v_dim);
     l->query_scale = (float)read_float(r, "attention.scale", (double)pd_layer_usual_scale(out, l));
@@ -115,13 +117,16 @@ static peridot_status find_family(struct pd_config *out, const struct pd_checkpo
 {
     const struct pd_meta *m = pd_checkpoint_find_meta(c, "general.architecture");
     struct pd_string name;
-    if (!m || !pd_meta_string(&name, m, 0)) return pd_fail(PERIDOT_ERROR_FORMAT, "metadata key general.architecture is missing");
+    if (!m || !pd_meta_string(&name, m, 0))
+        return pd_fail(PERIDOT_ERROR_FORMAT, "metadata key general.architecture is missing");
     for (int i = 0; i < PD_N_FAMILIES; i++) {
-        if (strlen(pd_families[i].name) != name.size || memcmp(pd_families[i].name, name.data, name.size) != 0) continue;
+        if (strlen(pd_families[i].name) != name.size || memcmp(pd_families[i].name, name.data, name.size) != 0)
+            continue;
         out->family = (enum pd_family)i;
         return PERIDOT_OK;
     }
-    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "architecture \"%.*s\" is not known (known: gemma, gemma2, gemma3, llama)",
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
+                   "architecture \"%.*s\" is not known (known: gemma, gemma2, gemma3, llama)",
                    (int)pd_min(name.size, 64), name.data);
 }
 
@@ -129,7 +134,8 @@ static void read_ropes(struct reader *r, struct pd_config *out)
 {
     const struct pd_family_traits *family = &pd_families[out->family];
     struct pd_rope *global = &out->ropes[PD_ROPE_GLOBAL], *local = &out->ropes[PD_ROPE_LOCAL];
-    *global = (struct pd_rope){.base = read_float(r, "rope.freq_base", family->rope_base), .divisor = read_rope_divisor(r)};
+    *global = (struct pd_rope){.base = read_float(r, "rope.freq_base", family->rope_base),
+        .divisor = read_rope_divisor(r)};
     /* Gemma 2's local layers rotate like its global ones; Gemma 3's have a base of their own and no divisor. */
     *local = *global;
     if (family->local_rope)
@@ -143,7 +149,8 @@ peridot_status pd_config_read_gguf(struct pd_config *out, const struct pd_checkp
     struct reader r = {.checkpoint = c, .architecture = family->name};
     struct pd_string name;
     const struct pd_meta *m = pd_checkpoint_find_meta(c, "general.name");
-    if (m && pd_meta_string(&name, m, 0)) snprintf(out->name, sizeof out->name, "%.*s", (int)pd_min(name.size, 127), name.data);
+    if (m && pd_meta_string(&name, m, 0))
+        snprintf(out->name, sizeof out->name, "%.*s", (int)pd_min(name.size, 127), name.data);
 
     out->n_layers = read_uint(&r, "block_count", -1);
     out->d_model = read_uint(&r, "embedding_length", -1);

@@ -1,6 +1,7 @@
-/* A config from config.json. Two generations of files exist: published checkpoints say rope_theta, rope_local_base_freq,
- * rope_scaling and sliding_window_pattern; newer transformers write rope_parameters and layer_types. An absent key means
- * the default of the model's configuration class in transformers. Gemma 3 from 4B up has its numbers in text_config. */
+/* A config from config.json. Two generations of files exist: published checkpoints say rope_theta,
+ * rope_local_base_freq, rope_scaling and sliding_window_pattern; newer transformers write rope_parameters and
+ * layer_types. An absent key means the default of the model's configuration class in transformers. Gemma 3 from 4B
+ * up has its numbers in text_config. */
 #include "arch/config_readers.h"
 #include "arch/layers.h"
 
@@ -42,8 +43,8 @@ static uint32_t read_layer_uint(struct reader *r, const char *key, uint32_t i, u
     if (!v) return fallback;
     if (r->n_layers && yyjson_is_arr(v)) {
         if (yyjson_arr_size(v) != r->n_layers)
-            r->status = pd_fail(PERIDOT_ERROR_FORMAT, "config.json: %s has %zu entries for %u layers", key, yyjson_arr_size(v),
-                                r->n_layers);
+            r->status = pd_fail(PERIDOT_ERROR_FORMAT, "config.json: %s has %zu entries for %u layers", key,
+                                yyjson_arr_size(v), r->n_layers);
         v = yyjson_arr_get(v, i);
     }
     if (!yyjson_is_uint(v) || yyjson_get_uint(v) > UINT32_MAX)
@@ -89,14 +90,17 @@ static void read_scaling(struct reader *r, struct pd_rope *rope, yyjson_val *sca
     if (name && strcmp(name, "default") == 0) return;
     if (name && strcmp(name, "linear") == 0) rope->divisor = read_number(r, scaling, "factor", 1);
     else if (name && llama && strcmp(name, "llama3") == 0) read_llama3(r, rope, scaling);
-    else r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: RoPE scaling \"%s\" is not known for this family", name ? name : "?");
+    else r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: RoPE scaling \"%s\" is not known for this family",
+                             name ? name : "?");
 }
 
 /* Some columns of a head not rotated: newer files of any family could say so. */
 static void refuse_partial(struct reader *r, yyjson_val *object)
 {
     double part = read_number(r, object, "partial_rotary_factor", 1);
-    if (part != 1) r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: partial_rotary_factor is %g: only 1 is supported", part);
+    if (part != 1)
+        r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: partial_rotary_factor is %g: only 1 is supported",
+                            part);
 }
 
 static struct pd_rope read_rope(struct reader *r, yyjson_val *parameters, double base, bool llama)
@@ -125,7 +129,8 @@ static void read_ropes(struct reader *r, struct pd_config *out)
     if (parameters) *global = read_rope(r, parameters, global->base, llama);
     *local = *global;
     if (family->local_rope)
-        *local = (struct pd_rope){.base = read_number(r, r->config, "rope_local_base_freq", family->rope_base_local), .divisor = 1};
+        *local = (struct pd_rope){.base = read_number(r, r->config, "rope_local_base_freq", family->rope_base_local),
+            .divisor = 1};
 }
 
 /* Which layers have a window: by name, or all but every n-th. */
@@ -136,8 +141,8 @@ static peridot_status read_pattern(struct reader *r, struct pd_config *out)
     PD_TRY(r->status);
     yyjson_val *types = find(r->config, "layer_types");
     if (types && yyjson_arr_size(types) != out->n_layers)
-        return pd_fail(PERIDOT_ERROR_FORMAT, "config.json: layer_types has %zu entries for %u layers", yyjson_arr_size(types),
-                       out->n_layers);
+        return pd_fail(PERIDOT_ERROR_FORMAT, "config.json: layer_types has %zu entries for %u layers",
+                       yyjson_arr_size(types), out->n_layers);
     for (uint32_t i = 0; i < out->n_layers; i++) {
         const char *name = yyjson_get_str(yyjson_arr_get(types, i));
         bool local = types ? name && strcmp(name, "sliding_attention") == 0 : pattern && (i + 1) % pattern != 0;
@@ -155,7 +160,8 @@ static peridot_status read_layer(struct reader *r, struct pd_config *out, uint32
     l->ffn_dim = read_layer_uint(r, "intermediate_size", i, d->ffn_dim);
     l->n_heads = read_layer_uint(r, "num_attention_heads", i, d->n_heads);
     l->n_kv_heads = read_layer_uint(r, "num_key_value_heads", i, d->n_kv_heads ? d->n_kv_heads : l->n_heads);
-    l->head_dim = read_layer_uint(r, "head_dim", i, d->head_dim || !l->n_heads ? d->head_dim : out->d_model / l->n_heads);
+    uint32_t head_dim = d->head_dim || !l->n_heads ? d->head_dim : out->d_model / l->n_heads;
+    l->head_dim = read_layer_uint(r, "head_dim", i, head_dim);
     if (pd_families[out->family].window_pattern) l->window = read_layer_uint(r, "sliding_window", i, 4096);
     bool own_divisor = out->family == PD_GEMMA2 || out->family == PD_GEMMA3;
     double divisor = own_divisor ? read_number(r, r->config, "query_pre_attn_scalar", 256) : l->head_dim;
@@ -169,12 +175,15 @@ static peridot_status refuse_unknown(yyjson_val *config, const struct pd_family_
     static const char *const must_be_false[] = {"attention_bias", "mlp_bias", "use_bidirectional_attention"};
     for (size_t i = 0; i < PD_COUNT(must_be_false); i++)
         if (yyjson_is_true(yyjson_obj_get(config, must_be_false[i])))
-            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %s is true, which is not supported", must_be_false[i]);
+            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %s is true, which is not supported",
+                           must_be_false[i]);
     /* Gemma 1's "gelu" means the tanh form, too: transformers overrides it. */
     yyjson_val *act = find(config, "hidden_activation");
     if (!act) act = find(config, "hidden_act");
     const char *name = act ? yyjson_get_str(act) : family->silu ? "silu" : "gelu_pytorch_tanh";
-    bool known = name && (family->silu ? strcmp(name, "silu") == 0 : strcmp(name, "gelu_pytorch_tanh") == 0 || strcmp(name, "gelu") == 0);
+    bool silu = name && strcmp(name, "silu") == 0;
+    bool gelu = name && (strcmp(name, "gelu_pytorch_tanh") == 0 || strcmp(name, "gelu") == 0);
+    bool known = family->silu ? silu : gelu;
     if (!known)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: activation \"%s\" is not supported", name ? name : "?");
     return PERIDOT_OK;
@@ -190,7 +199,9 @@ static peridot_status find_family(struct pd_config *out, yyjson_val *config)
                 out->family = (enum pd_family)i;
                 return PERIDOT_OK;
             }
-    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: model_type \"%s\" is not known (known: gemma, gemma2, gemma3, gemma3_text, llama)", type);
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
+                   "config.json: model_type \"%s\" is not known (known: gemma, gemma2, gemma3, gemma3_text, llama)",
+                   type);
 }
 
 /* id2label: {"0": "NAME", ...} with every index below its size once. */
@@ -206,7 +217,9 @@ static peridot_status read_labels(struct pd_config *out, yyjson_val *map)
         char *end;
         unsigned long index = strtoul(yyjson_get_str(key), &end, 10);
         if (*end || index >= n || out->labels[index] || !yyjson_is_str(value))
-            return pd_fail(PERIDOT_ERROR_FORMAT, "config.json: id2label has %zu labels, and \"%.64s\" is not one more index below that", n, yyjson_get_str(key));
+            return pd_fail(PERIDOT_ERROR_FORMAT,
+                           "config.json: id2label has %zu labels, and \"%.64s\" is not one more index below that", n,
+                           yyjson_get_str(key));
         out->labels[index] = pd_string_copy(yyjson_get_str(value));
         if (!out->labels[index]) return pd_fail_alloc(yyjson_get_len(value), "label");
     }

@@ -1,8 +1,8 @@
 #include "arch/family.h"
 
 const struct pd_family_traits pd_families[PD_N_FAMILIES] = {
-    [PD_GEMMA1] = {.name = "gemma", .hf_types = {"gemma"}, .scale_embedding = true, .hf_norm_plus_one = true, .tied = true,
-        .start_of_turn = 106, .rope_base = 10000},
+    [PD_GEMMA1] = {.name = "gemma", .hf_types = {"gemma"}, .scale_embedding = true, .hf_norm_plus_one = true,
+        .tied = true, .start_of_turn = 106, .rope_base = 10000},
     [PD_GEMMA2] = {.name = "gemma2", .hf_types = {"gemma2"}, .post_norms = true, .scale_embedding = true,
         .hf_norm_plus_one = true, .tied = true, .start_of_turn = 106, .window_pattern = 2, .rope_base = 10000,
         .rope_base_local = 10000, .attn_softcap = 50, .final_softcap = 30, .n_layers_27b = 46},

@@ -24,7 +24,8 @@ struct pd_family_traits {
     uint32_t window_pattern;         /* 0: no windows; n: every n-th layer is global */
     double rope_base, rope_base_local;
     double attn_softcap, final_softcap;
-    uint32_t n_layers_27b;           /* GGUF does not carry the query divisor; the 27B of this depth has d_model / n_heads */
+    /* GGUF does not carry the query divisor; the 27B of this depth has d_model / n_heads */
+    uint32_t n_layers_27b;
 };
 
 extern const struct pd_family_traits pd_families[PD_N_FAMILIES];

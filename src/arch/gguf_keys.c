@@ -79,8 +79,8 @@ static peridot_status add_pattern(const struct keys *k, const struct pd_config *
         usual = usual && local[i] == ((i + 1) % pattern != 0);
     }
     if (!usual)
-        pd_gguf_writer_add_array(k->writer, full_key(key, k, "attention.sliding_window_pattern"), PD_META_BOOL, c->n_layers,
-                                 local);
+        pd_gguf_writer_add_array(k->writer, full_key(key, k, "attention.sliding_window_pattern"), PD_META_BOOL,
+                                 c->n_layers, local);
     free(local);
     return PERIDOT_OK;
 }
@@ -97,7 +97,8 @@ static peridot_status add_windows(const struct keys *k, const struct pd_config *
 {
     uint32_t window = pd_layers_largest(c).window;
     if (!pd_families[c->family].window_pattern) return PERIDOT_OK;
-    if (windows_differ(c, window)) PD_TRY(add_layers(k, "attention.sliding_window", c, offsetof(struct pd_layer, window)));
+    if (windows_differ(c, window))
+        PD_TRY(add_layers(k, "attention.sliding_window", c, offsetof(struct pd_layer, window)));
     else add_u32(k, "attention.sliding_window", window);
     return add_pattern(k, c);
 }
@@ -120,14 +121,18 @@ static peridot_status add_ropes(const struct keys *k, const struct pd_config *c)
 static peridot_status add_attention(const struct keys *k, const struct pd_config *c)
 {
     const struct pd_family_traits *family = &pd_families[c->family];
-    if (c->attn_softcap != 0 || family->attn_softcap != 0) add_f32(k, "attn_logit_softcapping", (double)c->attn_softcap);
-    if (c->final_softcap != 0 || family->final_softcap != 0) add_f32(k, "final_logit_softcapping", (double)c->final_softcap);
+    if (c->attn_softcap != 0 || family->attn_softcap != 0)
+        add_f32(k, "attn_logit_softcapping", (double)c->attn_softcap);
+    if (c->final_softcap != 0 || family->final_softcap != 0)
+        add_f32(k, "final_logit_softcapping", (double)c->final_softcap);
     float scale = c->layers[0].query_scale;
     bool usual = true;
-    for (uint32_t i = 0; i < c->n_layers; i++) usual = usual && c->layers[i].query_scale == pd_layer_usual_scale(c, &c->layers[i]);
+    for (uint32_t i = 0; i < c->n_layers; i++)
+        usual = usual && c->layers[i].query_scale == pd_layer_usual_scale(c, &c->layers[i]);
     for (uint32_t i = 0; i < c->n_layers && !usual; i++)
         if (c->layers[i].query_scale != scale)
-            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "layers have query scales of their own, for which GGUF has no key");
+            return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
+                           "layers have query scales of their own, for which GGUF has no key");
     if (!usual) add_f32(k, "attention.scale", (double)scale);
     return PERIDOT_OK;
 }
@@ -136,9 +141,11 @@ static peridot_status add_attention(const struct keys *k, const struct pd_config
 static peridot_status check_local_rope(const struct pd_config *c)
 {
     const struct pd_rope *global = &c->ropes[PD_ROPE_GLOBAL], *local = &c->ropes[PD_ROPE_LOCAL];
-    bool ok = pd_families[c->family].local_rope ? local->divisor == 1 : local->divisor == global->divisor && local->base == global->base;
+    bool same = local->divisor == global->divisor && local->base == global->base;
+    bool ok = pd_families[c->family].local_rope ? local->divisor == 1 : same;
     if (!pd_layers_largest(c).window || ok) return PERIDOT_OK;
-    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "local layers rotate with base %g and divisor %g, for which GGUF has no key",
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
+                   "local layers rotate with base %g and divisor %g, for which GGUF has no key",
                    local->base, local->divisor);
 }
 
@@ -159,8 +166,9 @@ peridot_status pd_gguf_add_config(struct pd_gguf_writer *w, const struct pd_conf
 void pd_gguf_add_type(struct pd_gguf_writer *w, enum pd_dtype dtype)
 {
     static const uint32_t types[PD_N_DTYPES] = {
-        [PD_F32] = 0,   [PD_F16] = 1,   [PD_BF16] = 32, [PD_Q8_0] = 7,  [PD_Q4_0] = 2,  [PD_Q4_1] = 3,    [PD_Q5_0] = 8,   [PD_Q5_1] = 9,
-        [PD_Q2_K] = 21, [PD_Q3_K] = 11, [PD_Q4_K] = 14, [PD_Q5_K] = 16, [PD_Q6_K] = 18, [PD_IQ4_NL] = 25, [PD_IQ4_XS] = 30,
+        [PD_F32] = 0,   [PD_F16] = 1,   [PD_BF16] = 32, [PD_Q8_0] = 7,  [PD_Q4_0] = 2,  [PD_Q4_1] = 3,    [PD_Q5_0] = 8,
+        [PD_Q5_1] = 9,  [PD_Q2_K] = 21, [PD_Q3_K] = 11, [PD_Q4_K] = 14, [PD_Q5_K] = 16, [PD_Q6_K] = 18, [PD_IQ4_NL] = 25,
+        [PD_IQ4_XS] = 30,
     };
     pd_gguf_writer_add_u32(w, "general.file_type", types[dtype]);
     pd_gguf_writer_add_u32(w, "general.quantization_version", 2);

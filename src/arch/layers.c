@@ -28,7 +28,10 @@ float pd_layer_usual_scale(const struct pd_config *config, const struct pd_layer
 
 /* ---- sizes ---- */
 
-bool pd_layer_owns_kv(const struct pd_config *config, uint32_t layer) { return config->layers[layer].kv_layer == layer; }
+bool pd_layer_owns_kv(const struct pd_config *config, uint32_t layer)
+{
+    return config->layers[layer].kv_layer == layer;
+}
 
 uint32_t pd_layer_q_dim(const struct pd_layer *layer) { return layer->n_heads * layer->head_dim; }
 
@@ -83,7 +86,8 @@ static peridot_status check_layer(const struct pd_layer *l)
     if (l->head_dim % 4 != 0)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "head_dim %u is not a multiple of 4", l->head_dim);
     if (l->n_heads % l->n_kv_heads != 0)
-        return pd_fail(PERIDOT_ERROR_FORMAT, "%u query heads cannot share %u kv heads evenly", l->n_heads, l->n_kv_heads);
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%u query heads cannot share %u kv heads evenly", l->n_heads,
+                       l->n_kv_heads);
     if (!(isfinite(l->query_scale) && l->query_scale > 0))
         return pd_fail(PERIDOT_ERROR_FORMAT, "the query scale is %g", (double)l->query_scale);
     return PERIDOT_OK;
@@ -109,14 +113,16 @@ static peridot_status check(const struct pd_config *c)
         char layer[32];
         peridot_status status = check_layer(&c->layers[i]);
         snprintf(layer, sizeof layer, "layer %u", i);
-        if (status != PERIDOT_OK) return i ? pd_fail_prefix(status, layer) : status;   /* layers before it are not alike */
+        /* layers before it are not alike */
+        if (status != PERIDOT_OK) return i ? pd_fail_prefix(status, layer) : status;
     }
     if (c->n_shared_kv >= c->n_layers)
         return pd_fail(PERIDOT_ERROR_FORMAT, "%u of %u layers share the caches of others", c->n_shared_kv, c->n_layers);
     if (c->d_model % 4 != 0) return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "d_model %u is not a multiple of 4", c->d_model);
     if (!(c->eps >= 0 && c->eps < 1)) return pd_fail(PERIDOT_ERROR_FORMAT, "the norms' epsilon is %g", (double)c->eps);
     if (!(c->attn_softcap >= 0 && c->final_softcap >= 0 && isfinite(c->attn_softcap) && isfinite(c->final_softcap)))
-        return pd_fail(PERIDOT_ERROR_FORMAT, "softcaps are %g and %g", (double)c->attn_softcap, (double)c->final_softcap);
+        return pd_fail(PERIDOT_ERROR_FORMAT, "softcaps are %g and %g", (double)c->attn_softcap,
+                       (double)c->final_softcap);
     for (int i = 0; i < PD_N_ROPES; i++) PD_TRY(check_rope(&c->ropes[i]));
     return PERIDOT_OK;
 }
@@ -125,7 +131,8 @@ static peridot_status check(const struct pd_config *c)
 
 static bool same_kind(const struct pd_layer *a, const struct pd_layer *b)
 {
-    return a->n_heads == b->n_heads && a->n_kv_heads == b->n_kv_heads && a->head_dim == b->head_dim && a->window == b->window;
+    return a->n_heads == b->n_heads && a->n_kv_heads == b->n_kv_heads && a->head_dim == b->head_dim
+        && a->window == b->window;
 }
 
 static peridot_status find_kind(struct pd_config *c, uint32_t i)
@@ -142,7 +149,8 @@ static peridot_status find_kind(struct pd_config *c, uint32_t i)
 
 /* ---- rotation ---- */
 
-/* Llama 3.1's rule (Meta's apply_scaling): long waves are slowed by `factor`, short ones stay, those between are blended. */
+/* Llama 3.1's rule (Meta's apply_scaling): long waves are slowed by `factor`, short ones stay, those between are
+ * blended. */
 static double scaled_frequency(const struct pd_rope *rope, double f)
 {
     const double two_pi = 6.283185307179586;
@@ -183,11 +191,13 @@ static peridot_status apply_factors(double *inv_freq, uint32_t n, const struct p
     return PERIDOT_OK;
 }
 
-static peridot_status add_table(struct pd_config *c, uint32_t rope, uint32_t head_dim, const struct pd_tensor *rope_freqs)
+static peridot_status add_table(struct pd_config *c, uint32_t rope, uint32_t head_dim,
+                                const struct pd_tensor *rope_freqs)
 {
     uint32_t half = head_dim / 2;
     if (c->n_rope_tables == PD_MAX_ROPE_TABLES)
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "more than %d tables of rotation are not supported", PD_MAX_ROPE_TABLES);
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "more than %d tables of rotation are not supported",
+                       PD_MAX_ROPE_TABLES);
     struct pd_rope_table *table = &c->rope_tables[c->n_rope_tables];
     *table = (struct pd_rope_table){.rope = rope, .head_dim = head_dim, .inv_freq = malloc(sizeof(double) * half)};
     if (!table->inv_freq) return pd_fail_alloc(sizeof(double) * half, "RoPE frequencies");
@@ -219,7 +229,8 @@ static peridot_status find_cache(struct pd_config *c, uint32_t i)
         c->layers[i].kv_layer = owner;
         return PERIDOT_OK;
     }
-    return pd_fail(PERIDOT_ERROR_FORMAT, "layer %u has no keys of its own, and none of the first %u layers is of its kind", i, n_own);
+    return pd_fail(PERIDOT_ERROR_FORMAT,
+                   "layer %u has no keys of its own, and none of the first %u layers is of its kind", i, n_own);
 }
 
 peridot_status pd_layers_complete(struct pd_config *config, const struct pd_tensor *rope_freqs)

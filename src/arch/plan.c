@@ -10,8 +10,8 @@ enum size { ONE, D_MODEL, Q_DIM, KV_DIM, HEAD_DIM, HALF_HEAD, FFN_DIM, ANY };
 
 enum when { ALWAYS, UNTIED, HAS_RULE, CLASSIFIES, HAS_KV, HAS_V, QK_NORMS, QK_NORMS_AND_KV, POST_NORMS };
 
-/* %u is the layer. Where a family has post norms, Hugging Face's post_attention_layernorm norms attention's output; else
- * it is the norm before the ffn. Classification heads exist in Hugging Face form only. */
+/* %u is the layer. Where a family has post norms, Hugging Face's post_attention_layernorm norms attention's output;
+ * else it is the norm before the ffn. Classification heads exist in Hugging Face form only. */
 static const struct row {
     const char *gguf, *hf, *hf_post_norms;
     enum size rows, cols;          /* rows ONE: a vector */
@@ -25,20 +25,28 @@ static const struct row {
     [PD_ROLE_SCORE] = {"", "score.weight", NULL, ANY, D_MODEL, CLASSIFIES},
     [PD_ROLE_SCORE_BIAS] = {"", "score.bias", NULL, ONE, ANY, CLASSIFIES},
     [PD_ROLE_ATTN_NORM] = {"blk.%u.attn_norm.weight", "layers.%u.input_layernorm.weight", NULL, ONE, D_MODEL, ALWAYS},
-    [PD_ROLE_Q] = {"blk.%u.attn_q.weight", "layers.%u.self_attn.q_proj.weight", NULL, Q_DIM, D_MODEL, ALWAYS, PD_MATRIX_QKV},
-    [PD_ROLE_K] = {"blk.%u.attn_k.weight", "layers.%u.self_attn.k_proj.weight", NULL, KV_DIM, D_MODEL, HAS_KV, PD_MATRIX_QKV},
-    [PD_ROLE_V] = {"blk.%u.attn_v.weight", "layers.%u.self_attn.v_proj.weight", NULL, KV_DIM, D_MODEL, HAS_V, PD_MATRIX_QKV},
-    [PD_ROLE_O] = {"blk.%u.attn_output.weight", "layers.%u.self_attn.o_proj.weight", NULL, D_MODEL, Q_DIM, ALWAYS, PD_MATRIX_O},
-    [PD_ROLE_Q_NORM] = {"blk.%u.attn_q_norm.weight", "layers.%u.self_attn.q_norm.weight", NULL, ONE, HEAD_DIM, QK_NORMS},
-    [PD_ROLE_K_NORM] = {"blk.%u.attn_k_norm.weight", "layers.%u.self_attn.k_norm.weight", NULL, ONE, HEAD_DIM, QK_NORMS_AND_KV},
+    [PD_ROLE_Q] = {"blk.%u.attn_q.weight", "layers.%u.self_attn.q_proj.weight", NULL,
+        Q_DIM, D_MODEL, ALWAYS, PD_MATRIX_QKV},
+    [PD_ROLE_K] = {"blk.%u.attn_k.weight", "layers.%u.self_attn.k_proj.weight", NULL,
+        KV_DIM, D_MODEL, HAS_KV, PD_MATRIX_QKV},
+    [PD_ROLE_V] = {"blk.%u.attn_v.weight", "layers.%u.self_attn.v_proj.weight", NULL,
+        KV_DIM, D_MODEL, HAS_V, PD_MATRIX_QKV},
+    [PD_ROLE_O] = {"blk.%u.attn_output.weight", "layers.%u.self_attn.o_proj.weight", NULL,
+        D_MODEL, Q_DIM, ALWAYS, PD_MATRIX_O},
+    [PD_ROLE_Q_NORM] = {"blk.%u.attn_q_norm.weight", "layers.%u.self_attn.q_norm.weight", NULL,
+        ONE, HEAD_DIM, QK_NORMS},
+    [PD_ROLE_K_NORM] = {"blk.%u.attn_k_norm.weight", "layers.%u.self_attn.k_norm.weight", NULL,
+        ONE, HEAD_DIM, QK_NORMS_AND_KV},
     [PD_ROLE_POST_ATTN_NORM] = {"blk.%u.post_attention_norm.weight", "layers.%u.post_attention_layernorm.weight", NULL,
         ONE, D_MODEL, POST_NORMS},
     [PD_ROLE_FFN_NORM] = {"blk.%u.ffn_norm.weight", "layers.%u.post_attention_layernorm.weight",
         "layers.%u.pre_feedforward_layernorm.weight", ONE, D_MODEL, ALWAYS},
     [PD_ROLE_GATE] = {"blk.%u.ffn_gate.weight", "layers.%u.mlp.gate_proj.weight", NULL, FFN_DIM, D_MODEL, ALWAYS,
         PD_MATRIX_GATE_UP},
-    [PD_ROLE_UP] = {"blk.%u.ffn_up.weight", "layers.%u.mlp.up_proj.weight", NULL, FFN_DIM, D_MODEL, ALWAYS, PD_MATRIX_GATE_UP},
-    [PD_ROLE_DOWN] = {"blk.%u.ffn_down.weight", "layers.%u.mlp.down_proj.weight", NULL, D_MODEL, FFN_DIM, ALWAYS, PD_MATRIX_DOWN},
+    [PD_ROLE_UP] = {"blk.%u.ffn_up.weight", "layers.%u.mlp.up_proj.weight", NULL,
+        FFN_DIM, D_MODEL, ALWAYS, PD_MATRIX_GATE_UP},
+    [PD_ROLE_DOWN] = {"blk.%u.ffn_down.weight", "layers.%u.mlp.down_proj.weight", NULL,
+        D_MODEL, FFN_DIM, ALWAYS, PD_MATRIX_DOWN},
     [PD_ROLE_POST_FFN_NORM] = {"blk.%u.post_ffw_norm.weight", "layers.%u.post_feedforward_layernorm.weight", NULL,
         ONE, D_MODEL, POST_NORMS},
 };
@@ -93,7 +101,8 @@ static void write_name(char out[PD_TENSOR_NAME_SIZE], const char *prefix, const 
 {
     const char *percent = strstr(format, "%u");
     if (percent)
-        snprintf(out, PD_TENSOR_NAME_SIZE, "%s%.*s%u%s", prefix, (int)(percent - format), format, (unsigned)layer, percent + 2);
+        snprintf(out, PD_TENSOR_NAME_SIZE, "%s%.*s%u%s", prefix, (int)(percent - format), format, (unsigned)layer,
+                 percent + 2);
     else
         snprintf(out, PD_TENSOR_NAME_SIZE, "%s%s", prefix, format);
 }
@@ -127,8 +136,8 @@ const char *pd_tensor_prefix(const struct pd_checkpoint *c)
     return prefixes[0];
 }
 
-void pd_tensor_name(char out[PD_TENSOR_NAME_SIZE], const struct pd_checkpoint *c, enum pd_family family, const char *prefix,
-                    enum pd_role role, uint32_t layer)
+void pd_tensor_name(char out[PD_TENSOR_NAME_SIZE], const struct pd_checkpoint *c, enum pd_family family,
+                    const char *prefix, enum pd_role role, uint32_t layer)
 {
     if (pd_checkpoint_kind(c) == PD_CHECKPOINT_GGUF) pd_tensor_name_gguf(out, role, layer);
     else pd_tensor_name_hf(out, role, layer, family, prefix);

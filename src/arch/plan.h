@@ -1,19 +1,22 @@
-/* The layer plan: of every tensor of a model what it is for, what it is called in either form of file, its shape in each
- * layer, the matrix of the device that it is part of, and which layers have it. Loading, converting, making and the list of
- * pipelines go by it. */
+/* The layer plan: of every tensor of a model what it is for, what it is called in either form of file, its shape in
+ * each layer, the matrix of the device that it is part of, and which layers have it. Loading, converting, making and
+ * the list of pipelines go by it. */
 #ifndef PD_ARCH_PLAN_H
 #define PD_ARCH_PLAN_H
 
 #include "arch/config.h"
 
 enum pd_role {
-    PD_ROLE_EMBEDDING, PD_ROLE_OUTPUT, PD_ROLE_OUTPUT_NORM, PD_ROLE_ROPE_FREQS, PD_ROLE_SCORE, PD_ROLE_SCORE_BIAS,   /* once */
-    PD_ROLE_ATTN_NORM, PD_ROLE_Q, PD_ROLE_K, PD_ROLE_V, PD_ROLE_O, PD_ROLE_Q_NORM, PD_ROLE_K_NORM,   /* in layers */
+    /* Once: */
+    PD_ROLE_EMBEDDING, PD_ROLE_OUTPUT, PD_ROLE_OUTPUT_NORM, PD_ROLE_ROPE_FREQS, PD_ROLE_SCORE, PD_ROLE_SCORE_BIAS,
+    /* In layers: */
+    PD_ROLE_ATTN_NORM, PD_ROLE_Q, PD_ROLE_K, PD_ROLE_V, PD_ROLE_O, PD_ROLE_Q_NORM, PD_ROLE_K_NORM,
     PD_ROLE_POST_ATTN_NORM, PD_ROLE_FFN_NORM, PD_ROLE_GATE, PD_ROLE_UP, PD_ROLE_DOWN, PD_ROLE_POST_FFN_NORM, PD_N_ROLES
 };
 #define PD_FIRST_LAYER_ROLE PD_ROLE_ATTN_NORM
 
-/* A layer's matrices on the device. Tensors that multiply the same vector are one, their rows in the order of their roles. */
+/* A layer's matrices on the device. Tensors that multiply the same vector are one, their rows in the order of their
+ * roles. */
 enum pd_layer_matrix { PD_MATRIX_QKV, PD_MATRIX_O, PD_MATRIX_GATE_UP, PD_MATRIX_DOWN, PD_N_LAYER_MATRICES };
 
 #define PD_ANY_SIZE UINT32_MAX   /* the file says how many */
@@ -24,7 +27,8 @@ struct pd_plan {
     uint32_t n_dims;               /* 2: a matrix; 1: a vector of n_cols */
     uint32_t n_rows, n_cols;
     enum pd_layer_matrix matrix;   /* of a layer's matrices */
-    uint32_t rotated;              /* head_dim of a matrix whose results are rotated: files differ in the order of its rows; else 0 */
+    /* head_dim of a matrix whose results are rotated: files differ in the order of its rows; else 0 */
+    uint32_t rotated;
 };
 
 /* The tensor of a role, in a layer where it is one of a layer's; false where there is none. */
@@ -40,7 +44,7 @@ void pd_tensor_name_hf(char out[PD_TENSOR_NAME_SIZE], enum pd_role role, uint32_
 /* What stands before the names of the text model's tensors in a Hugging Face directory; "" in a GGUF file. */
 const char *pd_tensor_prefix(const struct pd_checkpoint *c);
 /* In this checkpoint, whichever form it has. */
-void pd_tensor_name(char out[PD_TENSOR_NAME_SIZE], const struct pd_checkpoint *c, enum pd_family family, const char *prefix,
-                    enum pd_role role, uint32_t layer);
+void pd_tensor_name(char out[PD_TENSOR_NAME_SIZE], const struct pd_checkpoint *c, enum pd_family family,
+                    const char *prefix, enum pd_role role, uint32_t layer);
 
 #endif

@@ -1,4 +1,4 @@
-/* Sizes of published models, for synthetic models only: a real model's sizes are read from its file, never from here. */
+/* Sizes of published models, for synthetic models only: those of a real model are read from its file. */
 #ifndef PD_ARCH_SHAPES_H
 #define PD_ARCH_SHAPES_H
 

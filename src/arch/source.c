@@ -8,7 +8,8 @@
 
 enum { MAX_ROWS = 1 << 24 };   /* of a matrix whose rows the file counts */
 
-peridot_status pd_source_open(struct pd_source *out, const struct pd_checkpoint *checkpoint, const struct pd_config *config)
+peridot_status pd_source_open(struct pd_source *out, const struct pd_checkpoint *checkpoint,
+                              const struct pd_config *config)
 {
     size_t n = pd_max(pd_checkpoint_n_tensors(checkpoint), 1);
     *out = (struct pd_source){.checkpoint = checkpoint, .config = config, .prefix = pd_tensor_prefix(checkpoint),
@@ -42,11 +43,12 @@ static peridot_status fail_shape(const struct pd_tensor *t, const struct pd_plan
     char got[4 * 24] = "", rows[16] = "";
     size_t size = 0;
     for (uint32_t i = 0; i < t->n_dims; i++)
-        size += (size_t)snprintf(got + size, sizeof got - size, "%s%llu", i ? ", " : "", (unsigned long long)t->shape[i]);
+        size += (size_t)snprintf(got + size, sizeof got - size, "%s%llu", i ? ", " : "",
+                                 (unsigned long long)t->shape[i]);
     if (plan->n_dims == 2 && plan->n_rows == PD_ANY_SIZE) snprintf(rows, sizeof rows, "any, ");
     else if (plan->n_dims == 2) snprintf(rows, sizeof rows, "%u, ", plan->n_rows);
-    return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor " PD_NAME " has shape [%s], but the config says [%s%u]", t->file, t->name,
-                   got, rows, plan->n_cols);
+    return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor " PD_NAME " has shape [%s], but the config says [%s%u]", t->file,
+                   t->name, got, rows, plan->n_cols);
 }
 
 peridot_status pd_source_get(const struct pd_tensor **out, struct pd_source *s, const struct pd_plan *plan)
@@ -56,7 +58,8 @@ peridot_status pd_source_get(const struct pd_tensor **out, struct pd_source *s, 
     const struct pd_tensor *t = *out = pd_checkpoint_find(s->checkpoint, name);
     if (!t) return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor %s is missing", pd_checkpoint_path(s->checkpoint), name);
     if (t->dtype >= PD_N_DTYPES)
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: tensor %s has type %s, which is not supported", t->file, name, t->type);
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: tensor %s has type %s, which is not supported", t->file, name,
+                       t->type);
     if (!has_shape(t, plan)) return fail_shape(t, plan);
     s->used[t - pd_checkpoint_tensor(s->checkpoint, 0)] = true;
     return PERIDOT_OK;
@@ -65,7 +68,8 @@ peridot_status pd_source_get(const struct pd_tensor **out, struct pd_source *s, 
 peridot_status pd_source_get_embedding(const struct pd_tensor **out, struct pd_source *s)
 {
     struct pd_plan plan;
-    bool only_output = s->config->tied && !pd_source_find(s, PD_ROLE_EMBEDDING, 0) && pd_source_find(s, PD_ROLE_OUTPUT, 0);
+    bool only_output = s->config->tied && !pd_source_find(s, PD_ROLE_EMBEDDING, 0)
+        && pd_source_find(s, PD_ROLE_OUTPUT, 0);
     pd_plan_get(&plan, s->config, only_output ? PD_ROLE_OUTPUT : PD_ROLE_EMBEDDING, 0);
     return pd_source_get(out, s, &plan);
 }
@@ -84,8 +88,8 @@ peridot_status pd_source_check_unused(uint32_t *n_ignored, const struct pd_sourc
         const struct pd_tensor *t = pd_checkpoint_tensor(s->checkpoint, i);
         if (s->used[i] || is_redundant(s, t)) continue;
         if (!pd_tensor_is_vision(t->name))
-            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: tensor " PD_NAME " is not known in a %s model", t->file, t->name,
-                           pd_families[s->config->family].name);
+            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: tensor " PD_NAME " is not known in a %s model", t->file,
+                           t->name, pd_families[s->config->family].name);
         ++*n_ignored;
     }
     return PERIDOT_OK;

@@ -12,7 +12,8 @@ struct pd_source {
 };
 
 /* Borrows both. */
-peridot_status pd_source_open(struct pd_source *out, const struct pd_checkpoint *checkpoint, const struct pd_config *config);
+peridot_status pd_source_open(struct pd_source *out, const struct pd_checkpoint *checkpoint,
+                              const struct pd_config *config);
 void pd_source_close(struct pd_source *s);
 
 /* NULL: none. */
@@ -21,8 +22,8 @@ const struct pd_tensor *pd_source_find(const struct pd_source *s, enum pd_role r
 peridot_status pd_source_get(const struct pd_tensor **out, struct pd_source *s, const struct pd_plan *plan);
 /* A tied file may hold the matrix under either name, or both. */
 peridot_status pd_source_get_embedding(const struct pd_tensor **out, struct pd_source *s);
-/* A tensor that nothing has got would be an effect lost without a word, and is refused by name; those of a vision tower are
- * counted, and those that repeat what is known from elsewhere are not. */
+/* A tensor that nothing has got would be an effect lost without a word, and is refused by name; those of a vision
+ * tower are counted, and those that repeat what is known from elsewhere are not. */
 peridot_status pd_source_check_unused(uint32_t *n_ignored, const struct pd_source *s);
 
 #endif

@@ -1,5 +1,5 @@
-/* The forward pass twice: a chunk of a prompt, operation by operation, and a decode step, where norms, residual sums, rotation
- * and activations ride along with the matrices and attention, so that a layer takes six dispatches. Both compute
+/* The forward pass twice: a chunk of a prompt, operation by operation, and a decode step, where norms, residual sums,
+ * rotation and activations ride along with the matrices and attention, so that a layer takes six dispatches. Both compute
  *   x += post(attention(norm(x)));   x += post(ffn(norm(x)))
  * where post is a norm in Gemma 2 and 3, and nothing in the others. */
 #include "engine/forward.h"
@@ -38,11 +38,13 @@ static struct pd_attention attention_of(const struct pd_pass *p, uint32_t i)
 {
     const struct pd_layer *layer = &p->config->layers[i];
     return (struct pd_attention){.heads = pd_layer_heads(p->config, p->weights, i), .kv = p->cache->layers[i],
-        .qkv = p->scratch->qkv, .y = p->scratch->att, .places = p->places[layer->kind], .angles = p->angles[layer->rope],
+        .qkv = p->scratch->qkv, .y = p->scratch->att, .places = p->places[layer->kind],
+        .angles = p->angles[layer->rope],
         .n_tokens = p->n_tokens, .kind = layer->kind, .step = p->step, .partial = p->scratch->partial};
 }
 
-/* branch = o(attention(rope(qkv(normed)))). Each token of its own sequence has its own keys: as many as in a decode step. */
+/* branch = o(attention(rope(qkv(normed)))). Each token of its own sequence has its own keys: as many as in a decode
+ * step. */
 static void chunk_attention(const struct pd_pass *p, uint32_t i)
 {
     const struct pd_layer_weights *w = &p->weights->layers[i];
@@ -73,7 +75,8 @@ static void chunk_ffn(const struct pd_pass *p, uint32_t i)
 static void chunk(const struct pd_pass *p, const struct pd_rows *logits)
 {
     const struct pd_scratch *s = p->scratch;
-    struct pd_norm first = {.x = s->x, .normed = s->normed, .w = p->weights->layers[0].norms[PD_ROLE_ATTN_NORM], .n = p->config->d_model, .eps = p->config->eps};
+    struct pd_norm first = {.x = s->x, .normed = s->normed, .w = p->weights->layers[0].norms[PD_ROLE_ATTN_NORM],
+        .n = p->config->d_model, .eps = p->config->eps};
 
     pd_op_rmsnorm(p->recorder, &first, p->n_tokens);
     for (uint32_t i = 0; i < p->config->n_layers; i++) {
@@ -115,7 +118,8 @@ static void step_layer(const struct pd_pass *p, struct pd_fused_norm *in, uint32
 
 static void step(const struct pd_pass *p, struct pd_rows logits)
 {
-    struct pd_fused_norm in = {.x = p->scratch->x.address, .w = p->weights->layers[0].norms[PD_ROLE_ATTN_NORM], .n = p->config->d_model, .eps = p->config->eps};
+    struct pd_fused_norm in = {.x = p->scratch->x.address, .w = p->weights->layers[0].norms[PD_ROLE_ATTN_NORM],
+        .n = p->config->d_model, .eps = p->config->eps};
 
     for (uint32_t i = 0; i < p->config->n_layers; i++) step_layer(p, &in, i);
     in.x_out = 0;
@@ -127,11 +131,13 @@ void pd_forward(const struct pd_pass *p, const struct pd_rows *logits)
 {
     p->recorder->decode = p->decode;
     pd_op_embed(p->recorder, p->scratch->x, &p->weights->lookup, p->tokens, p->n_tokens, p->config->embed_scale);
-    if (p->n_tokens == 1 && p->decode && logits && pd_can_fuse_norm(p->recorder->gpu, p->config->d_model)) step(p, *logits);
+    if (p->n_tokens == 1 && p->decode && logits && pd_can_fuse_norm(p->recorder->gpu, p->config->d_model))
+        step(p, *logits);
     else chunk(p, logits);
 }
 
 void pd_forward_head(const struct pd_pass *p, struct pd_rows logits, uint32_t row, uint32_t n)
 {
-    pd_op_matmul(p->recorder, logits, pd_weights_output(p->weights), pd_rows_at(p->scratch->normed, row, 0), n, p->config->final_softcap);
+    pd_op_matmul(p->recorder, logits, pd_weights_output(p->weights), pd_rows_at(p->scratch->normed, row, 0), n,
+                 p->config->final_softcap);
 }

@@ -35,8 +35,8 @@ struct pd_pass {
     bool decode;                       /* a decode step: each token is the next one of its own sequence */
 };
 
-/* From tokens to final-norm hidden states in scratch->normed and, when logits is not NULL, the last token's logits, or those of
- * all tokens of a decode step. */
+/* From tokens to final-norm hidden states in scratch->normed and, when logits is not NULL, the last token's logits,
+ * or those of all tokens of a decode step. */
 void pd_forward(const struct pd_pass *p, const struct pd_rows *logits);
 /* logits[m] = softcap(output . normed[row + m]) for n rows */
 void pd_forward_head(const struct pd_pass *p, struct pd_rows logits, uint32_t row, uint32_t n);

@@ -58,8 +58,8 @@ struct parts {
     uint32_t n_interleaved, head_dim;   /* the first n_interleaved tensors have their heads' rows interleaved */
 };
 
-/* GGUF's Llama files order the rows of a q or k head for rotation of neighbours (x[2i], x[2i + 1]); kernels rotate split
- * halves (x[i], x[i + head_dim / 2]), so row i of half j comes from row 2 i + j. */
+/* GGUF's Llama files order the rows of a q or k head for rotation of neighbours (x[2i], x[2i + 1]); kernels rotate
+ * split halves (x[i], x[i + head_dim / 2]), so row i of half j comes from row 2 i + j. */
 static uint32_t interleaved_row(uint32_t row, uint32_t head_dim)
 {
     uint32_t in_head = row % head_dim, half = head_dim / 2;
@@ -74,10 +74,13 @@ static const uint8_t *part_row(const struct parts *parts, uint32_t row)
     return parts->at[i]->data + row * (parts->at[i]->size / parts->at[i]->shape[0]);
 }
 
-static uint64_t slice_size(const struct pd_slice *s) { return pd_device_rows_size(s->row_size, s->n_rows, s->row_interleave); }
+static uint64_t slice_size(const struct pd_slice *s)
+{
+    return pd_device_rows_size(s->row_size, s->n_rows, s->row_interleave);
+}
 
-static peridot_status upload_pieces(struct loader *l, const struct pd_slice *slice, struct pd_span span, const struct parts *parts,
-                                    uint32_t n_cols, uint8_t *scratch)
+static peridot_status upload_pieces(struct loader *l, const struct pd_slice *slice, struct pd_span span,
+                                    const struct parts *parts, uint32_t n_cols, uint8_t *scratch)
 {
     uint32_t per_piece = PD_UPLOAD_MAX / slice->row_size / slice->row_interleave * slice->row_interleave;
     uint64_t file_row_size = pd_row_size(slice->dtype, n_cols);
@@ -96,8 +99,8 @@ static peridot_status upload_pieces(struct loader *l, const struct pd_slice *sli
     return PERIDOT_OK;
 }
 
-static peridot_status upload_slice(struct loader *l, const struct pd_slice *slice, struct pd_span span, const struct parts *parts,
-                                   uint32_t n_cols)
+static peridot_status upload_slice(struct loader *l, const struct pd_slice *slice, struct pd_span span,
+                                   const struct parts *parts, uint32_t n_cols)
 {
     uint8_t *scratch = malloc(slice->row_size);
     if (!scratch) return pd_fail_alloc(slice->row_size, "a row");
@@ -106,7 +109,8 @@ static peridot_status upload_slice(struct loader *l, const struct pd_slice *slic
     return status;
 }
 
-/* Whether rows of a type may stay in the file's mapping: plain numbers, which a device with unified memory can import. */
+/* Whether rows of a type may stay in the file's mapping: plain numbers, which a device with unified memory can
+ * import. */
 static bool may_stay(const struct loader *l, enum pd_dtype dtype)
 {
     return pd_dtypes[dtype].block_len == 1 && pd_gpu_can_import(l->gpu);
@@ -114,7 +118,8 @@ static bool may_stay(const struct loader *l, enum pd_dtype dtype)
 
 /* The slice's rows, when they are in the file as kernels want them: aligned, in order. Small ones are not worth an
  * allocation of their own. Rows that may stay are never joined with another part's. */
-static const uint8_t *rows_in_place(const struct loader *l, const struct pd_slice *slice, const struct parts *parts, uint32_t n_cols)
+static const uint8_t *rows_in_place(const struct loader *l, const struct pd_slice *slice, const struct parts *parts,
+                                    uint32_t n_cols)
 {
     enum { WORTH = 64 << 10 };
     const uint8_t *rows = part_row(parts, slice->first_row);
@@ -142,7 +147,8 @@ static bool import_slice(struct loader *l, struct pd_slice *slice, const struct 
 static peridot_status fill_slice(struct loader *l, struct pd_slice *slice, const struct parts *parts, uint32_t n_cols)
 {
     struct pd_span span;
-    if (import_slice(l, slice, parts, n_cols)) return l->measuring ? PERIDOT_OK : report(l, (uint64_t)slice->n_rows * slice->row_size);
+    if (import_slice(l, slice, parts, n_cols))
+        return l->measuring ? PERIDOT_OK : report(l, (uint64_t)slice->n_rows * slice->row_size);
     PD_TRY(alloc(&span, l, l->part, slice_size(slice), parts->at[0]->name));
     if (l->measuring) return PERIDOT_OK;
     slice->address = span.address;
@@ -160,14 +166,17 @@ static peridot_status add_slice(struct loader *l, struct pd_matrix *m, struct pd
     return PERIDOT_OK;
 }
 
-/* Rows [first, first + n) of one type, in slices of as many rows as one allocation can hold (less two pages, as an import
- * covers whole ones). */
-static peridot_status load_run(struct loader *l, struct pd_matrix *m, const struct parts *parts, enum pd_dtype dtype, uint32_t first, uint32_t n)
+/* Rows [first, first + n) of one type, in slices of as many rows as one allocation can hold (less two pages, as an
+ * import covers whole ones). */
+static peridot_status load_run(struct loader *l, struct pd_matrix *m, const struct parts *parts, enum pd_dtype dtype,
+                               uint32_t first, uint32_t n)
 {
-    uint32_t row_size = pd_device_row_size(dtype, m->n_cols), row_interleave = pd_device_row_interleave(dtype, l->params->lanes_take_rows);
+    uint32_t row_size = pd_device_row_size(dtype, m->n_cols);
+    uint32_t row_interleave = pd_device_row_interleave(dtype, l->params->lanes_take_rows);
     uint64_t room = pd_gpu_max_span(l->gpu), pages = may_stay(l, dtype) ? 2 << 12 : 0;
     if ((uint64_t)row_interleave * row_size > room) row_interleave = 1;
-    uint32_t most = (uint32_t)pd_max((room > pages + row_size ? room - pages : room) / row_size / row_interleave, 1) * row_interleave;
+    if (room > pages + row_size) room -= pages;
+    uint32_t most = (uint32_t)pd_max(room / row_size / row_interleave, 1) * row_interleave;
     for (uint32_t end = first + n; first < end;) {
         uint32_t rows = (uint32_t)pd_min(most, end - first);
         struct pd_slice slice = {.dtype = dtype, .first_row = first, .n_rows = rows, .row_size = row_size,
@@ -226,7 +235,8 @@ static peridot_status load_norm(struct loader *l, uint64_t *address, const struc
         l->w->n_params += n;
         return PERIDOT_OK;
     }
-    if (n % pd_dtypes[t->dtype].block_len != 0 || !(row = malloc(n * sizeof *row))) return pd_fail_alloc(n * sizeof *row, t->name);
+    if (n % pd_dtypes[t->dtype].block_len != 0 || !(row = malloc(n * sizeof *row)))
+        return pd_fail_alloc(n * sizeof *row, t->name);
     pd_dequantize(t->dtype, row, t->data, n);
     if (l->config->norm_plus_one)
         for (uint32_t i = 0; i < n; i++) row[i] += 1;
@@ -277,7 +287,8 @@ static peridot_status load_bias(struct loader *l)
     struct pd_weights *w = l->w;
     const struct pd_tensor *t;
     struct pd_plan plan;
-    if (!pd_plan_get(&plan, l->config, PD_ROLE_SCORE_BIAS, 0) || !pd_source_find(&l->source, plan.role, 0)) return PERIDOT_OK;
+    if (!pd_plan_get(&plan, l->config, PD_ROLE_SCORE_BIAS, 0) || !pd_source_find(&l->source, plan.role, 0))
+        return PERIDOT_OK;
     plan.n_cols = w->n_outputs;
     PD_TRY(pd_source_get(&t, &l->source, &plan));
     if (l->measuring) return PERIDOT_OK;
@@ -352,7 +363,8 @@ static void move_away(struct loader *l, uint32_t i)
     l->w->n_host_resident_layers += i >= PART_LAYERS;
 }
 
-/* First goes an embedding that is only looked up, a row a token; then layers, the last ones first; then what makes logits. */
+/* First goes an embedding that is only looked up, a row a token; then layers, the last ones first; then what makes
+ * logits. */
 static peridot_status place(struct loader *l)
 {
     struct pd_weights *w = l->w;
@@ -363,18 +375,21 @@ static peridot_status place(struct loader *l)
     move_away(l, PART_OUTPUT);
     move_away(l, PART_EMBEDDING);
     if (w->size > l->params->gpu_memory)
-        return pd_fail(PERIDOT_ERROR_MEMORY, "%.3f MB of GPU memory are too little: %.3f MB of norms must be there", (double)l->params->gpu_memory / 1e6,
-                       (double)w->size / 1e6);
+        return pd_fail(PERIDOT_ERROR_MEMORY, "%.3f MB of GPU memory are too little: %.3f MB of norms must be there",
+                       (double)l->params->gpu_memory / 1e6, (double)w->size / 1e6);
     if (w->host_resident_size > available)
-        return pd_fail(PERIDOT_ERROR_MEMORY, "with %.1f MB of GPU memory this model needs %.1f MB of the host's, which has %.1f MB free",
-                       (double)l->params->gpu_memory / 1e6, (double)w->host_resident_size / 1e6, (double)available / 1e6);
+        return pd_fail(PERIDOT_ERROR_MEMORY,
+                       "with %.1f MB of GPU memory this model needs %.1f MB of the host's, which has %.1f MB free",
+                       (double)l->params->gpu_memory / 1e6, (double)w->host_resident_size / 1e6,
+                       (double)available / 1e6);
     return PERIDOT_OK;
 }
 
 static peridot_status check_budget(const struct loader *l)
 {
     char sentence[512];
-    peridot_status status = pd_gpu_check_budget(l->gpu, l->w->size, l->w->host_resident_size ? "this part of the model" : "this model");
+    const char *what = l->w->host_resident_size ? "this part of the model" : "this model";
+    peridot_status status = pd_gpu_check_budget(l->gpu, l->w->size, what);
     if (status == PERIDOT_OK || pd_gpu_info(l->gpu)->unified_memory) return status;
     snprintf(sentence, sizeof sentence, "%s", pd_error());
     return pd_fail(status, "%s (--gpu-memory SIZE leaves layers in the host's memory)", sentence);
@@ -408,7 +423,8 @@ static peridot_status load(struct loader *l)
     PD_TRY(check_budget(l));
     /* Blocks of a quarter GiB waste little; a tensor that is larger gets a block of its own. */
     PD_TRY(pd_heap_create(&w->heap, l->gpu, PD_HEAP_DEVICE, pd_min(w->size + (64 << 10), 256u << 20)));
-    PD_TRY(pd_heap_create(&w->host_resident_heap, l->gpu, PD_HEAP_HOST_RESIDENT, pd_min(w->host_resident_size + (64 << 10), 256u << 20)));
+    PD_TRY(pd_heap_create(&w->host_resident_heap, l->gpu, PD_HEAP_HOST_RESIDENT,
+                          pd_min(w->host_resident_size + (64 << 10), 256u << 20)));
     l->measuring = false;
     PD_TRY(walk(l));
     PD_TRY(make_lookup(l));

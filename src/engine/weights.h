@@ -1,7 +1,8 @@
-/* Weights on the device. Where memory is unified and the file's layout is already the device's, a matrix is read in place
- * from the file's mapping, which must stay open as long as the weights. Else files' tensors are found by name, checked against the config, re-laid and uploaded: a row's quants
- * first, then its scales, rows 16-byte aligned (shaders/weights.glsl reads them so). Matrices that always multiply the
- * same vector (q, k, v; gate, up) become one, row after row. */
+/* Weights on the device. Where memory is unified and the file's layout is already the device's, a matrix is read in
+ * place from the file's mapping, which must stay open as long as the weights. Else files' tensors are found by name,
+ * checked against the config, re-laid and uploaded: a row's quants first, then its scales, rows 16-byte aligned
+ * (shaders/weights.glsl reads them so). Matrices that always multiply the same vector (q, k, v; gate, up) become
+ * one, row after row. */
 #ifndef PD_ENGINE_WEIGHTS_H
 #define PD_ENGINE_WEIGHTS_H
 
@@ -16,7 +17,8 @@ struct pd_layer_weights {
 struct pd_weights {
     struct pd_heap *heap, *host_resident_heap;
     uint32_t vocab_size;           /* rows of the embedding: token ids are below it */
-    uint32_t n_outputs;            /* rows of the output: vocab_size, the labels of a classification head, or 0 without a head */
+    /* rows of the output: vocab_size, the labels of a classification head, or 0 without a head */
+    uint32_t n_outputs;
     struct pd_matrix embedding, output;   /* output has no slices of its own when tied */
     float *output_bias;            /* [n_outputs] on the host, or NULL: only token classification has one */
     struct pd_table lookup;
@@ -33,7 +35,8 @@ struct pd_weights {
 
 struct pd_load_params {
     bool lanes_take_rows;          /* decode steps will take matvec_rows, and rows lie as suits it */
-    uint64_t gpu_memory;           /* bytes of the device's own memory that weights may take; 0: all of them must fit there */
+    /* bytes of the device's own memory that weights may take; 0: all of them must fit there */
+    uint64_t gpu_memory;
     peridot_progress progress;     /* NULL: nobody asks */
     void *user;
 };

@@ -1,5 +1,5 @@
-/* Any checkpoint to GGUF. Tensors stream through two buffers, so that memory does not depend on the
- * model: pieces are decoded and encoded by all processors, and the pages of the source that were read are given back. */
+/* Any checkpoint to GGUF. Tensors stream through two buffers, so that memory does not depend on the model: pieces
+ * are decoded and encoded by all processors, and the pages of the source that were read are given back. */
 #include "arch/gguf_keys.h"
 #include "base/num.h"
 #include "base/os.h"
@@ -36,8 +36,8 @@ struct piece {
 
 /* ---- a share of a piece ---- */
 
-/* Where row `row` of a GGUF file is in a Hugging Face file: there a head's rows are ordered for rotation of split halves
- * (x[i], x[i + head_dim / 2]), here for rotation of neighbours (x[2i], x[2i + 1]). */
+/* Where row `row` of a GGUF file is in a Hugging Face file: there a head's rows are ordered for rotation of split
+ * halves (x[i], x[i + head_dim / 2]), here for rotation of neighbours (x[2i], x[2i + 1]). */
 static uint64_t split_row(uint64_t row, uint32_t head_dim)
 {
     uint64_t in_head = row % head_dim;
@@ -150,8 +150,8 @@ static peridot_status write_item(struct job *j, const struct pd_convert_item *it
 /* What is said of this file anew, or was about another file only. */
 static bool is_own_key(const char *key)
 {
-    static const char *const keys[] = {"general.file_type", "general.quantization_version", "general.alignment", "split.no",
-                                       "split.count", "split.tensors.count"};
+    static const char *const keys[] = {"general.file_type", "general.quantization_version", "general.alignment",
+        "split.no", "split.count", "split.tensors.count"};
     for (size_t i = 0; i < PD_COUNT(keys); i++)
         if (!strcmp(key, keys[i])) return true;
     return false;
@@ -177,9 +177,10 @@ static bool has_file(const struct pd_checkpoint *c, const char *name)
     return there;
 }
 
-/* A directory without a tokenizer gives a file without one, which evaluates ids; a tokenizer that cannot be carried over
- * is a failure. */
-static peridot_status add_tokenizer(struct pd_gguf_writer *w, const struct pd_checkpoint *c, uint32_t n_tokens, bool *found)
+/* A directory without a tokenizer gives a file without one, which evaluates ids; a tokenizer that cannot be carried
+ * over is a failure. */
+static peridot_status add_tokenizer(struct pd_gguf_writer *w, const struct pd_checkpoint *c, uint32_t n_tokens,
+                                    bool *found)
 {
     struct pd_tokenizer *t;
     *found = has_file(c, "tokenizer.model") || has_file(c, "tokenizer.json");
@@ -190,8 +191,8 @@ static peridot_status add_tokenizer(struct pd_gguf_writer *w, const struct pd_ch
     return status == PERIDOT_OK ? status : pd_fail_prefix(status, pd_checkpoint_path(c));
 }
 
-static peridot_status add_metadata(struct pd_gguf_writer *w, const struct pd_checkpoint *c, const struct pd_config *config,
-                                   const struct pd_convert_plan *p, bool *has_tokenizer)
+static peridot_status add_metadata(struct pd_gguf_writer *w, const struct pd_checkpoint *c,
+                                   const struct pd_config *config, const struct pd_convert_plan *p, bool *has_tokenizer)
 {
     if (pd_checkpoint_kind(c) == PD_CHECKPOINT_GGUF) {
         *has_tokenizer = pd_checkpoint_find_meta(c, "tokenizer.ggml.tokens") != NULL;
@@ -226,7 +227,8 @@ static peridot_status write_file(struct job *j, const struct pd_checkpoint *c, c
     j->weights = malloc(PIECE * sizeof *j->weights);
     j->blocks = malloc(PIECE * sizeof(float));
     peridot_status status = j->weights && j->blocks ? add_metadata(j->writer, c, config, p, has_tokenizer)
-                                                    : pd_fail_alloc(PIECE * 2 * sizeof(float), "weights being converted");
+                                                    : pd_fail_alloc(PIECE * 2 * sizeof(float),
+                                                                    "weights being converted");
     if (status == PERIDOT_OK) status = write_items(j, p);
     if (status == PERIDOT_OK) status = pd_gguf_writer_commit(j->writer);
     else pd_gguf_writer_abort(j->writer);
@@ -235,11 +237,12 @@ static peridot_status write_file(struct job *j, const struct pd_checkpoint *c, c
     return status;
 }
 
-static peridot_status convert(struct job *j, const struct pd_checkpoint *c, struct pd_config *config, enum pd_dtype dtype,
-                              peridot_convert_stats *stats)
+static peridot_status convert(struct job *j, const struct pd_checkpoint *c, struct pd_config *config,
+                              enum pd_dtype dtype, peridot_convert_stats *stats)
 {
     struct pd_convert_plan p;
-    if (pd_checkpoint_n_tensors(c) == 0) return pd_fail(PERIDOT_ERROR_FORMAT, "%s: has no tensors", pd_checkpoint_path(c));
+    if (pd_checkpoint_n_tensors(c) == 0)
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: has no tensors", pd_checkpoint_path(c));
     if (pd_checkpoint_kind(c) == PD_CHECKPOINT_HF) PD_TRY(pd_config_read(config, c));
     peridot_status status = pd_convert_plan_create(&p, c, config, dtype);
     bool has_tokenizer = false;

@@ -47,7 +47,10 @@ static struct pd_convert_item item_of(const struct pd_tensor *t)
 
 /* ---- GGUF ---- */
 
-static bool is_vocabulary(const char *name) { return !strcmp(name, "token_embd.weight") || !strcmp(name, "output.weight"); }
+static bool is_vocabulary(const char *name)
+{
+    return !strcmp(name, "token_embd.weight") || !strcmp(name, "output.weight");
+}
 
 static peridot_status plan_gguf(struct pd_convert_plan *p, const struct pd_checkpoint *c)
 {
@@ -92,7 +95,8 @@ static peridot_status plan_vocabulary(struct planner *l)
     PD_TRY(add_tensor(l, t, &plan));
     l->plan->vocab_size = (uint32_t)t->shape[0];
     PD_TRY(add_role(l, PD_ROLE_OUTPUT, 0));
-    const struct pd_tensor *output = l->plan->items[l->plan->n - 1].source;   /* the embedding itself where they are tied */
+    /* the embedding itself where they are tied */
+    const struct pd_tensor *output = l->plan->items[l->plan->n - 1].source;
     if (output->shape[0] == l->plan->vocab_size) return PERIDOT_OK;
     return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor " PD_NAME " has %llu rows, but the embedding has %u", output->file,
                    output->name, (unsigned long long)output->shape[0], (unsigned)l->plan->vocab_size);
@@ -132,8 +136,8 @@ static peridot_status plan_hf(struct planner *l)
     return pd_source_check_unused(&l->plan->n_ignored, &l->source);
 }
 
-peridot_status pd_convert_plan_create(struct pd_convert_plan *out, const struct pd_checkpoint *c, const struct pd_config *config,
-                                      enum pd_dtype dtype)
+peridot_status pd_convert_plan_create(struct pd_convert_plan *out, const struct pd_checkpoint *c,
+                                      const struct pd_config *config, enum pd_dtype dtype)
 {
     *out = (struct pd_convert_plan){.dtype = dtype};
     if (pd_checkpoint_kind(c) == PD_CHECKPOINT_GGUF) return plan_gguf(out, c);

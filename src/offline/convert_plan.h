@@ -13,7 +13,8 @@ struct pd_convert_item {
     uint32_t n_dims;
     uint64_t shape[4];                /* outermost first */
     bool plus_one;                    /* add 1 to every weight: Hugging Face centres norm weights on zero */
-    uint32_t interleave;              /* head_dim where rows of q and k are ordered for rotation of neighbours; 0: not */
+    /* head_dim where rows of q and k are ordered for rotation of neighbours; 0: not */
+    uint32_t interleave;
 };
 
 struct pd_convert_plan {
@@ -29,8 +30,8 @@ struct pd_convert_plan {
 /* Matrices become `dtype`, except that types below 6 bits leave embedding and output at q6_k; all else becomes f32. The
  * config is that of a Hugging Face directory, and not read for a GGUF file. Checks all shapes. *out is freed by
  * pd_convert_plan_free even on failure; tensors are borrowed. */
-peridot_status pd_convert_plan_create(struct pd_convert_plan *out, const struct pd_checkpoint *c, const struct pd_config *config,
-                                      enum pd_dtype dtype);
+peridot_status pd_convert_plan_create(struct pd_convert_plan *out, const struct pd_checkpoint *c,
+                                      const struct pd_config *config, enum pd_dtype dtype);
 void pd_convert_plan_free(struct pd_convert_plan *p);
 
 #endif

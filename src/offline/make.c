@@ -1,5 +1,5 @@
-/* A GGUF file with the sizes of a real model and random weights. Keys and tensor names are those that
- * llama.cpp's converter writes for the architecture. Weights have a standard deviation of 1 / sqrt(columns), so that every
+/* A GGUF file with the sizes of a real model and random weights. Keys and tensor names are those that llama.cpp's
+ * converter writes for the architecture. Weights have a standard deviation of 1 / sqrt(columns), so that every
  * matrix keeps the size of its input; what this makes of the whole is written at plan_model. */
 #include "arch/gguf_keys.h"
 #include "arch/layers.h"
@@ -211,7 +211,8 @@ peridot_status pd_make(const char *path, const peridot_make_params *params)
     PD_TRY(find_shape(&p.shape, params->shape));
     PD_TRY(find_type(&p.dtype, params->type));
     PD_TRY(pd_shape_config(&p.config, p.shape));
-    p.items = calloc(MAX_OTHER_TENSORS + (size_t)p.shape->n_layers * (PD_N_ROLES - PD_FIRST_LAYER_ROLE), sizeof *p.items);
+    p.items = calloc(MAX_OTHER_TENSORS + (size_t)p.shape->n_layers * (PD_N_ROLES - PD_FIRST_LAYER_ROLE),
+                     sizeof *p.items);
     if (p.items) plan_model(&p);
     peridot_status status = p.items ? write_file(path, &p, params) : pd_fail_alloc(sizeof *p.items, "list of tensors");
     free(p.items);

@@ -97,7 +97,8 @@ static void scale_table(struct pd_random_weights *w, const struct kind *k)
     }
 }
 
-/* Half of the scales are negative, as in real files, which takes away the mean that the integers have (-0.5 in Q4_0). */
+/* Half of the scales are negative, as in real files, which takes away the mean that the integers have (-0.5 in
+ * Q4_0). */
 static void signed_scale_table(struct pd_random_weights *w, const struct kind *k)
 {
     scale_table(w, k);

@@ -1,4 +1,5 @@
-/* Random weights, written directly as blocks of their type, at the speed of memory: 2 GB should cost a second or two. */
+/* Random weights, written directly as blocks of their type, at the speed of memory: 2 GB should cost a second or
+ * two. */
 #ifndef PD_OFFLINE_RANDOM_WEIGHTS_H
 #define PD_OFFLINE_RANDOM_WEIGHTS_H
 
