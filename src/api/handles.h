@@ -1,4 +1,5 @@
-/* The handles of peridot.h: models, sessions and sequences. A request's is in request.c, A vocabulary's is in vocab.h, a file's in file.c. */
+/* The handles of peridot.h: models, sessions and sequences. A request's is in request.c, a vocabulary's is in vocab.h,
+ * a file's in file.c. */
 #ifndef PD_API_HANDLES_H
 #define PD_API_HANDLES_H
 

@@ -16,7 +16,8 @@ peridot_status peridot_tune(peridot_model *model, const peridot_tune_params *par
     return status;
 }
 
-peridot_status peridot_profile(peridot_kernel_time **out, size_t *n, peridot_sequence *const *sequences, size_t n_sequences, uint32_t n_tokens)
+peridot_status peridot_profile(peridot_kernel_time **out, size_t *n, peridot_sequence *const *sequences,
+                               size_t n_sequences, uint32_t n_tokens)
 {
     struct pd_sequence *of[PD_MAX_SEQUENCES];
     *out = NULL;

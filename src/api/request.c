@@ -47,7 +47,8 @@ static peridot_status begin(peridot_request *r, const int32_t *prompt, size_t n_
     r->stop = (struct pd_stop){.texts = sampling->stop, .n = sampling->n_stop};
     r->stream.started = n_prompt > 1;   /* a continuation keeps its first space; after bos alone the text begins */
     r->n_prompt = n_prompt;
-    r->r = (struct pd_request){.prompt = {.sequence = r->sequence->q, .tokens = prompt, .n_left = n_prompt}, .n_max = n_max,
+    r->r = (struct pd_request){.prompt = {.sequence = r->sequence->q, .tokens = prompt, .n_left = n_prompt},
+                               .n_max = n_max,
         .token = take_token, .user = r};
     return pd_request_begin(&r->r, r->sequence->session->s);
 }
@@ -67,14 +68,16 @@ static peridot_status end_status(const peridot_request *r)
 
 static void write_stats(const peridot_request *r, peridot_stats *stats)
 {
-    const peridot_stats result = {.n_prompt = (uint32_t)r->n_prompt, .n_generated = r->r.n_generated, .prompt_s = r->r.prompt_s,
+    const peridot_stats result = {.n_prompt = (uint32_t)r->n_prompt, .n_generated = r->r.n_generated,
+                                  .prompt_s = r->r.prompt_s,
         .decode_s = r->r.decode_s, .first_token_s = r->first_token_s, .decode_read_size = r->r.decode_read_size};
     pd_result_write(stats, &result, sizeof result);
 }
 
 /* ---- many ---- */
 
-peridot_status peridot_request_create(peridot_request **out, peridot_sequence *sequence, const peridot_request_params *params)
+peridot_status peridot_request_create(peridot_request **out, peridot_sequence *sequence,
+                                      const peridot_request_params *params)
 {
     peridot_session *session = sequence->session;
     peridot_request_params known;
@@ -82,7 +85,8 @@ peridot_status peridot_request_create(peridot_request **out, peridot_sequence *s
     PD_TRY(PD_PARAMS_READ(known, params));
     if (known.n_prompt && !known.prompt) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no tokens were given");
     for (size_t i = 0; i < session->n_requests; i++)
-        if (session->requests[i]->sequence == sequence) return pd_fail(PERIDOT_ERROR_ARGUMENT, "the sequence has a request already");
+        if (session->requests[i]->sequence == sequence)
+            return pd_fail(PERIDOT_ERROR_ARGUMENT, "the sequence has a request already");
     peridot_request *r = calloc(1, sizeof *r);
     if (r) r->prompt = malloc((known.n_prompt + 1) * sizeof *r->prompt);
     if (!r || !r->prompt) {
@@ -149,8 +153,8 @@ static peridot_status run_to_end(peridot_request *r)
     return end_status(r);
 }
 
-peridot_status peridot_generate(peridot_sequence *sequence, const int32_t *prompt, size_t n_prompt, uint32_t n_max, peridot_text text,
-                                void *user, peridot_stats *stats)
+peridot_status peridot_generate(peridot_sequence *sequence, const int32_t *prompt, size_t n_prompt, uint32_t n_max,
+                                peridot_text text, void *user, peridot_stats *stats)
 {
     peridot_request r = {.sequence = sequence, .text = text, .user = user};
     if (n_prompt && !prompt) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no tokens were given");

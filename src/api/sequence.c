@@ -63,12 +63,13 @@ peridot_status peridot_sequence_truncate(peridot_sequence *sequence, uint32_t n,
 {
     uint32_t unused, nearest = n <= sequence->q->pos ? pd_sequence_nearest(sequence->q, n) : n;
     if (!kept && nearest < n)
-        return pd_fail(PERIDOT_ERROR_ARGUMENT, "of %u tokens the first %u cannot be kept, but %u can: windows have passed over what is between",
-                       sequence->q->pos, n, nearest);
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "of %u tokens the first %u cannot be kept, but %u can: windows have passed "
+                       "over what is between", sequence->q->pos, n, nearest);
     return pd_session_truncate(sequence->session->s, sequence->q, n, kept ? kept : &unused);
 }
 
-peridot_status peridot_sequence_eval(peridot_sequence *sequence, const int32_t *tokens, size_t n, const peridot_eval_params *params)
+peridot_status peridot_sequence_eval(peridot_sequence *sequence, const int32_t *tokens, size_t n,
+                                     const peridot_eval_params *params)
 {
     return peridot_eval(sequence->session, &(peridot_prompt){sequence, tokens, n}, 1, params);
 }

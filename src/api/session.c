@@ -50,18 +50,23 @@ static bool report_hidden(void *user, struct pd_sequence *q, uint32_t pos, const
     return p->hidden(p->user, q->owner, pos, row, n);
 }
 
-peridot_status peridot_eval(peridot_session *session, const peridot_prompt *prompts, size_t n, const peridot_eval_params *params)
+peridot_status peridot_eval(peridot_session *session, const peridot_prompt *prompts, size_t n,
+                            const peridot_eval_params *params)
 {
     struct pd_prompt of[PD_MAX_SEQUENCES];
     peridot_eval_params known;
     PD_TRY(PD_PARAMS_READ(known, params));
-    if (n > PD_MAX_SEQUENCES) return pd_fail(PERIDOT_ERROR_ARGUMENT, "%zu prompts are more than the %d of a session", n, PD_MAX_SEQUENCES);
+    if (n > PD_MAX_SEQUENCES)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "%zu prompts are more than the %d of a session", n, PD_MAX_SEQUENCES);
     for (size_t i = 0; i < n; i++) {
         if (prompts[i].n && !prompts[i].tokens) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no tokens were given");
-        if (prompts[i].sequence->session != session) return pd_fail(PERIDOT_ERROR_ARGUMENT, "prompt %zu is for another session's sequence", i);
-        of[i] = (struct pd_prompt){.sequence = prompts[i].sequence->q, .tokens = prompts[i].tokens, .n_left = prompts[i].n};
+        if (prompts[i].sequence->session != session)
+            return pd_fail(PERIDOT_ERROR_ARGUMENT, "prompt %zu is for another session's sequence", i);
+        of[i] = (struct pd_prompt){.sequence = prompts[i].sequence->q, .tokens = prompts[i].tokens,
+                                   .n_left = prompts[i].n};
     }
-    struct pd_row_wishes wishes = {.logits = known.logits ? report_logits : NULL, .hidden = known.hidden ? report_hidden : NULL,
+    struct pd_row_wishes wishes = {.logits = known.logits ? report_logits : NULL,
+                                   .hidden = known.hidden ? report_hidden : NULL,
         .user = &known, .first = known.first, .last = known.last, .no_head = known.hidden && !known.logits};
     return pd_session_eval(session->s, of, (uint32_t)n, &wishes);
 }
