@@ -111,7 +111,7 @@ while read -r file variable; do
     [ "$file" = src/gpu/instance.c ] || wrong "$file has a mutable global: $variable"
 done < <(find "$objects/peridot_lib.dir/src" -name '*.o' | while read -r object; do
     nm -f sysv "$object" | awk -F '|' -v file="${object#"$objects/peridot_lib.dir/"}" '
-        $4 ~ /OBJECT/ && $7 ~ /^(\.data|\.bss|\*COM\*)$/ { sub(/\.o$/, "", file); print file, $1 }'
+        $4 ~ /OBJECT/ && $1 !~ /^__odr_asan/ && $7 ~ /^(\.data|\.bss|\*COM\*)$/ { sub(/\.o$/, "", file); print file, $1 }'
 done)
 
 while read -r line; do
