@@ -214,6 +214,40 @@ static void run_way(peridot_model *model, const struct way *way, peridot_kv_type
     close_sequence(s);
 }
 
+static bool compare_any(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n)
+{
+    struct comparison *c = user;
+    (void)sequence;
+    c->n_rows++;
+    c->worst = fmax(c->worst, relative_error(row, c->want + (size_t)pos * VOCAB, n));
+    return true;
+}
+
+/* Sequences of several lengths, in passes over prompts of all of them and then in steps of all. */
+static void run_together(peridot_model *model, float *want)
+{
+    enum { N = 3, N_STEPS = 16 };
+    static const size_t n_first[N] = {20, 37, N_TOKENS - N_STEPS};
+    peridot_session *session;
+    peridot_prompt prompts[N];
+    struct comparison c = {.want = want};
+    peridot_eval_params params = {.logits = compare_any, .user = &c};
+    EXPECT_OK(peridot_session_create(&session, model, &(peridot_session_params){.ctx = N_TOKENS, .chunk = 64,
+        .kv_type = PERIDOT_KV_F32, .n_sequences = N}));
+    for (int i = 0; i < N; i++) {
+        prompts[i] = (peridot_prompt){.tokens = tokens, .n = n_first[i]};
+        EXPECT_OK(peridot_sequence_create(&prompts[i].sequence, session));
+    }
+    EXPECT_OK(peridot_eval(session, prompts, N, &params));
+    for (int step = 0; step < N_STEPS; step++) {
+        for (int i = 0; i < N; i++) prompts[i] = (peridot_prompt){prompts[i].sequence, tokens + n_first[i] + step, 1};
+        EXPECT_OK(peridot_eval(session, prompts, N, &params));
+    }
+    assert_int_equal(c.n_rows, n_first[0] + n_first[1] + n_first[2] + N * N_STEPS);
+    if (!(c.worst <= 1e-4)) fail_msg("%d sequences: relative error %g", (int)N, c.worst);
+    peridot_session_free(session);
+}
+
 static void compare_file(const char *path, const char *const *kernels, size_t n_kernels)
 {
     static float want[N_TOKENS * VOCAB];
@@ -224,6 +258,7 @@ static void compare_file(const char *path, const char *const *kernels, size_t n_
         run_way(model, &ways[i], PERIDOT_KV_F16, want);
         run_way(model, &ways[i], PERIDOT_KV_F32, want);
     }
+    run_together(model, want);
     peridot_model_close(model);
 }
 
