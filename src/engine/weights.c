@@ -3,6 +3,7 @@
 #include "arch/source.h"
 #include "base/num.h"
 #include "base/os.h"
+#include "base/parallel.h"
 #include "ops/layout.h"
 
 #include <stdio.h>
@@ -79,22 +80,38 @@ static uint64_t slice_size(const struct pd_slice *s)
     return pd_device_rows_size(s->row_size, s->n_rows, s->row_interleave);
 }
 
-static peridot_status upload_pieces(struct loader *l, const struct pd_slice *slice, struct pd_span span,
-                                    const struct parts *parts, uint32_t n_cols, uint8_t *scratch)
+/* Rows of a piece that is being uploaded, in bands that are re-laid on all processors at once. */
+struct piece {
+    const struct pd_slice *slice;
+    const struct parts *parts;
+    struct pd_row_layout layout;
+    uint8_t *dst, *scratch;        /* scratch: [bands] rows */
+    uint32_t row, n_rows, band;    /* its rows begin at `row` of the slice; rows of a band */
+};
+
+static void put_band(void *user, size_t i)
 {
+    const struct piece *p = user;
+    uint32_t begin = (uint32_t)i * p->band, end = (uint32_t)pd_min(begin + p->band, p->n_rows);
+    for (uint32_t row = begin; row < end; row++)
+        pd_device_put_row(&p->layout, p->dst, row, part_row(p->parts, p->slice->first_row + p->row + row),
+                          p->scratch + i * p->slice->row_size);
+}
+
+static peridot_status upload_pieces(struct loader *l, struct pd_span span, struct piece *piece)
+{
+    const struct pd_slice *slice = piece->slice;
     uint32_t per_piece = PD_UPLOAD_MAX / slice->row_size / slice->row_interleave * slice->row_interleave;
-    uint64_t file_row_size = pd_row_size(slice->dtype, n_cols);
-    struct pd_row_layout layout = {slice->dtype, n_cols, slice->row_interleave};
-    for (uint32_t row = 0; row < slice->n_rows;) {
-        uint32_t n = (uint32_t)pd_min(per_piece, slice->n_rows - row);
+    uint64_t file_row_size = pd_row_size(slice->dtype, piece->layout.n);
+    for (piece->row = 0; piece->row < slice->n_rows; piece->row += piece->n_rows) {
         void *dst;
-        PD_TRY(pd_upload_begin(&dst, l->gpu, span, (uint64_t)row * slice->row_size,
-                               pd_device_rows_size(slice->row_size, n, slice->row_interleave)));
-        for (uint32_t i = 0; i < n; i++)
-            pd_device_put_row(&layout, dst, i, part_row(parts, slice->first_row + row + i), scratch);
+        piece->n_rows = (uint32_t)pd_min(per_piece, slice->n_rows - piece->row);
+        PD_TRY(pd_upload_begin(&dst, l->gpu, span, (uint64_t)piece->row * slice->row_size,
+                               pd_device_rows_size(slice->row_size, piece->n_rows, slice->row_interleave)));
+        piece->dst = dst;
+        pd_parallel(pd_div_up(piece->n_rows, piece->band), put_band, piece);
         PD_TRY(pd_upload_end(l->gpu));
-        PD_TRY(report(l, n * file_row_size));
-        row += n;
+        PD_TRY(report(l, piece->n_rows * file_row_size));
     }
     return PERIDOT_OK;
 }
@@ -102,10 +119,14 @@ static peridot_status upload_pieces(struct loader *l, const struct pd_slice *sli
 static peridot_status upload_slice(struct loader *l, const struct pd_slice *slice, struct pd_span span,
                                    const struct parts *parts, uint32_t n_cols)
 {
-    uint8_t *scratch = malloc(slice->row_size);
-    if (!scratch) return pd_fail_alloc(slice->row_size, "a row");
-    peridot_status status = upload_pieces(l, slice, span, parts, n_cols, scratch);
-    free(scratch);
+    enum { BAND_SIZE = 256 << 10 };
+    uint32_t band = (uint32_t)pd_align(pd_max(BAND_SIZE / slice->row_size, 1), slice->row_interleave);
+    uint64_t scratch_size = (PD_UPLOAD_MAX / slice->row_size / band + 1) * (uint64_t)slice->row_size;
+    struct piece piece = {.slice = slice, .parts = parts, .layout = {slice->dtype, n_cols, slice->row_interleave}, .band = band};
+    piece.scratch = malloc(scratch_size);
+    if (!piece.scratch) return pd_fail_alloc(scratch_size, "rows");
+    peridot_status status = upload_pieces(l, span, &piece);
+    free(piece.scratch);
     return status;
 }
 

@@ -7,7 +7,7 @@
 
 void pd_staging_free(struct pd_gpu *gpu)
 {
-    pd_commands_free(gpu->staging.commands);
+    for (int i = 0; i < 2; i++) pd_commands_free(gpu->staging.commands[i]);
     pd_heap_free(gpu->staging.heap);
     gpu->staging = (struct pd_staging){0};
 }
@@ -15,29 +15,26 @@ void pd_staging_free(struct pd_gpu *gpu)
 static peridot_status staging_open(struct pd_gpu *gpu)
 {
     struct pd_staging *s = &gpu->staging;
-    if (s->span.size) return PERIDOT_OK;
-    if (!s->heap) PD_TRY(pd_heap_create(&s->heap, gpu, PD_HEAP_HOST, PD_UPLOAD_MAX));
-    if (!s->commands) PD_TRY(pd_commands_create(&s->commands, gpu));
-    return pd_heap_alloc(&s->span, s->heap, PD_UPLOAD_MAX, "staging");
-}
-
-static peridot_status copy_now(struct pd_gpu *gpu, struct pd_span to, uint64_t to_offset, struct pd_span from,
-                               uint64_t from_offset, uint64_t size)
-{
-    PD_TRY(pd_commands_begin(gpu->staging.commands));
-    pd_copy(gpu->staging.commands, to, to_offset, from, from_offset, size);
-    PD_TRY(pd_commands_end(gpu->staging.commands));
-    return pd_commands_run(gpu->staging.commands);
+    if (s->spans[1].size) return PERIDOT_OK;
+    if (!s->heap) PD_TRY(pd_heap_create(&s->heap, gpu, PD_HEAP_HOST, 2 * PD_UPLOAD_MAX));
+    for (int i = 0; i < 2; i++) {
+        if (!s->commands[i]) PD_TRY(pd_commands_create(&s->commands[i], gpu));
+        if (!s->spans[i].size) PD_TRY(pd_heap_alloc(&s->spans[i], s->heap, PD_UPLOAD_MAX, "staging"));
+    }
+    return PERIDOT_OK;
 }
 
 peridot_status pd_upload_begin(void **out, struct pd_gpu *gpu, struct pd_span span, uint64_t offset, uint64_t size)
 {
     struct pd_staging *s = &gpu->staging;
-    if (!span.host) PD_TRY(staging_open(gpu));
+    if (!span.host) {
+        PD_TRY(staging_open(gpu));
+        PD_TRY(pd_commands_wait(s->commands[s->next]));
+    }
     s->target = span;
     s->target_offset = offset;
     s->size = size;
-    *out = span.host ? (uint8_t *)span.host + offset : s->span.host;
+    *out = span.host ? (uint8_t *)span.host + offset : s->spans[s->next].host;
     return PERIDOT_OK;
 }
 
@@ -45,7 +42,12 @@ peridot_status pd_upload_end(struct pd_gpu *gpu)
 {
     struct pd_staging *s = &gpu->staging;
     if (s->target.host || !s->size) return PERIDOT_OK;
-    return copy_now(gpu, s->target, s->target_offset, s->span, 0, s->size);
+    struct pd_commands *c = s->commands[s->next];
+    PD_TRY(pd_commands_begin(c));
+    pd_copy(c, s->target, s->target_offset, s->spans[s->next], 0, s->size);
+    PD_TRY(pd_commands_end(c));
+    s->next ^= 1;
+    return pd_commands_submit(c);
 }
 
 peridot_status pd_span_write(struct pd_gpu *gpu, struct pd_span span, uint64_t offset, const void *data, uint64_t size)
@@ -67,11 +69,16 @@ peridot_status pd_span_read(struct pd_gpu *gpu, void *data, struct pd_span span,
         memcpy(data, (uint8_t *)span.host + offset, (size_t)size);
         return PERIDOT_OK;
     }
+    struct pd_staging *s = &gpu->staging;
     PD_TRY(staging_open(gpu));
+    PD_TRY(pd_commands_wait(s->commands[s->next]));
     for (uint64_t done = 0; done < size;) {
         uint64_t piece = pd_min(size - done, PD_UPLOAD_MAX);
-        PD_TRY(copy_now(gpu, gpu->staging.span, 0, span, offset + done, piece));
-        memcpy((uint8_t *)data + done, gpu->staging.span.host, (size_t)piece);
+        PD_TRY(pd_commands_begin(s->commands[s->next]));
+        pd_copy(s->commands[s->next], s->spans[s->next], 0, span, offset + done, piece);
+        PD_TRY(pd_commands_end(s->commands[s->next]));
+        PD_TRY(pd_commands_run(s->commands[s->next]));
+        memcpy((uint8_t *)data + done, s->spans[s->next].host, (size_t)piece);
         done += piece;
     }
     return PERIDOT_OK;
@@ -83,9 +90,11 @@ peridot_status pd_span_zero(struct pd_gpu *gpu, struct pd_span span)
         memset(span.host, 0, (size_t)span.size);
         return PERIDOT_OK;
     }
+    struct pd_commands **c = gpu->staging.commands;
     PD_TRY(staging_open(gpu));
-    PD_TRY(pd_commands_begin(gpu->staging.commands));
-    pd_fill(gpu->staging.commands, span, span.size, 0);
-    PD_TRY(pd_commands_end(gpu->staging.commands));
-    return pd_commands_run(gpu->staging.commands);
+    PD_TRY(pd_commands_wait(c[0]));
+    PD_TRY(pd_commands_begin(c[0]));
+    pd_fill(c[0], span, span.size, 0);
+    PD_TRY(pd_commands_end(c[0]));
+    return pd_commands_run(c[0]);
 }

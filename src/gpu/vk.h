@@ -23,8 +23,9 @@ struct pd_pipeline_cache {
 
 struct pd_staging {
     struct pd_heap *heap;
-    struct pd_span span;
-    struct pd_commands *commands;
+    struct pd_span spans[2];       /* one is written while the device copies from the other */
+    struct pd_commands *commands[2];
+    uint32_t next;
     struct pd_span target;         /* of the piece between begin and end */
     uint64_t target_offset, size;
 };
