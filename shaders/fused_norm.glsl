@@ -5,19 +5,19 @@
 
 void prepare_x()
 {
-    uint me = gl_LocalInvocationID.x, step = gl_WorkGroupSize.x, n = p.n_cols / 4;
+    uint me = gl_LocalInvocationID.x, step = gl_WorkGroupSize.x, n = p.n_cols / 4, n_slots = n_norm_slots(p.n_cols);
     float scale = 1.0;
     if (BRANCH == 2) {
-        for (uint slot = me; slot < NORM_SLOTS; slot += step) {
+        for (uint slot = me; slot < n_slots; slot += step) {
             float squares = 0.0;
-            for (uint i = slot; i < n; i += NORM_SLOTS) squares += dot(p.branch.at[i], p.branch.at[i]);
+            for (uint i = slot; i < n; i += n_slots) squares += dot(p.branch.at[i], p.branch.at[i]);
             norm_slots[slot] = squares;
         }
         scale = inverse_rms(p.n_cols, p.eps);
     }
-    for (uint slot = me; slot < NORM_SLOTS; slot += step) {
+    for (uint slot = me; slot < n_slots; slot += step) {
         float squares = 0.0;
-        for (uint i = slot; i < n; i += NORM_SLOTS) {
+        for (uint i = slot; i < n; i += n_slots) {
             vec4 x = p.x.at[i];
             if (BRANCH == 1) x += p.branch.at[i];
             if (BRANCH == 2) x = norm_branch(x, p.branch.at[i], scale, p.w_post.at[i]);

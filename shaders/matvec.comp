@@ -120,18 +120,18 @@ void add_unit(uint first_row, uint token, uint u, bool counts)
     }
 }
 
-/* Unit u of COLS tokens: x of so many fills the registers, so a few weights at a time. */
+/* Unit u of COLS tokens: their sums fill the registers, so a few weights at a time. */
 void add_unit_of_tokens(uint first_row, uint first_token, uint u)
 {
     float sum[ROWS * COLS];
     [[unroll]] for (uint i = 0; i < ROWS * COLS; i++) sum[i] = 0.0;
     [[dont_unroll]] for (uint i = 0; i < UNIT / 4; i++) {
         uint q = u * (UNIT / 4) + i;
-        vec4 x[COLS];
-        [[unroll]] for (uint c = 0; c < COLS; c++) x[c] = load_x(first_token + c, q);
-        [[unroll]] for (uint r = 0; r < ROWS; r++) {
-            vec4 w = load_quad_of_unit(row_address(first_row, r), q, p.n_cols);
-            [[unroll]] for (uint c = 0; c < COLS; c++) sum[r * COLS + c] += dot(w, x[c]);
+        vec4 w[ROWS];
+        [[unroll]] for (uint r = 0; r < ROWS; r++) w[r] = load_quad_of_unit(row_address(first_row, r), q, p.n_cols);
+        [[unroll]] for (uint c = 0; c < COLS; c++) {
+            vec4 x = load_x(first_token + c, q);
+            [[unroll]] for (uint r = 0; r < ROWS; r++) sum[r * COLS + c] += dot(w[r], x);
         }
     }
     [[unroll]] for (uint r = 0; r < ROWS; r++) {

@@ -1,6 +1,7 @@
 #version 460
 /* x += POST ? rms(y) * w_post : y   (ADD);   normed = rms(x) * w   (OUT);   rms(v) = v / sqrt(mean(v^2) + eps), all in fp32.
- * Weights are final: Gemma's +1 is already in them. One workgroup per token. n is a multiple of 4. The same bits as fused_norm.glsl. */
+ * Weights are final: Gemma's +1 is already in them. One workgroup per token. n is a multiple of 4. The bits are those
+ * of fused_norm.glsl. */
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 #include "norm.glsl"
@@ -13,19 +14,20 @@ layout(push_constant) uniform Push { pd_rmsnorm_push p; };
 
 void main()
 {
-    uint base = gl_WorkGroupID.x * p.stride / 4, me = gl_LocalInvocationID.x, step = gl_WorkGroupSize.x, n = p.n / 4;
+    uint base = gl_WorkGroupID.x * p.stride / 4, me = gl_LocalInvocationID.x, step = gl_WorkGroupSize.x, n = p.n / 4,
+        n_slots = n_norm_slots(p.n);
     float scale = 1.0;
     if (ADD && POST) {
-        for (uint slot = me; slot < NORM_SLOTS; slot += step) {
+        for (uint slot = me; slot < n_slots; slot += step) {
             float squares = 0.0;
-            for (uint i = slot; i < n; i += NORM_SLOTS) squares += dot(p.y.at[base + i], p.y.at[base + i]);
+            for (uint i = slot; i < n; i += n_slots) squares += dot(p.y.at[base + i], p.y.at[base + i]);
             norm_slots[slot] = squares;
         }
         scale = inverse_rms(p.n, p.eps);
     }
-    for (uint slot = me; slot < NORM_SLOTS; slot += step) {
+    for (uint slot = me; slot < n_slots; slot += step) {
         float squares = 0.0;
-        for (uint i = slot; i < n; i += NORM_SLOTS) {
+        for (uint i = slot; i < n; i += n_slots) {
             vec4 x = p.x.at[base + i];
             if (ADD) {
                 if (POST) x = norm_branch(x, p.y.at[base + i], scale, p.w_post.at[i]);
@@ -38,6 +40,6 @@ void main()
     }
     if (!OUT) return;
     scale = inverse_rms(p.n, p.eps);
-    for (uint slot = me; slot < NORM_SLOTS; slot += step)   /* each invocation reads only what it wrote itself */
-        for (uint i = slot; i < n; i += NORM_SLOTS) p.normed.at[base + i] = norm_x(p.x.at[base + i], scale, p.w.at[i]);
+    for (uint slot = me; slot < n_slots; slot += step)   /* each invocation reads only what it wrote itself */
+        for (uint i = slot; i < n; i += n_slots) p.normed.at[base + i] = norm_x(p.x.at[base + i], scale, p.w.at[i]);
 }
