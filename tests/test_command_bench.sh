@@ -3,7 +3,7 @@
 . "$(dirname "$0")/command.sh"
 
 stories=$source/models/stories.gguf
-saved=$source/tests/reports/llvmpipe-stories-before.json
+saved=$source/tests/reports/llvmpipe-stories.json
 tiny=(-p 8 -n 4 -r 2)
 
 # columns FILE: true when every line of a CSV has as many fields as the first; commas in quotes are none.
@@ -131,7 +131,7 @@ test_spoilt() {
     local size
     run bench "$saved"
     check "the saved report of the project can be read" [ $status = 0 ]
-    spoilt 'schema 3 is not known, only those up to 2' 's/"schema": 1/"schema": 3/'
+    spoilt 'schema 3 is not known, only those up to 2' 's/"schema": [0-9]+/"schema": 3/'
     spoilt 'schema 0 is not known' 's/"schema": 1/"schema": 0/'
     spoilt 'it has no schema' 's/"schema": 1/"scheme": 1/'
     spoilt 'it has no schema' 's/"schema": 1/"schema": -1/'

@@ -12,7 +12,7 @@ enum {
     BENCH_SCHEMA = 2,            /* 1 is read too: see bench_json.c */
     BENCH_LIST = 8,              /* entries of -p, -n, -b and -d */
     BENCH_TESTS = (2 + BENCH_LIST) * BENCH_LIST * BENCH_LIST,
-    BENCH_SEQUENCES = 64,        /* most of one test */
+    BENCH_SEQUENCES = 8,         /* most of one test */
     BENCH_REPEATS = 100,
     BENCH_KERNELS = 64
 };
