@@ -25,8 +25,8 @@
  * not change.
  *
  * Memory. What comes through `**out` belongs to the caller and goes back through the matching close or free. Every
- * other returned pointer is borrowed; its comment says until when. Text is UTF-8; sizes are in bytes, counts begin n_.
- */
+ * other returned pointer is borrowed; its comment says until when. Text is UTF-8; sizes are in bytes, counts begin
+ * n_. */
 #ifndef PERIDOT_H
 #define PERIDOT_H
 
@@ -307,11 +307,13 @@ typedef enum peridot_kv_type { PERIDOT_KV_F16, PERIDOT_KV_F32 } peridot_kv_type;
 
 typedef struct peridot_session_params {
     size_t size;
-    uint32_t ctx;              /* positions of a sequence at most; 0: the model's maximum, or what memory allows up to 8192 */
+    uint32_t ctx;              /* positions of a sequence at most; 0: the model's maximum, or what memory allows up to
+                                  8192 */
     uint32_t chunk;            /* tokens of one submit; 0: up to 256, on a GPU as many as it does in about 0.2 s */
     peridot_kv_type kv_type;
     uint32_t n_sequences;      /* at once, up to 64; 0: 1 */
-    uint32_t n_positions;      /* of all sequences together, which take pages of them as they grow; 0: n_sequences times ctx */
+    uint32_t n_positions;      /* of all sequences together, which take pages of them as they grow; 0: n_sequences
+                                  times ctx */
 } peridot_session_params;
 
 /* params may be NULL. */
@@ -323,37 +325,41 @@ PERIDOT_API void peridot_session_free(peridot_session *session);
 PERIDOT_API uint32_t peridot_session_ctx(const peridot_session *session);
 /* Most tokens of one submit. */
 PERIDOT_API uint32_t peridot_session_chunk(const peridot_session *session);
-/* Ends the call that is at work on the session between two submits, or the next such call at once: it returns PERIDOT_CANCELLED,
- * and what it did so far stands. From any thread, and from a signal handler. */
+/* Ends the call that is at work on the session between two submits, or the next such call at once: it returns
+ * PERIDOT_CANCELLED, and what it did so far stands. From any thread, and from a signal handler. */
 PERIDOT_API void peridot_cancel(peridot_session *session);
 
 /* ---- sequence --------------------------------------------------------------------------------------------------- */
 
 /* A new sequence without tokens. PERIDOT_ERROR_ARGUMENT when all of the session's are taken. */
 PERIDOT_API peridot_status peridot_sequence_create(peridot_sequence **out, peridot_session *session);
-/* A new sequence of the first n tokens of `from`. Both share the cache's pages up to there. It samples as `from` does, from the
- * state that this is in. PERIDOT_ERROR_ARGUMENT when layers with windows no longer have the keys: see peridot_sequence_truncate. */
+/* A new sequence of the first n tokens of `from`. Both share the cache's pages up to there. It samples as `from` does,
+ * from the state that this is in. PERIDOT_ERROR_ARGUMENT when layers with windows no longer have the keys: see
+ * peridot_sequence_truncate. */
 PERIDOT_API peridot_status peridot_sequence_fork(peridot_sequence **out, const peridot_sequence *from, uint32_t n);
-/* Writes the sequence to a file: tokens, keys and values, the chain's numbers and the generator (biases and stop texts, which are
- * borrowed, are not in it). The file appears when it is complete, and replaces one that is there. Nothing may be at work on it. */
+/* Writes the sequence to a file: tokens, keys and values, the chain's numbers and the generator (biases and stop texts,
+ * which are borrowed, are not in it). The file appears when it is complete, and replaces one that is there. Nothing may
+ * be at work on it. */
 PERIDOT_API peridot_status peridot_sequence_save(const peridot_sequence *sequence, const char *path);
-/* A new sequence from such a file, which goes on as the one that was saved would have. PERIDOT_ERROR_ARGUMENT when it was saved with
- * another model or type of cache, or does not fit the context; PERIDOT_ERROR_FORMAT when it is damaged. */
+/* A new sequence from such a file, which goes on as the one that was saved would have. PERIDOT_ERROR_ARGUMENT when it
+ * was saved with another model or type of cache, or does not fit the context; PERIDOT_ERROR_FORMAT when it is
+ * damaged. */
 PERIDOT_API peridot_status peridot_sequence_load(peridot_sequence **out, peridot_session *session, const char *path);
 /* Gives its pages back. Not while a request is on it. NULL is allowed. */
 PERIDOT_API void peridot_sequence_free(peridot_sequence *sequence);
 PERIDOT_API peridot_session *peridot_sequence_session(const peridot_sequence *sequence);
 /* Number of tokens evaluated so far: the position of the next one. */
 PERIDOT_API uint32_t peridot_sequence_pos(const peridot_sequence *sequence);
-/* These tokens, [peridot_sequence_pos]; borrowed until the next call on this sequence. After PERIDOT_ERROR_DEVICE_LOST, which every
- * later call on the model gives as well, a copy of them goes on elsewhere: free the sessions, close the model, open it again,
- * and evaluate them in a new session. Of a call that failed, those chunks are among them that were done before. */
+/* These tokens, [peridot_sequence_pos]; borrowed until the next call on this sequence. After PERIDOT_ERROR_DEVICE_LOST,
+ * which every later call on the model gives as well, a copy of them goes on elsewhere: free the sessions, close the
+ * model, open it again, and evaluate them in a new session. Of a call that failed, those chunks are among them that
+ * were done before. */
 PERIDOT_API const int32_t *peridot_sequence_tokens(const peridot_sequence *sequence);
-/* Keeps the first n tokens: the next one is at position n, and until then there are no logits unless all were kept. Exact in models
- * without windows. Layers with windows give keys back; they still have those for any place a chunk or less back, for the ends of
- * the last two prompts and for the end of the reply between them. Elsewhere the nearest such place before n, or 0, is gone back to:
- * *kept says how many tokens remain, to be evaluated from there on. With kept NULL nothing is changed then, and
- * PERIDOT_ERROR_ARGUMENT is returned; as when there are fewer than n tokens. */
+/* Keeps the first n tokens: the next one is at position n, and until then there are no logits unless all were kept.
+ * Exact in models without windows. Layers with windows give keys back; they still have those for any place a chunk or
+ * less back, for the ends of the last two prompts and for the end of the reply between them. Elsewhere the nearest such
+ * place before n, or 0, is gone back to: *kept says how many tokens remain, to be evaluated from there on. With kept
+ * NULL nothing is changed then, and PERIDOT_ERROR_ARGUMENT is returned; as when there are fewer than n tokens. */
 PERIDOT_API peridot_status peridot_sequence_truncate(peridot_sequence *sequence, uint32_t n, uint32_t *kept);
 
 /* Called once per position with a row: [n_outputs] logits after the final softcap (or label scores), or [d_model]
@@ -364,7 +370,8 @@ typedef struct peridot_eval_params {
     size_t size;
     uint32_t first;        /* rows are reported for positions >= first ... */
     bool last;             /* ... or only for each prompt's last token */
-    peridot_row logits;    /* NULL: no rows. The last position's logits can be had afterwards, unless only `hidden` is asked for */
+    peridot_row logits;    /* NULL: no rows. The last position's logits can be had afterwards, unless only `hidden` is
+                              asked for */
     peridot_row hidden;    /* NULL: none */
     void *user;
 } peridot_eval_params;
@@ -376,11 +383,11 @@ typedef struct peridot_prompt {
     size_t n;
 } peridot_prompt;
 
-/* Appends the tokens of n prompts to different sequences of the session: in chunks, into which as many prompts go as fit, and single
- * tokens as one decode step of all that have one, which reads the weights once. The results of a decode step do not depend on
- * what other sequences are in it. Rows come chunk by chunk, and in a chunk sequence by sequence, position by position. params
- * may be NULL. PERIDOT_ERROR_ARGUMENT when an id is out of range or tokens do not fit the context (nothing is changed);
- * PERIDOT_ERROR_MEMORY when the session's positions are used up. */
+/* Appends the tokens of n prompts to different sequences of the session: in chunks, into which as many prompts go as
+ * fit, and single tokens as one decode step of all that have one, which reads the weights once. The results of a decode
+ * step do not depend on what other sequences are in it. Rows come chunk by chunk, and in a chunk sequence by sequence,
+ * position by position. params may be NULL. PERIDOT_ERROR_ARGUMENT when an id is out of range or tokens do not fit the
+ * context (nothing is changed); PERIDOT_ERROR_MEMORY when the session's positions are used up. */
 PERIDOT_API peridot_status peridot_eval(peridot_session *session, const peridot_prompt *prompts, size_t n,
                                         const peridot_eval_params *params);
 /* The same for one sequence. */
@@ -396,8 +403,8 @@ typedef struct peridot_bias {
     float value;
 } peridot_bias;
 
-/* The chain, in this order: logit bias, repeat penalty, presence and frequency penalty, top-k, temperature, top-p, min-p,
- * draw. Penalties look at the last 64 tokens of the sequence, prompt and reply alike. {0} is greedy. */
+/* The chain, in this order: logit bias, repeat penalty, presence and frequency penalty, top-k, temperature, top-p,
+ * min-p, draw. Penalties look at the last 64 tokens of the sequence, prompt and reply alike. {0} is greedy. */
 typedef struct peridot_sampling {
     size_t size;
     float temperature;       /* 0: always the most likely token (lowest id of equals) */
@@ -410,7 +417,8 @@ typedef struct peridot_sampling {
     uint64_t seed;           /* same seed, device and model: same text */
     const peridot_bias *bias;    /* [n_bias]; tokens outside the vocabulary don't matter */
     size_t n_bias;
-    const char *const *stop;     /* [n_stop]: peridot_generate ends before the first of these texts in the reply; "" never is */
+    const char *const *stop;     /* [n_stop]: peridot_generate ends before the first of these texts in the reply; ""
+                                    never is */
     size_t n_stop;
 } peridot_sampling;
 
@@ -422,24 +430,27 @@ PERIDOT_API peridot_status peridot_sample(int32_t *token, peridot_sequence *sequ
 /* True for eos and the end of a turn. */
 PERIDOT_API bool peridot_is_stop(const peridot_model *model, int32_t token);
 
-/* Called once per new token with the text it completes: whole UTF-8 characters only, and nothing that may yet turn out to
- * begin a stop text, so `size` may be 0. `token` is -1 in a last call that flushes what was held back. Return false to stop. */
+/* Called once per new token with the text it completes: whole UTF-8 characters only, and nothing that may yet turn out
+ * to begin a stop text, so `size` may be 0. `token` is -1 in a last call that flushes what was held back. Return false
+ * to stop. */
 typedef bool (*peridot_text)(void *user, int32_t token, const char *text, size_t size);
 
 typedef struct peridot_stats {
     size_t size;
     uint32_t n_prompt, n_generated;
-    double prompt_s, decode_s;     /* wall time; decode_s covers n_generated - 1 steps (the first token comes with the prompt) */
+    double prompt_s, decode_s;     /* wall time; decode_s covers n_generated - 1 steps (the first token comes with the
+                                      prompt) */
     double first_token_s;          /* from the call to the first token's callback */
     uint64_t decode_read_size;     /* bytes of weights and cache read by all decode steps */
 } peridot_stats;
 
-/* Evaluates the prompt, then samples and evaluates up to n_max tokens, until a stop token, a stop text, the end of the context or
- * the callback's false. Steps are queued ahead on the device where the chain is greedy or has a top_k which, with 64 more for
- * penalties and one for each bias, is 128 at most, and none of these raises a token: neither the text nor what the sequence says,
- * in the callback and afterwards, depends on it. stats may be NULL. A stop is PERIDOT_OK whoever asked for it. Requests wait. */
-PERIDOT_API peridot_status peridot_generate(peridot_sequence *sequence, const int32_t *prompt, size_t n_prompt, uint32_t n_max,
-                                            peridot_text text, void *user, peridot_stats *stats);
+/* Evaluates the prompt, then samples and evaluates up to n_max tokens, until a stop token, a stop text, the end of the
+ * context or the callback's false. Steps are queued ahead on the device where the chain is greedy or has a top_k which,
+ * with 64 more for penalties and one for each bias, is 128 at most, and none of these raises a token: neither the text
+ * nor what the sequence says, in the callback and afterwards, depends on it. stats may be NULL. A stop is PERIDOT_OK
+ * whoever asked for it. Requests wait. */
+PERIDOT_API peridot_status peridot_generate(peridot_sequence *sequence, const int32_t *prompt, size_t n_prompt,
+                                            uint32_t n_max, peridot_text text, void *user, peridot_stats *stats);
 
 /* ---- requests --------------------------------------------------------------------------------------------------- */
 
@@ -451,19 +462,22 @@ typedef struct peridot_request_params {
     const int32_t *prompt;     /* [n_prompt], copied */
     size_t n_prompt;           /* 0: the sequence has logits */
     uint32_t n_max;            /* tokens to generate at most */
-    peridot_text text;         /* NULL: none. It must not evaluate anything; it may add requests and end this one by false */
+    peridot_text text;         /* NULL: none. It must not evaluate anything; it may add requests and end this one by
+                                  false */
     void *user;
 } peridot_request_params;
 
-/* Attaches a request to a sequence, which has no other. Its chain is the sequence's, as peridot_set_sampling left it. */
-PERIDOT_API peridot_status peridot_request_create(peridot_request **out, peridot_sequence *sequence, const peridot_request_params *params);
+/* Attaches a request to a sequence, which has no other. Its chain is the sequence's, as peridot_set_sampling left
+ * it. */
+PERIDOT_API peridot_status peridot_request_create(peridot_request **out, peridot_sequence *sequence,
+                                                  const peridot_request_params *params);
 /* Detaches it, done or not; the sequence stays as it is. Not in a callback. NULL is allowed. */
 PERIDOT_API void peridot_request_free(peridot_request *request);
 /* Whether it has ended, and how: *status, with the sentence in peridot_last_error (both may be NULL). */
 PERIDOT_API bool peridot_request_done(const peridot_request *request, peridot_status *status, peridot_stats *stats);
-/* One round for all requests: a decode step of those that write, and a chunk of the prompts that wait, which is sized so that on
- * devices that can do a few tokens in time nobody waits for more than 0.3 s. Requests may be added and freed between rounds.
- * *n_running: requests that are not done. What goes wrong with one request ends that one. */
+/* One round for all requests: a decode step of those that write, and a chunk of the prompts that wait, which is sized
+ * so that on devices that can do a few tokens in time nobody waits for more than 0.3 s. Requests may be added and freed
+ * between rounds. *n_running: requests that are not done. What goes wrong with one request ends that one. */
 PERIDOT_API peridot_status peridot_session_run(peridot_session *session, size_t *n_running);
 
 #ifdef __cplusplus

@@ -1,8 +1,8 @@
 /* Peridot's tools: what the command `peridot` needs beyond peridot.h. Conversion and synthetic models, measuring and
  * tuning, the kernels that a device takes, their compiled form and their self-test. What peridot.h says of errors,
  * threads and memory holds here as well; what it says of versions does not: these structs have no size, and may change
- * with every version.
- */
+ * with every
+ * version. */
 #ifndef PERIDOT_TOOLS_H
 #define PERIDOT_TOOLS_H
 
@@ -114,10 +114,10 @@ typedef struct peridot_kernel_time {
     double seconds;      /* GPU time of all of them */
 } peridot_kernel_time;
 
-/* GPU time by kernel, longest first, of one pass at the present positions, which are not advanced: of n_tokens 1 a decode step of
- * all n_sequences, of more a chunk of the first one. *out (peridot_free) has *n entries. */
-PERIDOT_API peridot_status peridot_profile(peridot_kernel_time **out, size_t *n, peridot_sequence *const *sequences, size_t n_sequences,
-                                           uint32_t n_tokens);
+/* GPU time by kernel, longest first, of one pass at the present positions, which are not advanced: of n_tokens 1 a
+ * decode step of all n_sequences, of more a chunk of the first one. *out (peridot_free) has *n entries. */
+PERIDOT_API peridot_status peridot_profile(peridot_kernel_time **out, size_t *n, peridot_sequence *const *sequences,
+                                           size_t n_sequences, uint32_t n_tokens);
 /* Bytes of weights and cache that a decode step reads of n_sequences sequences, each at position `pos`. */
 PERIDOT_API uint64_t peridot_session_step_size(const peridot_session *session, uint32_t n_sequences, uint32_t pos);
 /* Multiplications and additions of a token at position `pos`, those of its logits included where they are wanted. */

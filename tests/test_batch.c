@@ -1,5 +1,5 @@
-/* Texts side by side in one submit give the rows that each gives alone, whatever stands beside it: lengths below and beyond
- * the window, one token, the same text twice. */
+/* Texts side by side in one submit give the rows that each gives alone, whatever stands beside it: lengths below and
+ * beyond the window, one token, the same text twice. */
 #include "peridot.h"
 
 #include <setjmp.h>
@@ -35,7 +35,7 @@ static bool keep_row(void *user, peridot_sequence *q, uint32_t pos, const float 
     struct rows *rows = user;
     size_t sequence = text_of(rows, q);
     assert_true(n <= MAX_WIDTH);
-    for (size_t later = sequence + 1; later < N_TEXTS; later++) assert_int_equal(rows->n[later], 0);   /* text by text */
+    for (size_t later = sequence + 1; later < N_TEXTS; later++) assert_int_equal(rows->n[later], 0); /* text by text */
     assert_int_equal(pos, rows->n[sequence]);
     memcpy(rows->at[sequence][rows->n[sequence]++], row, n * sizeof *row);
     rows->width = n;
@@ -56,7 +56,8 @@ static bool keep_last_row(void *user, peridot_sequence *q, uint32_t pos, const f
 /* Fourth text equals the second. */
 static void make_text(int32_t *tokens, size_t text)
 {
-    for (size_t j = 0; j < lengths[text]; j++) tokens[j] = (int32_t)(j == 0 ? 2 : (17 * (text == 3 ? 1 : text) + 31 * j) % 250);
+    for (size_t j = 0; j < lengths[text]; j++)
+        tokens[j] = (int32_t)(j == 0 ? 2 : (17 * (text == 3 ? 1 : text) + 31 * j) % 250);
 }
 
 static void check_model(const char *path, bool hidden, const char *kernel)
@@ -65,11 +66,14 @@ static void check_model(const char *path, bool hidden, const char *kernel)
     peridot_model *model = NULL;
     peridot_session *s = NULL;
     peridot_prompt prompts[N_TEXTS];
-    struct rows *alone = calloc(1, sizeof *alone), *together = calloc(1, sizeof *together), *ends = calloc(1, sizeof *ends);
+    struct rows *alone = calloc(1, sizeof *alone), *together = calloc(1, sizeof *together),
+                *ends = calloc(1, sizeof *ends);
     assert_non_null(alone);
     assert_non_null(together);
     assert_non_null(ends);
-    assert_int_equal(peridot_model_open(&model, path, &(peridot_model_params){.kernels = &kernel, .n_kernels = kernel != NULL}), PERIDOT_OK);
+    assert_int_equal(
+        peridot_model_open(&model, path, &(peridot_model_params){.kernels = &kernel, .n_kernels = kernel != NULL}),
+        PERIDOT_OK);
     peridot_session_params params = {.ctx = 96, .chunk = CHUNK, .kv_type = PERIDOT_KV_F32, .n_sequences = N_TEXTS};
     assert_int_equal(peridot_session_create(&s, model, &params), PERIDOT_OK);
     assert_int_equal(peridot_session_chunk(s), CHUNK);
@@ -81,14 +85,17 @@ static void check_model(const char *path, bool hidden, const char *kernel)
         alone->sequences[i] = together->sequences[i] = ends->sequences[i] = q;
     }
     peridot_eval_params one = {.logits = hidden ? NULL : keep_row, .hidden = hidden ? keep_row : NULL, .user = alone};
-    peridot_eval_params all = {.logits = hidden ? NULL : keep_row, .hidden = hidden ? keep_row : NULL, .user = together};
-    peridot_eval_params last = {.logits = hidden ? NULL : keep_last_row, .hidden = hidden ? keep_last_row : NULL, .last = true, .user = ends};
+    peridot_eval_params all = {
+        .logits = hidden ? NULL : keep_row, .hidden = hidden ? keep_row : NULL, .user = together};
+    peridot_eval_params last = {
+        .logits = hidden ? NULL : keep_last_row, .hidden = hidden ? keep_last_row : NULL, .last = true, .user = ends};
     for (size_t i = 0; i < N_TEXTS; i++) {
         assert_int_equal(peridot_eval(s, &prompts[i], 1, &one), PERIDOT_OK);
         assert_int_equal(peridot_sequence_truncate(prompts[i].sequence, 0, NULL), PERIDOT_OK);
     }
     assert_int_equal(peridot_eval(s, prompts, N_TEXTS, &all), PERIDOT_OK);
-    for (size_t i = 0; i < N_TEXTS; i++) assert_int_equal(peridot_sequence_truncate(prompts[i].sequence, 0, NULL), PERIDOT_OK);
+    for (size_t i = 0; i < N_TEXTS; i++)
+        assert_int_equal(peridot_sequence_truncate(prompts[i].sequence, 0, NULL), PERIDOT_OK);
     assert_int_equal(peridot_eval(s, prompts, N_TEXTS, &last), PERIDOT_OK);
     for (size_t i = 0; i < N_TEXTS; i++) assert_int_equal(peridot_sequence_pos(prompts[i].sequence), lengths[i]);
     for (size_t i = 0; i < N_TEXTS; i++) {
@@ -97,7 +104,8 @@ static void check_model(const char *path, bool hidden, const char *kernel)
         assert_true(relative_error(ends->at[i][0], alone->at[i][lengths[i] - 1], alone->width) < 1e-5);
         for (size_t j = 0; j < lengths[i]; j++)
             if (!(relative_error(together->at[i][j], alone->at[i][j], alone->width) < 1e-5))
-                fail_msg("%s: text %zu, position %zu: %g apart", path, i, j, relative_error(together->at[i][j], alone->at[i][j], alone->width));
+                fail_msg("%s: text %zu, position %zu: %g apart", path, i, j,
+                         relative_error(together->at[i][j], alone->at[i][j], alone->width));
     }
     peridot_session_free(s);
     peridot_model_close(model);
@@ -141,10 +149,12 @@ static void test_refusals(void **state)
     int n_rows = 0;
     peridot_eval_params params = {.logits = stop_early, .user = &n_rows};
     assert_int_equal(peridot_model_open(&model, PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", NULL), PERIDOT_OK);
-    assert_int_equal(peridot_session_create(&s, model, &(peridot_session_params){.ctx = 32, .chunk = 8, .n_sequences = 2}), PERIDOT_OK);
+    assert_int_equal(
+        peridot_session_create(&s, model, &(peridot_session_params){.ctx = 32, .chunk = 8, .n_sequences = 2}),
+        PERIDOT_OK);
     for (int i = 0; i < 2; i++) assert_int_equal(peridot_sequence_create(&q[i], s), PERIDOT_OK);
-    const peridot_prompt twice[] = {{q[0], tokens, 4}, {q[1], tokens, 4}}, wrong[] = {{q[0], tokens, 1}, {q[1], bad, 2}},
-        same[] = {{q[0], tokens, 4}, {q[0], tokens, 4}};
+    const peridot_prompt twice[] = {{q[0], tokens, 4}, {q[1], tokens, 4}},
+                         wrong[] = {{q[0], tokens, 1}, {q[1], bad, 2}}, same[] = {{q[0], tokens, 4}, {q[0], tokens, 4}};
     assert_int_equal(peridot_eval(s, wrong, 2, &params), PERIDOT_ERROR_ARGUMENT);
     assert_non_null(strstr(peridot_last_error(), "9999"));
     assert_int_equal(peridot_eval(s, same, 2, &params), PERIDOT_ERROR_ARGUMENT);

@@ -1,5 +1,5 @@
-/* What a decode step costs, and models on devices that are made small: allocations so limited that every matrix is in many
- * slices, too little memory, and pipeline caches that were damaged on disk. */
+/* What a decode step costs, and models on devices that are made small: allocations so limited that every matrix is in
+ * many slices, too little memory, and pipeline caches that were damaged on disk. */
 #define _DEFAULT_SOURCE   /* madvise, syscall */
 #include "format_fixture.h"
 
@@ -56,13 +56,15 @@ static const int32_t some_tokens[] = {2, 17, 99, 5, 201, 33, 64, 150, 7, 8, 9, 2
 enum { N_TOKENS = PD_COUNT(some_tokens) };
 
 /* A session of one sequence. */
-static peridot_status open_one(struct pd_session **s, struct pd_sequence **q, struct pd_model *model, const peridot_session_params *params)
+static peridot_status open_one(struct pd_session **s, struct pd_sequence **q, struct pd_model *model,
+                               const peridot_session_params *params)
 {
     PD_TRY(pd_session_create(s, model, params));
     return pd_session_add(q, *s);
 }
 
-static peridot_status eval(struct pd_session *s, struct pd_sequence *q, const int32_t *tokens, size_t n, const struct pd_row_wishes *wishes)
+static peridot_status eval(struct pd_session *s, struct pd_sequence *q, const int32_t *tokens, size_t n,
+                           const struct pd_row_wishes *wishes)
 {
     return pd_session_eval(s, &(struct pd_prompt){.sequence = q, .tokens = tokens, .n_left = n}, 1, wishes);
 }
@@ -145,7 +147,8 @@ static void test_steps_split_keys(void **state)
         EXPECT_OK(pd_session_create(&s, &model.m, &params));
         for (int i = 0; i < 2; i++) EXPECT_OK(pd_session_add(&q[i], s));
         for (uint32_t done = 0; done < DEEP; done += N_TOKENS) EXPECT_OK(eval(s, q[0], some_tokens, N_TOKENS, NULL));
-        struct pd_prompt prompts[] = {{.sequence = q[0], .tokens = &next[0], .n_left = 1}, {.sequence = q[1], .tokens = &next[1], .n_left = 1}};
+        struct pd_prompt prompts[] = {{.sequence = q[0], .tokens = &next[0], .n_left = 1},
+                                      {.sequence = q[1], .tokens = &next[1], .n_left = 1}};
         if (together) EXPECT_OK(pd_session_eval(s, prompts, 2, NULL));
         for (int i = 0; i < 2; i++) {
             if (!together) EXPECT_OK(pd_session_eval(s, &prompts[i], 1, NULL));
@@ -154,7 +157,8 @@ static void test_steps_split_keys(void **state)
             else assert_memory_equal(logits, want[i], sizeof *logits * width);
         }
         if (together) {
-            const struct pd_step *step = s->decoder.slots[(s->decoder.next_slot + PD_N_SLOTS - 1) % PD_N_SLOTS].input.step.host;
+            const struct pd_step *step =
+                s->decoder.slots[(s->decoder.next_slot + PD_N_SLOTS - 1) % PD_N_SLOTS].input.step.host;
             assert_int_equal(model.m.config.layers[1].window, 0);
             assert_int_equal(step->dispatch[model.m.config.layers[1].kind][1], 4);
         }
@@ -230,7 +234,8 @@ static void expect_close(struct sum a, struct sum b)
 static void test_small_blocks(void **state)
 {
     (void)state;
-    static const char *const paths[] = {PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", PERIDOT_GOLDEN "/gemma2-q4_0/model.gguf",
+    static const char *const paths[] = {PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf",
+                                        PERIDOT_GOLDEN "/gemma2-q4_0/model.gguf",
                                         PERIDOT_GOLDEN "/gemma3-mixed/model.gguf"};
     static const uint64_t blocks[] = {1024, 4096};
     for (size_t p = 0; p < PD_COUNT(paths); p++) {
@@ -241,7 +246,8 @@ static void test_small_blocks(void **state)
         for (size_t b = 0; b < PD_COUNT(blocks); b++) {
             struct small split;
             open_small(&split, paths[p], blocks[b]);
-            if (p < 2) assert_true(split.m.weights.embedding.n_slices >= 6 / (b + 1));   /* the third may be read in place */
+            if (p < 2)
+                assert_true(split.m.weights.embedding.n_slices >= 6 / (b + 1)); /* the third may be read in place */
             struct sum got = eval_all(&split);
             expect_close(got, want);
             free(got.rows);
@@ -259,17 +265,22 @@ static void test_small_memory(void **state)
     (void)state;
     struct small model = {0};
     struct pd_session *s;
-    EXPECT_FAILURE(open_parts(&model, PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", 0, 50000), PERIDOT_ERROR_MEMORY, "model needs", "0.1 MB");
+    EXPECT_FAILURE(open_parts(&model, PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", 0, 50000), PERIDOT_ERROR_MEMORY,
+                   "model needs", "0.1 MB");
     assert_int_equal(pd_gpu_allocated(model.m.gpu), 0);
     close_small(&model);
     open_small(&model, PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", 0);
     uint64_t heap_size = model.m.gpu->info.heap_size, allocated = pd_gpu_allocated(model.m.gpu);
     model.m.gpu->info.heap_size = allocated + 10000;
-    EXPECT_FAILURE(pd_session_create(&s, &model.m, &(peridot_session_params){.ctx = 512}), PERIDOT_ERROR_MEMORY, "KV cache needs", "MB free of");
+    EXPECT_FAILURE(pd_session_create(&s, &model.m, &(peridot_session_params){.ctx = 512}), PERIDOT_ERROR_MEMORY,
+                   "KV cache needs", "MB free of");
     assert_null(s);
     assert_int_equal(pd_gpu_allocated(model.m.gpu), allocated);
-    model.m.gpu->info.heap_size = allocated + pd_cache_size(&model.m.config, &(struct pd_cache_shape){5, 512, 5 * 512, 32, PD_N_SNAPSHOTS, PERIDOT_KV_F32});
-    peridot_session_params many = {.ctx = 512, .chunk = 16, .kv_type = PERIDOT_KV_F32, .n_sequences = 6};   /* one too many */
+    model.m.gpu->info.heap_size =
+        allocated +
+        pd_cache_size(&model.m.config, &(struct pd_cache_shape){5, 512, 5 * 512, 32, PD_N_SNAPSHOTS, PERIDOT_KV_F32});
+    peridot_session_params many = {
+        .ctx = 512, .chunk = 16, .kv_type = PERIDOT_KV_F32, .n_sequences = 6}; /* one too many */
     EXPECT_FAILURE(pd_session_create(&s, &model.m, &many), PERIDOT_ERROR_MEMORY, "KV cache needs", "MB free of");
     many.n_sequences = 5;
     EXPECT_OK(pd_session_create(&s, &model.m, &many));
@@ -278,7 +289,8 @@ static void test_small_memory(void **state)
     EXPECT_OK(pd_session_create(&s, &model.m, &(peridot_session_params){.ctx = 512}));
     pd_session_free(s);
     model.m.gpu->max_block = 4096;   /* and one allocation too large for the device */
-    EXPECT_FAILURE(pd_session_create(&s, &model.m, &(peridot_session_params){.ctx = 512}), PERIDOT_ERROR_MEMORY, "in one piece");
+    EXPECT_FAILURE(pd_session_create(&s, &model.m, &(peridot_session_params){.ctx = 512}), PERIDOT_ERROR_MEMORY,
+                   "in one piece");
     assert_int_equal(pd_gpu_allocated(model.m.gpu), allocated);
     close_small(&model);
 }
@@ -314,8 +326,10 @@ static void test_placement(void **state)
             assert_int_equal(w->decode_read_size, read);
             assert_true(w->decode_host_resident_size <= w->host_resident_size);
             assert_int_equal(w->host_resident_size == 0, memory == size);
-            if (w->host_resident_size && w->n_host_resident_layers < n_layers)   /* an embedding that is also the output stays longest */
-                assert_true(models[p].tied ? w->decode_host_resident_size == w->host_resident_size : w->decode_host_resident_size < w->host_resident_size);
+            if (w->host_resident_size &&
+                w->n_host_resident_layers < n_layers) /* an embedding that is also the output stays longest */
+                assert_true(models[p].tied ? w->decode_host_resident_size == w->host_resident_size
+                                           : w->decode_host_resident_size < w->host_resident_size);
             assert_true(pd_gpu_allocated(model.m.gpu) <= w->size + (1 << 16));
             struct sum got = eval_all(&model);
             assert_int_equal(got.n, want.n);
@@ -329,7 +343,8 @@ static void test_placement(void **state)
     }
     struct small model = {0};
     gpu_memory = 1000;
-    EXPECT_FAILURE(open_parts(&model, models[0].path, 0, 0), PERIDOT_ERROR_MEMORY, "0.001 MB of GPU memory are too little", "norms must be there");
+    EXPECT_FAILURE(open_parts(&model, models[0].path, 0, 0), PERIDOT_ERROR_MEMORY,
+                   "0.001 MB of GPU memory are too little", "norms must be there");
     close_small(&model);
     model = (struct small){0};
     gpu_memory = 0;
@@ -347,7 +362,8 @@ static void test_placement(void **state)
 static PFN_vkCreateComputePipelines create_pipelines;
 
 /* Refuses workgroups of 128. */
-static VkResult VKAPI_CALL refuse_some(VkDevice device, VkPipelineCache cache, uint32_t n, const VkComputePipelineCreateInfo *create,
+static VkResult VKAPI_CALL refuse_some(VkDevice device, VkPipelineCache cache, uint32_t n,
+                                       const VkComputePipelineCreateInfo *create,
                                        const VkAllocationCallbacks *allocator, VkPipeline *out)
 {
     uint32_t workgroup;
@@ -423,8 +439,8 @@ static void test_input_memory(void **state)
 
 static char cache_path[512];
 
-/* Opens a device with the cache, compiles a kernel and runs it (some drivers compile as late as that), closes. Returns the
- * bytes that the device found in the cache. */
+/* Opens a device with the cache, compiles a kernel and runs it (some drivers compile as late as that), closes. Returns
+ * the bytes that the device found in the cache. */
 static size_t use_cache(const char *directory)
 {
     struct pd_gpu *gpu;

@@ -1,5 +1,5 @@
-/* Requests: texts that are written side by side are those that each would be alone, wherever the others begin, stop or are taken
- * away; a long prompt keeps nobody waiting for more than a submit; what goes wrong with one ends that one. */
+/* Requests: texts that are written side by side are those that each would be alone, wherever the others begin, stop or
+ * are taken away; a long prompt keeps nobody waiting for more than a submit; what goes wrong with one ends that one. */
 #include "format_fixture.h"
 
 #include "engine/session.h"
@@ -25,10 +25,14 @@ static int close_shared(void **state)
 
 /* A golden model says one thing over and over unless it is hot. The third needs all logits, the fourth stops early. */
 static const peridot_bias lifted[] = {{7, 1}};
-static const peridot_sampling chains[N_TEXTS] = {
-    {0}, {.temperature = 6, .top_k = 40, .seed = 3}, {.temperature = 5, .seed = 4}, {.temperature = 8, .top_k = 100, .seed = 5},
-    {.temperature = 5, .top_k = 40, .repeat_penalty = 1.2f, .seed = 6}, {.temperature = 6, .bias = lifted, .n_bias = 1, .seed = 7}};
-static const uint32_t lengths[N_TEXTS] = {5, 1, 40, 90, 2, 17}, n_max[N_TEXTS] = {N_MOST, 20, 30, N_MOST, 1, 40}, n_stop[N_TEXTS] = {0, 0, 0, 9, 0, 0};
+static const peridot_sampling chains[N_TEXTS] = {{0},
+                                                 {.temperature = 6, .top_k = 40, .seed = 3},
+                                                 {.temperature = 5, .seed = 4},
+                                                 {.temperature = 8, .top_k = 100, .seed = 5},
+                                                 {.temperature = 5, .top_k = 40, .repeat_penalty = 1.2f, .seed = 6},
+                                                 {.temperature = 6, .bias = lifted, .n_bias = 1, .seed = 7}};
+static const uint32_t lengths[N_TEXTS] = {5, 1, 40, 90, 2, 17}, n_max[N_TEXTS] = {N_MOST, 20, 30, N_MOST, 1, 40},
+                      n_stop[N_TEXTS] = {0, 0, 0, 9, 0, 0};
 
 static void make_prompt(int32_t *tokens, uint32_t text)
 {
@@ -84,8 +88,10 @@ static peridot_request *ask(peridot_sequence *q, uint32_t text, struct text *out
     peridot_request *r;
     *out = (struct text){.n_stop = n_stop[text]};
     make_prompt(prompt, text);
-    EXPECT_OK(peridot_request_create(&r, q, &(peridot_request_params){.prompt = prompt, .n_prompt = lengths[text], .n_max = n_max[text],
-        .text = take, .user = out}));
+    EXPECT_OK(peridot_request_create(
+        &r, q,
+        &(peridot_request_params){
+            .prompt = prompt, .n_prompt = lengths[text], .n_max = n_max[text], .text = take, .user = out}));
     return r;
 }
 
@@ -98,7 +104,8 @@ static void expect_text(const peridot_request *r, const struct text *got, const 
     assert_true(got->flushed);
     assert_int_equal(stats.n_generated, got->n);
     assert_int_equal(stats.n_prompt, lengths[text]);
-    if (got->n != want->n || memcmp(got->tokens, want->tokens, got->n * sizeof *got->tokens) != 0) fail_msg("text %u is another one", text);
+    if (got->n != want->n || memcmp(got->tokens, want->tokens, got->n * sizeof *got->tokens) != 0)
+        fail_msg("text %u is another one", text);
 }
 
 /* They come one by one while others are being written, and each is what it is alone. */
@@ -112,7 +119,8 @@ static void test_side_by_side(void **state)
     for (uint32_t i = 0; i < N_TEXTS; i++) write_alone(&alone[i], i);
     assert_int_equal(alone[3].n, 9);
     for (uint32_t round = 0; round < 2 || n_running; round++) {
-        if (round % 3 == 0 && round / 3 < N_TEXTS) requests[round / 3] = ask(add(s, round / 3), round / 3, &texts[round / 3]);
+        if (round % 3 == 0 && round / 3 < N_TEXTS)
+            requests[round / 3] = ask(add(s, round / 3), round / 3, &texts[round / 3]);
         EXPECT_OK(peridot_session_run(s, &n_running));
         assert_true(round < 400);
         if (round / 3 < N_TEXTS) n_running++;   /* more are to come */
@@ -132,7 +140,8 @@ static void test_taken_away(void **state)
     write_alone(&alone, 1);
     peridot_sequence *q = add(s, 1), *p = add(s, 0);
     peridot_request *kept = ask(q, 1, &text), *gone = ask(p, 0, &other), *none;
-    EXPECT_FAILURE(peridot_request_create(&none, q, &(peridot_request_params){.n_max = 1}), PERIDOT_ERROR_ARGUMENT, "request already");
+    EXPECT_FAILURE(peridot_request_create(&none, q, &(peridot_request_params){.n_max = 1}), PERIDOT_ERROR_ARGUMENT,
+                   "request already");
     for (int i = 0; i < 6; i++) EXPECT_OK(peridot_session_run(s, &n_running));
     assert_int_equal(n_running, 2);
     assert_false(peridot_request_done(gone, NULL, NULL));
@@ -156,12 +165,14 @@ static void test_full_cache(void **state)
     size_t n_running;
     int32_t prompt[CTX];
     peridot_status status = PERIDOT_OK;
-    EXPECT_OK(peridot_session_create(&s, model, &(peridot_session_params){.ctx = CTX, .chunk = 32, .n_sequences = 2, .n_positions = 64}));
+    EXPECT_OK(peridot_session_create(
+        &s, model, &(peridot_session_params){.ctx = CTX, .chunk = 32, .n_sequences = 2, .n_positions = 64}));
     peridot_request *small = ask(add(s, 0), 0, &text), *large;
     other = (struct text){0};
     for (uint32_t i = 0; i < 200; i++) prompt[i] = 2 + (int32_t)(i % 100);
-    EXPECT_OK(peridot_request_create(&large, add(s, 0), &(peridot_request_params){.prompt = prompt, .n_prompt = 200, .n_max = 4,
-        .text = take, .user = &other}));
+    EXPECT_OK(peridot_request_create(
+        &large, add(s, 0),
+        &(peridot_request_params){.prompt = prompt, .n_prompt = 200, .n_max = 4, .text = take, .user = &other}));
     do EXPECT_OK(peridot_session_run(s, &n_running));
     while (n_running);
     assert_true(peridot_request_done(large, &status, NULL));
@@ -174,7 +185,8 @@ static void test_full_cache(void **state)
     peridot_session_free(s);
 }
 
-/* While one writes, the rounds of another's long prompt are submits sized in time; its tokens come one a round nonetheless. */
+/* While one writes, the rounds of another's long prompt are submits sized in time; its tokens come one a round
+ * nonetheless. */
 static void test_long_prompt(void **state)
 {
     (void)state;
@@ -187,8 +199,9 @@ static void test_long_prompt(void **state)
     for (int i = 0; i < 3; i++) EXPECT_OK(peridot_session_run(s, &n_running));
     uint32_t before = text.n;
     peridot_sequence *q = add(s, 0);
-    EXPECT_OK(peridot_request_create(&second, q, &(peridot_request_params){.prompt = prompt, .n_prompt = 240, .n_max = 2, .text = take,
-        .user = &other}));
+    EXPECT_OK(peridot_request_create(
+        &second, q,
+        &(peridot_request_params){.prompt = prompt, .n_prompt = 240, .n_max = 2, .text = take, .user = &other}));
     (*(struct pd_session **)(void *)s)->prefill.n_timed = 16;   /* as on a slow device */
     for (uint32_t i = 1; peridot_sequence_pos(q) < 240; i++) {
         uint32_t pos = peridot_sequence_pos(q);

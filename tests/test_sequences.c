@@ -1,5 +1,5 @@
-/* Sequences of one session: each gives what it gives alone, bit for bit in decode steps, whatever the others do; they fork, go
- * back, begin anew, and share one budget of positions. Requests on them are in test_requests.c. */
+/* Sequences of one session: each gives what it gives alone, bit for bit in decode steps, whatever the others do; they
+ * fork, go back, begin anew, and share one budget of positions. Requests on them are in test_requests.c. */
 #include "format_fixture.h"
 #include "relative_error.h"
 
@@ -7,7 +7,10 @@
 
 enum { MAX_WIDTH = 512, N_MOST = 64, N_STEPS = 12, CTX = 320 };
 
-static int32_t token_of(uint32_t sequence, uint32_t pos) { return pos == 0 ? 2 : (int32_t)((17 * sequence + 31 * pos) % 250); }
+static int32_t token_of(uint32_t sequence, uint32_t pos)
+{
+    return pos == 0 ? 2 : (int32_t)((17 * sequence + 31 * pos) % 250);
+}
 
 /* Prompts below and beyond windows (12 and 16) and pages (64). */
 static uint32_t length_of(uint32_t sequence)
@@ -19,7 +22,8 @@ static uint32_t length_of(uint32_t sequence)
 static peridot_model *open_model(const char *path, const char *kernel)
 {
     peridot_model *model;
-    EXPECT_OK(peridot_model_open(&model, path, &(peridot_model_params){.kernels = &kernel, .n_kernels = kernel != NULL}));
+    EXPECT_OK(
+        peridot_model_open(&model, path, &(peridot_model_params){.kernels = &kernel, .n_kernels = kernel != NULL}));
     assert_true(peridot_model_get_info(model)->n_outputs <= MAX_WIDTH);
     return model;
 }
@@ -123,7 +127,8 @@ static void test_gemma2(void **state)
 {
     (void)state;
     static const uint32_t n[] = {1, 2, 7, 8, 33, 64};
-    for (size_t i = 0; i < PD_COUNT(n); i++) check_steps(PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", n[i], PERIDOT_KV_F16, NULL);
+    for (size_t i = 0; i < PD_COUNT(n); i++)
+        check_steps(PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", n[i], PERIDOT_KV_F16, NULL);
 }
 
 static void test_gemma3(void **state)
@@ -152,7 +157,8 @@ static void test_columns(void **state)
 
 #define MODEL PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf"   /* windows of 16 */
 
-/* Turns of a chat: retrying a reply, and saying another thing, reads only what changed, though windows have passed over the rest. */
+/* Turns of a chat: retrying a reply, and saying another thing, reads only what changed, though windows have passed over
+ * the rest. */
 static void test_snapshots(void **state)
 {
     (void)state;
@@ -240,7 +246,8 @@ static void test_budget(void **state)
     (void)state;
     peridot_model *model = open_model(MODEL, NULL);
     peridot_session *s;
-    EXPECT_OK(peridot_session_create(&s, model, &(peridot_session_params){.ctx = 256, .chunk = 16, .n_sequences = 3, .n_positions = 256}));
+    EXPECT_OK(peridot_session_create(
+        &s, model, &(peridot_session_params){.ctx = 256, .chunk = 16, .n_sequences = 3, .n_positions = 256}));
     peridot_sequence *a = add(s), *b = add(s), *c = add(s);
     eval(a, 1, 0, 256);
     eval(b, 2, 0, 100);   /* two pages more are there, for sequences' last pages */
@@ -265,7 +272,8 @@ static void draw_some(int32_t *out, peridot_sequence *q, uint32_t n)
     }
 }
 
-/* A saved sequence goes on elsewhere as it would have gone on, its logits too; windows have passed over the first page. */
+/* A saved sequence goes on elsewhere as it would have gone on, its logits too; windows have passed over the first
+ * page. */
 static void test_saved(void **state)
 {
     (void)state;
@@ -277,7 +285,8 @@ static void test_saved(void **state)
     snprintf(path, sizeof path, "%s/sequence", folder);
     peridot_session *s = open_session(model, 2, PERIDOT_KV_F16);
     peridot_sequence *q = add(s), *loaded;
-    EXPECT_OK(peridot_set_sampling(q, &(peridot_sampling){.temperature = 6, .top_k = 40, .repeat_penalty = 1.1f, .seed = 9}));
+    EXPECT_OK(
+        peridot_set_sampling(q, &(peridot_sampling){.temperature = 6, .top_k = 40, .repeat_penalty = 1.1f, .seed = 9}));
     eval_prompt(q, 11);
     draw_some(want, q, 30);
     EXPECT_OK(peridot_sequence_save(q, path));
@@ -311,9 +320,10 @@ static void test_saved(void **state)
 static void test_damaged(void **state)
 {
     (void)state;
-    static const struct { long at; uint32_t word; const char *sentence; } changes[] = {
-        {0, 1, "no sequence"}, {8, 1, "another model"}, {24, 1, "type of KV cache"}, {36, 400, "context"}, {36, 64, "lacks pages"},
-        {44, 1, "lacks pages"}, {76, 5, "lacks pages"}, {152, 99999, "token id 99999"}};
+    static const struct { long at; uint32_t word; const char *sentence;
+    } changes[] = {{0, 1, "no sequence"},  {8, 1, "another model"},       {24, 1, "type of KV cache"},
+                   {36, 400, "context"},   {36, 64, "lacks pages"},       {44, 1, "lacks pages"},
+                   {76, 5, "lacks pages"}, {152, 99999, "token id 99999"}};
     peridot_model *model = open_model(MODEL, NULL);
     peridot_session *s = open_session(model, 2, PERIDOT_KV_F16);
     peridot_sequence *q = add(s), *none;
@@ -388,8 +398,8 @@ static void test_errors(void **state)
     peridot_model *model = open_model(MODEL, NULL);
     peridot_session *s = NULL;
     const float *logits;
-    EXPECT_FAILURE(peridot_session_create(&s, model, &(peridot_session_params){.ctx = 8, .n_sequences = 65}), PERIDOT_ERROR_ARGUMENT,
-                   "65 sequences", "64");
+    EXPECT_FAILURE(peridot_session_create(&s, model, &(peridot_session_params){.ctx = 8, .n_sequences = 65}),
+                   PERIDOT_ERROR_ARGUMENT, "65 sequences", "64");
     assert_null(s);
     EXPECT_OK(peridot_session_create(&s, model, &(peridot_session_params){.ctx = 2, .chunk = 1, .n_sequences = 3}));
     peridot_sequence *q[] = {add(s), add(s), add(s)};
@@ -420,10 +430,10 @@ static int remove_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gemma2), cmocka_unit_test(test_gemma3), cmocka_unit_test(test_llama), cmocka_unit_test(test_columns),
-        cmocka_unit_test(test_snapshots), cmocka_unit_test(test_forks), cmocka_unit_test(test_budget), cmocka_unit_test(test_saved),
-        cmocka_unit_test(test_damaged), cmocka_unit_test(test_cancel),
-        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_gemma2),  cmocka_unit_test(test_gemma3),    cmocka_unit_test(test_llama),
+        cmocka_unit_test(test_columns), cmocka_unit_test(test_snapshots), cmocka_unit_test(test_forks),
+        cmocka_unit_test(test_budget),  cmocka_unit_test(test_saved),     cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_cancel),  cmocka_unit_test(test_errors),
     };
     return cmocka_run_group_tests_name("sequences", tests, make_folder, remove_folder);
 }

@@ -8,7 +8,8 @@
 
 /* ---- sizes ---- */
 
-/* Pages of a kind: a sequence that goes on never has more of a window than what it sees and the slack, at both ends in part. */
+/* Pages of a kind: a sequence that goes on never has more of a window than what it sees and the slack, at both ends in
+ * part. */
 static uint32_t pages_needed(uint32_t window, const struct pd_cache_shape *shape)
 {
     uint64_t all = pd_div_up(shape->n_positions, PD_PAGE) + shape->n_tables - 1;
@@ -41,7 +42,8 @@ uint64_t pd_cache_size(const struct pd_config *config, const struct pd_cache_sha
     uint64_t size = 0;
     make_pools(&cache, config, shape);
     for (uint32_t i = 0; i < config->n_layers; i++)
-        if (pd_layer_owns_kv(config, i)) size += 2 * pd_align(half_size(&cache.pools[config->layers[i].kind], shape->type), 256);
+        if (pd_layer_owns_kv(config, i))
+            size += 2 * pd_align(half_size(&cache.pools[config->layers[i].kind], shape->type), 256);
     return size;
 }
 
@@ -52,24 +54,29 @@ static peridot_status create_pool(struct pd_page_pool *pool, const struct pd_cac
     uint64_t n = (uint64_t)pool->n_pages * PD_PAGE * pool->kv_dim;
     if (n == 0) return PERIDOT_OK;
     if (n > UINT32_MAX)   /* kernels count elements in 32 bits */
-        return pd_fail(PERIDOT_ERROR_ARGUMENT, "%u positions have %llu numbers in a layer's keys, and 2^32 - 1 are the most",
+        return pd_fail(PERIDOT_ERROR_ARGUMENT,
+                       "%u positions have %llu numbers in a layer's keys, and 2^32 - 1 are the most",
                        pool->n_pages * PD_PAGE, (unsigned long long)n);
     pool->free_pages = malloc(pool->n_pages * sizeof *pool->free_pages);
     pool->n_references = calloc(pool->n_pages, sizeof *pool->n_references);
-    if (!pool->free_pages || !pool->n_references) return pd_fail_alloc(pool->n_pages * sizeof *pool->free_pages, "pages");
+    if (!pool->free_pages || !pool->n_references)
+        return pd_fail_alloc(pool->n_pages * sizeof *pool->free_pages, "pages");
     while (pool->n_free < pool->n_pages) {
         pool->free_pages[pool->n_free] = pool->n_pages - 1 - pool->n_free;   /* the first page is taken first */
         pool->n_free++;
     }
-    return pd_heap_alloc(&pool->tables, tables, sizeof(uint32_t) * cache->n_tables * cache->table_pages, "tables of pages");
+    return pd_heap_alloc(&pool->tables, tables, sizeof(uint32_t) * cache->n_tables * cache->table_pages,
+                         "tables of pages");
 }
 
-static peridot_status create(struct pd_cache *cache, struct pd_gpu *gpu, const struct pd_config *config, struct pd_heap *tables)
+static peridot_status create(struct pd_cache *cache, struct pd_gpu *gpu, const struct pd_config *config,
+                             struct pd_heap *tables)
 {
     cache->layers = calloc(config->n_layers, sizeof *cache->layers);
     cache->spans = calloc(config->n_layers, sizeof *cache->spans);
     cache->kinds = calloc(config->n_layers, sizeof *cache->kinds);
-    if (!cache->layers || !cache->spans || !cache->kinds) return pd_fail_alloc(config->n_layers * sizeof *cache->spans, "KV cache");
+    if (!cache->layers || !cache->spans || !cache->kinds)
+        return pd_fail_alloc(config->n_layers * sizeof *cache->spans, "KV cache");
     PD_TRY(pd_heap_create(&cache->heap, gpu, PD_HEAP_DEVICE, pd_min(cache->size, 256u << 20)));
     PD_TRY(pd_commands_create(&cache->commands, gpu));
     for (uint32_t kind = 0; kind < cache->n_kinds; kind++) PD_TRY(create_pool(&cache->pools[kind], cache, tables));
@@ -139,7 +146,8 @@ static peridot_status take_copy(struct pd_cache *cache, uint32_t kind, uint32_t 
 {
     struct pd_page_pool *pool = &cache->pools[kind];
     uint64_t size = (uint64_t)PD_PAGE * pool->kv_dim * (cache->type == PERIDOT_KV_F16 ? 2 : 4);
-    if (pool->n_free == 0) return pd_fail(PERIDOT_ERROR_MEMORY, "the KV cache is full: all of its %u pages are taken", pool->n_pages);
+    if (pool->n_free == 0)
+        return pd_fail(PERIDOT_ERROR_MEMORY, "the KV cache is full: all of its %u pages are taken", pool->n_pages);
     uint32_t page = take(pool);
     PD_TRY(pd_commands_begin(cache->commands));
     for (uint32_t i = 0; i < cache->n_layers; i++)
@@ -174,7 +182,8 @@ peridot_status pd_pages_extend(struct pd_cache *cache, struct pd_pages *pages, u
     for (uint32_t kind = 0; kind < cache->n_kinds; kind++) {
         const struct pd_page_pool *pool = &cache->pools[kind];
         if (pool->n_pages && end > pages->end[kind] && end - pages->end[kind] > pool->n_free)
-            return pd_fail(PERIDOT_ERROR_MEMORY, "the KV cache is full: %u positions more do not fit the %u that are left of %u",
+            return pd_fail(PERIDOT_ERROR_MEMORY,
+                           "the KV cache is full: %u positions more do not fit the %u that are left of %u",
                            n - pages->end[kind] * PD_PAGE, pool->n_free * PD_PAGE, pool->n_pages * PD_PAGE);
     }
     for (uint32_t kind = 0; kind < cache->n_kinds; kind++) {
@@ -199,7 +208,8 @@ void pd_pages_release(struct pd_cache *cache, struct pd_pages *pages, uint32_t p
 
 static void release_all(struct pd_cache *cache, struct pd_pages *pages, uint32_t kind)
 {
-    while (pages->end[kind] > pages->begin[kind]) give_back(&cache->pools[kind], table_of(cache, kind, pages)[--pages->end[kind]]);
+    while (pages->end[kind] > pages->begin[kind])
+        give_back(&cache->pools[kind], table_of(cache, kind, pages)[--pages->end[kind]]);
     pages->begin[kind] = pages->end[kind] = 0;
 }
 
@@ -238,7 +248,8 @@ peridot_status pd_pages_fork(struct pd_cache *cache, struct pd_pages *to, const 
 
 /* ---- snapshots ---- */
 
-peridot_status pd_snapshot_take(struct pd_snapshot *out, struct pd_cache *cache, const struct pd_pages *pages, uint32_t pos)
+peridot_status pd_snapshot_take(struct pd_snapshot *out, struct pd_cache *cache, const struct pd_pages *pages,
+                                uint32_t pos)
 {
     size_t n = 0, at = 0;
     *out = (struct pd_snapshot){.pos = pos};
@@ -263,7 +274,8 @@ void pd_snapshot_free(struct pd_snapshot *snapshot, struct pd_cache *cache)
 {
     size_t at = 0;
     for (uint32_t kind = 0; snapshot->pos && kind < cache->n_kinds; kind++)
-        for (uint32_t i = snapshot->begin[kind]; i < snapshot->end[kind]; i++) give_back(&cache->pools[kind], snapshot->pages[at++]);
+        for (uint32_t i = snapshot->begin[kind]; i < snapshot->end[kind]; i++)
+            give_back(&cache->pools[kind], snapshot->pages[at++]);
     free(snapshot->pages);
     *snapshot = (struct pd_snapshot){0};
 }
@@ -288,6 +300,7 @@ uint32_t pd_pages_least(const struct pd_cache *cache, const struct pd_pages *pag
 {
     uint32_t least = 0;
     for (uint32_t kind = 0; kind < cache->n_kinds; kind++)
-        if (pages->begin[kind]) least = (uint32_t)pd_max(least, pages->begin[kind] * PD_PAGE + cache->pools[kind].window - 1);
+        if (pages->begin[kind])
+            least = (uint32_t)pd_max(least, pages->begin[kind] * PD_PAGE + cache->pools[kind].window - 1);
     return least;
 }

@@ -1,6 +1,7 @@
-/* The KV cache: pages of PD_PAGE positions, which sequences take as they grow and share by reference. Layers whose attention has
- * one shape are of one kind: they have the same page numbers, each with buffers of its own, so that a table of pages per
- * sequence and kind serves them all. Layers with windows give pages back that no later position can see. */
+/* The KV cache: pages of PD_PAGE positions, which sequences take as they grow and share by reference. Layers whose
+ * attention has one shape are of one kind: they have the same page numbers, each with buffers of its own, so that a
+ * table of pages per sequence and kind serves them all. Layers with windows give pages back that no later position can
+ * see. */
 #ifndef PD_ENGINE_CACHE_H
 #define PD_ENGINE_CACHE_H
 
@@ -62,19 +63,22 @@ peridot_status pd_pages_extend(struct pd_cache *cache, struct pd_pages *pages, u
 void pd_pages_release(struct pd_cache *cache, struct pd_pages *pages, uint32_t pos, uint32_t slack);
 /* Keeps the pages of the first n positions; 0: none. A page that is to be written again, and is shared, is copied. */
 peridot_status pd_pages_truncate(struct pd_cache *cache, struct pd_pages *pages, uint32_t n);
-/* Makes `to`, which has none, share the pages of the first n positions, which `from` can go back to; the last one is copied unless
- * it is full. */
+/* Makes `to`, which has none, share the pages of the first n positions, which `from` can go back to; the last one is
+ * copied unless it is full. */
 peridot_status pd_pages_fork(struct pd_cache *cache, struct pd_pages *to, const struct pd_pages *from, uint32_t n);
-/* Least number of positions, beside none, to which a sequence can go back: the next one sees only keys that are still there. */
+/* Least number of positions, beside none, to which a sequence can go back: the next one sees only keys that are still
+ * there. */
 uint32_t pd_pages_least(const struct pd_cache *cache, const struct pd_pages *pages);
 
-/* The pages of layers with windows that position `pos` sees, kept though their sequence goes on: it can go back there. */
+/* The pages of layers with windows that position `pos` sees, kept though their sequence goes on: it can go back
+ * there. */
 struct pd_snapshot {
     uint32_t pos;              /* 0: there is none */
     uint32_t begin[PD_MAX_LAYER_KINDS], end[PD_MAX_LAYER_KINDS];
     uint32_t *pages;           /* of all kinds, one after the other */
 };
-peridot_status pd_snapshot_take(struct pd_snapshot *out, struct pd_cache *cache, const struct pd_pages *pages, uint32_t pos);
+peridot_status pd_snapshot_take(struct pd_snapshot *out, struct pd_cache *cache, const struct pd_pages *pages,
+                                uint32_t pos);
 void pd_snapshot_free(struct pd_snapshot *snapshot, struct pd_cache *cache);
 /* Gives `pages`, which holds those of layers without windows up to the snapshot's position, the snapshot's. */
 void pd_snapshot_restore(const struct pd_snapshot *snapshot, struct pd_cache *cache, struct pd_pages *pages);

@@ -55,8 +55,12 @@ static peridot_status record(struct pd_decoder *d, struct pd_commands *commands,
     struct pd_recorder r = pd_workspace_recorder(d->w, commands);
     struct pd_pass pass = pd_workspace_pass(d->w, &slot->input, &r, d->n_rows);
     const struct pd_rows logits = pd_rows_at(d->w->logits, pd_decoded_row(d->w, 0), 0);
-    const struct pd_sample_push push = {.best = slot->best.address, .draws = slot->draws.address, .tokens = d->tokens.address,
-        .drawn = slot->drawn.address, .recent = d->recent.address, .bias = d->bias.address};
+    const struct pd_sample_push push = {.best = slot->best.address,
+                                        .draws = slot->draws.address,
+                                        .tokens = d->tokens.address,
+                                        .drawn = slot->drawn.address,
+                                        .recent = d->recent.address,
+                                        .bias = d->bias.address};
     bool head = d->w->model->weights.n_outputs != 0;
     PD_TRY(pd_commands_begin(commands));
     pass.decode = true;
@@ -95,7 +99,8 @@ static peridot_status write_step(struct pd_decoder *d, struct pd_slot *slot)
         struct pd_sequence *q = d->rows[m];
         struct pd_draw draw = {.n = 1};   /* not asked for */
         PD_TRY(pd_sequence_extend(q, q->pos + d->n_queued + 1));
-        if (pd_sampler_can_sample_on_device(&q->sampler)) draw = pd_sampler_draw_ahead(&q->sampler, n_candidates, d->n_queued);
+        if (pd_sampler_can_sample_on_device(&q->sampler))
+            draw = pd_sampler_draw_ahead(&q->sampler, n_candidates, d->n_queued);
         ((struct pd_draw *)slot->draws.host)[m] = draw;
         pd_input_write(&slot->input, d->w, m, q, q->pos + d->n_queued);
     }
@@ -151,7 +156,8 @@ static peridot_status finish(struct pd_decoder *d)
     return PERIDOT_OK;
 }
 
-static peridot_status decode(struct pd_decoder *d, struct pd_sequence *const *sequences, const int32_t *tokens, uint32_t n)
+static peridot_status decode(struct pd_decoder *d, struct pd_sequence *const *sequences, const int32_t *tokens,
+                             uint32_t n)
 {
     PD_TRY(pd_decoder_wait(d));   /* discarded steps may yet read and write what the next one reads */
     for (d->n_rows = 0; d->n_rows < n; d->n_rows++) {
@@ -271,7 +277,8 @@ peridot_status pd_decode_next(struct pd_decoder *d, struct pd_decode_row *rows, 
 
 /* ---- measuring ---- */
 
-peridot_status pd_decoder_measure(struct pd_decoder *d, struct pd_commands *commands, struct pd_sequence *const *sequences, uint32_t n)
+peridot_status pd_decoder_measure(struct pd_decoder *d, struct pd_commands *commands,
+                                  struct pd_sequence *const *sequences, uint32_t n)
 {
     struct pd_slot *slot = slot_before(d, 0);
     pd_decoder_discard(d);

@@ -1,8 +1,8 @@
-/* Decode steps: the next token of each of some sequences, in one submit that reads the weights once. A step is recorded in each of
- * a few slots and replayed. It leaves on the device the tokens that it drew, where the embedding of the next step reads them: so
- * steps are submitted ahead, each in the next slot, and the host reads tokens as they come. Where a chain needs more than the
- * best few candidates the host draws, and steps are submitted one by one. Steps that are discarded do no harm: they wrote keys of
- * positions that are written again before they are read. */
+/* Decode steps: the next token of each of some sequences, in one submit that reads the weights once. A step is recorded
+ * in each of a few slots and replayed. It leaves on the device the tokens that it drew, where the embedding of the next
+ * step reads them: so steps are submitted ahead, each in the next slot, and the host reads tokens as they come. Where a
+ * chain needs more than the best few candidates the host draws, and steps are submitted one by one. Steps that are
+ * discarded do no harm: they wrote keys of positions that are written again before they are read. */
 #ifndef PD_ENGINE_DECODE_H
 #define PD_ENGINE_DECODE_H
 
@@ -13,19 +13,22 @@
 struct pd_slot {
     struct pd_commands *commands;
     struct pd_input input;             /* tokens: the decoder's */
-    struct pd_span draws, drawn, best; /* [n_sequences] struct pd_draw, [n_sequences] struct pd_candidate, [n_sequences][PD_TOPK] */
+    struct pd_span draws, drawn, best; /* [n_sequences] struct pd_draw, [n_sequences] struct pd_candidate,
+                                          [n_sequences][PD_TOPK] */
     uint32_t n_rows;                   /* of the step that is recorded */
 };
 
 struct pd_decoder {
     struct pd_workspace *w;
     struct pd_slot slots[PD_N_SLOTS];
-    struct pd_span tokens, recent, bias;   /* of each row what the next step evaluates, the tokens that came last, the chain's biases */
+    struct pd_span tokens, recent, bias;   /* of each row what the next step evaluates, the tokens that came last, the
+                                              chain's biases */
     struct pd_sequence *rows[PD_MAX_SEQUENCES];   /* of the queued steps; NULL: it has left */
     int32_t evaluates[PD_MAX_SEQUENCES];   /* the token of each row that the first queued step evaluates */
     uint32_t n_rows, next_slot, n_queued;
     uint64_t n_steps;                  /* submitted so far: logits are of the last one */
-    double queue_s, step_s;            /* no more is queued ahead than takes queue_s; a step takes step_s, as seen last */
+    double queue_s, step_s;            /* no more is queued ahead than takes queue_s; a step takes step_s, as seen
+                                          last */
 };
 
 peridot_status pd_decoder_create(struct pd_decoder *d, struct pd_workspace *w);
@@ -39,22 +42,25 @@ void pd_decoder_discard(struct pd_decoder *d);
 /* The same for one sequence: its part of the queued steps counts no more. */
 void pd_decoder_leave(struct pd_decoder *d, const struct pd_sequence *q);
 
-/* Evaluates tokens[i] as the next one of sequences[i]; n different ones, checked by the caller. Discards the queued steps. */
+/* Evaluates tokens[i] as the next one of sequences[i]; n different ones, checked by the caller. Discards the queued
+ * steps. */
 peridot_status pd_decode(struct pd_decoder *d, struct pd_sequence *const *sequences, const int32_t *tokens, uint32_t n);
 
-/* A sequence that decodes on: its last token, which is yet to be evaluated, and how many steps it will take at most, >= 1. */
+/* A sequence that decodes on: its last token, which is yet to be evaluated, and how many steps it will take at most,
+ * >= 1. */
 struct pd_decode_row {
     struct pd_sequence *sequence;
     int32_t token;             /* then: the one that was drawn after it */
     uint32_t n_more;
     bool advanced;             /* whether it was evaluated: others' steps that are queued come first */
 };
-/* Evaluates the tokens of all rows that are in the queued steps, or of all if there are none, and draws the next ones; queues
- * steps ahead where every chain can be sampled on the device. Rows that have logits draw as pd_draw does. */
+/* Evaluates the tokens of all rows that are in the queued steps, or of all if there are none, and draws the next ones;
+ * queues steps ahead where every chain can be sampled on the device. Rows that have logits draw as pd_draw does. */
 peridot_status pd_decode_next(struct pd_decoder *d, struct pd_decode_row *rows, uint32_t n);
 
-/* Records a step of these sequences into `commands` and runs it twice (the first time may compile): for measurements. What it
- * puts in the cache is overwritten by the next tokens. */
-peridot_status pd_decoder_measure(struct pd_decoder *d, struct pd_commands *commands, struct pd_sequence *const *sequences, uint32_t n);
+/* Records a step of these sequences into `commands` and runs it twice (the first time may compile): for measurements.
+ * What it puts in the cache is overwritten by the next tokens. */
+peridot_status pd_decoder_measure(struct pd_decoder *d, struct pd_commands *commands,
+                                  struct pd_sequence *const *sequences, uint32_t n);
 
 #endif

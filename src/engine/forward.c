@@ -1,5 +1,5 @@
 /* The forward pass twice: a chunk of a prompt, operation by operation, and a decode step, where norms, residual sums,
- * rotation and activations ride along with the matrices and attention, so that a layer takes six dispatches. Both compute
+ * rotation and activations are fused into the matrices and attention, so that a layer takes six dispatches. Both compute
  *   x += post(attention(norm(x)));   x += post(ffn(norm(x)))
  * where post is a norm in Gemma 2 and 3, and nothing in the others. */
 #include "engine/forward.h"

@@ -12,7 +12,11 @@
 
 peridot_status pd_prefill_create(struct pd_prefill *p, struct pd_workspace *w, uint32_t n_max, bool timed)
 {
-    *p = (struct pd_prefill){.w = w, .n_max = n_max, .timed = timed, .n_timed = (uint32_t)pd_min(FIRST_CHUNK, n_max)};
+    *p = (struct pd_prefill){.w = w,
+                             .n_max = n_max,
+                             .timed = timed,
+                             .overlap = pd_gpu_info(w->model->gpu)->type != PERIDOT_DEVICE_CPU,
+                             .n_timed = (uint32_t)pd_min(FIRST_CHUNK, n_max)};
     PD_TRY(pd_commands_create(&p->commands, w->model->gpu));
     for (int i = 0; i < 2; i++) {
         PD_TRY(pd_input_create(&p->chunks[i].input, w, n_max, (struct pd_span){0}));
@@ -38,7 +42,10 @@ uint32_t pd_next_chunk(uint32_t planned, uint32_t n, double seconds)
     return (uint32_t)ceil(fmin(fits, 4.0 * n));   /* or from 1 it might not rise again */
 }
 
-uint32_t pd_prefill_next(const struct pd_prefill *p, bool others_wait) { return p->timed || others_wait ? p->n_timed : p->n_max; }
+uint32_t pd_prefill_next(const struct pd_prefill *p, bool others_wait)
+{
+    return p->timed || others_wait ? p->n_timed : p->n_max;
+}
 
 void pd_prefill_took(struct pd_prefill *p, uint32_t planned, uint32_t n, double seconds)
 {
@@ -48,26 +55,30 @@ void pd_prefill_took(struct pd_prefill *p, uint32_t planned, uint32_t n, double 
 /* ---- a chunk ---- */
 
 /* The next tokens of prompts, until the chunk is full. */
-static peridot_status fill(struct pd_prefill *p, struct pd_chunk *chunk, struct pd_prompt *prompts, uint32_t n, bool whole)
+static peridot_status fill(struct pd_prefill *p, struct pd_chunk *chunk, struct pd_prompt *prompts, uint32_t n,
+                           bool whole)
 {
     chunk->n_parts = chunk->n_rows = 0;
     for (uint32_t i = 0; i < n && chunk->n_rows < chunk->planned && chunk->n_parts < PD_MAX_SEQUENCES; i++) {
         struct pd_prompt *prompt = &prompts[i];
         struct pd_sequence *q = prompt->sequence;
-        uint32_t n_part = (uint32_t)pd_min(chunk->planned - chunk->n_rows, prompt->n_left), pos = q->pos + prompt->n_in_flight;
+        uint32_t n_part = (uint32_t)pd_min(chunk->planned - chunk->n_rows, prompt->n_left),
+                 pos = q->pos + prompt->n_in_flight;
         if (prompt->n_left < (whole ? 1 : 2)) continue;
         peridot_status status = pd_sequence_extend(q, pos + n_part);
         if (status == PERIDOT_ERROR_MEMORY && chunk->n_parts) break;
         PD_TRY(status);
         for (uint32_t m = 0; m < n_part; m++) pd_input_write(&chunk->input, p->w, chunk->n_rows + m, q, pos + m);
         memcpy((int32_t *)chunk->input.tokens.host + chunk->n_rows, prompt->tokens, n_part * sizeof *prompt->tokens);
-        chunk->parts[chunk->n_parts++] = (struct pd_chunk_part){prompt, chunk->n_rows, n_part, n_part == prompt->n_left};
+        chunk->parts[chunk->n_parts++] =
+            (struct pd_chunk_part){prompt, chunk->n_rows, n_part, n_part == prompt->n_left};
         chunk->n_rows += n_part;
     }
     return PERIDOT_OK;
 }
 
-static peridot_status record(struct pd_prefill *p, struct pd_commands *commands, const struct pd_chunk *chunk, bool head)
+static peridot_status record(struct pd_prefill *p, struct pd_commands *commands, const struct pd_chunk *chunk,
+                             bool head)
 {
     struct pd_workspace *w = p->w;
     struct pd_recorder r = pd_workspace_recorder(w, commands);
@@ -110,8 +121,8 @@ static peridot_status submit(struct pd_chunk **out, struct pd_prefill *p, struct
 
 /* ---- rows that callers want ---- */
 
-static peridot_status report(struct pd_workspace *w, pd_row_call call, void *user, struct pd_sequence *q, uint32_t pos, uint32_t n,
-                             uint32_t width)
+static peridot_status report(struct pd_workspace *w, pd_row_call call, void *user, struct pd_sequence *q, uint32_t pos,
+                             uint32_t n, uint32_t width)
 {
     for (uint32_t i = 0; i < n; i++)
         if (!call(user, q, pos + i, w->host_rows + (size_t)i * width, width))
@@ -119,8 +130,8 @@ static peridot_status report(struct pd_workspace *w, pd_row_call call, void *use
     return PERIDOT_OK;
 }
 
-peridot_status pd_report_hidden(struct pd_workspace *w, const struct pd_row_wishes *wishes, struct pd_sequence *q, uint32_t pos,
-                                uint32_t first, uint32_t n)
+peridot_status pd_report_hidden(struct pd_workspace *w, const struct pd_row_wishes *wishes, struct pd_sequence *q,
+                                uint32_t pos, uint32_t first, uint32_t n)
 {
     for (uint32_t i = 0, some; wishes->hidden && i < n; i += some) {
         some = (uint32_t)pd_min(PD_LOGITS_ROWS, n - i);
@@ -130,8 +141,8 @@ peridot_status pd_report_hidden(struct pd_workspace *w, const struct pd_row_wish
     return PERIDOT_OK;
 }
 
-peridot_status pd_report_logits(struct pd_workspace *w, const struct pd_row_wishes *wishes, struct pd_sequence *q, uint32_t pos,
-                                uint32_t first, uint32_t n)
+peridot_status pd_report_logits(struct pd_workspace *w, const struct pd_row_wishes *wishes, struct pd_sequence *q,
+                                uint32_t pos, uint32_t first, uint32_t n)
 {
     if (!wishes->logits || n == 0) return PERIDOT_OK;
     PD_TRY(pd_workspace_read_logits(w, first, n));
@@ -150,7 +161,8 @@ static peridot_status compute_logits(struct pd_prefill *p, const struct pd_chunk
     return pd_commands_run(p->commands);
 }
 
-/* The row of a prompt's last token is the result that is there already: callers see the very numbers that are sampled from. */
+/* The row of a prompt's last token is the result that is there already: callers see the very numbers that are sampled
+ * from. */
 static peridot_status report_part(struct pd_prefill *p, const struct pd_chunk *chunk, const struct pd_chunk_part *part,
                                   const struct pd_row_wishes *wishes)
 {
@@ -171,7 +183,8 @@ static peridot_status report_part(struct pd_prefill *p, const struct pd_chunk *c
 /* ---- running ---- */
 
 /* The chunk's tokens become their sequences'. */
-static peridot_status finish(struct pd_prefill *p, struct pd_chunk *chunk, double begun, const struct pd_row_wishes *wishes)
+static peridot_status finish(struct pd_prefill *p, struct pd_chunk *chunk, double begun,
+                             const struct pd_row_wishes *wishes)
 {
     PD_TRY(pd_commands_wait(chunk->commands));
     double started = fmax(begun, p->done);
@@ -183,12 +196,14 @@ static peridot_status finish(struct pd_prefill *p, struct pd_chunk *chunk, doubl
         pd_sequence_append(q, (const int32_t *)chunk->input.tokens.host + part->row, part->n);
         part->prompt->n_in_flight -= part->n;
         q->logits = part->ends && has_head(p, wishes) ? PD_LOGITS_OWN : PD_LOGITS_NONE;
-        if (q->logits) memcpy(q->best, (const struct pd_candidate *)p->w->best.host + pd_own_row(q) * PD_TOPK, sizeof q->best);
+        if (q->logits)
+            memcpy(q->best, (const struct pd_candidate *)p->w->best.host + pd_own_row(q) * PD_TOPK, sizeof q->best);
     }
     return PERIDOT_OK;
 }
 
-static peridot_status report_chunk(struct pd_prefill *p, const struct pd_chunk *chunk, const struct pd_row_wishes *wishes)
+static peridot_status report_chunk(struct pd_prefill *p, const struct pd_chunk *chunk,
+                                   const struct pd_row_wishes *wishes)
 {
     for (uint32_t i = 0; i < chunk->n_parts; i++) PD_TRY(report_part(p, chunk, &chunk->parts[i], wishes));
     return PERIDOT_OK;
@@ -201,8 +216,8 @@ bool pd_prefill_pending(const struct pd_prompt *prompts, uint32_t n, bool whole)
     return false;
 }
 
-peridot_status pd_prefill_run(struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n, const struct pd_row_wishes *wishes,
-                              const volatile bool *stop)
+peridot_status pd_prefill_run(struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n,
+                              const struct pd_row_wishes *wishes, const atomic_bool *stop)
 {
     bool reports = wishes->logits || wishes->hidden;
     struct pd_chunk *flying = NULL;
@@ -217,7 +232,7 @@ peridot_status pd_prefill_run(struct pd_prefill *p, struct pd_prompt *prompts, u
         if (flying) status = finish(p, flying, begun, wishes);
         flying = chunk;
         begun = now;
-        if (!reports || status != PERIDOT_OK) continue;
+        if ((!reports && p->overlap) || status != PERIDOT_OK) continue;
         flying = NULL;   /* its rows are in the scratch until the next one */
         status = finish(p, chunk, now, wishes);
         if (status == PERIDOT_OK) status = report_chunk(p, chunk, wishes);
@@ -246,7 +261,11 @@ peridot_status pd_prefill_measure(struct pd_prefill *p, struct pd_commands *comm
         pd_input_write(&chunk->input, p->w, m, q, q->pos + m);
         ((int32_t *)chunk->input.tokens.host)[m] = 0;
     }
-    *chunk = (struct pd_chunk){.commands = chunk->commands, .input = chunk->input, .parts = {{&prompt, 0, n, true}}, .n_parts = 1, .n_rows = n};
+    *chunk = (struct pd_chunk){.commands = chunk->commands,
+                               .input = chunk->input,
+                               .parts = {{&prompt, 0, n, true}},
+                               .n_parts = 1,
+                               .n_rows = n};
     q->logits = PD_LOGITS_NONE;   /* its row is overwritten */
     PD_TRY(record(p, commands, chunk, p->w->model->weights.n_outputs != 0));
     PD_TRY(pd_commands_run(commands));

@@ -1,9 +1,11 @@
-/* Prompts: chunks of tokens of one or several sequences, each a submit. Where submits are to be short a chunk is as long as the
- * device takes a given time for. While it works on one, the host writes and records the next. */
+/* Prompts: chunks of tokens of one or several sequences, each a submit. Where submits are to be short a chunk is as
+ * long as the device takes a given time for. While it works on one, the host writes and records the next. */
 #ifndef PD_ENGINE_PREFILL_H
 #define PD_ENGINE_PREFILL_H
 
 #include "engine/workspace.h"
+
+#include <stdatomic.h>
 
 /* Tokens that are to be evaluated, in order; a prompt whose last token is left to a decode step has n_left 1. */
 struct pd_prompt {
@@ -43,6 +45,7 @@ struct pd_prefill {
     uint32_t n_max;            /* tokens of a chunk */
     uint32_t n_timed;          /* of the next one where submits are sized in time */
     bool timed;                /* they are, though no other sequence waits */
+    bool overlap;              /* the next chunk is submitted before the last one is done: a CPU has nothing to gain */
     uint32_t next;             /* of the two chunks */
     double done;               /* when the last one was */
 };
@@ -50,10 +53,10 @@ struct pd_prefill {
 /* timed: on a device that a driver takes away from whoever keeps it long. */
 peridot_status pd_prefill_create(struct pd_prefill *p, struct pd_workspace *w, uint32_t n_max, bool timed);
 void pd_prefill_free(struct pd_prefill *p);
-/* Evaluates prompts but for last tokens, which stay unless they are wished for. Several go into a chunk. `stop` is looked at
- * between chunks. */
-peridot_status pd_prefill_run(struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n, const struct pd_row_wishes *wishes,
-                              const volatile bool *stop);
+/* Evaluates prompts but for last tokens, which stay unless they are wished for. Several go into a chunk. `stop` is
+ * looked at between chunks. */
+peridot_status pd_prefill_run(struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n,
+                              const struct pd_row_wishes *wishes, const atomic_bool *stop);
 /* The same for one chunk, sized in time where others wait. */
 peridot_status pd_prefill_step(struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n, bool others_wait);
 /* Whether a prompt has more left than its last token, or has that. */
@@ -63,15 +66,17 @@ uint32_t pd_prefill_next(const struct pd_prefill *p, bool others_wait);
 /* A pass over n tokens of a prompt took so long. */
 void pd_prefill_took(struct pd_prefill *p, uint32_t planned, uint32_t n, double seconds);
 /* Hands out rows first .. first + n - 1 of the last pass's hidden states, as positions from `pos` on. */
-peridot_status pd_report_hidden(struct pd_workspace *w, const struct pd_row_wishes *wishes, struct pd_sequence *q, uint32_t pos,
-                                uint32_t first, uint32_t n);
+peridot_status pd_report_hidden(struct pd_workspace *w, const struct pd_row_wishes *wishes, struct pd_sequence *q,
+                                uint32_t pos, uint32_t first, uint32_t n);
 /* The same of n rows of logits, 1 .. PD_LOGITS_ROWS. */
-peridot_status pd_report_logits(struct pd_workspace *w, const struct pd_row_wishes *wishes, struct pd_sequence *q, uint32_t pos,
-                                uint32_t first, uint32_t n);
+peridot_status pd_report_logits(struct pd_workspace *w, const struct pd_row_wishes *wishes, struct pd_sequence *q,
+                                uint32_t pos, uint32_t first, uint32_t n);
 /* Records a chunk of n tokens of q at its position into `commands` and runs it twice: for measurements. */
-peridot_status pd_prefill_measure(struct pd_prefill *p, struct pd_commands *commands, struct pd_sequence *q, uint32_t n);
+peridot_status pd_prefill_measure(struct pd_prefill *p, struct pd_commands *commands, struct pd_sequence *q,
+                                  uint32_t n);
 
-/* Tokens of the next submit, after one of n took so long where `planned` might have been taken; at most four times as many. */
+/* Tokens of the next submit, after one of n took so long where `planned` might have been taken; at most four times as
+ * many. */
 uint32_t pd_next_chunk(uint32_t planned, uint32_t n, double seconds);
 
 #endif

@@ -33,7 +33,8 @@ static void take_token(struct pd_session *s, struct pd_request *r, int32_t token
     r->next = token;
     r->state = PD_REQUEST_DECODE;
     if (verdict != PD_TOKEN_STOPS) r->n_generated++;
-    if (verdict != PD_TOKEN_GO_ON || r->n_generated == r->n_max || r->prompt.sequence->pos == s->ctx) end(s, r, PERIDOT_OK);
+    if (verdict != PD_TOKEN_GO_ON || r->n_generated == r->n_max || r->prompt.sequence->pos == s->ctx)
+        end(s, r, PERIDOT_OK);
 }
 
 /* All of the prompt has been evaluated. */
@@ -54,8 +55,8 @@ static void end_prompt(struct pd_session *s, struct pd_request *r)
 /* ---- a round ---- */
 
 /* Requests that take part in the decode step: those that go on, and prompts of which one token is left. */
-static uint32_t decode_rows(struct pd_decode_row *rows, struct pd_request **of, struct pd_session *s, struct pd_request *const *requests,
-                            uint32_t n)
+static uint32_t decode_rows(struct pd_decode_row *rows, struct pd_request **of, struct pd_session *s,
+                            struct pd_request *const *requests, uint32_t n)
 {
     uint32_t m = 0;
     for (uint32_t i = 0; i < n && m < PD_MAX_SEQUENCES; i++) {
@@ -68,8 +69,9 @@ static uint32_t decode_rows(struct pd_decode_row *rows, struct pd_request **of, 
             continue;
         }
         of[m] = r;
-        rows[m++] = (struct pd_decode_row){.sequence = r->prompt.sequence, .token = last ? r->prompt.tokens[0] : r->next,
-            .n_more = (uint32_t)pd_max(r->n_max - r->n_generated, 1)};
+        rows[m++] = (struct pd_decode_row){.sequence = r->prompt.sequence,
+                                           .token = last ? r->prompt.tokens[0] : r->next,
+                                           .n_more = (uint32_t)pd_max(r->n_max - r->n_generated, 1)};
     }
     return m;
 }
@@ -94,7 +96,8 @@ static peridot_status decode(struct pd_session *s, struct pd_request *const *req
     if (m == 0) return PERIDOT_OK;
     uint64_t others = s->model->weights.decode_read_size * (m - 1) / m;   /* each counts its part of the weights */
     for (uint32_t i = 0; i < m; i++)
-        if (of[i]->state == PD_REQUEST_DECODE) of[i]->decode_read_size += pd_session_step_size(s, 1, rows[i].sequence->pos) - others;
+        if (of[i]->state == PD_REQUEST_DECODE)
+            of[i]->decode_read_size += pd_session_step_size(s, 1, rows[i].sequence->pos) - others;
     PD_TRY(pd_decode_next(&s->decoder, rows, m));
     for (uint32_t i = 0; i < m; i++)
         if (rows[i].advanced) take_row(s, of[i], &rows[i]);

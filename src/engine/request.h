@@ -1,6 +1,6 @@
-/* Requests: prompts that are to be continued, each on a sequence of its own. They are served in rounds: a decode step of all that
- * are being continued, then a chunk of the prompts that wait, sized so that the others hardly do. So they can come and go at any
- * time, and a long prompt keeps nobody waiting. */
+/* Requests: prompts that are to be continued, each on a sequence of its own. They are served in rounds: a decode step
+ * of all that are being continued, then a chunk of the prompts that wait, sized so that the others hardly do. So they
+ * can come and go at any time, and a long prompt keeps nobody waiting. */
 #ifndef PD_ENGINE_REQUEST_H
 #define PD_ENGINE_REQUEST_H
 
@@ -31,8 +31,8 @@ struct pd_request {
 
 /* Checks the prompt, prompt.tokens of which must stay until it is evaluated. */
 peridot_status pd_request_begin(struct pd_request *r, struct pd_session *s);
-/* One round for n requests, of which those that are done are passed over. What goes wrong with one ends that one; an error is
- * returned where it ends all. */
+/* One round for n requests, of which those that are done are passed over. What goes wrong with one ends that one; an
+ * error is returned where it ends all. */
 peridot_status pd_requests_run(struct pd_session *s, struct pd_request *const *requests, uint32_t n);
 
 #endif

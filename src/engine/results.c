@@ -20,10 +20,13 @@ peridot_status pd_check_finite(const struct pd_model *model, const struct pd_seq
         const struct pd_tensor *t = pd_checkpoint_tensor(c, i);
         uint64_t index;
         if (pd_tensor_find_nonfinite(t, &index))
-            return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor %s: weight %llu is not a finite number, and so the logits at position %u are not",
-                           t->file, t->name, (unsigned long long)index, q->pos - 1);
+            return pd_fail(
+                PERIDOT_ERROR_FORMAT,
+                "%s: tensor %s: weight %llu is not a finite number, and so the logits at position %u are not", t->file,
+                t->name, (unsigned long long)index, q->pos - 1);
     }
-    return pd_fail(PERIDOT_ERROR_FORMAT, "%s: the logits at position %u are not finite, though all weights are: they overflow fp32",
+    return pd_fail(PERIDOT_ERROR_FORMAT,
+                   "%s: the logits at position %u are not finite, though all weights are: they overflow fp32",
                    pd_checkpoint_path(c), q->pos - 1);
 }
 
@@ -39,12 +42,14 @@ bool pd_draw_needs_logits(const struct pd_sequence *q)
     return needs == 0 || needs > PD_TOPK;
 }
 
-/* All candidates, best first unless the chain is yet to adjust them. NaN has no place in an order: it goes last, as in topk. */
+/* All candidates, best first unless the chain is yet to adjust them. NaN has no place in an order: it goes last, as in
+ * topk. */
 static peridot_status draw_from_all(int32_t *token, uint32_t n, struct pd_sampler *sampler, const float *logits)
 {
     struct pd_candidate *candidates = malloc(sizeof *candidates * n);
     if (!candidates) return pd_fail_alloc(sizeof *candidates * n, "candidates");
-    for (uint32_t i = 0; i < n; i++) candidates[i] = (struct pd_candidate){logits[i] > -3.4e38f ? logits[i] : -3.4e38f, i};
+    for (uint32_t i = 0; i < n; i++)
+        candidates[i] = (struct pd_candidate){logits[i] > -3.4e38f ? logits[i] : -3.4e38f, i};
     if (!pd_sampler_adjusts(sampler)) pd_candidates_sort(candidates, n);
     *token = pd_sampler_draw(sampler, candidates, n);
     free(candidates);

@@ -45,7 +45,8 @@ static bool lifts(const struct pd_sampler *s)
 uint32_t pd_sampler_needs(const struct pd_sampler *s)
 {
     if ((s->p.temperature > 0 && s->p.top_k == 0) || lifts(s)) return 0;
-    uint64_t n = (s->p.temperature > 0 ? s->p.top_k : 1) + (penalises(s) ? PD_REPEAT_WINDOW : 0) + (uint64_t)s->p.n_bias;
+    uint64_t n =
+        (s->p.temperature > 0 ? s->p.top_k : 1) + (penalises(s) ? PD_REPEAT_WINDOW : 0) + (uint64_t)s->p.n_bias;
     return (uint32_t)pd_min(n, UINT32_MAX);
 }
 
@@ -66,9 +67,15 @@ static struct pd_draw draw_adjusting(const struct pd_sampler *s, uint32_t ahead)
     const peridot_sampling *p = &s->p;
     uint64_t n_seen = s->n_seen + ahead + 1;
     float repeat = repeats(s) ? p->repeat_penalty : 1;
-    return (struct pd_draw){.n = 1, .adjusts = pd_sampler_adjusts(s), .n_bias = (uint32_t)pd_min(p->n_bias, PD_TOPK),
-        .n_recent = penalises(s) ? (uint32_t)pd_min(n_seen, PD_REPEAT_WINDOW) : 0, .next = (uint32_t)(n_seen % PD_REPEAT_WINDOW),
-        .repeat = repeat, .inverse_repeat = 1 / repeat, .presence = p->presence_penalty, .frequency = p->frequency_penalty};
+    return (struct pd_draw){.n = 1,
+                            .adjusts = pd_sampler_adjusts(s),
+                            .n_bias = (uint32_t)pd_min(p->n_bias, PD_TOPK),
+                            .n_recent = penalises(s) ? (uint32_t)pd_min(n_seen, PD_REPEAT_WINDOW) : 0,
+                            .next = (uint32_t)(n_seen % PD_REPEAT_WINDOW),
+                            .repeat = repeat,
+                            .inverse_repeat = 1 / repeat,
+                            .presence = p->presence_penalty,
+                            .frequency = p->frequency_penalty};
 }
 
 struct pd_draw pd_sampler_draw_ahead(const struct pd_sampler *s, uint32_t n, uint32_t ahead)

@@ -1,5 +1,5 @@
-/* Drawing a token from the best candidates. The chain: logit bias, penalties, top-k, temperature, top-p, min-p, draw. It runs
- * on the host or in kernel sample, which draws the same token. */
+/* Drawing a token from the best candidates. The chain: logit bias, penalties, top-k, temperature, top-p, min-p, draw.
+ * It runs on the host or in kernel sample, which draws the same token. */
 #ifndef PD_ENGINE_SAMPLER_H
 #define PD_ENGINE_SAMPLER_H
 
@@ -29,8 +29,8 @@ int32_t pd_sampler_draw(struct pd_sampler *s, struct pd_candidate *candidates, s
 bool pd_sampler_can_sample_on_device(const struct pd_sampler *s);
 /* What a chain does: logit bias and penalties, and puts candidates in order again. */
 void pd_sampler_adjust(const struct pd_sampler *s, struct pd_candidate *candidates, size_t n);
-/* The chain for draw number `ahead` (0: the next one) from n candidates, made when one more token has been accepted for each
- * draw, that one included. */
+/* The chain for draw number `ahead` (0: the next one) from n candidates, made when one more token has been accepted for
+ * each draw, that one included. */
 struct pd_draw pd_sampler_draw_ahead(const struct pd_sampler *s, uint32_t n, uint32_t ahead);
 /* The next draw has been made. */
 void pd_sampler_drawn(struct pd_sampler *s);

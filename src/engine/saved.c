@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The file: this header, the tokens, the best candidates, then of each layer with keys of its own the pages of its keys, then those
- * of its values. Numbers are little-endian, as on all hosts that Peridot runs on. */
+/* The file: this header, the tokens, the best candidates, then of each layer with keys of its own the pages of its
+ * keys, then those of its values. Numbers are little-endian, as on all hosts that Peridot runs on. */
 static const char magic[8] = "PDSEQ\0\0\1";
 
 struct header {
@@ -52,7 +52,8 @@ static uint64_t file_size(const struct pd_cache *cache, const struct header *h)
 {
     uint64_t size = sizeof *h + h->pos * sizeof(int32_t) + PD_TOPK * sizeof(struct pd_candidate);
     for (uint32_t i = 0; i < cache->n_layers; i++)
-        if (cache->spans[i][0].size) size += 2 * (h->end[cache->kinds[i]] - h->begin[cache->kinds[i]]) * page_size(cache, cache->kinds[i]);
+        if (cache->spans[i][0].size)
+            size += 2 * (h->end[cache->kinds[i]] - h->begin[cache->kinds[i]]) * page_size(cache, cache->kinds[i]);
     return size;
 }
 
@@ -61,14 +62,26 @@ static uint64_t file_size(const struct pd_cache *cache, const struct header *h)
 static struct header make_header(const struct pd_sequence *q, const struct pd_model *model)
 {
     const peridot_sampling *p = &q->sampler.p;
-    struct header h = {.model = model_hash(model), .rng = q->sampler.rng, .kv_type = q->set->cache.type, .page = PD_PAGE,
-        .n_kinds = q->set->cache.n_kinds, .pos = q->pos, .has_logits = q->logits != PD_LOGITS_NONE, .temperature = p->temperature,
-        .top_p = p->top_p, .min_p = p->min_p, .repeat_penalty = p->repeat_penalty, .presence_penalty = p->presence_penalty,
-        .frequency_penalty = p->frequency_penalty, .top_k = p->top_k, .seed = p->seed};
+    struct header h = {.model = model_hash(model),
+                       .rng = q->sampler.rng,
+                       .kv_type = q->set->cache.type,
+                       .page = PD_PAGE,
+                       .n_kinds = q->set->cache.n_kinds,
+                       .pos = q->pos,
+                       .has_logits = q->logits != PD_LOGITS_NONE,
+                       .temperature = p->temperature,
+                       .top_p = p->top_p,
+                       .min_p = p->min_p,
+                       .repeat_penalty = p->repeat_penalty,
+                       .presence_penalty = p->presence_penalty,
+                       .frequency_penalty = p->frequency_penalty,
+                       .top_k = p->top_k,
+                       .seed = p->seed};
     memcpy(h.magic, magic, sizeof magic);
     for (uint32_t kind = 0; kind < h.n_kinds; kind++) {
         h.begin[kind] = q->pages.begin[kind];
-        h.end[kind] = (uint32_t)pd_min(q->pages.end[kind], pd_div_up(q->pos, PD_PAGE));   /* not those of steps that were discarded */
+        h.end[kind] = (uint32_t)pd_min(q->pages.end[kind],
+                                       pd_div_up(q->pos, PD_PAGE)); /* not those of steps that were discarded */
     }
     return h;
 }
@@ -90,7 +103,8 @@ static peridot_status write_all(struct pd_writer *w, const struct pd_sequence *q
             uint32_t kind = cache->kinds[i];
             uint64_t size = page_size(cache, kind);
             for (uint32_t k = h.begin[kind]; k < h.end[kind] && status == PERIDOT_OK; k++) {
-                status = pd_span_read(model->gpu, page, cache->spans[i][half], pd_pages_number(cache, &q->pages, kind, k) * size, size);
+                status = pd_span_read(model->gpu, page, cache->spans[i][half],
+                                      pd_pages_number(cache, &q->pages, kind, k) * size, size);
                 if (status == PERIDOT_OK) status = pd_writer_write(w, page, size);
             }
         }
@@ -110,36 +124,41 @@ peridot_status pd_sequence_save(const struct pd_sequence *q, const struct pd_mod
 
 /* ---- loading ---- */
 
-static peridot_status check_header(const struct header *h, const struct pd_map *map, const struct pd_sequence_set *set, const struct pd_model *model,
-                                   const char *path)
+static peridot_status check_header(const struct header *h, const struct pd_map *map, const struct pd_sequence_set *set,
+                                   const struct pd_model *model, const char *path)
 {
     const struct pd_cache *cache = &set->cache;
     if (map->size < sizeof *h || memcmp(h->magic, magic, sizeof magic) != 0)
         return pd_fail(PERIDOT_ERROR_FORMAT, "%s: this is no sequence that Peridot has saved", path);
-    if (h->model != model_hash(model)) return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s: it was saved with another model", path);
+    if (h->model != model_hash(model))
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s: it was saved with another model", path);
     if (h->kv_type != (uint32_t)cache->type || h->page != PD_PAGE || h->n_kinds != cache->n_kinds)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s: it was saved with another type of KV cache", path);
     if (h->pos > set->ctx)
-        return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s: its %u tokens do not fit the context of %u positions", path, h->pos, set->ctx);
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s: its %u tokens do not fit the context of %u positions", path, h->pos,
+                       set->ctx);
     for (uint32_t kind = 0; kind < h->n_kinds; kind++) {
         const struct pd_page_pool *pool = &cache->pools[kind];
         uint32_t end = pool->n_pages ? (uint32_t)pd_div_up(h->pos, PD_PAGE) : 0;
         uint32_t seen = (pool->window && h->pos + 1 > pool->window ? h->pos + 1 - pool->window : 0) / PD_PAGE;
-        if (h->end[kind] != end || h->begin[kind] > pd_min(seen, end)) return pd_fail(PERIDOT_ERROR_FORMAT, "%s: it lacks pages", path);
+        if (h->end[kind] != end || h->begin[kind] > pd_min(seen, end))
+            return pd_fail(PERIDOT_ERROR_FORMAT, "%s: it lacks pages", path);
     }
     if (map->size != file_size(cache, h))
-        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: it has %llu bytes, and should have %llu", path, (unsigned long long)map->size,
-                       (unsigned long long)file_size(cache, h));
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: it has %llu bytes, and should have %llu", path,
+                       (unsigned long long)map->size, (unsigned long long)file_size(cache, h));
     return PERIDOT_OK;
 }
 
-static peridot_status read_tokens(struct pd_sequence *q, const uint8_t *from, uint32_t n, uint32_t vocab_size, const char *path)
+static peridot_status read_tokens(struct pd_sequence *q, const uint8_t *from, uint32_t n, uint32_t vocab_size,
+                                  const char *path)
 {
     for (uint32_t i = 0; i < n; i++) {
         int32_t token;
         memcpy(&token, from + i * sizeof token, sizeof token);
         if (token < 0 || (uint32_t)token >= vocab_size)
-            return pd_fail(PERIDOT_ERROR_FORMAT, "%s: token id %d (number %u) is not below the vocabulary's %u", path, (int)token, i, vocab_size);
+            return pd_fail(PERIDOT_ERROR_FORMAT, "%s: token id %d (number %u) is not below the vocabulary's %u", path,
+                           (int)token, i, vocab_size);
         pd_sequence_append(q, &token, 1);
     }
     return PERIDOT_OK;
@@ -153,16 +172,25 @@ static peridot_status read_pages(struct pd_sequence *q, const struct header *h, 
             uint32_t kind = cache->kinds[i];
             uint64_t size = page_size(cache, kind);
             for (uint32_t k = h->begin[kind]; k < h->end[kind]; k++, from += size)
-                PD_TRY(pd_span_write(gpu, cache->spans[i][half], pd_pages_number(cache, &q->pages, kind, k) * size, from, size));
+                PD_TRY(pd_span_write(gpu, cache->spans[i][half], pd_pages_number(cache, &q->pages, kind, k) * size,
+                                     from, size));
         }
     return PERIDOT_OK;
 }
 
-static peridot_status read_all(struct pd_sequence *q, const struct header *h, const struct pd_map *map, const struct pd_model *model, const char *path)
+static peridot_status read_all(struct pd_sequence *q, const struct header *h, const struct pd_map *map,
+                               const struct pd_model *model, const char *path)
 {
-    const uint8_t *tokens = map->data + sizeof *h, *best = tokens + h->pos * sizeof(int32_t), *pages = best + sizeof q->best;
-    q->sampler.p = (peridot_sampling){.temperature = h->temperature, .top_k = h->top_k, .top_p = h->top_p, .min_p = h->min_p,
-        .repeat_penalty = h->repeat_penalty, .presence_penalty = h->presence_penalty, .frequency_penalty = h->frequency_penalty, .seed = h->seed};
+    const uint8_t *tokens = map->data + sizeof *h, *best = tokens + h->pos * sizeof(int32_t),
+                  *pages = best + sizeof q->best;
+    q->sampler.p = (peridot_sampling){.temperature = h->temperature,
+                                      .top_k = h->top_k,
+                                      .top_p = h->top_p,
+                                      .min_p = h->min_p,
+                                      .repeat_penalty = h->repeat_penalty,
+                                      .presence_penalty = h->presence_penalty,
+                                      .frequency_penalty = h->frequency_penalty,
+                                      .seed = h->seed};
     q->sampler.rng = h->rng;
     pd_pages_skip(&q->set->cache, &q->pages, h->begin);
     PD_TRY(pd_sequence_extend(q, h->pos));
@@ -173,7 +201,8 @@ static peridot_status read_all(struct pd_sequence *q, const struct header *h, co
     return read_pages(q, h, pages, model->gpu);
 }
 
-peridot_status pd_sequence_load(struct pd_sequence **out, struct pd_sequence_set *set, const struct pd_model *model, const char *path)
+peridot_status pd_sequence_load(struct pd_sequence **out, struct pd_sequence_set *set, const struct pd_model *model,
+                                const char *path)
 {
     struct pd_map map;
     struct header h = {0};

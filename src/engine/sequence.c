@@ -98,7 +98,8 @@ static const struct pd_snapshot *find_snapshot(const struct pd_sequence *q, uint
 {
     const struct pd_snapshot *found = NULL;
     for (int i = 0; i < PD_N_SNAPSHOTS; i++)
-        if (q->snapshots[i].pos && q->snapshots[i].pos <= n && (!found || q->snapshots[i].pos > found->pos)) found = &q->snapshots[i];
+        if (q->snapshots[i].pos && q->snapshots[i].pos <= n && (!found || q->snapshots[i].pos > found->pos))
+            found = &q->snapshots[i];
     return found;
 }
 
@@ -114,7 +115,8 @@ static void forget_after(struct pd_sequence *q, uint32_t n)
     q->pos = n;
     q->logits = PD_LOGITS_NONE;
     q->sampler.n_seen = 0;
-    for (uint32_t i = n > PD_REPEAT_WINDOW ? n - PD_REPEAT_WINDOW : 0; i < n; i++) pd_sampler_accept(&q->sampler, q->tokens[i]);
+    for (uint32_t i = n > PD_REPEAT_WINDOW ? n - PD_REPEAT_WINDOW : 0; i < n; i++)
+        pd_sampler_accept(&q->sampler, q->tokens[i]);
 }
 
 peridot_status pd_sequence_truncate(struct pd_sequence *q, uint32_t n, uint32_t *kept)
@@ -135,7 +137,8 @@ peridot_status pd_sequence_fork(struct pd_sequence **out, const struct pd_sequen
     *out = NULL;
     if (n > q->pos) return pd_fail(PERIDOT_ERROR_ARGUMENT, "a sequence of %u tokens has no first %u", q->pos, n);
     if (n && n < pd_pages_least(&q->set->cache, &q->pages))
-        return pd_fail(PERIDOT_ERROR_ARGUMENT, "the keys of the first %u tokens are gone: layers with windows have passed over them", n);
+        return pd_fail(PERIDOT_ERROR_ARGUMENT,
+                       "the keys of the first %u tokens are gone: layers with windows have passed over them", n);
     PD_TRY(pd_sequence_create(out, q->set));
     struct pd_sequence *copy = *out;
     peridot_status status = grow_tokens(copy, n);

@@ -1,5 +1,5 @@
-/* Sequences: timelines of tokens that share one cache. Each knows its tokens, its pages, its sampler and the candidates for its
- * next token; what evaluates them is in decode.c and prompt.c. */
+/* Sequences: timelines of tokens that share one cache. Each knows its tokens, its pages, its sampler and the candidates
+ * for its next token; what evaluates them is in decode.c and prompt.c. */
 #ifndef PD_ENGINE_SEQUENCE_H
 #define PD_ENGINE_SEQUENCE_H
 
@@ -41,11 +41,13 @@ peridot_status pd_sequence_create(struct pd_sequence **out, struct pd_sequence_s
 void pd_sequence_free(struct pd_sequence *q);
 /* A new sequence of the first n tokens of q, which can go back there; it shares the pages, and samples as q does. */
 peridot_status pd_sequence_fork(struct pd_sequence **out, const struct pd_sequence *q, uint32_t n);
-/* Goes back to the nearest place at or before n where layers with windows still have their keys: *kept tokens remain. */
+/* Goes back to the nearest place at or before n where layers with windows still have their keys: *kept tokens
+ * remain. */
 peridot_status pd_sequence_truncate(struct pd_sequence *q, uint32_t n, uint32_t *kept);
 /* Where that would be. */
 uint32_t pd_sequence_nearest(const struct pd_sequence *q, uint32_t n);
-/* Room for n tokens in all. Where the cache has no page left, snapshots are dropped, the oldest of any sequence first. */
+/* Room for n tokens in all. Where the cache has no page left, snapshots are dropped, the oldest of any sequence
+ * first. */
 peridot_status pd_sequence_extend(struct pd_sequence *q, uint32_t n);
 /* Tokens that have been evaluated. */
 void pd_sequence_append(struct pd_sequence *q, const int32_t *tokens, uint32_t n);

@@ -54,16 +54,19 @@ static peridot_status read_params(struct pd_session *s, const peridot_session_pa
     const struct pd_config *c = &s->model->config;
     s->ctx = p->ctx ? p->ctx : (uint32_t)pd_min(c->ctx_max, DEFAULT_CTX);
     if (s->ctx > c->ctx_max)
-        return pd_fail(PERIDOT_ERROR_ARGUMENT, "a context of %u positions is more than the model's %u", s->ctx, c->ctx_max);
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "a context of %u positions is more than the model's %u", s->ctx,
+                       c->ctx_max);
     s->chunk = (uint32_t)pd_min(p->chunk ? p->chunk : DEFAULT_CHUNK, s->ctx);
     if (s->chunk > 65535) return pd_fail(PERIDOT_ERROR_ARGUMENT, "a chunk of %u tokens is more than 65535", s->chunk);
     if (p->kv_type != PERIDOT_KV_F16 && p->kv_type != PERIDOT_KV_F32)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "KV type %d is not known", (int)p->kv_type);
     if (p->n_sequences > PD_MAX_SEQUENCES)
-        return pd_fail(PERIDOT_ERROR_ARGUMENT, "%u sequences are more than the %d of a session", p->n_sequences, PD_MAX_SEQUENCES);
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "%u sequences are more than the %d of a session", p->n_sequences,
+                       PD_MAX_SEQUENCES);
     s->set.n_max = (uint32_t)pd_max(p->n_sequences, 1);
     s->set.ctx = s->ctx;
-    s->set.slack = (uint32_t)pd_max(s->chunk, PD_N_SLOTS);   /* keys that may be written before older ones are read again */
+    s->set.slack = (uint32_t)pd_max(s->chunk, PD_N_SLOTS);   /* keys that may be written before older ones are read
+                                                                again */
     return PERIDOT_OK;
 }
 
@@ -73,15 +76,21 @@ static peridot_status session_init(struct pd_session *s, const peridot_session_p
     PD_TRY(pd_gpu_check(s->model->gpu));
     PD_TRY(read_params(s, p));
     uint64_t n_positions = p->n_positions ? p->n_positions : (uint64_t)s->set.n_max * s->ctx;
-    struct pd_cache_shape shape = {.n_tables = s->set.n_max, .ctx = s->ctx, .n_positions = (uint32_t)pd_min(n_positions, UINT32_MAX),
-        .slack = 2 * s->set.slack, .n_snapshots = PD_N_SNAPSHOTS, .type = p->kv_type};
+    struct pd_cache_shape shape = {.n_tables = s->set.n_max,
+                                   .ctx = s->ctx,
+                                   .n_positions = (uint32_t)pd_min(n_positions, UINT32_MAX),
+                                   .slack = 2 * s->set.slack,
+                                   .n_snapshots = PD_N_SNAPSHOTS,
+                                   .type = p->kv_type};
     PD_TRY(pd_heap_create(&input_heap, s->model->gpu, PD_HEAP_INPUT, 1u << 20));
     s->workspace.input_heap = input_heap;
     PD_TRY(pd_cache_create(&s->set.cache, s->model->gpu, &s->model->config, &shape, input_heap));
-    PD_TRY(pd_workspace_create(&s->workspace, s->model, &s->set.cache, input_heap, (uint32_t)pd_max(s->chunk, s->set.n_max), s->set.n_max));
+    PD_TRY(pd_workspace_create(&s->workspace, s->model, &s->set.cache, input_heap,
+                               (uint32_t)pd_max(s->chunk, s->set.n_max), s->set.n_max));
     PD_TRY(pd_decoder_create(&s->decoder, &s->workspace));
     /* Nothing takes a CPU away. */
-    PD_TRY(pd_prefill_create(&s->prefill, &s->workspace, s->chunk, !p->chunk && pd_gpu_info(s->model->gpu)->type != PERIDOT_DEVICE_CPU));
+    PD_TRY(pd_prefill_create(&s->prefill, &s->workspace, s->chunk,
+                             !p->chunk && pd_gpu_info(s->model->gpu)->type != PERIDOT_DEVICE_CPU));
     PD_TRY(compile(s));
     return pd_decoder_record(&s->decoder);
 }
@@ -112,7 +121,10 @@ void pd_session_free(struct pd_session *s)
     free(s);
 }
 
-uint32_t pd_session_n_dispatches(const struct pd_session *s) { return pd_commands_n_dispatches(s->decoder.slots[0].commands); }
+uint32_t pd_session_n_dispatches(const struct pd_session *s)
+{
+    return pd_commands_n_dispatches(s->decoder.slots[0].commands);
+}
 
 /* ---- sequences ---- */
 
@@ -164,29 +176,32 @@ peridot_status pd_session_check_tokens(const struct pd_session *s, const struct 
 {
     uint32_t vocab_size = s->model->weights.vocab_size, pos = prompt->sequence->pos;
     if (prompt->n_left > s->ctx - pos)
-        return pd_fail(PERIDOT_ERROR_ARGUMENT, "%zu tokens after the %u so far do not fit the context of %u positions", prompt->n_left,
-                       pos, s->ctx);
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "%zu tokens after the %u so far do not fit the context of %u positions",
+                       prompt->n_left, pos, s->ctx);
     for (size_t i = 0; i < prompt->n_left; i++)
         if (prompt->tokens[i] < 0 || (uint32_t)prompt->tokens[i] >= vocab_size)
-            return pd_fail(PERIDOT_ERROR_ARGUMENT, "token id %d (number %zu) is not below the vocabulary's %u", (int)prompt->tokens[i], i,
-                           vocab_size);
+            return pd_fail(PERIDOT_ERROR_ARGUMENT, "token id %d (number %zu) is not below the vocabulary's %u",
+                           (int)prompt->tokens[i], i, vocab_size);
     return PERIDOT_OK;
 }
 
-static peridot_status check(const struct pd_session *s, const struct pd_prompt *prompts, uint32_t n, const struct pd_row_wishes *wishes)
+static peridot_status check(const struct pd_session *s, const struct pd_prompt *prompts, uint32_t n,
+                            const struct pd_row_wishes *wishes)
 {
     PD_TRY(pd_gpu_check(s->model->gpu));
     if (wishes->logits) PD_TRY(pd_check_head(s->model));
     for (uint32_t i = 0; i < n; i++) {
         for (uint32_t k = 0; k < i; k++)
-            if (prompts[k].sequence == prompts[i].sequence) return pd_fail(PERIDOT_ERROR_ARGUMENT, "a sequence is evaluated twice in one call");
+            if (prompts[k].sequence == prompts[i].sequence)
+                return pd_fail(PERIDOT_ERROR_ARGUMENT, "a sequence is evaluated twice in one call");
         PD_TRY(pd_session_check_tokens(s, &prompts[i]));
     }
     return PERIDOT_OK;
 }
 
 /* One token of each prompt that has any left, in one step. */
-static peridot_status step(uint32_t *n_tokens, struct pd_session *s, struct pd_prompt *prompts, uint32_t n, const struct pd_row_wishes *wishes)
+static peridot_status step(uint32_t *n_tokens, struct pd_session *s, struct pd_prompt *prompts, uint32_t n,
+                           const struct pd_row_wishes *wishes)
 {
     struct pd_sequence *sequences[PD_MAX_SEQUENCES];
     struct pd_prompt *of[PD_MAX_SEQUENCES];
@@ -215,7 +230,8 @@ static peridot_status step(uint32_t *n_tokens, struct pd_session *s, struct pd_p
     return PERIDOT_OK;
 }
 
-static peridot_status eval_all(struct pd_session *s, struct pd_prompt *prompts, uint32_t n, const struct pd_row_wishes *wishes)
+static peridot_status eval_all(struct pd_session *s, struct pd_prompt *prompts, uint32_t n,
+                               const struct pd_row_wishes *wishes)
 {
     static const struct pd_row_wishes none = {0};
     bool is_text[PD_MAX_SEQUENCES] = {0};
@@ -237,7 +253,8 @@ static peridot_status eval_all(struct pd_session *s, struct pd_prompt *prompts, 
     return PERIDOT_OK;
 }
 
-peridot_status pd_session_eval(struct pd_session *s, struct pd_prompt *prompts, uint32_t n, const struct pd_row_wishes *wishes)
+peridot_status pd_session_eval(struct pd_session *s, struct pd_prompt *prompts, uint32_t n,
+                               const struct pd_row_wishes *wishes)
 {
     peridot_status status = eval_all(s, prompts, n, wishes);
     if (status == PERIDOT_CANCELLED) s->cancelled = false;
@@ -311,12 +328,13 @@ double pd_session_token_flop(const struct pd_session *s, uint32_t pos, bool head
     return flop;
 }
 
-peridot_status pd_session_measure(struct pd_session *s, struct pd_commands *commands, struct pd_sequence *const *sequences, uint32_t n,
-                                  uint32_t n_tokens)
+peridot_status pd_session_measure(struct pd_session *s, struct pd_commands *commands,
+                                  struct pd_sequence *const *sequences, uint32_t n, uint32_t n_tokens)
 {
     for (uint32_t i = 0; i < n; i++)
         if (n_tokens == 0 || n_tokens > s->chunk || n_tokens > s->ctx - sequences[i]->pos)
-            return pd_fail(PERIDOT_ERROR_ARGUMENT, "a pass over %u tokens at position %u does not fit a chunk of %u and a context of %u",
+            return pd_fail(PERIDOT_ERROR_ARGUMENT,
+                           "a pass over %u tokens at position %u does not fit a chunk of %u and a context of %u",
                            n_tokens, sequences[i]->pos, s->chunk, s->ctx);
     if (n_tokens == 1) return pd_decoder_measure(&s->decoder, commands, sequences, n);
     pd_decoder_discard(&s->decoder);

@@ -1,9 +1,12 @@
-/* A session: what sequences of one model share (cache, scratch, recorded commands), and the calls that evaluate them. */
+/* A session: what sequences of one model share (cache, scratch, recorded commands), and the calls that evaluate
+ * them. */
 #ifndef PD_ENGINE_SESSION_H
 #define PD_ENGINE_SESSION_H
 
 #include "engine/decode.h"
 #include "engine/prefill.h"
+
+#include <stdatomic.h>
 
 struct pd_session {
     struct pd_model *model;
@@ -13,7 +16,7 @@ struct pd_session {
     struct pd_decoder decoder;
     struct pd_prefill prefill;
     uint32_t n_rounds;                 /* of requests: see request.c */
-    volatile bool cancelled;           /* set from outside: the call at work stops between submits */
+    atomic_bool cancelled;             /* set from outside: the call at work stops between submits */
 };
 
 peridot_status pd_session_create(struct pd_session **out, struct pd_model *model, const peridot_session_params *params);
@@ -31,12 +34,13 @@ peridot_status pd_session_load(struct pd_sequence **out, struct pd_session *s, c
 peridot_status pd_session_truncate(struct pd_session *s, struct pd_sequence *q, uint32_t n, uint32_t *kept);
 void pd_session_remove(struct pd_session *s, struct pd_sequence *q);
 
-/* Evaluates all tokens of n prompts of different sequences: in chunks, and single tokens as one decode step of them all. Ids and
- * lengths are checked first, and nothing is changed if they are wrong. wishes may be NULL. */
-peridot_status pd_session_eval(struct pd_session *s, struct pd_prompt *prompts, uint32_t n, const struct pd_row_wishes *wishes);
+/* Evaluates all tokens of n prompts of different sequences: in chunks, and single tokens as one decode step of them
+ * all. Ids and lengths are checked first, and nothing is changed if they are wrong. wishes may be NULL. */
+peridot_status pd_session_eval(struct pd_session *s, struct pd_prompt *prompts, uint32_t n,
+                               const struct pd_row_wishes *wishes);
 peridot_status pd_session_check_tokens(const struct pd_session *s, const struct pd_prompt *prompt);
-/* Logits of the last position, [n_outputs], borrowed until the next call. Where a decode step of others has overwritten them the
- * last token is evaluated again. */
+/* Logits of the last position, [n_outputs], borrowed until the next call. Where a decode step of others has overwritten
+ * them the last token is evaluated again. */
 peridot_status pd_session_logits(const float **out, struct pd_session *s, struct pd_sequence *q);
 peridot_status pd_session_sample(int32_t *token, struct pd_session *s, struct pd_sequence *q);
 void pd_session_set_sampling(struct pd_session *s, struct pd_sequence *q, const peridot_sampling *p);
@@ -44,8 +48,9 @@ void pd_session_set_sampling(struct pd_session *s, struct pd_sequence *q, const 
 uint64_t pd_session_step_size(const struct pd_session *s, uint32_t n, uint32_t pos);
 /* Multiplications and additions of a token at `pos`, with those of its logits. */
 double pd_session_token_flop(const struct pd_session *s, uint32_t pos, bool head);
-/* Runs a decode step of n sequences (n_tokens 1) or a chunk of the first one, for measurements: see pd_decoder_measure. */
-peridot_status pd_session_measure(struct pd_session *s, struct pd_commands *commands, struct pd_sequence *const *sequences, uint32_t n,
-                                  uint32_t n_tokens);
+/* Runs a decode step of n sequences (n_tokens 1) or a chunk of the first one, for measurements: see
+ * pd_decoder_measure. */
+peridot_status pd_session_measure(struct pd_session *s, struct pd_commands *commands,
+                                  struct pd_sequence *const *sequences, uint32_t n, uint32_t n_tokens);
 
 #endif

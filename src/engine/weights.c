@@ -122,7 +122,8 @@ static peridot_status upload_slice(struct loader *l, const struct pd_slice *slic
     enum { BAND_SIZE = 256 << 10 };
     uint32_t band = (uint32_t)pd_align(pd_max(BAND_SIZE / slice->row_size, 1), slice->row_interleave);
     uint64_t scratch_size = (PD_UPLOAD_MAX / slice->row_size / band + 1) * (uint64_t)slice->row_size;
-    struct piece piece = {.slice = slice, .parts = parts, .layout = {slice->dtype, n_cols, slice->row_interleave}, .band = band};
+    struct piece piece = {
+        .slice = slice, .parts = parts, .layout = {slice->dtype, n_cols, slice->row_interleave}, .band = band};
     piece.scratch = malloc(scratch_size);
     if (!piece.scratch) return pd_fail_alloc(scratch_size, "rows");
     peridot_status status = upload_pieces(l, span, &piece);

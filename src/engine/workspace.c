@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SPLIT_PAGES_CPU 8    /* of a split of decode attention: where few workgroups are enough, and beginning one costs more */
+#define SPLIT_PAGES_CPU                                                                                                \
+    8 /* of a split of decode attention: where few workgroups are enough, and beginning one costs more */
 
 /* ---- creating ---- */
 
@@ -19,7 +20,8 @@ static peridot_status alloc(uint64_t *address, struct pd_workspace *w, uint64_t 
     return PERIDOT_OK;
 }
 
-static peridot_status alloc_rows(struct pd_rows *out, struct pd_span *span, struct pd_workspace *w, uint32_t n_rows, uint64_t width)
+static peridot_status alloc_rows(struct pd_rows *out, struct pd_span *span, struct pd_workspace *w, uint32_t n_rows,
+                                 uint64_t width)
 {
     out->stride = (uint32_t)pd_align(width, PD_PAD);
     PD_TRY(pd_heap_alloc(span, w->device_heap, (uint64_t)n_rows * out->stride * sizeof(float), "activations"));
@@ -42,7 +44,8 @@ static peridot_status alloc_scratch(struct pd_workspace *w)
     PD_TRY(alloc_rows(&s->gate_up, &span, w, n, 2 * (uint64_t)most.ffn_dim));
     PD_TRY(alloc_rows(&s->act, &span, w, n, most.ffn_dim));
     uint64_t n_splits = pd_min(PD_MAX_SPLITS, pd_div_up(w->cache->table_pages, w->split_pages));
-    PD_TRY(alloc(&s->partial, w, sizeof(float) * w->n_sequences * n_splits * (most.q_dim + 2 * most.n_heads), "attention"));
+    PD_TRY(alloc(&s->partial, w, sizeof(float) * w->n_sequences * n_splits * (most.q_dim + 2 * most.n_heads),
+                 "attention"));
     if (pd_variant_pack(w->variants.of[PD_VARIED_MATMUL]) == PD_N_KERNELS) return PERIDOT_OK;
     uint32_t widest = (uint32_t)pd_max(d_model, pd_max(most.q_dim, most.ffn_dim));
     return alloc(&s->packed, w, sizeof(uint32_t) * n * pd_packed_most(widest), "activations");
@@ -56,7 +59,8 @@ static peridot_status create(struct pd_workspace *w)
     PD_TRY(alloc_scratch(w));
     PD_TRY(alloc_rows(&w->logits, &w->logits_span, w, pd_spare_row(w) + PD_LOGITS_ROWS, pd_max(n_outputs, 1)));
     for (int i = 0; i < 2; i++)
-        PD_TRY(alloc(&w->topk[i], w, sizeof(struct pd_candidate) * w->n_sequences * pd_topk_scratch(n_outputs), "candidates"));
+        PD_TRY(alloc(&w->topk[i], w, sizeof(struct pd_candidate) * w->n_sequences * pd_topk_scratch(n_outputs),
+                     "candidates"));
     PD_TRY(pd_heap_alloc(&w->best, w->host_heap, sizeof(struct pd_candidate) * PD_TOPK * w->n_sequences, "candidates"));
     w->host_rows = malloc(sizeof *w->host_rows * width * PD_LOGITS_ROWS);
     return w->host_rows ? PERIDOT_OK : pd_fail_alloc(sizeof *w->host_rows * width * PD_LOGITS_ROWS, "logits");
@@ -83,7 +87,8 @@ void pd_workspace_free(struct pd_workspace *w)
 
 /* ---- input ---- */
 
-peridot_status pd_input_create(struct pd_input *in, const struct pd_workspace *w, uint32_t n_rows, struct pd_span tokens)
+peridot_status pd_input_create(struct pd_input *in, const struct pd_workspace *w, uint32_t n_rows,
+                               struct pd_span tokens)
 {
     const struct pd_config *c = &w->model->config;
     uint64_t angles_size = 0;
@@ -95,7 +100,8 @@ peridot_status pd_input_create(struct pd_input *in, const struct pd_workspace *w
     return pd_heap_alloc(&in->angles, w->input_heap, angles_size, "RoPE angles");
 }
 
-void pd_input_write(const struct pd_input *in, const struct pd_workspace *w, uint32_t m, const struct pd_sequence *q, uint32_t pos)
+void pd_input_write(const struct pd_input *in, const struct pd_workspace *w, uint32_t m, const struct pd_sequence *q,
+                    uint32_t pos)
 {
     const struct pd_config *c = &w->model->config;
     for (uint32_t kind = 0; kind < c->n_kinds; kind++) {
@@ -141,14 +147,22 @@ void pd_input_write_grids(const struct pd_input *in, const struct pd_workspace *
 
 struct pd_recorder pd_workspace_recorder(const struct pd_workspace *w, struct pd_commands *commands)
 {
-    return (struct pd_recorder){.gpu = w->model->gpu, .variants = w->variants, .packed = w->scratch.packed, .commands = commands};
+    return (struct pd_recorder){
+        .gpu = w->model->gpu, .variants = w->variants, .packed = w->scratch.packed, .commands = commands};
 }
 
-struct pd_pass pd_workspace_pass(const struct pd_workspace *w, const struct pd_input *in, struct pd_recorder *r, uint32_t n_rows)
+struct pd_pass pd_workspace_pass(const struct pd_workspace *w, const struct pd_input *in, struct pd_recorder *r,
+                                 uint32_t n_rows)
 {
     const struct pd_config *c = &w->model->config;
-    struct pd_pass pass = {.recorder = r, .config = c, .weights = &w->model->weights, .cache = w->cache, .scratch = &w->scratch,
-        .step = in->step, .tokens = in->tokens.address, .n_tokens = n_rows};
+    struct pd_pass pass = {.recorder = r,
+                           .config = c,
+                           .weights = &w->model->weights,
+                           .cache = w->cache,
+                           .scratch = &w->scratch,
+                           .step = in->step,
+                           .tokens = in->tokens.address,
+                           .n_tokens = n_rows};
     uint64_t offset = 0;
     for (uint32_t i = 0; i < c->n_rope_tables; i++) {
         pass.angles[i] = in->angles.address + offset;
@@ -161,19 +175,24 @@ struct pd_pass pd_workspace_pass(const struct pd_workspace *w, const struct pd_i
 
 void pd_workspace_select(const struct pd_workspace *w, struct pd_recorder *r, uint32_t row, uint32_t n, uint64_t best)
 {
-    const struct pd_topk topk = {.logits = pd_rows_at(w->logits, row, 0), .n = w->model->n_pieces, .n_rows = n, .best = best,
-        .scratch = {w->topk[0], w->topk[1]}};
+    const struct pd_topk topk = {.logits = pd_rows_at(w->logits, row, 0),
+                                 .n = w->model->n_pieces,
+                                 .n_rows = n,
+                                 .best = best,
+                                 .scratch = {w->topk[0], w->topk[1]}};
     pd_op_topk(r, &topk);
 }
 
 /* ---- results ---- */
 
-static peridot_status read_rows(struct pd_workspace *w, struct pd_span span, uint32_t stride, uint32_t width, uint32_t first, uint32_t n)
+static peridot_status read_rows(struct pd_workspace *w, struct pd_span span, uint32_t stride, uint32_t width,
+                                uint32_t first, uint32_t n)
 {
     uint64_t row_size = (uint64_t)stride * sizeof(float);
     if (stride == width) return pd_span_read(w->model->gpu, w->host_rows, span, first * row_size, n * row_size);
     for (uint32_t i = 0; i < n; i++)
-        PD_TRY(pd_span_read(w->model->gpu, w->host_rows + (size_t)i * width, span, (first + i) * row_size, width * sizeof(float)));
+        PD_TRY(pd_span_read(w->model->gpu, w->host_rows + (size_t)i * width, span, (first + i) * row_size,
+                            width * sizeof(float)));
     return PERIDOT_OK;
 }
 

@@ -1,5 +1,5 @@
-/* What the passes of a session share on the device: activations, logits, and the memory that one pass's input takes. A pass
- * evaluates rows: each is the next token of a sequence, at its position. */
+/* What the passes of a session share on the device: activations, logits, and the memory that one pass's input takes. A
+ * pass evaluates rows: each is the next token of a sequence, at its position. */
 #ifndef PD_ENGINE_WORKSPACE_H
 #define PD_ENGINE_WORKSPACE_H
 
@@ -12,7 +12,8 @@
 struct pd_workspace {
     const struct pd_model *model;
     const struct pd_cache *cache;
-    struct pd_variants variants;       /* the model's, or those whose results do not depend on how many sequences decode */
+    struct pd_variants variants;       /* the model's, or those whose results do not depend on how many sequences
+                                          decode */
     struct pd_heap *device_heap, *host_heap, *input_heap;
     struct pd_scratch scratch;
     uint32_t n_rows, n_sequences;      /* most rows of a pass, and sequences */
@@ -36,22 +37,27 @@ void pd_workspace_free(struct pd_workspace *w);
 
 /* What a pass reads of the host's memory. */
 struct pd_input {
-    struct pd_span step, tokens, places, angles;   /* places: [kinds][n_rows]; angles: of each RoPE table [n_rows][head_dim] */
+    struct pd_span step, tokens, places, angles;   /* places: [kinds][n_rows]; angles: of each RoPE table
+                                                      [n_rows][head_dim] */
     uint32_t n_rows;                               /* at most */
 };
 /* tokens: where these are, or an empty span. */
-peridot_status pd_input_create(struct pd_input *in, const struct pd_workspace *w, uint32_t n_rows, struct pd_span tokens);
+peridot_status pd_input_create(struct pd_input *in, const struct pd_workspace *w, uint32_t n_rows,
+                               struct pd_span tokens);
 /* Row m stands at position pos of q. */
-void pd_input_write(const struct pd_input *in, const struct pd_workspace *w, uint32_t m, const struct pd_sequence *q, uint32_t pos);
+void pd_input_write(const struct pd_input *in, const struct pd_workspace *w, uint32_t m, const struct pd_sequence *q,
+                    uint32_t pos);
 /* The grids of a decode step of n rows that are written. */
 void pd_input_write_grids(const struct pd_input *in, const struct pd_workspace *w, uint32_t n);
 
 struct pd_recorder pd_workspace_recorder(const struct pd_workspace *w, struct pd_commands *commands);
-struct pd_pass pd_workspace_pass(const struct pd_workspace *w, const struct pd_input *in, struct pd_recorder *r, uint32_t n_rows);
+struct pd_pass pd_workspace_pass(const struct pd_workspace *w, const struct pd_input *in, struct pd_recorder *r,
+                                 uint32_t n_rows);
 /* The best candidates of n rows of logits, to host memory at `best`. */
 void pd_workspace_select(const struct pd_workspace *w, struct pd_recorder *r, uint32_t row, uint32_t n, uint64_t best);
 
-/* Reads n rows from row `first` of logits (with a classification head's biases added) or of hidden states to host_rows. */
+/* Reads n rows from row `first` of logits (with a classification head's biases added) or of hidden states to
+ * host_rows. */
 peridot_status pd_workspace_read_logits(struct pd_workspace *w, uint32_t first, uint32_t n);
 peridot_status pd_workspace_read_hidden(struct pd_workspace *w, uint32_t first, uint32_t n);
 

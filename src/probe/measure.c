@@ -160,8 +160,8 @@ static peridot_status collect(peridot_kernel_time **out, size_t *n, const struct
     return PERIDOT_OK;
 }
 
-peridot_status pd_session_profile(peridot_kernel_time **out, size_t *n, struct pd_session *s, struct pd_sequence *const *sequences,
-                                  uint32_t n_sequences, uint32_t n_tokens)
+peridot_status pd_session_profile(peridot_kernel_time **out, size_t *n, struct pd_session *s,
+                                  struct pd_sequence *const *sequences, uint32_t n_sequences, uint32_t n_tokens)
 {
     const struct pd_dispatch_time *times;
     struct pd_commands *commands;

@@ -7,7 +7,7 @@
 peridot_status pd_measure(peridot_rates *out, struct pd_gpu *gpu);
 /* Compiles the kernels of pd_measure. */
 peridot_status pd_measure_compile(struct pd_gpu *gpu);
-peridot_status pd_session_profile(peridot_kernel_time **out, size_t *n, struct pd_session *s, struct pd_sequence *const *sequences,
-                                  uint32_t n_sequences, uint32_t n_tokens);
+peridot_status pd_session_profile(peridot_kernel_time **out, size_t *n, struct pd_session *s,
+                                  struct pd_sequence *const *sequences, uint32_t n_sequences, uint32_t n_tokens);
 
 #endif

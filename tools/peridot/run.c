@@ -57,6 +57,7 @@ struct output {
 static bool write_piece(void *user, int32_t token, const char *text, size_t size)
 {
     struct output *o = user;
+    cmd_interrupt_cancels(NULL);   /* from here on the reply ends in order */
     if (o->ids && token >= 0) {
         if (o->begun) fputc(',', stdout);
         cmd_ids_print(stdout, &token, 1);
@@ -126,11 +127,13 @@ static peridot_status generate(peridot_session *session, peridot_sequence *seque
     peridot_stats stats = {0};
     uint32_t ctx = peridot_session_ctx(session);
     if (n > ctx)
-        return cmd_fail(PERIDOT_ERROR_ARGUMENT, "the prompt has %zu tokens and the context %" PRIu32 " positions "
-                                                                                                     "(--ctx)", n, ctx);
+        return cmd_fail(PERIDOT_ERROR_ARGUMENT,
+                        "the prompt has %zu tokens and the context %" PRIu32 " positions (--ctx)", n, ctx);
     peridot_set_sampling(sequence, sampling);
     if (args->sampling.verbose) cmd_sampling_print(stderr, sampling);
+    cmd_interrupt_cancels(session);
     peridot_status status = peridot_generate(sequence, ids, n, args->n, write_piece, &output, &stats);
+    cmd_interrupt_cancels(NULL);
     end_output(&output);
     if (output.error) return cmd_fail(PERIDOT_ERROR_IO, "standard output: %s", strerror(output.error));
     if (status == PERIDOT_OK) print_statistics(&stats, sampling);

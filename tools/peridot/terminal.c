@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 static volatile sig_atomic_t caught;
+static peridot_session *volatile working;
 
 /* `timeout` sends its signal twice in a row, to the process and to its group: only a later one is a person who
  * insists. */
@@ -19,6 +20,7 @@ static void on_signal(int number)
         raise(number);   /* pending until this handler returns */
     } else if (!caught) {
         caught = number;
+        if (working) peridot_cancel(working);
         caught_s = now;
     }
 }
@@ -34,6 +36,8 @@ void cmd_interrupt_watch(void)
         if (sigaction(numbers[i], NULL, &present) == 0 && present.sa_handler != SIG_IGN)   /* nohup stays nohup */
             sigaction(numbers[i], &action, NULL);
 }
+
+void cmd_interrupt_cancels(peridot_session *session) { working = session; }
 
 bool cmd_interrupted(void)
 {

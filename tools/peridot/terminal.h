@@ -7,6 +7,8 @@
 /* From now on the first SIGINT, SIGTERM or SIGHUP only makes cmd_interrupted() true; a second one kills as usual. */
 void cmd_interrupt_watch(void);
 bool cmd_interrupted(void);
+/* The session whose work a signal cancels, from the handler; NULL: none. */
+void cmd_interrupt_cancels(peridot_session *session);
 /* Dies of the signal that was caught, if one was: what started us then sees the truth. */
 void cmd_interrupt_raise(void);
 
