@@ -39,6 +39,28 @@ static void test_next_chunk(void **state)
     assert_int_equal(pd_next_chunk(16, 16, 0), 64);
 }
 
+/* Where others wait for it, a submit takes 0.2 s, or a token; a device that grows slow with the keys takes a little longer. */
+static void test_shared_chunk(void **state)
+{
+    (void)state;
+    static const double fixed[] = {0.001, 0.02, 0.1, 0.15}, each[] = {0.0001, 0.005, 0.04};
+    for (size_t f = 0; f < PD_COUNT(fixed); f++)
+        for (size_t e = 0; e < PD_COUNT(each); e++) {
+            uint32_t next = 1, pos = 0;
+            while (pos < 30000) {
+                double seconds = fixed[f] + each[e] * next * (1 + pos / 30000.0);
+                if (!(seconds <= 0.25)) fail_msg("%u tokens after %u take %g s", next, pos, seconds);
+                pos += next;
+                next = pd_next_shared_chunk(next, next, seconds);
+            }
+            if (fixed[f] < 0.1) assert_true(next == 1 || fixed[f] + 2 * each[e] * next > 0.1);   /* and not much less */
+        }
+    assert_int_equal(pd_next_shared_chunk(40, 3, 0.01), 40);   /* the end of a prompt */
+    assert_int_equal(pd_next_shared_chunk(16, 16, 0.8), 4);
+    assert_int_equal(pd_next_shared_chunk(1, 1, 0.9), 1);
+    assert_int_equal(pd_next_shared_chunk(1, 1, 0.001), 4);
+}
+
 /* A prompt of 32,768 tokens on a device that takes 10 ms more of a token for every 4,096 keys, and reads weights for so long. */
 static void test_long_prompt(void **state)
 {
@@ -59,6 +81,7 @@ static void test_long_prompt(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_next_chunk), cmocka_unit_test(test_long_prompt)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_next_chunk), cmocka_unit_test(test_shared_chunk),
+                                       cmocka_unit_test(test_long_prompt)};
     return cmocka_run_group_tests_name("chunks", tests, NULL, NULL);
 }

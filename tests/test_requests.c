@@ -202,11 +202,12 @@ static void test_long_prompt(void **state)
     EXPECT_OK(peridot_request_create(
         &second, q,
         &(peridot_request_params){.prompt = prompt, .n_prompt = 240, .n_max = 2, .text = take, .user = &other}));
-    (*(struct pd_session **)(void *)s)->prefill.n_timed = 16;   /* as on a slow device */
+    (*(struct pd_session **)(void *)s)->prefill.n_shared = 16;   /* as on a slow device */
     for (uint32_t i = 1; peridot_sequence_pos(q) < 240; i++) {
         uint32_t pos = peridot_sequence_pos(q);
         EXPECT_OK(peridot_session_run(s, &n_running));
         assert_int_equal(text.n, before + i);
+        if (i == 1) assert_int_equal(peridot_sequence_pos(q) - pos, 16);
         assert_in_range(peridot_sequence_pos(q) - pos, 1, 32);
     }
     do EXPECT_OK(peridot_session_run(s, &n_running));

@@ -16,7 +16,8 @@ peridot_status pd_prefill_create(struct pd_prefill *p, struct pd_workspace *w, u
                              .n_max = n_max,
                              .timed = timed,
                              .overlap = pd_gpu_info(w->model->gpu)->type != PERIDOT_DEVICE_CPU,
-                             .n_timed = (uint32_t)pd_min(FIRST_CHUNK, n_max)};
+                             .n_timed = (uint32_t)pd_min(FIRST_CHUNK, n_max),
+                             .n_shared = 1};
     PD_TRY(pd_commands_create(&p->commands, w->model->gpu));
     for (int i = 0; i < 2; i++) {
         PD_TRY(pd_input_create(&p->chunks[i].input, w, n_max, (struct pd_span){0}));
@@ -42,14 +43,22 @@ uint32_t pd_next_chunk(uint32_t planned, uint32_t n, double seconds)
     return (uint32_t)ceil(fmin(fits, 4.0 * n));   /* or from 1 it might not rise again */
 }
 
-uint32_t pd_prefill_next(const struct pd_prefill *p, bool others_wait)
+uint32_t pd_next_shared_chunk(uint32_t planned, uint32_t n, double seconds)
 {
-    return p->timed || others_wait ? p->n_timed : p->n_max;
+    if (n < planned && seconds < SUBMIT_SECONDS) return planned;
+    double fits = SUBMIT_SECONDS * n / fmax(seconds, 1e-6);
+    return (uint32_t)fmax(fmin(fits, 4.0 * n), 1);
 }
 
-void pd_prefill_took(struct pd_prefill *p, uint32_t planned, uint32_t n, double seconds)
+uint32_t pd_prefill_next(const struct pd_prefill *p, bool others_wait)
 {
-    p->n_timed = (uint32_t)pd_min(pd_next_chunk(planned, n, seconds), p->n_max);
+    return others_wait ? p->n_shared : p->timed ? p->n_timed : p->n_max;
+}
+
+void pd_prefill_took(struct pd_prefill *p, uint32_t n, double seconds)
+{
+    p->n_timed = (uint32_t)pd_min(pd_next_chunk(p->n_timed, n, seconds), p->n_max);
+    p->n_shared = (uint32_t)pd_min(pd_next_shared_chunk(p->n_shared, n, seconds), p->n_max);
 }
 
 /* ---- a chunk ---- */
@@ -189,7 +198,7 @@ static peridot_status finish(struct pd_prefill *p, struct pd_chunk *chunk, doubl
     PD_TRY(pd_commands_wait(chunk->commands));
     double started = fmax(begun, p->done);
     p->done = pd_now();
-    pd_prefill_took(p, chunk->planned, chunk->n_rows, p->done - started);
+    pd_prefill_took(p, chunk->n_rows, p->done - started);
     for (uint32_t i = 0; i < chunk->n_parts; i++) {
         const struct pd_chunk_part *part = &chunk->parts[i];
         struct pd_sequence *q = part->prompt->sequence;

@@ -44,6 +44,7 @@ struct pd_prefill {
     struct pd_commands *commands;   /* of rows of logits that callers want */
     uint32_t n_max;            /* tokens of a chunk */
     uint32_t n_timed;          /* of the next one where submits are sized in time */
+    uint32_t n_shared;         /* and of one that other sequences wait for */
     bool timed;                /* they are, though no other sequence waits */
     bool overlap;              /* the next chunk is submitted before the last one is done: a CPU has nothing to gain */
     uint32_t next;             /* of the two chunks */
@@ -64,7 +65,7 @@ bool pd_prefill_pending(const struct pd_prompt *prompts, uint32_t n, bool whole)
 /* Tokens of the next chunk at most. */
 uint32_t pd_prefill_next(const struct pd_prefill *p, bool others_wait);
 /* A pass over n tokens of a prompt took so long. */
-void pd_prefill_took(struct pd_prefill *p, uint32_t planned, uint32_t n, double seconds);
+void pd_prefill_took(struct pd_prefill *p, uint32_t n, double seconds);
 /* Hands out rows first .. first + n - 1 of the last pass's hidden states, as positions from `pos` on. */
 peridot_status pd_report_hidden(struct pd_workspace *w, const struct pd_row_wishes *wishes, struct pd_sequence *q,
                                 uint32_t pos, uint32_t first, uint32_t n);
@@ -78,5 +79,7 @@ peridot_status pd_prefill_measure(struct pd_prefill *p, struct pd_commands *comm
 /* Tokens of the next submit, after one of n took so long where `planned` might have been taken; at most four times as
  * many. */
 uint32_t pd_next_chunk(uint32_t planned, uint32_t n, double seconds);
+/* The same where others wait for it: as many as fit the time, at least one. */
+uint32_t pd_next_shared_chunk(uint32_t planned, uint32_t n, double seconds);
 
 #endif

@@ -127,9 +127,15 @@ peridot_status pd_sequence_truncate(struct pd_sequence *q, uint32_t n, uint32_t 
     if (*kept && *kept < pd_pages_least(&q->set->cache, &q->pages))
         pd_snapshot_restore(find_snapshot(q, *kept), &q->set->cache, &q->pages);
     drop_snapshots(q, *kept);
-    PD_TRY(pd_pages_truncate(&q->set->cache, &q->pages, *kept));
+    peridot_status status;
+    do status = pd_pages_truncate(&q->set->cache, &q->pages, *kept);
+    while (status == PERIDOT_ERROR_MEMORY && drop_oldest(q->set));
+    if (status != PERIDOT_OK) {   /* some pages may be gone, and others not */
+        *kept = 0;
+        pd_pages_truncate(&q->set->cache, &q->pages, 0);
+    }
     forget_after(q, *kept);
-    return PERIDOT_OK;
+    return status;
 }
 
 peridot_status pd_sequence_fork(struct pd_sequence **out, const struct pd_sequence *q, uint32_t n)

@@ -218,7 +218,7 @@ static peridot_status step(uint32_t *n_tokens, struct pd_session *s, struct pd_p
     if (s->cancelled) return pd_fail(PERIDOT_CANCELLED, "stopped between the tokens of a prompt");
     double begun = pd_now();
     PD_TRY(pd_decode(&s->decoder, sequences, tokens, m));
-    pd_prefill_took(&s->prefill, 1, 1, pd_now() - begun);
+    pd_prefill_took(&s->prefill, 1, pd_now() - begun);
     for (uint32_t i = 0; i < m; i++) {
         uint32_t pos = sequences[i]->pos - 1;
         of[i]->tokens++;
