@@ -8,7 +8,7 @@
 shared float norm_slots[MAX_NORM_SLOTS], norm_parts[NORM_PARTS];
 
 /* For a vector of n numbers: as many as keep a workgroup of 256 at work, but few where most would have nothing. */
-uint n_norm_slots(uint n) { return n <= 512 ? 64 : MAX_NORM_SLOTS; }
+uint n_norm_slots(uint n) { return n <= 512 ? 32 : MAX_NORM_SLOTS; }
 
 /* 1 / sqrt(mean of squares + eps) of n numbers, from the slots of all invocations. Holds two barriers. */
 float inverse_rms(uint n, float eps)

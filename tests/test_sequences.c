@@ -4,8 +4,10 @@
 #include "relative_error.h"
 
 #include "base/num.h"
+#include "engine/model.h"
+#include "gpu/vk.h"
 
-enum { MAX_WIDTH = 512, N_MOST = 64, N_STEPS = 12, CTX = 320 };
+enum { MAX_WIDTH = 4096, N_MOST = 64, N_STEPS = 12, CTX = 320 };
 
 static int32_t token_of(uint32_t sequence, uint32_t pos)
 {
@@ -19,9 +21,18 @@ static uint32_t length_of(uint32_t sequence)
     return lengths[sequence % PD_COUNT(lengths)];
 }
 
+#define AS_GPU "as a GPU"   /* no kernel is named, and those are taken that a GPU would get */
+
 static peridot_model *open_model(const char *path, const char *kernel)
 {
     peridot_model *model;
+    if (kernel && strcmp(kernel, AS_GPU) == 0) {
+        model = open_model(path, NULL);
+        struct pd_model *m = (struct pd_model *)(void *)model;   /* a public model begins with it */
+        m->gpu->info.type = PERIDOT_DEVICE_DISCRETE;
+        m->variants = pd_variants_default(pd_gpu_info(m->gpu));
+        return model;
+    }
     EXPECT_OK(
         peridot_model_open(&model, path, &(peridot_model_params){.kernels = &kernel, .n_kernels = kernel != NULL}));
     assert_true(peridot_model_get_info(model)->n_outputs <= MAX_WIDTH);
@@ -143,6 +154,21 @@ static void test_llama(void **state)
     (void)state;
     check_steps(PERIDOT_GOLDEN "/llama/model.gguf", 33, PERIDOT_KV_F32, NULL);
     check_steps(PERIDOT_GOLDEN "/llama-quants/model.gguf", 5, PERIDOT_KV_F16, NULL);
+}
+
+/* Prompts go through tiles there, and decode steps must not, however many sequences there are. */
+static void test_as_gpu(void **state)
+{
+    (void)state;
+    check_steps(PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", 33, PERIDOT_KV_F16, AS_GPU);
+    check_steps(PERIDOT_GOLDEN "/llama-quants/model.gguf", 40, PERIDOT_KV_F32, AS_GPU);
+}
+
+/* Vectors long enough for norms to sum several numbers in a slot. */
+static void test_long_norms(void **state)
+{
+    (void)state;
+    check_steps(PERIDOT_MODELS "/stories.gguf", 3, PERIDOT_KV_F16, NULL);
 }
 
 static void test_columns(void **state)
@@ -431,7 +457,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gemma2),  cmocka_unit_test(test_gemma3),    cmocka_unit_test(test_llama),
-        cmocka_unit_test(test_columns), cmocka_unit_test(test_snapshots), cmocka_unit_test(test_forks),
+        cmocka_unit_test(test_columns),
+        cmocka_unit_test(test_as_gpu), cmocka_unit_test(test_long_norms), cmocka_unit_test(test_snapshots), cmocka_unit_test(test_forks),
         cmocka_unit_test(test_budget),  cmocka_unit_test(test_saved),     cmocka_unit_test(test_damaged),
         cmocka_unit_test(test_cancel),  cmocka_unit_test(test_errors),
     };
