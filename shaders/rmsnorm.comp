@@ -4,9 +4,9 @@
  * of fused_norm.glsl. */
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
-#include "norm.glsl"
 
 layout(local_size_x_id = 0) in;
+#include "norm.glsl"   /* it reads the size above */
 layout(constant_id = 1) const bool ADD = false;
 layout(constant_id = 2) const bool POST = false;
 layout(constant_id = 3) const bool OUT = true;
