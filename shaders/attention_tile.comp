@@ -165,7 +165,8 @@ void main()
     [[unroll]] for (uint i = 0; i < SLICES * MINE; i++) acc[i] = vec4(0);
     uint end_token = min(first_token + ROWS / HEADS, p.n_tokens);
     for (uint t = first_token; t < end_token;) {   /* the positions of one text at a time */
-        pd_place place = p.places.at[t];
+        /* llvmpipe (Mesa 26.1) loads from uniform addresses once more after the last turn: they must be good ones. */
+        pd_place place = p.places.at[min(t, end_token - 1)];
         uint last = t;
         while (last + 1 < end_token && p.places.at[last + 1].text == place.text) last++;
         uint begin = p.window != 0 && place.pos + 1 > p.window ? place.pos + 1 - p.window : 0;
