@@ -397,14 +397,50 @@ PERIDOT_API peridot_status peridot_sequence_eval(peridot_sequence *sequence, con
 /* Logits (or label scores) of the last position, [n_outputs]; borrowed until the next call on the session. */
 PERIDOT_API peridot_status peridot_logits(const float **out, peridot_sequence *sequence);
 
+/* What a text must be. Immutable: sequences and threads may share one. */
+typedef struct peridot_grammar peridot_grammar;
+
+/* JSON by construction: tokens with which the text could no longer become such a value are never drawn, and a stop
+ * token is drawn only where the value is complete, so that a text that ends by one always parses and validates. A text
+ * that n_max or the end of the context cuts short does not. The vocabulary is borrowed until the grammar is freed.
+ * PERIDOT_ERROR_UNSUPPORTED when it cannot spell all of JSON or has no stop token.
+ *
+ * The value begins with the first token that is drawn after peridot_set_sampling, or after the prompt of a request or
+ * of peridot_generate, and goes on with the tokens that are appended after that draw. A token that cannot continue it,
+ * a stop token for one, ends it: the next draw begins another. peridot_sequence_truncate to a place in the value
+ * continues it from there, to one before its first token makes the next draw begin it. A fork is treated like a
+ * sequence that was truncated there.
+ *
+ * What is written: white space is at most a space, or a newline and up to 32 spaces, where JSON allows any. Values
+ * nest about 60 deep. Numbers have up to 18 digits (15 where they may have a fraction), and two in an exponent. Keys of
+ * an object are in the schema's order; a key that the schema does not name may come twice. */
+
+/* Any JSON object. */
+PERIDOT_API peridot_status peridot_grammar_json(peridot_grammar **out, const peridot_vocab *vocab);
+/* The values that a JSON Schema (2020-12) of `size` bytes allows. Keywords:
+ *   type, enum, const, $ref (within the document), anyOf, allOf, and oneOf where no two alternatives can both hold, as
+ *   types, or values of const and enum, also in a required property, show;
+ *   properties, required, additionalProperties (absent beside properties: none is written), items, prefixItems,
+ *   minItems, maxItems;
+ *   minLength, maxLength, pattern (without look-around, back-references, \b and \p), format (date-time, time, date,
+ *   duration, email, hostname, ipv4, ipv6, uuid);
+ *   minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf 1.
+ * Where type is absent, what other keywords are about is meant: `properties` makes it an object. Annotations are
+ * ignored. PERIDOT_ERROR_UNSUPPORTED names any other keyword, and its place as a JSON pointer; PERIDOT_ERROR_FORMAT
+ * when the text is no schema; PERIDOT_ERROR_ARGUMENT when no value is valid. */
+PERIDOT_API peridot_status peridot_grammar_json_schema(peridot_grammar **out, const peridot_vocab *vocab,
+                                                       const char *schema, size_t size);
+/* NULL is allowed. */
+PERIDOT_API void peridot_grammar_free(peridot_grammar *grammar);
+
 /* What is added to a token's logit: -INFINITY bans it. */
 typedef struct peridot_bias {
     int32_t token;
     float value;
 } peridot_bias;
 
-/* The chain, in this order: logit bias, repeat penalty, presence and frequency penalty, top-k, temperature, top-p,
- * min-p, draw. Penalties look at the last 64 tokens of the sequence, prompt and reply alike. {0} is greedy. */
+/* The chain, in this order: grammar, logit bias, repeat penalty, presence and frequency penalty, top-k, temperature,
+ * top-p, min-p, draw. Penalties look at the last 64 tokens of the sequence, prompt and reply alike. {0} is greedy. */
 typedef struct peridot_sampling {
     size_t size;
     float temperature;       /* 0: always the most likely token (lowest id of equals) */
@@ -420,10 +456,11 @@ typedef struct peridot_sampling {
     const char *const *stop;     /* [n_stop]: peridot_generate ends before the first of these texts in the reply; ""
                                     never is */
     size_t n_stop;
+    const peridot_grammar *grammar;   /* what the text must be; NULL: anything. Other tokens are banned before all else */
 } peridot_sampling;
 
-/* Sets the chain and seeds the generator. NULL: greedy. Biases and stop texts are borrowed until the next call or the
- * sequence's end. */
+/* Sets the chain and seeds the generator. NULL: greedy. Biases, stop texts and the grammar are borrowed until the next
+ * call or the sequence's end. PERIDOT_ERROR_ARGUMENT when the grammar is for another vocabulary. */
 PERIDOT_API peridot_status peridot_set_sampling(peridot_sequence *sequence, const peridot_sampling *sampling);
 /* Draws the next token from the last position's logits. Does not append it: pass it to peridot_sequence_eval. */
 PERIDOT_API peridot_status peridot_sample(int32_t *token, peridot_sequence *sequence);
@@ -446,9 +483,9 @@ typedef struct peridot_stats {
 
 /* Evaluates the prompt, then samples and evaluates up to n_max tokens, until a stop token, a stop text, the end of the
  * context or the callback's false. Steps are queued ahead on the device where the chain is greedy or has a top_k which,
- * with 64 more for penalties and one for each bias, is 128 at most, and none of these raises a token: neither the text
- * nor what the sequence says, in the callback and afterwards, depends on it. stats may be NULL. A stop is PERIDOT_OK
- * whoever asked for it. Requests wait. */
+ * with 64 more for penalties and one for each bias, is 128 at most, none of these raises a token, and no sequence of
+ * the step has a grammar: neither the text nor what the sequence says, in the callback and afterwards, depends on it.
+ * stats may be NULL. A stop is PERIDOT_OK whoever asked for it. Requests wait. */
 PERIDOT_API peridot_status peridot_generate(peridot_sequence *sequence, const int32_t *prompt, size_t n_prompt,
                                             uint32_t n_max, peridot_text text, void *user, peridot_stats *stats);
 
