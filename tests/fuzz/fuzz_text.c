@@ -1,0 +1,31 @@
+/* Text to ids and back, in the vocabulary and with the flags that the first byte says. */
+#include "vocabulary.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Every byte is a piece, and control tokens are not looked for. */
+static void check_round_trip(const struct pd_tokenizer *t, const int32_t *ids, size_t n, const char *text, size_t size)
+{
+    char *back;
+    size_t back_size;
+    for (size_t i = 0, length; i < size; i += length) {
+        length = peridot_utf8_size(text + i, size - i);
+        if (!length) return;
+    }
+    FUZZ_CHECK(pd_tokenizer_decode(&back, &back_size, t, ids, n) == PERIDOT_OK);
+    FUZZ_CHECK(back_size == size && memcmp(back, text, size) == 0);
+    free(back);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size == 0) return 0;
+    size_t which = data[0] % FUZZ_N_VOCABS, n;
+    unsigned flags = data[0] >> 4 & (PERIDOT_ENCODE_BOS | PERIDOT_ENCODE_SPECIAL);
+    const struct pd_tokenizer *t = fuzz_vocab(which)->tokenizer;
+    int32_t *ids = fuzz_encode(&n, t, (const char *)data + 1, size - 1, flags);
+    if (ids && which == FUZZ_VOCAB_LLAMA3 && !flags) check_round_trip(t, ids, n, (const char *)data + 1, size - 1);
+    peridot_free(ids);
+    return 0;
+}

@@ -1,0 +1,273 @@
+/* Writes what the harnesses begin with, a folder for each: fuzz_seeds FOLDER. From the golden files where they are
+ * small, else made here. */
+#include "../bpe_fixture.h"   /* sets what it needs of POSIX */
+
+#include "sequence.h"
+
+#include "bench.h"
+#include "gpu/notes.h"
+#include "ops/tuning.h"
+
+#include <glob.h>
+#include <sys/stat.h>
+
+static const char *target;
+
+static const char *seed_path(const char *harness, const char *name)
+{
+    static char path[1024];
+    snprintf(path, sizeof path, "%s/%s", target, harness);
+    FUZZ_CHECK(pd_make_directory(path) == PERIDOT_OK);
+    snprintf(path, sizeof path, "%s/%s/%s", target, harness, name);
+    return path;
+}
+
+static void seed(const char *harness, const char *name, const void *data, size_t size)
+{
+    write_file(seed_path(harness, name), data, size);
+}
+
+static void seed_text(const char *harness, const char *name, const char *text)
+{
+    seed(harness, name, text, strlen(text));
+}
+
+static void seed_file(const char *harness, const char *name, const char *path)
+{
+    struct pd_map map;
+    FUZZ_CHECK(pd_map_open(&map, path) == PERIDOT_OK);
+    seed(harness, name, map.data, (size_t)map.size);
+    pd_map_close(&map);
+}
+
+/* Files of the golden models, each named after its folder. */
+static void seed_golden(const char *harness, const char *pattern)
+{
+    glob_t found;
+    char path[512], name[128];
+    snprintf(path, sizeof path, "%s/%s", PERIDOT_GOLDEN, pattern);
+    FUZZ_CHECK(glob(path, 0, NULL, &found) == 0);
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        snprintf(name, sizeof name, "%s", found.gl_pathv[i] + strlen(PERIDOT_GOLDEN) + 1);
+        *strchr(name, '/') = '-';
+        seed_file(harness, name, found.gl_pathv[i]);
+    }
+    globfree(&found);
+}
+
+/* ---- models of one layer ---- */
+
+static const struct { const char *hf, *gguf; uint32_t rows; } tensors[] = {
+    {"embed_tokens", "token_embd", 6}, {"norm", "output_norm", 0}, {"layers.0.input_layernorm", "blk.0.attn_norm", 0},
+    {"layers.0.post_attention_layernorm", "blk.0.ffn_norm", 0}, {"layers.0.self_attn.q_proj", "blk.0.attn_q", 4},
+    {"layers.0.self_attn.k_proj", "blk.0.attn_k", 4}, {"layers.0.self_attn.v_proj", "blk.0.attn_v", 4},
+    {"layers.0.self_attn.o_proj", "blk.0.attn_output", 4}, {"layers.0.mlp.gate_proj", "blk.0.ffn_gate", 4},
+    {"layers.0.mlp.up_proj", "blk.0.ffn_up", 4}, {"layers.0.mlp.down_proj", "blk.0.ffn_down", 4},
+};
+
+enum { WIDTH = 4 };
+
+static void make_safetensors(struct pd_text_buffer *out)
+{
+    static const float zeros[6 * WIDTH];
+    char line[256];
+    uint64_t offset = 0, size;
+    struct pd_text_buffer json = {0};
+    put_text(&json, "{\"__metadata__\":{\"format\":\"pt\"}");
+    for (size_t i = 0; i < PD_COUNT(tensors); i++) {
+        char rows[16] = "";
+        if (tensors[i].rows) snprintf(rows, sizeof rows, "%u,", tensors[i].rows);
+        uint64_t end = offset + pd_max(tensors[i].rows, 1) * WIDTH * sizeof(float);
+        snprintf(line, sizeof line, ",\"model.%s.weight\":{\"dtype\":\"F32\",\"shape\":[%s%d],\"data_offsets\":[%llu,%llu]}",
+                 tensors[i].hf, rows, WIDTH, (unsigned long long)offset, (unsigned long long)end);
+        put_text(&json, line);
+        offset = end;
+    }
+    put_text(&json, "}");
+    size = json.size;
+    pd_text_append(out, &size, sizeof size);
+    pd_text_append(out, json.data, json.size);
+    for (size_t i = 0; i < PD_COUNT(tensors); i++)
+        pd_text_append(out, zeros, pd_max(tensors[i].rows, 1) * WIDTH * sizeof(float));
+    free(json.data);
+}
+
+static const char config[] = "config.json\n{\"model_type\":\"gemma\",\"hidden_size\":4,\"intermediate_size\":4,\"num_hidden_layers\":1,"
+                             "\"num_attention_heads\":1,\"num_key_value_heads\":1,\"head_dim\":4,\"vocab_size\":6}\n===\n";
+
+static void seed_folder(void)
+{
+    struct pd_text_buffer folder_seed = {0}, model = {0};
+    make_safetensors(&model);
+    seed("fuzz_safetensors", "layer", model.data, model.size);
+    put_text(&folder_seed, config);
+    put_text(&folder_seed, "model.safetensors\n");
+    pd_text_append(&folder_seed, model.data, model.size);
+    put_text(&folder_seed, "\n===\ntokenizer_config.json\n{\"bos_token\":\"<bos>\",\"add_bos_token\":false,\"chat_template\":\"<start_of_turn>\"}"
+                    "\n===\ngeneration_config.json\n{\"eos_token_id\":[1,107]}\n===\ntokenizer.model\n");
+    struct tiny t;
+    struct pd_text_buffer pieces;
+    tiny_make(&t);
+    tiny_model(&pieces, &t);
+    seed("fuzz_tokenizer_model", "tiny", pieces.data, pieces.size);
+    pd_text_append(&folder_seed, pieces.data, pieces.size);
+    seed("fuzz_checkpoint", "folder", folder_seed.data, folder_seed.size);
+    free(pieces.data);
+    free(model.data);
+    free(folder_seed.data);
+}
+
+static void add_matrices(struct pd_gguf_writer *w, enum pd_dtype dtype, uint64_t width)
+{
+    for (size_t i = 0; i < PD_COUNT(tensors); i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s.weight", tensors[i].gguf);
+        uint64_t shape[2] = {tensors[i].rows, width};
+        if (tensors[i].rows) pd_gguf_writer_add_tensor(w, name, dtype, 2, shape);
+        else pd_gguf_writer_add_tensor(w, name, PD_F32, 1, shape + 1);
+    }
+}
+
+/* A GGUF file of Llama with one value of each type beside what it needs. */
+static void seed_gguf(const char *name, enum pd_dtype dtype, uint32_t width)
+{
+    static const uint8_t zeros[4096];
+    static const int64_t integers[] = {1, -1};
+    static const struct pd_string strings[] = {{"a", 1}, {"", 0}, {"\x1b[0m", 4}};
+    const char *path = seed_path("fuzz_gguf", name);
+    struct pd_gguf_writer *w;
+    assert_int_equal(pd_gguf_writer_open(&w, path), PERIDOT_OK);
+    pd_gguf_writer_add_string(w, "general.architecture", "llama");
+    pd_gguf_writer_add_u32(w, "llama.block_count", 1);
+    pd_gguf_writer_add_u32(w, "llama.context_length", 64);
+    pd_gguf_writer_add_u32(w, "llama.embedding_length", width);
+    pd_gguf_writer_add_u32(w, "llama.feed_forward_length", 4);
+    pd_gguf_writer_add_u32(w, "llama.attention.head_count", 1);
+    pd_gguf_writer_add_f32(w, "llama.attention.layer_norm_rms_epsilon", 1e-5f);
+    pd_gguf_writer_add_array(w, "x.integers", PD_META_INT64, 2, integers);
+    pd_gguf_writer_add_strings(w, "x.strings", PD_COUNT(strings), strings);
+    add_matrices(w, dtype, width);
+    assert_int_equal(pd_gguf_writer_begin(w), PERIDOT_OK);
+    for (size_t i = 0; i < PD_COUNT(tensors); i++) {
+        uint64_t rows = pd_max(tensors[i].rows, 1);
+        enum pd_dtype type = tensors[i].rows ? dtype : PD_F32;
+        uint64_t size = rows * width / pd_dtypes[type].block_len * pd_dtypes[type].block_size;
+        assert_int_equal(pd_gguf_writer_write(w, zeros, (size_t)size), PERIDOT_OK);
+    }
+    assert_int_equal(pd_gguf_writer_commit(w), PERIDOT_OK);
+    char copy[1024];
+    snprintf(copy, sizeof copy, "%s", path);
+    seed_file("fuzz_checkpoint", name, copy);
+}
+
+/* ---- vocabularies, texts, conversations ---- */
+
+static void seed_vocabularies(void)
+{
+    struct tiny t;
+    struct pd_text_buffer b = json_make(&byte_parts);
+    seed("fuzz_tokenizer_json", "bytes", b.data, b.size);
+    free(b.data);
+    b = json_make(&char_parts);
+    seed("fuzz_tokenizer_json", "chars", b.data, b.size);
+    free(b.data);
+    tiny_make(&t);
+    seed_file("fuzz_gguf", "tokens", tiny_gguf(&t));
+    seed_file("fuzz_checkpoint", "tokens", in_folder("tiny.gguf"));
+    seed_golden("fuzz_tokenizer_model", "*/tokenizer.model");
+}
+
+static void seed_texts(void)
+{
+    static const char text[] = "? the  hello\n\n<start_of_turn>user<b> caf\u00e9 \u4e2d 1234's <|eot_id|>\u00a0\t \xf0\x9f\x98\x80\xff";
+    char copy[sizeof text];
+    memcpy(copy, text, sizeof text);
+    for (int i = 0; i < 16; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "%d", i);
+        copy[0] = (char)(i % 4 | i / 4 << 4);
+        seed("fuzz_text", name, copy, sizeof copy - 1);
+    }
+}
+
+static void seed_chats(void)
+{
+    for (size_t i = 0; peridot_template_name(i); i++) {
+        char text[512];
+        snprintf(text, sizeof text, "%s\n===\nsystem\nBe <b>.\n===\nuser\n the <end_of_turn><|eot_id|>\n===\nassistant\nhell\n===\nuser\n",
+                 peridot_template_name(i));
+        seed_text("fuzz_chat", peridot_template_name(i), text);
+    }
+    seed_text("fuzz_chat", "jinja", "{{ '<start_of_turn>' + role }}\n===\nuser\nhello");
+}
+
+/* ---- what Peridot writes itself ---- */
+
+static void seed_cache(void)
+{
+    static const struct pd_notes verdict = {"wrong", "peridot: kernels that a self-test found wrong"};
+    static const struct pd_note notes[] = {{.id = PD_KERNEL_glu}, {.id = PD_KERNEL_topk}};
+    static const peridot_device_info device = {.cache_key = "0123456789abcdef"};
+    static struct pd_tunings tunings;
+    tunings.of[PD_KERNEL_matvec_q8_0][PD_USE_NORMED] = (struct pd_tuning){2, 64, 32, 1};
+    tunings.of[PD_KERNEL_matvec_f32][PD_USE_PLAIN] = (struct pd_tuning){4, 128, 0, 2};
+    seed_text("fuzz_cache", "empty", "");
+    char path[512];
+    snprintf(path, sizeof path, "%s/fuzz_cache", target);
+    assert_int_equal(pd_notes_write(&verdict, &device, path, notes, PD_COUNT(notes)), PERIDOT_OK);
+    assert_int_equal(pd_tunings_write(&tunings, &device, path), PERIDOT_OK);
+}
+
+static void seed_reports(void)
+{
+    struct bench_report *r = calloc(1, sizeof *r);
+    assert_non_null(r);
+    r->n_tests = 2;
+    for (size_t i = 0; i < r->n_tests; i++) {
+        struct bench_test *t = &r->tests[i];
+        strcpy(t->name, i ? "n128 b2" : "p512");
+        strcpy(t->arithmetic, "fp32");
+        strcpy(t->kernels[0].kernel, "matvec_q8_0");
+        t->generation = i, t->n_sequences = 1 + (uint32_t)i, t->n_tokens = 128, t->n_repeats = 2, t->n_kernels = 1;
+        t->speed[0] = t->speed[1] = t->median = t->min = t->max = 5;
+        t->bytes_per_s = t->flop_per_s = 1e9, t->kernels[0].seconds = 1e-3, t->n_profiled = 1;
+    }
+    r->rates = (peridot_rates){1e10, 1e10, 1e11, 0, 0};
+    assert_int_equal(bench_json_save(seed_path("fuzz_report", "schema-2"), r), PERIDOT_OK);
+    free(r);
+    seed_golden("fuzz_report", "report/*.json");
+}
+
+static void seed_saved(void)
+{
+    static const int32_t tokens[PD_PAGE + 9] = {2, 199, 5};
+    struct fuzz_session *s = fuzz_session();
+    struct pd_sequence *q;
+    assert_int_equal(pd_sequence_create(&q, &s->set), PERIDOT_OK);
+    assert_int_equal(pd_sequence_save(q, &s->model, seed_path("fuzz_saved", "empty")), PERIDOT_OK);
+    assert_int_equal(pd_sequence_extend(q, PD_PAGE + 9), PERIDOT_OK);
+    pd_sequence_append(q, tokens, PD_PAGE + 9);
+    q->logits = PD_LOGITS_OWN;
+    assert_int_equal(pd_sequence_save(q, &s->model, seed_path("fuzz_saved", "two-pages")), PERIDOT_OK);
+    pd_sequence_free(q);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 2 || make_folder(NULL) != 0) return 2;
+    target = argv[1];
+    seed_golden("fuzz_config", "*/config.json");
+    seed_text("fuzz_index", "two", "{\"metadata\":{\"total_size\":8},\"weight_map\":{\"a\":\"model-00001-of-00002.safetensors\","
+                                   "\"b\":\"model-00002-of-00002.safetensors\"}}");
+    seed_golden("fuzz_ids", "*/tokens.txt");
+    seed_folder();
+    seed_gguf("f32", PD_F32, 4);
+    seed_gguf("q4_0", PD_Q4_0, 32);
+    seed_vocabularies();
+    seed_texts();
+    seed_chats();
+    seed_cache();
+    seed_reports();
+    seed_saved();
+    return remove_folder(NULL);
+}
