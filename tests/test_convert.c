@@ -155,12 +155,42 @@ static void test_vision(void **state)
     remove(in_folder("x.gguf"));
 }
 
+/* Replaces the last number of a file that ends in zeros otherwise. */
+static void write_last(const char *name, uint32_t bits, size_t size)
+{
+    FILE *f = fopen(in_folder(name), "r+b");
+    assert_non_null(f);
+    long at = 0;
+    for (int c, i = 0; (c = fgetc(f)) != EOF; i++)
+        if (c) at = i;
+    assert_int_equal(fseek(f, at + 1 - (long)size, SEEK_SET), 0);
+    assert_int_equal(fwrite(&bits, size, 1, f), 1);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* Of every type of number, and wherever it is to go, unchanged too. */
 static void test_not_finite(void **state)
 {
     (void)state;
+    static const struct { const char *type; size_t size; uint32_t bits; } rows[] = {
+        {"f32", 4, 0x7fc00000}, {"f32", 4, 0xff800000}, {"f16", 2, 0xfe01}, {"f16", 2, 0x7c00}, {"bf16", 2, 0x7fff},
+        {"bf16", 2, 0xff80}};
+    for (size_t i = 0; i < PD_COUNT(rows); i++) {
+        write_model(&(struct model){.vocab_size = 100, .family = "gemma", .odd = 1});
+        EXPECT_OK(convert(folder, rows[i].type));
+        assert_int_equal(rename(in_folder("x.gguf"), in_folder("odd.gguf")), 0);
+        write_last("odd.gguf", rows[i].bits, rows[i].size);
+        for (size_t k = 0; k < PD_COUNT(rows); k += 2)
+            EXPECT_FAILURE(convert(in_folder("odd.gguf"), rows[k].type), PERIDOT_ERROR_FORMAT, "odd.gguf: weight 1023",
+                           "blk.0.ffn_down.weight", "not a finite number");
+        remove(in_folder("odd.gguf"));
+        assert_int_not_equal(access(in_folder("x.gguf"), F_OK), 0);
+    }
     write_model(&(struct model){.vocab_size = 100, .family = "gemma", .odd = NAN});
-    EXPECT_FAILURE(convert(folder, "q8_0"), PERIDOT_ERROR_FORMAT, "weight 1023", "layers.0.mlp.down_proj", "not a finite number");
-    EXPECT_OK(convert(folder, "f32"));
+    EXPECT_FAILURE(convert(folder, "q8_0"), PERIDOT_ERROR_FORMAT, "weight 1023", "layers.0.mlp.down_proj",
+                   "not a finite number");
+    EXPECT_FAILURE(convert(folder, "f32"), PERIDOT_ERROR_FORMAT, "weight 1023", "layers.0.mlp.down_proj",
+                   "not a finite number");
     write_model(&(struct model){.vocab_size = 100, .family = "gemma", .odd = 1e6f});
     EXPECT_FAILURE(convert(folder, "f16"), PERIDOT_ERROR_FORMAT, "layers.0.mlp.down_proj", "f16 cannot hold");
     EXPECT_OK(convert(folder, "q4_0"));

@@ -8,6 +8,7 @@
 #include "offline/offline.h"
 #include "text/tokenizer_gguf.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -31,7 +32,8 @@ struct piece {
     const struct job *job;
     const struct pd_convert_item *item;
     uint64_t first, n, share;
-    atomic_bool bad;     /* some weight has no place in the new type */
+    bool copied;         /* the weights are only checked */
+    atomic_bool bad;     /* some weight is not finite, or has no place in the new type */
 };
 
 /* ---- a share of a piece ---- */
@@ -61,8 +63,7 @@ static void decode(float *dst, const struct pd_convert_item *item, uint64_t firs
 /* Scales of blocks are f16, too, but so much smaller than weights that only infinities are at stake. */
 static bool fits(const float *weights, uint64_t n, enum pd_dtype dtype)
 {
-    if (dtype == PD_F32 || dtype == PD_BF16) return true;
-    float most = dtype == PD_F16 ? 65504.0f : 3.4e38f, largest = 0;
+    float most = dtype == PD_F16 ? 65504.0f : dtype == PD_BF16 ? 0x1.fep127f : FLT_MAX, largest = 0;
     bool nan = false;
     for (uint64_t i = 0; i < n; i++) {
         float size = fabsf(weights[i]);
@@ -80,7 +81,7 @@ static void convert_share(void *user, size_t i)
     decode(weights, p->item, p->first + at, n);
     for (uint64_t k = 0; p->item->plus_one && k < n; k++) weights[k] += 1;
     if (!fits(weights, n, p->item->dtype)) atomic_store(&p->bad, true);
-    else pd_quantize(p->item->dtype, p->job->blocks + pd_row_size(p->item->dtype, at), weights, n);
+    else if (!p->copied) pd_quantize(p->item->dtype, p->job->blocks + pd_row_size(p->item->dtype, at), weights, n);
 }
 
 /* ---- tensors ---- */
@@ -111,38 +112,30 @@ static uint64_t share_of(const struct pd_convert_item *item)
     return item->interleave ? pd_max(SHARE / n_cols, 1) * n_cols : SHARE;
 }
 
-static peridot_status write_converted(struct job *j, const struct pd_convert_item *item)
+static peridot_status write_weights(struct job *j, const struct pd_convert_item *item)
 {
     const struct pd_tensor *t = item->source;
+    bool copied = t->dtype == item->dtype && !item->plus_one && !item->interleave;
     uint64_t n = t->size / pd_dtypes[t->dtype].block_size * pd_dtypes[t->dtype].block_len;
     uint64_t share = share_of(item), most = PIECE / share * share;
     for (uint64_t first = 0; first < n; first += most) {
-        struct piece p = {.job = j, .item = item, .first = first, .n = pd_min(most, n - first), .share = share};
+        struct piece p = {.job = j, .item = item, .first = first, .n = pd_min(most, n - first), .share = share,
+            .copied = copied};
+        const uint8_t *source = t->data + pd_row_size(t->dtype, first);
         atomic_init(&p.bad, false);
         pd_parallel((size_t)pd_div_up(p.n, share), convert_share, &p);
         if (atomic_load(&p.bad)) return fail_bad(item);
-        PD_TRY(write_bytes(j, j->blocks, pd_row_size(item->dtype, p.n)));
-        if (!item->interleave) pd_map_forget(t->data + pd_row_size(t->dtype, first), pd_row_size(t->dtype, p.n));
+        PD_TRY(write_bytes(j, copied ? source : j->blocks, pd_row_size(item->dtype, p.n)));
+        if (!item->interleave) pd_map_forget(source, pd_row_size(t->dtype, p.n));
     }
     pd_map_forget(t->data, t->size);
-    return PERIDOT_OK;
-}
-
-static peridot_status write_copied(struct job *j, const struct pd_tensor *t)
-{
-    for (uint64_t done = 0; done < t->size; done += PIECE) {
-        uint64_t size = pd_min(PIECE, t->size - done);
-        PD_TRY(write_bytes(j, t->data + done, size));
-        pd_map_forget(t->data + done, size);
-    }
     return PERIDOT_OK;
 }
 
 static peridot_status write_item(struct job *j, const struct pd_convert_item *item)
 {
     if (!item->source) return write_bytes(j, item->made, item->shape[0] * sizeof *item->made);
-    bool same = item->source->dtype == item->dtype && !item->plus_one && !item->interleave;
-    return same ? write_copied(j, item->source) : write_converted(j, item);
+    return write_weights(j, item);
 }
 
 /* ---- metadata ---- */
