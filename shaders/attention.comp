@@ -45,7 +45,7 @@ float head_scale(uint base)
     if (!QK_NORM) return 1.0;
     float squares = 0.0;
     for (uint i = gl_SubgroupInvocationID; i < HEAD_DIM; i += gl_SubgroupSize) squares += p.q.at[base + i] * p.q.at[base + i];
-    return 1.0 / sqrt(subgroupAdd(squares) / float(HEAD_DIM) + p.eps);
+    return rms_scale(subgroupAdd(squares) / float(HEAD_DIM) + p.eps);
 }
 
 /* Elements i and i + HEAD_DIM / 2 of a q or k head, normed and rotated. */
@@ -142,7 +142,7 @@ void softmax_tile(uint n)
         for (uint j = gl_SubgroupInvocationID; j < n; j += gl_SubgroupSize) top = max(top, weight[h * TILE + j]);
         top = subgroupMax(top);
         for (uint j = gl_SubgroupInvocationID; j < TILE; j += gl_SubgroupSize) {
-            float w = j < n ? exp(weight[h * TILE + j] - top) : 0.0;
+            float w = j < n ? softmax_weight(weight[h * TILE + j], top) : 0.0;
             weight[h * TILE + j] = w;
             sum += w;
         }

@@ -57,7 +57,7 @@ void read_head(uint base, bool is_q)
         head[i] = vec2(p.q.at[base + at], p.q.at[base + at + 1]);
         squares += dot(head[i], head[i]);
     }
-    float scale = QK_NORM ? 1.0 / sqrt(subgroupAdd(squares) / float(HEAD_DIM) + p.eps) : 1.0;
+    float scale = QK_NORM ? rms_scale(subgroupAdd(squares) / float(HEAD_DIM) + p.eps) : 1.0;
     [[unroll]] for (uint i = 0; i < PAIRS; i++)
         [[unroll]] for (uint c = 0; c < 2; c++) {
             uint at = pair_at_lane(i) + c, at_high = at + HEAD_DIM / 2;
@@ -125,7 +125,7 @@ void add_own()
         }
         float score = softcap_of(subgroupAdd(dot_own) * p.scale, p.softcap);
         raise(i, max(maximum[i], score));
-        float w = exp(score - maximum[i]);
+        float w = softmax_weight(score, maximum[i]);
         total[i] += w;
         [[unroll]] for (uint k = 0; k < QUADS; k++) {
             vec4 v = own_value(k);
@@ -176,7 +176,7 @@ void softmax_tile(uint text, uint first, uint end)
         }
         raise(i, max(maximum[i], subgroupMax(top)));
         [[unroll]] for (uint r = 0; r < ROWS; r++) {
-            score[i * ROWS + r] = sees[r] ? exp(score[i * ROWS + r] - maximum[i]) : 0.0;
+            score[i * ROWS + r] = sees[r] ? softmax_weight(score[i * ROWS + r], maximum[i]) : 0.0;
             sum += score[i * ROWS + r];
         }
         total[i] += subgroupAdd(sum);

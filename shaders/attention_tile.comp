@@ -103,7 +103,7 @@ void softmax_tile(uint text, uint first, uint end)
     sum *= scale;
     if (me % LINE == 0) shrink[row] = scale;
     [[unroll]] for (uint i = 0; i < RUN; i++) {
-        float w = score[i] == UNSEEN ? 0.0 : exp(score[i] - top);
+        float w = score[i] == UNSEEN ? 0.0 : softmax_weight(score[i], top);
         sum += w;
         weights[(at + i) * (ROWS + 4) + row] = w;
     }

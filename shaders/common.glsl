@@ -39,6 +39,17 @@ uvec2 address_of(uvec2 address, uint index, uint stride)
     return uvec2(low, address.y + high + carry);
 }
 
+/* By their bits: drivers may take every number for finite, and Vulkan leaves open what min, max, clamp and exp make of NaN. What is
+ * not finite must stay so, as a clamp would turn damaged weights into fine logits. */
+#define NOT_A_NUMBER uintBitsToFloat(0x7fc00000u)
+bool is_finite(float x) { return (floatBitsToUint(x) & 0x7fffffffu) < 0x7f800000u; }
+
+/* Of a norm, from the mean of squares plus epsilon; where that is not finite NaN, as the 0 of an infinity would hide it. */
+float rms_scale(float x) { return is_finite(x) ? 1.0 / sqrt(x) : NOT_A_NUMBER; }
+
+/* Of a score in a softmax, relative to the highest. */
+float softmax_weight(float score, float top) { return is_finite(score) ? exp(score - top) : NOT_A_NUMBER; }
+
 /* Vulkan's own tanh may be as coarse as 2^-11; exp is good to 3 + 2|x| ulp. Beyond 15 tanh is 1 in fp32. */
 float tanh_exact(float x)
 {
@@ -47,5 +58,5 @@ float tanh_exact(float x)
 
 float softcap_of(float x, float cap)
 {
-    return cap == 0.0 ? x : cap * tanh_exact(x / cap);
+    return cap == 0.0 || !is_finite(x) ? x : cap * tanh_exact(x / cap);
 }

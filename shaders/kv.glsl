@@ -9,10 +9,16 @@ uint slots_of_tile(uint slot, uint tile, uint n) { return min(tile - slot % tile
 
 #if defined(KV_F16)
 vec2 kv_load(pd_words cache, uint i) { return unpackHalf2x16(cache.at[i >> 1]); }
-/* Values beyond fp16's range are clamped, not made infinite: an infinity would poison every later sum. */
-void kv_store(pd_words cache, uint i, vec2 v) { cache.at[i >> 1] = packHalf2x16(clamp(v, -65504.0, 65504.0)); }
+/* Values beyond fp16's range are clamped, not made infinite: an infinity would poison every later sum. What is not finite becomes
+ * NaN. */
+uint kv_pack(vec2 v)
+{
+    uint nan = (is_finite(v.x) ? 0u : 0x7e00u) | (is_finite(v.y) ? 0u : 0x7e000000u);
+    return packHalf2x16(clamp(v, -65504.0, 65504.0)) | nan;
+}
+void kv_store(pd_words cache, uint i, vec2 v) { cache.at[i >> 1] = kv_pack(v); }
 /* What a later load gives. */
-vec2 kv_round(vec2 v) { return unpackHalf2x16(packHalf2x16(clamp(v, -65504.0, 65504.0))); }
+vec2 kv_round(vec2 v) { return unpackHalf2x16(kv_pack(v)); }
 #ifdef WIDE
 /* Elements i .. i + 3; i is a multiple of 4. */
 vec4 kv_quad(pd_words cache, uint i)

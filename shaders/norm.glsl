@@ -22,7 +22,7 @@ float inverse_rms(uint n, float eps)
     barrier();
     float sum = 0.0;
     [[unroll]] for (uint k = 0; k < NORM_PARTS; k++) sum += norm_parts[k];
-    return 1.0 / sqrt(sum / float(n) + eps);
+    return rms_scale(sum / float(n) + eps);
 }
 
 /* A branch on its way to the residual stream, and what a matrix reads of it; scale: inverse_rms. */

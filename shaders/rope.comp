@@ -18,7 +18,7 @@ float head_scale(uint base)
     float squares = 0.0;
     for (uint i = gl_LocalInvocationID.x; i < HEAD_DIM; i += gl_WorkGroupSize.x)
         squares += p.qkv.at[base + i] * p.qkv.at[base + i];
-    return 1.0 / sqrt(workgroup_sum(squares) / float(HEAD_DIM) + p.eps);
+    return rms_scale(workgroup_sum(squares) / float(HEAD_DIM) + p.eps);
 }
 
 /* Normalised (x[i], x[i + 1]) of q or k. */

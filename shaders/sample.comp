@@ -56,7 +56,9 @@ void main()
 {
     uint i = gl_LocalInvocationID.x, row = gl_WorkGroupID.x;
     pd_draw d = p.draws.at[row];
-    uint n = d.n;
+    bool finite = is_finite(p.best.at[row * PD_TOPK].logit);
+    if (!finite) d.adjusts = 0;   /* the host refuses it: the first candidate will do */
+    uint n = finite ? d.n : 1;
     best[i] = p.best.at[row * PD_TOPK + i];
     if (d.adjusts != 0) {
         if (i < d.n_bias) bias[i] = p.bias.at[row * PD_TOPK + i];

@@ -1,7 +1,7 @@
 #version 460
 /* Each workgroup takes PD_TOPK_IN candidates of a row and keeps the best PD_TOPK, those of higher logit, then lower id. Passes
- * are repeated until one workgroup is left to a row, which sorts them; the first (FIRST) reads plain logits. A NaN counts as
- * the lowest. Sorting all would cost a hundred times more than reading them. So logits become keys, integers in the same order,
+ * are repeated until one workgroup is left to a row, which sorts them; the first (FIRST) reads plain logits. A NaN comes
+ * before all numbers, so that it shows. Sorting all would cost a hundred times more than reading them. So logits become keys, integers in the same order,
  * and the PD_TOPK-th largest key is found bit by bit: a bit is set if PD_TOPK keys still reach what that makes. */
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
@@ -9,6 +9,7 @@
 #define WORKGROUP 256
 #define SHARE (PD_TOPK_IN / WORKGROUP)
 #define LOWEST -3.4e38
+#define NAN_KEY 0xffc00000u   /* logit_of it is NaN */
 #define NOBODY 0xffffffffu
 
 layout(local_size_x = WORKGROUP) in;
@@ -28,6 +29,7 @@ uint key_at(uint i)
 {
     if (i >= p.n || id_at(i) == NOBODY) return 0;
     float x = FIRST ? p.logits.at[row + i] : p.found.at[row + i].logit;
+    if ((floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u) return NAN_KEY;
     uint bits = x == 0.0 ? 0 : floatBitsToUint(x > LOWEST ? x : LOWEST);
     return bits >> 31 == 0 ? bits | 0x80000000u : ~bits;
 }

@@ -260,7 +260,7 @@ static peridot_status decode_next(struct pd_decoder *d, struct pd_decode_row *ro
         row->advanced = true;
         if (!writes_text(d)) continue;
         if (!on_device) PD_TRY(draw_on_host(&row->token, d, row->sequence));
-        else PD_TRY(pd_check_finite(d->w->model, row->sequence, row->sequence->best[0].logit));
+        else PD_TRY(pd_check_best(d->w->model, row->sequence));
         if (on_device) pd_sampler_drawn(&row->sequence->sampler);
         if (on_device) row->token = d->evaluates[m];
     }

@@ -2,6 +2,7 @@
 
 #include "base/num.h"
 #include "base/os.h"
+#include "engine/results.h"
 
 #include <math.h>
 #include <string.h>
@@ -130,12 +131,21 @@ static peridot_status submit(struct pd_chunk **out, struct pd_prefill *p, struct
 
 /* ---- rows that callers want ---- */
 
-static peridot_status report(struct pd_workspace *w, pd_row_call call, void *user, struct pd_sequence *q, uint32_t pos,
-                             uint32_t n, uint32_t width)
+/* Rows that were read to the host, of positions from pos on. */
+struct host_rows {
+    const char *what;    /* they are */
+    pd_row_call call;
+    uint32_t pos, n, width;
+};
+
+static peridot_status report(struct pd_workspace *w, const struct host_rows *r, struct pd_sequence *q, void *user)
 {
-    for (uint32_t i = 0; i < n; i++)
-        if (!call(user, q, pos + i, w->host_rows + (size_t)i * width, width))
-            return pd_fail(PERIDOT_CANCELLED, "stopped by the caller at position %u", pos + i);
+    for (uint32_t i = 0; i < r->n; i++) {
+        const float *row = w->host_rows + (size_t)i * r->width;
+        PD_TRY(pd_check_finite(w->model, r->what, r->pos + i, row, r->width));
+        if (!r->call(user, q, r->pos + i, row, r->width))
+            return pd_fail(PERIDOT_CANCELLED, "stopped by the caller at position %u", r->pos + i);
+    }
     return PERIDOT_OK;
 }
 
@@ -145,7 +155,8 @@ peridot_status pd_report_hidden(struct pd_workspace *w, const struct pd_row_wish
     for (uint32_t i = 0, some; wishes->hidden && i < n; i += some) {
         some = (uint32_t)pd_min(PD_LOGITS_ROWS, n - i);
         PD_TRY(pd_workspace_read_hidden(w, first + i, some));
-        PD_TRY(report(w, wishes->hidden, wishes->user, q, pos + i, some, w->model->config.d_model));
+        const struct host_rows r = {"hidden states", wishes->hidden, pos + i, some, w->model->config.d_model};
+        PD_TRY(report(w, &r, q, wishes->user));
     }
     return PERIDOT_OK;
 }
@@ -155,7 +166,8 @@ peridot_status pd_report_logits(struct pd_workspace *w, const struct pd_row_wish
 {
     if (!wishes->logits || n == 0) return PERIDOT_OK;
     PD_TRY(pd_workspace_read_logits(w, first, n));
-    return report(w, wishes->logits, wishes->user, q, pos, n, w->model->weights.n_outputs);
+    const struct host_rows r = {"logits", wishes->logits, pos, n, w->model->weights.n_outputs};
+    return report(w, &r, q, wishes->user);
 }
 
 /* Logits of n rows of the chunk, which are in the scratch still. */

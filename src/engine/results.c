@@ -2,6 +2,7 @@
 
 #include "base/num.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,22 +13,33 @@ peridot_status pd_check_head(const struct pd_model *model)
 }
 
 /* Looks for the reason, tensor by tensor: this is the end of the run anyway. */
-peridot_status pd_check_finite(const struct pd_model *model, const struct pd_sequence *q, float best)
+static peridot_status fail_nonfinite(const struct pd_checkpoint *c, const char *what, uint32_t pos)
 {
-    const struct pd_checkpoint *c = model->checkpoint;
-    if (best > -3e38f && best < 3e38f) return PERIDOT_OK;
     for (size_t i = 0; i < pd_checkpoint_n_tensors(c); i++) {
         const struct pd_tensor *t = pd_checkpoint_tensor(c, i);
         uint64_t index;
         if (pd_tensor_find_nonfinite(t, &index))
             return pd_fail(
                 PERIDOT_ERROR_FORMAT,
-                "%s: tensor %s: weight %llu is not a finite number, and so the logits at position %u are not", t->file,
-                t->name, (unsigned long long)index, q->pos - 1);
+                "%s: tensor %s: weight %llu is not a finite number, and so the %s at position %u are not", t->file,
+                t->name, (unsigned long long)index, what, pos);
     }
     return pd_fail(PERIDOT_ERROR_FORMAT,
-                   "%s: the logits at position %u are not finite, though all weights are: they overflow fp32",
-                   pd_checkpoint_path(c), q->pos - 1);
+                   "%s: the %s at position %u are not finite, though all weights are: they overflow fp32",
+                   pd_checkpoint_path(c), what, pos);
+}
+
+/* topk has -3.4e38 for -infinity. */
+peridot_status pd_check_finite(const struct pd_model *model, const char *what, uint32_t pos, const float *x, size_t n)
+{
+    bool finite = true;
+    for (size_t i = 0; i < n; i++) finite &= fabsf(x[i]) < 3e38f;
+    return finite ? PERIDOT_OK : fail_nonfinite(model->checkpoint, what, pos);
+}
+
+peridot_status pd_check_best(const struct pd_model *model, const struct pd_sequence *q)
+{
+    return pd_check_finite(model, "logits", q->pos - 1, &q->best[0].logit, 1);
 }
 
 bool pd_logits_row(uint32_t *row, const struct pd_workspace *w, const struct pd_sequence *q, uint64_t n_steps)
@@ -42,8 +54,7 @@ bool pd_draw_needs_logits(const struct pd_sequence *q)
     return needs == 0 || needs > PD_TOPK;
 }
 
-/* All candidates, best first unless the chain is yet to adjust them. NaN has no place in an order: it goes last, as in
- * topk. */
+/* All candidates, best first unless the chain is yet to adjust them. */
 static peridot_status draw_from_all(int32_t *token, uint32_t n, struct pd_sampler *sampler, const float *logits)
 {
     struct pd_candidate *candidates = malloc(sizeof *candidates * n);
@@ -59,7 +70,7 @@ static peridot_status draw_from_all(int32_t *token, uint32_t n, struct pd_sample
 peridot_status pd_draw(int32_t *token, const struct pd_workspace *w, struct pd_sequence *q, const float *logits)
 {
     struct pd_candidate best[PD_TOPK];
-    PD_TRY(pd_check_finite(w->model, q, q->best[0].logit));
+    PD_TRY(pd_check_best(w->model, q));
     if (logits) return draw_from_all(token, w->model->n_pieces, &q->sampler, logits);
     memcpy(best, q->best, sizeof best);
     *token = pd_sampler_draw(&q->sampler, best, pd_min(PD_TOPK, w->model->n_pieces));

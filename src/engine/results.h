@@ -6,8 +6,10 @@
 
 /* Fails where the model has no head. */
 peridot_status pd_check_head(const struct pd_model *model);
-/* Fails, with the reason, where the best logit of the sequence's last position is no number. */
-peridot_status pd_check_finite(const struct pd_model *model, const struct pd_sequence *q, float best);
+/* Fails, with the reason, where some of n numbers of a position is not finite. `what` they are: "logits". */
+peridot_status pd_check_finite(const struct pd_model *model, const char *what, uint32_t pos, const float *x, size_t n);
+/* The same of the best logit of the sequence's last position: a NaN among them is the best. */
+peridot_status pd_check_best(const struct pd_model *model, const struct pd_sequence *q);
 /* The row of the device's logits that has those of the sequence's last position, where it still has. */
 bool pd_logits_row(uint32_t *row, const struct pd_workspace *w, const struct pd_sequence *q, uint64_t n_steps);
 /* Whether a draw needs all logits, not the best PD_TOPK. */

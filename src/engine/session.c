@@ -283,6 +283,7 @@ peridot_status pd_session_logits(const float **out, struct pd_session *s, struct
         pd_logits_row(&row, &s->workspace, q, s->decoder.n_steps);
     }
     PD_TRY(pd_workspace_read_logits(&s->workspace, row, 1));
+    PD_TRY(pd_check_finite(s->model, "logits", q->pos - 1, s->workspace.host_rows, s->model->weights.n_outputs));
     *out = s->workspace.host_rows;
     return PERIDOT_OK;
 }

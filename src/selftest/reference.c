@@ -155,6 +155,7 @@ void pd_reference_glu(float *y, const float *x, uint32_t n, uint32_t n_tokens, b
 
 static bool before(struct pd_candidate a, struct pd_candidate b)
 {
+    if (isnan(a.logit) || isnan(b.logit)) return isnan(b.logit) ? isnan(a.logit) && a.id < b.id : true;
     return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
 }
 
@@ -164,7 +165,7 @@ void pd_reference_topk(struct pd_candidate best[PD_TOPK], const float *logits, u
     const float lowest = -3.4e38f;
     for (uint32_t i = 0; i < PD_TOPK; i++) best[i] = (struct pd_candidate){lowest, UINT32_MAX};
     for (uint32_t id = 0; id < n; id++) {
-        struct pd_candidate c = {logits[id] > lowest ? logits[id] : lowest, id};
+        struct pd_candidate c = {logits[id] < lowest ? lowest : logits[id], id};
         if (!before(c, best[PD_TOPK - 1])) continue;
         uint32_t at = PD_TOPK - 1;
         for (; at > 0 && before(c, best[at - 1]); at--) best[at] = best[at - 1];

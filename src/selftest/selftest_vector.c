@@ -118,15 +118,19 @@ static void try_topk(struct pd_trial *t, const char *name, float (*value)(uint32
 
 static float rising(uint32_t i, uint32_t n) { return (void)n, (float)i; }
 static float many_equal(uint32_t i, uint32_t n) { return (void)n, (float)(i * 7 % 5); }
-static float few_numbers(uint32_t i, uint32_t n) { return (void)n, i % 3 ? NAN : i % 2 ? -INFINITY : -(float)i; }
-static float no_numbers(uint32_t i, uint32_t n) { return i == n / 2 ? INFINITY : i % 2 ? NAN : -INFINITY; }
+static float few_numbers(uint32_t i, uint32_t n) { return (void)n, i % 3 ? -INFINITY : -(float)i; }
+static float one_nan(uint32_t i, uint32_t n) { return i == n / 2 ? NAN : -(float)(i * 7 % 5); }
+static float no_numbers(uint32_t i, uint32_t n)
+{
+    return i == n / 2 ? INFINITY : i % 2 ? copysignf(NAN, i % 4 ? 1 : -1) : -INFINITY;
+}
 
 void pd_try_topk(struct pd_trial *t, uint32_t type)
 {
     (void)type;
     static const struct { const char *name; float (*value)(uint32_t i, uint32_t n); } kinds[] = {
         {"random", NULL}, {"rising", rising}, {"many equal", many_equal}, {"a few numbers", few_numbers},
-        {"no numbers", no_numbers}};
+        {"one NaN", one_nan}, {"no numbers", no_numbers}};
     static const uint32_t sizes[] = {1, 2, 127, 128, 129, 1000, 1024, 1025, 2048, 8192, 9000, 256000};
     for (size_t s = 0; s < PD_COUNT(sizes); s++)
         for (size_t k = 0; k < PD_COUNT(kinds); k++)
@@ -203,7 +207,8 @@ void pd_try_sample(struct pd_trial *t, uint32_t type)
     (void)type;
     static const struct { const char *name; float (*value)(uint32_t i, uint32_t n); } kinds[] = {
         {"random", NULL}, {"rising", rising}, {"many equal", many_equal}, {"a few numbers", few_numbers},
-        {"close together", close_together}, {"one far above", one_far_above}, {"no numbers", no_numbers}};
+        {"close together", close_together}, {"one far above", one_far_above}, {"one NaN", one_nan},
+        {"no numbers", no_numbers}};
     static const struct pd_draw draws[] = {
         {.n = 1}, {.n = 2, .scale = 1.4426950f}, {.n = 40, .scale = 1.8033688f, .top_p = 0xf3333333u,
             .min_weight = 838860},
@@ -219,7 +224,7 @@ void pd_try_sample(struct pd_trial *t, uint32_t type)
     for (size_t k = 0; k < PD_COUNT(kinds); k++)
         for (size_t d = 0; d < PD_COUNT(draws); d++)
             if (t->thorough || d % PD_COUNT(kinds) == k) try_sample(t, kinds[k].name, kinds[k].value, &draws[d], NULL);
-    for (size_t k = 0; k < PD_COUNT(kinds) - 1; k++)   /* no numbers have no order */
+    for (size_t k = 0; k < PD_COUNT(kinds) - 2; k++)   /* without NaN, which has no order */
         for (size_t a = 0; a < PD_COUNT(adjusting); a++)
             if (t->thorough || a == k % PD_COUNT(adjusting))
                 try_sample(t, kinds[k].name, kinds[k].value, &draws[(k + a) % 9], &adjusting[a]);

@@ -163,8 +163,9 @@ static double taken(double error, double tolerance) { return error == 0 ? 0 : er
 void pd_trial_check(struct pd_trial *t, const char *what, uint64_t at, double got, double want, struct pd_bound bound)
 {
     if (!t->ran) return;
-    double off = got == want ? 0 : fabs(got - want), error = off == 0 ? 0 : off / bound.magnitude;
-    if (isnan(error)) error = INFINITY;   /* the reference has numbers only */
+    double off = got == want || (isnan(got) && isnan(want)) ? 0 : fabs(got - want),
+        error = off == 0 ? 0 : off / bound.magnitude;
+    if (isnan(error)) error = INFINITY;
     if (taken(error, bound.tolerance) > taken(t->check.error, t->check.tolerance) || t->check.tolerance == 0) {
         t->check.error = error;
         t->check.tolerance = bound.tolerance;
