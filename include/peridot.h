@@ -314,6 +314,8 @@ typedef struct peridot_session_params {
     uint32_t n_sequences;      /* at once, up to 64; 0: 1 */
     uint32_t n_positions;      /* of all sequences together, which take pages of them as they grow; 0: n_sequences
                                   times ctx */
+    uint64_t snapshot_size;    /* bytes of the host's memory at most for places to go back to, where the device has no
+                                  pages left for them: see peridot_sequence_truncate; 0: 1 GiB */
 } peridot_session_params;
 
 /* params may be NULL. */
@@ -357,9 +359,10 @@ PERIDOT_API uint32_t peridot_sequence_pos(const peridot_sequence *sequence);
 PERIDOT_API const int32_t *peridot_sequence_tokens(const peridot_sequence *sequence);
 /* Keeps the first n tokens: the next one is at position n, and until then there are no logits unless all were kept.
  * Exact in models without windows. Layers with windows give keys back; they still have those for any place a chunk or
- * less back, for the ends of the last two prompts and for the end of the reply between them. Elsewhere the nearest such
- * place before n, or 0, is gone back to: *kept says how many tokens remain, to be evaluated from there on. With kept
- * NULL nothing is changed then, and PERIDOT_ERROR_ARGUMENT is returned; as when there are fewer than n tokens. */
+ * less back, and for the ends of the last eight prompts and of the replies before them, unless these take more memory
+ * than snapshot_size: then the oldest of all sequences are dropped. Elsewhere the nearest such place before n, or 0, is
+ * gone back to: *kept says how many tokens remain, to be evaluated from there on. With kept NULL nothing is changed
+ * then, and PERIDOT_ERROR_ARGUMENT is returned; as when there are fewer than n tokens. */
 PERIDOT_API peridot_status peridot_sequence_truncate(peridot_sequence *sequence, uint32_t n, uint32_t *kept);
 
 /* Called once per position with a row: [n_outputs] logits after the final softcap (or label scores), or [d_model]

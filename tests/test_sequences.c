@@ -4,7 +4,7 @@
 #include "relative_error.h"
 
 #include "base/num.h"
-#include "engine/model.h"
+#include "engine/session.h"
 #include "gpu/vk.h"
 
 enum { MAX_WIDTH = 4096, N_MOST = 64, N_STEPS = 12, CTX = 320 };
@@ -213,6 +213,114 @@ static void test_snapshots(void **state)
     copy_logits(want, plain, width);
     assert_memory_equal(got, want, width * sizeof *got);
     EXPECT_OK(peridot_sequence_truncate(q, 30, &kept));    /* nothing is left of that */
+    assert_int_equal(kept, 0);
+    peridot_session_free(s);
+    peridot_model_close(model);
+}
+
+/* A conversation: pieces of texts, each a prompt or the steps of a reply. */
+struct talk {
+    struct piece {
+        uint32_t text, to;
+        bool reply;
+    } pieces[32];
+    uint32_t n;
+};
+
+static uint32_t length(const struct talk *t) { return t->n ? t->pieces[t->n - 1].to : 0; }
+
+static void eval_piece(peridot_sequence *q, const struct piece *p)
+{
+    uint32_t from = peridot_sequence_pos(q);
+    if (!p->reply) eval(q, p->text, from, p->to);
+    for (uint32_t i = from; p->reply && i < p->to; i++) eval(q, p->text, i, i + 1);
+}
+
+static void add_turn(struct talk *t, peridot_sequence *q, uint32_t text)
+{
+    for (int reply = 0; reply < 2; reply++) {
+        t->pieces[t->n] = (struct piece){text, length(t) + (reply ? 17 : 45), reply};
+        eval_piece(q, &t->pieces[t->n++]);
+    }
+}
+
+static struct pd_cache *cache_of(peridot_session *s) { return &(*(struct pd_session **)(void *)s)->set.cache; }
+
+/* Logits of a sequence that never went back. */
+static void expect_as_never_back(const struct talk *t, peridot_sequence *q)
+{
+    peridot_model *model = open_model(MODEL, NULL);
+    peridot_session *s;
+    float want[MAX_WIDTH], got[MAX_WIDTH];
+    size_t width = peridot_model_get_info(model)->n_outputs;
+    EXPECT_OK(peridot_session_create(&s, model, &(peridot_session_params){.ctx = 512, .chunk = 16}));
+    peridot_sequence *plain = add(s);
+    for (uint32_t i = 0; i < t->n; i++) eval_piece(plain, &t->pieces[i]);
+    assert_int_equal(peridot_sequence_pos(plain), peridot_sequence_pos(q));
+    copy_logits(want, plain, width);
+    copy_logits(got, q, width);
+    if (memcmp(got, want, width * sizeof *got) != 0)
+        fail_msg("after %u pieces: %g apart", t->n, relative_error(got, want, width));
+    peridot_session_free(s);
+    peridot_model_close(model);
+}
+
+/* Eight turns have more pages of windows than the device: those of old turns go to the host's memory and come back. Any
+ * of the turns can be retried or said otherwise, again and again, and nothing before it is evaluated again. */
+static void test_snapshots_on_host(void **state)
+{
+    (void)state;
+    static const uint32_t back_to[] = {15, 12, 9, 13, 4, 7, 1};   /* pieces that stay */
+    peridot_model *model = open_model(MODEL, NULL);
+    peridot_session *s;
+    struct talk talk = {.n = 0};
+    uint32_t kept;
+    EXPECT_OK(peridot_session_create(&s, model, &(peridot_session_params){.ctx = 512, .chunk = 16}));
+    peridot_sequence *q = add(s);
+    struct pd_cache *cache = cache_of(s);
+    while (talk.n < 16) add_turn(&talk, q, talk.n);
+    uint64_t most = cache->host_size;
+    for (size_t i = 0; i < PD_COUNT(back_to); i++) {
+        talk.n = back_to[i];
+        EXPECT_OK(peridot_sequence_truncate(q, length(&talk), &kept));
+        assert_int_equal(kept, length(&talk));
+        if (talk.n % 2) {   /* another reply */
+            talk.pieces[talk.n] = (struct piece){40 + (uint32_t)i, length(&talk) + 17, true};
+            eval_piece(q, &talk.pieces[talk.n++]);
+            expect_as_never_back(&talk, q);
+        }
+        while (talk.n < 16) add_turn(&talk, q, 20 * (uint32_t)i + talk.n);
+        most = pd_max(most, cache->host_size);
+        expect_as_never_back(&talk, q);
+    }
+    assert_true(most > 0);
+    peridot_sequence_free(q);
+    assert_int_equal(cache->host_size, 0);
+    for (uint32_t kind = 0; kind < cache->n_kinds; kind++)
+        assert_int_equal(cache->pools[kind].n_free, cache->pools[kind].n_pages);
+    peridot_session_free(s);
+    peridot_model_close(model);
+}
+
+/* The host's memory has a bound: beyond it the oldest turns can't be gone back to, and the conversation goes on. */
+static void test_snapshots_bounded(void **state)
+{
+    (void)state;
+    peridot_model *model = open_model(MODEL, NULL);
+    peridot_session *s;
+    struct talk talk = {.n = 0};
+    uint32_t kept;
+    EXPECT_OK(peridot_session_create(&s, model,
+                                     &(peridot_session_params){.ctx = 512, .chunk = 16, .snapshot_size = 1}));
+    peridot_sequence *q = add(s);
+    while (talk.n < 16) add_turn(&talk, q, talk.n);
+    assert_int_equal(cache_of(s)->host_size, 0);
+    talk.n = 12;
+    EXPECT_OK(peridot_sequence_truncate(q, length(&talk), &kept));
+    assert_int_equal(kept, length(&talk));
+    add_turn(&talk, q, 33);
+    expect_as_never_back(&talk, q);
+    EXPECT_OK(peridot_sequence_truncate(q, talk.pieces[0].to, &kept));
     assert_int_equal(kept, 0);
     peridot_session_free(s);
     peridot_model_close(model);
@@ -458,7 +566,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gemma2),  cmocka_unit_test(test_gemma3),    cmocka_unit_test(test_llama),
         cmocka_unit_test(test_columns),
-        cmocka_unit_test(test_as_gpu), cmocka_unit_test(test_long_norms), cmocka_unit_test(test_snapshots), cmocka_unit_test(test_forks),
+        cmocka_unit_test(test_as_gpu), cmocka_unit_test(test_long_norms), cmocka_unit_test(test_snapshots),
+        cmocka_unit_test(test_snapshots_on_host), cmocka_unit_test(test_snapshots_bounded), cmocka_unit_test(test_forks),
         cmocka_unit_test(test_budget),  cmocka_unit_test(test_saved),     cmocka_unit_test(test_damaged),
         cmocka_unit_test(test_cancel),  cmocka_unit_test(test_errors),
     };

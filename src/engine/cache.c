@@ -36,6 +36,11 @@ static uint64_t half_size(const struct pd_page_pool *pool, peridot_kv_type type)
     return (uint64_t)pool->n_pages * PD_PAGE * pool->kv_dim * (type == PERIDOT_KV_F16 ? 2 : 4);
 }
 
+uint64_t pd_page_size(const struct pd_cache *cache, uint32_t kind)
+{
+    return (uint64_t)PD_PAGE * cache->pools[kind].kv_dim * (cache->type == PERIDOT_KV_F16 ? 2 : 4);
+}
+
 uint64_t pd_cache_size(const struct pd_config *config, const struct pd_cache_shape *shape)
 {
     struct pd_cache cache = {0};
@@ -59,7 +64,8 @@ static peridot_status create_pool(struct pd_page_pool *pool, const struct pd_cac
                        pool->n_pages * PD_PAGE, (unsigned long long)n);
     pool->free_pages = malloc(pool->n_pages * sizeof *pool->free_pages);
     pool->n_references = calloc(pool->n_pages, sizeof *pool->n_references);
-    if (!pool->free_pages || !pool->n_references)
+    if (pool->window) pool->kept = calloc(pool->n_pages, sizeof *pool->kept);
+    if (!pool->free_pages || !pool->n_references || (pool->window && !pool->kept))
         return pd_fail_alloc(pool->n_pages * sizeof *pool->free_pages, "pages");
     while (pool->n_free < pool->n_pages) {
         pool->free_pages[pool->n_free] = pool->n_pages - 1 - pool->n_free;   /* the first page is taken first */
@@ -99,8 +105,8 @@ static peridot_status create(struct pd_cache *cache, struct pd_gpu *gpu, const s
 peridot_status pd_cache_create(struct pd_cache *out, struct pd_gpu *gpu, const struct pd_config *config,
                                const struct pd_cache_shape *shape, struct pd_heap *tables)
 {
-    *out = (struct pd_cache){.size = pd_cache_size(config, shape), .type = shape->type, .n_tables = shape->n_tables,
-        .n_layers = config->n_layers, .table_pages = (uint32_t)pd_div_up(shape->ctx, PD_PAGE)};
+    *out = (struct pd_cache){.gpu = gpu, .size = pd_cache_size(config, shape), .type = shape->type,
+        .host_max = shape->host_max, .n_tables = shape->n_tables, .n_layers = config->n_layers, .table_pages = (uint32_t)pd_div_up(shape->ctx, PD_PAGE)};
     make_pools(out, config, shape);
     PD_TRY(pd_gpu_check_budget(gpu, out->size, "the KV cache"));
     peridot_status status = create(out, gpu, config, tables);
@@ -113,9 +119,11 @@ void pd_cache_free(struct pd_cache *cache)
     for (uint32_t kind = 0; kind < cache->n_kinds; kind++) {
         free(cache->pools[kind].free_pages);
         free(cache->pools[kind].n_references);
+        free(cache->pools[kind].kept);
     }
     pd_commands_free(cache->commands);
     pd_heap_free(cache->heap);
+    pd_heap_free(cache->staging_heap);
     free(cache->layers);
     free(cache->spans);
     free(cache->kinds);
@@ -129,6 +137,8 @@ static uint32_t *table_of(const struct pd_cache *cache, uint32_t kind, const str
     return (uint32_t *)cache->pools[kind].tables.host + (size_t)pages->table * cache->table_pages;
 }
 
+#define STAGING UINT32_MAX   /* in place of a page's number */
+
 static uint32_t take(struct pd_page_pool *pool)
 {
     uint32_t page = pool->free_pages[--pool->n_free];
@@ -141,20 +151,124 @@ static void give_back(struct pd_page_pool *pool, uint32_t page)
     if (--pool->n_references[page] == 0) pool->free_pages[pool->n_free++] = page;
 }
 
+/* Copies pages of the kind in all of its layers: from one to another, or to or from the staging memory (UINT32_MAX). */
+static peridot_status copy_page(struct pd_cache *cache, uint32_t kind, uint32_t to, uint32_t from)
+{
+    uint64_t size = pd_page_size(cache, kind), staged = 0;
+    PD_TRY(pd_commands_begin(cache->commands));
+    for (uint32_t i = 0; i < cache->n_layers; i++)
+        for (int half = 0; half < 2 && cache->kinds[i] == kind && cache->spans[i][0].size; half++, staged += size)
+            pd_copy(cache->commands, to == STAGING ? cache->staging : cache->spans[i][half],
+                    to == STAGING ? staged : to * size, from == STAGING ? cache->staging : cache->spans[i][half],
+                    from == STAGING ? staged : from * size, size);
+    PD_TRY(pd_commands_end(cache->commands));
+    return pd_commands_run(cache->commands);
+}
+
+/* ---- pages that snapshots keep ---- */
+
+struct pd_snapshot {
+    struct pd_snapshot *next;          /* the next newer one */
+    uint32_t table, pos;
+    uint32_t begin[PD_MAX_LAYER_KINDS], end[PD_MAX_LAYER_KINDS];   /* see pd_pages; of layers with windows only */
+    struct pd_kept_page *pages[];      /* of all kinds, one after the other */
+};
+
+/* Bytes of a page in all layers of the kind. */
+static uint64_t kept_size(const struct pd_cache *cache, uint32_t kind)
+{
+    uint64_t size = 0;
+    for (uint32_t i = 0; i < cache->n_layers; i++)
+        if (cache->kinds[i] == kind && cache->spans[i][0].size) size += 2 * pd_page_size(cache, kind);
+    return size;
+}
+
+static void drop_kept(struct pd_cache *cache, uint32_t kind, struct pd_kept_page *kept)
+{
+    struct pd_page_pool *pool = &cache->pools[kind];
+    if (!kept || --kept->n_snapshots) return;
+    if (kept->host) {
+        cache->host_size -= kept_size(cache, kind);
+    } else {
+        pool->kept[kept->number] = NULL;
+        give_back(pool, kept->number);
+    }
+    free(kept->host);
+    free(kept);
+}
+
+static void drop_snapshot(struct pd_cache *cache, struct pd_snapshot **at)
+{
+    struct pd_snapshot *s = *at;
+    size_t k = 0;
+    *at = s->next;
+    for (uint32_t kind = 0; kind < cache->n_kinds; kind++)
+        for (uint32_t i = s->begin[kind]; i < s->end[kind]; i++) drop_kept(cache, kind, s->pages[k++]);
+    free(s);
+}
+
+static peridot_status open_staging(struct pd_cache *cache)
+{
+    uint64_t size = 0;
+    if (cache->staging.size) return PERIDOT_OK;
+    for (uint32_t kind = 0; kind < cache->n_kinds; kind++)
+        if (cache->pools[kind].window) size = pd_max(size, kept_size(cache, kind));
+    if (!cache->staging_heap) PD_TRY(pd_heap_create(&cache->staging_heap, cache->gpu, PD_HEAP_HOST, size));
+    return pd_heap_alloc(&cache->staging, cache->staging_heap, size, "staging");
+}
+
+static peridot_status move_to_host(struct pd_cache *cache, uint32_t kind, struct pd_kept_page *kept)
+{
+    struct pd_page_pool *pool = &cache->pools[kind];
+    uint64_t size = kept_size(cache, kind);
+    PD_TRY(open_staging(cache));
+    PD_TRY(copy_page(cache, kind, STAGING, kept->number));
+    kept->host = malloc(size);
+    if (!kept->host) return pd_fail_alloc(size, "a snapshot");
+    memcpy(kept->host, cache->staging.host, size);
+    cache->host_size += size;
+    pool->kept[kept->number] = NULL;
+    give_back(pool, kept->number);
+    return PERIDOT_OK;
+}
+
+/* Of the oldest snapshot that has any, a page on the device that no sequence has; NULL: there is none. */
+static struct pd_kept_page *find_movable(const struct pd_cache *cache, uint32_t kind)
+{
+    for (struct pd_snapshot *s = cache->snapshots; s; s = s->next) {
+        struct pd_kept_page **pages = s->pages;
+        for (uint32_t i = 0; i < kind; i++) pages += s->end[i] - s->begin[i];
+        for (uint32_t i = 0; i < s->end[kind] - s->begin[kind]; i++)
+            if (!pages[i]->host && cache->pools[kind].n_references[pages[i]->number] == 1) return pages[i];
+    }
+    return NULL;
+}
+
+/* n pages of the kind are free then. Where the host's memory does not take what snapshots have, they are dropped, the
+ * oldest first. */
+static peridot_status make_room(struct pd_cache *cache, uint32_t kind, uint32_t n)
+{
+    struct pd_page_pool *pool = &cache->pools[kind];
+    while (pool->n_free < n) {
+        struct pd_kept_page *kept = find_movable(cache, kind);
+        if (!kept)
+            return pd_fail(PERIDOT_ERROR_MEMORY, "the KV cache is full: %u positions more do not fit the %u that are "
+                           "left of %u", n * PD_PAGE, pool->n_free * PD_PAGE, pool->n_pages * PD_PAGE);
+        bool fits = cache->host_size + kept_size(cache, kind) <= cache->host_max;
+        if (!fits || move_to_host(cache, kind, kept) != PERIDOT_OK) drop_snapshot(cache, &cache->snapshots);
+    }
+    return PERIDOT_OK;
+}
+
+/* ---- pages of sequences that go on and back ---- */
+
 /* Page `at` of the table of a kind becomes a copy of page `from` in all layers of the kind. */
 static peridot_status take_copy(struct pd_cache *cache, uint32_t kind, uint32_t *at, uint32_t from)
 {
     struct pd_page_pool *pool = &cache->pools[kind];
-    uint64_t size = (uint64_t)PD_PAGE * pool->kv_dim * (cache->type == PERIDOT_KV_F16 ? 2 : 4);
-    if (pool->n_free == 0)
-        return pd_fail(PERIDOT_ERROR_MEMORY, "the KV cache is full: all of its %u pages are taken", pool->n_pages);
+    PD_TRY(make_room(cache, kind, 1));
     uint32_t page = take(pool);
-    PD_TRY(pd_commands_begin(cache->commands));
-    for (uint32_t i = 0; i < cache->n_layers; i++)
-        for (int half = 0; half < 2 && cache->kinds[i] == kind && cache->spans[i][0].size; half++)
-            pd_copy(cache->commands, cache->spans[i][half], page * size, cache->spans[i][half], from * size, size);
-    peridot_status status = pd_commands_end(cache->commands);
-    if (status == PERIDOT_OK) status = pd_commands_run(cache->commands);
+    peridot_status status = copy_page(cache, kind, page, from);
     if (status == PERIDOT_OK) *at = page;
     else give_back(pool, page);
     return status;
@@ -179,13 +293,9 @@ uint32_t pd_pages_text(const struct pd_cache *cache, const struct pd_pages *page
 peridot_status pd_pages_extend(struct pd_cache *cache, struct pd_pages *pages, uint32_t n)
 {
     uint32_t end = (uint32_t)pd_div_up(n, PD_PAGE);
-    for (uint32_t kind = 0; kind < cache->n_kinds; kind++) {
-        const struct pd_page_pool *pool = &cache->pools[kind];
-        if (pool->n_pages && end > pages->end[kind] && end - pages->end[kind] > pool->n_free)
-            return pd_fail(PERIDOT_ERROR_MEMORY,
-                           "the KV cache is full: %u positions more do not fit the %u that are left of %u",
-                           n - pages->end[kind] * PD_PAGE, pool->n_free * PD_PAGE, pool->n_pages * PD_PAGE);
-    }
+    for (uint32_t kind = 0; kind < cache->n_kinds; kind++)
+        if (cache->pools[kind].n_pages && end > pages->end[kind])
+            PD_TRY(make_room(cache, kind, end - pages->end[kind]));
     for (uint32_t kind = 0; kind < cache->n_kinds; kind++) {
         struct pd_page_pool *pool = &cache->pools[kind];
         for (; pool->n_pages && pages->end[kind] < end; pages->end[kind]++) {
@@ -246,56 +356,6 @@ peridot_status pd_pages_fork(struct pd_cache *cache, struct pd_pages *to, const 
     return PERIDOT_OK;
 }
 
-/* ---- snapshots ---- */
-
-peridot_status pd_snapshot_take(struct pd_snapshot *out, struct pd_cache *cache, const struct pd_pages *pages,
-                                uint32_t pos)
-{
-    size_t n = 0, at = 0;
-    *out = (struct pd_snapshot){.pos = pos};
-    for (uint32_t kind = 0; kind < cache->n_kinds; kind++) {
-        const struct pd_page_pool *pool = &cache->pools[kind];
-        if (!pool->window || !pool->n_pages) continue;
-        out->begin[kind] = (pos + 1 > pool->window ? pos + 1 - pool->window : 0) / PD_PAGE;
-        out->end[kind] = (uint32_t)pd_div_up(pos, PD_PAGE);
-        n += out->end[kind] - out->begin[kind];
-    }
-    out->pages = malloc(pd_max(n, 1) * sizeof *out->pages);
-    if (!out->pages) return pd_fail_alloc(n * sizeof *out->pages, "a snapshot");
-    for (uint32_t kind = 0; kind < cache->n_kinds; kind++)
-        for (uint32_t i = out->begin[kind]; i < out->end[kind]; i++, at++) {
-            out->pages[at] = table_of(cache, kind, pages)[i];
-            cache->pools[kind].n_references[out->pages[at]]++;
-        }
-    return PERIDOT_OK;
-}
-
-void pd_snapshot_free(struct pd_snapshot *snapshot, struct pd_cache *cache)
-{
-    size_t at = 0;
-    for (uint32_t kind = 0; snapshot->pos && kind < cache->n_kinds; kind++)
-        for (uint32_t i = snapshot->begin[kind]; i < snapshot->end[kind]; i++)
-            give_back(&cache->pools[kind], snapshot->pages[at++]);
-    free(snapshot->pages);
-    *snapshot = (struct pd_snapshot){0};
-}
-
-void pd_snapshot_restore(const struct pd_snapshot *snapshot, struct pd_cache *cache, struct pd_pages *pages)
-{
-    size_t at = 0;
-    for (uint32_t kind = 0; kind < cache->n_kinds; kind++) {
-        struct pd_page_pool *pool = &cache->pools[kind];
-        if (!pool->window || !pool->n_pages) continue;
-        release_all(cache, pages, kind);
-        for (uint32_t i = snapshot->begin[kind]; i < snapshot->end[kind]; i++) {
-            pool->n_references[snapshot->pages[at]]++;
-            table_of(cache, kind, pages)[i] = snapshot->pages[at++];
-        }
-        pages->begin[kind] = snapshot->begin[kind];
-        pages->end[kind] = snapshot->end[kind];
-    }
-}
-
 uint32_t pd_pages_least(const struct pd_cache *cache, const struct pd_pages *pages)
 {
     uint32_t least = 0;
@@ -303,4 +363,125 @@ uint32_t pd_pages_least(const struct pd_cache *cache, const struct pd_pages *pag
         if (pages->begin[kind])
             least = (uint32_t)pd_max(least, pages->begin[kind] * PD_PAGE + cache->pools[kind].window - 1);
     return least;
+}
+
+/* ---- snapshots ---- */
+
+/* The oldest ones of a sequence that has too many. */
+static void drop_surplus(struct pd_cache *cache, uint32_t table)
+{
+    uint32_t n = 0;
+    for (const struct pd_snapshot *s = cache->snapshots; s; s = s->next) n += s->table == table;
+    for (struct pd_snapshot **at = &cache->snapshots; n > PD_N_SNAPSHOTS;)
+        if ((*at)->table == table) drop_snapshot(cache, at), n--;
+        else at = &(*at)->next;
+}
+
+static void append(struct pd_cache *cache, struct pd_snapshot *s)
+{
+    struct pd_snapshot **at = &cache->snapshots;
+    while (*at) at = &(*at)->next;
+    *at = s;
+    s->next = NULL;
+}
+
+static struct pd_kept_page *keep(struct pd_page_pool *pool, uint32_t number)
+{
+    struct pd_kept_page *kept = pool->kept[number];
+    if (!kept) kept = calloc(1, sizeof *kept);
+    if (!kept) return NULL;
+    if (kept->n_snapshots++ == 0) pool->n_references[number]++;
+    kept->number = number;
+    return pool->kept[number] = kept;
+}
+
+peridot_status pd_snapshot_take(struct pd_cache *cache, const struct pd_pages *pages, uint32_t pos)
+{
+    struct pd_snapshot shape = {.table = pages->table, .pos = pos};
+    size_t n = 0, k = 0;
+    for (uint32_t kind = 0; kind < cache->n_kinds; kind++) {
+        const struct pd_page_pool *pool = &cache->pools[kind];
+        if (!pool->window || !pool->n_pages) continue;
+        shape.begin[kind] = (pos + 1 > pool->window ? pos + 1 - pool->window : 0) / PD_PAGE;
+        shape.end[kind] = (uint32_t)pd_div_up(pos, PD_PAGE);
+        n += shape.end[kind] - shape.begin[kind];
+    }
+    if (n == 0) return PERIDOT_OK;
+    struct pd_snapshot *s = calloc(1, sizeof *s + n * sizeof *s->pages);
+    if (!s) return pd_fail_alloc(n * sizeof *s->pages, "a snapshot");
+    *s = shape;
+    append(cache, s);
+    for (uint32_t kind = 0; kind < cache->n_kinds; kind++)
+        for (uint32_t i = s->begin[kind]; i < s->end[kind]; i++) {
+            s->pages[k] = keep(&cache->pools[kind], table_of(cache, kind, pages)[i]);
+            if (!s->pages[k++]) {
+                pd_snapshots_drop(cache, pages, pos - 1);
+                return pd_fail_alloc(sizeof(struct pd_kept_page), "a snapshot");
+            }
+        }
+    drop_surplus(cache, pages->table);
+    return PERIDOT_OK;
+}
+
+uint32_t pd_snapshot_before(const struct pd_cache *cache, const struct pd_pages *pages, uint32_t n)
+{
+    uint32_t pos = 0;
+    for (const struct pd_snapshot *s = cache->snapshots; s; s = s->next)
+        if (s->table == pages->table && s->pos <= n) pos = (uint32_t)pd_max(pos, s->pos);
+    return pos;
+}
+
+void pd_snapshots_drop(struct pd_cache *cache, const struct pd_pages *pages, uint32_t pos)
+{
+    for (struct pd_snapshot **at = &cache->snapshots; *at;)
+        if ((*at)->table == pages->table && (*at)->pos > pos) drop_snapshot(cache, at);
+        else at = &(*at)->next;
+}
+
+static peridot_status move_to_device(struct pd_cache *cache, uint32_t kind, struct pd_kept_page *kept)
+{
+    struct pd_page_pool *pool = &cache->pools[kind];
+    uint64_t size = kept_size(cache, kind);
+    PD_TRY(make_room(cache, kind, 1));
+    uint32_t page = take(pool);
+    memcpy(cache->staging.host, kept->host, size);
+    peridot_status status = copy_page(cache, kind, page, STAGING);
+    if (status != PERIDOT_OK) {
+        give_back(pool, page);
+        return status;
+    }
+    free(kept->host);
+    *kept = (struct pd_kept_page){.n_snapshots = kept->n_snapshots, .number = page};
+    pool->kept[page] = kept;
+    cache->host_size -= size;
+    return PERIDOT_OK;
+}
+
+static peridot_status restore(struct pd_cache *cache, struct pd_pages *pages, const struct pd_snapshot *s)
+{
+    size_t k = 0;
+    for (uint32_t kind = 0; kind < cache->n_kinds; kind++) {
+        struct pd_page_pool *pool = &cache->pools[kind];
+        if (!pool->window || !pool->n_pages) continue;
+        release_all(cache, pages, kind);
+        pages->begin[kind] = pages->end[kind] = s->begin[kind];
+        for (; pages->end[kind] < s->end[kind]; pages->end[kind]++, k++) {
+            if (s->pages[k]->host) PD_TRY(move_to_device(cache, kind, s->pages[k]));
+            table_of(cache, kind, pages)[pages->end[kind]] = s->pages[k]->number;
+            pool->n_references[s->pages[k]->number]++;
+        }
+    }
+    return PERIDOT_OK;
+}
+
+/* Out of the list in the meantime, so that room is not made by dropping it. */
+peridot_status pd_snapshot_restore(struct pd_cache *cache, struct pd_pages *pages, uint32_t pos)
+{
+    struct pd_snapshot **at = &cache->snapshots;
+    while ((*at)->table != pages->table || (*at)->pos != pos) at = &(*at)->next;
+    struct pd_snapshot *s = *at;
+    *at = s->next;
+    peridot_status status = restore(cache, pages, s);
+    append(cache, s);
+    return status;
 }

@@ -8,20 +8,36 @@
 #include "arch/config.h"
 #include "ops/ops.h"
 
+#define PD_N_SNAPSHOTS 16          /* that a sequence has at most: the ends of 8 turns and of the prompts before them */
+#define PD_N_DEVICE_SNAPSHOTS 2    /* for which the device has pages: those of others go to the host when it is short */
+
+/* A page of a kind that snapshots have: all of them together are one reference of the device's page. */
+struct pd_kept_page {
+    uint32_t n_snapshots;
+    uint32_t number;           /* on the device, where host is NULL */
+    uint8_t *host;             /* [layers of the kind][k, v][PD_PAGE][kv_dim] */
+};
+
 struct pd_page_pool {
     uint32_t window, kv_dim;   /* of the kind's layers */
     uint32_t n_pages, n_free;  /* 0: they read caches of others */
     uint32_t *free_pages;      /* [n_free], a stack */
     uint16_t *n_references;    /* [n_pages] */
+    struct pd_kept_page **kept;   /* [n_pages], of layers with windows: NULL where no snapshot has the page */
     struct pd_span tables;     /* in the host's reach: [n_tables][table_pages] page numbers */
 };
 
 struct pd_cache {
+    struct pd_gpu *gpu;
     struct pd_heap *heap;
     struct pd_kv *layers;      /* [n_layers] */
     struct pd_span (*spans)[2];   /* [n_layers]: k, v; none for a layer that reads another's */
     uint32_t *kinds;           /* [n_layers] */
     struct pd_commands *commands;   /* that copy pages */
+    struct pd_heap *staging_heap;
+    struct pd_span staging;         /* a page of all layers of a kind, on its way to or from the host; made when needed */
+    struct pd_snapshot *snapshots;  /* of all sequences, the oldest first */
+    uint64_t host_size, host_max;   /* bytes of the host's memory that their pages take, and may take */
     uint32_t n_layers;
     struct pd_page_pool pools[PD_MAX_LAYER_KINDS];
     uint32_t n_kinds, n_tables, table_pages;
@@ -36,14 +52,17 @@ struct pd_cache_shape {
     uint32_t slack;            /* positions beyond its window that a sequence keeps of a layer with one */
     uint32_t n_snapshots;      /* of a sequence, for which layers with windows get pages */
     peridot_kv_type type;
+    uint64_t host_max;         /* bytes of the host's memory for the pages of older ones */
 };
 
 /* tables: heap of what the host writes and kernels read. */
 peridot_status pd_cache_create(struct pd_cache *out, struct pd_gpu *gpu, const struct pd_config *config,
                                const struct pd_cache_shape *shape, struct pd_heap *tables);
 void pd_cache_free(struct pd_cache *cache);
-/* Bytes that a cache of this shape takes. */
+/* Bytes that a cache of this shape takes on the device. */
 uint64_t pd_cache_size(const struct pd_config *config, const struct pd_cache_shape *shape);
+/* Bytes of a page of one layer's keys; values take as many. */
+uint64_t pd_page_size(const struct pd_cache *cache, uint32_t kind);
 
 /* The pages that a sequence holds: of each kind those with numbers begin .. end - 1 in its table. */
 struct pd_pages {
@@ -57,7 +76,8 @@ uint32_t pd_pages_number(const struct pd_cache *cache, const struct pd_pages *pa
 void pd_pages_skip(const struct pd_cache *cache, struct pd_pages *pages, const uint32_t begin[PD_MAX_LAYER_KINDS]);
 /* First slot of the sequence: see pd_place. */
 uint32_t pd_pages_text(const struct pd_cache *cache, const struct pd_pages *pages);
-/* Takes pages for all positions below n. PERIDOT_ERROR_MEMORY (nothing is changed) where the cache has too few left. */
+/* Takes pages for all positions below n. Where too few are left, pages that only snapshots have go to the host's memory,
+ * those of the oldest first; PERIDOT_ERROR_MEMORY (no sequence is changed) where these are too few as well. */
 peridot_status pd_pages_extend(struct pd_cache *cache, struct pd_pages *pages, uint32_t n);
 /* Gives back pages that positions from `pos` on do not see, but for `slack` positions before them. */
 void pd_pages_release(struct pd_cache *cache, struct pd_pages *pages, uint32_t pos, uint32_t slack);
@@ -70,17 +90,17 @@ peridot_status pd_pages_fork(struct pd_cache *cache, struct pd_pages *to, const 
  * there. */
 uint32_t pd_pages_least(const struct pd_cache *cache, const struct pd_pages *pages);
 
-/* The pages of layers with windows that position `pos` sees, kept though their sequence goes on: it can go back
- * there. */
-struct pd_snapshot {
-    uint32_t pos;              /* 0: there is none */
-    uint32_t begin[PD_MAX_LAYER_KINDS], end[PD_MAX_LAYER_KINDS];
-    uint32_t *pages;           /* of all kinds, one after the other */
-};
-peridot_status pd_snapshot_take(struct pd_snapshot *out, struct pd_cache *cache, const struct pd_pages *pages,
-                                uint32_t pos);
-void pd_snapshot_free(struct pd_snapshot *snapshot, struct pd_cache *cache);
-/* Gives `pages`, which holds those of layers without windows up to the snapshot's position, the snapshot's. */
-void pd_snapshot_restore(const struct pd_snapshot *snapshot, struct pd_cache *cache, struct pd_pages *pages);
+/* A snapshot keeps the pages of layers with windows that a position sees, so that its sequence can go back there. Which
+ * sequence that is, its table says. The end of a prompt or of a turn is such a position. */
+
+/* Keeps what it takes to go back to position `pos`, and drops the oldest of the sequence's where it has PD_N_SNAPSHOTS. */
+peridot_status pd_snapshot_take(struct pd_cache *cache, const struct pd_pages *pages, uint32_t pos);
+/* Position of the sequence's last snapshot at or before n; 0: there is none. */
+uint32_t pd_snapshot_before(const struct pd_cache *cache, const struct pd_pages *pages, uint32_t n);
+/* Gives `pages`, which holds those of layers without windows up to `pos`, those of its snapshot there. Where it fails
+ * some are lacking. */
+peridot_status pd_snapshot_restore(struct pd_cache *cache, struct pd_pages *pages, uint32_t pos);
+/* Drops the sequence's snapshots beyond `pos`. */
+void pd_snapshots_drop(struct pd_cache *cache, const struct pd_pages *pages, uint32_t pos);
 
 #endif

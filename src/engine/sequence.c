@@ -20,16 +20,10 @@ peridot_status pd_sequence_create(struct pd_sequence **out, struct pd_sequence_s
     return PERIDOT_OK;
 }
 
-static void drop_snapshots(struct pd_sequence *q, uint32_t beyond)
-{
-    for (int i = 0; i < PD_N_SNAPSHOTS; i++)
-        if (q->snapshots[i].pos > beyond) pd_snapshot_free(&q->snapshots[i], &q->set->cache);
-}
-
 void pd_sequence_free(struct pd_sequence *q)
 {
     if (!q) return;
-    drop_snapshots(q, 0);
+    pd_snapshots_drop(&q->set->cache, &q->pages, 0);
     pd_pages_truncate(&q->set->cache, &q->pages, 0);
     q->set->at[q->index] = NULL;
     free(q->tokens);
@@ -37,22 +31,6 @@ void pd_sequence_free(struct pd_sequence *q)
 }
 
 /* ---- growing ---- */
-
-/* Of all sequences the snapshot that is furthest behind its sequence; false: there is none. */
-static bool drop_oldest(struct pd_sequence_set *set)
-{
-    struct pd_snapshot *oldest = NULL;
-    uint32_t age = 0;
-    for (uint32_t i = 0; i < set->n_max; i++)
-        for (int k = 0; set->at[i] && k < PD_N_SNAPSHOTS; k++) {
-            struct pd_snapshot *s = &set->at[i]->snapshots[k];
-            if (!s->pos || (oldest && set->at[i]->pos - s->pos <= age)) continue;
-            oldest = s;
-            age = set->at[i]->pos - s->pos;
-        }
-    if (oldest) pd_snapshot_free(oldest, &set->cache);
-    return oldest != NULL;
-}
 
 static peridot_status grow_tokens(struct pd_sequence *q, uint32_t n)
 {
@@ -69,10 +47,7 @@ peridot_status pd_sequence_extend(struct pd_sequence *q, uint32_t n)
 {
     PD_TRY(grow_tokens(q, n));
     pd_pages_release(&q->set->cache, &q->pages, q->pos, q->set->slack);
-    peridot_status status;
-    do status = pd_pages_extend(&q->set->cache, &q->pages, n);
-    while (status == PERIDOT_ERROR_MEMORY && drop_oldest(q->set));
-    return status;
+    return pd_pages_extend(&q->set->cache, &q->pages, n);
 }
 
 void pd_sequence_append(struct pd_sequence *q, const int32_t *tokens, uint32_t n)
@@ -86,28 +61,14 @@ void pd_sequence_append(struct pd_sequence *q, const int32_t *tokens, uint32_t n
 
 void pd_sequence_mark(struct pd_sequence *q)
 {
-    struct pd_snapshot snapshot, *last = &q->snapshots[PD_N_SNAPSHOTS - 1];
-    if (q->pos == 0 || last->pos == q->pos) return;
-    if (pd_snapshot_take(&snapshot, &q->set->cache, &q->pages, q->pos) != PERIDOT_OK) return;
-    pd_snapshot_free(&q->snapshots[0], &q->set->cache);
-    memmove(q->snapshots, q->snapshots + 1, sizeof *last * (PD_N_SNAPSHOTS - 1));
-    *last = snapshot;
-}
-
-static const struct pd_snapshot *find_snapshot(const struct pd_sequence *q, uint32_t n)
-{
-    const struct pd_snapshot *found = NULL;
-    for (int i = 0; i < PD_N_SNAPSHOTS; i++)
-        if (q->snapshots[i].pos && q->snapshots[i].pos <= n && (!found || q->snapshots[i].pos > found->pos))
-            found = &q->snapshots[i];
-    return found;
+    struct pd_cache *cache = &q->set->cache;
+    if (pd_snapshot_before(cache, &q->pages, q->pos) != q->pos) pd_snapshot_take(cache, &q->pages, q->pos);
 }
 
 uint32_t pd_sequence_nearest(const struct pd_sequence *q, uint32_t n)
 {
     if (n == 0 || n >= pd_pages_least(&q->set->cache, &q->pages)) return n;
-    const struct pd_snapshot *snapshot = find_snapshot(q, n);
-    return snapshot ? snapshot->pos : 0;
+    return pd_snapshot_before(&q->set->cache, &q->pages, n);
 }
 
 static void forget_after(struct pd_sequence *q, uint32_t n)
@@ -122,17 +83,18 @@ static void forget_after(struct pd_sequence *q, uint32_t n)
 peridot_status pd_sequence_truncate(struct pd_sequence *q, uint32_t n, uint32_t *kept)
 {
     if (n > q->pos) return pd_fail(PERIDOT_ERROR_ARGUMENT, "of %u tokens %u cannot be kept", q->pos, n);
+    struct pd_cache *cache = &q->set->cache;
     *kept = pd_sequence_nearest(q, n);
     if (*kept == q->pos) return PERIDOT_OK;
-    if (*kept && *kept < pd_pages_least(&q->set->cache, &q->pages))
-        pd_snapshot_restore(find_snapshot(q, *kept), &q->set->cache, &q->pages);
-    drop_snapshots(q, *kept);
-    peridot_status status;
-    do status = pd_pages_truncate(&q->set->cache, &q->pages, *kept);
-    while (status == PERIDOT_ERROR_MEMORY && drop_oldest(q->set));
+    peridot_status status = PERIDOT_OK;
+    bool gone = *kept && *kept < pd_pages_least(cache, &q->pages);
+    pd_snapshots_drop(cache, &q->pages, *kept);
+    if (gone) status = pd_snapshot_restore(cache, &q->pages, *kept);
+    if (status == PERIDOT_OK) status = pd_pages_truncate(cache, &q->pages, *kept);
     if (status != PERIDOT_OK) {   /* some pages may be gone, and others not */
         *kept = 0;
-        pd_pages_truncate(&q->set->cache, &q->pages, 0);
+        pd_snapshots_drop(cache, &q->pages, 0);
+        pd_pages_truncate(cache, &q->pages, 0);
     }
     forget_after(q, *kept);
     return status;

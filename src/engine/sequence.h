@@ -7,7 +7,6 @@
 #include "engine/sampler.h"
 
 #define PD_MAX_SEQUENCES 64
-#define PD_N_SNAPSHOTS 2     /* that a sequence keeps: the end of its last prompt, and that of the reply before */
 
 /* Where the logits of a sequence's last position are. */
 enum pd_logits_place {
@@ -28,7 +27,6 @@ struct pd_sequence {
     enum pd_logits_place logits;
     uint32_t decoded_row;
     uint64_t decoded_step;
-    struct pd_snapshot snapshots[PD_N_SNAPSHOTS];   /* the oldest first */
 };
 
 struct pd_sequence_set {
@@ -46,8 +44,7 @@ peridot_status pd_sequence_fork(struct pd_sequence **out, const struct pd_sequen
 peridot_status pd_sequence_truncate(struct pd_sequence *q, uint32_t n, uint32_t *kept);
 /* Where that would be. */
 uint32_t pd_sequence_nearest(const struct pd_sequence *q, uint32_t n);
-/* Room for n tokens in all. Where the cache has no page left, snapshots are dropped, the oldest of any sequence
- * first. */
+/* Room for n tokens in all: see pd_pages_extend. */
 peridot_status pd_sequence_extend(struct pd_sequence *q, uint32_t n);
 /* Tokens that have been evaluated. */
 void pd_sequence_append(struct pd_sequence *q, const int32_t *tokens, uint32_t n);

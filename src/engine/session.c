@@ -11,6 +11,7 @@
 
 #define DEFAULT_CTX 8192
 #define DEFAULT_CHUNK 256
+#define DEFAULT_SNAPSHOT_SIZE ((uint64_t)1 << 30)   /* eight turns of 300 tokens with a model of 4 to 12 billion weights */
 
 /* ---- creating ---- */
 
@@ -80,8 +81,9 @@ static peridot_status session_init(struct pd_session *s, const peridot_session_p
                                    .ctx = s->ctx,
                                    .n_positions = (uint32_t)pd_min(n_positions, UINT32_MAX),
                                    .slack = 2 * s->set.slack,
-                                   .n_snapshots = PD_N_SNAPSHOTS,
-                                   .type = p->kv_type};
+                                   .n_snapshots = PD_N_DEVICE_SNAPSHOTS,
+                                   .type = p->kv_type,
+                                   .host_max = p->snapshot_size ? p->snapshot_size : DEFAULT_SNAPSHOT_SIZE};
     PD_TRY(pd_heap_create(&input_heap, s->model->gpu, PD_HEAP_INPUT, 1u << 20));
     s->workspace.input_heap = input_heap;
     PD_TRY(pd_cache_create(&s->set.cache, s->model->gpu, &s->model->config, &shape, input_heap));
