@@ -3,21 +3,24 @@
 #include "base/num.h"
 #include "base/os.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* The file: this header, the tokens, the best candidates, then of each layer with keys of its own the pages of its
  * keys, then those of its values. Numbers are little-endian, as on all hosts that Peridot runs on. */
-static const char magic[8] = "PDSEQ\0\0\1";
+static const char magic[8] = "PDSEQ\0\0\2";
+
+/* The numbers of a chain: what comes after them is borrowed. */
+#define CHAIN_BEGIN offsetof(peridot_sampling, temperature)
+#define CHAIN_SIZE (offsetof(peridot_sampling, bias) - CHAIN_BEGIN)
 
 struct header {
     char magic[8];
     uint64_t model, rng;
     uint32_t kv_type, page, n_kinds, pos, has_logits;
     uint32_t begin[PD_MAX_LAYER_KINDS], end[PD_MAX_LAYER_KINDS];   /* see pd_pages */
-    float temperature, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty;
-    uint32_t top_k;
-    uint64_t seed;
+    uint8_t chain[CHAIN_SIZE];
 };
 
 /* FNV-1a */
@@ -56,23 +59,15 @@ static uint64_t file_size(const struct pd_cache *cache, const struct header *h)
 
 static struct header make_header(const struct pd_sequence *q, const struct pd_model *model)
 {
-    const peridot_sampling *p = &q->sampler.p;
     struct header h = {.model = model_hash(model),
                        .rng = q->sampler.rng,
                        .kv_type = q->set->cache.type,
                        .page = PD_PAGE,
                        .n_kinds = q->set->cache.n_kinds,
                        .pos = q->pos,
-                       .has_logits = q->logits != PD_LOGITS_NONE,
-                       .temperature = p->temperature,
-                       .top_p = p->top_p,
-                       .min_p = p->min_p,
-                       .repeat_penalty = p->repeat_penalty,
-                       .presence_penalty = p->presence_penalty,
-                       .frequency_penalty = p->frequency_penalty,
-                       .top_k = p->top_k,
-                       .seed = p->seed};
+                       .has_logits = q->logits != PD_LOGITS_NONE};
     memcpy(h.magic, magic, sizeof magic);
+    memcpy(h.chain, (const uint8_t *)&q->sampler.p + CHAIN_BEGIN, CHAIN_SIZE);
     for (uint32_t kind = 0; kind < h.n_kinds; kind++) {
         h.begin[kind] = q->pages.begin[kind];
         h.end[kind] = (uint32_t)pd_min(q->pages.end[kind],
@@ -178,14 +173,7 @@ static peridot_status read_all(struct pd_sequence *q, const struct header *h, co
 {
     const uint8_t *tokens = map->data + sizeof *h, *best = tokens + h->pos * sizeof(int32_t),
                   *pages = best + sizeof q->best;
-    q->sampler.p = (peridot_sampling){.temperature = h->temperature,
-                                      .top_k = h->top_k,
-                                      .top_p = h->top_p,
-                                      .min_p = h->min_p,
-                                      .repeat_penalty = h->repeat_penalty,
-                                      .presence_penalty = h->presence_penalty,
-                                      .frequency_penalty = h->frequency_penalty,
-                                      .seed = h->seed};
+    memcpy((uint8_t *)&q->sampler.p + CHAIN_BEGIN, h->chain, CHAIN_SIZE);
     q->sampler.rng = h->rng;
     pd_pages_skip(&q->set->cache, &q->pages, h->begin);
     PD_TRY(pd_sequence_extend(q, h->pos));
