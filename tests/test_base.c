@@ -190,6 +190,8 @@ static void test_sentences(void **state)
     assert_string_equal(peridot_last_error(), "model.gguf: offset 12");
     assert_int_equal(pd_fail_alloc(99, "tables"), PERIDOT_ERROR_MEMORY);
     assert_string_equal(pd_error(), "out of memory for 99 bytes (tables)");
+    pd_fail(PERIDOT_ERROR_FORMAT, "%s", "caf\u00e9 \x1b[2J\n\xc2\x9b\xe2\x82");
+    assert_string_equal(pd_error(), "caf\u00e9 ?[2J?????");
     char lengthy[5000];
     memset(lengthy, 'x', sizeof lengthy - 1);
     lengthy[sizeof lengthy - 1] = 0;

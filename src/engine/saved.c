@@ -154,6 +154,21 @@ static peridot_status read_tokens(struct pd_sequence *q, const uint8_t *from, ui
     return PERIDOT_OK;
 }
 
+/* The candidates for the next token, where there are any: ids that may be drawn. */
+static peridot_status read_best(struct pd_sequence *q, const uint8_t *from, const struct header *h,
+                                const struct pd_model *model, const char *path)
+{
+    memcpy(q->best, from, sizeof q->best);
+    q->logits = h->has_logits && h->pos ? PD_LOGITS_DECODED : PD_LOGITS_NONE;
+    q->decoded_step = UINT64_MAX;   /* of no step here: its logits are computed again when they are asked for */
+    if (q->logits == PD_LOGITS_NONE || model->config.head != PERIDOT_HEAD_LANGUAGE) return PERIDOT_OK;
+    for (uint32_t i = 0; i < pd_min(PD_TOPK, model->n_pieces); i++)
+        if (q->best[i].id >= model->n_pieces)
+            return pd_fail(PERIDOT_ERROR_FORMAT, "%s: candidate %u is token id %u, which is not below the vocabulary's %u",
+                           path, i, q->best[i].id, model->n_pieces);
+    return PERIDOT_OK;
+}
+
 static peridot_status read_pages(struct pd_sequence *q, const struct header *h, const uint8_t *from, struct pd_gpu *gpu)
 {
     struct pd_cache *cache = &q->set->cache;
@@ -178,9 +193,7 @@ static peridot_status read_all(struct pd_sequence *q, const struct header *h, co
     pd_pages_skip(&q->set->cache, &q->pages, h->begin);
     PD_TRY(pd_sequence_extend(q, h->pos));
     PD_TRY(read_tokens(q, tokens, h->pos, model->weights.vocab_size, path));
-    memcpy(q->best, best, sizeof q->best);
-    q->logits = h->has_logits && h->pos ? PD_LOGITS_DECODED : PD_LOGITS_NONE;
-    q->decoded_step = UINT64_MAX;   /* of no step here: its logits are computed again when they are asked for */
+    PD_TRY(read_best(q, best, h, model, path));
     return read_pages(q, h, pages, model->gpu);
 }
 

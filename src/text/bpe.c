@@ -164,6 +164,7 @@ static peridot_status encode(struct work *w, const char *text, size_t size, bool
 
 peridot_status pd_bpe_encode(struct pd_ids *out, const struct pd_bpe *b, const char *text, size_t size, bool first)
 {
+    if (size == 0) return PERIDOT_OK;   /* text may be NULL */
     PD_TRY(pd_text_check_span(size));
     struct work w = {.out = out, .b = b};
     peridot_status status = encode(&w, text, size, first);

@@ -17,6 +17,7 @@ peridot_status pd_text_append_utf8(struct pd_text_buffer *b, const char *text, s
 {
     size_t begin = 0, length;
     uint32_t code;
+    if (size == 0) return PERIDOT_OK;   /* text may be NULL */
     for (size_t i = 0; i < size; i += length) {
         enum pd_utf8_state state = pd_utf8_next(&code, &length, text + i, size - i);
         if (state == PD_UTF8_CHARACTER) continue;
@@ -32,6 +33,7 @@ bool pd_text_begins_with_space(const char *text, size_t size) { return size >= 3
 peridot_status pd_text_append_escaped(struct pd_text_buffer *b, const char *text, size_t size)
 {
     size_t begin = 0;
+    if (size == 0) return PERIDOT_OK;   /* text may be NULL */
     for (size_t i = 0; i < size; i++) {
         if (text[i] != ' ') continue;
         PD_TRY(pd_text_append(b, text + begin, i - begin));
@@ -44,6 +46,7 @@ peridot_status pd_text_append_escaped(struct pd_text_buffer *b, const char *text
 peridot_status pd_text_append_unescaped(struct pd_text_buffer *b, const char *text, size_t size)
 {
     size_t begin = 0;
+    if (size == 0) return PERIDOT_OK;   /* text may be NULL */
     for (size_t i = 0; i < size; i++) {
         if (!pd_text_begins_with_space(text + i, size - i)) continue;
         PD_TRY(pd_text_append(b, text + begin, i - begin));

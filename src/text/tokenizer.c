@@ -102,7 +102,7 @@ peridot_status pd_tokenizer_encode(int32_t **ids, size_t *n, const struct pd_tok
                                    size_t size, unsigned flags)
 {
     struct pd_ids made = {0};
-    return pd_tokenizer_finish_ids(ids, n, &made, encode(&made, t, text, size, flags));
+    return pd_tokenizer_finish_ids(ids, n, &made, encode(&made, t, size ? text : "", size, flags));
 }
 
 /* ---- ids to text ---- */

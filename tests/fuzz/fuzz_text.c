@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t which = data[0] % FUZZ_N_VOCABS, n;
     unsigned flags = data[0] >> 4 & (PERIDOT_ENCODE_BOS | PERIDOT_ENCODE_SPECIAL);
     const struct pd_tokenizer *t = fuzz_vocab(which)->tokenizer;
-    int32_t *ids = fuzz_encode(&n, t, (const char *)data + 1, size - 1, flags);
+    int32_t *ids = fuzz_encode(&n, t, size > 1 ? (const char *)data + 1 : NULL, size - 1, flags);
     if (ids && which == FUZZ_VOCAB_LLAMA3 && !flags) check_round_trip(t, ids, n, (const char *)data + 1, size - 1);
     peridot_free(ids);
     return 0;
