@@ -3,7 +3,7 @@
 #include "format_fixture.h"
 #include "sequence_fixture.h"
 
-#include "peridot.h"
+#include "peridot_tools.h"
 
 #include <math.h>
 
@@ -130,6 +130,46 @@ static void test_head_against_config(void **state)
     peridot_model_close(model);
 }
 
+/* ---- vocabulary against config ---- */
+
+/* Adds 1 to the count under a key of a GGUF file. */
+static void raise_key(const char *name, const char *key)
+{
+    static char data[1 << 20];
+    FILE *f = fopen(in_folder(name), "rb");
+    assert_non_null(f);
+    size_t size = fread(data, 1, sizeof data, f), at = 0;
+    fclose(f);
+    while (at + strlen(key) < size && memcmp(data + at, key, strlen(key)) != 0) at++;
+    assert_true(at + strlen(key) < size);
+    data[at + strlen(key) + 4]++;      /* after the value's type */
+    write_file(name, data, size);
+}
+
+static void test_vocabulary_against_config(void **state)
+{
+    (void)state;
+    peridot_model *model;
+    peridot_convert_params params = {.type = "f16"};
+    char gguf[512];
+    snprintf(gguf, sizeof gguf, "%s", in_folder("y.gguf"));
+    EXPECT_FAILURE(open_changed(&model, "gemma2-sequence", "\"vocab_size\": 272", "\"vocab_size\": 271"),
+                   PERIDOT_ERROR_FORMAT, "config.json: vocab_size is 271", "embed_tokens.weight has 272 rows");
+    EXPECT_FAILURE(peridot_convert(gguf, folder, &params, NULL), PERIDOT_ERROR_FORMAT, "vocab_size is 271");
+    EXPECT_FAILURE(open_changed(&model, "gemma1-lm-head", "\"vocab_size\": 288", "\"vocab_size\": 289"),
+                   PERIDOT_ERROR_FORMAT, "config.json: vocab_size is 289", "lm_head.weight has 288 rows");
+    EXPECT_FAILURE(open_changed(&model, "llama", "\"tie_word_embeddings\": false", "\"tie_word_embeddings\": true"),
+                   PERIDOT_ERROR_FORMAT, "tie_word_embeddings is true", "lm_head.weight", "differ");
+    EXPECT_FAILURE(peridot_convert(gguf, folder, &params, NULL), PERIDOT_ERROR_FORMAT, "tie_word_embeddings");
+    EXPECT_OK(open_changed(&model, "gemma2-f16", "\"vocab_size\"", "\"vocab_Size\""));   /* the same matrix twice */
+    peridot_model_close(model);
+    EXPECT_OK(peridot_convert(gguf, PERIDOT_GOLDEN "/gemma2-base", &params, NULL));
+    raise_key("y.gguf", "gemma2.vocab_size");
+    EXPECT_FAILURE(peridot_model_open(&model, gguf, NULL), PERIDOT_ERROR_FORMAT, "y.gguf",
+                   "gemma2.vocab_size is 273", "token_embd.weight has 272 rows");
+    remove(gguf);
+}
+
 /* ---- which rows may be drawn ---- */
 
 enum { N_PIECES = 272, N_ROWS = 288 };
@@ -215,7 +255,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_labels), cmocka_unit_test(test_no_head), cmocka_unit_test(test_labels_write_no_text),
-        cmocka_unit_test(test_head_against_config), cmocka_unit_test(test_rows_beyond_pieces), cmocka_unit_test(test_bans),
+        cmocka_unit_test(test_head_against_config), cmocka_unit_test(test_vocabulary_against_config),
+        cmocka_unit_test(test_rows_beyond_pieces), cmocka_unit_test(test_bans),
     };
     return cmocka_run_group_tests_name("heads", tests, make_folder, remove_folder);
 }

@@ -41,6 +41,7 @@ struct pd_config {
     enum pd_family family;
     char name[128];
     uint32_t n_layers, d_model, ctx_max;
+    uint32_t vocab_size;             /* rows of the embedding; 0: only its tensor says */
     float eps, attn_softcap, final_softcap;   /* softcap 0: none */
     float embed_scale;
     bool rope_interleaved;           /* q and k rows of the file are ordered for rotation of neighbours */

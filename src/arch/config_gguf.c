@@ -1,6 +1,7 @@
 /* A config from GGUF metadata. Keys are "ARCHITECTURE.NAME"; defaults are llama.cpp's where files may lack a key. */
 #include "arch/config_readers.h"
 #include "arch/layers.h"
+#include "arch/numbers.h"
 
 #include "base/num.h"
 
@@ -10,107 +11,224 @@
 
 struct reader {
     const struct pd_checkpoint *checkpoint;
-    const char *architecture;
+    const struct pd_family_traits *family;
     uint32_t n_layers;       /* 0: not known yet */
-    peridot_status status;   /* of the last failure */
+    peridot_status status;   /* of the first failure, after which nothing is read */
 };
 
-static const struct pd_meta *find(const struct reader *r, const char *name, char key[128])
+enum { KEY_SIZE = 128 };
+
+/* `key`: "metadata key ARCHITECTURE.NAME", for sentences. */
+static const struct pd_meta *find(const struct reader *r, const char *name, char key[KEY_SIZE])
 {
-    snprintf(key, 128, "%s.%s", r->architecture, name);
-    return pd_checkpoint_find_meta(r->checkpoint, key);
+    static const char before[] = "metadata key ";
+    snprintf(key, KEY_SIZE, "%s%s.%s", before, r->family->name, name);
+    return pd_checkpoint_find_meta(r->checkpoint, key + strlen(before));
+}
+
+static void check(struct reader *r, enum pd_number number, double value, const char *key)
+{
+    peridot_status status = pd_number_check(number, value, key);
+    if (status != PERIDOT_OK) r->status = status;
 }
 
 /* Of an array with one value per layer, that of layer i; else the one value. */
-static uint32_t read_layer_uint(struct reader *r, const char *name, uint32_t i, int64_t fallback)
+static uint32_t read_layer_uint(struct reader *r, enum pd_number number, uint32_t i, int64_t fallback)
 {
-    char key[128];
-    const struct pd_meta *m = find(r, name, key);
-    uint64_t value = 0;
-    bool is_array = m && m->type == PD_META_ARRAY;
-    if (!m && fallback >= 0) return (uint32_t)fallback;
-    if (!m) r->status = pd_fail(PERIDOT_ERROR_FORMAT, "metadata key %s is missing", key);
+    char key[KEY_SIZE];
+    const struct pd_meta *m = find(r, pd_numbers[number].gguf, key);
+    uint64_t value = fallback >= 0 ? (uint64_t)fallback : 0;
+    bool is_array = m && m->type == PD_META_ARRAY && r->n_layers;
+    if (r->status != PERIDOT_OK) return 0;
+    if (!m && fallback < 0) r->status = pd_fail(PERIDOT_ERROR_FORMAT, "%s is missing", key);
     else if (is_array && m->n != r->n_layers)
-        r->status = pd_fail(PERIDOT_ERROR_FORMAT, "metadata key %s has %llu entries for %u layers", key,
-                            (unsigned long long)m->n, r->n_layers);
-    else if (!pd_meta_uint(&value, m, is_array ? i : 0) || value > UINT32_MAX)
-        r->status = pd_fail(PERIDOT_ERROR_FORMAT, "metadata key %s is not a count", key);
+        r->status = pd_fail(PERIDOT_ERROR_FORMAT, "%s has %llu entries for %u layers", key, (unsigned long long)m->n,
+                            r->n_layers);
+    else if (m && ((m->type == PD_META_ARRAY && !is_array) || !pd_meta_uint(&value, m, is_array ? i : 0)))
+        r->status = pd_fail(PERIDOT_ERROR_FORMAT, "%s is not a count", key);
+    else check(r, number, (double)value, key);
     return r->status == PERIDOT_OK ? (uint32_t)value : 0;
 }
 
-static uint32_t read_uint(struct reader *r, const char *name, int64_t fallback)
+static uint32_t read_uint(struct reader *r, enum pd_number number, int64_t fallback)
 {
-    return read_layer_uint(r, name, 0, fallback);
+    return read_layer_uint(r, number, 0, fallback);
 }
 
-static double read_float(struct reader *r, const char *name, double fallback)
+/* A number that is not in the table; NAN: not there. */
+static double read_float(struct reader *r, const char *name, char key[KEY_SIZE])
 {
-    char key[128];
     const struct pd_meta *m = find(r, name, key);
-    double value = fallback;
-    if (!m && isnan(fallback)) r->status = pd_fail(PERIDOT_ERROR_FORMAT, "metadata key %s is missing", key);
-    else if (m && !pd_meta_float(&value, m, 0))
-        r->status = pd_fail(PERIDOT_ERROR_FORMAT, "metadata key %s is not a number", key);
+    double value = NAN;
+    if (r->status == PERIDOT_OK && m && (m->type == PD_META_ARRAY || !pd_meta_float(&value, m, 0)))
+        r->status = pd_fail(PERIDOT_ERROR_FORMAT, "%s is not a number", key);
     return value;
+}
+
+/* fallback NAN: the key must be there. */
+static double read_number(struct reader *r, enum pd_number number, double fallback)
+{
+    char key[KEY_SIZE];
+    bool there = find(r, pd_numbers[number].gguf, key) != NULL;
+    double value = there ? read_float(r, pd_numbers[number].gguf, key) : fallback;
+    if (r->status != PERIDOT_OK) return value;
+    if (!there && isnan(fallback)) r->status = pd_fail(PERIDOT_ERROR_FORMAT, "%s is missing", key);
+    else if (there) check(r, number, value, key);
+    return value;
+}
+
+/* 0 means none. */
+static float read_softcap(struct reader *r, enum pd_number number, double fallback, bool known)
+{
+    char key[KEY_SIZE];
+    double value = read_float(r, pd_numbers[number].gguf, key);
+    if (value == 0) return 0;
+    if (r->status == PERIDOT_OK && find(r, pd_numbers[number].gguf, key) && !known)
+        r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is %g: a %s model has no such softcap", key, value,
+                            r->family->name);
+    return (float)read_number(r, number, fallback);
+}
+
+/* ---- rotation ---- */
+
+static bool equals(struct pd_string s, const char *text)
+{
+    return s.size == strlen(text) && memcmp(s.data, text, strlen(text)) == 0;
 }
 
 /* The divisor of positions in global layers: only linear scaling is known for these families. */
 static double read_rope_divisor(struct reader *r)
 {
-    char key[128];
+    char key[KEY_SIZE];
     const struct pd_meta *m = find(r, "rope.scaling.type", key);
     struct pd_string type;
-    if (m && pd_meta_string(&type, m, 0)) {
-        if (type.size == 4 && memcmp(type.data, "none", 4) == 0) return 1;
-        if (type.size != 6 || memcmp(type.data, "linear", 6) != 0)
-            r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED,
-                                "metadata key %s is \"%.*s\": only \"linear\" is known for %s", key,
-                                (int)pd_min(type.size, 64), type.data, r->architecture);
+    if (!m) return read_number(r, PD_NUMBER_ROPE_FACTOR, 1);
+    if (r->status != PERIDOT_OK) return 1;
+    if (!pd_meta_string(&type, m, 0)) {
+        r->status = pd_fail(PERIDOT_ERROR_FORMAT, "%s is not a string", key);
+        return 1;
     }
-    return read_float(r, "rope.scaling.factor", 1);
+    if (equals(type, "none")) return 1;
+    if (!equals(type, "linear"))
+        r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is \"%.*s\": only \"linear\" is known for %s", key,
+                            (int)pd_min(type.size, 64), type.data, r->family->name);
+    return read_number(r, PD_NUMBER_ROPE_FACTOR, NAN);
 }
 
-/* Which layers have a window: by an array, or all but every n-th. */
-static peridot_status read_pattern(struct reader *r, struct pd_config *out)
+static void read_ropes(struct reader *r, struct pd_config *out)
 {
-    char key[128];
-    const struct pd_meta *m = find(r, "attention.sliding_window_pattern", key);
+    struct pd_rope *global = &out->ropes[PD_ROPE_GLOBAL], *local = &out->ropes[PD_ROPE_LOCAL];
+    *global = (struct pd_rope){.base = read_number(r, PD_NUMBER_ROPE_BASE, r->family->rope_base),
+        .divisor = read_rope_divisor(r)};
+    /* Gemma 2's local layers rotate like its global ones; Gemma 3's have a base of their own and no divisor. */
+    *local = *global;
+    if (r->family->local_rope)
+        *local = (struct pd_rope){.base = read_number(r, PD_NUMBER_ROPE_BASE_LOCAL, r->family->rope_base_local),
+            .divisor = 1};
+}
+
+/* ---- layers ---- */
+
+/* Which layers have a window: by an array, or all but every n-th. */
+static peridot_status read_windows(struct reader *r, struct pd_config *out)
+{
+    char key[KEY_SIZE];
+    const struct pd_meta *m = find(r, pd_numbers[PD_NUMBER_PATTERN].gguf, key);
     bool is_array = m && m->type == PD_META_ARRAY;
-    uint64_t pattern = pd_families[out->family].window_pattern;
-    if (m && !is_array && (!pd_meta_uint(&pattern, m, 0) || pattern > UINT32_MAX))
-        return pd_fail(PERIDOT_ERROR_FORMAT, "metadata key %s is not a count", key);
+    int64_t usual = r->family->gguf_window ? (int64_t)r->family->gguf_window : -1;
+    if (!r->family->window_pattern) return PERIDOT_OK;
     if (is_array && m->n != out->n_layers)
-        return pd_fail(PERIDOT_ERROR_FORMAT, "metadata key %s has %llu entries for %u layers", key,
-                       (unsigned long long)m->n, out->n_layers);
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s has %llu entries for %u layers", key, (unsigned long long)m->n,
+                       out->n_layers);
+    uint32_t pattern = is_array ? 0 : read_uint(r, PD_NUMBER_PATTERN, r->family->window_pattern);
+    PD_TRY(r->status);
     for (uint32_t i = 0; i < out->n_layers; i++) {
         bool local = pattern && (i + 1) % pattern != 0;
         if (is_array && !pd_meta_bool(&local, m, i))
-            return pd_fail(PERIDOT_ERROR_FORMAT, "metadata key %s is not an array of booleans", key);
-        if (!local) out->layers[i].window = 0;
+            return pd_fail(PERIDOT_ERROR_FORMAT, "%s is not an array of booleans", key);
+        if (!local) continue;
+        out->layers[i].window = read_layer_uint(r, PD_NUMBER_WINDOW, i, usual);
+        PD_TRY(r->status);
+        find(r, pd_numbers[PD_NUMBER_WINDOW].gguf, key);
+        if (out->layers[i].window == 0)
+            return pd_fail(PERIDOT_ERROR_FORMAT, "%s is 0, but layer %u has a window", key, i);
     }
     return PERIDOT_OK;
 }
 
+static peridot_status check_heads(const struct reader *r, const struct pd_layer *l)
+{
+    char key[KEY_SIZE];
+    find(r, pd_numbers[PD_NUMBER_KV_HEADS].gguf, key);
+    if (l->n_heads % l->n_kv_heads == 0) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_FORMAT, "%s: %u query heads cannot share %u kv heads evenly", key, l->n_heads,
+                   l->n_kv_heads);
+}
+
+/* Other sizes of a head, which must be head_dim where they are said. */
+static peridot_status check_head_size(struct reader *r, const char *name, uint32_t i, uint32_t head_dim,
+                                      const char *what)
+{
+    char key[KEY_SIZE];
+    const struct pd_meta *m = find(r, name, key);
+    uint64_t value = 0;
+    bool is_array = m && m->type == PD_META_ARRAY;
+    if (!m) return PERIDOT_OK;
+    if ((is_array && m->n != r->n_layers) || !pd_meta_uint(&value, m, is_array ? i : 0))
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s is not a count", key);
+    if (value == head_dim) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: %llu of %u columns per head %s: only all are supported", key,
+                   (unsigned long long)value, head_dim, what);
+}
+
 static peridot_status read_layer(struct reader *r, struct pd_config *out, uint32_t i)
 {
-    const struct pd_family_traits *family = &pd_families[out->family];
     struct pd_layer *l = &out->layers[i];
-    l->ffn_dim = read_layer_uint(r, "feed_forward_length", i, -1);
-    l->n_heads = read_layer_uint(r, "attention.head_count", i, -1);
-    l->n_kv_heads = read_layer_uint(r, "attention.head_count_kv", i, l->n_heads);
-    l->head_dim = read_layer_uint(r, "attention.key_length", i, l->n_heads ? out->d_model / l->n_heads : 0);
-    if (family->window_pattern)
-        l->window = read_layer_uint(r, "attention.sliding_window", i, out->family == PD_GEMMA2 ? 4096 : -1);
-    uint32_t v_dim = read_layer_uint(r, "attention.value_length", i, l->head_dim);
-    uint32_t rotated = read_layer_uint(r, "rope.dimension_count", i, l->head_dim);
+    char key[KEY_SIZE];
+    l->ffn_dim = read_layer_uint(r, PD_NUMBER_FFN_DIM, i, -1);
+    l->n_heads = read_layer_uint(r, PD_NUMBER_HEADS, i, -1);
+    l->n_kv_heads = read_layer_uint(r, PD_NUMBER_KV_HEADS, i, l->n_heads);
     PD_TRY(r->status);
-    if (rotated != l->head_dim)
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%u of %u columns per head are rotated: only all are supported",
-                       rotated, l->head_dim);
-    if (v_dim != l->head_dim)
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "keys have %u columns per head and values %u", l->head_dim, v_dim);
-    l->query_scale = (float)read_float(r, "attention.scale", (double)pd_layer_usual_scale(out, l));
+    PD_TRY(check_heads(r, l));
+    if (!find(r, pd_numbers[PD_NUMBER_HEAD_DIM].gguf, key) && out->d_model % l->n_heads != 0)
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s is missing, and %u columns cannot be shared evenly by %u heads", key,
+                       out->d_model, l->n_heads);
+    l->head_dim = read_layer_uint(r, PD_NUMBER_HEAD_DIM, i, out->d_model / l->n_heads);
+    PD_TRY(r->status);
+    PD_TRY(check_head_size(r, "rope.dimension_count", i, l->head_dim, "are rotated"));
+    PD_TRY(check_head_size(r, "attention.value_length", i, l->head_dim, "are values"));
+    l->query_scale = (float)read_number(r, PD_NUMBER_QUERY_SCALE, (double)pd_layer_usual_scale(out, l));
     return r->status;
+}
+
+/* ---- keys that would change the maths ---- */
+
+static peridot_status refuse_unknown(struct reader *r)
+{
+    /* and the one value that changes nothing */
+    static const struct { const char *name; double neutral; } numbers[] = {
+        {"expert_count", 0}, {"rope.scaling.attn_factor", 1}, {"rope.scale_linear", 1}, {"logit_scale", 1},
+        {"embedding_scale", 1}, {"residual_scale", 1}, {"attention.clamp_kqv", 0}, {"attention.max_alibi_bias", 0}};
+    char key[KEY_SIZE];
+    for (size_t i = 0; i < PD_COUNT(numbers); i++) {
+        double value = read_float(r, numbers[i].name, key);
+        PD_TRY(r->status);
+        if (find(r, numbers[i].name, key) && value != numbers[i].neutral)
+            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is %g: only %g is supported", key, value, numbers[i].neutral);
+    }
+    const struct pd_meta *m = find(r, "attention.causal", key);
+    bool causal;
+    if (m && !(pd_meta_bool(&causal, m, 0) && causal))
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is not true: attention to later tokens is not supported", key);
+    m = find(r, "hidden_activation", key);
+    struct pd_string act = {"?", 1};
+    char name[32];
+    if (!m) return PERIDOT_OK;
+    pd_meta_string(&act, m, 0);
+    snprintf(name, sizeof name, "%.*s", (int)pd_min(act.size, sizeof name - 1), act.data);
+    if (pd_family_has_activation(r->family, name)) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: activation \"%s\" is not supported in a %s model", key, name,
+                   r->family->name);
 }
 
 static peridot_status find_family(struct pd_config *out, const struct pd_checkpoint *c)
@@ -118,55 +236,43 @@ static peridot_status find_family(struct pd_config *out, const struct pd_checkpo
     const struct pd_meta *m = pd_checkpoint_find_meta(c, "general.architecture");
     struct pd_string name;
     if (!m || !pd_meta_string(&name, m, 0))
-        return pd_fail(PERIDOT_ERROR_FORMAT, "metadata key general.architecture is missing");
+        return pd_fail(PERIDOT_ERROR_FORMAT, "metadata key general.architecture is %s", m ? "not a string" : "missing");
     for (int i = 0; i < PD_N_FAMILIES; i++) {
-        if (strlen(pd_families[i].name) != name.size || memcmp(pd_families[i].name, name.data, name.size) != 0)
-            continue;
+        if (!equals(name, pd_families[i].name)) continue;
         out->family = (enum pd_family)i;
         return PERIDOT_OK;
     }
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
-                   "architecture \"%.*s\" is not known (known: gemma, gemma2, gemma3, llama)",
-                   (int)pd_min(name.size, 64), name.data);
-}
-
-static void read_ropes(struct reader *r, struct pd_config *out)
-{
-    const struct pd_family_traits *family = &pd_families[out->family];
-    struct pd_rope *global = &out->ropes[PD_ROPE_GLOBAL], *local = &out->ropes[PD_ROPE_LOCAL];
-    *global = (struct pd_rope){.base = read_float(r, "rope.freq_base", family->rope_base),
-        .divisor = read_rope_divisor(r)};
-    /* Gemma 2's local layers rotate like its global ones; Gemma 3's have a base of their own and no divisor. */
-    *local = *global;
-    if (family->local_rope)
-        *local = (struct pd_rope){.base = read_float(r, "rope.freq_base_swa", family->rope_base_local), .divisor = 1};
+                   "metadata key general.architecture is \"%.*s\", which is not known (known: gemma, gemma2, gemma3, "
+                   "llama)", (int)pd_min(name.size, 64), name.data);
 }
 
 peridot_status pd_config_read_gguf(struct pd_config *out, const struct pd_checkpoint *c)
 {
     PD_TRY(find_family(out, c));
     const struct pd_family_traits *family = &pd_families[out->family];
-    struct reader r = {.checkpoint = c, .architecture = family->name};
+    struct reader r = {.checkpoint = c, .family = family};
+    char key[KEY_SIZE];
     struct pd_string name;
     const struct pd_meta *m = pd_checkpoint_find_meta(c, "general.name");
     if (m && pd_meta_string(&name, m, 0))
         snprintf(out->name, sizeof out->name, "%.*s", (int)pd_min(name.size, 127), name.data);
 
-    out->n_layers = read_uint(&r, "block_count", -1);
-    out->d_model = read_uint(&r, "embedding_length", -1);
-    out->ctx_max = read_uint(&r, "context_length", -1);
-    out->eps = (float)read_float(&r, "attention.layer_norm_rms_epsilon", NAN);
-    out->attn_softcap = (float)read_float(&r, "attn_logit_softcapping", family->attn_softcap);
-    out->final_softcap = (float)read_float(&r, "final_logit_softcapping", family->final_softcap);
+    PD_TRY(refuse_unknown(&r));
+    out->n_layers = read_uint(&r, PD_NUMBER_LAYERS, -1);
+    out->d_model = read_uint(&r, PD_NUMBER_D_MODEL, -1);
+    out->ctx_max = read_uint(&r, PD_NUMBER_CTX, -1);
+    if (find(&r, pd_numbers[PD_NUMBER_VOCAB_SIZE].gguf, key)) out->vocab_size = read_uint(&r, PD_NUMBER_VOCAB_SIZE, -1);
+    out->eps = (float)read_number(&r, PD_NUMBER_EPS, NAN);
+    out->attn_softcap = read_softcap(&r, PD_NUMBER_ATTN_SOFTCAP, family->attn_softcap, family->attn_softcap != 0);
+    out->final_softcap = read_softcap(&r, PD_NUMBER_FINAL_SOFTCAP, family->final_softcap, family->final_softcap_known);
     out->tied = pd_checkpoint_find(c, "output.weight") == NULL;
-    out->n_shared_kv = read_uint(&r, "attention.shared_kv_layers", 0);
-    uint32_t n_experts = read_uint(&r, "expert_count", 0);
+    out->n_shared_kv = read_uint(&r, PD_NUMBER_SHARED_KV, 0);
     read_ropes(&r, out);
     PD_TRY(r.status);
-    if (n_experts) return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "a mixture of %u experts is not supported", n_experts);
 
     r.n_layers = out->n_layers;
     PD_TRY(pd_layers_create(out));
     for (uint32_t i = 0; i < out->n_layers; i++) PD_TRY(read_layer(&r, out, i));
-    return read_pattern(&r, out);
+    return read_windows(&r, out);
 }

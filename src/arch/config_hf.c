@@ -4,7 +4,9 @@
  * up has its numbers in text_config. */
 #include "arch/config_readers.h"
 #include "arch/layers.h"
+#include "arch/numbers.h"
 
+#include "base/names.h"
 #include "base/num.h"
 #include "base/os.h"
 
@@ -13,21 +15,41 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Defaults of GemmaConfig, Gemma2Config, Gemma3TextConfig, LlamaConfig; 0: derived from other numbers. */
-static const struct defaults {
-    uint32_t d_model, ffn_dim, n_layers, n_heads, n_kv_heads, ctx_max, head_dim;
-} defaults[PD_N_FAMILIES] = {
-    [PD_GEMMA1] = {3072, 24576, 28, 16, 16, 8192, 256},
-    [PD_GEMMA2] = {2304, 9216, 26, 8, 4, 8192, 256},
-    [PD_GEMMA3] = {2304, 9216, 26, 8, 4, 131072, 256},
-    [PD_LLAMA] = {4096, 11008, 32, 32, 0, 2048, 0},
+/* An object of config.json. */
+struct object {
+    yyjson_val *at;          /* NULL: there is none */
+    const char *prefix;      /* of its keys in sentences: "", "rope_scaling." */
 };
 
 struct reader {
-    yyjson_val *config;
+    struct object config;    /* of the text model */
+    const struct pd_family_traits *family;
     uint32_t n_layers;       /* 0: not known yet */
-    peridot_status status;   /* of the last failure */
+    peridot_status status;   /* of the first failure, after which nothing is read */
 };
+
+enum { KEY_SIZE = 160, DEFAULT_WINDOW = 4096 };
+
+/* "config.json: text_config.head_dim" */
+static const char *full_key(char out[KEY_SIZE], struct object o, const char *key)
+{
+    snprintf(out, KEY_SIZE, "config.json: %s%s", o.prefix, key);
+    return out;
+}
+
+static void fail_type(struct reader *r, struct object o, const char *key, const char *want)
+{
+    char full[KEY_SIZE];
+    r->status = pd_fail(PERIDOT_ERROR_FORMAT, "%s is %s, not %s", full_key(full, o, key),
+                        yyjson_get_type_desc(yyjson_obj_get(o.at, key)), want);
+}
+
+static void check(struct reader *r, struct object o, enum pd_number number, double value)
+{
+    char full[KEY_SIZE];
+    peridot_status status = pd_number_check(number, value, full_key(full, o, pd_numbers[number].hf));
+    if (status != PERIDOT_OK) r->status = status;
+}
 
 /* NULL for null, too. */
 static yyjson_val *find(yyjson_val *object, const char *key)
@@ -36,172 +58,340 @@ static yyjson_val *find(yyjson_val *object, const char *key)
     return yyjson_is_null(v) ? NULL : v;
 }
 
-/* Of an array with one value per layer, that of layer i; else the one value. */
-static uint32_t read_layer_uint(struct reader *r, const char *key, uint32_t i, uint32_t fallback)
+/* Of an array with one value per layer, that of layer i; else the one value. Null is as good as absent where the value
+ * can be derived: of head_dim and num_key_value_heads. */
+static uint32_t read_layer_uint(struct reader *r, enum pd_number number, uint32_t i, uint32_t fallback)
 {
-    yyjson_val *v = find(r->config, key);
-    if (!v) return fallback;
+    const char *key = pd_numbers[number].hf;
+    yyjson_val *v = yyjson_obj_get(r->config.at, key);
+    bool nullable = number == PD_NUMBER_HEAD_DIM || number == PD_NUMBER_KV_HEADS;
+    if (r->status != PERIDOT_OK) return 0;
+    if (!v || (nullable && yyjson_is_null(v))) {
+        check(r, r->config, number, fallback);
+        return fallback;
+    }
     if (r->n_layers && yyjson_is_arr(v)) {
         if (yyjson_arr_size(v) != r->n_layers)
             r->status = pd_fail(PERIDOT_ERROR_FORMAT, "config.json: %s has %zu entries for %u layers", key,
                                 yyjson_arr_size(v), r->n_layers);
         v = yyjson_arr_get(v, i);
     }
-    if (!yyjson_is_uint(v) || yyjson_get_uint(v) > UINT32_MAX)
-        r->status = pd_fail(PERIDOT_ERROR_FORMAT, "config.json: %s is not a count", key);
+    if (!yyjson_is_uint(v) || yyjson_get_uint(v) > UINT32_MAX) fail_type(r, r->config, key, "a count");
+    else check(r, r->config, number, (double)yyjson_get_uint(v));
     return (uint32_t)yyjson_get_uint(v);
 }
 
-static uint32_t read_uint(struct reader *r, const char *key, uint32_t fallback)
+static uint32_t read_uint(struct reader *r, enum pd_number number, uint32_t fallback)
 {
-    return read_layer_uint(r, key, 0, fallback);
+    return read_layer_uint(r, number, 0, fallback);
 }
 
-static double read_number(struct reader *r, yyjson_val *object, const char *key, double fallback)
+/* fallback NAN: the key must be there. */
+static double read_number(struct reader *r, struct object o, enum pd_number number, double fallback)
 {
-    yyjson_val *v = find(object, key);
-    if (v && !yyjson_is_num(v)) r->status = pd_fail(PERIDOT_ERROR_FORMAT, "config.json: %s is not a number", key);
-    return v ? yyjson_get_num(v) : fallback;
+    const char *key = pd_numbers[number].hf;
+    yyjson_val *v = yyjson_obj_get(o.at, key);
+    double value = v ? yyjson_get_num(v) : fallback;
+    char full[KEY_SIZE];
+    if (r->status != PERIDOT_OK) return value;
+    if (!v && isnan(fallback))
+        r->status = pd_fail(PERIDOT_ERROR_FORMAT, "%s is missing", full_key(full, o, key));
+    else if (v && !yyjson_is_num(v)) fail_type(r, o, key, "a number");
+    else if (v) check(r, o, number, value);
+    return value;
 }
 
-/* A softcap: null means none, absent the family's. */
-static float read_softcap(struct reader *r, const char *key, double fallback)
+/* null means none, absent the family's. Where the family has none, transformers ignores the key. */
+static float read_softcap(struct reader *r, enum pd_number number, double fallback, bool known)
 {
-    yyjson_val *v = yyjson_obj_get(r->config, key);
-    return yyjson_is_null(v) ? 0 : (float)read_number(r, r->config, key, fallback);
+    char full[KEY_SIZE];
+    const char *key = pd_numbers[number].hf;
+    yyjson_val *v = yyjson_obj_get(r->config.at, key);
+    if (yyjson_is_null(v)) return 0;
+    if (v && !known && r->status == PERIDOT_OK)
+        r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s must be null: a %s model has no such softcap",
+                            full_key(full, r->config, key), r->family->name);
+    return v ? (float)read_number(r, r->config, number, 0) : (float)fallback;
 }
 
-static void read_llama3(struct reader *r, struct pd_rope *rope, yyjson_val *scaling)
+/* An object under a key; at is NULL where there is none. */
+static struct object read_object(struct reader *r, struct object o, const char *key, const char *prefix)
 {
-    rope->factor = read_number(r, scaling, "factor", 8);
-    rope->low_freq_factor = read_number(r, scaling, "low_freq_factor", 1);
-    rope->high_freq_factor = read_number(r, scaling, "high_freq_factor", 4);
-    rope->old_ctx = read_number(r, scaling, "original_max_position_embeddings", 8192);
+    yyjson_val *v = find(o.at, key);
+    if (v && !yyjson_is_obj(v) && r->status == PERIDOT_OK) fail_type(r, o, key, "an object");
+    return (struct object){yyjson_is_obj(v) ? v : NULL, prefix};
 }
 
-/* rope_scaling, or one of rope_parameters. */
-static void read_scaling(struct reader *r, struct pd_rope *rope, yyjson_val *scaling, bool llama)
+/* ---- rotation ---- */
+
+static void read_llama3(struct reader *r, struct pd_rope *rope, struct object scaling)
 {
-    rope->divisor = 1;
-    if (!scaling) return;
-    yyjson_val *type = find(scaling, "rope_type");
-    if (!type) type = find(scaling, "type");
-    const char *name = type ? yyjson_get_str(type) : "default";
-    if (name && strcmp(name, "default") == 0) return;
-    if (name && strcmp(name, "linear") == 0) rope->divisor = read_number(r, scaling, "factor", 1);
-    else if (name && llama && strcmp(name, "llama3") == 0) read_llama3(r, rope, scaling);
-    else r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: RoPE scaling \"%s\" is not known for this family",
-                             name ? name : "?");
+    rope->factor = read_number(r, scaling, PD_NUMBER_ROPE_FACTOR, NAN);
+    rope->low_freq_factor = read_number(r, scaling, PD_NUMBER_LOW_FREQ, NAN);
+    rope->high_freq_factor = read_number(r, scaling, PD_NUMBER_HIGH_FREQ, NAN);
+    rope->old_ctx = read_number(r, scaling, PD_NUMBER_OLD_CTX, NAN);
+    if (r->status == PERIDOT_OK && rope->high_freq_factor <= rope->low_freq_factor)
+        r->status = pd_fail(PERIDOT_ERROR_FORMAT, "config.json: %shigh_freq_factor is %g and %slow_freq_factor %g: the "
+                            "first must be larger", scaling.prefix, rope->high_freq_factor, scaling.prefix,
+                            rope->low_freq_factor);
+}
+
+/* The kind of scaling: "rope_type", in older files "type". Without either, parameters that hold no factor only say the
+ * base. */
+static const char *read_rope_type(struct reader *r, struct object o)
+{
+    char full[KEY_SIZE];
+    yyjson_val *new = yyjson_obj_get(o.at, "rope_type"), *old = yyjson_obj_get(o.at, "type");
+    if (new && !yyjson_is_str(new)) fail_type(r, o, "rope_type", "a string");
+    else if (old && !yyjson_is_str(old)) fail_type(r, o, "type", "a string");
+    else if (new && old && !yyjson_equals(new, old))
+        r->status = pd_fail(PERIDOT_ERROR_FORMAT, "%s and type are not the same", full_key(full, o, "rope_type"));
+    else if (!new && !old && (yyjson_obj_get(o.at, "factor") || !yyjson_obj_get(o.at, "rope_theta")))
+        r->status = pd_fail(PERIDOT_ERROR_FORMAT, "%s is missing", full_key(full, o, "rope_type"));
+    return new ? yyjson_get_str(new) : old ? yyjson_get_str(old) : "default";
+}
+
+/* rope_scaling, or one of rope_parameters, which gives the base as well. */
+static struct pd_rope read_rope(struct reader *r, struct object o, struct pd_rope rope)
+{
+    char full[KEY_SIZE];
+    if (yyjson_obj_size(o.at) == 0) return rope;
+    rope.base = read_number(r, o, PD_NUMBER_ROPE_BASE, rope.base);
+    const char *type = r->status == PERIDOT_OK ? read_rope_type(r, o) : NULL;
+    if (r->status != PERIDOT_OK || strcmp(type, "default") == 0) return rope;
+    if (strcmp(type, "linear") == 0) rope.divisor = read_number(r, o, PD_NUMBER_ROPE_FACTOR, NAN);
+    else if (r->family->llama3_rope && strcmp(type, "llama3") == 0) read_llama3(r, &rope, o);
+    else
+        r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s \"" PD_NAME "\": this RoPE scaling is not known for a %s "
+                            "model", full_key(full, o, "rope_type"), type, r->family->name);
+    return rope;
 }
 
 /* Some columns of a head not rotated: newer files of any family could say so. */
-static void refuse_partial(struct reader *r, yyjson_val *object)
+static void refuse_partial(struct reader *r, struct object o)
 {
-    double part = read_number(r, object, "partial_rotary_factor", 1);
-    if (part != 1)
-        r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: partial_rotary_factor is %g: only 1 is supported",
-                            part);
+    static const char key[] = "partial_rotary_factor";
+    char full[KEY_SIZE];
+    yyjson_val *v = r->status == PERIDOT_OK ? find(o.at, key) : NULL;
+    if (v && !yyjson_is_num(v)) fail_type(r, o, key, "a number");
+    else if (v && yyjson_get_num(v) != 1)
+        r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is %g: only 1 is supported", full_key(full, o, key),
+                            yyjson_get_num(v));
 }
 
-static struct pd_rope read_rope(struct reader *r, yyjson_val *parameters, double base, bool llama)
+static bool same_rope(const struct pd_rope *a, const struct pd_rope *b)
 {
-    struct pd_rope rope = {.base = read_number(r, parameters, "rope_theta", base)};
-    read_scaling(r, &rope, parameters, llama);
+    return a->base == b->base && a->divisor == b->divisor && a->factor == b->factor
+        && a->low_freq_factor == b->low_freq_factor && a->high_freq_factor == b->high_freq_factor
+        && a->old_ctx == b->old_ctx;
+}
+
+/* Families whose layers rotate in two ways have an object for each type of layer in rope_parameters. */
+static void read_parameters(struct reader *r, struct pd_rope *global, struct pd_rope *local, struct object parameters)
+{
+    struct object full = read_object(r, parameters, "full_attention", "rope_parameters.full_attention.");
+    struct object sliding = read_object(r, parameters, "sliding_attention", "rope_parameters.sliding_attention.");
+    bool by_type = full.at || sliding.at;
+    if (r->status == PERIDOT_OK && yyjson_obj_size(parameters.at) && by_type != r->family->local_rope) {
+        r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: rope_parameters %s by type of layer in a %s model",
+                            by_type ? "cannot be" : "must be", r->family->name);
+        return;
+    }
     refuse_partial(r, parameters);
-    return rope;
+    refuse_partial(r, full);
+    refuse_partial(r, sliding);
+    *global = read_rope(r, by_type ? full : parameters, *global);
+    *local = by_type ? read_rope(r, sliding, *local) : *global;
 }
 
 static void read_ropes(struct reader *r, struct pd_config *out)
 {
-    const struct pd_family_traits *family = &pd_families[out->family];
-    struct pd_rope *global = &out->ropes[PD_ROPE_GLOBAL], *local = &out->ropes[PD_ROPE_LOCAL];
-    yyjson_val *parameters = find(r->config, "rope_parameters");
-    yyjson_val *by_type = find(parameters, "full_attention");
-    bool llama = out->family == PD_LLAMA;
-    refuse_partial(r, r->config);
-    if (by_type) {
-        *global = read_rope(r, by_type, family->rope_base, llama);
-        *local = read_rope(r, find(parameters, "sliding_attention"), family->rope_base_local, llama);
-        return;
-    }
-    global->base = read_number(r, r->config, "rope_theta", family->rope_base);
-    read_scaling(r, global, find(r->config, "rope_scaling"), llama);
-    if (parameters) *global = read_rope(r, parameters, global->base, llama);
-    *local = *global;
+    const struct pd_family_traits *family = r->family;
+    struct object scaling = read_object(r, r->config, "rope_scaling", "rope_scaling.");
+    struct object parameters = read_object(r, r->config, "rope_parameters", "rope_parameters.");
+    struct pd_rope global = {.base = read_number(r, r->config, PD_NUMBER_ROPE_BASE, family->rope_base), .divisor = 1};
+    struct pd_rope local = global, old;
     if (family->local_rope)
-        *local = (struct pd_rope){.base = read_number(r, r->config, "rope_local_base_freq", family->rope_base_local),
-            .divisor = 1};
+        local.base = read_number(r, r->config, PD_NUMBER_ROPE_BASE_LOCAL, family->rope_base_local);
+    refuse_partial(r, r->config);
+    refuse_partial(r, scaling);
+    old = read_rope(r, scaling, global);
+    if (!parameters.at) {
+        global = old;
+        if (!family->local_rope) local = global;
+    } else {
+        read_parameters(r, &global, &local, parameters);
+    }
+    if (scaling.at && parameters.at && r->status == PERIDOT_OK && !same_rope(&old, &global))
+        r->status = pd_fail(PERIDOT_ERROR_FORMAT,
+                            "config.json: rope_scaling and rope_parameters contradict each other");
+    out->ropes[PD_ROPE_GLOBAL] = global;
+    out->ropes[PD_ROPE_LOCAL] = local;
+}
+
+/* ---- layers ---- */
+
+/* What transformers ignores in the family's files must not say anything else. */
+static uint32_t read_pattern(struct reader *r)
+{
+    char full[KEY_SIZE];
+    static const char hidden[] = "_sliding_window_pattern";
+    uint32_t usual = r->family->window_pattern, pattern = read_uint(r, PD_NUMBER_PATTERN, usual ? usual : 1);
+    yyjson_val *v = find(r->config.at, hidden);
+    bool known = r->family->own_pattern && yyjson_obj_get(r->config.at, pd_numbers[PD_NUMBER_PATTERN].hf);
+    if (r->status != PERIDOT_OK || !usual) return pattern;
+    if (!known && pattern != usual)
+        r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is %u: it is always %u in a %s model",
+                            full_key(full, r->config, pd_numbers[PD_NUMBER_PATTERN].hf), pattern, usual,
+                            r->family->name);
+    else if (v && !(yyjson_is_uint(v) && yyjson_get_uint(v) == pattern))
+        r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is not %u, and there are no layer_types",
+                            full_key(full, r->config, hidden), pattern);
+    return pattern;
+}
+
+/* Whether a layer has a window: by the name of its type. */
+static bool read_type(struct reader *r, yyjson_val *type, uint32_t i)
+{
+    const char *name = yyjson_get_str(type);
+    bool local = name && strcmp(name, "sliding_attention") == 0;
+    if (!name || (!local && strcmp(name, "full_attention") != 0))
+        r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %slayer_types[%u] is \"" PD_NAME "\", which is "
+                            "not known", r->config.prefix, i, name ? name : yyjson_get_type_desc(type));
+    else if (local && !r->family->window_pattern)
+        r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %slayer_types[%u] is \"%s\", which a %s model has "
+                            "not", r->config.prefix, i, name, r->family->name);
+    return local;
+}
+
+static void read_window(struct reader *r, struct pd_layer *l, uint32_t i)
+{
+    yyjson_val *v = yyjson_obj_get(r->config.at, "sliding_window");
+    l->window = yyjson_is_null(v) ? 0 : read_layer_uint(r, PD_NUMBER_WINDOW, i, DEFAULT_WINDOW);
+    if (r->status == PERIDOT_OK && l->window == 0)
+        r->status = pd_fail(PERIDOT_ERROR_FORMAT, "config.json: %ssliding_window is %s, but layer %u has a window",
+                            r->config.prefix, yyjson_is_null(v) ? "null" : "0", i);
 }
 
 /* Which layers have a window: by name, or all but every n-th. */
-static peridot_status read_pattern(struct reader *r, struct pd_config *out)
+static peridot_status read_windows(struct reader *r, struct pd_config *out)
 {
-    uint32_t pattern = pd_families[out->family].window_pattern;
-    pattern = read_uint(r, "sliding_window_pattern", read_uint(r, "_sliding_window_pattern", pattern));
+    struct object types = {find(r->config.at, "layer_types"), ""};
+    uint32_t usual = r->family->window_pattern, pattern = types.at ? usual : read_pattern(r);
+    if (types.at && !yyjson_is_arr(types.at)) fail_type(r, r->config, "layer_types", "a list");
     PD_TRY(r->status);
-    yyjson_val *types = find(r->config, "layer_types");
-    if (types && yyjson_arr_size(types) != out->n_layers)
-        return pd_fail(PERIDOT_ERROR_FORMAT, "config.json: layer_types has %zu entries for %u layers",
-                       yyjson_arr_size(types), out->n_layers);
+    if (types.at && yyjson_arr_size(types.at) != out->n_layers)
+        return pd_fail(PERIDOT_ERROR_FORMAT, "config.json: %slayer_types has %zu entries for %u layers",
+                       r->config.prefix, yyjson_arr_size(types.at), out->n_layers);
     for (uint32_t i = 0; i < out->n_layers; i++) {
-        const char *name = yyjson_get_str(yyjson_arr_get(types, i));
-        bool local = types ? name && strcmp(name, "sliding_attention") == 0 : pattern && (i + 1) % pattern != 0;
-        if (types && !local && (!name || strcmp(name, "full_attention") != 0))
-            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: layer_types[%u] is \"%s\"", i, name ? name : "?");
-        if (!local) out->layers[i].window = 0;
+        bool local = types.at ? read_type(r, yyjson_arr_get(types.at, i), i) : usual && (i + 1) % pattern != 0;
+        PD_TRY(r->status);
+        if (local) read_window(r, &out->layers[i], i);
     }
-    return PERIDOT_OK;
+    return r->status;
 }
 
 static peridot_status read_layer(struct reader *r, struct pd_config *out, uint32_t i)
 {
-    const struct defaults *d = &defaults[out->family];
+    const struct pd_hf_defaults *d = &r->family->hf;
     struct pd_layer *l = &out->layers[i];
-    l->ffn_dim = read_layer_uint(r, "intermediate_size", i, d->ffn_dim);
-    l->n_heads = read_layer_uint(r, "num_attention_heads", i, d->n_heads);
-    l->n_kv_heads = read_layer_uint(r, "num_key_value_heads", i, d->n_kv_heads ? d->n_kv_heads : l->n_heads);
-    uint32_t head_dim = d->head_dim || !l->n_heads ? d->head_dim : out->d_model / l->n_heads;
-    l->head_dim = read_layer_uint(r, "head_dim", i, head_dim);
-    if (pd_families[out->family].window_pattern) l->window = read_layer_uint(r, "sliding_window", i, 4096);
-    bool own_divisor = out->family == PD_GEMMA2 || out->family == PD_GEMMA3;
-    double divisor = own_divisor ? read_number(r, r->config, "query_pre_attn_scalar", 256) : l->head_dim;
+    l->ffn_dim = read_layer_uint(r, PD_NUMBER_FFN_DIM, i, d->ffn_dim);
+    l->n_heads = read_layer_uint(r, PD_NUMBER_HEADS, i, d->n_heads);
+    l->n_kv_heads = read_layer_uint(r, PD_NUMBER_KV_HEADS, i, d->n_kv_heads ? d->n_kv_heads : l->n_heads);
+    PD_TRY(r->status);
+    if (l->n_heads % l->n_kv_heads != 0)
+        return pd_fail(PERIDOT_ERROR_FORMAT, "config.json: num_attention_heads %u is not a multiple of "
+                       "num_key_value_heads %u: %u query heads cannot share %u kv heads evenly", l->n_heads,
+                       l->n_kv_heads, l->n_heads, l->n_kv_heads);
+    if (!d->head_dim && !find(r->config.at, "head_dim") && out->d_model % l->n_heads != 0)
+        return pd_fail(PERIDOT_ERROR_FORMAT, "config.json: hidden_size %u is not a multiple of num_attention_heads %u, "
+                       "and there is no head_dim", out->d_model, l->n_heads);
+    l->head_dim = read_layer_uint(r, PD_NUMBER_HEAD_DIM, i, d->head_dim ? d->head_dim : out->d_model / l->n_heads);
+    double divisor = l->head_dim;
+    if (r->family->query_divisor)
+        divisor = read_number(r, r->config, PD_NUMBER_QUERY_DIVISOR, r->family->query_divisor);
+    PD_TRY(r->status);
     l->query_scale = (float)(1 / sqrt(divisor));
-    return r->status;
-}
-
-/* Keys that would change the maths. */
-static peridot_status refuse_unknown(yyjson_val *config, const struct pd_family_traits *family)
-{
-    static const char *const must_be_false[] = {"attention_bias", "mlp_bias", "use_bidirectional_attention"};
-    for (size_t i = 0; i < PD_COUNT(must_be_false); i++)
-        if (yyjson_is_true(yyjson_obj_get(config, must_be_false[i])))
-            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %s is true, which is not supported",
-                           must_be_false[i]);
-    /* Gemma 1's "gelu" means the tanh form, too: transformers overrides it. */
-    yyjson_val *act = find(config, "hidden_activation");
-    if (!act) act = find(config, "hidden_act");
-    const char *name = act ? yyjson_get_str(act) : family->silu ? "silu" : "gelu_pytorch_tanh";
-    bool silu = name && strcmp(name, "silu") == 0;
-    bool gelu = name && (strcmp(name, "gelu_pytorch_tanh") == 0 || strcmp(name, "gelu") == 0);
-    bool known = family->silu ? silu : gelu;
-    if (!known)
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: activation \"%s\" is not supported", name ? name : "?");
     return PERIDOT_OK;
 }
 
-static peridot_status find_family(struct pd_config *out, yyjson_val *config)
+/* ---- keys that would change the maths ---- */
+
+static peridot_status check_activation(const struct reader *r, const char *key, bool gelu_is_tanh)
 {
-    const char *type = yyjson_get_str(find(config, "model_type"));
-    if (!type) return pd_fail(PERIDOT_ERROR_FORMAT, "config.json: model_type is missing");
+    yyjson_val *v = yyjson_obj_get(r->config.at, key);
+    const char *name = yyjson_get_str(v);
+    char full[KEY_SIZE];
+    if (!v || (name && pd_family_has_activation(r->family, name))) return PERIDOT_OK;
+    if (gelu_is_tanh && (yyjson_is_null(v) || (name && strcmp(name, "gelu") == 0))) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: activation \"" PD_NAME "\" is not supported in a %s model",
+                   full_key(full, r->config, key), name ? name : yyjson_get_type_desc(v), r->family->name);
+}
+
+static peridot_status check_activations(const struct reader *r)
+{
+    bool either = r->family->hf_activation == PD_HF_ACT_OR_ACTIVATION;
+    yyjson_val *new = yyjson_obj_get(r->config.at, "hidden_activation");
+    if (!(either && yyjson_is_null(new))) PD_TRY(check_activation(r, "hidden_activation", false));
+    if (new && r->family->hf_activation == PD_HF_ACTIVATION) return PERIDOT_OK;
+    return check_activation(r, "hidden_act", either);
+}
+
+static peridot_status refuse_unknown(const struct reader *r, yyjson_val *root)
+{
+    static const char *const must_be_false[] = {"attention_bias", "mlp_bias", "use_bidirectional_attention"};
+    static const char *const must_be_absent[] = {"quantization_config", "compression_config"};
+    char full[KEY_SIZE];
+    for (size_t i = 0; i < PD_COUNT(must_be_false); i++) {
+        yyjson_val *v = find(r->config.at, must_be_false[i]);
+        if (v && !yyjson_is_false(v))
+            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is %s, which is not supported",
+                           full_key(full, r->config, must_be_false[i]), yyjson_get_type_desc(v));
+    }
+    for (size_t i = 0; i < PD_COUNT(must_be_absent); i++)
+        if (find(root, must_be_absent[i]) || find(r->config.at, must_be_absent[i]))
+            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %s: weights that another program quantised are not "
+                           "supported", must_be_absent[i]);
+    return check_activations(r);
+}
+
+/* ---- which model ---- */
+
+/* The family, and whether it is the form that has the text model in text_config. */
+static peridot_status find_family(struct pd_config *out, bool *wrapped, struct object o)
+{
+    yyjson_val *v = find(o.at, "model_type");
+    const char *type = yyjson_get_str(v);
+    if (!type)
+        return pd_fail(PERIDOT_ERROR_FORMAT, "config.json: %smodel_type is %s", o.prefix,
+                       v ? "not a string" : "missing");
     for (int i = 0; i < PD_N_FAMILIES; i++)
-        for (int j = 0; j < 3 && pd_families[i].hf_types[j]; j++)
+        for (int j = 0; j < 2 && pd_families[i].hf_types[j]; j++)
             if (strcmp(type, pd_families[i].hf_types[j]) == 0) {
                 out->family = (enum pd_family)i;
+                *wrapped = j == 1;
                 return PERIDOT_OK;
             }
-    return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
-                   "config.json: model_type \"%s\" is not known (known: gemma, gemma2, gemma3, gemma3_text, llama)",
-                   type);
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %smodel_type \"" PD_NAME "\" is not known (known: gemma, "
+                   "gemma2, gemma3, gemma3_text, llama)", o.prefix, type);
+}
+
+static peridot_status find_text(struct reader *r, struct pd_config *out, yyjson_val *root)
+{
+    bool wrapped, inner_wrapped;
+    r->config = (struct object){root, ""};
+    PD_TRY(find_family(out, &wrapped, r->config));
+    enum pd_family family = out->family;
+    r->family = &pd_families[family];
+    struct object text = read_object(r, r->config, "text_config", "text_config.");
+    PD_TRY(r->status);
+    if (!text.at) return PERIDOT_OK;
+    if (yyjson_obj_get(text.at, "model_type")) PD_TRY(find_family(out, &inner_wrapped, text));
+    if (!wrapped || out->family != family)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: a %s model inside a %s model is not known",
+                       pd_families[out->family].name, pd_families[family].name);
+    r->config = text;
+    return PERIDOT_OK;
 }
 
 /* id2label: {"0": "NAME", ...} with every index below its size once. */
@@ -255,31 +445,39 @@ static void read_name(struct pd_config *out, const char *path)
     snprintf(out->name, sizeof out->name, "%.*s", (int)(n - start), path + start);
 }
 
+static bool read_tied(struct reader *r, yyjson_val *root)
+{
+    static const char key[] = "tie_word_embeddings";
+    struct object o = find(r->config.at, key) ? r->config : (struct object){root, ""};
+    yyjson_val *v = find(o.at, key);
+    if (v && !yyjson_is_bool(v) && r->status == PERIDOT_OK) fail_type(r, o, key, "true or false");
+    return v ? yyjson_is_true(v) : r->family->tied;
+}
+
 peridot_status pd_config_read_hf(struct pd_config *out, const struct pd_checkpoint *c)
 {
-    yyjson_val *root = pd_checkpoint_config(c), *text = find(root, "text_config");
-    PD_TRY(find_family(out, root));
+    yyjson_val *root = pd_checkpoint_config(c);
+    struct reader r = {.status = PERIDOT_OK};
+    PD_TRY(find_text(&r, out, root));
     read_name(out, pd_checkpoint_path(c));
-    struct reader r = {.config = text ? text : root};
-    const struct defaults *d = &defaults[out->family];
-    const struct pd_family_traits *family = &pd_families[out->family];
-    PD_TRY(refuse_unknown(r.config, family));
+    const struct pd_family_traits *family = r.family;
+    const struct pd_hf_defaults *d = &family->hf;
+    PD_TRY(refuse_unknown(&r, root));
 
-    out->n_layers = read_uint(&r, "num_hidden_layers", d->n_layers);
-    out->d_model = read_uint(&r, "hidden_size", d->d_model);
-    out->ctx_max = read_uint(&r, "max_position_embeddings", d->ctx_max);
-    out->n_shared_kv = read_uint(&r, "num_kv_shared_layers", 0);
-    out->eps = (float)read_number(&r, r.config, "rms_norm_eps", 1e-6);
-    out->attn_softcap = read_softcap(&r, "attn_logit_softcapping", family->attn_softcap);
-    out->final_softcap = read_softcap(&r, "final_logit_softcapping", family->final_softcap);
-    yyjson_val *tied = find(r.config, "tie_word_embeddings");
-    if (!tied) tied = find(root, "tie_word_embeddings");
-    out->tied = tied ? yyjson_is_true(tied) : family->tied;
+    out->n_layers = read_uint(&r, PD_NUMBER_LAYERS, d->n_layers);
+    out->d_model = read_uint(&r, PD_NUMBER_D_MODEL, d->d_model);
+    out->ctx_max = read_uint(&r, PD_NUMBER_CTX, d->ctx_max);
+    out->n_shared_kv = read_uint(&r, PD_NUMBER_SHARED_KV, 0);
+    if (yyjson_obj_get(r.config.at, "vocab_size")) out->vocab_size = read_uint(&r, PD_NUMBER_VOCAB_SIZE, 0);
+    out->eps = (float)read_number(&r, r.config, PD_NUMBER_EPS, 1e-6);
+    out->attn_softcap = read_softcap(&r, PD_NUMBER_ATTN_SOFTCAP, family->attn_softcap, family->attn_softcap != 0);
+    out->final_softcap = read_softcap(&r, PD_NUMBER_FINAL_SOFTCAP, family->final_softcap, family->final_softcap_known);
+    out->tied = read_tied(&r, root);
     read_ropes(&r, out);
     PD_TRY(r.status);
     PD_TRY(read_head(out, root));
     r.n_layers = out->n_layers;
     PD_TRY(pd_layers_create(out));
     for (uint32_t i = 0; i < out->n_layers; i++) PD_TRY(read_layer(&r, out, i));
-    return read_pattern(&r, out);
+    return read_windows(&r, out);
 }

@@ -7,9 +7,23 @@
 
 enum pd_family { PD_GEMMA1, PD_GEMMA2, PD_GEMMA3, PD_LLAMA, PD_TEST_FAMILY, PD_N_FAMILIES };
 
+/* Which keys of config.json name the gate's activation. */
+enum pd_hf_activation {
+    PD_HF_ACT,            /* hidden_act */
+    /* Gemma 1: transformers 4 reads hidden_activation, where null is GELU in its tanh form, transformers 5 hidden_act,
+     * where "gelu" is */
+    PD_HF_ACT_OR_ACTIVATION,
+    PD_HF_ACTIVATION      /* hidden_activation */
+};
+
+/* Defaults of the family's configuration class in transformers; 0: derived from other numbers. */
+struct pd_hf_defaults {
+    uint32_t d_model, ffn_dim, n_layers, n_heads, n_kv_heads, ctx_max, head_dim;
+};
+
 struct pd_family_traits {
     const char *name;                /* GGUF's general.architecture, and what reports say */
-    const char *hf_types[3];         /* model_type in config.json */
+    const char *hf_types[2];         /* model_type in config.json; the second one has the text model in text_config */
     bool post_norms;                 /* attention and ffn outputs are normed before they are added */
     bool qk_norms;                   /* every q and k head is normed */
     bool silu;                       /* the gate's activation; else GELU in its tanh form */
@@ -21,13 +35,24 @@ struct pd_family_traits {
     uint32_t start_of_turn;          /* id of the marker, which end_of_turn follows; 0: the vocabulary has none */
     bool optional_v;                 /* layers may lack v: their values are the keys as their matrix gives them */
     bool local_rope;                 /* layers with windows rotate with a base of their own, and without a divisor */
+    bool llama3_rope;                /* Llama 3.1's rule of frequencies is known */
     uint32_t window_pattern;         /* 0: no windows; n: every n-th layer is global */
+    bool own_pattern;                /* files may have another pattern */
+    uint32_t gguf_window;            /* of GGUF files that do not say it; 0: they must */
     double rope_base, rope_base_local;
-    double attn_softcap, final_softcap;
+    double attn_softcap, final_softcap;   /* 0: none */
+    bool final_softcap_known;        /* files may have one */
+    /* query_pre_attn_scalar where config.json does not say it; 0: the divisor is head_dim */
+    uint32_t query_divisor;
     /* GGUF does not carry the query divisor; the 27B of this depth has d_model / n_heads */
     uint32_t n_layers_27b;
+    enum pd_hf_activation hf_activation;
+    struct pd_hf_defaults hf;
 };
 
 extern const struct pd_family_traits pd_families[PD_N_FAMILIES];
+
+/* Whether a file's name for an activation means the family's. */
+bool pd_family_has_activation(const struct pd_family_traits *family, const char *name);
 
 #endif

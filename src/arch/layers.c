@@ -11,8 +11,6 @@
 
 peridot_status pd_layers_create(struct pd_config *config)
 {
-    if (config->n_layers == 0 || config->n_layers > 1024)
-        return pd_fail(PERIDOT_ERROR_FORMAT, "%u layers are not between 1 and 1024", config->n_layers);
     config->layers = calloc(config->n_layers, sizeof *config->layers);
     if (!config->layers) return pd_fail_alloc(sizeof *config->layers * config->n_layers, "layers");
     for (uint32_t i = 0; i < config->n_layers; i++) config->layers[i] = (struct pd_layer){.has_v = true, .kv_layer = i};
@@ -60,71 +58,6 @@ struct pd_layer_sizes pd_layers_largest(const struct pd_config *config)
         raise_to(&most.qkv_dim, pd_layer_qkv_dim(config, i));
     }
     return most;
-}
-
-/* ---- checking ---- */
-
-struct range {
-    const char *name;
-    uint32_t value, low, high;
-};
-
-static peridot_status check_ranges(const struct range *ranges, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (ranges[i].value < ranges[i].low || ranges[i].value > ranges[i].high)
-            return pd_fail(PERIDOT_ERROR_FORMAT, "%s is %u, not between %u and %u", ranges[i].name, ranges[i].value,
-                           ranges[i].low, ranges[i].high);
-    return PERIDOT_OK;
-}
-
-static peridot_status check_layer(const struct pd_layer *l)
-{
-    const struct range ranges[] = {{"ffn_dim", l->ffn_dim, 1, 1 << 20}, {"n_heads", l->n_heads, 1, 1024},
-        {"n_kv_heads", l->n_kv_heads, 1, 1024}, {"head_dim", l->head_dim, 4, 512}};
-    PD_TRY(check_ranges(ranges, PD_COUNT(ranges)));
-    if (l->head_dim % 4 != 0)
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "head_dim %u is not a multiple of 4", l->head_dim);
-    if (l->n_heads % l->n_kv_heads != 0)
-        return pd_fail(PERIDOT_ERROR_FORMAT, "%u query heads cannot share %u kv heads evenly", l->n_heads,
-                       l->n_kv_heads);
-    if (!(isfinite(l->query_scale) && l->query_scale > 0))
-        return pd_fail(PERIDOT_ERROR_FORMAT, "the query scale is %g", (double)l->query_scale);
-    return PERIDOT_OK;
-}
-
-static peridot_status check_rope(const struct pd_rope *r)
-{
-    if (!(r->base > 0 && isfinite(r->base) && r->divisor > 0 && isfinite(r->divisor)))
-        return pd_fail(PERIDOT_ERROR_FORMAT, "RoPE base %g and position divisor %g", r->base, r->divisor);
-    if (r->factor == 0) return PERIDOT_OK;
-    if (!(r->factor > 0 && r->old_ctx > 0 && r->high_freq_factor > r->low_freq_factor && isfinite(r->factor)))
-        return pd_fail(PERIDOT_ERROR_FORMAT, "RoPE scaling by %g between frequency factors %g and %g", r->factor,
-                       r->low_freq_factor, r->high_freq_factor);
-    return PERIDOT_OK;
-}
-
-/* What kernels and sizes rely on. */
-static peridot_status check(const struct pd_config *c)
-{
-    const struct range ranges[] = {{"d_model", c->d_model, 4, 32768}, {"context length", c->ctx_max, 1, 1 << 27}};
-    PD_TRY(check_ranges(ranges, PD_COUNT(ranges)));
-    for (uint32_t i = 0; i < c->n_layers; i++) {
-        char layer[32];
-        peridot_status status = check_layer(&c->layers[i]);
-        snprintf(layer, sizeof layer, "layer %u", i);
-        /* layers before it are not alike */
-        if (status != PERIDOT_OK) return i ? pd_fail_prefix(status, layer) : status;
-    }
-    if (c->n_shared_kv >= c->n_layers)
-        return pd_fail(PERIDOT_ERROR_FORMAT, "%u of %u layers share the caches of others", c->n_shared_kv, c->n_layers);
-    if (c->d_model % 4 != 0) return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "d_model %u is not a multiple of 4", c->d_model);
-    if (!(c->eps >= 0 && c->eps < 1)) return pd_fail(PERIDOT_ERROR_FORMAT, "the norms' epsilon is %g", (double)c->eps);
-    if (!(c->attn_softcap >= 0 && c->final_softcap >= 0 && isfinite(c->attn_softcap) && isfinite(c->final_softcap)))
-        return pd_fail(PERIDOT_ERROR_FORMAT, "softcaps are %g and %g", (double)c->attn_softcap,
-                       (double)c->final_softcap);
-    for (int i = 0; i < PD_N_ROPES; i++) PD_TRY(check_rope(&c->ropes[i]));
-    return PERIDOT_OK;
 }
 
 /* ---- kinds ---- */
@@ -235,7 +168,9 @@ static peridot_status find_cache(struct pd_config *c, uint32_t i)
 
 peridot_status pd_layers_complete(struct pd_config *config, const struct pd_tensor *rope_freqs)
 {
-    PD_TRY(check(config));
+    if (config->n_shared_kv >= config->n_layers)
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%u of %u layers share the caches of others", config->n_shared_kv,
+                       config->n_layers);
     for (uint32_t i = 0; i < config->n_layers; i++) {
         PD_TRY(find_kind(config, i));
         PD_TRY(find_cache(config, i));

@@ -6,7 +6,7 @@
 
 /* Allocates n_layers layers with keys and values of their own, and without numbers. */
 peridot_status pd_layers_create(struct pd_config *config);
-/* Checks all numbers, then finds whose cache each layer reads and what kinds there are, and computes the tables of
+/* Finds whose cache each layer reads and what kinds there are, and computes the tables of
  * rotation. `rope_freqs`: a tensor by whose numbers the frequencies are divided, or NULL. */
 peridot_status pd_layers_complete(struct pd_config *config, const struct pd_tensor *rope_freqs);
 

@@ -8,26 +8,57 @@
 
 enum { MAX_ROWS = 1 << 24 };   /* of a matrix whose rows the file counts */
 
+const struct pd_tensor *pd_source_find(const struct pd_source *s, enum pd_role role, uint32_t layer)
+{
+    char name[PD_TENSOR_NAME_SIZE];
+    pd_tensor_name(name, s->checkpoint, s->config->family, s->prefix, role, layer);
+    return pd_checkpoint_find(s->checkpoint, name);
+}
+
+/* ---- the vocabulary ---- */
+
+/* A file that says that both are one, and holds two. */
+static peridot_status check_tied(const struct pd_source *s, const struct pd_tensor *embedding)
+{
+    const struct pd_tensor *output = pd_source_find(s, PD_ROLE_OUTPUT, 0);
+    if (!s->config->tied || !embedding || !output) return PERIDOT_OK;
+    bool same = output->dtype == embedding->dtype && output->size == embedding->size
+        && output->shape[0] == embedding->shape[0]
+        && (output->size == 0 || memcmp(output->data, embedding->data, output->size) == 0);
+    if (same) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_FORMAT,
+                   "%s: config.json: tie_word_embeddings is true, or left to its default, but tensors %s and %s differ",
+                   pd_checkpoint_path(s->checkpoint), output->name, embedding->name);
+}
+
+static peridot_status check_vocabulary(const struct pd_source *s)
+{
+    const struct pd_tensor *embedding = pd_source_find(s, PD_ROLE_EMBEDDING, 0);
+    const struct pd_tensor *t = embedding || !s->config->tied ? embedding : pd_source_find(s, PD_ROLE_OUTPUT, 0);
+    uint32_t n = s->config->vocab_size;
+    bool gguf = pd_checkpoint_kind(s->checkpoint) == PD_CHECKPOINT_GGUF;
+    if (t && n && t->shape[0] != n)
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: %s%svocab_size is %u, but tensor %s has %llu rows",
+                       pd_checkpoint_path(s->checkpoint), gguf ? pd_families[s->config->family].name : "config.json",
+                       gguf ? "." : ": ", n, t->name, (unsigned long long)t->shape[0]);
+    return check_tied(s, embedding);
+}
+
+/* ---- tensors ---- */
+
 peridot_status pd_source_open(struct pd_source *out, const struct pd_checkpoint *checkpoint,
                               const struct pd_config *config)
 {
     size_t n = pd_max(pd_checkpoint_n_tensors(checkpoint), 1);
     *out = (struct pd_source){.checkpoint = checkpoint, .config = config, .prefix = pd_tensor_prefix(checkpoint),
         .used = calloc(n, sizeof *out->used)};
-    return out->used ? PERIDOT_OK : pd_fail_alloc(n * sizeof *out->used, "list of tensors");
+    return out->used ? check_vocabulary(out) : pd_fail_alloc(n * sizeof *out->used, "list of tensors");
 }
 
 void pd_source_close(struct pd_source *s)
 {
     free(s->used);
     s->used = NULL;
-}
-
-const struct pd_tensor *pd_source_find(const struct pd_source *s, enum pd_role role, uint32_t layer)
-{
-    char name[PD_TENSOR_NAME_SIZE];
-    pd_tensor_name(name, s->checkpoint, s->config->family, s->prefix, role, layer);
-    return pd_checkpoint_find(s->checkpoint, name);
 }
 
 static bool has_shape(const struct pd_tensor *t, const struct pd_plan *plan)

@@ -11,7 +11,8 @@ struct pd_source {
     bool *used;                    /* [tensors of the checkpoint]: those that were got */
 };
 
-/* Borrows both. */
+/* Borrows both. Fails where the config contradicts the tensors of the vocabulary. *out must be closed even on
+ * failure. */
 peridot_status pd_source_open(struct pd_source *out, const struct pd_checkpoint *checkpoint,
                               const struct pd_config *config);
 void pd_source_close(struct pd_source *s);
