@@ -6,8 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of the family of tests, whose layers are not alike; the last three read the caches of layers 3, 4 and 2. */
-enum { N_MIXED_SHARED = 3 };
+/* Layers that are not alike; the last three read the caches of layers 3, 4 and 2. */
 static const struct pd_layer mixed_layers[] = {
     {.n_heads = 4, .n_kv_heads = 2, .head_dim = 64, .ffn_dim = 512, .window = 24, .has_v = true},
     {.n_heads = 4, .n_kv_heads = 1, .head_dim = 128, .ffn_dim = 768, .has_v = true},
@@ -19,27 +18,33 @@ static const struct pd_layer mixed_layers[] = {
     {.n_heads = 8, .n_kv_heads = 4, .head_dim = 32, .ffn_dim = 768, .window = 40, .has_v = true},
 };
 
+#define LLAMA3 .rope_base = 500000, .eps = 1e-5f
+
 /* The tiny ones are for tests: all widths are multiples of 256, and tiny-gemma3 has more rows than tokens. Gemma 3
  * from 4B up has 64 rows more than pieces; files in circulation fill the token list up to them. */
 static const struct pd_shape shapes[] = {
-    /* name          family     layers d_model   ffn heads kv head_dim window    ctx rope   rows  tokens  pieces untied */
-    {"gemma-2b",    PD_GEMMA1,  18,   2048, 16384,    8,  1,     256,     0,   8192,  0, 256000, 256000, 256000, false},
-    {"gemma-7b",    PD_GEMMA1,  28,   3072, 24576,   16, 16,     256,     0,   8192,  0, 256000, 256000, 256000, false},
-    {"gemma2-2b",   PD_GEMMA2,  26,   2304,  9216,    8,  4,     256,  4096,   8192,  0, 256000, 256000, 256000, false},
-    {"gemma2-9b",   PD_GEMMA2,  42,   3584, 14336,   16,  8,     256,  4096,   8192,  0, 256000, 256000, 256000, false},
-    {"gemma2-27b",  PD_GEMMA2,  46,   4608, 36864,   32, 16,     128,  4096,   8192,  0, 256000, 256000, 256000, false},
-    {"gemma3-270m", PD_GEMMA3,  18,    640,  2048,    4,  1,     256,   512,  32768,  0, 262144, 262144, 262144, false},
-    {"gemma3-1b",   PD_GEMMA3,  26,   1152,  6912,    4,  1,     256,   512,  32768,  0, 262144, 262144, 262144, false},
-    {"gemma3-4b",   PD_GEMMA3,  34,   2560, 10240,    8,  4,     256,  1024, 131072,  8, 262208, 262208, 262144, false},
-    {"gemma3-12b",  PD_GEMMA3,  48,   3840, 15360,   16,  8,     256,  1024, 131072,  8, 262208, 262208, 262144, false},
-    {"gemma3-27b",  PD_GEMMA3,  62,   5376, 21504,   32, 16,     128,  1024, 131072,  8, 262208, 262208, 262144, false},
-    {"llama3.2-1b", PD_LLAMA,   16,   2048,  8192,   32,  8,      64,     0, 131072, 32, 128256, 128256, 128256, false},
-    {"llama3.1-8b", PD_LLAMA,   32,   4096, 14336,   32,  8,     128,     0, 131072,  8, 128256, 128256, 128256, true},
-    {"tiny-gemma",  PD_GEMMA1,   2,    256,   512,    4,  1,      64,     0,    512,  0,   1024,   1024,   1024, false},
-    {"tiny-gemma2", PD_GEMMA2,   4,    256,   512,    4,  2,      64,    32,    512,  0,   1024,   1024,   1024, false},
-    {"tiny-gemma3", PD_GEMMA3,   7,    256,   512,    4,  2,      64,    32,    512,  8,   1088,   1024,   1000, false},
-    {"tiny-llama",  PD_LLAMA,    2,    256,   512,    4,  2,      64,     0,    512,  8,   1024,   1024,   1024, true},
-    {"tiny-mixed",  PD_TEST_FAMILY, 8, 256,  768,    4,  1,     128,    40,    512,  0,   1024,   1024,   1024, false},
+    /*             name       family  layers d_model  ffn heads kv hd window  ctx rope   rows  tokens  pieces untied */
+    {.name = "gemma-2b",    PD_GEMMA1,  18, 2048, 16384,  8,  1, 256,    0,   8192,  0, 256000, 256000, 256000, false},
+    {.name = "gemma-7b",    PD_GEMMA1,  28, 3072, 24576, 16, 16, 256,    0,   8192,  0, 256000, 256000, 256000, false},
+    {.name = "gemma2-2b",   PD_GEMMA2,  26, 2304,  9216,  8,  4, 256, 4096,   8192,  0, 256000, 256000, 256000, false},
+    {.name = "gemma2-9b",   PD_GEMMA2,  42, 3584, 14336, 16,  8, 256, 4096,   8192,  0, 256000, 256000, 256000, false},
+    {.name = "gemma2-27b",  PD_GEMMA2,  46, 4608, 36864, 32, 16, 128, 4096,   8192,  0, 256000, 256000, 256000, false},
+    {.name = "gemma3-270m", PD_GEMMA3,  18,  640,  2048,  4,  1, 256,  512,  32768,  0, 262144, 262144, 262144, false},
+    {.name = "gemma3-1b",   PD_GEMMA3,  26, 1152,  6912,  4,  1, 256,  512,  32768,  0, 262144, 262144, 262144, false},
+    {.name = "gemma3-4b",   PD_GEMMA3,  34, 2560, 10240,  8,  4, 256, 1024, 131072,  8, 262208, 262208, 262144, false},
+    {.name = "gemma3-12b",  PD_GEMMA3,  48, 3840, 15360, 16,  8, 256, 1024, 131072,  8, 262208, 262208, 262144, false},
+    {.name = "gemma3-27b",  PD_GEMMA3,  62, 5376, 21504, 32, 16, 128, 1024, 131072,  8, 262208, 262208, 262144, false},
+    {.name = "llama3.2-1b", PD_LLAMA,   16, 2048,  8192, 32,  8,  64,    0, 131072, 32, 128256, 128256, 128256, false,
+     LLAMA3},
+    {.name = "llama3.1-8b", PD_LLAMA,   32, 4096, 14336, 32,  8, 128,    0, 131072,  8, 128256, 128256, 128256, true,
+     LLAMA3},
+    {.name = "tiny-gemma",  PD_GEMMA1,   2,  256,   512,  4,  1,  64,    0,    512,  0,   1024,   1024,   1024, false},
+    {.name = "tiny-gemma2", PD_GEMMA2,   4,  256,   512,  4,  2,  64,   32,    512,  0,   1024,   1024,   1024, false},
+    {.name = "tiny-gemma3", PD_GEMMA3,   7,  256,   512,  4,  2,  64,   32,    512,  8,   1088,   1024,   1000, false},
+    {.name = "tiny-llama",  PD_LLAMA,    2,  256,   512,  4,  2,  64,    0,    512,  8,   1024,   1024,   1024, true,
+     LLAMA3},
+    {.name = "tiny-mixed",  PD_TEST_FAMILY, 8, 256, 768,  4,  1, 128,   40,    512,  0,   1024,   1024,   1024, false,
+     .layers = mixed_layers, .n_shared_kv = 3},
 };
 
 const struct pd_shape *pd_shape_get(size_t i) { return i < PD_COUNT(shapes) ? &shapes[i] : NULL; }
@@ -54,11 +59,11 @@ const struct pd_shape *pd_shape_find(const char *name)
 static void set_ropes(struct pd_config *c, const struct pd_shape *s)
 {
     const struct pd_family_traits *family = &pd_families[s->family];
-    bool llama = s->family == PD_LLAMA;
-    c->ropes[PD_ROPE_GLOBAL] = (struct pd_rope){.base = llama ? 500000 : family->rope_base,
-        .divisor = !llama && s->rope_factor ? s->rope_factor : 1, .factor = llama ? s->rope_factor : 0,
-        .low_freq_factor = 1,
-        .high_freq_factor = 4, .old_ctx = 8192};
+    struct pd_rope rope = {.base = s->rope_base != 0 ? s->rope_base : family->rope_base, .divisor = 1,
+        .low_freq_factor = 1, .high_freq_factor = 4, .old_ctx = 8192};
+    if (family->llama3_rope) rope.factor = s->rope_factor;
+    else if (s->rope_factor) rope.divisor = s->rope_factor;
+    c->ropes[PD_ROPE_GLOBAL] = rope;
     c->ropes[PD_ROPE_LOCAL] = c->ropes[PD_ROPE_GLOBAL];
     if (family->local_rope) c->ropes[PD_ROPE_LOCAL] = (struct pd_rope){.base = family->rope_base_local, .divisor = 1};
 }
@@ -72,7 +77,7 @@ static peridot_status set_layers(struct pd_config *c, const struct pd_shape *s)
         bool local = pattern && (i + 1) % pattern != 0;
         *l = (struct pd_layer){.n_heads = s->n_heads, .n_kv_heads = s->n_kv_heads, .head_dim = s->head_dim,
             .ffn_dim = s->ffn_dim, .window = local ? s->window : 0, .has_v = true};
-        if (s->family == PD_TEST_FAMILY) *l = mixed_layers[i];
+        if (s->layers) *l = s->layers[i];
         l->kv_layer = i;
         l->query_scale = pd_layer_usual_scale(c, l);
     }
@@ -83,8 +88,8 @@ peridot_status pd_shape_config(struct pd_config *out, const struct pd_shape *s)
 {
     const struct pd_family_traits *family = &pd_families[s->family];
     *out = (struct pd_config){.family = s->family, .n_layers = s->n_layers, .d_model = s->d_model, .ctx_max = s->ctx,
-        .eps = s->family == PD_LLAMA ? 1e-5f : 1e-6f, .attn_softcap = (float)family->attn_softcap,
-        .final_softcap = (float)family->final_softcap, .n_shared_kv = s->family == PD_TEST_FAMILY ? N_MIXED_SHARED : 0};
+        .eps = s->eps != 0 ? s->eps : 1e-6f, .attn_softcap = (float)family->attn_softcap,
+        .final_softcap = (float)family->final_softcap, .n_shared_kv = s->n_shared_kv};
     out->tied = !s->untied;
     snprintf(out->name, sizeof out->name, "%s random", s->name);
     set_ropes(out, s);

@@ -15,6 +15,10 @@ struct pd_shape {
     uint32_t n_tokens;      /* entries of the tokenizer's list ... */
     uint32_t n_pieces;      /* ... of which these are pieces and the rest padding */
     bool untied;            /* has an output.weight of its own */
+    double rope_base;       /* 0: the family's */
+    float eps;              /* 0: 1e-6 */
+    const struct pd_layer *layers;   /* [n_layers] that are not alike, of which the last n_shared_kv read the */
+    uint32_t n_shared_kv;            /* caches of others; else NULL */
 };
 
 /* Row i, or NULL past the last. */
