@@ -223,7 +223,7 @@ void main()
         begin = max(begin, first);
         end = min(first + share, pos + 1);
         prepare_q(first_head);
-        if (has_kv && end == pos + 1) prepare_kv(slot_in_cache(p.pages, text + pos), kv_head, first_head % GROUP == 0);
+        if (has_kv && end == pos + 1) prepare_kv(slot_of_key(p.pages, text, pos, pos), kv_head, first_head % GROUP == 0);
     } else {
         for (uint i = gl_LocalInvocationID.x; i < HEADS * HEAD_DIM; i += gl_WorkGroupSize.x)
             q_shared[i] = p.q.at[m * p.q_stride + first_head * HEAD_DIM + i] * p.scale;
@@ -236,7 +236,7 @@ void main()
     barrier();
     for (uint first = begin, n; first < end; first += n) {
         bool is_new = has_kv && first == pos;
-        uint slot = slot_in_cache(p.pages, text + first);
+        uint slot = slot_of_key(p.pages, text, first, pos);
         n = is_new ? 1 : slots_of_tile(text + first, TILE, (has_kv ? min(end, pos) : end) - first);
         if (is_new) score_new();
         else score_tile(slot, n, kv_head);

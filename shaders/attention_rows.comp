@@ -201,11 +201,11 @@ void add_values(uint slot, uint n)
     }
 }
 
-/* Keys begin .. end - 1 of the text. */
-void attend(uint text, uint begin, uint end)
+/* Keys begin .. end - 1 of the text, whose last one is `last`. */
+void attend(uint text, uint begin, uint end, uint last)
 {
     for (uint first = begin, n; first < end; first += n) {
-        uint slot = slot_in_cache(p.pages, text + first);
+        uint slot = slot_of_key(p.pages, text, first, last);
         n = slots_of_tile(text + first, LANES * ROWS, end - first);
         score_tile(slot, n);
         softmax_tile(text, first, first + n);
@@ -255,10 +255,10 @@ void main()
         uint share = place.split_pages * PD_PAGE, first = lowest / PD_PAGE * PD_PAGE + gl_WorkGroupID.y * share;
         prepare_queries();
         bool has_kv = p.v_head != 0;
-        attend(place.text, max(lowest, first), min(first + share, has_kv ? place.pos : place.pos + 1));
+        attend(place.text, max(lowest, first), min(first + share, has_kv ? place.pos : place.pos + 1), place.pos);
         if (has_kv && first + share > place.pos) {
             read_head(token_q() + (p.n_kv_heads * GROUP + kv_head) * HEAD_DIM, false);
-            if (first_head % GROUP == 0) write_own(slot_in_cache(p.pages, place.text + place.pos));
+            if (first_head % GROUP == 0) write_own(slot_of_key(p.pages, place.text, place.pos, place.pos));
             add_own();
         }
     } else {
@@ -266,7 +266,7 @@ void main()
             uint text = text_of[t], last = t;
             while (last + 1 < TOKENS && text_of[last + 1] == text) last++;
             uint begin = p.window != 0 && pos[t] + 1 > p.window ? pos[t] + 1 - p.window : 0;
-            attend(text, begin, pos[last] + 1);
+            attend(text, begin, pos[last] + 1, pos[last]);
             t = last + 1;
         }
     }

@@ -127,7 +127,7 @@ void add_values(uint slot, uint n)
 void attend(uint text, uint begin, uint end)
 {
     for (uint first = begin, n; first < end; first += n) {
-        uint slot = slot_in_cache(p.pages, text + first);
+        uint slot = slot_of_key(p.pages, text, first, end - 1);
         n = slots_of_tile(text + first, KEYS, end - first);
         score_tile(slot, n);
         softmax_tile(text, first, first + n);
@@ -165,7 +165,7 @@ void main()
     [[unroll]] for (uint i = 0; i < SLICES * MINE; i++) acc[i] = vec4(0);
     uint end_token = min(first_token + ROWS / HEADS, p.n_tokens);
     for (uint t = first_token; t < end_token;) {   /* the positions of one text at a time */
-        /* llvmpipe (Mesa 26.1) loads from uniform addresses once more after the last turn: they must be good ones. */
+        /* As past the last turn what a place says is an address, too: see slot_of_key. */
         pd_place place = p.places.at[min(t, end_token - 1)];
         uint last = t;
         while (last + 1 < end_token && p.places.at[last + 1].text == place.text) last++;

@@ -1,8 +1,14 @@
 /* The KV cache: pages, and the element type: fp16 pairs (KV_F16) or fp32 (KV_F32), in words of 32 bits so that no device needs
  * 16-bit storage. Elements are addressed in pairs; i is even. */
 
-/* From a slot of the sequences' tables (see pd_place) to one of the cache. Those of a page are neighbours in both. */
-uint slot_in_cache(pd_words pages, uint slot) { return pages.at[slot / PD_PAGE] * PD_PAGE + slot % PD_PAGE; }
+/* The slot of the cache that has a key of a text (see pd_place); the slots of a page are neighbours. `last` is the last key that
+ * the text has, and stands in for those past it: llvmpipe (Mesa 26.1) loads from uniform addresses where no invocation is
+ * active, too, after the last turn of a loop or a return, and the table may end there. */
+uint slot_of_key(pd_words pages, uint text, uint key, uint last)
+{
+    uint slot = text + min(key, last);
+    return pages.at[slot / PD_PAGE] * PD_PAGE + slot % PD_PAGE;
+}
 
 /* Of n slots from `slot` on, those that are in its `tile`: slots between two multiples of a divisor of PD_PAGE. */
 uint slots_of_tile(uint slot, uint tile, uint n) { return min(tile - slot % tile, n); }

@@ -44,8 +44,8 @@ void main()
     uint head = gl_WorkGroupID.x, m = gl_WorkGroupID.y;
     bool is_q = head < p.n_heads, is_v = head >= p.n_heads + p.n_kv_heads;
     uint kv_head = is_q ? 0 : is_v ? head - p.n_heads - p.n_kv_heads : head - p.n_heads;
-    uint base = m * p.qkv_stride + (is_v ? p.v_head + kv_head : head) * HEAD_DIM;
-    uint slot = (slot_in_cache(p.pages, p.places.at[m].text + p.places.at[m].pos) * p.n_kv_heads + kv_head) * HEAD_DIM;
+    uint pos = p.places.at[m].pos, base = m * p.qkv_stride + (is_v ? p.v_head + kv_head : head) * HEAD_DIM;
+    uint slot = (slot_of_key(p.pages, p.places.at[m].text, pos, pos) * p.n_kv_heads + kv_head) * HEAD_DIM;
     if (is_v) {
         for (uint i = 2 * gl_LocalInvocationID.x; i < HEAD_DIM; i += 2 * gl_WorkGroupSize.x)
             kv_store(p.v_cache, slot + i, vec2(p.qkv.at[base + i], p.qkv.at[base + i + 1]));
