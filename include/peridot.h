@@ -259,6 +259,14 @@ typedef enum peridot_head {
     PERIDOT_HEAD_NONE        /* hidden states only (a base model without an output matrix) */
 } peridot_head;
 
+/* What the scores of a classification head are (problem_type in config.json; of tokens always the first, unless there
+ * is one output). */
+typedef enum peridot_problem {
+    PERIDOT_PROBLEM_SINGLE_LABEL,   /* one label is right: probabilities are the softmax of the scores */
+    PERIDOT_PROBLEM_MULTI_LABEL,    /* each may be right: a probability is the sigmoid of its score */
+    PERIDOT_PROBLEM_REGRESSION      /* the scores are the result, as is that of a head with one output */
+} peridot_problem;
+
 typedef struct peridot_model_info {
     const char *name;              /* general.name, or the folder's name */
     const char *family;            /* "gemma", "gemma2", "gemma3" */
@@ -283,6 +291,7 @@ typedef struct peridot_model_info {
      * matvec_q8_0 plain 4x64/16"; "as by default" where that is best, "" where nothing was measured. */
     const char *tuning;
     bool untuned;                  /* no layout was measured for this device yet: peridot_tune is worth a few seconds */
+    peridot_problem problem;       /* of a classification head */
 } peridot_model_info;
 
 /* Loads a model (.gguf or Hugging Face directory) onto a device. params may be NULL. */

@@ -52,6 +52,70 @@ test_classify() {
     check "classify: no texts, nothing written" [ $? = 0 -a ! -s "$folder/out" ]
 }
 
+# copy_head MODEL SED: a copy of a golden model in the folder "head", with its config.json changed.
+copy_head() {
+    rm -rf "$folder/head"
+    mkdir "$folder/head"
+    cp "$golden/$1"/{model.safetensors,tokenizer.model} "$folder/head"
+    sed "$2" "$golden/$1/config.json" >"$folder/head/config.json"
+}
+
+# The logits of a text's last token, a line each.
+raw_scores() {
+    printf '%s' "$1" | "$peridot" tokenize -m "$folder/head" --bos |
+        "$peridot" logits -m "$folder/head" --tokens - --out - --kv f32 2>/dev/null | od -An -v -tf4 -w"$2" | tail -1 | xargs -n1
+}
+
+test_problem_types() {
+    local problem='s/"architectures"/"problem_type": "TYPE", &/'
+    copy_head gemma2-sequence "${problem/TYPE/multi_label_classification}"
+    raw_scores "the cat" 12 | awk '{ printf "%.6f\n", 1 / (1 + exp(-$1)) }' | paste <(printf '%s\n' calm glad sad) - |
+        sort -k2,2gr | tr '\n' '\t' | sed 's/\t$/\n/' >"$folder/want"
+    run classify -m "$folder/head" --kv f32 --all "the cat"
+    check "classify: several labels can be right, each by its sigmoid" alike "$folder/out" "$folder/want"
+    run classify -m "$folder/head" --kv f32 --json "the cat"
+    check "classify --json: the likeliest of them" matches out '^\[\{"label": "[a-z]+", "probability": [0-9.]+\}\]$'
+    copy_head gemma2-sequence "${problem/TYPE/regression}"
+    raw_scores "the cat" 12 | paste <(printf '%s\n' calm glad sad) - | tr '\n' '\t' | sed 's/\t$/\n/' >"$folder/want"
+    run classify -m "$folder/head" --kv f32 "the cat"
+    check "classify: all results of a regression as they are, in their order" alike "$folder/out" "$folder/want"
+    run classify -m "$folder/head" --kv f32 --json "the cat"
+    check "classify --json: scores" matches out \
+        '^\[\{"label": "calm", "score": [-0-9.]+\}, \{"label": "glad", "score": [-0-9.]+\}, \{"label": "sad", "score": [-0-9.]+\}\]$'
+    copy_head gemma2-sequence "${problem/TYPE/single_label_classification}"
+    run classify -m "$folder/head" --kv f32 --all "the cat"
+    cp "$folder/out" "$folder/want"
+    run classify -m "$golden/gemma2-sequence" --kv f32 --all "the cat"
+    check "classify: one label is right where nothing else is said" cmp -s "$folder/out" "$folder/want"
+    copy_head gemma2-sequence "${problem/TYPE/ranking}"
+    fails_with 1 'problem_type "ranking"' classify -m "$folder/head" x
+
+    # One row of the head is left.
+    copy_head gemma2-sequence 's/"id2label"/"id2other"/'
+    LC_ALL=C sed -i 's/\[3,64\],"data_offsets":\[158848,159232\]/[1,64],"data_offsets":[158848,158976]/' "$folder/head/model.safetensors"
+    truncate -s -256 "$folder/head/model.safetensors"
+    raw_scores "the cat" 4 | paste <(echo LABEL_0) - >"$folder/want"
+    run classify -m "$folder/head" --kv f32 "the cat"
+    check "classify: one output is a score" alike "$folder/out" "$folder/want"
+    check "classify: which is not 1" [ "$(cut -f2 "$folder/out")" != 1 ]
+    run classify -m "$folder/head" --kv f32 --json --all "the cat"
+    check "classify --json: one output is a score" matches out '^\[\{"label": "LABEL_0", "score": -?[0-9.]+\}\]$'
+    sed -i 's/"architectures"/"problem_type": "multi_label_classification", &/' "$folder/head/config.json"
+    awk '{ printf "%s\t%.6f\n", $1, 1 / (1 + exp(-$2)) }' "$folder/want" >"$folder/sigmoid"
+    run classify -m "$folder/head" --kv f32 "the cat"
+    check "classify: but the probability of a label that may be right" alike "$folder/out" "$folder/sigmoid"
+
+    copy_head gemma2-token 's/"id2label"/"id2other"/'
+    { LC_ALL=C sed 's/\[5\],"data_offsets":\[158848,158858\]/[1],"data_offsets":[158848,158850]/
+        s/\[5,64\],"data_offsets":\[158858,159498\]/[1,64],"data_offsets":[158850,158978]/' "$golden/gemma2-token/model.safetensors" |
+        head -c $((2656 + 158850)); tail -c 640 "$golden/gemma2-token/model.safetensors" | head -c 128; } >"$folder/head/model.safetensors"
+    raw_scores "a" 4 | tail -1 >"$folder/want"
+    run tag -m "$folder/head" --kv f32 a
+    check "tag: one output is a score" alike <(sed -n '1s/.*\tLABEL_0\t//p' "$folder/out") "$folder/want"
+    run tag -m "$folder/head" --kv f32 --json a
+    check "tag --json: one output is a score" matches out '"label": "LABEL_0", "score": -?[0-9.]+\}'
+}
+
 test_tag() {
     local model=$golden/gemma2-token text=$'the c\tat\\\u00e9'
     run tag -m "$model" "$text"
@@ -203,6 +267,7 @@ test_wrong_models() {
 }
 
 test_classify
+test_problem_types
 test_tag
 test_embed
 test_many

@@ -43,7 +43,8 @@ static void describe_model(peridot_model *model)
         .decode_host_resident_size = w->decode_host_resident_size,
         .n_ignored_tensors = w->n_ignored, .decode_read_size = w->decode_read_size, .device = pd_gpu_info(model->m.gpu),
         .device_reason = pd_gpu_reason(model->m.gpu), .kernels = model->kernels, .tuning = model->tuning,
-        .untuned = pd_tune_is_due(&model->m)};
+        .untuned = pd_tune_is_due(&model->m), .problem = w->n_outputs == 1 && c->problem == PERIDOT_PROBLEM_SINGLE_LABEL
+                                                             ? PERIDOT_PROBLEM_REGRESSION : c->problem};
 }
 
 static void log_model(const peridot_model *model, const char *cache_dir)

@@ -54,6 +54,7 @@ struct pd_config {
     struct pd_rope_table rope_tables[PD_MAX_ROPE_TABLES];
     uint32_t n_rope_tables;
     peridot_head head;
+    peridot_problem problem;         /* of a classification head */
     uint32_t n_labels;               /* of a classification head; 0 when the config has no label map */
     char **labels;                   /* [n_labels] */
 };

@@ -416,6 +416,23 @@ static peridot_status read_labels(struct pd_config *out, yyjson_val *map)
     return PERIDOT_OK;
 }
 
+/* What the head was trained for. Of token classification there is one kind. */
+static peridot_status read_problem(struct pd_config *out, yyjson_val *root)
+{
+    static const char *const names[] = {[PERIDOT_PROBLEM_SINGLE_LABEL] = "single_label_classification",
+        [PERIDOT_PROBLEM_MULTI_LABEL] = "multi_label_classification", [PERIDOT_PROBLEM_REGRESSION] = "regression"};
+    yyjson_val *v = find(root, "problem_type");
+    const char *name = yyjson_get_str(v);
+    if (!v) return PERIDOT_OK;
+    for (size_t i = 0; name && i < PD_COUNT(names); i++) {
+        if (strcmp(name, names[i]) != 0) continue;
+        out->problem = (peridot_problem)i;
+        return PERIDOT_OK;
+    }
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: problem_type \"" PD_NAME "\" is not known",
+                   name ? name : yyjson_get_type_desc(v));
+}
+
 static bool ends_with(const char *text, const char *end)
 {
     size_t n = strlen(text), m = strlen(end);
@@ -433,6 +450,7 @@ static peridot_status read_head(struct pd_config *out, yyjson_val *root)
     else if (ends_with(name, "Model") && !out->tied) out->head = PERIDOT_HEAD_NONE;
     if (!sequence && !token) return PERIDOT_OK;
     out->final_softcap = 0;   /* it belongs to the language head */
+    if (sequence) PD_TRY(read_problem(out, root));
     return read_labels(out, find(root, "id2label"));
 }
 

@@ -16,12 +16,14 @@ static const struct cmd_option options[] = {
     {.name = "all", .kind = CMD_FLAG, .offset = offsetof(struct classify_args, all),
      .help = "Write all labels of a text, likeliest first, rather than the likeliest."},
     {.name = "json", .kind = CMD_FLAG, .offset = offsetof(struct classify_args, json),
-     .help = "Write an array of objects with label and probability for each text, on a line."},
+     .help = "Write an array of objects with label and probability (or score) for each text, on a line."},
 };
 
 static void print_scores(const peridot_model *model, const struct cmd_score *scores, size_t n)
 {
-    for (size_t i = 0; i < n; i++) printf("%s%s\t%.6f", i ? "\t" : "", cmd_label(model, scores[i].label), scores[i].p);
+    for (size_t i = 0; i < n; i++)
+        printf("%s%s\t%s", i ? "\t" : "", cmd_label(model, scores[i].label),
+               cmd_score_text(model, scores[i].value, false));
     fputc('\n', stdout);
 }
 
@@ -32,7 +34,7 @@ static void print_json(const peridot_model *model, const struct cmd_score *score
         const char *label = cmd_label(model, scores[i].label);
         fputs(i ? ", {\"label\": " : "{\"label\": ", stdout);
         cmd_json_string(stdout, label, strlen(label));
-        printf(", \"probability\": %.9g}", scores[i].p);
+        printf(", \"%s\": %s}", cmd_score_name(model), cmd_score_text(model, scores[i].value, true));
     }
     fputs("]\n", stdout);
 }
@@ -48,8 +50,10 @@ static peridot_status classify(void *user, const struct cmd_input *input, const 
     const struct classify_args *args = user;
     struct cmd_score *scores = malloc(row->n * sizeof *scores);
     if (!scores) return cmd_fail_alloc(row->n * sizeof *scores, "scores");
-    cmd_scores(scores, row->at, row->n);
-    (args->json ? print_json : print_scores)(input->model, scores, args->all ? row->n : 1);
+    cmd_scores(scores, input->model, row->at, row->n);
+    /* none of a regression's results is the likeliest */
+    bool all = args->all || peridot_model_get_info(input->model)->problem == PERIDOT_PROBLEM_REGRESSION;
+    (args->json ? print_json : print_scores)(input->model, scores, all ? row->n : 1);
     free(scores);
     return PERIDOT_OK;
 }
@@ -69,7 +73,9 @@ const struct cmd_command cmd_classify = {
         "Writes a line for each text: its likeliest label and that label's probability, with a tab between them. The "
         "model is one with a sequence-classification head (a Hugging Face directory of a "
         "...ForSequenceClassification), which scores labels from the state at the text's last token; probabilities "
-        "are the softmax of the scores.\n\n"
+        "are the softmax of the scores, or their sigmoids where config.json says problem_type "
+        "multi_label_classification. A head with one output, and one of problem_type regression, gives scores, which "
+        "are written as they are, all of them.\n\n"
         "Texts are plain: control tokens in them have no meaning. The token that begins a text is added where the "
         "tokenizer says so.",
     .examples = "peridot classify -m gemma-2-2b-sentiment \"What a day!\"\n"

@@ -159,20 +159,45 @@ peridot_status cmd_inputs_run(const struct cmd_inputs_args *args, const struct c
     return status;
 }
 
+/* ---- scores ---- */
+
 static int compare(const void *left, const void *right)
 {
     const struct cmd_score *a = left, *b = right;
-    if (a->p != b->p) return a->p > b->p ? -1 : 1;
+    if (a->value != b->value) return a->value > b->value ? -1 : 1;
     return a->label < b->label ? -1 : a->label > b->label;
 }
 
-void cmd_scores(struct cmd_score *out, const float *scores, size_t n)
+static bool are_scores(const peridot_model *model)
+{
+    return peridot_model_get_info(model)->problem == PERIDOT_PROBLEM_REGRESSION;
+}
+
+static void softmax(struct cmd_score *out, size_t n)
 {
     double top = -INFINITY, total = 0;
-    for (size_t i = 0; i < n; i++) top = fmax(top, (double)scores[i]);
-    for (size_t i = 0; i < n; i++) total += exp((double)scores[i] - top);
-    for (size_t i = 0; i < n; i++) out[i] = (struct cmd_score){(uint32_t)i, exp((double)scores[i] - top) / total};
+    for (size_t i = 0; i < n; i++) top = fmax(top, out[i].value);
+    for (size_t i = 0; i < n; i++) total += exp(out[i].value - top);
+    for (size_t i = 0; i < n; i++) out[i].value = exp(out[i].value - top) / total;
+}
+
+void cmd_scores(struct cmd_score *out, const peridot_model *model, const float *scores, size_t n)
+{
+    for (size_t i = 0; i < n; i++) out[i] = (struct cmd_score){(uint32_t)i, (double)scores[i]};
+    if (are_scores(model)) return;
+    if (peridot_model_get_info(model)->problem == PERIDOT_PROBLEM_SINGLE_LABEL) softmax(out, n);
+    else
+        for (size_t i = 0; i < n; i++) out[i].value = 1 / (1 + exp(-out[i].value));
     qsort(out, n, sizeof *out, compare);
+}
+
+const char *cmd_score_name(const peridot_model *model) { return are_scores(model) ? "score" : "probability"; }
+
+const char *cmd_score_text(const peridot_model *model, double value, bool json)
+{
+    static char text[40];
+    snprintf(text, sizeof text, json || are_scores(model) ? "%.9g" : "%.6f", value);
+    return text;
 }
 
 const char *cmd_label(const peridot_model *model, uint32_t i)

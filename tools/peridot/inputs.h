@@ -51,13 +51,17 @@ struct cmd_input_task {
 /* Opens the model and does the task. */
 peridot_status cmd_inputs_run(const struct cmd_inputs_args *args, const struct cmd_input_task *task);
 
-/* Probabilities of labels, by softmax. */
+/* Labels with their probabilities or, of a regression, with their scores. */
 struct cmd_score {
     uint32_t label;
-    double p;
+    double value;
 };
-/* [n] of n label scores, best first. */
-void cmd_scores(struct cmd_score *out, const float *scores, size_t n);
+/* [n] of n label scores: the likeliest first, of a regression in the order of the labels. */
+void cmd_scores(struct cmd_score *out, const peridot_model *model, const float *scores, size_t n);
+/* What the values are: "probability", "score". */
+const char *cmd_score_name(const peridot_model *model);
+/* The value as text, in a row of columns and in JSON; the result is good until the next call. */
+const char *cmd_score_text(const peridot_model *model, double value, bool json);
 /* The label's name, or LABEL_i where the model has none. Borrowed until the next call. */
 const char *cmd_label(const peridot_model *model, uint32_t i);
 

@@ -43,14 +43,14 @@ static void print_token(struct tagging *t, size_t end)
     if (!t->args->json) {
         printf("%zu\t%zu\t", t->begin, end);
         print_escaped(t->text + t->begin, end - t->begin);
-        printf("\t%s\t%.6f\n", label, t->scores[0].p);
+        printf("\t%s\t%s\n", label, cmd_score_text(t->input->model, t->scores[0].value, false));
         return;
     }
     printf("%s{\"begin\": %zu, \"end\": %zu, \"text\": ", t->n_written ? ", " : "", t->begin, end);
     cmd_json_string(stdout, t->text + t->begin, end - t->begin);
     fputs(", \"label\": ", stdout);
     cmd_json_string(stdout, label, strlen(label));
-    printf(", \"probability\": %.9g}", t->scores[0].p);
+    printf(", \"%s\": %s}", cmd_score_name(t->input->model), cmd_score_text(t->input->model, t->scores[0].value, true));
 }
 
 static peridot_status begin_text(struct tagging *t, const struct cmd_input *input, size_t n_labels)
@@ -78,7 +78,7 @@ static peridot_status tag(void *user, const struct cmd_input *input, const struc
     if (row->is_first) CMD_TRY(begin_text(t, input, row->n));
     CMD_TRY(peridot_decode(&upto, &end, peridot_model_vocab(input->model), input->ids, row->pos + 1));
     peridot_free(upto);
-    cmd_scores(t->scores, row->at, row->n);
+    cmd_scores(t->scores, input->model, row->at, row->n);
     if (end > t->begin) {      /* control tokens have no text to label */
         print_token(t, end);
         t->n_written++;
@@ -112,7 +112,8 @@ const struct cmd_command cmd_tag = {
         "Writes a line for each token of a text: the bytes of the text where it begins and ends, what stands there "
         "(tabs, line breaks and backslashes as \\t, \\n, \\r, \\\\), the likeliest label and its probability, with "
         "tabs between them; an empty line ends a text. The model is one with a token-classification head (a Hugging "
-        "Face directory of a ...ForTokenClassification); probabilities are the softmax of its scores.\n\n"
+        "Face directory of a ...ForTokenClassification); probabilities are the softmax of its scores "
+        "(with one output, the score is written).\n\n"
         "A token may be part of a character: its bytes then are no UTF-8, and --json writes them as U+FFFD.",
     .examples = "peridot tag -m gemma-2-2b-names \"Alice went to Paris.\"\n"
                 "peridot tag -m gemma-2-2b-names --json < sentences.txt",
