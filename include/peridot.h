@@ -14,6 +14,10 @@
  * tensor, byte or option. It is kept per thread until the next failing call on that thread. Out-parameters come first
  * and are set to NULL (or 0) on failure. The library never prints, exits, aborts or reads the environment.
  *
+ * Files. One that is written appears at its path when it is complete, and replaces the one there, whose mode and owner it
+ * takes over; other hard links of that keep the old contents. Symbolic links are followed. What cannot be replaced is
+ * written in place, as it comes: devices, FIFOs, descriptors of the process (/dev/stdout), mount points.
+ *
  * Threads. Models are independent of each other: threads may list devices, and open, use and close models of their own,
  * at once. Sessions of one model may be used from different threads only if the caller serialises the calls (they share
  * the device's queue); a vocab and a file are read-only and may be shared freely.
@@ -349,8 +353,8 @@ PERIDOT_API peridot_status peridot_sequence_create(peridot_sequence **out, perid
  * peridot_sequence_truncate. */
 PERIDOT_API peridot_status peridot_sequence_fork(peridot_sequence **out, const peridot_sequence *from, uint32_t n);
 /* Writes the sequence to a file: tokens, keys and values, the chain's numbers and the generator (biases and stop texts,
- * which are borrowed, are not in it). The file appears when it is complete, and replaces one that is there. Nothing may
- * be at work on it. */
+ * which are borrowed, are not in it). PERIDOT_ERROR_IO when `path` is a file of the model. Nothing may be at work on
+ * it. */
 PERIDOT_API peridot_status peridot_sequence_save(const peridot_sequence *sequence, const char *path);
 /* A new sequence from such a file, which goes on as the one that was saved would have. PERIDOT_ERROR_ARGUMENT when it
  * was saved with another model or type of cache, or does not fit the context; PERIDOT_ERROR_FORMAT when it is

@@ -57,7 +57,7 @@ typedef struct peridot_convert_stats {
  * embedding and output matrix get "q6_k"; norms and other vectors are f32. Where rows are not whole blocks of the type,
  * the matrix gets one of smaller blocks and as many bits, or more ("q5_0" for "q4_k"). A GGUF file's metadata is copied
  * as it is. Weights that are not finite numbers are refused. Needs some 50 MB of memory whatever the model's size, and
- * all processors. Written to a temporary name beside dst_path and renamed: on failure and when cancelled nothing stays.
+ * all processors. On failure and when cancelled nothing stays. PERIDOT_ERROR_IO where dst_path is a file of the source.
  * stats may be NULL. */
 PERIDOT_API peridot_status peridot_convert(const char *dst_path, const char *src_path,
                                            const peridot_convert_params *params, peridot_convert_stats *stats);
@@ -194,6 +194,21 @@ typedef struct peridot_selftest_result {
  * kernel that lost the device is remembered as wrong, and what comes after it was not tried. */
 PERIDOT_API peridot_status peridot_selftest(peridot_selftest_result *out, const peridot_selftest_params *params);
 
+/* ---- files that are written ------------------------------------------------------------------------------------- */
+
+/* A file of results, written as peridot.h says of all files. */
+typedef struct peridot_output peridot_output;
+
+PERIDOT_API peridot_status peridot_output_open(peridot_output **out, const char *path);
+PERIDOT_API peridot_status peridot_output_write(peridot_output *output, const void *data, size_t size);
+/* Completes the file. The output is freed either way; on failure nothing is left of what was written. */
+PERIDOT_API peridot_status peridot_output_commit(peridot_output *output);
+/* Removes what was written, and frees the output. NULL is allowed. */
+PERIDOT_API void peridot_output_abort(peridot_output *output);
+/* PERIDOT_ERROR_IO where `path` is the file `source`, or a file of the folder `source` other than a .gguf file, under
+ * whatever name: what is read must not be replaced. */
+PERIDOT_API peridot_status peridot_output_check(const char *path, const char *source);
+
 /* ---- synthetic models ------------------------------------------------------------------------------------------- */
 
 typedef struct peridot_make_params {
@@ -205,7 +220,7 @@ typedef struct peridot_make_params {
 } peridot_make_params;
 
 /* Writes a GGUF file of a real shape with random weights and a synthetic vocabulary of the right size, for benchmarks
- * and tests. Written to a temporary name beside `path` and renamed, so that nothing half-written stays. */
+ * and tests. On failure and when cancelled nothing stays. */
 PERIDOT_API peridot_status peridot_make(const char *path, const peridot_make_params *params);
 /* The known shapes: name i, or NULL past the last. */
 PERIDOT_API const char *peridot_shape_name(size_t i);

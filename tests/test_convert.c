@@ -264,16 +264,20 @@ static void test_full_disk(void **state)
     EXPECT_FAILURE(status, PERIDOT_ERROR_IO, "x.gguf: ", "File too large");
 }
 
-/* A file may be converted onto itself: it is replaced when the new one is complete. */
+/* A file is not converted onto itself, whatever it is called. */
 static void test_itself(void **state)
 {
     (void)state;
     EXPECT_OK(convert(golden("gemma1"), "f32"));
-    EXPECT_OK(convert(in_folder("x.gguf"), "f16"));
+    assert_int_equal(link(in_folder("x.gguf"), in_folder("hard.gguf")), 0);
+    assert_int_equal(symlink("x.gguf", in_folder("soft.gguf")), 0);
+    static const char *const names[] = {"x.gguf", "hard.gguf", "soft.gguf"};
+    for (size_t i = 0; i < PD_COUNT(names); i++)
+        EXPECT_FAILURE(convert(in_folder(names[i]), "f16"), PERIDOT_ERROR_IO, "x.gguf: ", "the file that is read");
     struct pd_checkpoint *c = open_file(in_folder("x.gguf"));
-    assert_int_equal(pd_checkpoint_find(c, "token_embd.weight")->dtype, PD_F16);
+    assert_int_equal(pd_checkpoint_find(c, "token_embd.weight")->dtype, PD_F32);
     pd_checkpoint_close(c);
-    remove(in_folder("x.gguf"));
+    for (size_t i = 0; i < PD_COUNT(names); i++) remove(in_folder(names[i]));
 }
 
 int main(void)

@@ -1,8 +1,6 @@
 #define _DEFAULT_SOURCE   /* POSIX, and madvise, since posix_madvise of glibc ignores "dontneed" */
 #include "base/os.h"
 
-#include "base/num.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -10,7 +8,6 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -45,79 +42,6 @@ void pd_map_forget(const void *data, uint64_t size)
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = ((uintptr_t)data + page - 1) / page * page;
     uintptr_t end = ((uintptr_t)data + (uintptr_t)size) / page * page;
     if (begin < end) madvise((void *)begin, end - begin, MADV_DONTNEED);
-}
-
-static void writer_close(struct pd_writer *w)
-{
-    if (w->file) fclose(w->file);
-    free(w->path);
-    free(w->temporary);
-    *w = (struct pd_writer){0};
-}
-
-/* A new file "PATH.tmp<random>", which no other thread or process writes, and which follows no link that lies there.
- * -1: errno. */
-static int create_temporary(char *name, size_t size, const char *path)
-{
-    uint64_t random = pd_hash(0, &name, sizeof name);
-    for (int tries = 0; tries < 100; tries++) {
-        struct timespec now;
-        clock_gettime(CLOCK_REALTIME, &now);
-        random = pd_hash(random ^ (uint64_t)getpid(), &now, sizeof now);
-        snprintf(name, size, "%s.tmp%016llx", path, (unsigned long long)random);
-        int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd >= 0 || errno != EEXIST) return fd;
-    }
-    return -1;
-}
-
-peridot_status pd_writer_open(struct pd_writer *out, const char *path)
-{
-    *out = (struct pd_writer){0};
-    size_t size = strlen(path) + 32;
-    out->path = pd_string_copy(path);
-    out->temporary = malloc(size);
-    if (!out->path || !out->temporary) {
-        writer_close(out);
-        return pd_fail_alloc(size, "file name");
-    }
-    int fd = create_temporary(out->temporary, size, path);
-    out->file = fd >= 0 ? fdopen(fd, "wb") : NULL;
-    if (out->file) return PERIDOT_OK;
-    pd_fail(PERIDOT_ERROR_IO, "%s: cannot be written: %s", path, strerror(errno));
-    if (fd >= 0) {
-        close(fd);
-        unlink(out->temporary);
-    }
-    writer_close(out);
-    return PERIDOT_ERROR_IO;
-}
-
-peridot_status pd_writer_write(struct pd_writer *w, const void *data, size_t size)
-{
-    if (size && fwrite(data, 1, size, w->file) != size)
-        return pd_fail(PERIDOT_ERROR_IO, "%s: %s after %llu bytes", w->path, strerror(errno),
-                       (unsigned long long)w->offset);
-    w->offset += size;
-    return PERIDOT_OK;
-}
-
-peridot_status pd_writer_commit(struct pd_writer *w)
-{
-    bool ok = fflush(w->file) == 0 && fsync(fileno(w->file)) == 0;
-    ok = fclose(w->file) == 0 && ok;
-    w->file = NULL;
-    ok = ok && rename(w->temporary, w->path) == 0;
-    peridot_status status = ok ? PERIDOT_OK : pd_fail(PERIDOT_ERROR_IO, "%s: %s", w->path, strerror(errno));
-    if (!ok) unlink(w->temporary);
-    writer_close(w);
-    return status;
-}
-
-void pd_writer_abort(struct pd_writer *w)
-{
-    if (w->temporary) unlink(w->temporary);
-    writer_close(w);
 }
 
 static bool has_mode(const char *path, mode_t type)
@@ -181,16 +105,6 @@ uint64_t pd_memory_peak(void)
 {
     struct rusage usage;
     return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_maxrss << 10 : 0;   /* KiB, on Linux */
-}
-
-uint64_t pd_disk_available(const char *path)
-{
-    struct statvfs fs;
-    char *folder = pd_string_copy(path), *slash = folder ? strrchr(folder, '/') : NULL;
-    if (slash) slash[slash == folder] = 0;
-    bool known = folder && statvfs(slash ? folder : ".", &fs) == 0;
-    free(folder);
-    return known ? (uint64_t)fs.f_bavail * fs.f_frsize : UINT64_MAX;
 }
 
 uint32_t pd_n_processors(void)

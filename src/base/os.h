@@ -1,4 +1,4 @@
-/* The operating system: files mapped for reading, files written whole or not at all, folders, clocks. */
+/* The operating system: files mapped for reading, files written, folders, clocks. */
 #ifndef PD_BASE_OS_H
 #define PD_BASE_OS_H
 
@@ -17,19 +17,28 @@ void pd_map_close(struct pd_map *map);
 /* These bytes of a mapping are not read again soon: the pages that lie wholly among them need no memory until then. */
 void pd_map_forget(const void *data, uint64_t size);
 
-/* A file that appears at `path` only when it is complete: written beside it under a temporary name, then renamed. */
+/* A file that appears at `path` when it is complete. What replaces a file takes over its mode and owner; its other hard
+ * links keep the old one. Links are followed. What cannot be replaced is written in place, as it comes: devices, FIFOs,
+ * descriptors of the process (/dev/stdout), mount points. */
 struct pd_writer {
     FILE *file;
-    char *path, *temporary;
+    char *path;            /* as it was given */
+    char *name;            /* in the folder; NULL: written in place */
+    char temporary[32];    /* in the folder; "": it has no name yet */
+    int folder;
     uint64_t offset;
 };
 
 peridot_status pd_writer_open(struct pd_writer *out, const char *path);
 peridot_status pd_writer_write(struct pd_writer *w, const void *data, size_t size);
-/* Flushes, syncs and renames. The writer is closed either way; on failure the temporary file is gone. */
+/* Bytes that its disk still has room for; UINT64_MAX when unknown. */
+uint64_t pd_writer_available(const struct pd_writer *w);
+/* Flushes, syncs and renames. The writer is closed either way; on failure nothing is left of the file. */
 peridot_status pd_writer_commit(struct pd_writer *w);
 /* Closes and removes the temporary file. Harmless after commit. */
 void pd_writer_abort(struct pd_writer *w);
+/* Fails where `path` is the file `source`, or one in the folder `source`, by whatever name. */
+peridot_status pd_writer_check(const char *path, const char *source);
 
 bool pd_is_directory(const char *path);
 bool pd_is_file(const char *path);
@@ -44,8 +53,6 @@ double pd_now(void);
 uint64_t pd_memory_available(void);
 /* The most bytes of memory that this process has held at once, mapped files in memory included; 0 when unknown. */
 uint64_t pd_memory_peak(void);
-/* Bytes that may still be written to the disk on which a file of this path lies, or would; UINT64_MAX when unknown. */
-uint64_t pd_disk_available(const char *path);
 /* At least 1. */
 uint32_t pd_n_processors(void);
 

@@ -59,8 +59,6 @@ static struct bytes *put_key(struct pd_gguf_writer *w, const char *key, enum pd_
 peridot_status pd_gguf_writer_open(struct pd_gguf_writer **out, const char *path)
 {
     *out = NULL;
-    /* Renaming over a folder would fail too, but only when all is written. */
-    if (pd_is_directory(path)) return pd_fail(PERIDOT_ERROR_IO, "%s: cannot be written: it is a folder", path);
     struct pd_gguf_writer *w = calloc(1, sizeof *w);
     if (!w) return pd_fail_alloc(sizeof *w, "GGUF writer");
     peridot_status status = pd_writer_open(&w->file, path);
@@ -155,7 +153,7 @@ static void enter_tensor(struct pd_gguf_writer *w, uint64_t i)
 
 static peridot_status check_disk(const struct pd_gguf_writer *w)
 {
-    uint64_t need = w->meta.size + w->tensors.size + w->next_offset, available = pd_disk_available(w->file.path);
+    uint64_t need = w->meta.size + w->tensors.size + w->next_offset, available = pd_writer_available(&w->file);
     if (need <= available) return PERIDOT_OK;
     return pd_fail(PERIDOT_ERROR_IO, "%s: needs %.3f GB, but its disk has only %.3f GB left", w->file.path,
                    (double)need * 1e-9, (double)available * 1e-9);
@@ -176,7 +174,7 @@ peridot_status pd_gguf_writer_begin(struct pd_gguf_writer *w)
     if (status == PERIDOT_OK) status = pd_writer_write(&w->file, w->tensors.data, w->tensors.size);
     if (status == PERIDOT_OK) status = pad(w);
     free(head.data);
-    enter_tensor(w, 0);
+    if (status == PERIDOT_OK) enter_tensor(w, 0);
     return status;
 }
 

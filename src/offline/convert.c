@@ -263,6 +263,7 @@ peridot_status pd_convert(const char *dst_path, const char *src_path, const peri
     struct pd_config config = {0};
     enum pd_dtype dtype;
     PD_TRY(find_type(&dtype, params->type));
+    PD_TRY(pd_writer_check(dst_path, src_path));
     PD_TRY(pd_checkpoint_open(&c, src_path, true));
     struct job j = {.params = params, .path = dst_path};
     peridot_status status = convert(&j, c, &config, dtype, stats);

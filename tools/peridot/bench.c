@@ -136,6 +136,13 @@ static bool is_wrong_type(peridot_status status, const struct bench_args *args)
     return status == PERIDOT_ERROR_ARGUMENT && args->type && strstr(peridot_last_error(), "type");
 }
 
+static peridot_status check_save(const struct bench_args *args)
+{
+    const char *model;
+    CMD_TRY(cmd_model_path(&model, args->model.path));
+    return peridot_output_check(args->save, model);
+}
+
 static int measure(const struct cmd_command *command, const struct bench_args *args)
 {
     struct bench_plan plan;
@@ -144,7 +151,8 @@ static int measure(const struct cmd_command *command, const struct bench_args *a
     struct bench_report *report = calloc(1, sizeof *report);
     if (!report) return cmd_exit(cmd_fail_alloc(sizeof *report, "report"));
     cmd_interrupt_watch();
-    peridot_status status = bench_measure(report, &plan);
+    peridot_status status = args->save ? check_save(args) : PERIDOT_OK;
+    if (status == PERIDOT_OK) status = bench_measure(report, &plan);
     if (status == PERIDOT_OK) status = show(stdout, args->format, &(const struct bench_report *){report}, 1);
     /* a full disk costs no result */
     if (status == PERIDOT_OK && args->save) status = bench_json_save(args->save, report);

@@ -179,16 +179,14 @@ peridot_status bench_json_write(FILE *file, const struct bench_report *report)
 
 peridot_status bench_json_save(const char *path, const struct bench_report *report)
 {
-    struct cmd_output writer;
+    peridot_output *file;
     char *text = to_text(report);
     if (!text) return no_text();
-    peridot_status status = cmd_output_open(&writer, path);
-    if (status == PERIDOT_OK) {
-        status = cmd_output_write(&writer, text, strlen(text));
-        if (status == PERIDOT_OK) status = cmd_output_write(&writer, "\n", 1);
-        if (status == PERIDOT_OK) status = cmd_output_commit(&writer);
-        cmd_output_abort(&writer);
-    }
+    peridot_status status = peridot_output_open(&file, path);
+    if (status == PERIDOT_OK) status = peridot_output_write(file, text, strlen(text));
+    if (status == PERIDOT_OK) status = peridot_output_write(file, "\n", 1);
+    if (status == PERIDOT_OK) status = peridot_output_commit(file);
+    else peridot_output_abort(file);
     free(text);
     return status;
 }

@@ -1,5 +1,7 @@
 /* peridot embed: one vector for each text, pooled from the final hidden states. Any model can be used. */
 #include "inputs.h"
+#include "open.h"
+#include "terminal.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -36,7 +38,7 @@ static const struct cmd_option options[] = {
 
 struct embedding {
     const struct embed_args *args;
-    struct cmd_output writer;   /* with --out */
+    peridot_output *file;      /* with --out */
     double *sum;               /* [d_model] of the present text */
     float *vector;
     size_t width;
@@ -53,7 +55,7 @@ static void pool(struct embedding *e, size_t n)
 
 static peridot_status write_vector(struct embedding *e)
 {
-    if (e->args->out) return cmd_output_write(&e->writer, e->vector, e->width * sizeof *e->vector);
+    if (e->file) return peridot_output_write(e->file, e->vector, e->width * sizeof *e->vector);
     for (size_t i = 0; i < e->width; i++) printf("%s%.9g", i ? ", " : "[", (double)e->vector[i]);
     fputs("]\n", stdout);
     return PERIDOT_OK;
@@ -78,6 +80,15 @@ static peridot_status embed(void *user, const struct cmd_input *input, const str
     return write_vector(e);
 }
 
+static peridot_status open_file(struct embedding *e, const struct embed_args *args)
+{
+    const char *model;
+    CMD_TRY(cmd_model_path(&model, args->inputs.model.path));
+    CMD_TRY(peridot_output_check(args->out, model));
+    if (args->inputs.texts.n == 0) CMD_TRY(peridot_output_check(args->out, "/dev/stdin"));
+    return peridot_output_open(&e->file, args->out);
+}
+
 static int run(const struct cmd_command *command, const void *arguments)
 {
     static const enum cmd_rows rows[] = {[POOL_MEAN] = CMD_ROWS_ALL, [POOL_LAST] = CMD_ROWS_LAST,
@@ -86,11 +97,11 @@ static int run(const struct cmd_command *command, const void *arguments)
     struct embedding e = {.args = args};
     struct cmd_input_task task = {.rows = rows[args->pool], .hidden = true, .take = embed, .user = &e};
     (void)command;
-    peridot_status status = args->out ? cmd_output_open(&e.writer, args->out) : PERIDOT_OK;
-    bool opened = args->out && status == PERIDOT_OK;
+    cmd_interrupt_watch();
+    peridot_status status = args->out ? open_file(&e, args) : PERIDOT_OK;
     if (status == PERIDOT_OK) status = cmd_inputs_run(&args->inputs, &task);
-    if (opened && status == PERIDOT_OK) status = cmd_output_commit(&e.writer);
-    else if (opened) cmd_output_abort(&e.writer);
+    if (e.file && status == PERIDOT_OK) status = peridot_output_commit(e.file);
+    else peridot_output_abort(e.file);
     free(e.sum);
     free(e.vector);
     return cmd_exit(status);

@@ -35,8 +35,7 @@ static const struct cmd_option options[] = {
 };
 
 struct sink {
-    struct cmd_output writer;   /* unused when rows go to stdout */
-    bool to_stdout;
+    peridot_output *file;      /* NULL: rows go to stdout */
     bool failed;
     char sentence[1024];       /* the failure's: what the library says of the cancelled call would hide it */
 };
@@ -46,7 +45,7 @@ static bool write_row(void *user, peridot_sequence *sequence, uint32_t pos, cons
     struct sink *s = user;
     (void)sequence, (void)pos;
     peridot_status status = PERIDOT_OK;
-    if (!s->to_stdout) status = cmd_output_write(&s->writer, row, n * sizeof *row);
+    if (s->file) status = peridot_output_write(s->file, row, n * sizeof *row);
     else if (fwrite(row, sizeof *row, n, stdout) != n)
         status = cmd_fail(PERIDOT_ERROR_IO, "standard output: %s", strerror(errno));
     if (status != PERIDOT_OK) {
@@ -56,16 +55,22 @@ static bool write_row(void *user, peridot_sequence *sequence, uint32_t pos, cons
     return !s->failed && !cmd_interrupted();
 }
 
-static peridot_status open_sink(struct sink *s, const char *path)
+static peridot_status open_sink(struct sink *s, const struct rows_args *args)
 {
-    *s = (struct sink){.to_stdout = strcmp(path, "-") == 0};
-    return s->to_stdout ? PERIDOT_OK : cmd_output_open(&s->writer, path);
+    const char *model;
+    *s = (struct sink){0};
+    if (strcmp(args->out, "-") == 0) return PERIDOT_OK;
+    CMD_TRY(cmd_model_path(&model, args->model.path));
+    CMD_TRY(peridot_output_check(args->out, model));
+    if (args->tokens[0] == '@') CMD_TRY(peridot_output_check(args->out, args->tokens + 1));
+    if (strcmp(args->tokens, "-") == 0) CMD_TRY(peridot_output_check(args->out, "/dev/stdin"));
+    return peridot_output_open(&s->file, args->out);
 }
 
 static peridot_status close_sink(struct sink *s, peridot_status status)
 {
-    if (status == PERIDOT_OK && !s->to_stdout) return cmd_output_commit(&s->writer);
-    if (!s->to_stdout) cmd_output_abort(&s->writer);
+    if (status == PERIDOT_OK && s->file) return peridot_output_commit(s->file);
+    peridot_output_abort(s->file);
     return s->failed ? cmd_fail(PERIDOT_ERROR_IO, "%s", s->sentence) : status;
 }
 
@@ -104,7 +109,7 @@ static peridot_status write_rows(const struct rows_args *args, const int32_t *id
     peridot_eval_params eval = {.first = args->first, .user = &sink};
     *(hidden ? &eval.hidden : &eval.logits) = write_row;
     cmd_interrupt_watch();
-    CMD_TRY(open_sink(&sink, args->out));
+    CMD_TRY(open_sink(&sink, args));
     return close_sink(&sink, evaluate(args, ids, n, &eval));
 }
 

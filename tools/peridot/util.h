@@ -1,5 +1,4 @@
-/* What the files of the command share beneath its options: failures, numbers, clocks, and files written whole or not at
- * all. */
+/* What the files of the command share beneath its options: failures, numbers and clocks. */
 #ifndef PERIDOT_COMMAND_UTIL_H
 #define PERIDOT_COMMAND_UTIL_H
 
@@ -37,18 +36,5 @@ double cmd_now(void);
 /* The most bytes of memory that this process has held at once, mapped files in memory included; 0 when unknown. */
 uint64_t cmd_memory_peak(void);
 bool cmd_is_file(const char *path);
-
-/* A file that appears at `path` only when it is complete: written beside it under a temporary name, then renamed. */
-struct cmd_output {
-    FILE *file;
-    char *path, *temporary;
-};
-
-peridot_status cmd_output_open(struct cmd_output *out, const char *path);
-peridot_status cmd_output_write(struct cmd_output *o, const void *data, size_t size);
-/* Flushes, syncs and renames. Closed either way; on failure the temporary file is gone. */
-peridot_status cmd_output_commit(struct cmd_output *o);
-/* Closes and removes the temporary file. Harmless after commit. */
-void cmd_output_abort(struct cmd_output *o);
 
 #endif
