@@ -160,7 +160,8 @@ test_run_template() {
 test_run_stops() {
     fails_with 1 "context 8 positions" run --ctx 8 "$(seq -s' ' 1 50)"
     "$peridot" run --temp 0 -n 500 "Once upon a time" 2>"$folder/err" | head -c 1 >"$folder/out"
-    check "a closed stdout stops run" [ "${PIPESTATUS[0]}" = 1 ]
+    check "run dies of SIGPIPE when nobody reads" [ "${PIPESTATUS[0]}" = 141 ]
+    check "and says nothing of it" [ "$(grep -c '^peridot: ' "$folder/err")" = 0 ]
     rm "$folder/out"
     "$peridot" run --temp 0 -n 4000 "Once upon a time" >"$folder/out" 2>"$folder/err" &
     while [ ! -s "$folder/out" ] && kill -0 $! 2>/dev/null; do sleep 0.02; done

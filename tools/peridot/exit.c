@@ -19,6 +19,7 @@ int cmd_usage(const struct cmd_command *command, const char *format, ...)
 int cmd_exit(peridot_status status)
 {
     if (status == PERIDOT_OK) return CMD_OK;
-    if (status != PERIDOT_CANCELLED || !cmd_interrupted()) fprintf(stderr, "peridot: %s\n", peridot_last_error());
+    bool told = cmd_interrupted_by_pipe() || (status == PERIDOT_CANCELLED && cmd_interrupted());
+    if (!told) fprintf(stderr, "peridot: %s\n", peridot_last_error());
     return CMD_FAILURE;
 }

@@ -1,4 +1,4 @@
-#define _POSIX_C_SOURCE 200809L
+#define _XOPEN_SOURCE 700   /* SIGPROF, SIGVTALRM */
 #include "terminal.h"
 #include "text.h"
 
@@ -27,7 +27,8 @@ static void on_signal(int number)
 
 void cmd_interrupt_watch(void)
 {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGALRM, SIGUSR1, SIGUSR2, SIGXCPU,
+                                  SIGVTALRM, SIGPROF};
     struct sigaction action, present;
     memset(&action, 0, sizeof action);
     action.sa_handler = on_signal;
@@ -43,6 +44,8 @@ bool cmd_interrupted(void)
 {
     return caught != 0;
 }
+
+bool cmd_interrupted_by_pipe(void) { return caught == SIGPIPE; }
 
 void cmd_interrupt_raise(void)
 {

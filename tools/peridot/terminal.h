@@ -4,9 +4,12 @@
 
 #include "util.h"
 
-/* From now on the first SIGINT, SIGTERM or SIGHUP only makes cmd_interrupted() true; a second one kills as usual. */
+/* From now on the first signal that would end the process, SIGINT or another, only makes cmd_interrupted() true, so that
+ * the command can remove what is not complete; a second one kills as usual. */
 void cmd_interrupt_watch(void);
 bool cmd_interrupted(void);
+/* Nobody reads what is written. */
+bool cmd_interrupted_by_pipe(void);
 /* The session whose work a signal cancels, from the handler; NULL: none. */
 void cmd_interrupt_cancels(peridot_session *session);
 /* Dies of the signal that was caught, if one was: what started us then sees the truth. */
