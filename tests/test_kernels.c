@@ -1,5 +1,5 @@
 /* Every kernel against the CPU reference, by the self-test in the library with all its cases; and that the self-test notices
- * what a broken kernel would do. */
+ * what a broken kernel would do. With an argument only the tests that match it are run: test_attention*. */
 #include "damage.h"
 #include "selftest/selftest.h"
 
@@ -130,7 +130,7 @@ static void test_gelus_differ(void **state)
     assert_true(n_apart > N / 8);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_embed), cmocka_unit_test(test_matvec), cmocka_unit_test(test_matmul), cmocka_unit_test(test_pack),
@@ -141,5 +141,6 @@ int main(void)
         cmocka_unit_test(test_damage),
         cmocka_unit_test(test_gelus_differ),
     };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests_name("kernels", tests, open_gpu, close_gpu);
 }

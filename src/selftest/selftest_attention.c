@@ -6,6 +6,7 @@
 #include "selftest/selftest_cases.h"
 
 #include <math.h>
+#include <stdio.h>
 
 /* ---- caches ---- */
 
@@ -26,6 +27,45 @@ static uint32_t device_page(const struct pd_reference_heads *h, uint32_t i)
 static uint32_t device_slot(const struct pd_reference_heads *h, uint32_t i)
 {
     return device_page(h, i / PD_PAGE) * PD_PAGE + i % PD_PAGE;
+}
+
+/* Where a layer's keys and values come from. */
+enum kv_from {
+    KV_OWN,      /* qkv has q, k and v */
+    KV_V_IS_K,   /* q and k: values are k as the matrix gave it */
+    KV_SHARED,   /* q: the cache is another layer's, which has them all, and nothing is written */
+    N_KV_FROM
+};
+
+static const char *const kv_names[N_KV_FROM] = {"k and v", "k for v", "another layer's k and v"};
+
+/* Columns of qkv on the device. The reference has those of KV_OWN, of which these are the first. */
+static uint32_t qkv_width(const struct pd_reference_heads *h, enum kv_from from)
+{
+    static const uint32_t n[N_KV_FROM] = {[KV_OWN] = 2, [KV_V_IS_K] = 1, [KV_SHARED] = 0};
+    return (h->n_heads + n[from] * h->n_kv_heads) * h->head_dim;
+}
+
+/* Rows of qkv as the device has them, from the reference's, whose v becomes k where there is no v. */
+static float *device_qkv(struct pd_trial *t, float *qkv, const struct pd_reference_heads *h, enum kv_from from,
+                         uint32_t n_tokens)
+{
+    uint32_t from_width = qkv_width(h, KV_OWN), width = qkv_width(h, from), k = h->n_heads * h->head_dim;
+    float *rows = pd_trial_floats(t, (size_t)n_tokens * width);
+    for (uint32_t m = 0; m < n_tokens; m++) {
+        float *row = qkv + (size_t)m * from_width;
+        if (from == KV_V_IS_K) memcpy(row + k + kv_width(h), row + k, kv_width(h) * sizeof *row);
+        memcpy(rows + (size_t)m * width, row, width * sizeof *row);
+    }
+    return rows;
+}
+
+/* Where the reference puts k and v of a sequence: nowhere that counts, where the cache has them. */
+static struct pd_reference_cache written_cache(struct pd_trial *t, const struct pd_reference_cache *cache,
+                                               const struct pd_reference_heads *h, enum kv_from from)
+{
+    if (from != KV_SHARED) return *cache;
+    return (struct pd_reference_cache){pd_trial_floats(t, sequence_size(h)), pd_trial_floats(t, sequence_size(h))};
 }
 
 static struct pd_trial_buffer *make_tables(struct pd_trial *t, const struct pd_reference_heads *h)
@@ -65,6 +105,12 @@ static struct pd_heads device_heads(const struct pd_reference_heads *h, const st
     return (struct pd_heads){.n_heads = h->n_heads, .n_kv_heads = h->n_kv_heads, .head_dim = h->head_dim,
         .window = h->window, .scale = h->scale, .softcap = h->softcap, .eps = h->eps,
         .q_norm = pd_trial_address(q_norm), .k_norm = pd_trial_address(k_norm)};
+}
+
+static void set_kv_from(struct pd_heads *heads, enum kv_from from)
+{
+    heads->v_is_k = from == KV_V_IS_K;
+    heads->shares_kv = from == KV_SHARED;
 }
 
 static struct pd_trial_buffer *make_places(struct pd_trial *t, uint32_t pos, uint32_t n_tokens)
@@ -121,9 +167,9 @@ static float *make_angles(struct pd_trial *t, uint32_t head_dim, uint32_t pos, u
 
 /* For q the root mean square of its head; k and v must stay as they are. */
 static float *rope_magnitudes(struct pd_trial *t, const float *qkv, const struct pd_reference_heads *h,
-                              uint32_t n_tokens)
+                              enum kv_from from, uint32_t n_tokens)
 {
-    uint32_t d = h->head_dim, width = (h->n_heads + 2 * h->n_kv_heads) * d;
+    uint32_t d = h->head_dim, width = qkv_width(h, from);
     float *magnitudes = pd_trial_floats(t, (size_t)n_tokens * width);
     for (uint32_t m = 0; m < n_tokens; m++)
         for (uint32_t head = 0; head < h->n_heads; head++) {
@@ -135,12 +181,18 @@ static float *rope_magnitudes(struct pd_trial *t, const float *qkv, const struct
     return magnitudes;
 }
 
-static void try_rope(struct pd_trial *t, struct pd_reference_heads h, bool has_norms, peridot_kv_type type,
-                     uint32_t pos, uint32_t n_tokens)
+struct rope_case {
+    uint32_t ring, pos, n_tokens;
+};
+
+static void try_rope(struct pd_trial *t, struct pd_reference_heads h, const struct rope_case *c, enum kv_from from,
+                     bool has_norms, peridot_kv_type type)
 {
-    pd_trial_begin(t, "rope %u + 2 * %u heads of %u, norms %d, kv type %d, ring %u, position %u, %u tokens", h.n_heads,
-                   h.n_kv_heads, h.head_dim, has_norms, (int)type, h.ring, pos, n_tokens);
-    uint32_t width = (h.n_heads + 2 * h.n_kv_heads) * h.head_dim,
+    uint32_t pos = c->pos, n_tokens = c->n_tokens;
+    h.ring = c->ring;
+    pd_trial_begin(t, "rope %u, %u heads of %u, %s, norms %d, kv type %d, ring %u, position %u, %u tokens", h.n_heads,
+                   h.n_kv_heads, h.head_dim, kv_names[from], has_norms, (int)type, h.ring, pos, n_tokens);
+    uint32_t width = qkv_width(&h, KV_OWN),
         cache_size = N_SEQUENCES * (uint32_t)sequence_size(&h);
     float *qkv = pd_trial_random(t, (size_t)n_tokens * width, 5), *angles = make_angles(t, h.head_dim, pos, n_tokens);
     float *k = pd_trial_random(t, cache_size, 1), *v = pd_trial_random(t, cache_size, 1);
@@ -148,7 +200,8 @@ static void try_rope(struct pd_trial *t, struct pd_reference_heads h, bool has_n
     qkv[width - 1] = 1e5f;   /* of v */
     qkv[width - 2] = -1e9f;
     qkv[width - 3] = 1e-7f;
-    struct pd_trial_buffer *rows = pd_trial_rows(t, qkv, n_tokens, width);
+    struct pd_trial_buffer *rows = pd_trial_rows(t, device_qkv(t, qkv, &h, from, n_tokens), n_tokens,
+                                                 qkv_width(&h, from));
     struct pd_trial_buffer *k_cache = make_cache(t, k, &h, type), *v_cache = make_cache(t, v, &h, type);
     struct pd_trial_buffer *w_q = pd_trial_rows(t, q_norm, 1, h.head_dim),
         *w_k = pd_trial_rows(t, k_norm, 1, h.head_dim);
@@ -157,14 +210,17 @@ static void try_rope(struct pd_trial *t, struct pd_reference_heads h, bool has_n
     struct pd_attention a = {.heads = device_heads(&h, has_norms ? w_q : NULL, has_norms ? w_k : NULL),
         .kv = {.k = k_cache->address, .v = v_cache->address, .pages = make_tables(t, &h)->address, .type = type},
         .qkv = pd_trial_rows_of(rows), .places = places->address, .angles = angle_rows->address, .n_tokens = n_tokens};
+    set_kv_from(&a.heads, from);
     pd_op_rope(&t->r, &a);
     pd_trial_run(t);
     h.q_norm = has_norms ? q_norm : NULL;
     h.k_norm = has_norms ? k_norm : NULL;
     struct pd_reference_cache second = {k + sequence_size(&h), v + sequence_size(&h)};
+    second = written_cache(t, &second, &h, from);
     pd_reference_rope(qkv, &second, &h, angles, pos, n_tokens);
-    pd_trial_check_rows(t, rows, qkv, rope_magnitudes(t, qkv, &h, n_tokens), 4e-6);
-    struct written written = {type, 1, pos, n_tokens};
+    float *want = device_qkv(t, qkv, &h, from, n_tokens);
+    pd_trial_check_rows(t, rows, want, rope_magnitudes(t, want, &h, from, n_tokens), 4e-6);
+    struct written written = {type, 1, pos, from == KV_SHARED ? 0 : n_tokens};
     check_cache(t, "k", k_cache, k, &h, &written);
     check_cache(t, "v", v_cache, v, &h, &written);
     pd_trial_end(t);
@@ -173,7 +229,7 @@ static void try_rope(struct pd_trial *t, struct pd_reference_heads h, bool has_n
 void pd_try_rope(struct pd_trial *t, uint32_t type)
 {
     static const uint32_t head_dims[] = {4, 16, 20, 32, 64, 128, 256, 512}, heads[][2] = {{1, 1}, {4, 2}, {6, 1}};
-    static const struct { uint32_t ring, pos, n_tokens; } places[] = {
+    static const struct rope_case places[] = {
         {64, 0, 1}, {64, 63, 1}, {128, 62, 5}, {128, 188, 8}, {64, 1000, 3}, {128, 8191, 33}};
     for (size_t d = 0; d < PD_COUNT(head_dims); d++)
         for (size_t p = 0; p < PD_COUNT(places); p++)
@@ -181,8 +237,10 @@ void pd_try_rope(struct pd_trial *t, uint32_t type)
                 if (!t->thorough && (p != 2 + d % 4 || (size_t)has_norms != d / 2 % 2)) continue;
                 const uint32_t *n = heads[(d + p) % PD_COUNT(heads)];
                 struct pd_reference_heads h = {.n_heads = n[0], .n_kv_heads = n[1], .head_dim = head_dims[d],
-                    .ring = places[p].ring, .eps = 1e-6f};
-                try_rope(t, h, has_norms, (peridot_kv_type)type, places[p].pos, places[p].n_tokens);
+                    .eps = 1e-6f};
+                for (int from = 0; from < N_KV_FROM; from++)
+                    if (from == KV_OWN || (d + p) % 3 == (size_t)from)
+                        try_rope(t, h, &places[p], (enum kv_from)from, has_norms, (peridot_kv_type)type);
             }
 }
 
@@ -298,7 +356,7 @@ static void try_softcap_order(struct pd_trial *t, const struct shape *s)
  * way, as in check_cache, and some drivers (Mesa's) take rounding to fp16 and back for nothing: it moves a score by as
  * much of its size, which is about half the amplitude, and the result with it. */
 static void try_decode(struct pd_trial *t, const struct shape *s, const struct place *p, uint32_t split_pages,
-                       bool has_norms)
+                       bool has_norms, enum kv_from from)
 {
     struct attention a;
     const uint32_t per_split = s->n_heads * (s->head_dim + 2), q_width = s->n_heads * s->head_dim;
@@ -306,6 +364,7 @@ static void try_decode(struct pd_trial *t, const struct shape *s, const struct p
     struct pd_step step = {.dispatch = {{1, 1, 1}, {1, 1, 1}}};
     uint32_t n_splits = 0, kind = split_pages % 2;
     begin_attention(t, &a, s, p, split_pages);
+    snprintf(t->label + strlen(t->label), sizeof t->label - strlen(t->label), ", %s", kv_names[from]);
     for (uint32_t m = 0; m < N_SEQUENCES; m++) {
         at[m] = pd_decode_place(at[m].pos, p->window, split_pages);
         at[m].text = m * TABLE_PAGES * PD_PAGE;
@@ -313,17 +372,18 @@ static void try_decode(struct pd_trial *t, const struct shape *s, const struct p
         n_splits += at[m].n_splits;
         step.dispatch[kind][1] = (uint32_t)pd_max(step.dispatch[kind][1], at[m].n_splits);
     }
-    uint32_t width = q_width + 2 * kv_width(&a.h);
+    uint32_t width = qkv_width(&a.h, KV_OWN), n_own = from == KV_SHARED ? 0 : 1;
     float *qkv = pd_trial_random(t, (size_t)N_SEQUENCES * width, 1),
         *angles = pd_trial_floats(t, (size_t)N_SEQUENCES * s->head_dim);
     float *q_norm = pd_trial_random(t, s->head_dim, p->amplitude), *k_norm = pd_trial_random(t, s->head_dim, 1.5f);
-    a.k = random_cache(t, &a.h, (uint32_t[]){at[0].pos, at[1].pos}, 0);
-    a.v = random_cache(t, &a.h, (uint32_t[]){at[0].pos, at[1].pos}, 0.3f);
+    const uint32_t n_positions[] = {at[0].pos + 1 - n_own, at[1].pos + 1 - n_own};
+    a.k = random_cache(t, &a.h, n_positions, 0);
+    a.v = random_cache(t, &a.h, n_positions, 0.3f);
     a.want = pd_trial_floats(t, (size_t)N_SEQUENCES * q_width);
     for (uint32_t m = 0; m < N_SEQUENCES; m++) {
         size_t slot = m * sequence_size(&a.h) + at[m].pos % p->ring * kv_width(&a.h);
         for (uint32_t i = 0; i < q_width; i++) qkv[m * width + i] *= p->amplitude;
-        for (uint32_t i = 0; i < kv_width(&a.h); i++) a.k[slot + i] = a.v[slot + i] = NAN;
+        for (uint32_t i = 0; i < n_own * kv_width(&a.h); i++) a.k[slot + i] = a.v[slot + i] = NAN;
         memcpy(angles + m * s->head_dim, make_angles(t, s->head_dim, at[m].pos, 1), s->head_dim * sizeof *angles);
     }
     a.k_cache = make_cache(t, a.k, &a.h, s->type);
@@ -335,10 +395,12 @@ static void try_decode(struct pd_trial *t, const struct shape *s, const struct p
     struct pd_trial_buffer *partial = pd_trial_words(t, NULL, 1, n_splits * per_split, n_splits * per_split);
     partial->written = true;
     a.op.heads = device_heads(&a.h, has_norms ? w_q : NULL, has_norms ? w_k : NULL);
+    set_kv_from(&a.op.heads, from);
     a.op.kv.k = a.k_cache->address;
     a.op.kv.v = a.v_cache->address;
     a.op.kind = kind;
-    a.op.qkv = pd_trial_rows_of(pd_trial_rows(t, qkv, N_SEQUENCES, width));
+    a.op.qkv = pd_trial_rows_of(pd_trial_rows(t, device_qkv(t, qkv, &a.h, from, N_SEQUENCES), N_SEQUENCES,
+                                              qkv_width(&a.h, from)));
     a.op.y = pd_trial_rows_of(a.y_rows);
     a.op.angles = pd_trial_words(t, angles, N_SEQUENCES, s->head_dim, s->head_dim)->address;
     a.op.places = pd_trial_words(t, at, N_SEQUENCES, sizeof *at / 4, sizeof *at / 4)->address;
@@ -351,15 +413,16 @@ static void try_decode(struct pd_trial *t, const struct shape *s, const struct p
     a.h.q_norm = has_norms ? q_norm : NULL;
     a.h.k_norm = has_norms ? k_norm : NULL;
     for (uint32_t m = 0; m < N_SEQUENCES; m++) {
-        struct pd_reference_cache cache = {a.k + m * sequence_size(&a.h), a.v + m * sequence_size(&a.h)};
+        struct pd_reference_cache cache = {a.k + m * sequence_size(&a.h), a.v + m * sequence_size(&a.h)},
+            written = written_cache(t, &cache, &a.h, from);
         float *q = qkv + m * width;
-        pd_reference_rope(q, &cache, &a.h, angles + m * s->head_dim, at[m].pos, 1);
+        pd_reference_rope(q, &written, &a.h, angles + m * s->head_dim, at[m].pos, 1);
         pd_reference_attention(a.want + m * q_width, q, &cache, &a.h, at[m].pos, 1);
     }
     pd_trial_check_rows(t, a.y_rows, a.want, NULL,
                         s->type == PERIDOT_KV_F16 ? 0x1p-10 * (1 + (double)p->amplitude / 2) : 1e-5);
     for (uint32_t m = 0; m < N_SEQUENCES; m++) {
-        struct written written = {s->type, m, at[m].pos, 1};
+        struct written written = {s->type, m, at[m].pos, n_own};
         check_cache(t, "k", a.k_cache, a.k, &a.h, &written);
         check_cache(t, "v", a.v_cache, a.v, &a.h, &written);
     }
@@ -382,11 +445,13 @@ static void try_decodes(struct pd_trial *t, peridot_kv_type type)
                 bool taken = t->thorough ? (n + p + i) % 2 == 0 && of_type : s.quick && n == 1 + p % 3;
                 if (!s.split || !taken) continue;
                 s.type = type;
-                try_decode(t, &s, &few[p], n, i % 2);
+                for (int from = 0; from < N_KV_FROM; from++)
+                    if (from == KV_OWN || (p + n) % 3 == (size_t)from)
+                        try_decode(t, &s, &few[p], n, i % 2, (enum kv_from)from);
             }
     const struct place deep = {(PD_MAX_SPLITS + 3) * PD_PAGE, 1, 0, (PD_MAX_SPLITS + 4) * PD_PAGE, 0, 6};
     const struct shape s = {1, 1, 16, type, true, true};
-    try_decode(t, &s, &deep, 1, false);
+    try_decode(t, &s, &deep, 1, false, KV_OWN);
 }
 
 void pd_try_attention(struct pd_trial *t, uint32_t type)
