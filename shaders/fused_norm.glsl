@@ -19,8 +19,8 @@ void prepare_x()
         float squares = 0.0;
         for (uint i = slot; i < n; i += n_slots) {
             vec4 x = p.x.at[i];
-            if (BRANCH == 1) x += p.branch.at[i];
-            if (BRANCH == 2) x = norm_branch(x, p.branch.at[i], scale, p.w_post.at[i]);
+            if (BRANCH == 1) x = add_branch(x, p.branch.at[i], p.x_scale);
+            if (BRANCH == 2) x = add_normed(x, p.branch.at[i], scale, p.w_post.at[i], p.x_scale);
             if (STORE == 1 && gl_WorkGroupID.x == 0) p.store.at[i] = x;
             squares += dot(x, x);
             normed[PLACE(i)] = x;

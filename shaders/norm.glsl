@@ -25,6 +25,7 @@ float inverse_rms(uint n, float eps)
     return rms_scale(sum / float(n) + eps);
 }
 
-/* A branch on its way to the residual stream, and what a matrix reads of it; scale: inverse_rms. */
-vec4 norm_branch(vec4 x, vec4 branch, float scale, vec4 w) { return x + branch * scale * w; }
+/* The residual stream with a branch normed, or as it is, and what a matrix reads of it; scale: inverse_rms. */
+vec4 add_normed(vec4 x, vec4 branch, float scale, vec4 w, float x_scale) { return (x + branch * scale * w) * x_scale; }
+vec4 add_branch(vec4 x, vec4 branch, float x_scale) { return (x + branch) * x_scale; }
 vec4 norm_x(vec4 x, float scale, vec4 w) { return x * scale * w; }

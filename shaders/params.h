@@ -94,7 +94,7 @@ struct pd_pack_push {
 };
 
 /* What matmul does, for few tokens. With a norm before it (one token):
- *   x' = x + (branch, or rms(branch) * w_post);   y = w . (rms(x') * w_norm);   store: x', or the normed vector
+ *   x' = (x + (branch, or rms(branch) * w_post)) * x_scale;   y = w . (rms(x') * w_norm);   store: x', or the normed vector
  * With a gated unit behind it: y[m][r] = act(w[r] . x[m]) * (w_up[r] . x[m]). */
 struct pd_matvec_push {
     PD_ADDRESS w;
@@ -106,10 +106,10 @@ struct pd_matvec_push {
     PD_PTR(pd_vec4s) w_norm;      /* [n_cols] */
     PD_PTR(pd_vec4s_written) store;
     uint32_t row_size, n_cols, n_rows, n_tokens, x_stride, y_stride;
-    float softcap, eps;
+    float softcap, eps, x_scale;
 };
 
-/* x += post ? rms(y) * w_post : y   (with_add);   normed = rms(x) * w   (with_out). Grid: [n_tokens]. */
+/* x = (x + (post ? rms(y) * w_post : y)) * x_scale   (with_add);   normed = rms(x) * w   (with_out). Grid: [n_tokens]. */
 struct pd_rmsnorm_push {
     PD_PTR(pd_vec4s_both) x;      /* [n_tokens][stride] */
     PD_PTR(pd_vec4s) y;           /* [n_tokens][stride] */
@@ -117,7 +117,7 @@ struct pd_rmsnorm_push {
     PD_PTR(pd_vec4s) w;           /* [n] */
     PD_PTR(pd_vec4s_written) normed;   /* [n_tokens][stride] */
     uint32_t n, stride;
-    float eps;
+    float eps, x_scale;
 };
 
 /* Norms (where the model has q/k norms) and rotates q and k heads, writes k and v to the cache.

@@ -1,5 +1,5 @@
 #version 460
-/* x += POST ? rms(y) * w_post : y   (ADD);   normed = rms(x) * w   (OUT);   rms(v) = v / sqrt(mean(v^2) + eps), all in fp32.
+/* x = (x + (POST ? rms(y) * w_post : y)) * x_scale   (ADD);   normed = rms(x) * w   (OUT);   rms(v) = v / sqrt(mean(v^2) + eps), all in fp32.
  * Weights are final: Gemma's +1 is already in them. One workgroup per token. n is a multiple of 4. The bits are those
  * of fused_norm.glsl. */
 #extension GL_GOOGLE_include_directive : require
@@ -30,8 +30,8 @@ void main()
         for (uint i = slot; i < n; i += n_slots) {
             vec4 x = p.x.at[base + i];
             if (ADD) {
-                if (POST) x = norm_branch(x, p.y.at[base + i], scale, p.w_post.at[i]);
-                else x += p.y.at[base + i];
+                if (POST) x = add_normed(x, p.y.at[base + i], scale, p.w_post.at[i], p.x_scale);
+                else x = add_branch(x, p.y.at[base + i], p.x_scale);
                 p.x.at[base + i] = x;
             }
             squares += dot(x, x);

@@ -1,6 +1,6 @@
-/* A family whose layers differ in heads, widths and windows, some of which read an earlier layer's keys and one of
- * which (with those that read it) has keys for values: tiny-mixed is made, loaded, converted from both forms of
- * file, and evaluated as a prompt, in chunks and as decode steps. Logits are compared with a transformer written out
+/* A family whose layers differ in heads, widths, windows and output scales, some of which read an earlier layer's keys
+ * and one of which (with those that read it) has keys for values: tiny-mixed is made, loaded, converted from both forms
+ * of file, and evaluated as a prompt, in chunks and as decode steps. Logits are compared with a transformer written out
  * here in double precision, which knows the layers from its own list. */
 #include "format_fixture.h"
 #include "sequence_fixture.h"
@@ -148,6 +148,9 @@ static void run_layer(struct state *s, int i)
         gate[j] = 0.5 * g * (1 + tanh(0.7978845608028654 * (g + 0.044715 * g * g * g))) * up[j];
     }
     add_branch(s, "ffn_down", "post_ffw_norm", i, gate, l->ffn_dim);
+    float *scale = read_weights(s->file, "layer_output_scale", i);
+    for (int j = 0; j < N_TOKENS * D_MODEL; j++) s->x[j] *= (double)*scale;
+    free(scale);
 }
 
 static int32_t tokens[N_TOKENS];

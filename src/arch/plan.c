@@ -8,7 +8,8 @@
 
 enum size { ONE, D_MODEL, Q_DIM, KV_DIM, HEAD_DIM, HALF_HEAD, FFN_DIM, ANY };
 
-enum when { ALWAYS, UNTIED, HAS_RULE, CLASSIFIES, HAS_KV, HAS_V, QK_NORMS, QK_NORMS_AND_KV, POST_NORMS };
+enum when { ALWAYS, UNTIED, HAS_RULE, CLASSIFIES, HAS_KV, HAS_V, QK_NORMS, QK_NORMS_AND_KV, POST_NORMS,
+    OUTPUT_SCALES };
 
 /* %u is the layer. Where a family has post norms, Hugging Face's post_attention_layernorm norms attention's output;
  * else it is the norm before the ffn. Classification heads exist in Hugging Face form only. */
@@ -49,6 +50,8 @@ static const struct row {
         D_MODEL, FFN_DIM, ALWAYS, PD_MATRIX_DOWN},
     [PD_ROLE_POST_FFN_NORM] = {"blk.%u.post_ffw_norm.weight", "layers.%u.post_feedforward_layernorm.weight", NULL,
         ONE, D_MODEL, POST_NORMS},
+    [PD_ROLE_OUTPUT_SCALE] = {"blk.%u.layer_output_scale.weight", "layers.%u.layer_scalar", NULL,
+        ONE, ONE, OUTPUT_SCALES},
 };
 
 static bool is_present(const struct pd_config *c, enum when when, uint32_t layer)
@@ -64,6 +67,7 @@ static bool is_present(const struct pd_config *c, enum when when, uint32_t layer
     case QK_NORMS: return family->qk_norms;
     case QK_NORMS_AND_KV: return family->qk_norms && has_kv;
     case POST_NORMS: return family->post_norms;
+    case OUTPUT_SCALES: return family->output_scales;
     case ALWAYS: break;
     }
     return true;

@@ -1,7 +1,8 @@
 /* The forward pass twice: a chunk of a prompt, operation by operation, and a decode step, where norms, residual sums,
- * rotation and activations are fused into the matrices and attention, so that a layer takes six dispatches. Both compute
- *   x += post(attention(norm(x)));   x += post(ffn(norm(x)))
- * where post is a norm in Gemma 2 and 3, and nothing in the others. */
+ * rotation and activations are fused into the matrices and attention, so that a layer takes six dispatches. Both
+ * compute
+ *   x += post(attention(norm(x)));   x = (x + post(ffn(norm(x)))) scale
+ * where post is a norm in Gemma 2 and 3 and nothing in the others, and scale is 1 but in families that have one. */
 #include "engine/forward.h"
 
 #include "arch/layers.h"
@@ -25,12 +26,13 @@ static bool uses_silu(const struct pd_pass *p) { return pd_families[p->config->f
 
 /* ---- a chunk ---- */
 
-/* x += norm(branch) (or branch itself, where there are no post norms); normed = norm(x) for what comes next */
-static void add_and_norm(const struct pd_pass *p, uint64_t w_post, uint64_t w_next)
+/* x = (x + norm(branch)) x_scale (or branch itself, where there are no post norms); normed = norm(x) for what comes
+ * next */
+static void add_and_norm(const struct pd_pass *p, uint64_t w_post, float x_scale, uint64_t w_next)
 {
     const struct pd_scratch *s = p->scratch;
     struct pd_norm norm = {.x = s->x, .y = s->branch, .normed = s->normed, .w_post = w_post, .w = w_next,
-        .n = p->config->d_model, .eps = p->config->eps};
+        .n = p->config->d_model, .eps = p->config->eps, .x_scale = x_scale};
     pd_op_rmsnorm(p->recorder, &norm, p->n_tokens);
 }
 
@@ -82,9 +84,9 @@ static void chunk(const struct pd_pass *p, const struct pd_rows *logits)
     for (uint32_t i = 0; i < p->config->n_layers; i++) {
         const struct pd_layer_weights *layer = &p->weights->layers[i];
         chunk_attention(p, i);
-        add_and_norm(p, layer->norms[PD_ROLE_POST_ATTN_NORM], layer->norms[PD_ROLE_FFN_NORM]);
+        add_and_norm(p, layer->norms[PD_ROLE_POST_ATTN_NORM], 1, layer->norms[PD_ROLE_FFN_NORM]);
         chunk_ffn(p, i);
-        add_and_norm(p, layer->norms[PD_ROLE_POST_FFN_NORM], next_norm(p, i));
+        add_and_norm(p, layer->norms[PD_ROLE_POST_FFN_NORM], layer->output_scale, next_norm(p, i));
     }
     if (logits) pd_forward_head(p, *logits, p->decode ? 0 : p->n_tokens - 1, p->decode ? p->n_tokens : 1);
 }
@@ -92,12 +94,13 @@ static void chunk(const struct pd_pass *p, const struct pd_rows *logits)
 /* ---- a decode step ---- */
 
 /* What the next matrix reads once a branch is done; x moves to the other of its two places. */
-static void join(const struct pd_pass *p, struct pd_fused_norm *in, uint64_t w_post, uint64_t w)
+static void join(const struct pd_pass *p, struct pd_fused_norm *in, uint64_t w_post, float x_scale, uint64_t w)
 {
     if (in->x_out) in->x = in->x_out;
     in->x_out = in->x == p->scratch->x.address ? p->scratch->x_other.address : p->scratch->x.address;
     in->branch = p->scratch->branch.address;
     in->w_post = w_post;
+    in->x_scale = x_scale;
     in->w = w;
 }
 
@@ -110,10 +113,10 @@ static void step_layer(const struct pd_pass *p, struct pd_fused_norm *in, uint32
     pd_op_fused_norm_matvec(p->recorder, s->qkv, &w->matrices[PD_MATRIX_QKV], in, 0);
     pd_op_attention_decode(p->recorder, &attention);
     pd_op_matmul(p->recorder, s->branch, &w->matrices[PD_MATRIX_O], s->att, 1, 0);
-    join(p, in, w->norms[PD_ROLE_POST_ATTN_NORM], w->norms[PD_ROLE_FFN_NORM]);
+    join(p, in, w->norms[PD_ROLE_POST_ATTN_NORM], 1, w->norms[PD_ROLE_FFN_NORM]);
     pd_op_fused_norm_gated(p->recorder, s->act, &w->matrices[PD_MATRIX_GATE_UP], in, uses_silu(p), s->gate_up);
     pd_op_matmul(p->recorder, s->branch, &w->matrices[PD_MATRIX_DOWN], s->act, 1, 0);
-    join(p, in, w->norms[PD_ROLE_POST_FFN_NORM], next_norm(p, i));
+    join(p, in, w->norms[PD_ROLE_POST_FFN_NORM], w->output_scale, next_norm(p, i));
 }
 
 static void step(const struct pd_pass *p, struct pd_rows logits)

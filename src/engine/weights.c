@@ -6,6 +6,7 @@
 #include "base/parallel.h"
 #include "ops/layout.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -269,6 +270,21 @@ static peridot_status load_norm(struct loader *l, uint64_t *address, const struc
     return report(l, t->size);
 }
 
+static peridot_status load_output_scale(struct loader *l, float *scale, const struct pd_plan *plan)
+{
+    const struct pd_tensor *t;
+    PD_TRY(pd_source_get(&t, &l->source, plan));
+    if (l->measuring) {
+        l->file_size += t->size;
+        l->w->n_params++;
+        return PERIDOT_OK;
+    }
+    pd_dequantize(t->dtype, scale, t->data, 1);
+    if (!isfinite(*scale))
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor %s is %g", t->file, t->name, (double)*scale);
+    return report(l, t->size);
+}
+
 /* ---- the walk ---- */
 
 static peridot_status add_part(struct loader *l, struct parts *parts, const struct pd_plan *plan)
@@ -285,9 +301,11 @@ static peridot_status load_layer(struct loader *l, uint32_t i)
     struct pd_layer_weights *w = &l->w->layers[i];
     struct parts parts[PD_N_LAYER_MATRICES] = {{.n = 0}};
     struct pd_plan plan;
+    w->output_scale = 1;
     for (enum pd_role role = PD_FIRST_LAYER_ROLE; role < PD_N_ROLES; role++) {
         if (!pd_plan_get(&plan, l->config, role, i)) continue;
-        if (plan.n_dims == 1) PD_TRY(load_norm(l, &w->norms[role], &plan));
+        if (role == PD_ROLE_OUTPUT_SCALE) PD_TRY(load_output_scale(l, &w->output_scale, &plan));
+        else if (plan.n_dims == 1) PD_TRY(load_norm(l, &w->norms[role], &plan));
         else PD_TRY(add_part(l, &parts[plan.matrix], &plan));
     }
     for (int m = 0; m < PD_N_LAYER_MATRICES; m++)

@@ -12,6 +12,7 @@
 struct pd_layer_weights {
     uint64_t norms[PD_N_ROLES];    /* by role, with the +1 of files centred on zero added; 0: the layer has none */
     struct pd_matrix matrices[PD_N_LAYER_MATRICES];
+    float output_scale;            /* 1 where the family has none */
 };
 
 struct pd_weights {

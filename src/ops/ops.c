@@ -61,7 +61,8 @@ void pd_op_rmsnorm(struct pd_recorder *r, const struct pd_norm *norm, uint32_t n
 {
     uint32_t spec[] = {norm->n > 512 ? 256 : 64, norm->y.address != 0, norm->w_post != 0, norm->w != 0};
     struct pd_rmsnorm_push push = {.x = norm->x.address, .y = norm->y.address, .w_post = norm->w_post, .w = norm->w,
-        .normed = norm->normed.address, .n = norm->n, .stride = norm->x.stride, .eps = norm->eps};
+        .normed = norm->normed.address, .n = norm->n, .stride = norm->x.stride, .eps = norm->eps,
+        .x_scale = norm->x_scale};
     dispatch(r, kernel(r, PD_KERNEL_rmsnorm, spec, 4), &push, n_tokens, 1, 1);
     barrier(r);
 }
@@ -221,7 +222,7 @@ static struct pd_matvec_push fused_norm_push(const struct pd_fused_norm *in, uin
 {
     return (struct pd_matvec_push){.w = slice->address, .x = in->x, .y = y, .branch = in->branch, .w_post = in->w_post,
         .w_norm = in->w, .store = in->x_out ? in->x_out : in->normed, .row_size = slice->row_size, .n_cols = in->n,
-        .n_rows = n_rows, .n_tokens = 1, .eps = in->eps};
+        .n_rows = n_rows, .n_tokens = 1, .eps = in->eps, .x_scale = in->x_scale};
 }
 
 static struct matvec_mode fused_norm_mode(const struct pd_fused_norm *in)

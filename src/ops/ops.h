@@ -39,12 +39,13 @@ static inline struct pd_rows pd_rows_at(struct pd_rows rows, uint32_t row, uint3
 void pd_op_embed(struct pd_recorder *r, struct pd_rows x, const struct pd_table *table, uint64_t tokens,
                  uint32_t n_tokens, float scale);
 
-/* x += w_post ? rms(y) * w_post : y (when y has an address), then normed = rms(x) * w (when w is not 0) */
+/* x = (x + (w_post ? rms(y) * w_post : y)) * x_scale (when y has an address), then normed = rms(x) * w (when w is not
+ * 0) */
 struct pd_norm {
     struct pd_rows x, y, normed;
     uint64_t w_post, w;
     uint32_t n;
-    float eps;
+    float eps, x_scale;
 };
 void pd_op_rmsnorm(struct pd_recorder *r, const struct pd_norm *norm, uint32_t n_tokens);
 
@@ -52,15 +53,15 @@ void pd_op_rmsnorm(struct pd_recorder *r, const struct pd_norm *norm, uint32_t n
 void pd_op_matmul(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, struct pd_rows x,
                   uint32_t n_tokens, float softcap);
 
-/* The residual and norm before a matrix, fused into its kernel in a decode step: x' = x + (w_post ? rms(branch) *
- * w_post : branch), then rms(x') * w. branch 0: x' = x. */
+/* The residual and norm before a matrix, fused into its kernel in a decode step: x' = (x + (w_post ? rms(branch)
+ * * w_post : branch)) * x_scale, then rms(x') * w. branch 0: x' = x. */
 struct pd_fused_norm {
     uint64_t x, branch;        /* [n] fp32, padded with zeros to a multiple of PD_PAD */
     uint64_t w_post, w;        /* [n] */
     uint64_t x_out;            /* where x' goes, not x itself; 0: nowhere */
     uint64_t normed;           /* or where the normed vector goes */
     uint32_t n;
-    float eps;
+    float eps, x_scale;
 };
 /* Whether the device has the shared memory for vectors of n. */
 bool pd_can_fuse_norm(const struct pd_gpu *gpu, uint32_t n);

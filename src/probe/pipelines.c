@@ -43,7 +43,7 @@ static struct pd_matrix matrix(struct pd_slice *slice, enum pd_dtype dtype, uint
 static struct pd_layer_weights layer_weights(struct pd_slice slices[PD_N_LAYER_MATRICES], const struct pd_config *c,
                                              uint32_t i, enum pd_dtype dtype)
 {
-    struct pd_layer_weights w = {.norms = {0}};
+    struct pd_layer_weights w = {.output_scale = 1};
     struct pd_plan plan;
     uint32_t n_rows[PD_N_LAYER_MATRICES] = {0}, n_cols[PD_N_LAYER_MATRICES] = {0};
     for (enum pd_role role = PD_FIRST_LAYER_ROLE; role < PD_N_ROLES; role++) {

@@ -46,7 +46,8 @@ void pd_reference_rmsnorm(float *x, float *normed, const struct pd_reference_nor
     for (uint32_t m = 0; m < n_tokens; m++, x += n, normed += normed ? n : 0, y += y ? n : 0) {
         double scale = y && w_post ? rms_scale(y, n, norm->eps) : 1;
         for (uint32_t i = 0; y && i < n; i++)
-            x[i] = (float)((double)x[i] + (double)y[i] * scale * (w_post ? (double)w_post[i] : 1));
+            x[i] = (float)(((double)x[i] + (double)y[i] * scale * (w_post ? (double)w_post[i] : 1))
+                           * (double)norm->x_scale);
         scale = rms_scale(x, n, norm->eps);
         for (uint32_t i = 0; norm->w && i < n; i++) normed[i] = (float)((double)x[i] * scale * (double)norm->w[i]);
     }

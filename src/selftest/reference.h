@@ -40,11 +40,11 @@ struct pd_reference_norm {
     const float *y;          /* [n_tokens][n], or NULL */
     const float *w_post, *w; /* [n], or NULL */
     uint32_t n;
-    float eps;
+    float eps, x_scale;
 };
 
-/* x += w_post ? rms(y) * w_post : y (unless y is NULL), then normed = rms(x) * w (unless w is NULL). x, normed
- * [n_tokens][n] */
+/* x = (x + (w_post ? rms(y) * w_post : y)) * x_scale (unless y is NULL), then normed = rms(x) * w (unless w is NULL).
+ * x, normed [n_tokens][n] */
 void pd_reference_rmsnorm(float *x, float *normed, const struct pd_reference_norm *norm, uint32_t n_tokens);
 
 /* Norms and rotates q (in place) and k, and writes k and v of positions pos .. to the cache.
@@ -63,8 +63,8 @@ void pd_reference_attention_reduce(float *y, const float *partial, uint32_t n_he
 /* y[m][i] = act(x[m][i]) * x[m][n + i], the activation being SiLU or the tanh form of GELU.   x [n_tokens][2 n] */
 void pd_reference_glu(float *y, const float *x, uint32_t n, uint32_t n_tokens, bool silu);
 
-/* The PD_TOPK best of n logits, best first and the lower id first of equals. NaN comes before all numbers; what is too low for a number is
- * the lowest (-3.4e38). Of equals the lower id is first; places beyond n get the lowest and id 0xffffffff. */
+/* The PD_TOPK best of n logits, best first and the lower id first of equals. NaN comes before all
+ * numbers; what is too low for a number is the lowest (-3.4e38). Places beyond n get that and id 0xffffffff. */
 void pd_reference_topk(struct pd_candidate best[PD_TOPK], const float *logits, uint32_t n);
 
 #endif

@@ -259,7 +259,8 @@ static void make_fused_norm(struct pd_trial *t, struct fused_norm_data *d, const
     if (c->branch != 2) d->w_post = NULL;
     d->in = (struct pd_fused_norm){.x = pd_trial_rows(t, d->x, 1, n)->address,
         .branch = d->branch ? branch->address : 0, .w_post = d->w_post ? w_post->address : 0,
-        .w = pd_trial_rows(t, d->w, 1, n)->address, .n = n, .eps = 1e-6f};
+        .w = pd_trial_rows(t, d->w, 1, n)->address, .n = n, .eps = 1e-6f,
+        .x_scale = n % 64 ? 1 : -1.3f};
     *(c->stores_x ? &d->in.x_out : &d->in.normed) = d->store->address;
 }
 
@@ -283,7 +284,8 @@ static void try_fused_norm(struct pd_trial *t, const struct fused_norm *c, float
         pd_op_fused_norm_gated(&t->r, pd_trial_rows_of(y_row), &m.m, &d.in, c->glu == 2, pd_trial_rows_of(both));
     else pd_op_fused_norm_matvec(&t->r, pd_trial_rows_of(y_row), &m.m, &d.in, softcap);
     pd_trial_run(t);
-    pd_reference_rmsnorm(d.x, d.normed, &(struct pd_reference_norm){d.branch, d.w_post, d.w, n, d.in.eps}, 1);
+    const struct pd_reference_norm norm = {d.branch, d.w_post, d.w, n, d.in.eps, d.in.x_scale};
+    pd_reference_rmsnorm(d.x, d.normed, &norm, 1);
     pd_trial_check_rows(t, d.store, c->stores_x ? d.x : d.normed, NULL, 3e-6);
     float *magnitudes = dot_magnitudes(t, &m, takes_dot(t) ? block_largest(t, d.normed, n) : d.normed, 1, softcap);
     pd_reference_matmul(sums, &(struct pd_reference_matrix){m.w, n_rows, n}, d.normed, 1, softcap);
