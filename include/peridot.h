@@ -497,28 +497,29 @@ typedef struct peridot_stats {
     uint64_t decode_read_size;     /* bytes of weights and cache read by all decode steps */
 } peridot_stats;
 
+/* A prompt that is to be continued. */
+typedef struct peridot_request_params {
+    size_t size;
+    const int32_t *prompt;     /* [n_prompt] */
+    size_t n_prompt;           /* 0: the sequence has logits */
+    uint32_t n_max;            /* tokens to generate at most */
+    peridot_text text;         /* NULL: none. That of a request must not evaluate anything; it may add requests and end
+                                  this one by false */
+    void *user;
+} peridot_request_params;
+
 /* Evaluates the prompt, then samples and evaluates up to n_max tokens, until a stop token, a stop text, the end of the
  * context or the callback's false. Steps are queued ahead on the device where the chain is greedy or has a top_k which,
  * with 64 more for penalties and one for each bias, is 128 at most, none of these raises a token, and no sequence of
  * the step has a grammar: neither the text nor what the sequence says, in the callback and afterwards, depends on it.
  * stats may be NULL. A stop is PERIDOT_OK whoever asked for it. Requests wait. */
-PERIDOT_API peridot_status peridot_generate(peridot_sequence *sequence, const int32_t *prompt, size_t n_prompt,
-                                            uint32_t n_max, peridot_text text, void *user, peridot_stats *stats);
+PERIDOT_API peridot_status peridot_generate(peridot_sequence *sequence, const peridot_request_params *params,
+                                            peridot_stats *stats);
 
 /* ---- requests --------------------------------------------------------------------------------------------------- */
 
-/* A peridot_generate that goes on beside others: what a server needs. */
+/* A peridot_generate that goes on beside others: what a server needs. Its prompt is copied. */
 typedef struct peridot_request peridot_request;
-
-typedef struct peridot_request_params {
-    size_t size;
-    const int32_t *prompt;     /* [n_prompt], copied */
-    size_t n_prompt;           /* 0: the sequence has logits */
-    uint32_t n_max;            /* tokens to generate at most */
-    peridot_text text;         /* NULL: none. It must not evaluate anything; it may add requests and end this one by
-                                  false */
-    void *user;
-} peridot_request_params;
 
 /* Attaches a request to a sequence, which has no other. Its chain is the sequence's, as peridot_set_sampling left
  * it. */

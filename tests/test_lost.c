@@ -96,7 +96,8 @@ static void check_all_calls(struct timeline *t, peridot_sequence *other)
         EXPECT_LOST(peridot_sequence_eval(each, NULL, 0, NULL));
         EXPECT_LOST(peridot_logits(&logits, each));
         EXPECT_LOST(peridot_sample(&token, each));
-        EXPECT_LOST(peridot_generate(each, prompt, 1, 4, NULL, NULL, NULL));
+        EXPECT_LOST(peridot_generate(
+            each, &(peridot_request_params){.prompt = prompt, .n_prompt = 1, .n_max = 4}, NULL));
         EXPECT_LOST(peridot_profile(&times, &n, &each, 1, 1));
         reset_sequence(each);
         EXPECT_LOST(peridot_sequence_eval(each, prompt, 2, &(peridot_eval_params){.hidden = no_row}));
@@ -161,6 +162,13 @@ static bool count_piece(void *user, int32_t token, const char *text, size_t size
     return true;
 }
 
+static peridot_status generate(struct timeline *t, int *n_pieces, peridot_stats *stats)
+{
+    peridot_request_params params = {
+        .prompt = prompt, .n_prompt = N_PROMPT, .n_max = N_TEXT, .text = count_piece, .user = n_pieces};
+    return peridot_generate(t->session, &params, stats);
+}
+
 static void test_generate(void **state)
 {
     (void)state;
@@ -169,7 +177,7 @@ static void test_generate(void **state)
     peridot_stats stats = {0};
     open_timeline(&t);
     lose_after(t.model, 2 + 5, true);
-    EXPECT_LOST(peridot_generate(t.session, prompt, N_PROMPT, N_TEXT, count_piece, &n_pieces, &stats));
+    EXPECT_LOST(generate(&t, &n_pieces, &stats));
     assert_int_equal(n_pieces, 6);   /* the sixth was drawn, and lost the device when it was evaluated */
     assert_int_equal(stats.n_generated, 6);
     assert_int_equal(peridot_sequence_pos(t.session), N_PROMPT + 5);
@@ -183,15 +191,16 @@ static void test_generate_ahead(void **state)
     int32_t want[N_PROMPT + N_TEXT];
     struct timeline t;
     peridot_stats stats = {0};
+    int n_pieces;
     open_timeline(&t);
-    EXPECT_OK(peridot_generate(t.session, prompt, N_PROMPT, N_TEXT, NULL, NULL, NULL));
+    EXPECT_OK(generate(&t, &n_pieces, NULL));
     memcpy(want, peridot_sequence_tokens(t.session), (N_PROMPT + N_TEXT - 1) * sizeof *want);
     close_timeline(&t);
     for (int n_steps = 0; n_steps < 8; n_steps++) {
-        int n_pieces = 0;
+        n_pieces = 0;
         open_timeline(&t);
         lose_after(t.model, 2 + n_steps, false);
-        EXPECT_LOST(peridot_generate(t.session, prompt, N_PROMPT, N_TEXT, count_piece, &n_pieces, &stats));
+        EXPECT_LOST(generate(&t, &n_pieces, &stats));
         uint32_t n = peridot_sequence_pos(t.session);
         assert_in_range(n_pieces, 1, n_steps + 1);
         assert_int_equal(stats.n_generated, n_pieces);

@@ -173,7 +173,8 @@ static void check_weight(peridot_sequence *q, const struct pd_model *m, enum pd_
 
     reset(q, N_TOKENS, address, weight);
     poke(address, nan);
-    if (text && !only_input) expect_refused(peridot_generate(q, NULL, 0, 4, ignore_text, NULL, NULL), "text");
+    peridot_request_params params = {.n_max = 4, .text = ignore_text};
+    if (text && !only_input) expect_refused(peridot_generate(q, &params, NULL), "text");
     reset(q, 3, address, weight);
     poke(address, nan);
     if (has_head) expect_refused(peridot_sequence_eval(q, tokens + 1, 1, &logits), "logits of a step");

@@ -77,7 +77,9 @@ static void write_alone(struct text *out, uint32_t text)
     peridot_sequence *q = add(s, text);
     *out = (struct text){.n_stop = n_stop[text]};
     make_prompt(prompt, text);
-    EXPECT_OK(peridot_generate(q, prompt, lengths[text], n_max[text], take, out, NULL));
+    peridot_request_params params = {
+        .prompt = prompt, .n_prompt = lengths[text], .n_max = n_max[text], .text = take, .user = out};
+    EXPECT_OK(peridot_generate(q, &params, NULL));
     assert_true(out->flushed);
     peridot_session_free(s);
 }

@@ -175,7 +175,8 @@ static void test_truncate_generated(void **state)
     struct rows *straight = eval_alone(PERIDOT_KV_F16, 1, 60, false), *rows = calloc(1, sizeof *rows);
     peridot_sequence *s = open_session(N_TOKENS, 16, PERIDOT_KV_F16);
     while (rows->n < 40) eval_some(s, rows, 1, false);
-    EXPECT_OK(peridot_generate(s, tokens + 40, 1, 12, NULL, NULL, NULL));
+    peridot_request_params params = {.prompt = tokens + 40, .n_prompt = 1, .n_max = 12};
+    EXPECT_OK(peridot_generate(s, &params, NULL));
     assert_true(peridot_sequence_pos(s) > 41);
     go_back(s, 40, straight);
     close_sequence(s);
@@ -297,7 +298,9 @@ static struct story generate(uint32_t ctx, uint32_t n_prompt, uint32_t n_max, ui
     peridot_stats stats = {0};
     peridot_sequence *s = open_session(ctx, 16, PERIDOT_KV_F16);
     peridot_set_sampling(s, sampling);
-    EXPECT_OK(peridot_generate(s, tokens, n_prompt, n_max, add_token, &story, &stats));
+    peridot_request_params params = {
+        .prompt = tokens, .n_prompt = n_prompt, .n_max = n_max, .text = add_token, .user = &story};
+    EXPECT_OK(peridot_generate(s, &params, &stats));
     assert_int_equal(story.n_flushes, 1);
     assert_int_equal(stats.n_prompt, n_prompt);
     assert_int_equal(stats.n_generated, story.n);
@@ -317,8 +320,10 @@ static void test_generate_stops(void **state)
     assert_int_equal(generate(15, 15, 50, 99, NULL).n, 1);
     assert_int_equal(generate(64, 10, 50, 3, NULL).n, 3);
     peridot_sequence *s = open_session(16, 16, PERIDOT_KV_F16);
-    EXPECT_FAILURE(peridot_generate(s, tokens, 17, 5, NULL, NULL, NULL), PERIDOT_ERROR_ARGUMENT, "17");
-    EXPECT_OK(peridot_generate(s, tokens, 4, 5, NULL, NULL, NULL));
+    peridot_request_params params = {.prompt = tokens, .n_prompt = 17, .n_max = 5};
+    EXPECT_FAILURE(peridot_generate(s, &params, NULL), PERIDOT_ERROR_ARGUMENT, "17");
+    params.n_prompt = 4;
+    EXPECT_OK(peridot_generate(s, &params, NULL));
     close_sequence(s);
 }
 

@@ -95,7 +95,9 @@ static void write_ahead(struct text *t)
     t->begun = n_submits + (uint32_t)pd_div_up(N_PROMPT, session_of(t->session)->chunk);
     uint64_t allocated = pd_gpu_allocated(gpu_of(model));
     uint32_t n_pipelines = pd_gpu_n_pipelines(gpu_of(model));
-    EXPECT_OK(peridot_generate(t->session, prompt, N_PROMPT, t->n_max, take, t, NULL));
+    peridot_request_params params = {
+        .prompt = prompt, .n_prompt = N_PROMPT, .n_max = t->n_max, .text = take, .user = t};
+    EXPECT_OK(peridot_generate(t->session, &params, NULL));
     assert_int_equal(session_of(t->session)->decoder.n_queued, 0);
     assert_int_equal(pd_gpu_allocated(gpu_of(model)), allocated);
     assert_int_equal(pd_gpu_n_pipelines(gpu_of(model)), n_pipelines);

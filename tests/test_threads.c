@@ -196,13 +196,15 @@ static void generate(struct job *job)
     static const int32_t prompt[] = {2, 17, 99, 5, 201, 33, 64};
     peridot_model *models[2] = {NULL};
     peridot_sequence *sessions[2] = {NULL};
+    peridot_request_params params = {
+        .prompt = prompt, .n_prompt = PD_COUNT(prompt), .n_max = N_TOKENS, .text = tell_token, .user = job};
     peridot_status status = PERIDOT_OK;
     for (int i = 0; i < 2 && status == PERIDOT_OK; i++) {
         status = peridot_model_open(&models[i], paths[i], &(peridot_model_params){.cache_dir = cache_path});
         if (status == PERIDOT_OK) status = open_sequence(&sessions[i], models[i], &(peridot_session_params){.ctx = 64});
     }
     for (int i = 0; i < 2 && status == PERIDOT_OK; i++)
-        status = peridot_generate(sessions[i], prompt, PD_COUNT(prompt), N_TOKENS, tell_token, job, NULL);
+        status = peridot_generate(sessions[i], &params, NULL);
     if (status != PERIDOT_OK) tell(job, "%s", peridot_last_error());
     for (int i = 0; i < 2; i++) {
         close_sequence(sessions[i]);

@@ -41,15 +41,25 @@ static void flush(peridot_request *r)
 
 /* ---- a request ---- */
 
-static peridot_status begin(peridot_request *r, const int32_t *prompt, size_t n_prompt, uint32_t n_max)
+static peridot_status read_params(peridot_request_params *out, const peridot_request_params *params)
+{
+    PD_TRY(PD_PARAMS_READ(*out, params));
+    return out->n_prompt && !out->prompt ? pd_fail(PERIDOT_ERROR_ARGUMENT, "no tokens were given") : PERIDOT_OK;
+}
+
+static peridot_status begin(peridot_request *r, const peridot_request_params *params, const int32_t *prompt)
 {
     const peridot_sampling *sampling = &r->sequence->q->sampler.p;
+    r->text = params->text;
+    r->user = params->user;
     r->stop = (struct pd_stop){.texts = sampling->stop, .n = sampling->n_stop};
-    r->stream.started = n_prompt > 1;   /* a continuation keeps its first space; after bos alone the text begins */
-    r->n_prompt = n_prompt;
-    r->r = (struct pd_request){.prompt = {.sequence = r->sequence->q, .tokens = prompt, .n_left = n_prompt},
-                               .n_max = n_max,
-        .token = take_token, .user = r};
+    r->stream.started = params->n_prompt > 1;   /* a continuation keeps its first space; after bos alone the text begins */
+    r->n_prompt = params->n_prompt;
+    r->r = (struct pd_request){
+        .prompt = {.sequence = r->sequence->q, .tokens = prompt, .n_left = params->n_prompt},
+        .n_max = params->n_max,
+        .token = take_token,
+        .user = r};
     return pd_request_begin(&r->r, r->sequence->session->s);
 }
 
@@ -82,8 +92,7 @@ peridot_status peridot_request_create(peridot_request **out, peridot_sequence *s
     peridot_session *session = sequence->session;
     peridot_request_params known;
     *out = NULL;
-    PD_TRY(PD_PARAMS_READ(known, params));
-    if (known.n_prompt && !known.prompt) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no tokens were given");
+    PD_TRY(read_params(&known, params));
     for (size_t i = 0; i < session->n_requests; i++)
         if (session->requests[i]->sequence == sequence)
             return pd_fail(PERIDOT_ERROR_ARGUMENT, "the sequence has a request already");
@@ -95,9 +104,7 @@ peridot_status peridot_request_create(peridot_request **out, peridot_sequence *s
     }
     if (known.n_prompt) memcpy(r->prompt, known.prompt, known.n_prompt * sizeof *r->prompt);
     r->sequence = sequence;
-    r->text = known.text;
-    r->user = known.user;
-    peridot_status status = begin(r, r->prompt, known.n_prompt, known.n_max);
+    peridot_status status = begin(r, &known, r->prompt);
     if (status != PERIDOT_OK) {
         release(r);
         free(r);
@@ -153,12 +160,12 @@ static peridot_status run_to_end(peridot_request *r)
     return end_status(r);
 }
 
-peridot_status peridot_generate(peridot_sequence *sequence, const int32_t *prompt, size_t n_prompt, uint32_t n_max,
-                                peridot_text text, void *user, peridot_stats *stats)
+peridot_status peridot_generate(peridot_sequence *sequence, const peridot_request_params *params, peridot_stats *stats)
 {
-    peridot_request r = {.sequence = sequence, .text = text, .user = user};
-    if (n_prompt && !prompt) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no tokens were given");
-    peridot_status status = begin(&r, prompt, n_prompt, n_max);
+    peridot_request_params known;
+    PD_TRY(read_params(&known, params));
+    peridot_request r = {.sequence = sequence};
+    peridot_status status = begin(&r, &known, known.prompt);
     if (status == PERIDOT_OK) status = run_to_end(&r);
     pd_decoder_leave(&sequence->session->s->decoder, sequence->q);
     write_stats(&r, stats);

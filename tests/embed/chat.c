@@ -21,20 +21,19 @@ static bool take(void *user, int32_t token, const char *text, size_t size)
 
 static peridot_status answer(struct conversation *c, peridot_sequence *q, const peridot_vocab *vocab, const char *line)
 {
-    peridot_message message = {"user", line};
-    peridot_chat chat = {.size = sizeof chat, .ids = c->ids, .n_ids = c->n, .messages = &message, .n_messages = 1};
+    if (!vocab) return PERIDOT_ERROR_UNSUPPORTED;
+    peridot_chat chat = {.size = sizeof chat, .template_name = peridot_vocab_has_chat(vocab) ? NULL : "plain",
+                         .ids = c->ids, .n_ids = c->n, .messages = &(peridot_message){"user", line}, .n_messages = 1};
     int32_t *added;
     size_t n;
-    if (!vocab) return PERIDOT_ERROR_UNSUPPORTED;
-    if (!peridot_vocab_has_chat(vocab)) chat.template_name = "plain";
     peridot_status status = peridot_encode_turns(&added, &n, vocab, &chat);
     if (status != PERIDOT_OK) return status;
-    if (n > CTX - c->n) n = CTX - c->n;
-    memcpy(c->ids + c->n, added, n * sizeof *added);
-    c->n += n;
+    for (size_t i = 0; i < n && c->n < CTX; i++) c->ids[c->n++] = added[i];
     peridot_free(added);
-    uint32_t pos = peridot_sequence_pos(q);   /* the last token of a reply may not be evaluated yet */
-    return peridot_generate(q, c->ids + pos, c->n - pos, REPLY, take, c, NULL);
+    const int32_t *next = c->ids + peridot_sequence_pos(q);   /* the last token of a reply may not be evaluated yet */
+    peridot_request_params params = {.size = sizeof params, .prompt = next, .n_prompt = (size_t)(c->ids + c->n - next),
+                                     .n_max = REPLY, .text = take, .user = c};
+    return peridot_generate(q, &params, NULL);
 }
 
 int main(int argc, char **argv)

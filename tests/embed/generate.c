@@ -20,7 +20,8 @@ static peridot_status generate(peridot_model *model, peridot_sequence *sequence,
     if (!vocab) return PERIDOT_ERROR_UNSUPPORTED;
     peridot_status status = peridot_encode(&ids, &n, vocab, prompt, strlen(prompt), PERIDOT_ENCODE_BOS);
     if (status == PERIDOT_OK) status = peridot_set_sampling(sequence, &sampling);
-    if (status == PERIDOT_OK) status = peridot_generate(sequence, ids, n, 64, print, NULL, NULL);
+    peridot_request_params params = {.size = sizeof params, .prompt = ids, .n_prompt = n, .n_max = 64, .text = print};
+    if (status == PERIDOT_OK) status = peridot_generate(sequence, &params, NULL);
     peridot_free(ids);
     return status;
 }

@@ -125,8 +125,9 @@ static peridot_status generate(struct sample *out, struct bench *b, const struct
     *out = (struct sample){0};
     while (out->n_tokens < test->n_tokens && pos < b->report->ctx) {
         peridot_stats stats = {0};
-        CMD_TRY(peridot_generate(b->sequences[0], b->tokens + pos, 1, test->n_tokens - out->n_tokens + 1, go_on, NULL,
-                                 &stats));
+        peridot_request_params params = {.size = sizeof params, .prompt = b->tokens + pos, .n_prompt = 1,
+                                         .n_max = test->n_tokens - out->n_tokens + 1, .text = go_on};
+        CMD_TRY(peridot_generate(b->sequences[0], &params, &stats));
         CMD_TRY(stopped());
         out->n_tokens += peridot_sequence_pos(b->sequences[0]) - pos - 1;
         out->seconds += stats.decode_s;

@@ -132,7 +132,9 @@ static peridot_status generate(peridot_session *session, peridot_sequence *seque
     peridot_set_sampling(sequence, sampling);
     if (args->sampling.verbose) cmd_sampling_print(stderr, sampling);
     cmd_interrupt_cancels(session);
-    peridot_status status = peridot_generate(sequence, ids, n, args->n, write_piece, &output, &stats);
+    peridot_request_params params = {
+        .size = sizeof params, .prompt = ids, .n_prompt = n, .n_max = args->n, .text = write_piece, .user = &output};
+    peridot_status status = peridot_generate(sequence, &params, &stats);
     cmd_interrupt_cancels(NULL);
     end_output(&output);
     if (output.error) return cmd_fail(PERIDOT_ERROR_IO, "standard output: %s", strerror(output.error));
