@@ -89,8 +89,8 @@ static peridot_status open_parts(peridot_model *model, const char *path, const p
     PD_TRY(pd_variants_choose(&m->variants, pd_gpu_info(m->gpu), p->kernels, p->n_kernels));
     pd_tunings_read(&m->tunings, pd_gpu_info(m->gpu), p->cache_dir);
     m->variants.tunings = &m->tunings;
-    struct pd_load_params load = {.lanes_take_rows = m->variants.of[PD_VARIED_MATVEC] == PD_VARIANT_MATVEC_ROWS,
-        .gpu_memory = p->gpu_memory, .progress = p->progress, .user = p->user};
+    struct pd_load_params load = {
+        .variants = &m->variants, .gpu_memory = p->gpu_memory, .progress = p->progress, .user = p->user};
     PD_TRY(pd_weights_load(&m->weights, m->gpu, &m->config, m->checkpoint, &load));
     PD_TRY(open_vocab(model, m->checkpoint));
     describe_model(model);

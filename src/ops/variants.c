@@ -80,6 +80,11 @@ void pd_variants_force(struct pd_variants *variants, enum pd_variant v)
     variants->forced[rows[v].operation] = true;
 }
 
+bool pd_variants_lanes_take_rows(const struct pd_variants *variants)
+{
+    return variants->of[PD_VARIED_MATVEC] == PD_VARIANT_MATVEC_ROWS;
+}
+
 /* The last row of an operation has kernels for all types. */
 enum pd_variant pd_variant_having(enum pd_variant v, uint32_t type)
 {

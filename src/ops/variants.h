@@ -34,6 +34,8 @@ peridot_status pd_variants_choose(struct pd_variants *out, const peridot_device_
 void pd_variants_make_batch_invariant(struct pd_variants *variants);
 /* Takes v as if the user had named it. */
 void pd_variants_force(struct pd_variants *variants, enum pd_variant v);
+/* Whether decode steps take kernels whose lanes have rows of their own: see pd_device_row_interleave. */
+bool pd_variants_lanes_take_rows(const struct pd_variants *variants);
 /* Its kernel for a type (an enum pd_dtype of weights or a peridot_kv_type of the cache); PD_N_KERNELS: it has none. */
 enum pd_kernel_id pd_variant_kernel(enum pd_variant v, uint32_t type);
 /* v where it has a kernel for the type, else the next that has. */
