@@ -18,6 +18,11 @@
  * takes over; other hard links of that keep the old contents. Symbolic links are followed. What cannot be replaced is
  * written in place, as it comes: devices, FIFOs, descriptors of the process (/dev/stdout), mount points.
  *
+ * Faults. While files of a model, or a saved sequence, are open, the library has a handler for SIGBUS, which reads of a
+ * mapped file raise when it is truncated or its disk fails: the call then returns PERIDOT_ERROR_IO. Every other SIGBUS
+ * goes to the handler that was there, which is put back at the end. Threads that call the library must not block SIGBUS.
+ * A model that is open has its weights in memory of its own; no other signal is touched.
+ *
  * Threads. Models are independent of each other: threads may list devices, and open, use and close models of their own,
  * at once. Sessions of one model may be used from different threads only if the caller serialises the calls (they share
  * the device's queue); a vocab and a file are read-only and may be shared freely.
@@ -282,7 +287,7 @@ typedef struct peridot_model_info {
     uint32_t n_outputs;
     uint64_t n_params;
     uint64_t weights_size;         /* bytes of weights allocated on the device */
-    uint64_t in_place_size;        /* bytes of weights that a device with unified memory reads from the mapped file */
+    uint64_t in_place_size;        /* bytes of weights that a GPU with unified memory reads from the mapped file */
     uint64_t host_resident_size;   /* bytes of weights in the host's memory that the GPU reads across the bus */
     uint32_t n_host_resident_layers;   /* layers whose matrices are there */
     uint64_t decode_host_resident_size;   /* of decode_read_size, bytes read there */

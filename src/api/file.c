@@ -134,6 +134,7 @@ static char *json_text(yyjson_val *value)
 peridot_status peridot_file_metadata_text(char **out, const peridot_file *file, size_t i)
 {
     *out = NULL;
+    PD_TRY(pd_checkpoint_check(PERIDOT_OK, file->checkpoint));
     if (i >= peridot_file_n_metadata(file))
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "there is no metadata %zu (%zu entries)", i,
                        peridot_file_n_metadata(file));

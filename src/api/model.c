@@ -3,6 +3,7 @@
 #include "api/params.h"
 #include "arch/layers.h"
 #include "base/num.h"
+#include "engine/saved.h"
 #include "probe/tune.h"
 
 #include <stdio.h>
@@ -92,7 +93,9 @@ static peridot_status open_parts(peridot_model *model, const char *path, const p
     struct pd_load_params load = {
         .variants = &m->variants, .gpu_memory = p->gpu_memory, .progress = p->progress, .user = p->user};
     PD_TRY(pd_weights_load(&m->weights, m->gpu, &m->config, m->checkpoint, &load));
+    m->hash = pd_checkpoint_hash(m->checkpoint);
     PD_TRY(open_vocab(model, m->checkpoint));
+    PD_TRY(pd_checkpoint_check(PERIDOT_OK, m->checkpoint));
     describe_model(model);
     log_model(model, p->cache_dir);
     return PERIDOT_OK;

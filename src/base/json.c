@@ -87,7 +87,7 @@ peridot_status pd_json_open(yyjson_doc **out, const char *path)
 {
     *out = NULL;
     struct pd_map map;
-    PD_TRY(pd_map_open(&map, path));
+    PD_TRY(pd_map_read(&map, path));
     peridot_status status = pd_json_parse(out, map.data, map.size, path);
     pd_map_close(&map);
     return status;

@@ -1,48 +1,13 @@
-#define _DEFAULT_SOURCE   /* POSIX, and madvise, since posix_madvise of glibc ignores "dontneed" */
+#define _DEFAULT_SOURCE   /* POSIX, and getrusage's ru_maxrss */
 #include "base/os.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
-peridot_status pd_map_open(struct pd_map *out, const char *path)
-{
-    *out = (struct pd_map){0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return pd_fail(PERIDOT_ERROR_IO, "%s: %s", path, strerror(errno));
-    struct stat st;
-    peridot_status status = PERIDOT_OK;
-    if (fstat(fd, &st) != 0) {
-        status = pd_fail(PERIDOT_ERROR_IO, "%s: %s", path, strerror(errno));
-    } else if (!S_ISREG(st.st_mode)) {
-        status = pd_fail(PERIDOT_ERROR_IO, "%s: not a regular file", path);
-    } else if (st.st_size > 0) {
-        void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (p == MAP_FAILED) status = pd_fail(PERIDOT_ERROR_IO, "%s: cannot be mapped: %s", path, strerror(errno));
-        else *out = (struct pd_map){p, (uint64_t)st.st_size};
-    }
-    close(fd);
-    return status;
-}
-
-void pd_map_close(struct pd_map *map)
-{
-    if (map->data) munmap((void *)(uintptr_t)map->data, (size_t)map->size);
-    *map = (struct pd_map){0};
-}
-
-void pd_map_forget(const void *data, uint64_t size)
-{
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = ((uintptr_t)data + page - 1) / page * page;
-    uintptr_t end = ((uintptr_t)data + (uintptr_t)size) / page * page;
-    if (begin < end) madvise((void *)begin, end - begin, MADV_DONTNEED);
-}
 
 static bool has_mode(const char *path, mode_t type)
 {

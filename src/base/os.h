@@ -9,10 +9,17 @@
 struct pd_map {
     const uint8_t *data;   /* NULL when size is 0 */
     uint64_t size;
+    struct pd_region *region;   /* NULL: a copy */
 };
 
-/* Maps a regular file read-only. */
+/* Maps a regular file read-only. Where its bytes are gone when they are read, zeros are: see pd_map_check. Threads that
+ * read it must not block SIGBUS. */
 peridot_status pd_map_open(struct pd_map *out, const char *path);
+/* Copies a regular file, of no more than PD_MAP_READ_MAX bytes, into memory. */
+#define PD_MAP_READ_MAX ((uint64_t)1 << 30)
+peridot_status pd_map_read(struct pd_map *out, const char *path);
+/* What came of reading the mapping: status, or a failure where bytes were gone. */
+peridot_status pd_map_check(peridot_status status, const struct pd_map *map, const char *path);
 void pd_map_close(struct pd_map *map);
 /* These bytes of a mapping are not read again soon: the pages that lie wholly among them need no memory until then. */
 void pd_map_forget(const void *data, uint64_t size);

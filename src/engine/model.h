@@ -12,6 +12,7 @@ struct pd_model {
     struct pd_tunings tunings;         /* that variants point to */
     struct pd_config config;
     struct pd_weights weights;
+    uint64_t hash;                     /* of its tensors: saved sequences belong to it */
     uint32_t n_pieces;                 /* ids that may be drawn; rows of the output beyond them never win */
 };
 

@@ -30,12 +30,11 @@ static uint64_t hash(uint64_t h, const void *data, uint64_t size)
     return h;
 }
 
-/* Of all tensors' names, types and shapes, and of some bytes of each. */
-static uint64_t model_hash(const struct pd_model *model)
+uint64_t pd_checkpoint_hash(const struct pd_checkpoint *checkpoint)
 {
     uint64_t h = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < pd_checkpoint_n_tensors(model->checkpoint); i++) {
-        const struct pd_tensor *t = pd_checkpoint_tensor(model->checkpoint, i);
+    for (size_t i = 0; i < pd_checkpoint_n_tensors(checkpoint); i++) {
+        const struct pd_tensor *t = pd_checkpoint_tensor(checkpoint, i);
         uint64_t n = pd_min(t->size, 64);
         h = hash(h, t->name, strlen(t->name));
         h = hash(h, t->type, strlen(t->type));
@@ -59,7 +58,7 @@ static uint64_t file_size(const struct pd_cache *cache, const struct header *h)
 
 static struct header make_header(const struct pd_sequence *q, const struct pd_model *model)
 {
-    struct header h = {.model = model_hash(model),
+    struct header h = {.model = model->hash,
                        .rng = q->sampler.rng,
                        .kv_type = q->set->cache.type,
                        .page = PD_PAGE,
@@ -121,7 +120,7 @@ static peridot_status check_header(const struct header *h, const struct pd_map *
     const struct pd_cache *cache = &set->cache;
     if (map->size < sizeof *h || memcmp(h->magic, magic, sizeof magic) != 0)
         return pd_fail(PERIDOT_ERROR_FORMAT, "%s: this is no sequence that Peridot has saved", path);
-    if (h->model != model_hash(model))
+    if (h->model != model->hash)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s: it was saved with another model", path);
     if (h->kv_type != (uint32_t)cache->type || h->page != PD_PAGE || h->n_kinds != cache->n_kinds)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s: it was saved with another type of KV cache", path);
@@ -209,6 +208,7 @@ peridot_status pd_sequence_load(struct pd_sequence **out, struct pd_sequence_set
     peridot_status status = check_header(&h, &map, set, model, path);
     if (status == PERIDOT_OK) status = pd_sequence_create(out, set);
     if (status == PERIDOT_OK) status = read_all(*out, &h, &map, model, path);
+    status = pd_map_check(status, &map, path);
     if (status != PERIDOT_OK) {
         pd_sequence_free(*out);
         *out = NULL;

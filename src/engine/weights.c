@@ -37,6 +37,7 @@ struct loader {
 static peridot_status report(struct loader *l, uint64_t size)
 {
     l->done += size;
+    PD_TRY(pd_checkpoint_check(PERIDOT_OK, l->source.checkpoint));
     if (l->params->progress && !l->params->progress(l->params->user, l->done, l->file_size))
         return pd_fail(PERIDOT_CANCELLED, "loading was cancelled");
     return PERIDOT_OK;
@@ -132,11 +133,13 @@ static peridot_status upload_slice(struct loader *l, const struct pd_slice *slic
     return status;
 }
 
-/* Whether rows of a type may stay in the file's mapping: plain numbers, which a device with unified memory can
- * import. */
+/* Whether rows of a type may stay in the file's mapping: plain numbers, which a device with unified memory can import.
+ * A GPU pins the pages. A CPU would fault where the file is truncated later, in threads of the driver, which block
+ * SIGBUS (Mesa), so that no handler could save the process. */
 static bool may_stay(const struct loader *l, enum pd_dtype dtype)
 {
-    return pd_dtypes[dtype].block_len == 1 && pd_gpu_can_import(l->gpu);
+    bool pinned = pd_gpu_info(l->gpu)->type != PERIDOT_DEVICE_CPU;
+    return pd_dtypes[dtype].block_len == 1 && pinned && pd_gpu_can_import(l->gpu);
 }
 
 /* The slice's rows, when they are in the file as kernels want them: aligned, in order. Small ones are not worth an
@@ -478,7 +481,7 @@ peridot_status pd_weights_load(struct pd_weights *out, struct pd_gpu *gpu, const
     *out = (struct pd_weights){0};
     struct loader l = {.w = out, .gpu = gpu, .config = config, .params = params};
     peridot_status status = pd_source_open(&l.source, checkpoint, config);
-    if (status == PERIDOT_OK) status = load(&l);
+    if (status == PERIDOT_OK) status = pd_checkpoint_check(load(&l), checkpoint);
     pd_source_close(&l.source);
     free(l.parts);
     if (status != PERIDOT_OK) pd_weights_free(out, config);

@@ -46,9 +46,16 @@ peridot_status pd_checkpoint_open(struct pd_checkpoint **out, const char *path, 
     peridot_status status = !c->path                   ? pd_fail_alloc(strlen(path) + 1, "path")
                             : pd_is_directory(c->path) ? open_hf(c, with_tensors)
                                                        : open_gguf(c);
+    status = pd_checkpoint_check(status, c);
     if (status == PERIDOT_OK) *out = c;
     else pd_checkpoint_close(c);
     return status;
+}
+
+peridot_status pd_checkpoint_check(peridot_status status, const struct pd_checkpoint *c)
+{
+    status = pd_map_check(status, &c->map, c->path);
+    return pd_hf_check(status, &c->hf);
 }
 
 void pd_checkpoint_close(struct pd_checkpoint *c)

@@ -19,6 +19,8 @@ enum pd_checkpoint_kind { PD_CHECKPOINT_GGUF, PD_CHECKPOINT_HF };
  * (PD_DTYPE_OTHER). */
 peridot_status pd_checkpoint_open(struct pd_checkpoint **out, const char *path, bool with_tensors);
 void pd_checkpoint_close(struct pd_checkpoint *c);
+/* What came of reading its files: status, or a failure where a part of one was gone (pd_map_check). */
+peridot_status pd_checkpoint_check(peridot_status status, const struct pd_checkpoint *c);
 
 enum pd_checkpoint_kind pd_checkpoint_kind(const struct pd_checkpoint *c);
 const char *pd_checkpoint_path(const struct pd_checkpoint *c);

@@ -62,7 +62,7 @@ static peridot_status read_weight_map(struct pd_name_index *x, struct pd_hf *h, 
 static peridot_status shards_alloc(struct shards *out, struct pd_hf *h, size_t n)
 {
     out->names = pd_arena_array(&h->arena, n, sizeof *out->names);
-    out->paths = pd_arena_array(&h->arena, n, sizeof *out->paths);
+    out->paths = h->paths = pd_arena_array(&h->arena, n, sizeof *out->paths);
     out->lists = pd_arena_array(&h->arena, n, sizeof *out->lists);
     h->maps = pd_arena_array(&h->arena, n, sizeof *h->maps);
     return out->names && out->paths && out->lists && h->maps ? PERIDOT_OK
@@ -205,7 +205,14 @@ peridot_status pd_hf_open(struct pd_hf *out, const char *directory, bool with_te
 {
     *out = (struct pd_hf){0};
     peridot_status status = open_all(out, directory, with_tensors);
+    status = pd_hf_check(status, out);
     if (status != PERIDOT_OK) pd_hf_close(out);
+    return status;
+}
+
+peridot_status pd_hf_check(peridot_status status, const struct pd_hf *h)
+{
+    for (size_t i = 0; i < h->n_maps; i++) status = pd_map_check(status, &h->maps[i], h->paths[i]);
     return status;
 }
 

@@ -12,6 +12,7 @@
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     PIECE = 4 << 20,   /* weights that are in memory at a time */
@@ -32,7 +33,8 @@ struct piece {
     const struct job *job;
     const struct pd_convert_item *item;
     uint64_t first, n, share;
-    bool copied;         /* the weights are only checked */
+    const uint8_t *source;
+    bool copied;         /* the weights are checked, and stay as they are */
     atomic_bool bad;     /* some weight is not finite, or has no place in the new type */
 };
 
@@ -80,8 +82,10 @@ static void convert_share(void *user, size_t i)
     float *weights = p->job->weights + at;
     decode(weights, p->item, p->first + at, n);
     for (uint64_t k = 0; p->item->plus_one && k < n; k++) weights[k] += 1;
+    uint8_t *blocks = p->job->blocks + pd_row_size(p->item->dtype, at);
     if (!fits(weights, n, p->item->dtype)) atomic_store(&p->bad, true);
-    else if (!p->copied) pd_quantize(p->item->dtype, p->job->blocks + pd_row_size(p->item->dtype, at), weights, n);
+    else if (p->copied) memcpy(blocks, p->source + pd_row_size(p->item->dtype, at), pd_row_size(p->item->dtype, n));
+    else pd_quantize(p->item->dtype, blocks, weights, n);
 }
 
 /* ---- tensors ---- */
@@ -120,13 +124,12 @@ static peridot_status write_weights(struct job *j, const struct pd_convert_item 
     uint64_t share = share_of(item), most = PIECE / share * share;
     for (uint64_t first = 0; first < n; first += most) {
         struct piece p = {.job = j, .item = item, .first = first, .n = pd_min(most, n - first), .share = share,
-            .copied = copied};
-        const uint8_t *source = t->data + pd_row_size(t->dtype, first);
+            .source = t->data + pd_row_size(t->dtype, first), .copied = copied};
         atomic_init(&p.bad, false);
         pd_parallel((size_t)pd_div_up(p.n, share), convert_share, &p);
         if (atomic_load(&p.bad)) return fail_bad(item);
-        PD_TRY(write_bytes(j, copied ? source : j->blocks, pd_row_size(item->dtype, p.n)));
-        if (!item->interleave) pd_map_forget(source, pd_row_size(t->dtype, p.n));
+        PD_TRY(write_bytes(j, j->blocks, pd_row_size(item->dtype, p.n)));
+        if (!item->interleave) pd_map_forget(p.source, pd_row_size(t->dtype, p.n));
     }
     pd_map_forget(t->data, t->size);
     return PERIDOT_OK;
@@ -223,6 +226,7 @@ static peridot_status write_file(struct job *j, const struct pd_checkpoint *c, c
                                                     : pd_fail_alloc(PIECE * 2 * sizeof(float),
                                                                     "weights being converted");
     if (status == PERIDOT_OK) status = write_items(j, p);
+    status = pd_checkpoint_check(status, c);
     if (status == PERIDOT_OK) status = pd_gguf_writer_commit(j->writer);
     else pd_gguf_writer_abort(j->writer);
     free(j->weights);

@@ -13,7 +13,7 @@ typedef peridot_status reader(struct pd_pieces *out, const uint8_t *data, uint64
 static peridot_status read_file(struct pd_tokenizer *t, reader *read, const char *path)
 {
     struct pd_map map;
-    PD_TRY(pd_map_open(&map, path));
+    PD_TRY(pd_map_read(&map, path));
     peridot_status status = read(&t->pieces, map.data, map.size);
     pd_map_close(&map);
     return status == PERIDOT_OK ? status : pd_fail_prefix(status, path);

@@ -77,7 +77,7 @@ static peridot_status read_chat(struct pd_tokenizer *t, const char *directory, y
     struct pd_map jinja = {0};
     char *path = pd_path_join(directory, "chat_template.jinja");
     if (!path) return pd_fail_alloc(strlen(directory), "file name");
-    peridot_status status = pd_is_file(path) ? pd_map_open(&jinja, path) : PERIDOT_OK;
+    peridot_status status = pd_is_file(path) ? pd_map_read(&jinja, path) : PERIDOT_OK;
     if (status == PERIDOT_OK) status = use_hints(t, directory, config, &jinja);
     pd_map_close(&jinja);
     free(path);

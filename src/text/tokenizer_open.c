@@ -56,7 +56,7 @@ peridot_status pd_tokenizer_from_checkpoint(struct pd_tokenizer **out, const str
     struct pd_tokenizer *t = calloc(1, sizeof *t);
     if (!t) return pd_fail_alloc(sizeof *t, "tokenizer");
     if (pd_checkpoint_kind(c) == PD_CHECKPOINT_HF) return finish(out, t, pd_tokenizer_read_directory(t, path));
-    peridot_status status = open_gguf(t, c);
+    peridot_status status = pd_checkpoint_check(open_gguf(t, c), c);
     return finish(out, t, status == PERIDOT_OK ? status : pd_fail_prefix(status, path));
 }
 
