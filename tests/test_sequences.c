@@ -1,6 +1,7 @@
 /* Sequences of one session: each gives what it gives alone, bit for bit in decode steps, whatever the others do; they
  * fork, go back, begin anew, and share one budget of positions. Requests on them are in test_requests.c. */
 #include "format_fixture.h"
+#include "peridot_tools.h"
 #include "relative_error.h"
 
 #include "base/num.h"
@@ -164,11 +165,17 @@ static void test_as_gpu(void **state)
     check_steps(PERIDOT_GOLDEN "/llama-quants/model.gguf", 40, PERIDOT_KV_F32, AS_GPU);
 }
 
-/* Vectors long enough for norms to sum several numbers in a slot. */
+/* Vectors so long that each slot of a norm sums several vec4s. */
 static void test_long_norms(void **state)
 {
     (void)state;
-    check_steps(PERIDOT_MODELS "/stories.gguf", 3, PERIDOT_KV_F16, NULL);
+    static const uint32_t n[] = {1, 2, 7, 33};
+    char path[128];
+    snprintf(path, sizeof path, "%s/wide.gguf", folder);
+    EXPECT_OK(peridot_make(path, &(peridot_make_params){.shape = "tiny-wide", .type = "q8_0", .seed = 5}));
+    for (size_t i = 0; i < PD_COUNT(n); i++) check_steps(path, n[i], PERIDOT_KV_F16, NULL);
+    check_steps(path, 7, PERIDOT_KV_F16, AS_GPU);
+    assert_int_equal(remove(path), 0);
 }
 
 static void test_columns(void **state)
@@ -561,7 +568,7 @@ static int remove_folder(void **state)
     return rmdir(folder);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gemma2),  cmocka_unit_test(test_gemma3),    cmocka_unit_test(test_llama),
@@ -571,5 +578,6 @@ int main(void)
         cmocka_unit_test(test_budget),  cmocka_unit_test(test_saved),     cmocka_unit_test(test_damaged),
         cmocka_unit_test(test_cancel),  cmocka_unit_test(test_errors),
     };
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests_name("sequences", tests, make_folder, remove_folder);
 }
