@@ -343,6 +343,8 @@ PERIDOT_API peridot_status peridot_session_create(peridot_session **out, peridot
 PERIDOT_API void peridot_session_free(peridot_session *session);
 /* Positions of a sequence at most. */
 PERIDOT_API uint32_t peridot_session_ctx(const peridot_session *session);
+/* Positions that no sequence has taken, in whole pages; of layers with windows only where there are no others. */
+PERIDOT_API uint32_t peridot_session_free_positions(const peridot_session *session);
 /* Most tokens of one submit. */
 PERIDOT_API uint32_t peridot_session_chunk(const peridot_session *session);
 /* Ends the call that is at work on the session between two submits, or the next such call at once: it returns
@@ -511,6 +513,13 @@ typedef struct peridot_request_params {
     peridot_text text;         /* NULL: none. That of a request must not evaluate anything; it may add requests and end
                                   this one by false */
     void *user;
+    /* So many of the prompt's last tokens are a reply that an earlier request began, and that a lost device or a full
+     * cache ended: the text, its stop texts and the generator go on after them, to the same reply. The chain is to be
+     * set anew before, with the seed that it had. */
+    size_t n_replied;
+    /* Called before `text` with the logits that a token is drawn from, before biases and penalties, and their position;
+     * NULL: never. Steps are then not queued ahead. False ends the request. */
+    peridot_row logits;
 } peridot_request_params;
 
 /* Evaluates the prompt, then samples and evaluates up to n_max tokens, until a stop token, a stop text, the end of the

@@ -43,13 +43,18 @@ struct text {
     int32_t tokens[N_MOST];
     uint32_t n, n_stop;
     bool flushed;
+    char bytes[1024];
+    size_t size, sizes[N_MOST];        /* of the bytes that there were after each token */
 };
 
 static bool take(void *user, int32_t token, const char *piece, size_t size)
 {
     struct text *t = user;
-    (void)piece, (void)size;
     assert_false(t->flushed);
+    assert_true(t->size + size < sizeof t->bytes);
+    if (size) memcpy(t->bytes + t->size, piece, size);
+    t->size += size;
+    if (token >= 0) t->sizes[t->n] = t->size;
     if (token < 0) t->flushed = true;
     else t->tokens[t->n++] = token;
     return t->n != t->n_stop;
@@ -219,10 +224,118 @@ static void test_long_prompt(void **state)
     peridot_session_free(s);
 }
 
+/* A reply that was begun goes on to the same end, wherever it was left. */
+static void test_taken_up(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < N_TEXTS; i++) {
+        struct text alone, rest;
+        size_t n_running;
+        int32_t prompt[CTX];
+        peridot_request *r;
+        write_alone(&alone, i);
+        make_prompt(prompt, i);
+        memcpy(prompt + lengths[i], alone.tokens, alone.n * sizeof *prompt);
+        for (uint32_t n = 1; n < alone.n; n += 7) {
+            peridot_session *s = open_session(2);
+            rest = (struct text){.n_stop = n_stop[i] ? n_stop[i] - n : 0};
+            EXPECT_OK(peridot_request_create(&r, add(s, i),
+                                             &(peridot_request_params){.size = sizeof(peridot_request_params),
+                                                                       .prompt = prompt,
+                                                                       .n_prompt = lengths[i] + n,
+                                                                       .n_max = n_max[i] - n,
+                                                                       .text = take,
+                                                                       .user = &rest,
+                                                                       .n_replied = n}));
+            do EXPECT_OK(peridot_session_run(s, &n_running));
+            while (n_running);
+            size_t before = alone.sizes[n - 1];
+            if (rest.n != alone.n - n || memcmp(rest.tokens, alone.tokens + n, rest.n * sizeof *rest.tokens) != 0)
+                fail_msg("text %u goes on otherwise after %u tokens", i, n);
+            assert_int_equal(rest.size, alone.size - before);
+            assert_memory_equal(rest.bytes, alone.bytes + before, rest.size);
+            peridot_session_free(s);
+        }
+    }
+}
+
+struct rows {
+    struct text text;
+    int32_t best[N_MOST];
+    uint32_t n;
+};
+
+static bool take_row(void *user, peridot_sequence *q, uint32_t pos, const float *row, size_t n)
+{
+    struct rows *rows = user;
+    assert_int_equal(pos, peridot_sequence_pos(q) - 1);
+    assert_int_equal(rows->n, rows->text.n);
+    rows->best[rows->n] = 0;
+    for (size_t i = 1; i < n; i++)
+        if (row[i] > row[rows->best[rows->n]]) rows->best[rows->n] = (int32_t)i;
+    rows->n++;
+    return rows->n < 20;
+}
+
+static bool take_after_row(void *user, int32_t token, const char *piece, size_t size)
+{
+    struct rows *rows = user;
+    return take(&rows->text, token, piece, size);
+}
+
+/* The logits of each token come before it, beside texts whose steps are queued ahead; and can end it. */
+static void test_rows(void **state)
+{
+    (void)state;
+    peridot_session *s = open_session(3);
+    struct text alone, other, alone_other;
+    struct rows rows = {0};
+    size_t n_running;
+    int32_t prompt[CTX];
+    peridot_request *r;
+    write_alone(&alone, 0);
+    write_alone(&alone_other, 1);
+    make_prompt(prompt, 0);
+    peridot_request *beside = ask(add(s, 1), 1, &other);
+    for (int i = 0; i < 4; i++) EXPECT_OK(peridot_session_run(s, &n_running));
+    EXPECT_OK(peridot_request_create(&r, add(s, 0),
+                                     &(peridot_request_params){.size = sizeof(peridot_request_params),
+                                                               .prompt = prompt,
+                                                               .n_prompt = lengths[0],
+                                                               .n_max = n_max[0],
+                                                               .text = take_after_row,
+                                                               .user = &rows,
+                                                               .logits = take_row}));
+    do EXPECT_OK(peridot_session_run(s, &n_running));
+    while (n_running);
+    assert_int_equal(rows.n, 20);
+    assert_int_equal(rows.text.n, 19);
+    assert_memory_equal(rows.text.tokens, alone.tokens, 19 * sizeof *alone.tokens);
+    assert_memory_equal(rows.best, alone.tokens, 20 * sizeof *alone.tokens);   /* text 0 takes the likeliest */
+    expect_text(beside, &other, &alone_other, 1);
+    peridot_session_free(s);
+}
+
+static void test_free_positions(void **state)
+{
+    (void)state;
+    peridot_session *s = open_session(2);
+    uint32_t all = peridot_session_free_positions(s);
+    peridot_sequence *q = add(s, 0);
+    int32_t prompt[CTX];
+    make_prompt(prompt, 3);
+    EXPECT_OK(peridot_sequence_eval(q, prompt, lengths[3], NULL));
+    assert_int_equal(peridot_session_free_positions(s), all - 128);   /* two pages for 90 */
+    peridot_sequence_free(q);
+    assert_int_equal(peridot_session_free_positions(s), all);
+    peridot_session_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_side_by_side), cmocka_unit_test(test_taken_away), cmocka_unit_test(test_full_cache),
-        cmocka_unit_test(test_long_prompt)};
+        cmocka_unit_test(test_long_prompt), cmocka_unit_test(test_taken_up),    cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_free_positions)};
     return cmocka_run_group_tests_name("requests", tests, open_shared, close_shared);
 }

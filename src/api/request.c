@@ -31,6 +31,12 @@ static enum pd_token_verdict take_token(void *user, int32_t token)
     return r->status == PERIDOT_OK && go_on ? PD_TOKEN_GO_ON : PD_TOKEN_LAST;
 }
 
+static bool take_logits(void *user, const float *row, size_t n)
+{
+    peridot_request *r = user;
+    return r->logits(r->user, r->sequence, r->sequence->q->pos - 1, row, n);
+}
+
 static void flush(peridot_request *r)
 {
     bool unused;
@@ -47,20 +53,38 @@ static peridot_status read_params(peridot_request_params *out, const peridot_req
     return out->n_prompt && !out->prompt ? pd_fail(PERIDOT_ERROR_ARGUMENT, "no tokens were given") : PERIDOT_OK;
 }
 
-static peridot_status begin(peridot_request *r, const peridot_request_params *params, const int32_t *prompt)
+/* The text and the generator stand after what was replied before. */
+static peridot_status replay(peridot_request *r, const int32_t *replied, size_t n)
 {
-    const peridot_sampling *sampling = &r->sequence->q->sampler.p;
-    r->text = params->text;
-    r->user = params->user;
-    r->stop = (struct pd_stop){.texts = sampling->stop, .n = sampling->n_stop};
-    r->stream.started = params->n_prompt > 1;   /* a continuation keeps its first space; after bos alone the text begins */
-    r->n_prompt = params->n_prompt;
-    r->r = (struct pd_request){
-        .prompt = {.sequence = r->sequence->q, .tokens = prompt, .n_left = params->n_prompt},
-        .n_max = params->n_max,
-        .token = take_token,
-        .user = r};
-    return pd_request_begin(&r->r, r->sequence->session->s);
+    peridot_text text = r->text;
+    peridot_status status = PERIDOT_OK;
+    bool unused;
+    r->text = NULL;
+    for (size_t i = 0; i < n && status == PERIDOT_OK; i++) {
+        status = emit(&unused, r, replied[i]);
+        pd_sampler_drawn(&r->sequence->q->sampler);
+    }
+    r->text = text;
+    return status;
+}
+
+static peridot_status begin(peridot_request *r, const peridot_request_params *p, const int32_t *prompt)
+{
+    struct pd_sequence *q = r->sequence->q;
+    size_t n_replied = p->n_replied, n = p->n_prompt;
+    if (n_replied > n)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "of a prompt of %zu tokens the last %zu cannot be a reply", n, n_replied);
+    r->stop = (struct pd_stop){.texts = q->sampler.p.stop, .n = q->sampler.p.n_stop};
+    r->stream.started = q->pos + n - n_replied > 1;   /* a continuation keeps its first space; after bos alone the text
+                                                         begins */
+    r->n_prompt = n;
+    r->text = p->text;
+    r->logits = p->logits;
+    r->user = p->user;
+    r->r = (struct pd_request){.prompt = {.sequence = q, .tokens = prompt, .n_left = n}, .n_max = p->n_max,
+        .logits = p->logits ? take_logits : NULL, .token = take_token, .user = r};
+    PD_TRY(pd_request_begin(&r->r, r->sequence->session->s));
+    return n_replied ? replay(r, prompt + n - n_replied, n_replied) : PERIDOT_OK;
 }
 
 static void release(peridot_request *r)

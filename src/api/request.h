@@ -16,6 +16,7 @@ struct peridot_request {
     struct pd_text_buffer buffer;
     struct pd_stop stop;
     peridot_text text;
+    peridot_row logits;
     void *user;
     double first_token_s;
     peridot_status status;             /* of turning tokens into text */

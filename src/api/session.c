@@ -32,6 +32,11 @@ void peridot_session_free(peridot_session *session)
 }
 
 uint32_t peridot_session_ctx(const peridot_session *session) { return session->s->ctx; }
+uint32_t peridot_session_free_positions(const peridot_session *session)
+{
+    return pd_cache_free_positions(&session->s->set.cache);
+}
+
 uint32_t peridot_session_chunk(const peridot_session *session) { return session->s->chunk; }
 void peridot_cancel(peridot_session *session) { session->s->cancelled = true; }
 

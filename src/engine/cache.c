@@ -130,6 +130,19 @@ void pd_cache_free(struct pd_cache *cache)
     *cache = (struct pd_cache){0};
 }
 
+uint32_t pd_cache_free_positions(const struct pd_cache *cache)
+{
+    uint32_t least = UINT32_MAX;
+    bool whole = false;
+    for (uint32_t kind = 0; kind < cache->n_kinds; kind++)
+        whole = whole || (cache->pools[kind].n_pages && !cache->pools[kind].window);
+    for (uint32_t kind = 0; kind < cache->n_kinds; kind++) {
+        const struct pd_page_pool *pool = &cache->pools[kind];
+        if (pool->n_pages && !(whole && pool->window)) least = (uint32_t)pd_min(least, pool->n_free);
+    }
+    return least * PD_PAGE;
+}
+
 /* ---- pages of a sequence ---- */
 
 static uint32_t *table_of(const struct pd_cache *cache, uint32_t kind, const struct pd_pages *pages)

@@ -64,6 +64,9 @@ uint64_t pd_cache_size(const struct pd_config *config, const struct pd_cache_sha
 /* Bytes of a page of one layer's keys; values take as many. */
 uint64_t pd_page_size(const struct pd_cache *cache, uint32_t kind);
 
+/* Positions of the pages that nobody holds: of layers without windows, where there are any. */
+uint32_t pd_cache_free_positions(const struct pd_cache *cache);
+
 /* The pages that a sequence holds: of each kind those with numbers begin .. end - 1 in its table. */
 struct pd_pages {
     uint32_t table;

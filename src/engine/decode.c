@@ -186,9 +186,10 @@ static uint32_t depth(const struct pd_decoder *d)
     return n;
 }
 
-static bool can_sample_ahead(const struct pd_decoder *d)
+static bool can_sample_ahead(const struct pd_decoder *d, const struct pd_decode_row *rows, uint32_t n)
 {
     bool can = writes_text(d) && !pd_kernel_is_wrong(d->w->model->gpu, PD_KERNEL_sample);
+    for (uint32_t i = 0; i < n; i++) can = can && !rows[i].keeps_logits;
     for (uint32_t m = 0; m < d->n_rows; m++) can = can && pd_sampler_can_sample_on_device(&d->rows[m]->sampler);
     return can;
 }
@@ -249,7 +250,7 @@ static peridot_status decode_next(struct pd_decoder *d, struct pd_decode_row *ro
     double started = pd_now();
     bool alone = d->n_queued == 0, same = !alone && is_same(d, rows, n);
     if (alone) PD_TRY(regroup(d, rows, n));
-    bool ahead = (alone || same) && can_sample_ahead(d);
+    bool ahead = (alone || same) && can_sample_ahead(d, rows, n);
     if (ahead) PD_TRY(queue_ahead(d, rows, n));
     PD_TRY(finish(d));
     if (alone) d->step_s = pd_now() - started;

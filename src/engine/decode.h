@@ -52,6 +52,7 @@ struct pd_decode_row {
     struct pd_sequence *sequence;
     int32_t token;             /* then: the one that was drawn after it */
     uint32_t n_more;
+    bool keeps_logits;         /* no step may follow before they are read */
     bool advanced;             /* whether it was evaluated: others' steps that are queued come first */
 };
 /* Evaluates the tokens of all rows that are in the queued steps, or of all if there are none, and draws the next ones;

@@ -28,7 +28,13 @@ static void end(struct pd_session *s, struct pd_request *r, peridot_status statu
 /* A token was drawn: it is handed on, and evaluated if the text is to go on. */
 static void take_token(struct pd_session *s, struct pd_request *r, int32_t token)
 {
+    const float *logits = NULL;
     if (r->n_generated == 0) r->decode_begun = pd_now();
+    peridot_status status = r->logits ? pd_session_logits(&logits, s, r->prompt.sequence) : PERIDOT_OK;
+    if (status != PERIDOT_OK || (logits && !r->logits(r->user, logits, s->model->weights.n_outputs))) {
+        end(s, r, status);
+        return;
+    }
     enum pd_token_verdict verdict = r->token(r->user, token);
     r->next = token;
     r->state = PD_REQUEST_DECODE;
@@ -71,6 +77,7 @@ static uint32_t decode_rows(struct pd_decode_row *rows, struct pd_request **of, 
         of[m] = r;
         rows[m++] = (struct pd_decode_row){.sequence = r->prompt.sequence,
                                            .token = last ? r->prompt.tokens[0] : r->next,
+                                           .keeps_logits = r->logits != NULL,
                                            .n_more = (uint32_t)pd_max(r->n_max - r->n_generated, 1)};
     }
     return m;

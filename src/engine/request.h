@@ -17,6 +17,8 @@ enum pd_request_state { PD_REQUEST_PROMPT, PD_REQUEST_DECODE, PD_REQUEST_DONE };
 struct pd_request {
     struct pd_prompt prompt;
     uint32_t n_max;            /* tokens to generate at most */
+    /* Before `token`, with the logits that it was drawn from; false ends the request. NULL: never. */
+    bool (*logits)(void *user, const float *row, size_t n);
     enum pd_token_verdict (*token)(void *user, int32_t token);   /* for each token that was drawn */
     void *user;
     /* Set by pd_request_begin and pd_requests_run: */
