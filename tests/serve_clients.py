@@ -1,0 +1,83 @@
+"""Asks peridot serve as programs do that were written for OpenAI: serve_clients.py http://HOST:PORT/v1"""
+
+import asyncio
+import sys
+
+import openai
+import pydantic
+
+url = sys.argv[1]
+key = sys.argv[2] if len(sys.argv) > 2 else "none"
+client = openai.OpenAI(base_url=url, api_key=key, max_retries=0)
+asynchronous = openai.AsyncOpenAI(base_url=url, api_key=key, max_retries=0)
+model = client.models.list().data[0].id
+messages = [{"role": "user", "content": "Once upon a time"}]
+
+
+class Person(pydantic.BaseModel):
+    name: str = pydantic.Field(max_length=20)
+    age: int = pydantic.Field(ge=0, le=150)
+    friendly: bool
+
+
+def test_sync():
+    reply = client.chat.completions.create(model=model, messages=messages, max_tokens=12, seed=1)
+    assert reply.choices[0].message.content and reply.usage.completion_tokens == 12
+    assert reply.choices[0].finish_reason == "length"
+    assert client.models.retrieve(model).id == model
+
+
+def test_stream():
+    whole = client.chat.completions.create(model=model, messages=messages, max_tokens=12, seed=1)
+    pieces = client.chat.completions.create(model=model, messages=messages, max_tokens=12, seed=1, stream=True,
+                                            stream_options={"include_usage": True})
+    pieces = list(pieces)
+    text = "".join(p.choices[0].delta.content or "" for p in pieces if p.choices)
+    assert text == whole.choices[0].message.content
+    assert pieces[-1].usage.completion_tokens == 12
+
+
+def test_async():
+    async def ask(seed):
+        stream = await asynchronous.chat.completions.create(model=model, messages=messages, max_tokens=12, seed=seed,
+                                                            stream=True)
+        return "".join([p.choices[0].delta.content or "" async for p in stream])
+
+    async def ask_all():
+        return await asyncio.gather(*(ask(seed % 3) for seed in range(9)))
+
+    texts = asyncio.run(ask_all())
+    assert len(set(texts)) == 3 and texts[:3] == texts[3:6] == texts[6:]
+
+
+def test_others():
+    text = client.completions.create(model=model, prompt="Once upon a time", max_tokens=5, logprobs=2, seed=1)
+    assert len(text.choices[0].logprobs.tokens) == 5
+    vectors = client.embeddings.create(model=model, input=["a cat", "a dog"])
+    assert len(vectors.data) == 2 and abs(sum(x * x for x in vectors.data[0].embedding) - 1) < 1e-4
+
+    def text_of(seed):
+        return client.responses.create(model=model, input="Once upon a time", max_output_tokens=8,
+                                       extra_body={"seed": seed}).output_text
+    events = list(client.responses.create(model=model, input="Once upon a time", max_output_tokens=8,
+                                          extra_body={"seed": 1}, stream=True))
+    assert "".join(e.delta for e in events if e.type == "response.output_text.delta") == text_of(seed=1)
+    assert events[-1].type == "response.incomplete" and events[-1].response.usage.output_tokens == 8
+
+
+def test_errors():
+    for error, arguments in [(openai.BadRequestError, {"tools": [{"type": "function", "function": {"name": "f"}}]}),
+                             (openai.BadRequestError, {"max_tokens": 10**6}),
+                             (openai.NotFoundError, {"model": "gpt-4"})]:
+        try:
+            client.chat.completions.create(**{"model": model, "messages": messages, **arguments})
+        except error as e:
+            assert e.body["message"]
+        else:
+            raise AssertionError(f"{arguments} is accepted")
+
+
+for name, test in list(globals().items()):
+    if name.startswith("test_"):
+        test()
+        print(name, "passed")

@@ -1,0 +1,239 @@
+#!/usr/bin/env bash
+# peridot serve, asked by curl: what it answers, what it refuses, and that it ends in order. With the Python package openai
+# (tools/check does not fetch it), tests/serve_clients.py asks it as OpenAI's own client does.
+. "$(dirname "$0")/command.sh"
+
+model=$source/models/stories.gguf
+golden=$source/tests/golden
+command -v curl >/dev/null || { echo "skipped: curl is not there"; exit 0; }
+[ -e "$model" ] || { echo "skipped: the demo model is not there"; exit 0; }
+
+# start ARGUMENTS...: a server at $url whose process is $server.
+start() {
+    : >"$folder/log"
+    "$peridot" serve -m "$model" --port 0 "$@" >"$folder/out" 2>"$folder/log" &
+    server=$!
+    for _ in $(seq 600); do
+        url=$(sed -nE 's/^serving .* at (http:[^ ]*): .*/\1/p' "$folder/log")
+        [ "$url" ] && [ "$(curl -s -o /dev/null -w '%{http_code}' "$url/health")" = 200 ] && return
+        kill -0 $server 2>/dev/null || break
+        sleep 0.1
+    done
+    cp "$folder/log" "$folder/err"
+    failed "the server does not start"
+    finish
+}
+
+# stop: ends it as a service manager does.
+stop() {
+    kill -TERM $server
+    wait $server
+    status=$?
+    check "SIGTERM ends it with status 0, not $status" [ $status = 0 ]
+}
+
+# ask PATH BODY CURL_OPTIONS...: the answer in $folder/out, its status in $status.
+ask() {
+    status=$(curl -sN -m 120 -o "$folder/out" -w '%{http_code}' "${@:3}" --data-binary "$2" "$url$1")
+}
+
+get() { status=$(curl -s -m 20 -o "$folder/out" -w '%{http_code}' "${@:2}" "$url$1"); }
+
+# field NAME: the first string or number of that name.
+field() { grep -oE "\"$1\":(\"([^\"\\\\]|\\\\.)*\"|[-0-9.e]+)" "$folder/out" | head -1 | sed -E 's/^"[a-z_]+"://; s/^"(.*)"$/\1/'; }
+deltas() { sed -n 's/^data: //p' "$folder/out" | grep -oE '"content":"([^"\\]|\\.)*"' | sed -E 's/^"content":"(.*)"$/\1/' | tr -d '\n'; }
+gauge() { curl -s "$url/metrics" | sed -n "s/^peridot_$1 //p"; }
+
+chat() { printf '{"messages": [{"role": "user", "content": "%s"}], "max_tokens": %s, "seed": %s%s}' "$1" "$2" "$3" "$4"; }
+
+# refused STATUS PATH TEXT BODY: an error as OpenAI's clients know it.
+refused() {
+    ask "$2" "$4"
+    check "$2 $4: status $status, not $1" [ "$status" = "$1" ]
+    check "$2 $4: an error object" matches out '^\{"error":\{"message":".*","type":"[a-z_]+","param":(null|"[^"]*"),"code":(null|"[a-z_]+")\}\}$'
+    check "$2 $4: names '$3'" contains out "$3"
+}
+
+test_pages() {
+    get /health
+    check "/health is 200 once the model is loaded" [ "$status" = 200 ]
+    get /v1/models
+    check "/v1/models lists the model" contains out '"id":"stories","object":"model"'
+    get /v1/models/stories
+    check "/v1/models/NAME is that model" [ "$(field id)" = stories ]
+    get /v1/models/other
+    check "/v1/models/OTHER is 404" [ "$status" = 404 ]
+    get /
+    check "/ is the page" contains out "<title>Peridot</title>"
+    get / -D "$folder/headers" -o /dev/null
+    check "the page allows nothing from elsewhere" grep -q "^Content-Security-Policy: default-src 'none'" "$folder/headers"
+    get /openapi.json
+    check "/openapi.json is there" contains out '"openapi"'
+    get /metrics
+    check "/metrics has histograms" contains out 'peridot_time_to_first_token_seconds_bucket{le="+Inf"}'
+}
+
+test_chat() {
+    local text first
+    ask /v1/chat/completions "$(chat 'Once upon a time' 24 1)"
+    check "a chat completion is 200" [ "$status" = 200 ]
+    check "it says why it ended" [ "$(field finish_reason)" = length ]
+    check "it counts tokens" contains out '"usage":{"prompt_tokens":5,"completion_tokens":24,"total_tokens":29,'
+    text=$(field content)
+    check "it has a text" [ ${#text} -gt 20 ]
+    ask /v1/chat/completions "$(chat 'Once upon a time' 24 1 ', "stream": true, "stream_options": {"include_usage": true}')"
+    check "a stream has the same text" [ "$(deltas)" = "$text" ]
+    check "a stream ends" [ "$(tail -2 "$folder/out" | head -1)" = "data: [DONE]" ]
+    check "and has the usage before its end" contains out '"choices":[],"usage":{"prompt_tokens":5'
+    ask /v1/chat/completions "$(chat 'Once upon a time' 24 2)"
+    first=$(field content)
+    check "another seed, another text" [ "$first" != "$text" ]
+    ask /v1/chat/completions "$(chat 'Once upon a time' 24 1 ', "n": 2')"
+    check "n choices, the second by the next seed" contains out "\"index\":1,\"message\":{\"role\":\"assistant\",\"content\":\"$first\""
+    ask /v1/chat/completions '{"messages": [{"role": "user", "content": [{"type": "text", "text": "Once upon"}, {"type": "text", "text": " a time"}]}], "max_completion_tokens": 24, "seed": 1}'
+    check "a message in parts is the same message" [ "$(field content)" = "$text" ]
+    ask /v1/chat/completions "$(chat 'Once upon a time' 60 1 ", \"stop\": [\"zzzz\", \"${text:5:6}\"]")"
+    check "a stop text ends it" [ "$(field content)" = "${text:0:5}" ]
+    check "and is the reason" [ "$(field finish_reason)" = stop ]
+    ask /v1/chat/completions "$(chat 'Once upon a time' 4 1 ', "logprobs": true, "top_logprobs": 2, "temperature": 0')"
+    check "logprobs come with alternatives" matches out '"logprobs":\{"content":\[\{"token":"[^"]+","logprob":-[0-9.e-]+,"bytes":\[[0-9,]+\],"top_logprobs":\[\{"token"'
+}
+
+# What a conversation has in the cache is not read again.
+test_prefix() {
+    local long='There was a king who had three sons and a daughter, and they lived by the sea.' reply
+    ask /v1/chat/completions "$(chat "$long" 30 5)"
+    reply=$(field content)
+    ask /v1/chat/completions "{\"messages\": [{\"role\": \"user\", \"content\": \"$long\"}, {\"role\": \"assistant\", \"content\": \"$reply\"}, {\"role\": \"user\", \"content\": \"And then?\"}], \"max_tokens\": 4, \"seed\": 5}"
+    check "a second turn evaluates only its own part" [ "$(field cached_tokens)" -ge 20 ]
+    ask /v1/chat/completions "$(chat "$long Then they went away." 4 5)"
+    check "a prompt that begins like another evaluates only the rest" [ "$(field cached_tokens)" -ge 16 ]
+}
+
+test_completions() {
+    ask /v1/completions '{"prompt": "Once upon a time", "max_tokens": 0, "echo": true, "logprobs": 1}'
+    check "echo gives the prompt" [ "$(field text)" = "Once upon a time" ]
+    check "and the probabilities of its tokens" matches out '"token_logprobs":\[null(,-[0-9.e-]+){4}\]'
+    ask /v1/completions '{"prompt": ["Once upon a time", "The king", [2, 2336, 742]], "max_tokens": 3, "seed": 1}'
+    check "many prompts are many choices" contains out '"index":2,"text":"'
+    ask /v1/embeddings '{"input": ["a cat", "a dog"]}'
+    check "embeddings are lists" contains out '"object":"embedding","index":1,"embedding":['
+    cp "$folder/out" "$folder/got"
+    "$peridot" embed -m "$model" "a cat" 2>/dev/null | tr -d '[] ' | tr , '\n' | head -5 >"$folder/want"
+    sed 's/.*"index":0,"embedding":\[//; s/\].*//' "$folder/got" | tr , '\n' | head -5 | paste - "$folder/want" >"$folder/both"
+    check "and those of peridot embed" awk '{ d = $1 - $2; if (d * d > 1e-10) exit 1 }' "$folder/both"
+    ask /v1/embeddings '{"input": "a cat", "encoding_format": "base64"}'
+    check "or base64" matches out '"embedding":"[A-Za-z0-9+/]+=*"'
+    ask /v1/responses '{"input": "Once upon a time", "max_output_tokens": 5}'
+    check "responses answer" contains out '"status":"incomplete"'
+    ask /v1/responses '{"input": "Once upon a time", "max_output_tokens": 5, "stream": true}'
+    check "responses stream events" contains out 'event: response.incomplete'
+    ask /tokenize '{"content": "Once upon a time"}'
+    check "/tokenize" contains out '"tokens":[2336,742,263,529]'
+    ask /detokenize '{"tokens": [2336, 742, 263, 529]}'
+    check "/detokenize" [ "$(field content)" = "Once upon a time" ]
+}
+
+test_refused() {
+    local path=/v1/chat/completions hi='"messages": [{"role": "user", "content": "a"}]'
+    refused 400 $path 'no JSON' '{'
+    refused 400 $path 'messages' '{}'
+    refused 400 $path 'foo' "{$hi, \"foo\": 1}"
+    refused 400 $path 'tools' "{$hi, \"tools\": [{\"type\": \"function\"}]}"
+    refused 400 $path 'temperature' "{$hi, \"temperature\": 3}"
+    refused 400 $path 'twice' "{$hi, \"seed\": 3, \"seed\": 4}"
+    refused 400 $path 'context_length_exceeded' "{$hi, \"max_tokens\": 100000}"
+    refused 400 $path 'image_url' '{"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]}'
+    refused 404 $path 'gpt-4' "{$hi, \"model\": \"gpt-4\"}"
+    refused 400 /v1/completions 'best_of' '{"prompt": "a", "best_of": 2}'
+    refused 400 /v1/responses 'previous_response_id' '{"input": "a", "previous_response_id": "x"}'
+    refused 400 /v1/embeddings 'input' '{}'
+    refused 404 /v1/nothing 'there is no' '{}'
+    refused 405 /health 'not for POST' '{}'
+    ask $path "{$hi}" -H 'Host: example.org'
+    check "another name's host is refused" [ "$status" = 403 ]
+    ask $path "{$hi}" -H 'Origin: http://example.org'
+    check "another page's request is refused" [ "$status" = 403 ]
+    ask $path "{$hi}" -H 'Content-Type: multipart/form-data'
+    check "another type of body is refused" [ "$status" = 415 ]
+    head -c 17000000 /dev/zero >"$folder/large"
+    ask $path "@$folder/large"
+    check "a large body is refused" [ "$status" = 413 ]
+    ask $path "{$hi, \"user\": \"me\", \"metadata\": {}, \"store\": false, \"max_tokens\": 1}"
+    check "what changes nothing is accepted" [ "$status" = 200 ]
+}
+
+# The same seed gives the same text among others that come and go.
+test_together() {
+    local i want
+    ask /v1/chat/completions "$(chat 'The king said' 40 7)"
+    want=$(field content)
+    for i in $(seq 12); do
+        curl -sN -m 120 -o "$folder/together.$i" -d "$(chat "$([ $((i % 3)) = 0 ] && echo 'The king said' || echo "Number $i of many")" 40 $([ $((i % 3)) = 0 ] && echo 7 || echo $i))" \
+            "$url/v1/chat/completions" &
+        asked[i]=$!
+    done
+    wait "${asked[@]}"
+    for i in 3 6 9 12; do
+        cp "$folder/together.$i" "$folder/out"
+        check "text $i is what it is alone" [ "$(field content)" = "$want" ]
+    done
+}
+
+test_closed() {
+    curl -sN -m 0.3 -o /dev/null -d "$(chat 'The king said' 500 1 ', "stream": true, "logit_bias": {"1": -100}')" "$url/v1/chat/completions"
+    curl -sN -m 0.3 -o /dev/null -d "$(chat 'The king said' 500 1 ', "logit_bias": {"1": -100}')" "$url/v1/chat/completions"
+    for _ in $(seq 20); do [ "$(gauge running)" = 0 ] && break; sleep 0.1; done
+    check "a closed connection ends its text" [ "$(gauge running)" = 0 ]
+}
+
+test_keys() {
+    printf 'first\n\nsecond\n' >"$folder/keys"
+    start --api-key-file "$folder/keys" --parallel 1 --queue 0 --log-json --alias mine
+    get /v1/models
+    check "without a key: 401" [ "$status" = 401 ]
+    get /v1/models -H 'Authorization: Bearer secon'
+    check "with half of one: 401" [ "$status" = 401 ]
+    get /v1/models -H 'Authorization: Bearer second'
+    check "with a key: 200" [ "$status" = 200 ]
+    check "--alias names the model" [ "$(field id)" = mine ]
+    get /health
+    check "/health needs no key" [ "$status" = 200 ]
+    curl -sN -m 60 -o "$folder/slow" -H 'Authorization: Bearer first' -d "$(chat 'The king said' 400 1 ', "logit_bias": {"1": -100}')" \
+        "$url/v1/chat/completions" &
+    local slow=$!
+    for _ in $(seq 50); do [ "$(curl -s -H 'Authorization: Bearer first' "$url/metrics" | sed -n 's/^peridot_running //p')" = 1 ] && break; sleep 0.05; done
+    ask /v1/chat/completions "$(chat a 1 1)" -H 'Authorization: Bearer first' -D "$folder/headers"
+    check "no room for more: 429" [ "$status" = 429 ]
+    check "and when to try again" grep -qi '^Retry-After: ' "$folder/headers"
+    stop
+    wait $slow
+    check "what was at work got its time" grep -q '"finish_reason"' "$folder/slow"
+    check "logs are JSON" grep -qE '^\{"time": [0-9]+, "method": "GET", "path": "/v1/models", "status": 401, ' "$folder/log"
+    check "and without texts" [ "$(grep -c king "$folder/log")" = 0 ]
+}
+
+test_clients() {
+    local python=${PERIDOT_PYTHON:-python3}
+    if "$python" -c 'import openai' 2>/dev/null; then
+        "$python" "$source/tests/serve_clients.py" "$url/v1" >"$folder/out" 2>"$folder/err"
+        check "the openai package is answered as by OpenAI" [ $? = 0 ]
+    else echo "skipped: the Python package openai is not there"; fi
+}
+
+fails_with 1 --insecure serve -m "$model" --port 0 --host 0.0.0.0
+fails_with 1 no-such-host serve -m "$model" --port 0 --host no-such-host.invalid
+fails_with 1 none.gguf serve -m "$folder/none.gguf" --port 0
+fails_with 2 '--cors' serve --cors '*'
+start
+test_pages
+test_chat
+test_prefix
+test_completions
+test_refused
+test_together
+test_closed
+test_clients
+stop
+test_keys
+finish

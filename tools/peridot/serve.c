@@ -1,0 +1,205 @@
+/* peridot serve: its options and its life: it begins to listen, opens the model, watches, and ends in order. */
+#define _POSIX_C_SOURCE 200809L
+#include "serve_engine.h"
+#include "serve_http.h"
+#include "serve_read.h"
+#include "terminal.h"
+#include "text.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define GRACE_SECONDS 10.0     /* that requests get to end when the server does */
+#define STEP_SECONDS 30.0      /* that a step may take */
+
+static const struct cmd_option options[] = {
+    CMD_MODEL_OPTION,
+    CMD_DEVICE_OPTIONS,
+    CMD_KERNEL_OPTION,
+    {.name = "host", .metavar = "HOST", .kind = CMD_TEXT, .offset = offsetof(struct serve_args, host),
+     .fallback = "127.0.0.1", .help = "The address to listen at. One that other machines reach needs an API key."},
+    {.name = "port", .metavar = "PORT", .kind = CMD_U32, .offset = offsetof(struct serve_args, port),
+     .fallback = "8080", .max = 65535, .help = "0: any that is free; standard error says which."},
+    {.name = "parallel", .metavar = "N", .kind = CMD_U32, .offset = offsetof(struct serve_args, n_parallel),
+     .fallback = "8", .min = 1, .max = 64, .help = "Texts that are written side by side, at most; others wait."},
+    {.name = "queue", .metavar = "N", .kind = CMD_U32, .offset = offsetof(struct serve_args, n_queue),
+     .fallback = "256", .max = 1e6, .help = "Requests that may wait; more are refused with status 429."},
+    {.name = "ctx", .metavar = "TOTAL", .kind = CMD_U32, .offset = offsetof(struct serve_args, ctx), .fallback = "0",
+     .help = "Positions of the cache that all conversations share; one can have all of them, up to the model's "
+             "context. 0: up to 16384, as memory allows."},
+    CMD_KV_OPTION(struct serve_args),
+    {.name = "api-key", .metavar = "KEY", .kind = CMD_TEXT, .offset = offsetof(struct serve_args, key),
+     .help = "Requests must have it: Authorization: Bearer KEY."},
+    {.name = "api-key-file", .metavar = "FILE", .kind = CMD_TEXT, .offset = offsetof(struct serve_args, key_file),
+     .help = "The same, with a key on each line of a file."},
+    {.name = "insecure", .kind = CMD_FLAG, .offset = offsetof(struct serve_args, insecure),
+     .help = "Serve other machines without a key."},
+    {.name = "alias", .metavar = "NAME", .kind = CMD_TEXT, .offset = offsetof(struct serve_args, alias),
+     .help = "The model's name in the interface. Without it, that of its file."},
+    {.name = "cors", .metavar = "ORIGIN", .kind = CMD_TEXT, .offset = offsetof(struct serve_args, cors),
+     .help = "Web pages of this origin may use the server, such as https://chat.example.org."},
+    {.name = "timeout", .metavar = "S", .kind = CMD_U32, .offset = offsetof(struct serve_args, timeout_s),
+     .fallback = "30", .min = 1, .max = 3600, .help = "Seconds that a client may take to send a request, or do "
+                                                      "nothing."},
+    {.name = "log-json", .kind = CMD_FLAG, .offset = offsetof(struct serve_args, log_json),
+     .help = "Log requests as JSON objects."},
+    {.name = "log-prompts", .kind = CMD_FLAG, .offset = offsetof(struct serve_args, log_prompts),
+     .help = "Log the bodies of requests as well."},
+};
+
+/* ---- what it needs ---- */
+
+/* Keys are the lines of the file that are not empty. */
+static peridot_status read_keys(struct serve_server *s)
+{
+    size_t size;
+    if (s->args->key) s->keys[s->n_keys++] = s->args->key;
+    if (!s->args->key_file) return PERIDOT_OK;
+    CMD_TRY(cmd_read_file(&s->key_text, &size, s->args->key_file));
+    for (char *rest = s->key_text, *line; (line = strtok_r(NULL, "\r\n", &rest)) != NULL;) {
+        if (s->n_keys == SERVE_MAX_KEYS)
+            return cmd_fail(PERIDOT_ERROR_ARGUMENT, "%s: more than %d keys", s->args->key_file, SERVE_MAX_KEYS);
+        s->keys[s->n_keys++] = line;
+    }
+    if (s->n_keys == 0) return cmd_fail(PERIDOT_ERROR_ARGUMENT, "%s: no key is in it", s->args->key_file);
+    return PERIDOT_OK;
+}
+
+/* "gemma-2-2b-it" of DIR/gemma-2-2b-it.gguf */
+static peridot_status name_model(struct serve_server *s)
+{
+    const char *path;
+    CMD_TRY(cmd_model_path(&path, s->args->model.path));
+    size_t size = strlen(path);
+    while (size > 1 && path[size - 1] == '/') size--;
+    size_t begin = size;
+    while (begin > 0 && path[begin - 1] != '/') begin--;
+    if (size - begin > 5 && memcmp(path + size - 5, ".gguf", 5) == 0) size -= 5;
+    if (s->args->alias) snprintf(s->model_id, sizeof s->model_id, "%s", s->args->alias);
+    else snprintf(s->model_id, sizeof s->model_id, "%.*s", (int)(size - begin), path + begin);
+    s->created = (int64_t)time(NULL);
+    return PERIDOT_OK;
+}
+
+/* Each connection takes a file descriptor. */
+static void raise_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= 2 * SERVE_MAX_CONNECTIONS) return;
+    limit.rlim_cur = (rlim_t)cmd_min(limit.rlim_max, 2 * SERVE_MAX_CONNECTIONS);
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* ---- watching ---- */
+
+/* Nothing can end a step that does not come back; whoever started the server can start it again. */
+static void check_step(const struct serve_server *s, double most)
+{
+    double seconds = serve_engine_step_s(s->engine);
+    if (seconds < most) return;
+    fprintf(stderr, "peridot: the device has not come back for %.0f s, and is given up\n", seconds);
+    _exit(CMD_FAILURE);
+}
+
+/* True when a signal came within the time. */
+static bool wait_for_signal(const sigset_t *signals, double seconds)
+{
+    const struct timespec time = {.tv_sec = (time_t)seconds, .tv_nsec = (long)(1e9 * (seconds - (double)(time_t)seconds))};
+    return sigtimedwait(signals, NULL, &time) > 0;
+}
+
+static void watch(struct serve_server *s, const sigset_t *signals)
+{
+    while (!wait_for_signal(signals, 0.5)) {
+        serve_http_tend(s->http);
+        check_step(s, 2 * STEP_SECONDS);
+    }
+}
+
+/* Those that are at work get their time; a second signal takes it. */
+static void drain(struct serve_server *s, const sigset_t *signals)
+{
+    double end = cmd_now() + GRACE_SECONDS;
+    s->draining = true;
+    fprintf(stderr, "ending: %u requests have %.0f s\n", s->n_jobs, GRACE_SECONDS);
+    while (s->n_jobs && cmd_now() < end && !wait_for_signal(signals, 0.02))
+        serve_http_tend(s->http);
+}
+
+/* Answers that are ready get a moment to leave. Where a step is stuck, the process ends without it. */
+static void end(struct serve_server *s)
+{
+    double begun = cmd_now();
+    serve_engine_stop(s->engine);
+    while (s->n_jobs && cmd_now() - begun < 5)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    if (s->n_jobs) _exit(CMD_OK);
+    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+}
+
+static peridot_status serve(struct serve_server *s, const sigset_t *signals)
+{
+    CMD_TRY(read_keys(s));
+    CMD_TRY(name_model(s));
+    CMD_TRY(serve_http_open(&s->http, s));
+    cmd_interrupt_watch();
+    pthread_sigmask(SIG_UNBLOCK, signals, NULL);   /* they end the loading */
+    peridot_status status = serve_engine_create(&s->engine, s);
+    pthread_sigmask(SIG_BLOCK, signals, NULL);
+    CMD_TRY(status);
+    CMD_TRY(serve_reader_create(&s->reader, s));
+    s->ready = true;
+    fprintf(stderr, "serving %s at http://%s:%u: a cache of %u positions, of which a conversation can have %u\n",
+            s->model_id, s->args->host, serve_http_port(s->http), s->n_positions, s->ctx);
+    watch(s, signals);
+    drain(s, signals);
+    end(s);
+    return PERIDOT_OK;
+}
+
+static int run(const struct cmd_command *command, const void *arguments)
+{
+    struct serve_server s = {.args = arguments};
+    sigset_t signals;
+    if (s.args->key && !*s.args->key) return cmd_usage(command, "--api-key takes a key that is not empty");
+    if (s.args->cors && strcmp(s.args->cors, "*") == 0)
+        return cmd_usage(command, "--cors takes one origin, such as https://chat.example.org");
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);   /* for all threads: only `watch` takes them */
+    pthread_mutex_init(&s.metrics.lock, NULL);
+    raise_limit();
+    peridot_status status = serve(&s, &signals);
+    serve_http_close(s.http);
+    serve_reader_free(s.reader);
+    serve_engine_free(s.engine);
+    free(s.key_text);
+    return cmd_exit(status);
+}
+
+const struct cmd_command cmd_serve = {
+    .name = "serve",
+    .summary = "answer requests of OpenAI's interface over HTTP",
+    .description =
+        "Listens at http://127.0.0.1:8080 and answers GET /v1/models and POST /v1/chat/completions, /v1/completions, "
+        "/v1/responses and /v1/embeddings as OpenAI's clients expect it, and /tokenize, /detokenize, /health, /metrics "
+        "(for Prometheus) and /openapi.json, which describes them all. GET / is a page to chat with.\n\n"
+        "Texts are written side by side, and each is the one that it would be alone with the same seed. All share one "
+        "cache: a conversation that goes on, or a prompt that begins like an earlier one, is read from where it differs. "
+        "A parameter that is not supported is refused where it would change the answer.\n\n"
+        "Without an API key the server listens only at addresses of this machine, and answers only requests that name "
+        "it so. Standard error gets a line for each request, without its texts.\n\n"
+        "SIGTERM or Ctrl-C: no new requests are taken, and those at work get 10 seconds.",
+    .examples = "peridot serve -m gemma-2-2b-it.gguf\n"
+                "peridot serve -m gemma-2-2b-it.gguf --host 0.0.0.0 --api-key-file keys.txt\n"
+                "curl http://127.0.0.1:8080/v1/completions -d '{\"prompt\": \"Hello\"}'",
+    .options = options,
+    .n_options = CMD_COUNT(options),
+    .args_size = sizeof(struct serve_args),
+    .run = run,
+};

@@ -1,0 +1,67 @@
+#include "serve_buffer.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool reserve(struct serve_buffer *b, size_t size)
+{
+    if (b->failed || size > SIZE_MAX / 4 - b->size) return false;
+    if (b->size + size <= b->capacity) return true;
+    size_t capacity = cmd_max(2 * b->capacity, cmd_max(b->size + size, 256));
+    char *data = realloc(b->data, capacity);
+    b->failed = !data;
+    if (!data) return false;
+    b->data = data;
+    b->capacity = capacity;
+    return true;
+}
+
+void serve_put(struct serve_buffer *b, const void *data, size_t size)
+{
+    if (size == 0 || !reserve(b, size)) return;
+    memcpy(b->data + b->size, data, size);
+    b->size += size;
+}
+
+void serve_print(struct serve_buffer *b, const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    int size = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (size > 0) serve_put(b, text, cmd_min((uint64_t)size, sizeof text - 1));
+}
+
+void serve_put_json(struct serve_buffer *b, yyjson_mut_doc *doc)
+{
+    size_t size = 0;
+    char *text = yyjson_mut_write(doc, 0, &size);
+    if (text) serve_put(b, text, size);
+    else b->failed = true;
+    free(text);
+    yyjson_mut_doc_free(doc);
+}
+
+void serve_buffer_free(struct serve_buffer *b)
+{
+    free(b->data);
+    *b = (struct serve_buffer){0};
+}
+
+yyjson_mut_val *serve_text(yyjson_mut_doc *doc, const char *text, size_t size)
+{
+    struct serve_buffer clean = {0};
+    size_t i = 0, n;
+    while (i < size && (n = peridot_utf8_size(text + i, size - i)) > 0) i += n;
+    if (i == size) return yyjson_mut_strncpy(doc, text ? text : "", size);
+    for (i = 0; i < size; i += n ? n : 1) {
+        n = peridot_utf8_size(text + i, size - i);
+        if (n) serve_put(&clean, text + i, n);
+        else serve_put(&clean, "\xef\xbf\xbd", 3);
+    }
+    yyjson_mut_val *value = yyjson_mut_strncpy(doc, clean.data, clean.size);
+    serve_buffer_free(&clean);
+    return value;
+}

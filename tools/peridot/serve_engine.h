@@ -1,0 +1,25 @@
+/* The engine: one thread that owns the model and its session and does the tasks, in rounds. Conversations that have
+ * ended stay in the cache while there is room, so that a prompt which begins like one of them is only read from there
+ * on. A task whose place is needed, or whose device is lost, goes on later from its tokens. */
+#ifndef PERIDOT_COMMAND_SERVE_ENGINE_H
+#define PERIDOT_COMMAND_SERVE_ENGINE_H
+
+#include "serve_server.h"
+
+/* Opens the model, and begins. */
+peridot_status serve_engine_create(struct serve_engine **out, struct serve_server *server);
+/* Ends what is at work after the present step, with status 503. */
+void serve_engine_stop(struct serve_engine *engine);
+/* The same; waits for it, and closes the model. NULL is allowed. */
+void serve_engine_free(struct serve_engine *engine);
+
+/* Takes over an ownership of a job that has tasks. */
+void serve_engine_add(struct serve_engine *engine, struct serve_job *job);
+/* Seconds that the present step has taken so far. */
+double serve_engine_step_s(const struct serve_engine *engine);
+
+/* The tokenizer, for the reader; NULL while there is none. It stays until serve_engine_vocab_done, which must follow. */
+const peridot_vocab *serve_engine_vocab(struct serve_engine *engine);
+void serve_engine_vocab_done(struct serve_engine *engine);
+
+#endif

@@ -1,0 +1,49 @@
+#include "serve_error.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+bool serve_refuse(struct serve_error *e, int status, const char *code, const char *param, const char *format, ...)
+{
+    va_list args;
+    if (e->status) return false;
+    e->status = status;
+    e->code = code;
+    snprintf(e->param, sizeof e->param, "%s", param ? param : "");
+    va_start(args, format);
+    vsnprintf(e->message, sizeof e->message, format, args);
+    va_end(args);
+    return false;
+}
+
+bool serve_refuse_status(struct serve_error *e, peridot_status status)
+{
+    bool theirs = status == PERIDOT_ERROR_ARGUMENT || status == PERIDOT_ERROR_UNSUPPORTED;
+    bool lost = status == PERIDOT_ERROR_DEVICE_LOST;
+    return serve_refuse(e, theirs ? 400 : lost ? 503 : 500, NULL, NULL, "%s", peridot_last_error());
+}
+
+static const char *type_of(int status)
+{
+    static const struct {
+        int status;
+        const char *type;
+    } types[] = {{401, "authentication_error"}, {403, "permission_error"}, {429, "rate_limit_error"},
+                 {500, "server_error"},         {503, "server_error"}};
+    for (size_t i = 0; i < CMD_COUNT(types); i++)
+        if (types[i].status == status) return types[i].type;
+    return "invalid_request_error";
+}
+
+void serve_put_error(struct serve_buffer *b, const struct serve_error *e)
+{
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *root = yyjson_mut_obj(doc), *error = yyjson_mut_obj(doc);
+    yyjson_mut_doc_set_root(doc, root);
+    yyjson_mut_obj_add_val(doc, root, "error", error);
+    yyjson_mut_obj_add_val(doc, error, "message", serve_text(doc, e->message, strlen(e->message)));
+    yyjson_mut_obj_add_str(doc, error, "type", type_of(e->status));
+    yyjson_mut_obj_add_val(doc, error, "param", e->param[0] ? yyjson_mut_strcpy(doc, e->param) : yyjson_mut_null(doc));
+    yyjson_mut_obj_add_val(doc, error, "code", e->code ? yyjson_mut_str(doc, e->code) : yyjson_mut_null(doc));
+    serve_put_json(b, doc);
+}

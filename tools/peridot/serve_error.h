@@ -1,0 +1,22 @@
+/* What goes wrong with a request, as OpenAI's clients expect it: a status of HTTP and a JSON object. */
+#ifndef PERIDOT_COMMAND_SERVE_ERROR_H
+#define PERIDOT_COMMAND_SERVE_ERROR_H
+
+#include "serve_buffer.h"
+
+struct serve_error {
+    int status;                /* of HTTP; 0: nothing went wrong */
+    const char *code;          /* "context_length_exceeded"; NULL: none */
+    char param[64];            /* the parameter that is at fault; "": none */
+    char message[512];
+};
+
+/* Sets it, unless something went wrong before; false. code and param may be NULL. */
+bool serve_refuse(struct serve_error *error, int status, const char *code, const char *param, const char *format, ...)
+    CMD_PRINTF(5, 6);
+/* The same with the library's sentence for a status: 400 for what is wrong with the request. False. */
+bool serve_refuse_status(struct serve_error *error, peridot_status status);
+/* {"error": {...}} */
+void serve_put_error(struct serve_buffer *buffer, const struct serve_error *error);
+
+#endif

@@ -1,0 +1,486 @@
+#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE   /* strcasecmp, getaddrinfo */
+#include "serve_http.h"
+#include "serve_log.h"
+#include "serve_pages.h"
+#include "serve_read.h"
+
+#include <microhttpd.h>
+#include <netdb.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+/* A connection, from accept to close. */
+struct link {
+    struct link *next, *previous;
+    int socket;
+    double since_s;            /* when it began to owe us something */
+    bool busy;                 /* it is our turn */
+};
+
+struct serve_http {
+    struct serve_server *server;
+    struct MHD_Daemon *daemon;
+    pthread_mutex_t lock;      /* of the links */
+    struct link *links;
+};
+
+/* A request, from its headers to the end of its answer. */
+struct exchange {
+    struct serve_log_line line;
+    const struct route *route;
+    struct serve_job *job;     /* NULL: it needs none */
+    struct serve_error error;
+    size_t n_discarded;
+    bool submitted;
+};
+
+struct route {
+    const char *method, *path;
+    bool is_public;            /* needs no key */
+    enum serve_api api;        /* of a POST */
+    const char *type;          /* of a GET */
+    int (*get)(struct serve_buffer *out, struct serve_server *server, const char *path);   /* gives the status */
+};
+
+static const struct route routes[] = {
+    {"GET", "/", true, 0, "text/html; charset=utf-8", serve_get_page},
+    {"GET", "/health", true, 0, "application/json", serve_get_health},
+    {"GET", "/openapi.json", true, 0, "application/json", serve_get_openapi},
+    {"GET", "/metrics", false, 0, "text/plain; version=0.0.4; charset=utf-8", serve_get_metrics},
+    {"GET", "/v1/models", false, 0, "application/json", serve_get_models},
+    {"GET", "/v1/models/*", false, 0, "application/json", serve_get_model},
+    {"POST", "/v1/chat/completions", false, SERVE_CHAT, NULL, NULL},
+    {"POST", "/v1/completions", false, SERVE_COMPLETIONS, NULL, NULL},
+    {"POST", "/v1/responses", false, SERVE_RESPONSES, NULL, NULL},
+    {"POST", "/v1/embeddings", false, SERVE_EMBEDDINGS, NULL, NULL},
+    {"POST", "/tokenize", false, SERVE_TOKENIZE, NULL, NULL},
+    {"POST", "/detokenize", false, SERVE_DETOKENIZE, NULL, NULL},
+};
+
+static const char *header(struct MHD_Connection *c, const char *name)
+{
+    return MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
+}
+
+/* ---- who may ask ---- */
+
+/* Takes as long whatever the first difference is. */
+static bool is_key(const char *given, const char *key)
+{
+    size_t n = strlen(given), n_key = strlen(key);
+    unsigned difference = n != n_key;
+    for (size_t i = 0; i < n; i++) difference |= (unsigned char)(given[i] ^ key[n_key ? i % n_key : 0]);
+    return difference == 0;
+}
+
+static bool has_key(const struct serve_server *server, struct MHD_Connection *c)
+{
+    const char *given = header(c, "Authorization");
+    bool found = server->n_keys == 0;
+    if (!given || strncasecmp(given, "Bearer ", 7) != 0) return found;
+    for (size_t i = 0; i < server->n_keys; i++) found = is_key(given + 7, server->keys[i]) || found;
+    return found;
+}
+
+/* "localhost:8080" is host localhost. */
+static bool is_host(const char *given, const char *host)
+{
+    size_t n = strlen(host);
+    return strncasecmp(given, host, n) == 0 && (given[n] == 0 || given[n] == ':');
+}
+
+/* A page elsewhere can make a browser ask us by a name that leads here: without a key, only our own names count. */
+static bool knows_host(const struct serve_server *server, const char *host)
+{
+    static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
+    if (!host || server->n_keys || server->args->insecure || is_host(host, server->args->host)) return true;
+    for (size_t i = 0; i < CMD_COUNT(names); i++)
+        if (is_host(host, names[i])) return true;
+    return false;
+}
+
+/* Browsers say which page asks: our own, or one that --cors names. */
+static bool knows_origin(const struct serve_server *server, const char *origin, const char *host)
+{
+    if (!origin || (server->args->cors && strcmp(origin, server->args->cors) == 0)) return true;
+    const char *rest = strstr(origin, "://");
+    return rest && host && strcasecmp(rest + 3, host) == 0;
+}
+
+static bool is_json_type(const char *type)
+{
+    static const char *const types[] = {"application/json", "text/json", "text/plain",
+                                        "application/x-www-form-urlencoded"};   /* curl's */
+    for (size_t i = 0; type && i < CMD_COUNT(types); i++) {
+        size_t n = strlen(types[i]);
+        if (strncasecmp(type, types[i], n) == 0 && (type[n] == 0 || type[n] == ';' || type[n] == ' ')) return true;
+    }
+    return !type;
+}
+
+/* ---- routes ---- */
+
+static bool matches(const char *path, const char *url)
+{
+    size_t n = strlen(path);
+    return path[n - 1] == '*' ? strncmp(path, url, n - 1) == 0 && url[n - 1] : strcmp(path, url) == 0;
+}
+
+static const struct route *find_route(struct serve_error *e, const char *method, const char *url)
+{
+    bool here = false;
+    for (size_t i = 0; i < CMD_COUNT(routes); i++) {
+        if (!matches(routes[i].path, url)) continue;
+        here = true;
+        if (strcmp(method, routes[i].method) == 0) return &routes[i];
+        if (strcmp(method, "HEAD") == 0 && routes[i].get) return &routes[i];
+    }
+    if (here) serve_refuse(e, 405, NULL, NULL, "%s is not for %s", url, method);
+    else serve_refuse(e, 404, NULL, NULL, "there is no %s", url);
+    return NULL;
+}
+
+static bool check(struct exchange *x, struct serve_server *server, struct MHD_Connection *c)
+{
+    struct serve_error *e = &x->error;
+    const char *host = header(c, "Host"), *length = header(c, "Content-Length");
+    if (!knows_host(server, host)) return serve_refuse(e, 403, NULL, NULL, "the host %s is not this server's", host);
+    if (!knows_origin(server, header(c, "Origin"), host))
+        return serve_refuse(e, 403, NULL, NULL, "pages of %s may not ask here (--cors)", header(c, "Origin"));
+    if (x->route && !x->route->is_public && !has_key(server, c))
+        return serve_refuse(e, 401, "invalid_api_key", NULL, "this server needs an API key: Authorization: Bearer KEY");
+    if (e->status) return false;
+    if (x->route->get) return true;
+    if (server->draining) return serve_refuse(e, 503, NULL, NULL, "the server is ending");
+    if (!server->ready) return serve_refuse(e, 503, NULL, NULL, "the model is not loaded yet");
+    if (length && strtoull(length, NULL, 10) > SERVE_BODY_MAX)
+        return serve_refuse(e, 413, NULL, NULL, "a body of more than %d bytes", SERVE_BODY_MAX);
+    if (!is_json_type(header(c, "Content-Type")))
+        return serve_refuse(e, 415, NULL, NULL, "a body of type %.64s, and not application/json",
+                            header(c, "Content-Type"));
+    return true;
+}
+
+/* ---- answers ---- */
+
+/* Adds what every answer has, sends it, and lets go of it. */
+static enum MHD_Result respond(struct MHD_Connection *c, struct serve_server *server, struct exchange *x, int status,
+                            struct MHD_Response *response)
+{
+    const char *origin = header(c, "Origin"), *cors = server->args->cors;
+    if (!response) return MHD_NO;
+    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    MHD_add_response_header(response, "Cache-Control", "no-store");
+    if (cors) MHD_add_response_header(response, "Vary", "Origin");
+    if (cors && origin && strcmp(origin, cors) == 0) {
+        MHD_add_response_header(response, "Access-Control-Allow-Origin", cors);
+        MHD_add_response_header(response, "Access-Control-Allow-Methods", "GET, POST");
+        MHD_add_response_header(response, "Access-Control-Allow-Headers", "Authorization, Content-Type");
+    }
+    if (status == 429 || status == 503) MHD_add_response_header(response, "Retry-After", "1");
+    if (status == 401) MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
+    if (status == 405) MHD_add_response_header(response, "Allow", x->route && x->route->get ? "GET" : "POST");
+    x->line.status = status;
+    enum MHD_Result result = MHD_queue_response(c, (unsigned)status, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+static enum MHD_Result send_buffer(struct MHD_Connection *c, struct serve_server *server, struct exchange *x,
+                                   int status, struct serve_buffer *b, const char *type)
+{
+    if (b->failed) {
+        serve_buffer_free(b);
+        return MHD_NO;
+    }
+    struct MHD_Response *response = MHD_create_response_from_buffer(b->size, b->data, MHD_RESPMEM_MUST_FREE);
+    if (!response) serve_buffer_free(b);
+    *b = (struct serve_buffer){0};
+    if (response) MHD_add_response_header(response, "Content-Type", type);
+    if (response && strncmp(type, "text/html", 9) == 0)
+        MHD_add_response_header(response, "Content-Security-Policy", serve_page_policy);
+    return respond(c, server, x, status, response);
+}
+
+static enum MHD_Result send_error(struct MHD_Connection *c, struct serve_server *server, struct exchange *x)
+{
+    struct serve_buffer b = {0};
+    serve_put_error(&b, &x->error);
+    return send_buffer(c, server, x, x->error.status, &b, "application/json");
+}
+
+static ssize_t read_more(void *user, uint64_t at, char *to, size_t size)
+{
+    struct serve_job *job = user;
+    (void)at;
+    pthread_mutex_lock(&job->lock);
+    ssize_t n = (ssize_t)cmd_min(size, job->out.size - job->n_taken);
+    if (n) {
+        memcpy(to, job->out.data + job->n_taken, (size_t)n);
+        job->n_taken += (size_t)n;
+        if (job->n_taken == job->out.size) job->out.size = job->n_taken = 0;
+    } else if (job->out.failed) {
+        n = MHD_CONTENT_READER_END_WITH_ERROR;
+    } else if (job->done) {
+        n = MHD_CONTENT_READER_END_OF_STREAM;
+    } else {
+        job->suspended = true;
+        MHD_suspend_connection(job->connection);
+    }
+    pthread_mutex_unlock(&job->lock);
+    return n;
+}
+
+static void drop_job(void *user) { serve_job_drop(user); }
+
+static enum MHD_Result send_job(struct MHD_Connection *c, struct serve_server *server, struct exchange *x)
+{
+    struct serve_job *job = x->job;
+    bool streams = job->stream && job->status == 200;
+    if (!streams) {
+        struct serve_buffer body = job->out;   /* complete: nobody else touches it any more */
+        job->out = (struct serve_buffer){0};
+        return send_buffer(c, server, x, job->status, &body, "application/json");
+    }
+    serve_job_own(job);
+    struct MHD_Response *response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 16384, read_more, job, drop_job);
+    if (!response) serve_job_drop(job);
+    else MHD_add_response_header(response, "Content-Type", "text/event-stream; charset=utf-8");
+    return respond(c, server, x, job->status, response);
+}
+
+/* ---- requests ---- */
+
+static struct link *link_of(struct MHD_Connection *c)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return info ? info->socket_context : NULL;
+}
+
+static void set_busy(struct serve_http *http, struct MHD_Connection *c, bool busy)
+{
+    struct link *link = link_of(c);
+    if (!link) return;
+    pthread_mutex_lock(&http->lock);
+    link->busy = busy;
+    link->since_s = cmd_now();
+    pthread_mutex_unlock(&http->lock);
+}
+
+static struct exchange *begin(struct serve_http *http, struct MHD_Connection *c, const char *url, const char *method)
+{
+    struct exchange *x = calloc(1, sizeof *x);
+    if (!x) return NULL;
+    serve_log_begin(&x->line, method, url);
+    x->route = find_route(&x->error, method, url);
+    if (strcmp(method, "OPTIONS") == 0 && http->server->args->cors) x->error = (struct serve_error){.status = 204};
+    if (check(x, http->server, c) && !x->route->get) {
+        x->job = serve_job_new(http->server, x->route->api);
+        if (!x->job) serve_refuse(&x->error, 500, NULL, NULL, "out of memory");
+    }
+    set_busy(http, c, false);
+    return x;
+}
+
+/* What belongs to a request that is refused is passed over, as clients read no answer before they have sent it. */
+static enum MHD_Result take_body(struct exchange *x, const char *data, size_t size)
+{
+    if (!x->error.status && x->job && x->job->body.size + size > SERVE_BODY_MAX)
+        serve_refuse(&x->error, 413, NULL, NULL, "a body of more than %d bytes", SERVE_BODY_MAX);
+    if (!x->error.status && x->job) {
+        serve_put(&x->job->body, data, size);
+        if (x->job->body.failed) serve_refuse(&x->error, 500, NULL, NULL, "out of memory");
+        return MHD_YES;
+    }
+    x->n_discarded += size;
+    return x->n_discarded <= SERVE_BODY_MAX ? MHD_YES : MHD_NO;
+}
+
+/* The connection sleeps until there is something to say. */
+static void wait_for(struct serve_job *job, struct MHD_Connection *c)
+{
+    pthread_mutex_lock(&job->lock);
+    if (!serve_job_is_ready(job)) {
+        job->suspended = true;
+        MHD_suspend_connection(c);
+    }
+    pthread_mutex_unlock(&job->lock);
+}
+
+static void submit(struct serve_http *http, struct exchange *x, struct MHD_Connection *c)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+    x->submitted = true;
+    x->job->connection = c;
+    x->job->socket = info ? info->connect_fd : -1;
+    set_busy(http, c, true);
+    serve_job_own(x->job);
+    if (!serve_reader_add(http->server->reader, x->job)) {
+        serve_refuse(&x->job->error, 429, "rate_limit_exceeded", NULL, "%u requests are waiting already: try again soon",
+                     http->server->args->n_queue);
+        serve_job_fail(x->job);
+        serve_job_drop(x->job);
+    }
+    wait_for(x->job, c);
+}
+
+static enum MHD_Result get(struct serve_server *server, struct exchange *x, struct MHD_Connection *c, const char *url)
+{
+    struct serve_buffer b = {0};
+    int status = x->route->get(&b, server, url);
+    return send_buffer(c, server, x, status, &b, x->route->type);
+}
+
+static enum MHD_Result handle(void *user, struct MHD_Connection *c, const char *url, const char *method,
+                              const char *version, const char *data, size_t *size, void **context)
+{
+    struct serve_http *http = user;
+    struct exchange *x = *context;
+    (void)version;
+    if (!x) {
+        x = *context = begin(http, c, url, method);
+        if (!x) return MHD_NO;
+        return x->error.status == 413 ? send_error(c, http->server, x) : MHD_YES;   /* it need not even be sent */
+    }
+    if (*size) {
+        size_t n = *size;
+        *size = 0;
+        return take_body(x, data, n);
+    }
+    if (x->error.status) return send_error(c, http->server, x);
+    if (!x->job) return get(http->server, x, c, url);
+    if (!x->submitted) submit(http, x, c);
+    pthread_mutex_lock(&x->job->lock);
+    bool ready = !x->job->suspended && serve_job_is_ready(x->job);
+    pthread_mutex_unlock(&x->job->lock);
+    return ready ? send_job(c, http->server, x) : MHD_YES;
+}
+
+static void completed(void *user, struct MHD_Connection *c, void **context, enum MHD_RequestTerminationCode code)
+{
+    struct serve_http *http = user;
+    struct exchange *x = *context;
+    if (!x) return;
+    *context = NULL;
+    if (x->job) {
+        pthread_mutex_lock(&x->job->lock);
+        x->job->connection = NULL;
+        x->job->suspended = false;
+        x->job->socket = -1;
+        pthread_mutex_unlock(&x->job->lock);
+        if (code != MHD_REQUEST_TERMINATED_COMPLETED_OK) x->job->closed = true;
+    }
+    serve_log_end(&x->line, http->server, x->job, code == MHD_REQUEST_TERMINATED_COMPLETED_OK);
+    if (x->job) serve_job_drop(x->job);
+    free(x);
+    set_busy(http, c, false);
+}
+
+/* ---- connections ---- */
+
+static void connected(void *user, struct MHD_Connection *c, void **context, enum MHD_ConnectionNotificationCode code)
+{
+    struct serve_http *http = user;
+    struct link *link = *context;
+    pthread_mutex_lock(&http->lock);
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+        *context = link = calloc(1, sizeof *link);
+        if (link && info) {
+            *link = (struct link){.next = http->links, .socket = info->connect_fd, .since_s = cmd_now()};
+            if (link->next) link->next->previous = link;
+            http->links = link;
+        }
+    } else if (link) {
+        if (link->next) link->next->previous = link->previous;
+        if (link->previous) link->previous->next = link->next;
+        else http->links = link->next;
+        free(link);
+    }
+    pthread_mutex_unlock(&http->lock);
+}
+
+void serve_http_tend(struct serve_http *http)
+{
+    double now = cmd_now();
+    pthread_mutex_lock(&http->lock);
+    for (struct link *link = http->links; link; link = link->next)
+        if (!link->busy && now - link->since_s > http->server->args->timeout_s) shutdown(link->socket, SHUT_RDWR);
+    pthread_mutex_unlock(&http->lock);
+}
+
+static peridot_status find_address(struct addrinfo **out, const struct serve_args *args)
+{
+    char port[8];
+    const struct addrinfo hints = {.ai_flags = AI_PASSIVE | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
+    const char *host = args->host;
+    char bare[64];
+    if (host[0] == '[' && strlen(host) < sizeof bare) {   /* [::1] */
+        snprintf(bare, sizeof bare, "%.*s", (int)strcspn(host + 1, "]"), host + 1);
+        host = bare;
+    }
+    snprintf(port, sizeof port, "%u", args->port);
+    int error = getaddrinfo(host, port, &hints, out);
+    if (error) return cmd_fail(PERIDOT_ERROR_ARGUMENT, "--host %s: %s", args->host, gai_strerror(error));
+    return PERIDOT_OK;
+}
+
+static bool is_loopback(const struct sockaddr *a)
+{
+    static const unsigned char six[16] = {[15] = 1};
+    if (a->sa_family == AF_INET) return *((const unsigned char *)a->sa_data + 2) == 127;
+    return a->sa_family == AF_INET6 && memcmp(a->sa_data + 6, six, sizeof six) == 0;
+}
+
+static void log_nothing(void *user, const char *format, va_list args) { (void)user, (void)format, (void)args; }
+
+static peridot_status listen_at(struct serve_http *http, const struct addrinfo *address)
+{
+    const struct serve_args *args = http->server->args;
+    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG
+        | (address->ai_family == AF_INET6 ? MHD_USE_IPv6 : 0);
+    if (!is_loopback(address->ai_addr) && !http->server->n_keys && !args->insecure)
+        return cmd_fail(PERIDOT_ERROR_ARGUMENT,
+                        "--host %s can be reached from other machines: give it an --api-key, or say --insecure",
+                        args->host);
+    http->daemon = MHD_start_daemon(flags, (uint16_t)args->port, NULL, NULL, handle, http,
+        MHD_OPTION_EXTERNAL_LOGGER, log_nothing, NULL, MHD_OPTION_SOCK_ADDR, address->ai_addr,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)SERVE_MAX_CONNECTIONS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)32768,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)args->timeout_s, MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u,
+        MHD_OPTION_NOTIFY_COMPLETED, completed, http, MHD_OPTION_NOTIFY_CONNECTION, connected, http,
+        MHD_OPTION_CLIENT_DISCIPLINE_LVL, 1, MHD_OPTION_END);
+    if (!http->daemon)
+        return cmd_fail(PERIDOT_ERROR_IO, "%s:%u cannot be listened at: is another server there?", args->host,
+                        args->port);
+    return PERIDOT_OK;
+}
+
+peridot_status serve_http_open(struct serve_http **out, struct serve_server *server)
+{
+    struct addrinfo *address = NULL;
+    struct serve_http *http = *out = calloc(1, sizeof *http);
+    if (!http) return cmd_fail_alloc(sizeof *http, "server");
+    http->server = server;
+    pthread_mutex_init(&http->lock, NULL);
+    peridot_status status = find_address(&address, server->args);
+    if (status == PERIDOT_OK) status = listen_at(http, address);
+    if (address) freeaddrinfo(address);
+    return status;
+}
+
+unsigned serve_http_port(const struct serve_http *http)
+{
+    const union MHD_DaemonInfo *info = MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_BIND_PORT);
+    return info ? info->port : http->server->args->port;
+}
+
+void serve_http_close(struct serve_http *http)
+{
+    if (!http) return;
+    if (http->daemon) MHD_stop_daemon(http->daemon);
+    pthread_mutex_destroy(&http->lock);
+    free(http);
+}

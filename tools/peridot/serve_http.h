@@ -1,0 +1,16 @@
+/* HTTP of peridot serve, by libmicrohttpd: routes, keys, bodies, and answers as they come. One thread, which waits for
+ * nobody: what takes time is a job of the reader and the engine. */
+#ifndef PERIDOT_COMMAND_SERVE_HTTP_H
+#define PERIDOT_COMMAND_SERVE_HTTP_H
+
+#include "serve_server.h"
+
+/* Begins to listen. */
+peridot_status serve_http_open(struct serve_http **out, struct serve_server *server);
+unsigned serve_http_port(const struct serve_http *http);
+/* Ends connections that take too long to say what they want. Called every now and then. */
+void serve_http_tend(struct serve_http *http);
+/* Every job must have ended. NULL is allowed. */
+void serve_http_close(struct serve_http *http);
+
+#endif

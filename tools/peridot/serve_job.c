@@ -1,0 +1,101 @@
+#include "serve_job.h"
+
+#include <microhttpd.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct serve_job *serve_job_new(struct serve_server *server, enum serve_api api)
+{
+    struct serve_job *job = calloc(1, sizeof *job);
+    if (!job) return NULL;
+    job->server = server;
+    job->api = api;
+    job->n_owners = 1;
+    job->socket = -1;
+    job->begun_s = cmd_now();
+    job->created = (int64_t)time(NULL);
+    pthread_mutex_init(&job->lock, NULL);
+    return job;
+}
+
+void serve_job_own(struct serve_job *job) { job->n_owners++; }
+
+static void free_task(struct serve_task *task)
+{
+    free(task->tokens);
+    serve_buffer_free(&task->text);
+    free(task->logprobs);
+    free(task->row);
+    free(task->vector);
+}
+
+bool serve_job_compile(struct serve_job *job, const peridot_vocab *vocab)
+{
+    peridot_status status = PERIDOT_OK;
+    if (job->grammar) return true;
+    if (job->schema) status = peridot_grammar_json_schema(&job->grammar, vocab, job->schema, strlen(job->schema));
+    else if (job->json) status = peridot_grammar_json(&job->grammar, vocab);
+    if (status == PERIDOT_OK) return true;
+    return serve_refuse(&job->error, status == PERIDOT_ERROR_MEMORY ? 500 : 400, "invalid_json_schema",
+                        job->api == SERVE_RESPONSES ? "text" : "response_format", "%s", peridot_last_error());
+}
+
+void serve_job_drop_grammar(struct serve_job *job)
+{
+    peridot_grammar_free(job->grammar);
+    job->grammar = NULL;
+}
+
+void serve_job_drop(struct serve_job *job)
+{
+    if (--job->n_owners > 0) return;
+    for (size_t i = 0; i < job->n_tasks; i++) free_task(&job->tasks[i]);
+    free(job->tasks);
+    free(job->bias);
+    free(job->schema);
+    yyjson_doc_free(job->document);
+    serve_buffer_free(&job->body);
+    serve_buffer_free(&job->out);
+    pthread_mutex_destroy(&job->lock);
+    free(job);
+}
+
+/* Under the lock. An answer that does not come piece by piece begins when all of it is there. */
+static void wake(struct serve_job *job)
+{
+    if (!job->suspended || !serve_job_is_ready(job)) return;
+    job->suspended = false;
+    MHD_resume_connection(job->connection);
+}
+
+bool serve_job_is_ready(const struct serve_job *job) { return job->done || (job->stream && job->status); }
+
+void serve_job_begin(struct serve_job *job, int status)
+{
+    pthread_mutex_lock(&job->lock);
+    if (!job->status) job->status = status;
+    wake(job);
+    pthread_mutex_unlock(&job->lock);
+}
+
+void serve_job_write(struct serve_job *job, const struct serve_buffer *more, bool end)
+{
+    pthread_mutex_lock(&job->lock);
+    if (more) serve_put(&job->out, more->data, more->size);
+    job->out.failed = job->out.failed || (more && more->failed);
+    job->done = job->done || end;
+    wake(job);
+    pthread_mutex_unlock(&job->lock);
+}
+
+void serve_job_fail(struct serve_job *job)
+{
+    struct serve_buffer text = {0};
+    bool begun = job->status != 0;
+    if (begun) serve_print(&text, "data: ");
+    serve_put_error(&text, &job->error);
+    if (begun) serve_print(&text, "\n\n");
+    serve_job_begin(job, job->error.status);
+    serve_job_write(job, &text, true);
+    serve_buffer_free(&text);
+}

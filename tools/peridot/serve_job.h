@@ -1,0 +1,127 @@
+/* A job is a request of HTTP from its body to its answer. A connection, the reader (which makes tasks of the body) and
+ * the engine (which does them) have it in turn; the connection may go away at any time. Tasks are what the model does:
+ * one text that is written, or one that is read. */
+#ifndef PERIDOT_COMMAND_SERVE_JOB_H
+#define PERIDOT_COMMAND_SERVE_JOB_H
+
+#include "serve_error.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+struct MHD_Connection;
+struct serve_server;
+
+enum serve_api {
+    SERVE_CHAT, SERVE_COMPLETIONS, SERVE_RESPONSES, SERVE_EMBEDDINGS, SERVE_TOKENIZE, SERVE_DETOKENIZE, SERVE_N_APIS
+};
+
+enum {
+    SERVE_MAX_TOP = 20,        /* alternatives of a token */
+    SERVE_MAX_STOPS = 16,
+    SERVE_MAX_CHOICES = 16,
+    SERVE_MAX_TASKS = 2048     /* of a job: its texts times its choices */
+};
+
+enum serve_finish { SERVE_FINISH_NONE, SERVE_FINISH_STOP, SERVE_FINISH_LENGTH };
+enum serve_pool { SERVE_POOL_MEAN, SERVE_POOL_LAST, SERVE_POOL_CLS };
+
+struct serve_logprob {
+    int32_t token;
+    float value;
+    uint32_t n_top;
+    struct serve_alternative {
+        int32_t token;
+        float value;
+    } top[SERVE_MAX_TOP];      /* likeliest first */
+};
+
+enum serve_state { SERVE_WAITS, SERVE_READS, SERVE_WRITES, SERVE_ENDED };
+
+struct serve_task {
+    struct serve_job *job;
+    struct serve_task *next;   /* in the queue */
+    uint32_t index;            /* of the job's tasks */
+    int32_t *tokens;           /* [n_prompt + n_reply], of capacity n_prompt + n_max */
+    size_t n_prompt, n_reply, n_cached;
+    uint32_t n_max;
+    peridot_sampling sampling; /* biases and stop texts are the job's */
+    /* the engine's */
+    enum serve_state state;
+    peridot_sequence *sequence;
+    peridot_request *request;
+    size_t n_read;             /* tokens of a text that is only read */
+    double queued_s, begun_s, last_s;   /* when: it came, was taken in, had a token last */
+    /* what came out */
+    struct serve_buffer text;
+    size_t n_sent;             /* bytes of it in events */
+    struct serve_logprob *logprobs;   /* with echo the prompt's, but for its first token; then the reply's */
+    size_t n_logprobs, logprobs_capacity, n_logprobs_sent;
+    size_t logprob_offset;     /* in the text, of the next one */
+    float *row;                /* [row_size]: logits of the token that comes next */
+    size_t row_size;
+    double *vector;            /* [vector_size] of an embedding */
+    size_t vector_size;
+    enum serve_finish finish;
+};
+
+struct serve_job {
+    struct serve_server *server;
+    enum serve_api api;
+    atomic_int n_owners;
+    double begun_s;
+    int64_t created;           /* seconds since 1970 */
+    char id[40];
+
+    /* the connection's and whoever writes: under the lock */
+    pthread_mutex_t lock;
+    struct MHD_Connection *connection;   /* NULL: it has gone */
+    int socket;                /* -1: none */
+    bool suspended;            /* the connection waits to be woken */
+    int status;                /* of HTTP; 0: not known yet */
+    bool done;                 /* `out` is complete */
+    struct serve_buffer out;
+    size_t n_taken;            /* bytes of it that were sent */
+
+    atomic_bool closed;        /* nobody waits for the answer */
+    struct serve_error error;
+
+    /* the reader's */
+    struct serve_job *next;
+    struct serve_buffer body;
+    yyjson_doc *document;      /* stop texts are in it */
+    bool stream, include_usage, echo, base64, wants_pieces;
+    bool logprobs;
+    uint32_t n_top, n, pool;
+    uint64_t n_max;            /* tokens of a reply; 0: none was said */
+    bool max_given;
+    peridot_sampling sampling;
+    const char *stops[SERVE_MAX_STOPS];
+    peridot_bias *bias;
+    char *schema;              /* of response_format, as JSON; NULL: none */
+    bool json;                 /* any JSON object */
+    peridot_grammar *grammar;  /* of either; it goes before the vocabulary */
+    struct serve_task *tasks;  /* [n_tasks] */
+    size_t n_tasks, n_ended;
+    uint64_t n_events;         /* of /v1/responses */
+    const peridot_vocab *vocab;   /* the engine's, while a task is at work */
+};
+
+struct serve_job *serve_job_new(struct serve_server *server, enum serve_api api);
+void serve_job_own(struct serve_job *job);
+/* Gives up the ownership; the last owner frees it. */
+void serve_job_drop(struct serve_job *job);
+
+/* Compiles what response_format asks for, if it asks for anything and that was not done before. */
+bool serve_job_compile(struct serve_job *job, const peridot_vocab *vocab);
+void serve_job_drop_grammar(struct serve_job *job);
+/* Whether the connection can begin to answer; under the lock. */
+bool serve_job_is_ready(const struct serve_job *job);
+/* The answer begins: 200, or the error's status with its object as the whole body. Does nothing once it has begun. */
+void serve_job_begin(struct serve_job *job, int status);
+void serve_job_fail(struct serve_job *job);
+/* More of the body; `end`: it is complete. */
+void serve_job_write(struct serve_job *job, const struct serve_buffer *more, bool end);
+
+#endif

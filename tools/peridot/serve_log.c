@@ -1,0 +1,59 @@
+#include "serve_log.h"
+#include "json.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* What a client chose to ask for must not forge a line. */
+static void copy(char *to, size_t size, const char *from)
+{
+    size_t i = 0;
+    for (; i + 1 < size && from[i]; i++) to[i] = from[i] > 32 && from[i] < 127 && from[i] != 34 && from[i] != 92 ? from[i] : '?';
+    to[i] = 0;
+}
+
+void serve_log_begin(struct serve_log_line *line, const char *method, const char *path)
+{
+    line->begun_s = cmd_now();
+    copy(line->method, sizeof line->method, method);
+    copy(line->path, sizeof line->path, path);
+}
+
+static void count_tokens(uint64_t tokens[3], const struct serve_job *job)
+{
+    for (size_t i = 0; job && i < job->n_tasks; i++) {
+        tokens[0] += i % job->n ? 0 : job->tasks[i].n_prompt;
+        tokens[1] += job->tasks[i].n_cached;
+        tokens[2] += job->tasks[i].n_reply;
+    }
+}
+
+void serve_log_end(const struct serve_log_line *line, struct serve_server *server, const struct serve_job *job,
+                   bool complete)
+{
+    static const enum serve_counter counters[] = {[2] = SERVE_REQUESTS_2XX, [4] = SERVE_REQUESTS_4XX,
+                                                  [5] = SERVE_REQUESTS_5XX};
+    uint64_t tokens[3] = {0};
+    double seconds = cmd_now() - line->begun_s;
+    int status = complete ? line->status : 499;   /* as nginx counts clients that went away */
+    int kind = status / 100;
+    count_tokens(tokens, job);
+    serve_count(&server->metrics, !complete ? SERVE_REQUESTS_CLOSED : counters[kind == 4 || kind == 5 ? kind : 2], 1);
+    serve_observe(&server->metrics, SERVE_DURATION, seconds);
+    if (server->args->log_json)
+        fprintf(stderr,
+                "{\"time\": %" PRId64 ", \"method\": \"%s\", \"path\": \"%s\", \"status\": %d, \"prompt_tokens\": %" PRIu64
+                ", \"cached_tokens\": %" PRIu64 ", \"completion_tokens\": %" PRIu64 ", \"seconds\": %.3f}\n",
+                (int64_t)time(NULL), line->method, line->path, status, tokens[0], tokens[1], tokens[2], seconds);
+    else
+        fprintf(stderr, "%s %s %d, %" PRIu64 " + %" PRIu64 " tokens (%" PRIu64 " cached), %.3f s\n", line->method,
+                line->path, status, tokens[0], tokens[2], tokens[1], seconds);
+}
+
+void serve_log_prompt(const struct serve_job *job)
+{
+    if (!job->server->args->log_prompts) return;
+    fputs("body: ", stderr);
+    cmd_json_string(stderr, job->body.data, job->body.size);
+    fputc('\n', stderr);
+}

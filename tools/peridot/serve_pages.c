@@ -1,0 +1,85 @@
+#include "serve_pages.h"
+
+#include <string.h>
+
+/* Made by CMake of page.html and openapi.json. */
+extern const unsigned char serve_page[], serve_openapi[];
+extern const size_t serve_page_size, serve_openapi_size;
+
+const char serve_page_policy[] =
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+int serve_get_page(struct serve_buffer *out, struct serve_server *server, const char *path)
+{
+    (void)server, (void)path;
+    serve_put(out, serve_page, serve_page_size);
+    return 200;
+}
+
+int serve_get_openapi(struct serve_buffer *out, struct serve_server *server, const char *path)
+{
+    (void)server, (void)path;
+    serve_put(out, serve_openapi, serve_openapi_size);
+    return 200;
+}
+
+int serve_get_metrics(struct serve_buffer *out, struct serve_server *server, const char *path)
+{
+    (void)path;
+    serve_put_metrics(out, &server->metrics);
+    return 200;
+}
+
+int serve_get_health(struct serve_buffer *out, struct serve_server *server, const char *path)
+{
+    bool ready = server->ready && !server->draining;
+    (void)path;
+    if (ready) serve_print(out, "{\"status\": \"ok\"}");
+    else {
+        const struct serve_error error = {
+            .status = 503, .message = "the model is not loaded", .code = server->draining ? "ending" : "loading"};
+        serve_put_error(out, &error);
+    }
+    return ready ? 200 : 503;
+}
+
+static yyjson_mut_val *model(yyjson_mut_doc *doc, const struct serve_server *server)
+{
+    yyjson_mut_val *o = yyjson_mut_obj(doc);
+    yyjson_mut_obj_add_val(doc, o, "id", serve_text(doc, server->model_id, strlen(server->model_id)));
+    yyjson_mut_obj_add_str(doc, o, "object", "model");
+    yyjson_mut_obj_add_sint(doc, o, "created", server->created);
+    yyjson_mut_obj_add_str(doc, o, "owned_by", "peridot");
+    if (server->ready) yyjson_mut_obj_add_uint(doc, o, "max_model_len", server->ctx);
+    return o;
+}
+
+int serve_get_models(struct serve_buffer *out, struct serve_server *server, const char *path)
+{
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *root = yyjson_mut_obj(doc), *data = yyjson_mut_arr(doc);
+    (void)path;
+    yyjson_mut_doc_set_root(doc, root);
+    yyjson_mut_obj_add_str(doc, root, "object", "list");
+    yyjson_mut_arr_append(data, model(doc, server));
+    yyjson_mut_obj_add_val(doc, root, "data", data);
+    serve_put_json(out, doc);
+    return 200;
+}
+
+int serve_get_model(struct serve_buffer *out, struct serve_server *server, const char *path)
+{
+    const char *id = path + strlen("/v1/models/");
+    if (strcmp(id, server->model_id) != 0) {
+        struct serve_error error = {0};
+        serve_refuse(&error, 404, "model_not_found", "model", "there is no model %.200s: this server has %s", id,
+                     server->model_id);
+        serve_put_error(out, &error);
+        return 404;
+    }
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_doc_set_root(doc, model(doc, server));
+    serve_put_json(out, doc);
+    return 200;
+}

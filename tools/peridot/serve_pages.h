@@ -1,0 +1,18 @@
+/* What GET answers: the page, the state, the models, the description of the interface. */
+#ifndef PERIDOT_COMMAND_SERVE_PAGES_H
+#define PERIDOT_COMMAND_SERVE_PAGES_H
+
+#include "serve_server.h"
+
+/* Content-Security-Policy of the page: nothing from elsewhere. */
+extern const char serve_page_policy[];
+
+/* Each writes the body and gives the status. None waits for the engine. */
+int serve_get_page(struct serve_buffer *out, struct serve_server *server, const char *path);
+int serve_get_health(struct serve_buffer *out, struct serve_server *server, const char *path);
+int serve_get_openapi(struct serve_buffer *out, struct serve_server *server, const char *path);
+int serve_get_metrics(struct serve_buffer *out, struct serve_server *server, const char *path);
+int serve_get_models(struct serve_buffer *out, struct serve_server *server, const char *path);
+int serve_get_model(struct serve_buffer *out, struct serve_server *server, const char *path);
+
+#endif

@@ -1,0 +1,342 @@
+#include "serve_params.h"
+#include "serve_server.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    CHAT = 1 << SERVE_CHAT, COMPLETIONS = 1 << SERVE_COMPLETIONS, RESPONSES = 1 << SERVE_RESPONSES,
+    EMBEDDINGS = 1 << SERVE_EMBEDDINGS, TOKENIZE = 1 << SERVE_TOKENIZE, DETOKENIZE = 1 << SERVE_DETOKENIZE,
+    WRITES = CHAT | COMPLETIONS | RESPONSES, OPENAI = WRITES | EMBEDDINGS
+};
+
+struct param {
+    const char *name;
+    unsigned apis;
+    bool (*read)(struct serve_job *job, const struct param *p, yyjson_val *value);
+    size_t offset;             /* of the value in the job */
+    double min, max;
+    const char *accepts;       /* JSON texts with | between them: what changes nothing */
+};
+
+static bool refuse(struct serve_job *job, const struct param *p, const char *what)
+{
+    return serve_refuse(&job->error, 400, "invalid_value", p->name, "%s %s", p->name, what);
+}
+
+static bool refuse_range(struct serve_job *job, const struct param *p)
+{
+    return serve_refuse(&job->error, 400, "invalid_value", p->name, "%s must be a %snumber from %g to %g", p->name,
+                        p->max > 100 ? "whole " : "", p->min, p->max);
+}
+
+const char *serve_param_text(struct serve_job *job, const char *name, yyjson_val *value)
+{
+    const char *text = yyjson_get_str(value);
+    if (text && strlen(text) == yyjson_get_len(value)) return text;
+    serve_refuse(&job->error, 400, "invalid_type", name, text ? "%s has a NUL in it" : "%s must be a string", name);
+    return NULL;
+}
+
+/* ---- kinds ---- */
+
+static void *place(struct serve_job *job, const struct param *p) { return (char *)job + p->offset; }
+
+static bool read_float(struct serve_job *job, const struct param *p, yyjson_val *value)
+{
+    double x = yyjson_get_num(value);
+    if (!yyjson_is_num(value) || !(x >= p->min && x <= p->max)) return refuse_range(job, p);
+    *(float *)place(job, p) = (float)x;
+    return true;
+}
+
+static bool whole(double *out, const struct param *p, yyjson_val *value)
+{
+    *out = yyjson_get_num(value);
+    return yyjson_is_num(value) && *out >= p->min && *out <= p->max && floor(*out) == *out;
+}
+
+static bool read_u32(struct serve_job *job, const struct param *p, yyjson_val *value)
+{
+    double x;
+    if (!whole(&x, p, value)) return refuse_range(job, p);
+    *(uint32_t *)place(job, p) = (uint32_t)x;
+    return true;
+}
+
+static bool read_bool(struct serve_job *job, const struct param *p, yyjson_val *value)
+{
+    if (!yyjson_is_bool(value)) return refuse(job, p, "must be true or false");
+    *(bool *)place(job, p) = yyjson_get_bool(value);
+    return true;
+}
+
+static bool read_nothing(struct serve_job *job, const struct param *p, yyjson_val *value)
+{
+    (void)job, (void)p, (void)value;
+    return true;
+}
+
+/* Only values that change nothing are accepted. */
+static bool read_neutral(struct serve_job *job, const struct param *p, yyjson_val *value)
+{
+    size_t size = 0;
+    char *text = yyjson_val_write(value, 0, &size);
+    bool accepted = false;
+    for (const char *at = p->accepts; text && at && *at && !accepted; at += at[strcspn(at, "|")] == '|') {
+        size_t n = strcspn(at, "|");
+        accepted = n == size && memcmp(at, text, n) == 0;
+        at += n;
+    }
+    free(text);
+    if (accepted) return true;
+    return serve_refuse(&job->error, 400, "unsupported_parameter", p->name, "%s is not supported here%s%s", p->name,
+                        p->accepts ? ", but for " : "", p->accepts ? p->accepts : "");
+}
+
+/* ---- one by one ---- */
+
+static bool read_model(struct serve_job *job, const struct param *p, yyjson_val *value)
+{
+    const char *name = serve_param_text(job, p->name, value);
+    if (!name) return false;
+    if (strcmp(name, job->server->model_id) == 0) return true;
+    return serve_refuse(&job->error, 404, "model_not_found", p->name,
+                        "The model `%.200s` does not exist: this server has %s", name, job->server->model_id);
+}
+
+static bool read_max(struct serve_job *job, const struct param *p, yyjson_val *value)
+{
+    double x;
+    if (!whole(&x, p, value)) return refuse_range(job, p);
+    if (x < 1 && job->api != SERVE_COMPLETIONS) return refuse(job, p, "must be 1 at least");
+    job->n_max = (uint64_t)x;
+    job->max_given = true;
+    return true;
+}
+
+static bool read_seed(struct serve_job *job, const struct param *p, yyjson_val *value)
+{
+    if (!yyjson_is_int(value)) return refuse(job, p, "must be a whole number");
+    job->sampling.seed = yyjson_is_uint(value) ? yyjson_get_uint(value) : (uint64_t)yyjson_get_sint(value);
+    return true;
+}
+
+static bool add_stop(struct serve_job *job, const struct param *p, yyjson_val *value)
+{
+    const char *text = serve_param_text(job, p->name, value);
+    if (!text) return false;
+    if (!*text) return refuse(job, p, "must not be empty");
+    if (job->sampling.n_stop == SERVE_MAX_STOPS) return refuse(job, p, "has more than 16 texts");
+    job->stops[job->sampling.n_stop++] = text;
+    return true;
+}
+
+static bool read_stop(struct serve_job *job, const struct param *p, yyjson_val *value)
+{
+    size_t i, n;
+    yyjson_val *each;
+    if (!yyjson_is_arr(value)) return add_stop(job, p, value);
+    yyjson_arr_foreach(value, i, n, each) {
+        if (!add_stop(job, p, each)) return false;
+    }
+    return true;
+}
+
+static bool read_bias(struct serve_job *job, const struct param *p, yyjson_val *value)
+{
+    size_t i, n;
+    yyjson_val *key, *each;
+    if (!yyjson_is_obj(value)) return refuse(job, p, "must be an object of token ids and numbers");
+    if (yyjson_obj_size(value) > 1024) return refuse(job, p, "has more than 1024 tokens");
+    job->bias = calloc(yyjson_obj_size(value) + 1, sizeof *job->bias);
+    if (!job->bias) return serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
+    yyjson_obj_foreach(value, i, n, key, each) {
+        char *end;
+        const char *name = yyjson_get_str(key);
+        unsigned long id = *name >= '0' && *name <= '9' ? strtoul(name, &end, 10) : ULONG_MAX;
+        double x = yyjson_get_num(each);
+        if (id > INT32_MAX || *end) return refuse(job, p, "has a key that is no token id");
+        if (!yyjson_is_num(each) || !(x >= -100 && x <= 100)) return refuse_range(job, p);
+        job->bias[job->sampling.n_bias++] = (peridot_bias){(int32_t)id, x == -100 ? -INFINITY : (float)x};
+    }
+    return true;
+}
+
+static bool read_logprobs(struct serve_job *job, const struct param *p, yyjson_val *value)
+{
+    if (job->api == SERVE_CHAT) return read_bool(job, p, value);
+    double x;
+    if (!whole(&x, p, value)) return refuse_range(job, p);
+    job->logprobs = true;
+    job->n_top = (uint32_t)x;
+    return true;
+}
+
+static bool read_stream_options(struct serve_job *job, const struct param *p, yyjson_val *value)
+{
+    size_t i, n;
+    yyjson_val *key, *each;
+    if (!yyjson_is_obj(value)) return refuse(job, p, "must be an object");
+    yyjson_obj_foreach(value, i, n, key, each) {
+        bool usage = yyjson_equals_str(key, "include_usage");
+        if (!usage && !yyjson_equals_str(key, "include_obfuscation")) return refuse(job, p, "has a name that is not known");
+        if (!yyjson_is_bool(each)) return refuse(job, p, "has a value that is not true or false");
+        if (usage) job->include_usage = yyjson_get_bool(each);
+    }
+    return true;
+}
+
+static bool read_encoding(struct serve_job *job, const struct param *p, yyjson_val *value)
+{
+    job->base64 = yyjson_equals_str(value, "base64");
+    return job->base64 || yyjson_equals_str(value, "float") ? true : refuse(job, p, "must be float or base64");
+}
+
+static bool read_pooling(struct serve_job *job, const struct param *p, yyjson_val *value)
+{
+    static const char *const names[] = {
+        [SERVE_POOL_MEAN] = "mean", [SERVE_POOL_LAST] = "last", [SERVE_POOL_CLS] = "cls"};
+    for (uint32_t i = 0; i < CMD_COUNT(names); i++) {
+        if (!yyjson_equals_str(value, names[i])) continue;
+        job->pool = i;
+        return true;
+    }
+    return refuse(job, p, "must be mean, last or cls");
+}
+
+static bool read_dimensions(struct serve_job *job, const struct param *p, yyjson_val *value)
+{
+    if (yyjson_is_uint(value) && yyjson_get_uint(value) == job->server->d_model) return true;
+    return serve_refuse(&job->error, 400, "unsupported_parameter", p->name, "this model's vectors have %u dimensions",
+                        job->server->d_model);
+}
+
+static bool read_best_of(struct serve_job *job, const struct param *p, yyjson_val *value)
+{
+    yyjson_val *n = yyjson_obj_get(yyjson_doc_get_root(job->document), "n");
+    if (yyjson_is_uint(value) && yyjson_get_uint(value) == (yyjson_is_uint(n) ? yyjson_get_uint(n) : 1)) return true;
+    return serve_refuse(&job->error, 400, "unsupported_parameter", p->name, "best_of is supported only where it is n");
+}
+
+/* The schema, wherever clients put it; it is compiled when the tasks are made. */
+static bool read_format(struct serve_job *job, const struct param *p, yyjson_val *value)
+{
+    yyjson_val *type = yyjson_obj_get(value, "type"), *nested = yyjson_obj_get(value, "json_schema");
+    if (yyjson_equals_str(type, "text")) return true;
+    if (yyjson_equals_str(type, "json_object")) job->json = true;
+    else if (!yyjson_equals_str(type, "json_schema"))
+        return refuse(job, p, "must have the type text, json_object or json_schema");
+    yyjson_val *schema = yyjson_obj_get(nested, "schema");
+    if (!schema) schema = yyjson_obj_get(value, "schema");
+    if (!schema) return job->json ? true : refuse(job, p, "has the type json_schema and no schema");
+    job->schema = yyjson_val_write(schema, 0, NULL);
+    return job->schema ? true : serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
+}
+
+static bool read_text_format(struct serve_job *job, const struct param *p, yyjson_val *value)
+{
+    size_t i, n;
+    yyjson_val *key, *each;
+    if (!yyjson_is_obj(value)) return refuse(job, p, "must be an object");
+    yyjson_obj_foreach(value, i, n, key, each) {
+        if (!yyjson_equals_str(key, "format")) return refuse(job, p, "is supported only with format");
+        if (!yyjson_is_null(each) && !read_format(job, p, each)) return false;
+    }
+    return true;
+}
+
+#define AT(member) .offset = offsetof(struct serve_job, member)
+
+static const struct param params[] = {
+    {"model", OPENAI, .read = read_model},
+    {"messages", CHAT, .read = read_nothing},
+    {"prompt", COMPLETIONS, .read = read_nothing},
+    {"input", RESPONSES | EMBEDDINGS, .read = read_nothing},
+    {"instructions", RESPONSES, .read = read_nothing},
+    {"content", TOKENIZE, .read = read_nothing},
+    {"tokens", DETOKENIZE, .read = read_nothing},
+    {"add_special", TOKENIZE, .read = read_bool, AT(echo)},
+    {"with_pieces", TOKENIZE, .read = read_bool, AT(wants_pieces)},
+    {"max_tokens", CHAT | COMPLETIONS, .read = read_max, .max = 1e9},
+    {"max_completion_tokens", CHAT, .read = read_max, .max = 1e9},
+    {"max_output_tokens", RESPONSES, .read = read_max, .max = 1e9},
+    {"temperature", WRITES, .read = read_float, AT(sampling.temperature), .min = 0, .max = 2},
+    {"top_p", WRITES, .read = read_float, AT(sampling.top_p), .min = 0, .max = 1},
+    {"top_k", WRITES, .read = read_u32, AT(sampling.top_k), .min = 0, .max = 1e9},
+    {"min_p", WRITES, .read = read_float, AT(sampling.min_p), .min = 0, .max = 1},
+    {"repeat_penalty", WRITES, .read = read_float, AT(sampling.repeat_penalty), .min = 0, .max = 100},
+    {"presence_penalty", CHAT | COMPLETIONS, .read = read_float, AT(sampling.presence_penalty), .min = -2, .max = 2},
+    {"frequency_penalty", CHAT | COMPLETIONS, .read = read_float, AT(sampling.frequency_penalty), .min = -2, .max = 2},
+    {"seed", WRITES, .read = read_seed},
+    {"logit_bias", CHAT | COMPLETIONS, .read = read_bias},
+    {"stop", WRITES, .read = read_stop},
+    {"n", CHAT | COMPLETIONS, .read = read_u32, AT(n), .min = 1, .max = SERVE_MAX_CHOICES},
+    {"stream", WRITES, .read = read_bool, AT(stream)},
+    {"stream_options", WRITES, .read = read_stream_options},
+    {"logprobs", CHAT | COMPLETIONS, .read = read_logprobs, AT(logprobs), .min = 0, .max = SERVE_MAX_TOP},
+    {"top_logprobs", CHAT, .read = read_u32, AT(n_top), .min = 0, .max = SERVE_MAX_TOP},
+    {"echo", COMPLETIONS, .read = read_bool, AT(echo)},
+    {"best_of", COMPLETIONS, .read = read_best_of},
+    {"response_format", CHAT | COMPLETIONS, .read = read_format},
+    {"text", RESPONSES, .read = read_text_format},
+    {"encoding_format", EMBEDDINGS, .read = read_encoding},
+    {"dimensions", EMBEDDINGS, .read = read_dimensions},
+    {"pooling", EMBEDDINGS, .read = read_pooling},
+    /* what changes no answer */
+    {"user", OPENAI, .read = read_nothing},
+    {"metadata", WRITES, .read = read_nothing},
+    {"service_tier", WRITES, .read = read_nothing},
+    {"safety_identifier", WRITES, .read = read_nothing},
+    {"prompt_cache_key", WRITES, .read = read_nothing},
+    {"prompt_cache_retention", WRITES, .read = read_nothing},
+    {"prediction", CHAT, .read = read_nothing},
+    {"parallel_tool_calls", CHAT | RESPONSES, .read = read_nothing},
+    {"store", CHAT | RESPONSES, .read = read_neutral, .accepts = "false"},
+    {"tools", CHAT | RESPONSES, .read = read_neutral, .accepts = "[]"},
+    {"tool_choice", CHAT | RESPONSES, .read = read_neutral, .accepts = "\"none\"|\"auto\""},
+    {"functions", CHAT, .read = read_neutral, .accepts = "[]"},
+    {"function_call", CHAT, .read = read_neutral, .accepts = "\"none\"|\"auto\""},
+    {"modalities", CHAT, .read = read_neutral, .accepts = "[\"text\"]"},
+    {"audio", CHAT, .read = read_neutral},
+    {"reasoning_effort", CHAT, .read = read_neutral, .accepts = "\"none\""},
+    {"verbosity", CHAT, .read = read_neutral, .accepts = "\"medium\""},
+    {"web_search_options", CHAT, .read = read_neutral},
+    {"suffix", COMPLETIONS, .read = read_neutral, .accepts = "\"\""},
+    {"include", RESPONSES, .read = read_neutral, .accepts = "[]"},
+    {"reasoning", RESPONSES, .read = read_neutral, .accepts = "{}"},
+    {"background", RESPONSES, .read = read_neutral, .accepts = "false"},
+    {"truncation", RESPONSES, .read = read_neutral, .accepts = "\"disabled\""},
+    {"previous_response_id", RESPONSES, .read = read_neutral},
+    {"conversation", RESPONSES, .read = read_neutral},
+    {"max_tool_calls", RESPONSES, .read = read_nothing},
+    {"top_logprobs", RESPONSES, .read = read_neutral, .accepts = "0"},
+};
+
+static const struct param *find(unsigned api, const char *name)
+{
+    for (size_t i = 0; i < CMD_COUNT(params); i++)
+        if (params[i].apis & api && strcmp(params[i].name, name) == 0) return &params[i];
+    return NULL;
+}
+
+bool serve_params_read(struct serve_job *job, yyjson_val *root)
+{
+    size_t i, n;
+    yyjson_val *key, *value;
+    if (!yyjson_is_obj(root)) return serve_refuse(&job->error, 400, "invalid_type", NULL, "the body must be an object");
+    yyjson_obj_foreach(root, i, n, key, value) {
+        const char *name = yyjson_get_str(key);
+        const struct param *p = find(1u << job->api, name);
+        if (!p)
+            return serve_refuse(&job->error, 400, "unknown_parameter", name,
+                                "Unrecognized request argument supplied: %.64s", name);
+        if (yyjson_obj_get(root, name) != value)
+            return serve_refuse(&job->error, 400, "invalid_value", name, "%.64s is there twice", name);
+        if (!yyjson_is_null(value) && !p->read(job, p, value)) return false;
+    }
+    if (job->n_top && !job->logprobs)
+        return serve_refuse(&job->error, 400, "invalid_value", "top_logprobs", "top_logprobs needs logprobs: true");
+    return true;
+}

@@ -1,0 +1,13 @@
+/* The parameters of requests: a table of their names, the interfaces that have them, and how each is read. What is not
+ * in it is refused by name. */
+#ifndef PERIDOT_COMMAND_SERVE_PARAMS_H
+#define PERIDOT_COMMAND_SERVE_PARAMS_H
+
+#include "serve_job.h"
+
+/* Puts what the body says into the job, but for texts; false: the job's error says what is wrong. */
+bool serve_params_read(struct serve_job *job, yyjson_val *root);
+/* A string without a NUL in it, or NULL and the error. */
+const char *serve_param_text(struct serve_job *job, const char *name, yyjson_val *value);
+
+#endif

@@ -1,0 +1,435 @@
+#define _DEFAULT_SOURCE   /* getentropy */
+#include "serve_read.h"
+#include "serve_engine.h"
+#include "serve_log.h"
+#include "serve_params.h"
+#include "serve_write.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct serve_reader {
+    struct serve_server *server;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct serve_job *first, **last;
+    bool stop;
+};
+
+/* ---- texts ---- */
+
+static bool refuse_type(struct serve_job *job, const char *name, const char *what)
+{
+    return serve_refuse(&job->error, 400, "invalid_type", name, "%s %s", name, what);
+}
+
+/* Appends the text of a message's parts. */
+static bool read_parts(struct serve_buffer *out, struct serve_job *job, const char *name, yyjson_val *parts)
+{
+    static const char *const types[] = {"text", "input_text", "output_text"};
+    size_t i, n;
+    yyjson_val *part;
+    yyjson_arr_foreach(parts, i, n, part) {
+        const char *type = yyjson_get_str(yyjson_obj_get(part, "type"));
+        bool known = false;
+        for (size_t k = 0; type && k < CMD_COUNT(types); k++) known = known || strcmp(type, types[k]) == 0;
+        if (!known)
+            return serve_refuse(&job->error, 400, "unsupported_parameter", name,
+                                "%s has a part of type %.32s: only text is supported", name, type ? type : "unknown");
+        const char *text = serve_param_text(job, name, yyjson_obj_get(part, "text"));
+        if (!text) return false;
+        serve_put(out, text, strlen(text));
+    }
+    serve_put(out, "", 1);
+    return !out->failed || serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
+}
+
+struct conversation {
+    peridot_message *messages;
+    struct serve_buffer *contents;   /* of those that came in parts */
+    size_t n;
+};
+
+static const char *role_of(struct serve_job *job, const char *name, yyjson_val *message)
+{
+    static const char *const roles[][2] = {
+        {"system", "system"}, {"developer", "system"}, {"user", "user"}, {"assistant", "assistant"}};
+    const char *role = yyjson_get_str(yyjson_obj_get(message, "role"));
+    for (size_t i = 0; role && i < CMD_COUNT(roles); i++)
+        if (strcmp(role, roles[i][0]) == 0) return roles[i][1];
+    serve_refuse(&job->error, 400, "invalid_value", name, "%s has a message with the role %.32s: there are system, "
+                 "developer, user and assistant", name, role ? role : "(none)");
+    return NULL;
+}
+
+static bool read_message(struct conversation *c, struct serve_job *job, const char *name, yyjson_val *message)
+{
+    static const char *const unsupported[] = {"tool_calls", "function_call", "tool_call_id", "audio"};
+    yyjson_val *content = yyjson_obj_get(message, "content"), *type = yyjson_obj_get(message, "type");
+    for (size_t i = 0; i < CMD_COUNT(unsupported); i++) {
+        yyjson_val *value = yyjson_obj_get(message, unsupported[i]);
+        if (value && !yyjson_is_null(value) && yyjson_get_len(value) > 0)
+            return serve_refuse(&job->error, 400, "unsupported_parameter", name,
+                                "%s has a message with %s, which is not supported here", name, unsupported[i]);
+    }
+    if (type && !yyjson_equals_str(type, "message"))
+        return serve_refuse(&job->error, 400, "unsupported_parameter", name,
+                            "%s has an item of type %.32s: only messages are supported", name,
+                            yyjson_is_str(type) ? yyjson_get_str(type) : "unknown");
+    peridot_message *m = &c->messages[c->n];
+    struct serve_buffer *parts = &c->contents[c->n];
+    m->role = role_of(job, name, message);
+    if (!m->role) return false;
+    c->n++;
+    if (!yyjson_is_arr(content)) return (m->content = serve_param_text(job, name, content)) != NULL;
+    if (!read_parts(parts, job, name, content)) return false;
+    m->content = parts->data;
+    return true;
+}
+
+static bool read_messages(struct conversation *c, struct serve_job *job, const char *name, yyjson_val *messages)
+{
+    size_t i, n;
+    yyjson_val *each, *instructions = yyjson_obj_get(yyjson_doc_get_root(job->document), "instructions");
+    size_t most = (yyjson_is_arr(messages) ? yyjson_arr_size(messages) : 1) + 1;
+    c->messages = calloc(most, sizeof *c->messages);
+    c->contents = calloc(most, sizeof *c->contents);
+    if (!c->messages || !c->contents) return serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
+    if (job->api == SERVE_RESPONSES && instructions && !yyjson_is_null(instructions)) {
+        const char *text = serve_param_text(job, "instructions", instructions);
+        if (!text) return false;
+        c->messages[c->n++] = (peridot_message){"system", text};
+    }
+    if (job->api == SERVE_RESPONSES && yyjson_is_str(messages)) {
+        const char *text = serve_param_text(job, name, messages);
+        if (text) c->messages[c->n++] = (peridot_message){"user", text};
+        return text != NULL;
+    }
+    if (!yyjson_is_arr(messages) || yyjson_arr_size(messages) == 0)
+        return refuse_type(job, name, "must be a list of messages that is not empty");
+    yyjson_arr_foreach(messages, i, n, each) {
+        if (!yyjson_is_obj(each)) return refuse_type(job, name, "must be a list of objects");
+        if (!read_message(c, job, name, each)) return false;
+    }
+    return true;
+}
+
+/* ---- tasks ---- */
+
+static bool refuse_length(struct serve_job *job, size_t n_prompt)
+{
+    const char *what = job->api == SERVE_CHAT || job->api == SERVE_RESPONSES ? "messages" : "prompt";
+    uint32_t ctx = job->server->ctx;
+    if (!job->max_given || n_prompt >= ctx)
+        return serve_refuse(&job->error, 400, "context_length_exceeded", what,
+                            "This model's maximum context length is %" PRIu32 " tokens. However, your %s resulted in "
+                            "%zu tokens. Please reduce the length of the %s.", ctx, what, n_prompt, what);
+    return serve_refuse(&job->error, 400, "context_length_exceeded", what,
+                        "This model's maximum context length is %" PRIu32 " tokens. However, you requested %" PRIu64
+                        " tokens (%zu in the %s, %" PRIu64 " in the completion). Please reduce the length of the %s or "
+                        "completion.", ctx, n_prompt + job->n_max, n_prompt, what, job->n_max, what);
+}
+
+/* Room for a reply, or the error. */
+static bool find_room(uint64_t *n_max, struct serve_job *job, size_t n_ids)
+{
+    uint64_t ctx = job->server->ctx, rest = n_ids < ctx ? ctx - n_ids : 0;
+    *n_max = job->max_given ? job->n_max : job->api == SERVE_COMPLETIONS ? cmd_min(16, rest) : rest;
+    if (job->api == SERVE_DETOKENIZE) return true;
+    if (n_ids == 0) return serve_refuse(&job->error, 400, "invalid_value", NULL, "a text without tokens");
+    if (job->api == SERVE_EMBEDDINGS) {
+        *n_max = 0;
+        return n_ids <= ctx || refuse_length(job, n_ids);
+    }
+    return (n_ids < ctx && *n_max <= rest) || refuse_length(job, n_ids);
+}
+
+/* Makes n tasks of a prompt: choices of one text. */
+static bool add_tasks(struct serve_job *job, const int32_t *ids, size_t n_ids)
+{
+    uint64_t n_max;
+    if (!find_room(&n_max, job, n_ids)) return false;
+    for (uint32_t i = 0; i < job->n; i++) {
+        struct serve_task *task = &job->tasks[job->n_tasks];
+        *task = (struct serve_task){.job = job, .index = (uint32_t)job->n_tasks, .n_prompt = n_ids,
+                                    .n_max = (uint32_t)n_max, .sampling = job->sampling,
+                                    .tokens = malloc((n_ids + n_max + 1) * sizeof *task->tokens)};
+        job->n_tasks++;
+        if (!task->tokens) return serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
+        if (n_ids) memcpy(task->tokens, ids, n_ids * sizeof *ids);
+        task->sampling.seed += i;
+        task->sampling.stop = job->stops;
+        task->sampling.bias = job->bias;
+    }
+    return true;
+}
+
+static bool make_tasks(struct serve_job *job, size_t n_texts)
+{
+    if (n_texts * job->n > SERVE_MAX_TASKS || n_texts == 0)
+        return serve_refuse(&job->error, 400, "invalid_value", NULL, "there must be 1 to %d texts", SERVE_MAX_TASKS);
+    job->tasks = calloc(n_texts * job->n, sizeof *job->tasks);
+    return job->tasks || serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
+}
+
+static bool read_chat(struct serve_job *job, const peridot_vocab *vocab, yyjson_val *root)
+{
+    const char *name = job->api == SERVE_CHAT ? "messages" : "input";
+    struct conversation c = {0};
+    int32_t *ids = NULL;
+    size_t n = 0;
+    bool good = read_messages(&c, job, name, yyjson_obj_get(root, name)) && make_tasks(job, 1);
+    if (good) {
+        peridot_status status = peridot_encode_messages(&ids, &n, vocab, c.messages, c.n,
+                                                        peridot_vocab_has_chat(vocab) ? NULL : "plain");
+        good = status == PERIDOT_OK ? add_tasks(job, ids, n) : serve_refuse_status(&job->error, status);
+    }
+    for (size_t i = 0; i < c.n; i++) serve_buffer_free(&c.contents[i]);
+    free(c.messages);
+    free(c.contents);
+    peridot_free(ids);
+    return good;
+}
+
+static bool read_ids(struct serve_job *job, const peridot_vocab *vocab, const char *name, yyjson_val *list)
+{
+    size_t i, n, n_ids = yyjson_arr_size(list);
+    yyjson_val *each;
+    int32_t *ids = malloc((n_ids + 1) * sizeof *ids);
+    bool good = ids || serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
+    yyjson_arr_foreach(list, i, n, each) {
+        good = good && yyjson_is_uint(each) && yyjson_get_uint(each) < peridot_vocab_size(vocab);
+        if (good) ids[i] = (int32_t)yyjson_get_uint(each);
+    }
+    if (good) good = add_tasks(job, ids, n_ids);
+    else refuse_type(job, name, "has a number that is no token id");
+    free(ids);
+    return good;
+}
+
+static bool read_text(struct serve_job *job, const peridot_vocab *vocab, const char *name, yyjson_val *value)
+{
+    int32_t *ids;
+    size_t n;
+    if (!yyjson_is_str(value)) return refuse_type(job, name, "must be a text, token ids, or a list of them");
+    peridot_status status = peridot_encode(&ids, &n, vocab, yyjson_get_str(value), yyjson_get_len(value),
+                                           PERIDOT_ENCODE_BOS);
+    if (status != PERIDOT_OK) return serve_refuse_status(&job->error, status);
+    bool good = add_tasks(job, ids, n);
+    peridot_free(ids);
+    return good;
+}
+
+/* A text, its ids, texts, or lists of ids. */
+static bool read_texts(struct serve_job *job, const peridot_vocab *vocab, yyjson_val *root)
+{
+    const char *name = job->api == SERVE_COMPLETIONS ? "prompt" : "input";
+    yyjson_val *value = yyjson_obj_get(root, name), *each;
+    size_t i, n;
+    if (!value || yyjson_is_null(value)) return refuse_type(job, name, "is needed");
+    bool ids = yyjson_is_arr(value) && yyjson_is_num(yyjson_arr_get_first(value));
+    bool many = yyjson_is_arr(value) && !ids;
+    if (!make_tasks(job, many ? yyjson_arr_size(value) : 1)) return false;
+    if (ids) return read_ids(job, vocab, name, value);
+    if (!many) return read_text(job, vocab, name, value);
+    yyjson_arr_foreach(value, i, n, each) {
+        if (!(yyjson_is_arr(each) ? read_ids : read_text)(job, vocab, name, each)) return false;
+    }
+    return true;
+}
+
+/* ---- what needs no device ---- */
+
+static bool tokenize(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab, yyjson_val *root)
+{
+    int32_t *ids;
+    size_t n;
+    yyjson_val *content = yyjson_obj_get(root, "content");
+    if (!yyjson_is_str(content)) return refuse_type(job, "content", "must be a text");
+    peridot_status status = peridot_encode(&ids, &n, vocab, yyjson_get_str(content), yyjson_get_len(content),
+                                           job->echo ? PERIDOT_ENCODE_BOS : 0);
+    if (status != PERIDOT_OK) return serve_refuse_status(&job->error, status);
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *root_out = yyjson_mut_obj(doc), *list = yyjson_mut_arr(doc);
+    yyjson_mut_doc_set_root(doc, root_out);
+    yyjson_mut_obj_add_val(doc, root_out, "tokens", list);
+    for (size_t i = 0; i < n; i++) {
+        yyjson_mut_val *id = yyjson_mut_sint(doc, ids[i]), *both = job->wants_pieces ? yyjson_mut_obj(doc) : NULL;
+        if (both) {
+            struct serve_buffer piece = {0};
+            serve_put_piece(&piece, vocab, ids[i]);
+            yyjson_mut_obj_add_val(doc, both, "id", id);
+            yyjson_mut_obj_add_val(doc, both, "piece", serve_text(doc, piece.data, piece.size));
+            serve_buffer_free(&piece);
+        }
+        yyjson_mut_arr_append(list, both ? both : id);
+    }
+    peridot_free(ids);
+    serve_put_json(out, doc);
+    return true;
+}
+
+static bool detokenize(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab, yyjson_val *root)
+{
+    yyjson_val *tokens = yyjson_obj_get(root, "tokens");
+    char *text = NULL;
+    size_t size = 0;
+    if (!yyjson_is_arr(tokens)) return refuse_type(job, "tokens", "must be a list of token ids");
+    if (yyjson_arr_size(tokens)) {
+        if (!make_tasks(job, 1) || !read_ids(job, vocab, "tokens", tokens)) return false;
+        peridot_status status = peridot_decode(&text, &size, vocab, job->tasks[0].tokens, job->tasks[0].n_prompt);
+        if (status != PERIDOT_OK) return serve_refuse_status(&job->error, status);
+    }
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *root_out = yyjson_mut_obj(doc);
+    yyjson_mut_doc_set_root(doc, root_out);
+    yyjson_mut_obj_add_val(doc, root_out, "content", serve_text(doc, text, size));
+    serve_put_json(out, doc);
+    peridot_free(text);
+    return true;
+}
+
+/* ---- a job ---- */
+
+static void set_defaults(struct serve_job *job)
+{
+    static const char *const prefixes[SERVE_N_APIS] = {
+        [SERVE_CHAT] = "chatcmpl-", [SERVE_COMPLETIONS] = "cmpl-", [SERVE_RESPONSES] = "resp_"};
+    uint64_t random[2] = {0};
+    if (getentropy(random, sizeof random) != 0) random[0] = (uint64_t)(cmd_now() * 1e9);
+    snprintf(job->id, sizeof job->id, "%s%016" PRIx64, prefixes[job->api] ? prefixes[job->api] : "", random[0]);
+    job->sampling = (peridot_sampling){.size = sizeof job->sampling, .temperature = 1, .top_k = 40,
+                                       .seed = random[1] & UINT32_MAX};
+    job->n = 1;
+}
+
+static bool parse(struct serve_job *job)
+{
+    yyjson_read_err error;
+    job->document = yyjson_read_opts(job->body.data ? job->body.data : (char *)"", job->body.size, 0, NULL, &error);
+    if (!job->document)
+        return serve_refuse(&job->error, 400, "invalid_json", NULL, "the body is no JSON: %s at byte %zu", error.msg,
+                            error.pos);
+    set_defaults(job);
+    return serve_params_read(job, yyjson_doc_get_root(job->document));
+}
+
+static bool read_body(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab)
+{
+    if (!parse(job) || !serve_job_compile(job, vocab)) return false;
+    yyjson_val *root = yyjson_doc_get_root(job->document);
+    switch (job->api) {
+    case SERVE_CHAT:
+    case SERVE_RESPONSES: return read_chat(job, vocab, root);
+    case SERVE_COMPLETIONS:
+    case SERVE_EMBEDDINGS: return read_texts(job, vocab, root);
+    case SERVE_TOKENIZE: return tokenize(out, job, vocab, root);
+    default: return detokenize(out, job, vocab, root);
+    }
+}
+
+static void answer(struct serve_job *job, const struct serve_buffer *out)
+{
+    serve_job_begin(job, 200);
+    serve_job_write(job, out, true);
+}
+
+static void take(struct serve_reader *r, struct serve_job *job)
+{
+    struct serve_buffer out = {0};
+    serve_log_prompt(job);
+    const peridot_vocab *vocab = serve_engine_vocab(r->server->engine);
+    bool good = vocab ? read_body(&out, job, vocab)
+                      : serve_refuse(&job->error, 503, NULL, NULL, "the model is not loaded");
+    job->vocab = vocab;
+    if (good && !out.size) serve_write_begin(job);
+    else serve_job_drop_grammar(job);
+    serve_engine_vocab_done(r->server->engine);
+    serve_buffer_free(&job->body);
+    if (good && !out.size) {
+        serve_engine_add(r->server->engine, job);
+        return;
+    }
+    if (good) answer(job, &out);
+    else serve_job_fail(job);
+    serve_buffer_free(&out);
+    r->server->n_jobs--;
+    serve_job_drop(job);
+}
+
+/* ---- the thread ---- */
+
+static void *run(void *user)
+{
+    struct serve_reader *r = user;
+    pthread_mutex_lock(&r->lock);
+    while (!r->stop) {
+        struct serve_job *job = r->first;
+        if (!job) {
+            pthread_cond_wait(&r->changed, &r->lock);
+            continue;
+        }
+        r->first = job->next;
+        if (!r->first) r->last = &r->first;
+        pthread_mutex_unlock(&r->lock);
+        take(r, job);
+        pthread_mutex_lock(&r->lock);
+    }
+    pthread_mutex_unlock(&r->lock);
+    return NULL;
+}
+
+peridot_status serve_reader_create(struct serve_reader **out, struct serve_server *server)
+{
+    struct serve_reader *r = calloc(1, sizeof *r);
+    *out = NULL;
+    if (!r) return cmd_fail_alloc(sizeof *r, "reader");
+    r->server = server;
+    r->last = &r->first;
+    pthread_mutex_init(&r->lock, NULL);
+    pthread_cond_init(&r->changed, NULL);
+    if (pthread_create(&r->thread, NULL, run, r) != 0) {
+        free(r);
+        return cmd_fail(PERIDOT_ERROR_MEMORY, "a thread cannot be created");
+    }
+    *out = r;
+    return PERIDOT_OK;
+}
+
+void serve_reader_free(struct serve_reader *r)
+{
+    if (!r) return;
+    pthread_mutex_lock(&r->lock);
+    r->stop = true;
+    pthread_cond_signal(&r->changed);
+    pthread_mutex_unlock(&r->lock);
+    pthread_join(r->thread, NULL);
+    while (r->first) {
+        struct serve_job *job = r->first;
+        r->first = job->next;
+        serve_refuse(&job->error, 503, NULL, NULL, "the server is ending");
+        serve_job_fail(job);
+        r->server->n_jobs--;
+        serve_job_drop(job);
+    }
+    free(r);
+}
+
+bool serve_reader_add(struct serve_reader *r, struct serve_job *job)
+{
+    const struct serve_args *args = r->server->args;
+    pthread_mutex_lock(&r->lock);
+    bool room = r->server->n_jobs < args->n_parallel + args->n_queue;
+    if (room) {
+        r->server->n_jobs++;
+        job->next = NULL;
+        *r->last = job;
+        r->last = &job->next;
+        pthread_cond_signal(&r->changed);
+    }
+    pthread_mutex_unlock(&r->lock);
+    return room;
+}

@@ -1,0 +1,14 @@
+/* The reader: one thread that makes tasks of bodies, one after the other, so that neither connections nor the device
+ * wait for JSON and tokenizing. It answers what needs no device. */
+#ifndef PERIDOT_COMMAND_SERVE_READ_H
+#define PERIDOT_COMMAND_SERVE_READ_H
+
+#include "serve_server.h"
+
+peridot_status serve_reader_create(struct serve_reader **out, struct serve_server *server);
+/* Refuses what is still waiting. NULL is allowed. */
+void serve_reader_free(struct serve_reader *reader);
+/* Takes over an ownership of the job, whose body is complete; false: too many wait already. */
+bool serve_reader_add(struct serve_reader *reader, struct serve_job *job);
+
+#endif

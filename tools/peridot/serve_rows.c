@@ -1,0 +1,106 @@
+#include "serve_rows.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- probabilities ---- */
+
+static void insert(struct serve_logprob *p, uint32_t most, int32_t token, float value)
+{
+    if (p->n_top == most && (most == 0 || value <= p->top[most - 1].value)) return;
+    if (p->n_top < most) p->n_top++;
+    uint32_t i = p->n_top - 1;
+    for (; i > 0 && p->top[i - 1].value < value; i--) p->top[i] = p->top[i - 1];
+    p->top[i] = (struct serve_alternative){token, value};
+}
+
+/* log softmax */
+static struct serve_logprob find(const float *row, size_t n, uint32_t n_top, int32_t token)
+{
+    struct serve_logprob p = {.token = token};
+    double most = -INFINITY, sum = 0;
+    for (size_t i = 0; i < n; i++) most = fmax(most, (double)row[i]);
+    for (size_t i = 0; i < n; i++) {
+        sum += exp((double)row[i] - most);
+        insert(&p, n_top, (int32_t)i, row[i]);
+    }
+    double total = most + log(sum);
+    p.value = token >= 0 && (size_t)token < n ? (float)((double)row[token] - total) : -INFINITY;
+    for (uint32_t i = 0; i < p.n_top; i++) p.top[i].value = (float)((double)p.top[i].value - total);
+    return p;
+}
+
+static bool add(struct serve_task *task, const float *row, size_t n, int32_t token)
+{
+    if (task->n_logprobs == task->logprobs_capacity) {
+        size_t capacity = cmd_max(64, 2 * task->logprobs_capacity);
+        struct serve_logprob *more = realloc(task->logprobs, capacity * sizeof *more);
+        if (!more) return serve_refuse(&task->job->error, 500, NULL, NULL, "out of memory");
+        task->logprobs = more;
+        task->logprobs_capacity = capacity;
+    }
+    task->logprobs[task->n_logprobs++] = find(row, n, task->job->n_top, token);
+    return true;
+}
+
+bool serve_take_logits(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n)
+{
+    struct serve_task *task = user;
+    (void)sequence, (void)pos;
+    if (!task->row) task->row = malloc(n * sizeof *row);
+    if (!task->row) return serve_refuse(&task->job->error, 500, NULL, NULL, "out of memory");
+    memcpy(task->row, row, n * sizeof *row);
+    task->row_size = n;
+    return true;
+}
+
+void serve_take_token(struct serve_task *task, int32_t token)
+{
+    if (task->row) add(task, task->row, task->row_size, token);
+}
+
+/* ---- vectors ---- */
+
+static bool pool(struct serve_task *task, uint32_t pos, const float *row, size_t n)
+{
+    enum serve_pool how = (enum serve_pool)task->job->pool;
+    if (!task->vector) task->vector = malloc(n * sizeof *task->vector);
+    if (!task->vector) return serve_refuse(&task->job->error, 500, NULL, NULL, "out of memory");
+    task->vector_size = n;
+    if (how == SERVE_POOL_CLS && pos > 0) return true;
+    bool first = pos == 0 || how == SERVE_POOL_LAST;
+    for (size_t i = 0; i < n; i++) task->vector[i] = (first ? 0 : task->vector[i]) + (double)row[i];
+    return true;
+}
+
+/* ---- reading ---- */
+
+static struct serve_task *task_of(const struct serve_rows *rows, const peridot_sequence *sequence)
+{
+    size_t i = 0;
+    while (rows->tasks[i]->sequence != sequence) i++;
+    return rows->tasks[i];
+}
+
+static bool take_hidden(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n)
+{
+    return pool(task_of(user, sequence), pos, row, n);
+}
+
+/* The row of a position tells of the token after it; the last one's is the request's. */
+static bool take_logits(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n)
+{
+    struct serve_task *task = task_of(user, sequence);
+    if (pos == 0) task->n_logprobs = 0;
+    return pos + 1 >= task->n_prompt || add(task, row, n, task->tokens[pos + 1]);
+}
+
+peridot_status serve_rows_read(struct serve_rows *rows, peridot_session *session, const peridot_prompt *prompts)
+{
+    bool hidden = rows->tasks[0]->job->api == SERVE_EMBEDDINGS;
+    const peridot_eval_params params = {.size = sizeof params, .hidden = hidden ? take_hidden : NULL,
+        .logits = hidden ? NULL : take_logits, .user = rows,
+        .last = hidden && rows->tasks[0]->job->pool == SERVE_POOL_LAST};
+    return peridot_eval(session, prompts, rows->n, &params);
+}

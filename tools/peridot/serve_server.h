@@ -1,0 +1,38 @@
+/* What the threads of peridot serve share: the one of HTTP, the reader, the engine, and the main thread, which watches
+ * them. */
+#ifndef PERIDOT_COMMAND_SERVE_SERVER_H
+#define PERIDOT_COMMAND_SERVE_SERVER_H
+
+#include "open.h"
+#include "serve_job.h"
+#include "serve_metrics.h"
+
+struct serve_args {
+    struct cmd_model_args model;
+    const char *host, *key, *key_file, *alias, *cors;
+    uint32_t port, n_parallel, n_queue, ctx, kv, timeout_s;
+    bool insecure, log_json, log_prompts;
+};
+
+enum { SERVE_BODY_MAX = 16 << 20, SERVE_MAX_KEYS = 64, SERVE_MAX_CONNECTIONS = 1000 };
+
+struct serve_server {
+    const struct serve_args *args;
+    char *key_text;                    /* what --api-key-file holds */
+    const char *keys[SERVE_MAX_KEYS];
+    size_t n_keys;
+    char model_id[256];
+    int64_t created;
+    /* of the model, set before `ready` */
+    uint32_t ctx, n_positions, d_model;
+    peridot_head head;
+    atomic_bool ready;                 /* the model is loaded, and no device was lost */
+    atomic_bool draining;              /* no new requests */
+    atomic_uint n_jobs;                /* that the reader was given and that have not ended */
+    struct serve_metrics metrics;
+    struct serve_http *http;
+    struct serve_reader *reader;
+    struct serve_engine *engine;
+};
+
+#endif

@@ -1,0 +1,544 @@
+#include "serve_write.h"
+#include "serve_server.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef yyjson_mut_doc doc_t;
+typedef yyjson_mut_val val_t;
+
+static const char *finish_name(enum serve_finish finish)
+{
+    static const char *const names[] = {
+        [SERVE_FINISH_STOP] = "stop", [SERVE_FINISH_LENGTH] = "length"};
+    return names[finish];
+}
+
+static val_t *text_of(doc_t *doc, const char *text) { return serve_text(doc, text, strlen(text)); }
+
+static val_t *or_null(doc_t *doc, const char *text)
+{
+    return text ? yyjson_mut_str(doc, text) : yyjson_mut_null(doc);
+}
+
+/* ---- tokens ---- */
+
+/* A piece that begins a text loses its space: it is decoded after another. */
+void serve_put_piece(struct serve_buffer *out, const peridot_vocab *vocab, int32_t token)
+{
+    int32_t *before, both[2];
+    size_t n, size_before = 0, size = 0;
+    char *text_before = NULL, *text = NULL;
+    if (peridot_encode(&before, &n, vocab, "a", 1, 0) != PERIDOT_OK) return;
+    if (n) {
+        both[0] = before[n - 1];
+        both[1] = token;
+        peridot_decode(&text_before, &size_before, vocab, both, 1);
+        peridot_decode(&text, &size, vocab, both, 2);
+    }
+    if (text_before && text && size > size_before) serve_put(out, text + size_before, size - size_before);
+    peridot_free(before);
+    peridot_free(text_before);
+    peridot_free(text);
+}
+
+/* JSON has no infinity. */
+static double finite(float value) { return value > -9999 ? (double)value : -9999; }
+
+static val_t *chat_token(doc_t *doc, const peridot_vocab *vocab, int32_t token, float value)
+{
+    struct serve_buffer piece = {0};
+    val_t *o = yyjson_mut_obj(doc), *bytes = yyjson_mut_arr(doc);
+    serve_put_piece(&piece, vocab, token);
+    yyjson_mut_obj_add_val(doc, o, "token", serve_text(doc, piece.data, piece.size));
+    yyjson_mut_obj_add_real(doc, o, "logprob", finite(value));
+    for (size_t i = 0; i < piece.size; i++) yyjson_mut_arr_add_uint(doc, bytes, (unsigned char)piece.data[i]);
+    yyjson_mut_obj_add_val(doc, o, "bytes", bytes);
+    serve_buffer_free(&piece);
+    return o;
+}
+
+/* Probabilities first .. end - 1, as chat completions have them. */
+static val_t *chat_logprobs(doc_t *doc, const struct serve_task *task, size_t first, size_t end)
+{
+    val_t *o = yyjson_mut_obj(doc), *content = yyjson_mut_arr(doc);
+    if (!task->job->logprobs) return yyjson_mut_null(doc);
+    for (size_t i = first; i < end; i++) {
+        const struct serve_logprob *p = &task->logprobs[i];
+        val_t *token = chat_token(doc, task->job->vocab, p->token, p->value), *top = yyjson_mut_arr(doc);
+        for (uint32_t k = 0; k < p->n_top; k++)
+            yyjson_mut_arr_append(top, chat_token(doc, task->job->vocab, p->top[k].token, p->top[k].value));
+        yyjson_mut_obj_add_val(doc, token, "top_logprobs", top);
+        yyjson_mut_arr_append(content, token);
+    }
+    yyjson_mut_obj_add_val(doc, o, "content", content);
+    yyjson_mut_obj_add_null(doc, o, "refusal");
+    return o;
+}
+
+static val_t *piece_value(doc_t *doc, const peridot_vocab *vocab, int32_t token, size_t *offset)
+{
+    struct serve_buffer piece = {0};
+    serve_put_piece(&piece, vocab, token);
+    val_t *value = serve_text(doc, piece.data, piece.size);
+    if (offset) *offset += piece.size;
+    serve_buffer_free(&piece);
+    return value;
+}
+
+static val_t *top_of(doc_t *doc, const struct serve_task *task, const struct serve_logprob *p)
+{
+    val_t *o = yyjson_mut_obj(doc);
+    for (uint32_t k = 0; k < p->n_top; k++)
+        yyjson_mut_obj_put(o, piece_value(doc, task->job->vocab, p->top[k].token, NULL),
+                           yyjson_mut_real(doc, finite(p->top[k].value)));
+    return o;
+}
+
+/* The same as completions have them: lists side by side. With echo the first token of the prompt has none. */
+static val_t *text_logprobs(doc_t *doc, struct serve_task *task, size_t first, size_t end)
+{
+    val_t *o = yyjson_mut_obj(doc), *tokens = yyjson_mut_arr(doc), *values = yyjson_mut_arr(doc),
+          *tops = yyjson_mut_arr(doc), *offsets = yyjson_mut_arr(doc);
+    if (!task->job->logprobs) return yyjson_mut_null(doc);
+    if (first == 0 && task->job->echo) {
+        yyjson_mut_arr_add_uint(doc, offsets, task->logprob_offset);
+        yyjson_mut_arr_append(tokens, piece_value(doc, task->job->vocab, task->tokens[0], &task->logprob_offset));
+        yyjson_mut_arr_add_null(doc, values);
+        yyjson_mut_arr_add_null(doc, tops);
+    }
+    for (size_t i = first; i < end; i++) {
+        const struct serve_logprob *p = &task->logprobs[i];
+        yyjson_mut_arr_add_uint(doc, offsets, task->logprob_offset);
+        yyjson_mut_arr_append(tokens, piece_value(doc, task->job->vocab, p->token, &task->logprob_offset));
+        yyjson_mut_arr_add_real(doc, values, finite(p->value));
+        yyjson_mut_arr_append(tops, top_of(doc, task, p));
+    }
+    yyjson_mut_obj_add_val(doc, o, "tokens", tokens);
+    yyjson_mut_obj_add_val(doc, o, "token_logprobs", values);
+    yyjson_mut_obj_add_val(doc, o, "top_logprobs", tops);
+    yyjson_mut_obj_add_val(doc, o, "text_offset", offsets);
+    return o;
+}
+
+/* ---- what answers share ---- */
+
+struct usage {
+    uint64_t prompt, cached, reply;
+};
+
+static struct usage usage_of(const struct serve_job *job)
+{
+    struct usage u = {0};
+    for (size_t i = 0; i < job->n_tasks; i++) {
+        const struct serve_task *task = &job->tasks[i];
+        if (i % job->n == 0) u.prompt += task->n_prompt, u.cached += task->n_cached;
+        u.reply += task->n_reply;
+    }
+    return u;
+}
+
+static val_t *usage(doc_t *doc, const struct serve_job *job)
+{
+    const struct usage u = usage_of(job);
+    val_t *o = yyjson_mut_obj(doc), *details = yyjson_mut_obj(doc);
+    yyjson_mut_obj_add_uint(doc, o, "prompt_tokens", u.prompt);
+    if (job->api != SERVE_EMBEDDINGS) yyjson_mut_obj_add_uint(doc, o, "completion_tokens", u.reply);
+    yyjson_mut_obj_add_uint(doc, o, "total_tokens", u.prompt + u.reply);
+    if (job->api == SERVE_EMBEDDINGS) return o;
+    yyjson_mut_obj_add_uint(doc, details, "cached_tokens", u.cached);
+    yyjson_mut_obj_add_val(doc, o, "prompt_tokens_details", details);
+    return o;
+}
+
+static void send_event(struct serve_job *job, const char *name, doc_t *doc)
+{
+    struct serve_buffer b = {0};
+    if (name) serve_print(&b, "event: %s\n", name);
+    serve_print(&b, "data: ");
+    serve_put_json(&b, doc);
+    serve_print(&b, "\n\n");
+    serve_job_write(job, &b, false);
+    serve_buffer_free(&b);
+}
+
+/* {"id": ..., "object": ..., "created": ..., "model": ..., "choices": []} */
+static doc_t *completion(val_t **root, val_t **choices, const struct serve_job *job, const char *object)
+{
+    doc_t *doc = yyjson_mut_doc_new(NULL);
+    *root = yyjson_mut_obj(doc);
+    *choices = yyjson_mut_arr(doc);
+    yyjson_mut_doc_set_root(doc, *root);
+    yyjson_mut_obj_add_str(doc, *root, "id", job->id);
+    yyjson_mut_obj_add_str(doc, *root, "object", object);
+    yyjson_mut_obj_add_sint(doc, *root, "created", job->created);
+    yyjson_mut_obj_add_val(doc, *root, "model", text_of(doc, job->server->model_id));
+    yyjson_mut_obj_add_val(doc, *root, "choices", *choices);
+    return doc;
+}
+
+/* ---- chat completions ---- */
+
+static void send_chat(struct serve_task *task, const char *role, const char *text, size_t size, size_t n_logprobs)
+{
+    struct serve_job *job = task->job;
+    val_t *root, *choices;
+    doc_t *doc = completion(&root, &choices, job, "chat.completion.chunk");
+    val_t *choice = yyjson_mut_arr_add_obj(doc, choices), *delta = yyjson_mut_obj(doc);
+    bool ends = task->finish != SERVE_FINISH_NONE;
+    if (role) yyjson_mut_obj_add_str(doc, delta, "role", role);
+    if (!ends || size) yyjson_mut_obj_add_val(doc, delta, "content", serve_text(doc, text, size));
+    yyjson_mut_obj_add_uint(doc, choice, "index", task->index);
+    yyjson_mut_obj_add_val(doc, choice, "delta", delta);
+    size_t first = task->n_logprobs_sent;
+    yyjson_mut_obj_add_val(doc, choice, "logprobs", n_logprobs > first ? chat_logprobs(doc, task, first, n_logprobs)
+                                                                       : yyjson_mut_null(doc));
+    task->n_logprobs_sent = n_logprobs;
+    yyjson_mut_obj_add_val(doc, choice, "finish_reason", or_null(doc, finish_name(task->finish)));
+    if (job->include_usage) yyjson_mut_obj_add_null(doc, root, "usage");
+    send_event(job, NULL, doc);
+}
+
+static void chat_begin(struct serve_job *job)
+{
+    for (size_t i = 0; i < job->n_tasks; i++) send_chat(&job->tasks[i], "assistant", "", 0, 0);
+}
+
+static void chat_piece(struct serve_task *task, const char *text, size_t size)
+{
+    send_chat(task, NULL, text, size, task->n_logprobs);
+}
+
+static void chat_choice(doc_t *doc, val_t *choice, struct serve_task *task)
+{
+    val_t *message = yyjson_mut_obj(doc);
+    yyjson_mut_obj_add_str(doc, message, "role", "assistant");
+    yyjson_mut_obj_add_val(doc, message, "content", serve_text(doc, task->text.data, task->text.size));
+    yyjson_mut_obj_add_null(doc, message, "refusal");
+    yyjson_mut_obj_add_val(doc, choice, "message", message);
+    yyjson_mut_obj_add_val(doc, choice, "logprobs", chat_logprobs(doc, task, 0, task->n_logprobs));
+}
+
+/* ---- completions ---- */
+
+static void send_text(struct serve_task *task, const char *text, size_t size)
+{
+    struct serve_job *job = task->job;
+    val_t *root, *choices;
+    doc_t *doc = completion(&root, &choices, job, "text_completion");
+    val_t *choice = yyjson_mut_arr_add_obj(doc, choices);
+    yyjson_mut_obj_add_uint(doc, choice, "index", task->index);
+    yyjson_mut_obj_add_val(doc, choice, "text", serve_text(doc, text, size));
+    size_t first = task->n_logprobs_sent;
+    yyjson_mut_obj_add_val(doc, choice, "logprobs", text_logprobs(doc, task, first, task->n_logprobs));
+    task->n_logprobs_sent = task->n_logprobs;
+    yyjson_mut_obj_add_val(doc, choice, "finish_reason", or_null(doc, finish_name(task->finish)));
+    if (job->include_usage) yyjson_mut_obj_add_null(doc, root, "usage");
+    send_event(job, NULL, doc);
+}
+
+static void text_choice(doc_t *doc, val_t *choice, struct serve_task *task)
+{
+    yyjson_mut_obj_add_val(doc, choice, "text", serve_text(doc, task->text.data, task->text.size));
+    yyjson_mut_obj_add_val(doc, choice, "logprobs", text_logprobs(doc, task, 0, task->n_logprobs));
+}
+
+/* The prompt comes before the reply. */
+static void put_echo(struct serve_job *job)
+{
+    for (size_t i = 0; i < job->n_tasks; i++) {
+        struct serve_task *task = &job->tasks[i];
+        char *text;
+        size_t size;
+        if (peridot_decode(&text, &size, job->vocab, task->tokens, task->n_prompt) != PERIDOT_OK) continue;
+        serve_put(&task->text, text, size);
+        peridot_free(text);
+    }
+}
+
+/* ---- the ends of both ---- */
+
+static void completion_end(struct serve_job *job)
+{
+    static const char end[] = "data: [DONE]\n\n";
+    struct serve_buffer b = {0};
+    if (job->include_usage) {
+        val_t *root, *choices;
+        doc_t *doc = completion(&root, &choices, job,
+                                job->api == SERVE_CHAT ? "chat.completion.chunk" : "text_completion");
+        yyjson_mut_obj_add_val(doc, root, "usage", usage(doc, job));
+        send_event(job, NULL, doc);
+    }
+    serve_put(&b, end, sizeof end - 1);
+    serve_job_write(job, &b, false);
+    serve_buffer_free(&b);
+}
+
+static doc_t *completion_body(struct serve_job *job)
+{
+    bool chat = job->api == SERVE_CHAT;
+    val_t *root, *choices;
+    doc_t *doc = completion(&root, &choices, job, chat ? "chat.completion" : "text_completion");
+    for (size_t i = 0; i < job->n_tasks; i++) {
+        val_t *choice = yyjson_mut_arr_add_obj(doc, choices);
+        yyjson_mut_obj_add_uint(doc, choice, "index", i);
+        (chat ? chat_choice : text_choice)(doc, choice, &job->tasks[i]);
+        yyjson_mut_obj_add_val(doc, choice, "finish_reason", or_null(doc, finish_name(job->tasks[i].finish)));
+    }
+    yyjson_mut_obj_add_val(doc, root, "usage", usage(doc, job));
+    return doc;
+}
+
+/* ---- embeddings ---- */
+
+/* The mean's divisor falls away where the length is made 1. */
+static void normalise(struct serve_task *task)
+{
+    double norm = 0;
+    for (size_t i = 0; i < task->vector_size; i++) norm += task->vector[i] * task->vector[i];
+    for (size_t i = 0; i < task->vector_size; i++) task->vector[i] *= norm > 0 ? 1 / sqrt(norm) : 0;
+}
+
+/* Little-endian floats. */
+static val_t *base64(doc_t *doc, const struct serve_task *task)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    size_t n = task->vector_size * sizeof(float);
+    unsigned char *bytes = malloc(n + 3);
+    struct serve_buffer b = {0};
+    if (!bytes) return yyjson_mut_null(doc);
+    memset(bytes, 0, n + 3);
+    for (size_t i = 0; i < task->vector_size; i++) {
+        const float value = (float)task->vector[i];
+        uint32_t bits;
+        memcpy(&bits, &value, sizeof bits);
+        for (size_t k = 0; k < 4; k++) bytes[4 * i + k] = (unsigned char)(bits >> 8 * k);
+    }
+    for (size_t i = 0; i < n; i += 3) {
+        uint32_t word = (uint32_t)bytes[i] << 16 | (uint32_t)bytes[i + 1] << 8 | bytes[i + 2];
+        char four[4] = {digits[word >> 18], digits[word >> 12 & 63], digits[word >> 6 & 63], digits[word & 63]};
+        if (i + 1 >= n) four[2] = '=';
+        if (i + 2 >= n) four[3] = '=';
+        serve_put(&b, four, 4);
+    }
+    val_t *value = serve_text(doc, b.data, b.size);
+    serve_buffer_free(&b);
+    free(bytes);
+    return value;
+}
+
+static doc_t *embeddings_body(struct serve_job *job)
+{
+    doc_t *doc = yyjson_mut_doc_new(NULL);
+    val_t *root = yyjson_mut_obj(doc), *data = yyjson_mut_arr(doc);
+    yyjson_mut_doc_set_root(doc, root);
+    yyjson_mut_obj_add_str(doc, root, "object", "list");
+    yyjson_mut_obj_add_val(doc, root, "data", data);
+    for (size_t i = 0; i < job->n_tasks; i++) {
+        struct serve_task *task = &job->tasks[i];
+        val_t *o = yyjson_mut_arr_add_obj(doc, data), *vector = yyjson_mut_arr(doc);
+        normalise(task);
+        for (size_t k = 0; k < task->vector_size && !job->base64; k++)
+            yyjson_mut_arr_add_real(doc, vector, (double)(float)task->vector[k]);
+        yyjson_mut_obj_add_str(doc, o, "object", "embedding");
+        yyjson_mut_obj_add_uint(doc, o, "index", i);
+        yyjson_mut_obj_add_val(doc, o, "embedding", job->base64 ? base64(doc, task) : vector);
+    }
+    yyjson_mut_obj_add_val(doc, root, "model", text_of(doc, job->server->model_id));
+    yyjson_mut_obj_add_val(doc, root, "usage", usage(doc, job));
+    return doc;
+}
+
+/* ---- responses ---- */
+
+static const char *state_name(const struct serve_job *job)
+{
+    enum serve_finish finish = job->tasks[0].finish;
+    return finish == SERVE_FINISH_NONE ? "in_progress" : finish == SERVE_FINISH_LENGTH ? "incomplete" : "completed";
+}
+
+static val_t *response_part(doc_t *doc, const struct serve_task *task, bool whole)
+{
+    val_t *part = yyjson_mut_obj(doc);
+    yyjson_mut_obj_add_str(doc, part, "type", "output_text");
+    yyjson_mut_obj_add_val(doc, part, "text", whole ? serve_text(doc, task->text.data, task->text.size)
+                                                    : yyjson_mut_str(doc, ""));
+    yyjson_mut_obj_add_val(doc, part, "annotations", yyjson_mut_arr(doc));
+    yyjson_mut_obj_add_val(doc, part, "logprobs", yyjson_mut_arr(doc));
+    return part;
+}
+
+static val_t *item_id(doc_t *doc, const struct serve_job *job)
+{
+    char id[48];
+    snprintf(id, sizeof id, "msg_%s", job->id + strlen("resp_"));
+    return yyjson_mut_strcpy(doc, id);
+}
+
+static val_t *response_item(doc_t *doc, const struct serve_job *job, bool whole)
+{
+    val_t *item = yyjson_mut_obj(doc), *content = yyjson_mut_arr(doc);
+    yyjson_mut_obj_add_val(doc, item, "id", item_id(doc, job));
+    yyjson_mut_obj_add_str(doc, item, "type", "message");
+    yyjson_mut_obj_add_str(doc, item, "status", whole ? state_name(job) : "in_progress");
+    yyjson_mut_obj_add_str(doc, item, "role", "assistant");
+    if (whole) yyjson_mut_arr_append(content, response_part(doc, &job->tasks[0], true));
+    yyjson_mut_obj_add_val(doc, item, "content", content);
+    return item;
+}
+
+static val_t *response_usage(doc_t *doc, const struct serve_job *job)
+{
+    const struct usage u = usage_of(job);
+    val_t *o = yyjson_mut_obj(doc), *in = yyjson_mut_obj(doc), *out = yyjson_mut_obj(doc);
+    yyjson_mut_obj_add_uint(doc, in, "cached_tokens", u.cached);
+    yyjson_mut_obj_add_uint(doc, out, "reasoning_tokens", 0);
+    yyjson_mut_obj_add_uint(doc, o, "input_tokens", u.prompt);
+    yyjson_mut_obj_add_val(doc, o, "input_tokens_details", in);
+    yyjson_mut_obj_add_uint(doc, o, "output_tokens", u.reply);
+    yyjson_mut_obj_add_val(doc, o, "output_tokens_details", out);
+    yyjson_mut_obj_add_uint(doc, o, "total_tokens", u.prompt + u.reply);
+    return o;
+}
+
+static val_t *response(doc_t *doc, const struct serve_job *job, bool whole)
+{
+    static const char *const nulls[] = {"error", "instructions", "previous_response_id"};
+    val_t *o = yyjson_mut_obj(doc), *output = yyjson_mut_arr(doc), *format = yyjson_mut_obj(doc),
+          *text = yyjson_mut_obj(doc), *why = yyjson_mut_null(doc);
+    if (whole && job->tasks[0].finish == SERVE_FINISH_LENGTH) {
+        why = yyjson_mut_obj(doc);
+        yyjson_mut_obj_add_str(doc, why, "reason", "max_output_tokens");
+    }
+    yyjson_mut_obj_add_str(doc, o, "id", job->id);
+    yyjson_mut_obj_add_str(doc, o, "object", "response");
+    yyjson_mut_obj_add_sint(doc, o, "created_at", job->created);
+    yyjson_mut_obj_add_str(doc, o, "status", whole ? state_name(job) : "in_progress");
+    yyjson_mut_obj_add_val(doc, o, "model", text_of(doc, job->server->model_id));
+    if (whole) yyjson_mut_arr_append(output, response_item(doc, job, true));
+    yyjson_mut_obj_add_val(doc, o, "output", output);
+    yyjson_mut_obj_add_val(doc, o, "incomplete_details", why);
+    for (size_t i = 0; i < CMD_COUNT(nulls); i++) yyjson_mut_obj_add_null(doc, o, nulls[i]);
+    yyjson_mut_obj_add_val(doc, o, "metadata", yyjson_mut_obj(doc));
+    yyjson_mut_obj_add_bool(doc, o, "parallel_tool_calls", false);
+    yyjson_mut_obj_add_bool(doc, o, "store", false);
+    yyjson_mut_obj_add_real(doc, o, "temperature", (double)job->sampling.temperature);
+    yyjson_mut_obj_add_real(doc, o, "top_p", job->sampling.top_p > 0 ? (double)job->sampling.top_p : 1);
+    yyjson_mut_obj_add_str(doc, o, "tool_choice", "none");
+    yyjson_mut_obj_add_val(doc, o, "tools", yyjson_mut_arr(doc));
+    yyjson_mut_obj_add_str(doc, o, "truncation", "disabled");
+    yyjson_mut_obj_add_str(doc, format, "type", job->schema ? "json_schema" : job->json ? "json_object" : "text");
+    yyjson_mut_obj_add_val(doc, text, "format", format);
+    yyjson_mut_obj_add_val(doc, o, "text", text);
+    yyjson_mut_obj_add_val(doc, o, "usage", whole ? response_usage(doc, job) : yyjson_mut_null(doc));
+    return o;
+}
+
+/* Takes over the value. `place`: it is about the item's part. */
+static void send_response(struct serve_job *job, const char *type, doc_t *doc, const char *name, val_t *value,
+                          int place)
+{
+    val_t *root = yyjson_mut_obj(doc);
+    yyjson_mut_doc_set_root(doc, root);
+    yyjson_mut_obj_add_str(doc, root, "type", type);
+    yyjson_mut_obj_add_uint(doc, root, "sequence_number", job->n_events++);
+    if (place > 0) yyjson_mut_obj_add_uint(doc, root, "output_index", 0);
+    if (place > 1) yyjson_mut_obj_add_val(doc, root, "item_id", item_id(doc, job));
+    if (place > 1) yyjson_mut_obj_add_uint(doc, root, "content_index", 0);
+    yyjson_mut_obj_add_val(doc, root, name, value);
+    if (place > 2) yyjson_mut_obj_add_val(doc, root, "logprobs", yyjson_mut_arr(doc));
+    send_event(job, type, doc);
+}
+
+static void response_begin(struct serve_job *job)
+{
+    static const char *const types[] = {"response.created", "response.in_progress"};
+    doc_t *doc;
+    for (size_t i = 0; i < CMD_COUNT(types); i++) {
+        doc = yyjson_mut_doc_new(NULL);
+        send_response(job, types[i], doc, "response", response(doc, job, false), 0);
+    }
+    doc = yyjson_mut_doc_new(NULL);
+    send_response(job, "response.output_item.added", doc, "item", response_item(doc, job, false), 1);
+    doc = yyjson_mut_doc_new(NULL);
+    send_response(job, "response.content_part.added", doc, "part", response_part(doc, &job->tasks[0], false), 2);
+}
+
+static void response_piece(struct serve_task *task, const char *text, size_t size)
+{
+    doc_t *doc = yyjson_mut_doc_new(NULL);
+    if (size) send_response(task->job, "response.output_text.delta", doc, "delta", serve_text(doc, text, size), 3);
+    else yyjson_mut_doc_free(doc);
+}
+
+static void response_end(struct serve_job *job)
+{
+    const struct serve_buffer *text = &job->tasks[0].text;
+    bool cut = job->tasks[0].finish == SERVE_FINISH_LENGTH;
+    doc_t *doc = yyjson_mut_doc_new(NULL);
+    send_response(job, "response.output_text.done", doc, "text", serve_text(doc, text->data, text->size), 3);
+    doc = yyjson_mut_doc_new(NULL);
+    send_response(job, "response.content_part.done", doc, "part", response_part(doc, &job->tasks[0], true), 2);
+    doc = yyjson_mut_doc_new(NULL);
+    send_response(job, "response.output_item.done", doc, "item", response_item(doc, job, true), 1);
+    doc = yyjson_mut_doc_new(NULL);
+    send_response(job, cut ? "response.incomplete" : "response.completed", doc, "response", response(doc, job, true), 0);
+}
+
+static doc_t *response_body(struct serve_job *job)
+{
+    doc_t *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_doc_set_root(doc, response(doc, job, true));
+    return doc;
+}
+
+/* ---- all of them ---- */
+
+static const struct format {
+    void (*begin)(struct serve_job *job);
+    void (*piece)(struct serve_task *task, const char *text, size_t size);
+    void (*end)(struct serve_job *job);
+    doc_t *(*body)(struct serve_job *job);
+} formats[SERVE_N_APIS] = {
+    [SERVE_CHAT] = {chat_begin, chat_piece, completion_end, completion_body},
+    [SERVE_COMPLETIONS] = {NULL, send_text, completion_end, completion_body},
+    [SERVE_RESPONSES] = {response_begin, response_piece, response_end, response_body},
+    [SERVE_EMBEDDINGS] = {.body = embeddings_body},
+};
+
+static void send_rest(struct serve_task *task)
+{
+    size_t size = task->text.size - task->n_sent;
+    const char *text = task->text.data ? task->text.data + task->n_sent : "";
+    task->n_sent = task->text.size;
+    formats[task->job->api].piece(task, text, size);
+}
+
+void serve_write_begin(struct serve_job *job)
+{
+    if (job->echo) put_echo(job);
+    if (!job->stream) return;
+    serve_job_begin(job, 200);
+    if (formats[job->api].begin) formats[job->api].begin(job);
+}
+
+void serve_write_piece(struct serve_task *task)
+{
+    if (task->job->stream && task->text.size > task->n_sent) send_rest(task);
+}
+
+void serve_write_task_end(struct serve_task *task)
+{
+    if (task->job->stream) send_rest(task);
+}
+
+void serve_write_end(struct serve_job *job)
+{
+    struct serve_buffer b = {0};
+    if (job->stream) formats[job->api].end(job);
+    else serve_put_json(&b, formats[job->api].body(job));
+    serve_job_begin(job, 200);
+    serve_job_write(job, &b, true);
+    serve_buffer_free(&b);
+}

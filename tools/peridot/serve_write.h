@@ -1,0 +1,20 @@
+/* What comes out of tasks, as JSON and as events: chat completions, completions, responses, embeddings. Called by
+ * whoever has the job at the time. */
+#ifndef PERIDOT_COMMAND_SERVE_WRITE_H
+#define PERIDOT_COMMAND_SERVE_WRITE_H
+
+#include "serve_job.h"
+
+/* Before anything is written: the events that begin a stream. */
+void serve_write_begin(struct serve_job *job);
+/* The text of a task grew. */
+void serve_write_piece(struct serve_task *task);
+/* A task has ended. */
+void serve_write_task_end(struct serve_task *task);
+/* All have: the answer is complete. */
+void serve_write_end(struct serve_job *job);
+
+/* The bytes that a token stands for within a text. */
+void serve_put_piece(struct serve_buffer *out, const peridot_vocab *vocab, int32_t token);
+
+#endif
