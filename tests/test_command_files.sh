@@ -217,10 +217,35 @@ test_closed() {
     check "convert without the standard output it names fails" [ $status = 1 ]
 }
 
+# Only regular files and folders are models; what has no end is refused at some length.
+test_endless() {
+    local fifo=$folder/wait command
+    mkfifo "$fifo"
+    mkdir "$folder/odd"
+    mkfifo "$folder/odd/config.json"
+    for command in "inspect $fifo" "tokenize -m $fifo" "convert $fifo -o $folder/none.gguf" "logits -m $fifo --tokens 1 --out -"; do
+        timeout 10 "$peridot" $command </dev/null >"$folder/out" 2>"$folder/err"
+        check "$command does not wait" [ $? = 1 ]
+        check "but says what it is" contains err "$fifo: not a regular file"
+    done
+    timeout 10 "$peridot" inspect "$folder/odd" >"$folder/out" 2>"$folder/err"
+    check "a folder with a FIFO for a configuration has none" [ $? = 1 ]
+    [ -c /dev/zero ] || return
+    fails_with 1 "/dev/zero: not a regular file" inspect /dev/zero
+    fails_with 1 "/dev/zero: more than the 512 MiB" logits --tokens @/dev/zero --out -
+    fails_with 1 "/dev/zero: more than the 512 MiB" perplexity -f /dev/zero
+    fails_with 1 "standard input: more than the 512 MiB" run - </dev/zero
+    fails_with 1 "a line of more than the 512 MiB" tokenize -m "$model" --lines </dev/zero
+    echo 1,2 >"$fifo" &
+    run logits -m "$golden" --tokens "@$fifo" --out "$folder/rows"
+    check "ids may come from a FIFO" [ $status = 0 ]
+}
+
 test_special
 test_links
 test_modes
 test_left
 test_sources
 test_closed
+test_endless
 finish

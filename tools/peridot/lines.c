@@ -1,6 +1,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "lines.h"
 #include "terminal.h"
+#include "text.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -56,6 +57,9 @@ peridot_status cmd_lines_next(enum cmd_lines_state *state, const char **text, si
         l->seen = newline ? end + 1 : end;
         if (*state == CMD_LINES_ONE) l->begin = l->seen;
         if (*state != CMD_LINES_WAIT || (!wait && !is_ready())) return PERIDOT_OK;
+        if (*size > CMD_TEXT_MAX)
+            return cmd_fail(PERIDOT_ERROR_IO, "standard input: a line of more than the %d MiB that are read",
+                            CMD_TEXT_MAX >> 20);
         CMD_TRY(read_some(l));
     }
 }

@@ -76,6 +76,12 @@ const char *cmd_nearest(const char *text, const char *(*at)(size_t i))
     return best;
 }
 
+/* A signal that was caught ended the waiting. */
+static peridot_status fail_read(const char *name)
+{
+    return cmd_fail(errno == EINTR ? PERIDOT_CANCELLED : PERIDOT_ERROR_IO, "%s: %s", name, strerror(errno));
+}
+
 peridot_status cmd_read_all(char **out, size_t *size, FILE *file, const char *name)
 {
     size_t n = 0, capacity = 4096;
@@ -83,15 +89,19 @@ peridot_status cmd_read_all(char **out, size_t *size, FILE *file, const char *na
     *out = NULL, *size = 0;
     while (text) {
         n += fread(text + n, 1, capacity - n - 1, file);
-        if (n + 1 < capacity) break;
-        char *longer = capacity < SIZE_MAX / 2 ? realloc(text, capacity *= 2) : NULL;
+        if (n + 1 < capacity || n > CMD_TEXT_MAX) break;
+        char *longer = realloc(text, capacity *= 2);
         if (!longer) free(text);
         text = longer;
     }
     if (!text) return cmd_fail_alloc(capacity, name);
-    if (ferror(file)) {
+    peridot_status status = ferror(file) ? fail_read(name)
+        : n > CMD_TEXT_MAX ? cmd_fail(PERIDOT_ERROR_IO, "%s: more than the %d MiB that are read", name,
+                                      CMD_TEXT_MAX >> 20)
+                           : PERIDOT_OK;
+    if (status != PERIDOT_OK) {
         free(text);
-        return cmd_fail(PERIDOT_ERROR_IO, "%s: %s", name, strerror(errno));
+        return status;
     }
     text[n] = 0;
     *out = text, *size = n;
@@ -102,7 +112,7 @@ peridot_status cmd_read_file(char **out, size_t *size, const char *path)
 {
     *out = NULL, *size = 0;
     FILE *file = fopen(path, "rb");
-    if (!file) return cmd_fail(PERIDOT_ERROR_IO, "%s: %s", path, strerror(errno));
+    if (!file) return fail_read(path);
     peridot_status status = cmd_read_all(out, size, file, path);
     fclose(file);
     return status;

@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "command.h"
 #include "ids.h"
+#include "lines.h"
 #include "open.h"
 #include "text.h"
 
@@ -64,17 +65,27 @@ static peridot_status convert(const peridot_vocab *vocab, const struct tokenize_
     return args->decode ? decode(vocab, args, text, size) : encode(vocab, args, text, size);
 }
 
-/* Lines end at \n alone: a \r before it is part of the text. */
-static peridot_status convert_lines(const peridot_vocab *vocab, const struct tokenize_args *args, const char *text,
-                                    size_t size)
+static peridot_status convert_lines(const peridot_vocab *vocab, const struct tokenize_args *args)
 {
-    for (size_t i = 0; i < size;) {
-        const char *end = memchr(text + i, '\n', size - i);
-        size_t n = end ? (size_t)(end - (text + i)) : size - i;
-        CMD_TRY(convert(vocab, args, text + i, n));
-        i += n + 1;
-    }
-    return PERIDOT_OK;
+    struct cmd_lines lines = {0};
+    enum cmd_lines_state state;
+    const char *text;
+    size_t size;
+    peridot_status status;
+    while ((status = cmd_lines_next(&state, &text, &size, &lines, true)) == PERIDOT_OK && state == CMD_LINES_ONE
+           && (status = convert(vocab, args, text, size)) == PERIDOT_OK) continue;
+    free(lines.data);
+    return status;
+}
+
+static peridot_status convert_all(const peridot_vocab *vocab, const struct tokenize_args *args)
+{
+    char *text;
+    size_t size;
+    CMD_TRY(cmd_read_all(&text, &size, stdin, "standard input"));
+    peridot_status status = convert(vocab, args, text, size);
+    free(text);
+    return status;
 }
 
 static int run(const struct cmd_command *command, const void *arguments)
@@ -83,13 +94,9 @@ static int run(const struct cmd_command *command, const void *arguments)
     const struct tokenize_args *args = arguments;
     peridot_vocab *vocab = NULL;
     const char *path;
-    char *text = NULL;
-    size_t size = 0;
     peridot_status status = cmd_model_path(&path, args->model.path);
     if (status == PERIDOT_OK) status = peridot_vocab_open(&vocab, path);
-    if (status == PERIDOT_OK) status = cmd_read_all(&text, &size, stdin, "standard input");
-    if (status == PERIDOT_OK) status = (args->lines ? convert_lines : convert)(vocab, args, text, size);
-    free(text);
+    if (status == PERIDOT_OK) status = (args->lines ? convert_lines : convert_all)(vocab, args);
     peridot_vocab_close(vocab);
     return cmd_exit(status);
 }
