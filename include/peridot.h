@@ -152,6 +152,12 @@ PERIDOT_API peridot_status peridot_encode(int32_t **out, size_t *n, const perido
 PERIDOT_API peridot_status peridot_decode(char **out, size_t *size, const peridot_vocab *vocab, const int32_t *ids,
                                           size_t n);
 
+/* Writes a text that comes from a file (a label, a name) as a terminal may see it: control characters, those that
+ * change the direction of a text or end its lines, and malformed UTF-8 as "\x1b", newlines as "\n". What does not fit
+ * out_size > 0 bytes ends in "...". Gives the size of the result, which is terminated. Sentences and names of models
+ * and devices that the library gives are written so already. */
+PERIDOT_API size_t peridot_printable(char *out, size_t out_size, const char *text, size_t size);
+
 /* Bytes of the UTF-8 character that begins a text of `size` > 0 bytes; 0 where none does, or its end is missing. */
 PERIDOT_API size_t peridot_utf8_size(const char *text, size_t size);
 
@@ -310,8 +316,8 @@ PERIDOT_API peridot_status peridot_model_open(peridot_model **out, const char *p
 PERIDOT_API void peridot_model_close(peridot_model *model);
 /* Borrowed until the model closes. */
 PERIDOT_API const peridot_model_info *peridot_model_get_info(const peridot_model *model);
-/* Name of label i of a classification head; NULL past the last, or when the model names none. Borrowed until the model
- * closes. */
+/* Name of label i of a classification head as the file has it (peridot_printable is for showing it); NULL past the
+ * last, or when the model names none. Borrowed until the model closes. */
 PERIDOT_API const char *peridot_model_label(const peridot_model *model, uint32_t i);
 /* The model's tokenizer, borrowed until the model closes; NULL (with a sentence) when the files hold none. */
 PERIDOT_API const peridot_vocab *peridot_model_vocab(const peridot_model *model);

@@ -174,6 +174,34 @@ static void test_small_things(void **state)
     assert_true(pd_memory_available() > 1 << 20);
 }
 
+static void test_escape(void **state)
+{
+    (void)state;
+    static const struct { const char *text, *shown; } rows[] = {
+        {"", ""}, {"plain \\n", "plain \\n"}, {"caf\u00e9 \u4e2d \U0001f600", "caf\u00e9 \u4e2d \U0001f600"},
+        {"\x01\t\n\r\x1b\x7f", "\\x01\\x09\\n\\x0d\\x1b\\x7f"}, {"\xc2\x85\xc2\x9f", "\\xc2\\x85\\xc2\\x9f"},
+        {"\u200e\u202a\u202e\u2028\u2029", "\\xe2\\x80\\x8e\\xe2\\x80\\xaa\\xe2\\x80\\xae\\xe2\\x80\\xa8\\xe2\\x80\\xa9"},
+        {"\u2066\u2069\u061c", "\\xe2\\x81\\xa6\\xe2\\x81\\xa9\\xd8\\x9c"}, {"\u2027\u202f\u2065", "\u2027\u202f\u2065"},
+        {"\xff\xc0\x80\xed\xa0\x80", "\\xff\\xc0\\x80\\xed\\xa0\\x80"}, {"\xe2\x82", "\\xe2\\x82"},
+    };
+    char out[128];
+    for (size_t i = 0; i < PD_COUNT(rows); i++) {
+        assert_int_equal(peridot_printable(out, sizeof out, rows[i].text, strlen(rows[i].text)), strlen(rows[i].shown));
+        assert_string_equal(out, rows[i].shown);
+        peridot_printable(out, sizeof out, rows[i].shown, strlen(rows[i].shown));
+        assert_string_equal(out, rows[i].shown);   /* done twice it stays as it is */
+    }
+    for (size_t size = 1; size < 16; size++) {
+        char *exact = malloc(size);
+        assert_true(peridot_printable(exact, size, "ab\u00e9\x1b\u00e9wxyz", 11) == strlen(exact));
+        assert_true(strlen(exact) < size);
+        if (size > 4) assert_string_equal(exact + strlen(exact) - 3, size < 15 ? "..." : "xyz");
+        free(exact);
+    }
+    peridot_printable(out, 8, "abc\x1b\x1b", 5);
+    assert_string_equal(out, "abc...");
+}
+
 /* ---- status ---- */
 
 static void test_sentences(void **state)
@@ -185,7 +213,7 @@ static void test_sentences(void **state)
     assert_int_equal(pd_fail_alloc(99, "tables"), PERIDOT_ERROR_MEMORY);
     assert_string_equal(pd_error(), "out of memory for 99 bytes (tables)");
     pd_fail(PERIDOT_ERROR_FORMAT, "%s", "caf\u00e9 \x1b[2J\n\xc2\x9b\xe2\x82");
-    assert_string_equal(pd_error(), "caf\u00e9 ?[2J?????");
+    assert_string_equal(pd_error(), "caf\u00e9 \\x1b[2J\\n\\xc2\\x9b\\xe2\\x82");
     char lengthy[5000];
     memset(lengthy, 'x', sizeof lengthy - 1);
     lengthy[sizeof lengthy - 1] = 0;
@@ -209,7 +237,7 @@ int main(void)
         cmocka_unit_test(test_arithmetic),
         cmocka_unit_test(test_map), cmocka_unit_test(test_writer), cmocka_unit_test(test_writer_failures),
         cmocka_unit_test(test_folders),
-        cmocka_unit_test(test_small_things), cmocka_unit_test(test_sentences),
+        cmocka_unit_test(test_small_things), cmocka_unit_test(test_escape), cmocka_unit_test(test_sentences),
     };
     return cmocka_run_group_tests_name("base", tests, make_folder, remove_folder);
 }

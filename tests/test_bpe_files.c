@@ -53,7 +53,7 @@ static const struct spoilt spoilt_bytes[] = {
     {PART(pre_tokenizer), PRE(SPLIT("a{1,3}+")), UNSUPPORTED, "a repetition"},
     {PART(pre_tokenizer), PRE(SPLIT("a\\u0000b")), UNSUPPORTED, "\"Split\" has settings"},
     {PART(post_processor), "{\"type\": \"BertProcessing\"}", UNSUPPORTED, "the post_processor \"BertProcessing\""},
-    {PART(decoder), "{\"type\": \"a\\u001b[1m\\u009bb\"}", UNSUPPORTED, "the decoder \"a?[1m?b\" is not"},
+    {PART(decoder), "{\"type\": \"a\\u001b[1m\\u009bb\"}", UNSUPPORTED, "the decoder \"a\\x1b[1m\\xc2\\x9bb\" is not"},
     {PART(decoder), "{\"type\": \"WordPiece\"}", UNSUPPORTED, "the decoder \"WordPiece\""},
     {PART(decoder), "null", UNSUPPORTED, "decoder"},
     {PART(vocab), "\"he\": 256, \"ll\": 256", FORMAT, "have one id, 256"},

@@ -57,6 +57,11 @@ size_t peridot_utf8_size(const char *text, size_t size)
     return size && pd_utf8_next(&code, &length, text, size) == PD_UTF8_CHARACTER ? length : 0;
 }
 
+size_t peridot_printable(char *out, size_t out_size, const char *text, size_t size)
+{
+    return pd_utf8_escape(out, out_size, text, size);
+}
+
 peridot_status peridot_encode_chat(int32_t **out, size_t *n, const peridot_vocab *vocab, const char *user_text)
 {
     *out = NULL;

@@ -39,7 +39,7 @@ struct pd_layer {
 
 struct pd_config {
     enum pd_family family;
-    char name[128];
+    char name[128];                  /* as people may see it (pd_utf8_escape) */
     uint32_t n_layers, d_model, ctx_max;
     uint32_t vocab_size;             /* rows of the embedding; 0: only its tensor says */
     float eps, attn_softcap, final_softcap;   /* softcap 0: none */

@@ -4,6 +4,7 @@
 #include "arch/numbers.h"
 
 #include "base/num.h"
+#include "base/utf8.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -256,7 +257,7 @@ peridot_status pd_config_read_gguf(struct pd_config *out, const struct pd_checkp
     struct pd_string name;
     const struct pd_meta *m = pd_checkpoint_find_meta(c, "general.name");
     if (m && pd_meta_string(&name, m, 0))
-        snprintf(out->name, sizeof out->name, "%.*s", (int)pd_min(name.size, 127), name.data);
+        pd_utf8_escape(out->name, sizeof out->name, name.data, (size_t)name.size);
 
     PD_TRY(refuse_unknown(&r));
     out->n_layers = read_uint(&r, PD_NUMBER_LAYERS, -1);

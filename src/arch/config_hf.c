@@ -9,6 +9,7 @@
 #include "base/names.h"
 #include "base/num.h"
 #include "base/os.h"
+#include "base/utf8.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -460,7 +461,7 @@ static void read_name(struct pd_config *out, const char *path)
     while (n > 1 && path[n - 1] == '/') n--;
     size_t start = n;
     while (start > 0 && path[start - 1] != '/') start--;
-    snprintf(out->name, sizeof out->name, "%.*s", (int)(n - start), path + start);
+    pd_utf8_escape(out->name, sizeof out->name, path + start, n - start);
 }
 
 static bool read_tied(struct reader *r, yyjson_val *root)

@@ -8,25 +8,14 @@
 
 static _Thread_local char sentence[1024];
 
-/* Names from files and words of users may be anything: what is no UTF-8, or controls a terminal, becomes '?'. */
-static void make_plain(void)
-{
-    const char *end = sentence + strlen(sentence);
-    size_t length;
-    for (char *at = sentence; at < end; at += length) {
-        uint32_t code;
-        bool is = pd_utf8_next(&code, &length, at, (size_t)(end - at)) == PD_UTF8_CHARACTER;
-        if (!is || pd_utf8_is_control(code)) memset(at, '?', length);
-    }
-}
-
 peridot_status pd_fail(peridot_status status, const char *format, ...)
 {
+    char raw[sizeof sentence];
     va_list args;
     va_start(args, format);
-    vsnprintf(sentence, sizeof sentence, format, args);
+    vsnprintf(raw, sizeof raw, format, args);
     va_end(args);
-    make_plain();
+    pd_utf8_escape(sentence, sizeof sentence, raw, strlen(raw));
     return status;
 }
 

@@ -38,19 +38,57 @@ enum pd_utf8_state pd_utf8_next(uint32_t *code, size_t *length, const char *text
     return PD_UTF8_CHARACTER;
 }
 
-const char *pd_utf8_shown(char out[PD_SHOWN_SIZE], const char *text, size_t size)
+bool pd_utf8_is_control(uint32_t code)
 {
-    size_t n = 0, length;
+    static const uint32_t ranges[][2] = {{0, 0x1f}, {0x7f, 0x9f}, {0x61c, 0x61c}, {0x200e, 0x200f}, {0x2028, 0x202e},
+        {0x2066, 0x2069}};
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        if (code >= ranges[i][0] && code <= ranges[i][1]) return true;
+    return false;
+}
+
+size_t pd_utf8_escape_next(char out[PD_ESCAPED_MAX], size_t *length, const char *text, size_t size)
+{
+    static const char digits[] = "0123456789abcdef";
+    uint32_t code;
+    bool good = pd_utf8_next(&code, length, text, size) == PD_UTF8_CHARACTER && !pd_utf8_is_control(code);
+    unsigned char c = (unsigned char)text[0];
+    if (good) {
+        memcpy(out, text, *length);
+        return *length;
+    }
+    *length = 1;
+    memcpy(out, c == '\n' ? "\\n" : "\\x", 2);
+    if (c == '\n') return 2;
+    out[2] = digits[c >> 4];
+    out[3] = digits[c & 15];
+    return 4;
+}
+
+size_t pd_utf8_escape(char *out, size_t out_size, const char *text, size_t size)
+{
+    static const char more[] = "...";
+    char next[PD_ESCAPED_MAX];
+    size_t n = 0, kept = 0, length;   /* kept: what leaves room for the dots */
     for (size_t i = 0; i < size; i += length) {
-        uint32_t code;
-        enum pd_utf8_state state = pd_utf8_next(&code, &length, text + i, size - i);
-        bool good = state == PD_UTF8_CHARACTER && !pd_utf8_is_control(code);
-        size_t shown = good ? length : 1;
-        if (n + shown >= PD_SHOWN_SIZE) break;
-        memcpy(out + n, good ? text + i : "?", shown);
-        n += shown;
+        size_t width = pd_utf8_escape_next(next, &length, text + i, size - i);
+        if (n + width >= out_size) {
+            size_t dots = out_size - 1 - kept < 3 ? out_size - 1 - kept : 3;
+            memcpy(out + kept, more, dots);
+            n = kept + dots;
+            break;
+        }
+        memcpy(out + n, next, width);
+        n += width;
+        if (n + 3 < out_size) kept = n;
     }
     out[n] = 0;
+    return n;
+}
+
+const char *pd_utf8_shown(char out[PD_SHOWN_SIZE], const char *text, size_t size)
+{
+    pd_utf8_escape(out, PD_SHOWN_SIZE, text, size);
     return out;
 }
 

@@ -13,11 +13,19 @@ enum pd_utf8_state { PD_UTF8_CHARACTER, PD_UTF8_INCOMPLETE, PD_UTF8_INVALID };
  * "maximal subpart" of Unicode 3.9, as browsers do). */
 enum pd_utf8_state pd_utf8_next(uint32_t *code, size_t *length, const char *text, size_t size);
 
-/* Control characters, C0 and C1: not fit for a terminal. */
-static inline bool pd_utf8_is_control(uint32_t code) { return code < 32 || (code >= 127 && code <= 159); }
+/* Not fit for a terminal: control characters (C0, C1), those that change the direction of a text, and those that end
+ * lines or paragraphs. */
+bool pd_utf8_is_control(uint32_t code);
 
-/* A text from a file as a sentence can show it: the first characters that fit, control characters as '?'. Gives
- * `out`. */
+/* A text from a file as people may see it: the bytes of what is not fit for a terminal, and of malformed characters, as
+ * "\x1b", line breaks as "\n". All of it, or what fits, with "..." at its end. The result is terminated, and no text
+ * in it is changed again. Gives its size. */
+size_t pd_utf8_escape(char *out, size_t out_size, const char *text, size_t size);
+/* The same of the first character alone, which takes *length bytes of the text; not terminated. */
+enum { PD_ESCAPED_MAX = 4 };
+size_t pd_utf8_escape_next(char out[PD_ESCAPED_MAX], size_t *length, const char *text, size_t size);
+
+/* The same for a part of a sentence. Gives `out`. */
 enum { PD_SHOWN_SIZE = 48 };
 const char *pd_utf8_shown(char out[PD_SHOWN_SIZE], const char *text, size_t size);
 

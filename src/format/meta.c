@@ -111,21 +111,14 @@ static void put(struct text *t, const char *s, size_t size)
     t->data[t->size] = 0;
 }
 
-/* One character of a string: itself, or its first byte escaped. Gives the bytes read, 0 at the limit. */
+/* One character of a string. Gives the bytes read, 0 at the limit. */
 static size_t put_character(struct text *t, const char *p, size_t size)
 {
-    size_t n;
-    uint32_t code;
-    char escaped[8];
-    if (pd_utf8_next(&code, &n, p, size) == PD_UTF8_CHARACTER && !pd_utf8_is_control(code)) {
-        if (t->size + n > t->limit) return 0;
-        put(t, p, n);
-        return n;
-    }
-    int width = snprintf(escaped, sizeof escaped, *p == '\n' ? "\\n" : "\\x%02x", (unsigned)(unsigned char)*p);
-    if (t->size + (size_t)width > t->limit) return 0;
-    put(t, escaped, (size_t)width);
-    return 1;
+    char shown[PD_ESCAPED_MAX];
+    size_t n, width = pd_utf8_escape_next(shown, &n, p, size);
+    if (t->size + width > t->limit) return 0;
+    put(t, shown, width);
+    return n;
 }
 
 static void put_string(struct text *t, struct pd_string s, size_t max_size)

@@ -2,6 +2,7 @@
 #include "gpu/vk.h"
 
 #include "base/num.h"
+#include "base/utf8.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -161,9 +162,9 @@ void pd_device_describe(peridot_device_info *info, const struct pd_instance *ins
     query_facts(&f, instance, physical, &extensions);
     const VkPhysicalDeviceProperties *p = &f.properties.properties;
     *info = (peridot_device_info){.index = index, .type = device_type(p->deviceType)};
-    snprintf(info->name, sizeof info->name, "%s", p->deviceName);
-    snprintf(info->driver, sizeof info->driver, "%s", f.v12.driverName);
-    snprintf(info->driver_info, sizeof info->driver_info, "%s", f.v12.driverInfo);
+    pd_utf8_escape(info->name, sizeof info->name, p->deviceName, strlen(p->deviceName));
+    pd_utf8_escape(info->driver, sizeof info->driver, f.v12.driverName, strlen(f.v12.driverName));
+    pd_utf8_escape(info->driver_info, sizeof info->driver_info, f.v12.driverInfo, strlen(f.v12.driverInfo));
     snprintf(info->api_version, sizeof info->api_version, "%u.%u.%u", VK_API_VERSION_MAJOR(p->apiVersion),
              VK_API_VERSION_MINOR(p->apiVersion), VK_API_VERSION_PATCH(p->apiVersion));
     for (int i = 0, at = 0; i < 16; i++)

@@ -1,8 +1,9 @@
 /* Executables of compiled kernels and their statistics (VK_KHR_pipeline_executable_properties). */
+#include "base/utf8.h"
 #include "gpu/vk.h"
 
-#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static double value_of(const VkPipelineExecutableStatisticKHR *s)
 {
@@ -29,7 +30,7 @@ static peridot_status read_statistics(struct pd_executable *e, struct pd_gpu *gp
     for (uint32_t i = 0; i < n; i++) found[i].sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_STATISTIC_KHR;
     VkResult result = gpu->vk.vkGetPipelineExecutableStatisticsKHR(gpu->device, which, &n, found);
     for (uint32_t i = 0; result == VK_SUCCESS && i < n; i++) {
-        snprintf(e->statistics[i].name, sizeof e->statistics[i].name, "%s", found[i].name);
+        pd_utf8_escape(e->statistics[i].name, sizeof e->statistics[i].name, found[i].name, strlen(found[i].name));
         e->statistics[i].value = value_of(&found[i]);
     }
     e->n_statistics = n;
@@ -50,7 +51,8 @@ static peridot_status read_executables(struct pd_executable *executables, uint32
     for (uint32_t i = 0; i < n && status == PERIDOT_OK; i++) {
         VkPipelineExecutableInfoKHR which = {.sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INFO_KHR,
             .pipeline = kernel->pipeline, .executableIndex = i};
-        snprintf(executables[i].name, sizeof executables[i].name, "%s", properties[i].name);
+        pd_utf8_escape(executables[i].name, sizeof executables[i].name, properties[i].name,
+                       strlen(properties[i].name));
         executables[i].subgroup_size = properties[i].subgroupSize;
         status = read_statistics(&executables[i], gpu, &which);
     }

@@ -207,18 +207,13 @@ static peridot_status refuse(const struct reader *r, const char *section, const 
 }
 
 /* A text is shown on terminals: control characters could do more there than be read. */
-static bool is_plain(const char *text, size_t size)
-{
-    for (size_t i = 0; i < size; i++)
-        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f) return false;
-    return true;
-}
+static bool is_plain(const char *text) { return strcmp(cmd_shown(text), text) == 0; }
 
 static const char *take_text(char *to, size_t size, yyjson_val *value)
 {
     if (!yyjson_is_str(value)) return "is not a string";
     if (yyjson_get_len(value) >= size) return "is too long";
-    if (!is_plain(yyjson_get_str(value), yyjson_get_len(value))) return "has a control character";
+    if (!is_plain(yyjson_get_str(value))) return "has a control character";
     memcpy(to, yyjson_get_str(value), yyjson_get_len(value) + 1);
     return NULL;
 }
@@ -345,9 +340,7 @@ static void make_label(char *out, size_t size, const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
     size_t length = dot && strcmp(dot, ".json") == 0 ? (size_t)(dot - name) : strlen(name);
-    snprintf(out, size, "%.*s", (int)cmd_min(length, size - 1), name);
-    for (char *c = out; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
+    peridot_printable(out, size, name, length);
 }
 
 peridot_status bench_json_read(struct bench_report *out, const char *path)

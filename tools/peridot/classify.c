@@ -1,6 +1,7 @@
 /* peridot classify: labels of whole texts by a sequence-classification model. */
 #include "inputs.h"
 #include "json.h"
+#include "text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,9 +22,12 @@ static const struct cmd_option options[] = {
 
 static void print_scores(const peridot_model *model, const struct cmd_score *scores, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        printf("%s%s\t%s", i ? "\t" : "", cmd_label(model, scores[i].label),
-               cmd_score_text(model, scores[i].value, false));
+    for (size_t i = 0; i < n; i++) {
+        const char *label = cmd_label(model, scores[i].label);
+        if (i) fputc('\t', stdout);
+        cmd_print_column(stdout, label, strlen(label));
+        printf("\t%s", cmd_score_text(model, scores[i].value, false));
+    }
     fputc('\n', stdout);
 }
 
@@ -70,7 +74,8 @@ const struct cmd_command cmd_classify = {
     .name = "classify",
     .summary = "label texts",
     .description =
-        "Writes a line for each text: its likeliest label and that label's probability, with a tab between them. The "
+        "Writes a line for each text: its likeliest label and that label's probability, with a tab between them (in "
+        "labels, tabs, line breaks and backslashes are \\t, \\n, \\r, \\\\, and other control characters \\x1b). The "
         "model is one with a sequence-classification head (a Hugging Face directory of a "
         "...ForSequenceClassification), which scores labels from the state at the text's last token; probabilities "
         "are the softmax of the scores, or their sigmoids where config.json says problem_type "

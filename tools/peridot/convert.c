@@ -1,6 +1,7 @@
 /* peridot convert: a Hugging Face directory or a GGUF file to a GGUF file of another type. */
 #include "command.h"
 #include "terminal.h"
+#include "text.h"
 
 #include <stdio.h>
 
@@ -20,7 +21,7 @@ static const struct cmd_option options[] = {
 /* What the file is, and what a person would not expect of it. */
 static void print_stats(const char *path, const peridot_convert_stats *s)
 {
-    fprintf(stderr, "%s: %u tensors, %.3f GB\n", path, s->n_tensors, (double)s->size * 1e-9);
+    fprintf(stderr, "%s: %u tensors, %.3f GB\n", cmd_shown(path), s->n_tensors, (double)s->size * 1e-9);
     if (s->n_replaced)
         fprintf(stderr, "%u matrices have rows that are not whole blocks of their type; they got one of smaller blocks"
                         "\n",

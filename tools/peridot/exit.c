@@ -1,17 +1,19 @@
 /* How a command ends: its exit status, and a sentence where it failed. */
 #include "command.h"
 #include "terminal.h"
+#include "text.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
 int cmd_usage(const struct cmd_command *command, const char *format, ...)
 {
+    char sentence[1024];
     va_list args;
     va_start(args, format);
-    fputs("peridot: ", stderr);
-    vfprintf(stderr, format, args);
+    vsnprintf(sentence, sizeof sentence, format, args);
     va_end(args);
+    fprintf(stderr, "peridot: %s", cmd_shown(sentence));
     fprintf(stderr, "; see peridot %s%s--help\n", command ? command->name : "", command ? " " : "");
     return CMD_USAGE;
 }

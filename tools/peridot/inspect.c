@@ -156,7 +156,7 @@ static peridot_status inspect(const char *path)
     peridot_file *file;
     struct totals totals = {0};
     CMD_TRY(peridot_file_open(&file, path));
-    printf("%s\n", path);
+    printf("%s\n", cmd_shown(path));
     peridot_status status = print_metadata(file);
     if (status == PERIDOT_OK) {
         print_tensors(&totals, file);

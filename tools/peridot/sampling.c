@@ -1,4 +1,5 @@
 #include "sampling.h"
+#include "text.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -38,7 +39,7 @@ int cmd_sampling_make(peridot_sampling *out, peridot_bias bias[CMD_TEXTS_MAX], c
 
 static void print_stops(FILE *file, const peridot_sampling *p)
 {
-    for (size_t i = 0; i < p->n_stop; i++) fprintf(file, "%s\"%s\"", i ? ", " : "stop texts: ", p->stop[i]);
+    for (size_t i = 0; i < p->n_stop; i++) fprintf(file, "%s\"%s\"", i ? ", " : "stop texts: ", cmd_shown(p->stop[i]));
     if (p->n_stop) fputc('\n', file);
 }
 

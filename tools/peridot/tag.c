@@ -1,6 +1,7 @@
 /* peridot tag: a label for every token of a text by a token-classification model. */
 #include "inputs.h"
 #include "json.h"
+#include "text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,24 +27,15 @@ struct tagging {
     size_t begin, n_written;   /* where the next token begins; tokens written so far */
 };
 
-/* A tab or a line break in a token must not end a column or a line. */
-static void print_escaped(const char *text, size_t size)
-{
-    static const char plain[] = "\t\n\r\\", letters[] = "tnr\\";
-    for (size_t i = 0; i < size; i++) {
-        const char *at = text[i] ? strchr(plain, text[i]) : NULL;
-        if (at) printf("\\%c", letters[at - plain]);
-        else fputc(text[i], stdout);
-    }
-}
-
 static void print_token(struct tagging *t, size_t end)
 {
     const char *label = cmd_label(t->input->model, t->scores[0].label);
     if (!t->args->json) {
         printf("%zu\t%zu\t", t->begin, end);
-        print_escaped(t->text + t->begin, end - t->begin);
-        printf("\t%s\t%s\n", label, cmd_score_text(t->input->model, t->scores[0].value, false));
+        cmd_print_column(stdout, t->text + t->begin, end - t->begin);
+        fputc('\t', stdout);
+        cmd_print_column(stdout, label, strlen(label));
+        printf("\t%s\n", cmd_score_text(t->input->model, t->scores[0].value, false));
         return;
     }
     printf("%s{\"begin\": %zu, \"end\": %zu, \"text\": ", t->n_written ? ", " : "", t->begin, end);
@@ -110,10 +102,10 @@ const struct cmd_command cmd_tag = {
     .summary = "label the tokens of texts",
     .description =
         "Writes a line for each token of a text: the bytes of the text where it begins and ends, what stands there "
-        "(tabs, line breaks and backslashes as \\t, \\n, \\r, \\\\), the likeliest label and its probability, with "
-        "tabs between them; an empty line ends a text. The model is one with a token-classification head (a Hugging "
-        "Face directory of a ...ForTokenClassification); probabilities are the softmax of its scores "
-        "(with one output, the score is written).\n\n"
+        "(tabs, line breaks and backslashes as \\t, \\n, \\r, \\\\, other control characters as \\x1b), the likeliest "
+        "label and its probability, with tabs between them; an empty line ends a text. The model is one with a "
+        "token-classification head (a Hugging Face directory of a ...ForTokenClassification); probabilities are the "
+        "softmax of its scores (with one output, the score is written).\n\n"
         "A token may be part of a character: its bytes then are no UTF-8, and --json writes them as U+FFFD.",
     .examples = "peridot tag -m gemma-2-2b-names \"Alice went to Paris.\"\n"
                 "peridot tag -m gemma-2-2b-names --json < sentences.txt",

@@ -45,6 +45,28 @@ const char *cmd_size_text(uint64_t size)
     return text;
 }
 
+const char *cmd_shown(const char *text)
+{
+    static char buffers[4][1024];
+    static unsigned next;
+    char *out = buffers[next++ % CMD_COUNT(buffers)];
+    peridot_printable(out, sizeof buffers[0], text, strlen(text));
+    return out;
+}
+
+void cmd_print_column(FILE *file, const char *text, size_t size)
+{
+    static const char plain[] = "\t\n\r\\", letters[] = "tnr\\";
+    for (size_t i = 0, n; i < size; i += n) {
+        char shown[16];
+        const char *at = text[i] ? strchr(plain, text[i]) : NULL;
+        n = peridot_utf8_size(text + i, size - i);
+        if (at) fprintf(file, "\\%c", letters[at - plain]);
+        else if (n) fwrite(shown, 1, peridot_printable(shown, sizeof shown, text + i, n), file);
+        else fputc(text[i], file), n = 1;
+    }
+}
+
 /* Levenshtein's distance, one row of the table at a time. */
 int cmd_distance(const char *a, size_t size, const char *b)
 {

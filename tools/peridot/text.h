@@ -22,6 +22,13 @@ void cmd_wrap_end(struct cmd_wrap *w);
 /* "1.46 GB": decimal units, three digits. The result points into one of four buffers used in turn. */
 const char *cmd_size_text(uint64_t size);
 
+/* What comes from files or arguments, as a terminal may see it (peridot_printable), cut where it is longer than a
+ * kilobyte. The result points into one of four buffers used in turn. */
+const char *cmd_shown(const char *text);
+/* The same for a column of a row, where tabs, line breaks and backslashes are "\t", "\n", "\r" and "\\". Bytes that
+ * are no UTF-8, as in a part of a character, stay. */
+void cmd_print_column(FILE *file, const char *text, size_t size);
+
 /* Edits (insert, delete, replace) that make a[0..size) into b; CMD_NEAR + 1 when it takes more than CMD_NEAR. */
 enum { CMD_NEAR = 2 };
 int cmd_distance(const char *a, size_t size, const char *b);
