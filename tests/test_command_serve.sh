@@ -213,6 +213,33 @@ test_keys() {
     check "and without texts" [ "$(grep -c king "$folder/log")" = 0 ]
 }
 
+# A device that is lost in the middle of texts: these go on where they were, and are the same.
+test_lost() {
+    local layers want slow same
+    layers=$(dirname "$peridot")/tests/layers
+    [ -e "$layers/layer_lost.so" ] || { echo "skipped: no layer to lose a device with"; return; }
+    VK_ADD_LAYER_PATH=$layers VK_INSTANCE_LAYERS=VK_LAYER_PERIDOT_lost PERIDOT_TEST_LOSE=$folder/lose start --parallel 2
+    ask /v1/chat/completions "$(chat 'The king said' 200 9 ', "stop": ["zzzz"]')"
+    want=$(field content)
+    ask /v1/completions '{"prompt": "The queen said", "max_tokens": 200, "seed": 9, "logprobs": 0}'
+    same=$(field text)
+    curl -sN -m 60 -o "$folder/slow" -d "$(chat 'The king said' 200 9 ', "stop": ["zzzz"], "stream": true')" "$url/v1/chat/completions" &
+    slow=$!
+    curl -sN -m 60 -o "$folder/slow2" -d '{"prompt": "The queen said", "max_tokens": 200, "seed": 9, "logprobs": 0}' "$url/v1/completions" &
+    for _ in $(seq 100); do [ "$(gauge running)" = 2 ] && break; sleep 0.02; done
+    : >"$folder/lose"
+    wait $slow $!
+    cp "$folder/slow" "$folder/out"
+    check "a text goes on after its device was lost" [ "$(deltas)" = "$want" ]
+    cp "$folder/slow2" "$folder/out"
+    check "and so does another, with its probabilities" [ "$(field text)" = "$same" ]
+    check "all of them" [ "$(grep -oE '"token_logprobs":[^]]*' "$folder/out" | tr -cd , | wc -c)" = 199 ]
+    check "it was lost once" [ "$(gauge lost_devices_total)" = 1 ]
+    ask /v1/completions '{"prompt": "The queen said", "max_tokens": 4}'
+    check "and the server goes on" [ "$status" = 200 ]
+    stop
+}
+
 test_clients() {
     local python=${PERIDOT_PYTHON:-python3}
     if "$python" -c 'import openai' 2>/dev/null; then
@@ -236,4 +263,5 @@ test_closed
 test_clients
 stop
 test_keys
+test_lost
 finish

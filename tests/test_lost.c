@@ -15,6 +15,7 @@ static const int32_t prompt[N_PROMPT] = {2, 17, 99, 5, 201, 33, 64};
 /* ---- losing a device ---- */
 
 static int n_left;                 /* submits or waits that still succeed */
+static VkResult lost_as;           /* what waits give then */
 static PFN_vkQueueSubmit real_submit;
 static PFN_vkWaitSemaphores real_wait;
 
@@ -27,16 +28,17 @@ static VKAPI_ATTR VkResult VKAPI_CALL lose_submit(VkQueue queue, uint32_t n, con
 static VKAPI_ATTR VkResult VKAPI_CALL lose_wait(VkDevice device, const VkSemaphoreWaitInfo *info, uint64_t timeout)
 {
     VkResult result = real_wait(device, info, timeout);
-    return n_left-- > 0 ? result : VK_ERROR_DEVICE_LOST;
+    return n_left-- > 0 ? result : lost_as;
 }
 
 /* A public model begins with its struct pd_model. */
-static void lose_after(peridot_model *model, int n, bool waiting)
+static void lose_after(peridot_model *model, int n, int waiting)
 {
     struct pd_device_functions *vk = &((struct pd_model *)(void *)model)->gpu->vk;
     real_submit = vk->vkQueueSubmit;
     real_wait = vk->vkWaitSemaphores;
     n_left = n;
+    lost_as = waiting == 2 ? VK_TIMEOUT : VK_ERROR_DEVICE_LOST;
     if (waiting) vk->vkWaitSemaphores = lose_wait;
     else vk->vkQueueSubmit = lose_submit;
 }
@@ -107,7 +109,7 @@ static void check_all_calls(struct timeline *t, peridot_sequence *other)
 }
 
 /* The device is lost after n_submits submits of a prompt and a text. */
-static void check_resumes(const int32_t *want, int n_submits, bool waiting)
+static void check_resumes(const int32_t *want, int n_submits, int waiting)
 {
     struct timeline before, after;
     peridot_sequence *other;
@@ -146,7 +148,7 @@ static void test_resume(void **state)
     EXPECT_OK(write_on(t.session));
     memcpy(want, peridot_sequence_tokens(t.session), sizeof want);
     close_timeline(&t);
-    for (int waiting = 0; waiting < 2; waiting++) {
+    for (int waiting = 0; waiting < 3; waiting++) {
         check_resumes(want, 0, waiting);
         check_resumes(want, 1, waiting);     /* between the prompt's two chunks */
         check_resumes(want, 2 + 9, waiting);

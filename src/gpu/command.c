@@ -137,7 +137,8 @@ uint32_t pd_commands_n_dispatches(const struct pd_commands *c) { return c->n_dis
 /* A submit or a wait may find the device lost. */
 static peridot_status fail(struct pd_gpu *gpu, VkResult result, const char *call)
 {
-    gpu->lost = gpu->lost || result == VK_ERROR_DEVICE_LOST;
+    gpu->hangs = gpu->hangs || result == VK_TIMEOUT;
+    gpu->lost = gpu->lost || gpu->hangs || result == VK_ERROR_DEVICE_LOST;
     return gpu->lost ? pd_gpu_check(gpu) : pd_vk_fail(result, call);
 }
 
@@ -201,13 +202,18 @@ peridot_status pd_commands_submit(struct pd_commands *c)
     return PERIDOT_OK;
 }
 
+/* A GPU that does not come back for so long is lost, whether or not its driver ever says so. A CPU may be slow. */
+#define PATIENCE_NS 30000000000u
+
 peridot_status pd_commands_wait(struct pd_commands *c)
 {
     struct pd_gpu *gpu = c->gpu;
     if (c->value <= gpu->timeline_done) return PERIDOT_OK;
+    if (gpu->hangs) return pd_gpu_check(gpu);
     VkSemaphoreWaitInfo wait = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO, .semaphoreCount = 1,
         .pSemaphores = &gpu->timeline, .pValues = &c->value};
-    VkResult result = gpu->vk.vkWaitSemaphores(gpu->device, &wait, UINT64_MAX);
+    VkResult result = gpu->vk.vkWaitSemaphores(gpu->device, &wait,
+                                               gpu->info.type == PERIDOT_DEVICE_CPU ? UINT64_MAX : PATIENCE_NS);
     if (result != VK_SUCCESS) return fail(gpu, result, "vkWaitSemaphores");
     gpu->timeline_done = c->value;
     return PERIDOT_OK;

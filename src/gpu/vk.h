@@ -49,6 +49,7 @@ struct pd_gpu {
     VkSemaphore timeline;
     uint64_t timeline_value, timeline_done;   /* of the last submission; what it was found to have reached */
     bool lost;                     /* nothing is submitted any more */
+    bool hangs;                    /* nor waited for */
     struct pd_pipeline_cache cache;
     struct pd_kernel *kernels;     /* list of compiled kernels */
     uint32_t n_pipelines;

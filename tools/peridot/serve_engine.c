@@ -323,7 +323,7 @@ static peridot_status create_session(struct serve_engine *e)
     e->server->ctx = params.ctx;
     e->server->n_positions = params.n_positions;
     e->server->d_model = info->d_model;
-    e->server->head = info->head;
+    e->server->is_cpu = info->device->type == PERIDOT_DEVICE_CPU;
     serve_gauge(&e->server->metrics, SERVE_POSITIONS, params.n_positions);
     return PERIDOT_OK;
 }
@@ -361,6 +361,7 @@ static void recover(struct serve_engine *e)
     for (uint32_t i = e->n_running; i > 0; i--) put_back(e, leave(e, i - 1));
     for (struct serve_task *task = e->waiting; task; task = task->next) serve_job_drop_grammar(task->job);
     close_model(e);
+    e->step_begun_s = 0;       /* loading may take long */
     peridot_status status = open_model(e);
     if (status == PERIDOT_OK) {
         e->server->ready = true;

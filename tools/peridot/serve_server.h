@@ -25,7 +25,7 @@ struct serve_server {
     int64_t created;
     /* of the model, set before `ready` */
     uint32_t ctx, n_positions, d_model;
-    peridot_head head;
+    bool is_cpu;
     atomic_bool ready;                 /* the model is loaded, and no device was lost */
     atomic_bool draining;              /* no new requests */
     atomic_uint n_jobs;                /* that the reader was given and that have not ended */
