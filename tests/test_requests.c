@@ -316,6 +316,70 @@ static void test_rows(void **state)
     peridot_session_free(s);
 }
 
+/* Read in chunks of whatever size, beside others or not, with a part of it in the cache before or not, a prompt has the
+ * same logits, bit for bit. */
+struct first_row {
+    float row[1024];
+    size_t n;
+};
+
+static bool take_first_row(void *user, peridot_sequence *q, uint32_t pos, const float *row, size_t n)
+{
+    struct first_row *first = user;
+    (void)q, (void)pos;
+    assert_true(n <= 1024);
+    memcpy(first->row, row, n * sizeof *row);
+    first->n = n;
+    return false;
+}
+
+/* Of 90 tokens the first n_cached were evaluated before; n_shared: tokens of a chunk; 0: what the device does. */
+static void read_prompt(struct first_row *out, uint32_t n_cached, uint32_t n_shared, bool beside)
+{
+    enum { N = 90 };
+    peridot_session *s = open_session(3);
+    struct pd_session *engine = *(struct pd_session **)(void *)s;
+    struct text other;
+    int32_t prompt[CTX];
+    size_t n_running = 1;
+    peridot_request *r;
+    peridot_sequence *q = add(s, 0);
+    make_prompt(prompt, 3);
+    const peridot_request_params cached = {.size = sizeof cached, .prompt = prompt, .n_prompt = n_cached};
+    if (n_cached) EXPECT_OK(peridot_request_create(&r, q, &cached));
+    while (n_cached && n_running) EXPECT_OK(peridot_session_run(s, &n_running));
+    if (n_cached) peridot_request_free(r);
+    if (beside) ask(add(s, 0), 0, &other);
+    for (int i = 0; beside && i < 2; i++) EXPECT_OK(peridot_session_run(s, &n_running));
+    const peridot_request_params rest = {.size = sizeof rest, .prompt = prompt + n_cached, .n_prompt = N - n_cached,
+        .n_max = 1, .user = out, .logits = take_first_row};
+    EXPECT_OK(peridot_request_create(&r, q, &rest));
+    out->n = 0;
+    while (out->n == 0) {
+        if (n_shared) engine->prefill.n_shared = engine->prefill.n_max = n_shared;
+        EXPECT_OK(peridot_session_run(s, &n_running));
+    }
+    peridot_session_free(s);
+}
+
+static void test_prompts_alike(void **state)
+{
+    static const struct { uint32_t n_cached, n_shared; bool beside; } ways[] = {
+        {0, 1, false},  {0, 3, true},  {0, 8, false}, {0, 17, true},
+        {0, 31, false}, {1, 0, false}, {40, 0, true}, {89, 0, false}};
+    struct first_row want, got;
+    peridot_model *windowed = model;   /* where windows begin, tiles of attention do: the order of sums is the chunk's */
+    (void)state;
+    EXPECT_OK(peridot_model_open(&model, PERIDOT_GOLDEN "/llama", NULL));
+    read_prompt(&want, 0, 0, false);
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        read_prompt(&got, ways[i].n_cached, ways[i].n_shared, ways[i].beside);
+        if (memcmp(got.row, want.row, want.n * sizeof *want.row) != 0) fail_msg("way %zu has other logits", i);
+    }
+    peridot_model_close(model);
+    model = windowed;
+}
+
 static void test_free_positions(void **state)
 {
     (void)state;
@@ -336,6 +400,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_side_by_side), cmocka_unit_test(test_taken_away), cmocka_unit_test(test_full_cache),
         cmocka_unit_test(test_long_prompt), cmocka_unit_test(test_taken_up),    cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_free_positions)};
+        cmocka_unit_test(test_free_positions), cmocka_unit_test(test_prompts_alike)};
     return cmocka_run_group_tests_name("requests", tests, open_shared, close_shared);
 }

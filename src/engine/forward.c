@@ -133,6 +133,7 @@ static void step(const struct pd_pass *p, struct pd_rows logits)
 void pd_forward(const struct pd_pass *p, const struct pd_rows *logits)
 {
     p->recorder->decode = p->decode;
+    p->recorder->chunk = !p->decode;
     pd_op_embed(p->recorder, p->scratch->x, &p->weights->lookup, p->tokens, p->n_tokens, p->config->embed_scale);
     if (p->n_tokens == 1 && p->decode && logits && pd_can_fuse_norm(p->recorder->gpu, p->config->d_model))
         step(p, *logits);
@@ -141,6 +142,7 @@ void pd_forward(const struct pd_pass *p, const struct pd_rows *logits)
 
 void pd_forward_head(const struct pd_pass *p, struct pd_rows logits, uint32_t row, uint32_t n)
 {
+    p->recorder->chunk = false;   /* as few rows as are asked for */
     pd_op_matmul(p->recorder, logits, pd_weights_output(p->weights), pd_rows_at(p->scratch->normed, row, 0), n,
                  p->config->final_softcap);
 }

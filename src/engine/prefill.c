@@ -265,7 +265,7 @@ peridot_status pd_prefill_run(struct pd_prefill *p, struct pd_prompt *prompts, u
 
 peridot_status pd_prefill_step(struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n, bool others_wait)
 {
-    static const struct pd_row_wishes none = {0};
+    static const struct pd_row_wishes none = {.whole = true};
     struct pd_chunk *chunk;
     PD_TRY(submit(&chunk, p, prompts, n, &none, pd_prefill_next(p, others_wait)));
     return finish(p, chunk, pd_now(), &none);

@@ -58,7 +58,8 @@ void pd_prefill_free(struct pd_prefill *p);
  * looked at between chunks. */
 peridot_status pd_prefill_run(struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n,
                               const struct pd_row_wishes *wishes, const atomic_bool *stop);
-/* The same for one chunk, sized in time where others wait. */
+/* The same for one chunk, sized in time where others wait. Last tokens are taken too, so that what a prompt leaves in
+ * the cache does not depend on how it was cut. */
 peridot_status pd_prefill_step(struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n, bool others_wait);
 /* Whether a prompt has more left than its last token, or has that. */
 bool pd_prefill_pending(const struct pd_prompt *prompts, uint32_t n, bool whole);

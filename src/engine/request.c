@@ -60,15 +60,14 @@ static void end_prompt(struct pd_session *s, struct pd_request *r)
 
 /* ---- a round ---- */
 
-/* Requests that take part in the decode step: those that go on, and prompts of which one token is left. */
+/* Requests that take part in the decode step. */
 static uint32_t decode_rows(struct pd_decode_row *rows, struct pd_request **of, struct pd_session *s,
                             struct pd_request *const *requests, uint32_t n)
 {
     uint32_t m = 0;
     for (uint32_t i = 0; i < n && m < PD_MAX_SEQUENCES; i++) {
         struct pd_request *r = requests[i];
-        bool last = r->state == PD_REQUEST_PROMPT && r->prompt.n_left == 1 && r->prompt.n_in_flight == 0;
-        if (r->state != PD_REQUEST_DECODE && !last) continue;
+        if (r->state != PD_REQUEST_DECODE) continue;
         peridot_status status = pd_sequence_extend(r->prompt.sequence, r->prompt.sequence->pos + 1);
         if (status != PERIDOT_OK) {
             end(s, r, status);
@@ -76,7 +75,7 @@ static uint32_t decode_rows(struct pd_decode_row *rows, struct pd_request **of, 
         }
         of[m] = r;
         rows[m++] = (struct pd_decode_row){.sequence = r->prompt.sequence,
-                                           .token = last ? r->prompt.tokens[0] : r->next,
+                                           .token = r->next,
                                            .keeps_logits = r->logits != NULL,
                                            .n_more = (uint32_t)pd_max(r->n_max - r->n_generated, 1)};
     }
@@ -85,14 +84,8 @@ static uint32_t decode_rows(struct pd_decode_row *rows, struct pd_request **of, 
 
 static void take_row(struct pd_session *s, struct pd_request *r, const struct pd_decode_row *row)
 {
-    if (r->state == PD_REQUEST_PROMPT) {
-        r->prompt.n_left = 0;
-        r->prompt_s = pd_now() - r->begun;
-        if (r->n_max == 0) end(s, r, PERIDOT_OK);
-    } else {
-        r->decode_s = pd_now() - r->decode_begun;
-    }
-    if (r->state != PD_REQUEST_DONE) take_token(s, r, row->token);
+    r->decode_s = pd_now() - r->decode_begun;
+    take_token(s, r, row->token);
 }
 
 static peridot_status decode(struct pd_session *s, struct pd_request *const *requests, uint32_t n)
@@ -103,8 +96,7 @@ static peridot_status decode(struct pd_session *s, struct pd_request *const *req
     if (m == 0) return PERIDOT_OK;
     uint64_t others = s->model->weights.decode_read_size * (m - 1) / m;   /* each counts its part of the weights */
     for (uint32_t i = 0; i < m; i++)
-        if (of[i]->state == PD_REQUEST_DECODE)
-            of[i]->decode_read_size += pd_session_step_size(s, 1, rows[i].sequence->pos) - others;
+        of[i]->decode_read_size += pd_session_step_size(s, 1, rows[i].sequence->pos) - others;
     PD_TRY(pd_decode_next(&s->decoder, rows, m));
     for (uint32_t i = 0; i < m; i++)
         if (rows[i].advanced) take_row(s, of[i], &rows[i]);
@@ -121,13 +113,13 @@ static peridot_status read_prompts(struct pd_session *s, struct pd_request *cons
     for (uint32_t k = 0; k < n && m < PD_MAX_SEQUENCES; k++) {
         struct pd_request *r = requests[(k + s->n_rounds) % n];
         others_wait = others_wait || r->state == PD_REQUEST_DECODE;
-        if (r->state != PD_REQUEST_PROMPT || r->prompt.n_left == 1) continue;
+        if (r->state != PD_REQUEST_PROMPT) continue;
         of[m] = r;
         prompts[m++] = r->prompt;
     }
     if (m == 0) return PERIDOT_OK;
     peridot_status status = PERIDOT_OK;
-    if (pd_prefill_pending(prompts, m, false)) status = pd_prefill_step(&s->prefill, prompts, m, others_wait || m > 1);
+    if (pd_prefill_pending(prompts, m, true)) status = pd_prefill_step(&s->prefill, prompts, m, others_wait || m > 1);
     if (status == PERIDOT_ERROR_MEMORY) end(s, of[0], status);   /* not even its next token fits */
     else PD_TRY(status);
     for (uint32_t i = 0; i < m; i++) {

@@ -156,7 +156,8 @@ static void matmul_coop(struct pd_recorder *r, const struct pd_slice *slice, con
 /* Tiles are faster from a handful of tokens on. */
 static enum pd_variant matmul_variant(const struct pd_recorder *r, enum pd_dtype dtype, uint32_t n_tokens)
 {
-    uint32_t few = r->variants.forced[PD_VARIED_MATMUL] ? 1 : r->decode ? UINT32_MAX : 2 * MATVEC_COLS;
+    bool same = r->chunk && r->variants.batch_invariant;   /* a prompt's rows are the same in chunks of any size */
+    uint32_t few = r->variants.forced[PD_VARIED_MATMUL] ? 1 : r->decode ? UINT32_MAX : same ? 0 : 2 * MATVEC_COLS;
     return sound(r, PD_VARIED_MATMUL, n_tokens > few ? r->variants.of[PD_VARIED_MATMUL] : PD_VARIANT_MATMUL_MATVEC,
                  (uint32_t)dtype);
 }
@@ -312,7 +313,8 @@ static enum pd_variant attention_variant(const struct pd_recorder *r, const stru
 {
     enum pd_variant v = r->variants.of[PD_VARIED_ATTENTION];
     for (uint32_t i = 0; i < 2; i++) v = sound(r, PD_VARIED_ATTENTION, v, i);
-    bool few = decode || (n_tokens < FEW_QUERIES && !r->variants.forced[PD_VARIED_ATTENTION]);
+    bool same = r->variants.batch_invariant || r->variants.forced[PD_VARIED_ATTENTION];
+    bool few = decode || (n_tokens < FEW_QUERIES && !same);
     if (v == PD_VARIANT_ATTENTION_TILE && (few || heads->head_dim % 4 != 0)) v = PD_VARIANT_ATTENTION_COLUMNS;
     if (v == PD_VARIANT_ATTENTION_ROWS && heads->head_dim % (4 * pd_max(subgroup_size(r), 8)) != 0)
         v = PD_VARIANT_ATTENTION_COLUMNS;

@@ -15,6 +15,7 @@ struct pd_recorder {
     struct pd_variants variants;
     /* [tokens][pd_packed_most of the widest matrix] words: scratch of variants that read x packed */
     uint64_t packed;
+    bool chunk;                /* rows are of prompts */
     bool decode;               /* rows are of decode steps: matrices sum each as if it were alone, however many there
                                   are */
     peridot_status status;
