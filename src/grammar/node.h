@@ -1,0 +1,67 @@
+/* A JSON Schema as it is read: places in it, with names for sentences, and which keywords there are. */
+#ifndef PD_GRAMMAR_NODE_H
+#define PD_GRAMMAR_NODE_H
+
+#include "base/status.h"
+#include "format/arena.h"
+
+#include <yyjson.h>
+
+#define PD_MAX_NODES 32            /* that one value must satisfy */
+#define PD_PATH "%.400s"           /* how a sentence shows a path */
+
+enum pd_json_type {
+    PD_JSON_NULL = 1, PD_JSON_BOOLEAN = 2, PD_JSON_INTEGER = 4, PD_JSON_FRACTION = 8, PD_JSON_STRING = 16,
+    PD_JSON_ARRAY = 32, PD_JSON_OBJECT = 64,
+    PD_JSON_NUMBER = PD_JSON_INTEGER | PD_JSON_FRACTION, PD_JSON_ANY = 127
+};
+
+/* A schema in the document. */
+struct pd_node {
+    yyjson_val *value;
+    const char *path;              /* JSON pointer, as "#/properties/name" */
+};
+
+/* Schemas that a value must satisfy all. */
+struct pd_nodes {
+    struct pd_node at[PD_MAX_NODES];
+    uint32_t n;
+};
+
+struct pd_document {
+    yyjson_doc *doc;
+    yyjson_val *root;
+    struct pd_arena arena;         /* paths */
+    uint64_t work;                 /* schemas followed so far: there is a limit, so that none takes long */
+};
+
+peridot_status pd_document_open(struct pd_document *d, const char *schema, size_t size);
+void pd_document_close(struct pd_document *d);
+
+/* Adds a schema, once. */
+peridot_status pd_nodes_add(struct pd_nodes *nodes, struct pd_node node);
+/* The schema at `value`, below keyword `key` of `parent` and, unless NULL, `name` there. */
+peridot_status pd_node_child(struct pd_node *out, struct pd_document *d, const struct pd_node *parent, const char *key,
+                             const char *name, size_t name_size, yyjson_val *value);
+/* The same of member i of a list. */
+peridot_status pd_node_member(struct pd_node *out, struct pd_document *d, const struct pd_node *parent,
+                              const char *key, size_t i, yyjson_val *value);
+/* What its $ref refers to. */
+peridot_status pd_node_follow(struct pd_node *out, struct pd_document *d, const struct pd_node *node,
+                              yyjson_val *reference);
+/* Fails by name where a schema has a keyword that is not supported, or one twice. */
+peridot_status pd_node_check(const struct pd_document *d, const struct pd_node *node);
+/* Types that `type` allows, PD_JSON_ANY without one. */
+peridot_status pd_node_types(unsigned *types, const struct pd_node *node);
+/* Types that the keywords of a schema are about; 0: it has none. */
+unsigned pd_node_is_about(const struct pd_node *node);
+/* A keyword about some type, for a sentence; NULL: there is none. */
+const char *pd_node_find_limit(const struct pd_node *node);
+/* A keyword's value that must be of a type; *out NULL where it is absent. */
+peridot_status pd_node_get(yyjson_val **out, const struct pd_node *node, const char *key, yyjson_type type);
+/* A keyword's value that is a count, where there is one. */
+peridot_status pd_node_count(uint32_t *out, const struct pd_node *node, const char *key);
+
+unsigned pd_json_type_of(yyjson_val *value);
+
+#endif

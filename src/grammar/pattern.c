@@ -1,0 +1,370 @@
+/* Regular expressions of ECMA-262 become automata by Thompson's construction. A string is read between two marks, which
+ * are characters of their own: ^ is the first, $ the last, and what neither holds may have anything before or after. */
+#include "grammar/chars.h"
+
+#include "base/utf8.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MARK_BEGIN (PD_LAST_CHAR + 1)
+#define MARK_END (PD_LAST_CHAR + 2)
+#define MAX_DEPTH 32u
+#define MAX_REPEAT 1000u
+#define MAX_RANGES 256
+
+struct range {
+    uint32_t low, high;
+};
+
+struct parser {
+    struct pd_chars *out;
+    const char *text;
+    size_t size, at;
+    uint32_t depth;
+};
+
+/* Characters of a class. */
+struct ranges {
+    struct range r[MAX_RANGES];
+    uint32_t n;
+    bool ascii;                    /* its complement is of ASCII characters only */
+};
+
+static void refuse(struct parser *p, const char *what)
+{
+    if (p->out->status == PERIDOT_OK)
+        p->out->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s (byte %zu of the pattern)", what, p->at);
+}
+
+static bool ok(const struct parser *p) { return p->out->status == PERIDOT_OK; }
+static bool more(const struct parser *p) { return ok(p) && p->at < p->size; }
+static bool next_is(const struct parser *p, char c) { return more(p) && p->text[p->at] == c; }
+
+static bool take(struct parser *p, char c)
+{
+    bool is = next_is(p, c);
+    p->at += is;
+    return is;
+}
+
+static uint32_t take_char(struct parser *p)
+{
+    uint32_t code = 0;
+    size_t length = 1;
+    if (!more(p)) refuse(p, "it ends too early");
+    else if (pd_utf8_next(&code, &length, p->text + p->at, p->size - p->at) != PD_UTF8_CHARACTER)
+        refuse(p, "it is not UTF-8");
+    if (ok(p)) p->at += length;
+    return code;
+}
+
+/* ---- classes ---- */
+
+static void add_range(struct parser *p, struct ranges *r, uint32_t low, uint32_t high)
+{
+    if (low > high) refuse(p, "a range of characters ends before it begins");
+    else if (r->n == MAX_RANGES) refuse(p, "a class has too many characters");
+    else r->r[r->n++] = (struct range){low, high};
+}
+
+static int compare_ranges(const void *a, const void *b)
+{
+    const struct range *x = a, *y = b;
+    return x->low < y->low ? -1 : x->low > y->low;
+}
+
+static void complement(struct parser *p, struct ranges *r)
+{
+    const struct ranges old = *r;
+    struct ranges sorted = old;
+    uint32_t from = 0, last = r->ascii ? 0x7f : PD_LAST_CHAR;
+    qsort(sorted.r, sorted.n, sizeof *sorted.r, compare_ranges);
+    r->n = 0;
+    for (uint32_t i = 0; i < sorted.n && from <= last; i++) {
+        if (sorted.r[i].low > from)
+            add_range(p, r, from, sorted.r[i].low - 1 < last ? sorted.r[i].low - 1 : last);
+        if (sorted.r[i].high >= from) from = sorted.r[i].high + 1;
+    }
+    if (from <= last) add_range(p, r, from, last);
+}
+
+/* \d, \w, \s and their complements; false: the letter is none of them. */
+static bool add_shorthand(struct parser *p, struct ranges *r, char letter)
+{
+    static const struct {
+        char letter;
+        struct range r[4];
+        uint32_t n;
+    } shorthands[] = {{'d', {{'0', '9'}}, 1},
+                      {'w', {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}, 4},
+                      {'s', {{'\t', '\r'}, {' ', ' '}}, 2}};
+    for (size_t i = 0; i < sizeof shorthands / sizeof *shorthands; i++) {
+        struct ranges of = {.ascii = true};
+        if ((letter | 0x20) != shorthands[i].letter) continue;
+        for (uint32_t k = 0; k < shorthands[i].n; k++)
+            add_range(p, &of, shorthands[i].r[k].low, shorthands[i].r[k].high);
+        if (letter < 'a') complement(p, &of);
+        for (uint32_t k = 0; k < of.n; k++) add_range(p, r, of.r[k].low, of.r[k].high);
+        r->ascii = true;
+        return true;
+    }
+    return false;
+}
+
+static uint32_t take_hex(struct parser *p, int n)
+{
+    uint32_t code = 0;
+    for (int i = 0; i < n; i++) {
+        char c = more(p) ? p->text[p->at] : 0, lower = (char)(c | 0x20);
+        if (c >= '0' && c <= '9') code = code << 4 | (uint32_t)(c - '0');
+        else if (lower >= 'a' && lower <= 'f') code = code << 4 | (uint32_t)(lower - 'a' + 10);
+        else refuse(p, "an escape lacks hexadecimal digits");
+        p->at++;
+    }
+    return code;
+}
+
+static uint32_t take_unicode(struct parser *p)
+{
+    uint32_t code = take_hex(p, 4);
+    if (code < 0xd800 || code >= 0xe000) return code;
+    bool pair = code < 0xdc00 && take(p, '\\') && take(p, 'u');
+    uint32_t low = pair ? take_hex(p, 4) : 0;
+    if (low < 0xdc00 || low >= 0xe000) refuse(p, "half a surrogate pair is no character");
+    return 0x10000 + ((code - 0xd800) << 10) + (low & 0x3ff);
+}
+
+/* The character that an escape stands for, the backslash being past. */
+static uint32_t take_escape(struct parser *p)
+{
+    static const char letters[] = "tnrfv", codes[] = "\t\n\r\f\v";
+    uint32_t c = take_char(p);
+    const char *found = c && c < 0x80 ? strchr(letters, (int)c) : NULL;
+    if (found) return (uint32_t)codes[found - letters];
+    if (c == 'x') return take_hex(p, 2);
+    if (c == 'u') return take_unicode(p);
+    if (c >= '1' && c <= '9') refuse(p, "references back are not supported");
+    else if (c == 'p' || c == 'P') refuse(p, "\\p is not supported");
+    else if (c == 'b' || c == 'B') refuse(p, "\\b is not supported");
+    else if (c == '0' || c == 'c' || c == 'k' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))
+        refuse(p, "this escape is not supported");
+    return c;
+}
+
+/* One character or end of a range in a class; false: it was a shorthand, whose ranges were added. */
+static bool take_class_char(struct parser *p, struct ranges *r, uint32_t *c)
+{
+    *c = take_char(p);
+    if (*c != '\\' || !more(p)) return true;
+    if (add_shorthand(p, r, p->text[p->at])) {
+        p->at++;
+        return false;
+    }
+    *c = take(p, 'b') ? '\b' : take_escape(p);
+    return true;
+}
+
+static void take_class(struct parser *p, struct ranges *r)
+{
+    bool negated = take(p, '^');
+    if (next_is(p, ']')) refuse(p, "an empty class is not supported");
+    while (ok(p) && !take(p, ']')) {
+        uint32_t low, high;
+        if (!take_class_char(p, r, &low)) continue;
+        high = low;
+        if (next_is(p, '-') && p->at + 1 < p->size && p->text[p->at + 1] != ']') {
+            p->at++;
+            if (!take_class_char(p, r, &high)) refuse(p, "a range of characters ends in a class");
+        }
+        add_range(p, r, low, high);
+    }
+    if (negated) complement(p, r);
+}
+
+/* ---- expressions ---- */
+
+static uint32_t take_choice(struct parser *p, uint32_t from);
+
+static uint32_t write_ranges(struct parser *p, uint32_t from, const struct ranges *r)
+{
+    uint32_t to = pd_chars_state(p->out);
+    for (uint32_t i = 0; i < r->n; i++) pd_chars_edge(p->out, from, r->r[i].low, r->r[i].high, to);
+    return to;
+}
+
+static uint32_t take_group(struct parser *p, uint32_t from)
+{
+    if (take(p, '?') && !take(p, ':')) {
+        bool named = take(p, '<') && more(p) && p->text[p->at] != '=' && p->text[p->at] != '!';
+        if (!named) refuse(p, "look-around is not supported");
+        while (more(p) && !take(p, '>')) p->at++;
+    }
+    if (++p->depth > MAX_DEPTH) refuse(p, "groups nest too deep");
+    uint32_t to = take_choice(p, from);
+    p->depth--;
+    if (!take(p, ')')) refuse(p, "a group has no end");
+    return to;
+}
+
+static uint32_t take_atom(struct parser *p, uint32_t from)
+{
+    struct ranges r = {0};
+    uint32_t c = take_char(p);
+    switch (c) {
+    case '(': return take_group(p, from);
+    case '[': take_class(p, &r); break;
+    case '^': add_range(p, &r, MARK_BEGIN, MARK_BEGIN); break;
+    case '$': add_range(p, &r, MARK_END, MARK_END); break;
+    case '*': case '+': case '?': case '{': refuse(p, "there is nothing to repeat"); break;
+    case '.':
+        add_range(p, &r, '\n', '\n');
+        add_range(p, &r, '\r', '\r');
+        add_range(p, &r, 0x2028, 0x2029);
+        complement(p, &r);
+        break;
+    case '\\':
+        if (more(p) && add_shorthand(p, &r, p->text[p->at])) {
+            p->at++;
+            break;
+        }
+        c = take_escape(p);
+        add_range(p, &r, c, c);
+        break;
+    default: add_range(p, &r, c, c);
+    }
+    return write_ranges(p, from, &r);
+}
+
+static uint32_t take_count(struct parser *p)
+{
+    uint32_t n = 0;
+    if (!more(p) || p->text[p->at] < '0' || p->text[p->at] > '9') refuse(p, "{ is not followed by a count");
+    for (; more(p) && p->text[p->at] >= '0' && p->text[p->at] <= '9'; p->at++) {
+        n = 10 * n + (uint32_t)(p->text[p->at] - '0');
+        if (n > MAX_REPEAT) refuse(p, "it repeats something more than 1000 times");
+    }
+    return n;
+}
+
+/* False: the atom comes once. */
+static bool take_quantifier(struct parser *p, uint32_t *min, uint32_t *max)
+{
+    *min = 0;
+    *max = UINT32_MAX;
+    if (take(p, '+')) *min = 1;
+    else if (take(p, '?')) *max = 1;
+    else if (take(p, '{')) {
+        *min = *max = take_count(p);
+        if (take(p, ',')) *max = next_is(p, '}') ? UINT32_MAX : take_count(p);
+        if (!take(p, '}')) refuse(p, "{ has no end");
+        if (*max < *min) refuse(p, "it repeats something at most fewer times than at least");
+    } else if (!take(p, '*')) return false;
+    take(p, '?');   /* lazy: the same strings */
+    return true;
+}
+
+/* The atom at `begin`, of which there is a copy from `start` to `end`, min .. max times. */
+static uint32_t repeat(struct parser *p, size_t begin, uint32_t start, uint32_t end, uint32_t min, uint32_t max)
+{
+    size_t after = p->at;
+    uint32_t last = pd_chars_state(p->out);
+    if (min == 0) pd_chars_skip(p->out, start, last);
+    for (uint32_t i = 1; ok(p) && i < (max == UINT32_MAX ? min : max); i++) {
+        if (i >= min) pd_chars_skip(p->out, end, last);
+        start = pd_chars_state(p->out);
+        pd_chars_skip(p->out, end, start);
+        p->at = begin;
+        end = take_atom(p, start);
+    }
+    if (max == UINT32_MAX) pd_chars_skip(p->out, end, start);
+    if (max > 0) pd_chars_skip(p->out, end, last);
+    if (ok(p)) p->at = after;
+    return last;
+}
+
+static uint32_t take_sequence(struct parser *p, uint32_t state)
+{
+    while (more(p) && !next_is(p, '|') && !next_is(p, ')')) {
+        size_t begin = p->at;
+        uint32_t start = pd_chars_state(p->out), min, max;
+        bool mark = p->text[begin] == '^' || p->text[begin] == '$';
+        pd_chars_skip(p->out, state, start);
+        state = take_atom(p, start);
+        if (!ok(p) || !take_quantifier(p, &min, &max)) continue;
+        if (mark) refuse(p, "there is nothing to repeat");
+        else state = repeat(p, begin, start, state, min, max);
+    }
+    return state;
+}
+
+static uint32_t take_choice(struct parser *p, uint32_t from)
+{
+    uint32_t to = pd_chars_state(p->out);
+    do pd_chars_skip(p->out, take_sequence(p, from), to);
+    while (take(p, '|'));
+    return to;
+}
+
+/* ---- marks ---- */
+
+/* States that skips lead to from those that are marked, which are marked too. Edges are in the order of the pattern
+ * but for repetitions: looking at them in both directions by turns takes few rounds. */
+static void close_skips(const struct pd_chars *c, bool *marked, bool backwards)
+{
+    for (bool changed = true, down = false; changed; down = !down) {
+        changed = false;
+        for (size_t i = 0; i < c->n_edges; i++) {
+            const struct pd_char_edge *e = &c->edges[down ? c->n_edges - 1 - i : i];
+            uint32_t from = backwards ? e->to : e->from, to = backwards ? e->from : e->to;
+            if (e->low != PD_SKIP || !marked[from] || marked[to]) continue;
+            marked[to] = changed = true;
+        }
+    }
+}
+
+/* The first mark is taken before the first character and the last one after the last: both are skips then, of a state
+ * that only the beginning leads to, and of states that only the end follows. */
+static peridot_status remove_marks(struct pd_chars *c, uint32_t start, uint32_t end)
+{
+    bool *begins = calloc(c->n_states, sizeof *begins), *ends = calloc(c->n_states, sizeof *ends);
+    size_t n = c->n_edges, kept = 0;
+    if (begins && ends) {
+        begins[start] = ends[end] = true;
+        close_skips(c, begins, false);
+        close_skips(c, ends, true);
+        for (size_t i = 0; i < n && c->status == PERIDOT_OK; i++) {
+            const struct pd_char_edge e = c->edges[i];
+            if (e.low == MARK_BEGIN && begins[e.from]) pd_chars_skip(c, PD_CHARS_START, e.to);
+            if (e.low == MARK_END && ends[e.to]) pd_chars_skip(c, e.from, PD_CHARS_END);
+        }
+        for (size_t i = 0; i < c->n_edges; i++)
+            if (c->edges[i].low == PD_SKIP || c->edges[i].low <= PD_LAST_CHAR) c->edges[kept++] = c->edges[i];
+        c->n_edges = kept;
+    } else {
+        c->status = pd_fail_alloc(c->n_states, "pattern");
+    }
+    free(begins);
+    free(ends);
+    return c->status;
+}
+
+peridot_status pd_chars_from_pattern(struct pd_chars *out, const char *pattern, size_t size)
+{
+    struct parser p = {.out = out, .text = pattern, .size = size};
+    pd_chars_begin(out);
+    /* The mark and anything, or neither; the expression; the same at the end. */
+    uint32_t start = pd_chars_state(out), any = pd_chars_state(out), first = pd_chars_state(out),
+             rest = pd_chars_state(out), end = pd_chars_state(out);
+    pd_chars_edge(out, start, MARK_BEGIN, MARK_BEGIN, any);
+    pd_chars_edge(out, any, 0, PD_LAST_CHAR, any);
+    pd_chars_skip(out, any, first);
+    pd_chars_skip(out, start, first);
+    uint32_t last = take_choice(&p, first);
+    if (ok(&p) && p.at < p.size) refuse(&p, "a ) closes no group");
+    pd_chars_skip(out, last, rest);
+    pd_chars_skip(out, last, end);
+    pd_chars_edge(out, rest, 0, PD_LAST_CHAR, rest);
+    pd_chars_edge(out, rest, MARK_END, MARK_END, end);
+    return out->status == PERIDOT_OK ? remove_marks(out, start, end) : out->status;
+}

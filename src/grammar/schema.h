@@ -1,0 +1,10 @@
+/* JSON Schema to rules. */
+#ifndef PD_GRAMMAR_SCHEMA_H
+#define PD_GRAMMAR_SCHEMA_H
+
+#include "grammar/rules.h"
+
+/* *out is to be freed even on failure. */
+peridot_status pd_schema_compile(struct pd_rules *out, const char *schema, size_t size);
+
+#endif

@@ -1,0 +1,95 @@
+#include "grammar/spellings.h"
+
+#include "base/array.h"
+#include "base/num.h"
+#include "grammar/walk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void pd_spellings_free(struct pd_spellings *s)
+{
+    free(s->bytes);
+    free(s->sorted);
+    free(s->of_id);
+    free(s->stops);
+    *s = (struct pd_spellings){0};
+}
+
+peridot_status pd_spellings_add(struct pd_spellings *s, uint32_t id, const char *bytes, size_t size)
+{
+    if (size == 0 || size > PD_MAX_STEPS) return PERIDOT_OK;
+    PD_TRY(pd_array_reserve(&s->bytes, &s->bytes_capacity, s->n_bytes, size, 1, "spellings"));
+    PD_TRY(pd_array_reserve(&s->sorted, &s->sorted_capacity, s->n, 1, sizeof *s->sorted, "spellings"));
+    memcpy(s->bytes + s->n_bytes, bytes, size);
+    s->sorted[s->n++] = (struct pd_spelling){id, (uint32_t)s->n_bytes, (uint16_t)size, 0};
+    s->n_bytes += size;
+    return PERIDOT_OK;
+}
+
+peridot_status pd_spellings_add_stop(struct pd_spellings *s, uint32_t id)
+{
+    PD_TRY(pd_array_reserve(&s->stops, &s->stops_capacity, s->n_stops, 1, sizeof *s->stops, "stop tokens"));
+    s->stops[s->n_stops++] = id;
+    return PERIDOT_OK;
+}
+
+/* What qsort compares: it has no argument for the bytes. */
+struct key {
+    const char *bytes;
+    struct pd_spelling spelling;
+};
+
+static int compare(const void *a, const void *b)
+{
+    const struct key *x = a, *y = b;
+    int order = memcmp(x->bytes, y->bytes, pd_min(x->spelling.size, y->spelling.size));
+    if (order) return order;
+    if (x->spelling.size != y->spelling.size) return x->spelling.size < y->spelling.size ? -1 : 1;
+    return x->spelling.id < y->spelling.id ? -1 : 1;
+}
+
+static peridot_status sort(struct pd_spellings *s)
+{
+    struct key *keys = malloc((s->n + 1) * sizeof *keys);
+    if (!keys) return pd_fail_alloc(s->n * sizeof *keys, "spellings");
+    for (size_t i = 0; i < s->n; i++) keys[i] = (struct key){s->bytes + s->sorted[i].offset, s->sorted[i]};
+    qsort(keys, s->n, sizeof *keys, compare);
+    for (size_t i = 0; i < s->n; i++) {
+        uint16_t shared = 0;
+        while (i > 0 && shared < keys[i].spelling.size && shared < keys[i - 1].spelling.size &&
+               keys[i].bytes[shared] == keys[i - 1].bytes[shared])
+            shared++;
+        s->sorted[i] = keys[i].spelling;
+        s->sorted[i].shared = shared;
+    }
+    free(keys);
+    return PERIDOT_OK;
+}
+
+/* Then a text never gets to where no token goes on. */
+static peridot_status check(const struct pd_spellings *s)
+{
+    bool has[256] = {false};
+    for (size_t i = 0; i < s->n; i++)
+        if (s->sorted[i].size == 1) has[(uint8_t)s->bytes[s->sorted[i].offset]] = true;
+    for (unsigned b = 0x20; b <= 0xf4; b++)
+        if (!has[b] && b != 0x7f && b != 0xc0 && b != 0xc1)
+            return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
+                           "the vocabulary cannot write all JSON: it has no token for byte 0x%02x by itself", b);
+    if (s->n_stops == 0)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the vocabulary has no stop token, with which JSON could end");
+    return PERIDOT_OK;
+}
+
+peridot_status pd_spellings_finish(struct pd_spellings *s, uint32_t n_pieces)
+{
+    s->n_pieces = n_pieces;
+    PD_TRY(check(s));
+    PD_TRY(sort(s));
+    s->of_id = malloc((n_pieces + (size_t)1) * sizeof *s->of_id);
+    if (!s->of_id) return pd_fail_alloc(n_pieces * sizeof *s->of_id, "spellings");
+    for (uint32_t i = 0; i < n_pieces; i++) s->of_id[i] = UINT32_MAX;
+    for (size_t i = 0; i < s->n; i++) s->of_id[s->sorted[i].id] = (uint32_t)i;
+    return PERIDOT_OK;
+}

@@ -1,0 +1,32 @@
+/* The bytes that each token of a vocabulary adds to a text, sorted: what is allowed next is then found by following
+ * each beginning once, however many tokens share it. */
+#ifndef PD_GRAMMAR_SPELLINGS_H
+#define PD_GRAMMAR_SPELLINGS_H
+
+#include "base/status.h"
+
+struct pd_spelling {
+    uint32_t id, offset;
+    uint16_t size;                 /* 1 .. PD_MAX_STEPS: longer ones are left out */
+    uint16_t shared;               /* bytes that it begins with like the one before */
+};
+
+struct pd_spellings {
+    uint32_t n_pieces;             /* of the vocabulary */
+    char *bytes;
+    size_t n_bytes, bytes_capacity;
+    struct pd_spelling *sorted;    /* [n] */
+    size_t n, sorted_capacity;
+    uint32_t *of_id;               /* [n_pieces]: index in `sorted`, UINT32_MAX: it adds none */
+    uint32_t *stops;               /* [n_stops]: ids of stop tokens */
+    size_t n_stops, stops_capacity;
+};
+
+/* *s is zeroed at first; pieces are added one by one, then it is finished. Pieces without bytes are never allowed. */
+peridot_status pd_spellings_add(struct pd_spellings *s, uint32_t id, const char *bytes, size_t size);
+peridot_status pd_spellings_add_stop(struct pd_spellings *s, uint32_t id);
+/* PERIDOT_ERROR_UNSUPPORTED when some byte of UTF-8 text has no token of its own, or there is no stop token. */
+peridot_status pd_spellings_finish(struct pd_spellings *s, uint32_t n_pieces);
+void pd_spellings_free(struct pd_spellings *s);
+
+#endif

@@ -1,0 +1,304 @@
+#include "grammar/values.h"
+
+#include "base/array.h"
+#include "base/num.h"
+#include "base/utf8.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define INDENT 32
+
+void pd_values_begin(struct pd_values *v, struct pd_rules *r)
+{
+    *v = (struct pd_values){.rules = r};
+    v->space = pd_rules_add(r);
+    v->escape = pd_rules_add(r);
+}
+
+void pd_values_free(struct pd_values *v) { free(v->chars); }
+
+void pd_write_space(struct pd_values *v, uint32_t from, uint32_t to)
+{
+    pd_nfa_skip(v->rules, from, to);
+    pd_nfa_call(v->rules, from, v->space, to);
+}
+
+/* ---- characters ---- */
+
+/* What a string cannot hold as it is. */
+static bool needs_escape(uint32_t c) { return c < 0x20 || c == '"' || c == '\\'; }
+
+static size_t spell(char out[8], uint32_t c)
+{
+    static const char letters[] = "btnfr", codes[] = "\b\t\n\f\r";
+    const char *found = c ? strchr(codes, (int)c) : NULL;
+    if (found) return (size_t)snprintf(out, 8, "\\%c", letters[found - codes]);
+    if (c < 0x20) return (size_t)snprintf(out, 8, "\\u%04x", (unsigned)c);
+    return (size_t)snprintf(out, 8, "\\%c", (int)c);
+}
+
+static uint32_t find_rule(struct pd_values *v, uint32_t low, uint32_t high)
+{
+    struct pd_rules *r = v->rules;
+    for (size_t i = 0; i < v->n_chars; i++)
+        if (v->chars[i].low == low && v->chars[i].high == high) return v->chars[i].rule;
+    if (!pd_rules_work(r, v->n_chars)) return 0;
+    uint32_t rule = pd_rules_add(r);
+    peridot_status status =
+        pd_array_reserve(&v->chars, &v->chars_capacity, v->n_chars, 1, sizeof *v->chars, "grammar");
+    if (r->status == PERIDOT_OK) r->status = status;
+    if (r->status == PERIDOT_OK) v->chars[v->n_chars++] = (struct pd_char_rule){low, high, rule};
+    return rule;
+}
+
+/* Those that are bytes by themselves become edges; the others are rules, as many strings have the same ones. */
+void pd_write_char(struct pd_values *v, uint32_t from, uint32_t low, uint32_t high, uint32_t to)
+{
+    uint32_t begin = low;
+    for (uint32_t c = low; c <= high && c < 0x80; c++) {
+        if (!needs_escape(c)) continue;
+        if (begin < c) pd_nfa_bytes(v->rules, from, (uint8_t)begin, (uint8_t)(c - 1), to);
+        begin = c + 1;
+    }
+    if (begin <= high && begin < 0x80)
+        pd_nfa_bytes(v->rules, from, (uint8_t)begin, (uint8_t)pd_min(high, 0x7f), to);
+    if (low < 0x20) pd_nfa_call(v->rules, from, find_rule(v, low, (uint32_t)pd_min(high, 0x1f)), to);
+    if (low <= '"' && high >= '"') pd_nfa_call(v->rules, from, find_rule(v, '"', '"'), to);
+    if (low <= '\\' && high >= '\\') pd_nfa_call(v->rules, from, find_rule(v, '\\', '\\'), to);
+    if (high >= 0x80) pd_nfa_call(v->rules, from, find_rule(v, (uint32_t)pd_max(low, 0x80), high), to);
+}
+
+void pd_write_any_char(struct pd_values *v, uint32_t from, uint32_t to)
+{
+    pd_nfa_bytes(v->rules, from, 0x20, '"' - 1, to);
+    pd_nfa_bytes(v->rules, from, '"' + 1, '\\' - 1, to);
+    pd_nfa_bytes(v->rules, from, '\\' + 1, 0x7f, to);
+    pd_nfa_call(v->rules, from, v->escape, to);
+    pd_nfa_call(v->rules, from, find_rule(v, 0x80, PD_LAST_CHAR), to);
+}
+
+static int encode(uint8_t out[4], uint32_t c)
+{
+    if (c < 0x800) {
+        out[0] = (uint8_t)(0xc0 | c >> 6);
+        out[1] = (uint8_t)(0x80 | (c & 0x3f));
+        return 2;
+    }
+    if (c < 0x10000) {
+        out[0] = (uint8_t)(0xe0 | c >> 12);
+        out[1] = (uint8_t)(0x80 | (c >> 6 & 0x3f));
+        out[2] = (uint8_t)(0x80 | (c & 0x3f));
+        return 3;
+    }
+    out[0] = (uint8_t)(0xf0 | c >> 18);
+    for (int i = 1; i < 4; i++) out[i] = (uint8_t)(0x80 | (c >> (18 - 6 * i) & 0x3f));
+    return 4;
+}
+
+/* Characters of one length in UTF-8: cut until each byte is of a range, whatever the others are. */
+static void write_utf8(struct pd_rules *r, uint32_t low, uint32_t high)
+{
+    uint8_t first[4], last[4];
+    for (int i = 1; i < 4; i++) {
+        uint32_t mask = (1u << (6 * i)) - 1;
+        if ((low & ~mask) == (high & ~mask)) break;
+        if (low & mask) {
+            write_utf8(r, low, low | mask);
+            write_utf8(r, (low | mask) + 1, high);
+            return;
+        }
+        if ((high & mask) != mask) {
+            write_utf8(r, low, (high & ~mask) - 1);
+            write_utf8(r, high & ~mask, high);
+            return;
+        }
+    }
+    int n = encode(first, low);
+    encode(last, high);
+    for (uint32_t i = 0, from = PD_NFA_START; i < (uint32_t)n; i++) {
+        uint32_t to = i + 1 == (uint32_t)n ? PD_NFA_END : pd_nfa_state(r);
+        pd_nfa_bytes(r, from, first[i], last[i], to);
+        from = to;
+    }
+}
+
+static void write_chars(struct pd_rules *r, uint32_t low, uint32_t high)
+{
+    static const struct {
+        uint32_t low, high;
+    } lengths[] = {{0x80, 0x7ff}, {0x800, 0xd7ff}, {0xe000, 0xffff}, {0x10000, PD_LAST_CHAR}};
+    for (uint32_t c = low; c <= high && c < 0x80; c++) {
+        char text[8];
+        size_t n = spell(text, c);
+        uint32_t last = pd_nfa_text(r, PD_NFA_START, text, n - 1);
+        pd_nfa_bytes(r, last, (uint8_t)text[n - 1], (uint8_t)text[n - 1], PD_NFA_END);
+    }
+    for (size_t i = 0; i < PD_COUNT(lengths); i++) {
+        uint32_t from = (uint32_t)pd_max(low, lengths[i].low), to = (uint32_t)pd_min(high, lengths[i].high);
+        if (from <= to) write_utf8(r, from, to);
+    }
+}
+
+/* ---- rules that are called ---- */
+
+static void write_space_rule(struct pd_values *v)
+{
+    struct pd_rules *r = v->rules;
+    pd_nfa_bytes(r, PD_NFA_START, ' ', ' ', PD_NFA_END);
+    uint32_t state = pd_nfa_text(r, PD_NFA_START, "\n", 1);
+    for (int i = 0; i < INDENT; i++) {
+        pd_nfa_skip(r, state, PD_NFA_END);
+        state = pd_nfa_text(r, state, " ", 1);
+    }
+    pd_nfa_skip(r, state, PD_NFA_END);
+}
+
+static void write_hex(struct pd_rules *r, uint32_t from, const char *digits, uint32_t to)
+{
+    for (; *digits; digits++) pd_nfa_bytes(r, from, (uint8_t)*digits, (uint8_t)*digits, to);
+}
+
+/* \" and its like, \uXXXX of what is no surrogate, and of two surrogates that are a pair. */
+static void write_escape_rule(struct pd_values *v)
+{
+    static const char hex[] = "0123456789abcdefABCDEF";
+    struct pd_rules *r = v->rules;
+    uint32_t escape = pd_nfa_text(r, PD_NFA_START, "\\", 1), u = pd_nfa_text(r, escape, "u", 1),
+             three = pd_nfa_state(r), two = pd_nfa_state(r), one = pd_nfa_state(r), d = pd_nfa_state(r),
+             high = pd_nfa_state(r);
+    write_hex(r, escape, "\"\\/bfnrt", PD_NFA_END);
+    write_hex(r, u, "0123456789abcefABCEF", three);
+    write_hex(r, three, hex, two);
+    write_hex(r, two, hex, one);
+    write_hex(r, one, hex, PD_NFA_END);
+    write_hex(r, u, "dD", d);
+    write_hex(r, d, "01234567", two);
+    write_hex(r, d, "89abAB", high);
+    for (int i = 0; i < 2; i++) {
+        uint32_t next = pd_nfa_state(r);
+        write_hex(r, high, hex, next);
+        high = next;
+    }
+    uint32_t low = pd_nfa_text(r, high, "\\u", 2), after = pd_nfa_state(r);
+    write_hex(r, low, "dD", after);
+    write_hex(r, after, "cdefCDEF", two);
+}
+
+peridot_status pd_values_finish(struct pd_values *v)
+{
+    pd_rules_begin(v->rules);
+    write_space_rule(v);
+    PD_TRY(pd_rules_end(v->rules, v->space));
+    pd_rules_begin(v->rules);
+    write_escape_rule(v);
+    PD_TRY(pd_rules_end(v->rules, v->escape));
+    for (size_t i = 0; i < v->n_chars; i++) {
+        pd_rules_begin(v->rules);
+        write_chars(v->rules, v->chars[i].low, v->chars[i].high);
+        PD_TRY(pd_rules_end(v->rules, v->chars[i].rule));
+    }
+    return PERIDOT_OK;
+}
+
+/* ---- strings ---- */
+
+static uint32_t quote(struct pd_values *v, uint32_t from) { return pd_nfa_text(v->rules, from, "\"", 1); }
+static void unquote(struct pd_values *v, uint32_t from, uint32_t to) { pd_nfa_bytes(v->rules, from, '"', '"', to); }
+
+void pd_write_text(struct pd_values *v, uint32_t from, const char *text, size_t size, uint32_t to)
+{
+    uint32_t state = quote(v, from);
+    for (size_t i = 0; i < size; i++) {
+        char escape[8];
+        uint8_t c = (uint8_t)text[i];
+        if (needs_escape(c)) state = pd_nfa_text(v->rules, state, escape, spell(escape, c));
+        else state = pd_nfa_text(v->rules, state, text + i, 1);
+    }
+    unquote(v, state, to);
+}
+
+void pd_write_strings(struct pd_values *v, uint32_t from, const struct pd_chars *c, uint32_t to)
+{
+    uint32_t base = v->rules->n_nfa_states;
+    for (uint32_t i = 0; i < c->n_states; i++) pd_nfa_state(v->rules);
+    for (size_t i = 0; i < c->n_edges && v->rules->status == PERIDOT_OK; i++) {
+        const struct pd_char_edge *e = &c->edges[i];
+        if (e->low == PD_SKIP) pd_nfa_skip(v->rules, base + e->from, base + e->to);
+        else pd_write_char(v, base + e->from, e->low, e->high, base + e->to);
+    }
+    pd_nfa_bytes(v->rules, from, '"', '"', base + PD_CHARS_START);
+    unquote(v, base + PD_CHARS_END, to);
+}
+
+void pd_write_length(struct pd_values *v, uint32_t from, uint32_t min, uint32_t max, uint32_t to)
+{
+    uint32_t state = quote(v, from);
+    for (uint32_t i = 0; i < (max == UINT32_MAX ? min : max) && v->rules->status == PERIDOT_OK; i++) {
+        uint32_t next = pd_nfa_state(v->rules);
+        if (i >= min) unquote(v, state, to);
+        pd_write_any_char(v, state, next);
+        state = next;
+    }
+    if (max == UINT32_MAX) pd_write_any_char(v, state, state);
+    unquote(v, state, to);
+}
+
+/* ---- constants ---- */
+
+static uint32_t write_raw(struct pd_values *v, uint32_t from, yyjson_val *value)
+{
+    size_t size;
+    char *text = yyjson_val_write(value, 0, &size);
+    if (!text && v->rules->status == PERIDOT_OK) v->rules->status = pd_fail_alloc(64, "a constant");
+    uint32_t to = text ? pd_nfa_text(v->rules, from, text, size) : from;
+    free(text);
+    return to;
+}
+
+static uint32_t write_members(struct pd_values *v, uint32_t from, yyjson_val *value);
+
+static uint32_t write_value(struct pd_values *v, uint32_t from, yyjson_val *value)
+{
+    if (yyjson_is_ctn(value)) return write_members(v, from, value);
+    if (!yyjson_is_str(value)) return write_raw(v, from, value);
+    uint32_t to = pd_nfa_state(v->rules);
+    pd_write_text(v, from, yyjson_get_str(value), yyjson_get_len(value), to);
+    return to;
+}
+
+static uint32_t space(struct pd_values *v, uint32_t from)
+{
+    uint32_t to = pd_nfa_state(v->rules);
+    pd_write_space(v, from, to);
+    return to;
+}
+
+static uint32_t write_members(struct pd_values *v, uint32_t from, yyjson_val *value)
+{
+    bool object = yyjson_is_obj(value);
+    size_t i, n;
+    yyjson_val *key, *member;
+    uint32_t state = space(v, pd_nfa_text(v->rules, from, object ? "{" : "[", 1));
+    if (object) {
+        yyjson_obj_foreach(value, i, n, key, member) {
+            uint32_t after = pd_nfa_state(v->rules);
+            if (i) state = space(v, pd_nfa_text(v->rules, state, ",", 1));
+            pd_write_text(v, state, yyjson_get_str(key), yyjson_get_len(key), after);
+            state = write_value(v, space(v, pd_nfa_text(v->rules, after, ":", 1)), member);
+        }
+    } else {
+        yyjson_arr_foreach(value, i, n, member) {
+            if (i) state = space(v, pd_nfa_text(v->rules, state, ",", 1));
+            state = write_value(v, state, member);
+        }
+    }
+    if (yyjson_get_len(value)) state = space(v, state);
+    return pd_nfa_text(v->rules, state, object ? "}" : "]", 1);
+}
+
+void pd_write_constant(struct pd_values *v, uint32_t from, yyjson_val *value, uint32_t to)
+{
+    pd_nfa_skip(v->rules, write_value(v, from, value), to);
+}

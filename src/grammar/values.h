@@ -1,0 +1,55 @@
+/* How JSON spells what is in it, written into rules: constants, characters of strings, numbers, white space. Where a
+ * string is not free, each of its characters has one spelling: itself, or the shortest escape where it needs one. */
+#ifndef PD_GRAMMAR_VALUES_H
+#define PD_GRAMMAR_VALUES_H
+
+#include "grammar/chars.h"
+#include "grammar/rules.h"
+
+#include <yyjson.h>
+
+/* A number as it is written: digits before the point and after it, without zeros that say nothing. */
+struct pd_decimal {
+    bool given, negative, exclusive;
+    char whole[24], fraction[24];
+    double value;
+};
+
+struct pd_number_range {
+    struct pd_decimal min, max;
+    bool integer;
+};
+
+struct pd_char_rule {
+    uint32_t low, high, rule;
+};
+
+struct pd_values {
+    struct pd_rules *rules;
+    uint32_t space, escape;        /* rules of white space and of an escape in a free string */
+    struct pd_char_rule *chars;    /* rules of characters that are not one byte */
+    size_t n_chars, chars_capacity, n_written;
+};
+
+void pd_values_begin(struct pd_values *v, struct pd_rules *r);
+void pd_values_free(struct pd_values *v);
+/* Writes the rules that others call. */
+peridot_status pd_values_finish(struct pd_values *v);
+
+/* Optional white space. */
+void pd_write_space(struct pd_values *v, uint32_t from, uint32_t to);
+/* In a string: a character of low .. high; any, however it is spelt. */
+void pd_write_char(struct pd_values *v, uint32_t from, uint32_t low, uint32_t high, uint32_t to);
+void pd_write_any_char(struct pd_values *v, uint32_t from, uint32_t to);
+/* Strings with their quotes: this one; those of an automaton; those of some length. */
+void pd_write_text(struct pd_values *v, uint32_t from, const char *text, size_t size, uint32_t to);
+void pd_write_strings(struct pd_values *v, uint32_t from, const struct pd_chars *c, uint32_t to);
+void pd_write_length(struct pd_values *v, uint32_t from, uint32_t min, uint32_t max, uint32_t to);
+/* A constant of any type. */
+void pd_write_constant(struct pd_values *v, uint32_t from, yyjson_val *value, uint32_t to);
+
+/* False: the value is no number that a limit can be, or has more digits than can be compared exactly. */
+bool pd_decimal_read(struct pd_decimal *out, yyjson_val *value, bool exclusive);
+void pd_write_number(struct pd_values *v, uint32_t from, const struct pd_number_range *range, uint32_t to);
+
+#endif
