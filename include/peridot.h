@@ -365,9 +365,9 @@ PERIDOT_API peridot_status peridot_sequence_create(peridot_sequence **out, perid
  * from the state that this is in. PERIDOT_ERROR_ARGUMENT when layers with windows no longer have the keys: see
  * peridot_sequence_truncate. */
 PERIDOT_API peridot_status peridot_sequence_fork(peridot_sequence **out, const peridot_sequence *from, uint32_t n);
-/* Writes the sequence to a file: tokens, keys and values, the chain's numbers and the generator (biases and stop texts,
- * which are borrowed, are not in it). PERIDOT_ERROR_IO when `path` is a file of the model. Nothing may be at work on
- * it. */
+/* Writes the sequence to a file: tokens, keys and values, the chain's numbers and the generator (biases, stop texts and
+ * the grammar, which are borrowed, are not in it). PERIDOT_ERROR_IO when `path` is a file of the model. Nothing may be
+ * at work on it. */
 PERIDOT_API peridot_status peridot_sequence_save(const peridot_sequence *sequence, const char *path);
 /* A new sequence from such a file, which goes on as the one that was saved would have. PERIDOT_ERROR_ARGUMENT when it
  * was saved with another model or type of cache, or does not fit the context; PERIDOT_ERROR_FORMAT when it is
@@ -485,7 +485,7 @@ typedef struct peridot_sampling {
     const char *const *stop;     /* [n_stop]: peridot_generate ends before the first of these texts in the reply; ""
                                     never is */
     size_t n_stop;
-    const peridot_grammar *grammar;   /* what the text must be; NULL: anything. Other tokens are banned before all else */
+    const peridot_grammar *grammar;   /* what the text must be: other tokens are banned. NULL: anything */
 } peridot_sampling;
 
 /* Sets the chain and seeds the generator. NULL: greedy. Biases, stop texts and the grammar are borrowed until the next

@@ -185,7 +185,7 @@ static void use(const peridot_vocab *v)
 
 static peridot_status open_bytes(const uint8_t *data, size_t size)
 {
-    peridot_vocab v = {calloc(1, sizeof *v.tokenizer)};
+    peridot_vocab v = {.tokenizer = calloc(1, sizeof *v.tokenizer)};
     peridot_status status = pd_pieces_read_json(&v.tokenizer->pieces, data, size);
     if (status == PERIDOT_OK) status = pd_tokenizer_build(v.tokenizer);
     if (status == PERIDOT_OK) use(&v);

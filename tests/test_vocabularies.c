@@ -187,7 +187,7 @@ static void test_no_cuts(void **state)
 /* From bytes that may be anything, as pd_tokenizer_open does it with a file's. */
 static peridot_status open_bytes(const uint8_t *data, size_t size)
 {
-    peridot_vocab v = {calloc(1, sizeof *v.tokenizer)};
+    peridot_vocab v = {.tokenizer = calloc(1, sizeof *v.tokenizer)};
     struct pd_tokenizer *t = v.tokenizer;
     struct pd_text_buffer model = {0};
     peridot_status status = pd_pieces_read_model(&t->pieces, data, size);

@@ -1,5 +1,46 @@
 /* The grammars of peridot.h: they check arguments and call the compiler. */
+#include "grammar/grammar.h"
+
 #include "api/vocab.h"
+
+#include <stdlib.h>
+
+static peridot_status read_pieces(struct pd_spellings *s, const struct pd_tokenizer *t)
+{
+    struct pd_text_buffer bytes = {0};
+    uint32_t n = pd_tokenizer_size(t);
+    peridot_status status = PERIDOT_OK;
+    for (uint32_t id = 0; id < n && status == PERIDOT_OK; id++) {
+        bytes.size = 0;
+        if (pd_tokenizer_is_stop(t, (int32_t)id)) {
+            status = pd_spellings_add_stop(s, id);
+            continue;
+        }
+        status = pd_tokenizer_spell(&bytes, t, (int32_t)id);
+        if (status == PERIDOT_OK) status = pd_spellings_add(s, id, bytes.data, bytes.size);
+    }
+    free(bytes.data);
+    return status == PERIDOT_OK ? pd_spellings_finish(s, n) : status;
+}
+
+/* The vocabulary's spellings, made with its first grammar. Of threads that make them at once one keeps its own. */
+static peridot_status find_spellings(const struct pd_spellings **out, const peridot_vocab *vocab)
+{
+    struct pd_spellings *_Atomic *kept = (struct pd_spellings *_Atomic *)&vocab->spellings;   /* a cache */
+    struct pd_spellings *none = NULL, *made;
+    *out = atomic_load(kept);
+    if (*out) return PERIDOT_OK;
+    made = calloc(1, sizeof *made);
+    peridot_status status = made ? read_pieces(made, vocab->tokenizer) : pd_fail_alloc(sizeof *made, "spellings");
+    if (status == PERIDOT_OK && atomic_compare_exchange_strong(kept, &none, made)) {
+        *out = made;
+        return PERIDOT_OK;
+    }
+    if (made) pd_spellings_free(made);
+    free(made);
+    *out = none;
+    return status;
+}
 
 peridot_status peridot_grammar_json(peridot_grammar **out, const peridot_vocab *vocab)
 {
@@ -10,9 +51,12 @@ peridot_status peridot_grammar_json(peridot_grammar **out, const peridot_vocab *
 peridot_status peridot_grammar_json_schema(peridot_grammar **out, const peridot_vocab *vocab, const char *schema,
                                            size_t size)
 {
-    (void)vocab, (void)schema, (void)size;
+    const struct pd_spellings *spellings;
     *out = NULL;
-    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "grammars are declared, and not implemented yet");
+    if (!vocab) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no vocabulary was given");
+    if (!schema) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no schema was given");
+    PD_TRY(find_spellings(&spellings, vocab));
+    return pd_grammar_create(out, spellings, schema, size);
 }
 
-void peridot_grammar_free(peridot_grammar *grammar) { (void)grammar; }
+void peridot_grammar_free(peridot_grammar *grammar) { pd_grammar_free(grammar); }

@@ -121,7 +121,7 @@ peridot_status peridot_model_open(peridot_model **out, const char *path, const p
 void peridot_model_close(peridot_model *model)
 {
     if (!model) return;
-    pd_tokenizer_close(model->vocab.tokenizer);
+    pd_vocab_release(&model->vocab);
     if (model->m.gpu) pd_weights_free(&model->m.weights, &model->m.config);
     pd_gpu_close(model->m.gpu);
     pd_config_free(&model->m.config);

@@ -19,10 +19,18 @@ peridot_status peridot_vocab_open(peridot_vocab **out, const char *path)
     return status;
 }
 
+void pd_vocab_release(struct peridot_vocab *vocab)
+{
+    struct pd_spellings *spellings = atomic_load(&vocab->spellings);
+    if (spellings) pd_spellings_free(spellings);
+    free(spellings);
+    pd_tokenizer_close(vocab->tokenizer);
+}
+
 void peridot_vocab_close(peridot_vocab *vocab)
 {
     if (!vocab) return;
-    pd_tokenizer_close(vocab->tokenizer);
+    pd_vocab_release(vocab);
     free(vocab);
 }
 

@@ -240,7 +240,7 @@ static peridot_status queue_ahead(struct pd_decoder *d, const struct pd_decode_r
 
 static peridot_status draw_on_host(int32_t *token, struct pd_decoder *d, struct pd_sequence *q)
 {
-    bool all = pd_draw_needs_logits(q);
+    bool all = pd_draw_needs_logits(d->w->model, q);
     if (all) PD_TRY(pd_workspace_read_logits(d->w, pd_decoded_row(d->w, q->decoded_row), 1));
     return pd_draw(token, d->w, q, all ? d->w->host_rows : NULL);
 }

@@ -1,8 +1,8 @@
 /* Decode steps: the next token of each of some sequences, in one submit that reads the weights once. A step is recorded
  * in each of a few slots and replayed. It leaves on the device the tokens that it drew, where the embedding of the next
  * step reads them: so steps are submitted ahead, each in the next slot, and the host reads tokens as they come. Where a
- * chain needs more than the best few candidates the host draws, and steps are submitted one by one. Steps that are
- * discarded do no harm: they wrote keys of positions that are written again before they are read. */
+ * chain needs more than the best few candidates, or has a grammar, the host draws, and steps are submitted one by one.
+ * Steps that are discarded do no harm: they wrote keys of positions that are written again before they are read. */
 #ifndef PD_ENGINE_DECODE_H
 #define PD_ENGINE_DECODE_H
 

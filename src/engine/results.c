@@ -48,31 +48,75 @@ bool pd_logits_row(uint32_t *row, const struct pd_workspace *w, const struct pd_
     return q->logits == PD_LOGITS_OWN || (q->logits == PD_LOGITS_DECODED && q->decoded_step == n_steps);
 }
 
-bool pd_draw_needs_logits(const struct pd_sequence *q)
+/* ---- drawing ---- */
+
+/* The best candidates that the grammar allows, in their order: their number. */
+static uint32_t find_best(struct pd_candidate out[PD_TOPK], struct pd_sequence *q, uint32_t n_pieces)
 {
-    uint32_t needs = pd_sampler_needs(&q->sampler);
-    return needs == 0 || needs > PD_TOPK;
+    uint32_t n = (uint32_t)pd_min(PD_TOPK, n_pieces), n_allowed = 0, ids[PD_TOPK];
+    bool allowed[PD_TOPK];
+    if (!q->sampler.p.grammar) {
+        memcpy(out, q->best, n * sizeof *out);
+        return n;
+    }
+    for (uint32_t i = 0; i < n; i++) ids[i] = q->best[i].id;
+    pd_sampler_follow(&q->sampler, q->tokens, q->pos);
+    pd_grammar_allows(allowed, q->sampler.p.grammar, &q->sampler.walk, ids, n);
+    for (uint32_t i = 0; i < n; i++)
+        if (allowed[i]) out[n_allowed++] = q->best[i];
+    return n_allowed;
 }
 
-/* All candidates, best first unless the chain is yet to adjust them. */
-static peridot_status draw_from_all(int32_t *token, uint32_t n, struct pd_sampler *sampler, const float *logits)
+/* Where the best are fewer than the chain needs they will still do if the grammar allows no others. A mask that cannot
+ * be made fails when the token is drawn. */
+bool pd_draw_needs_logits(const struct pd_model *model, struct pd_sequence *q)
 {
-    struct pd_candidate *candidates = malloc(sizeof *candidates * n);
-    if (!candidates) return pd_fail_alloc(sizeof *candidates * n, "candidates");
-    for (uint32_t i = 0; i < n; i++)
-        candidates[i] = (struct pd_candidate){logits[i] > -3.4e38f ? logits[i] : -3.4e38f, i};
+    struct pd_candidate best[PD_TOPK];
+    const struct pd_mask *mask;
+    struct pd_mask *made;
+    uint32_t needs = pd_sampler_needs(&q->sampler), n;
+    if (!q->sampler.p.grammar) return needs == 0 || needs > PD_TOPK;
+    n = find_best(best, q, model->n_pieces);
+    if (needs && n >= needs) return false;
+    if (pd_grammar_mask(&mask, &made, q->sampler.p.grammar, &q->sampler.walk) != PERIDOT_OK) return true;
+    uint32_t n_allowed = mask->n_allowed;
+    free(made);
+    return n_allowed > n;
+}
+
+/* All candidates that the grammar allows, best first unless the chain is yet to adjust them. */
+static peridot_status draw_from_all(int32_t *token, uint32_t n_pieces, struct pd_sampler *sampler, const float *logits)
+{
+    const peridot_grammar *grammar = sampler->p.grammar;
+    const struct pd_mask *mask = NULL;
+    struct pd_mask *made = NULL;
+    uint32_t n = 0;
+    if (grammar) PD_TRY(pd_grammar_mask(&mask, &made, grammar, &sampler->walk));
+    struct pd_candidate *candidates = malloc(sizeof *candidates * n_pieces);
+    if (!candidates) {
+        free(made);
+        return pd_fail_alloc(sizeof *candidates * n_pieces, "candidates");
+    }
+    for (uint32_t i = 0; i < n_pieces; i++)
+        if (!mask || pd_mask_has(mask, i))
+            candidates[n++] = (struct pd_candidate){logits[i] > -3.4e38f ? logits[i] : -3.4e38f, i};
     if (!pd_sampler_adjusts(sampler)) pd_candidates_sort(candidates, n);
-    *token = pd_sampler_draw(sampler, candidates, n);
+    if (n) *token = pd_sampler_draw(sampler, candidates, n);
+    free(made);
     free(candidates);
-    return PERIDOT_OK;
+    return n ? PERIDOT_OK : pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the model has no logits for any token that the grammar "
+                                                               "allows");
 }
 
 peridot_status pd_draw(int32_t *token, const struct pd_workspace *w, struct pd_sequence *q, const float *logits)
 {
     struct pd_candidate best[PD_TOPK];
     PD_TRY(pd_check_best(w->model, q));
-    if (logits) return draw_from_all(token, w->model->n_pieces, &q->sampler, logits);
-    memcpy(best, q->best, sizeof best);
-    *token = pd_sampler_draw(&q->sampler, best, pd_min(PD_TOPK, w->model->n_pieces));
+    if (logits) {
+        if (q->sampler.p.grammar) pd_sampler_follow(&q->sampler, q->tokens, q->pos);
+        return draw_from_all(token, w->model->n_pieces, &q->sampler, logits);
+    }
+    uint32_t n = find_best(best, q, w->model->n_pieces);
+    *token = pd_sampler_draw(&q->sampler, best, n);
     return PERIDOT_OK;
 }

@@ -12,8 +12,8 @@ peridot_status pd_check_finite(const struct pd_model *model, const char *what, u
 peridot_status pd_check_best(const struct pd_model *model, const struct pd_sequence *q);
 /* The row of the device's logits that has those of the sequence's last position, where it still has. */
 bool pd_logits_row(uint32_t *row, const struct pd_workspace *w, const struct pd_sequence *q, uint64_t n_steps);
-/* Whether a draw needs all logits, not the best PD_TOPK. */
-bool pd_draw_needs_logits(const struct pd_sequence *q);
+/* Whether a draw needs all logits, not the best PD_TOPK. With a grammar that depends on how many of these it allows. */
+bool pd_draw_needs_logits(const struct pd_model *model, struct pd_sequence *q);
 /* Draws the next token from the best candidates, or from `logits` [n_outputs] where it needs them all. */
 peridot_status pd_draw(int32_t *token, const struct pd_workspace *w, struct pd_sequence *q, const float *logits);
 

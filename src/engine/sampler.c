@@ -12,11 +12,32 @@ void pd_sampler_set(struct pd_sampler *s, const peridot_sampling *p)
 {
     s->p = p ? *p : (peridot_sampling){0};
     s->rng = s->p.seed;
+    s->value_begun = false;
 }
 
 void pd_sampler_accept(struct pd_sampler *s, int32_t token)
 {
     s->recent[s->n_seen++ % PD_REPEAT_WINDOW] = token;
+}
+
+/* A token that cannot continue the value ends it. */
+void pd_sampler_follow(struct pd_sampler *s, const int32_t *tokens, uint32_t n)
+{
+    const peridot_grammar *grammar = s->p.grammar;
+    while (s->value_begun && s->value_end < n)
+        s->value_begun = pd_grammar_take(&s->walk, grammar, tokens[s->value_end++]);
+    if (s->value_begun) return;
+    s->value_begun = true;
+    s->value_begin = s->value_end = n;
+    pd_walk_begin(&s->walk, &grammar->rules);
+}
+
+void pd_sampler_truncate(struct pd_sampler *s, uint32_t n)
+{
+    if (!s->value_begun || n >= s->value_end) return;
+    s->value_begun = n >= s->value_begin;
+    s->value_end = s->value_begin;
+    pd_walk_begin(&s->walk, &s->p.grammar->rules);
 }
 
 static bool repeats(const struct pd_sampler *s)
@@ -53,7 +74,7 @@ uint32_t pd_sampler_needs(const struct pd_sampler *s)
 bool pd_sampler_can_sample_on_device(const struct pd_sampler *s)
 {
     uint32_t needs = pd_sampler_needs(s);
-    return needs > 0 && needs <= PD_TOPK;
+    return needs > 0 && needs <= PD_TOPK && !s->p.grammar;
 }
 
 /* 32 random bits of number `ahead` after the last one. */

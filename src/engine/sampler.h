@@ -1,9 +1,10 @@
 /* Drawing a token from the best candidates. The chain: logit bias, penalties, top-k, temperature, top-p, min-p, draw.
- * It runs on the host or in kernel sample, which draws the same token. */
+ * It runs on the host or in kernel sample, which draws the same token. Where there is a grammar, callers leave out the
+ * candidates that it does not allow (results.c), always on the host. */
 #ifndef PD_ENGINE_SAMPLER_H
 #define PD_ENGINE_SAMPLER_H
 
-#include "base/status.h"
+#include "grammar/grammar.h"
 #include "params.h"
 
 #include <stddef.h>
@@ -13,11 +14,19 @@ struct pd_sampler {
     uint64_t rng;
     int32_t recent[PD_REPEAT_WINDOW];   /* a ring */
     uint64_t n_seen;
+    /* The grammar's value is tokens value_begin .. of the sequence; `walk` is where those before value_end led. */
+    bool value_begun;
+    uint32_t value_begin, value_end;
+    struct pd_walk walk;
 };
 
 void pd_sampler_set(struct pd_sampler *s, const peridot_sampling *p);
 /* Remembers an evaluated token for the penalties. */
 void pd_sampler_accept(struct pd_sampler *s, int32_t token);
+/* Where there is a grammar: brings the walk to the end of these tokens, after which one is to be drawn. */
+void pd_sampler_follow(struct pd_sampler *s, const int32_t *tokens, uint32_t n);
+/* The sequence has only its first n tokens left. */
+void pd_sampler_truncate(struct pd_sampler *s, uint32_t n);
 /* Candidates that a draw must see to be exact, best first; 0: the whole vocabulary. Penalties push down at most as many
  * candidates as they remember, and a bias one; what pulls candidates up may reach any. */
 uint32_t pd_sampler_needs(const struct pd_sampler *s);
@@ -25,7 +34,7 @@ uint32_t pd_sampler_needs(const struct pd_sampler *s);
 bool pd_sampler_adjusts(const struct pd_sampler *s);
 /* Draws from n >= 1 candidates, best first (value, then lower id) unless the chain adjusts them, which changes them. */
 int32_t pd_sampler_draw(struct pd_sampler *s, struct pd_candidate *candidates, size_t n);
-/* The best PD_TOPK are enough for the chain: kernel sample can do it. */
+/* The best PD_TOPK are enough for the chain, and there is no grammar: kernel sample can do it. */
 bool pd_sampler_can_sample_on_device(const struct pd_sampler *s);
 /* What a chain does: logit bias and penalties, and puts candidates in order again. */
 void pd_sampler_adjust(const struct pd_sampler *s, struct pd_candidate *candidates, size_t n);

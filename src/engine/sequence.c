@@ -75,6 +75,7 @@ static void forget_after(struct pd_sequence *q, uint32_t n)
 {
     q->pos = n;
     q->logits = PD_LOGITS_NONE;
+    pd_sampler_truncate(&q->sampler, n);
     q->sampler.n_seen = 0;
     for (uint32_t i = n > PD_REPEAT_WINDOW ? n - PD_REPEAT_WINDOW : 0; i < n; i++)
         pd_sampler_accept(&q->sampler, q->tokens[i]);

@@ -298,7 +298,7 @@ peridot_status pd_session_sample(int32_t *token, struct pd_session *s, struct pd
     PD_TRY(check_logits(s, q));
     if (s->model->config.head != PERIDOT_HEAD_LANGUAGE)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "this model scores labels: it cannot write text");
-    if (pd_draw_needs_logits(q)) PD_TRY(pd_session_logits(&logits, s, q));
+    if (pd_draw_needs_logits(s->model, q)) PD_TRY(pd_session_logits(&logits, s, q));
     return pd_draw(token, &s->workspace, q, logits);
 }
 

@@ -147,6 +147,14 @@ peridot_status pd_tokenizer_decode(char **out, size_t *size, const struct pd_tok
     return PERIDOT_OK;
 }
 
+peridot_status pd_tokenizer_spell(struct pd_text_buffer *out, const struct pd_tokenizer *t, int32_t id)
+{
+    bool started = true, unused = id >= 0 && (uint32_t)id < t->pieces.n &&
+                                  (t->pieces.piece[id].type == PD_PIECE_UNKNOWN ||
+                                   t->pieces.piece[id].type == PD_PIECE_UNUSED);
+    return unused ? PERIDOT_OK : append_piece(out, &started, t, id);
+}
+
 /* ---- streaming ---- */
 
 /* Appends the whole characters of the first n bytes of b, and holds the start of an incomplete one. */

@@ -30,6 +30,10 @@ peridot_status pd_tokenizer_encode(int32_t **ids, size_t *n, const struct pd_tok
 peridot_status pd_tokenizer_decode(char **out, size_t *size, const struct pd_tokenizer *t, const int32_t *ids,
                                    size_t n);
 
+/* Appends the bytes that a piece adds to a text that has begun; none of pieces that no text should have: control,
+ * unknown and unused ones. */
+peridot_status pd_tokenizer_spell(struct pd_text_buffer *out, const struct pd_tokenizer *t, int32_t id);
+
 /* Chat: has the model a template of its own, and what peridot_encode_turns says. */
 bool pd_tokenizer_has_chat(const struct pd_tokenizer *t);
 peridot_status pd_tokenizer_encode_chat(int32_t **ids, size_t *n, const struct pd_tokenizer *t, const peridot_chat *c);
