@@ -30,13 +30,22 @@ struct cmd_model_args {
      .help = "Use this variant of a kernel wherever the device can; peridot devices lists them. May be repeated, for " \
              "several kernels."}
 
-/* The two numbers of a session that commands let people set, for commands with members `chunk` and `kv`. */
+/* The numbers of a session that commands let people set, for commands with members `ctx`, `chunk` and `kv`. */
+#define CMD_CTX_OPTION(type) \
+    {.name = "ctx", .metavar = "N", .kind = CMD_U32, .offset = offsetof(type, ctx), .fallback = "0", \
+     .help = "Positions of the context, which prompt and reply share; 0: the model's own, or what memory allows up " \
+             "to 8192."}
 #define CMD_CHUNK_OPTION(type) \
     {.name = "chunk", .metavar = "N", .kind = CMD_U32, .offset = offsetof(type, chunk), .min = 1, .max = 65536, \
      .fallback = "256", .help = "Read the prompt at most N tokens at a time; 1 reads it in decode steps."}
 #define CMD_KV_OPTION(type) \
     {.name = "kv", .metavar = "TYPE", .kind = CMD_CHOICE, .offset = offsetof(type, kv), .fallback = "f16", \
      .value = cmd_kv_name, .help = "Type of the numbers in the key-value cache."}
+
+/* For commands with a member `template_name`. */
+#define CMD_TEMPLATE_OPTION(type) \
+    {.name = "template", .metavar = "NAME", .kind = CMD_TEXT, .offset = offsetof(type, template_name), \
+     .value = peridot_template_name, .help = "Take this chat template rather than the model's own."}
 
 /* Names of peridot_kv_type, in its order. */
 const char *cmd_kv_name(size_t i);

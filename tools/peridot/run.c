@@ -31,16 +31,13 @@ static const struct cmd_option options[] = {
     CMD_SAMPLING_OPTIONS(struct run_args, sampling),
     {.name = "raw", .kind = CMD_FLAG, .offset = offsetof(struct run_args, raw),
      .help = "Continue the prompt as it is, without the model's chat template."},
-    {.name = "template", .metavar = "NAME", .kind = CMD_TEXT, .offset = offsetof(struct run_args, template_name),
-     .value = peridot_template_name, .help = "Take this chat template rather than the model's own."},
+    CMD_TEMPLATE_OPTION(struct run_args),
     {.name = "special", .kind = CMD_FLAG, .offset = offsetof(struct run_args, special),
      .help = "With --raw: control tokens written in the prompt, as <start_of_turn>, are that token rather than plain "
              "text."},
     {.name = "ids", .kind = CMD_FLAG, .offset = offsetof(struct run_args, ids),
      .help = "Write token ids with commas between them instead of text."},
-    {.name = "ctx", .metavar = "N", .kind = CMD_U32, .offset = offsetof(struct run_args, ctx), .fallback = "0",
-     .help = "Positions of the context, which prompt and reply share; 0: the model's own, or what memory allows up to "
-             "8192."},
+    CMD_CTX_OPTION(struct run_args),
     CMD_CHUNK_OPTION(struct run_args),
     CMD_KV_OPTION(struct run_args),
     {.metavar = "PROMPT", .kind = CMD_TEXT, .offset = offsetof(struct run_args, prompt),
@@ -77,19 +74,6 @@ static void end_output(const struct output *o)
     if (o->error) return;
     if (o->ids || (o->begun && !o->ends_line && isatty(STDOUT_FILENO))) fputc('\n', stdout);
     fflush(stdout);
-}
-
-static void print_statistics(const peridot_stats *s, const peridot_sampling *sampling)
-{
-    fprintf(stderr, "prompt: %" PRIu32 " tokens", s->n_prompt);
-    if (s->prompt_s > 0) fprintf(stderr, ", %.1f tokens/s", s->n_prompt / s->prompt_s);
-    fprintf(stderr, "; reply: %" PRIu32 " tokens", s->n_generated);
-    if (s->n_generated > 1 && s->decode_s > 0)
-        fprintf(stderr, ", %.1f tokens/s, %.2f GB/s", (s->n_generated - 1) / s->decode_s,
-                1e-9 * (double)s->decode_read_size / s->decode_s);
-    if (s->n_generated) fprintf(stderr, "; first token after %.2f s", s->first_token_s);
-    if (sampling->temperature > 0) fprintf(stderr, "; seed %" PRIu64, sampling->seed);
-    fputc('\n', stderr);
 }
 
 static peridot_status read_prompt(char **text, size_t *size, const char *given)
@@ -138,7 +122,7 @@ static peridot_status generate(peridot_session *session, peridot_sequence *seque
     cmd_interrupt_cancels(NULL);
     end_output(&output);
     if (output.error) return cmd_fail(PERIDOT_ERROR_IO, "standard output: %s", strerror(output.error));
-    if (status == PERIDOT_OK) print_statistics(&stats, sampling);
+    if (status == PERIDOT_OK) cmd_stats_print(stderr, &stats, sampling);
     return status;
 }
 

@@ -64,3 +64,16 @@ void cmd_sampling_print(FILE *file, const peridot_sampling *p)
     fprintf(file, "draw with seed %" PRIu64 "\n", p->seed);
     print_stops(file, p);
 }
+
+void cmd_stats_print(FILE *file, const peridot_stats *s, const peridot_sampling *sampling)
+{
+    fprintf(file, "prompt: %" PRIu32 " tokens", s->n_prompt);
+    if (s->prompt_s > 0) fprintf(file, ", %.1f tokens/s", s->n_prompt / s->prompt_s);
+    fprintf(file, "; reply: %" PRIu32 " tokens", s->n_generated);
+    if (s->n_generated > 1 && s->decode_s > 0)
+        fprintf(file, ", %.1f tokens/s, %.2f GB/s", (s->n_generated - 1) / s->decode_s,
+                1e-9 * (double)s->decode_read_size / s->decode_s);
+    if (s->n_generated) fprintf(file, "; first token after %.2f s", s->first_token_s);
+    if (sampling->temperature > 0) fprintf(file, "; seed %" PRIu64, sampling->seed);
+    fputc('\n', file);
+}

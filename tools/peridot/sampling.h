@@ -46,5 +46,7 @@ int cmd_sampling_make(peridot_sampling *out, peridot_bias bias[CMD_TEXTS_MAX], c
                       const struct cmd_sampling *given);
 /* "sampling: repeat penalty 1.1, top-k 40, ..." in the chain's order, without what is off. */
 void cmd_sampling_print(FILE *file, const peridot_sampling *p);
+/* A line on what a reply cost: "prompt: 4 tokens, 323.8 tokens/s; reply: 48 tokens, ...". */
+void cmd_stats_print(FILE *file, const peridot_stats *s, const peridot_sampling *sampling);
 
 #endif
