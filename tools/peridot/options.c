@@ -247,3 +247,25 @@ int cmd_options_parse(const struct cmd_command *command, void *args, int argc, c
     }
     return result == CMD_OK ? check_required(&p) : result;
 }
+
+int cmd_option_set(const struct cmd_command *command, void *args, const char *name, const char *value)
+{
+    struct parser p = {.command = command, .args = args};
+    const struct cmd_option *o = find_name(command, name, strlen(name));
+    if (!o) {
+        char arg[64];
+        snprintf(arg, sizeof arg, "--%s", name);
+        return refuse_name(command, arg, strlen(arg));
+    }
+    unsigned char *to = p.args + o->offset;
+    if (o->kind == CMD_TEXTS && !value) {
+        ((struct cmd_texts *)to)->n = 0;
+        return CMD_OK;
+    }
+    if (!value) return cmd_usage(command, "%s needs a value, %s", label(o), o->metavar ? o->metavar : "on or off");
+    if (o->kind != CMD_FLAG) return set(&p, o, value);
+    bool on = strcmp(value, "on") == 0;
+    if (!on && strcmp(value, "off") != 0) return cmd_usage(command, "%s takes on or off, not %s", label(o), value);
+    *(bool *)to = on;
+    return CMD_OK;
+}

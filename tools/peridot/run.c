@@ -46,6 +46,7 @@ static const struct cmd_option options[] = {
 
 struct output {
     bool ids;
+    bool terminal;       /* standard output is one */
     bool begun;          /* something was written */
     bool ends_line;      /* and it ended with a newline */
     int error;           /* errno of a write that failed; 0: none */
@@ -59,7 +60,7 @@ static bool write_piece(void *user, int32_t token, const char *text, size_t size
         if (o->begun) fputc(',', stdout);
         cmd_ids_print(stdout, &token, 1);
     } else if (!o->ids && size) {
-        fwrite(text, 1, size, stdout);
+        cmd_write_text(stdout, text, size, o->terminal);
         o->ends_line = text[size - 1] == '\n';
     }
     o->begun = o->begun || size || o->ids;
@@ -72,7 +73,7 @@ static bool write_piece(void *user, int32_t token, const char *text, size_t size
 static void end_output(const struct output *o)
 {
     if (o->error) return;
-    if (o->ids || (o->begun && !o->ends_line && isatty(STDOUT_FILENO))) fputc('\n', stdout);
+    if (o->ids || (o->begun && !o->ends_line && o->terminal)) fputc('\n', stdout);
     fflush(stdout);
 }
 
@@ -107,7 +108,7 @@ static peridot_status encode_prompt(int32_t **ids, size_t *n, const peridot_mode
 static peridot_status generate(peridot_session *session, peridot_sequence *sequence, const struct run_args *args,
                                const peridot_sampling *sampling, const int32_t *ids, size_t n)
 {
-    struct output output = {.ids = args->ids};
+    struct output output = {.ids = args->ids, .terminal = isatty(STDOUT_FILENO) == 1};
     peridot_stats stats = {0};
     uint32_t ctx = peridot_session_ctx(session);
     if (n > ctx)

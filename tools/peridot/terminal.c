@@ -8,6 +8,7 @@
 
 static volatile sig_atomic_t caught;
 static peridot_session *volatile working;
+static double patience_s = 0.3;
 
 /* `timeout` sends its signal twice in a row, to the process and to its group: only a later one is a person who
  * insists. */
@@ -15,7 +16,7 @@ static void on_signal(int number)
 {
     static double caught_s;
     double now = cmd_now();
-    if (caught && now - caught_s > 0.3) {
+    if (caught && now - caught_s > patience_s) {
         signal(number, SIG_DFL);
         raise(number);   /* pending until this handler returns */
     } else if (!caught) {
@@ -46,12 +47,33 @@ bool cmd_interrupted(void)
 }
 
 bool cmd_interrupted_by_pipe(void) { return caught == SIGPIPE; }
+bool cmd_interrupt_clear(void)
+{
+    if (caught != SIGINT) return false;
+    caught = 0;
+    return true;
+}
+
+void cmd_interrupt_patience(double seconds) { patience_s = seconds; }
 
 void cmd_interrupt_raise(void)
 {
     if (!caught) return;
     signal(caught, SIG_DFL);
     raise(caught);
+}
+
+void cmd_write_text(FILE *file, const char *text, size_t size, bool shown)
+{
+    for (size_t i = 0, n; shown && i < size; i += n ? n : 1) {
+        const unsigned char *c = (const unsigned char *)text + i;
+        n = peridot_utf8_size(text + i, size - i);
+        if (n == 0) fputs("\xef\xbf\xbd", file);
+        else if (n == 2 && c[0] == 0xc2 && c[1] < 0xa0) fprintf(file, "<U+%04X>", c[1]);
+        else if ((*c < 0x20 && *c != '\n' && *c != '\t') || *c == 0x7f) fprintf(file, "^%c", *c ^ 0x40);
+        else fwrite(text + i, 1, n, file);
+    }
+    if (!shown) fwrite(text, 1, size, file);
 }
 
 struct cmd_progress cmd_progress_begin(const char *label)

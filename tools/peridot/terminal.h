@@ -1,4 +1,4 @@
-/* The terminal: Ctrl-C as a question that long work asks, and a progress bar. */
+/* The terminal: Ctrl-C as a question that long work asks, a progress bar, and text that models wrote. */
 #ifndef PERIDOT_COMMAND_TERMINAL_H
 #define PERIDOT_COMMAND_TERMINAL_H
 
@@ -12,8 +12,18 @@ bool cmd_interrupted(void);
 bool cmd_interrupted_by_pipe(void);
 /* The session whose work a signal cancels, from the handler; NULL: none. */
 void cmd_interrupt_cancels(peridot_session *session);
+/* A SIGINT that was caught counts no longer: a conversation goes on. False: there was none, or another signal, which
+ * stays. */
+bool cmd_interrupt_clear(void);
+/* How long a second signal is ignored after the first, in seconds; 0.3 at first. */
+void cmd_interrupt_patience(double seconds);
 /* Dies of the signal that was caught, if one was: what started us then sees the truth. */
 void cmd_interrupt_raise(void);
+
+/* Writes text that a model or a file made. On a terminal (`shown`) control characters, which could move the cursor,
+ * change the title or make the terminal answer, are shown as ^[ or <U+009B>, and what is no UTF-8 as U+FFFD; tabs and
+ * newlines stay. */
+void cmd_write_text(FILE *file, const char *text, size_t size, bool shown);
 
 /* A bar on stderr, drawn only when that is a terminal. */
 struct cmd_progress {
