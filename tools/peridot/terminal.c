@@ -6,9 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#define INSIST_SECONDS 0.3
+
 static volatile sig_atomic_t caught;
 static peridot_session *volatile working;
-static double patience_s = 0.3;
+static double patience_s = INSIST_SECONDS;   /* with SIGINT */
 
 /* `timeout` sends its signal twice in a row, to the process and to its group: only a later one is a person who
  * insists. */
@@ -16,7 +18,7 @@ static void on_signal(int number)
 {
     static double caught_s;
     double now = cmd_now();
-    if (caught && now - caught_s > patience_s) {
+    if (caught && now - caught_s > (number == SIGINT ? patience_s : INSIST_SECONDS)) {
         signal(number, SIG_DFL);
         raise(number);   /* pending until this handler returns */
     } else if (!caught) {
@@ -47,6 +49,7 @@ bool cmd_interrupted(void)
 }
 
 bool cmd_interrupted_by_pipe(void) { return caught == SIGPIPE; }
+
 bool cmd_interrupt_clear(void)
 {
     if (caught != SIGINT) return false;

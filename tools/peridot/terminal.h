@@ -15,7 +15,7 @@ void cmd_interrupt_cancels(peridot_session *session);
 /* A SIGINT that was caught counts no longer: a conversation goes on. False: there was none, or another signal, which
  * stays. */
 bool cmd_interrupt_clear(void);
-/* How long a second signal is ignored after the first, in seconds; 0.3 at first. */
+/* How long after a signal another SIGINT is ignored, in seconds; 0.3 at first. */
 void cmd_interrupt_patience(double seconds);
 /* Dies of the signal that was caught, if one was: what started us then sees the truth. */
 void cmd_interrupt_raise(void);

@@ -1,0 +1,55 @@
+/* What peridot chat is at work on: chat.c reads messages, chat_commands.c does those that begin with /, chat_turn.c
+ * answers the others. */
+#ifndef PERIDOT_COMMAND_CHAT_H
+#define PERIDOT_COMMAND_CHAT_H
+
+#include "conversation.h"
+#include "editor.h"
+#include "open.h"
+#include "sampling.h"
+
+struct cmd_chat_args {
+    struct cmd_model_args model;
+    const char *system, *load, *template_name;
+    uint32_t n, ctx, chunk, kv;
+    struct cmd_sampling sampling;
+};
+
+#define CMD_CHAT_LENGTH_OPTION \
+    {.letter = 'n', .name = "length", .metavar = "N", .kind = CMD_U32, .offset = offsetof(struct cmd_chat_args, n), \
+     .fallback = "0", .help = "A reply has at most N tokens; 0: until the model ends it, or 256 of a model without a " \
+                              "chat template, which may never do so."}
+
+struct cmd_chat {
+    struct cmd_chat_args args;
+    peridot_model *model;
+    peridot_session *session;
+    peridot_sequence *sequence;
+    struct cmd_conversation conversation;
+    struct cmd_encoding encoding;
+    uint32_t most;                /* tokens of a reply */
+    peridot_sampling sampling;
+    peridot_bias bias[CMD_TEXTS_MAX];
+    struct cmd_texts kept;        /* values of /set, which the arguments borrow */
+    struct cmd_editor *editor;    /* NULL: standard input is no terminal */
+    peridot_stats stats;          /* of the last reply */
+    uint32_t n_reused;            /* tokens of its prompt that the cache had */
+    bool refused;                 /* a setting was, which a sentence has said already */
+    bool leaves;                  /* nothing more is read */
+};
+
+/* A session and a sequence of the model, which samples as `sampling` says. */
+peridot_status cmd_chat_open_session(struct cmd_chat *chat);
+/* Sends a message of the user and writes the reply. On failure the message is the conversation's `unsent`. */
+peridot_status cmd_chat_answer(struct cmd_chat *chat, const char *text);
+/* Takes the length of replies, and the room that they should find, from chat->args. */
+void cmd_chat_take_length(struct cmd_chat *chat);
+/* Writes what the last reply cost to standard error. */
+void cmd_chat_print_stats(const struct cmd_chat *chat);
+
+/* Does what a line that begins with / says. */
+peridot_status cmd_chat_command(struct cmd_chat *chat, const char *line);
+/* A cmd_complete: the commands, their values and files. `user` is the chat. */
+void cmd_chat_complete(struct cmd_completions *out, void *user, const char *line);
+
+#endif

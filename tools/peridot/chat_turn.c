@@ -1,0 +1,182 @@
+/* A turn of a conversation: the message's ids, the reply, and what both cost. */
+#define _POSIX_C_SOURCE 200809L
+#include "chat.h"
+#include "terminal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PLAIN_LENGTH = 256 };
+
+/* ---- a reply ---- */
+
+struct reply {
+    struct cmd_conversation *conversation;
+    char *text;
+    size_t size, capacity;
+    bool terminal;           /* standard output is one */
+    int error;               /* errno of a write that failed; 0: none */
+    peridot_status status;
+};
+
+static peridot_status append(struct reply *r, const char *text, size_t size)
+{
+    if (r->size + size > r->capacity) {
+        size_t capacity = 2 * (r->size + size) + 256;
+        char *longer = realloc(r->text, capacity);
+        if (!longer) return cmd_fail_alloc(capacity, "reply");
+        r->text = longer;
+        r->capacity = capacity;
+    }
+    if (size) memcpy(r->text + r->size, text, size);
+    r->size += size;
+    return PERIDOT_OK;
+}
+
+static bool take_piece(void *user, int32_t token, const char *text, size_t size)
+{
+    struct reply *r = user;
+    cmd_interrupt_cancels(NULL);   /* from here on the reply ends in order */
+    if (token >= 0) r->status = cmd_conversation_add_id(r->conversation, token);
+    if (r->status == PERIDOT_OK) r->status = append(r, text, size);
+    cmd_write_text(stdout, text, size, r->terminal);
+    if (fflush(stdout) != 0 || ferror(stdout)) r->error = errno;
+    return r->status == PERIDOT_OK && !r->error && !cmd_interrupted();
+}
+
+static void end_reply(struct reply *r)
+{
+    if (r->size == 0 || r->text[r->size - 1] != '\n') fputc('\n', stdout);
+    if (fflush(stdout) != 0 && !r->error) r->error = errno;
+}
+
+static size_t common_prefix(const int32_t *a, size_t n, const int32_t *b, size_t m)
+{
+    size_t i = 0;
+    while (i < n && i < m && a[i] == b[i]) i++;
+    return i;
+}
+
+/* Keeps of the sequence what begins the conversation's ids, less the last, whose logits are wanted. */
+static peridot_status reuse(struct cmd_chat *chat)
+{
+    const struct cmd_conversation *c = &chat->conversation;
+    size_t n = common_prefix(peridot_sequence_tokens(chat->sequence), peridot_sequence_pos(chat->sequence), c->ids,
+                             c->n_ids);
+    return peridot_sequence_truncate(chat->sequence, (uint32_t)cmd_min(n, c->n_ids - 1), &chat->n_reused);
+}
+
+static peridot_status generate(struct cmd_chat *chat, struct reply *r)
+{
+    struct cmd_conversation *c = &chat->conversation;
+    size_t n_prompt = c->n_ids;
+    peridot_status status;
+    do {
+        CMD_TRY(reuse(chat));
+        cmd_interrupt_cancels(chat->session);
+        peridot_request_params params = {.size = sizeof params, .prompt = c->ids + chat->n_reused,
+                                         .n_prompt = n_prompt - chat->n_reused, .n_max = chat->most,
+                                         .text = take_piece, .user = r};
+        status = peridot_generate(chat->sequence, &params, &chat->stats);
+        cmd_interrupt_cancels(NULL);
+        /* a Ctrl-C that came when the reply before had just ended is no reason to stop this one */
+    } while (status == PERIDOT_CANCELLED && !cmd_interrupted());
+    if (status != PERIDOT_OK && (status != PERIDOT_CANCELLED || c->n_ids == n_prompt)) return status;
+    end_reply(r);
+    if (r->error) return cmd_fail(PERIDOT_ERROR_IO, "standard output: %s", strerror(r->error));
+    CMD_TRY(r->status);
+    return cmd_conversation_add(c, "assistant", r->text ? r->text : "", r->size);
+}
+
+/* What a reply that ends early owes to the reader. */
+static void print_cut(const struct cmd_chat *chat)
+{
+    if (chat->conversation.n_ids > chat->encoding.ctx)
+        fprintf(stderr, "the reply was cut: it reached the end of the context of %" PRIu32 " positions (--ctx)\n",
+                chat->encoding.ctx);
+    else if (chat->stats.n_generated == chat->most)
+        fprintf(stderr, "the reply was cut after %" PRIu32 " tokens (-n, /set length)\n", chat->most);
+}
+
+static peridot_status reply(struct cmd_chat *chat)
+{
+    struct reply r = {.conversation = &chat->conversation, .terminal = isatty(STDOUT_FILENO) == 1};
+    peridot_status status = generate(chat, &r);
+    free(r.text);
+    if (r.error) chat->leaves = true;
+    if (status != PERIDOT_OK) return status;
+    if (!cmd_interrupted()) print_cut(chat);
+    if (chat->args.sampling.verbose) cmd_chat_print_stats(chat);
+    if (r.terminal) puts("");
+    return PERIDOT_OK;
+}
+
+/* ---- a turn ---- */
+
+peridot_status cmd_chat_open_session(struct cmd_chat *chat)
+{
+    const struct cmd_chat_args *args = &chat->args;
+    peridot_session_params params = {.size = sizeof params, .ctx = args->ctx, .chunk = args->chunk,
+                                     .kv_type = (peridot_kv_type)args->kv};
+    CMD_TRY(peridot_session_create(&chat->session, chat->model, &params));
+    CMD_TRY(peridot_sequence_create(&chat->sequence, chat->session));
+    chat->encoding.vocab = peridot_model_vocab(chat->model);
+    chat->encoding.ctx = peridot_session_ctx(chat->session);
+    return peridot_set_sampling(chat->sequence, &chat->sampling);
+}
+
+/* After the device was lost. */
+static peridot_status open_again(struct cmd_chat *chat)
+{
+    fprintf(stderr, "peridot: %s; the model is loaded again\n", peridot_last_error());
+    peridot_session_free(chat->session);
+    peridot_model_close(chat->model);
+    chat->session = NULL;
+    chat->model = NULL;
+    peridot_status status = cmd_model_open(&chat->model, &chat->args.model);
+    if (status == PERIDOT_OK) status = cmd_chat_open_session(chat);
+    chat->leaves = status != PERIDOT_OK;
+    return status;
+}
+
+peridot_status cmd_chat_answer(struct cmd_chat *chat, const char *text)
+{
+    struct cmd_conversation *c = &chat->conversation;
+    size_t n_left_out;
+    CMD_TRY(cmd_conversation_add(c, "user", text, strlen(text)));
+    peridot_status status = cmd_conversation_encode(c, &n_left_out, &chat->encoding);
+    if (status == PERIDOT_OK && n_left_out)
+        fprintf(stderr, "the context of %" PRIu32 " positions is full: the oldest %zu turn%s left out\n",
+                chat->encoding.ctx, n_left_out, n_left_out == 1 ? " is" : "s are");
+    if (status == PERIDOT_OK) status = reply(chat);
+    if (status != PERIDOT_OK) cmd_conversation_undo(c);
+    else free(c->unsent), c->unsent = NULL;
+    if (status == PERIDOT_ERROR_DEVICE_LOST) status = open_again(chat);
+    if (!chat->editor || !cmd_interrupt_clear() || status != PERIDOT_CANCELLED) return status;
+    fputs("stopped before the reply: /retry sends the message again\n", stderr);
+    return PERIDOT_OK;
+}
+
+void cmd_chat_print_stats(const struct cmd_chat *chat)
+{
+    const struct cmd_conversation *c = &chat->conversation;
+    size_t n = cmd_conversation_turns(c, 0, c->n), n_left_out = cmd_conversation_turns(c, 0, c->first);
+    cmd_stats_print(stderr, &chat->stats, &chat->sampling);
+    fprintf(stderr, "context: %zu of %" PRIu32 " positions, %" PRIu32 " of them kept from before; %zu turn%s", c->n_ids,
+            chat->encoding.ctx, chat->n_reused, n, n == 1 ? "" : "s");
+    if (n_left_out) fprintf(stderr, ", %zu of them left out", n_left_out);
+    fputc('\n', stderr);
+}
+
+/* ---- settings ---- */
+
+void cmd_chat_take_length(struct cmd_chat *chat)
+{
+    const char *name = chat->encoding.template_name;
+    bool ends = !name || strcmp(name, "plain") != 0;
+    chat->most = chat->args.n ? chat->args.n : ends ? chat->encoding.ctx : PLAIN_LENGTH;
+    chat->encoding.reserve = (uint32_t)cmd_min(chat->most, chat->encoding.ctx / 4);
+}

@@ -1,0 +1,322 @@
+#define _POSIX_C_SOURCE 200809L
+#include "conversation.h"
+#include "json.h"
+#include "text.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <yyjson.h>
+
+static bool is_role(const struct cmd_message *m, const char *role) { return strcmp(m->role, role) == 0; }
+
+static void drop_after(struct cmd_conversation *c, size_t n)
+{
+    while (c->n > n) free(c->messages[--c->n].text);
+}
+
+static void forget_ids(struct cmd_conversation *c)
+{
+    c->n_ids = 0;
+    for (size_t i = 0; i < c->n; i++) c->messages[i].begin = 0;
+}
+
+void cmd_conversation_free(struct cmd_conversation *c)
+{
+    drop_after(c, 0);
+    free(c->messages);
+    free(c->ids);
+    free(c->unsent);
+    *c = (struct cmd_conversation){0};
+}
+
+void cmd_conversation_reset(struct cmd_conversation *c)
+{
+    drop_after(c, cmd_conversation_system(c) ? 1 : 0);
+    forget_ids(c);
+    c->first = 0;
+    free(c->unsent);
+    c->unsent = NULL;
+}
+
+const char *cmd_conversation_system(const struct cmd_conversation *c)
+{
+    return c->n && is_role(&c->messages[0], "system") ? c->messages[0].text : NULL;
+}
+
+static peridot_status grow(struct cmd_conversation *c)
+{
+    if (c->n < c->capacity) return PERIDOT_OK;
+    size_t capacity = 2 * c->capacity + 16;
+    struct cmd_message *messages = realloc(c->messages, capacity * sizeof *messages);
+    if (!messages) return cmd_fail_alloc(capacity * sizeof *messages, "messages");
+    c->messages = messages;
+    c->capacity = capacity;
+    return PERIDOT_OK;
+}
+
+static peridot_status copy_text(char **out, const char *text, size_t size)
+{
+    *out = malloc(size + 1);
+    if (!*out) return cmd_fail_alloc(size, "message");
+    memcpy(*out, text, size);
+    (*out)[size] = 0;
+    return PERIDOT_OK;
+}
+
+peridot_status cmd_conversation_set_system(struct cmd_conversation *c, const char *text)
+{
+    size_t had = cmd_conversation_system(c) != NULL, has = text != NULL;
+    char *copy = NULL;
+    if (text) CMD_TRY(copy_text(&copy, text, strlen(text)));
+    if (has > had) {
+        peridot_status status = grow(c);
+        if (status != PERIDOT_OK) {
+            free(copy);
+            return status;
+        }
+    }
+    if (had) free(c->messages[0].text);
+    memmove(c->messages + has, c->messages + had, (c->n - had) * sizeof *c->messages);
+    c->n += has - had;
+    if (has) c->messages[0] = (struct cmd_message){.role = "system", .text = copy};
+    c->first = 0;
+    forget_ids(c);
+    return PERIDOT_OK;
+}
+
+peridot_status cmd_conversation_add(struct cmd_conversation *c, const char *role, const char *text, size_t size)
+{
+    char *copy;
+    CMD_TRY(grow(c));
+    CMD_TRY(copy_text(&copy, text, size));
+    c->messages[c->n++] = (struct cmd_message){.role = role, .text = copy};
+    return PERIDOT_OK;
+}
+
+static peridot_status reserve_ids(struct cmd_conversation *c, size_t n)
+{
+    if (n <= c->ids_capacity) return PERIDOT_OK;
+    size_t capacity = cmd_max(n, 2 * c->ids_capacity + 1024);
+    int32_t *ids = realloc(c->ids, capacity * sizeof *ids);
+    if (!ids) return cmd_fail_alloc(capacity * sizeof *ids, "tokens");
+    c->ids = ids;
+    c->ids_capacity = capacity;
+    return PERIDOT_OK;
+}
+
+peridot_status cmd_conversation_add_id(struct cmd_conversation *c, int32_t id)
+{
+    CMD_TRY(reserve_ids(c, c->n_ids + 1));
+    c->ids[c->n_ids++] = id;
+    return PERIDOT_OK;
+}
+
+static size_t last_user(const struct cmd_conversation *c)
+{
+    size_t i = c->n;
+    while (i > 0 && !is_role(&c->messages[i - 1], "user")) i--;
+    return i ? i - 1 : c->n;
+}
+
+bool cmd_conversation_undo(struct cmd_conversation *c)
+{
+    size_t i = last_user(c);
+    if (i == c->n) return false;
+    free(c->unsent);
+    c->unsent = c->messages[i].text;
+    c->messages[i].text = NULL;
+    c->n_ids = c->messages[i].begin;
+    drop_after(c, i);
+    if (c->first >= c->n) c->first = 0;   /* turns that were left out may fit again */
+    return true;
+}
+
+const char *cmd_conversation_last(const struct cmd_conversation *c)
+{
+    size_t i = last_user(c);
+    return c->unsent ? c->unsent : i < c->n ? c->messages[i].text : NULL;
+}
+
+size_t cmd_conversation_turns(const struct cmd_conversation *c, size_t begin, size_t end)
+{
+    size_t n = 0;
+    for (size_t i = begin; i < end; i++) n += is_role(&c->messages[i], "user");
+    return n;
+}
+
+/* ---- ids ---- */
+
+/* The ids of the system's message and of messages [first, n). */
+static peridot_status encode_from(int32_t **ids, size_t *n_ids, const struct cmd_conversation *c, size_t first,
+                                  const struct cmd_encoding *e)
+{
+    peridot_message *messages = malloc((c->n + 1) * sizeof *messages);
+    size_t n = 0;
+    *ids = NULL, *n_ids = 0;
+    if (!messages) return cmd_fail_alloc((c->n + 1) * sizeof *messages, "messages");
+    for (size_t i = 0; i < c->n; i++)
+        if (i >= first || (i == 0 && cmd_conversation_system(c)))
+            messages[n++] = (peridot_message){c->messages[i].role, c->messages[i].text};
+    peridot_status status = peridot_encode_messages(ids, n_ids, e->vocab, messages, n, e->template_name);
+    free(messages);
+    return status;
+}
+
+/* The ids that the last message adds to those that there are. */
+static peridot_status encode_next(int32_t **ids, size_t *n_ids, const struct cmd_conversation *c,
+                                  const struct cmd_encoding *e)
+{
+    peridot_message message = {c->messages[c->n - 1].role, c->messages[c->n - 1].text};
+    peridot_chat chat = {.size = sizeof chat, .template_name = e->template_name, .ids = c->ids, .n_ids = c->n_ids,
+                         .messages = &message, .n_messages = 1};
+    return peridot_encode_turns(ids, n_ids, e->vocab, &chat);
+}
+
+/* Appends them. There is room for all that a context holds, so that they stay where they are while a reply is made. */
+static peridot_status take_ids(struct cmd_conversation *c, const int32_t *ids, size_t n, uint32_t ctx)
+{
+    CMD_TRY(reserve_ids(c, cmd_max(c->n_ids + n, (uint64_t)ctx + 1)));
+    c->messages[c->n - 1].begin = c->n_ids;
+    memcpy(c->ids + c->n_ids, ids, n * sizeof *ids);
+    c->n_ids += n;
+    return PERIDOT_OK;
+}
+
+/* Leaves out turns from the oldest on, never the last. */
+static peridot_status leave_out(struct cmd_conversation *c, size_t *n_left_out, const struct cmd_encoding *e)
+{
+    size_t last = last_user(c), n, first = c->first;
+    int32_t *ids = NULL;
+    do {
+        peridot_free(ids);
+        if (first < last) first++;
+        while (first < last && !is_role(&c->messages[first], "user")) first++;
+        CMD_TRY(encode_from(&ids, &n, c, first, e));
+    } while (n > e->ctx / 2 && first < last);
+    peridot_status status = PERIDOT_OK;
+    if (n > e->ctx)
+        status = cmd_fail(PERIDOT_ERROR_ARGUMENT,
+                          "the message has %zu tokens, with the system prompt and the template, and the context "
+                          "%" PRIu32 " positions (--ctx)", n, e->ctx);
+    if (status == PERIDOT_OK) {
+        *n_left_out = cmd_conversation_turns(c, c->first, first);
+        forget_ids(c);
+        c->first = first;
+        status = take_ids(c, ids, n, e->ctx);
+    }
+    peridot_free(ids);
+    return status;
+}
+
+peridot_status cmd_conversation_encode(struct cmd_conversation *c, size_t *n_left_out, const struct cmd_encoding *e)
+{
+    int32_t *ids;
+    size_t n;
+    *n_left_out = 0;
+    CMD_TRY(c->n_ids ? encode_next(&ids, &n, c, e) : encode_from(&ids, &n, c, c->first, e));
+    bool only = cmd_conversation_turns(c, c->first, c->n) == 1;
+    bool fits = c->n_ids + n + (only ? 0 : e->reserve) <= e->ctx;
+    peridot_status status = fits ? take_ids(c, ids, n, e->ctx) : leave_out(c, n_left_out, e);
+    peridot_free(ids);
+    return status;
+}
+
+/* ---- files ---- */
+
+static void write_messages(FILE *file, const struct cmd_conversation *c)
+{
+    fputs("[", file);
+    for (size_t i = 0; i < c->n; i++) {
+        fprintf(file, "%s\n  {\"role\": \"%s\", \"content\": ", i ? "," : "", c->messages[i].role);
+        cmd_json_string(file, c->messages[i].text, strlen(c->messages[i].text));
+        fputs("}", file);
+    }
+    fputs("\n]\n", file);
+}
+
+peridot_status cmd_conversation_save(const struct cmd_conversation *c, const char *path)
+{
+    char *text = NULL;
+    size_t size = 0;
+    peridot_output *output;
+    FILE *file = open_memstream(&text, &size);
+    if (file) write_messages(file, c);
+    if (!file || fclose(file) != 0) return cmd_fail_alloc(size, "conversation");
+    peridot_status status = peridot_output_open(&output, path);
+    if (status == PERIDOT_OK) {
+        status = peridot_output_write(output, text, size);
+        if (status == PERIDOT_OK) status = peridot_output_commit(output);
+        else peridot_output_abort(output);
+    }
+    free(text);
+    return status;
+}
+
+static peridot_status load_message(struct cmd_conversation *c, yyjson_val *value, const char *path, size_t i)
+{
+    static const char *const roles[] = {"system", "user", "assistant"};
+    const char *role = yyjson_get_str(yyjson_obj_get(value, "role")), *known = NULL;
+    yyjson_val *content = yyjson_obj_get(value, "content");
+    const char *text = yyjson_get_str(content);
+    size_t size = yyjson_get_len(content);
+    for (size_t k = 0; role && k < CMD_COUNT(roles); k++)
+        if (strcmp(role, roles[k]) == 0) known = roles[k];
+    if (!role || !text)
+        return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: message %zu has no role or no content that is text", path, i);
+    if (!known)
+        return cmd_fail(PERIDOT_ERROR_FORMAT,
+                        "%s: message %zu has the unknown role \"%.40s\"; roles are system, user and assistant", path,
+                        i, role);
+    if (strlen(text) != size)
+        return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: message %zu has a zero byte in its content", path, i);
+    return cmd_conversation_add(c, known, text, size);
+}
+
+static peridot_status load_messages(struct cmd_conversation *c, yyjson_val *root, const char *path)
+{
+    yyjson_val *value, *list = yyjson_is_obj(root) ? yyjson_obj_get(root, "messages") : root;
+    size_t i, n;
+    if (!yyjson_is_arr(list))
+        return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: is no list of messages, [{\"role\": ..., \"content\": ...}, ...]",
+                        path);
+    yyjson_arr_foreach(list, i, n, value) CMD_TRY(load_message(c, value, path, i));
+    return PERIDOT_OK;
+}
+
+/* The template says whether it has a place for each. */
+static peridot_status check_loaded(const struct cmd_conversation *c, const char *path, const struct cmd_encoding *e)
+{
+    int32_t *ids;
+    size_t n;
+    if (c->n == (cmd_conversation_system(c) ? 1 : 0)) return PERIDOT_OK;
+    peridot_status status = encode_from(&ids, &n, c, 0, e);
+    peridot_free(ids);
+    if (status == PERIDOT_OK) return status;
+    char sentence[512];
+    snprintf(sentence, sizeof sentence, "%s", peridot_last_error());
+    return cmd_fail(status, "%s: %s", path, sentence);
+}
+
+peridot_status cmd_conversation_load(struct cmd_conversation *c, const char *path, const struct cmd_encoding *e)
+{
+    struct cmd_conversation loaded = {0};
+    yyjson_read_err error;
+    char *text;
+    size_t size;
+    CMD_TRY(cmd_read_file(&text, &size, path));
+    yyjson_doc *doc = yyjson_read_opts(text, size, 0, NULL, &error);
+    peridot_status status = doc ? load_messages(&loaded, yyjson_doc_get_root(doc), path)
+                                : cmd_fail(PERIDOT_ERROR_FORMAT, "%s: byte %zu: %s", path, error.pos, error.msg);
+    if (status == PERIDOT_OK) status = check_loaded(&loaded, path, e);
+    yyjson_doc_free(doc);
+    free(text);
+    if (status != PERIDOT_OK) {
+        cmd_conversation_free(&loaded);
+        return status;
+    }
+    if (loaded.n && is_role(&loaded.messages[loaded.n - 1], "user")) cmd_conversation_undo(&loaded);
+    cmd_conversation_free(c);
+    *c = loaded;
+    return PERIDOT_OK;
+}

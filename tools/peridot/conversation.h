@@ -1,0 +1,63 @@
+/* A conversation: its messages, the ids that the model has for them, and files of JSON messages. The ids of replies are
+ * kept as the model made them; text is only encoded again where the beginning changes: after a file was loaded, the
+ * system prompt was changed, or the oldest turns were left out. */
+#ifndef PERIDOT_COMMAND_CONVERSATION_H
+#define PERIDOT_COMMAND_CONVERSATION_H
+
+#include "util.h"
+
+struct cmd_message {
+    const char *role;      /* "system", "user" or "assistant" */
+    char *text;
+    size_t begin;          /* ids before it; 0: not known, or none */
+};
+
+/* {0} is the beginning. */
+struct cmd_conversation {
+    struct cmd_message *messages;
+    size_t n, capacity;
+    size_t first;          /* messages before it, but for the system's, are left out */
+    int32_t *ids;          /* [n_ids], of all messages but those left out; 0: to be made */
+    size_t n_ids, ids_capacity;
+    char *unsent;          /* the user's last message, where it has got no reply; NULL: none */
+};
+
+void cmd_conversation_free(struct cmd_conversation *c);
+/* Leaves only the system's message. */
+void cmd_conversation_reset(struct cmd_conversation *c);
+
+/* The system's message, or NULL. */
+const char *cmd_conversation_system(const struct cmd_conversation *c);
+/* Sets it; NULL removes it. */
+peridot_status cmd_conversation_set_system(struct cmd_conversation *c, const char *text);
+
+/* Appends a message; of `text` only `size` bytes. */
+peridot_status cmd_conversation_add(struct cmd_conversation *c, const char *role, const char *text, size_t size);
+/* Appends an id of the model's reply. */
+peridot_status cmd_conversation_add_id(struct cmd_conversation *c, int32_t id);
+/* Takes back the last message of the user, and what came after it: it becomes `unsent`. False when there is none. */
+bool cmd_conversation_undo(struct cmd_conversation *c);
+/* The user's last message: unsent, or of the conversation; NULL: there is none. */
+const char *cmd_conversation_last(const struct cmd_conversation *c);
+/* Turns of the user in messages [begin, end). */
+size_t cmd_conversation_turns(const struct cmd_conversation *c, size_t begin, size_t end);
+
+struct cmd_encoding {
+    const peridot_vocab *vocab;
+    const char *template_name;
+    uint32_t ctx;
+    uint32_t reserve;      /* positions that a reply should have */
+};
+
+/* Makes the ids up to the reply to the last message, which is the user's. Where they and the reply do not fit, the
+ * oldest turns are left out until at most half of the context is taken; *n_left_out is their number. Nothing changes
+ * on failure. */
+peridot_status cmd_conversation_encode(struct cmd_conversation *c, size_t *n_left_out, const struct cmd_encoding *e);
+
+/* Writes all messages, also those left out, as [{"role": ..., "content": ...}, ...]. */
+peridot_status cmd_conversation_save(const struct cmd_conversation *c, const char *path);
+/* Replaces the conversation by a file's. A last message of the user, which has no reply, becomes `unsent`. Nothing
+ * changes on failure. `e` is what the messages must suit. */
+peridot_status cmd_conversation_load(struct cmd_conversation *c, const char *path, const struct cmd_encoding *e);
+
+#endif
