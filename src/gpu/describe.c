@@ -25,14 +25,15 @@ struct device_facts {
     VkPhysicalDeviceCooperativeMatrixFeaturesKHR cooperative;
 };
 
-struct pd_extensions pd_extensions_list(const struct pd_instance *instance, VkPhysicalDevice physical)
+peridot_status pd_extensions_list(struct pd_extensions *out, const struct pd_instance *instance,
+                                  VkPhysicalDevice physical)
 {
-    struct pd_extensions list = {0};
-    instance->vkEnumerateDeviceExtensionProperties(physical, NULL, &list.n, NULL);
-    list.at = malloc(sizeof *list.at * (list.n ? list.n : 1));
-    if (!list.at || instance->vkEnumerateDeviceExtensionProperties(physical, NULL, &list.n, list.at) != VK_SUCCESS)
-        list.n = 0;
-    return list;
+    *out = (struct pd_extensions){0};
+    instance->vkEnumerateDeviceExtensionProperties(physical, NULL, &out->n, NULL);
+    out->at = malloc(sizeof *out->at * (out->n ? out->n : 1));
+    if (!out->at) return pd_fail_alloc(sizeof *out->at * out->n, "device extensions");
+    if (instance->vkEnumerateDeviceExtensionProperties(physical, NULL, &out->n, out->at) != VK_SUCCESS) out->n = 0;
+    return PERIDOT_OK;
 }
 
 bool pd_extensions_has(const struct pd_extensions *list, const char *name)
@@ -135,13 +136,16 @@ static bool is_supported_tile(const VkCooperativeMatrixPropertiesKHR *p)
 
 /* Takes the largest size that the device lists. Subgroups are as large as the matrix is wide where they can be:
  * Intel's matrix units work that way, and on DG2 its compiler spills 516 times with 32 lanes and never with 8. */
-static void describe_matrices(peridot_device_info *info, const struct pd_instance *instance, VkPhysicalDevice physical)
+static peridot_status describe_matrices(peridot_device_info *info, const struct pd_instance *instance,
+                                        VkPhysicalDevice physical)
 {
     uint32_t n = 0;
-    if (instance->vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(physical, &n, NULL) != VK_SUCCESS || n == 0) return;
+    if (instance->vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(physical, &n, NULL) != VK_SUCCESS || n == 0)
+        return PERIDOT_OK;
     VkCooperativeMatrixPropertiesKHR *list = calloc(n, sizeof *list);
-    for (uint32_t i = 0; list && i < n; i++) list[i].sType = VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR;
-    if (!list || instance->vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(physical, &n, list) != VK_SUCCESS) n = 0;
+    if (!list) return pd_fail_alloc(n * sizeof *list, "sizes of matrices");
+    for (uint32_t i = 0; i < n; i++) list[i].sType = VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR;
+    if (instance->vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(physical, &n, list) != VK_SUCCESS) n = 0;
     for (uint32_t i = 0; i < n; i++) {
         const VkCooperativeMatrixPropertiesKHR *p = &list[i];
         if (!is_supported_tile(p) || p->MSize * p->NSize * p->KSize <= info->matrix_m * info->matrix_n * info->matrix_k)
@@ -152,13 +156,15 @@ static void describe_matrices(peridot_device_info *info, const struct pd_instanc
         info->matrix_subgroup_size = fits ? p->NSize : info->subgroup_size;
     }
     free(list);
+    return PERIDOT_OK;
 }
 
-void pd_device_describe(peridot_device_info *info, const struct pd_instance *instance, VkPhysicalDevice physical,
-                        uint32_t index)
+peridot_status pd_device_describe(peridot_device_info *info, const struct pd_instance *instance,
+                                  VkPhysicalDevice physical, uint32_t index)
 {
-    struct pd_extensions extensions = pd_extensions_list(instance, physical);
+    struct pd_extensions extensions;
     struct device_facts f;
+    PD_TRY(pd_extensions_list(&extensions, instance, physical));
     query_facts(&f, instance, physical, &extensions);
     const VkPhysicalDeviceProperties *p = &f.properties.properties;
     *info = (peridot_device_info){.index = index, .type = device_type(p->deviceType)};
@@ -198,10 +204,12 @@ void pd_device_describe(peridot_device_info *info, const struct pd_instance *ins
         info->min_subgroup_size = f.subgroup_sizes.minSubgroupSize;
         info->max_subgroup_size = f.subgroup_sizes.maxSubgroupSize;
     }
+    peridot_status status = PERIDOT_OK;
     if (f.cooperative.cooperativeMatrix && f.f12.shaderFloat16 && f.f12.vulkanMemoryModel
         && f.f12.vulkanMemoryModelDeviceScope && instance->vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR)
-        describe_matrices(info, instance, physical);
+        status = describe_matrices(info, instance, physical);
     info->external_host_memory = pd_extensions_has(&extensions, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
     describe_heap(info, instance, physical, pd_extensions_has(&extensions, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME));
     free(extensions.at);
+    return status;
 }

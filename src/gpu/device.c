@@ -34,7 +34,7 @@ static peridot_status describe_all(peridot_device_info **out, VkPhysicalDevice *
     PD_TRY(list_physical(physical, n, instance));
     *out = malloc(sizeof **out * *n);
     if (!*out) return pd_fail_alloc(sizeof **out * *n, "device list");
-    for (uint32_t i = 0; i < *n; i++) pd_device_describe(&(*out)[i], instance, (*physical)[i], i);
+    for (uint32_t i = 0; i < *n; i++) PD_TRY(pd_device_describe(&(*out)[i], instance, (*physical)[i], i));
     return PERIDOT_OK;
 }
 
@@ -197,7 +197,8 @@ static peridot_status open_device(struct pd_gpu *gpu)
         PD_LINK(f12, cooperative);
         extensions[n_extensions++] = VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME;
     }
-    struct pd_extensions have = pd_extensions_list(&gpu->instance, gpu->physical);
+    struct pd_extensions have;
+    PD_TRY(pd_extensions_list(&have, &gpu->instance, gpu->physical));
     gpu->has_budget = pd_extensions_has(&have, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
     if (gpu->has_budget) extensions[n_extensions++] = VK_EXT_MEMORY_BUDGET_EXTENSION_NAME;
     if (gpu->info.unified_memory && gpu->info.external_host_memory) {

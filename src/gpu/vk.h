@@ -88,10 +88,11 @@ struct pd_extensions {
     VkExtensionProperties *at;   /* [n], malloc */
     uint32_t n;
 };
-struct pd_extensions pd_extensions_list(const struct pd_instance *instance, VkPhysicalDevice physical);
+peridot_status pd_extensions_list(struct pd_extensions *out, const struct pd_instance *instance,
+                                  VkPhysicalDevice physical);
 bool pd_extensions_has(const struct pd_extensions *list, const char *name);
-void pd_device_describe(peridot_device_info *info, const struct pd_instance *instance, VkPhysicalDevice physical,
-                        uint32_t index);
+peridot_status pd_device_describe(peridot_device_info *info, const struct pd_instance *instance,
+                                  VkPhysicalDevice physical, uint32_t index);
 /* Puts a struct into the pNext chain of another. */
 #define PD_LINK(head, link) ((link).pNext = (head).pNext, (head).pNext = &(link))
 

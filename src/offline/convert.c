@@ -165,12 +165,14 @@ static peridot_status copy_metadata(struct pd_gguf_writer *w, const struct pd_ch
     return PERIDOT_OK;
 }
 
-static bool has_file(const struct pd_checkpoint *c, const char *name)
+/* *found becomes true where the directory has such a file. */
+static peridot_status find_file(bool *found, const struct pd_checkpoint *c, const char *name)
 {
     char *path = pd_path_join(pd_checkpoint_path(c), name);
-    bool there = path && pd_is_file(path);
+    if (!path) return pd_fail_alloc(strlen(name), "file name");
+    if (pd_is_file(path)) *found = true;
     free(path);
-    return there;
+    return PERIDOT_OK;
 }
 
 /* A directory without a tokenizer gives a file without one, which evaluates ids; a tokenizer that cannot be carried
@@ -179,7 +181,8 @@ static peridot_status add_tokenizer(struct pd_gguf_writer *w, const struct pd_ch
                                     bool *found)
 {
     struct pd_tokenizer *t;
-    *found = has_file(c, "tokenizer.model") || has_file(c, "tokenizer.json");
+    PD_TRY(find_file(found, c, "tokenizer.model"));
+    PD_TRY(find_file(found, c, "tokenizer.json"));
     if (!*found) return PERIDOT_OK;
     PD_TRY(pd_tokenizer_from_checkpoint(&t, c));
     peridot_status status = pd_tokenizer_add_gguf(w, t, n_tokens);

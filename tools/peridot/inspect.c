@@ -141,14 +141,17 @@ static void print_fit(const peridot_device_info *d, uint64_t need)
 }
 
 /* A machine without Vulkan can still look into a file: then there is nothing to say here, and no failure. */
-static void print_devices(const struct totals *t)
+static peridot_status print_devices(const struct totals *t)
 {
     const peridot_device_info **devices = NULL;
     size_t n = 0;
-    if (t->size == 0 || peridot_devices(&devices, &n) != PERIDOT_OK) return;
+    if (t->size == 0) return PERIDOT_OK;
+    peridot_status status = peridot_devices(&devices, &n);
+    if (status != PERIDOT_OK) return status == PERIDOT_ERROR_DEVICE ? PERIDOT_OK : status;
     if (n) printf("devices (weights, and a cache for %d tokens)\n", CTX);
     for (size_t i = 0; i < n; i++) print_fit(devices[i], t->size + cache_size(t));
     peridot_free(devices);
+    return PERIDOT_OK;
 }
 
 static peridot_status inspect(const char *path)
@@ -161,7 +164,7 @@ static peridot_status inspect(const char *path)
     if (status == PERIDOT_OK) {
         print_tensors(&totals, file);
         print_totals(&totals);
-        print_devices(&totals);
+        status = print_devices(&totals);
     }
     peridot_file_close(file);
     return status;

@@ -1,0 +1,450 @@
+/* Every allocation that a call of the library makes fails once: the call says so, leaves nothing behind, and succeeds when
+ * it is made again. */
+#include "bpe_fixture.h"   /* sets what it needs of POSIX */
+
+#include "failing_alloc.h"
+#include "peridot_tools.h"
+
+#include <dirent.h>
+
+#define DIRECTORY PERIDOT_GOLDEN "/gemma2-base"
+#define GGUF PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf"
+#define STORIES PERIDOT_MODELS "/stories.gguf"
+
+/* What calls are made on. */
+static peridot_vocab *vocab;
+static peridot_model *model;
+static peridot_session *session;
+static peridot_sequence *sequence;
+static const int32_t prompt[] = {2, 5, 7, 11, 13};
+
+struct call {
+    const char *name;
+    peridot_status (*run)(void);   /* gives back what it gets */
+    peridot_status good;           /* what it returns with enough memory */
+    bool degrades;                 /* it can do without some of the memory */
+    size_t n_tried;                /* about so many allocations fail; 0: all */
+};
+
+static size_t n_files(void)
+{
+    size_t n = 0;
+    DIR *directory = opendir(folder);
+    assert_non_null(directory);
+    while (readdir(directory)) n++;
+    closedir(directory);
+    return n;
+}
+
+static void fail_at(const struct call *call, size_t i, size_t n)
+{
+    size_t files = n_files();
+    peridot_set_error("");
+    failing_alloc_begin(i);
+    peridot_status status = call->run();
+    failing_alloc_end();
+    if (n_files() > files) fail_msg("%s, allocation %zu of %zu: leaves a file", call->name, i, n);
+    if (status == call->good && call->degrades) return;
+    if (status != PERIDOT_ERROR_MEMORY || !strstr(peridot_last_error(), "out of memory"))
+        fail_msg("%s, allocation %zu of %zu: status %d, \"%s\"", call->name, i, n, (int)status, peridot_last_error());
+}
+
+static void succeed(const struct call *call, const char *when)
+{
+    peridot_status status = call->run();
+    if (status != call->good) fail_msg("%s %s: status %d, \"%s\"", call->name, when, (int)status, peridot_last_error());
+}
+
+static void check_call(const struct call *call)
+{
+    double begin = pd_now();
+    succeed(call, "at first");   /* what is kept for the next time is there from now on */
+    failing_alloc_begin(0);
+    succeed(call, "once more");
+    size_t n = failing_alloc_end(), step = call->n_tried ? pd_max(n / call->n_tried, 1) : 1;
+    for (size_t i = 1; i <= n; i += step) fail_at(call, i, n);
+    if (n) fail_at(call, n, n);
+    succeed(call, "after failures");
+    print_message("%s: %zu allocations, %.1f s\n", call->name, n, pd_now() - begin);
+}
+
+static void check_calls(const struct call *calls, size_t n)
+{
+    for (size_t i = 0; i < n; i++) check_call(&calls[i]);
+}
+
+/* ---- vocabularies ---- */
+
+static peridot_status open_and_close(const char *path)
+{
+    peridot_vocab *v;
+    peridot_status status = peridot_vocab_open(&v, path);
+    peridot_vocab_close(v);
+    return status;
+}
+
+static peridot_status open_model_file(void) { return open_and_close(DIRECTORY "/tokenizer.model"); }
+static peridot_status open_directory(void) { return open_and_close(DIRECTORY); }
+static peridot_status open_gguf(void) { return open_and_close(STORIES); }
+static peridot_status open_chars(void) { return open_and_close(in_folder("chars.json")); }
+static peridot_status open_bytes(void) { return open_and_close(in_folder("bytes.json")); }
+
+static void write_json(const char *name, const struct json_parts *parts)
+{
+    struct pd_text_buffer b = json_make(parts);
+    write_file(in_folder(name), b.data, b.size);
+    free(b.data);
+}
+
+static peridot_status encode(void)
+{
+    int32_t *ids;
+    size_t n;
+    peridot_status status = peridot_encode(&ids, &n, vocab, "Once <s>upon\n", 13, BOS | SPECIAL);
+    peridot_free(ids);
+    return status;
+}
+
+static peridot_status decode(void)
+{
+    char *text;
+    size_t size;
+    peridot_status status = peridot_decode(&text, &size, vocab, prompt, PD_COUNT(prompt));
+    peridot_free(text);
+    return status;
+}
+
+static const peridot_message messages[] = {{"system", "a"}, {"user", " b "}, {"assistant", "c"}, {"user", "d"}};
+
+static peridot_status encode_messages(void)
+{
+    int32_t *ids;
+    size_t n;
+    peridot_status status = peridot_encode_messages(&ids, &n, vocab, messages, PD_COUNT(messages), "plain");
+    peridot_free(ids);
+    return status;
+}
+
+static peridot_status encode_turns(void)
+{
+    int32_t *ids;
+    size_t n;
+    peridot_chat chat = {.size = sizeof chat, .template_name = "plain", .ids = prompt, .n_ids = PD_COUNT(prompt),
+                         .messages = messages + 1, .n_messages = 1};
+    peridot_status status = peridot_encode_turns(&ids, &n, vocab, &chat);
+    peridot_free(ids);
+    return status;
+}
+
+static void test_vocabularies(void **state)
+{
+    (void)state;
+    static const struct call calls[] = {
+        {.name = "vocab_open, tokenizer.model", .run = open_model_file}, {.name = "vocab_open, directory", .run = open_directory},
+        {.name = "vocab_open, GGUF", .run = open_gguf}, {.name = "vocab_open, merges of characters", .run = open_chars},
+        {.name = "vocab_open, merges of bytes", .run = open_bytes}, {.name = "encode", .run = encode},
+        {.name = "decode", .run = decode}, {.name = "encode_messages", .run = encode_messages},
+        {.name = "encode_turns", .run = encode_turns},
+    };
+    write_json("chars.json", &char_parts);
+    write_json("bytes.json", &byte_parts);
+    vocab = open_vocab(STORIES);
+    check_calls(calls, PD_COUNT(calls));
+    peridot_vocab_close(vocab);
+}
+
+/* The vocabularies whose merges are ours. */
+static void test_merges(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"chars.json", "bytes.json"};
+    for (size_t i = 0; i < PD_COUNT(names); i++) {
+        vocab = open_vocab(in_folder(names[i]));
+        check_call(&(struct call){.name = "encode by merges", .run = encode});
+        peridot_vocab_close(vocab);
+    }
+}
+
+/* ---- files ---- */
+
+static peridot_status show(const char *path)
+{
+    peridot_file *file;
+    char *text;
+    peridot_status status = peridot_file_open(&file, path);
+    if (status != PERIDOT_OK) return status;
+    for (size_t i = 0; i < peridot_file_n_metadata(file) && status == PERIDOT_OK; i++) {
+        status = peridot_file_metadata_text(&text, file, i);
+        peridot_free(text);
+    }
+    peridot_file_close(file);
+    return status;
+}
+
+static peridot_status show_gguf(void) { return show(GGUF); }
+static peridot_status show_directory(void) { return show(DIRECTORY); }
+static peridot_status show_shards(void) { return show(PERIDOT_GOLDEN "/gemma2-bf16-shards"); }
+
+static peridot_status convert(const char *source, const char *type)
+{
+    peridot_status status = peridot_convert(in_folder("out.gguf"), source, &(peridot_convert_params){.type = type}, NULL);
+    remove(in_folder("out.gguf"));
+    return status;
+}
+
+static peridot_status convert_directory(void) { return convert(DIRECTORY, "q8_0"); }
+static peridot_status convert_gguf(void) { return convert(GGUF, "f16"); }
+
+static bool stop_progress(void *user, uint64_t done, uint64_t total)
+{
+    (void)user, (void)done, (void)total;
+    return false;
+}
+
+/* After the header: what failed before is told when that is written. */
+static bool stop_weights(void *user, uint64_t done, uint64_t total)
+{
+    (void)user, (void)total;
+    return done == 0;
+}
+
+static peridot_status make(void)
+{
+    peridot_make_params params = {.shape = "gemma3-270m", .type = "q4_0", .progress = stop_weights};
+    return peridot_make(in_folder("made.gguf"), &params);
+}
+
+static void test_files(void **state)
+{
+    (void)state;
+    static const struct call calls[] = {
+        {.name = "file_open, GGUF", .run = show_gguf}, {.name = "file_open, directory", .run = show_directory},
+        {.name = "file_open, shards", .run = show_shards}, {.name = "convert, directory", .run = convert_directory},
+        {.name = "convert, GGUF", .run = convert_gguf}, {.name = "make", .run = make, .good = PERIDOT_CANCELLED},
+    };
+    check_calls(calls, PD_COUNT(calls));
+}
+
+/* ---- models ---- */
+
+static peridot_status list_devices(void)
+{
+    const peridot_device_info **devices;
+    size_t n;
+    peridot_status status = peridot_devices(&devices, &n);
+    peridot_free(devices);
+    return status;
+}
+
+static peridot_status open_model(void)
+{
+    peridot_model *m;
+    peridot_status status = peridot_model_open(&m, DIRECTORY, &(peridot_model_params){.cache_dir = in_folder("cache")});
+    peridot_model_close(m);
+    return status;
+}
+
+static peridot_status tune(void)
+{
+    return peridot_tune(model, &(peridot_tune_params){.cache_dir = in_folder("cache"), .progress = stop_progress});
+}
+
+static bool stop_pipelines(void *user, const peridot_pipeline *pipeline)
+{
+    (void)user, (void)pipeline;
+    return false;
+}
+
+static peridot_status compile(void) { return peridot_pipelines(NULL, NULL, stop_pipelines, NULL); }
+
+static bool stop_checks(void *user, const peridot_kernel_check *check)
+{
+    (void)user, (void)check;
+    return false;
+}
+
+static peridot_status selftest(void)
+{
+    peridot_selftest_result result;
+    return peridot_selftest(&result, &(peridot_selftest_params){.cache_dir = in_folder("cache"), .checked = stop_checks});
+}
+
+static void test_models(void **state)
+{
+    (void)state;
+    /* What is remembered of kernels is done without when it cannot be read. */
+    static const struct call calls[] = {
+        {.name = "devices", .run = list_devices}, {.name = "model_open", .run = open_model, .degrades = true},
+ {.name = "selftest", .run = selftest, .good = PERIDOT_CANCELLED, .degrades = true},
+        {.name = "tune", .run = tune, .good = PERIDOT_CANCELLED},
+    };
+    check_calls(calls, PD_COUNT(calls));
+    /* it compiles all that it reports first */
+    if (getenv("PERIDOT_TEST_ALL")) check_call(&(struct call){.name = "pipelines", .run = compile, .n_tried = 5});
+}
+
+/* ---- sessions ---- */
+
+static const peridot_session_params small = {.ctx = 128, .chunk = 16, .n_sequences = 3};
+
+static peridot_status create_session(void)
+{
+    peridot_session *s;
+    peridot_status status = peridot_session_create(&s, model, &small);
+    peridot_session_free(s);
+    return status;
+}
+
+static peridot_status create_sequence(void)
+{
+    peridot_sequence *q;
+    peridot_status status = peridot_sequence_create(&q, session);
+    peridot_sequence_free(q);
+    return status;
+}
+
+static peridot_status fork_sequence(void)
+{
+    peridot_sequence *q;
+    peridot_status status = peridot_sequence_fork(&q, sequence, PD_COUNT(prompt));
+    peridot_sequence_free(q);
+    return status;
+}
+
+static peridot_status save(void) { return peridot_sequence_save(sequence, in_folder("saved")); }
+
+static peridot_status load(void)
+{
+    peridot_sequence *q;
+    peridot_status status = peridot_sequence_load(&q, session, in_folder("saved"));
+    peridot_sequence_free(q);
+    return status;
+}
+
+static bool take_row(void *user, peridot_sequence *q, uint32_t pos, const float *row, size_t n)
+{
+    (void)user, (void)q, (void)pos, (void)row, (void)n;
+    return true;
+}
+
+/* In a sequence of its own, whose tokens and pages are all new; 40 tokens are three chunks. */
+static peridot_status evaluate(void)
+{
+    int32_t tokens[40];
+    const float *logits;
+    int32_t token;
+    peridot_sequence *q;
+    for (size_t i = 0; i < PD_COUNT(tokens); i++) tokens[i] = (int32_t)i + 2;
+    peridot_status status = peridot_sequence_create(&q, session);
+    if (status != PERIDOT_OK) return status;
+    status = peridot_sequence_eval(q, tokens, PD_COUNT(tokens), &(peridot_eval_params){.logits = take_row});
+    if (status == PERIDOT_OK) status = peridot_logits(&logits, q);
+    /* all of the vocabulary */
+    peridot_sampling sampling = {.temperature = 1, .seed = 1};
+    if (status == PERIDOT_OK) status = peridot_set_sampling(q, &sampling);
+    if (status == PERIDOT_OK) status = peridot_sample(&token, q);
+    peridot_sequence_free(q);
+    return status;
+}
+
+static bool take_text(void *user, int32_t token, const char *text, size_t size)
+{
+    (void)user, (void)token, (void)text, (void)size;
+    return true;
+}
+
+static const char *const stops[] = {"never said", "nor this"};
+
+static peridot_status generate(void)
+{
+    peridot_sampling sampling = {.temperature = 1, .top_k = 20, .seed = 1, .stop = stops, .n_stop = PD_COUNT(stops)};
+    peridot_sequence *q;
+    peridot_status status = peridot_sequence_create(&q, session);
+    if (status != PERIDOT_OK) return status;
+    status = peridot_set_sampling(q, &sampling);
+    peridot_request_params params = {.prompt = prompt, .n_prompt = PD_COUNT(prompt), .n_max = 12, .text = take_text};
+    if (status == PERIDOT_OK) status = peridot_generate(q, &params, NULL);
+    peridot_sequence_free(q);
+    return status;
+}
+
+static peridot_status run_requests(peridot_request *const *requests, size_t n)
+{
+    peridot_status status = PERIDOT_OK, own;
+    size_t n_running = n;
+    while (status == PERIDOT_OK && n_running) status = peridot_session_run(session, &n_running);
+    for (size_t i = 0; i < n && status == PERIDOT_OK; i++)
+        if (peridot_request_done(requests[i], &own, NULL)) status = own;
+    return status;
+}
+
+static peridot_status serve(void)
+{
+    enum { N = 2 };
+    peridot_request_params params = {.prompt = prompt, .n_prompt = PD_COUNT(prompt), .n_max = 6, .text = take_text};
+    peridot_sequence *q[N] = {NULL};
+    peridot_request *requests[N] = {NULL};
+    peridot_status status = PERIDOT_OK;
+    for (size_t i = 0; i < N && status == PERIDOT_OK; i++) {
+        status = peridot_sequence_create(&q[i], session);
+        if (status == PERIDOT_OK) status = peridot_request_create(&requests[i], q[i], &params);
+    }
+    if (status == PERIDOT_OK) status = run_requests(requests, N);
+    for (size_t i = 0; i < N; i++) {
+        peridot_request_free(requests[i]);
+        peridot_sequence_free(q[i]);
+    }
+    return status;
+}
+
+static peridot_status profile(void)
+{
+    peridot_kernel_time *times;
+    size_t n;
+    peridot_status status = peridot_profile(&times, &n, &sequence, 1, 1);
+    peridot_free(times);
+    return status;
+}
+
+static void test_sessions(void **state)
+{
+    (void)state;
+    /* A place to go back to is only kept where there is memory for it. */
+    static const struct call calls[] = {
+        {.name = "session_create", .run = create_session}, {.name = "sequence_create", .run = create_sequence},
+        {.name = "sequence_fork", .run = fork_sequence}, {.name = "sequence_save", .run = save},
+        {.name = "sequence_load", .run = load}, {.name = "eval, logits, sample", .run = evaluate, .degrades = true},
+        {.name = "generate", .run = generate, .degrades = true}, {.name = "session_run", .run = serve, .degrades = true},
+        {.name = "profile", .run = profile},
+    };
+    assert_int_equal(peridot_session_create(&session, model, &small), PERIDOT_OK);
+    assert_int_equal(peridot_sequence_create(&sequence, session), PERIDOT_OK);
+    assert_int_equal(peridot_sequence_eval(sequence, prompt, PD_COUNT(prompt), NULL), PERIDOT_OK);
+    check_calls(calls, PD_COUNT(calls));
+    peridot_session_free(session);
+}
+
+/* ---- all ---- */
+
+static int open_shared(void **state)
+{
+    return make_folder(state) == 0 && peridot_model_open(&model, STORIES, NULL) == PERIDOT_OK ? 0 : -1;
+}
+
+static int close_shared(void **state)
+{
+    char command[128];
+    (void)state;
+    peridot_model_close(model);
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    return system(command);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_vocabularies), cmocka_unit_test(test_merges), cmocka_unit_test(test_files),
+        cmocka_unit_test(test_models), cmocka_unit_test(test_sessions),
+    };
+    return cmocka_run_group_tests(tests, open_shared, close_shared);
+}
