@@ -200,8 +200,9 @@ static enum MHD_Result send_buffer(struct MHD_Connection *c, struct serve_server
     if (!response) serve_buffer_free(b);
     *b = (struct serve_buffer){0};
     if (response) MHD_add_response_header(response, "Content-Type", type);
+    char policy[SERVE_POLICY_SIZE];
     if (response && strncmp(type, "text/html", 9) == 0)
-        MHD_add_response_header(response, "Content-Security-Policy", serve_page_policy);
+        MHD_add_response_header(response, "Content-Security-Policy", serve_page_policy(policy));
     return respond(c, server, x, status, response);
 }
 

@@ -1,14 +1,20 @@
 #include "serve_pages.h"
 
+#include <stdio.h>
 #include <string.h>
 
-/* Made by CMake of page.html and openapi.json. */
+/* Made by embed.cmake of page.html and openapi.json. */
 extern const unsigned char serve_page[], serve_openapi[];
 extern const size_t serve_page_size, serve_openapi_size;
+extern const char serve_page_hashes[];
 
-const char serve_page_policy[] =
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+const char *serve_page_policy(char out[SERVE_POLICY_SIZE])
+{
+    snprintf(out, SERVE_POLICY_SIZE,
+             "default-src 'none'; %simg-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+             "frame-ancestors 'none'; require-trusted-types-for 'script'", serve_page_hashes);
+    return out;
+}
 
 int serve_get_page(struct serve_buffer *out, struct serve_server *server, const char *path)
 {

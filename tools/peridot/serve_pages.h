@@ -4,8 +4,10 @@
 
 #include "serve_server.h"
 
-/* Content-Security-Policy of the page: nothing from elsewhere. */
-extern const char serve_page_policy[];
+enum { SERVE_POLICY_SIZE = 512 };
+
+/* Content-Security-Policy of the page: its own style and script, by their hashes, and nothing from elsewhere. */
+const char *serve_page_policy(char out[SERVE_POLICY_SIZE]);
 
 /* Each writes the body and gives the status. None waits for the engine. */
 int serve_get_page(struct serve_buffer *out, struct serve_server *server, const char *path);

@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""The chat page in a browser, driven by chromedriver: page.py DRIVER_URL SERVER_URL [SCREENSHOTS]. See test_command_page.sh.
+
+Against peridot serve: send, stream, stop, retry, edit, reload. Then against a server that hands out the same page, with
+the same policy, and answers with hostile text: whatever a model writes stays text. SCREENSHOTS: a folder to leave some."""
+import base64
+import http.server
+import json
+import pathlib
+import sys
+import threading
+import time
+import urllib.request
+
+HOSTILE = """# A title <script>window.hacked = 1</script>
+
+<img src=x onerror="window.hacked = 2"> **bold <b>not</b>** and `code <i>` and [a link](javascript:window.hacked=3) and
+[another](https://example.org/a(b)) ![an image](https://example.org/x.png)
+
+```html
+<script>window.hacked = 4</script>
+```
+
+- one
+- two with https://example.org/path.
+  1. nested
+
+| a | b |
+|---|---|
+| <svg onload="window.hacked = 5"> | """ + "wide " * 80 + """|
+
+""" + "endless" * 90 + """
+</textarea></script><iframe srcdoc="<script>parent.hacked = 6</script>"></iframe>"""
+
+
+class Browser:
+    def __init__(self, driver):
+        self.driver = driver
+        options = {"args": ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1280,800"]}
+        self.base = ""
+        made = self.call("POST", "/session", {"capabilities": {"alwaysMatch": {
+            "browserName": "chrome", "goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}}})
+        self.base = "/session/" + made["sessionId"]
+
+    def call(self, method, path, body=None):
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.driver + self.base + path, data, {"Content-Type": "application/json"}, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=60) as response:
+                return json.load(response)["value"]
+        except urllib.error.HTTPError as error:
+            sys.exit(f"{method} {path}: {error.read().decode()[:600]}")
+
+    def open(self, url):
+        self.call("POST", "/url", {"url": url})
+
+    def js(self, script, *args):
+        return self.call("POST", "/execute/sync", {"script": script, "args": list(args)})
+
+    def find(self, selector):
+        found = self.call("POST", "/element", {"using": "css selector", "value": selector})
+        return next(iter(found.values()))
+
+    def click(self, selector):
+        self.call("POST", f"/element/{self.find(selector)}/click", {})
+
+    def type(self, selector, text):
+        self.call("POST", f"/element/{self.find(selector)}/value", {"text": text})
+
+    def cdp(self, command, **params):
+        return self.call("POST", "/goog/cdp/execute", {"cmd": command, "params": params})
+
+    def look(self, width, height, dark=False):
+        self.cdp("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
+        self.cdp("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+
+    def shot(self, path):
+        path.write_bytes(base64.b64decode(self.call("GET", "/screenshot")))
+
+    def errors(self):
+        return [line["message"] for line in self.call("POST", "/se/log", {"type": "browser"}) if line["level"] == "SEVERE"]
+
+    def wait(self, what, script, seconds=30):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if value := self.js("return " + script):
+                return value
+            time.sleep(0.02)
+        sys.exit(f"after {seconds} s there was not: {what}; the page says: " + self.js("return document.body.innerText")[:800])
+
+
+def need(truth, what):
+    if not truth:
+        sys.exit("page: " + what)
+
+
+IDLE = "document.getElementById('stop').hidden"
+ARTICLES = "document.querySelectorAll('article').length"
+LAST = "document.querySelector('article:last-of-type .body').innerText"
+
+
+def talk(b, url):
+    b.open(url)
+    b.wait("the model's name", "document.getElementById('model').textContent !== 'Peridot'")
+    b.type("#text", "Once upon a time\ue007")   # Enter
+    b.wait("the beginning of a reply", ARTICLES + " === 2 && " + LAST + ".length > 0")
+    lengths = set()
+    while not b.js("return " + IDLE):
+        lengths.add(b.js(f"return {LAST}.length"))
+    need(len(lengths) > 3, f"the reply did not stream: it was seen with lengths {lengths}")
+    note = b.js("return document.querySelector('article:last-of-type .note').innerText")
+    need("tokens/s" in note and "first token after" in note, "no speed is shown: " + note)
+
+    b.click("article:last-of-type .foot button:nth-child(2)")   # Retry
+    b.wait("the reply again", IDLE + " === false || " + LAST + ".length > 20")
+    b.click("#stop")
+    b.wait("the end of the stopped reply", IDLE)
+    need("stopped" in b.js("return document.querySelector('article:last-of-type').innerText"), "a stopped reply does not say so")
+    before = b.js("return document.getElementById('log').innerText")
+    b.open(url)
+    b.wait("the conversation after loading anew", ARTICLES + " === 2")
+    need(b.js("return document.getElementById('log').innerText") == before, "the conversation is another one after loading anew")
+
+    b.click("article.user .foot button:nth-child(2)")   # Edit
+    b.js("document.getElementById('edit-text').value = 'The little fox'")
+    b.click("#edit button.main")
+    b.wait("the answer to the edited message", IDLE + " && document.querySelector('article.user .body').innerText === 'The little fox'")
+    b.click("#new")
+    need(b.js("return " + ARTICLES) == 0, "a new conversation is not empty")
+    need(b.js("return document.querySelectorAll('#list li').length") == 1, "the list does not hold one conversation")
+    need(not b.errors(), "the browser's console: " + str(b.errors()))
+
+
+class Hostile(http.server.BaseHTTPRequestHandler):
+    page = b""
+    policy = ""
+
+    def reply(self, kind, body):
+        self.send_response(200)
+        self.send_header("Content-Security-Policy", self.policy)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self):
+        if self.path == "/":
+            self.reply("text/html; charset=utf-8", self.page)
+        else:
+            self.reply("application/json", json.dumps({"data": [{"id": "<b>hostile</b>"}]}).encode())
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        pieces = [HOSTILE[i:i + 7] for i in range(0, len(HOSTILE), 7)]
+        events = [{"choices": [{"index": 0, "delta": {"content": piece}}]} for piece in pieces]
+        self.reply("text/event-stream", "".join(f"data: {json.dumps(e)}\n\n" for e in events).encode() + b"data: [DONE]\n\n")
+
+    def log_message(self, *_):
+        pass
+
+
+def resist(b, shots):
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hostile)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    b.open(f"http://127.0.0.1:{server.server_address[1]}/")
+    b.type("#text", "<script>window.hacked = 7</script> & <img src=x onerror='window.hacked = 8'>\ue007")
+    b.wait("the end of the hostile reply", IDLE + " && " + ARTICLES + " === 2 && " + LAST + ".includes('iframe')")
+    found = "document.querySelectorAll('#log :is(script, img, svg, iframe, b, i, textarea, [onerror], [onload])').length"
+    need(b.js("return " + found) == 0, "text of the model became elements")
+    need(b.js("return window.hacked ?? 0") == 0, "text of the model ran as a script")
+    need(b.js("return [...document.querySelectorAll('#log a')].every(a => a.href.startsWith('https://example.org/'))"),
+         "a link leads elsewhere")
+    need(b.js("return document.querySelectorAll('#log :is(h2:not(.who), strong, li, table, pre)').length") >= 6, "Markdown is not shown")
+    for width, height, dark in [(360, 740, False), (360, 740, True), (1280, 800, False), (1280, 800, True), (3840, 2160, True)]:
+        b.look(width, height, dark)
+        need(b.js("return document.documentElement.scrollWidth <= innerWidth"), f"at {width} pixels the page scrolls sideways")
+        if shots:
+            b.shot(shots / f"page-{width}{'-dark' if dark else ''}.png")
+    if shots:
+        b.look(360, 740)
+        b.click("#menu")
+        b.shot(shots / "page-360-menu.png")
+        b.js("document.body.classList.remove('menu')")
+        b.click("#open-settings")
+        b.shot(shots / "page-360-settings.png")
+    need(all("favicon" in e for e in b.errors()), "the browser's console: " + str(b.errors()))
+
+
+def main():
+    driver, server = sys.argv[1:3]
+    with urllib.request.urlopen(server) as response:
+        Hostile.page = response.read()
+        Hostile.policy = response.headers["Content-Security-Policy"]
+    b = Browser(driver)
+    try:
+        talk(b, server)
+        resist(b, pathlib.Path(sys.argv[3]) if len(sys.argv) > 3 else None)
+    finally:
+        b.call("DELETE", "")
+
+
+main()

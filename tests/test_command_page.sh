@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# The page of peridot serve in Chromium: tests/page.py drives it.
+. "$(dirname "$0")/command.sh"
+
+for program in chromedriver python3; do
+    command -v $program >/dev/null || { echo "skipped: $program is not there"; exit 0; }
+done
+
+# started NAME PATTERN: what the pattern's group finds in the output of a process that was just started.
+started() {
+    local found
+    for _ in $(seq 600); do
+        found=$(sed -nE "s|$2|\\1|p" "$folder/$1")
+        if [ "$found" ]; then echo "$found"; return; fi
+        sleep 0.1
+    done
+    return 1
+}
+
+HOME=$folder chromedriver --port=0 >"$folder/driver" 2>&1 &
+driver=$!
+"$peridot" serve --port 0 >"$folder/out" 2>"$folder/err" &
+server=$!
+trap 'kill $driver $server 2>/dev/null; wait; rm -rf "$folder"' EXIT
+port=$(started driver '.*started successfully on port ([0-9]+).*')
+check "chromedriver starts" [ "$port" ]
+url=$(started err '^serving .* at (http:[^ ]*): .*')
+check "the server starts" [ "$url" ]
+python3 "$source/tests/page.py" "http://127.0.0.1:$port" "$url/" ${PERIDOT_SCREENSHOTS:+"$PERIDOT_SCREENSHOTS"} >"$folder/out" 2>&1
+check "the page works" [ $? = 0 ]
+finish
