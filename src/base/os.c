@@ -1,9 +1,12 @@
 #define _DEFAULT_SOURCE   /* POSIX, and getrusage's ru_maxrss */
 #include "base/os.h"
 
+#include "base/random.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -46,6 +49,14 @@ char *pd_string_copy(const char *s)
     size_t size = strlen(s) + 1;
     char *copy = malloc(size);
     return copy ? memcpy(copy, s, size) : NULL;
+}
+
+void pd_random_bytes(void *out, size_t size)
+{
+    if (getrandom(out, size, GRND_NONBLOCK) == (ssize_t)size) return;
+    /* A system that has none yet: at least another one each time. */
+    uint64_t state = (uint64_t)time(NULL) ^ (uint64_t)(pd_now() * 1e9) << 20 ^ (uint64_t)(uintptr_t)out;
+    for (size_t i = 0; i < size; i++) ((uint8_t *)out)[i] = (uint8_t)(pd_splitmix(state += PD_SPLITMIX_STEP) >> 24);
 }
 
 double pd_now(void)

@@ -54,6 +54,8 @@ peridot_status pd_make_directory(const char *path);
 /* "DIR/NAME", allocated; NULL when out of memory. */
 char *pd_path_join(const char *directory, const char *name);
 char *pd_string_copy(const char *s);
+/* From the system's generator, which nobody can predict. */
+void pd_random_bytes(void *out, size_t size);
 /* Monotonic seconds. */
 double pd_now(void);
 /* Bytes of memory the host can give without swapping; UINT64_MAX when unknown. */

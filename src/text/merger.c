@@ -21,8 +21,8 @@ struct pd_candidate {
 
 static uint32_t find_slot(const struct pd_merge_table *t, uint32_t left, uint32_t right)
 {
-    uint64_t h = ((uint64_t)left << 32 | right) * 0x9e3779b97f4a7c15u;
-    uint32_t slot = (uint32_t)(h >> 32) & t->mask;
+    uint64_t pair = (uint64_t)left << 32 | right;
+    uint32_t slot = (uint32_t)pd_siphash(&t->key, &pair, sizeof pair) & t->mask;
     while (t->slots[slot].rank != UINT32_MAX && (t->slots[slot].left != left || t->slots[slot].right != right))
         slot = (slot + 1) & t->mask;
     return slot;
@@ -32,7 +32,8 @@ peridot_status pd_merge_table_create(struct pd_merge_table *out, const struct pd
 {
     uint32_t n_slots = 64;
     while (n_slots / 2 < p->n_merges) n_slots *= 2;
-    *out = (struct pd_merge_table){malloc(n_slots * sizeof *out->slots), n_slots - 1};
+    *out = (struct pd_merge_table){malloc(n_slots * sizeof *out->slots), n_slots - 1,
+        pd_hash_key_make()};
     if (!out->slots) return pd_fail_alloc(n_slots * sizeof *out->slots, "merges");
     for (uint32_t i = 0; i < n_slots; i++) out->slots[i].rank = UINT32_MAX;
     for (uint32_t rank = 0; rank < p->n_merges; rank++) {

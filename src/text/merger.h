@@ -4,6 +4,7 @@
 #ifndef PD_TEXT_MERGER_H
 #define PD_TEXT_MERGER_H
 
+#include "base/siphash.h"
 #include "text/pieces.h"
 
 struct pd_merge_slot {
@@ -14,6 +15,7 @@ struct pd_merge_slot {
 struct pd_merge_table {
     struct pd_merge_slot *slots;
     uint32_t mask;
+    struct pd_hash_key key;
 };
 
 /* One pair twice is refused. *out must be freed even on failure. */

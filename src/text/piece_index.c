@@ -3,26 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Eight bytes at a time, each multiplied and folded (the constant is 2^64 over the golden ratio). */
-static uint32_t hash(const char *text, size_t size)
-{
-    uint64_t h = size;
-    while (size) {
-        uint64_t word = 0;
-        size_t n = size < 8 ? size : 8;
-        memcpy(&word, text, n);
-        h = (h ^ word) * 0x9e3779b97f4a7c15u;
-        h ^= h >> 29;
-        text += n;
-        size -= n;
-    }
-    return (uint32_t)(h ^ h >> 32);
-}
-
 /* The slot that holds the text, or the free one where it would go. */
 static uint32_t find_slot(const struct pd_piece_index *x, const struct pd_pieces *p, const char *text, size_t size)
 {
-    uint32_t slot = hash(text, size) & x->mask;
+    uint32_t slot = (uint32_t)pd_siphash(&x->key, text, size) & x->mask;
     for (; x->slots[slot]; slot = (slot + 1) & x->mask) {
         uint32_t id = x->slots[slot] - 1;
         if (p->piece[id].size == size && memcmp(pd_pieces_text(p, id), text, size) == 0) break;
@@ -39,7 +23,8 @@ peridot_status pd_piece_index_create(struct pd_piece_index *out, const struct pd
 {
     uint32_t n_slots = 64;
     while (n_slots / 2 < p->n) n_slots *= 2;
-    *out = (struct pd_piece_index){calloc(n_slots, sizeof *out->slots), n_slots - 1};
+    *out = (struct pd_piece_index){calloc(n_slots, sizeof *out->slots), n_slots - 1,
+        pd_hash_key_make()};
     if (!out->slots) return pd_fail_alloc(n_slots * sizeof *out->slots, "vocabulary");
     for (uint32_t id = 0; id < p->n; id++) {
         if (!is_indexed(p, id)) continue;

@@ -2,11 +2,13 @@
 #ifndef PD_TEXT_PIECE_INDEX_H
 #define PD_TEXT_PIECE_INDEX_H
 
+#include "base/siphash.h"
 #include "text/pieces.h"
 
 struct pd_piece_index {
     uint32_t *slots;      /* id + 1; 0: free */
     uint32_t mask;        /* number of slots - 1 */
+    struct pd_hash_key key;
 };
 
 /* Of BYTE_MERGES only what merges can make (NORMAL), since the others' text is in another spelling; else of all pieces.

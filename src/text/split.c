@@ -11,8 +11,9 @@ const char pd_split_gpt2[] = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\
 const char pd_split_llama3[] = "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}|"
                                " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
 
-/* For one match, beside some steps for each byte of the text: a run of spaces is stepped back through. */
-enum { MATCH_STEPS = 1000000, STEPS_PER_BYTE = 4, HEAP_KIB = 64 << 10 };
+/* Of a whole text: parts of the pattern tried, and characters that they went through. Published patterns take up to 25
+ * steps for a byte. */
+enum { TEXT_STEPS = 100000, STEPS_PER_BYTE = 200, HEAP_KIB = 64 << 10, LONGEST_REPETITION = 255 };
 
 struct pd_split {
     pcre2_code *code;
@@ -26,6 +27,13 @@ static const char *skip_escape(const char *p)
     bool letter = (*p >= '0' && *p <= '9') || (*p >= 'A' && *p <= 'Z') || (*p >= 'a' && *p <= 'z');
     if (!*p || (letter && !strchr("rntsSdDpP", *p))) return NULL;
     return (*p == 'p' || *p == 'P') && p[1] == '{' ? strchr(p, '}') : p;
+}
+
+/* "{300}" and "{1,300}", whose characters are gone through in one step. */
+static bool is_long_repetition(const char *p)
+{
+    unsigned long n = strtoul(p + 1, (char **)&p, 10);
+    return n > LONGEST_REPETITION || (*p == ',' && strtoul(p + 1, NULL, 10) > LONGEST_REPETITION);
 }
 
 /* A construct that Oniguruma reads in another way than PCRE2, or NULL: anchors are for lines there, {1,3}+ is no
@@ -46,6 +54,8 @@ static const char *find_foreign(const char *p)
             p += p[1] == '^';
         } else if (*p == '^' || *p == '$') {
             return "an anchor";
+        } else if (*p == '{' && is_long_repetition(p)) {
+            return "a repetition of more than 255";
         } else if (*p == '(' && p[1] == '*') {
             return "a verb";
         } else if (*p == '}' && p[1] == '+') {
@@ -66,7 +76,8 @@ peridot_status pd_split_create(struct pd_split **out, const char *pattern)
     if (foreign) return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the pattern that splits words has %s: %s", foreign, shown);
     struct pd_split *s = malloc(sizeof *s);
     if (!s) return pd_fail_alloc(sizeof *s, "pattern");
-    s->code = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, PCRE2_UTF | PCRE2_UCP, &error, &offset, NULL);
+    s->code = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, PCRE2_UTF | PCRE2_UCP | PCRE2_AUTO_CALLOUT,
+                            &error, &offset, NULL);
     if (!s->code) {
         PCRE2_UCHAR message[128] = "";
         free(s);
@@ -108,16 +119,27 @@ static peridot_status hide_false_spaces(struct pd_split_run *r)
     return PERIDOT_OK;
 }
 
+/* Called before each part of the pattern is tried. */
+static int count_step(pcre2_callout_block *c, void *user)
+{
+    struct pd_split_run *r = user;
+    size_t at = c->current_position;
+    r->n_steps += 1 + (at > r->seen ? at - r->seen : r->seen - at);
+    r->seen = at;
+    return r->n_steps > r->max_steps ? PCRE2_ERROR_CALLOUT : 0;
+}
+
 peridot_status pd_split_begin(struct pd_split_run *out, const struct pd_split *s, const char *text, size_t size)
 {
-    *out = (struct pd_split_run){.split = s, .text = text, .size = size};
+    *out = (struct pd_split_run){.split = s, .text = text, .size = size,
+        .max_steps = TEXT_STEPS + (uint64_t)STEPS_PER_BYTE * size};
     pcre2_match_context *context = pcre2_match_context_create(NULL);
     out->context = context;
     out->match = pcre2_match_data_create(1, NULL);
     if (!out->context || !out->match) return pd_fail_alloc(size, "splitting words");
-    uint64_t steps = MATCH_STEPS + (uint64_t)STEPS_PER_BYTE * size;
-    pcre2_set_match_limit(context, steps < UINT32_MAX ? (uint32_t)steps : UINT32_MAX);
+    pcre2_set_match_limit(context, out->max_steps < UINT32_MAX ? (uint32_t)out->max_steps : UINT32_MAX);
     pcre2_set_heap_limit(context, HEAP_KIB);
+    pcre2_set_callout(context, count_step, out);
     return hide_false_spaces(out);
 }
 
@@ -130,7 +152,7 @@ static peridot_status find_match(struct pd_split_run *r, size_t at)
     if (n == PCRE2_ERROR_NOMEMORY) return pd_fail_alloc(r->size, "splitting words");
     if (n < 0)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
-                       "the pattern that splits words takes too long at byte %zu of the text", at);
+                       "the pattern that splits words takes too long at byte %zu of a text of %zu", at, r->size);
     const PCRE2_SIZE *ends = pcre2_get_ovector_pointer(r->match);
     r->match_begin = ends[0];
     r->match_end = ends[1];

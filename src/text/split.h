@@ -22,6 +22,8 @@ struct pd_split_run {
     char *copy;                  /* of the text, when PCRE2 must see another one; else NULL */
     const char *text;
     size_t size;
+    uint64_t n_steps, max_steps; /* of matching, all words so far together */
+    size_t seen;                 /* where the last step began */
     size_t match_begin, match_end;   /* the match found last; match_begin is size when there is none left */
 };
 
