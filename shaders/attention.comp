@@ -1,12 +1,14 @@
 #version 460
-/* softmax(mask(softcap(scale * q . k))) . v with online softmax, in fp32. A workgroup takes one query position, HEADS query
- * heads that share a kv head, and one split of the keys that the position sees (causal, and inside the window), so
- * keys outside are never read. Per tile of 32 keys: each subgroup scores whole keys, then softens the scores of whole heads (the
- * tile's maximum rescales what was summed so far), and each invocation adds the weighted values of its own pair columns.
+/* softmax(mask(softcap(scale * q . k))) . v with online softmax, in fp32. A workgroup takes one query position, HEADS
+ * query heads that share a kv head, and one split of the keys that the position sees (causal, and inside the window),
+ * so keys outside are never read. Per tile of 32 keys: each subgroup scores whole keys, then softens the scores of
+ * whole heads (the tile's maximum rescales what was summed so far), and each invocation adds the weighted values of its
+ * own pair columns.
  * DECODE false: q is ready, keys and values are in the cache; writes y[m][head][d].
- * DECODE true: one position of each sequence, its q, k and v as the matrix gave them. Each workgroup norms and rotates its q heads; the split
- * that ends with this position does so with k, puts k and v in the cache, and takes them as a tile of their own from where they are
- * at hand (where v_head is 0 there is only q, and all keys come from the cache). Writes partial sums for attention_reduce.comp. */
+ * DECODE true: one position of each sequence, its q, k and v as the matrix gave them. Each workgroup norms and rotates
+ * its q heads; the split that ends with this position does so with k, puts k and v in the cache, and takes them as a
+ * tile of their own from where they are at hand (where v_head is 0 there is only q, and all keys come from the cache).
+ * Writes partial sums for attention_reduce.comp. */
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 #include "kv.glsl"
@@ -19,7 +21,8 @@ layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const uint HEAD_DIM = 256;
 layout(constant_id = 2) const uint HEADS = 1;    /* query heads of a workgroup; divides GROUP */
 layout(constant_id = 3) const uint GROUP = 1;    /* query heads per kv head */
-layout(constant_id = 4) const uint PAIRS = 1;    /* pair columns per invocation: HEAD_DIM / 2 / workgroup size, rounded up */
+/* Pair columns per invocation: HEAD_DIM / 2 / workgroup size, rounded up. */
+layout(constant_id = 4) const uint PAIRS = 1;
 layout(constant_id = 5) const bool DECODE = false;
 layout(constant_id = 6) const bool QK_NORM = false;
 layout(push_constant) uniform Push { pd_attention_push p; };
@@ -29,7 +32,8 @@ const uint KEYS = HEADS > 4 ? 2 : 4;             /* that a subgroup scores at on
 shared float q_shared[HEADS * HEAD_DIM];
 shared float weight[HEADS * TILE];               /* scores of the tile, then exp(score - maximum) */
 shared float maximum[HEADS], total[HEADS], rescale[HEADS];
-shared float k_new[DECODE ? HEAD_DIM : 1], v_new[DECODE ? HEAD_DIM : 1];   /* of this position, rounded as in the cache */
+/* Of this position, rounded as in the cache. */
+shared float k_new[DECODE ? HEAD_DIM : 1], v_new[DECODE ? HEAD_DIM : 1];
 
 vec2 acc[HEADS * PAIRS];
 uint token_q, token_angles;   /* where a decode step's token has q, k and v, and its angles */
@@ -44,7 +48,8 @@ float head_scale(uint base)
 {
     if (!QK_NORM) return 1.0;
     float squares = 0.0;
-    for (uint i = gl_SubgroupInvocationID; i < HEAD_DIM; i += gl_SubgroupSize) squares += p.q.at[base + i] * p.q.at[base + i];
+    for (uint i = gl_SubgroupInvocationID; i < HEAD_DIM; i += gl_SubgroupSize)
+        squares += p.q.at[base + i] * p.q.at[base + i];
     return rms_scale(subgroupAdd(squares) / float(HEAD_DIM) + p.eps);
 }
 
@@ -128,13 +133,15 @@ void score_new()
 {
     for (uint h = gl_SubgroupID; h < HEADS; h += gl_NumSubgroups) {
         float part = 0.0;
-        for (uint i = gl_SubgroupInvocationID; i < HEAD_DIM; i += gl_SubgroupSize) part += q_shared[h * HEAD_DIM + i] * k_new[i];
+        for (uint i = gl_SubgroupInvocationID; i < HEAD_DIM; i += gl_SubgroupSize)
+            part += q_shared[h * HEAD_DIM + i] * k_new[i];
         float score = softcap_of(subgroupAdd(part), p.softcap);
         if (subgroupElect()) weight[h * TILE] = score;
     }
 }
 
-/* n scores -> weights relative to the new maximum, and none for the rest of the tile; `rescale` is what older sums shrink by. */
+/* n scores -> weights relative to the new maximum, and none for the rest of the tile; `rescale` is what older sums
+ * shrink by. */
 void softmax_tile(uint n)
 {
     for (uint h = gl_SubgroupID; h < HEADS; h += gl_NumSubgroups) {
@@ -182,7 +189,8 @@ void add_new()
         uint i = 2 * (gl_LocalInvocationID.x + c * gl_WorkGroupSize.x);
         if (i >= HEAD_DIM) break;
         rescale_sums(c);
-        [[unroll]] for (uint h = 0; h < HEADS; h++) acc[h * PAIRS + c] += weight[h * TILE] * vec2(v_new[i], v_new[i + 1]);
+        [[unroll]] for (uint h = 0; h < HEADS; h++)
+            acc[h * PAIRS + c] += weight[h * TILE] * vec2(v_new[i], v_new[i + 1]);
     }
 }
 
@@ -223,7 +231,8 @@ void main()
         begin = max(begin, first);
         end = min(first + share, pos + 1);
         prepare_q(first_head);
-        if (has_kv && end == pos + 1) prepare_kv(slot_of_key(p.pages, text, pos, pos), kv_head, first_head % GROUP == 0);
+        if (has_kv && end == pos + 1)
+            prepare_kv(slot_of_key(p.pages, text, pos, pos), kv_head, first_head % GROUP == 0);
     } else {
         for (uint i = gl_LocalInvocationID.x; i < HEADS * HEAD_DIM; i += gl_WorkGroupSize.x)
             q_shared[i] = p.q.at[m * p.q_stride + first_head * HEAD_DIM + i] * p.scale;

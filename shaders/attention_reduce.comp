@@ -1,8 +1,8 @@
 #version 460
 /* Reduces the splits of decode attention: with M the largest of the splits' maxima and f[s] = exp(maximum[s] - M),
  *   y[d] = sum_s f[s] acc[s][d] / sum_s f[s] total[s].
- * One workgroup per query head and token, whose subgroups all find M and the sum of totals for themselves. A split without keys
- * has total 0 and the lowest maximum, and so no weight. */
+ * One workgroup per query head and token, whose subgroups all find M and the sum of totals for themselves. A split
+ * without keys has total 0 and the lowest maximum, and so no weight. */
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 
@@ -18,7 +18,8 @@ void main()
     uint base = (p.places.at[m].first_split * gl_NumWorkGroups.x + head * n_splits) * stride, last = base + p.head_dim;
     uint n_rounded = (n_splits + AT_ONCE - 1) / AT_ONCE * AT_ONCE;
     float top = -1e30, total = 0.0;
-    for (uint s = gl_SubgroupInvocationID; s < n_splits; s += gl_SubgroupSize) top = max(top, p.partial.at[last + s * stride]);
+    for (uint s = gl_SubgroupInvocationID; s < n_splits; s += gl_SubgroupSize)
+        top = max(top, p.partial.at[last + s * stride]);
     top = subgroupMax(top);
     for (uint s = gl_SubgroupInvocationID; s < n_rounded; s += gl_SubgroupSize) {
         float f = s < n_splits ? exp(p.partial.at[last + s * stride] - top) : 0.0;
@@ -31,7 +32,8 @@ void main()
         float sum = 0.0;
         for (uint s = 0; s < n_splits; s += AT_ONCE) {
             float part[AT_ONCE];
-            [[unroll]] for (uint k = 0; k < AT_ONCE; k++) part[k] = p.partial.at[base + min(s + k, n_splits - 1) * stride + d];
+            [[unroll]] for (uint k = 0; k < AT_ONCE; k++)
+                part[k] = p.partial.at[base + min(s + k, n_splits - 1) * stride + d];
             [[unroll]] for (uint k = 0; k < AT_ONCE; k++) sum += factor[s + k] * part[k];
         }
         p.y.at[m * p.y_stride + head * p.head_dim + d] = sum / total;

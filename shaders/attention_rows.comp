@@ -1,8 +1,8 @@
 #version 460
-/* attention.comp for a CPU in a GPU's clothes (see matvec_rows.comp): a workgroup is one subgroup and takes HEADS query heads
- * of TOKENS positions, so that nothing waits at barriers or goes through shared memory. To score a tile of keys a lane takes
- * ROWS keys of its own, and the queries go around by subgroupBroadcast; to sum the values a lane takes elements of its own,
- * and the weights go around. The same constants' meanings, push constants and results. */
+/* attention.comp for a CPU in a GPU's clothes (see matvec_rows.comp): a workgroup is one subgroup and takes HEADS query
+ * heads of TOKENS positions, so that nothing waits at barriers or goes through shared memory. To score a tile of keys a
+ * lane takes ROWS keys of its own, and the queries go around by subgroupBroadcast; to sum the values a lane takes
+ * elements of its own, and the weights go around. The same constants' meanings, push constants and results. */
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_ballot : require
 #include "common.glsl"
@@ -147,13 +147,15 @@ void score_tile(uint slot, uint n)
         [[unroll]] for (uint i = 0; i < ROWS * QUERIES; i++) part[i] = 0.0;
         float q[QUERIES * 32 / LANES];
         [[unroll]] for (uint i = 0; i < QUERIES; i++)
-            [[unroll]] for (uint k = 0; k < 32 / LANES; k++) q[i * (32 / LANES) + k] = q_load(q_at[i] + d + LANES * k + lane());
+            [[unroll]] for (uint k = 0; k < 32 / LANES; k++)
+                q[i * (32 / LANES) + k] = q_load(q_at[i] + d + LANES * k + lane());
         [[unroll]] for (uint j = 0; j < 32; j += 4) {
             vec4 k[ROWS];
             [[unroll]] for (uint r = 0; r < ROWS; r++) k[r] = kv_quad(p.k_cache, key[r] + d + j);
             [[unroll]] for (uint i = 0; i < QUERIES; i++) {
                 vec4 x;
-                [[unroll]] for (uint c = 0; c < 4; c++) x[c] = subgroupBroadcast(q[i * (32 / LANES) + (j + c) / LANES], (j + c) % LANES);
+                [[unroll]] for (uint c = 0; c < 4; c++)
+                    x[c] = subgroupBroadcast(q[i * (32 / LANES) + (j + c) / LANES], (j + c) % LANES);
                 [[unroll]] for (uint r = 0; r < ROWS; r++) part[i * ROWS + r] += dot(k[r], x);
             }
         }
@@ -223,7 +225,8 @@ void write_result(uint first_token)
         if (m >= p.n_tokens) continue;
         [[unroll]] for (uint k = 0; k < QUADS; k++)
             [[unroll]] for (uint c = 0; c < 4; c++)
-                p.y.at[base + 4 * (LANES * k + lane()) + c] = DECODE ? acc[i * QUADS + k][c] : acc[i * QUADS + k][c] / total[i];
+                p.y.at[base + 4 * (LANES * k + lane()) + c] =
+                    DECODE ? acc[i * QUADS + k][c] : acc[i * QUADS + k][c] / total[i];
         if (DECODE && lane() == 0) {
             p.y.at[base + HEAD_DIM] = maximum[i];
             p.y.at[base + HEAD_DIM + 1] = total[i];

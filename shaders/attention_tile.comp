@@ -1,9 +1,9 @@
 #version 460
 /* attention.comp for many positions at once: a workgroup takes ROWS queries (HEADS query heads that share a kv head, of
- * ROWS / HEADS positions), so that a key or value that is read serves them all. Per tile of KEYS keys: scores by multiplying
- * slices of 64 elements through shared memory, online softmax with some invocations to a row, and the weighted values added by
- * slices in the same way; sums stay in registers. Tiles that no query of the workgroup sees are not visited. Compilers that
- * unroll the long loops too hoist their loads until registers spill. */
+ * ROWS / HEADS positions), so that a key or value that is read serves them all. Per tile of KEYS keys: scores by
+ * multiplying slices of 64 elements through shared memory, online softmax with some invocations to a row, and the
+ * weighted values added by slices in the same way; sums stay in registers. Tiles that no query of the workgroup sees
+ * are not visited. Compilers that unroll the long loops too hoist their loads until registers spill. */
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 #include "kv.glsl"
@@ -23,7 +23,8 @@ layout(push_constant) uniform Push { pd_attention_push p; };
 
 const uint QUADS = HEAD_DIM / 4, SLICES = (QUADS + SLICE - 1) / SLICE;
 const uint MINE = ROWS * 16 / gl_WorkGroupSize.x;            /* rows of an invocation */
-const uint LINE = gl_WorkGroupSize.x / ROWS, RUN = KEYS / LINE;   /* invocations of a row in the softmax, and scores of each */
+/* Invocations of a row in the softmax, and scores of each. */
+const uint LINE = gl_WorkGroupSize.x / ROWS, RUN = KEYS / LINE;
 
 shared vec4 q_slice[ROWS * STRIDE], kv_slice[KEYS * STRIDE];
 shared float scores[ROWS * (KEYS + 1)];
@@ -31,7 +32,8 @@ shared float weights[KEYS * (ROWS + 4)];         /* [key][row] */
 shared float part[gl_WorkGroupSize.x], shrink[ROWS];
 
 uint me, first_head, kv_head, first_token;
-uint first_row, column;    /* of this invocation: rows first_row .. + MINE - 1 by keys column and column + 16, and by vec4 column */
+/* Of this invocation: rows first_row .. + MINE - 1 by keys column and column + 16, and by vec4 column. */
+uint first_row, column;
 vec4 acc[SLICES * MINE];   /* [slice][row] */
 float maximum, sum;        /* of row me / LINE; this invocation's part of its sum */
 
@@ -52,7 +54,8 @@ void load_slice(pd_words cache, uint slot, uint n, uint slice)
     [[dont_unroll]] for (uint i = me; i < KEYS * SLICE; i += gl_WorkGroupSize.x) {
         uint quad = slice * SLICE + i % SLICE, key = slot + min(i / SLICE, n - 1);
         uint at = (key * p.n_kv_heads + kv_head) * HEAD_DIM + 4 * quad;
-        kv_slice[i / SLICE * STRIDE + i % SLICE] = quad < QUADS ? vec4(kv_load(cache, at), kv_load(cache, at + 2)) : vec4(0);
+        kv_slice[i / SLICE * STRIDE + i % SLICE] =
+            quad < QUADS ? vec4(kv_load(cache, at), kv_load(cache, at + 2)) : vec4(0);
     }
 }
 
@@ -118,7 +121,8 @@ void add_values(uint slot, uint n)
         [[unroll]] for (uint r = 0; r < MINE; r++) acc[slice * MINE + r] *= shrink[first_row + r];
         [[dont_unroll]] for (uint key = 0; key < KEYS; key++) {
             vec4 v = kv_slice[key * STRIDE + column];
-            [[unroll]] for (uint r = 0; r < MINE; r++) acc[slice * MINE + r] += weights[key * (ROWS + 4) + first_row + r] * v;
+            [[unroll]] for (uint r = 0; r < MINE; r++)
+                acc[slice * MINE + r] += weights[key * (ROWS + 4) + first_row + r] * v;
         }
     }
 }
@@ -146,7 +150,8 @@ void write_result()
         [[unroll]] for (uint i = 0; i < LINE; i++) all += part[LINE * row + i];
         if (token >= p.n_tokens) continue;
         [[unroll]] for (uint slice = 0; slice < SLICES; slice++) {
-            uint quad = slice * SLICE + column, at = (token * p.y_stride + (first_head + row % HEADS) * HEAD_DIM) / 4 + quad;
+            uint quad = slice * SLICE + column;
+            uint at = (token * p.y_stride + (first_head + row % HEADS) * HEAD_DIM) / 4 + quad;
             if (quad < QUADS) pd_vec4s_written(uvec2(p.y)).at[at] = acc[slice * MINE + r] * (1.0 / all);
         }
     }

@@ -39,12 +39,13 @@ uvec2 address_of(uvec2 address, uint index, uint stride)
     return uvec2(low, address.y + high + carry);
 }
 
-/* By their bits: drivers may take every number for finite, and Vulkan leaves open what min, max, clamp and exp make of NaN. What is
- * not finite must stay so, as a clamp would turn damaged weights into fine logits. */
+/* By their bits: drivers may take every number for finite, and Vulkan leaves open what min, max, clamp and exp make of
+ * NaN. What is not finite must stay so, as a clamp would turn damaged weights into fine logits. */
 #define NOT_A_NUMBER uintBitsToFloat(0x7fc00000u)
 bool is_finite(float x) { return (floatBitsToUint(x) & 0x7fffffffu) < 0x7f800000u; }
 
-/* Of a norm, from the mean of squares plus epsilon; where that is not finite NaN, as the 0 of an infinity would hide it. */
+/* Of a norm, from the mean of squares plus epsilon; where that is not finite NaN, as the 0 of an infinity would hide
+ * it. */
 float rms_scale(float x) { return is_finite(x) ? 1.0 / sqrt(x) : NOT_A_NUMBER; }
 
 /* Of a score in a softmax, relative to the highest. */

@@ -1,5 +1,5 @@
-/* The arithmetic of drawing a token, one text for C and GLSL: whole numbers, and of floats only what every device rounds alike,
- * so that the host and each GPU draw the same token from the same logits. */
+/* The arithmetic of drawing a token, one text for C and GLSL: whole numbers, and of floats only what every device
+ * rounds alike, so that the host and each GPU draw the same token from the same logits. */
 #ifndef PD_DRAW_H
 #define PD_DRAW_H
 

@@ -1,6 +1,6 @@
 #version 460
-/* x[m] = w[tokens[m]] * scale: one workgroup per token looks up and decodes a row of the embedding matrix. The matrix may
- * lie in several slices, as a device limits the size of one allocation. */
+/* x[m] = w[tokens[m]] * scale: one workgroup per token looks up and decodes a row of the embedding matrix. The matrix
+ * may lie in several slices, as a device limits the size of one allocation. */
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 #include "weights.glsl"

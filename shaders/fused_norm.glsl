@@ -1,6 +1,6 @@
 /* The vector that a matrix reads in a decode step, the last branch added, and normed, by every workgroup for itself:
- * see pd_matvec_push. The includer has the constants NORM_VEC4S, BRANCH and STORE and the shared vec4s normed[], where vec4 i of
- * x is at PLACE(i). */
+ * see pd_matvec_push. The includer has the constants NORM_VEC4S, BRANCH and STORE and the shared vec4s normed[], where
+ * vec4 i of x is at PLACE(i). */
 #include "norm.glsl"
 
 void prepare_x()

@@ -1,8 +1,10 @@
-# Compiles the kernels of kernels.def to SPIR-V in C headers, and writes kernels_spirv.h that includes them all. Kernels that
-# need a GLSL extension that the glslang found does not know become a header with one word in it (see pd_kernel_lacks).
+# Compiles the kernels of kernels.def to SPIR-V in C headers, and writes kernels_spirv.h that includes them all. Kernels
+# that need a GLSL extension that the glslang found does not know become a header with one word in it (see
+# pd_kernel_lacks).
 set(PERIDOT_SPIRV_FROM "" CACHE PATH "Another build folder, which compiles the kernels for this one too")
 find_program(GLSLANG NAMES glslangValidator glslang REQUIRED)
-file(GLOB shader_includes CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/shaders/*.glsl ${CMAKE_CURRENT_SOURCE_DIR}/shaders/params.h)
+file(GLOB shader_includes CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/shaders/*.glsl
+     ${CMAKE_CURRENT_SOURCE_DIR}/shaders/params.h)
 set(probe_dir ${CMAKE_CURRENT_BINARY_DIR}/spirv)
 set(spirv_dir ${probe_dir})
 if(PERIDOT_SPIRV_FROM)
@@ -19,7 +21,8 @@ set(needs_wide_extension GL_EXT_shader_explicit_arithmetic_types_int64)
 function(glslang_knows result needs)
   set(probe ${probe_dir}/probe_${needs}.comp)
   file(WRITE ${probe} "#version 460\n#extension ${needs_${needs}_extension} : require\nvoid main() {}\n")
-  execute_process(COMMAND ${GLSLANG} --quiet -V --target-env vulkan1.2 -o ${probe}.spv ${probe} RESULT_VARIABLE status OUTPUT_QUIET)
+  execute_process(COMMAND ${GLSLANG} --quiet -V --target-env vulkan1.2 -o ${probe}.spv ${probe}
+                  RESULT_VARIABLE status OUTPUT_QUIET)
   if(status EQUAL 0)
     set(${result} TRUE PARENT_SCOPE)
   else()
@@ -57,7 +60,8 @@ macro(add_kernel name source defines needs)
   endif()
 endmacro()
 
-# Of a list of types, "#define PD_NAME(X, ...) X(type, enumerator, ...) PD_OTHER(X, ...) ...", the types are kept in types_PD_NAME.
+# Of a list of types, "#define PD_NAME(X, ...) X(type, enumerator, ...) PD_OTHER(X, ...) ...", the types are kept in
+# types_PD_NAME.
 file(READ shaders/kernels.def kernels_def)
 string(REGEX REPLACE "/\\*([^*]|\\*[^/])*\\*/" "" kernels_def "${kernels_def}")
 string(REPLACE "\\\n" "" kernels_def "${kernels_def}")
@@ -75,7 +79,8 @@ foreach(line IN LISTS kernel_lines)
     endforeach()
   elseif(line MATCHES "^PD_KERNEL\\(([a-z0-9_]+), *([a-z0-9_]+), *\"([^\"%]*)\", *[a-z0-9_]+, *([a-z0-9_]+)\\)$")
     add_kernel(${CMAKE_MATCH_1} ${CMAKE_MATCH_2} "${CMAKE_MATCH_3}" ${CMAKE_MATCH_4})
-  elseif(line MATCHES "^PD_TYPED\\(([a-z0-9_]+), *([a-z0-9_]+), *(PD_[A-Z]+), *\"([^\"]*)\", *[a-z0-9_]+, *([a-z0-9_]+)\\)$")
+  elseif(line MATCHES
+         "^PD_TYPED\\(([a-z0-9_]+), *([a-z0-9_]+), *(PD_[A-Z]+), *\"([^\"]*)\", *[a-z0-9_]+, *([a-z0-9_]+)\\)$")
     set(row_name ${CMAKE_MATCH_1})
     set(row_source ${CMAKE_MATCH_2})
     set(row_defines "${CMAKE_MATCH_4}")

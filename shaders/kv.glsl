@@ -1,9 +1,9 @@
-/* The KV cache: pages, and the element type: fp16 pairs (KV_F16) or fp32 (KV_F32), in words of 32 bits so that no device needs
- * 16-bit storage. Elements are addressed in pairs; i is even. */
+/* The KV cache: pages, and the element type: fp16 pairs (KV_F16) or fp32 (KV_F32), in words of 32 bits so that no
+ * device needs 16-bit storage. Elements are addressed in pairs; i is even. */
 
-/* The slot of the cache that has a key of a text (see pd_place); the slots of a page are neighbours. `last` is the last key that
- * the text has, and stands in for those past it: llvmpipe (Mesa 26.1) loads from uniform addresses where no invocation is
- * active, too, after the last turn of a loop or a return, and the table may end there. */
+/* The slot of the cache that has a key of a text (see pd_place); the slots of a page are neighbours. `last` is the last
+ * key that the text has, and stands in for those past it: llvmpipe (Mesa 26.1) loads from uniform addresses where no
+ * invocation is active, too, after the last turn of a loop or a return, and the table may end there. */
 uint slot_of_key(pd_words pages, uint text, uint key, uint last)
 {
     uint slot = text + min(key, last);
@@ -15,8 +15,8 @@ uint slots_of_tile(uint slot, uint tile, uint n) { return min(tile - slot % tile
 
 #if defined(KV_F16)
 vec2 kv_load(pd_words cache, uint i) { return unpackHalf2x16(cache.at[i >> 1]); }
-/* Values beyond fp16's range are clamped, not made infinite: an infinity would poison every later sum. What is not finite becomes
- * NaN. */
+/* Values beyond fp16's range are clamped, not made infinite: an infinity would poison every later sum. What is not
+ * finite becomes NaN. */
 uint kv_pack(vec2 v)
 {
     uint nan = (is_finite(v.x) ? 0u : 0x7e00u) | (is_finite(v.y) ? 0u : 0x7e000000u);
@@ -44,7 +44,8 @@ vec2 kv_round(vec2 v) { return v; }
 #ifdef WIDE
 vec4 kv_quad(pd_words cache, uint i)
 {
-    return uintBitsToFloat(uvec4(unpackUint2x32(pd_pairs(uvec2(cache)).at[i >> 1]), unpackUint2x32(pd_pairs(uvec2(cache)).at[(i >> 1) + 1])));
+    return uintBitsToFloat(uvec4(unpackUint2x32(pd_pairs(uvec2(cache)).at[i >> 1]),
+                                 unpackUint2x32(pd_pairs(uvec2(cache)).at[(i >> 1) + 1])));
 }
 #endif
 #endif

@@ -1,7 +1,7 @@
 #version 460
-/* y[m][r] = softcap(w[r] . x[m]): a matrix times many vectors. A workgroup of 64 makes a tile of 32 rows by 32 tokens; per
- * 32 columns it decodes the weights and copies the activations to shared memory, and each invocation adds to 4 x 4 sums
- * in fp32. Grid: [rows / 32, tokens / 32]. */
+/* y[m][r] = softcap(w[r] . x[m]): a matrix times many vectors. A workgroup of 64 makes a tile of 32 rows by 32 tokens;
+ * per 32 columns it decodes the weights and copies the activations to shared memory, and each invocation adds to 4 x 4
+ * sums in fp32. Grid: [rows / 32, tokens / 32]. */
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 #include "weights.glsl"
@@ -40,7 +40,8 @@ void main()
         barrier();
         for (uint c = 0; c < STEP; c++) {
             vec4 w = vec4(tile_w[c][my_row], tile_w[c][my_row + 1], tile_w[c][my_row + 2], tile_w[c][my_row + 3]);
-            vec4 x = vec4(tile_x[c][my_token], tile_x[c][my_token + 1], tile_x[c][my_token + 2], tile_x[c][my_token + 3]);
+            vec4 x = vec4(tile_x[c][my_token], tile_x[c][my_token + 1], tile_x[c][my_token + 2],
+                          tile_x[c][my_token + 3]);
             [[unroll]] for (uint m = 0; m < 4; m++) acc[m] += w * x[m];
         }
         barrier();

@@ -1,8 +1,9 @@
 #version 460
-/* y[m][r] = softcap(w[r] . x[m]): matmul.comp by cooperative matrices. x comes packed (pack_f16.comp): fp16 with a scale for each
- * row; weights are rounded to fp16, sums are fp32. A workgroup makes a tile of TILE_ROWS by TILE_TOKENS: per STEP columns it
- * decodes each weight once into shared memory, while the subgroups, each with its part of the tile, multiply what was put
- * there before (two buffers, one barrier a step). Needs subgroups of SUBGROUP invocations, all of them whole.
+/* y[m][r] = softcap(w[r] . x[m]): matmul.comp by cooperative matrices. x comes packed (pack_f16.comp): fp16 with a
+ * scale for each row; weights are rounded to fp16, sums are fp32. A workgroup makes a tile of TILE_ROWS by TILE_TOKENS:
+ * per STEP columns it decodes each weight once into shared memory, while the subgroups, each with its part of the tile,
+ * multiply what was put there before (two buffers, one barrier a step). Needs subgroups of SUBGROUP invocations, all of
+ * them whole.
  * Grid: [rows / TILE_ROWS, tokens / TILE_TOKENS]. */
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_cooperative_matrix : require
@@ -45,7 +46,8 @@ void load_weights(uint b, uint first_row, uint first_col)
         float scale = 0.0;
         [[unroll]] for (uint k = 0; k < UNIT / 4; k++) unit_w[k] = vec4(0);
         if (first_col + u * UNIT < p.n_cols)
-            scale = WEIGHT_SCALE * load_unit(row_at(p.w, min(first_row + r, p.n_rows - 1), p.row_size), first_col / UNIT + u, p.n_cols);
+            scale = WEIGHT_SCALE * load_unit(row_at(p.w, min(first_row + r, p.n_rows - 1), p.row_size),
+                                             first_col / UNIT + u, p.n_cols);
         [[unroll]] for (uint k = 0; k < UNIT / 4; k++) tile_w[at + k] = f16vec4(unit_w[k] * scale);
     }
 }
@@ -74,17 +76,20 @@ void add_products(uint b, uint part_row, uint part_token)
     [[unroll]] for (uint k = 0; k < STEP; k += K) {
         coopmat<float16_t, gl_ScopeSubgroup, M, K, gl_MatrixUseA> w[PARTS_M];
         [[unroll]] for (uint m = 0; m < PARTS_M; m++)
-            coopMatLoad(w[m], tile_w, (b * TILE_ROWS + part_row + m * M) * STRIDE + k / 4, STRIDE, gl_CooperativeMatrixLayoutRowMajor);
+            coopMatLoad(w[m], tile_w, (b * TILE_ROWS + part_row + m * M) * STRIDE + k / 4, STRIDE,
+                        gl_CooperativeMatrixLayoutRowMajor);
         [[unroll]] for (uint n = 0; n < PARTS_N; n++) {
             coopmat<float16_t, gl_ScopeSubgroup, K, N, gl_MatrixUseB> x;
-            coopMatLoad(x, tile_x, (b * TILE_TOKENS + part_token + n * N) * STRIDE + k / 4, STRIDE, gl_CooperativeMatrixLayoutColumnMajor);
-            [[unroll]] for (uint m = 0; m < PARTS_M; m++) sums[n * PARTS_M + m] = coopMatMulAdd(w[m], x, sums[n * PARTS_M + m]);
+            coopMatLoad(x, tile_x, (b * TILE_TOKENS + part_token + n * N) * STRIDE + k / 4, STRIDE,
+                        gl_CooperativeMatrixLayoutColumnMajor);
+            [[unroll]] for (uint m = 0; m < PARTS_M; m++)
+                sums[n * PARTS_M + m] = coopMatMulAdd(w[m], x, sums[n * PARTS_M + m]);
         }
     }
 }
 
-/* By way of shared memory, as the edges of y may lie anywhere in a matrix. A loop that cannot be unrolled would keep the loops
- * over sums from being unrolled too, and then Mesa keeps these in memory on Intel. */
+/* By way of shared memory, as the edges of y may lie anywhere in a matrix. A loop that cannot be unrolled would keep
+ * the loops over sums from being unrolled too, and then Mesa keeps these in memory on Intel. */
 void write_sums(SUMS s, uint first_row, uint first_token)
 {
     uint mine = gl_SubgroupID * M * N;
@@ -102,7 +107,8 @@ void write_sums(SUMS s, uint first_row, uint first_token)
 void main()
 {
     uint first_row = gl_WorkGroupID.x * TILE_ROWS, first_token = gl_WorkGroupID.y * TILE_TOKENS;
-    uint part_row = gl_SubgroupID % (TILE_ROWS / PART_ROWS) * PART_ROWS, part_token = gl_SubgroupID / (TILE_ROWS / PART_ROWS) * PART_TOKENS;
+    uint part_row = gl_SubgroupID % (TILE_ROWS / PART_ROWS) * PART_ROWS;
+    uint part_token = gl_SubgroupID / (TILE_ROWS / PART_ROWS) * PART_TOKENS;
     [[unroll]] for (uint i = 0; i < PARTS_M * PARTS_N; i++) sums[i] = SUMS(0.0);
     load_tiles(0, first_row, first_token, 0);
     barrier();

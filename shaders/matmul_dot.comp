@@ -1,9 +1,11 @@
 #version 460
-/* y[m][r] = softcap(w[r] . x[m]): matmul.comp by dot products of bytes. x comes packed (pack_q16.comp): whole numbers of 16 bits
- * in a high and a low byte, with a scale for each block of 32. Quants of weights are unpacked to bytes and never become floats:
+/* y[m][r] = softcap(w[r] . x[m]): matmul.comp by dot products of bytes. x comes packed (pack_q16.comp): whole numbers
+ * of 16 bits in a high and a low byte, with a scale for each block of 32. Quants of weights are unpacked to bytes and
+ * never become floats:
  *   sum w x = scale_w scale_x (256 sum quants high + sum quants low) + minimum sum x      over a block
- * with exact sums in integers. A workgroup makes a tile of 64 rows by TILE_TOKENS; per step each invocation unpacks one block
- * of a row to shared memory, and adds to 4 x TOKENS_EACH sums in fp32. Grid: [rows / 64, tokens / TILE_TOKENS]. */
+ * with exact sums in integers. A workgroup makes a tile of 64 rows by TILE_TOKENS; per step each invocation unpacks one
+ * block of a row to shared memory, and adds to 4 x TOKENS_EACH sums in fp32.
+ * Grid: [rows / 64, tokens / TILE_TOKENS]. */
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_integer_dot_product : require
 #include "common.glsl"
@@ -56,7 +58,8 @@ void load_activations(uint first_token, uint first_block)
         [[unroll]] for (uint k = 0; k < 4; k++) tile_x[(4 * b + k) * TOKEN_STRIDE + t] = x.at[from + k];
         vec4 last = there ? uintBitsToFloat(x.at[from + 4]) : vec4(0);
         float values[3] = {last.x, HALVES ? last.y : last.y + last.z, last.z};
-        [[unroll]] for (uint s = 0; s < 1 + N_SUMS; s++) scales_x[((1 + N_SUMS) * b + s) * TOKEN_STRIDE + t] = values[s];
+        [[unroll]] for (uint s = 0; s < 1 + N_SUMS; s++)
+            scales_x[((1 + N_SUMS) * b + s) * TOKEN_STRIDE + t] = values[s];
     }
 }
 
@@ -103,7 +106,8 @@ void main()
         uint token = first_token + my_token + m * (TILE_TOKENS / TOKENS_EACH);
         [[unroll]] for (uint r = 0; r < 4; r++) {
             uint row = first_row + my_row + 16 * r;
-            if (token < p.n_tokens && row < p.n_rows) p.y.at[token * p.y_stride + row] = softcap_of(sums[m][r], p.softcap);
+            if (token < p.n_tokens && row < p.n_rows)
+                p.y.at[token * p.y_stride + row] = softcap_of(sums[m][r], p.softcap);
         }
     }
 }

@@ -1,10 +1,12 @@
 #version 460
-/* y[m][r] = softcap(w[r] . x[m]) for one or a few tokens. Each subgroup takes ROWS rows and COLS tokens at a time: its lanes
- * stride over the units of a row, a decoded weight serves COLS tokens and a load of x serves ROWS rows. Subgroups stride
- * over the rows, so any grid is right whatever subgroup size the driver picks. All tokens are gone through while a row's weights are
- * still in a cache, and each is summed as if it were alone: its result does not depend on how many there are. x is read in fp32 and sums are fp32.
+/* y[m][r] = softcap(w[r] . x[m]) for one or a few tokens. Each subgroup takes ROWS rows and COLS tokens at a time: its
+ * lanes stride over the units of a row, a decoded weight serves COLS tokens and a load of x serves ROWS rows. Subgroups
+ * stride over the rows, so any grid is right whatever subgroup size the driver picks. All tokens are gone through while
+ * a row's weights are still in a cache, and each is summed as if it were alone: its result does not depend on how many
+ * there are. x is read in fp32 and sums are fp32.
  * What surrounds a matrix in a decode step is done here, too, as each dispatch costs microseconds:
- *   NORM_VEC4S > 0   the last branch is first added to x, which is then normed, by every workgroup for itself, into shared memory
+ *   NORM_VEC4S > 0   the last branch is first added to x, which is then normed, by every workgroup for itself, into
+ *                    shared memory
  *   GLU              half of the rows at a time are the gate's, half the up matrix's, and y is their gated product
  * Grid: [any]. */
 #extension GL_GOOGLE_include_directive : require
@@ -141,7 +143,8 @@ void add_unit_of_tokens(uint first_row, uint first_token, uint u)
 }
 #endif
 
-/* Of WIDTH units at a time number k is k subgroups further. Past the row's n the last is read again, and not counted. */
+/* Of WIDTH units at a time number k is k subgroups further. Past the row's n the last is read again, and does not
+ * count. */
 void add_units(uint first_row, uint token)
 {
     uint n = (p.n_cols + STEP - 1) / STEP;
@@ -158,7 +161,8 @@ void write_row(uint first_row, uint token, uint r, uint c)
     float y = subgroupAdd(acc[r * COLS + c]);
     if (GLU == 0) y = softcap_of(y, p.softcap);
     else y = (GLU == 1 ? gelu(y) : silu(y)) * subgroupAdd(acc[(r + ROWS - ROWS_OUT) * COLS + c]);
-    if (subgroupElect() && first_row + r < p.n_rows && token < p.n_tokens) p.y.at[token * p.y_stride + first_row + r] = y;
+    if (subgroupElect() && first_row + r < p.n_rows && token < p.n_tokens)
+        p.y.at[token * p.y_stride + first_row + r] = y;
 }
 
 void main()
@@ -168,7 +172,8 @@ void main()
 #if defined(DOT)
     if (NORM_VEC4S != 0) pack_normed();
 #endif
-    for (uint first = (gl_WorkGroupID.x * gl_NumSubgroups + gl_SubgroupID) * ROWS_OUT; first < p.n_rows; first += stride)
+    for (uint first = (gl_WorkGroupID.x * gl_NumSubgroups + gl_SubgroupID) * ROWS_OUT; first < p.n_rows;
+         first += stride)
         for (uint token = 0; token < p.n_tokens; token += COLS) {
             [[unroll]] for (uint i = 0; i < ROWS * COLS; i++) acc[i] = 0.0;
             if (COLS == 1) add_units(first, token);

@@ -1,7 +1,8 @@
 #version 460
-/* matvec.comp for a CPU in a GPU's clothes, where a subgroup's load is a load by each lane and neighbouring addresses gain
- * nothing: a lane takes ROWS rows of its own, so that a weight is loaded once and never summed across lanes, and lanes share
- * x: each loads a part of 32 columns, and columns go around by subgroupBroadcast. The same constants and push constants. */
+/* matvec.comp for a CPU in a GPU's clothes, where a subgroup's load is a load by each lane and neighbouring addresses
+ * gain nothing: a lane takes ROWS rows of its own, so that a weight is loaded once and never summed across lanes, and
+ * lanes share x: each loads a part of 32 columns, and columns go around by subgroupBroadcast. The same constants and
+ * push constants. */
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_ballot : require
 #include "common.glsl"
@@ -48,8 +49,10 @@ void load_x(uint first_token, uint b)
             else x_lane[c * SHARE + k] = pd_floats(p.x).at[min(first_token + c, p.n_tokens - 1) * p.x_stride + i];
         }
     [[unroll]] for (uint c = 0; c < COLS && SUM_OF_X; c++)
-        [[unroll]] for (uint h = 0; h < (HALVES ? 2 : 1); h++) x_sum[2 * c + h] = sum_of_columns(c, 16 * h, HALVES ? 16 : 32);
-    [[unroll]] for (uint i = 0; i < COLS * SHARE; i++) x_lane[i] *= x_scale_of(LANES * (i % SHARE) + gl_SubgroupInvocationID);
+        [[unroll]] for (uint h = 0; h < (HALVES ? 2 : 1); h++)
+            x_sum[2 * c + h] = sum_of_columns(c, 16 * h, HALVES ? 16 : 32);
+    [[unroll]] for (uint i = 0; i < COLS * SHARE; i++)
+        x_lane[i] *= x_scale_of(LANES * (i % SHARE) + gl_SubgroupInvocationID);
 }
 
 vec4 x_quad(uint c, uint i)
@@ -95,7 +98,8 @@ void add_block(uint b)
         if (j == 3 || HALVES && j == 1)
             [[unroll]] for (uint r = 0; r < ROWS; r++)
                 [[unroll]] for (uint c = 0; c < COLS; c++)
-                    acc[r * COLS + c] += sum[r * COLS + c] * scale[r].x + (SUM_OF_X ? x_sum[2 * c + (HALVES ? j >> 1 : 0)] * scale[r].y : 0.0);
+                    acc[r * COLS + c] += sum[r * COLS + c] * scale[r].x
+                        + (SUM_OF_X ? x_sum[2 * c + (HALVES ? j >> 1 : 0)] * scale[r].y : 0.0);
     }
 }
 
@@ -116,7 +120,8 @@ void main()
     uint n_blocks = (p.n_cols + 31) / 32;
     uint per_subgroup = ROWS_OUT * LANES, stride = gl_NumWorkGroups.x * gl_NumSubgroups * per_subgroup;
     if (NORM_VEC4S != 0) prepare_x();
-    for (uint first = (gl_WorkGroupID.x * gl_NumSubgroups + gl_SubgroupID) * per_subgroup; first < p.n_rows; first += stride) {
+    for (uint first = (gl_WorkGroupID.x * gl_NumSubgroups + gl_SubgroupID) * per_subgroup; first < p.n_rows;
+         first += stride) {
         [[unroll]] for (uint r = 0; r < ROWS; r++) rows[r] = row_address(first, r);
         for (uint token = 0; token < p.n_tokens; token += COLS) {
             [[unroll]] for (uint i = 0; i < ROWS * COLS; i++) acc[i] = 0.0;

@@ -1,5 +1,6 @@
 #version 460
-/* What the device can do, for benchmarks to be held against. Invocations stride over n uvec4s in steps of the whole grid.
+/* What the device can do, for benchmarks to be held against. Invocations stride over n uvec4s in steps of the whole
+ * grid.
  *   MODE 0: reads them (the sum is kept, so that no load may be left out)   MODE 1: copies them
  *   MODE 2: n rounds of 64 fp32 multiply-adds per invocation in 16 independent chains */
 #extension GL_GOOGLE_include_directive : require

@@ -1,6 +1,6 @@
 /* The sum of squares of RMSNorm, in an order that depends neither on the size of workgroups nor on that of subgroups:
- * every kernel that norms a vector gets the same bits. Of n_slots slots, slot s sums the vec4s s, s + n_slots, ...; then
- * part i of 16 sums the slots i, i + 16, ...; then all parts are added up. An invocation takes the slots
+ * every kernel that norms a vector gets the same bits. Of n_slots slots, slot s sums the vec4s s, s + n_slots, ...;
+ * then part i of 16 sums the slots i, i + 16, ...; then all parts are added up. An invocation takes the slots
  *   gl_LocalInvocationID.x, + gl_WorkGroupSize.x, ...
  * and writes their sums to norm_slots. */
 #define MAX_NORM_SLOTS 256

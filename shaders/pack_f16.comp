@@ -1,7 +1,8 @@
 #version 460
-/* Rows of activations as matmul_coop.comp reads them: fp16, times a power of two of each row's own, so that its largest value
- * comes to lie between 2^14 and 2^15. Gemma's activations reach 1e5, beyond fp16, and a row of small ones would be rounded
- * away below 6e-8; like this what is 2^28 times smaller than the largest is still a normal number. Grid: [n_tokens]. */
+/* Rows of activations as matmul_coop.comp reads them: fp16, times a power of two of each row's own, so that its largest
+ * value comes to lie between 2^14 and 2^15. Gemma's activations reach 1e5, beyond fp16, and a row of small ones would
+ * be rounded away below 6e-8; like this what is 2^28 times smaller than the largest is still a normal number.
+ * Grid: [n_tokens]. */
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 

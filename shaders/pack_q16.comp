@@ -1,6 +1,6 @@
 #version 460
-/* Rows of activations as matmul_dot.comp reads them (q16.glsl): per block the high bytes, the low ones, the scale, and the sums of
- * the halves. An invocation takes a block. Grid: [n_tokens]. */
+/* Rows of activations as matmul_dot.comp reads them (q16.glsl): per block the high bytes, the low ones, the scale, and
+ * the sums of the halves. An invocation takes a block. Grid: [n_tokens]. */
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_integer_dot_product : require
 #include "common.glsl"

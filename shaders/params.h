@@ -1,6 +1,7 @@
-/* What C hands to kernels: push constants and the step buffer, read by both languages. Pointers come first, so that both
- * lay the structs out alike (std430). In C a pointer is a 64-bit device address; in GLSL it is a buffer reference, or a
- * plain uvec2 (PD_ADDRESS) where the kernel does 64-bit address arithmetic on it (weights may be larger than 4 GiB). */
+/* What C hands to kernels: push constants and the step buffer, read by both languages. Pointers come first, so that
+ * both lay the structs out alike (std430). In C a pointer is a 64-bit device address; in GLSL it is a buffer reference,
+ * or a plain uvec2 (PD_ADDRESS) where the kernel does 64-bit address arithmetic on it (weights may be larger than 4
+ * GiB). */
 #ifndef PD_PARAMS_H
 #define PD_PARAMS_H
 
@@ -19,7 +20,7 @@
 #define PD_ATTENTION_TILE 32 /* attention: keys scored at a time */
 #define PD_TOPK_IN 8192      /* topk: values that one workgroup chooses from */
 #define PD_TOPK 128          /* topk: values that it keeps */
-#define PD_WEIGHT_BITS 24    /* sample: the likeliest candidate's weight is 2^24, so that the sum of PD_TOPK fits 32 bits */
+#define PD_WEIGHT_BITS 24    /* sample: the likeliest candidate's weight is 2^24: the sum of PD_TOPK fits 32 bits */
 #define PD_REPEAT_WINDOW 64  /* tokens that penalties look back */
 #define PD_MAX_SPLITS 64     /* attention: most parts that the keys of one query are split into */
 #define PD_PAGE 64           /* positions of a page of the KV cache */
@@ -36,11 +37,11 @@ struct pd_step {
     uint32_t dispatch[PD_MAX_LAYER_KINDS][4]; /* VkDispatchIndirectCommand, padded */
 };
 
-/* Where a token stands, for layers of one kind. Sequences have tables of pages, one after the other in one list, which makes a
- * line of slots: slot s is position s % PD_PAGE of page pages[s / PD_PAGE]. The key of position j of a text is in slot text + j.
- * In decode steps the keys that the token sees are split at whole pages, by its own position alone, so that what comes out does
- * not depend on the other tokens of the step: split i has split_pages pages from number i * split_pages on, counted from the page of the
- * first key that it sees. */
+/* Where a token stands, for layers of one kind. Sequences have tables of pages, one after the other in one list, which
+ * makes a line of slots: slot s is position s % PD_PAGE of page pages[s / PD_PAGE]. The key of position j of a text is
+ * in slot text + j. In decode steps the keys that the token sees are split at whole pages, by its own position alone,
+ * so that what comes out does not depend on the other tokens of the step: split i has split_pages pages from number
+ * i * split_pages on, counted from the page of the first key that it sees. */
 struct pd_place {
     uint32_t pos, text;
     uint32_t split_pages, n_splits;
@@ -53,14 +54,16 @@ struct pd_candidate {
     uint32_t id;
 };
 
-/* How a token is drawn from candidates, best first. A candidate's weight is 2^-((best - logit) scale) 2^PD_WEIGHT_BITS. */
+/* How a token is drawn from candidates, best first. A candidate's weight is
+ * 2^-((best - logit) scale) 2^PD_WEIGHT_BITS. */
 struct pd_draw {
     float scale;             /* log2(e) / temperature */
     uint32_t n;              /* candidates that take part: top-k; 1: greedy */
-    uint32_t top_p;          /* of 2^32: candidates after those that together have this part of the weight are out; 0: none */
+    uint32_t top_p;          /* of 2^32: the part of the weight after which candidates are out; 0: none */
     uint32_t min_weight;     /* those below are out: min-p */
     uint32_t random;         /* of 2^32 */
-    /* Where adjusts is not 0, n_bias biases change logits before all that, then penalties those of the last n_recent tokens. */
+    /* Where adjusts is not 0, n_bias biases change logits before all that, then penalties those of the last n_recent
+     * tokens. */
     uint32_t adjusts, n_bias, n_recent;
     uint32_t next;           /* where among the recent tokens the one that is drawn belongs */
     float repeat, inverse_repeat, presence, frequency;
@@ -85,8 +88,10 @@ struct pd_matmul_push {
 };
 
 /* Rows of activations for matmul kernels whose x they are: [n_tokens][packed_stride] words. Grid: [n_tokens].
- * pack_f16 (matmul_coop): n_cols fp16, times a power of two, zeros up to PD_PACK_PAD of them, then that power's inverse.
- * pack_q16 (matmul_dot): blocks of 32 columns: 32 high bytes, 32 low bytes, a scale and the sums of the halves as floats. */
+ * pack_f16 (matmul_coop): n_cols fp16, times a power of two, zeros up to PD_PACK_PAD of them, then that power's
+ * inverse.
+ * pack_q16 (matmul_dot): blocks of 32 columns: 32 high bytes, 32 low bytes, a scale and the sums of the halves as
+ * floats. */
 struct pd_pack_push {
     PD_PTR(pd_vec4s) x;           /* [n_tokens][x_stride] */
     PD_PTR(pd_words) packed;
@@ -94,8 +99,8 @@ struct pd_pack_push {
 };
 
 /* What matmul does, for few tokens. With a norm before it (one token):
- *   x' = (x + (branch, or rms(branch) * w_post)) * x_scale;   y = w . (rms(x') * w_norm);   store: x', or the normed vector
- * With a gated unit behind it: y[m][r] = act(w[r] . x[m]) * (w_up[r] . x[m]). */
+ *   x' = (x + (branch, or rms(branch) * w_post)) * x_scale;   y = w . (rms(x') * w_norm)
+ * and store: x', or the normed vector. With a gated unit behind it: y[m][r] = act(w[r] . x[m]) * (w_up[r] . x[m]). */
 struct pd_matvec_push {
     PD_ADDRESS w;
     PD_ADDRESS w_up;              /* gated unit: the other matrix, alike */
@@ -109,7 +114,8 @@ struct pd_matvec_push {
     float softcap, eps, x_scale;
 };
 
-/* x = (x + (post ? rms(y) * w_post : y)) * x_scale   (with_add);   normed = rms(x) * w   (with_out). Grid: [n_tokens]. */
+/* x = (x + (post ? rms(y) * w_post : y)) * x_scale   (with_add);   normed = rms(x) * w   (with_out).
+ * Grid: [n_tokens]. */
 struct pd_rmsnorm_push {
     PD_PTR(pd_vec4s_both) x;      /* [n_tokens][stride] */
     PD_PTR(pd_vec4s) y;           /* [n_tokens][stride] */
@@ -144,17 +150,17 @@ struct pd_attention_push {
     PD_PTR(pd_words) k_cache;     /* [pages][PD_PAGE][n_kv_heads][head_dim] */
     PD_PTR(pd_words) v_cache;
     PD_PTR(pd_words) pages;       /* of all sequences: see pd_place */
-    PD_PTR(pd_floats) angles;     /* in a decode step, q has q, k and v as in rope, and this and the norms are as there */
+    PD_PTR(pd_floats) angles;     /* in a decode step q has q, k and v as in rope, and this and norms are as there */
     PD_PTR(pd_floats) w_q;
     PD_PTR(pd_floats) w_k;
     PD_PTR(pd_floats) y;          /* [n_tokens][y_stride]; in a decode step partial results, see attention_reduce */
     uint32_t q_stride, y_stride, n_tokens, n_kv_heads, window;   /* window 0: all keys */
-    uint32_t v_head;              /* as in rope; 0: q has only q, all keys are in the cache, and nothing is written to it */
+    uint32_t v_head;              /* as in rope; 0: q has only q, the cache all keys, and nothing is written to it */
     float scale, softcap, eps;
 };
 
-/* Reduces the splits of attention in a decode step. partial: for each token [n_heads][n_splits][head_dim + 2]: sums over values,
- * then the running maximum and the sum of weights. Grid: [n_heads, n_tokens]. */
+/* Reduces the splits of attention in a decode step. partial: for each token [n_heads][n_splits][head_dim + 2]: sums
+ * over values, then the running maximum and the sum of weights. Grid: [n_heads, n_tokens]. */
 struct pd_attention_reduce_push {
     PD_PTR(pd_places) places;     /* [n_tokens] */
     PD_PTR(pd_floats) partial;
@@ -169,7 +175,8 @@ struct pd_glu_push {
     uint32_t n, x_stride, y_stride;
 };
 
-/* The PD_TOPK largest of each PD_TOPK_IN values of a row (lower id first of equals), sorted if that is all. Grid: [blocks, n_rows]. */
+/* The PD_TOPK largest of each PD_TOPK_IN values of a row (lower id first of equals), sorted if that is all.
+ * Grid: [blocks, n_rows]. */
 struct pd_topk_push {
     PD_PTR(pd_floats) logits;     /* first pass: [n_rows][stride] */
     PD_PTR(pd_candidates) found;  /* later passes: [n_rows][stride] */
@@ -182,9 +189,9 @@ struct pd_sample_push {
     PD_PTR(pd_candidates) best;   /* [n_rows][PD_TOPK], sorted */
     PD_PTR(pd_draws) draws;       /* [n_rows] */
     PD_PTR(pd_words) tokens;      /* [n_rows]: where the next step's embed reads them */
-    PD_PTR(pd_candidates) drawn;  /* [n_rows]: the token and, for the host to see whether it is a number, the best logit */
-    PD_PTR(pd_words) recent;      /* [n_rows][PD_REPEAT_WINDOW]: rings of the last tokens, to which the one drawn is added */
-    PD_PTR(pd_candidates) bias;   /* [n_rows][PD_TOPK], draw.n_bias of them: tokens, and what is added to their logits */
+    PD_PTR(pd_candidates) drawn;  /* [n_rows]: the token, and the best logit */
+    PD_PTR(pd_words) recent;      /* [n_rows][PD_REPEAT_WINDOW]: rings of the last tokens; the one drawn is added */
+    PD_PTR(pd_candidates) bias;   /* [n_rows][PD_TOPK], draw.n_bias of them: tokens, and what their logits get */
 };
 
 /* See measure.comp and rate_*.comp. Grid: [any]. */

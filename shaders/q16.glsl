@@ -1,5 +1,6 @@
-/* Activations for dot products of bytes: of each block of 32, whose largest value becomes 127 * 256, whole numbers of 16 bits, each
- * in two signed bytes: 256 * high + low. What is no number makes the scale none. The includer has GL_EXT_integer_dot_product. */
+/* Activations for dot products of bytes: of each block of 32, whose largest value becomes 127 * 256, whole numbers of
+ * 16 bits, each in two signed bytes: 256 * high + low. What is no number makes the scale none. The includer has
+ * GL_EXT_integer_dot_product. */
 #define Q16_LARGEST (127.0 * 256.0)
 #define Q16_SMALLEST 1.5e-34   /* Q16_LARGEST over what is below may be too large for fp32: it becomes zeros */
 
@@ -23,9 +24,9 @@ int dot16(uvec4 a, uvec4 b, int sum)
     return sum;
 }
 
-/* 1.5 * 2^23 and a number below 2^22 are a float that ends in that number, rounded to even, in two's complement. With 128 more,
- * the byte above the last is `high`, and the last, less 128, is `low`. Bytes 0 and 2 of a word come from pairs of such floats,
- * 1 and 3 too. */
+/* 1.5 * 2^23 and a number below 2^22 are a float that ends in that number, rounded to even, in two's complement. With
+ * 128 more, the byte above the last is `high`, and the last, less 128, is `low`. Bytes 0 and 2 of a word come from
+ * pairs of such floats, 1 and 3 too. */
 q16 q16_of(vec4 x[8])
 {
     q16 block;
@@ -38,6 +39,7 @@ q16 q16_of(vec4 x[8])
         block.low[i >> 2][i & 3u] = (pairs.x & 0x00ff00ffu | (pairs.y & 0x00ff00ffu) << 8) ^ 0x80808080u;
     }
     const uvec4 ones = uvec4(0x01010101u);
-    [[unroll]] for (uint h = 0; h < 2; h++) block.sums[h] = dot16(ones, block.low[h], dot16(ones, block.high[h], 0) << 8);
+    [[unroll]] for (uint h = 0; h < 2; h++)
+        block.sums[h] = dot16(ones, block.low[h], dot16(ones, block.high[h], 0) << 8);
     return block;
 }

@@ -1,6 +1,6 @@
 #version 460
-/* What the device can do in fp16: n rounds of 64 multiply-adds of two numbers at a time per invocation, in 16 independent
- * chains, which settle near factor. */
+/* What the device can do in fp16: n rounds of 64 multiply-adds of two numbers at a time per invocation, in 16
+ * independent chains, which settle near factor. */
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
 #include "common.glsl"

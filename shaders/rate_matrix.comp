@@ -1,6 +1,7 @@
 #version 460
-/* What the device's cooperative matrices can do, fp16 with fp32 sums: n rounds of 4 products per subgroup, each added to a sum
- * of its own. Factors come from shared memory once, with a number of its own in each place, so that no product is another. */
+/* What the device's cooperative matrices can do, fp16 with fp32 sums: n rounds of 4 products per subgroup, each added
+ * to a sum of its own. Factors come from shared memory once, with a number of its own in each place, so that no product
+ * is another. */
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
@@ -25,10 +26,12 @@ void main()
     for (uint i = gl_LocalInvocationID.x; i < 2 * (A_SIZE + B_SIZE); i += gl_WorkGroupSize.x)
         factors[i] = f16vec4(p.factor / (vec4(i) + vec4(1.0, 1.2, 1.5, 1.7)));
     barrier();
-    [[unroll]] for (uint i = 0; i < 2; i++) coopMatLoad(a[i], factors, i * A_SIZE, K / 4, gl_CooperativeMatrixLayoutRowMajor);
+    [[unroll]] for (uint i = 0; i < 2; i++)
+        coopMatLoad(a[i], factors, i * A_SIZE, K / 4, gl_CooperativeMatrixLayoutRowMajor);
     [[unroll]] for (uint i = 0; i < 2; i++)
         coopMatLoad(b[i], factors, 2 * A_SIZE + i * B_SIZE, K / 4, gl_CooperativeMatrixLayoutColumnMajor);
-    [[unroll]] for (uint i = 0; i < 4; i++) sums[i] = coopmat<float, gl_ScopeSubgroup, M, N, gl_MatrixUseAccumulator>(0.0);
+    [[unroll]] for (uint i = 0; i < 4; i++)
+        sums[i] = coopmat<float, gl_ScopeSubgroup, M, N, gl_MatrixUseAccumulator>(0.0);
     for (uint r = 0; r < p.n; r++)
         [[unroll]] for (uint i = 0; i < 4; i++) sums[i] = coopMatMulAdd(a[i % 2], b[i / 2], sums[i]);
     float sum = 0.0;

@@ -1,5 +1,6 @@
 #version 460
-/* x = (x + (POST ? rms(y) * w_post : y)) * x_scale   (ADD);   normed = rms(x) * w   (OUT);   rms(v) = v / sqrt(mean(v^2) + eps), all in fp32.
+/* x = (x + (POST ? rms(y) * w_post : y)) * x_scale   (ADD);   normed = rms(x) * w   (OUT);
+ *   rms(v) = v / sqrt(mean(v^2) + eps), all in fp32.
  * Weights are final: Gemma's +1 is already in them. One workgroup per token. n is a multiple of 4. The bits are those
  * of fused_norm.glsl. */
 #extension GL_GOOGLE_include_directive : require

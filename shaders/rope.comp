@@ -1,8 +1,9 @@
 #version 460
-/* Per head of q and k: RMSNorm over head_dim (QK_NORM: Gemma 3), then rotation of the split halves by the position's angles:
+/* Per head of q and k: RMSNorm over head_dim (QK_NORM: Gemma 3), then rotation of the split halves by the position's
+ * angles:
  *   (x[i], x[i + d/2]) -> (x[i] cos - x[i + d/2] sin, x[i] sin + x[i + d/2] cos)
- * q goes back in place, k and v go to the cache at the slot of its position. One workgroup per head and token. cos and sin come
- * from the host in double precision: Vulkan promises only 2^-11 for its own, and only within one turn. */
+ * q goes back in place, k and v go to the cache at the slot of its position. One workgroup per head and token. cos and
+ * sin come from the host in double precision: Vulkan promises only 2^-11 for its own, and only within one turn. */
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 #include "reduce.glsl"

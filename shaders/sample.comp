@@ -1,6 +1,6 @@
 #version 460
-/* Draws the next token from the PD_TOPK best, which topk has sorted: what pd_sampler_adjust and pd_draw_from do in sampler.c, in
- * the same numbers. Biases and penalties change logits, which are put in order again; then
+/* Draws the next token from the PD_TOPK best, which topk has sorted: what pd_sampler_adjust and pd_draw_from do in
+ * sampler.c, in the same numbers. Biases and penalties change logits, which are put in order again; then
  *   w[i] = 2^-((best[0] - best[i]) scale) for i < n;   last = the last i that top-p and min-p keep;
  *   the token is the first whose sum w[0] + .. + w[i] is beyond random * (w[0] + .. + w[last]).
  * One workgroup a row; each invocation has a candidate, and adds up the weights for itself. */
@@ -31,7 +31,8 @@ pd_candidate adjusted(pd_candidate c, pd_draw d)
     return pd_candidate(logit, c.id);
 }
 
-/* Each candidate goes where as many are as are better. Of what is no number some may go nowhere, and what was there stays. */
+/* Each candidate goes where as many are as are better. Of what is no number some may go nowhere, and what was there
+ * stays. */
 void sort(uint i)
 {
     pd_candidate mine = best[i];

@@ -1,8 +1,9 @@
 #version 460
-/* Each workgroup takes PD_TOPK_IN candidates of a row and keeps the best PD_TOPK, those of higher logit, then lower id. Passes
- * are repeated until one workgroup is left to a row, which sorts them; the first (FIRST) reads plain logits. A NaN comes
- * before all numbers, so that it shows. Sorting all would cost a hundred times more than reading them. So logits become keys, integers in the same order,
- * and the PD_TOPK-th largest key is found bit by bit: a bit is set if PD_TOPK keys still reach what that makes. */
+/* Each workgroup takes PD_TOPK_IN candidates of a row and keeps the best PD_TOPK, those of higher logit, then lower id.
+ * Passes are repeated until one workgroup is left to a row, which sorts them; the first (FIRST) reads plain logits. A
+ * NaN comes before all numbers, so that it shows. Sorting all would cost a hundred times more than reading them. So
+ * logits become keys, integers in the same order, and the PD_TOPK-th largest key is found bit by bit: a bit is set if
+ * PD_TOPK keys still reach what that makes. */
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 
@@ -79,7 +80,7 @@ void main()
             n = n_with;
         }
     }
-    if (n > PD_TOPK && bound != 0) {   /* too many are equal to it: those of the lowest ids, up to the last that there is room for */
+    if (n > PD_TOPK && bound != 0) {   /* too many are equal to it: those of the lowest ids, as far as there is room */
         uint room = PD_TOPK - n_reaching(bound + 1);
         last_id = 0;
         for (uint bit = 1u << 31; bit != 0; bit >>= 1)

@@ -1,17 +1,20 @@
-/* Weight formats: the one place where kernels meet them. A row of n_cols weights lies at a 16-byte aligned address, re-laid
- * at load (src/ops/layout.c) in sections: all low bits of the quants, all high bits, the scales of blocks of 32, then
- * those of superblocks of 256; per block of 32 weights that is LOW, HIGH and SCALE bytes, per superblock SUPER bytes.
+/* Weight formats: the one place where kernels meet them. A row of n_cols weights lies at a 16-byte aligned address,
+ * re-laid at load (src/ops/layout.c) in sections: all low bits of the quants, all high bits, the scales of blocks of
+ * 32, then those of superblocks of 256; per block of 32 weights that is LOW, HIGH and SCALE bytes, per superblock SUPER
+ * bytes.
  *   LOW 32: a signed byte a weight. LOW 16: byte j has weight j in its low nibble, weight j + 16 in the high one.
  *   LOW 8, HIGH 8: two bits a weight, weight j at bit 2 (j % 16) of word j / 16.   HIGH 4: weight j at bit j.
- * Rows end padded with zeros. ROW_INTERLEAVE rows of blocks take turns, 16 bytes each: 8 where a CPU's lanes take a row each and so
- * read memory in order, else 1. A row is known by the address of its first byte. Defines:
+ * Rows end padded with zeros. ROW_INTERLEAVE rows of blocks take turns, 16 bytes each: 8 where a CPU's lanes take a row
+ * each and so read memory in order, else 1. A row is known by the address of its first byte. Defines:
  *   row_at(w, i, row_size)      row i of the matrix at w
  *   UNIT                        weights per unit, a multiple of 4 dividing 32
  *   load_unit(row, u, n_cols)   unit u of the row as UNIT/4 vec4s in unit_w[], to be multiplied by the scale it returns
  *   load_quad(row, q, n_cols)   weights 4q .. 4q + 3, final: little code, where a unit at once does not matter
  *   load_bits(row, b, n_cols)   what is worth loading at once of block b (32 weights)
- *   octet_words(bits, row, b, j)   the words of its weights 8j .. 8j + 7, to be loaded for many rows before any is decoded:
- *   octet(w, words, bits, row, b, j, n_cols)   those weights' quants, for x times x_scale_of(column): see scales_of_sums
+ *   octet_words(bits, row, b, j)   the words of its weights 8j .. 8j + 7, to be loaded for many rows before any is
+ *                                decoded:
+ *   octet(w, words, bits, row, b, j, n_cols)   those weights' quants, for x times x_scale_of(column): see
+ *                                scales_of_sums
  *   HALVES, OFFSET              whether the two halves of a block have scales of their own; whether there are offsets
  *   load_quants(q, row, b, n_cols)   block b's quants as signed bytes, 16 in each of q[2], for types of LOW <= 32
  *   CENTRE, centred(q)          what those are too large by, and what they are without
@@ -93,7 +96,10 @@ uvec2 row_at(uvec2 w, uint i, uint row_size)
 }
 
 /* From the row's address to that of its byte `offset`. */
-uint bytes_to(uint offset) { return ROW_INTERLEAVE == 1 ? offset : (offset >> 4) * (16 * ROW_INTERLEAVE) + (offset & 15u); }
+uint bytes_to(uint offset)
+{
+    return ROW_INTERLEAVE == 1 ? offset : (offset >> 4) * (16 * ROW_INTERLEAVE) + (offset & 15u);
+}
 
 vec4 unit_w[UNIT / 4];
 
@@ -154,7 +160,8 @@ vec2 scale_and_offset(uvec2 row, uint b, uint h, uint n_cols)
 }
 
 #if defined(W_IQ4_NL) || defined(W_IQ4_XS)
-/* The 16 values that a nibble of IQ4 stands for: -127 -104 -83 -65 -49 -35 -22 -10 1 13 25 38 53 69 89 113, as bytes. */
+/* The 16 values that a nibble of IQ4 stands for: -127 -104 -83 -65 -49 -35 -22 -10 1 13 25 38 53 69 89 113, in
+ * bytes. */
 uint iq4_byte(uint nibble)
 {
     const uvec4 values = uvec4(0xbfad9881u, 0xf6eaddcfu, 0x26190d01u, 0x71594535u);
@@ -224,7 +231,8 @@ uint bytes_of(uint i, uint low, uint high)
 {
 #if defined(W_IQ4_NL) || defined(W_IQ4_XS)
     uint w = low >> (i & 4u);
-    return iq4_byte(w & 15u) | iq4_byte(w >> 8 & 15u) << 8 | iq4_byte(w >> 16 & 15u) << 16 | iq4_byte(w >> 24 & 15u) << 24;
+    return iq4_byte(w & 15u) | iq4_byte(w >> 8 & 15u) << 8 | iq4_byte(w >> 16 & 15u) << 16
+        | iq4_byte(w >> 24 & 15u) << 24;
 #else
     uint q = LOW == 16 ? low >> (i & 4u) & 0x0f0f0f0fu : spread_pairs(low >> 8 * (i & 3u));
     if (HIGH == 4) q |= spread_bits(high >> 4 * i) << (LOW == 16 ? 4 : 2);
@@ -377,9 +385,10 @@ vec4 quad_of_floats(uvec2 row, uint q)
 }
 #endif
 
-/* Bytes and nibbles are masked where they lie in their word, as shifting them takes a third of the time. So the quant of column
- * i of a block comes out of octet 2^place_of(i) times too large, where no sign is in the way: x is to be as much smaller. And of
- * the signed bytes of a word, all but the last come out with 128 added: so much times the sum of their x is to be taken off. */
+/* Bytes and nibbles are masked where they lie in their word, as shifting them takes a third of the time. So the quant
+ * of column i of a block comes out of octet 2^place_of(i) times too large, where no sign is in the way: x is to be as
+ * much smaller. And of the signed bytes of a word, all but the last come out with 128 added: so much times the sum of
+ * their x is to be taken off. */
 #if LOW == 32 || LOW == 16 && HIGH == 0 && !defined(W_IQ4_NL) && !defined(W_IQ4_XS)
 #define IN_PLACE true
 #else
