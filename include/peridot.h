@@ -392,7 +392,9 @@ PERIDOT_API const int32_t *peridot_sequence_tokens(const peridot_sequence *seque
 PERIDOT_API peridot_status peridot_sequence_truncate(peridot_sequence *sequence, uint32_t n, uint32_t *kept);
 
 /* Called once per position with a row: [n_outputs] logits after the final softcap (or label scores), or [d_model]
- * final-norm hidden states. The row is borrowed for the call. Return false to cancel. */
+ * final-norm hidden states. The row is borrowed for the call. Return false to cancel. Rows are finite: in place of one
+ * that is not, as weights are damaged or overflow, the evaluation ends with PERIDOT_ERROR_FORMAT; so do peridot_logits
+ * and peridot_sample. */
 typedef bool (*peridot_row)(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n);
 
 typedef struct peridot_eval_params {

@@ -46,7 +46,6 @@ struct scoring {
     size_t at;                   /* id in the window's position 0 after bos */
     size_t n_scored;             /* tokens so far */
     double mean, spread;         /* of the scored tokens' losses: Welford's mean and sum of squared deviations */
-    bool not_finite;
     struct cmd_progress progress;
 };
 
@@ -67,13 +66,12 @@ static bool score_row(void *user, peridot_sequence *sequence, uint32_t pos, cons
     struct scoring *s = user;
     (void)sequence;
     double x = loss(row, n, s->ids[s->at + pos + (s->bos < 0)]);
-    s->not_finite = !isfinite(x);
     double off = x - s->mean;
     s->n_scored++;
     s->mean += off / (double)s->n_scored;
     s->spread += off * (x - s->mean);
     uint64_t done = (uint64_t)((double)s->n_scored / (double)s->n * (double)s->n_bytes);
-    return !s->not_finite && cmd_progress_step(&s->progress, done, s->n_bytes);
+    return cmd_progress_step(&s->progress, done, s->n_bytes);
 }
 
 /* Scores t[from] .. t[to - 1] in the window that begins at s->at. Position p holds t[at + p - 1] after bos, t[at + p]
@@ -85,10 +83,7 @@ static peridot_status score_window(struct scoring *s, size_t from, size_t to)
     if (has_bos) s->window[0] = s->bos;
     memcpy(s->window + has_bos, s->ids + s->at, (n - has_bos) * sizeof *s->window);
     CMD_TRY(peridot_sequence_truncate(s->sequence, 0, NULL));
-    peridot_status status = peridot_sequence_eval(s->sequence, s->window, n, &params);
-    if (!s->not_finite) return status;
-    return cmd_fail(PERIDOT_ERROR_FORMAT, "the logits for token %zu of the text are not finite: the model's weights "
-                                          "are damaged or overflow", s->n_scored - 1);
+    return peridot_sequence_eval(s->sequence, s->window, n, &params);
 }
 
 /* Without bos nothing comes before the first token, which then is not scored. */
