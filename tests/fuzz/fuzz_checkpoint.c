@@ -68,7 +68,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (fuzz_ok(pd_tokenizer_from_checkpoint(&tokenizer, c))) pd_tokenizer_close(tokenizer);
     pd_checkpoint_close(c);
-    if (known) fuzz_ok(peridot_convert(fuzz_file("out.gguf", "", 0), path, &(peridot_convert_params){.type = "q8_0"}, NULL));
+    peridot_convert_params params = {.type = "q8_0"};
+    if (known) fuzz_ok(peridot_convert(fuzz_file("out.gguf", "", 0), path, &params, NULL));
     fuzz_remove("out.gguf");
     return 0;
 }

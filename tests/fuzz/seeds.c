@@ -201,6 +201,31 @@ static void seed_chats(void)
     seed_text("fuzz_chat", "jinja", "{{ '<start_of_turn>' + role }}\n===\nuser\nhello");
 }
 
+static void seed_requests(void)
+{
+    static const char schema[] = "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\",\"minimum\":-3,\"maximum\":12},"
+        "\"b\":{\"type\":\"string\",\"pattern\":\"^[a-c]{2,3}$\"},\"c\":{\"enum\":[1,null,\"x\"]},\"d\":{\"$ref\":\"#/$defs/e\"}},"
+        "\"required\":[\"a\"],\"additionalProperties\":false,\"$defs\":{\"e\":{\"type\":\"array\",\"items\":{\"anyOf\":["
+        "{\"type\":\"number\"},{\"type\":\"string\",\"format\":\"date\"}]},\"maxItems\":3}}}";
+    static const char *const bodies[] = {
+        "{\"model\":\"tiny\",\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"max_tokens\":5,\"temperature\":0.5,\"top_p\":0.9,"
+        "\"stop\":[\"a\",\"b\"],\"n\":2,\"seed\":7,\"logprobs\":true,\"top_logprobs\":3,\"logit_bias\":{\"5\":-100},\"response_format\":"
+        "{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"x\",\"schema\":{\"type\":\"boolean\"}}}}",
+        "{\"model\":\"tiny\",\"prompt\":[\"a\",\"b\"],\"max_tokens\":5,\"echo\":true,\"logprobs\":2,\"stream\":true,\"stream_options\":"
+        "{\"include_usage\":true},\"presence_penalty\":1,\"frequency_penalty\":-1}",
+        "{\"model\":\"tiny\",\"input\":\"a\",\"instructions\":\"b\",\"max_output_tokens\":5,\"text\":{\"format\":{\"type\":\"json_object\"}}}",
+        "{\"model\":\"tiny\",\"input\":[\"a\"],\"encoding_format\":\"base64\",\"dimensions\":64,\"pooling\":\"mean\"}",
+        "{\"content\":\"a\",\"add_special\":true,\"with_pieces\":true}", "{\"tokens\":[1,2]}",
+    };
+    seed_text("fuzz_schema", "all", schema);
+    for (size_t i = 0; i < PD_COUNT(bodies); i++) {
+        char name[8], body[1024];
+        snprintf(name, sizeof name, "%zu", i);
+        snprintf(body, sizeof body, "%c%s", (char)('0' + i), bodies[i]);   /* '0' is 6 times 8: the first interface */
+        seed_text("fuzz_request", name, body);
+    }
+}
+
 /* ---- what Peridot writes itself ---- */
 
 static void seed_cache(void)
@@ -266,6 +291,7 @@ int main(int argc, char **argv)
     seed_vocabularies();
     seed_texts();
     seed_chats();
+    seed_requests();
     seed_cache();
     seed_reports();
     seed_saved();

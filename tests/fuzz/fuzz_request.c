@@ -1,0 +1,36 @@
+/* The body of a request to peridot serve, read up to its texts: the first byte says of which interface. A refusal is
+ * JSON. */
+#include "vocabulary.h"
+
+#include "serve_params.h"
+#include "serve_server.h"
+
+#include <string.h>
+
+static void check_error(const struct serve_error *error)
+{
+    struct serve_buffer out = {0};
+    FUZZ_CHECK(error->status >= 400 && error->message[0]);
+    serve_put_error(&out, error);
+    yyjson_doc *doc = yyjson_read(out.data, out.size, 0);
+    FUZZ_CHECK(doc);
+    yyjson_doc_free(doc);
+    serve_buffer_free(&out);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static struct serve_server server;
+    if (size == 0) return 0;
+    if (!server.model_id[0]) strcpy(server.model_id, "tiny");
+    server.d_model = 64;
+    struct serve_job *job = serve_job_new(&server, (enum serve_api)(data[0] % SERVE_N_APIS));
+    FUZZ_CHECK(job);
+    job->document = yyjson_read((const char *)data + 1, size - 1, 0);
+    bool ok = job->document && serve_params_read(job, yyjson_doc_get_root(job->document))
+              && serve_job_compile(job, fuzz_vocab(FUZZ_VOCAB_LLAMA3));
+    if (!ok && job->document) check_error(&job->error);
+    serve_job_drop_grammar(job);
+    serve_job_drop(job);
+    return 0;
+}

@@ -1,0 +1,47 @@
+/* A JSON Schema, compiled to a grammar; and texts that it allows, each byte chosen by the schema's own bytes: none leads
+ * to a dead end, and what is complete is JSON. */
+#include "vocabulary.h"
+
+#include "grammar/grammar.h"
+
+#include <yyjson.h>
+
+enum { MAX_TEXT = 2000 };
+
+static bool add_byte(char *text, size_t n, struct pd_walk *w, const struct pd_rules *r, unsigned wish)
+{
+    for (unsigned i = 0; i < 256; i++) {
+        text[n] = (char)((wish + i) & 0xff);
+        if (pd_walk_take(w, r, text + n, 1)) return true;
+    }
+    return false;
+}
+
+static void write_text(const struct pd_rules *r, const uint8_t *data, size_t size, unsigned seed)
+{
+    char text[MAX_TEXT];
+    struct pd_walk walk;
+    size_t n = 0;
+    pd_walk_begin(&walk, r);
+    while (n < MAX_TEXT) {
+        seed = (seed * 33 + data[n % size]) & 0xffff;
+        if (pd_walk_is_complete(&walk, r) && seed % 3 == 0) break;
+        if (!add_byte(text, n, &walk, r, seed >> 4)) break;
+        n++;
+    }
+    if (n == MAX_TEXT) return;
+    FUZZ_CHECK(pd_walk_is_complete(&walk, r));
+    yyjson_doc *doc = yyjson_read(text, n, 0);
+    FUZZ_CHECK(doc);
+    yyjson_doc_free(doc);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    peridot_grammar *g;
+    if (size == 0) return 0;
+    if (!fuzz_ok(peridot_grammar_json_schema(&g, fuzz_vocab(FUZZ_VOCAB_LLAMA3), (const char *)data, size))) return 0;
+    for (unsigned seed = 0; seed < 4; seed++) write_text(&g->rules, data, size, seed * 77);
+    peridot_grammar_free(g);
+    return 0;
+}
