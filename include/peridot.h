@@ -252,8 +252,8 @@ typedef void (*peridot_log)(void *user, peridot_log_level level, const char *mes
 typedef struct peridot_model_params {
     size_t size;
     const char *device;      /* index, part of the name, UUID or PCI address; NULL: the fastest real GPU */
-    /* Folder for compiled pipelines and what peridot_selftest and peridot_tune found, made when missing; NULL: nothing
-     * is kept on disk. */
+    /* Folder for compiled pipelines and what peridot_selftest and peridot_tune found, made when missing, for this user
+     * alone. It is not used when it is another's, a link, or others can write to it. NULL: nothing is kept on disk. */
     const char *cache_dir;
     /* [n_kernels]: variants to take wherever they can be, "matmul=coop", for comparisons and tests */
     const char *const *kernels;

@@ -241,6 +241,29 @@ test_endless() {
     check "ids may come from a FIFO" [ $status = 0 ]
 }
 
+# The cache folder is the user's alone, or not used.
+test_cache() {
+    local cache=$XDG_CACHE_HOME/peridot
+    run hidden -m "$golden" --tokens 1 --out "$folder/rows"
+    check "the cache folder is made for the user" mode_is "$cache" 700
+    check "and its files" [ -z "$(find "$cache" -type f ! -perm 600)" -a -n "$(find "$cache" -type f)" ]
+    chmod 777 "$cache"
+    run hidden -m "$golden" --tokens 1 --out "$folder/rows"
+    check "an open cache folder becomes private" mode_is "$cache" 700
+    mv "$cache" "$cache.moved"
+    ln -s "$cache.moved" "$cache"
+    run hidden -m "$golden" --tokens 1 --out "$folder/rows"
+    check "a linked cache folder is not used" [ $status = 0 ]
+    check "which is said once" [ "$(grep -c "^the cache folder is not used: $cache: it is a symbolic link$" "$folder/err")" = 1 ]
+    rm "$cache"
+    mv "$cache.moved" "$cache"
+    [ "$(id -u)" = 0 ] || return
+    chown 12345 "$cache"
+    run hidden -m "$golden" --tokens 1 --out "$folder/rows"
+    check "nor is another user's" contains err "the cache folder is not used: $cache: it belongs to another user"
+    chown 0 "$cache"
+}
+
 test_special
 test_links
 test_modes
@@ -248,4 +271,5 @@ test_left
 test_sources
 test_closed
 test_endless
+test_cache
 finish

@@ -448,7 +448,7 @@ static size_t use_cache(const char *directory)
     uint32_t spec[] = {64, 0};
     EXPECT_OK(pd_gpu_open(&gpu, NULL, directory));
     size_t loaded = gpu->cache.loaded_size;
-    snprintf(cache_path, sizeof cache_path, "%s", gpu->cache.path);
+    snprintf(cache_path, sizeof cache_path, "%s/pipelines-%s.bin", gpu->cache.folder, gpu->info.cache_key);
     EXPECT_OK(pd_kernel_get(&kernel, gpu, PD_KERNEL_glu, spec, 2));
     pd_gpu_close(gpu);
     return loaded;

@@ -2,6 +2,7 @@
 #define _XOPEN_SOURCE 700
 #include "damage.h"
 #include "folder_fixture.h"
+#include "base/os.h"
 #include "selftest/selftest.h"
 
 #include <setjmp.h>
@@ -141,6 +142,23 @@ static void test_damaged(void **state)
     memcpy(large, text, size);
     write_file(large, sizeof large);
     assert_int_equal(n_remembered(), 0);
+    /* one bad line, wherever it is, spoils the file; lines of kernels that are gone or have changed do not */
+    static const char *const lines[] = {"x\n", "\n", "topk\n", "topk 0123456789abcdeg\n", "topk 0123456789abcdef0\n",
+        "topk  0123456789abcdef\n", "topk 0123456789abcdef", "topk 0123456789abcde\n"};
+    for (size_t i = 0; i <= PD_COUNT(lines); i++) {
+        int n = snprintf(changed, sizeof changed, "%.*s%s", (int)size, text,
+                         i < PD_COUNT(lines) ? lines[i] : "topk 0123456789abcdef\nno_such_kernel 0123456789abcdef x\n");
+        write_file(changed, (size_t)n);
+        assert_int_equal(n_remembered(), i < PD_COUNT(lines) ? 0 : 2);
+    }
+    /* as many lines as there can be, each of another kernel than the one before */
+    size_t at = size;
+    for (int id = 0; at + 60 < 64 << 10; id = (id + 1) % PD_N_KERNELS)
+        at += (size_t)sprintf(large + at, "%s %016llx\n", pd_kernel_name((enum pd_kernel_id)id), 0ull);
+    write_file(large, at);
+    double begin = pd_now();
+    assert_int_equal(n_remembered(), 0);
+    assert_true(pd_now() - begin < 1);
     memset(large, 0, sizeof large);
     write_file(large, 1000);
     assert_int_equal(n_remembered(), 0);
@@ -148,6 +166,51 @@ static void test_damaged(void **state)
     assert_int_equal(mkdir(verdict_file(), 0700), 0);
     assert_int_equal(n_remembered(), 0);
     assert_int_equal(rmdir(verdict_file()), 0);
+}
+
+/* The folder is this user's alone, and so are its files; links are neither read nor followed. */
+static void test_private(void **state)
+{
+    (void)state;
+    struct stat st;
+    bool wrong[PD_N_KERNELS] = {[PD_KERNEL_topk] = true};
+    char victim[256], moved[256];
+    set_wrong(PD_KERNEL_topk, PD_KERNEL_topk);
+    assert_int_equal(stat(verdict_file(), &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    assert_int_equal(pd_verdict_set(gpu, in_folder("made/cache"), wrong), PERIDOT_OK);
+    assert_int_equal(stat(in_folder("made/cache"), &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0700);
+    pd_private_remove(in_folder("made/cache"), strrchr(verdict_file(), '/') + 1);
+    assert_int_equal(rmdir(in_folder("made/cache")) + rmdir(in_folder("made")), 0);
+    assert_int_equal(n_remembered(), 1);
+    assert_int_equal(chmod(verdict_file(), 0666), 0);   /* anyone could have written it */
+    assert_int_equal(n_remembered(), 0);
+    assert_int_equal(chmod(verdict_file(), 0600), 0);
+    snprintf(victim, sizeof victim, "%s", in_folder("victim"));
+    assert_int_equal(rename(verdict_file(), victim), 0);
+    assert_int_equal(symlink(victim, verdict_file()), 0);
+    assert_int_equal(n_remembered(), 0);
+    set_wrong(PD_KERNEL_glu, PD_KERNEL_matmul_q8_0);
+    assert_int_equal(n_remembered(), 2);
+    assert_true(lstat(verdict_file(), &st) == 0 && S_ISREG(st.st_mode));
+    assert_int_equal(unlink(victim), 0);
+    for (int i = 0; i < 3; i++) {
+        if (i == 1 && geteuid() != 0) continue;
+        snprintf(moved, sizeof moved, "%s.moved", folder);
+        if (i == 0) assert_int_equal(chmod(folder, 0770), 0);
+        if (i == 1) assert_int_equal(chown(folder, 12345, (gid_t)-1), 0);
+        if (i == 2) assert_int_equal(rename(folder, moved) + symlink(moved, folder), 0);
+        assert_int_equal(n_remembered(), 0);
+        assert_int_equal(pd_verdict_set(gpu, folder, wrong), PERIDOT_ERROR_IO);
+        assert_int_equal(peridot_cache_check(folder), PERIDOT_ERROR_IO);
+        assert_non_null(strstr(pd_error(), i == 0 ? "others can write" : i == 1 ? "another user" : "symbolic link"));
+        if (i == 0) assert_int_equal(chmod(folder, 0700), 0);
+        if (i == 1) assert_int_equal(chown(folder, geteuid(), (gid_t)-1), 0);
+        if (i == 2) assert_int_equal(unlink(folder) + rename(moved, folder), 0);
+        assert_int_equal(n_remembered(), 2);
+    }
+    set_right();
 }
 
 static void test_unwritable(void **state)
@@ -272,7 +335,7 @@ static void test_long_list(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_log), cmocka_unit_test(test_damaged), cmocka_unit_test(test_unwritable),
+        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_log), cmocka_unit_test(test_damaged), cmocka_unit_test(test_private), cmocka_unit_test(test_unwritable),
         cmocka_unit_test(test_off), cmocka_unit_test(test_partial),
         cmocka_unit_test(test_selftest), cmocka_unit_test(test_long_list),
     };

@@ -3,6 +3,7 @@
 #include "api/params.h"
 #include "arch/layers.h"
 #include "base/num.h"
+#include "base/os.h"
 #include "engine/saved.h"
 #include "probe/tune.h"
 
@@ -56,6 +57,8 @@ static void log_model(const peridot_model *model, const char *cache_dir)
            m->device_reason);
     pd_log(&model->log, PERIDOT_LOG_INFO, "kernels: %s; tuning: %s", m->kernels, m->tuning[0] ? m->tuning : "not "
                                                                                                             "measured");
+    if (cache_dir && pd_private_check(cache_dir) != PERIDOT_OK)
+        pd_log(&model->log, PERIDOT_LOG_WARNING, "the cache folder is not used: %s", pd_error());
     if (verdict.disabled[0])
         pd_log(&model->log, PERIDOT_LOG_WARNING,
                "disabled, as they failed the self-test on this device and driver: %s", verdict.disabled);

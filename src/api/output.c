@@ -1,4 +1,4 @@
-/* peridot_output_*: files of results. The work is src/base's. */
+/* Files of results, and whether a cache folder can be used. The work is src/base's. */
 #include "peridot_tools.h"
 
 #include "base/os.h"
@@ -45,3 +45,5 @@ peridot_status peridot_output_check(const char *path, const char *source)
     if (!path || !source) return pd_fail(PERIDOT_ERROR_ARGUMENT, "peridot_output_check: a path is NULL");
     return pd_writer_check(path, source);
 }
+
+peridot_status peridot_cache_check(const char *cache_dir) { return cache_dir ? pd_private_check(cache_dir) : PERIDOT_OK; }

@@ -163,8 +163,9 @@ static peridot_status read_all(uint8_t *to, uint64_t size, int fd, const char *p
     return PERIDOT_OK;
 }
 
-static peridot_status copy_all(struct pd_map *out, uint64_t size, int fd, const char *path)
+peridot_status pd_map_copy(struct pd_map *out, int fd, uint64_t size, const char *path)
 {
+    *out = (struct pd_map){0};
     if (size > PD_MAP_READ_MAX)
         return pd_fail(PERIDOT_ERROR_IO, "%s: has %llu bytes, more than the %llu that are read of such a file", path,
                        (unsigned long long)size, (unsigned long long)PD_MAP_READ_MAX);
@@ -172,7 +173,9 @@ static peridot_status copy_all(struct pd_map *out, uint64_t size, int fd, const 
     void *p = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED) return pd_fail_alloc((size_t)size, path);
     *out = (struct pd_map){.data = p, .size = size};
-    return read_all(p, size, fd, path);
+    peridot_status status = read_all(p, size, fd, path);
+    if (status != PERIDOT_OK) pd_map_close(out);
+    return status;
 }
 
 peridot_status pd_map_read(struct pd_map *out, const char *path)
@@ -181,9 +184,8 @@ peridot_status pd_map_read(struct pd_map *out, const char *path)
     uint64_t size;
     int fd = open_regular(&size, path);
     if (fd < 0) return PERIDOT_ERROR_IO;
-    peridot_status status = copy_all(out, size, fd, path);
+    peridot_status status = pd_map_copy(out, fd, size, path);
     close(fd);
-    if (status != PERIDOT_OK) pd_map_close(out);
     return status;
 }
 

@@ -28,10 +28,10 @@ peridot_status pd_make_directory(const char *path)
     for (char *p = copy + 1; *p; p++) {
         if (*p != '/') continue;
         *p = 0;
-        mkdir(copy, 0777);
+        mkdir(copy, 0700);
         *p = '/';
     }
-    mkdir(copy, 0777);
+    mkdir(copy, 0700);
     free(copy);
     return pd_is_directory(path) ? PERIDOT_OK : pd_fail(PERIDOT_ERROR_IO, "%s: cannot make this folder", path);
 }

@@ -18,6 +18,8 @@ peridot_status pd_map_open(struct pd_map *out, const char *path);
 /* Copies a regular file, of no more than PD_MAP_READ_MAX bytes, into memory. */
 #define PD_MAP_READ_MAX ((uint64_t)1 << 30)
 peridot_status pd_map_read(struct pd_map *out, const char *path);
+/* Copies the next `size` bytes of a descriptor. */
+peridot_status pd_map_copy(struct pd_map *out, int fd, uint64_t size, const char *path);
 /* What came of reading the mapping: status, or a failure where bytes were gone. */
 peridot_status pd_map_check(peridot_status status, const struct pd_map *map, const char *path);
 void pd_map_close(struct pd_map *map);
@@ -47,9 +49,19 @@ void pd_writer_abort(struct pd_writer *w);
 /* Fails where `path` is the file `source`, or one in the folder `source`, by whatever name. */
 peridot_status pd_writer_check(const char *path, const char *source);
 
+/* Files of a folder that is this user's alone, and no link: what another put there is neither read nor written. The
+ * folder is made (0700) when something is written; its files have mode 0600. */
+peridot_status pd_private_read(struct pd_map *out, const char *folder, const char *name, uint64_t most);
+peridot_status pd_private_write(struct pd_writer *out, const char *folder, const char *name);
+peridot_status pd_private_remove(const char *folder, const char *name);
+/* Fails, with the reason, where a folder that is there cannot be used so. */
+peridot_status pd_private_check(const char *folder);
+/* A descriptor of the folder; -1 after a sentence. */
+int pd_private_folder(const char *folder);
+
 bool pd_is_directory(const char *path);
 bool pd_is_file(const char *path);
-/* Makes a folder and its parents. */
+/* Makes a folder and its parents, for this user alone. */
 peridot_status pd_make_directory(const char *path);
 /* "DIR/NAME", allocated; NULL when out of memory. */
 char *pd_path_join(const char *directory, const char *name);

@@ -231,6 +231,22 @@ peridot_status pd_writer_open(struct pd_writer *out, const char *path)
     return status;
 }
 
+peridot_status pd_private_write(struct pd_writer *out, const char *folder, const char *name)
+{
+    *out = (struct pd_writer){.folder = -1};
+    PD_TRY(pd_make_directory(folder));
+    out->path = pd_path_join(folder, name);
+    out->name = pd_string_copy(name);
+    if (!out->path || !out->name) {
+        pd_writer_abort(out);
+        return pd_fail_alloc(strlen(folder) + strlen(name) + 2, "file name");
+    }
+    out->folder = pd_private_folder(folder);
+    if (out->folder >= 0) return open_stream(out, create_temporary(out, 0600));
+    pd_writer_abort(out);
+    return PERIDOT_ERROR_IO;
+}
+
 /* ---- writing ---- */
 
 peridot_status pd_writer_write(struct pd_writer *w, const void *data, size_t size)

@@ -164,12 +164,10 @@ struct cache_header {
 
 static const char cache_magic[] = {'P', 'D', 'C', 'A', 'C', 'H', 'E', '1'};
 
-/* DIRECTORY/pipelines-<device and driver>.bin */
-static char *cache_path(const struct pd_gpu *gpu, const char *directory)
+static const char *cache_name(char name[64], const struct pd_gpu *gpu)
 {
-    char name[64];
-    snprintf(name, sizeof name, "pipelines-%s.bin", gpu->info.cache_key);
-    return pd_path_join(directory, name);
+    snprintf(name, 64, "pipelines-%s.bin", gpu->info.cache_key);
+    return name;
 }
 
 /* The payload of a cache file that is whole, else NULL: a damaged file is ignored and replaced. */
@@ -190,8 +188,9 @@ peridot_status pd_pipeline_cache_open(struct pd_gpu *gpu, const char *directory)
     struct pd_map map = {0};
     size_t size = 0;
     const uint8_t *payload = NULL;
-    gpu->cache.path = directory ? cache_path(gpu, directory) : NULL;
-    if (gpu->cache.path && pd_is_file(gpu->cache.path) && pd_map_open(&map, gpu->cache.path) == PERIDOT_OK)
+    char name[64];
+    gpu->cache.folder = directory ? pd_string_copy(directory) : NULL;
+    if (directory && pd_private_read(&map, directory, cache_name(name, gpu), PD_MAP_READ_MAX) == PERIDOT_OK)
         payload = cache_payload(&map, &size);
     VkPipelineCacheCreateInfo create = {.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO,
         .initialDataSize = payload ? size : 0, .pInitialData = payload};
@@ -206,33 +205,29 @@ static void cache_write(struct pd_gpu *gpu, const void *data, size_t size)
     struct cache_header header = {.size = size, .checksum = pd_hash(0, data, size)};
     memcpy(header.magic, cache_magic, sizeof cache_magic);
     struct pd_writer w;
-    if (pd_writer_open(&w, gpu->cache.path) != PERIDOT_OK) return;
+    char name[64];
+    if (pd_private_write(&w, gpu->cache.folder, cache_name(name, gpu)) != PERIDOT_OK) return;
     if (pd_writer_write(&w, &header, sizeof header) == PERIDOT_OK && pd_writer_write(&w, data, size) == PERIDOT_OK)
         pd_writer_commit(&w);
     else pd_writer_abort(&w);
 }
 
 /* A cache that cannot be written is no error: the next start compiles again. */
-static void cache_save(struct pd_gpu *gpu, const char *path)
+static void cache_save(struct pd_gpu *gpu)
 {
     size_t size = 0;
-    char *directory = pd_string_copy(path);
-    if (!directory) return;
-    *strrchr(directory, '/') = 0;
-    bool ok = pd_make_directory(directory) == PERIDOT_OK
-        && gpu->vk.vkGetPipelineCacheData(gpu->device, gpu->cache.handle, &size, NULL) == VK_SUCCESS
+    bool ok = gpu->vk.vkGetPipelineCacheData(gpu->device, gpu->cache.handle, &size, NULL) == VK_SUCCESS
         && size != gpu->cache.loaded_size;
     void *data = ok ? malloc(size ? size : 1) : NULL;
     if (data && gpu->vk.vkGetPipelineCacheData(gpu->device, gpu->cache.handle, &size, data) == VK_SUCCESS)
         cache_write(gpu, data, size);
     free(data);
-    free(directory);
 }
 
 void pd_pipeline_cache_close(struct pd_gpu *gpu)
 {
-    if (gpu->cache.handle && gpu->cache.path && gpu->n_pipelines) cache_save(gpu, gpu->cache.path);
+    if (gpu->cache.handle && gpu->cache.folder && gpu->n_pipelines) cache_save(gpu);
     gpu->vk.vkDestroyPipelineCache(gpu->device, gpu->cache.handle, NULL);
-    free(gpu->cache.path);
+    free(gpu->cache.folder);
     gpu->cache = (struct pd_pipeline_cache){0};
 }

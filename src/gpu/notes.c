@@ -5,94 +5,101 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-enum { FILE_MAX = 64 << 10, HEAD_MAX_SIZE = 64, LINE_MAX_SIZE = 128 };
+enum { FILE_MAX = 64 << 10, NAME_MAX_SIZE = 64, HASH_SIZE = 16, LINE_MAX_SIZE = 128, MAX_LINES = 4 * PD_N_KERNELS };
 
-/* SPIR-V is up to 100 KB: lines of one kernel follow each other, and it is hashed for the first of them. */
-struct hash {
-    bool known;
-    enum pd_kernel_id id;
-    uint64_t of_id;
+/* The hash of a kernel's SPIR-V, which is up to 100 KB: each is hashed once, however many lines name it. */
+struct hashes {
+    uint64_t of[PD_N_KERNELS];   /* 0: not yet */
 };
 
-/* What lines of a kernel begin with: "NAME HASH". */
-static size_t make_head(char head[HEAD_MAX_SIZE], enum pd_kernel_id id, struct hash *hash)
+static uint64_t hash_of(struct hashes *h, enum pd_kernel_id id)
 {
-    if (!hash->known || hash->id != id) *hash = (struct hash){true, id, pd_kernel_hash(id)};
-    return (size_t)snprintf(head, HEAD_MAX_SIZE, "%s %016" PRIx64, pd_kernel_name(id), hash->of_id);
+    if (!h->of[id]) h->of[id] = pd_kernel_hash(id);
+    return h->of[id];
 }
 
-static char *file_path(const struct pd_notes *notes, const peridot_device_info *device, const char *directory)
+static const char *file_name(char name[NAME_MAX_SIZE], const struct pd_notes *notes, const peridot_device_info *device)
 {
-    char name[64];
-    snprintf(name, sizeof name, "%s-%s.txt", notes->name, device->cache_key);
-    return pd_path_join(directory, name);
+    snprintf(name, NAME_MAX_SIZE, "%s-%s.txt", notes->name, device->cache_key);
+    return name;
 }
 
-/* PD_N_KERNELS: the line begins with no kernel's name. */
-static enum pd_kernel_id find_kernel(const char *line)
+/* PD_N_KERNELS: there is none of this name. */
+static enum pd_kernel_id find_kernel(const char *word, size_t size)
 {
-    size_t size = strcspn(line, " ");
     for (int id = 0; id < PD_N_KERNELS; id++) {
         const char *name = pd_kernel_name((enum pd_kernel_id)id);
-        if (strlen(name) == size && memcmp(name, line, size) == 0) return (enum pd_kernel_id)id;
+        if (strlen(name) == size && memcmp(name, word, size) == 0) return (enum pd_kernel_id)id;
     }
     return PD_N_KERNELS;
 }
 
-/* A line without its end. */
-static bool parse_line(struct pd_note *out, const char *line, struct hash *hash)
+enum line { LINE_BAD, LINE_STALE, LINE_GOOD };   /* stale: of a kernel that has changed since, or is gone */
+
+/* A line without its end: "NAME HASH", and a text that begins with a space, if there is one. */
+static enum line parse_line(struct pd_note *out, const char *line, struct hashes *hashes)
 {
-    char head[HEAD_MAX_SIZE];
-    out->id = find_kernel(line);
-    size_t size = out->id != PD_N_KERNELS ? make_head(head, out->id, hash) : 0;
-    if (size == 0 || strncmp(line, head, size) != 0 || strlen(line + size) >= sizeof out->text) return false;
-    strcpy(out->text, line + size);
+    char hash[HASH_SIZE + 1];
+    size_t name_size = strspn(line, "abcdefghijklmnopqrstuvwxyz0123456789_"), size = strlen(line);
+    const char *digits = line + name_size + 1, *text = digits + HASH_SIZE;
+    if (name_size == 0 || size < name_size + 1 + HASH_SIZE || line[name_size] != ' '
+        || strspn(digits, "0123456789abcdef") != HASH_SIZE || (*text && *text != ' ')
+        || strlen(text) >= sizeof out->text) return LINE_BAD;
+    out->id = find_kernel(line, name_size);
+    if (out->id == PD_N_KERNELS) return LINE_STALE;
+    snprintf(hash, sizeof hash, "%016" PRIx64, hash_of(hashes, out->id));
+    if (memcmp(hash, digits, HASH_SIZE) != 0) return LINE_STALE;
+    strcpy(out->text, text);
+    return LINE_GOOD;
+}
+
+/* False at the first line that nobody wrote so. */
+static bool take_lines(const struct pd_notes *notes, const char *text, size_t size,
+                       bool (*take)(void *user, const struct pd_note *note), void *user)
+{
+    struct hashes hashes = {{0}};
+    struct pd_note note;
+    char line[LINE_MAX_SIZE];
+    size_t title_size = strlen(notes->title), n = 0;
+    if (size <= title_size || memcmp(text, notes->title, title_size) != 0 || text[title_size] != '\n') return false;
+    const char *at = text + title_size + 1, *end = text + size;
+    while (at < end) {
+        const char *line_end = memchr(at, '\n', (size_t)(end - at));
+        size_t line_size = line_end ? (size_t)(line_end - at) : sizeof line;
+        if (line_size >= sizeof line || memchr(at, 0, line_size) || ++n > MAX_LINES) return false;
+        memcpy(line, at, line_size);
+        line[line_size] = 0;
+        enum line kind = parse_line(&note, line, &hashes);
+        if (kind == LINE_BAD || (kind == LINE_GOOD && !take(user, &note))) return false;
+        at = line_end + 1;
+    }
     return true;
 }
 
-static void take_lines(const struct pd_notes *notes, const char *text, size_t size,
-                       void (*take)(void *user, const struct pd_note *note), void *user)
-{
-    struct hash hash = {0};
-    struct pd_note note;
-    char line[LINE_MAX_SIZE];
-    size_t title_size = strlen(notes->title);
-    if (size > FILE_MAX || size <= title_size || memcmp(text, notes->title, title_size) != 0
-        || text[title_size] != '\n') return;
-    const char *at = text + title_size + 1, *end = text + size, *line_end;
-    for (; at < end && (line_end = memchr(at, '\n', (size_t)(end - at))); at = line_end + 1) {
-        size_t line_size = (size_t)(line_end - at);
-        if (line_size >= sizeof line || memchr(at, 0, line_size)) continue;
-        memcpy(line, at, line_size);
-        line[line_size] = 0;
-        if (parse_line(&note, line, &hash)) take(user, &note);
-    }
-}
-
-void pd_notes_read(const struct pd_notes *notes, const peridot_device_info *device, const char *directory,
-                   void (*take)(void *user, const struct pd_note *note), void *user)
+bool pd_notes_read(const struct pd_notes *notes, const peridot_device_info *device, const char *directory,
+                   bool (*take)(void *user, const struct pd_note *note), void *user)
 {
     struct pd_map map = {0};
-    char *path = directory ? file_path(notes, device, directory) : NULL;
-    if (path && pd_is_file(path) && pd_map_open(&map, path) == PERIDOT_OK)
-        take_lines(notes, (const char *)map.data, (size_t)map.size, take, user);
+    char name[NAME_MAX_SIZE];
+    if (!directory || pd_private_read(&map, directory, file_name(name, notes, device), FILE_MAX) != PERIDOT_OK)
+        return false;
+    bool whole = take_lines(notes, (const char *)map.data, (size_t)map.size, take, user);
     pd_map_close(&map);
-    free(path);
+    return whole;
 }
 
 static peridot_status write_lines(struct pd_writer *w, const struct pd_notes *notes, const struct pd_note *list,
                                   size_t n)
 {
-    struct hash hash = {0};
-    char head[HEAD_MAX_SIZE], line[LINE_MAX_SIZE];
+    struct hashes hashes = {{0}};
+    char line[LINE_MAX_SIZE];
     PD_TRY(pd_writer_write(w, notes->title, strlen(notes->title)));
     PD_TRY(pd_writer_write(w, "\n", 1));
     for (size_t i = 0; i < n; i++) {
-        make_head(head, list[i].id, &hash);
-        int size = snprintf(line, sizeof line, "%s%s\n", head, list[i].text);
+        int size = snprintf(line, sizeof line, "%s %016" PRIx64 "%s\n", pd_kernel_name(list[i].id),
+                            hash_of(&hashes, list[i].id), list[i].text);
         PD_TRY(pd_writer_write(w, line, (size_t)size));
     }
     return pd_writer_commit(w);
@@ -102,24 +109,15 @@ peridot_status pd_notes_write(const struct pd_notes *notes, const peridot_device
                               const struct pd_note *list, size_t n)
 {
     struct pd_writer w;
-    char *path = file_path(notes, device, directory);
-    if (!path) return pd_fail_alloc(strlen(directory), "path");
-    peridot_status status = pd_make_directory(directory);
-    if (status == PERIDOT_OK) status = pd_writer_open(&w, path);
-    if (status == PERIDOT_OK) {
-        status = write_lines(&w, notes, list, n);
-        pd_writer_abort(&w);
-    }
-    free(path);
+    char name[NAME_MAX_SIZE];
+    PD_TRY(pd_private_write(&w, directory, file_name(name, notes, device)));
+    peridot_status status = write_lines(&w, notes, list, n);
+    pd_writer_abort(&w);
     return status;
 }
 
 peridot_status pd_notes_remove(const struct pd_notes *notes, const peridot_device_info *device, const char *directory)
 {
-    char *path = file_path(notes, device, directory);
-    if (!path) return pd_fail_alloc(strlen(directory), "path");
-    bool gone = !pd_is_file(path) || remove(path) == 0;
-    peridot_status status = gone ? PERIDOT_OK : pd_fail(PERIDOT_ERROR_IO, "%s: cannot be removed", path);
-    free(path);
-    return status;
+    char name[NAME_MAX_SIZE];
+    return pd_private_remove(directory, file_name(name, notes, device));
 }

@@ -1,6 +1,6 @@
 /* Text files in the cache folder that say something of kernels, one file of each sort for each device and driver. A
  * line is the name of a kernel, the hash of its SPIR-V, and a text: it says nothing of a kernel that has changed since.
- * The files are untrusted input: damaged ones and lines of another form are skipped. */
+ * The files are untrusted input: one with a line that nobody wrote so says nothing at all. */
 #ifndef PD_GPU_NOTES_H
 #define PD_GPU_NOTES_H
 
@@ -17,9 +17,10 @@ struct pd_note {
     char text[64];       /* what follows the hash: " normed 2 64 32 1" */
 };
 
-/* Calls take for each line of the file; directory NULL: none. */
-void pd_notes_read(const struct pd_notes *notes, const peridot_device_info *device, const char *directory,
-                   void (*take)(void *user, const struct pd_note *note), void *user);
+/* Calls take, which is false for a text that nobody wrote, for each line of the file; directory NULL: none. False: there is
+ * none, or it is damaged, and what was taken is not to be kept. */
+bool pd_notes_read(const struct pd_notes *notes, const peridot_device_info *device, const char *directory,
+                   bool (*take)(void *user, const struct pd_note *note), void *user);
 /* Replaces the file. */
 peridot_status pd_notes_write(const struct pd_notes *notes, const peridot_device_info *device, const char *directory,
                               const struct pd_note *list, size_t n);

@@ -7,16 +7,17 @@
 
 static const struct pd_notes notes = {"wrong", "peridot: kernels that a self-test found wrong"};
 
-static void take(void *user, const struct pd_note *note)
+static bool take(void *user, const struct pd_note *note)
 {
     bool *wrong = user;
-    if (!note->text[0]) wrong[note->id] = true;
+    wrong[note->id] = true;
+    return !note->text[0];
 }
 
 void pd_verdict_read(bool wrong[PD_N_KERNELS], const peridot_device_info *device, const char *directory)
 {
     memset(wrong, 0, sizeof *wrong * PD_N_KERNELS);
-    pd_notes_read(&notes, device, directory, take, wrong);
+    if (!pd_notes_read(&notes, device, directory, take, wrong)) memset(wrong, 0, sizeof *wrong * PD_N_KERNELS);
 }
 
 peridot_status pd_verdict_set(struct pd_gpu *gpu, const char *directory, const bool wrong[PD_N_KERNELS])

@@ -17,7 +17,7 @@ struct pd_block {
 
 struct pd_pipeline_cache {
     VkPipelineCache handle;
-    char *path;           /* NULL: not kept on disk */
+    char *folder;         /* NULL: not kept on disk */
     size_t loaded_size;
 };
 

@@ -1,6 +1,6 @@
 /* The file in the cache folder (gpu/notes.h) has a line for each kernel and use: "matvec_q8_0 <hash of its code> normed
- * 2 64 32 1". A line counts only if it is, letter by letter, one that this Peridot would write for the device, so that
- * the worst that a forged one can do is to make a kernel slower. */
+ * 2 64 32 1". It counts only if its lines are, letter by letter, those that this Peridot would write for the device, so
+ * that the worst that a forged one can do is to make a kernel slower. */
 #include "ops/tuning.h"
 
 #include "base/num.h"
@@ -115,21 +115,31 @@ static bool tuning_of(struct pd_tuning *out, const peridot_device_info *device, 
     return at == 0 || pd_tuning_at(out, device, at - 1);
 }
 
-static void take(void *user, const struct pd_note *note)
+static bool is_same(struct pd_tuning a, struct pd_tuning b)
+{
+    return a.rows == b.rows && a.workgroup == b.workgroup && a.subgroup == b.subgroup && a.width == b.width;
+}
+
+static bool take(void *user, const struct pd_note *note)
 {
     const struct reading *r = user;
-    struct pd_tuning t;
-    for (int use = 0; use < PD_N_USES; use++)
-        for (uint32_t at = 0; tuning_of(&t, r->device, note->id, (enum pd_use)use, at); at++)
-            if (pd_tuning_fits(t, note->id, (enum pd_use)use)
-                && strcmp(make_note(note->id, (enum pd_use)use, t).text, note->text) == 0)
-                r->out->of[note->id][use] = t;
+    struct pd_tuning said = {0}, t;
+    char name[8] = "";
+    sscanf(note->text, " %7s %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32, name, &said.rows, &said.workgroup,
+           &said.subgroup, &said.width);
+    int use = 0;
+    while (use < PD_N_USES && strcmp(pd_use_name((enum pd_use)use), name) != 0) use++;
+    if (use == PD_N_USES || !pd_tuning_fits(said, note->id, (enum pd_use)use)
+        || strcmp(make_note(note->id, (enum pd_use)use, said).text, note->text) != 0) return false;
+    for (uint32_t at = 0; tuning_of(&t, r->device, note->id, (enum pd_use)use, at); at++)
+        if (is_same(t, said)) r->out->of[note->id][use] = t;
+    return is_same(r->out->of[note->id][use], said);
 }
 
 void pd_tunings_read(struct pd_tunings *out, const peridot_device_info *device, const char *directory)
 {
     *out = (struct pd_tunings){0};
-    pd_notes_read(&notes, device, directory, take, &(struct reading){out, device});
+    if (!pd_notes_read(&notes, device, directory, take, &(struct reading){out, device})) *out = (struct pd_tunings){0};
 }
 
 peridot_status pd_tunings_write(const struct pd_tunings *tunings, const peridot_device_info *device,

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { PATH_SIZE = 4096 };
@@ -44,7 +45,17 @@ peridot_status cmd_model_path(const char **path, const char *given)
     return cmd_fail(PERIDOT_ERROR_IO, "%s: the demo model is not there; give a model with -m", *path);
 }
 
-const char *cmd_cache_dir(void)
+/* What an older Peridot made for all to read becomes the user's alone. */
+static bool is_usable(const char *path)
+{
+    struct stat st;
+    if (lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() && st.st_mode & 077) chmod(path, 0700);
+    if (peridot_cache_check(path) == PERIDOT_OK) return true;
+    fprintf(stderr, "the cache folder is not used: %s\n", peridot_last_error());
+    return false;
+}
+
+static const char *find_cache_dir(void)
 {
     static char path[PATH_SIZE];
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -52,7 +63,16 @@ const char *cmd_cache_dir(void)
     /* a relative one is to be ignored */
     if (cache && cache[0] == '/') size = snprintf(path, PATH_SIZE, "%s/peridot", cache);
     else if (home && home[0] == '/') size = snprintf(path, PATH_SIZE, "%s/.cache/peridot", home);
-    return size > 0 && size < PATH_SIZE ? path : NULL;
+    return size > 0 && size < PATH_SIZE && is_usable(path) ? path : NULL;
+}
+
+const char *cmd_cache_dir(void)
+{
+    static const char *path;
+    static bool known;
+    if (!known) path = find_cache_dir();
+    known = true;
+    return path;
 }
 
 const char *cmd_device_name(const char *given)

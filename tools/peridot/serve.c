@@ -171,6 +171,8 @@ static int run(const struct cmd_command *command, const void *arguments)
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGHUP);
+    sigaddset(&signals, SIGQUIT);
+    signal(SIGPIPE, SIG_IGN);   /* clients may go away */
     pthread_sigmask(SIG_BLOCK, &signals, NULL);   /* for all threads: only `watch` takes them */
     pthread_mutex_init(&s.metrics.lock, NULL);
     raise_limit();
