@@ -134,10 +134,14 @@ static char *json_text(yyjson_val *value)
 peridot_status peridot_file_metadata_text(char **out, const peridot_file *file, size_t i)
 {
     *out = NULL;
-    PD_TRY(pd_checkpoint_check(PERIDOT_OK, file->checkpoint));
     if (i >= peridot_file_n_metadata(file))
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "there is no metadata %zu (%zu entries)", i,
                        peridot_file_n_metadata(file));
     *out = file->entries ? json_text(file->entries[i].value) : pd_meta_text(pd_checkpoint_meta(file->checkpoint, i));
-    return *out ? PERIDOT_OK : pd_fail_alloc(512, "metadata");
+    if (!*out) return pd_fail_alloc(512, "metadata");
+    peridot_status status = pd_checkpoint_check(PERIDOT_OK, file->checkpoint);
+    if (status == PERIDOT_OK) return status;
+    free(*out);
+    *out = NULL;
+    return status;
 }

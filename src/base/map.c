@@ -140,13 +140,16 @@ peridot_status pd_map_open(struct pd_map *out, const char *path)
     int fd = open_regular(&size, path);
     if (fd < 0) return PERIDOT_ERROR_IO;
     void *p = size ? mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
-    peridot_status status = p == MAP_FAILED ? fail_map(path) : PERIDOT_OK;
+    struct pd_region *region = p && p != MAP_FAILED ? add_region(p, (size_t)size) : NULL;
+    if (region) {
+        *out = (struct pd_map){.data = p, .size = size, .region = region, .fd = fd};
+        return PERIDOT_OK;
+    }
+    peridot_status status = !p ? PERIDOT_OK : p == MAP_FAILED ? fail_map(path)
+                                                              : pd_fail_alloc(sizeof *region, "mapping");
     close(fd);
-    if (status != PERIDOT_OK || !size) return status;
-    *out = (struct pd_map){.data = p, .size = size, .region = add_region(p, (size_t)size)};
-    if (out->region) return PERIDOT_OK;
-    pd_map_close(out);
-    return pd_fail_alloc(sizeof *out->region, "mapping");
+    if (p && p != MAP_FAILED) munmap(p, (size_t)size);
+    return status;
 }
 
 static peridot_status read_all(uint8_t *to, uint64_t size, int fd, const char *path)
@@ -191,13 +194,20 @@ peridot_status pd_map_read(struct pd_map *out, const char *path)
 
 peridot_status pd_map_check(peridot_status status, const struct pd_map *map, const char *path)
 {
-    if (!map->region || !atomic_load(&map->region->damaged)) return status;
+    struct stat st;
+    if (!map->region) return status;
+    /* what is missing of a file's last page reads as zeros */
+    bool shorter = fstat(map->fd, &st) == 0 && (uint64_t)st.st_size < map->size;
+    if (!shorter && !atomic_load(&map->region->damaged)) return status;
     return pd_fail(PERIDOT_ERROR_IO, "%s: it was truncated, or its disk failed, while it was read", path);
 }
 
 void pd_map_close(struct pd_map *map)
 {
-    if (map->region) remove_region(map->region);
+    if (map->region) {
+        remove_region(map->region);
+        close(map->fd);
+    }
     if (map->data) munmap((void *)(uintptr_t)map->data, (size_t)map->size);
     *map = (struct pd_map){0};
 }

@@ -10,6 +10,7 @@ struct pd_map {
     const uint8_t *data;   /* NULL when size is 0 */
     uint64_t size;
     struct pd_region *region;   /* NULL: a copy */
+    int fd;                     /* of the file, where there is a region */
 };
 
 /* Maps a regular file read-only. Where its bytes are gone when they are read, zeros are: see pd_map_check. Threads that

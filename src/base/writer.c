@@ -177,7 +177,8 @@ static bool take_over(int fd, const char *path, const struct stat *old)
 
 static peridot_status fail_open(struct pd_writer *w, const char *path, int fd)
 {
-    peridot_status status = pd_fail(PERIDOT_ERROR_IO, "%s: cannot be written: %s", path, strerror(errno));
+    peridot_status status = pd_fail(errno == EINTR ? PERIDOT_CANCELLED : PERIDOT_ERROR_IO, "%s: cannot be written: %s",
+                                    path, strerror(errno));
     if (fd >= 0) close(fd);
     pd_writer_abort(w);
     return status;

@@ -71,10 +71,9 @@ static bool open_standard(void)
 static int close_output(int result)
 {
     bool failed = ferror(stdout);
-    errno = failed ? EIO : 0;   /* of a write long ago */
-    failed = fclose(stdout) != 0 || failed;
-    if (!failed || result != CMD_OK) return result;
-    return cmd_exit(cmd_fail(PERIDOT_ERROR_IO, "standard output: %s", strerror(errno)));
+    const char *why = fclose(stdout) != 0 ? strerror(errno) : failed ? "a part of the result was not written" : NULL;
+    if (!why || result != CMD_OK) return result;
+    return cmd_exit(cmd_fail(PERIDOT_ERROR_IO, "standard output: %s", why));
 }
 
 int main(int argc, char **argv)

@@ -73,7 +73,7 @@ static peridot_status convert_lines(const peridot_vocab *vocab, const struct tok
     size_t size;
     peridot_status status;
     while ((status = cmd_lines_next(&state, &text, &size, &lines, true)) == PERIDOT_OK && state == CMD_LINES_ONE
-           && (status = convert(vocab, args, text, size)) == PERIDOT_OK) continue;
+           && (status = convert(vocab, args, text, size)) == PERIDOT_OK && !ferror(stdout)) continue;
     free(lines.data);
     return status;
 }
