@@ -163,6 +163,27 @@ test_refused() {
     check "what changes nothing is accepted" [ "$status" = 200 ]
 }
 
+# raw BYTES: the statuses of what comes back for them.
+raw() {
+    local at=${url#http://}
+    exec 3<>"/dev/tcp/${at%:*}/${at#*:}"
+    printf "$1" >&3
+    timeout 5 cat <&3 | grep -aoE 'HTTP/1\.1 [0-9]+' | cut -d' ' -f2 | tr '\n' ' '
+    exec 3>&-
+}
+
+# The server may close before all was read, and the answer be lost with that.
+one_refusal() { [ "$1" = "400 " ] || [ "$1" = "" ]; }
+
+# Requests that hide another (tests/serve_attacks.py has more of them), and several in one piece.
+test_framing() {
+    local at='Host: localhost\r\n' second='GET /v1/models HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n'
+    check "two Content-Lengths" one_refusal "$(raw "POST /tokenize HTTP/1.1\r\n${at}Content-Length: 2\r\nContent-Length: 60\r\n\r\n{}$second")"
+    check "two Hosts" one_refusal "$(raw "GET /health HTTP/1.1\r\n${at}Host: example.org\r\n\r\n$second")"
+    check "a length and chunks" one_refusal "$(raw "POST /tokenize HTTP/1.1\r\n${at}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n$second")"
+    check "three requests in one piece" [ "$(raw "GET /health HTTP/1.1\r\n$at\r\nPOST /tokenize HTTP/1.1\r\n${at}Content-Length: 16\r\n\r\n{\"content\": \"a\"}$second")" = "200 200 200 " ]
+}
+
 # The same seed gives the same text among others that come and go.
 test_together() {
     local i want
@@ -213,6 +234,29 @@ test_keys() {
     check "and without texts" [ "$(grep -c king "$folder/log")" = 0 ]
 }
 
+# Where all do not fit the cache some wait, or give up their place for a time; their texts are the same.
+test_small_cache() {
+    local i want=() asked=()
+    start --ctx 512 --parallel 4
+    for i in 1 2 3 4; do
+        ask /v1/completions "{\"prompt\": \"The king said\", \"max_tokens\": 300, \"seed\": $i, \"logit_bias\": {\"1\": -100}}"
+        want[i]=$(field text)
+    done
+    for i in 1 2 3 4; do
+        curl -s -m 120 -o "$folder/small.$i" -d "{\"prompt\": \"The king said\", \"max_tokens\": 300, \"seed\": $i, \"logit_bias\": {\"1\": -100}}" "$url/v1/completions" &
+        asked[i]=$!
+    done
+    wait "${asked[@]}"
+    for i in 1 2 3 4; do
+        cp "$folder/small.$i" "$folder/out"
+        check "text $i is the same though the cache is small" [ "$(field text)" = "${want[i]}" ]
+    done
+    check "some gave up their place" [ "$(gauge preemptions_total)" -gt 0 ]
+    ask /v1/completions '{"prompt": "The king said", "max_tokens": 600}'
+    check "what never fits is refused" [ "$status" = 400 ]
+    stop
+}
+
 # A device that is lost in the middle of texts: these go on where they were, and are the same.
 test_lost() {
     local layers want slow same
@@ -243,9 +287,18 @@ test_lost() {
 test_clients() {
     local python=${PERIDOT_PYTHON:-python3}
     if "$python" -c 'import openai' 2>/dev/null; then
+        start
         "$python" "$source/tests/serve_clients.py" "$url/v1" >"$folder/out" 2>"$folder/err"
         check "the openai package is answered as by OpenAI" [ $? = 0 ]
+        stop
     else echo "skipped: the Python package openai is not there"; fi
+    [ "${PERIDOT_TEST_ALL:-}" ] && command -v "$python" >/dev/null || return
+    start --timeout 2
+    "$python" "$source/tests/serve_attacks.py" "$url" --pid $server --all >"$folder/out" 2>"$folder/err"
+    check "attacks on HTTP come to nothing" [ $? = 0 ]
+    "$python" "$source/tests/serve_load.py" "$url" --pid $server >"$folder/out" 2>"$folder/err"
+    check "2,000 requests of 64 clients are answered as alone" [ $? = 0 ]
+    stop
 }
 
 fails_with 1 --insecure serve -m "$model" --port 0 --host 0.0.0.0
@@ -260,8 +313,10 @@ test_completions
 test_refused
 test_together
 test_closed
-test_clients
+test_framing
 stop
+test_clients
 test_keys
+test_small_cache
 test_lost
 finish

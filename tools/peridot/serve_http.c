@@ -34,7 +34,7 @@ struct exchange {
     struct serve_job *job;     /* NULL: it needs none */
     struct serve_error error;
     size_t n_discarded;
-    bool submitted;
+    bool submitted, at_once;
 };
 
 struct route {
@@ -143,10 +143,33 @@ static const struct route *find_route(struct serve_error *e, const char *method,
     return NULL;
 }
 
+static enum MHD_Result count_header(void *user, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+    static const char *const single[] = {"Content-Length", "Transfer-Encoding", "Host"};
+    unsigned *counts = user;
+    (void)kind, (void)value;
+    for (size_t i = 0; i < CMD_COUNT(single); i++)
+        if (strcasecmp(name, single[i]) == 0 && ++counts[i] > 1) counts[3] = 1;
+    return MHD_YES;
+}
+
+/* Where a request ends, and whom it is for, must be said once: whoever passed it on may have read the other one. */
+static bool is_ambiguous(struct MHD_Connection *c)
+{
+    unsigned counts[4] = {0};
+    MHD_get_connection_values(c, MHD_HEADER_KIND, count_header, counts);
+    return counts[3];
+}
+
 static bool check(struct exchange *x, struct serve_server *server, struct MHD_Connection *c)
 {
     struct serve_error *e = &x->error;
     const char *host = header(c, "Host"), *length = header(c, "Content-Length");
+    x->at_once = is_ambiguous(c);
+    if (x->at_once) {
+        *e = (struct serve_error){0};
+        return serve_refuse(e, 400, NULL, NULL, "Content-Length, Transfer-Encoding or Host is there twice");
+    }
     if (!knows_host(server, host)) return serve_refuse(e, 403, NULL, NULL, "the host %s is not this server's", host);
     if (!knows_origin(server, header(c, "Origin"), host))
         return serve_refuse(e, 403, NULL, NULL, "pages of %s may not ask here (--cors)", header(c, "Origin"));
@@ -156,7 +179,8 @@ static bool check(struct exchange *x, struct serve_server *server, struct MHD_Co
     if (x->route->get) return true;
     if (server->draining) return serve_refuse(e, 503, NULL, NULL, "the server is ending");
     if (!server->ready) return serve_refuse(e, 503, NULL, NULL, "the model is not loaded yet");
-    if (length && strtoull(length, NULL, 10) > SERVE_BODY_MAX)
+    x->at_once = length && strtoull(length, NULL, 10) > SERVE_BODY_MAX;
+    if (x->at_once)
         return serve_refuse(e, 413, NULL, NULL, "a body of more than %d bytes", SERVE_BODY_MAX);
     if (!is_json_type(header(c, "Content-Type")))
         return serve_refuse(e, 415, NULL, NULL, "a body of type %.64s, and not application/json",
@@ -344,7 +368,7 @@ static enum MHD_Result handle(void *user, struct MHD_Connection *c, const char *
     if (!x) {
         x = *context = begin(http, c, url, method);
         if (!x) return MHD_NO;
-        return x->error.status == 413 ? send_error(c, http->server, x) : MHD_YES;   /* it need not even be sent */
+        return x->at_once ? send_error(c, http->server, x) : MHD_YES;   /* the connection ends with it */
     }
     if (*size) {
         size_t n = *size;
