@@ -522,7 +522,7 @@ typedef struct peridot_request_params {
                                   this one by false */
     void *user;
     /* So many of the prompt's last tokens are a reply that an earlier request began, and that a lost device or a full
-     * cache ended: the text, its stop texts and the generator go on after them, to the same reply. The chain is to be
+     * cache ended: the text, its stop texts, the generator and the grammar go on after them, to the same reply. The chain is to be
      * set anew before, with the seed that it had. */
     size_t n_replied;
     /* Called before `text` with the logits that a token is drawn from, before biases and penalties, and their position;

@@ -1,6 +1,7 @@
 """Asks peridot serve as programs do that were written for OpenAI: serve_clients.py http://HOST:PORT/v1"""
 
 import asyncio
+import json
 import sys
 
 import openai
@@ -65,9 +66,21 @@ def test_others():
     assert events[-1].type == "response.incomplete" and events[-1].response.usage.output_tokens == 8
 
 
+def test_parse():
+    for seed in range(4):
+        reply = client.chat.completions.parse(model=model, messages=messages, response_format=Person, seed=seed)
+        assert isinstance(reply.choices[0].message.parsed, Person)
+        response = client.responses.parse(model=model, input="Once upon a time", text_format=Person)
+        assert isinstance(response.output_parsed, Person)
+    text = client.chat.completions.create(model=model, messages=messages, response_format={"type": "json_object"}, seed=1)
+    assert text.choices[0].finish_reason == "length" or isinstance(json.loads(text.choices[0].message.content), dict)
+
+
 def test_errors():
     for error, arguments in [(openai.BadRequestError, {"tools": [{"type": "function", "function": {"name": "f"}}]}),
                              (openai.BadRequestError, {"max_tokens": 10**6}),
+                             (openai.BadRequestError, {"response_format": {"type": "json_schema", "json_schema": {
+                                 "name": "x", "schema": {"type": "object", "patternProperties": {"a": {}}}}}}),
                              (openai.NotFoundError, {"model": "gpt-4"})]:
         try:
             client.chat.completions.create(**{"model": model, "messages": messages, **arguments})

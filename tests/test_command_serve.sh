@@ -99,6 +99,21 @@ test_chat() {
     check "logprobs come with alternatives" matches out '"logprobs":\{"content":\[\{"token":"[^"]+","logprob":-[0-9.e-]+,"bytes":\[[0-9,]+\],"top_logprobs":\[\{"token"'
 }
 
+person='{"type": "object", "properties": {"name": {"type": "string", "minLength": 60, "maxLength": 90}, "old": {"type": "boolean"}}, "required": ["name", "old"]}'
+
+test_json() {
+    local format
+    for format in '{"type": "json_schema", "json_schema": {"name": "x", "schema": '"$person"'}}' '{"type": "json_schema", "schema": '"$person"'}'; do
+        ask /v1/chat/completions "$(chat 'A person' 300 3 ", \"response_format\": $format")"
+        check "a schema holds" matches out '"content":"[ \\n]*\{[ \\n]*\\"name\\":.*\\"old\\":[ \\n]*(true|false)[ \\n]*\}[ \\n]*"'
+        check "to the end" [ "$(field finish_reason)" = stop ]
+    done
+    ask /v1/chat/completions "$(chat 'A person' 300 3 ', "response_format": {"type": "json_object"}')"
+    check "an object is one" matches out '"content":"[ \\n]*\{'
+    refused 400 /v1/chat/completions 'patternProperties' "$(chat a 9 1 ', "response_format": {"type": "json_schema", "schema": {"patternProperties": {"a": {}}}}')"
+    refused 400 /v1/responses 'text' '{"input": "a", "text": {"format": {"type": "json_schema", "schema": 3}}}'
+}
+
 # What a conversation has in the cache is not read again.
 test_prefix() {
     local long='There was a king who had three sons and a daughter, and they lived by the sea.' reply
@@ -259,25 +274,32 @@ test_small_cache() {
 
 # A device that is lost in the middle of texts: these go on where they were, and are the same.
 test_lost() {
-    local layers want slow same
+    local layers want same json asked
     layers=$(dirname "$peridot")/tests/layers
     [ -e "$layers/layer_lost.so" ] || { echo "skipped: no layer to lose a device with"; return; }
-    VK_ADD_LAYER_PATH=$layers VK_INSTANCE_LAYERS=VK_LAYER_PERIDOT_lost PERIDOT_TEST_LOSE=$folder/lose start --parallel 2
+    VK_ADD_LAYER_PATH=$layers VK_INSTANCE_LAYERS=VK_LAYER_PERIDOT_lost PERIDOT_TEST_LOSE=$folder/lose start --parallel 3
     ask /v1/chat/completions "$(chat 'The king said' 200 9 ', "stop": ["zzzz"]')"
     want=$(field content)
     ask /v1/completions '{"prompt": "The queen said", "max_tokens": 200, "seed": 9, "logprobs": 0}'
     same=$(field text)
+    ask /v1/completions '{"prompt": "A person", "max_tokens": 300, "seed": 9, "response_format": {"type": "json_schema", "schema": '"$person"'}}'
+    json=$(field text)
     curl -sN -m 60 -o "$folder/slow" -d "$(chat 'The king said' 200 9 ', "stop": ["zzzz"], "stream": true')" "$url/v1/chat/completions" &
-    slow=$!
+    asked=($!)
+    curl -sN -m 60 -o "$folder/slow3" -d '{"prompt": "A person", "max_tokens": 300, "seed": 9, "response_format": {"type": "json_schema", "schema": '"$person"'}}' "$url/v1/completions" &
+    asked+=($!)
     curl -sN -m 60 -o "$folder/slow2" -d '{"prompt": "The queen said", "max_tokens": 200, "seed": 9, "logprobs": 0}' "$url/v1/completions" &
-    for _ in $(seq 100); do [ "$(gauge running)" = 2 ] && break; sleep 0.02; done
+    asked+=($!)
+    for _ in $(seq 100); do [ "$(gauge running)" = 3 ] && break; sleep 0.02; done
     : >"$folder/lose"
-    wait $slow $!
+    wait "${asked[@]}"
     cp "$folder/slow" "$folder/out"
     check "a text goes on after its device was lost" [ "$(deltas)" = "$want" ]
     cp "$folder/slow2" "$folder/out"
     check "and so does another, with its probabilities" [ "$(field text)" = "$same" ]
     check "all of them" [ "$(grep -oE '"token_logprobs":[^]]*' "$folder/out" | tr -cd , | wc -c)" = 199 ]
+    cp "$folder/slow3" "$folder/out"
+    check "and JSON" [ "$(field text)" = "$json" ]
     check "it was lost once" [ "$(gauge lost_devices_total)" = 1 ]
     ask /v1/completions '{"prompt": "The queen said", "max_tokens": 4}'
     check "and the server goes on" [ "$status" = 200 ]
@@ -308,6 +330,7 @@ fails_with 2 '--cors' serve --cors '*'
 start
 test_pages
 test_chat
+test_json
 test_prefix
 test_completions
 test_refused

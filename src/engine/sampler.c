@@ -20,16 +20,20 @@ void pd_sampler_accept(struct pd_sampler *s, int32_t token)
     s->recent[s->n_seen++ % PD_REPEAT_WINDOW] = token;
 }
 
+void pd_sampler_begin_value(struct pd_sampler *s, uint32_t at)
+{
+    s->value_begun = true;
+    s->value_begin = s->value_end = at;
+    pd_walk_begin(&s->walk, &s->p.grammar->rules);
+}
+
 /* A token that cannot continue the value ends it. */
 void pd_sampler_follow(struct pd_sampler *s, const int32_t *tokens, uint32_t n)
 {
     const peridot_grammar *grammar = s->p.grammar;
     while (s->value_begun && s->value_end < n)
         s->value_begun = pd_grammar_take(&s->walk, grammar, tokens[s->value_end++]);
-    if (s->value_begun) return;
-    s->value_begun = true;
-    s->value_begin = s->value_end = n;
-    pd_walk_begin(&s->walk, &grammar->rules);
+    if (!s->value_begun) pd_sampler_begin_value(s, n);
 }
 
 void pd_sampler_truncate(struct pd_sampler *s, uint32_t n)
