@@ -248,6 +248,22 @@ test_ctrl_c() {
     leave '\004'
 }
 
+# After the device is lost the model is opened again, and the conversation goes on.
+test_lost() {
+    local layers
+    layers=$(dirname "$peridot")/tests/layers
+    [ -e "$layers/layer_lost.so" ] || { echo "skipped: no layer to lose a device with"; return; }
+    export VK_ADD_LAYER_PATH=$layers VK_INSTANCE_LAYERS=VK_LAYER_PERIDOT_lost PERIDOT_TEST_LOSE=$folder/lose
+    begin 80 -n 8
+    keys 'Once upon a time\r'; answered
+    : >"$folder/lose"
+    keys 'The fox\r'; await 'lost'; await 'the model is opened again'; await '>>> '
+    keys '/retry\r'; answered
+    keys "/save $folder/lost.json\\r"; await '4 messages are in'; await '>>> '
+    leave '\004'
+    unset VK_ADD_LAYER_PATH VK_INSTANCE_LAYERS PERIDOT_TEST_LOSE
+}
+
 # What a model writes moves no cursor.
 test_control_characters() {
     local escape
@@ -255,7 +271,7 @@ test_control_characters() {
     chat $'hello\n' -m "$golden" --template llama2 -n 2 --logit-bias "$escape=1000"
     check "a pipe gets what the model writes" cmp -s "$folder/out" <(printf '\033\033\n')
     begin 80 -m "$golden" --template llama2 -n 2 --logit-bias "$escape=1000"
-    keys 'hello\r'; await '^[^['; answered
+    keys 'hello\r'; await '\x1b\x1b'; answered
     leave '\004'
 }
 
@@ -268,6 +284,7 @@ if [ -e "$source/models/stories.gguf" ]; then
     test_context
     test_typing
     test_ctrl_c
+    test_lost
 else
     echo "skipped: models/stories.gguf is not there"
 fi

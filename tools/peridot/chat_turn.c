@@ -131,7 +131,7 @@ peridot_status cmd_chat_open_session(struct cmd_chat *chat)
 /* After the device was lost. */
 static peridot_status open_again(struct cmd_chat *chat)
 {
-    fprintf(stderr, "peridot: %s; the model is loaded again\n", peridot_last_error());
+    fprintf(stderr, "peridot: %s; the model is opened again, and /retry sends the message again\n", peridot_last_error());
     peridot_session_free(chat->session);
     peridot_model_close(chat->model);
     chat->session = NULL;

@@ -114,7 +114,9 @@ void cmd_help_overview(void)
     print_section("ENVIRONMENT",
                   "PERIDOT_DEVICE: the device to use where no --device is given.\n"
                   "XDG_CACHE_HOME: compiled pipelines, and what peridot selftest found, are kept in its folder "
-                  "peridot (without it, in ~/.cache/peridot); removing them only costs the time to do that again.");
+                  "peridot (without it, in ~/.cache/peridot); removing them only costs the time to do that again.\n"
+                  "XDG_STATE_HOME: what is typed in peridot chat is kept in its folder peridot (without it, in "
+                  "~/.local/state/peridot).");
     print_section("EXIT STATUS", exit_status);
     print_examples("peridot run \"Once upon a time\"\n"
                    "peridot run -m gemma-2-2b-it.gguf \"Why is the sky blue?\"\n"

@@ -68,13 +68,11 @@ void cmd_interrupt_raise(void)
 
 void cmd_write_text(FILE *file, const char *text, size_t size, bool shown)
 {
-    for (size_t i = 0, n; shown && i < size; i += n ? n : 1) {
-        const unsigned char *c = (const unsigned char *)text + i;
-        n = peridot_utf8_size(text + i, size - i);
-        if (n == 0) fputs("\xef\xbf\xbd", file);
-        else if (n == 2 && c[0] == 0xc2 && c[1] < 0xa0) fprintf(file, "<U+%04X>", c[1]);
-        else if ((*c < 0x20 && *c != '\n' && *c != '\t') || *c == 0x7f) fprintf(file, "^%c", *c ^ 0x40);
-        else fwrite(text + i, 1, n, file);
+    char one[16];
+    for (size_t i = 0, n; shown && i < size; i += n) {
+        n = cmd_max(peridot_utf8_size(text + i, size - i), 1);
+        if (text[i] == '\n' || text[i] == '\t') fputc(text[i], file);
+        else fwrite(one, 1, peridot_printable(one, sizeof one, text + i, n), file);
     }
     if (!shown) fwrite(text, 1, size, file);
 }

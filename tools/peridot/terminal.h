@@ -20,9 +20,8 @@ void cmd_interrupt_patience(double seconds);
 /* Dies of the signal that was caught, if one was: what started us then sees the truth. */
 void cmd_interrupt_raise(void);
 
-/* Writes text that a model or a file made. On a terminal (`shown`) control characters, which could move the cursor,
- * change the title or make the terminal answer, are shown as ^[ or <U+009B>, and what is no UTF-8 as U+FFFD; tabs and
- * newlines stay. */
+/* Writes text that a model or a file made: on a terminal (`shown`) by peridot_printable, so that it cannot move the
+ * cursor, change the title or make the terminal answer; tabs and newlines stay. */
 void cmd_write_text(FILE *file, const char *text, size_t size, bool shown);
 
 /* A bar on stderr, drawn only when that is a terminal. */
