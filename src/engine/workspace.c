@@ -53,7 +53,8 @@ static peridot_status alloc_scratch(struct pd_workspace *w)
 
 static peridot_status create(struct pd_workspace *w)
 {
-    uint32_t n_outputs = w->model->weights.n_outputs, width = (uint32_t)pd_max(n_outputs, w->model->config.d_model);
+    uint32_t n_outputs = w->model->weights.n_outputs;
+    uint64_t width = pd_align(pd_max(n_outputs, w->model->config.d_model), PD_PAD);
     PD_TRY(pd_heap_create(&w->device_heap, w->model->gpu, PD_HEAP_DEVICE, 4u << 20));
     PD_TRY(pd_heap_create(&w->host_heap, w->model->gpu, PD_HEAP_HOST, 1u << 20));
     PD_TRY(alloc_scratch(w));
@@ -185,14 +186,14 @@ void pd_workspace_select(const struct pd_workspace *w, struct pd_recorder *r, ui
 
 /* ---- results ---- */
 
+/* In one copy, with what is between them, which then goes. */
 static peridot_status read_rows(struct pd_workspace *w, struct pd_span span, uint32_t stride, uint32_t width,
                                 uint32_t first, uint32_t n)
 {
     uint64_t row_size = (uint64_t)stride * sizeof(float);
-    if (stride == width) return pd_span_read(w->model->gpu, w->host_rows, span, first * row_size, n * row_size);
-    for (uint32_t i = 0; i < n; i++)
-        PD_TRY(pd_span_read(w->model->gpu, w->host_rows + (size_t)i * width, span, (first + i) * row_size,
-                            width * sizeof(float)));
+    PD_TRY(pd_span_read(w->model->gpu, w->host_rows, span, first * row_size, n * row_size));
+    for (uint32_t i = 1; stride != width && i < n; i++)
+        memmove(w->host_rows + (size_t)i * width, w->host_rows + (size_t)i * stride, width * sizeof(float));
     return PERIDOT_OK;
 }
 
