@@ -353,8 +353,9 @@ PERIDOT_API uint32_t peridot_session_ctx(const peridot_session *session);
 PERIDOT_API uint32_t peridot_session_free_positions(const peridot_session *session);
 /* Most tokens of one submit. */
 PERIDOT_API uint32_t peridot_session_chunk(const peridot_session *session);
-/* Ends the call that is at work on the session between two submits, or the next such call at once: it returns
- * PERIDOT_CANCELLED, and what it did so far stands. From any thread, and from a signal handler. */
+/* Ends the call that is at work on the session, or the next such call at once: it returns PERIDOT_CANCELLED. That takes
+ * about 0.1 s, or a decode step where these are slower; the chunks of prompts that were done stand. From any thread, and
+ * from a signal handler. */
 PERIDOT_API void peridot_cancel(peridot_session *session);
 
 /* ---- sequence --------------------------------------------------------------------------------------------------- */
@@ -404,6 +405,8 @@ typedef struct peridot_eval_params {
     peridot_row logits;    /* NULL: no rows. The last position's logits can be had afterwards, unless only `hidden` is
                               asked for */
     peridot_row hidden;    /* NULL: none */
+    /* NULL: none. Tokens of all prompts together, several times a second where they take long: false cancels */
+    peridot_progress progress;
     void *user;
 } peridot_eval_params;
 
@@ -520,6 +523,8 @@ typedef struct peridot_request_params {
     uint32_t n_max;            /* tokens to generate at most */
     peridot_text text;         /* NULL: none. That of a request must not evaluate anything; it may add requests and end
                                   this one by false */
+    peridot_progress progress; /* NULL: none. Tokens of a long prompt, again and again while they are evaluated: false
+                                  ends it with PERIDOT_CANCELLED */
     void *user;
     /* So many of the prompt's last tokens are a reply that an earlier request began, and that a lost device or a full
      * cache ended: the text, its stop texts, the generator and the grammar go on after them, to the same reply. The chain is to be

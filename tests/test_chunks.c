@@ -79,9 +79,25 @@ static void test_long_prompt(void **state)
     }
 }
 
+/* Pieces come to 0.1 s, whatever the first ones took, and back to that when the device is slow for a while. */
+static void test_next_piece(void **state)
+{
+    (void)state;
+    static const double rates[] = {1e9, 4e10, 1e13};   /* multiplications per second */
+    for (size_t i = 0; i < PD_COUNT(rates); i++) {
+        uint64_t work = 1 << 28;
+        for (int k = 0; k < 6; k++) {
+            double slow = k == 3 ? 8 : 1, fixed = 1e-4, seconds = fixed + (double)work * slow / rates[i];
+            if (k > 2 && k != 3 && k != 4) assert_true(seconds > 0.08 && seconds < 0.12);
+            work = pd_next_piece(work, seconds);
+        }
+    }
+    assert_true(pd_next_piece(0, 0) >= 1 && pd_next_piece(UINT64_MAX, 0) < UINT64_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_next_chunk), cmocka_unit_test(test_shared_chunk),
-                                       cmocka_unit_test(test_long_prompt)};
+                                       cmocka_unit_test(test_long_prompt), cmocka_unit_test(test_next_piece)};
     return cmocka_run_group_tests_name("chunks", tests, NULL, NULL);
 }

@@ -37,6 +37,12 @@ static bool take_logits(void *user, const float *row, size_t n)
     return r->logits(r->user, r->sequence, r->sequence->q->pos - 1, row, n);
 }
 
+static bool tell_progress(void *user, uint64_t done, uint64_t total)
+{
+    const peridot_request *r = user;
+    return r->progress(r->user, done, total);
+}
+
 static void flush(peridot_request *r)
 {
     bool unused;
@@ -82,9 +88,11 @@ static peridot_status begin(peridot_request *r, const peridot_request_params *p,
     r->n_prompt = n;
     r->text = p->text;
     r->logits = p->logits;
+    r->progress = p->progress;
     r->user = p->user;
     r->r = (struct pd_request){.prompt = {.sequence = q, .tokens = prompt, .n_left = n}, .n_max = p->n_max,
-        .logits = p->logits ? take_logits : NULL, .token = take_token, .user = r};
+        .logits = p->logits ? take_logits : NULL, .token = take_token,
+        .progress = p->progress ? tell_progress : NULL, .user = r};
     PD_TRY(pd_request_begin(&r->r, r->sequence->session->s));
     return n_replied ? replay(r, prompt + n - n_replied, n_replied) : PERIDOT_OK;
 }
@@ -180,7 +188,8 @@ static peridot_status run_to_end(peridot_request *r)
 {
     struct pd_session *s = r->sequence->session->s;
     struct pd_request *request = &r->r;
-    PD_TRY(pd_session_eval(s, &request->prompt, 1, NULL));   /* in one go */
+    const struct pd_row_wishes wishes = {.progress = request->progress, .user = r};
+    PD_TRY(pd_session_eval(s, &request->prompt, 1, &wishes));   /* in one go */
     while (request->state != PD_REQUEST_DONE) PD_TRY(pd_requests_run(s, &request, 1));
     flush(r);
     return end_status(r);

@@ -17,6 +17,7 @@ struct peridot_request {
     struct pd_stop stop;
     peridot_text text;
     peridot_row logits;
+    peridot_progress progress;
     void *user;
     double first_token_s;
     peridot_status status;             /* of turning tokens into text */

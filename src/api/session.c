@@ -55,6 +55,12 @@ static bool report_hidden(void *user, struct pd_sequence *q, uint32_t pos, const
     return p->hidden(p->user, q->owner, pos, row, n);
 }
 
+static bool report_progress(void *user, uint64_t done, uint64_t total)
+{
+    const peridot_eval_params *p = user;
+    return p->progress(p->user, done, total);
+}
+
 peridot_status peridot_eval(peridot_session *session, const peridot_prompt *prompts, size_t n,
                             const peridot_eval_params *params)
 {
@@ -72,6 +78,7 @@ peridot_status peridot_eval(peridot_session *session, const peridot_prompt *prom
     }
     struct pd_row_wishes wishes = {.logits = known.logits ? report_logits : NULL,
                                    .hidden = known.hidden ? report_hidden : NULL,
+                                   .progress = known.progress ? report_progress : NULL,
         .user = &known, .first = known.first, .last = known.last, .no_head = known.hidden && !known.logits};
     return pd_session_eval(session->s, of, (uint32_t)n, &wishes);
 }

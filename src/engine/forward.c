@@ -6,6 +6,7 @@
 #include "engine/forward.h"
 
 #include "arch/layers.h"
+#include "base/num.h"
 
 struct pd_heads pd_layer_heads(const struct pd_config *c, const struct pd_weights *weights, uint32_t i)
 {
@@ -42,7 +43,8 @@ static struct pd_attention attention_of(const struct pd_pass *p, uint32_t i)
     return (struct pd_attention){.heads = pd_layer_heads(p->config, p->weights, i), .kv = p->cache->layers[i],
         .qkv = p->scratch->qkv, .y = p->scratch->att, .places = p->places[layer->kind],
         .angles = p->angles[layer->rope],
-        .n_tokens = p->n_tokens, .kind = layer->kind, .step = p->step, .partial = p->scratch->partial};
+        .n_tokens = p->n_tokens,
+        .n_keys = layer->window ? (uint32_t)pd_min(p->n_keys, layer->window) : p->n_keys, .kind = layer->kind, .step = p->step, .partial = p->scratch->partial};
 }
 
 /* branch = o(attention(rope(qkv(normed)))). Each token of its own sequence has its own keys: as many as in a decode

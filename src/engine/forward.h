@@ -32,6 +32,7 @@ struct pd_pass {
     uint64_t places[PD_MAX_LAYER_KINDS];     /* of each kind of layer, [n_tokens] struct pd_place */
     uint64_t angles[PD_MAX_ROPE_TABLES];   /* [n_tokens][head_dim] each: cos, sin */
     uint32_t n_tokens;
+    uint32_t n_keys;                   /* that the last one may see, where pieces are counted: see pd_recorder */
     bool decode;                       /* a decode step: each token is the next one of its own sequence */
 };
 

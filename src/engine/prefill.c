@@ -10,13 +10,18 @@
 #define FIRST_CHUNK 16       /* where submits are sized: what even a slow GPU does in a fraction of a second */
 #define SUBMIT_SECONDS 0.2   /* what it aims at; drivers take a device away after about two */
 #define FEW_SECONDS 1.0      /* what FIRST_CHUNK tokens may take */
+#define PIECE_SECONDS 0.1    /* what a piece aims at */
+#define FIRST_PIECE_CPU (1ull << 28)   /* multiplications: some 10 ms */
+#define FIRST_PIECE_GPU (1ull << 32)
 
 peridot_status pd_prefill_create(struct pd_prefill *p, struct pd_workspace *w, uint32_t n_max, bool timed)
 {
+    bool cpu = pd_gpu_info(w->model->gpu)->type == PERIDOT_DEVICE_CPU;
     *p = (struct pd_prefill){.w = w,
                              .n_max = n_max,
                              .timed = timed,
-                             .overlap = pd_gpu_info(w->model->gpu)->type != PERIDOT_DEVICE_CPU,
+                             .overlap = !cpu,
+                             .piece_work = cpu ? FIRST_PIECE_CPU : FIRST_PIECE_GPU,
                              .n_timed = (uint32_t)pd_min(FIRST_CHUNK, n_max),
                              .n_shared = 1};
     PD_TRY(pd_commands_create(&p->commands, w->model->gpu));
@@ -49,6 +54,11 @@ uint32_t pd_next_shared_chunk(uint32_t planned, uint32_t n, double seconds)
     if (n < planned && seconds < SUBMIT_SECONDS) return planned;
     double fits = SUBMIT_SECONDS * n / fmax(seconds, 1e-6);
     return (uint32_t)fmax(fmin(fits, 4.0 * n), 1);
+}
+
+uint64_t pd_next_piece(uint64_t most_work, double longest)
+{
+    return (uint64_t)fmin(fmax((double)most_work * PIECE_SECONDS / fmax(longest, 1e-6), 1), 1e18);
 }
 
 uint32_t pd_prefill_next(const struct pd_prefill *p, bool others_wait)
@@ -87,14 +97,29 @@ static peridot_status fill(struct pd_prefill *p, struct pd_chunk *chunk, struct 
     return PERIDOT_OK;
 }
 
-static peridot_status record(struct pd_prefill *p, struct pd_commands *commands, const struct pd_chunk *chunk,
-                             bool head)
+/* The last position of a chunk, and one. */
+static uint32_t count_keys(const struct pd_chunk *chunk)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < chunk->n_parts; i++) {
+        const struct pd_prompt *prompt = chunk->parts[i].prompt;
+        n = (uint32_t)pd_max(n, prompt->sequence->pos + prompt->n_in_flight + chunk->parts[i].n);
+    }
+    return n;
+}
+
+/* piece_work: see pd_recorder. */
+static peridot_status record(struct pd_prefill *p, struct pd_commands *commands, struct pd_chunk *chunk, bool head,
+                             uint64_t piece_work)
 {
     struct pd_workspace *w = p->w;
     struct pd_recorder r = pd_workspace_recorder(w, commands);
     struct pd_pass pass = pd_workspace_pass(w, &chunk->input, &r, chunk->n_rows);
+    r.piece_work = piece_work;
+    pass.n_keys = count_keys(chunk);
     PD_TRY(pd_commands_begin(commands));
     pd_forward(&pass, NULL);
+    chunk->most_work = r.most_work;
     for (uint32_t i = 0; head && i < chunk->n_parts; i++) {
         const struct pd_chunk_part *part = &chunk->parts[i];
         uint32_t own = pd_own_row(part->prompt->sequence);
@@ -111,14 +136,65 @@ static bool has_head(const struct pd_prefill *p, const struct pd_row_wishes *wis
     return p->w->model->weights.n_outputs && !wishes->no_head;
 }
 
-static peridot_status submit(struct pd_chunk **out, struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n,
-                             const struct pd_row_wishes *wishes, uint32_t most)
+/* ---- pieces ---- */
+
+static peridot_status submit_piece(struct pd_chunk *chunk)
+{
+    chunk->begun = pd_now();
+    return pd_commands_submit_piece(chunk->commands, chunk->n_submitted++);
+}
+
+/* For the one that was submitted last. */
+static peridot_status wait_for_piece(struct pd_prefill *p, struct pd_chunk *chunk)
+{
+    PD_TRY(pd_commands_wait(chunk->commands));
+    double begun = fmax(chunk->begun, p->done);
+    p->done = pd_now();
+    chunk->seconds += p->done - begun;
+    chunk->longest = fmax(chunk->longest, p->done - begun);
+    return PERIDOT_OK;
+}
+
+/* n_more tokens are done of those that are left. */
+static peridot_status report_progress(const struct pd_prompt *prompts, uint32_t n, const struct pd_row_wishes *wishes,
+                                      uint64_t n_more)
+{
+    uint64_t n_left = 0;
+    for (uint32_t i = 0; i < n; i++) n_left += prompts[i].n_left + prompts[i].n_in_flight;
+    if (!wishes->progress || wishes->progress(wishes->user, wishes->n_total - n_left + n_more, wishes->n_total))
+        return PERIDOT_OK;
+    return pd_fail(PERIDOT_CANCELLED, "stopped by the caller within a prompt");
+}
+
+peridot_status pd_report_progress(const struct pd_prompt *prompts, uint32_t n, const struct pd_row_wishes *wishes)
+{
+    return report_progress(prompts, n, wishes, 0);
+}
+
+/* The first piece of the next chunk. */
+static peridot_status begin_chunk(struct pd_chunk **out, struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n,
+                                  const struct pd_row_wishes *wishes, uint32_t most)
 {
     struct pd_chunk *chunk = *out = &p->chunks[p->next];
     chunk->planned = most;
+    chunk->n_submitted = 0;
+    chunk->seconds = chunk->longest = 0;
     PD_TRY(fill(p, chunk, prompts, n, wishes->whole));
-    PD_TRY(record(p, chunk->commands, chunk, has_head(p, wishes)));
-    PD_TRY(pd_commands_submit(chunk->commands));
+    PD_TRY(record(p, chunk->commands, chunk, has_head(p, wishes), p->piece_work));
+    return submit_piece(chunk);
+}
+
+/* The other pieces, each when the one before it is done. The last one is then at work. */
+static peridot_status submit_chunk(struct pd_prefill *p, struct pd_chunk *chunk, struct pd_prompt *prompts, uint32_t n,
+                                   const struct pd_row_wishes *wishes, const atomic_bool *stop)
+{
+    uint32_t n_pieces = pd_commands_n_pieces(chunk->commands);
+    while (chunk->n_submitted < n_pieces) {
+        PD_TRY(wait_for_piece(p, chunk));
+        PD_TRY(report_progress(prompts, n, wishes, (uint64_t)chunk->n_rows * chunk->n_submitted / n_pieces));
+        if (*stop) return pd_fail(PERIDOT_CANCELLED, "stopped within a prompt");
+        PD_TRY(submit_piece(chunk));
+    }
     p->next ^= 1;
     for (uint32_t i = 0; i < chunk->n_parts; i++) {
         struct pd_chunk_part *part = &chunk->parts[i];
@@ -204,13 +280,12 @@ static peridot_status report_part(struct pd_prefill *p, const struct pd_chunk *c
 /* ---- running ---- */
 
 /* The chunk's tokens become their sequences'. */
-static peridot_status finish(struct pd_prefill *p, struct pd_chunk *chunk, double begun,
-                             const struct pd_row_wishes *wishes)
+static peridot_status finish(struct pd_prefill *p, struct pd_chunk *chunk, const struct pd_row_wishes *wishes)
 {
-    PD_TRY(pd_commands_wait(chunk->commands));
-    double started = fmax(begun, p->done);
-    p->done = pd_now();
-    pd_prefill_took(p, chunk->n_rows, p->done - started);
+    PD_TRY(wait_for_piece(p, chunk));
+    pd_prefill_took(p, chunk->n_rows, chunk->seconds);
+    if (chunk->n_rows == chunk->planned || chunk->longest > PIECE_SECONDS)
+        p->piece_work = pd_next_piece(chunk->most_work, chunk->longest);
     for (uint32_t i = 0; i < chunk->n_parts; i++) {
         const struct pd_chunk_part *part = &chunk->parts[i];
         struct pd_sequence *q = part->prompt->sequence;
@@ -242,33 +317,36 @@ peridot_status pd_prefill_run(struct pd_prefill *p, struct pd_prompt *prompts, u
 {
     bool reports = wishes->logits || wishes->hidden;
     struct pd_chunk *flying = NULL;
-    double begun = 0;
     peridot_status status = PERIDOT_OK;
     while (status == PERIDOT_OK && pd_prefill_next(p, false) > 1 && pd_prefill_pending(prompts, n, wishes->whole)) {
         struct pd_chunk *chunk;
+        status = pd_report_progress(prompts, n, wishes);
         if (*stop) status = pd_fail(PERIDOT_CANCELLED, "stopped between the chunks of a prompt");
-        if (status == PERIDOT_OK) status = submit(&chunk, p, prompts, n, wishes, pd_prefill_next(p, false));
+        if (status == PERIDOT_OK) status = begin_chunk(&chunk, p, prompts, n, wishes, pd_prefill_next(p, false));
         if (status != PERIDOT_OK) break;
-        double now = pd_now();
-        if (flying) status = finish(p, flying, begun, wishes);
+        if (flying) status = finish(p, flying, wishes);
+        flying = NULL;
+        if (status == PERIDOT_OK) status = submit_chunk(p, chunk, prompts, n, wishes, stop);
+        if (status != PERIDOT_OK) break;
         flying = chunk;
-        begun = now;
-        if ((!reports && p->overlap) || status != PERIDOT_OK) continue;
+        if (!reports && p->overlap) continue;
         flying = NULL;   /* its rows are in the scratch until the next one */
-        status = finish(p, chunk, now, wishes);
+        status = finish(p, chunk, wishes);
         if (status == PERIDOT_OK) status = report_chunk(p, chunk, wishes);
     }
     if (!flying) return status;
-    peridot_status last = finish(p, flying, begun, wishes);   /* whatever went wrong after it: it stands */
+    peridot_status last = finish(p, flying, wishes);   /* whatever went wrong after it: it stands */
     return status == PERIDOT_OK ? last : status;
 }
 
-peridot_status pd_prefill_step(struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n, bool others_wait)
+peridot_status pd_prefill_step(struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n, bool others_wait,
+                               const atomic_bool *stop)
 {
     static const struct pd_row_wishes none = {.whole = true};
     struct pd_chunk *chunk;
-    PD_TRY(submit(&chunk, p, prompts, n, &none, pd_prefill_next(p, others_wait)));
-    return finish(p, chunk, pd_now(), &none);
+    PD_TRY(begin_chunk(&chunk, p, prompts, n, &none, pd_prefill_next(p, others_wait)));
+    PD_TRY(submit_chunk(p, chunk, prompts, n, &none, stop));
+    return finish(p, chunk, &none);
 }
 
 /* ---- measuring ---- */
@@ -288,7 +366,7 @@ peridot_status pd_prefill_measure(struct pd_prefill *p, struct pd_commands *comm
                                .n_parts = 1,
                                .n_rows = n};
     q->logits = PD_LOGITS_NONE;   /* its row is overwritten */
-    PD_TRY(record(p, commands, chunk, p->w->model->weights.n_outputs != 0));
+    PD_TRY(record(p, commands, chunk, p->w->model->weights.n_outputs != 0, 0));
     PD_TRY(pd_commands_run(commands));
     return pd_commands_run(commands);
 }

@@ -1,5 +1,7 @@
-/* Prompts: chunks of tokens of one or several sequences, each a submit. Where submits are to be short a chunk is as
- * long as the device takes a given time for. While it works on one, the host writes and records the next. */
+/* Prompts: chunks of tokens of one or several sequences. A chunk is recorded in pieces that take about 0.1 s, and
+ * between them it can be stopped: its tokens then count as never evaluated. Where submits are to be short whatever the
+ * pieces, a chunk is as long as the device takes a given time for. While it works on one, the host writes and records
+ * the next. */
 #ifndef PD_ENGINE_PREFILL_H
 #define PD_ENGINE_PREFILL_H
 
@@ -20,7 +22,9 @@ typedef bool (*pd_row_call)(void *user, struct pd_sequence *sequence, uint32_t p
 
 struct pd_row_wishes {
     pd_row_call logits, hidden;   /* NULL: none */
+    peridot_progress progress; /* NULL: none; tokens that are done, of n_total */
     void *user;
+    uint64_t n_total;
     uint32_t first;            /* of positions from here on */
     bool last;                 /* only of each prompt's last token */
     bool no_head;              /* nobody needs the last position's logits */
@@ -36,6 +40,9 @@ struct pd_chunk {
         bool ends;             /* with the prompt's last token */
     } parts[PD_MAX_SEQUENCES];
     uint32_t n_parts, n_rows, planned;
+    uint32_t n_submitted;      /* pieces */
+    uint64_t most_work;        /* of a piece */
+    double begun, seconds, longest;   /* when the last piece was; all of them, and the longest, took so long */
 };
 
 struct pd_prefill {
@@ -47,20 +54,24 @@ struct pd_prefill {
     uint32_t n_shared;         /* and of one that other sequences wait for */
     bool timed;                /* they are, though no other sequence waits */
     bool overlap;              /* the next chunk is submitted before the last one is done: a CPU has nothing to gain */
+    uint64_t piece_work;       /* multiplications of a piece */
     uint32_t next;             /* of the two chunks */
-    double done;               /* when the last one was */
+    double done;               /* when the last piece was */
 };
 
 /* timed: on a device that a driver takes away from whoever keeps it long. */
 peridot_status pd_prefill_create(struct pd_prefill *p, struct pd_workspace *w, uint32_t n_max, bool timed);
 void pd_prefill_free(struct pd_prefill *p);
 /* Evaluates prompts but for last tokens, which stay unless they are wished for. Several go into a chunk. `stop` is
- * looked at between chunks. */
+ * looked at between pieces. */
 peridot_status pd_prefill_run(struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n,
                               const struct pd_row_wishes *wishes, const atomic_bool *stop);
 /* The same for one chunk, sized in time where others wait. Last tokens are taken too, so that what a prompt leaves in
  * the cache does not depend on how it was cut. */
-peridot_status pd_prefill_step(struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n, bool others_wait);
+peridot_status pd_prefill_step(struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n, bool others_wait,
+                               const atomic_bool *stop);
+/* Tells the caller how many tokens are done. */
+peridot_status pd_report_progress(const struct pd_prompt *prompts, uint32_t n, const struct pd_row_wishes *wishes);
 /* Whether a prompt has more left than its last token, or has that. */
 bool pd_prefill_pending(const struct pd_prompt *prompts, uint32_t n, bool whole);
 /* Tokens of the next chunk at most. */
@@ -82,5 +93,7 @@ peridot_status pd_prefill_measure(struct pd_prefill *p, struct pd_commands *comm
 uint32_t pd_next_chunk(uint32_t planned, uint32_t n, double seconds);
 /* The same where others wait for it: as many as fit the time, at least one. */
 uint32_t pd_next_shared_chunk(uint32_t planned, uint32_t n, double seconds);
+/* Multiplications of a piece to come, after the longest of some took so long and none had more than most_work. */
+uint64_t pd_next_piece(uint64_t most_work, double longest);
 
 #endif

@@ -10,6 +10,7 @@ peridot_status pd_request_begin(struct pd_request *r, struct pd_session *s)
 {
     r->state = PD_REQUEST_PROMPT;
     r->begun = pd_now();
+    r->n_prompt = r->prompt.n_left;
     PD_TRY(pd_gpu_check(s->model->gpu));
     PD_TRY(pd_session_check_tokens(s, &r->prompt));
     pd_decoder_leave(&s->decoder, r->prompt.sequence);
@@ -104,6 +105,13 @@ static peridot_status decode(struct pd_session *s, struct pd_request *const *req
     return PERIDOT_OK;
 }
 
+static void report_progress(struct pd_session *s, struct pd_request *r)
+{
+    if (r->state != PD_REQUEST_PROMPT || !r->progress) return;
+    if (!r->progress(r->user, r->n_prompt - r->prompt.n_left, r->n_prompt))
+        end(s, r, pd_fail(PERIDOT_CANCELLED, "stopped by the caller within a prompt"));
+}
+
 /* Every round another prompt comes first, so that short ones don't wait for the end of a long one. */
 static peridot_status read_prompts(struct pd_session *s, struct pd_request *const *requests, uint32_t n)
 {
@@ -120,11 +128,14 @@ static peridot_status read_prompts(struct pd_session *s, struct pd_request *cons
     }
     if (m == 0) return PERIDOT_OK;
     peridot_status status = PERIDOT_OK;
-    if (pd_prefill_pending(prompts, m, true)) status = pd_prefill_step(&s->prefill, prompts, m, others_wait || m > 1);
+    if (pd_prefill_pending(prompts, m, true))
+        status = pd_prefill_step(&s->prefill, prompts, m, others_wait || m > 1, &s->cancelled);
     if (status == PERIDOT_ERROR_MEMORY) end(s, of[0], status);   /* not even its next token fits */
     else PD_TRY(status);
     for (uint32_t i = 0; i < m; i++) {
+        bool advanced = prompts[i].n_left < of[i]->prompt.n_left;
         of[i]->prompt = prompts[i];
+        if (advanced) report_progress(s, of[i]);
         if (of[i]->state == PD_REQUEST_PROMPT && prompts[i].n_left == 0) end_prompt(s, of[i]);
     }
     return PERIDOT_OK;
@@ -133,11 +144,11 @@ static peridot_status read_prompts(struct pd_session *s, struct pd_request *cons
 peridot_status pd_requests_run(struct pd_session *s, struct pd_request *const *requests, uint32_t n)
 {
     PD_TRY(pd_gpu_check(s->model->gpu));
-    if (s->cancelled) {
-        s->cancelled = false;
-        return pd_fail(PERIDOT_CANCELLED, "stopped between two rounds");
-    }
+    peridot_status status = PERIDOT_OK;
     s->n_rounds++;
-    PD_TRY(decode(s, requests, n));
-    return read_prompts(s, requests, n);
+    if (s->cancelled) status = pd_fail(PERIDOT_CANCELLED, "stopped between two rounds");
+    if (status == PERIDOT_OK) status = decode(s, requests, n);
+    if (status == PERIDOT_OK) status = read_prompts(s, requests, n);
+    if (status == PERIDOT_CANCELLED) s->cancelled = false;
+    return status;
 }

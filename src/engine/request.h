@@ -20,10 +20,12 @@ struct pd_request {
     /* Before `token`, with the logits that it was drawn from; false ends the request. NULL: never. */
     bool (*logits)(void *user, const float *row, size_t n);
     enum pd_token_verdict (*token)(void *user, int32_t token);   /* for each token that was drawn */
+    peridot_progress progress; /* for chunks of the prompt: false ends the request; NULL: none */
     void *user;
     /* Set by pd_request_begin and pd_requests_run: */
     enum pd_request_state state;
     peridot_status status;     /* of a request that is done */
+    size_t n_prompt;
     int32_t next;              /* the token that is yet to be evaluated */
     uint32_t n_generated;
     double begun, prompt_s, decode_begun, decode_s;   /* see peridot_stats */

@@ -218,6 +218,7 @@ static peridot_status step(uint32_t *n_tokens, struct pd_session *s, struct pd_p
     *n_tokens = m;
     if (m == 0) return PERIDOT_OK;
     if (s->cancelled) return pd_fail(PERIDOT_CANCELLED, "stopped between the tokens of a prompt");
+    PD_TRY(pd_report_progress(prompts, n, wishes));
     double begun = pd_now();
     PD_TRY(pd_decode(&s->decoder, sequences, tokens, m));
     pd_prefill_took(&s->prefill, 1, pd_now() - begun);
@@ -240,6 +241,8 @@ static peridot_status eval_all(struct pd_session *s, struct pd_prompt *prompts, 
     struct pd_row_wishes all = wishes ? *wishes : none;
     uint32_t n_tokens = 1;
     PD_TRY(check(s, prompts, n, &all));
+    all.n_total = 0;
+    for (uint32_t i = 0; i < n; i++) all.n_total += prompts[i].n_left;
     all.whole = n > 1 && pd_prefill_pending(prompts, n, false);   /* rows come prompt by prompt */
     pd_decoder_discard(&s->decoder);
     for (uint32_t i = 0; i < n; i++) {

@@ -1,5 +1,5 @@
-/* Recording and running commands. Each pd_commands has a pool and one command buffer that may be submitted many times;
- * completion is a value of the device's timeline semaphore. Submissions begin with a barrier, so that each sees what
+/* Recording and running commands. Each pd_commands has a pool, and a command buffer for each piece of what is recorded;
+ * they may be submitted many times. Completion is a value of the device's timeline semaphore. Submissions begin with a barrier, so that each sees what
  * those before it wrote, whether or not the host waited for them. */
 #include "gpu/vk.h"
 
@@ -9,14 +9,28 @@
 struct pd_commands {
     struct pd_gpu *gpu;
     VkCommandPool pool;
-    VkCommandBuffer buffer;
-    uint32_t n_dispatches;
+    VkCommandBuffer *buffers;          /* [n_buffers], of which n_pieces are used */
+    VkCommandBuffer buffer;            /* that is recorded */
+    uint32_t n_buffers, n_pieces, n_dispatches;
+    VkResult result;                   /* the first failure since begin */
     bool has[PD_N_KERNELS];            /* dispatches of that kernel */
     VkQueryPool queries;               /* one timestamp at the start and one after each dispatch; none when not timed */
     struct pd_dispatch_time *times;    /* [PD_MAX_TIMES] */
     bool timed;
     uint64_t value;                    /* of the timeline when the last submission is done; 0: none */
 };
+
+static VkResult add_buffer(struct pd_commands *c)
+{
+    VkCommandBufferAllocateInfo allocate = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
+        .commandPool = c->pool, .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY, .commandBufferCount = 1};
+    VkCommandBuffer *buffers = realloc(c->buffers, (c->n_buffers + 1) * sizeof *buffers);
+    if (!buffers) return VK_ERROR_OUT_OF_HOST_MEMORY;
+    c->buffers = buffers;
+    VkResult result = c->gpu->vk.vkAllocateCommandBuffers(c->gpu->device, &allocate, &buffers[c->n_buffers]);
+    if (result == VK_SUCCESS) c->n_buffers++;
+    return result;
+}
 
 peridot_status pd_commands_create(struct pd_commands **out, struct pd_gpu *gpu)
 {
@@ -27,11 +41,7 @@ peridot_status pd_commands_create(struct pd_commands **out, struct pd_gpu *gpu)
     VkCommandPoolCreateInfo pool = {.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
         .queueFamilyIndex = gpu->queue_family};
     VkResult result = gpu->vk.vkCreateCommandPool(gpu->device, &pool, NULL, &c->pool);
-    if (result == VK_SUCCESS) {
-        VkCommandBufferAllocateInfo allocate = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
-            .commandPool = c->pool, .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY, .commandBufferCount = 1};
-        result = gpu->vk.vkAllocateCommandBuffers(gpu->device, &allocate, &c->buffer);
-    }
+    if (result == VK_SUCCESS) result = add_buffer(c);
     if (result != VK_SUCCESS) {
         pd_commands_free(c);
         return pd_vk_fail(result, "vkCreateCommandPool");
@@ -46,17 +56,25 @@ void pd_commands_free(struct pd_commands *c)
     pd_commands_wait(c);   /* a lost device executes nothing */
     c->gpu->vk.vkDestroyQueryPool(c->gpu->device, c->queries, NULL);
     c->gpu->vk.vkDestroyCommandPool(c->gpu->device, c->pool, NULL);
+    free(c->buffers);
     free(c->times);
     free(c);
 }
 
+static VkResult begin_piece(struct pd_commands *c)
+{
+    VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
+    c->buffer = c->buffers[c->n_pieces++];
+    return c->gpu->vk.vkBeginCommandBuffer(c->buffer, &begin);
+}
+
 peridot_status pd_commands_begin(struct pd_commands *c)
 {
-    c->n_dispatches = 0;
+    c->n_dispatches = c->n_pieces = 0;
+    c->result = VK_SUCCESS;
     memset(c->has, 0, sizeof c->has);
     PD_VK(c->gpu->vk.vkResetCommandPool(c->gpu->device, c->pool, 0));
-    VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
-    PD_VK(c->gpu->vk.vkBeginCommandBuffer(c->buffer, &begin));
+    PD_VK(begin_piece(c));
     pd_barrier(c);
     if (c->timed) {
         c->gpu->vk.vkCmdResetQueryPool(c->buffer, c->queries, 0, PD_MAX_TIMES + 1);
@@ -77,8 +95,19 @@ peridot_status pd_commands_end(struct pd_commands *c)
 {
     barrier(c, VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
     PD_VK(c->gpu->vk.vkEndCommandBuffer(c->buffer));
-    return PERIDOT_OK;
+    return c->result == VK_SUCCESS ? PERIDOT_OK : pd_vk_fail(c->result, "vkEndCommandBuffer");
 }
+
+/* Barriers are between all that is submitted before and after them: pieces need none of their own. Without memory for
+ * another piece this one goes on. */
+void pd_commands_cut(struct pd_commands *c)
+{
+    if (c->n_pieces == c->n_buffers && add_buffer(c) != VK_SUCCESS) return;
+    VkResult ended = c->gpu->vk.vkEndCommandBuffer(c->buffer), begun = begin_piece(c);
+    if (c->result == VK_SUCCESS) c->result = ended != VK_SUCCESS ? ended : begun;
+}
+
+uint32_t pd_commands_n_pieces(const struct pd_commands *c) { return c->n_pieces; }
 
 void pd_barrier(struct pd_commands *c)
 {
@@ -186,7 +215,7 @@ static peridot_status open_timeline(struct pd_gpu *gpu)
     return PERIDOT_OK;
 }
 
-peridot_status pd_commands_submit(struct pd_commands *c)
+static peridot_status submit(struct pd_commands *c, uint32_t first, uint32_t n)
 {
     struct pd_gpu *gpu = c->gpu;
     PD_TRY(pd_gpu_check(gpu));
@@ -194,13 +223,17 @@ peridot_status pd_commands_submit(struct pd_commands *c)
     uint64_t value = ++gpu->timeline_value;
     VkTimelineSemaphoreSubmitInfo timeline = {.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
         .signalSemaphoreValueCount = 1, .pSignalSemaphoreValues = &value};
-    VkSubmitInfo submit = {.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO, .pNext = &timeline, .commandBufferCount = 1,
-        .pCommandBuffers = &c->buffer, .signalSemaphoreCount = 1, .pSignalSemaphores = &gpu->timeline};
+    VkSubmitInfo submit = {.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO, .pNext = &timeline, .commandBufferCount = n,
+        .pCommandBuffers = c->buffers + first, .signalSemaphoreCount = 1, .pSignalSemaphores = &gpu->timeline};
     VkResult result = gpu->vk.vkQueueSubmit(gpu->queue, 1, &submit, VK_NULL_HANDLE);
     if (result != VK_SUCCESS) return fail(gpu, result, "vkQueueSubmit");
     c->value = value;
     return PERIDOT_OK;
 }
+
+peridot_status pd_commands_submit(struct pd_commands *c) { return submit(c, 0, c->n_pieces); }
+
+peridot_status pd_commands_submit_piece(struct pd_commands *c, uint32_t piece) { return submit(c, piece, 1); }
 
 /* A GPU that does not come back for so long is lost, whether or not its driver ever says so. A CPU may be slow. */
 #define PATIENCE_NS 30000000000u

@@ -166,6 +166,9 @@ void pd_barrier(struct pd_commands *c);
 void pd_copy(struct pd_commands *c, struct pd_span to, uint64_t to_offset, struct pd_span from, uint64_t from_offset,
              uint64_t size);
 void pd_fill(struct pd_commands *c, struct pd_span span, uint64_t size, uint32_t word);
+/* What follows is another piece of the recording, which can be submitted by itself. */
+void pd_commands_cut(struct pd_commands *c);
+uint32_t pd_commands_n_pieces(const struct pd_commands *c);
 uint32_t pd_commands_n_dispatches(const struct pd_commands *c);
 /* Whether a dispatch of the kernel was recorded. */
 bool pd_commands_has(const struct pd_commands *c, enum pd_kernel_id id);
@@ -186,6 +189,8 @@ peridot_status pd_commands_times(const struct pd_dispatch_time **out, uint32_t *
  * see what was submitted before, and what the host wrote. PERIDOT_ERROR_DEVICE_LOST when the device was lost, now or
  * before. */
 peridot_status pd_commands_submit(struct pd_commands *c);
+/* The same for one piece; all others are submitted in turn, before or after. */
+peridot_status pd_commands_submit_piece(struct pd_commands *c, uint32_t piece);
 /* Waits until their last submission is done and its results visible to the host. PERIDOT_ERROR_DEVICE_LOST as above. */
 peridot_status pd_commands_wait(struct pd_commands *c);
 /* Both. */

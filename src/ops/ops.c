@@ -36,6 +36,31 @@ static void barrier(struct pd_recorder *r)
     if (r->commands) pd_barrier(r->commands);
 }
 
+/* ---- pieces ---- */
+
+#define PART_ROWS 32   /* fewer tokens at once would read the weights too often */
+
+/* Into how many parts the n tokens of an operation go, of so much work each, for none to be much more than a piece. */
+static uint32_t count_parts(const struct pd_recorder *r, uint32_t n, uint64_t work)
+{
+    if (!r->piece_work) return 1;
+    return (uint32_t)pd_max(pd_min(pd_div_up(n * work, r->piece_work), n / PART_ROWS), 1);
+}
+
+static uint32_t part_begin(uint32_t n, uint32_t n_parts, uint32_t i)
+{
+    return i == n_parts ? n : (uint32_t)((uint64_t)(n / PART_ROWS) * i / n_parts) * PART_ROWS;
+}
+
+static void end_part(struct pd_recorder *r, uint64_t work)
+{
+    r->work += work;
+    r->most_work = pd_max(r->most_work, r->work);
+    if (!r->commands || !r->piece_work || r->work < r->piece_work) return;
+    pd_commands_cut(r->commands);
+    r->work = 0;
+}
+
 /* v where it was asked for by name and has a kernel for the type; else the first that has one which no self-test found
  * wrong. */
 static enum pd_variant sound(const struct pd_recorder *r, enum pd_varied operation, enum pd_variant v, uint32_t type)
@@ -203,9 +228,16 @@ void pd_op_matmul(struct pd_recorder *r, struct pd_rows y, const struct pd_matri
             packed = pack(r, by, x, w->n_cols, n_tokens);
             packed_by = by;
         }
-        struct pd_matmul_push push = matmul_push(y, slice, by != PD_N_KERNELS ? packed : x, w->n_cols, n_tokens,
-            softcap);
-        record[variant](r, slice, &push);
+        struct pd_rows from = by != PD_N_KERNELS ? packed : x;
+        uint64_t work = (uint64_t)slice->n_rows * w->n_cols;
+        uint32_t n_parts = count_parts(r, n_tokens, work);
+        for (uint32_t k = 0; k < n_parts; k++) {
+            uint32_t first = part_begin(n_tokens, n_parts, k), n = part_begin(n_tokens, n_parts, k + 1) - first;
+            struct pd_matmul_push push = matmul_push(pd_rows_at(y, first, 0), slice, pd_rows_at(from, first, 0),
+                w->n_cols, n, softcap);
+            record[variant](r, slice, &push);
+            end_part(r, n * work);
+        }
     }
     barrier(r);
 }
@@ -367,10 +399,20 @@ static struct pd_attention_push attention_push(const struct pd_attention *a, str
 
 void pd_op_attention(struct pd_recorder *r, const struct pd_attention *a)
 {
-    struct pd_attention_push push = attention_push(a, a->y);
     struct attention_plan plan = plan_attention(r, &a->heads, a->n_tokens, false);
-    dispatch(r, attention_kernel(r, &plan, &a->kv, &a->heads, false), &push, a->heads.n_heads / plan.n_heads, 1,
-             (uint32_t)pd_div_up(a->n_tokens, plan.n_tokens));
+    const struct pd_kernel *k = attention_kernel(r, &plan, &a->kv, &a->heads, false);
+    uint64_t work = 2 * (uint64_t)a->heads.n_heads * a->heads.head_dim * a->n_keys;
+    uint32_t n_parts = count_parts(r, a->n_tokens, work);
+    for (uint32_t i = 0; i < n_parts; i++) {
+        uint32_t first = part_begin(a->n_tokens, n_parts, i);
+        struct pd_attention part = *a;
+        part.n_tokens = part_begin(a->n_tokens, n_parts, i + 1) - first;
+        part.qkv = pd_rows_at(a->qkv, first, 0);
+        part.places += first * sizeof(struct pd_place);
+        struct pd_attention_push push = attention_push(&part, pd_rows_at(a->y, first, 0));
+        dispatch(r, k, &push, a->heads.n_heads / plan.n_heads, 1, (uint32_t)pd_div_up(part.n_tokens, plan.n_tokens));
+        end_part(r, part.n_tokens * work);
+    }
     barrier(r);
 }
 

@@ -16,6 +16,9 @@ struct pd_recorder {
     /* [tokens][pd_packed_most of the widest matrix] words: scratch of variants that read x packed */
     uint64_t packed;
     bool chunk;                /* rows are of prompts */
+    /* Operations are recorded in pieces of about so many multiplications, which can be submitted one by one; 0: in one */
+    uint64_t piece_work;
+    uint64_t work, most_work;  /* of the piece that is recorded, and of the largest one */
     bool decode;               /* rows are of decode steps: matrices sum each as if it were alone, however many there
                                   are */
     peridot_status status;
@@ -97,7 +100,7 @@ struct pd_attention {
     struct pd_rows qkv, y;     /* y[m] [n_heads][head_dim] */
     uint64_t places;           /* [n_tokens] struct pd_place, of the kind of layer */
     uint64_t angles;           /* [n_tokens][head_dim]: cos, then sin */
-    uint32_t n_tokens;
+    uint32_t n_tokens, n_keys; /* n_keys: that one of them may see, where pieces are counted */
     uint32_t kind;             /* of layer: which grid of the step */
     struct pd_span step;       /* struct pd_step: the grids of a decode step */
     uint64_t partial;          /* results of its splits: see pd_attention_reduce_push */

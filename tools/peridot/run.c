@@ -49,13 +49,21 @@ struct output {
     bool terminal;       /* standard output is one */
     bool begun;          /* something was written */
     bool ends_line;      /* and it ended with a newline */
+    struct cmd_progress progress;   /* of the prompt */
     int error;           /* errno of a write that failed; 0: none */
 };
+
+static bool show_progress(void *user, uint64_t done, uint64_t total)
+{
+    struct output *o = user;
+    return cmd_progress_tokens(&o->progress, done, total);
+}
 
 static bool write_piece(void *user, int32_t token, const char *text, size_t size)
 {
     struct output *o = user;
     cmd_interrupt_cancels(NULL);   /* from here on the reply ends in order */
+    cmd_progress_end(&o->progress);
     if (o->ids && token >= 0) {
         if (o->begun) fputc(',', stdout);
         cmd_ids_print(stdout, &token, 1);
@@ -108,7 +116,8 @@ static peridot_status encode_prompt(int32_t **ids, size_t *n, const peridot_mode
 static peridot_status generate(peridot_session *session, peridot_sequence *sequence, const struct run_args *args,
                                const peridot_sampling *sampling, const int32_t *ids, size_t n)
 {
-    struct output output = {.ids = args->ids, .terminal = isatty(STDOUT_FILENO) == 1};
+    struct output output = {.ids = args->ids, .terminal = isatty(STDOUT_FILENO) == 1,
+                            .progress = cmd_progress_begin("reading the prompt")};
     peridot_stats stats = {0};
     uint32_t ctx = peridot_session_ctx(session);
     if (n > ctx)
@@ -117,10 +126,11 @@ static peridot_status generate(peridot_session *session, peridot_sequence *seque
     peridot_set_sampling(sequence, sampling);
     if (args->sampling.verbose) cmd_sampling_print(stderr, sampling);
     cmd_interrupt_cancels(session);
-    peridot_request_params params = {
-        .size = sizeof params, .prompt = ids, .n_prompt = n, .n_max = args->n, .text = write_piece, .user = &output};
+    peridot_request_params params = {.size = sizeof params, .prompt = ids, .n_prompt = n, .n_max = args->n,
+                                     .text = write_piece, .progress = show_progress, .user = &output};
     peridot_status status = peridot_generate(sequence, &params, &stats);
     cmd_interrupt_cancels(NULL);
+    cmd_progress_end(&output.progress);
     end_output(&output);
     if (output.error) return cmd_fail(PERIDOT_ERROR_IO, "standard output: %s", strerror(output.error));
     if (status == PERIDOT_OK) cmd_stats_print(stderr, &stats, sampling);

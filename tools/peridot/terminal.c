@@ -2,6 +2,7 @@
 #include "terminal.h"
 #include "text.h"
 
+#include <inttypes.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -99,6 +100,20 @@ bool cmd_progress_step(void *user, uint64_t done, uint64_t total)
     double now = cmd_now();
     if (p->enabled && now - p->drawn_s > 0.1) {   /* ten times a second is all that an eye can use */
         draw(p, done, total, now);
+        p->drawn_s = now;
+        p->drawn = true;
+    }
+    return !cmd_interrupted();
+}
+
+bool cmd_progress_tokens(void *user, uint64_t done, uint64_t total)
+{
+    struct cmd_progress *p = user;
+    double now = cmd_now(), taken_s = now - p->begin_s;
+    if (p->enabled && taken_s > 0.5 && now - p->drawn_s > 0.1) {
+        fprintf(stderr, "\r%s: %" PRIu64 " of %" PRIu64 " tokens, %.1f tokens/s\033[K", p->label, done, total,
+                (double)done / taken_s);
+        fflush(stderr);
         p->drawn_s = now;
         p->drawn = true;
     }

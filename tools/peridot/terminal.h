@@ -24,7 +24,7 @@ void cmd_interrupt_raise(void);
  * cursor, change the title or make the terminal answer; tabs and newlines stay. */
 void cmd_write_text(FILE *file, const char *text, size_t size, bool shown);
 
-/* A bar on stderr, drawn only when that is a terminal. */
+/* A line on stderr, drawn only when that is a terminal. */
 struct cmd_progress {
     const char *label;
     double begin_s, drawn_s;
@@ -34,7 +34,9 @@ struct cmd_progress {
 struct cmd_progress cmd_progress_begin(const char *label);
 /* A peridot_progress: `user` is the struct. False, which cancels the work, after an interrupt. */
 bool cmd_progress_step(void *user, uint64_t done, uint64_t total);
-/* Wipes the bar. */
+/* The same for tokens of a prompt that takes longer than half a second, with their rate instead of a bar. */
+bool cmd_progress_tokens(void *user, uint64_t done, uint64_t total);
+/* Wipes the line. */
 void cmd_progress_end(struct cmd_progress *p);
 
 #endif

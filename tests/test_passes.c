@@ -1,0 +1,365 @@
+/* What passes cost and how they are submitted: prompts in pieces that can be stopped, the next chunk while one is at
+ * work, weights that many sequences read once, rows that are read back together, and angles for tables in use. */
+#include "format_fixture.h"
+#include "sequence_fixture.h"
+
+#include "engine/session.h"
+#include "gpu/vk.h"
+
+#define GEMMA2 PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf"
+#define LLAMA PERIDOT_GOLDEN "/llama-quants/model.gguf"
+
+enum { CTX = 320, CHUNK = 128, N_PROMPT = 300, MAX_WIDTH = 512, N_MANY = 32 };
+
+/* ---- what is recorded and submitted ---- */
+
+static peridot_model *model;
+static struct pd_device_functions real;   /* that the hooks call */
+static struct {
+    uint32_t n_submits, most_at_work;
+    uint32_t cancel_at;                   /* the submit at which the session is cancelled; 0: none */
+    peridot_session *session;
+    uint32_t n_copies, n_pushes;
+    struct pd_matvec_push pushes[256];
+} seen;
+
+/* A public model begins with its struct pd_model, a public session with a pointer to its struct pd_session. */
+static struct pd_model *inside(void) { return (struct pd_model *)(void *)model; }
+static struct pd_session *session_of(peridot_sequence *q) { return *(struct pd_session **)(void *)peridot_sequence_session(q); }
+
+static VKAPI_ATTR VkResult VKAPI_CALL submit(VkQueue queue, uint32_t n, const VkSubmitInfo *submits, VkFence fence)
+{
+    const struct pd_gpu *gpu = inside()->gpu;
+    seen.n_submits++;
+    seen.most_at_work = (uint32_t)pd_max(seen.most_at_work, gpu->timeline_value - gpu->timeline_done);
+    if (seen.n_submits == seen.cancel_at) peridot_cancel(seen.session);
+    return real.vkQueueSubmit(queue, n, submits, fence);
+}
+
+static VKAPI_ATTR void VKAPI_CALL copy(VkCommandBuffer buffer, VkBuffer from, VkBuffer to, uint32_t n,
+                                       const VkBufferCopy *regions)
+{
+    seen.n_copies++;
+    real.vkCmdCopyBuffer(buffer, from, to, n, regions);
+}
+
+static VKAPI_ATTR void VKAPI_CALL push(VkCommandBuffer buffer, VkPipelineLayout layout, VkShaderStageFlags stages,
+                                       uint32_t offset, uint32_t size, const void *values)
+{
+    if (size == sizeof *seen.pushes && seen.n_pushes < PD_COUNT(seen.pushes))
+        memcpy(&seen.pushes[seen.n_pushes++], values, size);
+    real.vkCmdPushConstants(buffer, layout, stages, offset, size, values);
+}
+
+static void open_hooked(const char *path, const char *const *kernels, size_t n_kernels)
+{
+    EXPECT_OK(peridot_model_open(&model, path, &(peridot_model_params){.kernels = kernels, .n_kernels = n_kernels}));
+    struct pd_device_functions *vk = &inside()->gpu->vk;
+    real = *vk;
+    vk->vkQueueSubmit = submit;
+    vk->vkCmdCopyBuffer = copy;
+    vk->vkCmdPushConstants = push;
+    assert_true(peridot_model_get_info(model)->n_outputs <= MAX_WIDTH);
+    memset(&seen, 0, sizeof seen);
+}
+
+static peridot_sequence *begin(uint32_t n_sequences)
+{
+    peridot_sequence *q;
+    EXPECT_OK(open_sequence(
+        &q, model, &(peridot_session_params){.ctx = CTX, .chunk = CHUNK, .n_sequences = n_sequences}));
+    memset(&seen, 0, sizeof seen);
+    seen.session = peridot_sequence_session(q);
+    return q;
+}
+
+static int32_t tokens[N_PROMPT];
+
+static int make_tokens(void **state)
+{
+    (void)state;
+    for (int i = 0; i < N_PROMPT; i++) tokens[i] = i == 0 ? 2 : (i * 31) % 250;
+    return 0;
+}
+
+/* ---- pieces ---- */
+
+struct rows {
+    float at[N_PROMPT][MAX_WIDTH];
+    uint32_t n;
+};
+
+static bool keep_row(void *user, peridot_sequence *q, uint32_t pos, const float *row, size_t n)
+{
+    struct rows *rows = user;
+    (void)q, (void)pos;
+    memcpy(rows->at[rows->n++], row, n * sizeof *row);
+    return true;
+}
+
+/* However small the pieces of a chunk are, down to 32 tokens of one matrix, every row is what it is in one piece. */
+static void check_pieces(const char *path, const char *const *kernels, size_t n_kernels)
+{
+    struct rows *rows = calloc(2, sizeof *rows);
+    assert_non_null(rows);
+    open_hooked(path, kernels, n_kernels);
+    for (int i = 0; i < 2; i++) {
+        peridot_sequence *q = begin(1);
+        session_of(q)->prefill.piece_work = i;
+        for (uint32_t pos = 0, n; pos < N_PROMPT; pos += n) {
+            n = (uint32_t)pd_min(CHUNK, N_PROMPT - pos);
+            EXPECT_OK(peridot_sequence_eval(q, tokens + pos, n,
+                                            &(peridot_eval_params){.logits = keep_row, .user = &rows[i]}));
+            session_of(q)->prefill.piece_work = i;   /* it adapts */
+            if (i) assert_in_range(seen.n_submits, 15, 400);
+            else assert_int_equal(seen.n_submits, 1 + pd_div_up(n, PD_LOGITS_ROWS));   /* and of logits */
+            seen.n_submits = 0;
+        }
+        close_sequence(q);
+    }
+    assert_int_equal(rows[1].n, N_PROMPT);
+    assert_memory_equal(rows[0].at, rows[1].at, sizeof rows->at);
+    peridot_model_close(model);
+    free(rows);
+}
+
+static void test_pieces(void **state)
+{
+    (void)state;
+    static const char *const tiles[] = {"matmul=tile", "attention=tile"}, *const columns[] = {"attention=columns"};
+    check_pieces(GEMMA2, NULL, 0);
+    check_pieces(GEMMA2, tiles, 2);
+    check_pieces(LLAMA, columns, 1);
+}
+
+/* Pieces adapt to what they took: before the next chunk they are as small as can be again. */
+static bool keep_small(void *user, uint64_t done, uint64_t total)
+{
+    (void)done, (void)total;
+    session_of(user)->prefill.piece_work = 1;
+    return true;
+}
+
+/* Cancelled while a piece is at work, nothing more is submitted; the chunk was never there, and those before it stand. */
+static void test_cancel(void **state)
+{
+    (void)state;
+    float want[MAX_WIDTH];
+    const float *logits;
+    open_hooked(GEMMA2, NULL, 0);
+    size_t size = peridot_model_get_info(model)->n_outputs * sizeof *want;
+    peridot_sequence *q = begin(1);
+    EXPECT_OK(peridot_sequence_eval(q, tokens, N_PROMPT, NULL));
+    EXPECT_OK(peridot_logits(&logits, q));
+    memcpy(want, logits, size);
+    close_sequence(q);
+    uint32_t n_stood = 0;
+    for (uint32_t at = 1; at < 100; at += 7) {
+        q = begin(1);
+        seen.cancel_at = at;
+        EXPECT_FAILURE(peridot_sequence_eval(q, tokens, N_PROMPT,
+                                             &(peridot_eval_params){.progress = keep_small, .user = q}),
+                       PERIDOT_CANCELLED, "stopped within a prompt");
+        assert_int_equal(seen.n_submits, at);
+        uint32_t pos = peridot_sequence_pos(q);
+        assert_int_equal(pos % CHUNK, 0);
+        n_stood += pos > 0;
+        EXPECT_OK(peridot_sequence_eval(q, tokens + pos, N_PROMPT - pos, NULL));
+        EXPECT_OK(peridot_logits(&logits, q));
+        assert_memory_equal(logits, want, size);
+        close_sequence(q);
+    }
+    assert_in_range(n_stood, 1, 13);
+    peridot_model_close(model);
+}
+
+/* The same of a request's prompt; it goes on in the next round. */
+static void test_cancel_request(void **state)
+{
+    (void)state;
+    peridot_request *r;
+    size_t n_running;
+    open_hooked(GEMMA2, NULL, 0);
+    peridot_sequence *q = begin(1);
+    EXPECT_OK(peridot_request_create(
+        &r, q, &(peridot_request_params){.prompt = tokens, .n_prompt = N_PROMPT, .n_max = 1}));
+    session_of(q)->prefill.piece_work = 1;
+    seen.cancel_at = 5;
+    EXPECT_FAILURE(peridot_session_run(seen.session, &n_running), PERIDOT_CANCELLED, "stopped within a prompt");
+    assert_int_equal(seen.n_submits, 5);
+    assert_int_equal(peridot_sequence_pos(q), 0);
+    assert_false(peridot_request_done(r, NULL, NULL));
+    do EXPECT_OK(peridot_session_run(seen.session, &n_running));
+    while (n_running);
+    assert_int_equal(peridot_sequence_pos(q), N_PROMPT);
+    close_sequence(q);
+    peridot_model_close(model);
+}
+
+struct progress {
+    uint64_t last;
+    uint32_t n, n_stop;
+};
+
+static bool follow(void *user, uint64_t done, uint64_t total)
+{
+    struct progress *p = user;
+    assert_int_equal(total, N_PROMPT);
+    assert_true(done >= p->last && done <= total);
+    p->last = done;
+    return ++p->n != p->n_stop;
+}
+
+static void test_progress(void **state)
+{
+    (void)state;
+    open_hooked(GEMMA2, NULL, 0);
+    for (uint32_t n_stop = 0; n_stop < 50; n_stop += 7) {
+        peridot_sequence *q = begin(1);
+        struct progress p = {.n_stop = n_stop};
+        peridot_request_params params = {
+            .prompt = tokens, .n_prompt = N_PROMPT, .n_max = 1, .progress = follow, .user = &p};
+        session_of(q)->prefill.piece_work = 1;
+        peridot_status status = peridot_generate(q, &params, NULL);
+        assert_int_equal(status, n_stop ? PERIDOT_CANCELLED : PERIDOT_OK);
+        if (n_stop) assert_int_equal(p.n, n_stop);
+        else assert_true(p.n > 50 && p.last > CHUNK);
+        close_sequence(q);
+    }
+    peridot_sequence *q = begin(2);   /* and round by round */
+    struct progress p = {.n_stop = 2};
+    peridot_request *r;
+    size_t n_running;
+    peridot_status status;
+    EXPECT_OK(peridot_request_create(&r, q, &(peridot_request_params){.prompt = tokens, .n_prompt = N_PROMPT,
+                                                                      .n_max = 1, .progress = follow, .user = &p}));
+    EXPECT_OK(peridot_session_run(seen.session, &n_running));
+    assert_int_equal(p.last, CHUNK);
+    EXPECT_OK(peridot_session_run(seen.session, &n_running));
+    assert_true(n_running == 0 && peridot_request_done(r, &status, NULL));
+    assert_int_equal(status, PERIDOT_CANCELLED);
+    close_sequence(q);
+    peridot_model_close(model);
+}
+
+/* ---- the next chunk ---- */
+
+/* It is written, recorded and submitted while a GPU works on the one before it; what comes out is the same. */
+static void test_overlap(void **state)
+{
+    (void)state;
+    float want[MAX_WIDTH] = {0};
+    const float *logits;
+    open_hooked(GEMMA2, NULL, 0);
+    size_t size = peridot_model_get_info(model)->n_outputs * sizeof *want;
+    for (int overlap = 0; overlap < 2; overlap++) {
+        peridot_sequence *q = begin(1);
+        assert_false(session_of(q)->prefill.overlap);   /* a CPU works on the recording, too */
+        session_of(q)->prefill.overlap = overlap;
+        EXPECT_OK(peridot_sequence_eval(q, tokens, N_PROMPT, NULL));
+        assert_int_equal(seen.most_at_work, overlap ? 2 : 1);
+        EXPECT_OK(peridot_logits(&logits, q));
+        if (overlap) assert_memory_equal(logits, want, size);
+        memcpy(want, logits, size);
+        close_sequence(q);
+    }
+    peridot_model_close(model);
+}
+
+/* ---- what is read ---- */
+
+/* A step of 32 sequences has each matrix in one dispatch, which goes through all tokens while it has a few rows of
+ * weights in its cache or registers: memory gives them once. */
+static void check_weights(const char *path, bool gpu)
+{
+    peridot_prompt prompts[N_MANY];
+    open_hooked(path, NULL, 0);
+    if (gpu) {
+        inside()->gpu->info.type = PERIDOT_DEVICE_DISCRETE;
+        inside()->variants = pd_variants_default(pd_gpu_info(inside()->gpu));
+    }
+    peridot_sequence *first = begin(N_MANY);
+    for (uint32_t i = 0; i < N_MANY; i++) {
+        prompts[i] = (peridot_prompt){first, tokens, 1};
+        if (i) EXPECT_OK(peridot_sequence_create(&prompts[i].sequence, seen.session));
+    }
+    EXPECT_OK(peridot_eval(seen.session, prompts, N_MANY, NULL));
+    uint32_t n_slices = pd_weights_output(&inside()->weights)->n_slices, most = 0;
+    for (uint32_t i = 0; i < inside()->config.n_layers; i++)
+        for (size_t m = 0; m < PD_N_LAYER_MATRICES; m++) n_slices += inside()->weights.layers[i].matrices[m].n_slices;
+    for (uint32_t i = 0; i < seen.n_pushes; i++) {
+        uint32_t n = 0;
+        for (uint32_t k = 0; k < seen.n_pushes; k++)
+            n += memcmp(&seen.pushes[k].w, &seen.pushes[i].w, sizeof seen.pushes->w) == 0;
+        most = (uint32_t)pd_max(most, n);
+        assert_int_equal(seen.pushes[i].n_tokens * n, N_MANY);
+    }
+    assert_in_range(seen.n_pushes, n_slices, PD_COUNT(seen.pushes) - 1);   /* all of them were seen */
+    assert_in_range(most, 1, gpu ? 2 : 4);
+    close_sequence(first);
+    peridot_model_close(model);
+}
+
+static void test_weights(void **state)
+{
+    (void)state;
+    for (int gpu = 0; gpu < 2; gpu++) {
+        check_weights(GEMMA2, gpu);
+        check_weights(LLAMA, gpu);
+    }
+}
+
+/* Rows of results come 32 at a time from a GPU's own memory. */
+static void test_rows(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {GEMMA2, LLAMA};
+    struct rows *rows = calloc(1, sizeof *rows);
+    assert_non_null(rows);
+    for (size_t i = 0; i < PD_COUNT(paths); i++) {
+        for (int hidden = 0; hidden < 2; hidden++) {
+            open_hooked(paths[i], NULL, 0);
+            inside()->gpu->info.unified_memory = false;
+            peridot_sequence *q = begin(1);
+            rows->n = 0;
+            EXPECT_OK(peridot_sequence_eval(q, tokens, N_PROMPT,
+                                            &(peridot_eval_params){.logits = hidden ? NULL : keep_row,
+                                                                   .hidden = hidden ? keep_row : NULL,
+                                                                   .user = rows}));
+            assert_int_equal(rows->n, N_PROMPT);
+            /* The last position's logits are a row of their own. */
+            assert_int_equal(seen.n_copies, 2 * CHUNK / PD_LOGITS_ROWS + 2 + (hidden ? 0 : 1));
+            close_sequence(q);
+            peridot_model_close(model);
+        }
+    }
+    free(rows);
+}
+
+/* Sines and cosines of each table that layers have: one in a Llama, two in a Gemma 3. */
+static void test_angles(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path;
+        uint32_t n;
+    } models[] = {{LLAMA, 1}, {GEMMA2, 1}, {PERIDOT_GOLDEN "/gemma3", 2}};
+    for (size_t i = 0; i < PD_COUNT(models); i++) {
+        open_hooked(models[i].path, NULL, 0);
+        peridot_sequence *q = begin(1);
+        uint64_t size = models[i].n * sizeof(float) * CHUNK * inside()->config.layers[0].head_dim;
+        assert_int_equal(session_of(q)->prefill.chunks[0].input.angles.size, size);
+        close_sequence(q);
+        peridot_model_close(model);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pieces),   cmocka_unit_test(test_cancel),  cmocka_unit_test(test_cancel_request),
+        cmocka_unit_test(test_progress), cmocka_unit_test(test_overlap), cmocka_unit_test(test_weights),
+        cmocka_unit_test(test_rows),     cmocka_unit_test(test_angles),
+    };
+    return cmocka_run_group_tests_name("passes", tests, make_tokens, NULL);
+}
