@@ -57,6 +57,10 @@ class Browser:
     def js(self, script, *args):
         return self.call("POST", "/execute/sync", {"script": script, "args": list(args)})
 
+    def in_page(self, script):
+        """Runs until it calls done(): what would be over before a second command came."""
+        self.call("POST", "/execute/async", {"script": "const done = arguments[0]; " + script, "args": []})
+
     def find(self, selector):
         found = self.call("POST", "/element", {"using": "css selector", "value": selector})
         return next(iter(found.values()))
@@ -111,9 +115,9 @@ def talk(b, url):
     note = b.js("return document.querySelector('article:last-of-type .note').innerText")
     need("tokens/s" in note and "first token after" in note, "no speed is shown: " + note)
 
-    b.click("article:last-of-type .foot button:nth-child(2)")   # Retry
-    b.wait("the reply again", IDLE + " === false || " + LAST + ".length > 20")
-    b.click("#stop")
+    b.in_page("document.querySelector('article:last-of-type .foot button:nth-child(2)').click();"   # Retry; Stop once it writes
+              f"const look = setInterval(() => {{ if ({LAST}.length === 0) return; clearInterval(look);"
+              " document.getElementById('stop').click(); done(); }, 1);")
     b.wait("the end of the stopped reply", IDLE)
     need("stopped" in b.js("return document.querySelector('article:last-of-type').innerText"), "a stopped reply does not say so")
     before = b.js("return document.getElementById('log').innerText")
