@@ -20,16 +20,17 @@ struct pd_commands {
     uint64_t value;                    /* of the timeline when the last submission is done; 0: none */
 };
 
-static VkResult add_buffer(struct pd_commands *c)
+static peridot_status add_buffer(struct pd_commands *c)
 {
     VkCommandBufferAllocateInfo allocate = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
         .commandPool = c->pool, .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY, .commandBufferCount = 1};
     VkCommandBuffer *buffers = realloc(c->buffers, (c->n_buffers + 1) * sizeof *buffers);
-    if (!buffers) return VK_ERROR_OUT_OF_HOST_MEMORY;
+    if (!buffers) return pd_fail_alloc((c->n_buffers + 1) * sizeof *buffers, "command buffers");
     c->buffers = buffers;
     VkResult result = c->gpu->vk.vkAllocateCommandBuffers(c->gpu->device, &allocate, &buffers[c->n_buffers]);
-    if (result == VK_SUCCESS) c->n_buffers++;
-    return result;
+    if (result != VK_SUCCESS) return pd_vk_fail(result, "vkAllocateCommandBuffers");
+    c->n_buffers++;
+    return PERIDOT_OK;
 }
 
 peridot_status pd_commands_create(struct pd_commands **out, struct pd_gpu *gpu)
@@ -41,13 +42,10 @@ peridot_status pd_commands_create(struct pd_commands **out, struct pd_gpu *gpu)
     VkCommandPoolCreateInfo pool = {.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
         .queueFamilyIndex = gpu->queue_family};
     VkResult result = gpu->vk.vkCreateCommandPool(gpu->device, &pool, NULL, &c->pool);
-    if (result == VK_SUCCESS) result = add_buffer(c);
-    if (result != VK_SUCCESS) {
-        pd_commands_free(c);
-        return pd_vk_fail(result, "vkCreateCommandPool");
-    }
-    *out = c;
-    return PERIDOT_OK;
+    peridot_status status = result == VK_SUCCESS ? add_buffer(c) : pd_vk_fail(result, "vkCreateCommandPool");
+    if (status == PERIDOT_OK) *out = c;
+    else pd_commands_free(c);
+    return status;
 }
 
 void pd_commands_free(struct pd_commands *c)
@@ -102,7 +100,7 @@ peridot_status pd_commands_end(struct pd_commands *c)
  * another piece this one goes on. */
 void pd_commands_cut(struct pd_commands *c)
 {
-    if (c->n_pieces == c->n_buffers && add_buffer(c) != VK_SUCCESS) return;
+    if (c->n_pieces == c->n_buffers && add_buffer(c) != PERIDOT_OK) return;
     VkResult ended = c->gpu->vk.vkEndCommandBuffer(c->buffer), begun = begin_piece(c);
     if (c->result == VK_SUCCESS) c->result = ended != VK_SUCCESS ? ended : begun;
 }
