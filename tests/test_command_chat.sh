@@ -73,9 +73,19 @@ test_windows() {
     fails_with 2 "did you mean llama3" chat --template lama3
 }
 
+two_end_with_out() { cmp -s <(tail -c "$(stat -c %s "$folder/out")" "$folder/two") "$folder/out"; }
+
 # At the end of the context the oldest turns go, and the system prompt stays.
 test_context() {
-    local i lines=
+    local i lines= long="went to the king and said that he was a good fox and would like to have a house in the wood"
+    local first="The fox $long" second="The queen $long" arguments="--template llama2 --ctx 120 -n 12"
+    chat "$first"$'\n'"$second"$'\n' --system "A sad story" $arguments
+    cp "$folder/out" "$folder/two"
+    check "the oldest turn goes" matches err '^the context of 120 positions is full: the oldest 1 turn is left out$'
+    chat "$second" --system "A sad story" $arguments
+    check "the system prompt stays" two_end_with_out
+    chat "$second" $arguments
+    check "which makes a difference" eval '! two_end_with_out'
     for i in 1 2 3 4 5 6 7 8; do lines+="The fox number $i"$'\n'; done
     chat "$lines/stats"$'\n'"/save $folder/long.json"$'\n' --system "A story" --ctx 100 -n 10
     check "a conversation may be longer than the context" [ $status = 0 ]
