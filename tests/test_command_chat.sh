@@ -58,13 +58,18 @@ test_files() {
 
 # A model with windows and a template: going back must not change what is written.
 test_windows() {
-    local model="-m $golden --template llama2 --chunk 16 -n 30 --repeat-penalty 2"
+    local half model="-m $golden --template llama2 --chunk 16 -n 30 --repeat-penalty 2"
     chat $'hello\nthe cat sat\n/stats\n/retry\n/stats\n/undo\n/retry\n/stats\n' $model --system "You are a cat."
     check "chat with a template succeeds" [ $status = 0 ]
     check "and has nothing to say of it" [ "$(grep -c 'no chat template' "$folder/err")" = 0 ]
     check "with windows /retry gives the same reply" cmp -s <(sed -n 2p "$folder/out") <(sed -n 3p "$folder/out")
     check "and /undo the first one's" cmp -s <(sed -n 1p "$folder/out") <(sed -n 4p "$folder/out")
     check "the second turn reads what it adds" [ "$(read_tokens 1)" -lt 40 ]
+    chat $'the cat sat on a mat and looked at the other cat\n/stats\n/retry\n/stats\n' -m "$golden" --template llama2 --chunk 16 -n 200 --repeat-penalty 2 --logit-bias 1=-inf
+    check "after a long reply /retry reads one token, though the window has passed" [ "$(read_tokens 2)" = 1 ]
+    half=$(($(stat -c %s "$folder/out") / 2))
+    check "and gives the same" cmp -s <(head -c $half "$folder/out") <(tail -c $half "$folder/out")
+    check "statistics count all that is read" [ $(($(read_tokens 1) + 200)) = "$(all_tokens 1)" ]
     chat $'the cat sat\n/system You are a cat.\n/retry\n/system\n/system off\n/retry\n' $model
     check "/system counts from the next reply on" differ 1 2
     check "and shows itself" contains err "You are a cat."

@@ -69,18 +69,46 @@ static peridot_status reuse(struct cmd_chat *chat)
     return peridot_sequence_truncate(chat->sequence, (uint32_t)cmd_min(n, c->n_ids - 1), &chat->n_reused);
 }
 
+/* Layers with windows can go back to the end of what was read, but not to the token before it, whose logits a retry
+ * wants: so all but the last token are read by themselves. *n is their number. */
+static peridot_status read_ahead(uint32_t *n, struct cmd_chat *chat)
+{
+    const struct cmd_conversation *c = &chat->conversation;
+    uint32_t n_ahead = (uint32_t)c->n_ids - 1 - chat->n_reused;
+    *n = 0;
+    if (!peridot_model_get_info(chat->model)->window || n_ahead == 0) return PERIDOT_OK;
+    *n = n_ahead;
+    return peridot_sequence_eval(chat->sequence, c->ids + chat->n_reused, n_ahead, NULL);
+}
+
+/* Reads what is new and writes the reply. */
+static peridot_status read_and_write(struct cmd_chat *chat, struct reply *r)
+{
+    const struct cmd_conversation *c = &chat->conversation;
+    double begun = cmd_now(), taken;
+    uint32_t n_ahead;
+    CMD_TRY(reuse(chat));
+    CMD_TRY(read_ahead(&n_ahead, chat));
+    taken = n_ahead ? cmd_now() - begun : 0;
+    const int32_t *ids = c->ids + chat->n_reused + n_ahead;
+    peridot_request_params params = {.size = sizeof params, .prompt = ids,
+                                     .n_prompt = (size_t)(c->ids + c->n_ids - ids), .n_max = chat->most,
+                                     .text = take_piece, .user = r};
+    peridot_status status = peridot_generate(chat->sequence, &params, &chat->stats);
+    chat->stats.n_prompt += n_ahead;
+    chat->stats.prompt_s += taken;
+    chat->stats.first_token_s += taken;
+    return status;
+}
+
 static peridot_status generate(struct cmd_chat *chat, struct reply *r)
 {
     struct cmd_conversation *c = &chat->conversation;
     size_t n_prompt = c->n_ids;
     peridot_status status;
     do {
-        CMD_TRY(reuse(chat));
         cmd_interrupt_cancels(chat->session);
-        peridot_request_params params = {.size = sizeof params, .prompt = c->ids + chat->n_reused,
-                                         .n_prompt = n_prompt - chat->n_reused, .n_max = chat->most,
-                                         .text = take_piece, .user = r};
-        status = peridot_generate(chat->sequence, &params, &chat->stats);
+        status = read_and_write(chat, r);
         cmd_interrupt_cancels(NULL);
         /* a Ctrl-C that came when the reply before had just ended is no reason to stop this one */
     } while (status == PERIDOT_CANCELLED && !cmd_interrupted());
@@ -131,7 +159,8 @@ peridot_status cmd_chat_open_session(struct cmd_chat *chat)
 /* After the device was lost. */
 static peridot_status open_again(struct cmd_chat *chat)
 {
-    fprintf(stderr, "peridot: %s; the model is opened again, and /retry sends the message again\n", peridot_last_error());
+    fprintf(stderr, "peridot: %s; the model is opened again, and /retry sends the message again\n",
+            peridot_last_error());
     peridot_session_free(chat->session);
     peridot_model_close(chat->model);
     chat->session = NULL;
