@@ -26,6 +26,7 @@ struct cmd_editor {
     const char *prompt, *initial;
     char history_path[PATH_SIZE];      /* "": it is not kept */
     mbstate_t partial;                 /* of a character whose bytes come one by one */
+    bool escapes;                      /* the terminal knows escape sequences */
     bool stopped;                      /* a signal ended the line */
     bool was_empty;                    /* and nothing was on it */
     char *message;
@@ -52,7 +53,10 @@ static void adapt(struct cmd_editor *e)
         el_set(e->edit, EL_PREP_TERM, 0);
         el_set(e->edit, EL_PREP_TERM, 1);
     }
-    if (changed[0] || changed[1]) el_set(e->edit, EL_REFRESH);
+    if (changed[0] || changed[1]) {
+        if (e->escapes) fputs("\r\033[J", e->out);   /* where libedit takes the cursor to be */
+        el_set(e->edit, EL_REFRESH);
+    }
     changed[0] = changed[1] = 0;
 }
 
@@ -282,16 +286,14 @@ static bool append(struct cmd_editor *e, const char *text, size_t size)
 static enum cmd_editor_state read_line(struct cmd_editor *e, const char *prompt)
 {
     static const char paste_on[] = "\033[?2004h", paste_off[] = "\033[?2004l";
-    const char *term = getenv("TERM");
-    bool pastes = term && strcmp(term, "dumb") != 0;
     int size = 0;
     e->prompt = prompt;
     e->stopped = false;
     el_resize(e->edit);   /* the size may have changed during a reply */
     if (e->initial) el_push(e->edit, "\033[999~");
-    if (pastes) fputs(paste_on, e->out);
+    if (e->escapes) fputs(paste_on, e->out);
     const char *line = el_gets(e->edit, &size);
-    if (pastes) fputs(paste_off, e->out);
+    if (e->escapes) fputs(paste_off, e->out);
     if (!line || size <= 0) fputc('\n', e->out);
     fflush(e->out);
     if (e->stopped) return e->was_empty && e->size == 0 ? CMD_EDITOR_INTERRUPTED : CMD_EDITOR_CLEARED;
@@ -365,6 +367,8 @@ peridot_status cmd_editor_open(struct cmd_editor **out, cmd_complete complete_li
     if (!e) return cmd_fail_alloc(sizeof *e, "line editor");
     e->complete = complete_line;
     e->user = user;
+    const char *term = getenv("TERM");
+    e->escapes = term && strcmp(term, "dumb") != 0;
     e->out = isatty(STDOUT_FILENO) ? stdout : stderr;
     e->history = history_init();
     e->edit = el_init("peridot", stdin, e->out, stderr);
