@@ -395,11 +395,82 @@ static void test_free_positions(void **state)
     peridot_session_free(s);
 }
 
+/* ---- for days ---- */
+
+enum { N_PLACES = 8 };
+
+struct places {
+    peridot_session *s;
+    peridot_sequence *q[N_PLACES];
+    peridot_request *r[N_PLACES];
+    uint64_t random;
+};
+
+static uint32_t any(struct places *p, uint32_t n)
+{
+    p->random = p->random * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(p->random >> 33) % n;
+}
+
+static void leave(struct places *p, uint32_t k, bool whole)
+{
+    peridot_request_free(p->r[k]);
+    p->r[k] = NULL;
+    if (whole) peridot_sequence_free(p->q[k]);
+    if (whole) p->q[k] = NULL;
+}
+
+static void ask_any(struct places *p, uint32_t k)
+{
+    int32_t prompt[60];
+    uint32_t n = 1 + any(p, 60), kept;
+    for (uint32_t i = 0; i < n; i++) prompt[i] = 2 + (int32_t)any(p, 3);   /* many begin alike */
+    if (peridot_sequence_pos(p->q[k]) + n > CTX - 20) EXPECT_OK(peridot_sequence_truncate(p->q[k], 0, &kept));
+    EXPECT_OK(peridot_request_create(&p->r[k], p->q[k],
+                                     &(peridot_request_params){.prompt = prompt, .n_prompt = n, .n_max = 1 + any(p, 20)}));
+}
+
+static void do_any(struct places *p)
+{
+    uint32_t k = any(p, N_PLACES), from = any(p, N_PLACES), what = any(p, 8), kept;
+    if (!p->q[k] && p->q[from] && what < 4)   /* windows may have passed over it */
+        (void)!peridot_sequence_fork(&p->q[k], p->q[from], any(p, peridot_sequence_pos(p->q[from]) + 1));
+    else if (!p->q[k]) EXPECT_OK(peridot_sequence_create(&p->q[k], p->s));
+    else if (what == 0) leave(p, k, true);
+    else if (p->r[k] && what == 1) leave(p, k, false);
+    else if (!p->r[k] && what == 2)
+        EXPECT_OK(peridot_sequence_truncate(p->q[k], any(p, peridot_sequence_pos(p->q[k]) + 1), &kept));
+    else if (!p->r[k]) ask_any(p, k);
+}
+
+/* Sequences and requests begin, fork, go back and end in any order: at the end no page is missing. */
+static void test_for_days(void **state)
+{
+    (void)state;
+    struct places p = {.s = open_session(N_PLACES), .random = 1};
+    uint32_t all = peridot_session_free_positions(p.s), n_rounds = getenv("PERIDOT_TEST_ALL") ? 50000 : 500;
+    size_t n_running;
+    for (uint32_t i = 0; i < n_rounds; i++) {
+        for (int n = 0; n < 3; n++) do_any(&p);
+        EXPECT_OK(peridot_session_run(p.s, &n_running));
+        for (uint32_t k = 0; k < N_PLACES; k++)
+            if (p.r[k] && peridot_request_done(p.r[k], NULL, NULL)) leave(&p, k, false);
+    }
+    assert_true(peridot_session_free_positions(p.s) < all);
+    for (uint32_t k = 0; k < N_PLACES; k++) leave(&p, k, true);
+    assert_int_equal(peridot_session_free_positions(p.s), all);
+    const struct pd_cache *cache = &(*(struct pd_session **)(void *)p.s)->set.cache;
+    for (uint32_t kind = 0; kind < cache->n_kinds; kind++)   /* those of windows, too */
+        assert_int_equal(cache->pools[kind].n_free, cache->pools[kind].n_pages);
+    peridot_session_free(p.s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_side_by_side), cmocka_unit_test(test_taken_away), cmocka_unit_test(test_full_cache),
         cmocka_unit_test(test_long_prompt), cmocka_unit_test(test_taken_up),    cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_free_positions), cmocka_unit_test(test_prompts_alike)};
+        cmocka_unit_test(test_free_positions), cmocka_unit_test(test_prompts_alike),
+        cmocka_unit_test(test_for_days)};
     return cmocka_run_group_tests_name("requests", tests, open_shared, close_shared);
 }
