@@ -85,6 +85,10 @@ test_chat() {
     check "a stream has the same text" [ "$(deltas)" = "$text" ]
     check "a stream ends" [ "$(tail -2 "$folder/out" | head -1)" = "data: [DONE]" ]
     check "and has the usage before its end" contains out '"choices":[],"usage":{"prompt_tokens":5'
+    ask /v1/chat/completions "$(chat 'Once upon a time' 24 1 ', "temperature": 0')"
+    first=$(field content)
+    ask /v1/chat/completions "$(chat 'Once upon a time' 24 1 ', "temperature": 2, "top_p": 0')"
+    check "a top_p of 0 takes the likeliest" [ "$(field content)" = "$first" ]
     ask /v1/chat/completions "$(chat 'Once upon a time' 24 2)"
     first=$(field content)
     check "another seed, another text" [ "$first" != "$text" ]

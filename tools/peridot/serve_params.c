@@ -336,6 +336,7 @@ bool serve_params_read(struct serve_job *job, yyjson_val *root)
             return serve_refuse(&job->error, 400, "invalid_value", name, "%.64s is there twice", name);
         if (!yyjson_is_null(value) && !p->read(job, p, value)) return false;
     }
+    if (job->sampling.top_p == 0) job->sampling.top_p = 1e-6f;   /* to the library 0 is all */
     if (job->n_top && !job->logprobs)
         return serve_refuse(&job->error, 400, "invalid_value", "top_logprobs", "top_logprobs needs logprobs: true");
     return true;

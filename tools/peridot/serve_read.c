@@ -301,7 +301,8 @@ static void set_defaults(struct serve_job *job)
     uint64_t random[2] = {0};
     if (getentropy(random, sizeof random) != 0) random[0] = (uint64_t)(cmd_now() * 1e9);
     snprintf(job->id, sizeof job->id, "%s%016" PRIx64, prefixes[job->api] ? prefixes[job->api] : "", random[0]);
-    job->sampling = (peridot_sampling){.size = sizeof job->sampling, .temperature = 1, .top_k = 40,
+    job->sampling = (peridot_sampling){.size = sizeof job->sampling, .temperature = 1, .top_p = 1,
+                                       .top_k = 40,
                                        .seed = random[1] & UINT32_MAX};
     job->n = 1;
 }
