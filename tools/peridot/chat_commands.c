@@ -152,9 +152,12 @@ static char *expand(const char *path)
 
 static peridot_status run_save(struct cmd_chat *chat, const char *value)
 {
+    const char *model;
     char *path = expand(value);
     if (!path) return cmd_fail_alloc(strlen(value), "file name");
-    peridot_status status = cmd_conversation_save(&chat->conversation, path);
+    peridot_status status = cmd_model_path(&model, chat->args.model.path);
+    if (status == PERIDOT_OK) status = peridot_output_check(path, model);
+    if (status == PERIDOT_OK) status = cmd_conversation_save(&chat->conversation, path);
     if (status == PERIDOT_OK) fprintf(stderr, "%zu messages are in %s\n", chat->conversation.n, path);
     free(path);
     return status;
