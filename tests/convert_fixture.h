@@ -43,7 +43,8 @@ struct model {
 };
 
 static const char *const gemma_tensors[] = {
-    "embed_tokens", "norm", "layers.0.input_layernorm", "layers.0.post_attention_layernorm", "layers.0.self_attn.q_proj",
+    "embed_tokens", "norm", "layers.0.input_layernorm", "layers.0.post_attention_layernorm",
+    "layers.0.self_attn.q_proj",
     "layers.0.self_attn.k_proj", "layers.0.self_attn.v_proj", "layers.0.self_attn.o_proj", "layers.0.mlp.gate_proj",
     "layers.0.mlp.up_proj", "layers.0.mlp.down_proj",
 };
@@ -54,7 +55,8 @@ static inline uint64_t add_header(char *json, size_t size, const char *name, uin
     size_t at = strlen(json);
     uint64_t end = offset + (uint64_t)rows * WIDTH * 4 + (rows ? 0 : WIDTH * 4);
     snprintf(shape, sizeof shape, rows ? "%u,%d" : "%.0u%d", (unsigned)rows, WIDTH);
-    snprintf(json + at, size - at, "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[%s],\"data_offsets\":[%llu,%llu]}", at > 1 ? "," : "",
+    snprintf(json + at, size - at, "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[%s],\"data_offsets\":[%llu,%llu]}",
+             at > 1 ? "," : "",
              name, shape, (unsigned long long)offset, (unsigned long long)end);
     return end;
 }
@@ -65,7 +67,8 @@ static inline void write_model(const struct model *m)
     char config[400], json[4000] = "{", name[128];
     uint64_t offset = 0;
     snprintf(config, sizeof config,
-             "{\"model_type\":\"%s\",\"hidden_size\":32,\"intermediate_size\":32,\"num_hidden_layers\":1,\"num_attention_heads\":1,"
+             "{\"model_type\":\"%s\",\"hidden_size\":32,\"intermediate_size\":32,\"num_hidden_layers\":1,"
+             "\"num_attention_heads\":1,"
              "\"num_key_value_heads\":1,\"head_dim\":32,\"vocab_size\":%u,\"tie_word_embeddings\":true}",
              m->family, (unsigned)m->vocab_size);
     write_text("config.json", config);

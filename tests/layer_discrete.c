@@ -1,4 +1,5 @@
-/* A Vulkan layer that lets devices call themselves discrete GPUs: what Peridot does on a GPU that nobody has measured, on a CPU. */
+/* A Vulkan layer that lets devices call themselves discrete GPUs: what Peridot does on a GPU that nobody has measured,
+ * on a CPU. */
 #include <string.h>
 
 #include <vulkan/vk_layer.h>
@@ -20,10 +21,12 @@ static VKAPI_ATTR void VKAPI_CALL properties2(VkPhysicalDevice device, VkPhysica
     out->properties.deviceType = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
 }
 
-static VKAPI_ATTR VkResult VKAPI_CALL create(const VkInstanceCreateInfo *info, const VkAllocationCallbacks *allocator, VkInstance *out)
+static VKAPI_ATTR VkResult VKAPI_CALL create(const VkInstanceCreateInfo *info, const VkAllocationCallbacks *allocator,
+                                             VkInstance *out)
 {
     VkLayerInstanceCreateInfo *chain = (VkLayerInstanceCreateInfo *)info->pNext;
-    while (chain && (chain->sType != VK_STRUCTURE_TYPE_LOADER_INSTANCE_CREATE_INFO || chain->function != VK_LAYER_LINK_INFO))
+    while (chain && (chain->sType != VK_STRUCTURE_TYPE_LOADER_INSTANCE_CREATE_INFO
+                     || chain->function != VK_LAYER_LINK_INFO))
         chain = (VkLayerInstanceCreateInfo *)chain->pNext;
     if (!chain) return VK_ERROR_INITIALIZATION_FAILED;
     next = chain->u.pLayerInfo->pfnNextGetInstanceProcAddr;

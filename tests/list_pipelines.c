@@ -1,6 +1,7 @@
-/* list_pipelines [SUBGROUP_SIZE]: every pipeline that models take on the device, with the hash of its SPIR-V and its constants,
- * as peridot devices --pipelines would compile them, and without compiling any. With an operand, on an integrated GPU with
- * such subgroups that is like the device otherwise. tools/pipelines tells by it whether there is anything new. */
+/* list_pipelines [SUBGROUP_SIZE]: every pipeline that models take on the device, with the hash of its SPIR-V and its
+ * constants, as peridot devices --pipelines would compile them, and without compiling any. With an operand, on an
+ * integrated GPU with such subgroups that is like the device otherwise. tools/pipelines tells by it whether there is
+ * anything new. */
 #include "gpu/vk.h"
 #include "probe/pipelines.h"
 

@@ -1,6 +1,6 @@
-/* A program with two mistakes, for tools/check to see that the validation layers see: a fill whose size is no multiple of
- * four (core validation) and two fills of the same bytes with no barrier between them (synchronisation validation). Both
- * are reported while recording, and nothing is run. */
+/* A program with two mistakes, for tools/check to see that the validation layers see: a fill whose size is no multiple
+ * of four (core validation) and two fills of the same bytes with no barrier between them (synchronisation validation).
+ * Both are reported while recording, and nothing is run. */
 #include "gpu/gpu.h"
 
 #include <stdio.h>

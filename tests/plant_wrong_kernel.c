@@ -1,5 +1,5 @@
-/* plant_wrong_kernel CACHE KERNEL...: a self-test of these kernels with their results spoilt, remembered in the folder CACHE:
- * how tests of the command come by a device that gives wrong answers. */
+/* plant_wrong_kernel CACHE KERNEL...: a self-test of these kernels with their results spoilt, remembered in the folder
+ * CACHE: how tests of the command come by a device that gives wrong answers. */
 #include "damage.h"
 #include "selftest/selftest.h"
 

@@ -4,7 +4,8 @@
 
 #include "peridot.h"
 
-static inline peridot_status open_sequence(peridot_sequence **out, peridot_model *model, const peridot_session_params *params)
+static inline peridot_status open_sequence(peridot_sequence **out, peridot_model *model,
+                                           const peridot_session_params *params)
 {
     peridot_session *session;
     *out = NULL;

@@ -24,7 +24,8 @@ static void test_status_names(void **state)
     assert_string_equal(peridot_status_name(PERIDOT_OK), "PERIDOT_OK");
     assert_string_equal(peridot_status_name(PERIDOT_ERROR_DEVICE_LOST), "PERIDOT_ERROR_DEVICE_LOST");
     assert_string_equal(peridot_status_name(PERIDOT_CANCELLED), "PERIDOT_CANCELLED");
-    for (int status = PERIDOT_OK; status <= PERIDOT_CANCELLED; status++) assert_non_null(peridot_status_name((peridot_status)status));
+    for (int status = PERIDOT_OK; status <= PERIDOT_CANCELLED; status++)
+        assert_non_null(peridot_status_name((peridot_status)status));
     assert_string_equal(peridot_status_name((peridot_status)(PERIDOT_CANCELLED + 1)), "unknown status");
     assert_string_equal(peridot_status_name((peridot_status)-1), "unknown status");
 }
@@ -64,7 +65,10 @@ struct grown {
 };
 
 /* A library that knows the member, and a program that may not. */
-static peridot_status read_grown(struct grown *to, const void *from) { return pd_params_read(to, sizeof *to, from, "params"); }
+static peridot_status read_grown(struct grown *to, const void *from)
+{
+    return pd_params_read(to, sizeof *to, from, "params");
+}
 
 static void test_older_program(void **state)
 {

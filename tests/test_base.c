@@ -180,8 +180,10 @@ static void test_escape(void **state)
     static const struct { const char *text, *shown; } rows[] = {
         {"", ""}, {"plain \\n", "plain \\n"}, {"caf\u00e9 \u4e2d \U0001f600", "caf\u00e9 \u4e2d \U0001f600"},
         {"\x01\t\n\r\x1b\x7f", "\\x01\\x09\\n\\x0d\\x1b\\x7f"}, {"\xc2\x85\xc2\x9f", "\\xc2\\x85\\xc2\\x9f"},
-        {"\u200e\u202a\u202e\u2028\u2029", "\\xe2\\x80\\x8e\\xe2\\x80\\xaa\\xe2\\x80\\xae\\xe2\\x80\\xa8\\xe2\\x80\\xa9"},
-        {"\u2066\u2069\u061c", "\\xe2\\x81\\xa6\\xe2\\x81\\xa9\\xd8\\x9c"}, {"\u2027\u202f\u2065", "\u2027\u202f\u2065"},
+        {"\u200e\u202a\u202e\u2028\u2029",
+         "\\xe2\\x80\\x8e\\xe2\\x80\\xaa\\xe2\\x80\\xae\\xe2\\x80\\xa8\\xe2\\x80\\xa9"},
+        {"\u2066\u2069\u061c", "\\xe2\\x81\\xa6\\xe2\\x81\\xa9\\xd8\\x9c"},
+        {"\u2027\u202f\u2065", "\u2027\u202f\u2065"},
         {"\xff\xc0\x80\xed\xa0\x80", "\\xff\\xc0\\x80\\xed\\xa0\\x80"}, {"\xe2\x82", "\\xe2\\x82"},
     };
     char out[128];
@@ -225,7 +227,8 @@ static void test_sentences(void **state)
 static int remove_folder(void **state)
 {
     (void)state;
-    static const char *const names[] = {"text", "empty", "result", "taken/inside", "taken", "plain", "a/b/c", "a/b/d", "a/b", "a"};
+    static const char *const names[] = {"text", "empty", "result", "taken/inside", "taken", "plain", "a/b/c", "a/b/d",
+        "a/b", "a"};
     for (size_t i = 0; i < PD_COUNT(names); i++) remove(in_folder(names[i]));
     return rmdir(folder);   /* fails when something was left beside them */
 }

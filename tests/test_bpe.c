@@ -241,7 +241,8 @@ static peridot_vocab *chance_open(const struct chance *c)
         put_text(&vocab, text);
     }
     for (uint32_t i = 0; i < c->n_merges; i++) {
-        snprintf(text, sizeof text, "%s\"%s %s\"", i ? ", " : "", c->text[c->merges[i].left], c->text[c->merges[i].right]);
+        snprintf(text, sizeof text, "%s\"%s %s\"", i ? ", " : "", c->text[c->merges[i].left],
+                 c->text[c->merges[i].right]);
         put_text(&merges, text);
     }
     put_text(&merges, "");
@@ -319,12 +320,14 @@ static void test_prefixes(void **state)
     (void)state;
     static const struct { const char *normalizer, *pre_tokenizer, *he, *space_he, *unknown_he; } cases[] = {
         {ESCAPE, "null", "he|", "\u2581he|", "<unk>|he|"},
-        {"{\"type\": \"Sequence\", \"normalizers\": [" PREPEND ", " ESCAPE "]}", "null", "\u2581he|", "\u2581|\u2581he|",
+        {"{\"type\": \"Sequence\", \"normalizers\": [" PREPEND ", " ESCAPE "]}", "null", "\u2581he|",
+         "\u2581|\u2581he|",
          "<unk>|\u2581he|"},
         {"null", METASPACE("always", "false"), "\u2581he|", "\u2581he|", "<unk>|\u2581he|"},
         {"null", METASPACE("first", "false"), "\u2581he|", "\u2581he|", "<unk>|he|"},
         {"null", METASPACE("never", "true"), "he|", "\u2581he|", "<unk>|he|"},
-        {"null", "{\"type\": \"Metaspace\", \"replacement\": \"\u2581\", \"add_prefix_space\": false}", "he|", "\u2581he|", "<unk>|he|"},
+        {"null", "{\"type\": \"Metaspace\", \"replacement\": \"\u2581\", \"add_prefix_space\": false}", "he|",
+         "\u2581he|", "<unk>|he|"},
     };
     struct json_parts p = char_parts;
     for (size_t i = 0; i < PD_COUNT(cases); i++) {

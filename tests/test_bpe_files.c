@@ -34,12 +34,15 @@ static const struct spoilt spoilt_bytes[] = {
     {PART(normalizer), "7", UNSUPPORTED, "no type"},
     {PART(normalizer), ESCAPE, UNSUPPORTED, "byte-level"},
     {PART(pre_tokenizer), "null", UNSUPPORTED, "neither is byte-level"},
-    {PART(pre_tokenizer), "{\"type\": \"Digits\", \"individual_digits\": true}", UNSUPPORTED, "the pre_tokenizer \"Digits\""},
+    {PART(pre_tokenizer), "{\"type\": \"Digits\", \"individual_digits\": true}", UNSUPPORTED,
+     "the pre_tokenizer \"Digits\""},
     {PART(pre_tokenizer), "{\"type\": \"ByteLevel\", \"add_prefix_space\": true}", UNSUPPORTED, "settings"},
     {PART(pre_tokenizer), PRE(SPLIT("a") ", " SPLIT("b")), UNSUPPORTED, "\"Split\" has settings"},
     {PART(pre_tokenizer), SPLIT("a"), UNSUPPORTED, "neither is byte-level"},
-    {PART(pre_tokenizer), PRE("{\"type\": \"Split\", \"pattern\": {\"Regex\": \"a\"}, \"behavior\": \"Removed\"}"), UNSUPPORTED, "Split"},
-    {PART(pre_tokenizer), SEQUENCE("pretokenizers", SPLIT("a") ", " BYTE_LEVEL("true")), UNSUPPORTED, "\"ByteLevel\" has"},
+    {PART(pre_tokenizer), PRE("{\"type\": \"Split\", \"pattern\": {\"Regex\": \"a\"}, \"behavior\": \"Removed\"}"),
+     UNSUPPORTED, "Split"},
+    {PART(pre_tokenizer), SEQUENCE("pretokenizers", SPLIT("a") ", " BYTE_LEVEL("true")), UNSUPPORTED,
+     "\"ByteLevel\" has"},
     {PART(pre_tokenizer), PRE(SPLIT("a(")), UNSUPPORTED, "not understood: missing closing parenthesis"},
     {PART(pre_tokenizer), PRE(SPLIT("\\\\h+")), UNSUPPORTED, "an escape"},
     {PART(pre_tokenizer), PRE(SPLIT("a\\\\")), UNSUPPORTED, "an escape"},
@@ -77,26 +80,31 @@ static const struct spoilt spoilt_bytes[] = {
     {PART(added), "{\"id\": 256}", FORMAT, "no content"},
     {PART(added), "{\"content\": \"x\"}", FORMAT, "piece \"x\""},
     {PART(added), "7", FORMAT, "no content"},
-    {PART(added), "{\"id\": 280, \"content\": \"x\", \"lstrip\": true}", UNSUPPORTED, "added token \"x\" is \"lstrip\""},
+    {PART(added), "{\"id\": 280, \"content\": \"x\", \"lstrip\": true}", UNSUPPORTED,
+     "added token \"x\" is \"lstrip\""},
     {PART(added), "{\"id\": 280, \"content\": \"x\", \"rstrip\": true}", UNSUPPORTED, "\"rstrip\""},
     {PART(added), "{\"id\": 280, \"content\": \"x\", \"single_word\": true}", UNSUPPORTED, "\"single_word\""},
     {PART(added), ADDED("281", "x", "true", "false"), FORMAT, "no id"},
 };
 
 static const struct spoilt spoilt_characters[] = {
-    {PART(normalizer), "{\"type\": \"Replace\", \"pattern\": {\"Regex\": \" \"}, \"content\": \"\u2581\"}", UNSUPPORTED, "\"Replace\" has"},
-    {PART(normalizer), "{\"type\": \"Replace\", \"pattern\": {\"String\": \" \"}, \"content\": \"_\"}", UNSUPPORTED, "\"Replace\" has"},
+    {PART(normalizer), "{\"type\": \"Replace\", \"pattern\": {\"Regex\": \" \"}, \"content\": \"\u2581\"}", UNSUPPORTED,
+     "\"Replace\" has"},
+    {PART(normalizer), "{\"type\": \"Replace\", \"pattern\": {\"String\": \" \"}, \"content\": \"_\"}", UNSUPPORTED,
+     "\"Replace\" has"},
     {PART(normalizer), "{\"type\": \"Prepend\", \"prepend\": \" \"}", UNSUPPORTED, "\"Prepend\" has"},
     {PART(normalizer), "null", UNSUPPORTED, "\"Split\" has"},
     {PART(pre_tokenizer), SPLIT("a"), UNSUPPORTED, "byte-level tokenizers only"},
     {PART(pre_tokenizer), METASPACE("sometimes", "true"), UNSUPPORTED, "\"Metaspace\" has"},
     {PART(pre_tokenizer), "{\"type\": \"Metaspace\", \"replacement\": \"_\"}", UNSUPPORTED, "\"Metaspace\" has"},
-    {PART(decoder), "{\"type\": \"Strip\", \"content\": \" \", \"start\": 2, \"stop\": 0}", UNSUPPORTED, "\"Strip\" has"},
+    {PART(decoder), "{\"type\": \"Strip\", \"content\": \" \", \"start\": 2, \"stop\": 0}", UNSUPPORTED,
+     "\"Strip\" has"},
     {PART(decoder), "{\"type\": \"Fuse\"}", UNSUPPORTED, "decoder"},
     {PART(decoder), "{\"type\": \"ByteLevel\"}", UNSUPPORTED, "decoder"},
     {PART(model), "\"type\": \"BPE\",", FORMAT, "no piece for the unknown, and none for bytes"},
     {PART(model), "\"type\": \"BPE\", \"unk_token\": \"nonesuch\",", FORMAT, "for the unknown"},
-    {PART(vocab), "\"<unk>\": 0, \"<bos>\": 1, \"\\n\": 2, \"\u2581\u2581\u2581\": 3, \"<start_of_turn>\": 4, \"a\\u0000\": 5, \"<0x00>\": 6",
+    {PART(vocab), "\"<unk>\": 0, \"<bos>\": 1, \"\\n\": 2, \"\u2581\u2581\u2581\": 3, \"<start_of_turn>\": 4, "
+                  "\"a\\u0000\": 5, \"<0x00>\": 6",
      FORMAT, "no piece"},
 };
 
@@ -169,7 +177,8 @@ static void test_slow_pattern(void **state)
 
 static void use(const peridot_vocab *v)
 {
-    static const char text[] = "hello  the 1234\n\n\ta\u2581\u00e9\u20ac zzzz\xff\xe2\x96 q\0x<bos><|begin|><b>h\u00e9 he aaaaaaa's";
+    static const char text[] =
+        "hello  the 1234\n\n\ta\u2581\u00e9\u20ac zzzz\xff\xe2\x96 q\0x<bos><|begin|><b>h\u00e9 he aaaaaaa's";
     for (unsigned flags = 0; flags < 4; flags++) {
         int32_t *ids;
         size_t n, size;

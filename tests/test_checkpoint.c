@@ -9,7 +9,8 @@ static const char index_name[] = "model.safetensors.index.json";
 
 static void remove_all(void)
 {
-    static const char *const names[] = {"config.json", "model.safetensors", index_name, "a.safetensors", "b.safetensors",
+    static const char *const names[] = {"config.json", "model.safetensors", index_name, "a.safetensors",
+        "b.safetensors",
                                         "x.gguf"};
     for (size_t i = 0; i < PD_COUNT(names); i++) remove(in_folder(names[i]));
 }
@@ -22,7 +23,8 @@ static void write_shard(const char *file, const char *letters, const char *dtype
     size_t n = strlen(letters), size = 1;
     for (size_t i = 0; i < n; i++)
         size += (size_t)snprintf(header + size, sizeof header - size,
-                                 "%s\"%s%c\":{\"dtype\":\"%s\",\"shape\":[%d],\"data_offsets\":[%zu,%zu]}", i ? "," : "", prefix,
+                                 "%s\"%s%c\":{\"dtype\":\"%s\",\"shape\":[%d],\"data_offsets\":[%zu,%zu]}",
+                                 i ? "," : "", prefix,
                                  letters[i], dtype, strcmp(dtype, "F32") ? 4 : 1, 4 * i, 4 * i + 4);
     snprintf(header + size, sizeof header - size, "}");
     b.size = 0;
@@ -112,7 +114,8 @@ static void test_shards(void **state)
     write_text("config.json", "{}");
     write_shard("a.safetensors", "vw", "F32", "");
     write_shard("b.safetensors", "xy", "F32", "");
-    write_index("{\"x\":\"b.safetensors\",\"v\":\"a.safetensors\",\"w\":\"a.safetensors\"}");   /* y is left out, and found */
+    /* y is left out, and found */
+    write_index("{\"x\":\"b.safetensors\",\"v\":\"a.safetensors\",\"w\":\"a.safetensors\"}");
     EXPECT_OK(pd_checkpoint_open(&c, folder, true));
     assert_int_equal(pd_checkpoint_n_tensors(c), 4);
     assert_string_equal(pd_checkpoint_find(c, "w")->file, in_folder("a.safetensors"));
@@ -134,7 +137,8 @@ static void test_shards(void **state)
 static void test_index(void **state)
 {
     (void)state;
-    static const char *const paths[] = {"../a.safetensors", "/etc/passwd", "sub/a", "..", ".", "", "a\\b", "c:a", "a\\u0000b",
+    static const char *const paths[] = {"../a.safetensors", "/etc/passwd", "sub/a", "..", ".", "", "a\\b", "c:a",
+        "a\\u0000b",
                                         "a\\u001b[1m"};
     write_text("config.json", "{}");
     write_shard("a.safetensors", "vw", "F32", "");
@@ -144,7 +148,8 @@ static void test_index(void **state)
     REFUSED(PERIDOT_ERROR_FORMAT, index_name, "no weight_map object");
     write_index("{\"v\":1}");
     REFUSED(PERIDOT_ERROR_FORMAT, index_name, "tensor v", "not in a file of this folder (uint)");
-    write_index("{\"v\":\"a.safetensors\",\"w\":\"m-2.safetensors\",\"x\":\"m-3.safetensors\",\"y\":\"m-3.safetensors\"}");
+    write_index("{\"v\":\"a.safetensors\",\"w\":\"m-2.safetensors\",\"x\":\"m-3.safetensors\","
+                "\"y\":\"m-3.safetensors\"}");
     REFUSED(PERIDOT_ERROR_IO, index_name, "2 of its 3 files are missing: m-2.safetensors, m-3.safetensors");
     for (size_t i = 0; i < PD_COUNT(paths); i++) {
         char map[100];
@@ -191,7 +196,8 @@ static void test_file_hf(void **state)
 {
     (void)state;
     peridot_file *f;
-    write_text("config.json", "{\"a\":\"te\\u001bxt\",\"text_config\":{\"n\":26,\"rope\":{\"b\":[1,2.5],\"none\":{}}},\"t\":true}");
+    write_text("config.json",
+               "{\"a\":\"te\\u001bxt\",\"text_config\":{\"n\":26,\"rope\":{\"b\":[1,2.5],\"none\":{}}},\"t\":true}");
     write_shard("model.safetensors", "vw", "BOOL", "vision_tower.");
     EXPECT_OK(peridot_file_open(&f, folder));
     assert_int_equal(peridot_file_n_metadata(f), 5);

@@ -9,11 +9,13 @@ texts=('the cat' 'a' 'one two')
 
 # near A B PART: A is within PART of B.
 near() { awk -v a="$1" -v b="$2" -v part="$3" 'BEGIN { d = a - b; exit !(d < 0 ? -d <= part * b : d <= part * b) }'; }
-# alike A B [D]: the same words, numbers within D, or 2e-4 (fp16 caches of prompts and of single steps may differ in a last bit).
+# alike A B [D]: the same words, numbers within D, or 2e-4 (fp16 caches of prompts and of single steps may differ in a
+# last bit).
 alike() {
     cat "$1" >"$folder/a"
     cat "$2" >"$folder/b"
-    [ "$(wc -lw <"$folder/a")" = "$(wc -lw <"$folder/b")" ] && paste -d '\n' "$folder/a" "$folder/b" | awk -v most="${3:-2e-4}" '
+    [ "$(wc -lw <"$folder/a")" = "$(wc -lw <"$folder/b")" ] &&
+        paste -d '\n' "$folder/a" "$folder/b" | awk -v most="${3:-2e-4}" '
         NR % 2 { n = split($0, want); next }
         NF != n { exit 1 }
         { for (i = 1; i <= NF; i++) {
@@ -47,7 +49,8 @@ test_classify() {
     check "classify: an empty line is a text, a last line needs no newline" lines 2
     run classify -m "$model" --json --all -- "${texts[@]}"
     check "classify --json: a line for each text" lines 3
-    check "classify --json: objects" matches out '^\[\{"label": "[a-z]+", "probability": [0-9.]+\}(, \{"label": "[a-z]+", "probability": [0-9.e-]+\}){2}\]$'
+    check "classify --json: objects" matches out \
+        '^\[\{"label": "[a-z]+", "probability": [0-9.]+\}(, \{"label": "[a-z]+", "probability": [0-9.e-]+\}){2}\]$'
     "$peridot" classify -m "$model" </dev/null >"$folder/out" 2>"$folder/err"
     check "classify: no texts, nothing written" [ $? = 0 -a ! -s "$folder/out" ]
 }
@@ -63,7 +66,8 @@ copy_head() {
 # The logits of a text's last token, a line each.
 raw_scores() {
     printf '%s' "$1" | "$peridot" tokenize -m "$folder/head" --bos |
-        "$peridot" logits -m "$folder/head" --tokens - --out - --kv f32 2>/dev/null | od -An -v -tf4 -w"$2" | tail -1 | xargs -n1
+        "$peridot" logits -m "$folder/head" --tokens - --out - --kv f32 2>/dev/null |
+        od -An -v -tf4 -w"$2" | tail -1 | xargs -n1
 }
 
 test_problem_types() {
@@ -81,7 +85,7 @@ test_problem_types() {
     check "classify: all results of a regression as they are, in their order" alike "$folder/out" "$folder/want"
     run classify -m "$folder/head" --kv f32 --json "the cat"
     check "classify --json: scores" matches out \
-        '^\[\{"label": "calm", "score": [-0-9.]+\}, \{"label": "glad", "score": [-0-9.]+\}, \{"label": "sad", "score": [-0-9.]+\}\]$'
+        '^\[\{"label": "calm", "score": [-0-9.]+\}, \{"label": "glad", "score": [-0-9.]+\}, \{"label": "sad", "score": '
     copy_head gemma2-sequence "${problem/TYPE/single_label_classification}"
     run classify -m "$folder/head" --kv f32 --all "the cat"
     cp "$folder/out" "$folder/want"
@@ -92,7 +96,8 @@ test_problem_types() {
 
     # One row of the head is left.
     copy_head gemma2-sequence 's/"id2label"/"id2other"/'
-    LC_ALL=C sed -i 's/\[3,64\],"data_offsets":\[158848,159232\]/[1,64],"data_offsets":[158848,158976]/' "$folder/head/model.safetensors"
+    LC_ALL=C sed -i 's/\[3,64\],"data_offsets":\[158848,159232\]/[1,64],"data_offsets":[158848,158976]/' \
+        "$folder/head/model.safetensors"
     truncate -s -256 "$folder/head/model.safetensors"
     raw_scores "the cat" 4 | paste <(echo LABEL_0) - >"$folder/want"
     run classify -m "$folder/head" --kv f32 "the cat"
@@ -107,8 +112,9 @@ test_problem_types() {
 
     copy_head gemma2-token 's/"id2label"/"id2other"/'
     { LC_ALL=C sed 's/\[5\],"data_offsets":\[158848,158858\]/[1],"data_offsets":[158848,158850]/
-        s/\[5,64\],"data_offsets":\[158858,159498\]/[1,64],"data_offsets":[158850,158978]/' "$golden/gemma2-token/model.safetensors" |
-        head -c $((2656 + 158850)); tail -c 640 "$golden/gemma2-token/model.safetensors" | head -c 128; } >"$folder/head/model.safetensors"
+        s/\[5,64\],"data_offsets":\[158858,159498\]/[1,64],"data_offsets":[158850,158978]/' \
+        "$golden/gemma2-token/model.safetensors" | head -c $((2656 + 158850))
+        tail -c 640 "$golden/gemma2-token/model.safetensors" | head -c 128; } >"$folder/head/model.safetensors"
     raw_scores "a" 4 | tail -1 >"$folder/want"
     run tag -m "$folder/head" --kv f32 a
     check "tag: one output is a score" alike <(sed -n '1s/.*\tLABEL_0\t//p' "$folder/out") "$folder/want"
@@ -125,14 +131,17 @@ test_tag() {
     check "tag: an empty line ends a text" [ -z "$(tail -1 "$folder/out")" ]
     awk -F '\t' 'NF && $1 != end { exit 1 } NF { end = $2 } END { exit end != 11 }' "$folder/out"
     check "tag: tokens follow each other and cover the text" [ $? = 0 ]
-    "$peridot" logits -m "$model" --tokens "$(printf '%s' "$text" | "$peridot" tokenize -m "$model" --bos)" --out - 2>/dev/null |
+    printf '%s' "$text" | "$peridot" tokenize -m "$model" --bos |
+        "$peridot" logits -m "$model" --tokens - --out - 2>/dev/null |
         od -An -v -tf4 -w20 | tail -n +2 | awk 'BEGIN { split("O B-NAME I-NAME B-PLACE I-PLACE", l, " ") }
-            { b = 1; t = 0; for (i = 1; i <= 5; i++) { if ($i > $b) b = i; t += exp($i) } print l[b], exp($b) / t }' >"$folder/want"
+            { b = 1; t = 0; for (i = 1; i <= 5; i++) { if ($i > $b) b = i; t += exp($i) }
+              print l[b], exp($b) / t }' >"$folder/want"
     check "tag: labels and probabilities of the rows, biases and all" \
         alike "$folder/want" <(awk -F '\t' 'NF { print $4, $5 }' "$folder/out")
     run tag -m "$model" --json "$text" a
     check "tag --json: a line for each text" lines 2
-    check "tag --json: objects" matches out '^\[\{"begin": 0, "end": [0-9]+, "text": "t[he]*", "label": "[A-Z-]+", "probability": [0-9.]+\}, '
+    check "tag --json: objects" matches out \
+        '^\[\{"begin": 0, "end": [0-9]+, "text": "t[he]*", "label": "[A-Z-]+", "probability": [0-9.]+\}, '
     check "tag --json: no broken characters" contains out '"text": "\ufffd"'
     check "tag --json: escapes" contains out '"text": "\u0009"'
 }
@@ -140,7 +149,8 @@ test_tag() {
 # Prints the vector of tokens with a pooling: mean, last or cls.
 pooled() {
     "$peridot" hidden -m "$golden/gemma2-base" --tokens "$1" --out - 2>/dev/null | od -An -v -tf4 -w256 |
-        awk -v how="$2" '{ n++; for (i = 1; i <= NF; i++) { if (how == "mean") v[i] += $i; else if (how == "last" || n == 1) v[i] = $i } }
+        awk -v how="$2" '{ n++
+              for (i = 1; i <= NF; i++) { if (how == "mean") v[i] += $i; else if (how == "last" || n == 1) v[i] = $i } }
             END { for (i = 1; i <= NF; i++) { v[i] /= how == "mean" ? n : 1; l += v[i] * v[i] }
                   for (i = 1; i <= NF; i++) printf "%.7f %.7f\n", v[i], v[i] / sqrt(l) }'
 }
@@ -171,11 +181,13 @@ test_embed() {
 many_lines() {
     awk 'BEGIN { for (i = 0; i < 40; i++) {
         line = ""
-        for (j = 0; j < (i % 10 == 7 ? 25 : i * 7 % 9); j++) line = line (j ? " " : "") substr("the cat sat on a mat", 1 + (i + 3 * j) % 11, 1 + (i * j) % 6)
+        for (j = 0; j < (i % 10 == 7 ? 25 : i * 7 % 9); j++)
+            line = line (j ? " " : "") substr("the cat sat on a mat", 1 + (i + 3 * j) % 11, 1 + (i * j) % 6)
         print line } }'
 }
 
-# together_as_alone CHUNKS ARGUMENTS...: each line evaluated alone, as no text of two tokens fits a chunk of one; then together.
+# together_as_alone CHUNKS ARGUMENTS...: each line evaluated alone, as no text of two tokens fits a chunk of one; then
+# together.
 together_as_alone() {
     local chunk
     "$peridot" "${@:2}" --kv f32 --chunk 1 <"$folder/lines" >"$folder/want" 2>"$folder/err"
@@ -206,8 +218,9 @@ test_many() {
     together_as_alone "32 256" classify -m "$golden/gemma2-sequence" --all
     check "classify: a line for each" lines 40
     sed -n '5p;8p' "$folder/want" >"$folder/some"
-    sed -n '5p;8p' "$folder/lines" | while IFS= read -r text; do "$peridot" classify -m "$golden/gemma2-sequence" --kv f32 --all -- "$text"; done \
-        2>"$folder/err" >"$folder/out"
+    sed -n '5p;8p' "$folder/lines" | while IFS= read -r text; do
+        "$peridot" classify -m "$golden/gemma2-sequence" --kv f32 --all -- "$text"
+    done 2>"$folder/err" >"$folder/out"
     check "classify: and what a process of its own gives" alike "$folder/out" "$folder/some" 1e-5
     together_as_alone 32 tag -m "$golden/gemma2-token"
     for text in mean last; do together_as_alone 32 embed -m "$golden/gemma2-base" --pool $text; done
@@ -215,7 +228,8 @@ test_many() {
     "$peridot" classify -m "$golden/gemma2-sequence" --kv f32 "${texts[@]}" >"$folder/want" 2>"$folder/err"
     answers_at_once >"$folder/out"
     check "classify: a line in a pipe is answered at once" alike "$folder/out" "$folder/want" 1e-5
-    printf '%s\n' a "the cat" "far too long for it" b | "$peridot" classify -m "$golden/gemma2-sequence" --ctx 8 >"$folder/out" 2>"$folder/err"
+    printf '%s\n' a "the cat" "far too long for it" b |
+        "$peridot" classify -m "$golden/gemma2-sequence" --ctx 8 >"$folder/out" 2>"$folder/err"
     check "classify: what is wrong with a text comes after those before it" lines 2
     check "classify: and names the text" contains err "text 3 has"
 }
@@ -231,7 +245,8 @@ test_perplexity() {
         check "perplexity --ctx $ctx" near "$(value perplexity)" "$perplexity" 1e-3
         check "perplexity --ctx $ctx: its error" near "$(sed -n 's/.* +- //p' "$folder/out")" "$error" 1e-3
     done <"$model/perplexity.txt"
-    check "perplexity's last line" grep -qxE 'perplexity: [0-9]+\.[0-9]{4} \+- [0-9]+\.[0-9]{4}' <(tail -1 "$folder/out")
+    check "perplexity's last line" \
+        grep -qxE 'perplexity: [0-9]+\.[0-9]{4} \+- [0-9]+\.[0-9]{4}' <(tail -1 "$folder/out")
     cp "$folder/out" "$folder/first"
     "$peridot" perplexity -m "$model" --kv f32 -f - --ctx 512 <"$model/text.txt" >"$folder/out" 2>"$folder/err"
     check "perplexity -f - reads standard input" cmp -s "$folder/out" "$folder/first"
@@ -250,7 +265,8 @@ test_stories() {
     short=$(value 'bits per byte')
     run perplexity -m "$stories" -f "$folder/text"
     check "the demo model needs less than 2 bits per byte" near "$(value 'bits per byte')" 1 1
-    check "and more with short windows" awk -v a="$short" -v b="$(value 'bits per byte')" 'BEGIN { exit !(a > 1.05 * b) }'
+    check "and more with short windows" \
+        awk -v a="$short" -v b="$(value 'bits per byte')" 'BEGIN { exit !(a > 1.05 * b) }'
 }
 
 test_wrong_models() {
@@ -273,5 +289,9 @@ test_embed
 test_many
 test_perplexity
 test_wrong_models
-if [ -e "$stories" ] && [ -e "$heldout" ]; then test_stories; else echo "skipped: the demo model or the stories are not there"; fi
+if [ -e "$stories" ] && [ -e "$heldout" ]; then
+    test_stories
+else
+    echo "skipped: the demo model or the stories are not there"
+fi
 finish

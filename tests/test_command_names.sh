@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# Names and texts from files that would drive a terminal or forge a line, wherever a command shows them: escape sequences,
-# line breaks, C1 controls, characters that change the direction of a text, bytes that are no UTF-8.
+# Names and texts from files that would drive a terminal or forge a line, wherever a command shows them: escape
+# sequences, line breaks, C1 controls, characters that change the direction of a text, bytes that are no UTF-8.
 . "$(dirname "$0")/command.sh"
 
 golden=$source/tests/golden
 hostile=$'\x1b[31m\nFORGED: ok\r\xc2\x9b2J\xe2\x80\xae\xe2\x80\xa8\x7f'
 json='\u001b[31m\nFORGED: ok\r\u009b2J\u202e\u2028\u007f'
 
-# clean FILE: nothing in it but printable characters and line breaks, tabs in --json or columns apart; no line is forged.
+# clean FILE: nothing in it but printable characters, tabs and line breaks; no line is forged.
 clean() {
-    ! LC_ALL=C grep -qP '[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80[\x8e\x8f\xa8-\xae]|\xe2\x81[\xa6-\xa9]' "$folder/$1" &&
+    local bad='[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80[\x8e\x8f\xa8-\xae]|\xe2\x81[\xa6-\xa9]'
+    ! LC_ALL=C grep -qP "$bad" "$folder/$1" &&
         ! grep -q '^FORGED' "$folder/$1" && iconv -f UTF-8 -t UTF-8 "$folder/$1" >/dev/null 2>&1
 }
 
@@ -25,8 +26,8 @@ shows() {
     [ "$1" = 0 ] || check "peridot ${*:3}: one sentence" one_sentence
 }
 
-# with_config MODEL SED: a copy of a golden model in the folder "model", its config.json changed; JSON in SED stands for the
-# hostile text.
+# with_config MODEL PERL: a copy of a golden model in the folder "model", its config.json changed; $ENV{JSON} in PERL is
+# the hostile text.
 with_config() {
     rm -rf "$folder/model"
     cp -r "$golden/$1" "$folder/model"
@@ -35,10 +36,12 @@ with_config() {
 
 test_config() {
     local rest
-    for rest in '"model_type": "JSON"' '"rope_scaling": {"rope_type": "JSON", "factor": 2}' '"hidden_activation": "JSON"' \
-        '"layer_types": ["JSON", "full_attention"]' '"JSON": 1' '"quantization_config": {"quant_method": "JSON"}, "JSON": 2' \
+    for rest in '"model_type": "JSON"' '"rope_scaling": {"rope_type": "JSON", "factor": 2}' \
+        '"hidden_activation": "JSON"' '"layer_types": ["JSON", "full_attention"]' '"JSON": 1' \
+        '"quantization_config": {"quant_method": "JSON"}, "JSON": 2' \
         '"architectures": ["JSONForSequenceClassification"], "problem_type": "JSON"' \
-        '"text_config": {"model_type": "JSON"}' '"architectures": ["GemmaForSequenceClassification"], "id2label": {"JSON": "a"}'; do
+        '"text_config": {"model_type": "JSON"}' \
+        '"architectures": ["GemmaForSequenceClassification"], "id2label": {"JSON": "a"}'; do
         rm -rf "$folder/model"
         mkdir "$folder/model"
         cp "$golden/gemma2-base/model.safetensors" "$folder/model"
@@ -56,10 +59,12 @@ test_labels() {
     with_config gemma2-sequence 's/"label2id": \{[^}]*\},//s; s/: "(calm|glad|sad)"/: "A\\t\\\\B$ENV{JSON}"/g'
     run classify -m "$folder/model" x
     check "classify: clean on stderr" clean err
-    check "classify: labels are escaped" matches out '^A\\t\\\\B\\x1b\[31m\\nFORGED: ok\\r\\xc2\\x9b2J\\xe2\\x80\\xae\\xe2\\x80\\xa8\\x7f	[01]\.[0-9]{6}$'
+    check "classify: labels are escaped" matches out \
+        '^A\\t\\\\B\\x1b\[31m\\nFORGED: ok\\r\\xc2\\x9b2J\\xe2\\x80\\xae\\xe2\\x80\\xa8\\x7f	[01]\.[0-9]{6}$'
     check "classify: clean on stdout" clean out
     run classify -m "$folder/model" --json --all x
-    check "classify --json: labels are escaped" contains out '"A\u0009\\B\u001b[31m\u000aFORGED: ok\u000d\u009b2J\u202e\u2028\u007f"'
+    check "classify --json: labels are escaped" contains out \
+        '"A\u0009\\B\u001b[31m\u000aFORGED: ok\u000d\u009b2J\u202e\u2028\u007f"'
     check "classify --json: clean" clean out
     with_config gemma2-token 's/"label2id": \{[^}]*\},//s; s/: "(O|[BI]-[A-Z]+)"/: "A\\t$ENV{JSON}"/g'
     run tag -m "$folder/model" "the cat"
@@ -83,7 +88,7 @@ test_gguf() {
     shows 0 'tokens/s' bench -m "$bad" -p 8 -n 2 -r 1 -o md
     shows 0 '<html' bench -m "$bad" -p 8 -n 2 -r 1 -o html
     shows 0 '"\\x1b[31m\\nFORG\\xff"' bench -m "$bad" -p 8 -n 2 -r 1 -o json
-    FROM=gemma2 TO=$'\x1b[2J\nF' perl -0777 -pe 's/(general\.architecture.{12})\Q$ENV{FROM}\E/$1$ENV{TO}/s' "$folder/fine.gguf" >"$bad"
+    TO=$'\x1b[2J\nF' perl -0777 -pe 's/(general\.architecture.{12})gemma2/$1$ENV{TO}/s' "$folder/fine.gguf" >"$bad"
     shows 1 'general.architecture is "\x1b[2J\nF"' logits -m "$bad" --tokens 1 --out "$folder/x"
     shows 0 'general.architecture: \x1b[2J\nF' inspect "$bad"
     patch_bytes tokenizer.ggml.bos_token_id $'tokenizer.ggml.\x1b[2J\nFORGEDX'
@@ -92,7 +97,7 @@ test_gguf() {
     shows 1 'control characters' inspect "$bad"
     patch_bytes blk.0.attn_q.weight $'blk.0.\xe2\x80\xaeevil.weight'
     shows 1 'control characters' logits -m "$bad" --tokens 1 --out "$folder/x"
-    FROM=llama TO=$'\x1b[2J\n' perl -0777 -pe 's/(tokenizer\.ggml\.model.{12})llama/$1$ENV{TO}/s' "$folder/fine.gguf" >"$bad"
+    TO=$'\x1b[2J\n' perl -0777 -pe 's/(tokenizer\.ggml\.model.{12})llama/$1$ENV{TO}/s' "$folder/fine.gguf" >"$bad"
     printf x | "$peridot" tokenize -m "$bad" >"$folder/out" 2>"$folder/err"
     check "tokenize: an unknown tokenizer is named" contains err '\x1b[2J\n'
     check "tokenize: clean on stderr" clean err
@@ -123,7 +128,8 @@ test_paths() {
     printf x | "$peridot" tokenize -m "$name" >"$folder/out" 2>"$folder/err"
     check "tokenize: fails" one_sentence
     check "tokenize: clean on stderr" clean err
-    printf '{"model": {"type": "BPE", "vocab": {"%s": 0, "b": "%s"}, "merges": ["%s"]}, "pre_tokenizer": {"type": "%s"}}' \
+    printf '{"model": {"type": "BPE", "vocab": {"%s": 0, "b": "%s"}, "merges": ["%s"]},
+        "pre_tokenizer": {"type": "%s"}}' \
         "$json" "$json" "$json" "$json" >"$name/tokenizer.json"
     printf x | "$peridot" tokenize -m "$name" >"$folder/out" 2>"$folder/err"
     check "tokenize: fails on a mistyped vocabulary" one_sentence

@@ -1,5 +1,5 @@
-/* What config.json and GGUF metadata of each model mean: every rule about shapes that the forward pass goes by, and every
- * refusal by name. Files are made here, without weights. */
+/* What config.json and GGUF metadata of each model mean: every rule about shapes that the forward pass goes by, and
+ * every refusal by name. Files are made here, without weights. */
 #include "format_fixture.h"
 
 #include "arch/layers.h"
@@ -49,9 +49,11 @@ static void refuse_json(peridot_status status, const char *json, const char *a, 
 static void expect_shape(const struct pd_config *c, const uint32_t want[8])
 {
     const struct pd_layer_sizes most = pd_layers_largest(c);
-    const uint32_t got[8] = {c->n_layers, c->d_model, most.ffn_dim, most.n_heads, most.n_kv_heads, most.head_dim, most.window,
+    const uint32_t got[8] = {c->n_layers, c->d_model, most.ffn_dim, most.n_heads, most.n_kv_heads, most.head_dim,
+        most.window,
                              c->ctx_max};
-    static const char *const names[8] = {"n_layers", "d_model", "ffn_dim", "n_heads", "n_kv_heads", "head_dim", "window", "ctx_max"};
+    static const char *const names[8] = {"n_layers", "d_model", "ffn_dim", "n_heads", "n_kv_heads", "head_dim",
+        "window", "ctx_max"};
     for (int i = 0; i < 8; i++)
         if (got[i] != want[i]) fail_msg("%s is %u, not %u", names[i], got[i], want[i]);
 }
@@ -69,7 +71,8 @@ static void test_json_defaults(void **state)
     c = json_config("{\"model_type\": \"gemma2\"}");
     expect_shape(&c, (const uint32_t[]){26, 2304, 9216, 8, 4, 256, 4096, 8192});
     assert_true(c.attn_softcap == 50 && c.final_softcap == 30 && c.embed_scale == 48);
-    assert_true(c.layers[0].window == 4096 && c.layers[1].window == 0 && c.layers[24].window == 4096 && c.layers[25].window == 0);
+    assert_true(c.layers[0].window == 4096 && c.layers[1].window == 0 && c.layers[24].window == 4096
+                && c.layers[25].window == 0);
     pd_config_free(&c);
     c = json_config("{\"model_type\": \"llama\"}");
     expect_shape(&c, (const uint32_t[]){32, 4096, 11008, 32, 32, 128, 0, 2048});
@@ -77,16 +80,19 @@ static void test_json_defaults(void **state)
     pd_config_free(&c);
 }
 
-/* The query divisor is the file's, whatever the shape: 144 and 168 in the 27Bs, 256 in the 9B with 224 columns a head. */
+/* The query divisor is the file's, whatever the shape: 144 and 168 in the 27Bs, 256 in the 9B with 224 columns a
+ * head. */
 static void test_json_divisors(void **state)
 {
     (void)state;
     static const struct { const char *json; double divisor; } rows[] = {
-        {"{\"model_type\": \"gemma2\", \"hidden_size\": 4608, \"num_attention_heads\": 32, \"num_key_value_heads\": 16, \"head_dim\": 128,"
+        {"{\"model_type\": \"gemma2\", \"hidden_size\": 4608, \"num_attention_heads\": 32, \"num_key_value_heads\": "
+         "16, \"head_dim\": 128,"
          " \"num_hidden_layers\": 46, \"query_pre_attn_scalar\": 144}", 144},
         {"{\"model_type\": \"gemma2\", \"hidden_size\": 3584, \"num_attention_heads\": 16, \"num_key_value_heads\": 8,"
          " \"num_hidden_layers\": 42, \"query_pre_attn_scalar\": 256}", 256},
-        {"{\"model_type\": \"gemma3_text\", \"hidden_size\": 5376, \"num_attention_heads\": 32, \"num_key_value_heads\": 16, \"head_dim\": 128,"
+        {"{\"model_type\": \"gemma3_text\", \"hidden_size\": 5376, \"num_attention_heads\": 32, "
+         "\"num_key_value_heads\": 16, \"head_dim\": 128,"
          " \"num_hidden_layers\": 62, \"query_pre_attn_scalar\": 168}", 168},
         {"{\"model_type\": \"gemma3_text\", \"num_hidden_layers\": 62, \"head_dim\": 128}", 256},
         {"{\"model_type\": \"gemma\", \"head_dim\": 64, \"query_pre_attn_scalar\": 7}", 64},
@@ -104,8 +110,10 @@ static void test_json_wrapped(void **state)
 {
     (void)state;
     struct pd_config c = json_config(
-        "{\"model_type\": \"gemma3\", \"architectures\": [\"Gemma3ForConditionalGeneration\"], \"vision_config\": {\"hidden_size\": 1152},"
-        " \"text_config\": {\"hidden_size\": 2560, \"intermediate_size\": 10240, \"model_type\": \"gemma3_text\", \"num_hidden_layers\": 34,"
+        "{\"model_type\": \"gemma3\", \"architectures\": [\"Gemma3ForConditionalGeneration\"], \"vision_config\": "
+        "{\"hidden_size\": 1152},"
+        " \"text_config\": {\"hidden_size\": 2560, \"intermediate_size\": 10240, \"model_type\": \"gemma3_text\", "
+        "\"num_hidden_layers\": 34,"
         " \"rope_scaling\": {\"factor\": 8.0, \"rope_type\": \"linear\"}, \"sliding_window\": 1024}}");
     expect_shape(&c, (const uint32_t[]){34, 2560, 10240, 8, 4, 256, 1024, 131072});
     close_to(c.ropes[PD_ROPE_GLOBAL].base, 1e6);
@@ -128,22 +136,27 @@ static void test_json_new_generation(void **state)
 {
     (void)state;
     struct pd_config c = json_config(
-        "{\"model_type\": \"gemma3_text\", \"num_hidden_layers\": 3, \"sliding_window\": 512, \"_sliding_window_pattern\": 6,"
+        "{\"model_type\": \"gemma3_text\", \"num_hidden_layers\": 3, \"sliding_window\": 512, "
+        "\"_sliding_window_pattern\": 6,"
         " \"layer_types\": [\"full_attention\", \"sliding_attention\", \"sliding_attention\"],"
-        " \"rope_parameters\": {\"full_attention\": {\"rope_type\": \"linear\", \"factor\": 4.0, \"rope_theta\": 500000.0},"
+        " \"rope_parameters\": {\"full_attention\": {\"rope_type\": \"linear\", \"factor\": 4.0, \"rope_theta\": "
+        "500000.0},"
         " \"sliding_attention\": {\"rope_type\": \"default\", \"rope_theta\": 5000.0}}}");
-    assert_true(c.layers[0].window == 0 && c.layers[1].window == 512 && c.rope_tables[c.layers[2].rope].rope == PD_ROPE_LOCAL);
+    assert_true(c.layers[0].window == 0 && c.layers[1].window == 512
+                && c.rope_tables[c.layers[2].rope].rope == PD_ROPE_LOCAL);
     close_to(frequencies(&c, 0)[0], 0.25);
     close_to(c.ropes[PD_ROPE_GLOBAL].base, 5e5);
     close_to(c.ropes[PD_ROPE_LOCAL].base, 5e3);
     pd_config_free(&c);
-    c = json_config("{\"model_type\": \"gemma3_text\", \"num_hidden_layers\": 4, \"sliding_window_pattern\": 2, \"rope_theta\": 2e6,"
+    c = json_config("{\"model_type\": \"gemma3_text\", \"num_hidden_layers\": 4, \"sliding_window_pattern\": 2, "
+                    "\"rope_theta\": 2e6,"
                     " \"rope_local_base_freq\": 2e4, \"rope_scaling\": null}");
     assert_true(c.layers[0].window && !c.layers[1].window && c.layers[2].window && !c.layers[3].window);
     close_to(c.ropes[PD_ROPE_GLOBAL].base, 2e6);
     close_to(c.ropes[PD_ROPE_LOCAL].base, 2e4);
     pd_config_free(&c);
-    c = json_config("{\"model_type\": \"gemma2\", \"attn_logit_softcapping\": null, \"final_logit_softcapping\": 20.0}");
+    c = json_config("{\"model_type\": \"gemma2\", \"attn_logit_softcapping\": null, \"final_logit_softcapping\": "
+                    "20.0}");
     assert_true(c.attn_softcap == 0 && c.final_softcap == 20);
     pd_config_free(&c);
 }
@@ -152,7 +165,9 @@ static void test_json_new_generation(void **state)
 static void check_llama3(const char *rope)
 {
     char json[1024];
-    snprintf(json, sizeof json, "{\"model_type\": \"llama\", \"hidden_size\": 4096, \"num_attention_heads\": 32, \"num_key_value_heads\": 8,"
+    snprintf(json, sizeof json,
+             "{\"model_type\": \"llama\", \"hidden_size\": 4096, \"num_attention_heads\": 32, "
+             "\"num_key_value_heads\": 8,"
              " \"max_position_embeddings\": 131072, %s}", rope);
     struct pd_config c = json_config(json);
     double f29 = pow(500000, -58.0 / 128), turns = 8192 * f29 / (8 * atan(1)), smooth = (turns - 1) / 3;
@@ -168,12 +183,17 @@ static void check_llama3(const char *rope)
 static void test_json_llama(void **state)
 {
     (void)state;
-    check_llama3("\"rope_theta\": 500000.0, \"rope_scaling\": {\"factor\": 8.0, \"low_freq_factor\": 1.0, \"high_freq_factor\": 4.0,"
+    check_llama3("\"rope_theta\": 500000.0, \"rope_scaling\": {\"factor\": 8.0, \"low_freq_factor\": 1.0, "
+                 "\"high_freq_factor\": 4.0,"
                  " \"original_max_position_embeddings\": 8192, \"rope_type\": \"llama3\"}");
-    check_llama3("\"rope_parameters\": {\"rope_theta\": 500000.0, \"factor\": 8.0, \"low_freq_factor\": 1.0, \"high_freq_factor\": 4.0,"
+    check_llama3("\"rope_parameters\": {\"rope_theta\": 500000.0, \"factor\": 8.0, \"low_freq_factor\": 1.0, "
+                 "\"high_freq_factor\": 4.0,"
                  " \"original_max_position_embeddings\": 8192, \"rope_type\": \"llama3\"}");
-    struct pd_config c = json_config("{\"model_type\": \"llama\", \"rope_scaling\": {\"type\": \"linear\", \"factor\": 2.0}, \"hidden_size\": 2048,"
-                                     " \"head_dim\": 80, \"tie_word_embeddings\": true, \"partial_rotary_factor\": 1.0}");
+    struct pd_config c =
+        json_config("{\"model_type\": \"llama\", \"rope_scaling\": {\"type\": \"linear\", \"factor\": 2.0}, "
+                    "\"hidden_size\": 2048,"
+                                     " \"head_dim\": 80, \"tie_word_embeddings\": true, \"partial_rotary_factor\": "
+                                     "1.0}");
     assert_true(c.layers[0].head_dim == 80 && c.tied);
     close_to(frequencies(&c, 0)[0], 0.5);
     pd_config_free(&c);
@@ -183,20 +203,26 @@ static void test_json_heads(void **state)
 {
     (void)state;
     static const struct { const char *json; peridot_head head; uint32_t n_labels; } rows[] = {
-        {"{\"model_type\": \"gemma2\", \"architectures\": [\"Gemma2ForCausalLM\"], \"id2label\": {\"0\": \"a\"}}", PERIDOT_HEAD_LANGUAGE, 0},
+        {"{\"model_type\": \"gemma2\", \"architectures\": [\"Gemma2ForCausalLM\"], \"id2label\": {\"0\": \"a\"}}",
+         PERIDOT_HEAD_LANGUAGE, 0},
         {"{\"model_type\": \"gemma2\", \"architectures\": [\"Gemma2Model\"]}", PERIDOT_HEAD_LANGUAGE, 0},
         {"{\"model_type\": \"llama\", \"architectures\": [\"LlamaModel\"]}", PERIDOT_HEAD_NONE, 0},
-        {"{\"model_type\": \"llama\", \"architectures\": [\"LlamaModel\"], \"tie_word_embeddings\": true}", PERIDOT_HEAD_LANGUAGE, 0},
-        {"{\"model_type\": \"llama\", \"architectures\": [\"LlamaForSequenceClassification\"]}", PERIDOT_HEAD_SEQUENCE, 0},
-        {"{\"model_type\": \"gemma2\", \"architectures\": [\"Gemma2ForSequenceClassification\"], \"id2label\": {\"1\": \"b\", \"0\": \"a\"}}", PERIDOT_HEAD_SEQUENCE, 2},
-        {"{\"model_type\": \"gemma2\", \"architectures\": [\"Gemma2ForTokenClassification\"], \"id2label\": {\"0\": \"a\"}}", PERIDOT_HEAD_TOKEN, 1},
+        {"{\"model_type\": \"llama\", \"architectures\": [\"LlamaModel\"], \"tie_word_embeddings\": true}",
+         PERIDOT_HEAD_LANGUAGE, 0},
+        {"{\"model_type\": \"llama\", \"architectures\": [\"LlamaForSequenceClassification\"]}", PERIDOT_HEAD_SEQUENCE,
+         0},
+        {"{\"model_type\": \"gemma2\", \"architectures\": [\"Gemma2ForSequenceClassification\"], \"id2label\": "
+         "{\"1\": \"b\", \"0\": \"a\"}}", PERIDOT_HEAD_SEQUENCE, 2},
+        {"{\"model_type\": \"gemma2\", \"architectures\": [\"Gemma2ForTokenClassification\"], \"id2label\": {\"0\": "
+         "\"a\"}}", PERIDOT_HEAD_TOKEN, 1},
     };
     for (size_t i = 0; i < PD_COUNT(rows); i++) {
         struct pd_config c = json_config(rows[i].json);
         assert_int_equal(c.head, rows[i].head);
         assert_int_equal(c.n_labels, rows[i].n_labels);
         if (c.n_labels) assert_string_equal(c.labels[0], "a");
-        if (c.head == PERIDOT_HEAD_SEQUENCE || c.head == PERIDOT_HEAD_TOKEN) assert_true(c.final_softcap == 0);   /* it is the language head's */
+        /* it is the language head's */
+        if (c.head == PERIDOT_HEAD_SEQUENCE || c.head == PERIDOT_HEAD_TOKEN) assert_true(c.final_softcap == 0);
         pd_config_free(&c);
     }
 }
@@ -209,30 +235,45 @@ static void test_json_refusals(void **state)
         {"\"hidden_size\": 64", "model_type", "missing", PERIDOT_ERROR_FORMAT},
         {"\"model_type\": \"llama\", \"attention_bias\": true", "attention_bias", "true", PERIDOT_ERROR_UNSUPPORTED},
         {"\"model_type\": \"llama\", \"mlp_bias\": true", "mlp_bias", "true", PERIDOT_ERROR_UNSUPPORTED},
-        {"\"model_type\": \"gemma3_text\", \"use_bidirectional_attention\": true", "use_bidirectional_attention", "true", PERIDOT_ERROR_UNSUPPORTED},
+        {"\"model_type\": \"gemma3_text\", \"use_bidirectional_attention\": true", "use_bidirectional_attention",
+         "true", PERIDOT_ERROR_UNSUPPORTED},
         {"\"model_type\": \"llama\", \"hidden_act\": \"relu\"", "relu", "activation", PERIDOT_ERROR_UNSUPPORTED},
-        {"\"model_type\": \"gemma2\", \"hidden_activation\": \"silu\"", "silu", "activation", PERIDOT_ERROR_UNSUPPORTED},
-        {"\"model_type\": \"llama\", \"rope_scaling\": {\"type\": \"dynamic\", \"factor\": 2.0}", "dynamic", "RoPE", PERIDOT_ERROR_UNSUPPORTED},
-        {"\"model_type\": \"llama\", \"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 2.0}", "yarn", "RoPE", PERIDOT_ERROR_UNSUPPORTED},
-        {"\"model_type\": \"llama\", \"rope_parameters\": {\"rope_type\": \"longrope\"}", "longrope", "RoPE", PERIDOT_ERROR_UNSUPPORTED},
-        {"\"model_type\": \"gemma2\", \"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 8.0}", "llama3", "RoPE", PERIDOT_ERROR_UNSUPPORTED},
-        {"\"model_type\": \"llama\", \"partial_rotary_factor\": 0.5", "partial_rotary_factor", "0.5", PERIDOT_ERROR_UNSUPPORTED},
-        {"\"model_type\": \"llama\", \"rope_parameters\": {\"rope_type\": \"default\", \"partial_rotary_factor\": 0.25}", "partial_rotary_factor", "0.25",
+        {"\"model_type\": \"gemma2\", \"hidden_activation\": \"silu\"", "silu", "activation",
          PERIDOT_ERROR_UNSUPPORTED},
-        {"\"model_type\": \"gemma3_text\", \"rope_parameters\": {\"full_attention\": {\"rope_type\": \"default\", \"partial_rotary_factor\": 0.25}}",
+        {"\"model_type\": \"llama\", \"rope_scaling\": {\"type\": \"dynamic\", \"factor\": 2.0}", "dynamic", "RoPE",
+         PERIDOT_ERROR_UNSUPPORTED},
+        {"\"model_type\": \"llama\", \"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 2.0}", "yarn", "RoPE",
+         PERIDOT_ERROR_UNSUPPORTED},
+        {"\"model_type\": \"llama\", \"rope_parameters\": {\"rope_type\": \"longrope\"}", "longrope", "RoPE",
+         PERIDOT_ERROR_UNSUPPORTED},
+        {"\"model_type\": \"gemma2\", \"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 8.0}", "llama3", "RoPE",
+         PERIDOT_ERROR_UNSUPPORTED},
+        {"\"model_type\": \"llama\", \"partial_rotary_factor\": 0.5", "partial_rotary_factor", "0.5",
+         PERIDOT_ERROR_UNSUPPORTED},
+        {"\"model_type\": \"llama\", \"rope_parameters\": {\"rope_type\": \"default\", \"partial_rotary_factor\": "
+         "0.25}", "partial_rotary_factor", "0.25",
+         PERIDOT_ERROR_UNSUPPORTED},
+        {"\"model_type\": \"gemma3_text\", \"rope_parameters\": {\"full_attention\": {\"rope_type\": \"default\", "
+         "\"partial_rotary_factor\": 0.25}}",
          "partial_rotary_factor", "0.25", PERIDOT_ERROR_UNSUPPORTED},
-        {"\"model_type\": \"gemma3_text\", \"num_hidden_layers\": 1, \"layer_types\": [\"chunked_attention\"]", "chunked_attention", "layer_types[0]",
+        {"\"model_type\": \"gemma3_text\", \"num_hidden_layers\": 1, \"layer_types\": [\"chunked_attention\"]",
+         "chunked_attention", "layer_types[0]",
          PERIDOT_ERROR_UNSUPPORTED},
-        {"\"model_type\": \"gemma3_text\", \"num_hidden_layers\": 2, \"layer_types\": [\"full_attention\"]", "1 entries", "2 layers", PERIDOT_ERROR_FORMAT},
-        {"\"model_type\": \"llama\", \"num_hidden_layers\": 3, \"intermediate_size\": [64, 64]", "intermediate_size has 2 entries",
+        {"\"model_type\": \"gemma3_text\", \"num_hidden_layers\": 2, \"layer_types\": [\"full_attention\"]",
+         "1 entries", "2 layers", PERIDOT_ERROR_FORMAT},
+        {"\"model_type\": \"llama\", \"num_hidden_layers\": 3, \"intermediate_size\": [64, 64]",
+         "intermediate_size has 2 entries",
             "3 layers", PERIDOT_ERROR_FORMAT},
-        {"\"model_type\": \"llama\", \"head_dim\": 64, \"num_attention_heads\": 6, \"num_key_value_heads\": 4", "6 query heads", "4 kv heads", PERIDOT_ERROR_FORMAT},
+        {"\"model_type\": \"llama\", \"head_dim\": 64, \"num_attention_heads\": 6, \"num_key_value_heads\": 4",
+         "6 query heads", "4 kv heads", PERIDOT_ERROR_FORMAT},
         {"\"model_type\": \"llama\", \"hidden_size\": \"64\"", "hidden_size", "count", PERIDOT_ERROR_FORMAT},
         {"\"model_type\": \"llama\", \"rms_norm_eps\": [1]", "rms_norm_eps", "number", PERIDOT_ERROR_FORMAT},
         {"\"model_type\": \"llama\", \"num_hidden_layers\": 0", "num_hidden_layers is 0", "1024", PERIDOT_ERROR_FORMAT},
         {"\"model_type\": \"llama\", \"rope_theta\": 0", "rope_theta", "0", PERIDOT_ERROR_FORMAT},
-        {"\"model_type\": \"gemma2\", \"query_pre_attn_scalar\": 0", "query_pre_attn_scalar is 0", "not between", PERIDOT_ERROR_FORMAT},
-        {"\"model_type\": \"llama\", \"rope_scaling\": {\"rope_type\": \"llama3\", \"low_freq_factor\": 4.0}", "rope_scaling.factor",
+        {"\"model_type\": \"gemma2\", \"query_pre_attn_scalar\": 0", "query_pre_attn_scalar is 0", "not between",
+         PERIDOT_ERROR_FORMAT},
+        {"\"model_type\": \"llama\", \"rope_scaling\": {\"rope_type\": \"llama3\", \"low_freq_factor\": 4.0}",
+         "rope_scaling.factor",
             "missing", PERIDOT_ERROR_FORMAT},
     };
     for (size_t i = 0; i < PD_COUNT(rows); i++) {
@@ -311,7 +352,8 @@ static void test_json_activation(void **state)
         "\"hidden_activation\": \"gelu_new\"", "\"hidden_activation\": \"gelu_python_tanh\"",
         "\"hidden_act\": \"gelu_pytorch_tanh\""};
     static const char *const later[] = {"\"hidden_act\": \"gelu\", \"hidden_activation\": \"gelu_pytorch_tanh\""};
-    static const char *const first[] = {"\"hidden_act\": \"gelu\"", "\"hidden_act\": \"gelu\", \"hidden_activation\": null",
+    static const char *const first[] = {"\"hidden_act\": \"gelu\"",
+        "\"hidden_act\": \"gelu\", \"hidden_activation\": null",
         "\"hidden_act\": \"gelu\", \"hidden_activation\": \"gelu_pytorch_tanh\"", "\"hidden_act\": null"};
     static const char *const silu[] = {"\"hidden_act\": \"silu\"", "\"hidden_act\": \"swish\""};
     ACCEPT_MUTATIONS("\"model_type\": \"gemma\"", tanh_forms);
@@ -371,7 +413,8 @@ static void test_json_windows(void **state)
         {"\"num_hidden_layers\": 1, \"layer_types\": [1]", "layer_types[0]", "uint"},
         {"\"num_hidden_layers\": 1, \"layer_types\": [\"linear_attention\"]", "layer_types[0]", "linear_attention"},
     };
-    static const struct mutation gemma2[] = {{"\"sliding_window_pattern\": 3", "sliding_window_pattern is 3", "always 2"}};
+    static const struct mutation gemma2[] = {{"\"sliding_window_pattern\": 3", "sliding_window_pattern is 3",
+        "always 2"}};
     static const struct mutation llama[] = {
         {"\"num_hidden_layers\": 1, \"layer_types\": [\"sliding_attention\"]", "layer_types[0]", "llama"}};
     static const char *const global[] = {
@@ -420,17 +463,20 @@ static void test_json_rope(void **state)
         {"\"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 8.0, \"low_freq_factor\": 1.0,"
          " \"high_freq_factor\": 4.0}", "rope_scaling.original_max_position_embeddings", "missing"},
         {"\"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 0, \"low_freq_factor\": 1.0,"
-         " \"high_freq_factor\": 4.0, \"original_max_position_embeddings\": 8192}", "rope_scaling.factor is 0", "between"},
+         " \"high_freq_factor\": 4.0, \"original_max_position_embeddings\": 8192}", "rope_scaling.factor is 0",
+         "between"},
         {"\"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 8, \"low_freq_factor\": 4.0,"
          " \"high_freq_factor\": 4.0, \"original_max_position_embeddings\": 8192}", "high_freq_factor is 4", "larger"},
         {"\"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 8, \"low_freq_factor\": 1.0,"
          " \"high_freq_factor\": 4.0, \"original_max_position_embeddings\": 0}",
          "original_max_position_embeddings is 0", "between"},
-        {"\"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 4.0}, \"rope_parameters\": {\"rope_type\": \"linear\","
+        {"\"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 4.0}, \"rope_parameters\": {\"rope_type\": "
+         "\"linear\","
          " \"factor\": 8.0}", "rope_scaling and rope_parameters", "contradict"},
         {"\"rope_parameters\": {\"rope_type\": \"linear\", \"factor\": 0}", "rope_parameters.factor is 0", "between"},
         {"\"rope_parameters\": {\"rope_theta\": 1e4, \"factor\": 8}", "rope_parameters.rope_type", "missing"},
-        {"\"rope_parameters\": {\"full_attention\": {\"rope_type\": \"default\"}}", "rope_parameters cannot be", "llama"},
+        {"\"rope_parameters\": {\"full_attention\": {\"rope_type\": \"default\"}}", "rope_parameters cannot be",
+         "llama"},
     };
     static const struct mutation gemma3[] = {
         {"\"rope_local_base_freq\": 0", "rope_local_base_freq is 0", "not between"},
@@ -516,7 +562,8 @@ static void test_json_unsupported(void **state)
         {"\"quantization_config\": {}, \"text_config\": {}", "quantization_config", "quantised"},
     };
     REFUSE_MUTATIONS("\"model_type\": \"gemma3\"", wrapped);
-    static const char *const fine[] = {"\"attention_bias\": false", "\"mlp_bias\": null", "\"quantization_config\": null"};
+    static const char *const fine[] = {"\"attention_bias\": false", "\"mlp_bias\": null",
+        "\"quantization_config\": null"};
     ACCEPT_MUTATIONS("\"model_type\": \"llama\"", fine);
     struct pd_config c;
     EXPECT_FAILURE(read_json(&c, "{\"model_type\": 3}"), PERIDOT_ERROR_FORMAT, "model_type", "not a string");
@@ -525,10 +572,13 @@ static void test_json_unsupported(void **state)
 static void test_json_labels(void **state)
 {
     (void)state;
-    static const char *const maps[] = {"{\"0\": \"a\", \"2\": \"b\"}", "{\"0\": \"a\", \"one\": \"b\"}", "{\"0\": 1}", "{\"0\": \"a\", \"00\": \"b\"}", "{\"-1\": \"a\"}"};
+    static const char *const maps[] = {"{\"0\": \"a\", \"2\": \"b\"}", "{\"0\": \"a\", \"one\": \"b\"}", "{\"0\": 1}",
+        "{\"0\": \"a\", \"00\": \"b\"}", "{\"-1\": \"a\"}"};
     for (size_t i = 0; i < PD_COUNT(maps); i++) {
         char json[256];
-        snprintf(json, sizeof json, "{\"model_type\": \"gemma2\", \"architectures\": [\"Gemma2ForSequenceClassification\"], \"id2label\": %s}", maps[i]);
+        snprintf(json, sizeof json,
+                 "{\"model_type\": \"gemma2\", \"architectures\": [\"Gemma2ForSequenceClassification\"], "
+                 "\"id2label\": %s}", maps[i]);
         refuse_json(PERIDOT_ERROR_FORMAT, json, "id2label", "index");
     }
 }
@@ -562,8 +612,10 @@ static void add_key(struct pd_gguf_writer *w, const char *architecture, const st
 /* The keys that every file has, and others, which may replace them. */
 static peridot_status read_gguf(struct pd_config *out, const char *architecture, const struct key *keys, size_t n)
 {
-    static const struct key common[] = {{"block_count", .count = 6}, {"embedding_length", .count = 2304}, {"feed_forward_length", .count = 64},
-        {"attention.head_count", .count = 8}, {"attention.head_count_kv", .count = 4}, {"context_length", .count = 8192},
+    static const struct key common[] = {{"block_count", .count = 6}, {"embedding_length", .count = 2304},
+        {"feed_forward_length", .count = 64},
+        {"attention.head_count", .count = 8}, {"attention.head_count_kv", .count = 4},
+        {"context_length", .count = 8192},
         {"attention.layer_norm_rms_epsilon", .real = 1e-6f}, {"attention.sliding_window", .count = 1024}};
     struct pd_gguf_writer *w;
     struct pd_checkpoint *c;
@@ -585,21 +637,25 @@ static peridot_status read_gguf(struct pd_config *out, const char *architecture,
 }
 
 #define GGUF_CONFIG(out, architecture, ...) \
-    EXPECT_OK(read_gguf(out, architecture, (const struct key[]){__VA_ARGS__}, sizeof((const struct key[]){__VA_ARGS__}) / sizeof(struct key)))
+    EXPECT_OK(read_gguf(out, architecture, (const struct key[]){__VA_ARGS__}, \
+                        sizeof((const struct key[]){__VA_ARGS__}) / sizeof(struct key)))
 
 /* Files do not carry the divisor: it is head_dim, but d_model / heads in the 27Bs, which their depth gives away. */
 static void test_gguf_divisors(void **state)
 {
     (void)state;
-    static const struct { const char *architecture; uint32_t layers, d_model, heads, head_dim; double divisor; } rows[] = {
+    static const struct { const char *architecture; uint32_t layers, d_model, heads, head_dim;
+                          double divisor; } rows[] = {
         {"gemma2", 46, 4608, 32, 128, 144}, {"gemma2", 42, 3584, 16, 256, 256}, {"gemma2", 26, 2304, 8, 256, 256},
         {"gemma3", 62, 5376, 32, 128, 168}, {"gemma3", 46, 4608, 32, 128, 128}, {"gemma2", 62, 5376, 32, 128, 128},
         {"gemma3", 48, 3840, 16, 256, 256}, {"gemma", 28, 3072, 16, 256, 256}, {"llama", 46, 4608, 32, 128, 128},
     };
     for (size_t i = 0; i < PD_COUNT(rows); i++) {
         struct pd_config c;
-        GGUF_CONFIG(&c, rows[i].architecture, {"block_count", .count = rows[i].layers}, {"embedding_length", .count = rows[i].d_model},
-                    {"attention.head_count", .count = rows[i].heads}, {"attention.key_length", .count = rows[i].head_dim});
+        GGUF_CONFIG(&c, rows[i].architecture, {"block_count", .count = rows[i].layers},
+                    {"embedding_length", .count = rows[i].d_model},
+                    {"attention.head_count", .count = rows[i].heads},
+                    {"attention.key_length", .count = rows[i].head_dim});
         close_to(1 / ((double)c.layers[0].query_scale * (double)c.layers[0].query_scale), rows[i].divisor);
         pd_config_free(&c);
     }
@@ -608,21 +664,24 @@ static void test_gguf_divisors(void **state)
 static void expect_windows(const struct pd_config *c, const char *locals)
 {
     for (uint32_t i = 0; i < c->n_layers; i++)
-        if (c->layers[i].window != (locals[i] == '1' ? pd_layers_largest(c).window : 0)) fail_msg("layer %u has window %u", i, c->layers[i].window);
+        if (c->layers[i].window != (locals[i] == '1' ? pd_layers_largest(c).window : 0))
+            fail_msg("layer %u has window %u", i, c->layers[i].window);
 }
 
 static void test_gguf_gemma(void **state)
 {
     (void)state;
     struct pd_config c;
-    GGUF_CONFIG(&c, "gemma3", {"rope.scaling.type", .text = "linear"}, {"rope.scaling.factor", .real = 8}, {"attention.key_length", .count = 256});
+    GGUF_CONFIG(&c, "gemma3", {"rope.scaling.type", .text = "linear"}, {"rope.scaling.factor", .real = 8},
+                {"attention.key_length", .count = 256});
     expect_shape(&c, (const uint32_t[]){6, 2304, 64, 8, 4, 256, 1024, 8192});
     close_to(frequencies(&c, 0)[64], 1e-3 / 8);
     close_to(frequencies(&c, 1)[64], 1e-2);
     assert_true(!c.norm_plus_one && !c.rope_interleaved && c.tied && c.attn_softcap == 0);
     expect_windows(&c, "111110");
     pd_config_free(&c);
-    GGUF_CONFIG(&c, "gemma3", {"rope.freq_base", .real = 5e5f}, {"rope.freq_base_swa", .real = 2e4f}, {"attention.sliding_window_pattern", .count = 3});
+    GGUF_CONFIG(&c, "gemma3", {"rope.freq_base", .real = 5e5f}, {"rope.freq_base_swa", .real = 2e4f},
+                {"attention.sliding_window_pattern", .count = 3});
     close_to(c.ropes[PD_ROPE_GLOBAL].base, 5e5);
     close_to(c.ropes[PD_ROPE_GLOBAL].divisor, 1);
     close_to(c.ropes[PD_ROPE_LOCAL].base, 2e4);
@@ -632,8 +691,10 @@ static void test_gguf_gemma(void **state)
     GGUF_CONFIG(&c, "gemma3", {"attention.sliding_window_pattern", .flags = "011101"});
     expect_windows(&c, "011101");
     pd_config_free(&c);
-    GGUF_CONFIG(&c, "gemma2", {"attention.sliding_window", .count = UINT32_MAX}, {"attn_logit_softcapping", .real = 20});
-    assert_true(c.layers[0].window == 4096 && c.attn_softcap == 20 && c.final_softcap == 30);   /* the defaults of files that lack them */
+    GGUF_CONFIG(&c, "gemma2", {"attention.sliding_window", .count = UINT32_MAX},
+                {"attn_logit_softcapping", .real = 20});
+    /* the defaults of files that lack them */
+    assert_true(c.layers[0].window == 4096 && c.attn_softcap == 20 && c.final_softcap == 30);
     expect_windows(&c, "101010");
     pd_config_free(&c);
     GGUF_CONFIG(&c, "gemma", {"attention.head_count_kv", .count = 1});
@@ -646,7 +707,8 @@ static void test_gguf_llama(void **state)
 {
     (void)state;
     struct pd_config c;
-    GGUF_CONFIG(&c, "llama", {"attention.head_count_kv", .count = UINT32_MAX}, {"rope.freq_base", .real = 5e5f}, {"rope.dimension_count", .count = 288});
+    GGUF_CONFIG(&c, "llama", {"attention.head_count_kv", .count = UINT32_MAX}, {"rope.freq_base", .real = 5e5f},
+                {"rope.dimension_count", .count = 288});
     assert_true(c.rope_interleaved && c.layers[0].n_kv_heads == 8 && c.embed_scale == 1);
     close_to(c.ropes[0].base, 5e5);
     pd_config_free(&c);
@@ -656,7 +718,8 @@ static void test_gguf_llama(void **state)
     GGUF_CONFIG(&c, "llama", {"rope.scaling.type", .text = "none"}, {"rope.scaling.factor", .real = 4});
     close_to(frequencies(&c, 0)[0], 1);
     pd_config_free(&c);
-    GGUF_CONFIG(&c, "llama", {"feed_forward_length", .counts = {64, 64, 64, 64, 64, 64}, .n_counts = 6});   /* one count a layer, all the same */
+    /* one count a layer, all the same */
+    GGUF_CONFIG(&c, "llama", {"feed_forward_length", .counts = {64, 64, 64, 64, 64, 64}, .n_counts = 6});
     assert_int_equal(c.layers[0].ffn_dim, 64);
     pd_config_free(&c);
 }
@@ -690,19 +753,26 @@ static void test_gguf_refusals(void **state)
     static const struct { struct key key; const char *a, *b; peridot_status status; } rows[] = {
         {{"rope.scaling.type", .text = "yarn"}, "rope.scaling.type", "yarn", PERIDOT_ERROR_UNSUPPORTED},
         {{"expert_count", .count = 8}, "gemma3.expert_count is 8", "only 0", PERIDOT_ERROR_UNSUPPORTED},
-        {{"rope.dimension_count", .count = 72}, "gemma3.rope.dimension_count: 72 of 288", "rotated", PERIDOT_ERROR_UNSUPPORTED},
-        {{"attention.value_length", .count = 128}, "gemma3.attention.value_length", "128 of 288", PERIDOT_ERROR_UNSUPPORTED},
-        {{"attention.head_count_kv", .counts = {4, 2}, .n_counts = 2}, "attention.head_count_kv has 2 entries", "6 layers", PERIDOT_ERROR_FORMAT},
+        {{"rope.dimension_count", .count = 72}, "gemma3.rope.dimension_count: 72 of 288", "rotated",
+         PERIDOT_ERROR_UNSUPPORTED},
+        {{"attention.value_length", .count = 128}, "gemma3.attention.value_length", "128 of 288",
+         PERIDOT_ERROR_UNSUPPORTED},
+        {{"attention.head_count_kv", .counts = {4, 2}, .n_counts = 2}, "attention.head_count_kv has 2 entries",
+         "6 layers", PERIDOT_ERROR_FORMAT},
         {{"block_count", .count = UINT32_MAX}, "block_count", "missing", PERIDOT_ERROR_FORMAT},
         {{"embedding_length", .real = 2.5f}, "embedding_length", "count", PERIDOT_ERROR_FORMAT},
-        {{"attention.layer_norm_rms_epsilon", .count = UINT32_MAX}, "layer_norm_rms_epsilon", "missing", PERIDOT_ERROR_FORMAT},
-        {{"attention.layer_norm_rms_epsilon", .text = "small"}, "layer_norm_rms_epsilon", "number", PERIDOT_ERROR_FORMAT},
+        {{"attention.layer_norm_rms_epsilon", .count = UINT32_MAX}, "layer_norm_rms_epsilon", "missing",
+         PERIDOT_ERROR_FORMAT},
+        {{"attention.layer_norm_rms_epsilon", .text = "small"}, "layer_norm_rms_epsilon", "number",
+         PERIDOT_ERROR_FORMAT},
         {{"attention.shared_kv_layers", .count = 6}, "6 of 6 layers", "share", PERIDOT_ERROR_FORMAT},
         {{"attention.shared_kv_layers", .count = 1}, "layer 5 has no keys", "first 5 layers", PERIDOT_ERROR_FORMAT},
         {{"attention.sliding_window_pattern", .flags = "101"}, "3 entries", "6 layers", PERIDOT_ERROR_FORMAT},
-        {{"attention.sliding_window", .count = UINT32_MAX}, "attention.sliding_window", "missing", PERIDOT_ERROR_FORMAT},
+        {{"attention.sliding_window", .count = UINT32_MAX}, "attention.sliding_window", "missing",
+         PERIDOT_ERROR_FORMAT},
         {{"attention.head_count", .count = 9}, "9 query heads", "4 kv heads", PERIDOT_ERROR_FORMAT},
-        {{"attention.key_length", .count = 6}, "gemma3.attention.key_length is 6", "multiple of 4", PERIDOT_ERROR_UNSUPPORTED},
+        {{"attention.key_length", .count = 6}, "gemma3.attention.key_length is 6", "multiple of 4",
+         PERIDOT_ERROR_UNSUPPORTED},
     };
     struct pd_config c;
     for (size_t i = 0; i < PD_COUNT(rows); i++)
@@ -792,7 +862,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_json_defaults), cmocka_unit_test(test_json_divisors), cmocka_unit_test(test_json_wrapped),
-        cmocka_unit_test(test_json_new_generation), cmocka_unit_test(test_json_llama), cmocka_unit_test(test_json_heads),
+        cmocka_unit_test(test_json_new_generation), cmocka_unit_test(test_json_llama),
+        cmocka_unit_test(test_json_heads),
         cmocka_unit_test(test_json_refusals), cmocka_unit_test(test_json_labels), cmocka_unit_test(test_gguf_divisors),
         cmocka_unit_test(test_gguf_gemma), cmocka_unit_test(test_gguf_llama), cmocka_unit_test(test_gguf_layers),
         cmocka_unit_test(test_gguf_refusals), cmocka_unit_test(test_json_activation),

@@ -1,5 +1,5 @@
-/* Conversion: what comes out of Hugging Face folders is what the gguf package wrote of the same models (tests/golden), types
- * and metadata are as promised, and what goes wrong leaves nothing. Tokenizers: test_convert_tokenizer.c. */
+/* Conversion: what comes out of Hugging Face folders is what the gguf package wrote of the same models (tests/golden),
+ * types and metadata are as promised, and what goes wrong leaves nothing. Tokenizers: test_convert_tokenizer.c. */
 #include "convert_fixture.h"
 
 #include <math.h>
@@ -55,7 +55,8 @@ static void expect_same_key(const struct pd_checkpoint *ours, const struct pd_me
 /* These folders have no tokenizer, but the files do. */
 static bool is_compared(const char *key)
 {
-    return strncmp(key, "tokenizer.", 10) != 0 && strcmp(key, "general.name") != 0 && strcmp(key, "general.file_type") != 0;
+    return strncmp(key, "tokenizer.", 10) != 0 && strcmp(key, "general.name") != 0
+        && strcmp(key, "general.file_type") != 0;
 }
 
 static void compare(const char *name, double tolerance)
@@ -72,7 +73,8 @@ static void compare(const char *name, double tolerance)
         assert_int_equal(o->n_dims, t->n_dims);
         assert_memory_equal(o->shape, t->shape, sizeof o->shape);
         double d = difference(o, t);
-        if (!(d <= (strcmp(t->name, "rope_freqs.weight") ? tolerance : 1e-6))) fail_msg("%s: %s differs by %g", name, t->name, d);
+        if (!(d <= (strcmp(t->name, "rope_freqs.weight") ? tolerance : 1e-6)))
+            fail_msg("%s: %s differs by %g", name, t->name, d);
     }
     for (size_t i = 0; i < pd_checkpoint_n_meta(theirs); i++)
         if (is_compared(pd_checkpoint_meta(theirs, i)->key)) expect_same_key(ours, pd_checkpoint_meta(theirs, i));
@@ -99,9 +101,12 @@ static void test_types(void **state)
 {
     (void)state;
     static const struct { const char *name, *file_type; enum pd_dtype dtype, embedding; double error; } types[] = {
-        {"f32", "0", PD_F32, PD_F32, 0},         {"f16", "1", PD_F16, PD_F16, 5e-4},      {"bf16", "32", PD_BF16, PD_BF16, 3e-3},
-        {"q8_0", "7", PD_Q8_0, PD_Q8_0, 0.007},  {"q4_0", "2", PD_Q4_0, PD_Q6_K, 0.1},    {"q4_1", "3", PD_Q4_1, PD_Q6_K, 0.09},
-        {"q5_0", "8", PD_Q5_0, PD_Q6_K, 0.05},   {"q5_1", "9", PD_Q5_1, PD_Q6_K, 0.045},  {"q4_k", "14", PD_Q4_K, PD_Q6_K, 0.08},
+        {"f32", "0", PD_F32, PD_F32, 0},         {"f16", "1", PD_F16, PD_F16, 5e-4},
+        {"bf16", "32", PD_BF16, PD_BF16, 3e-3},
+        {"q8_0", "7", PD_Q8_0, PD_Q8_0, 0.007},  {"q4_0", "2", PD_Q4_0, PD_Q6_K, 0.1},
+        {"q4_1", "3", PD_Q4_1, PD_Q6_K, 0.09},
+        {"q5_0", "8", PD_Q5_0, PD_Q6_K, 0.05},   {"q5_1", "9", PD_Q5_1, PD_Q6_K, 0.045},
+        {"q4_k", "14", PD_Q4_K, PD_Q6_K, 0.08},
         {"q5_k", "16", PD_Q5_K, PD_Q6_K, 0.042}, {"q6_k", "18", PD_Q6_K, PD_Q6_K, 0.021},
     };
     const char *source = PERIDOT_MODELS "/stories.gguf";
@@ -110,7 +115,8 @@ static void test_types(void **state)
     for (size_t i = 0; i < PD_COUNT(types); i++) {
         EXPECT_OK(convert(source, types[i].name));
         struct pd_checkpoint *c = open_file(in_folder("x.gguf"));
-        const struct pd_tensor *t = pd_checkpoint_find(c, "blk.2.ffn_down.weight"), *e = pd_checkpoint_find(c, "token_embd.weight");
+        const struct pd_tensor *t = pd_checkpoint_find(c, "blk.2.ffn_down.weight"),
+            *e = pd_checkpoint_find(c, "token_embd.weight");
         assert_int_equal(t->dtype, types[i].dtype);
         assert_int_equal(e->dtype, types[i].embedding);
         assert_int_equal(pd_checkpoint_find(c, "blk.2.attn_norm.weight")->dtype, PD_F32);
@@ -121,7 +127,8 @@ static void test_types(void **state)
         assert_true(stats.has_tokenizer && stats.n_replaced == 0 && stats.n_tensors == pd_checkpoint_n_tensors(s));
         pd_checkpoint_close(c);
     }
-    for (size_t i = 0; peridot_convert_type(i); i++) assert_string_equal(peridot_convert_type(i), pd_dtypes[i + (i > 7) * 2].name);
+    for (size_t i = 0; peridot_convert_type(i); i++)
+        assert_string_equal(peridot_convert_type(i), pd_dtypes[i + (i > 7) * 2].name);
     pd_checkpoint_close(s);
     remove(in_folder("x.gguf"));
 }
@@ -138,7 +145,8 @@ static void test_narrow(void **state)
     assert_int_equal(stats.n_replaced, 1 + 7 * 7);
     expect_text(c, "general.file_type", "14");
     for (size_t i = 0; i < pd_checkpoint_n_meta(s); i++)
-        if (strcmp(pd_checkpoint_meta(s, i)->key, "general.file_type") != 0) expect_same_key(c, pd_checkpoint_meta(s, i));
+        if (strcmp(pd_checkpoint_meta(s, i)->key, "general.file_type") != 0)
+            expect_same_key(c, pd_checkpoint_meta(s, i));
     pd_checkpoint_close(c);
     pd_checkpoint_close(s);
     remove(in_folder("x.gguf"));
@@ -220,11 +228,13 @@ static void test_refusals(void **state)
 {
     (void)state;
     write_model(&(struct model){.vocab_size = 100, .family = "gemma", .extra = "model.layers.0.mystery"});
-    EXPECT_FAILURE(convert(folder, "f32"), PERIDOT_ERROR_UNSUPPORTED, "model.layers.0.mystery", "not known in a gemma model");
+    EXPECT_FAILURE(convert(folder, "f32"), PERIDOT_ERROR_UNSUPPORTED, "model.layers.0.mystery",
+                   "not known in a gemma model");
     write_model(&(struct model){.vocab_size = 100, .family = "gemma2"});
     EXPECT_FAILURE(convert(folder, "f32"), PERIDOT_ERROR_FORMAT, "feedforward_layernorm.weight", "missing");
     remove_model();
-    EXPECT_FAILURE(convert(golden("gemma2-sequence"), "f32"), PERIDOT_ERROR_UNSUPPORTED, "gemma2-sequence", "classification head");
+    EXPECT_FAILURE(convert(golden("gemma2-sequence"), "f32"), PERIDOT_ERROR_UNSUPPORTED, "gemma2-sequence",
+                   "classification head");
     EXPECT_FAILURE(convert(golden("llama-base"), "f32"), PERIDOT_ERROR_UNSUPPORTED, "without an output matrix");
     EXPECT_FAILURE(convert(golden("gemma1"), "q2_k"), PERIDOT_ERROR_ARGUMENT, "q2_k", "q4_k, q5_k, q6_k");
     EXPECT_FAILURE(convert(golden("gemma1"), NULL), PERIDOT_ERROR_ARGUMENT, "(none)");
@@ -244,7 +254,8 @@ static void test_cancel(void **state)
     (void)state;
     int calls = 0;
     peridot_convert_params params = {.type = "q8_0", .progress = cancel, .user = &calls};
-    EXPECT_FAILURE(peridot_convert(in_folder("x.gguf"), golden("gemma1"), &params, NULL), PERIDOT_CANCELLED, "cancelled");
+    EXPECT_FAILURE(peridot_convert(in_folder("x.gguf"), golden("gemma1"), &params, NULL), PERIDOT_CANCELLED,
+                   "cancelled");
     assert_true(calls > 1);   /* remove_folder finds what is left */
 }
 

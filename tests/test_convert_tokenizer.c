@@ -112,20 +112,26 @@ static void test_llama3_tokenizer(void **state)
  * of ids, nor of length. */
 static void write_merges(void)
 {
-    static const char *const pieces[] = {"\xe2\x96\x81", "a", "b", "c", "ab", "bc", "abc", "\xe2\x96\x81""a", "\xe2\x96\x81""ab", "cc"};
+    static const char *const pieces[] = {"\xe2\x96\x81", "a", "b", "c", "ab", "bc", "abc", "\xe2\x96\x81""a",
+        "\xe2\x96\x81""ab", "cc"};
     static char json[16000];
     int at = snprintf(json, sizeof json,
-        "{\"added_tokens\":[{\"id\":0,\"content\":\"<unk>\",\"special\":true},{\"id\":1,\"content\":\"<s>\",\"special\":true}],"
+        "{\"added_tokens\":[{\"id\":0,\"content\":\"<unk>\",\"special\":true},"
+        "{\"id\":1,\"content\":\"<s>\",\"special\":true}],"
         "\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\",\"prepend\":\"\xe2\x96\x81\"},"
         "{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"\xe2\x96\x81\"}]},\"pre_tokenizer\":null,"
-        "\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\",\"pattern\":{\"String\":\"\xe2\x96\x81\"},\"content\":\" \"},"
-        "{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"},{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":0}]},"
-        "\"model\":{\"type\":\"BPE\",\"unk_token\":\"<unk>\",\"byte_fallback\":true,\"fuse_unk\":true,\"vocab\":{\"<unk>\":0,\"<s>\":1");
+        "\"decoder\":{\"type\":\"Sequence\",\"decoders\":["
+        "{\"type\":\"Replace\",\"pattern\":{\"String\":\"\xe2\x96\x81\"},\"content\":\" \"},"
+        "{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"},{\"type\":\"Strip\",\"content\":\" "
+        "\",\"start\":1,\"stop\":0}]},"
+        "\"model\":{\"type\":\"BPE\",\"unk_token\":\"<unk>\",\"byte_fallback\":true,\"fuse_unk\":true,"
+        "\"vocab\":{\"<unk>\":0,\"<s>\":1");
     for (int i = 0; i < 256; i++) at += snprintf(json + at, sizeof json - (size_t)at, ",\"<0x%02X>\":%d", i, i + 2);
     for (size_t i = 0; i < PD_COUNT(pieces); i++)
         at += snprintf(json + at, sizeof json - (size_t)at, ",\"%s\":%zu", pieces[i], 258 + i);
     snprintf(json + at, sizeof json - (size_t)at,
-             "},\"merges\":[[\"b\",\"c\"],[\"\xe2\x96\x81\",\"a\"],[\"c\",\"c\"],[\"a\",\"b\"],[\"a\",\"bc\"],[\"ab\",\"c\"],"
+             "},\"merges\":[[\"b\",\"c\"],[\"\xe2\x96\x81\",\"a\"],[\"c\",\"c\"],"
+             "[\"a\",\"b\"],[\"a\",\"bc\"],[\"ab\",\"c\"],"
              "[\"\xe2\x96\x81""a\",\"b\"]]}}");
     write_text("tokenizer.json", json);
 }

@@ -1,18 +1,19 @@
 /* The forward pass against Hugging Face transformers: every model of tests/golden (README.md there), in each of its
- * file forms, with every kernel variant that the device has forced one by one, with an fp32 and with the default fp16 KV
- * cache, evaluated in four ways: as decode steps, in chunks of 7, all at once, and as a prompt followed by decode steps.
- * Logits and final-norm hidden states are compared at every position.
+ * file forms, with every kernel variant that the device has forced one by one, with an fp32 and with the default fp16
+ * KV cache, evaluated in four ways: as decode steps, in chunks of 7, all at once, and as a prompt followed by decode
+ * steps. Logits and final-norm hidden states are compared at every position.
  *
- * The cases run are a pairwise covering array: every two values of different factors (model, kernel, cache, way) meet in
- * at least one case. With PERIDOT_TEST_ALL in the environment it is the full product.
+ * The cases run are a pairwise covering array: every two values of different factors (model, kernel, cache, way) meet
+ * in at least one case. With PERIDOT_TEST_ALL in the environment it is the full product.
  *
  * Tolerances are relative L2 errors of a row. With an fp32 cache, activations and sums, float32 arithmetic costs 1e-6;
  * GPUs may compute exp, sin and tanh less exactly, so the contract is 1e-3. An fp16 cache alone costs up to 5e-4 (7e-4
  * where the driver rounds to zero), so it fits the same contract, as do activations in 16 bits (dot: up to 5e-5).
- * Cooperative matrices of fp16 are allowed 1e-2 (FP16_TOLERANCE): the worst row of all models is at 3.5e-3, nine of ten ways
- * stay below 1e-3.
+ * Cooperative matrices of fp16 are allowed 1e-2 (FP16_TOLERANCE): the worst row of all models is at 3.5e-3, nine of ten
+ * ways stay below 1e-3.
  *
- * With a word as its argument the program runs only the models whose name contains it; with "1/3", every third from the first. */
+ * With a word as its argument the program runs only the models whose name contains it; with "1/3", every third from the
+ * first. */
 #include "peridot_tools.h"
 
 #include <math.h>
@@ -239,7 +240,8 @@ static peridot_model *open_model(const struct golden *g, const char *kernel, con
     char path[1024];
     peridot_model *model;
     snprintf(path, sizeof path, PERIDOT_GOLDEN "/%s%s", g->folder, g->file);
-    check_status(peridot_model_open(&model, path, &(peridot_model_params){.kernels = &kernel, .n_kernels = kernel != NULL}));
+    check_status(peridot_model_open(&model, path,
+                                    &(peridot_model_params){.kernels = &kernel, .n_kernels = kernel != NULL}));
     check_info(model, g, c);
     return model;
 }
@@ -274,8 +276,8 @@ static void add_case(const size_t value[N_FACTORS])
         for (int b = a + 1; b < N_FACTORS; b++) met[a][value[a]][b][value[b]] = true;
 }
 
-/* Adds the case of the model that brings the most pairs together, until none of the model's (of_all: none at all) is left.
- * Which of equals is taken differs from model to model and from kernel to kernel. */
+/* Adds the case of the model that brings the most pairs together, until none of the model's (of_all: none at all) is
+ * left. Which of equals is taken differs from model to model and from kernel to kernel. */
 static void cover_model(size_t model, bool of_all)
 {
     for (;;) {
@@ -327,7 +329,8 @@ static bool meets(int a, size_t value_a, int b, size_t value_b)
         for (v[KERNEL] = 0; v[KERNEL] < n_values[KERNEL]; v[KERNEL]++)
             for (v[KV_TYPE] = 0; v[KV_TYPE] < n_values[KV_TYPE]; v[KV_TYPE]++)
                 for (v[WAY] = 0; v[WAY] < n_values[WAY]; v[WAY]++)
-                    if (is_run[v[MODEL]][v[KERNEL]][v[KV_TYPE]][v[WAY]] && v[a] == value_a && v[b] == value_b) return true;
+                    if (is_run[v[MODEL]][v[KERNEL]][v[KV_TYPE]][v[WAY]] && v[a] == value_a && v[b] == value_b)
+                        return true;
     return false;
 }
 
@@ -338,7 +341,8 @@ static void test_every_pair(void **state)
         for (int b = a + 1; b < N_FACTORS; b++)
             for (size_t i = 0; i < n_values[a]; i++)
                 for (size_t j = 0; j < n_values[b]; j++)
-                    if (!meets(a, i, b, j)) fail_msg("no case has value %zu of factor %d and value %zu of factor %d", i, a, j, b);
+                    if (!meets(a, i, b, j))
+                        fail_msg("no case has value %zu of factor %d and value %zu of factor %d", i, a, j, b);
 }
 
 /* ---- running them ---- */

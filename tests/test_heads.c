@@ -1,5 +1,6 @@
-/* What models turn their states into, beyond the numbers (test_golden.c has those): names of labels, what a model without
- * the wanted head answers, files whose head contradicts their config, and which rows of the output may be drawn. */
+/* What models turn their states into, beyond the numbers (test_golden.c has those): names of labels, what a model
+ * without the wanted head answers, files whose head contradicts their config, and which rows of the output may be
+ * drawn. */
 #include "format_fixture.h"
 #include "sequence_fixture.h"
 
@@ -43,7 +44,8 @@ static void test_labels(void **state)
         peridot_model *model = open_golden(rows[i].model);
         assert_int_equal(peridot_model_get_info(model)->head, rows[i].head);
         assert_int_equal(peridot_model_get_info(model)->n_outputs, rows[i].n);
-        for (uint32_t k = 0; rows[i].labels[k]; k++) assert_string_equal(peridot_model_label(model, k), rows[i].labels[k]);
+        for (uint32_t k = 0; rows[i].labels[k]; k++)
+            assert_string_equal(peridot_model_label(model, k), rows[i].labels[k]);
         assert_null(peridot_model_label(model, rows[i].n));
         peridot_model_close(model);
     }
@@ -69,7 +71,8 @@ static void test_no_head(void **state)
     int32_t token;
     EXPECT_FAILURE(peridot_logits(&row, s), PERIDOT_ERROR_UNSUPPORTED, "base model", "no logits");
     EXPECT_FAILURE(peridot_sample(&token, s), PERIDOT_ERROR_UNSUPPORTED, "base model");
-    EXPECT_FAILURE(peridot_sequence_eval(s, some_tokens, 2, &(peridot_eval_params){.logits = count_row, .user = &n_floats}),
+    EXPECT_FAILURE(peridot_sequence_eval(s, some_tokens, 2,
+                                         &(peridot_eval_params){.logits = count_row, .user = &n_floats}),
                    PERIDOT_ERROR_UNSUPPORTED, "base model");
     assert_int_equal(peridot_sequence_pos(s), N_SOME);   /* nothing was changed */
     EXPECT_OK(peridot_sequence_eval(s, some_tokens, 2, &(peridot_eval_params){.hidden = count_row, .user = &n_floats}));
@@ -118,12 +121,16 @@ static void test_head_against_config(void **state)
 {
     (void)state;
     peridot_model *model;
-    EXPECT_FAILURE(open_changed(&model, "gemma2-sequence", "\"2\": \"sad\"", "\"2\": \"sad\", \"3\": \"odd\""), PERIDOT_ERROR_FORMAT,
+    EXPECT_FAILURE(open_changed(&model, "gemma2-sequence", "\"2\": \"sad\"", "\"2\": \"sad\", \"3\": \"odd\""),
+                   PERIDOT_ERROR_FORMAT,
                    "id2label has 4 labels", "score.weight has 3 rows");
-    EXPECT_FAILURE(open_changed(&model, "gemma2-sequence", "\"2\": \"sad\"", "\"3\": \"sad\""), PERIDOT_ERROR_FORMAT, "id2label", "\"3\"");
-    EXPECT_FAILURE(open_changed(&model, "gemma2-base", "Gemma2Model", "Gemma2ForSequenceClassification"), PERIDOT_ERROR_FORMAT, "score.weight",
+    EXPECT_FAILURE(open_changed(&model, "gemma2-sequence", "\"2\": \"sad\"", "\"3\": \"sad\""), PERIDOT_ERROR_FORMAT,
+                   "id2label", "\"3\"");
+    EXPECT_FAILURE(open_changed(&model, "gemma2-base", "Gemma2Model", "Gemma2ForSequenceClassification"),
+                   PERIDOT_ERROR_FORMAT, "score.weight",
                    "missing");
-    EXPECT_FAILURE(open_changed(&model, "llama-base", "LlamaModel", "LlamaForCausalLM"), PERIDOT_ERROR_FORMAT, "lm_head.weight", "missing");
+    EXPECT_FAILURE(open_changed(&model, "llama-base", "LlamaModel", "LlamaForCausalLM"), PERIDOT_ERROR_FORMAT,
+                   "lm_head.weight", "missing");
     EXPECT_OK(open_changed(&model, "gemma2-sequence", "\"id2label\"", "\"id2other\""));
     assert_null(peridot_model_label(model, 0));
     assert_int_equal(peridot_model_get_info(model)->n_outputs, 3);
@@ -187,7 +194,8 @@ static int32_t best_of(const float *logits, uint32_t n)
 static void test_rows_beyond_pieces(void **state)
 {
     (void)state;
-    static const peridot_sampling chains[] = {{0}, {.repeat_penalty = 1.1f}, {.temperature = 2, .top_k = 40, .seed = 1}, {.temperature = 2, .seed = 2}};
+    static const peridot_sampling chains[] = {{0}, {.repeat_penalty = 1.1f}, {.temperature = 2, .top_k = 40, .seed = 1},
+        {.temperature = 2, .seed = 2}};
     peridot_model *model = open_golden("gemma3-padding/model.gguf");
     peridot_sequence *s = evaluate(model, some_tokens, 1);
     assert_int_equal(peridot_model_get_info(model)->vocab_size, N_ROWS);
@@ -215,8 +223,8 @@ static int compare_bias(const void *a, const void *b)
     return x > y ? -1 : x < y;
 }
 
-/* Draws are exact however few candidates the device hands over: with the best ones banned the next one wins, and one from
- * the far end wins when it is lifted. */
+/* Draws are exact however few candidates the device hands over: with the best ones banned the next one wins, and one
+ * from the far end wins when it is lifted. */
 static void test_bans(void **state)
 {
     (void)state;

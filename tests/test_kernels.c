@@ -1,5 +1,5 @@
-/* Every kernel against the CPU reference, by the self-test in the library with all its cases; and that the self-test notices
- * what a broken kernel would do. With an argument only the tests that match it are run: test_attention*. */
+/* Every kernel against the CPU reference, by the self-test in the library with all its cases; and that the self-test
+ * notices what a broken kernel would do. With an argument only the tests that match it are run: test_attention*. */
 #include "damage.h"
 #include "selftest/selftest.h"
 
@@ -79,10 +79,12 @@ static bool check_wrong(void *user, const peridot_kernel_check *check)
     return true;
 }
 
-static void check_damage(void (*damage)(struct pd_trial *t, void *user), const char *const *kernels, size_t n, const char *part)
+static void check_damage(void (*damage)(struct pd_trial *t, void *user), const char *const *kernels, size_t n,
+                         const char *part)
 {
     for (size_t i = 0; i < n; i++) {
-        struct pd_selftest test = {.only = kernels[i], .seed = 7, .checked = check_wrong, .user = NULL, .after_run = damage};
+        struct pd_selftest test = {.only = kernels[i], .seed = 7, .checked = check_wrong, .user = NULL,
+            .after_run = damage};
         bool wrong[PD_N_KERNELS] = {false};
         uint32_t n_wrong = 0;
         test.user = (void *)(uintptr_t)part;
@@ -102,7 +104,8 @@ static void test_damage(void **state)
     check_damage(damage_nothing, kernels, PD_COUNT(kernels), "is ");
     check_damage(damage_guard, kernels, PD_COUNT(kernels), "was written, and should not be");
     /* topk and attention also write scratch, which nobody compares */
-    static const char *const single[] = {"embed_f32", "matvec_q6_k", "matmul_q8_0", "matmul_dot_q5_1", "pack_f16", "pack_q16",
+    static const char *const single[] = {"embed_f32", "matvec_q6_k", "matmul_q8_0", "matmul_dot_q5_1", "pack_f16",
+        "pack_q16",
         "rmsnorm", "rope_f32", "attention_reduce", "glu", "sample", "measure"};
     check_damage(damage_one, single, PD_COUNT(single), "is ");
 }
@@ -133,10 +136,13 @@ static void test_gelus_differ(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_embed), cmocka_unit_test(test_matvec), cmocka_unit_test(test_matmul), cmocka_unit_test(test_pack),
+        cmocka_unit_test(test_embed), cmocka_unit_test(test_matvec), cmocka_unit_test(test_matmul),
+        cmocka_unit_test(test_pack),
         cmocka_unit_test(test_rmsnorm),
-        cmocka_unit_test(test_rope), cmocka_unit_test(test_attention), cmocka_unit_test(test_attention_reduce), cmocka_unit_test(test_glu),
-        cmocka_unit_test(test_topk), cmocka_unit_test(test_sample), cmocka_unit_test(test_measure), cmocka_unit_test(test_rate),
+        cmocka_unit_test(test_rope), cmocka_unit_test(test_attention), cmocka_unit_test(test_attention_reduce),
+        cmocka_unit_test(test_glu),
+        cmocka_unit_test(test_topk), cmocka_unit_test(test_sample), cmocka_unit_test(test_measure),
+        cmocka_unit_test(test_rate),
         cmocka_unit_test(test_coverage),
         cmocka_unit_test(test_damage),
         cmocka_unit_test(test_gelus_differ),

@@ -45,11 +45,13 @@ static void test_n_params(void **state)
     static const struct { const char *shape; double n; } published[] = {
         {"gemma-2b", 2506172416}, {"gemma-7b", 8537680896}, {"gemma2-2b", 2614341888}, {"gemma2-9b", 9241705984},
         {"gemma2-27b", 27227128320}, {"gemma3-270m", 268098176}, {"gemma3-1b", 999885952}, {"gemma3-4b", 3880263168},
-        {"gemma3-12b", 11766034176}, {"gemma3-27b", 27009346304}, {"llama3.2-1b", 1235814400}, {"llama3.1-8b", 8030261248},
+        {"gemma3-12b", 11766034176}, {"gemma3-27b", 27009346304}, {"llama3.2-1b", 1235814400},
+        {"llama3.1-8b", 8030261248},
     };
     for (size_t i = 0; i < PD_COUNT(published); i++) {
         struct count count = {0};
-        peridot_make_params params = {.shape = published[i].shape, .type = "bf16", .progress = stop_at_once, .user = &count};
+        peridot_make_params params = {.shape = published[i].shape, .type = "bf16", .progress = stop_at_once,
+            .user = &count};
         EXPECT_FAILURE(peridot_make(in_folder("x.gguf"), &params), PERIDOT_CANCELLED, "x.gguf: cancelled");
         assert_int_equal(count.calls, 1);
         if (fabs((double)count.total / 2 / published[i].n - 1) > 5e-4)
@@ -249,7 +251,8 @@ static void test_full_vocab(void **state)
     struct pd_checkpoint *c = open_made("x.gguf");
     const struct pd_meta *tokens = pd_checkpoint_find_meta(c, "tokenizer.ggml.tokens");
     static const struct { uint64_t id; const char *text; } known[] = {
-        {0, "<pad>"}, {1, "<eos>"}, {2, "<bos>"}, {3, "<unk>"}, {105, "<start_of_turn>"}, {106, "<end_of_turn>"}, {107, "\n"}};
+        {0, "<pad>"}, {1, "<eos>"}, {2, "<bos>"}, {3, "<unk>"}, {105, "<start_of_turn>"}, {106, "<end_of_turn>"},
+        {107, "\n"}};
     assert_int_equal(tokens->n, 262144);
     for (size_t i = 0; i < PD_COUNT(known); i++) {
         struct pd_string s;
@@ -289,7 +292,8 @@ static void test_seed(void **state)
         assert_false(same_weights("x.gguf", "y.gguf"));
     }
     struct pd_checkpoint *c = open_made("x.gguf");
-    const struct pd_tensor *q = pd_checkpoint_find(c, "blk.0.attn_q.weight"), *u = pd_checkpoint_find(c, "blk.1.attn_q.weight");
+    const struct pd_tensor *q = pd_checkpoint_find(c, "blk.0.attn_q.weight"),
+        *u = pd_checkpoint_find(c, "blk.1.attn_q.weight");
     assert_memory_not_equal(q->data, u->data, q->size);
     pd_checkpoint_close(c);
     remove(in_folder("x.gguf"));
@@ -320,8 +324,10 @@ static void test_progress(void **state)
 static void test_arguments(void **state)
 {
     (void)state;
-    EXPECT_FAILURE(make("x.gguf", "gemma9", "f32", 1), PERIDOT_ERROR_ARGUMENT, "shape gemma9", "gemma2-2b, ", "tiny-llama");
-    EXPECT_FAILURE(make("x.gguf", "tiny-llama", "q9", 1), PERIDOT_ERROR_ARGUMENT, "type q9", "f32, f16, bf16, q8_0, q4_0, q4_1");
+    EXPECT_FAILURE(make("x.gguf", "gemma9", "f32", 1), PERIDOT_ERROR_ARGUMENT, "shape gemma9", "gemma2-2b, ",
+                   "tiny-llama");
+    EXPECT_FAILURE(make("x.gguf", "tiny-llama", "q9", 1), PERIDOT_ERROR_ARGUMENT, "type q9",
+                   "f32, f16, bf16, q8_0, q4_0, q4_1");
     EXPECT_FAILURE(make("x.gguf", NULL, "f32", 1), PERIDOT_ERROR_ARGUMENT, "shape (none)");
     EXPECT_FAILURE(peridot_make(NULL, NULL), PERIDOT_ERROR_ARGUMENT, "NULL");
     EXPECT_FAILURE(make("no/x.gguf", "tiny-llama", "f32", 1), PERIDOT_ERROR_IO, "no/x.gguf", "No such file");

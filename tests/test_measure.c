@@ -25,7 +25,8 @@ static void test_rates(void **state)
     (void)state;
     peridot_rates rates;
     assert_int_equal(peridot_measure(&rates, model), PERIDOT_OK);
-    print_message("read %.2f GB/s, copy %.2f GB/s, fp32 %.2f Gflop/s\n", rates.read / 1e9, rates.copy / 1e9, rates.fp32 / 1e9);
+    print_message("read %.2f GB/s, copy %.2f GB/s, fp32 %.2f Gflop/s\n", rates.read / 1e9, rates.copy / 1e9,
+                  rates.fp32 / 1e9);
     assert_true(rates.read > 1e6 && rates.read < 1e14);
     assert_true(rates.copy > 1e6 && rates.copy < 1e14);
     assert_true(rates.fp32 > 1e6 && rates.fp32 < 1e16);
@@ -88,7 +89,8 @@ int main(void)
         print_error("%s\n", peridot_last_error());
         return 1;
     }
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rates), cmocka_unit_test(test_profile), cmocka_unit_test(test_memory)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rates), cmocka_unit_test(test_profile),
+        cmocka_unit_test(test_memory)};
     int failed = cmocka_run_group_tests_name("measure", tests, NULL, NULL);
     peridot_model_close(model);
     return failed;

@@ -336,9 +336,11 @@ static void write_folder(const struct pd_checkpoint *c, const struct pd_config *
             if (!t) continue;
             pd_tensor_name_hf(name, role, i, config->family, "model.");
             char shape[32];
-            snprintf(shape, sizeof shape, t->n_dims == 2 ? "%u,%u" : "%u", (unsigned)t->shape[0], (unsigned)t->shape[1]);
+            snprintf(shape, sizeof shape, t->n_dims == 2 ? "%u,%u" : "%u", (unsigned)t->shape[0],
+                     (unsigned)t->shape[1]);
             at += (size_t)snprintf(header + at, sizeof header - at,
-                "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[%s],\"data_offsets\":[%llu,%llu]}", at > 1 ? "," : "", name, shape,
+                "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[%s],\"data_offsets\":[%llu,%llu]}", at > 1 ? "," : "", name,
+                shape,
                 (unsigned long long)offset, (unsigned long long)(offset + t->size));
             assert_int_equal(fwrite(t->data, 1, t->size, data), t->size);
             offset += t->size;
@@ -358,7 +360,8 @@ static void write_folder(const struct pd_checkpoint *c, const struct pd_config *
         "\"intermediate_size\":[512,768,256,256,512,512,512,768],\"num_attention_heads\":[4,4,8,4,4,4,4,8],"
         "\"num_key_value_heads\":[2,1,4,2,1,2,1,4],\"head_dim\":[64,128,32,64,128,64,128,32],"
         "\"sliding_window\":[24,24,40,24,24,24,24,40],\"num_kv_shared_layers\":3,\"rope_theta\":1000000,"
-        "\"rope_local_base_freq\":10000,\"layer_types\":[\"sliding_attention\",\"full_attention\",\"sliding_attention\","
+        "\"rope_local_base_freq\":10000,"
+        "\"layer_types\":[\"sliding_attention\",\"full_attention\",\"sliding_attention\","
         "\"sliding_attention\",\"full_attention\",\"sliding_attention\",\"full_attention\",\"sliding_attention\"]}");
 }
 

@@ -132,7 +132,8 @@ static void test_fields(void **state)
         {"\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[-1,8]", "not two whole numbers"},
         {"\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]", "8 to 0 are not inside the 8 bytes of data"},
         {"\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,9]", "0 to 9 are not inside the 8 bytes of data"},
-        {"\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]", "begins at byte 4 of the data, past 0, where the data begins"},
+        {"\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]",
+         "begins at byte 4 of the data, past 0, where the data begins"},
         {"\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]", "4 bytes of data belong to no tensor"},
     };
     for (size_t i = 0; i < PD_COUNT(cases); i++) {

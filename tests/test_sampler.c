@@ -1,5 +1,5 @@
-/* The sampler's chain: distributions against exact probabilities, of the host's draws and of kernel sample's, cuts, penalties,
- * ties and seeds. */
+/* The sampler's chain: distributions against exact probabilities, of the host's draws and of kernel sample's, cuts,
+ * penalties, ties and seeds. */
 #include "base/num.h"
 #include "draw.h"
 #include "engine/sampler.h"
@@ -56,7 +56,8 @@ static void adjusted(double logits[N], const peridot_sampling *s)
             if ((uint32_t)s->bias[j].token == i) logits[i] += (double)s->bias[j].value;
         for (size_t j = 0; j < PD_COUNT(history); j++) count += (uint32_t)history[j] == i;
         if (count == 0) continue;
-        if (s->repeat_penalty > 0) logits[i] *= logits[i] > 0 ? 1 / (double)s->repeat_penalty : (double)s->repeat_penalty;
+        if (s->repeat_penalty > 0)
+            logits[i] *= logits[i] > 0 ? 1 / (double)s->repeat_penalty : (double)s->repeat_penalty;
         logits[i] -= (double)s->presence_penalty + count * (double)s->frequency_penalty;
     }
 }
@@ -78,7 +79,9 @@ static void exact(double p[N], const peridot_sampling *s)
     for (uint32_t i = 0; i < N; i++) order[rank(logits, i)] = i;
     for (uint32_t k = 0; k < n; k++) total += weight[k] = exp(logits[order[k]] / (double)s->temperature);
     for (uint32_t k = 0; k < N; k++) {
-        bool in = weight[k] > 0 && (k == 0 || ((s->top_p == 0 || sum / total < (double)s->top_p) && weight[k] >= (double)s->min_p * weight[0]));
+        bool in = weight[k] > 0
+            && (k == 0 || ((s->top_p == 0 || sum / total < (double)s->top_p)
+                           && weight[k] >= (double)s->min_p * weight[0]));
         sum += weight[k];
         p[order[k]] = in ? weight[k] : 0;
         kept += in;
@@ -89,8 +92,8 @@ static void exact(double p[N], const peridot_sampling *s)
     for (uint32_t i = 0; i < N; i++) p[i] /= total;
 }
 
-/* Pearson's chi-square against the value that 1 of 10,000 honest samplers passes: k + 4 sqrt(2 k) + 9 is above it for all
- * k here. A token that cannot be drawn must not be. */
+/* Pearson's chi-square against the value that 1 of 10,000 honest samplers passes: k + 4 sqrt(2 k) + 9 is above it for
+ * all k here. A token that cannot be drawn must not be. */
 static void check_counts(const uint32_t counts[N], uint32_t n_draws, const peridot_sampling *chain)
 {
     double p[N], chi = 0;
@@ -133,7 +136,8 @@ static void run_samples(struct pd_commands *commands, struct pd_span span)
     struct pd_recorder r = {.gpu = gpu, .commands = commands};
     EXPECT_OK(pd_commands_begin(commands));
     for (int i = 0; i < N_SAMPLES; i++)
-        pd_op_sample(&r, &(struct pd_sample_push){.best = at + (uintptr_t)p->best, .draws = at + (uintptr_t)&p->draws[i],
+        pd_op_sample(&r, &(struct pd_sample_push){.best = at + (uintptr_t)p->best,
+            .draws = at + (uintptr_t)&p->draws[i],
             .tokens = at + (uintptr_t)&p->tokens[i], .drawn = at + (uintptr_t)&p->drawn[i],
             .recent = at + (uintptr_t)p->recent[i], .bias = at + (uintptr_t)p->bias}, 1);
     EXPECT_OK(r.status);
@@ -163,10 +167,13 @@ static void check_kernel(const peridot_sampling *chain, struct pd_commands *comm
 /* Chains that kernel sample can do as well, as far as it sees candidates. */
 static const peridot_sampling plain[] = {
     {.temperature = 1, .seed = 1}, {.temperature = 0.5f, .seed = 2}, {.temperature = 3, .seed = 3},
-    {.temperature = 1, .top_k = 3, .seed = 4}, {.temperature = 1, .top_k = 1, .seed = 5}, {.temperature = 1, .top_k = 1000, .seed = 6},
-    {.temperature = 1, .top_p = 0.6f, .seed = 7}, {.temperature = 1, .top_p = 0.01f, .seed = 8}, {.temperature = 1, .top_p = 1, .seed = 9},
+    {.temperature = 1, .top_k = 3, .seed = 4}, {.temperature = 1, .top_k = 1, .seed = 5},
+    {.temperature = 1, .top_k = 1000, .seed = 6},
+    {.temperature = 1, .top_p = 0.6f, .seed = 7}, {.temperature = 1, .top_p = 0.01f, .seed = 8},
+    {.temperature = 1, .top_p = 1, .seed = 9},
     {.temperature = 1, .min_p = 0.3f, .seed = 10}, {.temperature = 1, .min_p = 1, .seed = 11},
-    {.temperature = 0.8f, .top_k = 8, .top_p = 0.9f, .min_p = 0.2f, .seed = 12}, {.temperature = 2, .top_k = 7, .top_p = 0.7f, .seed = 13},
+    {.temperature = 0.8f, .top_k = 8, .top_p = 0.9f, .min_p = 0.2f, .seed = 12},
+    {.temperature = 2, .top_k = 7, .top_p = 0.7f, .seed = 13},
 };
 
 static void test_distributions(void **state)
@@ -175,10 +182,13 @@ static void test_distributions(void **state)
     static const peridot_bias biases[] = {{3, -1.5f}, {7, 2.5f}, {0, -INFINITY}, {1000, 50}, {-1, 50}, {7, 0.25f}};
     static const peridot_sampling chains[] = {
         {.temperature = 1, .repeat_penalty = 1.5f, .seed = 14}, {.temperature = 1, .repeat_penalty = 0.7f, .seed = 15},
-        {.temperature = 1, .presence_penalty = 0.8f, .seed = 16}, {.temperature = 1, .presence_penalty = -0.8f, .seed = 17},
-        {.temperature = 1, .frequency_penalty = 0.6f, .seed = 18}, {.temperature = 1, .frequency_penalty = -0.3f, .top_k = 4, .seed = 19},
+        {.temperature = 1, .presence_penalty = 0.8f, .seed = 16},
+        {.temperature = 1, .presence_penalty = -0.8f, .seed = 17},
+        {.temperature = 1, .frequency_penalty = 0.6f, .seed = 18},
+        {.temperature = 1, .frequency_penalty = -0.3f, .top_k = 4, .seed = 19},
         {.temperature = 1, .bias = biases, .n_bias = PD_COUNT(biases), .seed = 20},
-        {.temperature = 0.9f, .bias = biases, .n_bias = 3, .repeat_penalty = 1.2f, .presence_penalty = 0.2f, .frequency_penalty = 0.1f,
+        {.temperature = 0.9f, .bias = biases, .n_bias = 3, .repeat_penalty = 1.2f, .presence_penalty = 0.2f,
+         .frequency_penalty = 0.1f,
          .top_k = 6, .top_p = 0.95f, .min_p = 0.05f, .seed = 21},
     };
     struct pd_heap *heap;
@@ -228,7 +238,8 @@ static void test_greedy(void **state)
     pd_sampler_set(&s, NULL);
     assert_int_equal(draw(&s, tied), 1);
     assert_int_equal(pd_sampler_needs(&s), 1);
-    pd_sampler_set(&s, &(peridot_sampling){.top_k = 5, .top_p = 0.1f, .seed = 9});   /* without a temperature all else is idle */
+    /* without a temperature all else is idle */
+    pd_sampler_set(&s, &(peridot_sampling){.top_k = 5, .top_p = 0.1f, .seed = 9});
     for (int i = 0; i < 100; i++) assert_int_equal(draw(&s, tied), 1);
 }
 
@@ -300,10 +311,13 @@ static void test_needs(void **state)
     static const peridot_bias down[] = {{1, -1}, {2, -INFINITY}}, up[] = {{1, -1}, {2, 0.1f}};
     static const struct { peridot_sampling p; uint32_t needs; } rows[] = {
         {{0}, 1}, {{.repeat_penalty = 1.1f}, 65}, {{.temperature = 1}, 0}, {{.temperature = 1, .top_k = 40}, 40},
-        {{.temperature = 1, .top_k = 40, .repeat_penalty = 1.1f}, 104}, {{.temperature = 1, .top_p = 0.9f}, 0}, {{.repeat_penalty = 0.5f}, 0},
-        {{.temperature = 1, .top_k = 40, .repeat_penalty = 0.9f}, 0}, {{.presence_penalty = 0.1f}, 65}, {{.frequency_penalty = 0.1f}, 65},
+        {{.temperature = 1, .top_k = 40, .repeat_penalty = 1.1f}, 104}, {{.temperature = 1, .top_p = 0.9f}, 0},
+        {{.repeat_penalty = 0.5f}, 0},
+        {{.temperature = 1, .top_k = 40, .repeat_penalty = 0.9f}, 0}, {{.presence_penalty = 0.1f}, 65},
+        {{.frequency_penalty = 0.1f}, 65},
         {{.presence_penalty = -0.1f}, 0}, {{.frequency_penalty = -0.1f}, 0}, {{.bias = down, .n_bias = 2}, 3},
-        {{.bias = up, .n_bias = 2}, 0}, {{.temperature = 1, .top_k = 40, .frequency_penalty = 1, .bias = down, .n_bias = 2}, 106}};
+        {{.bias = up, .n_bias = 2}, 0},
+        {{.temperature = 1, .top_k = 40, .frequency_penalty = 1, .bias = down, .n_bias = 2}, 106}};
     for (size_t i = 0; i < PD_COUNT(rows); i++) {
         pd_sampler_set(&s, &rows[i].p);
         assert_int_equal(pd_sampler_needs(&s), rows[i].needs);
@@ -333,7 +347,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_distributions), cmocka_unit_test(test_weights), cmocka_unit_test(test_greedy),
-        cmocka_unit_test(test_repeat_penalty), cmocka_unit_test(test_presence_and_frequency), cmocka_unit_test(test_bias),
+        cmocka_unit_test(test_repeat_penalty), cmocka_unit_test(test_presence_and_frequency),
+        cmocka_unit_test(test_bias),
         cmocka_unit_test(test_needs), cmocka_unit_test(test_seeds),
     };
     return cmocka_run_group_tests_name("sampler", tests, open_gpu, close_gpu);

@@ -574,7 +574,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_gemma2),  cmocka_unit_test(test_gemma3),    cmocka_unit_test(test_llama),
         cmocka_unit_test(test_columns),
         cmocka_unit_test(test_as_gpu), cmocka_unit_test(test_long_norms), cmocka_unit_test(test_snapshots),
-        cmocka_unit_test(test_snapshots_on_host), cmocka_unit_test(test_snapshots_bounded), cmocka_unit_test(test_forks),
+        cmocka_unit_test(test_snapshots_on_host), cmocka_unit_test(test_snapshots_bounded),
+        cmocka_unit_test(test_forks),
         cmocka_unit_test(test_budget),  cmocka_unit_test(test_saved),     cmocka_unit_test(test_damaged),
         cmocka_unit_test(test_cancel),  cmocka_unit_test(test_errors),
     };

@@ -1,6 +1,6 @@
-/* Sessions on a golden model: that two do not disturb each other, that a reset forgets, how errors leave things, and when
- * generation stops. That logits are right is test_golden's business: here they are only the same or not. What a step costs
- * and small devices are in test_limits.c. */
+/* Sessions on a golden model: that two do not disturb each other, that a reset forgets, how errors leave things, and
+ * when generation stops. That logits are right is test_golden's business: here they are only the same or not. What a
+ * step costs and small devices are in test_limits.c. */
 #include "format_fixture.h"
 #include "sequence_fixture.h"
 #include "peridot_tools.h"
@@ -158,7 +158,8 @@ static void test_truncate(void **state)
     go_back(s, 79, straight);
     go_back(s, 139, straight);
     EXPECT_OK(peridot_sequence_truncate(s, 100, NULL));
-    EXPECT_FAILURE(peridot_sequence_truncate(s, 78, NULL), PERIDOT_ERROR_ARGUMENT, "but 0 can");   /* the page is gone */
+    /* the page is gone */
+    EXPECT_FAILURE(peridot_sequence_truncate(s, 78, NULL), PERIDOT_ERROR_ARGUMENT, "but 0 can");
     EXPECT_OK(peridot_sequence_truncate(s, 0, NULL));
     straight->n = 90;
     go_back(s, 0, straight);
@@ -214,7 +215,8 @@ static void test_argument_errors(void **state)
 {
     (void)state;
     peridot_sequence *s = NULL;
-    EXPECT_FAILURE(open_sequence(&s, model, &(peridot_session_params){.ctx = 1u << 30}), PERIDOT_ERROR_ARGUMENT, "1073741824");
+    EXPECT_FAILURE(open_sequence(&s, model, &(peridot_session_params){.ctx = 1u << 30}), PERIDOT_ERROR_ARGUMENT,
+                   "1073741824");
     assert_null(s);
     EXPECT_FAILURE(open_sequence(&s, model, &(peridot_session_params){.ctx = 8, .kv_type = (peridot_kv_type)9}),
                    PERIDOT_ERROR_ARGUMENT, "9");
@@ -292,7 +294,8 @@ static bool add_token(void *user, int32_t token, const char *text, size_t size)
     return story->n != story->n_stop;
 }
 
-static struct story generate(uint32_t ctx, uint32_t n_prompt, uint32_t n_max, uint32_t n_stop, const peridot_sampling *sampling)
+static struct story generate(uint32_t ctx, uint32_t n_prompt, uint32_t n_max, uint32_t n_stop,
+                             const peridot_sampling *sampling)
 {
     struct story story = {.n_stop = n_stop};
     peridot_stats stats = {0};
@@ -353,7 +356,8 @@ static void test_seeds(void **state)
     for (size_t i = 0; i < PD_COUNT(chains); i++) {
         peridot_sampling other = chains[i];
         other.seed = 6;
-        struct story a = generate(64, 10, 20, 99, &chains[i]), b = generate(64, 10, 20, 99, &chains[i]), c = generate(64, 10, 20, 99, &other);
+        struct story a = generate(64, 10, 20, 99, &chains[i]), b = generate(64, 10, 20, 99, &chains[i]),
+            c = generate(64, 10, 20, 99, &other);
         assert_int_equal(a.n, b.n);
         assert_memory_equal(a.ids, b.ids, sizeof a.ids);
         assert_memory_not_equal(a.ids, c.ids, sizeof a.ids);
@@ -374,9 +378,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_two_sessions), cmocka_unit_test(test_reset), cmocka_unit_test(test_argument_errors),
-        cmocka_unit_test(test_truncate), cmocka_unit_test(test_truncate_generated), cmocka_unit_test(test_truncate_penalties),
-        cmocka_unit_test(test_errors_change_nothing), cmocka_unit_test(test_cancel), cmocka_unit_test(test_generate_stops),
-        cmocka_unit_test(test_generate_is_sample_and_eval), cmocka_unit_test(test_seeds), cmocka_unit_test(test_dispatches),
+        cmocka_unit_test(test_truncate), cmocka_unit_test(test_truncate_generated),
+        cmocka_unit_test(test_truncate_penalties),
+        cmocka_unit_test(test_errors_change_nothing), cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_generate_stops),
+        cmocka_unit_test(test_generate_is_sample_and_eval), cmocka_unit_test(test_seeds),
+        cmocka_unit_test(test_dispatches),
     };
     return cmocka_run_group_tests_name("session", tests, open_shared, close_shared);
 }

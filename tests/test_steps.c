@@ -1,5 +1,5 @@
-/* Steps that are queued ahead: text, session and what comes after it are those of one step at a time, wherever it stops; steps
- * are ahead where they may be, and nowhere else. That a lost device ends it is in test_lost.c. */
+/* Steps that are queued ahead: text, session and what comes after it are those of one step at a time, wherever it
+ * stops; steps are ahead where they may be, and nowhere else. That a lost device ends it is in test_lost.c. */
 #include "format_fixture.h"
 #include "sequence_fixture.h"
 
@@ -18,10 +18,12 @@ static peridot_model *model;
 /* ---- counting submits ---- */
 
 static uint32_t n_submits;
-static double queue_s = 1e9;   /* of the sessions: steps are ahead however slow a device is, unless a test says otherwise */
+/* of the sessions: steps are ahead however slow a device is, unless a test says otherwise */
+static double queue_s = 1e9;
 static PFN_vkQueueSubmit real_submit;
 
-static VKAPI_ATTR VkResult VKAPI_CALL count_submit(VkQueue queue, uint32_t n, const VkSubmitInfo *submits, VkFence fence)
+static VKAPI_ATTR VkResult VKAPI_CALL count_submit(VkQueue queue, uint32_t n, const VkSubmitInfo *submits,
+                                                   VkFence fence)
 {
     n_submits++;
     return real_submit(queue, n, submits, fence);
@@ -30,7 +32,10 @@ static VKAPI_ATTR VkResult VKAPI_CALL count_submit(VkQueue queue, uint32_t n, co
 /* A public model begins with its struct pd_model, a public session with a pointer to its struct pd_session. */
 static struct pd_gpu *gpu_of(peridot_model *m) { return ((struct pd_model *)(void *)m)->gpu; }
 static struct pd_sequence *inside(peridot_sequence *q) { return *(struct pd_sequence **)(void *)q; }
-static struct pd_session *session_of(peridot_sequence *q) { return *(struct pd_session **)(void *)peridot_sequence_session(q); }
+static struct pd_session *session_of(peridot_sequence *q)
+{
+    return *(struct pd_session **)(void *)peridot_sequence_session(q);
+}
 
 static int open_shared(void **state)
 {
@@ -141,8 +146,10 @@ static void expect_same(struct text *a, struct text *b)
 /* A golden model says one thing over and over unless it is hot. */
 static const peridot_bias bias[] = {{7, -1}, {300, -INFINITY}, {7, -0.5f}};
 static const peridot_sampling chains[] = {
-    {0}, {.temperature = 6, .top_k = 40, .seed = 3}, {.temperature = 5, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f, .seed = 4},
-    {.temperature = 8, .top_k = 128, .min_p = 0.01f, .seed = 5}, {.temperature = 4, .top_k = 5, .top_p = 0.9f, .seed = 6},
+    {0}, {.temperature = 6, .top_k = 40, .seed = 3}, {.temperature = 5, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f,
+        .seed = 4},
+    {.temperature = 8, .top_k = 128, .min_p = 0.01f, .seed = 5},
+    {.temperature = 4, .top_k = 5, .top_p = 0.9f, .seed = 6},
     {.repeat_penalty = 1.2f, .presence_penalty = 50},
     {.temperature = 5, .top_k = 40, .repeat_penalty = 1.1f, .presence_penalty = 0.3f, .seed = 7},
     {.temperature = 6, .top_k = 60, .frequency_penalty = 0.4f, .bias = bias, .n_bias = 3, .seed = 8}};
@@ -213,13 +220,15 @@ static void test_ahead(void **state)
     for (size_t i = 5; i < PD_COUNT(chains); i++) count_steps(&chains[i], 9, expect_ahead);   /* penalties, biases */
 }
 
-/* What lifts tokens, all of the vocabulary or too much of it, and a kernel that is known to be wrong: the host draws. */
+/* What lifts tokens, all of the vocabulary or too much of it, and a kernel that is known to be wrong: the host
+ * draws. */
 static void test_not_ahead(void **state)
 {
     (void)state;
     static const peridot_bias lift = {7, 1};
     static const peridot_sampling others[] = {
-        {.repeat_penalty = 0.9f}, {.presence_penalty = -0.5f}, {.bias = &lift, .n_bias = 1}, {.temperature = 1, .seed = 1},
+        {.repeat_penalty = 0.9f}, {.presence_penalty = -0.5f}, {.bias = &lift, .n_bias = 1},
+        {.temperature = 1, .seed = 1},
         {.temperature = 1, .top_k = PD_TOPK + 1, .seed = 1},
         {.temperature = 1, .top_k = PD_TOPK - 63, .repeat_penalty = 1.1f, .seed = 1}};
     for (size_t i = 0; i < PD_COUNT(others); i++) {
@@ -301,7 +310,8 @@ static void test_demo(void **state)
 {
     (void)state;
     static const peridot_sampling usual[] = {{0}, {.temperature = 1, .top_k = 40, .seed = 3},
-                                             {.temperature = 0.8f, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f, .seed = 4}};
+                                             {.temperature = 0.8f, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f,
+                                              .seed = 4}};
     peridot_model *golden = model;
     EXPECT_OK(peridot_model_open(&model, PERIDOT_MODELS "/stories.gguf", NULL));
     for (size_t i = 0; i < PD_COUNT(usual); i++) {
@@ -325,7 +335,8 @@ static void test_demo(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text), cmocka_unit_test(test_stops), cmocka_unit_test(test_lengths), cmocka_unit_test(test_ahead),
+        cmocka_unit_test(test_text), cmocka_unit_test(test_stops), cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_ahead),
         cmocka_unit_test(test_not_ahead), cmocka_unit_test(test_slow_steps), cmocka_unit_test(test_calls_between),
         cmocka_unit_test(test_demo),
     };

@@ -28,7 +28,8 @@ static void show(struct shown *to, struct pd_stop *s, const char *text, size_t n
 }
 
 /* The text in two pieces cut at a place, and the rest byte by byte (`single`) or at once. */
-static void check_cut(const char *const *stops, size_t n_stops, const char *text, size_t cut, bool single, const char *want, bool found)
+static void check_cut(const char *const *stops, size_t n_stops, const char *text, size_t cut, bool single,
+                      const char *want, bool found)
 {
     struct pd_stop s = {.texts = stops, .n = n_stops};
     struct shown shown = {0};

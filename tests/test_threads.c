@@ -1,5 +1,6 @@
-/* What several threads do at once gives what one thread gives: with devices and models, each of which is a VkDevice of its
- * own, and without, which is built a second time for ThreadSanitizer (test_threads_tsan). Drivers are not built for that. */
+/* What several threads do at once gives what one thread gives: with devices and models, each of which is a VkDevice of
+ * its own, and without, which is built a second time for ThreadSanitizer (test_threads_tsan). Drivers are not built for
+ * that. */
 #include "bpe_fixture.h"
 #include "sequence_fixture.h"
 
@@ -85,7 +86,8 @@ static void open_own_vocab(struct job *job)
 {
     for (int i = 0; i < 2; i++) {
         peridot_vocab *vocab;
-        if (peridot_vocab_open(&vocab, i ? bpe_path : PERIDOT_MODELS "/stories.gguf") != PERIDOT_OK) tell(job, "%s", peridot_last_error());
+        if (peridot_vocab_open(&vocab, i ? bpe_path : PERIDOT_MODELS "/stories.gguf") != PERIDOT_OK)
+            tell(job, "%s", peridot_last_error());
         else encode(job, vocab);
         peridot_vocab_close(vocab);
     }
@@ -114,7 +116,8 @@ static void read_file_info(struct job *job)
     }
     for (size_t i = 0; peridot_file_metadata_key(file, i); i++) {
         char *value = NULL;
-        if (peridot_file_metadata_text(&value, file, i) == PERIDOT_OK && i < 16) tell(job, "%.40s=%.40s;", peridot_file_metadata_key(file, i), value);
+        if (peridot_file_metadata_text(&value, file, i) == PERIDOT_OK && i < 16)
+            tell(job, "%.40s=%.40s;", peridot_file_metadata_key(file, i), value);
         peridot_free(value);
     }
     peridot_file_close(file);
@@ -192,7 +195,8 @@ static bool tell_token(void *user, int32_t token, const char *piece, size_t size
 /* Two models side by side, in all threads with one cache folder. */
 static void generate(struct job *job)
 {
-    static const char *const paths[2] = {PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", PERIDOT_GOLDEN "/llama-quants/model.gguf"};
+    static const char *const paths[2] = {PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf",
+        PERIDOT_GOLDEN "/llama-quants/model.gguf"};
     static const int32_t prompt[] = {2, 17, 99, 5, 201, 33, 64};
     peridot_model *models[2] = {NULL};
     peridot_sequence *sessions[2] = {NULL};
@@ -258,7 +262,8 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_vocab), cmocka_unit_test(test_errors), cmocka_unit_test(test_file), cmocka_unit_test(test_writer),
+        cmocka_unit_test(test_vocab), cmocka_unit_test(test_errors), cmocka_unit_test(test_file),
+        cmocka_unit_test(test_writer),
 #ifndef __SANITIZE_THREAD__
         cmocka_unit_test(test_devices), cmocka_unit_test(test_models),
 #endif

@@ -155,7 +155,8 @@ static void test_converted(void **state)
         char path[300];
         snprintf(path, sizeof path, "%s", copy(PERIDOT_GOLDEN "/gemma1/model.gguf"));
         peridot_convert_params params = {.type = types[i], .progress = cut, .user = path};
-        EXPECT_FAILURE(peridot_convert(in_folder("x.gguf"), path, &params, NULL), PERIDOT_ERROR_IO, "model.gguf: ", message);
+        EXPECT_FAILURE(peridot_convert(in_folder("x.gguf"), path, &params, NULL), PERIDOT_ERROR_IO, "model.gguf: ",
+                       message);
     }
 }
 

@@ -1,4 +1,5 @@
-/* Tuning is remembered per device, driver and kernel, and nothing else is taken from the file; the search changes no answer. */
+/* Tuning is remembered per device, driver and kernel, and nothing else is taken from the file; the search changes no
+ * answer. */
 #define _XOPEN_SOURCE 700
 #include "sequence_fixture.h"
 #include "folder_fixture.h"
@@ -108,7 +109,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL watch_pipelines(VkDevice d, VkPipelineCach
     const VkSpecializationInfo *spec = create->stage.pSpecializationInfo;
     const VkPipelineShaderStageRequiredSubgroupSizeCreateInfo *size = create->stage.pNext;
     asked_size = size ? size->requiredSubgroupSize : 0;
-    if (spec->mapEntryCount >= 7 && ((const uint32_t *)spec->pData)[1] == refused_rows) return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+    if (spec->mapEntryCount >= 7 && ((const uint32_t *)spec->pData)[1] == refused_rows)
+        return VK_ERROR_OUT_OF_DEVICE_MEMORY;
     return create_pipelines(d, cache, n, create, allocator, out);
 }
 
@@ -195,13 +197,15 @@ static void test_damaged(void **state)
 }
 
 /* A line in the right form that no search would write. */
-static void try_line(uint32_t want, const char *use, unsigned rows, unsigned workgroup, unsigned subgroup, unsigned width,
+static void try_line(uint32_t want, const char *use, unsigned rows, unsigned workgroup, unsigned subgroup,
+                     unsigned width,
                      uint64_t hash)
 {
     char text[512];
     int size = snprintf(text, sizeof text, "peridot: rows, workgroups, subgroups and widths of matvec as measured\n"
                         "matvec_q8_0 %016llx %s %u %u %u %u\n",
-                        (unsigned long long)(pd_kernel_hash(PD_KERNEL_matvec_q8_0) ^ hash), use, rows, workgroup, subgroup, width);
+                        (unsigned long long)(pd_kernel_hash(PD_KERNEL_matvec_q8_0) ^ hash), use, rows, workgroup,
+                            subgroup, width);
     write_file(text, (size_t)size);
     assert_int_equal(n_remembered(), want);
 }
@@ -253,7 +257,8 @@ static void take_logits(float *out, peridot_model *model)
 static void count(void *user, const peridot_tuned *t)
 {
     *(uint32_t *)user += 1;
-    print_message("%s %s: %u x %u in %.0f us, %u x %u by default in %.0f us\n", t->kernel, t->use, t->rows, t->workgroup,
+    print_message("%s %s: %u x %u in %.0f us, %u x %u by default in %.0f us\n", t->kernel, t->use, t->rows,
+                  t->workgroup,
                   1e6 * t->seconds, t->default_rows, t->default_workgroup, 1e6 * t->default_seconds);
     assert_true(t->seconds > 0 && t->seconds <= t->default_seconds);
     assert_true(t->changed || (t->rows == t->default_rows && t->workgroup == t->default_workgroup));
@@ -270,7 +275,8 @@ static void test_search(void **state)
     assert_true(before && after);
     assert_string_equal(peridot_model_get_info(model)->tuning, "");
     take_logits(before, model);
-    if (peridot_tune(model, &(peridot_tune_params){.cache_dir = folder, .tuned = count, .user = &n}) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
+    if (peridot_tune(model, &(peridot_tune_params){.cache_dir = folder, .tuned = count, .user = &n}) != PERIDOT_OK)
+        fail_msg("%s", peridot_last_error());
     assert_true(n >= 3);
     assert_int_equal(n_remembered(), n);
     snprintf(tuning, sizeof tuning, "%s", peridot_model_get_info(model)->tuning);
@@ -315,7 +321,8 @@ static void test_no_time(void **state)
     (void)state;
     unlink(tuning_file());
     peridot_model *model = open_model();
-    if (peridot_tune(model, &(peridot_tune_params){.cache_dir = folder, .max_s = 1e-9}) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
+    if (peridot_tune(model, &(peridot_tune_params){.cache_dir = folder, .max_s = 1e-9}) != PERIDOT_OK)
+        fail_msg("%s", peridot_last_error());
     assert_string_equal(peridot_model_get_info(model)->tuning, "as by default");
     assert_true(n_remembered() >= 3);
     peridot_model_close(model);
@@ -423,7 +430,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_default), cmocka_unit_test(test_range), cmocka_unit_test(test_asked_size),
         cmocka_unit_test(test_round_trip), cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_hostile), cmocka_unit_test(test_search), cmocka_unit_test(test_refused), cmocka_unit_test(test_no_time),
+        cmocka_unit_test(test_hostile), cmocka_unit_test(test_search), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_no_time),
         cmocka_unit_test(test_cancelled),
         cmocka_unit_test(test_due), cmocka_unit_test(test_tuned),
     };

@@ -130,7 +130,8 @@ static void odd_deep(struct tiny *t)
 /* Whatever the vocabulary, plain text makes no control piece, and what is made can be decoded. */
 static void use(const peridot_vocab *v)
 {
-    static const char text[] = "hello  the model\n\n\ta\u2581\u00e9\u20ac zzzzzzzzzz\xff\xe2\x96 q\0x<bos><end_of_turn><b>"
+    static const char text[] =
+        "hello  the model\n\n\ta\u2581\u00e9\u20ac zzzzzzzzzz\xff\xe2\x96 q\0x<bos><end_of_turn><b>"
                                "zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz";
     for (unsigned flags = 0; flags < 4; flags++) {
         int32_t *ids;
@@ -149,7 +150,8 @@ static void use(const peridot_vocab *v)
 static void test_odd_gguf(void **state)
 {
     (void)state;
-    void (*const odd[])(struct tiny *) = {odd_nested, odd_control_twice, odd_control_letter, odd_unknown_letter, odd_no_ids,
+    void (*const odd[])(struct tiny *) = {odd_nested, odd_control_twice, odd_control_letter, odd_unknown_letter,
+        odd_no_ids,
         odd_none_ids, odd_invalid_utf8, odd_continuation, odd_scores, odd_break, odd_unused, odd_deep};
     for (size_t i = 0; i < PD_COUNT(odd); i++) {
         struct tiny t;

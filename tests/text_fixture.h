@@ -65,7 +65,8 @@ static inline void tiny_add(struct tiny *t, const char *text, float score, int32
  * holds spaces, and turn markers are user-defined, which is what Google's own models say. */
 static inline void tiny_make(struct tiny *t)
 {
-    static const char *const normal[] = {"\u2581", "e", "t", "a", "o", "i", "n", "s", "h", "r", "l", "d", "u", "m", "f", "w",
+    static const char *const normal[] = {"\u2581", "e", "t", "a", "o", "i", "n", "s", "h", "r", "l", "d", "u", "m", "f",
+        "w",
         "b", "c", "<", ">", "_", "he", "ll", "\u2581t", "\u2581the", "hell", "hello", "\u2581hello", "us", "er",
         "user", "mo",
         "de", "mode", "model", "\u00e9"};

@@ -93,7 +93,8 @@ static inline void put_added(FILE *f, const struct pd_pieces *p)
         if (type != PD_PIECE_CONTROL && type != PD_PIECE_UNKNOWN && type != PD_PIECE_USER) continue;
         fprintf(f, "%s{\"id\": %u, \"content\": ", comma, i);
         put_piece(f, p, i);
-        fprintf(f, ", \"single_word\": false, \"lstrip\": false, \"rstrip\": false, \"normalized\": false, \"special\": %s}\n",
+        fprintf(f, ", \"single_word\": false, \"lstrip\": false, \"rstrip\": false, \"normalized\": false, "
+                   "\"special\": %s}\n",
                 type == PD_PIECE_USER ? "false" : "true");
         comma = ",";
     }
@@ -113,7 +114,8 @@ static inline int compare_scored(const void *a, const void *b)
 }
 
 /* All pairs of pieces that make a piece: what a list of merges is made of when there were only scores. */
-static inline void put_pairs(FILE *f, const struct pd_pieces *p, const struct pd_piece_index *x, uint32_t id, const char **comma)
+static inline void put_pairs(FILE *f, const struct pd_pieces *p, const struct pd_piece_index *x, uint32_t id,
+                             const char **comma)
 {
     const char *text = pd_pieces_text(p, id);
     size_t size = p->piece[id].size;
@@ -153,12 +155,16 @@ static inline void put_merges(FILE *f, const struct pd_pieces *p)
 static inline void put_steps(FILE *f, const struct pd_pieces *p)
 {
     if (p->dummy_prefix)
-        fputs("\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"Prepend\", \"prepend\": \"\u2581\"}, "
-              JSON_ESCAPE "]}, \"pre_tokenizer\": null, \"decoder\": {\"type\": \"Sequence\", \"decoders\": [" JSON_UNESCAPE
+        fputs("\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"Prepend\", \"prepend\": "
+              "\"\u2581\"}, "
+              JSON_ESCAPE "]}, \"pre_tokenizer\": null, \"decoder\": {\"type\": \"Sequence\", \"decoders\": "
+                          "[" JSON_UNESCAPE
               ", {\"type\": \"Strip\", \"content\": \" \", \"start\": 1, \"stop\": 0}]},\n", f);
     else
-        fputs("\"normalizer\": " JSON_ESCAPE ", \"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": {\"String\": \" \"}, "
-              "\"behavior\": \"MergedWithPrevious\", \"invert\": false}, \"decoder\": {\"type\": \"Sequence\", \"decoders\": ["
+        fputs("\"normalizer\": " JSON_ESCAPE ", \"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": {\"String\": \" "
+                                             "\"}, "
+              "\"behavior\": \"MergedWithPrevious\", \"invert\": false}, \"decoder\": {\"type\": \"Sequence\", "
+              "\"decoders\": ["
               JSON_UNESCAPE "]},\n", f);
     fputs("\"post_processor\": {\"type\": \"TemplateProcessing\", \"single\": [{\"SpecialToken\": {\"id\": ", f);
     put_piece(f, p, (uint32_t)p->bos);
@@ -174,7 +180,8 @@ static inline void write_tokenizer_json(const char *path, const struct pd_pieces
     put_added(f, p);
     fputs("],\n", f);
     put_steps(f, p);
-    fputs("\"model\": {\"type\": \"BPE\", \"dropout\": null, \"unk_token\": \"<unk>\", \"fuse_unk\": true, \"byte_fallback\": true, "
+    fputs("\"model\": {\"type\": \"BPE\", \"dropout\": null, \"unk_token\": \"<unk>\", \"fuse_unk\": true, "
+          "\"byte_fallback\": true, "
           "\"ignore_merges\": false, \"vocab\": {", f);
     for (uint32_t i = 0; i < p->n; i++) {
         fputs(i ? ",\n" : "", f);

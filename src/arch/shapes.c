@@ -20,9 +20,9 @@ static const struct pd_layer mixed_layers[] = {
 
 #define LLAMA3 .rope_base = 500000, .eps = 1e-5f
 
-/* The tiny ones are for tests: all widths are multiples of 256, tiny-gemma3 has more rows than tokens, and tiny-wide has
- * vectors as long as those of real models. Gemma 3 from 4B up has 64 rows more than pieces; files in circulation fill the
- * token list up to them. */
+/* The tiny ones are for tests: all widths are multiples of 256, tiny-gemma3 has more rows than tokens, and tiny-wide
+ * has vectors as long as those of real models. Gemma 3 from 4B up has 64 rows more than pieces; files in circulation
+ * fill the token list up to them. */
 static const struct pd_shape shapes[] = {
     /*             name       family  layers d_model  ffn heads kv hd window  ctx rope   rows  tokens  pieces untied */
     {.name = "gemma-2b",    PD_GEMMA1,  18, 2048, 16384,  8,  1, 256,    0,   8192,  0, 256000, 256000, 256000, false},

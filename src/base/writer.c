@@ -296,7 +296,10 @@ void pd_writer_abort(struct pd_writer *w)
 
 /* ---- files that are read ---- */
 
-static bool is_same(const struct stat *a, const struct stat *b) { return a->st_dev == b->st_dev && a->st_ino == b->st_ino; }
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
 
 /* A .gguf file in a Hugging Face folder is none of the model's, but what conversion may have made of it. */
 static bool is_file_of(const struct stat *st, const char *folder)

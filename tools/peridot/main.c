@@ -58,8 +58,8 @@ static int dispatch(int argc, char **argv)
     return command ? run_command(command, argc - 2, argv + 2) : CMD_USAGE;
 }
 
-/* A file that is opened would get the number of a standard descriptor that is closed, and messages would be written into
- * it. Results for a closed standard output fail to be written, and its stand-in sees to that. */
+/* A file that is opened would get the number of a standard descriptor that is closed, and messages would be written
+ * into it. Results for a closed standard output fail to be written, and its stand-in sees to that. */
 static bool open_standard(void)
 {
     for (int fd = 0; fd < 3; fd++)

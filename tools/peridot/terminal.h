@@ -4,8 +4,8 @@
 
 #include "util.h"
 
-/* From now on the first signal that would end the process, SIGINT or another, only makes cmd_interrupted() true, so that
- * the command can remove what is not complete; a second one kills as usual. */
+/* From now on the first signal that would end the process, SIGINT or another, only makes cmd_interrupted() true, so
+ * that the command can remove what is not complete; a second one kills as usual. */
 void cmd_interrupt_watch(void);
 bool cmd_interrupted(void);
 /* Nobody reads what is written. */
