@@ -439,15 +439,15 @@ typedef struct peridot_grammar peridot_grammar;
  * that n_max or the end of the context cuts short does not. The vocabulary is borrowed until the grammar is freed.
  * PERIDOT_ERROR_UNSUPPORTED when it cannot spell all of JSON or has no stop token.
  *
- * The value begins with the first token that is drawn after peridot_set_sampling, or after the prompt of a request or
- * of peridot_generate, and goes on with the tokens that are appended after that draw. A token that cannot continue it,
- * a stop token for one, ends it: the next draw begins another. peridot_sequence_truncate to a place in the value
- * continues it from there, to one before its first token makes the next draw begin it. A fork is treated like a
+ * The value begins with the first token that is drawn after peridot_set_sampling, or after the prompt of a request,
+ * less what it was replied already. It goes on with the tokens that are appended after that draw; one that cannot
+ * continue it, a stop token for one, ends it: the next draw begins another. peridot_sequence_truncate to a place in the
+ * value continues it from there; to one before its first token, the next draw begins it. A fork is treated like a
  * sequence that was truncated there.
  *
- * What is written: white space is at most a space, or a newline and up to 32 spaces, where JSON allows any. Values
- * nest about 60 deep. Numbers have up to 18 digits (15 where they may have a fraction), and two in an exponent. Keys of
- * an object are in the schema's order; a key that the schema does not name may come twice. */
+ * What is written: white space is at most a space, or a newline and up to 32 spaces, between values. Values nest about
+ * 60 deep. Numbers have up to 18 digits (15 where they may have a fraction), and two in an exponent. Keys of an object
+ * are in the schema's order; a key that the schema does not name may come twice. */
 
 /* Any JSON object. */
 PERIDOT_API peridot_status peridot_grammar_json(peridot_grammar **out, const peridot_vocab *vocab);

@@ -59,19 +59,17 @@ static peridot_status read_params(peridot_request_params *out, const peridot_req
     return out->n_prompt && !out->prompt ? pd_fail(PERIDOT_ERROR_ARGUMENT, "no tokens were given") : PERIDOT_OK;
 }
 
-/* The text, the generator and the grammar stand after what was replied before, when the prompt is read. */
+/* The text and the generator stand after what was replied before. */
 static peridot_status replay(peridot_request *r, const int32_t *replied, size_t n)
 {
     peridot_text text = r->text;
-    struct pd_sequence *q = r->sequence->q;
     peridot_status status = PERIDOT_OK;
     bool unused;
     r->text = NULL;
     for (size_t i = 0; i < n && status == PERIDOT_OK; i++) {
         status = emit(&unused, r, replied[i]);
-        pd_sampler_drawn(&q->sampler);
+        pd_sampler_drawn(&r->sequence->q->sampler);
     }
-    if (q->sampler.p.grammar) pd_sampler_begin_value(&q->sampler, q->pos + (uint32_t)(r->n_prompt - n));
     r->text = text;
     return status;
 }
@@ -94,6 +92,7 @@ static peridot_status begin(peridot_request *r, const peridot_request_params *p,
         .logits = p->logits ? take_logits : NULL, .token = take_token,
         .progress = p->progress ? tell_progress : NULL, .user = r};
     PD_TRY(pd_request_begin(&r->r, r->sequence->session->s));
+    if (n) pd_sampler_begin_value(&q->sampler, (uint32_t)(q->pos + n - n_replied));
     return n_replied ? replay(r, prompt + n - n_replied, n_replied) : PERIDOT_OK;
 }
 

@@ -15,7 +15,6 @@ peridot_status pd_request_begin(struct pd_request *r, struct pd_session *s)
     PD_TRY(pd_session_check_tokens(s, &r->prompt));
     pd_decoder_leave(&s->decoder, r->prompt.sequence);
     if (r->prompt.n_left > 1) pd_sequence_mark(r->prompt.sequence);   /* the end of a reply */
-    if (r->prompt.n_left) r->prompt.sequence->sampler.value_begun = false;
     return PERIDOT_OK;
 }
 

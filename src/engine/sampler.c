@@ -20,10 +20,11 @@ void pd_sampler_accept(struct pd_sampler *s, int32_t token)
     s->recent[s->n_seen++ % PD_REPEAT_WINDOW] = token;
 }
 
-void pd_sampler_begin_value(struct pd_sampler *s, uint32_t at)
+void pd_sampler_begin_value(struct pd_sampler *s, uint32_t pos)
 {
+    if (!s->p.grammar) return;
     s->value_begun = true;
-    s->value_begin = s->value_end = at;
+    s->value_begin = s->value_end = pos;
     pd_walk_begin(&s->walk, &s->p.grammar->rules);
 }
 
@@ -39,9 +40,9 @@ void pd_sampler_follow(struct pd_sampler *s, const int32_t *tokens, uint32_t n)
 void pd_sampler_truncate(struct pd_sampler *s, uint32_t n)
 {
     if (!s->value_begun || n >= s->value_end) return;
-    s->value_begun = n >= s->value_begin;
-    s->value_end = s->value_begin;
-    pd_walk_begin(&s->walk, &s->p.grammar->rules);
+    bool begun = n >= s->value_begin;
+    pd_sampler_begin_value(s, s->value_begin);
+    s->value_begun = begun;
 }
 
 static bool repeats(const struct pd_sampler *s)

@@ -23,10 +23,10 @@ struct pd_sampler {
 void pd_sampler_set(struct pd_sampler *s, const peridot_sampling *p);
 /* Remembers an evaluated token for the penalties. */
 void pd_sampler_accept(struct pd_sampler *s, int32_t token);
+/* Where there is a grammar: its value begins with the token at `pos`, which may be yet to come. */
+void pd_sampler_begin_value(struct pd_sampler *s, uint32_t pos);
 /* Where there is a grammar: brings the walk to the end of these tokens, after which one is to be drawn. */
 void pd_sampler_follow(struct pd_sampler *s, const int32_t *tokens, uint32_t n);
-/* Where there is a grammar: its value began with token `at` of the sequence. */
-void pd_sampler_begin_value(struct pd_sampler *s, uint32_t at);
 /* The sequence has only its first n tokens left. */
 void pd_sampler_truncate(struct pd_sampler *s, uint32_t n);
 /* Candidates that a draw must see to be exact, best first; 0: the whole vocabulary. Penalties push down at most as many
