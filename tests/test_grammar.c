@@ -202,8 +202,218 @@ static void test_refused(void **state)
     }
 }
 
+/* ---- hostile schemas ---- */
+
+static char *repeat(char *to, const char *text, int n)
+{
+    for (int i = 0; i < n; i++) to = stpcpy(to, text);
+    return to;
+}
+
+/* Compiled or refused, in seconds at most. */
+static void expect_end(const char *name, const char *schema, size_t size)
+{
+    struct pd_rules r;
+    struct timespec begun, ended;
+    clock_gettime(CLOCK_MONOTONIC, &begun);
+    peridot_status status = pd_schema_compile(&r, schema, size);
+    clock_gettime(CLOCK_MONOTONIC, &ended);
+    double seconds = (double)(ended.tv_sec - begun.tv_sec) + 1e-9 * (double)(ended.tv_nsec - begun.tv_nsec);
+    print_message("%-12s %6.3f s, %7zu states: %.90s\n", name, seconds, r.n_states, status == PERIDOT_OK ? "compiled" : pd_error());
+    assert_true(seconds < 60);
+    assert_true(status == PERIDOT_OK || status == PERIDOT_ERROR_UNSUPPORTED || status == PERIDOT_ERROR_ARGUMENT);
+    pd_rules_free(&r);
+}
+
+#define EXPECT_END(name) expect_end(name, schema, strlen(schema))
+
+static void test_hostile(void **state)
+{
+    (void)state;
+    static const char *const patterns[] = {"(a{1000}){1000}", "((a{100}){100}){100}", "^(a|b)*a(a|b){24}$", "(.*a){40}.{900}", "(a?){900}a{900}",
+        "((((((((((((a*)*)*)*)*)*)*)*)*)*)*)*)*", "(x+x+)+y", "[^a]{1000}"};
+    char *schema = malloc(4 << 20), *at;
+    assert_non_null(schema);
+    for (size_t i = 0; i < PD_COUNT(patterns); i++) {
+        sprintf(schema, "{\"type\":\"string\",\"pattern\":\"%s\"}", patterns[i]);
+        EXPECT_END("pattern");
+        sprintf(schema, "{\"type\":\"string\",\"maxLength\":700,\"pattern\":\"%s\"}", patterns[i]);
+        EXPECT_END("with length");
+    }
+    at = stpcpy(schema, "{\"type\":\"string\",\"pattern\":\"");
+    strcpy(repeat(at, "a?", 400000), "\"}");
+    EXPECT_END("optional");
+    at = stpcpy(schema, "{\"allOf\":[");
+    at = repeat(at, "{\"pattern\":\"^(a|b|c)*x(a|b){30}$\",\"type\":\"string\"},", 5);
+    strcpy(at, "{}]}");
+    EXPECT_END("patterns");
+    at = repeat(schema, "{\"type\":\"array\",\"minItems\":1,\"items\":", 100);
+    at = stpcpy(at, "{}");
+    strcpy(repeat(at, "}", 100), "");
+    EXPECT_END("deep");
+    strcpy(repeat(schema, "[", 1 << 20), "");
+    EXPECT_END("brackets");
+    at = stpcpy(schema, "{\"enum\":[");
+    for (int i = 0; i < 60000; i++) at += sprintf(at, "\"v%d\",", i * 7919 % 100003);
+    strcpy(at, "1]}");
+    EXPECT_END("enum");
+    at = stpcpy(schema, "{\"type\":\"object\",\"properties\":{");
+    for (int i = 0; i < 1999; i++) at += sprintf(at, "\"p%d\":{\"type\":\"string\"},", i);
+    strcpy(at, "\"q\":{\"type\":\"integer\"}},\"additionalProperties\":{\"maxLength\":9}}");
+    EXPECT_END("properties");
+    at = stpcpy(schema, "{\"allOf\":[");
+    at = repeat(at, "{\"anyOf\":[{\"minimum\":1},{\"maximum\":5}]},", 20);
+    strcpy(at, "{}]}");
+    EXPECT_END("choices");
+    for (int kind = 0; kind < 3; kind++) {
+        static const char *const keys[] = {"allOf", "anyOf", "oneOf"};
+        at = stpcpy(schema, "{\"$ref\":\"#/$defs/d0\",\"$defs\":{");
+        for (int i = 0; i < 28; i++)
+            at += sprintf(at, "\"d%d\":{\"%s\":[{\"$ref\":\"#/$defs/d%d\"},{\"$ref\":\"#/$defs/d%d\"}]},", i, keys[kind], i + 1, i + 1);
+        strcpy(at, "\"d28\":{\"type\":\"null\"}}}");
+        EXPECT_END(keys[kind]);
+    }
+    strcpy(schema, "{\"type\":\"array\",\"maxItems\":100000,\"items\":{\"type\":\"string\",\"maxLength\":100000}}");
+    EXPECT_END("long");
+    at = stpcpy(schema, "{\"anyOf\":[");
+    for (int i = 0; i < 200; i++) {
+        at += sprintf(at, "{\"type\":\"object\",\"properties\":{");
+        for (int k = 0; k < 20; k++) at += sprintf(at, "\"p%d\":{\"type\":\"%s\"},", (i * 13 + k * 7) % 40, (i + k) % 2 ? "null" : "integer");
+        at += sprintf(at, "\"z\":{}}},");
+    }
+    strcpy(at, "{}]}");
+    EXPECT_END("unions");
+    free(schema);
+}
+
+/* Every truncated prefix, and bytes changed at random: refused or compiled, and walks stay within bounds. */
+static void test_damaged(void **state)
+{
+    (void)state;
+    static const char whole[] =
+        "{\"type\":\"object\",\"properties\":{\"a\":{\"$ref\":\"#/$defs/x\"},\"b\":{\"anyOf\":[{\"type\":\"string\",\"pattern\":\"^[a-c]{1,3}(x|y)?$\","
+        "\"maxLength\":4},{\"type\":[\"number\",\"null\"],\"minimum\":-1.5}]},\"c\":{\"oneOf\":[{\"const\":1},{\"enum\":[\"q\",true]}]}},"
+        "\"required\":[\"a\"],\"additionalProperties\":{\"format\":\"date\"},\"$defs\":{\"x\":{\"type\":\"array\",\"prefixItems\":[{}],\"items\":false}}}";
+    uint64_t seed = 1;
+    for (size_t i = 0; i < sizeof whole + 3000; i++) {
+        struct guard g;
+        char text[sizeof whole];
+        size_t size = i < sizeof whole ? i : sizeof whole - 1;
+        struct pd_rules r;
+        memcpy(text, whole, sizeof whole);
+        for (size_t k = 0; i >= sizeof whole && k < 1 + i % 3; k++) {
+            seed = seed * 6364136223846793005u + 1442695040888963407u;
+            text[(seed >> 33) % size] = whole[(seed >> 20) % size];
+        }
+        guard_open(&g);
+        memcpy(g.base + GUARD_SIZE - size, text, size);
+        if (pd_schema_compile(&r, (const char *)g.base + GUARD_SIZE - size, size) == PERIDOT_OK) {
+            accepts(&r, "{\"a\":[null],\"b\":\"abx\",\"c\":1,\"d\":\"2024-01-01\"}");
+            accepts(&r, "[[[[[[1]]]]]]");
+        }
+        pd_rules_free(&r);
+        munmap(g.base, GUARD_SIZE + g.page);
+    }
+}
+
+/* ---- tokens ---- */
+
+/* Bytes, some texts, and two stop tokens. */
+static void make_spellings(struct pd_spellings *s)
+{
+    static const char *const texts[] = {"{\"", "\":", "\": ", "\", \"", "\"}", "}}", "]}", "],", "true", "fal", "se", "null", "ull", "name", "\"name\"",
+        "\\u", "\\ud8", "\\n", "\xc3\xa9", "\xe2\x82", "\x82\xac", "\xf0\x9f", "\x98\x80x", "12", "123", ".5", "e+", "0.", "-1", "   ", "\n  ", ",\n",
+        "abc", "ab\"", "a\"}", "{}", "[]", "[[", "]]", "\"\"", "\":\"", "20", "-0", "0000000000000000000000000000000000000000000000000000000000000000"};
+    uint32_t id = 3;
+    *s = (struct pd_spellings){0};
+    EXPECT_OK(pd_spellings_add_stop(s, 1));
+    for (unsigned b = 0; b < 256; b++) EXPECT_OK(pd_spellings_add(s, id++, &(char){(char)b}, 1));
+    for (size_t i = 0; i < PD_COUNT(texts); i++) EXPECT_OK(pd_spellings_add(s, id++, texts[i], strlen(texts[i])));
+    EXPECT_OK(pd_spellings_add(s, id++, "{\"", 2));   /* another of the same bytes */
+    EXPECT_OK(pd_spellings_add_stop(s, id++));
+    EXPECT_OK(pd_spellings_finish(s, id));
+}
+
+/* Masks, and answers for some tokens, beside each token followed by itself, along texts of random tokens. */
+static void test_masks(void **state)
+{
+    (void)state;
+    struct pd_spellings s;
+    uint64_t seed = 5;
+    uint32_t n_stopped = 0;
+    make_spellings(&s);
+    for (size_t i = 0; i < PD_COUNT(lists); i++) {
+        peridot_grammar *g;
+        struct pd_walk w;
+        EXPECT_OK(pd_grammar_create(&g, &s, lists[i].schema, strlen(lists[i].schema)));
+        pd_walk_begin(&w, &g->rules);
+        for (int step = 0; step < 120; step++) {
+            const struct pd_mask *mask;
+            struct pd_mask *made;
+            uint32_t ids[400], n = 0, n_allowed = 0;
+            bool allowed[400];
+            for (uint32_t id = 0; id < s.n_pieces; id++) ids[id] = id;
+            EXPECT_OK(pd_grammar_mask(&mask, &made, g, &w));
+            pd_grammar_allows(allowed, g, &w, ids, s.n_pieces);
+            for (uint32_t id = 0; id < s.n_pieces; id++) {
+                struct pd_walk next = w;
+                bool stop = id == 1 || id == s.n_pieces - 1;
+                bool can = stop ? pd_walk_is_complete(&w, &g->rules) : pd_grammar_take(&next, g, (int32_t)id);
+                assert_int_equal(pd_mask_has(mask, id), can);
+                assert_int_equal(allowed[id], can);
+                if (can) ids[n++] = id;
+                n_allowed += can;
+            }
+            assert_int_equal(mask->n_allowed, n_allowed);
+            assert_true(n_allowed > 0);   /* a text never gets stuck */
+            seed = seed * 6364136223846793005u + 1442695040888963407u;
+            uint32_t next = ids[(seed >> 33) % n];
+            free(made);
+            if (next == 1 || next == s.n_pieces - 1) {
+                n_stopped++;
+                pd_walk_begin(&w, &g->rules);
+            } else {
+                assert_true(pd_grammar_take(&w, g, (int32_t)next));
+            }
+        }
+        pd_grammar_free(g);
+    }
+    assert_true(n_stopped > 100);
+    pd_spellings_free(&s);
+}
+
+static void test_vocabularies(void **state)
+{
+    (void)state;
+    struct pd_spellings s = {0};
+    for (unsigned b = 0; b < 256; b++)
+        if (b != '{') EXPECT_OK(pd_spellings_add(&s, b, &(char){(char)b}, 1));
+    EXPECT_OK(pd_spellings_add(&s, 256, "{\"", 2));
+    EXPECT_FAILURE(pd_spellings_finish(&s, 257), PERIDOT_ERROR_UNSUPPORTED, "no token for byte 0x7b by itself");
+    EXPECT_OK(pd_spellings_add(&s, '{', "{", 1));
+    EXPECT_FAILURE(pd_spellings_finish(&s, 257), PERIDOT_ERROR_UNSUPPORTED, "no stop token");
+    pd_spellings_free(&s);
+}
+
+/* As deep as values can nest, and no deeper: there the text is led back. */
+static void test_depth(void **state)
+{
+    (void)state;
+    struct pd_rules r;
+    struct pd_walk w;
+    int depth = 0;
+    EXPECT_OK(pd_schema_compile(&r, "true", 4));
+    pd_walk_begin(&w, &r);
+    while (pd_walk_take(&w, &r, "[", 1)) depth++;
+    assert_in_range(depth, 60, PD_MAX_CALLS);
+    for (int i = 0; i < depth; i++) assert_true(pd_walk_take(&w, &r, "]", 1));
+    assert_true(pd_walk_is_complete(&w, &r));
+    pd_rules_free(&r);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_lists), cmocka_unit_test(test_refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_lists), cmocka_unit_test(test_refused), cmocka_unit_test(test_masks),
+        cmocka_unit_test(test_vocabularies), cmocka_unit_test(test_depth), cmocka_unit_test(test_hostile), cmocka_unit_test(test_damaged)};
     return cmocka_run_group_tests_name("grammar", tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* Texts that models of random weights write under the schemas of golden/schemas.json: each that ends by a stop token
  * parses and validates, at any temperature. Draws beside those from a whole row of logits that is masked token by token.
- * Sequences that go back, fork and go on. PERIDOT_TEST_ALL=1: many more texts. PERIDOT_TEST_ANSWERS=FILE: the texts as
- * lines of JSON, for other validators. */
+ * Sequences that go back, fork and go on. PERIDOT_TEST_ALL=1: many more texts. PERIDOT_TEST_ANSWERS=FILE: what
+ * they say as lines of JSON, for other validators. */
 #include "format_fixture.h"
 
 #include "api/handles.h"
@@ -9,7 +9,7 @@
 #include "schema_validator.h"
 #include "text/byte_level.h"
 
-enum { CTX = 512, N_BATCH = 8, N_MAX = 200 };
+enum { CTX = 512, N_BATCH = 8, N_MAX = 160 };
 
 static yyjson_doc *schemas;
 static FILE *answers;
@@ -79,7 +79,9 @@ static void check_text(yyjson_val *schema, const struct text *t)
     if (!doc) fail_msg("not JSON: %s", t->data);
     char *text = yyjson_val_write(schema, 0, NULL);
     if (!is_valid(&v, schema, yyjson_doc_get_root(doc))) fail_msg("%s\nis not valid (%s):\n%s", t->data, v.why, text);
-    if (answers) fprintf(answers, "{\"schema\": %s, \"text\": %s}\n", text, t->data);
+    char *value = yyjson_write(doc, 0, NULL);
+    if (answers) fprintf(answers, "{\"schema\": %s, \"value\": %s}\n", text, value);
+    free(value);
     free(text);
     yyjson_doc_free(doc);
 }
@@ -161,13 +163,13 @@ static void write_under_all(const char *path, uint32_t every, uint32_t n_batches
 static void test_sentencepiece(void **state)
 {
     (void)state;
-    write_under_all(PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", 2, all ? 8 : 1);
+    write_under_all(PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", 3, all ? 8 : 1);
 }
 
 static void test_llama(void **state)
 {
     (void)state;
-    write_under_all(PERIDOT_GOLDEN "/llama-quants/model.gguf", 6, all ? 8 : 1);
+    write_under_all(PERIDOT_GOLDEN "/llama-quants/model.gguf", 9, all ? 8 : 1);
 }
 
 static void test_demo_model(void **state)
@@ -242,7 +244,7 @@ static void test_byte_level(void **state)
     copy_file(PERIDOT_GOLDEN "/llama/config.json", "config.json");
     copy_file(PERIDOT_GOLDEN "/llama/model.safetensors", "model.safetensors");
     write_byte_level();
-    write_under_all(in_folder(""), 3, all ? 8 : 1);
+    write_under_all(in_folder(""), 5, all ? 8 : 1);
 }
 
 /* ---- draws ---- */
@@ -283,7 +285,7 @@ static void test_draws(void **state)
     peridot_session *s;
     uint32_t n_drawn[2] = {0};
     EXPECT_OK(peridot_session_create(&s, model, &(peridot_session_params){.ctx = CTX, .n_sequences = 2}));
-    for (size_t i = 0; i < PD_COUNT(of) * PD_COUNT(chains); i++) {
+    for (size_t i = 0; i < PD_COUNT(of) * PD_COUNT(chains); i += all ? 1 : 2) {
         peridot_grammar *g = make_grammar(model, yyjson_arr_get(yyjson_doc_get_root(schemas), of[i % PD_COUNT(of)]));
         peridot_sampling chain = chains[i / PD_COUNT(of)];
         peridot_sequence *q;
@@ -305,7 +307,7 @@ static void test_draws(void **state)
         peridot_grammar_free(g);
     }
     print_message("%u draws from the best, %u from whole rows\n", n_drawn[0], n_drawn[1]);
-    assert_true(n_drawn[0] > 100 && n_drawn[1] > 100);
+    assert_true(n_drawn[0] > 50 && n_drawn[1] > 50);
     peridot_session_free(s);
     peridot_model_close(model);
 }

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#define MAX_EDGES 500000u
+#define MAX_EDGES 200000u
 #define MAX_PAIRS 4000000u
 
 void pd_chars_begin(struct pd_chars *c) { *c = (struct pd_chars){.n_states = PD_CHARS_END + 1}; }
@@ -19,14 +19,14 @@ void pd_chars_free(struct pd_chars *c)
 uint32_t pd_chars_state(struct pd_chars *c)
 {
     if (c->n_states > MAX_EDGES && c->status == PERIDOT_OK)
-        c->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "it is too large");
+        c->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the pattern is too large");
     return c->n_states++;
 }
 
 void pd_chars_edge(struct pd_chars *c, uint32_t from, uint32_t low, uint32_t high, uint32_t to)
 {
     if (c->status != PERIDOT_OK) return;
-    if (c->n_edges == MAX_EDGES) c->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "it is too large");
+    if (c->n_edges == MAX_EDGES) c->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the pattern is too large");
     else c->status = pd_array_reserve(&c->edges, &c->edges_capacity, c->n_edges, 1, sizeof *c->edges, "pattern");
     if (c->status == PERIDOT_OK) c->edges[c->n_edges++] = (struct pd_char_edge){from, to, low, high};
 }

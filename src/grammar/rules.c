@@ -8,9 +8,9 @@
 
 enum { EDGE_BYTES, EDGE_SKIP, EDGE_CALL };
 
-/* A second or so of work, and some 50 MB. */
-#define MAX_WORK 200000000u
-#define MAX_STATES 500000u
+/* Half a second of work or so, and some 20 MB. */
+#define MAX_WORK 100000000u
+#define MAX_STATES 200000u
 
 void pd_rules_free(struct pd_rules *r)
 {

@@ -191,9 +191,9 @@ static peridot_status add_patterns(struct pd_chars *all, bool *any, const struct
     PD_TRY(pd_node_get(&format, node, "format", YYJSON_TYPE_STR));
     if (pattern) {
         peridot_status status = add_pattern(all, any, yyjson_get_str(pattern), yyjson_get_len(pattern));
-        char path[512];
-        snprintf(path, sizeof path, "pattern at " PD_PATH, node->path);
-        if (status != PERIDOT_OK) return pd_fail_prefix(status, path);
+        char place[512];
+        snprintf(place, sizeof place, "pattern at " PD_PATH, node->path);
+        if (status != PERIDOT_OK) return pd_fail_prefix(status, place);
     }
     if (!format) return PERIDOT_OK;
     const char *known = pd_format_pattern(yyjson_get_str(format));
@@ -229,7 +229,10 @@ static peridot_status write_string(struct compiler *c, const struct pd_nodes *of
     PD_TRY(find_counts(&min, &max, of, "minLength", "maxLength"));
     peridot_status status = PERIDOT_OK;
     for (uint32_t i = 0; i < of->n && status == PERIDOT_OK; i++) status = add_patterns(&all, &any, &of->at[i]);
-    if (status == PERIDOT_OK && any) status = write_patterns(c, &all, min, max, from, to);
+    if (status == PERIDOT_OK && any) {
+        status = write_patterns(c, &all, min, max, from, to);
+        if (status != PERIDOT_OK) pd_fail_prefix(status, of->at[0].path);
+    }
     if (status == PERIDOT_OK && !any) pd_write_length(&c->values, from, min, max, to);
     pd_chars_free(&all);
     return status;
@@ -495,10 +498,10 @@ static bool is_in(yyjson_val *list, yyjson_val *value)
     return false;
 }
 
-/* Whether all schemas that have constants have this one. */
-static bool is_in_all(const struct pd_nodes *of, yyjson_val *value)
+/* Whether all schemas from number `first` on that have constants have this one. */
+static bool is_in_all(const struct pd_nodes *of, uint32_t first, yyjson_val *value)
 {
-    for (uint32_t i = 0; i < of->n; i++) {
+    for (uint32_t i = first; i < of->n; i++) {
         yyjson_val *constant = yyjson_obj_get(of->at[i].value, "const"),
                    *list = yyjson_obj_get(of->at[i].value, "enum");
         if ((constant && !yyjson_equals(constant, value)) || (list && !is_in(list, value))) return false;
@@ -528,9 +531,11 @@ static peridot_status write_constants(struct compiler *c, const struct pd_nodes 
     for (uint32_t i = 0; i < of->n; i++) {
         yyjson_val *constant = yyjson_obj_get(of->at[i].value, "const"),
                    *list = yyjson_obj_get(of->at[i].value, "enum"), *value;
-        for (size_t k = 0; (value = constant ? constant : yyjson_arr_get(list, k)) && (k == 0 || !constant); k++) {
-            pd_rules_work(c->r, 1 + yyjson_arr_size(list));
-            if (!(types & pd_json_type_of(value)) || !is_in_all(of, value)) continue;
+        size_t n = constant ? 1 : yyjson_arr_size(list);
+        yyjson_arr_iter members = yyjson_arr_iter_with(list);
+        for (size_t k = 0; k < n && pd_rules_work(c->r, 1 + n * (of->n - i - 1)); k++) {
+            value = constant ? constant : yyjson_arr_iter_next(&members);
+            if (!(types & pd_json_type_of(value)) || !is_in_all(of, constant ? i : i + 1, value)) continue;
             pd_write_constant(&c->values, PD_NFA_START, value, PD_NFA_END);
             found = true;
         }
@@ -603,7 +608,8 @@ static peridot_status compile(struct compiler *c)
     PD_TRY(write_text(c, text_rule, value_rule));
     PD_TRY(pd_rules_finish(c->r));
     if (c->r->states[c->r->starts[text_rule]].height != PD_NEVER) return PERIDOT_OK;
-    return pd_fail(PERIDOT_ERROR_ARGUMENT, "#: no value is valid: what is required contradicts itself or never ends");
+    return pd_fail(PERIDOT_ERROR_ARGUMENT, "#: no value is valid: what is required contradicts itself, never ends, or "
+                                          "nests too deep");
 }
 
 peridot_status pd_schema_compile(struct pd_rules *out, const char *schema, size_t size)
