@@ -172,6 +172,29 @@ test_run_stops() {
     check "and still tells the speed" matches err '^prompt: '
 }
 
+# The demo model knows no JSON: what it writes is held to it, and ends by itself.
+test_run_schema() {
+    local schema=$folder/schema.json text
+    echo '{"type": "object", "properties": {"age": {"type": "integer", "minimum": 10, "maximum": 99},
+        "kind": {"enum": ["cat", "dog"]}}, "required": ["age", "kind"], "additionalProperties": false}' >"$schema"
+    for text in 0 1 5; do
+        run run --temp $text --seed 3 --json-schema "$schema" "A pet."
+        check "--json-schema succeeds at temperature $text" [ $status = 0 ]
+        check "--json-schema holds at temperature $text" [ "$(tr -d ' \n' <"$folder/out" |
+            grep -cE '^\{"age":[1-9][0-9],"kind":"(cat|dog)"\}$')" = 1 ]
+    done
+    fails_with 1 "$folder/none.json: " run --json-schema "$folder/none.json" x
+    echo '{"type": "array", "uniqueItems": true}' >"$schema"
+    fails_with 1 "$schema: keyword uniqueItems at # is not supported" run --json-schema "$schema" x
+    check "and nothing is written" [ ! -s "$folder/out" ]
+    echo '{' >"$schema"
+    fails_with 1 "$schema: not JSON" run --json-schema "$schema" x
+    echo '{"type": "boolean"}' >"$schema"
+    printf '%s\n' x y >"$folder/lines"
+    "$peridot" chat --json-schema "$schema" --temp 5 <"$folder/lines" >"$folder/out" 2>"$folder/err"
+    check "chat --json-schema holds in each reply" [ "$(grep -cxE ' ?(true|false) ?' "$folder/out")" = 2 ]
+}
+
 test_devices
 test_rows
 test_rows_fail
@@ -181,6 +204,7 @@ if [ -e "$stories" ]; then
     test_run_sampling
     test_run_template
     test_run_stops
+    test_run_schema
     test_kernels
     test_placement
 else

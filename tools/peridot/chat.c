@@ -21,6 +21,7 @@ static const struct cmd_option options[] = {
      .help = "Go on with the conversation in this file, as /save writes it: JSON messages."},
     CMD_CHAT_LENGTH_OPTION,
     CMD_SAMPLING_OPTIONS(struct cmd_chat_args, sampling),
+    CMD_SCHEMA_OPTION(struct cmd_chat_args, sampling),
     CMD_TEMPLATE_OPTION(struct cmd_chat_args),
     CMD_CTX_OPTION(struct cmd_chat_args),
     CMD_CHUNK_OPTION(struct cmd_chat_args),
@@ -112,6 +113,8 @@ static peridot_status begin(struct cmd_chat *chat)
     CMD_TRY(cmd_model_open(&chat->model, &args->model));
     CMD_TRY(cmd_model_need_head(chat->model, PERIDOT_HEAD_LANGUAGE, "chat"));
     CMD_TRY(choose_template(chat));
+    CMD_TRY(cmd_grammar_open(&chat->grammar, &args->sampling, chat->model));
+    chat->sampling.grammar = chat->args.sampling.p.grammar = chat->grammar;   /* /set makes the former of the latter */
     CMD_TRY(cmd_model_tune_once(chat->model));
     CMD_TRY(cmd_chat_open_session(chat));
     cmd_chat_take_length(chat);
@@ -126,6 +129,7 @@ static void end(struct cmd_chat *chat)
     cmd_editor_close(chat->editor);
     cmd_conversation_free(&chat->conversation);
     peridot_session_free(chat->session);
+    peridot_grammar_free(chat->grammar);
     peridot_model_close(chat->model);
     for (size_t i = 0; i < chat->kept.n; i++) free((char *)(uintptr_t)chat->kept.at[i]);
 }

@@ -25,6 +25,7 @@ struct cmd_chat {
     peridot_model *model;
     peridot_session *session;
     peridot_sequence *sequence;
+    peridot_grammar *grammar;     /* of --json-schema, for every reply */
     struct cmd_conversation conversation;
     struct cmd_encoding encoding;
     uint32_t most;                /* tokens of a reply */

@@ -29,6 +29,7 @@ static const struct cmd_option options[] = {
      .fallback = "256", .help = "Add at most N tokens; the model may stop earlier, and stops at the end of the "
                                 "context."},
     CMD_SAMPLING_OPTIONS(struct run_args, sampling),
+    CMD_SCHEMA_OPTION(struct run_args, sampling),
     {.name = "raw", .kind = CMD_FLAG, .offset = offsetof(struct run_args, raw),
      .help = "Continue the prompt as it is, without the model's chat template."},
     CMD_TEMPLATE_OPTION(struct run_args),
@@ -123,7 +124,7 @@ static peridot_status generate(peridot_session *session, peridot_sequence *seque
     if (n > ctx)
         return cmd_fail(PERIDOT_ERROR_ARGUMENT,
                         "the prompt has %zu tokens and the context %" PRIu32 " positions (--ctx)", n, ctx);
-    peridot_set_sampling(sequence, sampling);
+    CMD_TRY(peridot_set_sampling(sequence, sampling));
     if (args->sampling.verbose) cmd_sampling_print(stderr, sampling);
     cmd_interrupt_cancels(session);
     peridot_request_params params = {.size = sizeof params, .prompt = ids, .n_prompt = n, .n_max = args->n,
@@ -160,6 +161,7 @@ static int run(const struct cmd_command *command, const void *arguments)
     peridot_model *model = NULL;
     peridot_sampling sampling;
     peridot_bias bias[CMD_TEXTS_MAX];
+    peridot_grammar *grammar = NULL;
     char *text = NULL;
     size_t size = 0;
     int usage = cmd_sampling_make(&sampling, bias, command, &args->sampling);
@@ -168,8 +170,11 @@ static int run(const struct cmd_command *command, const void *arguments)
     peridot_status status = read_prompt(&text, &size, args->prompt);
     cmd_interrupt_watch();
     if (status == PERIDOT_OK) status = cmd_model_open(&model, &args->model);
+    if (status == PERIDOT_OK) status = cmd_grammar_open(&grammar, &args->sampling, model);
+    sampling.grammar = grammar;
     if (status == PERIDOT_OK) status = cmd_model_tune_once(model);
     if (status == PERIDOT_OK) status = run_session(model, args, &sampling, text, size);
+    peridot_grammar_free(grammar);
     peridot_model_close(model);
     free(text);
     return cmd_exit(status);
@@ -181,9 +186,9 @@ const struct cmd_command cmd_run = {
     .description =
         "Writes the model's reply to standard output as it is made, and nothing else there. An instruction-tuned "
         "model gets the prompt as a user's turn in its chat template; a base model continues the prompt.\n\n"
-        "Each token is chosen by these steps, in this order: logit biases, repeat penalty, presence and frequency "
-        "penalty, the K likeliest, temperature, the likeliest of probability P, those not too far below the "
-        "likeliest, a draw. With temperature 0 the likeliest token after biases and penalties is taken. A reply also "
+        "Each token is chosen by these steps, in this order: what --json-schema allows, logit biases, repeat penalty, "
+        "presence and frequency penalty, the K likeliest, temperature, the likeliest of probability P, those not too "
+        "far below the likeliest, a draw. With temperature 0 the likeliest token after biases and penalties is taken. A reply also "
         "ends before a stop text; --ids shows the ids up to the one that completed it.\n\n"
         "Standard error says which device is used and why, and at the end the speed: tokens per second of reading the "
         "prompt and of writing, bytes of weights and cache read per second, and the time to the first token.\n\n"
@@ -192,6 +197,7 @@ const struct cmd_command cmd_run = {
         "Ctrl-C stops the reply and keeps what was written; a second Ctrl-C ends the program at once.",
     .examples = "peridot run \"Once upon a time\"\n"
                 "peridot run -m gemma-2-2b-it.gguf -n 400 \"Why is the sky blue?\"\n"
+                "peridot run -m gemma-2-2b-it.gguf --json-schema person.json \"Invent a person.\" > person\n"
                 "peridot run --temp 0 --raw -m llama.gguf - < draft.txt >> draft.txt",
     .options = options,
     .n_options = CMD_COUNT(options),

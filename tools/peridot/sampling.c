@@ -37,6 +37,21 @@ int cmd_sampling_make(peridot_sampling *out, peridot_bias bias[CMD_TEXTS_MAX], c
     return CMD_OK;
 }
 
+peridot_status cmd_grammar_open(peridot_grammar **out, const struct cmd_sampling *given, const peridot_model *model)
+{
+    const peridot_vocab *vocab = peridot_model_vocab(model);
+    char *text, sentence[1024];
+    size_t size;
+    *out = NULL;
+    if (!given->schema) return PERIDOT_OK;
+    if (!vocab) return PERIDOT_ERROR_UNSUPPORTED;
+    CMD_TRY(cmd_read_file(&text, &size, given->schema));
+    peridot_status status = peridot_grammar_json_schema(out, vocab, text, size);
+    free(text);
+    snprintf(sentence, sizeof sentence, "%s", peridot_last_error());
+    return status == PERIDOT_OK ? status : cmd_fail(status, "%s: %s", given->schema, sentence);
+}
+
 static void print_stops(FILE *file, const peridot_sampling *p)
 {
     for (size_t i = 0; i < p->n_stop; i++) fprintf(file, "%s\"%s\"", i ? ", " : "stop texts: ", cmd_shown(p->stop[i]));
@@ -46,6 +61,7 @@ static void print_stops(FILE *file, const peridot_sampling *p)
 void cmd_sampling_print(FILE *file, const peridot_sampling *p)
 {
     fputs("sampling: ", file);
+    if (p->grammar) fputs("grammar, ", file);
     for (size_t i = 0; i < p->n_bias; i++)
         fprintf(file, "logit bias %" PRId32 "=%g, ", p->bias[i].token, (double)p->bias[i].value);
     if (p->repeat_penalty > 0 && p->repeat_penalty != 1)

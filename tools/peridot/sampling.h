@@ -10,6 +10,7 @@
 struct cmd_sampling {
     peridot_sampling p;
     struct cmd_texts stop, bias;
+    const char *schema;        /* a file; NULL: none */
     bool verbose;
 };
 
@@ -40,10 +41,17 @@ struct cmd_sampling {
     {.name = "verbose", .kind = CMD_FLAG, .offset = offsetof(type, member.verbose), \
      .help = "Show on standard error how tokens are chosen: every step of the chain, in its order."}
 
+#define CMD_SCHEMA_OPTION(type, member) \
+    {.name = "json-schema", .metavar = "FILE", .kind = CMD_TEXT, .offset = offsetof(type, member.schema), \
+     .help = "The reply is JSON that this JSON Schema allows, whatever the model: other tokens are never drawn. A " \
+             "reply that ends by its length is cut. Keywords that are not supported are named."}
+
 /* The options with stop texts and biases put in their places; `bias` is where the latter go. Borrows from both. CMD_OK,
  * or CMD_USAGE after a sentence. */
 int cmd_sampling_make(peridot_sampling *out, peridot_bias bias[CMD_TEXTS_MAX], const struct cmd_command *command,
                       const struct cmd_sampling *given);
+/* The grammar of --json-schema for the model's vocabulary; NULL without the option. Failures name the file. */
+peridot_status cmd_grammar_open(peridot_grammar **out, const struct cmd_sampling *given, const peridot_model *model);
 /* "sampling: repeat penalty 1.1, top-k 40, ..." in the chain's order, without what is off. */
 void cmd_sampling_print(FILE *file, const peridot_sampling *p);
 /* A line on what a reply cost: "prompt: 4 tokens, 323.8 tokens/s; reply: 48 tokens, ...". */
