@@ -195,6 +195,24 @@ test_run_schema() {
     check "chat --json-schema holds in each reply" [ "$(grep -cxE ' ?(true|false) ?' "$folder/out")" = 2 ]
 }
 
+# A prompt that takes long shows on a terminal how far it is.
+test_reading() {
+    local line='reading the prompt: [0-9]+ of [0-9]+ tokens, [0-9.]+ tokens/s' prompt taken
+    prompt=$(printf 'the fox %.0s' {1..200})
+    if ! command -v script >"$folder/out"; then
+        echo "skipped: there is no script to make a terminal"
+        return
+    fi
+    LP_NUM_THREADS=1 script -qec "'$peridot' run --raw -m '$stories' -n 1 --chunk 1 '$prompt'" /dev/null \
+        </dev/null >"$folder/out" 2>"$folder/err"
+    taken=$(sed -nE 's/.*prompt: ([0-9]+) tokens, ([0-9.]+) tokens\/s;.*/\1 \2/p' "$folder/out" | awk '{ print $1 / $2 }')
+    check "run tells how long a prompt took" [ "$taken" ]
+    if awk "BEGIN { exit !($taken > 0.9) }"; then check "run shows how far a prompt is" matches out "$line"; fi
+    if awk "BEGIN { exit !($taken < 0.4) }"; then check "run shows nothing of a short one" [ "$(grep -cE "$line" "$folder/out")" = 0 ]; fi
+    run run --raw -m "$stories" -n 1 --chunk 1 "$prompt"
+    check "run shows nothing where there is no terminal" [ "$(grep -cE "$line" "$folder/err")" = 0 ]
+}
+
 test_devices
 test_rows
 test_rows_fail
@@ -207,6 +225,7 @@ if [ -e "$stories" ]; then
     test_run_schema
     test_kernels
     test_placement
+    test_reading
 else
     echo "skipped: models/stories.gguf is not there"
 fi
