@@ -106,7 +106,8 @@ peridot_status pd_cache_create(struct pd_cache *out, struct pd_gpu *gpu, const s
                                const struct pd_cache_shape *shape, struct pd_heap *tables)
 {
     *out = (struct pd_cache){.gpu = gpu, .size = pd_cache_size(config, shape), .type = shape->type,
-        .host_max = shape->host_max, .n_tables = shape->n_tables, .n_layers = config->n_layers, .table_pages = (uint32_t)pd_div_up(shape->ctx, PD_PAGE)};
+        .host_max = shape->host_max, .n_tables = shape->n_tables, .n_layers = config->n_layers,
+        .table_pages = (uint32_t)pd_div_up(shape->ctx, PD_PAGE)};
     make_pools(out, config, shape);
     PD_TRY(pd_gpu_check_budget(gpu, out->size, "the KV cache"));
     peridot_status status = create(out, gpu, config, tables);

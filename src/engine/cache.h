@@ -35,7 +35,7 @@ struct pd_cache {
     uint32_t *kinds;           /* [n_layers] */
     struct pd_commands *commands;   /* that copy pages */
     struct pd_heap *staging_heap;
-    struct pd_span staging;         /* a page of all layers of a kind, on its way to or from the host; made when needed */
+    struct pd_span staging;         /* a page of all layers of a kind, to or from the host; made when needed */
     struct pd_snapshot *snapshots;  /* of all sequences, the oldest first */
     uint64_t host_size, host_max;   /* bytes of the host's memory that their pages take, and may take */
     uint32_t n_layers;
@@ -79,8 +79,8 @@ uint32_t pd_pages_number(const struct pd_cache *cache, const struct pd_pages *pa
 void pd_pages_skip(const struct pd_cache *cache, struct pd_pages *pages, const uint32_t begin[PD_MAX_LAYER_KINDS]);
 /* First slot of the sequence: see pd_place. */
 uint32_t pd_pages_text(const struct pd_cache *cache, const struct pd_pages *pages);
-/* Takes pages for all positions below n. Where too few are left, pages that only snapshots have go to the host's memory,
- * those of the oldest first; PERIDOT_ERROR_MEMORY (no sequence is changed) where these are too few as well. */
+/* Takes pages for all positions below n. Where too few are left, pages that only snapshots have go to the host's
+ * memory, those of the oldest first; PERIDOT_ERROR_MEMORY (no sequence is changed) where these are too few as well. */
 peridot_status pd_pages_extend(struct pd_cache *cache, struct pd_pages *pages, uint32_t n);
 /* Gives back pages that positions from `pos` on do not see, but for `slack` positions before them. */
 void pd_pages_release(struct pd_cache *cache, struct pd_pages *pages, uint32_t pos, uint32_t slack);
@@ -96,7 +96,8 @@ uint32_t pd_pages_least(const struct pd_cache *cache, const struct pd_pages *pag
 /* A snapshot keeps the pages of layers with windows that a position sees, so that its sequence can go back there. Which
  * sequence that is, its table says. The end of a prompt or of a turn is such a position. */
 
-/* Keeps what it takes to go back to position `pos`, and drops the oldest of the sequence's where it has PD_N_SNAPSHOTS. */
+/* Keeps what it takes to go back to position `pos`, and drops the oldest of the sequence's where it has
+ * PD_N_SNAPSHOTS. */
 peridot_status pd_snapshot_take(struct pd_cache *cache, const struct pd_pages *pages, uint32_t pos);
 /* Position of the sequence's last snapshot at or before n; 0: there is none. */
 uint32_t pd_snapshot_before(const struct pd_cache *cache, const struct pd_pages *pages, uint32_t n);

@@ -11,7 +11,7 @@
 
 #define DEFAULT_CTX 8192
 #define DEFAULT_CHUNK 256
-#define DEFAULT_SNAPSHOT_SIZE ((uint64_t)1 << 30)   /* eight turns of 300 tokens with a model of 4 to 12 billion weights */
+#define DEFAULT_SNAPSHOT_SIZE ((uint64_t)1 << 30)   /* eight turns of 300 tokens, of models with 12 billion weights */
 
 /* ---- creating ---- */
 

@@ -16,7 +16,7 @@ struct pd_recorder {
     /* [tokens][pd_packed_most of the widest matrix] words: scratch of variants that read x packed */
     uint64_t packed;
     bool chunk;                /* rows are of prompts */
-    /* Operations are recorded in pieces of about so many multiplications, which can be submitted one by one; 0: in one */
+    /* Operations are recorded in pieces of about so many multiplications, which can be submitted one by one; 0: one */
     uint64_t piece_work;
     uint64_t work, most_work;  /* of the piece that is recorded, and of the largest one */
     bool decode;               /* rows are of decode steps: matrices sum each as if it were alone, however many there
