@@ -17,6 +17,7 @@ struct reply {
     struct cmd_conversation *conversation;
     char *text;
     size_t size, capacity;
+    struct cmd_progress progress;   /* of the prompt */
     bool terminal;           /* standard output is one */
     int error;               /* errno of a write that failed; 0: none */
     peridot_status status;
@@ -36,10 +37,17 @@ static peridot_status append(struct reply *r, const char *text, size_t size)
     return PERIDOT_OK;
 }
 
+static bool show_progress(void *user, uint64_t done, uint64_t total)
+{
+    struct reply *r = user;
+    return cmd_progress_tokens(&r->progress, done, total);
+}
+
 static bool take_piece(void *user, int32_t token, const char *text, size_t size)
 {
     struct reply *r = user;
     cmd_interrupt_cancels(NULL);   /* from here on the reply ends in order */
+    cmd_progress_end(&r->progress);
     if (token >= 0) r->status = cmd_conversation_add_id(r->conversation, token);
     if (r->status == PERIDOT_OK) r->status = append(r, text, size);
     cmd_write_text(stdout, text, size, r->terminal);
@@ -71,14 +79,15 @@ static peridot_status reuse(struct cmd_chat *chat)
 
 /* Layers with windows can go back to the end of what was read, but not to the token before it, whose logits a retry
  * wants: so all but the last token are read by themselves. *n is their number. */
-static peridot_status read_ahead(uint32_t *n, struct cmd_chat *chat)
+static peridot_status read_ahead(uint32_t *n, struct cmd_chat *chat, struct reply *r)
 {
+    const peridot_eval_params params = {.size = sizeof params, .progress = show_progress, .user = r};
     const struct cmd_conversation *c = &chat->conversation;
     uint32_t n_ahead = (uint32_t)c->n_ids - 1 - chat->n_reused;
     *n = 0;
     if (!peridot_model_get_info(chat->model)->window || n_ahead == 0) return PERIDOT_OK;
     *n = n_ahead;
-    return peridot_sequence_eval(chat->sequence, c->ids + chat->n_reused, n_ahead, NULL);
+    return peridot_sequence_eval(chat->sequence, c->ids + chat->n_reused, n_ahead, &params);
 }
 
 /* Reads what is new and writes the reply. */
@@ -88,12 +97,12 @@ static peridot_status read_and_write(struct cmd_chat *chat, struct reply *r)
     double begun = cmd_now(), taken;
     uint32_t n_ahead;
     CMD_TRY(reuse(chat));
-    CMD_TRY(read_ahead(&n_ahead, chat));
+    CMD_TRY(read_ahead(&n_ahead, chat, r));
     taken = n_ahead ? cmd_now() - begun : 0;
     const int32_t *ids = c->ids + chat->n_reused + n_ahead;
     peridot_request_params params = {.size = sizeof params, .prompt = ids,
                                      .n_prompt = (size_t)(c->ids + c->n_ids - ids), .n_max = chat->most,
-                                     .text = take_piece, .user = r};
+                                     .text = take_piece, .progress = show_progress, .user = r};
     peridot_status status = peridot_generate(chat->sequence, &params, &chat->stats);
     chat->stats.n_prompt += n_ahead;
     chat->stats.prompt_s += taken;
@@ -110,6 +119,7 @@ static peridot_status generate(struct cmd_chat *chat, struct reply *r)
         cmd_interrupt_cancels(chat->session);
         status = read_and_write(chat, r);
         cmd_interrupt_cancels(NULL);
+        cmd_progress_end(&r->progress);
         /* a Ctrl-C that came when the reply before had just ended is no reason to stop this one */
     } while (status == PERIDOT_CANCELLED && !cmd_interrupted());
     if (status != PERIDOT_OK && (status != PERIDOT_CANCELLED || c->n_ids == n_prompt)) return status;
@@ -131,7 +141,8 @@ static void print_cut(const struct cmd_chat *chat)
 
 static peridot_status reply(struct cmd_chat *chat)
 {
-    struct reply r = {.conversation = &chat->conversation, .terminal = isatty(STDOUT_FILENO) == 1};
+    struct reply r = {.conversation = &chat->conversation, .terminal = isatty(STDOUT_FILENO) == 1,
+                      .progress = cmd_progress_begin("reading the prompt")};
     peridot_status status = generate(chat, &r);
     free(r.text);
     if (r.error) chat->leaves = true;
