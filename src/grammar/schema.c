@@ -327,6 +327,7 @@ static peridot_status find_properties(struct properties *p, const struct pd_node
     for (uint32_t k = 0; k < of->n; k++) {
         PD_TRY(pd_node_get(&list, &of->at[k], "properties", YYJSON_TYPE_OBJ));
         p->named = p->named || list;
+        if (!list) continue;
         yyjson_obj_foreach(list, i, n, key, value) PD_TRY(add_property(p, key, false, of->at[k].path));
     }
     for (uint32_t k = 0; k < of->n; k++) {
