@@ -354,24 +354,6 @@ static bool reach(struct pd_rules *r, const struct reverse *v, uint8_t height)
     return n > 0;
 }
 
-/* Takes away the edges that lead nowhere. */
-static void prune(struct pd_rules *r)
-{
-    for (size_t i = 0; i < r->n_states; i++) {
-        struct pd_state *s = &r->states[i];
-        struct pd_byte_edge *bytes = r->bytes + s->bytes;
-        struct pd_call_edge *calls = r->calls + s->calls;
-        uint32_t n_bytes = 0, n_calls = 0;
-        for (uint32_t k = 0; k < s->n_bytes; k++)
-            if (r->states[bytes[k].to].height != PD_NEVER) bytes[n_bytes++] = bytes[k];
-        for (uint32_t k = 0; k < s->n_calls; k++)
-            if (r->states[calls[k].to].height != PD_NEVER && is_open(r, calls[k].rule, PD_NEVER))
-                calls[n_calls++] = calls[k];
-        s->n_bytes = n_bytes;
-        s->n_calls = n_calls;
-    }
-}
-
 peridot_status pd_rules_finish(struct pd_rules *r)
 {
     struct reverse v = {0};
@@ -379,7 +361,6 @@ peridot_status pd_rules_finish(struct pd_rules *r)
     if (make_reverse(&v, r)) {
         for (size_t i = 0; i < r->n_states; i++) r->states[i].height = PD_NEVER;
         for (uint8_t height = 0; height <= PD_MAX_CALLS && reach(r, &v, height); height++);
-        prune(r);
     } else {
         check(r, pd_fail_alloc(r->n_states * sizeof *v.first, "grammar"));
     }
