@@ -1,4 +1,5 @@
 /* Feeds every harness with the files of its folders, without libFuzzer: test_fuzz_corpus SEEDS FINDINGS. */
+#define _XOPEN_SOURCE 700
 #include "harness.h"
 
 #include <dirent.h>
@@ -39,16 +40,16 @@ static void run_file(int (*run)(const uint8_t *data, size_t size), const char *p
 static size_t run_folder(int (*run)(const uint8_t *data, size_t size), const char *folder, const char *name)
 {
     char path[1024];
+    struct dirent **entries = NULL;
     size_t n = 0;
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    DIR *directory = opendir(path);
-    for (struct dirent *entry; directory && (entry = readdir(directory));) {
-        if (entry->d_name[0] == '.') continue;
-        snprintf(path, sizeof path, "%s/%s/%s", folder, name, entry->d_name);
-        run_file(run, path);
-        n++;
+    int n_entries = scandir(path, &entries, NULL, alphasort);   /* in the same order on every file system */
+    for (int i = 0; i < n_entries; i++) {
+        snprintf(path, sizeof path, "%s/%s/%s", folder, name, entries[i]->d_name);
+        if (entries[i]->d_name[0] != '.') run_file(run, path), n++;
+        free(entries[i]);
     }
-    if (directory) closedir(directory);
+    free(entries);
     return n;
 }
 
@@ -60,6 +61,7 @@ int main(int argc, char **argv)
         size_t n_findings = run_folder(harnesses[i].run, argv[2], harnesses[i].name);
         printf("%s: %zu seeds, %zu findings\n", harnesses[i].name, n_seeds, n_findings);
         if (!n_seeds) return 1;
+        fuzz_remove_folder();   /* another harness's files are none of the next one's */
     }
     return 0;
 }

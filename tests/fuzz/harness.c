@@ -31,15 +31,21 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
     return remove(path);
 }
 
-static void remove_folder(void) { nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS); }
+void fuzz_remove_folder(void)
+{
+    if (folder[0]) nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    folder[0] = 0;
+}
 
 const char *fuzz_folder(void)
 {
+    static bool ends;
     if (folder[0]) return folder;
     const char *parent = getenv("TMPDIR");
     snprintf(folder, sizeof folder, "%s/peridot-fuzz-XXXXXX", parent ? parent : "/tmp");
     FUZZ_CHECK(mkdtemp(folder));
-    atexit(remove_folder);
+    if (!ends) atexit(fuzz_remove_folder);
+    ends = true;
     return folder;
 }
 

@@ -23,6 +23,8 @@ bool fuzz_ok(peridot_status status);
 const char *fuzz_folder(void);
 const char *fuzz_file(const char *name, const void *data, size_t size);
 void fuzz_remove(const char *name);
+/* The folder goes with all that is in it; the next file makes a new one. */
+void fuzz_remove_folder(void);
 
 /* Takes the text up to the next separator from the input: "\n===\n" in a seed. False at the end of the input. */
 struct fuzz_part {
