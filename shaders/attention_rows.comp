@@ -269,7 +269,7 @@ void main()
             uint text = text_of[t], last = t;
             while (last + 1 < TOKENS && text_of[last + 1] == text) last++;
             uint begin = p.window != 0 && pos[t] + 1 > p.window ? pos[t] + 1 - p.window : 0;
-            attend(text, begin, pos[last] + 1, pos[last]);
+            attend(text, begin - begin % (LANES * ROWS), pos[last] + 1, pos[last]);   /* sums do not depend on `begin` */
             t = last + 1;
         }
     }

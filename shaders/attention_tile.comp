@@ -173,9 +173,9 @@ void main()
         /* As past the last turn what a place says is an address, too: see slot_of_key. */
         pd_place place = p.places.at[min(t, end_token - 1)];
         uint last = t;
-        while (last + 1 < end_token && p.places.at[last + 1].text == place.text) last++;
+        while (last + 1 < end_token && p.places.at[min(last + 1, end_token - 1)].text == place.text) last++;
         uint begin = p.window != 0 && place.pos + 1 > p.window ? place.pos + 1 - p.window : 0;
-        attend(place.text, begin, p.places.at[last].pos + 1);
+        attend(place.text, begin - begin % KEYS, p.places.at[last].pos + 1);   /* sums do not depend on `begin` */
         t = last + 1;
     }
     write_result();
