@@ -207,13 +207,16 @@ static peridot_status refuse(const struct reader *r, const char *section, const 
 }
 
 /* A text is shown on terminals: control characters could do more there than be read. */
-static bool is_plain(const char *text) { return strcmp(cmd_shown(text), text) == 0; }
+static bool is_plain(const char *text, size_t size)
+{
+    return strlen(text) == size && strcmp(cmd_shown(text), text) == 0;
+}
 
 static const char *take_text(char *to, size_t size, yyjson_val *value)
 {
     if (!yyjson_is_str(value)) return "is not a string";
     if (yyjson_get_len(value) >= size) return "is too long";
-    if (!is_plain(yyjson_get_str(value))) return "has a control character";
+    if (!is_plain(yyjson_get_str(value), yyjson_get_len(value))) return "has a control character";
     memcpy(to, yyjson_get_str(value), yyjson_get_len(value) + 1);
     return NULL;
 }
