@@ -346,6 +346,8 @@ peridot_status pd_pages_truncate(struct pd_cache *cache, struct pd_pages *pages,
         while (pages->end[kind] > pd_max(end, pages->begin[kind])) give_back(pool, table[--pages->end[kind]]);
         if (n % PD_PAGE == 0 || pages->end[kind] < end || pages->begin[kind] >= end) continue;
         uint32_t last = table[end - 1];
+        while (pool->n_references[last] > 1 && cache->snapshots && make_room(cache, kind, 1) != PERIDOT_OK)
+            drop_snapshot(cache, &cache->snapshots);   /* it may be what the page is shared with */
         if (pool->n_references[last] == 1) continue;
         PD_TRY(take_copy(cache, kind, &table[end - 1], last));
         give_back(pool, last);
