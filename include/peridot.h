@@ -363,8 +363,8 @@ PERIDOT_API void peridot_cancel(peridot_session *session);
 /* A new sequence without tokens. PERIDOT_ERROR_ARGUMENT when all of the session's are taken. */
 PERIDOT_API peridot_status peridot_sequence_create(peridot_sequence **out, peridot_session *session);
 /* A new sequence of the first n tokens of `from`. Both share the cache's pages up to there. It samples as `from` does,
- * from the state that this is in. PERIDOT_ERROR_ARGUMENT when layers with windows no longer have the keys: see
- * peridot_sequence_truncate. */
+ * from the state that this is in, and can go back where `from` can. PERIDOT_ERROR_ARGUMENT where that cannot go back to n
+ * tokens: see peridot_sequence_nearest. */
 PERIDOT_API peridot_status peridot_sequence_fork(peridot_sequence **out, const peridot_sequence *from, uint32_t n);
 /* Writes the sequence to a file: tokens, keys and values, the chain's numbers and the generator (biases, stop texts and
  * the grammar, which are borrowed, are not in it). PERIDOT_ERROR_IO when `path` is a file of the model. Nothing may be
@@ -384,6 +384,9 @@ PERIDOT_API uint32_t peridot_sequence_pos(const peridot_sequence *sequence);
  * model, open it again, and evaluate them in a new session. Of a call that failed, those chunks are among them that
  * were done before. */
 PERIDOT_API const int32_t *peridot_sequence_tokens(const peridot_sequence *sequence);
+/* Tokens that the sequence keeps where it is to go back to n of them, or is to be forked there: n, or where layers with
+ * windows have passed over that, the nearest place before it: see peridot_sequence_truncate. */
+PERIDOT_API uint32_t peridot_sequence_nearest(const peridot_sequence *sequence, uint32_t n);
 /* Keeps the first n tokens: the next one is at position n, and until then there are no logits unless all were kept.
  * Exact in models without windows. Layers with windows give keys back; they still have those for any place a chunk or
  * less back, and for the ends of the last eight prompts and of the replies before them, unless these take more memory

@@ -309,6 +309,47 @@ static void test_snapshots_on_host(void **state)
     peridot_model_close(model);
 }
 
+/* A fork goes back wherever the sequence can that it comes from, though windows have passed over the place and its pages
+ * are in the host's memory; and both go on as if alone. */
+static void test_forks_of_old_turns(void **state)
+{
+    (void)state;
+    peridot_model *model = open_model(MODEL, NULL);
+    peridot_session *s;
+    struct talk talk = {.n = 0}, other = {.n = 0};
+    uint32_t kept;
+    EXPECT_OK(peridot_session_create(&s, model,
+                                     &(peridot_session_params){.ctx = 512, .chunk = 16, .n_sequences = 2}));
+    peridot_sequence *q = add(s), *fork;
+    struct pd_cache *cache = cache_of(s);
+    while (talk.n < 16) add_turn(&talk, q, talk.n);
+    for (uint32_t n = 1; n < 16; n += 4) {
+        other = talk;
+        other.n = n;
+        uint32_t at = length(&other);
+        assert_int_equal(peridot_sequence_nearest(q, at + 5), at);
+        EXPECT_FAILURE(peridot_sequence_fork(&fork, q, at + 5), PERIDOT_ERROR_ARGUMENT, "gone");
+        EXPECT_OK(peridot_sequence_fork(&fork, q, at));
+        add_turn(&other, fork, 50 + n);
+        expect_as_never_back(&other, fork);
+        if (n > 4) {
+            other.n = n - 4;
+            EXPECT_OK(peridot_sequence_truncate(fork, length(&other), &kept));
+            assert_int_equal(kept, length(&other));
+            add_turn(&other, fork, 70 + n);
+            expect_as_never_back(&other, fork);
+        }
+        peridot_sequence_free(fork);
+    }
+    expect_as_never_back(&talk, q);
+    peridot_sequence_free(q);
+    assert_int_equal(cache->host_size, 0);
+    for (uint32_t kind = 0; kind < cache->n_kinds; kind++)
+        assert_int_equal(cache->pools[kind].n_free, cache->pools[kind].n_pages);
+    peridot_session_free(s);
+    peridot_model_close(model);
+}
+
 /* The host's memory has a bound: beyond it the oldest turns can't be gone back to, and the conversation goes on. */
 static void test_snapshots_bounded(void **state)
 {
@@ -574,7 +615,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_gemma2),  cmocka_unit_test(test_gemma3),    cmocka_unit_test(test_llama),
         cmocka_unit_test(test_columns),
         cmocka_unit_test(test_as_gpu), cmocka_unit_test(test_long_norms), cmocka_unit_test(test_snapshots),
-        cmocka_unit_test(test_snapshots_on_host), cmocka_unit_test(test_snapshots_bounded),
+        cmocka_unit_test(test_snapshots_on_host), cmocka_unit_test(test_forks_of_old_turns), cmocka_unit_test(test_snapshots_bounded),
         cmocka_unit_test(test_forks),
         cmocka_unit_test(test_budget),  cmocka_unit_test(test_saved),     cmocka_unit_test(test_damaged),
         cmocka_unit_test(test_cancel),  cmocka_unit_test(test_errors),

@@ -59,6 +59,11 @@ peridot_session *peridot_sequence_session(const peridot_sequence *sequence) { re
 uint32_t peridot_sequence_pos(const peridot_sequence *sequence) { return sequence->q->pos; }
 const int32_t *peridot_sequence_tokens(const peridot_sequence *sequence) { return sequence->q->tokens; }
 
+uint32_t peridot_sequence_nearest(const peridot_sequence *sequence, uint32_t n)
+{
+    return pd_sequence_nearest(sequence->q, (uint32_t)pd_min(n, sequence->q->pos));
+}
+
 peridot_status peridot_sequence_truncate(peridot_sequence *sequence, uint32_t n, uint32_t *kept)
 {
     uint32_t unused, nearest = n <= sequence->q->pos ? pd_sequence_nearest(sequence->q, n) : n;

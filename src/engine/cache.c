@@ -439,6 +439,34 @@ peridot_status pd_snapshot_take(struct pd_cache *cache, const struct pd_pages *p
     return PERIDOT_OK;
 }
 
+/* Pages of a snapshot, of all kinds. */
+static size_t count_pages(const struct pd_cache *cache, const struct pd_snapshot *s)
+{
+    size_t n = 0;
+    for (uint32_t kind = 0; kind < cache->n_kinds; kind++) n += s->end[kind] - s->begin[kind];
+    return n;
+}
+
+peridot_status pd_snapshots_share(struct pd_cache *cache, const struct pd_pages *to, const struct pd_pages *from,
+                                  uint32_t pos)
+{
+    const struct pd_snapshot *last = cache->snapshots;
+    while (last && last->next) last = last->next;
+    for (const struct pd_snapshot *s = cache->snapshots; last; s = s->next) {
+        size_t n = count_pages(cache, s), size = sizeof *s + n * sizeof *s->pages;
+        if (s->table == from->table && s->pos <= pos) {
+            struct pd_snapshot *copy = malloc(size);
+            if (!copy) return pd_fail_alloc(size, "a snapshot");
+            memcpy(copy, s, size);
+            copy->table = to->table;
+            for (size_t i = 0; i < n; i++) copy->pages[i]->n_snapshots++;
+            append(cache, copy);
+        }
+        if (s == last) break;
+    }
+    return PERIDOT_OK;
+}
+
 uint32_t pd_snapshot_before(const struct pd_cache *cache, const struct pd_pages *pages, uint32_t n)
 {
     uint32_t pos = 0;

@@ -86,8 +86,8 @@ peridot_status pd_pages_extend(struct pd_cache *cache, struct pd_pages *pages, u
 void pd_pages_release(struct pd_cache *cache, struct pd_pages *pages, uint32_t pos, uint32_t slack);
 /* Keeps the pages of the first n positions; 0: none. A page that is to be written again, and is shared, is copied. */
 peridot_status pd_pages_truncate(struct pd_cache *cache, struct pd_pages *pages, uint32_t n);
-/* Makes `to`, which has none, share the pages of the first n positions, which `from` can go back to; the last one is
- * copied unless it is full. */
+/* Makes `to`, which has none, share the pages of the first n positions, as far as `from` has them; the last one is copied
+ * unless it is full. */
 peridot_status pd_pages_fork(struct pd_cache *cache, struct pd_pages *to, const struct pd_pages *from, uint32_t n);
 /* Least number of positions, beside none, to which a sequence can go back: the next one sees only keys that are still
  * there. */
@@ -104,6 +104,9 @@ uint32_t pd_snapshot_before(const struct pd_cache *cache, const struct pd_pages 
 /* Gives `pages`, which holds those of layers without windows up to `pos`, those of its snapshot there. Where it fails
  * some are lacking. */
 peridot_status pd_snapshot_restore(struct pd_cache *cache, struct pd_pages *pages, uint32_t pos);
+/* Makes those of `from` up to `pos` snapshots of `to` as well, which has none. */
+peridot_status pd_snapshots_share(struct pd_cache *cache, const struct pd_pages *to, const struct pd_pages *from,
+                                  uint32_t pos);
 /* Drops the sequence's snapshots beyond `pos`. */
 void pd_snapshots_drop(struct pd_cache *cache, const struct pd_pages *pages, uint32_t pos);
 

@@ -101,17 +101,29 @@ peridot_status pd_sequence_truncate(struct pd_sequence *q, uint32_t n, uint32_t 
     return status;
 }
 
+static peridot_status share(struct pd_sequence *to, const struct pd_sequence *from, uint32_t n)
+{
+    struct pd_cache *cache = &from->set->cache;
+    PD_TRY(grow_tokens(to, n));
+    PD_TRY(pd_pages_fork(cache, &to->pages, &from->pages, n));   /* which may drop snapshots, to make room */
+    PD_TRY(pd_snapshots_share(cache, &to->pages, &from->pages, n));
+    if (n == 0 || n >= pd_pages_least(cache, &from->pages)) return PERIDOT_OK;
+    if (pd_snapshot_before(cache, &to->pages, n) != n)
+        return pd_fail(PERIDOT_ERROR_MEMORY, "the KV cache is full: the keys of the first %u tokens had to go", n);
+    PD_TRY(pd_snapshot_restore(cache, &to->pages, n));
+    return pd_pages_truncate(cache, &to->pages, n);
+}
+
 peridot_status pd_sequence_fork(struct pd_sequence **out, const struct pd_sequence *q, uint32_t n)
 {
     *out = NULL;
     if (n > q->pos) return pd_fail(PERIDOT_ERROR_ARGUMENT, "a sequence of %u tokens has no first %u", q->pos, n);
-    if (n && n < pd_pages_least(&q->set->cache, &q->pages))
+    if (pd_sequence_nearest(q, n) != n)
         return pd_fail(PERIDOT_ERROR_ARGUMENT,
                        "the keys of the first %u tokens are gone: layers with windows have passed over them", n);
     PD_TRY(pd_sequence_create(out, q->set));
     struct pd_sequence *copy = *out;
-    peridot_status status = grow_tokens(copy, n);
-    if (status == PERIDOT_OK) status = pd_pages_fork(&q->set->cache, &copy->pages, &q->pages, n);
+    peridot_status status = share(copy, q, n);
     if (status != PERIDOT_OK) {
         pd_sequence_free(copy);
         *out = NULL;
