@@ -14,14 +14,14 @@
  * tensor, byte or option. It is kept per thread until the next failing call on that thread. Out-parameters come first
  * and are set to NULL (or 0) on failure. The library never prints, exits, aborts or reads the environment.
  *
- * Files. One that is written appears at its path when it is complete, and replaces the one there, whose mode and owner it
- * takes over; other hard links of that keep the old contents. Symbolic links are followed. What cannot be replaced is
- * written in place, as it comes: devices, FIFOs, descriptors of the process (/dev/stdout), mount points.
+ * Files. One that is written appears at its path when it is complete, and replaces the one there, whose mode and owner
+ * it takes over; other hard links of that keep the old contents. Symbolic links are followed. What cannot be replaced
+ * is written in place, as it comes: devices, FIFOs, descriptors of the process (/dev/stdout), mount points.
  *
  * Faults. While files of a model, or a saved sequence, are open, the library has a handler for SIGBUS, which reads of a
  * mapped file raise when it is truncated or its disk fails: the call then returns PERIDOT_ERROR_IO. Every other SIGBUS
- * goes to the handler that was there, which is put back at the end. Threads that call the library must not block SIGBUS.
- * A model that is open has its weights in memory of its own; no other signal is touched.
+ * goes to the handler that was there, which is put back at the end. Threads that call the library must not block
+ * SIGBUS. A model that is open has its weights in memory of its own; no other signal is touched.
  *
  * Threads. Models are independent of each other: threads may list devices, and open, use and close models of their own,
  * at once. Sessions of one model may be used from different threads only if the caller serialises the calls (they share
@@ -354,8 +354,8 @@ PERIDOT_API uint32_t peridot_session_free_positions(const peridot_session *sessi
 /* Most tokens of one submit. */
 PERIDOT_API uint32_t peridot_session_chunk(const peridot_session *session);
 /* Ends the call that is at work on the session, or the next such call at once: it returns PERIDOT_CANCELLED. That takes
- * about 0.1 s, or a decode step where these are slower; the chunks of prompts that were done stand. From any thread, and
- * from a signal handler. */
+ * about 0.1 s, or a decode step where these are slower; the chunks of prompts that were done stand. From any thread,
+ * and from a signal handler. */
 PERIDOT_API void peridot_cancel(peridot_session *session);
 
 /* ---- sequence --------------------------------------------------------------------------------------------------- */
@@ -363,8 +363,8 @@ PERIDOT_API void peridot_cancel(peridot_session *session);
 /* A new sequence without tokens. PERIDOT_ERROR_ARGUMENT when all of the session's are taken. */
 PERIDOT_API peridot_status peridot_sequence_create(peridot_sequence **out, peridot_session *session);
 /* A new sequence of the first n tokens of `from`. Both share the cache's pages up to there. It samples as `from` does,
- * from the state that this is in, and can go back where `from` can. PERIDOT_ERROR_ARGUMENT where that cannot go back to n
- * tokens: see peridot_sequence_nearest. */
+ * from the state that this is in, and can go back where `from` can. PERIDOT_ERROR_ARGUMENT where that cannot go back to
+ * n tokens: see peridot_sequence_nearest. */
 PERIDOT_API peridot_status peridot_sequence_fork(peridot_sequence **out, const peridot_sequence *from, uint32_t n);
 /* Writes the sequence to a file: tokens, keys and values, the chain's numbers and the generator (biases, stop texts and
  * the grammar, which are borrowed, are not in it). PERIDOT_ERROR_IO when `path` is a file of the model. Nothing may be
@@ -530,8 +530,8 @@ typedef struct peridot_request_params {
                                   ends it with PERIDOT_CANCELLED */
     void *user;
     /* So many of the prompt's last tokens are a reply that an earlier request began, and that a lost device or a full
-     * cache ended: the text, its stop texts, the generator and the grammar go on after them, to the same reply. The chain is to be
-     * set anew before, with the seed that it had. */
+     * cache ended: the text, its stop texts, the generator and the grammar go on after them, to the same reply. The
+     * chain is to be set anew before, with the seed that it had. */
     size_t n_replied;
     /* Called before `text` with the logits that a token is drawn from, before biases and penalties, and their position;
      * NULL: never. Steps are then not queued ahead. False ends the request. */

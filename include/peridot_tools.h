@@ -209,8 +209,8 @@ PERIDOT_API void peridot_output_abort(peridot_output *output);
  * whatever name: what is read must not be replaced. */
 PERIDOT_API peridot_status peridot_output_check(const char *path, const char *source);
 
-/* A failure, with the reason, where this cache folder is not used: it must belong to the user, be no link, and others must
- * not be able to write to it. */
+/* A failure, with the reason, where this cache folder is not used: it must belong to the user, be no link, and others
+ * must not be able to write to it. */
 PERIDOT_API peridot_status peridot_cache_check(const char *cache_dir);
 
 /* ---- synthetic models ------------------------------------------------------------------------------------------- */

@@ -31,7 +31,8 @@ void *__wrap_malloc(size_t size) { return fails() ? NULL : __real_malloc(size); 
 void *__wrap_calloc(size_t n, size_t size) { return fails() ? NULL : __real_calloc(n, size); }
 void *__wrap_realloc(void *p, size_t size) { return fails() ? NULL : __real_realloc(p, size); }
 
-/* ---- for the command: what fails is said by FAIL_ALLOCATION, the number is written to the file COUNT_ALLOCATIONS ---- */
+/* ---- for the command: what fails is said by FAIL_ALLOCATION, the number is written to the file COUNT_ALLOCATIONS
+ * ---- */
 
 static void write_count(void)
 {

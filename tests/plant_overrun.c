@@ -1,5 +1,5 @@
-/* A program whose kernel reads past the end of a buffer, for tools/check to see that the validation layers see it in their
- * GPU-assisted mode. */
+/* A program whose kernel reads past the end of a buffer, for tools/check to see that the validation layers see it in
+ * their GPU-assisted mode. */
 #include "gpu/gpu.h"
 
 #include <stdio.h>

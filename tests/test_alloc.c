@@ -1,5 +1,5 @@
-/* Every allocation that a call of the library makes fails once: the call says so, leaves nothing behind, and succeeds when
- * it is made again. */
+/* Every allocation that a call of the library makes fails once: the call says so, leaves nothing behind, and succeeds
+ * when it is made again. */
 #include "bpe_fixture.h"   /* sets what it needs of POSIX */
 
 #include "failing_alloc.h"

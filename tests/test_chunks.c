@@ -1,23 +1,27 @@
-/* How the submits of a prompt are sized in time, on devices that are only numbers; test_limits.c has them on a real one. */
+/* How the submits of a prompt are sized in time, on devices that are only numbers; test_limits.c has them on a real
+ * one. */
 #include "format_fixture.h"
 
 #include "engine/prefill.h"
 
 #include <math.h>
 
-/* A device that takes `fixed` seconds of a submit and `each` of a token, but `slow` times as long from submit 10 to 20. */
+/* A device that takes `fixed` seconds of a submit and `each` of a token, but `slow` times as long from submit 10 to
+ * 20. */
 static void prompt_on(double fixed, double each, double slow, uint32_t n_submits, uint32_t *last, double *longest)
 {
+    struct pd_pace pace = {0};
     *longest = 0;
-    *last = 16;
     for (uint32_t i = 0; i < n_submits; i++) {
+        *last = pd_next_chunk(&pace, 1e9);
         double seconds = (fixed + each * *last) * (i >= 10 && i < 20 ? slow : 1);
         if (i < 10 || i > 20) *longest = fmax(*longest, seconds);
-        *last = pd_next_chunk(*last, *last, seconds);
+        pd_pace_took(&pace, 1e9 * *last, seconds);
     }
 }
 
-/* Submits fill 0.2 s, though a device was slow for a while, and have 16 tokens where those take longer; none comes near 2 s. */
+/* Submits fill 0.2 s, though a device was slow for a while, and have 16 tokens where those take longer; none comes near
+ * 2 s. */
 static void test_next_chunk(void **state)
 {
     (void)state;
@@ -32,47 +36,60 @@ static void test_next_chunk(void **state)
     prompt_on(0.5, 0.05, 4, 40, &last, &longest);
     assert_true(last >= 10 && last <= 11 && longest < 1.4);
     prompt_on(1.5, 0.01, 1, 30, &last, &longest);
-    assert_true(last <= 2 && longest < 1.7);
-    assert_int_equal(pd_next_chunk(100, 3, 0.01), 100);   /* the end of a prompt */
-    assert_int_equal(pd_next_chunk(100, 3, 0.6), 5);
-    assert_int_equal(pd_next_chunk(16, 1, 0.55), 2);
-    assert_int_equal(pd_next_chunk(16, 16, 0), 64);
+    assert_true(last >= 2 && longest < 1.7);
+    struct pd_pace pace = {.last = {40e9, 0.2}, .other = {20e9, 0.11}};
+    pd_pace_took(&pace, 3e9, 0.033);   /* the end of a prompt */
+    assert_in_range(pd_next_chunk(&pace, 1e9), 40, 41);
 }
 
-/* Where others wait for it, a submit takes 0.2 s, or a token; a device that grows slow with the keys takes a little longer. */
+/* What tokens at `pos` cost: as much again for 30,000 keys. */
+static double flop_at(double pos) { return 1e9 * (1 + pos / 30000); }
+
+/* Where others wait for it, a submit takes 0.2 s, or a token, or what takes hardly longer than a token; that tokens far
+ * from the beginning take longer is known before one was tried. */
 static void test_shared_chunk(void **state)
 {
     (void)state;
-    static const double fixed[] = {0.001, 0.02, 0.1, 0.15}, each[] = {0.0001, 0.005, 0.04};
+    static const double fixed[] = {0.001, 0.02, 0.1, 0.15, 0.5}, each[] = {0.0001, 0.005, 0.04};
     for (size_t f = 0; f < PD_COUNT(fixed); f++)
         for (size_t e = 0; e < PD_COUNT(each); e++) {
-            uint32_t next = 1, pos = 0;
+            struct pd_pace pace = {0};
+            uint32_t pos = 0, n_rounds = 0;
+            bool back = false;
             while (pos < 30000) {
-                double seconds = fixed[f] + each[e] * next * (1 + pos / 30000.0);
-                if (!(seconds <= 0.25)) fail_msg("%u tokens after %u take %g s", next, pos, seconds);
-                pos += next;
-                next = pd_next_shared_chunk(next, next, seconds);
+                uint32_t n = pd_next_shared_chunk(&pace, flop_at(pos));
+                double work = n * flop_at(pos + n / 2.0), seconds = fixed[f] + each[e] * work * 1e-9,
+                       one = fixed[f] + each[e] * flop_at(pos) * 1e-9, most = fmax(0.21, one * 1.12);
+                if (n_rounds++ == 1) most += each[e];   /* the second token was to be tried */
+                if (!(seconds <= most)) fail_msg("%u tokens after %u take %g s", n, pos, seconds);
+                if (n_rounds > 20 && fixed[f] + each[e] * 1e-9 * (n + 1) * 1.1 * flop_at(pos) < fmin(most, 0.19))
+                    fail_msg("%u tokens after %u take %g s only", n, pos, seconds);
+                pd_pace_took(&pace, work, seconds);
+                if (!back && pos > 20000) back = true, pos = 0;   /* another prompt, then the first one */
+                else if (back && pos < 100) back = true, pos = 25000;
+                else pos += n;
             }
-            if (fixed[f] < 0.1) assert_true(next == 1 || fixed[f] + 2 * each[e] * next > 0.1);   /* and not much less */
         }
-    assert_int_equal(pd_next_shared_chunk(40, 3, 0.01), 40);   /* the end of a prompt */
-    assert_int_equal(pd_next_shared_chunk(16, 16, 0.8), 4);
-    assert_int_equal(pd_next_shared_chunk(1, 1, 0.9), 1);
-    assert_int_equal(pd_next_shared_chunk(1, 1, 0.001), 4);
+    struct pd_pace pace = {.last = {512e9, 12}};   /* the first prompt was alone */
+    assert_in_range(pd_next_shared_chunk(&pace, 1e9), 8, 9);
+    pace = (struct pd_pace){.last = {1e9, 0.9}, .other = {2e9, 1.8}};
+    assert_int_equal(pd_next_shared_chunk(&pace, 1e9), 1);
 }
 
-/* A prompt of 32,768 tokens on a device that takes 10 ms more of a token for every 4,096 keys, and reads weights for so long. */
+/* A prompt of 32,768 tokens on a device that takes 10 ms more of a token for every 4,096 keys, and reads weights for so
+ * long. */
 static void test_long_prompt(void **state)
 {
     (void)state;
     for (int fixed = 0; fixed < 10; fixed++) {
-        uint32_t next = 16, n_submits = 0;
+        struct pd_pace pace = {0};
+        uint32_t n_submits = 0;
         double longest = 0;
         for (uint32_t pos = 0; pos < 32768; n_submits++) {
-            uint32_t n = (uint32_t)pd_min(next, 32768 - pos);
-            double seconds = 0.1 * fixed + n * (0.01 + 0.01 * (pos + n) / 4096);
+            uint32_t n = (uint32_t)pd_min(pd_next_chunk(&pace, 1 + pos / 4096.0), 32768 - pos);
+            double work = n * (1 + (pos + n / 2.0) / 4096), seconds = 0.1 * fixed + 0.01 * work;
             longest = fmax(longest, seconds);
-            next = pd_next_chunk(next, n, seconds);
+            pd_pace_took(&pace, work, seconds);
             pos += n;
         }
         assert_true(longest < 1.5 && n_submits <= 32768 / 2);

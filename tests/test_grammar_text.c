@@ -1,6 +1,6 @@
 /* Texts that models of random weights write under the schemas of golden/schemas.json: each that ends by a stop token
- * parses and validates, at any temperature. Draws beside those from a whole row of logits that is masked token by token.
- * Sequences that go back, fork and go on. PERIDOT_TEST_ALL=1: many more texts. PERIDOT_TEST_ANSWERS=FILE: what
+ * parses and validates, at any temperature. Draws beside those from a whole row of logits that is masked token by
+ * token. Sequences that go back, fork and go on. PERIDOT_TEST_ALL=1: many more texts. PERIDOT_TEST_ANSWERS=FILE: what
  * they say as lines of JSON, for other validators. */
 #include "format_fixture.h"
 

@@ -1,5 +1,5 @@
-/* A device that is lost in the middle of things, in a submit or in waiting for it: every later call on its model says so and
- * does no harm, and what was there goes on in a new session of the model opened anew. */
+/* A device that is lost in the middle of things, in a submit or in waiting for it: every later call on its model says
+ * so and does no harm, and what was there goes on in a new session of the model opened anew. */
 #include "format_fixture.h"
 #include "sequence_fixture.h"
 
@@ -186,7 +186,8 @@ static void test_generate(void **state)
     close_timeline(&t);
 }
 
-/* A step that is queued ahead may be what loses the device, while those before it are at work. What was handed on stays. */
+/* A step that is queued ahead may be what loses the device, while those before it are at work. What was handed on
+ * stays. */
 static void test_generate_ahead(void **state)
 {
     (void)state;

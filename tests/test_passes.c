@@ -140,7 +140,8 @@ static bool keep_small(void *user, uint64_t done, uint64_t total)
     return true;
 }
 
-/* Cancelled while a piece is at work, nothing more is submitted; the chunk was never there, and those before it stand. */
+/* Cancelled while a piece is at work, nothing more is submitted; the chunk was never there, and those before it
+ * stand. */
 static void test_cancel(void **state)
 {
     (void)state;

@@ -309,8 +309,8 @@ static void test_snapshots_on_host(void **state)
     peridot_model_close(model);
 }
 
-/* A fork goes back wherever the sequence can that it comes from, though windows have passed over the place and its pages
- * are in the host's memory; and both go on as if alone. */
+/* A fork goes back wherever the sequence can that it comes from, though windows have passed over the place and its
+ * pages are in the host's memory; and both go on as if alone. */
 static void test_forks_of_old_turns(void **state)
 {
     (void)state;

@@ -266,8 +266,8 @@ static void test_off(void **state)
     set_right();
 }
 
-/* A variant that has no kernel for a type leaves it to the next, even where it was asked for by name; and where it has taken over
- * for another, it pays. */
+/* A variant that has no kernel for a type leaves it to the next, even where it was asked for by name; and where it has
+ * taken over for another, it pays. */
 static void test_partial(void **state)
 {
     (void)state;

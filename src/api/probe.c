@@ -35,7 +35,7 @@ uint64_t peridot_session_step_size(const peridot_session *session, uint32_t n_se
 
 double peridot_session_token_flop(const peridot_session *session, uint32_t pos, bool logits)
 {
-    return pd_session_token_flop(session->s, pos, logits);
+    return pd_token_flop(session->s->model, pos, logits);
 }
 
 uint32_t peridot_session_n_dispatches(const peridot_session *session) { return pd_session_n_dispatches(session->s); }

@@ -1,6 +1,7 @@
 /* The sequences of peridot.h: they check arguments and call the engine. */
 #include "api/handles.h"
 #include "api/params.h"
+#include "base/num.h"
 #include "engine/saved.h"
 
 #include <stdlib.h>

@@ -86,8 +86,8 @@ peridot_status pd_pages_extend(struct pd_cache *cache, struct pd_pages *pages, u
 void pd_pages_release(struct pd_cache *cache, struct pd_pages *pages, uint32_t pos, uint32_t slack);
 /* Keeps the pages of the first n positions; 0: none. A page that is to be written again, and is shared, is copied. */
 peridot_status pd_pages_truncate(struct pd_cache *cache, struct pd_pages *pages, uint32_t n);
-/* Makes `to`, which has none, share the pages of the first n positions, as far as `from` has them; the last one is copied
- * unless it is full. */
+/* Makes `to`, which has none, share the pages of the first n positions, as far as `from` has them; the last one is
+ * copied unless it is full. */
 peridot_status pd_pages_fork(struct pd_cache *cache, struct pd_pages *to, const struct pd_pages *from, uint32_t n);
 /* Least number of positions, beside none, to which a sequence can go back: the next one sees only keys that are still
  * there. */

@@ -7,9 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-#define FIRST_CHUNK 16       /* where submits are sized: what even a slow GPU does in a fraction of a second */
-#define SUBMIT_SECONDS 0.2   /* what it aims at; drivers take a device away after about two */
-#define FEW_SECONDS 1.0      /* what FIRST_CHUNK tokens may take */
 #define PIECE_SECONDS 0.1    /* what a piece aims at */
 #define FIRST_PIECE_CPU (1ull << 28)   /* multiplications: some 10 ms */
 #define FIRST_PIECE_GPU (1ull << 32)
@@ -21,9 +18,7 @@ peridot_status pd_prefill_create(struct pd_prefill *p, struct pd_workspace *w, u
                              .n_max = n_max,
                              .timed = timed,
                              .overlap = !cpu,
-                             .piece_work = cpu ? FIRST_PIECE_CPU : FIRST_PIECE_GPU,
-                             .n_timed = (uint32_t)pd_min(FIRST_CHUNK, n_max),
-                             .n_shared = 1};
+                             .piece_work = cpu ? FIRST_PIECE_CPU : FIRST_PIECE_GPU};
     PD_TRY(pd_commands_create(&p->commands, w->model->gpu));
     for (int i = 0; i < 2; i++) {
         PD_TRY(pd_input_create(&p->chunks[i].input, w, n_max, (struct pd_span){0}));
@@ -40,36 +35,17 @@ void pd_prefill_free(struct pd_prefill *p)
 
 /* ---- sizes ---- */
 
-/* Where reading the weights takes longest, a token more costs little: few tokens may take longer than many. */
-uint32_t pd_next_chunk(uint32_t planned, uint32_t n, double seconds)
-{
-    if (n < planned && seconds < SUBMIT_SECONDS) return planned;   /* the end of a prompt */
-    double each = fmax(seconds, 1e-6) / n;
-    double fits = fmax(SUBMIT_SECONDS / each, fmin(FEW_SECONDS / each, FIRST_CHUNK));
-    return (uint32_t)ceil(fmin(fits, 4.0 * n));   /* or from 1 it might not rise again */
-}
-
-uint32_t pd_next_shared_chunk(uint32_t planned, uint32_t n, double seconds)
-{
-    if (n < planned && seconds < SUBMIT_SECONDS) return planned;
-    double fits = SUBMIT_SECONDS * n / fmax(seconds, 1e-6);
-    return (uint32_t)fmax(fmin(fits, 4.0 * n), 1);
-}
-
 uint64_t pd_next_piece(uint64_t most_work, double longest)
 {
     return (uint64_t)fmin(fmax((double)most_work * PIECE_SECONDS / fmax(longest, 1e-6), 1), 1e18);
 }
 
-uint32_t pd_prefill_next(const struct pd_prefill *p, bool others_wait)
+uint32_t pd_prefill_next(const struct pd_prefill *p, uint32_t pos, bool others_wait)
 {
-    return others_wait ? p->n_shared : p->timed ? p->n_timed : p->n_max;
-}
-
-void pd_prefill_took(struct pd_prefill *p, uint32_t n, double seconds)
-{
-    p->n_timed = (uint32_t)pd_min(pd_next_chunk(p->n_timed, n, seconds), p->n_max);
-    p->n_shared = (uint32_t)pd_min(pd_next_shared_chunk(p->n_shared, n, seconds), p->n_max);
+    double token = pd_token_flop(p->w->model, pos, false);
+    if (!others_wait && !p->timed) return p->n_max;
+    return (uint32_t)pd_min(others_wait ? pd_next_shared_chunk(&p->pace, token) : pd_next_chunk(&p->pace, token),
+                            p->n_max);
 }
 
 /* ---- a chunk ---- */
@@ -79,6 +55,7 @@ static peridot_status fill(struct pd_prefill *p, struct pd_chunk *chunk, struct 
                            bool whole)
 {
     chunk->n_parts = chunk->n_rows = 0;
+    chunk->flop = 0;
     for (uint32_t i = 0; i < n && chunk->n_rows < chunk->planned && chunk->n_parts < PD_MAX_SEQUENCES; i++) {
         struct pd_prompt *prompt = &prompts[i];
         struct pd_sequence *q = prompt->sequence;
@@ -93,6 +70,7 @@ static peridot_status fill(struct pd_prefill *p, struct pd_chunk *chunk, struct 
         chunk->parts[chunk->n_parts++] =
             (struct pd_chunk_part){prompt, chunk->n_rows, n_part, n_part == prompt->n_left};
         chunk->n_rows += n_part;
+        chunk->flop += n_part * pd_token_flop(p->w->model, pos + n_part / 2, false);
     }
     return PERIDOT_OK;
 }
@@ -171,12 +149,21 @@ peridot_status pd_report_progress(const struct pd_prompt *prompts, uint32_t n, c
     return report_progress(prompts, n, wishes, 0);
 }
 
+/* The first position of the next chunk, of the prompt that has evaluated most. */
+static uint32_t deepest(const struct pd_prompt *prompts, uint32_t n)
+{
+    uint32_t pos = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (prompts[i].n_left) pos = (uint32_t)pd_max(pos, prompts[i].sequence->pos + prompts[i].n_in_flight);
+    return pos;
+}
+
 /* The first piece of the next chunk. */
 static peridot_status begin_chunk(struct pd_chunk **out, struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n,
-                                  const struct pd_row_wishes *wishes, uint32_t most)
+                                  const struct pd_row_wishes *wishes, bool others_wait)
 {
     struct pd_chunk *chunk = *out = &p->chunks[p->next];
-    chunk->planned = most;
+    chunk->planned = pd_prefill_next(p, deepest(prompts, n), others_wait);
     chunk->n_submitted = 0;
     chunk->seconds = chunk->longest = 0;
     PD_TRY(fill(p, chunk, prompts, n, wishes->whole));
@@ -283,7 +270,7 @@ static peridot_status report_part(struct pd_prefill *p, const struct pd_chunk *c
 static peridot_status finish(struct pd_prefill *p, struct pd_chunk *chunk, const struct pd_row_wishes *wishes)
 {
     PD_TRY(wait_for_piece(p, chunk));
-    pd_prefill_took(p, chunk->n_rows, chunk->seconds);
+    pd_pace_took(&p->pace, chunk->flop, chunk->seconds);
     if (chunk->n_rows == chunk->planned || chunk->longest > PIECE_SECONDS)
         p->piece_work = pd_next_piece(chunk->most_work, chunk->longest);
     for (uint32_t i = 0; i < chunk->n_parts; i++) {
@@ -318,11 +305,12 @@ peridot_status pd_prefill_run(struct pd_prefill *p, struct pd_prompt *prompts, u
     bool reports = wishes->logits || wishes->hidden;
     struct pd_chunk *flying = NULL;
     peridot_status status = PERIDOT_OK;
-    while (status == PERIDOT_OK && pd_prefill_next(p, false) > 1 && pd_prefill_pending(prompts, n, wishes->whole)) {
+    while (status == PERIDOT_OK && pd_prefill_next(p, deepest(prompts, n), false) > 1
+           && pd_prefill_pending(prompts, n, wishes->whole)) {
         struct pd_chunk *chunk;
         status = pd_report_progress(prompts, n, wishes);
         if (*stop) status = pd_fail(PERIDOT_CANCELLED, "stopped between the chunks of a prompt");
-        if (status == PERIDOT_OK) status = begin_chunk(&chunk, p, prompts, n, wishes, pd_prefill_next(p, false));
+        if (status == PERIDOT_OK) status = begin_chunk(&chunk, p, prompts, n, wishes, false);
         if (status != PERIDOT_OK) break;
         if (flying) status = finish(p, flying, wishes);
         flying = NULL;
@@ -344,7 +332,7 @@ peridot_status pd_prefill_step(struct pd_prefill *p, struct pd_prompt *prompts, 
 {
     static const struct pd_row_wishes none = {.whole = true};
     struct pd_chunk *chunk;
-    PD_TRY(begin_chunk(&chunk, p, prompts, n, &none, pd_prefill_next(p, others_wait)));
+    PD_TRY(begin_chunk(&chunk, p, prompts, n, &none, others_wait));
     PD_TRY(submit_chunk(p, chunk, prompts, n, &none, stop));
     return finish(p, chunk, &none);
 }

@@ -5,6 +5,7 @@
 #ifndef PD_ENGINE_PREFILL_H
 #define PD_ENGINE_PREFILL_H
 
+#include "engine/pace.h"
 #include "engine/workspace.h"
 
 #include <stdatomic.h>
@@ -42,6 +43,7 @@ struct pd_chunk {
     uint32_t n_parts, n_rows, planned;
     uint32_t n_submitted;      /* pieces */
     uint64_t most_work;        /* of a piece */
+    double flop;
     double begun, seconds, longest;   /* when the last piece was; all of them, and the longest, took so long */
 };
 
@@ -50,9 +52,8 @@ struct pd_prefill {
     struct pd_chunk chunks[2];
     struct pd_commands *commands;   /* of rows of logits that callers want */
     uint32_t n_max;            /* tokens of a chunk */
-    uint32_t n_timed;          /* of the next one where submits are sized in time */
-    uint32_t n_shared;         /* and of one that other sequences wait for */
-    bool timed;                /* they are, though no other sequence waits */
+    bool timed;                /* submits are sized in time, though no other sequence waits */
+    struct pd_pace pace;       /* of the chunks so far */
     bool overlap;              /* the next chunk is submitted before the last one is done: a CPU has nothing to gain */
     uint64_t piece_work;       /* multiplications of a piece */
     uint32_t next;             /* of the two chunks */
@@ -74,10 +75,8 @@ peridot_status pd_prefill_step(struct pd_prefill *p, struct pd_prompt *prompts, 
 peridot_status pd_report_progress(const struct pd_prompt *prompts, uint32_t n, const struct pd_row_wishes *wishes);
 /* Whether a prompt has more left than its last token, or has that. */
 bool pd_prefill_pending(const struct pd_prompt *prompts, uint32_t n, bool whole);
-/* Tokens of the next chunk at most. */
-uint32_t pd_prefill_next(const struct pd_prefill *p, bool others_wait);
-/* A pass over n tokens of a prompt took so long. */
-void pd_prefill_took(struct pd_prefill *p, uint32_t n, double seconds);
+/* Tokens of the next chunk at most, which begins at `pos`; others_wait: sequences that write wait for its end. */
+uint32_t pd_prefill_next(const struct pd_prefill *p, uint32_t pos, bool others_wait);
 /* Hands out rows first .. first + n - 1 of the last pass's hidden states, as positions from `pos` on. */
 peridot_status pd_report_hidden(struct pd_workspace *w, const struct pd_row_wishes *wishes, struct pd_sequence *q,
                                 uint32_t pos, uint32_t first, uint32_t n);
@@ -88,11 +87,6 @@ peridot_status pd_report_logits(struct pd_workspace *w, const struct pd_row_wish
 peridot_status pd_prefill_measure(struct pd_prefill *p, struct pd_commands *commands, struct pd_sequence *q,
                                   uint32_t n);
 
-/* Tokens of the next submit, after one of n took so long where `planned` might have been taken; at most four times as
- * many. */
-uint32_t pd_next_chunk(uint32_t planned, uint32_t n, double seconds);
-/* The same where others wait for it: as many as fit the time, at least one. */
-uint32_t pd_next_shared_chunk(uint32_t planned, uint32_t n, double seconds);
 /* Multiplications of a piece to come, after the longest of some took so long and none had more than most_work. */
 uint64_t pd_next_piece(uint64_t most_work, double longest);
 

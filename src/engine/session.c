@@ -209,10 +209,12 @@ static peridot_status step(uint32_t *n_tokens, struct pd_session *s, struct pd_p
     struct pd_prompt *of[PD_MAX_SEQUENCES];
     int32_t tokens[PD_MAX_SEQUENCES];
     uint32_t m = 0;
+    double flop = 0;
     for (uint32_t i = 0; i < n && m < PD_MAX_SEQUENCES; i++) {
         if (prompts[i].n_left == 0) continue;
         of[m] = &prompts[i];
         sequences[m] = prompts[i].sequence;
+        flop += pd_token_flop(s->model, sequences[m]->pos, false);
         tokens[m++] = prompts[i].tokens[0];
     }
     *n_tokens = m;
@@ -221,7 +223,7 @@ static peridot_status step(uint32_t *n_tokens, struct pd_session *s, struct pd_p
     PD_TRY(pd_report_progress(prompts, n, wishes));
     double begun = pd_now();
     PD_TRY(pd_decode(&s->decoder, sequences, tokens, m));
-    pd_prefill_took(&s->prefill, 1, pd_now() - begun);
+    pd_pace_took(&s->prefill.pace, flop, pd_now() - begun);
     for (uint32_t i = 0; i < m; i++) {
         uint32_t pos = sequences[i]->pos - 1;
         of[i]->tokens++;
@@ -305,33 +307,15 @@ peridot_status pd_session_sample(int32_t *token, struct pd_session *s, struct pd
     return pd_draw(token, &s->workspace, q, logits);
 }
 
-static uint64_t n_keys(const struct pd_layer *layer, uint32_t pos)
-{
-    return layer->window ? pd_min((uint64_t)pos + 1, layer->window) : (uint64_t)pos + 1;
-}
-
 uint64_t pd_session_step_size(const struct pd_session *s, uint32_t n, uint32_t pos)
 {
     const struct pd_config *c = &s->model->config;
     uint64_t size = s->model->weights.decode_read_size;
     for (uint32_t i = 0; i < c->n_layers; i++) {
         const struct pd_layer *layer = &c->layers[i];
-        size += n * n_keys(layer, pos) * pd_layer_kv_dim(layer) * 2 * (s->set.cache.type == PERIDOT_KV_F16 ? 2 : 4);
+        size += n * pd_n_keys(layer, pos) * pd_layer_kv_dim(layer) * 2 * (s->set.cache.type == PERIDOT_KV_F16 ? 2 : 4);
     }
     return size;
-}
-
-/* Scores and weighted values are 2 each for every key; the embedding is only looked up. */
-double pd_session_token_flop(const struct pd_session *s, uint32_t pos, bool head)
-{
-    const struct pd_config *c = &s->model->config;
-    double flop = head ? 2.0 * s->model->weights.n_outputs * c->d_model : 0;
-    for (uint32_t i = 0; i < c->n_layers; i++) {
-        const struct pd_layer_weights *w = &s->model->weights.layers[i];
-        for (size_t m = 0; m < PD_COUNT(w->matrices); m++) flop += 2.0 * w->matrices[m].n_rows * w->matrices[m].n_cols;
-        flop += 4.0 * pd_layer_q_dim(&c->layers[i]) * (double)n_keys(&c->layers[i], pos);
-    }
-    return flop;
 }
 
 peridot_status pd_session_measure(struct pd_session *s, struct pd_commands *commands,

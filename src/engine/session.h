@@ -46,8 +46,6 @@ peridot_status pd_session_sample(int32_t *token, struct pd_session *s, struct pd
 void pd_session_set_sampling(struct pd_session *s, struct pd_sequence *q, const peridot_sampling *p);
 /* Bytes of weights and cache that a decode step of n sequences at position `pos` reads. */
 uint64_t pd_session_step_size(const struct pd_session *s, uint32_t n, uint32_t pos);
-/* Multiplications and additions of a token at `pos`, with those of its logits. */
-double pd_session_token_flop(const struct pd_session *s, uint32_t pos, bool head);
 /* Runs a decode step of n sequences (n_tokens 1) or a chunk of the first one, for measurements: see
  * pd_decoder_measure. */
 peridot_status pd_session_measure(struct pd_session *s, struct pd_commands *commands,

@@ -17,8 +17,8 @@ struct pd_note {
     char text[64];       /* what follows the hash: " normed 2 64 32 1" */
 };
 
-/* Calls take, which is false for a text that nobody wrote, for each line of the file; directory NULL: none. False: there is
- * none, or it is damaged, and what was taken is not to be kept. */
+/* Calls take, which is false for a text that nobody wrote, for each line of the file; directory NULL: none. False:
+ * there is none, or it is damaged, and what was taken is not to be kept. */
 bool pd_notes_read(const struct pd_notes *notes, const peridot_device_info *device, const char *directory,
                    bool (*take)(void *user, const struct pd_note *note), void *user);
 /* Replaces the file. */

@@ -3,8 +3,8 @@
  * least one byte, and its first is never in a call, so that following a byte takes one call at most.
  *
  * Rules are written as nondeterministic automata, one after another (pd_rules_begin, pd_nfa_..., pd_rules_end), and
- * pd_rules_finish finds the states from which no value can be completed, which walks avoid. Functions that write cannot fail by themselves:
- * what goes wrong stays in `status`, and pd_rules_end gives it back. */
+ * pd_rules_finish finds the states from which no value can be completed, which walks avoid. Functions that write cannot
+ * fail by themselves: what goes wrong stays in `status`, and pd_rules_end gives it back. */
 #ifndef PD_GRAMMAR_RULES_H
 #define PD_GRAMMAR_RULES_H
 
