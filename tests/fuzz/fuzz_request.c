@@ -2,8 +2,8 @@
  * JSON. */
 #include "vocabulary.h"
 
-#include "serve_params.h"
-#include "serve_server.h"
+#include "serve/params.h"
+#include "serve/server.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "serve_job.h"
+#include "job.h"
 
 #include <microhttpd.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef PERIDOT_COMMAND_SERVE_ERROR_H
 #define PERIDOT_COMMAND_SERVE_ERROR_H
 
-#include "serve_buffer.h"
+#include "buffer.h"
 
 struct serve_error {
     int status;                /* of HTTP; 0: nothing went wrong */

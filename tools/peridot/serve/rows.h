@@ -3,7 +3,7 @@
 #ifndef PERIDOT_COMMAND_SERVE_ROWS_H
 #define PERIDOT_COMMAND_SERVE_ROWS_H
 
-#include "serve_job.h"
+#include "job.h"
 
 /* Tasks that are only read, of one job, each with a sequence. */
 struct serve_rows {

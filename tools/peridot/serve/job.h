@@ -4,7 +4,7 @@
 #ifndef PERIDOT_COMMAND_SERVE_JOB_H
 #define PERIDOT_COMMAND_SERVE_JOB_H
 
-#include "serve_error.h"
+#include "error.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -4,7 +4,7 @@
 #ifndef PERIDOT_COMMAND_SERVE_ENGINE_H
 #define PERIDOT_COMMAND_SERVE_ENGINE_H
 
-#include "serve_server.h"
+#include "server.h"
 
 /* Opens the model, and begins. */
 peridot_status serve_engine_create(struct serve_engine **out, struct serve_server *server);

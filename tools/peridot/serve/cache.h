@@ -3,7 +3,7 @@
 #ifndef PERIDOT_COMMAND_SERVE_CACHE_H
 #define PERIDOT_COMMAND_SERVE_CACHE_H
 
-#include "serve_job.h"
+#include "job.h"
 
 enum { SERVE_MAX_SLOTS = 64 };
 

@@ -2,7 +2,7 @@
 #ifndef PERIDOT_COMMAND_SERVE_BUFFER_H
 #define PERIDOT_COMMAND_SERVE_BUFFER_H
 
-#include "util.h"
+#include "../util.h"
 
 #include <yyjson.h>
 

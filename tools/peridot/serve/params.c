@@ -1,5 +1,5 @@
-#include "serve_params.h"
-#include "serve_server.h"
+#include "params.h"
+#include "server.h"
 
 #include <math.h>
 #include <stdlib.h>

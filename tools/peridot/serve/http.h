@@ -3,7 +3,7 @@
 #ifndef PERIDOT_COMMAND_SERVE_HTTP_H
 #define PERIDOT_COMMAND_SERVE_HTTP_H
 
-#include "serve_server.h"
+#include "server.h"
 
 /* Begins to listen. */
 peridot_status serve_http_open(struct serve_http **out, struct serve_server *server);

@@ -1,4 +1,4 @@
-#include "serve_rows.h"
+#include "rows.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef PERIDOT_COMMAND_SERVE_LOG_H
 #define PERIDOT_COMMAND_SERVE_LOG_H
 
-#include "serve_server.h"
+#include "server.h"
 
 struct serve_log_line {
     char method[12], path[64];

@@ -1,5 +1,5 @@
-#include "serve_write.h"
-#include "serve_server.h"
+#include "write.h"
+#include "server.h"
 
 #include <math.h>
 #include <stdlib.h>

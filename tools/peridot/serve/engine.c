@@ -1,8 +1,8 @@
 #define _GNU_SOURCE   /* POLLRDHUP */
-#include "serve_engine.h"
-#include "serve_cache.h"
-#include "serve_rows.h"
-#include "serve_write.h"
+#include "engine.h"
+#include "cache.h"
+#include "rows.h"
+#include "write.h"
 
 #include <errno.h>
 #include <poll.h>

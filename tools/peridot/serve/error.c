@@ -1,4 +1,4 @@
-#include "serve_error.h"
+#include "error.h"
 
 #include <stdarg.h>
 #include <string.h>

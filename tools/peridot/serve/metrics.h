@@ -2,7 +2,7 @@
 #ifndef PERIDOT_COMMAND_SERVE_METRICS_H
 #define PERIDOT_COMMAND_SERVE_METRICS_H
 
-#include "serve_buffer.h"
+#include "buffer.h"
 
 #include <pthread.h>
 

@@ -1,9 +1,9 @@
 #define _POSIX_C_SOURCE 200809L
 #define _DEFAULT_SOURCE   /* strcasecmp, getaddrinfo */
-#include "serve_http.h"
-#include "serve_log.h"
-#include "serve_pages.h"
-#include "serve_read.h"
+#include "http.h"
+#include "log.h"
+#include "pages.h"
+#include "read.h"
 
 #include <microhttpd.h>
 #include <netdb.h>

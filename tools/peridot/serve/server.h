@@ -3,9 +3,9 @@
 #ifndef PERIDOT_COMMAND_SERVE_SERVER_H
 #define PERIDOT_COMMAND_SERVE_SERVER_H
 
-#include "open.h"
-#include "serve_job.h"
-#include "serve_metrics.h"
+#include "../open.h"
+#include "job.h"
+#include "metrics.h"
 
 struct serve_args {
     struct cmd_model_args model;

@@ -3,7 +3,7 @@
 #ifndef PERIDOT_COMMAND_SERVE_PARAMS_H
 #define PERIDOT_COMMAND_SERVE_PARAMS_H
 
-#include "serve_job.h"
+#include "job.h"
 
 /* Puts what the body says into the job, but for texts; false: the job's error says what is wrong. */
 bool serve_params_read(struct serve_job *job, yyjson_val *root);

@@ -3,7 +3,7 @@
 #ifndef PERIDOT_COMMAND_SERVE_READ_H
 #define PERIDOT_COMMAND_SERVE_READ_H
 
-#include "serve_server.h"
+#include "server.h"
 
 peridot_status serve_reader_create(struct serve_reader **out, struct serve_server *server);
 /* Refuses what is still waiting. NULL is allowed. */

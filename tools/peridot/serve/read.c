@@ -1,9 +1,9 @@
 #define _DEFAULT_SOURCE   /* getentropy */
-#include "serve_read.h"
-#include "serve_engine.h"
-#include "serve_log.h"
-#include "serve_params.h"
-#include "serve_write.h"
+#include "read.h"
+#include "engine.h"
+#include "log.h"
+#include "params.h"
+#include "write.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "serve_pages.h"
+#include "pages.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-#include "serve_log.h"
-#include "json.h"
+#include "log.h"
+#include "../json.h"
 
 #include <inttypes.h>
 #include <string.h>

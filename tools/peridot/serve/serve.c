@@ -1,10 +1,10 @@
 /* peridot serve: its options and its life: it begins to listen, opens the model, watches, and ends in order. */
 #define _POSIX_C_SOURCE 200809L
-#include "serve_engine.h"
-#include "serve_http.h"
-#include "serve_read.h"
-#include "terminal.h"
-#include "text.h"
+#include "engine.h"
+#include "http.h"
+#include "read.h"
+#include "../terminal.h"
+#include "../text.h"
 
 #include <signal.h>
 #include <stdlib.h>

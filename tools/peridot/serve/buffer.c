@@ -1,4 +1,4 @@
-#include "serve_buffer.h"
+#include "buffer.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

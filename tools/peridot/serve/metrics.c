@@ -1,4 +1,4 @@
-#include "serve_metrics.h"
+#include "metrics.h"
 
 #include <inttypes.h>
 #include <string.h>

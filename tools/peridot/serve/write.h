@@ -3,7 +3,7 @@
 #ifndef PERIDOT_COMMAND_SERVE_WRITE_H
 #define PERIDOT_COMMAND_SERVE_WRITE_H
 
-#include "serve_job.h"
+#include "job.h"
 
 /* Before anything is written: the events that begin a stream. */
 void serve_write_begin(struct serve_job *job);

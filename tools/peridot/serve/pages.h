@@ -2,7 +2,7 @@
 #ifndef PERIDOT_COMMAND_SERVE_PAGES_H
 #define PERIDOT_COMMAND_SERVE_PAGES_H
 
-#include "serve_server.h"
+#include "server.h"
 
 enum { SERVE_POLICY_SIZE = 512 };
 

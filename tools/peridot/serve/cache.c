@@ -1,4 +1,4 @@
-#include "serve_cache.h"
+#include "cache.h"
 
 #include <string.h>
 
