@@ -54,18 +54,6 @@ static peridot_status find_rule(uint32_t *rule, struct compiler *c, const struct
     return PERIDOT_OK;
 }
 
-static uint32_t text(struct compiler *c, uint32_t from, const char *what)
-{
-    return pd_nfa_text(c->r, from, what, strlen(what));
-}
-
-static uint32_t space(struct compiler *c, uint32_t from)
-{
-    uint32_t to = pd_nfa_state(c->r);
-    pd_write_space(&c->values, from, to);
-    return to;
-}
-
 static void byte(struct compiler *c, uint32_t from, char what, uint32_t to)
 {
     pd_nfa_bytes(c->r, from, (uint8_t)what, (uint8_t)what, to);
@@ -99,15 +87,15 @@ static peridot_status find_counts(uint32_t *min, uint32_t *max, const struct pd_
 static peridot_status write_null(struct compiler *c, const struct pd_nodes *of, uint32_t from, uint32_t to)
 {
     (void)of;
-    pd_nfa_skip(c->r, text(c, from, "null"), to);
+    pd_nfa_skip(c->r, pd_nfa_text(c->r, from, "null", 4), to);
     return PERIDOT_OK;
 }
 
 static peridot_status write_boolean(struct compiler *c, const struct pd_nodes *of, uint32_t from, uint32_t to)
 {
     (void)of;
-    pd_nfa_skip(c->r, text(c, from, "true"), to);
-    pd_nfa_skip(c->r, text(c, from, "false"), to);
+    pd_nfa_skip(c->r, pd_nfa_text(c->r, from, "true", 4), to);
+    pd_nfa_skip(c->r, pd_nfa_text(c->r, from, "false", 5), to);
     return PERIDOT_OK;
 }
 
@@ -275,19 +263,19 @@ static peridot_status write_array(struct compiler *c, const struct pd_nodes *of,
     uint32_t min, max, rule;
     size_t n_prefix = count_prefix(of);
     PD_TRY(find_counts(&min, &max, of, "minItems", "maxItems"));
-    uint32_t state = space(c, text(c, from, "[")), last = max;
+    uint32_t state = pd_write_mark(&c->values, from, '['), last = max;
     if (max == UINT32_MAX) last = (uint32_t)pd_max(pd_max(min, n_prefix), 1);
     if (min == 0) byte(c, state, ']', to);
     for (uint32_t i = 0; i < last && c->r->status == PERIDOT_OK; i++) {
         uint32_t after = pd_nfa_state(c->r);
         if (i <= n_prefix) PD_TRY(find_item(&rule, c, of, i));   /* those beyond are alike */
-        pd_nfa_call(c->r, i ? space(c, text(c, state, ",")) : state, rule, after);
-        if (i + 1 >= min) byte(c, space(c, after), ']', to);
+        pd_nfa_call(c->r, i ? pd_write_mark(&c->values, state, ',') : state, rule, after);
+        if (i + 1 >= min) byte(c, pd_write_space(&c->values, after), ']', to);
         state = after;
     }
     if (max != UINT32_MAX) return PERIDOT_OK;
     PD_TRY(find_item(&rule, c, of, last));
-    pd_nfa_call(c->r, space(c, text(c, state, ",")), rule, state);
+    pd_nfa_call(c->r, pd_write_mark(&c->values, state, ','), rule, state);
     return PERIDOT_OK;
 }
 
@@ -355,7 +343,7 @@ static peridot_status write_property(struct compiler *c, const struct pd_nodes *
                            of->at[0].path, yyjson_get_str(p->name), nodes.at[i].path);
     PD_TRY(find_rule(&rule, c, &nodes));
     pd_write_text(&c->values, from, yyjson_get_str(p->name), yyjson_get_len(p->name), after);
-    pd_nfa_call(c->r, space(c, text(c, after, ":")), rule, to);
+    pd_nfa_call(c->r, pd_write_mark(&c->values, after, ':'), rule, to);
     return PERIDOT_OK;
 }
 
@@ -424,7 +412,7 @@ static peridot_status write_other_name(struct compiler *c, const struct properti
     struct letters l = {0};
     uint32_t other = pd_nfa_state(c->r);
     peridot_status status = pd_array_reserve(&l.of, &l.capacity, 0, 1, sizeof *l.of, "names");
-    if (status == PERIDOT_OK) l.of[l.n++] = (struct letter){.state = text(c, from, "\"")};
+    if (status == PERIDOT_OK) l.of[l.n++] = (struct letter){.state = pd_nfa_text(c->r, from, "\"", 1)};
     for (size_t i = 0; i < p->n && status == PERIDOT_OK; i++) status = add_name(c, &l, p->of[i].name);
     for (uint32_t i = 0; i < l.n && status == PERIDOT_OK; i++) {
         status = write_letters(c, &l, i, other);
@@ -452,10 +440,10 @@ static peridot_status write_others(struct compiler *c, const struct pd_nodes *of
     PD_TRY(pd_nodes_property(&nodes, &c->d, of, NULL, 0));
     PD_TRY(find_rule(&rule, c, &nodes));
     pd_nfa_skip(c->r, first, name);
-    pd_nfa_skip(c->r, space(c, text(c, later, ",")), name);
+    pd_nfa_skip(c->r, pd_write_mark(&c->values, later, ','), name);
     if (p->n) PD_TRY(write_other_name(c, p, name, after));
     else pd_write_length(&c->values, name, 0, UINT32_MAX, after);
-    pd_nfa_call(c->r, space(c, text(c, after, ":")), rule, later);
+    pd_nfa_call(c->r, pd_write_mark(&c->values, after, ':'), rule, later);
     return PERIDOT_OK;
 }
 
@@ -463,11 +451,11 @@ static peridot_status write_others(struct compiler *c, const struct pd_nodes *of
 static peridot_status write_members(struct compiler *c, const struct pd_nodes *of, const struct properties *p,
                                     uint32_t from, uint32_t to)
 {
-    uint32_t first = space(c, text(c, from, "{")), later = pd_nfa_state(c->r);
+    uint32_t first = pd_write_mark(&c->values, from, '{'), later = pd_nfa_state(c->r);
     for (size_t i = 0; i < p->n && c->r->status == PERIDOT_OK; i++) {
         uint32_t name = pd_nfa_state(c->r), next_first = pd_nfa_state(c->r), next_later = pd_nfa_state(c->r);
         pd_nfa_skip(c->r, first, name);
-        if (i) pd_nfa_skip(c->r, space(c, text(c, later, ",")), name);
+        if (i) pd_nfa_skip(c->r, pd_write_mark(&c->values, later, ','), name);
         PD_TRY(write_property(c, of, &p->of[i], name, next_later));
         if (!p->of[i].required) pd_nfa_skip(c->r, first, next_first);
         if (!p->of[i].required) pd_nfa_skip(c->r, later, next_later);
@@ -476,7 +464,7 @@ static peridot_status write_members(struct compiler *c, const struct pd_nodes *o
     }
     PD_TRY(write_others(c, of, p, first, later));
     byte(c, first, '}', to);
-    byte(c, space(c, later), '}', to);
+    byte(c, pd_write_space(&c->values, later), '}', to);
     return PERIDOT_OK;
 }
 

@@ -19,10 +19,17 @@ void pd_values_begin(struct pd_values *v, struct pd_rules *r)
 
 void pd_values_free(struct pd_values *v) { free(v->chars); }
 
-void pd_write_space(struct pd_values *v, uint32_t from, uint32_t to)
+uint32_t pd_write_space(struct pd_values *v, uint32_t from)
 {
+    uint32_t to = pd_nfa_state(v->rules);
     pd_nfa_skip(v->rules, from, to);
     pd_nfa_call(v->rules, from, v->space, to);
+    return to;
+}
+
+uint32_t pd_write_mark(struct pd_values *v, uint32_t from, char mark)
+{
+    return pd_write_space(v, pd_nfa_text(v->rules, from, &mark, 1));
 }
 
 /* ---- characters ---- */
@@ -268,33 +275,26 @@ static uint32_t write_value(struct pd_values *v, uint32_t from, yyjson_val *valu
     return to;
 }
 
-static uint32_t space(struct pd_values *v, uint32_t from)
-{
-    uint32_t to = pd_nfa_state(v->rules);
-    pd_write_space(v, from, to);
-    return to;
-}
-
 static uint32_t write_members(struct pd_values *v, uint32_t from, yyjson_val *value)
 {
     bool object = yyjson_is_obj(value);
     size_t i, n;
     yyjson_val *key, *member;
-    uint32_t state = space(v, pd_nfa_text(v->rules, from, object ? "{" : "[", 1));
+    uint32_t state = pd_write_mark(v, from, object ? '{' : '[');
     if (object) {
         yyjson_obj_foreach(value, i, n, key, member) {
             uint32_t after = pd_nfa_state(v->rules);
-            if (i) state = space(v, pd_nfa_text(v->rules, state, ",", 1));
+            if (i) state = pd_write_mark(v, state, ',');
             pd_write_text(v, state, yyjson_get_str(key), yyjson_get_len(key), after);
-            state = write_value(v, space(v, pd_nfa_text(v->rules, after, ":", 1)), member);
+            state = write_value(v, pd_write_mark(v, after, ':'), member);
         }
     } else {
         yyjson_arr_foreach(value, i, n, member) {
-            if (i) state = space(v, pd_nfa_text(v->rules, state, ",", 1));
+            if (i) state = pd_write_mark(v, state, ',');
             state = write_value(v, state, member);
         }
     }
-    if (yyjson_get_len(value)) state = space(v, state);
+    if (yyjson_get_len(value)) state = pd_write_space(v, state);
     return pd_nfa_text(v->rules, state, object ? "}" : "]", 1);
 }
 

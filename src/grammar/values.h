@@ -36,8 +36,9 @@ void pd_values_free(struct pd_values *v);
 /* Writes the rules that others call. */
 peridot_status pd_values_finish(struct pd_values *v);
 
-/* Optional white space. */
-void pd_write_space(struct pd_values *v, uint32_t from, uint32_t to);
+/* Optional white space; a bracket, comma or colon and the white space after it: the state after them. */
+uint32_t pd_write_space(struct pd_values *v, uint32_t from);
+uint32_t pd_write_mark(struct pd_values *v, uint32_t from, char mark);
 /* In a string: a character of low .. high; any, however it is spelt. */
 void pd_write_char(struct pd_values *v, uint32_t from, uint32_t low, uint32_t high, uint32_t to);
 void pd_write_any_char(struct pd_values *v, uint32_t from, uint32_t to);
