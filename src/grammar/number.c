@@ -177,11 +177,9 @@ static void write_magnitude(struct pd_rules *r, uint32_t from, const struct pd_d
 static void write_exponent(struct pd_rules *r, uint32_t from, uint32_t to)
 {
     uint32_t sign = pd_nfa_state(r), state = pd_nfa_state(r);
-    pd_nfa_bytes(r, from, 'E', 'E', sign);
-    pd_nfa_bytes(r, from, 'e', 'e', sign);
+    pd_nfa_any_of(r, from, "Ee", sign);
     pd_nfa_skip(r, sign, state);
-    pd_nfa_bytes(r, sign, '+', '+', state);
-    pd_nfa_bytes(r, sign, '-', '-', state);
+    pd_nfa_any_of(r, sign, "+-", state);
     for (int i = 0; i < EXPONENT_DIGITS; i++) {
         uint32_t next = pd_nfa_state(r);
         pd_nfa_bytes(r, state, '0', '9', next);

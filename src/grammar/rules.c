@@ -73,6 +73,11 @@ void pd_nfa_bytes(struct pd_rules *r, uint32_t from, uint8_t low, uint8_t high, 
     add_edge(r, (struct pd_nfa_edge){.from = from, .to = to, .kind = EDGE_BYTES, .low = low, .high = high});
 }
 
+void pd_nfa_any_of(struct pd_rules *r, uint32_t from, const char *characters, uint32_t to)
+{
+    for (const char *c = characters; *c; c++) pd_nfa_bytes(r, from, (uint8_t)*c, (uint8_t)*c, to);
+}
+
 void pd_nfa_skip(struct pd_rules *r, uint32_t from, uint32_t to)
 {
     add_edge(r, (struct pd_nfa_edge){.from = from, .to = to, .kind = EDGE_SKIP});

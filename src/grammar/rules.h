@@ -62,9 +62,11 @@ peridot_status pd_rules_end(struct pd_rules *r, uint32_t rule);
  * PD_MAX_CALLS calls at most. */
 peridot_status pd_rules_finish(struct pd_rules *r);
 
-/* In the rule that is being written: a new state; edges on a byte, without one, and on a rule's text. */
+/* In the rule that is being written: a new state; edges on a byte of low .. high, on one of some characters, without a
+ * byte, and on a rule's text. */
 uint32_t pd_nfa_state(struct pd_rules *r);
 void pd_nfa_bytes(struct pd_rules *r, uint32_t from, uint8_t low, uint8_t high, uint32_t to);
+void pd_nfa_any_of(struct pd_rules *r, uint32_t from, const char *characters, uint32_t to);
 void pd_nfa_skip(struct pd_rules *r, uint32_t from, uint32_t to);
 void pd_nfa_call(struct pd_rules *r, uint32_t from, uint32_t rule, uint32_t to);
 /* The state after a text. */

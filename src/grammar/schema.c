@@ -54,11 +54,6 @@ static peridot_status find_rule(uint32_t *rule, struct compiler *c, const struct
     return PERIDOT_OK;
 }
 
-static void byte(struct compiler *c, uint32_t from, char what, uint32_t to)
-{
-    pd_nfa_bytes(c->r, from, (uint8_t)what, (uint8_t)what, to);
-}
-
 static peridot_status fail_empty(const struct pd_nodes *of, const char *what)
 {
     return pd_fail(PERIDOT_ERROR_ARGUMENT, PD_PATH ": no value is valid: %s", of->n ? of->at[0].path : "#", what);
@@ -265,12 +260,12 @@ static peridot_status write_array(struct compiler *c, const struct pd_nodes *of,
     PD_TRY(find_counts(&min, &max, of, "minItems", "maxItems"));
     uint32_t state = pd_write_mark(&c->values, from, '['), last = max;
     if (max == UINT32_MAX) last = (uint32_t)pd_max(pd_max(min, n_prefix), 1);
-    if (min == 0) byte(c, state, ']', to);
+    if (min == 0) pd_nfa_any_of(c->r, state, "]", to);
     for (uint32_t i = 0; i < last && c->r->status == PERIDOT_OK; i++) {
         uint32_t after = pd_nfa_state(c->r);
         if (i <= n_prefix) PD_TRY(find_item(&rule, c, of, i));   /* those beyond are alike */
         pd_nfa_call(c->r, i ? pd_write_mark(&c->values, state, ',') : state, rule, after);
-        if (i + 1 >= min) byte(c, pd_write_space(&c->values, after), ']', to);
+        if (i + 1 >= min) pd_nfa_any_of(c->r, pd_write_space(&c->values, after), "]", to);
         state = after;
     }
     if (max != UINT32_MAX) return PERIDOT_OK;
@@ -416,10 +411,10 @@ static peridot_status write_other_name(struct compiler *c, const struct properti
     for (size_t i = 0; i < p->n && status == PERIDOT_OK; i++) status = add_name(c, &l, p->of[i].name);
     for (uint32_t i = 0; i < l.n && status == PERIDOT_OK; i++) {
         status = write_letters(c, &l, i, other);
-        if (!l.of[i].ends) byte(c, l.of[i].state, '"', to);
+        if (!l.of[i].ends) pd_nfa_any_of(c->r, l.of[i].state, "\"", to);
     }
     pd_write_char(&c->values, other, 0, PD_LAST_CHAR, other);
-    byte(c, other, '"', to);
+    pd_nfa_any_of(c->r, other, "\"", to);
     free(l.of);
     return status;
 }
@@ -463,8 +458,8 @@ static peridot_status write_members(struct compiler *c, const struct pd_nodes *o
         later = next_later;
     }
     PD_TRY(write_others(c, of, p, first, later));
-    byte(c, first, '}', to);
-    byte(c, pd_write_space(&c->values, later), '}', to);
+    pd_nfa_any_of(c->r, first, "}", to);
+    pd_nfa_any_of(c->r, pd_write_space(&c->values, later), "}", to);
     return PERIDOT_OK;
 }
 
@@ -575,11 +570,10 @@ static peridot_status write_text(struct compiler *c, uint32_t text_rule, uint32_
     pd_rules_begin(c->r);
     uint32_t before = pd_nfa_state(c->r), after = pd_nfa_state(c->r);
     pd_nfa_skip(c->r, PD_NFA_START, before);
-    byte(c, PD_NFA_START, ' ', before);
+    pd_nfa_any_of(c->r, PD_NFA_START, " ", before);
     pd_nfa_call(c->r, before, value_rule, after);
     pd_nfa_skip(c->r, after, PD_NFA_END);
-    byte(c, after, ' ', PD_NFA_END);
-    byte(c, after, '\n', PD_NFA_END);
+    pd_nfa_any_of(c->r, after, " \n", PD_NFA_END);
     return pd_rules_end(c->r, text_rule);
 }
 

@@ -153,18 +153,13 @@ static void write_chars(struct pd_rules *r, uint32_t low, uint32_t high)
 static void write_space_rule(struct pd_values *v)
 {
     struct pd_rules *r = v->rules;
-    pd_nfa_bytes(r, PD_NFA_START, ' ', ' ', PD_NFA_END);
+    pd_nfa_any_of(r, PD_NFA_START, " ", PD_NFA_END);
     uint32_t state = pd_nfa_text(r, PD_NFA_START, "\n", 1);
     for (int i = 0; i < INDENT; i++) {
         pd_nfa_skip(r, state, PD_NFA_END);
         state = pd_nfa_text(r, state, " ", 1);
     }
     pd_nfa_skip(r, state, PD_NFA_END);
-}
-
-static void write_hex(struct pd_rules *r, uint32_t from, const char *digits, uint32_t to)
-{
-    for (; *digits; digits++) pd_nfa_bytes(r, from, (uint8_t)*digits, (uint8_t)*digits, to);
 }
 
 /* \" and its like, \uXXXX of what is no surrogate, and of two surrogates that are a pair. */
@@ -175,22 +170,22 @@ static void write_escape_rule(struct pd_values *v)
     uint32_t escape = pd_nfa_text(r, PD_NFA_START, "\\", 1), u = pd_nfa_text(r, escape, "u", 1),
              three = pd_nfa_state(r), two = pd_nfa_state(r), one = pd_nfa_state(r), d = pd_nfa_state(r),
              high = pd_nfa_state(r);
-    write_hex(r, escape, "\"\\/bfnrt", PD_NFA_END);
-    write_hex(r, u, "0123456789abcefABCEF", three);
-    write_hex(r, three, hex, two);
-    write_hex(r, two, hex, one);
-    write_hex(r, one, hex, PD_NFA_END);
-    write_hex(r, u, "dD", d);
-    write_hex(r, d, "01234567", two);
-    write_hex(r, d, "89abAB", high);
+    pd_nfa_any_of(r, escape, "\"\\/bfnrt", PD_NFA_END);
+    pd_nfa_any_of(r, u, "0123456789abcefABCEF", three);
+    pd_nfa_any_of(r, three, hex, two);
+    pd_nfa_any_of(r, two, hex, one);
+    pd_nfa_any_of(r, one, hex, PD_NFA_END);
+    pd_nfa_any_of(r, u, "dD", d);
+    pd_nfa_any_of(r, d, "01234567", two);
+    pd_nfa_any_of(r, d, "89abAB", high);
     for (int i = 0; i < 2; i++) {
         uint32_t next = pd_nfa_state(r);
-        write_hex(r, high, hex, next);
+        pd_nfa_any_of(r, high, hex, next);
         high = next;
     }
     uint32_t low = pd_nfa_text(r, high, "\\u", 2), after = pd_nfa_state(r);
-    write_hex(r, low, "dD", after);
-    write_hex(r, after, "cdefCDEF", two);
+    pd_nfa_any_of(r, low, "dD", after);
+    pd_nfa_any_of(r, after, "cdefCDEF", two);
 }
 
 peridot_status pd_values_finish(struct pd_values *v)
@@ -212,7 +207,7 @@ peridot_status pd_values_finish(struct pd_values *v)
 /* ---- strings ---- */
 
 static uint32_t quote(struct pd_values *v, uint32_t from) { return pd_nfa_text(v->rules, from, "\"", 1); }
-static void unquote(struct pd_values *v, uint32_t from, uint32_t to) { pd_nfa_bytes(v->rules, from, '"', '"', to); }
+static void unquote(struct pd_values *v, uint32_t from, uint32_t to) { pd_nfa_any_of(v->rules, from, "\"", to); }
 
 void pd_write_text(struct pd_values *v, uint32_t from, const char *text, size_t size, uint32_t to)
 {
@@ -235,7 +230,7 @@ void pd_write_strings(struct pd_values *v, uint32_t from, const struct pd_chars 
         if (e->low == PD_SKIP) pd_nfa_skip(v->rules, base + e->from, base + e->to);
         else pd_write_char(v, base + e->from, e->low, e->high, base + e->to);
     }
-    pd_nfa_bytes(v->rules, from, '"', '"', base + PD_CHARS_START);
+    pd_nfa_any_of(v->rules, from, "\"", base + PD_CHARS_START);
     unquote(v, base + PD_CHARS_END, to);
 }
 
