@@ -156,8 +156,9 @@ static peridot_status properties_differ(bool *out, struct pd_document *d, const 
         yyjson_arr_foreach(required, i, n, name) {
             struct pd_nodes of_a, of_b;
             if (*out || !yyjson_is_str(name) || !requires(b, name)) continue;
-            PD_TRY(pd_nodes_property(&of_a, d, a, yyjson_get_str(name), yyjson_get_len(name)));
-            PD_TRY(pd_nodes_property(&of_b, d, b, yyjson_get_str(name), yyjson_get_len(name)));
+            const struct pd_name property = {yyjson_get_str(name), yyjson_get_len(name)};
+            PD_TRY(pd_nodes_property(&of_a, d, a, property));
+            PD_TRY(pd_nodes_property(&of_b, d, b, property));
             PD_TRY(are_disjoint(out, d, &of_a, &of_b, depth + 1));
         }
     }
@@ -309,7 +310,7 @@ peridot_status pd_nodes_types(unsigned *types, const struct pd_nodes *nodes)
 }
 
 peridot_status pd_nodes_property(struct pd_nodes *out, struct pd_document *d, const struct pd_nodes *of,
-                                 const char *name, size_t size)
+                                 struct pd_name name)
 {
     *out = (struct pd_nodes){0};
     for (uint32_t i = 0; i < of->n; i++) {
@@ -317,13 +318,13 @@ peridot_status pd_nodes_property(struct pd_nodes *out, struct pd_document *d, co
         yyjson_val *properties, *value;
         struct pd_node child;
         PD_TRY(pd_node_get(&properties, node, "properties", YYJSON_TYPE_OBJ));
-        value = name ? yyjson_obj_getn(properties, name, size) : NULL;
+        value = name.text ? yyjson_obj_getn(properties, name.text, name.size) : NULL;
         if (value) {
-            PD_TRY(pd_node_child(&child, d, node, "properties", name, size, value));
+            PD_TRY(pd_node_child(&child, d, node, "properties", name, value));
         } else {
             value = yyjson_obj_get(node->value, "additionalProperties");
             if (!value) continue;
-            PD_TRY(pd_node_child(&child, d, node, "additionalProperties", NULL, 0, value));
+            PD_TRY(pd_node_child(&child, d, node, "additionalProperties", (struct pd_name){0}, value));
         }
         PD_TRY(pd_nodes_add(out, child));
     }

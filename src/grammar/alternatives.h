@@ -16,9 +16,9 @@ void pd_alternatives_free(struct pd_alternatives *a);
 
 /* Types of what an alternative writes: where `type` is absent, those that its keywords are about. */
 peridot_status pd_nodes_types(unsigned *types, const struct pd_nodes *nodes);
-/* Schemas of the property `name` (NULL: of those that are not named): `properties`, else additionalProperties where
+/* Schemas of a property (without a name: of those that are not named): `properties`, else additionalProperties where
  * that is given. */
 peridot_status pd_nodes_property(struct pd_nodes *out, struct pd_document *d, const struct pd_nodes *of,
-                                 const char *name, size_t size);
+                                 struct pd_name name);
 
 #endif

@@ -66,14 +66,15 @@ static peridot_status keep(struct pd_node *out, struct pd_document *d, const cha
 }
 
 peridot_status pd_node_child(struct pd_node *out, struct pd_document *d, const struct pd_node *parent, const char *key,
-                             const char *name, size_t name_size, yyjson_val *value)
+                             struct pd_name name, yyjson_val *value)
 {
     char path[MAX_PATH];
-    size_t n = (size_t)snprintf(path, sizeof path, "%s/%s%s", parent->path, key, name ? "/" : "");
-    for (size_t i = 0; i < name_size && n + 3 < sizeof path; i++) {
-        bool special = name[i] == '~' || name[i] == '/', control = (unsigned char)name[i] < 32;
-        path[n++] = special ? '~' : control ? '?' : name[i];
-        if (special) path[n++] = name[i] == '~' ? '0' : '1';
+    size_t n = (size_t)snprintf(path, sizeof path, "%s/%s%s", parent->path, key, name.text ? "/" : "");
+    for (size_t i = 0; i < name.size && n + 3 < sizeof path; i++) {
+        char c = name.text[i];
+        bool special = c == '~' || c == '/', control = (unsigned char)c < 32;
+        path[n++] = special ? '~' : control ? '?' : c;
+        if (special) path[n++] = c == '~' ? '0' : '1';
     }
     if (n + 3 >= sizeof path)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, PD_PATH ": the path is longer than %d bytes", parent->path, MAX_PATH);
@@ -85,7 +86,7 @@ peridot_status pd_node_member(struct pd_node *out, struct pd_document *d, const 
 {
     char number[24];
     size_t size = (size_t)snprintf(number, sizeof number, "%zu", i);
-    return pd_node_child(out, d, parent, key, number, size, value);
+    return pd_node_child(out, d, parent, key, (struct pd_name){number, size}, value);
 }
 
 /* ---- references ---- */

@@ -22,6 +22,12 @@ struct pd_node {
     const char *path;              /* JSON pointer, as "#/properties/name" */
 };
 
+/* Of a member of an object; {0}: none. */
+struct pd_name {
+    const char *text;
+    size_t size;
+};
+
 /* Schemas that a value must satisfy all. */
 struct pd_nodes {
     struct pd_node at[PD_MAX_NODES];
@@ -40,9 +46,9 @@ void pd_document_close(struct pd_document *d);
 
 /* Adds a schema, once. */
 peridot_status pd_nodes_add(struct pd_nodes *nodes, struct pd_node node);
-/* The schema at `value`, below keyword `key` of `parent` and, unless NULL, `name` there. */
+/* The schema at `value`, below keyword `key` of `parent` and `name` there, if there is one. */
 peridot_status pd_node_child(struct pd_node *out, struct pd_document *d, const struct pd_node *parent, const char *key,
-                             const char *name, size_t name_size, yyjson_val *value);
+                             struct pd_name name, yyjson_val *value);
 /* The same of member i of a list. */
 peridot_status pd_node_member(struct pd_node *out, struct pd_document *d, const struct pd_node *parent,
                               const char *key, size_t i, yyjson_val *value);

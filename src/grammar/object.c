@@ -60,16 +60,17 @@ static peridot_status find_properties(struct properties *p, const struct pd_node
 static peridot_status write_property(struct pd_compiler *c, const struct pd_nodes *of, const struct property *p,
                                      uint32_t from, uint32_t to)
 {
+    const struct pd_name name = {yyjson_get_str(p->name), yyjson_get_len(p->name)};
     struct pd_nodes nodes;
     uint32_t rule, after = pd_nfa_state(c->r);
-    PD_TRY(pd_nodes_property(&nodes, &c->d, of, yyjson_get_str(p->name), yyjson_get_len(p->name)));
+    PD_TRY(pd_nodes_property(&nodes, &c->d, of, name));
     for (uint32_t i = 0; p->required && i < nodes.n; i++)
         if (yyjson_is_false(nodes.at[i].value))
             return pd_fail(PERIDOT_ERROR_ARGUMENT, PD_PATH ": no value is valid: property %.100s is required, and "
                                                            "forbidden at " PD_PATH,
-                           of->at[0].path, yyjson_get_str(p->name), nodes.at[i].path);
+                           of->at[0].path, name.text, nodes.at[i].path);
     PD_TRY(pd_compiler_rule(&rule, c, &nodes));
-    pd_write_text(&c->values, from, yyjson_get_str(p->name), yyjson_get_len(p->name), after);
+    pd_write_text(&c->values, from, name.text, name.size, after);
     pd_nfa_call(c->r, pd_write_mark(&c->values, after, ':'), rule, to);
     return PERIDOT_OK;
 }
@@ -164,7 +165,7 @@ static peridot_status write_others(struct pd_compiler *c, const struct pd_nodes 
         forbidden = forbidden || yyjson_is_false(others);
     }
     if (!wanted || forbidden) return PERIDOT_OK;
-    PD_TRY(pd_nodes_property(&nodes, &c->d, of, NULL, 0));
+    PD_TRY(pd_nodes_property(&nodes, &c->d, of, (struct pd_name){0}));
     PD_TRY(pd_compiler_rule(&rule, c, &nodes));
     pd_nfa_skip(c->r, first, name);
     pd_nfa_skip(c->r, pd_write_mark(&c->values, later, ','), name);

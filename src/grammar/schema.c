@@ -197,7 +197,7 @@ static peridot_status find_item(uint32_t *rule, struct pd_compiler *c, const str
         yyjson_val *own = yyjson_arr_get(prefix, i);
         if (!own && !items) continue;
         if (own) PD_TRY(pd_node_member(&child, &c->d, node, "prefixItems", i, own));
-        else PD_TRY(pd_node_child(&child, &c->d, node, "items", NULL, 0, items));
+        else PD_TRY(pd_node_child(&child, &c->d, node, "items", (struct pd_name){0}, items));
         PD_TRY(pd_nodes_add(&nodes, child));
     }
     return pd_compiler_rule(rule, c, &nodes);
