@@ -176,10 +176,9 @@ static peridot_status write_others(struct pd_compiler *c, const struct pd_nodes 
 }
 
 /* `first`: nothing is written yet; `later`: something is. */
-static peridot_status write_members(struct pd_compiler *c, const struct pd_nodes *of, const struct properties *p,
-                                    uint32_t from, uint32_t to)
+static peridot_status write_members(struct pd_compiler *c, const struct pd_nodes *of, const struct properties *p)
 {
-    uint32_t first = pd_write_mark(&c->values, from, '{'), later = pd_nfa_state(c->r);
+    uint32_t first = pd_write_mark(&c->values, PD_NFA_START, '{'), later = pd_nfa_state(c->r);
     for (size_t i = 0; i < p->n && c->r->status == PERIDOT_OK; i++) {
         uint32_t name = pd_nfa_state(c->r), next_first = pd_nfa_state(c->r), next_later = pd_nfa_state(c->r);
         pd_nfa_skip(c->r, first, name);
@@ -191,16 +190,16 @@ static peridot_status write_members(struct pd_compiler *c, const struct pd_nodes
         later = next_later;
     }
     PD_TRY(write_others(c, of, p, first, later));
-    pd_nfa_any_of(c->r, first, "}", to);
-    pd_nfa_any_of(c->r, pd_write_space(&c->values, later), "}", to);
+    pd_nfa_any_of(c->r, first, "}", PD_NFA_END);
+    pd_nfa_any_of(c->r, pd_write_space(&c->values, later), "}", PD_NFA_END);
     return PERIDOT_OK;
 }
 
-peridot_status pd_write_object(struct pd_compiler *c, const struct pd_nodes *of, uint32_t from, uint32_t to)
+peridot_status pd_write_object(struct pd_compiler *c, const struct pd_nodes *of)
 {
     struct properties p = {0};
     peridot_status status = find_properties(&p, of);
-    if (status == PERIDOT_OK) status = write_members(c, of, &p, from, to);
+    if (status == PERIDOT_OK) status = write_members(c, of, &p);
     free(p.of);
     return status;
 }

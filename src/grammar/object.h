@@ -4,7 +4,7 @@
 
 #include "grammar/compiler.h"
 
-/* What `of` say of objects, in the rule that is being written. */
-peridot_status pd_write_object(struct pd_compiler *c, const struct pd_nodes *of, uint32_t from, uint32_t to);
+/* What `of` say of objects: the rule that is being written, from its start to its end. */
+peridot_status pd_write_object(struct pd_compiler *c, const struct pd_nodes *of);
 
 #endif

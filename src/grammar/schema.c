@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What an alternative says, for values of one type. */
-typedef peridot_status write_type(struct pd_compiler *c, const struct pd_nodes *of, uint32_t from, uint32_t to);
+/* What an alternative says, for values of one type: a rule from its start to its end. */
+typedef peridot_status write_type(struct pd_compiler *c, const struct pd_nodes *of);
 
 static peridot_status fail_empty(const struct pd_nodes *of, const char *what)
 {
@@ -37,18 +37,18 @@ static peridot_status find_counts(uint32_t *min, uint32_t *max, const struct pd_
 
 /* ---- null, true and false, numbers ---- */
 
-static peridot_status write_null(struct pd_compiler *c, const struct pd_nodes *of, uint32_t from, uint32_t to)
+static peridot_status write_null(struct pd_compiler *c, const struct pd_nodes *of)
 {
     (void)of;
-    pd_nfa_skip(c->r, pd_nfa_text(c->r, from, "null", 4), to);
+    pd_nfa_skip(c->r, pd_nfa_text(c->r, PD_NFA_START, "null", 4), PD_NFA_END);
     return PERIDOT_OK;
 }
 
-static peridot_status write_boolean(struct pd_compiler *c, const struct pd_nodes *of, uint32_t from, uint32_t to)
+static peridot_status write_boolean(struct pd_compiler *c, const struct pd_nodes *of)
 {
     (void)of;
-    pd_nfa_skip(c->r, pd_nfa_text(c->r, from, "true", 4), to);
-    pd_nfa_skip(c->r, pd_nfa_text(c->r, from, "false", 5), to);
+    pd_nfa_skip(c->r, pd_nfa_text(c->r, PD_NFA_START, "true", 4), PD_NFA_END);
+    pd_nfa_skip(c->r, pd_nfa_text(c->r, PD_NFA_START, "false", 5), PD_NFA_END);
     return PERIDOT_OK;
 }
 
@@ -89,19 +89,19 @@ static peridot_status find_range(struct pd_number_range *range, const struct pd_
     return fail_empty(of, "its limits leave no number");
 }
 
-static peridot_status write_integer(struct pd_compiler *c, const struct pd_nodes *of, uint32_t from, uint32_t to)
+static peridot_status write_integer(struct pd_compiler *c, const struct pd_nodes *of)
 {
     struct pd_number_range range = {.integer = true};
     PD_TRY(find_range(&range, of));
-    pd_write_number(&c->values, from, &range, to);
+    pd_write_number(&c->values, PD_NFA_START, &range, PD_NFA_END);
     return PERIDOT_OK;
 }
 
-static peridot_status write_number(struct pd_compiler *c, const struct pd_nodes *of, uint32_t from, uint32_t to)
+static peridot_status write_number(struct pd_compiler *c, const struct pd_nodes *of)
 {
     struct pd_number_range range = {.integer = false};
     PD_TRY(find_range(&range, of));
-    pd_write_number(&c->values, from, &range, to);
+    pd_write_number(&c->values, PD_NFA_START, &range, PD_NFA_END);
     return PERIDOT_OK;
 }
 
@@ -144,25 +144,24 @@ static peridot_status add_patterns(struct pd_chars *all, bool *any, const struct
     return add_pattern(all, any, known, strlen(known));
 }
 
-static peridot_status write_patterns(struct pd_compiler *c, struct pd_chars *all, uint32_t min, uint32_t max,
-                                     uint32_t from, uint32_t to)
+static peridot_status write_patterns(struct pd_compiler *c, struct pd_chars *all, uint32_t min, uint32_t max)
 {
     struct pd_chars length, both;
     if (min == 0 && max == UINT32_MAX) {
-        pd_write_strings(&c->values, from, all, to);
+        pd_write_strings(&c->values, PD_NFA_START, all, PD_NFA_END);
         return PERIDOT_OK;
     }
     peridot_status status = pd_chars_from_length(&length, min, max);
     if (status == PERIDOT_OK) {
         status = pd_chars_intersect(&both, all, &length);
-        if (status == PERIDOT_OK) pd_write_strings(&c->values, from, &both, to);
+        if (status == PERIDOT_OK) pd_write_strings(&c->values, PD_NFA_START, &both, PD_NFA_END);
         pd_chars_free(&both);
     }
     pd_chars_free(&length);
     return status;
 }
 
-static peridot_status write_string(struct pd_compiler *c, const struct pd_nodes *of, uint32_t from, uint32_t to)
+static peridot_status write_string(struct pd_compiler *c, const struct pd_nodes *of)
 {
     struct pd_chars all = {0};
     bool any = false;
@@ -171,10 +170,10 @@ static peridot_status write_string(struct pd_compiler *c, const struct pd_nodes 
     peridot_status status = PERIDOT_OK;
     for (uint32_t i = 0; i < of->n && status == PERIDOT_OK; i++) status = add_patterns(&all, &any, &of->at[i]);
     if (status == PERIDOT_OK && any) {
-        status = write_patterns(c, &all, min, max, from, to);
+        status = write_patterns(c, &all, min, max);
         if (status != PERIDOT_OK) pd_fail_prefix(status, of->at[0].path);
     }
-    if (status == PERIDOT_OK && !any) pd_write_length(&c->values, from, min, max, to);
+    if (status == PERIDOT_OK && !any) pd_write_length(&c->values, PD_NFA_START, min, max, PD_NFA_END);
     pd_chars_free(&all);
     return status;
 }
@@ -211,19 +210,19 @@ static size_t count_prefix(const struct pd_nodes *of)
     return n;
 }
 
-static peridot_status write_array(struct pd_compiler *c, const struct pd_nodes *of, uint32_t from, uint32_t to)
+static peridot_status write_array(struct pd_compiler *c, const struct pd_nodes *of)
 {
     uint32_t min, max, rule;
     size_t n_prefix = count_prefix(of);
     PD_TRY(find_counts(&min, &max, of, "minItems", "maxItems"));
-    uint32_t state = pd_write_mark(&c->values, from, '['), last = max;
+    uint32_t state = pd_write_mark(&c->values, PD_NFA_START, '['), last = max;
     if (max == UINT32_MAX) last = (uint32_t)pd_max(pd_max(min, n_prefix), 1);
-    if (min == 0) pd_nfa_any_of(c->r, state, "]", to);
+    if (min == 0) pd_nfa_any_of(c->r, state, "]", PD_NFA_END);
     for (uint32_t i = 0; i < last && c->r->status == PERIDOT_OK; i++) {
         uint32_t after = pd_nfa_state(c->r);
         if (i <= n_prefix) PD_TRY(find_item(&rule, c, of, i));   /* those beyond are alike */
         pd_nfa_call(c->r, i ? pd_write_mark(&c->values, state, ',') : state, rule, after);
-        if (i + 1 >= min) pd_nfa_any_of(c->r, pd_write_space(&c->values, after), "]", to);
+        if (i + 1 >= min) pd_nfa_any_of(c->r, pd_write_space(&c->values, after), "]", PD_NFA_END);
         state = after;
     }
     if (max != UINT32_MAX) return PERIDOT_OK;
@@ -307,7 +306,7 @@ static peridot_status write_alternative(struct pd_compiler *c, const struct pd_n
     if (types == 0 && alone) return fail_empty(of, "its types exclude each other");
     if (types & PD_JSON_FRACTION) types &= ~(unsigned)PD_JSON_INTEGER;   /* numbers are both */
     for (size_t i = 0; i < PD_COUNT(writers); i++)
-        if (types & writers[i].type) PD_TRY(writers[i].write(c, of, PD_NFA_START, PD_NFA_END));
+        if (types & writers[i].type) PD_TRY(writers[i].write(c, of));
     return PERIDOT_OK;
 }
 
