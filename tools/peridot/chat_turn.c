@@ -25,13 +25,7 @@ struct reply {
 
 static peridot_status append(struct reply *r, const char *text, size_t size)
 {
-    if (r->size + size > r->capacity) {
-        size_t capacity = 2 * (r->size + size) + 256;
-        char *longer = realloc(r->text, capacity);
-        if (!longer) return cmd_fail_alloc(capacity, "reply");
-        r->text = longer;
-        r->capacity = capacity;
-    }
+    CMD_TRY(cmd_array_reserve(&r->text, &r->capacity, r->size, size, 1, "reply"));
     if (size) memcpy(r->text + r->size, text, size);
     r->size += size;
     return PERIDOT_OK;

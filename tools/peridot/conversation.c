@@ -44,15 +44,9 @@ const char *cmd_conversation_system(const struct cmd_conversation *c)
     return c->n && is_role(&c->messages[0], "system") ? c->messages[0].text : NULL;
 }
 
-static peridot_status grow(struct cmd_conversation *c)
+static peridot_status reserve_message(struct cmd_conversation *c)
 {
-    if (c->n < c->capacity) return PERIDOT_OK;
-    size_t capacity = 2 * c->capacity + 16;
-    struct cmd_message *messages = realloc(c->messages, capacity * sizeof *messages);
-    if (!messages) return cmd_fail_alloc(capacity * sizeof *messages, "messages");
-    c->messages = messages;
-    c->capacity = capacity;
-    return PERIDOT_OK;
+    return cmd_array_reserve(&c->messages, &c->capacity, c->n, 1, sizeof *c->messages, "messages");
 }
 
 static peridot_status copy_text(char **out, const char *text, size_t size)
@@ -70,7 +64,7 @@ peridot_status cmd_conversation_set_system(struct cmd_conversation *c, const cha
     char *copy = NULL;
     if (text) CMD_TRY(copy_text(&copy, text, strlen(text)));
     if (has > had) {
-        peridot_status status = grow(c);
+        peridot_status status = reserve_message(c);
         if (status != PERIDOT_OK) {
             free(copy);
             return status;
@@ -88,26 +82,20 @@ peridot_status cmd_conversation_set_system(struct cmd_conversation *c, const cha
 peridot_status cmd_conversation_add(struct cmd_conversation *c, const char *role, const char *text, size_t size)
 {
     char *copy;
-    CMD_TRY(grow(c));
+    CMD_TRY(reserve_message(c));
     CMD_TRY(copy_text(&copy, text, size));
     c->messages[c->n++] = (struct cmd_message){.role = role, .text = copy};
     return PERIDOT_OK;
 }
 
-static peridot_status reserve_ids(struct cmd_conversation *c, size_t n)
+static peridot_status reserve_ids(struct cmd_conversation *c, size_t more)
 {
-    if (n <= c->ids_capacity) return PERIDOT_OK;
-    size_t capacity = cmd_max(n, 2 * c->ids_capacity + 1024);
-    int32_t *ids = realloc(c->ids, capacity * sizeof *ids);
-    if (!ids) return cmd_fail_alloc(capacity * sizeof *ids, "tokens");
-    c->ids = ids;
-    c->ids_capacity = capacity;
-    return PERIDOT_OK;
+    return cmd_array_reserve(&c->ids, &c->ids_capacity, c->n_ids, more, sizeof *c->ids, "tokens");
 }
 
 peridot_status cmd_conversation_add_id(struct cmd_conversation *c, int32_t id)
 {
-    CMD_TRY(reserve_ids(c, c->n_ids + 1));
+    CMD_TRY(reserve_ids(c, 1));
     c->ids[c->n_ids++] = id;
     return PERIDOT_OK;
 }
@@ -176,7 +164,7 @@ static peridot_status encode_next(int32_t **ids, size_t *n_ids, const struct cmd
 /* Appends them. There is room for all that a context holds, so that they stay where they are while a reply is made. */
 static peridot_status take_ids(struct cmd_conversation *c, const int32_t *ids, size_t n, uint32_t ctx)
 {
-    CMD_TRY(reserve_ids(c, cmd_max(c->n_ids + n, (uint64_t)ctx + 1)));
+    CMD_TRY(reserve_ids(c, n + ctx + 1));
     c->messages[c->n - 1].begin = c->n_ids;
     memcpy(c->ids + c->n_ids, ids, n * sizeof *ids);
     c->n_ids += n;

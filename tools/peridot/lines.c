@@ -25,13 +25,7 @@ static peridot_status make_room(struct cmd_lines *l)
     l->end -= l->begin;
     l->seen -= l->begin;
     l->begin = 0;
-    if (l->capacity - l->end >= READ_SIZE) return PERIDOT_OK;
-    size_t capacity = 2 * l->capacity + READ_SIZE;
-    char *data = realloc(l->data, capacity);
-    if (!data) return cmd_fail_alloc(capacity, "line");
-    l->data = data;
-    l->capacity = capacity;
-    return PERIDOT_OK;
+    return cmd_array_reserve(&l->data, &l->capacity, l->end, READ_SIZE, 1, "line");
 }
 
 static peridot_status read_some(struct cmd_lines *l)

@@ -1,4 +1,4 @@
-/* What the files of the command share beneath its options: failures, numbers and clocks. */
+/* What the files of the command share beneath its options: failures, arrays, numbers and clocks. */
 #ifndef PERIDOT_COMMAND_UTIL_H
 #define PERIDOT_COMMAND_UTIL_H
 
@@ -25,6 +25,11 @@
 peridot_status cmd_fail(peridot_status status, const char *format, ...) CMD_PRINTF(2, 3);
 /* "out of memory for N bytes (WHAT)" */
 peridot_status cmd_fail_alloc(size_t size, const char *what);
+
+/* Makes room for `more` elements after the first n. `array` is the address of the pointer to them (NULL at first). On
+ * failure all is as before; `what` is for the sentence. */
+peridot_status cmd_array_reserve(void *array, size_t *capacity, size_t n, size_t more, size_t element_size,
+                                 const char *what);
 
 static inline uint64_t cmd_min(uint64_t a, uint64_t b) { return a < b ? a : b; }
 static inline uint64_t cmd_max(uint64_t a, uint64_t b) { return a > b ? a : b; }

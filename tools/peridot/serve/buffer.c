@@ -4,22 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool reserve(struct serve_buffer *b, size_t size)
-{
-    if (b->failed || size > SIZE_MAX / 4 - b->size) return false;
-    if (b->size + size <= b->capacity) return true;
-    size_t capacity = cmd_max(2 * b->capacity, cmd_max(b->size + size, 256));
-    char *data = realloc(b->data, capacity);
-    b->failed = !data;
-    if (!data) return false;
-    b->data = data;
-    b->capacity = capacity;
-    return true;
-}
-
 void serve_put(struct serve_buffer *b, const void *data, size_t size)
 {
-    if (size == 0 || !reserve(b, size)) return;
+    b->failed = b->failed || cmd_array_reserve(&b->data, &b->capacity, b->size, size, 1, "text") != PERIDOT_OK;
+    if (b->failed || size == 0) return;
     memcpy(b->data + b->size, data, size);
     b->size += size;
 }

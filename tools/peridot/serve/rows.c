@@ -33,13 +33,9 @@ static struct serve_logprob find(const float *row, size_t n, uint32_t n_top, int
 
 static bool add(struct serve_task *task, const float *row, size_t n, int32_t token)
 {
-    if (task->n_logprobs == task->logprobs_capacity) {
-        size_t capacity = cmd_max(64, 2 * task->logprobs_capacity);
-        struct serve_logprob *more = realloc(task->logprobs, capacity * sizeof *more);
-        if (!more) return serve_refuse(&task->job->error, 500, NULL, NULL, "out of memory");
-        task->logprobs = more;
-        task->logprobs_capacity = capacity;
-    }
+    peridot_status status = cmd_array_reserve(&task->logprobs, &task->logprobs_capacity, task->n_logprobs, 1,
+                                              sizeof *task->logprobs, "probabilities");
+    if (status != PERIDOT_OK) return serve_refuse(&task->job->error, 500, NULL, NULL, "out of memory");
     task->logprobs[task->n_logprobs++] = find(row, n, task->job->n_top, token);
     return true;
 }
