@@ -14,10 +14,10 @@ enum { PLAIN_LENGTH = 256 };
 /* ---- a reply ---- */
 
 struct reply {
+    struct cmd_progress progress;   /* of the prompt */
     struct cmd_conversation *conversation;
     char *text;
     size_t size, capacity;
-    struct cmd_progress progress;   /* of the prompt */
     bool terminal;           /* standard output is one */
     int error;               /* errno of a write that failed; 0: none */
     peridot_status status;
@@ -29,12 +29,6 @@ static peridot_status append(struct reply *r, const char *text, size_t size)
     if (size) memcpy(r->text + r->size, text, size);
     r->size += size;
     return PERIDOT_OK;
-}
-
-static bool show_progress(void *user, uint64_t done, uint64_t total)
-{
-    struct reply *r = user;
-    return cmd_progress_tokens(&r->progress, done, total);
 }
 
 static bool take_piece(void *user, int32_t token, const char *text, size_t size)
@@ -75,7 +69,7 @@ static peridot_status reuse(struct cmd_chat *chat)
  * wants: so all but the last token are read by themselves. *n is their number. */
 static peridot_status read_ahead(uint32_t *n, struct cmd_chat *chat, struct reply *r)
 {
-    const peridot_eval_params params = {.size = sizeof params, .progress = show_progress, .user = r};
+    const peridot_eval_params params = {.size = sizeof params, .progress = cmd_progress_tokens, .user = r};
     const struct cmd_conversation *c = &chat->conversation;
     uint32_t n_ahead = (uint32_t)c->n_ids - 1 - chat->n_reused;
     *n = 0;
@@ -96,7 +90,7 @@ static peridot_status read_and_write(struct cmd_chat *chat, struct reply *r)
     const int32_t *ids = c->ids + chat->n_reused + n_ahead;
     peridot_request_params params = {.size = sizeof params, .prompt = ids,
                                      .n_prompt = (size_t)(c->ids + c->n_ids - ids), .n_max = chat->most,
-                                     .text = take_piece, .progress = show_progress, .user = r};
+                                     .text = take_piece, .progress = cmd_progress_tokens, .user = r};
     peridot_status status = peridot_generate(chat->sequence, &params, &chat->stats);
     chat->stats.n_prompt += n_ahead;
     chat->stats.prompt_s += taken;

@@ -46,19 +46,13 @@ static const struct cmd_option options[] = {
 };
 
 struct output {
+    struct cmd_progress progress;   /* of the prompt */
     bool ids;
     bool terminal;       /* standard output is one */
     bool begun;          /* something was written */
     bool ends_line;      /* and it ended with a newline */
-    struct cmd_progress progress;   /* of the prompt */
     int error;           /* errno of a write that failed; 0: none */
 };
-
-static bool show_progress(void *user, uint64_t done, uint64_t total)
-{
-    struct output *o = user;
-    return cmd_progress_tokens(&o->progress, done, total);
-}
 
 static bool write_piece(void *user, int32_t token, const char *text, size_t size)
 {
@@ -128,7 +122,7 @@ static peridot_status generate(peridot_session *session, peridot_sequence *seque
     if (args->sampling.verbose) cmd_sampling_print(stderr, sampling);
     cmd_interrupt_cancels(session);
     peridot_request_params params = {.size = sizeof params, .prompt = ids, .n_prompt = n, .n_max = args->n,
-                                     .text = write_piece, .progress = show_progress, .user = &output};
+                                     .text = write_piece, .progress = cmd_progress_tokens, .user = &output};
     peridot_status status = peridot_generate(sequence, &params, &stats);
     cmd_interrupt_cancels(NULL);
     cmd_progress_end(&output.progress);
