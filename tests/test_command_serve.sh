@@ -220,11 +220,24 @@ test_together() {
     done
 }
 
+# A text whose connection is closed leaves the cache as it found it.
 test_closed() {
-    curl -sN -m 0.3 -o /dev/null -d "$(chat 'The king said' 500 1 ', "stream": true, "logit_bias": {"1": -100}')" "$url/v1/chat/completions"
-    curl -sN -m 0.3 -o /dev/null -d "$(chat 'The king said' 500 1 ', "logit_bias": {"1": -100}')" "$url/v1/chat/completions"
+    local free body stream long
+    long=$(printf 'the lion %.0s' $(seq 35))
+    start
+    ask /v1/completions "{\"prompt\": \"$long\", \"max_tokens\": 20, \"seed\": 1}"
+    free=$(gauge cache_free_positions)
+    for stream in true false; do   # of a new prompt, and of one that goes on from what is kept
+        body="\"max_tokens\": 400, \"logit_bias\": {\"1\": -100}, \"stream\": $stream}"
+        curl -sN -m 0.3 -o /dev/null -d "{\"prompt\": \"The king said\", $body" "$url/v1/completions"
+        curl -sN -m 0.3 -o /dev/null -d "{\"prompt\": \"$long\", $body" "$url/v1/completions"
+    done
     for _ in $(seq 20); do [ "$(gauge running)" = 0 ] && break; sleep 0.1; done
     check "a closed connection ends its text" [ "$(gauge running)" = 0 ]
+    check "and frees what it took of the cache" [ "$(gauge cache_free_positions)" = "$free" ]
+    ask /v1/completions "{\"prompt\": \"$long\", \"max_tokens\": 1, \"seed\": 1}"
+    check "but not what was kept before" [ "$(field cached_tokens)" -ge 60 ]
+    stop
 }
 
 test_keys() {
@@ -339,9 +352,9 @@ test_prefix
 test_completions
 test_refused
 test_together
-test_closed
 test_framing
 stop
+test_closed
 test_clients
 test_keys
 test_small_cache

@@ -84,6 +84,7 @@ static struct serve_slot *find_prefix(size_t *n, struct serve_cache *c, const st
 static bool take(struct serve_slot *slot, struct serve_task *task, size_t n_cached)
 {
     slot->task = task;
+    slot->n_kept = 0;
     slot->used_s = cmd_now();
     task->sequence = slot->sequence;
     task->n_cached = n_cached;
@@ -95,7 +96,9 @@ static bool cut(struct serve_slot *slot, struct serve_task *task, size_t n)
 {
     uint32_t kept = 0;
     if (peridot_sequence_truncate(slot->sequence, (uint32_t)n, &kept) != PERIDOT_OK) kept = 0;
-    return take(slot, task, kept);
+    take(slot, task, kept);
+    slot->n_kept = kept;
+    return true;
 }
 
 bool serve_cache_take(struct serve_cache *c, struct serve_task *task, size_t most)
@@ -113,12 +116,15 @@ bool serve_cache_take(struct serve_cache *c, struct serve_task *task, size_t mos
 
 void serve_cache_release(struct serve_cache *c, struct serve_task *task, bool keep)
 {
+    uint32_t unused;
     for (uint32_t i = 0; i < c->n_slots; i++) {
         struct serve_slot *slot = &c->slots[i];
         if (slot->task != task) continue;
         slot->task = NULL;
         slot->used_s = cmd_now();
         peridot_set_sampling(slot->sequence, NULL);   /* its biases, stop texts and grammar are the job's */
+        if (keep && task->job->closed)
+            keep = peridot_sequence_truncate(slot->sequence, slot->n_kept, &unused) == PERIDOT_OK;
         if (!keep || peridot_sequence_pos(slot->sequence) < WORTH) clear(slot);
     }
     task->sequence = NULL;

@@ -10,6 +10,7 @@ enum { SERVE_MAX_SLOTS = 64 };
 struct serve_slot {
     peridot_sequence *sequence;        /* NULL: free */
     struct serve_task *task;           /* NULL: the sequence is kept */
+    uint32_t n_kept;                   /* positions that were kept when the task took it */
     double used_s;
 };
 
@@ -22,7 +23,8 @@ struct serve_cache {
 /* Gives the task a sequence, which has the longest prefix of its tokens that was to be had, of `most` at most:
  * task->n_cached. False: there is none now. */
 bool serve_cache_take(struct serve_cache *cache, struct serve_task *task, size_t most);
-/* The task is done with its sequence, which is kept, or freed. */
+/* The task is done with its sequence, which is freed, or kept: if nobody waits for the job any more, only what was kept
+ * before the task took it. */
 void serve_cache_release(struct serve_cache *cache, struct serve_task *task, bool keep);
 /* Frees kept sequences until so many positions are free. False: there are not as many. */
 bool serve_cache_make_room(struct serve_cache *cache, uint64_t n_positions);

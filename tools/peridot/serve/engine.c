@@ -14,7 +14,7 @@ enum {
     DEFAULT_POSITIONS = 16384, DEFAULT_CTX = 8192
 };
 #define PIECE_SECONDS 0.2      /* of texts that are only read, while others write */
-#define LOOK_SECONDS 0.05      /* between looks whether connections are still there */
+#define LOOK_SECONDS 0.05      /* between looks whether connections of those that wait are still there */
 
 struct serve_engine {
     struct serve_server *server;
@@ -201,7 +201,7 @@ static bool is_gone(struct serve_job *job)
     return job->closed;
 }
 
-/* Tasks whose answer nobody waits for, or cannot be given any more, end. */
+/* Tasks whose answer nobody waits for, or cannot be given any more, end: those that run at once, as they hold pages. */
 static void sweep(struct serve_engine *e)
 {
     double now = cmd_now();
@@ -209,7 +209,7 @@ static void sweep(struct serve_engine *e)
     if (look) e->looked_s = now;
     for (uint32_t i = 0; i < e->n_running;) {
         struct serve_job *job = e->running[i]->job;
-        if ((look && is_gone(job)) || job->closed || job->error.status) end_task(e, leave(e, i));
+        if (is_gone(job) || job->error.status) end_task(e, leave(e, i));
         else i++;
     }
     for (struct serve_task **at = &e->waiting; *at;) {
