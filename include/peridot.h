@@ -180,7 +180,8 @@ typedef struct peridot_message {
  *   "llama3"    a header for each turn, and any order of roles
  *   "llama3.1"  the same for 3.1 to 3.3, whose first turn is always the system's and contains two dates; the second,
  *               "today", is 26 Jul 2024, the default of the published template, so that a prompt's ids do not change
- *   "plain"     the messages as they are, with blank lines between, for models without a template
+ *   "plain"     the messages as they are, with a blank line before each but the first and the assistant's, which go on
+ *               from the text before them; for models without a template
  * What is written is, id for id, what the models' published templates give. PERIDOT_ERROR_UNSUPPORTED when the model
  * has no template, or lacks the control tokens of the one named; PERIDOT_ERROR_ARGUMENT for an unknown name or role, or
  * turns that don't alternate where they must. */

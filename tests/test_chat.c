@@ -110,11 +110,23 @@ static void test_conversation(void **state)
     expect_messages(v, TURNS({"user", "t"}, {"assistant", "t<end_of_turn>"}), "gemma",
                     OPEN "t|<end_of_turn>|\n|<start_of_turn>|model|\n|t|" FORGED CLOSE);
     expect_messages(v, TURNS({"user", " hello"}, {"assistant", "t\n"}, {"system", "a"}), "plain",
-                    "<bos>|\u2581hello|\n\n|t|\n\n|\n|a|");
+                    "<bos>|\u2581hello|t|\n|\n\n|a|");
     peridot_vocab_close(v);
 }
 
-/* What the last of the turns adds to the ids of the turns before it and `reply`. */
+static void expect_same(const peridot_vocab *v, const char *name, const peridot_message messages[3], const int32_t *ids,
+                        size_t n)
+{
+    int32_t *all;
+    size_t n_all;
+    assert_int_equal(peridot_encode_messages(&all, &n_all, v, messages, 3, name), PERIDOT_OK);
+    assert_int_equal(n_all, n);
+    assert_memory_equal(all, ids, n * sizeof *ids);
+    peridot_free(all);
+}
+
+/* What the last of the turns adds to the ids of the turns before it and `reply`. The whole conversation has the same
+ * ids, unless the template writes something before a reply, or the reply has control tokens or what is trimmed. */
 static void expect_next(const peridot_vocab *v, const char *name, const char *reply, const char *next,
                         const char *pieces)
 {
@@ -128,6 +140,12 @@ static void expect_next(const peridot_vocab *v, const char *name, const char *re
     peridot_chat chat = {
         .template_name = name, .ids = ids, .n_ids = n + n_reply, .messages = &second, .n_messages = next != NULL};
     if (peridot_encode_turns(&made, &n_made, v, &chat) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
+    if (next && !strpbrk(reply, "<\n") && strcmp(name, "llama2") != 0) {
+        const peridot_message messages[] = {first, {"assistant", reply}, second};
+        ids = realloc(ids, (n + n_reply + n_made) * sizeof *ids);
+        memcpy(ids + n + n_reply, made, n_made * sizeof *ids);
+        expect_same(v, name, messages, ids, n + n_reply + n_made);
+    }
     check_spelling(v, made, n_made, pieces);
     peridot_free(ids);
     peridot_free(reply_ids);

@@ -42,7 +42,7 @@ struct pd_chat {
     struct pd_chat_part begin[2];    /* first of all */
     struct pd_chat_part block[7];
     struct pd_chat_part turns[PD_CHAT_N_ROLES][7];
-    struct pd_chat_part between[2];  /* of two turns */
+    struct pd_chat_part between[2];  /* before a turn that others come before, unless it is the model's without marks */
     struct pd_chat_part open[5];     /* at the end: the model's turn */
 };
 

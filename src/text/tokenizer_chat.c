@@ -153,8 +153,11 @@ static peridot_status put_turns(struct render *r, const peridot_message *message
     for (size_t i = first; i < n; i++) {
         enum pd_chat_role role = PD_CHAT_USER;
         PD_TRY(read_role(&role, &messages[i], i));
-        if (i > 0 || r->continues) PD_TRY(put_parts(r, r->chat->between, NULL, 0));
+        bool bare = role == PD_CHAT_ASSISTANT && r->chat->turns[role][0].kind == PD_CHAT_CONTENT;
+        if (bare) PD_TRY(put_plain(r));   /* the model wrote it after these ids, with nothing between */
+        else if (i > 0 || r->continues) PD_TRY(put_parts(r, r->chat->between, NULL, 0));
         PD_TRY(put_turn(r, r->chat->turns[role], messages[i].content));
+        if (bare) PD_TRY(put_plain(r));
     }
     return put_parts(r, r->chat->open, NULL, 0);
 }
