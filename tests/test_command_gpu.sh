@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# What a GPU that nobody has measured is asked: the device, whatever it is, calls itself a discrete GPU (layer_discrete.c), is
+# What a GPU that nobody has measured is asked: the device, whatever it is, calls itself a discrete GPU (layer_faults.c), is
 # searched once for what suits it, and takes kernels that are for GPUs.
 . "$(dirname "$0")/command.sh"
 
-export VK_ADD_LAYER_PATH VK_INSTANCE_LAYERS=VK_LAYER_PERIDOT_discrete
+export VK_ADD_LAYER_PATH VK_INSTANCE_LAYERS=VK_LAYER_PERIDOT_faults PERIDOT_TEST_DISCRETE=1
 VK_ADD_LAYER_PATH=$(dirname "$peridot")/tests/layers
 stories=$source/models/stories.gguf
 story=(run -m "$stories" -n 12 --temp 0 "The little fox")
