@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""The chat page in a browser, driven by chromedriver: page.py DRIVER_URL SERVER_URL [SCREENSHOTS]. See test_command_page.sh.
+"""The chat page in a browser, driven by chromedriver: page.py DRIVER_URL SERVER_URL [SCREENSHOTS]. See
+test_command_page.sh.
 
 Against peridot serve: send, stream, stop, retry, edit, reload. Then against a server that hands out the same page, with
-the same policy, and answers with hostile text: whatever a model writes stays text. SCREENSHOTS: a folder to leave some."""
+the same policy, and answers with hostile text: whatever a model writes stays text. SCREENSHOTS: a folder to leave
+some."""
 import base64
 import http.server
 import json
@@ -36,7 +38,8 @@ HOSTILE = """# A title <script>window.hacked = 1</script>
 class Browser:
     def __init__(self, driver):
         self.driver = driver
-        options = {"args": ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1280,800"]}
+        options = {"args": ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+                            "--window-size=1280,800"]}
         self.base = ""
         made = self.call("POST", "/session", {"capabilities": {"alwaysMatch": {
             "browserName": "chrome", "goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}}})
@@ -44,7 +47,8 @@ class Browser:
 
     def call(self, method, path, body=None):
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.driver + self.base + path, data, {"Content-Type": "application/json"}, method=method)
+        request = urllib.request.Request(self.driver + self.base + path, data,
+                                         {"Content-Type": "application/json"}, method=method)
         try:
             with urllib.request.urlopen(request, timeout=60) as response:
                 return json.load(response)["value"]
@@ -75,14 +79,17 @@ class Browser:
         return self.call("POST", "/goog/cdp/execute", {"cmd": command, "params": params})
 
     def look(self, width, height, dark=False):
-        self.cdp("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
-        self.cdp("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+        self.cdp("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
+                 mobile=width < 600)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.cdp("Emulation.setEmulatedMedia", features=[scheme])
 
     def shot(self, path):
         path.write_bytes(base64.b64decode(self.call("GET", "/screenshot")))
 
     def errors(self):
-        return [line["message"] for line in self.call("POST", "/se/log", {"type": "browser"}) if line["level"] == "SEVERE"]
+        lines = self.call("POST", "/se/log", {"type": "browser"})
+        return [line["message"] for line in lines if line["level"] == "SEVERE"]
 
     def wait(self, what, script, seconds=30):
         end = time.monotonic() + seconds
@@ -90,7 +97,8 @@ class Browser:
             if value := self.js("return " + script):
                 return value
             time.sleep(0.02)
-        sys.exit(f"after {seconds} s there was not: {what}; the page says: " + self.js("return document.body.innerText")[:800])
+        sys.exit(f"after {seconds} s there was not: {what}; the page says: "
+                 + self.js("return document.body.innerText")[:800])
 
 
 def need(truth, what):
@@ -115,20 +123,24 @@ def talk(b, url):
     note = b.js("return document.querySelector('article:last-of-type .note').innerText")
     need("tokens/s" in note and "first token after" in note, "no speed is shown: " + note)
 
-    b.in_page("document.querySelector('article:last-of-type .foot button:nth-child(2)').click();"   # Retry; Stop once it writes
+    # Retry; Stop once it writes
+    b.in_page("document.querySelector('article:last-of-type .foot button:nth-child(2)').click();"
               f"const look = setInterval(() => {{ if ({LAST}.length === 0) return; clearInterval(look);"
               " document.getElementById('stop').click(); done(); }, 1);")
     b.wait("the end of the stopped reply", IDLE)
-    need("stopped" in b.js("return document.querySelector('article:last-of-type').innerText"), "a stopped reply does not say so")
+    need("stopped" in b.js("return document.querySelector('article:last-of-type').innerText"),
+         "a stopped reply does not say so")
     before = b.js("return document.getElementById('log').innerText")
     b.open(url)
     b.wait("the conversation after loading anew", ARTICLES + " === 2")
-    need(b.js("return document.getElementById('log').innerText") == before, "the conversation is another one after loading anew")
+    need(b.js("return document.getElementById('log').innerText") == before,
+         "the conversation is another one after loading anew")
 
     b.click("article.user .foot button:nth-child(2)")   # Edit
     b.js("document.getElementById('edit-text').value = 'The little fox'")
     b.click("#edit button.main")
-    b.wait("the answer to the edited message", IDLE + " && document.querySelector('article.user .body').innerText === 'The little fox'")
+    b.wait("the answer to the edited message",
+           IDLE + " && document.querySelector('article.user .body').innerText === 'The little fox'")
     b.click("#new")
     need(b.js("return " + ARTICLES) == 0, "a new conversation is not empty")
     need(b.js("return document.querySelectorAll('#list li').length") == 1, "the list does not hold one conversation")
@@ -157,7 +169,8 @@ class Hostile(http.server.BaseHTTPRequestHandler):
         self.rfile.read(int(self.headers["Content-Length"]))
         pieces = [HOSTILE[i:i + 7] for i in range(0, len(HOSTILE), 7)]
         events = [{"choices": [{"index": 0, "delta": {"content": piece}}]} for piece in pieces]
-        self.reply("text/event-stream", "".join(f"data: {json.dumps(e)}\n\n" for e in events).encode() + b"data: [DONE]\n\n")
+        text = "".join(f"data: {json.dumps(e)}\n\n" for e in events) + "data: [DONE]\n\n"
+        self.reply("text/event-stream", text.encode())
 
     def log_message(self, *_):
         pass
@@ -169,15 +182,19 @@ def resist(b, shots):
     b.open(f"http://127.0.0.1:{server.server_address[1]}/")
     b.type("#text", "<script>window.hacked = 7</script> & <img src=x onerror='window.hacked = 8'>\ue007")
     b.wait("the end of the hostile reply", IDLE + " && " + ARTICLES + " === 2 && " + LAST + ".includes('iframe')")
-    found = "document.querySelectorAll('#log :is(script, img, svg, iframe, b, i, textarea, [onerror], [onload])').length"
+    found = ("document.querySelectorAll('#log :is(script, img, svg, iframe, b, i, textarea, [onerror], [onload])')"
+             ".length")
     need(b.js("return " + found) == 0, "text of the model became elements")
     need(b.js("return window.hacked ?? 0") == 0, "text of the model ran as a script")
     need(b.js("return [...document.querySelectorAll('#log a')].every(a => a.href.startsWith('https://example.org/'))"),
          "a link leads elsewhere")
-    need(b.js("return document.querySelectorAll('#log :is(h2:not(.who), strong, li, table, pre)').length") >= 6, "Markdown is not shown")
-    for width, height, dark in [(360, 740, False), (360, 740, True), (1280, 800, False), (1280, 800, True), (3840, 2160, True)]:
+    need(b.js("return document.querySelectorAll('#log :is(h2:not(.who), strong, li, table, pre)').length") >= 6,
+         "Markdown is not shown")
+    for width, height, dark in [(360, 740, False), (360, 740, True), (1280, 800, False), (1280, 800, True),
+                                (3840, 2160, True)]:
         b.look(width, height, dark)
-        need(b.js("return document.documentElement.scrollWidth <= innerWidth"), f"at {width} pixels the page scrolls sideways")
+        need(b.js("return document.documentElement.scrollWidth <= innerWidth"),
+             f"at {width} pixels the page scrolls sideways")
         if shots:
             b.shot(shots / f"page-{width}{'-dark' if dark else ''}.png")
     if shots:
