@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# peridot serve, asked by programs that were written for other servers, by attackers, and by many at once. Only with
+# PERIDOT_TEST_ALL: it takes more than an hour, and fetches packages from PyPI.
+. "$(dirname "$0")/serve.sh"
+
+[ "${PERIDOT_TEST_ALL:-}" ] || { echo "skipped: takes an hour, with PERIDOT_TEST_ALL"; exit 0; }
+command -v python3 >/dev/null || { echo "skipped: Python is not there"; exit 0; }
+packages=(openai schemathesis llm prometheus-client)
+clients=$folder/venv/bin
+
+# python TITLE FILE ARGUMENTS...
+python() {
+    python3 "$source/tests/$2" "${@:3}" >"$folder/out" 2>"$folder/err"
+    check "$1" [ $? = 0 ]
+}
+
+test_packages() {
+    start
+    "$clients/python" "$source/tests/serve_clients.py" "$url/v1" >"$folder/out" 2>"$folder/err"
+    check "the packages openai and llm are answered as by OpenAI" [ $? = 0 ]
+    "$clients/python" -c 'import sys; from prometheus_client.parser import text_string_to_metric_families as read
+print(*(family.name for family in read(sys.stdin.read())))' < <(curl -s "$url/metrics") >"$folder/out" 2>"$folder/err"
+    check "/metrics is what Prometheus reads" matches out '^peridot_requests .* peridot_request_seconds$'
+    "$clients/schemathesis" --no-color run "$url/openapi.json" --max-time "${PERIDOT_TEST_SECONDS:-3600}" \
+        --continue-on-failure --suppress-health-check all >"$folder/out" 2>"$folder/err"
+    check "schemathesis finds all as /openapi.json says" [ $? = 0 ]
+    stop
+}
+
+if python3 -m venv "$folder/venv" >"$folder/out" 2>&1 && "$clients/pip" install -q "${packages[@]}" >"$folder/out" 2>&1
+then test_packages
+else echo "skipped: ${packages[*]} cannot be installed: $(tail -1 "$folder/out")"; fi
+start --timeout 2
+python "attacks on HTTP come to nothing" serve_attacks.py "$url" --pid $server --all
+python "2,000 requests of 64 clients are answered as alone" serve_load.py "$url" --pid $server
+stop
+finish
