@@ -2,7 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "harness.h"
 
-#include "bench.h"
+#include "bench/bench.h"
 
 #include <stdlib.h>
 

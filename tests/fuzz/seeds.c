@@ -4,7 +4,7 @@
 
 #include "sequence.h"
 
-#include "bench.h"
+#include "bench/bench.h"
 #include "gpu/notes.h"
 #include "ops/tuning.h"
 

@@ -1,6 +1,6 @@
 /* Reports as Markdown and as CSV, and the words that all forms share. */
 #include "bench.h"
-#include "text.h"
+#include "../text.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -4,8 +4,8 @@
  * peridot_generate. Several sequences that generate together have a session of their own, after all other tests. */
 #define _XOPEN_SOURCE 700
 #include "bench.h"
-#include "terminal.h"
-#include "text.h"
+#include "../terminal.h"
+#include "../text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

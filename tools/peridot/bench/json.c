@@ -3,7 +3,7 @@
  * another type or out of range are. Reports of schema 1 are read too: they lack what is optional, and have the old key
  * of what has one. */
 #include "bench.h"
-#include "text.h"
+#include "../text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-/* Reports as one page that needs nothing else: no script, no other file. The figures are in bench_plot.c and
- * bench_plot_kernels.c; what they show is in tables too. */
+/* Reports as one page that needs nothing else: no script, no other file. The figures are in plot.c and plot_kernels.c;
+ * what they show is in tables too. */
 #include "bench.h"
-#include "text.h"
+#include "../text.h"
 
 #include <inttypes.h>
 

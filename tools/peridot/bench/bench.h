@@ -1,15 +1,15 @@
-/* What `peridot bench` measures, saves and shows. A report is one run: a device, a model, and tests. bench_measure.c
- * fills it, bench_json.c saves it and reads it back, bench_text.c and bench_html.c (its plots: bench_plot.c) show one
- * report or several beside each other, and none of them knows the others. */
+/* What `peridot bench` measures, saves and shows. A report is one run: a device, a model, and tests. measure.c
+ * fills it, json.c saves it and reads it back, text.c and html.c (its plots: plot.c) show one report or several beside
+ * each other, and none of them knows the others. */
 #ifndef PERIDOT_COMMAND_BENCH_H
 #define PERIDOT_COMMAND_BENCH_H
 
-#include "open.h"
+#include "../open.h"
 
 #include <stdio.h>
 
 enum {
-    BENCH_SCHEMA = 2,            /* 1 is read too: see bench_json.c */
+    BENCH_SCHEMA = 2,            /* 1 is read too: see json.c */
     BENCH_LIST = 8,              /* entries of -p, -n, -b and -d */
     BENCH_TESTS = (2 + BENCH_LIST) * BENCH_LIST * BENCH_LIST,
     BENCH_SEQUENCES = 8,         /* most of one test */
@@ -85,27 +85,27 @@ struct bench_report {
     size_t n_tests;
 };
 
-/* bench_measure.c. Measures all tests of the plan, on a model that it opens and closes. */
+/* measure.c. Measures all tests of the plan, on a model that it opens and closes. */
 peridot_status bench_measure(struct bench_report *out, const struct bench_plan *plan);
 
-/* bench_cost.c */
+/* cost.c */
 /* Multiplications and additions of a test, of one sequence; the output matrix is for the last token of a prompt, and
  * for each of a generation. */
 double bench_flop_of(const peridot_session *session, const struct bench_test *t);
 
-/* bench_stats.c */
+/* stats.c */
 /* Fills median, min, max and sd from the repeats' speeds. */
 void bench_summarise(struct bench_test *test);
 /* Looks at the logits of one repeat. */
 void bench_look_at_logits(struct bench_test *test, const float *logits, size_t n, bool first);
 
-/* bench_json.c */
+/* json.c */
 peridot_status bench_json_write(FILE *file, const struct bench_report *report);
 peridot_status bench_json_save(const char *path, const struct bench_report *report);
 /* Checks everything that it reads: the file may come from anywhere. */
 peridot_status bench_json_read(struct bench_report *out, const char *path);
 
-/* bench_text.c and bench_html.c: n reports, of which the first is what others are compared with. */
+/* text.c and html.c: n reports, of which the first is what others are compared with. */
 void bench_md(FILE *file, const struct bench_report *const *reports, size_t n);
 void bench_csv(FILE *file, const struct bench_report *const *reports, size_t n);
 void bench_html(FILE *file, const struct bench_report *const *reports, size_t n);
@@ -130,7 +130,7 @@ const char *bench_placement(const struct bench_report *report);
 /* Device and driver, in turn. */
 const char *bench_device_name(const struct bench_report *report);
 
-/* bench_plot.c: SVG figures, whose colours are CSS variables of the page. */
+/* plot.c: SVG figures, whose colours are CSS variables of the page. */
 /* Text with the characters that HTML gives a meaning written as references. */
 void bench_html_text(FILE *file, const char *text);
 /* "report: test", or either alone (report NULL, test ""), that ends at x = right and begins at 0 or later: a long one
