@@ -1,4 +1,5 @@
-/* The operating system: files mapped for reading, files written, folders, clocks. */
+/* The operating system: files mapped for reading, files written, folders, clocks. What differs between systems is in map.c,
+ * posix.c, private.c and writer.c. */
 #ifndef PD_BASE_OS_H
 #define PD_BASE_OS_H
 
@@ -64,6 +65,7 @@ bool pd_is_directory(const char *path);
 bool pd_is_file(const char *path);
 /* Makes a folder and its parents, for this user alone. */
 peridot_status pd_make_directory(const char *path);
+bool pd_make_one_directory(const char *path);
 /* "DIR/NAME", allocated; NULL when out of memory. */
 char *pd_path_join(const char *directory, const char *name);
 char *pd_string_copy(const char *s);
@@ -77,5 +79,9 @@ uint64_t pd_memory_available(void);
 uint64_t pd_memory_peak(void);
 /* At least 1. */
 uint32_t pd_n_processors(void);
+
+/* A function of a shared library, which stays loaded; NULL: there is none. */
+typedef void (*pd_function)(void);
+pd_function pd_library_function(const char *library, const char *name);
 
 #endif

@@ -3,8 +3,8 @@
 #include "base/num.h"
 #include "base/os.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
-#include <threads.h>
 
 enum { MAX_THREADS = 64 };
 
@@ -15,11 +15,11 @@ struct work {
     atomic_size_t next;
 };
 
-static int run(void *argument)
+static void *run(void *argument)
 {
     struct work *w = argument;
     for (size_t i; (i = atomic_fetch_add(&w->next, 1)) < w->n;) w->call(w->user, i);
-    return 0;
+    return NULL;
 }
 
 /* Threads are made for each call: the pieces are milliseconds long, a thread costs microseconds. This thread works,
@@ -27,10 +27,10 @@ static int run(void *argument)
 void pd_parallel(size_t n, void (*call)(void *user, size_t i), void *user)
 {
     struct work w = {.call = call, .user = user, .n = n};
-    thrd_t threads[MAX_THREADS];
+    pthread_t threads[MAX_THREADS];
     size_t n_threads = 0, wanted = (size_t)pd_min(pd_min(n, pd_n_processors()), MAX_THREADS);
     atomic_init(&w.next, 0);
-    while (n_threads + 1 < wanted && thrd_create(&threads[n_threads], run, &w) == thrd_success) n_threads++;
+    while (n_threads + 1 < wanted && pthread_create(&threads[n_threads], NULL, run, &w) == 0) n_threads++;
     run(&w);
-    for (size_t i = 0; i < n_threads; i++) thrd_join(threads[i], NULL);
+    for (size_t i = 0; i < n_threads; i++) pthread_join(threads[i], NULL);
 }

@@ -2,10 +2,10 @@
 #include "gpu/vk.h"
 
 #include "base/num.h"
+#include "base/os.h"
 
-#include <dlfcn.h>
+#include <pthread.h>
 #include <string.h>
-#include <threads.h>
 
 /* ---- results ---- */
 
@@ -44,22 +44,21 @@ peridot_status pd_vk_fail(VkResult result, const char *call)
 
 /* The library's only mutable globals: set once, by the thread that needs them first, and never unloaded, as other
  * instances may be at work when one is destroyed. */
-static once_flag loader_once = ONCE_FLAG_INIT;
+static pthread_once_t loader_once = PTHREAD_ONCE_INIT;
 static PFN_vkGetInstanceProcAddr get_instance_function;   /* NULL: there is no loader */
 
 static void load_loader(void)
 {
-    void *library = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!library) library = dlopen("libvulkan.so", RTLD_NOW | RTLD_LOCAL);
-    void *symbol = library ? dlsym(library, "vkGetInstanceProcAddr") : NULL;
-    memcpy(&get_instance_function, &symbol, sizeof symbol);   /* ISO C has no cast from it to a function */
+    static const char *const names[] = {"libvulkan.so.1", "libvulkan.so", "vulkan-1.dll"};
+    for (size_t i = 0; i < PD_COUNT(names) && !get_instance_function; i++)
+        get_instance_function = (PFN_vkGetInstanceProcAddr)pd_library_function(names[i], "vkGetInstanceProcAddr");
 }
 
 /* ---- instances ---- */
 
 static peridot_status create_instance(VkInstance *out)
 {
-    call_once(&loader_once, load_loader);
+    pthread_once(&loader_once, load_loader);
     if (!get_instance_function)
         return pd_fail(PERIDOT_ERROR_DEVICE,
                        "no Vulkan loader found (libvulkan.so.1): install the package libvulkan1 and a driver");
