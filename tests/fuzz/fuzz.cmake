@@ -8,7 +8,7 @@ function(fuzz_program name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/shaders ${PROJECT_SOURCE_DIR}/tools/peridot
                              ${CMAKE_CURRENT_BINARY_DIR} ${VULKAN_INCLUDE})
   target_compile_definitions(${name} PRIVATE PERIDOT_GOLDEN="${CMAKE_CURRENT_SOURCE_DIR}/golden")
-  target_link_libraries(${name} PRIVATE peridot_static PkgConfig::CMOCKA ${PERIDOT_COMMAND_LIBRARIES})
+  target_link_libraries(${name} PRIVATE peridot_internal PkgConfig::CMOCKA ${PERIDOT_COMMAND_LIBRARIES})
   target_compile_options(${name} PRIVATE -Wno-deprecated-declarations)
 endfunction()
 

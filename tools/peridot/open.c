@@ -32,17 +32,17 @@ static bool beside_executable(char path[PATH_SIZE], const char *relative)
 
 peridot_status cmd_model_path(const char **path, const char *given)
 {
-    static const char *const places[] = {"../share/peridot/stories.gguf", "../models/stories.gguf"};
+    /* as it is installed, and in the folder that it was built in */
+    static const char *const places[] = {"../share/peridot/stories.gguf", "share/peridot/stories.gguf"};
     static char found[PATH_SIZE];
-    *path = given ? given : PERIDOT_DEMO_MODEL;
+    *path = given;
     if (given) return PERIDOT_OK;
     for (size_t i = 0; i < CMD_COUNT(places); i++) {
         if (!beside_executable(found, places[i])) continue;
         *path = found;
         return PERIDOT_OK;
     }
-    if (cmd_is_file(*path)) return PERIDOT_OK;
-    return cmd_fail(PERIDOT_ERROR_IO, "%s: the demo model is not there; give a model with -m", *path);
+    return cmd_fail(PERIDOT_ERROR_IO, "%s: the demo model is not there; give a model with -m", found);
 }
 
 /* What an older Peridot made for all to read becomes the user's alone. */

@@ -1,0 +1,135 @@
+#!/usr/bin/env bash
+# An installed copy, moved to another folder: the command and the programs of tests/embed, built against it, do what they say; and
+# libraries that export what the public headers declare, and nothing else.
+. "$(dirname "$0")/command.sh"
+
+build=$(cd "$(dirname "$peridot")" && pwd)
+stories=$source/models/stories.gguf
+copy=$folder/moved
+flags=(-std=c11 -Wall -Wextra -Werror)
+
+cmake --install "$build" --prefix "$folder/first" >"$folder/out" 2>"$folder/err" || { failed "cmake --install"; finish; }
+mv "$folder/first" "$copy"
+library=$(dirname "$(find "$copy" -name libperidot.a)")
+export PKG_CONFIG_PATH=$library/pkgconfig
+if nm -D "$library/libperidot.so" | grep -q __asan_init; then flags+=(-fsanitize=address,undefined); fi
+
+# ---- libraries ----
+
+declared() {
+    cat "$copy"/include/*.h | tr '\n' ' ' | grep -oE 'PERIDOT_API [a-z0-9_ *]*\(' | grep -oE 'peridot_[a-z0-9_]+\($' | tr -d '(' | sort
+}
+for exported in "nm -D $library/libperidot.so" "nm $library/libperidot.a"; do
+    diff <(declared) <($exported | awk '$2 ~ /^[A-TV-Z]$/ { print $3 }' | sort) >"$folder/out" 2>&1
+    check "${exported##*/}: the headers declare what is exported (< declared, > exported)" [ ! -s "$folder/out" ]
+done
+check "there are many functions" [ "$(declared | wc -l)" -gt 40 ]
+version=$("$peridot" --version | cut -d' ' -f2)
+readelf -d "$library/libperidot.so" >"$folder/out"
+check "the shared library is named by its minor version" contains out "[libperidot.so.${version%.*}]"
+check "and its file by the whole" [ "$(readlink -f "$library/libperidot.so")" = "$library/libperidot.so.$version" ]
+check "nothing of the build is in what is installed" [ -z "$(grep -rlF -e "$build" -e "$source" "$copy")" ]
+
+# ---- the command ----
+
+first=$("$peridot" run --ids --temp 0 -n 5 "Once upon a time" 2>/dev/null)
+peridot=$copy/bin/peridot
+run run --ids --temp 0 -n 5 "Once upon a time"
+check "the command finds the demo model" [ $status = 0 ]
+check "and gives the same ids" [ "$(cat "$folder/out")" = "$first" ]
+
+# ---- programs, by pkg-config and by CMake ----
+
+check "pkg-config knows the version" [ "$(pkg-config --modversion peridot)" = "$version" ]
+read -ra used <<<"$(pkg-config --cflags --libs peridot) -Wl,-rpath,$library -lm"
+for file in "$source"/tests/embed/*.c; do
+    name=$(basename "$file" .c)
+    cc "${flags[@]}" "$file" "${used[@]}" -o "$folder/$name" >"$folder/out" 2>"$folder/err"
+    check "$name builds" [ $? = 0 ]
+done
+c++ "${flags[@]/-std=c11/-std=c++11}" "$source/tests/embed/headers.cc" "${used[@]}" -o "$folder/headers" >"$folder/out" 2>"$folder/err"
+check "headers builds" [ $? = 0 ]
+
+# A host that has functions of its own by the library's internal names, and links the Vulkan loader.
+cat >"$folder/CMakeLists.txt" <<END
+cmake_minimum_required(VERSION 3.25)
+project(host LANGUAGES C)
+find_package(peridot ${version%.*} REQUIRED CONFIG)
+add_executable(static host.c)
+add_executable(shared host.c)
+target_link_libraries(static PRIVATE peridot::static vulkan)
+target_link_libraries(shared PRIVATE peridot::peridot vulkan)
+END
+cat >"$folder/host.c" <<'END'
+#include <peridot.h>
+#include <stdio.h>
+#include <vulkan/vulkan.h>
+int pd_fail(void) { return 1; }
+int pd_instance_open(void) { return 2; }
+int main(int argc, char **argv)
+{
+    uint32_t version;
+    peridot_file *file;
+    peridot_status status = peridot_file_open(&file, argc > 1 ? argv[1] : "");
+    puts(peridot_last_error());
+    return status != PERIDOT_ERROR_IO || vkEnumerateInstanceVersion(&version) != VK_SUCCESS || pd_fail() + pd_instance_open() != 3;
+}
+END
+cmake -S "$folder" -B "$folder/host" -G Ninja -Dperidot_ROOT="$copy" -DCMAKE_C_FLAGS="${flags[*]:4}" >"$folder/out" 2>"$folder/err" &&
+    cmake --build "$folder/host" >>"$folder/out" 2>&1
+check "a host builds with find_package" [ $? = 0 ]
+for kind in static shared; do
+    "$folder/host/$kind" "$folder/none.gguf" >"$folder/out" 2>"$folder/err"
+    check "a host of the $kind library runs" [ $? = 0 ]
+    check "the $kind library uses its own functions" matches out 'none.gguf: '
+done
+
+# ---- the examples ----
+
+# example NAME ARGUMENTS...: as run, of an example.
+example() {
+    "$folder/$1" "${@:2}" >"$folder/out" 2>"$folder/err"
+    status=$?
+}
+lines() { [ "$(wc -l <"$folder/out")" = "$1" ]; }
+
+"$peridot" run -m "$stories" --temp 0.8 --top-k 40 --top-p 1 --min-p 0 --seed 1 -n 64 "Once upon a time" >"$folder/want" 2>/dev/null
+example generate "$stories" "Once upon a time"
+check "generate succeeds" [ $status = 0 ]
+check "generate writes what the command does" [ "$(cat "$folder/out")" = "$(cat "$folder/want")" ]
+example generate "$folder/none.gguf" "Once"
+check "a failure has a name and a sentence" matches err '^PERIDOT_ERROR_IO: .*none.gguf: '
+
+"$peridot" run -m "$stories" --temp 0 -n 24 "Once there was a king who" >"$folder/want" 2>/dev/null
+printf 'Once there was a king who\nThe queen said\n' >"$folder/lines"
+example chat "$stories" <"$folder/lines"
+check "chat succeeds" [ $status = 0 ]
+check "chat begins as the command does" [ "$(head -c "$(wc -c <"$folder/want")" "$folder/out")" = "$(cat "$folder/want")" ]
+printf '\n' >>"$folder/want"
+"$peridot" run -m "$stories" --temp 0 -n 24 "Once there was a king who$(cat "$folder/want")
+
+The queen said" >>"$folder/want" 2>/dev/null
+check "chat goes on after its own reply" [ "$(cat "$folder/out")" = "$(cat "$folder/want")" ]
+
+for prompt in "Once upon a time" "The little fox" "A king"; do
+    printf '%s|%s\n' "$prompt" "$("$peridot" run -m "$stories" --temp 0 -n 24 "$prompt" 2>/dev/null)"
+done >"$folder/want"
+example many "$stories" "Once upon a time" "The little fox" "A king"
+check "many succeeds" [ $status = 0 ]
+check "many at once write what each writes alone" [ "$(cat "$folder/out")" = "$(cat "$folder/want")" ]
+
+example embeddings "$stories" "The cat sat." "The cat sat."
+check "a text is like itself" [ "$(cat "$folder/out")" = 1.0000 ]
+example embeddings "$stories" "The cat sat." "Numbers, numbers!"
+check "and less like another" matches out '^-?0\.[0-9]{4}$'
+
+example logits "$stories" "Once upon a"
+check "logits gives five tokens" lines 5
+check "of which the first is what the command takes" \
+    [ "$(head -1 "$folder/out" | cut -d' ' -f1)" = "$("$peridot" run -m "$stories" --ids --temp 0 -n 1 "Once upon a" 2>/dev/null)" ]
+check "with its probability" matches out '^[0-9]+ 0\.9[0-9]{3}  ?time$'
+
+example headers
+check "C++ can use the headers" contains out "$("$peridot" --version | cut -d' ' -f2)"
+for file in "$source"/tests/embed/*.c; do check "${file##*/} is a page" [ "$(wc -l <"$file")" -lt 60 ]; done
+finish

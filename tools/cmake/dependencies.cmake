@@ -1,0 +1,45 @@
+# What Peridot is built with. Where something is missing, configuring ends with a sentence that says how to get it.
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+set(PERIDOT_YYJSON "" CACHE PATH "A folder with yyjson.c and yyjson.h, for systems without a package of yyjson")
+
+# need(PREFIX MODULE [OTHERWISE]): the target PkgConfig::PREFIX of a module of pkg-config
+macro(need prefix module)
+  pkg_check_modules(${prefix} QUIET IMPORTED_TARGET ${module})
+  if(NOT ${prefix}_FOUND)
+    message(FATAL_ERROR "${module} is missing: install its package, which tools/packages names${ARGN}.")
+  endif()
+endmacro()
+
+if(PERIDOT_YYJSON)   # becomes a part of the library, and one of the command
+  set(yyjson_source ${PERIDOT_YYJSON}/yyjson.c)
+  set_source_files_properties(${yyjson_source} PROPERTIES COMPILE_OPTIONS -w)
+  add_library(peridot_yyjson INTERFACE)
+  target_include_directories(peridot_yyjson SYSTEM INTERFACE ${PERIDOT_YYJSON})
+  add_library(PkgConfig::YYJSON ALIAS peridot_yyjson)
+else()
+  need(YYJSON yyjson ", or download yyjson.c and yyjson.h (https://github.com/ibireme/yyjson, MIT licence) and configure with \
+-D PERIDOT_YYJSON=FOLDER, where they are")
+endif()
+need(PCRE2 libpcre2-8)
+if(PERIDOT_COMMAND)
+  need(LIBEDIT libedit)            # chat
+  need(MICROHTTPD libmicrohttpd)   # serve
+endif()
+
+# Not by pkg-config: Debian's sentencepiece.pc asks for protobuf-lite, which only its own build needs.
+find_path(SENTENCEPIECE_INCLUDE sentencepiece_processor.h REQUIRED)
+find_library(SENTENCEPIECE_LIBRARY sentencepiece REQUIRED)
+# Newer ones (Debian after 13) speak in absl's types.
+file(STRINGS ${SENTENCEPIECE_INCLUDE}/sentencepiece_processor.h SENTENCEPIECE_ABSL REGEX "#include .absl/")
+if(SENTENCEPIECE_ABSL)
+  need(ABSL absl_status)
+  list(APPEND SENTENCEPIECE_LIBRARY PkgConfig::ABSL)
+endif()
+
+find_path(VULKAN_INCLUDE vulkan/vulkan.h REQUIRED)
+file(STRINGS ${VULKAN_INCLUDE}/vulkan/vulkan_core.h vulkan_is_new LIMIT_COUNT 1 REGEX "define VK_KHR_cooperative_matrix ")
+if(NOT vulkan_is_new)
+  message(FATAL_ERROR "The Vulkan headers in ${VULKAN_INCLUDE} are older than 1.3.255: download newer ones \
+(https://github.com/KhronosGroup/Vulkan-Headers, Apache-2.0 licence) and configure with -D VULKAN_INCLUDE=FOLDER, their include.")
+endif()
