@@ -16,14 +16,15 @@ if nm -D "$library/libperidot.so" | grep -q __asan_init; then flags+=(-fsanitize
 
 # ---- libraries ----
 
+# declared HEADER...: the functions of public headers.
 declared() {
-    cat "$copy"/include/*.h | tr '\n' ' ' | grep -oE 'PERIDOT_API [a-z0-9_ *]*\(' | grep -oE 'peridot_[a-z0-9_]+\($' | tr -d '(' | sort
+    (cd "$copy/include" && cat "$@") | tr '\n' ' ' | grep -oE 'PERIDOT_API [a-z0-9_ *]*\(' | grep -oE 'peridot_[a-z0-9_]+\($' | tr -d '(' | sort
 }
 for exported in "nm -D $library/libperidot.so" "nm $library/libperidot.a"; do
-    diff <(declared) <($exported | awk '$2 ~ /^[A-TV-Z]$/ { print $3 }' | sort) >"$folder/out" 2>&1
+    diff <(declared peridot.h peridot_tools.h) <($exported | awk '$2 ~ /^[A-TV-Z]$/ { print $3 }' | sort) >"$folder/out" 2>&1
     check "${exported##*/}: the headers declare what is exported (< declared, > exported)" [ ! -s "$folder/out" ]
 done
-check "there are many functions" [ "$(declared | wc -l)" -gt 40 ]
+check "there are many functions" [ "$(declared peridot.h | wc -l)" -gt 40 ]
 version=$("$peridot" --version | cut -d' ' -f2)
 readelf -d "$library/libperidot.so" >"$folder/out"
 check "the shared library is named by its minor version" contains out "[libperidot.so.${version%.*}]"
@@ -37,6 +38,18 @@ peridot=$copy/bin/peridot
 run run --ids --temp 0 -n 5 "Once upon a time"
 check "the command finds the demo model" [ $status = 0 ]
 check "and gives the same ids" [ "$(cat "$folder/out")" = "$first" ]
+
+# ---- man pages ----
+
+page() { gunzip -c "$copy/share/man/man$2/$1.$2.gz" >"$folder/out" 2>"$folder/err"; }
+for command in $("$peridot" help | sed -n '/^COMMANDS/,/^$/ s/^    \([a-z]*\) .*/\1/p'); do
+    page "peridot-$command" 1
+    check "$command has a man page" matches out "^peridot.-$command .- "
+    check "and peridot(1) names it" [ "$(gunzip -c "$copy/share/man/man1/peridot.1.gz" | grep -c "^.BR peridot.-$command (1)")" = 1 ]
+done
+page libperidot 3
+check "libperidot(3) declares the functions of peridot.h" \
+    [ -z "$(comm -23 <(declared peridot.h) <(grep -oE 'peridot_[a-z0-9_]+\(' "$folder/out" | tr -d '(' | sort -u))" ]
 
 # ---- programs, by pkg-config and by CMake ----
 

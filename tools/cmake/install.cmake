@@ -24,3 +24,18 @@ string(JOIN " " private_requires ${YYJSON_MODULE_NAME} ${PCRE2_MODULE_NAME} ${AB
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig OUTPUT_VARIABLE to_prefix)
 configure_file(tools/cmake/peridot.pc.in peridot.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/peridot.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
+
+if(TARGET peridot)
+  if(CMAKE_CROSSCOMPILING AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
+    message(STATUS "No man pages: the command, which prints them, does not run here (see CMAKE_CROSSCOMPILING_EMULATOR)")
+  else()
+    set(pages ${CMAKE_CURRENT_BINARY_DIR}/man)
+    add_custom_command(OUTPUT ${pages}/man3/libperidot.3.gz
+      COMMAND ${CMAKE_COMMAND} -D "PERIDOT=${CMAKE_CROSSCOMPILING_EMULATOR};$<TARGET_FILE:peridot>" -D HEADER=${CMAKE_CURRENT_SOURCE_DIR}/include/peridot.h
+              -D OUT=${pages} -P ${CMAKE_CURRENT_SOURCE_DIR}/tools/cmake/pages.cmake
+      DEPENDS peridot include/peridot.h tools/cmake/pages.cmake VERBATIM)
+    add_custom_target(peridot_pages ALL DEPENDS ${pages}/man3/libperidot.3.gz)
+    install(DIRECTORY ${pages}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT run)
+    install(DIRECTORY ${pages}/man3 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT dev)
+  endif()
+endif()

@@ -15,15 +15,12 @@
 #include <string.h>
 #include <unistd.h>
 
-static int show_help(const char *name)
+static int show_help(const char *name, bool man)
 {
-    if (!name) {
-        cmd_help_overview();
-        return CMD_OK;
-    }
-    const struct cmd_command *command = cmd_command_find(name);
-    if (!command) return CMD_USAGE;
-    cmd_help_command(command);
+    const struct cmd_command *command = name ? cmd_command_find(name) : NULL;
+    if (name && !command) return CMD_USAGE;
+    if (command) cmd_help_command(command, man);
+    else cmd_help_overview(man);
     return CMD_OK;
 }
 
@@ -32,7 +29,7 @@ static int run_command(const struct cmd_command *command, int argc, char **argv)
     void *args = calloc(1, command->args_size);
     if (!args) return cmd_exit(cmd_fail_alloc(command->args_size, "arguments"));
     int result = cmd_options_parse(command, args, argc, argv);
-    if (result < 0) result = show_help(command->name);
+    if (result < 0) result = show_help(command->name, false);
     else if (result == CMD_OK) result = command->run(command, args);
     free(args);
     return result;
@@ -47,8 +44,11 @@ static int dispatch(int argc, char **argv)
 {
     if (argc < 2) return cmd_usage(NULL, "no command is given");
     const char *first = argv[1];
-    if (is_one_of(first, "--help", "-h")) return show_help(NULL);
-    if (strcmp(first, "help") == 0) return show_help(argv[2]);
+    if (is_one_of(first, "--help", "-h")) return show_help(NULL, false);
+    if (strcmp(first, "help") == 0) {
+        bool man = argc > 2 && strcmp(argv[2], "--man") == 0;
+        return show_help(argv[man ? 3 : 2], man);
+    }
     if (is_one_of(first, "--version", "-V")) {
         printf("peridot %s\n", peridot_version());
         return CMD_OK;

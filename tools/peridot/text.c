@@ -6,12 +6,31 @@
 
 enum { COLUMNS = 80 };
 
+static bool is_font(char c) { return c >= CMD_BOLD[0] && c <= CMD_ROMAN[0]; }
+
+static void put(const struct cmd_wrap *w, char c)
+{
+    static const char *const fonts[] = {"", "\\fB", "\\fI", "\\fR"};
+    if (!w->man) {
+        if (!is_font(c)) fputc(c, w->file);
+    } else if (is_font(c)) {
+        fputs(fonts[(unsigned char)c], w->file);
+    } else {
+        if (c == '-' || c == ' ' || c == '\\') fputc('\\', w->file);   /* a hyphen as typed, a space that is kept */
+        fputc(c == '\\' ? 'e' : c, w->file);
+    }
+}
+
 void cmd_wrap_word(struct cmd_wrap *w, const char *word, size_t size)
 {
-    if (w->column && w->column + 1 + (int)size > COLUMNS) cmd_wrap_end(w);
-    if (w->column == 0) w->column = fprintf(w->file, "%*s", w->indent, "");
-    else w->column += fprintf(w->file, " ");
-    w->column += fprintf(w->file, "%.*s", (int)size, word);
+    int width = 0;
+    for (size_t i = 0; i < size; i++) width += !is_font(word[i]);
+    if (w->column && w->column + 1 + width > COLUMNS) cmd_wrap_end(w);
+    if (w->column) w->column += fprintf(w->file, " ");
+    else if (!w->man) w->column = fprintf(w->file, "%*s", w->indent, "");
+    else if (size && (word[0] == '.' || word[0] == '\'')) fputs("\\&", w->file);   /* no request */
+    for (size_t i = 0; i < size; i++) put(w, word[i]);
+    w->column += width;
 }
 
 void cmd_wrap_text(struct cmd_wrap *w, const char *text)
@@ -19,8 +38,16 @@ void cmd_wrap_text(struct cmd_wrap *w, const char *text)
     while (*text) {
         size_t size = strcspn(text, " \n");
         if (size) cmd_wrap_word(w, text, size);
-        if (text[size] == '\n' && !w->column) fputc('\n', w->file);
-        else if (text[size] == '\n') cmd_wrap_end(w);
+        if (text[size] == '\n' && w->man) {
+            size_t n = strspn(text + size, "\n");
+            cmd_wrap_end(w);
+            fputs(n > 1 ? ".PP\n" : ".br\n", w->file);
+            size += n - 1;
+        } else if (text[size] == '\n' && !w->column) {
+            fputc('\n', w->file);
+        } else if (text[size] == '\n') {
+            cmd_wrap_end(w);
+        }
         text += size + (text[size] != 0);
     }
 }

@@ -11,7 +11,13 @@ struct cmd_wrap {
     FILE *file;
     int indent;      /* of every line */
     int column;      /* 0: nothing is on this line yet */
+    bool man;        /* the source of a man page: not indented, and with fonts */
 };
+
+/* In a word of cmd_wrap_word these characters begin a font, for man pages. */
+#define CMD_BOLD "\1"
+#define CMD_ITALIC "\2"
+#define CMD_ROMAN "\3"
 
 void cmd_wrap_word(struct cmd_wrap *w, const char *word, size_t size);
 /* The words of a text; a newline in it ends the line, a second one leaves a blank line. */
