@@ -51,6 +51,28 @@ page libperidot 3
 check "libperidot(3) declares the functions of peridot.h" \
     [ -z "$(comm -23 <(declared peridot.h) <(grep -oE 'peridot_[a-z0-9_]+\(' "$folder/out" | tr -d '(' | sort -u))" ]
 
+# ---- completions ----
+
+# offers LINE CANDIDATE...: what bash makes of Tab at the end of a line.
+offers() {
+    check "Tab after '$1' offers ${*:2}" [ "$(PATH=$copy/bin:$PATH bash -c '. "$1"; compopt() { :; }; COMP_LINE=$2 COMP_POINT=${#2}; _peridot
+        printf "%s " "${COMPREPLY[@]}"' - "$copy/share/bash-completion/completions/peridot" "$1")" = "${*:2} " ]
+}
+offers 'peridot cl' classify
+offers 'peridot help se' serve selftest
+offers 'peridot run --te' --temp --template
+offers 'peridot run --kv ' f16 f32
+offers 'peridot run --kv=f1' f16
+offers 'peridot run --raw --device ' 0
+offers 'peridot make --type q4_' q4_0 q4_1 q4_k
+offers 'peridot run -n ' ''
+if command -v fish >/dev/null; then
+    PATH=$copy/bin:$PATH fish --no-config -c "source $copy/share/fish/vendor_completions.d/peridot.fish; complete -C 'peridot run --kv '" \
+        >"$folder/out" 2>"$folder/err"
+    check "fish offers the same" [ "$(xargs <"$folder/out")" = "f16 f32" ]
+fi
+if command -v zsh >/dev/null; then check "zsh reads its own" zsh -n "$copy/share/zsh/site-functions/_peridot"; fi
+
 # ---- programs, by pkg-config and by CMake ----
 
 check "pkg-config knows the version" [ "$(pkg-config --modversion peridot)" = "$version" ]

@@ -26,6 +26,11 @@ configure_file(tools/cmake/peridot.pc.in peridot.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/peridot.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
 
 if(TARGET peridot)
+  install(FILES tools/completions/peridot.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME peridot COMPONENT run)
+  foreach(zsh site-functions vendor-completions)   # the latter is Debian's
+    install(FILES tools/completions/_peridot DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/${zsh} COMPONENT run)
+  endforeach()
+  install(FILES tools/completions/peridot.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT run)
   if(CMAKE_CROSSCOMPILING AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
     message(STATUS "No man pages: the command, which prints them, does not run here (see CMAKE_CROSSCOMPILING_EMULATOR)")
   else()

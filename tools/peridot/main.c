@@ -3,6 +3,7 @@
  * that a shell loop around it stops too. A command whose output is a pipe without a reader dies of SIGPIPE, quietly. */
 #define _POSIX_C_SOURCE 200809L
 #include "commands.h"
+#include "complete.h"
 #include "help.h"
 #include "options.h"
 #include "terminal.h"
@@ -46,6 +47,7 @@ static int dispatch(int argc, char **argv)
     const char *first = argv[1];
     if (is_one_of(first, "--help", "-h")) return show_help(NULL, false);
     if (strcmp(first, "help") == 0) {
+        if (argc > 2 && strcmp(argv[2], "--complete") == 0) return cmd_complete(argc - 3, argv + 3);
         bool man = argc > 2 && strcmp(argv[2], "--man") == 0;
         return show_help(argv[man ? 3 : 2], man);
     }
