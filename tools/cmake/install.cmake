@@ -44,3 +44,48 @@ if(TARGET peridot)
     install(DIRECTORY ${pages}/man3 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT dev)
   endif()
 endif()
+
+# ---- packages: cpack makes peridot.deb, libperidot-dev.deb and a .tar.gz of everything ----
+
+set(CPACK_GENERATOR TGZ)
+set(CPACK_PACKAGE_CONTACT "Peridot maintainers <maintainers@peridot.invalid>")
+set(CPACK_STRIP_FILES ON)
+
+find_program(DPKG_DEB dpkg-deb)
+if(DPKG_DEB)
+  list(APPEND CPACK_GENERATOR DEB)
+  string(TIMESTAMP now "%a, %d %b %Y %H:%M:%S +0000" UTC)   # or SOURCE_DATE_EPOCH
+  file(CONFIGURE OUTPUT changelog CONTENT "peridot (@PROJECT_VERSION@) unstable; urgency=medium
+
+  * Version @PROJECT_VERSION@.
+
+ -- @CPACK_PACKAGE_CONTACT@  @now@
+")
+  execute_process(COMMAND gzip -9nf ${CMAKE_CURRENT_BINARY_DIR}/changelog)
+  foreach(package run:peridot dev:libperidot-dev)
+    string(REPLACE ":" ";" package ${package})
+    list(POP_FRONT package component)
+    install(FILES tools/cmake/copyright ${CMAKE_CURRENT_BINARY_DIR}/changelog.gz
+            DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${package} COMPONENT ${component})
+  endforeach()
+endif()
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_COMPONENTS_GROUPING IGNORE)
+set(CPACK_COMPONENT_RUN_DESCRIPTION "The command peridot writes, chats, serves OpenAI's interface and measures
+GPUs; libperidot runs models within other programs. Kernels are Vulkan
+compute shaders, for GPUs of every vendor.")
+set(CPACK_COMPONENT_DEV_DESCRIPTION "Headers, static library, pkg-config file and CMake package of libperidot.")
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+set(CPACK_DEBIAN_RUN_PACKAGE_NAME peridot)
+set(CPACK_DEBIAN_RUN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_RUN_PACKAGE_DEPENDS libvulkan1)   # opened at run time
+set(CPACK_DEBIAN_RUN_PACKAGE_RECOMMENDS mesa-vulkan-drivers)
+file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/triggers "activate-noawait ldconfig\n")
+set(CPACK_DEBIAN_RUN_PACKAGE_CONTROL_EXTRA ${CMAKE_CURRENT_BINARY_DIR}/triggers)
+set(CPACK_DEBIAN_DEV_PACKAGE_NAME libperidot-dev)
+set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "peridot (= ${PROJECT_VERSION}), libyyjson-dev, libpcre2-dev, libsentencepiece-dev")
+include(CPack)
