@@ -60,6 +60,36 @@ test_usage() {
     check "wrong usage leaves no file" [ ! -e "$folder/x" ]
 }
 
+no_hint() { ! contains err 'did you mean' && ! contains err 'without one'; }
+
+# What other programs call an option or a command, and what is nearly right.
+test_hints() {
+    local name
+    for name in --prompt --promt -p; do fails_with 2 'PROMPT is given without one' run $name x; done
+    for name in -c --ctx-size --num_ctx --cxt; do fails_with 2 'did you mean --ctx?' run $name 4096 x; done
+    for name in --temperature --temprature -temp -temperature; do fails_with 2 'did you mean --temp?' run $name 0 x; done
+    fails_with 2 'there is no option --max-tokens (did you mean --length?)' run --max-tokens=9 x
+    fails_with 2 'there is no option -ngl (did you mean --gpu-memory?)' run -ngl 99 x
+    fails_with 2 'did you mean --parallel?' serve -np 4
+    fails_with 2 'there is no option --parallel' run --parallel 4 x
+    check "an option of another command is no hint" no_hint
+    for name in --frobnicate -z -zebra; do
+        fails_with 2 'there is no option -' run $name x
+        check "nothing is near $name" no_hint
+    done
+    fails_with 2 'none.gguf is a model and no PROMPT (did you mean -m none.gguf?)' run none.gguf
+    fails_with 2 "did you mean -m $model?" run "$model" "Why is the sky blue?"
+    fails_with 2 "did you mean -m $source/tests/golden/gemma2-base?" embed "$source/tests/golden/gemma2-base"
+    fails_with 2 'one argument too many (did you mean -m none.gguf?)' chat none.gguf
+    fails_with 2 'quote it' run Why is
+    fails_with 1 none.gguf run -m none.gguf other.gguf
+    fails_with 2 'did you mean run?' generate
+    fails_with 2 'did you mean serve?' server
+    fails_with 2 'did you mean run -m none.gguf?' none.gguf
+    fails_with 2 'there is no command frobnicate' frobnicate
+    check "nothing is near frobnicate" no_hint
+}
+
 test_files() {
     local size
     fails_with 1 "$folder/none.gguf" inspect "$folder/none.gguf"
@@ -120,6 +150,7 @@ test_make() {
 
 test_help
 test_usage
+test_hints
 test_files
 test_tokenize
 test_make

@@ -1,6 +1,6 @@
 #include "commands.h"
 
-#include "text.h"
+#include "hints.h"
 
 #include <string.h>
 
@@ -28,8 +28,9 @@ const struct cmd_command *cmd_command_find(const char *name)
 {
     for (size_t i = 0; i < CMD_COUNT(commands); i++)
         if (strcmp(commands[i]->name, name) == 0) return commands[i];
-    const char *nearest = cmd_nearest(name, command_name);
-    if (nearest) cmd_usage(NULL, "there is no command %s (did you mean %s?)", name, nearest);
+    const char *meant = cmd_hint_command(name, command_name);
+    if (meant) cmd_usage(NULL, "there is no command %s (did you mean %s?)", name, meant);
+    else if (cmd_hint_is_model(name)) cmd_usage(NULL, "there is no command %s (did you mean run -m %s?)", name, name);
     else cmd_usage(NULL, "there is no command %s", name);
     return NULL;
 }

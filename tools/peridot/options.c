@@ -3,6 +3,7 @@
  * a default that would be refused. */
 #define _POSIX_C_SOURCE 200809L
 #include "options.h"
+#include "hints.h"
 #include "text.h"
 
 #include <errno.h>
@@ -179,48 +180,79 @@ static const struct cmd_option *find_operand(const struct cmd_command *c)
     return NULL;
 }
 
-static int refuse_name(const struct cmd_command *c, const char *arg, size_t size)
+static int refuse_name(const struct cmd_command *c, const char *arg, size_t size, const struct cmd_option *hint)
 {
-    const char *best = NULL;
-    int distance = CMD_NEAR + 1;
-    for (size_t i = 0; i < c->n_options; i++) {
-        const char *name = c->options[i].name;
-        int d = name ? cmd_distance(arg + 2, size - 2, name) : distance;
-        if (d < distance) best = name, distance = d;
-    }
-    if (best) return cmd_usage(c, "there is no option %.*s (did you mean --%s?)", (int)size, arg, best);
-    return cmd_usage(c, "there is no option %.*s", (int)size, arg);
+    if (!hint) return cmd_usage(c, "there is no option %.*s", (int)size, arg);
+    if (!hint->name)
+        return cmd_usage(c, "there is no option %.*s (%s is given without one)", (int)size, arg, hint->metavar);
+    return cmd_usage(c, "there is no option %.*s (did you mean --%s?)", (int)size, arg, hint->name);
 }
 
 static int take_long(struct parser *p, const char *arg)
 {
     size_t size = strcspn(arg, "=");
     const struct cmd_option *o = find_name(p->command, arg + 2, size - 2);
-    if (!o) return refuse_name(p->command, arg, size);
+    if (!o) return refuse_name(p->command, arg, size, cmd_hint_option(p->command, arg + 2, size - 2, false));
     return take(p, o, arg[size] ? arg + size + 1 : NULL);
 }
 
+/* A name of several letters after one dash, as other programs have them, is no letter with a value. */
 static int take_short(struct parser *p, const char *arg)
 {
+    size_t size = strcspn(arg, "=");
     const struct cmd_option *o = find_letter(p->command, arg[1]);
-    if (!o) return cmd_usage(p->command, "there is no option -%c", arg[1]);
+    const struct cmd_option *hint = cmd_hint_option(p->command, arg + 1, size - 1, true);
+    if (hint && (size > 2 || !o)) return refuse_name(p->command, arg, size, hint);
+    if (!o) return refuse_name(p->command, arg, 2, cmd_hint_option(p->command, arg + 1, 1, true));
     return take(p, o, arg[2] ? arg + 2 : NULL);
+}
+
+static bool has_seen(const struct parser *p, const struct cmd_option *o)
+{
+    return p->seen >> (o - p->command->options) & 1;
+}
+
+/* The text, where it is a model's path and was probably meant to follow -m. */
+static const char *misplaced_model(const struct parser *p, const char *text)
+{
+    const struct cmd_option *m = find_letter(p->command, 'm');
+    return m && !has_seen(p, m) && cmd_hint_is_model(text) ? text : NULL;
+}
+
+/* Of a list, the first. */
+static const char *operand_value(const struct parser *p, const struct cmd_option *o)
+{
+    const void *at = p->args + o->offset;
+    return o->kind == CMD_TEXTS ? ((const struct cmd_texts *)at)->at[0] : *(const char *const *)at;
 }
 
 static int take_operand(struct parser *p, const char *arg)
 {
     const struct cmd_option *o = find_operand(p->command);
-    if (!o) return cmd_usage(p->command, "%s is one argument too many", arg);
-    if (o->kind != CMD_TEXTS && p->seen & (uint64_t)1 << (o - p->command->options))
-        return cmd_usage(p->command, "%s is a second %s, and there can be only one", arg, o->metavar);
-    return set(p, o, arg);
+    if (o && (o->kind == CMD_TEXTS || !has_seen(p, o))) return set(p, o, arg);
+    const char *model = misplaced_model(p, o ? operand_value(p, o) : arg);
+    if (!o && !model) return cmd_usage(p->command, "%s is one argument too many", arg);
+    if (!o) return cmd_usage(p->command, "%s is one argument too many (did you mean -m %s?)", arg, model);
+    if (model)
+        return cmd_usage(p->command, "%s is a second %s, and there can be only one (did you mean -m %s?)", arg,
+                         o->metavar, model);
+    return cmd_usage(p->command, "%s is a second %s, and there can be only one (quote it if it has several words)", arg,
+                     o->metavar);
+}
+
+static int check_operand(const struct parser *p)
+{
+    const struct cmd_option *o = find_operand(p->command);
+    const char *model = o && has_seen(p, o) ? misplaced_model(p, operand_value(p, o)) : NULL;
+    if (!model) return CMD_OK;
+    return cmd_usage(p->command, "%s is a model and no %s (did you mean -m %s?)", model, o->metavar, model);
 }
 
 static int check_required(const struct parser *p)
 {
     for (size_t i = 0; i < p->command->n_options; i++) {
         const struct cmd_option *o = &p->command->options[i];
-        if (o->required && !(p->seen >> i & 1)) return cmd_usage(p->command, "%s is needed", label(o));
+        if (o->required && !has_seen(p, o)) return cmd_usage(p->command, "%s is needed", label(o));
     }
     return CMD_OK;
 }
@@ -245,6 +277,7 @@ int cmd_options_parse(const struct cmd_command *command, void *args, int argc, c
         else if (arg[1] == '-') result = take_long(&p, arg);
         else result = take_short(&p, arg);
     }
+    if (result == CMD_OK) result = check_operand(&p);
     return result == CMD_OK ? check_required(&p) : result;
 }
 
@@ -255,7 +288,7 @@ int cmd_option_set(const struct cmd_command *command, void *args, const char *na
     if (!o) {
         char arg[64];
         snprintf(arg, sizeof arg, "--%s", name);
-        return refuse_name(command, arg, strlen(arg));
+        return refuse_name(command, arg, strlen(arg), cmd_hint_option(command, name, strlen(name), false));
     }
     unsigned char *to = p.args + o->offset;
     if (o->kind == CMD_TEXTS && !value) {
