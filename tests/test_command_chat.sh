@@ -159,7 +159,7 @@ test_refusals() {
         check "refusals name '$text'" contains err "$text"
     done
     check "the conversation goes on" goes_on 1
-    check "with what was loaded, a message without a reply too" contains err "1 messages, and one without a reply: /retry sends it"
+    check "with what was loaded, a message without a reply too" contains err "1 message, and one without a reply: /retry sends it"
     check "and saves it" matches same.json '^  \{"role": "assistant", "content": ".+"\}$'
     printf 'a\0b\nOnce\n' | "$peridot" chat -n 2 >"$folder/out" 2>"$folder/err"
     check "a zero byte is refused" contains err "a line has a zero byte in it"

@@ -103,6 +103,8 @@ test_run() {
     check "--ids are 24 ids" [ "$(tr -cd , <<<"$ids" | wc -c)" = 23 ]
     "$peridot" tokenize --decode <<<"$ids" >"$folder/out" 2>"$folder/err"
     check "--ids say the same text" cmp -s "$folder/out" "$folder/text"
+    run run --temp 0 -n 1 ""
+    check "one is no plural" matches err '^prompt: 1 token, .*; reply: 1 token;'
     echo "Once upon a time" | "$peridot" run --temp 0 -n 24 >"$folder/out" 2>"$folder/err"
     check "a prompt from standard input" cmp -s "$folder/out" "$folder/text"
     check "pipelines are kept" [ -n "$(ls "$folder/cache/peridot")" ]

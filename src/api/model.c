@@ -65,8 +65,8 @@ static void log_model(const peridot_model *model, const char *cache_dir)
     if (verdict.broken[0])
         pd_log(&model->log, PERIDOT_LOG_WARNING, "this device and driver give wrong answers with %s", verdict.broken);
     if (m->n_ignored_tensors)
-        pd_log(&model->log, PERIDOT_LOG_INFO, "%u tensors of vision are left out: text needs none of them",
-               (unsigned)m->n_ignored_tensors);
+        pd_log(&model->log, PERIDOT_LOG_INFO, "%u tensor%s of vision: not loaded, as text needs none",
+               (unsigned)m->n_ignored_tensors, PD_S(m->n_ignored_tensors));
     if (!model->vocab.tokenizer) pd_log(&model->log, PERIDOT_LOG_WARNING, "no tokenizer: %s", model->vocab_error);
 }
 

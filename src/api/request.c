@@ -79,7 +79,8 @@ static peridot_status begin(peridot_request *r, const peridot_request_params *p,
     struct pd_sequence *q = r->sequence->q;
     size_t n_replied = p->n_replied, n = p->n_prompt;
     if (n_replied > n)
-        return pd_fail(PERIDOT_ERROR_ARGUMENT, "of a prompt of %zu tokens the last %zu cannot be a reply", n, n_replied);
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "of a prompt of %zu token%s the last %zu cannot be a reply", n,
+                       PD_S(n), n_replied);
     r->stop = (struct pd_stop){.texts = q->sampler.p.stop, .n = q->sampler.p.n_stop};
     r->stream.started = q->pos + n - n_replied > 1;   /* a continuation keeps its first space; after bos alone the text
                                                          begins */

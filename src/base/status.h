@@ -20,6 +20,9 @@ peridot_status pd_fail_prefix(peridot_status status, const char *prefix);
 peridot_status pd_fail_alloc(size_t size, const char *what);
 const char *pd_error(void);
 
+/* The plural's ending: "%u token%s", n, PD_S(n). */
+#define PD_S(n) ((n) == 1 ? "" : "s")
+
 /* Returns early when an expression of type peridot_status is a failure. */
 #define PD_TRY(expr)                                        \
     do {                                                    \

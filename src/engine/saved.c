@@ -125,8 +125,8 @@ static peridot_status check_header(const struct header *h, const struct pd_map *
     if (h->kv_type != (uint32_t)cache->type || h->page != PD_PAGE || h->n_kinds != cache->n_kinds)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s: it was saved with another type of KV cache", path);
     if (h->pos > set->ctx)
-        return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s: its %u tokens do not fit the context of %u positions", path, h->pos,
-                       set->ctx);
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s: its %u tokens do not fit the context of %u position%s", path,
+                       h->pos, set->ctx, PD_S(set->ctx));
     for (uint32_t kind = 0; kind < h->n_kinds; kind++) {
         const struct pd_page_pool *pool = &cache->pools[kind];
         uint32_t end = pool->n_pages ? (uint32_t)pd_div_up(h->pos, PD_PAGE) : 0;

@@ -83,7 +83,7 @@ static void forget_after(struct pd_sequence *q, uint32_t n)
 
 peridot_status pd_sequence_truncate(struct pd_sequence *q, uint32_t n, uint32_t *kept)
 {
-    if (n > q->pos) return pd_fail(PERIDOT_ERROR_ARGUMENT, "of %u tokens %u cannot be kept", q->pos, n);
+    if (n > q->pos) return pd_fail(PERIDOT_ERROR_ARGUMENT, "of %u token%s %u cannot be kept", q->pos, PD_S(q->pos), n);
     struct pd_cache *cache = &q->set->cache;
     *kept = pd_sequence_nearest(q, n);
     if (*kept == q->pos) return PERIDOT_OK;
@@ -117,10 +117,12 @@ static peridot_status share(struct pd_sequence *to, const struct pd_sequence *fr
 peridot_status pd_sequence_fork(struct pd_sequence **out, const struct pd_sequence *q, uint32_t n)
 {
     *out = NULL;
-    if (n > q->pos) return pd_fail(PERIDOT_ERROR_ARGUMENT, "a sequence of %u tokens has no first %u", q->pos, n);
+    if (n > q->pos)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "a sequence of %u token%s has no first %u", q->pos, PD_S(q->pos), n);
     if (pd_sequence_nearest(q, n) != n)
         return pd_fail(PERIDOT_ERROR_ARGUMENT,
-                       "the keys of the first %u tokens are gone: layers with windows have passed over them", n);
+                       "the keys of the first %u token%s are gone: layers with windows have passed over them", n,
+                       PD_S(n));
     PD_TRY(pd_sequence_create(out, q->set));
     struct pd_sequence *copy = *out;
     peridot_status status = share(copy, q, n);

@@ -178,8 +178,8 @@ peridot_status pd_session_check_tokens(const struct pd_session *s, const struct 
 {
     uint32_t vocab_size = s->model->weights.vocab_size, pos = prompt->sequence->pos;
     if (prompt->n_left > s->ctx - pos)
-        return pd_fail(PERIDOT_ERROR_ARGUMENT, "%zu tokens after the %u so far do not fit the context of %u positions",
-                       prompt->n_left, pos, s->ctx);
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "%zu token%s not fit after the %u so far in a context of %u position%s",
+                       prompt->n_left, prompt->n_left == 1 ? " does" : "s do", pos, s->ctx, PD_S(s->ctx));
     for (size_t i = 0; i < prompt->n_left; i++)
         if (prompt->tokens[i] < 0 || (uint32_t)prompt->tokens[i] >= vocab_size)
             return pd_fail(PERIDOT_ERROR_ARGUMENT, "token id %d (number %zu) is not below the vocabulary's %u",
@@ -324,8 +324,8 @@ peridot_status pd_session_measure(struct pd_session *s, struct pd_commands *comm
     for (uint32_t i = 0; i < n; i++)
         if (n_tokens == 0 || n_tokens > s->chunk || n_tokens > s->ctx - sequences[i]->pos)
             return pd_fail(PERIDOT_ERROR_ARGUMENT,
-                           "a pass over %u tokens at position %u does not fit a chunk of %u and a context of %u",
-                           n_tokens, sequences[i]->pos, s->chunk, s->ctx);
+                           "a pass over %u token%s at position %u does not fit a chunk of %u and a context of %u",
+                           n_tokens, PD_S(n_tokens), sequences[i]->pos, s->chunk, s->ctx);
     if (n_tokens == 1) return pd_decoder_measure(&s->decoder, commands, sequences, n);
     pd_decoder_discard(&s->decoder);
     return pd_prefill_measure(&s->prefill, commands, sequences[0], n_tokens);

@@ -62,7 +62,7 @@ static peridot_status run_set(struct cmd_chat *chat, const char *value)
 {
     char name[64];
     if (!value) {
-        fprintf(stderr, "length: %" PRIu32 " tokens\n", chat->most);
+        fprintf(stderr, "length: %" PRIu32 " token%s\n", chat->most, CMD_S(chat->most));
         cmd_sampling_print(stderr, &chat->sampling);
         return PERIDOT_OK;
     }
@@ -158,7 +158,8 @@ static peridot_status run_save(struct cmd_chat *chat, const char *value)
     peridot_status status = cmd_model_path(&model, chat->args.model.path);
     if (status == PERIDOT_OK) status = peridot_output_check(path, model);
     if (status == PERIDOT_OK) status = cmd_conversation_save(&chat->conversation, path);
-    if (status == PERIDOT_OK) fprintf(stderr, "%zu messages are in %s\n", chat->conversation.n, path);
+    if (status == PERIDOT_OK) fprintf(stderr, "%zu message%s in %s\n", chat->conversation.n,
+                                      chat->conversation.n == 1 ? " is" : "s are", path);
     free(path);
     return status;
 }
@@ -170,7 +171,8 @@ static peridot_status run_load(struct cmd_chat *chat, const char *value)
     if (!path) return cmd_fail_alloc(strlen(value), "file name");
     peridot_status status = cmd_conversation_load(c, path, &chat->encoding);
     if (status == PERIDOT_OK)
-        fprintf(stderr, "%zu messages%s\n", c->n, c->unsent ? ", and one without a reply: /retry sends it" : "");
+        fprintf(stderr, "%zu message%s%s\n", c->n, CMD_S(c->n),
+                c->unsent ? ", and one without a reply: /retry sends it" : "");
     free(path);
     return status;
 }

@@ -121,10 +121,11 @@ static peridot_status generate(struct cmd_chat *chat, struct reply *r)
 static void print_cut(const struct cmd_chat *chat)
 {
     if (chat->conversation.n_ids > chat->encoding.ctx)
-        fprintf(stderr, "the reply was cut: it reached the end of the context of %" PRIu32 " positions (--ctx)\n",
-                chat->encoding.ctx);
+        fprintf(stderr, "the reply was cut: it reached the end of the context of %" PRIu32 " position%s (--ctx)\n",
+                chat->encoding.ctx, CMD_S(chat->encoding.ctx));
     else if (chat->stats.n_generated == chat->most)
-        fprintf(stderr, "the reply was cut after %" PRIu32 " tokens (-n, /set length)\n", chat->most);
+        fprintf(stderr, "the reply was cut after %" PRIu32 " token%s (-n, /set length)\n", chat->most,
+                CMD_S(chat->most));
 }
 
 static peridot_status reply(struct cmd_chat *chat)
@@ -194,7 +195,7 @@ void cmd_chat_print_stats(const struct cmd_chat *chat)
     size_t n = cmd_conversation_turns(c, 0, c->n), n_left_out = cmd_conversation_turns(c, 0, c->first);
     cmd_stats_print(stderr, &chat->stats, &chat->sampling);
     fprintf(stderr, "context: %zu of %" PRIu32 " positions, %" PRIu32 " of them kept from before; %zu turn%s", c->n_ids,
-            chat->encoding.ctx, chat->n_reused, n, n == 1 ? "" : "s");
+            chat->encoding.ctx, chat->n_reused, n, CMD_S(n));
     if (n_left_out) fprintf(stderr, ", %zu of them left out", n_left_out);
     fputc('\n', stderr);
 }

@@ -185,8 +185,8 @@ static peridot_status leave_out(struct cmd_conversation *c, size_t *n_left_out, 
     peridot_status status = PERIDOT_OK;
     if (n > e->ctx)
         status = cmd_fail(PERIDOT_ERROR_ARGUMENT,
-                          "the message has %zu tokens, with the system prompt and the template, and the context "
-                          "%" PRIu32 " positions (--ctx)", n, e->ctx);
+                          "the message has %zu token%s, with the system prompt and the template, and the context "
+                          "%" PRIu32 " position%s (--ctx)", n, CMD_S(n), e->ctx, CMD_S(e->ctx));
     if (status == PERIDOT_OK) {
         *n_left_out = cmd_conversation_turns(c, c->first, first);
         forget_ids(c);

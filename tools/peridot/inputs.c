@@ -77,8 +77,8 @@ static peridot_status check_length(const struct reader *r, size_t n)
     size_t number = r->n_done + r->n + 1;
     if (n == 0) return cmd_fail(PERIDOT_ERROR_ARGUMENT, "text %zu has no tokens", number);
     if (n <= ctx) return PERIDOT_OK;
-    return cmd_fail(PERIDOT_ERROR_ARGUMENT, "text %zu has %zu tokens and the context %" PRIu32 " positions (--ctx)",
-                    number, n, ctx);
+    return cmd_fail(PERIDOT_ERROR_ARGUMENT, "text %zu has %zu token%s and the context %" PRIu32 " position%s (--ctx)",
+                    number, n, CMD_S(n), ctx, CMD_S(ctx));
 }
 
 /* Takes over the ids. */
@@ -99,7 +99,7 @@ static peridot_status take_text(struct reader *r, const char *text, size_t size)
 {
     int32_t *ids;
     size_t n;
-    if (cmd_interrupted()) return cmd_fail(PERIDOT_CANCELLED, "stopped after %zu texts", r->n_done);
+    if (cmd_interrupted()) return cmd_fail(PERIDOT_CANCELLED, "stopped after %zu text%s", r->n_done, CMD_S(r->n_done));
     CMD_TRY(peridot_encode(&ids, &n, r->vocab, text, size, PERIDOT_ENCODE_BOS));
     peridot_status status = check_length(r, n);
     /* Later tokens cannot change the first one's row. */

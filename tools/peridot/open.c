@@ -92,8 +92,8 @@ static void print_device(const peridot_model_info *info)
         fprintf(stderr, "warning: peridot selftest found that this device and driver give wrong answers with %s\n",
                 verdict.broken);
     if (info->n_ignored_tensors)
-        fprintf(stderr, "%" PRIu32 " tensors of vision are left out: text needs none of them\n",
-                info->n_ignored_tensors);
+        fprintf(stderr, "%" PRIu32 " tensor%s of vision: not loaded, as text needs none\n", info->n_ignored_tensors,
+                CMD_S(info->n_ignored_tensors));
 }
 
 /* Where weights are, when someone asked for it. */

@@ -117,7 +117,8 @@ static peridot_status generate(peridot_session *session, peridot_sequence *seque
     uint32_t ctx = peridot_session_ctx(session);
     if (n > ctx)
         return cmd_fail(PERIDOT_ERROR_ARGUMENT,
-                        "the prompt has %zu tokens and the context %" PRIu32 " positions (--ctx)", n, ctx);
+                        "the prompt has %zu token%s and the context %" PRIu32 " position%s (--ctx)", n, CMD_S(n), ctx,
+                        CMD_S(ctx));
     CMD_TRY(peridot_set_sampling(sequence, sampling));
     if (args->sampling.verbose) cmd_sampling_print(stderr, sampling);
     cmd_interrupt_cancels(session);

@@ -83,9 +83,9 @@ void cmd_sampling_print(FILE *file, const peridot_sampling *p)
 
 void cmd_stats_print(FILE *file, const peridot_stats *s, const peridot_sampling *sampling)
 {
-    fprintf(file, "prompt: %" PRIu32 " tokens", s->n_prompt);
+    fprintf(file, "prompt: %" PRIu32 " token%s", s->n_prompt, CMD_S(s->n_prompt));
     if (s->prompt_s > 0) fprintf(file, ", %.1f tokens/s", s->n_prompt / s->prompt_s);
-    fprintf(file, "; reply: %" PRIu32 " tokens", s->n_generated);
+    fprintf(file, "; reply: %" PRIu32 " token%s", s->n_generated, CMD_S(s->n_generated));
     if (s->n_generated > 1 && s->decode_s > 0)
         fprintf(file, ", %.1f tokens/s, %.2f GB/s", (s->n_generated - 1) / s->decode_s,
                 1e-9 * (double)s->decode_read_size / s->decode_s);

@@ -159,8 +159,9 @@ static peridot_status test_all(struct total *t)
 static void print_total(const struct total *t)
 {
     if (t->n_right == t->n_devices)
-        printf("All kernels are right%s: %" PRIu32 " cases agree with the reference.\n",
-               t->n_devices > 1 ? " on all devices" : "", t->n_cases);
+        printf("All kernels are right%s: %" PRIu32 " case%s the reference.\n",
+               t->n_devices > 1 ? " on all devices" : "", t->n_cases,
+               t->n_cases == 1 ? " agrees with" : "s agree with");
     else if (t->n_devices > 1)
         printf("Kernels failed on %" PRIu32 " of %" PRIu32 " devices.\n", t->n_devices - t->n_right, t->n_devices);
     else

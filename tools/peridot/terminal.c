@@ -111,8 +111,8 @@ bool cmd_progress_tokens(void *user, uint64_t done, uint64_t total)
     struct cmd_progress *p = user;
     double now = cmd_now(), taken_s = now - p->begin_s;
     if (p->enabled && taken_s > 0.5 && now - p->drawn_s > 0.1) {
-        fprintf(stderr, "\r%s: %" PRIu64 " of %" PRIu64 " tokens, %.1f tokens/s\033[K", p->label, done, total,
-                (double)done / taken_s);
+        fprintf(stderr, "\r%s: %" PRIu64 " of %" PRIu64 " token%s, %.1f tokens/s\033[K", p->label, done, total,
+                CMD_S(total), (double)done / taken_s);
         fflush(stderr);
         p->drawn_s = now;
         p->drawn = true;

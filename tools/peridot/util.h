@@ -31,6 +31,9 @@ peridot_status cmd_fail_alloc(size_t size, const char *what);
 peridot_status cmd_array_reserve(void *array, size_t *capacity, size_t n, size_t more, size_t element_size,
                                  const char *what);
 
+/* The plural's ending: "%zu token%s", n, CMD_S(n). */
+#define CMD_S(n) ((n) == 1 ? "" : "s")
+
 static inline uint64_t cmd_min(uint64_t a, uint64_t b) { return a < b ? a : b; }
 static inline uint64_t cmd_max(uint64_t a, uint64_t b) { return a > b ? a : b; }
 /* FNV-1a: begins with 0, goes on with what came before. */

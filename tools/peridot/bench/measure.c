@@ -307,8 +307,8 @@ static peridot_status find_ctx(uint32_t *out, const struct bench_report *report,
     for (size_t i = 0; i < report->n_tests; i++) {
         const struct bench_test *test = &report->tests[i];
         if (need(test) > limit)
-            return cmd_fail(PERIDOT_ERROR_ARGUMENT, "%s needs %" PRIu64 " positions, and the context has %" PRIu64,
-                            test->name, need(test), limit);
+            return cmd_fail(PERIDOT_ERROR_ARGUMENT, "%s needs %" PRIu64 " position%s, and the context has %" PRIu64,
+                            test->name, need(test), CMD_S(need(test)), limit);
         ctx = cmd_max(ctx, need(test) + (test->generation ? 16 : 0));
     }
     *out = wanted ? wanted : (uint32_t)cmd_min(ctx, limit);

@@ -124,7 +124,7 @@ static void drain(struct serve_server *s, const sigset_t *signals)
 {
     double end = cmd_now() + GRACE_SECONDS;
     s->draining = true;
-    fprintf(stderr, "ending: %u requests have %.0f s\n", s->n_jobs, GRACE_SECONDS);
+    fprintf(stderr, "ending: %u request%s %.0f s\n", s->n_jobs, s->n_jobs == 1 ? " has" : "s have", GRACE_SECONDS);
     while (s->n_jobs && cmd_now() < end && !wait_for_signal(signals, 0.02))
         serve_http_tend(s->http);
 }
