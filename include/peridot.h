@@ -310,6 +310,11 @@ typedef struct peridot_model_info {
     peridot_problem problem;       /* of a classification head */
 } peridot_model_info;
 
+/* What a model opened from the file will be. Members that only loading tells (types, sizes in bytes, the device) are 0
+ * or NULL. NULL, with the sentence that peridot_model_open would give, where Peridot does not know the architecture.
+ * Borrowed until the file closes. */
+PERIDOT_API const peridot_model_info *peridot_file_model(const peridot_file *file);
+
 /* Loads a model (.gguf or Hugging Face directory) onto a device. params may be NULL. */
 PERIDOT_API peridot_status peridot_model_open(peridot_model **out, const char *path,
                                               const peridot_model_params *params);

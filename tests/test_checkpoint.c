@@ -241,6 +241,8 @@ static void test_file_gguf(void **state)
     assert_int_equal(t->shape[1], 32);
     assert_null(peridot_file_tensor(f, 1));
     assert_null(peridot_file_metadata_key(f, 1));
+    assert_null(peridot_file_model(f));
+    assert_non_null(strstr(peridot_last_error(), "general.architecture"));
     EXPECT_FAILURE(peridot_file_metadata_text(&text, f, 1), PERIDOT_ERROR_ARGUMENT, "no metadata 1");
     peridot_file_close(f);
     peridot_file_close(NULL);
@@ -249,6 +251,33 @@ static void test_file_gguf(void **state)
 }
 
 /* ---- the golden models ---- */
+
+/* What a model will be is known without loading it. */
+static void test_file_model(void **state)
+{
+    (void)state;
+    static const struct { const char *path, *name, *family; peridot_head head; uint32_t ctx_max; } models[] = {
+        {"gemma2-q8_0/model.gguf", "gemma2-q8_0", "gemma2", PERIDOT_HEAD_LANGUAGE, 512},
+        {"gemma2-sequence", "gemma2-sequence", "gemma2", PERIDOT_HEAD_SEQUENCE, 512},
+        {"gemma2-token", "gemma2-token", "gemma2", PERIDOT_HEAD_TOKEN, 512},
+        {"llama-base", "llama-base", "llama", PERIDOT_HEAD_NONE, 512},
+    };
+    for (size_t i = 0; i < PD_COUNT(models); i++) {
+        char path[1024];
+        peridot_file *f;
+        snprintf(path, sizeof path, "%s/%s", PERIDOT_GOLDEN, models[i].path);
+        EXPECT_OK(peridot_file_open(&f, path));
+        const peridot_model_info *m = peridot_file_model(f);
+        assert_non_null(m);
+        assert_string_equal(m->name, models[i].name);
+        assert_string_equal(m->family, models[i].family);
+        assert_int_equal(m->head, models[i].head);
+        assert_int_equal(m->ctx_max, models[i].ctx_max);
+        assert_int_equal(m->weights_size, 0);
+        assert_null(m->device);
+        peridot_file_close(f);
+    }
+}
 
 static void test_golden(void **state)
 {
@@ -286,6 +315,7 @@ int main(void)
         cmocka_unit_test(test_single), cmocka_unit_test(test_missing),   cmocka_unit_test(test_json),
         cmocka_unit_test(test_shards), cmocka_unit_test(test_index),     cmocka_unit_test(test_types),
         cmocka_unit_test(test_file_hf), cmocka_unit_test(test_file_gguf), cmocka_unit_test(test_golden),
+        cmocka_unit_test(test_file_model),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

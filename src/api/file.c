@@ -2,6 +2,7 @@
  * config.json, flattened: text_config.hidden_size. */
 #include "peridot.h"
 
+#include "api/info.h"
 #include "base/os.h"
 #include "format/checkpoint.h"
 
@@ -22,6 +23,9 @@ struct peridot_file {
     struct entry *entries;   /* of config.json; NULL for GGUF */
     size_t n_entries;
     peridot_tensor_info *tensors;   /* [n_tensors] */
+    struct pd_config config;
+    char config_error[512];  /* why there is none; "" where there is */
+    peridot_model_info model;
 };
 
 /* Long keys are no prefixes: each of a million entries would repeat them. */
@@ -69,10 +73,21 @@ static peridot_status list_tensors(peridot_file *f)
     return PERIDOT_OK;
 }
 
+/* A file that is no model, or one that is not known, can still be looked into. */
+static peridot_status read_config(peridot_file *f)
+{
+    peridot_status status = pd_checkpoint_check(pd_config_read(&f->config, f->checkpoint), f->checkpoint);
+    if (status == PERIDOT_OK) pd_model_info_begin(&f->model, &f->config);
+    else if (status == PERIDOT_ERROR_MEMORY || status == PERIDOT_ERROR_IO) return status;
+    else snprintf(f->config_error, sizeof f->config_error, "%s", pd_error());
+    return PERIDOT_OK;
+}
+
 static peridot_status open_file(peridot_file *f, const char *path)
 {
     PD_TRY(pd_checkpoint_open(&f->checkpoint, path, true));
     PD_TRY(list_tensors(f));
+    PD_TRY(read_config(f));
     yyjson_val *config = pd_checkpoint_config(f->checkpoint);
     if (!config) return PERIDOT_OK;
     size_t n = count_entries(config, 1);
@@ -97,9 +112,17 @@ peridot_status peridot_file_open(peridot_file **out, const char *path)
 void peridot_file_close(peridot_file *file)
 {
     if (!file) return;
+    pd_config_free(&file->config);
     pd_checkpoint_close(file->checkpoint);
     pd_arena_free(&file->arena);
     free(file);
+}
+
+const peridot_model_info *peridot_file_model(const peridot_file *file)
+{
+    if (!file->config_error[0]) return &file->model;
+    pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s", file->config_error);
+    return NULL;
 }
 
 size_t peridot_file_n_tensors(const peridot_file *file) { return pd_checkpoint_n_tensors(file->checkpoint); }

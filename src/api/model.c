@@ -1,7 +1,7 @@
 /* The models of peridot.h: opening one, and what it says of itself. */
 #include "api/handles.h"
+#include "api/info.h"
 #include "api/params.h"
-#include "arch/layers.h"
 #include "base/num.h"
 #include "base/os.h"
 #include "engine/saved.h"
@@ -30,23 +30,29 @@ static void describe_types(char *out, size_t size, const uint32_t counts[PD_N_DT
 
 static void describe_model(peridot_model *model)
 {
-    const struct pd_config *c = &model->m.config;
     const struct pd_weights *w = &model->m.weights;
-    const struct pd_layer_sizes most = pd_layers_largest(c);
+    peridot_model_info *info = &model->info;
     describe_types(model->types, sizeof model->types, w->type_counts);
     pd_variants_text(model->kernels, sizeof model->kernels, &model->m.variants);
     pd_tunings_text(model->tuning, sizeof model->tuning, &model->m);
-    model->info = (peridot_model_info){.name = c->name, .family = pd_families[c->family].name, .types = model->types,
-        .n_layers = c->n_layers, .d_model = c->d_model, .ffn_dim = most.ffn_dim, .n_heads = most.n_heads,
-        .n_kv_heads = most.n_kv_heads, .head_dim = most.head_dim, .window = most.window, .ctx_max = c->ctx_max,
-        .vocab_size = w->vocab_size, .n_outputs = w->n_outputs, .head = c->head, .n_params = w->n_params,
-        .weights_size = w->size, .in_place_size = w->in_place_size, .host_resident_size = w->host_resident_size,
-        .n_host_resident_layers = w->n_host_resident_layers,
-        .decode_host_resident_size = w->decode_host_resident_size,
-        .n_ignored_tensors = w->n_ignored, .decode_read_size = w->decode_read_size, .device = pd_gpu_info(model->m.gpu),
-        .device_reason = pd_gpu_reason(model->m.gpu), .kernels = model->kernels, .tuning = model->tuning,
-        .untuned = pd_tune_is_due(&model->m), .problem = w->n_outputs == 1 && c->problem == PERIDOT_PROBLEM_SINGLE_LABEL
-                                                             ? PERIDOT_PROBLEM_REGRESSION : c->problem};
+    pd_model_info_begin(info, &model->m.config);
+    info->types = model->types;
+    info->vocab_size = w->vocab_size;
+    info->n_outputs = w->n_outputs;
+    info->n_params = w->n_params;
+    info->weights_size = w->size;
+    info->in_place_size = w->in_place_size;
+    info->host_resident_size = w->host_resident_size;
+    info->n_host_resident_layers = w->n_host_resident_layers;
+    info->decode_host_resident_size = w->decode_host_resident_size;
+    info->n_ignored_tensors = w->n_ignored;
+    info->decode_read_size = w->decode_read_size;
+    info->device = pd_gpu_info(model->m.gpu);
+    info->device_reason = pd_gpu_reason(model->m.gpu);
+    info->kernels = model->kernels;
+    info->tuning = model->tuning;
+    info->untuned = pd_tune_is_due(&model->m);
+    if (w->n_outputs == 1 && info->problem == PERIDOT_PROBLEM_SINGLE_LABEL) info->problem = PERIDOT_PROBLEM_REGRESSION;
 }
 
 static void log_model(const peridot_model *model, const char *cache_dir)
