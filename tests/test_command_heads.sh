@@ -267,6 +267,39 @@ test_stories() {
     check "the demo model needs less than 2 bits per byte" near "$(value 'bits per byte')" 1 1
     check "and more with short windows" \
         awk -v a="$short" -v b="$(value 'bits per byte')" 'BEGIN { exit !(a > 1.05 * b) }'
+    [ "${PERIDOT_TEST_ALL:-}" ] || return
+    head -c 60000 "$heldout" >"$folder/text"
+    run perplexity -m "$stories" -f "$folder/text" --ctx 512 --method llama.cpp
+    check "llama.cpp says 20.73 +- 0.59" near "$(value perplexity)" 20.73 1e-3
+}
+
+# What the definition of llama.cpp's method gives, from the logits of one window after another.
+by_windows() {   # by_windows MODEL TEXT CTX
+    local ids window w row=$((4 * $("$peridot" inspect "$1" | sed -n 's/.*embed_tokens.weight  *[a-z0-9]*  *\([0-9]*\) x .*/\1/p')))
+    mapfile -t ids < <("$peridot" tokenize -m "$1" --bos <"$2" | tr , '\n')
+    for ((w = 0; w + $3 <= ${#ids[@]}; w += $3)); do
+        window=("${ids[0]}" "${ids[@]:w + 1:$3 - 1}")
+        "$peridot" logits -m "$1" --kv f32 --tokens "${window[*]}" --first $(($3 / 2)) --out - 2>/dev/null |
+            od -An -v -tf4 -w$row | awk -v ids="${window[*]:$3 / 2 + 1}" 'BEGIN { split(ids, id, " ") }
+            NR in id { t = 0; for (i = 1; i <= NF; i++) t += exp($i); print log(t) - $(id[NR] + 1) }'
+    done | awk '{ n++; sum += $1; squares += $1 * $1 }
+        END { mean = sum / n; print n, exp(mean), exp(mean) * sqrt((squares / n - mean * mean) / (n - 1)) }'
+}
+
+test_perplexity_llama_cpp() {
+    local model=$golden/gemma2-base ctx tokens perplexity error
+    head -c 47 "$model/text.txt" >"$folder/text"   # 48 tokens with bos
+    (cat "$folder/text"; echo) >"$folder/line"
+    for ctx in 16 15 23; do
+        read -r tokens perplexity error < <(by_windows "$model" "$folder/text" $ctx)
+        run perplexity -m "$model" --kv f32 -f "$folder/line" --ctx $ctx --method llama.cpp
+        check "--method llama.cpp --ctx $ctx scores second halves" [ "$(value tokens)" = "$tokens" ]
+        check "--method llama.cpp --ctx $ctx" near "$(value perplexity)" "$perplexity" 1e-4
+        check "--method llama.cpp --ctx $ctx: its error" near "$(sed -n 's/.* +- //p' "$folder/out")" "$error" 1e-3
+    done
+    fails_with 1 'has 48 tokens, and --method llama.cpp needs two windows of 25' \
+        perplexity -m "$model" -f "$folder/line" --ctx 25 --method llama.cpp
+    fails_with 2 --ctx perplexity -m "$model" -f "$folder/line" --ctx 2 --method llama.cpp
 }
 
 test_wrong_models() {
@@ -288,6 +321,7 @@ test_tag
 test_embed
 test_many
 test_perplexity
+test_perplexity_llama_cpp
 test_wrong_models
 if [ -e "$stories" ] && [ -e "$heldout" ]; then
     test_stories

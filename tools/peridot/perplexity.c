@@ -3,7 +3,11 @@
  * The text's tokens t[0] .. t[n - 1] are read in windows. Window w holds the token that begins texts (when the model
  * has one) and t[w S] .. , `ctx` positions in all, S = ctx / 2; it scores those of its tokens that no window before it
  * scored. So every token is scored once, after at least S - 1 tokens of the text wherever there are so many before
- * it. */
+ * it.
+ *
+ * llama.cpp's tool (tools/perplexity) does otherwise: its windows do not overlap, and only the second half of each is
+ * scored. Window w holds positions w ctx .. of bos and t, bos in place of the first; what fills no window is left
+ * out. */
 #include "command.h"
 #include "open.h"
 #include "terminal.h"
@@ -15,13 +19,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CTX_MAX = 2048 };   /* longer windows cost more than they tell; --ctx may ask for them */
+/* Longer windows cost more than they tell; --ctx may ask for them. */
+enum { CTX_MAX = 2048, CTX_LLAMA_CPP = 512 };
 
 struct perplexity_args {
     struct cmd_model_args model;
     const char *file;
-    uint32_t ctx, chunk, kv;
+    uint32_t ctx, chunk, kv, method;
 };
+
+enum method { METHOD_SLIDING, METHOD_LLAMA_CPP };
+
+static const char *method_name(size_t i)
+{
+    static const char *const names[] = {[METHOD_SLIDING] = "sliding", [METHOD_LLAMA_CPP] = "llama.cpp"};
+    return i < CMD_COUNT(names) ? names[i] : NULL;
+}
 
 static const struct cmd_option options[] = {
     CMD_MODEL_OPTION,
@@ -30,7 +43,10 @@ static const struct cmd_option options[] = {
     {.letter = 'f', .name = "file", .metavar = "TEXT", .kind = CMD_TEXT,
      .offset = offsetof(struct perplexity_args, file), .required = true, .help = "The text; - is standard input."},
     {.name = "ctx", .metavar = "N", .kind = CMD_U32, .offset = offsetof(struct perplexity_args, ctx), .fallback = "0",
-     .help = "Positions of a window, 2 at least; 0: the model's own, at most 2048."},
+     .help = "Positions of a window, 2 at least; 0: the model's own, at most 2048, or 512 as llama.cpp's."},
+    {.name = "method", .metavar = "METHOD", .kind = CMD_CHOICE, .offset = offsetof(struct perplexity_args, method),
+     .fallback = "sliding", .value = method_name, .help = "How the text is cut into windows; llama.cpp: as that "
+                                                          "program does, so that its figures compare."},
     CMD_CHUNK_OPTION(struct perplexity_args),
     CMD_KV_OPTION(struct perplexity_args),
 };
@@ -43,8 +59,9 @@ struct scoring {
     int32_t bos;                 /* -1: none */
     int32_t *window;             /* [ctx] */
     uint32_t ctx;
+    enum method method;
     size_t at;                   /* id in the window's position 0 after bos */
-    size_t n_scored;             /* tokens so far */
+    size_t n_scored, n_wanted;   /* tokens so far, and in all */
     double mean, spread;         /* of the scored tokens' losses: Welford's mean and sum of squared deviations */
     struct cmd_progress progress;
 };
@@ -70,7 +87,7 @@ static bool score_row(void *user, peridot_sequence *sequence, uint32_t pos, cons
     s->n_scored++;
     s->mean += off / (double)s->n_scored;
     s->spread += off * (x - s->mean);
-    uint64_t done = (uint64_t)((double)s->n_scored / (double)s->n * (double)s->n_bytes);
+    uint64_t done = (uint64_t)((double)s->n_scored / (double)s->n_wanted * (double)s->n_bytes);
     return cmd_progress_step(&s->progress, done, s->n_bytes);
 }
 
@@ -87,9 +104,11 @@ static peridot_status score_window(struct scoring *s, size_t from, size_t to)
 }
 
 /* Without bos nothing comes before the first token, which then is not scored. */
-static peridot_status score_text(struct scoring *s)
+static peridot_status score_sliding(struct scoring *s)
 {
     size_t length = s->ctx - (s->bos >= 0), stride = s->ctx / 2, from = s->bos < 0;
+    if (from >= s->n) return cmd_fail(PERIDOT_ERROR_ARGUMENT, "the text has no tokens to score");
+    s->n_wanted = s->n - from;
     while (from < s->n) {
         size_t to = cmd_min(s->at + length, s->n);
         CMD_TRY(score_window(s, from, to));
@@ -99,22 +118,38 @@ static peridot_status score_text(struct scoring *s)
     return PERIDOT_OK;
 }
 
+/* The first position to predict from is ctx / 2, the last one ctx - 2. */
+static peridot_status score_second_halves(struct scoring *s)
+{
+    size_t has_bos = s->bos >= 0, n = s->n + has_bos, n_windows = n / s->ctx, n_each = s->ctx - s->ctx / 2 - 1;
+    if (n_windows < 2)
+        return cmd_fail(PERIDOT_ERROR_ARGUMENT,
+                        "the text has %zu token%s, and --method llama.cpp needs two windows of %" PRIu32 " (--ctx)", n,
+                        CMD_S(n), s->ctx);
+    s->n_wanted = n_windows * n_each;
+    for (size_t w = 0; w < n_windows; w++) {
+        s->at = w * s->ctx;
+        size_t to = s->at + s->ctx - has_bos;
+        CMD_TRY(score_window(s, to - n_each, to));
+    }
+    return PERIDOT_OK;
+}
+
 /* The perplexity's error is that of the mean loss, carried through exp. */
 static void print_result(const struct scoring *s)
 {
     double n = (double)s->n_scored, error = n > 1 ? sqrt(s->spread / (n - 1) / n) : 0;
     printf("tokens: %zu\n", s->n_scored);
-    printf("bits per byte: %.4f\n", s->mean * n / log(2) / (double)s->n_bytes);
+    if (s->method == METHOD_SLIDING) printf("bits per byte: %.4f\n", s->mean * n / log(2) / (double)s->n_bytes);
     printf("perplexity: %.4f +- %.4f\n", exp(s->mean), exp(s->mean) * error);
 }
 
 static peridot_status take_ids(struct scoring *s)
 {
-    if (s->n < 1 + (size_t)(s->bos < 0)) return cmd_fail(PERIDOT_ERROR_ARGUMENT, "the text has no tokens to score");
     s->window = malloc(s->ctx * sizeof *s->window);
     if (!s->window) return cmd_fail_alloc(s->ctx * sizeof *s->window, "window");
     s->progress = cmd_progress_begin("scoring");
-    peridot_status status = score_text(s);
+    peridot_status status = s->method == METHOD_LLAMA_CPP ? score_second_halves(s) : score_sliding(s);
     cmd_progress_end(&s->progress);
     free(s->window);
     if (status == PERIDOT_OK) print_result(s);
@@ -140,7 +175,8 @@ static peridot_status score(const struct perplexity_args *args, peridot_model *m
     CMD_TRY(cmd_model_need_head(model, PERIDOT_HEAD_LANGUAGE, "perplexity"));
     const peridot_vocab *vocab = peridot_model_vocab(model);
     uint32_t ctx_max = peridot_model_get_info(model)->ctx_max;
-    struct scoring s = {.n_bytes = size, .ctx = args->ctx ? args->ctx : (uint32_t)cmd_min(ctx_max, CTX_MAX)};
+    struct scoring s = {.n_bytes = size, .method = args->method, .ctx = args->ctx};
+    if (!s.ctx) s.ctx = (uint32_t)cmd_min(ctx_max, s.method == METHOD_LLAMA_CPP ? CTX_LLAMA_CPP : CTX_MAX);
     peridot_session_params params = {.ctx = s.ctx, .chunk = args->chunk, .kv_type = (peridot_kv_type)args->kv};
     if (!vocab) return PERIDOT_ERROR_UNSUPPORTED;
     CMD_TRY(peridot_session_create(&s.session, model, &params));
@@ -157,10 +193,13 @@ static int run(const struct cmd_command *command, const void *arguments)
     char *text = NULL;
     size_t size = 0;
     bool from_stdin = strcmp(args->file, "-") == 0;
+    if (args->method == METHOD_LLAMA_CPP && args->ctx == 2)
+        return cmd_usage(command, "--ctx 2 leaves no second half to score");
     if (args->ctx == 1) return cmd_usage(command, "--ctx 1 leaves no position to predict from");
     cmd_interrupt_watch();
     peridot_status status = from_stdin ? cmd_read_all(&text, &size, stdin, "standard input")
                                        : cmd_read_file(&text, &size, args->file);
+    if (args->method == METHOD_LLAMA_CPP && size && text[size - 1] == '\n') size--;   /* as its -f does */
     if (status == PERIDOT_OK) status = cmd_model_open(&model, &args->model);
     if (status == PERIDOT_OK) status = score(args, model, text, size);
     peridot_model_close(model);
@@ -178,6 +217,10 @@ const struct cmd_command cmd_perplexity = {
         "text's next tokens, and scores those that no window before it scored. So each token is scored once, and "
         "after the first window with at least N/2 - 1 tokens of the text before it. Without a bos the first token is "
         "not scored.\n\n"
+        "With --method llama.cpp windows of N positions follow each other without overlapping, the first token of each "
+        "replaced by bos where the model has one; the tokens after the first N/2 + 1 are scored, and what is left of "
+        "the text after the last whole window is not, nor one newline at its end. This is what llama-perplexity -c N "
+        "does. Bits per byte, which are of the whole text, are then not written.\n\n"
         "A token's loss is -ln of its probability: the softmax over all rows of the output, summed in double "
         "precision from 32-bit logits. Perplexity is exp of the mean loss; its standard error is the perplexity times "
         "the standard deviation of the losses over the square root of their number. Bits per byte are the sum of the "
