@@ -90,6 +90,21 @@ test_hints() {
     check "nothing is near frobnicate" no_hint
 }
 
+test_inspect_json() {
+    local family n
+    command -v python3 >/dev/null || { echo "skipped: there is no python3 to read JSON with"; return; }
+    run inspect --json "$model"
+    check "inspect --json succeeds" [ $status = 0 ]
+    family=$(python3 -c 'import json, sys; o = json.load(sys.stdin); t = o["tensors"]
+print(o["model"]["family"], o["model"]["head"], o["metadata"]["general.architecture"], o["path"],
+      sum(x["size"] for x in t) == o["size"] == sum(x["size"] for x in o["types"].values()),
+      len(t) == sum(x["n_tensors"] for x in o["types"].values()), all(d["need"] == o["size"] + o["cache_size"]
+      for d in o["devices"]))' <"$folder/out" 2>"$folder/err")
+    check "inspect --json is whole" [ "$family" = "gemma2 language gemma2 $model True True True" ]
+    n=$("$peridot" inspect "$model" | sed -n 's/^tensors (\(.*\))$/\1/p')
+    check "inspect --json has all tensors" [ "$n" = "$(grep -c '^  {"name": .*"shape": \[' "$folder/out")" ]
+}
+
 test_files() {
     local size
     fails_with 1 "$folder/none.gguf" inspect "$folder/none.gguf"
@@ -151,6 +166,7 @@ test_make() {
 test_help
 test_usage
 test_hints
+test_inspect_json
 test_files
 test_tokenize
 test_make

@@ -1,6 +1,7 @@
 /* peridot inspect: what a model file says of itself, what it holds, and where it fits. Loads nothing. */
 #define _POSIX_C_SOURCE 200809L
 #include "command.h"
+#include "json.h"
 #include "open.h"
 #include "text.h"
 
@@ -10,14 +11,17 @@
 
 struct inspect_args {
     const char *path;
+    bool json;
 };
 
 static const struct cmd_option options[] = {
     {.metavar = "MODEL", .kind = CMD_TEXT, .offset = offsetof(struct inspect_args, path),
      .help = "A .gguf file or a Hugging Face directory. Without it, the demo model."},
+    {.name = "json", .kind = CMD_FLAG, .offset = offsetof(struct inspect_args, json),
+     .help = "Write one JSON object."},
 };
 
-/* CTX: the context for which the cache is counted below, the library's own default */
+/* CTX: the context for which the cache is counted below where the model's is not smaller, the library's own default */
 enum { MAX_TYPES = 32, CTX = 8192 };
 
 struct totals {
@@ -28,6 +32,7 @@ struct totals {
     size_t n_types;
     uint64_t n_params, size;
     uint64_t kv_row;         /* numbers that all layers' caches keep of one position */
+    uint64_t ctx;
 };
 
 /* Keys and values of one position are as many as the key projection has rows, twice. */
@@ -92,21 +97,17 @@ static void print_tensor(const peridot_tensor_info *tensor, int width)
     printf("  %-*s  %-7s %-20s %9s\n", width, tensor->name, tensor->type, shape, cmd_size_text(tensor->size));
 }
 
-static void print_tensors(struct totals *t, const peridot_file *file)
+static void print_tensors(const peridot_file *file)
 {
     int width = longest_name(file);
     printf("tensors (%zu)\n", peridot_file_n_tensors(file));
-    for (size_t i = 0; i < peridot_file_n_tensors(file); i++) {
-        const peridot_tensor_info *tensor = peridot_file_tensor(file, i);
-        print_tensor(tensor, width);
-        count_tensor(t, tensor);
-    }
+    for (size_t i = 0; i < peridot_file_n_tensors(file); i++) print_tensor(peridot_file_tensor(file, i), width);
 }
 
 /* With fp16 numbers. Layers with a window keep less: this is the most. */
 static uint64_t cache_size(const struct totals *t)
 {
-    return t->kv_row * 2 * CTX;
+    return t->kv_row * 2 * t->ctx;
 }
 
 /* Plain numbers, which kernels read from the mapped file as they are; blocks are re-laid. */
@@ -124,13 +125,13 @@ static void print_totals(const struct totals *t)
 {
     puts("totals");
     for (size_t i = 0; i < t->n_types; i++)
-        printf("  %-7s %5" PRIu64 " tensors %9s\n", t->types[i].type, t->types[i].n_tensors,
-               cmd_size_text(t->types[i].size));
+        printf("  %-7s %5" PRIu64 " tensor%-1s %9s\n", t->types[i].type, t->types[i].n_tensors,
+               CMD_S(t->types[i].n_tensors), cmd_size_text(t->types[i].size));
     printf("  weights: %s, %.4g million parameters\n", cmd_size_text(t->size), 1e-6 * (double)t->n_params);
     printf("  in place: %s of them need no copy on a device with unified memory\n", cmd_size_text(plain_size(t)));
     if (t->kv_row)
-        printf("  cache: %s per token in f16, at most %s for %d tokens\n", cmd_size_text(t->kv_row * 2),
-               cmd_size_text(cache_size(t)), CTX);
+        printf("  cache: %s per token in f16, at most %s for %" PRIu64 " token%s\n", cmd_size_text(t->kv_row * 2),
+               cmd_size_text(cache_size(t)), t->ctx, CMD_S(t->ctx));
 }
 
 static void print_fit(const peridot_device_info *d, uint64_t need)
@@ -140,32 +141,144 @@ static void print_fit(const peridot_device_info *d, uint64_t need)
            cmd_size_text(d->heap_budget));
 }
 
-/* A machine without Vulkan can still look into a file: then there is nothing to say here, and no failure. */
-static peridot_status print_devices(const struct totals *t)
+/* ---- JSON ---- */
+
+static void write_string(const char *text) { cmd_json_string(stdout, text, strlen(text)); }
+
+/* "key": 1, with a comma before it unless it is the first */
+static void write_number(const char *before, const char *key, uint64_t value)
 {
-    const peridot_device_info **devices = NULL;
-    size_t n = 0;
-    if (t->size == 0) return PERIDOT_OK;
-    peridot_status status = peridot_devices(&devices, &n);
-    if (status != PERIDOT_OK) return status == PERIDOT_ERROR_DEVICE ? PERIDOT_OK : status;
-    if (n) printf("devices (weights, and a cache for %d tokens)\n", CTX);
-    for (size_t i = 0; i < n; i++) print_fit(devices[i], t->size + cache_size(t));
-    peridot_free(devices);
+    printf("%s\"%s\": %" PRIu64, before, key, value);
+}
+
+static void write_model(const peridot_file *file)
+{
+    static const char *const heads[] = {[PERIDOT_HEAD_LANGUAGE] = "language", [PERIDOT_HEAD_SEQUENCE] = "sequence",
+                                        [PERIDOT_HEAD_TOKEN] = "token", [PERIDOT_HEAD_NONE] = "none"};
+    const peridot_model_info *m = peridot_file_model(file);
+    fputs(",\n \"model\": ", stdout);
+    if (!m) {
+        fputs("null,\n \"unsupported\": ", stdout);
+        write_string(peridot_last_error());
+        return;
+    }
+    fputs("{\"name\": ", stdout);
+    write_string(m->name);
+    printf(", \"family\": \"%s\", \"head\": \"%s\"", m->family, heads[m->head]);
+    write_number(", ", "n_layers", m->n_layers);
+    write_number(", ", "d_model", m->d_model);
+    write_number(", ", "ffn_dim", m->ffn_dim);
+    write_number(", ", "n_heads", m->n_heads);
+    write_number(", ", "n_kv_heads", m->n_kv_heads);
+    write_number(", ", "head_dim", m->head_dim);
+    write_number(", ", "window", m->window);
+    write_number(", ", "ctx_max", m->ctx_max);
+    fputc('}', stdout);
+}
+
+static peridot_status write_metadata(const peridot_file *file)
+{
+    fputs(",\n \"metadata\": {", stdout);
+    for (size_t i = 0; i < peridot_file_n_metadata(file); i++) {
+        char *text;
+        CMD_TRY(peridot_file_metadata_text(&text, file, i));
+        fputs(i ? ",\n  " : "\n  ", stdout);
+        write_string(peridot_file_metadata_key(file, i));
+        fputs(": ", stdout);
+        write_string(text);
+        peridot_free(text);
+    }
+    fputs("},\n \"tensors\": [", stdout);
     return PERIDOT_OK;
 }
 
-static peridot_status inspect(const char *path)
+static void write_tensor(const peridot_tensor_info *t, bool first)
+{
+    fputs(first ? "\n  {\"name\": " : ",\n  {\"name\": ", stdout);
+    write_string(t->name);
+    printf(", \"type\": \"%s\", \"shape\": [", t->type);
+    for (uint32_t i = 0; i < t->n_dims; i++) printf("%s%" PRIu64, i ? ", " : "", t->shape[i]);
+    write_number("], ", "size", t->size);
+    fputc('}', stdout);
+}
+
+static void write_totals(const struct totals *t)
+{
+    fputs("],\n \"types\": {", stdout);
+    for (size_t i = 0; i < t->n_types; i++) {
+        printf("%s\"%s\": {", i ? ", " : "", t->types[i].type);
+        write_number("", "n_tensors", t->types[i].n_tensors);
+        write_number(", ", "size", t->types[i].size);
+        fputc('}', stdout);
+    }
+    write_number("},\n ", "n_params", t->n_params);
+    write_number(", ", "size", t->size);
+    write_number(", ", "in_place_size", plain_size(t));
+    write_number(",\n ", "cache_tokens", t->ctx);
+    write_number(", ", "cache_size", cache_size(t));
+    fputs(",\n \"devices\": [", stdout);
+}
+
+static void write_fit(const peridot_device_info *d, uint64_t need, bool first)
+{
+    write_number(first ? "\n  {" : ",\n  {", "index", d->index);
+    fputs(", \"name\": ", stdout);
+    write_string(d->name);
+    printf(", \"fits\": %s", !d->unusable[0] && need <= d->heap_budget ? "true" : "false");
+    write_number(", ", "need", need);
+    write_number(", ", "heap_budget", d->heap_budget);
+    fputc('}', stdout);
+}
+
+static peridot_status write_json(const struct totals *t, const peridot_file *file, const char *path,
+                                 const peridot_device_info **devices, size_t n_devices)
+{
+    fputs("{\"path\": ", stdout);
+    write_string(path);
+    write_model(file);
+    CMD_TRY(write_metadata(file));
+    for (size_t i = 0; i < peridot_file_n_tensors(file); i++) write_tensor(peridot_file_tensor(file, i), i == 0);
+    write_totals(t);
+    for (size_t i = 0; i < n_devices; i++) write_fit(devices[i], t->size + cache_size(t), i == 0);
+    puts("]}");
+    return PERIDOT_OK;
+}
+
+/* ---- */
+
+static peridot_status print(const struct totals *t, const peridot_file *file, const char *path,
+                            const peridot_device_info **devices, size_t n_devices)
+{
+    printf("%s\n", cmd_shown(path));
+    CMD_TRY(print_metadata(file));
+    print_tensors(file);
+    print_totals(t);
+    if (n_devices) printf("devices (weights, and a cache for %" PRIu64 " token%s)\n", t->ctx, CMD_S(t->ctx));
+    for (size_t i = 0; i < n_devices; i++) print_fit(devices[i], t->size + cache_size(t));
+    return PERIDOT_OK;
+}
+
+/* A machine without Vulkan can still look into a file: then there is nothing to say of devices, and no failure. */
+static peridot_status list_devices(const peridot_device_info ***out, size_t *n, const struct totals *t)
+{
+    *out = NULL, *n = 0;
+    peridot_status status = t->size ? peridot_devices(out, n) : PERIDOT_OK;
+    return status == PERIDOT_ERROR_DEVICE ? PERIDOT_OK : status;
+}
+
+static peridot_status inspect(const char *path, bool json)
 {
     peridot_file *file;
-    struct totals totals = {0};
+    struct totals totals = {.ctx = CTX};
+    const peridot_device_info **devices;
+    size_t n_devices;
     CMD_TRY(peridot_file_open(&file, path));
-    printf("%s\n", cmd_shown(path));
-    peridot_status status = print_metadata(file);
-    if (status == PERIDOT_OK) {
-        print_tensors(&totals, file);
-        print_totals(&totals);
-        status = print_devices(&totals);
-    }
+    const peridot_model_info *model = peridot_file_model(file);
+    if (model) totals.ctx = cmd_min(CTX, model->ctx_max);
+    for (size_t i = 0; i < peridot_file_n_tensors(file); i++) count_tensor(&totals, peridot_file_tensor(file, i));
+    peridot_status status = list_devices(&devices, &n_devices, &totals);
+    if (status == PERIDOT_OK) status = (json ? write_json : print)(&totals, file, path, devices, n_devices);
+    peridot_free(devices);
     peridot_file_close(file);
     return status;
 }
@@ -176,7 +289,7 @@ static int run(const struct cmd_command *command, const void *arguments)
     const struct inspect_args *args = arguments;
     const char *path;
     peridot_status status = cmd_model_path(&path, args->path);
-    if (status == PERIDOT_OK) status = inspect(path);
+    if (status == PERIDOT_OK) status = inspect(path, args->json);
     return cmd_exit(status);
 }
 
@@ -186,8 +299,11 @@ const struct cmd_command cmd_inspect = {
     .description =
         "Lists the metadata and the tensors of a model (name, type, shape with the outermost dimension first, bytes), "
         "their totals by type, what the key-value cache takes, and on which devices that fits. The file's structure "
-        "is checked on the way; nothing is loaded.",
-    .examples = "peridot inspect gemma-2-2b-it.gguf\nperidot inspect ~/models/gemma-3-1b-it",
+        "is checked on the way; nothing is loaded.\n\n"
+        "The object of --json has path, model (name, family, head and sizes; null for what Peridot cannot run, and "
+        "then unsupported says why), metadata (values as text, long ones shortened), tensors, types, totals in bytes "
+        "and devices.",
+    .examples = "peridot inspect gemma-2-2b-it.gguf\nperidot inspect --json ~/models/gemma-3-1b-it",
     .options = options,
     .n_options = CMD_COUNT(options),
     .args_size = sizeof(struct inspect_args),
