@@ -94,6 +94,7 @@ test_run() {
     run_story
     check "run succeeds" [ $status = 0 ]
     check "run writes something" [ -s "$folder/out" ]
+    check "and ends the line" [ "$(tail -c 1 "$folder/out" | od -An -c | tr -d ' ')" = '\n' ]
     check "run ends with statistics" matches err '^prompt: [0-9]+ tokens, .*reply: 24 tokens, .* tokens/s, .* GB/s; first token after .* s$'
     cp "$folder/out" "$folder/text"
     run_story --chunk 1
@@ -102,7 +103,10 @@ test_run() {
     ids=$(cat "$folder/out")
     check "--ids are 24 ids" [ "$(tr -cd , <<<"$ids" | wc -c)" = 23 ]
     "$peridot" tokenize --decode <<<"$ids" >"$folder/out" 2>"$folder/err"
-    check "--ids say the same text" cmp -s "$folder/out" "$folder/text"
+    check "--ids say the same text" cmp -s <(cat "$folder/out"; echo) "$folder/text"
+    ids=$(printf '\n' | "$peridot" tokenize | sed 's/.*,//')
+    run_story -n 2 --logit-bias "$ids=1000"
+    check "a text that ends in a newline gets no second one" [ "$(od -An -c "$folder/out" | tr -d ' ')" = '\n\n' ]
     run run --temp 0 -n 1 ""
     check "one is no plural" matches err '^prompt: 1 token, .*; reply: 1 token;'
     echo "Once upon a time" | "$peridot" run --temp 0 -n 24 >"$folder/out" 2>"$folder/err"

@@ -140,7 +140,6 @@ printf 'Once there was a king who\nThe queen said\n' >"$folder/lines"
 example chat "$stories" <"$folder/lines"
 check "chat succeeds" [ $status = 0 ]
 check "chat begins as the command does" [ "$(head -c "$(wc -c <"$folder/want")" "$folder/out")" = "$(cat "$folder/want")" ]
-printf '\n' >>"$folder/want"
 "$peridot" run -m "$stories" --temp 0 -n 24 "Once there was a king who$(cat "$folder/want")
 
 The queen said" >>"$folder/want" 2>/dev/null

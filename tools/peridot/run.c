@@ -71,13 +71,12 @@ static bool write_piece(void *user, int32_t token, const char *text, size_t size
     return !o->error && !cmd_interrupted();
 }
 
-/* A list of ids ends its line; text is left as the model made it, except that a terminal gets its prompt on a new
- * line. */
-static void end_output(const struct output *o)
+/* What was written ends its line. */
+static void end_output(struct output *o)
 {
     if (o->error) return;
-    if (o->ids || (o->begun && !o->ends_line && o->terminal)) fputc('\n', stdout);
-    fflush(stdout);
+    if (o->ids || (o->begun && !o->ends_line)) fputc('\n', stdout);
+    if (fflush(stdout) != 0 || ferror(stdout)) o->error = errno;
 }
 
 static peridot_status read_prompt(char **text, size_t *size, const char *given)
@@ -179,8 +178,9 @@ const struct cmd_command cmd_run = {
     .name = "run",
     .summary = "write what a model adds to a prompt",
     .description =
-        "Writes the model's reply to standard output as it is made, and nothing else there. An instruction-tuned "
-        "model gets the prompt as a user's turn in its chat template; a base model continues the prompt.\n\n"
+        "Writes the model's reply to standard output as it is made, with a newline at its end, and nothing else "
+        "there. An instruction-tuned model gets the prompt as a user's turn in its chat template; a base model "
+        "continues the prompt.\n\n"
         "Each token is chosen by these steps, in this order: what --json-schema allows, logit biases, repeat penalty, "
         "presence and frequency penalty, the K likeliest, temperature, the likeliest of probability P, those not too "
         "far below the likeliest, a draw. With temperature 0 the likeliest token after biases and penalties is taken. A reply also "
@@ -193,7 +193,7 @@ const struct cmd_command cmd_run = {
     .examples = "peridot run \"Once upon a time\"\n"
                 "peridot run -m gemma-2-2b-it.gguf -n 400 \"Why is the sky blue?\"\n"
                 "peridot run -m gemma-2-2b-it.gguf --json-schema person.json \"Invent a person.\" > person\n"
-                "peridot run --temp 0 --raw -m llama.gguf - < draft.txt >> draft.txt",
+                "peridot run --temp 0 --raw -m llama.gguf - < draft.txt > more.txt",
     .options = options,
     .n_options = CMD_COUNT(options),
     .args_size = sizeof(struct run_args),
