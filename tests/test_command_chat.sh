@@ -174,7 +174,7 @@ test_refusals() {
 # begin COLUMNS ARGUMENTS...: a conversation on a terminal; what it shows goes to the file screen.
 begin() {
     printf 'stty cols %s rows 24; exec' "$1" >"$folder/command"
-    printf ' %q' "$peridot" chat --temp 0 "${@:2}" >>"$folder/command"
+    printf ' %q' "$peridot" "${verb:-chat}" --temp 0 "${@:2}" >>"$folder/command"
     rm -f "$folder/keys"
     mkfifo "$folder/keys"
     : >"$folder/screen"
@@ -245,6 +245,14 @@ test_typing() {
     check "long lines are one message" contains again.json "than the terminal is wide, of which there are many"
 }
 
+test_run_on_terminal() {
+    verb=run begin 80 -n 8
+    keys 'Once upon a time\r'; await ' there was'; answered
+    keys '/sta\t\r'; await 'turn'; await '>>> '
+    leave '\004'
+    check "run without a prompt is chat" matches screen '/help lists the commands'
+}
+
 test_ctrl_c() {
     local size
     begin 80 -n 450
@@ -301,6 +309,7 @@ if [ -e "$source/models/stories.gguf" ]; then
     test_files
     test_context
     test_typing
+    test_run_on_terminal
     test_ctrl_c
     test_lost
 else

@@ -39,6 +39,8 @@ struct cmd_chat {
     bool leaves;                  /* nothing more is read */
 };
 
+extern const struct cmd_command cmd_chat;   /* takes a struct cmd_chat_args */
+
 /* A session and a sequence of the model, which samples as `sampling` says. */
 peridot_status cmd_chat_open_session(struct cmd_chat *chat);
 /* Sends a message of the user and writes the reply. On failure the message is the conversation's `unsent`. */

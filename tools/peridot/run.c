@@ -1,5 +1,6 @@
 /* peridot run: writes what the model adds to a prompt, as it is made. */
 #define _POSIX_C_SOURCE 200809L
+#include "chat.h"
 #include "command.h"
 #include "ids.h"
 #include "open.h"
@@ -12,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+enum { LENGTH = 256 };
 
 struct run_args {
     struct cmd_model_args model;
@@ -42,7 +45,8 @@ static const struct cmd_option options[] = {
     CMD_CHUNK_OPTION(struct run_args),
     CMD_KV_OPTION(struct run_args),
     {.metavar = "PROMPT", .kind = CMD_TEXT, .offset = offsetof(struct run_args, prompt),
-     .help = "The text to answer or to continue. - or nothing: standard input, less one newline at its end."},
+     .help = "The text to answer or to continue. - or nothing: standard input, less one newline at its end; nothing on "
+             "a terminal: peridot chat."},
 };
 
 struct output {
@@ -149,6 +153,15 @@ static peridot_status run_session(peridot_model *model, const struct run_args *a
     return status;
 }
 
+/* A chat has its own default for the length of replies. */
+static int run_chat(const struct cmd_command *command, const struct run_args *args)
+{
+    struct cmd_chat_args chat = {.model = args->model, .template_name = args->template_name, .ctx = args->ctx,
+        .n = args->n == LENGTH ? 0 : args->n, .chunk = args->chunk, .kv = args->kv, .sampling = args->sampling};
+    if (args->raw || args->special || args->ids) return cmd_usage(command, "PROMPT is needed");
+    return cmd_chat.run(&cmd_chat, &chat);
+}
+
 static int run(const struct cmd_command *command, const void *arguments)
 {
     const struct run_args *args = arguments;
@@ -160,7 +173,7 @@ static int run(const struct cmd_command *command, const void *arguments)
     size_t size = 0;
     int usage = cmd_sampling_make(&sampling, bias, command, &args->sampling);
     if (usage != CMD_OK) return usage;
-    if (!args->prompt && isatty(STDIN_FILENO)) return cmd_usage(command, "PROMPT is needed");
+    if (!args->prompt && isatty(STDIN_FILENO)) return run_chat(command, args);
     peridot_status status = read_prompt(&text, &size, args->prompt);
     cmd_interrupt_watch();
     if (status == PERIDOT_OK) status = cmd_model_open(&model, &args->model);
