@@ -303,13 +303,23 @@ test_perplexity_llama_cpp() {
 }
 
 test_wrong_models() {
+    local command arguments model
     fails_with 1 'is a language model' classify -m "$golden/gemma2-base" x
     fails_with 1 'is a language model' tag -m "$golden/gemma2-q8_0/model.gguf" x
     fails_with 1 'is a classifier of tokens' classify -m "$golden/gemma2-token" x
     fails_with 1 'is a classifier of texts' tag -m "$golden/gemma2-sequence" x
+    # before it is loaded, or a device is looked for
+    for command in run chat perplexity serve; do
+        case $command in run) arguments=x ;; perplexity) arguments="-f $0" ;; *) arguments= ;; esac
+        for model in sequence:classify token:tag; do
+            fails_with 1 "$command needs a language model, and gemma2-${model%:*} is " $command \
+                -m "$golden/gemma2-${model%:*}" --device no-such-device $arguments
+            check "and $command says what to use" matches err ": use peridot ${model#*:}\$"
+        done
+    done
+    fails_with 1 'use peridot run, chat or serve' classify -m "$golden/gemma2-base" --device no-such-device x
     fails_with 1 'is a classifier of texts' perplexity -m "$golden/gemma2-sequence" -f "$0"
     fails_with 1 'is a base model without a head' perplexity -m "$golden/llama-base" -f "$0"
-    fails_with 1 'cannot write text' run -m "$golden/gemma2-token" --raw x
     fails_with 1 'no logits' logits -m "$golden/llama-base" --tokens 2 --out "$folder/x"
     fails_with 1 'context 4 positions' embed -m "$golden/gemma2-base" --ctx 4 "far too long"
     fails_with 2 'did you mean mean' embed --pool meen x

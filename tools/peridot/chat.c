@@ -110,8 +110,8 @@ static peridot_status choose_template(struct cmd_chat *chat)
 static peridot_status begin(struct cmd_chat *chat)
 {
     const struct cmd_chat_args *args = &chat->args;
+    CMD_TRY(cmd_model_need_head(&args->model, CMD_HEAD_LANGUAGE, "chat"));
     CMD_TRY(cmd_model_open(&chat->model, &args->model));
-    CMD_TRY(cmd_model_need_head(chat->model, PERIDOT_HEAD_LANGUAGE, "chat"));
     CMD_TRY(choose_template(chat));
     CMD_TRY(cmd_grammar_open(&chat->grammar, &args->sampling, chat->model));
     chat->sampling.grammar = chat->args.sampling.p.grammar = chat->grammar;   /* /set makes the former of the latter */

@@ -43,11 +43,6 @@ static void print_json(const peridot_model *model, const struct cmd_score *score
     fputs("]\n", stdout);
 }
 
-static peridot_status ready(const peridot_model *model)
-{
-    return cmd_model_need_head(model, PERIDOT_HEAD_SEQUENCE, "classify");
-}
-
 /* The head reads a text's last token. */
 static peridot_status classify(void *user, const struct cmd_input *input, const struct cmd_input_row *row)
 {
@@ -65,8 +60,8 @@ static peridot_status classify(void *user, const struct cmd_input *input, const 
 static int run(const struct cmd_command *command, const void *arguments)
 {
     struct classify_args args = *(const struct classify_args *)arguments;
-    struct cmd_input_task task = {.ready = ready, .rows = CMD_ROWS_LAST, .take = classify, .user = &args};
-    (void)command;
+    struct cmd_input_task task = {.heads = CMD_HEAD_SEQUENCE, .command = command->name, .rows = CMD_ROWS_LAST,
+                                  .take = classify, .user = &args};
     return cmd_exit(cmd_inputs_run(&args.inputs, &task));
 }
 

@@ -144,8 +144,8 @@ peridot_status cmd_inputs_run(const struct cmd_inputs_args *args, const struct c
     struct reader r = {.task = task};
     peridot_model *model = NULL;
     cmd_interrupt_watch();
+    if (task->heads) CMD_TRY(cmd_model_need_head(&args->model, task->heads, task->command));
     peridot_status status = cmd_model_open(&model, &args->model);
-    if (status == PERIDOT_OK && task->ready) status = task->ready(model);
     if (status == PERIDOT_OK && !(r.vocab = peridot_model_vocab(model))) status = PERIDOT_ERROR_UNSUPPORTED;
     /* All texts together are no longer than a chunk, or there is one. */
     if (status == PERIDOT_OK)

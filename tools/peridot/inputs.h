@@ -40,7 +40,8 @@ enum cmd_rows { CMD_ROWS_ALL, CMD_ROWS_FIRST, CMD_ROWS_LAST };
 
 /* What a command does with texts. */
 struct cmd_input_task {
-    peridot_status (*ready)(const peridot_model *model);   /* whether the model can be used; NULL: any can */
+    unsigned heads;                 /* of models that can be used: CMD_HEAD_...; 0: all */
+    const char *command;            /* which needs them */
     enum cmd_rows rows;             /* of each text */
     bool hidden;                    /* rows are final-norm states, else scores */
     /* Called for each row asked for, text by text in their order, position by position. */

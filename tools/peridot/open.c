@@ -152,16 +152,32 @@ peridot_status cmd_model_tune_once(peridot_model *model)
     return PERIDOT_OK;
 }
 
-peridot_status cmd_model_need_head(const peridot_model *model, peridot_head head, const char *command)
+static peridot_status check_head(const peridot_model_info *info, unsigned heads, const char *command)
 {
-    static const char *const kinds[] = {
-        [PERIDOT_HEAD_LANGUAGE] = "a language model",
-        [PERIDOT_HEAD_SEQUENCE] = "a classifier of texts (sequence classification)",
-        [PERIDOT_HEAD_TOKEN] = "a classifier of tokens (token classification)",
-        [PERIDOT_HEAD_NONE] = "a base model without a head",
+    static const struct {
+        const char *kind, *use;
+    } table[] = {
+        [PERIDOT_HEAD_LANGUAGE] = {"a language model", "run, chat or serve"},
+        [PERIDOT_HEAD_SEQUENCE] = {"a classifier of texts (sequence classification)", "classify"},
+        [PERIDOT_HEAD_TOKEN] = {"a classifier of tokens (token classification)", "tag"},
+        [PERIDOT_HEAD_NONE] = {"a base model without a head", "embed"},
     };
-    const peridot_model_info *info = peridot_model_get_info(model);
-    if (info->head == head) return PERIDOT_OK;
-    return cmd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s needs %s, and %s is %s", command, kinds[head], info->name,
-                    kinds[info->head]);
+    unsigned wanted = 0;
+    if (heads >> info->head & 1) return PERIDOT_OK;
+    while (!(heads >> wanted & 1)) wanted++;
+    return cmd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s needs %s, and %s is %s: use peridot %s", command,
+                    table[wanted].kind, info->name, table[info->head].kind, table[info->head].use);
+}
+
+/* What is not known about the file is told when it is opened to be loaded. */
+peridot_status cmd_model_need_head(const struct cmd_model_args *args, unsigned heads, const char *command)
+{
+    const char *path;
+    peridot_file *file;
+    CMD_TRY(cmd_model_path(&path, args->path));
+    CMD_TRY(peridot_file_open(&file, path));
+    const peridot_model_info *info = peridot_file_model(file);
+    peridot_status status = info ? check_head(info, heads, command) : PERIDOT_OK;
+    peridot_file_close(file);
+    return status;
 }

@@ -65,7 +65,10 @@ peridot_status cmd_model_tune(peridot_model *model, double max_s, peridot_tuned_
 /* Does so where the device was never tuned. That it cannot be is no failure. */
 peridot_status cmd_model_tune_once(peridot_model *model);
 
-/* A failure that says what the model is, when it has another head than `command` needs. */
-peridot_status cmd_model_need_head(const peridot_model *model, peridot_head head, const char *command);
+/* Before the model is opened: a failure that says what it is and what to use it with, when it has none of the heads
+ * that `command` can do with. */
+enum { CMD_HEAD_LANGUAGE = 1 << PERIDOT_HEAD_LANGUAGE, CMD_HEAD_SEQUENCE = 1 << PERIDOT_HEAD_SEQUENCE,
+       CMD_HEAD_TOKEN = 1 << PERIDOT_HEAD_TOKEN, CMD_HEAD_NONE = 1 << PERIDOT_HEAD_NONE };
+peridot_status cmd_model_need_head(const struct cmd_model_args *args, unsigned heads, const char *command);
 
 #endif

@@ -172,7 +172,6 @@ static peridot_status take_text(struct scoring *s, const peridot_vocab *vocab, c
 
 static peridot_status score(const struct perplexity_args *args, peridot_model *model, const char *text, size_t size)
 {
-    CMD_TRY(cmd_model_need_head(model, PERIDOT_HEAD_LANGUAGE, "perplexity"));
     const peridot_vocab *vocab = peridot_model_vocab(model);
     uint32_t ctx_max = peridot_model_get_info(model)->ctx_max;
     struct scoring s = {.n_bytes = size, .method = args->method, .ctx = args->ctx};
@@ -200,6 +199,7 @@ static int run(const struct cmd_command *command, const void *arguments)
     peridot_status status = from_stdin ? cmd_read_all(&text, &size, stdin, "standard input")
                                        : cmd_read_file(&text, &size, args->file);
     if (args->method == METHOD_LLAMA_CPP && size && text[size - 1] == '\n') size--;   /* as its -f does */
+    if (status == PERIDOT_OK) status = cmd_model_need_head(&args->model, CMD_HEAD_LANGUAGE, command->name);
     if (status == PERIDOT_OK) status = cmd_model_open(&model, &args->model);
     if (status == PERIDOT_OK) status = score(args, model, text, size);
     peridot_model_close(model);

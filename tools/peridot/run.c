@@ -174,7 +174,8 @@ static int run(const struct cmd_command *command, const void *arguments)
     int usage = cmd_sampling_make(&sampling, bias, command, &args->sampling);
     if (usage != CMD_OK) return usage;
     if (!args->prompt && isatty(STDIN_FILENO)) return run_chat(command, args);
-    peridot_status status = read_prompt(&text, &size, args->prompt);
+    peridot_status status = cmd_model_need_head(&args->model, CMD_HEAD_LANGUAGE, command->name);
+    if (status == PERIDOT_OK) status = read_prompt(&text, &size, args->prompt);
     cmd_interrupt_watch();
     if (status == PERIDOT_OK) status = cmd_model_open(&model, &args->model);
     if (status == PERIDOT_OK) status = cmd_grammar_open(&grammar, &args->sampling, model);

@@ -80,17 +80,11 @@ static peridot_status tag(void *user, const struct cmd_input *input, const struc
     return PERIDOT_OK;
 }
 
-static peridot_status ready(const peridot_model *model)
-{
-    return cmd_model_need_head(model, PERIDOT_HEAD_TOKEN, "tag");
-}
-
 static int run(const struct cmd_command *command, const void *arguments)
 {
     const struct tag_args *args = arguments;
     struct tagging t = {.args = args};
-    struct cmd_input_task task = {.ready = ready, .take = tag, .user = &t};
-    (void)command;
+    struct cmd_input_task task = {.heads = CMD_HEAD_TOKEN, .command = command->name, .take = tag, .user = &t};
     peridot_status status = cmd_inputs_run(&args->inputs, &task);
     peridot_free(t.text);
     free(t.scores);

@@ -477,12 +477,13 @@ static peridot_status open_path(struct bench *b, const char *path)
 {
     struct cmd_model_args args = *b->plan->model;
     args.path = path;
+    CMD_TRY(cmd_model_need_head(&args, CMD_HEAD_LANGUAGE, "bench"));
     CMD_TRY(hash_file(&b->report->model.hash, path));
     b->begin_s = cmd_now();
     CMD_TRY(cmd_model_open(&b->model, &args));
     b->report->load_s = cmd_now() - b->begin_s;
     b->info = peridot_model_get_info(b->model);
-    return cmd_model_need_head(b->model, PERIDOT_HEAD_LANGUAGE, "bench");
+    return PERIDOT_OK;
 }
 
 /* ---- a file of random weights ---- */

@@ -143,6 +143,7 @@ static void end(struct serve_server *s)
 static peridot_status serve(struct serve_server *s, const sigset_t *signals)
 {
     CMD_TRY(read_keys(s));
+    CMD_TRY(cmd_model_need_head(&s->args->model, CMD_HEAD_LANGUAGE | CMD_HEAD_NONE, "serve"));
     CMD_TRY(name_model(s));
     CMD_TRY(serve_http_open(&s->http, s));
     cmd_interrupt_watch();
