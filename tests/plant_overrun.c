@@ -19,7 +19,8 @@ static peridot_status plant(struct pd_gpu *gpu, struct pd_heap *heap, struct pd_
     PD_TRY(pd_commands_begin(commands));
     pd_dispatch(commands, kernel, &push, 1, 1, 1);
     PD_TRY(pd_commands_end(commands));
-    return pd_commands_run(commands);
+    PD_TRY(pd_commands_run(commands));
+    return pd_commands_run(commands);   /* the layers may look at what the last run did too late */
 }
 
 int main(void)
