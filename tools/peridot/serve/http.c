@@ -33,6 +33,7 @@ struct exchange {
     const struct route *route;
     struct serve_job *job;     /* NULL: it needs none */
     struct serve_error error;
+    const char *allowed;       /* methods of the path; NULL: there is no such path */
     size_t n_discarded;
     bool submitted, at_once;
 };
@@ -129,18 +130,16 @@ static bool matches(const char *path, const char *url)
     return path[n - 1] == '*' ? strncmp(path, url, n - 1) == 0 && url[n - 1] : strcmp(path, url) == 0;
 }
 
-static const struct route *find_route(struct serve_error *e, const char *method, const char *url)
+static void find_route(struct exchange *x, const char *method, const char *url)
 {
-    bool here = false;
-    for (size_t i = 0; i < CMD_COUNT(routes); i++) {
+    for (size_t i = 0; i < CMD_COUNT(routes) && !x->route; i++) {
         if (!matches(routes[i].path, url)) continue;
-        here = true;
-        if (strcmp(method, routes[i].method) == 0) return &routes[i];
-        if (strcmp(method, "HEAD") == 0 && routes[i].get) return &routes[i];
+        x->allowed = routes[i].get ? "GET, HEAD" : "POST";
+        if (strcmp(method, routes[i].method) == 0 || (strcmp(method, "HEAD") == 0 && routes[i].get))
+            x->route = &routes[i];
     }
-    if (here) serve_refuse(e, 405, NULL, NULL, "%s is not for %s", url, method);
-    else serve_refuse(e, 404, NULL, NULL, "there is no %s", url);
-    return NULL;
+    if (!x->route && x->allowed) serve_refuse(&x->error, 405, NULL, NULL, "%s is not for %s", url, method);
+    else if (!x->route) serve_refuse(&x->error, 404, NULL, NULL, "there is no %s", url);
 }
 
 static enum MHD_Result count_header(void *user, enum MHD_ValueKind kind, const char *name, const char *value)
@@ -206,7 +205,7 @@ static enum MHD_Result respond(struct MHD_Connection *c, struct serve_server *se
     }
     if (status == 429 || status == 503) MHD_add_response_header(response, "Retry-After", "1");
     if (status == 401) MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
-    if (status == 405) MHD_add_response_header(response, "Allow", x->route && x->route->get ? "GET" : "POST");
+    if (status == 405) MHD_add_response_header(response, "Allow", x->allowed);
     x->line.status = status;
     enum MHD_Result result = MHD_queue_response(c, (unsigned)status, response);
     MHD_destroy_response(response);
@@ -300,7 +299,7 @@ static struct exchange *begin(struct serve_http *http, struct MHD_Connection *c,
     struct exchange *x = calloc(1, sizeof *x);
     if (!x) return NULL;
     serve_log_begin(&x->line, method, url);
-    x->route = find_route(&x->error, method, url);
+    find_route(x, method, url);
     if (strcmp(method, "OPTIONS") == 0 && http->server->args->cors) x->error = (struct serve_error){.status = 204};
     if (check(x, http->server, c) && !x->route->get) {
         x->job = serve_job_new(http->server, x->route->api);
