@@ -118,8 +118,11 @@ static bool read_max(struct serve_job *job, const struct param *p, yyjson_val *v
 
 static bool read_seed(struct serve_job *job, const struct param *p, yyjson_val *value)
 {
-    if (!yyjson_is_int(value)) return refuse(job, p, "must be a whole number");
-    job->sampling.seed = yyjson_is_uint(value) ? yyjson_get_uint(value) : (uint64_t)yyjson_get_sint(value);
+    double x;
+    if (yyjson_is_int(value))
+        job->sampling.seed = yyjson_is_uint(value) ? yyjson_get_uint(value) : (uint64_t)yyjson_get_sint(value);
+    else if (whole(&x, p, value)) job->sampling.seed = (uint64_t)(int64_t)x;   /* as 1.0 */
+    else return refuse(job, p, "must be a whole number of 64 bits");
     return true;
 }
 
@@ -208,7 +211,7 @@ static bool read_pooling(struct serve_job *job, const struct param *p, yyjson_va
 
 static bool read_dimensions(struct serve_job *job, const struct param *p, yyjson_val *value)
 {
-    if (yyjson_is_uint(value) && yyjson_get_uint(value) == job->server->d_model) return true;
+    if (yyjson_is_num(value) && yyjson_get_num(value) == job->server->d_model) return true;
     return serve_refuse(&job->error, 400, "unsupported_parameter", p->name, "this model's vectors have %u dimensions",
                         job->server->d_model);
 }
@@ -216,7 +219,7 @@ static bool read_dimensions(struct serve_job *job, const struct param *p, yyjson
 static bool read_best_of(struct serve_job *job, const struct param *p, yyjson_val *value)
 {
     yyjson_val *n = yyjson_obj_get(yyjson_doc_get_root(job->document), "n");
-    if (yyjson_is_uint(value) && yyjson_get_uint(value) == (yyjson_is_uint(n) ? yyjson_get_uint(n) : 1)) return true;
+    if (yyjson_is_num(value) && yyjson_get_num(value) == (yyjson_is_num(n) ? yyjson_get_num(n) : 1)) return true;
     return serve_refuse(&job->error, 400, "unsupported_parameter", p->name, "best_of is supported only where it is n");
 }
 
@@ -224,13 +227,15 @@ static bool read_best_of(struct serve_job *job, const struct param *p, yyjson_va
 static bool read_format(struct serve_job *job, const struct param *p, yyjson_val *value)
 {
     yyjson_val *type = yyjson_obj_get(value, "type"), *nested = yyjson_obj_get(value, "json_schema");
+    if (nested && !yyjson_is_null(nested) && !yyjson_is_obj(nested))
+        return refuse(job, p, "has a json_schema that is no object");
     if (yyjson_equals_str(type, "text")) return true;
     if (yyjson_equals_str(type, "json_object")) job->json = true;
     else if (!yyjson_equals_str(type, "json_schema"))
         return refuse(job, p, "must have the type text, json_object or json_schema");
     yyjson_val *schema = yyjson_obj_get(nested, "schema");
-    if (!schema) schema = yyjson_obj_get(value, "schema");
-    if (!schema) return job->json ? true : refuse(job, p, "has the type json_schema and no schema");
+    if (!schema || yyjson_is_null(schema)) schema = yyjson_obj_get(value, "schema");
+    if (!schema || yyjson_is_null(schema)) return job->json ? true : refuse(job, p, "has the type json_schema and no schema");
     job->schema = yyjson_val_write(schema, 0, NULL);
     return job->schema ? true : serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
 }
@@ -269,7 +274,7 @@ static const struct param params[] = {
     {"repeat_penalty", WRITES, .read = read_float, AT(sampling.repeat_penalty), .min = 0, .max = 100},
     {"presence_penalty", CHAT | COMPLETIONS, .read = read_float, AT(sampling.presence_penalty), .min = -2, .max = 2},
     {"frequency_penalty", CHAT | COMPLETIONS, .read = read_float, AT(sampling.frequency_penalty), .min = -2, .max = 2},
-    {"seed", WRITES, .read = read_seed},
+    {"seed", WRITES, .read = read_seed, .min = -0x1p53, .max = 0x1p53},
     {"logit_bias", CHAT | COMPLETIONS, .read = read_bias},
     {"stop", WRITES, .read = read_stop},
     {"n", CHAT | COMPLETIONS, .read = read_u32, AT(n), .min = 1, .max = SERVE_MAX_CHOICES},

@@ -6,6 +6,7 @@
 #include "write.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -201,8 +202,9 @@ static bool read_ids(struct serve_job *job, const peridot_vocab *vocab, const ch
     int32_t *ids = malloc((n_ids + 1) * sizeof *ids);
     bool good = ids || serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
     yyjson_arr_foreach(list, i, n, each) {
-        good = good && yyjson_is_uint(each) && yyjson_get_uint(each) < peridot_vocab_size(vocab);
-        if (good) ids[i] = (int32_t)yyjson_get_uint(each);
+        double id = yyjson_get_num(each);   /* 1.0 is a whole number too */
+        good = good && yyjson_is_num(each) && id >= 0 && id < peridot_vocab_size(vocab) && floor(id) == id;
+        if (good) ids[i] = (int32_t)id;
     }
     if (good) good = add_tasks(job, ids, n_ids);
     else refuse_type(job, name, "has a number that is no token id");
