@@ -1,4 +1,4 @@
-"""Asks peridot serve as programs do that were written for OpenAI: serve_clients.py http://HOST:PORT/v1"""
+"""Asks peridot serve as programs do that were written for OpenAI: serve_clients.py http://HOST:PORT/v1 [KEY]"""
 
 import asyncio
 import json
@@ -88,6 +88,18 @@ def test_errors():
             assert e.body["message"]
         else:
             raise AssertionError(f"{arguments} is accepted")
+
+
+def test_llm():
+    try:
+        from llm.default_plugins.openai_models import Chat
+    except ImportError:
+        print("test_llm skipped: the package llm is not there")
+        return
+    model_of_llm = Chat("served", model_name=model, api_base=url, key=key)
+    whole = model_of_llm.prompt("Once upon a time", max_tokens=12, seed=1, stream=False, key=key).text()
+    stream = model_of_llm.prompt("Once upon a time", max_tokens=12, seed=1, stream=True, key=key)
+    assert whole and "".join(stream) == whole
 
 
 for name, test in list(globals().items()):

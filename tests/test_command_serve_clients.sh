@@ -5,8 +5,9 @@
 
 [ "${PERIDOT_TEST_ALL:-}" ] || { echo "skipped: takes an hour, with PERIDOT_TEST_ALL"; exit 0; }
 command -v python3 >/dev/null || { echo "skipped: Python is not there"; exit 0; }
-packages=(openai schemathesis llm prometheus-client)
+packages=(openai==3.54.0 schemathesis==4.32.5 llm==0.36 prometheus-client==0.26.0)
 clients=$folder/venv/bin
+export LLM_USER_PATH=$folder/llm
 
 # python TITLE FILE ARGUMENTS...
 python() {
@@ -21,8 +22,10 @@ test_packages() {
     "$clients/python" -c 'import sys; from prometheus_client.parser import text_string_to_metric_families as read
 print(*(family.name for family in read(sys.stdin.read())))' < <(curl -s "$url/metrics") >"$folder/out" 2>"$folder/err"
     check "/metrics is what Prometheus reads" matches out '^peridot_requests .* peridot_request_seconds$'
+    # Which token ids, lengths and schemas the model takes is not in the document: valid requests may be refused.
     "$clients/schemathesis" --no-color run "$url/openapi.json" --max-time "${PERIDOT_TEST_SECONDS:-3600}" \
-        --continue-on-failure --suppress-health-check all >"$folder/out" 2>"$folder/err"
+        --exclude-checks positive_data_acceptance --continue-on-failure --suppress-health-check all \
+        >"$folder/out" 2>"$folder/err"
     check "schemathesis finds all as /openapi.json says" [ $? = 0 ]
     stop
 }
