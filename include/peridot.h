@@ -542,6 +542,9 @@ typedef struct peridot_request_params {
     /* Called before `text` with the logits that a token is drawn from, before biases and penalties, and their position;
      * NULL: never. Steps are then not queued ahead. False ends the request. */
     peridot_row logits;
+    /* Other prompts are likely to begin with the first so many tokens too, as with a system prompt: the sequence can be
+     * forked there, and go back, wherever layers with windows are by then. 0: none. */
+    size_t n_shared;
 } peridot_request_params;
 
 /* Evaluates the prompt, then samples and evaluates up to n_max tokens, until a stop token, a stop text, the end of the

@@ -389,6 +389,46 @@ static void test_prompts_alike(void **state)
     assert_int_equal(remove(made), 0);
 }
 
+static void copy_logits(float out[1024], peridot_sequence *q)
+{
+    const float *logits;
+    size_t n = peridot_model_get_info(model)->n_outputs;
+    assert_true(n <= 1024);
+    EXPECT_OK(peridot_logits(&logits, q));
+    memcpy(out, logits, n * sizeof *out);
+}
+
+/* Where a request's prompt says that others begin as it does, they can fork it, though windows have passed over that
+ * place since; and the cut changes nothing. */
+static void test_shared_beginning(void **state)
+{
+    (void)state;
+    enum { SHARED = 40, N = 200 };
+    float rows[2][1024] = {{0}};
+    int32_t prompt[N];
+    peridot_session *s = open_session(3);
+    peridot_sequence *q[2], *fork;
+    for (uint32_t i = 0; i < N; i++) prompt[i] = i == 0 ? 2 : (int32_t)(3 * i % 250);
+    for (int shared = 0; shared < 2; shared++) {
+        const peridot_request_params params = {.size = sizeof params, .prompt = prompt, .n_prompt = N,
+            .n_shared = shared ? SHARED : 0};
+        q[shared] = add(s, 0);
+        EXPECT_OK(peridot_generate(q[shared], &params, NULL));
+        copy_logits(rows[shared], q[shared]);
+        assert_int_equal(peridot_sequence_nearest(q[shared], SHARED + 9), shared ? SHARED : 0);
+    }
+    assert_memory_equal(rows[0], rows[1], sizeof rows[0]);
+    EXPECT_OK(peridot_sequence_fork(&fork, q[1], SHARED));
+    EXPECT_OK(peridot_sequence_truncate(q[0], 0, NULL));
+    EXPECT_OK(peridot_sequence_eval(fork, prompt + 70, 50, NULL));
+    EXPECT_OK(peridot_sequence_eval(q[0], prompt, SHARED, NULL));
+    EXPECT_OK(peridot_sequence_eval(q[0], prompt + 70, 50, NULL));
+    copy_logits(rows[0], q[0]);
+    copy_logits(rows[1], fork);
+    assert_memory_equal(rows[0], rows[1], sizeof rows[0]);
+    peridot_session_free(s);
+}
+
 static void test_free_positions(void **state)
 {
     (void)state;
@@ -480,6 +520,7 @@ int main(void)
         cmocka_unit_test(test_side_by_side), cmocka_unit_test(test_taken_away), cmocka_unit_test(test_full_cache),
         cmocka_unit_test(test_long_prompt), cmocka_unit_test(test_taken_up),    cmocka_unit_test(test_rows),
         cmocka_unit_test(test_free_positions), cmocka_unit_test(test_prompts_alike),
+        cmocka_unit_test(test_shared_beginning),
         cmocka_unit_test(test_for_days)};
     return cmocka_run_group_tests_name("requests", tests, open_shared, close_shared);
 }

@@ -89,8 +89,8 @@ static peridot_status begin(peridot_request *r, const peridot_request_params *p,
     r->logits = p->logits;
     r->progress = p->progress;
     r->user = p->user;
-    r->r = (struct pd_request){.prompt = {.sequence = q, .tokens = prompt, .n_left = n}, .n_max = p->n_max,
-        .logits = p->logits ? take_logits : NULL, .token = take_token,
+    r->r = (struct pd_request){.prompt = {.sequence = q, .tokens = prompt, .n_left = n}, .n_shared = p->n_shared,
+        .n_max = p->n_max, .logits = p->logits ? take_logits : NULL, .token = take_token,
         .progress = p->progress ? tell_progress : NULL, .user = r};
     PD_TRY(pd_request_begin(&r->r, r->sequence->session->s));
     if (n) pd_sampler_begin_value(&q->sampler, (uint32_t)(q->pos + n - n_replied));

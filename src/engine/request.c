@@ -15,6 +15,9 @@ peridot_status pd_request_begin(struct pd_request *r, struct pd_session *s)
     PD_TRY(pd_session_check_tokens(s, &r->prompt));
     pd_decoder_leave(&s->decoder, r->prompt.sequence);
     if (r->prompt.n_left > 1) pd_sequence_mark(r->prompt.sequence);   /* the end of a reply */
+    if (r->n_shared == 0 || r->n_shared >= r->n_prompt) return PERIDOT_OK;
+    r->n_rest = r->n_prompt - r->n_shared;
+    r->prompt.n_left = r->n_shared;
     return PERIDOT_OK;
 }
 
@@ -44,12 +47,15 @@ static void take_token(struct pd_session *s, struct pd_request *r, int32_t token
         end(s, r, PERIDOT_OK);
 }
 
-/* All of the prompt has been evaluated. */
+/* All of the prompt has been evaluated, or what others share of it. */
 static void end_prompt(struct pd_session *s, struct pd_request *r)
 {
     int32_t token = 0;
-    r->prompt_s = pd_now() - r->begun;
     pd_sequence_mark(r->prompt.sequence);
+    r->prompt.n_left = r->n_rest;
+    r->n_rest = 0;
+    if (r->prompt.n_left) return;
+    r->prompt_s = pd_now() - r->begun;
     if (r->n_max == 0) {
         end(s, r, PERIDOT_OK);
         return;
@@ -107,7 +113,7 @@ static peridot_status decode(struct pd_session *s, struct pd_request *const *req
 static void report_progress(struct pd_session *s, struct pd_request *r)
 {
     if (r->state != PD_REQUEST_PROMPT || !r->progress) return;
-    if (!r->progress(r->user, r->n_prompt - r->prompt.n_left, r->n_prompt))
+    if (!r->progress(r->user, r->n_prompt - r->n_rest - r->prompt.n_left, r->n_prompt))
         end(s, r, pd_fail(PERIDOT_CANCELLED, "stopped by the caller within a prompt"));
 }
 

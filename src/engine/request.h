@@ -19,6 +19,7 @@ enum pd_request_state { PD_REQUEST_PROMPT, PD_REQUEST_DECODE, PD_REQUEST_DONE };
 
 struct pd_request {
     struct pd_prompt prompt;
+    size_t n_shared;           /* of the prompt's tokens: at their end the sequence is marked; 0: none */
     uint32_t n_max;            /* tokens to generate at most */
     /* Before `token`, with the logits that it was drawn from; false ends the request. NULL: never. */
     bool (*logits)(void *user, const float *row, size_t n);
@@ -28,7 +29,7 @@ struct pd_request {
     /* Set by pd_request_begin and pd_requests_run: */
     enum pd_request_state state;
     peridot_status status;     /* of a request that is done */
-    size_t n_prompt;
+    size_t n_prompt, n_rest;   /* tokens of the prompt, and of those that are not in prompt.n_left yet */
     int32_t next;              /* the token that is yet to be evaluated */
     uint32_t n_generated;
     double begun, prompt_s, decode_begun, decode_s;   /* see peridot_stats */
