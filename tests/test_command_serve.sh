@@ -101,6 +101,19 @@ test_prefix() {
     check "a prompt that begins like another evaluates only the rest" [ "$(field cached_tokens)" -ge 16 ]
 }
 
+# A long beginning is read twice at most: from then on it can be begun with, though windows have passed over its end.
+test_windows() {
+    local model=$source/tests/golden/gemma2-q8_0/model.gguf first
+    start
+    for first in 10 20 30; do
+        ask /v1/completions "{\"prompt\": [2, $(seq -s, 3 102), $(seq -s, $first $((first + 174))),
+            $(seq -s, $first $((first + 174)))], \"max_tokens\": 20$endless}"
+        check "a prompt of 451 ids is answered" [ "$(field prompt_tokens)" = 451 ]
+    done
+    check "the third conversation reads only its own part" [ "$(field cached_tokens)" = 101 ]
+    stop
+}
+
 test_completions() {
     ask /v1/completions '{"prompt": "Once upon a time", "max_tokens": 0, "echo": true, "logprobs": 1}'
     check "echo gives the prompt" [ "$(field text)" = "Once upon a time" ]
@@ -355,6 +368,7 @@ test_refused
 test_together
 test_framing
 stop
+test_windows
 test_closed
 test_keys
 test_small_cache

@@ -107,8 +107,10 @@ bool serve_cache_take(struct serve_cache *c, struct serve_task *task, size_t mos
     struct serve_slot *best = find_prefix(&n, c, task, most), *slot;
     if (best && !best->task && n + TAIL >= peridot_sequence_pos(best->sequence)) return cut(best, task, n);
     slot = free_slot(c, best);
-    if (slot && best && peridot_sequence_fork(&slot->sequence, best->sequence, (uint32_t)n) == PERIDOT_OK)
-        return take(slot, task, n);
+    uint32_t at = best ? peridot_sequence_nearest(best->sequence, (uint32_t)n) : 0;
+    task->n_shared = best ? n : 0;   /* what is not there yet will be from now on */
+    if (slot && at >= WORTH && peridot_sequence_fork(&slot->sequence, best->sequence, at) == PERIDOT_OK)
+        return take(slot, task, at);
     if (best && !best->task) return cut(best, task, n);
     if (!slot) return false;
     return peridot_sequence_create(&slot->sequence, c->session) == PERIDOT_OK && take(slot, task, 0);

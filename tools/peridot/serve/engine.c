@@ -127,7 +127,8 @@ static peridot_status begin_reply(struct serve_task *task)
     size_t n = task->n_prompt + task->n_reply, pos = peridot_sequence_pos(task->sequence);
     const peridot_request_params params = {.size = sizeof params, .prompt = task->tokens + pos, .n_prompt = n - pos,
         .n_max = task->n_max - (uint32_t)task->n_reply, .n_replied = task->n_reply, .text = take_text, .user = task,
-        .logits = task->job->logprobs ? serve_take_logits : NULL};
+        .logits = task->job->logprobs ? serve_take_logits : NULL,
+        .n_shared = task->n_shared > pos ? task->n_shared - pos : 0};
     task->state = SERVE_WRITES;
     return peridot_request_create(&task->request, task->sequence, &params);
 }

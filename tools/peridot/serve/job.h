@@ -44,7 +44,7 @@ struct serve_task {
     struct serve_task *next;   /* in the queue */
     uint32_t index;            /* of the job's tasks */
     int32_t *tokens;           /* [n_prompt + n_reply], of capacity n_prompt + n_max */
-    size_t n_prompt, n_reply, n_cached;
+    size_t n_prompt, n_reply, n_cached, n_shared;   /* n_shared: of the prompt, with another conversation */
     uint32_t n_max;
     peridot_sampling sampling; /* biases and stop texts are the job's */
     /* the engine's */
