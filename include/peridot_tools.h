@@ -63,6 +63,9 @@ PERIDOT_API peridot_status peridot_convert(const char *dst_path, const char *src
                                            const peridot_convert_params *params, peridot_convert_stats *stats);
 /* The types that can be written: name i, or NULL past the last. */
 PERIDOT_API const char *peridot_convert_type(size_t i);
+/* The type that a name in whatever case stands for, as options and as names of files have them: "q4_k" for "Q4_K", and
+ * for "Q4_K_M", a mix of which that is the most common type. NULL: it is not known. */
+PERIDOT_API const char *peridot_type_find(const char *name);
 
 /* ---- measuring -------------------------------------------------------------------------------------------------- */
 

@@ -2,6 +2,7 @@
 #include "format_fixture.h"
 
 #include "format/tensor.h"
+#include "peridot_tools.h"
 
 #include <math.h>
 
@@ -27,6 +28,22 @@ static void test_table(void **state)
     assert_false(pd_dtype_by_safetensors(&t, "I64") || pd_dtype_by_name(&t, "q9") || pd_dtype_by_gguf(&t, 4));
     assert_string_equal(pd_gguf_type_name(16), "iq2_xxs");
     assert_string_equal(pd_gguf_type_name(99), "unknown");
+}
+
+/* As names of files have them. */
+static void test_names(void **state)
+{
+    (void)state;
+    static const struct { const char *name, *type; } rows[] = {
+        {"Q4_K_M", "q4_k"}, {"q4_k_s", "q4_k"}, {"Q3_K_XL", "q3_k"}, {"Q3_K_L", "q3_k"}, {"Q4_K", "q4_k"},
+        {"Q8_0", "q8_0"}, {"BF16", "bf16"}, {"F16", "f16"}, {"IQ4_XS", "iq4_xs"}, {"Q8_0_M", NULL}, {"Q4_K_", NULL},
+        {"Q4_K_MM", NULL}, {"Q4", NULL}, {"", NULL}, {"iq3_m", NULL}, {"q4_k_m_and_more_still", NULL}, {"F16_S", NULL},
+    };
+    for (size_t i = 0; i < PD_COUNT(rows); i++) {
+        const char *type = peridot_type_find(rows[i].name);
+        assert_true(rows[i].type ? type && strcmp(type, rows[i].type) == 0 : !type);
+    }
+    assert_null(peridot_type_find(NULL));
 }
 
 /* All 65536 patterns of a 16-bit float come back, but for the payload of NaN. */
@@ -229,7 +246,8 @@ static void test_nonfinite(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table),     cmocka_unit_test(test_halves),   cmocka_unit_test(test_half_rounding),
+        cmocka_unit_test(test_table),     cmocka_unit_test(test_names),    cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_half_rounding),
         cmocka_unit_test(test_decoders),  cmocka_unit_test(test_encoders), cmocka_unit_test(test_k_encoders),
         cmocka_unit_test(test_extremes),
         cmocka_unit_test(test_nonfinite),

@@ -1,5 +1,6 @@
 /* Converting and making model files: arguments are checked here, the work is src/offline's. */
 #include "arch/shapes.h"
+#include "format/dtype.h"
 #include "offline/offline.h"
 
 peridot_status peridot_convert(const char *dst_path, const char *src_path, const peridot_convert_params *params,
@@ -14,6 +15,12 @@ peridot_status peridot_convert(const char *dst_path, const char *src_path, const
 }
 
 const char *peridot_convert_type(size_t i) { return pd_convert_type(i); }
+
+const char *peridot_type_find(const char *name)
+{
+    enum pd_dtype dtype;
+    return name && pd_dtype_by_name(&dtype, name) ? pd_dtypes[dtype].name : NULL;
+}
 
 peridot_status peridot_make(const char *path, const peridot_make_params *params)
 {

@@ -47,10 +47,25 @@ const struct pd_dtype_info pd_dtypes[PD_N_DTYPES] = {
     [PD_IQ4_XS] = {"iq4_xs", NULL, 23, 256, 136, pd_iq4_xs_decode, NULL},
 };
 
+/* Whether `name` is `own` in whatever case, or a mix that has most of its matrices in that type: "Q4_K_M" of "q4_k". */
+static bool names_type(const char *name, const char *own)
+{
+    static const char *const mixes[] = {"", "_s", "_m", "_l", "_xl"};
+    char lower[16];
+    size_t n = strlen(name), size = strlen(own);
+    if (n >= sizeof lower) return false;
+    for (size_t i = 0; i <= n; i++) lower[i] = name[i] >= 'A' && name[i] <= 'Z' ? (char)(name[i] | 0x20) : name[i];
+    if (strncmp(lower, own, size) != 0) return false;
+    bool has_mixes = strcmp(own + size - 2, "_k") == 0;
+    for (size_t i = 0; i < (has_mixes ? PD_COUNT(mixes) : 1); i++)
+        if (strcmp(lower + size, mixes[i]) == 0) return true;
+    return false;
+}
+
 bool pd_dtype_by_name(enum pd_dtype *out, const char *name)
 {
     for (int i = 0; i < PD_N_DTYPES; i++) {
-        if (strcmp(pd_dtypes[i].name, name)) continue;
+        if (!names_type(name, pd_dtypes[i].name)) continue;
         *out = (enum pd_dtype)i;
         return true;
     }

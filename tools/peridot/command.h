@@ -37,6 +37,8 @@ struct cmd_option {
     bool required;
     double min, max;                /* of a number; both 0: whatever the type holds */
     const char *(*value)(size_t i); /* the allowed values, NULL past the last; NULL: any */
+    /* the value that another spelling stands for, NULL where it stands for none; NULL: there is only one */
+    const char *(*spelling)(const char *text);
 };
 
 struct cmd_command {

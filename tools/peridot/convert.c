@@ -15,7 +15,8 @@ static const struct cmd_option options[] = {
     {.letter = 'o', .name = "out", .metavar = "DST", .kind = CMD_TEXT, .offset = offsetof(struct convert_args, out),
      .required = true, .help = "The .gguf file to write. It appears only when it is complete."},
     {.name = "type", .metavar = "TYPE", .kind = CMD_TEXT, .offset = offsetof(struct convert_args, type),
-     .fallback = "q8_0", .value = peridot_convert_type, .help = "Type of the matrices."},
+     .fallback = "q8_0", .value = peridot_convert_type, .spelling = peridot_type_find,
+     .help = "Type of the matrices, in whatever case; Q4_K_M and Q4_K_S, as files are named after, stand for q4_k."},
 };
 
 /* What the file is, and what a person would not expect of it. */

@@ -115,6 +115,8 @@ static int find_value(const struct cmd_option *o, const char *text)
 
 static bool store(const struct cmd_option *o, void *to, const char *text)
 {
+    const char *value = o->spelling ? o->spelling(text) : NULL;
+    if (value) text = value;
     if (o->value && find_value(o, text) < 0) return false;
     switch (o->kind) {
     case CMD_FLAG: *(bool *)to = true; return true;

@@ -28,7 +28,7 @@ static const struct cmd_option options[] = {
     {.name = "shape", .metavar = "SHAPE", .kind = CMD_TEXT, .offset = OFFSET(shape), .value = peridot_shape_name,
      .help = "Instead of a model: random weights of this shape, in a temporary file (TMPDIR) that is removed."},
     {.name = "type", .metavar = "TYPE", .kind = CMD_TEXT, .offset = OFFSET(type),
-     .help = "With --shape: type of the matrices, as peridot make has them; without it, q8_0."},
+     .help = "With --shape: type of the matrices, as peridot make takes it; without it, q8_0."},
     CMD_DEVICE_OPTIONS,
     CMD_KERNEL_OPTION,
     {.letter = 'p', .name = "prompts", .metavar = "LIST", .kind = CMD_TEXT, .offset = OFFSET(prompts),
