@@ -123,7 +123,11 @@ typedef struct peridot_device_info {
  * point to, back to peridot_free. */
 PERIDOT_API peridot_status peridot_devices(const peridot_device_info ***out, size_t *n);
 
-/* Frees an array or string that a function here allocated for the caller. NULL is allowed. */
+/* The device on which a model would be opened: `device` is as in peridot_model_params. *out goes back to
+ * peridot_free. */
+PERIDOT_API peridot_status peridot_device_find(peridot_device_info **out, const char *device);
+
+/* Frees an array, struct or string that a function here allocated for the caller. NULL is allowed. */
 PERIDOT_API void peridot_free(void *p);
 
 /* ---- vocab ------------------------------------------------------------------------------------------------------ */
@@ -308,12 +312,17 @@ typedef struct peridot_model_info {
     const char *tuning;
     bool untuned;                  /* no layout was measured for this device yet: peridot_tune is worth a few seconds */
     peridot_problem problem;       /* of a classification head */
+    uint64_t cache_size;           /* bytes of the cache of a session with default parameters, if memory is not short */
 } peridot_model_info;
 
-/* What a model opened from the file will be. Members that only loading tells (types, sizes in bytes, the device) are 0
- * or NULL. NULL, with the sentence that peridot_model_open would give, where Peridot does not know the architecture.
- * Borrowed until the file closes. */
+/* What a model opened from the file will be. Members that a device has a part in are 0 or NULL; weights_size is what the
+ * weights take in the file, and like types, n_params and n_outputs 0 or NULL where peridot_file_check fails. NULL, with
+ * the sentence that peridot_model_open would give, where Peridot does not know the architecture. Borrowed until the file
+ * closes. */
 PERIDOT_API const peridot_model_info *peridot_file_model(const peridot_file *file);
+/* Fails, with the sentence that peridot_model_open would give, where that would refuse the file on every device. The
+ * tokenizer is not looked at, nor the numbers in the tensors. */
+PERIDOT_API peridot_status peridot_file_check(const peridot_file *file);
 
 /* Loads a model (.gguf or Hugging Face directory) onto a device. params may be NULL. */
 PERIDOT_API peridot_status peridot_model_open(peridot_model **out, const char *path,

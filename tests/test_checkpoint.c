@@ -273,7 +273,7 @@ static void test_file_model(void **state)
         assert_string_equal(m->family, models[i].family);
         assert_int_equal(m->head, models[i].head);
         assert_int_equal(m->ctx_max, models[i].ctx_max);
-        assert_int_equal(m->weights_size, 0);
+        assert_true(m->weights_size > 0);
         assert_null(m->device);
         peridot_file_close(f);
     }

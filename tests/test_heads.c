@@ -51,6 +51,50 @@ static void test_labels(void **state)
     }
 }
 
+/* ---- what a file says without being loaded ---- */
+
+static void expect_description(const char *name)
+{
+    char path[512];
+    peridot_file *file;
+    snprintf(path, sizeof path, PERIDOT_GOLDEN "/%s", name);
+    peridot_model *model = open_golden(name);
+    const peridot_model_info *loaded = peridot_model_get_info(model);
+    EXPECT_OK(peridot_file_open(&file, path));
+    EXPECT_OK(peridot_file_check(file));
+    const peridot_model_info *found = peridot_file_model(file);
+    assert_string_equal(found->name, loaded->name);
+    assert_string_equal(found->family, loaded->family);
+    assert_string_equal(found->types, loaded->types);
+    assert_true(found->n_params == loaded->n_params && found->cache_size == loaded->cache_size && found->cache_size > 0);
+    assert_int_equal(found->n_layers, loaded->n_layers);
+    assert_int_equal(found->vocab_size, loaded->vocab_size);
+    assert_int_equal(found->head, loaded->head);
+    assert_int_equal(found->n_outputs, loaded->n_outputs);
+    assert_int_equal(found->n_ignored_tensors, loaded->n_ignored_tensors);
+    assert_true(found->weights_size > 0 && !found->device && !found->kernels && !found->untuned);
+    peridot_file_close(file);
+    peridot_model_close(model);
+}
+
+static void test_description(void **state)
+{
+    (void)state;
+    static const char *const names[] = {
+        "gemma1/model.gguf", "gemma2-q8_0/model.gguf", "gemma3-mixed/model.gguf", "gemma2-sequence", "gemma2-token",
+        "gemma3-wrapped", "gemma2-bf16-shards", "llama-base", "llama-linear", "llama-quants/model.gguf",
+    };
+    for (size_t i = 0; i < PD_COUNT(names); i++) expect_description(names[i]);
+    peridot_device_info *device;
+    peridot_model *model = open_golden(names[0]);
+    EXPECT_OK(peridot_device_find(&device, NULL));
+    assert_string_equal(device->uuid, peridot_model_get_info(model)->device->uuid);
+    peridot_free(device);
+    EXPECT_FAILURE(peridot_device_find(&device, "no such device"), PERIDOT_ERROR_DEVICE, "no such device", NULL);
+    assert_null(device);
+    peridot_model_close(model);
+}
+
 /* ---- the wrong head ---- */
 
 static bool count_row(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n)
@@ -262,7 +306,8 @@ static int remove_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_labels), cmocka_unit_test(test_no_head), cmocka_unit_test(test_labels_write_no_text),
+        cmocka_unit_test(test_labels), cmocka_unit_test(test_description), cmocka_unit_test(test_no_head),
+        cmocka_unit_test(test_labels_write_no_text),
         cmocka_unit_test(test_head_against_config), cmocka_unit_test(test_vocabulary_against_config),
         cmocka_unit_test(test_rows_beyond_pieces), cmocka_unit_test(test_bans),
     };

@@ -4,6 +4,7 @@
 #include "selftest/selftest.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* One block: pointers, the last of them NULL, then what they point to. */
 peridot_status peridot_devices(const peridot_device_info ***out, size_t *n)
@@ -21,6 +22,20 @@ peridot_status peridot_devices(const peridot_device_info ***out, size_t *n)
     free(list);
     *out = (const peridot_device_info **)block;
     return block ? PERIDOT_OK : pd_fail_alloc(size, "list of devices");
+}
+
+peridot_status peridot_device_find(peridot_device_info **out, const char *device)
+{
+    peridot_device_info *list;
+    uint32_t index;
+    char reason[256];
+    size_t n;
+    *out = NULL;
+    PD_TRY(pd_gpu_list(&list, &n));
+    peridot_status status = pd_gpu_choose(&index, reason, list, (uint32_t)n, device);
+    if (status == PERIDOT_OK) *out = memmove(list, &list[index], sizeof *list);
+    else free(list);
+    return status;
 }
 
 bool peridot_device_variant(peridot_variant *out, const peridot_device_info *device, size_t i)

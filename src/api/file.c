@@ -3,6 +3,7 @@
 #include "peridot.h"
 
 #include "api/info.h"
+#include "arch/source.h"
 #include "base/os.h"
 #include "format/checkpoint.h"
 
@@ -24,8 +25,10 @@ struct peridot_file {
     size_t n_entries;
     peridot_tensor_info *tensors;   /* [n_tensors] */
     struct pd_config config;
-    char config_error[512];  /* why there is none; "" where there is */
-    peridot_model_info model;
+    peridot_status checked;  /* whether it and the tensors make a model */
+    char error[512];         /* why they do not */
+    peridot_model_info model;   /* family NULL: there is no config */
+    char types[128];
 };
 
 /* Long keys are no prefixes: each of a million entries would repeat them. */
@@ -73,13 +76,29 @@ static peridot_status list_tensors(peridot_file *f)
     return PERIDOT_OK;
 }
 
-/* A file that is no model, or one that is not known, can still be looked into. */
-static peridot_status read_config(peridot_file *f)
+static peridot_status read_model(peridot_file *f)
 {
-    peridot_status status = pd_checkpoint_check(pd_config_read(&f->config, f->checkpoint), f->checkpoint);
-    if (status == PERIDOT_OK) pd_model_info_begin(&f->model, &f->config);
-    else if (status == PERIDOT_ERROR_MEMORY || status == PERIDOT_ERROR_IO) return status;
-    else snprintf(f->config_error, sizeof f->config_error, "%s", pd_error());
+    struct pd_source_totals totals;
+    peridot_model_info *info = &f->model;
+    PD_TRY(pd_config_read(&f->config, f->checkpoint));
+    pd_model_info_begin(info, &f->config);
+    PD_TRY(pd_source_count(&totals, f->checkpoint, &f->config));
+    pd_model_info_types(f->types, sizeof f->types, totals.type_counts);
+    info->types = f->types;
+    info->vocab_size = totals.vocab_size;
+    info->n_outputs = totals.n_outputs;
+    info->n_params = totals.n_params;
+    info->weights_size = totals.size;
+    info->n_ignored_tensors = totals.n_ignored;
+    return PERIDOT_OK;
+}
+
+/* A file that is no model, or one that is not known, can still be looked into. */
+static peridot_status check_model(peridot_file *f)
+{
+    f->checked = pd_checkpoint_check(read_model(f), f->checkpoint);
+    if (f->checked == PERIDOT_ERROR_MEMORY || f->checked == PERIDOT_ERROR_IO) return f->checked;
+    if (f->checked != PERIDOT_OK) snprintf(f->error, sizeof f->error, "%s", pd_error());
     return PERIDOT_OK;
 }
 
@@ -87,7 +106,7 @@ static peridot_status open_file(peridot_file *f, const char *path)
 {
     PD_TRY(pd_checkpoint_open(&f->checkpoint, path, true));
     PD_TRY(list_tensors(f));
-    PD_TRY(read_config(f));
+    PD_TRY(check_model(f));
     yyjson_val *config = pd_checkpoint_config(f->checkpoint);
     if (!config) return PERIDOT_OK;
     size_t n = count_entries(config, 1);
@@ -120,9 +139,14 @@ void peridot_file_close(peridot_file *file)
 
 const peridot_model_info *peridot_file_model(const peridot_file *file)
 {
-    if (!file->config_error[0]) return &file->model;
-    pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s", file->config_error);
+    if (file->model.family) return &file->model;
+    pd_fail(file->checked, "%s", file->error);
     return NULL;
+}
+
+peridot_status peridot_file_check(const peridot_file *file)
+{
+    return file->checked == PERIDOT_OK ? PERIDOT_OK : pd_fail(file->checked, "%s", file->error);
 }
 
 size_t peridot_file_n_tensors(const peridot_file *file) { return pd_checkpoint_n_tensors(file->checkpoint); }

@@ -1,6 +1,10 @@
 #include "api/info.h"
 
 #include "arch/layers.h"
+#include "engine/session.h"
+
+#include <stdio.h>
+#include <string.h>
 
 void pd_model_info_begin(peridot_model_info *out, const struct pd_config *c)
 {
@@ -8,5 +12,21 @@ void pd_model_info_begin(peridot_model_info *out, const struct pd_config *c)
     *out = (peridot_model_info){.name = c->name, .family = pd_families[c->family].name, .n_layers = c->n_layers,
         .d_model = c->d_model, .ffn_dim = most.ffn_dim, .n_heads = most.n_heads, .n_kv_heads = most.n_kv_heads,
         .head_dim = most.head_dim, .window = most.window, .ctx_max = c->ctx_max, .vocab_size = c->vocab_size,
-        .head = c->head, .problem = c->problem};
+        .head = c->head, .problem = c->problem, .cache_size = pd_session_default_cache_size(c)};
+}
+
+void pd_model_info_types(char *out, size_t size, const uint32_t counts[PD_N_DTYPES])
+{
+    uint32_t left[PD_N_DTYPES];
+    size_t at = 0;
+    memcpy(left, counts, sizeof left);
+    out[0] = 0;
+    for (;;) {
+        int best = 0;
+        for (int i = 1; i < PD_N_DTYPES; i++)
+            if (left[i] > left[best]) best = i;
+        if (!left[best] || at >= size) return;
+        at += (size_t)snprintf(out + at, size - at, "%s%s", at ? ", " : "", pd_dtypes[best].name);
+        left[best] = 0;
+    }
 }

@@ -11,28 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "q8_0, f32", most matrices first. */
-static void describe_types(char *out, size_t size, const uint32_t counts[PD_N_DTYPES])
-{
-    uint32_t left[PD_N_DTYPES];
-    size_t at = 0;
-    memcpy(left, counts, sizeof left);
-    out[0] = 0;
-    for (;;) {
-        int best = 0;
-        for (int i = 1; i < PD_N_DTYPES; i++)
-            if (left[i] > left[best]) best = i;
-        if (!left[best] || at >= size) return;
-        at += (size_t)snprintf(out + at, size - at, "%s%s", at ? ", " : "", pd_dtypes[best].name);
-        left[best] = 0;
-    }
-}
-
 static void describe_model(peridot_model *model)
 {
     const struct pd_weights *w = &model->m.weights;
     peridot_model_info *info = &model->info;
-    describe_types(model->types, sizeof model->types, w->type_counts);
+    pd_model_info_types(model->types, sizeof model->types, w->type_counts);
     pd_variants_text(model->kernels, sizeof model->kernels, &model->m.variants);
     pd_tunings_text(model->tuning, sizeof model->tuning, &model->m);
     pd_model_info_begin(info, &model->m.config);

@@ -92,6 +92,10 @@ peridot_status pd_source_get(const struct pd_tensor **out, struct pd_source *s, 
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: tensor %s has type %s, which is not supported", t->file, name,
                        t->type);
     if (!has_shape(t, plan)) return fail_shape(t, plan);
+    if (plan->role == PD_ROLE_SCORE && s->config->n_labels && s->config->n_labels != t->shape[0])
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: id2label has %u labels, but %s has %llu rows",
+                       pd_checkpoint_path(s->checkpoint), s->config->n_labels, t->name,
+                       (unsigned long long)t->shape[0]);
     s->used[t - pd_checkpoint_tensor(s->checkpoint, 0)] = true;
     return PERIDOT_OK;
 }
@@ -124,4 +128,52 @@ peridot_status pd_source_check_unused(uint32_t *n_ignored, const struct pd_sourc
         ++*n_ignored;
     }
     return PERIDOT_OK;
+}
+
+/* ---- all of them ---- */
+
+static void count(struct pd_source_totals *out, const struct pd_tensor *t)
+{
+    out->type_counts[t->dtype] += t->n_dims == 2;
+    out->n_params += t->n_dims == 2 ? t->shape[0] * t->shape[1] : t->shape[0];
+    out->size += t->size;
+}
+
+static peridot_status count_role(struct pd_source_totals *out, struct pd_source *s, enum pd_role role, uint32_t layer)
+{
+    const struct pd_tensor *t;
+    struct pd_plan plan;
+    if (!pd_plan_get(&plan, s->config, role, layer)) return PERIDOT_OK;
+    if (role == PD_ROLE_SCORE_BIAS && !pd_source_find(s, role, 0)) return PERIDOT_OK;
+    if (role == PD_ROLE_SCORE_BIAS) plan.n_cols = out->n_outputs;
+    if (role == PD_ROLE_OUTPUT) plan.n_rows = out->vocab_size;
+    PD_TRY(pd_source_get(&t, s, &plan));
+    if (role == PD_ROLE_OUTPUT || role == PD_ROLE_SCORE) out->n_outputs = (uint32_t)t->shape[0];
+    count(out, t);
+    return PERIDOT_OK;
+}
+
+static peridot_status count_all(struct pd_source_totals *out, struct pd_source *s)
+{
+    static const enum pd_role once[] = {PD_ROLE_SCORE, PD_ROLE_SCORE_BIAS, PD_ROLE_OUTPUT, PD_ROLE_OUTPUT_NORM};
+    const struct pd_tensor *embedding;
+    PD_TRY(pd_source_get_embedding(&embedding, s));
+    count(out, embedding);
+    out->vocab_size = (uint32_t)embedding->shape[0];
+    out->n_outputs = s->config->head == PERIDOT_HEAD_NONE ? 0 : out->vocab_size;
+    for (size_t i = 0; i < PD_COUNT(once); i++) PD_TRY(count_role(out, s, once[i], 0));
+    for (uint32_t i = 0; i < s->config->n_layers; i++)
+        for (enum pd_role role = PD_FIRST_LAYER_ROLE; role < PD_N_ROLES; role++) PD_TRY(count_role(out, s, role, i));
+    return pd_source_check_unused(&out->n_ignored, s);
+}
+
+peridot_status pd_source_count(struct pd_source_totals *out, const struct pd_checkpoint *checkpoint,
+                               const struct pd_config *config)
+{
+    struct pd_source s;
+    *out = (struct pd_source_totals){0};
+    peridot_status status = pd_source_open(&s, checkpoint, config);
+    if (status == PERIDOT_OK) status = count_all(out, &s);
+    pd_source_close(&s);
+    return status;
 }

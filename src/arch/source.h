@@ -19,12 +19,25 @@ void pd_source_close(struct pd_source *s);
 
 /* NULL: none. */
 const struct pd_tensor *pd_source_find(const struct pd_source *s, enum pd_role role, uint32_t layer);
-/* Fails where the tensor is missing, or is not of a known type and of the plan's shape. */
+/* Fails where the tensor is missing, or is not of a known type and of the plan's shape, or has not as many labels as the
+ * config. */
 peridot_status pd_source_get(const struct pd_tensor **out, struct pd_source *s, const struct pd_plan *plan);
 /* A tied file may hold the matrix under either name, or both. */
 peridot_status pd_source_get_embedding(const struct pd_tensor **out, struct pd_source *s);
 /* A tensor that nothing has got would be an effect lost without a word, and is refused by name; those of a vision
  * tower are counted, and those that repeat what is known from elsewhere are not. */
 peridot_status pd_source_check_unused(uint32_t *n_ignored, const struct pd_source *s);
+
+/* What a model's tensors come to. */
+struct pd_source_totals {
+    uint32_t type_counts[PD_N_DTYPES];   /* matrices of each type */
+    uint32_t vocab_size, n_outputs, n_ignored;
+    uint64_t n_params;
+    uint64_t size;                       /* bytes in the files */
+};
+
+/* Gets every tensor that loading the model would get, with the checks that this makes. */
+peridot_status pd_source_count(struct pd_source_totals *out, const struct pd_checkpoint *checkpoint,
+                               const struct pd_config *config);
 
 #endif

@@ -13,6 +13,14 @@
 #define DEFAULT_CHUNK 256
 #define DEFAULT_SNAPSHOT_SIZE ((uint64_t)1 << 30)   /* eight turns of 300 tokens, of models with 12 billion weights */
 
+uint64_t pd_session_default_cache_size(const struct pd_config *c)
+{
+    uint32_t ctx = (uint32_t)pd_min(c->ctx_max, DEFAULT_CTX), chunk = (uint32_t)pd_min(DEFAULT_CHUNK, ctx);
+    struct pd_cache_shape shape = {.n_tables = 1, .ctx = ctx, .n_positions = ctx, .type = PERIDOT_KV_F16,
+        .slack = 2 * (uint32_t)pd_max(chunk, PD_N_SLOTS), .n_snapshots = PD_N_DEVICE_SNAPSHOTS};
+    return pd_cache_size(c, &shape);
+}
+
 /* ---- creating ---- */
 
 static void ask_for_pass(struct pd_session *s, struct pd_recorder *r, uint32_t n_tokens, bool decode)

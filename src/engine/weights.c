@@ -334,7 +334,10 @@ static peridot_status load_bias(struct loader *l)
         return PERIDOT_OK;
     plan.n_cols = w->n_outputs;
     PD_TRY(pd_source_get(&t, &l->source, &plan));
-    if (l->measuring) return PERIDOT_OK;
+    if (l->measuring) {
+        w->n_params += w->n_outputs;
+        return PERIDOT_OK;
+    }
     w->output_bias = malloc(w->n_outputs * sizeof *w->output_bias);
     if (!w->output_bias) return pd_fail_alloc(w->n_outputs * sizeof *w->output_bias, t->name);
     pd_dequantize(t->dtype, w->output_bias, t->data, w->n_outputs);
@@ -353,9 +356,6 @@ static peridot_status load_output(struct loader *l)
     if (!classifies) plan.n_rows = w->vocab_size;
     PD_TRY(pd_source_get(&output.at[0], &l->source, &plan));
     w->n_outputs = (uint32_t)output.at[0]->shape[0];
-    if (classifies && c->n_labels && c->n_labels != w->n_outputs)
-        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: id2label has %u labels, but %s has %u rows",
-                       pd_checkpoint_path(l->source.checkpoint), c->n_labels, output.at[0]->name, w->n_outputs);
     PD_TRY(load_matrix(l, &w->output, &output, c->d_model));
     return load_bias(l);
 }

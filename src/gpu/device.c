@@ -103,7 +103,7 @@ static peridot_status choose_named(uint32_t *out, char reason[256], const perido
     return PERIDOT_OK;
 }
 
-static peridot_status choose(uint32_t *out, char reason[256], const peridot_device_info *infos, uint32_t n,
+peridot_status pd_gpu_choose(uint32_t *out, char reason[256], const peridot_device_info *infos, uint32_t n,
                              const char *selector)
 {
     if (selector) return choose_named(out, reason, infos, n, selector);
@@ -229,7 +229,7 @@ peridot_status pd_device_open(struct pd_gpu *gpu, const char *selector)
     uint32_t n = 0, index = 0;
     PD_TRY(pd_instance_open(&gpu->instance));
     peridot_status status = describe_all(&infos, &physical, &n, &gpu->instance);
-    if (status == PERIDOT_OK) status = choose(&index, gpu->reason, infos, n, selector);
+    if (status == PERIDOT_OK) status = pd_gpu_choose(&index, gpu->reason, infos, n, selector);
     if (status == PERIDOT_OK) {
         gpu->physical = physical[index];
         gpu->info = infos[index];

@@ -15,6 +15,9 @@ struct pd_gpu;
 
 /* Every Vulkan device; *out (malloc) belongs to the caller. */
 peridot_status pd_gpu_list(peridot_device_info **out, size_t *n);
+/* Which of them pd_gpu_open opens, and why. */
+peridot_status pd_gpu_choose(uint32_t *out, char reason[256], const peridot_device_info *infos, uint32_t n,
+                             const char *selector);
 /* selector: index, part of the name, UUID, PCI address; NULL: the fastest real GPU. cache_dir: NULL or where pipelines
  * are kept between runs. */
 peridot_status pd_gpu_open(struct pd_gpu **out, const char *selector, const char *cache_dir);
