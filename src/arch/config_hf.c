@@ -455,12 +455,27 @@ static peridot_status read_head(struct pd_config *out, yyjson_val *root)
     return read_labels(out, find(root, "id2label"));
 }
 
+/* Where the last component of path[0..n) begins. */
+static size_t last_component(const char *path, size_t n)
+{
+    while (n > 0 && path[n - 1] != '/') n--;
+    return n;
+}
+
+/* The folder's name; in Hugging Face's cache that is a commit's hash, and "models--google--gemma-3-1b-it" two above. */
 static void read_name(struct pd_config *out, const char *path)
 {
+    static const char snapshots[] = "snapshots/", dashes[] = "--";
     size_t n = strlen(path);
     while (n > 1 && path[n - 1] == '/') n--;
-    size_t start = n;
-    while (start > 0 && path[start - 1] != '/') start--;
+    size_t start = last_component(path, n);
+    size_t above = start ? last_component(path, start - 1) : 0;
+    if (above && start - above == sizeof snapshots - 1 && memcmp(path + above, snapshots, start - above) == 0) {
+        n = above - 1;
+        start = last_component(path, n);
+        for (size_t i = start; i + 2 < n; i++)
+            if (memcmp(path + i, dashes, 2) == 0) start = i + 2;
+    }
     pd_utf8_escape(out->name, sizeof out->name, path + start, n - start);
 }
 
