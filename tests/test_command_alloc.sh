@@ -40,6 +40,7 @@ try() {
 try devices --json
 try tokenize -m "$source/models/stories.gguf"
 try inspect "$golden/gemma2-base"
+HOME=$folder PERIDOT_MODELS=$golden/gemma1:$golden/llama3-new try models --json
 try convert "$golden/gemma2-base" -o FILE --type q8_0
 try logits -m "$golden/gemma2-q8_0/model.gguf" --tokens 2,5,7,11 --out FILE
 try run -m "$source/models/stories.gguf" -n 8 --temp 0 'Once upon'

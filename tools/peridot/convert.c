@@ -1,5 +1,6 @@
 /* peridot convert: a Hugging Face directory or a GGUF file to a GGUF file of another type. */
 #include "command.h"
+#include "open.h"
 #include "terminal.h"
 #include "text.h"
 
@@ -11,7 +12,8 @@ struct convert_args {
 
 static const struct cmd_option options[] = {
     {.metavar = "SRC", .kind = CMD_TEXT, .offset = offsetof(struct convert_args, source), .required = true,
-     .help = "A Hugging Face directory (config.json, *.safetensors, tokenizer) or a .gguf file."},
+     .help = "A Hugging Face directory (config.json, *.safetensors, tokenizer), a .gguf file, or the name of a model "
+             "on this machine: see peridot models."},
     {.letter = 'o', .name = "out", .metavar = "DST", .kind = CMD_TEXT, .offset = offsetof(struct convert_args, out),
      .required = true, .help = "The .gguf file to write. It appears only when it is complete."},
     {.name = "type", .metavar = "TYPE", .kind = CMD_TEXT, .offset = offsetof(struct convert_args, type),
@@ -40,8 +42,10 @@ static int run(const struct cmd_command *command, const void *arguments)
     struct cmd_progress progress = cmd_progress_begin("converting");
     peridot_convert_params params = {.type = args->type, .progress = cmd_progress_step, .user = &progress};
     peridot_convert_stats stats;
+    const char *source;
     cmd_interrupt_watch();
-    peridot_status status = peridot_convert(args->out, args->source, &params, &stats);
+    peridot_status status = cmd_model_path(&source, args->source);
+    if (status == PERIDOT_OK) status = peridot_convert(args->out, source, &params, &stats);
     cmd_progress_end(&progress);
     if (status == PERIDOT_ERROR_ARGUMENT) return cmd_usage(command, "%s", peridot_last_error());
     if (status == PERIDOT_OK) print_stats(args->out, &stats);

@@ -16,7 +16,8 @@ struct inspect_args {
 
 static const struct cmd_option options[] = {
     {.metavar = "MODEL", .kind = CMD_TEXT, .offset = offsetof(struct inspect_args, path),
-     .help = "A .gguf file or a Hugging Face directory. Without it, the demo model."},
+     .help = "A .gguf file, a Hugging Face directory, or the name of a model on this machine: see peridot models. "
+             "Without it, the demo model."},
     {.name = "json", .kind = CMD_FLAG, .offset = offsetof(struct inspect_args, json),
      .help = "Write one JSON object."},
 };

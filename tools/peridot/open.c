@@ -1,5 +1,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "open.h"
+#include "models/names.h"
 #include "terminal.h"
 #include "text.h"
 
@@ -30,13 +31,29 @@ static bool beside_executable(char path[PATH_SIZE], const char *relative)
     return cmd_is_file(path);
 }
 
+/* Commands ask more than once: the last answer is kept. */
+static peridot_status named_path(const char **path, const char *given)
+{
+    static char *name, *found;
+    *path = NULL;
+    if (!name || strcmp(name, given) != 0) {
+        free(name), free(found);
+        name = found = NULL;
+        CMD_TRY(cmd_model_resolve(&found, given));
+        name = strdup(given);
+        if (!name) return cmd_fail_alloc(strlen(given), "name");
+    }
+    *path = found;
+    return PERIDOT_OK;
+}
+
 peridot_status cmd_model_path(const char **path, const char *given)
 {
     /* as it is installed, and in the folder that it was built in */
     static const char *const places[] = {"../share/peridot/stories.gguf", "share/peridot/stories.gguf"};
     static char found[PATH_SIZE];
-    *path = given;
-    if (given) return PERIDOT_OK;
+    if (given) return named_path(path, given);
+    *path = NULL;
     for (size_t i = 0; i < CMD_COUNT(places); i++) {
         if (!beside_executable(found, places[i])) continue;
         *path = found;

@@ -15,7 +15,8 @@ struct cmd_model_args {
 #define CMD_MODEL_OPTION \
     {.letter = 'm', .name = "model", .metavar = "MODEL", .kind = CMD_TEXT, \
      .offset = offsetof(struct cmd_model_args, path), \
-     .help = "A .gguf file or a Hugging Face directory. Without it, the demo model."}
+     .help = "A .gguf file, a Hugging Face directory, or the name of a model on this machine: see peridot models. " \
+             "Without it, the demo model."}
 #define CMD_DEVICE_OPTIONS \
     {.name = "device", .metavar = "DEVICE", .kind = CMD_TEXT, .offset = offsetof(struct cmd_model_args, device), \
      .help = "An index from peridot devices, part of a name, a UUID or a PCI address. Without it, the environment " \
@@ -55,7 +56,8 @@ const char *cmd_kv_name(size_t i);
 const char *cmd_cache_dir(void);
 /* The device that was given, or the environment's; NULL: neither. */
 const char *cmd_device_name(const char *given);
-/* The path that was given, or the demo model's. `*path` is borrowed for the life of the process. */
+/* The path that was given or that the given name means, or the demo model's. `*path` is borrowed until another is asked
+ * for. */
 peridot_status cmd_model_path(const char **path, const char *given);
 /* Opens the model with a progress bar, and says on stderr which device it is on and why. */
 peridot_status cmd_model_open(peridot_model **out, const struct cmd_model_args *args);

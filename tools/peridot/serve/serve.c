@@ -73,6 +73,7 @@ static peridot_status name_model(struct serve_server *s)
 {
     const char *path;
     CMD_TRY(cmd_model_path(&path, s->args->model.path));
+    if (s->args->model.path) path = s->args->model.path;   /* a name, where it is one: ollama's files have none */
     size_t size = strlen(path);
     while (size > 1 && path[size - 1] == '/') size--;
     size_t begin = size;

@@ -1,0 +1,165 @@
+#define _POSIX_C_SOURCE 200809L
+#include "names.h"
+#include "stores.h"
+#include "../text.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+enum { MAX_CANDIDATES = 6 };
+
+struct part {
+    const char *at;
+    size_t size;
+};
+
+/* "google/gemma-3-1b-it-GGUF/gemma-3-1b-it-Q4_K_M", or "gemma3:1b": base, then what comes behind a colon. */
+struct name {
+    const char *whole;
+    struct part base;      /* before the colon, without .gguf */
+    struct part last;      /* its last component */
+    struct part stem;      /* that without a type at its end */
+    struct part type;      /* behind the colon, or the type in the last component; empty: none */
+};
+
+static struct name parse(const char *text)
+{
+    struct name n = {.whole = text};
+    const char *slash = strrchr(text, '/'), *colon = strrchr(slash ? slash : text, ':');
+    size_t size = colon ? (size_t)(colon - text) : strlen(text), label_size = 0;
+    if (size > 5 && strncasecmp(text + size - 5, ".gguf", 5) == 0) size -= 5;
+    n.base = (struct part){text, size};
+    size_t begin = slash ? (size_t)(slash + 1 - text) : 0;
+    n.last = n.stem = (struct part){text + begin, size > begin ? size - begin : 0};
+    const char *label = cmd_type_label(&label_size, n.last.at);
+    bool ends = label && label + label_size == text + size && label > n.last.at;
+    if (ends) n.stem.size = (size_t)(label - 1 - n.last.at);
+    n.type = colon ? (struct part){colon + 1, strlen(colon + 1)} : ends ? (struct part){label, label_size}
+                                                                        : (struct part){NULL, 0};
+    return n;
+}
+
+static bool same(struct part a, struct part b) { return a.size == b.size && strncasecmp(a.at, b.at, a.size) == 0; }
+
+static bool begins(struct part a, struct part b)
+{
+    return b.size && a.size >= b.size && strncasecmp(a.at, b.at, b.size) == 0;
+}
+
+static const char *type_of(struct part label)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%.*s", (int)cmd_min(label.size, sizeof text - 1), label.at ? label.at : "");
+    return peridot_type_find(text);
+}
+
+/* How a name may mean a model, the strictest way first. At each, types by their labels come before types that are the
+ * same (Q4_K for Q4_K_M). */
+enum level { WHOLE, BASE, LAST, STEM, BEGIN, N_LEVELS };
+
+static bool means(const struct name *wanted, const struct name *model, enum level level, bool same_type)
+{
+    static const char latest[] = ":latest";   /* ollama's default */
+    size_t n = strlen(wanted->whole);
+    if (level == WHOLE)
+        return strcasecmp(model->whole, wanted->whole) == 0
+            || (strncasecmp(model->whole, wanted->whole, n) == 0 && strcmp(model->whole + n, latest) == 0);
+    bool has_type = strchr(wanted->base.at + wanted->base.size, ':') != NULL;
+    if (has_type && !same_type && !same(wanted->type, model->type)) return false;
+    const char *type = same_type ? type_of(wanted->type) : NULL;
+    if (has_type && same_type && (!type || type != type_of(model->type))) return false;
+    switch (level) {
+    case BASE: return same(wanted->base, model->base);
+    case LAST: return same(wanted->base, model->last);
+    case STEM: return same(wanted->base, model->stem);
+    default: return begins(model->base, wanted->base) || begins(model->stem, wanted->base);
+    }
+}
+
+/* A name like it: a letter or two are wrong, or one is part of the other. */
+static bool is_near(const struct name *wanted, const struct name *model)
+{
+    if (cmd_distance(wanted->whole, strlen(wanted->whole), model->whole) <= CMD_NEAR) return true;
+    for (size_t i = 0; wanted->stem.size >= 3 && i < model->base.size; i++)
+        if (begins((struct part){model->base.at + i, model->base.size - i}, wanted->stem)) return true;
+    return begins(wanted->stem, model->stem);
+}
+
+/* Names with ", " between them. */
+struct names {
+    char text[640];
+    size_t size, n;
+};
+
+static void append(struct names *names, const char *name)
+{
+    if (names->n++ < MAX_CANDIDATES && names->size + 100 < sizeof names->text)
+        names->size += (size_t)snprintf(names->text + names->size, sizeof names->text - names->size, "%s%.90s",
+                                        names->size ? ", " : "", cmd_shown(name));
+    else if (names->n == MAX_CANDIDATES + 1) strcpy(names->text + names->size, ", ...");
+}
+
+static peridot_status fail_unknown(const struct cmd_model_list *list, const struct name *wanted)
+{
+    struct names near = {.n = 0};
+    for (size_t i = 0; i < list->n; i++) {
+        struct name model = parse(list->items[i].name);
+        if (is_near(wanted, &model)) append(&near, model.whole);
+    }
+    bool of_hub = strchr(wanted->whole, '/') != NULL;
+    return cmd_fail(PERIDOT_ERROR_IO, "%s: there is no such file, and no model of that name on this machine%s%s%s; "
+                    "peridot models lists those that are, and peridot pull %s", cmd_shown(wanted->whole),
+                    near.n ? " (near it: " : "", near.text, near.n ? ")" : "",
+                    of_hub ? "fetches this one if Hugging Face has it" : "OWNER/NAME fetches one from Hugging Face");
+}
+
+static peridot_status find(char **path, const struct cmd_model_list *list, const struct name *wanted)
+{
+    for (int way = 0; way < 2 * N_LEVELS; way++) {
+        struct names found = {.n = 0};
+        const struct cmd_model_file *first = NULL;
+        bool differ = false;
+        for (size_t i = 0; i < list->n; i++) {
+            struct name model = parse(list->items[i].name);
+            if (!means(wanted, &model, (enum level)(way / 2), way % 2 != 0)) continue;
+            if (!first) first = &list->items[i];
+            differ |= strcmp(first->path, list->items[i].path) != 0;
+            append(&found, model.whole);
+        }
+        if (!first) continue;
+        if (differ && way / 2 != WHOLE)   /* of one name in two stores, the first one's is taken */
+            return cmd_fail(PERIDOT_ERROR_IO, "%s could be any of %s: give more of the name",
+                            cmd_shown(wanted->whole), found.text);
+        *path = strdup(first->path);
+        return *path ? PERIDOT_OK : cmd_fail_alloc(strlen(first->path), "path");
+    }
+    return fail_unknown(list, wanted);
+}
+
+/* What nobody would call a model by. */
+static bool is_path(const char *name)
+{
+    static const char *const ends[] = {"/", ".gguf", ".json", ".model", ".safetensors"};
+    for (size_t i = 0; i < CMD_COUNT(ends); i++)
+        if (cmd_ends_with(name, ends[i])) return true;
+    return !*name || strchr("/.~", *name);
+}
+
+peridot_status cmd_model_resolve(char **path, const char *name)
+{
+    struct cmd_model_list list = {0};
+    struct stat st;
+    *path = NULL;
+    bool exists = lstat(name, &st) == 0;
+    peridot_status status = exists ? PERIDOT_OK : cmd_model_list_find(&list);
+    if (!exists && status == PERIDOT_OK) {
+        const struct name wanted = parse(name);
+        status = find(path, &list, &wanted);
+    }
+    cmd_model_list_free(&list);
+    if (!exists && (status == PERIDOT_OK || status == PERIDOT_ERROR_MEMORY || !is_path(name))) return status;
+    *path = strdup(name);
+    return *path ? PERIDOT_OK : cmd_fail_alloc(strlen(name), "path");
+}
