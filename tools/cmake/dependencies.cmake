@@ -25,6 +25,8 @@ need(PCRE2 libpcre2-8)
 if(PERIDOT_COMMAND)
   need(LIBEDIT libedit)            # chat
   need(MICROHTTPD libmicrohttpd)   # serve
+  need(CURL libcurl>=7.85)         # pull
+  need(GNUTLS gnutls)              # and its hashes
 endif()
 
 # Not by pkg-config: Debian's sentencepiece.pc asks for protobuf-lite, which only its own build needs.

@@ -88,7 +88,7 @@ static void draw(const struct cmd_progress *p, uint64_t done, uint64_t total, do
     static const char full[] = "##############################";
     enum { WIDTH = sizeof full - 1 };
     double part = total ? (double)done / (double)total : 1;
-    double left_s = done ? (now - p->begin_s) * (1 - part) / part : 0;
+    double left_s = done > p->begin ? (now - p->begin_s) * (double)(total - done) / (double)(done - p->begin) : 0;
     fprintf(stderr, "\r%s [%-*.*s] %3.0f %%  %s of %s  %.0f s left\033[K", p->label, WIDTH, (int)(part * WIDTH), full,
             100 * part, cmd_size_text(done), cmd_size_text(total), left_s);
     fflush(stderr);

@@ -28,6 +28,7 @@ void cmd_write_text(FILE *file, const char *text, size_t size, bool shown);
 struct cmd_progress {
     const char *label;
     double begin_s, drawn_s;
+    uint64_t begin;        /* done before it began */
     bool enabled, drawn;
 };
 

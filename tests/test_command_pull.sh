@@ -1,0 +1,256 @@
+#!/usr/bin/env bash
+# peridot pull from tests/hub.py, which answers as huggingface.co does: the cache's layout, what is fetched of a model, what a
+# cut or wrong answer leaves, tokens, and names that would lead out of the cache. With PERIDOT_PYTHON, a Python that has
+# huggingface_hub, that library reads the cache and fetches from the same server.
+. "$(dirname "$0")/command.sh"
+
+command -v python3 >/dev/null || { echo "skipped: python3 is not there"; exit 0; }
+golden=$source/tests/golden
+repos=$folder/repos
+log=$folder/log
+cache=$folder/home/.cache/huggingface/hub
+unset HF_TOKEN HUGGING_FACE_HUB_TOKEN HF_TOKEN_PATH HF_HOME HF_HUB_CACHE HUGGINGFACE_HUB_CACHE HF_HUB_OFFLINE XDG_CACHE_HOME
+unset http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY PERIDOT_MODELS OLLAMA_MODELS LLAMA_CACHE
+export HOME=$folder/home no_proxy=127.0.0.1
+
+make_repos() {
+    local name
+    mkdir -p "$repos/test"/{directory/original,quants/split} "$folder/home"
+    cp "$golden"/gemma2-bf16-shards/{config.json,model*} "$repos/test/directory"
+    echo '{}' >"$repos/test/directory/generation_config.json"
+    for name in README.md pytorch_model.bin original/consolidated.00.pth consolidated.safetensors "a b+c%.json"; do
+        head -c 2000 /dev/urandom >"$repos/test/directory/$name"
+    done
+    cp "$golden/gemma2-q8_0/model.gguf" "$repos/test/quants/tiny-Q4_K_M.gguf"
+    cp "$golden/gemma1/model.gguf" "$repos/test/quants/tiny-Q8_0.gguf"
+    for name in tiny-Q4_K_S mmproj-Q8_0 split/tiny-F16-00001-of-00002 split/tiny-F16-00002-of-00002; do
+        head -c 3000 /dev/urandom >"$repos/test/quants/$name.gguf"
+    done
+    for name in gated private cut wrong long slow unranged forbidden hostile nonsense busy huge; do
+        mkdir "$repos/test/$name"
+        cp "$golden/gemma2-q8_0/model.gguf" "$repos/test/$name/tiny-Q8_0.gguf"
+    done
+}
+
+start_hub() {
+    mkfifo "$folder/to_hub"
+    : >"$log"
+    python3 "$source/tests/hub.py" "$repos" "$log" <"$folder/to_hub" >"$folder/ports" 2>"$folder/hub_err" &
+    exec 8>"$folder/to_hub"
+    for _ in $(seq 100); do
+        [ -s "$folder/ports" ] && break
+        sleep 0.1
+    done
+    read -r hub store <"$folder/ports"
+    export HF_ENDPOINT=http://127.0.0.1:$hub
+}
+
+# pulls ARGUMENTS...: succeeds.
+pulls() {
+    : >"$log"
+    run pull "$@"
+    check "pull $*: status $status, not 0" [ $status = 0 ]
+}
+
+# refuses TEXT ARGUMENTS...: fails with a sentence that holds TEXT, as its last line.
+refuses() {
+    : >"$log"
+    run pull "${@:2}"
+    check "pull ${*:2}: status $status, not 1" [ $status = 1 ]
+    check "pull ${*:2}: says '$1'" grep -qF -e "$1" <(tail -1 "$folder/err" | grep '^peridot: ')
+    check "pull ${*:2}: silent on stdout" [ ! -s "$folder/out" ]
+}
+
+here() { [ -f "$cache/models--test--$1/snapshots/$ones/$2" ]; }
+same() { cmp -s "$repos/test/$1/$2" "$cache/models--test--$1/snapshots/$ones/$2"; }
+asked() { grep -qE -e "$1" "$log"; }
+n_files() { [ "$(find "$cache/models--test--$1" -type f -o -type l | wc -l)" = "$2" ]; }
+ones=$(printf '1%.0s' {1..40})
+
+test_directory() {
+    local folder_1=$cache/models--test--directory name
+    pulls test/directory
+    for name in config.json generation_config.json model-0000{1,2,3}-of-00003.safetensors "a b+c%.json"; do
+        check "$name is the same" same directory "$name"
+    done
+    check "and nothing of other programs" n_files directory 15
+    check "refs/main is the commit, without a line break" [ "$(cat "$folder_1/refs/main")$(stat -c %s "$folder_1/refs/main")" = "${ones}40" ]
+    check "links are relative" [ "$(readlink "$folder_1/snapshots/$ones/config.json" | cut -c1-12)" = ../../blobs/ ]
+    name=$(sha256sum "$repos/test/directory/model-00001-of-00003.safetensors" | cut -c1-64)
+    check "large blobs have their SHA-256 as names" [ -f "$folder_1/blobs/$name" ]
+    name=$(cd "$repos/test/directory" && { printf 'blob %d\0' "$(stat -c %s config.json)"; cat config.json; } | sha1sum | cut -c1-40)
+    check "small ones git's SHA-1" [ -f "$folder_1/blobs/$name" ]
+    check "the path is printed" [ "$(cat "$folder/out")" = "$folder_1/snapshots/$ones" ]
+    check "it runs" contains err "run it: peridot chat -m test/directory"
+    run inspect test/directory
+    check "inspect finds it by its name" [ $status = 0 ]
+    run models --json
+    check "models lists it" contains out '"test/directory"'
+    pulls test/directory
+    check "a second time only asks what there is" [ "$(grep -c . "$log")" = 4 ]
+    rm "$folder_1"/blobs/*
+    echo damaged >"$folder_1/snapshots/$ones/config.json"
+    pulls test/directory
+    check "what is lost comes again" same directory config.json
+    pulls test/renamed --revision refs/pr/1
+    check "a name that the hub redirects keeps its own folder" [ "$(cat "$cache/models--test--renamed/refs/refs/pr/1")" = "$(printf '2%.0s' {1..40})" ]
+}
+
+test_quants() {
+    pulls test/quants
+    check "without a type: Q4_K_M" same quants tiny-Q4_K_M.gguf
+    check "says so" contains err "of its 4 GGUF files: Q4_K_M"
+    check "and how to run it" contains err "peridot chat -m test/quants:Q4_K_M"
+    pulls test/quants:q8_0
+    check "a type in whatever case" same quants tiny-Q8_0.gguf
+    run inspect tEst/quants:Q8_0
+    check "a type tells two files apart" contains out "tiny-Q8_0.gguf"
+    run inspect test/quants
+    check "without it there are two" contains err "could be any of test/quants:Q4_K_M, test/quants:Q8_0"
+    pulls test/quants:F16
+    check "all shards come" same quants split/tiny-F16-00002-of-00002.gguf
+    check "from deeper folders as well" [ "$(readlink "$cache/models--test--quants/snapshots/$ones/split/tiny-F16-00001-of-00002.gguf" | cut -c1-15)" = ../../../blobs/ ]
+    check "what it cannot run is said" contains err "Peridot cannot run it: "
+    pulls test/quants/mmproj-Q8_0.gguf
+    check "any file by its name" same quants mmproj-Q8_0.gguf
+    refuses "has no GGUF file of type Q6_K; its GGUF files: F16, Q4_K_M, Q4_K_S, Q8_0" test/quants:Q6_K
+    refuses "has several files of type q4_k" test/quants:q4_k
+    refuses "has no file nothing.gguf; its GGUF files: F16" test/quants/nothing.gguf
+    rm "$repos/test/quants/tiny-Q4_K_M.gguf"
+    refuses "name a type" test/quants
+    for name in quants gemma3:1b test/ test/a:b/../c ../test /test/quants test/quants: test/.. 'test/qua nts' ''; do
+        run pull "$name"
+        check "'$name' is no name, or no type" [ $status != 0 ]
+    done
+    run pull test/quants --revision ../../x
+    check "nor is that a revision" [ $status = 2 ]
+}
+
+test_tokens() {
+    refuses "test/gated is gated: accept its licence at $HF_ENDPOINT/test/gated, then set HF_TOKEN" test/gated
+    HF_TOKEN=other refuses "the account of the token in HF_TOKEN has no access" test/gated
+    HF_TOKEN=bad refuses "refuses the token in HF_TOKEN" test/gated
+    HF_TOKEN=$'good\r\nX-More: 1' refuses "HF_TOKEN: this is no access token" test/gated
+    HF_TOKEN=good pulls test/gated
+    check "with a token it comes" same gated tiny-Q8_0.gguf
+    check "the hub gets the token" asked '^hub GET /test/gated/resolve/.* Bearer good$'
+    check "the host that it redirects to does not" asked '^store GET .* -$'
+    check "in no request" [ "$(grep -c '^store .*good' "$log")" = 0 ]
+    rm -r "$cache/models--test--gated"
+    mkdir -p "$folder/home/.cache/huggingface"
+    echo good >"$folder/home/.cache/huggingface/token"
+    pulls test/gated
+    check "the token's file is read" asked 'Bearer good$'
+    rm "$folder/home/.cache/huggingface/token"
+    refuses "there is no model test/private at $HF_ENDPOINT, or it is private: check its name, or set HF_TOKEN" test/private
+    HF_TOKEN=good refuses "there is no model test/nothing at $HF_ENDPOINT" test/nothing
+    refuses "test/quants has no revision v9" test/quants --revision v9
+    refuses 'Access to this resource is disabled.\x1b[31m' test/forbidden
+    refuses "the answer about test/nonsense is not JSON" test/nonsense
+    check "what fails leaves no folders" [ ! -e "$cache/models--test--nothing" ]
+    HF_HUB_OFFLINE=1 refuses "HF_HUB_OFFLINE is set" test/quants
+    check "and asks nobody" [ ! -s "$log" ]
+    HF_ENDPOINT=file:///etc refuses "is no address of a hub" test/quants
+    HF_ENDPOINT=http://127.0.0.1:9 refuses "http://127.0.0.1:9: " test/quants
+    # a proxy gets whole addresses
+    HF_ENDPOINT=http://hub.invalid http_proxy=http://127.0.0.1:$hub no_proxy='' run pull test/quants:Q8_0
+    check "a proxy is asked" asked '^hub GET http://hub.invalid/api/models/test/quants/revision/main '
+}
+
+test_trouble() {
+    local partial name=tiny-Q8_0.gguf
+    pulls test/cut
+    check "cut connections are taken up again" same cut $name
+    check "where they ended" asked '^store GET [^ ]* bytes=89717- '
+    check "nothing incomplete stays" [ -z "$(find "$cache" -name '*.incomplete')" ]
+    pulls test/unranged
+    check "a server without ranges begins again" same unranged $name
+    pulls test/busy
+    check "a busy hub is asked again" same busy $name
+    refuses "do not have the hash that the hub lists (SHA-256 " test/wrong
+    refuses "more bytes came than" test/long
+    check "wrong bytes do not stay" [ -z "$(find "$cache/models--test--wrong" -name "$name" -o -path '*/blobs/*')" ]
+    check "nor does a reference to them" [ ! -e "$cache/models--test--wrong/refs/main" ]
+    partial=$cache/models--test--cut/blobs/$(sha256sum "$repos/test/cut/$name" | cut -c1-64)
+    rm "$partial"
+    head -c 5000 "$repos/test/cut/$name" >"$partial.incomplete"
+    pulls test/cut
+    check "what an earlier time left is not fetched again" asked '^store GET [^ ]* bytes=5000- '
+    check "and is a part of the file" same cut $name
+    rm "$partial"
+    head -c 5000 /dev/urandom >"$partial.incomplete"
+    pulls test/cut
+    check "where it is wrong, all comes again" same cut $name
+    refuses "left, and 10.0 PB are to be fetched" test/huge
+    check "before anything is fetched" [ "$(grep -c resolve "$log")" = 0 ]
+    pulls test/hostile
+    check "names that lead elsewhere make no files" [ -z "$(find "$folder" -name 'escaped*' -o -name short.json -o -name 'c?d.json')" ]
+}
+
+test_two() {
+    local first name=tiny-Q8_0.gguf
+    : >"$log"
+    "$peridot" pull test/slow >"$folder/first" 2>"$folder/first_err" &
+    first=$!
+    for _ in $(seq 50); do asked '^store GET' && break; sleep 0.1; done
+    run pull test/slow
+    wait $first
+    check "the first of two ends well" [ $? = 0 ]
+    check "so does the second" [ $status = 0 ]
+    check "which waits" contains err "another program fetches it"
+    check "the bytes come once" [ "$(grep -c '^store GET' "$log")" = 1 ]
+    rm -r "$cache/models--test--slow"
+    : >"$log"
+    "$peridot" pull test/slow >"$folder/out" 2>"$folder/err" &
+    first=$!
+    for _ in $(seq 50); do [ "$(find "$cache/models--test--slow" -name '*.incomplete' -size +40k 2>/dev/null)" ] && break; sleep 0.1; done
+    kill -TERM $first
+    wait $first
+    check "a signal ends it" [ $? = 143 ]
+    check "says that it can go on" contains err "the same command goes on from there"
+    check "no file is there" [ ! -e "$cache/models--test--slow/snapshots/$ones/$name" ]
+    pulls test/slow
+    check "and it goes on" asked '^store GET [^ ]* bytes=[0-9]+- '
+    check "to the whole file" same slow $name
+}
+
+# What Hugging Face's own library makes of the cache, and of the server.
+test_library() {
+    [ "${PERIDOT_PYTHON:-}" ] || { echo "skipped: PERIDOT_PYTHON is not set"; return; }
+    HF_HUB_DISABLE_XET=1 "$PERIDOT_PYTHON" - "$repos/test" "$folder/other" >"$folder/out" 2>"$folder/err" <<'END'
+import filecmp, os, sys
+from huggingface_hub import hf_hub_download, scan_cache_dir, snapshot_download, try_to_load_from_cache
+repos, other = sys.argv[1:]
+info = scan_cache_dir()
+assert not info.warnings, info.warnings
+found = {repo.repo_id: repo for repo in info.repos}
+assert {"test/directory", "test/quants", "test/cut"} <= set(found), sorted(found)
+assert {ref for revision in found["test/directory"].revisions for ref in revision.refs} == {"main"}
+for repo, name in (("directory", "config.json"), ("directory", "model-00002-of-00003.safetensors"),
+                   ("quants", "split/tiny-F16-00001-of-00002.gguf")):
+    path = try_to_load_from_cache("test/" + repo, name)
+    assert isinstance(path, str) and filecmp.cmp(path, os.path.join(repos, repo, name), shallow=False), (repo, name, path)
+    assert hf_hub_download("test/" + repo, name, local_files_only=True) == path
+    fetched = hf_hub_download("test/" + repo, name, cache_dir=other)
+    assert os.path.relpath(fetched, other) == os.path.relpath(path, info_root := os.path.join(os.environ["HOME"], ".cache/huggingface/hub")), fetched
+    assert os.readlink(fetched) == os.readlink(path)
+assert hf_hub_download("test/quants", "split/tiny-F16-00001-of-00002.gguf") == path
+snapshot_download("test/directory", cache_dir=other)
+print("ok")
+END
+    check "huggingface_hub reads the cache, and makes the same one" [ "$(cat "$folder/out")" = ok ]
+    HF_HUB_CACHE=$folder/other pulls test/directory
+    check "what it fetched need not be fetched again" [ "$(grep -c resolve "$log")" = 0 ]
+}
+
+make_repos
+start_hub
+test_directory
+test_quants
+test_tokens
+test_trouble
+test_two
+test_library
+exec 8>&-
+wait
+finish

@@ -1,0 +1,364 @@
+#define _POSIX_C_SOURCE 200809L
+#include "hub.h"
+#include "stores.h"
+#include "../terminal.h"
+#include "../text.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+#include <yyjson.h>
+
+enum { MAX_FILES = 100000, MAX_PAGES = 1000, MAX_ANSWER = 64 << 20, URL_SIZE = 8192 };
+enum { STALLED_SECONDS = 60, MAX_TRIES = 6 };
+
+/* ---- requests ---- */
+
+struct transfer {
+    struct hub *hub;
+    uint64_t offset;
+    hub_take take;
+    void *user;
+    bool begun;
+    peridot_status status;   /* of take */
+};
+
+static size_t on_body(char *data, size_t one, size_t n, void *user)
+{
+    struct transfer *t = user;
+    long code = 0;
+    (void)one;
+    curl_easy_getinfo(t->hub->curl, CURLINFO_RESPONSE_CODE, &code);
+    if (code != 200 && code != 206) return n;   /* a page about an error */
+    t->status = t->take(t->user, data, n, !t->begun && t->offset && code == 200);
+    t->begun = true;
+    return t->status == PERIDOT_OK ? n : CURL_WRITEFUNC_ERROR;
+}
+
+/* "NAME: VALUE\r\n": the value, where the name is this one. */
+static void keep_header(char *out, size_t out_size, const char *name, const char *line, size_t size)
+{
+    size_t n = strlen(name);
+    if (size <= n || strncasecmp(line, name, n) != 0 || line[n] != ':') return;
+    for (n++; n < size && line[n] == ' '; n++) {}
+    while (size > n && isspace((unsigned char)line[size - 1])) size--;
+    snprintf(out, out_size, "%.*s", (int)(size - n), line + n);
+}
+
+static size_t on_header(char *line, size_t one, size_t n, void *user)
+{
+    struct hub *hub = user;
+    (void)one;
+    if (n >= 5 && memcmp(line, "HTTP/", 5) == 0) hub->error_code[0] = hub->error_message[0] = hub->next[0] = 0;
+    keep_header(hub->error_code, sizeof hub->error_code, "X-Error-Code", line, n);
+    keep_header(hub->error_message, sizeof hub->error_message, "X-Error-Message", line, n);
+    keep_header(hub->next, sizeof hub->next, "Link", line, n);
+    return n;
+}
+
+static int on_progress(void *user, curl_off_t down_total, curl_off_t down, curl_off_t up_total, curl_off_t up)
+{
+    (void)user, (void)down_total, (void)down, (void)up_total, (void)up;
+    return cmd_interrupted();
+}
+
+/* What a person can do about an answer that is none. */
+static peridot_status refuse(const struct hub *hub, long code)
+{
+    const char *repo = hub->repo, *at = hub->endpoint, *error = hub->error_code;
+    if (strcmp(error, "GatedRepo") == 0 && !hub->token_source)
+        return cmd_fail(PERIDOT_ERROR_IO, "%s is gated: accept its licence at %s/%s, then set HF_TOKEN to an access "
+                        "token of that account (%s/settings/tokens)", repo, at, repo, at);
+    if (strcmp(error, "GatedRepo") == 0)
+        return cmd_fail(PERIDOT_ERROR_IO, "%s is gated, and the account of the token in %s has no access to it: accept "
+                        "its licence at %s/%s with that account, and let the token read gated models", repo,
+                        hub->token_source, at, repo);
+    if (strcmp(error, "RevisionNotFound") == 0)
+        return cmd_fail(PERIDOT_ERROR_IO, "%s has no revision %s", repo, hub->revision);
+    if (code == 401 && hub->token_source && strcmp(error, "RepoNotFound") != 0)
+        return cmd_fail(PERIDOT_ERROR_IO, "%s refuses the token in %s: make a new one at %s/settings/tokens, or unset "
+                        "it", at, hub->token_source, at);
+    if (strcmp(error, "EntryNotFound") != 0 && (code == 404 || code == 401))
+        return cmd_fail(PERIDOT_ERROR_IO, "there is no model %s at %s, or it is private: check its name%s", repo, at,
+                        hub->token_source ? "" : ", or set HF_TOKEN to a token that can read it");
+    return cmd_fail(PERIDOT_ERROR_IO, "%s: HTTP status %ld for %s%s%s", at, code, repo,
+                    hub->error_message[0] ? ": " : "", cmd_shown(hub->error_message));
+}
+
+static peridot_status get(struct transfer *t, const char *url)
+{
+    struct hub *hub = t->hub;
+    char range[32], why[CURL_ERROR_SIZE] = "";
+    long code = 0;
+    snprintf(range, sizeof range, "%llu-", (unsigned long long)t->offset);
+    curl_easy_setopt(hub->curl, CURLOPT_URL, url);
+    curl_easy_setopt(hub->curl, CURLOPT_RANGE, t->offset ? range : NULL);
+    curl_easy_setopt(hub->curl, CURLOPT_WRITEDATA, t);
+    curl_easy_setopt(hub->curl, CURLOPT_ERRORBUFFER, why);
+    hub->may_retry = false;
+    CURLcode result = curl_easy_perform(hub->curl);
+    curl_easy_setopt(hub->curl, CURLOPT_ERRORBUFFER, NULL);
+    curl_easy_getinfo(hub->curl, CURLINFO_RESPONSE_CODE, &code);
+    if (t->status != PERIDOT_OK) return t->status;
+    if (result == CURLE_ABORTED_BY_CALLBACK) return cmd_fail(PERIDOT_CANCELLED, "interrupted");
+    if (result == CURLE_OUT_OF_MEMORY) return cmd_fail_alloc(0, "a request");
+    if (result != CURLE_OK) {
+        hub->may_retry = hub->answers && result != CURLE_TOO_MANY_REDIRECTS && result != CURLE_UNSUPPORTED_PROTOCOL;
+        return cmd_fail(PERIDOT_ERROR_IO, "%s: %s", hub->endpoint,
+                        cmd_shown(why[0] ? why : curl_easy_strerror(result)));
+    }
+    hub->answers = true;
+    hub->may_retry = code == 429 || code >= 500 || code == 408;
+    return code == 200 || code == 206 ? PERIDOT_OK : refuse(hub, code);
+}
+
+peridot_status hub_wait(int tries, peridot_status failure)
+{
+    if (tries == MAX_TRIES) return failure;
+    double seconds = tries < 2 ? 0 : 1 << (tries - 2);   /* the first time at once */
+    for (double end = cmd_now() + seconds; cmd_now() < end && !cmd_interrupted();)
+        nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    return cmd_interrupted() ? cmd_fail(PERIDOT_CANCELLED, "interrupted") : PERIDOT_OK;
+}
+
+/* "a b/c" as a part of an address: "a%20b/c"; slashes go in as they are where `slashes`. */
+static void encode(char out[URL_SIZE], const char *text, bool slashes)
+{
+    size_t n = 0;
+    for (; *text && n + 4 < URL_SIZE; text++) {
+        bool plain = isalnum((unsigned char)*text) || strchr("-._~", *text) || (slashes && *text == '/');
+        n += (size_t)snprintf(out + n, URL_SIZE - n, plain ? "%c" : "%%%02X", (unsigned char)*text);
+    }
+    out[n] = 0;
+}
+
+/* ---- answers in JSON ---- */
+
+struct answer {
+    char *text;
+    size_t size;
+};
+
+static peridot_status take_answer(void *user, const void *data, size_t size, bool from_begin)
+{
+    struct answer *a = user;
+    (void)from_begin;
+    if (size > MAX_ANSWER - a->size)
+        return cmd_fail(PERIDOT_ERROR_IO, "the hub's answer is longer than %d bytes", MAX_ANSWER);
+    char *longer = realloc(a->text, a->size + size);
+    if (!longer) return cmd_fail_alloc(a->size + size, "answer");
+    memcpy(longer + a->size, data, size);
+    a->text = longer, a->size += size;
+    return PERIDOT_OK;
+}
+
+static peridot_status get_json(yyjson_doc **out, struct hub *hub, const char *url)
+{
+    struct answer a = {0};
+    peridot_status status;
+    *out = NULL;
+    for (int tries = 1;; tries++) {
+        struct transfer t = {.hub = hub, .take = take_answer, .user = &a};
+        a.size = 0;
+        status = get(&t, url);
+        if (status == PERIDOT_OK || !hub->may_retry || (status = hub_wait(tries, status)) != PERIDOT_OK) break;
+    }
+    if (status == PERIDOT_OK) *out = yyjson_read(a.text ? a.text : "", a.size, 0);
+    free(a.text);
+    if (status != PERIDOT_OK || *out) return status;
+    return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: the answer about %s is not JSON: is this a hub?", hub->endpoint,
+                    hub->repo);
+}
+
+static bool is_hash(const char *text, size_t size)
+{
+    return text && strlen(text) == size && strspn(text, "0123456789abcdef") == size;
+}
+
+/* It becomes a path here: no component may lead elsewhere. */
+static bool is_safe_path(const char *path)
+{
+    if (!path || !*path || strlen(path) > 1024) return false;
+    for (const char *c = path; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f || *c == '\\') return false;
+    for (const char *at = path; at; at = strchr(at, '/') ? strchr(at, '/') + 1 : NULL) {
+        size_t n = strcspn(at, "/");
+        if (n == 0 || n > 255 || strncmp(at, "..", n) == 0) return false;
+    }
+    return true;
+}
+
+/* A row of the listing; of what is no file, or cannot be one here, nothing. */
+static peridot_status add_file(struct hub *hub, yyjson_val *row)
+{
+    yyjson_val *lfs = yyjson_obj_get(row, "lfs");
+    const char *path = yyjson_get_str(yyjson_obj_get(row, "path"));
+    const char *type = yyjson_get_str(yyjson_obj_get(row, "type"));
+    const char *hash = yyjson_get_str(yyjson_obj_get(lfs ? lfs : row, "oid"));
+    yyjson_val *size = yyjson_obj_get(lfs ? lfs : row, "size");
+    if (!type || strcmp(type, "file") != 0) return PERIDOT_OK;
+    if (!is_safe_path(path) || !is_hash(hash, lfs ? 64 : 40) || !yyjson_is_uint(size)) return PERIDOT_OK;
+    if (hub->n == MAX_FILES) return cmd_fail(PERIDOT_ERROR_FORMAT, "%s has more than %d files", hub->repo, MAX_FILES);
+    if (hub->n == hub->capacity) {
+        size_t capacity = 2 * hub->capacity + 64;
+        struct hub_file *files = realloc(hub->files, capacity * sizeof *files);
+        if (!files) return cmd_fail_alloc(capacity * sizeof *files, "list of files");
+        hub->files = files, hub->capacity = capacity;
+    }
+    struct hub_file *file = &hub->files[hub->n];
+    *file = (struct hub_file){.path = strdup(path), .size = yyjson_get_uint(size), .is_large = lfs != NULL};
+    if (!file->path) return cmd_fail_alloc(strlen(path), "list of files");
+    strcpy(file->hash, hash);
+    hub->n++;
+    return PERIDOT_OK;
+}
+
+/* The address of the next page in "<URL>; rel="next"", on the hub; false: there is none. */
+static bool find_next(char url[URL_SIZE], const struct hub *hub)
+{
+    const char *link = hub->next;
+    size_t n = strlen(hub->endpoint), size = strcspn(link, ">");
+    if (*link != '<' || !strstr(link, "rel=\"next\"") || strncmp(link + 1, hub->endpoint, n) != 0 || link[1 + n] != '/')
+        return false;
+    snprintf(url, URL_SIZE, "%.*s", (int)(size - 1), link + 1);
+    return true;
+}
+
+static peridot_status list_files(struct hub *hub)
+{
+    char url[URL_SIZE];
+    snprintf(url, sizeof url, "%s/api/models/%s/tree/%s?recursive=true", hub->endpoint, hub->repo, hub->commit);
+    for (int page = 0; page < MAX_PAGES; page++) {
+        yyjson_doc *doc;
+        yyjson_val *row;
+        size_t i, n;
+        peridot_status status = get_json(&doc, hub, url);
+        yyjson_arr_foreach(yyjson_doc_get_root(doc), i, n, row)
+            if (status == PERIDOT_OK) status = add_file(hub, row);
+        yyjson_doc_free(doc);
+        CMD_TRY(status);
+        if (!find_next(url, hub)) break;
+    }
+    return PERIDOT_OK;
+}
+
+static peridot_status find_commit(struct hub *hub)
+{
+    char url[URL_SIZE], revision[URL_SIZE];
+    yyjson_doc *doc;
+    encode(revision, hub->revision, false);
+    snprintf(url, sizeof url, "%s/api/models/%s/revision/%.1000s", hub->endpoint, hub->repo, revision);
+    CMD_TRY(get_json(&doc, hub, url));
+    const char *commit = yyjson_get_str(yyjson_obj_get(yyjson_doc_get_root(doc), "sha"));
+    bool known = is_hash(commit, sizeof hub->commit - 1);
+    if (known) strcpy(hub->commit, commit);
+    yyjson_doc_free(doc);
+    if (known) return PERIDOT_OK;
+    return cmd_fail(PERIDOT_ERROR_FORMAT, "%s does not say which commit %s of %s is", hub->endpoint, hub->revision,
+                    hub->repo);
+}
+
+/* ---- opening ---- */
+
+/* The environment's, or that of `hf auth login`; *out is the caller's, NULL: there is none. */
+static peridot_status find_token(char **out, struct hub *hub)
+{
+    static const char *const variables[] = {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"};
+    static const char *const places[][2] = {{"HF_TOKEN_PATH", ""}, {"HF_HOME", "/token"},
+        {"XDG_CACHE_HOME", "/huggingface/token"}, {"HOME", "/.cache/huggingface/token"}};
+    static char path[CMD_PATH_SIZE];
+    size_t size;
+    *out = NULL;
+    for (size_t i = 0; i < CMD_COUNT(variables) && !hub->token_source; i++)
+        if (getenv(variables[i]) && *getenv(variables[i])) hub->token_source = variables[i];
+    if (hub->token_source) {
+        *out = strdup(getenv(hub->token_source));
+        if (!*out) return cmd_fail_alloc(strlen(getenv(hub->token_source)), "token");
+    } else {
+        size_t i = 0;
+        while (i < CMD_COUNT(places) && !cmd_env_path(path, places[i][0], places[i][1])) i++;
+        if (i == CMD_COUNT(places) || !cmd_is_file(path)) return PERIDOT_OK;
+        CMD_TRY(cmd_read_file(out, &size, path));
+        hub->token_source = path;
+    }
+    char *end = *out + strlen(*out);
+    while (end > *out && isspace((unsigned char)end[-1])) *--end = 0;
+    for (const char *c = *out; *c; c++)
+        if (*c <= ' ' || *c > '~')
+            return cmd_fail(PERIDOT_ERROR_ARGUMENT, "%s: this is no access token", hub->token_source);
+    if (!**out) hub->token_source = NULL;
+    return PERIDOT_OK;
+}
+
+static peridot_status add_token(struct hub *hub)
+{
+    char *token, header[1024];
+    peridot_status status = find_token(&token, hub);
+    if (status == PERIDOT_OK && hub->token_source) {
+        int size = snprintf(header, sizeof header, "Authorization: Bearer %s", token);
+        hub->headers = curl_slist_append(NULL, header);
+        if (size >= (int)sizeof header || !hub->headers)
+            status = cmd_fail(PERIDOT_ERROR_ARGUMENT, "%s: this is no access token", hub->token_source);
+    }
+    free(token);
+    return status;
+}
+
+static void set_options(struct hub *hub)
+{
+    bool secure = strncmp(hub->endpoint, "https:", 6) == 0;
+    CURL *c = hub->curl;
+    curl_easy_setopt(c, CURLOPT_HTTPHEADER, hub->headers);   /* libcurl sends Authorization to the first host alone */
+    curl_easy_setopt(c, CURLOPT_USERAGENT, "peridot/" PERIDOT_VERSION);
+    curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 1L);
+    curl_easy_setopt(c, CURLOPT_MAXREDIRS, 8L);
+    curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(c, CURLOPT_REDIR_PROTOCOLS_STR, secure ? "https" : "http,https");
+    curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, 30L);
+    curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, (long)STALLED_SECONDS);
+    curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(c, CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, on_progress);
+    curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body);
+    curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header);
+    curl_easy_setopt(c, CURLOPT_HEADERDATA, hub);
+}
+
+peridot_status hub_open(struct hub *out, const char *repo, const char *revision)
+{
+    static char endpoint[256];
+    const char *given = getenv("HF_ENDPOINT");
+    *out = (struct hub){.repo = repo, .revision = revision, .endpoint = endpoint};
+    snprintf(endpoint, sizeof endpoint, "%s", given && *given ? given : "https://huggingface.co");
+    for (size_t n = strlen(endpoint); n && endpoint[n - 1] == '/';) endpoint[--n] = 0;
+    if (strncmp(endpoint, "https://", 8) != 0 && strncmp(endpoint, "http://", 7) != 0)
+        return cmd_fail(PERIDOT_ERROR_ARGUMENT, "HF_ENDPOINT: %s is no address of a hub, as https://huggingface.co is",
+                        cmd_shown(endpoint));
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK || !(out->curl = curl_easy_init()))
+        return cmd_fail(PERIDOT_ERROR_MEMORY, "libcurl does not start: out of memory");
+    CMD_TRY(add_token(out));
+    set_options(out);
+    CMD_TRY(find_commit(out));
+    return list_files(out);
+}
+
+void hub_close(struct hub *hub)
+{
+    for (size_t i = 0; i < hub->n; i++) free(hub->files[i].path);
+    free(hub->files);
+    curl_easy_cleanup(hub->curl);
+    curl_slist_free_all(hub->headers);
+    *hub = (struct hub){0};
+}
+
+peridot_status hub_fetch(struct hub *hub, const struct hub_file *file, uint64_t offset, hub_take take, void *user)
+{
+    char url[2 * URL_SIZE], path[URL_SIZE];
+    struct transfer t = {.hub = hub, .offset = offset, .take = take, .user = user};
+    encode(path, file->path, true);
+    snprintf(url, sizeof url, "%s/%s/resolve/%s/%s", hub->endpoint, hub->repo, hub->commit, path);
+    return get(&t, url);
+}

@@ -1,0 +1,276 @@
+#define _DEFAULT_SOURCE   /* flock */
+#include "hub_cache.h"
+#include "../text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <gnutls/crypto.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+static peridot_status fail_path(const char *path)
+{
+    return cmd_fail(PERIDOT_ERROR_IO, "%s: %s", cmd_shown(path), strerror(errno));
+}
+
+/* "FOLDER/..." by a format; a path that is too long fails. */
+static peridot_status path_of(char out[CMD_PATH_SIZE], const char *folder, const char *format, const char *name)
+{
+    char below[CMD_PATH_SIZE];
+    snprintf(below, sizeof below, format, name);
+    int size = snprintf(out, CMD_PATH_SIZE, "%s/%s", folder, below);
+    return size > 0 && size < CMD_PATH_SIZE ? PERIDOT_OK
+                                            : cmd_fail(PERIDOT_ERROR_IO, "%s: the path is too long", cmd_shown(folder));
+}
+
+/* Makes the folders that a path names up to its last slash. */
+static peridot_status make_folders(const char *path)
+{
+    char folder[CMD_PATH_SIZE];
+    snprintf(folder, sizeof folder, "%s", path);
+    for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        if (mkdir(folder, 0777) != 0 && errno != EEXIST) return fail_path(folder);
+        *slash = '/';
+    }
+    return PERIDOT_OK;
+}
+
+peridot_status hub_cache_open(struct hub_cache *out, const struct hub *hub)
+{
+    static const char *const folders[] = {"blobs/", "refs/", "snapshots/"};
+    char root[CMD_PATH_SIZE], path[CMD_PATH_SIZE], name[256];
+    const char *slash = strchr(hub->repo, '/');
+    if (!cmd_hub_cache(root)) return cmd_fail(PERIDOT_ERROR_IO, "neither HF_HOME nor HOME says where the cache is");
+    snprintf(name, sizeof name, "%.*s--%s", (int)(slash - hub->repo), hub->repo, slash + 1);
+    CMD_TRY(path_of(out->folder, root, "models--%s", name));
+    CMD_TRY(path_of(out->locks, root, ".locks/models--%s", name));
+    CMD_TRY(path_of(out->snapshot, out->folder, "snapshots/%s", hub->commit));
+    for (size_t i = 0; i < CMD_COUNT(folders); i++) {
+        CMD_TRY(path_of(path, out->folder, "%s", folders[i]));
+        CMD_TRY(make_folders(path));
+    }
+    CMD_TRY(path_of(path, out->snapshot, "%s", ""));
+    CMD_TRY(make_folders(path));
+    CMD_TRY(path_of(path, out->locks, "%s", ""));
+    return make_folders(path);
+}
+
+static bool has_blob(const char *path, const struct hub_file *file)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == file->size;
+}
+
+uint64_t hub_cache_missing(const struct hub_cache *cache, const struct hub_file *file)
+{
+    char path[CMD_PATH_SIZE];
+    struct stat st;
+    if (path_of(path, cache->folder, "blobs/%s", file->hash) == PERIDOT_OK && has_blob(path, file)) return 0;
+    if (path_of(path, cache->folder, "blobs/%s.incomplete", file->hash) != PERIDOT_OK || stat(path, &st) != 0)
+        return file->size;
+    return file->size - cmd_min((uint64_t)st.st_size, file->size);
+}
+
+peridot_status hub_cache_check_room(const struct hub_cache *cache, uint64_t size)
+{
+    struct statvfs st;
+    if (statvfs(cache->folder, &st) != 0) return fail_path(cache->folder);
+    uint64_t left = (uint64_t)st.f_bavail * st.f_frsize;
+    if (size <= left) return PERIDOT_OK;
+    return cmd_fail(PERIDOT_ERROR_IO, "%s: the disk has %s left, and %s are to be fetched (HF_HUB_CACHE names another "
+                    "place)", cmd_shown(cache->folder), cmd_size_text(left), cmd_size_text(size));
+}
+
+/* ---- one at a time ---- */
+
+/* Waits for the lock; *out is to be closed. */
+static peridot_status lock(int *out, const char *path, const char *name)
+{
+    for (bool told = false;; told = true) {
+        struct stat mine, named;
+        *out = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0664);
+        if (*out < 0) return fail_path(path);
+        /* A file system without locks does without. Who unlocks may have removed the file. */
+        bool held = flock(*out, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+        if (held && fstat(*out, &mine) == 0 && stat(path, &named) == 0 && mine.st_ino == named.st_ino)
+            return PERIDOT_OK;
+        close(*out);
+        if (!told && !held) fprintf(stderr, "%s: another program fetches it: waiting for that\n", cmd_shown(name));
+        if (cmd_interrupted()) return cmd_fail(PERIDOT_CANCELLED, "interrupted");
+        if (!held) nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
+    }
+}
+
+/* ---- bytes ---- */
+
+/* A blob on its way. */
+struct blob {
+    const struct hub_file *file;
+    struct hub_progress *progress;
+    int fd;
+    uint64_t size;             /* there so far */
+    gnutls_hash_hd_t hash;     /* of them */
+};
+
+/* Large files go by their SHA-256, others by git's SHA-1, which begins with a header. */
+static peridot_status begin_hash(struct blob *b)
+{
+    char header[32];
+    if (b->hash) gnutls_hash_deinit(b->hash, NULL);
+    b->hash = NULL;
+    if (gnutls_hash_init(&b->hash, b->file->is_large ? GNUTLS_DIG_SHA256 : GNUTLS_DIG_SHA1) != 0)
+        return cmd_fail_alloc(0, "a hash");
+    int n = snprintf(header, sizeof header, "blob %llu", (unsigned long long)b->file->size);
+    if (!b->file->is_large) gnutls_hash(b->hash, header, (size_t)n + 1);
+    return PERIDOT_OK;
+}
+
+static peridot_status restart(struct blob *b)
+{
+    b->size = 0;
+    if (ftruncate(b->fd, 0) != 0 || lseek(b->fd, 0, SEEK_SET) != 0) return fail_path(b->file->path);
+    return begin_hash(b);
+}
+
+static peridot_status take_bytes(void *user, const void *data, size_t size, bool from_begin)
+{
+    struct blob *b = user;
+    if (from_begin) CMD_TRY(restart(b));
+    if (size > b->file->size - b->size)
+        return cmd_fail(PERIDOT_ERROR_IO, "%s: more bytes came than the %llu that the hub lists",
+                        cmd_shown(b->file->path), (unsigned long long)b->file->size);
+    for (size_t n = 0; n < size;) {
+        ssize_t written = write(b->fd, (const char *)data + n, size - n);
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0) return fail_path(b->file->path);
+        n += (size_t)written;
+    }
+    gnutls_hash(b->hash, data, size);
+    b->size += size;
+    if (cmd_progress_step(&b->progress->line, b->progress->before + b->size, b->progress->total)) return PERIDOT_OK;
+    return cmd_fail(PERIDOT_CANCELLED, "interrupted");
+}
+
+/* Goes on from what an earlier time left: its bytes are in the hash as well. */
+static peridot_status resume(struct blob *b)
+{
+    static char piece[1 << 16];
+    ssize_t n;
+    CMD_TRY(begin_hash(b));
+    while ((n = read(b->fd, piece, sizeof piece)) > 0 && (uint64_t)n <= b->file->size - b->size) {
+        gnutls_hash(b->hash, piece, (size_t)n);
+        b->size += (size_t)n;
+        if (cmd_interrupted()) return cmd_fail(PERIDOT_CANCELLED, "interrupted");
+    }
+    if (n < 0) return fail_path(b->file->path);
+    return n == 0 ? PERIDOT_OK : restart(b);
+}
+
+/* Goes on after cuts, as long as some bytes come. */
+static peridot_status download(struct blob *b, struct hub *hub)
+{
+    for (int tries = 0; b->size < b->file->size;) {
+        uint64_t before = b->size;
+        peridot_status status = hub_fetch(hub, b->file, b->size, take_bytes, b);
+        if (status != PERIDOT_OK && !hub->may_retry) return status;
+        if (b->size == b->file->size) break;
+        tries = b->size > before ? 1 : tries + 1;   /* some bytes came: it is worth going on */
+        if (status == PERIDOT_OK)
+            status = cmd_fail(PERIDOT_ERROR_IO, "%s: the hub sent %llu of its %llu bytes", cmd_shown(b->file->path),
+                              (unsigned long long)b->size, (unsigned long long)b->file->size);
+        CMD_TRY(hub_wait(tries, status));
+    }
+    return PERIDOT_OK;
+}
+
+static bool is_right(struct blob *b)
+{
+    unsigned char digest[32];
+    char text[65];
+    size_t n = b->file->is_large ? 32 : 20;
+    gnutls_hash_output(b->hash, digest);
+    for (size_t i = 0; i < n; i++) snprintf(text + 2 * i, 3, "%02x", digest[i]);
+    return strcmp(text, b->file->hash) == 0;
+}
+
+/* Bytes of an earlier time that are wrong cost a second try. */
+static peridot_status complete(struct blob *b, struct hub *hub)
+{
+    CMD_TRY(resume(b));
+    bool resumed = b->size > 0;
+    CMD_TRY(download(b, hub));
+    if (is_right(b)) return PERIDOT_OK;
+    CMD_TRY(restart(b));
+    if (resumed) {
+        CMD_TRY(download(b, hub));
+        if (is_right(b)) return PERIDOT_OK;
+        CMD_TRY(restart(b));
+    }
+    return cmd_fail(PERIDOT_ERROR_IO, "%s: the bytes that came do not have the hash that the hub lists (%s %s)",
+                    cmd_shown(b->file->path), b->file->is_large ? "SHA-256" : "SHA-1", b->file->hash);
+}
+
+static peridot_status fetch_blob(struct hub *hub, const struct hub_file *file, const char *path, const char *incomplete,
+                                 struct hub_progress *progress)
+{
+    struct blob b = {.file = file, .progress = progress};
+    b.fd = open(incomplete, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (b.fd < 0) return fail_path(incomplete);
+    peridot_status status = complete(&b, hub);
+    if (status == PERIDOT_OK && (fsync(b.fd) != 0 || rename(incomplete, path) != 0)) status = fail_path(path);
+    if (status != PERIDOT_OK && b.size == 0) unlink(incomplete);
+    if (b.hash) gnutls_hash_deinit(b.hash, NULL);
+    close(b.fd);
+    return status;
+}
+
+/* A link to "../../blobs/HASH", with as many steps up as the file's path has folders, replaces what is there. */
+static peridot_status link_file(const struct hub_cache *cache, const struct hub_file *file)
+{
+    char path[CMD_PATH_SIZE], target[CMD_PATH_SIZE] = "../../", present[CMD_PATH_SIZE];
+    CMD_TRY(path_of(path, cache->snapshot, "%s", file->path));
+    for (const char *slash = file->path; (slash = strchr(slash, '/')) != NULL; slash++)
+        if (strlen(target) + 100 < sizeof target) strcat(target, "../");
+    strcat(target, "blobs/");
+    strcat(target, file->hash);
+    CMD_TRY(make_folders(path));
+    ssize_t n = readlink(path, present, sizeof present);
+    if (n == (ssize_t)strlen(target) && memcmp(present, target, (size_t)n) == 0) return PERIDOT_OK;
+    if (unlink(path) != 0 && errno != ENOENT) return fail_path(path);
+    return symlink(target, path) == 0 || errno == EEXIST ? PERIDOT_OK : fail_path(path);
+}
+
+peridot_status hub_cache_fetch(const struct hub_cache *cache, struct hub *hub, const struct hub_file *file,
+                               struct hub_progress *progress)
+{
+    char path[CMD_PATH_SIZE], incomplete[CMD_PATH_SIZE], lock_path[CMD_PATH_SIZE];
+    int held;
+    CMD_TRY(path_of(path, cache->folder, "blobs/%s", file->hash));
+    CMD_TRY(path_of(incomplete, cache->folder, "blobs/%s.incomplete", file->hash));
+    CMD_TRY(path_of(lock_path, cache->locks, "%s.lock", file->hash));
+    if (has_blob(path, file)) return link_file(cache, file);
+    CMD_TRY(lock(&held, lock_path, file->path));
+    peridot_status status = has_blob(path, file) ? PERIDOT_OK : fetch_blob(hub, file, path, incomplete, progress);
+    close(held);
+    return status == PERIDOT_OK ? link_file(cache, file) : status;
+}
+
+peridot_status hub_cache_set_revision(const struct hub_cache *cache, const struct hub *hub)
+{
+    char path[CMD_PATH_SIZE];
+    peridot_output *out;
+    if (strcmp(hub->revision, hub->commit) == 0) return PERIDOT_OK;
+    CMD_TRY(path_of(path, cache->folder, "refs/%s", hub->revision));
+    CMD_TRY(make_folders(path));
+    CMD_TRY(peridot_output_open(&out, path));
+    peridot_status status = peridot_output_write(out, hub->commit, strlen(hub->commit));
+    if (status == PERIDOT_OK) return peridot_output_commit(out);
+    peridot_output_abort(out);
+    return status;
+}

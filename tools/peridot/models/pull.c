@@ -1,0 +1,265 @@
+/* peridot pull: a model of huggingface.co, or of a hub like it, into Hugging Face's cache on this machine. Nothing else
+ * in Peridot asks another host for anything. */
+#include "hub_cache.h"
+#include "../command.h"
+#include "../text.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+struct pull_args {
+    const char *name, *revision;
+};
+
+static const struct cmd_option options[] = {
+    {.metavar = "NAME", .kind = CMD_TEXT, .offset = offsetof(struct pull_args, name), .required = true,
+     .help = "OWNER/MODEL, as the hub has it; or OWNER/MODEL:TYPE, its GGUF file of that type (Q4_K_M, q8_0, ...); or "
+             "OWNER/MODEL/FILE, one of its files."},
+    {.name = "revision", .metavar = "REV", .kind = CMD_TEXT, .offset = offsetof(struct pull_args, revision),
+     .fallback = "main", .help = "A branch, a tag or a commit."},
+};
+
+/* ---- which files ---- */
+
+struct wanted {
+    char repo[256];
+    const char *type, *file;   /* one of them at most */
+};
+
+static bool is_name(const char *text, size_t size, const char *more)
+{
+    size_t n = 0;
+    while (n < size && text[n] && (strchr(more, text[n]) || (text[n] >= '0' && text[n] <= '9')
+                                   || ((text[n] | 0x20) >= 'a' && (text[n] | 0x20) <= 'z'))) n++;
+    return size && n == size && !strstr(text, "..") && !strchr("./", text[0]) && text[size - 1] != '/';
+}
+
+/* OWNER/MODEL, and what comes behind it. */
+static bool parse(struct wanted *out, const char *text)
+{
+    *out = (struct wanted){.type = NULL};
+    size_t owner = strcspn(text, "/:");
+    if (text[owner] != '/') return false;
+    size_t n = owner + 1 + strcspn(text + owner + 1, "/:");
+    if (n >= sizeof out->repo || !is_name(text, owner, "._-") || !is_name(text + owner + 1, n - owner - 1, "._-"))
+        return false;
+    memcpy(out->repo, text, n);
+    if (text[n] == ':') out->type = text + n + 1;
+    if (text[n] == '/') out->file = text + n + 1;
+    return !text[n] || text[n + 1];
+}
+
+static bool is_gguf(const struct hub_file *f)
+{
+    return cmd_ends_with(f->path, ".gguf") && !strstr(f->path, "mmproj") && !strstr(f->path, "imatrix");
+}
+
+/* Files that are one, in shards, have the same name but for the number. */
+static bool is_same_set(const char *a, const char *b)
+{
+    uint32_t i, j, n, m;
+    const char *at = cmd_shard(&i, &n, a), *bt = cmd_shard(&j, &m, b);
+    if (!at || !bt) return strcmp(a, b) == 0;
+    return n == m && at - a == bt - b && memcmp(a, b, (size_t)(at - a)) == 0
+        && strcmp(strrchr(a, '.'), strrchr(b, '.')) == 0;
+}
+
+static void want_set(struct hub *hub, const char *path)
+{
+    for (size_t i = 0; i < hub->n; i++) hub->files[i].wanted |= is_same_set(hub->files[i].path, path);
+}
+
+static peridot_status fail_choice(const struct hub *hub, const char *why)
+{
+    char types[400] = "";
+    size_t size = 0;
+    for (size_t i = 0; i < hub->n; i++) {
+        uint32_t shard = 1, n;
+        size_t label_size = 0;
+        const char *path = hub->files[i].path;
+        cmd_shard(&shard, &n, path);
+        if (!is_gguf(&hub->files[i]) || shard > 1 || size + 60 > sizeof types) continue;
+        const char *label = cmd_type_label(&label_size, path);
+        if (!label) label = path, label_size = strlen(path);
+        size += (size_t)snprintf(types + size, sizeof types - size, "%s%.*s", size ? ", " : "",
+                                 (int)cmd_min(label_size, 50), label);
+    }
+    if (!size) return cmd_fail(PERIDOT_ERROR_IO, "%s %s; it has no GGUF files", hub->repo, why);
+    return cmd_fail(PERIDOT_ERROR_IO, "%s %s; its GGUF files: %s", hub->repo, why, cmd_shown(types));
+}
+
+/* The GGUF file of a type: of the very label, or else of one that means the same (unless it must be `exact`). */
+static peridot_status want_type(struct hub *hub, const char *type, bool exact)
+{
+    const char *meant = peridot_type_find(type), *found = NULL;
+    char why[160];
+    for (int alike = 0; alike < (exact ? 1 : 2) && !found; alike++)
+        for (size_t i = 0; i < hub->n; i++) {
+            char label[32];
+            size_t size = 0;
+            const char *path = hub->files[i].path, *at = is_gguf(&hub->files[i]) ? cmd_type_label(&size, path) : NULL;
+            snprintf(label, sizeof label, "%.*s", (int)cmd_min(size, sizeof label - 1), at ? at : "");
+            bool same = alike ? meant && meant == peridot_type_find(label) : at && strcasecmp(label, type) == 0;
+            if (!same || (found && is_same_set(found, path))) continue;
+            snprintf(why, sizeof why, "has several files of type %.30s: name one, as %.60s/FILE", type, hub->repo);
+            if (found) return fail_choice(hub, why);
+            found = path;
+        }
+    snprintf(why, sizeof why, "has no GGUF file of type %.30s", type);
+    if (!found) return fail_choice(hub, why);
+    want_set(hub, found);
+    return PERIDOT_OK;
+}
+
+/* What a Hugging Face directory is made of: in the top folder, and none of another program's. */
+static bool is_of_directory(const char *path)
+{
+    static const char *const ends[] = {".safetensors", ".json", ".jinja", "tokenizer.model"};
+    if (strchr(path, '/') || strncmp(path, "consolidated", 12) == 0 || strncmp(path, "adapter", 7) == 0) return false;
+    for (size_t i = 0; i < CMD_COUNT(ends); i++)
+        if (cmd_ends_with(path, ends[i])) return true;
+    return false;
+}
+
+/* Without a type or file: the directory, or else the only GGUF file, or the one that most people take. */
+static peridot_status want_model(struct hub *hub, struct wanted *wanted)
+{
+    static const char usual[] = "Q4_K_M";
+    bool has_config = false, has_weights = false;
+    const char *first = NULL;
+    size_t n_sets = 0;
+    for (size_t i = 0; i < hub->n; i++) {
+        const char *path = hub->files[i].path;
+        has_config |= strcmp(path, "config.json") == 0;
+        has_weights |= is_of_directory(path) && cmd_ends_with(path, ".safetensors");
+        if (!is_gguf(&hub->files[i])) continue;
+        n_sets += !first || !is_same_set(first, path);
+        if (!first) first = path;
+    }
+    if (has_config && has_weights) {
+        for (size_t i = 0; i < hub->n; i++) hub->files[i].wanted = is_of_directory(hub->files[i].path);
+        return PERIDOT_OK;
+    }
+    if (n_sets == 0) return fail_choice(hub, "has no safetensors files with a config.json");
+    if (n_sets == 1) want_set(hub, first);
+    else if (want_type(hub, usual, true) != PERIDOT_OK)
+        return fail_choice(hub, "has several GGUF files: name a type, as OWNER/MODEL:Q8_0");
+    else {
+        wanted->type = usual;
+        fprintf(stderr, "of its %zu GGUF files: %s\n", n_sets, usual);
+    }
+    return PERIDOT_OK;
+}
+
+static peridot_status choose(struct hub *hub, struct wanted *wanted)
+{
+    if (wanted->type) return want_type(hub, wanted->type, false);
+    if (!wanted->file) return want_model(hub, wanted);
+    for (size_t i = 0; i < hub->n; i++)
+        if (strcmp(hub->files[i].path, wanted->file) == 0) {
+            want_set(hub, wanted->file);
+            return PERIDOT_OK;
+        }
+    char why[128];
+    snprintf(why, sizeof why, "has no file %.90s", cmd_shown(wanted->file));
+    return fail_choice(hub, why);
+}
+
+/* ---- fetching ---- */
+
+static peridot_status fetch(struct hub *hub, const struct hub_cache *cache)
+{
+    uint64_t missing = 0;
+    struct hub_progress progress = {.total = 0};
+    for (size_t i = 0; i < hub->n; i++) {
+        if (!hub->files[i].wanted) continue;
+        missing += hub_cache_missing(cache, &hub->files[i]);
+        progress.total += hub->files[i].size;
+    }
+    CMD_TRY(hub_cache_check_room(cache, missing));
+    fprintf(stderr, "%s: %s to fetch of %s\n", hub->repo, cmd_size_text(missing), cmd_size_text(progress.total));
+    progress.line = cmd_progress_begin("fetching");
+    progress.line.begin = progress.total - missing;
+    peridot_status status = PERIDOT_OK;
+    for (size_t i = 0; i < hub->n && status == PERIDOT_OK; i++) {
+        if (!hub->files[i].wanted) continue;
+        status = hub_cache_fetch(cache, hub, &hub->files[i], &progress);
+        progress.before += hub->files[i].size;
+    }
+    cmd_progress_end(&progress.line);
+    if (status == PERIDOT_CANCELLED) fputs("what came is kept: the same command goes on from there\n", stderr);
+    return status == PERIDOT_OK ? hub_cache_set_revision(cache, hub) : status;
+}
+
+/* Says what the model is good for; that Peridot cannot run it is no failure of fetching it. */
+static peridot_status report(const struct hub *hub, const struct hub_cache *cache, const struct wanted *wanted)
+{
+    char path[2 * CMD_PATH_SIZE];
+    const char *gguf = NULL;
+    peridot_file *file;
+    for (size_t i = 0; i < hub->n && !gguf; i++)
+        if (hub->files[i].wanted && is_gguf(&hub->files[i])) gguf = hub->files[i].path;
+    snprintf(path, sizeof path, "%s%s%s", cache->snapshot, gguf || wanted->file ? "/" : "",
+             gguf ? gguf : wanted->file ? wanted->file : "");
+    puts(path);
+    if (!gguf && wanted->file) return PERIDOT_OK;
+    peridot_status status = peridot_file_open(&file, path);
+    if (status == PERIDOT_OK) status = peridot_file_check(file);
+    if (status == PERIDOT_OK) fprintf(stderr, "run it: peridot chat -m %s%s%s\n", hub->repo, wanted->type ? ":" : "",
+                                      wanted->type ? wanted->type : "");
+    else fprintf(stderr, "Peridot cannot run it: %s\n", peridot_last_error());
+    peridot_file_close(file);
+    return PERIDOT_OK;
+}
+
+static peridot_status pull(const struct pull_args *args, struct wanted *wanted)
+{
+    struct hub hub;
+    struct hub_cache cache;
+    peridot_status status = hub_open(&hub, wanted->repo, args->revision);
+    if (status == PERIDOT_OK) status = choose(&hub, wanted);
+    if (status == PERIDOT_OK) status = hub_cache_open(&cache, &hub);
+    if (status == PERIDOT_OK) status = fetch(&hub, &cache);
+    if (status == PERIDOT_OK) status = report(&hub, &cache, wanted);
+    hub_close(&hub);
+    return status;
+}
+
+static int run(const struct cmd_command *command, const void *arguments)
+{
+    const struct pull_args *args = arguments;
+    struct wanted wanted;
+    const char *offline = getenv("HF_HUB_OFFLINE");
+    if (!parse(&wanted, args->name))
+        return cmd_usage(command, "%s is no name of a model on a hub: OWNER/MODEL, as google/gemma-3-1b-it",
+                         args->name);
+    if (!is_name(args->revision, strlen(args->revision), "._-/"))
+        return cmd_usage(command, "%s is no name of a revision", args->revision);
+    if (offline && strchr("1oOyYtT", offline[0]) && offline[0])
+        return cmd_exit(cmd_fail(PERIDOT_ERROR_IO, "HF_HUB_OFFLINE is set: nothing is fetched"));
+    cmd_interrupt_watch();
+    return cmd_exit(pull(args, &wanted));
+}
+
+const struct cmd_command cmd_pull = {
+    .name = "pull",
+    .summary = "fetch a model from Hugging Face",
+    .description =
+        "Fetches a model into Hugging Face's cache, in its own layout, so that other programs find it as well, and "
+        "prints its path; peridot models lists it, and -m takes its name. Of a model in safetensors all that Peridot "
+        "needs is fetched; of one in several GGUF files the one of the type that is named, or Q4_K_M. All shards come "
+        "along.\n\n"
+        "What is there already is not fetched again, and what was cut short goes on where it ended. Every file is "
+        "checked against the hash that the hub lists. No other command of Peridot asks another host for anything.\n\n"
+        "Models that are gated need a token of an account that has accepted their licence: in HF_TOKEN, or in the file "
+        "that hf auth login writes. HF_HUB_CACHE and HF_HOME say where the cache is, HF_ENDPOINT names another hub, "
+        "and https_proxy a proxy.",
+    .examples = "peridot pull ggml-org/gemma-3-1b-it-GGUF:Q4_K_M\n"
+                "peridot pull google/gemma-3-1b-it\n"
+                "peridot pull ggml-org/gemma-3-1b-it-GGUF/gemma-3-1b-it-Q8_0.gguf",
+    .options = options,
+    .n_options = CMD_COUNT(options),
+    .args_size = sizeof(struct pull_args),
+    .run = run,
+};
