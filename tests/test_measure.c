@@ -30,6 +30,7 @@ static void test_rates(void **state)
     assert_true(rates.read > 1e6 && rates.read < 1e14);
     assert_true(rates.copy > 1e6 && rates.copy < 1e14);
     assert_true(rates.fp32 > 1e6 && rates.fp32 < 1e16);
+    assert_true(rates.spread.read >= 0 && rates.spread.read < 10 && rates.spread.fp32 >= 0 && rates.spread.fp32 < 10);
     const peridot_device_info *d = peridot_model_get_info(model)->device;
     print_message("fp16 %.2f Gflop/s, matrix %.2f Gflop/s\n", rates.fp16 / 1e9, rates.matrix / 1e9);
     assert_true(d->fp16_arithmetic ? rates.fp16 > 1e6 && rates.fp16 < 1e16 : rates.fp16 == 0);

@@ -9,8 +9,12 @@
 
 #define BUFFER_SIZE (128u << 20)   /* beyond the caches of most devices */
 #define WORKGROUP 256
-#define N_RUNS 5
 #define MAX_GROUPS 4096
+#define MIN_RUNS 5
+#define MAX_RUNS 200
+#define MIN_SECONDS 0.1            /* clocks of an idle device take as long to rise */
+#define MAX_SECONDS 0.6
+#define STABLE 0.02                /* the three shortest runs differ by no more */
 
 /* ---- the device ---- */
 
@@ -48,27 +52,45 @@ peridot_status pd_measure_compile(struct pd_gpu *gpu)
     return PERIDOT_OK;
 }
 
-static peridot_status record(struct bench *b, enum rate rate, uint32_t n, uint32_t n_groups)
+static peridot_status record(struct bench *b, enum rate rate, uint32_t n, uint32_t n_groups, uint32_t n_dispatches)
 {
     struct pd_measure_push push = {.from = b->from.address, .to = b->to.address, .n = n, .factor = 0.9999f};
     const struct pd_kernel *kernel;
     PD_TRY(get_kernel(&kernel, b->gpu, rate));
     PD_TRY(pd_commands_begin(b->commands));
-    pd_dispatch(b->commands, kernel, &push, n_groups, 1, 1);
+    for (uint32_t i = 0; i < n_dispatches; i++) {
+        if (i) pd_barrier(b->commands);
+        pd_dispatch(b->commands, kernel, &push, n_groups, 1, 1);
+    }
     return pd_commands_end(b->commands);
 }
 
-/* The best of a few runs after a first one, which compiles and warms the device up. */
-static peridot_status best_time(double *out, struct bench *b)
+static peridot_status time_run(double *out, struct bench *b)
 {
-    *out = 1e30;
+    double start = pd_now();
     PD_TRY(pd_commands_run(b->commands));
-    for (int i = 0; i < N_RUNS; i++) {
-        double start = pd_now();
-        PD_TRY(pd_commands_run(b->commands));
-        double time = pd_now() - start;
-        if (time < *out) *out = time;
+    *out = pd_now() - start;
+    return PERIDOT_OK;
+}
+
+/* The time of the shortest run, once the three shortest agree or time is up; *spread is how far they differ. */
+static peridot_status stable_time(double *out, double *spread, struct bench *b)
+{
+    double best[3] = {1e30, 1e30, 1e30}, begin = pd_now();
+    for (int i = 0; i < MAX_RUNS; i++) {
+        double time, elapsed;
+        PD_TRY(time_run(&time, b));
+        for (int k = 0; k < 3; k++)
+            if (time < best[k]) {
+                double longer = best[k];
+                best[k] = time;
+                time = longer;
+            }
+        *spread = best[2] / best[0] - 1;
+        elapsed = pd_now() - begin;
+        if (i + 1 >= MIN_RUNS && elapsed > MIN_SECONDS && (*spread < STABLE || elapsed > MAX_SECONDS)) break;
     }
+    *out = best[0];
     return PERIDOT_OK;
 }
 
@@ -82,25 +104,37 @@ static double round_flop(const struct pd_gpu *gpu, enum rate rate)
 
 /* More work until a run is long enough to be timed from the host: first workgroups, until every device is full, then
  * rounds. */
-static peridot_status measure_flop(double *out, struct bench *b, enum rate rate)
+static peridot_status measure_flop(double *out, double *spread, struct bench *b, enum rate rate)
 {
     double time = 0;
+    uint32_t n_groups = 64, rounds = 64;
     if (!can_measure(b->gpu, rate)) return PERIDOT_OK;
-    for (uint32_t n_groups = 64, rounds = 64; time < 0.02 && rounds < 1u << 28;) {
-        PD_TRY(record(b, rate, rounds, n_groups));
-        PD_TRY(best_time(&time, b));
-        *out = round_flop(b->gpu, rate) * rounds * n_groups / time;
+    for (;;) {
+        PD_TRY(record(b, rate, rounds, n_groups, 1));
+        PD_TRY(time_run(&time, b));   /* compiles, and warms the device up */
+        PD_TRY(time_run(&time, b));
+        if (time >= 0.02 || rounds >= 1u << 26) break;
         *(n_groups < MAX_GROUPS ? &n_groups : &rounds) *= 4;
     }
+    PD_TRY(stable_time(&time, spread, b));
+    *out = round_flop(b->gpu, rate) * rounds * n_groups / time;
     return PERIDOT_OK;
 }
 
-static peridot_status measure_bytes(double *out, struct bench *b, enum rate rate, double size)
+/* The same with dispatches. */
+static peridot_status measure_bytes(double *out, double *spread, struct bench *b, enum rate rate, double size)
 {
-    double time;
-    PD_TRY(record(b, rate, BUFFER_SIZE / 16, MAX_GROUPS));
-    PD_TRY(best_time(&time, b));
-    *out = size / time;
+    double time = 0;
+    uint32_t n = 1;
+    for (;;) {
+        PD_TRY(record(b, rate, BUFFER_SIZE / 16, MAX_GROUPS, n));
+        PD_TRY(time_run(&time, b));
+        PD_TRY(time_run(&time, b));
+        if (time >= 0.01 || n >= 64) break;
+        n *= 4;
+    }
+    PD_TRY(stable_time(&time, spread, b));
+    *out = size * n / time;
     return PERIDOT_OK;
 }
 
@@ -113,11 +147,11 @@ static peridot_status measure(peridot_rates *out, struct bench *b)
     PD_TRY(pd_span_zero(b->gpu, b->from));
     /* the system would read pages that were never written as one page of zeros */
     PD_TRY(pd_span_zero(b->gpu, b->to));
-    PD_TRY(measure_bytes(&out->read, b, READ, BUFFER_SIZE));
-    PD_TRY(measure_bytes(&out->copy, b, COPY, 2.0 * BUFFER_SIZE));
-    PD_TRY(measure_flop(&out->fp32, b, FP32));
-    PD_TRY(measure_flop(&out->fp16, b, FP16));
-    return measure_flop(&out->matrix, b, MATRIX);
+    PD_TRY(measure_bytes(&out->read, &out->spread.read, b, READ, BUFFER_SIZE));
+    PD_TRY(measure_bytes(&out->copy, &out->spread.copy, b, COPY, 2.0 * BUFFER_SIZE));
+    PD_TRY(measure_flop(&out->fp32, &out->spread.fp32, b, FP32));
+    PD_TRY(measure_flop(&out->fp16, &out->spread.fp16, b, FP16));
+    return measure_flop(&out->matrix, &out->spread.matrix, b, MATRIX);
 }
 
 peridot_status pd_measure(peridot_rates *out, struct pd_gpu *gpu)
