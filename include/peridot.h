@@ -117,6 +117,8 @@ typedef struct peridot_device_info {
     bool cooperative_matrix;        /* of fp16 with fp32 sums: the largest that it has are [m, k] times [k, n] */
     uint32_t matrix_m, matrix_n, matrix_k;   /* 0: none */
     uint32_t matrix_subgroup_size;  /* of the subgroups that multiply them */
+    uint32_t vendor_id, device_id;  /* PCI's numbers, or the vendor's of Vulkan's registry (0x10005: Mesa) */
+    uint32_t driver_version;        /* encoded by each driver in its own way; driver_info is for people */
 } peridot_device_info;
 
 /* Lists every Vulkan device. Usable or not: look at `unusable`. *out holds *n pointers; give it, and with it what they

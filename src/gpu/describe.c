@@ -171,6 +171,7 @@ peridot_status pd_device_describe(peridot_device_info *info, const struct pd_ins
     pd_utf8_escape(info->name, sizeof info->name, p->deviceName, strlen(p->deviceName));
     pd_utf8_escape(info->driver, sizeof info->driver, f.v12.driverName, strlen(f.v12.driverName));
     pd_utf8_escape(info->driver_info, sizeof info->driver_info, f.v12.driverInfo, strlen(f.v12.driverInfo));
+    info->vendor_id = p->vendorID, info->device_id = p->deviceID, info->driver_version = p->driverVersion;
     snprintf(info->api_version, sizeof info->api_version, "%u.%u.%u", VK_API_VERSION_MAJOR(p->apiVersion),
              VK_API_VERSION_MINOR(p->apiVersion), VK_API_VERSION_PATCH(p->apiVersion));
     for (int i = 0, at = 0; i < 16; i++)
