@@ -243,10 +243,8 @@ static void seed_cache(void)
     assert_int_equal(pd_tunings_write(&tunings, &device, path), PERIDOT_OK);
 }
 
-static void seed_reports(void)
+static void fill_report(struct bench_report *r)
 {
-    struct bench_report *r = calloc(1, sizeof *r);
-    assert_non_null(r);
     r->n_tests = 2;
     for (size_t i = 0; i < r->n_tests; i++) {
         struct bench_test *t = &r->tests[i];
@@ -257,9 +255,24 @@ static void seed_reports(void)
         t->speed[0] = t->speed[1] = t->median = t->min = t->max = 5;
         t->bytes_per_s = t->flop_per_s = 1e9, t->kernels[0].seconds = 1e-3, t->n_profiled = 1;
     }
-    r->rates = (peridot_rates){1e10, 1e10, 1e11, 0, 0};
-    assert_int_equal(bench_json_save(seed_path("fuzz_report", "schema-2"), r), PERIDOT_OK);
-    free(r);
+    strcpy(r->model.name, "gemma3-1b random");
+    strcpy(r->model.types, "q8_0");
+    r->rates = (peridot_rates){.copy = 1e10, .read = 1e10, .fp32 = 1e11};
+    r->before.power_limit_w = 28;
+}
+
+static void seed_reports(void)
+{
+    struct bench_reports list = {0};
+    struct bench_report *r;
+    assert_int_equal(bench_reports_add(&r, &list), PERIDOT_OK);
+    fill_report(r);
+    assert_int_equal(bench_json_save(seed_path("fuzz_report", "schema-2"), &list), PERIDOT_OK);
+    assert_int_equal(bench_reports_add(&r, &list), PERIDOT_OK);
+    fill_report(r);
+    bench_quick_score(list.at, list.n);
+    assert_int_equal(bench_json_save(seed_path("fuzz_report", "schema-3"), &list), PERIDOT_OK);
+    bench_reports_free(&list);
     seed_golden("fuzz_report", "report/*.json");
 }
 

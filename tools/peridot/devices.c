@@ -26,11 +26,6 @@ static const struct cmd_option options[] = {
              "variable PERIDOT_DEVICE, or else the fastest real GPU."},
 };
 
-static const char *const type_names[] = {
-    [PERIDOT_DEVICE_OTHER] = "other", [PERIDOT_DEVICE_INTEGRATED] = "integrated GPU",
-    [PERIDOT_DEVICE_DISCRETE] = "discrete GPU", [PERIDOT_DEVICE_VIRTUAL] = "virtual GPU", [PERIDOT_DEVICE_CPU] = "CPU",
-};
-
 /* One list for both forms: the JSON key is the word that the page prints, with _ for spaces. */
 static const struct feature {
     const char *key, *text;
@@ -89,7 +84,7 @@ static void print_verdict(const peridot_device_info *d)
 static void print_device(const peridot_device_info *d)
 {
     printf("%" PRIu32 "  %s\n", d->index, d->name);
-    printf("   kind      %s\n", type_names[d->type]);
+    printf("   kind      %s\n", cmd_device_type_name(d->type));
     printf("   driver    %s, %s; Vulkan %s\n", d->driver, d->driver_info, d->api_version);
     printf("   address   %s%s%s\n", d->uuid, d->pci[0] ? ", PCI " : "", d->pci);
     printf("   memory    %s, of which %s are free now; %s largest block%s\n", cmd_size_text(d->heap_size),
@@ -125,7 +120,7 @@ static void add_device(yyjson_mut_doc *doc, yyjson_mut_val *list, const peridot_
     yyjson_mut_val *o = yyjson_mut_arr_add_obj(doc, list);
     yyjson_mut_obj_add_uint(doc, o, "index", d->index);
     yyjson_mut_obj_add_str(doc, o, "name", d->name);
-    yyjson_mut_obj_add_str(doc, o, "type", type_names[d->type]);
+    yyjson_mut_obj_add_str(doc, o, "type", cmd_device_type_name(d->type));
     yyjson_mut_obj_add_str(doc, o, "driver", d->driver);
     yyjson_mut_obj_add_str(doc, o, "driver_info", d->driver_info);
     yyjson_mut_obj_add_str(doc, o, "api_version", d->api_version);

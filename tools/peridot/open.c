@@ -19,6 +19,16 @@ const char *cmd_kv_name(size_t i)
     return i < CMD_COUNT(names) ? names[i] : NULL;
 }
 
+const char *cmd_device_type_name(peridot_device_type type)
+{
+    static const char *const names[] = {
+        [PERIDOT_DEVICE_OTHER] = "other", [PERIDOT_DEVICE_INTEGRATED] = "integrated GPU",
+        [PERIDOT_DEVICE_DISCRETE] = "discrete GPU", [PERIDOT_DEVICE_VIRTUAL] = "virtual GPU",
+        [PERIDOT_DEVICE_CPU] = "CPU",
+    };
+    return names[type];
+}
+
 /* Puts "FOLDER/relative" into path, where FOLDER holds the running executable; false when there is no such file. */
 static bool beside_executable(char path[PATH_SIZE], const char *relative)
 {

@@ -50,6 +50,8 @@ struct cmd_model_args {
 
 /* Names of peridot_kv_type, in its order. */
 const char *cmd_kv_name(size_t i);
+/* "discrete GPU" */
+const char *cmd_device_type_name(peridot_device_type type);
 
 /* The folder for compiled pipelines; NULL when there is no home to keep one in. Borrowed for the life of the
  * process. */

@@ -7,9 +7,9 @@
 
 struct bench_args {
     struct cmd_model_args model;
-    const char *shape, *type, *prompts, *lengths, *batches, *depths, *save, *note;
-    uint32_t n_repeats, format, ctx, chunk, kv;
-    bool tune;
+    const char *shape, *type, *prompts, *lengths, *batches, *depths, *format, *save, *note, *compare;
+    uint32_t n_repeats, ctx, chunk, kv;
+    bool tune, quick;
     struct cmd_texts reports;
 };
 
@@ -42,8 +42,9 @@ static const struct cmd_option options[] = {
      .help = "Tokens that are in the context before a test begins; every test is done at every depth."},
     {.letter = 'r', .name = "repeats", .metavar = "N", .kind = CMD_U32, .offset = OFFSET(n_repeats), .fallback = "5",
      .min = 1, .max = BENCH_REPEATS, .help = "Repeats of each test, after one that is not counted."},
-    {.letter = 'o', .name = "format", .metavar = "FORMAT", .kind = CMD_CHOICE, .offset = OFFSET(format),
-     .fallback = "md", .value = format_name, .help = "What to write to standard output."},
+    {.letter = 'o', .name = "format", .metavar = "FORMAT", .kind = CMD_TEXT, .offset = OFFSET(format),
+     .value = format_name,
+     .help = "What to write to standard output; md unless given, and html with --compare."},
     {.name = "save", .metavar = "FILE", .kind = CMD_TEXT, .offset = OFFSET(save),
      .help = "Save the report as JSON in this file as well, to compare it later."},
     {.name = "note", .metavar = "TEXT", .kind = CMD_TEXT, .offset = OFFSET(note),
@@ -55,6 +56,10 @@ static const struct cmd_option options[] = {
     {.name = "tune", .kind = CMD_FLAG, .offset = OFFSET(tune),
      .help = "Before measuring, tune the layout of the matrix kernels for this device, by some hundred steps of the "
              "model. The result is kept in the cache folder, and used by every command from then on."},
+    {.name = "quick", .kind = CMD_FLAG, .offset = OFFSET(quick),
+     .help = "Measure a fixed set in about a minute, and write three lines with a score to compare devices by."},
+    {.name = "compare", .metavar = "FOLDER", .kind = CMD_TEXT, .offset = OFFSET(compare),
+     .help = "Compare all saved reports (*.json) of this folder on one page; nothing is measured."},
     {.metavar = "REPORT.json", .kind = CMD_TEXTS, .offset = OFFSET(reports),
      .help = "Saved reports to compare; nothing is measured."},
 };
@@ -100,11 +105,22 @@ static bool can_batch(const struct bench_list *batches)
     return true;
 }
 
+/* The options that --quick fixes have their defaults, as far as that can be seen. */
+static bool is_fixed_set(const struct bench_args *a)
+{
+    return !a->model.path && !a->shape && !a->type && !a->model.gpu_memory && !a->model.kernels.n && !a->ctx && !a->kv
+        && a->chunk == 256 && a->n_repeats == 5 && strcmp(a->prompts, "512") == 0 && strcmp(a->lengths, "128") == 0
+        && strcmp(a->batches, "8") == 0 && strcmp(a->depths, "0") == 0;
+}
+
 static int make_plan(struct bench_plan *out, const struct cmd_command *command, const struct bench_args *args)
 {
     *out = (struct bench_plan){.model = &args->model, .shape = args->shape, .type = args->type, .note = args->note,
-                               .tune = args->tune,
-                               .n_repeats = args->n_repeats, .ctx = args->ctx, .chunk = args->chunk, .kv = args->kv};
+                               .tune = args->tune, .n_repeats = args->n_repeats, .ctx = args->ctx,
+                               .chunk = args->chunk, .kv = args->kv};
+    if (args->quick && !is_fixed_set(args))
+        return cmd_usage(command, "--quick measures a fixed set: only --device, --tune, --format, --save and --note go "
+                                  "with it");
     if (args->type && !args->shape) return cmd_usage(command, "--type goes with --shape");
     if (args->shape && args->model.path) return cmd_usage(command, "-m/--model and --shape don't go together");
     int usage = take_list(&out->prompts, command, "-p/--prompts", args->prompts);
@@ -121,12 +137,19 @@ static int make_plan(struct bench_plan *out, const struct cmd_command *command, 
 
 /* ---- results ---- */
 
-static peridot_status show(FILE *file, uint32_t format, const struct bench_report *const *reports, size_t n)
+static bool is_format(const struct bench_args *args, enum format format)
 {
-    if (format == JSON) return bench_json_write(file, reports[0]);
-    if (format == MD) bench_md(file, reports, n);
-    else if (format == CSV) bench_csv(file, reports, n);
-    else bench_html(file, reports, n);
+    return args->format && strcmp(args->format, format_name(format)) == 0;
+}
+
+static peridot_status show(const struct bench_args *args, const struct bench_reports *list)
+{
+    const struct bench_report *const *reports = (const struct bench_report *const *)list->at;
+    if (is_format(args, JSON)) return bench_json_write(stdout, list);
+    if (is_format(args, HTML) || (args->compare && !args->format)) return bench_html(stdout, reports, list->n);
+    if (is_format(args, CSV)) bench_csv(stdout, reports, list->n);
+    else if (args->quick) bench_quick_text(stdout, reports, list->n);
+    else bench_md(stdout, reports, list->n);
     return PERIDOT_OK;
 }
 
@@ -143,53 +166,53 @@ static peridot_status check_save(const struct bench_args *args)
     return peridot_output_check(args->save, model);
 }
 
+static peridot_status measure_plan(struct bench_reports *out, const struct bench_plan *plan)
+{
+    struct bench_report *report;
+    CMD_TRY(bench_reports_add(&report, out));
+    return bench_measure(report, plan);
+}
+
 static int measure(const struct cmd_command *command, const struct bench_args *args)
 {
     struct bench_plan plan;
+    struct bench_reports reports = {0};
     int usage = make_plan(&plan, command, args);
     if (usage != CMD_OK) return usage;
-    struct bench_report *report = calloc(1, sizeof *report);
-    if (!report) return cmd_exit(cmd_fail_alloc(sizeof *report, "report"));
     cmd_interrupt_watch();
     peridot_status status = args->save ? check_save(args) : PERIDOT_OK;
-    if (status == PERIDOT_OK) status = bench_measure(report, &plan);
-    if (status == PERIDOT_OK) status = show(stdout, args->format, &(const struct bench_report *){report}, 1);
+    if (status == PERIDOT_OK)
+        status = args->quick ? bench_quick(&reports, &plan) : measure_plan(&reports, &plan);
+    if (status == PERIDOT_OK) status = show(args, &reports);
     /* a full disk costs no result */
-    if (status == PERIDOT_OK && args->save) status = bench_json_save(args->save, report);
-    free(report);
+    if (status == PERIDOT_OK && args->save) status = bench_json_save(args->save, &reports);
+    bench_reports_free(&reports);
     if (is_wrong_type(status, args)) return cmd_usage(command, "%s", peridot_last_error());
     return cmd_exit(status);
 }
 
-static peridot_status read_reports(struct bench_report **out, const struct cmd_texts *paths)
-{
-    for (size_t i = 0; i < paths->n; i++) {
-        out[i] = calloc(1, sizeof *out[i]);
-        if (!out[i]) return cmd_fail_alloc(sizeof *out[i], "report");
-        CMD_TRY(bench_json_read(out[i], paths->at[i]));
-    }
-    return PERIDOT_OK;
-}
-
 static int compare(const struct cmd_command *command, const struct bench_args *args)
 {
-    struct bench_report *reports[CMD_TEXTS_MAX] = {0};
-    const struct bench_report *shown[CMD_TEXTS_MAX];
-    if (args->format == JSON) return cmd_usage(command, "reports are compared as md, csv or html, not as json");
-    if (args->model.path || args->shape || args->save || args->tune)
-        return cmd_usage(command, "with saved reports nothing is measured: --model, --shape, --tune and --save don't "
-                                  "go with them");
-    peridot_status status = read_reports(reports, &args->reports);
-    for (size_t i = 0; i < args->reports.n; i++) shown[i] = reports[i];
-    if (status == PERIDOT_OK) status = show(stdout, args->format, shown, args->reports.n);
-    for (size_t i = 0; i < args->reports.n; i++) free(reports[i]);
+    struct bench_reports reports = {0};
+    peridot_status status = PERIDOT_OK;
+    if (is_format(args, JSON)) return cmd_usage(command, "reports are compared as md, csv or html, not as json");
+    if (args->compare && args->reports.n)
+        return cmd_usage(command, "--compare takes a folder of reports, and no other reports beside it");
+    if (args->model.path || args->shape || args->save || args->tune || args->quick)
+        return cmd_usage(command, "with saved reports nothing is measured: --model, --shape, --tune, --quick and "
+                                  "--save don't go with them");
+    if (args->compare) status = bench_reports_read(&reports, args->compare);
+    for (size_t i = 0; i < args->reports.n && status == PERIDOT_OK; i++)
+        status = bench_json_read(&reports, args->reports.at[i]);
+    if (status == PERIDOT_OK) status = show(args, &reports);
+    bench_reports_free(&reports);
     return cmd_exit(status);
 }
 
 static int run(const struct cmd_command *command, const void *arguments)
 {
     const struct bench_args *args = arguments;
-    return args->reports.n ? compare(command, args) : measure(command, args);
+    return args->reports.n || args->compare ? compare(command, args) : measure(command, args);
 }
 
 const struct cmd_command cmd_bench = {
@@ -211,11 +234,22 @@ const struct cmd_command cmd_bench = {
         "and loads at a time, invocations of a workgroup and of a subgroup) in steps of the model. A layout that is "
         "faster than the default by more than 3 %, also when measured again, is used from then on for this device, "
         "driver and type of weights. The cache folder keeps it until the kernels change.\n\n"
+        "--quick makes two models of random weights, of Gemma 3 1B's shape in Q8_0 and Gemma 2 2B's in Q4_K, in a "
+        "temporary file, and measures p512, n128 and n128 b8 of each. The score is 100 times the geometric mean of the "
+        "six speeds, each divided by a fixed one: 1000, 80 and 400 tokens/s of the first model, 400, 50 and 200 of the "
+        "second. Slow devices do fewer tokens, which the result marks as shortened; a model that does not fit the "
+        "device's memory is left out, and the score is then that of fewer parts.\n\n"
+        "A report names its machine: device, driver, processor, memory, operating system, and, where Linux knows them, "
+        "power source, power limit, temperature and clocks before and after the tests. A rate of more than 105 % of "
+        "the measured limit puts that measurement in doubt, and says so.\n\n"
         "Formats: md is a table to paste, csv a line for each test, json one object with everything, html a page with "
-        "plots that needs nothing else. Given reports saved as json, bench compares them with the first.",
+        "plots that needs nothing else. Given reports saved as json, bench compares them with the first; given a "
+        "folder of them (--compare), it writes one page of all machines.",
     .examples = "peridot bench\n"
                 "peridot bench --shape gemma2-2b --type q4_0 -p 128,512 -d 0,4096 --save before.json\n"
                 "peridot bench -m gemma-2-2b-it.gguf -o html > report.html\n"
+                "peridot bench --quick --save my-machine.json\n"
+                "peridot bench --compare reports > compared.html\n"
                 "peridot bench -o html before.json after.json > compared.html",
     .options = options,
     .n_options = CMD_COUNT(options),

@@ -1,20 +1,24 @@
-/* What `peridot bench` measures, saves and shows. A report is one run: a device, a model, and tests. measure.c
- * fills it, json.c saves it and reads it back, text.c and html.c (its plots: plot.c) show one report or several beside
- * each other, and none of them knows the others. */
+/* What `peridot bench` measures, saves and shows. A report is one run: a device, a model, and tests; a file holds one,
+ * or those of a --quick run with their score (README.md here says what the keys mean). measure.c and quick.c fill
+ * reports, json.c saves them and reads them back, text.c and html.c show one report or several beside each other. */
 #ifndef PERIDOT_COMMAND_BENCH_H
 #define PERIDOT_COMMAND_BENCH_H
 
 #include "../open.h"
+#include "machine.h"
 
 #include <stdio.h>
 
 enum {
-    BENCH_SCHEMA = 2,            /* 1 is read too: see json.c */
+    BENCH_SCHEMA = 2,            /* of a report; 1 is read too: see json.c */
+    BENCH_SET_SCHEMA = 3,        /* of several reports with a score */
     BENCH_LIST = 8,              /* entries of -p, -n, -b and -d */
     BENCH_TESTS = (2 + BENCH_LIST) * BENCH_LIST * BENCH_LIST,
     BENCH_SEQUENCES = 8,         /* most of one test */
     BENCH_REPEATS = 100,
-    BENCH_KERNELS = 64
+    BENCH_KERNELS = 64,
+    BENCH_SET = 8,               /* reports of one file */
+    BENCH_QUICK_S = 60           /* that --quick takes on most devices */
 };
 
 /* ---- what to measure ---- */
@@ -31,6 +35,8 @@ struct bench_plan {
     struct bench_list prompts, lengths, batches, depths;
     uint32_t n_repeats, ctx, chunk, kv;
     bool tune;
+    double budget_s;             /* of all that is done, opening included; 0: whatever it takes */
+    const peridot_rates *rates;  /* measured before; NULL: measure them */
 };
 
 /* ---- what came of it ---- */
@@ -57,14 +63,28 @@ struct bench_test {
     size_t n_kernels;
 };
 
+/* Of a --quick run: 100 times the geometric mean of its speeds relative to those of quick.c's reference: of all six,
+ * and of the two of each kind. */
+struct bench_score {
+    double total, prompt, generation, batch;   /* 0: there is none */
+    uint32_t n_parts;            /* speeds that were measured, of BENCH_PARTS */
+    bool shortened;              /* some of fewer tokens than the reference's */
+};
+
+enum { BENCH_PARTS = 6 };
+
 struct bench_report {
     char label[128];             /* of a saved report: its file name; "" for what was just measured */
-    char program[32], date[32], note[512];
+    char program[32], commit[48], date[32], note[512];
+    char left_out[512];          /* tests that were not done, and why; "" */
+    char device_type[16];        /* "discrete GPU"; "" in older reports */
     peridot_device_info device;
+    struct bench_machine machine;              /* unknown in older reports, as are: */
+    struct bench_conditions before, after;     /* all tests */
     peridot_verdict verdict;     /* of the device's self-test; "" in older reports */
     struct {
         char name[256], family[32], types[128];
-        bool random_weights;
+        bool random_weights;     /* made by peridot make, or for this run */
         uint32_t n_layers, d_model, ffn_dim, n_heads, n_kv_heads, head_dim, window, vocab_size;
         uint64_t n_params, size;
         uint64_t hash;           /* of metadata and the list of tensors, not of weights */
@@ -83,10 +103,39 @@ struct bench_report {
     uint32_t n_dispatches;       /* of a decode step */
     struct bench_test tests[BENCH_TESTS];
     size_t n_tests;
+    struct bench_score score;    /* of the whole file; no parts: it is no --quick run */
+    bool continues;              /* the file of the report before */
 };
+
+/* Reports in the order of their files. */
+struct bench_reports {
+    struct bench_report **at;    /* [n]; bench_reports_free */
+    size_t n;
+};
+
+/* reports.c */
+/* A new report at the end, all zero. */
+peridot_status bench_reports_add(struct bench_report **out, struct bench_reports *list);
+/* Without its last report. */
+void bench_reports_drop(struct bench_reports *list);
+void bench_reports_free(struct bench_reports *list);
+
+/* folder.c */
+/* Reads a file, or all *.json of a folder, in the order of their names. */
+peridot_status bench_reports_read(struct bench_reports *list, const char *path);
 
 /* measure.c. Measures all tests of the plan, on a model that it opens and closes. */
 peridot_status bench_measure(struct bench_report *out, const struct bench_plan *plan);
+
+/* quick.c */
+/* Measures a fixed set in about BENCH_QUICK_S seconds; what does not fit the device's memory is left out. */
+peridot_status bench_quick(struct bench_reports *out, const struct bench_plan *plan);
+/* Of the reports of one file, which are marked so; sets the score in all of them. */
+void bench_quick_score(struct bench_report **reports, size_t n);
+/* The three lines to paste. */
+void bench_quick_text(FILE *file, const struct bench_report *const *reports, size_t n);
+/* "shortened from p512" where a test is shorter than the set has it; else "". */
+const char *bench_quick_shortened(const struct bench_test *test);
 
 /* cost.c */
 /* Multiplications and additions of a test, of one sequence; the output matrix is for the last token of a prompt, and
@@ -100,27 +149,43 @@ void bench_summarise(struct bench_test *test);
 void bench_look_at_logits(struct bench_test *test, const float *logits, size_t n, bool first);
 
 /* json.c */
-peridot_status bench_json_write(FILE *file, const struct bench_report *report);
-peridot_status bench_json_save(const char *path, const struct bench_report *report);
-/* Checks everything that it reads: the file may come from anywhere. */
-peridot_status bench_json_read(struct bench_report *out, const char *path);
+/* One report, or those of a --quick run. */
+peridot_status bench_json_write(FILE *file, const struct bench_reports *list);
+peridot_status bench_json_save(const char *path, const struct bench_reports *list);
+/* Adds the reports of a file. Checks everything that it reads: the file may come from anywhere. */
+peridot_status bench_json_read(struct bench_reports *list, const char *path);
 
 /* text.c and html.c: n reports, of which the first is what others are compared with. */
 void bench_md(FILE *file, const struct bench_report *const *reports, size_t n);
 void bench_csv(FILE *file, const struct bench_report *const *reports, size_t n);
-void bench_html(FILE *file, const struct bench_report *const *reports, size_t n);
+peridot_status bench_html(FILE *file, const struct bench_report *const *reports, size_t n);
 
-/* "1234", "123.4", "12.34": what is worth reading of a speed. The result points into one of eight buffers used in
+/* "1234", "123.4", "12.34": what is worth reading of a speed. The result points into one of sixteen buffers used in
  * turn. */
 const char *bench_number(double x);
 /* "194.9 ± 9.8", tokens per second. In turn, as above. */
 const char *bench_speed(const struct bench_test *test);
 /* "45.6" GFLOP/s, "-" where there is no such rate. In turn. */
 const char *bench_flop(double flop_per_s);
-/* "12.3 GB/s, 63 % of bandwidth" of a generation; "45.6 GFLOP/s, 31 % of fp32" of a prompt. In turn, as above. */
+/* "63 % of bandwidth" of a generation, "31 % of fp32" of a prompt; with "(roof in doubt)" where a test is faster than
+ * what was measured as the limit. In turn. */
+const char *bench_part(const struct bench_test *test);
+/* "12.3 GB/s, 63 % of bandwidth", "45.6 GFLOP/s, 31 % of fp32". In turn. */
 const char *bench_limit(const struct bench_test *test);
 /* The test of that name in a report that is to be compared with, or NULL. */
 const struct bench_test *bench_find(const struct bench_report *report, const char *name);
+/* "123 (prompt 100, generation 150, 8 sequences 120; shortened; 3 of 6 parts)". In turn. */
+const char *bench_score_text(const struct bench_report *report);
+/* The test's name, from its numbers. */
+void bench_test_name(struct bench_test *test);
+/* Whether this is the name of a model that peridot make wrote. */
+bool bench_is_made(const char *name);
+/* "Ryzen 7 7840U, 16 processors, 32.1 GB; Debian 13, Linux 6.12" as far as known. In turn. */
+const char *bench_machine_text(const struct bench_report *report);
+/* "battery, balanced, 28 W at most, 54 to 71 °C, 2.7 GHz" as far as known. In turn. */
+const char *bench_conditions_text(const struct bench_report *report);
+/* The largest spread of the rates. */
+double bench_spread(const struct bench_report *report);
 /* "gemma2-2b random weights" where it was made. In turn. */
 const char *bench_model_name(const struct bench_report *report);
 /* A sentence on kernels that failed in the self-test, with a space before it, or "". In turn. */
@@ -129,15 +194,5 @@ const char *bench_verdict(const struct bench_report *report);
 const char *bench_placement(const struct bench_report *report);
 /* Device and driver, in turn. */
 const char *bench_device_name(const struct bench_report *report);
-
-/* plot.c: SVG figures, whose colours are CSS variables of the page. */
-/* Text with the characters that HTML gives a meaning written as references. */
-void bench_html_text(FILE *file, const char *text);
-/* "report: test", or either alone (report NULL, test ""), that ends at x = right and begins at 0 or later: a long one
- * is squeezed. */
-void bench_html_name(FILE *file, int right, double y, const char *report, const char *test);
-void bench_plot_speeds(FILE *file, const struct bench_report *const *reports, size_t n, bool generation);
-void bench_plot_roofline(FILE *file, const struct bench_report *const *reports, size_t n);
-void bench_plot_kernels(FILE *file, const struct bench_report *const *reports, size_t n);
 
 #endif

@@ -1,7 +1,8 @@
 /* Reports as JSON. The tables below are the schema: writing and reading go through the same rows, so that what is saved
  * can be read. Keys that the tables don't know are no error (a later Peridot may add some); keys that are missing, of
  * another type or out of range are. Reports of schema 1 are read too: they lack what is optional, and have the old key
- * of what has one. */
+ * of what has one. A --quick run is saved as its reports with their score (schema 3). README.md beside this file says
+ * what the keys mean. */
 #include "bench.h"
 #include "../text.h"
 
@@ -34,18 +35,35 @@ struct field {
     {section, key, kind, offsetof(struct type, member), sizeof(((struct type *)NULL)->member), true, NULL}
 #define DEVICE(kind, member) FIELD(bench_report, "device", #member, kind, device.member)
 #define MODEL(kind, member) FIELD(bench_report, "model", #member, kind, model.member)
+#define MACHINE(kind, member) NEW(bench_report, "machine", #member, kind, machine.member)
+#define CONDITION(moment, kind, member) NEW(bench_report, #moment, #member, kind, moment.member)
+#define CONDITIONS(moment) \
+    CONDITION(moment, TEXT, power_source), CONDITION(moment, TEXT, power_profile), \
+    CONDITION(moment, RATE, power_limit_w), CONDITION(moment, RATE, power_w), CONDITION(moment, RATE, temperature_c), \
+    CONDITION(moment, RATE, clock_hz), CONDITION(moment, RATE, memory_clock_hz)
+#define SPREAD(member) NEW(bench_report, "rates_spread", #member, RATE, rates.spread.member)
 #define PLACEMENT(kind, member) NEW(bench_report, "placement", #member, kind, placement.member)
 #define TEST(kind, member) FIELD(bench_test, NULL, #member, kind, member)
 
 static const struct field report_fields[] = {
     FIELD(bench_report, NULL, "program", TEXT, program),
+    NEW(bench_report, NULL, "commit", TEXT, commit),
     FIELD(bench_report, NULL, "date", TEXT, date),
     FIELD(bench_report, NULL, "note", TEXT, note),
+    NEW(bench_report, NULL, "left_out", TEXT, left_out),
+    MACHINE(TEXT, cpu), MACHINE(U32, n_processors), MACHINE(U64, memory), MACHINE(TEXT, os), MACHINE(TEXT, kernel),
+    CONDITIONS(before), CONDITIONS(after),
     DEVICE(TEXT, name), DEVICE(TEXT, driver), DEVICE(TEXT, driver_info), DEVICE(TEXT, api_version),
     DEVICE(U64, heap_size), DEVICE(U64, max_allocation_size), DEVICE(U32, subgroup_size),
     DEVICE(U32, max_workgroup_invocations), DEVICE(U32, max_shared_size), DEVICE(BOOL, unified_memory),
     DEVICE(BOOL, fp16_arithmetic), DEVICE(BOOL, int8_arithmetic), DEVICE(BOOL, integer_dot),
     DEVICE(BOOL, subgroup_size_control), DEVICE(BOOL, cooperative_matrix), DEVICE(BOOL, external_host_memory),
+    NEW(bench_report, "device", "type", TEXT, device_type),
+    NEW(bench_report, "device", "uuid", TEXT, device.uuid),
+    NEW(bench_report, "device", "pci", TEXT, device.pci),
+    NEW(bench_report, "device", "vendor_id", U32, device.vendor_id),
+    NEW(bench_report, "device", "device_id", U32, device.device_id),
+    NEW(bench_report, "device", "driver_version", U32, device.driver_version),
     NEW(bench_report, "device", "off", TEXT, verdict.disabled),
     NEW(bench_report, "device", "wrong", TEXT, verdict.broken),
     MODEL(TEXT, name), MODEL(TEXT, family), MODEL(TEXT, types), MODEL(BOOL, random_weights), MODEL(U32, n_layers),
@@ -63,6 +81,7 @@ static const struct field report_fields[] = {
     FIELD(bench_report, "rates", "fp32", REAL, rates.fp32),
     NEW(bench_report, "rates", "fp16", RATE, rates.fp16),
     NEW(bench_report, "rates", "matrix", RATE, rates.matrix),
+    SPREAD(copy), SPREAD(read), SPREAD(fp32), SPREAD(fp16), SPREAD(matrix),
     FIELD(bench_report, NULL, "load_s", REAL, load_s),
     FIELD(bench_report, NULL, "first_token_s", REAL, first_token_s),
     FIELD(bench_report, NULL, "device_memory", U64, device_memory),
@@ -87,6 +106,14 @@ static const struct field test_fields[] = {
     FIELD(bench_test, "logits", "top_logit", SIGNED, top_logit),
     FIELD(bench_test, "logits", "rms", REAL, rms),
     TEST(U32, n_profiled),
+};
+
+#define SCORE(kind, member) FIELD(bench_score, NULL, #member, kind, member)
+
+/* Not read: it is computed again. */
+static const struct field score_fields[] = {
+    SCORE(REAL, total), SCORE(REAL, prompt), SCORE(REAL, generation), SCORE(REAL, batch), SCORE(U32, n_parts),
+    SCORE(BOOL, shortened),
 };
 
 #define KERNEL(kind, member) {NULL, #member, kind, offsetof(peridot_kernel_time, member), \
@@ -147,16 +174,31 @@ static void add_test(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct ben
                    &test->kernels[i]);
 }
 
-/* NULL when memory is short. Freed by the caller. */
-static char *to_text(const struct bench_report *report)
+static void add_report(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct bench_report *report)
 {
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-    yyjson_mut_val *root = yyjson_mut_obj(doc);
-    yyjson_mut_doc_set_root(doc, root);
     yyjson_mut_obj_add_uint(doc, root, "schema", BENCH_SCHEMA);
     add_fields(doc, root, report_fields, CMD_COUNT(report_fields), report);
     yyjson_mut_val *tests = yyjson_mut_obj_add_arr(doc, root, "tests");
     for (size_t i = 0; i < report->n_tests; i++) add_test(doc, tests, &report->tests[i]);
+}
+
+static void add_set(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct bench_reports *list)
+{
+    yyjson_mut_obj_add_uint(doc, root, "schema", BENCH_SET_SCHEMA);
+    add_fields(doc, yyjson_mut_obj_add_obj(doc, root, "score"), score_fields, CMD_COUNT(score_fields),
+               &list->at[0]->score);
+    yyjson_mut_val *reports = yyjson_mut_obj_add_arr(doc, root, "reports");
+    for (size_t i = 0; i < list->n; i++) add_report(doc, yyjson_mut_arr_add_obj(doc, reports), list->at[i]);
+}
+
+/* NULL when memory is short. Freed by the caller. */
+static char *to_text(const struct bench_reports *list)
+{
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *root = yyjson_mut_obj(doc);
+    yyjson_mut_doc_set_root(doc, root);
+    if (list->at[0]->score.n_parts) add_set(doc, root, list);
+    else add_report(doc, root, list->at[0]);
     /* A name may hold anything that its file or driver put there. */
     char *text = yyjson_mut_write(doc, YYJSON_WRITE_PRETTY_TWO_SPACES | YYJSON_WRITE_ALLOW_INVALID_UNICODE, NULL);
     yyjson_mut_doc_free(doc);
@@ -168,19 +210,19 @@ static peridot_status no_text(void)
     return cmd_fail(PERIDOT_ERROR_MEMORY, "the report cannot be written as JSON");
 }
 
-peridot_status bench_json_write(FILE *file, const struct bench_report *report)
+peridot_status bench_json_write(FILE *file, const struct bench_reports *list)
 {
-    char *text = to_text(report);
+    char *text = to_text(list);
     if (!text) return no_text();
     fprintf(file, "%s\n", text);
     free(text);
     return PERIDOT_OK;
 }
 
-peridot_status bench_json_save(const char *path, const struct bench_report *report)
+peridot_status bench_json_save(const char *path, const struct bench_reports *list)
 {
     peridot_output *file;
-    char *text = to_text(report);
+    char *text = to_text(list);
     if (!text) return no_text();
     peridot_status status = peridot_output_open(&file, path);
     if (status == PERIDOT_OK) status = peridot_output_write(file, text, strlen(text));
@@ -197,12 +239,13 @@ static const double largest = 1e18;   /* of any number: sums of a few hundred st
 
 struct reader {
     const char *path;
-    char place[64];    /* "tests[3]." before the names of keys in sentences */
+    char report[40];   /* "reports[1]." of a set */
+    char place[64];    /* "tests[3].", after that: both stand before the names of keys in sentences */
 };
 
 static peridot_status refuse(const struct reader *r, const char *section, const char *key, const char *what)
 {
-    return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: %s%s%s%s %s", r->path, r->place, section ? section : "",
+    return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: %s%s%s%s%s %s", r->path, r->report, r->place, section ? section : "",
                     section ? "." : "", key, what);
 }
 
@@ -324,17 +367,17 @@ static peridot_status read_test(struct bench_test *test, struct reader *r, yyjso
     return PERIDOT_OK;
 }
 
-static peridot_status read_root(struct bench_report *out, struct reader *r, yyjson_val *root)
+/* The schema of a report, or of a set of them: *out, of min to max. */
+static peridot_status read_schema(uint64_t *out, const struct reader *r, yyjson_val *root, uint64_t max)
 {
-    yyjson_val *schema = yyjson_obj_get(root, "schema"), *list;
-    if (!yyjson_is_uint(schema)) return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: no report of peridot bench (it has no "
-                                                                       "schema)", r->path);
-    if (yyjson_get_uint(schema) < 1 || yyjson_get_uint(schema) > BENCH_SCHEMA)
-        return cmd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: schema %" PRIu64 " is not known, only those up to %d", r->path,
-                       yyjson_get_uint(schema), BENCH_SCHEMA);
-    CMD_TRY(read_fields(r, root, report_fields, CMD_COUNT(report_fields), out));
-    CMD_TRY(read_list(&list, &out->n_tests, r, root, "tests", BENCH_TESTS));
-    for (size_t i = 0; i < out->n_tests; i++) CMD_TRY(read_test(&out->tests[i], r, yyjson_arr_get(list, i), i));
+    yyjson_val *schema = yyjson_obj_get(root, "schema");
+    if (!yyjson_is_uint(schema))
+        return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: no report of peridot bench (%sit has no schema)", r->path,
+                        r->report);
+    *out = yyjson_get_uint(schema);
+    if (*out < 1 || *out > max)
+        return cmd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: %sschema %" PRIu64 " is not known, only those up to %" PRIu64,
+                        r->path, r->report, *out, max);
     return PERIDOT_OK;
 }
 
@@ -346,7 +389,45 @@ static void make_label(char *out, size_t size, const char *path)
     peridot_printable(out, size, name, length);
 }
 
-peridot_status bench_json_read(struct bench_report *out, const char *path)
+static peridot_status read_report(struct bench_reports *list, struct reader *r, yyjson_val *root)
+{
+    struct bench_report *out;
+    yyjson_val *tests;
+    uint64_t schema;
+    r->place[0] = 0;
+    CMD_TRY(bench_reports_add(&out, list));
+    CMD_TRY(read_schema(&schema, r, root, BENCH_SCHEMA));
+    make_label(out->label, sizeof out->label, r->path);
+    CMD_TRY(read_fields(r, root, report_fields, CMD_COUNT(report_fields), out));
+    /* reports from before said so of what they had made themselves only */
+    out->model.random_weights = out->model.random_weights || bench_is_made(out->model.name);
+    CMD_TRY(read_list(&tests, &out->n_tests, r, root, "tests", BENCH_TESTS));
+    for (size_t i = 0; i < out->n_tests; i++) CMD_TRY(read_test(&out->tests[i], r, yyjson_arr_get(tests, i), i));
+    return PERIDOT_OK;
+}
+
+static peridot_status read_set(struct bench_reports *list, struct reader *r, yyjson_val *root)
+{
+    size_t first = list->n, n;
+    yyjson_val *reports;
+    CMD_TRY(read_list(&reports, &n, r, root, "reports", BENCH_SET));
+    if (n == 0) return refuse(r, NULL, "reports", "has no entries");
+    for (size_t i = 0; i < n; i++) {
+        snprintf(r->report, sizeof r->report, "reports[%zu].", i);
+        CMD_TRY(read_report(list, r, yyjson_arr_get(reports, i)));
+    }
+    bench_quick_score(list->at + first, n);
+    return PERIDOT_OK;
+}
+
+static peridot_status read_root(struct bench_reports *list, struct reader *r, yyjson_val *root)
+{
+    uint64_t schema;
+    CMD_TRY(read_schema(&schema, r, root, BENCH_SET_SCHEMA));
+    return schema == BENCH_SET_SCHEMA ? read_set(list, r, root) : read_report(list, r, root);
+}
+
+peridot_status bench_json_read(struct bench_reports *list, const char *path)
 {
     struct reader r = {.path = path};
     char *text;
@@ -354,11 +435,10 @@ peridot_status bench_json_read(struct bench_report *out, const char *path)
     yyjson_read_err error;
     CMD_TRY(cmd_read_file(&text, &size, path));
     yyjson_doc *doc = yyjson_read_opts(text, size, 0, NULL, &error);
-    peridot_status status = doc ? read_root(out, &r, yyjson_doc_get_root(doc))
+    peridot_status status = doc ? read_root(list, &r, yyjson_doc_get_root(doc))
                                 : cmd_fail(PERIDOT_ERROR_FORMAT, "%s: no JSON: %s at byte %zu", path, error.msg,
                                            error.pos);
     yyjson_doc_free(doc);
     free(text);
-    make_label(out->label, sizeof out->label, path);
     return status;
 }

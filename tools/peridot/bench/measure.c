@@ -1,19 +1,27 @@
 /* Taking the measurements. A test is a warm-up, in which kernels are timed too, and then repeats; each begins from an
  * empty cache, fills it to the test's depth, and is timed from there on. Tokens come from a fixed sequence, since a
  * model's speed doesn't depend on them; generation goes on with what the model says, as in any call of
- * peridot_generate. Several sequences that generate together have a session of their own, after all other tests. */
+ * peridot_generate. Several sequences that generate together have a session of their own, after all other tests. In a
+ * limited time each test gets its share of what is left, and does fewer repeats, or fewer tokens. */
 #define _XOPEN_SOURCE 700
 #include "bench.h"
 #include "../terminal.h"
 #include "../text.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { DEFAULT_CHUNK = 256 };   /* the most that the library takes at once where it chooses */
+extern const char bench_commit[];   /* made by commit.cmake */
+
+enum {
+    DEFAULT_CHUNK = 256,   /* the most that the library takes at once where it chooses */
+    LEAST_PROMPT = 16, LEAST_LENGTH = 4   /* tokens of a test in a limited time */
+};
+#define LEAST_TESTS_S 5.0   /* of all tests, however long opening took */
 
 struct bench {
     const struct bench_plan *plan;
@@ -24,6 +32,7 @@ struct bench {
     const peridot_model_info *info;
     int32_t *tokens;             /* [ctx + BENCH_SEQUENCES]: sequence i begins i tokens further on */
     double begin_s;              /* when opening began */
+    double end_s;                /* when the tests must be done; 0: whenever */
 };
 
 /* What one repeat took. */
@@ -215,18 +224,44 @@ static peridot_status warm_up(struct bench *b, struct bench_test *test)
 {
     struct sample unused;
     CMD_TRY(fill(b, test));
-    CMD_TRY(take_profile(b, test));
+    if (b->end_s <= 0) CMD_TRY(take_profile(b, test));
     return time_once(&unused, b, test);
 }
 
-static peridot_status run_repeats(struct bench *b, struct bench_test *test)
+/* What a limited time leaves of a test: after two short runs, of which the first compiles what is missing, so many
+ * tokens that a warm-up and a repeat fit, and so many repeats; 0: there is no time for a warm-up either. */
+static peridot_status fit_test(uint32_t *n_repeats, struct bench *b, struct bench_test *test, double seconds)
+{
+    struct bench_test probe = *test;
+    struct sample sample = {0};
+    probe.n_tokens = (uint32_t)cmd_min(test->n_tokens, test->generation ? LEAST_LENGTH : LEAST_PROMPT);
+    double begin = cmd_now(), once = 0;
+    for (int i = 0; i < 2; i++) {
+        CMD_TRY(fill(b, &probe));
+        double start = cmd_now();
+        CMD_TRY(time_once(&sample, b, &probe));
+        once = (cmd_now() - start) / probe.n_tokens * test->n_tokens;
+    }
+    seconds -= cmd_now() - begin;
+    while (2 * once > seconds && test->n_tokens > probe.n_tokens) test->n_tokens /= 2, once /= 2;
+    bench_test_name(test);
+    double fits = once > 0 ? fmax(seconds / once - 1, 0) : 1;
+    *n_repeats = fits > b->plan->n_repeats ? b->plan->n_repeats : (uint32_t)fits;
+    return PERIDOT_OK;
+}
+
+/* n_left: tests that are not done, with this one. */
+static peridot_status run_repeats(struct bench *b, struct bench_test *test, size_t n_left)
 {
     double bytes = 0, n_tokens = 0;
-    show_step(test, 0, b->plan->n_repeats + 1);
-    CMD_TRY(warm_up(b, test));
-    for (uint32_t i = 0; i < b->plan->n_repeats; i++) {
+    uint32_t n_repeats = b->plan->n_repeats;
+    if (b->end_s > 0) CMD_TRY(fit_test(&n_repeats, b, test, (b->end_s - cmd_now()) / (double)n_left));
+    show_step(test, 0, n_repeats + 1);
+    if (n_repeats) CMD_TRY(warm_up(b, test));
+    else n_repeats = 1;
+    for (uint32_t i = 0; i < n_repeats; i++) {
         struct sample sample;
-        show_step(test, i + 1, b->plan->n_repeats + 1);
+        show_step(test, i + 1, n_repeats + 1);
         CMD_TRY(fill(b, test));
         CMD_TRY(time_once(&sample, b, test));
         CMD_TRY(take_logits(b, test, i == 0));
@@ -248,10 +283,10 @@ static bool multiplies_matrices(const struct bench_report *report, const struct 
     return !test->n_profiled && !test->generation && strstr(report->kernels, "matmul=coop");
 }
 
-static peridot_status run_test(struct bench *b, struct bench_test *test)
+static peridot_status run_test(struct bench *b, struct bench_test *test, size_t n_left)
 {
     const peridot_rates *rates = &b->report->rates;
-    peridot_status status = run_repeats(b, test);
+    peridot_status status = run_repeats(b, test, n_left);
     wipe_step();
     if (status != PERIDOT_OK) return status;
     test->flop_per_s = bench_flop_of(b->session, test) / test->n_tokens * test->median;
@@ -275,10 +310,7 @@ static void add_test(struct bench_report *report, bool generation, uint32_t n_to
     test->n_tokens = n_tokens;
     test->depth = depth;
     test->n_sequences = n_sequences;
-    int size = snprintf(test->name, sizeof test->name, "%c%" PRIu32, generation ? 'n' : 'p', n_tokens);
-    if (n_sequences > 1)
-        size += snprintf(test->name + size, sizeof test->name - (size_t)size, " b%" PRIu32, n_sequences);
-    if (depth) snprintf(test->name + size, sizeof test->name - (size_t)size, " @ d%" PRIu32, depth);
+    bench_test_name(test);
 }
 
 static void add_tests(struct bench_report *report, const struct bench_plan *plan)
@@ -369,6 +401,7 @@ static void describe(struct bench *b)
     time_t now = time(NULL);
     struct tm utc;
     snprintf(r->program, sizeof r->program, "peridot %s", peridot_version());
+    snprintf(r->commit, sizeof r->commit, "%s", bench_commit);
     strftime(r->date, sizeof r->date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
     snprintf(r->note, sizeof r->note, "%s", b->plan->note ? b->plan->note : "");
     snprintf(r->model.name, sizeof r->model.name, "%s", m->name);
@@ -379,7 +412,9 @@ static void describe(struct bench *b)
     snprintf(r->tuning, sizeof r->tuning, "%s", m->tuning);
     r->device = *m->device;
     r->verdict = peridot_device_verdict(m->device, cmd_cache_dir());
-    r->model.random_weights = b->plan->shape != NULL;
+    snprintf(r->device_type, sizeof r->device_type, "%s", cmd_device_type_name(m->device->type));
+    bench_machine_read(&r->machine, "");
+    r->model.random_weights = b->plan->shape || bench_is_made(m->name);
     r->model.n_layers = m->n_layers, r->model.d_model = m->d_model, r->model.ffn_dim = m->ffn_dim;
     r->model.n_heads = m->n_heads, r->model.n_kv_heads = m->n_kv_heads, r->model.head_dim = m->head_dim;
     r->model.window = m->window, r->model.vocab_size = m->vocab_size;
@@ -430,6 +465,14 @@ static peridot_status open_session(struct bench *b, const peridot_session_params
     return PERIDOT_OK;
 }
 
+static void note_left_out(struct bench_report *r, const struct bench_test *test)
+{
+    size_t at = strlen(r->left_out);
+    fprintf(stderr, "%s: left out: %s\n", test->name, peridot_last_error());
+    snprintf(r->left_out + at, sizeof r->left_out - at, "%s%s: %s", at ? "; " : "", test->name,
+             cmd_shown(peridot_last_error()));
+}
+
 /* Tests of several sequences come last: they replace the session. Where memory is too small for their caches they are
  * left out. */
 static peridot_status run_tests(struct bench *b, peridot_session_params params)
@@ -446,13 +489,13 @@ static peridot_status run_tests(struct bench *b, peridot_session_params params)
             b->session = NULL;
             peridot_status status = open_session(b, &params);
             if (status == PERIDOT_ERROR_MEMORY) {
-                fprintf(stderr, "%s: left out: %s\n", test->name, peridot_last_error());
+                note_left_out(r, test);
                 continue;
             }
             if (status != PERIDOT_OK) return status;
         }
         r->n_tests++;
-        CMD_TRY(run_test(b, test));
+        CMD_TRY(run_test(b, test, n - i));
     }
     return PERIDOT_OK;
 }
@@ -467,8 +510,13 @@ static peridot_status run_session(struct bench *b)
     CMD_TRY(make_tokens(b));
     CMD_TRY(open_session(b, &params));
     CMD_TRY(take_first_token(b));
-    CMD_TRY(peridot_measure(&r->rates, b->model));
+    bool is_cpu = b->info->device->type == PERIDOT_DEVICE_CPU;
+    bench_conditions_read(&r->before, "", b->info->device->pci, is_cpu);
+    if (b->plan->rates) r->rates = *b->plan->rates;
+    else CMD_TRY(peridot_measure(&r->rates, b->model));
+    if (b->end_s > 0) b->end_s = fmax(b->end_s, cmd_now() + LEAST_TESTS_S);
     CMD_TRY(run_tests(b, params));
+    bench_conditions_read(&r->after, "", b->info->device->pci, is_cpu);
     r->host_memory = cmd_memory_peak();
     return PERIDOT_OK;
 }
@@ -525,7 +573,7 @@ static peridot_status open_model(struct bench *b)
 
 peridot_status bench_measure(struct bench_report *out, const struct bench_plan *plan)
 {
-    struct bench b = {.plan = plan, .report = out};
+    struct bench b = {.plan = plan, .report = out, .end_s = plan->budget_s > 0 ? cmd_now() + plan->budget_s : 0};
     add_tests(out, plan);
     peridot_status status = open_model(&b);
     if (status == PERIDOT_OK) status = tune(&b);

@@ -1,144 +1,222 @@
-/* The figures of the page: SVG, with colours as variables (--c0 .. --c7 for reports and kernels, --ink, --soft, --line)
- * that the page sets for light and dark. Every mark has its number as text beside it or in its title, so that nothing
- * is told by colour alone. */
-#include "bench.h"
+/* Plots as boxes placed in per cent of the width of their figure, so that they follow the window and their text keeps
+ * its size; only lines are SVG. Axes are logarithmic: devices differ by factors of a hundred. */
+#include "page.h"
 
-#include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { WIDTH = 860, COLOURS = 8 };
+enum { COLOURS = 8 };
 
-void bench_html_text(FILE *file, const char *text)
+/* ---- axes ---- */
+
+/* In log10. */
+struct axis {
+    double low, high;
+};
+
+static void take_in(struct axis *a, double value)
 {
-    for (; *text; text++) {
-        if (*text == '<') fputs("&lt;", file);
-        else if (*text == '>') fputs("&gt;", file);
-        else if (*text == '&') fputs("&amp;", file);
-        else if (*text == '"') fputs("&quot;", file);
-        else fputc(*text, file);
+    a->low = fmin(a->low, log10(value));
+    a->high = fmax(a->high, log10(value));
+}
+
+static const struct axis nothing = {INFINITY, -INFINITY};
+
+/* Values within these can be drawn; the rest of what a file may hold is in the tables only. */
+static bool is_drawable(double value)
+{
+    return value > 1e-9 && value < 1e18;
+}
+
+static const double steps[] = {1, 2, 5};
+
+static double tick(int i)
+{
+    int decade = i >= 0 ? i / 3 : -((2 - i) / 3);
+    return steps[i - 3 * decade] * pow(10, decade);
+}
+
+/* Widens the axis to the next values of 1, 2 and 5 times powers of ten. */
+static void round_out(struct axis *a)
+{
+    int low = (int)floor(3 * a->low) - 1, high = (int)ceil(3 * a->high) + 1;
+    while (log10(tick(low + 1)) < a->low - 0.02) low++;
+    while (log10(tick(high - 1)) > a->high + 0.02) high--;
+    a->low = log10(tick(low));
+    a->high = log10(tick(high));
+}
+
+/* Per cent of the axis. */
+static double place(const struct axis *a, double value)
+{
+    return 100 * (log10(value) - a->low) / (a->high - a->low);
+}
+
+/* Calls with the values that deserve a line: powers of ten, with 2 and 5 times them where those are few. */
+static void each_tick(const struct axis *a, void (*call)(void *user, double at, double value), void *user)
+{
+    int step = a->high - a->low > 2.5 ? 3 : 1;
+    for (int i = 3 * (int)floor(a->low); i <= 3 * (int)ceil(a->high); i += step) {
+        double at = place(a, tick(i));
+        if (at > -0.1 && at < 100.1) call(user, at, tick(i));
     }
 }
 
-void bench_html_name(FILE *file, int right, double y, const char *report, const char *test)
+static const char *tick_text(double value)
 {
-    size_t length = strlen(test) + (report ? strlen(report) + 2 : 0);
-    fprintf(file, "<text class=\"name\" x=\"%d\" y=\"%.1f\"", right, y);
-    if (7.5 * (double)length > right) fprintf(file, " textLength=\"%d\" lengthAdjust=\"spacingAndGlyphs\"", right);
-    fputs(">", file);
-    if (report) {
-        bench_html_text(file, report);
-        fputs(*test ? ": " : "", file);
+    static char text[32];
+    const char *unit = value >= 1e9 ? "G" : value >= 1e6 ? "M" : value >= 1e4 ? "k" : "";
+    double scale = value >= 1e9 ? 1e9 : value >= 1e6 ? 1e6 : value >= 1e4 ? 1e3 : 1;
+    snprintf(text, sizeof text, "%g%s", value / scale, unit);
+    return text;
+}
+
+/* ---- rows ---- */
+
+static void grid_line(void *file, double at, double value)
+{
+    (void)value;
+    fprintf(file, ",linear-gradient(var(--line),var(--line)) %.2f%% 0/1px 100%% no-repeat", at);
+}
+
+static void row_tick(void *file, double at, double value)
+{
+    fprintf(file, "<i style=\"left:%.2f%%\">%s</i>", at, tick_text(value));
+}
+
+static void draw_dot(FILE *file, const struct bench_row *row, const struct axis *axis)
+{
+    if (!is_drawable(row->value)) return;
+    double at = place(axis, row->value);
+    if (is_drawable(row->min) && is_drawable(row->max) && row->max > row->min) {
+        double low = place(axis, row->min), high = place(axis, row->max);
+        fprintf(file, "<u style=\"left:%.2f%%;width:%.2f%%\"></u>", low, high - low);
     }
-    bench_html_text(file, test);
-    fputs("</text>\n", file);
+    fprintf(file, "<b style=\"left:%.2f%%;background:var(--c%zu)\"></b>", at, row->colour % COLOURS);
 }
 
-static void begin_figure(FILE *file, int height, const char *title)
+static void draw_row(FILE *file, const struct bench_row *row, const struct axis *axis)
 {
-    fprintf(file, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s\">\n", WIDTH, height, title);
+    fputs("<div class=\"row\"><span class=\"name\">", file);
+    if (row->number) fprintf(file, "<b>%zu</b>", row->number);
+    bench_page_text(file, row->name);
+    if (row->small[0]) bench_page_element(file, " <small>", row->small, "</small>");
+    fputs("</span><span class=\"track\">", file);
+    draw_dot(file, row, axis);
+    bench_page_element(file, "</span><span class=\"value\"><b>", row->text, "</b>");
+    if (row->note[0]) bench_page_element(file, " <small>", row->note, "</small>");
+    fputs("</span></div>\n", file);
 }
 
-static void label(FILE *file, const char *class, double x, double y, const char *text)
+void bench_row_test(struct bench_row *row, const struct bench_test *t)
 {
-    fprintf(file, "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\">", class, x, y);
-    bench_html_text(file, text);
-    fputs("</text>\n", file);
+    row->value = t->median;
+    row->min = t->min;
+    row->max = t->max;
+    snprintf(row->text, sizeof row->text, "%s", bench_speed(t));
+    snprintf(row->note, sizeof row->note, "%s", bench_limit(t));
 }
 
-/* ---- tokens per second ---- */
-
-enum { BAR_LEFT = 200, BAR_RIGHT = WIDTH - 240, BAR = 20, ROW = 30 };
-
-static double fastest(const struct bench_report *const *reports, size_t n, bool generation)
+void bench_plot_rows(FILE *file, const struct bench_row *rows, size_t n, const char *unit)
 {
-    double most = 0;
-    for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < reports[i]->n_tests; k++)
-            if (reports[i]->tests[k].generation == generation)
-                most = fmax(most, fmax(reports[i]->tests[k].max, reports[i]->tests[k].median));
-    return most;
-}
-
-/* The bar of the median, and a line from the least to the most. */
-static void draw_bar(FILE *file, const struct bench_test *t, size_t colour, double y, double scale)
-{
-    double middle = y + BAR / 2.0, low = BAR_LEFT + t->min * scale, high = BAR_LEFT + t->max * scale;
-    fprintf(file, "<rect x=\"%d\" y=\"%.1f\" width=\"%.1f\" height=\"%d\" rx=\"3\" fill=\"var(--c%zu)\"/>\n", BAR_LEFT,
-            y, fmax(t->median * scale, 1), BAR, colour % COLOURS);
-    if (high - low > 2)
-        fprintf(file, "<path class=\"spread\" d=\"M%.1f %.1fH%.1fM%.1f %.1fv8M%.1f %.1fv8\"/>\n", low, middle, high,
-                low, middle - 4, high, middle - 4);
-    label(file, "value", fmax(high, BAR_LEFT + t->median * scale) + 8, middle + 5, bench_speed(t));
-}
-
-static bool seen_before(const struct bench_report *const *reports, size_t i, size_t k)
-{
-    for (size_t before = 0; before < i; before++)
-        if (bench_find(reports[before], reports[i]->tests[k].name)) return true;
-    return false;
-}
-
-/* One report: a bar a test. Several: for each test its bars together, in the reports' order. */
-static int draw_test(FILE *file, const struct bench_report *const *reports, size_t n, const char *name, int y,
-                     double scale)
-{
-    if (n > 1) {
-        label(file, "group", 0, y + 16, name);
-        y += ROW - 4;
-    }
+    struct axis axis = nothing;
     for (size_t i = 0; i < n; i++) {
-        const struct bench_test *t = bench_find(reports[i], name);
-        if (!t) continue;
-        bench_html_name(file, BAR_LEFT - 10, y + BAR / 2.0 + 5, n > 1 ? reports[i]->label : NULL, n > 1 ? "" : name);
-        draw_bar(file, t, i, y, scale);
-        y += n > 1 ? BAR + 4 : ROW;
+        const double values[] = {rows[i].value, rows[i].min, rows[i].max};
+        for (size_t k = 0; k < CMD_COUNT(values); k++)
+            if (is_drawable(values[k])) take_in(&axis, values[k]);
     }
-    return y + (n > 1 ? 8 : 0);
+    if (axis.low > axis.high) axis = (struct axis){0, 1};
+    round_out(&axis);
+    fputs("<figure style=\"--grid:linear-gradient(transparent,transparent)", file);
+    each_tick(&axis, grid_line, file);
+    fputs("\">\n<div class=\"row axis\"><span></span><span class=\"track\">", file);
+    each_tick(&axis, row_tick, file);
+    fprintf(file, "</span><span class=\"value\"><small>%s</small></span></div>\n", unit);
+    for (size_t i = 0; i < n; i++) draw_row(file, &rows[i], &axis);
+    fputs("</figure>\n", file);
 }
 
-static int bars_height(const struct bench_report *const *reports, size_t n, bool generation)
+/* ---- two axes ---- */
+
+struct plot {
+    FILE *file;
+    struct axis x, y;
+};
+
+static void line_across(void *user, double at, double value)
 {
-    int height = 0;
-    for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < reports[i]->n_tests; k++) {
-            if (reports[i]->tests[k].generation != generation) continue;
-            height += n > 1 ? BAR + 4 : ROW;
-            if (n > 1 && !seen_before(reports, i, k)) height += ROW + 4;
-        }
-    return height;
+    (void)value;
+    fprintf(((struct plot *)user)->file, "<path d=\"M0 %.2fH100\"/>", 100 - at);
 }
 
-void bench_plot_speeds(FILE *file, const struct bench_report *const *reports, size_t n, bool generation)
+static void line_up(void *user, double at, double value)
 {
-    double most = fastest(reports, n, generation);
-    int y = 0;
-    if (most <= 0) return;
-    begin_figure(file, bars_height(reports, n, generation), generation ? "tokens generated per second" : "tokens of "
-                                                                                                         "prompts "
-                                                                                                         "read per "
-                                                                                                         "second");
-    for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < reports[i]->n_tests; k++)
-            if (reports[i]->tests[k].generation == generation && !seen_before(reports, i, k))
-                y = draw_test(file, reports, n, reports[i]->tests[k].name, y, (BAR_RIGHT - BAR_LEFT) / most);
-    fputs("</svg>\n", file);
+    (void)value;
+    fprintf(((struct plot *)user)->file, "<path d=\"M%.2f 0V100\"/>", at);
+}
+
+static void text_x(void *user, double at, double value)
+{
+    fprintf(((struct plot *)user)->file, "<i class=\"x\" style=\"left:%.2f%%\">%s</i>", at, tick_text(value));
+}
+
+static void text_y(void *user, double at, double value)
+{
+    fprintf(((struct plot *)user)->file, "<i class=\"y\" style=\"bottom:%.2f%%\">%s</i>", at, tick_text(value));
+}
+
+/* Opens the plot and its lines, which end_lines closes. */
+static void begin_plot(struct plot *p, const char *title)
+{
+    round_out(&p->x);
+    round_out(&p->y);
+    fprintf(p->file, "<figure><div class=\"plot\" role=\"img\" aria-label=\"%s\">\n<svg viewBox=\"0 0 100 100\" "
+            "preserveAspectRatio=\"none\">", title);
+    each_tick(&p->x, line_up, p);
+    each_tick(&p->y, line_across, p);
+}
+
+static void end_lines(struct plot *p, const char *x_title, const char *y_title)
+{
+    fputs("</svg>\n", p->file);
+    each_tick(&p->x, text_x, p);
+    each_tick(&p->y, text_y, p);
+    fprintf(p->file, "<i class=\"xt\">%s</i><i class=\"yt\">%s</i>\n", x_title, y_title);
+}
+
+/* The line y = factor * x, from the lower or left edge to y_end or the right one. */
+static void draw_slope(struct plot *p, double factor, double y_end)
+{
+    double f = log10(factor), x0 = fmax(p->x.low, p->y.low - f), x1 = fmin(p->x.high, log10(y_end) - f);
+    if (x0 >= x1) return;
+    fprintf(p->file, "<path class=\"roof\" d=\"M%.2f %.2fL%.2f %.2f\"/>", place(&p->x, pow(10, x0)),
+            100 - place(&p->y, pow(10, x0 + f)), place(&p->x, pow(10, x1)), 100 - place(&p->y, pow(10, x1 + f)));
 }
 
 /* ---- roofline ---- */
 
-enum { LEFT = 70, RIGHT = WIDTH - 20, TOP = 14, BOTTOM = 340, ROOF_HEIGHT = 390, LABELS = 512 };
+enum { ROOFS = 3 };
 
-struct box {
-    double x, y, width;
+struct roof {
+    const char *name;
+    double rate;                 /* GFLOP/s */
 };
 
-struct roofline {
-    FILE *file;
-    double x0, x1, y0, y1;       /* log10 of flop per byte, and of GFLOP/s, at the edges */
-    struct box boxes[LABELS];    /* points, and labels so far */
-    size_t n_boxes;
-};
+static int by_rate(const void *left, const void *right)
+{
+    double a = ((const struct roof *)left)->rate, b = ((const struct roof *)right)->rate;
+    return a < b ? 1 : a > b ? -1 : 0;
+}
+
+/* From the highest; 0 where there is none. */
+static void get_roofs(struct roof *out, const struct bench_report *r)
+{
+    out[0] = (struct roof){"fp32", 1e-9 * r->rates.fp32};
+    out[1] = (struct roof){"fp16", 1e-9 * r->rates.fp16};
+    out[2] = (struct roof){"matrix", 1e-9 * r->rates.matrix};
+    qsort(out, ROOFS, sizeof *out, by_rate);
+}
 
 static double intensity(const struct bench_test *t)
 {
@@ -147,189 +225,139 @@ static double intensity(const struct bench_test *t)
 
 static bool can_plot(const struct bench_test *t)
 {
-    double x = intensity(t), y = 1e-9 * t->flop_per_s;
-    return x > 1e-6 && x < 1e9 && y > 1e-9 && y < 1e12;
-}
-
-/* A level of a roof; matrices and fp16 have theirs above that of fp32, mostly. */
-enum { ROOFS = 3 };
-
-static double roof(const struct bench_report *r, int i, const char **name)
-{
-    static const char *const names[ROOFS] = {"fp32", "fp16", "matrix"};
-    const double rates[ROOFS] = {r->rates.fp32, r->rates.fp16, r->rates.matrix};
-    *name = names[i];
-    return 1e-9 * rates[i];
-}
-
-static double highest_roof(const struct bench_report *r)
-{
-    return 1e-9 * fmax(r->rates.fp32, fmax(r->rates.fp16, r->rates.matrix));
-}
-
-static bool has_roof(const struct bench_report *r)
-{
-    return r->rates.read > 1 && r->rates.fp32 > 1;
-}
-
-static double x_at(const struct roofline *p, double x)
-{
-    return LEFT + (RIGHT - LEFT) * (log10(x) - p->x0) / (p->x1 - p->x0);
-}
-
-static double y_at(const struct roofline *p, double y)
-{
-    return BOTTOM - (BOTTOM - TOP) * (log10(y) - p->y0) / (p->y1 - p->y0);
-}
-
-static void take_in(struct roofline *p, double x, double y)
-{
-    p->x0 = fmin(p->x0, log10(x) - 0.3), p->x1 = fmax(p->x1, log10(x) + 0.5);
-    p->y0 = fmin(p->y0, log10(y) - 0.3), p->y1 = fmax(p->y1, log10(y) + 0.3);
+    return is_drawable(intensity(t)) && is_drawable(1e-9 * t->flop_per_s);
 }
 
 /* False when there is nothing to show. */
-static bool set_edges(struct roofline *p, const struct bench_report *const *reports, size_t n)
+static bool set_edges(struct plot *p, const struct bench_report *r, const struct roof *roofs)
 {
+    double read = 1e-9 * r->rates.read;
     size_t n_points = 0;
-    p->x0 = p->y0 = INFINITY, p->x1 = p->y1 = -INFINITY;
-    for (size_t i = 0; i < n; i++) {
-        const struct bench_report *r = reports[i];
-        if (has_roof(r)) take_in(p, 1e9 * highest_roof(r) / r->rates.read, highest_roof(r));
-        for (size_t k = 0; k < r->n_tests; k++) {
-            if (!can_plot(&r->tests[k])) continue;
-            take_in(p, intensity(&r->tests[k]), 1e-9 * r->tests[k].flop_per_s);
-            n_points++;
-        }
+    p->x = p->y = nothing;
+    for (size_t k = 0; k < r->n_tests; k++) {
+        if (!can_plot(&r->tests[k])) continue;
+        take_in(&p->x, intensity(&r->tests[k]));
+        take_in(&p->y, 1e-9 * r->tests[k].flop_per_s);
+        n_points++;
     }
-    return n_points > 0;
-}
-
-/* Lines at powers of ten. */
-static void draw_grid(const struct roofline *p)
-{
-    char text[32];
-    for (int e = (int)ceil(p->x0); e <= (int)floor(p->x1); e++) {
-        double x = x_at(p, pow(10, e));
-        fprintf(p->file, "<path class=\"grid\" d=\"M%.1f %dV%d\"/>\n", x, TOP, BOTTOM);
-        snprintf(text, sizeof text, "%g", pow(10, e));
-        label(p->file, "tick middle", x, BOTTOM + 18, text);
-    }
-    for (int e = (int)ceil(p->y0); e <= (int)floor(p->y1); e++) {
-        double y = y_at(p, pow(10, e));
-        fprintf(p->file, "<path class=\"grid\" d=\"M%d %.1fH%d\"/>\n", LEFT, y, RIGHT);
-        snprintf(text, sizeof text, "%g", pow(10, e));
-        label(p->file, "tick end", LEFT - 8, y + 4, text);
-    }
-    label(p->file, "tick middle", (LEFT + RIGHT) / 2.0, BOTTOM + 40, "flop per byte of weights and cache read");
-    fprintf(p->file, "<text class=\"tick middle\" transform=\"translate(16 %d) rotate(-90)\">GFLOP/s</text>\n",
-            (TOP + BOTTOM) / 2);
-}
-
-static bool is_free(const struct roofline *p, const struct box *b)
-{
-    if (b->x < LEFT || b->x + b->width > RIGHT || b->y < TOP + 12 || b->y > BOTTOM - 4) return false;
-    for (size_t i = 0; i < p->n_boxes; i++) {
-        const struct box *o = &p->boxes[i];
-        if (b->x < o->x + o->width && o->x < b->x + b->width && fabs(b->y - o->y) < 15) return false;
-    }
+    if (n_points == 0 || !is_drawable(read) || !is_drawable(roofs[0].rate / read)) return false;
+    take_in(&p->x, 2 * roofs[0].rate / read);
+    take_in(&p->y, 1.4 * roofs[0].rate);
     return true;
 }
 
-static void block(struct roofline *p, struct box box)
+/* Up the slope of the bandwidth, then level at the highest rate; the others are broken lines. */
+static void draw_roofs(struct plot *p, const struct bench_report *r, const struct roof *roofs)
 {
-    if (p->n_boxes < LABELS) p->boxes[p->n_boxes++] = box;
-}
-
-/* Up the slope of the bandwidth from the left or lower edge, then level at the highest rate; the others are broken
- * lines. */
-static void draw_roof(const struct roofline *p, const struct bench_report *r, size_t colour)
-{
-    double read = 1e-9 * r->rates.read, most = highest_roof(r), x = fmax(pow(10, p->x0), pow(10, p->y0) / read);
-    const char *name;
-    fprintf(p->file, "<path class=\"roof\" stroke=\"var(--c%zu)\" d=\"M%.1f %.1fL%.1f %.1fH%d\"/>\n", colour % COLOURS,
-            x_at(p, x), y_at(p, x * read), x_at(p, most / read), y_at(p, most), RIGHT);
+    double read = 1e-9 * r->rates.read;
+    draw_slope(p, read, roofs[0].rate);
     for (int i = 0; i < ROOFS; i++) {
-        double rate = roof(r, i, &name);
-        if (rate <= pow(10, p->y0) || rate >= most) continue;
-        fprintf(p->file, "<path class=\"roof low\" stroke=\"var(--c%zu)\" d=\"M%.1f %.1fH%d\"/>\n", colour % COLOURS,
-                x_at(p, fmax(rate / read, x)), y_at(p, rate), RIGHT);
+        double ridge = roofs[i].rate / read;
+        if (!is_drawable(roofs[i].rate) || log10(roofs[i].rate) < p->y.low || !is_drawable(ridge)) continue;
+        fprintf(p->file, "<path class=\"%s\" d=\"M%.2f %.2fH100\"/>", i ? "low" : "roof",
+                fmax(0, place(&p->x, ridge)), 100 - place(&p->y, roofs[i].rate));
     }
 }
 
-/* For one report there is room to name the roof's parts: above each level where that is free, or below. */
-static void name_roof(struct roofline *p, const struct bench_report *r)
+/* At the right end of each level, on it or under it, where the label before leaves room. */
+static void name_roofs(struct plot *p, const struct roof *roofs)
 {
-    char text[64];
-    const char *name;
-    double read = 1e-9 * r->rates.read, ridge = highest_roof(r) / read,
-        low = fmax(pow(10, p->x0), pow(10, p->y0) / read);
-    double x = sqrt(low * ridge);   /* the middle of the slope, on its logarithmic axis */
-    snprintf(text, sizeof text, "memory: %s GB/s", bench_number(read));
-    label(p->file, "tick", x_at(p, x) + 10, y_at(p, x * read) + 14, text);
-    for (int i = ROOFS - 1; i >= 0; i--) {
-        double rate = roof(r, i, &name);
-        if (rate <= pow(10, p->y0)) continue;
-        snprintf(text, sizeof text, "%s: %s GFLOP/s", name, bench_number(rate));
-        double width = 7 * (double)strlen(text), y = y_at(p, rate);
-        for (int side = 0; side < 2; side++) {
-            struct box box = {RIGHT - 4 - width, side ? y + 18 : y - 8, width};
-            if (!is_free(p, &box)) continue;
-            label(p->file, "tick end", RIGHT - 4, box.y, text);
-            block(p, box);
-            break;
-        }
+    double lowest = 200;
+    for (int i = 0; i < ROOFS; i++) {
+        if (!is_drawable(roofs[i].rate) || log10(roofs[i].rate) < p->y.low) continue;
+        double at = place(&p->y, roofs[i].rate);
+        bool under = at + 6 > lowest;
+        if (under && at > lowest + 1) at = lowest;
+        fprintf(p->file, "<i class=\"%s\" style=\"left:99%%;bottom:%.2f%%\">%s: %s GFLOP/s</i>\n",
+                under ? "under" : "on", at, roofs[i].name, bench_number(roofs[i].rate));
+        lowest = under ? at - 6 : at;
     }
 }
 
-/* Beside its point, on the first side that is free; in a crowd the point's title has to do. */
-static void place_label(struct roofline *p, const struct bench_test *t)
+struct point {
+    double x, y;
+    size_t number, colour;
+};
+
+static void draw_point(struct plot *p, const struct point *point, const char *title)
 {
-    double x = x_at(p, intensity(t)), y = y_at(p, 1e-9 * t->flop_per_s), width = 9 * (double)strlen(t->name);
-    const struct box places[] = {{x + 11, y + 4, width}, {x - 11 - width, y + 4, width}, {x - width / 2, y - 14, width},
-                                 {x - width / 2, y + 24, width}, {x + 9, y - 12, width}, {x + 9, y + 20, width},
-                                 {x - width - 9, y - 12, width}, {x - width - 9, y + 20, width}};
-    for (size_t i = 0; i < CMD_COUNT(places); i++) {
-        if (!is_free(p, &places[i])) continue;
-        label(p->file, "point", places[i].x, places[i].y, t->name);
-        block(p, places[i]);
-        return;
+    fprintf(p->file, "<b style=\"left:%.2f%%;bottom:%.2f%%;background:var(--c%zu)\" title=\"", place(&p->x, point->x),
+            place(&p->y, point->y), point->colour % COLOURS);
+    bench_page_text(p->file, title);
+    fprintf(p->file, "\">%zu</b>\n", point->number);
+}
+
+void bench_plot_roofline(FILE *file, const struct bench_report *r)
+{
+    struct plot p = {.file = file};
+    struct roof roofs[ROOFS];
+    get_roofs(roofs, r);
+    if (!set_edges(&p, r, roofs)) return;
+    begin_plot(&p, "roofline: arithmetic of each test against what bandwidth and rates of arithmetic allow");
+    draw_roofs(&p, r, roofs);
+    end_lines(&p, "flop per byte of weights and cache read", "GFLOP/s");
+    name_roofs(&p, roofs);
+    for (size_t k = 0; k < r->n_tests; k++) {
+        struct point point = {intensity(&r->tests[k]), 1e-9 * r->tests[k].flop_per_s, k + 1, k};
+        if (can_plot(&r->tests[k])) draw_point(&p, &point, r->tests[k].name);
     }
+    fprintf(file, "</div>\n<p class=\"soft\">The slope is memory's %s GB/s.</p><ol class=\"key\">\n",
+            bench_number(1e-9 * r->rates.read));
+    for (size_t k = 0; k < r->n_tests; k++) {
+        const struct bench_test *t = &r->tests[k];
+        fprintf(file, "<li><b style=\"background:var(--c%zu)\">%zu</b>", k % COLOURS, k + 1);
+        bench_page_element(file, "", t->name, ": ");
+        fprintf(file, "%s flop per byte, ", bench_number(intensity(t)));
+        bench_page_element(file, "", bench_limit(t), "</li>\n");
+    }
+    fputs("</ol></figure>\n", file);
 }
 
-static void draw_point(struct roofline *p, const struct bench_report *r, const struct bench_test *t, size_t colour)
+/* ---- limits of many ---- */
+
+size_t bench_colour(const struct bench_report *r)
 {
-    double x = x_at(p, intensity(t)), y = y_at(p, 1e-9 * t->flop_per_s);
-    fprintf(p->file, "<circle class=\"dot\" cx=\"%.1f\" cy=\"%.1f\" r=\"6\" fill=\"var(--c%zu)\"><title>", x, y,
-            colour % COLOURS);
-    bench_html_text(p->file, r->label);
-    fputs(r->label[0] ? " " : "", p->file);
-    bench_html_text(p->file, t->name);
-    fprintf(p->file, ": %s flop per byte, %s</title></circle>\n", bench_number(intensity(t)), bench_limit(t));
-    block(p, (struct box){x - 8, y + 4, 16});
+    static const uint32_t vendors[] = {0x10de, 0x8086, 0x106b, 0x5143, 0x10005, 0x13b5, 0x1002};
+    size_t i = 0;
+    while (i < CMD_COUNT(vendors) && vendors[i] != r->device.vendor_id) i++;
+    return i;
 }
 
-/* Points first: labels keep off all of them. */
-static void draw_points(struct roofline *p, const struct bench_report *const *reports, size_t n)
+/* What the device can do, in 1e9 per second, and the per cent of it that the test did. */
+static bool get_limit(struct point *out, const struct bench_report *r, bool generation)
 {
-    for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < reports[i]->n_tests; k++)
-            if (can_plot(&reports[i]->tests[k])) draw_point(p, reports[i], &reports[i]->tests[k], i);
-    for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < reports[i]->n_tests; k++)
-            if (can_plot(&reports[i]->tests[k])) place_label(p, &reports[i]->tests[k]);
+    const struct bench_test *t = bench_fastest(r, generation, false);
+    if (!t) return false;
+    double arithmetic = strcmp(t->arithmetic, "matrix") == 0 ? r->rates.matrix : r->rates.fp32;
+    out->x = 1e-9 * (generation ? r->rates.read : arithmetic);
+    out->y = 100 * (generation ? t->bandwidth_part : t->arithmetic_part);
+    return is_drawable(out->x) && is_drawable(out->y);
 }
 
-void bench_plot_roofline(FILE *file, const struct bench_report *const *reports, size_t n)
+void bench_plot_limits(FILE *file, const struct bench_report *const *reports, size_t n, bool generation)
 {
-    struct roofline p = {.file = file};
-    if (!set_edges(&p, reports, n)) return;
-    begin_figure(file, ROOF_HEIGHT, "roofline: arithmetic of each test against what bandwidth and rates of arithmetic "
-                                    "allow");
-    draw_grid(&p);
-    for (size_t i = 0; i < n; i++)
-        if (has_roof(reports[i])) draw_roof(&p, reports[i], i);
-    if (n == 1 && has_roof(reports[0])) name_roof(&p, reports[0]);
-    draw_points(&p, reports, n);
-    fputs("</svg>\n", file);
+    struct plot p = {.file = file, .x = nothing, .y = {2, 2}};
+    struct point point;
+    for (size_t i = 0; i < n; i++) {
+        if (reports[i]->continues || !get_limit(&point, reports[i], generation)) continue;
+        take_in(&p.x, point.x);
+        take_in(&p.y, point.y);
+    }
+    if (p.x.low > p.x.high) return;
+    begin_plot(&p, generation ? "generation's share of the measured bandwidth"
+                              : "prompts' share of the measured rate of arithmetic");
+    fprintf(file, "<path class=\"roof\" d=\"M0 %.2fH100\"/>", 100 - place(&p.y, 100));
+    end_lines(&p, generation ? "GB/s that the device reads" : "GFLOP/s that the device does",
+              generation ? "% of bandwidth in generation" : "% of arithmetic in prompts");
+    for (size_t i = 0, number = 0; i < n; i++) {
+        char title[512];
+        number += !reports[i]->continues;
+        if (reports[i]->continues || !get_limit(&point, reports[i], generation)) continue;
+        snprintf(title, sizeof title, "%s, %s: %s", reports[i]->label, reports[i]->device.name,
+                 bench_limit(bench_fastest(reports[i], generation, false)));
+        point.number = number;
+        point.colour = bench_colour(reports[i]);
+        draw_point(&p, &point, title);
+    }
+    fputs("</div></figure>\n", file);
 }
