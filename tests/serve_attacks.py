@@ -78,8 +78,10 @@ def chunked(body):
 
 # Bytes after what one of the two lengths says must never be a request of their own that is answered.
 smuggling = {
-    "Content-Length and Transfer-Encoding": POST + length(len(BODY)) + b"Transfer-Encoding: chunked\r\n\r\n" + b"0\r\n\r\n" + SECOND,
-    "Transfer-Encoding and a long Content-Length": POST + b"Transfer-Encoding: chunked\r\n" + length(500) + b"\r\n" + chunked(BODY) + SECOND,
+    "Content-Length and Transfer-Encoding":
+        POST + length(len(BODY)) + b"Transfer-Encoding: chunked\r\n\r\n" + b"0\r\n\r\n" + SECOND,
+    "Transfer-Encoding and a long Content-Length":
+        POST + b"Transfer-Encoding: chunked\r\n" + length(500) + b"\r\n" + chunked(BODY) + SECOND,
     "two Content-Lengths": POST + length(len(BODY)) + length(len(BODY) + len(SECOND)) + b"\r\n" + BODY + SECOND,
     "two in one": POST + b"Content-Length: 16, 80\r\n\r\n" + BODY + SECOND,
     "negative": POST + b"Content-Length: -1\r\n\r\n" + SECOND,
@@ -92,7 +94,8 @@ smuggling = {
     "xchunked": POST + b"Transfer-Encoding: xchunked\r\n" + length(5) + b"\r\n0\r\n\r\n" + SECOND,
     "chunked, identity": POST + b"Transfer-Encoding: chunked, identity\r\n" + length(5) + b"\r\n0\r\n\r\n" + SECOND,
     "chunked with a tab": POST + b"Transfer-Encoding:\tchunked\r\n" + length(5) + b"\r\n0\r\n\r\n" + SECOND,
-    "two Transfer-Encodings": POST + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n" + length(5) + b"\r\n0\r\n\r\n" + SECOND,
+    "two Transfer-Encodings":
+        POST + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n" + length(5) + b"\r\n0\r\n\r\n" + SECOND,
     "chunk size with a sign": POST + b"Transfer-Encoding: chunked\r\n\r\n+10\r\n" + BODY + b"\r\n0\r\n\r\n" + SECOND,
     "chunk size too large": POST + b"Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n" + BODY + SECOND,
     "chunk without its end": POST + b"Transfer-Encoding: chunked\r\n\r\n10\r\n" + BODY + b"XX" + SECOND,
@@ -118,7 +121,8 @@ odd = {
     "Upgrade": b"GET /health HTTP/1.1\r\n" + HOST + b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
     "deep JSON": POST + length(200000) + b"\r\n" + b"[" * 200000,
     "a large body": POST + length(1 << 40) + b"\r\n" + BODY,
-    "a large chunked body": POST + b"Transfer-Encoding: chunked\r\n\r\n" + (b"10000\r\n" + b"a" * 65536 + b"\r\n") * 600,
+    "a large chunked body":
+        POST + b"Transfer-Encoding: chunked\r\n\r\n" + (b"10000\r\n" + b"a" * 65536 + b"\r\n") * 600,
 }
 
 before = memory()
@@ -138,7 +142,8 @@ for name, data in odd.items():
 answers = statuses(send((b"GET /health HTTP/1.1\r\n" + HOST + b"\r\n") * 200, 2))
 print(f"200 requests in one piece: {len(answers)} answers")
 check(answers == [200] * 200, "pipelining")
-answers = statuses(send((POST + length(len(BODY)) + b"\r\n" + BODY + b"GET /health HTTP/1.1\r\n" + HOST + b"\r\n") * 20, 2))
+both = POST + length(len(BODY)) + b"\r\n" + BODY + b"GET /health HTTP/1.1\r\n" + HOST + b"\r\n"
+answers = statuses(send(both * 20, 2))
 check(answers == [200] * 40, "pipelining with bodies")
 
 

@@ -26,6 +26,7 @@ port=$(started driver '.*started successfully on port ([0-9]+).*')
 check "chromedriver starts" [ "$port" ]
 url=$(started err '^serving .* at (http:[^ ]*): .*')
 check "the server starts" [ "$url" ]
-python3 "$source/tests/page.py" "http://127.0.0.1:$port" "$url/" ${PERIDOT_SCREENSHOTS:+"$PERIDOT_SCREENSHOTS"} >"$folder/out" 2>&1
+python3 "$source/tests/page.py" "http://127.0.0.1:$port" "$url/" ${PERIDOT_SCREENSHOTS:+"$PERIDOT_SCREENSHOTS"} \
+    >"$folder/out" 2>&1
 check "the page works" [ $? = 0 ]
 finish

@@ -1,5 +1,6 @@
-# cmake -D OUT=FILE.c -D "FILES=name=path;..." -P embed.cmake: C arrays of files' bytes: name[], name_size. Of a page that
-# has a <style> and a <script> also name_hashes[]: "script-src 'sha256-...'; style-src 'sha256-...'; ", for its policy.
+# cmake -D OUT=FILE.c -D "FILES=name=path;..." -P embed.cmake: C arrays of files' bytes: name[], name_size. Of a page
+# that has a <style> and a <script> also name_hashes[]: "script-src 'sha256-...'; style-src 'sha256-...'; ", for its
+# policy.
 set(alphabet "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 
 # Base64 of the SHA-256 of what is between the tags.
@@ -32,7 +33,8 @@ foreach(file IN LISTS FILES)
   string(REGEX REPLACE "(..)" "0x\\1," bytes "${bytes}")
   string(REGEX REPLACE "(................................................................................)" "\\1\n" bytes "${bytes}")
   string(APPEND text "extern const unsigned char ${name}[];\nextern const size_t ${name}_size;\n"
-                     "const unsigned char ${name}[] = {\n${bytes}0};\nconst size_t ${name}_size = sizeof ${name} - 1;\n")
+                     "const unsigned char ${name}[] = {\n${bytes}0};\n"
+                     "const size_t ${name}_size = sizeof ${name} - 1;\n")
   if(path MATCHES "[.]html$")
     file(READ ${path} page)
     hash_between(script "${page}" script)

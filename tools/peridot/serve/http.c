@@ -270,7 +270,8 @@ static enum MHD_Result send_job(struct MHD_Connection *c, struct serve_server *s
         return send_buffer(c, server, x, job->status, &body, "application/json");
     }
     serve_job_own(job);
-    struct MHD_Response *response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 16384, read_more, job, drop_job);
+    struct MHD_Response *response =
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 16384, read_more, job, drop_job);
     if (!response) serve_job_drop(job);
     else MHD_add_response_header(response, "Content-Type", "text/event-stream; charset=utf-8");
     return respond(c, server, x, job->status, response);
@@ -343,8 +344,8 @@ static void submit(struct serve_http *http, struct exchange *x, struct MHD_Conne
     set_busy(http, c, true);
     serve_job_own(x->job);
     if (!serve_reader_add(http->server->reader, x->job)) {
-        serve_refuse(&x->job->error, 429, "rate_limit_exceeded", NULL, "%u requests are waiting already: try again soon",
-                     http->server->args->n_queue);
+        serve_refuse(&x->job->error, 429, "rate_limit_exceeded", NULL,
+                     "%u requests are waiting already: try again soon", http->server->args->n_queue);
         serve_job_fail(x->job);
         serve_job_drop(x->job);
     }

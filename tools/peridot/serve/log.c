@@ -8,7 +8,10 @@
 static void copy(char *to, size_t size, const char *from)
 {
     size_t i = 0;
-    for (; i + 1 < size && from[i]; i++) to[i] = from[i] > 32 && from[i] < 127 && from[i] != 34 && from[i] != 92 ? from[i] : '?';
+    for (; i + 1 < size && from[i]; i++) {
+        bool plain = from[i] > 32 && from[i] < 127 && from[i] != '"' && from[i] != '\\';
+        to[i] = plain ? from[i] : '?';
+    }
     to[i] = 0;
 }
 
@@ -42,8 +45,9 @@ void serve_log_end(const struct serve_log_line *line, struct serve_server *serve
     serve_observe(&server->metrics, SERVE_DURATION, seconds);
     if (server->args->log_json)
         fprintf(stderr,
-                "{\"time\": %" PRId64 ", \"method\": \"%s\", \"path\": \"%s\", \"status\": %d, \"prompt_tokens\": %" PRIu64
-                ", \"cached_tokens\": %" PRIu64 ", \"completion_tokens\": %" PRIu64 ", \"seconds\": %.3f}\n",
+                "{\"time\": %" PRId64 ", \"method\": \"%s\", \"path\": \"%s\", \"status\": %d, "
+                "\"prompt_tokens\": %" PRIu64 ", \"cached_tokens\": %" PRIu64 ", \"completion_tokens\": %" PRIu64
+                ", \"seconds\": %.3f}\n",
                 (int64_t)time(NULL), line->method, line->path, status, tokens[0], tokens[1], tokens[2], seconds);
     else
         fprintf(stderr, "%s %s %d, %" PRIu64 " + %" PRIu64 " tokens (%" PRIu64 " cached), %.3f s\n", line->method,

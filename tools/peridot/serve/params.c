@@ -184,7 +184,8 @@ static bool read_stream_options(struct serve_job *job, const struct param *p, yy
     if (!yyjson_is_obj(value)) return refuse(job, p, "must be an object");
     yyjson_obj_foreach(value, i, n, key, each) {
         bool usage = yyjson_equals_str(key, "include_usage");
-        if (!usage && !yyjson_equals_str(key, "include_obfuscation")) return refuse(job, p, "has a name that is not known");
+        if (!usage && !yyjson_equals_str(key, "include_obfuscation"))
+            return refuse(job, p, "has a name that is not known");
         if (!yyjson_is_bool(each)) return refuse(job, p, "has a value that is not true or false");
         if (usage) job->include_usage = yyjson_get_bool(each);
     }
@@ -235,7 +236,8 @@ static bool read_format(struct serve_job *job, const struct param *p, yyjson_val
         return refuse(job, p, "must have the type text, json_object or json_schema");
     yyjson_val *schema = yyjson_obj_get(nested, "schema");
     if (!schema || yyjson_is_null(schema)) schema = yyjson_obj_get(value, "schema");
-    if (!schema || yyjson_is_null(schema)) return job->json ? true : refuse(job, p, "has the type json_schema and no schema");
+    if (!schema || yyjson_is_null(schema))
+        return job->json ? true : refuse(job, p, "has the type json_schema and no schema");
     job->schema = yyjson_val_write(schema, 0, NULL);
     return job->schema ? true : serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
 }

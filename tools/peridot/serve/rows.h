@@ -1,5 +1,5 @@
-/* Rows that the model hands out: logits, from which probabilities of tokens come, and hidden states, which are pooled to
- * vectors. */
+/* Rows that the model hands out: logits, from which probabilities of tokens come, and hidden states, which are pooled
+ * to vectors. */
 #ifndef PERIDOT_COMMAND_SERVE_ROWS_H
 #define PERIDOT_COMMAND_SERVE_ROWS_H
 

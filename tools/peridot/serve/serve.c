@@ -108,7 +108,8 @@ static void check_step(const struct serve_server *s, double most)
 /* True when a signal came within the time. */
 static bool wait_for_signal(const sigset_t *signals, double seconds)
 {
-    const struct timespec time = {.tv_sec = (time_t)seconds, .tv_nsec = (long)(1e9 * (seconds - (double)(time_t)seconds))};
+    const struct timespec time = {.tv_sec = (time_t)seconds,
+                                  .tv_nsec = (long)(1e9 * (seconds - (double)(time_t)seconds))};
     return sigtimedwait(signals, NULL, &time) > 0;
 }
 
@@ -194,8 +195,8 @@ const struct cmd_command cmd_serve = {
         "/v1/responses and /v1/embeddings as OpenAI's clients expect it, and /tokenize, /detokenize, /health, /metrics "
         "(for Prometheus) and /openapi.json, which describes them all. GET / is a page to chat with.\n\n"
         "Texts are written side by side, and each is the one that it would be alone with the same seed. All share one "
-        "cache: a conversation that goes on, or a prompt that begins like an earlier one, is read from where it differs. "
-        "A parameter that is not supported is refused where it would change the answer.\n\n"
+        "cache: a conversation that goes on, or a prompt that begins like an earlier one, is read from where it "
+        "differs. A parameter that is not supported is refused where it would change the answer.\n\n"
         "Without an API key the server listens only at addresses of this machine, and answers only requests that name "
         "it so. Standard error gets a line for each request, without its texts.\n\n"
         "SIGTERM or Ctrl-C: no new requests are taken, and those at work get 10 seconds.",

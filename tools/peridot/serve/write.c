@@ -483,7 +483,8 @@ static void response_end(struct serve_job *job)
     doc = yyjson_mut_doc_new(NULL);
     send_response(job, "response.output_item.done", doc, "item", response_item(doc, job, true), 1);
     doc = yyjson_mut_doc_new(NULL);
-    send_response(job, cut ? "response.incomplete" : "response.completed", doc, "response", response(doc, job, true), 0);
+    send_response(job, cut ? "response.incomplete" : "response.completed", doc, "response",
+                  response(doc, job, true), 0);
 }
 
 static doc_t *response_body(struct serve_job *job)
