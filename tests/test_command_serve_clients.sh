@@ -16,7 +16,7 @@ python() {
 }
 
 test_packages() {
-    start
+    start --ctx 512   # which ends the texts of requests that set no length
     "$clients/python" "$source/tests/serve_clients.py" "$url/v1" >"$folder/out" 2>"$folder/err"
     check "the packages openai and llm are answered as by OpenAI" [ $? = 0 ]
     "$clients/python" -c 'import sys; from prometheus_client.parser import text_string_to_metric_families as read
@@ -24,8 +24,8 @@ print(*(family.name for family in read(sys.stdin.read())))' < <(curl -s "$url/me
     check "/metrics is what Prometheus reads" matches out '^peridot_requests .* peridot_request_seconds$'
     # Which token ids, lengths and schemas the model takes is not in the document: valid requests may be refused.
     "$clients/schemathesis" --no-color run "$url/openapi.json" --max-time "${PERIDOT_TEST_SECONDS:-3600}" \
-        --exclude-checks positive_data_acceptance --continue-on-failure --suppress-health-check all \
-        >"$folder/out" 2>"$folder/err"
+        --request-timeout 120 --exclude-checks positive_data_acceptance --continue-on-failure \
+        --suppress-health-check all >"$folder/out" 2>"$folder/err"
     check "schemathesis finds all as /openapi.json says" [ $? = 0 ]
     stop
 }
