@@ -1,0 +1,567 @@
+"""Peridot: Gemma and Llama language models on any GPU, through Vulkan compute shaders.
+
+    import peridot
+    with peridot.Model("gemma-3-1b-it.gguf") as model:
+        for piece in model.chat().send("Why is the sky blue?"):
+            print(piece, end="", flush=True)
+
+A Model is a loaded file, a Session the memory that Sequences of one model share, a Sequence one timeline of tokens.
+Each closes by its method close, at the end of a with block, or when nothing refers to it any more; what was made from
+it closes with it. Calls on one model and its sessions must come from one thread at a time. Failures are exceptions
+(Error and below) with the library's sentence. Ctrl-C ends a call of the library as it does one of Python: by
+KeyboardInterrupt; what was evaluated until then stays in the sequence.
+"""
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import random
+import statistics
+import time
+import types
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence as Items
+from typing import Any, Optional, TypeVar, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from ._library import (ArgumentError, Cancelled, DeviceError, DeviceLostError, Error, FileError, FormatError,
+                       OutOfMemoryError, UnsupportedError, check, ffi, lib, on_error, string, text)
+
+__all__ = ["ArgumentError", "Bench", "Cancelled", "Chat", "DeviceError", "DeviceLostError", "Error", "FileError",
+           "FormatError", "GREEDY", "Generation", "Model", "OutOfMemoryError", "Record", "Sampling", "Sequence",
+           "Session", "UnsupportedError", "devices", "version"]
+
+Floats = npt.NDArray[np.float32]
+Ids = Union[Items[int], npt.NDArray[np.integer[Any]]]
+Progress = Callable[[int, int], object]
+_T = TypeVar("_T")
+
+
+# ---- callbacks ----
+
+def _nothing(*_: object) -> None:
+    """The progress of every long call comes through Python, so that Ctrl-C is seen."""
+
+
+@dataclasses.dataclass
+class _Calls:
+    """What `user` is a handle of."""
+    progress: Progress = _nothing
+    row: Callable[[Any, int, Floats], object] = _nothing
+    text: Callable[[int, str], object] = _nothing
+    log: Callable[[str], object] = _nothing
+
+
+def _callback(kind: str, result: Optional[bool], call: Callable[..., object]) -> Any:
+    """What `call` raises ends the library's call."""
+    def back(user: Any, *args: Any) -> Optional[bool]:
+        call(ffi.from_handle(user), *args)
+        return result
+    return ffi.callback(kind, back, error=None if result is None else False, onerror=on_error)
+
+
+_on_progress = _callback("peridot_progress", True, lambda calls, done, total: calls.progress(done, total))
+_on_row = _callback("peridot_row", True, lambda calls, sequence, pos, row, n: calls.row(sequence, pos, _floats(row, n)))
+_on_text = _callback("peridot_text", True, lambda calls, token, piece, size: calls.text(token, _decoded(piece, size)))
+_on_log = _callback("peridot_log", None, lambda calls, level, message: calls.log(text(message)))
+
+
+# ---- values ----
+
+def _floats(row: Any, n: int) -> Floats:
+    return np.frombuffer(ffi.buffer(row, 4 * n), np.float32)
+
+
+def _decoded(data: Any, size: int) -> str:
+    return bytes(ffi.buffer(data, size)).decode("utf-8", "replace") if size else ""
+
+
+def _ids(ids: Ids) -> npt.NDArray[np.int32]:
+    return np.fromiter((int(i) for i in ids), np.int32)
+
+
+def _pointer(ids: npt.NDArray[np.int32]) -> Any:
+    return ffi.cast("int32_t *", ids.ctypes.data)
+
+
+def _take_ids(call: Callable[..., int], *args: Any) -> list[int]:
+    """Of peridot_encode and its kin."""
+    out, n = ffi.new("int32_t **"), ffi.new("size_t *")
+    check(call(out, n, *args))
+    ids = list(ffi.unpack(out[0], n[0])) if n[0] else []
+    lib.peridot_free(out[0])
+    return ids
+
+
+class Record(types.SimpleNamespace):
+    """The members of a struct that peridot.h describes: numbers, texts, and names of enums without their prefix."""
+
+    def __init__(self, struct: Any) -> None:
+        kind = ffi.typeof(struct)
+        for name, field in (kind.item if kind.kind == "pointer" else kind).fields:
+            value = getattr(struct, name)
+            if field.type.kind == "enum":
+                value = field.type.elements[value].split("_", 2)[2].lower()
+            elif isinstance(value, ffi.CData):
+                value = Record(value) if name == "device" else text(value)
+            setattr(self, name, value)
+
+
+@dataclasses.dataclass(frozen=True)
+class Bench:
+    """Medians: tokens per second of a prompt and of generation, and bytes per second that generation reads."""
+    prompt: float
+    generation: float
+    bandwidth: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Sampling:
+    """How tokens are chosen, as the options of `peridot run` of these names say; the defaults are the same."""
+    temperature: float = 0.8
+    top_k: int = 40
+    top_p: float = 0.95
+    min_p: float = 0.05
+    repeat_penalty: float = 1
+    presence_penalty: float = 0
+    frequency_penalty: float = 0
+    seed: Optional[int] = None                                                 # None: any
+    bias: Mapping[int, float] = dataclasses.field(default_factory=dict)        # added to logits of token ids
+    stop: Items[str] = ()                                                      # the reply ends before these texts
+    json_schema: Union[str, Mapping[str, Any], None] = None                    # the reply is JSON that it allows
+
+
+GREEDY = Sampling(temperature=0)
+
+
+def version() -> str:
+    """Of the library."""
+    return text(lib.peridot_version())
+
+
+def devices() -> list[Record]:
+    """Every Vulkan device, usable or not: peridot_device_info."""
+    out, n = ffi.new("peridot_device_info const ***"), ffi.new("size_t *")
+    check(lib.peridot_devices(out, n))
+    found = [Record(out[0][i]) for i in range(n[0])]
+    lib.peridot_free(out[0])
+    return found
+
+
+# ---- handles ----
+
+class _Handle:
+    """Something of the library's that must be freed, and before that what was made from it."""
+
+    def __init__(self, pointer: Any, free: Callable[[Any], object], parent: Optional[_Handle], *keep: Any) -> None:
+        self._children: weakref.WeakSet[_Handle] = weakref.WeakSet()
+        self._parent = parent   # which lives as long
+        self._pointer = pointer
+        self._free = weakref.finalize(self, lambda pointer, *_: free(pointer), pointer, *keep)
+        if parent is not None:
+            parent._children.add(self)
+
+    def close(self) -> None:
+        """Frees it, and what was made from it. Closing again is no error."""
+        for child in list(self._children):
+            child.close()
+        self._free()
+
+    @property
+    def _p(self) -> Any:
+        if not self._free.alive:
+            raise ValueError(f"this {type(self).__name__} is closed")
+        return self._pointer
+
+    def __enter__(self: _T) -> _T:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _cache_dir() -> str:
+    """The command's: what one finds out about a device the other knows."""
+    cache = os.environ.get("XDG_CACHE_HOME", "")
+    return os.path.join(cache if cache.startswith("/") else os.path.expanduser("~/.cache"), "peridot")
+
+
+class Model(_Handle):
+    """A .gguf file or a Hugging Face directory, loaded onto a device.
+
+    device: an index, part of a name, a UUID or a PCI address; None: the variable PERIDOT_DEVICE, or the fastest GPU.
+    gpu_memory: bytes of the GPU's own memory that weights may take; 0: all must fit. kernels: "matmul=tile", ...
+    progress(done, total): bytes loaded. log(message): what the model does by itself."""
+
+    def __init__(self, path: Union[str, os.PathLike[str]], *, device: Union[str, int, None] = None, gpu_memory: int = 0,
+                 kernels: Items[str] = (), cache_dir: Optional[str] = None, progress: Optional[Progress] = None,
+                 log: Callable[[str], object] = _nothing) -> None:
+        user = ffi.new_handle(_Calls(progress=progress or _nothing, log=log))
+        chosen = os.environ.get("PERIDOT_DEVICE", "") if device is None else str(device)
+        keep = [string(chosen), string(cache_dir or _cache_dir()), *map(string, kernels)]
+        names = ffi.new("char *[]", keep[2:])
+        params = ffi.new("peridot_model_params *", {
+            "size": ffi.sizeof("peridot_model_params"), "device": keep[0] if chosen else ffi.NULL, "cache_dir": keep[1],
+            "kernels": names, "n_kernels": len(names), "gpu_memory": gpu_memory, "progress": _on_progress,
+            "log": _on_log, "user": user})
+        out = ffi.new("peridot_model **")
+        check(lib.peridot_model_open(out, os.fsencode(path), params))
+        super().__init__(out[0], lib.peridot_model_close, None, user)
+        self.info = Record(lib.peridot_model_get_info(out[0]))   # peridot_model_info
+        self._vocab_pointer = lib.peridot_model_vocab(out[0])
+
+    @property
+    def _vocab(self) -> Any:
+        if not lib.peridot_model_vocab(self._p):
+            raise UnsupportedError(text(lib.peridot_last_error()))
+        return self._vocab_pointer
+
+    @property
+    def has_chat(self) -> bool:
+        """Whether the model has a chat template."""
+        return bool(lib.peridot_vocab_has_chat(self._vocab))
+
+    @property
+    def labels(self) -> list[str]:
+        """Names of a classifier's labels; "" where the model has none."""
+        n = 0 if self.info.head == "language" else self.info.n_outputs
+        return [text(lib.peridot_model_label(self._p, i)) for i in range(n)]
+
+    def encode(self, plain: str, *, bos: bool = False, special: bool = False) -> list[int]:
+        """The text's token ids; `bos`: after the token that begins texts, where the model has one; `special`: control
+        tokens written in the text are those tokens."""
+        data = plain.encode()
+        return _take_ids(lib.peridot_encode, self._vocab, data, len(data), bos * lib.PERIDOT_ENCODE_BOS
+                         | special * lib.PERIDOT_ENCODE_SPECIAL)
+
+    def decode(self, ids: Ids) -> str:
+        """The text of token ids."""
+        array, out, size = _ids(ids), ffi.new("char **"), ffi.new("size_t *")
+        check(lib.peridot_decode(out, size, self._vocab, _pointer(array), len(array)))
+        decoded = _decoded(out[0], size[0])
+        lib.peridot_free(out[0])
+        return decoded
+
+    def encode_messages(self, messages: Iterable[Mapping[str, str]], template: Optional[str] = None,
+                        *, after: Ids = ()) -> list[int]:
+        """The ids of a conversation ({"role": "user", "content": ...}, ...) with the model's next turn opened; or, with
+        the ids of the conversation so far in `after`, those that the messages add to it. `template`: another one than
+        the model's."""
+        array = _ids(after)
+        keep = [(string(message["role"]), string(message["content"])) for message in messages]
+        rows, name = ffi.new("peridot_message[]", keep), string(template) if template else ffi.NULL
+        chat = ffi.new("peridot_chat *", {"size": ffi.sizeof("peridot_chat"), "template_name": name, "messages": rows,
+                                          "n_messages": len(keep), "ids": _pointer(array), "n_ids": len(array)})
+        return _take_ids(lib.peridot_encode_turns, self._vocab, chat)
+
+    def is_stop(self, token: int) -> bool:
+        """True for tokens that end a text or a turn."""
+        return bool(lib.peridot_is_stop(self._p, token))
+
+    def chat(self, **params: Any) -> Chat:
+        """A conversation in a session of its own: Chat(session, ...)."""
+        return Chat(Session(self), **params)
+
+    def generate(self, prompt: str, n: int = 256, sampling: Sampling = Sampling()) -> Generation:
+        """What the model adds to a plain text, in a session of its own: Sequence.generate."""
+        return Session(self).sequence().generate(self.encode(prompt, bos=True), n, sampling)
+
+    def embed(self, texts: Items[str], *, pool: str = "mean", normalise: bool = True) -> Floats:
+        """A vector [d_model] for each text, pooled from the states after the final norm, bos included: their "mean", or
+        the state of the "last" token or of the first ("cls"); of length 1 with `normalise`."""
+        if pool not in ("mean", "last", "cls"):
+            raise ValueError(f"pool is mean, last or cls, not {pool}")
+        prompts = [_ids(self.encode(each, bos=True)) for each in texts]
+        sums = np.zeros((len(prompts), self.info.d_model))
+
+        def add(i: int, pos: int, row: Floats) -> None:
+            if pool == "mean" or pos == (0 if pool == "cls" else len(prompts[i]) - 1):
+                sums[i] += row
+
+        width = 32   # texts together, as many as fit a chunk
+        with Session(self, n_sequences=width, n_positions=min(self.info.ctx_max, 8192)) as session:
+            begin = 0
+            while begin < len(prompts):
+                ends = np.cumsum([len(prompt) for prompt in prompts[begin:begin + width]])
+                some = prompts[begin:begin + max(int((ends <= session.chunk).sum()), 1)]
+                with contextlib.ExitStack() as stack:
+                    sequences = [stack.enter_context(session.sequence()) for _ in some]
+                    session._eval(list(zip(sequences, some)), hidden=lambda i, pos, row: add(begin + i, pos, row))
+                begin += len(some)
+        if pool == "mean":
+            sums /= np.array([[len(prompt)] for prompt in prompts])
+        if normalise:
+            sums /= np.linalg.norm(sums, axis=1, keepdims=True).clip(1e-30)
+        return sums.astype(np.float32)
+
+    def bench(self, prompt: int = 512, generation: int = 128, repeats: int = 3) -> Bench:
+        """Measures a prompt and a generation after it, of so many tokens, after one round that is not counted."""
+        rows = []
+        never = Sampling(temperature=0, bias={i: float("-inf") for i in range(self.info.vocab_size) if self.is_stop(i)})
+        ids = random.Random(1).choices(range(self.info.vocab_size), k=prompt)
+        with Session(self, ctx=prompt + generation) as session, session.sequence() as sequence:
+            for _ in range(repeats + 1):
+                sequence.truncate(0)
+                begun = time.perf_counter()
+                sequence.eval(ids)
+                taken = time.perf_counter() - begun
+                with sequence.generate((), generation, never) as reply:
+                    reply.read()
+                stats = reply.stats
+                rows.append((prompt / taken, (stats.n_generated - 1) / max(stats.decode_s, 1e-9),
+                             stats.decode_read_size / max(stats.decode_s, 1e-9)))
+        return Bench(*map(statistics.median, zip(*rows[1:])))
+
+
+class Session(_Handle):
+    """The cache that sequences of one model share, and the memory to evaluate in.
+
+    ctx: positions of a sequence; 0: the model's, or what memory allows up to 8192. chunk: tokens of one submit.
+    kv: type of the cache's numbers, "f16" or "f32". n_sequences: at once, up to 64. n_positions: of all together."""
+
+    def __init__(self, model: Model, *, ctx: int = 0, chunk: int = 0, kv: str = "f16", n_sequences: int = 1,
+                 n_positions: int = 0) -> None:
+        params = ffi.new("peridot_session_params *", {
+            "size": ffi.sizeof("peridot_session_params"), "ctx": ctx, "chunk": chunk, "n_sequences": n_sequences,
+            "n_positions": n_positions, "kv_type": ["f16", "f32"].index(kv)})
+        out = ffi.new("peridot_session **")
+        check(lib.peridot_session_create(out, model._p, params))
+        super().__init__(out[0], lib.peridot_session_free, model)
+        self.model = model
+        self.ctx = int(lib.peridot_session_ctx(out[0]))
+        self.chunk = int(lib.peridot_session_chunk(out[0]))
+
+    def cancel(self) -> None:
+        """Ends the call that is at work on the session, from any thread: it raises Cancelled."""
+        lib.peridot_cancel(self._p)
+
+    def sequence(self) -> Sequence:
+        """A new sequence without tokens."""
+        out = ffi.new("peridot_sequence **")
+        check(lib.peridot_sequence_create(out, self._p))
+        return Sequence(self, out[0])
+
+    def load(self, path: Union[str, os.PathLike[str]]) -> Sequence:
+        """A sequence that Sequence.save wrote, which goes on as that would have."""
+        out = ffi.new("peridot_sequence **")
+        check(lib.peridot_sequence_load(out, self._p, os.fsencode(path)))
+        return Sequence(self, out[0])
+
+    def _eval(self, prompts: list[tuple[Sequence, npt.NDArray[np.int32]]], *, first: int = 0, last: bool = False,
+              logits: Optional[Callable[[int, int, Floats], object]] = None, progress: Optional[Progress] = None,
+              hidden: Optional[Callable[[int, int, Floats], object]] = None) -> None:
+        """Appends ids to sequences; rows come with the number of their prompt."""
+        take = logits or hidden
+        number = {sequence._p: i for i, (sequence, _) in enumerate(prompts)}
+        calls = _Calls(progress=progress or _nothing)
+        if take is not None:
+            calls.row = lambda sequence, pos, row: take(number[sequence], pos, row)
+        user = ffi.new_handle(calls)
+        rows = ffi.new("peridot_prompt[]", [(sequence._p, _pointer(ids), len(ids)) for sequence, ids in prompts])
+        params = ffi.new("peridot_eval_params *", {
+            "size": ffi.sizeof("peridot_eval_params"), "first": first, "last": last, "progress": _on_progress,
+            "logits": _on_row if logits else ffi.NULL, "hidden": _on_row if hidden else ffi.NULL, "user": user})
+        check(lib.peridot_eval(self._p, rows, len(prompts), params))
+
+
+class Sequence(_Handle):
+    """One timeline of tokens. Made by Session.sequence, Session.load and Sequence.fork."""
+
+    def __init__(self, session: Session, pointer: Any) -> None:
+        super().__init__(pointer, lib.peridot_sequence_free, session)
+        self.session = session
+        self._borrowed: list[Any] = []   # what the library keeps of the present sampling
+
+    @property
+    def pos(self) -> int:
+        """Number of tokens so far."""
+        return int(lib.peridot_sequence_pos(self._p))
+
+    @property
+    def tokens(self) -> npt.NDArray[np.int32]:
+        """A copy of the ids so far."""
+        return np.array(ffi.unpack(lib.peridot_sequence_tokens(self._p), self.pos) if self.pos else [], np.int32)
+
+    def eval(self, ids: Ids, *, progress: Optional[Progress] = None) -> None:
+        """Appends tokens."""
+        self.session._eval([(self, _ids(ids))], progress=progress)
+
+    def logits(self, ids: Optional[Ids] = None, *, first: int = 0) -> Floats:
+        """Without ids: of the last position, [n_outputs]. Else appends them and gives a row for each, or for those from
+        position `first` on, [n, n_outputs]: logits after the final softcap, or label scores."""
+        if ids is not None:
+            return self._rows(ids, first, "logits", self.session.model.info.n_outputs)
+        out = ffi.new("const float **")
+        check(lib.peridot_logits(out, self._p))
+        return _floats(out[0], self.session.model.info.n_outputs).copy()
+
+    def hidden(self, ids: Ids, *, first: int = 0) -> Floats:
+        """Appends the ids and gives their states after the final norm, [n, d_model], from position `first` on."""
+        return self._rows(ids, first, "hidden", self.session.model.info.d_model)
+
+    def _rows(self, ids: Ids, first: int, kind: str, width: int) -> Floats:
+        array, begin = _ids(ids), max(first, self.pos)
+        out = np.empty((max(self.pos + len(array) - begin, 0), width), np.float32)
+        calls: dict[str, Any] = {kind: lambda i, pos, row: out.__setitem__(pos - begin, row)}
+        self.session._eval([(self, array)], first=first, **calls)
+        return out
+
+    def score(self, ids: Ids, *, first: int = 1) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+        """Appends the ids and gives, of those from position `first` on, the log-probability of each after those before
+        it, and whether it was the likeliest. The position before `first` must be among the new ones. The logits are
+        summed up row by row, so that a long text needs no memory for them."""
+        array, begin = _ids(ids), self.pos
+        if not begin < first <= begin + len(array):
+            raise ValueError(f"first is {first}, and positions {begin + 1} to {begin + len(array)} can be scored")
+        out, best = np.zeros(begin + len(array) - first), np.zeros(begin + len(array) - first, np.bool_)
+
+        def take(_: int, pos: int, row: Floats) -> None:
+            if pos + 1 < begin + len(array):
+                top = int(row.argmax())
+                total = np.exp(row - row[top], dtype=np.float64).sum()
+                token = array[pos + 1 - begin]
+                out[pos + 1 - first] = float(row[token]) - float(row[top]) - np.log(total)
+                best[pos + 1 - first] = token == top
+
+        self.session._eval([(self, array)], first=first - 1, logits=take)
+        return out, best
+
+    def truncate(self, n: int) -> int:
+        """Keeps the first n tokens, or less in models with windows, and gives the number that remain."""
+        kept = ffi.new("uint32_t *")
+        check(lib.peridot_sequence_truncate(self._p, n, kept))
+        return int(kept[0])
+
+    def fork(self, n: Optional[int] = None) -> Sequence:
+        """A new sequence of the first n tokens (None: all), which shares the cache up to there."""
+        out = ffi.new("peridot_sequence **")
+        check(lib.peridot_sequence_fork(out, self._p, self.pos if n is None else n))
+        copy = Sequence(self.session, out[0])
+        copy._borrowed = self._borrowed
+        return copy
+
+    def save(self, path: Union[str, os.PathLike[str]]) -> None:
+        """Writes the sequence to a file for Session.load: tokens, keys and values, and the generator's state."""
+        check(lib.peridot_sequence_save(self._p, os.fsencode(path)))
+
+    def set_sampling(self, sampling: Sampling) -> None:
+        """How sample chooses from now on, with the generator at its beginning."""
+        values = dict(vars(sampling), size=ffi.sizeof("peridot_sampling"), n_stop=len(sampling.stop),
+                      n_bias=len(sampling.bias))
+        stops, schema = [string(stop) for stop in sampling.stop], values.pop("json_schema")
+        values.update(stop=ffi.new("char *[]", stops), bias=ffi.new("peridot_bias[]", list(sampling.bias.items())))
+        if sampling.seed is None:
+            values["seed"] = random.getrandbits(32)
+        if schema is not None:
+            data = (schema if isinstance(schema, str) else json.dumps(schema)).encode()
+            out = ffi.new("peridot_grammar **")
+            check(lib.peridot_grammar_json_schema(out, self.session.model._vocab, data, len(data)))
+            values["grammar"] = ffi.gc(out[0], lib.peridot_grammar_free)
+        check(lib.peridot_set_sampling(self._p, ffi.new("peridot_sampling *", values)))
+        self._borrowed = [stops, values]
+
+    def sample(self) -> int:
+        """Draws the next token from the last position's logits. It is not appended: pass it to eval."""
+        out = ffi.new("int32_t *")
+        check(lib.peridot_sample(out, self._p))
+        return int(out[0])
+
+    def generate(self, prompt: Ids, n: int = 256, sampling: Optional[Sampling] = Sampling(), *,
+                 progress: Optional[Progress] = None) -> Generation:
+        """Appends the prompt's ids, and then at most n tokens that the model adds: an iterator over their text as it
+        comes. sampling None: as set_sampling or an earlier generation left it, generator and all. Generations of
+        several sequences of one session go on together: each step of one of them is a step of all."""
+        if sampling is not None:
+            self.set_sampling(sampling)
+        return Generation(self, _ids(prompt), n, progress)
+
+
+class Generation(_Handle, Iterator[str]):
+    """Text as the model makes it, piece by piece: whole characters, and nothing that may yet become a stop text. It
+    ends when it is exhausted, closed, or dropped; what was written until then stays in the sequence, but for the last
+    token, which was not evaluated: what goes on after it begins with `tokens[-1:]`."""
+
+    def __init__(self, sequence: Sequence, prompt: npt.NDArray[np.int32], n: int,
+                 progress: Optional[Progress] = None) -> None:
+        self.tokens: list[int] = []   # ids so far, without the one that stops it
+        self._pieces: deque[str] = deque()
+        tokens, pieces = self.tokens, self._pieces   # not self, which the library's handle would keep alive
+
+        def take(token: int, piece: str) -> None:
+            tokens.extend([token] if token >= 0 else [])
+            pieces.extend([piece] if piece else [])
+
+        user = ffi.new_handle(_Calls(progress=progress or _nothing, text=take))
+        params = ffi.new("peridot_request_params *", {
+            "size": ffi.sizeof("peridot_request_params"), "prompt": _pointer(prompt), "n_prompt": len(prompt),
+            "n_max": n, "text": _on_text, "progress": _on_progress, "user": user})
+        out = ffi.new("peridot_request **")
+        check(lib.peridot_request_create(out, sequence._p, params))
+        super().__init__(out[0], lib.peridot_request_free, sequence, user)
+        self._session = sequence.session
+        self._status, self._stats = ffi.new("peridot_status *"), ffi.new("peridot_stats *")
+        self._stats.size = ffi.sizeof("peridot_stats")
+
+    @property
+    def stats(self) -> Record:
+        """What it cost so far: peridot_stats."""
+        if self._free.alive:
+            lib.peridot_request_done(self._p, self._status, self._stats)
+        return Record(self._stats)
+
+    def __next__(self) -> str:
+        n_running = ffi.new("size_t *")
+        while not self._pieces:
+            if not self._free.alive:
+                raise StopIteration
+            if lib.peridot_request_done(self._p, self._status, self._stats):
+                self.close()
+                check(self._status[0])
+                continue
+            try:
+                check(lib.peridot_session_run(self._session._p, n_running))
+            except BaseException:
+                self.close()
+                raise
+        return self._pieces.popleft()
+
+    def read(self) -> str:
+        """All the text that is still to come."""
+        return "".join(self)
+
+
+class Chat:
+    """A conversation: each turn evaluates only what it adds.
+
+    system: what the model is told before. template: another one than the model's; a model without one gets the messages
+    as they are."""
+
+    def __init__(self, session: Session, *, system: Optional[str] = None, template: Optional[str] = None) -> None:
+        self._sequence = session.sequence()
+        self._template = template or (None if session.model.has_chat else "plain")
+        self._messages = [{"role": "system", "content": system}] if system else []
+        self._ids: list[int] = []
+        self._reply: list[int] = []
+
+    @property
+    def ids(self) -> list[int]:
+        """All so far."""
+        return self._ids + self._reply
+
+    def send(self, message: str, n: int = 0, sampling: Sampling = Sampling()) -> Generation:
+        """The reply to a message of the user, of n tokens at most (0: as many as there is room for). The reply before
+        is closed, if it was not read to its end."""
+        sequence = self._sequence
+        for reply in list(sequence._children):
+            reply.close()
+        turn = [*self._messages, {"role": "user", "content": message}]
+        ids = self.ids + sequence.session.model.encode_messages(turn, self._template, after=self.ids)
+        sequence.set_sampling(sampling)
+        reply = Generation(sequence, _ids(ids[sequence.pos:]), n or sequence.session.ctx)
+        self._ids, self._reply, self._messages = ids, reply.tokens, []
+        return reply

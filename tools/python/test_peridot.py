@@ -1,0 +1,163 @@
+"""The package beside the command, of which it must say the same. tests/test_python.sh runs it: FOLDER is for files."""
+import gc
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+import numpy as np
+import peridot
+from peridot import _library
+
+root = Path(__file__).resolve().parents[2]
+stories, golden = str(root / "models/stories.gguf"), root / "tests/golden"
+greedy = peridot.GREEDY
+
+
+def command(*args, text=None):
+    args = [os.environ["PERIDOT_COMMAND"], *map(str, args)]
+    return subprocess.run(args, input=text, capture_output=True, check=True).stdout
+
+
+def story(*args):
+    return command("run", "-m", stories, *args).decode()[:-1]
+
+
+class Test(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.model = peridot.Model(stories)
+        cls.ids = cls.model.encode("Once upon a time", bos=True)
+
+    def test_header(self):
+        header = (root / "include/peridot.h").read_text()
+        names = re.findall(r"\b(peridot_\w+)\(", _library.declarations(header))
+        self.assertGreater(len(names), 50)
+        for name in names:
+            getattr(_library.lib, name)
+        self.assertIn(f'version = "{peridot.version()}"', (root / "tools/python/pyproject.toml").read_text())
+
+    def test_info(self):
+        with peridot.Model(golden / "gemma2-sequence") as model:
+            self.assertEqual((model.info.head, model.labels), ("sequence", ["calm", "glad", "sad"]))
+        for device, other in zip(peridot.devices(), json.loads(command("devices", "--json")), strict=True):
+            for name in set(vars(device)) & set(other) - {"heap_budget", "type"}:
+                self.assertEqual(getattr(device, name), other[name])
+
+    def test_tokens(self):
+        text = "Once upon a time,\n there was a füchs ✓"
+        ids = self.model.encode(text)
+        self.assertEqual(ids, [int(i) for i in command("tokenize", "-m", stories, text=text.encode()).split(b",")])
+        self.assertEqual(self.model.decode(ids), text)
+
+    def test_generate(self):
+        with peridot.Session(self.model) as session, session.sequence() as sequence:
+            pieces = list(sequence.generate(self.ids, 24, greedy))
+            self.assertGreater(len(pieces), 12)
+            self.assertEqual("".join(pieces), story("--temp", 0, "-n", 24, "Once upon a time"))
+            for seed in 7, 8:
+                sequence.truncate(0)
+                reply = sequence.generate(self.ids, 24, peridot.Sampling(seed=seed, stop=["king"]))
+                self.assertEqual(reply.read(), story("--seed", seed, "-n", 24, "--stop", "king", "Once upon a time"))
+                self.assertEqual((reply.stats.n_prompt, reply.stats.n_generated), (5, len(reply.tokens)))
+            sequence.truncate(0)
+            next(sequence.generate(self.ids, 100, greedy))   # and dropped
+            gc.collect()
+            self.assertLess(sequence.pos, 20)
+            sequence.truncate(0)
+            sampling = peridot.Sampling(temperature=0, json_schema={"enum": ["yes", "no"]}, bias={5: -1.0})
+            self.assertIn(json.loads(sequence.generate(self.ids, 24, sampling).read()), ["yes", "no"])
+
+    def test_together(self):
+        prompts = ["Once upon a time", "The little fox", "A king"]
+        with peridot.Session(self.model, n_sequences=3, ctx=128) as session:
+            ids = [self.model.encode(prompt, bos=True) for prompt in prompts]
+            replies = [session.sequence().generate(prompt, 16, greedy) for prompt in ids]
+            for reply, prompt in zip(replies, prompts):
+                self.assertEqual(reply.read(), story("--temp", 0, "-n", 16, prompt))
+
+    def test_chat(self):
+        lines = command("chat", "-m", stories, "--temp", 0, "-n", 12, text=b"The old king\nThe fox\n").decode()
+        chat = self.model.chat()
+        for line in "The old king", "The fox":
+            reply = chat.send(line, 12, greedy).read() + "\n"
+            self.assertEqual(lines[:len(reply)], reply)
+            lines = lines[len(reply):]
+
+    def test_rows(self):
+        model, ids = peridot.Model(golden / "gemma2-q8_0/model.gguf"), [2, 5, 7, 11]
+        with model, peridot.Session(model) as session, session.sequence() as sequence:
+            for kind, width in ("logits", model.info.n_outputs), ("hidden", model.info.d_model):
+                rows = command(kind, "-m", golden / "gemma2-q8_0/model.gguf", "--tokens", "2,5,7,11", "--out", "-")
+                sequence.truncate(0)
+                rows = np.frombuffer(rows, "<f4").reshape(4, width)
+                np.testing.assert_array_equal(getattr(sequence, kind)(ids), rows)
+            sequence.truncate(0)
+            logits = sequence.logits(ids).astype(float)
+            np.testing.assert_array_equal(sequence.logits(), logits[-1].astype(np.float32))
+            sequence.truncate(1)
+            scores, best = sequence.score(ids[1:], first=2)
+            for k in 2, 3:
+                self.assertAlmostEqual(scores[k - 2], logits[k - 1][ids[k]] - np.log(np.exp(logits[k - 1]).sum()), 4)
+                self.assertEqual(best[k - 2], logits[k - 1].argmax() == ids[k])
+
+    def test_embed(self):
+        texts = ["the cat", "a", *map(str, range(40)), "one two " * 40]
+        for pool in "mean", "last", "cls":
+            rows = [json.loads(line) for line in command("embed", "-m", stories, "--pool", pool, *texts).splitlines()]
+            np.testing.assert_allclose(self.model.embed(texts, pool=pool), rows, atol=2e-6)
+
+    def test_save(self):
+        path, session = Path(sys.argv[1], "sequence"), peridot.Session(self.model, n_sequences=3)
+        sequence = session.sequence()
+        begun = sequence.generate(self.ids, 8, peridot.Sampling(seed=3))
+        written = begun.read()
+        sequence.save(path)
+        last = sequence.fork().generate(begun.tokens[-1:], 8, None).read()
+        self.assertEqual(session.load(path).generate(begun.tokens[-1:], 8, None).read(), last)
+        self.assertEqual(written + last, story("--seed", 3, "-n", 16, "Once upon a time"))
+
+    def test_errors(self):
+        with self.assertRaisesRegex(OSError, "none.gguf: No such file"):
+            peridot.Model("none.gguf")
+        with self.assertRaisesRegex(peridot.DeviceError, "nowhere"):
+            peridot.Model(stories, device="nowhere")
+        with peridot.Session(self.model, ctx=8) as session, session.sequence() as sequence:
+            with self.assertRaisesRegex(ValueError, "context of 8 positions"):
+                sequence.eval(range(9))
+            with self.assertRaisesRegex(OverflowError, ""):
+                sequence.eval([2**32 + 2])
+
+    def test_lifetimes(self):
+        model = peridot.Model(stories)
+        sequence = peridot.Session(model).sequence()   # nothing else refers to the session
+        reply = sequence.generate(self.ids, 100)
+        next(reply)
+        model.close()
+        for use in sequence.logits, lambda: sequence.pos, lambda: peridot.Session(model):
+            self.assertRaisesRegex(ValueError, "is closed", use)
+        reply.close()
+        sequence = peridot.Session(peridot.Model(stories)).sequence()
+        gc.collect()
+        sequence.eval(self.ids)
+        self.assertEqual(list(sequence.tokens), self.ids)
+
+    def test_interrupt(self):
+        with peridot.Session(self.model, chunk=1) as session, session.sequence() as sequence:
+            with self.assertRaises(KeyboardInterrupt):
+                sequence.eval(self.ids * 100, progress=lambda *_: os.kill(os.getpid(), signal.SIGINT))
+            self.assertLess(sequence.pos, 500)
+            sequence.eval([5])   # goes on
+        self.assertRaises(ZeroDivisionError, peridot.Model, stories, progress=lambda done, total: 1 / 0)
+
+    def test_bench(self):
+        bench = self.model.bench(64, 16, 1)
+        self.assertGreater(min(bench.prompt, bench.generation, bench.bandwidth), 0)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
