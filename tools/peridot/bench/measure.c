@@ -19,7 +19,7 @@ extern const char bench_commit[];   /* made by commit.cmake */
 
 enum {
     DEFAULT_CHUNK = 256,   /* the most that the library takes at once where it chooses */
-    LEAST_PROMPT = 16, LEAST_LENGTH = 4   /* tokens of a test in a limited time */
+    LEAST_PROMPT = 16, LEAST_LENGTH = 2   /* tokens of a test in a limited time */
 };
 #define LEAST_TESTS_S 5.0   /* of all tests, however long opening took */
 
@@ -238,9 +238,8 @@ static peridot_status fit_test(uint32_t *n_repeats, struct bench *b, struct benc
     double begin = cmd_now(), once = 0;
     for (int i = 0; i < 2; i++) {
         CMD_TRY(fill(b, &probe));
-        double start = cmd_now();
         CMD_TRY(time_once(&sample, b, &probe));
-        once = (cmd_now() - start) / probe.n_tokens * test->n_tokens;
+        once = sample.seconds / sample.n_tokens * test->n_tokens * test->n_sequences;
     }
     seconds -= cmd_now() - begin;
     while (2 * once > seconds && test->n_tokens > probe.n_tokens) test->n_tokens /= 2, once /= 2;
