@@ -109,7 +109,7 @@ void bench_plot_kernels(FILE *file, const struct bench_report *const *reports, s
 {
     struct names names = {.n = 0};
     if (count_tests(&names, reports, n) == 0) return;
-    fputs("<figure>\n", file);
+    fputs("<figure class=\"parts\">\n", file);
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < reports[i]->n_tests; k++)
             if (total_of(&reports[i]->tests[k]) > 0)
