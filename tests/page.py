@@ -220,4 +220,5 @@ def main():
         b.call("DELETE", "")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""The pages of peridot bench in a browser: bench_page.py DRIVER_URL COMPARED.html SINGLE.html [SCREENSHOTS]. At every
+width nothing is cut and nothing scrolls sideways, in dark and light; the table sorts; hostile texts in reports stay
+text. SCREENSHOTS: a folder to leave some."""
+import pathlib
+import sys
+
+from page import Browser, need
+
+# Elements that reach beyond the window, or beyond a parent that hides or scrolls what does not fit.
+CUT = """return [...document.querySelectorAll("main *")].filter(e => {
+    const box = e.getBoundingClientRect(), hides = getComputedStyle(e).overflowX !== "visible";
+    return box.width && (box.left < -1 || box.right > document.documentElement.clientWidth + 1
+        || (hides && e.scrollWidth > e.clientWidth + 1 && !e.closest(".whole")));
+}).map(e => e.tagName + ": " + e.textContent.slice(0, 60)).slice(0, 5)"""
+COLUMN = """return [...document.querySelectorAll("table.machines tbody tr")]
+    .map(row => row.cells[arguments[0]].dataset.v ?? row.cells[arguments[0]].textContent)"""
+
+
+def fits(b, page, shots):
+    for width in 390, 800, 1920:
+        for dark in False, True:
+            b.look(width, 900, dark)
+            b.open(page.as_uri())
+            cut = b.js(CUT)
+            need(not cut, f"{page.name} at {width} pixels cuts {cut}")
+            need(b.js("return document.documentElement.scrollWidth <= innerWidth"),
+                 f"{page.name} at {width} pixels scrolls sideways")
+            if shots:
+                b.shot(shots / f"{page.stem}-{width}{'-dark' if dark else ''}.png")
+
+
+def sorts(b, page):
+    b.look(1920, 900)
+    b.open(page.as_uri())
+    b.click("table.machines th:nth-child(4)")
+    scores = [float(x) for x in b.js(COLUMN, 3) if x]
+    need(len(scores) > 30 and scores == sorted(scores, reverse=True), f"scores do not sort: {scores}")
+    need(b.js(COLUMN, 3)[len(scores):] == [""] * (50 - len(scores)), "reports without a score are not last")
+    b.click("table.machines th:nth-child(4)")
+    need([float(x) for x in b.js(COLUMN, 3) if x] == scores[::-1], "scores do not sort the other way")
+    b.js("const s = document.querySelector('select'); s.value = 1; s.onchange()")
+    labels = b.js(COLUMN, 1)
+    need(labels == sorted(labels), f"reports do not sort by their names: {labels}")
+
+
+def main():
+    driver, compared, single = sys.argv[1], *map(pathlib.Path, sys.argv[2:4])
+    shots = pathlib.Path(sys.argv[4]) if len(sys.argv) > 4 else None
+    b = Browser(driver)
+    try:
+        fits(b, compared, shots)
+        fits(b, single, shots)
+        sorts(b, compared)
+        need(b.js("return document.body.innerText.includes('<script>alert(1)')"), "the hostile report is not shown")
+        need(not b.errors(), "the browser's console: " + str(b.errors()))
+    finally:
+        b.call("DELETE", "")
+
+
+if __name__ == "__main__":
+    main()
