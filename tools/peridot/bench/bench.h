@@ -127,6 +127,12 @@ peridot_status bench_reports_read(struct bench_reports *list, const char *path);
 /* measure.c. Measures all tests of the plan, on a model that it opens and closes. */
 peridot_status bench_measure(struct bench_report *out, const struct bench_plan *plan);
 
+/* describe.c */
+/* Of metadata and the list of tensors: files of the same shape and type have the same. */
+peridot_status bench_hash_file(uint64_t *hash, const char *path);
+/* Everything but what is measured, and the sizes of the session. */
+void bench_describe(struct bench_report *out, const peridot_model_info *model, const struct bench_plan *plan);
+
 /* quick.c */
 /* Measures a fixed set in about BENCH_QUICK_S seconds; what does not fit the device's memory is left out. */
 peridot_status bench_quick(struct bench_reports *out, const struct bench_plan *plan);
