@@ -129,7 +129,16 @@ test_names() {
     fails_with 2 "--type does not know Q9_K_M" convert tiny3:1b -o "$folder/converted.gguf" --type Q9_K_M
 }
 
+test_completion() {
+    run help --complete run -m gemma-2
+    check "files may come as well" [ $status = 1 ]
+    run help --complete run -m goo
+    check "names are completed" grep -qx $'google/gemma-2-tiny\tHugging Face' "$folder/out"
+    check "and only those that begin so" [ "$(wc -l <"$folder/out")" = 1 ]
+}
+
 make_stores
+test_completion
 test_table
 test_names
 finish

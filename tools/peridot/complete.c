@@ -2,6 +2,7 @@
  * (tools/completions) call, and answered from the tables that the parser reads. */
 #include "complete.h"
 #include "commands.h"
+#include "models/stores.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +40,14 @@ static void offer_devices(const struct typed *t)
     peridot_free(devices);
 }
 
+static void offer_models(const struct typed *t)
+{
+    struct cmd_model_list list;
+    peridot_status status = cmd_model_list_find(&list);
+    for (size_t i = 0; i < list.n && status == PERIDOT_OK; i++) offer(t, list.items[i].name, list.items[i].store);
+    cmd_model_list_free(&list);
+}
+
 static void offer_commands(const struct typed *t)
 {
     const struct cmd_command *c;
@@ -63,6 +72,7 @@ static bool offer_values(const struct typed *t, const struct cmd_option *o)
     if (o->value) offer_list(t, o->value);
     else if (strcmp(o->metavar, "TYPE") == 0) offer_list(t, peridot_convert_type);
     else if (strcmp(o->metavar, "DEVICE") == 0) offer_devices(t);
+    else if (strcmp(o->metavar, "MODEL") == 0) return offer_models(t), false;
     else return o->kind != CMD_TEXT && o->kind != CMD_TEXTS;
     return true;
 }

@@ -146,12 +146,14 @@ void cmd_help_overview(bool man)
     print_name(&w, NULL, "Gemma and Llama language models on any GPU, through Vulkan");
     print_section(&w, "SYNOPSIS", "peridot COMMAND [OPTIONS]\nperidot help [--man] COMMAND\nperidot --version");
     print_section(&w, "DESCRIPTION",
-                  "Results go to standard output, progress and statistics to standard error. A model is a .gguf file "
-                  "or a Hugging Face directory; without one, commands use the small demo model that comes with "
-                  "Peridot.");
+                  "Results go to standard output, progress and statistics to standard error. A model is a .gguf file, "
+                  "a Hugging Face directory, or the name of one that peridot models lists; without one, commands use the "
+                  "small demo model that comes with Peridot.");
     print_commands(&w);
     print_section(&w, "ENVIRONMENT",
                   "PERIDOT_DEVICE: the device to use where no --device is given.\n"
+                  "PERIDOT_MODELS: folders with models, with colons between them; peridot models names the places where "
+                  "it finds others.\n"
                   "XDG_CACHE_HOME: compiled pipelines, and what peridot selftest found, are kept in its folder "
                   "peridot (without it, in ~/.cache/peridot); removing them only costs the time to do that again.\n"
                   "XDG_STATE_HOME: what is typed in peridot chat is kept in its folder peridot (without it, in "
