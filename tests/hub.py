@@ -40,7 +40,7 @@ def tree_of(repo):
     if repo.endswith("/huge"):
         rows[0]["lfs"]["size"] = 10**16
     if repo.endswith("/hostile"):
-        for path in ("../../../escaped.json", "/escaped.json", "a/../../escaped.json", "a//b.json", "..", "c\nd.json"):
+        for path in ("../../../escaped-Q5_0.gguf", "/escaped-Q4_0.gguf", "a/../../escaped-Q4_1.gguf", "a//b-Q5_1.gguf", ".."):
             rows.append({"type": "file", "path": path, "size": 2, "oid": etag_of(b"{}")})
         rows.append({"type": "file", "path": "short.json", "size": 2, "oid": "../../../../escaped"})
         rows.append({"type": "file", "path": ["list.json"], "size": -2})

@@ -184,7 +184,11 @@ test_trouble() {
     refuses "left, and 10.0 PB are to be fetched" test/huge
     check "before anything is fetched" [ "$(grep -c resolve "$log")" = 0 ]
     pulls test/hostile
-    check "names that lead elsewhere make no files" [ -z "$(find "$folder" -name 'escaped*' -o -name short.json -o -name 'c?d.json')" ]
+    for name in Q5_0 Q4_0 Q4_1 Q5_1; do
+        refuses "has no GGUF file of type $name; its GGUF files: Q8_0" "test/hostile:$name"
+    done
+    run pull test/hostile/../../../escaped-Q5_0.gguf
+    check "nor is that the name of a file" [ $status = 2 ]
 }
 
 test_two() {
@@ -212,6 +216,24 @@ test_two() {
     pulls test/slow
     check "and it goes on" asked '^store GET [^ ]* bytes=[0-9]+- '
     check "to the whole file" same slow $name
+}
+
+# Allocations fail, one in each run.
+test_alloc() {
+    local failing i n
+    failing=$(dirname "$peridot")/tests/peridot_failing_alloc
+    [ "${PERIDOT_TEST_ALL:-}" ] && [ -x "$failing" ] || return
+    export HF_HUB_CACHE=$folder/scarce
+    COUNT_ALLOCATIONS=$folder/count "$failing" pull test/directory >"$folder/out" 2>"$folder/err"
+    n=$(<"$folder/count")
+    for ((i = 1; i <= n; i++)); do
+        rm -rf "$folder/scarce"
+        FAIL_ALLOCATION=$i "$failing" pull test/directory >"$folder/out" 2>"$folder/err"
+        status=$?
+        check "allocation $i of $n: status $status" [ $status -le 1 ]
+        [ $status = 0 ] || check "allocation $i of $n: says why" grep -q '^peridot: .*memory' <(tail -1 "$folder/err")
+    done
+    unset HF_HUB_CACHE
 }
 
 # What Hugging Face's own library makes of the cache, and of the server.
@@ -250,6 +272,7 @@ test_quants
 test_tokens
 test_trouble
 test_two
+test_alloc
 test_library
 exec 8>&-
 wait
