@@ -81,11 +81,15 @@ test_hints() {
     fails_with 2 "did you mean -m $model?" run "$model" "Why is the sky blue?"
     fails_with 2 "did you mean -m $source/tests/golden/gemma2-base?" embed "$source/tests/golden/gemma2-base"
     fails_with 2 'one argument too many (did you mean -m none.gguf?)' chat none.gguf
+    fails_with 2 'did you mean -m gemma3:1b?' run gemma3:1b "Why is the sky blue?"
+    fails_with 2 'did you mean -m google/gemma-3-1b-it?' chat google/gemma-3-1b-it
+    PERIDOT_MODELS=$source/tests/golden fails_with 2 'did you mean -m gemma2-q8_0/model?' run gemma2-q8_0/model
     fails_with 2 'quote it' run Why is
     fails_with 1 none.gguf run -m none.gguf other.gguf
     fails_with 2 'did you mean run?' generate
     fails_with 2 'did you mean serve?' server
     fails_with 2 'did you mean run -m none.gguf?' none.gguf
+    fails_with 2 'did you mean run -m gemma3:1b?' gemma3:1b
     fails_with 2 'there is no command frobnicate' frobnicate
     check "nothing is near frobnicate" no_hint
 }

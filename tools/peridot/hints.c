@@ -1,4 +1,5 @@
 #include "hints.h"
+#include "models/stores.h"
 #include "text.h"
 
 #include <string.h>
@@ -77,12 +78,28 @@ const char *cmd_hint_command(const char *name, const char *(*at)(size_t i))
     return cmd_nearest(name, at);
 }
 
-bool cmd_hint_is_model(const char *text)
+/* "gemma3:1b", "google/gemma-3-1b-it" */
+static bool is_name(const char *text)
 {
-    static const char ending[] = ".gguf";
-    char path[4096];
-    size_t size = strlen(text), n = sizeof ending - 1;
-    if (size > n && memcmp(text + size - n, ending, n) == 0) return !strchr(text, '\n');
+    size_t n = strcspn(text, ":/");
+    return n > 0 && text[n] && text[n + 1] && !text[strcspn(text, " \t\n")];
+}
+
+static bool is_on_machine(const char *name)
+{
+    struct cmd_model_list list;
+    bool found = false;
+    if (cmd_model_list_find(&list) == PERIDOT_OK)
+        for (size_t i = 0; i < list.n && !found; i++) found = strcmp(list.items[i].name, name) == 0;
+    cmd_model_list_free(&list);
+    return found;
+}
+
+bool cmd_hint_is_model(const char *text, bool misplaced)
+{
+    char path[CMD_PATH_SIZE];
+    if (cmd_ends_with(text, ".gguf")) return !strchr(text, '\n');
     int length = snprintf(path, sizeof path, "%s/config.json", text);
-    return length > 0 && (size_t)length < sizeof path && cmd_is_file(path);
+    if (length > 0 && (size_t)length < sizeof path && cmd_is_file(path)) return true;
+    return is_name(text) && (misplaced || is_on_machine(text));
 }

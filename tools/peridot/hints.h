@@ -9,7 +9,8 @@
 const struct cmd_option *cmd_hint_option(const struct cmd_command *command, const char *name, size_t size, bool exact);
 /* The command that was probably meant, or NULL; `at` lists the names of those that there are. */
 const char *cmd_hint_command(const char *name, const char *(*at)(size_t i));
-/* A path of a model: a .gguf file, there or not, or a folder with a config.json. */
-bool cmd_hint_is_model(const char *text);
+/* A model: a .gguf file, there or not, a folder with a config.json, or the name of one that is on this machine; where
+ * the text is `misplaced` as it stands, whatever looks like such a name. */
+bool cmd_hint_is_model(const char *text, bool misplaced);
 
 #endif

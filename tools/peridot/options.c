@@ -215,10 +215,10 @@ static bool has_seen(const struct parser *p, const struct cmd_option *o)
 }
 
 /* The text, where it is a model's path and was probably meant to follow -m. */
-static const char *misplaced_model(const struct parser *p, const char *text)
+static const char *misplaced_model(const struct parser *p, const char *text, bool misplaced)
 {
     const struct cmd_option *m = find_letter(p->command, 'm');
-    return m && !has_seen(p, m) && cmd_hint_is_model(text) ? text : NULL;
+    return m && !has_seen(p, m) && cmd_hint_is_model(text, misplaced) ? text : NULL;
 }
 
 /* Of a list, the first. */
@@ -232,7 +232,7 @@ static int take_operand(struct parser *p, const char *arg)
 {
     const struct cmd_option *o = find_operand(p->command);
     if (o && (o->kind == CMD_TEXTS || !has_seen(p, o))) return set(p, o, arg);
-    const char *model = misplaced_model(p, o ? operand_value(p, o) : arg);
+    const char *model = misplaced_model(p, o ? operand_value(p, o) : arg, true);
     if (!o && !model) return cmd_usage(p->command, "%s is one argument too many", arg);
     if (!o) return cmd_usage(p->command, "%s is one argument too many (did you mean -m %s?)", arg, model);
     if (model)
@@ -245,7 +245,7 @@ static int take_operand(struct parser *p, const char *arg)
 static int check_operand(const struct parser *p)
 {
     const struct cmd_option *o = find_operand(p->command);
-    const char *model = o && has_seen(p, o) ? misplaced_model(p, operand_value(p, o)) : NULL;
+    const char *model = o && has_seen(p, o) ? misplaced_model(p, operand_value(p, o), false) : NULL;
     if (!model) return CMD_OK;
     return cmd_usage(p->command, "%s is a model and no %s (did you mean -m %s?)", model, o->metavar, model);
 }
