@@ -62,8 +62,10 @@ static peridot_status talk(struct cmd_chat *chat)
 static peridot_status take_line(struct cmd_chat *chat, const char *line, size_t size)
 {
     if (memchr(line, 0, size)) return cmd_fail(PERIDOT_ERROR_ARGUMENT, "standard input: a line has a zero byte in it");
-    char *text = strndup(line, size);
+    char *text = malloc(size + 1);
     if (!text) return cmd_fail_alloc(size, "line");
+    memcpy(text, line, size);
+    text[size] = 0;
     peridot_status status = take_message(chat, text);
     free(text);
     return status;

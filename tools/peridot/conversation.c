@@ -1,5 +1,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "conversation.h"
+#include "os.h"
 #include "json.h"
 #include "text.h"
 
@@ -228,9 +229,9 @@ peridot_status cmd_conversation_save(const struct cmd_conversation *c, const cha
     char *text = NULL;
     size_t size = 0;
     peridot_output *output;
-    FILE *file = open_memstream(&text, &size);
+    FILE *file = cmd_memory_open(&text, &size);
     if (file) write_messages(file, c);
-    if (!file || fclose(file) != 0) return cmd_fail_alloc(size, "conversation");
+    if (!file || !cmd_memory_close(file, &text, &size)) return cmd_fail_alloc(size, "conversation");
     peridot_status status = peridot_output_open(&output, path);
     if (status == PERIDOT_OK) {
         status = peridot_output_write(output, text, size);

@@ -1,22 +1,13 @@
-#define _POSIX_C_SOURCE 200809L
 #include "lines.h"
+#include "os.h"
 #include "terminal.h"
 #include "text.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { READ_SIZE = 1 << 16 };
-
-/* A file always has something to give, if only its end; so does a pipe whose writer is gone. */
-static bool is_ready(void)
-{
-    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
-    return poll(&input, 1, 0) != 0;
-}
 
 /* Makes room for READ_SIZE bytes after what is there. */
 static peridot_status make_room(struct cmd_lines *l)
@@ -31,7 +22,7 @@ static peridot_status make_room(struct cmd_lines *l)
 static peridot_status read_some(struct cmd_lines *l)
 {
     CMD_TRY(make_room(l));
-    ssize_t size = read(STDIN_FILENO, l->data + l->end, READ_SIZE);
+    ptrdiff_t size = cmd_input_read(l->data + l->end, READ_SIZE);
     if (cmd_interrupted()) return cmd_fail(PERIDOT_CANCELLED, "stopped");
     if (size < 0 && errno != EINTR) return cmd_fail(PERIDOT_ERROR_IO, "standard input: %s", strerror(errno));
     if (size > 0) l->end += (size_t)size;
@@ -50,7 +41,7 @@ peridot_status cmd_lines_next(enum cmd_lines_state *state, const char **text, si
         *size = end - l->begin;
         l->seen = newline ? end + 1 : end;
         if (*state == CMD_LINES_ONE) l->begin = l->seen;
-        if (*state != CMD_LINES_WAIT || (!wait && !is_ready())) return PERIDOT_OK;
+        if (*state != CMD_LINES_WAIT || (!wait && !cmd_input_is_ready())) return PERIDOT_OK;
         if (*size > CMD_TEXT_MAX)
             return cmd_fail(PERIDOT_ERROR_IO, "standard input: a line of more than the %d MiB that are read",
                             CMD_TEXT_MAX >> 20);

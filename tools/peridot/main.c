@@ -1,20 +1,17 @@
 /* The command `peridot`: finds the subcommand in the table of commands.c and runs it. What every command shares at its
  * end lives here: a full disk behind stdout is a failure, and a command stopped by a signal dies of that signal, so
  * that a shell loop around it stops too. A command whose output is a pipe without a reader dies of SIGPIPE, quietly. */
-#define _POSIX_C_SOURCE 200809L
 #include "commands.h"
 #include "complete.h"
 #include "help.h"
 #include "options.h"
+#include "os.h"
 #include "terminal.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static int show_help(const char *name, bool man)
 {
@@ -60,15 +57,6 @@ static int dispatch(int argc, char **argv)
     return command ? run_command(command, argc - 2, argv + 2) : CMD_USAGE;
 }
 
-/* A file that is opened would get the number of a standard descriptor that is closed, and messages would be written
- * into it. Results for a closed standard output fail to be written, and its stand-in sees to that. */
-static bool open_standard(void)
-{
-    for (int fd = 0; fd < 3; fd++)
-        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_WRONLY) != fd) return false;
-    return true;
-}
-
 /* A result that did not reach its file is a failure. */
 static int close_output(int result)
 {
@@ -80,8 +68,7 @@ static int close_output(int result)
 
 int main(int argc, char **argv)
 {
-    if (!open_standard()) return CMD_FAILURE;
-    signal(SIGXFSZ, SIG_IGN);   /* a limit on sizes of files is an error of write, told in a sentence */
+    if (!cmd_process_begin()) return CMD_FAILURE;
     int result = close_output(dispatch(argc, argv));
     cmd_interrupt_raise();
     return result;

@@ -1,14 +1,13 @@
 #define _POSIX_C_SOURCE 200809L
 #include "open.h"
 #include "models/names.h"
+#include "os.h"
 #include "terminal.h"
 #include "text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { PATH_SIZE = 4096 };
 #define ONCE_SECONDS 5.0   /* of tuning before a first run */
@@ -32,9 +31,7 @@ const char *cmd_device_type_name(peridot_device_type type)
 /* Puts "FOLDER/relative" into path, where FOLDER holds the running executable; false when there is no such file. */
 static bool beside_executable(char path[PATH_SIZE], const char *relative)
 {
-    ssize_t size = readlink("/proc/self/exe", path, PATH_SIZE);
-    if (size <= 0 || size >= PATH_SIZE) return false;
-    path[size] = 0;
+    if (!cmd_executable_path(path, PATH_SIZE)) return false;
     char *name = strrchr(path, '/') + 1;
     if ((size_t)(name - path) + strlen(relative) >= PATH_SIZE) return false;
     strcpy(name, relative);
@@ -75,8 +72,7 @@ peridot_status cmd_model_path(const char **path, const char *given)
 /* What an older Peridot made for all to read becomes the user's alone. */
 static bool is_usable(const char *path)
 {
-    struct stat st;
-    if (lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() && st.st_mode & 077) chmod(path, 0700);
+    cmd_make_private(path);
     if (peridot_cache_check(path) == PERIDOT_OK) return true;
     fprintf(stderr, "the cache folder is not used: %s\n", peridot_last_error());
     return false;

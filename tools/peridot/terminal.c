@@ -1,5 +1,6 @@
-#define _XOPEN_SOURCE 700   /* SIGPROF, SIGVTALRM */
+#define _POSIX_C_SOURCE 200809L
 #include "terminal.h"
+#include "os.h"
 #include "text.h"
 
 #include <inttypes.h>
@@ -29,18 +30,7 @@ static void on_signal(int number)
     }
 }
 
-void cmd_interrupt_watch(void)
-{
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGALRM, SIGUSR1, SIGUSR2, SIGXCPU,
-                                  SIGVTALRM, SIGPROF};
-    struct sigaction action, present;
-    memset(&action, 0, sizeof action);
-    action.sa_handler = on_signal;
-    sigfillset(&action.sa_mask);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (sigaction(numbers[i], NULL, &present) == 0 && present.sa_handler != SIG_IGN)   /* nohup stays nohup */
-            sigaction(numbers[i], &action, NULL);
-}
+void cmd_interrupt_watch(void) { cmd_signals_catch(on_signal); }
 
 void cmd_interrupt_cancels(peridot_session *session) { working = session; }
 
@@ -49,7 +39,7 @@ bool cmd_interrupted(void)
     return caught != 0;
 }
 
-bool cmd_interrupted_by_pipe(void) { return caught == SIGPIPE; }
+bool cmd_interrupted_by_pipe(void) { return cmd_signal_is_pipe(caught); }
 
 bool cmd_interrupt_clear(void)
 {

@@ -1,11 +1,9 @@
 #define _POSIX_C_SOURCE 200809L
-#define _DEFAULT_SOURCE   /* getrusage's ru_maxrss */
 #include "util.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -54,12 +52,6 @@ double cmd_now(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-uint64_t cmd_memory_peak(void)
-{
-    struct rusage usage;
-    return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_maxrss << 10 : 0;   /* KiB, on Linux */
 }
 
 bool cmd_is_file(const char *path)

@@ -5,6 +5,7 @@
  * limited time each test gets its share of what is left, and does fewer repeats, or fewer tokens. */
 #define _XOPEN_SOURCE 700
 #include "bench.h"
+#include "../os.h"
 #include "../terminal.h"
 #include "../text.h"
 
@@ -484,10 +485,8 @@ static peridot_status make_file(const char *path, const struct bench_plan *plan)
  * it. */
 static peridot_status open_shape(struct bench *b)
 {
-    const char *base = getenv("TMPDIR");
     char folder[3072], path[3072 + 16];
-    int size = snprintf(folder, sizeof folder, "%s/peridot-XXXXXX", base && *base ? base : "/tmp");
-    if (size < 0 || (size_t)size >= sizeof folder || !mkdtemp(folder))
+    if (!cmd_temporary_folder(folder, sizeof folder))
         return cmd_fail(PERIDOT_ERROR_IO, "%s: cannot make this temporary folder", folder);
     snprintf(path, sizeof path, "%s/random.gguf", folder);
     peridot_status status = make_file(path, b->plan);

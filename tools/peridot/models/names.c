@@ -1,12 +1,12 @@
 #define _POSIX_C_SOURCE 200809L
 #include "names.h"
 #include "stores.h"
+#include "../os.h"
 #include "../text.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 
 enum { MAX_CANDIDATES = 6 };
 
@@ -150,9 +150,8 @@ static bool is_path(const char *name)
 peridot_status cmd_model_resolve(char **path, const char *name)
 {
     struct cmd_model_list list = {0};
-    struct stat st;
     *path = NULL;
-    bool exists = lstat(name, &st) == 0;
+    bool exists = cmd_path_exists(name);
     peridot_status status = exists ? PERIDOT_OK : cmd_model_list_find(&list);
     if (!exists && status == PERIDOT_OK) {
         const struct name wanted = parse(name);

@@ -1,11 +1,11 @@
-#define _GNU_SOURCE   /* POLLRDHUP */
+#define _POSIX_C_SOURCE 200809L
 #include "engine.h"
 #include "cache.h"
 #include "rows.h"
 #include "write.h"
+#include "../os.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -196,8 +196,7 @@ static void begin_some(struct serve_engine *e)
 static bool is_gone(struct serve_job *job)
 {
     pthread_mutex_lock(&job->lock);
-    struct pollfd p = {.fd = job->socket, .events = POLLRDHUP};
-    if (job->socket >= 0 && poll(&p, 1, 0) > 0 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR))) job->closed = true;
+    if (job->socket >= 0 && cmd_socket_is_closed(job->socket)) job->closed = true;
     pthread_mutex_unlock(&job->lock);
     return job->closed;
 }

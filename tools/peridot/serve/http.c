@@ -4,13 +4,15 @@
 #include "log.h"
 #include "pages.h"
 #include "read.h"
+#include "../os.h"
 
 #include <microhttpd.h>
-#include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/socket.h>
+#ifndef _WIN32   /* whose getaddrinfo comes with microhttpd.h */
+#include <netdb.h>
+#endif
 
 /* A connection, from accept to close. */
 struct link {
@@ -340,7 +342,7 @@ static void submit(struct serve_http *http, struct exchange *x, struct MHD_Conne
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
     x->submitted = true;
     x->job->connection = c;
-    x->job->socket = info ? info->connect_fd : -1;
+    x->job->socket = info ? (int)info->connect_fd : -1;
     set_busy(http, c, true);
     serve_job_own(x->job);
     if (!serve_reader_add(http->server->reader, x->job)) {
@@ -415,7 +417,7 @@ static void connected(void *user, struct MHD_Connection *c, void **context, enum
         const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
         *context = link = calloc(1, sizeof *link);
         if (link && info) {
-            *link = (struct link){.next = http->links, .socket = info->connect_fd, .since_s = cmd_now()};
+            *link = (struct link){.next = http->links, .socket = (int)info->connect_fd, .since_s = cmd_now()};
             if (link->next) link->next->previous = link;
             http->links = link;
         }
@@ -433,7 +435,7 @@ void serve_http_tend(struct serve_http *http)
     double now = cmd_now();
     pthread_mutex_lock(&http->lock);
     for (struct link *link = http->links; link; link = link->next)
-        if (!link->busy && now - link->since_s > http->server->args->timeout_s) shutdown(link->socket, SHUT_RDWR);
+        if (!link->busy && now - link->since_s > http->server->args->timeout_s) cmd_socket_end(link->socket);
     pthread_mutex_unlock(&http->lock);
 }
 
@@ -465,7 +467,9 @@ static void log_nothing(void *user, const char *format, va_list args) { (void)us
 static peridot_status listen_at(struct serve_http *http, const struct addrinfo *address)
 {
     const struct serve_args *args = http->server->args;
-    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG
+    unsigned flags = (MHD_is_feature_supported(MHD_FEATURE_EPOLL) == MHD_YES ? MHD_USE_EPOLL_INTERNAL_THREAD
+                                                                             : MHD_USE_AUTO_INTERNAL_THREAD)
+        | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG
         | (address->ai_family == AF_INET6 ? MHD_USE_IPv6 : 0);
     if (!is_loopback(address->ai_addr) && !http->server->n_keys && !args->insecure)
         return cmd_fail(PERIDOT_ERROR_ARGUMENT,

@@ -1,15 +1,14 @@
-#define _DEFAULT_SOURCE   /* getentropy */
 #include "read.h"
 #include "engine.h"
 #include "log.h"
 #include "params.h"
 #include "write.h"
+#include "../os.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct serve_reader {
     struct serve_server *server;
@@ -301,7 +300,7 @@ static void set_defaults(struct serve_job *job)
     static const char *const prefixes[SERVE_N_APIS] = {
         [SERVE_CHAT] = "chatcmpl-", [SERVE_COMPLETIONS] = "cmpl-", [SERVE_RESPONSES] = "resp_"};
     uint64_t random[2] = {0};
-    if (getentropy(random, sizeof random) != 0) random[0] = (uint64_t)(cmd_now() * 1e9);
+    cmd_random_bytes(random, sizeof random);
     snprintf(job->id, sizeof job->id, "%s%016" PRIx64, prefixes[job->api] ? prefixes[job->api] : "", random[0]);
     job->sampling = (peridot_sampling){.size = sizeof job->sampling, .temperature = 1, .top_p = 1,
                                        .top_k = 40,

@@ -3,13 +3,12 @@
 #include "engine.h"
 #include "http.h"
 #include "read.h"
+#include "../os.h"
 #include "../terminal.h"
 #include "../text.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #define GRACE_SECONDS 10.0     /* that requests get to end when the server does */
@@ -85,15 +84,6 @@ static peridot_status name_model(struct serve_server *s)
     return PERIDOT_OK;
 }
 
-/* Each connection takes a file descriptor. */
-static void raise_limit(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= 2 * SERVE_MAX_CONNECTIONS) return;
-    limit.rlim_cur = (rlim_t)cmd_min(limit.rlim_max, 2 * SERVE_MAX_CONNECTIONS);
-    setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 /* ---- watching ---- */
 
 /* A step that never comes back can only be ended with the process; whoever started it can start it again. */
@@ -105,29 +95,21 @@ static void check_step(const struct serve_server *s, double most)
     _exit(CMD_FAILURE);
 }
 
-/* True when a signal came within the time. */
-static bool wait_for_signal(const sigset_t *signals, double seconds)
+static void watch(struct serve_server *s)
 {
-    const struct timespec time = {.tv_sec = (time_t)seconds,
-                                  .tv_nsec = (long)(1e9 * (seconds - (double)(time_t)seconds))};
-    return sigtimedwait(signals, NULL, &time) > 0;
-}
-
-static void watch(struct serve_server *s, const sigset_t *signals)
-{
-    while (!wait_for_signal(signals, 0.5)) {
+    while (!cmd_signals_wait(0.5)) {
         serve_http_tend(s->http);
         check_step(s, STEP_SECONDS);
     }
 }
 
 /* Those that are at work get their time; a second signal takes it. */
-static void drain(struct serve_server *s, const sigset_t *signals)
+static void drain(struct serve_server *s)
 {
     double end = cmd_now() + GRACE_SECONDS;
     s->draining = true;
     fprintf(stderr, "ending: %u request%s %.0f s\n", s->n_jobs, s->n_jobs == 1 ? " has" : "s have", GRACE_SECONDS);
-    while (s->n_jobs && cmd_now() < end && !wait_for_signal(signals, 0.02))
+    while (s->n_jobs && cmd_now() < end && !cmd_signals_wait(0.02))
         serve_http_tend(s->http);
 }
 
@@ -137,28 +119,28 @@ static void end(struct serve_server *s)
     double begun = cmd_now();
     serve_engine_stop(s->engine);
     while (s->n_jobs && cmd_now() - begun < 5)
-        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+        cmd_sleep(0.01);
     if (s->n_jobs) _exit(CMD_OK);
-    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    cmd_sleep(0.05);
 }
 
-static peridot_status serve(struct serve_server *s, const sigset_t *signals)
+static peridot_status serve(struct serve_server *s)
 {
     CMD_TRY(read_keys(s));
     CMD_TRY(cmd_model_need_head(&s->args->model, CMD_HEAD_LANGUAGE | CMD_HEAD_NONE, "serve"));
     CMD_TRY(name_model(s));
     CMD_TRY(serve_http_open(&s->http, s));
     cmd_interrupt_watch();
-    pthread_sigmask(SIG_UNBLOCK, signals, NULL);   /* they end the loading */
+    cmd_signals_hold(false);   /* they end the loading */
     peridot_status status = serve_engine_create(&s->engine, s);
-    pthread_sigmask(SIG_BLOCK, signals, NULL);
+    cmd_signals_hold(true);
     CMD_TRY(status);
     CMD_TRY(serve_reader_create(&s->reader, s));
     s->ready = true;
     fprintf(stderr, "serving %s at http://%s:%u: a cache of %u positions, of which a conversation can have %u\n",
             s->model_id, s->args->host, serve_http_port(s->http), s->n_positions, s->ctx);
-    watch(s, signals);
-    drain(s, signals);
+    watch(s);
+    drain(s);
     end(s);
     return PERIDOT_OK;
 }
@@ -166,20 +148,13 @@ static peridot_status serve(struct serve_server *s, const sigset_t *signals)
 static int run(const struct cmd_command *command, const void *arguments)
 {
     struct serve_server s = {.args = arguments};
-    sigset_t signals;
     if (s.args->key && !*s.args->key) return cmd_usage(command, "--api-key takes a key that is not empty");
     if (s.args->cors && strcmp(s.args->cors, "*") == 0)
         return cmd_usage(command, "--cors takes one origin, such as https://chat.example.org");
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGINT);
-    sigaddset(&signals, SIGTERM);
-    sigaddset(&signals, SIGHUP);
-    sigaddset(&signals, SIGQUIT);
-    signal(SIGPIPE, SIG_IGN);   /* clients may go away */
-    pthread_sigmask(SIG_BLOCK, &signals, NULL);   /* for all threads: only `watch` takes them */
+    cmd_signals_hold(true);   /* in all threads: only `watch` takes them */
     pthread_mutex_init(&s.metrics.lock, NULL);
-    raise_limit();
-    peridot_status status = serve(&s, &signals);
+    cmd_allow_connections(SERVE_MAX_CONNECTIONS);
+    peridot_status status = serve(&s);
     serve_http_close(s.http);
     serve_reader_free(s.reader);
     serve_engine_free(s.engine);
