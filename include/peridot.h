@@ -47,7 +47,9 @@
 extern "C" {
 #endif
 
-#if defined(__GNUC__)
+#if defined(_WIN32) && defined(PERIDOT_BUILD)
+#define PERIDOT_API __declspec(dllexport)
+#elif defined(__GNUC__) && !defined(_WIN32)
 #define PERIDOT_API __attribute__((visibility("default")))
 #else
 #define PERIDOT_API

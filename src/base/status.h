@@ -7,7 +7,9 @@
 
 #include "peridot.h"
 
-#if defined(__GNUC__)
+#if defined(__MINGW32__)   /* whose printf is otherwise taken for Microsoft's */
+#define PD_PRINTF(fmt, args) __attribute__((format(gnu_printf, fmt, args)))
+#elif defined(__GNUC__)
 #define PD_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #else
 #define PD_PRINTF(fmt, args)

@@ -23,10 +23,12 @@ else()
 endif()
 need(PCRE2 libpcre2-8)
 if(PERIDOT_COMMAND)
-  need(LIBEDIT libedit)            # chat
+  if(NOT WIN32)
+    need(LIBEDIT libedit)          # chat
+    need(GNUTLS gnutls)            # the hashes of what pull fetches
+  endif()
   need(MICROHTTPD libmicrohttpd)   # serve
   need(CURL libcurl>=7.85)         # pull
-  need(GNUTLS gnutls)              # and its hashes
 endif()
 
 # Not by pkg-config: Debian's sentencepiece.pc asks for protobuf-lite, which only its own build needs.

@@ -6,7 +6,9 @@
 
 #include <stdio.h>
 
-#if defined(__GNUC__)
+#if defined(__MINGW32__)   /* whose printf is otherwise taken for Microsoft's */
+#define CMD_PRINTF(text, args) __attribute__((format(gnu_printf, text, args)))
+#elif defined(__GNUC__)
 #define CMD_PRINTF(text, args) __attribute__((format(printf, text, args)))
 #else
 #define CMD_PRINTF(text, args)
