@@ -5,18 +5,18 @@
 
 #include <math.h>
 
-#define FIRST_CHUNK 16       /* what even a slow GPU does in a fraction of a second */
-#define SUBMIT_SECONDS 0.2   /* what chunks aim at; drivers take a device away after about two */
-#define FEW_SECONDS 1.0      /* what FIRST_CHUNK tokens may take */
-#define SLOWER 1.1           /* than one token */
-#define DIFFERENT 1.25       /* times the work or the time: less of a difference says nothing over the noise */
+#define FIRST_CHUNK 16       /* tokens, before anything was measured: a fraction of a second even on a slow GPU */
+#define SUBMIT_SECONDS 0.2   /* target of a chunk; drivers reset a device after about 2 s */
+#define FEW_SECONDS 1.0      /* limit for FIRST_CHUNK tokens */
+#define SLOWER 1.1           /* limit for a chunk, relative to one token */
+#define DIFFERENT 1.25       /* ratio above which two measurements differ by more than noise */
 
 uint64_t pd_n_keys(const struct pd_layer *layer, uint32_t pos)
 {
     return layer->window ? pd_min((uint64_t)pos + 1, layer->window) : (uint64_t)pos + 1;
 }
 
-/* Scores and weighted values are 2 each for every key; the embedding is only looked up. */
+/* Per key 2 for the score and 2 for the weighted value; the embedding is a lookup. */
 double pd_token_flop(const struct pd_model *model, uint32_t pos, bool head)
 {
     const struct pd_config *c = &model->config;
@@ -34,11 +34,12 @@ static bool differ(double a, double b) { return a > DIFFERENT * b || b > DIFFERE
 void pd_pace_took(struct pd_pace *p, double flop, double seconds)
 {
     if (differ(flop, p->last.flop)) p->other = p->last;
-    else if (differ(seconds, p->last.seconds)) p->other = (struct pd_timed_work){0};   /* the device has changed */
+    else if (differ(seconds, p->last.seconds)) p->other = (struct pd_timed_work){0};   /* the device changed its speed */
     p->last = (struct pd_timed_work){flop, fmax(seconds, 1e-6)};
 }
 
-/* Seconds per flop, on the line through both chunks; through the last one and none where they are alike. */
+/* Seconds per flop: the slope of the line through both chunks, or through the last one and the origin where both are of
+ * one size. */
 static double slope(const struct pd_pace *p)
 {
     double all = p->last.seconds / p->last.flop, flop = p->last.flop - p->other.flop;
@@ -51,8 +52,8 @@ static double seconds_of(const struct pd_pace *p, double flop)
     return p->last.seconds + slope(p) * (flop - p->last.flop);
 }
 
-/* Twice the largest chunk that was timed is the most. */
-static double fits(const struct pd_pace *p, double seconds, double token)
+/* Tokens that take so long; at most twice the largest chunk that was measured. */
+static double tokens_within(const struct pd_pace *p, double seconds, double token)
 {
     double most = 2 * fmax(p->last.flop, p->other.flop), each = fmax(slope(p), 1e-30);
     return fmin(p->last.flop + (seconds - p->last.seconds) / each, most) / token;
@@ -60,27 +61,28 @@ static double fits(const struct pd_pace *p, double seconds, double token)
 
 static uint32_t whole(double n) { return (uint32_t)fmin(fmax(n + 0.01, 1), UINT32_MAX / 2); }
 
-/* Where only one token was timed, a second one shows what more of them cost. */
-static bool knows_one(const struct pd_pace *p, double token)
+/* Only single tokens were measured: what a further token costs is unknown. */
+static bool measured_one(const struct pd_pace *p, double token)
 {
     return p->other.flop == 0 && p->last.flop < DIFFERENT * token;
 }
 
-/* As many as read the weights with the first one are worth a little more than what a chunk aims at. */
-static double fits_or_few(const struct pd_pace *p, double seconds, double token)
+/* At least as many tokens as take little longer than one, since they share its reading of the weights. */
+static double tokens_within_or_few(const struct pd_pace *p, double seconds, double token)
 {
-    return fits(p, fmax(seconds, SLOWER * seconds_of(p, token)), token);
+    return tokens_within(p, fmax(seconds, SLOWER * seconds_of(p, token)), token);
 }
 
 uint32_t pd_next_chunk(const struct pd_pace *p, double token)
 {
     if (p->last.flop == 0) return FIRST_CHUNK;
-    if (knows_one(p, token) && p->last.seconds < FEW_SECONDS) return 2;
-    return whole(fmax(fits(p, SUBMIT_SECONDS, token), fmin(fits_or_few(p, FEW_SECONDS, token), FIRST_CHUNK)));
+    if (measured_one(p, token) && p->last.seconds < FEW_SECONDS) return 2;
+    double few = fmin(tokens_within_or_few(p, FEW_SECONDS, token), FIRST_CHUNK);
+    return whole(fmax(tokens_within(p, SUBMIT_SECONDS, token), few));
 }
 
 uint32_t pd_next_shared_chunk(const struct pd_pace *p, double token)
 {
     if (p->last.flop == 0) return 1;
-    return knows_one(p, token) ? 2 : whole(fits_or_few(p, SUBMIT_SECONDS, token));
+    return measured_one(p, token) ? 2 : whole(tokens_within_or_few(p, SUBMIT_SECONDS, token));
 }

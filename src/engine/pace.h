@@ -1,24 +1,26 @@
-/* What evaluating tokens costs, and how many of a prompt a device does in a given time: a chunk takes a time of its
- * own, mostly to read the weights, and one for each multiplication. */
+/* A cost model of prompt chunks: a chunk takes a fixed time, mostly to read the weights, and a time per multiplication.
+ * It is fitted to the chunks measured so far and predicts how many tokens fit a given time. */
 #ifndef PD_ENGINE_PACE_H
 #define PD_ENGINE_PACE_H
 
 #include "engine/model.h"
 
-/* Keys that a token at `pos` looks at in a layer. */
+/* Number of keys that attention at `pos` reads in a layer. */
 uint64_t pd_n_keys(const struct pd_layer *layer, uint32_t pos);
-/* Multiplications and additions for one token at `pos`; head: with its logits. */
+/* Multiplications and additions to evaluate a token at `pos`; head: including its logits. */
 double pd_token_flop(const struct pd_model *model, uint32_t pos, bool head);
 
 struct pd_pace {
-    struct pd_timed_work { double flop, seconds; } last, other;   /* chunks: `other` was before, of another size */
+    struct pd_timed_work { double flop, seconds; } last, other;   /* the latest chunk, and the latest of another size */
 };
 
+/* A chunk of so many flop took so long. */
 void pd_pace_took(struct pd_pace *p, double flop, double seconds);
-/* Tokens, of `token` flop each, of the next submit: as many as fit 0.2 s. Where reading the weights takes longest, a
- * token more costs little: some may take longer than many. */
+/* Number of tokens of the next chunk, at `token` flop each: as many as take 0.2 s. Where reading the weights alone takes
+ * longer, up to 16 that take at most 1 s. */
 uint32_t pd_next_chunk(const struct pd_pace *p, double token);
-/* The same where others wait for it: as many as fit the time, at least one. */
+/* The same while other sequences wait for the chunk: where a single token takes longer than 0.2 s, as many as take at
+ * most 10 % longer than that one. */
 uint32_t pd_next_shared_chunk(const struct pd_pace *p, double token);
 
 #endif
