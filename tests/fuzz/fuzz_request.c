@@ -1,8 +1,8 @@
-/* The body of a request to peridot serve, read up to its texts: the first byte says of which interface. A refusal is
- * JSON. */
+/* The body of a request to peridot serve, read up to the tokens of its texts: the first byte says of which interface. A
+ * refusal is JSON. */
 #include "vocabulary.h"
 
-#include "serve/params.h"
+#include "serve/read.h"
 #include "serve/server.h"
 
 #include <string.h>
@@ -24,12 +24,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size == 0) return 0;
     if (!server.model_id[0]) strcpy(server.model_id, "tiny");
     server.d_model = 64;
+    server.ctx = 256;
     struct serve_job *job = serve_job_new(&server, (enum serve_api)(data[0] % SERVE_N_APIS));
+    struct serve_buffer out = {0};
     FUZZ_CHECK(job);
-    job->document = yyjson_read((const char *)data + 1, size - 1, 0);
-    bool ok = job->document && serve_params_read(job, yyjson_doc_get_root(job->document))
-              && serve_job_compile(job, fuzz_vocab(FUZZ_VOCAB_LLAMA3));
-    if (!ok && job->document) check_error(&job->error);
+    serve_put(&job->body, data + 1, size - 1);
+    if (!serve_read_body(&out, job, fuzz_vocab(FUZZ_VOCAB_LLAMA3))) check_error(&job->error);
+    serve_buffer_free(&out);
     serve_job_drop_grammar(job);
     serve_job_drop(job);
     return 0;

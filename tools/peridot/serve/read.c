@@ -319,7 +319,7 @@ static bool parse(struct serve_job *job)
     return serve_params_read(job, yyjson_doc_get_root(job->document));
 }
 
-static bool read_body(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab)
+bool serve_read_body(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab)
 {
     if (!parse(job) || !serve_job_compile(job, vocab)) return false;
     yyjson_val *root = yyjson_doc_get_root(job->document);
@@ -344,7 +344,7 @@ static void take(struct serve_reader *r, struct serve_job *job)
     struct serve_buffer out = {0};
     serve_log_prompt(job);
     const peridot_vocab *vocab = serve_engine_vocab(r->server->engine);
-    bool good = vocab ? read_body(&out, job, vocab)
+    bool good = vocab ? serve_read_body(&out, job, vocab)
                       : serve_refuse(&job->error, 503, NULL, NULL, "the model is not loaded");
     job->vocab = vocab;
     if (good && !out.size) serve_write_begin(job);

@@ -11,4 +11,8 @@ void serve_reader_free(struct serve_reader *reader);
 /* Takes over an ownership of the job, whose body is complete; false: too many wait already. */
 bool serve_reader_add(struct serve_reader *reader, struct serve_job *job);
 
+/* Makes the tasks of a job from its body, or puts the answer into `out` where no device is needed for it. False: the
+ * job's error says why. */
+bool serve_read_body(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab);
+
 #endif
