@@ -24,7 +24,7 @@ print(*(family.name for family in read(sys.stdin.read())))' < <(curl -s "$url/me
     check "/metrics is what Prometheus reads" matches out '^peridot_requests .* peridot_request_seconds$'
     # Which token ids, lengths and schemas the model takes is not in the document: valid requests may be refused.
     "$clients/schemathesis" --no-color run "$url/openapi.json" --max-time "${PERIDOT_TEST_SECONDS:-3600}" \
-        --request-timeout 120 --exclude-checks positive_data_acceptance --continue-on-failure \
+        --request-timeout 600 --exclude-checks positive_data_acceptance --continue-on-failure \
         --suppress-health-check all >"$folder/out" 2>"$folder/err"
     check "schemathesis finds all as /openapi.json says" [ $? = 0 ]
     stop
