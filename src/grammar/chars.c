@@ -53,32 +53,32 @@ peridot_status pd_chars_from_length(struct pd_chars *out, uint32_t min, uint32_t
 struct pairs {
     struct pd_chars *out;
     uint32_t *number;              /* [a's states * b's]: the pair's state, 0: none yet */
-    uint32_t *left, *right;        /* [out->n_states]: what each is the pair of */
-    size_t left_capacity, right_capacity;
-    uint32_t n_right;              /* states of b */
+    struct {
+        uint32_t a, b;
+    } *of;                         /* [out->n_states]: what each is the pair of */
+    size_t of_capacity;
+    uint32_t n_b;                  /* states of b */
 };
 
 static uint32_t pair(struct pairs *p, uint32_t a, uint32_t b)
 {
-    uint32_t *number = &p->number[(size_t)a * p->n_right + b];
+    uint32_t *number = &p->number[(size_t)a * p->n_b + b];
     struct pd_chars *out = p->out;
     if (a == PD_CHARS_END && b == PD_CHARS_END) return PD_CHARS_END;
     if (*number || (a == PD_CHARS_START && b == PD_CHARS_START)) return *number;
     uint32_t state = pd_chars_state(out);
     if (out->status == PERIDOT_OK)
-        out->status = pd_array_reserve(&p->left, &p->left_capacity, state, 1, sizeof *p->left, "pattern");
-    if (out->status == PERIDOT_OK)
-        out->status = pd_array_reserve(&p->right, &p->right_capacity, state, 1, sizeof *p->right, "pattern");
+        out->status = pd_array_reserve(&p->of, &p->of_capacity, state, 1, sizeof *p->of, "pattern");
     if (out->status != PERIDOT_OK) return 0;
-    p->left[state] = a;
-    p->right[state] = b;
+    p->of[state].a = a;
+    p->of[state].b = b;
     return *number = state;
 }
 
 static void expand(struct pairs *p, uint32_t state, const struct pd_chars *a, const uint32_t *first_a,
                    const struct pd_chars *b, const uint32_t *first_b)
 {
-    uint32_t left = p->left[state], right = p->right[state];
+    uint32_t left = p->of[state].a, right = p->of[state].b;
     for (uint32_t i = first_a[left]; i < first_a[left + 1]; i++)
         if (a->edges[i].low == PD_SKIP) pd_chars_skip(p->out, state, pair(p, a->edges[i].to, right));
     for (uint32_t k = first_b[right]; k < first_b[right + 1]; k++)
@@ -110,27 +110,24 @@ static uint32_t *find_first(const struct pd_chars *c)
 
 peridot_status pd_chars_intersect(struct pd_chars *out, const struct pd_chars *a, const struct pd_chars *b)
 {
-    struct pairs p = {.out = out, .n_right = b->n_states};
+    struct pairs p = {.out = out, .n_b = b->n_states};
     uint64_t n = (uint64_t)a->n_states * b->n_states;
     pd_chars_begin(out);
     if (n > MAX_PAIRS)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "patterns and limits of length are too large together");
     uint32_t *first_a = find_first(a), *first_b = find_first(b);
     p.number = calloc(n, sizeof *p.number);
-    out->status = pd_array_reserve(&p.left, &p.left_capacity, 0, 2, sizeof *p.left, "pattern");
-    if (out->status == PERIDOT_OK)
-        out->status = pd_array_reserve(&p.right, &p.right_capacity, 0, 2, sizeof *p.right, "pattern");
+    out->status = pd_array_reserve(&p.of, &p.of_capacity, 0, 2, sizeof *p.of, "pattern");
     if (!first_a || !first_b || !p.number) out->status = pd_fail_alloc(n * sizeof *p.number, "patterns");
     if (out->status == PERIDOT_OK) {
-        p.left[PD_CHARS_START] = p.right[PD_CHARS_START] = PD_CHARS_START;
-        p.left[PD_CHARS_END] = p.right[PD_CHARS_END] = PD_CHARS_END;
+        p.of[PD_CHARS_START].a = p.of[PD_CHARS_START].b = PD_CHARS_START;
+        p.of[PD_CHARS_END].a = p.of[PD_CHARS_END].b = PD_CHARS_END;
     }
     for (uint32_t i = 0; i < out->n_states && out->status == PERIDOT_OK; i++) expand(&p, i, a, first_a, b, first_b);
     free(first_a);
     free(first_b);
     free(p.number);
-    free(p.left);
-    free(p.right);
+    free(p.of);
     return out->status;
 }
 
