@@ -44,6 +44,7 @@ class Test(unittest.TestCase):
     def test_info(self):
         with peridot.Model(golden / "gemma2-sequence") as model:
             self.assertEqual((model.info.head, model.labels), ("sequence", ["calm", "glad", "sad"]))
+        self.assertGreater(min(self.model.bench(64, 16, 1)), 0)
         for device, other in zip(peridot.devices(), json.loads(command("devices", "--json")), strict=True):
             for name in set(vars(device)) & set(other) - {"heap_budget", "type"}:
                 self.assertEqual(getattr(device, name), other[name])
@@ -152,11 +153,8 @@ class Test(unittest.TestCase):
                 sequence.eval(self.ids * 100, progress=lambda *_: os.kill(os.getpid(), signal.SIGINT))
             self.assertLess(sequence.pos, 500)
             sequence.eval([5])   # goes on
-        self.assertRaises(ZeroDivisionError, peridot.Model, stories, progress=lambda done, total: 1 / 0)
-
-    def test_bench(self):
-        bench = self.model.bench(64, 16, 1)
-        self.assertGreater(min(bench.prompt, bench.generation, bench.bandwidth), 0)
+        for call in {"progress": lambda done, total: 1 / 0}, {"log": lambda message: 1 / 0}:
+            self.assertRaises(ZeroDivisionError, peridot.Model, stories, **call)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ import types
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence as Items
-from typing import Any, Optional, TypeVar, Union
+from typing import Any, NamedTuple, Optional, TypeVar, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -112,12 +112,8 @@ class Record(types.SimpleNamespace):
             setattr(self, name, value)
 
 
-@dataclasses.dataclass(frozen=True)
-class Bench:
-    """Medians: tokens per second of a prompt and of generation, and bytes per second that generation reads."""
-    prompt: float
-    generation: float
-    bandwidth: float
+# Medians: tokens per second of a prompt and of generation, and bytes per second that generation reads.
+Bench = NamedTuple("Bench", [("prompt", float), ("generation", float), ("bandwidth", float)])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -210,8 +206,9 @@ class Model(_Handle):
             "kernels": names, "n_kernels": len(names), "gpu_memory": gpu_memory, "progress": _on_progress,
             "log": _on_log, "user": user})
         out = ffi.new("peridot_model **")
-        check(lib.peridot_model_open(out, os.fsencode(path), params))
-        super().__init__(out[0], lib.peridot_model_close, None, user)
+        status = lib.peridot_model_open(out, os.fsencode(path), params)
+        super().__init__(out[0], lib.peridot_model_close, None, user)   # also when `log` raised; it takes NULL
+        check(status)
         self.info = Record(lib.peridot_model_get_info(out[0]))   # peridot_model_info
         self._vocab_pointer = lib.peridot_model_vocab(out[0])
 
