@@ -123,8 +123,11 @@ test_html() {
 
 test_shape() {
     mkdir "$folder/temporary"
-    TMPDIR=$folder/temporary run bench --shape tiny-llama --type q4_0 "${tiny[@]}"
+    cp "$peridot" "$folder/alone"   # the demo model is not where this one looks for it
+    TMPDIR=$folder/temporary peridot=$folder/alone run bench --shape tiny-llama --type q4_0 "${tiny[@]}" \
+        --save "$folder/shape.json"
     check "--shape succeeds" [ $status = 0 ]
+    check "--shape: the report is saved" [ -s "$folder/shape.json" ]
     check "random weights are labelled" contains out "tiny-llama random weights"
     check "nothing is left" [ -z "$(ls -A "$folder/temporary")" ]
     "$peridot" make --shape tiny-llama --type q4_0 -o "$folder/made.gguf"
