@@ -204,7 +204,7 @@ static void test_plot(FILE *file, struct bench_row *rows, const struct entry *en
     bench_page_text(file, bench_model_name(first->report));
     bench_page_element(file, " ", first->report->model.types, ": ");
     bench_page_element(file, "", first->test->name, "</h3>\n");
-    bench_plot_rows(file, rows, n, "tokens/s, and how often the first report's");
+    bench_plot_rows(file, rows, n, "tokens/s, and times the first report's");
 }
 
 static int by_value(const void *left, const void *right)
