@@ -1,8 +1,7 @@
-"""A model hub for test_command_pull.sh, which answers as huggingface.co does: hub.py FOLDER LOG. Listens at a free port of
-127.0.0.1, and at another one, where large files are, as the hub redirects to a host of its own for them; prints both.
-FOLDER/OWNER/NAME are the repositories; files of 1000 bytes and more are large. Names of repositories make trouble:
-gated, private, forbidden,
-renamed, busy, nonsense, hostile, huge, cut, wrong, long, slow, unranged. LOG gets a line for each request."""
+"""A model hub for test_command_pull.sh, which answers as huggingface.co does: hub.py FOLDER LOG. Listens at a free port
+of 127.0.0.1, and at another one, where large files are, as the hub redirects to a host of its own for them; prints both.
+FOLDER/OWNER/NAME are the repositories; files of 1000 bytes and more are large. Some names make trouble: gated, private,
+forbidden, renamed, busy, nonsense, hostile, huge, cut, wrong, long, slow, unranged. LOG gets a line for each request."""
 import hashlib, http.server, json, os, socketserver, sys, threading, time, urllib.parse
 
 root, log_path = sys.argv[1], sys.argv[2]
@@ -27,7 +26,8 @@ def tree_of(repo):
     for folder, folders, names in os.walk(os.path.join(root, repo)):
         below = os.path.relpath(folder, os.path.join(root, repo))
         for name in sorted(folders):
-            rows.append({"type": "directory", "oid": "0" * 40, "size": 0, "path": os.path.normpath(os.path.join(below, name))})
+            path = os.path.normpath(os.path.join(below, name))
+            rows.append({"type": "directory", "oid": "0" * 40, "size": 0, "path": path})
         for name in names:
             path = os.path.normpath(os.path.join(below, name))
             data = data_of(repo, path)
@@ -40,7 +40,8 @@ def tree_of(repo):
     if repo.endswith("/huge"):
         rows[0]["lfs"]["size"] = 10**16
     if repo.endswith("/hostile"):
-        for path in ("../../../escaped-Q5_0.gguf", "/escaped-Q4_0.gguf", "a/../../escaped-Q4_1.gguf", "a//b-Q5_1.gguf", ".."):
+        for path in ("../../../escaped-Q5_0.gguf", "/escaped-Q4_0.gguf", "a/../../escaped-Q4_1.gguf", "a//b-Q5_1.gguf",
+                     ".."):
             rows.append({"type": "file", "path": path, "size": 2, "oid": etag_of(b"{}")})
         rows.append({"type": "file", "path": "short.json", "size": 2, "oid": "../../../../escaped"})
         rows.append({"type": "file", "path": ["list.json"], "size": -2})
@@ -120,7 +121,8 @@ class Hub(http.server.BaseHTTPRequestHandler):
             return self.refuse(404, "RevisionNotFound", "Invalid rev id")
         if words[0] == "revision":
             siblings = [{"rfilename": row["path"]} for row in tree_of(repo) if row["type"] == "file"]
-            text = json.dumps({"id": repo, "modelId": repo, "sha": commit, "private": False, "siblings": siblings, "tags": []})
+            text = json.dumps({"id": repo, "modelId": repo, "sha": commit, "private": False, "siblings": siblings,
+                               "tags": []})
             if repo.endswith("/nonsense"):
                 text = "<html>"
             return self.answer(200, text.encode(), Content_Type="application/json")

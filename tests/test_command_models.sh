@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# peridot models, and names after -m: the models that other programs put on a machine, found in their own layouts; files that are
-# broken, hostile or of other families; and which name means which model.
+# peridot models, and names after -m: the models that other programs put on a machine, found in their own layouts; files
+# that are broken, hostile or of other families; and which name means which model.
 . "$(dirname "$0")/command.sh"
 
 golden=$source/tests/golden
@@ -17,15 +17,17 @@ studio=$home/.lmstudio/models/someone/gemma-1-tiny-GGUF
 add_ollama() {
     mkdir -p "$ollama/manifests/$(dirname "$1")" "$ollama/blobs"
     printf '{"layers":[{"mediaType":"application/vnd.ollama.image.license","digest":"sha256:x"},
-        {"mediaType":"application/vnd.ollama.image.model","digest":"sha256:%s","size":428640}]}' "$2" >"$ollama/manifests/$1"
+        {"mediaType":"application/vnd.ollama.image.model","digest":"sha256:%s","size":428640}]}' \
+        "$2" >"$ollama/manifests/$1"
 }
 
 make_stores() {
     local snapshot=$hub/models--google--gemma-2-tiny/snapshots/$ones hash=$(printf 'a%.0s' {1..64})
-    mkdir -p "$snapshot" "$hub/models--google--gemma-2-tiny/refs" "${snapshot/$ones/222}" "$folder/own/deep/gemma-3" "$studio"
+    mkdir -p "$snapshot" "${snapshot/$ones/222}" "$hub/models--google--gemma-2-tiny/refs"
+    mkdir -p "$hub/models--unsloth--tiny-GGUF/snapshots/$ones" "$hub/datasets--google--x/snapshots/$ones"
+    mkdir -p "$hub/models--empty" "$folder/own/deep/gemma-3" "$studio"
     printf %s "$ones" >"$hub/models--google--gemma-2-tiny/refs/main"
     cp "$golden"/gemma2-bf16-shards/{config.json,*.safetensors,*.index.json} "$snapshot"
-    mkdir -p "$hub/models--unsloth--tiny-GGUF/snapshots/$ones" "$hub/datasets--google--x/snapshots/$ones" "$hub/models--empty"
     cp "$golden/gemma2-q8_0/model.gguf" "$hub/models--unsloth--tiny-GGUF/snapshots/$ones/tiny-Q8_0.gguf"
     cp "$golden/gemma1/model.gguf" "$hub/models--unsloth--tiny-GGUF/snapshots/$ones/tiny-Q4_K_M.gguf"
     cp "$golden/gemma1/model.gguf" "$hub/models--unsloth--tiny-GGUF/snapshots/$ones/mmproj-F16.gguf"
@@ -108,10 +110,11 @@ test_names() {
     means gemma-1-tiny-F32.gguf gemma-1-tiny-F32.gguf
     means gemma-1-tiny:f32 gemma-1-tiny-F32.gguf
     means gemma-3 deep/gemma-3
-    fails_with 1 "tiny-GGUF could be any of unsloth/tiny-GGUF:Q4_K_M, unsloth/tiny-GGUF:Q8_0: give more of the name" inspect tiny-GGUF
-    fails_with 1 "gemma-9: there is no such file, and no model of that name on this machine" inspect gemma-9
-    fails_with 1 "(near it: tiny3:1b, tiny3:latest)" inspect tiny3:2b
-    fails_with 1 "someone/new: there is no such file" inspect someone/new
+    fails_with 1 "tiny-GGUF could be any of unsloth/tiny-GGUF:Q4_K_M, unsloth/tiny-GGUF:Q8_0: give more of the name" \
+        inspect tiny-GGUF
+    fails_with 1 "gemma-9: no such file, and no model of that name on this machine" inspect gemma-9
+    fails_with 1 "(similar: tiny3:1b, tiny3:latest)" inspect tiny3:2b
+    fails_with 1 "someone/new: no such file" inspect someone/new
     fails_with 1 "nothing.gguf: No such file" inspect nothing.gguf
     fails_with 1 "./tiny3: No such file" inspect ./tiny3
     mkdir "$folder/here"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# peridot pull from tests/hub.py, which answers as huggingface.co does: the cache's layout, what is fetched of a model, what a
-# cut or wrong answer leaves, tokens, and names that would lead out of the cache. With PERIDOT_PYTHON, a Python that has
-# huggingface_hub, that library reads the cache and fetches from the same server.
+# peridot pull from tests/hub.py, which answers as huggingface.co does: the cache's layout, what is fetched of a model,
+# what a cut or wrong answer leaves, tokens, and names that would lead out of the cache. With PERIDOT_PYTHON, a Python
+# that has huggingface_hub, that library reads the cache and fetches from the same server.
 . "$(dirname "$0")/command.sh"
 
 command -v python3 >/dev/null || { echo "skipped: python3 is not there"; exit 0; }
@@ -9,7 +9,8 @@ golden=$source/tests/golden
 repos=$folder/repos
 log=$folder/log
 cache=$folder/home/.cache/huggingface/hub
-unset HF_TOKEN HUGGING_FACE_HUB_TOKEN HF_TOKEN_PATH HF_HOME HF_HUB_CACHE HUGGINGFACE_HUB_CACHE HF_HUB_OFFLINE XDG_CACHE_HOME
+unset HF_TOKEN HUGGING_FACE_HUB_TOKEN HF_TOKEN_PATH HF_HUB_OFFLINE
+unset HF_HOME HF_HUB_CACHE HUGGINGFACE_HUB_CACHE XDG_CACHE_HOME
 unset http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY PERIDOT_MODELS OLLAMA_MODELS LLAMA_CACHE
 export HOME=$folder/home no_proxy=127.0.0.1
 
@@ -74,11 +75,12 @@ test_directory() {
         check "$name is the same" same directory "$name"
     done
     check "and nothing of other programs" n_files directory 15
-    check "refs/main is the commit, without a line break" [ "$(cat "$folder_1/refs/main")$(stat -c %s "$folder_1/refs/main")" = "${ones}40" ]
+    check "refs/main is the commit, without a line break" cmp -s "$folder_1/refs/main" <(printf %s "$ones")
     check "links are relative" [ "$(readlink "$folder_1/snapshots/$ones/config.json" | cut -c1-12)" = ../../blobs/ ]
     name=$(sha256sum "$repos/test/directory/model-00001-of-00003.safetensors" | cut -c1-64)
     check "large blobs have their SHA-256 as names" [ -f "$folder_1/blobs/$name" ]
-    name=$(cd "$repos/test/directory" && { printf 'blob %d\0' "$(stat -c %s config.json)"; cat config.json; } | sha1sum | cut -c1-40)
+    name=$repos/test/directory/config.json
+    name=$({ printf 'blob %d\0' "$(stat -c %s "$name")"; cat "$name"; } | sha1sum | cut -c1-40)
     check "small ones git's SHA-1" [ -f "$folder_1/blobs/$name" ]
     check "the path is printed" [ "$(cat "$folder/out")" = "$folder_1/snapshots/$ones" ]
     check "it runs" contains err "run it: peridot chat -m test/directory"
@@ -93,13 +95,14 @@ test_directory() {
     pulls test/directory
     check "what is lost comes again" same directory config.json
     pulls test/renamed --revision refs/pr/1
-    check "a name that the hub redirects keeps its own folder" [ "$(cat "$cache/models--test--renamed/refs/refs/pr/1")" = "$(printf '2%.0s' {1..40})" ]
+    check "a name that the hub redirects keeps its own folder" \
+        [ "$(cat "$cache/models--test--renamed/refs/refs/pr/1")" = "${ones//1/2}" ]
 }
 
 test_quants() {
     pulls test/quants
     check "without a type: Q4_K_M" same quants tiny-Q4_K_M.gguf
-    check "says so" contains err "of its 4 GGUF files: Q4_K_M"
+    check "says so" contains err "4 GGUF files: taking Q4_K_M"
     check "and how to run it" contains err "peridot chat -m test/quants:Q4_K_M"
     pulls test/quants:q8_0
     check "a type in whatever case" same quants tiny-Q8_0.gguf
@@ -109,7 +112,8 @@ test_quants() {
     check "without it there are two" contains err "could be any of test/quants:Q4_K_M, test/quants:Q8_0"
     pulls test/quants:F16
     check "all shards come" same quants split/tiny-F16-00002-of-00002.gguf
-    check "from deeper folders as well" [ "$(readlink "$cache/models--test--quants/snapshots/$ones/split/tiny-F16-00001-of-00002.gguf" | cut -c1-15)" = ../../../blobs/ ]
+    name=$cache/models--test--quants/snapshots/$ones/split/tiny-F16-00001-of-00002.gguf
+    check "from deeper folders as well" [ "$(readlink "$name" | cut -c1-15)" = ../../../blobs/ ]
     check "what it cannot run is said" contains err "Peridot cannot run it: "
     pulls test/quants/mmproj-Q8_0.gguf
     check "any file by its name" same quants mmproj-Q8_0.gguf
@@ -130,7 +134,7 @@ test_tokens() {
     refuses "test/gated is gated: accept its licence at $HF_ENDPOINT/test/gated, then set HF_TOKEN" test/gated
     HF_TOKEN=other refuses "the account of the token in HF_TOKEN has no access" test/gated
     HF_TOKEN=bad refuses "refuses the token in HF_TOKEN" test/gated
-    HF_TOKEN=$'good\r\nX-More: 1' refuses "HF_TOKEN: this is no access token" test/gated
+    HF_TOKEN=$'good\r\nX-More: 1' refuses "HF_TOKEN does not hold an access token" test/gated
     HF_TOKEN=good pulls test/gated
     check "with a token it comes" same gated tiny-Q8_0.gguf
     check "the hub gets the token" asked '^hub GET /test/gated/resolve/.* Bearer good$'
@@ -142,7 +146,8 @@ test_tokens() {
     pulls test/gated
     check "the token's file is read" asked 'Bearer good$'
     rm "$folder/home/.cache/huggingface/token"
-    refuses "there is no model test/private at $HF_ENDPOINT, or it is private: check its name, or set HF_TOKEN" test/private
+    refuses "there is no model test/private at $HF_ENDPOINT, or it is private: check its name, or set HF_TOKEN" \
+        test/private
     HF_TOKEN=good refuses "there is no model test/nothing at $HF_ENDPOINT" test/nothing
     refuses "test/quants has no revision v9" test/quants --revision v9
     refuses 'Access to this resource is disabled.\x1b[31m' test/forbidden
@@ -150,7 +155,7 @@ test_tokens() {
     check "what fails leaves no folders" [ ! -e "$cache/models--test--nothing" ]
     HF_HUB_OFFLINE=1 refuses "HF_HUB_OFFLINE is set" test/quants
     check "and asks nobody" [ ! -s "$log" ]
-    HF_ENDPOINT=file:///etc refuses "is no address of a hub" test/quants
+    HF_ENDPOINT=file:///etc refuses "is not the address of a hub" test/quants
     HF_ENDPOINT=http://127.0.0.1:9 refuses "http://127.0.0.1:9: " test/quants
     # a proxy gets whole addresses
     HF_ENDPOINT=http://hub.invalid http_proxy=http://127.0.0.1:$hub no_proxy='' run pull test/quants:Q8_0
@@ -167,8 +172,8 @@ test_trouble() {
     check "a server without ranges begins again" same unranged $name
     pulls test/busy
     check "a busy hub is asked again" same busy $name
-    refuses "do not have the hash that the hub lists (SHA-256 " test/wrong
-    refuses "more bytes came than" test/long
+    refuses "the bytes received do not match the hub's SHA-256 " test/wrong
+    refuses "the hub sent more than the 269152 bytes that it lists" test/long
     check "wrong bytes do not stay" [ -z "$(find "$cache/models--test--wrong" -name "$name" -o -path '*/blobs/*')" ]
     check "nor does a reference to them" [ ! -e "$cache/models--test--wrong/refs/main" ]
     partial=$cache/models--test--cut/blobs/$(sha256sum "$repos/test/cut/$name" | cut -c1-64)
@@ -181,7 +186,7 @@ test_trouble() {
     head -c 5000 /dev/urandom >"$partial.incomplete"
     pulls test/cut
     check "where it is wrong, all comes again" same cut $name
-    refuses "left, and 10.0 PB are to be fetched" test/huge
+    refuses "free, but 10.0 PB are to be fetched" test/huge
     check "before anything is fetched" [ "$(grep -c resolve "$log")" = 0 ]
     pulls test/hostile
     for name in Q5_0 Q4_0 Q4_1 Q5_1; do
@@ -201,13 +206,16 @@ test_two() {
     wait $first
     check "the first of two ends well" [ $? = 0 ]
     check "so does the second" [ $status = 0 ]
-    check "which waits" contains err "another program fetches it"
+    check "which waits" contains err "another program is fetching it"
     check "the bytes come once" [ "$(grep -c '^store GET' "$log")" = 1 ]
     rm -r "$cache/models--test--slow"
     : >"$log"
     "$peridot" pull test/slow >"$folder/out" 2>"$folder/err" &
     first=$!
-    for _ in $(seq 50); do [ "$(find "$cache/models--test--slow" -name '*.incomplete' -size +40k 2>/dev/null)" ] && break; sleep 0.1; done
+    for _ in $(seq 50); do
+        [ "$(find "$cache/models--test--slow" -name '*.incomplete' -size +40k 2>/dev/null)" ] && break
+        sleep 0.1
+    done
     kill -TERM $first
     wait $first
     check "a signal ends it" [ $? = 143 ]
@@ -241,7 +249,7 @@ test_library() {
     [ "${PERIDOT_PYTHON:-}" ] || { echo "skipped: PERIDOT_PYTHON is not set"; return; }
     HF_HUB_DISABLE_XET=1 "$PERIDOT_PYTHON" - "$repos/test" "$folder/other" >"$folder/out" 2>"$folder/err" <<'END'
 import filecmp, os, sys
-from huggingface_hub import hf_hub_download, scan_cache_dir, snapshot_download, try_to_load_from_cache
+from huggingface_hub import constants, hf_hub_download, scan_cache_dir, snapshot_download, try_to_load_from_cache
 repos, other = sys.argv[1:]
 info = scan_cache_dir()
 assert not info.warnings, info.warnings
@@ -251,10 +259,10 @@ assert {ref for revision in found["test/directory"].revisions for ref in revisio
 for repo, name in (("directory", "config.json"), ("directory", "model-00002-of-00003.safetensors"),
                    ("quants", "split/tiny-F16-00001-of-00002.gguf")):
     path = try_to_load_from_cache("test/" + repo, name)
-    assert isinstance(path, str) and filecmp.cmp(path, os.path.join(repos, repo, name), shallow=False), (repo, name, path)
+    assert isinstance(path, str) and filecmp.cmp(path, os.path.join(repos, repo, name), shallow=False), (name, path)
     assert hf_hub_download("test/" + repo, name, local_files_only=True) == path
     fetched = hf_hub_download("test/" + repo, name, cache_dir=other)
-    assert os.path.relpath(fetched, other) == os.path.relpath(path, info_root := os.path.join(os.environ["HOME"], ".cache/huggingface/hub")), fetched
+    assert os.path.relpath(fetched, other) == os.path.relpath(path, constants.HF_HUB_CACHE), fetched
     assert os.readlink(fetched) == os.readlink(path)
 assert hf_hub_download("test/quants", "split/tiny-F16-00001-of-00002.gguf") == path
 snapshot_download("test/directory", cache_dir=other)

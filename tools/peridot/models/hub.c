@@ -31,7 +31,7 @@ static size_t on_body(char *data, size_t one, size_t n, void *user)
     long code = 0;
     (void)one;
     curl_easy_getinfo(t->hub->curl, CURLINFO_RESPONSE_CODE, &code);
-    if (code != 200 && code != 206) return n;   /* a page about an error */
+    if (code != 200 && code != 206) return n;   /* the page of an error */
     t->status = t->take(t->user, data, n, !t->begun && t->offset && code == 200);
     t->begun = true;
     return t->status == PERIDOT_OK ? n : CURL_WRITEFUNC_ERROR;
@@ -64,7 +64,7 @@ static int on_progress(void *user, curl_off_t down_total, curl_off_t down, curl_
     return cmd_interrupted();
 }
 
-/* What a person can do about an answer that is none. */
+/* Explains an HTTP error, with what to do about it. */
 static peridot_status refuse(const struct hub *hub, long code)
 {
     const char *repo = hub->repo, *at = hub->endpoint, *error = hub->error_code;
@@ -177,7 +177,7 @@ static bool is_hash(const char *text, size_t size)
     return text && strlen(text) == size && strspn(text, "0123456789abcdef") == size;
 }
 
-/* It becomes a path here: no component may lead elsewhere. */
+/* It becomes a path in the cache: no component may lead out of that. */
 static bool is_safe_path(const char *path)
 {
     if (!path || !*path || strlen(path) > 1024) return false;
@@ -190,7 +190,7 @@ static bool is_safe_path(const char *path)
     return true;
 }
 
-/* A row of the listing; of what is no file, or cannot be one here, nothing. */
+/* Adds a row of the listing, unless it is no file, or has a path or hash that is not acceptable. */
 static peridot_status add_file(struct hub *hub, yyjson_val *row)
 {
     yyjson_val *lfs = yyjson_obj_get(row, "lfs");
@@ -287,7 +287,7 @@ static peridot_status find_token(char **out, struct hub *hub)
     while (end > *out && isspace((unsigned char)end[-1])) *--end = 0;
     for (const char *c = *out; *c; c++)
         if (*c <= ' ' || *c > '~')
-            return cmd_fail(PERIDOT_ERROR_ARGUMENT, "%s: this is no access token", hub->token_source);
+            return cmd_fail(PERIDOT_ERROR_ARGUMENT, "%s does not hold an access token", hub->token_source);
     if (!**out) hub->token_source = NULL;
     return PERIDOT_OK;
 }
@@ -300,7 +300,7 @@ static peridot_status add_token(struct hub *hub)
         int size = snprintf(header, sizeof header, "Authorization: Bearer %s", token);
         hub->headers = curl_slist_append(NULL, header);
         if (size >= (int)sizeof header || !hub->headers)
-            status = cmd_fail(PERIDOT_ERROR_ARGUMENT, "%s: this is no access token", hub->token_source);
+            status = cmd_fail(PERIDOT_ERROR_ARGUMENT, "%s does not hold an access token", hub->token_source);
     }
     free(token);
     return status;
@@ -335,8 +335,8 @@ peridot_status hub_open(struct hub *out, const char *repo, const char *revision)
     snprintf(endpoint, sizeof endpoint, "%s", given && *given ? given : "https://huggingface.co");
     for (size_t n = strlen(endpoint); n && endpoint[n - 1] == '/';) endpoint[--n] = 0;
     if (strncmp(endpoint, "https://", 8) != 0 && strncmp(endpoint, "http://", 7) != 0)
-        return cmd_fail(PERIDOT_ERROR_ARGUMENT, "HF_ENDPOINT: %s is no address of a hub, as https://huggingface.co is",
-                        cmd_shown(endpoint));
+        return cmd_fail(PERIDOT_ERROR_ARGUMENT, "HF_ENDPOINT: %s is not the address of a hub, such as "
+                        "https://huggingface.co", cmd_shown(endpoint));
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK || !(out->curl = curl_easy_init()))
         return cmd_fail(PERIDOT_ERROR_MEMORY, "libcurl does not start: out of memory");
     CMD_TRY(add_token(out));

@@ -28,7 +28,7 @@ struct hub {
     const char *endpoint;
     const char *token_source;      /* NULL: there is no token */
     bool answers;                  /* it has answered once */
-    char error_code[64], error_message[256], next[1024];   /* headers of the last answer */
+    char error_code[64], error_message[256], next[4096];   /* headers of the last answer */
 };
 
 /* Asks for the revision and its files. *out must be closed even on failure. */

@@ -18,7 +18,7 @@ static peridot_status fail_path(const char *path)
     return cmd_fail(PERIDOT_ERROR_IO, "%s: %s", cmd_shown(path), strerror(errno));
 }
 
-/* "FOLDER/..." by a format; a path that is too long fails. */
+/* "FOLDER/" and a name in a format. */
 static peridot_status path_of(char out[CMD_PATH_SIZE], const char *folder, const char *format, const char *name)
 {
     char below[CMD_PATH_SIZE];
@@ -83,8 +83,8 @@ peridot_status hub_cache_check_room(const struct hub_cache *cache, uint64_t size
     if (statvfs(cache->folder, &st) != 0) return fail_path(cache->folder);
     uint64_t left = (uint64_t)st.f_bavail * st.f_frsize;
     if (size <= left) return PERIDOT_OK;
-    return cmd_fail(PERIDOT_ERROR_IO, "%s: the disk has %s left, and %s are to be fetched (HF_HUB_CACHE names another "
-                    "place)", cmd_shown(cache->folder), cmd_size_text(left), cmd_size_text(size));
+    return cmd_fail(PERIDOT_ERROR_IO, "%s: the disk has %s free, but %s are to be fetched (set HF_HUB_CACHE to use "
+                    "another one)", cmd_shown(cache->folder), cmd_size_text(left), cmd_size_text(size));
 }
 
 /* ---- one at a time ---- */
@@ -101,7 +101,7 @@ static peridot_status lock(int *out, const char *path, const char *name)
         if (held && fstat(*out, &mine) == 0 && stat(path, &named) == 0 && mine.st_ino == named.st_ino)
             return PERIDOT_OK;
         close(*out);
-        if (!told && !held) fprintf(stderr, "%s: another program fetches it: waiting for that\n", cmd_shown(name));
+        if (!told && !held) fprintf(stderr, "%s: another program is fetching it: waiting\n", cmd_shown(name));
         if (cmd_interrupted()) return cmd_fail(PERIDOT_CANCELLED, "interrupted");
         if (!held) nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
     }
@@ -143,7 +143,7 @@ static peridot_status take_bytes(void *user, const void *data, size_t size, bool
     struct blob *b = user;
     if (from_begin) CMD_TRY(restart(b));
     if (size > b->file->size - b->size)
-        return cmd_fail(PERIDOT_ERROR_IO, "%s: more bytes came than the %llu that the hub lists",
+        return cmd_fail(PERIDOT_ERROR_IO, "%s: the hub sent more than the %llu bytes that it lists",
                         cmd_shown(b->file->path), (unsigned long long)b->file->size);
     for (size_t n = 0; n < size;) {
         ssize_t written = write(b->fd, (const char *)data + n, size - n);
@@ -157,7 +157,7 @@ static peridot_status take_bytes(void *user, const void *data, size_t size, bool
     return cmd_fail(PERIDOT_CANCELLED, "interrupted");
 }
 
-/* Goes on from what an earlier time left: its bytes are in the hash as well. */
+/* Hashes the bytes that an earlier run left, and goes on behind them. */
 static peridot_status resume(struct blob *b)
 {
     static char piece[1 << 16];
@@ -172,7 +172,7 @@ static peridot_status resume(struct blob *b)
     return n == 0 ? PERIDOT_OK : restart(b);
 }
 
-/* Goes on after cuts, as long as some bytes come. */
+/* Reconnects after a cut, as long as each connection brings some bytes. */
 static peridot_status download(struct blob *b, struct hub *hub)
 {
     for (int tries = 0; b->size < b->file->size;) {
@@ -180,7 +180,7 @@ static peridot_status download(struct blob *b, struct hub *hub)
         peridot_status status = hub_fetch(hub, b->file, b->size, take_bytes, b);
         if (status != PERIDOT_OK && !hub->may_retry) return status;
         if (b->size == b->file->size) break;
-        tries = b->size > before ? 1 : tries + 1;   /* some bytes came: it is worth going on */
+        tries = b->size > before ? 1 : tries + 1;
         if (status == PERIDOT_OK)
             status = cmd_fail(PERIDOT_ERROR_IO, "%s: the hub sent %llu of its %llu bytes", cmd_shown(b->file->path),
                               (unsigned long long)b->size, (unsigned long long)b->file->size);
@@ -199,7 +199,7 @@ static bool is_right(struct blob *b)
     return strcmp(text, b->file->hash) == 0;
 }
 
-/* Bytes of an earlier time that are wrong cost a second try. */
+/* Where bytes that an earlier run left are wrong, all are fetched again. */
 static peridot_status complete(struct blob *b, struct hub *hub)
 {
     CMD_TRY(resume(b));
@@ -212,7 +212,7 @@ static peridot_status complete(struct blob *b, struct hub *hub)
         if (is_right(b)) return PERIDOT_OK;
         CMD_TRY(restart(b));
     }
-    return cmd_fail(PERIDOT_ERROR_IO, "%s: the bytes that came do not have the hash that the hub lists (%s %s)",
+    return cmd_fail(PERIDOT_ERROR_IO, "%s: the bytes received do not match the hub's %s %s",
                     cmd_shown(b->file->path), b->file->is_large ? "SHA-256" : "SHA-1", b->file->hash);
 }
 

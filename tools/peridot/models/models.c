@@ -42,7 +42,7 @@ static char *metadata(const peridot_file *file, const char *key)
     return text;
 }
 
-/* The path is in the sentence's place: what comes behind it says enough. */
+/* The sentence without the path that it begins with. */
 static void keep_reason(struct finding *f)
 {
     const char *sentence = peridot_last_error();
@@ -218,14 +218,14 @@ const struct cmd_command cmd_models = {
     .name = "models",
     .summary = "list the models on this machine, and which of them run here",
     .description =
-        "Lists the models that Peridot, or another program, has put on this machine: its name, which every -m takes, "
-        "its family, the type of most of its matrices, its size, where it is kept, and whether Peridot can run it, "
-        "with what is missing where it cannot. A model fits the device when its weights and a cache for its context, "
-        "of 8192 positions at most, do; one that does not may run with a smaller --ctx or with --gpu-memory.\n\n"
-        "A name can be shortened as long as only one model is meant: gemma-3-1b for google/gemma-3-1b-it. What stands "
-        "behind its colon is ollama's tag, or the type of a file where a model has several: NAME:Q4_K_M, NAME:q4_k. A "
-        "path that exists always means that path.\n\n"
-        "Looked through are, in this order: the folders in the environment variable PERIDOT_MODELS, with colons "
+        "Lists the models on this machine, whichever program put them there: the name, which every -m takes, the "
+        "family, the type of most of the matrices, the size, where the model is kept, and whether Peridot can run it, "
+        "or what is missing. A model fits the device when its weights and the cache of a context of up to 8192 "
+        "positions do; where one does not, a smaller --ctx or --gpu-memory may help.\n\n"
+        "A name can be shortened as long as it means only one model: gemma-3-1b for google/gemma-3-1b-it. After a "
+        "colon comes ollama's tag, or the type of the file where a model has several: NAME:Q4_K_M, NAME:q4_k. A path "
+        "that exists always means that path.\n\n"
+        "These places are searched, in this order: the folders in the environment variable PERIDOT_MODELS, with colons "
         "between them; Hugging Face's cache (HF_HUB_CACHE, or hub in HF_HOME, or ~/.cache/huggingface/hub); ollama's "
         "store (OLLAMA_MODELS, or ~/.ollama/models, and that of its service in /usr/share/ollama); LM Studio's folders "
         "(~/.lmstudio/models, ~/.cache/lm-studio/models); and llama.cpp's cache (LLAMA_CACHE, or ~/.cache/llama.cpp).",

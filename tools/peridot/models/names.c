@@ -78,7 +78,7 @@ static bool means(const struct name *wanted, const struct name *model, enum leve
     }
 }
 
-/* A name like it: a letter or two are wrong, or one is part of the other. */
+/* One or two letters differ, or one name is a part of the other. */
 static bool is_near(const struct name *wanted, const struct name *model)
 {
     if (cmd_distance(wanted->whole, strlen(wanted->whole), model->whole) <= CMD_NEAR) return true;
@@ -109,9 +109,9 @@ static peridot_status fail_unknown(const struct cmd_model_list *list, const stru
         if (is_near(wanted, &model)) append(&near, model.whole);
     }
     bool of_hub = strchr(wanted->whole, '/') != NULL;
-    return cmd_fail(PERIDOT_ERROR_IO, "%s: there is no such file, and no model of that name on this machine%s%s%s; "
-                    "peridot models lists those that are, and peridot pull %s", cmd_shown(wanted->whole),
-                    near.n ? " (near it: " : "", near.text, near.n ? ")" : "",
+    return cmd_fail(PERIDOT_ERROR_IO, "%s: no such file, and no model of that name on this machine%s%s%s; peridot "
+                    "models lists the models here, and peridot pull %s", cmd_shown(wanted->whole),
+                    near.n ? " (similar: " : "", near.text, near.n ? ")" : "",
                     of_hub ? "fetches this one if Hugging Face has it" : "OWNER/NAME fetches one from Hugging Face");
 }
 
@@ -138,7 +138,7 @@ static peridot_status find(char **path, const struct cmd_model_list *list, const
     return fail_unknown(list, wanted);
 }
 
-/* What nobody would call a model by. */
+/* Names that can only be paths. */
 static bool is_path(const char *name)
 {
     static const char *const ends[] = {"/", ".gguf", ".json", ".model", ".safetensors"};

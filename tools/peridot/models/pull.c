@@ -123,7 +123,7 @@ static bool is_of_directory(const char *path)
 }
 
 /* Without a type or file: the directory, or else the only GGUF file, or the one that most people take. */
-static peridot_status want_model(struct hub *hub, struct wanted *wanted)
+static peridot_status want_model(struct hub *hub)
 {
     static const char usual[] = "Q4_K_M";
     bool has_config = false, has_weights = false;
@@ -145,17 +145,14 @@ static peridot_status want_model(struct hub *hub, struct wanted *wanted)
     if (n_sets == 1) want_set(hub, first);
     else if (want_type(hub, usual, true) != PERIDOT_OK)
         return fail_choice(hub, "has several GGUF files: name a type, as OWNER/MODEL:Q8_0");
-    else {
-        wanted->type = usual;
-        fprintf(stderr, "of its %zu GGUF files: %s\n", n_sets, usual);
-    }
+    else fprintf(stderr, "%zu GGUF files: taking %s\n", n_sets, usual);
     return PERIDOT_OK;
 }
 
-static peridot_status choose(struct hub *hub, struct wanted *wanted)
+static peridot_status choose(struct hub *hub, const struct wanted *wanted)
 {
     if (wanted->type) return want_type(hub, wanted->type, false);
-    if (!wanted->file) return want_model(hub, wanted);
+    if (!wanted->file) return want_model(hub);
     for (size_t i = 0; i < hub->n; i++)
         if (strcmp(hub->files[i].path, wanted->file) == 0) {
             want_set(hub, wanted->file);
@@ -188,32 +185,33 @@ static peridot_status fetch(struct hub *hub, const struct hub_cache *cache)
         progress.before += hub->files[i].size;
     }
     cmd_progress_end(&progress.line);
-    if (status == PERIDOT_CANCELLED) fputs("what came is kept: the same command goes on from there\n", stderr);
+    if (status == PERIDOT_CANCELLED) fputs("what was fetched is kept: the same command goes on from there\n", stderr);
     return status == PERIDOT_OK ? hub_cache_set_revision(cache, hub) : status;
 }
 
-/* Says what the model is good for; that Peridot cannot run it is no failure of fetching it. */
+/* Says how to run the model; that Peridot cannot run it is no failure of fetching it. */
 static peridot_status report(const struct hub *hub, const struct hub_cache *cache, const struct wanted *wanted)
 {
     char path[2 * CMD_PATH_SIZE];
-    const char *gguf = NULL;
-    peridot_file *file;
-    for (size_t i = 0; i < hub->n && !gguf; i++)
-        if (hub->files[i].wanted && is_gguf(&hub->files[i])) gguf = hub->files[i].path;
-    snprintf(path, sizeof path, "%s%s%s", cache->snapshot, gguf || wanted->file ? "/" : "",
-             gguf ? gguf : wanted->file ? wanted->file : "");
+    const char *file = wanted->file;
+    peridot_file *model;
+    size_t size = 0;
+    for (size_t i = hub->n; i-- > 0;)   /* the first shard */
+        if (hub->files[i].wanted && is_gguf(&hub->files[i])) file = hub->files[i].path;
+    snprintf(path, sizeof path, "%s%s%s", cache->snapshot, file ? "/" : "", file ? file : "");
     puts(path);
-    if (!gguf && wanted->file) return PERIDOT_OK;
-    peridot_status status = peridot_file_open(&file, path);
-    if (status == PERIDOT_OK) status = peridot_file_check(file);
-    if (status == PERIDOT_OK) fprintf(stderr, "run it: peridot chat -m %s%s%s\n", hub->repo, wanted->type ? ":" : "",
-                                      wanted->type ? wanted->type : "");
-    else fprintf(stderr, "Peridot cannot run it: %s\n", peridot_last_error());
-    peridot_file_close(file);
+    if (file && !cmd_ends_with(file, ".gguf")) return PERIDOT_OK;
+    const char *label = file ? cmd_type_label(&size, file) : NULL;
+    peridot_status status = peridot_file_open(&model, path);
+    if (status == PERIDOT_OK) status = peridot_file_check(model);
+    if (status != PERIDOT_OK) fprintf(stderr, "Peridot cannot run it: %s\n", peridot_last_error());
+    else if (label) fprintf(stderr, "run it: peridot chat -m %s:%.*s\n", hub->repo, (int)size, label);
+    else fprintf(stderr, "run it: peridot chat -m %s%s%s\n", hub->repo, file ? "/" : "", file ? file : "");
+    peridot_file_close(model);
     return PERIDOT_OK;
 }
 
-static peridot_status pull(const struct pull_args *args, struct wanted *wanted)
+static peridot_status pull(const struct pull_args *args, const struct wanted *wanted)
 {
     struct hub hub;
     struct hub_cache cache;
@@ -226,17 +224,25 @@ static peridot_status pull(const struct pull_args *args, struct wanted *wanted)
     return status;
 }
 
+static bool is_offline(void)
+{
+    static const char *const yes[] = {"1", "on", "yes", "true"};
+    const char *value = getenv("HF_HUB_OFFLINE");
+    for (size_t i = 0; value && i < CMD_COUNT(yes); i++)
+        if (strcasecmp(value, yes[i]) == 0) return true;
+    return false;
+}
+
 static int run(const struct cmd_command *command, const void *arguments)
 {
     const struct pull_args *args = arguments;
     struct wanted wanted;
-    const char *offline = getenv("HF_HUB_OFFLINE");
     if (!parse(&wanted, args->name))
-        return cmd_usage(command, "%s is no name of a model on a hub: OWNER/MODEL, as google/gemma-3-1b-it",
+        return cmd_usage(command, "%s does not name a model on a hub: OWNER/MODEL, such as google/gemma-3-1b-it",
                          args->name);
     if (!is_name(args->revision, strlen(args->revision), "._-/"))
-        return cmd_usage(command, "%s is no name of a revision", args->revision);
-    if (offline && strchr("1oOyYtT", offline[0]) && offline[0])
+        return cmd_usage(command, "%s is not the name of a revision", args->revision);
+    if (is_offline())
         return cmd_exit(cmd_fail(PERIDOT_ERROR_IO, "HF_HUB_OFFLINE is set: nothing is fetched"));
     cmd_interrupt_watch();
     return cmd_exit(pull(args, &wanted));
@@ -246,15 +252,15 @@ const struct cmd_command cmd_pull = {
     .name = "pull",
     .summary = "fetch a model from Hugging Face",
     .description =
-        "Fetches a model into Hugging Face's cache, in its own layout, so that other programs find it as well, and "
-        "prints its path; peridot models lists it, and -m takes its name. Of a model in safetensors all that Peridot "
-        "needs is fetched; of one in several GGUF files the one of the type that is named, or Q4_K_M. All shards come "
-        "along.\n\n"
-        "What is there already is not fetched again, and what was cut short goes on where it ended. Every file is "
-        "checked against the hash that the hub lists. No other command of Peridot asks another host for anything.\n\n"
-        "Models that are gated need a token of an account that has accepted their licence: in HF_TOKEN, or in the file "
-        "that hf auth login writes. HF_HUB_CACHE and HF_HOME say where the cache is, HF_ENDPOINT names another hub, "
-        "and https_proxy a proxy.",
+        "Fetches a model into Hugging Face's cache, in the cache's own layout, so that other programs find it too, and "
+        "prints its path; peridot models lists it, and -m takes its name. From a repository with safetensors, the "
+        "files that Peridot needs are fetched; from one with several GGUF files, the file of the type that is named, "
+        "or of Q4_K_M. All shards of a file are fetched.\n\n"
+        "Files that are there already are not fetched again, and an interrupted download is resumed. Every file is "
+        "checked against the hub's hash. No other command of Peridot contacts another host.\n\n"
+        "Gated models need a token of an account that has accepted their licence: in HF_TOKEN, or in the file that hf "
+        "auth login writes. HF_HUB_CACHE and HF_HOME say where the cache is, HF_ENDPOINT names another hub, and "
+        "https_proxy a proxy.",
     .examples = "peridot pull ggml-org/gemma-3-1b-it-GGUF:Q4_K_M\n"
                 "peridot pull google/gemma-3-1b-it\n"
                 "peridot pull ggml-org/gemma-3-1b-it-GGUF/gemma-3-1b-it-Q8_0.gguf",

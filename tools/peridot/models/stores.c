@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <yyjson.h>
 
-/* A folder of somebody's disk may hold anything, and links that lead round in circles. */
+/* Bounds for folders that hold much else. */
 enum { MAX_DEPTH = 5, MAX_VISITS = 100000, MAX_MANIFEST = 1 << 20, HASH_SIZE = 64 };
 
 /* ---- names of files ---- */
@@ -162,7 +162,7 @@ static peridot_status add_directory(struct walk *w, const char *path, uint64_t s
     return add(w->list, w->store, name, path, size);
 }
 
-/* A link to a folder that it is in leads round in a circle. */
+/* Whether the folder is, by a link, one of those that lead to it. */
 static bool is_circle(struct walk *w, const char *folder, int depth)
 {
     if (stat(folder, &w->above[depth]) != 0) return true;
@@ -400,6 +400,6 @@ peridot_status cmd_model_list_find(struct cmd_model_list *out)
         CMD_TRY(list_place(out, place, root));
     }
     if (out->n_visits >= MAX_VISITS)
-        fprintf(stderr, "the models' folders hold more than %d files: not all were looked at\n", MAX_VISITS);
+        fprintf(stderr, "more than %d files in the folders of models: the rest was not searched\n", MAX_VISITS);
     return PERIDOT_OK;
 }
