@@ -11,11 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import peridot
-from peridot import _library
+from peridot import GREEDY as greedy, _library
 
 root = Path(__file__).resolve().parents[2]
 stories, golden = str(root / "models/stories.gguf"), root / "tests/golden"
-greedy = peridot.GREEDY
 
 
 def command(*args, text=None):
