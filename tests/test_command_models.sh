@@ -51,6 +51,7 @@ make_stores() {
     ln -s nowhere "$folder/own/dangling.gguf"
     ln -s .. "$folder/own/deep/circle"
     cp "$folder/own/empty.gguf" "$folder/own/"$'forged\nFORGED \x1b[31m.gguf'
+    : >"$folder/own/"$'latin-1-\xe9.gguf'
     for i in 1 2; do cp "$golden/gemma1/model.gguf" "$folder/own/split-0000$i-of-00002.gguf"; done
 }
 
@@ -74,7 +75,7 @@ test_table() {
     check "another family" row germa '.*no: .*germa'
     check "an empty file" row empty '.* no: '
     check "a name cannot forge a line" row 'forged\\nFORGED \\x1b\[31m' '.* no: '
-    check "nothing else is there" [ "$(wc -l <"$folder/out")" = 16 ]
+    check "nothing else is there" [ "$(wc -l <"$folder/out")" = 17 ]
     check "which device it is for" contains err "device: "
     run models --device nothing
     check "no such device" [ $status = 1 ]
@@ -85,7 +86,7 @@ m = models["google/gemma-2-tiny"]
 assert m["runs"] and m["fits"] and m["family"] == "gemma2" and m["types"] == "bf16" and m["n_params"] > 1e5, m
 assert m["cache_size"] > 0 and m["path"].endswith("1" * 40) and m["missing"] == ""
 assert not models["germa"]["runs"] and "germa" in models["germa"]["missing"]
-assert len(models) == 15 and "forged\nFORGED \x1b[31m" in models' "$folder/out"
+assert len(models) == 16 and "latin-1-\\xe9" in models and "forged\nFORGED \x1b[31m" in models' "$folder/out"
     HOME=$folder/nothing XDG_CACHE_HOME=$folder/nothing PERIDOT_MODELS= run models
     check "where there are none" contains err "no models were found; peridot pull "
     check "with status 0" [ $status = 0 ]

@@ -134,10 +134,12 @@ static void print_table(const struct finding *found, size_t n, const peridot_dev
 
 /* ---- JSON ---- */
 
-/* Names of files may be no UTF-8. */
+/* Names of files may be no UTF-8, which JSON is. */
 static void add_text(yyjson_mut_doc *doc, yyjson_mut_val *o, const char *key, const char *text)
 {
-    if (!yyjson_mut_obj_add_strcpy(doc, o, key, text)) yyjson_mut_obj_add_strcpy(doc, o, key, cmd_shown(text));
+    size_t size = strlen(text), i = 0;
+    for (size_t n; i < size && (n = peridot_utf8_size(text + i, size - i)) != 0;) i += n;
+    yyjson_mut_obj_add_strcpy(doc, o, key, i < size ? cmd_shown(text) : text);
 }
 
 static void add_model(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct finding *f,
