@@ -102,7 +102,7 @@ test_directory() {
 test_quants() {
     pulls test/quants
     check "without a type: Q4_K_M" same quants tiny-Q4_K_M.gguf
-    check "says so" contains err "4 GGUF files: taking Q4_K_M"
+    check "says so" contains err "of several GGUF files: Q4_K_M"
     check "and how to run it" contains err "peridot chat -m test/quants:Q4_K_M"
     pulls test/quants:q8_0
     check "a type in whatever case" same quants tiny-Q8_0.gguf
@@ -118,8 +118,9 @@ test_quants() {
     pulls test/quants/mmproj-Q8_0.gguf
     check "any file by its name" same quants mmproj-Q8_0.gguf
     refuses "has no GGUF file of type Q6_K; its GGUF files: F16, Q4_K_M, Q4_K_S, Q8_0" test/quants:Q6_K
-    refuses "has several files of type q4_k" test/quants:q4_k
-    refuses "has no file nothing.gguf; its GGUF files: F16" test/quants/nothing.gguf
+    refuses "has several files of type q4_k: name one, as test/quants/FILE; its GGUF files: split/tiny" test/quants:q4_k
+    refuses "has no file nothing.gguf; its GGUF files: split/tiny-F16-00001-of-00002.gguf, tiny-Q4_K_M.gguf" \
+        test/quants/nothing.gguf
     rm "$repos/test/quants/tiny-Q4_K_M.gguf"
     refuses "name a type" test/quants
     for name in quants gemma3:1b test/ test/a:b/../c ../test /test/quants test/quants: test/.. 'test/qua nts' ''; do

@@ -193,7 +193,7 @@ static bool is_safe_path(const char *path)
 /* Adds a row of the listing, unless it is no file, or has a path or hash that is not acceptable. */
 static peridot_status add_file(struct hub *hub, yyjson_val *row)
 {
-    yyjson_val *lfs = yyjson_obj_get(row, "lfs");
+    yyjson_val *lfs = yyjson_is_obj(yyjson_obj_get(row, "lfs")) ? yyjson_obj_get(row, "lfs") : NULL;
     const char *path = yyjson_get_str(yyjson_obj_get(row, "path"));
     const char *type = yyjson_get_str(yyjson_obj_get(row, "type"));
     const char *hash = yyjson_get_str(yyjson_obj_get(lfs ? lfs : row, "oid"));

@@ -70,7 +70,8 @@ static void want_set(struct hub *hub, const char *path)
     for (size_t i = 0; i < hub->n; i++) hub->files[i].wanted |= is_same_set(hub->files[i].path, path);
 }
 
-static peridot_status fail_choice(const struct hub *hub, const char *why)
+/* Lists the GGUF files, by their types or by their paths. */
+static peridot_status fail_choice(const struct hub *hub, const char *why, bool by_path)
 {
     char types[400] = "";
     size_t size = 0;
@@ -79,11 +80,11 @@ static peridot_status fail_choice(const struct hub *hub, const char *why)
         size_t label_size = 0;
         const char *path = hub->files[i].path;
         cmd_shard(&shard, &n, path);
-        if (!is_gguf(&hub->files[i]) || shard > 1 || size + 60 > sizeof types) continue;
-        const char *label = cmd_type_label(&label_size, path);
+        if (!is_gguf(&hub->files[i]) || shard > 1 || size + 110 > sizeof types) continue;
+        const char *label = by_path ? NULL : cmd_type_label(&label_size, path);
         if (!label) label = path, label_size = strlen(path);
         size += (size_t)snprintf(types + size, sizeof types - size, "%s%.*s", size ? ", " : "",
-                                 (int)cmd_min(label_size, 50), label);
+                                 (int)cmd_min(label_size, 100), label);
     }
     if (!size) return cmd_fail(PERIDOT_ERROR_IO, "%s %s; it has no GGUF files", hub->repo, why);
     return cmd_fail(PERIDOT_ERROR_IO, "%s %s; its GGUF files: %s", hub->repo, why, cmd_shown(types));
@@ -103,11 +104,11 @@ static peridot_status want_type(struct hub *hub, const char *type, bool exact)
             bool same = alike ? meant && meant == peridot_type_find(label) : at && strcasecmp(label, type) == 0;
             if (!same || (found && is_same_set(found, path))) continue;
             snprintf(why, sizeof why, "has several files of type %.30s: name one, as %.60s/FILE", type, hub->repo);
-            if (found) return fail_choice(hub, why);
+            if (found) return fail_choice(hub, why, true);
             found = path;
         }
     snprintf(why, sizeof why, "has no GGUF file of type %.30s", type);
-    if (!found) return fail_choice(hub, why);
+    if (!found) return fail_choice(hub, why, false);
     want_set(hub, found);
     return PERIDOT_OK;
 }
@@ -128,24 +129,24 @@ static peridot_status want_model(struct hub *hub)
     static const char usual[] = "Q4_K_M";
     bool has_config = false, has_weights = false;
     const char *first = NULL;
-    size_t n_sets = 0;
+    bool several = false;
     for (size_t i = 0; i < hub->n; i++) {
         const char *path = hub->files[i].path;
         has_config |= strcmp(path, "config.json") == 0;
         has_weights |= is_of_directory(path) && cmd_ends_with(path, ".safetensors");
         if (!is_gguf(&hub->files[i])) continue;
-        n_sets += !first || !is_same_set(first, path);
         if (!first) first = path;
+        several |= !is_same_set(first, path);
     }
     if (has_config && has_weights) {
         for (size_t i = 0; i < hub->n; i++) hub->files[i].wanted = is_of_directory(hub->files[i].path);
         return PERIDOT_OK;
     }
-    if (n_sets == 0) return fail_choice(hub, "has no safetensors files with a config.json");
-    if (n_sets == 1) want_set(hub, first);
+    if (!first) return fail_choice(hub, "has no safetensors files with a config.json", false);
+    if (!several) want_set(hub, first);
     else if (want_type(hub, usual, true) != PERIDOT_OK)
-        return fail_choice(hub, "has several GGUF files: name a type, as OWNER/MODEL:Q8_0");
-    else fprintf(stderr, "%zu GGUF files: taking %s\n", n_sets, usual);
+        return fail_choice(hub, "has several GGUF files: name a type, as OWNER/MODEL:Q8_0", false);
+    else fprintf(stderr, "of several GGUF files: %s\n", usual);
     return PERIDOT_OK;
 }
 
@@ -160,7 +161,7 @@ static peridot_status choose(struct hub *hub, const struct wanted *wanted)
         }
     char why[128];
     snprintf(why, sizeof why, "has no file %.90s", cmd_shown(wanted->file));
-    return fail_choice(hub, why);
+    return fail_choice(hub, why, true);
 }
 
 /* ---- fetching ---- */
