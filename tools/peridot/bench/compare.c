@@ -139,7 +139,7 @@ static void begin_table(FILE *file, const char *title, const char *class, const 
 {
     fprintf(file, "<section><h2>%s</h2>\n<p class=\"sortby\" hidden><label>Sort by <select>", title);
     for (size_t i = 0; i < n; i++) fprintf(file, "<option value=\"%zu\">%s</option>", i, list[i].title);
-    fprintf(file, "</select></label></p>\n<table class=\"wide sort %s\"><thead><tr>", class);
+    fprintf(file, "</select></label></p>\n<table class=\"sort %s\"><thead><tr>", class);
     for (size_t i = 0; i < n; i++) fprintf(file, "<th%s>%s</th>", list[i].number ? " class=\"n\"" : "", list[i].title);
     fputs("</tr></thead><tbody>\n", file);
 }
@@ -271,7 +271,7 @@ static void entry_row(FILE *file, const struct entry *e)
 
 static void test_table(FILE *file, const struct entry *entries, size_t n)
 {
-    begin_table(file, "All tests", "tests", test_columns, CMD_COUNT(test_columns));
+    begin_table(file, "All tests", "cards tests", test_columns, CMD_COUNT(test_columns));
     for (size_t i = 0; i < n; i++) entry_row(file, &entries[i]);
     end_table(file);
 }
@@ -291,7 +291,7 @@ static void body(FILE *file, const struct bench_report *const *reports, size_t n
                  struct entry *entries)
 {
     size_t n_entries = 0, number = 0;
-    begin_table(file, "Reports", "machines", columns, CMD_COUNT(columns));
+    begin_table(file, "Reports", "wide machines", columns, CMD_COUNT(columns));
     for (size_t i = 0; i < n; i++) {
         number += !reports[i]->continues;
         if (!reports[i]->continues) machine_row(file, reports[i], number);
