@@ -231,7 +231,7 @@ static void test_progress(void **state)
     struct progress p = {.n_stop = 2};
     peridot_request *r;
     size_t n_running;
-    peridot_status status;
+    peridot_status status = PERIDOT_OK;
     EXPECT_OK(peridot_request_create(&r, q, &(peridot_request_params){.prompt = tokens, .n_prompt = N_PROMPT,
                                                                       .n_max = 1, .progress = follow, .user = &p}));
     EXPECT_OK(peridot_session_run(seen.session, &n_running));

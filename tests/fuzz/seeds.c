@@ -211,8 +211,8 @@ static void seed_requests(void)
         "{\"model\":\"tiny\",\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"max_tokens\":5,\"temperature\":0.5,\"top_p\":0.9,"
         "\"stop\":[\"a\",\"b\"],\"n\":2,\"seed\":7,\"logprobs\":true,\"top_logprobs\":3,\"logit_bias\":{\"5\":-100},\"response_format\":"
         "{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"x\",\"schema\":{\"type\":\"boolean\"}}}}",
-        "{\"model\":\"tiny\",\"prompt\":[\"a\",\"b\"],\"max_tokens\":5,\"echo\":true,\"logprobs\":2,\"stream\":true,\"stream_options\":"
-        "{\"include_usage\":true},\"presence_penalty\":1,\"frequency_penalty\":-1}",
+        ("{\"model\":\"tiny\",\"prompt\":[\"a\",\"b\"],\"max_tokens\":5,\"echo\":true,\"logprobs\":2,\"stream\":true,\"stream_options\":"
+         "{\"include_usage\":true},\"presence_penalty\":1,\"frequency_penalty\":-1}"),
         "{\"model\":\"tiny\",\"input\":\"a\",\"instructions\":\"b\",\"max_output_tokens\":5,\"text\":{\"format\":{\"type\":\"json_object\"}}}",
         "{\"model\":\"tiny\",\"input\":[\"a\"],\"encoding_format\":\"base64\",\"dimensions\":64,\"pooling\":\"mean\"}",
         "{\"content\":\"a\",\"add_special\":true,\"with_pieces\":true}", "{\"tokens\":[1,2]}",

@@ -36,9 +36,16 @@ void cmd_random_bytes(void *out, size_t size)
     if (getentropy(out, size) != 0) memcpy(out, &now, cmd_min(size, sizeof now));
 }
 
+static struct timespec to_timespec(double seconds)
+{
+    time_t whole = (time_t)seconds;
+    return (struct timespec){.tv_sec = whole, .tv_nsec = (long)(1e9 * (seconds - (double)whole))};
+}
+
 void cmd_sleep(double seconds)
 {
-    nanosleep(&(struct timespec){.tv_sec = (time_t)seconds, .tv_nsec = (long)(1e9 * (seconds - (double)(time_t)seconds))}, NULL);
+    const struct timespec time = to_timespec(seconds);
+    nanosleep(&time, NULL);
 }
 
 void cmd_allow_connections(unsigned n)
@@ -131,7 +138,7 @@ void cmd_signals_hold(bool hold)
 
 bool cmd_signals_wait(double seconds)
 {
-    const struct timespec time = {.tv_sec = (time_t)seconds, .tv_nsec = (long)(1e9 * (seconds - (double)(time_t)seconds))};
+    const struct timespec time = to_timespec(seconds);
     sigset_t signals;
     ending_signals(&signals);
     return sigtimedwait(&signals, NULL, &time) > 0;
