@@ -9,7 +9,7 @@
 
 /* The file: this header, the tokens, the best candidates, then of each layer with keys of its own the pages of its
  * keys, then those of its values. Numbers are little-endian, as on all hosts that Peridot runs on. */
-static const char magic[8] = "PDSEQ\0\0\2";
+static const char magic[8] = {'P', 'D', 'S', 'E', 'Q', 0, 0, 2};
 
 /* The numbers of a chain: what comes after them is borrowed. */
 #define CHAIN_BEGIN offsetof(peridot_sampling, temperature)
