@@ -10,6 +10,8 @@ export SOURCE_DATE_EPOCH=1 CCACHE_DISABLE=1
 for place in "$folder/one" "$folder/another/place"; do
     mkdir -p "$place"
     cp -r "$source"/{CMakeLists.txt,include,models,shaders,src,tools} "$place"
+done
+for place in "$folder/one" "$folder/another/place"; do
     cmake -S "$place" -B "$place/build" -G Ninja -D PERIDOT_TESTS=OFF >"$folder/out" 2>"$folder/err" &&
         cmake --build "$place/build" >"$folder/out" 2>"$folder/err" &&
         cmake --install "$place/build" --prefix "$place/installed" >"$folder/out" 2>"$folder/err"
