@@ -14,6 +14,10 @@
 #include <netdb.h>
 #endif
 
+#if MHD_VERSION < 0x00097701   /* Debian 12's */
+#define MHD_OPTION_CLIENT_DISCIPLINE_LVL MHD_OPTION_STRICT_FOR_CLIENT
+#endif
+
 /* A connection, from accept to close. */
 struct link {
     struct link *next, *previous;
