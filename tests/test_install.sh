@@ -119,6 +119,25 @@ for kind in static shared; do
     check "the $kind library uses its own functions" matches out 'none.gguf: '
 done
 
+# A part of another project, built with PERIDOT_TEST_ALL=1: the same targets, and neither command nor tests.
+mkdir "$folder/part"
+cat >"$folder/part/CMakeLists.txt" <<END
+cmake_minimum_required(VERSION 3.25)
+project(host LANGUAGES C CXX)
+include(FetchContent)
+FetchContent_Declare(peridot SOURCE_DIR "$source")
+FetchContent_MakeAvailable(peridot)
+add_executable(shared "$folder/host.c")
+add_executable(static "$folder/host.c")
+target_link_libraries(shared PRIVATE peridot::peridot vulkan)
+target_link_libraries(static PRIVATE peridot::static vulkan)
+END
+cmake -S "$folder/part" -B "$folder/part/build" -G Ninja >"$folder/out" 2>"$folder/err" &&
+    { [ ! "${PERIDOT_TEST_ALL:-}" ] || cmake --build "$folder/part/build" >>"$folder/out" 2>&1; }
+check "it is a part of another project" [ $? = 0 ]
+cmake --build "$folder/part/build" --target help >"$folder/out" 2>"$folder/err"
+check "without the command and the tests" eval '! matches out "peridot_command|^test_|test_base"'
+
 # ---- the examples ----
 
 # example NAME ARGUMENTS...: as run, of an example.
