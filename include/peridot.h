@@ -319,10 +319,10 @@ typedef struct peridot_model_info {
     uint64_t cache_size;           /* bytes of the cache of a session with default parameters, if memory is not short */
 } peridot_model_info;
 
-/* What a model opened from the file will be. Members that a device has a part in are 0 or NULL; weights_size is what the
- * weights take in the file, and like types, n_params and n_outputs 0 or NULL where peridot_file_check fails. NULL, with
- * the sentence that peridot_model_open would give, where Peridot does not know the architecture. Borrowed until the file
- * closes. */
+/* What a model opened from the file will be. Members that a device has a part in are 0 or NULL; weights_size is what
+ * the weights take in the file, and like types, n_params and n_outputs 0 or NULL where peridot_file_check fails. NULL,
+ * with the sentence that peridot_model_open would give, where Peridot does not know the architecture. Borrowed until
+ * the file closes. */
 PERIDOT_API const peridot_model_info *peridot_file_model(const peridot_file *file);
 /* Fails, with the sentence that peridot_model_open would give, where that would refuse the file on every device. The
  * tokenizer is not looked at, nor the numbers in the tensors. */

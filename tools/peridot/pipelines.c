@@ -8,18 +8,18 @@
 #include <yyjson.h>
 
 /* What drivers call the same thing; a column is the sum of those that a driver has. */
-enum { MAX_NAMES = 4 };
+enum { MAX_NAMES = 5 };
 static const struct column {
     const char *title;
     int width;
     const char *names[MAX_NAMES];
 } columns[] = {
-    {"registers", 9, {"VGPRs", "Max live registers", "Register Count"}},
-    {"spills", 6, {"Spilled VGPRs", "Spilled SGPRs", "Spill Count", "Fill Count"}},
-    {"scratch", 7, {"Scratch size", "Scratch Memory Size", "Local Memory Size"}},
-    {"waves", 5, {"Subgroups per SIMD"}},
-    {"instructions", 12, {"Instructions", "Instruction Count"}},
-    {"code", 7, {"Code size", "Binary Size"}},
+    {"registers", 9, {"VGPRs", "Max live registers", "Register Count", "Number of GPRs", "Registers used"}},
+    {"spills", 6, {"Spilled VGPRs", "Spilled SGPRs", "Spill Count", "Fill Count", "STP Count"}},
+    {"scratch", 7, {"Scratch size", "Scratch Memory Size", "Local Memory Size", "SLM Size"}},
+    {"waves", 5, {"Subgroups per SIMD", "Max Waves Per Core"}},
+    {"instructions", 12, {"Instructions", "Instruction Count", "Instruction count"}},
+    {"code", 7, {"Code size", "Binary Size", "Code Size"}},
 };
 
 struct output {
