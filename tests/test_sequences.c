@@ -596,7 +596,7 @@ static void test_errors(void **state)
     EXPECT_FAILURE(peridot_logits(&logits, q[0]), PERIDOT_ERROR_ARGUMENT, "no token");
     EXPECT_OK(peridot_eval(s, fine, 2, NULL));
     EXPECT_OK(peridot_eval(s, fine, 2, NULL));
-    EXPECT_FAILURE(peridot_eval(s, fine, 2, NULL), PERIDOT_ERROR_ARGUMENT, "1 tokens", "2 positions");
+    EXPECT_FAILURE(peridot_eval(s, fine, 2, NULL), PERIDOT_ERROR_ARGUMENT, "1 token ", "2 positions");
     assert_int_equal(peridot_sequence_pos(q[1]), 0);
     EXPECT_FAILURE(peridot_logits(&logits, q[1]), PERIDOT_ERROR_ARGUMENT, "no token");
     peridot_session_free(s);
