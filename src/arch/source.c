@@ -52,7 +52,10 @@ peridot_status pd_source_open(struct pd_source *out, const struct pd_checkpoint 
     size_t n = pd_max(pd_checkpoint_n_tensors(checkpoint), 1);
     *out = (struct pd_source){.checkpoint = checkpoint, .config = config, .prefix = pd_tensor_prefix(checkpoint),
         .used = calloc(n, sizeof *out->used)};
-    return out->used ? check_vocabulary(out) : pd_fail_alloc(n * sizeof *out->used, "list of tensors");
+    if (!out->used) return pd_fail_alloc(n * sizeof *out->used, "list of tensors");
+    peridot_status status = check_vocabulary(out);
+    if (status != PERIDOT_OK) pd_source_close(out);
+    return status;
 }
 
 void pd_source_close(struct pd_source *s)

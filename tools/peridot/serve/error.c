@@ -43,7 +43,8 @@ void serve_put_error(struct serve_buffer *b, const struct serve_error *e)
     yyjson_mut_obj_add_val(doc, root, "error", error);
     yyjson_mut_obj_add_val(doc, error, "message", serve_text(doc, e->message, strlen(e->message)));
     yyjson_mut_obj_add_str(doc, error, "type", type_of(e->status));
-    yyjson_mut_obj_add_val(doc, error, "param", e->param[0] ? yyjson_mut_strcpy(doc, e->param) : yyjson_mut_null(doc));
+    yyjson_mut_obj_add_val(doc, error, "param",
+                           e->param[0] ? serve_text(doc, e->param, strlen(e->param)) : yyjson_mut_null(doc));
     yyjson_mut_obj_add_val(doc, error, "code", e->code ? yyjson_mut_str(doc, e->code) : yyjson_mut_null(doc));
     serve_put_json(b, doc);
 }
