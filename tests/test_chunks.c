@@ -10,13 +10,13 @@
  * 20. */
 static void prompt_on(double fixed, double each, double slow, uint32_t n_submits, uint32_t *last, double *longest)
 {
-    struct pd_pace pace = {0};
+    struct pd_pace pace = {.at_once = 1};
     *longest = 0;
     for (uint32_t i = 0; i < n_submits; i++) {
         *last = pd_next_chunk(&pace, 1e9);
         double seconds = (fixed + each * *last) * (i >= 10 && i < 20 ? slow : 1);
         if (i < 10 || i > 20) *longest = fmax(*longest, seconds);
-        pd_pace_took(&pace, 1e9 * *last, seconds);
+        pd_pace_took(&pace, *last, 1e9 * *last, seconds);
     }
 }
 
@@ -37,8 +37,8 @@ static void test_next_chunk(void **state)
     assert_true(last >= 10 && last <= 11 && longest < 1.4);
     prompt_on(1.5, 0.01, 1, 30, &last, &longest);
     assert_true(last >= 2 && longest < 1.7);
-    struct pd_pace pace = {.last = {40e9, 0.2}, .other = {20e9, 0.11}};
-    pd_pace_took(&pace, 3e9, 0.033);   /* the end of a prompt */
+    struct pd_pace pace = {.at_once = 1, .last = {40e9, 0.2}, .other = {20e9, 0.11}};
+    pd_pace_took(&pace, 3, 3e9, 0.033);   /* the end of a prompt */
     assert_in_range(pd_next_chunk(&pace, 1e9), 40, 41);
 }
 
@@ -53,7 +53,7 @@ static void test_shared_chunk(void **state)
     static const double fixed[] = {0.001, 0.02, 0.1, 0.15, 0.5}, each[] = {0.0001, 0.005, 0.04};
     for (size_t f = 0; f < PD_COUNT(fixed); f++)
         for (size_t e = 0; e < PD_COUNT(each); e++) {
-            struct pd_pace pace = {0};
+            struct pd_pace pace = {.at_once = 1};
             uint32_t pos = 0, n_rounds = 0;
             bool back = false;
             while (pos < 30000) {
@@ -64,16 +64,41 @@ static void test_shared_chunk(void **state)
                 if (!(seconds <= most)) fail_msg("%u tokens after %u take %g s", n, pos, seconds);
                 if (n_rounds > 20 && fixed[f] + each[e] * 1e-9 * (n + 1) * 1.1 * flop_at(pos) < fmin(most, 0.19))
                     fail_msg("%u tokens after %u take %g s only", n, pos, seconds);
-                pd_pace_took(&pace, work, seconds);
+                pd_pace_took(&pace, n, work, seconds);
                 if (!back && pos > 20000) back = true, pos = 0;   /* another prompt, then the first one */
                 else if (back && pos < 100) back = true, pos = 25000;
                 else pos += n;
             }
         }
-    struct pd_pace pace = {.last = {512e9, 12}};   /* the first prompt was alone */
+    struct pd_pace pace = {.at_once = 1, .last = {512e9, 12}};   /* the first prompt was alone */
     assert_in_range(pd_next_shared_chunk(&pace, 1e9), 8, 9);
-    pace = (struct pd_pace){.last = {1e9, 0.9}, .other = {2e9, 1.8}};
+    pace = (struct pd_pace){.at_once = 1, .last = {1e9, 0.9}, .other = {2e9, 1.8}};
     assert_int_equal(pd_next_shared_chunk(&pace, 1e9), 1);
+}
+
+/* A device multiplies by several tokens at once, and is up to 8 % slower or faster than before: submits are of one token
+ * or of whole groups, and of a group where that takes little more than 0.2 s, or than one token. */
+static void test_tokens_at_once(void **state)
+{
+    (void)state;
+    static const struct { uint32_t at_once; double one, group; uint32_t mean, most; } cases[] = {
+        {4, 0.115, 0.192, 4, 4},     /* Gemma 3 1B on llvmpipe */
+        {4, 0.12, 0.3, 1, 1},        {4, 0.3, 0.32, 4, 8},       {4, 0.02, 0.03, 24, 28},
+        {32, 0.45, 0.5, 32, 32},     {32, 0.15, 0.5, 1, 1},      {64, 0.001, 0.001, 11000, 16000},
+    };
+    for (size_t i = 0; i < PD_COUNT(cases); i++) {
+        struct pd_pace pace = {.at_once = cases[i].at_once};
+        double noise = 0.92;
+        uint64_t sum = 0;
+        for (uint32_t k = 0; k < 60; k++) {
+            uint32_t n = pd_next_shared_chunk(&pace, 1e9), n_groups = (uint32_t)pd_div_up(n, pace.at_once);
+            if (k >= 20) assert_in_range(n, 1, cases[i].most), sum += n;
+            if (k >= 20) assert_true(n == 1 || n % pace.at_once == 0);
+            noise = noise > 1.05 ? 0.92 : noise + 0.04;
+            pd_pace_took(&pace, n, n * 1e9, noise * (n == 1 ? cases[i].one : n_groups * cases[i].group));
+        }
+        assert_true(sum >= 40 * cases[i].mean);
+    }
 }
 
 /* A prompt of 32,768 tokens on a device that takes 10 ms more of a token for every 4,096 keys, and reads weights for so
@@ -82,14 +107,14 @@ static void test_long_prompt(void **state)
 {
     (void)state;
     for (int fixed = 0; fixed < 10; fixed++) {
-        struct pd_pace pace = {0};
+        struct pd_pace pace = {.at_once = 1};
         uint32_t n_submits = 0;
         double longest = 0;
         for (uint32_t pos = 0; pos < 32768; n_submits++) {
             uint32_t n = (uint32_t)pd_min(pd_next_chunk(&pace, 1 + pos / 4096.0), 32768 - pos);
             double work = n * (1 + (pos + n / 2.0) / 4096), seconds = 0.1 * fixed + 0.01 * work;
             longest = fmax(longest, seconds);
-            pd_pace_took(&pace, work, seconds);
+            pd_pace_took(&pace, n, work, seconds);
             pos += n;
         }
         assert_true(longest < 1.5 && n_submits <= 32768 / 2);
@@ -115,6 +140,7 @@ static void test_next_piece(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_next_chunk), cmocka_unit_test(test_shared_chunk),
-                                       cmocka_unit_test(test_long_prompt), cmocka_unit_test(test_next_piece)};
+                                       cmocka_unit_test(test_tokens_at_once), cmocka_unit_test(test_long_prompt),
+                                       cmocka_unit_test(test_next_piece)};
     return cmocka_run_group_tests_name("chunks", tests, NULL, NULL);
 }

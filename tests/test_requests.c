@@ -210,7 +210,8 @@ static void test_long_prompt(void **state)
         &second, q,
         &(peridot_request_params){.prompt = prompt, .n_prompt = 240, .n_max = 2, .text = take, .user = &other}));
     struct pd_session *engine = *(struct pd_session **)(void *)s;   /* as on a slow device */
-    engine->prefill.pace = (struct pd_pace){.last = {16 * pd_token_flop(engine->model, 0, false), 0.2}};
+    engine->prefill.pace.last = (struct pd_timed_work){16 * pd_token_flop(engine->model, 0, false), 0.2};
+    engine->prefill.pace.other = (struct pd_timed_work){0};
     for (uint32_t i = 1; peridot_sequence_pos(q) < 240; i++) {
         uint32_t pos = peridot_sequence_pos(q);
         EXPECT_OK(peridot_session_run(s, &n_running));
@@ -357,7 +358,7 @@ static void read_prompt(struct first_row *out, uint32_t n_cached, uint32_t n_sha
     EXPECT_OK(peridot_request_create(&r, q, &rest));
     out->n = 0;
     while (out->n == 0) {
-        if (n_shared) engine->prefill.pace = (struct pd_pace){.last = {1e15, 0.1}};   /* as on a fast device */
+        if (n_shared) engine->prefill.pace.last = (struct pd_timed_work){1e15, 0.1};   /* as on a fast device */
         if (n_shared) engine->prefill.n_max = n_shared;
         EXPECT_OK(peridot_session_run(s, &n_running));
     }

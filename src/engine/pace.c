@@ -9,6 +9,7 @@
 #define SUBMIT_SECONDS 0.2   /* target of a chunk; drivers reset a device after about 2 s */
 #define FEW_SECONDS 1.0      /* limit for FIRST_CHUNK tokens */
 #define SLOWER 1.1           /* limit for a chunk, relative to one token */
+#define AT_ONCE_SLOWER 1.25  /* limit for tokens that are multiplied at once, relative to one token or to the target */
 #define DIFFERENT 1.25       /* ratio above which two measurements differ by more than noise */
 
 uint64_t pd_n_keys(const struct pd_layer *layer, uint32_t pos)
@@ -31,8 +32,12 @@ double pd_token_flop(const struct pd_model *model, uint32_t pos, bool head)
 
 static bool differ(double a, double b) { return a > DIFFERENT * b || b > DIFFERENT * a; }
 
-void pd_pace_took(struct pd_pace *p, double flop, double seconds)
+/* n tokens, with those that are multiplied along with them though nobody needs them. */
+static uint32_t filled(const struct pd_pace *p, uint32_t n) { return n > 1 ? (uint32_t)pd_align(n, p->at_once) : n; }
+
+void pd_pace_took(struct pd_pace *p, uint32_t n, double flop, double seconds)
 {
+    flop *= (double)filled(p, n) / n;
     if (differ(flop, p->last.flop)) p->other = p->last;
     else if (differ(seconds, p->last.seconds)) p->other = (struct pd_timed_work){0};   /* the device changed its speed */
     p->last = (struct pd_timed_work){flop, fmax(seconds, 1e-6)};
@@ -73,6 +78,14 @@ static double tokens_within_or_few(const struct pd_pace *p, double seconds, doub
     return tokens_within(p, fmax(seconds, SLOWER * seconds_of(p, token)), token);
 }
 
+/* Of the tokens that are multiplied at once. A single one may have a kernel of its own: the line through it and a larger
+ * chunk is then too high between them, and their share of that chunk counts. */
+static double seconds_at_once(const struct pd_pace *p, double flop)
+{
+    double share = p->other.flop > flop ? p->other.seconds * flop / p->other.flop : INFINITY;
+    return fmin(seconds_of(p, flop), share);
+}
+
 uint32_t pd_next_chunk(const struct pd_pace *p, double token)
 {
     if (p->last.flop == 0) return FIRST_CHUNK;
@@ -84,5 +97,9 @@ uint32_t pd_next_chunk(const struct pd_pace *p, double token)
 uint32_t pd_next_shared_chunk(const struct pd_pace *p, double token)
 {
     if (p->last.flop == 0) return 1;
-    return measured_one(p, token) ? 2 : whole(tokens_within_or_few(p, SUBMIT_SECONDS, token));
+    if (measured_one(p, token)) return 2;
+    uint32_t n = whole(tokens_within_or_few(p, SUBMIT_SECONDS, token));
+    if (n >= p->at_once) return n / p->at_once * p->at_once;
+    double limit = AT_ONCE_SLOWER * fmax(SUBMIT_SECONDS, seconds_of(p, token));
+    return seconds_at_once(p, p->at_once * token) <= limit ? p->at_once : 1;
 }

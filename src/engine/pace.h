@@ -11,16 +11,17 @@ uint64_t pd_n_keys(const struct pd_layer *layer, uint32_t pos);
 double pd_token_flop(const struct pd_model *model, uint32_t pos, bool head);
 
 struct pd_pace {
+    uint32_t at_once;          /* see pd_op_matmul_tokens */
     struct pd_timed_work { double flop, seconds; } last, other;   /* the latest chunk, and the latest of another size */
 };
 
-/* A chunk of so many flop took so long. */
-void pd_pace_took(struct pd_pace *p, double flop, double seconds);
+/* A chunk of n tokens, of so many flop, took so long. */
+void pd_pace_took(struct pd_pace *p, uint32_t n, double flop, double seconds);
 /* Number of tokens of the next chunk, at `token` flop each: as many as take 0.2 s. Where reading the weights alone takes
  * longer, up to 16 that take at most 1 s. */
 uint32_t pd_next_chunk(const struct pd_pace *p, double token);
 /* The same while other sequences wait for the chunk: where a single token takes longer than 0.2 s, as many as take at
- * most 10 % longer than that one. */
+ * most 10 % longer than that one. One token, or a multiple of at_once; the first at_once may take 25 % longer. */
 uint32_t pd_next_shared_chunk(const struct pd_pace *p, double token);
 
 #endif

@@ -14,9 +14,11 @@
 peridot_status pd_prefill_create(struct pd_prefill *p, struct pd_workspace *w, uint32_t n_max, bool timed)
 {
     bool cpu = pd_gpu_info(w->model->gpu)->type == PERIDOT_DEVICE_CPU;
+    const struct pd_recorder r = pd_workspace_recorder(w, NULL);
     *p = (struct pd_prefill){.w = w,
                              .n_max = n_max,
                              .timed = timed,
+                             .pace = {.at_once = pd_op_matmul_tokens(&r)},
                              .overlap = !cpu,
                              .piece_work = cpu ? FIRST_PIECE_CPU : FIRST_PIECE_GPU};
     PD_TRY(pd_commands_create(&p->commands, w->model->gpu));
@@ -270,7 +272,7 @@ static peridot_status report_part(struct pd_prefill *p, const struct pd_chunk *c
 static peridot_status finish(struct pd_prefill *p, struct pd_chunk *chunk, const struct pd_row_wishes *wishes)
 {
     PD_TRY(wait_for_piece(p, chunk));
-    pd_pace_took(&p->pace, chunk->flop, chunk->seconds);
+    pd_pace_took(&p->pace, chunk->n_rows, chunk->flop, chunk->seconds);
     if (chunk->n_rows == chunk->planned || chunk->longest > PIECE_SECONDS)
         p->piece_work = pd_next_piece(chunk->most_work, chunk->longest);
     for (uint32_t i = 0; i < chunk->n_parts; i++) {

@@ -231,7 +231,7 @@ static peridot_status step(uint32_t *n_tokens, struct pd_session *s, struct pd_p
     PD_TRY(pd_report_progress(prompts, n, wishes));
     double begun = pd_now();
     PD_TRY(pd_decode(&s->decoder, sequences, tokens, m));
-    pd_pace_took(&s->prefill.pace, flop, pd_now() - begun);
+    pd_pace_took(&s->prefill.pace, m, flop, pd_now() - begun);
     for (uint32_t i = 0; i < m; i++) {
         uint32_t pos = sequences[i]->pos - 1;
         of[i]->tokens++;

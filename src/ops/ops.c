@@ -187,6 +187,16 @@ static enum pd_variant matmul_variant(const struct pd_recorder *r, enum pd_dtype
                  (uint32_t)dtype);
 }
 
+uint32_t pd_op_matmul_tokens(const struct pd_recorder *r)
+{
+    switch (r->variants.of[PD_VARIED_MATMUL]) {
+    case PD_VARIANT_MATMUL_COOP: return 64;
+    case PD_VARIANT_MATMUL_DOT: return 32;
+    case PD_VARIANT_MATMUL_TILE: return PD_MATMUL_TILE;
+    default: return pd_variants_lanes_take_rows(&r->variants) ? MATVEC_LANE_COLS : MATVEC_COLS;
+    }
+}
+
 uint32_t pd_packed_stride(enum pd_kernel_id pack, uint32_t n_cols)
 {
     if (pack == PD_KERNEL_pack_q16) return (uint32_t)pd_div_up(n_cols, 32) * PD_Q16_BLOCK;

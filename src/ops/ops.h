@@ -56,6 +56,8 @@ void pd_op_rmsnorm(struct pd_recorder *r, const struct pd_norm *norm, uint32_t n
 /* y[m] = softcap(w x[m]): matvec for few tokens, tiles for more */
 void pd_op_matmul(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, struct pd_rows x,
                   uint32_t n_tokens, float softcap);
+/* Tokens of a prompt that most matrices are multiplied by at once: two take about as long. */
+uint32_t pd_op_matmul_tokens(const struct pd_recorder *r);
 
 /* The residual and norm before a matrix, fused into its kernel in a decode step: x' = (x + (w_post ? rms(branch)
  * * w_post : branch)) * x_scale, then rms(x') * w. branch 0: x' = x. */
