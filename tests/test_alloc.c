@@ -225,6 +225,44 @@ static void test_files(void **state)
     check_calls(calls, PD_COUNT(calls));
 }
 
+/* ---- grammars ---- */
+
+/* A rule of each kind. */
+static const char schema[] =
+    "{\"type\": \"object\", \"required\": [\"a\", \"b\"], \"additionalProperties\": {\"type\": \"null\"}, \"properties\": {"
+    "\"a\": {\"type\": \"string\", \"pattern\": \"^[a-c]{2,5}(x|yz)*$\"}, \"b\": {\"$ref\": \"#/$defs/list\"},"
+    "\"c\": {\"type\": \"integer\", \"minimum\": -3, \"maximum\": 120}, \"d\": {\"type\": \"string\", \"format\": \"date\"},"
+    "\"e\": {\"anyOf\": [{\"const\": 7}, {\"enum\": [\"u\", \"v\"]}, {\"type\": \"boolean\"}]},"
+    "\"f\": {\"type\": \"string\", \"minLength\": 2, \"maxLength\": 9}},"
+    "\"$defs\": {\"list\": {\"type\": \"array\", \"prefixItems\": [{\"type\": \"number\"}],"
+    "\"items\": {\"allOf\": [{\"type\": \"string\"}, {\"maxLength\": 3}]}, \"minItems\": 1, \"maxItems\": 3}}}";
+
+static peridot_status compile_json(void)
+{
+    peridot_grammar *grammar;
+    peridot_status status = peridot_grammar_json(&grammar, vocab);
+    peridot_grammar_free(grammar);
+    return status;
+}
+
+static peridot_status compile_schema(void)
+{
+    peridot_grammar *grammar;
+    peridot_status status = peridot_grammar_json_schema(&grammar, vocab, schema, sizeof schema - 1);
+    peridot_grammar_free(grammar);
+    return status;
+}
+
+static void test_grammars(void **state)
+{
+    (void)state;
+    static const struct call calls[] = {
+        {.name = "grammar_json", .run = compile_json}, {.name = "grammar_json_schema", .run = compile_schema}};
+    assert_int_equal(peridot_vocab_open(&vocab, STORIES), PERIDOT_OK);
+    check_calls(calls, PD_COUNT(calls));
+    peridot_vocab_close(vocab);
+}
+
 /* ---- models ---- */
 
 static peridot_status list_devices(void)
@@ -368,6 +406,21 @@ static peridot_status generate(void)
     return status;
 }
 
+static const peridot_grammar *grammar;
+
+static peridot_status generate_json(void)
+{
+    peridot_sampling sampling = {.temperature = 1, .top_k = 20, .seed = 1, .grammar = grammar};
+    peridot_sequence *q;
+    peridot_status status = peridot_sequence_create(&q, session);
+    if (status != PERIDOT_OK) return status;
+    status = peridot_set_sampling(q, &sampling);
+    peridot_request_params params = {.prompt = prompt, .n_prompt = PD_COUNT(prompt), .n_max = 40, .text = take_text};
+    if (status == PERIDOT_OK) status = peridot_generate(q, &params, NULL);
+    peridot_sequence_free(q);
+    return status;
+}
+
 static peridot_status run_requests(peridot_request *const *requests, size_t n)
 {
     peridot_status status = PERIDOT_OK, own;
@@ -414,14 +467,20 @@ static void test_sessions(void **state)
         {.name = "session_create", .run = create_session}, {.name = "sequence_create", .run = create_sequence},
         {.name = "sequence_fork", .run = fork_sequence}, {.name = "sequence_save", .run = save},
         {.name = "sequence_load", .run = load}, {.name = "eval, logits, sample", .run = evaluate, .degrades = true},
-        {.name = "generate", .run = generate, .degrades = true}, {.name = "session_run", .run = serve, .degrades = true},
-        {.name = "profile", .run = profile},
+        {.name = "generate", .run = generate, .degrades = true},
+        {.name = "generate JSON", .run = generate_json, .degrades = true},
+        {.name = "session_run", .run = serve, .degrades = true}, {.name = "profile", .run = profile},
     };
+    peridot_grammar *of_schema;
+    assert_int_equal(peridot_grammar_json_schema(&of_schema, peridot_model_vocab(model), schema, sizeof schema - 1),
+                     PERIDOT_OK);
+    grammar = of_schema;
     assert_int_equal(peridot_session_create(&session, model, &small), PERIDOT_OK);
     assert_int_equal(peridot_sequence_create(&sequence, session), PERIDOT_OK);
     assert_int_equal(peridot_sequence_eval(sequence, prompt, PD_COUNT(prompt), NULL), PERIDOT_OK);
     check_calls(calls, PD_COUNT(calls));
     peridot_session_free(session);
+    peridot_grammar_free(of_schema);
 }
 
 /* ---- all ---- */
@@ -444,7 +503,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_vocabularies), cmocka_unit_test(test_merges), cmocka_unit_test(test_files),
-        cmocka_unit_test(test_models), cmocka_unit_test(test_sessions),
+        cmocka_unit_test(test_grammars), cmocka_unit_test(test_models), cmocka_unit_test(test_sessions),
     };
     return cmocka_run_group_tests(tests, open_shared, close_shared);
 }

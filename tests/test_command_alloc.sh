@@ -9,9 +9,12 @@ golden=$source/tests/golden
 mkdir "$folder/made"
 printf 'Once upon a time\n' >"$folder/text"
 
+# step_of N: from one failing allocation of N to the next.
+step_of() { [ "${PERIDOT_TEST_ALL:-}" ] && echo 1 || echo $(($1 / 12 + 1)); }
+
 # try ARGUMENTS...: with FILE for what the command writes.
 try() {
-    local arguments=("${@//FILE/$folder/made/file}") i n step
+    local arguments=("${@//FILE/$folder/made/file}") i n
     "$failing" "${arguments[@]}" <"$folder/text" >/dev/null 2>&1   # what is kept for the next time is there from now on
     rm -f "$folder/made/file"
     COUNT_ALLOCATIONS=$folder/count "$failing" "${arguments[@]}" <"$folder/text" >"$folder/good" 2>"$folder/err"
@@ -19,9 +22,7 @@ try() {
     n=$(<"$folder/count")
     check "$1 allocates" [ "$n" -gt 0 ]
     [ ! -e "$folder/made/file" ] || mv "$folder/made/file" "$folder/good_file"
-    step=$((n / 12 + 1))
-    [ ! "${PERIDOT_TEST_ALL:-}" ] || step=1
-    for ((i = 1; i <= n; i += step)); do
+    for ((i = 1; i <= n; i += $(step_of $n))); do
         FAIL_ALLOCATION=$i "$failing" "${arguments[@]}" <"$folder/text" >"$folder/out" 2>"$folder/err"
         status=$?
         if [ $status = 0 ]; then
@@ -44,4 +45,57 @@ HOME=$folder PERIDOT_MODELS=$golden/gemma1:$golden/llama3-new try models --json
 try convert "$golden/gemma2-base" -o FILE --type q8_0
 try logits -m "$golden/gemma2-q8_0/model.gguf" --tokens 2,5,7,11 --out FILE
 try run -m "$source/models/stories.gguf" -n 8 --temp 0 'Once upon'
+
+# A server either does not start, and says why, or answers each of two alike requests with the text or an error, and ends
+# in order.
+schema='{"type": "object", "properties": {"a": {"type": "string", "maxLength": 9}}, "required": ["a"]}'
+body='{"messages": [{"role": "user", "content": "Once upon"}], "max_tokens": 20, "temperature": 0, "logprobs": true,
+    "logit_bias": {"5": 1}, "stop": ["zzzz"], "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": '$schema'}}}'
+
+# exchange: leaves the answers in $folder/answers, one a line, in $started whether the server had started, and its exit
+# status in $status.
+exchange() {
+    local server url=
+    started=
+    : >"$folder/err"
+    "$failing" serve -m "$source/models/stories.gguf" --port 0 2>"$folder/err" &
+    server=$!
+    while [ ! "$started" ] && kill -0 $server 2>/dev/null; do
+        sleep 0.02
+        url=$(sed -nE 's/^serving .* at (http:[^ ]*): .*/\1/p' "$folder/err")
+        [ ! "$url" ] || [ "$(curl -s -m 20 -o /dev/null -w '%{http_code}' "$url/health")" != 200 ] || started=yes
+    done
+    for _ in ${started:+1 2}; do
+        curl -s -m 20 --data-binary "$body" "$url/v1/chat/completions"
+        echo
+    done | sed -E 's/"id":"[^"]*"//; s/"created":[0-9]+//' >"$folder/answers"
+    kill -TERM $server 2>/dev/null
+    wait $server
+    status=$?
+}
+
+try_serve() {
+    local answer i n
+    exchange
+    COUNT_ALLOCATIONS=$folder/count exchange
+    cp "$folder/answers" "$folder/good"
+    check "serve succeeds" [ $status = 0 ]
+    check "it answers twice" [ "$(grep -c '"role":"assistant","content":"' "$folder/good")" = 2 ]
+    n=$(<"$folder/count")
+    for ((i = 1; i <= n; i += $(step_of $n))); do
+        FAIL_ALLOCATION=$i exchange
+        if [ ! "$started" ]; then
+            check "serve, allocation $i of $n: status $status, not 1" [ $status = 1 ]
+            check "serve, allocation $i of $n: says why" matches err 'memory'
+            continue
+        fi
+        check "serve, allocation $i of $n: status $status, not 0" [ $status = 0 ]
+        while read -r answer; do
+            n_checks=$((n_checks + 1))
+            grep -qxF -e "$answer" "$folder/good" || [[ $answer == '{"error":{'*memory*'}}' ]] ||
+                failed "serve, allocation $i of $n: the text or an error, not: $answer"
+        done <"$folder/answers"
+    done
+}
+if command -v curl >/dev/null; then try_serve; else echo "skipped: curl is not there"; fi
 finish

@@ -1,5 +1,6 @@
 /* peridot devices: every Vulkan device, as a page to read or as JSON. */
 #include "command.h"
+#include "json.h"
 #include "open.h"
 #include "pipelines.h"
 #include "text.h"
@@ -7,7 +8,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <yyjson.h>
 
 struct devices_args {
     bool json, pipelines;
@@ -148,16 +148,11 @@ static void add_device(yyjson_mut_doc *doc, yyjson_mut_val *list, const peridot_
 
 static peridot_status print_json(const peridot_device_info **devices, size_t n)
 {
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_doc *doc = cmd_json_new();
     yyjson_mut_val *list = yyjson_mut_arr(doc);
     yyjson_mut_doc_set_root(doc, list);
     for (size_t i = 0; i < n; i++) add_device(doc, list, devices[i]);
-    char *text = yyjson_mut_write(doc, YYJSON_WRITE_PRETTY_TWO_SPACES, NULL);
-    yyjson_mut_doc_free(doc);
-    if (!text) return cmd_fail(PERIDOT_ERROR_MEMORY, "the list of devices cannot be written as JSON");
-    puts(text);
-    free(text);
-    return PERIDOT_OK;
+    return cmd_json_print(doc, "the list of devices");
 }
 
 static int run(const struct cmd_command *command, const void *arguments)

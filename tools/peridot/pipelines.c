@@ -1,11 +1,11 @@
 #include "pipelines.h"
 
+#include "json.h"
 #include "text.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <yyjson.h>
 
 /* What drivers call the same thing; a column is the sum of those that a driver has. */
 enum { MAX_NAMES = 5 };
@@ -102,7 +102,7 @@ static void add_pipeline(struct output *o, const peridot_pipeline *p)
 
 static void begin_json(struct output *o)
 {
-    o->doc = yyjson_mut_doc_new(NULL);
+    o->doc = cmd_json_new();
     yyjson_mut_val *root = yyjson_mut_obj(o->doc);
     yyjson_mut_doc_set_root(o->doc, root);
     yyjson_mut_obj_add_str(o->doc, root, "device", o->device->name);
@@ -110,15 +110,6 @@ static void begin_json(struct output *o)
     yyjson_mut_obj_add_str(o->doc, root, "driver_info", o->device->driver_info);
     o->pipelines = yyjson_mut_obj_add_arr(o->doc, root, "pipelines");
     o->unused = yyjson_mut_obj_add_arr(o->doc, root, "unused");
-}
-
-static peridot_status end_json(struct output *o)
-{
-    char *text = yyjson_mut_write(o->doc, YYJSON_WRITE_PRETTY_TWO_SPACES, NULL);
-    if (!text) return cmd_fail(PERIDOT_ERROR_MEMORY, "the list of pipelines cannot be written as JSON");
-    puts(text);
-    free(text);
-    return PERIDOT_OK;
 }
 
 /* ---- both ---- */
@@ -143,9 +134,9 @@ peridot_status cmd_pipelines_print(const char *device, bool json)
     struct output o = {.device = &info, .json = json};
     if (!device) device = getenv("PERIDOT_DEVICE");
     peridot_status status = peridot_pipelines(device && *device ? device : NULL, &info, pipeline, &o);
-    if (status == PERIDOT_OK && json) status = end_json(&o);
+    if (status == PERIDOT_OK && json) status = cmd_json_print(o.doc, "the list of pipelines");
+    else yyjson_mut_doc_free(o.doc);
     if (status == PERIDOT_OK && o.n_statistics == 0)
         fprintf(stderr, "%s: this driver has no statistics of compiled kernels\n", info.name);
-    yyjson_mut_doc_free(o.doc);
     return status;
 }

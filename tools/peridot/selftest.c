@@ -1,5 +1,6 @@
 /* peridot selftest: every kernel against plain C, on one device or on all. */
 #include "command.h"
+#include "json.h"
 #include "open.h"
 #include "terminal.h"
 
@@ -7,7 +8,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <yyjson.h>
 
 struct selftest_args {
     const char *device;
@@ -168,30 +168,21 @@ static void print_total(const struct total *t)
         puts("Kernels failed on this device.");
 }
 
-static peridot_status print_json(yyjson_mut_doc *doc)
-{
-    char *text = yyjson_mut_write(doc, YYJSON_WRITE_PRETTY_TWO_SPACES | YYJSON_WRITE_ALLOW_INVALID_UNICODE, NULL);
-    if (!text) return cmd_fail(PERIDOT_ERROR_MEMORY, "the results cannot be written as JSON");
-    puts(text);
-    free(text);
-    return PERIDOT_OK;
-}
-
 static int run(const struct cmd_command *command, const void *arguments)
 {
     (void)command;
     const struct selftest_args *args = arguments;
     const char *device = cmd_device_name(args->device);
-    struct total t = {.doc = args->json ? yyjson_mut_doc_new(NULL) : NULL};
+    struct total t = {.doc = args->json ? cmd_json_new() : NULL};
     peridot_status status = PERIDOT_OK;
     if (t.doc) yyjson_mut_doc_set_root(t.doc, t.list = yyjson_mut_arr(t.doc));
     cmd_interrupt_watch();
     if (device && strcmp(device, "all") == 0) status = test_all(&t);
     else test_device(&t, device);
     bool told = t.n_cases && t.status != PERIDOT_CANCELLED;
-    if (told && status == PERIDOT_OK && t.doc) status = print_json(t.doc);
-    else if (told && status == PERIDOT_OK) print_total(&t);
-    yyjson_mut_doc_free(t.doc);
+    if (told && status == PERIDOT_OK && args->json) status = cmd_json_print(t.doc, "the results");
+    else yyjson_mut_doc_free(t.doc);
+    if (told && status == PERIDOT_OK && !args->json) print_total(&t);
     if (status != PERIDOT_OK) return cmd_exit(status);
     return t.status == PERIDOT_OK && t.n_right == t.n_devices ? CMD_OK : CMD_FAILURE;
 }

@@ -4,12 +4,12 @@
  * of what has one. A --quick run is saved as its reports with their score (schema 3). README.md beside this file says
  * what the keys mean. */
 #include "bench.h"
+#include "../json.h"
 #include "../text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <yyjson.h>
 
 enum kind {
     TEXT,      /* char[size] */
@@ -194,15 +194,13 @@ static void add_set(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct benc
 /* NULL when memory is short. Freed by the caller. */
 static char *to_text(const struct bench_reports *list)
 {
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_doc *doc = cmd_json_new();
     yyjson_mut_val *root = yyjson_mut_obj(doc);
     yyjson_mut_doc_set_root(doc, root);
     if (list->at[0]->score.n_parts) add_set(doc, root, list);
     else add_report(doc, root, list->at[0]);
     /* A name may hold anything that its file or driver put there. */
-    char *text = yyjson_mut_write(doc, YYJSON_WRITE_PRETTY_TWO_SPACES | YYJSON_WRITE_ALLOW_INVALID_UNICODE, NULL);
-    yyjson_mut_doc_free(doc);
-    return text;
+    return cmd_json_end(doc, YYJSON_WRITE_PRETTY_TWO_SPACES | YYJSON_WRITE_ALLOW_INVALID_UNICODE, NULL);
 }
 
 static peridot_status no_text(void)

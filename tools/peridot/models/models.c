@@ -2,12 +2,12 @@
  * beginnings of files are read. */
 #include "stores.h"
 #include "../command.h"
+#include "../json.h"
 #include "../open.h"
 #include "../text.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <yyjson.h>
 
 struct models_args {
     bool json;
@@ -164,7 +164,7 @@ static void add_model(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct fi
 
 static peridot_status print_json(const struct finding *found, size_t n, const peridot_device_info *device)
 {
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_doc *doc = cmd_json_new();
     yyjson_mut_val *root = yyjson_mut_obj(doc);
     yyjson_mut_doc_set_root(doc, root);
     yyjson_mut_val *at = device ? yyjson_mut_obj_add_obj(doc, root, "device") : NULL;
@@ -175,12 +175,7 @@ static peridot_status print_json(const struct finding *found, size_t n, const pe
     }
     yyjson_mut_val *list = yyjson_mut_obj_add_arr(doc, root, "models");
     for (size_t i = 0; i < n; i++) add_model(doc, list, &found[i], device);
-    char *text = yyjson_mut_write(doc, YYJSON_WRITE_PRETTY_TWO_SPACES, NULL);
-    yyjson_mut_doc_free(doc);
-    if (!text) return cmd_fail(PERIDOT_ERROR_MEMORY, "the list of models cannot be written as JSON: out of memory");
-    puts(text);
-    free(text);
-    return PERIDOT_OK;
+    return cmd_json_print(doc, "the list of models");
 }
 
 /* ---- the command ---- */

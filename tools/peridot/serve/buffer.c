@@ -25,11 +25,10 @@ void serve_print(struct serve_buffer *b, const char *format, ...)
 void serve_put_json(struct serve_buffer *b, yyjson_mut_doc *doc)
 {
     size_t size = 0;
-    char *text = yyjson_mut_write(doc, 0, &size);
+    char *text = cmd_json_end(doc, 0, &size);
     if (text) serve_put(b, text, size);
     else b->failed = true;
     free(text);
-    yyjson_mut_doc_free(doc);
 }
 
 void serve_buffer_free(struct serve_buffer *b)
@@ -49,7 +48,13 @@ yyjson_mut_val *serve_text(yyjson_mut_doc *doc, const char *text, size_t size)
         if (n) serve_put(&clean, text + i, n);
         else serve_put(&clean, "\xef\xbf\xbd", 3);
     }
-    yyjson_mut_val *value = yyjson_mut_strncpy(doc, clean.data, clean.size);
-    serve_buffer_free(&clean);
+    return serve_buffer_text(doc, &clean);
+}
+
+yyjson_mut_val *serve_buffer_text(yyjson_mut_doc *doc, struct serve_buffer *b)
+{
+    if (b->failed) cmd_json_fail();
+    yyjson_mut_val *value = serve_text(doc, b->data, b->size);
+    serve_buffer_free(b);
     return value;
 }

@@ -2,9 +2,7 @@
 #ifndef PERIDOT_COMMAND_SERVE_BUFFER_H
 #define PERIDOT_COMMAND_SERVE_BUFFER_H
 
-#include "../util.h"
-
-#include <yyjson.h>
+#include "../json.h"
 
 struct serve_buffer {
     char *data;                /* NULL while there is nothing */
@@ -20,5 +18,7 @@ void serve_buffer_free(struct serve_buffer *buffer);
 
 /* A JSON string of any bytes: those that are no UTF-8 become U+FFFD. */
 yyjson_mut_val *serve_text(yyjson_mut_doc *doc, const char *text, size_t size);
+/* The same of what a buffer holds, which is freed. */
+yyjson_mut_val *serve_buffer_text(yyjson_mut_doc *doc, struct serve_buffer *buffer);
 
 #endif

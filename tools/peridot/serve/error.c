@@ -37,7 +37,7 @@ static const char *type_of(int status)
 
 void serve_put_error(struct serve_buffer *b, const struct serve_error *e)
 {
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_doc *doc = cmd_json_new();
     yyjson_mut_val *root = yyjson_mut_obj(doc), *error = yyjson_mut_obj(doc);
     yyjson_mut_doc_set_root(doc, root);
     yyjson_mut_obj_add_val(doc, root, "error", error);

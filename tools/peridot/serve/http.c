@@ -218,12 +218,23 @@ static enum MHD_Result respond(struct MHD_Connection *c, struct serve_server *se
     return result;
 }
 
+/* An error that needs no memory of ours. */
+static enum MHD_Result send_out_of_memory(struct MHD_Connection *c, struct serve_server *server, struct exchange *x)
+{
+    static char text[] = "{\"error\":{\"message\":\"out of memory for the answer\",\"type\":\"server_error\","
+                         "\"param\":null,\"code\":null}}";
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(sizeof text - 1, text, MHD_RESPMEM_PERSISTENT);
+    if (response) MHD_add_response_header(response, "Content-Type", "application/json");
+    return respond(c, server, x, 500, response);
+}
+
 static enum MHD_Result send_buffer(struct MHD_Connection *c, struct serve_server *server, struct exchange *x,
                                    int status, struct serve_buffer *b, const char *type)
 {
     if (b->failed) {
         serve_buffer_free(b);
-        return MHD_NO;
+        return send_out_of_memory(c, server, x);
     }
     struct MHD_Response *response = MHD_create_response_from_buffer(b->size, b->data, MHD_RESPMEM_MUST_FREE);
     if (!response) serve_buffer_free(b);

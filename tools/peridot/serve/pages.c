@@ -63,7 +63,7 @@ static yyjson_mut_val *model(yyjson_mut_doc *doc, const struct serve_server *ser
 
 int serve_get_models(struct serve_buffer *out, struct serve_server *server, const char *path)
 {
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_doc *doc = cmd_json_new();
     yyjson_mut_val *root = yyjson_mut_obj(doc), *data = yyjson_mut_arr(doc);
     (void)path;
     yyjson_mut_doc_set_root(doc, root);
@@ -84,7 +84,7 @@ int serve_get_model(struct serve_buffer *out, struct serve_server *server, const
         serve_put_error(out, &error);
         return 404;
     }
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_doc *doc = cmd_json_new();
     yyjson_mut_doc_set_root(doc, model(doc, server));
     serve_put_json(out, doc);
     return 200;

@@ -253,7 +253,7 @@ static bool tokenize(struct serve_buffer *out, struct serve_job *job, const peri
     peridot_status status = peridot_encode(&ids, &n, vocab, yyjson_get_str(content), yyjson_get_len(content),
                                            job->echo ? PERIDOT_ENCODE_BOS : 0);
     if (status != PERIDOT_OK) return serve_refuse_status(&job->error, status);
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_doc *doc = cmd_json_new();
     yyjson_mut_val *root_out = yyjson_mut_obj(doc), *list = yyjson_mut_arr(doc);
     yyjson_mut_doc_set_root(doc, root_out);
     yyjson_mut_obj_add_val(doc, root_out, "tokens", list);
@@ -263,8 +263,7 @@ static bool tokenize(struct serve_buffer *out, struct serve_job *job, const peri
             struct serve_buffer piece = {0};
             serve_put_piece(&piece, vocab, ids[i]);
             yyjson_mut_obj_add_val(doc, both, "id", id);
-            yyjson_mut_obj_add_val(doc, both, "piece", serve_text(doc, piece.data, piece.size));
-            serve_buffer_free(&piece);
+            yyjson_mut_obj_add_val(doc, both, "piece", serve_buffer_text(doc, &piece));
         }
         yyjson_mut_arr_append(list, both ? both : id);
     }
@@ -284,7 +283,7 @@ static bool detokenize(struct serve_buffer *out, struct serve_job *job, const pe
         peridot_status status = peridot_decode(&text, &size, vocab, job->tasks[0].tokens, job->tasks[0].n_prompt);
         if (status != PERIDOT_OK) return serve_refuse_status(&job->error, status);
     }
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_doc *doc = cmd_json_new();
     yyjson_mut_val *root_out = yyjson_mut_obj(doc);
     yyjson_mut_doc_set_root(doc, root_out);
     yyjson_mut_obj_add_val(doc, root_out, "content", serve_text(doc, text, size));

@@ -27,17 +27,18 @@ static val_t *or_null(doc_t *doc, const char *text)
 /* A piece that begins a text loses its space: it is decoded after another. */
 void serve_put_piece(struct serve_buffer *out, const peridot_vocab *vocab, int32_t token)
 {
-    int32_t *before, both[2];
+    int32_t *before = NULL, both[2];
     size_t n, size_before = 0, size = 0;
     char *text_before = NULL, *text = NULL;
-    if (peridot_encode(&before, &n, vocab, "a", 1, 0) != PERIDOT_OK) return;
-    if (n) {
+    peridot_status status = peridot_encode(&before, &n, vocab, "a", 1, 0);
+    if (status == PERIDOT_OK && n) {
         both[0] = before[n - 1];
         both[1] = token;
-        peridot_decode(&text_before, &size_before, vocab, both, 1);
-        peridot_decode(&text, &size, vocab, both, 2);
+        status = peridot_decode(&text_before, &size_before, vocab, both, 1);
+        if (status == PERIDOT_OK) status = peridot_decode(&text, &size, vocab, both, 2);
     }
-    if (text_before && text && size > size_before) serve_put(out, text + size_before, size - size_before);
+    if (status != PERIDOT_OK) out->failed = true;
+    else if (size > size_before) serve_put(out, text + size_before, size - size_before);
     peridot_free(before);
     peridot_free(text_before);
     peridot_free(text);
@@ -51,11 +52,10 @@ static val_t *chat_token(doc_t *doc, const peridot_vocab *vocab, int32_t token, 
     struct serve_buffer piece = {0};
     val_t *o = yyjson_mut_obj(doc), *bytes = yyjson_mut_arr(doc);
     serve_put_piece(&piece, vocab, token);
-    yyjson_mut_obj_add_val(doc, o, "token", serve_text(doc, piece.data, piece.size));
-    yyjson_mut_obj_add_real(doc, o, "logprob", finite(value));
     for (size_t i = 0; i < piece.size; i++) yyjson_mut_arr_add_uint(doc, bytes, (unsigned char)piece.data[i]);
+    yyjson_mut_obj_add_val(doc, o, "token", serve_buffer_text(doc, &piece));
+    yyjson_mut_obj_add_real(doc, o, "logprob", finite(value));
     yyjson_mut_obj_add_val(doc, o, "bytes", bytes);
-    serve_buffer_free(&piece);
     return o;
 }
 
@@ -81,10 +81,8 @@ static val_t *piece_value(doc_t *doc, const peridot_vocab *vocab, int32_t token,
 {
     struct serve_buffer piece = {0};
     serve_put_piece(&piece, vocab, token);
-    val_t *value = serve_text(doc, piece.data, piece.size);
     if (offset) *offset += piece.size;
-    serve_buffer_free(&piece);
-    return value;
+    return serve_buffer_text(doc, &piece);
 }
 
 static val_t *top_of(doc_t *doc, const struct serve_task *task, const struct serve_logprob *p)
@@ -166,7 +164,7 @@ static void send_event(struct serve_job *job, const char *name, doc_t *doc)
 /* {"id": ..., "object": ..., "created": ..., "model": ..., "choices": []} */
 static doc_t *completion(val_t **root, val_t **choices, const struct serve_job *job, const char *object)
 {
-    doc_t *doc = yyjson_mut_doc_new(NULL);
+    doc_t *doc = cmd_json_new();
     *root = yyjson_mut_obj(doc);
     *choices = yyjson_mut_arr(doc);
     yyjson_mut_doc_set_root(doc, *root);
@@ -330,7 +328,7 @@ static val_t *base64(doc_t *doc, const struct serve_task *task)
 
 static doc_t *embeddings_body(struct serve_job *job)
 {
-    doc_t *doc = yyjson_mut_doc_new(NULL);
+    doc_t *doc = cmd_json_new();
     val_t *root = yyjson_mut_obj(doc), *data = yyjson_mut_arr(doc);
     yyjson_mut_doc_set_root(doc, root);
     yyjson_mut_obj_add_str(doc, root, "object", "list");
@@ -456,18 +454,18 @@ static void response_begin(struct serve_job *job)
     static const char *const types[] = {"response.created", "response.in_progress"};
     doc_t *doc;
     for (size_t i = 0; i < CMD_COUNT(types); i++) {
-        doc = yyjson_mut_doc_new(NULL);
+        doc = cmd_json_new();
         send_response(job, types[i], doc, "response", response(doc, job, false), 0);
     }
-    doc = yyjson_mut_doc_new(NULL);
+    doc = cmd_json_new();
     send_response(job, "response.output_item.added", doc, "item", response_item(doc, job, false), 1);
-    doc = yyjson_mut_doc_new(NULL);
+    doc = cmd_json_new();
     send_response(job, "response.content_part.added", doc, "part", response_part(doc, &job->tasks[0], false), 2);
 }
 
 static void response_piece(struct serve_task *task, const char *text, size_t size)
 {
-    doc_t *doc = yyjson_mut_doc_new(NULL);
+    doc_t *doc = cmd_json_new();
     if (size) send_response(task->job, "response.output_text.delta", doc, "delta", serve_text(doc, text, size), 3);
     else yyjson_mut_doc_free(doc);
 }
@@ -476,20 +474,20 @@ static void response_end(struct serve_job *job)
 {
     const struct serve_buffer *text = &job->tasks[0].text;
     bool cut = job->tasks[0].finish == SERVE_FINISH_LENGTH;
-    doc_t *doc = yyjson_mut_doc_new(NULL);
+    doc_t *doc = cmd_json_new();
     send_response(job, "response.output_text.done", doc, "text", serve_text(doc, text->data, text->size), 3);
-    doc = yyjson_mut_doc_new(NULL);
+    doc = cmd_json_new();
     send_response(job, "response.content_part.done", doc, "part", response_part(doc, &job->tasks[0], true), 2);
-    doc = yyjson_mut_doc_new(NULL);
+    doc = cmd_json_new();
     send_response(job, "response.output_item.done", doc, "item", response_item(doc, job, true), 1);
-    doc = yyjson_mut_doc_new(NULL);
+    doc = cmd_json_new();
     send_response(job, cut ? "response.incomplete" : "response.completed", doc, "response",
                   response(doc, job, true), 0);
 }
 
 static doc_t *response_body(struct serve_job *job)
 {
-    doc_t *doc = yyjson_mut_doc_new(NULL);
+    doc_t *doc = cmd_json_new();
     yyjson_mut_doc_set_root(doc, response(doc, job, true));
     return doc;
 }
