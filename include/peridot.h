@@ -73,7 +73,8 @@ typedef enum peridot_status {
     PERIDOT_ERROR_DEVICE,       /* no Vulkan loader, no such device, or the driver failed */
     PERIDOT_ERROR_DEVICE_LOST,  /* the device went away, and the model with it: see peridot_sequence_tokens */
     PERIDOT_ERROR_MEMORY,       /* host or device memory is too small; the sentence has the numbers */
-    PERIDOT_CANCELLED           /* a callback asked to stop; what was done so far stands */
+    PERIDOT_CANCELLED,          /* a callback asked to stop; what was done so far stands */
+    PERIDOT_ERROR_LINK          /* another rank failed, or cannot be reached: see peridot_link */
 } peridot_status;
 
 /* "PERIDOT_ERROR_IO"; "unknown status" for other numbers. */
@@ -258,6 +259,24 @@ typedef bool (*peridot_progress)(void *user, uint64_t done, uint64_t total);
 typedef enum peridot_log_level { PERIDOT_LOG_WARNING, PERIDOT_LOG_INFO } peridot_log_level;
 typedef void (*peridot_log)(void *user, peridot_log_level level, const char *message);
 
+/* How the ranks reach each other that hold the layers of one model between them: processes, on one machine or many, or
+ * threads, with a device and a model each. Rank 0 holds the embedding and the first layers, the last rank the last
+ * layers and the output. Rank 0 is used as a model that holds all layers is, and gives the same numbers, bit for bit;
+ * the others call peridot_model_work. The host of the library moves the bytes: along the ring of ranks, and
+ * straight from memory that the device writes. */
+typedef struct peridot_link {
+    size_t size;
+    uint32_t rank, n_ranks;
+    const uint32_t *n_layers;  /* [n_ranks]: how many layers each rank holds, 1 or more; copied */
+    /* Sends bytes to the next rank, the last one to rank 0. It may wait until they are received, but on the last rank;
+     * afterwards the data may be overwritten. PERIDOT_ERROR_LINK, with a sentence (peridot_set_error), where a rank is
+     * out of reach or took too long. Both are called on the thread that calls the library. */
+    peridot_status (*send)(void *user, const void *data, size_t size);
+    /* Receives bytes from the rank before, rank 0 from the last one: as many as one call sent. Fails alike. */
+    peridot_status (*receive)(void *user, void *data, size_t size);
+    void *user;
+} peridot_link;
+
 typedef struct peridot_model_params {
     size_t size;
     const char *device;      /* index, part of the name, UUID or PCI address; NULL: the fastest real GPU */
@@ -273,6 +292,7 @@ typedef struct peridot_model_params {
     peridot_progress progress;
     peridot_log log;         /* NULL: nothing is logged */
     void *user;              /* passed to progress and log */
+    const peridot_link *link;   /* NULL: the model holds all layers */
 } peridot_model_params;
 
 /* What a model turns its final hidden states into. */
@@ -333,6 +353,9 @@ PERIDOT_API peridot_status peridot_model_open(peridot_model **out, const char *p
                                               const peridot_model_params *params);
 /* Every session of the model must be gone. NULL is allowed. */
 PERIDOT_API void peridot_model_close(peridot_model *model);
+/* On ranks other than 0: evaluates layers for rank 0 until that closes its model. A failure, of which rank 0 learns
+ * when it next waits for a result, is returned. */
+PERIDOT_API peridot_status peridot_model_work(peridot_model *model);
 /* Borrowed until the model closes. */
 PERIDOT_API const peridot_model_info *peridot_model_get_info(const peridot_model *model);
 /* Name of label i of a classification head as the file has it (peridot_printable is for showing it); NULL past the

@@ -5,6 +5,7 @@
 #include "base/num.h"
 #include "base/os.h"
 #include "engine/saved.h"
+#include "engine/worker.h"
 #include "probe/tune.h"
 
 #include <stdio.h>
@@ -29,12 +30,12 @@ static void describe_model(peridot_model *model)
     info->n_host_resident_layers = w->n_host_resident_layers;
     info->decode_host_resident_size = w->decode_host_resident_size;
     info->n_ignored_tensors = w->n_ignored;
-    info->decode_read_size = w->decode_read_size;
+    info->decode_read_size = pd_link_leads(model->m.link) ? model->m.ranks_read_size : w->decode_read_size;
     info->device = pd_gpu_info(model->m.gpu);
     info->device_reason = pd_gpu_reason(model->m.gpu);
     info->kernels = model->kernels;
     info->tuning = model->tuning;
-    info->untuned = pd_tune_is_due(&model->m);
+    info->untuned = !model->m.link && pd_tune_is_due(&model->m);
     if (w->n_outputs == 1 && info->problem == PERIDOT_PROBLEM_SINGLE_LABEL) info->problem = PERIDOT_PROBLEM_REGRESSION;
 }
 
@@ -72,10 +73,32 @@ static peridot_status open_vocab(peridot_model *model, const struct pd_checkpoin
     return PERIDOT_OK;
 }
 
+static peridot_status open_link(struct pd_model *m, const peridot_link *link)
+{
+    peridot_link known;
+    PD_TRY(PD_PARAMS_READ(known, link));
+    return pd_link_create(&m->link, &known);
+}
+
+/* Which layers are this rank's. A layer that reads the keys of another must be on its rank. */
+static peridot_status choose_layers(struct pd_load_params *load, const struct pd_model *m)
+{
+    if (!m->link) return PERIDOT_OK;
+    PD_TRY(pd_link_check_division(m->link, m->config.n_layers));
+    load->first_layer = m->link->first_layer;
+    load->n_layers = m->link->n_layers[m->link->host.rank];
+    for (uint32_t i = 0; i < load->n_layers; i++)
+        if (m->config.layers[load->first_layer + i].kv_layer < load->first_layer)
+            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "layer %u reads the keys of layer %u, and must be on its rank",
+                           load->first_layer + i, m->config.layers[load->first_layer + i].kv_layer);
+    return PERIDOT_OK;
+}
+
 static peridot_status open_parts(peridot_model *model, const char *path, const peridot_model_params *p)
 {
     struct pd_model *m = &model->m;
     model->log = (struct pd_log){p->log, p->user};
+    if (p->link) PD_TRY(open_link(m, p->link));
     PD_TRY(pd_checkpoint_open(&m->checkpoint, path, true));
     PD_TRY(pd_config_read(&m->config, m->checkpoint));
     PD_TRY(pd_gpu_open(&m->gpu, p->device, p->cache_dir));
@@ -84,10 +107,12 @@ static peridot_status open_parts(peridot_model *model, const char *path, const p
     m->variants.tunings = &m->tunings;
     struct pd_load_params load = {
         .variants = &m->variants, .gpu_memory = p->gpu_memory, .progress = p->progress, .user = p->user};
+    PD_TRY(choose_layers(&load, m));
     PD_TRY(pd_weights_load(&m->weights, m->gpu, &m->config, m->checkpoint, &load));
     m->hash = pd_checkpoint_hash(m->checkpoint);
     PD_TRY(open_vocab(model, m->checkpoint));
     PD_TRY(pd_checkpoint_check(PERIDOT_OK, m->checkpoint));
+    PD_TRY(pd_ranks_open(m));
     describe_model(model);
     log_model(model, p->cache_dir);
     return PERIDOT_OK;
@@ -103,6 +128,7 @@ peridot_status peridot_model_open(peridot_model **out, const char *path, const p
     if (!model) return pd_fail_alloc(sizeof *model, "model");
     peridot_status status = open_parts(model, path, &known);
     if (status != PERIDOT_OK) {
+        if (model->m.link) pd_link_tell_failure(model->m.link, status);
         peridot_model_close(model);
         return status;
     }
@@ -113,6 +139,8 @@ peridot_status peridot_model_open(peridot_model **out, const char *path, const p
 void peridot_model_close(peridot_model *model)
 {
     if (!model) return;
+    pd_ranks_close(&model->m);
+    pd_link_free(model->m.link);
     pd_vocab_release(&model->vocab);
     if (model->m.gpu) pd_weights_free(&model->m.weights, &model->m.config);
     pd_gpu_close(model->m.gpu);
@@ -120,6 +148,8 @@ void peridot_model_close(peridot_model *model)
     pd_checkpoint_close(model->m.checkpoint);
     free(model);
 }
+
+peridot_status peridot_model_work(peridot_model *model) { return pd_worker_run(&model->m); }
 
 const peridot_model_info *peridot_model_get_info(const peridot_model *model) { return &model->info; }
 

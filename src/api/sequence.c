@@ -2,6 +2,7 @@
 #include "api/handles.h"
 #include "api/params.h"
 #include "base/num.h"
+#include "engine/results.h"
 #include "engine/saved.h"
 
 #include <stdlib.h>
@@ -37,6 +38,7 @@ peridot_status peridot_sequence_fork(peridot_sequence **out, const peridot_seque
 peridot_status peridot_sequence_save(const peridot_sequence *sequence, const char *path)
 {
     if (!path) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no file was named");
+    PD_TRY(pd_check_whole(&sequence->session->model->m, "sequences cannot be saved"));
     return pd_sequence_save(sequence->q, sequence->session->s->model, path);
 }
 

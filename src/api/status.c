@@ -18,6 +18,7 @@ const char *peridot_status_name(peridot_status status)
         [PERIDOT_ERROR_DEVICE_LOST] = "PERIDOT_ERROR_DEVICE_LOST",
         [PERIDOT_ERROR_MEMORY] = "PERIDOT_ERROR_MEMORY",
         [PERIDOT_CANCELLED] = "PERIDOT_CANCELLED",
+        [PERIDOT_ERROR_LINK] = "PERIDOT_ERROR_LINK",
     };
     return (unsigned)status < PD_COUNT(names) ? names[status] : "unknown status";
 }

@@ -41,13 +41,20 @@ uint64_t pd_page_size(const struct pd_cache *cache, uint32_t kind)
     return (uint64_t)PD_PAGE * cache->pools[kind].kv_dim * (cache->type == PERIDOT_KV_F16 ? 2 : 4);
 }
 
+/* Whether the layer has keys and values of its own, here. */
+static bool is_here(const struct pd_config *config, const struct pd_cache_shape *shape, uint32_t layer)
+{
+    return pd_layer_owns_kv(config, layer) && layer >= shape->first_layer
+        && (shape->end_layer == 0 || layer < shape->end_layer);
+}
+
 uint64_t pd_cache_size(const struct pd_config *config, const struct pd_cache_shape *shape)
 {
     struct pd_cache cache = {0};
     uint64_t size = 0;
     make_pools(&cache, config, shape);
     for (uint32_t i = 0; i < config->n_layers; i++)
-        if (pd_layer_owns_kv(config, i))
+        if (is_here(config, shape, i))
             size += 2 * pd_align(half_size(&cache.pools[config->layers[i].kind], shape->type), 256);
     return size;
 }
@@ -75,9 +82,10 @@ static peridot_status create_pool(struct pd_page_pool *pool, const struct pd_cac
                          "tables of pages");
 }
 
-static peridot_status create(struct pd_cache *cache, struct pd_gpu *gpu, const struct pd_config *config,
-                             struct pd_heap *tables)
+static peridot_status create(struct pd_cache *cache, const struct pd_config *config,
+                             const struct pd_cache_shape *shape, struct pd_heap *tables)
 {
+    struct pd_gpu *gpu = cache->gpu;
     cache->layers = calloc(config->n_layers, sizeof *cache->layers);
     cache->spans = calloc(config->n_layers, sizeof *cache->spans);
     cache->kinds = calloc(config->n_layers, sizeof *cache->kinds);
@@ -94,6 +102,7 @@ static peridot_status create(struct pd_cache *cache, struct pd_gpu *gpu, const s
             cache->layers[i] = cache->layers[layer->kv_layer];
             continue;
         }
+        if (!is_here(config, shape, i)) continue;
         for (int half = 0; half < 2; half++)
             PD_TRY(pd_heap_alloc(&cache->spans[i][half], cache->heap, half_size(pool, cache->type), "the KV cache"));
         cache->layers[i] = (struct pd_kv){.k = cache->spans[i][0].address, .v = cache->spans[i][1].address,
@@ -106,11 +115,11 @@ peridot_status pd_cache_create(struct pd_cache *out, struct pd_gpu *gpu, const s
                                const struct pd_cache_shape *shape, struct pd_heap *tables)
 {
     *out = (struct pd_cache){.gpu = gpu, .size = pd_cache_size(config, shape), .type = shape->type,
-        .host_max = shape->host_max, .n_tables = shape->n_tables, .n_layers = config->n_layers,
+        .host_max = shape->host_max, .link = shape->link, .n_tables = shape->n_tables, .n_layers = config->n_layers,
         .table_pages = (uint32_t)pd_div_up(shape->ctx, PD_PAGE)};
     make_pools(out, config, shape);
     PD_TRY(pd_gpu_check_budget(gpu, out->size, "the KV cache"));
-    peridot_status status = create(out, gpu, config, tables);
+    peridot_status status = create(out, config, shape, tables);
     if (status != PERIDOT_OK) pd_cache_free(out);
     return status;
 }
@@ -179,6 +188,12 @@ static peridot_status copy_page(struct pd_cache *cache, uint32_t kind, uint32_t 
     return pd_commands_run(cache->commands);
 }
 
+peridot_status pd_page_copy(struct pd_cache *cache, uint32_t kind, uint32_t to, uint32_t from)
+{
+    if (cache->link) PD_TRY(pd_link_tell(cache->link, PD_OP_COPY_PAGE, kind, to, from));
+    return copy_page(cache, kind, to, from);
+}
+
 /* ---- pages that snapshots keep ---- */
 
 struct pd_snapshot {
@@ -203,6 +218,7 @@ static void drop_kept(struct pd_cache *cache, uint32_t kind, struct pd_kept_page
     if (!kept || --kept->n_snapshots) return;
     if (kept->host) {
         cache->host_size -= kept_size(cache, kind);
+        if (cache->link) pd_link_tell(cache->link, PD_OP_DROP_PAGE, kept->id, 0, 0);
     } else {
         pool->kept[kept->number] = NULL;
         give_back(pool, kept->number);
@@ -227,20 +243,35 @@ static peridot_status open_staging(struct pd_cache *cache)
     if (cache->staging.size) return PERIDOT_OK;
     for (uint32_t kind = 0; kind < cache->n_kinds; kind++)
         if (cache->pools[kind].window) size = pd_max(size, kept_size(cache, kind));
-    if (!cache->staging_heap) PD_TRY(pd_heap_create(&cache->staging_heap, cache->gpu, PD_HEAP_HOST, size));
+    if (!cache->staging_heap) PD_TRY(pd_heap_create(&cache->staging_heap, cache->gpu, PD_HEAP_HOST, pd_max(size, 1)));
     return pd_heap_alloc(&cache->staging, cache->staging_heap, size, "staging");
+}
+
+peridot_status pd_page_read(uint8_t **host, struct pd_cache *cache, uint32_t kind, uint32_t page)
+{
+    uint64_t size = kept_size(cache, kind);
+    PD_TRY(open_staging(cache));
+    PD_TRY(copy_page(cache, kind, STAGING, page));
+    *host = malloc(pd_max(size, 1));
+    if (!*host) return pd_fail_alloc(size, "a snapshot");
+    memcpy(*host, cache->staging.host, size);
+    return PERIDOT_OK;
+}
+
+peridot_status pd_page_write(struct pd_cache *cache, uint32_t kind, uint32_t page, const uint8_t *host)
+{
+    PD_TRY(open_staging(cache));
+    memcpy(cache->staging.host, host, kept_size(cache, kind));
+    return copy_page(cache, kind, page, STAGING);
 }
 
 static peridot_status move_to_host(struct pd_cache *cache, uint32_t kind, struct pd_kept_page *kept)
 {
     struct pd_page_pool *pool = &cache->pools[kind];
-    uint64_t size = kept_size(cache, kind);
-    PD_TRY(open_staging(cache));
-    PD_TRY(copy_page(cache, kind, STAGING, kept->number));
-    kept->host = malloc(size);
-    if (!kept->host) return pd_fail_alloc(size, "a snapshot");
-    memcpy(kept->host, cache->staging.host, size);
-    cache->host_size += size;
+    PD_TRY(pd_page_read(&kept->host, cache, kind, kept->number));
+    kept->id = ++cache->n_kept;
+    if (cache->link) pd_link_tell(cache->link, PD_OP_KEEP_PAGE, kind, kept->number, kept->id);
+    cache->host_size += kept_size(cache, kind);
     pool->kept[kept->number] = NULL;
     give_back(pool, kept->number);
     return PERIDOT_OK;
@@ -282,7 +313,7 @@ static peridot_status take_copy(struct pd_cache *cache, uint32_t kind, uint32_t 
     struct pd_page_pool *pool = &cache->pools[kind];
     PD_TRY(make_room(cache, kind, 1));
     uint32_t page = take(pool);
-    peridot_status status = copy_page(cache, kind, page, from);
+    peridot_status status = pd_page_copy(cache, kind, page, from);
     if (status == PERIDOT_OK) *at = page;
     else give_back(pool, page);
     return status;
@@ -488,8 +519,9 @@ static peridot_status move_to_device(struct pd_cache *cache, uint32_t kind, stru
     uint64_t size = kept_size(cache, kind);
     PD_TRY(make_room(cache, kind, 1));
     uint32_t page = take(pool);
-    memcpy(cache->staging.host, kept->host, size);
-    peridot_status status = copy_page(cache, kind, page, STAGING);
+    peridot_status status = pd_page_write(cache, kind, page, kept->host);
+    if (status == PERIDOT_OK && cache->link)
+        status = pd_link_tell(cache->link, PD_OP_RESTORE_PAGE, kind, page, kept->id);
     if (status != PERIDOT_OK) {
         give_back(pool, page);
         return status;

@@ -6,6 +6,7 @@
 #define PD_ENGINE_CACHE_H
 
 #include "arch/config.h"
+#include "engine/link.h"
 #include "ops/ops.h"
 
 #define PD_N_SNAPSHOTS 16          /* that a sequence has at most: the ends of 8 turns and of the prompts before them */
@@ -16,6 +17,7 @@ struct pd_kept_page {
     uint32_t n_snapshots;
     uint32_t number;           /* on the device, where host is NULL */
     uint8_t *host;             /* [layers of the kind][k, v][PD_PAGE][kv_dim] */
+    uint32_t id;               /* of what other ranks have there */
 };
 
 struct pd_page_pool {
@@ -29,6 +31,8 @@ struct pd_page_pool {
 
 struct pd_cache {
     struct pd_gpu *gpu;
+    struct pd_link *link;      /* where copies of pages are to be made on other ranks too; NULL: nowhere */
+    uint32_t n_kept;           /* pages that went to the host's memory so far */
     struct pd_heap *heap;
     struct pd_kv *layers;      /* [n_layers] */
     struct pd_span (*spans)[2];   /* [n_layers]: k, v; none for a layer that reads another's */
@@ -53,6 +57,8 @@ struct pd_cache_shape {
     uint32_t n_snapshots;      /* of a sequence, for which layers with windows get pages */
     peridot_kv_type type;
     uint64_t host_max;         /* bytes of the host's memory for the pages of older ones */
+    uint32_t first_layer, end_layer;   /* whose keys and values are here; both 0: all */
+    struct pd_link *link;      /* see pd_cache */
 };
 
 /* tables: heap of what the host writes and kernels read. */
@@ -63,6 +69,12 @@ void pd_cache_free(struct pd_cache *cache);
 uint64_t pd_cache_size(const struct pd_config *config, const struct pd_cache_shape *shape);
 /* Bytes of a page of one layer's keys; values take as many. */
 uint64_t pd_page_size(const struct pd_cache *cache, uint32_t kind);
+
+/* Copies a page in all layers of a kind that are here. */
+peridot_status pd_page_copy(struct pd_cache *cache, uint32_t kind, uint32_t to, uint32_t from);
+/* Copies one to memory of the host's, *host (malloc). */
+peridot_status pd_page_read(uint8_t **host, struct pd_cache *cache, uint32_t kind, uint32_t page);
+peridot_status pd_page_write(struct pd_cache *cache, uint32_t kind, uint32_t page, const uint8_t *host);
 
 /* Positions of the pages that nobody holds: of layers without windows, where there are any. */
 uint32_t pd_cache_free_positions(const struct pd_cache *cache);

@@ -11,10 +11,10 @@
 
 /* ---- creating ---- */
 
-peridot_status pd_decoder_create(struct pd_decoder *d, struct pd_workspace *w)
+peridot_status pd_decoder_create(struct pd_decoder *d, struct pd_workspace *w, struct pd_stage *stage)
 {
     uint32_t n = w->n_sequences;
-    *d = (struct pd_decoder){.w = w, .queue_s = QUEUE_SECONDS};
+    *d = (struct pd_decoder){.w = w, .stage = stage, .queue_s = QUEUE_SECONDS};
     PD_TRY(pd_heap_alloc(&d->tokens, w->input_heap, sizeof(uint32_t) * n, "tokens"));
     PD_TRY(pd_heap_alloc(&d->recent, w->input_heap, sizeof(int32_t) * PD_REPEAT_WINDOW * n, "recent tokens"));
     PD_TRY(pd_heap_alloc(&d->bias, w->input_heap, sizeof(struct pd_candidate) * PD_TOPK * n, "biases"));
@@ -31,7 +31,10 @@ peridot_status pd_decoder_create(struct pd_decoder *d, struct pd_workspace *w)
 
 void pd_decoder_free(struct pd_decoder *d)
 {
-    for (uint32_t i = 0; i < PD_N_SLOTS; i++) pd_commands_free(d->slots[i].commands);
+    for (uint32_t i = 0; i < PD_N_SLOTS; i++) {
+        pd_commands_free(d->slots[i].commands);
+        pd_input_free(&d->slots[i].input);
+    }
 }
 
 void pd_decoder_discard(struct pd_decoder *d) { d->n_queued = d->n_rows = 0; }
@@ -65,8 +68,9 @@ static peridot_status record(struct pd_decoder *d, struct pd_commands *commands,
     PD_TRY(pd_commands_begin(commands));
     pass.decode = true;
     pd_forward(&pass, head ? &logits : NULL);
-    if (head) pd_workspace_select(d->w, &r, pd_decoded_row(d->w, 0), d->n_rows, slot->best.address);
-    if (writes_text(d)) pd_op_sample(&r, &push, d->n_rows);
+    if (head && d->w->model->weights.has_output)
+        pd_workspace_select(d->w, &r, pd_decoded_row(d->w, 0), d->n_rows, slot->best.address);
+    if (writes_text(d) && !d->w->model->link) pd_op_sample(&r, &push, d->n_rows);
     peridot_status status = pd_commands_end(commands);
     return r.status != PERIDOT_OK ? r.status : status;
 }
@@ -102,7 +106,7 @@ static peridot_status write_step(struct pd_decoder *d, struct pd_slot *slot)
         if (pd_sampler_can_sample_on_device(&q->sampler))
             draw = pd_sampler_draw_ahead(&q->sampler, n_candidates, d->n_queued);
         ((struct pd_draw *)slot->draws.host)[m] = draw;
-        pd_input_write(&slot->input, d->w, m, q, q->pos + d->n_queued);
+        pd_input_write(&slot->input, d->w, m, &q->pages, q->pos + d->n_queued);
     }
     pd_input_write_grids(&slot->input, d->w, d->n_rows);
     return PERIDOT_OK;
@@ -137,11 +141,41 @@ peridot_status pd_decoder_record(struct pd_decoder *d)
 
 peridot_status pd_decoder_wait(struct pd_decoder *d) { return pd_commands_wait(slot_before(d, 1)->commands); }
 
+/* The other ranks' part of a step. */
+static peridot_status run_elsewhere(struct pd_decoder *d, const struct pd_slot *slot)
+{
+    struct pd_head_row heads[PD_MAX_SEQUENCES];
+    struct pd_reply reply;
+    bool head = d->w->model->weights.n_outputs != 0;
+    for (uint32_t m = 0; m < d->n_rows; m++) heads[m] = (struct pd_head_row){m, pd_decoded_row(d->w, m)};
+    const struct pd_stage_pass pass = {.in = &slot->input,
+                                       .heads = heads,
+                                       .n_rows = d->n_rows,
+                                       .n_heads = head ? d->n_rows : 0,
+                                       .decode = true};
+    PD_TRY(pd_stage_send(d->stage, &pass, &reply, slot->best.host));
+    return head ? pd_link_wait(d->w->model->link, &reply) : PERIDOT_OK;
+}
+
+peridot_status pd_decoder_replay(struct pd_decoder *d, uint32_t n)
+{
+    struct pd_slot *slot = &d->slots[0];
+    pd_input_write_grids(&slot->input, d->w, n);
+    if (slot->n_rows != n) {
+        slot->n_rows = 0;
+        d->n_rows = n;
+        PD_TRY(record(d, slot->commands, slot));
+        slot->n_rows = n;
+    }
+    return pd_commands_run(slot->commands);
+}
+
 /* Waits for the first of the queued steps, whose tokens are then their sequences'. */
 static peridot_status finish(struct pd_decoder *d)
 {
     const struct pd_slot *slot = slot_before(d, d->n_queued);
     PD_TRY(pd_commands_wait(slot->commands));
+    if (d->stage) PD_TRY(run_elsewhere(d, slot));
     d->n_queued--;
     for (uint32_t m = 0; m < d->n_rows; m++) {
         struct pd_sequence *q = d->rows[m];
@@ -188,7 +222,7 @@ static uint32_t depth(const struct pd_decoder *d)
 
 static bool can_sample_ahead(const struct pd_decoder *d, const struct pd_decode_row *rows, uint32_t n)
 {
-    bool can = writes_text(d) && !pd_kernel_is_wrong(d->w->model->gpu, PD_KERNEL_sample);
+    bool can = writes_text(d) && !d->stage && !pd_kernel_is_wrong(d->w->model->gpu, PD_KERNEL_sample);
     for (uint32_t i = 0; i < n; i++) can = can && !rows[i].keeps_logits;
     for (uint32_t m = 0; m < d->n_rows; m++) can = can && pd_sampler_can_sample_on_device(&d->rows[m]->sampler);
     return can;

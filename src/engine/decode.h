@@ -6,7 +6,7 @@
 #ifndef PD_ENGINE_DECODE_H
 #define PD_ENGINE_DECODE_H
 
-#include "engine/workspace.h"
+#include "engine/stage.h"
 
 #define PD_N_SLOTS 3   /* steps that may be submitted at once */
 
@@ -20,6 +20,7 @@ struct pd_slot {
 
 struct pd_decoder {
     struct pd_workspace *w;
+    struct pd_stage *stage;            /* NULL: no other rank holds layers */
     struct pd_slot slots[PD_N_SLOTS];
     struct pd_span tokens, recent, bias;   /* of each row what the next step evaluates, the tokens that came last, the
                                               chain's biases */
@@ -31,7 +32,7 @@ struct pd_decoder {
                                           last */
 };
 
-peridot_status pd_decoder_create(struct pd_decoder *d, struct pd_workspace *w);
+peridot_status pd_decoder_create(struct pd_decoder *d, struct pd_workspace *w, struct pd_stage *stage);
 void pd_decoder_free(struct pd_decoder *d);
 /* Records steps of one sequence, the most frequent ones. */
 peridot_status pd_decoder_record(struct pd_decoder *d);
@@ -58,6 +59,9 @@ struct pd_decode_row {
 /* Evaluates the tokens of all rows that are in the queued steps, or of all if there are none, and draws the next ones;
  * queues steps ahead where every chain can be sampled on the device. Rows that have logits draw as pd_draw does. */
 peridot_status pd_decode_next(struct pd_decoder *d, struct pd_decode_row *rows, uint32_t n);
+
+/* Runs a step of n rows whose input is set in the first slot, for rank 0. */
+peridot_status pd_decoder_replay(struct pd_decoder *d, uint32_t n);
 
 /* Records a step of these sequences into `commands` and runs it twice (the first time may compile): for measurements.
  * What it puts in the cache is overwritten by the next tokens. */

@@ -17,13 +17,24 @@ struct pd_heads pd_layer_heads(const struct pd_config *c, const struct pd_weight
         .shares_kv = !pd_layer_owns_kv(c, i), .v_is_k = !layer->has_v};
 }
 
-/* The norm that reads x after layer i. */
+/* The norm that reads x after layer i; 0: another rank's. */
 static uint64_t next_norm(const struct pd_pass *p, uint32_t i)
 {
     return i + 1 < p->config->n_layers ? p->weights->layers[i + 1].norms[PD_ROLE_ATTN_NORM] : p->weights->output_norm;
 }
 
+/* The norm that reads x first. */
+static uint64_t first_norm(const struct pd_pass *p)
+{
+    return p->weights->layers[p->weights->first_layer].norms[PD_ROLE_ATTN_NORM];
+}
+
 static bool uses_silu(const struct pd_pass *p) { return pd_families[p->config->family].silu; }
+
+static void send_rows(const struct pd_pass *p, struct pd_span x)
+{
+    pd_op_copy(p->recorder, p->rows_out, x, (uint64_t)p->n_tokens * p->scratch->x.stride * sizeof(float));
+}
 
 /* ---- a chunk ---- */
 
@@ -80,18 +91,19 @@ static void chunk_ffn(const struct pd_pass *p, uint32_t i)
 static void chunk(const struct pd_pass *p, const struct pd_rows *logits)
 {
     const struct pd_scratch *s = p->scratch;
-    struct pd_norm first = {.x = s->x, .normed = s->normed, .w = p->weights->layers[0].norms[PD_ROLE_ATTN_NORM],
-        .n = p->config->d_model, .eps = p->config->eps};
+    struct pd_norm first = {
+        .x = s->x, .normed = s->normed, .w = first_norm(p), .n = p->config->d_model, .eps = p->config->eps};
 
     pd_op_rmsnorm(p->recorder, &first, p->n_tokens);
-    for (uint32_t i = 0; i < p->config->n_layers; i++) {
+    for (uint32_t i = p->weights->first_layer; i < p->weights->end_layer; i++) {
         const struct pd_layer_weights *layer = &p->weights->layers[i];
         chunk_attention(p, i);
         add_and_norm(p, layer->norms[PD_ROLE_POST_ATTN_NORM], 1, layer->norms[PD_ROLE_FFN_NORM]);
         chunk_ffn(p, i);
         add_and_norm(p, layer->norms[PD_ROLE_POST_FFN_NORM], layer->output_scale, next_norm(p, i));
     }
-    if (logits) pd_forward_head(p, *logits, p->decode ? 0 : p->n_tokens - 1, p->decode ? p->n_tokens : 1);
+    if (!p->weights->has_output) send_rows(p, s->x_span);
+    else if (logits) pd_forward_head(p, *logits, p->decode ? 0 : p->n_tokens - 1, p->decode ? p->n_tokens : 1);
 }
 
 /* ---- a decode step ---- */
@@ -122,12 +134,27 @@ static void step_layer(const struct pd_pass *p, struct pd_fused_norm *in, uint32
     join(p, in, w->norms[PD_ROLE_POST_FFN_NORM], w->output_scale, next_norm(p, i));
 }
 
+/* Adds the last branch, as the next rank's first matrix would: the kernel's bits are the same. */
+static void end_range(const struct pd_pass *p, const struct pd_fused_norm *in)
+{
+    const struct pd_scratch *s = p->scratch;
+    bool other = in->x == s->x_other.address;
+    struct pd_norm add = {.x = other ? s->x_other : s->x, .y = s->branch, .w_post = in->w_post, .n = in->n,
+        .eps = in->eps, .x_scale = in->x_scale};
+    pd_op_rmsnorm(p->recorder, &add, 1);
+    send_rows(p, other ? s->x_other_span : s->x_span);
+}
+
 static void step(const struct pd_pass *p, struct pd_rows logits)
 {
-    struct pd_fused_norm in = {.x = p->scratch->x.address, .w = p->weights->layers[0].norms[PD_ROLE_ATTN_NORM],
-        .n = p->config->d_model, .eps = p->config->eps};
+    struct pd_fused_norm in = {
+        .x = p->scratch->x.address, .w = first_norm(p), .n = p->config->d_model, .eps = p->config->eps};
 
-    for (uint32_t i = 0; i < p->config->n_layers; i++) step_layer(p, &in, i);
+    for (uint32_t i = p->weights->first_layer; i < p->weights->end_layer; i++) step_layer(p, &in, i);
+    if (!p->weights->has_output) {
+        end_range(p, &in);
+        return;
+    }
     in.x_out = 0;
     in.normed = p->scratch->normed.address;
     pd_op_fused_norm_matvec(p->recorder, logits, pd_weights_output(p->weights), &in, p->config->final_softcap);
@@ -137,7 +164,10 @@ void pd_forward(const struct pd_pass *p, const struct pd_rows *logits)
 {
     p->recorder->decode = p->decode;
     p->recorder->chunk = !p->decode;
-    pd_op_embed(p->recorder, p->scratch->x, &p->weights->lookup, p->tokens, p->n_tokens, p->config->embed_scale);
+    if (p->weights->first_layer)
+        pd_op_copy(p->recorder, p->scratch->x_span, p->rows_in,
+                   (uint64_t)p->n_tokens * p->scratch->x.stride * sizeof(float));
+    else pd_op_embed(p->recorder, p->scratch->x, &p->weights->lookup, p->tokens, p->n_tokens, p->config->embed_scale);
     if (p->n_tokens == 1 && p->decode && logits && pd_can_fuse_norm(p->recorder->gpu, p->config->d_model))
         step(p, *logits);
     else chunk(p, logits);

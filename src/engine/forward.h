@@ -11,6 +11,7 @@
 struct pd_scratch {
     struct pd_rows x;          /* [chunk][d_model]: the residual stream */
     struct pd_rows x_other;    /* [1][d_model]: a decode step writes it back and forth */
+    struct pd_span x_span, x_other_span;
     struct pd_rows normed;     /* [chunk][d_model]: what matrices read; at the end the final-norm hidden states */
     struct pd_rows branch;     /* [chunk][d_model]: output of attention or ffn before it is added */
     struct pd_rows qkv;        /* [chunk][(n_heads + 2 n_kv_heads) head_dim] */
@@ -34,10 +35,13 @@ struct pd_pass {
     uint32_t n_tokens;
     uint32_t n_keys;                   /* that the last one may see, where pieces are counted: see pd_recorder */
     bool decode;                       /* a decode step: each token is the next one of its own sequence */
+    /* Where other ranks hold layers: the rows of the residual stream that come from the one before, and go to the next,
+     * with the stride of scratch->x, in host memory. */
+    struct pd_span rows_in, rows_out;
 };
 
 /* From tokens to final-norm hidden states in scratch->normed and, when logits is not NULL, the last token's logits,
- * or those of all tokens of a decode step. */
+ * or those of all tokens of a decode step. Where other ranks hold layers, from rows_in, or to rows_out. */
 void pd_forward(const struct pd_pass *p, const struct pd_rows *logits);
 /* logits[m] = softcap(output . normed[row + m]) for n rows */
 void pd_forward_head(const struct pd_pass *p, struct pd_rows logits, uint32_t row, uint32_t n);

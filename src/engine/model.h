@@ -2,6 +2,7 @@
 #ifndef PD_ENGINE_MODEL_H
 #define PD_ENGINE_MODEL_H
 
+#include "engine/link.h"
 #include "engine/weights.h"
 #include "ops/variants.h"
 
@@ -12,6 +13,9 @@ struct pd_model {
     struct pd_tunings tunings;         /* that variants point to */
     struct pd_config config;
     struct pd_weights weights;
+    struct pd_link *link;              /* to the ranks that hold the other layers; NULL: all are here */
+    bool in_use;                       /* the other ranks have a session */
+    uint64_t ranks_read_size, ranks_weights_size;   /* of all ranks: rank 0 knows */
     uint64_t hash;                     /* of its tensors: saved sequences belong to it */
     uint32_t n_pieces;                 /* ids that may be drawn; rows of the output beyond them never win */
 };

@@ -11,11 +11,13 @@
 #define FIRST_PIECE_CPU (1ull << 28)   /* multiplications: some 10 ms */
 #define FIRST_PIECE_GPU (1ull << 32)
 
-peridot_status pd_prefill_create(struct pd_prefill *p, struct pd_workspace *w, uint32_t n_max, bool timed)
+peridot_status pd_prefill_create(struct pd_prefill *p, struct pd_workspace *w, struct pd_stage *stage, uint32_t n_max,
+                                 bool timed)
 {
     bool cpu = pd_gpu_info(w->model->gpu)->type == PERIDOT_DEVICE_CPU;
     const struct pd_recorder r = pd_workspace_recorder(w, NULL);
     *p = (struct pd_prefill){.w = w,
+                             .stage = stage,
                              .n_max = n_max,
                              .timed = timed,
                              .pace = {.at_once = pd_op_matmul_tokens(&r)},
@@ -32,7 +34,10 @@ peridot_status pd_prefill_create(struct pd_prefill *p, struct pd_workspace *w, u
 void pd_prefill_free(struct pd_prefill *p)
 {
     pd_commands_free(p->commands);
-    for (int i = 0; i < 2; i++) pd_commands_free(p->chunks[i].commands);
+    for (int i = 0; i < 2; i++) {
+        pd_commands_free(p->chunks[i].commands);
+        pd_input_free(&p->chunks[i].input);
+    }
 }
 
 /* ---- sizes ---- */
@@ -67,7 +72,8 @@ static peridot_status fill(struct pd_prefill *p, struct pd_chunk *chunk, struct 
         peridot_status status = pd_sequence_extend(q, pos + n_part);
         if (status == PERIDOT_ERROR_MEMORY && chunk->n_parts) break;
         PD_TRY(status);
-        for (uint32_t m = 0; m < n_part; m++) pd_input_write(&chunk->input, p->w, chunk->n_rows + m, q, pos + m);
+        for (uint32_t m = 0; m < n_part; m++)
+            pd_input_write(&chunk->input, p->w, chunk->n_rows + m, &q->pages, pos + m);
         memcpy((int32_t *)chunk->input.tokens.host + chunk->n_rows, prompt->tokens, n_part * sizeof *prompt->tokens);
         chunk->parts[chunk->n_parts++] =
             (struct pd_chunk_part){prompt, chunk->n_rows, n_part, n_part == prompt->n_left};
@@ -77,34 +83,35 @@ static peridot_status fill(struct pd_prefill *p, struct pd_chunk *chunk, struct 
     return PERIDOT_OK;
 }
 
-/* The last position of a chunk, and one. */
-static uint32_t count_keys(const struct pd_chunk *chunk)
+/* The rows at the ends of prompts, and the last position of the chunk, and one. */
+static void find_heads(struct pd_chunk *chunk, bool head)
 {
-    uint32_t n = 0;
+    chunk->n_heads = chunk->n_keys = 0;
     for (uint32_t i = 0; i < chunk->n_parts; i++) {
-        const struct pd_prompt *prompt = chunk->parts[i].prompt;
-        n = (uint32_t)pd_max(n, prompt->sequence->pos + prompt->n_in_flight + chunk->parts[i].n);
+        const struct pd_chunk_part *part = &chunk->parts[i];
+        const struct pd_prompt *prompt = part->prompt;
+        chunk->n_keys = (uint32_t)pd_max(chunk->n_keys, prompt->sequence->pos + prompt->n_in_flight + part->n);
+        if (head && part->ends)
+            chunk->heads[chunk->n_heads++] =
+                (struct pd_head_row){part->row + part->n - 1, pd_own_row(prompt->sequence)};
     }
-    return n;
 }
 
 /* piece_work: see pd_recorder. */
-static peridot_status record(struct pd_prefill *p, struct pd_commands *commands, struct pd_chunk *chunk, bool head,
+static peridot_status record(struct pd_prefill *p, struct pd_commands *commands, struct pd_chunk *chunk,
                              uint64_t piece_work)
 {
     struct pd_workspace *w = p->w;
     struct pd_recorder r = pd_workspace_recorder(w, commands);
     struct pd_pass pass = pd_workspace_pass(w, &chunk->input, &r, chunk->n_rows);
     r.piece_work = piece_work;
-    pass.n_keys = count_keys(chunk);
+    pass.n_keys = chunk->n_keys;
     PD_TRY(pd_commands_begin(commands));
     pd_forward(&pass, NULL);
     chunk->most_work = r.most_work;
-    for (uint32_t i = 0; head && i < chunk->n_parts; i++) {
-        const struct pd_chunk_part *part = &chunk->parts[i];
-        uint32_t own = pd_own_row(part->prompt->sequence);
-        if (!part->ends) continue;
-        pd_forward_head(&pass, pd_rows_at(w->logits, own, 0), part->row + part->n - 1, 1);
+    for (uint32_t i = 0; w->model->weights.has_output && i < chunk->n_heads; i++) {
+        uint32_t own = chunk->heads[i].logits_row;
+        pd_forward_head(&pass, pd_rows_at(w->logits, own, 0), chunk->heads[i].row, 1);
         pd_workspace_select(w, &r, own, 1, w->best.address + sizeof(struct pd_candidate) * PD_TOPK * own);
     }
     peridot_status status = pd_commands_end(commands);
@@ -169,7 +176,8 @@ static peridot_status begin_chunk(struct pd_chunk **out, struct pd_prefill *p, s
     chunk->n_submitted = 0;
     chunk->seconds = chunk->longest = 0;
     PD_TRY(fill(p, chunk, prompts, n, wishes->whole));
-    PD_TRY(record(p, chunk->commands, chunk, has_head(p, wishes), p->piece_work));
+    find_heads(chunk, has_head(p, wishes));
+    PD_TRY(record(p, chunk->commands, chunk, p->piece_work));
     return submit_piece(chunk);
 }
 
@@ -235,11 +243,12 @@ peridot_status pd_report_logits(struct pd_workspace *w, const struct pd_row_wish
     return report(w, &r, q, wishes->user);
 }
 
-/* Logits of n rows of the chunk, which are in the scratch still. */
-static peridot_status compute_logits(struct pd_prefill *p, const struct pd_chunk *chunk, uint32_t row, uint32_t n)
+/* They are in the scratch still. */
+peridot_status pd_prefill_logits(struct pd_prefill *p, const struct pd_input *in, uint32_t row, uint32_t n)
 {
+    if (!p->w->model->weights.has_output) return pd_link_tell(p->w->model->link, PD_OP_HEAD, row, n, 0);
     struct pd_recorder r = pd_workspace_recorder(p->w, p->commands);
-    struct pd_pass pass = pd_workspace_pass(p->w, &chunk->input, &r, n);
+    struct pd_pass pass = pd_workspace_pass(p->w, in, &r, n);
     PD_TRY(pd_commands_begin(p->commands));
     pd_forward_head(&pass, pd_rows_at(p->w->logits, pd_spare_row(p->w), 0), row, n);
     peridot_status status = pd_commands_end(p->commands);
@@ -260,7 +269,7 @@ static peridot_status report_part(struct pd_prefill *p, const struct pd_chunk *c
     uint32_t n_computed = part->n - (part->ends ? 1 : 0);
     for (uint32_t i = skip, some; wishes->logits && i < n_computed; i += some) {
         some = (uint32_t)pd_min(PD_LOGITS_ROWS, n_computed - i);
-        PD_TRY(compute_logits(p, chunk, part->row + i, some));
+        PD_TRY(pd_prefill_logits(p, &chunk->input, part->row + i, some));
         PD_TRY(pd_report_logits(p->w, wishes, q, pos + i, pd_spare_row(p->w), some));
     }
     return part->ends ? pd_report_logits(p->w, wishes, q, q->pos - 1, pd_own_row(q), 1) : PERIDOT_OK;
@@ -268,13 +277,52 @@ static peridot_status report_part(struct pd_prefill *p, const struct pd_chunk *c
 
 /* ---- running ---- */
 
+/* After the last piece of a chunk. */
+static void adjust_pieces(struct pd_prefill *p, const struct pd_chunk *chunk)
+{
+    if (chunk->n_rows == chunk->planned || chunk->longest > PIECE_SECONDS)
+        p->piece_work = pd_next_piece(chunk->most_work, chunk->longest);
+}
+
+/* The other ranks' part of a chunk, for which this one waits where it has results. */
+static peridot_status run_elsewhere(struct pd_prefill *p, const struct pd_chunk *chunk)
+{
+    struct pd_candidate best[PD_MAX_SEQUENCES][PD_TOPK];
+    struct pd_reply reply;
+    const struct pd_stage_pass pass = {.in = &chunk->input,
+                                       .heads = chunk->heads,
+                                       .n_rows = chunk->n_rows,
+                                       .n_heads = chunk->n_heads,
+                                       .n_keys = chunk->n_keys};
+    PD_TRY(pd_stage_send(p->stage, &pass, &reply, best));
+    if (chunk->n_heads == 0) return PERIDOT_OK;
+    PD_TRY(pd_link_wait(p->w->model->link, &reply));
+    for (uint32_t i = 0; i < chunk->n_heads; i++)
+        memcpy((struct pd_candidate *)p->w->best.host + chunk->heads[i].logits_row * PD_TOPK, best[i], sizeof best[i]);
+    return PERIDOT_OK;
+}
+
+peridot_status pd_prefill_replay(struct pd_prefill *p, struct pd_chunk *chunk)
+{
+    chunk->planned = chunk->n_rows;
+    chunk->n_submitted = 0;
+    chunk->seconds = chunk->longest = 0;
+    PD_TRY(record(p, chunk->commands, chunk, p->piece_work));
+    while (chunk->n_submitted < pd_commands_n_pieces(chunk->commands)) {
+        PD_TRY(submit_piece(chunk));
+        PD_TRY(wait_for_piece(p, chunk));
+    }
+    adjust_pieces(p, chunk);
+    return PERIDOT_OK;
+}
+
 /* The chunk's tokens become their sequences'. */
 static peridot_status finish(struct pd_prefill *p, struct pd_chunk *chunk, const struct pd_row_wishes *wishes)
 {
     PD_TRY(wait_for_piece(p, chunk));
     pd_pace_took(&p->pace, chunk->n_rows, chunk->flop, chunk->seconds);
-    if (chunk->n_rows == chunk->planned || chunk->longest > PIECE_SECONDS)
-        p->piece_work = pd_next_piece(chunk->most_work, chunk->longest);
+    adjust_pieces(p, chunk);
+    if (p->stage) PD_TRY(run_elsewhere(p, chunk));
     for (uint32_t i = 0; i < chunk->n_parts; i++) {
         const struct pd_chunk_part *part = &chunk->parts[i];
         struct pd_sequence *q = part->prompt->sequence;
@@ -347,7 +395,7 @@ peridot_status pd_prefill_measure(struct pd_prefill *p, struct pd_commands *comm
     struct pd_prompt prompt = {.sequence = q};
     PD_TRY(pd_sequence_extend(q, q->pos + n));
     for (uint32_t m = 0; m < n; m++) {
-        pd_input_write(&chunk->input, p->w, m, q, q->pos + m);
+        pd_input_write(&chunk->input, p->w, m, &q->pages, q->pos + m);
         ((int32_t *)chunk->input.tokens.host)[m] = 0;
     }
     *chunk = (struct pd_chunk){.commands = chunk->commands,
@@ -356,7 +404,8 @@ peridot_status pd_prefill_measure(struct pd_prefill *p, struct pd_commands *comm
                                .n_parts = 1,
                                .n_rows = n};
     q->logits = PD_LOGITS_NONE;   /* its row is overwritten */
-    PD_TRY(record(p, commands, chunk, p->w->model->weights.n_outputs != 0, 0));
+    find_heads(chunk, p->w->model->weights.n_outputs != 0);
+    PD_TRY(record(p, commands, chunk, 0));
     PD_TRY(pd_commands_run(commands));
     return pd_commands_run(commands);
 }

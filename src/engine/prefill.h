@@ -6,7 +6,7 @@
 #define PD_ENGINE_PREFILL_H
 
 #include "engine/pace.h"
-#include "engine/workspace.h"
+#include "engine/stage.h"
 
 #include <stdatomic.h>
 
@@ -41,6 +41,9 @@ struct pd_chunk {
         bool ends;             /* with the prompt's last token */
     } parts[PD_MAX_SEQUENCES];
     uint32_t n_parts, n_rows, planned;
+    struct pd_head_row heads[PD_MAX_SEQUENCES];   /* rows whose logits are wanted, and where these go */
+    uint32_t n_heads;
+    uint32_t n_keys;           /* that one of the rows may see */
     uint32_t n_submitted;      /* pieces */
     uint64_t most_work;        /* of a piece */
     double flop;
@@ -49,6 +52,7 @@ struct pd_chunk {
 
 struct pd_prefill {
     struct pd_workspace *w;
+    struct pd_stage *stage;    /* NULL: no other rank holds layers */
     struct pd_chunk chunks[2];
     struct pd_commands *commands;   /* of rows of logits that callers want */
     uint32_t n_max;            /* tokens of a chunk */
@@ -61,7 +65,8 @@ struct pd_prefill {
 };
 
 /* timed: on a device that a driver takes away from whoever keeps it long. */
-peridot_status pd_prefill_create(struct pd_prefill *p, struct pd_workspace *w, uint32_t n_max, bool timed);
+peridot_status pd_prefill_create(struct pd_prefill *p, struct pd_workspace *w, struct pd_stage *stage, uint32_t n_max,
+                                 bool timed);
 void pd_prefill_free(struct pd_prefill *p);
 /* Evaluates prompts but for last tokens, which stay unless they are wished for. Several go into a chunk. `stop` is
  * looked at between pieces. */
@@ -71,6 +76,10 @@ peridot_status pd_prefill_run(struct pd_prefill *p, struct pd_prompt *prompts, u
  * the cache does not depend on how it was cut. */
 peridot_status pd_prefill_step(struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n, bool others_wait,
                                const atomic_bool *stop);
+/* Runs a chunk whose input, rows and heads are set, for rank 0. */
+peridot_status pd_prefill_replay(struct pd_prefill *p, struct pd_chunk *chunk);
+/* Logits of n rows of the last pass, into PD_LOGITS_ROWS rows at pd_spare_row. */
+peridot_status pd_prefill_logits(struct pd_prefill *p, const struct pd_input *in, uint32_t row, uint32_t n);
 /* Tells the caller how many tokens are done. */
 peridot_status pd_report_progress(const struct pd_prompt *prompts, uint32_t n, const struct pd_row_wishes *wishes);
 /* Whether a prompt has more left than its last token, or has that. */

@@ -12,6 +12,13 @@ peridot_status pd_check_head(const struct pd_model *model)
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "this is a base model: it has hidden states, and no logits");
 }
 
+peridot_status pd_check_whole(const struct pd_model *model, const char *what)
+{
+    if (!model->link) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s where %u ranks hold the model's layers", what,
+                   model->link->host.n_ranks);
+}
+
 /* Looks for the reason, tensor by tensor: this is the end of the run anyway. */
 static peridot_status fail_nonfinite(const struct pd_checkpoint *c, const char *what, uint32_t pos)
 {

@@ -6,6 +6,8 @@
 
 /* Fails where the model has no head. */
 peridot_status pd_check_head(const struct pd_model *model);
+/* Fails where several ranks hold the model's layers. `what` is not possible then: "sequences cannot be saved". */
+peridot_status pd_check_whole(const struct pd_model *model, const char *what);
 /* Fails, with the reason, where some of n numbers of a position is not finite. `what` they are: "logits". */
 peridot_status pd_check_finite(const struct pd_model *model, const char *what, uint32_t pos, const float *x, size_t n);
 /* The same of the best logit of the sequence's last position: a NaN among them is the best. */

@@ -31,7 +31,7 @@ static void ask_for_pass(struct pd_session *s, struct pd_recorder *r, uint32_t n
     bool head = s->model->weights.n_outputs != 0;
     pass.decode = decode;
     pd_forward(&pass, decode && head ? &w->logits : NULL);
-    if (!head) return;
+    if (!head || !s->model->weights.has_output) return;
     if (!decode) pd_forward_head(&pass, w->logits, 0, 1);
     if (!decode) pd_forward_head(&pass, w->logits, 0, (uint32_t)pd_min(PD_LOGITS_ROWS, n_tokens));
     pd_workspace_select(w, r, 0, 1, 0);
@@ -46,7 +46,8 @@ peridot_status pd_session_prewarm(struct pd_session *s)
     if (s->set.n_max > 1) ask_for_pass(s, &r, 2, true);
     for (size_t i = 0; i < PD_COUNT(n_tokens); i++)
         if (n_tokens[i] <= s->chunk && n_tokens[i] > 1) ask_for_pass(s, &r, n_tokens[i], false);
-    if (s->model->config.head == PERIDOT_HEAD_LANGUAGE) pd_op_sample(&r, &(struct pd_sample_push){0}, 1);
+    if (s->model->config.head == PERIDOT_HEAD_LANGUAGE && !s->model->link)
+        pd_op_sample(&r, &(struct pd_sample_push){0}, 1);
     return r.status;
 }
 
@@ -79,9 +80,20 @@ static peridot_status read_params(struct pd_session *s, const peridot_session_pa
     return PERIDOT_OK;
 }
 
+/* The other ranks make a session with the same numbers of pages. */
+static peridot_status announce(struct pd_session *s, const peridot_session_params *p)
+{
+    const struct pd_message m = {.op = PD_OP_CREATE_SESSION, .size = sizeof *p};
+    if (s->model->in_use)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "a model that several ranks hold has one session at a time");
+    s->announced = s->model->in_use = true;
+    return pd_link_ask(s->model->link, &m, p, NULL, 0);
+}
+
 static peridot_status session_init(struct pd_session *s, const peridot_session_params *p)
 {
     struct pd_heap *input_heap;
+    bool leads = pd_link_leads(s->model->link);
     PD_TRY(pd_gpu_check(s->model->gpu));
     PD_TRY(read_params(s, p));
     uint64_t n_positions = p->n_positions ? p->n_positions : (uint64_t)s->set.n_max * s->ctx;
@@ -91,18 +103,23 @@ static peridot_status session_init(struct pd_session *s, const peridot_session_p
                                    .slack = 2 * s->set.slack,
                                    .n_snapshots = PD_N_DEVICE_SNAPSHOTS,
                                    .type = p->kv_type,
+                                   .first_layer = s->model->weights.first_layer,
+                                   .end_layer = s->model->weights.end_layer,
+                                   .link = leads ? s->model->link : NULL,
                                    .host_max = p->snapshot_size ? p->snapshot_size : DEFAULT_SNAPSHOT_SIZE};
     PD_TRY(pd_heap_create(&input_heap, s->model->gpu, PD_HEAP_INPUT, 1u << 20));
     s->workspace.input_heap = input_heap;
     PD_TRY(pd_cache_create(&s->set.cache, s->model->gpu, &s->model->config, &shape, input_heap));
     PD_TRY(pd_workspace_create(&s->workspace, s->model, &s->set.cache, input_heap,
                                (uint32_t)pd_max(s->chunk, s->set.n_max), s->set.n_max));
-    PD_TRY(pd_decoder_create(&s->decoder, &s->workspace));
+    if (leads) PD_TRY(pd_stage_create(&s->stage, &s->workspace));
+    PD_TRY(pd_decoder_create(&s->decoder, &s->workspace, leads ? &s->stage : NULL));
     /* Nothing takes a CPU away. */
-    PD_TRY(pd_prefill_create(&s->prefill, &s->workspace, s->chunk,
+    PD_TRY(pd_prefill_create(&s->prefill, &s->workspace, leads ? &s->stage : NULL, s->chunk,
                              !p->chunk && pd_gpu_info(s->model->gpu)->type != PERIDOT_DEVICE_CPU));
     PD_TRY(compile(s));
-    return pd_decoder_record(&s->decoder);
+    PD_TRY(pd_decoder_record(&s->decoder));
+    return leads ? announce(s, p) : PERIDOT_OK;
 }
 
 peridot_status pd_session_create(struct pd_session **out, struct pd_model *model, const peridot_session_params *params)
@@ -127,7 +144,12 @@ void pd_session_free(struct pd_session *s)
     pd_prefill_free(&s->prefill);
     for (uint32_t i = 0; i < s->set.n_max; i++) pd_sequence_free(s->set.at[i]);
     pd_cache_free(&s->set.cache);
+    pd_stage_free(&s->stage);
     pd_workspace_free(&s->workspace);
+    if (s->announced) {
+        pd_link_tell(s->model->link, PD_OP_FREE_SESSION, 0, 0, 0);
+        s->model->in_use = false;
+    }
     free(s);
 }
 
@@ -156,6 +178,7 @@ peridot_status pd_session_fork(struct pd_sequence **out, struct pd_session *s, c
 peridot_status pd_session_load(struct pd_sequence **out, struct pd_session *s, const char *path)
 {
     *out = NULL;
+    PD_TRY(pd_check_whole(s->model, "sequences cannot be loaded"));
     PD_TRY(pd_decoder_wait(&s->decoder));
     return pd_sequence_load(out, &s->set, s->model, path);
 }
@@ -329,6 +352,7 @@ uint64_t pd_session_step_size(const struct pd_session *s, uint32_t n, uint32_t p
 peridot_status pd_session_measure(struct pd_session *s, struct pd_commands *commands,
                                   struct pd_sequence *const *sequences, uint32_t n, uint32_t n_tokens)
 {
+    PD_TRY(pd_check_whole(s->model, "kernels cannot be timed"));
     for (uint32_t i = 0; i < n; i++)
         if (n_tokens == 0 || n_tokens > s->chunk || n_tokens > s->ctx - sequences[i]->pos)
             return pd_fail(PERIDOT_ERROR_ARGUMENT,

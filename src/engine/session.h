@@ -13,6 +13,8 @@ struct pd_session {
     uint32_t ctx, chunk;               /* positions of a sequence; tokens of a submit at most */
     struct pd_sequence_set set;
     struct pd_workspace workspace;
+    struct pd_stage stage;             /* of rank 0 of several */
+    bool announced;                    /* the other ranks have sessions for it */
     struct pd_decoder decoder;
     struct pd_prefill prefill;
     uint32_t n_rounds;                 /* of requests: see request.c */

@@ -28,6 +28,7 @@ struct loader {
     bool measuring;
     struct part *parts;            /* [PART_LAYERS + n_layers] */
     struct part *part;             /* of the present matrix */
+    bool elsewhere;                /* another rank holds the present part: its tensors are only counted */
     const struct pd_load_params *params;
     uint64_t device_size, file_size, done;
 };
@@ -43,10 +44,17 @@ static peridot_status report(struct loader *l, uint64_t size)
     return PERIDOT_OK;
 }
 
+/* Bytes of a tensor that is to be loaded. */
+static void count_size(struct loader *l, uint64_t size)
+{
+    if (!l->elsewhere) l->file_size += size;
+}
+
 /* part: NULL for what is always on the device. */
 static peridot_status alloc(struct pd_span *out, struct loader *l, struct part *part, uint64_t size, const char *what)
 {
     if (l->measuring) {
+        if (l->elsewhere) return PERIDOT_OK;
         l->device_size += pd_align(size, 256);
         if (part) part->size += pd_align(size, 256);
         return PERIDOT_OK;
@@ -216,7 +224,7 @@ static peridot_status load_run(struct loader *l, struct pd_matrix *m, const stru
 static void count_part(struct loader *l, const struct pd_tensor *t)
 {
     if (!l->measuring) return;
-    l->file_size += t->size;
+    count_size(l, t->size);
     l->w->type_counts[t->dtype]++;
     l->w->n_params += t->shape[0] * t->shape[1];
 }
@@ -257,7 +265,7 @@ static peridot_status load_norm(struct loader *l, uint64_t *address, const struc
     PD_TRY(pd_source_get(&t, &l->source, plan));
     PD_TRY(alloc(&span, l, NULL, n * sizeof *row, t->name));
     if (l->measuring) {
-        l->file_size += t->size;
+        count_size(l, t->size);
         l->w->n_params += n;
         return PERIDOT_OK;
     }
@@ -278,7 +286,7 @@ static peridot_status load_output_scale(struct loader *l, float *scale, const st
     const struct pd_tensor *t;
     PD_TRY(pd_source_get(&t, &l->source, plan));
     if (l->measuring) {
-        l->file_size += t->size;
+        count_size(l, t->size);
         l->w->n_params++;
         return PERIDOT_OK;
     }
@@ -360,19 +368,30 @@ static peridot_status load_output(struct loader *l)
     return load_bias(l);
 }
 
+/* Whether the walk goes through a part: all of them are measured, those that are here loaded. */
+static bool begin_part(struct loader *l, uint32_t part)
+{
+    const struct pd_weights *w = l->w;
+    bool ties = w->has_output && l->config->tied && l->config->head == PERIDOT_HEAD_LANGUAGE;
+    bool is_here = part == PART_EMBEDDING ? w->first_layer == 0 || ties
+        : part == PART_OUTPUT             ? w->has_output
+                                          : part - PART_LAYERS >= w->first_layer && part - PART_LAYERS < w->end_layer;
+    l->part = &l->parts[part];
+    l->elsewhere = !is_here;
+    return l->measuring || is_here;
+}
+
 static peridot_status walk(struct loader *l)
 {
     struct pd_plan norm;
-    l->part = &l->parts[PART_EMBEDDING];
-    PD_TRY(load_embedding(l));
-    l->part = &l->parts[PART_OUTPUT];
-    PD_TRY(load_output(l));
-    pd_plan_get(&norm, l->config, PD_ROLE_OUTPUT_NORM, 0);
-    PD_TRY(load_norm(l, &l->w->output_norm, &norm));
-    for (uint32_t i = 0; i < l->config->n_layers; i++) {
-        l->part = &l->parts[PART_LAYERS + i];
-        PD_TRY(load_layer(l, i));
+    if (begin_part(l, PART_EMBEDDING)) PD_TRY(load_embedding(l));
+    if (begin_part(l, PART_OUTPUT)) {
+        PD_TRY(load_output(l));
+        pd_plan_get(&norm, l->config, PD_ROLE_OUTPUT_NORM, 0);
+        PD_TRY(load_norm(l, &l->w->output_norm, &norm));
     }
+    for (uint32_t i = 0; i < l->config->n_layers; i++)
+        if (begin_part(l, PART_LAYERS + i)) PD_TRY(load_layer(l, i));
     return PERIDOT_OK;
 }
 
@@ -380,6 +399,7 @@ static peridot_status make_lookup(struct loader *l)
 {
     const struct pd_matrix *m = &l->w->embedding;
     struct pd_table *t = &l->w->lookup;
+    if (l->w->first_layer) return PERIDOT_OK;
     *t = (struct pd_table){.matrix = m, .rows_per_slice = m->slices[0].n_rows};
     PD_TRY(pd_heap_alloc(&t->addresses, l->w->heap, m->n_slices * sizeof(uint64_t), "embedding slices"));
     for (uint32_t i = 0; i < m->n_slices; i++)
@@ -413,7 +433,7 @@ static peridot_status place(struct loader *l)
     struct pd_weights *w = l->w;
     uint64_t available = pd_memory_available();
     if (!l->params->gpu_memory || pd_gpu_info(l->gpu)->unified_memory) return PERIDOT_OK;
-    if (l->parts[PART_OUTPUT].size || !w->n_outputs) move_away(l, PART_EMBEDDING);
+    if (l->parts[PART_OUTPUT].size || !w->n_outputs || !w->has_output) move_away(l, PART_EMBEDDING);
     for (uint32_t i = l->config->n_layers; i-- > 0;) move_away(l, PART_LAYERS + i);
     move_away(l, PART_OUTPUT);
     move_away(l, PART_EMBEDDING);
@@ -447,7 +467,8 @@ static void add_read(struct loader *l, const struct pd_matrix *m, uint32_t part)
 static void count_reads(struct loader *l)
 {
     struct pd_weights *w = l->w;
-    if (w->n_outputs) add_read(l, pd_weights_output(w), w->output.n_slices ? PART_OUTPUT : PART_EMBEDDING);
+    if (w->n_outputs && w->has_output)
+        add_read(l, pd_weights_output(w), w->output.n_slices ? PART_OUTPUT : PART_EMBEDDING);
     for (uint32_t i = 0; i < l->config->n_layers; i++)
         for (int m = 0; m < PD_N_LAYER_MATRICES; m++) add_read(l, &w->layers[i].matrices[m], PART_LAYERS + i);
 }
@@ -478,7 +499,9 @@ static peridot_status load(struct loader *l)
 peridot_status pd_weights_load(struct pd_weights *out, struct pd_gpu *gpu, const struct pd_config *config,
                                const struct pd_checkpoint *checkpoint, const struct pd_load_params *params)
 {
-    *out = (struct pd_weights){0};
+    uint32_t end = params->n_layers ? params->first_layer + params->n_layers : config->n_layers;
+    *out = (struct pd_weights){
+        .first_layer = params->first_layer, .end_layer = end, .has_output = end == config->n_layers};
     struct loader l = {.w = out, .gpu = gpu, .config = config, .params = params};
     peridot_status status = pd_source_open(&l.source, checkpoint, config);
     if (status == PERIDOT_OK) status = pd_checkpoint_check(load(&l), checkpoint);

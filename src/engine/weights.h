@@ -25,7 +25,9 @@ struct pd_weights {
     float *output_bias;            /* [n_outputs] on the host, or NULL: only token classification has one */
     struct pd_table lookup;
     uint64_t output_norm;
-    struct pd_layer_weights *layers;
+    struct pd_layer_weights *layers;   /* [n_layers], of which those from first_layer to before end_layer are here */
+    uint32_t first_layer, end_layer;
+    bool has_output;               /* what turns the last layer's rows into results is here */
     uint64_t size;                 /* bytes allocated on the device */
     uint64_t in_place_size;        /* bytes read where the file is mapped */
     uint64_t host_resident_size;             /* bytes in the host's memory, which the GPU reads across the bus */
@@ -39,6 +41,8 @@ struct pd_load_params {
     const struct pd_variants *variants;   /* of the kernels that will read them: rows lie as suits these */
     /* bytes of the device's own memory that weights may take; 0: all of them must fit there */
     uint64_t gpu_memory;
+    /* which layers are loaded, the embedding with the first, the output with the last; n_layers 0: all */
+    uint32_t first_layer, n_layers;
     peridot_progress progress;     /* NULL: nobody asks */
     void *user;
 };

@@ -35,8 +35,8 @@ static peridot_status alloc_scratch(struct pd_workspace *w)
     struct pd_scratch *s = &w->scratch;
     struct pd_span span;
     uint32_t d_model = w->model->config.d_model, n = w->n_rows;
-    PD_TRY(alloc_rows(&s->x, &span, w, n, d_model));
-    PD_TRY(alloc_rows(&s->x_other, &span, w, 1, d_model));
+    PD_TRY(alloc_rows(&s->x, &s->x_span, w, n, d_model));
+    PD_TRY(alloc_rows(&s->x_other, &s->x_other_span, w, 1, d_model));
     PD_TRY(alloc_rows(&s->normed, &w->normed_span, w, n, d_model));
     PD_TRY(alloc_rows(&s->branch, &span, w, n, d_model));
     PD_TRY(alloc_rows(&s->qkv, &span, w, n, most.qkv_dim));
@@ -53,14 +53,14 @@ static peridot_status alloc_scratch(struct pd_workspace *w)
 
 static peridot_status create(struct pd_workspace *w)
 {
-    uint32_t n_outputs = w->model->weights.n_outputs;
+    uint32_t n_outputs = w->model->weights.n_outputs, n_here = w->model->weights.has_output ? n_outputs : 0;
     uint64_t width = pd_align(pd_max(n_outputs, w->model->config.d_model), PD_PAD);
     PD_TRY(pd_heap_create(&w->device_heap, w->model->gpu, PD_HEAP_DEVICE, 4u << 20));
     PD_TRY(pd_heap_create(&w->host_heap, w->model->gpu, PD_HEAP_HOST, 1u << 20));
     PD_TRY(alloc_scratch(w));
-    PD_TRY(alloc_rows(&w->logits, &w->logits_span, w, pd_spare_row(w) + PD_LOGITS_ROWS, pd_max(n_outputs, 1)));
+    PD_TRY(alloc_rows(&w->logits, &w->logits_span, w, pd_spare_row(w) + PD_LOGITS_ROWS, pd_max(n_here, 1)));
     for (int i = 0; i < 2; i++)
-        PD_TRY(alloc(&w->topk[i], w, sizeof(struct pd_candidate) * w->n_sequences * pd_topk_scratch(n_outputs),
+        PD_TRY(alloc(&w->topk[i], w, sizeof(struct pd_candidate) * w->n_sequences * pd_topk_scratch(n_here),
                      "candidates"));
     PD_TRY(pd_heap_alloc(&w->best, w->host_heap, sizeof(struct pd_candidate) * PD_TOPK * w->n_sequences, "candidates"));
     w->host_rows = malloc(sizeof *w->host_rows * width * PD_LOGITS_ROWS);
@@ -88,6 +88,15 @@ void pd_workspace_free(struct pd_workspace *w)
 
 /* ---- input ---- */
 
+static peridot_status open_rows(struct pd_input *in, const struct pd_workspace *w)
+{
+    uint64_t size = (uint64_t)in->n_rows * w->scratch.x.stride * sizeof(float);
+    in->rows = calloc(in->n_rows, sizeof *in->rows);
+    if (!in->rows) return pd_fail_alloc(in->n_rows * sizeof *in->rows, "rows");
+    if (w->model->weights.first_layer) PD_TRY(pd_heap_alloc(&in->rows_in, w->host_heap, size, "rows"));
+    return w->model->weights.has_output ? PERIDOT_OK : pd_heap_alloc(&in->rows_out, w->host_heap, size, "rows");
+}
+
 peridot_status pd_input_create(struct pd_input *in, const struct pd_workspace *w, uint32_t n_rows,
                                struct pd_span tokens)
 {
@@ -98,16 +107,24 @@ peridot_status pd_input_create(struct pd_input *in, const struct pd_workspace *w
     PD_TRY(pd_heap_alloc(&in->step, w->input_heap, sizeof(struct pd_step), "the step"));
     if (!tokens.size) PD_TRY(pd_heap_alloc(&in->tokens, w->input_heap, sizeof(uint32_t) * n_rows, "tokens"));
     PD_TRY(pd_heap_alloc(&in->places, w->input_heap, sizeof(struct pd_place) * c->n_kinds * n_rows, "places"));
-    return pd_heap_alloc(&in->angles, w->input_heap, angles_size, "RoPE angles");
+    PD_TRY(pd_heap_alloc(&in->angles, w->input_heap, angles_size, "RoPE angles"));
+    return w->model->link ? open_rows(in, w) : PERIDOT_OK;
 }
 
-void pd_input_write(const struct pd_input *in, const struct pd_workspace *w, uint32_t m, const struct pd_sequence *q,
+void pd_input_free(struct pd_input *in)
+{
+    free(in->rows);
+    in->rows = NULL;
+}
+
+void pd_input_write(const struct pd_input *in, const struct pd_workspace *w, uint32_t m, const struct pd_pages *pages,
                     uint32_t pos)
 {
     const struct pd_config *c = &w->model->config;
+    if (in->rows) in->rows[m] = (struct pd_input_row){pages->table, pos};
     for (uint32_t kind = 0; kind < c->n_kinds; kind++) {
         struct pd_place place = pd_decode_place(pos, w->cache->pools[kind].window, w->split_pages);
-        place.text = pd_pages_text(w->cache, &q->pages);
+        place.text = pd_pages_text(w->cache, pages);
         ((struct pd_place *)in->places.host)[kind * in->n_rows + m] = place;
     }
     float *table = in->angles.host;
@@ -163,6 +180,8 @@ struct pd_pass pd_workspace_pass(const struct pd_workspace *w, const struct pd_i
                            .scratch = &w->scratch,
                            .step = in->step,
                            .tokens = in->tokens.address,
+                           .rows_in = in->rows_in,
+                           .rows_out = in->rows_out,
                            .n_tokens = n_rows};
     uint64_t offset = 0;
     for (uint32_t i = 0; i < c->n_rope_tables; i++) {
@@ -197,10 +216,18 @@ static peridot_status read_rows(struct pd_workspace *w, struct pd_span span, uin
     return PERIDOT_OK;
 }
 
+/* Of the last rank. */
+static peridot_status ask_for_rows(struct pd_workspace *w, enum pd_op op, uint32_t width, uint32_t first, uint32_t n)
+{
+    const struct pd_message m = {.op = op, .args = {first, n}};
+    return pd_link_ask(w->model->link, &m, NULL, w->host_rows, n * width * (uint32_t)sizeof *w->host_rows);
+}
+
 peridot_status pd_workspace_read_logits(struct pd_workspace *w, uint32_t first, uint32_t n)
 {
     const float *bias = w->model->weights.output_bias;
     uint32_t n_outputs = w->model->weights.n_outputs;
+    if (!w->model->weights.has_output) return ask_for_rows(w, PD_OP_READ_LOGITS, n_outputs, first, n);
     PD_TRY(read_rows(w, w->logits_span, w->logits.stride, n_outputs, first, n));
     for (uint32_t i = 0; bias && i < n * n_outputs; i++) w->host_rows[i] += bias[i % n_outputs];
     return PERIDOT_OK;
@@ -208,5 +235,6 @@ peridot_status pd_workspace_read_logits(struct pd_workspace *w, uint32_t first, 
 
 peridot_status pd_workspace_read_hidden(struct pd_workspace *w, uint32_t first, uint32_t n)
 {
+    if (!w->model->weights.has_output) return ask_for_rows(w, PD_OP_READ_HIDDEN, w->model->config.d_model, first, n);
     return read_rows(w, w->normed_span, w->scratch.normed.stride, w->model->config.d_model, first, n);
 }

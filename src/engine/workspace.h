@@ -40,12 +40,18 @@ struct pd_input {
     struct pd_span step, tokens, places, angles;   /* places: [kinds][n_rows]; angles: of each RoPE table
                                                       [n_rows][head_dim] */
     uint32_t n_rows;                               /* at most */
+    struct pd_input_row {
+        uint32_t table, pos;
+    } *rows;                           /* [n_rows]: what other ranks are told; NULL: there are none */
+    /* Where there are: rows of the residual stream from the rank before, and to the next one, in the host's memory. */
+    struct pd_span rows_in, rows_out;
 };
 /* tokens: where these are, or an empty span. */
 peridot_status pd_input_create(struct pd_input *in, const struct pd_workspace *w, uint32_t n_rows,
                                struct pd_span tokens);
-/* Row m stands at position pos of q. */
-void pd_input_write(const struct pd_input *in, const struct pd_workspace *w, uint32_t m, const struct pd_sequence *q,
+void pd_input_free(struct pd_input *in);
+/* Row m stands at position pos of the sequence with these pages. */
+void pd_input_write(const struct pd_input *in, const struct pd_workspace *w, uint32_t m, const struct pd_pages *pages,
                     uint32_t pos);
 /* The grids of a decode step of n rows that are written. */
 void pd_input_write_grids(const struct pd_input *in, const struct pd_workspace *w, uint32_t n);

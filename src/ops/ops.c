@@ -70,6 +70,12 @@ static enum pd_variant sound(const struct pd_recorder *r, enum pd_varied operati
 
 static uint32_t subgroup_size(const struct pd_recorder *r) { return pd_gpu_info(r->gpu)->subgroup_size; }
 
+void pd_op_copy(struct pd_recorder *r, struct pd_span to, struct pd_span from, uint64_t size)
+{
+    if (r->commands) pd_copy(r->commands, to, 0, from, 0, size);
+    barrier(r);
+}
+
 void pd_op_embed(struct pd_recorder *r, struct pd_rows x, const struct pd_table *table, uint64_t tokens,
                  uint32_t n_tokens, float scale)
 {

@@ -39,6 +39,9 @@ static inline struct pd_rows pd_rows_at(struct pd_rows rows, uint32_t row, uint3
     return (struct pd_rows){rows.address + 4 * ((uint64_t)row * rows.stride + column), rows.stride};
 }
 
+/* Copies the first bytes of a span. */
+void pd_op_copy(struct pd_recorder *r, struct pd_span to, struct pd_span from, uint64_t size);
+
 /* x[m] = table[tokens[m]] * scale */
 void pd_op_embed(struct pd_recorder *r, struct pd_rows x, const struct pd_table *table, uint64_t tokens,
                  uint32_t n_tokens, float scale);

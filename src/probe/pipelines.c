@@ -125,6 +125,8 @@ static peridot_status compile_shape(struct pd_gpu *gpu, const struct pd_shape *s
         o.cache.layers[i] = (struct pd_kv){.k = SOMEWHERE, .v = SOMEWHERE, .type = kv_type};
     }
     o.weights.vocab_size = o.weights.n_outputs = shape->vocab_size;
+    o.weights.end_layer = shape->n_layers;
+    o.weights.has_output = true;
     o.weights.embedding = matrix(&embedding, dtype, shape->vocab_size, shape->d_model);
     o.weights.lookup = (struct pd_table){.matrix = &o.weights.embedding, .rows_per_slice = shape->vocab_size};
     struct pd_pass pass = {.recorder = &recorder, .config = &o.config, .weights = &o.weights, .cache = &o.cache,

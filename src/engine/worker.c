@@ -1,0 +1,315 @@
+#include "engine/worker.h"
+
+#include "base/num.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- opening ---- */
+
+/* What all ranks must have in common, then sums over them. */
+struct hello {
+    char version[16];
+    uint64_t order;            /* of bytes */
+    uint64_t file, division;   /* hashes */
+    uint64_t session_size;     /* of peridot_session_params */
+    uint64_t decode_read_size, weights_size;
+};
+
+static struct hello hello_of(const struct pd_model *model)
+{
+    const struct pd_link *l = model->link;
+    struct hello h = {.version = PERIDOT_VERSION,
+                      .order = 0x0102030405060708,
+                      .file = model->hash,
+                      .division = pd_hash(0, l->n_layers, l->host.n_ranks * sizeof *l->n_layers),
+                      .session_size = sizeof(peridot_session_params)};
+    return h;
+}
+
+static peridot_status compare(const struct hello *mine, const struct hello *other, const struct pd_model *model)
+{
+    const char *path = pd_checkpoint_path(model->checkpoint);
+    if (memcmp(other->version, mine->version, sizeof mine->version) || other->order != mine->order
+        || other->session_size != mine->session_size)
+        return pd_fail(PERIDOT_ERROR_LINK, "the ranks run different builds of Peridot");
+    if (other->file != mine->file)
+        return pd_fail(PERIDOT_ERROR_LINK, "%s: another rank has a different file under this name", path);
+    if (other->division != mine->division)
+        return pd_fail(PERIDOT_ERROR_LINK, "the ranks divide the layers differently");
+    return PERIDOT_OK;
+}
+
+static void add_sizes(struct hello *h, const struct pd_weights *w)
+{
+    h->decode_read_size += w->decode_read_size;
+    h->weights_size += w->size + w->host_resident_size;
+}
+
+static peridot_status greet(struct pd_model *model)
+{
+    struct hello mine = hello_of(model), sum = mine;
+    struct pd_message m = {.op = PD_OP_OPEN, .size = sizeof sum};
+    add_sizes(&sum, &model->weights);
+    PD_TRY(pd_link_ask(model->link, &m, &sum, &sum, sizeof sum));
+    model->ranks_read_size = sum.decode_read_size;
+    model->ranks_weights_size = sum.weights_size;
+    return PERIDOT_OK;
+}
+
+static peridot_status answer(struct pd_model *model)
+{
+    struct pd_link *l = model->link;
+    struct hello mine = hello_of(model), sum;
+    struct pd_message m;
+    PD_TRY(pd_link_receive(l, &m));
+    if (m.op == PD_OP_FAILED) return pd_fail(PERIDOT_ERROR_LINK, "%.*s", (int)m.size, (const char *)l->body);
+    if (m.op != PD_OP_OPEN || m.size != sizeof sum)
+        return pd_fail(PERIDOT_ERROR_LINK, "the ranks run different builds of Peridot");
+    memcpy(&sum, l->body, sizeof sum);
+    PD_TRY(compare(&mine, &sum, model));
+    add_sizes(&sum, &model->weights);
+    return pd_link_is_last(l) ? pd_link_reply(l, &sum, sizeof sum) : pd_link_send(l, &m, &sum);
+}
+
+peridot_status pd_ranks_open(struct pd_model *model)
+{
+    if (!model->link) return PERIDOT_OK;
+    PD_TRY(pd_link_leads(model->link) ? greet(model) : answer(model));
+    model->link->is_open = true;
+    return PERIDOT_OK;
+}
+
+void pd_ranks_close(struct pd_model *model)
+{
+    if (pd_link_leads(model->link) && model->link->is_open) pd_link_tell(model->link, PD_OP_CLOSE, 0, 0, 0);
+}
+
+/* ---- working ---- */
+
+/* A page that is in the host's memory. */
+struct kept {
+    struct kept *next;
+    uint32_t id;
+    uint8_t *data;
+};
+
+struct worker {
+    struct pd_model *model;
+    struct pd_link *link;
+    struct pd_session *session;
+    struct kept *kept;
+    const struct pd_input *input;      /* of the last pass */
+    bool closed;
+};
+
+static peridot_status bad_message(const struct worker *k, const char *what)
+{
+    return pd_fail(PERIDOT_ERROR_LINK, "rank %u got a message whose %s it does not have", k->link->host.rank, what);
+}
+
+static void drop_kept(struct worker *k, uint32_t id)
+{
+    for (struct kept **at = &k->kept; *at; at = &(*at)->next)
+        if ((*at)->id == id) {
+            struct kept *kept = *at;
+            *at = kept->next;
+            free(kept->data);
+            free(kept);
+            return;
+        }
+}
+
+static void free_session(struct worker *k)
+{
+    while (k->kept) drop_kept(k, k->kept->id);
+    pd_session_free(k->session);
+    k->session = NULL;
+    k->input = NULL;
+}
+
+static peridot_status create_session(struct worker *k, const struct pd_message *m)
+{
+    peridot_session_params params;
+    if (m->size != sizeof params) return bad_message(k, "session");
+    memcpy(&params, k->link->body, sizeof params);
+    free_session(k);
+    return pd_session_create(&k->session, k->model, &params);
+}
+
+/* ---- passes ---- */
+
+/* The parts of a message's body; its args are checked against its size. */
+struct body {
+    const struct pd_input_row *rows;
+    const struct pd_head_row *heads;
+    const struct pd_table_entry *entries;
+    uint32_t n_rows, n_heads, n_entries, n_keys;
+    bool decode;
+};
+
+static peridot_status read_body(struct body *b, const struct worker *k, const struct pd_message *m)
+{
+    const struct pd_session *s = k->session;
+    const struct pd_cache *cache = &s->set.cache;
+    *b = (struct body){.n_rows = m->args[0], .n_heads = m->args[1], .n_entries = m->args[2], .n_keys = m->args[3],
+                       .decode = m->args[4]};
+    uint64_t size = (uint64_t)b->n_rows * sizeof *b->rows + (uint64_t)b->n_heads * sizeof *b->heads
+        + (uint64_t)b->n_entries * sizeof *b->entries;
+    if (size != m->size || b->n_rows == 0 || b->n_rows > (b->decode ? s->set.n_max : s->chunk)
+        || b->n_heads > pd_min(b->n_rows, PD_MAX_SEQUENCES))
+        return bad_message(k, "rows");
+    b->rows = (const struct pd_input_row *)k->link->body;
+    b->heads = (const struct pd_head_row *)(b->rows + b->n_rows);
+    b->entries = (const struct pd_table_entry *)(b->heads + b->n_heads);
+    for (uint32_t i = 0; i < b->n_rows; i++)
+        if (b->rows[i].table >= cache->n_tables || b->rows[i].pos >= s->ctx) return bad_message(k, "positions");
+    for (uint32_t i = 0; i < b->n_heads; i++)
+        if (b->heads[i].row >= b->n_rows || b->heads[i].logits_row >= pd_spare_row(&s->workspace))
+            return bad_message(k, "logits");
+    for (uint32_t i = 0; i < b->n_entries; i++)
+        if (b->entries[i].kind >= cache->n_kinds || b->entries[i].at >= cache->n_tables * cache->table_pages
+            || b->entries[i].page >= cache->pools[b->entries[i].kind].n_pages)
+            return bad_message(k, "pages");
+    return PERIDOT_OK;
+}
+
+static void write_input(const struct worker *k, const struct pd_input *in, const struct body *b)
+{
+    const struct pd_workspace *w = &k->session->workspace;
+    for (uint32_t i = 0; i < b->n_entries; i++)
+        ((uint32_t *)w->cache->pools[b->entries[i].kind].tables.host)[b->entries[i].at] = b->entries[i].page;
+    for (uint32_t i = 0; i < b->n_rows; i++)
+        pd_input_write(in, w, i, &(struct pd_pages){.table = b->rows[i].table}, b->rows[i].pos);
+}
+
+/* Candidates of all heads, in their order, to rank 0. */
+static peridot_status reply_best(struct worker *k, const struct body *b)
+{
+    const struct pd_session *s = k->session;
+    struct pd_candidate best[PD_MAX_SEQUENCES][PD_TOPK];
+    if (b->n_heads == 0) return PERIDOT_OK;
+    for (uint32_t i = 0; i < b->n_heads; i++) {
+        uint32_t row = b->heads[i].logits_row;
+        const struct pd_candidate *from = b->decode
+            ? (const struct pd_candidate *)s->decoder.slots[0].best.host + b->heads[i].row * PD_TOPK
+            : (const struct pd_candidate *)s->workspace.best.host + row * PD_TOPK;
+        memcpy(best[i], from, sizeof best[i]);
+    }
+    return pd_link_reply(k->link, best, b->n_heads * (uint32_t)sizeof *best);
+}
+
+static peridot_status run_pass(struct worker *k, const struct pd_message *m)
+{
+    struct pd_session *s = k->session;
+    struct pd_chunk *chunk = &s->prefill.chunks[0];
+    struct body b;
+    PD_TRY(read_body(&b, k, m));
+    const struct pd_input *in = k->input = b.decode ? &s->decoder.slots[0].input : &chunk->input;
+    uint64_t size = (uint64_t)b.n_rows * s->workspace.scratch.x.stride * sizeof(float);
+    if (!pd_link_is_last(k->link)) PD_TRY(pd_link_send(k->link, m, k->link->body));
+    write_input(k, in, &b);
+    PD_TRY(pd_link_receive_rows(k->link, in->rows_in.host, size));
+    if (b.decode) {
+        PD_TRY(pd_decoder_replay(&s->decoder, b.n_rows));
+    } else {
+        chunk->n_rows = b.n_rows;
+        chunk->n_keys = b.n_keys;
+        chunk->n_heads = b.n_heads;
+        memcpy(chunk->heads, b.heads, b.n_heads * sizeof *b.heads);
+        PD_TRY(pd_prefill_replay(&s->prefill, chunk));
+    }
+    return pd_link_is_last(k->link) ? reply_best(k, &b) : pd_link_send_rows(k->link, in->rows_out.host, size);
+}
+
+/* ---- other messages: each is handed on, and done here or on the last rank ---- */
+
+static peridot_status read_rows(struct worker *k, const struct pd_message *m)
+{
+    struct pd_workspace *w = &k->session->workspace;
+    bool logits = m->op == PD_OP_READ_LOGITS;
+    uint32_t first = m->args[0], n = m->args[1], most = logits ? pd_spare_row(w) + PD_LOGITS_ROWS : w->n_rows;
+    uint32_t width = logits ? k->model->weights.n_outputs : k->model->config.d_model;
+    if (n == 0 || n > PD_LOGITS_ROWS || first > most || n > most - first || width == 0) return bad_message(k, "rows");
+    PD_TRY(logits ? pd_workspace_read_logits(w, first, n) : pd_workspace_read_hidden(w, first, n));
+    return pd_link_reply(k->link, w->host_rows, n * width * (uint32_t)sizeof *w->host_rows);
+}
+
+static peridot_status compute_logits(struct worker *k, const struct pd_message *m)
+{
+    uint32_t row = m->args[0], n = m->args[1], most = k->session->workspace.n_rows;
+    if (!k->input || n == 0 || n > PD_LOGITS_ROWS || row > most || n > most - row || !k->model->weights.n_outputs)
+        return bad_message(k, "rows");
+    return pd_prefill_logits(&k->session->prefill, k->input, row, n);
+}
+
+static peridot_status move_page(struct worker *k, const struct pd_message *m)
+{
+    struct pd_cache *cache = &k->session->set.cache;
+    uint32_t kind = m->args[0], page = m->args[1], other = m->args[2];
+    if (kind >= cache->n_kinds || page >= cache->pools[kind].n_pages) return bad_message(k, "pages");
+    if (m->op == PD_OP_COPY_PAGE)
+        return other < cache->pools[kind].n_pages ? pd_page_copy(cache, kind, page, other) : bad_message(k, "pages");
+    if (m->op == PD_OP_KEEP_PAGE) {
+        struct kept *kept = calloc(1, sizeof *kept);
+        if (!kept) return pd_fail_alloc(sizeof *kept, "a snapshot");
+        *kept = (struct kept){.next = k->kept, .id = other};
+        k->kept = kept;
+        return pd_page_read(&kept->data, cache, kind, page);
+    }
+    struct kept *kept = k->kept;
+    while (kept && kept->id != other) kept = kept->next;
+    if (!kept) return bad_message(k, "pages");
+    peridot_status status = pd_page_write(cache, kind, page, kept->data);
+    drop_kept(k, other);
+    return status;
+}
+
+static peridot_status hand_on(struct worker *k, const struct pd_message *m)
+{
+    return pd_link_is_last(k->link) ? PERIDOT_OK : pd_link_send(k->link, m, k->link->body);
+}
+
+static peridot_status handle(struct worker *k, const struct pd_message *m)
+{
+    bool last = pd_link_is_last(k->link);
+    if (m->op == PD_OP_PASS && k->session) return run_pass(k, m);
+    if (m->op == PD_OP_CREATE_SESSION) {   /* those behind wait: where this one fails, they learn of that instead */
+        PD_TRY(create_session(k, m));
+        return last ? pd_link_reply(k->link, NULL, 0) : hand_on(k, m);
+    }
+    if (m->op == PD_OP_FAILED) return pd_fail(PERIDOT_ERROR_LINK, "%.*s", (int)m->size, (const char *)k->link->body);
+    PD_TRY(hand_on(k, m));
+    switch (m->op) {
+    case PD_OP_CLOSE: k->closed = true; return PERIDOT_OK;
+    case PD_OP_FREE_SESSION: free_session(k); return PERIDOT_OK;
+    }
+    if (!k->session) return bad_message(k, "session");
+    switch (m->op) {
+    case PD_OP_HEAD: return last ? compute_logits(k, m) : PERIDOT_OK;
+    case PD_OP_READ_LOGITS:
+    case PD_OP_READ_HIDDEN: return last ? read_rows(k, m) : PERIDOT_OK;
+    case PD_OP_COPY_PAGE:
+    case PD_OP_KEEP_PAGE:
+    case PD_OP_RESTORE_PAGE: return move_page(k, m);
+    case PD_OP_DROP_PAGE: drop_kept(k, m->args[0]); return PERIDOT_OK;
+    default: return bad_message(k, "operation");
+    }
+}
+
+peridot_status pd_worker_run(struct pd_model *model)
+{
+    struct worker k = {.model = model, .link = model->link};
+    peridot_status status = PERIDOT_OK;
+    if (!model->link || pd_link_leads(model->link))
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "only ranks other than 0 work for another");
+    while (status == PERIDOT_OK && !k.closed) {
+        struct pd_message m;
+        status = pd_link_receive(model->link, &m);
+        if (status != PERIDOT_OK) break;
+        status = handle(&k, &m);
+    }
+    if (status != PERIDOT_OK) pd_link_tell_failure(k.link, status);
+    free_session(&k);
+    return status;
+}

@@ -1,0 +1,396 @@
+/* A model whose layers several ranks hold gives the numbers of one that holds all, bit for bit: logits, hidden states,
+ * labels and generated tokens, of one sequence and of several, after forks, truncation and snapshots. Ranks are threads
+ * here, each with a device of its own; the link is a ring of queues. */
+#include "peridot.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { MAX_RANKS = 3, N_TOKENS = 64, N_GENERATED = 60, MAX_SEQUENCES = 16, MAX_WIDTH = 1024 };
+
+/* ---- the link ---- */
+
+struct message {
+    struct message *next;
+    size_t size;
+    unsigned char data[];
+};
+
+struct ring {
+    pthread_mutex_t mutex;
+    pthread_cond_t arrived;
+    struct message *first[MAX_RANKS], **last[MAX_RANKS];   /* to each rank from the one before */
+    uint32_t n_ranks;
+    int n_left;                    /* messages until the link breaks; < 0: it does not */
+};
+
+struct end {
+    struct ring *ring;
+    uint32_t rank;
+};
+
+static peridot_status send_bytes(void *user, const void *data, size_t size)
+{
+    const struct end *end = user;
+    struct ring *ring = end->ring;
+    uint32_t to = (end->rank + 1) % ring->n_ranks;
+    struct message *m = malloc(sizeof *m + size);
+    if (!m) return PERIDOT_ERROR_MEMORY;
+    m->next = NULL;
+    m->size = size;
+    memcpy(m->data, data, size);
+    pthread_mutex_lock(&ring->mutex);
+    *ring->last[to] = m;
+    ring->last[to] = &m->next;
+    pthread_cond_broadcast(&ring->arrived);
+    pthread_mutex_unlock(&ring->mutex);
+    return PERIDOT_OK;
+}
+
+static peridot_status receive_bytes(void *user, void *data, size_t size)
+{
+    const struct end *end = user;
+    struct ring *ring = end->ring;
+    pthread_mutex_lock(&ring->mutex);
+    while (!ring->first[end->rank] && ring->n_left != 0) pthread_cond_wait(&ring->arrived, &ring->mutex);
+    struct message *m = ring->first[end->rank];
+    if (ring->n_left == 0 || m->size != size) {
+        ring->n_left = 0;
+        pthread_cond_broadcast(&ring->arrived);
+        pthread_mutex_unlock(&ring->mutex);
+        peridot_set_error("the link broke");
+        return PERIDOT_ERROR_LINK;
+    }
+    if (ring->n_left > 0) ring->n_left--;
+    if (ring->n_left == 0) pthread_cond_broadcast(&ring->arrived);
+    ring->first[end->rank] = m->next;
+    if (!m->next) ring->last[end->rank] = &ring->first[end->rank];
+    pthread_mutex_unlock(&ring->mutex);
+    memcpy(data, m->data, size);
+    free(m);
+    return PERIDOT_OK;
+}
+
+/* ---- ranks ---- */
+
+struct ranks {
+    struct ring ring;
+    struct end ends[MAX_RANKS];
+    uint32_t n_layers[MAX_RANKS];
+    const char *path, *paths[MAX_RANKS];   /* of ranks that open another file */
+    pthread_t threads[MAX_RANKS];
+    peridot_status opened[MAX_RANKS], worked[MAX_RANKS];
+    char errors[MAX_RANKS][512];
+};
+
+struct worker {
+    struct ranks *ranks;
+    uint32_t rank;
+};
+
+static peridot_status open_rank(peridot_model **out, struct ranks *r, uint32_t rank)
+{
+    const peridot_link link = {.size = sizeof link, .rank = rank, .n_ranks = r->ring.n_ranks, .n_layers = r->n_layers,
+                               .send = send_bytes, .receive = receive_bytes, .user = &r->ends[rank]};
+    const peridot_model_params params = {.size = sizeof params, .link = &link};
+    return peridot_model_open(out, r->paths[rank] ? r->paths[rank] : r->path, &params);
+}
+
+static void *work(void *user)
+{
+    struct worker *w = user;
+    struct ranks *r = w->ranks;
+    uint32_t rank = w->rank;
+    peridot_model *model = NULL;
+    free(w);
+    r->opened[rank] = open_rank(&model, r, rank);
+    if (r->opened[rank] == PERIDOT_OK) r->worked[rank] = peridot_model_work(model);
+    snprintf(r->errors[rank], sizeof r->errors[rank], "%s", peridot_last_error());
+    peridot_model_close(model);
+    return NULL;
+}
+
+static uint32_t count_layers(const char *path)
+{
+    peridot_file *file;
+    assert_int_equal(peridot_file_open(&file, path), PERIDOT_OK);
+    uint32_t n = peridot_file_model(file)->n_layers;
+    peridot_file_close(file);
+    return n;
+}
+
+/* Rank 0's model: the others are at work in threads. */
+static peridot_status ranks_begin(peridot_model **out, struct ranks *r, const char *path, uint32_t n_ranks)
+{
+    uint32_t n_layers = count_layers(path);
+    r->path = path;
+    r->ring.n_ranks = n_ranks;
+    if (r->ring.n_left == 0) r->ring.n_left = -1;
+    pthread_mutex_init(&r->ring.mutex, NULL);
+    pthread_cond_init(&r->ring.arrived, NULL);
+    for (uint32_t i = 0; i < n_ranks; i++) {
+        r->n_layers[i] = n_layers * (i + 1) / n_ranks - n_layers * i / n_ranks;
+        r->ends[i] = (struct end){&r->ring, i};
+        r->ring.last[i] = &r->ring.first[i];
+    }
+    for (uint32_t i = 1; i < n_ranks; i++) {
+        struct worker *w = malloc(sizeof *w);
+        assert_non_null(w);
+        *w = (struct worker){r, i};
+        assert_int_equal(pthread_create(&r->threads[i], NULL, work, w), 0);
+    }
+    return open_rank(out, r, 0);
+}
+
+static void ranks_end(struct ranks *r, peridot_model *model)
+{
+    peridot_model_close(model);
+    for (uint32_t i = 1; i < r->ring.n_ranks; i++) pthread_join(r->threads[i], NULL);
+    for (uint32_t i = 0; i < r->ring.n_ranks; i++)
+        while (r->ring.first[i]) {
+            struct message *m = r->ring.first[i];
+            r->ring.first[i] = m->next;
+            free(m);
+        }
+}
+
+/* ---- what is compared ---- */
+
+struct results {
+    float *rows;                   /* [n_rows][width] */
+    uint32_t n_rows, width;
+    int32_t tokens[MAX_SEQUENCES][N_GENERATED + 1];
+    uint32_t n_tokens[MAX_SEQUENCES], sequence;
+};
+
+static bool keep_row(void *user, peridot_sequence *q, uint32_t pos, const float *row, size_t n)
+{
+    struct results *r = user;
+    (void)q, (void)pos;
+    assert_true(n <= MAX_WIDTH);
+    r->width = (uint32_t)n;
+    memcpy(r->rows + (size_t)r->n_rows++ * MAX_WIDTH, row, n * sizeof *row);
+    return true;
+}
+
+static bool keep_token(void *user, int32_t token, const char *text, size_t size)
+{
+    struct results *r = user;
+    (void)text, (void)size;
+    if (token >= 0) r->tokens[r->sequence][r->n_tokens[r->sequence]++] = token;
+    return true;
+}
+
+struct stream {
+    struct results *results;
+    uint32_t sequence;
+};
+
+static bool keep_token_of(void *user, int32_t token, const char *text, size_t size)
+{
+    const struct stream *s = user;
+    s->results->sequence = s->sequence;
+    return keep_token(s->results, token, text, size);
+}
+
+static void make_tokens(int32_t tokens[N_TOKENS], uint32_t text)
+{
+    for (uint32_t i = 0; i < N_TOKENS; i++) tokens[i] = (int32_t)(i == 0 ? 2 : 3 + (17 * text + 31 * i) % 240);
+}
+
+/* One sequence: all rows of a prompt, greedy text after it, and other text after going back and after a fork. */
+static void run_one(struct results *r, peridot_model *model, peridot_kv_type type)
+{
+    const peridot_model_info *info = peridot_model_get_info(model);
+    peridot_session *s;
+    peridot_sequence *q, *fork;
+    int32_t tokens[N_TOKENS];
+    bool writes = info->head == PERIDOT_HEAD_LANGUAGE;
+    const peridot_session_params params = {.kv_type = type, .chunk = 24, .ctx = 160, .n_sequences = 1};
+    const peridot_session_params two = {.kv_type = type, .chunk = 24, .ctx = 160, .n_sequences = 2};
+    peridot_eval_params eval = {.user = r};
+    if (info->head != PERIDOT_HEAD_NONE) eval.logits = keep_row;
+    else eval.hidden = keep_row;
+    make_tokens(tokens, 1);
+    assert_int_equal(peridot_session_create(&s, model, &params), PERIDOT_OK);
+    assert_int_equal(peridot_sequence_create(&q, s), PERIDOT_OK);
+    assert_int_equal(peridot_sequence_eval(q, tokens, N_TOKENS, &eval), PERIDOT_OK);
+    peridot_request_params request = {.n_max = N_GENERATED, .text = keep_token, .user = r};
+    if (writes) assert_int_equal(peridot_generate(q, &request, NULL), PERIDOT_OK);
+    peridot_session_free(s);
+    assert_int_equal(peridot_session_create(&s, model, &two), PERIDOT_OK);
+    assert_int_equal(peridot_sequence_create(&q, s), PERIDOT_OK);
+    eval.first = 30;
+    assert_int_equal(peridot_sequence_eval(q, tokens, 40, &eval), PERIDOT_OK);
+    assert_int_equal(peridot_sequence_fork(&fork, q, 40), PERIDOT_OK);
+    assert_int_equal(peridot_sequence_eval(fork, tokens + 10, 1, &eval), PERIDOT_OK);
+    assert_int_equal(peridot_sequence_eval(q, tokens + 20, 1, &eval), PERIDOT_OK);
+    assert_int_equal(peridot_sequence_truncate(q, 36, NULL), PERIDOT_OK);
+    assert_int_equal(peridot_sequence_eval(q, tokens + 5, 3, &eval), PERIDOT_OK);
+    peridot_session_free(s);
+}
+
+/* Sixteen sequences at once, by requests: prompts of different lengths, some chains that the host draws from. */
+static void run_many(struct results *r, peridot_model *model, peridot_kv_type type)
+{
+    peridot_session *s;
+    peridot_sequence *q[MAX_SEQUENCES];
+    peridot_request *requests[MAX_SEQUENCES];
+    struct stream streams[MAX_SEQUENCES];
+    int32_t tokens[N_TOKENS];
+    size_t n_running = 1;
+    const peridot_session_params params = {.kv_type = type, .chunk = 24, .ctx = 128, .n_sequences = MAX_SEQUENCES};
+    if (peridot_model_get_info(model)->head != PERIDOT_HEAD_LANGUAGE) return;
+    assert_int_equal(peridot_session_create(&s, model, &params), PERIDOT_OK);
+    for (uint32_t i = 0; i < MAX_SEQUENCES; i++) {
+        const peridot_sampling sampling = {.temperature = i % 3 ? 0.8f : 0, .top_k = i % 3 == 1 ? 40 : 0, .seed = i};
+        make_tokens(tokens, i);
+        streams[i] = (struct stream){r, i};
+        const peridot_request_params request = {
+            .prompt = tokens, .n_prompt = 3 + 3 * i, .n_max = 12 + i, .text = keep_token_of, .user = &streams[i]};
+        assert_int_equal(peridot_sequence_create(&q[i], s), PERIDOT_OK);
+        assert_int_equal(peridot_set_sampling(q[i], &sampling), PERIDOT_OK);
+        assert_int_equal(peridot_request_create(&requests[i], q[i], &request), PERIDOT_OK);
+    }
+    while (n_running) assert_int_equal(peridot_session_run(s, &n_running), PERIDOT_OK);
+    for (uint32_t i = 0; i < MAX_SEQUENCES; i++) {
+        peridot_status status = PERIDOT_OK;
+        assert_true(peridot_request_done(requests[i], &status, NULL));
+        assert_int_equal(status, PERIDOT_OK);
+    }
+    peridot_session_free(s);
+}
+
+static struct results *results_create(void)
+{
+    struct results *r = calloc(1, sizeof *r);
+    assert_non_null(r);
+    r->rows = calloc(4 * N_TOKENS, MAX_WIDTH * sizeof(float));
+    assert_non_null(r->rows);
+    return r;
+}
+
+static void results_free(struct results *r)
+{
+    free(r->rows);
+    free(r);
+}
+
+static void check_equal(const struct results *a, const struct results *b, const char *path, uint32_t n_ranks)
+{
+    assert_int_equal(a->n_rows, b->n_rows);
+    assert_int_equal(a->width, b->width);
+    for (uint32_t i = 0; i < a->n_rows; i++)
+        if (memcmp(a->rows + (size_t)i * MAX_WIDTH, b->rows + (size_t)i * MAX_WIDTH, a->width * sizeof(float)) != 0)
+            fail_msg("%s: row %u differs on %u ranks", path, i, n_ranks);
+    for (uint32_t q = 0; q < MAX_SEQUENCES; q++)
+        if (a->n_tokens[q] != b->n_tokens[q]
+            || memcmp(a->tokens[q], b->tokens[q], a->n_tokens[q] * sizeof(int32_t)) != 0)
+            fail_msg("%s: the tokens of sequence %u differ on %u ranks", path, q, n_ranks);
+}
+
+typedef void (*run_call)(struct results *r, peridot_model *model, peridot_kv_type type);
+
+static void check_model(const char *path, run_call run, peridot_kv_type type)
+{
+    struct results *one = results_create();
+    peridot_model *model = NULL;
+    assert_int_equal(peridot_model_open(&model, path, NULL), PERIDOT_OK);
+    run(one, model, type);
+    peridot_model_close(model);
+    for (uint32_t n_ranks = 2; n_ranks <= MAX_RANKS && n_ranks <= count_layers(path); n_ranks++) {
+        struct results *r = results_create();
+        struct ranks ranks = {0};
+        peridot_status status = ranks_begin(&model, &ranks, path, n_ranks);
+        if (status != PERIDOT_OK) fail_msg("%s", peridot_last_error());
+        run(r, model, type);
+        ranks_end(&ranks, model);
+        for (uint32_t i = 1; i < n_ranks; i++) assert_int_equal(ranks.worked[i], PERIDOT_OK);
+        check_equal(one, r, path, n_ranks);
+        results_free(r);
+    }
+    results_free(one);
+}
+
+/* Each family, and with PERIDOT_TEST_ALL each kind of head. */
+static const char *const models[] = {
+    "gemma2-q8_0/model.gguf", "gemma3", "gemma1", "llama/model.gguf", "llama3", "gemma2-token",
+    "llama-quants/model.gguf", "gemma2-base", "gemma2-sequence", "gemma1-lm-head", "llama-sequence",
+};
+
+static bool test_all(void) { return getenv("PERIDOT_TEST_ALL") != NULL; }
+
+static size_t n_models(size_t few) { return test_all() ? sizeof models / sizeof *models : few; }
+
+static void test_one_sequence(void **state)
+{
+    char path[512];
+    (void)state;
+    for (size_t i = 0; i < n_models(6); i++) {
+        snprintf(path, sizeof path, "%s/%s", PERIDOT_GOLDEN, models[i]);
+        check_model(path, run_one, PERIDOT_KV_F16);
+        if (test_all()) check_model(path, run_one, PERIDOT_KV_F32);
+    }
+}
+
+/* A rank that fails, or cannot load its layers, and another file: rank 0 gets the sentence, and nothing hangs. */
+static void test_failures(void **state)
+{
+    peridot_model *model = NULL;
+    peridot_session *s = NULL;
+    peridot_sequence *q;
+    (void)state;
+    struct ranks other = {.paths = {[1] = PERIDOT_GOLDEN "/gemma2-q4_0/model.gguf"}};
+    assert_int_equal(ranks_begin(&model, &other, PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", 2), PERIDOT_ERROR_LINK);
+    assert_non_null(strstr(peridot_last_error(), "another rank has a different file"));
+    ranks_end(&other, model);
+    assert_int_equal(other.opened[1], PERIDOT_ERROR_LINK);
+
+    struct ranks missing = {.paths = {[1] = PERIDOT_GOLDEN "/none.gguf"}};
+    assert_int_equal(ranks_begin(&model, &missing, PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", 2), PERIDOT_ERROR_LINK);
+    assert_non_null(strstr(peridot_last_error(), "none.gguf"));
+    ranks_end(&missing, model);
+    assert_int_equal(missing.opened[1], PERIDOT_ERROR_IO);
+
+    struct ranks broken = {0};
+    assert_int_equal(ranks_begin(&model, &broken, PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", 2), PERIDOT_OK);
+    assert_int_equal(peridot_session_create(&s, model, NULL), PERIDOT_OK);
+    assert_int_equal(peridot_sequence_create(&q, s), PERIDOT_OK);
+    assert_int_equal(peridot_sequence_save(q, "/dev/null"), PERIDOT_ERROR_UNSUPPORTED);
+    pthread_mutex_lock(&broken.ring.mutex);
+    broken.ring.n_left = 2;
+    pthread_mutex_unlock(&broken.ring.mutex);
+    const int32_t tokens[] = {2, 3, 4};
+    assert_int_equal(peridot_sequence_eval(q, tokens, 3, NULL), PERIDOT_ERROR_LINK);
+    assert_string_equal(peridot_last_error(), "the link broke");
+    assert_int_equal(peridot_sequence_eval(q, tokens, 3, NULL), PERIDOT_ERROR_LINK);
+    peridot_session_free(s);
+    ranks_end(&broken, model);
+    assert_int_equal(broken.worked[1], PERIDOT_ERROR_LINK);
+}
+
+static void test_many_sequences(void **state)
+{
+    char path[512];
+    (void)state;
+    for (size_t i = 0; i < n_models(1); i++) {
+        snprintf(path, sizeof path, "%s/%s", PERIDOT_GOLDEN, models[i]);
+        check_model(path, run_many, PERIDOT_KV_F32);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_sequence),
+        cmocka_unit_test(test_many_sequences),
+        cmocka_unit_test(test_failures),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
