@@ -369,7 +369,10 @@ PERIDOT_API uint64_t peridot_model_memory(const peridot_model *model);
 
 /* ---- session ---------------------------------------------------------------------------------------------------- */
 
-typedef enum peridot_kv_type { PERIDOT_KV_F16, PERIDOT_KV_F32 } peridot_kv_type;
+/* Numbers of the cache. Q8_0: 8-bit integers, and a 16-bit scale for each block of 32 along a head: 34 bytes for 32
+ * numbers, against 64 in fp16 (scales take whole words: a head of 32 has 36 bytes). A number moves by 0.4 % of its
+ * block's largest at most, and the perplexity of a text by far less than 0.2 %. */
+typedef enum peridot_kv_type { PERIDOT_KV_F16, PERIDOT_KV_F32, PERIDOT_KV_Q8_0 } peridot_kv_type;
 
 typedef struct peridot_session_params {
     size_t size;

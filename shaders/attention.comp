@@ -11,7 +11,6 @@
  * Writes partial sums for attention_reduce.comp. */
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
-#include "kv.glsl"
 
 #define TILE PD_ATTENTION_TILE
 #define VALUES 8       /* that an invocation adds at once; divides TILE */
@@ -26,20 +25,21 @@ layout(constant_id = 4) const uint PAIRS = 1;
 layout(constant_id = 5) const bool DECODE = false;
 layout(constant_id = 6) const bool QK_NORM = false;
 layout(push_constant) uniform Push { pd_attention_push p; };
+#include "kv.glsl"
+#define KV_NEW (DECODE ? 2 * HEAD_DIM : 1)
+#define KV_BARRIER barrier
+#include "kv_write.glsl"
 
 const uint KEYS = HEADS > 4 ? 2 : 4;             /* that a subgroup scores at once */
 
 shared float q_shared[HEADS * HEAD_DIM];
 shared float weight[HEADS * TILE];               /* scores of the tile, then exp(score - maximum) */
 shared float maximum[HEADS], total[HEADS], rescale[HEADS];
-/* Of this position, rounded as in the cache. */
-shared float k_new[DECODE ? HEAD_DIM : 1], v_new[DECODE ? HEAD_DIM : 1];
 
 vec2 acc[HEADS * PAIRS];
 uint token_q, token_angles;   /* where a decode step's token has q, k and v, and its angles */
 
-/* Of a slot of the cache. */
-uint slot_index(uint slot, uint kv_head) { return (slot * p.n_kv_heads + kv_head) * HEAD_DIM; }
+uint row_of(uint slot, uint kv_head) { return kv_row(slot * p.n_kv_heads + kv_head); }
 
 /* ---- a decode step's own q, k and v ---- */
 
@@ -80,26 +80,17 @@ void prepare_kv(uint slot, uint kv_head, bool writes)
 {
     uint k = token_q + (p.n_kv_heads * GROUP + kv_head) * HEAD_DIM, v = token_q + (p.v_head + kv_head) * HEAD_DIM;
     float scale = head_scale(k);
-    uint cached = slot_index(slot, kv_head);
     for (uint i = gl_LocalInvocationID.x; i < HEAD_DIM / 2; i += gl_WorkGroupSize.x) {
         vec2 x = rotated(k, i, scale, false);
-        k_new[i] = x.x;
-        k_new[HEAD_DIM / 2 + i] = x.y;
+        kv_new[i] = x.x;
+        kv_new[HEAD_DIM / 2 + i] = x.y;
     }
-    barrier();
-    for (uint i = 2 * gl_LocalInvocationID.x; i < HEAD_DIM; i += 2 * gl_WorkGroupSize.x) {
-        vec2 k_pair = vec2(k_new[i], k_new[i + 1]), v_pair = vec2(p.q.at[v + i], p.q.at[v + i + 1]);
-        if (writes) {
-            kv_store(p.k_cache, cached + i, k_pair);
-            kv_store(p.v_cache, cached + i, v_pair);
-        }
-        k_pair = kv_round(k_pair);
-        v_pair = kv_round(v_pair);
-        k_new[i] = k_pair.x;
-        k_new[i + 1] = k_pair.y;
-        v_new[i] = v_pair.x;
-        v_new[i + 1] = v_pair.y;
-    }
+    for (uint i = gl_LocalInvocationID.x; i < HEAD_DIM; i += gl_WorkGroupSize.x)
+        kv_new[HEAD_DIM + i] = p.q.at[v + i];
+    kv_finish();
+    if (!writes) return;
+    kv_write(p.k_cache, row_of(slot, kv_head), 0);
+    kv_write(p.v_cache, row_of(slot, kv_head), HEAD_DIM);
 }
 
 /* ---- tiles of keys ---- */
@@ -110,11 +101,11 @@ void score_tile(uint slot, uint n, uint kv_head)
     for (uint j = gl_SubgroupID * KEYS; j < n; j += gl_NumSubgroups * KEYS) {
         float part[HEADS * KEYS];
         uint key[KEYS];
-        [[unroll]] for (uint k = 0; k < KEYS; k++) key[k] = slot_index(slot + min(j + k, n - 1), kv_head);
+        [[unroll]] for (uint k = 0; k < KEYS; k++) key[k] = row_of(slot + min(j + k, n - 1), kv_head);
         [[unroll]] for (uint h = 0; h < HEADS * KEYS; h++) part[h] = 0.0;
         for (uint i = 2 * gl_SubgroupInvocationID; i < HEAD_DIM; i += 2 * gl_SubgroupSize) {
             vec2 pairs[KEYS];
-            [[unroll]] for (uint k = 0; k < KEYS; k++) pairs[k] = kv_load(p.k_cache, key[k] + i);
+            [[unroll]] for (uint k = 0; k < KEYS; k++) pairs[k] = kv_load(p.k_cache, key[k], i);
             [[unroll]] for (uint h = 0; h < HEADS; h++) {
                 vec2 q = vec2(q_shared[h * HEAD_DIM + i], q_shared[h * HEAD_DIM + i + 1]);
                 [[unroll]] for (uint k = 0; k < KEYS; k++) part[h * KEYS + k] += dot(q, pairs[k]);
@@ -134,7 +125,7 @@ void score_new()
     for (uint h = gl_SubgroupID; h < HEADS; h += gl_NumSubgroups) {
         float part = 0.0;
         for (uint i = gl_SubgroupInvocationID; i < HEAD_DIM; i += gl_SubgroupSize)
-            part += q_shared[h * HEAD_DIM + i] * k_new[i];
+            part += q_shared[h * HEAD_DIM + i] * kv_rounded(i);
         float score = softcap_of(subgroupAdd(part), p.softcap);
         if (subgroupElect()) weight[h * TILE] = score;
     }
@@ -176,7 +167,7 @@ void add_values(uint slot, uint n, uint kv_head)
         for (uint j = 0; j < n; j += VALUES) {
             vec2 v[VALUES];
             [[unroll]] for (uint k = 0; k < VALUES; k++)
-                v[k] = kv_load(p.v_cache, slot_index(slot + min(j + k, n - 1), kv_head) + i);
+                v[k] = kv_load(p.v_cache, row_of(slot + min(j + k, n - 1), kv_head), i);
             [[unroll]] for (uint h = 0; h < HEADS; h++)
                 [[unroll]] for (uint k = 0; k < VALUES; k++) acc[h * PAIRS + c] += weight[h * TILE + j + k] * v[k];
         }
@@ -189,8 +180,8 @@ void add_new()
         uint i = 2 * (gl_LocalInvocationID.x + c * gl_WorkGroupSize.x);
         if (i >= HEAD_DIM) break;
         rescale_sums(c);
-        [[unroll]] for (uint h = 0; h < HEADS; h++)
-            acc[h * PAIRS + c] += weight[h * TILE] * vec2(v_new[i], v_new[i + 1]);
+        vec2 v = vec2(kv_rounded(HEAD_DIM + i), kv_rounded(HEAD_DIM + i + 1));
+        [[unroll]] for (uint h = 0; h < HEADS; h++) acc[h * PAIRS + c] += weight[h * TILE] * v;
     }
 }
 

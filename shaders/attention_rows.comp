@@ -6,7 +6,6 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_ballot : require
 #include "common.glsl"
-#include "kv.glsl"
 
 #define LOWEST -1e30   /* finite: -inf minus -inf would be NaN */
 
@@ -19,6 +18,10 @@ layout(constant_id = 5) const bool DECODE = false;
 layout(constant_id = 6) const bool QK_NORM = false;
 layout(constant_id = 7) const uint LANES = 8;    /* the subgroup size */
 layout(push_constant) uniform Push { pd_attention_push p; };
+#include "kv.glsl"
+#define KV_NEW (DECODE ? 2 * HEAD_DIM : 1)
+#define KV_BARRIER subgroupBarrier
+#include "kv_write.glsl"
 
 const uint ROWS = LANES > 16 ? 2 : 4;            /* keys of a lane; those of all lanes are within a page */
 const uint QUERIES = HEADS * TOKENS;             /* query i: head i % HEADS of token i / HEADS */
@@ -32,8 +35,7 @@ uint first_head, kv_head;
 
 uint lane() { return gl_SubgroupInvocationID; }
 
-/* Of a slot of the cache. */
-uint kv_index(uint slot) { return (slot * p.n_kv_heads + kv_head) * HEAD_DIM; }
+uint row_of(uint slot) { return kv_row(slot * p.n_kv_heads + kv_head); }
 
 /* Ready queries: rope.comp left them where q is; in a decode step they wait where the result will be. */
 float q_load(uint i) { return DECODE ? p.y.at[i] : p.q.at[i]; }
@@ -87,21 +89,17 @@ void prepare_queries()
     subgroupBarrier();
 }
 
-vec4 own_value(uint k)
+void prepare_own(uint slot, bool writes)
 {
-    uint base = token_q() + (p.v_head + kv_head) * HEAD_DIM + 4 * (LANES * k + lane());
-    return vec4(p.q.at[base], p.q.at[base + 1], p.q.at[base + 2], p.q.at[base + 3]);
-}
-
-void write_own(uint slot)
-{
-    [[unroll]] for (uint i = 0; i < 2 * PAIRS; i++) kv_store(p.k_cache, kv_index(slot) + pair_at_lane(i), head[i]);
-    [[unroll]] for (uint k = 0; k < QUADS; k++) {
-        vec4 v = own_value(k);
-        uint at = kv_index(slot) + 4 * (LANES * k + lane());
-        kv_store(p.v_cache, at, v.xy);
-        kv_store(p.v_cache, at + 2, v.zw);
-    }
+    uint v = token_q() + (p.v_head + kv_head) * HEAD_DIM;
+    read_head(token_q() + (p.n_kv_heads * GROUP + kv_head) * HEAD_DIM, false);
+    [[unroll]] for (uint i = 0; i < 2 * PAIRS; i++)
+        [[unroll]] for (uint c = 0; c < 2; c++) kv_new[pair_at_lane(i) + c] = head[i][c];
+    for (uint i = lane(); i < HEAD_DIM; i += LANES) kv_new[HEAD_DIM + i] = p.q.at[v + i];
+    kv_finish();
+    if (!writes) return;
+    kv_write(p.k_cache, row_of(slot), 0);
+    kv_write(p.v_cache, row_of(slot), HEAD_DIM);
 }
 
 /* ---- online softmax ---- */
@@ -120,16 +118,16 @@ void add_own()
     [[unroll]] for (uint i = 0; i < QUERIES; i++) {
         float dot_own = 0.0;
         [[unroll]] for (uint k = 0; k < 2 * PAIRS; k++) {
-            uint at = q_at[i] + pair_at_lane(k);
-            dot_own += dot(kv_round(head[k]), vec2(q_load(at), q_load(at + 1)));
+            uint at = pair_at_lane(k), q = q_at[i] + at;
+            dot_own += dot(vec2(kv_rounded(at), kv_rounded(at + 1)), vec2(q_load(q), q_load(q + 1)));
         }
         float score = softcap_of(subgroupAdd(dot_own) * p.scale, p.softcap);
         raise(i, max(maximum[i], score));
         float w = softmax_weight(score, maximum[i]);
         total[i] += w;
         [[unroll]] for (uint k = 0; k < QUADS; k++) {
-            vec4 v = own_value(k);
-            acc[i * QUADS + k] += w * vec4(kv_round(v.xy), kv_round(v.zw));
+            uint at = HEAD_DIM + 4 * (LANES * k + lane());
+            [[unroll]] for (uint c = 0; c < 4; c++) acc[i * QUADS + k][c] += w * kv_rounded(at + c);
         }
     }
 }
@@ -140,9 +138,9 @@ float score[ROWS * QUERIES];
 void score_tile(uint slot, uint n)
 {
     uint key[ROWS];
-    [[unroll]] for (uint r = 0; r < ROWS; r++) key[r] = kv_index(slot + min(LANES * r + lane(), n - 1));
+    [[unroll]] for (uint r = 0; r < ROWS; r++) key[r] = row_of(slot + min(LANES * r + lane(), n - 1));
     [[unroll]] for (uint i = 0; i < ROWS * QUERIES; i++) score[i] = 0.0;
-    for (uint d = 0; d < HEAD_DIM; d += 32) {
+    for (uint d = 0; d < HEAD_DIM; d += 32) {   /* a block of the cache */
         float part[ROWS * QUERIES];   /* sums of sums lose less */
         [[unroll]] for (uint i = 0; i < ROWS * QUERIES; i++) part[i] = 0.0;
         float q[QUERIES * 32 / LANES];
@@ -151,7 +149,7 @@ void score_tile(uint slot, uint n)
                 q[i * (32 / LANES) + k] = q_load(q_at[i] + d + LANES * k + lane());
         [[unroll]] for (uint j = 0; j < 32; j += 4) {
             vec4 k[ROWS];
-            [[unroll]] for (uint r = 0; r < ROWS; r++) k[r] = kv_quad(p.k_cache, key[r] + d + j);
+            [[unroll]] for (uint r = 0; r < ROWS; r++) k[r] = kv_quad_unscaled(p.k_cache, key[r], d + j);
             [[unroll]] for (uint i = 0; i < QUERIES; i++) {
                 vec4 x;
                 [[unroll]] for (uint c = 0; c < 4; c++)
@@ -159,7 +157,10 @@ void score_tile(uint slot, uint n)
                 [[unroll]] for (uint r = 0; r < ROWS; r++) part[i * ROWS + r] += dot(k[r], x);
             }
         }
-        [[unroll]] for (uint i = 0; i < ROWS * QUERIES; i++) score[i] += part[i];
+        [[unroll]] for (uint r = 0; r < ROWS; r++) {
+            float scale = kv_scale(p.k_cache, key[r], d);
+            [[unroll]] for (uint i = 0; i < QUERIES; i++) score[i * ROWS + r] += part[i * ROWS + r] * scale;
+        }
     }
 }
 
@@ -190,11 +191,11 @@ void add_values(uint slot, uint n)
 {
     [[dont_unroll]] for (uint r = 0; r < ROWS; r++) {
         [[unroll]] for (uint j = 0; j < LANES; j++) {
-            uint value = kv_index(slot + min(LANES * r + j, n - 1)) + 4 * lane();
+            uint value = row_of(slot + min(LANES * r + j, n - 1));
             float w[QUERIES];
             [[unroll]] for (uint i = 0; i < QUERIES; i++) w[i] = subgroupBroadcast(score[i * ROWS], j);
             [[unroll]] for (uint k = 0; k < QUADS; k++) {
-                vec4 v = kv_quad(p.v_cache, value + 4 * LANES * k);
+                vec4 v = kv_quad(p.v_cache, value, 4 * (LANES * k + lane()));
                 [[unroll]] for (uint i = 0; i < QUERIES; i++) acc[i * QUADS + k] += w[i] * v;
             }
         }
@@ -260,8 +261,7 @@ void main()
         bool has_kv = p.v_head != 0;
         attend(place.text, max(lowest, first), min(first + share, has_kv ? place.pos : place.pos + 1), place.pos);
         if (has_kv && first + share > place.pos) {
-            read_head(token_q() + (p.n_kv_heads * GROUP + kv_head) * HEAD_DIM, false);
-            if (first_head % GROUP == 0) write_own(slot_of_key(p.pages, place.text, place.pos, place.pos));
+            prepare_own(slot_of_key(p.pages, place.text, place.pos, place.pos), first_head % GROUP == 0);
             add_own();
         }
     } else {

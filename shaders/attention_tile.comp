@@ -6,7 +6,6 @@
  * are not visited. Compilers that unroll the long loops too hoist their loads until registers spill. */
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
-#include "kv.glsl"
 
 #define ROWS 32
 #define KEYS 32
@@ -20,6 +19,7 @@ layout(constant_id = 1) const uint HEAD_DIM = 256;
 layout(constant_id = 2) const uint HEADS = 1;    /* divides GROUP and ROWS */
 layout(constant_id = 3) const uint GROUP = 1;    /* query heads per kv head */
 layout(push_constant) uniform Push { pd_attention_push p; };
+#include "kv.glsl"
 
 const uint QUADS = HEAD_DIM / 4, SLICES = (QUADS + SLICE - 1) / SLICE;
 const uint MINE = ROWS * 16 / gl_WorkGroupSize.x;            /* rows of an invocation */
@@ -53,9 +53,8 @@ void load_slice(pd_words cache, uint slot, uint n, uint slice)
 {
     [[dont_unroll]] for (uint i = me; i < KEYS * SLICE; i += gl_WorkGroupSize.x) {
         uint quad = slice * SLICE + i % SLICE, key = slot + min(i / SLICE, n - 1);
-        uint at = (key * p.n_kv_heads + kv_head) * HEAD_DIM + 4 * quad;
-        kv_slice[i / SLICE * STRIDE + i % SLICE] =
-            quad < QUADS ? vec4(kv_load(cache, at), kv_load(cache, at + 2)) : vec4(0);
+        uint row = kv_row(key * p.n_kv_heads + kv_head);
+        kv_slice[i / SLICE * STRIDE + i % SLICE] = quad < QUADS ? kv_quad(cache, row, 4 * quad) : vec4(0);
     }
 }
 

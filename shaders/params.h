@@ -24,6 +24,8 @@
 #define PD_REPEAT_WINDOW 64  /* tokens that penalties look back */
 #define PD_MAX_SPLITS 64     /* attention: most parts that the keys of one query are split into */
 #define PD_PAGE 64           /* positions of a page of the KV cache */
+#define PD_KV_BLOCK 32       /* elements of a head that have one scale in a q8_0 cache */
+#define PD_KV_Q8_0_WORDS(head_dim) ((head_dim) / 4 + ((head_dim) + 63) / 64)   /* of a head there: see kv.glsl */
 #define PD_MAX_LAYER_KINDS 8 /* kinds of layers that a model may have: alike in heads and window */
 #define PD_PAD 32            /* rows of activations are padded with zeros to a multiple of this many floats */
 #define PD_PACK_PAD 64       /* pack_f16: rows are padded with zeros to a multiple of this many columns */
@@ -134,7 +136,7 @@ struct pd_rope_push {
     PD_PTR(pd_floats) angles;     /* [n_tokens][head_dim]: cos of head_dim/2 angles, then sin */
     PD_PTR(pd_floats) w_q;        /* [head_dim] */
     PD_PTR(pd_floats) w_k;        /* [head_dim] */
-    PD_PTR(pd_words) k_cache;     /* [pages][PD_PAGE][n_kv_heads][head_dim] */
+    PD_PTR(pd_words) k_cache;     /* [pages][PD_PAGE][n_kv_heads] heads: see kv.glsl */
     PD_PTR(pd_words) v_cache;
     PD_PTR(pd_words) pages;       /* of all sequences: see pd_place */
     uint32_t qkv_stride, n_heads, n_kv_heads;
@@ -147,7 +149,7 @@ struct pd_rope_push {
 struct pd_attention_push {
     PD_PTR(pd_places) places;     /* [n_tokens] */
     PD_PTR(pd_floats) q;          /* [n_tokens][q_stride] */
-    PD_PTR(pd_words) k_cache;     /* [pages][PD_PAGE][n_kv_heads][head_dim] */
+    PD_PTR(pd_words) k_cache;     /* [pages][PD_PAGE][n_kv_heads] heads: see kv.glsl */
     PD_PTR(pd_words) v_cache;
     PD_PTR(pd_words) pages;       /* of all sequences: see pd_place */
     PD_PTR(pd_floats) angles;     /* in a decode step q has q, k and v as in rope, and this and norms are as there */

@@ -7,12 +7,15 @@
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 #include "reduce.glsl"
-#include "kv.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const uint HEAD_DIM = 256;
 layout(constant_id = 2) const bool QK_NORM = false;
 layout(push_constant) uniform Push { pd_rope_push p; };
+#include "kv.glsl"
+#define KV_NEW HEAD_DIM
+#define KV_BARRIER barrier
+#include "kv_write.glsl"
 
 float head_scale(uint base)
 {
@@ -30,13 +33,11 @@ vec2 load_pair(uint base, uint i, float scale, bool is_q)
     return is_q ? x * scale * vec2(p.w_q.at[i], p.w_q.at[i + 1]) : x * scale * vec2(p.w_k.at[i], p.w_k.at[i + 1]);
 }
 
-void store_pair(uint base, uint slot, uint i, vec2 x, bool is_q)
+void store_pair(uint base, uint i, vec2 x, bool is_q)
 {
-    if (is_q) {
-        p.qkv.at[base + i] = x.x;
-        p.qkv.at[base + i + 1] = x.y;
-    } else {
-        kv_store(p.k_cache, slot + i, x);
+    [[unroll]] for (uint c = 0; c < 2; c++) {
+        if (is_q) p.qkv.at[base + i + c] = x[c];
+        else kv_new[i + c] = x[c];
     }
 }
 
@@ -46,10 +47,11 @@ void main()
     bool is_q = head < p.n_heads, is_v = head >= p.n_heads + p.n_kv_heads;
     uint kv_head = is_q ? 0 : is_v ? head - p.n_heads - p.n_kv_heads : head - p.n_heads;
     uint pos = p.places.at[m].pos, base = m * p.qkv_stride + (is_v ? p.v_head + kv_head : head) * HEAD_DIM;
-    uint slot = (slot_of_key(p.pages, p.places.at[m].text, pos, pos) * p.n_kv_heads + kv_head) * HEAD_DIM;
+    uint row = kv_row(slot_of_key(p.pages, p.places.at[m].text, pos, pos) * p.n_kv_heads + kv_head);
     if (is_v) {
-        for (uint i = 2 * gl_LocalInvocationID.x; i < HEAD_DIM; i += 2 * gl_WorkGroupSize.x)
-            kv_store(p.v_cache, slot + i, vec2(p.qkv.at[base + i], p.qkv.at[base + i + 1]));
+        for (uint i = gl_LocalInvocationID.x; i < HEAD_DIM; i += gl_WorkGroupSize.x) kv_new[i] = p.qkv.at[base + i];
+        kv_finish();
+        kv_write(p.v_cache, row, 0);
         return;
     }
     float scale = QK_NORM ? head_scale(base) : 1.0;
@@ -59,7 +61,10 @@ void main()
         vec2 a = load_pair(base, i, scale, is_q), b = load_pair(base, i + HALF, scale, is_q);
         vec2 c = vec2(p.angles.at[angles + i], p.angles.at[angles + i + 1]);
         vec2 s = vec2(p.angles.at[angles + HALF + i], p.angles.at[angles + HALF + i + 1]);
-        store_pair(base, slot, i, a * c - b * s, is_q);
-        store_pair(base, slot, i + HALF, a * s + b * c, is_q);
+        store_pair(base, i, a * c - b * s, is_q);
+        store_pair(base, i + HALF, a * s + b * c, is_q);
     }
+    if (is_q) return;
+    kv_finish();
+    kv_write(p.k_cache, row, 0);
 }

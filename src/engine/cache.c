@@ -26,20 +26,13 @@ static void make_pools(struct pd_cache *cache, const struct pd_config *c, const 
         struct pd_page_pool *pool = &cache->pools[layer->kind];
         pool->window = layer->window;
         pool->kv_dim = pd_layer_kv_dim(layer);
+        pool->page_size = (uint64_t)PD_PAGE * layer->n_kv_heads * pd_kv_head_size(shape->type, layer->head_dim);
         if (pd_layer_owns_kv(c, i)) pool->n_pages = pages_needed(layer->window, shape);
     }
 }
 
 /* Bytes of one layer's keys; values take as many. */
-static uint64_t half_size(const struct pd_page_pool *pool, peridot_kv_type type)
-{
-    return (uint64_t)pool->n_pages * PD_PAGE * pool->kv_dim * (type == PERIDOT_KV_F16 ? 2 : 4);
-}
-
-uint64_t pd_page_size(const struct pd_cache *cache, uint32_t kind)
-{
-    return (uint64_t)PD_PAGE * cache->pools[kind].kv_dim * (cache->type == PERIDOT_KV_F16 ? 2 : 4);
-}
+static uint64_t half_size(const struct pd_page_pool *pool) { return pool->n_pages * pool->page_size; }
 
 /* Whether the layer has keys and values of its own, here. */
 static bool is_here(const struct pd_config *config, const struct pd_cache_shape *shape, uint32_t layer)
@@ -55,7 +48,7 @@ uint64_t pd_cache_size(const struct pd_config *config, const struct pd_cache_sha
     make_pools(&cache, config, shape);
     for (uint32_t i = 0; i < config->n_layers; i++)
         if (is_here(config, shape, i))
-            size += 2 * pd_align(half_size(&cache.pools[config->layers[i].kind], shape->type), 256);
+            size += 2 * pd_align(half_size(&cache.pools[config->layers[i].kind]), 256);
     return size;
 }
 
@@ -104,7 +97,7 @@ static peridot_status create(struct pd_cache *cache, const struct pd_config *con
         }
         if (!is_here(config, shape, i)) continue;
         for (int half = 0; half < 2; half++)
-            PD_TRY(pd_heap_alloc(&cache->spans[i][half], cache->heap, half_size(pool, cache->type), "the KV cache"));
+            PD_TRY(pd_heap_alloc(&cache->spans[i][half], cache->heap, half_size(pool), "the KV cache"));
         cache->layers[i] = (struct pd_kv){.k = cache->spans[i][0].address, .v = cache->spans[i][1].address,
             .pages = pool->tables.address, .type = cache->type};
     }
@@ -177,7 +170,7 @@ static void give_back(struct pd_page_pool *pool, uint32_t page)
 /* Copies pages of the kind in all of its layers: from one to another, or to or from the staging memory (UINT32_MAX). */
 static peridot_status copy_page(struct pd_cache *cache, uint32_t kind, uint32_t to, uint32_t from)
 {
-    uint64_t size = pd_page_size(cache, kind), staged = 0;
+    uint64_t size = cache->pools[kind].page_size, staged = 0;
     PD_TRY(pd_commands_begin(cache->commands));
     for (uint32_t i = 0; i < cache->n_layers; i++)
         for (int half = 0; half < 2 && cache->kinds[i] == kind && cache->spans[i][0].size; half++, staged += size)
@@ -208,7 +201,7 @@ static uint64_t kept_size(const struct pd_cache *cache, uint32_t kind)
 {
     uint64_t size = 0;
     for (uint32_t i = 0; i < cache->n_layers; i++)
-        if (cache->kinds[i] == kind && cache->spans[i][0].size) size += 2 * pd_page_size(cache, kind);
+        if (cache->kinds[i] == kind && cache->spans[i][0].size) size += 2 * cache->pools[kind].page_size;
     return size;
 }
 

@@ -16,12 +16,13 @@
 struct pd_kept_page {
     uint32_t n_snapshots;
     uint32_t number;           /* on the device, where host is NULL */
-    uint8_t *host;             /* [layers of the kind][k, v][PD_PAGE][kv_dim] */
+    uint8_t *host;             /* [layers of the kind][k, v][PD_PAGE] positions */
     uint32_t id;               /* of what other ranks have there */
 };
 
 struct pd_page_pool {
     uint32_t window, kv_dim;   /* of the kind's layers */
+    uint64_t page_size;        /* bytes of a page of one layer's keys; values take as many */
     uint32_t n_pages, n_free;  /* 0: they read caches of others */
     uint32_t *free_pages;      /* [n_free], a stack */
     uint16_t *n_references;    /* [n_pages] */
@@ -67,8 +68,6 @@ peridot_status pd_cache_create(struct pd_cache *out, struct pd_gpu *gpu, const s
 void pd_cache_free(struct pd_cache *cache);
 /* Bytes that a cache of this shape takes on the device. */
 uint64_t pd_cache_size(const struct pd_config *config, const struct pd_cache_shape *shape);
-/* Bytes of a page of one layer's keys; values take as many. */
-uint64_t pd_page_size(const struct pd_cache *cache, uint32_t kind);
 
 /* Copies a page in all layers of a kind that are here. */
 peridot_status pd_page_copy(struct pd_cache *cache, uint32_t kind, uint32_t to, uint32_t from);

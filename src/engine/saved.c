@@ -50,7 +50,7 @@ static uint64_t file_size(const struct pd_cache *cache, const struct header *h)
     uint64_t size = sizeof *h + h->pos * sizeof(int32_t) + PD_TOPK * sizeof(struct pd_candidate);
     for (uint32_t i = 0; i < cache->n_layers; i++)
         if (cache->spans[i][0].size)
-            size += 2 * (h->end[cache->kinds[i]] - h->begin[cache->kinds[i]]) * pd_page_size(cache, cache->kinds[i]);
+            size += 2 * (h->end[cache->kinds[i]] - h->begin[cache->kinds[i]]) * cache->pools[cache->kinds[i]].page_size;
     return size;
 }
 
@@ -80,7 +80,7 @@ static peridot_status write_all(struct pd_writer *w, const struct pd_sequence *q
     const struct pd_cache *cache = &q->set->cache;
     const struct header h = make_header(q, model);
     uint64_t largest = 0;
-    for (uint32_t kind = 0; kind < cache->n_kinds; kind++) largest = pd_max(largest, pd_page_size(cache, kind));
+    for (uint32_t kind = 0; kind < cache->n_kinds; kind++) largest = pd_max(largest, cache->pools[kind].page_size);
     PD_TRY(pd_writer_write(w, &h, sizeof h));
     if (q->pos) PD_TRY(pd_writer_write(w, q->tokens, q->pos * sizeof *q->tokens));
     PD_TRY(pd_writer_write(w, q->best, sizeof q->best));
@@ -90,7 +90,7 @@ static peridot_status write_all(struct pd_writer *w, const struct pd_sequence *q
     for (uint32_t i = 0; i < cache->n_layers; i++)
         for (int half = 0; half < 2 && cache->spans[i][0].size; half++) {
             uint32_t kind = cache->kinds[i];
-            uint64_t size = pd_page_size(cache, kind);
+            uint64_t size = cache->pools[kind].page_size;
             for (uint32_t k = h.begin[kind]; k < h.end[kind] && status == PERIDOT_OK; k++) {
                 status = pd_span_read(model->gpu, page, cache->spans[i][half],
                                       pd_pages_number(cache, &q->pages, kind, k) * size, size);
@@ -175,7 +175,7 @@ static peridot_status read_pages(struct pd_sequence *q, const struct header *h, 
     for (uint32_t i = 0; i < cache->n_layers; i++)
         for (int half = 0; half < 2 && cache->spans[i][0].size; half++) {
             uint32_t kind = cache->kinds[i];
-            uint64_t size = pd_page_size(cache, kind);
+            uint64_t size = cache->pools[kind].page_size;
             for (uint32_t k = h->begin[kind]; k < h->end[kind]; k++, from += size)
                 PD_TRY(pd_span_write(gpu, cache->spans[i][half], pd_pages_number(cache, &q->pages, kind, k) * size,
                                      from, size));

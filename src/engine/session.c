@@ -68,7 +68,7 @@ static peridot_status read_params(struct pd_session *s, const peridot_session_pa
                        c->ctx_max);
     s->chunk = (uint32_t)pd_min(p->chunk ? p->chunk : DEFAULT_CHUNK, s->ctx);
     if (s->chunk > 65535) return pd_fail(PERIDOT_ERROR_ARGUMENT, "a chunk of %u tokens is more than 65535", s->chunk);
-    if (p->kv_type != PERIDOT_KV_F16 && p->kv_type != PERIDOT_KV_F32)
+    if ((uint32_t)p->kv_type >= PD_N_KV_TYPES)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "KV type %d is not known", (int)p->kv_type);
     if (p->n_sequences > PD_MAX_SEQUENCES)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "%u sequences are more than the %d of a session", p->n_sequences,
@@ -341,10 +341,11 @@ peridot_status pd_session_sample(int32_t *token, struct pd_session *s, struct pd
 uint64_t pd_session_step_size(const struct pd_session *s, uint32_t n, uint32_t pos)
 {
     const struct pd_config *c = &s->model->config;
+    peridot_kv_type type = s->set.cache.type;
     uint64_t size = s->model->weights.decode_read_size;
     for (uint32_t i = 0; i < c->n_layers; i++) {
         const struct pd_layer *layer = &c->layers[i];
-        size += n * pd_n_keys(layer, pos) * pd_layer_kv_dim(layer) * 2 * (s->set.cache.type == PERIDOT_KV_F16 ? 2 : 4);
+        size += n * pd_n_keys(layer, pos) * layer->n_kv_heads * 2 * pd_kv_head_size(type, layer->head_dim);
     }
     return size;
 }

@@ -323,6 +323,13 @@ void pd_op_fused_norm_gated(struct pd_recorder *r, struct pd_rows y, const struc
 
 /* ---- attention ---- */
 
+uint32_t pd_kv_head_size(peridot_kv_type type, uint32_t head_dim)
+{
+    const uint32_t sizes[PD_N_KV_TYPES] = {[PERIDOT_KV_F16] = 2 * head_dim, [PERIDOT_KV_F32] = 4 * head_dim,
+        [PERIDOT_KV_Q8_0] = 4 * PD_KV_Q8_0_WORDS(head_dim)};
+    return sizes[type];
+}
+
 /* Where v begins among the heads of qkv; 0: there are neither k nor v. */
 static uint32_t v_head(const struct pd_heads *h)
 {
@@ -337,8 +344,7 @@ void pd_op_rope(struct pd_recorder *r, const struct pd_attention *a)
         .w_k = h->k_norm, .k_cache = a->kv.k, .v_cache = a->kv.v, .pages = a->kv.pages, .qkv_stride = a->qkv.stride,
         .n_heads = h->n_heads, .n_kv_heads = h->n_kv_heads, .v_head = v_head(h), .eps = h->eps};
     uint32_t n_heads = h->shares_kv ? h->n_heads : h->n_heads + 2 * h->n_kv_heads;
-    enum pd_kernel_id id = a->kv.type == PERIDOT_KV_F16 ? PD_KERNEL_rope_f16 : PD_KERNEL_rope_f32;
-    dispatch(r, kernel(r, id, spec, 3), &push, n_heads, a->n_tokens, 1);
+    dispatch(r, kernel(r, pd_kernel_of(PD_KERNELS_rope, a->kv.type), spec, 3), &push, n_heads, a->n_tokens, 1);
     barrier(r);
 }
 
@@ -354,13 +360,13 @@ static const uint32_t attention_queries[PD_N_VARIANTS] = {   /* most queries of 
 
 #define FEW_QUERIES 8   /* positions that are not worth a tile */
 
-/* Whatever the cache's type, kernels of both are to be right: the grid of a step is made before the type is known.
+/* Whatever the cache's type, kernels of all are to be right: the grid of a step is made before the type is known.
  * Lanes that take keys of their own take elements of the head in fours, and tiles are of vec4s. */
 static enum pd_variant attention_variant(const struct pd_recorder *r, const struct pd_heads *heads, uint32_t n_tokens,
                                          bool decode)
 {
     enum pd_variant v = r->variants.of[PD_VARIED_ATTENTION];
-    for (uint32_t i = 0; i < 2; i++) v = sound(r, PD_VARIED_ATTENTION, v, i);
+    for (uint32_t type = 0; type < PD_N_KV_TYPES; type++) v = sound(r, PD_VARIED_ATTENTION, v, type);
     bool same = r->variants.batch_invariant || r->variants.forced[PD_VARIED_ATTENTION];
     bool few = decode || (n_tokens < FEW_QUERIES && !same);
     if (v == PD_VARIANT_ATTENTION_TILE && (few || heads->head_dim % 4 != 0)) v = PD_VARIANT_ATTENTION_COLUMNS;
@@ -389,19 +395,20 @@ uint32_t pd_attention_groups(const struct pd_recorder *r, const struct pd_heads 
 static const struct pd_kernel *attention_kernel(struct pd_recorder *r, const struct attention_plan *plan,
                                                 const struct pd_kv *kv, const struct pd_heads *heads, bool decode)
 {
-    bool f16 = kv->type == PERIDOT_KV_F16, norms = decode && heads->q_norm;
+    bool norms = decode && heads->q_norm;
+    enum pd_kernel_id id = pd_variant_kernel(plan->variant, kv->type);
     uint32_t dim = heads->head_dim, group = heads->n_heads / heads->n_kv_heads, lanes = subgroup_size(r);
     if (plan->variant == PD_VARIANT_ATTENTION_TILE) {
         uint32_t spec[] = {dim > 128 ? 256 : 128, dim, plan->n_heads, group};
-        return kernel(r, f16 ? PD_KERNEL_attention_tile_f16 : PD_KERNEL_attention_tile_f32, spec, 4);
+        return kernel(r, id, spec, 4);
     }
     if (plan->variant == PD_VARIANT_ATTENTION_ROWS) {
         uint32_t spec[] = {lanes, dim, plan->n_heads, group, plan->n_tokens, decode, norms, lanes};
-        return kernel(r, f16 ? PD_KERNEL_attention_rows_f16 : PD_KERNEL_attention_rows_f32, spec, 8);
+        return kernel(r, id, spec, 8);
     }
     uint32_t workgroup = (uint32_t)pd_max(dim >= 256 ? 128 : 64, lanes);
     uint32_t spec[] = {workgroup, dim, plan->n_heads, group, (uint32_t)pd_div_up(dim / 2, workgroup), decode, norms};
-    return kernel(r, f16 ? PD_KERNEL_attention_f16 : PD_KERNEL_attention_f32, spec, 7);
+    return kernel(r, id, spec, 7);
 }
 
 static struct pd_attention_push attention_push(const struct pd_attention *a, struct pd_rows y)

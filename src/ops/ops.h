@@ -82,12 +82,17 @@ void pd_op_fused_norm_matvec(struct pd_recorder *r, struct pd_rows y, const stru
 void pd_op_fused_norm_gated(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w,
                             const struct pd_fused_norm *in, bool silu, struct pd_rows both);
 
+#define PD_COUNT_TYPE(type, enumerator, ...) +1
+enum { PD_N_KV_TYPES = PD_CACHES(PD_COUNT_TYPE, ) };
+
 /* The part of a KV cache that belongs to one layer. */
 struct pd_kv {
-    uint64_t k, v;             /* [pages][PD_PAGE][n_kv_heads][head_dim] */
+    uint64_t k, v;             /* [pages][PD_PAGE][n_kv_heads] heads: see kv.glsl */
     uint64_t pages;            /* of all sequences: see pd_place */
     peridot_kv_type type;
 };
+/* Bytes of a head there. */
+uint32_t pd_kv_head_size(peridot_kv_type type, uint32_t head_dim);
 
 /* Shapes of attention, for rope and attention alike. */
 struct pd_heads {

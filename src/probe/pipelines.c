@@ -146,6 +146,7 @@ peridot_status pd_pipelines_compile(struct pd_gpu *gpu)
             if (dtype == ONE_TYPE || takes_every_type(shape))
                 PD_TRY(compile_shape(gpu, shape, (enum pd_dtype)dtype, PERIDOT_KV_F16));
         PD_TRY(compile_shape(gpu, shape, ONE_TYPE, PERIDOT_KV_F32));
+        PD_TRY(compile_shape(gpu, shape, ONE_TYPE, PERIDOT_KV_Q8_0));
     }
     return pd_measure_compile(gpu);
 }

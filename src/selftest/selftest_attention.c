@@ -1,8 +1,8 @@
 /* RoPE with the cache write, attention over whole and split keys, and attention_reduce, against the CPU reference. The
  * reference keeps a ring of slots for each of two sequences; on the device these are pages in an order of their own,
  * and the tables of pages go round. Passes use the second sequence, decode steps both. Slots that no position has
- * reached yet hold NaN, as real ones hold anything: a key that is masked only after it was read would show. fp16 caches
- * are rounded before the reference reads them, so that all that differs is fp32 arithmetic. */
+ * reached yet hold NaN, as real ones hold anything: a key that is masked only after it was read would show. fp16 and
+ * q8_0 caches are rounded before the reference reads them, so that all that differs is fp32 arithmetic. */
 #include "selftest/selftest_cases.h"
 
 #include <math.h>
@@ -76,27 +76,57 @@ static struct pd_trial_buffer *make_tables(struct pd_trial *t, const struct pd_r
     return pd_trial_words(t, pages, 1, N_SEQUENCES * TABLE_PAGES, N_SEQUENCES * TABLE_PAGES);
 }
 
-/* A half of the cache on the device, all sequences; f16 values become what fp16 makes of them. */
+/* The largest of the head's block of 32 that has element i, as far as fp16 goes; NaN where one is not finite. */
+static float largest_of_block(const float *head, uint32_t head_dim, uint32_t i)
+{
+    uint32_t first = i / PD_KV_BLOCK * PD_KV_BLOCK;
+    float largest = 0;
+    for (uint32_t j = first; j < pd_min(head_dim, first + PD_KV_BLOCK); j++)
+        largest = isfinite(head[j]) ? fmaxf(largest, fabsf(head[j])) : NAN;
+    return largest > 65504 ? 65504 : largest;
+}
+
+/* See kv.glsl. */
+static void quantise_head(uint32_t *words, const float *head, uint32_t head_dim)
+{
+    uint8_t *integers = (uint8_t *)words;
+    uint16_t *scales = (uint16_t *)(words + head_dim / 4);
+    for (uint32_t i = 0; i < head_dim; i++) {
+        float scale = largest_of_block(head, head_dim, i) / 127;
+        scales[i / PD_KV_BLOCK] = isfinite(scale) ? (uint16_t)((pd_f32_bits(scale) + 0xffff) >> 16) : 0x7fc0;
+        scale = pd_f32_from_bf16(scales[i / PD_KV_BLOCK]);
+        integers[i] = scale > 0 ? (uint8_t)lrintf(head[i] / scale) : 0;
+    }
+}
+
+static float cache_value(const uint32_t *head, uint32_t head_dim, peridot_kv_type type, uint32_t i)
+{
+    const uint16_t *halves = (const uint16_t *)head, *scales = halves + head_dim / 2;
+    const int8_t *integers = (const int8_t *)head;
+    switch (type) {
+    case PERIDOT_KV_F16: return pd_f32_from_f16(halves[i]);
+    case PERIDOT_KV_F32: return pd_f32_from_bits(head[i]);
+    case PERIDOT_KV_Q8_0: return (float)integers[i] * pd_f32_from_bf16(scales[i / PD_KV_BLOCK]);
+    }
+    return 0;
+}
+
+/* A half of the cache on the device, all sequences; values become what its type makes of them. */
 static struct pd_trial_buffer *make_cache(struct pd_trial *t, float *values, const struct pd_reference_heads *h,
                                           peridot_kv_type type)
 {
-    uint32_t width = kv_width(h), n_slots = N_SEQUENCES * h->ring;
-    bool f16 = type == PERIDOT_KV_F16;
-    float *floats = pd_trial_zeros(t, (uint64_t)n_slots * width * sizeof *floats);
-    uint16_t *halves = (uint16_t *)floats;
-    for (uint32_t i = 0; i < n_slots * width; i++) {
-        uint32_t at = device_slot(h, i / width) * width + i % width;
-        if (f16) values[i] = pd_f32_from_f16(halves[at] = pd_f16_from_f32(values[i]));
-        else floats[at] = values[i];
+    uint32_t d = h->head_dim, head_words = pd_kv_head_size(type, d) / 4, n_slots = N_SEQUENCES * h->ring;
+    uint32_t *words = pd_trial_zeros(t, (uint64_t)n_slots * h->n_kv_heads * head_words * sizeof *words);
+    for (uint32_t i = 0; i < n_slots * h->n_kv_heads; i++, values += d) {
+        uint32_t *head = words + (device_slot(h, i / h->n_kv_heads) * h->n_kv_heads + i % h->n_kv_heads) * head_words;
+        if (type == PERIDOT_KV_F32) memcpy(head, values, d * sizeof *values);
+        if (type == PERIDOT_KV_Q8_0) quantise_head(head, values, d);
+        for (uint32_t k = 0; k < d; k++) {
+            if (type == PERIDOT_KV_F16) ((uint16_t *)head)[k] = pd_f16_from_f32(values[k]);
+            values[k] = cache_value(head, d, type, k);
+        }
     }
-    return pd_trial_words(t, floats, n_slots, f16 ? width / 2 : width, f16 ? width / 2 : width);
-}
-
-static float cache_value(const struct pd_trial *t, const struct pd_trial_buffer *b, peridot_kv_type type, uint32_t slot,
-                         uint32_t i)
-{
-    const uint32_t *row = pd_trial_row(t, b, slot);
-    return type == PERIDOT_KV_F32 ? pd_f32_from_bits(row[i]) : pd_f32_from_f16((uint16_t)(row[i / 2] >> (i % 2 * 16)));
+    return pd_trial_words(t, words, n_slots, h->n_kv_heads * head_words, h->n_kv_heads * head_words);
 }
 
 static struct pd_heads device_heads(const struct pd_reference_heads *h, const struct pd_trial_buffer *q_norm,
@@ -127,24 +157,39 @@ struct written {
     uint32_t sequence, pos, n_tokens;
 };
 
-/* The slots that were written are right to fp32 arithmetic; in an fp16 cache to one unit more, as the reference does
- * not round, and within the range of fp16. All other slots must stay as they were. */
-static void check_cache(struct pd_trial *t, const char *name, struct pd_trial_buffer *b, const float *want,
+/* How far the cache's type may move element i of a head: an fp16 unit, as it may go either way; half the step of a
+ * block of integers, whose scale is up to 2^-7 larger than it need be. */
+static double rounding(peridot_kv_type type, const float *head, uint32_t head_dim, uint32_t i)
+{
+    switch (type) {
+    case PERIDOT_KV_F16: return 0x1p-10 * fmax(0x1p-14, fmin(fabs((double)head[i]), 65504));
+    case PERIDOT_KV_F32: return 0;
+    case PERIDOT_KV_Q8_0: return (double)largest_of_block(head, head_dim, i) / 127 * (1 + 0x1p-7) / 2;
+    }
+    return 0;
+}
+
+/* The slots that were written are right to fp32 arithmetic and the rounding of the cache's type, within the range of
+ * fp16 but in an fp32 cache, as the reference does not round. All other slots must stay as they were. What is in a q8_0
+ * cache then takes the place of the reference's, so that attention is compared over the same numbers. */
+static void check_cache(struct pd_trial *t, const char *name, struct pd_trial_buffer *b, float *want,
                         const struct pd_reference_heads *h, const struct written *written)
 {
     peridot_kv_type type = written->type;
-    uint32_t width = kv_width(h);
+    uint32_t width = kv_width(h), d = h->head_dim;
+    float *got = pd_trial_floats(t, width);
     for (uint32_t m = 0; t->ran && m < written->n_tokens; m++) {
         uint32_t slot = written->sequence * h->ring + (written->pos + m) % h->ring, on_device = device_slot(h, slot);
+        float *slot_want = want + (size_t)slot * width;
         for (uint32_t i = 0; i < width; i++) {
-            double x = (double)want[(size_t)slot * width + i];
-            if (type == PERIDOT_KV_F16) x = fmax(-65504, fmin(x, 65504));
-            double tolerance = type == PERIDOT_KV_F16 ? 0x1p-10 : 1e-6, least = type == PERIDOT_KV_F16 ? 0x1p-14 : 0;
-            double magnitude = (4e-6 + fabs(x) * 1e-6) / tolerance
-                + (type == PERIDOT_KV_F16 ? fmax(least, fabs(x)) : 0);
-            double got = (double)cache_value(t, b, type, on_device, i);
-            pd_trial_check(t, name, (uint64_t)slot * width + i, got, x, (struct pd_bound){magnitude, tolerance});
+            const float *head = slot_want + i / d * d;
+            double x = (double)slot_want[i];
+            if (type != PERIDOT_KV_F32) x = fmax(-65504, fmin(x, 65504));
+            got[i] = cache_value(pd_trial_row(t, b, on_device) + i / d * pd_kv_head_size(type, d) / 4, d, type, i % d);
+            pd_trial_check(t, name, (uint64_t)slot * width + i, (double)got[i], x,
+                           (struct pd_bound){4e-6 + fabs(x) * 1e-6 + rounding(type, head, d, i % d), 1});
         }
+        if (type == PERIDOT_KV_Q8_0) memcpy(slot_want, got, width * sizeof *got);
         size_t at = b->start + (size_t)on_device * b->stride;
         memcpy(t->now + at, t->image + at, b->width * 4);
     }
@@ -260,6 +305,8 @@ static const struct shape {
     {4, 2, 128, PERIDOT_KV_F16, false, false}, {3, 3, 256, PERIDOT_KV_F16, false, false},
     {4, 2, 256, PERIDOT_KV_F16, true, true},
     {16, 1, 512, PERIDOT_KV_F16, true, false},
+    {1, 1, 4, PERIDOT_KV_Q8_0, false, false}, {3, 1, 20, PERIDOT_KV_Q8_0, false, true},
+    {4, 2, 96, PERIDOT_KV_Q8_0, false, false}, {4, 2, 256, PERIDOT_KV_Q8_0, false, true},
 };
 
 struct place {
@@ -414,18 +461,16 @@ static void try_decode(struct pd_trial *t, const struct shape *s, const struct p
     a.h.k_norm = has_norms ? k_norm : NULL;
     for (uint32_t m = 0; m < N_SEQUENCES; m++) {
         struct pd_reference_cache cache = {a.k + m * sequence_size(&a.h), a.v + m * sequence_size(&a.h)},
-            written = written_cache(t, &cache, &a.h, from);
+            own = written_cache(t, &cache, &a.h, from);
+        struct written written = {s->type, m, at[m].pos, n_own};
         float *q = qkv + m * width;
-        pd_reference_rope(q, &written, &a.h, angles + m * s->head_dim, at[m].pos, 1);
+        pd_reference_rope(q, &own, &a.h, angles + m * s->head_dim, at[m].pos, 1);
+        check_cache(t, "k", a.k_cache, a.k, &a.h, &written);
+        check_cache(t, "v", a.v_cache, a.v, &a.h, &written);
         pd_reference_attention(a.want + m * q_width, q, &cache, &a.h, at[m].pos, 1);
     }
     pd_trial_check_rows(t, a.y_rows, a.want, NULL,
                         s->type == PERIDOT_KV_F16 ? 0x1p-10 * (1 + (double)p->amplitude / 2) : 1e-5);
-    for (uint32_t m = 0; m < N_SEQUENCES; m++) {
-        struct written written = {s->type, m, at[m].pos, n_own};
-        check_cache(t, "k", a.k_cache, a.k, &a.h, &written);
-        check_cache(t, "v", a.v_cache, a.v, &a.h, &written);
-    }
     pd_trial_end(t);
 }
 
@@ -441,7 +486,7 @@ static void try_decodes(struct pd_trial *t, peridot_kv_type type)
         for (size_t p = 0; p < PD_COUNT(few); p++)
             for (size_t i = 0; i < PD_COUNT(shapes); i++) {
                 struct shape s = shapes[i];
-                bool of_type = (n % 4 == 0) == (type == PERIDOT_KV_F16);
+                bool of_type = type == PERIDOT_KV_F16 ? n % 4 == 0 : type == PERIDOT_KV_F32 ? n % 4 != 0 : n % 4 == 1;
                 bool taken = t->thorough ? (n + p + i) % 2 == 0 && of_type : s.quick && n == 1 + p % 3;
                 if (!s.split || !taken) continue;
                 s.type = type;
