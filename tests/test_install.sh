@@ -61,7 +61,7 @@ offers() {
 offers 'peridot cl' classify
 offers 'peridot help se' serve selftest
 offers 'peridot run --te' --temp --template
-offers 'peridot run --kv ' f16 f32
+offers 'peridot run --kv ' f16 f32 q8_0
 offers 'peridot run --kv=f1' f16
 offers 'peridot run --raw --device ' 0
 offers 'peridot make --type q4_' q4_0 q4_1 q4_k
@@ -69,7 +69,7 @@ offers 'peridot run -n ' ''
 if command -v fish >/dev/null; then
     PATH=$copy/bin:$PATH fish --no-config -c "source $copy/share/fish/vendor_completions.d/peridot.fish; complete -C 'peridot run --kv '" \
         >"$folder/out" 2>"$folder/err"
-    check "fish offers the same" [ "$(xargs <"$folder/out")" = "f16 f32" ]
+    check "fish offers the same" [ "$(xargs <"$folder/out")" = "f16 f32 q8_0" ]
 fi
 if command -v zsh >/dev/null; then check "zsh reads its own" zsh -n "$copy/share/zsh/site-functions/_peridot"; fi
 

@@ -12,6 +12,7 @@
 struct inspect_args {
     const char *path;
     bool json;
+    uint32_t kv;
 };
 
 static const struct cmd_option options[] = {
@@ -20,6 +21,7 @@ static const struct cmd_option options[] = {
              "Without it, the demo model."},
     {.name = "json", .kind = CMD_FLAG, .offset = offsetof(struct inspect_args, json),
      .help = "Write one JSON object."},
+    CMD_KV_OPTION(struct inspect_args),
 };
 
 /* CTX: the context for which the cache is counted below where the model's is not smaller, the library's own default */
@@ -33,7 +35,8 @@ struct totals {
     size_t n_types;
     uint64_t n_params, size;
     uint64_t kv_row;         /* numbers that all layers' caches keep of one position */
-    uint64_t ctx;
+    uint64_t ctx, head_dim;
+    peridot_kv_type kv;
 };
 
 /* Keys and values of one position are as many as the key projection has rows, twice. */
@@ -105,11 +108,15 @@ static void print_tensors(const peridot_file *file)
     for (size_t i = 0; i < peridot_file_n_tensors(file); i++) print_tensor(peridot_file_tensor(file, i), width);
 }
 
-/* With fp16 numbers. Layers with a window keep less: this is the most. */
-static uint64_t cache_size(const struct totals *t)
+/* Bytes of one position: see peridot_kv_type. */
+static uint64_t token_size(const struct totals *t)
 {
-    return t->kv_row * 2 * t->ctx;
+    if (t->kv == PERIDOT_KV_Q8_0) return t->kv_row + t->kv_row / t->head_dim * ((t->head_dim + 63) / 64) * 4;
+    return t->kv_row * (t->kv == PERIDOT_KV_F16 ? 2 : 4);
 }
+
+/* Layers with a window keep less: this is the most. */
+static uint64_t cache_size(const struct totals *t) { return token_size(t) * t->ctx; }
 
 /* Plain numbers, which kernels read from the mapped file as they are; blocks are re-laid. */
 static uint64_t plain_size(const struct totals *t)
@@ -131,8 +138,8 @@ static void print_totals(const struct totals *t)
     printf("  weights: %s, %.4g million parameters\n", cmd_size_text(t->size), 1e-6 * (double)t->n_params);
     printf("  in place: %s of them need no copy on a device with unified memory\n", cmd_size_text(plain_size(t)));
     if (t->kv_row)
-        printf("  cache: %s per token in f16, at most %s for %" PRIu64 " token%s\n", cmd_size_text(t->kv_row * 2),
-               cmd_size_text(cache_size(t)), t->ctx, CMD_S(t->ctx));
+        printf("  cache: %s per token in %s, at most %s for %" PRIu64 " token%s\n", cmd_size_text(token_size(t)),
+               cmd_kv_name(t->kv), cmd_size_text(cache_size(t)), t->ctx, CMD_S(t->ctx));
 }
 
 static void print_fit(const peridot_device_info *d, uint64_t need)
@@ -267,15 +274,15 @@ static peridot_status list_devices(const peridot_device_info ***out, size_t *n, 
     return status == PERIDOT_ERROR_DEVICE ? PERIDOT_OK : status;
 }
 
-static peridot_status inspect(const char *path, bool json)
+static peridot_status inspect(const char *path, bool json, peridot_kv_type kv)
 {
     peridot_file *file;
-    struct totals totals = {.ctx = CTX};
+    struct totals totals = {.ctx = CTX, .head_dim = 64, .kv = kv};
     const peridot_device_info **devices;
     size_t n_devices;
     CMD_TRY(peridot_file_open(&file, path));
     const peridot_model_info *model = peridot_file_model(file);
-    if (model) totals.ctx = cmd_min(CTX, model->ctx_max);
+    if (model) totals.ctx = cmd_min(CTX, model->ctx_max), totals.head_dim = model->head_dim;
     for (size_t i = 0; i < peridot_file_n_tensors(file); i++) count_tensor(&totals, peridot_file_tensor(file, i));
     peridot_status status = list_devices(&devices, &n_devices, &totals);
     if (status == PERIDOT_OK) status = (json ? write_json : print)(&totals, file, path, devices, n_devices);
@@ -290,7 +297,7 @@ static int run(const struct cmd_command *command, const void *arguments)
     const struct inspect_args *args = arguments;
     const char *path;
     peridot_status status = cmd_model_path(&path, args->path);
-    if (status == PERIDOT_OK) status = inspect(path, args->json);
+    if (status == PERIDOT_OK) status = inspect(path, args->json, (peridot_kv_type)args->kv);
     return cmd_exit(status);
 }
 

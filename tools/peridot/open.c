@@ -14,7 +14,8 @@ enum { PATH_SIZE = 4096 };
 
 const char *cmd_kv_name(size_t i)
 {
-    static const char *const names[] = {[PERIDOT_KV_F16] = "f16", [PERIDOT_KV_F32] = "f32"};
+    static const char *const names[] = {[PERIDOT_KV_F16] = "f16", [PERIDOT_KV_F32] = "f32",
+                                        [PERIDOT_KV_Q8_0] = "q8_0"};
     return i < CMD_COUNT(names) ? names[i] : NULL;
 }
 

@@ -41,7 +41,7 @@ struct cmd_model_args {
      .fallback = "256", .help = "Read the prompt at most N tokens at a time; 1 reads it in decode steps."}
 #define CMD_KV_OPTION(type) \
     {.name = "kv", .metavar = "TYPE", .kind = CMD_CHOICE, .offset = offsetof(type, kv), .fallback = "f16", \
-     .value = cmd_kv_name, .help = "Type of the numbers in the key-value cache."}
+     .value = cmd_kv_name, .help = "Type of the numbers in the key-value cache; q8_0 takes about half of f16's memory."}
 
 /* For commands with a member `template_name`. */
 #define CMD_TEMPLATE_OPTION(type) \

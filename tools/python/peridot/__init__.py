@@ -319,13 +319,14 @@ class Session(_Handle):
     """The cache that sequences of one model share, and the memory to evaluate in.
 
     ctx: positions of a sequence; 0: the model's, or what memory allows up to 8192. chunk: tokens of one submit.
-    kv: type of the cache's numbers, "f16" or "f32". n_sequences: at once, up to 64. n_positions: of all together."""
+    kv: type of the cache's numbers, "f16", "f32" or "q8_0". n_sequences: at once, up to 64. n_positions: of all
+    together."""
 
     def __init__(self, model: Model, *, ctx: int = 0, chunk: int = 0, kv: str = "f16", n_sequences: int = 1,
                  n_positions: int = 0) -> None:
         params = ffi.new("peridot_session_params *", {
             "size": ffi.sizeof("peridot_session_params"), "ctx": ctx, "chunk": chunk, "n_sequences": n_sequences,
-            "n_positions": n_positions, "kv_type": ["f16", "f32"].index(kv)})
+            "n_positions": n_positions, "kv_type": ["f16", "f32", "q8_0"].index(kv)})
         out = ffi.new("peridot_session **")
         check(lib.peridot_session_create(out, model._p, params))
         super().__init__(out[0], lib.peridot_session_free, model)
