@@ -273,6 +273,17 @@ test_stories() {
     check "llama.cpp says 20.73 +- 0.59" near "$(value perplexity)" 20.73 1e-3
 }
 
+# Of the first BYTES of TEXT: that of the default fp16 cache and that of a q8_0 cache.
+test_q8_0_cache() {   # test_q8_0_cache TEXT BYTES
+    local full
+    head -c "$2" "$1" >"$folder/text"
+    run perplexity -m "$stories" -f "$folder/text"
+    full=$(value perplexity)
+    run perplexity -m "$stories" -f "$folder/text" --kv q8_0
+    check "a q8_0 cache: another perplexity" [ "$(value perplexity)" != "$full" ]
+    check "a q8_0 cache: a perplexity within 0.2 %" near "$(value perplexity)" "$full" 2e-3
+}
+
 # What the definition of llama.cpp's method gives, from the logits of one window after another.
 by_windows() {   # by_windows MODEL TEXT CTX
     local ids window w row=$((4 * $("$peridot" inspect "$1" | sed -n 's/.*embed_tokens.weight  *[a-z0-9]*  *\([0-9]*\) x .*/\1/p')))
@@ -333,8 +344,10 @@ test_many
 test_perplexity
 test_perplexity_llama_cpp
 test_wrong_models
+if [ -e "$stories" ]; then test_q8_0_cache "$source/models/README.md" 2000; fi
 if [ -e "$stories" ] && [ -e "$heldout" ]; then
     test_stories
+    [ "${PERIDOT_TEST_ALL:-}" ] && test_q8_0_cache "$heldout" 60000
 else
     echo "skipped: the demo model or the stories are not there"
 fi

@@ -148,6 +148,7 @@ static void test_gemma3(void **state)
     (void)state;
     check_steps(PERIDOT_GOLDEN "/gemma3", 8, PERIDOT_KV_F16, NULL);
     check_steps(PERIDOT_GOLDEN "/gemma3-mixed/model.gguf", 7, PERIDOT_KV_F32, NULL);
+    check_steps(PERIDOT_GOLDEN "/gemma3", 5, PERIDOT_KV_Q8_0, NULL);
 }
 
 static void test_llama(void **state)
@@ -163,6 +164,7 @@ static void test_as_gpu(void **state)
     (void)state;
     check_steps(PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", 33, PERIDOT_KV_F16, AS_GPU);
     check_steps(PERIDOT_GOLDEN "/llama-quants/model.gguf", 40, PERIDOT_KV_F32, AS_GPU);
+    check_steps(PERIDOT_GOLDEN "/llama-quants/model.gguf", 6, PERIDOT_KV_Q8_0, AS_GPU);
 }
 
 /* Vectors so long that each slot of a norm sums several vec4s. */
@@ -375,13 +377,12 @@ static void test_snapshots_bounded(void **state)
 }
 
 /* Forks share what was, and then each goes its own way; so does the one that they came from, backwards too. */
-static void test_forks(void **state)
+static void check_forks(peridot_kv_type kv)
 {
-    (void)state;
     static const uint32_t at[] = {64, 100, 127, 128, 140};
     peridot_model *model = open_model(MODEL, NULL);
     size_t width = peridot_model_get_info(model)->n_outputs;
-    peridot_session *s = open_session(model, 7, PERIDOT_KV_F16);
+    peridot_session *s = open_session(model, 7, kv);
     peridot_sequence *q = add(s), *plain = add(s), *forks[PD_COUNT(at)];
     float got[MAX_WIDTH], want[MAX_WIDTH];
     eval(q, 1, 0, 64);
@@ -421,6 +422,13 @@ static void test_forks(void **state)
     peridot_model_close(model);
 }
 
+static void test_forks(void **state)
+{
+    (void)state;
+    check_forks(PERIDOT_KV_F16);
+    check_forks(PERIDOT_KV_Q8_0);
+}
+
 /* ---- a budget of positions ---- */
 
 static void test_budget(void **state)
@@ -456,16 +464,15 @@ static void draw_some(int32_t *out, peridot_sequence *q, uint32_t n)
 
 /* A saved sequence goes on elsewhere as it would have gone on, its logits too; windows have passed over the first
  * page. */
-static void test_saved(void **state)
+static void check_saved(peridot_kv_type kv, peridot_kv_type other_kv)
 {
-    (void)state;
     peridot_model *model = open_model(MODEL, NULL), *other = open_model(PERIDOT_GOLDEN "/gemma2-q4_0/model.gguf", NULL);
     size_t width = peridot_model_get_info(model)->n_outputs;
     char path[128];
     int32_t want[30], got[30];
     float before[MAX_WIDTH], after[MAX_WIDTH];
     snprintf(path, sizeof path, "%s/sequence", folder);
-    peridot_session *s = open_session(model, 2, PERIDOT_KV_F16);
+    peridot_session *s = open_session(model, 2, kv);
     peridot_sequence *q = add(s), *loaded;
     EXPECT_OK(
         peridot_set_sampling(q, &(peridot_sampling){.temperature = 6, .top_k = 40, .repeat_penalty = 1.1f, .seed = 9}));
@@ -476,7 +483,7 @@ static void test_saved(void **state)
     draw_some(want, q, 30);
     peridot_session_free(s);
 
-    s = open_session(model, 2, PERIDOT_KV_F16);
+    s = open_session(model, 2, kv);
     eval(add(s), 3, 0, 90);   /* other pages are free */
     EXPECT_OK(peridot_sequence_load(&loaded, s, path));
     assert_int_equal(peridot_sequence_pos(loaded), length_of(11) + 30);
@@ -486,16 +493,23 @@ static void test_saved(void **state)
     assert_memory_equal(got, want, sizeof got);
     EXPECT_FAILURE(peridot_sequence_load(&q, s, path), PERIDOT_ERROR_ARGUMENT, "all 2 sequences");
     peridot_session_free(s);
-    s = open_session(other, 2, PERIDOT_KV_F16);
+    s = open_session(other, 2, kv);
     EXPECT_FAILURE(peridot_sequence_load(&q, s, path), PERIDOT_ERROR_ARGUMENT, "another model");
     assert_null(q);
     peridot_session_free(s);
-    s = open_session(model, 1, PERIDOT_KV_F32);
+    s = open_session(model, 1, other_kv);
     EXPECT_FAILURE(peridot_sequence_load(&q, s, path), PERIDOT_ERROR_ARGUMENT, "type of KV cache");
     peridot_session_free(s);
     peridot_model_close(model);
     peridot_model_close(other);
     unlink(path);
+}
+
+static void test_saved(void **state)
+{
+    (void)state;
+    check_saved(PERIDOT_KV_F16, PERIDOT_KV_F32);
+    check_saved(PERIDOT_KV_Q8_0, PERIDOT_KV_F16);
 }
 
 /* Every file that is cut short is refused, and so are numbers that do not fit together. */
