@@ -86,13 +86,15 @@ static void check_text(yyjson_val *schema, const struct text *t)
     yyjson_doc_free(doc);
 }
 
+static const char ends[] = {'"', ']', '}', '0', 'x', 'y'};
+enum { MAX_BIAS = 2 * sizeof ends + 1 };   /* a piece and a byte of each, and the stop token */
+
 /* Ids of the stop token and of what ends things, which random models hardly want. */
-static size_t make_bias(peridot_bias bias[8], const peridot_model *model, float value)
+static size_t make_bias(peridot_bias bias[MAX_BIAS], const peridot_model *model, float value)
 {
-    static const char ends[] = {'"', ']', '}', '0', 'x', 'y'};
     const struct pd_spellings *s = atomic_load(&model->vocab.spellings);
     size_t n = 0;
-    for (size_t i = 0; i < s->n && n < PD_COUNT(ends); i++)
+    for (size_t i = 0; i < s->n && n < MAX_BIAS - 1; i++)
         if (s->sorted[i].size == 1 && memchr(ends, s->bytes[s->sorted[i].offset], sizeof ends))
             bias[n++] = (peridot_bias){(int32_t)s->sorted[i].id, value};
     bias[n++] = (peridot_bias){(int32_t)s->stops[0], value};
@@ -106,7 +108,7 @@ static uint32_t write_texts(peridot_session *s, const peridot_grammar *g, yyjson
     static struct text texts[N_BATCH];
     peridot_sequence *q[N_BATCH];
     peridot_request *r[N_BATCH];
-    peridot_bias bias[8];
+    peridot_bias bias[MAX_BIAS];
     size_t n_bias = make_bias(bias, s->model, 6 + temperature), n_running;
     uint32_t n_ended = 0;
     for (uint32_t i = 0; i < N_BATCH; i++) {
