@@ -46,8 +46,9 @@ try convert "$golden/gemma2-base" -o FILE --type q8_0
 try logits -m "$golden/gemma2-q8_0/model.gguf" --tokens 2,5,7,11 --out FILE
 try run -m "$source/models/stories.gguf" -n 8 --temp 0 'Once upon'
 
-# A server either does not start, and says why, or answers each of two alike requests with the text or an error, and ends
-# in order.
+# A server either does not start, and says why, or answers each of two alike requests with the text or an error, or with
+# nothing where it has no memory for the connection, and ends in order. Without memory for a place to go back to, the
+# logits are of other kernels: they agree in three decimals.
 schema='{"type": "object", "properties": {"a": {"type": "string", "maxLength": 9}}, "required": ["a"]}'
 body='{"messages": [{"role": "user", "content": "Once upon"}], "max_tokens": 20, "temperature": 0, "logprobs": true,
     "logit_bias": {"5": 1}, "stop": ["zzzz"], "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": '$schema'}}}'
@@ -68,7 +69,7 @@ exchange() {
     for _ in ${started:+1 2}; do
         curl -s -m 20 --data-binary "$body" "$url/v1/chat/completions"
         echo
-    done | sed -E 's/"id":"[^"]*"//; s/"created":[0-9]+//' >"$folder/answers"
+    done | sed -E 's/"id":"[^"]*"//; s/"created":[0-9]+//; s/(\.[0-9]{3})[0-9]+/\1/g' >"$folder/answers"
     kill -TERM $server 2>/dev/null
     wait $server
     status=$?
@@ -92,7 +93,7 @@ try_serve() {
         check "serve, allocation $i of $n: status $status, not 0" [ $status = 0 ]
         while read -r answer; do
             n_checks=$((n_checks + 1))
-            grep -qxF -e "$answer" "$folder/good" || [[ $answer == '{"error":{'*memory*'}}' ]] ||
+            [ ! "$answer" ] || grep -qxF -e "$answer" "$folder/good" || [[ $answer == '{"error":{'*memory*'}}' ]] ||
                 failed "serve, allocation $i of $n: the text or an error, not: $answer"
         done <"$folder/answers"
     done

@@ -102,7 +102,8 @@ static bool take_text(void *user, int32_t token, const char *text, size_t size)
     }
     task->state = SERVE_WRITES;
     serve_put(&task->text, text, size);
-    serve_write_piece(task);
+    if (task->text.failed) serve_refuse(&task->job->error, 500, NULL, NULL, "out of memory for the text of an answer");
+    else serve_write_piece(task);
     return !task->job->closed && !task->job->error.status;
 }
 
