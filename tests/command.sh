@@ -8,6 +8,8 @@ trap 'rm -rf "$folder"' EXIT
 # What Mesa compiled may be kept for the next test; what Peridot keeps may not.
 export MESA_SHADER_CACHE_DIR=${MESA_SHADER_CACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/mesa_shader_cache_db}
 export XDG_CACHE_HOME=$folder/cache
+# The validation layers announce themselves on stdout.
+unset VK_INSTANCE_LAYERS VK_LAYER_SETTINGS_PATH
 n_failed=0
 n_checks=0
 
