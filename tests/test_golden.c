@@ -1,7 +1,7 @@
 /* The forward pass against Hugging Face transformers: every model of tests/golden (README.md there), in each of its
  * file forms, with every kernel variant that the device has forced one by one, with an fp32, the default fp16 and a
- * q8_0 KV cache, evaluated in four ways: as decode steps, in chunks of 7, all at once, and as a prompt followed by decode
- * steps. Logits and final-norm hidden states are compared at every position.
+ * q8_0 KV cache, evaluated in four ways: as decode steps, in chunks of 7, all at once, and as a prompt followed by
+ * decode steps. Logits and final-norm hidden states are compared at every position.
  *
  * The cases run are a pairwise covering array: every two values of different factors (model, kernel, cache, way) meet
  * in at least one case. With PERIDOT_TEST_ALL in the environment it is the full product.
