@@ -43,11 +43,13 @@ vec4 load_x(uint token, uint i)
     return p.x.at[min(token, p.n_tokens - 1) * (p.x_stride / 4) + i];
 }
 
+uvec2 rows[ROWS];   /* addresses */
+
 /* Past the last row the last one is done again, and not written. */
-uvec2 row_address(uint first, uint r)
+void find_rows(uint first)
 {
-    if (r < ROWS_OUT) return row_at(p.w, min(first + r, p.n_rows - 1), p.row_size);
-    return row_at(p.w_up, min(first + r - ROWS_OUT, p.n_rows - 1), p.row_size);
+    [[unroll]] for (uint r = 0; r < ROWS; r++)
+        rows[r] = row_at(r < ROWS_OUT ? p.w : p.w_up, min(first + r % ROWS_OUT, p.n_rows - 1), p.row_size);
 }
 
 #if defined(DOT)
@@ -89,19 +91,18 @@ q16 load_block(uint token, uint b)
 }
 
 /* Block u of one token, by dot products of bytes with whole numbers of 16 bits, for ROWS rows. */
-void add_unit(uint first_row, uint token, uint u, bool counts)
+void add_unit(uint token, uint u, bool counts)
 {
     q16 x = load_block(token, u);
     if (!counts) x.scale = 0.0;
     [[unroll]] for (uint r = 0; r < ROWS; r++) {
-        uvec2 row = row_address(first_row, r);
         uvec4 quants[2];
         ivec2 dots;
-        load_quants(quants, row, u, p.n_cols);
+        load_quants(quants, rows[r], u, p.n_cols);
         [[unroll]] for (uint h = 0; h < 2; h++)
             dots[h] = dot16(quants[h], x.low[h], dot16(quants[h], x.high[h], 0) << 8) - CENTRE * x.sums[h];
         [[unroll]] for (uint h = 0; h < (HALVES ? 2 : 1); h++) {
-            vec2 scale = scale_and_offset(row, u, h, p.n_cols) * x.scale;
+            vec2 scale = scale_and_offset(rows[r], u, h, p.n_cols) * x.scale;
             acc[r] += scale.x * float(HALVES ? dots[h] : dots[0] + dots[1]);
             if (MINIMUM) acc[r] += scale.y * float(HALVES ? x.sums[h] : x.sums[0] + x.sums[1]);
         }
@@ -111,33 +112,33 @@ void add_unit(uint first_row, uint token, uint u, bool counts)
 #define STEP UNIT
 
 /* Unit u of one token, for ROWS rows. */
-void add_unit(uint first_row, uint token, uint u, bool counts)
+void add_unit(uint token, uint u, bool counts)
 {
     vec4 x[UNIT / 4];
     [[unroll]] for (uint i = 0; i < UNIT / 4; i++) x[i] = load_x(token, u * (UNIT / 4) + i);
     [[unroll]] for (uint r = 0; r < ROWS; r++) {
-        float scale = load_unit(row_address(first_row, r), u, p.n_cols), sum = 0.0;
+        float scale = load_unit(rows[r], u, p.n_cols), sum = 0.0;
         [[unroll]] for (uint i = 0; i < UNIT / 4; i++) sum += dot(unit_w[i], x[i]);
         acc[r] += counts ? sum * scale : 0.0;
     }
 }
 
 /* Unit u of COLS tokens: their sums fill the registers, so a few weights at a time. */
-void add_unit_of_tokens(uint first_row, uint first_token, uint u)
+void add_unit_of_tokens(uint first_token, uint u)
 {
     float sum[ROWS * COLS];
     [[unroll]] for (uint i = 0; i < ROWS * COLS; i++) sum[i] = 0.0;
     [[dont_unroll]] for (uint i = 0; i < UNIT / 4; i++) {
         uint q = u * (UNIT / 4) + i;
         vec4 w[ROWS];
-        [[unroll]] for (uint r = 0; r < ROWS; r++) w[r] = load_quad_of_unit(row_address(first_row, r), q, p.n_cols);
+        [[unroll]] for (uint r = 0; r < ROWS; r++) w[r] = load_quad_of_unit(rows[r], q, p.n_cols);
         [[unroll]] for (uint c = 0; c < COLS; c++) {
             vec4 x = load_x(first_token + c, q);
             [[unroll]] for (uint r = 0; r < ROWS; r++) sum[r * COLS + c] += dot(w[r], x);
         }
     }
     [[unroll]] for (uint r = 0; r < ROWS; r++) {
-        float scale = scale_of_unit(row_address(first_row, r), u, p.n_cols);
+        float scale = scale_of_unit(rows[r], u, p.n_cols);
         [[unroll]] for (uint c = 0; c < COLS; c++) acc[r * COLS + c] += sum[r * COLS + c] * scale;
     }
 }
@@ -145,14 +146,14 @@ void add_unit_of_tokens(uint first_row, uint first_token, uint u)
 
 /* Of WIDTH units at a time number k is k subgroups further. Past the row's n the last is read again, and does not
  * count. */
-void add_units(uint first_row, uint token)
+void add_units(uint token)
 {
     uint n = (p.n_cols + STEP - 1) / STEP;
     for (uint u = gl_SubgroupInvocationID; u < n; u += WIDTH * gl_SubgroupSize)
         [[unroll]] for (uint k = 0; k < WIDTH; k++) {
             uint at = u + k * gl_SubgroupSize;
             bool counts = k == 0 || at < n;
-            add_unit(first_row, token, counts ? at : n - 1, counts);
+            add_unit(token, counts ? at : n - 1, counts);
         }
 }
 
@@ -173,15 +174,17 @@ void main()
     if (NORM_VEC4S != 0) pack_normed();
 #endif
     for (uint first = (gl_WorkGroupID.x * gl_NumSubgroups + gl_SubgroupID) * ROWS_OUT; first < p.n_rows;
-         first += stride)
+         first += stride) {
+        find_rows(first);
         for (uint token = 0; token < p.n_tokens; token += COLS) {
             [[unroll]] for (uint i = 0; i < ROWS * COLS; i++) acc[i] = 0.0;
-            if (COLS == 1) add_units(first, token);
+            if (COLS == 1) add_units(token);
 #if !defined(DOT)
             else for (uint u = gl_SubgroupInvocationID; u < (p.n_cols + UNIT - 1) / UNIT; u += gl_SubgroupSize)
-                add_unit_of_tokens(first, token, u);
+                add_unit_of_tokens(token, u);
 #endif
             [[unroll]] for (uint r = 0; r < ROWS_OUT; r++)
                 [[unroll]] for (uint c = 0; c < COLS; c++) write_row(first, token + c, r, c);
         }
+    }
 }
