@@ -11,6 +11,7 @@
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer pd_words { uint at[]; };
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer pd_floats { float at[]; };
 layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer pd_addresses { uvec2 at[]; };
+layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer pd_uvec2s { uvec2 at[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer pd_vec4s { vec4 at[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) writeonly buffer pd_vec4s_written { vec4 at[]; };
 layout(buffer_reference, std430, buffer_reference_align = 16) buffer pd_vec4s_both { vec4 at[]; };

@@ -43,12 +43,10 @@ void load_weights(uint b, uint first_row, uint first_col)
     const uint n_units = STEP / UNIT;
     for (uint i = gl_LocalInvocationID.x; i < TILE_ROWS * n_units; i += gl_WorkGroupSize.x) {
         uint r = i / n_units, u = i % n_units, at = (b * TILE_ROWS + r) * STRIDE + u * (UNIT / 4);
-        float scale = 0.0;
         [[unroll]] for (uint k = 0; k < UNIT / 4; k++) unit_w[k] = vec4(0);
         if (first_col + u * UNIT < p.n_cols)
-            scale = WEIGHT_SCALE * load_unit(row_at(p.w, min(first_row + r, p.n_rows - 1), p.row_size),
-                                             first_col / UNIT + u, p.n_cols);
-        [[unroll]] for (uint k = 0; k < UNIT / 4; k++) tile_w[at + k] = f16vec4(unit_w[k] * scale);
+            load_unit(row_at(p.w, min(first_row + r, p.n_rows - 1), p.row_size), first_col / UNIT + u, p.n_cols);
+        [[unroll]] for (uint k = 0; k < UNIT / 4; k++) tile_w[at + k] = f16vec4(unit_w[k] * WEIGHT_SCALE);
     }
 }
 

@@ -22,9 +22,8 @@ const uint TOKENS_EACH = TILE_TOKENS * 16 / gl_WorkGroupSize.x;
 const uint ROW_STRIDE = TILE_ROWS + 1;                /* keeps the blocks of a row from falling into the same banks */
 const uint TOKEN_STRIDE = TILE_TOKENS + 1;
 
-#define N_HALVES (HALVES ? 2 : 1)
-#define N_SCALES (MINIMUM ? 2 * N_HALVES : N_HALVES)  /* of a block of weights: of its halves, then their minimums */
-#define N_SUMS (MINIMUM ? N_HALVES : 0)
+#define N_SCALES (MINIMUM ? 2 * PARTS : PARTS)  /* of a block of weights: of its halves, then their minimums */
+#define N_SUMS (MINIMUM ? PARTS : 0)
 
 shared uvec4 tile_w[BLOCKS * 2 * ROW_STRIDE];          /* [block][half][row]: 16 bytes */
 shared uvec4 tile_x[BLOCKS * 4 * TOKEN_STRIDE];        /* [block][high bytes of the halves, low bytes][token] */
@@ -37,15 +36,16 @@ void load_weights(uint first_row, uint first_block)
 {
     uint r = gl_LocalInvocationID.x / BLOCKS, b = gl_LocalInvocationID.x % BLOCKS;
     uvec4 quants[2] = {uvec4(0), uvec4(0)};
-    vec2 scales[2] = {vec2(0), vec2(0)};
+    vec2 scales[PARTS];
+    [[unroll]] for (uint h = 0; h < PARTS; h++) scales[h] = vec2(0);
     if (first_block + b < p.n_cols / 32) {
         uvec2 row = row_at(p.w, min(first_row + r, p.n_rows - 1), p.row_size);
         load_quants(quants, row, first_block + b, p.n_cols);
-        [[unroll]] for (uint h = 0; h < N_HALVES; h++) scales[h] = scale_and_offset(row, first_block + b, h, p.n_cols);
+        load_scales(scales, row, first_block + b, p.n_cols);
     }
     [[unroll]] for (uint h = 0; h < 2; h++) tile_w[(2 * b + h) * ROW_STRIDE + r] = centred(quants[h]);
     [[unroll]] for (uint s = 0; s < N_SCALES; s++)
-        scales_w[(N_SCALES * b + s) * ROW_STRIDE + r] = scales[s % N_HALVES][s / N_HALVES];
+        scales_w[(N_SCALES * b + s) * ROW_STRIDE + r] = scales[s % PARTS][s / PARTS];
 }
 
 void load_activations(uint first_token, uint first_block)
@@ -74,19 +74,19 @@ void add_block(uint b, uint my_row, uint my_token)
     }
     [[unroll]] for (uint m = 0; m < TOKENS_EACH; m++) {
         uint token = my_token + m * (TILE_TOKENS / TOKENS_EACH), scale_at = (1 + N_SUMS) * b * TOKEN_STRIDE + token;
-        ivec4 dots[N_HALVES];
-        [[unroll]] for (uint h = 0; h < N_HALVES; h++) dots[h] = ivec4(0);
+        ivec4 dots[PARTS];
+        [[unroll]] for (uint h = 0; h < PARTS; h++) dots[h] = ivec4(0);
         [[unroll]] for (uint k = 0; k < 4; k++) {
             uvec4 x = tile_x[(4 * b + k) * TOKEN_STRIDE + token];
-            uint h = k % 2, of = h % N_HALVES;
-            if (k == 2) [[unroll]] for (uint i = 0; i < N_HALVES; i++) dots[i] <<= 8;   /* after the high bytes */
+            uint h = k % 2, of = h % PARTS;
+            if (k == 2) [[unroll]] for (uint i = 0; i < PARTS; i++) dots[i] <<= 8;   /* after the high bytes */
             [[unroll]] for (uint r = 0; r < 4; r++) dots[of][r] = dot16(w[2 * r + h], x, dots[of][r]);
         }
         vec4 scaled = scales[0] * vec4(dots[0]);
-        if (HALVES) scaled += scales[N_HALVES - 1] * vec4(dots[N_HALVES - 1]);
+        if (HALVES) scaled += scales[PARTS - 1] * vec4(dots[PARTS - 1]);
         sums[m] += scales_x[scale_at] * scaled;
         [[unroll]] for (uint s = 0; s < N_SUMS; s++)
-            sums[m] += scales_x[scale_at + (1 + s) * TOKEN_STRIDE] * scales[N_HALVES + s];
+            sums[m] += scales_x[scale_at + (1 + s) * TOKEN_STRIDE] * scales[PARTS + s];
     }
 }
 

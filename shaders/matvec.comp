@@ -35,14 +35,16 @@ shared vec4 normed[NORM_VEC4S == 0 ? 1 : NORM_VEC4S];
 #define PLACE(i) ((i) ^ ((i) >> 3 & 7u))
 #include "fused_norm.glsl"
 
+#if defined(DOT)
+#define STEP 32
+#else
+#define STEP UNIT
+#endif
+
+struct x_step { vec4 at[STEP / 4]; };
+layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer x_steps { x_step at[]; };
+
 float acc[ROWS * COLS];
-
-vec4 load_x(uint token, uint i)
-{
-    if (NORM_VEC4S != 0) return normed[PLACE(i)];
-    return p.x.at[min(token, p.n_tokens - 1) * (p.x_stride / 4) + i];
-}
-
 uvec2 rows[ROWS];   /* addresses */
 
 /* Past the last row the last one is done again, and not written. */
@@ -52,21 +54,22 @@ void find_rows(uint first)
         rows[r] = row_at(r < ROWS_OUT ? p.w : p.w_up, min(first + r % ROWS_OUT, p.n_rows - 1), p.row_size);
 }
 
-#if defined(DOT)
-#define STEP 32
-
-q16 pack_block(uint token, uint b)
+/* Columns STEP u .. of a token. */
+void load_x(out vec4 x[STEP / 4], uint token, uint u)
 {
-    vec4 x[8];
-    [[unroll]] for (uint i = 0; i < 8; i++) x[i] = load_x(token, 8 * b + i);
-    return q16_of(x);
+    uvec2 from = address_of(uvec2(p.x), min(token, p.n_tokens - 1), 4 * p.x_stride);
+    [[unroll]] for (uint i = 0; i < STEP / 4; i++)
+        x[i] = NORM_VEC4S != 0 ? normed[PLACE(u * (STEP / 4) + i)] : x_steps(from).at[u].at[i];
 }
 
+#if defined(DOT)
 /* What is in shared memory is packed where it is. */
 void pack_normed()
 {
     for (uint b = gl_LocalInvocationID.x; b < NORM_VEC4S / 8; b += gl_WorkGroupSize.x) {
-        q16 x = pack_block(0, b);
+        vec4 columns[8];
+        load_x(columns, 0, b);
+        q16 x = q16_of(columns);
         [[unroll]] for (uint h = 0; h < 2; h++) {
             normed[PLACE(8 * b + h)] = uintBitsToFloat(x.high[h]);
             normed[PLACE(8 * b + 2 + h)] = uintBitsToFloat(x.low[h]);
@@ -78,15 +81,16 @@ void pack_normed()
 
 q16 load_block(uint token, uint b)
 {
-    if (NORM_VEC4S == 0) return pack_block(token, b);
+    vec4 columns[8];
+    load_x(columns, token, b);
+    if (NORM_VEC4S == 0) return q16_of(columns);
     q16 x;
     [[unroll]] for (uint h = 0; h < 2; h++) {
-        x.high[h] = floatBitsToUint(normed[PLACE(8 * b + h)]);
-        x.low[h] = floatBitsToUint(normed[PLACE(8 * b + 2 + h)]);
+        x.high[h] = floatBitsToUint(columns[h]);
+        x.low[h] = floatBitsToUint(columns[2 + h]);
     }
-    vec4 last = normed[PLACE(8 * b + 4)];
-    x.scale = last.x;
-    x.sums = floatBitsToInt(last.yz);
+    x.scale = columns[4].x;
+    x.sums = floatBitsToInt(columns[4].yz);
     return x;
 }
 
@@ -95,51 +99,96 @@ void add_unit(uint token, uint u, bool counts)
 {
     q16 x = load_block(token, u);
     if (!counts) x.scale = 0.0;
+    int sums[] = {HALVES ? x.sums[0] : x.sums[0] + x.sums[1], x.sums[1]};
     [[unroll]] for (uint r = 0; r < ROWS; r++) {
         uvec4 quants[2];
-        ivec2 dots;
+        vec2 scales[PARTS];
+        float sum = 0.0;
         load_quants(quants, rows[r], u, p.n_cols);
-        [[unroll]] for (uint h = 0; h < 2; h++)
-            dots[h] = dot16(quants[h], x.low[h], dot16(quants[h], x.high[h], 0) << 8) - CENTRE * x.sums[h];
-        [[unroll]] for (uint h = 0; h < (HALVES ? 2 : 1); h++) {
-            vec2 scale = scale_and_offset(rows[r], u, h, p.n_cols) * x.scale;
-            acc[r] += scale.x * float(HALVES ? dots[h] : dots[0] + dots[1]);
-            if (MINIMUM) acc[r] += scale.y * float(HALVES ? x.sums[h] : x.sums[0] + x.sums[1]);
+        load_scales(scales, rows[r], u, p.n_cols);
+        [[unroll]] for (uint part = 0; part < PARTS; part++) {
+            int dots = 0;
+            [[unroll]] for (uint h = 0; h < 2 / PARTS; h++) dots = dot16(quants[part + h], x.high[part + h], dots);
+            dots = dots * 256 - CENTRE * sums[part];
+            [[unroll]] for (uint h = 0; h < 2 / PARTS; h++) dots = dot16(quants[part + h], x.low[part + h], dots);
+            sum += scales[part].x * float(dots);
+            if (MINIMUM) sum += scales[part].y * float(sums[part]);
         }
+        acc[r] += sum * x.scale;
     }
 }
 #else
-#define STEP UNIT
+#define PART_QUADS (UNIT / 4 / PARTS)
+
+/* A part of a unit is added alike for one token and for several: what its minimum takes, then its products, whose sum
+ * begins with what CENTRE takes from all quants. */
+float add_columns(float sum, vec4 x) { return sum + x.x + x.y + x.z + x.w; }
+float add_minimum(float sum, float sum_x, vec2 scale) { return MINIMUM ? fma(sum_x, scale.y, sum) : sum; }
+float sum_of_centre(float sum_x) { return CENTRE == 0 ? 0.0 : -float(CENTRE) * sum_x; }
+float add_products(float sum, vec4 w, vec4 x)
+{
+    return fma(w.w, x.w, fma(w.z, x.z, fma(w.y, x.y, fma(w.x, x.x, sum))));
+}
 
 /* Unit u of one token, for ROWS rows. */
 void add_unit(uint token, uint u, bool counts)
 {
     vec4 x[UNIT / 4];
-    [[unroll]] for (uint i = 0; i < UNIT / 4; i++) x[i] = load_x(token, u * (UNIT / 4) + i);
+    float sum_x[PARTS];
+    load_x(x, token, u);
+    [[unroll]] for (uint part = 0; part < PARTS; part++) {
+        sum_x[part] = 0.0;
+        [[unroll]] for (uint i = 0; i < PART_QUADS; i++)
+            sum_x[part] = add_columns(sum_x[part], x[part * PART_QUADS + i]);
+    }
     [[unroll]] for (uint r = 0; r < ROWS; r++) {
-        float scale = load_unit(rows[r], u, p.n_cols), sum = 0.0;
-        [[unroll]] for (uint i = 0; i < UNIT / 4; i++) sum += dot(unit_w[i], x[i]);
-        acc[r] += counts ? sum * scale : 0.0;
+        vec2 scales[PARTS];
+        load_unit_quants(rows[r], u, p.n_cols);
+        load_scales(scales, rows[r], u * UNIT / 32, p.n_cols);
+        float sum = acc[r];
+        [[unroll]] for (uint part = 0; part < PARTS; part++) {
+            float products = sum_of_centre(sum_x[part]);
+            sum = add_minimum(sum, sum_x[part], scales[part]);
+            [[unroll]] for (uint i = 0; i < PART_QUADS; i++)
+                products = add_products(products, unit_w[part * PART_QUADS + i], x[part * PART_QUADS + i]);
+            sum = fma(products, scales[part].x, sum);
+        }
+        acc[r] = counts ? sum : acc[r];
     }
 }
 
-/* Unit u of COLS tokens: their sums fill the registers, so a few weights at a time. */
-void add_unit_of_tokens(uint first_token, uint u)
+vec4 load_x_quad(uint token, uint q)
 {
-    float sum[ROWS * COLS];
-    [[unroll]] for (uint i = 0; i < ROWS * COLS; i++) sum[i] = 0.0;
-    [[dont_unroll]] for (uint i = 0; i < UNIT / 4; i++) {
-        uint q = u * (UNIT / 4) + i;
+    return p.x.at[min(token, p.n_tokens - 1) * (p.x_stride / 4) + q];
+}
+
+/* Part `part` of unit u of COLS tokens: their sums fill the registers, so a few weights at a time, and x is read twice.
+ */
+void add_part_of_tokens(uint first_token, uint u, uint part)
+{
+    float products[ROWS * COLS], sum_x[COLS];
+    uint first = (PARTS * u + part) * PART_QUADS;
+    [[unroll]] for (uint c = 0; c < COLS; c++) sum_x[c] = 0.0;
+    [[dont_unroll]] for (uint q = first; q < first + PART_QUADS && OFFSET; q++)
+        [[unroll]] for (uint c = 0; c < COLS; c++) sum_x[c] = add_columns(sum_x[c], load_x_quad(first_token + c, q));
+    [[unroll]] for (uint i = 0; i < ROWS * COLS; i++) products[i] = sum_of_centre(sum_x[i % COLS]);
+    [[dont_unroll]] for (uint q = first; q < first + PART_QUADS; q++) {
         vec4 w[ROWS];
-        [[unroll]] for (uint r = 0; r < ROWS; r++) w[r] = load_quad_of_unit(rows[r], q, p.n_cols);
+        [[unroll]] for (uint r = 0; r < ROWS; r++) w[r] = load_quad_quants(rows[r], q, p.n_cols);
         [[unroll]] for (uint c = 0; c < COLS; c++) {
-            vec4 x = load_x(first_token + c, q);
-            [[unroll]] for (uint r = 0; r < ROWS; r++) sum[r * COLS + c] += dot(w[r], x);
+            vec4 x = load_x_quad(first_token + c, q);
+            [[unroll]] for (uint r = 0; r < ROWS; r++)
+                products[r * COLS + c] = add_products(products[r * COLS + c], w[r], x);
         }
     }
     [[unroll]] for (uint r = 0; r < ROWS; r++) {
-        float scale = scale_of_unit(rows[r], u, p.n_cols);
-        [[unroll]] for (uint c = 0; c < COLS; c++) acc[r * COLS + c] += sum[r * COLS + c] * scale;
+        vec2 scales[PARTS];
+        load_scales(scales, rows[r], u * UNIT / 32, p.n_cols);
+        vec2 scale = part == 0 ? scales[0] : scales[PARTS - 1];
+        [[unroll]] for (uint c = 0; c < COLS; c++) {
+            float sum = add_minimum(acc[r * COLS + c], sum_x[c], scale);
+            acc[r * COLS + c] = fma(products[r * COLS + c], scale.x, sum);
+        }
     }
 }
 #endif
@@ -181,7 +230,7 @@ void main()
             if (COLS == 1) add_units(token);
 #if !defined(DOT)
             else for (uint u = gl_SubgroupInvocationID; u < (p.n_cols + UNIT - 1) / UNIT; u += gl_SubgroupSize)
-                add_unit_of_tokens(token, u);
+                [[dont_unroll]] for (uint part = 0; part < PARTS; part++) add_part_of_tokens(token, u, part);
 #endif
             [[unroll]] for (uint r = 0; r < ROWS_OUT; r++)
                 [[unroll]] for (uint c = 0; c < COLS; c++) write_row(first, token + c, r, c);

@@ -74,14 +74,14 @@ uvec2 rows[ROWS];
 void add_block(uint b)
 {
     block_bits bits[ROWS];
-    vec2 scale[ROWS];
+    vec2 scales[ROWS][PARTS];
     float sum[ROWS * COLS];
-    [[unroll]] for (uint r = 0; r < ROWS; r++) bits[r] = load_bits(rows[r], b, p.n_cols);
+    [[unroll]] for (uint r = 0; r < ROWS; r++) {
+        bits[r] = load_bits(rows[r], b, p.n_cols);
+        load_scales(scales[r], rows[r], b, p.n_cols);
+    }
     [[unroll]] for (uint j = 0; j < 4; j++) {
-        if (j == 0 || HALVES && j == 2) {
-            [[unroll]] for (uint r = 0; r < ROWS; r++) scale[r] = scales_of_sums(rows[r], b, j >> 1, p.n_cols);
-            [[unroll]] for (uint i = 0; i < ROWS * COLS; i++) sum[i] = 0.0;
-        }
+        if (j == 0 || HALVES && j == 2) [[unroll]] for (uint i = 0; i < ROWS * COLS; i++) sum[i] = 0.0;
         uvec2 words[ROWS];
         [[unroll]] for (uint r = 0; r < ROWS; r++) words[r] = octet_words(bits[r], rows[r], b, j);
         vec4 x[2 * COLS];
@@ -95,11 +95,14 @@ void add_block(uint b)
             [[unroll]] for (uint c = 0; c < COLS; c++)
                 sum[r * COLS + c] += dot(w[0], x[2 * c]) + dot(w[1], x[2 * c + 1]);
         }
+        const uint part = HALVES ? j >> 1 : 0;
         if (j == 3 || HALVES && j == 1)
-            [[unroll]] for (uint r = 0; r < ROWS; r++)
+            [[unroll]] for (uint r = 0; r < ROWS; r++) {
+                vec2 scale = scale_of_sums(scales[r][part]);
                 [[unroll]] for (uint c = 0; c < COLS; c++)
-                    acc[r * COLS + c] += sum[r * COLS + c] * scale[r].x
-                        + (SUM_OF_X ? x_sum[2 * c + (HALVES ? j >> 1 : 0)] * scale[r].y : 0.0);
+                    acc[r * COLS + c] += sum[r * COLS + c] * scale.x
+                        + (SUM_OF_X ? x_sum[2 * c + part] * scale.y : 0.0);
+            }
     }
 }
 

@@ -3,22 +3,26 @@
  * 32, then those of superblocks of 256; per block of 32 weights that is LOW, HIGH and SCALE bytes, per superblock SUPER
  * bytes.
  *   LOW 32: a signed byte a weight. LOW 16: byte j has weight j in its low nibble, weight j + 16 in the high one.
- *   LOW 8, HIGH 8: two bits a weight, weight j at bit 2 (j % 16) of word j / 16.   HIGH 4: weight j at bit j.
+ *   LOW 8, HIGH 8, HIGH 4: n = 2 or 1 bits a weight, so that a shift and a mask of a word give those of four weights,
+ *   in four bytes: of a word's weights 4k + j is at bits nk of byte j.
  * Rows end padded with zeros. ROW_INTERLEAVE rows of blocks take turns, 16 bytes each: 8 where a CPU's lanes take a row
  * each and so read memory in order, else 1. A row is known by the address of its first byte. Defines:
  *   row_at(w, i, row_size)      row i of the matrix at w
+ *   HALVES, PARTS               whether the two halves of a block have scales of their own; how many do
+ *   OFFSET                      whether weights are more than scale * quant
+ *   CENTRE, MINIMUM             what quants are too large by; whether there is an offset beyond that
+ *   load_scales(scales, row, b, n_cols)   of the parts of block b: (scale, offset)
  *   UNIT                        weights per unit, a multiple of 4 dividing 32
- *   load_unit(row, u, n_cols)   unit u of the row as UNIT/4 vec4s in unit_w[], to be multiplied by the scale it returns
- *   load_quad(row, q, n_cols)   weights 4q .. 4q + 3, final: little code, where a unit at once does not matter
+ *   load_unit_quants(row, u, n_cols), load_quad_quants(row, q, n_cols)   quants as floats: of unit u, in unit_w[]; or
+ *                               4q .. 4q + 3, which is little code, where a unit at once does not matter
+ *   load_unit(row, u, n_cols), load_quad(row, q, n_cols)   the same as weights
+ *   load_quants(q, row, b, n_cols), centred(q)   block b's quants as signed bytes, 16 in each of q[2], for types of
+ *                               LOW <= 32; those without CENTRE
  *   load_bits(row, b, n_cols)   what is worth loading at once of block b (32 weights)
  *   octet_words(bits, row, b, j)   the words of its weights 8j .. 8j + 7, to be loaded for many rows before any is
  *                                decoded:
  *   octet(w, words, bits, row, b, j, n_cols)   those weights' quants, for x times x_scale_of(column): see
- *                                scales_of_sums
- *   HALVES, OFFSET              whether the two halves of a block have scales of their own; whether there are offsets
- *   load_quants(q, row, b, n_cols)   block b's quants as signed bytes, 16 in each of q[2], for types of LOW <= 32
- *   CENTRE, centred(q)          what those are too large by, and what they are without
- *   MINIMUM                     whether there is an offset beyond that of CENTRE: that of scale_and_offset
+ *                                scale_of_sums
  */
 #if defined(W_F32)
 #define UNIT 4
@@ -82,6 +86,7 @@
 #define CENTRE 0
 #endif
 #define MINIMUM (OFFSET && CENTRE == 0)
+#define PARTS (HALVES ? 2 : 1)   /* of a block, that have scales of their own */
 
 #if LOW <= 32
 layout(constant_id = PD_ROW_INTERLEAVE_ID) const uint ROW_INTERLEAVE = 1;
@@ -110,8 +115,6 @@ vec4 bytes_signed(uint w)
 }
 
 vec4 bytes_unsigned(uint w) { return vec4(w & 0xffu, w >> 8 & 0xffu, w >> 16 & 0xffu, w >> 24); }
-vec4 pairs_of_bits(uint w) { return vec4(w & 3u, w >> 2 & 3u, w >> 4 & 3u, w >> 6 & 3u); }
-vec4 single_bits(uint w) { return vec4(w & 1u, w >> 1 & 1u, w >> 2 & 1u, w >> 3 & 1u); }
 
 /* Bytes of the row before its high bits, block scales and superblock scales. */
 uint high_at(uint n_cols) { return (n_cols >> 5) * LOW; }
@@ -120,42 +123,50 @@ uint super_at(uint n_cols) { return (n_cols >> 5) * (LOW + HIGH + SCALE); }
 
 uvec4 words_at(uvec2 row, uint u) { return pd_uvec4s(row).at[ROW_INTERLEAVE * u]; }   /* 16 bytes: unit u of such */
 uint word_at(uvec2 row, uint offset) { return pd_words(row).at[bytes_to(offset) >> 2]; }
-uint byte_at(uvec2 row, uint offset) { return word_at(row, offset) >> 8 * (offset & 3u) & 0xffu; }
 
-float half_at(uvec2 row, uint offset)
+/* Two words at once; as one of 64 bits where the device loads it as fast as 32. */
+uvec2 pair_at(uvec2 row, uint offset)
 {
-    vec2 pair = unpackHalf2x16(word_at(row, offset));
-    return (offset & 2u) == 0u ? pair.x : pair.y;
+#if defined(WIDE)
+    return unpackUint2x32(pd_pairs(row).at[bytes_to(offset) >> 3]);
+#else
+    return pd_uvec2s(row).at[bytes_to(offset) >> 3];
+#endif
 }
 
+uint byte_at(uvec2 row, uint offset) { return word_at(row, offset) >> 8 * (offset & 3u) & 0xffu; }
+
+/* Two bytes in the low half. */
+uint pair_of_bytes_at(uvec2 row, uint offset) { return word_at(row, offset) >> 8 * (offset & 2u); }
+float half_at(uvec2 row, uint offset) { return unpackHalf2x16(pair_of_bytes_at(row, offset)).x; }
+
 #if LOW > 32
-vec2 scale_and_offset(uvec2 row, uint b, uint h, uint n_cols) { return vec2(1.0, 0.0); }
+void load_scales(out vec2 scales[PARTS], uvec2 row, uint b, uint n_cols) { scales[0] = vec2(1.0, 0.0); }
 #else
-/* Weight = scale * quant + offset in half h (16 weights) of block b: (scale, offset). */
-vec2 scale_and_offset(uvec2 row, uint b, uint h, uint n_cols)
+vec2 signed_bytes(uint w) { return vec2(bitfieldExtract(int(w), 0, 8), bitfieldExtract(int(w), 8, 8)); }
+
+/* Weight = scale * quant + offset in each part of block b: (scale, offset). */
+void load_scales(out vec2 scales[PARTS], uvec2 row, uint b, uint n_cols)
 {
-#if defined(W_Q8_0) || defined(W_IQ4_NL)
-    return vec2(half_at(row, scale_at(n_cols) + 2 * b), 0.0);
-#elif defined(W_Q4_0) || defined(W_Q5_0)
-    float d = half_at(row, scale_at(n_cols) + 2 * b);
-    return vec2(d, -float(CENTRE) * d);
+#if defined(W_Q8_0) || defined(W_IQ4_NL) || defined(W_Q4_0) || defined(W_Q5_0)
+    scales[0] = vec2(1.0, -CENTRE) * half_at(row, scale_at(n_cols) + 2 * b);
 #elif defined(W_Q4_1) || defined(W_Q5_1)
-    return unpackHalf2x16(word_at(row, scale_at(n_cols) + 4 * b));
+    scales[0] = unpackHalf2x16(word_at(row, scale_at(n_cols) + 4 * b));
 #elif defined(W_IQ4_XS)
-    int scale = bitfieldExtract(int(byte_at(row, scale_at(n_cols) + b)), 0, 8);
-    return vec2(half_at(row, super_at(n_cols) + 2 * (b >> 3)) * float(scale), 0.0);
+    scales[0] = vec2(half_at(row, super_at(n_cols) + 2 * (b >> 3))
+        * signed_bytes(byte_at(row, scale_at(n_cols) + b)).x, 0.0);
 #elif defined(W_Q4_K) || defined(W_Q5_K)
     vec2 d = unpackHalf2x16(word_at(row, super_at(n_cols) + 4 * (b >> 3)));
-    uint pair = word_at(row, scale_at(n_cols) + 2 * b) >> 16 * (b & 1u);
-    return d * vec2(pair & 0xffu, -float(pair >> 8 & 0xffu));
+    uint pair = pair_of_bytes_at(row, scale_at(n_cols) + 2 * b);
+    scales[0] = d * vec2(pair & 0xffu, -float(pair >> 8 & 0xffu));
 #elif defined(W_Q2_K)
     vec2 d = unpackHalf2x16(word_at(row, super_at(n_cols) + 4 * (b >> 3)));
-    uint both = byte_at(row, scale_at(n_cols) + 2 * b + h);
-    return d * vec2(both & 15u, -float(both >> 4));
+    uint pair = pair_of_bytes_at(row, scale_at(n_cols) + 2 * b);
+    [[unroll]] for (uint h = 0; h < 2; h++, pair >>= 8) scales[h] = d * vec2(pair & 15u, -float(pair >> 4 & 15u));
 #elif defined(W_Q3_K) || defined(W_Q6_K)
-    int scale = bitfieldExtract(int(byte_at(row, scale_at(n_cols) + 2 * b + h)), 0, 8);
-    float d = half_at(row, super_at(n_cols) + 2 * (b >> 3)) * float(scale);
-    return vec2(d, -float(CENTRE) * d);
+    vec2 d = half_at(row, super_at(n_cols) + 2 * (b >> 3))
+        * signed_bytes(pair_of_bytes_at(row, scale_at(n_cols) + 2 * b));
+    [[unroll]] for (uint h = 0; h < 2; h++) scales[h] = vec2(1.0, -CENTRE) * d[h];
 #endif
 }
 
@@ -170,29 +181,6 @@ uint iq4_byte(uint nibble)
 
 float iq4_value(uint nibble) { return float(bitfieldExtract(int(iq4_byte(nibble)), 0, 8)); }
 #endif
-
-/* Quants 4i .. 4i + 3 of a block, from the words that hold their low and high bits. */
-vec4 quad_of(uint i, uint low, uint high)
-{
-#if LOW == 32
-    return bytes_signed(low);
-#elif defined(W_IQ4_NL) || defined(W_IQ4_XS)
-    uint w = low >> (i & 4u);
-    return vec4(iq4_value(w & 15u), iq4_value(w >> 8 & 15u), iq4_value(w >> 16 & 15u), iq4_value(w >> 24 & 15u));
-#else
-#if LOW == 16
-    vec4 q = bytes_unsigned(low >> (i & 4u) & 0x0f0f0f0fu);
-#else
-    vec4 q = pairs_of_bits(low >> 8 * (i & 3u));
-#endif
-#if HIGH == 4
-    q += single_bits(high >> 4 * i) * (LOW == 16 ? 16.0 : 4.0);
-#elif HIGH == 8
-    q += pairs_of_bits(high >> 8 * (i & 3u)) * 16.0;
-#endif
-    return q;
-#endif
-}
 #endif
 
 #if LOW <= 16
@@ -211,22 +199,13 @@ uvec2 high_words(uvec2 row, uint b, uint n_cols)
 #if HIGH == 4
     return uvec2(word_at(row, high_at(n_cols) + 4 * b));
 #elif HIGH == 8
-    return uvec2(word_at(row, high_at(n_cols) + 8 * b), word_at(row, high_at(n_cols) + 8 * b + 4));
+    return pair_at(row, high_at(n_cols) + 8 * b);
 #else
     return uvec2(0);
 #endif
 }
 
-/* Four pairs of bits, and four bits, to the low ends of four bytes. */
-uint spread_pairs(uint w)
-{
-    w &= 0xffu;
-    return (w | w << 6 | w << 12 | w << 18) & 0x03030303u;
-}
-
-uint spread_bits(uint w) { return (w & 0xfu) * 0x00204081u & 0x01010101u; }
-
-/* quad_of as signed bytes. */
+/* Quants 4i .. 4i + 3 of a block as bytes, from the words that hold their low and high bits. */
 uint bytes_of(uint i, uint low, uint high)
 {
 #if defined(W_IQ4_NL) || defined(W_IQ4_XS)
@@ -234,10 +213,25 @@ uint bytes_of(uint i, uint low, uint high)
     return iq4_byte(w & 15u) | iq4_byte(w >> 8 & 15u) << 8 | iq4_byte(w >> 16 & 15u) << 16
         | iq4_byte(w >> 24 & 15u) << 24;
 #else
-    uint q = LOW == 16 ? low >> (i & 4u) & 0x0f0f0f0fu : spread_pairs(low >> 8 * (i & 3u));
-    if (HIGH == 4) q |= spread_bits(high >> 4 * i) << (LOW == 16 ? 4 : 2);
-    if (HIGH == 8) q |= spread_pairs(high >> 8 * (i & 3u)) << 4;
+    uint q = LOW == 16 ? low >> (i & 4u) & 0x0f0f0f0fu : low >> 2 * (i & 3u) & 0x03030303u;
+    if (HIGH == 4) q |= (high >> i & 0x01010101u) << (LOW == 16 ? 4 : 2);
+    if (HIGH == 8) q |= (high >> 2 * (i & 3u) & 0x03030303u) << 4;
     return q;
+#endif
+}
+#endif
+
+#if LOW <= 32
+/* The same as floats. */
+vec4 quad_of(uint i, uint low, uint high)
+{
+#if LOW == 32
+    return bytes_signed(low);
+#elif defined(W_IQ4_NL) || defined(W_IQ4_XS)
+    uint w = low >> (i & 4u);
+    return vec4(iq4_value(w & 15u), iq4_value(w >> 8 & 15u), iq4_value(w >> 16 & 15u), iq4_value(w >> 24 & 15u));
+#else
+    return bytes_unsigned(bytes_of(i, low, high));
 #endif
 }
 #endif
@@ -258,40 +252,31 @@ void load_quants(out uvec4 q[2], uvec2 row, uint b, uint n_cols)
 }
 #endif
 
-float load_unit(uvec2 row, uint u, uint n_cols)
+void load_unit_quants(uvec2 row, uint u, uint n_cols)
 {
 #if defined(W_F32)
     unit_w[0] = uintBitsToFloat(words_at(row, u));
-    return 1.0;
 #elif defined(W_F16)
     uvec4 w = words_at(row, u);
     unit_w[0] = vec4(unpackHalf2x16(w.x), unpackHalf2x16(w.y));
     unit_w[1] = vec4(unpackHalf2x16(w.z), unpackHalf2x16(w.w));
-    return 1.0;
 #elif defined(W_BF16)
     uvec4 w = words_at(row, u);
     unit_w[0] = uintBitsToFloat(uvec4(w.x << 16, w.x & 0xffff0000u, w.y << 16, w.y & 0xffff0000u));
     unit_w[1] = uintBitsToFloat(uvec4(w.z << 16, w.z & 0xffff0000u, w.w << 16, w.w & 0xffff0000u));
-    return 1.0;
-#elif defined(W_Q8_0)
-    uvec4 w = words_at(row, u);
-    [[unroll]] for (uint i = 0; i < 4; i++) unit_w[i] = bytes_signed(w[i]);
-    return scale_and_offset(row, u >> 1, 0, n_cols).x;
+#elif LOW == 32
+    [[unroll]] for (uint h = 0; h < UNIT / 16; h++) {
+        uvec4 w = words_at(row, UNIT / 16 * u + h);
+        [[unroll]] for (uint i = 0; i < 4; i++) unit_w[4 * h + i] = bytes_signed(w[i]);
+    }
 #else
     uvec4 low = low_words(row, u);
     uvec2 high = high_words(row, u, n_cols);
-    [[unroll]] for (uint h = 0; h < 2; h++) {
-        vec2 scale = scale_and_offset(row, u, h, n_cols);
-        [[unroll]] for (uint k = 0; k < 4; k++) {
-            uint i = 4 * h + k;
-            unit_w[i] = fma(quad_of(i, low[LOW == 16 ? k : h], high[h]), scale.xxxx, scale.yyyy);
-        }
-    }
-    return 1.0;
+    [[unroll]] for (uint i = 0; i < 8; i++) unit_w[i] = quad_of(i, low[LOW == 16 ? i & 3u : i >> 2], high[i >> 2]);
 #endif
 }
 
-vec4 load_quad(uvec2 row, uint q, uint n_cols)
+vec4 load_quad_quants(uvec2 row, uint q, uint n_cols)
 {
 #if defined(W_F32)
     return uintBitsToFloat(words_at(row, q));
@@ -315,41 +300,30 @@ vec4 load_quad(uvec2 row, uint q, uint n_cols)
 #elif HIGH == 8
     high = word_at(row, high_at(n_cols) + 8 * b + 4 * (i >> 2));
 #endif
-    vec2 scale = scale_and_offset(row, b, i >> 2, n_cols);
-    return fma(quad_of(i, low, high), scale.xxxx, scale.yyyy);
+    return quad_of(i, low, high);
 #endif
 }
 
-/* A unit as load_unit gives it, in parts: quad q of the row's, and the scale of unit u. */
-vec4 load_quad_of_unit(uvec2 row, uint q, uint n_cols)
+vec4 weights_of(vec4 quants, vec2 scale) { return fma(quants, scale.xxxx, scale.yyyy); }
+
+void load_unit(uvec2 row, uint u, uint n_cols)
 {
-#if LOW == 32
-    return bytes_signed(word_at(row, 4 * q));
-#else
-    return load_quad(row, q, n_cols);
-#endif
+    vec2 scales[PARTS];
+    load_unit_quants(row, u, n_cols);
+    load_scales(scales, row, u * UNIT / 32, n_cols);
+    [[unroll]] for (uint i = 0; i < UNIT / 4 && LOW <= 32; i++)
+        unit_w[i] = weights_of(unit_w[i], scales[HALVES ? i >> 2 : 0]);
 }
 
-float scale_of_unit(uvec2 row, uint u, uint n_cols)
+vec4 load_quad(uvec2 row, uint q, uint n_cols)
 {
-#if LOW == 32
-    return scale_and_offset(row, u >> 1, 0, n_cols).x;
-#else
-    return 1.0;
-#endif
+    vec2 scales[PARTS];
+    load_scales(scales, row, q >> 3, n_cols);
+    vec4 quants = load_quad_quants(row, q, n_cols);
+    return LOW > 32 ? quants : weights_of(quants, scales[HALVES ? q >> 2 & 1u : 0]);
 }
 
 /* ---- block by block ---- */
-
-/* Two words at once, where the device loads 64 bits as fast as 32. */
-uvec2 pair_at(uvec2 row, uint offset)
-{
-#if defined(WIDE)
-    return unpackUint2x32(pd_pairs(row).at[bytes_to(offset) >> 3]);
-#else
-    return uvec2(word_at(row, offset), word_at(row, offset + 4));
-#endif
-}
 
 struct block_bits {
     uvec2 low[LOW <= 16 ? LOW / 8 : 1], high;
@@ -360,11 +334,7 @@ block_bits load_bits(uvec2 row, uint b, uint n_cols)
     block_bits bits;
 #if LOW <= 16
     [[unroll]] for (uint i = 0; i < LOW / 8; i++) bits.low[i] = pair_at(row, b * LOW + 8 * i);
-#endif
-#if HIGH == 4
-    bits.high = uvec2(word_at(row, high_at(n_cols) + 4 * b));
-#elif HIGH == 8
-    bits.high = pair_at(row, high_at(n_cols) + 8 * b);
+    bits.high = high_words(row, b, n_cols);
 #endif
     return bits;
 }
@@ -405,12 +375,8 @@ uint place_of(uint i)
 float x_scale_of(uint i) { return uintBitsToFloat((127u - place_of(i)) << 23); }
 bool in_sum_of_x(uint i) { return LOW != 32 || (i & 3u) < 3; }
 
-/* Of the octets of half h: what their sum of products, and that of x, count. */
-vec2 scales_of_sums(uvec2 row, uint b, uint h, uint n_cols)
-{
-    vec2 scale = scale_and_offset(row, b, h, n_cols);
-    return LOW == 32 ? vec2(scale.x, -128.0 * scale.x) : scale;
-}
+/* Of the octets of a part: what their sum of products, and that of x, count. */
+vec2 scale_of_sums(vec2 scale) { return LOW == 32 ? vec2(scale.x, -128.0 * scale.x) : scale; }
 
 vec4 quants_in_place(uint low, bool upper)
 {

@@ -169,29 +169,21 @@ uint32_t pd_device_row_size(enum pd_dtype dtype, uint32_t n)
     return (uint32_t)pd_align(used_size(dtype, n), 16);
 }
 
-static void put_low(const struct layout *l, uint8_t *dst, const uint8_t *q)
+/* n bits of each of 32 weights, from bit `shift` on: of the 32 / n weights of a word, weight 4k + j is at bits nk of
+ * byte j. */
+static void put_bits(uint8_t *dst, const uint8_t *q, int n, int shift)
 {
-    if (l->low == 16)
-        for (int j = 0; j < 16; j++) dst[j] = (uint8_t)((q[j] & 15) | (q[j + 16] & 15) << 4);
-    else
-        for (int j = 0; j < 8; j++)
-            dst[j] = (uint8_t)((q[4 * j] & 3) | (q[4 * j + 1] & 3) << 2 | (q[4 * j + 2] & 3) << 4
-                | (q[4 * j + 3] & 3) << 6);
+    int mask = (1 << n) - 1, n_quads = 8 / n;
+    memset(dst, 0, (size_t)4 * n);
+    for (int e = 0; e < 32; e++) {
+        int word = e / (4 * n_quads), quad = e / 4 % n_quads;
+        dst[4 * word + e % 4] |= (uint8_t)((q[e] >> shift & mask) << n * quad);
+    }
 }
 
-static void put_high(const struct layout *l, uint8_t *dst, const uint8_t *q)
+static void put_nibbles(uint8_t *dst, const uint8_t *q)
 {
-    int shift = l->low == 16 ? 4 : 2;
-    if (l->high == 4)
-        for (int j = 0; j < 4; j++) {
-            int bits = 0;
-            for (int k = 0; k < 8; k++) bits |= (q[8 * j + k] >> shift & 1) << k;
-            dst[j] = (uint8_t)bits;
-        }
-    else if (l->high == 8)
-        for (int j = 0; j < 8; j++)
-            dst[j] = (uint8_t)(q[4 * j] >> 4 | q[4 * j + 1] >> 4 << 2 | q[4 * j + 2] >> 4 << 4
-                | q[4 * j + 3] >> 4 << 6);
+    for (int j = 0; j < 16; j++) dst[j] = (uint8_t)((q[j] & 15) | (q[j + 16] & 15) << 4);
 }
 
 /* Q8_0's blocks: a fp16 scale, then a byte a weight. */
@@ -213,8 +205,9 @@ static void row_of_blocks(enum pd_dtype dtype, uint8_t *dst, const uint8_t *src,
     for (uint32_t b = 0; b < n_blocks; b += per_block, src += pd_dtypes[dtype].block_size) {
         l->take(&block, src);
         for (uint32_t i = 0; i < per_block; i++, low += l->low, high += l->high) {
-            put_low(l, low, block.q + 32 * i);
-            put_high(l, high, block.q + 32 * i);
+            if (l->low == 16) put_nibbles(low, block.q + 32 * i);
+            else put_bits(low, block.q + 32 * i, 2, 0);
+            if (l->high) put_bits(high, block.q + 32 * i, l->high / 4, l->low == 16 ? 4 : 2);
         }
         memcpy(scale, block.scale, (size_t)per_block * l->scale);
         memcpy(super, block.super, l->super);
