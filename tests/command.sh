@@ -32,6 +32,15 @@ run() {
     status=$?
 }
 
+# packages PACKAGE...: from PyPI, for $folder/venv/bin/python. False, after a word, where they cannot be had.
+packages() {
+    if python3 -m venv "$folder/venv" >"$folder/out" 2>&1; then
+        "$folder/venv/bin/pip" install -q "$@" >"$folder/out" 2>&1 && return
+    fi
+    echo "skipped: $* cannot be installed: $(tail -1 "$folder/out")"
+    false
+}
+
 # The names of all kernels, a line each.
 kernels() { printf '#define PD_KERNEL(name, ...) name\n#include "kernels.def"\n' | cc -E -P -I "$source/shaders" - | xargs -n1; }
 

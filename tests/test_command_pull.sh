@@ -1,10 +1,14 @@
 #!/usr/bin/env bash
 # peridot pull from tests/hub.py, which answers as huggingface.co does: the cache's layout, what is fetched of a model,
-# what a cut or wrong answer leaves, tokens, and names that would lead out of the cache. With PERIDOT_PYTHON, a Python
-# that has huggingface_hub, that library reads the cache and fetches from the same server.
+# what a cut or wrong answer leaves, tokens, and names that would lead out of the cache. With PERIDOT_TEST_ALL,
+# huggingface_hub reads the cache and fetches from the same server: that of PERIDOT_PYTHON, a Python that has it, or of
+# PyPI.
 . "$(dirname "$0")/command.sh"
 
 command -v python3 >/dev/null || { echo "skipped: python3 is not there"; exit 0; }
+if [ "${PERIDOT_TEST_ALL:-}" ] && [ ! "${PERIDOT_PYTHON:-}" ] && packages huggingface_hub==2.4.0; then
+    PERIDOT_PYTHON=$folder/venv/bin/python
+fi
 golden=$source/tests/golden
 repos=$folder/repos
 log=$folder/log
