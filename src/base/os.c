@@ -1,6 +1,7 @@
 /* What of os.h is the same on every system. */
 #include "base/os.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,4 +33,13 @@ char *pd_string_copy(const char *s)
     size_t size = strlen(s) + 1;
     char *copy = malloc(size);
     return copy ? memcpy(copy, s, size) : NULL;
+}
+
+peridot_status pd_writer_write(struct pd_writer *w, const void *data, size_t size)
+{
+    if (size && fwrite(data, 1, size, w->file) != size)
+        return pd_fail(PERIDOT_ERROR_IO, "%s: %s after %llu bytes", w->path, strerror(errno),
+                       (unsigned long long)w->offset);
+    w->offset += size;
+    return PERIDOT_OK;
 }

@@ -250,15 +250,6 @@ peridot_status pd_private_write(struct pd_writer *out, const char *folder, const
 
 /* ---- writing ---- */
 
-peridot_status pd_writer_write(struct pd_writer *w, const void *data, size_t size)
-{
-    if (size && fwrite(data, 1, size, w->file) != size)
-        return pd_fail(PERIDOT_ERROR_IO, "%s: %s after %llu bytes", w->path, strerror(errno),
-                       (unsigned long long)w->offset);
-    w->offset += size;
-    return PERIDOT_OK;
-}
-
 uint64_t pd_writer_available(const struct pd_writer *w)
 {
     struct statvfs fs;
