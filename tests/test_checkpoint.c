@@ -250,6 +250,77 @@ static void test_file_gguf(void **state)
     remove_all();
 }
 
+/* ---- a GGUF in parts ---- */
+
+/* The golden model: part `part` of n, by its own account of `says`, with the tensors whose index is `part` modulo n, and
+ * with the keys in the first. */
+static void write_part(const struct pd_checkpoint *c, const char *name, uint32_t part, uint32_t n, uint32_t says)
+{
+    static const uint8_t zeros[32];
+    struct pd_gguf_writer *w;
+    EXPECT_OK(pd_gguf_writer_open(&w, in_folder(name)));
+    for (size_t i = 0; part == 0 && i < pd_checkpoint_n_meta(c); i++)
+        pd_gguf_writer_add_meta(w, pd_checkpoint_meta(c, i));
+    pd_gguf_writer_add_u32(w, "split.no", part);
+    pd_gguf_writer_add_u32(w, "split.count", says);
+    pd_gguf_writer_add_u32(w, "split.tensors.count", (uint32_t)pd_checkpoint_n_tensors(c));
+    for (size_t i = part; i < pd_checkpoint_n_tensors(c); i += n) {
+        const struct pd_tensor *t = pd_checkpoint_tensor(c, i);
+        pd_gguf_writer_add_tensor(w, t->name, t->dtype, t->n_dims, t->shape);
+    }
+    EXPECT_OK(pd_gguf_writer_begin(w));
+    for (size_t i = part; i < pd_checkpoint_n_tensors(c); i += n) {
+        const struct pd_tensor *t = pd_checkpoint_tensor(c, i);
+        EXPECT_OK(pd_gguf_writer_write(w, t->data, t->size));
+        EXPECT_OK(pd_gguf_writer_write(w, zeros, pd_align(t->size, 32) - t->size));
+    }
+    EXPECT_OK(pd_gguf_writer_commit(w));
+}
+
+#define PART(i) "m-0000" #i "-of-00003.gguf"
+#define PARTS_REFUSED(name, ...)                                                                          \
+    do {                                                                                                  \
+        struct pd_checkpoint *refused_checkpoint;                                                         \
+        EXPECT_FAILURE(pd_checkpoint_open(&refused_checkpoint, in_folder(name), true), __VA_ARGS__);      \
+        assert_null(refused_checkpoint);                                                                  \
+    } while (0)
+
+static void test_parts(void **state)
+{
+    (void)state;
+    static const char *const names[] = {PART(1), PART(2), PART(3)};
+    struct pd_checkpoint *whole, *c;
+    EXPECT_OK(pd_checkpoint_open(&whole, PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", true));
+    for (uint32_t i = 0; i < 3; i++) write_part(whole, names[i], i, 3, 3);
+    EXPECT_OK(pd_checkpoint_open(&c, in_folder(PART(1)), true));
+    assert_int_equal(pd_checkpoint_n_tensors(c), pd_checkpoint_n_tensors(whole));
+    for (size_t i = 0; i < pd_checkpoint_n_tensors(whole); i++) {
+        const struct pd_tensor *want = pd_checkpoint_tensor(whole, i), *got = pd_checkpoint_find(c, want->name);
+        assert_non_null(got);
+        assert_int_equal(got->size, want->size);
+        assert_memory_equal(got->data, want->data, want->size);
+        assert_non_null(strstr(got->file, names[i % 3]));
+    }
+    EXPECT_FAILURE(pd_checkpoint_check_output(c, in_folder(PART(2))), PERIDOT_ERROR_IO, PART(2), "is read");
+    pd_checkpoint_close(c);
+    PARTS_REFUSED(PART(2), PERIDOT_ERROR_ARGUMENT, "part 2", "3 files", "give the first");
+    write_part(whole, PART(3), 1, 3, 3);
+    PARTS_REFUSED(PART(1), PERIDOT_ERROR_FORMAT, PART(3), "part 2 of 3", "not 3 of 3");
+    write_part(whole, PART(3), 2, 4, 3);
+    PARTS_REFUSED(PART(1), PERIDOT_ERROR_FORMAT, PART(1), "split.tensors.count");
+    write_part(whole, PART(3), 2, 3, 3);
+    write_part(whole, PART(2), 1, 3, 4);
+    PARTS_REFUSED(PART(1), PERIDOT_ERROR_FORMAT, PART(2), "part 2 of 4");
+    remove(in_folder(PART(2)));
+    PARTS_REFUSED(PART(1), PERIDOT_ERROR_IO, PART(2), "No such file");
+    write_part(whole, "x.gguf", 0, 3, 3);
+    PARTS_REFUSED("x.gguf", PERIDOT_ERROR_FORMAT, "x.gguf", "-00001-of-00003.gguf");
+    remove(in_folder("x.gguf"));
+    remove(in_folder(PART(1)));
+    remove(in_folder(PART(3)));
+    pd_checkpoint_close(whole);
+}
+
 /* ---- the golden models ---- */
 
 /* What a model will be is known without loading it. */
@@ -315,6 +386,7 @@ int main(void)
         cmocka_unit_test(test_single), cmocka_unit_test(test_missing),   cmocka_unit_test(test_json),
         cmocka_unit_test(test_shards), cmocka_unit_test(test_index),     cmocka_unit_test(test_types),
         cmocka_unit_test(test_file_hf), cmocka_unit_test(test_file_gguf), cmocka_unit_test(test_golden),
+        cmocka_unit_test(test_parts),
         cmocka_unit_test(test_file_model),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -39,7 +39,7 @@ void pd_pace_took(struct pd_pace *p, uint32_t n, double flop, double seconds)
 {
     flop *= (double)filled(p, n) / n;
     if (differ(flop, p->last.flop)) p->other = p->last;
-    else if (differ(seconds, p->last.seconds)) p->other = (struct pd_timed_work){0};   /* the device changed its speed */
+    else if (differ(seconds, p->last.seconds)) p->other = (struct pd_timed_work){0};   /* the device changed speed */
     p->last = (struct pd_timed_work){flop, fmax(seconds, 1e-6)};
 }
 
@@ -78,8 +78,8 @@ static double tokens_within_or_few(const struct pd_pace *p, double seconds, doub
     return tokens_within(p, fmax(seconds, SLOWER * seconds_of(p, token)), token);
 }
 
-/* Of the tokens that are multiplied at once. A single one may have a kernel of its own: the line through it and a larger
- * chunk is then too high between them, and their share of that chunk counts. */
+/* Of the tokens that are multiplied at once. A single one may have a kernel of its own: the line through it and a
+ * larger chunk is then too high between them, and their share of that chunk counts. */
 static double seconds_at_once(const struct pd_pace *p, double flop)
 {
     double share = p->other.flop > flop ? p->other.seconds * flop / p->other.flop : INFINITY;

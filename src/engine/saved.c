@@ -104,7 +104,7 @@ static peridot_status write_all(struct pd_writer *w, const struct pd_sequence *q
 peridot_status pd_sequence_save(const struct pd_sequence *q, const struct pd_model *model, const char *path)
 {
     struct pd_writer w;
-    PD_TRY(pd_writer_check(path, pd_checkpoint_path(model->checkpoint)));
+    PD_TRY(pd_checkpoint_check_output(model->checkpoint, path));
     PD_TRY(pd_writer_open(&w, path));
     peridot_status status = write_all(&w, q, model);
     if (status == PERIDOT_OK) return pd_writer_commit(&w);

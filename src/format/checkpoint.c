@@ -1,6 +1,6 @@
 #include "format/checkpoint.h"
 
-#include "format/gguf.h"
+#include "format/gguf_parts.h"
 #include "format/hf.h"
 
 #include <stdlib.h>
@@ -8,8 +8,7 @@
 struct pd_checkpoint {
     enum pd_checkpoint_kind kind;
     char *path;
-    struct pd_map map;       /* of the GGUF file */
-    struct pd_gguf gguf;
+    struct pd_gguf_parts gguf;
     struct pd_hf hf;
     const struct pd_tensor_list *tensors;   /* of the one or the other */
 };
@@ -18,8 +17,7 @@ static peridot_status open_gguf(struct pd_checkpoint *c)
 {
     c->kind = PD_CHECKPOINT_GGUF;
     c->tensors = &c->gguf.tensors;
-    PD_TRY(pd_map_open(&c->map, c->path));
-    return pd_gguf_parse(&c->gguf, c->map.data, c->map.size, c->path);
+    return pd_gguf_parts_open(&c->gguf, c->path);
 }
 
 static peridot_status open_hf(struct pd_checkpoint *c, bool with_tensors)
@@ -54,18 +52,22 @@ peridot_status pd_checkpoint_open(struct pd_checkpoint **out, const char *path, 
 
 peridot_status pd_checkpoint_check(peridot_status status, const struct pd_checkpoint *c)
 {
-    status = pd_map_check(status, &c->map, c->path);
-    return pd_hf_check(status, &c->hf);
+    return pd_hf_check(pd_gguf_parts_check(status, &c->gguf), &c->hf);
 }
 
 void pd_checkpoint_close(struct pd_checkpoint *c)
 {
     if (!c) return;
-    pd_gguf_free(&c->gguf);
-    pd_map_close(&c->map);
+    pd_gguf_parts_close(&c->gguf);
     pd_hf_close(&c->hf);
     free(c->path);
     free(c);
+}
+
+peridot_status pd_checkpoint_check_output(const struct pd_checkpoint *c, const char *path)
+{
+    for (size_t i = 0; i < c->gguf.n; i++) PD_TRY(pd_writer_check(path, c->gguf.paths[i]));
+    return pd_writer_check(path, c->path);
 }
 
 enum pd_checkpoint_kind pd_checkpoint_kind(const struct pd_checkpoint *c) { return c->kind; }
@@ -83,10 +85,10 @@ const struct pd_tensor *pd_checkpoint_find(const struct pd_checkpoint *c, const 
 /* yyjson takes NULL for a document: no root. */
 yyjson_val *pd_checkpoint_config(const struct pd_checkpoint *c) { return yyjson_doc_get_root(c->hf.config); }
 
-size_t pd_checkpoint_n_meta(const struct pd_checkpoint *c) { return c->gguf.n_meta; }
-const struct pd_meta *pd_checkpoint_meta(const struct pd_checkpoint *c, size_t i) { return &c->gguf.meta[i]; }
+size_t pd_checkpoint_n_meta(const struct pd_checkpoint *c) { return c->gguf.n ? c->gguf.parts[0].n_meta : 0; }
+const struct pd_meta *pd_checkpoint_meta(const struct pd_checkpoint *c, size_t i) { return &c->gguf.parts[0].meta[i]; }
 
 const struct pd_meta *pd_checkpoint_find_meta(const struct pd_checkpoint *c, const char *key)
 {
-    return pd_gguf_find_meta(&c->gguf, key);
+    return c->gguf.n ? pd_gguf_find_meta(&c->gguf.parts[0], key) : NULL;
 }

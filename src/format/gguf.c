@@ -180,14 +180,6 @@ static peridot_status read_all_meta(struct reader *r, uint64_t n)
 /* What the keys say about the file itself. */
 static peridot_status apply_meta(struct pd_gguf *g, const char *path)
 {
-    uint64_t n_parts, part = 0;
-    const struct pd_meta *split = pd_gguf_find_meta(g, "split.count"), *number = pd_gguf_find_meta(g, "split.no");
-    if (split && pd_meta_uint(&n_parts, split, 0) && n_parts > 1) {
-        if (number) pd_meta_uint(&part, number, 0);
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
-                       "%s: part %llu of a model split in %llu files (split.count); join them first", path,
-                       (ull)part + 1, (ull)n_parts);
-    }
     const struct pd_meta *alignment = pd_gguf_find_meta(g, "general.alignment");
     g->alignment = 32;
     if (!alignment) return PERIDOT_OK;

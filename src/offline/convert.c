@@ -155,11 +155,6 @@ static bool is_own_key(const char *key)
 
 static peridot_status copy_metadata(struct pd_gguf_writer *w, const struct pd_checkpoint *c)
 {
-    const struct pd_meta *split = pd_checkpoint_find_meta(c, "split.count");
-    uint64_t count;
-    if (split && pd_meta_uint(&count, split, 0) && count > 1)
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: is one of %llu parts of a model; put them together first",
-                       pd_checkpoint_path(c), (unsigned long long)count);
     for (size_t i = 0; i < pd_checkpoint_n_meta(c); i++)
         if (!is_own_key(pd_checkpoint_meta(c, i)->key)) pd_gguf_writer_add_meta(w, pd_checkpoint_meta(c, i));
     return PERIDOT_OK;
@@ -273,7 +268,8 @@ peridot_status pd_convert(const char *dst_path, const char *src_path, const peri
     PD_TRY(pd_writer_check(dst_path, src_path));
     PD_TRY(pd_checkpoint_open(&c, src_path, true));
     struct job j = {.params = params, .path = dst_path};
-    peridot_status status = convert(&j, c, &config, dtype, stats);
+    peridot_status status = pd_checkpoint_check_output(c, dst_path);
+    if (status == PERIDOT_OK) status = convert(&j, c, &config, dtype, stats);
     pd_config_free(&config);
     pd_checkpoint_close(c);
     return status;
