@@ -369,6 +369,8 @@ PERIDOT_API uint64_t peridot_model_memory(const peridot_model *model);
 
 /* ---- session ---------------------------------------------------------------------------------------------------- */
 
+#define PERIDOT_DRAFT_AUTO UINT32_MAX
+
 /* Numbers of the cache. Q8_0: 8-bit integers, and a 16-bit scale for each block of 32 along a head: 34 bytes for 32
  * numbers, against 64 in fp16 (scales take whole words: a head of 32 has 36 bytes). A number moves by 0.4 % of its
  * block's largest at most, and the perplexity of a text by far less than 0.2 %. */
@@ -385,6 +387,10 @@ typedef struct peridot_session_params {
                                   times ctx */
     uint64_t snapshot_size;    /* bytes of the host's memory at most for places to go back to, where the device has no
                                   pages left for them: see peridot_sequence_truncate; 0: 1 GiB */
+    /* Tokens that a request's draft has at most, up to 31, or PERIDOT_DRAFT_AUTO: as many as one reading of the weights
+     * serves beside the next token. 0: requests have no drafts. A session with drafts takes kernels that give a token
+     * the same bits whatever others are in the step, as one with several sequences does. */
+    uint32_t n_draft;
 } peridot_session_params;
 
 /* params may be NULL. */
@@ -561,6 +567,7 @@ typedef struct peridot_stats {
                                       prompt) */
     double first_token_s;          /* from the call to the first token's callback */
     uint64_t decode_read_size;     /* bytes of weights and cache read by all decode steps */
+    uint64_t n_drafted, n_accepted;    /* tokens of drafts, and those of them that are in the text */
 } peridot_stats;
 
 /* A prompt that is to be continued. */
@@ -584,7 +591,21 @@ typedef struct peridot_request_params {
     /* Other prompts are likely to begin with the first so many tokens too, as with a system prompt: the sequence can be
      * forked there, and go back, wherever layers with windows are by then. 0: none. */
     size_t n_shared;
+    /* Speculative decoding: up to so many tokens that are likely to come (a draft) are evaluated with the next one, in
+     * a step that takes little longer, and are kept as far as the chain draws them. Every token is drawn from the same
+     * logits and by the same random number as without drafts, so the text is the same. At most the session's n_draft;
+     * PERIDOT_DRAFT_AUTO: as many, but none for a while where steps with a draft took longer for the tokens that they
+     * gave than steps without. 0: no drafts. */
+    uint32_t n_draft;
+    /* Drafts come from a smaller model with the same vocabulary: a sequence, for this request alone, of a session of
+     * that model, which takes the same tokens. NULL: drafts are looked up: what followed where the last tokens of the
+     * sequence were in it before. */
+    peridot_sequence *draft;
 } peridot_request_params;
+
+/* Fails, and says why, where `draft` cannot draft for the model: its tokens are others. Either may have more of
+ * them. */
+PERIDOT_API peridot_status peridot_draft_check(const peridot_model *draft, const peridot_model *model);
 
 /* Evaluates the prompt, then samples and evaluates up to n_max tokens, until a stop token, a stop text, the end of the
  * context or the callback's false. Steps are queued ahead on the device where the chain is greedy or has a top_k which,

@@ -21,6 +21,7 @@ struct peridot_session {
     peridot_model *model;
     struct peridot_request *requests[PD_MAX_SEQUENCES];
     size_t n_requests;
+    const peridot_model *draft_model;  /* whose vocabulary was found to be the model's; NULL: none yet */
 };
 
 struct peridot_sequence {

@@ -1,6 +1,7 @@
 #include "api/request.h"
 
 #include "api/params.h"
+#include "base/num.h"
 #include "base/os.h"
 
 #include <stdlib.h>
@@ -74,6 +75,45 @@ static peridot_status replay(peridot_request *r, const int32_t *replied, size_t 
     return status;
 }
 
+peridot_status peridot_draft_check(const peridot_model *draft, const peridot_model *model)
+{
+    const struct pd_tokenizer *a = draft->vocab.tokenizer, *b = model->vocab.tokenizer;
+    struct pd_text_buffer text = {0};
+    peridot_status status = PERIDOT_OK;
+    uint32_t n = a && b ? (uint32_t)pd_min(pd_tokenizer_size(a), pd_tokenizer_size(b)) : 0;
+    if (draft->m.config.head != PERIDOT_HEAD_LANGUAGE || n == 0)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s cannot draft for %s: it writes no text", draft->info.name,
+                       model->info.name);
+    for (uint32_t id = 0; id < n && status == PERIDOT_OK; id++) {
+        text.size = 0;
+        status = pd_tokenizer_spell(&text, a, (int32_t)id);
+        size_t size = text.size;
+        if (status == PERIDOT_OK) status = pd_tokenizer_spell(&text, b, (int32_t)id);
+        if (status == PERIDOT_OK && (text.size != 2 * size || (size && memcmp(text.data, text.data + size, size) != 0)))
+            status = pd_fail(PERIDOT_ERROR_ARGUMENT,
+                             "%s cannot draft for %s: token %u is another one in its vocabulary", draft->info.name,
+                             model->info.name, id);
+    }
+    free(text.data);
+    return status;
+}
+
+static peridot_status begin_draft(struct pd_draft *draft, peridot_session *session, const peridot_request_params *p)
+{
+    peridot_session *own = p->draft ? p->draft->session : NULL;
+    draft->automatic = p->n_draft == PERIDOT_DRAFT_AUTO;
+    draft->n_most = (uint32_t)pd_min(p->n_draft, session->s->n_draft);
+    if (p->n_draft && !session->s->n_draft)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "the session was created without room for drafts");
+    if (!own || p->n_draft == 0) return PERIDOT_OK;
+    if (own == session) return pd_fail(PERIDOT_ERROR_ARGUMENT, "a draft's sequence is of a session of its own");
+    if (session->draft_model != own->model) PD_TRY(peridot_draft_check(own->model, session->model));
+    session->draft_model = own->model;
+    draft->session = own->s;
+    draft->sequence = p->draft->q;
+    return PERIDOT_OK;
+}
+
 static peridot_status begin(peridot_request *r, const peridot_request_params *p, const int32_t *prompt)
 {
     struct pd_sequence *q = r->sequence->q;
@@ -92,6 +132,7 @@ static peridot_status begin(peridot_request *r, const peridot_request_params *p,
     r->r = (struct pd_request){.prompt = {.sequence = q, .tokens = prompt, .n_left = n}, .n_shared = p->n_shared,
         .n_max = p->n_max, .logits = p->logits ? take_logits : NULL, .token = take_token,
         .progress = p->progress ? tell_progress : NULL, .user = r};
+    PD_TRY(begin_draft(&r->r.draft, r->sequence->session, p));
     PD_TRY(pd_request_begin(&r->r, r->sequence->session->s));
     if (n) pd_sampler_begin_value(&q->sampler, (uint32_t)(q->pos + n - n_replied));
     return n_replied ? replay(r, prompt + n - n_replied, n_replied) : PERIDOT_OK;
@@ -114,7 +155,8 @@ static void write_stats(const peridot_request *r, peridot_stats *stats)
 {
     const peridot_stats result = {.n_prompt = (uint32_t)r->n_prompt, .n_generated = r->r.n_generated,
                                   .prompt_s = r->r.prompt_s,
-        .decode_s = r->r.decode_s, .first_token_s = r->first_token_s, .decode_read_size = r->r.decode_read_size};
+        .decode_s = r->r.decode_s, .first_token_s = r->first_token_s, .decode_read_size = r->r.decode_read_size,
+        .n_drafted = r->r.draft.n_drafted, .n_accepted = r->r.draft.n_accepted};
     pd_result_write(stats, &result, sizeof result);
 }
 

@@ -56,7 +56,7 @@ static struct pd_attention attention_of(const struct pd_pass *p, uint32_t i)
         .angles = p->angles[layer->rope],
         .n_tokens = p->n_tokens,
         .n_keys = layer->window ? (uint32_t)pd_min(p->n_keys, layer->window) : p->n_keys, .kind = layer->kind,
-        .step = p->step, .partial = p->scratch->partial};
+        .consecutive = p->consecutive, .step = p->step, .partial = p->scratch->partial};
 }
 
 /* branch = o(attention(rope(qkv(normed)))). Each token of its own sequence has its own keys: as many as in a decode

@@ -34,7 +34,8 @@ struct pd_pass {
     uint64_t angles[PD_MAX_ROPE_TABLES];   /* [n_tokens][head_dim] each: cos, sin */
     uint32_t n_tokens;
     uint32_t n_keys;                   /* that the last one may see, where pieces are counted: see pd_recorder */
-    bool decode;                       /* a decode step: each token is the next one of its own sequence */
+    bool decode;                       /* a decode step: each token is the next one of its own sequence, */
+    bool consecutive;                  /* or they may be several consecutive ones */
     /* Where other ranks hold layers: the rows of the residual stream that come from the one before, and go to the next,
      * with the stride of scratch->x, in host memory. */
     struct pd_span rows_in, rows_out;

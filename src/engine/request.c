@@ -89,24 +89,94 @@ static uint32_t decode_rows(struct pd_decode_row *rows, struct pd_request **of, 
     return m;
 }
 
-static void take_row(struct pd_session *s, struct pd_request *r, const struct pd_decode_row *row)
+static void take_step(struct pd_session *s, struct pd_request *r, int32_t token)
 {
     r->decode_s = pd_now() - r->decode_begun;
-    take_token(s, r, row->token);
+    take_token(s, r, token);
+}
+
+/* Tokens that a draft may have, in a step of m requests. Its last row gives a token too. */
+static uint32_t draft_room(const struct pd_session *s, const struct pd_request *r, uint32_t m)
+{
+    uint32_t n_rows = s->workspace.n_decode, pos = r->prompt.sequence->pos;
+    if (r->draft.automatic) n_rows = (uint32_t)pd_min(n_rows, pd_decode_columns(&s->workspace.variants));
+    if (n_rows < m || r->n_generated >= r->n_max) return 0;
+    uint32_t n = (uint32_t)pd_min(r->draft.n_most, n_rows / m - 1);
+    return (uint32_t)pd_min(n, pd_min(r->n_max - r->n_generated, s->ctx - pos) - 1);
+}
+
+static peridot_status make_drafts(uint32_t *n_drafted, struct pd_draft_rows *drafts, struct pd_session *s,
+                                  struct pd_request *const *of, uint32_t m)
+{
+    *n_drafted = 0;
+    for (uint32_t i = 0; i < m && s->n_draft; i++) {
+        struct pd_sequence *q = of[i]->prompt.sequence;
+        uint32_t room = draft_room(s, of[i], m);
+        drafts[i] = (struct pd_draft_rows){.sequence = q, .tokens = {of[i]->next}, .n = 1};
+        if (pd_sequence_extend(q, q->pos + 1 + room) != PERIDOT_OK) room = 0;
+        PD_TRY(pd_draft_make(&drafts[i], &of[i]->draft, room));
+        for (uint32_t k = 1; k < drafts[i].n; k++)   /* a draft model may have more pieces */
+            if ((uint32_t)drafts[i].tokens[k] >= s->model->weights.vocab_size) drafts[i].n = k;
+        *n_drafted += drafts[i].n - 1;
+    }
+    return PERIDOT_OK;
+}
+
+/* Its tokens, as far as the draft goes: how many of that. */
+static uint32_t take_draft(struct pd_session *s, struct pd_request *r, const struct pd_draft_rows *rows)
+{
+    for (uint32_t k = 0;; k++) {
+        int32_t next;
+        peridot_status status = pd_draft_take(&next, &s->draft_pass, &s->decoder, rows, k);
+        if (status == PERIDOT_OK) take_step(s, r, next);
+        else end(s, r, status);
+        if (r->state == PD_REQUEST_DONE || k + 1 == rows->n || next != rows->tokens[k + 1]) return k;
+    }
+}
+
+/* A step of m requests with drafts. */
+static peridot_status decode_drafts(struct pd_session *s, struct pd_request *const *of, struct pd_draft_rows *drafts,
+                                    uint32_t m, double begun)
+{
+    PD_TRY(pd_draft_evaluate(&s->draft_pass, &s->decoder, drafts, m));
+    double seconds = pd_now() - begun;
+    for (uint32_t i = 0; i < m; i++) {
+        uint32_t n_accepted = take_draft(s, of[i], &drafts[i]);
+        if (drafts[i].n > 1) pd_draft_took(&of[i]->draft, seconds, drafts[i].n - 1, n_accepted);
+    }
+    return PERIDOT_OK;
+}
+
+/* Where drafts may come, no more steps are queued ahead than are known to have none. */
+static void limit_queue(struct pd_decode_row *rows, struct pd_request *const *of, uint32_t m)
+{
+    uint32_t most = UINT32_MAX;
+    for (uint32_t i = 0; i < m; i++)
+        if (of[i]->draft.n_most) most = (uint32_t)pd_min(most, pd_max(of[i]->draft.pause, 1));
+    for (uint32_t i = 0; i < m; i++) rows[i].n_more = (uint32_t)pd_min(rows[i].n_more, most);
 }
 
 static peridot_status decode(struct pd_session *s, struct pd_request *const *requests, uint32_t n)
 {
     struct pd_decode_row rows[PD_MAX_SEQUENCES];
+    struct pd_draft_rows drafts[PD_MAX_SEQUENCES];
     struct pd_request *of[PD_MAX_SEQUENCES];
-    uint32_t m = decode_rows(rows, of, s, requests, n);
+    uint32_t m = decode_rows(rows, of, s, requests, n), n_drafted = 0;
+    double begun = pd_now();
     if (m == 0) return PERIDOT_OK;
     uint64_t others = s->model->weights.decode_read_size * (m - 1) / m;   /* each counts its part of the weights */
     for (uint32_t i = 0; i < m; i++)
         of[i]->decode_read_size += pd_session_step_size(s, 1, rows[i].sequence->pos) - others;
+    if (s->decoder.n_queued == 0) PD_TRY(make_drafts(&n_drafted, drafts, s, of, m));
+    if (n_drafted) return decode_drafts(s, of, drafts, m, begun);
+    limit_queue(rows, of, m);
     PD_TRY(pd_decode_next(&s->decoder, rows, m));
-    for (uint32_t i = 0; i < m; i++)
-        if (rows[i].advanced) take_row(s, of[i], &rows[i]);
+    double seconds = pd_now() - begun;
+    for (uint32_t i = 0; i < m; i++) {
+        if (!rows[i].advanced) continue;
+        pd_draft_took(&of[i]->draft, seconds, 0, 0);
+        take_step(s, of[i], rows[i].token);
+    }
     return PERIDOT_OK;
 }
 

@@ -7,7 +7,7 @@
 #ifndef PD_ENGINE_REQUEST_H
 #define PD_ENGINE_REQUEST_H
 
-#include "engine/session.h"
+#include "engine/draft.h"
 
 enum pd_token_verdict {
     PD_TOKEN_GO_ON,
@@ -24,6 +24,7 @@ struct pd_request {
     /* Before `token`, with the logits that it was drawn from; false ends the request. NULL: never. */
     bool (*logits)(void *user, const float *row, size_t n);
     enum pd_token_verdict (*token)(void *user, int32_t token);   /* for each token that was drawn */
+    struct pd_draft draft;
     peridot_progress progress; /* for chunks of the prompt: false ends the request; NULL: none */
     void *user;
     /* Set by pd_request_begin and pd_requests_run: */

@@ -43,7 +43,7 @@ peridot_status pd_session_prewarm(struct pd_session *s)
     struct pd_recorder r = pd_workspace_recorder(&s->workspace, NULL);
     const uint32_t n_tokens[] = {2, s->chunk};
     ask_for_pass(s, &r, 1, true);
-    if (s->set.n_max > 1) ask_for_pass(s, &r, 2, true);
+    if (s->workspace.n_decode > 1) ask_for_pass(s, &r, 2, true);
     for (size_t i = 0; i < PD_COUNT(n_tokens); i++)
         if (n_tokens[i] <= s->chunk && n_tokens[i] > 1) ask_for_pass(s, &r, n_tokens[i], false);
     if (s->model->config.head == PERIDOT_HEAD_LANGUAGE && !s->model->link)
@@ -57,6 +57,24 @@ static peridot_status compile(struct pd_session *s)
     pd_kernels_defer(s->model->gpu);
     peridot_status asked = pd_session_prewarm(s), compiled = pd_kernels_compile_deferred(s->model->gpu);
     return asked != PERIDOT_OK ? asked : compiled;
+}
+
+/* Rows of a step: where the length of drafts is automatic, those that one reading of the weights serves. */
+static peridot_status read_draft(struct pd_session *s, uint32_t n_draft)
+{
+    uint32_t n_columns = pd_decode_columns(&s->model->variants), n_max = s->set.n_max;
+    bool automatic = n_draft == PERIDOT_DRAFT_AUTO;
+    if (n_draft && s->model->config.head != PERIDOT_HEAD_LANGUAGE)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "drafts are for models that write text");
+    if (n_draft && s->model->link)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "drafts are not for models that several ranks hold");
+    if (n_draft > PD_MAX_DRAFT && !automatic)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "a draft of %u tokens is more than %d", n_draft, PD_MAX_DRAFT);
+    s->n_draft = automatic ? n_columns - 1 : n_draft;
+    uint64_t n = automatic ? pd_max(n_columns, n_max) : (uint64_t)n_max * (1 + n_draft);
+    s->workspace.n_decode = n_draft ? (uint32_t)pd_min(n, PD_MAX_SEQUENCES) : n_max;
+    s->set.slack = (uint32_t)pd_max(s->set.slack, 1 + s->n_draft);
+    return PERIDOT_OK;
 }
 
 static peridot_status read_params(struct pd_session *s, const peridot_session_params *p)
@@ -77,7 +95,7 @@ static peridot_status read_params(struct pd_session *s, const peridot_session_pa
     s->set.ctx = s->ctx;
     s->set.slack = (uint32_t)pd_max(s->chunk, PD_N_SLOTS);   /* keys that may be written before older ones are read
                                                                 again */
-    return PERIDOT_OK;
+    return read_draft(s, p->n_draft);
 }
 
 /* The other ranks make a session with the same numbers of pages. */
@@ -110,10 +128,12 @@ static peridot_status session_init(struct pd_session *s, const peridot_session_p
     PD_TRY(pd_heap_create(&input_heap, s->model->gpu, PD_HEAP_INPUT, 1u << 20));
     s->workspace.input_heap = input_heap;
     PD_TRY(pd_cache_create(&s->set.cache, s->model->gpu, &s->model->config, &shape, input_heap));
-    PD_TRY(pd_workspace_create(&s->workspace, s->model, &s->set.cache, input_heap,
-                               (uint32_t)pd_max(s->chunk, s->set.n_max), s->set.n_max));
+    s->workspace.n_sequences = s->set.n_max;
+    s->workspace.n_rows = (uint32_t)pd_max(s->chunk, s->workspace.n_decode);
+    PD_TRY(pd_workspace_create(&s->workspace, s->model, &s->set.cache));
     if (leads) PD_TRY(pd_stage_create(&s->stage, &s->workspace));
     PD_TRY(pd_decoder_create(&s->decoder, &s->workspace, leads ? &s->stage : NULL));
+    if (s->n_draft) PD_TRY(pd_draft_pass_create(&s->draft_pass, &s->workspace));
     /* Nothing takes a CPU away. */
     PD_TRY(pd_prefill_create(&s->prefill, &s->workspace, leads ? &s->stage : NULL, s->chunk,
                              !p->chunk && pd_gpu_info(s->model->gpu)->type != PERIDOT_DEVICE_CPU));
@@ -142,6 +162,7 @@ void pd_session_free(struct pd_session *s)
     if (!s) return;
     pd_decoder_free(&s->decoder);   /* waits for steps that are at work */
     pd_prefill_free(&s->prefill);
+    pd_draft_pass_free(&s->draft_pass);
     for (uint32_t i = 0; i < s->set.n_max; i++) pd_sequence_free(s->set.at[i]);
     pd_cache_free(&s->set.cache);
     pd_stage_free(&s->stage);

@@ -4,6 +4,7 @@
 #define PD_ENGINE_SESSION_H
 
 #include "engine/decode.h"
+#include "engine/draft_pass.h"
 #include "engine/prefill.h"
 
 #include <stdatomic.h>
@@ -17,6 +18,8 @@ struct pd_session {
     bool announced;                    /* the other ranks have sessions for it */
     struct pd_decoder decoder;
     struct pd_prefill prefill;
+    struct pd_draft_pass draft_pass;
+    uint32_t n_draft;                  /* tokens of a draft at most; 0: none are made */
     uint32_t n_rounds;                 /* of requests: see request.c */
     atomic_bool cancelled;             /* set from outside: the call at work stops between submits */
 };

@@ -44,7 +44,7 @@ static peridot_status alloc_scratch(struct pd_workspace *w)
     PD_TRY(alloc_rows(&s->gate_up, &span, w, n, 2 * (uint64_t)most.ffn_dim));
     PD_TRY(alloc_rows(&s->act, &span, w, n, most.ffn_dim));
     uint64_t n_splits = pd_min(PD_MAX_SPLITS, pd_div_up(w->cache->table_pages, w->split_pages));
-    PD_TRY(alloc(&s->partial, w, sizeof(float) * w->n_sequences * n_splits * (most.q_dim + 2 * most.n_heads),
+    PD_TRY(alloc(&s->partial, w, sizeof(float) * w->n_decode * n_splits * (most.q_dim + 2 * most.n_heads),
                  "attention"));
     if (pd_variant_pack(w->variants.of[PD_VARIED_MATMUL]) == PD_N_KERNELS) return PERIDOT_OK;
     uint32_t widest = (uint32_t)pd_max(d_model, pd_max(most.q_dim, most.ffn_dim));
@@ -60,20 +60,20 @@ static peridot_status create(struct pd_workspace *w)
     PD_TRY(alloc_scratch(w));
     PD_TRY(alloc_rows(&w->logits, &w->logits_span, w, pd_spare_row(w) + PD_LOGITS_ROWS, pd_max(n_here, 1)));
     for (int i = 0; i < 2; i++)
-        PD_TRY(alloc(&w->topk[i], w, sizeof(struct pd_candidate) * w->n_sequences * pd_topk_scratch(n_here),
+        PD_TRY(alloc(&w->topk[i], w, sizeof(struct pd_candidate) * w->n_decode * pd_topk_scratch(n_here),
                      "candidates"));
     PD_TRY(pd_heap_alloc(&w->best, w->host_heap, sizeof(struct pd_candidate) * PD_TOPK * w->n_sequences, "candidates"));
     w->host_rows = malloc(sizeof *w->host_rows * width * PD_LOGITS_ROWS);
     return w->host_rows ? PERIDOT_OK : pd_fail_alloc(sizeof *w->host_rows * width * PD_LOGITS_ROWS, "logits");
 }
 
-peridot_status pd_workspace_create(struct pd_workspace *w, const struct pd_model *model, const struct pd_cache *cache,
-                                   struct pd_heap *input_heap, uint32_t n_rows, uint32_t n_sequences)
+peridot_status pd_workspace_create(struct pd_workspace *w, const struct pd_model *model, const struct pd_cache *cache)
 {
-    bool cpu = pd_gpu_info(model->gpu)->type == PERIDOT_DEVICE_CPU;
-    *w = (struct pd_workspace){.model = model, .cache = cache, .variants = model->variants, .input_heap = input_heap,
-        .n_rows = n_rows, .n_sequences = n_sequences, .split_pages = cpu ? SPLIT_PAGES_CPU : 1};
-    if (n_sequences > 1) pd_variants_make_batch_invariant(&w->variants);
+    w->model = model;
+    w->cache = cache;
+    w->variants = model->variants;
+    w->split_pages = pd_gpu_info(model->gpu)->type == PERIDOT_DEVICE_CPU ? SPLIT_PAGES_CPU : 1;
+    if (w->n_decode > 1) pd_variants_make_batch_invariant(&w->variants);
     return create(w);
 }
 

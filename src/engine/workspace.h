@@ -17,6 +17,7 @@ struct pd_workspace {
     struct pd_heap *device_heap, *host_heap, *input_heap;
     struct pd_scratch scratch;
     uint32_t n_rows, n_sequences;      /* most rows of a pass, and sequences */
+    uint32_t n_decode;                 /* most rows of a decode step, those of drafts included */
     /* Rows of logits: one of each sequence, those of a decode step, then PD_LOGITS_ROWS. */
     struct pd_rows logits;
     struct pd_span normed_span, logits_span;
@@ -28,11 +29,11 @@ struct pd_workspace {
 
 static inline uint32_t pd_own_row(const struct pd_sequence *q) { return q->index; }
 static inline uint32_t pd_decoded_row(const struct pd_workspace *w, uint32_t m) { return w->n_sequences + m; }
-static inline uint32_t pd_spare_row(const struct pd_workspace *w) { return 2 * w->n_sequences; }
+static inline uint32_t pd_spare_row(const struct pd_workspace *w) { return w->n_sequences + w->n_decode; }
 
-/* input_heap: of what the host writes and kernels read; the workspace's from then on. n_rows: most of a pass. */
-peridot_status pd_workspace_create(struct pd_workspace *w, const struct pd_model *model, const struct pd_cache *cache,
-                                   struct pd_heap *input_heap, uint32_t n_rows, uint32_t n_sequences);
+/* The caller sets input_heap, of what the host writes and kernels read, which is the workspace's from then on, n_rows,
+ * n_sequences and n_decode. */
+peridot_status pd_workspace_create(struct pd_workspace *w, const struct pd_model *model, const struct pd_cache *cache);
 void pd_workspace_free(struct pd_workspace *w);
 
 /* What a pass reads of the host's memory. */

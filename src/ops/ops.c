@@ -118,6 +118,11 @@ static struct pd_tuning matvec_tuning(const struct pd_recorder *r, enum pd_kerne
     return tuning;
 }
 
+uint32_t pd_decode_columns(const struct pd_variants *variants)
+{
+    return pd_variants_lanes_take_rows(variants) ? MATVEC_LANE_COLS : MATVEC_COLS;
+}
+
 static void matvec(struct pd_recorder *r, const struct pd_slice *slice, const struct pd_matvec_push *push,
                    struct matvec_mode mode)
 {
@@ -199,7 +204,7 @@ uint32_t pd_op_matmul_tokens(const struct pd_recorder *r)
     case PD_VARIANT_MATMUL_COOP: return 64;
     case PD_VARIANT_MATMUL_DOT: return 32;
     case PD_VARIANT_MATMUL_TILE: return PD_MATMUL_TILE;
-    default: return pd_variants_lanes_take_rows(&r->variants) ? MATVEC_LANE_COLS : MATVEC_COLS;
+    default: return pd_decode_columns(&r->variants);
     }
 }
 
@@ -439,11 +444,22 @@ void pd_op_attention(struct pd_recorder *r, const struct pd_attention *a)
     barrier(r);
 }
 
+/* A token's keys must be in the cache before a later one of its sequence reads them: with a window of one position the
+ * kernel computes and writes the token's own key and value, and reads no others. The dispatch after this one writes
+ * them again, with the same bits. */
+static void write_keys(struct pd_recorder *r, const struct pd_kernel *k, struct pd_attention_push push, uint32_t groups)
+{
+    push.window = 1;
+    dispatch(r, k, &push, groups, 1, push.n_tokens);
+    barrier(r);
+}
+
 void pd_op_attention_decode(struct pd_recorder *r, const struct pd_attention *a)
 {
     struct pd_attention_push push = attention_push(a, (struct pd_rows){.address = a->partial});
     struct attention_plan plan = plan_attention(r, &a->heads, 1, true);
     const struct pd_kernel *k = attention_kernel(r, &plan, &a->kv, &a->heads, true);
+    if (a->consecutive && !a->heads.shares_kv) write_keys(r, k, push, a->heads.n_heads / plan.n_heads);
     uint64_t grid = offsetof(struct pd_step, dispatch) + a->kind * sizeof ((struct pd_step *)0)->dispatch[0];
     if (k && r->commands) pd_dispatch_indirect(r->commands, k, &push, a->step, grid);
     barrier(r);

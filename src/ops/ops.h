@@ -112,6 +112,7 @@ struct pd_attention {
     uint64_t angles;           /* [n_tokens][head_dim]: cos, then sin */
     uint32_t n_tokens, n_keys; /* n_keys: that one of them may see, where pieces are counted */
     uint32_t kind;             /* of layer: which grid of the step */
+    bool consecutive;          /* tokens of a decode step may be consecutive ones of a sequence */
     struct pd_span step;       /* struct pd_step: the grids of a decode step */
     uint64_t partial;          /* results of its splits: see pd_attention_reduce_push */
 };
@@ -120,11 +121,14 @@ struct pd_attention {
 void pd_op_rope(struct pd_recorder *r, const struct pd_attention *a);
 /* y[m] = attention(q[m]), all positions of a chunk at once, after pd_op_rope. */
 void pd_op_attention(struct pd_recorder *r, const struct pd_attention *a);
-/* Both for one token of each of n_tokens sequences: takes qkv as the matrix gave it; keys are split over workgroups. */
+/* Both for one token of each of n_tokens sequences, or several consecutive ones: takes qkv as the matrix gave it; keys
+ * are split over workgroups. */
 void pd_op_attention_decode(struct pd_recorder *r, const struct pd_attention *a);
 /* The place of a decode step's token, but for text and first_split: its keys are split by split_pages pages, or more
  * where that would be more than PD_MAX_SPLITS splits. */
 struct pd_place pd_decode_place(uint32_t pos, uint32_t window, uint32_t split_pages);
+/* Tokens of a decode step that take one reading of the weights together. */
+uint32_t pd_decode_columns(const struct pd_variants *variants);
 /* Workgroups of attention along x: the step's grid needs it. */
 uint32_t pd_attention_groups(const struct pd_recorder *r, const struct pd_heads *heads);
 

@@ -1,0 +1,98 @@
+#include "engine/draft.h"
+
+#include "base/num.h"
+
+#define LOOKUP_MIN 2       /* tokens that must agree */
+#define LOOKUP_MAX 8
+#define RECENT 0.25        /* part that the last step has in how long steps take lately */
+#define RECENT_DRAFT 0.5   /* and the last draft in how much of drafts is rejected */
+#define FIRST_PAUSE 16     /* steps without drafts after some that did not pay */
+#define LONGEST_PAUSE 128
+
+uint32_t pd_draft_lookup(int32_t *out, uint32_t n_most, const int32_t *tokens, uint32_t n)
+{
+    uint32_t best = LOOKUP_MIN - 1, after = n;
+    for (uint32_t end = n - 1; end > best && best < LOOKUP_MAX; end--) {   /* tokens before it are compared */
+        uint32_t same = 0;
+        while (same < LOOKUP_MAX && same < end && tokens[end - 1 - same] == tokens[n - 1 - same]) same++;
+        if (same <= best) continue;
+        best = same;
+        after = end;
+    }
+    if (after == n) return 0;
+    for (uint32_t i = 0; i < n_most; i++) out[i] = after + i < n ? tokens[after + i] : out[after + i - n];
+    return n_most;
+}
+
+/* Brings the draft model's sequence to the first n tokens; *ready: it is there, and not only a chunk nearer. */
+static peridot_status follow(bool *ready, const struct pd_draft *draft, const int32_t *tokens, uint32_t n)
+{
+    static const atomic_bool never = false;
+    struct pd_session *s = draft->session;
+    struct pd_sequence *q = draft->sequence;
+    uint32_t same = 0;
+    while (same < q->pos && same < n && q->tokens[same] == tokens[same]) same++;
+    if (same < q->pos) PD_TRY(pd_session_truncate(s, q, same, &same));
+    struct pd_prompt prompt = {.sequence = q, .tokens = tokens + same, .n_left = n - same};
+    PD_TRY(pd_session_check_tokens(s, &prompt));
+    *ready = true;
+    if (prompt.n_left == 1) return pd_decode(&s->decoder, &q, prompt.tokens, 1);
+    if (prompt.n_left) PD_TRY(pd_prefill_step(&s->prefill, &prompt, 1, true, &never));
+    *ready = prompt.n_left == 0;
+    return PERIDOT_OK;
+}
+
+/* By the model's own chain, and from its place in the random numbers: what the model would draw if both agreed. */
+static peridot_status draw(struct pd_draft_rows *rows, const struct pd_draft *draft, uint32_t n_most)
+{
+    const struct pd_sequence *q = rows->sequence;
+    struct pd_decode_row row = {.sequence = draft->sequence, .token = rows->tokens[0]};
+    bool ready;
+    if (q->pos + n_most > draft->session->ctx) return PERIDOT_OK;
+    PD_TRY(follow(&ready, draft, q->tokens, q->pos));
+    if (!ready) return PERIDOT_OK;
+    draft->sequence->sampler = q->sampler;
+    for (; rows->n <= n_most; rows->n++) {
+        row.n_more = 1 + n_most - rows->n;
+        PD_TRY(pd_decode_next(&draft->session->decoder, &row, 1));
+        rows->tokens[rows->n] = row.token;
+    }
+    return PERIDOT_OK;
+}
+
+peridot_status pd_draft_make(struct pd_draft_rows *rows, struct pd_draft *draft, uint32_t n_most)
+{
+    rows->n = 1;
+    if (n_most == 0 || draft->pause || (draft->automatic && draft->step_s <= 0)) return PERIDOT_OK;
+    if (draft->session) {
+        peridot_status status = draw(rows, draft, n_most);
+        /* its cache is full, or an id is none of its own: there is no draft */
+        return status == PERIDOT_ERROR_MEMORY || status == PERIDOT_ERROR_ARGUMENT ? PERIDOT_OK : status;
+    }
+    struct pd_sequence *q = rows->sequence;
+    q->tokens[q->pos] = rows->tokens[0];   /* for which there is room */
+    rows->n += pd_draft_lookup(rows->tokens + 1, n_most, q->tokens, q->pos + 1);
+    return PERIDOT_OK;
+}
+
+static void update(double *mean, double x) { *mean = *mean > 0 ? *mean + RECENT * (x - *mean) : x; }
+
+void pd_draft_took(struct pd_draft *draft, double seconds, uint32_t n_drafted, uint32_t n_accepted)
+{
+    draft->n_drafted += n_drafted;
+    draft->n_accepted += n_accepted;
+    if (n_drafted == 0) {
+        update(&draft->step_s, seconds);
+        draft->pause -= draft->pause > 0;
+        return;
+    }
+    draft->rejected += RECENT_DRAFT * (n_drafted - n_accepted - draft->rejected);
+    update(&draft->draft_s, seconds);
+    if (!draft->automatic || draft->step_s * (1 + n_drafted - draft->rejected) > draft->draft_s) {
+        if (n_accepted == n_drafted) draft->next_pause = FIRST_PAUSE;
+        return;
+    }
+    draft->rejected = 0;
+    draft->pause = (uint32_t)pd_max(draft->next_pause, FIRST_PAUSE);
+    draft->next_pause = (uint32_t)pd_min(2 * draft->pause, LONGEST_PAUSE);
+}

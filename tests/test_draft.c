@@ -1,0 +1,468 @@
+/* Speculative decoding: with drafts that are looked up, that a model makes, and that are always wrong, a request writes
+ * the tokens that it writes without, and leaves the sequence as it would have been: tokens, logits bit for bit, and the
+ * generator. Whatever the chain, where windows wrap, where a text stops and where the context ends. And a chi-squared
+ * test of what is drawn within a draft. */
+#include "format_fixture.h"
+
+#include "engine/draft.h"
+#include "peridot_tools.h"
+
+#include <math.h>
+
+enum { CTX = 160, MOST = 200, N_CHAINS = 6 };
+
+static char made[2][512];      /* tiny models with one vocabulary and other weights */
+static peridot_model *models[2];
+
+static int open_shared(void **state)
+{
+    if (make_folder(state) != 0) return -1;
+    for (uint32_t i = 0; i < 2; i++) {
+        snprintf(made[i], sizeof made[i], "%s", in_folder(i ? "other.gguf" : "model.gguf"));
+        const peridot_make_params params = {.shape = "tiny-gemma2", .type = "q8_0", .seed = 5 + i};
+        if (peridot_make(made[i], &params) != PERIDOT_OK || peridot_model_open(&models[i], made[i], NULL) != PERIDOT_OK)
+            return -1;
+    }
+    return 0;
+}
+
+static int close_shared(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        peridot_model_close(models[i]);
+        remove(made[i]);
+    }
+    return rmdir(folder);
+}
+
+/* A random model says one thing over and over unless it is hot: drafts are then mostly right, mostly wrong, or both. */
+static const peridot_bias lifted[] = {{7, 1}};
+static const peridot_sampling chains[N_CHAINS] = {
+    {0},
+    {.temperature = 1, .top_k = 40, .top_p = 0.95f, .seed = 3},
+    {.temperature = 3, .seed = 4},   /* needs all logits */
+    {.temperature = 0.3f, .top_k = 8, .min_p = 0.05f, .seed = 5},
+    {.repeat_penalty = 1.1f, .frequency_penalty = 0.1f, .seed = 6},
+    {.temperature = 1, .top_k = 40, .bias = lifted, .n_bias = 1, .presence_penalty = 0.2f, .seed = 7}};
+
+struct text {
+    int32_t tokens[MOST];
+    uint32_t n, n_stop;        /* n_stop: the callback ends the text after so many; 0: never */
+    char bytes[4 * MOST];
+    size_t size;
+    peridot_sequence *q;
+    uint32_t begun;            /* position of the first token */
+};
+
+/* In the callback, too, the sequence has just the tokens before this one. */
+static bool take(void *user, int32_t token, const char *piece, size_t size)
+{
+    struct text *t = user;
+    assert_true(t->size + size < sizeof t->bytes);
+    if (size) memcpy(t->bytes + t->size, piece, size);
+    t->size += size;
+    if (token < 0) return true;
+    assert_int_equal(peridot_sequence_pos(t->q), t->begun + t->n);
+    if (t->n) assert_int_equal(peridot_sequence_tokens(t->q)[t->begun + t->n - 1], t->tokens[t->n - 1]);
+    t->tokens[t->n++] = token;
+    return t->n != t->n_stop;
+}
+
+/* A prompt that says its end before. */
+static uint32_t make_prompt(int32_t *tokens, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) tokens[i] = i == 0 ? 2 : (int32_t)(5 + 31 * (i % 9) % 240);
+    return n;
+}
+
+struct ways {
+    uint32_t n_draft, n_prompt, n_max, n_stop;
+    peridot_model *draft;      /* NULL: lookup */
+    peridot_sampling chain;
+    peridot_kv_type kv;
+    peridot_stats stats;
+};
+
+struct result {
+    struct text text;
+    float logits[1024];
+    int32_t tokens[CTX + 1];   /* of the sequence; then one that is drawn */
+    uint32_t pos;
+};
+
+static peridot_session *open_with(peridot_model *model, uint32_t n, uint32_t n_draft, peridot_kv_type kv)
+{
+    peridot_session *s;
+    const peridot_session_params params = {
+        .size = sizeof params, .ctx = CTX, .chunk = 16, .kv_type = kv, .n_sequences = n, .n_draft = n_draft};
+    EXPECT_OK(peridot_session_create(&s, model, &params));
+    return s;
+}
+
+static peridot_session *open_session(peridot_model *model, uint32_t n, uint32_t n_draft)
+{
+    return open_with(model, n, n_draft, PERIDOT_KV_F16);
+}
+
+static peridot_sequence *add(peridot_session *s, const peridot_sampling *chain)
+{
+    peridot_sequence *q;
+    EXPECT_OK(peridot_sequence_create(&q, s));
+    EXPECT_OK(peridot_set_sampling(q, chain));
+    return q;
+}
+
+static void make_text(struct result *out, peridot_model *model, struct ways *w)
+{
+    const float *logits;
+    int32_t prompt[CTX];
+    peridot_session *s = open_with(model, 2, w->n_draft, w->kv), *d = w->draft ? open_session(w->draft, 2, 0) : NULL;
+    peridot_sequence *q = add(s, &w->chain), *drafts = NULL;
+    if (d) EXPECT_OK(peridot_sequence_create(&drafts, d));
+    *out = (struct result){.text = {.q = q, .begun = w->n_prompt, .n_stop = w->n_stop}};
+    const peridot_request_params params = {.size = sizeof params, .prompt = prompt,
+        .n_prompt = make_prompt(prompt, w->n_prompt), .n_max = w->n_max, .text = take, .user = &out->text,
+        .n_draft = w->n_draft, .draft = drafts};
+    w->stats = (peridot_stats){0};
+    EXPECT_OK(peridot_generate(q, &params, &w->stats));
+    assert_int_equal(w->stats.n_generated, out->text.n);
+    assert_true(w->stats.n_accepted <= w->stats.n_drafted && w->stats.n_accepted <= out->text.n);
+    out->pos = peridot_sequence_pos(q);
+    memcpy(out->tokens, peridot_sequence_tokens(q), out->pos * sizeof *out->tokens);
+    EXPECT_OK(peridot_logits(&logits, q));
+    memcpy(out->logits, logits, peridot_model_get_info(model)->n_outputs * sizeof *logits);
+    EXPECT_OK(peridot_sample(&out->tokens[out->pos], q));
+    peridot_session_free(d);
+    peridot_session_free(s);
+}
+
+static void expect_same(const struct result *got, const struct result *want, const char *what, uint32_t n_draft)
+{
+    uint32_t i = 0;
+    while (i < want->text.n && got->text.tokens[i] == want->text.tokens[i]) i++;
+    if (i < want->text.n || got->text.n != want->text.n)
+        fail_msg("%s, drafts of %u: token %u of %u (%u) is %d, not %d", what, n_draft, i, want->text.n, got->text.n,
+                 got->text.tokens[i], want->text.tokens[i]);
+    assert_int_equal(got->pos, want->pos);
+    assert_memory_equal(got->tokens, want->tokens, (want->pos + 1) * sizeof *want->tokens);
+    assert_int_equal(got->text.size, want->text.size);
+    assert_memory_equal(got->text.bytes, want->text.bytes, want->text.size);
+    if (memcmp(got->logits, want->logits, sizeof want->logits) != 0)
+        fail_msg("%s, drafts of %u: other logits at the end", what, n_draft);
+}
+
+static struct ways check(peridot_model *model, struct ways w, const char *what)
+{
+    struct result want, got;
+    struct ways without = w;
+    without.n_draft = 0;
+    without.draft = NULL;
+    make_text(&want, model, &without);
+    make_text(&got, model, &w);
+    expect_same(&got, &want, what, w.n_draft);
+    return w;
+}
+
+/* Windows of the models are 12 to 32: the text, of which the end of the context is reached, goes over them. */
+static void test_chains(void **state)
+{
+    (void)state;
+    peridot_stats most = {0};
+    for (uint32_t i = 0; i < N_CHAINS; i++) {
+        char what[32];
+        snprintf(what, sizeof what, "chain %u", i);
+        struct ways w = check(models[0], (struct ways){.n_draft = i % 2 ? 7 : 3, .n_prompt = 40, .n_max = MOST,
+                                                       .chain = chains[i]}, what);
+        assert_true(i == 2 || w.stats.n_drafted > 0);
+        most.n_drafted += w.stats.n_drafted;
+        most.n_accepted += w.stats.n_accepted;
+    }
+    assert_true(most.n_accepted > 0 && most.n_accepted < most.n_drafted);
+}
+
+static void test_families(void **state)
+{
+    static const char *const paths[] = {PERIDOT_GOLDEN "/gemma1", PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf",
+                                        PERIDOT_GOLDEN "/gemma3", PERIDOT_GOLDEN "/llama3"};
+    (void)state;
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        peridot_model *model;
+        EXPECT_OK(peridot_model_open(&model, paths[i], NULL));
+        for (uint32_t hot = 0; hot < 2; hot++) {
+            struct ways w = {.n_draft = hot ? 3 : 31, .n_prompt = 20, .n_max = hot ? 40 : MOST,
+                             .kv = i % 2 ? PERIDOT_KV_Q8_0 : PERIDOT_KV_F32,
+                             .chain = {.temperature = hot ? 1 : 0, .top_k = 40, .seed = 9}};
+            w = check(model, w, paths[i]);
+            assert_true(w.stats.n_drafted > 0);
+        }
+        peridot_model_close(model);
+    }
+}
+
+/* The text ends within a draft: after each number of tokens, and before a stop text. */
+static void test_ends(void **state)
+{
+    (void)state;
+    struct ways w = {.n_draft = 5, .n_prompt = 30, .n_max = 40, .chain = chains[0]};
+    struct result all;
+    make_text(&all, models[0], &w);
+    for (uint32_t n = 1; n < 20; n += 3) {
+        struct ways most = w, stopped = w;
+        most.n_max = n;
+        stopped.n_stop = n;
+        check(models[0], most, "n_max");
+        check(models[0], stopped, "callback");
+    }
+    assert_true(all.text.size > 20);
+    char stop[8] = {0};
+    memcpy(stop, all.text.bytes + all.text.size / 2, 3);
+    const char *stops[] = {stop};
+    w.chain.stop = stops;
+    w.chain.n_stop = 1;
+    check(models[0], w, "stop text");
+}
+
+/* A draft model that is the model itself draws the same tokens, at any temperature; one with other weights hardly
+ * any. */
+static void test_draft_model(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < N_CHAINS; i++) {
+        struct ways w = {.n_draft = 4, .n_prompt = 20, .n_max = 50, .draft = models[0], .chain = chains[i]};
+        w = check(models[0], w, "the model itself");
+        assert_true(w.stats.n_drafted >= 36);
+        assert_int_equal(w.stats.n_accepted, w.stats.n_drafted);
+        w.draft = models[1];
+        w = check(models[0], w, "another model");
+        assert_true(w.stats.n_drafted > 100);
+        assert_true(w.stats.n_accepted < w.stats.n_drafted / 4);
+    }
+    struct ways w = {.n_draft = 31, .n_prompt = 100, .n_max = MOST, .draft = models[0]};
+    w = check(models[0], w, "to the end of the context");
+    assert_int_equal(w.stats.n_accepted, w.stats.n_drafted);
+}
+
+/* Requests that come one by one, with drafts of either kind or without. */
+static void test_side_by_side(void **state)
+{
+    (void)state;
+    enum { N = 4 };
+    struct result want[N];
+    struct text texts[N];
+    peridot_request *r[N];
+    peridot_stats stats;
+    size_t n_running = 1;
+    int32_t prompt[CTX];
+    peridot_session *s = open_session(models[0], N, 3), *d = open_session(models[1], 1, 0);
+    peridot_sequence *drafts = add(d, &chains[0]);
+    for (uint32_t i = 0; i < N; i++) {
+        struct ways w = {.n_prompt = 20 + 9 * i, .n_max = 30 + 5 * i, .chain = chains[i]};
+        make_text(&want[i], models[0], &w);
+    }
+    for (uint32_t round = 0; round < 4 * N || n_running; round++) {
+        if (round % 4 == 0 && round / 4 < N) {
+            uint32_t i = round / 4;
+            texts[i] = (struct text){.q = add(s, &chains[i]), .begun = 20 + 9 * i};
+            const peridot_request_params params = {.size = sizeof params, .prompt = prompt,
+                .n_prompt = make_prompt(prompt, 20 + 9 * i), .n_max = 30 + 5 * i, .text = take, .user = &texts[i],
+                .n_draft = i == 1 ? 0 : i == 2 ? PERIDOT_DRAFT_AUTO : 3, .draft = i == 3 ? drafts : NULL};
+            EXPECT_OK(peridot_request_create(&r[i], texts[i].q, &params));
+        }
+        EXPECT_OK(peridot_session_run(s, &n_running));
+        assert_true(round < 400);
+    }
+    for (uint32_t i = 0; i < N; i++) {
+        peridot_status status;
+        stats.size = sizeof stats;
+        assert_true(peridot_request_done(r[i], &status, &stats));
+        assert_int_equal(status, PERIDOT_OK);
+        assert_int_equal(texts[i].n, want[i].text.n);
+        assert_memory_equal(texts[i].tokens, want[i].text.tokens, texts[i].n * sizeof *texts[i].tokens);
+        assert_true((stats.n_drafted > 0) == (i != 1) || i == 2);
+    }
+    peridot_session_free(s);
+    peridot_session_free(d);
+}
+
+/* JSON by a grammar: what is allowed depends on the tokens before, those of the draft included. */
+static void test_grammar(void **state)
+{
+    (void)state;
+    peridot_grammar *grammar;
+    EXPECT_OK(peridot_grammar_json(&grammar, peridot_model_vocab(models[0])));
+    struct ways w = {.n_draft = 3, .n_prompt = 20, .n_max = 60,
+                     .chain = {.temperature = 1, .top_k = 40, .seed = 2, .grammar = grammar}};
+    w = check(models[0], w, "grammar");
+    w.draft = models[0];
+    w = check(models[0], w, "grammar, draft model");
+    assert_int_equal(w.stats.n_accepted, w.stats.n_drafted);
+    assert_true(w.stats.n_drafted > 0);
+    peridot_grammar_free(grammar);
+}
+
+/* ---- distribution ---- */
+
+static void softmax(double *p, const float *logits, size_t n)
+{
+    double most = -INFINITY, sum = 0;
+    for (size_t i = 0; i < n; i++) most = fmax(most, (double)logits[i]);
+    for (size_t i = 0; i < n; i++) sum += p[i] = exp((double)logits[i] - most);
+    for (size_t i = 0; i < n; i++) p[i] /= sum;
+}
+
+/* Pearson's statistic of counts of n tokens, those expected fewer than 5 times together; the bound is its mean and five
+ * standard deviations. */
+static void expect_distribution(const uint32_t *counts, const double *p, size_t n, const char *what)
+{
+    double total = 0, statistic = 0, rest = 0, rest_expected = 0;
+    uint32_t n_bins = 0;
+    for (size_t i = 0; i < n; i++) total += counts[i];
+    for (size_t i = 0; i < n; i++) {
+        double expected = total * p[i];
+        if (expected < 5) {
+            rest += counts[i];
+            rest_expected += expected;
+            continue;
+        }
+        statistic += (counts[i] - expected) * (counts[i] - expected) / expected;
+        n_bins++;
+    }
+    if (rest_expected > 0) statistic += (rest - rest_expected) * (rest - rest_expected) / rest_expected;
+    assert_true(n_bins > 3);
+    if (statistic > n_bins + 5 * sqrt(2.0 * n_bins))
+        fail_msg("%s: chi-squared %.1f of %u tokens, %.0f draws", what, statistic, n_bins, total);
+}
+
+/* A draft's rows are taken again and again with other seeds. Row 0 is always drawn; row 1 after those draws of row 0
+ * that are the draft's token, and what it gives is distributed as after that token alone. */
+static void test_distribution(void **state)
+{
+    enum { N_TRIALS = 20000 };
+    static double p[2][1024];
+    static uint32_t counts[2][1024];
+    (void)state;
+    int32_t prompt[24];
+    uint32_t n_prompt = make_prompt(prompt, 24), likeliest = 0, kept;
+    const float *logits;
+    size_t n = peridot_model_get_info(models[0])->n_outputs;
+    peridot_session *s = open_session(models[0], 2, 3);
+    peridot_sequence *q = add(s, &chains[0]);
+    EXPECT_OK(peridot_sequence_eval(q, prompt, n_prompt, NULL));
+    EXPECT_OK(peridot_logits(&logits, q));
+    softmax(p[0], logits, n);
+    for (uint32_t i = 0; i < n; i++)
+        if (p[0][i] > p[0][likeliest]) likeliest = i;
+    int32_t drafted = (int32_t)likeliest;
+    EXPECT_OK(peridot_sequence_eval(q, &drafted, 1, NULL));
+    EXPECT_OK(peridot_logits(&logits, q));
+    softmax(p[1], logits, n);
+    EXPECT_OK(peridot_sequence_truncate(q, n_prompt - 1, NULL));
+    struct pd_session *engine = *(struct pd_session **)(void *)s;
+    struct pd_sequence *of = *(struct pd_sequence **)(void *)q;
+    struct pd_draft_rows rows = {.sequence = of, .n = 3, .tokens = {prompt[n_prompt - 1], drafted, drafted}};
+    EXPECT_OK(pd_sequence_extend(of, n_prompt + 2));
+    EXPECT_OK(pd_draft_evaluate(&engine->draft_pass, &engine->decoder, &rows, 1));
+    for (uint32_t trial = 0; trial < N_TRIALS; trial++) {
+        int32_t token;
+        const peridot_sampling chain = {.temperature = 1, .top_k = PD_TOPK, .seed = 77 * trial};
+        EXPECT_OK(peridot_set_sampling(q, &chain));
+        EXPECT_OK(pd_draft_take(&token, &engine->draft_pass, &engine->decoder, &rows, 0));
+        counts[0][token]++;
+        if (token == drafted) {
+            EXPECT_OK(pd_draft_take(&token, &engine->draft_pass, &engine->decoder, &rows, 1));
+            counts[1][token]++;
+        }
+        EXPECT_OK(pd_sequence_truncate(of, n_prompt - 1, &kept));
+    }
+    expect_distribution(counts[0], p[0], n, "row 0");
+    expect_distribution(counts[1], p[1], n, "row 1");
+    peridot_session_free(s);
+}
+
+/* ---- drafts ---- */
+
+static void test_lookup(void **state)
+{
+    static const struct {
+        int32_t tokens[12];
+        uint32_t n, n_found;
+        int32_t found[4];
+    } cases[] = {
+        {{1}, 1, 0, {0}},
+        {{1, 2, 3, 1}, 4, 0, {0}},                                     /* one token is not enough */
+        {{1, 2, 3, 4, 1, 2}, 6, 4, {3, 4, 1, 2}},
+        {{1, 2, 3, 1, 2, 4, 1, 2}, 8, 4, {4, 1, 2, 4}},                /* the latest; and on into itself */
+        {{9, 1, 2, 3, 8, 1, 2, 4, 9, 1, 2}, 11, 4, {3, 8, 1, 2}},      /* but the longest first */
+        {{5, 5, 5}, 3, 4, {5, 5, 5, 5}},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int32_t found[4] = {0};
+        assert_int_equal(pd_draft_lookup(found, 4, cases[i].tokens, cases[i].n), cases[i].n_found);
+        assert_memory_equal(found, cases[i].found, cases[i].n_found * sizeof *found);
+    }
+}
+
+/* Where drafts do not pay they pause, for longer and longer; where they do, they go on. */
+static void test_pauses(void **state)
+{
+    struct pd_draft draft = {.n_most = 3, .automatic = true}, always = {.n_most = 3};
+    uint32_t n_drafts = 0;
+    (void)state;
+    pd_draft_took(&draft, 0.1, 0, 0);
+    for (uint32_t step = 0; step < 200; step++) {
+        bool drafts = draft.pause == 0;
+        n_drafts += drafts;
+        pd_draft_took(&draft, drafts ? 0.17 : 0.1, drafts ? 3 : 0, 0);
+    }
+    assert_in_range(n_drafts, 3, 15);
+    while (draft.pause) pd_draft_took(&draft, 0.1, 0, 0);
+    for (uint32_t step = 0; step < 20; step++) {
+        pd_draft_took(&draft, 0.17, 3, 3);
+        if (step > 2) assert_int_equal(draft.pause, 0);
+        while (draft.pause) pd_draft_took(&draft, 0.1, 0, 0);
+    }
+    for (uint32_t step = 0; step < 20; step++) {
+        pd_draft_took(&always, 0.17, 3, 0);
+        assert_int_equal(always.pause, 0);
+    }
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    peridot_session *plain = open_session(models[0], 2, 0), *s = open_session(models[0], 2, 2), *none;
+    peridot_sequence *q = add(s, &chains[0]), *p = add(plain, &chains[0]), *same = add(s, &chains[0]);
+    const int32_t prompt[] = {2, 5};
+    peridot_model *other;
+    peridot_request_params params = {
+        .size = sizeof params, .prompt = prompt, .n_prompt = 2, .n_max = 1, .n_draft = PERIDOT_DRAFT_AUTO};
+    EXPECT_FAILURE(peridot_generate(p, &params, NULL), PERIDOT_ERROR_ARGUMENT, "without room for drafts");
+    params.draft = same;
+    EXPECT_FAILURE(peridot_generate(q, &params, NULL), PERIDOT_ERROR_ARGUMENT, "session of its own");
+    EXPECT_FAILURE(
+        peridot_session_create(&none, models[0], &(peridot_session_params){.size = sizeof(peridot_session_params),
+                                                                           .n_draft = 32}),
+        PERIDOT_ERROR_ARGUMENT, "more than 31");
+    EXPECT_OK(peridot_model_open(&other, PERIDOT_GOLDEN "/gemma2-sequence", NULL));
+    EXPECT_FAILURE(peridot_draft_check(other, models[0]), PERIDOT_ERROR_ARGUMENT, "writes no text");
+    EXPECT_FAILURE(
+        peridot_session_create(&none, other, &(peridot_session_params){.size = sizeof(peridot_session_params),
+                                                                       .n_draft = 2}),
+        PERIDOT_ERROR_UNSUPPORTED, "write text");
+    EXPECT_FAILURE(peridot_draft_check(models[0], other), PERIDOT_ERROR_ARGUMENT, "is another one");
+    peridot_model_close(other);
+    peridot_session_free(plain);
+    peridot_session_free(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lookup),        cmocka_unit_test(test_pauses),       cmocka_unit_test(test_chains),
+        cmocka_unit_test(test_families),      cmocka_unit_test(test_ends),         cmocka_unit_test(test_draft_model),
+        cmocka_unit_test(test_side_by_side),  cmocka_unit_test(test_grammar),      cmocka_unit_test(test_distribution),
+        cmocka_unit_test(test_refusals)};
+    return cmocka_run_group_tests_name("draft", tests, open_shared, close_shared);
+}
