@@ -26,6 +26,7 @@ static const struct cmd_option options[] = {
     CMD_CTX_OPTION(struct cmd_chat_args),
     CMD_CHUNK_OPTION(struct cmd_chat_args),
     CMD_KV_OPTION(struct cmd_chat_args),
+    CMD_DRAFT_OPTIONS(struct cmd_chat_args, draft),
 };
 
 /* ---- messages ---- */
@@ -130,6 +131,7 @@ static void end(struct cmd_chat *chat)
 {
     cmd_editor_close(chat->editor);
     cmd_conversation_free(&chat->conversation);
+    cmd_draft_close(&chat->draft);
     peridot_session_free(chat->session);
     peridot_grammar_free(chat->grammar);
     peridot_model_close(chat->model);

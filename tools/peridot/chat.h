@@ -4,6 +4,7 @@
 #define PERIDOT_COMMAND_CHAT_H
 
 #include "conversation.h"
+#include "draft.h"
 #include "editor.h"
 #include "open.h"
 #include "sampling.h"
@@ -13,6 +14,7 @@ struct cmd_chat_args {
     const char *system, *load, *template_name;
     uint32_t n, ctx, chunk, kv;
     struct cmd_sampling sampling;
+    struct cmd_draft_args draft;
 };
 
 #define CMD_CHAT_LENGTH_OPTION \
@@ -25,6 +27,8 @@ struct cmd_chat {
     peridot_model *model;
     peridot_session *session;
     peridot_sequence *sequence;
+    struct cmd_draft draft;
+    peridot_sequence *drafts;     /* NULL: there is no draft model */
     peridot_grammar *grammar;     /* of --json-schema, for every reply */
     struct cmd_conversation conversation;
     struct cmd_encoding encoding;

@@ -90,7 +90,8 @@ static peridot_status read_and_write(struct cmd_chat *chat, struct reply *r)
     const int32_t *ids = c->ids + chat->n_reused + n_ahead;
     peridot_request_params params = {.size = sizeof params, .prompt = ids,
                                      .n_prompt = (size_t)(c->ids + c->n_ids - ids), .n_max = chat->most,
-                                     .text = take_piece, .progress = cmd_progress_tokens, .user = r};
+                                     .text = take_piece, .progress = cmd_progress_tokens, .user = r,
+                                     .n_draft = cmd_draft_tokens(&chat->args.draft), .draft = chat->drafts};
     peridot_status status = peridot_generate(chat->sequence, &params, &chat->stats);
     chat->stats.n_prompt += n_ahead;
     chat->stats.prompt_s += taken;
@@ -148,9 +149,13 @@ peridot_status cmd_chat_open_session(struct cmd_chat *chat)
 {
     const struct cmd_chat_args *args = &chat->args;
     peridot_session_params params = {.size = sizeof params, .ctx = args->ctx, .chunk = args->chunk,
-                                     .kv_type = (peridot_kv_type)args->kv};
+                                     .kv_type = (peridot_kv_type)args->kv,
+                                     .n_draft = cmd_draft_tokens(&args->draft)};
+    chat->drafts = NULL;
     CMD_TRY(peridot_session_create(&chat->session, chat->model, &params));
     CMD_TRY(peridot_sequence_create(&chat->sequence, chat->session));
+    CMD_TRY(cmd_draft_open(&chat->draft, &args->draft, &args->model, chat->model, &params));
+    if (chat->draft.session) CMD_TRY(peridot_sequence_create(&chat->drafts, chat->draft.session));
     chat->encoding.vocab = peridot_model_vocab(chat->model);
     chat->encoding.ctx = peridot_session_ctx(chat->session);
     return peridot_set_sampling(chat->sequence, &chat->sampling);
@@ -161,6 +166,7 @@ static peridot_status open_again(struct cmd_chat *chat)
 {
     fprintf(stderr, "peridot: %s; the model is opened again, and /retry sends the message again\n",
             peridot_last_error());
+    cmd_draft_close(&chat->draft);
     peridot_session_free(chat->session);
     peridot_model_close(chat->model);
     chat->session = NULL;

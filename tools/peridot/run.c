@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "chat.h"
 #include "command.h"
+#include "draft.h"
 #include "ids.h"
 #include "open.h"
 #include "sampling.h"
@@ -22,6 +23,7 @@ struct run_args {
     uint32_t n, ctx, chunk, kv;
     bool raw, special, ids;
     struct cmd_sampling sampling;
+    struct cmd_draft_args draft;
 };
 
 static const struct cmd_option options[] = {
@@ -44,6 +46,7 @@ static const struct cmd_option options[] = {
     CMD_CTX_OPTION(struct run_args),
     CMD_CHUNK_OPTION(struct run_args),
     CMD_KV_OPTION(struct run_args),
+    CMD_DRAFT_OPTIONS(struct run_args, draft),
     {.metavar = "PROMPT", .kind = CMD_TEXT, .offset = offsetof(struct run_args, prompt),
      .help = "The text to answer or to continue. - or nothing: standard input, less one newline at its end; nothing on "
              "a terminal: peridot chat."},
@@ -111,9 +114,10 @@ static peridot_status encode_prompt(int32_t **ids, size_t *n, const peridot_mode
                           PERIDOT_ENCODE_BOS | (args->special ? PERIDOT_ENCODE_SPECIAL : 0u));
 }
 
-static peridot_status generate(peridot_session *session, peridot_sequence *sequence, const struct run_args *args,
+static peridot_status generate(peridot_sequence *sequence, peridot_sequence *draft, const struct run_args *args,
                                const peridot_sampling *sampling, const int32_t *ids, size_t n)
 {
+    peridot_session *session = peridot_sequence_session(sequence);
     struct output output = {.ids = args->ids, .terminal = isatty(STDOUT_FILENO) == 1,
                             .progress = cmd_progress_begin("reading the prompt")};
     peridot_stats stats = {0};
@@ -126,7 +130,8 @@ static peridot_status generate(peridot_session *session, peridot_sequence *seque
     if (args->sampling.verbose) cmd_sampling_print(stderr, sampling);
     cmd_interrupt_cancels(session);
     peridot_request_params params = {.size = sizeof params, .prompt = ids, .n_prompt = n, .n_max = args->n,
-                                     .text = write_piece, .progress = cmd_progress_tokens, .user = &output};
+                                     .text = write_piece, .progress = cmd_progress_tokens, .user = &output,
+                                     .n_draft = cmd_draft_tokens(&args->draft), .draft = draft};
     peridot_status status = peridot_generate(sequence, &params, &stats);
     cmd_interrupt_cancels(NULL);
     cmd_progress_end(&output.progress);
@@ -139,15 +144,20 @@ static peridot_status generate(peridot_session *session, peridot_sequence *seque
 static peridot_status run_session(peridot_model *model, const struct run_args *args, const peridot_sampling *sampling,
                                   const char *text, size_t size)
 {
-    peridot_session_params params = {.ctx = args->ctx, .chunk = args->chunk, .kv_type = (peridot_kv_type)args->kv};
+    peridot_session_params params = {.ctx = args->ctx, .chunk = args->chunk, .kv_type = (peridot_kv_type)args->kv,
+                                     .n_draft = cmd_draft_tokens(&args->draft)};
+    struct cmd_draft draft = {0};
     peridot_session *session = NULL;
-    peridot_sequence *sequence = NULL;
+    peridot_sequence *sequence = NULL, *drafts = NULL;
     int32_t *ids = NULL;
     size_t n = 0;
     peridot_status status = encode_prompt(&ids, &n, model, args, text, size);
     if (status == PERIDOT_OK) status = peridot_session_create(&session, model, &params);
     if (status == PERIDOT_OK) status = peridot_sequence_create(&sequence, session);
-    if (status == PERIDOT_OK) status = generate(session, sequence, args, sampling, ids, n);
+    if (status == PERIDOT_OK) status = cmd_draft_open(&draft, &args->draft, &args->model, model, &params);
+    if (draft.session) status = peridot_sequence_create(&drafts, draft.session);
+    if (status == PERIDOT_OK) status = generate(sequence, drafts, args, sampling, ids, n);
+    cmd_draft_close(&draft);
     peridot_session_free(session);
     peridot_free(ids);
     return status;
@@ -157,7 +167,8 @@ static peridot_status run_session(peridot_model *model, const struct run_args *a
 static int run_chat(const struct cmd_command *command, const struct run_args *args)
 {
     struct cmd_chat_args chat = {.model = args->model, .template_name = args->template_name, .ctx = args->ctx,
-        .n = args->n == LENGTH ? 0 : args->n, .chunk = args->chunk, .kv = args->kv, .sampling = args->sampling};
+        .n = args->n == LENGTH ? 0 : args->n, .chunk = args->chunk, .kv = args->kv, .sampling = args->sampling,
+        .draft = args->draft};
     if (args->raw || args->special || args->ids) return cmd_usage(command, "PROMPT is needed");
     return cmd_chat.run(&cmd_chat, &chat);
 }

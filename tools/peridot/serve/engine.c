@@ -3,6 +3,7 @@
 #include "cache.h"
 #include "rows.h"
 #include "write.h"
+#include "../draft.h"
 #include "../os.h"
 
 #include <errno.h>
@@ -27,6 +28,7 @@ struct serve_engine {
     _Atomic double step_begun_s;   /* 0: none is at work */
     /* the thread's */
     peridot_model *model;
+    struct cmd_draft draft;
     pthread_mutex_t vocab_lock;    /* the model stays while it is held */
     struct serve_cache cache;
     struct serve_task *waiting;    /* in order */
@@ -37,11 +39,22 @@ struct serve_engine {
 
 /* ---- the end of tasks ---- */
 
+static void end_request(struct serve_engine *e, struct serve_task *task)
+{
+    peridot_stats stats = {.size = sizeof stats};
+    if (task->request) peridot_request_done(task->request, NULL, &stats);
+    serve_count(&e->server->metrics, SERVE_DRAFTED_TOKENS, stats.n_drafted);
+    serve_count(&e->server->metrics, SERVE_ACCEPTED_TOKENS, stats.n_accepted);
+    peridot_request_free(task->request);
+    peridot_sequence_free(task->draft);
+    task->request = NULL;
+    task->draft = NULL;
+}
+
 static void end_task(struct serve_engine *e, struct serve_task *task)
 {
     struct serve_job *job = task->job;
-    peridot_request_free(task->request);
-    task->request = NULL;
+    end_request(e, task);
     if (task->sequence) serve_cache_release(&e->cache, task, !job->error.status);
     task->state = SERVE_ENDED;
     if (!job->error.status && !job->closed) serve_write_task_end(task);
@@ -71,8 +84,7 @@ static struct serve_task *leave(struct serve_engine *e, uint32_t i)
 /* It goes on later, before all others, from its tokens. */
 static void put_back(struct serve_engine *e, struct serve_task *task)
 {
-    peridot_request_free(task->request);
-    task->request = NULL;
+    end_request(e, task);
     if (task->sequence) serve_cache_release(&e->cache, task, false);
     task->state = SERVE_WAITS;
     task->n_read = 0;
@@ -123,13 +135,15 @@ static bool ends_with_stop(const struct serve_task *task)
 
 /* ---- beginning ---- */
 
-static peridot_status begin_reply(struct serve_task *task)
+static peridot_status begin_reply(struct serve_engine *e, struct serve_task *task)
 {
     size_t n = task->n_prompt + task->n_reply, pos = peridot_sequence_pos(task->sequence);
+    if (e->draft.session) CMD_TRY(peridot_sequence_create(&task->draft, e->draft.session));
     const peridot_request_params params = {.size = sizeof params, .prompt = task->tokens + pos, .n_prompt = n - pos,
         .n_max = task->n_max - (uint32_t)task->n_reply, .n_replied = task->n_reply, .text = take_text, .user = task,
         .logits = task->job->logprobs ? serve_take_logits : NULL,
-        .n_shared = task->n_shared > pos ? task->n_shared - pos : 0};
+        .n_shared = task->n_shared > pos ? task->n_shared - pos : 0,
+        .n_draft = cmd_draft_tokens(&e->server->args->draft), .draft = task->draft};
     task->state = SERVE_WRITES;
     return peridot_request_create(&task->request, task->sequence, &params);
 }
@@ -171,7 +185,7 @@ static bool begin(struct serve_engine *e, struct serve_task *task)
     }
     task->sampling.grammar = task->job->grammar;
     peridot_status status = peridot_set_sampling(task->sequence, &task->sampling);
-    if (status == PERIDOT_OK && !reads) status = begin_reply(task);
+    if (status == PERIDOT_OK && !reads) status = begin_reply(e, task);
     if (status != PERIDOT_OK) fail_task(e, task, status);
     else e->running[e->n_running++] = task;
     return true;
@@ -266,7 +280,7 @@ static peridot_status read_some(struct serve_engine *e)
         task->n_read += prompts[i].n;
         if (task->n_read < task->n_prompt) continue;
         peridot_status status = PERIDOT_OK;
-        if (task->n_max && task->job->api != SERVE_EMBEDDINGS) status = begin_reply(task);
+        if (task->n_max && task->job->api != SERVE_EMBEDDINGS) status = begin_reply(e, task);
         if (task->request) continue;
         while (e->running[at] != task) at++;
         take_end(e, at, status);
@@ -309,7 +323,8 @@ static peridot_status create_session(struct serve_engine *e)
     uint32_t ctx = (uint32_t)cmd_min(info->ctx_max, args->ctx ? args->ctx : DEFAULT_CTX);
     uint64_t total = args->ctx ? args->ctx : cmd_min((uint64_t)ctx * args->n_parallel, DEFAULT_POSITIONS);
     peridot_session_params params = {.size = sizeof params, .kv_type = (peridot_kv_type)args->kv,
-        .n_sequences = (uint32_t)cmd_min(2 * args->n_parallel, SERVE_MAX_SLOTS)};
+        .n_sequences = (uint32_t)cmd_min(2 * args->n_parallel, SERVE_MAX_SLOTS),
+        .n_draft = cmd_draft_tokens(&args->draft)};
     peridot_status status;
     do {
         params.ctx = (uint32_t)cmd_min(ctx, total);
@@ -318,6 +333,7 @@ static peridot_status create_session(struct serve_engine *e)
         total /= 2;
     } while (status == PERIDOT_ERROR_MEMORY && !args->ctx && total >= 512);
     CMD_TRY(status);
+    CMD_TRY(cmd_draft_open(&e->draft, &args->draft, &args->model, e->model, &params));
     e->cache.n_slots = params.n_sequences;
     e->chunk = peridot_session_chunk(e->cache.session);
     e->n_piece = 16;
@@ -333,6 +349,7 @@ static void close_model(struct serve_engine *e)
 {
     pthread_mutex_lock(&e->vocab_lock);
     serve_cache_forget(&e->cache);
+    cmd_draft_close(&e->draft);
     peridot_session_free(e->cache.session);
     peridot_model_close(e->model);
     e->cache.session = NULL;

@@ -51,6 +51,7 @@ struct serve_task {
     enum serve_state state;
     peridot_sequence *sequence;
     peridot_request *request;
+    peridot_sequence *draft;   /* of the draft model; NULL: none */
     size_t n_read;             /* tokens of a text that is only read */
     double queued_s, begun_s, last_s;   /* when: it came, was taken in, had a token last */
     /* what came out */

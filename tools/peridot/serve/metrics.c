@@ -15,6 +15,8 @@ static const struct name counters[SERVE_N_COUNTERS] = {
     [SERVE_PROMPT_TOKENS] = {"peridot_prompt_tokens_total", "", "Tokens of prompts that were evaluated"},
     [SERVE_CACHED_TOKENS] = {"peridot_cached_tokens_total", "", "Tokens of prompts that were in the cache already"},
     [SERVE_GENERATED_TOKENS] = {"peridot_generated_tokens_total", "", "Tokens that were generated"},
+    [SERVE_DRAFTED_TOKENS] = {"peridot_drafted_tokens_total", "", "Tokens of drafts that were evaluated"},
+    [SERVE_ACCEPTED_TOKENS] = {"peridot_accepted_tokens_total", "", "Those of them that were generated"},
     [SERVE_PREEMPTIONS] = {"peridot_preemptions_total", "",
                            "Texts that gave up their place in a full cache for a time"},
     [SERVE_LOST_DEVICES] = {"peridot_lost_devices_total", "", "Times that the device was lost and the model reopened"},

@@ -30,6 +30,7 @@ static const struct cmd_option options[] = {
      .help = "Positions of the cache that all conversations share; one can have all of them, up to the model's "
              "context. 0: up to 16384, as memory allows."},
     CMD_KV_OPTION(struct serve_args),
+    CMD_DRAFT_OPTIONS(struct serve_args, draft),
     {.name = "api-key", .metavar = "KEY", .kind = CMD_TEXT, .offset = offsetof(struct serve_args, key),
      .help = "Requests must have it: Authorization: Bearer KEY."},
     {.name = "api-key-file", .metavar = "FILE", .kind = CMD_TEXT, .offset = offsetof(struct serve_args, key_file),

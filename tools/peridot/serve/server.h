@@ -3,7 +3,7 @@
 #ifndef PERIDOT_COMMAND_SERVE_SERVER_H
 #define PERIDOT_COMMAND_SERVE_SERVER_H
 
-#include "../open.h"
+#include "../draft.h"
 #include "job.h"
 #include "metrics.h"
 
@@ -12,6 +12,7 @@ struct serve_args {
     const char *host, *key, *key_file, *alias, *cors;
     uint32_t port, n_parallel, n_queue, ctx, kv, timeout_s;
     bool insecure, log_json, log_prompts;
+    struct cmd_draft_args draft;
 };
 
 enum { SERVE_BODY_MAX = 16 << 20, SERVE_MAX_KEYS = 64, SERVE_MAX_CONNECTIONS = 1000 };
