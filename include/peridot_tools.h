@@ -151,6 +151,7 @@ typedef struct peridot_pipeline {
     uint32_t subgroup_size;                /* 0: not said */
     const peridot_statistic *statistics;   /* [n_statistics] */
     uint32_t n_statistics;
+    const char *assembly;                  /* text of the driver's own, many lines; NULL when it gives none */
 } peridot_pipeline;
 
 /* Everything behind the pointer is borrowed for the call. Return false to stop. */

@@ -40,10 +40,14 @@ test_table() {
 
 # All kernels once more: without statistics, that shows nothing that is not in the table, and takes longest.
 test_json() {
+    local n
     [ ! -s "$folder/err" ] || [ "${PERIDOT_TEST_ALL:-}" ] || return
-    run devices --pipelines --json
-    check "--pipelines --json succeeds" [ $status = 0 ]
-    check "--pipelines --json is JSON" is_json out
+    run devices --pipelines --assembly --json
+    check "--pipelines --assembly --json succeeds" [ $status = 0 ]
+    check "--pipelines --assembly --json is JSON" is_json out
+    n=$(grep -c '"assembly": ' "$folder/out")
+    check "each pipeline has its assembly, or none where the driver shows none" \
+        [ "$n" = 0 -o "$n" = "$(grep -c '"kernel": ' "$folder/out")" ]
     check "it has a row for each of the table" \
         [ "$(grep -c '"kernel": ' "$folder/out")" = "$(sed 1d "$folder/table" | grep -E '^[a-z]' | grep -vc ' is not used ')" ]
     for key in device driver driver_info pipelines unused; do check "it has $key" matches out "^  \"$key\": "; done
@@ -51,6 +55,7 @@ test_json() {
 
 test_usage() {
     fails_with 2 --pipelines devices --device 0
+    fails_with 2 --pipelines devices --assembly
     fails_with 2 --pipeline devices --pipeline
     fails_with 1 'no such device' devices --pipelines --device 'no such device'
     fails_with 1 'no such device' devices --pipelines --json --device 'no such device'

@@ -24,6 +24,7 @@
     X(vkDestroySemaphore) X(vkDestroyShaderModule) X(vkDeviceWaitIdle) X(vkEndCommandBuffer) X(vkFreeMemory) \
     X(vkGetBufferDeviceAddress) X(vkGetBufferMemoryRequirements) X(vkGetDeviceQueue) \
     X(vkGetMemoryHostPointerPropertiesEXT) X(vkGetPipelineCacheData) X(vkGetPipelineExecutablePropertiesKHR) \
+    X(vkGetPipelineExecutableInternalRepresentationsKHR) \
     X(vkGetPipelineExecutableStatisticsKHR) X(vkGetQueryPoolResults) X(vkMapMemory) X(vkQueueSubmit) \
     X(vkResetCommandPool) X(vkWaitSemaphores)
 

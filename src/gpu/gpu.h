@@ -132,6 +132,7 @@ struct pd_executable {
     char name[256];
     uint32_t subgroup_size, n_statistics;
     peridot_statistic *statistics;   /* [n_statistics], of the executable */
+    char *assembly;                  /* NULL: none */
 };
 
 /* *out (pd_executables_free) has *n entries. The gpu must be one of pd_gpu_open_compiler. */

@@ -1,4 +1,4 @@
-/* Executables of compiled kernels and their statistics (VK_KHR_pipeline_executable_properties). */
+/* Executables of compiled kernels, their statistics and assembly (VK_KHR_pipeline_executable_properties). */
 #include "base/utf8.h"
 #include "gpu/vk.h"
 
@@ -38,6 +38,29 @@ static peridot_status read_statistics(struct pd_executable *e, struct pd_gpu *gp
     return result == VK_SUCCESS ? PERIDOT_OK : pd_vk_fail(result, "vkGetPipelineExecutableStatisticsKHR");
 }
 
+/* The last of the driver's representations, which are in the order of its passes. The first call says how large they
+ * are; the second reads those that have memory. */
+static peridot_status read_assembly(struct pd_executable *e, struct pd_gpu *gpu,
+                                    const VkPipelineExecutableInfoKHR *which)
+{
+    uint32_t n = 0;
+    PD_VK(gpu->vk.vkGetPipelineExecutableInternalRepresentationsKHR(gpu->device, which, &n, NULL));
+    if (!n) return PERIDOT_OK;
+    VkPipelineExecutableInternalRepresentationKHR *found = calloc(n, sizeof *found), *last = found + n - 1;
+    if (!found) return pd_fail_alloc(n * sizeof *found, "assembly");
+    for (uint32_t i = 0; i < n; i++)
+        found[i].sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATION_KHR;
+    VkResult result = gpu->vk.vkGetPipelineExecutableInternalRepresentationsKHR(gpu->device, which, &n, found);
+    if (result == VK_SUCCESS && last->isText) {
+        last->pData = e->assembly = calloc(1, last->dataSize + 1);
+        if (!e->assembly) result = VK_ERROR_OUT_OF_HOST_MEMORY;
+        else result = gpu->vk.vkGetPipelineExecutableInternalRepresentationsKHR(gpu->device, which, &n, found);
+    }
+    free(found);
+    return result == VK_SUCCESS ? PERIDOT_OK
+        : pd_vk_fail(result, "vkGetPipelineExecutableInternalRepresentationsKHR");
+}
+
 static peridot_status read_executables(struct pd_executable *executables, uint32_t n, struct pd_gpu *gpu,
                                        const struct pd_kernel *kernel)
 {
@@ -55,6 +78,7 @@ static peridot_status read_executables(struct pd_executable *executables, uint32
                        strlen(properties[i].name));
         executables[i].subgroup_size = properties[i].subgroupSize;
         status = read_statistics(&executables[i], gpu, &which);
+        if (status == PERIDOT_OK) status = read_assembly(&executables[i], gpu, &which);
     }
     free(properties);
     return status;
@@ -81,6 +105,9 @@ peridot_status pd_kernel_executables(struct pd_executable **out, uint32_t *n, st
 
 void pd_executables_free(struct pd_executable *executables, uint32_t n)
 {
-    for (uint32_t i = 0; executables && i < n; i++) free(executables[i].statistics);
+    for (uint32_t i = 0; executables && i < n; i++) {
+        free(executables[i].statistics);
+        free(executables[i].assembly);
+    }
     free(executables);
 }

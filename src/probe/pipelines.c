@@ -174,6 +174,7 @@ static peridot_status report_kernel(struct reporter *r, const struct pd_kernel *
         p.subgroup_size = e->subgroup_size;
         p.statistics = e->statistics;
         p.n_statistics = e->n_statistics;
+        p.assembly = e->assembly;
         r->stopped = !r->call(r->user, &p);
     }
     pd_executables_free(executables, n);

@@ -10,7 +10,7 @@
 #include <string.h>
 
 struct devices_args {
-    bool json, pipelines;
+    bool json, pipelines, assembly;
     const char *device;
 };
 
@@ -21,6 +21,9 @@ static const struct cmd_option options[] = {
     {.name = "pipelines", .kind = CMD_FLAG, .offset = offsetof(struct devices_args, pipelines),
      .help = "Compile the kernels for one device, and show the results: subgroup size, registers, spills, scratch "
              "memory, waves in flight (occupancy), instructions and bytes of code, as far as the driver reports them."},
+    {.name = "assembly", .kind = CMD_FLAG, .offset = offsetof(struct devices_args, assembly),
+     .help = "With --pipelines: after each kernel what the driver compiled it to, in the driver's own assembly "
+             "language, indented by four spaces; in JSON a text."},
     {.name = "device", .metavar = "DEVICE", .kind = CMD_TEXT, .offset = offsetof(struct devices_args, device),
      .help = "With --pipelines: an index, part of a name, a UUID or a PCI address. Without it, the environment "
              "variable PERIDOT_DEVICE, or else the fastest real GPU."},
@@ -159,7 +162,8 @@ static int run(const struct cmd_command *command, const void *arguments)
 {
     const struct devices_args *args = arguments;
     if (args->device && !args->pipelines) return cmd_usage(command, "--device goes with --pipelines only");
-    if (args->pipelines) return cmd_exit(cmd_pipelines_print(args->device, args->json));
+    if (args->assembly && !args->pipelines) return cmd_usage(command, "--assembly goes with --pipelines only");
+    if (args->pipelines) return cmd_exit(cmd_pipelines_print(args->device, args->json, args->assembly));
     const peridot_device_info **devices = NULL;
     size_t n = 0;
     peridot_status status = peridot_devices(&devices, &n);

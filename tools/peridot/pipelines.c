@@ -25,7 +25,7 @@ static const struct column {
 struct output {
     const peridot_device_info *device;
     uint32_t n_pipelines, n_statistics;
-    bool json;
+    bool json, assembly;
     yyjson_mut_doc *doc;
     yyjson_mut_val *pipelines, *unused;
 };
@@ -64,7 +64,15 @@ static void print_own_words(const peridot_pipeline *p)
         printf("    %s: %.15g\n", p->statistics[i].name, p->statistics[i].value);
 }
 
-static void print_pipeline(const peridot_pipeline *p)
+static void print_indented(const char *text)
+{
+    for (size_t n; *text; text += n + (text[n] != 0)) {
+        n = strcspn(text, "\n");
+        printf("    %.*s\n", (int)n, text);
+    }
+}
+
+static void print_pipeline(const peridot_pipeline *p, bool assembly)
 {
     char spec[128], size[16] = "-";
     bool known = false;
@@ -79,6 +87,7 @@ static void print_pipeline(const peridot_pipeline *p)
     }
     puts("");
     if (!known) print_own_words(p);
+    if (assembly && p->assembly) print_indented(p->assembly);
 }
 
 /* ---- JSON ---- */
@@ -91,6 +100,7 @@ static void add_pipeline(struct output *o, const peridot_pipeline *p)
     for (uint32_t i = 0; i < p->n_spec; i++) yyjson_mut_arr_add_uint(o->doc, spec, p->spec[i]);
     yyjson_mut_obj_add_strcpy(o->doc, pipeline, "executable", p->executable);
     yyjson_mut_obj_add_uint(o->doc, pipeline, "subgroup_size", p->subgroup_size);
+    if (o->assembly && p->assembly) yyjson_mut_obj_add_strcpy(o->doc, pipeline, "assembly", p->assembly);
     yyjson_mut_val *statistics = yyjson_mut_obj_add_obj(o->doc, pipeline, "statistics");
     for (uint32_t i = 0; i < p->n_statistics; i++) {
         double value = p->statistics[i].value;
@@ -124,14 +134,14 @@ static bool pipeline(void *user, const peridot_pipeline *p)
     if (!p->used && o->json) yyjson_mut_arr_add_strcpy(o->doc, o->unused, p->kernel);
     else if (!p->used) printf("%-19s is not used on this device\n", p->kernel);
     else if (o->json) add_pipeline(o, p);
-    else print_pipeline(p);
+    else print_pipeline(p, o->assembly);
     return true;
 }
 
-peridot_status cmd_pipelines_print(const char *device, bool json)
+peridot_status cmd_pipelines_print(const char *device, bool json, bool assembly)
 {
     peridot_device_info info;
-    struct output o = {.device = &info, .json = json};
+    struct output o = {.device = &info, .json = json, .assembly = assembly};
     if (!device) device = getenv("PERIDOT_DEVICE");
     peridot_status status = peridot_pipelines(device && *device ? device : NULL, &info, pipeline, &o);
     if (status == PERIDOT_OK && json) status = cmd_json_print(o.doc, "the list of pipelines");

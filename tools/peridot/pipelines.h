@@ -5,6 +5,6 @@
 #include "command.h"
 
 /* device NULL: PERIDOT_DEVICE, or else the library's choice. */
-peridot_status cmd_pipelines_print(const char *device, bool json);
+peridot_status cmd_pipelines_print(const char *device, bool json, bool assembly);
 
 #endif
