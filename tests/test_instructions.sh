@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# tools/instructions.py: what it counts in the assembly of each vendor, and that a rise of more than 2 % is found. The loops are
+# made up: each loads 4 rows of a unit of 8 fp16 weights, and x, and has 16 vector instructions for the 32 weights.
+. "$(dirname "$0")/command.sh"
+
+command -v python3 >/dev/null || { echo "skipped: there is no Python"; exit 0; }
+instructions() { PYTHONDONTWRITEBYTECODE=1 python3 "$source/tools/instructions.py" "$@" >"$folder/out" 2>"$folder/err"; }
+repeat() { for _ in $(seq "$1"); do printf '    %b\n' "$2"; done; }
+
+# What peridot devices --pipelines --assembly would print, and the row that tools/pipelines makes of it.
+output() { printf 'kernel spec subgroup\nmatvec_f16 64,4,1,0,0,0,0,%s,1 %s\n%s\nglu is not used on this device\n' "$1" "$1" "$2"; }
+counts() {   # counts GPU VENDOR LANES ASSEMBLY
+    output "$3" "$4" >"$folder/assembly"
+    echo "matvec_f16 64,4,1,0,0,0,0,$3,1 $3/40/0/0/9" >"$folder/rows"
+    instructions count "$1" "$2" "$folder/rows" <"$folder/assembly"
+}
+
+test_counts() {
+    counts renoir amd 64 "$(repeat 1 'BB0:'; repeat 9 '\tv_mov_b32_e32 v0, 0'; repeat 1 'BB1:'
+        repeat 6 '\tglobal_load_dwordx4 v[0:3], v[4:5], off ; 0'; repeat 1 '\ts_waitcnt vmcnt(1) ; 0'
+        repeat 1 '\tv_rcp_f32_e32 v0, v1 ; 0'; repeat 15 '\tv_fma_f32 v0, v1, v2, v3 ; 0'
+        repeat 1 '\ts_cbranch_scc1 BB1 ; 0'; repeat 1 '\ts_endpgm')"
+    check "AMD's: 16 of 24, a slow one, and one load that waits for the next turn" \
+        [ "$(cat "$folder/out")" = 'matvec_f16 plain 0.5/0.75/0.594/7x9' ]
+    counts tgl intel 16 "$(repeat 1 'LABEL1:'; repeat 12 'send(16) g10UD g2UD nullUD 0 0\n          dp data 1 MsgDesc: (DC A64 untyped surface read, SIMD16) rlen 4 { $1 };'
+        repeat 14 'mad(16) g40<1>F g41<8,8,1>F g42<8,8,1>F { };'; repeat 2 'add(8) g40<1>D g10<8,8,1>D 1D { };'
+        repeat 2 'add(1) g40<1>D g41<0,1,0>D 1D { };'; repeat 1 'sync nop(1) null { $1.dst };'
+        repeat 1 'while(16) JIP: LABEL1 { };')"
+    check "Intel's: narrow instructions by their share" [ "$(cat "$folder/out")" = "matvec_f16 plain 0.5/0.938/0.5/12x7" ]
+    counts ampere nvidia 32 "$(repeat 1 'block 0 [] -> {'; repeat 1 '  r0 = mov 0 // delay=1'; repeat 1 '} -> [1]'
+        repeat 1 'block 1 [0] -> {'; repeat 6 '  r4..8 = ld.global.a64.b128 [r2..4] // delay=1 wr:1'
+        repeat 12 '  r8 = ffma r8 r4 r5 // delay=1 wt=000010'; repeat 4 '  r8 = i2f.f32.u32 r4 // delay=1 wr:0'
+        repeat 1 '  ur1 = iadd3 ur1 ur2 rZ // delay=1'; repeat 1 '  @p0 bra L1 // delay=1'; repeat 1 '} -> [1, 2]')"
+    check "NVIDIA's: conversions at an eighth" [ "$(cat "$folder/out")" = 'matvec_f16 plain 0.5/0.75/1/6x9' ]
+    counts a740 qualcomm 64 "$(repeat 1 'l1:'; repeat 24 'ldg.u32 r4.x, g[r2.x], 1'; repeat 4 '(sy)(rpt3)mad.f32 r0.x, r1.x, r2.x, r0.x'
+        repeat 2 '(rpt1)nop'; repeat 1 'jump #l1')"
+    check "Qualcomm's: repeated instructions" [ "$(cat "$folder/out")" = 'matvec_f16 plain 0.5/1.41/0.5/24x9' ]
+    counts renoir amd 64 "$(repeat 1 'BB1:'; repeat 1 '\tglobal_load_dword v0, v[4:5], off ; 0'; repeat 1 '\ts_branch BB1 ; 0')"
+    check "a loop that cannot be the hot one" matches err '^renoir matvec_f16 64.*: the hot loop loads 4 bytes, and should about 96'
+}
+
+# table FILE CELL...: one kernel in three uses.
+table() {
+    printf '# by a driver\nkernel use navi31\nmatvec_f16 plain %s\nmatvec_f16 normed %s\nmatvec_f16 gated %s\n' "${@:2}" >"$folder/$1"
+}
+compare() { instructions compare "$folder/before" "$folder/after" "$folder/reasons"; }
+
+test_compare() {
+    echo '# none' >"$folder/reasons"
+    table before 4/5/4/8x16 4/5/4/8x16 4/5/4/8x16
+    table after 4.08/5.1/4/8x16 3/5/4/8x16 4/4/4/8x16
+    compare
+    check "a rise by 2 % is none" [ ! -s "$folder/out" ]
+    table after 4.09/5/4/8x16 4/5/4/8x16 4/5.2/4/8x16
+    compare
+    check "a rise by more is found, of vector instructions and of all" [ "$(cat "$folder/out")" = \
+        $'navi31 matvec_f16 plain: vector instructions 4 -> 4.09\nnavi31 matvec_f16 gated: instructions 5 -> 5.2' ]
+    echo 'navi* matvec_* * instructions=4.1 more rows at once' >"$folder/reasons"
+    compare
+    check "a reason excuses it, and is used" [ "$(sort -u "$folder/out")" = 'used: navi* matvec_* * instructions=4.1' ]
+    echo 'navi* matvec_* plain instructions=4.05 more rows at once' >"$folder/reasons"
+    compare
+    check "a reason for less does not" contains out 'navi31 matvec_f16 plain: vector instructions 4 -> 4.09'
+    sed -i 3d "$folder/after"
+    compare
+    check "what is missing is told" contains out 'lacks 0 cells and has 1 too many'
+}
+
+test_counts
+test_compare
+finish

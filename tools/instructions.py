@@ -1,0 +1,367 @@
+#!/usr/bin/env python3
+"""What the hot loops of kernels cost on GPUs that need not be there: instructions per weight, key or multiply-add, from
+the assembly that a driver made of them.
+
+  instructions.py count GPU ROWS < OUTPUT    OUTPUT: of `peridot devices --pipelines --assembly` as it runs on the GPU;
+                                             ROWS: the rows of tools/pipelines made of it. Writes "KERNEL USE CELL"
+  instructions.py compare OLD NEW REASONS    tables, and the exceptions of tools/pipelines; writes what has risen
+
+A cell is VECTOR/ALL/SLOTS/LOADSxWAVES: vector instructions and all instructions that a lane issues for a weight
+(matvec), for a key and a query head (attention) or for a multiply-add (matmul); what the vector instructions take of
+the time of one at full rate; the most loads from memory that a wave has under way at once in the loop, and the waves
+that the registers leave room for. An instruction of Intel's that is narrower than the subgroup counts for its share,
+but as one of the hardware's width at least.
+"""
+import collections, functools, os, re, subprocess, sys
+
+# ---- reading assembly: instructions, and for each loop the indices of what it repeats ----
+
+class Instruction:
+    """kind: vector, load, store, shared (memory of the workgroup), scalar (and branches) or wait.  count: times issued.
+    size: bytes that a lane loads.  outstanding: how many loads may still be under way once it is issued, if it says.
+    writes: for a load whose uses are the waits, its registers.  text: where those are looked for.  pipe, cost: what a
+    vector instruction occupies beside the slot in which it is issued, and for how many times as long."""
+    def __init__(self, kind, text, count=1, size=0, outstanding=None, writes=None, pipe='', cost=1):
+        self.kind, self.text, self.count, self.size = kind, text, count, size
+        self.outstanding, self.writes, self.pipe, self.cost = outstanding, writes, pipe, cost
+
+AMD_SIZES = (('x4', 16), ('b128', 16), ('x3', 12), ('b96', 12), ('x2', 8), ('b64', 8), ('dword', 4), ('b32', 4),
+             ('byte', 1), ('u8', 1), ('i8', 1), ('short', 2), ('16', 2))
+
+# At a quarter of the rate.
+AMD_SLOW = re.compile(r'v_(mul_lo_u32|mul_hi_|mad_u64|mad_i64|mad_co_u64|rcp|rsq|sqrt|exp|log|sin|cos|div_)')
+
+def amd_instruction(op, rest):
+    if op.startswith(('buffer_', 'global_', 'flat_', 'scratch_')):
+        if 'load' not in op: return Instruction('store', rest)
+        return Instruction('load', rest, size=next((n for name, n in AMD_SIZES if name in op), 0))
+    if op.startswith('ds_'): return Instruction('shared', rest)
+    if op.startswith(('s_wait', 's_delay', 's_nop', 's_clause', 's_barrier')):
+        wait = re.match(r'()(\w+)', rest) if op == 's_wait_loadcnt' else re.search(r'(vmcnt)\((\w+)\)', rest)
+        return Instruction('wait', rest, outstanding=int(wait[2], 0) if wait else None)
+    return Instruction('vector' if op.startswith('v_') else 'scalar', rest, cost=4 if AMD_SLOW.match(op) else 1)
+
+def read_amd(text, lanes, gpu):
+    code, labels, loops = [], {}, []
+    for line in text.splitlines():
+        if found := re.match(r'(BB\d+):', line): labels[found[1]] = len(code)
+        elif found := re.match(r'\s+([a-z]\w+)\s*([^;]*)', line):
+            target = re.search(r'BB\d+', found[2]) if found[1].startswith(('s_branch', 's_cbranch')) else None
+            if target and target[0] in labels: loops.append(set(range(labels[target[0]], len(code) + 1)))
+            code.append(amd_instruction(found[1], found[2]))
+    return code, loops
+
+INTEL_REGISTER = {'lnl': 64, 'bmg': 64}   # bytes, where they are not 32
+INTEL_FLOW = ('while', 'if', 'else', 'endif', 'break', 'cont', 'jmpi', 'halt')
+
+def intel_load(rest, lanes, gpu):
+    """A send that reads memory: the bytes of a lane. A block that is loaded for all lanes at once counts as none."""
+    if 'transpose' in rest or 'block' in rest: return 0
+    if found := re.search(r'byte scattered read, \w+ \d+, (\d+)', rest): return 1 << (int(found[1]) >> 2)
+    found = re.search(r'rlen (\d+)', rest) or re.search(r'dst_len = (\d+)', rest)
+    part = 2 if 'd16u32' in rest else 4 if 'd8u32' in rest else 1   # comes in 4 bytes a lane
+    return int(found[1]) * INTEL_REGISTER.get(gpu, 32) / lanes / part if found else 0
+
+def intel_instruction(op, size, rest, lanes, gpu):
+    if op.startswith('send'):
+        if re.search(r'slm|SLM|Surface = 254', rest): return Instruction('shared', rest)
+        if re.search(r'gateway|fence', rest): return Instruction('wait', '')
+        if re.search(r'store|write', rest): return Instruction('store', rest)
+        first, length = re.match(r'g(\d+)', rest), re.search(r'(?:rlen|dst_len =) (\d+)', rest)
+        writes = range(int(first[1]), int(first[1]) + int(length[1])) if first and length else None
+        return Instruction('load', rest.split(None, 1)[1], size=intel_load(rest, lanes, gpu), writes=writes)
+    if op in ('sync', 'nop', 'wait'): return Instruction('wait', '')
+    if op.split('.')[0] in INTEL_FLOW: return Instruction('scalar', '')
+    cost = 4 if op.startswith('math') else 2 if re.match(r'\S+>U?Q\b', rest) else 1   # 64 bits take two registers
+    size = max(size, INTEL_REGISTER.get(gpu, 32) / 4)
+    return Instruction('vector', rest.split(None, 1)[-1], count=size / lanes, cost=cost)
+
+def read_intel(text, lanes, gpu):
+    lines, labels, loops, code = [], {}, [], []
+    for line in text.splitlines():
+        if 'MsgDesc' in line and lines: lines[-1] += ' ' + line.strip()
+        else: lines.append(line.strip())
+    for line in lines:
+        if found := re.match(r'(LABEL\d+):', line): labels[found[1]] = len(code)
+        elif found := re.match(r'(?:\([^)]*\)\s*)?([a-z][\w.]*)(?:\s+\w+)?\((\d+)\)\s+(.*)', line):
+            target = re.search(r'JIP:\s*(LABEL\d+)', found[3]) if found[1] == 'while' else None
+            if target and target[1] in labels: loops.append(set(range(labels[target[1]], len(code) + 1)))
+            code.append(intel_instruction(found[1], int(found[2]), found[3], lanes, gpu))
+    return code, loops
+
+NVIDIA_FLOW = ('bra', 'bsync', 'bssy', 'bclear', 'break', 'exit', 'warpsync')
+
+def nvidia_instruction(line, op, bits):
+    base = op.split('.')[0]
+    if base in ('ldg', 'ld') and '.shared' not in op:
+        found = re.search(r'\.[busf](\d+)', op)
+        return Instruction('load', line, size=int(found[1]) / 8 if found else 4, writes=bits)
+    if base in ('st', 'stg') and '.shared' not in op: return Instruction('store', line)
+    if base in ('ld', 'st', 'lds', 'sts'): return Instruction('shared', line)
+    if base in ('nop', 'bar', 'membar', 'depbar'): return Instruction('wait', line)
+    if base in NVIDIA_FLOW or re.match(r'(@!?\w+\s+)?u[rp]\d', line): return Instruction('scalar', line)
+    pipe = next((pipe for pipe, names in NVIDIA_PIPES.items() if base in names), 'int')
+    return Instruction('vector', line, pipe=pipe)
+
+# Of 128 lanes that an SM issues a clock, a pipe takes one in so many (CUDA C++ Programming Guide, throughput of
+# arithmetic instructions). All others are of the pipe of integers.
+NVIDIA_PIPES = {'float': ('ffma', 'fmul', 'fadd', 'hfma2', 'hadd2'), 'multiply': ('imad', 'imad64', 'idp4'),
+                'convert': ('i2f', 'f2f', 'f2i', 'mufu', 'popc', 'flo', 'brev')}
+NVIDIA_RATES = {'pascal': {'float': 1, 'multiply': 1, 'int': 1, 'convert': 4},
+                'turing': {'float': 2, 'multiply': 2, 'int': 2, 'convert': 8},
+                'ampere': {'float': 1, 'multiply': 2, 'int': 2, 'convert': 8}}
+
+def natural_loops(blocks):
+    """blocks: number -> (first, end, successors), numbered in an order in which loops' heads come first."""
+    into, loops = collections.defaultdict(set), []
+    for number, (_, _, out) in blocks.items():
+        for successor in out: into[successor].add(number)
+    for number, (_, _, out) in blocks.items():
+        for head in (h for h in out if h <= number):
+            body, todo = {head, number}, [number]
+            while todo:
+                block = todo.pop()
+                new = into[block] - body if block != head else set()
+                body |= new
+                todo += new
+            loops.append({i for b in body for i in range(blocks[b][0], blocks[b][1])})
+    return loops
+
+def read_nvidia(text, lanes, gpu):
+    """The waits are on the scoreboards that loads set: wr:3 is set, wt=001000 is waited for."""
+    code, blocks, now = [], {}, None
+    for line in text.splitlines():
+        if found := re.match(r'\s*block(?:\.u)?\s+(\d+)', line):
+            now = int(found[1])
+            blocks[now] = (len(code), len(code), [])
+        elif found := re.match(r'\s*\}\s*->\s*\[([^\]]*)\]', line):
+            blocks[now] = (blocks[now][0], len(code), [int(n) for n in re.findall(r'\d+', found[1])])
+        elif now is not None and '//' in line:
+            body, _, note = line.strip().partition('//')
+            sets, waits = re.search(r'wr:(\d)', note), re.search(r'wt=(\d+)', note)
+            waits = {5 - i for i, c in enumerate(waits[1]) if c == '1'} if waits else set()
+            rest = re.sub(r'^@!?\w+\s+', '', body)
+            rest = rest.split('=', 1)[1].strip() if re.match(r'[\w.\s]+=', rest) else rest.strip()
+            if rest:
+                found = nvidia_instruction(body, rest.split()[0], {int(sets[1])} if sets else None)
+                found.text = ' '.join(f'g{n}' for n in waits)
+                code.append(found)
+    return code, natural_loops(blocks)
+
+QUALCOMM_FLOW = ('br', 'brac', 'brao', 'braa', 'jump', 'end', 'chmask', 'chsh', 'shps', 'shpe', 'getone', 'predt',
+                 'predf', 'prede')
+QUALCOMM_SLOW = ('rcp', 'rsq', 'log2', 'exp2', 'sin', 'cos', 'sqrt')
+
+def qualcomm_instruction(op, rest, synchronised):
+    found = re.match(r'(ld|st|atomic)(\w*)', op)
+    outstanding = 0 if synchronised else None
+    if found and found[2][:1] == 'g':
+        words = re.search(r',\s*(\d+)\s*$', rest)
+        bits = re.search(r'\.[ufs](\d+)', op)
+        return Instruction('load' if found[1] == 'ld' else 'store', rest, outstanding=outstanding,
+                           size=int(words[1]) * int(bits[1]) / 8 if words and bits else 0)
+    if found and found[2][:1] == 'l': return Instruction('shared', rest, outstanding=outstanding)
+    kind = 'wait' if op.split('.')[0] in ('nop', 'bar', 'fence') else 'scalar' \
+        if op.split('.')[0] in QUALCOMM_FLOW or re.match(r'r(4[89]|5[0-5])\.', rest) else 'vector'
+    return Instruction(kind, rest, outstanding=outstanding, cost=4 if op in QUALCOMM_SLOW else 1)
+
+def read_qualcomm(text, lanes, gpu):
+    """(rpt3) repeats an instruction three times more; (sy) waits for all loads; r48 to r55 are one for all lanes."""
+    code, labels, loops = [], {}, []
+    for line in text.splitlines():
+        if found := re.match(r'\s*(l\d+):', line): labels[found[1]] = len(code)
+        elif found := re.match(r'\s*((?:\([^)]*\))*)([a-z][\w.]*)\s*(.*)', line):
+            target = re.search(r'#(l\d+)', found[3])
+            if target and target[1] in labels: loops.append(set(range(labels[target[1]], len(code) + 1)))
+            one = qualcomm_instruction(found[2], found[3], '(sy)' in found[1])
+            repeats = re.search(r'\(rpt(\d+)\)', found[1])
+            one.count = 1 + int(repeats[1]) if repeats else 1
+            code.append(one)
+    return code, loops
+
+READERS = {'amd': read_amd, 'intel': read_intel, 'nvidia': read_nvidia, 'qualcomm': read_qualcomm}
+
+# ---- counting ----
+
+def loads_under_way(body):
+    """The most at once. The loop is gone through twice, as loads may be for its next iteration."""
+    most, open_loads = 0, []
+    for one in body + body:
+        if one.outstanding is not None: open_loads = open_loads[max(0, len(open_loads) - one.outstanding):]
+        read = {int(n) for n in re.findall(r'\bg(\d+)', one.text)} if open_loads else ()
+        if read: open_loads = [load for load in open_loads if not read.intersection(load.writes or ())]
+        if one.kind == 'load' and one.size: open_loads.append(one)
+        most = max(most, len(open_loads))
+    return most
+
+class Kernel:
+    """An executable's instructions, and those of its loops that have none inside."""
+    def __init__(self, vendor, gpu, lanes, waves, spec, text):
+        self.code, loops = READERS[vendor](text, lanes, gpu)
+        heads = collections.defaultdict(set)   # a loop with two ways back is one
+        for loop in loops: heads[min(loop)] |= loop
+        self.loops = list(heads.values())
+        self.gpu, self.lanes, self.waves, self.spec = gpu, lanes, waves, spec
+        self.inner = [l for l in self.loops if not any(other < l for other in self.loops)]
+
+    def total(self, indices, kinds=None):
+        return sum(self.code[i].count for i in indices if not kinds or self.code[i].kind in kinds)
+
+    def loaded(self, indices): return sum(self.code[i].size for i in indices)
+
+    def slots(self, parts):
+        """Instructions of all pipes are issued one after the other; the pipes work side by side."""
+        pipes = collections.Counter()
+        for indices, by in parts:
+            for one in (self.code[i] for i in indices if self.code[i].kind == 'vector'):
+                pipes[''] += by * one.count * one.cost
+                if one.pipe: pipes[one.pipe] += by * one.count * NVIDIA_RATES[self.gpu][one.pipe]
+        return max(pipes.values())
+
+INTEL_THREADS = {'skl': 7, 'icl': 7, 'tgl': 7, 'adl': 7}   # of an EU, whatever the registers; 8 in others
+
+# What an iteration does, by the constants of a kernel (see the head of its shader).
+
+BITS = {'f32': 32, 'f16': 16, 'bf16': 16, 'q8_0': 8.5, 'q4_0': 4.5, 'q4_1': 5, 'q5_0': 5.5, 'q5_1': 6, 'q2_k': 2.625,
+        'q3_k': 3.5625, 'q4_k': 4.625, 'q5_k': 5.625, 'q6_k': 6.5625, 'iq4_nl': 4.5, 'iq4_xs': 4.3125}   # of a weight
+
+@functools.cache
+def unit_of(dtype):
+    """UNIT of shaders/weights.glsl: the weights of a type that matvec and matmul_coop decode at once."""
+    weights = os.path.join(os.path.dirname(__file__), '../shaders/weights.glsl')
+    preprocess = ['cc', '-E', '-P', f'-DW_{dtype.upper()}', '-x', 'c', '-']
+    text = f'#include "{weights}"\nUNIT\n'
+    return int(subprocess.run(preprocess, input=text, capture_output=True, text=True, check=True).stdout.split()[-1])
+
+def matvec(kernel, name, dtype):
+    """A unit of ROWS rows, WIDTH times. Of loops without a loop inside, the one that loads most."""
+    _, rows, cols, norm = kernel.spec[:4]
+    if cols != 1: return None
+    weights = (32 if 'dot' in name else unit_of(dtype)) * rows * kernel.spec[8]
+    most = max((kernel.loaded(l) for l in kernel.inner), default=0)
+    hot = min((l for l in kernel.inner if kernel.loaded(l) > 0.9 * most), key=len, default=())
+    expected = weights * (BITS[dtype] / 8 + (0 if norm else 4 / rows))
+    if not 0.9 < kernel.loaded(hot) / expected < 2:
+        raise ValueError(f'the hot loop loads {kernel.loaded(hot):g} bytes, and should about {expected:g}')
+    use = 'gated' if kernel.spec[6] else 'normed' if norm else 'plain'
+    return use, [(hot, 1 / weights)]
+
+def attention(kernel, name, dtype):
+    """The loop over tiles of 32 keys, and in it the loops that load: the first over keys to be scored, where a subgroup
+    takes some at once in a loop over elements, the last over values to be added, where each invocation takes its own
+    elements of some. Compilers unroll the last, or not. Loops that load nothing are not counted."""
+    workgroup, head_dim, heads, _, _, decode = kernel.spec[:6]
+    if not decode: return None
+    keys, values, tile_keys = 2 if heads > 4 else 4, 8, 32
+    loading = sorted((l for l in kernel.inner if kernel.loaded(l)), key=min)
+    tile = max(kernel.loops, key=lambda l: (kernel.loaded(l), len(l)))
+    score, *others = (l for l in loading if l < tile)
+    around = min((l for l in kernel.loops if score < l < tile), key=len, default=score)
+    trips = max(1, head_dim / 2 / kernel.lanes) if around != score else 1
+    by_subgroup = kernel.lanes / (keys * heads)
+    parts = [(tile.difference(*(l for l in kernel.loops if l < tile)), workgroup / (tile_keys * heads)),
+             (around - score, by_subgroup), (score, by_subgroup * trips)]
+    return f'{head_dim},{heads}', parts + [(l, workgroup / (values * heads)) for l in others[-1:]]
+
+def matmul(kernel, name, dtype):
+    """A step over columns: what lies in no loop of its own, and loops with their trips: those that load first."""
+    if 'coop' in name:
+        workgroup, _, rows, tokens, step = kernel.spec[:5]
+        trips, others = [rows * step / unit_of(dtype) / workgroup, tokens * step / 8 / workgroup], 1
+    elif 'dot' in name:
+        workgroup, tokens = kernel.spec[:2]
+        rows, step = 64, workgroup / 2
+        trips, others = [tokens * step / 32 / workgroup], step / 32
+    else:
+        workgroup, rows, tokens, step = 64, 32, 32, 32
+        trips, others = [rows * step / 4 / workgroup], 32
+    outer = max(filter(kernel.loaded, kernel.loops), key=len)
+    inside = [l for l in kernel.loops if l < outer]
+    if any(a < b for a in inside for b in inside): raise ValueError('there are loops in the loops of a step')
+    loading = sorted(filter(kernel.loaded, inside), key=min)
+    trips = sorted(trips)[len(trips) - len(loading):] if len(loading) < len(trips) else trips
+    each = workgroup / (rows * tokens * step)
+    parts = [(l, each * t) for l, t in zip(loading, trips)] + [(l, each * others) for l in inside if l not in loading]
+    return ','.join(map(str, kernel.spec[:2])) if 'dot' in name else '-', [(outer.difference(*inside), each)] + parts
+
+KINDS = {'matvec': matvec, 'matvec_dot': matvec, 'attention': attention, 'matmul': matmul, 'matmul_dot': matmul,
+         'matmul_coop': matmul}
+
+def number(x): return f'{x:.3g}' if x < 1000 else f'{x:.0f}'
+
+def cell_of(kernel, parts):
+    """A part is the indices of a loop, and what its count is to be multiplied by."""
+    vector, everything = (sum(by * kernel.total(l, kinds) for l, by in parts) for kinds in (('vector',), None))
+    loads = max(loads_under_way([kernel.code[i] for i in sorted(l)]) for l, _ in parts)
+    return vector, '/'.join(map(number, (vector, everything, kernel.slots(parts)))) + f'/{loads}x{kernel.waves}'
+
+def executables(lines):
+    """Rows of peridot's table as (kernel, spec, subgroup, assembly)."""
+    row, text = None, []
+    for line in lines:
+        if line.startswith(' '): text.append(line[4:].rstrip('\n'))
+        elif line.strip():
+            if row: yield (*row, '\n'.join(text))
+            row, text = (line.split() + ['', '', ''])[:3], []
+    if row: yield (*row, '\n'.join(text))
+
+def count(gpu, vendor, rows_path, lines):
+    """Of a kernel's executables for one use, which differ in constants that do not matter here, the worst."""
+    waves = {tuple(row.split()[:2]): row.split()[2].split('/')[4] for row in open(rows_path)}
+    if vendor == 'intel': waves = dict.fromkeys(waves, INTEL_THREADS.get(gpu, 8))
+    worst = {}
+    for name, spec, lanes, text in executables(lines):
+        found = re.match(r'(\w+?)_(f32|f16|bf16|q\w+|iq4_\w+)$', name)
+        if not found or found[1] not in KINDS or not lanes.isdigit(): continue
+        values = [int(x) for x in spec.split(',')] if spec != '-' else []
+        kernel = Kernel(vendor, gpu, int(lanes), waves[name, spec], values, text)
+        try: use = KINDS[found[1]](kernel, found[1], found[2])
+        except (ValueError, KeyError) as error: sys.exit(f'{gpu} {name} {spec}: {error}')
+        if use: worst[name, use[0]] = max(worst.get((name, use[0]), (0, '')), cell_of(kernel, use[1]))
+    for (name, use), (_, cell) in worst.items(): print(name, use, cell)
+
+# ---- comparing ----
+
+def read_table(path):
+    """Its first line, and (GPU, kernel, use): cell."""
+    title, names, *rows = open(path).read().splitlines()
+    return title, {(gpu, *row.split()[:2]): cell for row in rows
+                   for gpu, cell in zip(names.split()[2:], row.split()[2:]) if cell != '-'}
+
+def matches(globs, text):
+    """As in tools/pipelines: alternatives between commas, but in a use, where * stands for anything but a comma."""
+    return re.fullmatch('|'.join(re.escape(g).replace(r'\*', '.*') for g in globs.split(',')), text)
+
+class Reason:
+    """A row of the exceptions with the excuse instructions=N: that many vector instructions and no more."""
+    def __init__(self, row):
+        self.rule, (self.gpus, self.kernels, self.use, excuses) = ' '.join(row[:4]), row[:4]
+        self.most = float(excuses.partition('=')[2]) if excuses.startswith('instructions=') else 0
+
+    def excuses(self, gpu, kernel, use, vector):
+        return (matches(self.gpus, gpu) and matches(self.kernels, kernel) and self.use in ('*', use)
+                and vector <= self.most)
+
+def compare(old_path, new_path, exceptions_path):
+    """A reason is used while something takes about as many instructions as it allows."""
+    (old_title, old), (title, new) = read_table(old_path), read_table(new_path)
+    rows = [line.split() for line in open(exceptions_path) if line.strip() and line[0] != '#']
+    reasons = [reason for reason in map(Reason, rows) if reason.most]
+    for key, cell in new.items():
+        now = [float(x) for x in cell.split('/')[:2]]
+        if title != old_title or key not in old: continue
+        before = [float(x) for x in old[key].split('/')[:2]]
+        excused = [reason for reason in reasons if reason.excuses(*key, now[0])]
+        for reason in excused:
+            if 1.02 * now[0] > reason.most: print('used:', reason.rule)
+        for what, a, b in zip(('vector instructions', 'instructions'), before, now):
+            if b > 1.02 * a and not excused: print(*key[:2], f'{key[2]}: {what} {a:g} -> {b:g}')
+    lacks, extra = len(new.keys() - old.keys()), len(old.keys() - new.keys())
+    if title == old_title and (lacks or extra):
+        print(f'the table of instructions lacks {lacks} cells and has {extra} too many: tools/pipelines --update')
+
+if __name__ == '__main__':
+    command, *arguments = sys.argv[1:]
+    if command == 'count': count(*arguments, sys.stdin)
+    elif command == 'compare': compare(*arguments)
+    else: sys.exit(__doc__)
