@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """What the hot loops of kernels cost on GPUs that need not be there: instructions per weight, key or multiply-add, from
-the assembly that a driver made of them.
+the assembly that a driver made of them; and, by those and the GPUs' data sheets, predictions of a decode step.
 
   instructions.py count GPU ROWS < OUTPUT    OUTPUT: of `peridot devices --pipelines --assembly` as it runs on the GPU;
                                              ROWS: the rows of tools/pipelines made of it. Writes "KERNEL USE CELL"
   instructions.py compare OLD NEW REASONS    tables, and the exceptions of tools/pipelines; writes what has risen
+  instructions.py predict TABLE              predicted tokens/s of models on each GPU
 
 A cell is VECTOR/ALL/SLOTS/LOADSxWAVES: vector instructions and all instructions that a lane issues for a weight
 (matvec), for a key and a query head (attention) or for a multiply-add (matmul); what the vector instructions take of
@@ -360,8 +361,77 @@ def compare(old_path, new_path, exceptions_path):
     if title == old_title and (lacks or extra):
         print(f'the table of instructions lacks {lacks} cells and has {extra} too many: tools/pipelines --update')
 
+# ---- predicting ----
+
+# For each GPU that kernels are compiled for, a product that has it: lanes (32-bit instructions issued a clock),
+# MHz (the highest), GB/s, and where that is published. Memory that a processor shares with its GPU counts whole.
+GPUS = {gpu: (product, int(lanes), int(mhz), float(gbs)) for gpu, product, lanes, mhz, gbs, _ in (
+    (part.strip() for part in row.split('|')) for row in """
+vega10  | Radeon RX Vega 64          | 4096 | 1546 | 483.8 | AMD, product page: 64 compute units of 64, boost clock
+renoir  | Ryzen 7 4800U (Vega 8)     |  512 | 1750 |  68.3 | AMD, product page: 8 graphics cores; LPDDR4-4266, 128 bits
+navi10  | Radeon RX 5700 XT          | 2560 | 1905 | 448   | AMD, product page
+navi21  | Radeon RX 6800 XT          | 4608 | 2250 | 512   | AMD, product page
+navi31  | Radeon RX 7900 XTX         | 6144 | 2500 | 960   | AMD, product page; dual issue is not counted on
+phoenix | Ryzen 7 7840U (780M)       |  768 | 2700 | 120   | AMD, product page: 12 graphics cores; LPDDR5x-7500
+gfx1151 | Ryzen AI Max+ 395 (8060S)  | 2560 | 2900 | 256   | AMD, product page: 40 graphics cores
+gfx1201 | Radeon RX 9070 XT          | 4096 | 2970 | 640   | AMD, product page
+skl     | Core i5-8600 (UHD 630)     |  192 | 1150 |  41.6 | Intel ARK: 24 EUs of 8 lanes
+icl     | Core i7-1065G7 (Iris Plus) |  512 | 1100 |  58.3 | Intel ARK: 64 EUs of 8 lanes
+tgl     | Core i7-1185G7 (Iris Xe)   |  768 | 1350 |  68.3 | Intel ARK: 96 EUs of 8 lanes; LPDDR4x-4267, 128 bits
+adl     | Core i7-1280P (Iris Xe)    |  768 | 1450 |  83.2 | Intel ARK: 96 EUs of 8 lanes; LPDDR5-5200, 128 bits
+dg2     | Arc A770 16 GB             | 4096 | 2100 | 560   | Intel ARK: 32 Xe cores of 16 engines of 8 lanes
+mtl     | Core Ultra 7 155H (Arc)    | 1024 | 2250 | 119.5 | Intel ARK: 8 Xe cores of 16 engines of 8; LPDDR5x-7467
+lnl     | Core Ultra 7 258V (140V)   | 1024 | 1950 | 136.5 | Intel ARK: 8 Xe cores of 8 engines of 16; LPDDR5x-8533
+bmg     | Arc B580                   | 2560 | 2670 | 456   | Intel ARK: 20 Xe cores of 8 engines of 16 lanes
+pascal  | GeForce GTX 1080           | 2560 | 1733 | 320   | NVIDIA, GeForce GTX 1080 whitepaper: 20 SMs
+turing  | GeForce RTX 2080           | 5888 | 1710 | 448   | NVIDIA, Turing whitepaper: 46 SMs that issue 4 warps
+ampere  | GeForce RTX 3070           | 5888 | 1725 | 448   | NVIDIA, Ampere GA102 whitepaper: 46 SMs that issue 4 warps
+a630    | Snapdragon 845             |  256 |  710 |  29.9 | Qualcomm publishes the memory (LPDDR4X-3733, 64 bits) only;
+a660    | Snapdragon 888             |  512 |  840 |  51.2 | lanes and clocks are those that
+a730    | Snapdragon 8 Gen 1         | 1024 |  818 |  51.2 | Mesa's table of Adrenos (cores of
+a740    | Snapdragon X Elite (X1-85) | 1536 | 1250 | 135   | 256) and reviews have; here: Qualcomm's 3.8 TFLOPS
+a750    | Snapdragon 8 Gen 3         | 1536 |  903 |  76.8 |
+""".strip().splitlines())}
+
+# Layers, d_model, ffn_dim, width of queries, of keys and values, and rows of the output, as in src/arch/shapes.c.
+MODELS = {('Gemma 2 2B', 'q4_k'): (26, 2304, 9216, 2048, 2048, 256000),
+          ('Gemma 3 1B', 'q8_0'): (26, 1152, 6912, 1024, 512, 262144)}
+REACHED = 0.85       # of a memory's bandwidth, by kernels that do nothing but read
+DISPATCH = 4e-6      # seconds from the end of a dispatch until the next is under way; a layer has 6
+
+def step_weights(layers, d_model, ffn_dim, q_dim, kv_dim, vocab):
+    """Weights that a decode step multiplies, by use."""
+    return {'normed': layers * d_model * (q_dim + kv_dim) + vocab * d_model, 'gated': layers * 2 * ffn_dim * d_model,
+            'plain': layers * (q_dim + ffn_dim) * d_model}
+
+def predict_step(table, gpu, dtype, shape):
+    """Seconds of a decode step, and those that memory, instructions and dispatches would take by themselves. A use of
+    matvec takes as long as the slower of memory and instructions."""
+    _, lanes, mhz, gbs = GPUS[gpu]
+    parts, seconds = collections.Counter(dispatches=DISPATCH * 6 * shape[0]), DISPATCH * 6 * shape[0]
+    for use, weights in step_weights(*shape).items():
+        cell = table.get((gpu, f'matvec_dot_{dtype}', use)) or table[gpu, f'matvec_{dtype}', use]
+        memory = weights * BITS[dtype] / 8 / (gbs * 1e9 * REACHED)
+        slots = weights * float(cell.split('/')[2]) / (lanes * mhz * 1e6)
+        parts.update(memory=memory, instructions=slots)
+        seconds += max(memory, slots)
+    return seconds, parts
+
+def predict(path):
+    _, table = read_table(path)
+    print('Predictions, not measurements: a decode step at the start of a context, by instructions.txt and data')
+    print(f'sheets ({REACHED:.0%} of the bandwidth, the highest clock, {DISPATCH * 1e6:g} us between dispatches).')
+    for (name, dtype), shape in MODELS.items():
+        print(f'\n{name + " " + dtype:35} predicted ms: memory instructions dispatches  bound by')
+        for gpu in (gpu for gpu in GPUS if any(key[0] == gpu for key in table)):
+            seconds, parts = predict_step(table, gpu, dtype, shape)
+            times = [1000 * parts[what] for what in ('memory', 'instructions', 'dispatches')]
+            print(f'{gpu:8} {GPUS[gpu][0]:26} {1 / seconds:6.1f} tokens/s'
+                  f' {times[0]:6.2f} {times[1]:12.2f} {times[2]:10.2f}  {max(parts, key=parts.get)}')
+
 if __name__ == '__main__':
     command, *arguments = sys.argv[1:]
     if command == 'count': count(*arguments, sys.stdin)
     elif command == 'compare': compare(*arguments)
+    elif command == 'predict': predict(*arguments)
     else: sys.exit(__doc__)
