@@ -143,14 +143,14 @@ void add_unit(uint token, uint u, bool counts)
     }
     [[unroll]] for (uint r = 0; r < ROWS; r++) {
         vec2 scales[PARTS];
-        load_unit_quants(rows[r], u, p.n_cols);
+        unit_bits bits = load_unit_bits(rows[r], u, p.n_cols);
         load_scales(scales, rows[r], u * UNIT / 32, p.n_cols);
         float sum = acc[r];
         [[unroll]] for (uint part = 0; part < PARTS; part++) {
             float products = sum_of_centre(sum_x[part]);
             sum = add_minimum(sum, sum_x[part], scales[part]);
             [[unroll]] for (uint i = 0; i < PART_QUADS; i++)
-                products = add_products(products, unit_w[part * PART_QUADS + i], x[part * PART_QUADS + i]);
+                products = add_products(products, quad_of_unit(bits, part * PART_QUADS + i), x[part * PART_QUADS + i]);
             sum = fma(products, scales[part].x, sum);
         }
         acc[r] = counts ? sum : acc[r];

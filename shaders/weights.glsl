@@ -13,9 +13,10 @@
  *   CENTRE, MINIMUM             what quants are too large by; whether there is an offset beyond that
  *   load_scales(scales, row, b, n_cols)   of the parts of block b: (scale, offset)
  *   UNIT                        weights per unit, a multiple of 4 dividing 32
- *   load_unit_quants(row, u, n_cols), load_quad_quants(row, q, n_cols)   quants as floats: of unit u, in unit_w[]; or
- *                               4q .. 4q + 3, which is little code, where a unit at once does not matter
- *   load_unit(row, u, n_cols), load_quad(row, q, n_cols)   the same as weights
+ *   load_unit_bits(row, u, n_cols), quad_of_unit(bits, i)   what holds the quants of unit u; 4i .. 4i + 3 of them as
+ *                               floats, to be decoded when they are needed: they would fill the registers
+ *   load_quad_quants(row, q, n_cols)   quants 4q .. 4q + 3 of the row as floats, where a unit at once does not matter
+ *   load_unit(row, u, n_cols), load_quad(row, q, n_cols)   the same as weights, those of a unit in unit_w[]
  *   load_quants(q, row, b, n_cols), centred(q)   block b's quants as signed bytes, 16 in each of q[2], for types of
  *                               LOW <= 32; those without CENTRE
  *   load_bits(row, b, n_cols)   what is worth loading at once of block b (32 weights)
@@ -252,27 +253,29 @@ void load_quants(out uvec4 q[2], uvec2 row, uint b, uint n_cols)
 }
 #endif
 
-void load_unit_quants(uvec2 row, uint u, uint n_cols)
+struct unit_bits { uvec4 low; uvec2 high; };
+
+unit_bits load_unit_bits(uvec2 row, uint u, uint n_cols)
+{
+#if LOW > 16
+    return unit_bits(words_at(row, u), uvec2(0));
+#else
+    return unit_bits(low_words(row, u), high_words(row, u, n_cols));
+#endif
+}
+
+/* Quants 4i .. 4i + 3 of a unit. */
+vec4 quad_of_unit(unit_bits bits, uint i)
 {
 #if defined(W_F32)
-    unit_w[0] = uintBitsToFloat(words_at(row, u));
+    return uintBitsToFloat(bits.low);
 #elif defined(W_F16)
-    uvec4 w = words_at(row, u);
-    unit_w[0] = vec4(unpackHalf2x16(w.x), unpackHalf2x16(w.y));
-    unit_w[1] = vec4(unpackHalf2x16(w.z), unpackHalf2x16(w.w));
+    return vec4(unpackHalf2x16(bits.low[2 * i]), unpackHalf2x16(bits.low[2 * i + 1]));
 #elif defined(W_BF16)
-    uvec4 w = words_at(row, u);
-    unit_w[0] = uintBitsToFloat(uvec4(w.x << 16, w.x & 0xffff0000u, w.y << 16, w.y & 0xffff0000u));
-    unit_w[1] = uintBitsToFloat(uvec4(w.z << 16, w.z & 0xffff0000u, w.w << 16, w.w & 0xffff0000u));
-#elif LOW == 32
-    [[unroll]] for (uint h = 0; h < UNIT / 16; h++) {
-        uvec4 w = words_at(row, UNIT / 16 * u + h);
-        [[unroll]] for (uint i = 0; i < 4; i++) unit_w[4 * h + i] = bytes_signed(w[i]);
-    }
+    uvec2 w = uvec2(bits.low[2 * i], bits.low[2 * i + 1]);
+    return uintBitsToFloat(uvec4(w.x << 16, w.x & 0xffff0000u, w.y << 16, w.y & 0xffff0000u));
 #else
-    uvec4 low = low_words(row, u);
-    uvec2 high = high_words(row, u, n_cols);
-    [[unroll]] for (uint i = 0; i < 8; i++) unit_w[i] = quad_of(i, low[LOW == 16 ? i & 3u : i >> 2], high[i >> 2]);
+    return quad_of(i, bits.low[LOW == 8 ? i >> 2 : i & 3u], bits.high[i >> 2 & 1u]);
 #endif
 }
 
@@ -309,10 +312,12 @@ vec4 weights_of(vec4 quants, vec2 scale) { return fma(quants, scale.xxxx, scale.
 void load_unit(uvec2 row, uint u, uint n_cols)
 {
     vec2 scales[PARTS];
-    load_unit_quants(row, u, n_cols);
+    unit_bits bits = load_unit_bits(row, u, n_cols);
     load_scales(scales, row, u * UNIT / 32, n_cols);
-    [[unroll]] for (uint i = 0; i < UNIT / 4 && LOW <= 32; i++)
-        unit_w[i] = weights_of(unit_w[i], scales[HALVES ? i >> 2 : 0]);
+    [[unroll]] for (uint i = 0; i < UNIT / 4; i++) {
+        vec4 quants = quad_of_unit(bits, i);
+        unit_w[i] = LOW > 32 ? quants : weights_of(quants, scales[HALVES ? i >> 2 : 0]);
+    }
 }
 
 vec4 load_quad(uvec2 row, uint q, uint n_cols)

@@ -56,7 +56,7 @@ static void test_default(void **state)
     struct pd_tuning t = pd_tuning_get(NULL, &gpu, PD_KERNEL_matvec_q8_0, PD_USE_NORMED);
     assert_true(t.rows == 4 && t.workgroup == 256);
     t = pd_tuning_get(NULL, &gpu, PD_KERNEL_matvec_q8_0, PD_USE_PLAIN);
-    assert_true(t.rows == 4 && t.workgroup == 64);
+    assert_true(t.rows == 8 && t.workgroup == 64);
     t = pd_tuning_get(NULL, &cpu, PD_KERNEL_matvec_rows_q8_0, PD_USE_GATED);
     assert_true(t.rows == 8 && t.workgroup == 32);
     assert_true(t.width == 1);

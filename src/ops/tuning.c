@@ -16,26 +16,18 @@ enum { MAX_WORKGROUP = 256, N_ROWS = 4, MAX_WIDTH = 2 };
 /* ---- defaults and the range of a search ---- */
 
 /* With a norm before the matrix each workgroup computes it for itself, so there are few and large ones, enough to fill
- * the device. Four rows at a time spill on no GPU (tools/pipelines). Nor do eight rows of floats, which take few
- * registers, and of matvec_dot, where they share the work of packing x. In matvec_rows each lane has rows of its own:
- * a workgroup is one subgroup, or four that share a normed x. A CPU reads shared memory lane by lane, so that a lane
- * takes eight rows at a time rather than four. */
-enum kind { COLUMNS, FEW_REGISTERS, ROWS, N_KINDS };
+ * the device. Where there is none, eight rows at a time share the loads of x and, in matvec_dot, the work of packing
+ * it; they spill on no GPU (tools/pipelines). In matvec_rows each lane has rows of its own: a workgroup is one
+ * subgroup, or four that share a normed x. A CPU reads shared memory lane by lane, so that a lane takes eight rows at a
+ * time rather than four. */
 static const struct {
     uint32_t rows, invocations, subgroups;   /* workgroup: whichever is more */
-} table[N_KINDS][2][2] = {   /* [][GPU, CPU][plain, with norms] */
-    [COLUMNS] = {{{4, 64, 1}, {4, 256, 1}}, {{4, 64, 1}, {4, 64, 1}}},
-    [FEW_REGISTERS] = {{{8, 64, 1}, {4, 256, 1}}, {{4, 64, 1}, {4, 64, 1}}},
-    [ROWS] = {{{4, 0, 1}, {4, 0, 4}}, {{8, 0, 1}, {8, 0, 4}}},
+} table[2][2][2] = {   /* [matvec, matvec_rows][GPU, CPU][plain, with norms] */
+    {{{8, 64, 1}, {4, 256, 1}}, {{4, 64, 1}, {4, 64, 1}}},
+    {{{4, 0, 1}, {4, 0, 4}}, {{8, 0, 1}, {8, 0, 4}}},
 };
 
-static enum kind kind_of(enum pd_kernel_id id)
-{
-    enum pd_kernel_kind kind = pd_kernel_kind_of(id);
-    bool floats = id == PD_KERNEL_matvec_f16 || id == PD_KERNEL_matvec_bf16 || id == PD_KERNEL_matvec_f32;
-    if (kind == PD_KERNELS_matvec_rows) return ROWS;
-    return kind == PD_KERNELS_matvec_dot || floats ? FEW_REGISTERS : COLUMNS;
-}
+static bool is_rows(enum pd_kernel_id id) { return pd_kernel_kind_of(id) == PD_KERNELS_matvec_rows; }
 
 bool pd_is_tuned(enum pd_kernel_id id)
 {
@@ -45,11 +37,10 @@ bool pd_is_tuned(enum pd_kernel_id id)
 
 struct pd_tuning pd_tuning_default(const peridot_device_info *device, enum pd_kernel_id id, enum pd_use use)
 {
-    enum kind kind = kind_of(id);
-    bool cpu = device->type == PERIDOT_DEVICE_CPU, norms = use != PD_USE_PLAIN;
-    uint32_t subgroups = table[kind][cpu][norms].subgroups * device->subgroup_size;
-    return (struct pd_tuning){table[kind][cpu][norms].rows,
-        (uint32_t)pd_max(table[kind][cpu][norms].invocations, subgroups), 0, 1};
+    bool rows = is_rows(id), cpu = device->type == PERIDOT_DEVICE_CPU, norms = use != PD_USE_PLAIN;
+    uint32_t subgroups = table[rows][cpu][norms].subgroups * device->subgroup_size;
+    return (struct pd_tuning){table[rows][cpu][norms].rows,
+        (uint32_t)pd_max(table[rows][cpu][norms].invocations, subgroups), 0, 1};
 }
 
 /* First all workgroup sizes with subgroups as the driver chooses, as a search may end early; then a few for each
@@ -75,7 +66,7 @@ bool pd_tuning_at(struct pd_tuning *out, const peridot_device_info *device, uint
 /* Of a gated unit half of the rows are the gate's. */
 bool pd_tuning_fits(struct pd_tuning tuning, enum pd_kernel_id id, enum pd_use use)
 {
-    return pd_is_tuned(id) && (use != PD_USE_GATED || tuning.rows > 1) && (kind_of(id) != ROWS || tuning.width == 1);
+    return pd_is_tuned(id) && (use != PD_USE_GATED || tuning.rows > 1) && (!is_rows(id) || tuning.width == 1);
 }
 
 struct pd_tuning pd_tuning_get(const struct pd_tunings *tunings, const peridot_device_info *device,
