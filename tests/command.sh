@@ -1,5 +1,5 @@
-# Checks shared by the tests of the command line; sourced by test_command*.sh with the executable as their first argument
-# and the source folder as their second.
+# Checks shared by the tests of the command line; sourced by test_command*.sh with the executable as their first
+# argument and the source folder as their second.
 
 peridot=$1
 source=$2

@@ -1,5 +1,5 @@
-/* Whether a value satisfies a JSON Schema: a plain reading of the specification, for the keywords that grammars support,
- * which shares nothing with them. */
+/* Whether a value satisfies a JSON Schema: a plain reading of the specification, for the keywords that grammars
+ * support, which shares nothing with them. */
 #ifndef SCHEMA_VALIDATOR_H
 #define SCHEMA_VALIDATOR_H
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# peridot convert: what is converted computes what the source does, on a device; and conversions that fail leave nothing.
+# peridot convert: what is converted computes what the source does, on a device; and conversions that fail leave
+# nothing.
 . "$(dirname "$0")/command.sh"
 
 stories=$source/models/stories.gguf

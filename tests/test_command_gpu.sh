@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What a GPU that nobody has measured is asked: the device, whatever it is, calls itself a discrete GPU (layer_faults.c), is
-# searched once for what suits it, and takes kernels that are for GPUs.
+# What a GPU that nobody has measured is asked: the device, whatever it is, calls itself a discrete GPU
+# (layer_faults.c), is searched once for what suits it, and takes kernels that are for GPUs.
 . "$(dirname "$0")/command.sh"
 
 export VK_ADD_LAYER_PATH VK_INSTANCE_LAYERS=VK_LAYER_PERIDOT_faults PERIDOT_TEST_DISCRETE=1

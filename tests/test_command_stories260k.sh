@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A real trained Llama of 260,000 parameters writes its known story, byte for byte, from the GGUF file and from the Hugging
-# Face directory. The model is not part of the project: without it there is nothing to test.
+# A real trained Llama of 260,000 parameters writes its known story, byte for byte, from the GGUF file and from the
+# Hugging Face directory. The model is not part of the project: without it there is nothing to test.
 set -u
 . "$(dirname "$0")/command.sh"
 

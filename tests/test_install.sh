@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# An installed copy, moved to another folder: the command and the programs of tests/embed, built against it, do what they say; and
-# libraries that export what the public headers declare, and nothing else.
+# An installed copy, moved to another folder: the command and the programs of tests/embed, built against it, do what
+# they say; and libraries that export what the public headers declare, and nothing else.
 . "$(dirname "$0")/command.sh"
 
 build=$(cd "$(dirname "$peridot")" && pwd)

@@ -22,7 +22,8 @@ src/api        base format text grammar gpu arch ops engine offline selftest pro
 tools/peridot  models
 '
 
-# Cycles that are still there: a line each, its files sorted. Any other fails, and so does a line that is no cycle any more.
+# Cycles that are still there: a line each, its files sorted. Any other fails, and so does a line that is no cycle any
+# more.
 known_cycles='
 '
 
@@ -51,8 +52,8 @@ while IFS=: read -r place _ include; do
     esac
 done < <(grep -rnE '^#include "' tools/peridot tests/embed --include='*.[ch]' --include='*.cc')
 
-# uses_in FOLDER: of the object files there, lines "FILE SYMBOL FILE": a source file, a symbol it uses, and the source file that
-# defines it.
+# uses_in FOLDER: of the object files there, lines "FILE SYMBOL FILE": a source file, a symbol it uses, and the source
+# file that defines it.
 uses_in() {
     find "$1" -name '*.o' | while read -r object; do
         source=${object#"$1/"}
@@ -107,8 +108,8 @@ while read -r cycle; do
     [ ! "$cycle" ] || grep -qxF "$cycle" <<<"$cycles" || wrong "no cycle any more, remove it from the list: $cycle"
 done <<<"$known_cycles"
 
-# Variables that can change, of the library: the loader, found once; what the handler of a process's SIGBUS looks up. The error
-# sentence is in .tbss, as each thread has its own.
+# Variables that can change, of the library: the loader, found once; what the handler of a process's SIGBUS looks up.
+# The error sentence is in .tbss, as each thread has its own.
 while read -r file variable; do
     [ "$file" = src/gpu/instance.c ] || [ "$file" = src/base/map.c ] || wrong "$file has a mutable global: $variable"
 done < <(find "$objects/peridot_lib.dir/src" -name '*.o' | while read -r object; do

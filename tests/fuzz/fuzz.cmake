@@ -1,5 +1,5 @@
-# The harnesses of tests/fuzz. With PERIDOT_FUZZ (clang; tools/fuzz) each is a program of libFuzzer's; else they are all in
-# test_fuzz_corpus, which feeds them with seeds and past findings.
+# The harnesses of tests/fuzz. With PERIDOT_FUZZ (clang; tools/fuzz) each is a program of libFuzzer's; else they are all
+# in test_fuzz_corpus, which feeds them with seeds and past findings.
 file(GLOB harnesses CONFIGURE_DEPENDS fuzz/fuzz_*.c)
 set(fuzz_seed_folder ${CMAKE_CURRENT_BINARY_DIR}/seeds)
 

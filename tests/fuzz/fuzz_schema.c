@@ -1,5 +1,5 @@
-/* A JSON Schema, compiled to a grammar; and texts that it allows, each byte chosen by the schema's own bytes: none leads
- * to a dead end, and what is complete is JSON. */
+/* A JSON Schema, compiled to a grammar; and texts that it allows, each byte chosen by the schema's own bytes: none
+ * leads to a dead end, and what is complete is JSON. */
 #include "vocabulary.h"
 
 #include "grammar/grammar.h"

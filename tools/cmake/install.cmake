@@ -1,5 +1,5 @@
-# What `cmake --install` puts where, all of it relative: the folder can be moved. Two components: what runs, and what is needed to
-# build with the library (dev).
+# What `cmake --install` puts where, all of it relative: the folder can be moved. Two components: what runs, and what is
+# needed to build with the library (dev).
 if(TARGET peridot)
   cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY ${CMAKE_INSTALL_FULL_BINDIR} OUTPUT_VARIABLE from_bin)
   set_target_properties(peridot PROPERTIES INSTALL_RPATH $<$<BOOL:${BUILD_SHARED_LIBS}>:$ORIGIN/${from_bin}>)

@@ -1,5 +1,5 @@
-# Writes the man pages into the folder OUT: those of the command PERIDOT as it prints them itself, and libperidot.3 from the
-# header. cmake -D PERIDOT=... -D HEADER=... -D OUT=... -P pages.cmake
+# Writes the man pages into the folder OUT: those of the command PERIDOT as it prints them itself, and libperidot.3 from
+# the header. cmake -D PERIDOT=... -D HEADER=... -D OUT=... -P pages.cmake
 file(REMOVE_RECURSE ${OUT})
 file(MAKE_DIRECTORY ${OUT}/man1 ${OUT}/man3)
 
