@@ -268,6 +268,7 @@ typedef struct peridot_link {
     size_t size;
     uint32_t rank, n_ranks;
     const uint32_t *n_layers;  /* [n_ranks]: how many layers each rank holds, 1 or more; copied */
+    const char *name;          /* of this rank, before sentences about its failures: "rank 1 on host"; copied */
     /* Sends bytes to the next rank, the last one to rank 0. It may wait until they are received, but on the last rank;
      * afterwards the data may be overwritten. PERIDOT_ERROR_LINK, with a sentence (peridot_set_error), where a rank is
      * out of reach or took too long. Both are called on the thread that calls the library. */

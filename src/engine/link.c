@@ -40,6 +40,9 @@ peridot_status pd_link_create(struct pd_link **out, const peridot_link *host)
     memcpy(copy, host->n_layers, host->n_ranks * sizeof *copy);
     l->host = *host;
     l->host.n_layers = l->n_layers = copy;
+    if (host->name) snprintf(l->name, sizeof l->name, "%s", host->name);
+    else snprintf(l->name, sizeof l->name, "rank %u", host->rank);
+    l->host.name = l->name;
     for (uint32_t i = 0; i < host->rank; i++) l->first_layer += copy[i];
     *out = l;
     return PERIDOT_OK;
@@ -168,12 +171,18 @@ peridot_status pd_link_reply(struct pd_link *l, const void *data, uint32_t size)
 
 void pd_link_tell_failure(struct pd_link *l, peridot_status status)
 {
-    char sentence[512];
+    char sentence[512], named[768];
     if (l->told) return;
     l->told = true;
     snprintf(sentence, sizeof sentence, "%s", pd_error());
-    const struct pd_message m = {
-        .op = PD_OP_FAILED, .size = (uint32_t)strlen(sentence), .args = {status, l->host.rank}};
-    pd_link_send(l, &m, sentence);
+    int size = snprintf(named, sizeof named, "%s: %s", l->name, sentence);
+    pd_link_send(l, &(struct pd_message){.op = PD_OP_FAILED, .size = (uint32_t)size}, named);
     pd_fail(status, "%s", sentence);
+}
+
+peridot_status pd_link_pass_failure(struct pd_link *l, const struct pd_message *m)
+{
+    if (!l->told) pd_link_send(l, m, l->body);
+    l->told = true;
+    return pd_fail(PERIDOT_ERROR_LINK, "%.*s", (int)m->size, (const char *)l->body);
 }

@@ -41,6 +41,7 @@ struct pd_reply {
 struct pd_link {
     peridot_link host;
     uint32_t *n_layers;            /* [n_ranks] */
+    char name[128];
     uint32_t first_layer;          /* of this rank */
     struct pd_reply *replies;      /* that rank 0 waits for, the first one first */
     uint8_t *body;                 /* of the message that was received last */
@@ -79,5 +80,7 @@ peridot_status pd_link_ask(struct pd_link *l, const struct pd_message *m, const 
 peridot_status pd_link_reply(struct pd_link *l, const void *data, uint32_t size);
 /* Tells the ranks behind this one of the present failure, once, which they tell rank 0. */
 void pd_link_tell_failure(struct pd_link *l, peridot_status status);
+/* Hands on what another rank told: a failure, with its sentence. */
+peridot_status pd_link_pass_failure(struct pd_link *l, const struct pd_message *m);
 
 #endif

@@ -63,7 +63,7 @@ static peridot_status answer(struct pd_model *model)
     struct hello mine = hello_of(model), sum;
     struct pd_message m;
     PD_TRY(pd_link_receive(l, &m));
-    if (m.op == PD_OP_FAILED) return pd_fail(PERIDOT_ERROR_LINK, "%.*s", (int)m.size, (const char *)l->body);
+    if (m.op == PD_OP_FAILED) return pd_link_pass_failure(l, &m);
     if (m.op != PD_OP_OPEN || m.size != sizeof sum)
         return pd_fail(PERIDOT_ERROR_LINK, "the ranks run different builds of Peridot");
     memcpy(&sum, l->body, sizeof sum);
@@ -278,7 +278,7 @@ static peridot_status handle(struct worker *k, const struct pd_message *m)
         PD_TRY(create_session(k, m));
         return last ? pd_link_reply(k->link, NULL, 0) : hand_on(k, m);
     }
-    if (m->op == PD_OP_FAILED) return pd_fail(PERIDOT_ERROR_LINK, "%.*s", (int)m->size, (const char *)k->link->body);
+    if (m->op == PD_OP_FAILED) return pd_link_pass_failure(k->link, m);
     PD_TRY(hand_on(k, m));
     switch (m->op) {
     case PD_OP_CLOSE: k->closed = true; return PERIDOT_OK;

@@ -4,7 +4,8 @@ file(GLOB harnesses CONFIGURE_DEPENDS fuzz/fuzz_*.c)
 set(fuzz_seed_folder ${CMAKE_CURRENT_BINARY_DIR}/seeds)
 
 function(fuzz_program name)
-  add_executable(${name} ${ARGN} $<FILTER:$<TARGET_OBJECTS:peridot_command>,EXCLUDE,/main\.c\.>)
+  add_executable(${name} ${ARGN} $<FILTER:$<TARGET_OBJECTS:peridot_command>,EXCLUDE,/main\.c\.>
+                 $<TARGET_OBJECTS:peridot_one_rank>)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/shaders ${PROJECT_SOURCE_DIR}/tools/peridot
                              ${CMAKE_CURRENT_BINARY_DIR} ${VULKAN_INCLUDE})
   target_compile_definitions(${name} PRIVATE PERIDOT_GOLDEN="${CMAKE_CURRENT_SOURCE_DIR}/golden")

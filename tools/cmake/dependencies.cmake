@@ -27,6 +27,9 @@ if(PERIDOT_COMMAND)
     need(LIBEDIT libedit)          # chat
     need(GNUTLS gnutls)            # the hashes of what pull fetches
   endif()
+  if(NOT WIN32)
+    find_package(MPI QUIET COMPONENTS C)   # peridot-mpi, which is not built without one
+  endif()
   need(MICROHTTPD libmicrohttpd)   # serve
   need(CURL libcurl>=7.85)         # pull
 endif()

@@ -1,9 +1,13 @@
-# What `cmake --install` puts where, all of it relative: the folder can be moved. Two components: what runs, and what is
-# needed to build with the library (dev).
+# What `cmake --install` puts where, all of it relative: the folder can be moved. Components: what runs, what runs under
+# mpirun (mpi), and what is needed to build with the library (dev).
 if(TARGET peridot)
   cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY ${CMAKE_INSTALL_FULL_BINDIR} OUTPUT_VARIABLE from_bin)
   set_target_properties(peridot PROPERTIES INSTALL_RPATH $<$<BOOL:${BUILD_SHARED_LIBS}>:$ORIGIN/${from_bin}>)
   install(TARGETS peridot RUNTIME COMPONENT run)
+  if(TARGET peridot-mpi)
+    set_target_properties(peridot-mpi PROPERTIES INSTALL_RPATH $<$<BOOL:${BUILD_SHARED_LIBS}>:$ORIGIN/${from_bin}>)
+    install(TARGETS peridot-mpi RUNTIME COMPONENT mpi)
+  endif()
   install(FILES models/stories.gguf DESTINATION ${CMAKE_INSTALL_DATADIR}/peridot COMPONENT run)
 endif()
 install(TARGETS peridot_shared EXPORT peridot LIBRARY COMPONENT run NAMELINK_COMPONENT dev)
@@ -45,7 +49,7 @@ if(TARGET peridot)
   endif()
 endif()
 
-# ---- packages: cpack makes peridot.deb, libperidot-dev.deb and a .tar.gz of everything ----
+# ---- packages: cpack makes peridot.deb, libperidot-dev.deb, peridot-mpi.deb where it is built, and a .tar.gz of everything ----
 
 set(CPACK_GENERATOR TGZ)
 set(CPACK_PACKAGE_CONTACT "Peridot maintainers <maintainers@peridot.invalid>")
@@ -62,7 +66,11 @@ if(DPKG_DEB)
  -- @CPACK_PACKAGE_CONTACT@  @now@
 ")
   execute_process(COMMAND gzip -9nf ${CMAKE_CURRENT_BINARY_DIR}/changelog)
-  foreach(package run:peridot dev:libperidot-dev)
+  set(packages run:peridot dev:libperidot-dev)
+  if(TARGET peridot-mpi)
+    list(APPEND packages mpi:peridot-mpi)
+  endif()
+  foreach(package IN LISTS packages)
     string(REPLACE ":" ";" package ${package})
     list(POP_FRONT package component)
     install(FILES tools/cmake/copyright ${CMAKE_CURRENT_BINARY_DIR}/changelog.gz
@@ -85,6 +93,11 @@ set(CPACK_DEBIAN_RUN_PACKAGE_DEPENDS libvulkan1)   # opened at run time
 set(CPACK_DEBIAN_RUN_PACKAGE_RECOMMENDS mesa-vulkan-drivers)
 file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/triggers "activate-noawait ldconfig\n")
 set(CPACK_DEBIAN_RUN_PACKAGE_CONTROL_EXTRA ${CMAKE_CURRENT_BINARY_DIR}/triggers)
+set(CPACK_COMPONENT_MPI_DESCRIPTION "The command peridot-mpi runs models whose layers are divided over several
+GPUs or machines, under mpirun.")
+set(CPACK_DEBIAN_MPI_PACKAGE_NAME peridot-mpi)
+set(CPACK_DEBIAN_MPI_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_MPI_PACKAGE_DEPENDS "peridot (= ${PROJECT_VERSION}), openmpi-bin")
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME libperidot-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "peridot (= ${PROJECT_VERSION}), libyyjson-dev, libpcre2-dev, libsentencepiece-dev")

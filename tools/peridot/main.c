@@ -6,6 +6,7 @@
 #include "help.h"
 #include "options.h"
 #include "os.h"
+#include "ranks.h"
 #include "terminal.h"
 
 #include <errno.h>
@@ -66,10 +67,12 @@ static int close_output(int result)
     return cmd_exit(cmd_fail(PERIDOT_ERROR_IO, "standard output: %s", why));
 }
 
+static int run(int argc, char **argv) { return close_output(dispatch(argc, argv)); }
+
 int main(int argc, char **argv)
 {
     if (!cmd_process_begin()) return CMD_FAILURE;
-    int result = close_output(dispatch(argc, argv));
+    int result = cmd_ranks_run(argc, argv, run);
     cmd_interrupt_raise();
     return result;
 }

@@ -2,6 +2,7 @@
 #include "open.h"
 #include "models/names.h"
 #include "os.h"
+#include "ranks.h"
 #include "terminal.h"
 #include "text.h"
 
@@ -144,6 +145,7 @@ peridot_status cmd_model_open(peridot_model **out, const struct cmd_model_args *
                                    .progress = cmd_progress_step, .user = &progress};
     *out = NULL;
     CMD_TRY(cmd_model_path(&path, args->path));
+    CMD_TRY(cmd_ranks_divide(&params.link, &params.device, args));
     peridot_status status = peridot_model_open(out, path, &params);
     cmd_progress_end(&progress);
     if (status == PERIDOT_OK) print_device(peridot_model_get_info(*out));

@@ -423,6 +423,16 @@ static void fail_all(struct serve_engine *e, peridot_status status)
     while (e->n_running) fail_task(e, leave(e, e->n_running - 1), status);
 }
 
+/* Another rank has failed: those at work are told, and the server ends. */
+static void give_up(struct serve_engine *e)
+{
+    struct serve_server *s = e->server;
+    if (s->failed) return;
+    s->draining = true;
+    snprintf(s->failure, sizeof s->failure, "%s", peridot_last_error());
+    s->failed = true;
+}
+
 static void *run(void *user)
 {
     struct serve_engine *e = user;
@@ -436,6 +446,7 @@ static void *run(void *user)
         }
         begin_some(e);
         peridot_status status = e->n_running ? run_round(e) : PERIDOT_OK;
+        if (status == PERIDOT_ERROR_LINK) give_up(e);
         if (status == PERIDOT_ERROR_DEVICE_LOST) recover(e);
         else if (status != PERIDOT_OK && status != PERIDOT_CANCELLED) fail_all(e, status);
         show(e);

@@ -19,7 +19,7 @@ bool serve_refuse(struct serve_error *e, int status, const char *code, const cha
 bool serve_refuse_status(struct serve_error *e, peridot_status status)
 {
     bool theirs = status == PERIDOT_ERROR_ARGUMENT || status == PERIDOT_ERROR_UNSUPPORTED;
-    bool lost = status == PERIDOT_ERROR_DEVICE_LOST;
+    bool lost = status == PERIDOT_ERROR_DEVICE_LOST || status == PERIDOT_ERROR_LINK;
     return serve_refuse(e, theirs ? 400 : lost ? 503 : 500, NULL, NULL, "%s", peridot_last_error());
 }
 

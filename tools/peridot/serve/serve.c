@@ -98,7 +98,7 @@ static void check_step(const struct serve_server *s, double most)
 
 static void watch(struct serve_server *s)
 {
-    while (!cmd_signals_wait(0.5)) {
+    while (!s->failed && !cmd_signals_wait(0.5)) {
         serve_http_tend(s->http);
         check_step(s, STEP_SECONDS);
     }
@@ -121,7 +121,7 @@ static void end(struct serve_server *s)
     serve_engine_stop(s->engine);
     while (s->n_jobs && cmd_now() - begun < 5)
         cmd_sleep(0.01);
-    if (s->n_jobs) _exit(CMD_OK);
+    if (s->n_jobs) _exit(s->failed ? CMD_FAILURE : CMD_OK);
     cmd_sleep(0.05);
 }
 
@@ -143,7 +143,7 @@ static peridot_status serve(struct serve_server *s)
     watch(s);
     drain(s);
     end(s);
-    return PERIDOT_OK;
+    return s->failed ? cmd_fail(PERIDOT_ERROR_LINK, "%s", s->failure) : PERIDOT_OK;
 }
 
 static int run(const struct cmd_command *command, const void *arguments)

@@ -29,6 +29,8 @@ struct serve_server {
     bool is_cpu;
     atomic_bool ready;                 /* the model is loaded, and no device was lost */
     atomic_bool draining;              /* no new requests */
+    char failure[512];                 /* why the server ends; set before `failed` */
+    atomic_bool failed;
     atomic_uint n_jobs;                /* that the reader was given and that have not ended */
     struct serve_metrics metrics;
     struct serve_http *http;

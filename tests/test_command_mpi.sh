@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# peridot-mpi under mpirun: the numbers and texts of one device, bit for bit, and an end in time where a rank fails.
+. "$(dirname "$0")/command.sh"
+
+mpi=$peridot-mpi
+[ -x "$mpi" ] || { echo "skipped: peridot-mpi was not built"; exit 0; }
+command -v mpirun >/dev/null || { echo "skipped: there is no mpirun"; exit 0; }
+golden=$source/tests/golden
+stories=$source/models/stories.gguf
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_btl=self,sm OMPI_MCA_hwloc_base_binding_policy=none
+
+# ranks N ARGUMENTS...: as run, on N ranks of this machine.
+ranks() {
+    local begun=$(date +%s%N)
+    timeout 120 mpirun --oversubscribe -n "$1" "$mpi" "${@:2}" >"$folder/out" 2>"$folder/err" </dev/null
+    status=$?
+    took_ms=$((($(date +%s%N) - begun) / 1000000))
+}
+
+tokens() { seq 3 66 | sed '1s/.*/2/' | paste -sd,; }
+
+# same_on N... -- ARGUMENTS...: what the command writes on N ranks is what it writes on one device.
+same_on() {
+    local counts=() n
+    while [ "$1" != -- ]; do counts+=("$1") && shift; done
+    run "${@:2}"
+    check "peridot ${*:2} succeeds" [ $status = 0 ]
+    cp "$folder/out" "$folder/want"
+    for n in "${counts[@]}"; do
+        ranks "$n" "${@:2}"
+        check "$n ranks: ${*:2} succeeds" [ $status = 0 ]
+        check "$n ranks: ${*:2}: the same bits" cmp -s "$folder/out" "$folder/want"
+    done
+}
+
+# Rows of logits of 64 positions, and a greedy text.
+test_numbers() {
+    local model kv models=("$golden/gemma3") kvs=(f16)
+    [ ! "${PERIDOT_TEST_ALL:-}" ] ||
+        kvs=(f16 f32) models=("$golden"/{gemma1,gemma2-q8_0/model.gguf,gemma3,llama/model.gguf,llama3})
+    for model in "${models[@]}"; do
+        for kv in "${kvs[@]}"; do
+            same_on 2 -- logits -m "$model" --tokens "$(tokens)" --out - --kv "$kv"
+            [ ! "${PERIDOT_TEST_ALL:-}" ] || same_on 1 3 -- logits -m "$model" --tokens "$(tokens)" --out - --kv "$kv"
+        done
+    done
+    same_on 3 -- run -m "$stories" -n 60 --temp 0 "The little fox"
+    [ ! "${PERIDOT_TEST_ALL:-}" ] || same_on 1 2 -- run -m "$stories" -n 60 --temp 0.8 --seed 3 "The little fox"
+}
+
+test_division() {
+    ranks 2 run -m "$stories" -n 4 --layers 0-0,1-5 "The"
+    check "--layers divides as it says" [ $status = 0 ]
+    check "--layers: the table" matches err '^1 .* 1-5 '
+    ranks 2 run -m "$stories" -n 4 --layers 0-2,4-5 "The"
+    check "--layers with a gap fails" [ $status = 1 ]
+    check "--layers with a gap: a sentence" matches err '^peridot: --layers 0-2,4-5: 2 ranks need a range each'
+}
+
+test_data() {
+    seq 7 | sed 's/^/line /' >"$folder/lines"
+    "$peridot" classify -m "$golden/gemma2-sequence" <"$folder/lines" >"$folder/want" 2>/dev/null
+    mpirun --oversubscribe -n 3 "$mpi" classify --split data -m "$golden/gemma2-sequence" <"$folder/lines" \
+        >"$folder/out" 2>"$folder/err"
+    check "--split data: the lines in their order" cmp -s "$folder/out" "$folder/want"
+    same_on 2 -- classify -m "$golden/gemma2-sequence" "one text" "another"
+}
+
+# The process that is rank 1: not the one that watches over it.
+rank_1() {
+    local p parent
+    for p in $(pgrep -f "^$mpi"); do
+        tr '\0' '\n' <"/proc/$p/environ" 2>/dev/null | grep -qxE '(PMIX|PMI)_RANK=1' || continue
+        parent=$(awk '/^PPid/ { print $2 }' "/proc/$p/status")
+        ! tr '\0' ' ' <"/proc/$parent/cmdline" | grep -q "^$mpi" || echo "$p"
+    done
+}
+
+# A rank that is killed ends all within 10 s; the server tells those whose texts were at work.
+test_killed() {
+    local job begun url i asked=() codes
+    mpirun --oversubscribe -n 2 "$mpi" serve -m "$stories" --port 0 >"$folder/out" 2>"$folder/err" </dev/null &
+    job=$!
+    for _ in $(seq 300); do
+        url=$(sed -nE 's/^serving .* at (http:[^ ]*): .*/\1/p' "$folder/err")
+        [ ! "$url" ] || break
+        sleep 0.1
+    done
+    check "the server starts" [ "$url" ]
+    for i in $(seq 8); do
+        curl -s -m 60 -o "$folder/answer$i" -w '%{http_code}\n' "$url/v1/completions" \
+            -d '{"prompt": "The little fox", "max_tokens": 480, "temperature": 0}' >"$folder/code$i" &
+        asked+=($!)
+    done
+    sleep 0.5
+    begun=$(date +%s)
+    kill -9 "$(rank_1)"
+    wait $job
+    status=$?
+    wait "${asked[@]}"
+    codes=$(cat "$folder"/code* | sort -u | paste -sd' ')
+    check "a killed rank: status $status, not 1" [ $status = 1 ]
+    check "a killed rank: all end within 10 s" [ $(($(date +%s) - begun)) -le 10 ]
+    check "a killed rank: host, rank and reason" \
+        matches err "^peridot-mpi: rank 1 on $(hostname) was killed by signal 9 "
+    check "a killed rank: requests at work get 503, not $codes" [ "$codes" = 503 ]
+}
+
+test_numbers
+test_division
+test_data
+test_killed
+finish

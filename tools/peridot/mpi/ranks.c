@@ -1,0 +1,318 @@
+/* What is behind ranks.h in peridot-mpi. Rank 0 runs the command; the others wait for its requests: to say what device
+ * they have, to open a model and evaluate its layers, to run the command by themselves for a part of the input. */
+#include "../ranks.h"
+#include "../command.h"
+#include "../text.h"
+#include "divide.h"
+#include "share.h"
+#include "transport.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum request { REQUEST_END, REQUEST_DEVICE, REQUEST_MEASURE, REQUEST_OPEN, REQUEST_RUN };
+
+static struct {
+    struct mpi_place place;
+    const char *layers;        /* as given */
+    bool split_data;
+    bool shares;               /* this process runs the command by itself, for its part of the input */
+    uint32_t n_layers[MPI_MAX_RANKS];
+    char name[96], device[512];
+    peridot_link link;
+    bool is_open;
+} ranks;
+
+/* ---- requests ---- */
+
+/* What rank 0 sends: a request and the arguments of the model, texts one after the other. */
+struct model_request {
+    uint32_t request, n_kernels;
+    uint64_t gpu_memory;
+    bool has_device;
+    char path[1024], device[256], kernels[1024];
+    uint32_t n_layers[MPI_MAX_RANKS];
+};
+
+static peridot_status send_to_all(const void *data, size_t size)
+{
+    for (int r = 1; r < ranks.place.n_ranks; r++) CMD_TRY(mpi_send(r, data, size));
+    return PERIDOT_OK;
+}
+
+static peridot_status put(char *to, size_t size, const char *text, const char *what)
+{
+    if (snprintf(to, size, "%s", text ? text : "") < (int)size) return PERIDOT_OK;
+    return cmd_fail(PERIDOT_ERROR_ARGUMENT, "%s is too long for peridot-mpi", what);
+}
+
+static peridot_status make_request(struct model_request *out, enum request request, const struct cmd_model_args *args)
+{
+    size_t at = 0;
+    const char *device = cmd_device_name(args->device);
+    *out = (struct model_request){.request = request, .gpu_memory = args->gpu_memory, .has_device = device != NULL};
+    memcpy(out->n_layers, ranks.n_layers, sizeof out->n_layers);
+    CMD_TRY(put(out->path, sizeof out->path, args->path, "the model's path"));
+    CMD_TRY(put(out->device, sizeof out->device, device, "--device"));
+    for (size_t i = 0; i < args->kernels.n; i++, out->n_kernels++) {
+        CMD_TRY(put(out->kernels + at, sizeof out->kernels - at, args->kernels.at[i], "--kernel"));
+        at += strlen(args->kernels.at[i]) + 1;
+    }
+    return PERIDOT_OK;
+}
+
+/* ---- devices ---- */
+
+/* Entry `rank` of a list with commas, which begins anew at its end. */
+static void entry_of(char *out, size_t size, const char *list, int rank)
+{
+    int n = 1;
+    for (const char *c = list; *c; c++) n += *c == ',';
+    for (int i = 0; i < rank % n; i++) list = strchr(list, ',') + 1;
+    snprintf(out, size, "%.*s", (int)strcspn(list, ","), list);
+}
+
+/* The host's GPUs in turn; NULL: the library's choice, as there are none. */
+static const char *next_gpu(void)
+{
+    const peridot_device_info **devices, *gpus[64];
+    size_t n;
+    int n_gpus = 0;
+    if (peridot_devices(&devices, &n) != PERIDOT_OK) return NULL;
+    for (size_t i = 0; i < n && n_gpus < 64; i++)
+        if (!devices[i]->unusable[0] && devices[i]->type != PERIDOT_DEVICE_CPU) gpus[n_gpus++] = devices[i];
+    if (n_gpus) snprintf(ranks.device, sizeof ranks.device, "%s", gpus[ranks.place.local_rank % n_gpus]->uuid);
+    peridot_free(devices);
+    return n_gpus ? ranks.device : NULL;
+}
+
+static const char *choose_device(const char *given)
+{
+    if (!given) return next_gpu();
+    entry_of(ranks.device, sizeof ranks.device, given, ranks.place.rank);
+    return ranks.device;
+}
+
+static void describe_device(struct mpi_device *out, const char *given)
+{
+    peridot_device_info *info;
+    *out = (struct mpi_device){.status = PERIDOT_OK};
+    snprintf(out->host, sizeof out->host, "%s", ranks.place.host);
+    out->status = peridot_device_find(&info, choose_device(given));
+    if (out->status != PERIDOT_OK) {
+        snprintf(out->error, sizeof out->error, "%s: %s", ranks.name, peridot_last_error());
+        return;
+    }
+    snprintf(out->name, sizeof out->name, "%s", info->name);
+    snprintf(out->uuid, sizeof out->uuid, "%s", info->uuid);
+    out->free = info->heap_budget;
+    peridot_free(info);
+}
+
+/* At what rate it reads its memory, by a small model. */
+static void measure_device(struct mpi_device *out, const char *given)
+{
+    peridot_model *model;
+    peridot_rates rates;
+    const char *path;
+    const peridot_model_params params = {.device = choose_device(given), .cache_dir = cmd_cache_dir()};
+    if (cmd_model_path(&path, NULL) != PERIDOT_OK || peridot_model_open(&model, path, &params) != PERIDOT_OK) return;
+    if (peridot_measure(&rates, model) == PERIDOT_OK) out->read = rates.read;
+    peridot_model_close(model);
+}
+
+static void fill_device(struct mpi_device *device, enum request request, const char *given)
+{
+    if (request == REQUEST_DEVICE) describe_device(device, given);
+    else measure_device(device, given);
+}
+
+/* Of all ranks, at once. */
+static peridot_status ask_devices(struct mpi_device *devices, enum request request, const struct cmd_model_args *args)
+{
+    struct model_request message;
+    CMD_TRY(make_request(&message, request, args));
+    CMD_TRY(send_to_all(&message, sizeof message));
+    fill_device(&devices[0], request, cmd_device_name(args->device));
+    for (int r = 1; r < ranks.place.n_ranks; r++) {
+        char *data;
+        size_t size;
+        CMD_TRY(mpi_receive(&data, &size, r));
+        struct mpi_device other = {0};
+        memcpy(&other, data, cmd_min(size, sizeof other));
+        free(data);
+        if (request == REQUEST_DEVICE) devices[r] = other;
+        else devices[r].read = other.read;
+    }
+    for (int r = 0; r < ranks.place.n_ranks; r++)
+        if (devices[r].status != PERIDOT_OK) return cmd_fail(devices[r].status, "%s", devices[r].error);
+    return PERIDOT_OK;
+}
+
+static bool is_same_device(const struct mpi_device *a, const struct mpi_device *b)
+{
+    return strcmp(a->host, b->host) == 0 && strcmp(a->uuid, b->uuid) == 0;
+}
+
+/* What several ranks have in common is divided by their number. */
+static void share_memory(struct mpi_device *devices, int n)
+{
+    uint64_t n_sharing[MPI_MAX_RANKS] = {0};
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < n; k++) n_sharing[i] += is_same_device(&devices[i], &devices[k]);
+    for (int i = 0; i < n; i++) devices[i].free /= n_sharing[i];
+}
+
+static peridot_status find_devices(struct mpi_device *devices, const struct cmd_model_args *args)
+{
+    bool differ = false;
+    CMD_TRY(ask_devices(devices, REQUEST_DEVICE, args));
+    for (int r = 1; r < ranks.place.n_ranks; r++) differ = differ || strcmp(devices[r].name, devices[0].name) != 0;
+    if (differ && !ranks.layers) CMD_TRY(ask_devices(devices, REQUEST_MEASURE, args));
+    share_memory(devices, ranks.place.n_ranks);
+    return PERIDOT_OK;
+}
+
+/* ---- opening a model ---- */
+
+static void set_link(void)
+{
+    ranks.link = (peridot_link){.size = sizeof ranks.link, .rank = (uint32_t)ranks.place.rank,
+                                .n_ranks = (uint32_t)ranks.place.n_ranks, .n_layers = ranks.n_layers,
+                                .name = ranks.name, .send = mpi_link_send, .receive = mpi_link_receive};
+}
+
+static peridot_status divide(const struct cmd_model_args *args, struct mpi_sizes *sizes)
+{
+    static struct mpi_device devices[MPI_MAX_RANKS];
+    uint32_t n = (uint32_t)ranks.place.n_ranks;
+    const char *path;
+    CMD_TRY(cmd_model_path(&path, args->path));
+    CMD_TRY(mpi_sizes_read(sizes, path));
+    CMD_TRY(find_devices(devices, args));
+    if (ranks.layers) CMD_TRY(mpi_divide_as(ranks.n_layers, ranks.layers, n, sizes->n_layers));
+    else CMD_TRY(mpi_divide(ranks.n_layers, sizes, devices, n));
+    mpi_print_division(ranks.n_layers, sizes, devices, n);
+    return PERIDOT_OK;
+}
+
+peridot_status cmd_ranks_divide(const peridot_link **link, const char **device, const struct cmd_model_args *args)
+{
+    struct model_request message;
+    struct mpi_sizes sizes = {0};
+    *link = NULL;
+    if (ranks.place.n_ranks <= 1) return PERIDOT_OK;
+    if (ranks.shares) {
+        *device = choose_device(*device);
+        return PERIDOT_OK;
+    }
+    peridot_status status = divide(args, &sizes);
+    free(sizes.layers);
+    CMD_TRY(status);
+    CMD_TRY(make_request(&message, REQUEST_OPEN, args));
+    CMD_TRY(send_to_all(&message, sizeof message));
+    set_link();
+    *link = &ranks.link;
+    *device = choose_device(*device);
+    return PERIDOT_OK;
+}
+
+/* ---- ranks other than 0 ---- */
+
+static peridot_status work(const struct model_request *m)
+{
+    const char *kernels[CMD_TEXTS_MAX], *path, *at = m->kernels;
+    peridot_model *model;
+    memcpy(ranks.n_layers, m->n_layers, sizeof ranks.n_layers);
+    set_link();
+    for (uint32_t i = 0; i < m->n_kernels && i < CMD_TEXTS_MAX; i++, at += strlen(at) + 1) kernels[i] = at;
+    const peridot_model_params params = {.device = choose_device(m->has_device ? m->device : NULL),
+                                         .cache_dir = cmd_cache_dir(), .gpu_memory = m->gpu_memory, .kernels = kernels,
+                                         .n_kernels = m->n_kernels, .link = &ranks.link};
+    CMD_TRY(cmd_model_path(&path, m->path[0] ? m->path : NULL));
+    CMD_TRY(peridot_model_open(&model, path, &params));
+    peridot_status status = peridot_model_work(model);
+    peridot_model_close(model);
+    return status;
+}
+
+static peridot_status handle(bool *go_on, const char *data, size_t size, int (*command)(int argc, char **argv))
+{
+    struct model_request m = {0};
+    struct mpi_device device = {0};
+    memcpy(&m, data, cmd_min(size, sizeof m));
+    switch (m.request) {
+    case REQUEST_DEVICE:
+    case REQUEST_MEASURE:
+        fill_device(&device, (enum request)m.request, m.has_device ? m.device : NULL);
+        return mpi_send(0, &device, sizeof device);
+    case REQUEST_OPEN: return work(&m);
+    case REQUEST_RUN:
+        ranks.shares = true;
+        return mpi_share_work(data + sizeof m.request, size - sizeof m.request, command);
+    default: *go_on = false; return PERIDOT_OK;
+    }
+}
+
+static int serve_rank_0(int (*command)(int argc, char **argv))
+{
+    bool go_on = true;
+    peridot_status status = PERIDOT_OK;
+    while (go_on && status == PERIDOT_OK) {
+        char *data;
+        size_t size;
+        status = mpi_receive(&data, &size, 0);
+        if (status == PERIDOT_OK) status = handle(&go_on, data, size, command);
+        if (status == PERIDOT_OK) free(data);
+    }
+    return status == PERIDOT_OK ? CMD_OK : CMD_FAILURE;
+}
+
+/* ---- the process ---- */
+
+/* Takes --NAME VALUE out of the arguments; NULL: it is not there. */
+static const char *take_option(int *argc, char **argv, const char *name)
+{
+    size_t size = strlen(name);
+    for (int i = 1; i < *argc; i++) {
+        int n = strcmp(argv[i], name) == 0 && i + 1 < *argc ? 2 : 1;
+        if (n == 1 && (strncmp(argv[i], name, size) != 0 || argv[i][size] != '=')) continue;
+        const char *value = n == 2 ? argv[i + 1] : argv[i] + size + 1;
+        memmove(argv + i, argv + i + n, sizeof *argv * (size_t)(*argc - i - n + 1));
+        *argc -= n;
+        return value;
+    }
+    return NULL;
+}
+
+static int run_command(int argc, char **argv, int (*command)(int argc, char **argv))
+{
+    const char *split = take_option(&argc, argv, "--split");
+    ranks.layers = take_option(&argc, argv, "--layers");
+    if (split && strcmp(split, "layers") != 0 && strcmp(split, "data") != 0)
+        return cmd_usage(NULL, "--split is layers or data, not %s", split);
+    ranks.split_data = split && strcmp(split, "data") == 0;
+    if (ranks.place.n_ranks <= 1) return command(argc, argv);
+    if (ranks.place.n_ranks > MPI_MAX_RANKS)
+        return cmd_usage(NULL, "%d ranks are more than %d", ranks.place.n_ranks, MPI_MAX_RANKS);
+    if (!mpi_is_shared(argc, argv, ranks.split_data)) return command(argc, argv);
+    ranks.shares = true;
+    const uint32_t request = REQUEST_RUN;
+    return mpi_share_run(argc, argv, &request, sizeof request, &ranks.place, command);
+}
+
+int cmd_ranks_run(int argc, char **argv, int (*command)(int argc, char **argv))
+{
+    const uint32_t end = REQUEST_END;
+    int status;
+    ranks.place.n_ranks = 1;
+    if (!mpi_begin(&ranks.place, &status)) return status >= 0 ? status : run_command(argc, argv, command);
+    snprintf(ranks.name, sizeof ranks.name, "rank %d on %s", ranks.place.rank, ranks.place.host);
+    if (ranks.place.rank == 0) {
+        status = run_command(argc, argv, command);
+        if (status == CMD_OK && send_to_all(&end, sizeof end) != PERIDOT_OK) status = CMD_FAILURE;
+    } else {
+        status = serve_rank_0(command);
+    }
+    return mpi_end(status);
+}

@@ -1,0 +1,237 @@
+#define _GNU_SOURCE
+#include "transport.h"
+#include "../os.h"
+#include "watch.h"
+
+#include <mpi.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BEAT_SECONDS 1.0
+#define SILENCE_SECONDS 6.0    /* after which a rank counts as lost */
+
+enum { TAG_LINK = 1, TAG_BLOCK, TAG_BEAT };
+
+/* A copy that is on its way: what the last rank sends must not wait. */
+struct copy {
+    struct copy *next;
+    MPI_Request request;
+    char data[];
+};
+
+static struct {
+    struct mpi_place place;
+    pthread_mutex_t lock;      /* of MPI: one call at a time */
+    pthread_t beat;
+    volatile sig_atomic_t ending, told_to_end;
+    struct copy *copies;
+} mpi = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- waits ---- */
+
+static void end_waits(int number)
+{
+    (void)number;
+    mpi.told_to_end = 1;
+}
+
+static peridot_status fail_mpi(int result, const char *what)
+{
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int size = 0;
+    MPI_Error_string(result, text, &size);
+    return cmd_fail(PERIDOT_ERROR_LINK, "rank %d on %s: %s: %s", mpi.place.rank, mpi.place.host, what, text);
+}
+
+/* Short at first, as the next row of a decode step comes soon. */
+static void pause_between(unsigned n)
+{
+    if (n < 64) sched_yield();
+    else cmd_sleep(n < 1000 ? 2e-5 : 1e-3);
+}
+
+static peridot_status wait_for(MPI_Request *request, const char *what)
+{
+    int done = 0;
+    for (unsigned n = 0; !done; n++) {
+        if (mpi.told_to_end) return cmd_fail(PERIDOT_ERROR_LINK, "another rank has ended");
+        pthread_mutex_lock(&mpi.lock);
+        int result = MPI_Test(request, &done, MPI_STATUS_IGNORE);
+        pthread_mutex_unlock(&mpi.lock);
+        if (result != MPI_SUCCESS) return fail_mpi(result, what);
+        if (!done) pause_between(n);
+    }
+    return PERIDOT_OK;
+}
+
+static peridot_status send_to(int to, int tag, const void *data, size_t size)
+{
+    MPI_Request request;
+    pthread_mutex_lock(&mpi.lock);
+    int result = MPI_Isend(data, (int)size, MPI_BYTE, to, tag, MPI_COMM_WORLD, &request);
+    pthread_mutex_unlock(&mpi.lock);
+    return result == MPI_SUCCESS ? wait_for(&request, "sending") : fail_mpi(result, "sending");
+}
+
+static peridot_status receive_from(int from, int tag, void *data, size_t size)
+{
+    MPI_Request request;
+    pthread_mutex_lock(&mpi.lock);
+    int result = MPI_Irecv(data, (int)size, MPI_BYTE, from, tag, MPI_COMM_WORLD, &request);
+    pthread_mutex_unlock(&mpi.lock);
+    return result == MPI_SUCCESS ? wait_for(&request, "receiving") : fail_mpi(result, "receiving");
+}
+
+/* ---- who is there ---- */
+
+static void end_all(const char *why)
+{
+    fprintf(stderr, "peridot-mpi: %s\n", why);
+    _exit(1);   /* mpirun ends the others */
+}
+
+static void *beat(void *user)
+{
+    int n = mpi.place.n_ranks, to = (mpi.place.rank + 1) % n, from = (mpi.place.rank + n - 1) % n;
+    double sent = 0, heard = cmd_now();
+    MPI_Request request = MPI_REQUEST_NULL;
+    char one = 1, other, sentence[256];
+    (void)user;
+    while (!mpi.ending) {
+        int there = 0, done = 1;
+        pthread_mutex_lock(&mpi.lock);
+        MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+        if (done && cmd_now() - sent > BEAT_SECONDS) {
+            MPI_Isend(&one, 1, MPI_BYTE, to, TAG_BEAT, MPI_COMM_WORLD, &request);
+            sent = cmd_now();
+        }
+        MPI_Iprobe(from, TAG_BEAT, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
+        if (there) MPI_Recv(&other, 1, MPI_BYTE, from, TAG_BEAT, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        pthread_mutex_unlock(&mpi.lock);
+        if (there) heard = cmd_now();
+        if (cmd_now() - heard > SILENCE_SECONDS) {
+            snprintf(sentence, sizeof sentence, "rank %d on %s has not heard of rank %d for %.0f s", mpi.place.rank,
+                     mpi.place.host, from, SILENCE_SECONDS);
+            end_all(sentence);
+        }
+        cmd_sleep(0.1);
+    }
+    pthread_mutex_lock(&mpi.lock);
+    if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
+    pthread_mutex_unlock(&mpi.lock);
+    return NULL;
+}
+
+/* ---- beginning and ending ---- */
+
+static bool is_alone(void)
+{
+    const char *n = getenv("OMPI_COMM_WORLD_SIZE") ? getenv("OMPI_COMM_WORLD_SIZE") : getenv("PMI_SIZE");
+    return !n || strcmp(n, "1") == 0;
+}
+
+bool mpi_begin(struct mpi_place *out, int *status)
+{
+    MPI_Comm local;
+    int provided;
+    *status = -1;
+    if (is_alone()) return false;
+    if (!mpi_watch_begin(status)) return false;
+    signal(MPI_WATCH_SIGNAL, end_waits);
+    int result = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided);
+    if (result != MPI_SUCCESS || provided < MPI_THREAD_SERIALIZED)
+        end_all("this MPI cannot be used by threads");
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(MPI_COMM_WORLD, &mpi.place.rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &mpi.place.n_ranks);
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &local);
+    MPI_Comm_rank(local, &mpi.place.local_rank);
+    MPI_Comm_free(&local);
+    gethostname(mpi.place.host, sizeof mpi.place.host - 1);
+    if (pthread_create(&mpi.beat, NULL, beat, NULL) != 0) end_all("no thread can be made");
+    *out = mpi.place;
+    return true;
+}
+
+int mpi_end(int status)
+{
+    mpi.ending = 1;
+    pthread_join(mpi.beat, NULL);
+    if (status != 0) {
+        fflush(NULL);
+        if (mpi.place.rank != 0) cmd_sleep(MPI_LAST_WORDS_SECONDS);   /* rank 0 has something to say */
+        _exit(status);
+    }
+    alarm(10);   /* a rank that does not come is no reason to wait */
+    MPI_Finalize();
+    return status;
+}
+
+/* ---- blocks ---- */
+
+peridot_status mpi_send(int to, const void *data, size_t size)
+{
+    uint64_t n = size;
+    CMD_TRY(send_to(to, TAG_BLOCK, &n, sizeof n));
+    return size ? send_to(to, TAG_BLOCK, data, size) : PERIDOT_OK;
+}
+
+peridot_status mpi_receive(char **out, size_t *size, int from)
+{
+    uint64_t n;
+    CMD_TRY(receive_from(from, TAG_BLOCK, &n, sizeof n));
+    *size = (size_t)n;
+    *out = calloc(*size + 1, 1);
+    if (!*out) return cmd_fail_alloc(*size, "a message");
+    return n ? receive_from(from, TAG_BLOCK, *out, *size) : PERIDOT_OK;
+}
+
+/* ---- the library's ---- */
+
+static void free_copies(void)
+{
+    for (struct copy **at = &mpi.copies; *at;) {
+        struct copy *copy = *at;
+        int done = 0;
+        pthread_mutex_lock(&mpi.lock);
+        MPI_Test(&copy->request, &done, MPI_STATUS_IGNORE);
+        pthread_mutex_unlock(&mpi.lock);
+        if (!done) {
+            at = &copy->next;
+            continue;
+        }
+        *at = copy->next;
+        free(copy);
+    }
+}
+
+static peridot_status send_copy(const void *data, size_t size)
+{
+    struct copy *copy = malloc(sizeof *copy + size);
+    if (!copy) return cmd_fail_alloc(size, "a message");
+    memcpy(copy->data, data, size);
+    free_copies();
+    pthread_mutex_lock(&mpi.lock);
+    int result = MPI_Isend(copy->data, (int)size, MPI_BYTE, 0, TAG_LINK, MPI_COMM_WORLD, &copy->request);
+    pthread_mutex_unlock(&mpi.lock);
+    copy->next = mpi.copies;
+    mpi.copies = copy;
+    return result == MPI_SUCCESS ? PERIDOT_OK : fail_mpi(result, "sending");
+}
+
+peridot_status mpi_link_send(void *user, const void *data, size_t size)
+{
+    (void)user;
+    if (mpi.place.rank + 1 == mpi.place.n_ranks) return send_copy(data, size);
+    return send_to(mpi.place.rank + 1, TAG_LINK, data, size);
+}
+
+peridot_status mpi_link_receive(void *user, void *data, size_t size)
+{
+    (void)user;
+    return receive_from((mpi.place.rank + mpi.place.n_ranks - 1) % mpi.place.n_ranks, TAG_LINK, data, size);
+}

@@ -1,0 +1,129 @@
+#define _GNU_SOURCE
+#include "watch.h"
+#include "../os.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define DRAIN_SECONDS 0.05   /* that mpirun has for standard output before standard error is written */
+
+static volatile pid_t watched;
+static volatile sig_atomic_t n_signals;
+
+/* ---- what the rank writes ---- */
+
+static void write_all(int fd, const char *data, size_t size)
+{
+    while (size) {
+        ssize_t n = write(fd, data, size);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return;
+        data += n;
+        size -= (size_t)n;
+    }
+}
+
+/* Standard error until it may be written. */
+struct held {
+    char *data;
+    size_t size, capacity;
+};
+
+static void hold(struct held *h, const char *data, size_t size)
+{
+    if (cmd_array_reserve(&h->data, &h->capacity, h->size, size, 1, "messages") != PERIDOT_OK) return;
+    memcpy(h->data + h->size, data, size);
+    h->size += size;
+}
+
+/* False at the end. */
+static bool read_some(int *fd, char *data, size_t *size, size_t capacity)
+{
+    ssize_t n = read(*fd, data, capacity);
+    *size = n > 0 ? (size_t)n : 0;
+    if (n > 0 || (n < 0 && errno == EINTR)) return true;
+    close(*fd);
+    *fd = -1;
+    return false;
+}
+
+static void hand_on(int out, int err)
+{
+    struct held held = {0};
+    char data[65536];
+    size_t size;
+    bool in_line = false;
+    double written = 0;
+    while (out >= 0 || err >= 0) {
+        struct pollfd fds[2] = {{.fd = out, .events = POLLIN}, {.fd = err, .events = POLLIN}};
+        if (poll(fds, 2, -1) < 0) continue;
+        if (fds[0].revents && read_some(&out, data, &size, sizeof data) && size) {
+            write_all(STDOUT_FILENO, data, size);
+            in_line = data[size - 1] != '\n';
+            written = cmd_now();
+        } else if (fds[1].revents && read_some(&err, data, &size, sizeof data)) {
+            hold(&held, data, size);
+        }
+        if (!held.size || (in_line && out >= 0)) continue;
+        double wait = written + DRAIN_SECONDS - cmd_now();
+        if (wait > 0) cmd_sleep(wait);
+        write_all(STDERR_FILENO, held.data, held.size);
+        held.size = 0;
+    }
+    free(held.data);
+}
+
+/* ---- watching ---- */
+
+/* mpirun ends the ranks: what is in flight is told so first. */
+static void pass_on(int number)
+{
+    n_signals++;
+    kill(watched, MPI_WATCH_SIGNAL);
+    kill(watched, number);
+    kill(watched, SIGCONT);   /* where it was stopped */
+}
+
+static int watch(int out, int err)
+{
+    const char *rank = getenv("PMIX_RANK") ? getenv("PMIX_RANK") : getenv("PMI_RANK");
+    char host[64] = "";
+    int status = 0;
+    signal(SIGTERM, pass_on);
+    signal(SIGINT, pass_on);
+    signal(SIGHUP, pass_on);
+    hand_on(out, err);
+    while (waitpid(watched, &status, 0) < 0) continue;
+    if (!WIFSIGNALED(status)) return WEXITSTATUS(status);
+    if (n_signals) return 1;
+    gethostname(host, sizeof host - 1);
+    fprintf(stderr, "peridot-mpi: rank %s on %s was killed by signal %d (%s)\n", rank ? rank : "?", host,
+            WTERMSIG(status), strsignal(WTERMSIG(status)));
+    return 1;
+}
+
+bool mpi_watch_begin(int *status)
+{
+    int out[2], err[2];
+    *status = 1;
+    if (pipe(out) != 0 || pipe(err) != 0 || (watched = fork()) < 0) {
+        fprintf(stderr, "peridot-mpi: no process can be made: %s\n", strerror(errno));
+        return false;
+    }
+    if (watched) {
+        close(out[1]);
+        close(err[1]);
+        *status = watch(out[0], err[0]);
+        return false;
+    }
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    dup2(out[1], STDOUT_FILENO);
+    dup2(err[1], STDERR_FILENO);
+    for (int i = 0; i < 2; i++) close(out[i]), close(err[i]);
+    return true;
+}
