@@ -360,20 +360,21 @@ vec4 quad_of_floats(uvec2 row, uint q)
 }
 #endif
 
-/* Bytes and nibbles are masked where they lie in their word, as shifting them takes a third of the time. So the quant
- * of column i of a block comes out of octet 2^place_of(i) times too large, where no sign is in the way: x is to be as
- * much smaller. And of the signed bytes of a word, all but the last come out with 128 added: so much times the sum of
- * their x is to be taken off. */
-#if LOW == 32 || LOW == 16 && HIGH == 0 && !defined(W_IQ4_NL) && !defined(W_IQ4_XS)
-#define IN_PLACE true
-#else
+/* Bytes, and nibbles without high bits, are masked where they lie in their word, as shifting them takes a third of the
+ * time. So the quant of column i of a block comes out of octet 2^place_of(i) times too large, where no sign is in the
+ * way: x is to be as much smaller. And of the signed bytes of a word, all but the last come out with 128 added: so much
+ * times the sum of their x is to be taken off. */
+#if LOW > 32 || defined(W_IQ4_NL) || defined(W_IQ4_XS)
 #define IN_PLACE false
+#else
+#define IN_PLACE true
 #endif
+#define NIBBLES (LOW == 16 && HIGH == 0)
 #define SUM_OF_X (OFFSET || LOW == 32)
 
 uint place_of(uint i)
 {
-    uint place = 8 * (i & 3u) + (LOW == 16 ? (i >> 4) * 4 : 0);
+    uint place = 8 * (i & 3u) + (NIBBLES ? (i >> 4) * 4 : 0);
     return IN_PLACE && place < 28 ? place : 0;
 }
 
@@ -383,11 +384,18 @@ bool in_sum_of_x(uint i) { return LOW != 32 || (i & 3u) < 3; }
 /* Of the octets of a part: what their sum of products, and that of x, count. */
 vec2 scale_of_sums(vec2 scale) { return LOW == 32 ? vec2(scale.x, -128.0 * scale.x) : scale; }
 
-vec4 quants_in_place(uint low, bool upper)
+vec4 quants_in_place(uint i, uint low, uint high)
 {
-    if (LOW == 32) return vec4(ivec4((low ^ 0x808080u) & uvec4(0xffu, 0xff00u, 0xff0000u, 0xff000000u)));
-    uint mask = upper ? 0xf0u : 0xfu;
-    return vec4(low & mask, low & mask << 8, low & mask << 16, upper ? low >> 28 : low & mask << 24);
+    const uvec4 bytes = uvec4(0xffu, 0xff00u, 0xff0000u, 0xff000000u);
+#if LOW == 32
+    return vec4(ivec4((low ^ 0x808080u) & bytes));
+#elif LOW <= 16
+    if (!NIBBLES) return vec4(ivec4(bytes_of(i, low, high) & bytes));
+    uint mask = i >= 4 ? 0xf0u : 0xfu;
+    return vec4(low & mask, low & mask << 8, low & mask << 16, i >= 4 ? low >> 28 : low & mask << 24);
+#else
+    return vec4(0);
+#endif
 }
 
 /* The words that hold an octet's low bits. */
@@ -412,7 +420,9 @@ void octet(out vec4 w[2], uvec2 low, block_bits bits, uvec2 row, uint b, uint j,
     w[0] = quad_of_floats(row, min(8 * b + 2 * j, last));
     w[1] = quad_of_floats(row, min(8 * b + 2 * j + 1, last));
 #else
-    w[0] = IN_PLACE ? quants_in_place(low.x, j >= 2) : quad_of(2 * j, low.x, bits.high[j >> 1]);
-    w[1] = IN_PLACE ? quants_in_place(low.y, j >= 2) : quad_of(2 * j + 1, low.y, bits.high[j >> 1]);
+    [[unroll]] for (uint k = 0; k < 2; k++) {
+        uint i = 2 * j + k, high = bits.high[j >> 1];
+        w[k] = IN_PLACE ? quants_in_place(i, low[k], high) : quad_of(i, low[k], high);
+    }
 #endif
 }
