@@ -5,7 +5,8 @@ the assembly that a driver made of them; and, by those and the GPUs' data sheets
   instructions.py count GPU ROWS < OUTPUT    OUTPUT: of `peridot devices --pipelines --assembly` as it runs on the GPU;
                                              ROWS: the rows of tools/pipelines made of it. Writes "KERNEL USE CELL"
   instructions.py compare OLD NEW REASONS    tables, and the exceptions of tools/pipelines; writes what has risen
-  instructions.py predict TABLE              predicted tokens/s of models on each GPU
+  instructions.py predict TABLES...          of tools/pipelines: instructions.txt and those of the vendors; writes the
+                                             predicted tokens/s of models on each GPU
 
 A cell is VECTOR/ALL/SLOTS/LOADSxWAVES: vector instructions and all instructions that a lane issues for a weight
 (matvec), for a key and a query head (attention) or for a multiply-add (matmul); what the vector instructions take of
@@ -13,7 +14,7 @@ the time of one at full rate; the most loads from memory that a wave has under w
 that the registers leave room for. An instruction of Intel's that is narrower than the subgroup counts for its share,
 but as one of the hardware's width at least.
 """
-import collections, functools, os, re, subprocess, sys
+import collections, functools, math, os, re, subprocess, sys
 
 # ---- reading assembly: instructions, and for each loop the indices of what it repeats ----
 
@@ -363,34 +364,35 @@ def compare(old_path, new_path, exceptions_path):
 
 # ---- predicting ----
 
-# For each GPU that kernels are compiled for, a product that has it: lanes (32-bit instructions issued a clock),
-# MHz (the highest), GB/s, and where that is published. Memory that a processor shares with its GPU counts whole.
-GPUS = {gpu: (product, int(lanes), int(mhz), float(gbs)) for gpu, product, lanes, mhz, gbs, _ in (
+# For each GPU that kernels are compiled for, a product that has it: lanes (32-bit instructions issued a clock), those
+# of what keeps its waves (a SIMD, EU, SM or core), MHz (the highest), GB/s, and where that is published. Memory that a
+# processor shares with its GPU counts whole.
+GPUS = {gpu: (product, int(lanes), int(unit), int(mhz), float(gbs)) for gpu, product, lanes, unit, mhz, gbs, _ in (
     (part.strip() for part in row.split('|')) for row in """
-vega10  | Radeon RX Vega 64          | 4096 | 1546 | 483.8 | AMD, product page: 64 compute units of 64, boost clock
-renoir  | Ryzen 7 4800U (Vega 8)     |  512 | 1750 |  68.3 | AMD, product page: 8 graphics cores; LPDDR4-4266, 128 bits
-navi10  | Radeon RX 5700 XT          | 2560 | 1905 | 448   | AMD, product page
-navi21  | Radeon RX 6800 XT          | 4608 | 2250 | 512   | AMD, product page
-navi31  | Radeon RX 7900 XTX         | 6144 | 2500 | 960   | AMD, product page; dual issue is not counted on
-phoenix | Ryzen 7 7840U (780M)       |  768 | 2700 | 120   | AMD, product page: 12 graphics cores; LPDDR5x-7500
-gfx1151 | Ryzen AI Max+ 395 (8060S)  | 2560 | 2900 | 256   | AMD, product page: 40 graphics cores
-gfx1201 | Radeon RX 9070 XT          | 4096 | 2970 | 640   | AMD, product page
-skl     | Core i5-8600 (UHD 630)     |  192 | 1150 |  41.6 | Intel ARK: 24 EUs of 8 lanes
-icl     | Core i7-1065G7 (Iris Plus) |  512 | 1100 |  58.3 | Intel ARK: 64 EUs of 8 lanes
-tgl     | Core i7-1185G7 (Iris Xe)   |  768 | 1350 |  68.3 | Intel ARK: 96 EUs of 8 lanes; LPDDR4x-4267, 128 bits
-adl     | Core i7-1280P (Iris Xe)    |  768 | 1450 |  83.2 | Intel ARK: 96 EUs of 8 lanes; LPDDR5-5200, 128 bits
-dg2     | Arc A770 16 GB             | 4096 | 2100 | 560   | Intel ARK: 32 Xe cores of 16 engines of 8 lanes
-mtl     | Core Ultra 7 155H (Arc)    | 1024 | 2250 | 119.5 | Intel ARK: 8 Xe cores of 16 engines of 8; LPDDR5x-7467
-lnl     | Core Ultra 7 258V (140V)   | 1024 | 1950 | 136.5 | Intel ARK: 8 Xe cores of 8 engines of 16; LPDDR5x-8533
-bmg     | Arc B580                   | 2560 | 2670 | 456   | Intel ARK: 20 Xe cores of 8 engines of 16 lanes
-pascal  | GeForce GTX 1080           | 2560 | 1733 | 320   | NVIDIA, GeForce GTX 1080 whitepaper: 20 SMs
-turing  | GeForce RTX 2080           | 5888 | 1710 | 448   | NVIDIA, Turing whitepaper: 46 SMs that issue 4 warps
-ampere  | GeForce RTX 3070           | 5888 | 1725 | 448   | NVIDIA, Ampere GA102 whitepaper: 46 SMs that issue 4 warps
-a630    | Snapdragon 845             |  256 |  710 |  29.9 | Qualcomm publishes the memory (LPDDR4X-3733, 64 bits) only;
-a660    | Snapdragon 888             |  512 |  840 |  51.2 | lanes and clocks are those that
-a730    | Snapdragon 8 Gen 1         | 1024 |  818 |  51.2 | Mesa's table of Adrenos (cores of
-a740    | Snapdragon X Elite (X1-85) | 1536 | 1250 | 135   | 256) and reviews have; here: Qualcomm's 3.8 TFLOPS
-a750    | Snapdragon 8 Gen 3         | 1536 |  903 |  76.8 |
+vega10  | Radeon RX Vega 64          | 4096 |  16 | 1546 | 483.8 | AMD, product page: 64 compute units of 64
+renoir  | Ryzen 7 4800U (Vega 8)     |  512 |  16 | 1750 |  68.3 | AMD, product page: 8 graphics cores; LPDDR4-4266
+navi10  | Radeon RX 5700 XT          | 2560 |  32 | 1905 | 448   | AMD, product page
+navi21  | Radeon RX 6800 XT          | 4608 |  32 | 2250 | 512   | AMD, product page
+navi31  | Radeon RX 7900 XTX         | 6144 |  32 | 2500 | 960   | AMD, product page; dual issue is not counted on
+phoenix | Ryzen 7 7840U (780M)       |  768 |  32 | 2700 | 120   | AMD, product page: 12 graphics cores; LPDDR5x-7500
+gfx1151 | Ryzen AI Max+ 395 (8060S)  | 2560 |  32 | 2900 | 256   | AMD, product page: 40 graphics cores
+gfx1201 | Radeon RX 9070 XT          | 4096 |  32 | 2970 | 640   | AMD, product page
+skl     | Core i5-8600 (UHD 630)     |  192 |   8 | 1150 |  41.6 | Intel ARK: 24 EUs of 8 lanes
+icl     | Core i7-1065G7 (Iris Plus) |  512 |   8 | 1100 |  58.3 | Intel ARK: 64 EUs of 8 lanes
+tgl     | Core i7-1185G7 (Iris Xe)   |  768 |   8 | 1350 |  68.3 | Intel ARK: 96 EUs of 8 lanes; LPDDR4x-4267, 128 bits
+adl     | Core i7-1280P (Iris Xe)    |  768 |   8 | 1450 |  83.2 | Intel ARK: 96 EUs of 8 lanes; LPDDR5-5200, 128 bits
+dg2     | Arc A770 16 GB             | 4096 |   8 | 2100 | 560   | Intel ARK: 32 Xe cores of 16 engines of 8 lanes
+mtl     | Core Ultra 7 155H (Arc)    | 1024 |   8 | 2250 | 119.5 | Intel ARK: 8 Xe cores of 16 engines; LPDDR5x-7467
+lnl     | Core Ultra 7 258V (140V)   | 1024 |  16 | 1950 | 136.5 | Intel ARK: 8 Xe cores of 8 engines; LPDDR5x-8533
+bmg     | Arc B580                   | 2560 |  16 | 2670 | 456   | Intel ARK: 20 Xe cores of 8 engines of 16 lanes
+pascal  | GeForce GTX 1080           | 2560 | 128 | 1733 | 320   | NVIDIA, GeForce GTX 1080 whitepaper: 20 SMs
+turing  | GeForce RTX 2080           | 5888 | 128 | 1710 | 448   | NVIDIA, Turing whitepaper: 46 SMs that issue 4 warps
+ampere  | GeForce RTX 3070           | 5888 | 128 | 1725 | 448   | NVIDIA, Ampere GA102 whitepaper: 46 SMs, 4 warps each
+a630    | Snapdragon 845             |  256 | 256 |  710 |  29.9 | Qualcomm publishes the memory only (LPDDR4X-3733):
+a660    | Snapdragon 888             |  512 | 256 |  840 |  51.2 | lanes and clocks are those that
+a730    | Snapdragon 8 Gen 1         | 1024 | 256 |  818 |  51.2 | Mesa's table of Adrenos (cores of
+a740    | Snapdragon X Elite (X1-85) | 1536 | 256 | 1250 | 135   | 256) and reviews have; here: Qualcomm's 3.8 TFLOPS
+a750    | Snapdragon 8 Gen 3         | 1536 | 256 |  903 |  76.8 |
 """.strip().splitlines())}
 
 # Layers, d_model, ffn_dim, width of queries, of keys and values, and rows of the output, as in src/arch/shapes.c.
@@ -398,36 +400,62 @@ MODELS = {('Gemma 2 2B', 'q4_k'): (26, 2304, 9216, 2048, 2048, 256000),
           ('Gemma 3 1B', 'q8_0'): (26, 1152, 6912, 1024, 512, 262144)}
 REACHED = 0.85       # of a memory's bandwidth, by kernels that do nothing but read
 DISPATCH = 4e-6      # seconds from the end of a dispatch until the next is under way; a layer has 6
+LATENCY = 0.5e-6     # seconds that a load takes from a busy memory,
+LOAD = 12            # and the bytes that it brings to a lane
+MOST_NORMED = 256    # workgroups of a matrix with a norm before it (matvec in src/ops/ops.c)
 
-def step_weights(layers, d_model, ffn_dim, q_dim, kv_dim, vocab):
-    """Weights that a decode step multiplies, by use."""
-    return {'normed': layers * d_model * (q_dim + kv_dim) + vocab * d_model, 'gated': layers * 2 * ffn_dim * d_model,
-            'plain': layers * (q_dim + ffn_dim) * d_model}
+def matrices(layers, d_model, ffn_dim, q_dim, kv_dim, vocab):
+    """Of a decode step: the use of matvec, rows, columns, and how many there are."""
+    return (('normed', q_dim + kv_dim, d_model, layers), ('plain', d_model, q_dim, layers),
+            ('gated', 2 * ffn_dim, d_model, layers), ('plain', d_model, ffn_dim, layers), ('normed', vocab, d_model, 1))
 
-def predict_step(table, gpu, dtype, shape):
-    """Seconds of a decode step, and those that memory, instructions and dispatches would take by themselves. A use of
-    matvec takes as long as the slower of memory and instructions."""
-    _, lanes, mhz, gbs = GPUS[gpu]
-    parts, seconds = collections.Counter(dispatches=DISPATCH * 6 * shape[0]), DISPATCH * 6 * shape[0]
-    for use, weights in step_weights(*shape).items():
-        cell = table.get((gpu, f'matvec_dot_{dtype}', use)) or table[gpu, f'matvec_{dtype}', use]
-        memory = weights * BITS[dtype] / 8 / (gbs * 1e9 * REACHED)
-        slots = weights * float(cell.split('/')[2]) / (lanes * mhz * 1e6)
-        parts.update(memory=memory, instructions=slots)
-        seconds += max(memory, slots)
+def read_layouts(paths):
+    """(GPU, kernel, use): workgroup, rows and lanes of a subgroup, of the kernels of decode steps."""
+    layouts = {}
+    for (gpu, kernel, spec), cell in (item for path in paths for item in read_table(path)[1].items()):
+        if not re.match('matvec_(?!rows)', kernel): continue
+        workgroup, rows, cols, norm, _, _, glu, *_ = map(int, spec.split(','))
+        use = 'gated' if glu else 'normed' if norm else 'plain'
+        if cols == 1: layouts[gpu, kernel, use] = workgroup, rows, int(cell.split('/')[0])
+    return layouts
+
+def times_of(gpu, kernel, use, cell, layout, n_rows, n_cols):
+    """Seconds that a matrix takes where nothing but memory, instructions or latency holds it up. Lanes wait where a row
+    has no unit for all of them, and there may be too few rows for subgroups that fill the GPU."""
+    _, all_lanes, unit_lanes, mhz, gbs = GPUS[gpu]
+    workgroup, rows, lanes = layout
+    dtype = kernel.split('_', 2)[2] if 'dot' in kernel else kernel.split('_', 1)[1]
+    units = n_cols / (32 if 'dot' in kernel else unit_of(dtype))
+    slots, (loads, waves) = float(cell.split('/')[2]), map(int, cell.split('/')[3].split('x'))
+    subgroups = min(n_rows / rows, waves * all_lanes / unit_lanes, math.inf if use == 'plain'
+                    else MOST_NORMED * workgroup / lanes)
+    size, weights = n_rows * n_cols * BITS[dtype] / 8, n_rows * n_cols * math.ceil(units / lanes) * lanes / units
+    return {'memory': size / (gbs * 1e9 * REACHED), 'latency': size * LATENCY / (subgroups * lanes * loads * LOAD),
+            'instructions': weights * slots / (min(all_lanes, subgroups * unit_lanes) * mhz * 1e6)}
+
+def predict_step(table, layouts, gpu, dtype, shape):
+    """Seconds of a decode step, and those of each thing that could bind it. A matrix takes as long as the slowest."""
+    parts = collections.Counter(dispatches=DISPATCH * 6 * shape[0])
+    seconds = parts['dispatches']
+    for use, n_rows, n_cols, n in matrices(*shape):
+        kernel = next(k for k in (f'matvec_dot_{dtype}', f'matvec_{dtype}') if (gpu, k, use) in table)
+        times = times_of(gpu, kernel, use, table[gpu, kernel, use], layouts[gpu, kernel, use], n_rows, n_cols)
+        parts.update({what: n * time for what, time in times.items()})
+        seconds += n * max(times.values())
     return seconds, parts
 
-def predict(path):
-    _, table = read_table(path)
+def predict(path, *vendors):
+    table, layouts = read_table(path)[1], read_layouts(vendors)
+    columns = 'memory', 'instructions', 'latency', 'dispatches'
     print('Predictions, not measurements: a decode step at the start of a context, by instructions.txt and data')
-    print(f'sheets ({REACHED:.0%} of the bandwidth, the highest clock, {DISPATCH * 1e6:g} us between dispatches).')
+    print(f'sheets ({REACHED:.0%} of the bandwidth, the highest clock, {LATENCY * 1e9:g} ns until a load is there,')
+    print(f'{DISPATCH * 1e6:g} us between dispatches).')
     for (name, dtype), shape in MODELS.items():
-        print(f'\n{name + " " + dtype:35} predicted ms: memory instructions dispatches  bound by')
+        print(f'\n{name + " " + dtype:50} ms by itself: ' + ' '.join(columns) + '  bound by')
         for gpu in (gpu for gpu in GPUS if any(key[0] == gpu for key in table)):
-            seconds, parts = predict_step(table, gpu, dtype, shape)
-            times = [1000 * parts[what] for what in ('memory', 'instructions', 'dispatches')]
-            print(f'{gpu:8} {GPUS[gpu][0]:26} {1 / seconds:6.1f} tokens/s'
-                  f' {times[0]:6.2f} {times[1]:12.2f} {times[2]:10.2f}  {max(parts, key=parts.get)}')
+            seconds, parts = predict_step(table, layouts, gpu, dtype, shape)
+            print(f'{gpu:8} {GPUS[gpu][0]:26} {1 / seconds:6.1f} tokens/s predicted  '
+                  + ' '.join(f'{1000 * parts[c]:{len(c)}.2f}' for c in columns), ' ' + max(parts, key=parts.get))
 
 if __name__ == '__main__':
     command, *arguments = sys.argv[1:]
