@@ -8,6 +8,7 @@ command -v mpirun >/dev/null || { echo "skipped: there is no mpirun"; exit 0; }
 golden=$source/tests/golden
 stories=$source/models/stories.gguf
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export ASAN_OPTIONS=detect_leaks=0   # those of MPI
 export OMPI_MCA_btl=self,sm OMPI_MCA_hwloc_base_binding_policy=none
 
 # ranks N ARGUMENTS...: as run, on N ranks of this machine.
