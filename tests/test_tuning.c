@@ -57,6 +57,10 @@ static void test_default(void **state)
     assert_true(t.rows == 4 && t.workgroup == 256);
     t = pd_tuning_get(NULL, &gpu, PD_KERNEL_matvec_q8_0, PD_USE_PLAIN);
     assert_true(t.rows == 8 && t.workgroup == 64);
+    assert_int_equal(t.subgroup, 0);
+    peridot_device_info wide = {.type = PERIDOT_DEVICE_INTEGRATED, .subgroup_size = 128, .min_subgroup_size = 64};
+    t = pd_tuning_get(NULL, &wide, PD_KERNEL_matvec_q8_0, PD_USE_PLAIN);
+    assert_true(t.subgroup == 64 && t.workgroup == 64);
     t = pd_tuning_get(NULL, &cpu, PD_KERNEL_matvec_rows_q8_0, PD_USE_GATED);
     assert_true(t.rows == 8 && t.workgroup == 32);
     assert_true(t.width == 1);

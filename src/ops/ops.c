@@ -112,9 +112,10 @@ static struct pd_tuning matvec_tuning(const struct pd_recorder *r, enum pd_kerne
                                       struct matvec_mode mode)
 {
     enum pd_use use = mode.glu ? PD_USE_GATED : mode.norm_vec4s ? PD_USE_NORMED : PD_USE_PLAIN;
-    struct pd_tuning tuning = pd_tuning_get(n_tokens == 1 ? r->variants.tunings : NULL, pd_gpu_info(r->gpu), id, use);
+    const peridot_device_info *d = pd_gpu_info(r->gpu);
+    struct pd_tuning tuning = pd_tuning_get(n_tokens == 1 ? r->variants.tunings : NULL, d, id, use);
     if (n_tokens > 1) tuning.rows = MATVEC_ROWS;
-    if (r->variants.batch_invariant) tuning.subgroup = 0;   /* lanes sum in one order */
+    if (r->variants.batch_invariant) tuning.subgroup = pd_tuning_default(d, id, use).subgroup;   /* one order of sums */
     return tuning;
 }
 

@@ -19,7 +19,7 @@ enum { MAX_WORKGROUP = 256, N_ROWS = 4, MAX_WIDTH = 2 };
  * the device. Where there is none, eight rows at a time share the loads of x and, in matvec_dot, the work of packing
  * it; they spill on no GPU (tools/pipelines). In matvec_rows each lane has rows of its own: a workgroup is one
  * subgroup, or four that share a normed x. A CPU reads shared memory lane by lane, so that a lane takes eight rows at a
- * time rather than four. */
+ * time rather than four. Adreno's core keeps twice as many subgroups of 64 lanes as of its usual 128. */
 static const struct {
     uint32_t rows, invocations, subgroups;   /* workgroup: whichever is more */
 } table[2][2][2] = {   /* [matvec, matvec_rows][GPU, CPU][plain, with norms] */
@@ -38,9 +38,10 @@ bool pd_is_tuned(enum pd_kernel_id id)
 struct pd_tuning pd_tuning_default(const peridot_device_info *device, enum pd_kernel_id id, enum pd_use use)
 {
     bool rows = is_rows(id), cpu = device->type == PERIDOT_DEVICE_CPU, norms = use != PD_USE_PLAIN;
-    uint32_t subgroups = table[rows][cpu][norms].subgroups * device->subgroup_size;
+    uint32_t subgroup = device->subgroup_size > 64 && device->min_subgroup_size <= 64 ? 64 : 0;
+    uint32_t subgroups = table[rows][cpu][norms].subgroups * (subgroup ? subgroup : device->subgroup_size);
     return (struct pd_tuning){table[rows][cpu][norms].rows,
-        (uint32_t)pd_max(table[rows][cpu][norms].invocations, subgroups), 0, 1};
+        (uint32_t)pd_max(table[rows][cpu][norms].invocations, subgroups), subgroup, 1};
 }
 
 /* First all workgroup sizes with subgroups as the driver chooses, as a search may end early; then a few for each
