@@ -59,6 +59,23 @@ test_division() {
     check "--layers with a gap: a sentence" matches err '^peridot: --layers 0-2,4-5: 2 ranks need a range each'
 }
 
+# What bench says of ranks and links, and what is refused.
+test_report() {
+    run help
+    cp "$folder/out" "$folder/want"
+    "$mpi" help >"$folder/out" 2>"$folder/err"
+    check "peridot-mpi help: peridot's, and its own options" \
+        [ "$(comm -13 <(sort "$folder/out") <(sort "$folder/want") | wc -l)" = 0 ]
+    check "peridot-mpi help: --split" contains out '[--split layers|data]'
+    ranks 2 run -m "$stories" -n 4 --draft ngram "The"
+    check "drafts over ranks fail" [ $status = 1 ]
+    check "drafts over ranks: a sentence" matches err '^peridot: drafts are not for models that several ranks hold'
+    [ "${PERIDOT_TEST_ALL:-}" ] || return
+    ranks 2 bench -m "$stories" -p 16 -n 8 -r 1
+    check "bench over ranks: memory, busy share and the link of each" \
+        matches err '^0 .* 0-[0-9]+ +[0-9.]+ [kMG]B +[0-9]+ %  [0-9.]+ [kMG]B/s, [0-9.]+ us$'
+}
+
 test_data() {
     seq 7 | sed 's/^/line /' >"$folder/lines"
     "$peridot" classify -m "$golden/gemma2-sequence" <"$folder/lines" >"$folder/want" 2>/dev/null
@@ -110,6 +127,7 @@ test_killed() {
 
 test_numbers
 test_division
+test_report
 test_data
 test_killed
 finish

@@ -60,6 +60,9 @@ check "two machines: a rank on each" matches err '^1 +machine1 '
 check "two machines: the same text" cmp -s "$folder/out" "$folder/want"
 plain=$(rate)
 echo "veth: $plain tokens/s"
+over bench -m "$stories" -p 16 -n 8 -r 1
+check "bench over two machines" [ $status = 0 ]
+sed -nE 's/^0 .* %  (.*)/link: \1 one way/p' "$folder/err"
 if on 0 tc qdisc add dev veth0 root netem delay 500us rate 1gbit 2>/dev/null &&
     on 1 tc qdisc add dev veth1 root netem delay 500us rate 1gbit; then
     over run -m "$stories" -n 100 --temp 0 "The little fox"

@@ -148,6 +148,7 @@ peridot_status cmd_model_open(peridot_model **out, const struct cmd_model_args *
     CMD_TRY(cmd_ranks_divide(&params.link, &params.device, args));
     peridot_status status = peridot_model_open(out, path, &params);
     cmd_progress_end(&progress);
+    if (status == PERIDOT_OK) cmd_ranks_opened(*out);
     if (status == PERIDOT_OK) print_device(peridot_model_get_info(*out));
     if (status == PERIDOT_OK && args->gpu_memory) print_placement(peridot_model_get_info(*out));
     return status;

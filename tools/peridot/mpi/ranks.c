@@ -4,13 +4,14 @@
 #include "../command.h"
 #include "../text.h"
 #include "divide.h"
+#include "report.h"
 #include "share.h"
 #include "transport.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum request { REQUEST_END, REQUEST_DEVICE, REQUEST_MEASURE, REQUEST_OPEN, REQUEST_RUN };
+enum request { REQUEST_END, REQUEST_DEVICE, REQUEST_MEASURE, REQUEST_OPEN, REQUEST_RUN, REQUEST_REPORT };
 
 static struct {
     struct mpi_place place;
@@ -20,7 +21,9 @@ static struct {
     uint32_t n_layers[MPI_MAX_RANKS];
     char name[96], device[512];
     peridot_link link;
-    bool is_open;
+    bool is_open;              /* the others have opened a model, and may not have closed it yet */
+    struct mpi_report report;  /* of this rank */
+    const peridot_model *model;
 } ranks;
 
 /* ---- requests ---- */
@@ -175,11 +178,44 @@ static peridot_status find_devices(struct mpi_device *devices, const struct cmd_
 
 /* ---- opening a model ---- */
 
+/* As rank 0 waits, the others may have taken memory. */
+static peridot_status receive(void *user, void *data, size_t size)
+{
+    if (ranks.model) ranks.report.memory = cmd_max(ranks.report.memory, peridot_model_memory(ranks.model));
+    return mpi_link_receive(user, data, size);
+}
+
+void cmd_ranks_opened(const peridot_model *model)
+{
+    const peridot_model_info *info = peridot_model_get_info(model);
+    ranks.model = model;
+    snprintf(ranks.report.host, sizeof ranks.report.host, "%s", ranks.place.host);
+    snprintf(ranks.report.device, sizeof ranks.report.device, "%s", info->device->name);
+    ranks.report.first_layer = 0;
+    for (int r = 0; r < ranks.place.rank; r++) ranks.report.first_layer += ranks.n_layers[r];
+    ranks.report.n_layers = ranks.n_layers[ranks.place.rank];
+}
+
+/* The others say so when they have closed a model. */
+static peridot_status await_close(void)
+{
+    for (int r = 1; ranks.is_open && r < ranks.place.n_ranks; r++) {
+        char *data;
+        size_t size;
+        if (!mpi_is_there(r, 2))
+            return cmd_fail(PERIDOT_ERROR_UNSUPPORTED, "peridot-mpi opens one model at a time over several ranks");
+        CMD_TRY(mpi_receive(&data, &size, r));
+        free(data);
+    }
+    ranks.is_open = false;
+    return PERIDOT_OK;
+}
+
 static void set_link(void)
 {
     ranks.link = (peridot_link){.size = sizeof ranks.link, .rank = (uint32_t)ranks.place.rank,
                                 .n_ranks = (uint32_t)ranks.place.n_ranks, .n_layers = ranks.n_layers,
-                                .name = ranks.name, .send = mpi_link_send, .receive = mpi_link_receive};
+                                .name = ranks.name, .send = mpi_link_send, .receive = receive};
 }
 
 static peridot_status divide(const struct cmd_model_args *args, struct mpi_sizes *sizes)
@@ -206,11 +242,13 @@ peridot_status cmd_ranks_divide(const peridot_link **link, const char **device, 
         *device = choose_device(*device);
         return PERIDOT_OK;
     }
+    CMD_TRY(await_close());
     peridot_status status = divide(args, &sizes);
     free(sizes.layers);
     CMD_TRY(status);
     CMD_TRY(make_request(&message, REQUEST_OPEN, args));
     CMD_TRY(send_to_all(&message, sizeof message));
+    ranks.is_open = true;
     set_link();
     *link = &ranks.link;
     *device = choose_device(*device);
@@ -231,9 +269,11 @@ static peridot_status work(const struct model_request *m)
                                          .n_kernels = m->n_kernels, .link = &ranks.link};
     CMD_TRY(cmd_model_path(&path, m->path[0] ? m->path : NULL));
     CMD_TRY(peridot_model_open(&model, path, &params));
+    cmd_ranks_opened(model);
     peridot_status status = peridot_model_work(model);
+    ranks.model = NULL;
     peridot_model_close(model);
-    return status;
+    return status == PERIDOT_OK ? mpi_send(0, NULL, 0) : status;
 }
 
 static peridot_status handle(bool *go_on, const char *data, size_t size, int (*command)(int argc, char **argv))
@@ -247,6 +287,7 @@ static peridot_status handle(bool *go_on, const char *data, size_t size, int (*c
         fill_device(&device, (enum request)m.request, m.has_device ? m.device : NULL);
         return mpi_send(0, &device, sizeof device);
     case REQUEST_OPEN: return work(&m);
+    case REQUEST_REPORT: return mpi_report_work(&ranks.report, &ranks.place);
     case REQUEST_RUN:
         ranks.shares = true;
         return mpi_share_work(data + sizeof m.request, size - sizeof m.request, command);
@@ -285,6 +326,26 @@ static const char *take_option(int *argc, char **argv, const char *name)
     return NULL;
 }
 
+/* What peridot-mpi has beyond peridot, before the help that they share. */
+static void print_help(int argc, char **argv)
+{
+    if (argc != 2 || (strcmp(argv[1], "--help") != 0 && strcmp(argv[1], "-h") != 0 && strcmp(argv[1], "help") != 0))
+        return;
+    puts("mpirun -n N peridot-mpi COMMAND [--layers A-B,C-D,...] [--split layers|data] ...\n\n"
+         "    The commands of peridot, with the model's layers divided over N ranks, a GPU\n"
+         "    each. --layers: which of them each rank holds; without it, by free memory and\n"
+         "    measured read rate. --split data: embed, classify and tag divide the lines of\n"
+         "    standard input, and each rank holds the whole model. --device may name one\n"
+         "    for each rank: 0,1,... A model is read from each rank's own disk.\n");
+}
+
+static peridot_status report(void)
+{
+    const uint32_t request = REQUEST_REPORT;
+    CMD_TRY(send_to_all(&request, sizeof request));
+    return mpi_report(&ranks.report, &ranks.place);
+}
+
 static int run_command(int argc, char **argv, int (*command)(int argc, char **argv))
 {
     const char *split = take_option(&argc, argv, "--split");
@@ -292,10 +353,18 @@ static int run_command(int argc, char **argv, int (*command)(int argc, char **ar
     if (split && strcmp(split, "layers") != 0 && strcmp(split, "data") != 0)
         return cmd_usage(NULL, "--split is layers or data, not %s", split);
     ranks.split_data = split && strcmp(split, "data") == 0;
+    print_help(argc, argv);
     if (ranks.place.n_ranks <= 1) return command(argc, argv);
     if (ranks.place.n_ranks > MPI_MAX_RANKS)
         return cmd_usage(NULL, "%d ranks are more than %d", ranks.place.n_ranks, MPI_MAX_RANKS);
-    if (!mpi_is_shared(argc, argv, ranks.split_data)) return command(argc, argv);
+    if (!mpi_is_shared(argc, argv, ranks.split_data)) {
+        int status = command(argc, argv);
+        ranks.model = NULL;
+        if (status == CMD_OK) status = cmd_exit(await_close());
+        if (status == CMD_OK && argc > 1 && strcmp(argv[1], "bench") == 0 && ranks.report.n_layers)
+            status = cmd_exit(report());
+        return status;
+    }
     ranks.shares = true;
     const uint32_t request = REQUEST_RUN;
     return mpi_share_run(argc, argv, &request, sizeof request, &ranks.place, command);

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #define BEAT_SECONDS 1.0
@@ -29,6 +30,7 @@ static struct {
     pthread_t beat;
     volatile sig_atomic_t ending, told_to_end;
     struct copy *copies;
+    double first, last, waited;   /* when the library's messages came, and the seconds that it waited for them */
 } mpi = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- waits ---- */
@@ -47,10 +49,10 @@ static peridot_status fail_mpi(int result, const char *what)
     return cmd_fail(PERIDOT_ERROR_LINK, "rank %d on %s: %s: %s", mpi.place.rank, mpi.place.host, what, text);
 }
 
-/* Short at first, as the next row of a decode step comes soon. */
+/* Short at first, as the next row of a decode step comes soon; a server may have nothing to do for hours. */
 static void pause_between(unsigned n)
 {
-    if (n < 64) sched_yield();
+    if (n < 200) sched_yield();
     else cmd_sleep(n < 1000 ? 2e-5 : 1e-3);
 }
 
@@ -142,6 +144,7 @@ bool mpi_begin(struct mpi_place *out, int *status)
     if (is_alone()) return false;
     if (!mpi_watch_begin(status)) return false;
     signal(MPI_WATCH_SIGNAL, end_waits);
+    prctl(PR_SET_TIMERSLACK, 1000);   /* ns: waits are short */
     int result = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided);
     if (result != MPI_SUCCESS || provided < MPI_THREAD_SERIALIZED)
         end_all("this MPI cannot be used by threads");
@@ -190,7 +193,54 @@ peridot_status mpi_receive(char **out, size_t *size, int from)
     return n ? receive_from(from, TAG_BLOCK, *out, *size) : PERIDOT_OK;
 }
 
+bool mpi_is_there(int from, double seconds)
+{
+    int there = 0;
+    for (double end = cmd_now() + seconds; !there && !mpi.told_to_end && cmd_now() < end;) {
+        pthread_mutex_lock(&mpi.lock);
+        MPI_Iprobe(from, TAG_BLOCK, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
+        pthread_mutex_unlock(&mpi.lock);
+        if (!there) cmd_sleep(1e-3);
+    }
+    return there;
+}
+
+/* ---- measuring ---- */
+
+static peridot_status exchange(int other, void *data, size_t size, bool begins)
+{
+    char back = 0;
+    if (begins) CMD_TRY(send_to(other, TAG_BLOCK, data, size));
+    else CMD_TRY(receive_from(other, TAG_BLOCK, data, size));
+    return begins ? receive_from(other, TAG_BLOCK, &back, 1) : send_to(other, TAG_BLOCK, &back, 1);
+}
+
+peridot_status mpi_ping(struct mpi_speed *out, int other, bool begins)
+{
+    enum { N_SMALL = 200, N_LARGE = 8, LARGE = 4 << 20 };
+    char *data = calloc(LARGE, 1);
+    double begun = cmd_now();
+    peridot_status status = data ? PERIDOT_OK : cmd_fail_alloc(LARGE, "a message");
+    for (int i = 0; i < N_SMALL && status == PERIDOT_OK; i++) status = exchange(other, data, 1, begins);
+    out->latency = (cmd_now() - begun) / (2 * N_SMALL);
+    begun = cmd_now();
+    for (int i = 0; i < N_LARGE && status == PERIDOT_OK; i++) status = exchange(other, data, LARGE, begins);
+    out->bandwidth = (double)N_LARGE * LARGE / (cmd_now() - begun);
+    free(data);
+    return status;
+}
+
+double mpi_busy(void) { return mpi.last > mpi.first ? 1 - mpi.waited / (mpi.last - mpi.first) : 0; }
+
 /* ---- the library's ---- */
+
+static peridot_status waited(peridot_status status, double begun)
+{
+    mpi.last = cmd_now();
+    if (mpi.first == 0) mpi.first = mpi.last;   /* before that nothing was to be done */
+    else mpi.waited += mpi.last - begun;
+    return status;
+}
 
 static void free_copies(void)
 {
@@ -225,13 +275,16 @@ static peridot_status send_copy(const void *data, size_t size)
 
 peridot_status mpi_link_send(void *user, const void *data, size_t size)
 {
+    double begun = cmd_now();
     (void)user;
     if (mpi.place.rank + 1 == mpi.place.n_ranks) return send_copy(data, size);
-    return send_to(mpi.place.rank + 1, TAG_LINK, data, size);
+    return waited(send_to(mpi.place.rank + 1, TAG_LINK, data, size), begun);
 }
 
 peridot_status mpi_link_receive(void *user, void *data, size_t size)
 {
+    int from = (mpi.place.rank + mpi.place.n_ranks - 1) % mpi.place.n_ranks;
+    double begun = cmd_now();
     (void)user;
-    return receive_from((mpi.place.rank + mpi.place.n_ranks - 1) % mpi.place.n_ranks, TAG_LINK, data, size);
+    return waited(receive_from(from, TAG_LINK, data, size), begun);
 }

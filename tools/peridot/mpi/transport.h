@@ -22,6 +22,17 @@ int mpi_end(int status);
 peridot_status mpi_send(int to, const void *data, size_t size);
 peridot_status mpi_receive(char **out, size_t *size, int from);
 
+/* Whether a block comes from that rank within the time. */
+bool mpi_is_there(int from, double seconds);
+
+/* Measures the link between two ranks, which both call it: seconds one way, and bytes/s. */
+struct mpi_speed {
+    double latency, bandwidth;
+};
+peridot_status mpi_ping(struct mpi_speed *out, int other, bool begins);
+/* The share of the time since the first message of the library in which this rank did not wait for another. */
+double mpi_busy(void);
+
 /* What the library needs: see peridot_link. */
 peridot_status mpi_link_send(void *user, const void *data, size_t size);
 peridot_status mpi_link_receive(void *user, void *data, size_t size);
