@@ -388,9 +388,9 @@ typedef struct peridot_session_params {
                                   times ctx */
     uint64_t snapshot_size;    /* bytes of the host's memory at most for places to go back to, where the device has no
                                   pages left for them: see peridot_sequence_truncate; 0: 1 GiB */
-    /* Tokens that a request's draft has at most, up to 31, or PERIDOT_DRAFT_AUTO: as many as one reading of the weights
-     * serves beside the next token. 0: requests have no drafts. A session with drafts takes kernels that give a token
-     * the same bits whatever others are in the step, as one with several sequences does. */
+    /* Tokens that a request's draft has at most, up to 31, or PERIDOT_DRAFT_AUTO: as many as are multiplied at once
+     * with the next token, or twice as many. 0: requests have no drafts. A session with drafts takes kernels that give
+     * a token the same bits whatever others are in the step, as one with several sequences does. */
     uint32_t n_draft;
 } peridot_session_params;
 
@@ -595,8 +595,8 @@ typedef struct peridot_request_params {
     /* Speculative decoding: up to so many tokens that are likely to come (a draft) are evaluated with the next one, in
      * a step that takes little longer, and are kept as far as the chain draws them. Every token is drawn from the same
      * logits and by the same random number as without drafts, so the text is the same. At most the session's n_draft;
-     * PERIDOT_DRAFT_AUTO: as many, but none for a while where steps with a draft took longer for the tokens that they
-     * gave than steps without. 0: no drafts. */
+     * PERIDOT_DRAFT_AUTO: as many as are multiplied at once, twice as many after a draft that was right, and none for a
+     * while where steps with a draft took longer for the tokens that they gave than steps without. 0: no drafts. */
     uint32_t n_draft;
     /* Drafts come from a smaller model with the same vocabulary: a sequence, for this request alone, of a session of
      * that model, which takes the same tokens. NULL: drafts are looked up: what followed where the last tokens of the
@@ -611,8 +611,8 @@ PERIDOT_API peridot_status peridot_draft_check(const peridot_model *draft, const
 /* Evaluates the prompt, then samples and evaluates up to n_max tokens, until a stop token, a stop text, the end of the
  * context or the callback's false. Steps are queued ahead on the device where the chain is greedy or has a top_k which,
  * with 64 more for penalties and one for each bias, is 128 at most, none of these raises a token, and no sequence of
- * the step has a grammar: neither the text nor what the sequence says, in the callback and afterwards, depends on it.
- * stats may be NULL. A stop is PERIDOT_OK whoever asked for it. Requests wait. */
+ * the step has a grammar or may have a draft: neither the text nor what the sequence says, in the callback and
+ * afterwards, depends on it. stats may be NULL. A stop is PERIDOT_OK whoever asked for it. Requests wait. */
 PERIDOT_API peridot_status peridot_generate(peridot_sequence *sequence, const peridot_request_params *params,
                                             peridot_stats *stats);
 

@@ -4,8 +4,9 @@
 
 #define LOOKUP_MIN 2       /* tokens that must agree */
 #define LOOKUP_MAX 8
-#define RECENT 0.25        /* part that the last step has in how long steps take lately */
-#define RECENT_DRAFT 0.5   /* and the last draft in how much of drafts is rejected */
+#define RECENT_STEP 0.25   /* part that the last step has in how long steps take lately */
+#define RECENT_DRAFT 0.5   /* and the last draft in the gain */
+#define HOPED_GAIN 2.0     /* of drafts that were not tried lately: one that fails is not the last one then */
 #define FIRST_PAUSE 16     /* steps without drafts after some that did not pay */
 #define LONGEST_PAUSE 128
 
@@ -75,24 +76,21 @@ peridot_status pd_draft_make(struct pd_draft_rows *rows, struct pd_draft *draft,
     return PERIDOT_OK;
 }
 
-static void update(double *mean, double x) { *mean = *mean > 0 ? *mean + RECENT * (x - *mean) : x; }
-
 void pd_draft_took(struct pd_draft *draft, double seconds, uint32_t n_drafted, uint32_t n_accepted)
 {
     draft->n_drafted += n_drafted;
     draft->n_accepted += n_accepted;
     if (n_drafted == 0) {
-        update(&draft->step_s, seconds);
+        draft->step_s = draft->step_s > 0 ? draft->step_s + RECENT_STEP * (seconds - draft->step_s) : seconds;
         draft->pause -= draft->pause > 0;
         return;
     }
-    draft->rejected += RECENT_DRAFT * (n_drafted - n_accepted - draft->rejected);
-    update(&draft->draft_s, seconds);
-    if (!draft->automatic || draft->step_s * (1 + n_drafted - draft->rejected) > draft->draft_s) {
-        if (n_accepted == n_drafted) draft->next_pause = FIRST_PAUSE;
-        return;
-    }
-    draft->rejected = 0;
+    double gain = draft->step_s * (1 + n_accepted) / seconds, before = draft->gain > 0 ? draft->gain : HOPED_GAIN;
+    draft->grows = n_accepted == n_drafted;
+    draft->gain = before + RECENT_DRAFT * (gain - before);
+    if (draft->grows) draft->next_pause = FIRST_PAUSE;
+    if (!draft->automatic || draft->gain > 1) return;
+    draft->gain = 0;
     draft->pause = (uint32_t)pd_max(draft->next_pause, FIRST_PAUSE);
     draft->next_pause = (uint32_t)pd_min(2 * draft->pause, LONGEST_PAUSE);
 }

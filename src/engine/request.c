@@ -99,7 +99,8 @@ static void take_step(struct pd_session *s, struct pd_request *r, int32_t token)
 static uint32_t draft_room(const struct pd_session *s, const struct pd_request *r, uint32_t m)
 {
     uint32_t n_rows = s->workspace.n_decode, pos = r->prompt.sequence->pos;
-    if (r->draft.automatic) n_rows = (uint32_t)pd_min(n_rows, pd_decode_columns(&s->workspace.variants));
+    if (r->draft.automatic && !r->draft.grows)
+        n_rows = (uint32_t)pd_min(n_rows, pd_decode_columns(&s->workspace.variants));
     if (n_rows < m || r->n_generated >= r->n_max) return 0;
     uint32_t n = (uint32_t)pd_min(r->draft.n_most, n_rows / m - 1);
     return (uint32_t)pd_min(n, pd_min(r->n_max - r->n_generated, s->ctx - pos) - 1);
@@ -169,6 +170,7 @@ static peridot_status decode(struct pd_session *s, struct pd_request *const *req
         of[i]->decode_read_size += pd_session_step_size(s, 1, rows[i].sequence->pos) - others;
     if (s->decoder.n_queued == 0) PD_TRY(make_drafts(&n_drafted, drafts, s, of, m));
     if (n_drafted) return decode_drafts(s, of, drafts, m, begun);
+    begun = pd_now();   /* a draft model may have read a part of the prompt before */
     limit_queue(rows, of, m);
     PD_TRY(pd_decode_next(&s->decoder, rows, m));
     double seconds = pd_now() - begun;

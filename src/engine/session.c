@@ -59,10 +59,11 @@ static peridot_status compile(struct pd_session *s)
     return asked != PERIDOT_OK ? asked : compiled;
 }
 
-/* Rows of a step: where the length of drafts is automatic, those that one reading of the weights serves. */
+/* Rows of a step: where the length of drafts is automatic, those that are multiplied at once, or twice as many after a
+ * draft that was right. On llvmpipe, with Gemma 3 1B, 4 rows take 1.9 times as long as one, 8 take 2.9 times. */
 static peridot_status read_draft(struct pd_session *s, uint32_t n_draft)
 {
-    uint32_t n_columns = pd_decode_columns(&s->model->variants), n_max = s->set.n_max;
+    uint32_t n_columns = 2 * pd_decode_columns(&s->model->variants), n_max = s->set.n_max;
     bool automatic = n_draft == PERIDOT_DRAFT_AUTO;
     if (n_draft && s->model->config.head != PERIDOT_HEAD_LANGUAGE)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "drafts are for models that write text");
