@@ -40,6 +40,8 @@ test_turns() {
     cp "$folder/out" "$folder/two"
     chat $'Once upon a time\nThe fox\n' -n 12 --chunk 1
     check "in decode steps the replies are the same" cmp -s "$folder/out" "$folder/two"
+    chat $'Once upon a time\nThe fox\n' -n 12 --draft "$source/models/stories.gguf"
+    check "and with drafts" cmp -s "$folder/out" "$folder/two"
     chat $'\n  \nOnce upon a time' -n 12
     check "empty lines are no messages, and the last needs no newline" cmp -s "$folder/out" <(head -1 "$folder/two")
 }

@@ -122,6 +122,23 @@ test_run_seed() {
     check "statistics show the seed" matches err 'seed 7$'
 }
 
+# With drafts of either kind the text is the same; a model of another vocabulary cannot make them.
+test_run_draft() {
+    local temp draft
+    for temp in 0 0.9; do
+        run run --temp $temp --seed 7 -n 60 "The fox and the fox and"
+        cp "$folder/out" "$folder/text"
+        for draft in ngram "$stories"; do
+            run run --temp $temp --seed 7 -n 60 --draft "$draft" --draft-tokens 3 "The fox and the fox and"
+            check "--draft $draft writes the same text at temperature $temp" cmp -s "$folder/out" "$folder/text"
+            check "--draft $draft says what was accepted" matches err '; [0-9]+ of [1-9][0-9]* drafted tokens accepted; '
+        done
+    done
+    fails_with 1 " cannot draft for gemma2-q8_0: token 4 is another one in its vocabulary" run -m "$golden" --draft "$stories" x
+    fails_with 1 "none.gguf" run --draft "$folder/none.gguf" x
+    fails_with 2 "--draft-tokens" run --draft ngram --draft-tokens 32 x
+}
+
 # Stop texts, biases and what --verbose tells of them, on a story that is the same every time.
 test_run_sampling() {
     local text first ids half
@@ -225,6 +242,7 @@ test_rows_fail
 if [ -e "$stories" ]; then
     test_run
     test_run_seed
+    test_run_draft
     test_run_sampling
     test_run_template
     test_run_stops

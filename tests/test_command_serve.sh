@@ -261,6 +261,21 @@ test_keys() {
     check "and without texts" [ "$(grep -c king "$folder/log")" = 0 ]
 }
 
+# Drafts change no text, and are counted.
+test_draft() {
+    local want
+    start
+    ask /v1/completions "$(completion 'The king said' 60 1 "$endless")"
+    want=$(field text)
+    stop
+    start --draft "$model" --draft-tokens 3 --parallel 1
+    ask /v1/completions "$(completion 'The king said' 60 1 "$endless")"
+    check "a draft model changes no text" [ "$(field text)" = "$want" ]
+    check "drafted tokens are counted" [ "$(gauge drafted_tokens_total)" -gt 30 ]
+    check "and those that were accepted" [ "$(gauge accepted_tokens_total)" = "$(gauge drafted_tokens_total)" ]
+    stop
+}
+
 # Where all do not fit the cache some wait, or give up their place for a time; their texts are the same.
 test_small_cache() {
     local i want=()
@@ -371,6 +386,7 @@ stop
 test_windows
 test_closed
 test_keys
+test_draft
 test_small_cache
 test_lost
 test_hang
