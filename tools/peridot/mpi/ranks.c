@@ -366,8 +366,8 @@ static int run_command(int argc, char **argv, int (*command)(int argc, char **ar
         return status;
     }
     ranks.shares = true;
-    const uint32_t request = REQUEST_RUN;
-    return mpi_share_run(argc, argv, &request, sizeof request, &ranks.place, command);
+    const struct mpi_job job = {.request = REQUEST_RUN, .argc = argc, .argv = argv, .command = command};
+    return mpi_share_run(&job, ranks.place.n_ranks);
 }
 
 int cmd_ranks_run(int argc, char **argv, int (*command)(int argc, char **argv))

@@ -15,10 +15,11 @@ static bool is_one_of(const char *name, const char *const *names)
     return *names;
 }
 
+/* Commands that read lines, and those that are of a rank's own devices. */
+static const char *const readers[] = {"embed", "classify", "tag", NULL}, *const own[] = {"devices", "selftest", NULL};
+
 bool mpi_is_shared(int argc, char **argv, bool data)
 {
-    static const char *const readers[] = {"embed", "classify", "tag", NULL};
-    static const char *const own[] = {"devices", "selftest", NULL};
     return argc > 1 && (is_one_of(argv[1], own) || (data && is_one_of(argv[1], readers)));
 }
 
@@ -26,23 +27,24 @@ bool mpi_is_shared(int argc, char **argv, bool data)
 
 static peridot_status fail_file(void) { return cmd_fail(PERIDOT_ERROR_IO, "a temporary file cannot be used"); }
 
-static FILE *file_of(const char *data, size_t size)
+static FILE *file_of(struct mpi_text text)
 {
     FILE *file = tmpfile();
     if (!file) return NULL;
-    if (fwrite(data, 1, size, file) == size && fflush(file) == 0 && lseek(fileno(file), 0, SEEK_SET) == 0) return file;
+    bool written = fwrite(text.at, 1, text.size, file) == text.size && fflush(file) == 0;
+    if (written && lseek(fileno(file), 0, SEEK_SET) == 0) return file;
     fclose(file);
     return NULL;
 }
 
 /* stdin and stdout are this process's no more afterwards. */
-static peridot_status run_in_memory(char **out, size_t *size, int *status, const char *input, size_t input_size,
-                                    int argc, char **argv, int (*command)(int argc, char **argv))
+static peridot_status run_in_memory(char **out, size_t *size, int *status, struct mpi_text input,
+                                    const struct mpi_job *job)
 {
-    FILE *from = file_of(input, input_size), *to = tmpfile();
+    FILE *from = file_of(input), *to = tmpfile();
     if (!from || !to || dup2(fileno(from), STDIN_FILENO) < 0 || dup2(fileno(to), STDOUT_FILENO) < 0) return fail_file();
     clearerr(stdin);   /* it was read to its end before */
-    *status = command(argc, argv);
+    *status = job->command(job->argc, job->argv);
     rewind(to);
     peridot_status result = cmd_read_all(out, size, to, "the output");
     fclose(from);
@@ -53,29 +55,33 @@ static peridot_status run_in_memory(char **out, size_t *size, int *status, const
 /* ---- rank 0 ---- */
 
 /* Where part r of n begins: after a line's end. */
-static size_t part_begin(const char *text, size_t size, int r, int n)
+static size_t part_begin(struct mpi_text text, int r, int n)
 {
-    size_t at = size / (size_t)n * (size_t)r;
+    size_t at = text.size / (size_t)n * (size_t)r;
     if (r == 0) return 0;
-    if (r == n) return size;
-    const char *end = memchr(text + at, '\n', size - at);
-    return end ? (size_t)(end - text) + 1 : size;
+    if (r == n) return text.size;
+    const char *end = memchr(text.at + at, '\n', text.size - at);
+    return end ? (size_t)(end - text.at) + 1 : text.size;
 }
 
-/* Arguments, each with its NUL, after their number, then the input. */
-static peridot_status send_part(int to, int argc, char **argv, const void *prefix, size_t prefix_size,
-                                const char *input, size_t input_size)
+static struct mpi_text part_of(struct mpi_text text, int r, int n)
 {
-    size_t size = prefix_size + sizeof(int), at;
-    for (int i = 0; i < argc; i++) size += strlen(argv[i]) + 1;
-    char *data = malloc(size + input_size);
-    if (!data) return cmd_fail_alloc(size + input_size, "a message");
-    memcpy(data, prefix, prefix_size);
-    memcpy(data + prefix_size, &argc, sizeof argc);
-    at = prefix_size + sizeof argc;
-    for (int i = 0; i < argc; at += strlen(argv[i++]) + 1) strcpy(data + at, argv[i]);
-    memcpy(data + at, input, input_size);
-    peridot_status status = mpi_send(to, data, size + input_size);
+    size_t begin = part_begin(text, r, n);
+    return (struct mpi_text){text.at + begin, part_begin(text, r + 1, n) - begin};
+}
+
+/* The request, then arguments, each with its NUL, after their number, then the input. */
+static peridot_status send_part(int to, const struct mpi_job *job, struct mpi_text input)
+{
+    size_t size = sizeof job->request + sizeof job->argc, at = size;
+    for (int i = 0; i < job->argc; i++) size += strlen(job->argv[i]) + 1;
+    char *data = malloc(size + input.size);
+    if (!data) return cmd_fail_alloc(size + input.size, "a message");
+    memcpy(data, &job->request, sizeof job->request);
+    memcpy(data + sizeof job->request, &job->argc, sizeof job->argc);
+    for (int i = 0; i < job->argc; at += strlen(job->argv[i++]) + 1) strcpy(data + at, job->argv[i]);
+    memcpy(data + at, input.at, input.size);
+    peridot_status status = mpi_send(to, data, size + input.size);
     free(data);
     return status;
 }
@@ -103,36 +109,28 @@ static peridot_status take_part(FILE *to, int *status, int from)
     return result;
 }
 
-static peridot_status run_all(FILE *to, int *status, const char *input, size_t size, int argc, char **argv,
-                              const void *prefix, size_t prefix_size, const struct mpi_place *place,
-                              int (*command)(int argc, char **argv))
+static peridot_status run_all(FILE *to, int *status, struct mpi_text input, const struct mpi_job *job, int n_ranks)
 {
     char *text;
-    size_t text_size;
-    for (int r = 1; r < place->n_ranks; r++) {
-        size_t begin = part_begin(input, size, r, place->n_ranks), end = part_begin(input, size, r + 1, place->n_ranks);
-        CMD_TRY(send_part(r, argc, argv, prefix, prefix_size, input + begin, end - begin));
-    }
-    CMD_TRY(run_in_memory(&text, &text_size, status, input, part_begin(input, size, 1, place->n_ranks), argc, argv,
-                          command));
-    peridot_status result = write_part(to, text, text_size);
+    size_t size;
+    for (int r = 1; r < n_ranks; r++) CMD_TRY(send_part(r, job, part_of(input, r, n_ranks)));
+    CMD_TRY(run_in_memory(&text, &size, status, part_of(input, 0, n_ranks), job));
+    peridot_status result = write_part(to, text, size);
     free(text);
-    for (int r = 1; r < place->n_ranks && result == PERIDOT_OK; r++) result = take_part(to, status, r);
+    for (int r = 1; r < n_ranks && result == PERIDOT_OK; r++) result = take_part(to, status, r);
     return result;
 }
 
-int mpi_share_run(int argc, char **argv, const void *prefix, size_t prefix_size, const struct mpi_place *place,
-                  int (*command)(int argc, char **argv))
+int mpi_share_run(const struct mpi_job *job, int n_ranks)
 {
     char *input = NULL;
     size_t size = 0;
     int status = CMD_OK;
-    bool reads = strcmp(argv[1], "devices") != 0 && strcmp(argv[1], "selftest") != 0;
     FILE *to = fdopen(dup(STDOUT_FILENO), "w");
     peridot_status result = to ? PERIDOT_OK : fail_file();
-    if (result == PERIDOT_OK && reads) result = cmd_read_all(&input, &size, stdin, "standard input");
-    if (result == PERIDOT_OK)
-        result = run_all(to, &status, input ? input : "", size, argc, argv, prefix, prefix_size, place, command);
+    if (result == PERIDOT_OK && !is_one_of(job->argv[1], own))
+        result = cmd_read_all(&input, &size, stdin, "standard input");
+    if (result == PERIDOT_OK) result = run_all(to, &status, (struct mpi_text){input ? input : "", size}, job, n_ranks);
     if (to && fclose(to) != 0 && result == PERIDOT_OK) result = fail_output();
     free(input);
     return result == PERIDOT_OK ? status : cmd_exit(result);
@@ -143,14 +141,15 @@ int mpi_share_run(int argc, char **argv, const void *prefix, size_t prefix_size,
 peridot_status mpi_share_work(const char *data, size_t size, int (*command)(int argc, char **argv))
 {
     char *argv[MAX_ARGUMENTS + 1] = {0}, *text, *copy = malloc(size + 1);
-    int argc, status = CMD_OK;
-    size_t at = sizeof argc, text_size;
+    struct mpi_job job = {.argv = argv, .command = command};
+    int status = CMD_OK;
+    size_t at = sizeof job.argc, text_size;
     if (!copy) return cmd_fail_alloc(size, "a message");
     memcpy(copy, data, size);
-    memcpy(&argc, copy, sizeof argc);
-    if (argc > MAX_ARGUMENTS) return cmd_fail(PERIDOT_ERROR_ARGUMENT, "there are too many arguments");
-    for (int i = 0; i < argc; at += strlen(argv[i++]) + 1) argv[i] = copy + at;
-    CMD_TRY(run_in_memory(&text, &text_size, &status, copy + at, size - at, argc, argv, command));
+    memcpy(&job.argc, copy, sizeof job.argc);
+    if (job.argc > MAX_ARGUMENTS) return cmd_fail(PERIDOT_ERROR_ARGUMENT, "there are too many arguments");
+    for (int i = 0; i < job.argc; at += strlen(argv[i++]) + 1) argv[i] = copy + at;
+    CMD_TRY(run_in_memory(&text, &text_size, &status, (struct mpi_text){copy + at, size - at}, &job));
     char *reply = malloc(sizeof status + text_size);
     if (!reply) return cmd_fail_alloc(text_size, "a message");
     memcpy(reply, &status, sizeof status);

@@ -5,12 +5,23 @@
 
 #include "transport.h"
 
+struct mpi_text {
+    const char *at;
+    size_t size;
+};
+
+struct mpi_job {
+    uint32_t request;          /* before what the other ranks are sent */
+    int argc;
+    char **argv;
+    int (*command)(int argc, char **argv);
+};
+
 /* Whether the command is one of those; `data`: --split data was given. */
 bool mpi_is_shared(int argc, char **argv, bool data);
-/* Rank 0: its exit status is the first failure's. `prefix` goes before what the others are sent. */
-int mpi_share_run(int argc, char **argv, const void *prefix, size_t prefix_size, const struct mpi_place *place,
-                  int (*command)(int argc, char **argv));
-/* The others, with what follows the prefix. */
+/* Rank 0: its exit status is the first failure's. */
+int mpi_share_run(const struct mpi_job *job, int n_ranks);
+/* The others, with what follows the request. */
 peridot_status mpi_share_work(const char *data, size_t size, int (*command)(int argc, char **argv));
 
 #endif
