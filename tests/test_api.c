@@ -24,9 +24,9 @@ static void test_status_names(void **state)
     assert_string_equal(peridot_status_name(PERIDOT_OK), "PERIDOT_OK");
     assert_string_equal(peridot_status_name(PERIDOT_ERROR_DEVICE_LOST), "PERIDOT_ERROR_DEVICE_LOST");
     assert_string_equal(peridot_status_name(PERIDOT_CANCELLED), "PERIDOT_CANCELLED");
-    for (int status = PERIDOT_OK; status <= PERIDOT_CANCELLED; status++)
+    for (int status = PERIDOT_OK; status <= PERIDOT_ERROR_LINK; status++)
         assert_non_null(peridot_status_name((peridot_status)status));
-    assert_string_equal(peridot_status_name((peridot_status)(PERIDOT_CANCELLED + 1)), "unknown status");
+    assert_string_equal(peridot_status_name((peridot_status)(PERIDOT_ERROR_LINK + 1)), "unknown status");
     assert_string_equal(peridot_status_name((peridot_status)-1), "unknown status");
 }
 
