@@ -112,14 +112,14 @@ class Test(unittest.TestCase):
             np.testing.assert_allclose(self.model.embed(texts, pool=pool), rows, atol=2e-6)
 
     def test_save(self):
-        path, session = Path(sys.argv[1], "sequence"), peridot.Session(self.model, n_sequences=3)
+        path, session = Path(sys.argv[1], "sequence"), peridot.Session(self.model, n_sequences=3, kv="q8_0")
         sequence = session.sequence()
         begun = sequence.generate(self.ids, 8, peridot.Sampling(seed=3))
         written = begun.read()
         sequence.save(path)
         last = sequence.fork().generate(begun.tokens[-1:], 8, None).read()
         self.assertEqual(session.load(path).generate(begun.tokens[-1:], 8, None).read(), last)
-        self.assertEqual(written + last, story("--seed", 3, "-n", 16, "Once upon a time"))
+        self.assertEqual(written + last, story("--kv", "q8_0", "--seed", 3, "-n", 16, "Once upon a time"))
 
     def test_errors(self):
         with self.assertRaisesRegex(OSError, "none.gguf: No such file"):
