@@ -564,8 +564,8 @@ typedef bool (*peridot_text)(void *user, int32_t token, const char *text, size_t
 typedef struct peridot_stats {
     size_t size;
     uint32_t n_prompt, n_generated;
-    double prompt_s, decode_s;     /* wall time; decode_s covers n_generated - 1 steps (the first token comes with the
-                                      prompt) */
+    double prompt_s, decode_s;     /* wall time; decode_s covers the tokens after the first, which comes with the
+                                      prompt */
     double first_token_s;          /* from the call to the first token's callback */
     uint64_t decode_read_size;     /* bytes of weights and cache read by all decode steps */
     uint64_t n_drafted, n_accepted;    /* tokens of drafts, and those of them that are in the text */

@@ -301,6 +301,33 @@ static void test_grammar(void **state)
     peridot_grammar_free(grammar);
 }
 
+/* A draft's sequence keeps nothing of a request: not its grammar, which may be gone, nor what it had beyond the text. */
+static void test_again(void **state)
+{
+    (void)state;
+    peridot_session *s = open_session(models[0], 1, 3), *d = open_session(models[0], 1, 0);
+    peridot_sequence *q = add(s, NULL), *drafts = add(d, NULL);
+    peridot_grammar *grammar;
+    int32_t prompt[24];
+    struct text text = {.q = q, .begun = 24};
+    peridot_stats stats = {0};
+    const peridot_request_params params = {.size = sizeof params, .prompt = prompt, .n_prompt = make_prompt(prompt, 24),
+        .n_max = 30, .text = take, .user = &text, .n_draft = 3, .draft = drafts};
+    EXPECT_OK(peridot_grammar_json(&grammar, peridot_model_vocab(models[0])));
+    EXPECT_OK(peridot_set_sampling(q, &(peridot_sampling){.temperature = 1, .top_k = 40, .grammar = grammar}));
+    EXPECT_OK(peridot_generate(q, &params, NULL));
+    assert_null((*(struct pd_sequence **)(void *)drafts)->sampler.p.grammar);
+    EXPECT_OK(peridot_set_sampling(q, NULL));
+    peridot_grammar_free(grammar);
+    EXPECT_OK(peridot_sequence_truncate(q, 0, NULL));
+    text = (struct text){.q = q, .begun = 24};
+    EXPECT_OK(peridot_generate(q, &params, &stats));
+    assert_int_equal(stats.n_accepted, stats.n_drafted);
+    assert_true(stats.n_drafted >= 20);
+    peridot_session_free(s);
+    peridot_session_free(d);
+}
+
 /* ---- distribution ---- */
 
 static void softmax(double *p, const float *logits, size_t n)
@@ -462,7 +489,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lookup),        cmocka_unit_test(test_pauses),       cmocka_unit_test(test_chains),
         cmocka_unit_test(test_families),      cmocka_unit_test(test_ends),         cmocka_unit_test(test_draft_model),
-        cmocka_unit_test(test_side_by_side),  cmocka_unit_test(test_grammar),      cmocka_unit_test(test_distribution),
-        cmocka_unit_test(test_refusals)};
+        cmocka_unit_test(test_side_by_side),  cmocka_unit_test(test_grammar),      cmocka_unit_test(test_again),
+        cmocka_unit_test(test_distribution),  cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests_name("draft", tests, open_shared, close_shared);
 }

@@ -1,6 +1,7 @@
 #include "engine/draft.h"
 
 #include "base/num.h"
+#include "grammar/grammar.h"
 
 #define LOOKUP_MIN 2       /* tokens that must agree */
 #define LOOKUP_MAX 8
@@ -47,9 +48,11 @@ static peridot_status follow(bool *ready, const struct pd_draft *draft, const in
 static peridot_status draw(struct pd_draft_rows *rows, const struct pd_draft *draft, uint32_t n_most)
 {
     const struct pd_sequence *q = rows->sequence;
+    const peridot_grammar *grammar = q->sampler.p.grammar;
     struct pd_decode_row row = {.sequence = draft->sequence, .token = rows->tokens[0]};
     bool ready;
     if (q->pos + n_most > draft->session->ctx) return PERIDOT_OK;
+    if (grammar && grammar->spellings->n_pieces < draft->session->model->n_pieces) return PERIDOT_OK;
     PD_TRY(follow(&ready, draft, q->tokens, q->pos));
     if (!ready) return PERIDOT_OK;
     draft->sequence->sampler = q->sampler;
@@ -67,6 +70,7 @@ peridot_status pd_draft_make(struct pd_draft_rows *rows, struct pd_draft *draft,
     if (n_most == 0 || draft->pause || (draft->automatic && draft->step_s <= 0)) return PERIDOT_OK;
     if (draft->session) {
         peridot_status status = draw(rows, draft, n_most);
+        pd_sampler_set(&draft->sequence->sampler, NULL);   /* what the chain borrows may go before the next draft */
         /* its cache is full, or an id is none of its own: there is no draft */
         return status == PERIDOT_ERROR_MEMORY || status == PERIDOT_ERROR_ARGUMENT ? PERIDOT_OK : status;
     }
