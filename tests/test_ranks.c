@@ -199,6 +199,12 @@ static bool keep_token_of(void *user, int32_t token, const char *text, size_t si
     return keep_token(s->results, token, text, size);
 }
 
+static bool keep_row_of(void *user, peridot_sequence *q, uint32_t pos, const float *row, size_t n)
+{
+    const struct stream *s = user;
+    return keep_row(s->results, q, pos, row, n);
+}
+
 static void make_tokens(int32_t tokens[N_TOKENS], uint32_t text)
 {
     for (uint32_t i = 0; i < N_TOKENS; i++) tokens[i] = (int32_t)(i == 0 ? 2 : 3 + (17 * text + 31 * i) % 240);
@@ -236,7 +242,8 @@ static void run_one(struct results *r, peridot_model *model, peridot_kv_type typ
     peridot_session_free(s);
 }
 
-/* Sixteen sequences at once, by requests: prompts of different lengths, some chains that the host draws from. */
+/* Sixteen sequences at once, by requests: prompts of different lengths, some chains that the host draws from, and one
+ * whose logits are asked for. */
 static void run_many(struct results *r, peridot_model *model, peridot_kv_type type)
 {
     peridot_session *s;
@@ -252,8 +259,9 @@ static void run_many(struct results *r, peridot_model *model, peridot_kv_type ty
         const peridot_sampling sampling = {.temperature = i % 3 ? 0.8f : 0, .top_k = i % 3 == 1 ? 40 : 0, .seed = i};
         make_tokens(tokens, i);
         streams[i] = (struct stream){r, i};
-        const peridot_request_params request = {
-            .prompt = tokens, .n_prompt = 3 + 3 * i, .n_max = 12 + i, .text = keep_token_of, .user = &streams[i]};
+        const peridot_request_params request = {.prompt = tokens, .n_prompt = 3 + 3 * i, .n_max = 12 + i,
+                                                .text = keep_token_of, .logits = i == 2 ? keep_row_of : NULL,
+                                                .user = &streams[i]};
         assert_int_equal(peridot_sequence_create(&q[i], s), PERIDOT_OK);
         assert_int_equal(peridot_set_sampling(q[i], &sampling), PERIDOT_OK);
         assert_int_equal(peridot_request_create(&requests[i], q[i], &request), PERIDOT_OK);

@@ -5,13 +5,14 @@
 #include "engine/results.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define QUEUE_SECONDS 0.1   /* what comes after a text may have to wait so long for steps that were discarded */
 
 /* ---- creating ---- */
 
-peridot_status pd_decoder_create(struct pd_decoder *d, struct pd_workspace *w, struct pd_stage *stage)
+static peridot_status create(struct pd_decoder *d, struct pd_workspace *w, struct pd_stage *stage)
 {
     uint32_t n = w->n_sequences;
     *d = (struct pd_decoder){.w = w, .stage = stage, .queue_s = QUEUE_SECONDS};
@@ -29,24 +30,71 @@ peridot_status pd_decoder_create(struct pd_decoder *d, struct pd_workspace *w, s
     return PERIDOT_OK;
 }
 
+static peridot_status create_groups(struct pd_decoder *d, uint32_t n)
+{
+    uint32_t n_rows = d->w->n_sequences;
+    d->groups = calloc(n, sizeof *d->groups);
+    if (!d->groups) return pd_fail_alloc(n * sizeof *d->groups, "groups");
+    for (uint32_t g = 0; g < n; g++) {
+        PD_TRY(create(&d->groups[g], d->w, d->stage));
+        d->n_groups++;
+        d->groups[g].first_row = n_rows * g / n;
+        d->groups[g].most_rows = n_rows * (g + 1) / n - d->groups[g].first_row;
+    }
+    return PERIDOT_OK;
+}
+
+peridot_status pd_decoder_create(struct pd_decoder *d, struct pd_workspace *w, struct pd_stage *stage)
+{
+    PD_TRY(create(d, w, stage));
+    if (!stage || w->n_sequences == 1) return PERIDOT_OK;
+    return create_groups(d, (uint32_t)pd_min(w->model->link->host.n_ranks, w->n_sequences));
+}
+
+/* For the other ranks' reply to the last step that they were sent, if any is to come. */
+static peridot_status await_reply(struct pd_decoder *d)
+{
+    if (!d->awaits) return PERIDOT_OK;
+    d->awaits = false;
+    return pd_link_wait(d->w->model->link, &d->reply);
+}
+
 void pd_decoder_free(struct pd_decoder *d)
 {
+    for (uint32_t g = 0; g < d->n_groups; g++) {
+        await_reply(&d->groups[g]);   /* it would be written to memory that is gone */
+        pd_decoder_free(&d->groups[g]);
+    }
+    free(d->groups);
     for (uint32_t i = 0; i < PD_N_SLOTS; i++) {
         pd_commands_free(d->slots[i].commands);
         pd_input_free(&d->slots[i].input);
     }
 }
 
-void pd_decoder_discard(struct pd_decoder *d) { d->n_queued = d->n_rows = 0; }
+void pd_decoder_discard(struct pd_decoder *d)
+{
+    d->n_queued = d->n_rows = 0;
+    d->sent = false;
+    for (uint32_t g = 0; g < d->n_groups; g++) pd_decoder_discard(&d->groups[g]);
+}
 
-void pd_decoder_leave(struct pd_decoder *d, const struct pd_sequence *q)
+static void leave(struct pd_decoder *d, const struct pd_sequence *q)
 {
     bool any = false;
     for (uint32_t m = 0; m < d->n_rows; m++) {
         if (d->rows[m] == q) d->rows[m] = NULL;
         any = any || d->rows[m];
     }
-    if (!any) pd_decoder_discard(d);
+    if (any) return;
+    d->n_queued = d->n_rows = 0;
+    d->sent = false;
+}
+
+void pd_decoder_leave(struct pd_decoder *d, const struct pd_sequence *q)
+{
+    leave(d, q);
+    for (uint32_t g = 0; g < d->n_groups; g++) leave(&d->groups[g], q);
 }
 
 /* ---- a step ---- */
@@ -57,7 +105,7 @@ static peridot_status record(struct pd_decoder *d, struct pd_commands *commands,
 {
     struct pd_recorder r = pd_workspace_recorder(d->w, commands);
     struct pd_pass pass = pd_workspace_pass(d->w, &slot->input, &r, d->n_rows);
-    const struct pd_rows logits = pd_rows_at(d->w->logits, pd_decoded_row(d->w, 0), 0);
+    const struct pd_rows logits = pd_rows_at(d->w->logits, pd_decoded_row(d->w, d->first_row), 0);
     const struct pd_sample_push push = {.best = slot->best.address,
                                         .draws = slot->draws.address,
                                         .tokens = d->tokens.address,
@@ -69,7 +117,7 @@ static peridot_status record(struct pd_decoder *d, struct pd_commands *commands,
     pass.decode = true;
     pd_forward(&pass, head ? &logits : NULL);
     if (head && d->w->model->weights.has_output)
-        pd_workspace_select(d->w, &r, pd_decoded_row(d->w, 0), d->n_rows, slot->best.address);
+        pd_workspace_select(d->w, &r, pd_decoded_row(d->w, d->first_row), d->n_rows, slot->best.address);
     if (writes_text(d) && !d->w->model->link) pd_op_sample(&r, &push, d->n_rows);
     peridot_status status = pd_commands_end(commands);
     return r.status != PERIDOT_OK ? r.status : status;
@@ -141,29 +189,40 @@ peridot_status pd_decoder_record(struct pd_decoder *d)
 
 peridot_status pd_decoder_wait(struct pd_decoder *d) { return pd_commands_wait(slot_before(d, 1)->commands); }
 
-/* The other ranks' part of a step. */
-static peridot_status run_elsewhere(struct pd_decoder *d, const struct pd_slot *slot)
+/* Sends a step that is done here to the other ranks. */
+static peridot_status send_on(struct pd_decoder *d, const struct pd_slot *slot)
 {
     struct pd_head_row heads[PD_MAX_SEQUENCES];
-    struct pd_reply reply;
     bool head = d->w->model->weights.n_outputs != 0;
-    for (uint32_t m = 0; m < d->n_rows; m++) heads[m] = (struct pd_head_row){m, pd_decoded_row(d->w, m)};
+    for (uint32_t m = 0; m < d->n_rows; m++) 
+        heads[m] = (struct pd_head_row){m, pd_decoded_row(d->w, d->first_row + m)};
     const struct pd_stage_pass pass = {.in = &slot->input,
                                        .heads = heads,
                                        .n_rows = d->n_rows,
                                        .n_heads = head ? d->n_rows : 0,
                                        .decode = true};
-    PD_TRY(pd_stage_send(d->stage, &pass, &reply, slot->best.host));
-    return head ? pd_link_wait(d->w->model->link, &reply) : PERIDOT_OK;
+    PD_TRY(await_reply(d));   /* to a step that was discarded */
+    PD_TRY(pd_stage_send(d->stage, &pass, &d->reply, slot->best.host));
+    d->sent = true;
+    d->awaits = head;
+    return PERIDOT_OK;
 }
 
-peridot_status pd_decoder_replay(struct pd_decoder *d, uint32_t n)
+struct pd_slot *pd_decoder_slot(struct pd_decoder *d, uint32_t n, uint32_t first_row)
 {
-    struct pd_slot *slot = &d->slots[0];
+    for (uint32_t i = 0; i < PD_N_SLOTS; i++)
+        if (d->slots[i].n_rows == n && d->slots[i].first_row == first_row) return &d->slots[i];
+    d->next_slot = (d->next_slot + 1) % PD_N_SLOTS;
+    return slot_before(d, 1);
+}
+
+peridot_status pd_decoder_replay(struct pd_decoder *d, struct pd_slot *slot, uint32_t n, uint32_t first_row)
+{
     pd_input_write_grids(&slot->input, d->w, n);
-    if (slot->n_rows != n) {
+    if (slot->n_rows != n || slot->first_row != first_row) {
         slot->n_rows = 0;
         d->n_rows = n;
+        d->first_row = slot->first_row = first_row;
         PD_TRY(record(d, slot->commands, slot));
         slot->n_rows = n;
     }
@@ -175,14 +234,16 @@ static peridot_status finish(struct pd_decoder *d)
 {
     const struct pd_slot *slot = slot_before(d, d->n_queued);
     PD_TRY(pd_commands_wait(slot->commands));
-    if (d->stage) PD_TRY(run_elsewhere(d, slot));
+    if (d->stage && !d->sent) PD_TRY(send_on(d, slot));
+    d->sent = false;
+    PD_TRY(await_reply(d));
     d->n_queued--;
     for (uint32_t m = 0; m < d->n_rows; m++) {
         struct pd_sequence *q = d->rows[m];
         if (!q) continue;
         pd_sequence_append(q, &d->evaluates[m], 1);
         q->logits = d->w->model->weights.n_outputs ? PD_LOGITS_DECODED : PD_LOGITS_NONE;
-        q->decoded_row = m;
+        q->decoded_row = d->first_row + m;
         q->decoded_step = d->n_steps - d->n_queued;
         memcpy(q->best, (const struct pd_candidate *)slot->best.host + m * PD_TOPK, sizeof q->best);
         d->evaluates[m] = (int32_t)((const struct pd_candidate *)slot->drawn.host)[m].id;
@@ -306,6 +367,74 @@ peridot_status pd_decode_next(struct pd_decoder *d, struct pd_decode_row *rows, 
 {
     for (uint32_t i = 0; i < n; i++) rows[i].advanced = false;
     peridot_status status = decode_next(d, rows, n);
+    if (status != PERIDOT_OK) pd_decoder_discard(d);
+    return status;
+}
+
+/* ---- groups ---- */
+
+static struct pd_decoder *group_of(struct pd_decoder *d, const struct pd_sequence *q)
+{
+    for (uint32_t g = 0; g < d->n_groups; g++)
+        for (uint32_t m = 0; d->groups[g].n_queued && m < d->groups[g].n_rows; m++)
+            if (d->groups[g].rows[m] == q) return &d->groups[g];
+    return NULL;
+}
+
+/* A step of the group's rows, here and then on the other ranks. */
+static peridot_status launch(struct pd_decoder *d, struct pd_decoder *group)
+{
+    const struct pd_slot *slot = slot_before(group, 0);
+    PD_TRY(submit(group));
+    group->n_steps = ++d->n_steps;
+    PD_TRY(pd_commands_wait(slot->commands));
+    return send_on(group, slot);
+}
+
+/* Idle rows are divided evenly among idle groups. */
+static peridot_status launch_idle(struct pd_decoder *d, const struct pd_decode_row *rows, uint32_t n)
+{
+    uint32_t n_rows = 0, n_groups = 0, next = 0;
+    bool idle[PD_MAX_SEQUENCES];
+    for (uint32_t i = 0; i < n; i++) n_rows += idle[i] = !group_of(d, rows[i].sequence);
+    for (uint32_t g = 0; g < d->n_groups; g++) n_groups += d->groups[g].n_queued == 0;
+    for (uint32_t g = 0; g < d->n_groups && n_rows; g++) {
+        struct pd_decoder *group = &d->groups[g];
+        if (group->n_queued) continue;
+        uint32_t most = (uint32_t)pd_min(pd_div_up(n_rows, n_groups--), group->most_rows);
+        PD_TRY(await_reply(group));   /* to a step that was discarded */
+        for (group->n_rows = 0; group->n_rows < most; next++) {
+            if (!idle[next]) continue;
+            group->rows[group->n_rows] = rows[next].sequence;
+            write_token(group, group->n_rows++, rows[next].token);
+        }
+        n_rows -= most;
+        PD_TRY(launch(d, group));
+    }
+    return PERIDOT_OK;
+}
+
+static peridot_status decode_groups(struct pd_decoder *d, struct pd_decode_row *rows, uint32_t n)
+{
+    struct pd_decoder *first = NULL;
+    PD_TRY(launch_idle(d, rows, n));
+    for (uint32_t g = 0; g < d->n_groups; g++)
+        if (d->groups[g].n_queued && (!first || d->groups[g].n_steps < first->n_steps)) first = &d->groups[g];
+    if (!first) return PERIDOT_OK;
+    PD_TRY(finish(first));
+    for (uint32_t m = 0; m < first->n_rows; m++) {
+        struct pd_decode_row *row = find_row(rows, n, first->rows[m]);
+        if (!row) continue;
+        row->advanced = true;
+        if (writes_text(d)) PD_TRY(draw_on_host(&row->token, d, row->sequence));
+    }
+    return PERIDOT_OK;
+}
+
+peridot_status pd_decode_groups(struct pd_decoder *d, struct pd_decode_row *rows, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) rows[i].advanced = false;
+    peridot_status status = decode_groups(d, rows, n);
     if (status != PERIDOT_OK) pd_decoder_discard(d);
     return status;
 }

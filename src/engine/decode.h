@@ -15,7 +15,7 @@ struct pd_slot {
     struct pd_input input;             /* tokens: the decoder's */
     struct pd_span draws, drawn, best; /* [n_sequences] struct pd_draw, [n_sequences] struct pd_candidate,
                                           [n_sequences][PD_TOPK] */
-    uint32_t n_rows;                   /* of the step that is recorded */
+    uint32_t n_rows, first_row;        /* of the step that is recorded */
 };
 
 struct pd_decoder {
@@ -28,6 +28,12 @@ struct pd_decoder {
     int32_t evaluates[PD_MAX_SEQUENCES];   /* the token of each row that the first queued step evaluates */
     uint32_t n_rows, next_slot, n_queued;
     uint64_t n_steps;                  /* submitted so far: logits are of the last one */
+    uint32_t first_row, most_rows;     /* of the rows of logits that are a decode step's */
+    struct pd_reply reply;             /* of the other ranks to the step that they were sent */
+    bool sent, awaits;
+    /* Micro-batches: while this rank evaluates one group of sequences, others evaluate other groups. */
+    struct pd_decoder *groups;         /* [n_groups] */
+    uint32_t n_groups;
     double queue_s, step_s;            /* no more is queued ahead than takes queue_s; a step takes step_s, as seen
                                           last */
 };
@@ -60,8 +66,14 @@ struct pd_decode_row {
  * queues steps ahead where every chain can be sampled on the device. Rows that have logits draw as pd_draw does. */
 peridot_status pd_decode_next(struct pd_decoder *d, struct pd_decode_row *rows, uint32_t n);
 
-/* Runs a step of n rows whose input is set in the first slot, for rank 0. */
-peridot_status pd_decoder_replay(struct pd_decoder *d, uint32_t n);
+/* Where several ranks hold layers: the same for the group of rows whose step was sent first, after idle rows have joined
+ * idle groups, whose steps are sent. No row may keep its logits. */
+peridot_status pd_decode_groups(struct pd_decoder *d, struct pd_decode_row *rows, uint32_t n);
+
+/* The slot in which a step of n rows is recorded, or will be, with logits from row `first_row` of a decode step's on;
+ * and runs it once its input is set, for rank 0. */
+struct pd_slot *pd_decoder_slot(struct pd_decoder *d, uint32_t n, uint32_t first_row);
+peridot_status pd_decoder_replay(struct pd_decoder *d, struct pd_slot *slot, uint32_t n, uint32_t first_row);
 
 /* Records a step of these sequences into `commands` and runs it twice (the first time may compile): for measurements.
  * What it puts in the cache is overwritten by the next tokens. */

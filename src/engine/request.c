@@ -162,20 +162,29 @@ static peridot_status decode(struct pd_session *s, struct pd_request *const *req
     struct pd_decode_row rows[PD_MAX_SEQUENCES];
     struct pd_draft_rows drafts[PD_MAX_SEQUENCES];
     struct pd_request *of[PD_MAX_SEQUENCES];
+    uint64_t sizes[PD_MAX_SEQUENCES];
     uint32_t m = decode_rows(rows, of, s, requests, n), n_drafted = 0;
     double begun = pd_now();
     if (m == 0) return PERIDOT_OK;
     uint64_t others = s->model->weights.decode_read_size * (m - 1) / m;   /* each counts its part of the weights */
-    for (uint32_t i = 0; i < m; i++)
-        of[i]->decode_read_size += pd_session_step_size(s, 1, rows[i].sequence->pos) - others;
+    for (uint32_t i = 0; i < m; i++) {
+        sizes[i] = pd_session_step_size(s, 1, rows[i].sequence->pos) - others;
+        of[i]->decode_read_size += sizes[i];
+    }
     if (s->decoder.n_queued == 0) PD_TRY(make_drafts(&n_drafted, drafts, s, of, m));
     if (n_drafted) return decode_drafts(s, of, drafts, m, begun);
     begun = pd_now();   /* a draft model may have read a part of the prompt before */
     limit_queue(rows, of, m);
-    PD_TRY(pd_decode_next(&s->decoder, rows, m));
+    bool grouped = s->decoder.n_groups > 0;
+    for (uint32_t i = 0; i < m; i++) grouped = grouped && !rows[i].keeps_logits;
+    if (s->decoder.n_groups && !grouped) pd_decoder_discard(&s->decoder);
+    PD_TRY(grouped ? pd_decode_groups(&s->decoder, rows, m) : pd_decode_next(&s->decoder, rows, m));
     double seconds = pd_now() - begun;
     for (uint32_t i = 0; i < m; i++) {
-        if (!rows[i].advanced) continue;
+        if (!rows[i].advanced) {
+            of[i]->decode_read_size -= sizes[i];
+            continue;
+        }
         pd_draft_took(&of[i]->draft, seconds, 0, 0);
         take_step(s, of[i], rows[i].token);
     }

@@ -145,6 +145,7 @@ struct body {
     const struct pd_head_row *heads;
     const struct pd_table_entry *entries;
     uint32_t n_rows, n_heads, n_entries, n_keys;
+    uint32_t first_row;        /* of a decode step's rows of logits */
     bool decode;
 };
 
@@ -167,6 +168,11 @@ static peridot_status read_body(struct body *b, const struct worker *k, const st
     for (uint32_t i = 0; i < b->n_heads; i++)
         if (b->heads[i].row >= b->n_rows || b->heads[i].logits_row >= pd_spare_row(&s->workspace))
             return bad_message(k, "logits");
+    for (uint32_t i = 0; b->decode && i < b->n_heads; i++)
+        if (b->heads[i].row != i || b->heads[i].logits_row != b->heads[0].logits_row + i
+            || b->heads[i].logits_row < pd_decoded_row(&s->workspace, 0))
+            return bad_message(k, "logits");
+    if (b->decode && b->n_heads) b->first_row = b->heads[0].logits_row - pd_decoded_row(&s->workspace, 0);
     for (uint32_t i = 0; i < b->n_entries; i++)
         if (b->entries[i].kind >= cache->n_kinds || b->entries[i].at >= cache->n_tables * cache->table_pages
             || b->entries[i].page >= cache->pools[b->entries[i].kind].n_pages)
@@ -184,7 +190,7 @@ static void write_input(const struct worker *k, const struct pd_input *in, const
 }
 
 /* Candidates of all heads, in their order, to rank 0. */
-static peridot_status reply_best(struct worker *k, const struct body *b)
+static peridot_status reply_best(struct worker *k, const struct body *b, const struct pd_slot *slot)
 {
     const struct pd_session *s = k->session;
     struct pd_candidate best[PD_MAX_SEQUENCES][PD_TOPK];
@@ -192,7 +198,7 @@ static peridot_status reply_best(struct worker *k, const struct body *b)
     for (uint32_t i = 0; i < b->n_heads; i++) {
         uint32_t row = b->heads[i].logits_row;
         const struct pd_candidate *from = b->decode
-            ? (const struct pd_candidate *)s->decoder.slots[0].best.host + b->heads[i].row * PD_TOPK
+            ? (const struct pd_candidate *)slot->best.host + b->heads[i].row * PD_TOPK
             : (const struct pd_candidate *)s->workspace.best.host + row * PD_TOPK;
         memcpy(best[i], from, sizeof best[i]);
     }
@@ -205,13 +211,14 @@ static peridot_status run_pass(struct worker *k, const struct pd_message *m)
     struct pd_chunk *chunk = &s->prefill.chunks[0];
     struct body b;
     PD_TRY(read_body(&b, k, m));
-    const struct pd_input *in = k->input = b.decode ? &s->decoder.slots[0].input : &chunk->input;
+    struct pd_slot *slot = b.decode ? pd_decoder_slot(&s->decoder, b.n_rows, b.first_row) : NULL;
+    const struct pd_input *in = k->input = slot ? &slot->input : &chunk->input;
     uint64_t size = (uint64_t)b.n_rows * s->workspace.scratch.x.stride * sizeof(float);
     if (!pd_link_is_last(k->link)) PD_TRY(pd_link_send(k->link, m, k->link->body));
     write_input(k, in, &b);
     PD_TRY(pd_link_receive_rows(k->link, in->rows_in.host, size));
     if (b.decode) {
-        PD_TRY(pd_decoder_replay(&s->decoder, b.n_rows));
+        PD_TRY(pd_decoder_replay(&s->decoder, slot, b.n_rows, b.first_row));
     } else {
         chunk->n_rows = b.n_rows;
         chunk->n_keys = b.n_keys;
@@ -219,7 +226,7 @@ static peridot_status run_pass(struct worker *k, const struct pd_message *m)
         memcpy(chunk->heads, b.heads, b.n_heads * sizeof *b.heads);
         PD_TRY(pd_prefill_replay(&s->prefill, chunk));
     }
-    return pd_link_is_last(k->link) ? reply_best(k, &b) : pd_link_send_rows(k->link, in->rows_out.host, size);
+    return pd_link_is_last(k->link) ? reply_best(k, &b, slot) : pd_link_send_rows(k->link, in->rows_out.host, size);
 }
 
 /* ---- other messages: each is handed on, and done here or on the last rank ---- */
