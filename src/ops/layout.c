@@ -171,13 +171,16 @@ uint32_t pd_device_row_size(enum pd_dtype dtype, uint32_t n)
 
 /* n bits of each of 32 weights, from bit `shift` on: of the 32 / n weights of a word, weight 4k + j is at bits nk of
  * byte j. */
-static void put_bits(uint8_t *dst, const uint8_t *q, int n, int shift)
+static void put_bits(uint8_t *dst, const uint8_t *q, uint32_t n, uint32_t shift)
 {
-    int mask = (1 << n) - 1, n_quads = 8 / n;
-    memset(dst, 0, (size_t)4 * n);
-    for (int e = 0; e < 32; e++) {
-        int word = e / (4 * n_quads), quad = e / 4 % n_quads;
-        dst[4 * word + e % 4] |= (uint8_t)((q[e] >> shift & mask) << n * quad);
+    uint32_t mask = 0x01010101u * ((1u << n) - 1);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t word = 0, quad;
+        for (uint32_t k = 0; k < 8 / n; k++, q += 4) {
+            memcpy(&quad, q, 4);
+            word |= (quad >> shift & mask) << n * k;
+        }
+        memcpy(dst + 4 * i, &word, 4);
     }
 }
 
