@@ -325,7 +325,7 @@ vec4 load_quad(uvec2 row, uint q, uint n_cols)
     vec2 scales[PARTS];
     load_scales(scales, row, q >> 3, n_cols);
     vec4 quants = load_quad_quants(row, q, n_cols);
-    return LOW > 32 ? quants : weights_of(quants, scales[HALVES ? q >> 2 & 1u : 0]);
+    return LOW > 32 ? quants : weights_of(quants, (q & 4u) == 0 ? scales[0] : scales[PARTS - 1]);
 }
 
 /* ---- block by block ---- */
