@@ -70,6 +70,8 @@ test_report() {
     ranks 2 run -m "$stories" -n 4 --draft ngram "The"
     check "drafts over ranks fail" [ $status = 1 ]
     check "drafts over ranks: a sentence" matches err '^peridot: drafts are not for models that several ranks hold'
+    "$mpi" perplexity --split data >"$folder/out" 2>"$folder/err"
+    check "--split data with another command is a wrong usage" [ $? = 2 ]
     [ "${PERIDOT_TEST_ALL:-}" ] || return
     ranks 2 bench -m "$stories" -p 16 -n 8 -r 1
     check "bench over ranks: memory, busy share and the link of each" \

@@ -353,6 +353,8 @@ static int run_command(int argc, char **argv, int (*command)(int argc, char **ar
     if (split && strcmp(split, "layers") != 0 && strcmp(split, "data") != 0)
         return cmd_usage(NULL, "--split is layers or data, not %s", split);
     ranks.split_data = split && strcmp(split, "data") == 0;
+    if (ranks.split_data && !mpi_is_shared(argc, argv, true))
+        return cmd_usage(NULL, "--split data is for embed, classify and tag");
     print_help(argc, argv);
     if (ranks.place.n_ranks <= 1) return command(argc, argv);
     if (ranks.place.n_ranks > MPI_MAX_RANKS)
