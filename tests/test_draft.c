@@ -301,7 +301,7 @@ static void test_grammar(void **state)
     peridot_grammar_free(grammar);
 }
 
-/* A draft's sequence keeps nothing of a request: not its grammar, which may be gone, nor what it had beyond the text. */
+/* A draft's sequence keeps nothing of a request: not its grammar, which may be gone, nor what it had after the text. */
 static void test_again(void **state)
 {
     (void)state;
