@@ -130,10 +130,10 @@ static void *beat(void *user)
 
 /* ---- beginning and ending ---- */
 
-static bool is_alone(void)
+/* How many ranks mpirun began; NULL: there is no mpirun. */
+static const char *n_begun(void)
 {
-    const char *n = getenv("OMPI_COMM_WORLD_SIZE") ? getenv("OMPI_COMM_WORLD_SIZE") : getenv("PMI_SIZE");
-    return !n || strcmp(n, "1") == 0;
+    return getenv("OMPI_COMM_WORLD_SIZE") ? getenv("OMPI_COMM_WORLD_SIZE") : getenv("PMI_SIZE");
 }
 
 bool mpi_begin(struct mpi_place *out, int *status)
@@ -141,8 +141,9 @@ bool mpi_begin(struct mpi_place *out, int *status)
     MPI_Comm local;
     int provided;
     *status = -1;
-    if (is_alone()) return false;
-    if (!mpi_watch_begin(status)) return false;
+    if (!n_begun() || !mpi_watch_begin(status)) return false;
+    *status = -1;
+    if (strcmp(n_begun(), "1") == 0) return false;
     signal(MPI_WATCH_SIGNAL, end_waits);
     prctl(PR_SET_TIMERSLACK, 1000);   /* ns: waits are short */
     int result = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided);
