@@ -249,15 +249,14 @@ def matvec(kernel, name, dtype):
     return use, [(hot, 1 / weights)]
 
 def attention(kernel, name, dtype):
-    """The loop over tiles of 32 keys, and in it the loops that load: the first over keys to be scored, where a subgroup
-    takes some at once in a loop over elements, the last over values to be added, where each invocation takes its own
-    elements of some. Compilers unroll the last, or not. Loops that load nothing are not counted."""
+    """The loop over tiles of 32 keys, and in it the loops that load: over keys to be scored, where a subgroup takes some
+    at once in a loop over elements, and over values to be added, where each invocation takes its own elements of more.
+    Compilers unroll the latter, or not. Loops that load nothing are not counted."""
     workgroup, head_dim, heads, _, _, decode = kernel.spec[:6]
     if not decode: return None
     keys, values, tile_keys = 2 if heads > 4 else 4, 8, 32
-    loading = sorted((l for l in kernel.inner if kernel.loaded(l)), key=min)
     tile = max(kernel.loops, key=lambda l: (kernel.loaded(l), len(l)))
-    score, *others = (l for l in loading if l < tile)
+    score, *others = sorted((l for l in kernel.inner if l < tile and kernel.loaded(l)), key=kernel.loaded)
     around = min((l for l in kernel.loops if score < l < tile), key=len, default=score)
     trips = max(1, head_dim / 2 / kernel.lanes) if around != score else 1
     by_subgroup = kernel.lanes / (keys * heads)
