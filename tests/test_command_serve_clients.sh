@@ -23,9 +23,9 @@ test_packages() {
 print(*(family.name for family in read(sys.stdin.read())))' < <(curl -s "$url/metrics") >"$folder/out" 2>"$folder/err"
     check "/metrics is what Prometheus reads" matches out '^peridot_requests .* peridot_request_seconds$'
     # Which token ids, lengths and schemas the model takes is not in the document: valid requests may be refused.
-    "$clients/schemathesis" --no-color run "$url/openapi.json" --max-time "${PERIDOT_TEST_SECONDS:-$seconds}" \
-        --request-timeout 600 --exclude-checks positive_data_acceptance --continue-on-failure \
-        --suppress-health-check all >"$folder/out" 2>"$folder/err"
+    (cd "$folder" && "$clients/schemathesis" --no-color run "$url/openapi.json" \
+        --max-time "${PERIDOT_TEST_SECONDS:-$seconds}" --request-timeout 600 --exclude-checks positive_data_acceptance \
+        --continue-on-failure --suppress-health-check all) >"$folder/out" 2>"$folder/err"
     check "schemathesis finds all as /openapi.json says" [ $? = 0 ]
     stop
 }
