@@ -92,8 +92,11 @@ static void test_tokens_at_once(void **state)
         uint64_t sum = 0;
         for (uint32_t k = 0; k < 60; k++) {
             uint32_t n = pd_next_shared_chunk(&pace, 1e9), n_groups = (uint32_t)pd_div_up(n, pace.at_once);
-            if (k >= 20) assert_in_range(n, 1, cases[i].most), sum += n;
-            if (k >= 20) assert_true(n == 1 || n % pace.at_once == 0);
+            if (k >= 20) {
+                sum += n;
+                assert_in_range(n, 1, cases[i].most);
+                assert_true(n == 1 || n % pace.at_once == 0);
+            }
             noise = noise > 1.05 ? 0.92 : noise + 0.04;
             pd_pace_took(&pace, n, n * 1e9, noise * (n == 1 ? cases[i].one : n_groups * cases[i].group));
         }
