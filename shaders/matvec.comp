@@ -164,19 +164,21 @@ vec4 load_x_quad(uint token, uint q)
 
 /* Part `part` of unit u of COLS tokens: their sums fill the registers, so a few weights at a time, and x is read twice.
  */
-void add_part_of_tokens(uint first_token, uint u, uint part)
+void add_part_of_tokens(uint first_token, uint u, uint part, bool counts)
 {
     float products[ROWS * COLS], sum_x[COLS];
-    uint first = (PARTS * u + part) * PART_QUADS;
+    uint first = (PARTS * u + part) * PART_QUADS, n = min(PART_QUADS, p.n_cols);   /* not known to the compiler */
     [[unroll]] for (uint c = 0; c < COLS; c++) sum_x[c] = 0.0;
-    [[dont_unroll]] for (uint q = first; q < first + PART_QUADS && OFFSET; q++)
-        [[unroll]] for (uint c = 0; c < COLS; c++) sum_x[c] = add_columns(sum_x[c], load_x_quad(first_token + c, q));
+    if (OFFSET)
+        [[dont_unroll]] for (uint i = 0; i < n; i++)
+            [[unroll]] for (uint c = 0; c < COLS; c++)
+                sum_x[c] = add_columns(sum_x[c], load_x_quad(first_token + c, first + i));
     [[unroll]] for (uint i = 0; i < ROWS * COLS; i++) products[i] = sum_of_centre(sum_x[i % COLS]);
-    [[dont_unroll]] for (uint q = first; q < first + PART_QUADS; q++) {
+    [[dont_unroll]] for (uint i = 0; i < n; i++) {
         vec4 w[ROWS];
-        [[unroll]] for (uint r = 0; r < ROWS; r++) w[r] = load_quad_quants(rows[r], q, p.n_cols);
+        [[unroll]] for (uint r = 0; r < ROWS; r++) w[r] = load_quad_quants(rows[r], first + i, p.n_cols);
         [[unroll]] for (uint c = 0; c < COLS; c++) {
-            vec4 x = load_x_quad(first_token + c, q);
+            vec4 x = load_x_quad(first_token + c, first + i);
             [[unroll]] for (uint r = 0; r < ROWS; r++)
                 products[r * COLS + c] = add_products(products[r * COLS + c], w[r], x);
         }
@@ -187,7 +189,8 @@ void add_part_of_tokens(uint first_token, uint u, uint part)
         vec2 scale = part == 0 ? scales[0] : scales[PARTS - 1];
         [[unroll]] for (uint c = 0; c < COLS; c++) {
             float sum = add_minimum(acc[r * COLS + c], sum_x[c], scale);
-            acc[r * COLS + c] = fma(products[r * COLS + c], scale.x, sum);
+            sum = fma(products[r * COLS + c], scale.x, sum);
+            acc[r * COLS + c] = counts ? sum : acc[r * COLS + c];
         }
     }
 }
@@ -205,6 +208,20 @@ void add_units(uint token)
             add_unit(token, counts ? at : n - 1, counts);
         }
 }
+
+#if !defined(DOT)
+/* The same for COLS tokens. In this loop and those in it all lanes count alike: llvmpipe (Mesa 26.1) gets wrong, or
+ * never ends, loops in a loop where they do not. */
+void add_units_of_tokens(uint first_token)
+{
+    uint n = (p.n_cols + UNIT - 1) / UNIT;
+    for (uint first = 0; first < n; first += gl_SubgroupSize) {
+        uint u = first + gl_SubgroupInvocationID;
+        [[dont_unroll]] for (uint part = 0; part < PARTS; part++)
+            add_part_of_tokens(first_token, min(u, n - 1), part, u < n);
+    }
+}
+#endif
 
 void write_row(uint first_row, uint token, uint r, uint c)
 {
@@ -229,8 +246,7 @@ void main()
             [[unroll]] for (uint i = 0; i < ROWS * COLS; i++) acc[i] = 0.0;
             if (COLS == 1) add_units(token);
 #if !defined(DOT)
-            else for (uint u = gl_SubgroupInvocationID; u < (p.n_cols + UNIT - 1) / UNIT; u += gl_SubgroupSize)
-                [[dont_unroll]] for (uint part = 0; part < PARTS; part++) add_part_of_tokens(token, u, part);
+            else add_units_of_tokens(token);
 #endif
             [[unroll]] for (uint r = 0; r < ROWS_OUT; r++)
                 [[unroll]] for (uint c = 0; c < COLS; c++) write_row(first, token + c, r, c);
