@@ -363,14 +363,6 @@ static peridot_status decode_next(struct pd_decoder *d, struct pd_decode_row *ro
     return PERIDOT_OK;
 }
 
-peridot_status pd_decode_next(struct pd_decoder *d, struct pd_decode_row *rows, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++) rows[i].advanced = false;
-    peridot_status status = decode_next(d, rows, n);
-    if (status != PERIDOT_OK) pd_decoder_discard(d);
-    return status;
-}
-
 /* ---- groups ---- */
 
 static struct pd_decoder *group_of(struct pd_decoder *d, const struct pd_sequence *q)
@@ -431,10 +423,15 @@ static peridot_status decode_groups(struct pd_decoder *d, struct pd_decode_row *
     return PERIDOT_OK;
 }
 
-peridot_status pd_decode_groups(struct pd_decoder *d, struct pd_decode_row *rows, uint32_t n)
+peridot_status pd_decode_next(struct pd_decoder *d, struct pd_decode_row *rows, uint32_t n)
 {
-    for (uint32_t i = 0; i < n; i++) rows[i].advanced = false;
-    peridot_status status = decode_groups(d, rows, n);
+    bool grouped = d->n_groups > 0;
+    for (uint32_t i = 0; i < n; i++) {
+        grouped = grouped && !rows[i].keeps_logits;
+        rows[i].advanced = false;
+    }
+    if (d->n_groups && !grouped) pd_decoder_discard(d);
+    peridot_status status = grouped ? decode_groups(d, rows, n) : decode_next(d, rows, n);
     if (status != PERIDOT_OK) pd_decoder_discard(d);
     return status;
 }

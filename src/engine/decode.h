@@ -63,12 +63,10 @@ struct pd_decode_row {
     bool advanced;             /* whether it was evaluated: others' steps that are queued come first */
 };
 /* Evaluates the tokens of all rows that are in the queued steps, or of all if there are none, and draws the next ones;
- * queues steps ahead where every chain can be sampled on the device. Rows that have logits draw as pd_draw does. */
+ * queues steps ahead where every chain can be sampled on the device. Rows that have logits draw as pd_draw does.
+ * Where several ranks hold layers, and no row keeps its logits: the same for the group of rows whose step was sent
+ * first, after idle rows have joined idle groups, whose steps are sent. */
 peridot_status pd_decode_next(struct pd_decoder *d, struct pd_decode_row *rows, uint32_t n);
-
-/* Where several ranks hold layers: the same for the group of rows whose step was sent first, after idle rows have joined
- * idle groups, whose steps are sent. No row may keep its logits. */
-peridot_status pd_decode_groups(struct pd_decoder *d, struct pd_decode_row *rows, uint32_t n);
 
 /* The slot in which a step of n rows is recorded, or will be, with logits from row `first_row` of a decode step's on;
  * and runs it once its input is set, for rank 0. */

@@ -175,10 +175,7 @@ static peridot_status decode(struct pd_session *s, struct pd_request *const *req
     if (n_drafted) return decode_drafts(s, of, drafts, m, begun);
     begun = pd_now();   /* a draft model may have read a part of the prompt before */
     limit_queue(rows, of, m);
-    bool grouped = s->decoder.n_groups > 0;
-    for (uint32_t i = 0; i < m; i++) grouped = grouped && !rows[i].keeps_logits;
-    if (s->decoder.n_groups && !grouped) pd_decoder_discard(&s->decoder);
-    PD_TRY(grouped ? pd_decode_groups(&s->decoder, rows, m) : pd_decode_next(&s->decoder, rows, m));
+    PD_TRY(pd_decode_next(&s->decoder, rows, m));
     double seconds = pd_now() - begun;
     for (uint32_t i = 0; i < m; i++) {
         if (!rows[i].advanced) {
