@@ -16,8 +16,10 @@ n_checks=0
 failed() {
     n_failed=$((n_failed + 1))
     printf 'FAILED: %s\n' "$*"
-    sed 's/^/    stdout: /' "$folder/out" | head -5
-    sed 's/^/    stderr: /' "$folder/err" | head -5
+    local name
+    for name in out err; do   # how it begins, and how it ends
+        { head -5 "$folder/$name"; tail -n +6 "$folder/$name" | tail -60; } | sed "s/^/    std$name: /"
+    done
 }
 
 # check TITLE TEST...: TEST is a command that must succeed.
