@@ -157,6 +157,10 @@ test_refused() {
     refused 400 /v1/completions 'best_of' '{"prompt": "a", "best_of": 2}'
     refused 400 /v1/responses 'previous_response_id' '{"input": "a", "previous_response_id": "x"}'
     refused 400 /v1/embeddings 'input' '{}'
+    # The connection must not see that it is refused before it sees why.
+    curl -s -m 120 -d '{"stream": true, "prompt": "a", "best_of": 2}' -H 'Content-Type: application/json' \
+        "$url/v1/completions?[1-500]" >"$folder/out"
+    check "a refused stream says why, every time" [ "$(grep -o '"code":"unsupported' "$folder/out" | wc -l)" = 500 ]
     refused 404 /v1/nothing 'there is no' '{}'
     refused 405 /health 'not for POST' '{}'
     get /v1/embeddings -D "$folder/headers"

@@ -60,7 +60,7 @@ void serve_job_drop(struct serve_job *job)
     free(job);
 }
 
-/* Under the lock. An answer that does not come piece by piece begins when all of it is there. */
+/* Under the lock. An answer that does not come piece by piece, as an error, begins when all of it is there. */
 static void wake(struct serve_job *job)
 {
     if (!job->suspended || !serve_job_is_ready(job)) return;
@@ -68,7 +68,7 @@ static void wake(struct serve_job *job)
     MHD_resume_connection(job->connection);
 }
 
-bool serve_job_is_ready(const struct serve_job *job) { return job->done || (job->stream && job->status); }
+bool serve_job_is_ready(const struct serve_job *job) { return job->done || (job->stream && job->status == 200); }
 
 void serve_job_begin(struct serve_job *job, int status)
 {
