@@ -73,7 +73,7 @@ test_report() {
     ranks 2 run -m "$stories" -n 4 --draft ngram "The"
     check "drafts over ranks fail" [ $status = 1 ]
     check "drafts over ranks: a sentence" matches err '^peridot: drafts are not for models that several ranks hold'
-    "$mpi" perplexity --split data >"$folder/out" 2>"$folder/err"
+    "$mpi" run --split data >"$folder/out" 2>"$folder/err"
     check "--split data with another command is a wrong usage" [ $? = 2 ]
     [ "${PERIDOT_TEST_ALL:-}" ] || return
     ranks 2 bench -m "$stories" -p 16 -n 8 -r 1
@@ -81,13 +81,37 @@ test_report() {
         matches err '^0 .* 0-[0-9]+ +[0-9.]+ [kMG]B +[0-9]+ %  [0-9.]+ [kMG]B/s, [0-9.]+ us$'
 }
 
+# With --split data ranks divide texts and windows.
 test_data() {
+    local model=$golden/gemma2-sequence base=$golden/gemma2-base method
     seq 7 | sed 's/^/line /' >"$folder/lines"
-    "$peridot" classify -m "$golden/gemma2-sequence" <"$folder/lines" >"$folder/want" 2>/dev/null
-    mpirun --oversubscribe -n 3 "$mpi" classify --split data -m "$golden/gemma2-sequence" <"$folder/lines" \
+    head -c 1500 "$source/README.md" >"$folder/text"
+    "$peridot" classify -m "$model" <"$folder/lines" >"$folder/want" 2>/dev/null
+    mpirun --oversubscribe -n 3 "$mpi" classify --split data -m "$model" <"$folder/lines" \
         >"$folder/out" 2>"$folder/err"
     check "--split data: the lines in their order" cmp -s "$folder/out" "$folder/want"
-    same_on 2 -- classify -m "$golden/gemma2-sequence" "one text" "another"
+    run classify -m "$model" "one text" "another" "a third"
+    mv "$folder/out" "$folder/want"
+    ranks 2 classify --split data -m "$model" "one text" "another" "a third"
+    check "--split data: the texts in their order" cmp -s "$folder/out" "$folder/want"
+    same_on 2 -- classify -m "$model" "one text" "another"
+    for method in sliding llama.cpp; do
+        run perplexity -f "$folder/text" --ctx 64 --method $method
+        mv "$folder/out" "$folder/want"
+        ranks 3 perplexity -f "$folder/text" --ctx 64 --method $method --split data
+        check "--split data: perplexity, $method" cmp -s "$folder/out" "$folder/want"
+    done
+    "$peridot" embed -m "$base" -o "$folder/want" <"$folder/lines" 2>/dev/null
+    mpirun --oversubscribe -n 2 "$mpi" embed --split data -m "$base" -o "$folder/out" <"$folder/lines" >/dev/null 2>"$folder/err"
+    check "--split data: one file of vectors" cmp -s "$folder/out" "$folder/want"
+    [ "${PERIDOT_TEST_ALL:-}" ] || return
+    "$peridot" perplexity -f - --ctx 64 <"$folder/text" >"$folder/want" 2>/dev/null
+    mpirun --oversubscribe -n 2 "$mpi" perplexity --split data -f - --ctx 64 <"$folder/text" >"$folder/out" 2>"$folder/err"
+    check "perplexity of standard input, divided" cmp -s "$folder/out" "$folder/want"
+    { cat "$folder/lines" && seq 400 | paste -sd' '; } >"$folder/long"
+    mpirun --oversubscribe -n 2 "$mpi" classify --split data --ctx 60 -m "$model" <"$folder/long" >"$folder/out" 2>"$folder/err"
+    check "a text that is too long fails: status" [ $? = 1 ]
+    check "a text that is too long: its number in the whole input" matches err '^peridot: text 8 has [0-9]+ tokens'
 }
 
 # The process that is rank 1: not the one that watches over it.

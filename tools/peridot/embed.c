@@ -1,6 +1,7 @@
 /* peridot embed: one vector for each text, pooled from the final hidden states. Any model can be used. */
 #include "inputs.h"
 #include "open.h"
+#include "ranks.h"
 #include "terminal.h"
 
 #include <math.h>
@@ -56,6 +57,10 @@ static void pool(struct embedding *e, size_t n)
 static peridot_status write_vector(struct embedding *e)
 {
     if (e->file) return peridot_output_write(e->file, e->vector, e->width * sizeof *e->vector);
+    if (e->args->out) {   /* the file is rank 0's, which gets this */
+        fwrite(e->vector, sizeof *e->vector, e->width, stdout);
+        return PERIDOT_OK;
+    }
     for (size_t i = 0; i < e->width; i++) printf("%s%.9g", i ? ", " : "[", (double)e->vector[i]);
     fputs("]\n", stdout);
     return PERIDOT_OK;
@@ -89,6 +94,17 @@ static peridot_status open_file(struct embedding *e, const struct embed_args *ar
     return peridot_output_open(&e->file, args->out);
 }
 
+/* With the vectors of the other ranks' texts after those of rank 0's. */
+static peridot_status complete_file(struct embedding *e)
+{
+    char *others;
+    size_t size;
+    CMD_TRY(cmd_ranks_collect(&others, &size));
+    peridot_status status = peridot_output_write(e->file, others, size);
+    free(others);
+    return status;
+}
+
 static int run(const struct cmd_command *command, const void *arguments)
 {
     static const enum cmd_rows rows[] = {[POOL_MEAN] = CMD_ROWS_ALL, [POOL_LAST] = CMD_ROWS_LAST,
@@ -98,8 +114,9 @@ static int run(const struct cmd_command *command, const void *arguments)
     struct cmd_input_task task = {.rows = rows[args->pool], .hidden = true, .take = embed, .user = &e};
     (void)command;
     cmd_interrupt_watch();
-    peridot_status status = args->out ? open_file(&e, args) : PERIDOT_OK;
+    peridot_status status = args->out && cmd_ranks_part().i == 0 ? open_file(&e, args) : PERIDOT_OK;
     if (status == PERIDOT_OK) status = cmd_inputs_run(&args->inputs, &task);
+    if (e.file && status == PERIDOT_OK) status = complete_file(&e);
     if (e.file && status == PERIDOT_OK) status = peridot_output_commit(e.file);
     else peridot_output_abort(e.file);
     free(e.sum);

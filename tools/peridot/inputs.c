@@ -1,5 +1,6 @@
 #include "inputs.h"
 #include "lines.h"
+#include "ranks.h"
 #include "terminal.h"
 
 #include <errno.h>
@@ -20,7 +21,7 @@ struct reader {
     struct cmd_input inputs[N_SEQUENCES];   /* those gathered, with texts and ids of their own */
     peridot_prompt prompts[N_SEQUENCES];    /* what is evaluated of them, each on the sequence that has its place */
     size_t n, n_tokens;              /* of them */
-    size_t n_done;                   /* texts that were evaluated before */
+    size_t n_done;                   /* texts that were evaluated before, or are another rank's */
     peridot_status status;           /* of the task */
     char sentence[512];              /* why it failed: the evaluation that it ends has a sentence of its own */
 };
@@ -124,10 +125,13 @@ static peridot_status take_lines(struct reader *r, struct cmd_lines *lines)
 
 static peridot_status take_all(struct reader *r, const struct cmd_texts *texts)
 {
+    const struct cmd_part part = cmd_ranks_part();
     struct cmd_lines lines = {0};
+    size_t first = texts->n * part.i / part.n, end = texts->n * (part.i + 1) / part.n;
+    r->n_done = texts->n ? first : part.n_lines;
     for (size_t i = 0; i < N_SEQUENCES; i++) CMD_TRY(peridot_sequence_create(&r->prompts[i].sequence, r->session));
     peridot_status status = PERIDOT_OK;
-    for (size_t i = 0; i < texts->n && status == PERIDOT_OK; i++)
+    for (size_t i = first; i < end && status == PERIDOT_OK; i++)
         status = take_text(r, texts->at[i], strlen(texts->at[i]));
     if (texts->n == 0) status = take_lines(r, &lines);
     free(lines.data);

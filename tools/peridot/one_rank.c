@@ -10,3 +10,18 @@ peridot_status cmd_ranks_divide(const peridot_link **link, const char **device, 
     *link = NULL;
     return PERIDOT_OK;
 }
+
+struct cmd_part cmd_ranks_part(void) { return (struct cmd_part){.n = 1}; }
+
+peridot_status cmd_ranks_broadcast(char **data, size_t *size)
+{
+    (void)data, (void)size;
+    return PERIDOT_OK;
+}
+
+peridot_status cmd_ranks_collect(char **data, size_t *size)
+{
+    *data = NULL;
+    *size = 0;
+    return PERIDOT_OK;
+}

@@ -10,6 +10,7 @@
  * out. */
 #include "command.h"
 #include "open.h"
+#include "ranks.h"
 #include "terminal.h"
 #include "text.h"
 
@@ -61,9 +62,14 @@ struct scoring {
     uint32_t ctx;
     enum method method;
     size_t at;                   /* id in the window's position 0 after bos */
-    size_t n_scored, n_wanted;   /* tokens so far, and in all */
-    double mean, spread;         /* of the scored tokens' losses: Welford's mean and sum of squared deviations */
+    double *losses;              /* [n_wanted] of the tokens that this rank scores, n_scored so far */
+    size_t n_scored, n_wanted;
     struct cmd_progress progress;
+};
+
+/* Scores t[from] .. t[to - 1], and begins with t[at]. */
+struct window {
+    size_t at, from, to;
 };
 
 /* -log softmax(row)[id] in nats. */
@@ -82,78 +88,111 @@ static bool score_row(void *user, peridot_sequence *sequence, uint32_t pos, cons
 {
     struct scoring *s = user;
     (void)sequence;
-    double x = loss(row, n, s->ids[s->at + pos + (s->bos < 0)]);
-    double off = x - s->mean;
-    s->n_scored++;
-    s->mean += off / (double)s->n_scored;
-    s->spread += off * (x - s->mean);
+    s->losses[s->n_scored++] = loss(row, n, s->ids[s->at + pos + (s->bos < 0)]);
     uint64_t done = (uint64_t)((double)s->n_scored / (double)s->n_wanted * (double)s->n_bytes);
     return cmd_progress_step(&s->progress, done, s->n_bytes);
 }
 
-/* Scores t[from] .. t[to - 1] in the window that begins at s->at. Position p holds t[at + p - 1] after bos, t[at + p]
- * without. */
-static peridot_status score_window(struct scoring *s, size_t from, size_t to)
+/* Position p holds t[at + p - 1] after bos, t[at + p] without. */
+static peridot_status score_window(struct scoring *s, struct window w)
 {
-    size_t has_bos = s->bos >= 0, n = to - s->at + has_bos - 1;   /* the last token predicts nothing here */
-    peridot_eval_params params = {.first = (uint32_t)(from - s->at + has_bos - 1), .logits = score_row, .user = s};
+    size_t has_bos = s->bos >= 0, n = w.to - w.at + has_bos - 1;   /* the last token predicts nothing here */
+    peridot_eval_params params = {.first = (uint32_t)(w.from - w.at + has_bos - 1), .logits = score_row, .user = s};
+    s->at = w.at;
     if (has_bos) s->window[0] = s->bos;
-    memcpy(s->window + has_bos, s->ids + s->at, (n - has_bos) * sizeof *s->window);
+    memcpy(s->window + has_bos, s->ids + w.at, (n - has_bos) * sizeof *s->window);
     CMD_TRY(peridot_sequence_truncate(s->sequence, 0, NULL));
     return peridot_sequence_eval(s->sequence, s->window, n, &params);
 }
 
-/* Without bos nothing comes before the first token, which then is not scored. */
-static peridot_status score_sliding(struct scoring *s)
+/* Sliding: without bos nothing comes before the first token, which then is not scored. As llama.cpp: the first position
+ * to predict from is ctx / 2, the last one ctx - 2. */
+static struct window window_at(const struct scoring *s, size_t i)
 {
-    size_t length = s->ctx - (s->bos >= 0), stride = s->ctx / 2, from = s->bos < 0;
-    if (from >= s->n) return cmd_fail(PERIDOT_ERROR_ARGUMENT, "the text has no tokens to score");
-    s->n_wanted = s->n - from;
-    while (from < s->n) {
-        size_t to = cmd_min(s->at + length, s->n);
-        CMD_TRY(score_window(s, from, to));
-        from = to;
-        s->at += stride;
+    size_t has_bos = s->bos >= 0, length = s->ctx - has_bos, stride = s->ctx / 2;
+    if (s->method == METHOD_LLAMA_CPP) {
+        size_t at = i * s->ctx, to = at + length;
+        return (struct window){at, to - (s->ctx - stride - 1), to};
     }
-    return PERIDOT_OK;
+    return (struct window){i * stride, i ? (i - 1) * stride + length : !has_bos, cmd_min(i * stride + length, s->n)};
 }
 
-/* The first position to predict from is ctx / 2, the last one ctx - 2. */
-static peridot_status score_second_halves(struct scoring *s)
+static peridot_status count_windows(size_t *out, const struct scoring *s)
 {
-    size_t has_bos = s->bos >= 0, n = s->n + has_bos, n_windows = n / s->ctx, n_each = s->ctx - s->ctx / 2 - 1;
-    if (n_windows < 2)
-        return cmd_fail(PERIDOT_ERROR_ARGUMENT,
-                        "the text has %zu token%s, and --method llama.cpp needs two windows of %" PRIu32 " (--ctx)", n,
-                        CMD_S(n), s->ctx);
-    s->n_wanted = n_windows * n_each;
-    for (size_t w = 0; w < n_windows; w++) {
-        s->at = w * s->ctx;
-        size_t to = s->at + s->ctx - has_bos;
-        CMD_TRY(score_window(s, to - n_each, to));
+    size_t has_bos = s->bos >= 0, n = s->n + has_bos, stride = s->ctx / 2;
+    if (s->method == METHOD_SLIDING) {
+        if (n < 2) return cmd_fail(PERIDOT_ERROR_ARGUMENT, "the text has no tokens to score");
+        *out = n > s->ctx ? 1 + (n - s->ctx + stride - 1) / stride : 1;
+        return PERIDOT_OK;
     }
-    return PERIDOT_OK;
+    *out = n / s->ctx;
+    if (*out >= 2) return PERIDOT_OK;
+    return cmd_fail(PERIDOT_ERROR_ARGUMENT,
+                    "the text has %zu token%s, and --method llama.cpp needs two windows of %" PRIu32 " (--ctx)", n,
+                    CMD_S(n), s->ctx);
+}
+
+/* This rank's windows. */
+static peridot_status score_windows(struct scoring *s)
+{
+    const struct cmd_part part = cmd_ranks_part();
+    size_t n_windows = 0;
+    CMD_TRY(count_windows(&n_windows, s));
+    size_t first = n_windows * part.i / part.n, end = n_windows * (part.i + 1) / part.n;
+    if (first == end) return PERIDOT_OK;
+    const struct window a = window_at(s, first), z = window_at(s, end - 1);
+    s->n_wanted = s->method == METHOD_SLIDING ? z.to - a.from : (end - first) * (a.to - a.from);
+    s->losses = malloc(s->n_wanted * sizeof *s->losses);
+    s->window = malloc(s->ctx * sizeof *s->window);
+    if (!s->losses || !s->window) return cmd_fail_alloc(s->n_wanted * sizeof *s->losses, "losses");
+    s->progress = cmd_progress_begin("scoring");
+    peridot_status status = PERIDOT_OK;
+    for (size_t i = first; i < end && status == PERIDOT_OK; i++) status = score_window(s, window_at(s, i));
+    cmd_progress_end(&s->progress);
+    return status;
+}
+
+/* Welford's mean and sum of squared deviations, token by token, whatever rank scored it. */
+struct losses {
+    size_t n;
+    double mean, spread;
+};
+
+static void add_losses(struct losses *l, const double *losses, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        double off = losses[i] - l->mean;
+        l->mean += off / (double)++l->n;
+        l->spread += off * (losses[i] - l->mean);
+    }
 }
 
 /* The perplexity's error is that of the mean loss, carried through exp. */
-static void print_result(const struct scoring *s)
+static void print_result(const struct scoring *s, const struct losses *l)
 {
-    double n = (double)s->n_scored, error = n > 1 ? sqrt(s->spread / (n - 1) / n) : 0;
-    printf("tokens: %zu\n", s->n_scored);
-    if (s->method == METHOD_SLIDING) printf("bits per byte: %.4f\n", s->mean * n / log(2) / (double)s->n_bytes);
-    printf("perplexity: %.4f +- %.4f\n", exp(s->mean), exp(s->mean) * error);
+    double n = (double)l->n, error = l->n > 1 ? sqrt(l->spread / (n - 1) / n) : 0;
+    printf("tokens: %zu\n", l->n);
+    if (s->method == METHOD_SLIDING) printf("bits per byte: %.4f\n", l->mean * n / log(2) / (double)s->n_bytes);
+    printf("perplexity: %.4f +- %.4f\n", exp(l->mean), exp(l->mean) * error);
 }
 
+/* Rank 0 prints; it gets the others' losses from what they write, in the order of the windows. */
 static peridot_status take_ids(struct scoring *s)
 {
-    s->window = malloc(s->ctx * sizeof *s->window);
-    if (!s->window) return cmd_fail_alloc(s->ctx * sizeof *s->window, "window");
-    s->progress = cmd_progress_begin("scoring");
-    peridot_status status = s->method == METHOD_LLAMA_CPP ? score_second_halves(s) : score_sliding(s);
-    cmd_progress_end(&s->progress);
-    free(s->window);
-    if (status == PERIDOT_OK) print_result(s);
-    return status;
+    struct losses losses = {0};
+    char *others;
+    size_t size;
+    CMD_TRY(score_windows(s));
+    if (cmd_ranks_part().i > 0) {
+        if (s->n_scored) fwrite(s->losses, sizeof *s->losses, s->n_scored, stdout);
+        return PERIDOT_OK;
+    }
+    CMD_TRY(cmd_ranks_collect(&others, &size));
+    add_losses(&losses, s->losses, s->n_scored);
+    add_losses(&losses, (const double *)(const void *)others, size / sizeof *s->losses);
+    free(others);
+    print_result(s, &losses);
+    return PERIDOT_OK;
 }
 
 static peridot_status take_text(struct scoring *s, const peridot_vocab *vocab, const char *text)
@@ -166,6 +205,8 @@ static peridot_status take_text(struct scoring *s, const peridot_vocab *vocab, c
     CMD_TRY(peridot_encode(&ids, &s->n, vocab, text, s->n_bytes, 0));
     s->ids = ids;
     peridot_status status = take_ids(s);
+    free(s->losses);
+    free(s->window);
     peridot_free(ids);
     return status;
 }
@@ -196,8 +237,11 @@ static int run(const struct cmd_command *command, const void *arguments)
         return cmd_usage(command, "--ctx 2 leaves no second half to score");
     if (args->ctx == 1) return cmd_usage(command, "--ctx 1 leaves no position to predict from");
     cmd_interrupt_watch();
-    peridot_status status = from_stdin ? cmd_read_all(&text, &size, stdin, "standard input")
-                                       : cmd_read_file(&text, &size, args->file);
+    peridot_status status = PERIDOT_OK;
+    if (cmd_ranks_part().i == 0)
+        status = from_stdin ? cmd_read_all(&text, &size, stdin, "standard input")
+                            : cmd_read_file(&text, &size, args->file);
+    if (status == PERIDOT_OK) status = cmd_ranks_broadcast(&text, &size);
     if (args->method == METHOD_LLAMA_CPP && size && text[size - 1] == '\n') size--;   /* as its -f does */
     if (status == PERIDOT_OK) status = cmd_model_need_head(&args->model, CMD_HEAD_LANGUAGE, command->name);
     if (status == PERIDOT_OK) status = cmd_model_open(&model, &args->model);
@@ -226,7 +270,7 @@ const struct cmd_command cmd_perplexity = {
         "the standard deviation of the losses over the square root of their number. Bits per byte are the sum of the "
         "losses, over ln 2, over the bytes of the text: unlike perplexity, they compare models with different "
         "tokenizers.\n\n"
-        "Memory: the text, its ids and one row of logits, whatever the text's length.",
+        "Memory: the text, its ids, the loss of each token and one row of logits.",
     .examples = "peridot perplexity -f book.txt\n"
                 "peridot perplexity -m gemma-2-2b-q4_0.gguf -f wiki.test.raw --ctx 512",
     .options = options,

@@ -13,4 +13,16 @@ peridot_status cmd_ranks_divide(const peridot_link **link, const char **device, 
 /* The model is open. */
 void cmd_ranks_opened(const peridot_model *model);
 
+/* A command that each rank runs by itself, for its part of the input (--split data). What ranks other than 0 write on
+ * standard output goes to rank 0, which writes it after its own, in the order of the parts. */
+struct cmd_part {
+    uint32_t i, n;             /* part i of n; 0 of 1 where one rank does it all */
+    size_t n_lines;            /* of standard input, in the parts before it */
+};
+struct cmd_part cmd_ranks_part(void);
+/* Rank 0's bytes, on all ranks: NUL-terminated and allocated on those other than 0. */
+peridot_status cmd_ranks_broadcast(char **data, size_t *size);
+/* Rank 0 takes what the others wrote on standard output, and does not write it. *data is to be freed; NULL: nothing. */
+peridot_status cmd_ranks_collect(char **data, size_t *size);
+
 #endif

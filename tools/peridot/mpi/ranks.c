@@ -1,13 +1,16 @@
 /* What is behind ranks.h in peridot-mpi. Rank 0 runs the command; the others wait for its requests: to say what device
  * they have, to open a model and evaluate its layers, to run the command by themselves for a part of the input. */
 #include "../ranks.h"
-#include "../command.h"
+#include "../commands.h"
+#include "../inputs.h"
+#include "../options.h"
 #include "../text.h"
 #include "divide.h"
 #include "report.h"
 #include "share.h"
 #include "transport.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,8 +19,8 @@ enum request { REQUEST_END, REQUEST_DEVICE, REQUEST_MEASURE, REQUEST_OPEN, REQUE
 static struct {
     struct mpi_place place;
     const char *layers;        /* as given */
-    bool split_data;
     bool shares;               /* this process runs the command by itself, for its part of the input */
+    size_t n_lines;            /* of standard input, in the parts before this one's */
     uint32_t n_layers[MPI_MAX_RANKS];
     char name[96], device[512];
     peridot_link link;
@@ -290,7 +293,7 @@ static peridot_status handle(bool *go_on, const char *data, size_t size, int (*c
     case REQUEST_REPORT: return mpi_report_work(&ranks.report, &ranks.place);
     case REQUEST_RUN:
         ranks.shares = true;
-        return mpi_share_work(data + sizeof m.request, size - sizeof m.request, command);
+        return mpi_share_work(data, size, &ranks.n_lines, command);
     default: *go_on = false; return PERIDOT_OK;
     }
 }
@@ -334,9 +337,9 @@ static void print_help(int argc, char **argv)
     puts("mpirun -n N peridot-mpi COMMAND [--layers A-B,C-D,...] [--split layers|data] ...\n\n"
          "    The commands of peridot, with the model's layers divided over N ranks, a GPU\n"
          "    each. --layers: which of them each rank holds; without it, by free memory and\n"
-         "    measured read rate. --split data: embed, classify and tag divide the lines of\n"
-         "    standard input, and each rank holds the whole model. --device may name one\n"
-         "    for each rank: 0,1,... A model is read from each rank's own disk.\n");
+         "    measured read rate. --split data: embed, classify and tag divide the texts,\n"
+         "    perplexity the windows, and each rank holds the whole model. --device may\n"
+         "    name one for each rank: 0,1,... A model is read from each rank's own disk.\n");
 }
 
 static peridot_status report(void)
@@ -346,30 +349,85 @@ static peridot_status report(void)
     return mpi_report(&ranks.report, &ranks.place);
 }
 
+/* ---- commands that each rank runs by itself ---- */
+
+struct cmd_part cmd_ranks_part(void)
+{
+    if (!ranks.shares) return (struct cmd_part){.n = 1};
+    return (struct cmd_part){(uint32_t)ranks.place.rank, (uint32_t)ranks.place.n_ranks, ranks.n_lines};
+}
+
+peridot_status cmd_ranks_broadcast(char **data, size_t *size)
+{
+    if (!ranks.shares) return PERIDOT_OK;
+    return ranks.place.rank == 0 ? send_to_all(*data, *size) : mpi_receive(data, size, 0);
+}
+
+peridot_status cmd_ranks_collect(char **data, size_t *size)
+{
+    *data = NULL;
+    *size = 0;
+    return ranks.shares ? mpi_share_collect(data, size, ranks.place.n_ranks) : PERIDOT_OK;
+}
+
+/* What ranks can divide: nothing (each does the whole for its own devices), texts, or the windows of one. */
+enum divided { DIVIDED_LAYERS, DIVIDED_NOTHING, DIVIDED_TEXTS, DIVIDED_WINDOWS };
+
+static enum divided divided_by(const char *name)
+{
+    static const struct {
+        const char *name;
+        enum divided what;
+    } table[] = {
+        {"devices", DIVIDED_NOTHING}, {"selftest", DIVIDED_NOTHING}, {"embed", DIVIDED_TEXTS},
+        {"classify", DIVIDED_TEXTS}, {"tag", DIVIDED_TEXTS}, {"perplexity", DIVIDED_WINDOWS},
+    };
+    for (size_t i = 0; i < CMD_COUNT(table); i++)
+        if (strcmp(table[i].name, name) == 0) return table[i].what;
+    return DIVIDED_LAYERS;
+}
+
+/* Whether ranks divide the input, and whether that is the lines of standard input. CMD_OK, an exit status, or -1: help
+ * is asked for. */
+static int plan_data(struct mpi_job *job, enum divided what)
+{
+    const struct cmd_command *command = cmd_command_find(job->argv[1]);
+    struct cmd_inputs_args *args = calloc(1, command->args_size);   /* of windows: no more than the model's */
+    if (!args) return cmd_exit(cmd_fail_alloc(command->args_size, "arguments"));
+    int status = cmd_options_parse(command, args, job->argc - 2, job->argv + 2);
+    ranks.shares = status == CMD_OK;
+    job->reads_lines = ranks.shares && what == DIVIDED_TEXTS && args->texts.n == 0;
+    free(args);
+    return status;
+}
+
 static int run_command(int argc, char **argv, int (*command)(int argc, char **argv))
 {
     const char *split = take_option(&argc, argv, "--split");
     ranks.layers = take_option(&argc, argv, "--layers");
-    if (split && strcmp(split, "layers") != 0 && strcmp(split, "data") != 0)
+    struct mpi_job job = {.request = REQUEST_RUN, .argc = argc, .argv = argv, .command = command};
+    enum divided what = divided_by(argc > 1 ? argv[1] : "");
+    bool data = split && strcmp(split, "data") == 0;
+    if (split && !data && strcmp(split, "layers") != 0)
         return cmd_usage(NULL, "--split is layers or data, not %s", split);
-    ranks.split_data = split && strcmp(split, "data") == 0;
-    if (ranks.split_data && !mpi_is_shared(argc, argv, true))
-        return cmd_usage(NULL, "--split data is for embed, classify and tag");
+    if (data && what != DIVIDED_TEXTS && what != DIVIDED_WINDOWS)
+        return cmd_usage(NULL, "--split data is for embed, classify, tag and perplexity");
     print_help(argc, argv);
     if (ranks.place.n_ranks <= 1) return command(argc, argv);
     if (ranks.place.n_ranks > MPI_MAX_RANKS)
         return cmd_usage(NULL, "%d ranks are more than %d", ranks.place.n_ranks, MPI_MAX_RANKS);
-    if (!mpi_is_shared(argc, argv, ranks.split_data)) {
-        int status = command(argc, argv);
-        ranks.model = NULL;
-        if (status == CMD_OK) status = cmd_exit(await_close());
-        if (status == CMD_OK && argc > 1 && strcmp(argv[1], "bench") == 0 && ranks.report.n_layers)
-            status = cmd_exit(report());
-        return status;
+    ranks.shares = what == DIVIDED_NOTHING;
+    if (data) {
+        int planned = plan_data(&job, what);
+        if (planned > CMD_OK) return planned;
     }
-    ranks.shares = true;
-    const struct mpi_job job = {.request = REQUEST_RUN, .argc = argc, .argv = argv, .command = command};
-    return mpi_share_run(&job, ranks.place.n_ranks);
+    if (ranks.shares) return mpi_share_run(&job, ranks.place.n_ranks);
+    int status = command(argc, argv);
+    ranks.model = NULL;
+    if (status == CMD_OK) status = cmd_exit(await_close());
+    if (status == CMD_OK && argc > 1 && strcmp(argv[1], "bench") == 0 && ranks.report.n_layers)
+        status = cmd_exit(report());
+    return status;
 }
 
 int cmd_ranks_run(int argc, char **argv, int (*command)(int argc, char **argv))

@@ -1,6 +1,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "share.h"
 #include "../command.h"
+#include "../os.h"
 #include "../text.h"
 
 #include <stdlib.h>
@@ -9,19 +10,7 @@
 
 enum { MAX_ARGUMENTS = 256 };
 
-static bool is_one_of(const char *name, const char *const *names)
-{
-    while (*names && strcmp(*names, name) != 0) names++;
-    return *names;
-}
-
-/* Commands that read lines, and those that are of a rank's own devices. */
-static const char *const readers[] = {"embed", "classify", "tag", NULL}, *const own[] = {"devices", "selftest", NULL};
-
-bool mpi_is_shared(int argc, char **argv, bool data)
-{
-    return argc > 1 && (is_one_of(argv[1], own) || (data && is_one_of(argv[1], readers)));
-}
+static bool collected;   /* what the other ranks wrote */
 
 /* ---- a command whose input and output are memory ---- */
 
@@ -42,7 +31,9 @@ static peridot_status run_in_memory(char **out, size_t *size, int *status, struc
                                     const struct mpi_job *job)
 {
     FILE *from = file_of(input), *to = tmpfile();
-    if (!from || !to || dup2(fileno(from), STDIN_FILENO) < 0 || dup2(fileno(to), STDOUT_FILENO) < 0) return fail_file();
+    if (!from || !to || (job->reads_lines && dup2(fileno(from), STDIN_FILENO) < 0)
+        || dup2(fileno(to), STDOUT_FILENO) < 0)
+        return fail_file();
     clearerr(stdin);   /* it was read to its end before */
     *status = job->command(job->argc, job->argv);
     rewind(to);
@@ -70,15 +61,28 @@ static struct mpi_text part_of(struct mpi_text text, int r, int n)
     return (struct mpi_text){text.at + begin, part_begin(text, r + 1, n) - begin};
 }
 
-/* The request, then arguments, each with its NUL, after their number, then the input. */
-static peridot_status send_part(int to, const struct mpi_job *job, struct mpi_text input)
+static size_t count_lines(struct mpi_text text)
 {
-    size_t size = sizeof job->request + sizeof job->argc, at = size;
+    size_t n = 0;
+    for (const char *at = text.at, *end = at + text.size; (at = memchr(at, '\n', (size_t)(end - at))); at++) n++;
+    return n;
+}
+
+/* What comes before the arguments, each with its NUL, and the input. */
+struct header {
+    uint32_t request;
+    int argc;
+    size_t n_lines;
+};
+
+static peridot_status send_part(int to, const struct mpi_job *job, size_t n_lines, struct mpi_text input)
+{
+    const struct header header = {job->request, job->argc, n_lines};
+    size_t size = sizeof header, at = size;
     for (int i = 0; i < job->argc; i++) size += strlen(job->argv[i]) + 1;
     char *data = malloc(size + input.size);
     if (!data) return cmd_fail_alloc(size + input.size, "a message");
-    memcpy(data, &job->request, sizeof job->request);
-    memcpy(data + sizeof job->request, &job->argc, sizeof job->argc);
+    memcpy(data, &header, sizeof header);
     for (int i = 0; i < job->argc; at += strlen(job->argv[i++]) + 1) strcpy(data + at, job->argv[i]);
     memcpy(data + at, input.at, input.size);
     peridot_status status = mpi_send(to, data, size + input.size);
@@ -100,25 +104,45 @@ static peridot_status take_part(FILE *to, int *status, int from)
 {
     char *data;
     size_t size;
-    int other;
     CMD_TRY(mpi_receive(&data, &size, from));
-    memcpy(&other, data, sizeof other);
-    if (*status == CMD_OK) *status = other;
-    peridot_status result = write_part(to, data + sizeof other, size - sizeof other);
+    memcpy(status, data, cmd_min(size, sizeof *status));
+    peridot_status result = size < sizeof *status ? cmd_fail(PERIDOT_ERROR_LINK, "rank %d sent no result", from)
+                                                  : write_part(to, data + sizeof *status, size - sizeof *status);
     free(data);
     return result;
+}
+
+static peridot_status take_parts(FILE *to, int *status, int n_ranks)
+{
+    for (int r = 1; r < n_ranks && *status == CMD_OK; r++) CMD_TRY(take_part(to, status, r));
+    collected = true;
+    return PERIDOT_OK;
+}
+
+peridot_status mpi_share_collect(char **out, size_t *size, int n_ranks)
+{
+    int other = CMD_OK;
+    FILE *to = cmd_memory_open(out, size);
+    if (!to) return cmd_fail_alloc(1, "the other ranks' results");
+    peridot_status status = take_parts(to, &other, n_ranks);
+    if (!cmd_memory_close(to, out, size) && status == PERIDOT_OK) status = cmd_fail_alloc(1, "the other ranks' results");
+    if (other != CMD_OK && status == PERIDOT_OK) status = cmd_fail(PERIDOT_ERROR_LINK, "another rank failed");
+    if (status != PERIDOT_OK) free(*out);
+    return status;
 }
 
 static peridot_status run_all(FILE *to, int *status, struct mpi_text input, const struct mpi_job *job, int n_ranks)
 {
     char *text;
-    size_t size;
-    for (int r = 1; r < n_ranks; r++) CMD_TRY(send_part(r, job, part_of(input, r, n_ranks)));
+    size_t size, n_lines = 0;
+    for (int r = 1; r < n_ranks; r++) {
+        n_lines += count_lines(part_of(input, r - 1, n_ranks));
+        CMD_TRY(send_part(r, job, n_lines, part_of(input, r, n_ranks)));
+    }
     CMD_TRY(run_in_memory(&text, &size, status, part_of(input, 0, n_ranks), job));
     peridot_status result = write_part(to, text, size);
     free(text);
-    for (int r = 1; r < n_ranks && result == PERIDOT_OK; r++) result = take_part(to, status, r);
-    return result;
+    return result == PERIDOT_OK && !collected ? take_parts(to, status, n_ranks) : result;
 }
 
 int mpi_share_run(const struct mpi_job *job, int n_ranks)
@@ -128,8 +152,7 @@ int mpi_share_run(const struct mpi_job *job, int n_ranks)
     int status = CMD_OK;
     FILE *to = fdopen(dup(STDOUT_FILENO), "w");
     peridot_status result = to ? PERIDOT_OK : fail_file();
-    if (result == PERIDOT_OK && !is_one_of(job->argv[1], own))
-        result = cmd_read_all(&input, &size, stdin, "standard input");
+    if (result == PERIDOT_OK && job->reads_lines) result = cmd_read_all(&input, &size, stdin, "standard input");
     if (result == PERIDOT_OK) result = run_all(to, &status, (struct mpi_text){input ? input : "", size}, job, n_ranks);
     if (to && fclose(to) != 0 && result == PERIDOT_OK) result = fail_output();
     free(input);
@@ -138,15 +161,17 @@ int mpi_share_run(const struct mpi_job *job, int n_ranks)
 
 /* ---- the others ---- */
 
-peridot_status mpi_share_work(const char *data, size_t size, int (*command)(int argc, char **argv))
+peridot_status mpi_share_work(const char *data, size_t size, size_t *n_lines, int (*command)(int argc, char **argv))
 {
     char *argv[MAX_ARGUMENTS + 1] = {0}, *text, *copy = malloc(size + 1);
-    struct mpi_job job = {.argv = argv, .command = command};
+    struct header header = {0};
     int status = CMD_OK;
-    size_t at = sizeof job.argc, text_size;
+    size_t at = sizeof header, text_size;
     if (!copy) return cmd_fail_alloc(size, "a message");
     memcpy(copy, data, size);
-    memcpy(&job.argc, copy, sizeof job.argc);
+    memcpy(&header, copy, cmd_min(size, sizeof header));
+    *n_lines = header.n_lines;
+    const struct mpi_job job = {.reads_lines = true, .argc = header.argc, .argv = argv, .command = command};
     if (job.argc > MAX_ARGUMENTS) return cmd_fail(PERIDOT_ERROR_ARGUMENT, "there are too many arguments");
     for (int i = 0; i < job.argc; at += strlen(argv[i++]) + 1) argv[i] = copy + at;
     CMD_TRY(run_in_memory(&text, &text_size, &status, (struct mpi_text){copy + at, size - at}, &job));
