@@ -1,6 +1,6 @@
 /* A Vulkan layer for what GPUs do and CPUs do not. Devices call themselves discrete GPUs where PERIDOT_TEST_DISCRETE is
- * set. When the file PERIDOT_TEST_FAULT appears, which it removes, the device is broken until it is created again, as the
- * file says:
+ * set, and have heaps of at most PERIDOT_TEST_HEAP bytes where that is set. When the file PERIDOT_TEST_FAULT appears,
+ * which it removes, the device is broken until it is created again, as the file says:
  *   lose   submits fail with VK_ERROR_DEVICE_LOST
  *   hang   nothing that is submitted completes: waits of up to 30 s time out, after 2 s already; longer ones never end
  *   block  submits never return */
@@ -18,6 +18,7 @@ static PFN_vkGetInstanceProcAddr next;
 static PFN_vkGetDeviceProcAddr next_of_device;
 static PFN_vkGetPhysicalDeviceProperties get_properties;
 static PFN_vkGetPhysicalDeviceProperties2 get_properties2;
+static PFN_vkGetPhysicalDeviceMemoryProperties2 get_memory2;
 static PFN_vkQueueSubmit queue_submit;
 static PFN_vkWaitSemaphores wait_semaphores;
 static PFN_vkDeviceWaitIdle wait_idle;
@@ -41,6 +42,20 @@ static VKAPI_ATTR void VKAPI_CALL properties2(VkPhysicalDevice device, VkPhysica
 {
     get_properties2(device, out);
     rename_type(&out->properties);
+}
+
+static VKAPI_ATTR void VKAPI_CALL memory2(VkPhysicalDevice device, VkPhysicalDeviceMemoryProperties2 *out)
+{
+    const char *most = getenv("PERIDOT_TEST_HEAP");
+    VkPhysicalDeviceMemoryProperties *memory = &out->memoryProperties;
+    get_memory2(device, out);
+    for (VkBaseOutStructure *s = out->pNext; most && s; s = s->pNext)   /* llvmpipe's usage is that of all programs */
+        if (s->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT)
+            memset(((VkPhysicalDeviceMemoryBudgetPropertiesEXT *)s)->heapUsage, 0,
+                   VK_MAX_MEMORY_HEAPS * sizeof(VkDeviceSize));
+    for (uint32_t i = 0; most && i < memory->memoryHeapCount; i++)
+        if (memory->memoryHeaps[i].size > strtoull(most, NULL, 10))
+            memory->memoryHeaps[i].size = strtoull(most, NULL, 10);
 }
 
 /* ---- faults ---- */
@@ -122,6 +137,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL create(const VkInstanceCreateInfo *info, c
     instance = *out;
     get_properties = (PFN_vkGetPhysicalDeviceProperties)next(*out, "vkGetPhysicalDeviceProperties");
     get_properties2 = (PFN_vkGetPhysicalDeviceProperties2)next(*out, "vkGetPhysicalDeviceProperties2");
+    get_memory2 = (PFN_vkGetPhysicalDeviceMemoryProperties2)next(*out, "vkGetPhysicalDeviceMemoryProperties2");
     return VK_SUCCESS;
 }
 
@@ -135,7 +151,8 @@ static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_proc(VkInstance of, const ch
                {"vkCreateInstance", (PFN_vkVoidFunction)create},
                {"vkCreateDevice", (PFN_vkVoidFunction)create_device},
                {"vkGetPhysicalDeviceProperties", (PFN_vkVoidFunction)properties},
-               {"vkGetPhysicalDeviceProperties2", (PFN_vkVoidFunction)properties2}};
+               {"vkGetPhysicalDeviceProperties2", (PFN_vkVoidFunction)properties2},
+               {"vkGetPhysicalDeviceMemoryProperties2", (PFN_vkVoidFunction)memory2}};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         if (strcmp(name, own[i].name) == 0) return own[i].function;
     return next ? next(of, name) : NULL;

@@ -81,35 +81,38 @@ test_report() {
         matches err '^0 .* 0-[0-9]+ +[0-9.]+ [kMG]B +[0-9]+ %  [0-9.]+ [kMG]B/s, [0-9.]+ us$'
 }
 
-# With --split data ranks divide texts and windows.
+# Where the model fits each rank's device, and with --split data, ranks divide texts and windows.
 test_data() {
-    local model=$golden/gemma2-sequence base=$golden/gemma2-base method
+    local model=$golden/gemma2-sequence base=$golden/gemma2-base options=(--ctx 64)
     seq 7 | sed 's/^/line /' >"$folder/lines"
     head -c 1500 "$source/README.md" >"$folder/text"
     "$peridot" classify -m "$model" <"$folder/lines" >"$folder/want" 2>/dev/null
     mpirun --oversubscribe -n 3 "$mpi" classify --split data -m "$model" <"$folder/lines" \
         >"$folder/out" 2>"$folder/err"
     check "--split data: the lines in their order" cmp -s "$folder/out" "$folder/want"
-    run classify -m "$model" "one text" "another" "a third"
-    mv "$folder/out" "$folder/want"
-    ranks 2 classify --split data -m "$model" "one text" "another" "a third"
-    check "--split data: the texts in their order" cmp -s "$folder/out" "$folder/want"
-    same_on 2 -- classify -m "$model" "one text" "another"
-    for method in sliding llama.cpp; do
-        run perplexity -f "$folder/text" --ctx 64 --method $method
-        mv "$folder/out" "$folder/want"
-        ranks 3 perplexity -f "$folder/text" --ctx 64 --method $method --split data
-        check "--split data: perplexity, $method" cmp -s "$folder/out" "$folder/want"
-    done
+    same_on 2 -- classify -m "$model" "one text" "another" "a third"
+    check "the texts are divided where the model fits" \
+        matches err "^split: data, as the model's .* fit the device of each rank"
+    same_on 3 -- perplexity -f "$folder/text" "${options[@]}"
+    same_on 2 -- perplexity -f "$folder/text" "${options[@]}" --method llama.cpp
     "$peridot" embed -m "$base" -o "$folder/want" <"$folder/lines" 2>/dev/null
-    mpirun --oversubscribe -n 2 "$mpi" embed --split data -m "$base" -o "$folder/out" <"$folder/lines" >/dev/null 2>"$folder/err"
+    mpirun --oversubscribe -n 2 "$mpi" embed -m "$base" -o "$folder/out" <"$folder/lines" 2>"$folder/err"
     check "--split data: one file of vectors" cmp -s "$folder/out" "$folder/want"
+    # a model of 6.2 MB, and two ranks on a device that has 13 MB
+    run perplexity -f "$folder/text" "${options[@]}"
+    cp "$folder/out" "$folder/want"
+    VK_ADD_LAYER_PATH=$(dirname "$peridot")/tests/layers VK_INSTANCE_LAYERS=VK_LAYER_PERIDOT_faults \
+        PERIDOT_TEST_HEAP=13000000 ranks 2 perplexity -f "$folder/text" "${options[@]}"
+    check "the layers are divided where the model does not fit" \
+        matches err "^split: layers, as the model's .* do not fit the .* that rank 0 has free"
+    check "perplexity, its layers divided" cmp -s "$folder/out" "$folder/want"
     [ "${PERIDOT_TEST_ALL:-}" ] || return
-    "$peridot" perplexity -f - --ctx 64 <"$folder/text" >"$folder/want" 2>/dev/null
-    mpirun --oversubscribe -n 2 "$mpi" perplexity --split data -f - --ctx 64 <"$folder/text" >"$folder/out" 2>"$folder/err"
+    "$peridot" perplexity -f - "${options[@]}" <"$folder/text" >"$folder/want" 2>/dev/null
+    mpirun --oversubscribe -n 2 "$mpi" perplexity -f - "${options[@]}" <"$folder/text" \
+        >"$folder/out" 2>"$folder/err"
     check "perplexity of standard input, divided" cmp -s "$folder/out" "$folder/want"
     { cat "$folder/lines" && seq 400 | paste -sd' '; } >"$folder/long"
-    mpirun --oversubscribe -n 2 "$mpi" classify --split data --ctx 60 -m "$model" <"$folder/long" >"$folder/out" 2>"$folder/err"
+    mpirun --oversubscribe -n 2 "$mpi" classify --ctx 60 -m "$model" <"$folder/long" >"$folder/out" 2>"$folder/err"
     check "a text that is too long fails: status" [ $? = 1 ]
     check "a text that is too long: its number in the whole input" matches err '^peridot: text 8 has [0-9]+ tokens'
 }

@@ -23,6 +23,7 @@ static uint32_t layer_of(const char *name)
 static void add_tensor(struct mpi_sizes *sizes, const peridot_tensor_info *t)
 {
     uint32_t layer = layer_of(t->name);
+    sizes->sum += t->size;
     if (layer < sizes->n_layers) sizes->layers[layer] += t->size;
     else if (strstr(t->name, "embd") || strstr(t->name, "embed_tokens")) sizes->embedding += t->size;
     else sizes->output += t->size;
@@ -72,6 +73,13 @@ static bool fits(const struct mpi_sizes *sizes, const struct mpi_device *d, uint
 {
     return (double)size_of(sizes, begin, end) <= USABLE * (double)d->free
         && (double)read_of(sizes, begin, end) <= seconds * (d->read > 0 ? d->read : 1);
+}
+
+uint32_t mpi_first_too_small(const struct mpi_sizes *sizes, const struct mpi_device *devices, uint32_t n_ranks)
+{
+    uint32_t r = 0;
+    while (r < n_ranks && (double)sizes->sum <= USABLE * (double)devices[r].free) r++;
+    return r;
 }
 
 /* Each rank takes as many layers as fit, and leaves one to each of those behind it. */

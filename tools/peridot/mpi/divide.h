@@ -20,8 +20,12 @@ struct mpi_sizes {
     uint32_t n_layers;
     uint64_t *layers;          /* [n_layers], allocated */
     uint64_t embedding, output;   /* output: what the last rank has beside its layers */
+    uint64_t sum;              /* of all tensors: the embedding may be the output, too */
 };
 peridot_status mpi_sizes_read(struct mpi_sizes *out, const char *path);
+
+/* The first rank whose device cannot hold the whole model; n_ranks: all can. */
+uint32_t mpi_first_too_small(const struct mpi_sizes *sizes, const struct mpi_device *devices, uint32_t n_ranks);
 
 /* Of the division into n_ranks of which the slowest rank's time for a token is least, and all fit: how many layers each
  * has. */

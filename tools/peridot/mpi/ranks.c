@@ -338,8 +338,9 @@ static void print_help(int argc, char **argv)
          "    The commands of peridot, with the model's layers divided over N ranks, a GPU\n"
          "    each. --layers: which of them each rank holds; without it, by free memory and\n"
          "    measured read rate. --split data: embed, classify and tag divide the texts,\n"
-         "    perplexity the windows, and each rank holds the whole model. --device may\n"
-         "    name one for each rank: 0,1,... A model is read from each rank's own disk.\n");
+         "    perplexity the windows, and each rank holds the whole model; they do so by\n"
+         "    default where it fits each rank's device. --device may name one for each\n"
+         "    rank: 0,1,... A model is read from each rank's own disk.\n");
 }
 
 static peridot_status report(void)
@@ -387,15 +388,38 @@ static enum divided divided_by(const char *name)
     return DIVIDED_LAYERS;
 }
 
+/* Data where the model fits the device of each rank. */
+static peridot_status choose_split(bool *data, const struct cmd_model_args *args)
+{
+    static struct mpi_device devices[MPI_MAX_RANKS];
+    struct mpi_sizes sizes;
+    uint32_t n = (uint32_t)ranks.place.n_ranks;
+    const char *path;
+    CMD_TRY(cmd_model_path(&path, args->path));
+    CMD_TRY(ask_devices(devices, REQUEST_DEVICE, args));
+    share_memory(devices, ranks.place.n_ranks);
+    CMD_TRY(mpi_sizes_read(&sizes, path));
+    uint32_t small = mpi_first_too_small(&sizes, devices, n);
+    const char *size = cmd_size_text(sizes.sum);
+    free(sizes.layers);
+    *data = small == n;
+    if (*data) fprintf(stderr, "split: data, as the model's %s fit the device of each rank\n", size);
+    else
+        fprintf(stderr, "split: layers, as the model's %s do not fit the %s that rank %" PRIu32 " has free\n", size,
+                cmd_size_text(devices[small].free), small);
+    return PERIDOT_OK;
+}
+
 /* Whether ranks divide the input, and whether that is the lines of standard input. CMD_OK, an exit status, or -1: help
  * is asked for. */
-static int plan_data(struct mpi_job *job, enum divided what)
+static int plan_data(struct mpi_job *job, bool data, enum divided what)
 {
     const struct cmd_command *command = cmd_command_find(job->argv[1]);
     struct cmd_inputs_args *args = calloc(1, command->args_size);   /* of windows: no more than the model's */
     if (!args) return cmd_exit(cmd_fail_alloc(command->args_size, "arguments"));
     int status = cmd_options_parse(command, args, job->argc - 2, job->argv + 2);
-    ranks.shares = status == CMD_OK;
+    if (status == CMD_OK && !data) status = cmd_exit(choose_split(&data, &args->model));
+    ranks.shares = status == CMD_OK && data;
     job->reads_lines = ranks.shares && what == DIVIDED_TEXTS && args->texts.n == 0;
     free(args);
     return status;
@@ -417,8 +441,8 @@ static int run_command(int argc, char **argv, int (*command)(int argc, char **ar
     if (ranks.place.n_ranks > MPI_MAX_RANKS)
         return cmd_usage(NULL, "%d ranks are more than %d", ranks.place.n_ranks, MPI_MAX_RANKS);
     ranks.shares = what == DIVIDED_NOTHING;
-    if (data) {
-        int planned = plan_data(&job, what);
+    if ((what == DIVIDED_TEXTS || what == DIVIDED_WINDOWS) && (data || (!split && !ranks.layers))) {
+        int planned = plan_data(&job, data, what);
         if (planned > CMD_OK) return planned;
     }
     if (ranks.shares) return mpi_share_run(&job, ranks.place.n_ranks);

@@ -123,9 +123,9 @@ peridot_status mpi_share_collect(char **out, size_t *size, int n_ranks)
 {
     int other = CMD_OK;
     FILE *to = cmd_memory_open(out, size);
-    if (!to) return cmd_fail_alloc(1, "the other ranks' results");
+    if (!to) return cmd_fail_alloc(1, "results");
     peridot_status status = take_parts(to, &other, n_ranks);
-    if (!cmd_memory_close(to, out, size) && status == PERIDOT_OK) status = cmd_fail_alloc(1, "the other ranks' results");
+    if (!cmd_memory_close(to, out, size) && status == PERIDOT_OK) status = cmd_fail_alloc(*size, "results");
     if (other != CMD_OK && status == PERIDOT_OK) status = cmd_fail(PERIDOT_ERROR_LINK, "another rank failed");
     if (status != PERIDOT_OK) free(*out);
     return status;
