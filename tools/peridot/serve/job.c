@@ -68,7 +68,7 @@ static void wake(struct serve_job *job)
     MHD_resume_connection(job->connection);
 }
 
-bool serve_job_is_ready(const struct serve_job *job) { return job->done || (job->stream && job->status == 200); }
+bool serve_job_is_ready(const struct serve_job *job) { return job->done || (job->status == 200 && job->stream); }
 
 void serve_job_begin(struct serve_job *job, int status)
 {
