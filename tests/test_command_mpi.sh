@@ -157,7 +157,16 @@ test_killed() {
     check "a killed rank: requests at work get 503, not $codes" [ "$codes" = 503 ]
 }
 
+# Messages longer than MPI can count are sent in pieces: here of 100 bytes.
+test_pieces() {
+    local mpi=$(dirname "$peridot")/tests/peridot_mpi_pieces
+    same_on 3 -- run -m "$stories" -n 8 --temp 0 "The little fox"
+    head -c 1500 "$source/README.md" >"$folder/text"
+    same_on 2 -- perplexity -f "$folder/text" --ctx 64
+}
+
 test_numbers
+test_pieces
 test_division
 test_report
 test_data

@@ -14,6 +14,9 @@
 
 #define BEAT_SECONDS 1.0
 #define SILENCE_SECONDS 6.0    /* after which a rank counts as lost */
+#ifndef MPI_PIECE_SIZE
+#define MPI_PIECE_SIZE (1u << 30)   /* bytes of a message at most: MPI counts them in int */
+#endif
 
 enum { TAG_LINK = 1, TAG_BLOCK, TAG_BEAT };
 
@@ -70,22 +73,31 @@ static peridot_status wait_for(MPI_Request *request, const char *what)
     return PERIDOT_OK;
 }
 
+/* Both sides know the size, and so the pieces. */
+static peridot_status transfer(bool sends, int other, int tag, char *data, size_t size)
+{
+    const char *what = sends ? "sending" : "receiving";
+    for (size_t at = 0, n; at < size; at += n) {
+        MPI_Request request;
+        n = cmd_min(size - at, MPI_PIECE_SIZE);
+        pthread_mutex_lock(&mpi.lock);
+        int result = sends ? MPI_Isend(data + at, (int)n, MPI_BYTE, other, tag, MPI_COMM_WORLD, &request)
+                           : MPI_Irecv(data + at, (int)n, MPI_BYTE, other, tag, MPI_COMM_WORLD, &request);
+        pthread_mutex_unlock(&mpi.lock);
+        if (result != MPI_SUCCESS) return fail_mpi(result, what);
+        CMD_TRY(wait_for(&request, what));
+    }
+    return PERIDOT_OK;
+}
+
 static peridot_status send_to(int to, int tag, const void *data, size_t size)
 {
-    MPI_Request request;
-    pthread_mutex_lock(&mpi.lock);
-    int result = MPI_Isend(data, (int)size, MPI_BYTE, to, tag, MPI_COMM_WORLD, &request);
-    pthread_mutex_unlock(&mpi.lock);
-    return result == MPI_SUCCESS ? wait_for(&request, "sending") : fail_mpi(result, "sending");
+    return transfer(true, to, tag, (char *)data, size);
 }
 
 static peridot_status receive_from(int from, int tag, void *data, size_t size)
 {
-    MPI_Request request;
-    pthread_mutex_lock(&mpi.lock);
-    int result = MPI_Irecv(data, (int)size, MPI_BYTE, from, tag, MPI_COMM_WORLD, &request);
-    pthread_mutex_unlock(&mpi.lock);
-    return result == MPI_SUCCESS ? wait_for(&request, "receiving") : fail_mpi(result, "receiving");
+    return transfer(false, from, tag, data, size);
 }
 
 /* ---- who is there ---- */
@@ -189,7 +201,7 @@ peridot_status mpi_receive(char **out, size_t *size, int from)
     uint64_t n;
     CMD_TRY(receive_from(from, TAG_BLOCK, &n, sizeof n));
     *size = (size_t)n;
-    *out = calloc(*size + 1, 1);
+    *out = n < SIZE_MAX ? calloc(*size + 1, 1) : NULL;
     if (!*out) return cmd_fail_alloc(*size, "a message");
     return n ? receive_from(from, TAG_BLOCK, *out, *size) : PERIDOT_OK;
 }
@@ -274,11 +286,18 @@ static peridot_status send_copy(const void *data, size_t size)
     return result == MPI_SUCCESS ? PERIDOT_OK : fail_mpi(result, "sending");
 }
 
+static peridot_status send_copies(const char *data, size_t size)
+{
+    for (size_t at = 0; at < size; at += MPI_PIECE_SIZE)
+        CMD_TRY(send_copy(data + at, cmd_min(size - at, MPI_PIECE_SIZE)));
+    return PERIDOT_OK;
+}
+
 peridot_status mpi_link_send(void *user, const void *data, size_t size)
 {
     double begun = cmd_now();
     (void)user;
-    if (mpi.place.rank + 1 == mpi.place.n_ranks) return send_copy(data, size);
+    if (mpi.place.rank + 1 == mpi.place.n_ranks) return send_copies(data, size);
     return waited(send_to(mpi.place.rank + 1, TAG_LINK, data, size), begun);
 }
 
