@@ -117,19 +117,29 @@ test_data() {
     check "a text that is too long: its number in the whole input" matches err '^peridot: text 8 has [0-9]+ tokens'
 }
 
-# The process that is rank 1: not the one that watches over it.
-rank_1() {
+# What watches over a rank hands on what that writes: to mpirun, whose environment this is, or to a file.
+test_output() {
+    export OMPI_COMM_WORLD_SIZE=1
+    "$mpi" help >/dev/full 2>"$folder/err"
+    check "a full disk: status" [ $? = 1 ]
+    check "a full disk: a sentence" matches err '^peridot-mpi: rank .* standard output: No space left on device$'
+    { "$mpi" run -m "$stories" -n 400 "The"; echo $? >"$folder/status"; } 2>"$folder/err" | head -c 1 >/dev/null
+    check "a reader that ends: status" [ "$(cat "$folder/status")" = 1 ]
+    unset OMPI_COMM_WORLD_SIZE
+}
+
+# rank_process N: the process that is rank N, not the one that watches over it.
+rank_process() {
     local p parent
     for p in $(pgrep -f "^$mpi"); do
-        tr '\0' '\n' <"/proc/$p/environ" 2>/dev/null | grep -qxE '(PMIX|PMI)_RANK=1' || continue
+        tr '\0' '\n' <"/proc/$p/environ" 2>/dev/null | grep -qxE "(PMIX|PMI)_RANK=$1" || continue
         parent=$(awk '/^PPid/ { print $2 }' "/proc/$p/status")
         ! tr '\0' ' ' <"/proc/$parent/cmdline" | grep -q "^$mpi" || echo "$p"
     done
 }
 
-# A rank that is killed ends all within 10 s; the server tells those whose texts were at work.
-test_killed() {
-    local job begun url i asked=() codes
+# Two ranks that serve at $url: $job.
+begin_server() {
     mpirun --oversubscribe -n 2 "$mpi" serve -m "$stories" --port 0 >"$folder/out" 2>"$folder/err" </dev/null &
     job=$!
     for _ in $(seq 300); do
@@ -138,23 +148,52 @@ test_killed() {
         sleep 0.1
     done
     check "the server starts" [ "$url" ]
+}
+
+# signal_rank SIGNAL N: ends the job; $took_ms until it has.
+signal_rank() {
+    local begun=$(date +%s%N)
+    kill "-$1" "$(rank_process "$2")"
+    wait $job
+    status=$?
+    took_ms=$((($(date +%s%N) - begun) / 1000000))
+}
+
+# A rank that is killed ends all within 10 s; the server tells those whose texts were at work.
+test_killed() {
+    local job url i asked=() codes
+    begin_server
     for i in $(seq 8); do
         curl -s -m 60 -o "$folder/answer$i" -w '%{http_code}\n' "$url/v1/completions" \
             -d '{"prompt": "The little fox", "max_tokens": 480, "temperature": 0}' >"$folder/code$i" &
         asked+=($!)
     done
     sleep 0.5
-    begun=$(date +%s)
-    kill -9 "$(rank_1)"
-    wait $job
-    status=$?
+    signal_rank KILL 1
     wait "${asked[@]}"
     codes=$(cat "$folder"/code* | sort -u | paste -sd' ')
     check "a killed rank: status $status, not 1" [ $status = 1 ]
-    check "a killed rank: all end within 10 s" [ $(($(date +%s) - begun)) -le 10 ]
+    check "a killed rank: all end within 10 s, not $took_ms ms" [ $took_ms -le 10000 ]
     check "a killed rank: host, rank and reason" \
         matches err "^peridot-mpi: rank 1 on $(hostname) was killed by signal 9 "
     check "a killed rank: requests at work get 503, not $codes" [ "$codes" = 503 ]
+}
+
+# So does one that is stopped, where all wait for requests; the stopped process goes as well.
+test_stopped() {
+    local job url pid rank ranks=(1)
+    [ ! "${PERIDOT_TEST_ALL:-}" ] || ranks=(0 1)
+    for rank in "${ranks[@]}"; do
+        begin_server
+        pid=$(rank_process "$rank")
+        signal_rank STOP "$rank"
+        echo "rank $rank was stopped: all ended after $took_ms ms"
+        check "a stopped rank: status $status, not 1" [ $status = 1 ]
+        check "a stopped rank: all end within 10 s, not $took_ms ms" [ $took_ms -le 10000 ]
+        check "a stopped rank: host, ranks and reason" \
+            matches err "^peridot-mpi: rank $((1 - rank)) on $(hostname) has not heard of rank $rank for "
+        check "a stopped rank: its process ends" [ ! -e "/proc/$pid" ]
+    done
 }
 
 # Messages longer than MPI can count are sent in pieces: here of 100 bytes.
@@ -170,5 +209,7 @@ test_pieces
 test_division
 test_report
 test_data
+test_output
 test_killed
+test_stopped
 finish

@@ -17,15 +17,18 @@ static volatile sig_atomic_t n_signals;
 
 /* ---- what the rank writes ---- */
 
-static void write_all(int fd, const char *data, size_t size)
+/* 0, or an errno. */
+static int write_all(int fd, const char *data, size_t size)
 {
     while (size) {
         ssize_t n = write(fd, data, size);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return;
+        if (n < 0 && errno == EAGAIN) poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, -1);
+        else if (n < 0 && errno != EINTR) return errno;
+        if (n <= 0) continue;
         data += n;
         size -= (size_t)n;
     }
+    return 0;
 }
 
 /* Standard error until it may be written. */
@@ -52,20 +55,27 @@ static bool read_some(int *fd, char *data, size_t *size, size_t capacity)
     return false;
 }
 
-static void hand_on(int out, int err)
+/* Why standard output could not be written: an errno, or 0. The rank's is then closed, so that it learns of it where it
+ * goes on writing. Standard error that cannot be written is lost. */
+static int hand_on(int out, int err)
 {
     struct held held = {0};
     char data[65536];
     size_t size;
+    int failed = 0;
     bool in_line = false;
     double written = 0;
     while (out >= 0 || err >= 0) {
         struct pollfd fds[2] = {{.fd = out, .events = POLLIN}, {.fd = err, .events = POLLIN}};
         if (poll(fds, 2, -1) < 0) continue;
         if (fds[0].revents && read_some(&out, data, &size, sizeof data) && size) {
-            write_all(STDOUT_FILENO, data, size);
+            failed = write_all(STDOUT_FILENO, data, size);
             in_line = data[size - 1] != '\n';
             written = cmd_now();
+            if (failed) {
+                close(out);
+                out = -1;
+            }
         } else if (fds[1].revents && read_some(&err, data, &size, sizeof data)) {
             hold(&held, data, size);
         }
@@ -76,6 +86,7 @@ static void hand_on(int out, int err)
         held.size = 0;
     }
     free(held.data);
+    return failed;
 }
 
 /* ---- watching ---- */
@@ -97,11 +108,15 @@ static int watch(int out, int err)
     signal(SIGTERM, pass_on);
     signal(SIGINT, pass_on);
     signal(SIGHUP, pass_on);
-    hand_on(out, err);
+    signal(SIGPIPE, SIG_IGN);
+    int failed = hand_on(out, err);
     while (waitpid(watched, &status, 0) < 0) continue;
+    gethostname(host, sizeof host - 1);
+    if (failed && failed != EPIPE)
+        fprintf(stderr, "peridot-mpi: rank %s on %s: standard output: %s\n", rank ? rank : "?", host, strerror(failed));
+    if (failed) return WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : 1;
     if (!WIFSIGNALED(status)) return WEXITSTATUS(status);
     if (n_signals) return 1;
-    gethostname(host, sizeof host - 1);
     fprintf(stderr, "peridot-mpi: rank %s on %s was killed by signal %d (%s)\n", rank ? rank : "?", host,
             WTERMSIG(status), strsignal(WTERMSIG(status)));
     return 1;
