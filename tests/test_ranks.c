@@ -1,6 +1,10 @@
 /* A model whose layers several ranks hold gives the numbers of one that holds all, bit for bit: logits, hidden states,
  * labels and generated tokens, of one sequence and of several, after forks, truncation and snapshots. Ranks are threads
  * here, each with a device of its own; the link is a ring of queues. */
+#define _XOPEN_SOURCE 700   /* mkdtemp */
+#include "folder_fixture.h"
+
+#include "offline/offline.h"
 #include "peridot.h"
 
 #include <pthread.h>
@@ -9,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -305,14 +310,15 @@ static void check_equal(const struct results *a, const struct results *b, const 
 
 typedef void (*run_call)(struct results *r, peridot_model *model, peridot_kv_type type);
 
-static void check_model(const char *path, run_call run, peridot_kv_type type)
+/* Numbers of ranks from `first` to `last`, as far as the model has layers. */
+static void check_model(const char *path, run_call run, peridot_kv_type type, uint32_t first, uint32_t last)
 {
     struct results *one = results_create();
     peridot_model *model = NULL;
     assert_int_equal(peridot_model_open(&model, path, NULL), PERIDOT_OK);
     run(one, model, type);
     peridot_model_close(model);
-    for (uint32_t n_ranks = 2; n_ranks <= MAX_RANKS && n_ranks <= count_layers(path); n_ranks++) {
+    for (uint32_t n_ranks = first; n_ranks <= last && n_ranks <= count_layers(path); n_ranks++) {
         struct results *r = results_create();
         struct ranks ranks = {0};
         peridot_status status = ranks_begin(&model, &ranks, path, n_ranks);
@@ -326,24 +332,79 @@ static void check_model(const char *path, run_call run, peridot_kv_type type)
     results_free(one);
 }
 
-/* Each family, and with PERIDOT_TEST_ALL each kind of head. */
-static const char *const models[] = {
-    "gemma2-q8_0/model.gguf", "gemma3", "gemma1", "llama/model.gguf", "llama3", "gemma2-token",
-    "llama-quants/model.gguf", "gemma2-base", "gemma2-sequence", "gemma1-lm-head", "llama-sequence",
-};
-
 static bool test_all(void) { return getenv("PERIDOT_TEST_ALL") != NULL; }
 
-static size_t n_models(size_t few) { return test_all() ? sizeof models / sizeof *models : few; }
-
-static void test_one_sequence(void **state)
+static const char *golden(const char *name)
 {
-    char path[512];
+    static char path[512];
+    snprintf(path, sizeof path, "%s/%s", PERIDOT_GOLDEN, name);
+    return path;
+}
+
+/* Llama 2 and Llama 3 of three layers, which the golden models have not; random weights. */
+static const struct pd_shape made[] = {
+    {.name = "llama2", PD_LLAMA, 3, 64, 128, 4, 4, 16, 0, 512, 0, 512, 512, 512, true},
+    {.name = "llama3", PD_LLAMA, 3, 64, 128, 4, 2, 16, 0, 512, 8, 512, 512, 512, true, .rope_base = 500000},
+};
+
+static int make_models(void **state)
+{
+    if (make_folder(state) != 0) return -1;
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
+        const peridot_make_params params = {.type = "q8_0", .seed = i + 1};
+        if (pd_make_shape(in_folder(made[i].name), &made[i], &params) != PERIDOT_OK) return -1;
+    }
+    return 0;
+}
+
+static int remove_models(void **state)
+{
     (void)state;
-    for (size_t i = 0; i < n_models(6); i++) {
-        snprintf(path, sizeof path, "%s/%s", PERIDOT_GOLDEN, models[i]);
-        check_model(path, run_one, PERIDOT_KV_F16);
-        if (test_all()) check_model(path, run_one, PERIDOT_KV_F32);
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++) remove(in_folder(made[i].name));
+    return rmdir(folder);
+}
+
+/* Each family. By default each two values of family, cache, sequences and ranks are met once. */
+static const struct {
+    const char *name;
+    bool is_made;
+    struct {
+        peridot_kv_type type;
+        uint32_t n_ranks;
+    } one, many;               /* of one sequence, and of sixteen */
+} families[] = {
+    {"gemma1", false, {PERIDOT_KV_F32, 3}, {PERIDOT_KV_F16, 2}},
+    {"gemma2-q8_0/model.gguf", false, {PERIDOT_KV_F16, 2}, {PERIDOT_KV_F32, 3}},
+    {"gemma3", false, {PERIDOT_KV_F32, 2}, {PERIDOT_KV_F16, 3}},
+    {"llama2", true, {PERIDOT_KV_F16, 3}, {PERIDOT_KV_F32, 2}},
+    {"llama3", true, {PERIDOT_KV_F32, 2}, {PERIDOT_KV_F16, 3}},
+};
+
+static void test_families(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
+        const char *path = families[i].is_made ? in_folder(families[i].name) : golden(families[i].name);
+        for (peridot_kv_type type = PERIDOT_KV_F16; type <= PERIDOT_KV_F32; type++) {
+            if (test_all() || families[i].one.type == type)
+                check_model(path, run_one, type, test_all() ? 1 : families[i].one.n_ranks,
+                            test_all() ? MAX_RANKS : families[i].one.n_ranks);
+            if (test_all() || families[i].many.type == type)
+                check_model(path, run_many, type, test_all() ? 1 : families[i].many.n_ranks,
+                            test_all() ? MAX_RANKS : families[i].many.n_ranks);
+        }
+    }
+}
+
+/* Other heads and files, with PERIDOT_TEST_ALL each. */
+static void test_heads(void **state)
+{
+    static const char *const models[] = {"gemma2-token", "llama/model.gguf", "llama3", "llama-quants/model.gguf",
+                                         "gemma2-base", "gemma2-sequence", "gemma1-lm-head", "llama-sequence"};
+    (void)state;
+    for (size_t i = 0; i < (test_all() ? sizeof models / sizeof *models : 1); i++) {
+        check_model(golden(models[i]), run_one, PERIDOT_KV_F16, 2, MAX_RANKS);
+        if (test_all()) check_model(golden(models[i]), run_one, PERIDOT_KV_F32, 2, MAX_RANKS);
     }
 }
 
@@ -383,22 +444,12 @@ static void test_failures(void **state)
     assert_int_equal(broken.worked[1], PERIDOT_ERROR_LINK);
 }
 
-static void test_many_sequences(void **state)
-{
-    char path[512];
-    (void)state;
-    for (size_t i = 0; i < n_models(1); i++) {
-        snprintf(path, sizeof path, "%s/%s", PERIDOT_GOLDEN, models[i]);
-        check_model(path, run_many, PERIDOT_KV_F32);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_sequence),
-        cmocka_unit_test(test_many_sequences),
+        cmocka_unit_test(test_families),
+        cmocka_unit_test(test_heads),
         cmocka_unit_test(test_failures),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_models, remove_models);
 }

@@ -207,8 +207,14 @@ static peridot_status find_type(enum pd_dtype *out, const char *name)
 
 peridot_status pd_make(const char *path, const peridot_make_params *params)
 {
-    struct plan p = {0};
-    PD_TRY(find_shape(&p.shape, params->shape));
+    const struct pd_shape *shape;
+    PD_TRY(find_shape(&shape, params->shape));
+    return pd_make_shape(path, shape, params);
+}
+
+peridot_status pd_make_shape(const char *path, const struct pd_shape *shape, const peridot_make_params *params)
+{
+    struct plan p = {.shape = shape};
     PD_TRY(find_type(&p.dtype, params->type));
     PD_TRY(pd_shape_config(&p.config, p.shape));
     p.items = calloc(MAX_OTHER_TENSORS + (size_t)p.shape->n_layers * (PD_N_ROLES - PD_FIRST_LAYER_ROLE),
