@@ -42,9 +42,17 @@ check "and gives the same ids" [ "$(cat "$folder/out")" = "$first" ]
 # ---- man pages ----
 
 page() { gunzip -c "$copy/share/man/man$2/$1.$2.gz" >"$folder/out" 2>"$folder/err"; }
+words() { grep -o '[^[:space:]]*'; }
+# The words of the page from its synopsis on, without roff's requests and escapes.
+page_words() {
+    sed -e '1,/^\.SH SYNOPSIS/d; /^\.SH SEE/,$d; s/^\.SH //; /^\.[A-Z]*$/d; s/\\f[BIR]//g; s/\\ / /g; s/\\&//g' \
+        -e 's/\\e/\\/g; s/\\\([-.]\)/\1/g' "$folder/out" | words
+}
 for command in $("$peridot" help | sed -n '/^COMMANDS/,/^$/ s/^    \([a-z]*\) .*/\1/p'); do
     page "peridot-$command" 1
     check "$command has a man page" matches out "^peridot.-$command .- "
+    page_words | diff <("$peridot" help "$command" | sed '1,/^SYNOPSIS/d' | words) - >"$folder/err"
+    check "$command's says what its help says (< help, > page)" [ ! -s "$folder/err" ]
     check "and peridot(1) names it" [ "$(gunzip -c "$copy/share/man/man1/peridot.1.gz" | grep -c "^.BR peridot.-$command (1)")" = 1 ]
 done
 page libperidot 3
