@@ -2,7 +2,8 @@
 
 Every text is one that was asked for alone before: under load it must be the same. A third of the requests is cut off at
 random. Prints what was wrong or lost, times to the first and between tokens beside those of one client alone, and, with
-the server's process id, its memory before and after.
+the server's process id, its memory before and after. Fails where a text was wrong or lost, or the server kept memory:
+LEAK more than it had after the first requests of so many clients.
 """
 
 import argparse
@@ -25,6 +26,7 @@ options.add_argument("--key", default="none")
 options.add_argument("--tokens", type=int, default=48, help="of a reply at most")
 args = options.parse_args()
 address = urllib.parse.urlsplit(args.url).netloc
+LEAK = 0.02
 words = "the king had three sons who went into the wood and met an old woman by the water with a golden bird".split()
 
 
@@ -165,8 +167,10 @@ together.show(f"{args.clients} clients")
 time.sleep(1)
 after = memory()
 print(f"{total} requests: " + ", ".join(f"{n} {name}" for name, n in counts.items()))
+leaks = after > (1 + LEAK) * before
 if args.pid:
-    print(f"memory: {before} KiB before, {after} KiB after ({100 * (after - before) / before:+.1f} %)")
+    change = 100 * (after - before) / before
+    print(f"memory: {before} KiB before, {after} KiB after ({change:+.1f} %{', a leak' if leaks else ''})")
 for example in examples:
     print(*example, sep="\n    ")
-raise SystemExit(counts["wrong"] + counts["lost"] > 0)
+raise SystemExit(counts["wrong"] + counts["lost"] > 0 or leaks)
