@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The pages of peridot bench in a browser: bench_page.py DRIVER_URL COMPARED.html SINGLE.html [SCREENSHOTS]. At every
-width nothing is cut and nothing scrolls sideways, in dark and light; the table sorts; hostile texts in reports stay
-text. SCREENSHOTS: a folder to leave some."""
+"""The pages of peridot bench in a browser: bench_page.py DRIVER_URL MANY.html FEW.html SINGLE.html [SCREENSHOTS]. At
+every width nothing is cut and nothing scrolls sideways; machines are in a table where it fits, and else on cards; the
+table sorts; hostile texts in reports stay text. SCREENSHOTS: a folder to leave some, in dark and light."""
 import pathlib
 import sys
 
@@ -17,15 +17,19 @@ COLUMN = """return [...document.querySelectorAll("table.machines tbody tr")]
     .map(row => row.cells[arguments[0]].dataset.v ?? row.cells[arguments[0]].textContent)"""
 
 
-def fits(b, page, shots):
-    for width in 390, 800, 1920:
-        for dark in False, True:
+def fits(b, page, shots, table=None):
+    """table: the least width at which the machines are in a table."""
+    for width in 390, 768, 1400, 1920:
+        for dark in (False, True) if shots else (False,):
             b.look(width, 900, dark)
             b.open(page.as_uri())
             cut = b.js(CUT)
             need(not cut, f"{page.name} at {width} pixels cuts {cut}")
             need(b.js("return document.documentElement.scrollWidth <= innerWidth"),
                  f"{page.name} at {width} pixels scrolls sideways")
+            if table:
+                need(b.js("return !document.querySelector('.machines.narrow')") == (width >= table),
+                     f"{page.name} at {width} pixels: table or cards")
             if shots:
                 b.shot(shots / f"{page.stem}-{width}{'-dark' if dark else ''}.png")
 
@@ -45,13 +49,14 @@ def sorts(b, page):
 
 
 def main():
-    driver, compared, single = sys.argv[1], *map(pathlib.Path, sys.argv[2:4])
-    shots = pathlib.Path(sys.argv[4]) if len(sys.argv) > 4 else None
+    driver, many, few, single = sys.argv[1], *map(pathlib.Path, sys.argv[2:5])
+    shots = pathlib.Path(sys.argv[5]) if len(sys.argv) > 5 else None
     b = Browser(driver)
     try:
-        fits(b, compared, shots)
         fits(b, single, shots)
-        sorts(b, compared)
+        fits(b, few, shots, 1400)
+        fits(b, many, shots, 1920)
+        sorts(b, many)
         need(b.js("return document.body.innerText.includes('<script>alert(1)')"), "the hostile report is not shown")
         need(not b.errors(), "the browser's console: " + str(b.errors()))
     finally:

@@ -11,7 +11,8 @@ driver=$!
 trap 'kill $driver 2>/dev/null; wait; rm -rf "$folder"' EXIT
 report=$source/tests/reports/llvmpipe-gemma2-2b-q4_0.json
 python3 "$source/tests/bench_reports.py" "$report" "$folder/many" 50
-"$peridot" bench --compare "$folder/many" >"$folder/compared.html"
+"$peridot" bench --compare "$folder/many" >"$folder/many.html"
+"$peridot" bench --compare "$source/tests/reports" >"$folder/few.html"
 "$peridot" bench -o html "$report" >"$folder/single.html"
 for _ in $(seq 600); do
     port=$(sed -nE 's|.*started successfully on port ([0-9]+).*|\1|p' "$folder/driver")
@@ -19,7 +20,7 @@ for _ in $(seq 600); do
     sleep 0.1
 done
 check "chromedriver starts" [ "$port" ]
-python3 -B "$source/tests/bench_page.py" "http://127.0.0.1:$port" "$folder/compared.html" "$folder/single.html" \
+python3 -B "$source/tests/bench_page.py" "http://127.0.0.1:$port" "$folder"/{many,few,single}.html \
     ${PERIDOT_SCREENSHOTS:+"$PERIDOT_SCREENSHOTS"} >"$folder/out" 2>"$folder/err"
 check "the pages work" [ $? = 0 ]
 finish

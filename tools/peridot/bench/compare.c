@@ -271,7 +271,7 @@ static void entry_row(FILE *file, const struct entry *e)
 
 static void test_table(FILE *file, const struct entry *entries, size_t n)
 {
-    begin_table(file, "All tests", "cards tests", test_columns, CMD_COUNT(test_columns));
+    begin_table(file, "All tests", "tests narrow", test_columns, CMD_COUNT(test_columns));
     for (size_t i = 0; i < n; i++) entry_row(file, &entries[i]);
     end_table(file);
 }
@@ -291,7 +291,7 @@ static void body(FILE *file, const struct bench_report *const *reports, size_t n
                  struct entry *entries)
 {
     size_t n_entries = 0, number = 0;
-    begin_table(file, "Reports", "wide machines", columns, CMD_COUNT(columns));
+    begin_table(file, "Reports", "machines narrow", columns, CMD_COUNT(columns));
     for (size_t i = 0; i < n; i++) {
         number += !reports[i]->continues;
         if (!reports[i]->continues) machine_row(file, reports[i], number);
