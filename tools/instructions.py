@@ -220,6 +220,7 @@ class Kernel:
                 if one.pipe: pipes[one.pipe] += by * one.count * NVIDIA_RATES[self.gpu][one.pipe]
         return max(pipes.values())
 
+SUBGROUP_ID = 11   # PD_SUBGROUP_ID of shaders/params.h
 INTEL_THREADS = {'skl': 7, 'icl': 7, 'tgl': 7, 'adl': 7}   # of an EU, whatever the registers; 8 in others
 
 # What an iteration does, by the constants of a kernel (see the head of its shader).
@@ -236,17 +237,18 @@ def unit_of(dtype):
     return int(subprocess.run(preprocess, input=text, capture_output=True, text=True, check=True).stdout.split()[-1])
 
 def matvec(kernel, name, dtype):
-    """A unit of ROWS rows, WIDTH times. Of loops without a loop inside, the one that loads most."""
+    """A unit of ROWS rows, WIDTH times. Of loops without a loop inside, the one that loads least, but enough."""
     _, rows, cols, norm = kernel.spec[:4]
     if cols != 1: return None
     weights = (32 if 'dot' in name else unit_of(dtype)) * rows * kernel.spec[8]
-    most = max((kernel.loaded(l) for l in kernel.inner), default=0)
-    hot = min((l for l in kernel.inner if kernel.loaded(l) > 0.9 * most), key=len, default=())
     expected = weights * (BITS[dtype] / 8 + (0 if norm else 4 / rows))
+    loaded = {frozenset(l): kernel.loaded(l) for l in kernel.inner}
+    enough = [l for l in loaded if loaded[l] > 0.9 * expected]
+    hot = min(enough, key=loaded.get) if enough else max(loaded, key=loaded.get, default=())
     if not 0.9 < kernel.loaded(hot) / expected < 2:
         raise ValueError(f'the hot loop loads {kernel.loaded(hot):g} bytes, and should about {expected:g}')
     use = 'gated' if kernel.spec[6] else 'normed' if norm else 'plain'
-    return use, [(hot, 1 / weights)]
+    return f'{use},{rows}', [(hot, 1 / weights)]
 
 def attention(kernel, name, dtype):
     """The loop over tiles of 32 keys, and in it the loops that load: over keys to be scored, where a subgroup takes some
@@ -306,20 +308,32 @@ def executables(lines):
             row, text = (line.split() + ['', '', ''])[:3], []
     if row: yield (*row, '\n'.join(text))
 
-def count(gpu, vendor, rows_path, lines):
-    """Of a kernel's executables for one use, which differ in constants that do not matter here, the worst."""
-    waves = {tuple(row.split()[:2]): row.split()[2].split('/')[4] for row in open(rows_path)}
-    if vendor == 'intel': waves = dict.fromkeys(waves, INTEL_THREADS.get(gpu, 8))
-    worst = {}
+def cells(gpu, vendor, rows_path, lines):
+    """Of each executable whose loops are counted: the kernel's name, use, Kernel, row of the table, and cell."""
+    rows = {tuple(row.split()[:2]): row.split()[2].split('/') for row in open(rows_path)}
     for name, spec, lanes, text in executables(lines):
         found = re.match(r'(\w+?)_(f32|f16|bf16|q\w+|iq4_\w+)$', name)
         if not found or found[1] not in KINDS or not lanes.isdigit(): continue
         values = [int(x) for x in spec.split(',')] if spec != '-' else []
-        kernel = Kernel(vendor, gpu, int(lanes), waves[name, spec], values, text)
+        waves = INTEL_THREADS.get(gpu, 8) if vendor == 'intel' else rows[name, spec][4]
+        kernel = Kernel(vendor, gpu, int(lanes), waves, values, text)
         try: use = KINDS[found[1]](kernel, found[1], found[2])
         except (ValueError, KeyError) as error: sys.exit(f'{gpu} {name} {spec}: {error}')
-        if use: worst[name, use[0]] = max(worst.get((name, use[0]), (0, '')), cell_of(kernel, use[1]))
+        if use: yield name, use[0], kernel, rows[name, spec], cell_of(kernel, use[1])
+
+def count(gpu, vendor, rows_path, lines):
+    """Of a kernel's executables for one use, which differ in constants that do not matter here, the worst."""
+    worst = {}
+    for name, use, _, _, cell in cells(gpu, vendor, rows_path, lines):
+        worst[name, use] = max(worst.get((name, use), (0, '')), cell)
     for (name, use), (_, cell) in worst.items(): print(name, use, cell)
+
+def layouts(gpu, vendor, rows_path, lines):
+    """Of each executable of matvec that does not spill: GPU, kernel, use, Layout, and cell."""
+    for name, use, kernel, (lanes, _, spills, *_), (_, cell) in cells(gpu, vendor, rows_path, lines):
+        workgroup, rows, *_, width = kernel.spec[:9]
+        subgroup = (kernel.spec + [0] * 3)[SUBGROUP_ID]
+        if spills in ('0', '-'): print(gpu, name, use.split(',')[0], rows, workgroup, subgroup, width, lanes, cell)
 
 # ---- comparing ----
 
@@ -394,6 +408,14 @@ a740    | Snapdragon X Elite (X1-85) | 1536 | 256 | 1250 | 135   | 256) and revi
 a750    | Snapdragon 8 Gen 3         | 1536 | 256 |  903 |  76.8 |
 """.strip().splitlines())}
 
+# The lanes of the smallest subgroups, and how many lanes that take some rows of a matrix each are enough: of discrete
+# GPUs, and of others.
+SMALLEST_SUBGROUP = {gpu: (enough, int(lanes)) for enough, row in (
+    (16384, 'vega10=64 navi10=32 navi21=32 navi31=32 gfx1201=32 dg2=8 bmg=16 pascal=32 turing=32 ampere=32'),
+    (2048, 'renoir=64 phoenix=32 gfx1151=32 skl=8 icl=8 tgl=8 adl=8 mtl=8 lnl=16 a630=64 a660=64 a730=64 a740=64 '
+           'a750=64'))
+    for gpu, lanes in (part.split('=') for part in row.split())}
+
 # Layers, d_model, ffn_dim, width of queries, of keys and values, and rows of the output, as in src/arch/shapes.c.
 MODELS = {('Gemma 2 2B', 'q4_k'): (26, 2304, 9216, 2048, 2048, 256000),
           ('Gemma 3 1B', 'q8_0'): (26, 1152, 6912, 1024, 512, 262144)}
@@ -401,6 +423,7 @@ REACHED = 0.85       # of a memory's bandwidth, by kernels that do nothing but r
 DISPATCH = 4e-6      # seconds from the end of a dispatch until the next is under way; a layer has 6
 LATENCY = 0.5e-6     # seconds that a load takes from a busy memory,
 LOAD = 12            # and the bytes that it brings to a lane
+CACHE = 1            # bytes that a lane gets from caches or shared memory a clock
 MOST_NORMED = 256    # workgroups of a matrix with a norm before it (matvec in src/ops/ops.c)
 
 def matrices(layers, d_model, ffn_dim, q_dim, kv_dim, vocab):
@@ -408,44 +431,67 @@ def matrices(layers, d_model, ffn_dim, q_dim, kv_dim, vocab):
     return (('normed', q_dim + kv_dim, d_model, layers), ('plain', d_model, q_dim, layers),
             ('gated', 2 * ffn_dim, d_model, layers), ('plain', d_model, ffn_dim, layers), ('normed', vocab, d_model, 1))
 
+class Layout(collections.namedtuple('Layout', 'rows workgroup subgroup width lanes')):
+    """Of matvec. subgroup: the size that is asked for, or 0.  lanes: the size that it has."""
+    def __str__(self):
+        width, subgroup = f'x{self.width}' if self.width > 1 else '', f'/{self.subgroup}' if self.subgroup else ''
+        return f'{self.rows}x{self.workgroup}{width}{subgroup}'
+
 def read_layouts(paths):
-    """(GPU, kernel, use): workgroup, rows and lanes of a subgroup, of the kernels of decode steps."""
+    """(GPU, kernel, use): Layout, of the kernels of decode steps."""
     layouts = {}
     for (gpu, kernel, spec), cell in (item for path in paths for item in read_table(path)[1].items()):
         if not re.match('matvec_(?!rows)', kernel): continue
-        workgroup, rows, cols, norm, _, _, glu, *_ = map(int, spec.split(','))
-        use = 'gated' if glu else 'normed' if norm else 'plain'
-        if cols == 1: layouts[gpu, kernel, use] = workgroup, rows, int(cell.split('/')[0])
+        workgroup, rows, cols, norm, _, _, glu, _, width, *more = map(int, spec.split(','))
+        use = f"{'gated' if glu else 'normed' if norm else 'plain'},{rows}"
+        layout = Layout(rows, workgroup, sum(more[-1:]), width, int(cell.split('/')[0]))
+        if cols == 1: layouts[gpu, kernel, use] = layout
     return layouts
 
+def default_rows(gpu, use, n_rows):
+    """As pd_tuning_get in src/ops/tuning.c."""
+    rows, (enough, lanes) = 8 if use == 'plain' else 4, SMALLEST_SUBGROUP[gpu]
+    while use != 'gated' and rows > 2 and n_rows // rows * lanes < enough: rows //= 2
+    return rows
+
+def kernel_of(known, gpu, dtype, *uses):
+    """The first that is known of (GPU, kernel, use)."""
+    keys = ((gpu, kernel, use) for use in uses for kernel in (f'matvec_dot_{dtype}', f'matvec_{dtype}'))
+    return next(key for key in keys if key in known)
+
 def times_of(gpu, kernel, use, cell, layout, n_rows, n_cols):
-    """Seconds that a matrix takes where nothing but memory, instructions or latency holds it up. Lanes wait where a row
-    has no unit for all of them, and there may be too few rows for subgroups that fill the GPU."""
+    """Seconds that a matrix takes where nothing but memory, caches, instructions or latency holds it up. Lanes wait
+    where a row has no units for all of them, and there may be too few rows for subgroups that fill the GPU. x comes
+    from caches or shared memory: of the bytes under way only those of weights are memory's."""
     _, all_lanes, unit_lanes, mhz, gbs = GPUS[gpu]
-    workgroup, rows, lanes = layout
+    rows, lanes = layout.rows, layout.lanes
     dtype = kernel.split('_', 2)[2] if 'dot' in kernel else kernel.split('_', 1)[1]
-    units = n_cols / (32 if 'dot' in kernel else unit_of(dtype))
+    units, step = n_cols / (32 if 'dot' in kernel else unit_of(dtype)), lanes * layout.width
     slots, (loads, waves) = float(cell.split('/')[2]), map(int, cell.split('/')[3].split('x'))
     subgroups = min(n_rows / rows, waves * all_lanes / unit_lanes, math.inf if use == 'plain'
-                    else MOST_NORMED * workgroup / lanes)
-    size, weights = n_rows * n_cols * BITS[dtype] / 8, n_rows * n_cols * math.ceil(units / lanes) * lanes / units
-    return {'memory': size / (gbs * 1e9 * REACHED), 'latency': size * LATENCY / (subgroups * lanes * loads * LOAD),
-            'instructions': weights * slots / (min(all_lanes, subgroups * unit_lanes) * mhz * 1e6)}
+                    else MOST_NORMED * layout.workgroup / lanes)
+    size, weights = n_rows * n_cols * BITS[dtype] / 8, n_rows * n_cols * math.ceil(units / step) * step / units
+    rate, x = min(all_lanes, subgroups * unit_lanes) * mhz * 1e6, 4 / rows
+    loaded = loads * LOAD * (BITS[dtype] / (BITS[dtype] + 8 * x) if use == 'plain' else 1)
+    return {'memory': size / (gbs * 1e9 * REACHED), 'cache': weights * (BITS[dtype] / 8 + x) / (rate * CACHE),
+            'instructions': weights * slots / rate, 'latency': size * LATENCY / (subgroups * lanes * loaded)}
 
 def predict_step(table, layouts, gpu, dtype, shape):
-    """Seconds of a decode step, and those of each thing that could bind it. A matrix takes as long as the slowest."""
+    """Seconds of a decode step, and those of each thing that could bind it. A matrix takes as long as the slowest. Not
+    every type is compiled for as few rows at a time as the smallest matrices take: more rows stand for them."""
     parts = collections.Counter(dispatches=DISPATCH * 6 * shape[0])
     seconds = parts['dispatches']
     for use, n_rows, n_cols, n in matrices(*shape):
-        kernel = next(k for k in (f'matvec_dot_{dtype}', f'matvec_{dtype}') if (gpu, k, use) in table)
-        times = times_of(gpu, kernel, use, table[gpu, kernel, use], layouts[gpu, kernel, use], n_rows, n_cols)
+        rows = default_rows(gpu, use, n_rows)
+        key = kernel_of(table, gpu, dtype, *(f'{use},{more}' for more in (rows, 2 * rows, 4 * rows)))
+        times = times_of(gpu, key[1], use, table[key], layouts[key], n_rows, n_cols)
         parts.update({what: n * time for what, time in times.items()})
         seconds += n * max(times.values())
     return seconds, parts
 
 def predict(path, *vendors):
     table, layouts = read_table(path)[1], read_layouts(vendors)
-    columns = 'memory', 'instructions', 'latency', 'dispatches'
+    columns = 'memory', 'cache', 'instructions', 'latency', 'dispatches'
     print('Predictions, not measurements: a decode step at the start of a context, by instructions.txt and data')
     print(f'sheets ({REACHED:.0%} of the bandwidth, the highest clock, {LATENCY * 1e9:g} ns until a load is there,')
     print(f'{DISPATCH * 1e6:g} us between dispatches).')
@@ -456,9 +502,47 @@ def predict(path, *vendors):
             print(f'{gpu:8} {GPUS[gpu][0]:26} {1 / seconds:6.1f} tokens/s predicted  '
                   + ' '.join(f'{1000 * parts[c]:{len(c)}.2f}' for c in columns), ' ' + max(parts, key=parts.get))
 
+def read_cells(path):
+    """(GPU, kernel, use): a list of (Layout, cell). Of what `layouts` has written."""
+    found = collections.defaultdict(list)
+    for line in open(path):
+        gpu, kernel, use, *layout, cell = line.split()
+        found[gpu, kernel, use].append((Layout(*map(int, layout)), cell))
+    return found
+
+def best_of(gpu, kernel, use, known, sizes):
+    """The layout that is predicted to be best for matrices of one use and number of rows; and the default's time by
+    that of the best."""
+    times = {layout: sum(max(times_of(gpu, kernel, use, cell, layout, *size).values()) for size in sizes)
+             for layout, cell in known}
+    best = min(times, key=lambda layout: (float(f'{times[layout]:.3g}'), layout.subgroup > 0, layout.width))
+    usual = default_rows(gpu, use, sizes[0][0]), 1, 64 if re.match(r'a\d', gpu) else 0   # Adreno
+    default = next(layout for layout in times if (layout.rows, layout.width, layout.subgroup) == usual)
+    return best, times[default] / times[best]
+
+def best_layouts(driver, path):
+    """Where the default takes at most 1 % longer than the best layout, it is as good."""
+    known, sizes = read_cells(path), collections.defaultdict(list)
+    for shape in MODELS.values():
+        for use, n_rows, n_cols, _ in matrices(*shape): sizes[use, n_rows].append((n_rows, n_cols))
+    print(f'# Predictions, not measurements, from what {driver} makes of matvec (tools/pipelines --layouts): the best')
+    print('# layout (rows x workgroup x width / subgroup) for the matrices of Gemma 2 2B and Gemma 3 1B, by their use')
+    print('# and number of rows, and how much longer the default takes; - where it takes at most 1 % longer.')
+    print('gpu type', *(f'{use},{n_rows}' for use, n_rows in sizes))
+    gpus = [gpu for gpu in GPUS if any(key[0] == gpu for key in known)]
+    for gpu, dtype in ((gpu, dtype) for gpu in gpus for dtype in ('f16', 'q8_0', 'q4_0', 'q4_k', 'q6_k')):
+        row = []
+        for (use, n_rows), group in sizes.items():
+            key = kernel_of(known, gpu, dtype, use)
+            best, ratio = best_of(gpu, key[1], use, known[key], group)
+            row.append('-' if ratio < 1.01 else f'{best}:+{ratio - 1:.0%}')
+        print(gpu, dtype, *row)
+
 if __name__ == '__main__':
     command, *arguments = sys.argv[1:]
     if command == 'count': count(*arguments, sys.stdin)
+    elif command == 'layouts': layouts(*arguments, sys.stdin)
+    elif command == 'best-layouts': best_layouts(*arguments)
     elif command == 'compare': compare(*arguments)
     elif command == 'predict': predict(*arguments)
     else: sys.exit(__doc__)
