@@ -47,21 +47,51 @@ static uint32_t n_remembered(void)
 
 /* ---- the table and the file ---- */
 
+/* Few rows of a matrix are shared out among more subgroups, but not where something was measured. */
+static void test_few_rows(void)
+{
+    static const struct {
+        peridot_device_type type;
+        uint32_t min_subgroup_size, n_rows, plain, normed;
+    } cases[] = {{PERIDOT_DEVICE_DISCRETE, 32, 4096, 8, 4}, {PERIDOT_DEVICE_DISCRETE, 32, 4095, 4, 4},
+        {PERIDOT_DEVICE_DISCRETE, 32, 1152, 2, 2}, {PERIDOT_DEVICE_DISCRETE, 8, 2304, 2, 2},
+        {PERIDOT_DEVICE_DISCRETE, 8, 1, 2, 2}, {PERIDOT_DEVICE_DISCRETE, 64, 2304, 8, 4},
+        {PERIDOT_DEVICE_INTEGRATED, 8, 2048, 8, 4}, {PERIDOT_DEVICE_INTEGRATED, 8, 1152, 4, 4},
+        {PERIDOT_DEVICE_CPU, 8, 64, 4, 4}};
+    struct pd_tunings measured = {0};
+    peridot_device_info gpu;
+    enum pd_kernel_id id = PD_KERNEL_matvec_dot_q8_0;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        gpu = (peridot_device_info){.type = cases[i].type, .subgroup_size = 32,
+            .min_subgroup_size = cases[i].min_subgroup_size};
+        assert_int_equal(pd_tuning_get(&measured, &gpu, id, PD_USE_PLAIN, cases[i].n_rows).rows, cases[i].plain);
+        assert_int_equal(pd_tuning_get(NULL, &gpu, id, PD_USE_NORMED, cases[i].n_rows).rows, cases[i].normed);
+        assert_int_equal(pd_tuning_get(NULL, &gpu, id, PD_USE_GATED, cases[i].n_rows).rows, 4);
+    }
+    gpu.type = PERIDOT_DEVICE_DISCRETE;
+    measured.of[id][PD_USE_PLAIN] = pd_tuning_default(&gpu, id, PD_USE_PLAIN);
+    assert_int_equal(pd_tuning_get(&measured, &gpu, id, PD_USE_PLAIN, 1152).rows, 2);
+    measured.of[id][PD_USE_PLAIN].width = 2;
+    assert_int_equal(pd_tuning_get(&measured, &gpu, id, PD_USE_PLAIN, 1152).rows, 8);
+}
+
 static void test_default(void **state)
 {
     (void)state;
-    peridot_device_info gpu = {.type = PERIDOT_DEVICE_DISCRETE, .subgroup_size = 32}, cpu = gpu;
+    peridot_device_info gpu = {.type = PERIDOT_DEVICE_DISCRETE, .subgroup_size = 32, .min_subgroup_size = 32},
+        cpu = gpu;
     cpu.type = PERIDOT_DEVICE_CPU;
     cpu.subgroup_size = 8;
-    struct pd_tuning t = pd_tuning_get(NULL, &gpu, PD_KERNEL_matvec_q8_0, PD_USE_NORMED);
+    struct pd_tuning t = pd_tuning_get(NULL, &gpu, PD_KERNEL_matvec_q8_0, PD_USE_NORMED, 65536);
     assert_true(t.rows == 4 && t.workgroup == 256);
-    t = pd_tuning_get(NULL, &gpu, PD_KERNEL_matvec_q8_0, PD_USE_PLAIN);
+    t = pd_tuning_get(NULL, &gpu, PD_KERNEL_matvec_q8_0, PD_USE_PLAIN, 65536);
     assert_true(t.rows == 8 && t.workgroup == 64);
     assert_int_equal(t.subgroup, 0);
+    test_few_rows();
     peridot_device_info wide = {.type = PERIDOT_DEVICE_INTEGRATED, .subgroup_size = 128, .min_subgroup_size = 64};
-    t = pd_tuning_get(NULL, &wide, PD_KERNEL_matvec_q8_0, PD_USE_PLAIN);
+    t = pd_tuning_get(NULL, &wide, PD_KERNEL_matvec_q8_0, PD_USE_PLAIN, 65536);
     assert_true(t.subgroup == 64 && t.workgroup == 64);
-    t = pd_tuning_get(NULL, &cpu, PD_KERNEL_matvec_rows_q8_0, PD_USE_GATED);
+    t = pd_tuning_get(NULL, &cpu, PD_KERNEL_matvec_rows_q8_0, PD_USE_GATED, 65536);
     assert_true(t.rows == 8 && t.workgroup == 32);
     assert_true(t.width == 1);
     assert_false(pd_tuning_fits((struct pd_tuning){1, 32, 0, 1}, PD_KERNEL_matvec_q8_0, PD_USE_GATED));

@@ -108,13 +108,14 @@ struct matvec_mode {
 };
 
 /* Several tokens fill the registers: tunings are for one. */
-static struct pd_tuning matvec_tuning(const struct pd_recorder *r, enum pd_kernel_id id, uint32_t n_tokens,
-                                      struct matvec_mode mode)
+static struct pd_tuning matvec_tuning(const struct pd_recorder *r, enum pd_kernel_id id,
+                                      const struct pd_matvec_push *push, struct matvec_mode mode)
 {
     enum pd_use use = mode.glu ? PD_USE_GATED : mode.norm_vec4s ? PD_USE_NORMED : PD_USE_PLAIN;
     const peridot_device_info *d = pd_gpu_info(r->gpu);
-    struct pd_tuning tuning = pd_tuning_get(n_tokens == 1 ? r->variants.tunings : NULL, d, id, use);
-    if (n_tokens > 1) tuning.rows = MATVEC_ROWS;
+    const struct pd_tunings *tunings = push->n_tokens == 1 ? r->variants.tunings : NULL;
+    struct pd_tuning tuning = pd_tuning_get(tunings, d, id, use, push->n_rows);
+    if (push->n_tokens > 1) tuning.rows = MATVEC_ROWS;
     if (r->variants.batch_invariant) tuning.subgroup = pd_tuning_default(d, id, use).subgroup;   /* one order of sums */
     return tuning;
 }
@@ -134,7 +135,7 @@ static void matvec(struct pd_recorder *r, const struct pd_slice *slice, const st
     bool rows = v == PD_VARIANT_MATVEC_ROWS, cpu = pd_gpu_info(r->gpu)->type == PERIDOT_DEVICE_CPU;
     uint32_t cols = push->n_tokens == 1 ? 1 : rows ? MATVEC_LANE_COLS : MATVEC_COLS;
     enum pd_kernel_id id = pd_variant_kernel(v, (uint32_t)slice->dtype);
-    struct pd_tuning t = matvec_tuning(r, id, push->n_tokens, mode);
+    struct pd_tuning t = matvec_tuning(r, id, push, mode);
     uint32_t lanes = t.subgroup ? t.subgroup : subgroup_size(r);
     uint32_t at_once = (rows ? t.workgroup : t.workgroup / lanes) * (mode.glu ? t.rows / 2 : t.rows);
     uint32_t most = mode.norm_vec4s == 0 ? 65535 : cpu ? 4 * pd_n_processors() : 256;   /* each norms x for itself */

@@ -17,7 +17,8 @@ enum { MAX_WORKGROUP = 256, N_ROWS = 4, MAX_WIDTH = 2 };
 
 /* With a norm before the matrix each workgroup computes it for itself, so there are few and large ones, enough to fill
  * the device. Where there is none, eight rows at a time share the loads of x and, in matvec_dot, the work of packing
- * it; they spill on no GPU (tools/pipelines). In matvec_rows each lane has rows of its own: a workgroup is one
+ * it; they spill on no GPU (tools/pipelines). Both are what is predicted to be best on GPUs, or nearly
+ * (tests/reports/layouts.txt). In matvec_rows each lane has rows of its own: a workgroup is one
  * subgroup, or four that share a normed x. A CPU reads shared memory lane by lane, so that a lane takes eight rows at a
  * time rather than four. Adreno's core keeps twice as many subgroups of 64 lanes as of its usual 128. */
 static const struct {
@@ -70,11 +71,29 @@ bool pd_tuning_fits(struct pd_tuning tuning, enum pd_kernel_id id, enum pd_use u
     return pd_is_tuned(id) && (use != PD_USE_GATED || tuning.rows > 1) && (!is_rows(id) || tuning.width == 1);
 }
 
-struct pd_tuning pd_tuning_get(const struct pd_tunings *tunings, const peridot_device_info *device,
-                               enum pd_kernel_id id, enum pd_use use)
+static bool is_same(struct pd_tuning a, struct pd_tuning b)
 {
-    struct pd_tuning none = {0}, t = tunings ? tunings->of[id][use] : none;
-    return t.rows ? t : pd_tuning_default(device, id, use);
+    return a.rows == b.rows && a.workgroup == b.workgroup && a.subgroup == b.subgroup && a.width == b.width;
+}
+
+/* Eight rows at a time of 2304 are 288 subgroups, from whose loads an Arc A770 is predicted to get a third of its
+ * bandwidth (tests/reports/layouts.txt). Vulkan does not say how many subgroups a GPU can keep; discrete ones have
+ * faster memory and need more. A compiler may take the smallest ones. */
+static uint32_t fewer_rows(const peridot_device_info *device, uint32_t rows, uint32_t n_rows)
+{
+    uint32_t enough = device->type == PERIDOT_DEVICE_DISCRETE ? 16384 : 2048;   /* lanes */
+    if (device->type == PERIDOT_DEVICE_CPU) return rows;
+    while (rows > 2 && n_rows / rows * device->min_subgroup_size < enough) rows /= 2;
+    return rows;
+}
+
+struct pd_tuning pd_tuning_get(const struct pd_tunings *tunings, const peridot_device_info *device,
+                               enum pd_kernel_id id, enum pd_use use, uint32_t n_rows)
+{
+    struct pd_tuning usual = pd_tuning_default(device, id, use), t = tunings ? tunings->of[id][use] : usual;
+    if (t.rows && !is_same(t, usual)) return t;
+    if (use != PD_USE_GATED) usual.rows = fewer_rows(device, usual.rows, n_rows);
+    return usual;
 }
 
 struct pd_tunings pd_tunings_of(struct pd_tuning t)
@@ -115,11 +134,6 @@ static bool tuning_of(struct pd_tuning *out, const peridot_device_info *device, 
 {
     *out = pd_tuning_default(device, id, use);
     return at == 0 || pd_tuning_at(out, device, at - 1);
-}
-
-static bool is_same(struct pd_tuning a, struct pd_tuning b)
-{
-    return a.rows == b.rows && a.workgroup == b.workgroup && a.subgroup == b.subgroup && a.width == b.width;
 }
 
 static bool take(void *user, const struct pd_note *note)

@@ -23,15 +23,16 @@ struct pd_tunings {
 
 /* Whether it is of matvec, matvec_rows or matvec_dot. */
 bool pd_is_tuned(enum pd_kernel_id id);
-/* From the table. */
+/* From the table: for matrices of many rows. */
 struct pd_tuning pd_tuning_default(const peridot_device_info *device, enum pd_kernel_id id, enum pd_use use);
 /* The search's range: tuning i of it, false past the last. pd_tuning_fits: whether a kernel can have it in a use. */
 #define PD_MAX_TUNINGS 104   /* that there can be */
 bool pd_tuning_at(struct pd_tuning *out, const peridot_device_info *device, uint32_t i);
 bool pd_tuning_fits(struct pd_tuning tuning, enum pd_kernel_id id, enum pd_use use);
-/* What was measured, else the default. tunings may be NULL. */
+/* For a matrix of n_rows rows: what was measured, else the default, with fewer rows at a time where a GPU would have
+ * too few subgroups. tunings may be NULL. */
 struct pd_tuning pd_tuning_get(const struct pd_tunings *tunings, const peridot_device_info *device,
-                               enum pd_kernel_id id, enum pd_use use);
+                               enum pd_kernel_id id, enum pd_use use, uint32_t n_rows);
 /* One tuning for all kernels and uses that it fits. */
 struct pd_tunings pd_tunings_of(struct pd_tuning tuning);
 const char *pd_use_name(enum pd_use use);
