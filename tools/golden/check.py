@@ -39,6 +39,17 @@ def fp16_to_zero(t):
     return torch.where(h.to(t.dtype).abs() > t.abs(), (h.view(torch.int16) - 1).view(torch.float16), h)
 
 
+def q8_0_cache(t, mistake=1):
+    """Peridot's q8_0 cache (shaders/kv_write.glsl): in blocks of 32 elements of a head, or fewer at its end, the least bf16
+    of which no element is more than 127 times, and whole numbers. It is read as `mistake` times what was written."""
+    blocks = []
+    for block in t.float().split(32, -1):
+        least = (block.abs().amax(-1, keepdim=True).clamp(1e-30, 65504) / 127).view(torch.int32)
+        scale = ((least + 0xffff) & -0x10000).view(torch.float32)
+        blocks.append((block / scale).round().clamp(-127, 127) * scale * mistake)
+    return torch.cat(blocks, -1)
+
+
 def attention(module, query, key, value, mask, scaling, softcap=None, round_kv=None, float64=False, mask_first=False,
               modulo=False, seen=None, **_):
     """transformers' eager_attention_forward with one thing changed."""
@@ -80,6 +91,11 @@ class Case:
                 stack.enter_context(patched(sys.modules[type(m).__module__], "eager_attention_forward",
                                             lambda *a, **k: attention(*a, **k | changes)))
             return oracle.run(m, self.ids)
+
+
+def run_q8_0_cache(s, model, ids):
+    """-> hidden states"""
+    return Case(s, model, ids).run(round_kv=q8_0_cache)[1]
 
 
 def set_rope(kind, key, value):
@@ -260,6 +276,8 @@ def check_files(s, folder, base, wanted):
             continue
         stored = np.fromfile(folder / f"{what}.f32", "<f4").reshape(t.shape)
         assert np.array_equal(stored, t.numpy().astype("<f4")), f"{what}.f32 is not what transformers gives"
+    stored = np.fromfile(folder / "hidden-q8_0.f32", "<f4").reshape(hidden.shape)
+    assert np.array_equal(stored, run_q8_0_cache(s, base, ids).numpy().astype("<f4")), "hidden-q8_0.f32 differs"
     twin = None
     if s.form and s.gguf:
         twin = oracle.run(oracle.build(s, files.own_config(s), files.read_gguf(s, folder / "model.gguf")), ids)
@@ -307,6 +325,8 @@ def report(name, s, folder):
                       ("fp16 cache, rounded to zero", case.run(round_kv=fp16_to_zero)),
                       ("fp16 cache and matrix inputs", case.run(round_kv=torch.Tensor.half,
                                                                 model=inputs(lambda x: x.half().to(x.dtype)))),
+                      ("q8_0 cache", case.run(round_kv=q8_0_cache)),
+                      ("q8_0 cache, scales 2 % off", case.run(round_kv=lambda t: q8_0_cache(t, 1.02))),
                       ("8-bit matrix inputs", case.run(model=inputs(q8)))):
         print(f"  {what:<32} {rel(got[shown], want[shown]).max():8.1e} {rel(got[1], want[1]).max():8.1e}")
     print(f"  {'mistake':<32} {'least':>8} {'median':>8}   {('logits', 'hidden')[shown]}, last {LATE} rows")

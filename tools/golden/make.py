@@ -15,6 +15,7 @@ import sys
 import numpy as np
 import transformers
 
+import check
 import files
 import models
 import oracle
@@ -41,6 +42,8 @@ def make(name, s, folder):
     if logits is not None:
         logits.numpy().astype("<f4").tofile(folder / "logits.f32")
     hidden.numpy().astype("<f4").tofile(folder / "hidden.f32")
+    hidden = check.run_q8_0_cache(s, model, ids)
+    hidden.numpy().astype("<f4").tofile(folder / "hidden-q8_0.f32")
     for f in folder.iterdir():
         f.chmod(0o644)      # safetensors makes its files private
     size = sum(f.stat().st_size for f in folder.iterdir())
@@ -59,7 +62,6 @@ def main():
     transformers.logging.set_verbosity_error()
     for name in a.names or models.SHAPES:
         if a.check:
-            import check
             check.report(name, models.SHAPES[name], a.out / name)
         else:
             make(name, models.SHAPES[name], a.out / name)
