@@ -72,6 +72,27 @@ class Test(unittest.TestCase):
             sampling = peridot.Sampling(temperature=0, json_schema={"enum": ["yes", "no"]}, bias={5: -1.0})
             self.assertIn(json.loads(sequence.generate(self.ids, 24, sampling).read()), ["yes", "no"])
 
+    def test_draft(self):
+        with peridot.Model(stories) as other:
+            for draft, name in ("ngram", "ngram"), (other, stories):
+                for sampling, args in (greedy, ["--temp", 0]), (peridot.Sampling(seed=7), ["--seed", 7]):
+                    reply = self.model.generate("Once upon a time", 48, sampling, draft=draft)
+                    self.assertEqual(reply.read(), story(*args, "-n", 48, "--draft", name, "Once upon a time"))
+                    self.assertGreaterEqual(reply.stats.n_drafted, reply.stats.n_accepted)
+            session = peridot.Session(self.model, draft=other, draft_tokens=3, kv="q8_0")
+            sequence = session.sequence()
+            for begun in range(2):   # the second goes on after the first
+                reply = sequence.generate(self.ids if begun == 0 else [5], 16, greedy)
+                reply.read()
+                self.assertGreater(reply.stats.n_accepted, 8)
+            next(reply := sequence.generate([5], 64, greedy))
+        self.assertRaises(StopIteration, lambda: [next(reply) for _ in range(64)])   # its draft model has closed
+        self.assertRaisesRegex(ValueError, "is closed", sequence.generate, [5], 4, greedy)
+        session.close()
+        with peridot.Model(golden / "gemma2-q8_0/model.gguf") as other:
+            self.assertRaisesRegex(peridot.Error, "draft", peridot.Session, self.model, draft=other)
+        self.assertRaisesRegex(ValueError, "not nothing", peridot.Session, self.model, draft="nothing")
+
     def test_together(self):
         prompts = ["Once upon a time", "The little fox", "A king"]
         with peridot.Session(self.model, n_sequences=3, ctx=128) as session:

@@ -24,7 +24,7 @@ import types
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence as Items
-from typing import Any, NamedTuple, Optional, TypeVar, Union
+from typing import Any, Literal, NamedTuple, Optional, TypeVar, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +39,8 @@ __all__ = ["ArgumentError", "Bench", "Cancelled", "Chat", "DeviceError", "Device
 Floats = npt.NDArray[np.float32]
 Ids = Union[Items[int], npt.NDArray[np.integer[Any]]]
 Progress = Callable[[int, int], object]
+Draft = Union["Model", Literal["ngram"], None]
+_DRAFT_AUTO = 0xffffffff   # PERIDOT_DRAFT_AUTO
 _T = TypeVar("_T")
 
 
@@ -260,13 +262,14 @@ class Model(_Handle):
         """True for tokens that end a text or a turn."""
         return bool(lib.peridot_is_stop(self._p, token))
 
-    def chat(self, **params: Any) -> Chat:
-        """A conversation in a session of its own: Chat(session, ...)."""
-        return Chat(Session(self), **params)
+    def chat(self, *, draft: Draft = None, **params: Any) -> Chat:
+        """A conversation in a session of its own: Chat(session, ...). draft: as of Session."""
+        return Chat(Session(self, draft=draft), **params)
 
-    def generate(self, prompt: str, n: int = 256, sampling: Sampling = Sampling()) -> Generation:
-        """What the model adds to a plain text, in a session of its own: Sequence.generate."""
-        return Session(self).sequence().generate(self.encode(prompt, bos=True), n, sampling)
+    def generate(self, prompt: str, n: int = 256, sampling: Sampling = Sampling(), *,
+                 draft: Draft = None) -> Generation:
+        """What the model adds to a plain text, in a session of its own: Sequence.generate. draft: as of Session."""
+        return Session(self, draft=draft).sequence().generate(self.encode(prompt, bos=True), n, sampling)
 
     def embed(self, texts: Items[str], *, pool: str = "mean", normalise: bool = True) -> Floats:
         """A vector [d_model] for each text, pooled from the states after the final norm, bos included: their "mean", or
@@ -320,19 +323,33 @@ class Session(_Handle):
 
     ctx: positions of a sequence; 0: the model's, or what memory allows up to 8192. chunk: tokens of one submit.
     kv: type of the cache's numbers, "f16", "f32" or "q8_0". n_sequences: at once, up to 64. n_positions: of all
-    together."""
+    together. draft: generations write the same text faster, where tokens that are likely to come are guessed by this
+    smaller model with the same vocabulary, or looked up in the text ("ngram"), and evaluated several at a time.
+    draft_tokens: guesses at a time, up to 31; 0: as many as suit the device."""
 
     def __init__(self, model: Model, *, ctx: int = 0, chunk: int = 0, kv: str = "f16", n_sequences: int = 1,
-                 n_positions: int = 0) -> None:
+                 n_positions: int = 0, draft: Draft = None, draft_tokens: int = 0) -> None:
+        if isinstance(draft, str) and draft != "ngram":
+            raise ValueError(f'draft is a Model, "ngram" or None, not {draft}')
+        if isinstance(draft, Model):
+            check(lib.peridot_draft_check(draft._p, model._p))
+        self._n_draft = 0 if draft is None else draft_tokens or _DRAFT_AUTO
         params = ffi.new("peridot_session_params *", {
             "size": ffi.sizeof("peridot_session_params"), "ctx": ctx, "chunk": chunk, "n_sequences": n_sequences,
-            "n_positions": n_positions, "kv_type": ["f16", "f32", "q8_0"].index(kv)})
+            "n_positions": n_positions, "kv_type": ["f16", "f32", "q8_0"].index(kv), "n_draft": self._n_draft})
         out = ffi.new("peridot_session **")
         check(lib.peridot_session_create(out, model._p, params))
         super().__init__(out[0], lib.peridot_session_free, model)
         self.model = model
         self.ctx = int(lib.peridot_session_ctx(out[0]))
         self.chunk = int(lib.peridot_session_chunk(out[0]))
+        self._draft = Session(draft, ctx=min(self.ctx, draft.info.ctx_max), kv=kv, n_sequences=n_sequences,
+                              n_positions=n_positions) if isinstance(draft, Model) else None
+
+    def close(self) -> None:
+        super().close()
+        if self._draft is not None:
+            self._draft.close()
 
     def cancel(self) -> None:
         """Ends the call that is at work on the session, from any thread: it raises Cancelled."""
@@ -374,6 +391,12 @@ class Sequence(_Handle):
         super().__init__(pointer, lib.peridot_sequence_free, session)
         self.session = session
         self._borrowed: list[Any] = []   # what the library keeps of the present sampling
+        self._draft: Optional[Sequence] = None   # of the draft model, since the first generation
+
+    def close(self) -> None:
+        super().close()
+        if self._draft is not None:
+            self._draft.close()
 
     @property
     def pos(self) -> int:
@@ -497,10 +520,16 @@ class Generation(_Handle, Iterator[str]):
         user = ffi.new_handle(_Calls(progress=progress or _nothing, text=take))
         params = ffi.new("peridot_request_params *", {
             "size": ffi.sizeof("peridot_request_params"), "prompt": _pointer(prompt), "n_prompt": len(prompt),
-            "n_max": n, "text": _on_text, "progress": _on_progress, "user": user})
+            "n_max": n, "text": _on_text, "progress": _on_progress, "user": user,
+            "n_draft": sequence.session._n_draft})
+        if sequence.session._draft is not None:
+            sequence._draft = sequence._draft or sequence.session._draft.sequence()
+            params.draft = sequence._draft._p
         out = ffi.new("peridot_request **")
         check(lib.peridot_request_create(out, sequence._p, params))
-        super().__init__(out[0], lib.peridot_request_free, sequence, user)
+        super().__init__(out[0], lib.peridot_request_free, sequence, user, sequence._draft)
+        if sequence._draft is not None:
+            sequence._draft._children.add(self)
         self._session = sequence.session
         self._status, self._stats = ffi.new("peridot_status *"), ffi.new("peridot_stats *")
         self._stats.size = ffi.sizeof("peridot_stats")
