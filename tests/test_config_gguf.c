@@ -1,0 +1,278 @@
+/* What GGUF metadata of each model mean, and every refusal by name. Files are made here, without weights. */
+#include "config_fixture.h"
+
+#include "format/gguf_write.h"
+
+/* A key of a file: a count, a number (`real`), a string or an array of booleans. */
+struct key {
+    const char *name;
+    uint32_t count;
+    float real;
+    const char *text;
+    const char *flags;      /* "101": an array of booleans */
+    uint32_t counts[6];     /* with n_counts: an array of counts */
+    uint32_t n_counts;
+};
+
+static void add_key(struct pd_gguf_writer *w, const char *architecture, const struct key *k)
+{
+    char name[128];
+    uint8_t flags[64] = {0};
+    snprintf(name, sizeof name, "%s.%s", architecture, k->name);
+    for (size_t i = 0; k->flags && k->flags[i]; i++) flags[i] = k->flags[i] == '1';
+    if (k->text) pd_gguf_writer_add_string(w, name, k->text);
+    else if (k->flags) pd_gguf_writer_add_array(w, name, PD_META_BOOL, strlen(k->flags), flags);
+    else if (k->n_counts) pd_gguf_writer_add_array(w, name, PD_META_UINT32, k->n_counts, k->counts);
+    else if (k->real != 0) pd_gguf_writer_add_f32(w, name, k->real);
+    else pd_gguf_writer_add_u32(w, name, k->count);
+}
+
+/* The keys that every file has, and others, which may replace them. */
+static peridot_status read_gguf(struct pd_config *out, const char *architecture, const struct key *keys, size_t n)
+{
+    static const struct key common[] = {{"block_count", .count = 6}, {"embedding_length", .count = 2304},
+        {"feed_forward_length", .count = 64},
+        {"attention.head_count", .count = 8}, {"attention.head_count_kv", .count = 4},
+        {"context_length", .count = 8192},
+        {"attention.layer_norm_rms_epsilon", .real = 1e-6f}, {"attention.sliding_window", .count = 1024}};
+    struct pd_gguf_writer *w;
+    struct pd_checkpoint *c;
+    EXPECT_OK(pd_gguf_writer_open(&w, in_folder("m.gguf")));
+    pd_gguf_writer_add_string(w, "general.architecture", architecture);
+    for (size_t i = 0; i < PD_COUNT(common); i++) {
+        bool replaced = false;
+        for (size_t j = 0; j < n; j++) replaced = replaced || strcmp(keys[j].name, common[i].name) == 0;
+        if (!replaced) add_key(w, architecture, &common[i]);
+    }
+    for (size_t i = 0; i < n; i++)
+        if (keys[i].count != UINT32_MAX) add_key(w, architecture, &keys[i]);   /* that one only leaves a key out */
+    EXPECT_OK(pd_gguf_writer_begin(w));
+    EXPECT_OK(pd_gguf_writer_commit(w));
+    EXPECT_OK(pd_checkpoint_open(&c, in_folder("m.gguf"), true));
+    peridot_status status = pd_config_read(out, c);
+    pd_checkpoint_close(c);
+    return status;
+}
+
+#define GGUF_CONFIG(out, architecture, ...) \
+    EXPECT_OK(read_gguf(out, architecture, (const struct key[]){__VA_ARGS__}, \
+                        sizeof((const struct key[]){__VA_ARGS__}) / sizeof(struct key)))
+
+/* Files do not carry the divisor: it is head_dim, but d_model / heads in the 27Bs, which their depth gives away. */
+static void test_gguf_divisors(void **state)
+{
+    (void)state;
+    static const struct { const char *architecture; uint32_t layers, d_model, heads, head_dim;
+                          double divisor; } rows[] = {
+        {"gemma2", 46, 4608, 32, 128, 144}, {"gemma2", 42, 3584, 16, 256, 256}, {"gemma2", 26, 2304, 8, 256, 256},
+        {"gemma3", 62, 5376, 32, 128, 168}, {"gemma3", 46, 4608, 32, 128, 128}, {"gemma2", 62, 5376, 32, 128, 128},
+        {"gemma3", 48, 3840, 16, 256, 256}, {"gemma", 28, 3072, 16, 256, 256}, {"llama", 46, 4608, 32, 128, 128},
+    };
+    for (size_t i = 0; i < PD_COUNT(rows); i++) {
+        struct pd_config c;
+        GGUF_CONFIG(&c, rows[i].architecture, {"block_count", .count = rows[i].layers},
+                    {"embedding_length", .count = rows[i].d_model},
+                    {"attention.head_count", .count = rows[i].heads},
+                    {"attention.key_length", .count = rows[i].head_dim});
+        close_to(1 / ((double)c.layers[0].query_scale * (double)c.layers[0].query_scale), rows[i].divisor);
+        pd_config_free(&c);
+    }
+}
+
+static void expect_windows(const struct pd_config *c, const char *locals)
+{
+    for (uint32_t i = 0; i < c->n_layers; i++)
+        if (c->layers[i].window != (locals[i] == '1' ? pd_layers_largest(c).window : 0))
+            fail_msg("layer %u has window %u", i, c->layers[i].window);
+}
+
+static void test_gguf_gemma(void **state)
+{
+    (void)state;
+    struct pd_config c;
+    GGUF_CONFIG(&c, "gemma3", {"rope.scaling.type", .text = "linear"}, {"rope.scaling.factor", .real = 8},
+                {"attention.key_length", .count = 256});
+    expect_shape(&c, (const uint32_t[]){6, 2304, 64, 8, 4, 256, 1024, 8192});
+    close_to(frequencies(&c, 0)[64], 1e-3 / 8);
+    close_to(frequencies(&c, 1)[64], 1e-2);
+    assert_true(!c.norm_plus_one && !c.rope_interleaved && c.tied && c.attn_softcap == 0);
+    expect_windows(&c, "111110");
+    pd_config_free(&c);
+    GGUF_CONFIG(&c, "gemma3", {"rope.freq_base", .real = 5e5f}, {"rope.freq_base_swa", .real = 2e4f},
+                {"attention.sliding_window_pattern", .count = 3});
+    close_to(c.ropes[PD_ROPE_GLOBAL].base, 5e5);
+    close_to(c.ropes[PD_ROPE_GLOBAL].divisor, 1);
+    close_to(c.ropes[PD_ROPE_LOCAL].base, 2e4);
+    assert_int_equal(c.layers[0].head_dim, 288);   /* without its key, d_model / heads */
+    expect_windows(&c, "110110");
+    pd_config_free(&c);
+    GGUF_CONFIG(&c, "gemma3", {"attention.sliding_window_pattern", .flags = "011101"});
+    expect_windows(&c, "011101");
+    pd_config_free(&c);
+    GGUF_CONFIG(&c, "gemma2", {"attention.sliding_window", .count = UINT32_MAX},
+                {"attn_logit_softcapping", .real = 20});
+    /* the defaults of files that lack them */
+    assert_true(c.layers[0].window == 4096 && c.attn_softcap == 20 && c.final_softcap == 30);
+    expect_windows(&c, "101010");
+    pd_config_free(&c);
+    GGUF_CONFIG(&c, "gemma", {"attention.head_count_kv", .count = 1});
+    assert_true(c.layers[0].window == 0 && c.final_softcap == 0);
+    expect_windows(&c, "000000");
+    pd_config_free(&c);
+}
+
+static void test_gguf_llama(void **state)
+{
+    (void)state;
+    struct pd_config c;
+    GGUF_CONFIG(&c, "llama", {"attention.head_count_kv", .count = UINT32_MAX}, {"rope.freq_base", .real = 5e5f},
+                {"rope.dimension_count", .count = 288});
+    assert_true(c.rope_interleaved && c.layers[0].n_kv_heads == 8 && c.embed_scale == 1);
+    close_to(c.ropes[0].base, 5e5);
+    pd_config_free(&c);
+    GGUF_CONFIG(&c, "llama", {"rope.scaling.type", .text = "linear"}, {"rope.scaling.factor", .real = 4});
+    close_to(frequencies(&c, 0)[0], 0.25);
+    pd_config_free(&c);
+    GGUF_CONFIG(&c, "llama", {"rope.scaling.type", .text = "none"}, {"rope.scaling.factor", .real = 4});
+    close_to(frequencies(&c, 0)[0], 1);
+    pd_config_free(&c);
+    /* one count a layer, all the same */
+    GGUF_CONFIG(&c, "llama", {"feed_forward_length", .counts = {64, 64, 64, 64, 64, 64}, .n_counts = 6});
+    assert_int_equal(c.layers[0].ffn_dim, 64);
+    pd_config_free(&c);
+}
+
+/* Numbers that differ from layer to layer. */
+static void test_gguf_layers(void **state)
+{
+    (void)state;
+    struct pd_config c;
+    GGUF_CONFIG(&c, "gemma3", {"feed_forward_length", .counts = {64, 64, 96, 64, 64, 32}, .n_counts = 6},
+                {"attention.head_count_kv", .counts = {4, 4, 4, 4, 4, 1}, .n_counts = 6},
+                {"attention.key_length", .counts = {64, 64, 64, 64, 64, 128}, .n_counts = 6},
+                {"attention.value_length", .counts = {64, 64, 64, 64, 64, 128}, .n_counts = 6},
+                {"attention.sliding_window", .counts = {8, 8, 8, 16, 8, 8}, .n_counts = 6});
+    assert_true(c.layers[0].ffn_dim == 64 && c.layers[2].ffn_dim == 96 && c.layers[5].ffn_dim == 32);
+    assert_true(c.layers[4].n_kv_heads == 4 && c.layers[5].n_kv_heads == 1);
+    assert_true(c.layers[0].window == 8 && c.layers[3].window == 16 && c.layers[5].window == 0);
+    assert_true(c.layers[0].head_dim == 64 && c.layers[5].head_dim == 128);
+    close_to((double)c.layers[0].query_scale, 1.0 / 8);
+    close_to((double)c.layers[5].query_scale, 1 / sqrt(128));
+    assert_true(c.n_kinds == 3 && c.kinds[1] == 3 && c.kinds[2] == 5 && c.layers[4].kind == 0 && c.layers[5].kind == 2);
+    assert_true(c.n_rope_tables == 2 && c.layers[3].rope == c.layers[0].rope);
+    close_to(frequencies(&c, 0)[32], 1e-3);
+    close_to(frequencies(&c, 1)[16], 1e-2);
+    pd_config_free(&c);
+}
+
+static void test_gguf_refusals(void **state)
+{
+    (void)state;
+    static const struct { struct key key; const char *a, *b; peridot_status status; } rows[] = {
+        {{"rope.scaling.type", .text = "yarn"}, "rope.scaling.type", "yarn", PERIDOT_ERROR_UNSUPPORTED},
+        {{"expert_count", .count = 8}, "gemma3.expert_count is 8", "only 0", PERIDOT_ERROR_UNSUPPORTED},
+        {{"rope.dimension_count", .count = 72}, "gemma3.rope.dimension_count: 72 of 288", "rotated",
+         PERIDOT_ERROR_UNSUPPORTED},
+        {{"attention.value_length", .count = 128}, "gemma3.attention.value_length", "128 of 288",
+         PERIDOT_ERROR_UNSUPPORTED},
+        {{"attention.head_count_kv", .counts = {4, 2}, .n_counts = 2}, "attention.head_count_kv has 2 entries",
+         "6 layers", PERIDOT_ERROR_FORMAT},
+        {{"block_count", .count = UINT32_MAX}, "block_count", "missing", PERIDOT_ERROR_FORMAT},
+        {{"embedding_length", .real = 2.5f}, "embedding_length", "count", PERIDOT_ERROR_FORMAT},
+        {{"attention.layer_norm_rms_epsilon", .count = UINT32_MAX}, "layer_norm_rms_epsilon", "missing",
+         PERIDOT_ERROR_FORMAT},
+        {{"attention.layer_norm_rms_epsilon", .text = "small"}, "layer_norm_rms_epsilon", "number",
+         PERIDOT_ERROR_FORMAT},
+        {{"attention.shared_kv_layers", .count = 6}, "6 of 6 layers", "share", PERIDOT_ERROR_FORMAT},
+        {{"attention.shared_kv_layers", .count = 1}, "layer 5 has no keys", "first 5 layers", PERIDOT_ERROR_FORMAT},
+        {{"attention.sliding_window_pattern", .flags = "101"}, "3 entries", "6 layers", PERIDOT_ERROR_FORMAT},
+        {{"attention.sliding_window", .count = UINT32_MAX}, "attention.sliding_window", "missing",
+         PERIDOT_ERROR_FORMAT},
+        {{"attention.head_count", .count = 9}, "9 query heads", "4 kv heads", PERIDOT_ERROR_FORMAT},
+        {{"attention.key_length", .count = 6}, "gemma3.attention.key_length is 6", "multiple of 4",
+         PERIDOT_ERROR_UNSUPPORTED},
+    };
+    struct pd_config c;
+    for (size_t i = 0; i < PD_COUNT(rows); i++)
+        EXPECT_FAILURE(read_gguf(&c, "gemma3", &rows[i].key, 1), rows[i].status, rows[i].a, rows[i].b, "m.gguf");
+    EXPECT_FAILURE(read_gguf(&c, "qwen3", NULL, 0), PERIDOT_ERROR_UNSUPPORTED, "qwen3", "llama");
+}
+
+/* The same in GGUF metadata, as far as it has such keys. */
+static void test_gguf_mutations(void **state)
+{
+    (void)state;
+    static const struct { const char *architecture; struct key key; const char *a, *b; } rows[] = {
+        {"gemma3", {"attn_logit_softcapping", .real = 50}, "gemma3.attn_logit_softcapping is 50", "no such softcap"},
+        {"gemma", {"final_logit_softcapping", .real = 30}, "gemma.final_logit_softcapping is 30", "no such softcap"},
+        {"llama", {"final_logit_softcapping", .real = 30}, "llama.final_logit_softcapping is 30", "no such softcap"},
+        {"gemma2", {"attn_logit_softcapping", .real = -50}, "gemma2.attn_logit_softcapping is -50", "not between"},
+        {"gemma2", {"final_logit_softcapping", .real = NAN}, "gemma2.final_logit_softcapping is", "not between"},
+        {"gemma2", {"attn_logit_softcapping", .text = "50"}, "gemma2.attn_logit_softcapping", "not a number"},
+        {"gemma2", {"attention.sliding_window", .count = 0}, "gemma2.attention.sliding_window is 0", "layer 0"},
+        {"gemma3", {"attention.sliding_window", .real = 512}, "gemma3.attention.sliding_window", "not a count"},
+        {"gemma3", {"attention.sliding_window", .count = 3000000000}, "sliding_window is 3000000000", "not between"},
+        {"gemma3", {"attention.sliding_window_pattern", .count = 0}, "sliding_window_pattern is 0", "not between"},
+        {"gemma3", {"attention.sliding_window_pattern", .text = "6"}, "sliding_window_pattern", "not a count"},
+        {"gemma3", {"attention.sliding_window_pattern", .counts = {1, 1, 1, 1, 1, 0}, .n_counts = 6},
+         "sliding_window_pattern", "booleans"},
+        {"llama", {"rope.scaling.type", .text = "linear"}, "llama.rope.scaling.factor", "missing"},
+        {"llama", {"rope.scaling.type", .text = ""}, "llama.rope.scaling.type is \"\"", "linear"},
+        {"llama", {"rope.scaling.type", .count = 1}, "llama.rope.scaling.type", "not a string"},
+        {"llama", {"rope.scaling.factor", .count = 0}, "llama.rope.scaling.factor is 0", "not between"},
+        {"gemma3", {"rope.scaling.factor", .real = -8}, "gemma3.rope.scaling.factor is -8", "not between"},
+        {"gemma3", {"rope.scaling.factor", .real = 1e30f}, "gemma3.rope.scaling.factor is 1.00", "not between"},
+        {"gemma3", {"rope.scaling.factor", .text = "8"}, "gemma3.rope.scaling.factor", "not a number"},
+        {"llama", {"rope.scaling.attn_factor", .real = 2}, "llama.rope.scaling.attn_factor is 2", "only 1"},
+        {"llama", {"rope.scale_linear", .real = 0.5f}, "llama.rope.scale_linear is 0.5", "only 1"},
+        {"llama", {"rope.freq_base", .count = 0}, "llama.rope.freq_base is 0", "not between"},
+        {"llama", {"rope.freq_base", .real = INFINITY}, "llama.rope.freq_base is inf", "not between"},
+        {"gemma3", {"rope.freq_base_swa", .real = -1}, "gemma3.rope.freq_base_swa is -1", "not between"},
+        {"llama", {"attention.layer_norm_rms_epsilon", .count = 0}, "layer_norm_rms_epsilon is 0", "not between"},
+        {"llama", {"attention.layer_norm_rms_epsilon", .real = -1e-6f}, "layer_norm_rms_epsilon is -", "not between"},
+        {"llama", {"attention.layer_norm_rms_epsilon", .real = NAN}, "layer_norm_rms_epsilon is", "not between"},
+        {"llama", {"attention.scale", .count = 0}, "llama.attention.scale is 0", "not between"},
+        {"llama", {"attention.scale", .real = NAN}, "llama.attention.scale is", "not between"},
+        {"llama", {"attention.head_count_kv", .count = 3}, "llama.attention.head_count_kv", "8 query heads"},
+        {"llama", {"attention.head_count_kv", .count = 0}, "llama.attention.head_count_kv is 0", "not between"},
+        {"llama", {"attention.head_count", .count = 0}, "llama.attention.head_count is 0", "not between"},
+        {"llama", {"attention.head_count", .count = 20}, "llama.attention.key_length is missing", "20 heads"},
+        {"llama", {"attention.head_count", .text = "8"}, "llama.attention.head_count", "not a count"},
+        {"llama", {"attention.key_length", .count = 63}, "llama.attention.key_length is 63", "multiple of 4"},
+        {"llama", {"attention.key_length", .count = 4096}, "llama.attention.key_length is 4096", "not between"},
+        {"llama", {"rope.dimension_count", .text = "all"}, "llama.rope.dimension_count", "not a count"},
+        {"llama", {"block_count", .count = 0}, "llama.block_count is 0", "not between"},
+        {"llama", {"block_count", .count = 3000000000}, "llama.block_count is 3000000000", "not between"},
+        {"llama", {"block_count", .counts = {6, 6}, .n_counts = 2}, "llama.block_count", "not a count"},
+        {"llama", {"embedding_length", .count = 0}, "llama.embedding_length is 0", "not between"},
+        {"llama", {"embedding_length", .count = 2306}, "llama.embedding_length is 2306", "multiple of 4"},
+        {"llama", {"feed_forward_length", .count = 0}, "llama.feed_forward_length is 0", "not between"},
+        {"llama", {"context_length", .count = 0}, "llama.context_length is 0", "not between"},
+        {"llama", {"vocab_size", .count = 0}, "llama.vocab_size is 0", "not between"},
+        {"llama", {"vocab_size", .real = 2.5f}, "llama.vocab_size", "not a count"},
+        {"llama", {"logit_scale", .real = 2}, "llama.logit_scale is 2", "only 1"},
+        {"gemma3", {"attention.causal", .text = "no"}, "gemma3.attention.causal", "not true"},
+        {"gemma3", {"hidden_activation", .text = "gelu"}, "gemma3.hidden_activation", "\"gelu\""},
+        {"llama", {"hidden_activation", .count = 1}, "llama.hidden_activation", "activation"},
+    };
+    struct pd_config c;
+    for (size_t i = 0; i < PD_COUNT(rows); i++) {
+        peridot_status status = read_gguf(&c, rows[i].architecture, &rows[i].key, 1);
+        if (status == PERIDOT_OK) fail_msg("%s.%s is taken", rows[i].architecture, rows[i].key.name);
+        assert_true(status == PERIDOT_ERROR_FORMAT || status == PERIDOT_ERROR_UNSUPPORTED);
+        expect_sentence((const char *const[]){"m.gguf: ", rows[i].a, rows[i].b, NULL});
+    }
+    GGUF_CONFIG(&c, "gemma3", {"attn_logit_softcapping", .count = 0}, {"final_logit_softcapping", .real = 20},
+                {"hidden_activation", .text = "gelu_pytorch_tanh"}, {"expert_count", .count = 0});
+    assert_true(c.attn_softcap == 0 && c.final_softcap == 20);
+    pd_config_free(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gguf_divisors), cmocka_unit_test(test_gguf_gemma), cmocka_unit_test(test_gguf_llama),
+        cmocka_unit_test(test_gguf_layers), cmocka_unit_test(test_gguf_refusals), cmocka_unit_test(test_gguf_mutations),
+    };
+    return cmocka_run_group_tests_name("config of GGUF", tests, make_folder, remove_folder);
+}

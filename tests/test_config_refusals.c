@@ -1,0 +1,369 @@
+/* What a config.json may not say: every refusal by name. */
+#include "config_fixture.h"
+
+static void test_json_refusals(void **state)
+{
+    (void)state;
+    static const struct { const char *rest, *a, *b; peridot_status status; } rows[] = {
+        {"\"model_type\": \"qwen2\"", "qwen2", "model_type", PERIDOT_ERROR_UNSUPPORTED},
+        {"\"hidden_size\": 64", "model_type", "missing", PERIDOT_ERROR_FORMAT},
+        {"\"model_type\": \"llama\", \"attention_bias\": true", "attention_bias", "true", PERIDOT_ERROR_UNSUPPORTED},
+        {"\"model_type\": \"llama\", \"mlp_bias\": true", "mlp_bias", "true", PERIDOT_ERROR_UNSUPPORTED},
+        {"\"model_type\": \"gemma3_text\", \"use_bidirectional_attention\": true", "use_bidirectional_attention",
+         "true", PERIDOT_ERROR_UNSUPPORTED},
+        {"\"model_type\": \"llama\", \"hidden_act\": \"relu\"", "relu", "activation", PERIDOT_ERROR_UNSUPPORTED},
+        {"\"model_type\": \"gemma2\", \"hidden_activation\": \"silu\"", "silu", "activation",
+         PERIDOT_ERROR_UNSUPPORTED},
+        {"\"model_type\": \"llama\", \"rope_scaling\": {\"type\": \"dynamic\", \"factor\": 2.0}", "dynamic", "RoPE",
+         PERIDOT_ERROR_UNSUPPORTED},
+        {"\"model_type\": \"llama\", \"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 2.0}", "yarn", "RoPE",
+         PERIDOT_ERROR_UNSUPPORTED},
+        {"\"model_type\": \"llama\", \"rope_parameters\": {\"rope_type\": \"longrope\"}", "longrope", "RoPE",
+         PERIDOT_ERROR_UNSUPPORTED},
+        {"\"model_type\": \"gemma2\", \"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 8.0}", "llama3", "RoPE",
+         PERIDOT_ERROR_UNSUPPORTED},
+        {"\"model_type\": \"llama\", \"partial_rotary_factor\": 0.5", "partial_rotary_factor", "0.5",
+         PERIDOT_ERROR_UNSUPPORTED},
+        {"\"model_type\": \"llama\", \"rope_parameters\": {\"rope_type\": \"default\", \"partial_rotary_factor\": "
+         "0.25}", "partial_rotary_factor", "0.25",
+         PERIDOT_ERROR_UNSUPPORTED},
+        {"\"model_type\": \"gemma3_text\", \"rope_parameters\": {\"full_attention\": {\"rope_type\": \"default\", "
+         "\"partial_rotary_factor\": 0.25}}",
+         "partial_rotary_factor", "0.25", PERIDOT_ERROR_UNSUPPORTED},
+        {"\"model_type\": \"gemma3_text\", \"num_hidden_layers\": 1, \"layer_types\": [\"chunked_attention\"]",
+         "chunked_attention", "layer_types[0]",
+         PERIDOT_ERROR_UNSUPPORTED},
+        {"\"model_type\": \"gemma3_text\", \"num_hidden_layers\": 2, \"layer_types\": [\"full_attention\"]",
+         "1 entries", "2 layers", PERIDOT_ERROR_FORMAT},
+        {"\"model_type\": \"llama\", \"num_hidden_layers\": 3, \"intermediate_size\": [64, 64]",
+         "intermediate_size has 2 entries",
+            "3 layers", PERIDOT_ERROR_FORMAT},
+        {"\"model_type\": \"llama\", \"head_dim\": 64, \"num_attention_heads\": 6, \"num_key_value_heads\": 4",
+         "6 query heads", "4 kv heads", PERIDOT_ERROR_FORMAT},
+        {"\"model_type\": \"llama\", \"hidden_size\": \"64\"", "hidden_size", "count", PERIDOT_ERROR_FORMAT},
+        {"\"model_type\": \"llama\", \"rms_norm_eps\": [1]", "rms_norm_eps", "number", PERIDOT_ERROR_FORMAT},
+        {"\"model_type\": \"llama\", \"num_hidden_layers\": 0", "num_hidden_layers is 0", "1024", PERIDOT_ERROR_FORMAT},
+        {"\"model_type\": \"llama\", \"rope_theta\": 0", "rope_theta", "0", PERIDOT_ERROR_FORMAT},
+        {"\"model_type\": \"gemma2\", \"query_pre_attn_scalar\": 0", "query_pre_attn_scalar is 0", "not between",
+         PERIDOT_ERROR_FORMAT},
+        {"\"model_type\": \"llama\", \"rope_scaling\": {\"rope_type\": \"llama3\", \"low_freq_factor\": 4.0}",
+         "rope_scaling.factor",
+            "missing", PERIDOT_ERROR_FORMAT},
+    };
+    for (size_t i = 0; i < PD_COUNT(rows); i++) {
+        char json[512];
+        snprintf(json, sizeof json, "{%s}", rows[i].rest);
+        refuse_json(rows[i].status, json, rows[i].a, rows[i].b);
+    }
+}
+
+/* Files that say what is not so, or what Peridot does not do: a config that is fine but for one key. */
+struct mutation {
+    const char *change;      /* members, after those that every file has */
+    const char *a, *b;       /* what the sentence says, beside the file's name */
+};
+
+static void refuse_mutations(const char *base, const struct mutation *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        char json[1024];
+        struct pd_config c;
+        snprintf(json, sizeof json, "{%s, %s}", base, rows[i].change);
+        peridot_status status = read_json(&c, json);
+        if (status == PERIDOT_OK) fail_msg("%s is taken", rows[i].change);
+        assert_true(status == PERIDOT_ERROR_FORMAT || status == PERIDOT_ERROR_UNSUPPORTED);
+        expect_sentence((const char *const[]){"config.json: ", rows[i].a, rows[i].b, NULL});
+    }
+}
+
+#define REFUSE_MUTATIONS(base, rows) refuse_mutations(base, rows, PD_COUNT(rows))
+
+static void accept_mutations(const char *base, const char *const *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        char json[1024];
+        struct pd_config c;
+        snprintf(json, sizeof json, "{%s, %s}", base, rows[i]);
+        EXPECT_OK(read_json(&c, json));
+        pd_config_free(&c);
+    }
+}
+
+#define ACCEPT_MUTATIONS(base, rows) accept_mutations(base, rows, PD_COUNT(rows))
+
+static void test_json_activation(void **state)
+{
+    (void)state;
+    static const struct mutation gemma[] = {
+        {"\"hidden_activation\": \"gelu\"", "hidden_activation", "\"gelu\""},
+        {"\"hidden_activation\": \"gelu\", \"hidden_act\": \"gelu_pytorch_tanh\"", "hidden_activation", "\"gelu\""},
+        {"\"hidden_activation\": \"relu\"", "hidden_activation", "\"relu\""},
+        {"\"hidden_activation\": \"silu\"", "hidden_activation", "\"silu\""},
+        {"\"hidden_activation\": \"quick_gelu\"", "hidden_activation", "\"quick_gelu\""},
+        {"\"hidden_activation\": 1", "hidden_activation", "activation"},
+        {"\"hidden_activation\": null", "hidden_activation", "null"},
+        {"\"hidden_act\": \"gelu\"", "hidden_act", "\"gelu\""},
+        {"\"hidden_act\": \"silu\"", "hidden_act", "\"silu\""},
+    };
+    static const struct mutation gemma1[] = {
+        {"\"hidden_activation\": \"gelu\"", "hidden_activation", "\"gelu\""},
+        {"\"hidden_act\": \"gelu_pytorch_tanh\", \"hidden_activation\": \"gelu\"", "hidden_activation", "\"gelu\""},
+        {"\"hidden_act\": \"silu\", \"hidden_activation\": null", "hidden_act", "\"silu\""},
+        {"\"hidden_act\": \"relu\", \"hidden_activation\": \"gelu_pytorch_tanh\"", "hidden_act", "\"relu\""},
+        {"\"hidden_act\": []", "hidden_act", "array"},
+    };
+    static const struct mutation llama[] = {
+        {"\"hidden_act\": \"gelu\"", "hidden_act", "\"gelu\""},
+        {"\"hidden_act\": \"gelu_pytorch_tanh\"", "hidden_act", "gelu_pytorch_tanh"},
+        {"\"hidden_act\": null", "hidden_act", "null"},
+        {"\"hidden_activation\": \"gelu\"", "hidden_activation", "\"gelu\""},
+    };
+    REFUSE_MUTATIONS("\"model_type\": \"gemma2\"", gemma);
+    REFUSE_MUTATIONS("\"model_type\": \"gemma3_text\"", gemma);
+    REFUSE_MUTATIONS("\"model_type\": \"gemma\"", gemma1);
+    REFUSE_MUTATIONS("\"model_type\": \"llama\"", llama);
+    static const char *const tanh_forms[] = {"\"hidden_activation\": \"gelu_pytorch_tanh\"",
+        "\"hidden_activation\": \"gelu_new\"", "\"hidden_activation\": \"gelu_python_tanh\"",
+        "\"hidden_act\": \"gelu_pytorch_tanh\""};
+    static const char *const later[] = {"\"hidden_act\": \"gelu\", \"hidden_activation\": \"gelu_pytorch_tanh\""};
+    static const char *const first[] = {"\"hidden_act\": \"gelu\"",
+        "\"hidden_act\": \"gelu\", \"hidden_activation\": null",
+        "\"hidden_act\": \"gelu\", \"hidden_activation\": \"gelu_pytorch_tanh\"", "\"hidden_act\": null"};
+    static const char *const silu[] = {"\"hidden_act\": \"silu\"", "\"hidden_act\": \"swish\""};
+    ACCEPT_MUTATIONS("\"model_type\": \"gemma\"", tanh_forms);
+    ACCEPT_MUTATIONS("\"model_type\": \"gemma2\"", tanh_forms);
+    ACCEPT_MUTATIONS("\"model_type\": \"gemma3_text\"", tanh_forms);
+    ACCEPT_MUTATIONS("\"model_type\": \"gemma2\"", later);
+    ACCEPT_MUTATIONS("\"model_type\": \"gemma\"", first);
+    ACCEPT_MUTATIONS("\"model_type\": \"llama\"", silu);
+}
+
+/* transformers computes no softcap of attention in Gemma 3, and none at all in Gemma 1 and Llama. */
+static void test_json_softcaps(void **state)
+{
+    (void)state;
+    static const struct mutation attention[] = {
+        {"\"attn_logit_softcapping\": 50.0", "attn_logit_softcapping", "null"},
+        {"\"attn_logit_softcapping\": 0", "attn_logit_softcapping", "null"},
+        {"\"attn_logit_softcapping\": \"none\"", "attn_logit_softcapping", "null"},
+    };
+    static const struct mutation final[] = {{"\"final_logit_softcapping\": 30.0", "final_logit_softcapping", "null"}};
+    static const struct mutation gemma2[] = {
+        {"\"attn_logit_softcapping\": 0", "attn_logit_softcapping is 0", "not between"},
+        {"\"attn_logit_softcapping\": -50.0", "attn_logit_softcapping is -50", "not between"},
+        {"\"attn_logit_softcapping\": \"50\"", "attn_logit_softcapping is string", "number"},
+        {"\"final_logit_softcapping\": 0.0", "final_logit_softcapping is 0", "not between"},
+        {"\"final_logit_softcapping\": 1e30", "final_logit_softcapping is 1e+30", "not between"},
+        {"\"final_logit_softcapping\": false", "final_logit_softcapping is false", "number"},
+    };
+    REFUSE_MUTATIONS("\"model_type\": \"gemma3_text\"", attention);
+    REFUSE_MUTATIONS("\"model_type\": \"gemma\"", attention);
+    REFUSE_MUTATIONS("\"model_type\": \"llama\"", attention);
+    REFUSE_MUTATIONS("\"model_type\": \"gemma\"", final);
+    REFUSE_MUTATIONS("\"model_type\": \"llama\"", final);
+    REFUSE_MUTATIONS("\"model_type\": \"gemma2\"", gemma2);
+    struct pd_config c = json_config("{\"model_type\": \"gemma3_text\", \"attn_logit_softcapping\": null,"
+                                     " \"final_logit_softcapping\": 20}");
+    assert_true(c.attn_softcap == 0 && c.final_softcap == 20);   /* this one transformers does compute */
+    pd_config_free(&c);
+}
+
+static void test_json_windows(void **state)
+{
+    (void)state;
+    static const struct mutation rows[] = {
+        {"\"sliding_window\": null", "sliding_window is null", "layer 0"},
+        {"\"sliding_window\": 0", "sliding_window is 0", "layer 0"},
+        {"\"sliding_window\": -1", "sliding_window is sint", "count"},
+        {"\"sliding_window\": 512.5", "sliding_window is real", "count"},
+        {"\"sliding_window\": \"512\"", "sliding_window is string", "count"},
+        {"\"sliding_window\": 3000000000", "sliding_window is 3000000000", "2147483647"},
+        {"\"sliding_window\": 99999999999", "sliding_window is uint", "count"},
+        {"\"sliding_window_pattern\": 0", "sliding_window_pattern is 0", "1"},
+        {"\"sliding_window_pattern\": \"6\"", "sliding_window_pattern is string", "count"},
+        {"\"_sliding_window_pattern\": 3", "_sliding_window_pattern", "layer_types"},
+        {"\"num_hidden_layers\": 2, \"layer_types\": \"full_attention\"", "layer_types is string", "list"},
+        {"\"num_hidden_layers\": 2, \"layer_types\": []", "layer_types has 0 entries", "2 layers"},
+        {"\"num_hidden_layers\": 1, \"layer_types\": [1]", "layer_types[0]", "uint"},
+        {"\"num_hidden_layers\": 1, \"layer_types\": [\"linear_attention\"]", "layer_types[0]", "linear_attention"},
+    };
+    static const struct mutation gemma2[] = {{"\"sliding_window_pattern\": 3", "sliding_window_pattern is 3",
+        "always 2"}};
+    static const struct mutation llama[] = {
+        {"\"num_hidden_layers\": 1, \"layer_types\": [\"sliding_attention\"]", "layer_types[0]", "llama"}};
+    static const char *const global[] = {
+        "\"num_hidden_layers\": 1, \"layer_types\": [\"full_attention\"], \"sliding_window\": null"};
+    REFUSE_MUTATIONS("\"model_type\": \"gemma3_text\"", rows);
+    REFUSE_MUTATIONS("\"model_type\": \"gemma2\"", rows);
+    REFUSE_MUTATIONS("\"model_type\": \"gemma2\"", gemma2);
+    REFUSE_MUTATIONS("\"model_type\": \"llama\"", llama);
+    ACCEPT_MUTATIONS("\"model_type\": \"gemma2\"", global);
+    ACCEPT_MUTATIONS("\"model_type\": \"llama\"", global);
+}
+
+static void test_json_rope(void **state)
+{
+    (void)state;
+    static const struct mutation rows[] = {
+        {"\"rope_scaling\": \"linear\"", "rope_scaling is string", "object"},
+        {"\"rope_scaling\": [8]", "rope_scaling is array", "object"},
+        {"\"rope_scaling\": 8.0", "rope_scaling is real", "object"},
+        {"\"rope_scaling\": true", "rope_scaling is true", "object"},
+        {"\"rope_scaling\": {\"factor\": 8.0}", "rope_scaling.rope_type", "missing"},
+        {"\"rope_scaling\": {\"rope_type\": null, \"factor\": 8.0}", "rope_scaling.rope_type is null", "string"},
+        {"\"rope_scaling\": {\"rope_type\": 1, \"factor\": 8.0}", "rope_scaling.rope_type is uint", "string"},
+        {"\"rope_scaling\": {\"type\": [], \"factor\": 8.0}", "rope_scaling.type is array", "string"},
+        {"\"rope_scaling\": {\"rope_type\": \"Linear\", \"factor\": 8.0}", "rope_scaling.rope_type", "\"Linear\""},
+        {"\"rope_scaling\": {\"rope_type\": \"\", \"factor\": 8.0}", "rope_scaling.rope_type", "\"\""},
+        {"\"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 8.0}", "rope_scaling.rope_type", "\"yarn\""},
+        {"\"rope_scaling\": {\"rope_type\": \"linear\", \"type\": \"yarn\", \"factor\": 2}", "rope_scaling.rope_type",
+         "not the same"},
+        {"\"rope_scaling\": {\"rope_type\": \"linear\"}", "rope_scaling.factor", "missing"},
+        {"\"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": null}", "rope_scaling.factor is null", "number"},
+        {"\"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": \"8\"}", "rope_scaling.factor is string", "number"},
+        {"\"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 0}", "rope_scaling.factor is 0", "not between"},
+        {"\"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 0.0}", "rope_scaling.factor is 0", "not between"},
+        {"\"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": -8}", "rope_scaling.factor is -8", "not between"},
+        {"\"rope_scaling\": {\"type\": \"linear\", \"factor\": 1e30}", "rope_scaling.factor is 1e+30", "not between"},
+        {"\"rope_theta\": 0", "rope_theta is 0", "not between"},
+        {"\"rope_theta\": -10000.0", "rope_theta is -10000", "not between"},
+        {"\"rope_theta\": 1e300", "rope_theta is 1e+300", "not between"},
+        {"\"rope_theta\": \"10000\"", "rope_theta is string", "number"},
+        {"\"partial_rotary_factor\": \"half\"", "partial_rotary_factor is string", "number"},
+        {"\"rope_parameters\": \"default\"", "rope_parameters is string", "object"},
+    };
+    static const struct mutation llama[] = {
+        {"\"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 8.0}", "rope_scaling.low_freq_factor", "missing"},
+        {"\"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 8.0, \"low_freq_factor\": 1.0,"
+         " \"high_freq_factor\": 4.0}", "rope_scaling.original_max_position_embeddings", "missing"},
+        {"\"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 0, \"low_freq_factor\": 1.0,"
+         " \"high_freq_factor\": 4.0, \"original_max_position_embeddings\": 8192}", "rope_scaling.factor is 0",
+         "between"},
+        {"\"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 8, \"low_freq_factor\": 4.0,"
+         " \"high_freq_factor\": 4.0, \"original_max_position_embeddings\": 8192}", "high_freq_factor is 4", "larger"},
+        {"\"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 8, \"low_freq_factor\": 1.0,"
+         " \"high_freq_factor\": 4.0, \"original_max_position_embeddings\": 0}",
+         "original_max_position_embeddings is 0", "between"},
+        {"\"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 4.0}, \"rope_parameters\": {\"rope_type\": "
+         "\"linear\","
+         " \"factor\": 8.0}", "rope_scaling and rope_parameters", "contradict"},
+        {"\"rope_parameters\": {\"rope_type\": \"linear\", \"factor\": 0}", "rope_parameters.factor is 0", "between"},
+        {"\"rope_parameters\": {\"rope_theta\": 1e4, \"factor\": 8}", "rope_parameters.rope_type", "missing"},
+        {"\"rope_parameters\": {\"full_attention\": {\"rope_type\": \"default\"}}", "rope_parameters cannot be",
+         "llama"},
+    };
+    static const struct mutation gemma3[] = {
+        {"\"rope_local_base_freq\": 0", "rope_local_base_freq is 0", "not between"},
+        {"\"rope_local_base_freq\": \"1e4\"", "rope_local_base_freq is string", "number"},
+        {"\"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": 1e6}", "rope_parameters must be", "gemma3"},
+        {"\"rope_parameters\": {\"full_attention\": {\"rope_type\": \"linear\", \"rope_theta\": 1e6}}",
+         "rope_parameters.full_attention.factor", "missing"},
+        {"\"rope_parameters\": {\"sliding_attention\": {\"rope_type\": \"default\", \"rope_theta\": 0}}",
+         "rope_parameters.sliding_attention.rope_theta is 0", "between"},
+        {"\"rope_parameters\": {\"sliding_attention\": []}", "sliding_attention is array", "object"},
+    };
+    REFUSE_MUTATIONS("\"model_type\": \"gemma\"", rows);
+    REFUSE_MUTATIONS("\"model_type\": \"gemma2\"", rows);
+    REFUSE_MUTATIONS("\"model_type\": \"gemma3_text\"", rows);
+    REFUSE_MUTATIONS("\"model_type\": \"llama\"", rows);
+    REFUSE_MUTATIONS("\"model_type\": \"llama\"", llama);
+    REFUSE_MUTATIONS("\"model_type\": \"gemma3_text\"", gemma3);
+    static const char *const fine[] = {"\"rope_scaling\": {}", "\"rope_parameters\": {}", "\"rope_scaling\": null",
+        "\"rope_scaling\": {\"rope_type\": \"default\"}", "\"partial_rotary_factor\": null"};
+    ACCEPT_MUTATIONS("\"model_type\": \"llama\"", fine);
+    ACCEPT_MUTATIONS("\"model_type\": \"gemma3_text\"", fine);
+}
+
+static void test_json_numbers(void **state)
+{
+    (void)state;
+    static const char *const counts[] = {"num_hidden_layers", "hidden_size", "max_position_embeddings", "vocab_size",
+        "intermediate_size", "num_attention_heads", "num_key_value_heads", "head_dim"};
+    static const char *const bad_counts[] = {"0", "-1", "64.5", "\"64\"", "{}", "true", "2147483648", "4294967296",
+        "18446744073709551616"};
+    static const char *const numbers[] = {"rms_norm_eps", "query_pre_attn_scalar"};
+    static const char *const bad_numbers[] = {"0", "-1e-6", "\"1e-6\"", "[]", "{}", "false", "1e30", "1e-60", "null"};
+    char change[128];
+    struct mutation row = {change, NULL, " is "};
+    for (size_t i = 0; i < PD_COUNT(counts); i++)
+        for (size_t j = 0; j < PD_COUNT(bad_counts); j++) {
+            snprintf(change, sizeof change, "\"%s\": %s", counts[i], bad_counts[j]);
+            row.a = counts[i];
+            refuse_mutations("\"model_type\": \"gemma2\"", &row, 1);
+        }
+    for (size_t i = 0; i < PD_COUNT(numbers); i++)
+        for (size_t j = 0; j < PD_COUNT(bad_numbers); j++) {
+            snprintf(change, sizeof change, "\"%s\": %s", numbers[i], bad_numbers[j]);
+            row.a = numbers[i];
+            refuse_mutations("\"model_type\": \"gemma3_text\"", &row, 1);
+        }
+    static const struct mutation rows[] = {
+        {"\"num_attention_heads\": 8, \"num_key_value_heads\": 3", "num_key_value_heads", "multiple"},
+        {"\"num_attention_heads\": 4, \"num_key_value_heads\": 8", "num_key_value_heads", "multiple"},
+        {"\"hidden_size\": 4096, \"num_attention_heads\": 33", "hidden_size", "multiple of num_attention_heads"},
+        {"\"head_dim\": 63", "head_dim is 63", "multiple of 4"},
+        {"\"head_dim\": 66", "head_dim is 66", "multiple of 4"},
+        {"\"hidden_size\": 4098", "hidden_size is 4098", "multiple of 4"},
+        {"\"tie_word_embeddings\": \"true\"", "tie_word_embeddings is string", "true or false"},
+        {"\"tie_word_embeddings\": 1", "tie_word_embeddings is uint", "true or false"},
+    };
+    REFUSE_MUTATIONS("\"model_type\": \"llama\"", rows);
+    static const char *const fine[] = {"\"head_dim\": null", "\"num_key_value_heads\": null"};
+    ACCEPT_MUTATIONS("\"model_type\": \"llama\"", fine);
+}
+
+static void test_json_unsupported(void **state)
+{
+    (void)state;
+    static const struct mutation rows[] = {
+        {"\"attention_bias\": true", "attention_bias", "true"},
+        {"\"attention_bias\": \"true\"", "attention_bias", "string"},
+        {"\"attention_bias\": 1", "attention_bias", "uint"},
+        {"\"mlp_bias\": true", "mlp_bias", "true"},
+        {"\"use_bidirectional_attention\": \"all\"", "use_bidirectional_attention", "string"},
+        {"\"quantization_config\": {\"quant_method\": \"gptq\", \"bits\": 4}", "quantization_config", "quantised"},
+        {"\"quantization_config\": {}", "quantization_config", "quantised"},
+        {"\"compression_config\": {}", "compression_config", "quantised"},
+        {"\"text_config\": \"gemma\"", "text_config is string", "object"},
+        {"\"text_config\": {\"hidden_size\": 64}", "inside a gemma2 model", "not known"},
+        {"\"text_config\": {\"model_type\": \"qwen2\"}", "text_config.model_type", "qwen2"},
+    };
+    REFUSE_MUTATIONS("\"model_type\": \"gemma2\"", rows);
+    static const struct mutation wrapped[] = {
+        {"\"text_config\": {\"model_type\": \"gemma2\"}", "gemma2 model inside a gemma3 model", "not known"},
+        {"\"text_config\": {\"rms_norm_eps\": 0}", "text_config.rms_norm_eps is 0", "not between"},
+        {"\"text_config\": {\"attention_bias\": true}", "text_config.attention_bias", "true"},
+        {"\"quantization_config\": {}, \"text_config\": {}", "quantization_config", "quantised"},
+    };
+    REFUSE_MUTATIONS("\"model_type\": \"gemma3\"", wrapped);
+    static const char *const fine[] = {"\"attention_bias\": false", "\"mlp_bias\": null",
+        "\"quantization_config\": null"};
+    ACCEPT_MUTATIONS("\"model_type\": \"llama\"", fine);
+    struct pd_config c;
+    EXPECT_FAILURE(read_json(&c, "{\"model_type\": 3}"), PERIDOT_ERROR_FORMAT, "model_type", "not a string");
+}
+
+static void test_json_labels(void **state)
+{
+    (void)state;
+    static const char *const maps[] = {"{\"0\": \"a\", \"2\": \"b\"}", "{\"0\": \"a\", \"one\": \"b\"}", "{\"0\": 1}",
+        "{\"0\": \"a\", \"00\": \"b\"}", "{\"-1\": \"a\"}"};
+    for (size_t i = 0; i < PD_COUNT(maps); i++) {
+        char json[256];
+        snprintf(json, sizeof json,
+                 "{\"model_type\": \"gemma2\", \"architectures\": [\"Gemma2ForSequenceClassification\"], "
+                 "\"id2label\": %s}", maps[i]);
+        refuse_json(PERIDOT_ERROR_FORMAT, json, "id2label", "index");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_json_refusals), cmocka_unit_test(test_json_labels),
+        cmocka_unit_test(test_json_activation), cmocka_unit_test(test_json_softcaps),
+        cmocka_unit_test(test_json_windows), cmocka_unit_test(test_json_rope), cmocka_unit_test(test_json_numbers),
+        cmocka_unit_test(test_json_unsupported),
+    };
+    return cmocka_run_group_tests_name("config refusals", tests, make_folder, remove_folder);
+}
