@@ -44,12 +44,16 @@ packages() {
 }
 
 # The names of all kernels, a line each.
-kernels() { printf '#define PD_KERNEL(name, ...) name\n#include "kernels.def"\n' | cc -E -P -I "$source/shaders" - | xargs -n1; }
+kernels() {
+    printf '#define PD_KERNEL(name, ...) name\n#include "kernels.def"\n' | cc -E -P -I "$source/shaders" - | xargs -n1
+}
 
 contains() { grep -qF -e "$2" "$folder/$1"; }
 matches() { grep -qE -e "$2" "$folder/$1"; }
 # Of the failure; which device is used, and that there is no chat template, may be said before it.
-one_sentence() { [ "$(grep -vcE '^device: | has no chat template: ' "$folder/err")" = 1 ] && matches err '^peridot: .'; }
+one_sentence() {
+    [ "$(grep -vcE '^device: | has no chat template: ' "$folder/err")" = 1 ] && matches err '^peridot: .'
+}
 size_is() { [ "$(stat -c %s "$1")" = "$2" ]; }
 
 # fails_with STATUS TEXT ARGUMENTS...: that status, one sentence that holds TEXT, nothing on stdout.

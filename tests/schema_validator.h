@@ -32,7 +32,8 @@ static inline bool is_equal(yyjson_val *a, yyjson_val *b)
 
 static inline bool has_type(yyjson_val *value, const char *type)
 {
-    if (strcmp(type, "integer") == 0) return yyjson_is_num(value) && yyjson_get_num(value) == floor(yyjson_get_num(value));
+    if (strcmp(type, "integer") == 0)
+        return yyjson_is_num(value) && yyjson_get_num(value) == floor(yyjson_get_num(value));
     if (strcmp(type, "number") == 0) return yyjson_is_num(value);
     if (strcmp(type, "string") == 0) return yyjson_is_str(value);
     if (strcmp(type, "array") == 0) return yyjson_is_arr(value);
@@ -52,7 +53,8 @@ static inline bool matches(const char *pattern, size_t pattern_size, yyjson_val 
 {
     int error;
     size_t at;
-    pcre2_code *code = pcre2_compile((PCRE2_SPTR)pattern, pattern_size, PCRE2_UTF | PCRE2_ALT_BSUX | PCRE2_DOLLAR_ENDONLY,
+    pcre2_code *code = pcre2_compile((PCRE2_SPTR)pattern, pattern_size,
+                                     PCRE2_UTF | PCRE2_ALT_BSUX | PCRE2_DOLLAR_ENDONLY,
                                      &error, &at, NULL);
     if (!code) return false;
     pcre2_match_data *data = pcre2_match_data_create_from_pattern(code, NULL);
@@ -66,7 +68,8 @@ static inline bool is_date(const char *s)
 {
     static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
     int year, month, day, used = 0;
-    if (sscanf(s, "%4d-%2d-%2d%n", &year, &month, &day, &used) != 3 || used != 10 || year < 1 || month < 1 || month > 12)
+    if (sscanf(s, "%4d-%2d-%2d%n", &year, &month, &day, &used) != 3 || used != 10 || year < 1 || month < 1
+        || month > 12)
         return false;
     bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
     return day >= 1 && day <= days[month - 1] + (month == 2 && leap);
@@ -88,7 +91,8 @@ static inline bool has_format(yyjson_val *text, const char *format)
     if (strcmp(format, "ipv4") == 0) {
         unsigned a, b, c, d;
         int used = 0;
-        return sscanf(s, "%3u.%3u.%3u.%3u%n", &a, &b, &c, &d, &used) == 4 && !s[used] && a < 256 && b < 256 && c < 256 && d < 256;
+        return sscanf(s, "%3u.%3u.%3u.%3u%n", &a, &b, &c, &d, &used) == 4 && !s[used] && a < 256 && b < 256 && c < 256
+            && d < 256;
     }
     return *s != 0;   /* the others: jsonschema of PyPI has looked at them */
 }
@@ -111,7 +115,8 @@ static inline bool check_number(struct validator *v, yyjson_val *schema, double 
                *above = yyjson_obj_get(schema, "exclusiveMinimum"), *below = yyjson_obj_get(schema, "exclusiveMaximum"),
                *multiple = yyjson_obj_get(schema, "multipleOf");
     if ((min && x < yyjson_get_num(min)) || (max && x > yyjson_get_num(max))) return invalid(v, "minimum or maximum");
-    if ((above && x <= yyjson_get_num(above)) || (below && x >= yyjson_get_num(below))) return invalid(v, "exclusive limit");
+    if ((above && x <= yyjson_get_num(above)) || (below && x >= yyjson_get_num(below)))
+        return invalid(v, "exclusive limit");
     return !multiple || fmod(x, yyjson_get_num(multiple)) == 0 || invalid(v, "multipleOf");
 }
 
@@ -120,7 +125,8 @@ static inline bool check_array(struct validator *v, yyjson_val *schema, yyjson_v
     yyjson_val *min = yyjson_obj_get(schema, "minItems"), *max = yyjson_obj_get(schema, "maxItems"),
                *prefix = yyjson_obj_get(schema, "prefixItems"), *items = yyjson_obj_get(schema, "items"), *item;
     size_t i, n;
-    if ((min && yyjson_arr_size(value) < yyjson_get_uint(min)) || (max && yyjson_arr_size(value) > yyjson_get_uint(max)))
+    if ((min && yyjson_arr_size(value) < yyjson_get_uint(min))
+        || (max && yyjson_arr_size(value) > yyjson_get_uint(max)))
         return invalid(v, "number of items");
     yyjson_arr_foreach(value, i, n, item) {
         yyjson_val *own = i < yyjson_arr_size(prefix) ? yyjson_arr_get(prefix, i) : items;

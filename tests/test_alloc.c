@@ -140,7 +140,8 @@ static void test_vocabularies(void **state)
 {
     (void)state;
     static const struct call calls[] = {
-        {.name = "vocab_open, tokenizer.model", .run = open_model_file}, {.name = "vocab_open, directory", .run = open_directory},
+        {.name = "vocab_open, tokenizer.model", .run = open_model_file},
+        {.name = "vocab_open, directory", .run = open_directory},
         {.name = "vocab_open, GGUF", .run = open_gguf}, {.name = "vocab_open, merges of characters", .run = open_chars},
         {.name = "vocab_open, merges of bytes", .run = open_bytes}, {.name = "encode", .run = encode},
         {.name = "decode", .run = decode}, {.name = "encode_messages", .run = encode_messages},
@@ -187,7 +188,8 @@ static peridot_status show_shards(void) { return show(PERIDOT_GOLDEN "/gemma2-bf
 
 static peridot_status convert(const char *source, const char *type)
 {
-    peridot_status status = peridot_convert(in_folder("out.gguf"), source, &(peridot_convert_params){.type = type}, NULL);
+    peridot_status status = peridot_convert(in_folder("out.gguf"), source, &(peridot_convert_params){.type = type},
+                                            NULL);
     remove(in_folder("out.gguf"));
     return status;
 }
@@ -229,9 +231,11 @@ static void test_files(void **state)
 
 /* A rule of each kind. */
 static const char schema[] =
-    "{\"type\": \"object\", \"required\": [\"a\", \"b\"], \"additionalProperties\": {\"type\": \"null\"}, \"properties\": {"
+    "{\"type\": \"object\", \"required\": [\"a\", \"b\"], \"additionalProperties\": {\"type\": \"null\"}, "
+    "\"properties\": {"
     "\"a\": {\"type\": \"string\", \"pattern\": \"^[a-c]{2,5}(x|yz)*$\"}, \"b\": {\"$ref\": \"#/$defs/list\"},"
-    "\"c\": {\"type\": \"integer\", \"minimum\": -3, \"maximum\": 120}, \"d\": {\"type\": \"string\", \"format\": \"date\"},"
+    "\"c\": {\"type\": \"integer\", \"minimum\": -3, \"maximum\": 120}, \"d\": "
+    "{\"type\": \"string\", \"format\": \"date\"},"
     "\"e\": {\"anyOf\": [{\"const\": 7}, {\"enum\": [\"u\", \"v\"]}, {\"type\": \"boolean\"}]},"
     "\"f\": {\"type\": \"string\", \"minLength\": 2, \"maxLength\": 9}},"
     "\"$defs\": {\"list\": {\"type\": \"array\", \"prefixItems\": [{\"type\": \"number\"}],"
@@ -304,7 +308,8 @@ static bool stop_checks(void *user, const peridot_kernel_check *check)
 static peridot_status selftest(void)
 {
     peridot_selftest_result result;
-    return peridot_selftest(&result, &(peridot_selftest_params){.cache_dir = in_folder("cache"), .checked = stop_checks});
+    return peridot_selftest(&result,
+                            &(peridot_selftest_params){.cache_dir = in_folder("cache"), .checked = stop_checks});
 }
 
 static void test_models(void **state)

@@ -67,7 +67,9 @@ test_hints() {
     local name
     for name in --prompt --promt -p; do fails_with 2 'PROMPT is given without one' run $name x; done
     for name in -c --ctx-size --num_ctx --cxt; do fails_with 2 'did you mean --ctx?' run $name 4096 x; done
-    for name in --temperature --temprature -temp -temperature; do fails_with 2 'did you mean --temp?' run $name 0 x; done
+    for name in --temperature --temprature -temp -temperature; do
+        fails_with 2 'did you mean --temp?' run $name 0 x
+    done
     fails_with 2 'there is no option --max-tokens (did you mean --length?)' run --max-tokens=9 x
     fails_with 2 'there is no option -ngl (did you mean --gpu-memory?)' run -ngl 99 x
     fails_with 2 'did you mean --parallel?' serve -np 4

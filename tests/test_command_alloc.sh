@@ -27,7 +27,8 @@ try() {
         status=$?
         if [ $status = 0 ]; then
             check "$1, allocation $i of $n: the same output" cmp -s "$folder/out" "$folder/good"
-            [ ! -e "$folder/made/file" ] || check "$1, allocation $i of $n: the same file" cmp -s "$folder/made/file" "$folder/good_file"
+            [ ! -e "$folder/made/file" ] ||
+                check "$1, allocation $i of $n: the same file" cmp -s "$folder/made/file" "$folder/good_file"
         else
             check "$1, allocation $i of $n: status $status, not 1" [ $status = 1 ]
             check "$1, allocation $i of $n: one sentence" one_sentence
@@ -51,7 +52,8 @@ try run -m "$source/models/stories.gguf" -n 8 --temp 0 'Once upon'
 # logits are of other kernels: they agree in three decimals.
 schema='{"type": "object", "properties": {"a": {"type": "string", "maxLength": 9}}, "required": ["a"]}'
 body='{"messages": [{"role": "user", "content": "Once upon"}], "max_tokens": 20, "temperature": 0, "logprobs": true,
-    "logit_bias": {"5": 1}, "stop": ["zzzz"], "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": '$schema'}}}'
+    "logit_bias": {"5": 1}, "stop": ["zzzz"],
+    "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": '$schema'}}}'
 
 # exchange: leaves the answers in $folder/answers, one a line, in $started whether the server had started, and its exit
 # status in $status.

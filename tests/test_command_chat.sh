@@ -30,7 +30,8 @@ test_turns() {
     check "chat says that there is no template, once" [ "$(grep -c ' has no chat template: ' "$folder/err")" = 1 ]
     check "the first turn is what run writes" cmp -s <(head -1 "$folder/out") "$folder/story"
     check "a reply that -n cuts says so" contains err "the reply was cut after 12 tokens"
-    check "the second turn keeps all but the last token, which nothing had followed" [ "$(kept_tokens 2)" = $(($(all_tokens 1) - 1)) ]
+    check "the second turn keeps all but the last token, which nothing had followed" \
+        [ "$(kept_tokens 2)" = $(($(all_tokens 1) - 1)) ]
     check "and reads the others" [ $(($(kept_tokens 2) + $(read_tokens 2) + 12)) = "$(all_tokens 2)" ]
     check "/retry reads one token" [ "$(read_tokens 3)" = 1 ]
     check "/undo and the same message: one too" [ "$(read_tokens 4)" = 1 ]
@@ -70,7 +71,8 @@ test_windows() {
     check "with windows /retry gives the same reply" cmp -s <(sed -n 2p "$folder/out") <(sed -n 3p "$folder/out")
     check "and /undo the first one's" cmp -s <(sed -n 1p "$folder/out") <(sed -n 4p "$folder/out")
     check "the second turn reads what it adds" [ "$(read_tokens 1)" -lt 40 ]
-    chat $'the cat sat on a mat and looked at the other cat\n/stats\n/retry\n/stats\n' -m "$golden" --template llama2 --chunk 16 -n 200 --repeat-penalty 2 --logit-bias 1=-inf
+    chat $'the cat sat on a mat and looked at the other cat\n/stats\n/retry\n/stats\n' \
+        -m "$golden" --template llama2 --chunk 16 -n 200 --repeat-penalty 2 --logit-bias 1=-inf
     check "after a long reply /retry reads one token, though the window has passed" [ "$(read_tokens 2)" = 1 ]
     half=$(($(stat -c %s "$folder/out") / 2))
     check "and gives the same" cmp -s <(head -c $half "$folder/out") <(tail -c $half "$folder/out")
@@ -100,13 +102,16 @@ test_context() {
     chat "$lines/stats"$'\n'"/save $folder/long.json"$'\n' --system "A story" --ctx 100 -n 10
     check "a conversation may be longer than the context" [ $status = 0 ]
     check "every message has a reply" goes_on 8
-    check "a line says what was left out" matches err '^the context of 100 positions is full: the oldest [0-9]+ turns are left out$'
+    check "a line says what was left out" \
+        matches err '^the context of 100 positions is full: the oldest [0-9]+ turns are left out$'
     check "and /stats" matches err '^context: [0-9]+ of 100 positions, .*; 8 turns, [0-9]+ of them left out$'
     check "/save has everything" [ "$(grep -c '"role": "user"' "$folder/long.json")" = 8 ]
-    chat $'/retry\n/undo\n/undo\n/undo\n/undo\n/undo\n/undo\n/retry\n/stats\n' --load "$folder/long.json" --ctx 100 -n 10
+    chat $'/retry\n/undo\n/undo\n/undo\n/undo\n/undo\n/undo\n/retry\n/stats\n' --load "$folder/long.json" \
+        --ctx 100 -n 10
     check "what was left out comes back with /undo" matches err '; 2 turns$'
     chat $'hello\n/stats\nthe cat\n' -m "$golden" --template llama2 --ctx 40
-    check "a reply that the context cuts says so" contains err "it reached the end of the context of 40 positions (--ctx)"
+    check "a reply that the context cuts says so" \
+        contains err "it reached the end of the context of 40 positions (--ctx)"
     check "and the next one finds room" goes_on 2
     chat "$(seq -s ' ' 300)"$'\nOnce\n' --ctx 100 -n 4
     check "a message that is too long: status 1" [ $status = 1 ]
@@ -121,7 +126,8 @@ test_refusals() {
     printf '[{"role": "user", "content": "a\\u0000b"}]' >"$folder/zero.json"
     printf '[{"role": "user", ' >"$folder/cut.json"
     printf '{"a": 1}' >"$folder/object.json"
-    printf '{"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "the cat"}]}' >"$folder/request.json"
+    printf '{"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "the cat"}]}' \
+        >"$folder/request.json"
     chat "/load $folder/none.json
 /load $folder/two.json
 /load $folder/role.json
@@ -161,7 +167,8 @@ test_refusals() {
         check "refusals name '$text'" contains err "$text"
     done
     check "the conversation goes on" goes_on 1
-    check "with what was loaded, a message without a reply too" contains err "1 message, and one without a reply: /retry sends it"
+    check "with what was loaded, a message without a reply too" \
+        contains err "1 message, and one without a reply: /retry sends it"
     check "and saves it" matches same.json '^  \{"role": "assistant", "content": ".+"\}$'
     printf 'a\0b\nOnce\n' | "$peridot" chat -n 2 >"$folder/out" 2>"$folder/err"
     check "a zero byte is refused" contains err "a line has a zero byte in it"
@@ -183,7 +190,8 @@ begin() {
     at=0
     lost=0
     # a shell lets what it starts in the background ignore Ctrl-C
-    env --default-signal=INT script -qefc "exec sh '$folder/command'" "$folder/screen" <"$folder/keys" >"$folder/out" 2>"$folder/err" &
+    env --default-signal=INT script -qefc "exec sh '$folder/command'" "$folder/screen" <"$folder/keys" >"$folder/out" \
+        2>"$folder/err" &
     terminal=$!
     exec 3>"$folder/keys"
     await '>>> '
@@ -236,14 +244,16 @@ test_typing() {
     check "UTF-8" contains typed.json '"content": "héllo 日本"'
     check "/edit changes the last message" contains edited.json '"content": "héllo 日本!"'
     check "and nothing else" [ "$(grep -c . "$folder/edited.json")" = "$(grep -c . "$folder/typed.json")" ]
-    check "the history is private" [ "$(stat -c %a "$folder/state/peridot" "$folder/state/peridot/history" | xargs)" = "700 600" ]
+    check "the history is private" \
+        [ "$(stat -c %a "$folder/state/peridot" "$folder/state/peridot/history" | xargs)" = "700 600" ]
     begin 24 -n 8
     keys '\022upon a'; await 'time'; keys '\r'; await ' there was'; answered
     keys '\033[A\r'; answered
     keys 'a line that is much longer than the terminal is wide, of which there are many\r'; answered
     keys "/save $folder/again.json\\r"; await 'messages are in'; await '>>> '
     leave '/exit\r'
-    check "Ctrl-R and the arrows find what an earlier conversation had" contains again.json '"content": "Once upon a time"'
+    check "Ctrl-R and the arrows find what an earlier conversation had" \
+        contains again.json '"content": "Once upon a time"'
     check "long lines are one message" contains again.json "than the terminal is wide, of which there are many"
 }
 

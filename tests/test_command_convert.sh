@@ -71,7 +71,8 @@ test_fails() {
     fails_with 1 "config.json" convert "$folder" -o "$folder/y.gguf"
     if on_full_disk convert "$golden" -o DISK/y.gguf; then
         check "convert onto a full disk fails" [ $status = 1 ]
-        check "and says how much is needed" matches err "^peridot: .*/y.gguf: needs 0\.[0-9]+ GB, but its disk has only 0\.[0-9]+ GB left$"
+        check "and says how much is needed" \
+            matches err "^peridot: .*/y.gguf: needs 0\.[0-9]+ GB, but its disk has only 0\.[0-9]+ GB left$"
         check "and leaves nothing" [ ! -s "$folder/left" ]
     fi
     check "nothing stays" [ ! -e "$folder/y.gguf" ]

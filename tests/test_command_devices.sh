@@ -29,8 +29,10 @@ test_table() {
     check "a decode step's attention, with and without norms of q and k" \
         [ "$(grep -cE '^attention_(rows_)?f16 +[0-9]+,256,4,4,[0-9]+,1,[01][ ,]' "$folder/table")" = 1 ]
     check "a matrix before a gated unit, GELU and SiLU" \
-        [ "$(sed -nE 's/^matvec_(rows_)?q6_k +([0-9]+,){6}([0-9]+).*/\3/p' "$folder/table" | sort -u | tr -d '\n')" = 012 ]
-    check "no pipeline is there twice" [ -z "$(grep -E '^[a-z]' "$folder/table" | awk '{print $1, $2}' | sort | uniq -d)" ]
+        [ "$(sed -nE 's/^matvec_(rows_)?q6_k +([0-9]+,){6}([0-9]+).*/\3/p' "$folder/table" | sort -u | tr -d '\n')" = \
+            012 ]
+    check "no pipeline is there twice" \
+        [ -z "$(grep -E '^[a-z]' "$folder/table" | awk '{print $1, $2}' | sort | uniq -d)" ]
     if grep -qE '^[a-z0-9_]+ +\S+ +[0-9]+ ' "$folder/table"; then
         check "statistics need no excuse" [ ! -s "$folder/err" ]
     else
@@ -49,7 +51,8 @@ test_json() {
     check "each pipeline has its assembly, or none where the driver shows none" \
         [ "$n" = 0 -o "$n" = "$(grep -c '"kernel": ' "$folder/out")" ]
     check "it has a row for each of the table" \
-        [ "$(grep -c '"kernel": ' "$folder/out")" = "$(sed 1d "$folder/table" | grep -E '^[a-z]' | grep -vc ' is not used ')" ]
+        [ "$(grep -c '"kernel": ' "$folder/out")" = \
+            "$(sed 1d "$folder/table" | grep -E '^[a-z]' | grep -vc ' is not used ')" ]
     for key in device driver driver_info pipelines unused; do check "it has $key" matches out "^  \"$key\": "; done
 }
 

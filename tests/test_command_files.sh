@@ -142,7 +142,8 @@ test_sources() {
     ln -s x.gguf "$f/soft.gguf"
     cp "$golden"/* "$f/hf"
     ln "$f/hf/model.safetensors" "$f/shard"
-    (cd "$f" && fails_with 1 "the file that is read" convert x.gguf -o ./x.gguf --type q4_0; echo $n_failed >"$folder/n")
+    (cd "$f" && fails_with 1 "the file that is read" convert x.gguf -o ./x.gguf --type q4_0
+        echo $n_failed >"$folder/n")
     n_failed=$(cat "$folder/n")
     fails_with 1 "the file that is read" convert "$f/hard.gguf" -o "$f/x.gguf"
     fails_with 1 "the file that is read" convert "$f/x.gguf" -o "$f/soft.gguf"
@@ -223,7 +224,8 @@ test_endless() {
     mkfifo "$fifo"
     mkdir "$folder/odd"
     mkfifo "$folder/odd/config.json"
-    for command in "inspect $fifo" "tokenize -m $fifo" "convert $fifo -o $folder/none.gguf" "logits -m $fifo --tokens 1 --out -"; do
+    for command in "inspect $fifo" "tokenize -m $fifo" "convert $fifo -o $folder/none.gguf" \
+        "logits -m $fifo --tokens 1 --out -"; do
         timeout 10 "$peridot" $command </dev/null >"$folder/out" 2>"$folder/err"
         check "$command does not wait" [ $? = 1 ]
         check "but says what it is" contains err "$fifo: not a regular file"
@@ -254,7 +256,8 @@ test_cache() {
     ln -s "$cache.moved" "$cache"
     run hidden -m "$golden" --tokens 1 --out "$folder/rows"
     check "a linked cache folder is not used" [ $status = 0 ]
-    check "which is said once" [ "$(grep -c "^the cache folder is not used: $cache: it is a symbolic link$" "$folder/err")" = 1 ]
+    check "which is said once" \
+        [ "$(grep -c "^the cache folder is not used: $cache: it is a symbolic link$" "$folder/err")" = 1 ]
     rm "$cache"
     mv "$cache.moved" "$cache"
     [ "$(id -u)" = 0 ] || return

@@ -16,7 +16,8 @@ run "${story[@]}"
 check "run succeeds" [ $status = 0 ]
 check "run searches first" matches err '^tuning: searching for what suits the device$'
 check "the search ends" matches err '^tuning: took [0-9.]+ s$'
-check "what it found is remembered" grep -qE '^matvec_[a-z0-9_]+ [0-9a-f]{16} normed ' "$XDG_CACHE_HOME"/peridot/tune-*.txt
+check "what it found is remembered" \
+    grep -qE '^matvec_[a-z0-9_]+ [0-9a-f]{16} normed ' "$XDG_CACHE_HOME"/peridot/tune-*.txt
 cp "$folder/out" "$folder/text"
 
 run "${story[@]}"

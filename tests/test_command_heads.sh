@@ -287,7 +287,8 @@ test_q8_0_cache() {   # test_q8_0_cache TEXT BYTES CHANGE
 
 # What the definition of llama.cpp's method gives, from the logits of one window after another.
 by_windows() {   # by_windows MODEL TEXT CTX
-    local ids window w row=$((4 * $("$peridot" inspect "$1" | sed -n 's/.*embed_tokens.weight  *[a-z0-9]*  *\([0-9]*\) x .*/\1/p')))
+    local ids window w row=$((4 * $("$peridot" inspect "$1" |
+        sed -n 's/.*embed_tokens.weight  *[a-z0-9]*  *\([0-9]*\) x .*/\1/p')))
     mapfile -t ids < <("$peridot" tokenize -m "$1" --bos <"$2" | tr , '\n')
     for ((w = 0; w + $3 <= ${#ids[@]}; w += $3)); do
         window=("${ids[0]}" "${ids[@]:w + 1:$3 - 1}")

@@ -42,13 +42,18 @@ test_placement() {
     cp "$folder/out" "$folder/story"
     run_story --gpu-memory 2.5M
     check "--gpu-memory succeeds" [ $status = 0 ]
-    check "--gpu-memory says what it did" matches err "shares the host's memory: --gpu-memory has no meaning|^weights: 2[.0-9]* MB on the GPU, "
+    check "--gpu-memory says what it did" \
+        matches err "shares the host's memory: --gpu-memory has no meaning|^weights: 2[.0-9]* MB on the GPU, "
     check "--gpu-memory leaves the text as it is" cmp -s "$folder/out" "$folder/story"
-    for size in 6X G 0 -1 6GG; do fails_with 2 "--gpu-memory takes a size such as 6G, not $size" run --gpu-memory=$size x; done
+    for size in 6X G 0 -1 6GG; do
+        fails_with 2 "--gpu-memory takes a size such as 6G, not $size" run --gpu-memory=$size x
+    done
 }
 
 # Prints a side of a matrix of the golden model: 1 for rows, 2 for columns.
-side() { "$peridot" inspect "$golden" | sed -n "s/^  token_embd.weight  *[a-z0-9_]* *\([0-9]*\) x \([0-9]*\) .*/\\$1/p"; }
+side() {
+    "$peridot" inspect "$golden" | sed -n "s/^  token_embd.weight  *[a-z0-9_]* *\([0-9]*\) x \([0-9]*\) .*/\\$1/p"
+}
 
 test_rows() {
     local rows columns f=$folder/x
@@ -95,7 +100,8 @@ test_run() {
     check "run succeeds" [ $status = 0 ]
     check "run writes something" [ -s "$folder/out" ]
     check "and ends the line" [ "$(tail -c 1 "$folder/out" | od -An -c | tr -d ' ')" = '\n' ]
-    check "run ends with statistics" matches err '^prompt: [0-9]+ tokens, .*reply: 24 tokens, .* tokens/s, .* GB/s; first token after .* s$'
+    check "run ends with statistics" \
+        matches err '^prompt: [0-9]+ tokens, .*reply: 24 tokens, .* tokens/s, .* GB/s; first token after .* s$'
     cp "$folder/out" "$folder/text"
     run_story --chunk 1
     check "greedy is repeatable, in decode steps too" cmp -s "$folder/out" "$folder/text"
@@ -131,10 +137,12 @@ test_run_draft() {
         for draft in ngram "$stories"; do
             run run --temp $temp --seed 7 -n 60 --draft "$draft" --draft-tokens 3 "The fox and the fox and"
             check "--draft $draft writes the same text at temperature $temp" cmp -s "$folder/out" "$folder/text"
-            check "--draft $draft says what was accepted" matches err '; [0-9]+ of [1-9][0-9]* drafted tokens accepted; '
+            check "--draft $draft says what was accepted" \
+                matches err '; [0-9]+ of [1-9][0-9]* drafted tokens accepted; '
         done
     done
-    fails_with 1 " cannot draft for gemma2-q8_0: token 4 is another one in its vocabulary" run -m "$golden" --draft "$stories" x
+    fails_with 1 " cannot draft for gemma2-q8_0: token 4 is another one in its vocabulary" \
+        run -m "$golden" --draft "$stories" x
     fails_with 1 "none.gguf" run --draft "$folder/none.gguf" x
     fails_with 2 "--draft-tokens" run --draft ngram --draft-tokens 32 x
 }
@@ -163,8 +171,11 @@ test_run_sampling() {
     check "a favoured token always comes" [ "$(cat "$folder/out")" = 99,99,99,99,99,99,99,99 ]
     run run --temp 1 --top-k 0 --seed 3 -n 40 --ids --logit-bias 99=1000 --frequency-penalty 100 "Once"
     check "until it is frequent" [ "$(tr , '\n' <"$folder/out" | grep -cx 99)" -le 11 ]
-    run run -n 1 --seed 5 --verbose --repeat-penalty 1.1 --presence-penalty 0.5 --frequency-penalty -0.25 --logit-bias 7=-2 "Once"
-    check "--verbose: the chain in its order" matches err '^sampling: logit bias 7=-2, repeat penalty 1\.1, presence penalty 0\.5, frequency penalty -0\.25, top-k 40, temperature 0\.8, top-p 0\.95, min-p 0\.05, draw with seed 5$'
+    run run -n 1 --seed 5 --verbose --repeat-penalty 1.1 --presence-penalty 0.5 --frequency-penalty -0.25 \
+        --logit-bias 7=-2 "Once"
+    check "--verbose: the chain in its order" \
+        matches err '^sampling: logit bias 7=-2, repeat penalty 1\.1, presence penalty 0\.5, frequency penalty '\
+'-0\.25, top-k 40, temperature 0\.8, top-p 0\.95, min-p 0\.05, draw with seed 5$'
 }
 
 test_run_template() {
@@ -228,10 +239,13 @@ test_reading() {
     fi
     LP_NUM_THREADS=1 script -qec "'$peridot' run --raw -m '$stories' -n 1 --chunk 1 '$prompt'" /dev/null \
         </dev/null >"$folder/out" 2>"$folder/err"
-    taken=$(sed -nE 's/.*prompt: ([0-9]+) tokens, ([0-9.]+) tokens\/s;.*/\1 \2/p' "$folder/out" | awk '{ print $1 / $2 }')
+    taken=$(sed -nE 's/.*prompt: ([0-9]+) tokens, ([0-9.]+) tokens\/s;.*/\1 \2/p' "$folder/out" |
+        awk '{ print $1 / $2 }')
     check "run tells how long a prompt took" [ "$taken" ]
     if awk "BEGIN { exit !($taken > 0.9) }"; then check "run shows how far a prompt is" matches out "$line"; fi
-    if awk "BEGIN { exit !($taken < 0.4) }"; then check "run shows nothing of a short one" [ "$(grep -cE "$line" "$folder/out")" = 0 ]; fi
+    if awk "BEGIN { exit !($taken < 0.4) }"; then
+        check "run shows nothing of a short one" [ "$(grep -cE "$line" "$folder/out")" = 0 ]
+    fi
     run run --raw -m "$stories" -n 1 --chunk 1 "$prompt"
     check "run shows nothing where there is no terminal" [ "$(grep -cE "$line" "$folder/err")" = 0 ]
 }

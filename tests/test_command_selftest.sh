@@ -15,7 +15,8 @@ test_pass() {
     run selftest
     check "selftest succeeds" [ $status = 0 ]
     check "a line for each kernel" count out '^   [a-z0-9_]+ +([0-9]+ .* ok|not here: .*)$' "$n_kernels"
-    check "the last line is a sentence" [ "$(tail -1 "$folder/out" | grep -cE '^All kernels are right.*: [0-9]+ cases .*\.$')" = 1 ]
+    check "the last line is a sentence" \
+        [ "$(tail -1 "$folder/out" | grep -cE '^All kernels are right.*: [0-9]+ cases .*\.$')" = 1 ]
     check "a pass is silent on stderr" [ ! -s "$folder/err" ]
     check "a pass leaves nothing to remember" eval '! remembered'
     run devices

@@ -207,15 +207,19 @@ static void print_json_string(FILE *f, const char *text, size_t size)
 static void write_byte_level(void)
 {
     static const char *const pairs[][2] = {{"{", "\""}, {"\"", ":"}, {"\"", ","}, {"\"", "}"}, {"\\", "u"}, {"d", "8"},
-                                           {"\xc3", "\xa9"}, {"\xe4", "\xb8"}, {"\xf0", "\x9f"}, {"]", "}"}, {" ", "\""},
+                                           {"\xc3", "\xa9"}, {"\xe4", "\xb8"}, {"\xf0", "\x9f"}, {"]", "}"},
+                                           {" ", "\""},
                                            {"a", "\""}, {"1", ","}};
     FILE *f = fopen(in_folder("tokenizer.json"), "w");
     assert_non_null(f);
-    fputs("{\"version\": \"1.0\", \"added_tokens\": [{\"id\": 0, \"content\": \"<|end_of_text|>\", \"single_word\": false, "
+    fputs("{\"version\": \"1.0\", \"added_tokens\": [{\"id\": 0, \"content\": \"<|end_of_text|>\", "
+          "\"single_word\": false, "
           "\"lstrip\": false, \"rstrip\": false, \"normalized\": false, \"special\": true}], \"normalizer\": null, "
-          "\"pre_tokenizer\": {\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"trim_offsets\": true, \"use_regex\": "
+          "\"pre_tokenizer\": {\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"trim_offsets\": true, "
+          "\"use_regex\": "
           "true}, \"post_processor\": null, \"decoder\": {\"type\": \"ByteLevel\", \"add_prefix_space\": true, "
-          "\"trim_offsets\": true, \"use_regex\": true}, \"model\": {\"type\": \"BPE\", \"dropout\": null, \"unk_token\": null, "
+          "\"trim_offsets\": true, \"use_regex\": true}, \"model\": {\"type\": \"BPE\", \"dropout\": null, "
+          "\"unk_token\": null, "
           "\"byte_fallback\": false, \"ignore_merges\": false, \"vocab\": {\"<|end_of_text|>\": 0", f);
     for (unsigned i = 0; i < 256 + PD_COUNT(pairs); i++) {
         struct pd_text_buffer b = {0};
@@ -266,7 +270,8 @@ static int32_t draw_masked(peridot_sequence *q, const peridot_grammar *g, const 
     for (uint32_t id = 0; id < q->session->model->m.n_pieces; id++) {
         next = w;
         bool allowed = pd_grammar_take(&next, g, (int32_t)id);
-        for (size_t i = 0; i < s->n_stops; i++) allowed = allowed || (s->stops[i] == id && pd_walk_is_complete(&w, &g->rules));
+        for (size_t i = 0; i < s->n_stops; i++)
+            allowed = allowed || (s->stops[i] == id && pd_walk_is_complete(&w, &g->rules));
         if (allowed) candidates[n_allowed++] = (struct pd_candidate){logits[id], id};
     }
     pd_candidates_sort(candidates, n_allowed);
@@ -279,8 +284,10 @@ static void test_draws(void **state)
     (void)state;
     static const peridot_bias up[] = {{40, 3}, {80, 2}}, down[] = {{40, -3}, {200, -INFINITY}};
     static const peridot_sampling chains[] = {{0}, {.repeat_penalty = 1.3f}, {.temperature = 2, .top_k = 5},
-        {.temperature = 3, .top_k = 40, .top_p = 0.9f, .min_p = 0.01f}, {.temperature = 4}, {.temperature = 2, .top_p = 0.5f},
-        {.temperature = 5, .top_k = 100, .presence_penalty = 0.5f}, {.temperature = 3, .top_k = 20, .bias = up, .n_bias = 2},
+        {.temperature = 3, .top_k = 40, .top_p = 0.9f, .min_p = 0.01f}, {.temperature = 4},
+        {.temperature = 2, .top_p = 0.5f},
+        {.temperature = 5, .top_k = 100, .presence_penalty = 0.5f},
+        {.temperature = 3, .top_k = 20, .bias = up, .n_bias = 2},
         {.temperature = 3, .top_k = 20, .bias = down, .n_bias = 2}, {.temperature = 100, .top_k = 128}};
     static const size_t of[] = {0, 7, 9, 22, 34, 37};
     peridot_model *model = open_model(PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf");
@@ -332,7 +339,8 @@ static void check_reply(peridot_sequence *q, uint32_t from, yyjson_val *schema)
 {
     struct text t = {.size = 0};
     char *text;
-    EXPECT_OK(peridot_decode(&text, &t.size, peridot_model_vocab(q->session->model), q->q->tokens + from, q->q->pos - from));
+    EXPECT_OK(peridot_decode(&text, &t.size, peridot_model_vocab(q->session->model), q->q->tokens + from,
+                             q->q->pos - from));
     memcpy(t.data, text, t.size + 1);
     check_text(schema, &t);
     peridot_free(text);
@@ -341,7 +349,8 @@ static void check_reply(peridot_sequence *q, uint32_t from, yyjson_val *schema)
 static void test_sequences(void **state)
 {
     (void)state;
-    peridot_model *model = open_model(PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf"), *other = open_model(PERIDOT_GOLDEN "/gemma3/model.gguf");
+    peridot_model *model = open_model(PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf"),
+        *other = open_model(PERIDOT_GOLDEN "/gemma3/model.gguf");
     yyjson_val *schema = yyjson_arr_get(yyjson_doc_get_root(schemas), 44);
     peridot_grammar *g = make_grammar(model, schema), *foreign = make_grammar(other, schema);
     peridot_session *s;
@@ -349,7 +358,8 @@ static void test_sequences(void **state)
     static const int32_t prompt[] = {2, 11, 12, 13, 14, 15, 16, 17};
     EXPECT_OK(peridot_session_create(&s, model, &(peridot_session_params){.ctx = CTX, .n_sequences = 2}));
     EXPECT_OK(peridot_sequence_create(&q, s));
-    EXPECT_FAILURE(peridot_set_sampling(q, &(peridot_sampling){.grammar = foreign}), PERIDOT_ERROR_ARGUMENT, "272 pieces, and the model has 288");
+    EXPECT_FAILURE(peridot_set_sampling(q, &(peridot_sampling){.grammar = foreign}), PERIDOT_ERROR_ARGUMENT,
+                   "272 pieces, and the model has 288");
     EXPECT_OK(peridot_set_sampling(q, &(peridot_sampling){.temperature = 2, .seed = 1, .grammar = g}));
     EXPECT_OK(peridot_sequence_eval(q, prompt, 8, NULL));
     assert_false(go_on(q, 30));
@@ -396,7 +406,8 @@ static void test_side_by_side(void **state)
                 .user = round ? &beside[i] : &alone[i]};
             peridot_sequence *q;
             EXPECT_OK(peridot_sequence_create(&q, s));
-            EXPECT_OK(peridot_set_sampling(q, &(peridot_sampling){.temperature = 3, .top_k = 40, .seed = i, .grammar = i % 2 ? g : NULL}));
+            EXPECT_OK(peridot_set_sampling(q,
+                &(peridot_sampling){.temperature = 3, .top_k = 40, .seed = i, .grammar = i % 2 ? g : NULL}));
             if (round) EXPECT_OK(peridot_request_create(&r[i], q, &params));
             if (round) EXPECT_OK(peridot_session_run(s, &n_running));
             else EXPECT_OK(peridot_generate(q, &params, NULL));

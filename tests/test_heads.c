@@ -66,7 +66,8 @@ static void expect_description(const char *name)
     assert_string_equal(found->name, loaded->name);
     assert_string_equal(found->family, loaded->family);
     assert_string_equal(found->types, loaded->types);
-    assert_true(found->n_params == loaded->n_params && found->cache_size == loaded->cache_size && found->cache_size > 0);
+    assert_true(found->n_params == loaded->n_params && found->cache_size == loaded->cache_size
+                && found->cache_size > 0);
     assert_int_equal(found->n_layers, loaded->n_layers);
     assert_int_equal(found->vocab_size, loaded->vocab_size);
     assert_int_equal(found->head, loaded->head);

@@ -114,11 +114,13 @@ while read -r file variable; do
     [ "$file" = src/gpu/instance.c ] || [ "$file" = src/base/map.c ] || wrong "$file has a mutable global: $variable"
 done < <(find "$objects/peridot_lib.dir/src" -name '*.o' | while read -r object; do
     nm -f sysv "$object" | awk -F '|' -v file="${object#"$objects/peridot_lib.dir/"}" '
-        $4 ~ /OBJECT/ && $1 !~ /^__odr_asan/ && $7 ~ /^(\.data|\.bss|\*COM\*)$/ { sub(/\.o$/, "", file); print file, $1 }'
+        $4 ~ /OBJECT/ && $1 !~ /^__odr_asan/ &&
+        $7 ~ /^(\.data|\.bss|\*COM\*)$/ { sub(/\.o$/, "", file); print file, $1 }'
 done)
 
 while read -r line; do
     wrong "Vulkan outside src/gpu: $line"
-done < <(grep -nrE '\b(Vk[A-Z]|vk[A-Z]|VK_)[A-Za-z_]+' include src tools/peridot --include='*.[ch]' | grep -v '^src/gpu/' || true)
+done < <(grep -nrE '\b(Vk[A-Z]|vk[A-Z]|VK_)[A-Za-z_]+' include src tools/peridot --include='*.[ch]' |
+    grep -v '^src/gpu/' || true)
 
 [ $n_wrong = 0 ]

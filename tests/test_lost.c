@@ -216,6 +216,7 @@ static void test_generate_ahead(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_resume), cmocka_unit_test(test_generate), cmocka_unit_test(test_generate_ahead)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_resume), cmocka_unit_test(test_generate),
+                                       cmocka_unit_test(test_generate_ahead)};
     return cmocka_run_group_tests_name("lost", tests, NULL, NULL);
 }

@@ -25,7 +25,10 @@ static struct {
 
 /* A public model begins with its struct pd_model, a public session with a pointer to its struct pd_session. */
 static struct pd_model *inside(void) { return (struct pd_model *)(void *)model; }
-static struct pd_session *session_of(peridot_sequence *q) { return *(struct pd_session **)(void *)peridot_sequence_session(q); }
+static struct pd_session *session_of(peridot_sequence *q)
+{
+    return *(struct pd_session **)(void *)peridot_sequence_session(q);
+}
 
 static VKAPI_ATTR VkResult VKAPI_CALL submit(VkQueue queue, uint32_t n, const VkSubmitInfo *submits, VkFence fence)
 {

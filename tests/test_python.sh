@@ -16,9 +16,11 @@ python3 "$source/tools/python/test_peridot.py" "$folder" >"$folder/out" 2>&1
 check "the package does what the command does" [ $? = 0 ]
 tail -1 "$folder/out"
 PERIDOT_LIBRARY=$folder/none.so python3 -c 'import peridot' 2>"$folder/err"
-check "a library that is not there is named" matches err "^ImportError: libperidot.so cannot be loaded .*$folder/none.so"
+check "a library that is not there is named" \
+    matches err "^ImportError: libperidot.so cannot be loaded .*$folder/none.so"
 cp -rL "$source/tools/python/peridot" "$folder"
 cp "$library" "$folder/peridot"
-env -u PERIDOT_LIBRARY PYTHONPATH="$folder" python3 -c 'import peridot; print("peridot", peridot.version())' >"$folder/out" 2>&1
+env -u PERIDOT_LIBRARY PYTHONPATH="$folder" python3 -c 'import peridot; print("peridot", peridot.version())' \
+    >"$folder/out" 2>&1
 check "a library beside the package is found" [ "$(cat "$folder/out")" = "$("$peridot" --version)" ]
 finish

@@ -108,7 +108,8 @@ static void test_log(void **state)
     peridot_model_close(model);
     assert_non_null(strstr(text, "info: device: "));
     assert_non_null(strstr(text, "info: kernels: matmul="));
-    assert_non_null(strstr(text, "warning: disabled, as they failed the self-test on this device and driver: matmul_q8_0\n"));
+    assert_non_null(strstr(text, "warning: disabled, as they failed the self-test on this device and driver: "
+                                 "matmul_q8_0\n"));
     assert_non_null(strstr(text, "warning: this device and driver give wrong answers with topk\n"));
     set_right();
     text[0] = 0;
@@ -283,7 +284,8 @@ static void test_partial(void **state)
     set_wrong(PD_KERNEL_matmul_dot_q8_0, PD_KERNEL_pack_f16);
     assert_int_equal(pd_variant_sound(gpu, PD_VARIANT_MATMUL_DOT, PD_Q8_0), tile);
     assert_int_equal(pd_variant_sound(gpu, PD_VARIANT_MATMUL_DOT, PD_Q4_0), dot);
-    assert_int_equal(pd_variant_sound(gpu, PD_VARIANT_MATMUL_COOP, PD_Q4_0), device->integer_dot_instruction ? dot : tile);
+    assert_int_equal(pd_variant_sound(gpu, PD_VARIANT_MATMUL_COOP, PD_Q4_0),
+                     device->integer_dot_instruction ? dot : tile);
     set_wrong(PD_KERNEL_pack_q16, PD_KERNEL_pack_q16);
     assert_int_equal(pd_variant_sound(gpu, PD_VARIANT_MATMUL_DOT, PD_Q4_0), tile);
     assert_int_equal(pd_variant_sound(gpu, PD_VARIANT_MATVEC_DOT, PD_BF16), PD_VARIANT_MATVEC_COLUMNS);
@@ -335,7 +337,8 @@ static void test_long_list(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_log), cmocka_unit_test(test_damaged), cmocka_unit_test(test_private), cmocka_unit_test(test_unwritable),
+        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_log), cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_private), cmocka_unit_test(test_unwritable),
         cmocka_unit_test(test_off), cmocka_unit_test(test_partial),
         cmocka_unit_test(test_selftest), cmocka_unit_test(test_long_list),
     };

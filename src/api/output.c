@@ -46,4 +46,7 @@ peridot_status peridot_output_check(const char *path, const char *source)
     return pd_writer_check(path, source);
 }
 
-peridot_status peridot_cache_check(const char *cache_dir) { return cache_dir ? pd_private_check(cache_dir) : PERIDOT_OK; }
+peridot_status peridot_cache_check(const char *cache_dir)
+{
+    return cache_dir ? pd_private_check(cache_dir) : PERIDOT_OK;
+}

@@ -164,7 +164,8 @@ static peridot_status read_best(struct pd_sequence *q, const uint8_t *from, cons
     if (q->logits == PD_LOGITS_NONE || model->config.head != PERIDOT_HEAD_LANGUAGE) return PERIDOT_OK;
     for (uint32_t i = 0; i < pd_min(PD_TOPK, model->n_pieces); i++)
         if (q->best[i].id >= model->n_pieces)
-            return pd_fail(PERIDOT_ERROR_FORMAT, "%s: candidate %u is token id %u, which is not below the vocabulary's %u",
+            return pd_fail(PERIDOT_ERROR_FORMAT, "%s: candidate %u is token id %u, which is not below the "
+                                                 "vocabulary's %u",
                            path, i, q->best[i].id, model->n_pieces);
     return PERIDOT_OK;
 }

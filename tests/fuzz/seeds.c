@@ -78,7 +78,8 @@ static void make_safetensors(struct pd_text_buffer *out)
         char rows[16] = "";
         if (tensors[i].rows) snprintf(rows, sizeof rows, "%u,", tensors[i].rows);
         uint64_t end = offset + pd_max(tensors[i].rows, 1) * WIDTH * sizeof(float);
-        snprintf(line, sizeof line, ",\"model.%s.weight\":{\"dtype\":\"F32\",\"shape\":[%s%d],\"data_offsets\":[%llu,%llu]}",
+        snprintf(line, sizeof line, ",\"model.%s.weight\":{\"dtype\":\"F32\",\"shape\":[%s%d],"
+                                    "\"data_offsets\":[%llu,%llu]}",
                  tensors[i].hf, rows, WIDTH, (unsigned long long)offset, (unsigned long long)end);
         put_text(&json, line);
         offset = end;
@@ -92,8 +93,9 @@ static void make_safetensors(struct pd_text_buffer *out)
     free(json.data);
 }
 
-static const char config[] = "config.json\n{\"model_type\":\"gemma\",\"hidden_size\":4,\"intermediate_size\":4,\"num_hidden_layers\":1,"
-                             "\"num_attention_heads\":1,\"num_key_value_heads\":1,\"head_dim\":4,\"vocab_size\":6}\n===\n";
+static const char config[] = "config.json\n{\"model_type\":\"gemma\",\"hidden_size\":4,\"intermediate_size\":4,"
+                             "\"num_hidden_layers\":1,\"num_attention_heads\":1,\"num_key_value_heads\":1,"
+                             "\"head_dim\":4,\"vocab_size\":6}\n===\n";
 
 static void seed_folder(void)
 {
@@ -103,7 +105,8 @@ static void seed_folder(void)
     put_text(&folder_seed, config);
     put_text(&folder_seed, "model.safetensors\n");
     pd_text_append(&folder_seed, model.data, model.size);
-    put_text(&folder_seed, "\n===\ntokenizer_config.json\n{\"bos_token\":\"<bos>\",\"add_bos_token\":false,\"chat_template\":\"<start_of_turn>\"}"
+    put_text(&folder_seed, "\n===\ntokenizer_config.json\n{\"bos_token\":\"<bos>\",\"add_bos_token\":false,"
+                           "\"chat_template\":\"<start_of_turn>\"}"
                     "\n===\ngeneration_config.json\n{\"eos_token_id\":[1,107]}\n===\ntokenizer.model\n");
     struct tiny t;
     struct pd_text_buffer pieces;
@@ -179,7 +182,8 @@ static void seed_vocabularies(void)
 
 static void seed_texts(void)
 {
-    static const char text[] = "? the  hello\n\n<start_of_turn>user<b> caf\u00e9 \u4e2d 1234's <|eot_id|>\u00a0\t \xf0\x9f\x98\x80\xff";
+    static const char text[] = "? the  hello\n\n<start_of_turn>user<b> caf\u00e9 \u4e2d 1234's <|eot_id|>\u00a0\t "
+                               "\xf0\x9f\x98\x80\xff";
     char copy[sizeof text];
     memcpy(copy, text, sizeof text);
     for (int i = 0; i < 16; i++) {
@@ -194,7 +198,8 @@ static void seed_chats(void)
 {
     for (size_t i = 0; peridot_template_name(i); i++) {
         char text[512];
-        snprintf(text, sizeof text, "%s\n===\nsystem\nBe <b>.\n===\nuser\n the <end_of_turn><|eot_id|>\n===\nassistant\nhell\n===\nuser\n",
+        snprintf(text, sizeof text, "%s\n===\nsystem\nBe <b>.\n===\nuser\n the <end_of_turn><|eot_id|>\n===\n"
+                                    "assistant\nhell\n===\nuser\n",
                  peridot_template_name(i));
         seed_text("fuzz_chat", peridot_template_name(i), text);
     }
@@ -203,17 +208,24 @@ static void seed_chats(void)
 
 static void seed_requests(void)
 {
-    static const char schema[] = "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\",\"minimum\":-3,\"maximum\":12},"
-        "\"b\":{\"type\":\"string\",\"pattern\":\"^[a-c]{2,3}$\"},\"c\":{\"enum\":[1,null,\"x\"]},\"d\":{\"$ref\":\"#/$defs/e\"}},"
-        "\"required\":[\"a\"],\"additionalProperties\":false,\"$defs\":{\"e\":{\"type\":\"array\",\"items\":{\"anyOf\":["
+    static const char schema[] =
+        "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\",\"minimum\":-3,\"maximum\":12},"
+        "\"b\":{\"type\":\"string\",\"pattern\":\"^[a-c]{2,3}$\"},\"c\":{\"enum\":[1,null,\"x\"]},"
+        "\"d\":{\"$ref\":\"#/$defs/e\"}},"
+        "\"required\":[\"a\"],\"additionalProperties\":false,\"$defs\":{\"e\":{\"type\":\"array\","
+        "\"items\":{\"anyOf\":["
         "{\"type\":\"number\"},{\"type\":\"string\",\"format\":\"date\"}]},\"maxItems\":3}}}";
     static const char *const bodies[] = {
-        "{\"model\":\"tiny\",\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"max_tokens\":5,\"temperature\":0.5,\"top_p\":0.9,"
-        "\"stop\":[\"a\",\"b\"],\"n\":2,\"seed\":7,\"logprobs\":true,\"top_logprobs\":3,\"logit_bias\":{\"5\":-100},\"response_format\":"
+        "{\"model\":\"tiny\",\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"max_tokens\":5,"
+        "\"temperature\":0.5,\"top_p\":0.9,"
+        "\"stop\":[\"a\",\"b\"],\"n\":2,\"seed\":7,\"logprobs\":true,\"top_logprobs\":3,\"logit_bias\":{\"5\":-100},"
+        "\"response_format\":"
         "{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"x\",\"schema\":{\"type\":\"boolean\"}}}}",
-        ("{\"model\":\"tiny\",\"prompt\":[\"a\",\"b\"],\"max_tokens\":5,\"echo\":true,\"logprobs\":2,\"stream\":true,\"stream_options\":"
+        ("{\"model\":\"tiny\",\"prompt\":[\"a\",\"b\"],\"max_tokens\":5,\"echo\":true,\"logprobs\":2,\"stream\":true,"
+         "\"stream_options\":"
          "{\"include_usage\":true},\"presence_penalty\":1,\"frequency_penalty\":-1}"),
-        "{\"model\":\"tiny\",\"input\":\"a\",\"instructions\":\"b\",\"max_output_tokens\":5,\"text\":{\"format\":{\"type\":\"json_object\"}}}",
+        "{\"model\":\"tiny\",\"input\":\"a\",\"instructions\":\"b\",\"max_output_tokens\":5,"
+        "\"text\":{\"format\":{\"type\":\"json_object\"}}}",
         "{\"model\":\"tiny\",\"input\":[\"a\"],\"encoding_format\":\"base64\",\"dimensions\":64,\"pooling\":\"mean\"}",
         "{\"content\":\"a\",\"add_special\":true,\"with_pieces\":true}", "{\"tokens\":[1,2]}",
     };
@@ -295,7 +307,8 @@ int main(int argc, char **argv)
     if (argc != 2 || make_folder(NULL) != 0) return 2;
     target = argv[1];
     seed_golden("fuzz_config", "*/config.json");
-    seed_text("fuzz_index", "two", "{\"metadata\":{\"total_size\":8},\"weight_map\":{\"a\":\"model-00001-of-00002.safetensors\","
+    seed_text("fuzz_index", "two", "{\"metadata\":{\"total_size\":8},"
+                                   "\"weight_map\":{\"a\":\"model-00001-of-00002.safetensors\","
                                    "\"b\":\"model-00002-of-00002.safetensors\"}}");
     seed_golden("fuzz_ids", "*/tokens.txt");
     seed_folder();

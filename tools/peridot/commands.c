@@ -31,7 +31,8 @@ const struct cmd_command *cmd_command_find(const char *name)
         if (strcmp(commands[i]->name, name) == 0) return commands[i];
     const char *meant = cmd_hint_command(name, command_name);
     if (meant) cmd_usage(NULL, "there is no command %s (did you mean %s?)", name, meant);
-    else if (cmd_hint_is_model(name, true)) cmd_usage(NULL, "there is no command %s (did you mean run -m %s?)", name, name);
+    else if (cmd_hint_is_model(name, true))
+        cmd_usage(NULL, "there is no command %s (did you mean run -m %s?)", name, name);
     else cmd_usage(NULL, "there is no command %s", name);
     return NULL;
 }

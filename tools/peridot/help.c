@@ -46,7 +46,8 @@ static void print_label(struct cmd_wrap *w, const struct cmd_option *o)
     char label[128];
     int size = 0;
     if (o->letter) size = snprintf(label, sizeof label, CMD_BOLD "-%c" CMD_ROMAN ", ", o->letter);
-    size += snprintf(label + size, sizeof label - (size_t)size, CMD_BOLD "%s%s" CMD_ROMAN "%s" CMD_ITALIC "%s" CMD_ROMAN,
+    size += snprintf(label + size, sizeof label - (size_t)size,
+                     CMD_BOLD "%s%s" CMD_ROMAN "%s" CMD_ITALIC "%s" CMD_ROMAN,
                      o->name ? "--" : "", o->name ? o->name : "", o->name && o->metavar ? " " : "",
                      o->metavar ? o->metavar : "");
     if (w->man) puts(".TP");
@@ -147,13 +148,13 @@ void cmd_help_overview(bool man)
     print_section(&w, "SYNOPSIS", "peridot COMMAND [OPTIONS]\nperidot help [--man] COMMAND\nperidot --version");
     print_section(&w, "DESCRIPTION",
                   "Results go to standard output, progress and statistics to standard error. A model is a .gguf file, "
-                  "a Hugging Face directory, or the name of one that peridot models lists; without one, commands use the "
-                  "small demo model that comes with Peridot.");
+                  "a Hugging Face directory, or the name of one that peridot models lists; without one, commands use "
+                  "the small demo model that comes with Peridot.");
     print_commands(&w);
     print_section(&w, "ENVIRONMENT",
                   "PERIDOT_DEVICE: the device to use where no --device is given.\n"
-                  "PERIDOT_MODELS: folders with models, with colons between them; peridot models names the places where "
-                  "it finds others.\n"
+                  "PERIDOT_MODELS: folders with models, with colons between them; peridot models names the places "
+                  "where it finds others.\n"
                   "XDG_CACHE_HOME: compiled pipelines, and what peridot selftest found, are kept in its folder "
                   "peridot (without it, in ~/.cache/peridot); removing them only costs the time to do that again.\n"
                   "XDG_STATE_HOME: what is typed in peridot chat is kept in its folder peridot (without it, in "
