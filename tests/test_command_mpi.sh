@@ -140,7 +140,9 @@ rank_process() {
 
 # Two ranks that serve at $url: $job.
 begin_server() {
-    mpirun --oversubscribe -n 2 "$mpi" serve -m "$stories" --port 0 >"$folder/out" 2>"$folder/err" </dev/null &
+    : >"$folder/err"
+    timeout 120 mpirun --oversubscribe -n 2 "$mpi" serve -m "$stories" --port 0 \
+        >"$folder/out" 2>"$folder/err" </dev/null &
     job=$!
     for _ in $(seq 300); do
         url=$(sed -nE 's/^serving .* at (http:[^ ]*): .*/\1/p' "$folder/err")
@@ -153,7 +155,7 @@ begin_server() {
 # signal_rank SIGNAL N: ends the job; $took_ms until it has.
 signal_rank() {
     local begun=$(date +%s%N)
-    kill "-$1" "$(rank_process "$2")"
+    kill "-$1" $(rank_process "$2") || kill $job
     wait $job
     status=$?
     took_ms=$((($(date +%s%N) - begun) / 1000000))
