@@ -76,9 +76,25 @@ test_report() {
     "$mpi" run --split data >"$folder/out" 2>"$folder/err"
     check "--split data with another command is a wrong usage" [ $? = 2 ]
     [ "${PERIDOT_TEST_ALL:-}" ] || return
-    ranks 2 bench -m "$stories" -p 16 -n 8 -r 1
+    ranks 2 bench -m "$stories" -p 16 -n 8 -r 1 -o json
     check "bench over ranks: memory, busy share and the link of each" \
         matches err '^0 .* 0-[0-9]+ +[0-9.]+ [kMG]B +[0-9]+ %  [0-9.]+ [kMG]B/s, [0-9.]+ us$'
+    check "bench over ranks: the same as JSON" python3 -c "
+import json, sys
+ranks = json.load(open(sys.argv[1]))['ranks']
+first = 0
+for i, r in enumerate(ranks):
+    assert r['host'] and r['device'] and r['first_layer'] == first and r['n_layers'] > 0
+    assert r['memory'] > 1e6 and 0 < r['busy'] <= 1
+    link = r['link']['bandwidth'], r['link']['latency_s']
+    assert link == (None, None) if i == 1 else link[0] > 1e6 and 0 < link[1] < 1
+    first += r['n_layers']
+assert len(ranks) == 2 and first == 6" "$folder/out"
+    cp "$folder/out" "$folder/ranks.json"
+    run bench "$folder/ranks.json"
+    check "bench over ranks: the report is read" [ $status = 0 ]
+    sed 's/"busy":/"bus":/' "$folder/ranks.json" >"$folder/wrong.json"
+    fails_with 1 'ranks[0].busy is missing' bench "$folder/wrong.json"
 }
 
 # Where the model fits each rank's device, and with --split data, ranks divide texts and windows.

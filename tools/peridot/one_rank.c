@@ -11,6 +11,13 @@ peridot_status cmd_ranks_divide(const peridot_link **link, const char **device, 
     return PERIDOT_OK;
 }
 
+peridot_status cmd_ranks_report(struct cmd_rank *out, size_t *n)
+{
+    (void)out;
+    *n = 0;
+    return PERIDOT_OK;
+}
+
 struct cmd_part cmd_ranks_part(void) { return (struct cmd_part){.n = 1}; }
 
 peridot_status cmd_ranks_broadcast(char **data, size_t *size)

@@ -13,6 +13,20 @@ peridot_status cmd_ranks_divide(const peridot_link **link, const char **device, 
 /* The model is open. */
 void cmd_ranks_opened(const peridot_model *model);
 
+enum { CMD_RANKS_MAX = 256 };
+
+/* What a rank had of a model, and its link to the next rank; the last one's is all 0. */
+struct cmd_rank {
+    char host[64], device[256];
+    uint32_t first_layer, n_layers;
+    uint64_t memory;           /* bytes on the device at most */
+    double busy;               /* the share of the time in which it did not wait for another rank */
+    double bandwidth, latency;   /* bytes/s; seconds one way */
+};
+/* Once the model is closed: out[CMD_RANKS_MAX], and a table of them on standard error. *n is 0 where one rank had all
+ * layers. */
+peridot_status cmd_ranks_report(struct cmd_rank *out, size_t *n);
+
 /* A command that each rank runs by itself, for its part of the input (--split data). What ranks other than 0 write on
  * standard output goes to rank 0, which writes it after its own, in the order of the parts. */
 struct cmd_part {

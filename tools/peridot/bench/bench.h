@@ -4,7 +4,7 @@
 #ifndef PERIDOT_COMMAND_BENCH_H
 #define PERIDOT_COMMAND_BENCH_H
 
-#include "../open.h"
+#include "../ranks.h"
 #include "machine.h"
 
 #include <stdio.h>
@@ -101,6 +101,8 @@ struct bench_report {
     double first_token_s;        /* opening, and the logits after one token */
     uint64_t device_memory, host_memory;   /* peaks, in bytes */
     uint32_t n_dispatches;       /* of a decode step */
+    struct cmd_rank ranks[CMD_RANKS_MAX];
+    size_t n_ranks;              /* that held the layers; 0: one device did */
     struct bench_test tests[BENCH_TESTS];
     size_t n_tests;
     struct bench_score score;    /* of the whole file; no parts: it is no --quick run */

@@ -162,6 +162,14 @@ static void add_fields(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct
         add_field(doc, section_of(doc, object, fields[i].section), &fields[i], (const char *)base + fields[i].offset);
 }
 
+#define RANK(kind, member) FIELD(cmd_rank, NULL, #member, kind, member)
+
+static const struct field rank_fields[] = {
+    RANK(TEXT, host), RANK(TEXT, device), RANK(U32, first_layer), RANK(U32, n_layers), RANK(U64, memory),
+    RANK(REAL, busy), FIELD(cmd_rank, "link", "bandwidth", RATE, bandwidth),
+    FIELD(cmd_rank, "link", "latency_s", RATE, latency),
+};
+
 static void add_test(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct bench_test *test)
 {
     yyjson_mut_val *object = yyjson_mut_arr_add_obj(doc, list);
@@ -178,6 +186,9 @@ static void add_report(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct b
 {
     yyjson_mut_obj_add_uint(doc, root, "schema", BENCH_SCHEMA);
     add_fields(doc, root, report_fields, CMD_COUNT(report_fields), report);
+    yyjson_mut_val *ranks = report->n_ranks ? yyjson_mut_obj_add_arr(doc, root, "ranks") : NULL;
+    for (size_t i = 0; i < report->n_ranks; i++)
+        add_fields(doc, yyjson_mut_arr_add_obj(doc, ranks), rank_fields, CMD_COUNT(rank_fields), &report->ranks[i]);
     yyjson_mut_val *tests = yyjson_mut_obj_add_arr(doc, root, "tests");
     for (size_t i = 0; i < report->n_tests; i++) add_test(doc, tests, &report->tests[i]);
 }
@@ -365,6 +376,20 @@ static peridot_status read_test(struct bench_test *test, struct reader *r, yyjso
     return PERIDOT_OK;
 }
 
+/* There are none where one device held all layers. */
+static peridot_status read_ranks(struct bench_report *out, struct reader *r, yyjson_val *root)
+{
+    yyjson_val *list;
+    if (!yyjson_obj_get(root, "ranks")) return PERIDOT_OK;
+    CMD_TRY(read_list(&list, &out->n_ranks, r, root, "ranks", CMD_RANKS_MAX));
+    for (size_t i = 0; i < out->n_ranks; i++) {
+        snprintf(r->place, sizeof r->place, "ranks[%zu].", i);
+        CMD_TRY(read_fields(r, yyjson_arr_get(list, i), rank_fields, CMD_COUNT(rank_fields), &out->ranks[i]));
+    }
+    r->place[0] = 0;
+    return PERIDOT_OK;
+}
+
 /* The schema of a report, or of a set of them: *out, of min to max. */
 static peridot_status read_schema(uint64_t *out, const struct reader *r, yyjson_val *root, uint64_t max)
 {
@@ -399,6 +424,7 @@ static peridot_status read_report(struct bench_reports *list, struct reader *r, 
     CMD_TRY(read_fields(r, root, report_fields, CMD_COUNT(report_fields), out));
     /* reports from before said so of what they had made themselves only */
     out->model.random_weights = out->model.random_weights || bench_is_made(out->model.name);
+    CMD_TRY(read_ranks(out, r, root));
     CMD_TRY(read_list(&tests, &out->n_tests, r, root, "tests", BENCH_TESTS));
     for (size_t i = 0; i < out->n_tests; i++) CMD_TRY(read_test(&out->tests[i], r, yyjson_arr_get(tests, i), i));
     return PERIDOT_OK;

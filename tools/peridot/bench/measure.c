@@ -517,5 +517,5 @@ peridot_status bench_measure(struct bench_report *out, const struct bench_plan *
     peridot_session_free(b.session);
     peridot_model_close(b.model);
     free(b.tokens);
-    return status;
+    return status == PERIDOT_OK ? cmd_ranks_report(out->ranks, &out->n_ranks) : status;
 }

@@ -2,9 +2,7 @@
 #ifndef PERIDOT_MPI_DIVIDE_H
 #define PERIDOT_MPI_DIVIDE_H
 
-#include "../util.h"
-
-enum { MPI_MAX_RANKS = 256 };
+#include "../ranks.h"
 
 /* A rank's device; sent from rank to rank as it is. */
 struct mpi_device {

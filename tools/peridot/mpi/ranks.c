@@ -21,11 +21,11 @@ static struct {
     const char *layers;        /* as given */
     bool shares;               /* this process runs the command by itself, for its part of the input */
     size_t n_lines;            /* of standard input, in the parts before this one's */
-    uint32_t n_layers[MPI_MAX_RANKS];
+    uint32_t n_layers[CMD_RANKS_MAX];
     char name[96], device[512];
     peridot_link link;
     bool is_open;              /* the others have opened a model, and may not have closed it yet */
-    struct mpi_report report;  /* of this rank */
+    struct cmd_rank report;    /* of this rank */
     const peridot_model *model;
 } ranks;
 
@@ -37,7 +37,7 @@ struct model_request {
     uint64_t gpu_memory;
     bool has_device;
     char path[1024], device[256], kernels[1024];
-    uint32_t n_layers[MPI_MAX_RANKS];
+    uint32_t n_layers[CMD_RANKS_MAX];
 };
 
 static peridot_status send_to_all(const void *data, size_t size)
@@ -163,7 +163,7 @@ static bool is_same_device(const struct mpi_device *a, const struct mpi_device *
 /* What several ranks have in common is divided by their number. */
 static void share_memory(struct mpi_device *devices, int n)
 {
-    uint64_t n_sharing[MPI_MAX_RANKS] = {0};
+    uint64_t n_sharing[CMD_RANKS_MAX] = {0};
     for (int i = 0; i < n; i++)
         for (int k = 0; k < n; k++) n_sharing[i] += is_same_device(&devices[i], &devices[k]);
     for (int i = 0; i < n; i++) devices[i].free /= n_sharing[i];
@@ -192,6 +192,7 @@ void cmd_ranks_opened(const peridot_model *model)
 {
     const peridot_model_info *info = peridot_model_get_info(model);
     ranks.model = model;
+    ranks.report = (struct cmd_rank){0};
     snprintf(ranks.report.host, sizeof ranks.report.host, "%s", ranks.place.host);
     snprintf(ranks.report.device, sizeof ranks.report.device, "%s", info->device->name);
     ranks.report.first_layer = 0;
@@ -223,7 +224,7 @@ static void set_link(void)
 
 static peridot_status divide(const struct cmd_model_args *args, struct mpi_sizes *sizes)
 {
-    static struct mpi_device devices[MPI_MAX_RANKS];
+    static struct mpi_device devices[CMD_RANKS_MAX];
     uint32_t n = (uint32_t)ranks.place.n_ranks;
     const char *path;
     CMD_TRY(cmd_model_path(&path, args->path));
@@ -245,6 +246,7 @@ peridot_status cmd_ranks_divide(const peridot_link **link, const char **device, 
         *device = choose_device(*device);
         return PERIDOT_OK;
     }
+    ranks.model = NULL;
     CMD_TRY(await_close());
     peridot_status status = divide(args, &sizes);
     free(sizes.layers);
@@ -343,11 +345,16 @@ static void print_help(int argc, char **argv)
          "    rank: 0,1,... A model is read from each rank's own disk.\n");
 }
 
-static peridot_status report(void)
+peridot_status cmd_ranks_report(struct cmd_rank *out, size_t *n)
 {
     const uint32_t request = REQUEST_REPORT;
+    *n = 0;
+    if (ranks.place.n_ranks <= 1) return PERIDOT_OK;
+    ranks.model = NULL;
+    CMD_TRY(await_close());
     CMD_TRY(send_to_all(&request, sizeof request));
-    return mpi_report(&ranks.report, &ranks.place);
+    *n = (size_t)ranks.place.n_ranks;
+    return mpi_report(out, &ranks.report, &ranks.place);
 }
 
 /* ---- commands that each rank runs by itself ---- */
@@ -391,7 +398,7 @@ static enum divided divided_by(const char *name)
 /* Data where the model fits the device of each rank. */
 static peridot_status choose_split(bool *data, const struct cmd_model_args *args)
 {
-    static struct mpi_device devices[MPI_MAX_RANKS];
+    static struct mpi_device devices[CMD_RANKS_MAX];
     struct mpi_sizes sizes;
     uint32_t n = (uint32_t)ranks.place.n_ranks;
     const char *path;
@@ -438,8 +445,8 @@ static int run_command(int argc, char **argv, int (*command)(int argc, char **ar
         return cmd_usage(NULL, "--split data is for embed, classify, tag and perplexity");
     print_help(argc, argv);
     if (ranks.place.n_ranks <= 1) return command(argc, argv);
-    if (ranks.place.n_ranks > MPI_MAX_RANKS)
-        return cmd_usage(NULL, "%d ranks are more than %d", ranks.place.n_ranks, MPI_MAX_RANKS);
+    if (ranks.place.n_ranks > CMD_RANKS_MAX)
+        return cmd_usage(NULL, "%d ranks are more than %d", ranks.place.n_ranks, CMD_RANKS_MAX);
     ranks.shares = what == DIVIDED_NOTHING;
     if ((what == DIVIDED_TEXTS || what == DIVIDED_WINDOWS) && (data || (!split && !ranks.layers))) {
         int planned = plan_data(&job, data, what);
@@ -448,10 +455,7 @@ static int run_command(int argc, char **argv, int (*command)(int argc, char **ar
     if (ranks.shares) return mpi_share_run(&job, ranks.place.n_ranks);
     int status = command(argc, argv);
     ranks.model = NULL;
-    if (status == CMD_OK) status = cmd_exit(await_close());
-    if (status == CMD_OK && argc > 1 && strcmp(argv[1], "bench") == 0 && ranks.report.n_layers)
-        status = cmd_exit(report());
-    return status;
+    return status == CMD_OK ? cmd_exit(await_close()) : status;
 }
 
 int cmd_ranks_run(int argc, char **argv, int (*command)(int argc, char **argv))

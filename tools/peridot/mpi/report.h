@@ -1,20 +1,13 @@
-/* What `bench` says of the ranks, on standard error: devices, layers, memory, how busy each was, and the links. */
+/* What `bench` says of the ranks: devices, layers, memory, how busy each was, and the links, which this measures. */
 #ifndef PERIDOT_MPI_REPORT_H
 #define PERIDOT_MPI_REPORT_H
 
+#include "../ranks.h"
 #include "transport.h"
 
-/* Of a rank; sent to rank 0 as it is. */
-struct mpi_report {
-    char host[64], device[256];
-    uint32_t first_layer, n_layers;
-    uint64_t memory;           /* bytes on the device at most */
-    double busy;
-    struct mpi_speed link;     /* to the next rank; the last one has none */
-};
-
-/* Rank 0, and the others. */
-peridot_status mpi_report(struct mpi_report *own, const struct mpi_place *place);
-peridot_status mpi_report_work(struct mpi_report *own, const struct mpi_place *place);
+/* Rank 0: all ranks' into out[n_ranks], and a table on standard error. */
+peridot_status mpi_report(struct cmd_rank *out, struct cmd_rank *own, const struct mpi_place *place);
+/* The others. */
+peridot_status mpi_report_work(struct cmd_rank *own, const struct mpi_place *place);
 
 #endif

@@ -243,7 +243,12 @@ peridot_status mpi_ping(struct mpi_speed *out, int other, bool begins)
     return status;
 }
 
-double mpi_busy(void) { return mpi.last > mpi.first ? 1 - mpi.waited / (mpi.last - mpi.first) : 0; }
+double mpi_busy(void)
+{
+    double busy = mpi.last > mpi.first ? 1 - mpi.waited / (mpi.last - mpi.first) : 0;
+    mpi.first = mpi.last = mpi.waited = 0;
+    return busy;
+}
 
 /* ---- the library's ---- */
 

@@ -30,7 +30,8 @@ struct mpi_speed {
     double latency, bandwidth;
 };
 peridot_status mpi_ping(struct mpi_speed *out, int other, bool begins);
-/* The share of the time since the first message of the library in which this rank did not wait for another. */
+/* The share of the time since the first message of the library in which this rank did not wait for another; begins
+ * anew. */
 double mpi_busy(void);
 
 /* What the library needs: see peridot_link. */
