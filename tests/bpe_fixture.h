@@ -16,15 +16,19 @@ struct json_parts {
     bool byte_level;          /* vocab has the 256 bytes in byte-level spelling first */
 };
 
-#define LLAMA3_PATTERN "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}{1,3}| ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n]*|" \
+#define LLAMA3_PATTERN "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|" \
+                       "\\\\p{N}{1,3}| ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n]*|" \
                        "\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+"
-#define SPLIT(pattern) "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"" pattern "\"}, \"behavior\": \"Isolated\", \"invert\": false}"
-#define BYTE_LEVEL(regex) "{\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"trim_offsets\": true, \"use_regex\": " regex "}"
+#define SPLIT(pattern) \
+    "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"" pattern "\"}, \"behavior\": \"Isolated\", \"invert\": false}"
+#define BYTE_LEVEL(regex) \
+    "{\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"trim_offsets\": true, \"use_regex\": " regex "}"
 #define PRE(split) "{\"type\": \"Sequence\", \"pretokenizers\": [" split ", " BYTE_LEVEL("false") "]}"
 #define ADDED(id, content, special, normalized) \
-    "{\"id\": " id ", \"content\": \"" content "\", \"single_word\": false, \"lstrip\": false, \"rstrip\": false, \"normalized\": " \
-    normalized ", \"special\": " special "}"
-#define TEMPLATE(bos) "{\"type\": \"TemplateProcessing\", \"single\": [{\"SpecialToken\": {\"id\": \"" bos "\", \"type_id\": 0}}, " \
+    "{\"id\": " id ", \"content\": \"" content "\", \"single_word\": false, \"lstrip\": false, \"rstrip\": false, " \
+    "\"normalized\": " normalized ", \"special\": " special "}"
+#define TEMPLATE(bos) "{\"type\": \"TemplateProcessing\", \"single\": [" \
+                      "{\"SpecialToken\": {\"id\": \"" bos "\", \"type_id\": 0}}, " \
                       "{\"Sequence\": {\"id\": \"A\", \"type_id\": 0}}]}"
 
 /* Llama 3's steps over a few merges. */
@@ -32,15 +36,22 @@ static const struct json_parts byte_parts = {
     .added = ADDED("280", "<|begin|>", "true", "false") ", " ADDED("281", "<|end_of_text|>", "true", "false") ", "
              ADDED("282", "<b>", "false", "false") ", " ADDED("283", "<b><b>", "false", "true"),
     .normalizer = "null", .pre_tokenizer = PRE(SPLIT(LLAMA3_PATTERN)),
-    .post_processor = "{\"type\": \"Sequence\", \"processors\": [{\"type\": \"ByteLevel\"}, " TEMPLATE("<|begin|>") "]}",
+    .post_processor = "{\"type\": \"Sequence\", \"processors\": [{\"type\": \"ByteLevel\"}, "
+                      TEMPLATE("<|begin|>") "]}",
     .decoder = "{\"type\": \"ByteLevel\", \"add_prefix_space\": true, \"trim_offsets\": true, \"use_regex\": true}",
-    .model = "\"type\": \"BPE\", \"dropout\": null, \"unk_token\": null, \"byte_fallback\": false, \"ignore_merges\": true,",
-    .vocab = "\"he\": 256, \"ll\": 257, \"hell\": 258, \"hello\": 259, \"\u0120hello\": 260, \"\u0120t\": 261, \"\u0120the\": 262, "
-             "\"bc\": 263, \"ab\": 264, \"aa\": 265, \"aaaa\": 266, \"xyz\": 267, \"12\": 268, \"123\": 269, \"\u0120\u0120\": 270, "
-             "\"\u010a\u010a\": 271, \"\u00c3\u00a9\": 272, \"34\": 273, \"'s\": 274, \"\u0120\u0120\u0120\": 275, \"r\u0120\": 276, "
+    .model = "\"type\": \"BPE\", \"dropout\": null, \"unk_token\": null, \"byte_fallback\": false, "
+             "\"ignore_merges\": true,",
+    .vocab = "\"he\": 256, \"ll\": 257, \"hell\": 258, \"hello\": 259, \"\u0120hello\": 260, \"\u0120t\": 261, "
+             "\"\u0120the\": 262, "
+             "\"bc\": 263, \"ab\": 264, \"aa\": 265, \"aaaa\": 266, \"xyz\": 267, \"12\": 268, \"123\": 269, "
+             "\"\u0120\u0120\": 270, "
+             "\"\u010a\u010a\": 271, \"\u00c3\u00a9\": 272, \"34\": 273, \"'s\": 274, \"\u0120\u0120\u0120\": 275, "
+             "\"r\u0120\": 276, "
              "\"\u0120\u010a\": 277, \"r\u00e1\": 278, \"\u4e2d\": 279",
-    .merges = "[\"h\", \"e\"], [\"l\", \"l\"], [\"he\", \"ll\"], [\"hell\", \"o\"], [\"\u0120\", \"hello\"], [\"\u0120\", \"t\"], [\"\u0120t\", \"he\"], "
-              "\"b c\", \"a b\", \"a a\", \"aa aa\", \"1 2\", \"12 3\", \"\u0120 \u0120\", \"\u010a \u010a\", \"\u00c3 \u00a9\", \"3 4\", \"' s\", "
+    .merges = "[\"h\", \"e\"], [\"l\", \"l\"], [\"he\", \"ll\"], [\"hell\", \"o\"], [\"\u0120\", \"hello\"], "
+              "[\"\u0120\", \"t\"], [\"\u0120t\", \"he\"], "
+              "\"b c\", \"a b\", \"a a\", \"aa aa\", \"1 2\", \"12 3\", \"\u0120 \u0120\", \"\u010a \u010a\", "
+              "\"\u00c3 \u00a9\", \"3 4\", \"' s\", "
               "\"\u0120 \u010a\", \"\u0120\u0120 \u0120\", \"r \u0120\", \"r \u00e1\"",
     .byte_level = true,
 };
@@ -57,14 +68,19 @@ static const struct json_parts char_parts = {
              ADDED("2", "\\n", "false", "false") ", " ADDED("3", "\u2581\u2581\u2581", "false", "false") ", "
              ADDED("4", "<start_of_turn>", "false", "false"),
     .normalizer = ESCAPE,
-    .pre_tokenizer = "{\"type\": \"Split\", \"pattern\": {\"String\": \" \"}, \"behavior\": \"MergedWithPrevious\", \"invert\": false}",
+    .pre_tokenizer = "{\"type\": \"Split\", \"pattern\": {\"String\": \" \"}, \"behavior\": \"MergedWithPrevious\", "
+                     "\"invert\": false}",
     .post_processor = TEMPLATE("<bos>"),
-    .decoder = "{\"type\": \"Sequence\", \"decoders\": [" UNESCAPE ", {\"type\": \"ByteFallback\"}, {\"type\": \"Fuse\"}]}",
+    .decoder = "{\"type\": \"Sequence\", \"decoders\": [" UNESCAPE ", "
+               "{\"type\": \"ByteFallback\"}, {\"type\": \"Fuse\"}]}",
     .model = "\"type\": \"BPE\", \"unk_token\": \"<unk>\", \"fuse_unk\": true, \"byte_fallback\": false,",
-    .vocab = "\"<unk>\": 0, \"<bos>\": 1, \"\\n\": 2, \"\u2581\u2581\u2581\": 3, \"<start_of_turn>\": 4, \"\u2581\": 5, \"h\": 6, \"e\": 7, "
-             "\"he\": 8, \"\u2581h\": 9, \"\u2581he\": 10, \"\u00e9\": 11, \"e\u2581\": 12, \"\u2581\u2581\": 13, \"<\": 14, \"b\": 15, \"o\": 16, "
+    .vocab = "\"<unk>\": 0, \"<bos>\": 1, \"\\n\": 2, \"\u2581\u2581\u2581\": 3, \"<start_of_turn>\": 4, "
+             "\"\u2581\": 5, \"h\": 6, \"e\": 7, "
+             "\"he\": 8, \"\u2581h\": 9, \"\u2581he\": 10, \"\u00e9\": 11, \"e\u2581\": 12, \"\u2581\u2581\": 13, "
+             "\"<\": 14, \"b\": 15, \"o\": 16, "
              "\"s\": 17, \">\": 18, \"<bos\": 19, \"<b\": 20, \"os\": 21",
-    .merges = "\"h e\", \"\u2581 h\", \"\u2581 he\", \"\u2581h e\", \"e \u2581\", \"\u2581 \u2581\", \"< b\", \"o s\", \"<b os\", \"<bos >\"",
+    .merges = "\"h e\", \"\u2581 h\", \"\u2581 he\", \"\u2581h e\", \"e \u2581\", \"\u2581 \u2581\", \"< b\", "
+              "\"o s\", \"<b os\", \"<bos >\"",
 };
 
 static inline void put_text(struct pd_text_buffer *b, const char *text)

@@ -1,7 +1,8 @@
 """A model hub for test_command_pull.sh, which answers as huggingface.co does: hub.py FOLDER LOG. Listens at a free port
-of 127.0.0.1, and at another one, where large files are, as the hub redirects to a host of its own for them; prints both.
-FOLDER/OWNER/NAME are the repositories; files of 1000 bytes and more are large. Some names make trouble: gated, private,
-forbidden, renamed, busy, nonsense, hostile, huge, cut, wrong, long, slow, unranged. LOG gets a line for each request."""
+of 127.0.0.1, and at another one, where large files are, as the hub redirects to a host of its own for them; prints
+both. FOLDER/OWNER/NAME are the repositories; files of 1000 bytes and more are large. Some names make trouble: gated,
+private, forbidden, renamed, busy, nonsense, hostile, huge, cut, wrong, long, slow, unranged. LOG gets a line for each
+request."""
 import hashlib, http.server, json, os, socketserver, sys, threading, time, urllib.parse
 
 root, log_path = sys.argv[1], sys.argv[2]

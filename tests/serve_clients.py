@@ -72,7 +72,8 @@ def test_parse():
         assert isinstance(reply.choices[0].message.parsed, Person)
         response = client.responses.parse(model=model, input="Once upon a time", text_format=Person)
         assert isinstance(response.output_parsed, Person)
-    text = client.chat.completions.create(model=model, messages=messages, response_format={"type": "json_object"}, seed=1)
+    text = client.chat.completions.create(model=model, messages=messages, seed=1,
+                                          response_format={"type": "json_object"})
     assert text.choices[0].finish_reason == "length" or isinstance(json.loads(text.choices[0].message.content), dict)
 
 

@@ -252,8 +252,8 @@ static void test_file_gguf(void **state)
 
 /* ---- a GGUF in parts ---- */
 
-/* The golden model: part `part` of n, by its own account of `says`, with the tensors whose index is `part` modulo n, and
- * with the keys in the first. */
+/* The golden model: part `part` of n, by its own account of `says`, with the tensors whose index is `part` modulo n,
+ * and with the keys in the first. */
 static void write_part(const struct pd_checkpoint *c, const char *name, uint32_t part, uint32_t n, uint32_t says)
 {
     static const uint8_t zeros[32];

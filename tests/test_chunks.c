@@ -76,8 +76,8 @@ static void test_shared_chunk(void **state)
     assert_int_equal(pd_next_shared_chunk(&pace, 1e9), 1);
 }
 
-/* A device multiplies by several tokens at once, and is up to 8 % slower or faster than before: submits are of one token
- * or of whole groups, and of a group where that takes little more than 0.2 s, or than one token. */
+/* A device multiplies by several tokens at once, and is up to 8 % slower or faster than before: submits are of one
+ * token or of whole groups, and of a group where that takes little more than 0.2 s, or than one token. */
 static void test_tokens_at_once(void **state)
 {
     (void)state;

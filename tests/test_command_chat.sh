@@ -22,7 +22,8 @@ all_tokens() { sed -n 's/^context: \([0-9]*\) of.*/\1/p' "$folder/err" | sed -n 
 
 # A turn reads what it adds and nothing more, whatever was changed before; and gives what a new conversation gives.
 test_turns() {
-    local lines=$'Once upon a time\n/stats\nThe fox\n/stats\n/retry\n/stats\n/undo\nThe fox\n/stats\n/edit The dog\n/stats\n'
+    local lines=$'Once upon a time\n/stats\nThe fox\n/stats\n/retry\n/stats\n'
+    lines+=$'/undo\nThe fox\n/stats\n/edit The dog\n/stats\n'
     run run --temp 0 -n 12 "Once upon a time"
     cp "$folder/out" "$folder/story"
     chat "$lines" -n 12

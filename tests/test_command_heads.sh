@@ -273,8 +273,8 @@ test_stories() {
     check "llama.cpp says 20.73 +- 0.59" near "$(value perplexity)" 20.73 1e-3
 }
 
-# Of the first BYTES of TEXT: that of the default fp16 cache and that of a q8_0 cache. Scales that are 2 % off change the
-# first text's by 1.9e-3, and the other's by 3.7e-4; the cache itself by 3e-4 and 6e-5.
+# Of the first BYTES of TEXT: that of the default fp16 cache and that of a q8_0 cache. Scales that are 2 % off change
+# the first text's by 1.9e-3, and the other's by 3.7e-4; the cache itself by 3e-4 and 6e-5.
 test_q8_0_cache() {   # test_q8_0_cache TEXT BYTES CHANGE
     local full
     head -c "$2" "$1" >"$folder/text"

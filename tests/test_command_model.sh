@@ -174,8 +174,8 @@ test_run_sampling() {
     run run -n 1 --seed 5 --verbose --repeat-penalty 1.1 --presence-penalty 0.5 --frequency-penalty -0.25 \
         --logit-bias 7=-2 "Once"
     check "--verbose: the chain in its order" \
-        matches err '^sampling: logit bias 7=-2, repeat penalty 1\.1, presence penalty 0\.5, frequency penalty '\
-'-0\.25, top-k 40, temperature 0\.8, top-p 0\.95, min-p 0\.05, draw with seed 5$'
+        matches err '^sampling: logit bias 7=-2, repeat penalty 1\.1, presence penalty 0\.5, '\
+'frequency penalty -0\.25, top-k 40, temperature 0\.8, top-p 0\.95, min-p 0\.05, draw with seed 5$'
 }
 
 test_run_template() {

@@ -569,7 +569,8 @@ static void test_timed_chunks(void **state)
         EXPECT_OK(eval(s, q, tokens, 200, NULL));
         assert_in_range(pd_prefill_next(&s->prefill, 0, false), 1, s->chunk);
         EXPECT_OK(pd_session_truncate(s, q, 0, &kept));
-        s->prefill.pace.last = (struct pd_timed_work){pd_token_flop(&model.m, 0, false), 1.5};   /* it was slow for a while */
+        /* It was slow for a while. */
+        s->prefill.pace.last = (struct pd_timed_work){pd_token_flop(&model.m, 0, false), 1.5};
         EXPECT_OK(eval(s, q, tokens, 200, NULL));
         assert_true(pd_prefill_next(&s->prefill, 0, false) >= 16);
         EXPECT_OK(pd_session_logits(&logits, s, q));

@@ -376,7 +376,8 @@ static void test_prompts_alike(void **state)
     peridot_model *usual = model;
     (void)state;
     EXPECT_OK(peridot_make(made, &(peridot_make_params){.shape = "tiny-gemma2", .type = "q8_0", .seed = 5}));
-    for (size_t k = 0; k < sizeof models / sizeof *models; k++) {   /* the last two have windows that the prompt fills */
+    /* The last two have windows that the prompt fills. */
+    for (size_t k = 0; k < sizeof models / sizeof *models; k++) {
         EXPECT_OK(peridot_model_open(&model, models[k], NULL));
         read_prompt(&want, 0, 0, false);
         for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
@@ -477,7 +478,8 @@ static void ask_any(struct places *p, uint32_t k)
     for (uint32_t i = 0; i < n; i++) prompt[i] = 2 + (int32_t)any(p, 3);   /* many begin alike */
     if (peridot_sequence_pos(p->q[k]) + n > CTX - 20) EXPECT_OK(peridot_sequence_truncate(p->q[k], 0, &kept));
     EXPECT_OK(peridot_request_create(&p->r[k], p->q[k],
-                                     &(peridot_request_params){.prompt = prompt, .n_prompt = n, .n_max = 1 + any(p, 20)}));
+                                     &(peridot_request_params){.prompt = prompt, .n_prompt = n,
+                                                               .n_max = 1 + any(p, 20)}));
 }
 
 static void do_any(struct places *p)

@@ -19,8 +19,8 @@ void pd_source_close(struct pd_source *s);
 
 /* NULL: none. */
 const struct pd_tensor *pd_source_find(const struct pd_source *s, enum pd_role role, uint32_t layer);
-/* Fails where the tensor is missing, or is not of a known type and of the plan's shape, or has not as many labels as the
- * config. */
+/* Fails where the tensor is missing, or is not of a known type and of the plan's shape, or has not as many labels as
+ * the config. */
 peridot_status pd_source_get(const struct pd_tensor **out, struct pd_source *s, const struct pd_plan *plan);
 /* A tied file may hold the matrix under either name, or both. */
 peridot_status pd_source_get_embedding(const struct pd_tensor **out, struct pd_source *s);

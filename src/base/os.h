@@ -1,5 +1,5 @@
-/* The operating system: files mapped for reading, files written, folders, clocks. What differs between systems is in map.c,
- * posix.c, private.c and writer.c. */
+/* The operating system: files mapped for reading, files written, folders, clocks. What differs between systems is in
+ * map.c, posix.c, private.c and writer.c. */
 #ifndef PD_BASE_OS_H
 #define PD_BASE_OS_H
 

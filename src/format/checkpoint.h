@@ -1,6 +1,7 @@
 /* A checkpoint: the tensors and metadata of a model, whichever form it comes in: a GGUF file (v2, v3) or several, or a
- * Hugging Face directory (config.json with one or many safetensors files). Files are mapped, never copied; all structure is
- * checked at open, so that a tensor handed out lies inside its file and has the size that its shape and type say. */
+ * Hugging Face directory (config.json with one or many safetensors files). Files are mapped, never copied; all
+ * structure is checked at open, so that a tensor handed out lies inside its file and has the size that its shape and
+ * type say. */
 #ifndef PD_FORMAT_CHECKPOINT_H
 #define PD_FORMAT_CHECKPOINT_H
 
@@ -13,10 +14,10 @@ struct pd_checkpoint;
 
 enum pd_checkpoint_kind { PD_CHECKPOINT_GGUF, PD_CHECKPOINT_HF };
 
-/* `path`: a .gguf file (told by its magic, not its name), the first of its parts, or a directory. A GGUF without tensors opens. A tensor of a
- * type that Peridot does not know is refused by name. A Hugging Face directory needs config.json; its tensors are
- * opened only when with_tensors. There, tensors of the vision tower, which text models ignore, may have any type
- * (PD_DTYPE_OTHER). */
+/* `path`: a .gguf file (told by its magic, not its name), the first of its parts, or a directory. A GGUF without
+ * tensors opens. A tensor of a type that Peridot does not know is refused by name. A Hugging Face directory needs
+ * config.json; its tensors are opened only when with_tensors. There, tensors of the vision tower, which text models
+ * ignore, may have any type (PD_DTYPE_OTHER). */
 peridot_status pd_checkpoint_open(struct pd_checkpoint **out, const char *path, bool with_tensors);
 void pd_checkpoint_close(struct pd_checkpoint *c);
 /* What came of reading its files: status, or a failure where a part of one was gone (pd_map_check). */

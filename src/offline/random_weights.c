@@ -12,8 +12,8 @@ struct kind {
     void (*table)(struct pd_random_weights *w, const struct kind *kind);
     double rms;              /* root mean square of a weight whose block has the scale 1, minimum included */
     uint32_t scale_offset;   /* in a block */
-    double minimum;          /* stored after the scale, in scales, so that the mean is 0; types that end in _1 add theirs,
-                              * K types subtract it. 0: none */
+    double minimum;          /* stored after the scale, in scales, so that the mean is 0; types that end in _1 add
+                              * theirs, K types subtract it. 0: none */
 };
 
 static const struct kind kinds[PD_N_DTYPES];

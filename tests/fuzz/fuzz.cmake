@@ -6,8 +6,8 @@ set(fuzz_seed_folder ${CMAKE_CURRENT_BINARY_DIR}/seeds)
 function(fuzz_program name)
   add_executable(${name} ${ARGN} $<FILTER:$<TARGET_OBJECTS:peridot_command>,EXCLUDE,/main\.c\.>
                  $<TARGET_OBJECTS:peridot_one_rank>)
-  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/shaders ${PROJECT_SOURCE_DIR}/tools/peridot
-                             ${CMAKE_CURRENT_BINARY_DIR} ${VULKAN_INCLUDE})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/shaders
+                             ${PROJECT_SOURCE_DIR}/tools/peridot ${CMAKE_CURRENT_BINARY_DIR} ${VULKAN_INCLUDE})
   target_compile_definitions(${name} PRIVATE PERIDOT_GOLDEN="${CMAKE_CURRENT_SOURCE_DIR}/golden")
   target_link_libraries(${name} PRIVATE peridot_internal PkgConfig::CMOCKA ${PERIDOT_COMMAND_LIBRARIES})
   target_compile_options(${name} PRIVATE -Wno-deprecated-declarations)
@@ -16,7 +16,8 @@ endfunction()
 set(fuzz_shared fuzz/harness.c fuzz/vocabulary.c fuzz/sequence.c)
 fuzz_program(fuzz_seeds fuzz/seeds.c fuzz/harness.c fuzz/sequence.c)
 add_custom_command(OUTPUT fuzz_seeds.stamp COMMAND ${CMAKE_COMMAND} -E rm -rf ${fuzz_seed_folder}
-                   COMMAND fuzz_seeds ${fuzz_seed_folder} COMMAND ${CMAKE_COMMAND} -E touch fuzz_seeds.stamp DEPENDS fuzz_seeds)
+                   COMMAND fuzz_seeds ${fuzz_seed_folder} COMMAND ${CMAKE_COMMAND} -E touch fuzz_seeds.stamp
+                   DEPENDS fuzz_seeds)
 add_custom_target(fuzz ALL DEPENDS fuzz_seeds.stamp)
 
 set(table "")

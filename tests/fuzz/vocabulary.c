@@ -34,8 +34,10 @@ static struct pd_tokenizer *from_model(int prefix)
 static struct pd_tokenizer *open_vocabulary(size_t i)
 {
     static const struct json_parts llama3_parts = {
-        .added = ADDED("280", "<|begin|>", "true", "false") ", " ADDED("281", "<|start_header_id|>", "true", "false") ", "
-                 ADDED("282", "<|end_header_id|>", "true", "false") ", " ADDED("283", "<|eot_id|>", "true", "false") ", "
+        .added = ADDED("280", "<|begin|>", "true", "false") ", "
+                 ADDED("281", "<|start_header_id|>", "true", "false") ", "
+                 ADDED("282", "<|end_header_id|>", "true", "false") ", "
+                 ADDED("283", "<|eot_id|>", "true", "false") ", "
                  ADDED("284", "<|eom_id|>", "true", "false"),
         .normalizer = "null", .pre_tokenizer = PRE(SPLIT(LLAMA3_PATTERN)), .post_processor = TEMPLATE("<|begin|>"),
         .decoder = BYTE_LEVEL("true"), .byte_level = true};

@@ -15,8 +15,8 @@ enum { FUZZ_VOCAB_GEMMA, FUZZ_VOCAB_LLAMA2, FUZZ_VOCAB_LLAMA3, FUZZ_VOCAB_CHARS,
 /* Opened once, for ever. */
 const peridot_vocab *fuzz_vocab(size_t i);
 
-/* Encodes a text, decodes the ids in one piece and in a stream, and gives the ids (peridot_free); NULL where the text is
- * refused. */
+/* Encodes a text, decodes the ids in one piece and in a stream, and gives the ids (peridot_free); NULL where the text
+ * is refused. */
 int32_t *fuzz_encode(size_t *n, const struct pd_tokenizer *t, const char *text, size_t size, unsigned flags);
 
 #endif

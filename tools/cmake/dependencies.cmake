@@ -18,8 +18,8 @@ if(PERIDOT_YYJSON)   # becomes a part of the library, and one of the command
   target_include_directories(peridot_yyjson SYSTEM INTERFACE ${PERIDOT_YYJSON})
   add_library(PkgConfig::YYJSON ALIAS peridot_yyjson)
 else()
-  need(YYJSON yyjson ", or download yyjson.c and yyjson.h (https://github.com/ibireme/yyjson, MIT licence) and configure with \
--D PERIDOT_YYJSON=FOLDER, where they are")
+  need(YYJSON yyjson ", or download yyjson.c and yyjson.h (https://github.com/ibireme/yyjson, MIT licence) and \
+configure with -D PERIDOT_YYJSON=FOLDER, where they are")
 endif()
 need(PCRE2 libpcre2-8)
 if(PERIDOT_COMMAND)
@@ -45,8 +45,10 @@ if(SENTENCEPIECE_ABSL)
 endif()
 
 find_path(VULKAN_INCLUDE vulkan/vulkan.h REQUIRED)
-file(STRINGS ${VULKAN_INCLUDE}/vulkan/vulkan_core.h vulkan_is_new LIMIT_COUNT 1 REGEX "define VK_KHR_cooperative_matrix ")
+file(STRINGS ${VULKAN_INCLUDE}/vulkan/vulkan_core.h vulkan_is_new LIMIT_COUNT 1
+     REGEX "define VK_KHR_cooperative_matrix ")
 if(NOT vulkan_is_new)
   message(FATAL_ERROR "The Vulkan headers in ${VULKAN_INCLUDE} are older than 1.3.255: download newer ones \
-(https://github.com/KhronosGroup/Vulkan-Headers, Apache-2.0 licence) and configure with -D VULKAN_INCLUDE=FOLDER, their include.")
+(https://github.com/KhronosGroup/Vulkan-Headers, Apache-2.0 licence) and configure with -D VULKAN_INCLUDE=FOLDER, \
+their include.")
 endif()

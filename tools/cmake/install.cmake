@@ -1,7 +1,8 @@
 # What `cmake --install` puts where, all of it relative: the folder can be moved. Components: what runs, what runs under
 # mpirun (mpi), and what is needed to build with the library (dev).
 if(TARGET peridot)
-  cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY ${CMAKE_INSTALL_FULL_BINDIR} OUTPUT_VARIABLE from_bin)
+  cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY ${CMAKE_INSTALL_FULL_BINDIR}
+             OUTPUT_VARIABLE from_bin)
   set_target_properties(peridot PROPERTIES INSTALL_RPATH $<$<BOOL:${BUILD_SHARED_LIBS}>:$ORIGIN/${from_bin}>)
   install(TARGETS peridot RUNTIME COMPONENT run)
   if(TARGET peridot-mpi)
@@ -25,22 +26,27 @@ set(private_libraries sentencepiece ${system_names})
 list(TRANSFORM private_libraries REPLACE "^(-l)?(.+)" "-l\\2")
 list(JOIN private_libraries " " private_libraries)
 string(JOIN " " private_requires ${YYJSON_MODULE_NAME} ${PCRE2_MODULE_NAME} ${ABSL_MODULE_NAME})
-cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig OUTPUT_VARIABLE to_prefix)
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig
+           OUTPUT_VARIABLE to_prefix)
 configure_file(tools/cmake/peridot.pc.in peridot.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/peridot.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
 
 if(TARGET peridot)
-  install(FILES tools/completions/peridot.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME peridot COMPONENT run)
+  install(FILES tools/completions/peridot.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
+          RENAME peridot COMPONENT run)
   foreach(zsh site-functions vendor-completions)   # the latter is Debian's
     install(FILES tools/completions/_peridot DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/${zsh} COMPONENT run)
   endforeach()
-  install(FILES tools/completions/peridot.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT run)
+  install(FILES tools/completions/peridot.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d
+          COMPONENT run)
   if(CMAKE_CROSSCOMPILING AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
-    message(STATUS "No man pages: the command, which prints them, does not run here (see CMAKE_CROSSCOMPILING_EMULATOR)")
+    message(STATUS
+            "No man pages: the command, which prints them, does not run here (see CMAKE_CROSSCOMPILING_EMULATOR)")
   else()
     set(pages ${CMAKE_CURRENT_BINARY_DIR}/man)
     add_custom_command(OUTPUT ${pages}/man3/libperidot.3.gz
-      COMMAND ${CMAKE_COMMAND} -D "PERIDOT=${CMAKE_CROSSCOMPILING_EMULATOR};$<TARGET_FILE:peridot>" -D HEADER=${CMAKE_CURRENT_SOURCE_DIR}/include/peridot.h
+      COMMAND ${CMAKE_COMMAND} -D "PERIDOT=${CMAKE_CROSSCOMPILING_EMULATOR};$<TARGET_FILE:peridot>"
+              -D HEADER=${CMAKE_CURRENT_SOURCE_DIR}/include/peridot.h
               -D OUT=${pages} -P ${CMAKE_CURRENT_SOURCE_DIR}/tools/cmake/pages.cmake
       DEPENDS peridot include/peridot.h tools/cmake/pages.cmake VERBATIM)
     add_custom_target(peridot_pages ALL DEPENDS ${pages}/man3/libperidot.3.gz)
@@ -49,7 +55,7 @@ if(TARGET peridot)
   endif()
 endif()
 
-# ---- packages: cpack makes peridot.deb, libperidot-dev.deb, peridot-mpi.deb where it is built, and a .tar.gz of everything ----
+# ---- packages: cpack makes peridot.deb, libperidot-dev.deb, peridot-mpi.deb if it is built, a .tar.gz of all ----
 
 set(CPACK_GENERATOR TGZ)
 set(CPACK_PACKAGE_CONTACT "Peridot maintainers <maintainers@peridot.invalid>")
@@ -100,5 +106,6 @@ set(CPACK_DEBIAN_MPI_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_MPI_PACKAGE_DEPENDS "peridot (= ${PROJECT_VERSION}), openmpi-bin")
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME libperidot-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
-set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "peridot (= ${PROJECT_VERSION}), libyyjson-dev, libpcre2-dev, libsentencepiece-dev")
+set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS
+    "peridot (= ${PROJECT_VERSION}), libyyjson-dev, libpcre2-dev, libsentencepiece-dev")
 include(CPack)

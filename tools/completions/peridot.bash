@@ -8,6 +8,8 @@ _peridot() {
     # bash replaces what comes after the last of these characters
     local replaced=${word##*[=:]}
     local kept=${word%"$replaced"}
-    mapfile -t COMPREPLY < <(while IFS=$'\t' read -r word _; do [ ! "$word" ] || printf '%s\n' "${word#"$kept"}"; done <<<"$candidates")
+    mapfile -t COMPREPLY < <(while IFS=$'\t' read -r word _; do
+        [ ! "$word" ] || printf '%s\n' "${word#"$kept"}"
+    done <<<"$candidates")
 }
 complete -F _peridot peridot

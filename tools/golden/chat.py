@@ -4,8 +4,8 @@
     python3 tools/golden/chat.py [FOLDER]     FOLDER has the tokenizers; ../shared/data/tokenizers when not named
 
 The tokenizers are the real ones of Gemma 2, Gemma 3, Llama 2 and Llama 3. The published models' template programs are
-not among that data: those below were written from the models' documentation, without the parts for tools and images, and
-write what the published programs write for messages of text. Needs transformers 5, sentencepiece and protobuf.
+not among that data: those below were written from the models' documentation, without the parts for tools and images,
+and write what the published programs write for messages of text. Needs transformers 5, sentencepiece and protobuf.
 """
 import json
 import pathlib
@@ -97,8 +97,8 @@ FREE_ORDER = [      # where turns need not alternate
 
 def load(name, folder):
     if name == "llama3":
-        return PreTrainedTokenizerFast(tokenizer_file=str(folder / "llama3.tokenizer.json"), bos_token="<|begin_of_text|>",
-                                       eos_token="<|end_of_text|>")
+        return PreTrainedTokenizerFast(tokenizer_file=str(folder / "llama3.tokenizer.json"),
+                                       bos_token="<|begin_of_text|>", eos_token="<|end_of_text|>")
     path = folder / f"{name}.model"
     with tempfile.TemporaryDirectory() as d:
         shutil.copy(path, pathlib.Path(d) / "tokenizer.model")

@@ -40,8 +40,9 @@ def fp16_to_zero(t):
 
 
 def q8_0_cache(t, mistake=1):
-    """Peridot's q8_0 cache (shaders/kv_write.glsl): in blocks of 32 elements of a head, or fewer at its end, the least bf16
-    of which no element is more than 127 times, and whole numbers. It is read as `mistake` times what was written."""
+    """Peridot's q8_0 cache (shaders/kv_write.glsl): in blocks of 32 elements of a head, or fewer at its end, the least
+    bf16 of which no element is more than 127 times, and whole numbers. It is read as `mistake` times what was
+    written."""
     blocks = []
     for block in t.float().split(32, -1):
         least = (block.abs().amax(-1, keepdim=True).clamp(1e-30, 65504) / 127).view(torch.int32)

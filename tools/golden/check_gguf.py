@@ -2,8 +2,8 @@
 
     python tools/golden/check_gguf.py FILE...
 
-Checks the names and shapes of all tensors against the architecture's list (gguf.MODEL_TENSORS), that none is missing, and
-that the keys are there, of the right type, which llama.cpp's loader asks for.
+Checks the names and shapes of all tensors against the architecture's list (gguf.MODEL_TENSORS), that none is missing,
+and that the keys are there, of the right type, which llama.cpp's loader asks for.
 """
 import re
 import sys
@@ -14,8 +14,9 @@ U32, F32, BOOL, STRING = (gguf.GGUFValueType[n] for n in ("UINT32", "FLOAT32", "
 K = gguf.Keys
 # What llama_model::load_hparams and llama_vocab::impl::load require of these architectures.
 COMMON = {
-    K.General.ARCHITECTURE: STRING, K.General.FILE_TYPE: U32, K.General.QUANTIZATION_VERSION: U32, K.LLM.CONTEXT_LENGTH: U32,
-    K.LLM.EMBEDDING_LENGTH: U32, K.LLM.BLOCK_COUNT: U32, K.LLM.FEED_FORWARD_LENGTH: U32, K.Attention.HEAD_COUNT: U32,
+    K.General.ARCHITECTURE: STRING, K.General.FILE_TYPE: U32, K.General.QUANTIZATION_VERSION: U32,
+    K.LLM.CONTEXT_LENGTH: U32, K.LLM.EMBEDDING_LENGTH: U32, K.LLM.BLOCK_COUNT: U32,
+    K.LLM.FEED_FORWARD_LENGTH: U32, K.Attention.HEAD_COUNT: U32,
     K.Attention.HEAD_COUNT_KV: U32, K.Attention.KEY_LENGTH: U32, K.Attention.VALUE_LENGTH: U32,
     K.Attention.LAYERNORM_RMS_EPS: F32,
 }

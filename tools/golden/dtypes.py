@@ -2,8 +2,9 @@
 
     python tools/golden/dtypes.py
 
-The inputs are made here and in the test by one rule: blocks are bytes of a linear congruential generator, so that scales
-take all values, infinities and NaNs too; floats are small integers times powers of two. NaN hashes as 0x7fc00000.
+The inputs are made here and in the test by one rule: blocks are bytes of a linear congruential generator, so that
+scales take all values, infinities and NaNs too; floats are small integers times powers of two. NaN hashes as
+0x7fc00000.
 """
 import numpy as np
 from gguf import GGML_QUANT_SIZES, GGMLQuantizationType as T

@@ -15,7 +15,8 @@ import tokenizer
 DTYPE_NAME = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 TORCH = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 FAMILY = {"gemma": "Gemma", "gemma2": "Gemma2", "gemma3_text": "Gemma3", "llama": "Llama"}
-HEAD_CLASS = {"": "ForCausalLM", "base": "Model", "sequence": "ForSequenceClassification", "token": "ForTokenClassification"}
+HEAD_CLASS = {"": "ForCausalLM", "base": "Model", "sequence": "ForSequenceClassification",
+              "token": "ForTokenClassification"}
 
 
 def class_name(s):
@@ -30,8 +31,8 @@ def config_llama(s):
         "intermediate_size": s.ffn_dim, "max_position_embeddings": 512, "mlp_bias": False, "model_type": "llama",
         "num_attention_heads": s.n_heads, "num_hidden_layers": s.n_layers, "num_key_value_heads": s.n_kv_heads,
         "pretraining_tp": 1, "rms_norm_eps": s.eps, "rope_scaling": None, "rope_theta": s.rope_base,
-        "tie_word_embeddings": s.tied != "no", "torch_dtype": DTYPE_NAME[s.dtype], "transformers_version": "4.45.0.dev0",
-        "use_cache": True, "vocab_size": s.vocab_size,
+        "tie_word_embeddings": s.tied != "no", "torch_dtype": DTYPE_NAME[s.dtype],
+        "transformers_version": "4.45.0.dev0", "use_cache": True, "vocab_size": s.vocab_size,
     }
     if s.n_heads * s.head_dim != s.d_model:
         c["head_dim"] = s.head_dim

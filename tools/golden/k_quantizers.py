@@ -1,8 +1,8 @@
-"""The published search of ggml's reference quantisers for Q4_K, Q5_K and Q6_K, in numpy, float32 operation by operation.
+"""The published search of ggml's reference quantisers for Q4_K, Q5_K and Q6_K, in numpy: the same float32 operations.
 
     python tools/golden/k_quantizers.py                     hashes for tests/test_dtype.c
-    python tools/golden/k_quantizers.py ORIGINAL CONVERTED  root-mean-square errors of a GGUF that `peridot convert` made,
-                                                            relative to the weights, beside those of this search
+    python tools/golden/k_quantizers.py ORIGINAL CONVERTED  root-mean-square errors of a GGUF that `peridot convert`
+                                                            made, relative to the weights, beside those of this search
 
 The gguf package dequantises these types but does not quantise to them, so this stands in for the reference.
 """
@@ -121,8 +121,8 @@ def there_and_back(x, t):
 
 
 def bells(n):
-    """Sums of 12 bytes of the generator, centred: near to gaussian, exact in float32. Every 7th group of 32 is positive,
-    every 11th 64 times smaller, every 13th zero."""
+    """Sums of 12 bytes of the generator, centred: near to gaussian, exact in float32. Every 7th group of 32 is
+    positive, every 11th 64 times smaller, every 13th zero."""
     g = dtypes.generator()
     x = np.array([sum(next(g) >> 24 for _ in range(12)) for _ in range(n)], dtype=F) - F(1530)
     x /= F(1024)

@@ -65,7 +65,8 @@ GEMMA2_WIDE = GEMMA2 | dict(head_dim=32, ffn_dim=160, vocab_size=288)
 GEMMA3 = dict(arch="gemma3_text", n_layers=7, n_heads=4, n_kv_heads=2, head_dim=16, ffn_dim=96, vocab_size=272,
               window=12, pattern=6, rope_base=1e6, rope_local=10000.0, rope_factor=8.0)
 # Llama does not scale its embedding, so that any d_model will do.
-LLAMA = dict(arch="llama", n_layers=2, n_heads=4, n_kv_heads=2, head_dim=8, ffn_dim=64, vocab_size=272, d_model=32, eps=1e-5)
+LLAMA = dict(arch="llama", n_layers=2, n_heads=4, n_kv_heads=2, head_dim=8, ffn_dim=64, vocab_size=272, d_model=32,
+             eps=1e-5)
 # An old context of 64 positions leaves the first frequency, blends the second and slows the others.
 LLAMA3 = LLAMA | dict(rope_llama3=dict(factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
                                        original_max_position_embeddings=64))
@@ -110,8 +111,9 @@ SHAPES = {
     "gemma3-mixed": Shape(**(GEMMA3 | dict(ffn_dim=160)), seed=34, eps=0.05, form="",
                           gguf={"": "F16", "ffn_down": "BF16", "blk.0.": "F32"},
                           proves="GGUF with F16, BF16 and F32 matrices in one file, eps 0.05"),
-    "gemma3-padding": Shape(**(GEMMA3 | dict(n_layers=2, vocab_size=288)), seed=35, n_pieces=272, form="", gguf={"": "F16"},
-                            proves="GGUF with 16 rows of the embedding beyond its pieces, whose logits are the largest"),
+    "gemma3-padding": Shape(**(GEMMA3 | dict(n_layers=2, vocab_size=288)), seed=35, n_pieces=272, form="",
+                            gguf={"": "F16"},
+                            proves="GGUF with 16 rows of the embedding beyond its pieces, whose logits are largest"),
     "llama": Shape(**LLAMA, seed=41, form="old", tied="no", gguf={"": "F32"},
                    proves="Llama: SiLU, no +1, grouped queries, eps 1e-5, an output matrix of its own; old config.json "
                           "without head_dim; F32 GGUF with permuted q and k rows"),
@@ -124,8 +126,10 @@ SHAPES = {
     "llama-linear": Shape(**(LLAMA | dict(n_kv_heads=1, head_dim=16, eps=0.05)), seed=44, rope_factor=4.0, form="old",
                           dtype="F16", gguf={"": "F16"},
                           proves="head_dim given: heads * head_dim = 64, d_model 32; positions divided by 4; eps 0.05"),
-    "llama-quants": Shape(**(LLAMA | dict(d_model=256, head_dim=32, vocab_size=264)), seed=45, form="", tied="no", gguf=QUANTS,
-                          spread=dict(embed=4.0, q=0.04, k=0.04, v=0.04, o=0.05, gate=0.05, up=0.05, down=0.1, head=0.2),
+    "llama-quants": Shape(**(LLAMA | dict(d_model=256, head_dim=32, vocab_size=264)), seed=45, form="", tied="no",
+                          gguf=QUANTS,
+                          spread=dict(embed=4.0, q=0.04, k=0.04, v=0.04, o=0.05, gate=0.05, up=0.05, down=0.1,
+                                      head=0.2),
                           proves="GGUF with Q4_1, Q5_0, Q5_1, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL and IQ4_XS mixed, "
                                  "blocks of random bytes; q, k and v of three types"),
     "gemma2-base": Shape(**HEAD2, seed=51, form="hf", dtype="BF16", head="base",

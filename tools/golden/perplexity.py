@@ -11,8 +11,8 @@ CONTEXTS = (2, 7, 64, 512)
 
 
 def lone_characters(n):
-    """Characters that are one token each whatever is beside them -> ids; the vocabulary joins only he, and what follows a
-    space."""
+    """Characters that are one token each whatever is beside them -> ids; the vocabulary joins only he, and what follows
+    a space."""
     texts, _, _ = tokenizer.pieces(n)
     own = {t: i for i, t in enumerate(texts) if len(t) == 1}
     return {c: own.get(c, 4 + ord(c)) for c in map(chr, [10, *range(33, 127)]) if c != "h"}
@@ -57,5 +57,6 @@ def save(model, bos, seed, folder):
     for ctx in CONTEXTS:
         x = losses(model, ids, bos, ctx)
         ppl = math.exp(x.mean())
-        lines.append(f"{ctx} {len(x)} {x.sum() / math.log(2) / len(text):.6f} {ppl:.6f} {ppl * x.std(ddof=1) / math.sqrt(len(x)):.6f}\n")
+        error = ppl * x.std(ddof=1) / math.sqrt(len(x))
+        lines.append(f"{ctx} {len(x)} {x.sum() / math.log(2) / len(text):.6f} {ppl:.6f} {error:.6f}\n")
     (folder / "perplexity.txt").write_text("".join(lines))

@@ -38,7 +38,8 @@ def sentencepiece_model(texts, scores, types):
     """BPE with bytes as the last resort and the ids of Gemma; the text is taken as it is."""
     out = b""
     for text, score, kind in zip(texts, scores, types):
-        out += message(1, message(1, text.encode()) + varint(2 << 3 | 5) + struct.pack("<f", score) + number(3, int(kind)))
+        piece = message(1, text.encode()) + varint(2 << 3 | 5) + struct.pack("<f", score)
+        out += message(1, piece + number(3, int(kind)))
     trainer = number(3, 2) + number(4, len(texts)) + number(35, 1)
     trainer += number(40, 3) + number(41, 2) + number(42, 1) + number(43, 0)
     trainer += message(45, b"<unk>") + message(46, b"<bos>") + message(47, b"<eos>") + message(48, b"<pad>")

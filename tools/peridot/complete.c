@@ -1,5 +1,5 @@
-/* What a shell may put where someone presses Tab: asked by `peridot help --complete WORDS`, which the shells' completions
- * (tools/completions) call, and answered from the tables that the parser reads. */
+/* What a shell may put where someone presses Tab: asked by `peridot help --complete WORDS`, which the shells'
+ * completions (tools/completions) call, and answered from the tables that the parser reads. */
 #include "complete.h"
 #include "commands.h"
 #include "models/stores.h"
@@ -92,7 +92,8 @@ static const struct cmd_option *find_option(size_t *joined, const struct cmd_com
     *joined = 0;
     for (size_t i = 0; word[0] == '-' && i < c->n_options; i++) {
         const struct cmd_option *o = &c->options[i];
-        bool is_long = word[1] == '-' && o->name && strlen(o->name) == size - 2 && memcmp(word + 2, o->name, size - 2) == 0;
+        bool is_long = word[1] == '-' && o->name && strlen(o->name) == size - 2
+                       && memcmp(word + 2, o->name, size - 2) == 0;
         bool is_short = word[1] && o->letter == word[1];
         if (!is_long && !is_short) continue;
         *joined = is_short ? (word[2] ? 2 : 0) : word[size] ? size + 1 : 0;

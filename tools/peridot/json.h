@@ -15,8 +15,8 @@ void cmd_json_string(FILE *file, const char *text, size_t size);
 yyjson_mut_doc *cmd_json_new(void);
 /* A part of the document that is being written could not be made. */
 void cmd_json_fail(void);
-/* The document as text of *size bytes (NULL: not wanted), to be freed; NULL when memory was short for it or a part of it.
- * Frees the document. */
+/* The document as text of *size bytes (NULL: not wanted), to be freed; NULL when memory was short for it or a part of
+ * it. Frees the document. */
 char *cmd_json_end(yyjson_mut_doc *doc, yyjson_write_flag flags, size_t *size);
 /* The same on standard output, over several lines. `what` it is: "the list of devices". */
 peridot_status cmd_json_print(yyjson_mut_doc *doc, const char *what);

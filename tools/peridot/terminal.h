@@ -33,7 +33,8 @@ struct cmd_progress {
 };
 
 struct cmd_progress cmd_progress_begin(const char *label);
-/* A peridot_progress: `user` is the struct, or one that begins with it. False, which cancels the work, after an interrupt. */
+/* A peridot_progress: `user` is the struct, or one that begins with it. False, which cancels the work, after an
+ * interrupt. */
 bool cmd_progress_step(void *user, uint64_t done, uint64_t total);
 /* The same for tokens of a prompt that takes longer than half a second, with their rate instead of a bar. */
 bool cmd_progress_tokens(void *user, uint64_t done, uint64_t total);

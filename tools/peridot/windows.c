@@ -1,5 +1,5 @@
-/* os.h for Windows, editor.h without libedit, and no models/hub_cache.h. It is compiled and linked by .ci/cross, and has not run: no Windows machine
- * has been at hand. Paths are in the process's code page. */
+/* os.h for Windows, editor.h without libedit, and no models/hub_cache.h. It is compiled and linked by .ci/cross, and
+ * has not run: no Windows machine has been at hand. Paths are in the process's code page. */
 #include <winsock2.h>   /* before windows.h */
 
 #include "os.h"
