@@ -274,15 +274,14 @@ END
     check "the score of one model" contains out '; shortened; 3 of 6 parts)'
 }
 
-# About a minute; on SwiftShader, which reads a token in ten seconds, too long even for the shortest tests.
+# About a minute, and little more on SwiftShader, which reads a token in ten seconds: that leaves tests out.
 test_quick() {
-    run devices
-    if contains out SwiftShader; then return; fi
     run bench --quick --save "$folder/quick.json"
     check "--quick succeeds" [ $status = 0 ]
     check "--quick: three lines" lines 3
     check "--quick: a score" matches out ': quick score [0-9.]+ \(prompt '
-    check "--quick is saved" matches "quick.json" '"n_parts": 6'
+    check "--quick is saved" matches "quick.json" '"n_parts": [1-6]'
+    matches quick.json '"n_parts": 6' || check "--quick says which tests it left out" contains out '; left out: '
 }
 
 test_usage() {

@@ -17,7 +17,8 @@
 
 enum {
     DEFAULT_CHUNK = 256,   /* the most that the library takes at once where it chooses */
-    LEAST_PROMPT = 16, LEAST_LENGTH = 2   /* tokens of a test in a limited time */
+    LEAST_PROMPT = 16, LEAST_LENGTH = 2,  /* tokens of a test in a limited time, on all but the slowest devices */
+    PROBE_PART = 3         /* together they take less than so much of what each takes alone */
 };
 #define LEAST_TESTS_S 5.0   /* of all tests, however long opening took */
 
@@ -226,18 +227,22 @@ static peridot_status warm_up(struct bench *b, struct bench_test *test)
     return time_once(&unused, b, test);
 }
 
-/* What a limited time leaves of a test: after two short runs, of which the first compiles what is missing, so many
- * tokens that a warm-up and a repeat fit, and so many repeats; 0: there is no time for a warm-up either. */
-static peridot_status fit_test(uint32_t *n_repeats, struct bench *b, struct bench_test *test, double seconds)
+/* What a limited time leaves of a test: after short runs, so many tokens that a warm-up and a repeat fit, and so many
+ * repeats; 0: there is no time for a warm-up either, and the last of the short runs, `out`, is the test. The first run,
+ * of one token, is all that a very slow device has time for; the second compiles what is missing. */
+static peridot_status fit_test(struct sample *out, uint32_t *n_repeats, struct bench *b, struct bench_test *test,
+                               double seconds)
 {
     struct bench_test probe = *test;
-    struct sample sample = {0};
-    probe.n_tokens = (uint32_t)cmd_min(test->n_tokens, test->generation ? LEAST_LENGTH : LEAST_PROMPT);
+    const uint32_t least = (uint32_t)cmd_min(test->n_tokens, test->generation ? LEAST_LENGTH : LEAST_PROMPT);
     double begin = cmd_now(), once = 0;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
+        probe.n_tokens = i ? least : 1;
         CMD_TRY(fill(b, &probe));
-        CMD_TRY(time_once(&sample, b, &probe));
-        once = sample.seconds / sample.n_tokens * test->n_tokens * test->n_sequences;
+        CMD_TRY(time_once(out, b, &probe));
+        once = out->seconds / out->n_tokens * test->n_tokens * test->n_sequences;
+        double left = seconds - (cmd_now() - begin);
+        if (i == 0 && least * out->seconds > PROBE_PART * left) break;
     }
     seconds -= cmd_now() - begin;
     while (2 * once > seconds && test->n_tokens > probe.n_tokens) test->n_tokens /= 2, once /= 2;
@@ -252,15 +257,15 @@ static peridot_status run_repeats(struct bench *b, struct bench_test *test, size
 {
     double bytes = 0, n_tokens = 0;
     uint32_t n_repeats = b->plan->n_repeats;
-    if (b->end_s > 0) CMD_TRY(fit_test(&n_repeats, b, test, (b->end_s - cmd_now()) / (double)n_left));
+    struct sample sample;
+    if (b->end_s > 0) CMD_TRY(fit_test(&sample, &n_repeats, b, test, (b->end_s - cmd_now()) / (double)n_left));
+    const bool is_done = n_repeats == 0;
     show_step(test, 0, n_repeats + 1);
-    if (n_repeats) CMD_TRY(warm_up(b, test));
-    else n_repeats = 1;
-    for (uint32_t i = 0; i < n_repeats; i++) {
-        struct sample sample;
+    if (!is_done) CMD_TRY(warm_up(b, test));
+    for (uint32_t i = 0; i < n_repeats + is_done; i++) {
         show_step(test, i + 1, n_repeats + 1);
-        CMD_TRY(fill(b, test));
-        CMD_TRY(time_once(&sample, b, test));
+        if (!is_done) CMD_TRY(fill(b, test));
+        if (!is_done) CMD_TRY(time_once(&sample, b, test));
         CMD_TRY(take_logits(b, test, i == 0));
         test->speed[test->n_repeats++] = sample.n_tokens / sample.seconds;
         bytes += sample.bytes;
@@ -400,7 +405,7 @@ static peridot_status open_session(struct bench *b, const peridot_session_params
     return PERIDOT_OK;
 }
 
-static void note_left_out(struct bench_report *r, const struct bench_test *test)
+static void note_left_out(struct bench_report *r, const struct bench_test *test)   /* and why: the last error */
 {
     size_t at = strlen(r->left_out);
     fprintf(stderr, "%s: left out: %s\n", test->name, peridot_last_error());
@@ -408,8 +413,17 @@ static void note_left_out(struct bench_report *r, const struct bench_test *test)
              cmd_shown(peridot_last_error()));
 }
 
+/* Whether a limited time is over, or would be long before the end of the shortest run: two tokens of each sequence, at
+ * the speed of the last test. With several sequences most devices are faster than that: hence the quarter more. */
+static bool is_too_late(const struct bench *b, const struct bench_test *test)
+{
+    if (b->end_s <= 0 || !b->report->n_tests) return false;
+    double run_s = 2 * test->n_sequences / b->report->tests[b->report->n_tests - 1].median;
+    return cmd_now() + run_s > b->end_s + BENCH_QUICK_S / 4;
+}
+
 /* Tests of several sequences come last: they replace the session. Where memory is too small for their caches they are
- * left out. */
+ * left out, and where time is too short. */
 static peridot_status run_tests(struct bench *b, peridot_session_params params)
 {
     struct bench_report *r = b->report;
@@ -418,6 +432,11 @@ static peridot_status run_tests(struct bench *b, peridot_session_params params)
     for (size_t i = 0; i < n; i++) {
         struct bench_test *test = &r->tests[r->n_tests];
         *test = r->tests[i];
+        if (is_too_late(b, test)) {
+            cmd_fail(PERIDOT_CANCELLED, "no time is left");
+            note_left_out(r, test);
+            continue;
+        }
         if (test->n_sequences > 1) {
             params.n_sequences = test->n_sequences;
             peridot_session_free(b->session);

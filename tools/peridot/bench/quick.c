@@ -49,6 +49,11 @@ peridot_status bench_quick(struct bench_reports *out, const struct bench_plan *b
         struct bench_plan plan = make_plan(base, &models[i]);
         struct bench_report *report;
         share += models[i].share;
+        if (out->n && cmd_now() - begin > BENCH_QUICK_S) {
+            cmd_fail(PERIDOT_CANCELLED, "no time is left");
+            note_left_out(left_out, sizeof left_out, &models[i]);
+            break;
+        }
         plan.budget_s = fmax(share * BENCH_QUICK_S - (cmd_now() - begin), 1);
         plan.rates = out->n ? &out->at[0]->rates : NULL;
         CMD_TRY(bench_reports_add(&report, out));
