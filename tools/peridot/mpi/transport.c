@@ -32,6 +32,7 @@ static struct {
     pthread_mutex_t lock;      /* of MPI: one call at a time */
     pthread_t beat;
     volatile sig_atomic_t ending, told_to_end;
+    char lost[256];            /* which rank was not heard of; "": mpirun tells this one to end */
     struct copy *copies;
     double first, last, waited;   /* when the library's messages came, and the seconds that it waited for them */
 } mpi = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -63,7 +64,8 @@ static peridot_status wait_for(MPI_Request *request, const char *what)
 {
     int done = 0;
     for (unsigned n = 0; !done; n++) {
-        if (mpi.told_to_end) return cmd_fail(PERIDOT_ERROR_LINK, "another rank has ended");
+        if (mpi.told_to_end)
+            return cmd_fail(PERIDOT_ERROR_LINK, "%s", mpi.lost[0] ? mpi.lost : "another rank has ended");
         pthread_mutex_lock(&mpi.lock);
         int result = MPI_Test(request, &done, MPI_STATUS_IGNORE);
         pthread_mutex_unlock(&mpi.lock);
@@ -108,12 +110,23 @@ static void end_all(const char *why)
     _exit(1);   /* mpirun ends the others */
 }
 
+/* What is in flight is told so first. */
+static void end_lost(int rank)
+{
+    double end = cmd_now() + MPI_LAST_WORDS_SECONDS;
+    snprintf(mpi.lost, sizeof mpi.lost, "rank %d on %s has not heard of rank %d for %.0f s", mpi.place.rank,
+             mpi.place.host, rank, SILENCE_SECONDS);
+    mpi.told_to_end = 1;
+    while (!mpi.ending && cmd_now() < end) cmd_sleep(0.1);
+    if (!mpi.ending) end_all(mpi.lost);
+}
+
 static void *beat(void *user)
 {
     int n = mpi.place.n_ranks, to = (mpi.place.rank + 1) % n, from = (mpi.place.rank + n - 1) % n;
     double sent = 0, heard = cmd_now();
     MPI_Request request = MPI_REQUEST_NULL;
-    char one = 1, other, sentence[256];
+    char one = 1, other;
     (void)user;
     while (!mpi.ending) {
         int there = 0, done = 1;
@@ -127,11 +140,7 @@ static void *beat(void *user)
         if (there) MPI_Recv(&other, 1, MPI_BYTE, from, TAG_BEAT, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         pthread_mutex_unlock(&mpi.lock);
         if (there) heard = cmd_now();
-        if (cmd_now() - heard > SILENCE_SECONDS) {
-            snprintf(sentence, sizeof sentence, "rank %d on %s has not heard of rank %d for %.0f s", mpi.place.rank,
-                     mpi.place.host, from, SILENCE_SECONDS);
-            end_all(sentence);
-        }
+        if (cmd_now() - heard > SILENCE_SECONDS) end_lost(from);
         cmd_sleep(0.1);
     }
     pthread_mutex_lock(&mpi.lock);
