@@ -10,10 +10,16 @@ stories=$source/models/stories.gguf
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export ASAN_OPTIONS=detect_leaks=0   # those of MPI
 export OMPI_MCA_btl=self,sm OMPI_MCA_hwloc_base_binding_policy=none
+launch=(mpirun --oversubscribe)
+failure='= 1'
+at_work=503
+# MPICH's kills the other ranks at once, whose signal is its status: none has time to answer.
+! mpirun --version 2>&1 | grep -q HYDRA || launch=(mpirun) failure='-gt 0' at_work='000'
+
 # ranks N ARGUMENTS...: as run, on N ranks of this machine.
 ranks() {
     local begun=$(date +%s%N)
-    timeout 120 mpirun --oversubscribe -n "$1" "$mpi" "${@:2}" >"$folder/out" 2>"$folder/err" </dev/null
+    timeout 120 "${launch[@]}" -n "$1" "$mpi" "${@:2}" >"$folder/out" 2>"$folder/err" </dev/null
     status=$?
     took_ms=$((($(date +%s%N) - begun) / 1000000))
 }
@@ -70,7 +76,7 @@ test_report() {
         [ "$(comm -13 <(sort "$folder/out") <(sort "$folder/want") | wc -l)" = 0 ]
     check "peridot-mpi help: --split" contains out '[--split layers|data]'
     ranks 2 run -m "$stories" -n 4 --draft ngram "The"
-    check "drafts over ranks fail" [ $status = 1 ]
+    check "drafts over ranks fail" [ $status $failure ]
     check "drafts over ranks: a sentence" matches err '^peridot: drafts are not for models that several ranks hold'
     "$mpi" run --split data >"$folder/out" 2>"$folder/err"
     check "--split data with another command is a wrong usage" [ $? = 2 ]
@@ -102,7 +108,7 @@ test_data() {
     seq 7 | sed 's/^/line /' >"$folder/lines"
     head -c 1500 "$source/README.md" >"$folder/text"
     "$peridot" classify -m "$model" <"$folder/lines" >"$folder/want" 2>/dev/null
-    mpirun --oversubscribe -n 3 "$mpi" classify --split data -m "$model" <"$folder/lines" \
+    "${launch[@]}" -n 3 "$mpi" classify --split data -m "$model" <"$folder/lines" \
         >"$folder/out" 2>"$folder/err"
     check "--split data: the lines in their order" cmp -s "$folder/out" "$folder/want"
     same_on 2 -- classify -m "$model" "one text" "another" "a third"
@@ -111,7 +117,7 @@ test_data() {
     same_on 3 -- perplexity -f "$folder/text" "${options[@]}"
     same_on 2 -- perplexity -f "$folder/text" "${options[@]}" --method llama.cpp
     "$peridot" embed -m "$base" -o "$folder/want" <"$folder/lines" 2>/dev/null
-    mpirun --oversubscribe -n 2 "$mpi" embed -m "$base" -o "$folder/out" <"$folder/lines" 2>"$folder/err"
+    "${launch[@]}" -n 2 "$mpi" embed -m "$base" -o "$folder/out" <"$folder/lines" 2>"$folder/err"
     check "--split data: one file of vectors" cmp -s "$folder/out" "$folder/want"
     # a model of 6.2 MB, and two ranks on a device that has 13 MB
     run perplexity -f "$folder/text" "${options[@]}"
@@ -123,11 +129,11 @@ test_data() {
     check "perplexity, its layers divided" cmp -s "$folder/out" "$folder/want"
     [ "${PERIDOT_TEST_ALL:-}" ] || return
     "$peridot" perplexity -f - "${options[@]}" <"$folder/text" >"$folder/want" 2>/dev/null
-    mpirun --oversubscribe -n 2 "$mpi" perplexity -f - "${options[@]}" <"$folder/text" \
+    "${launch[@]}" -n 2 "$mpi" perplexity -f - "${options[@]}" <"$folder/text" \
         >"$folder/out" 2>"$folder/err"
     check "perplexity of standard input, divided" cmp -s "$folder/out" "$folder/want"
     { cat "$folder/lines" && seq 400 | paste -sd' '; } >"$folder/long"
-    mpirun --oversubscribe -n 2 "$mpi" classify --ctx 60 -m "$model" <"$folder/long" >"$folder/out" 2>"$folder/err"
+    "${launch[@]}" -n 2 "$mpi" classify --ctx 60 -m "$model" <"$folder/long" >"$folder/out" 2>"$folder/err"
     check "a text that is too long fails: status" [ $? = 1 ]
     check "a text that is too long: its number in the whole input" matches err '^peridot: text 8 has [0-9]+ tokens'
 }
@@ -156,7 +162,7 @@ rank_process() {
 # Two ranks that serve at $url: $job.
 begin_server() {
     : >"$folder/err"
-    timeout 120 mpirun --oversubscribe -n 2 "$mpi" serve -m "$stories" --port 0 \
+    timeout 120 "${launch[@]}" -n 2 "$mpi" serve -m "$stories" --port 0 \
         >"$folder/out" 2>"$folder/err" </dev/null &
     job=$!
     for _ in $(seq 300); do
@@ -195,11 +201,11 @@ signal_at_work() {
 test_killed() {
     local job url codes
     signal_at_work KILL 1
-    check "a killed rank: status $status, not 1" [ $status = 1 ]
+    check "a killed rank: status $status, not $failure" [ $status $failure ]
     check "a killed rank: all end within 10 s, not $took_ms ms" [ $took_ms -le 10000 ]
     check "a killed rank: host, rank and reason" \
         matches err "^peridot-mpi: rank 1 on $(hostname) was killed by signal 9 "
-    check "a killed rank: requests at work get 503, not $codes" [ "$codes" = 503 ]
+    check "a killed rank: requests at work get $at_work, not $codes" [ "$codes" = "$at_work" ]
 }
 
 # So does one that is stopped, which ends as well; with PERIDOT_TEST_ALL also rank 0, where there are no requests.
@@ -215,7 +221,7 @@ test_stopped() {
             signal_rank STOP 0
         fi
         echo "rank $rank was stopped: all ended after $took_ms ms"
-        check "a stopped rank: status $status, not 1" [ $status = 1 ]
+        check "a stopped rank: status $status, not $failure" [ $status $failure ]
         check "a stopped rank: all end within 10 s, not $took_ms ms" [ $took_ms -le 10000 ]
         check "a stopped rank: host, ranks and reason" \
             matches err "^peridot(-mpi)?: rank $((1 - rank)) on $(hostname) has not heard of rank $rank for "
