@@ -32,7 +32,6 @@ static struct {
     pthread_mutex_t lock;      /* of MPI: one call at a time */
     pthread_t beat;
     volatile sig_atomic_t ending, told_to_end;
-    char lost[256];            /* which rank was not heard of; "": mpirun tells this one to end */
     struct copy *copies;
     double first, last, waited;   /* when the library's messages came, and the seconds that it waited for them */
 } mpi = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -64,8 +63,7 @@ static peridot_status wait_for(MPI_Request *request, const char *what)
 {
     int done = 0;
     for (unsigned n = 0; !done; n++) {
-        if (mpi.told_to_end)
-            return cmd_fail(PERIDOT_ERROR_LINK, "%s", mpi.lost[0] ? mpi.lost : "another rank has ended");
+        if (mpi.told_to_end) return cmd_fail(PERIDOT_ERROR_LINK, "another rank has ended");
         pthread_mutex_lock(&mpi.lock);
         int result = MPI_Test(request, &done, MPI_STATUS_IGNORE);
         pthread_mutex_unlock(&mpi.lock);
@@ -114,11 +112,11 @@ static void end_all(const char *why)
 static void end_lost(int rank)
 {
     double end = cmd_now() + MPI_LAST_WORDS_SECONDS;
-    snprintf(mpi.lost, sizeof mpi.lost, "rank %d on %s has not heard of rank %d for %.0f s", mpi.place.rank,
-             mpi.place.host, rank, SILENCE_SECONDS);
+    fprintf(stderr, "peridot-mpi: rank %d on %s has not heard of rank %d for %.0f s\n", mpi.place.rank,
+            mpi.place.host, rank, SILENCE_SECONDS);
     mpi.told_to_end = 1;
     while (!mpi.ending && cmd_now() < end) cmd_sleep(0.1);
-    if (!mpi.ending) end_all(mpi.lost);
+    if (!mpi.ending) _exit(1);
 }
 
 static void *beat(void *user)
