@@ -115,6 +115,7 @@ typedef struct peridot_device_info {
     bool unified_memory;            /* device memory is host memory */
     bool fp16_arithmetic, int8_arithmetic, int64_arithmetic, integer_dot, subgroup_ballot, subgroup_size_control,
         external_host_memory;
+    bool byte_storage;              /* kernels can load single bytes from buffers */
     /* integer dot products of four signed bytes are an instruction: others take several */
     bool integer_dot_instruction;
     bool cooperative_matrix;        /* of fp16 with fp32 sums: the largest that it has are [m, k] times [k, n] */

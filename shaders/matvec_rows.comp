@@ -4,6 +4,7 @@
  * lanes share x: each loads a part of 32 columns, and columns go around by subgroupBroadcast. The same constants and
  * push constants. */
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_shader_8bit_storage : require
 #extension GL_KHR_shader_subgroup_ballot : require
 #include "common.glsl"
 #include "act.glsl"
@@ -17,6 +18,8 @@ layout(constant_id = 4) const uint BRANCH = 0;
 layout(constant_id = 5) const uint STORE = 0;
 layout(constant_id = 6) const uint GLU = 0;
 layout(constant_id = 7) const uint LANES = 8;   /* the subgroup size */
+layout(constant_id = PD_PREFETCH_ID) const uint PREFETCH = 0;
+layout(buffer_reference, std430, buffer_reference_align = 1) readonly buffer pd_bytes { uint8_t at[]; };
 layout(push_constant) uniform Push { pd_matvec_push p; };
 
 const uint ROWS_OUT = GLU == 0 ? ROWS : ROWS / 2;
@@ -63,13 +66,37 @@ vec4 x_quad(uint c, uint i)
     return x;
 }
 
-uvec2 row_address(uint first, uint r)
+uvec2 row_address(uint first, uint r, uint lane)
 {
-    uint row = first + (r % ROWS_OUT) * LANES + gl_SubgroupInvocationID;
+    uint row = first + (r % ROWS_OUT) * LANES + lane;
     return row_at(r < ROWS_OUT ? p.w : p.w_up, min(row, p.n_rows - 1), p.row_size);
 }
 
 uvec2 rows[ROWS];
+
+/* Lanes load words by a gather instruction. A CPU's prefetcher may learn nothing from gathers (AMD's does not), and
+ * each would wait for memory. There is no gather of bytes: lanes load them one by one, from which the prefetcher does
+ * learn. So a byte of each cache line (64 bytes, of four lanes) is loaded first. The sum of these bytes stays below
+ * 2^32 - 1, but no compiler knows that, and so it keeps the loads. */
+const uint LINES = LANES / 4, LINES_LANE = PREFETCH == 0 || LOW > 32 ? 0 : (ROWS * LINES + LANES - 1) / LANES;
+uvec2 lines[LINES_LANE == 0 ? 1 : LINES_LANE];
+uint fetched;
+
+void find_lines(uint first)
+{
+    fetched = 0;
+    [[unroll]] for (uint t = 0; t < LINES_LANE; t++) {
+        uint i = t * LANES + gl_SubgroupInvocationID;
+        lines[t] = row_address(first, min(i / LINES, ROWS - 1), 4 * (i % LINES));
+    }
+}
+
+void fetch_lines(uint b)
+{
+    [[unroll]] for (uint t = 0; t < LINES_LANE; t++)
+        [[unroll]] for (uint at = 0; at < LOW; at += 16)
+            fetched += uint(pd_bytes(lines[t]).at[bytes_to(b * LOW + at)]);
+}
 
 void add_block(uint b)
 {
@@ -114,7 +141,7 @@ void write_rows(uint first_row, uint first_token)
             float y = acc[r * COLS + c];
             if (GLU == 0) y = softcap_of(y, p.softcap);
             else y = (GLU == 1 ? gelu(y) : silu(y)) * acc[(r + ROWS - ROWS_OUT) * COLS + c];
-            if (row < p.n_rows && token < p.n_tokens) p.y.at[token * p.y_stride + row] = y;
+            if (row < p.n_rows && token < p.n_tokens && fetched != ~0u) p.y.at[token * p.y_stride + row] = y;
         }
 }
 
@@ -125,10 +152,12 @@ void main()
     if (NORM_VEC4S != 0) prepare_x();
     for (uint first = (gl_WorkGroupID.x * gl_NumSubgroups + gl_SubgroupID) * per_subgroup; first < p.n_rows;
          first += stride) {
-        [[unroll]] for (uint r = 0; r < ROWS; r++) rows[r] = row_address(first, r);
+        [[unroll]] for (uint r = 0; r < ROWS; r++) rows[r] = row_address(first, r, gl_SubgroupInvocationID);
+        find_lines(first);
         for (uint token = 0; token < p.n_tokens; token += COLS) {
             [[unroll]] for (uint i = 0; i < ROWS * COLS; i++) acc[i] = 0.0;
             for (uint b = 0; b < n_blocks; b++) {
+                fetch_lines(b);
                 load_x(token, b);
                 add_block(b);
             }

@@ -195,6 +195,7 @@ peridot_status pd_device_describe(peridot_device_info *info, const struct pd_ins
     info->max_push_size = p->limits.maxPushConstantsSize;
     info->fp16_arithmetic = f.f12.shaderFloat16;
     info->int8_arithmetic = f.f12.shaderInt8;
+    info->byte_storage = f.f12.storageBuffer8BitAccess;
     info->int64_arithmetic = f.features.features.shaderInt64;
     info->subgroup_ballot = f.v11.subgroupSupportedOperations & VK_SUBGROUP_FEATURE_BALLOT_BIT;
     info->integer_dot = f.dot.shaderIntegerDotProduct;

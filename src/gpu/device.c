@@ -189,6 +189,7 @@ static peridot_status open_device(struct pd_gpu *gpu)
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR,
             .pipelineExecutableInfo = VK_TRUE};
     f12.shaderFloat16 = info->fp16_arithmetic;
+    f12.storageBuffer8BitAccess = info->byte_storage;
     /* Cooperative matrices require the memory model, and with it atomics of device scope require the second feature. */
     f12.vulkanMemoryModel = f12.vulkanMemoryModelDeviceScope = info->cooperative_matrix;
     if (info->subgroup_size_control) PD_LINK(f12, subgroup_size);

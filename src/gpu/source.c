@@ -23,9 +23,9 @@ const char *pd_kernel_lacks(const peridot_device_info *device, enum pd_kernel_id
     if (s->code_size == sizeof(uint32_t))   /* see kernels.cmake */
         return "a glslang that can compile it, when peridot was built";
     if (s->needs == PD_NEEDS_wide
-        && !(device->int64_arithmetic && device->subgroup_ballot && device->subgroup_size_control
-             && device->subgroup_size <= 32))
-        return "64-bit integers, or subgroups of a known size of at most 32 with ballots";
+        && !(device->int64_arithmetic && device->byte_storage && device->subgroup_ballot
+             && device->subgroup_size_control && device->subgroup_size <= 32))
+        return "64-bit integers, bytes in buffers, or subgroups of a known size of at most 32 with ballots";
     if (s->needs == PD_NEEDS_half && !device->fp16_arithmetic) return "fp16 arithmetic";
     if (s->needs == PD_NEEDS_dot && !device->integer_dot) return "integer dot products";
     if (s->needs == PD_NEEDS_coop && !device->cooperative_matrix) return "cooperative matrices of fp16 with fp32 sums";

@@ -102,6 +102,8 @@ void pd_op_rmsnorm(struct pd_recorder *r, const struct pd_norm *norm, uint32_t n
 #define MATVEC_COLS 8        /* tokens at a time, when there are several: each decoded weight serves them all */
 #define MATVEC_LANE_COLS 4   /* the same where lanes take rows: what a lane's registers hold */
 
+#define MATVEC_PREFETCH (1 << 18)   /* bytes of a matrix that a CPU's own cache does not keep until the next step */
+
 /* What surrounds the matrix: the values of matvec.comp's constants. */
 struct matvec_mode {
     uint32_t norm_vec4s, branch, store, glu;
@@ -139,8 +141,10 @@ static void matvec(struct pd_recorder *r, const struct pd_slice *slice, const st
     uint32_t lanes = t.subgroup ? t.subgroup : subgroup_size(r);
     uint32_t at_once = (rows ? t.workgroup : t.workgroup / lanes) * (mode.glu ? t.rows / 2 : t.rows);
     uint32_t most = mode.norm_vec4s == 0 ? 65535 : cpu ? 4 * pd_n_processors() : 256;   /* each norms x for itself */
-    uint32_t spec[] = {t.workgroup, t.rows, cols, mode.norm_vec4s, mode.branch, mode.store, mode.glu, lanes, t.width,
-        [PD_SUBGROUP_ID] = t.subgroup};
+    bool prefetch = cols == 1 && slice->row_interleave > 1
+        && (uint64_t)slice->n_rows * slice->row_size >= MATVEC_PREFETCH;
+    uint32_t spec[] = {t.workgroup, t.rows, cols, mode.norm_vec4s, mode.branch, mode.store, mode.glu, lanes,
+        rows ? prefetch : t.width, [PD_SUBGROUP_ID] = t.subgroup};
     const struct pd_kernel *k = kernel_of(r, id, slice, spec, t.subgroup ? PD_COUNT(spec) : 9);
     dispatch(r, k, push, (uint32_t)pd_min(pd_div_up(push->n_rows, at_once), most), 1, 1);
 }

@@ -37,6 +37,7 @@ static const struct feature {
     {"fp16_arithmetic", "fp16 arithmetic", offsetof(peridot_device_info, fp16_arithmetic)},
     {"int8_arithmetic", "int8 arithmetic", offsetof(peridot_device_info, int8_arithmetic)},
     {"int64_arithmetic", "int64 arithmetic", offsetof(peridot_device_info, int64_arithmetic)},
+    {"byte_storage", "byte storage", offsetof(peridot_device_info, byte_storage)},
     {"subgroup_ballot", "subgroup ballot", offsetof(peridot_device_info, subgroup_ballot)},
     {"integer_dot", "integer dot product", offsetof(peridot_device_info, integer_dot)},
     {"integer_dot_instruction", "integer dot instruction", offsetof(peridot_device_info, integer_dot_instruction)},
