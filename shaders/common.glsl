@@ -20,6 +20,8 @@ layout(buffer_reference, std430, buffer_reference_align = 16) writeonly buffer p
 #ifdef WIDE
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer pd_pairs { uint64_t at[]; };
+#extension GL_EXT_shader_8bit_storage : require
+layout(buffer_reference, std430, buffer_reference_align = 1) readonly buffer pd_bytes { uint8_t at[]; };
 #endif
 layout(buffer_reference) buffer pd_places;
 layout(buffer_reference) buffer pd_candidates;

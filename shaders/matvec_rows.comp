@@ -4,7 +4,6 @@
  * lanes share x: each loads a part of 32 columns, and columns go around by subgroupBroadcast. The same constants and
  * push constants. */
 #extension GL_GOOGLE_include_directive : require
-#extension GL_EXT_shader_8bit_storage : require
 #extension GL_KHR_shader_subgroup_ballot : require
 #include "common.glsl"
 #include "act.glsl"
@@ -19,7 +18,6 @@ layout(constant_id = 5) const uint STORE = 0;
 layout(constant_id = 6) const uint GLU = 0;
 layout(constant_id = 7) const uint LANES = 8;   /* the subgroup size */
 layout(constant_id = PD_PREFETCH_ID) const uint PREFETCH = 0;
-layout(buffer_reference, std430, buffer_reference_align = 1) readonly buffer pd_bytes { uint8_t at[]; };
 layout(push_constant) uniform Push { pd_matvec_push p; };
 
 const uint ROWS_OUT = GLU == 0 ? ROWS : ROWS / 2;

@@ -31,6 +31,7 @@ static const struct kind {
     [PD_KERNELS_topk] = {pd_try_topk},
     [PD_KERNELS_sample] = {pd_try_sample},
     [PD_KERNELS_measure] = {pd_try_measure},
+    [PD_KERNELS_rate_read] = {pd_try_measure},
     [PD_KERNELS_rate_fp16] = {pd_try_rate},
     [PD_KERNELS_rate_matrix] = {pd_try_rate},
 };

@@ -236,11 +236,11 @@ void pd_try_sample(struct pd_trial *t, uint32_t type)
 static void try_measure(struct pd_trial *t, uint32_t mode, uint32_t n)
 {
     uint32_t spec[] = {64, mode};
-    pd_trial_begin(t, "measure mode %u, %u vectors", mode, n);
+    pd_trial_begin(t, "%s, mode %u, %u vectors", pd_kernel_name(t->kernel), mode, n);
     float *from = pd_trial_random(t, 4 * (size_t)n, 1);
     struct pd_trial_buffer *source = pd_trial_rows(t, from, 1, 4 * n), *to = pd_trial_rows(t, NULL, 1, 4 * n);
     struct pd_measure_push push = {.from = source->address, .to = to->address, .n = mode == 2 ? 3 : n, .factor = 0.9f};
-    pd_trial_dispatch(t, PD_KERNEL_measure, spec, 2, &push, (uint32_t[2]){7, 1});
+    pd_trial_dispatch(t, t->kernel, spec, t->kernel == PD_KERNEL_measure ? 2 : 1, &push, (uint32_t[2]){7, 1});
     pd_trial_run(t);
     if (mode == 1) pd_trial_check_rows(t, to, from, NULL, 0);
     pd_trial_end(t);
@@ -249,9 +249,10 @@ static void try_measure(struct pd_trial *t, uint32_t mode, uint32_t n)
 void pd_try_measure(struct pd_trial *t, uint32_t type)
 {
     (void)type;
-    static const uint32_t sizes[] = {1, 300, 5000};
+    static const uint32_t sizes[] = {1, 3, 31, 32, 33, 300, 1023, 1792, 5000};
+    uint32_t n_modes = t->kernel == PD_KERNEL_measure ? 3 : 1;
     for (size_t s = 0; s < PD_COUNT(sizes); s++)
-        for (uint32_t mode = 0; mode < 3; mode++) try_measure(t, mode, sizes[s]);
+        for (uint32_t mode = 0; mode < n_modes; mode++) try_measure(t, mode, sizes[s]);
 }
 
 /* Computing writes nothing, whatever the number of rounds. */
