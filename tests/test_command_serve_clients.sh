@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # peridot serve, asked by programs that were written for other servers, which come from PyPI; for two minutes by one
-# that makes requests of /openapi.json. With PERIDOT_TEST_ALL for an hour, and then by attackers, and by many at once.
+# that makes requests of /openapi.json (PERIDOT_TEST_SECONDS: how long). With PERIDOT_TEST_ALL for an hour, and then by
+# attackers, and by many at once.
 . "$(dirname "$0")/serve.sh"
 
 command -v python3 >/dev/null || { echo "skipped: Python is not there"; exit 0; }
