@@ -18,9 +18,9 @@ enum { MAX_WORKGROUP = 256, N_ROWS = 4, MAX_WIDTH = 2 };
 /* With a norm before the matrix each workgroup computes it for itself, so there are few and large ones, enough to fill
  * the device. Where there is none, eight rows at a time share the loads of x and, in matvec_dot, the work of packing
  * it; they spill on no GPU (tools/pipelines). Both are what is predicted to be best on GPUs, or nearly
- * (tests/reports/layouts.txt). In matvec_rows each lane has rows of its own: a workgroup is one
- * subgroup, or four that share a normed x. A CPU reads shared memory lane by lane, so that a lane takes eight rows at a
- * time rather than four. Adreno's core keeps twice as many subgroups of 64 lanes as of its usual 128. */
+ * (tests/reports/layouts.txt). In matvec_rows each lane has rows of its own: a workgroup is one subgroup, or four that
+ * share a normed x. A CPU reads shared memory lane by lane, so that a lane takes eight rows at a time rather than four.
+ * Adreno's core keeps twice as many subgroups of 64 lanes as of its usual 128. */
 static const struct {
     uint32_t rows, invocations, subgroups;   /* workgroup: whichever is more */
 } table[2][2][2] = {   /* [matvec, matvec_rows][GPU, CPU][plain, with norms] */
