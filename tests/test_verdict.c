@@ -3,6 +3,7 @@
 #include "damage.h"
 #include "folder_fixture.h"
 #include "base/os.h"
+#include "probe/measure.h"
 #include "selftest/selftest.h"
 
 #include <setjmp.h>
@@ -320,6 +321,20 @@ static void test_selftest(void **state)
     set_right();
 }
 
+/* What measures how fast a CPU reads is done without. */
+static void test_measure(void **state)
+{
+    (void)state;
+    peridot_rates rates;
+    set_wrong(PD_KERNEL_rate_read, PD_KERNEL_rate_read);
+    peridot_verdict verdict = peridot_device_verdict(pd_gpu_info(gpu), folder);
+    assert_string_equal(verdict.disabled, "rate_read");
+    assert_string_equal(verdict.broken, "");
+    assert_int_equal(pd_measure(&rates, gpu), PERIDOT_OK);
+    assert_true(rates.read > 1e6 && rates.read < 1e14);
+    set_right();
+}
+
 /* A list that is too long for its text ends in dots. */
 static void test_long_list(void **state)
 {
@@ -340,7 +355,7 @@ int main(void)
         cmocka_unit_test(test_round_trip), cmocka_unit_test(test_log), cmocka_unit_test(test_damaged),
         cmocka_unit_test(test_private), cmocka_unit_test(test_unwritable),
         cmocka_unit_test(test_off), cmocka_unit_test(test_partial),
-        cmocka_unit_test(test_selftest), cmocka_unit_test(test_long_list),
+        cmocka_unit_test(test_selftest), cmocka_unit_test(test_measure), cmocka_unit_test(test_long_list),
     };
     return cmocka_run_group_tests_name("verdict", tests, open_gpu, close_gpu);
 }

@@ -113,7 +113,8 @@ enum pd_variant pd_variant_sound(const struct pd_gpu *gpu, enum pd_variant v, ui
 
 bool pd_kernel_has_fallback(enum pd_kernel_id id)
 {
-    if (id == PD_KERNEL_sample) return true;   /* the host: steps are then not queued ahead */
+    if (id == PD_KERNEL_sample) return true;      /* the host: steps are then not queued ahead */
+    if (id == PD_KERNEL_rate_read) return true;   /* measure */
     for (int v = 0; v + 1 < PD_N_VARIANTS; v++) {
         bool here = pd_kernel_kind_of(id) == rows[v].kind || id == rows[v].pack;
         if (here && rows[v + 1].operation == rows[v].operation) return true;

@@ -27,25 +27,28 @@ struct bench {
     struct pd_span from, to;
 };
 
-/* Of each rate. A device may be unable to run it, or its self-test may have failed. */
-static const enum pd_kernel_id kernels[N_RATES] = {PD_KERNEL_measure, PD_KERNEL_measure, PD_KERNEL_measure,
-                                                   PD_KERNEL_rate_fp16, PD_KERNEL_rate_matrix};
-
 static bool can_run(const struct pd_gpu *gpu, enum pd_kernel_id id)
 {
     return !pd_kernel_lacks(pd_gpu_info(gpu), id) && !pd_kernel_is_wrong(gpu, id);
 }
 
-static bool can_measure(const struct pd_gpu *gpu, enum rate rate) { return can_run(gpu, kernels[rate]); }
+static enum pd_kernel_id kernel_of(const struct pd_gpu *gpu, enum rate rate)
+{
+    bool is_cpu = pd_gpu_info(gpu)->type == PERIDOT_DEVICE_CPU;
+    if (rate == READ && is_cpu && can_run(gpu, PD_KERNEL_rate_read)) return PD_KERNEL_rate_read;
+    return rate == FP16 ? PD_KERNEL_rate_fp16 : rate == MATRIX ? PD_KERNEL_rate_matrix : PD_KERNEL_measure;
+}
+
+/* A device may be unable to run the kernel, or its self-test may have failed. */
+static bool can_measure(const struct pd_gpu *gpu, enum rate rate) { return can_run(gpu, kernel_of(gpu, rate)); }
 
 static peridot_status get_kernel(const struct pd_kernel **out, struct pd_gpu *gpu, enum rate rate)
 {
     const peridot_device_info *d = pd_gpu_info(gpu);
-    uint32_t modes[] = {WORKGROUP, (uint32_t)rate}, sizes[] = {WORKGROUP, d->matrix_m, d->matrix_n, d->matrix_k};
-    if (rate == READ && d->type == PERIDOT_DEVICE_CPU && can_run(gpu, PD_KERNEL_rate_read))
-        return pd_kernel_get(out, gpu, PD_KERNEL_rate_read, modes, 1);
-    if (rate == MATRIX) return pd_kernel_get(out, gpu, kernels[rate], sizes, PD_COUNT(sizes));
-    return pd_kernel_get(out, gpu, kernels[rate], modes, rate == FP16 ? 1 : 2);
+    const enum pd_kernel_id id = kernel_of(gpu, rate);
+    const uint32_t modes[] = {WORKGROUP, (uint32_t)rate}, sizes[] = {WORKGROUP, d->matrix_m, d->matrix_n, d->matrix_k};
+    if (id == PD_KERNEL_rate_matrix) return pd_kernel_get(out, gpu, id, sizes, PD_COUNT(sizes));
+    return pd_kernel_get(out, gpu, id, modes, id == PD_KERNEL_measure ? 2 : 1);
 }
 
 peridot_status pd_measure_compile(struct pd_gpu *gpu)
