@@ -23,6 +23,7 @@ static struct {
     size_t n_lines;            /* of standard input, in the parts before this one's */
     uint32_t n_layers[CMD_RANKS_MAX];
     char name[96], device[512];
+    struct mpi_device devices[CMD_RANKS_MAX];   /* of all ranks, once they were asked */
     peridot_link link;
     bool is_open;              /* the others have opened a model, and may not have closed it yet */
     struct cmd_rank report;    /* of this rank */
@@ -133,13 +134,13 @@ static void fill_device(struct mpi_device *device, enum request request, const c
     else measure_device(device, given);
 }
 
-/* Of all ranks, at once. */
-static peridot_status ask_devices(struct mpi_device *devices, enum request request, const struct cmd_model_args *args)
+/* All ranks, at once. */
+static peridot_status ask_devices(enum request request, const struct cmd_model_args *args)
 {
     struct model_request message;
     CMD_TRY(make_request(&message, request, args));
     CMD_TRY(send_to_all(&message, sizeof message));
-    fill_device(&devices[0], request, cmd_device_name(args->device));
+    fill_device(&ranks.devices[0], request, cmd_device_name(args->device));
     for (int r = 1; r < ranks.place.n_ranks; r++) {
         char *data;
         size_t size;
@@ -147,11 +148,12 @@ static peridot_status ask_devices(struct mpi_device *devices, enum request reque
         struct mpi_device other = {0};
         memcpy(&other, data, cmd_min(size, sizeof other));
         free(data);
-        if (request == REQUEST_DEVICE) devices[r] = other;
-        else devices[r].read = other.read;
+        if (request == REQUEST_DEVICE) ranks.devices[r] = other;
+        else ranks.devices[r].read = other.read;
     }
     for (int r = 0; r < ranks.place.n_ranks; r++)
-        if (devices[r].status != PERIDOT_OK) return cmd_fail(devices[r].status, "%s", devices[r].error);
+        if (ranks.devices[r].status != PERIDOT_OK)
+            return cmd_fail(ranks.devices[r].status, "%s", ranks.devices[r].error);
     return PERIDOT_OK;
 }
 
@@ -161,21 +163,28 @@ static bool is_same_device(const struct mpi_device *a, const struct mpi_device *
 }
 
 /* What several ranks have in common is divided by their number. */
-static void share_memory(struct mpi_device *devices, int n)
+static void share_memory(void)
 {
     uint64_t n_sharing[CMD_RANKS_MAX] = {0};
-    for (int i = 0; i < n; i++)
-        for (int k = 0; k < n; k++) n_sharing[i] += is_same_device(&devices[i], &devices[k]);
-    for (int i = 0; i < n; i++) devices[i].free /= n_sharing[i];
+    for (int i = 0; i < ranks.place.n_ranks; i++)
+        for (int k = 0; k < ranks.place.n_ranks; k++)
+            n_sharing[i] += is_same_device(&ranks.devices[i], &ranks.devices[k]);
+    for (int i = 0; i < ranks.place.n_ranks; i++) ranks.devices[i].free /= n_sharing[i];
 }
 
-static peridot_status find_devices(struct mpi_device *devices, const struct cmd_model_args *args)
+/* The devices, and the sizes of the model that they shall hold, whose layers the caller frees. With `rates`, those of
+ * unlike devices are measured. */
+static peridot_status find_sizes(struct mpi_sizes *out, const struct cmd_model_args *args, bool rates)
 {
+    const char *path;
     bool differ = false;
-    CMD_TRY(ask_devices(devices, REQUEST_DEVICE, args));
-    for (int r = 1; r < ranks.place.n_ranks; r++) differ = differ || strcmp(devices[r].name, devices[0].name) != 0;
-    if (differ && !ranks.layers) CMD_TRY(ask_devices(devices, REQUEST_MEASURE, args));
-    share_memory(devices, ranks.place.n_ranks);
+    CMD_TRY(cmd_model_path(&path, args->path));
+    CMD_TRY(mpi_sizes_read(out, path));
+    CMD_TRY(ask_devices(REQUEST_DEVICE, args));
+    for (int r = 1; r < ranks.place.n_ranks; r++)
+        differ = differ || strcmp(ranks.devices[r].name, ranks.devices[0].name) != 0;
+    if (rates && differ) CMD_TRY(ask_devices(REQUEST_MEASURE, args));
+    share_memory();
     return PERIDOT_OK;
 }
 
@@ -224,15 +233,11 @@ static void set_link(void)
 
 static peridot_status divide(const struct cmd_model_args *args, struct mpi_sizes *sizes)
 {
-    static struct mpi_device devices[CMD_RANKS_MAX];
     uint32_t n = (uint32_t)ranks.place.n_ranks;
-    const char *path;
-    CMD_TRY(cmd_model_path(&path, args->path));
-    CMD_TRY(mpi_sizes_read(sizes, path));
-    CMD_TRY(find_devices(devices, args));
+    CMD_TRY(find_sizes(sizes, args, !ranks.layers));
     if (ranks.layers) CMD_TRY(mpi_divide_as(ranks.n_layers, ranks.layers, n, sizes->n_layers));
-    else CMD_TRY(mpi_divide(ranks.n_layers, sizes, devices, n));
-    mpi_print_division(ranks.n_layers, sizes, devices, n);
+    else CMD_TRY(mpi_divide(ranks.n_layers, sizes, ranks.devices, n));
+    mpi_print_division(ranks.n_layers, sizes, ranks.devices, n);
     return PERIDOT_OK;
 }
 
@@ -398,22 +403,18 @@ static enum divided divided_by(const char *name)
 /* Data where the model fits the device of each rank. */
 static peridot_status choose_split(bool *data, const struct cmd_model_args *args)
 {
-    static struct mpi_device devices[CMD_RANKS_MAX];
-    struct mpi_sizes sizes;
+    struct mpi_sizes sizes = {0};
     uint32_t n = (uint32_t)ranks.place.n_ranks;
-    const char *path;
-    CMD_TRY(cmd_model_path(&path, args->path));
-    CMD_TRY(ask_devices(devices, REQUEST_DEVICE, args));
-    share_memory(devices, ranks.place.n_ranks);
-    CMD_TRY(mpi_sizes_read(&sizes, path));
-    uint32_t small = mpi_first_too_small(&sizes, devices, n);
-    const char *size = cmd_size_text(sizes.sum);
+    peridot_status status = find_sizes(&sizes, args, false);
     free(sizes.layers);
+    CMD_TRY(status);
+    uint32_t small = mpi_first_too_small(&sizes, ranks.devices, n);
+    const char *size = cmd_size_text(sizes.sum);
     *data = small == n;
     if (*data) fprintf(stderr, "split: data, as the model's %s fit the device of each rank\n", size);
     else
         fprintf(stderr, "split: layers, as the model's %s do not fit the %s that rank %" PRIu32 " has free\n", size,
-                cmd_size_text(devices[small].free), small);
+                cmd_size_text(ranks.devices[small].free), small);
     return PERIDOT_OK;
 }
 
@@ -422,12 +423,14 @@ static peridot_status choose_split(bool *data, const struct cmd_model_args *args
 static int plan_data(struct mpi_job *job, bool data, enum divided what)
 {
     const struct cmd_command *command = cmd_command_find(job->argv[1]);
-    struct cmd_inputs_args *args = calloc(1, command->args_size);   /* of windows: no more than the model's */
+    void *args = calloc(1, command->args_size);
+    const struct cmd_model_args *model = args;     /* the first member of all */
+    const struct cmd_inputs_args *inputs = args;   /* of what reads texts */
     if (!args) return cmd_exit(cmd_fail_alloc(command->args_size, "arguments"));
     int status = cmd_options_parse(command, args, job->argc - 2, job->argv + 2);
-    if (status == CMD_OK && !data) status = cmd_exit(choose_split(&data, &args->model));
+    if (status == CMD_OK && !data) status = cmd_exit(choose_split(&data, model));
     ranks.shares = status == CMD_OK && data;
-    job->reads_lines = ranks.shares && what == DIVIDED_TEXTS && args->texts.n == 0;
+    job->reads_lines = ranks.shares && what == DIVIDED_TEXTS && inputs->texts.n == 0;
     free(args);
     return status;
 }
