@@ -226,6 +226,37 @@ static void test_long_prompt(void **state)
     peridot_session_free(s);
 }
 
+/* The caller hears of a text's end before another's prompt goes on, which then takes as long as it likes. */
+static void test_end_at_once(void **state)
+{
+    (void)state;
+    peridot_session *s = open_session(2);
+    struct text text = {0}, other = {0};
+    size_t n_running;
+    int32_t prompt[CTX];
+    peridot_request *writer, *reader;
+    uint32_t before = 0, n_rounds = 0;
+    for (uint32_t i = 0; i < 240; i++) prompt[i] = 2 + (int32_t)(i % 100);
+    EXPECT_OK(peridot_request_create(&writer, add(s, 0),
+        &(peridot_request_params){.prompt = prompt, .n_prompt = 5, .n_max = 4, .text = take, .user = &text}));
+    EXPECT_OK(peridot_session_run(s, &n_running));
+    peridot_sequence *q = add(s, 0);
+    EXPECT_OK(peridot_request_create(&reader, q,
+        &(peridot_request_params){.prompt = prompt, .n_prompt = 240, .n_max = 2, .text = take, .user = &other}));
+    for (; !peridot_request_done(writer, NULL, NULL); n_rounds++) {
+        if (n_rounds) assert_true(peridot_sequence_pos(q) > before);
+        before = peridot_sequence_pos(q);
+        EXPECT_OK(peridot_session_run(s, &n_running));
+    }
+    assert_true(n_rounds > 1 && before < 240);
+    assert_int_equal(peridot_sequence_pos(q), before);
+    do EXPECT_OK(peridot_session_run(s, &n_running));
+    while (n_running);
+    assert_int_equal(text.n, 4);
+    assert_int_equal(other.n, 2);
+    peridot_session_free(s);
+}
+
 /* A reply that was begun goes on to the same end, wherever it was left. */
 static void test_taken_up(void **state)
 {
@@ -521,7 +552,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_side_by_side), cmocka_unit_test(test_taken_away), cmocka_unit_test(test_full_cache),
-        cmocka_unit_test(test_long_prompt), cmocka_unit_test(test_taken_up),    cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_long_prompt), cmocka_unit_test(test_end_at_once), cmocka_unit_test(test_taken_up),
+        cmocka_unit_test(test_rows),
         cmocka_unit_test(test_free_positions), cmocka_unit_test(test_prompts_alike),
         cmocka_unit_test(test_shared_beginning),
         cmocka_unit_test(test_for_days)};

@@ -224,14 +224,23 @@ static peridot_status read_prompts(struct pd_session *s, struct pd_request *cons
     return PERIDOT_OK;
 }
 
+static uint32_t count_done(struct pd_request *const *requests, uint32_t n)
+{
+    uint32_t n_done = 0;
+    for (uint32_t i = 0; i < n; i++) n_done += requests[i]->state == PD_REQUEST_DONE;
+    return n_done;
+}
+
 peridot_status pd_requests_run(struct pd_session *s, struct pd_request *const *requests, uint32_t n)
 {
     PD_TRY(pd_gpu_check(s->model->gpu));
     peridot_status status = PERIDOT_OK;
+    uint32_t n_done = count_done(requests, n);
     s->n_rounds++;
     if (s->cancelled) status = pd_fail(PERIDOT_CANCELLED, "stopped between two rounds");
     if (status == PERIDOT_OK) status = decode(s, requests, n);
-    if (status == PERIDOT_OK) status = read_prompts(s, requests, n);
+    /* The caller hears of an end at once: where nobody waits, a chunk of a prompt may take long. */
+    if (status == PERIDOT_OK && count_done(requests, n) == n_done) status = read_prompts(s, requests, n);
     if (status == PERIDOT_CANCELLED) s->cancelled = false;
     return status;
 }
