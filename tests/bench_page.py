@@ -54,7 +54,7 @@ def main():
     b = Browser(driver)
     try:
         fits(b, single, shots)
-        fits(b, few, shots, 1400)
+        fits(b, few, shots, 1920)
         fits(b, many, shots, 1920)
         sorts(b, many)
         need(b.js("return document.body.innerText.includes('<script>alert(1)')"), "the hostile report is not shown")
