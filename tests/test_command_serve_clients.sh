@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # peridot serve, asked by programs that were written for other servers, which come from PyPI; for two minutes by one
-# that makes requests of /openapi.json (PERIDOT_TEST_SECONDS: how long). With PERIDOT_TEST_ALL for an hour, and then by
-# attackers, and by many at once.
+# that makes requests of /openapi.json (PERIDOT_TEST_SECONDS: how long). With PERIDOT_TEST_MANY for an hour. With
+# PERIDOT_TEST_ALL also by attackers, and by many at once.
 . "$(dirname "$0")/serve.sh"
 
 command -v python3 >/dev/null || { echo "skipped: Python is not there"; exit 0; }
 seconds=120 requests=(--seed 1)   # the same ones every time, so that whoever changed nothing breaks nothing
-[ ! "${PERIDOT_TEST_ALL:-}" ] || seconds=3600 requests=()
+[ ! "${PERIDOT_TEST_MANY:-}" ] || seconds=3600 requests=()
 clients=$folder/venv/bin
 export LLM_USER_PATH=$folder/llm
 

@@ -1,6 +1,6 @@
 /* Texts that models of random weights write under the schemas of golden/schemas.json: each that ends by a stop token
  * parses and validates, at any temperature. Draws beside those from a whole row of logits that is masked token by
- * token. Sequences that go back, fork and go on. PERIDOT_TEST_ALL=1: many more texts. PERIDOT_TEST_ANSWERS=FILE: what
+ * token. Sequences that go back, fork and go on. PERIDOT_TEST_MANY=1: many more texts. PERIDOT_TEST_ANSWERS=FILE: what
  * they say as lines of JSON, for other validators. */
 #include "format_fixture.h"
 
@@ -13,14 +13,14 @@ enum { CTX = 512, N_BATCH = 8, N_MAX = 160 };
 
 static yyjson_doc *schemas;
 static FILE *answers;
-static bool all;
+static bool many;
 
 static int open_shared(void **state)
 {
     (void)state;
     const char *path = getenv("PERIDOT_TEST_ANSWERS");
     schemas = yyjson_read_file(PERIDOT_GOLDEN "/schemas.json", 0, NULL, NULL);
-    all = getenv("PERIDOT_TEST_ALL") != NULL;
+    many = getenv("PERIDOT_TEST_MANY") != NULL;
     if (path) answers = fopen(path, "a");
     return schemas && (!path || answers) ? make_folder(state) : -1;
 }
@@ -147,7 +147,7 @@ static void write_under_all(const char *path, uint32_t every, uint32_t n_batches
     yyjson_val *schema;
     EXPECT_OK(peridot_session_create(&s, model, &(peridot_session_params){.ctx = CTX, .n_sequences = N_BATCH}));
     yyjson_arr_foreach(yyjson_doc_get_root(schemas), i, n, schema) {
-        if (i % every && !all) continue;
+        if (i % every && !many) continue;
         peridot_grammar *g = make_grammar(model, schema);
         uint32_t ended = 0;
         for (uint32_t k = 0; k < n_batches * PD_COUNT(temperatures); k++, n_texts += N_BATCH)
@@ -165,19 +165,19 @@ static void write_under_all(const char *path, uint32_t every, uint32_t n_batches
 static void test_sentencepiece(void **state)
 {
     (void)state;
-    write_under_all(PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", 3, all ? 2 : 1);
+    write_under_all(PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", 3, many ? 4 : 1);
 }
 
 static void test_llama(void **state)
 {
     (void)state;
-    write_under_all(PERIDOT_GOLDEN "/llama-quants/model.gguf", 9, all ? 2 : 1);
+    write_under_all(PERIDOT_GOLDEN "/llama-quants/model.gguf", 9, many ? 4 : 1);
 }
 
 static void test_demo_model(void **state)
 {
     (void)state;
-    write_under_all(PERIDOT_MODELS "/stories.gguf", 15, all ? 2 : 1);
+    write_under_all(PERIDOT_MODELS "/stories.gguf", 15, many ? 4 : 1);
 }
 
 /* ---- a byte-level vocabulary, given to a model that has another ---- */
@@ -250,7 +250,7 @@ static void test_byte_level(void **state)
     copy_file(PERIDOT_GOLDEN "/llama/config.json", "config.json");
     copy_file(PERIDOT_GOLDEN "/llama/model.safetensors", "model.safetensors");
     write_byte_level();
-    write_under_all(in_folder(""), 5, all ? 2 : 1);
+    write_under_all(in_folder(""), 5, many ? 4 : 1);
 }
 
 /* ---- draws ---- */
@@ -294,7 +294,7 @@ static void test_draws(void **state)
     peridot_session *s;
     uint32_t n_drawn[2] = {0};
     EXPECT_OK(peridot_session_create(&s, model, &(peridot_session_params){.ctx = CTX, .n_sequences = 2}));
-    for (size_t i = 0; i < PD_COUNT(of) * PD_COUNT(chains); i += all ? 1 : 2) {
+    for (size_t i = 0; i < PD_COUNT(of) * PD_COUNT(chains); i += many ? 1 : 2) {
         peridot_grammar *g = make_grammar(model, yyjson_arr_get(yyjson_doc_get_root(schemas), of[i % PD_COUNT(of)]));
         peridot_sampling chain = chains[i / PD_COUNT(of)];
         peridot_sequence *q;

@@ -531,7 +531,7 @@ static void test_for_days(void **state)
 {
     (void)state;
     struct places p = {.s = open_session(N_PLACES), .random = 1};
-    uint32_t all = peridot_session_free_positions(p.s), n_rounds = getenv("PERIDOT_TEST_ALL") ? 10000 : 200;
+    uint32_t all = peridot_session_free_positions(p.s), n_rounds = getenv("PERIDOT_TEST_MANY") ? 50000 : 200;
     size_t n_running;
     for (uint32_t i = 0; i < n_rounds; i++) {
         for (int n = 0; n < 3; n++) do_any(&p);
