@@ -382,7 +382,7 @@ typedef struct peridot_session_params {
     size_t size;
     uint32_t ctx;              /* positions of a sequence at most; 0: the model's maximum, or what memory allows up to
                                   8192 */
-    uint32_t chunk;            /* tokens of one submit; 0: up to 256, on a GPU as many as it does in about 0.2 s */
+    uint32_t chunk;            /* tokens evaluated at once at most; 0: 256. On a GPU fewer, if these take over 1 s */
     peridot_kv_type kv_type;
     uint32_t n_sequences;      /* at once, up to 64; 0: 1 */
     uint32_t n_positions;      /* of all sequences together, which take pages of them as they grow; 0: n_sequences
@@ -630,9 +630,10 @@ PERIDOT_API peridot_status peridot_request_create(peridot_request **out, peridot
 PERIDOT_API void peridot_request_free(peridot_request *request);
 /* Whether it has ended, and how: *status, with the sentence in peridot_last_error (both may be NULL). */
 PERIDOT_API bool peridot_request_done(const peridot_request *request, peridot_status *status, peridot_stats *stats);
-/* One round for all requests: a decode step of those that write, and a chunk of the prompts that wait, which is sized
- * so that on devices that can do a few tokens in time nobody waits for more than 0.3 s. Requests may be added and freed
- * between rounds. *n_running: requests that are not done. What goes wrong with one request ends that one. */
+/* One round for all requests: a decode step of those that write, and, unless a text ended in it, a chunk of the prompts
+ * that wait. The chunk is sized so that on devices that can do a few tokens in time nobody waits for more than 0.3 s;
+ * where one prompt is alone, so that whoever comes next waits for about 1 s. Requests may be added and freed between
+ * rounds. *n_running: requests that are not done. What goes wrong with one request ends that one. */
 PERIDOT_API peridot_status peridot_session_run(peridot_session *session, size_t *n_running);
 
 #ifdef __cplusplus

@@ -238,7 +238,7 @@ static void test_progress(void **state)
     EXPECT_OK(peridot_request_create(&r, q, &(peridot_request_params){.prompt = tokens, .n_prompt = N_PROMPT,
                                                                       .n_max = 1, .progress = follow, .user = &p}));
     EXPECT_OK(peridot_session_run(seen.session, &n_running));
-    assert_int_equal(p.last, CHUNK);
+    assert_in_range(p.last, 1, CHUNK);
     EXPECT_OK(peridot_session_run(seen.session, &n_running));
     assert_true(n_running == 0 && peridot_request_done(r, &status, NULL));
     assert_int_equal(status, PERIDOT_CANCELLED);
@@ -258,8 +258,8 @@ static void test_overlap(void **state)
     size_t size = peridot_model_get_info(model)->n_outputs * sizeof *want;
     for (int overlap = 0; overlap < 2; overlap++) {
         peridot_sequence *q = begin(1);
-        assert_false(session_of(q)->prefill.overlap);   /* a CPU works on the recording, too */
-        session_of(q)->prefill.overlap = overlap;
+        assert_true(session_of(q)->prefill.cpu);   /* it works on the recording, too */
+        session_of(q)->prefill.cpu = !overlap;
         EXPECT_OK(peridot_sequence_eval(q, tokens, N_PROMPT, NULL));
         assert_int_equal(seen.most_at_work, overlap ? 2 : 1);
         EXPECT_OK(peridot_logits(&logits, q));

@@ -226,7 +226,30 @@ static void test_long_prompt(void **state)
     peridot_session_free(s);
 }
 
-/* The caller hears of a text's end before another's prompt goes on, which then takes as long as it likes. */
+/* A prompt that is alone does not keep whoever comes next waiting for longer than about 1 s. */
+static void test_lone_prompt(void **state)
+{
+    (void)state;
+    peridot_session *s = open_session(2);
+    struct pd_session *engine = *(struct pd_session **)(void *)s;
+    struct text text = {0};
+    size_t n_running = 1;
+    int32_t prompt[CTX];
+    peridot_request *r;
+    peridot_sequence *q = add(s, 0);
+    for (uint32_t i = 0; i < 240; i++) prompt[i] = 2 + (int32_t)(i % 100);
+    EXPECT_OK(peridot_request_create(&r, q,
+        &(peridot_request_params){.prompt = prompt, .n_prompt = 240, .n_max = 2, .text = take, .user = &text}));
+    double token = pd_token_flop(engine->model, 0, false);   /* as on a slow device */
+    engine->prefill.pace = (struct pd_pace){.at_once = 8, .last = {16 * token, 1}, .other = {32 * token, 2}};
+    EXPECT_OK(peridot_session_run(s, &n_running));
+    assert_int_equal(peridot_sequence_pos(q), 16);
+    while (n_running) EXPECT_OK(peridot_session_run(s, &n_running));
+    assert_int_equal(text.n, 2);
+    peridot_session_free(s);
+}
+
+/* The caller hears of a text's end before another's prompt goes on. */
 static void test_end_at_once(void **state)
 {
     (void)state;
@@ -552,10 +575,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_side_by_side), cmocka_unit_test(test_taken_away), cmocka_unit_test(test_full_cache),
-        cmocka_unit_test(test_long_prompt), cmocka_unit_test(test_end_at_once), cmocka_unit_test(test_taken_up),
-        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_free_positions), cmocka_unit_test(test_prompts_alike),
-        cmocka_unit_test(test_shared_beginning),
+        cmocka_unit_test(test_long_prompt), cmocka_unit_test(test_lone_prompt), cmocka_unit_test(test_end_at_once),
+        cmocka_unit_test(test_taken_up), cmocka_unit_test(test_rows), cmocka_unit_test(test_free_positions),
+        cmocka_unit_test(test_prompts_alike), cmocka_unit_test(test_shared_beginning),
         cmocka_unit_test(test_for_days)};
     return cmocka_run_group_tests_name("requests", tests, open_shared, close_shared);
 }

@@ -5,9 +5,10 @@
 
 #include <math.h>
 
-#define FIRST_CHUNK 16       /* tokens, before anything was measured: a fraction of a second even on a slow GPU */
-#define SUBMIT_SECONDS 0.2   /* target of a chunk; drivers reset a device after about 2 s */
-#define FEW_SECONDS 1.0      /* limit for FIRST_CHUNK tokens */
+#define FIRST_CHUNK 64       /* tokens, before anything was measured */
+#define SECONDS 1.0          /* target of a chunk */
+#define SHARE 5              /* or so many times its fixed time */
+#define SHARED_SECONDS 0.2   /* target where others wait */
 #define SLOWER 1.1           /* limit for a chunk, relative to one token */
 #define AT_ONCE_SLOWER 1.25  /* limit for tokens that are multiplied at once, relative to one token or to the target */
 #define DIFFERENT 1.25       /* ratio above which two measurements differ by more than noise */
@@ -86,20 +87,28 @@ static double seconds_at_once(const struct pd_pace *p, double flop)
     return fmin(seconds_of(p, flop), share);
 }
 
+/* Tokens of a chunk of another size than the last one: both together tell the fixed time. */
+static double try_tokens(const struct pd_pace *p, double token)
+{
+    double n = p->last.flop / token;
+    if (2 * p->last.seconds <= SECONDS || n < 2 * p->at_once) return 2 * n;
+    return fmin(n / 2, tokens_within(p, SECONDS, token));
+}
+
 uint32_t pd_next_chunk(const struct pd_pace *p, double token)
 {
     if (p->last.flop == 0) return FIRST_CHUNK;
-    if (measured_one(p, token) && p->last.seconds < FEW_SECONDS) return 2;
-    double few = fmin(tokens_within_or_few(p, FEW_SECONDS, token), FIRST_CHUNK);
-    return whole(fmax(tokens_within(p, SUBMIT_SECONDS, token), few));
+    bool two_sizes = p->other.flop > 0 && differ(p->last.flop, p->other.flop);
+    double n = two_sizes ? tokens_within(p, fmax(SECONDS, SHARE * seconds_of(p, 0)), token) : try_tokens(p, token);
+    return (uint32_t)pd_max(whole(n) / p->at_once * p->at_once, p->at_once);
 }
 
 uint32_t pd_next_shared_chunk(const struct pd_pace *p, double token)
 {
     if (p->last.flop == 0) return 1;
     if (measured_one(p, token)) return 2;
-    uint32_t n = whole(tokens_within_or_few(p, SUBMIT_SECONDS, token));
+    uint32_t n = whole(tokens_within_or_few(p, SHARED_SECONDS, token));
     if (n >= p->at_once) return n / p->at_once * p->at_once;
-    double limit = AT_ONCE_SLOWER * fmax(SUBMIT_SECONDS, seconds_of(p, token));
+    double limit = AT_ONCE_SLOWER * fmax(SHARED_SECONDS, seconds_of(p, token));
     return seconds_at_once(p, p->at_once * token) <= limit ? p->at_once : 1;
 }

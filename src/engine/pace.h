@@ -17,11 +17,12 @@ struct pd_pace {
 
 /* A chunk of n tokens, of so many flop, took so long. */
 void pd_pace_took(struct pd_pace *p, uint32_t n, double flop, double seconds);
-/* Number of tokens of the next chunk, at `token` flop each: as many as take 0.2 s. Where reading the weights alone
- * takes longer, up to 16 that take at most 1 s. */
+/* Number of tokens of the next chunk, at `token` flop each: as many as take 1 s, or five times the fixed time, where a
+ * chunk of 1 s would read weights most of the time. A multiple of at_once. */
 uint32_t pd_next_chunk(const struct pd_pace *p, double token);
-/* The same while other sequences wait for the chunk: where a single token takes longer than 0.2 s, as many as take at
- * most 10 % longer than that one. One token, or a multiple of at_once; the first at_once may take 25 % longer. */
+/* The same while other sequences wait for the chunk: as many as take 0.2 s; where a single token takes longer, as many
+ * as take at most 10 % longer than that one. One token, or a multiple of at_once; the first at_once may take 25 %
+ * longer. */
 uint32_t pd_next_shared_chunk(const struct pd_pace *p, double token);
 
 #endif

@@ -11,17 +11,15 @@
 #define FIRST_PIECE_CPU (1ull << 28)   /* multiplications: some 10 ms */
 #define FIRST_PIECE_GPU (1ull << 32)
 
-peridot_status pd_prefill_create(struct pd_prefill *p, struct pd_workspace *w, struct pd_stage *stage, uint32_t n_max,
-                                 bool timed)
+peridot_status pd_prefill_create(struct pd_prefill *p, struct pd_workspace *w, struct pd_stage *stage, uint32_t n_max)
 {
     bool cpu = pd_gpu_info(w->model->gpu)->type == PERIDOT_DEVICE_CPU;
     const struct pd_recorder r = pd_workspace_recorder(w, NULL);
     *p = (struct pd_prefill){.w = w,
                              .stage = stage,
                              .n_max = n_max,
-                             .timed = timed,
                              .pace = {.at_once = pd_op_matmul_tokens(&r)},
-                             .overlap = !cpu,
+                             .cpu = cpu,
                              .piece_work = cpu ? FIRST_PIECE_CPU : FIRST_PIECE_GPU};
     PD_TRY(pd_commands_create(&p->commands, w->model->gpu));
     for (int i = 0; i < 2; i++) {
@@ -47,12 +45,13 @@ uint64_t pd_next_piece(uint64_t most_work, double longest)
     return (uint64_t)fmin(fmax((double)most_work * PIECE_SECONDS / fmax(longest, 1e-6), 1), 1e18);
 }
 
-uint32_t pd_prefill_next(const struct pd_prefill *p, uint32_t pos, bool others_wait)
+uint32_t pd_prefill_next(const struct pd_prefill *p, uint32_t pos, enum pd_waiting waiting)
 {
     double token = pd_token_flop(p->w->model, pos, false);
-    if (!others_wait && !p->timed) return p->n_max;
-    return (uint32_t)pd_min(others_wait ? pd_next_shared_chunk(&p->pace, token) : pd_next_chunk(&p->pace, token),
-                            p->n_max);
+    uint32_t n = p->n_max;
+    if (waiting == PD_OTHERS_WAIT) n = pd_next_shared_chunk(&p->pace, token);
+    else if (!p->cpu || waiting == PD_OTHERS_MAY_COME) n = pd_next_chunk(&p->pace, token);
+    return (uint32_t)pd_min(n, p->n_max);
 }
 
 /* ---- a chunk ---- */
@@ -169,10 +168,10 @@ static uint32_t deepest(const struct pd_prompt *prompts, uint32_t n)
 
 /* The first piece of the next chunk. */
 static peridot_status begin_chunk(struct pd_chunk **out, struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n,
-                                  const struct pd_row_wishes *wishes, bool others_wait)
+                                  const struct pd_row_wishes *wishes, enum pd_waiting waiting)
 {
     struct pd_chunk *chunk = *out = &p->chunks[p->next];
-    chunk->planned = pd_prefill_next(p, deepest(prompts, n), others_wait);
+    chunk->planned = pd_prefill_next(p, deepest(prompts, n), waiting);
     chunk->n_submitted = 0;
     chunk->seconds = chunk->longest = 0;
     PD_TRY(fill(p, chunk, prompts, n, wishes->whole));
@@ -355,19 +354,19 @@ peridot_status pd_prefill_run(struct pd_prefill *p, struct pd_prompt *prompts, u
     bool reports = wishes->logits || wishes->hidden;
     struct pd_chunk *flying = NULL;
     peridot_status status = PERIDOT_OK;
-    while (status == PERIDOT_OK && pd_prefill_next(p, deepest(prompts, n), false) > 1
+    while (status == PERIDOT_OK && pd_prefill_next(p, deepest(prompts, n), PD_NOBODY_WAITS) > 1
            && pd_prefill_pending(prompts, n, wishes->whole)) {
         struct pd_chunk *chunk;
         status = pd_report_progress(prompts, n, wishes);
         if (*stop) status = pd_fail(PERIDOT_CANCELLED, "stopped between the chunks of a prompt");
-        if (status == PERIDOT_OK) status = begin_chunk(&chunk, p, prompts, n, wishes, false);
+        if (status == PERIDOT_OK) status = begin_chunk(&chunk, p, prompts, n, wishes, PD_NOBODY_WAITS);
         if (status != PERIDOT_OK) break;
         if (flying) status = finish(p, flying, wishes);
         flying = NULL;
         if (status == PERIDOT_OK) status = submit_chunk(p, chunk, prompts, n, wishes, stop);
         if (status != PERIDOT_OK) break;
         flying = chunk;
-        if (!reports && p->overlap) continue;
+        if (!reports && !p->cpu) continue;
         flying = NULL;   /* its rows are in the scratch until the next one */
         status = finish(p, chunk, wishes);
         if (status == PERIDOT_OK) status = report_chunk(p, chunk, wishes);
@@ -377,12 +376,12 @@ peridot_status pd_prefill_run(struct pd_prefill *p, struct pd_prompt *prompts, u
     return status == PERIDOT_OK ? last : status;
 }
 
-peridot_status pd_prefill_step(struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n, bool others_wait,
+peridot_status pd_prefill_step(struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n, enum pd_waiting waiting,
                                const atomic_bool *stop)
 {
     static const struct pd_row_wishes none = {.whole = true};
     struct pd_chunk *chunk;
-    PD_TRY(begin_chunk(&chunk, p, prompts, n, &none, others_wait));
+    PD_TRY(begin_chunk(&chunk, p, prompts, n, &none, waiting));
     PD_TRY(submit_chunk(p, chunk, prompts, n, &none, stop));
     return finish(p, chunk, &none);
 }

@@ -1,7 +1,7 @@
 /* Prompts: chunks of tokens of one or several sequences. A chunk is recorded in pieces that take about 0.1 s, and
- * between them it can be stopped: its tokens then count as never evaluated. Where submits are to be short whatever the
- * pieces, a chunk is as long as the device takes a given time for. While it works on one, the host writes and records
- * the next. */
+ * between them it can be stopped: its tokens then count as never evaluated. On a GPU, and where others wait, chunks are
+ * sized in time, too: no dispatch takes so long that a driver resets the device. While it works on one, the host writes
+ * and records the next. */
 #ifndef PD_ENGINE_PREFILL_H
 #define PD_ENGINE_PREFILL_H
 
@@ -50,31 +50,35 @@ struct pd_chunk {
     double begun, seconds, longest;   /* when the last piece was; all of them, and the longest, took so long */
 };
 
+/* For the end of a chunk. */
+enum pd_waiting {
+    PD_NOBODY_WAITS,
+    PD_OTHERS_MAY_COME,        /* and would wait then */
+    PD_OTHERS_WAIT
+};
+
 struct pd_prefill {
     struct pd_workspace *w;
     struct pd_stage *stage;    /* NULL: no other rank holds layers */
     struct pd_chunk chunks[2];
     struct pd_commands *commands;   /* of rows of logits that callers want */
     uint32_t n_max;            /* tokens of a chunk */
-    bool timed;                /* submits are sized in time, though no other sequence waits */
     struct pd_pace pace;       /* of the chunks so far */
-    bool overlap;              /* the next chunk is submitted before the last one is done: a CPU has nothing to gain */
+    bool cpu;                  /* no driver takes it away, and a second chunk in flight would gain nothing */
     uint64_t piece_work;       /* multiplications of a piece */
     uint32_t next;             /* of the two chunks */
     double done;               /* when the last piece was */
 };
 
-/* timed: on a device that a driver takes away from whoever keeps it long. */
-peridot_status pd_prefill_create(struct pd_prefill *p, struct pd_workspace *w, struct pd_stage *stage, uint32_t n_max,
-                                 bool timed);
+peridot_status pd_prefill_create(struct pd_prefill *p, struct pd_workspace *w, struct pd_stage *stage, uint32_t n_max);
 void pd_prefill_free(struct pd_prefill *p);
 /* Evaluates prompts but for last tokens, which stay unless they are wished for. Several go into a chunk. `stop` is
  * looked at between pieces. */
 peridot_status pd_prefill_run(struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n,
                               const struct pd_row_wishes *wishes, const atomic_bool *stop);
-/* The same for one chunk, sized in time where others wait. Last tokens are taken too, so that what a prompt leaves in
+/* The same for one chunk, sized in time where others wait or may come. Last tokens are taken too, so that what a prompt leaves in
  * the cache does not depend on how it was cut. */
-peridot_status pd_prefill_step(struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n, bool others_wait,
+peridot_status pd_prefill_step(struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n, enum pd_waiting waiting,
                                const atomic_bool *stop);
 /* Runs a chunk whose input, rows and heads are set, for rank 0. */
 peridot_status pd_prefill_replay(struct pd_prefill *p, struct pd_chunk *chunk);
@@ -84,8 +88,8 @@ peridot_status pd_prefill_logits(struct pd_prefill *p, const struct pd_input *in
 peridot_status pd_report_progress(const struct pd_prompt *prompts, uint32_t n, const struct pd_row_wishes *wishes);
 /* Whether a prompt has more left than its last token, or has that. */
 bool pd_prefill_pending(const struct pd_prompt *prompts, uint32_t n, bool whole);
-/* Tokens of the next chunk at most, which begins at `pos`; others_wait: sequences that write wait for its end. */
-uint32_t pd_prefill_next(const struct pd_prefill *p, uint32_t pos, bool others_wait);
+/* Tokens of the next chunk at most, which begins at `pos`. */
+uint32_t pd_prefill_next(const struct pd_prefill *p, uint32_t pos, enum pd_waiting waiting);
 /* Hands out rows first .. first + n - 1 of the last pass's hidden states, as positions from `pos` on. */
 peridot_status pd_report_hidden(struct pd_workspace *w, const struct pd_row_wishes *wishes, struct pd_sequence *q,
                                 uint32_t pos, uint32_t first, uint32_t n);

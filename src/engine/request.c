@@ -201,18 +201,19 @@ static peridot_status read_prompts(struct pd_session *s, struct pd_request *cons
     struct pd_prompt prompts[PD_MAX_SEQUENCES];
     struct pd_request *of[PD_MAX_SEQUENCES];
     uint32_t m = 0;
-    bool others_wait = false;
+    enum pd_waiting waiting = PD_OTHERS_MAY_COME;
     for (uint32_t k = 0; k < n && m < PD_MAX_SEQUENCES; k++) {
         struct pd_request *r = requests[(k + s->n_rounds) % n];
-        others_wait = others_wait || r->state == PD_REQUEST_DECODE;
+        if (r->state == PD_REQUEST_DECODE) waiting = PD_OTHERS_WAIT;
         if (r->state != PD_REQUEST_PROMPT) continue;
         of[m] = r;
         prompts[m++] = r->prompt;
     }
     if (m == 0) return PERIDOT_OK;
+    if (m > 1) waiting = PD_OTHERS_WAIT;
     peridot_status status = PERIDOT_OK;
     if (pd_prefill_pending(prompts, m, true))
-        status = pd_prefill_step(&s->prefill, prompts, m, others_wait || m > 1, &s->cancelled);
+        status = pd_prefill_step(&s->prefill, prompts, m, waiting, &s->cancelled);
     if (status == PERIDOT_ERROR_MEMORY) end(s, of[0], status);   /* not even its next token fits */
     else PD_TRY(status);
     for (uint32_t i = 0; i < m; i++) {
@@ -239,7 +240,7 @@ peridot_status pd_requests_run(struct pd_session *s, struct pd_request *const *r
     s->n_rounds++;
     if (s->cancelled) status = pd_fail(PERIDOT_CANCELLED, "stopped between two rounds");
     if (status == PERIDOT_OK) status = decode(s, requests, n);
-    /* The caller hears of an end at once: where nobody waits, a chunk of a prompt may take long. */
+    /* The caller hears of an end at once. */
     if (status == PERIDOT_OK && count_done(requests, n) == n_done) status = read_prompts(s, requests, n);
     if (status == PERIDOT_CANCELLED) s->cancelled = false;
     return status;

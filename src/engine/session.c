@@ -135,9 +135,7 @@ static peridot_status session_init(struct pd_session *s, const peridot_session_p
     if (leads) PD_TRY(pd_stage_create(&s->stage, &s->workspace));
     PD_TRY(pd_decoder_create(&s->decoder, &s->workspace, leads ? &s->stage : NULL));
     if (s->n_draft) PD_TRY(pd_draft_pass_create(&s->draft_pass, &s->workspace));
-    /* Nothing takes a CPU away. */
-    PD_TRY(pd_prefill_create(&s->prefill, &s->workspace, leads ? &s->stage : NULL, s->chunk,
-                             !p->chunk && pd_gpu_info(s->model->gpu)->type != PERIDOT_DEVICE_CPU));
+    PD_TRY(pd_prefill_create(&s->prefill, &s->workspace, leads ? &s->stage : NULL, s->chunk));
     PD_TRY(compile(s));
     PD_TRY(pd_decoder_record(&s->decoder));
     return leads ? announce(s, p) : PERIDOT_OK;
