@@ -25,6 +25,7 @@ static void end(struct pd_session *s, struct pd_request *r, peridot_status statu
 {
     r->state = PD_REQUEST_DONE;
     r->status = status;
+    s->text_ended = true;
     pd_decoder_leave(&s->decoder, r->prompt.sequence);
     if (status != PERIDOT_OK) snprintf(r->error, sizeof r->error, "%s", pd_error());
 }
@@ -225,23 +226,16 @@ static peridot_status read_prompts(struct pd_session *s, struct pd_request *cons
     return PERIDOT_OK;
 }
 
-static uint32_t count_done(struct pd_request *const *requests, uint32_t n)
-{
-    uint32_t n_done = 0;
-    for (uint32_t i = 0; i < n; i++) n_done += requests[i]->state == PD_REQUEST_DONE;
-    return n_done;
-}
-
 peridot_status pd_requests_run(struct pd_session *s, struct pd_request *const *requests, uint32_t n)
 {
     PD_TRY(pd_gpu_check(s->model->gpu));
     peridot_status status = PERIDOT_OK;
-    uint32_t n_done = count_done(requests, n);
     s->n_rounds++;
+    s->text_ended = false;
     if (s->cancelled) status = pd_fail(PERIDOT_CANCELLED, "stopped between two rounds");
     if (status == PERIDOT_OK) status = decode(s, requests, n);
     /* The caller hears of an end at once. */
-    if (status == PERIDOT_OK && count_done(requests, n) == n_done) status = read_prompts(s, requests, n);
+    if (status == PERIDOT_OK && !s->text_ended) status = read_prompts(s, requests, n);
     if (status == PERIDOT_CANCELLED) s->cancelled = false;
     return status;
 }

@@ -21,6 +21,7 @@ struct pd_session {
     struct pd_draft_pass draft_pass;
     uint32_t n_draft;                  /* tokens of a draft at most; 0: none are made */
     uint32_t n_rounds;                 /* of requests: see request.c */
+    bool text_ended;                   /* a request's, in this round */
     atomic_bool cancelled;             /* set from outside: the call at work stops between submits */
 };
 
