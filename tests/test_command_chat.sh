@@ -202,7 +202,7 @@ keys() { printf '%b' "$1" >&3; }
 await() {
     local i found
     n_checks=$((n_checks + 1))
-    for ((i = 0; i < 400 && !lost; i++)); do
+    for ((i = 0; i < 2400 && !lost; i++)); do   # two minutes: devices may be slow
         found=$(tail -c +$((at + 1)) "$folder/screen" | LC_ALL=C grep -aboF -m1 -e "$1" | head -1 | cut -d: -f1)
         if [ -n "$found" ]; then
             at=$((at + found + $(LC_ALL=C; printf %s "$1" | wc -c)))
@@ -221,6 +221,7 @@ answered() { await 'the reply was cut after'; await '>>> '; }
 leave() {
     keys "$1"
     exec 3>&-
+    [ $lost = 0 ] || kill $terminal   # the key may have come while nobody read it
     wait $terminal
     terminal=$?
     check "the conversation ends with status 0, not $terminal" [ $terminal = 0 ]
@@ -256,6 +257,16 @@ test_typing() {
     check "Ctrl-R and the arrows find what an earlier conversation had" \
         contains again.json '"content": "Once upon a time"'
     check "long lines are one message" contains again.json "than the terminal is wide, of which there are many"
+}
+
+test_typed_ahead() {
+    begin 80 -n 400
+    keys 'Once upon a time\r'; await ' there was'; keys '\004'; await 'the reply was cut after'
+    for _ in $(seq 200); do kill -0 $terminal 2>/dev/null || break; sleep 0.05; done
+    check "Ctrl-D during a reply ends the conversation after it" eval '! kill -0 $terminal 2>/dev/null'
+    exec 3>&-
+    kill $terminal 2>/dev/null
+    wait $terminal
 }
 
 test_run_on_terminal() {
@@ -322,6 +333,7 @@ if [ -e "$source/models/stories.gguf" ]; then
     test_files
     test_context
     test_typing
+    test_typed_ahead
     test_run_on_terminal
     test_ctrl_c
     test_lost

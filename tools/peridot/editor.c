@@ -350,6 +350,7 @@ static void bind_keys(EditLine *edit)
         {"\t", "peridot-complete"}, {"\\e[200~", "peridot-paste"}, {"\\e[999~", "peridot-initial"},
         {"\\e[3~", "ed-delete-next-char"}, {"\\e[1;5C", "em-next-word"}, {"\\e[1;5D", "ed-prev-word"},
         {"^W", "ed-delete-prev-word"},
+        {"^@", "em-delete-or-list"},   /* a Ctrl-D that was typed during a reply: what the terminal makes of it */
     };
     el_set(edit, EL_EDITOR, "emacs");
     el_set(edit, EL_ADDFN, "peridot-complete", "Complete a command or a file", complete);
