@@ -76,8 +76,8 @@ void pd_prefill_free(struct pd_prefill *p);
  * looked at between pieces. */
 peridot_status pd_prefill_run(struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n,
                               const struct pd_row_wishes *wishes, const atomic_bool *stop);
-/* The same for one chunk, sized in time where others wait or may come. Last tokens are taken too, so that what a prompt leaves in
- * the cache does not depend on how it was cut. */
+/* The same for one chunk, sized in time where others wait or may come. Last tokens are taken too, so that what a prompt
+ * leaves in the cache does not depend on how it was cut. */
 peridot_status pd_prefill_step(struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n, enum pd_waiting waiting,
                                const atomic_bool *stop);
 /* Runs a chunk whose input, rows and heads are set, for rank 0. */
