@@ -238,7 +238,7 @@ static void test_progress(void **state)
     EXPECT_OK(peridot_request_create(&r, q, &(peridot_request_params){.prompt = tokens, .n_prompt = N_PROMPT,
                                                                       .n_max = 1, .progress = follow, .user = &p}));
     EXPECT_OK(peridot_session_run(seen.session, &n_running));
-    assert_in_range(p.last, 1, CHUNK);
+    assert_in_range(p.last, 1, 64);   /* nothing was measured yet */
     EXPECT_OK(peridot_session_run(seen.session, &n_running));
     assert_true(n_running == 0 && peridot_request_done(r, &status, NULL));
     assert_int_equal(status, PERIDOT_CANCELLED);

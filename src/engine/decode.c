@@ -194,7 +194,7 @@ static peridot_status send_on(struct pd_decoder *d, const struct pd_slot *slot)
 {
     struct pd_head_row heads[PD_MAX_SEQUENCES];
     bool head = d->w->model->weights.n_outputs != 0;
-    for (uint32_t m = 0; m < d->n_rows; m++) 
+    for (uint32_t m = 0; m < d->n_rows; m++)
         heads[m] = (struct pd_head_row){m, pd_decoded_row(d->w, d->first_row + m)};
     const struct pd_stage_pass pass = {.in = &slot->input,
                                        .heads = heads,

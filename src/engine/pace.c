@@ -6,8 +6,8 @@
 #include <math.h>
 
 #define FIRST_CHUNK 64       /* tokens, before anything was measured */
-#define SECONDS 1.0          /* target of a chunk */
-#define SHARE 5              /* or so many times its fixed time */
+#define CHUNK_SECONDS 1.0    /* target of a chunk */
+#define FIXED_TIMES 5        /* or so many times its fixed time */
 #define SHARED_SECONDS 0.2   /* target where others wait */
 #define SLOWER 1.1           /* limit for a chunk, relative to one token */
 #define AT_ONCE_SLOWER 1.25  /* limit for tokens that are multiplied at once, relative to one token or to the target */
@@ -91,15 +91,15 @@ static double seconds_at_once(const struct pd_pace *p, double flop)
 static double try_tokens(const struct pd_pace *p, double token)
 {
     double n = p->last.flop / token;
-    if (2 * p->last.seconds <= SECONDS || n < 2 * p->at_once) return 2 * n;
-    return fmin(n / 2, tokens_within(p, SECONDS, token));
+    if (2 * p->last.seconds <= CHUNK_SECONDS || n < 2 * p->at_once) return 2 * n;
+    return fmin(n / 2, tokens_within(p, CHUNK_SECONDS, token));
 }
 
 uint32_t pd_next_chunk(const struct pd_pace *p, double token)
 {
     if (p->last.flop == 0) return FIRST_CHUNK;
     bool two_sizes = p->other.flop > 0 && differ(p->last.flop, p->other.flop);
-    double n = two_sizes ? tokens_within(p, fmax(SECONDS, SHARE * seconds_of(p, 0)), token) : try_tokens(p, token);
+    double n = two_sizes ? tokens_within(p, fmax(CHUNK_SECONDS, FIXED_TIMES * seconds_of(p, 0)), token) : try_tokens(p, token);
     return (uint32_t)pd_max(whole(n) / p->at_once * p->at_once, p->at_once);
 }
 

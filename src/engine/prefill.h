@@ -1,7 +1,8 @@
 /* Prompts: chunks of tokens of one or several sequences. A chunk is recorded in pieces that take about 0.1 s, and
  * between them it can be stopped: its tokens then count as never evaluated. On a GPU, and where others wait, chunks are
- * sized in time, too: no dispatch takes so long that a driver resets the device. While it works on one, the host writes
- * and records the next. */
+ * sized in time, too (pace.h). A submit takes one piece, or one dispatch where that takes longer: a part of a layer's
+ * share of a chunk, far less than what a driver resets the device for. While a GPU works on a chunk, the host writes and
+ * records the next. */
 #ifndef PD_ENGINE_PREFILL_H
 #define PD_ENGINE_PREFILL_H
 
