@@ -631,10 +631,10 @@ PERIDOT_API void peridot_request_free(peridot_request *request);
 /* Whether it has ended, and how: *status, with the sentence in peridot_last_error (both may be NULL). */
 PERIDOT_API bool peridot_request_done(const peridot_request *request, peridot_status *status, peridot_stats *stats);
 /* One round for all requests: a decode step of those that write, and, unless a text ended in it, a chunk of the prompts
- * that wait. The chunk is sized so that on devices that can do a few tokens in time nobody waits for more than 0.3 s;
- * where one prompt is alone, so that whoever comes next waits for about 1 s, or five times what reading the weights
- * takes. Requests may be added and freed between
- * rounds. *n_running: requests that are not done. What goes wrong with one request ends that one. */
+ * that wait; on a CPU both may be one pass. The chunk is sized so that on devices that can do a few tokens in time
+ * nobody waits for more than 0.3 s; where one prompt is alone, so that whoever comes next waits for about 1 s, or five
+ * times what reading the weights takes. Requests may be added and freed between rounds. *n_running: requests that are
+ * not done. What goes wrong with one request ends that one. */
 PERIDOT_API peridot_status peridot_session_run(peridot_session *session, size_t *n_running);
 
 #ifdef __cplusplus

@@ -261,7 +261,8 @@ test_keys() {
     local begun=${EPOCHREALTIME/[.,]/} end='"finish_reason"'
     stop
     await
-    [ $((${EPOCHREALTIME/[.,]/} - begun)) -lt 10000000 ] || end='"the server is ending"'   # all that it gets, where the device is slow
+    # All that it gets, where the device is slow.
+    [ $((${EPOCHREALTIME/[.,]/} - begun)) -lt 10000000 ] || end='"the server is ending"'
     check "what was at work got its time" grep -q "$end" "$folder/slow"
     check "logs are JSON" matches log '^\{"time": [0-9]+, "method": "GET", "path": "/v1/models", "status": 401, '
     check "and without texts" [ "$(grep -c king "$folder/log")" = 0 ]

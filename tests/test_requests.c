@@ -212,6 +212,7 @@ static void test_long_prompt(void **state)
     struct pd_session *engine = *(struct pd_session **)(void *)s;   /* as on a slow device */
     engine->prefill.pace.last = (struct pd_timed_work){16 * pd_token_flop(engine->model, 0, false), 0.2};
     engine->prefill.pace.other = (struct pd_timed_work){0};
+    engine->decoder.step_s = 0;
     for (uint32_t i = 1; peridot_sequence_pos(q) < 240; i++) {
         uint32_t pos = peridot_sequence_pos(q);
         EXPECT_OK(peridot_session_run(s, &n_running));
@@ -249,7 +250,7 @@ static void test_lone_prompt(void **state)
     peridot_session_free(s);
 }
 
-/* The caller hears of a text's end before another's prompt goes on. */
+/* Where a step and a chunk are two passes, the caller hears of a text's end before another's prompt goes on. */
 static void test_end_at_once(void **state)
 {
     (void)state;
@@ -260,6 +261,7 @@ static void test_end_at_once(void **state)
     peridot_request *writer, *reader;
     uint32_t before = 0, n_rounds = 0;
     for (uint32_t i = 0; i < 240; i++) prompt[i] = 2 + (int32_t)(i % 100);
+    (*(struct pd_session **)(void *)s)->prefill.mixes = false;
     EXPECT_OK(peridot_request_create(&writer, add(s, 0),
         &(peridot_request_params){.prompt = prompt, .n_prompt = 5, .n_max = 4, .text = take, .user = &text}));
     EXPECT_OK(peridot_session_run(s, &n_running));
@@ -445,6 +447,67 @@ static void test_prompts_alike(void **state)
     assert_int_equal(remove(made), 0);
 }
 
+/* Logits of each token of a text are the same, bit for bit, beside rows of prompts in the same passes. */
+struct text_rows {
+    float rows[16][1024];
+    size_t n, n_mixed;
+};
+
+static bool keep_row(void *user, peridot_sequence *q, uint32_t pos, const float *row, size_t n)
+{
+    struct text_rows *text = user;
+    (void)q, (void)pos;
+    assert_true(n <= 1024 && text->n < PD_COUNT(text->rows));
+    memcpy(text->rows[text->n++], row, n * sizeof *row);
+    return true;
+}
+
+static void write_beside(struct text_rows *out, uint32_t n_prompts)
+{
+    peridot_session *s = open_session(3);
+    struct pd_prefill *prefill = &(*(struct pd_session **)(void *)s)->prefill;
+    int32_t prompt[CTX];
+    size_t n_running = 1;
+    peridot_request *r;
+    make_prompt(prompt, 3);
+    const peridot_request_params writer = {.size = sizeof writer, .prompt = prompt, .n_prompt = 7,
+        .n_max = PD_COUNT(out->rows), .user = out, .logits = keep_row};
+    const peridot_request_params reader = {.size = sizeof reader, .prompt = prompt, .n_prompt = 90};
+    *out = (struct text_rows){0};
+    EXPECT_OK(peridot_request_create(&r, add(s, 0), &writer));
+    EXPECT_OK(peridot_session_run(s, &n_running));
+    for (uint32_t i = 0; i < n_prompts; i++) EXPECT_OK(peridot_request_create(&r, add(s, 0), &reader));
+    prefill->n_max = 4;
+    while (n_running) {
+        prefill->pace.last = (struct pd_timed_work){1e15, 0.1};   /* as on a fast device */
+        EXPECT_OK(peridot_session_run(s, &n_running));
+        const struct pd_chunk *chunk = &prefill->chunks[prefill->next ^ 1];
+        out->n_mixed += chunk->n_decode == 1 && chunk->n_rows == 4;
+    }
+    assert_true(out->n_mixed > 10 || n_prompts == 0 || !prefill->mixes);
+    peridot_session_free(s);
+}
+
+static void test_mixed(void **state)
+{
+    const char *const models[] = {PERIDOT_GOLDEN "/llama", PERIDOT_GOLDEN "/gemma2", PERIDOT_GOLDEN "/gemma3"};
+    static struct text_rows want, got;
+    peridot_model *usual = model;
+    (void)state;
+    for (size_t k = 0; k < PD_COUNT(models); k++) {
+        EXPECT_OK(peridot_model_open(&model, models[k], NULL));
+        write_beside(&want, 0);
+        assert_true(want.n == PD_COUNT(want.rows));
+        for (uint32_t n_prompts = 1; n_prompts < 3; n_prompts++) {
+            write_beside(&got, n_prompts);
+            assert_int_equal(got.n, want.n);
+            assert_memory_equal(got.rows, want.rows, sizeof want.rows);
+        }
+        peridot_model_close(model);
+    }
+    model = usual;
+}
+
 static void copy_logits(float out[1024], peridot_sequence *q)
 {
     const float *logits;
@@ -577,7 +640,7 @@ int main(void)
         cmocka_unit_test(test_side_by_side), cmocka_unit_test(test_taken_away), cmocka_unit_test(test_full_cache),
         cmocka_unit_test(test_long_prompt), cmocka_unit_test(test_lone_prompt), cmocka_unit_test(test_end_at_once),
         cmocka_unit_test(test_taken_up), cmocka_unit_test(test_rows), cmocka_unit_test(test_free_positions),
-        cmocka_unit_test(test_prompts_alike), cmocka_unit_test(test_shared_beginning),
+        cmocka_unit_test(test_prompts_alike), cmocka_unit_test(test_mixed), cmocka_unit_test(test_shared_beginning),
         cmocka_unit_test(test_for_days)};
     return cmocka_run_group_tests_name("requests", tests, open_shared, close_shared);
 }

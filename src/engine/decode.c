@@ -114,7 +114,7 @@ static peridot_status record(struct pd_decoder *d, struct pd_commands *commands,
                                         .bias = d->bias.address};
     bool head = d->w->model->weights.n_outputs != 0;
     PD_TRY(pd_commands_begin(commands));
-    pass.decode = true;
+    pass.n_decode = d->n_rows;
     pd_forward(&pass, head ? &logits : NULL);
     if (head && d->w->model->weights.has_output)
         pd_workspace_select(d->w, &r, pd_decoded_row(d->w, d->first_row), d->n_rows, slot->best.address);
@@ -271,6 +271,33 @@ peridot_status pd_decode(struct pd_decoder *d, struct pd_sequence *const *sequen
     return status;
 }
 
+/* ---- rows of other passes ---- */
+
+peridot_status pd_decoder_yield(struct pd_decoder *d)
+{
+    pd_decoder_discard(d);
+    d->n_steps++;
+    return pd_decoder_wait(d);   /* discarded steps may yet read and write what the pass reads */
+}
+
+static peridot_status draw_on_host(int32_t *token, const struct pd_decoder *d, struct pd_sequence *q)
+{
+    bool all = pd_draw_needs_logits(d->w->model, q);
+    if (all) PD_TRY(pd_workspace_read_logits(d->w, pd_decoded_row(d->w, q->decoded_row), 1));
+    return pd_draw(token, d->w, q, all ? d->w->host_rows : NULL);
+}
+
+peridot_status pd_decoder_take(int32_t *next, const struct pd_decoder *d, struct pd_sequence *q, int32_t token,
+                               uint32_t m, const struct pd_candidate *best)
+{
+    pd_sequence_append(q, &token, 1);
+    q->logits = PD_LOGITS_DECODED;
+    q->decoded_row = m;
+    q->decoded_step = d->n_steps;
+    memcpy(q->best, best, sizeof q->best);
+    return draw_on_host(next, d, q);
+}
+
 /* ---- steps ahead ---- */
 
 /* Steps to be at work at once: the device never waits for the host, and what is discarded is soon over. */
@@ -331,13 +358,6 @@ static peridot_status queue_ahead(struct pd_decoder *d, const struct pd_decode_r
         PD_TRY(status);
     }
     return PERIDOT_OK;
-}
-
-static peridot_status draw_on_host(int32_t *token, struct pd_decoder *d, struct pd_sequence *q)
-{
-    bool all = pd_draw_needs_logits(d->w->model, q);
-    if (all) PD_TRY(pd_workspace_read_logits(d->w, pd_decoded_row(d->w, q->decoded_row), 1));
-    return pd_draw(token, d->w, q, all ? d->w->host_rows : NULL);
 }
 
 static peridot_status decode_next(struct pd_decoder *d, struct pd_decode_row *rows, uint32_t n)

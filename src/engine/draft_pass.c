@@ -1,9 +1,5 @@
 #include "engine/draft_pass.h"
 
-#include "engine/results.h"
-
-#include <string.h>
-
 peridot_status pd_draft_pass_create(struct pd_draft_pass *p, struct pd_workspace *w)
 {
     *p = (struct pd_draft_pass){.w = w};
@@ -19,7 +15,8 @@ static peridot_status record(struct pd_draft_pass *p, uint32_t n)
     struct pd_recorder r = pd_workspace_recorder(p->w, p->commands);
     struct pd_pass pass = pd_workspace_pass(p->w, &p->input, &r, n);
     const struct pd_rows logits = pd_rows_at(p->w->logits, pd_decoded_row(p->w, 0), 0);
-    pass.decode = pass.consecutive = true;
+    pass.n_decode = n;
+    pass.consecutive = true;
     p->n_recorded = 0;
     PD_TRY(pd_commands_begin(p->commands));
     pd_forward(&pass, &logits);
@@ -33,8 +30,7 @@ static peridot_status record(struct pd_draft_pass *p, uint32_t n)
 peridot_status pd_draft_evaluate(struct pd_draft_pass *p, struct pd_decoder *d, struct pd_draft_rows *rows, uint32_t n)
 {
     uint32_t n_rows = 0;
-    pd_decoder_discard(d);
-    PD_TRY(pd_decoder_wait(d));   /* discarded steps may yet read and write what this one reads */
+    PD_TRY(pd_decoder_yield(d));
     for (uint32_t i = 0; i < n; i++) {
         rows[i].first = n_rows;
         const struct pd_sequence *q = rows[i].sequence;
@@ -45,20 +41,13 @@ peridot_status pd_draft_evaluate(struct pd_draft_pass *p, struct pd_decoder *d, 
     }
     pd_input_write_grids(&p->input, p->w, n_rows);
     if (p->n_recorded != n_rows) PD_TRY(record(p, n_rows));
-    d->n_steps++;   /* it overwrites logits */
     return pd_commands_run(p->commands);
 }
 
-peridot_status pd_draft_take(int32_t *next, struct pd_draft_pass *p, const struct pd_decoder *d,
+peridot_status pd_draft_take(int32_t *next, const struct pd_draft_pass *p, const struct pd_decoder *d,
                              const struct pd_draft_rows *rows, uint32_t i)
 {
-    struct pd_sequence *q = rows->sequence;
-    pd_sequence_append(q, &rows->tokens[i], 1);
-    q->logits = PD_LOGITS_DECODED;
-    q->decoded_row = rows->first + i;
-    q->decoded_step = d->n_steps;
-    memcpy(q->best, (const struct pd_candidate *)p->best.host + q->decoded_row * PD_TOPK, sizeof q->best);
-    bool all = pd_draw_needs_logits(p->w->model, q);
-    if (all) PD_TRY(pd_workspace_read_logits(p->w, pd_decoded_row(p->w, q->decoded_row), 1));
-    return pd_draw(next, p->w, q, all ? p->w->host_rows : NULL);
+    uint32_t m = rows->first + i;
+    const struct pd_candidate *best = (const struct pd_candidate *)p->best.host + m * PD_TOPK;
+    return pd_decoder_take(next, d, rows->sequence, rows->tokens[i], m, best);
 }

@@ -28,7 +28,7 @@ struct pd_draft_rows {
  * as before until rows are taken. */
 peridot_status pd_draft_evaluate(struct pd_draft_pass *p, struct pd_decoder *d, struct pd_draft_rows *rows, uint32_t n);
 /* Row i, after those before it: its token is the sequence's then, and *next is drawn. */
-peridot_status pd_draft_take(int32_t *next, struct pd_draft_pass *p, const struct pd_decoder *d,
+peridot_status pd_draft_take(int32_t *next, const struct pd_draft_pass *p, const struct pd_decoder *d,
                              const struct pd_draft_rows *rows, uint32_t i);
 
 #endif

@@ -1,6 +1,6 @@
 /* The forward pass twice: a chunk of a prompt, operation by operation, and a decode step, where norms, residual sums,
- * rotation and activations are fused into the matrices and attention, so that a layer takes six dispatches. Both
- * compute
+ * rotation and activations are fused into the matrices and attention, so that a layer takes six dispatches. A step of
+ * several tokens is computed as a chunk is, and may share its matrices with one. All compute
  *   x += post(attention(norm(x)));   x = (x + post(ffn(norm(x)))) scale
  * where post is a norm in Gemma 2 and 3 and nothing in the others, and scale is 1 but in families that have one. */
 #include "engine/forward.h"
@@ -48,31 +48,32 @@ static void add_and_norm(const struct pd_pass *p, uint64_t w_post, float x_scale
     pd_op_rmsnorm(p->recorder, &norm, p->n_tokens);
 }
 
-static struct pd_attention attention_of(const struct pd_pass *p, uint32_t i)
+/* In layer i, of n tokens from `first` on. */
+static struct pd_attention attention_of(const struct pd_pass *p, uint32_t i, uint32_t first, uint32_t n)
 {
     const struct pd_layer *layer = &p->config->layers[i];
     return (struct pd_attention){.heads = pd_layer_heads(p->config, p->weights, i), .kv = p->cache->layers[i],
-        .qkv = p->scratch->qkv, .y = p->scratch->att, .places = p->places[layer->kind],
-        .angles = p->angles[layer->rope],
-        .n_tokens = p->n_tokens,
+        .qkv = pd_rows_at(p->scratch->qkv, first, 0), .y = pd_rows_at(p->scratch->att, first, 0),
+        .places = p->places[layer->kind] + first * sizeof(struct pd_place),
+        .angles = p->angles[layer->rope] + (uint64_t)first * layer->head_dim * sizeof(float),
+        .n_tokens = n,
         .n_keys = layer->window ? (uint32_t)pd_min(p->n_keys, layer->window) : p->n_keys, .kind = layer->kind,
         .consecutive = p->consecutive, .step = p->step, .partial = p->scratch->partial};
 }
 
-/* branch = o(attention(rope(qkv(normed)))). Each token of its own sequence has its own keys: as many as in a decode
- * step. */
+/* branch = o(attention(rope(qkv(normed)))). Tokens of a decode step have their own keys each. */
 static void chunk_attention(const struct pd_pass *p, uint32_t i)
 {
     const struct pd_layer_weights *w = &p->weights->layers[i];
     const struct pd_scratch *s = p->scratch;
-    struct pd_attention attention = attention_of(p, i);
+    struct pd_attention step = attention_of(p, i, 0, p->n_decode),
+                        chunk = attention_of(p, i, p->n_decode, p->n_tokens - p->n_decode);
 
     pd_op_matmul(p->recorder, s->qkv, &w->matrices[PD_MATRIX_QKV], s->normed, p->n_tokens, 0);
-    if (p->decode) {
-        pd_op_attention_decode(p->recorder, &attention);
-    } else {
-        pd_op_rope(p->recorder, &attention);
-        pd_op_attention(p->recorder, &attention);
+    if (step.n_tokens) pd_op_attention_decode(p->recorder, &step);
+    if (chunk.n_tokens) {
+        pd_op_rope(p->recorder, &chunk);
+        pd_op_attention(p->recorder, &chunk);
     }
     pd_op_matmul(p->recorder, s->branch, &w->matrices[PD_MATRIX_O], s->att, p->n_tokens, 0);
 }
@@ -103,7 +104,7 @@ static void chunk(const struct pd_pass *p, const struct pd_rows *logits)
         add_and_norm(p, layer->norms[PD_ROLE_POST_FFN_NORM], layer->output_scale, next_norm(p, i));
     }
     if (!p->weights->has_output) send_rows(p, s->x_span);
-    else if (logits) pd_forward_head(p, *logits, p->decode ? 0 : p->n_tokens - 1, p->decode ? p->n_tokens : 1);
+    else if (logits) pd_forward_head(p, *logits, p->n_decode ? 0 : p->n_tokens - 1, p->n_decode ? p->n_decode : 1);
 }
 
 /* ---- a decode step ---- */
@@ -123,7 +124,7 @@ static void step_layer(const struct pd_pass *p, struct pd_fused_norm *in, uint32
 {
     const struct pd_layer_weights *w = &p->weights->layers[i];
     const struct pd_scratch *s = p->scratch;
-    struct pd_attention attention = attention_of(p, i);
+    struct pd_attention attention = attention_of(p, i, 0, 1);
 
     pd_op_fused_norm_matvec(p->recorder, s->qkv, &w->matrices[PD_MATRIX_QKV], in, 0);
     pd_op_attention_decode(p->recorder, &attention);
@@ -162,13 +163,13 @@ static void step(const struct pd_pass *p, struct pd_rows logits)
 
 void pd_forward(const struct pd_pass *p, const struct pd_rows *logits)
 {
-    p->recorder->decode = p->decode;
-    p->recorder->chunk = !p->decode;
+    p->recorder->decode = p->n_decode != 0;
+    p->recorder->chunk = p->n_decode < p->n_tokens;
     if (p->weights->first_layer)
         pd_op_copy(p->recorder, p->scratch->x_span, p->rows_in,
                    (uint64_t)p->n_tokens * p->scratch->x.stride * sizeof(float));
     else pd_op_embed(p->recorder, p->scratch->x, &p->weights->lookup, p->tokens, p->n_tokens, p->config->embed_scale);
-    if (p->n_tokens == 1 && p->decode && logits && pd_can_fuse_norm(p->recorder->gpu, p->config->d_model))
+    if (p->n_tokens == 1 && p->n_decode && logits && pd_can_fuse_norm(p->recorder->gpu, p->config->d_model))
         step(p, *logits);
     else chunk(p, logits);
 }

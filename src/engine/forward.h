@@ -34,7 +34,8 @@ struct pd_pass {
     uint64_t angles[PD_MAX_ROPE_TABLES];   /* [n_tokens][head_dim] each: cos, sin */
     uint32_t n_tokens;
     uint32_t n_keys;                   /* that the last one may see, where pieces are counted: see pd_recorder */
-    bool decode;                       /* a decode step: each token is the next one of its own sequence, */
+    uint32_t n_decode;                 /* of them are of a decode step, the first ones: each is the next token of its
+                                          own sequence, */
     bool consecutive;                  /* or they may be several consecutive ones */
     /* Where other ranks hold layers: the rows of the residual stream that come from the one before, and go to the next,
      * with the stride of scratch->x, in host memory. */
@@ -42,7 +43,7 @@ struct pd_pass {
 };
 
 /* From tokens to final-norm hidden states in scratch->normed and, when logits is not NULL, the last token's logits,
- * or those of all tokens of a decode step. Where other ranks hold layers, from rows_in, or to rows_out. */
+ * or those of all tokens of the decode step. Where other ranks hold layers, from rows_in, or to rows_out. */
 void pd_forward(const struct pd_pass *p, const struct pd_rows *logits);
 /* logits[m] = softcap(output . normed[row + m]) for n rows */
 void pd_forward_head(const struct pd_pass *p, struct pd_rows logits, uint32_t row, uint32_t n);

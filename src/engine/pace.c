@@ -9,7 +9,8 @@
 #define CHUNK_SECONDS 1.0    /* target of a chunk */
 #define FIXED_TIMES 5        /* or so many times its fixed time */
 #define SHARED_SECONDS 0.2   /* target where others wait */
-#define SLOWER 1.1           /* limit for a chunk, relative to one token */
+#define WAIT_SECONDS 0.3     /* limit for a step and a chunk */
+#define SLOWER 1.1           /* limit for a chunk, relative to one token, or to a step */
 #define AT_ONCE_SLOWER 1.25  /* limit for tokens that are multiplied at once, relative to one token or to the target */
 #define DIFFERENT 1.25       /* ratio above which two measurements differ by more than noise */
 
@@ -65,18 +66,12 @@ static double tokens_within(const struct pd_pace *p, double seconds, double toke
     return fmin(p->last.flop + (seconds - p->last.seconds) / each, most) / token;
 }
 
-static uint32_t whole(double n) { return (uint32_t)fmin(fmax(n + 0.01, 1), UINT32_MAX / 2); }
+static uint32_t whole(double n) { return (uint32_t)fmin(fmax(n + 0.01, 0), UINT32_MAX / 2); }
 
 /* Only single tokens were measured: what a further token costs is unknown. */
 static bool measured_one(const struct pd_pace *p, double token)
 {
     return p->other.flop == 0 && p->last.flop < DIFFERENT * token;
-}
-
-/* At least as many tokens as take little longer than one, since they share its reading of the weights. */
-static double tokens_within_or_few(const struct pd_pace *p, double seconds, double token)
-{
-    return tokens_within(p, fmax(seconds, SLOWER * seconds_of(p, token)), token);
 }
 
 /* Of the tokens that are multiplied at once. A single one may have a kernel of its own: the line through it and a
@@ -99,16 +94,40 @@ uint32_t pd_next_chunk(const struct pd_pace *p, double token)
 {
     if (p->last.flop == 0) return FIRST_CHUNK;
     bool two_sizes = p->other.flop > 0 && differ(p->last.flop, p->other.flop);
-    double n = two_sizes ? tokens_within(p, fmax(CHUNK_SECONDS, FIXED_TIMES * seconds_of(p, 0)), token) : try_tokens(p, token);
+    double seconds = fmax(CHUNK_SECONDS, FIXED_TIMES * seconds_of(p, 0));
+    double n = two_sizes ? tokens_within(p, seconds, token) : try_tokens(p, token);
     return (uint32_t)pd_max(whole(n) / p->at_once * p->at_once, p->at_once);
+}
+
+/* Tokens that fill the rows which are multiplied along with n_rows anyhow. */
+static uint32_t fewest_beside(const struct pd_pace *p, uint32_t n_rows)
+{
+    return (uint32_t)pd_align(n_rows + 1, p->at_once) - n_rows;
+}
+
+/* Tokens that take so long with n_rows of a decode step, of so many flop; or the fewest, if these take at_most. At least
+ * as many as take little longer than the step or one token, since they share its reading of the weights. */
+static uint32_t tokens_beside(const struct pd_pace *p, double token, uint32_t n_rows, double flop, double seconds,
+                              double at_most)
+{
+    double within = tokens_within(p, fmax(seconds, SLOWER * seconds_of(p, n_rows ? flop : token)), token);
+    uint32_t n = (whole(within - flop / token) + n_rows) / p->at_once * p->at_once, few = fewest_beside(p, n_rows);
+    if (n > n_rows) return n - n_rows;
+    return seconds_at_once(p, few * token + flop) <= at_most ? few : 0;
 }
 
 uint32_t pd_next_shared_chunk(const struct pd_pace *p, double token)
 {
     if (p->last.flop == 0) return 1;
     if (measured_one(p, token)) return 2;
-    uint32_t n = whole(tokens_within_or_few(p, SHARED_SECONDS, token));
-    if (n >= p->at_once) return n / p->at_once * p->at_once;
-    double limit = AT_ONCE_SLOWER * fmax(SHARED_SECONDS, seconds_of(p, token));
-    return seconds_at_once(p, p->at_once * token) <= limit ? p->at_once : 1;
+    double one = seconds_of(p, token), most = fmax(WAIT_SECONDS, SLOWER * (p->step + one)) - p->step;
+    double at_most = fmax(fmin(AT_ONCE_SLOWER * SHARED_SECONDS, most), AT_ONCE_SLOWER * one);
+    return (uint32_t)pd_max(tokens_beside(p, token, 0, 0, fmin(SHARED_SECONDS, most), at_most), 1);
+}
+
+uint32_t pd_next_mixed_chunk(const struct pd_pace *p, double token, uint32_t n_rows, double flop)
+{
+    if (p->last.flop == 0 || measured_one(p, token)) return fewest_beside(p, n_rows);
+    double step = fmax(p->step, seconds_of(p, flop)), one = fmax(seconds_of(p, token), step * token / flop);
+    return tokens_beside(p, token, n_rows, flop, SHARED_SECONDS, AT_ONCE_SLOWER * fmax(SHARED_SECONDS, step + one));
 }

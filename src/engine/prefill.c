@@ -21,6 +21,10 @@ peridot_status pd_prefill_create(struct pd_prefill *p, struct pd_workspace *w, s
                              .pace = {.at_once = pd_op_matmul_tokens(&r)},
                              .cpu = cpu,
                              .piece_work = cpu ? FIRST_PIECE_CPU : FIRST_PIECE_GPU};
+    p->mixes = !stage && w->n_sequences > 1 && w->model->config.head == PERIDOT_HEAD_LANGUAGE && pd_op_can_mix(&r);
+    if (p->mixes)
+        PD_TRY(pd_heap_alloc(&p->best, w->host_heap, sizeof(struct pd_candidate) * PD_TOPK * w->n_decode,
+                             "candidates"));
     PD_TRY(pd_commands_create(&p->commands, w->model->gpu));
     for (int i = 0; i < 2; i++) {
         PD_TRY(pd_input_create(&p->chunks[i].input, w, n_max, (struct pd_span){0}));
@@ -54,14 +58,50 @@ uint32_t pd_prefill_next(const struct pd_prefill *p, uint32_t pos, enum pd_waiti
     return (uint32_t)pd_min(n, p->n_max);
 }
 
+/* The first position of the next chunk, of the prompt that has evaluated most. */
+static uint32_t deepest(const struct pd_prompt *prompts, uint32_t n)
+{
+    uint32_t pos = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (prompts[i].n_left) pos = (uint32_t)pd_max(pos, prompts[i].sequence->pos + prompts[i].n_in_flight);
+    return pos;
+}
+
+static double step_flop(const struct pd_prefill *p, const struct pd_mixed *m)
+{
+    double flop = 0;
+    for (uint32_t i = 0; i < m->n_rows; i++) flop += pd_token_flop(p->w->model, m->rows[i].sequence->pos, true);
+    return flop;
+}
+
+uint32_t pd_prefill_next_mixed(const struct pd_prefill *p, const struct pd_mixed *m)
+{
+    double token = pd_token_flop(p->w->model, deepest(m->prompts, m->n_prompts), false);
+    if (!p->mixes || m->n_rows >= p->n_max) return 0;
+    uint32_t n = pd_next_mixed_chunk(&p->pace, token, m->n_rows, step_flop(p, m));
+    return (uint32_t)pd_min(n, p->n_max - m->n_rows);
+}
+
 /* ---- a chunk ---- */
+
+/* The next tokens of sequences that decode. */
+static void fill_decode(struct pd_prefill *p, struct pd_chunk *chunk, const struct pd_mixed *m)
+{
+    for (uint32_t i = 0; i < m->n_rows; i++) {
+        const struct pd_sequence *q = m->rows[i].sequence;
+        pd_input_write(&chunk->input, p->w, i, &q->pages, q->pos);
+        ((int32_t *)chunk->input.tokens.host)[i] = m->rows[i].token;
+    }
+    if (m->n_rows) pd_input_write_grids(&chunk->input, p->w, m->n_rows);
+    chunk->n_rows = chunk->n_decode = m->n_rows;
+    chunk->flop = step_flop(p, m);
+}
 
 /* The next tokens of prompts, until the chunk is full. */
 static peridot_status fill(struct pd_prefill *p, struct pd_chunk *chunk, struct pd_prompt *prompts, uint32_t n,
                            bool whole)
 {
-    chunk->n_parts = chunk->n_rows = 0;
-    chunk->flop = 0;
+    chunk->n_parts = 0;
     for (uint32_t i = 0; i < n && chunk->n_rows < chunk->planned && chunk->n_parts < PD_MAX_SEQUENCES; i++) {
         struct pd_prompt *prompt = &prompts[i];
         struct pd_sequence *q = prompt->sequence;
@@ -104,10 +144,15 @@ static peridot_status record(struct pd_prefill *p, struct pd_commands *commands,
     struct pd_recorder r = pd_workspace_recorder(w, commands);
     struct pd_pass pass = pd_workspace_pass(w, &chunk->input, &r, chunk->n_rows);
     r.piece_work = piece_work;
+    pass.n_decode = chunk->n_decode;
     pass.n_keys = chunk->n_keys;
     PD_TRY(pd_commands_begin(commands));
     pd_forward(&pass, NULL);
     chunk->most_work = r.most_work;
+    if (chunk->n_decode) {
+        pd_forward_head(&pass, pd_rows_at(w->logits, pd_decoded_row(w, 0), 0), 0, chunk->n_decode);
+        pd_workspace_select(w, &r, pd_decoded_row(w, 0), chunk->n_decode, p->best.address);
+    }
     for (uint32_t i = 0; w->model->weights.has_output && i < chunk->n_heads; i++) {
         uint32_t own = chunk->heads[i].logits_row;
         pd_forward_head(&pass, pd_rows_at(w->logits, own, 0), chunk->heads[i].row, 1);
@@ -157,24 +202,16 @@ peridot_status pd_report_progress(const struct pd_prompt *prompts, uint32_t n, c
     return report_progress(prompts, n, wishes, 0);
 }
 
-/* The first position of the next chunk, of the prompt that has evaluated most. */
-static uint32_t deepest(const struct pd_prompt *prompts, uint32_t n)
-{
-    uint32_t pos = 0;
-    for (uint32_t i = 0; i < n; i++)
-        if (prompts[i].n_left) pos = (uint32_t)pd_max(pos, prompts[i].sequence->pos + prompts[i].n_in_flight);
-    return pos;
-}
-
-/* The first piece of the next chunk. */
-static peridot_status begin_chunk(struct pd_chunk **out, struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n,
-                                  const struct pd_row_wishes *wishes, enum pd_waiting waiting)
+/* The first piece of the next chunk, which has n_tokens of prompts at most. */
+static peridot_status begin_chunk(struct pd_chunk **out, struct pd_prefill *p, const struct pd_mixed *m,
+                                  const struct pd_row_wishes *wishes, uint32_t n_tokens)
 {
     struct pd_chunk *chunk = *out = &p->chunks[p->next];
-    chunk->planned = pd_prefill_next(p, deepest(prompts, n), waiting);
+    chunk->planned = m->n_rows + n_tokens;
     chunk->n_submitted = 0;
     chunk->seconds = chunk->longest = 0;
-    PD_TRY(fill(p, chunk, prompts, n, wishes->whole));
+    fill_decode(p, chunk, m);
+    PD_TRY(fill(p, chunk, m->prompts, m->n_prompts, wishes->whole));
     find_heads(chunk, has_head(p, wishes));
     PD_TRY(record(p, chunk->commands, chunk, p->piece_work));
     return submit_piece(chunk);
@@ -354,12 +391,14 @@ peridot_status pd_prefill_run(struct pd_prefill *p, struct pd_prompt *prompts, u
     bool reports = wishes->logits || wishes->hidden;
     struct pd_chunk *flying = NULL;
     peridot_status status = PERIDOT_OK;
-    while (status == PERIDOT_OK && pd_prefill_next(p, deepest(prompts, n), PD_NOBODY_WAITS) > 1
+    const struct pd_mixed all = {.prompts = prompts, .n_prompts = n};
+    uint32_t n_tokens;
+    while (status == PERIDOT_OK && (n_tokens = pd_prefill_next(p, deepest(prompts, n), PD_NOBODY_WAITS)) > 1
            && pd_prefill_pending(prompts, n, wishes->whole)) {
         struct pd_chunk *chunk;
         status = pd_report_progress(prompts, n, wishes);
         if (*stop) status = pd_fail(PERIDOT_CANCELLED, "stopped between the chunks of a prompt");
-        if (status == PERIDOT_OK) status = begin_chunk(&chunk, p, prompts, n, wishes, PD_NOBODY_WAITS);
+        if (status == PERIDOT_OK) status = begin_chunk(&chunk, p, &all, wishes, n_tokens);
         if (status != PERIDOT_OK) break;
         if (flying) status = finish(p, flying, wishes);
         flying = NULL;
@@ -376,14 +415,26 @@ peridot_status pd_prefill_run(struct pd_prefill *p, struct pd_prompt *prompts, u
     return status == PERIDOT_OK ? last : status;
 }
 
-peridot_status pd_prefill_step(struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n, enum pd_waiting waiting,
-                               const atomic_bool *stop)
+peridot_status pd_prefill_mixed(struct pd_prefill *p, const struct pd_mixed *m, uint32_t n_tokens,
+                                const atomic_bool *stop)
 {
     static const struct pd_row_wishes none = {.whole = true};
     struct pd_chunk *chunk;
-    PD_TRY(begin_chunk(&chunk, p, prompts, n, &none, waiting));
-    PD_TRY(submit_chunk(p, chunk, prompts, n, &none, stop));
+    PD_TRY(begin_chunk(&chunk, p, m, &none, n_tokens));
+    PD_TRY(submit_chunk(p, chunk, m->prompts, m->n_prompts, &none, stop));
     return finish(p, chunk, &none);
+}
+
+const struct pd_candidate *pd_prefill_best(const struct pd_prefill *p, uint32_t row)
+{
+    return (const struct pd_candidate *)p->best.host + row * PD_TOPK;
+}
+
+peridot_status pd_prefill_step(struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n, enum pd_waiting waiting,
+                               const atomic_bool *stop)
+{
+    const struct pd_mixed all = {.prompts = prompts, .n_prompts = n};
+    return pd_prefill_mixed(p, &all, pd_prefill_next(p, deepest(prompts, n), waiting), stop);
 }
 
 /* ---- measuring ---- */

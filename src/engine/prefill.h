@@ -1,13 +1,14 @@
-/* Prompts: chunks of tokens of one or several sequences. A chunk is recorded in pieces that take about 0.1 s, and
- * between them it can be stopped: its tokens then count as never evaluated. On a GPU, and where others wait, chunks are
- * sized in time, too (pace.h). A submit takes one piece, or one dispatch where that takes longer: a part of a layer's
- * share of a chunk, far less than what a driver resets the device for. While a GPU works on a chunk, the host writes and
- * records the next. */
+/* Prompts: chunks of tokens of one or several sequences, and, where that leaves the same bits (pd_op_can_mix), the
+ * decode step of others in the same pass, which reads the weights once for both. A chunk is recorded in pieces that
+ * take about 0.1 s, and between them it can be stopped: its tokens then count as never evaluated. On a GPU, and where
+ * others wait, chunks are sized in time, too (pace.h). A submit takes one piece, or one dispatch where that takes
+ * longer: a part of a layer's share of a chunk, far less than what a driver resets the device for. While a GPU works on
+ * a chunk, the host writes and records the next. */
 #ifndef PD_ENGINE_PREFILL_H
 #define PD_ENGINE_PREFILL_H
 
+#include "engine/decode.h"
 #include "engine/pace.h"
-#include "engine/stage.h"
 
 #include <stdatomic.h>
 
@@ -42,6 +43,7 @@ struct pd_chunk {
         bool ends;             /* with the prompt's last token */
     } parts[PD_MAX_SEQUENCES];
     uint32_t n_parts, n_rows, planned;
+    uint32_t n_decode;         /* of the rows are of a decode step, the first ones */
     struct pd_head_row heads[PD_MAX_SEQUENCES];   /* rows whose logits are wanted, and where these go */
     uint32_t n_heads;
     uint32_t n_keys;           /* that one of the rows may see */
@@ -63,9 +65,11 @@ struct pd_prefill {
     struct pd_stage *stage;    /* NULL: no other rank holds layers */
     struct pd_chunk chunks[2];
     struct pd_commands *commands;   /* of rows of logits that callers want */
+    struct pd_span best;       /* [n_decode][PD_TOPK] struct pd_candidate, of rows of a decode step */
     uint32_t n_max;            /* tokens of a chunk */
     struct pd_pace pace;       /* of the chunks so far */
     bool cpu;                  /* no driver takes it away, and a second chunk in flight would gain nothing */
+    bool mixes;                /* a pass may have a decode step, too */
     uint64_t piece_work;       /* multiplications of a piece */
     uint32_t next;             /* of the two chunks */
     double done;               /* when the last piece was */
@@ -81,6 +85,18 @@ peridot_status pd_prefill_run(struct pd_prefill *p, struct pd_prompt *prompts, u
  * leaves in the cache does not depend on how it was cut. */
 peridot_status pd_prefill_step(struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n, enum pd_waiting waiting,
                                const atomic_bool *stop);
+/* The same in one pass with a decode step of other sequences, which have room for their next tokens. These are as
+ * before until pd_decoder_take takes their rows: row i's candidates are at pd_prefill_best. */
+struct pd_mixed {
+    const struct pd_decode_row *rows;
+    struct pd_prompt *prompts;
+    uint32_t n_rows, n_prompts;
+};
+peridot_status pd_prefill_mixed(struct pd_prefill *p, const struct pd_mixed *mixed, uint32_t n_tokens,
+                                const atomic_bool *stop);
+const struct pd_candidate *pd_prefill_best(const struct pd_prefill *p, uint32_t row);
+/* Tokens of prompts that the pass is to have at most; 0: a step and then a chunk are better. */
+uint32_t pd_prefill_next_mixed(const struct pd_prefill *p, const struct pd_mixed *mixed);
 /* Runs a chunk whose input, rows and heads are set, for rank 0. */
 peridot_status pd_prefill_replay(struct pd_prefill *p, struct pd_chunk *chunk);
 /* Logits of n rows of the last pass, into PD_LOGITS_ROWS rows at pd_spare_row. */

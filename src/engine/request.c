@@ -68,26 +68,42 @@ static void end_prompt(struct pd_session *s, struct pd_request *r)
 
 /* ---- a round ---- */
 
-/* Requests that take part in the decode step. */
-static uint32_t decode_rows(struct pd_decode_row *rows, struct pd_request **of, struct pd_session *s,
-                            struct pd_request *const *requests, uint32_t n)
+/* Who takes part in it. */
+struct round {
+    struct pd_request *writing[PD_MAX_SEQUENCES], *reading[PD_MAX_SEQUENCES];
+    struct pd_decode_row rows[PD_MAX_SEQUENCES];      /* of those that write */
+    struct pd_prompt prompts[PD_MAX_SEQUENCES];       /* of those that read their prompts */
+    uint32_t n_writing, n_reading;
+};
+
+static void join_writing(struct round *round, struct pd_session *s, struct pd_request *r)
 {
-    uint32_t m = 0;
-    for (uint32_t i = 0; i < n && m < PD_MAX_SEQUENCES; i++) {
-        struct pd_request *r = requests[i];
-        if (r->state != PD_REQUEST_DECODE) continue;
-        peridot_status status = pd_sequence_extend(r->prompt.sequence, r->prompt.sequence->pos + 1);
-        if (status != PERIDOT_OK) {
-            end(s, r, status);
-            continue;
-        }
-        of[m] = r;
-        rows[m++] = (struct pd_decode_row){.sequence = r->prompt.sequence,
-                                           .token = r->next,
-                                           .keeps_logits = r->logits != NULL,
-                                           .n_more = (uint32_t)pd_max(r->n_max - r->n_generated, 1)};
+    struct pd_sequence *q = r->prompt.sequence;
+    peridot_status status = pd_sequence_extend(q, q->pos + 1);
+    if (status != PERIDOT_OK) {
+        end(s, r, status);
+        return;
     }
-    return m;
+    round->writing[round->n_writing] = r;
+    round->rows[round->n_writing++] =
+        (struct pd_decode_row){.sequence = q,
+                               .token = r->next,
+                               .keeps_logits = r->logits != NULL,
+                               .n_more = (uint32_t)pd_max(r->n_max - r->n_generated, 1)};
+}
+
+/* Every round another prompt comes first, so that short ones don't wait for the end of a long one. */
+static void begin_round(struct round *round, struct pd_session *s, struct pd_request *const *requests, uint32_t n)
+{
+    round->n_writing = round->n_reading = 0;
+    for (uint32_t i = 0; i < n && round->n_writing < PD_MAX_SEQUENCES; i++)
+        if (requests[i]->state == PD_REQUEST_DECODE) join_writing(round, s, requests[i]);
+    for (uint32_t k = 0; k < n && round->n_reading < PD_MAX_SEQUENCES; k++) {
+        struct pd_request *r = requests[(k + s->n_rounds) % n];
+        if (r->state != PD_REQUEST_PROMPT) continue;
+        round->reading[round->n_reading] = r;
+        round->prompts[round->n_reading++] = r->prompt;
+    }
 }
 
 static void take_step(struct pd_session *s, struct pd_request *r, int32_t token)
@@ -149,34 +165,42 @@ static peridot_status decode_drafts(struct pd_session *s, struct pd_request *con
     return PERIDOT_OK;
 }
 
-/* Where drafts may come, no more steps are queued ahead than are known to have none. */
-static void limit_queue(struct pd_decode_row *rows, struct pd_request *const *of, uint32_t m)
+/* Where drafts may come, no more steps are queued ahead than are known to have none; and none where a prompt is to have
+ * the device next. */
+static void limit_queue(struct round *round)
 {
-    uint32_t most = UINT32_MAX;
-    for (uint32_t i = 0; i < m; i++)
-        if (of[i]->draft.n_most) most = (uint32_t)pd_min(most, pd_max(of[i]->draft.pause, 1));
-    for (uint32_t i = 0; i < m; i++) rows[i].n_more = (uint32_t)pd_min(rows[i].n_more, most);
+    uint32_t most = round->n_reading ? 1 : UINT32_MAX;
+    for (uint32_t i = 0; i < round->n_writing; i++) {
+        const struct pd_draft *draft = &round->writing[i]->draft;
+        if (draft->n_most) most = (uint32_t)pd_min(most, pd_max(draft->pause, 1));
+    }
+    for (uint32_t i = 0; i < round->n_writing; i++)
+        round->rows[i].n_more = (uint32_t)pd_min(round->rows[i].n_more, most);
 }
 
-static peridot_status decode(struct pd_session *s, struct pd_request *const *requests, uint32_t n)
+/* Bytes that request i of those that write reads in a step: each counts its part of the weights. */
+static uint64_t read_size(const struct pd_session *s, const struct round *round, uint32_t i)
 {
-    struct pd_decode_row rows[PD_MAX_SEQUENCES];
+    uint32_t m = round->n_writing;
+    return pd_session_step_size(s, 1, round->rows[i].sequence->pos) - s->model->weights.decode_read_size * (m - 1) / m;
+}
+
+static peridot_status decode(struct pd_session *s, struct round *round)
+{
     struct pd_draft_rows drafts[PD_MAX_SEQUENCES];
-    struct pd_request *of[PD_MAX_SEQUENCES];
     uint64_t sizes[PD_MAX_SEQUENCES];
-    uint32_t m = decode_rows(rows, of, s, requests, n), n_drafted = 0;
+    struct pd_request *const *of = round->writing;
+    struct pd_decode_row *rows = round->rows;
+    uint32_t m = round->n_writing, n_drafted = 0;
     double begun = pd_now();
     if (m == 0) return PERIDOT_OK;
-    uint64_t others = s->model->weights.decode_read_size * (m - 1) / m;   /* each counts its part of the weights */
-    for (uint32_t i = 0; i < m; i++) {
-        sizes[i] = pd_session_step_size(s, 1, rows[i].sequence->pos) - others;
-        of[i]->decode_read_size += sizes[i];
-    }
+    for (uint32_t i = 0; i < m; i++) of[i]->decode_read_size += sizes[i] = read_size(s, round, i);
     if (s->decoder.n_queued == 0) PD_TRY(make_drafts(&n_drafted, drafts, s, of, m));
     if (n_drafted) return decode_drafts(s, of, drafts, m, begun);
     begun = pd_now();   /* a draft model may have read a part of the prompt before */
-    limit_queue(rows, of, m);
+    limit_queue(round);
     PD_TRY(pd_decode_next(&s->decoder, rows, m));
+    s->prefill.pace.step = s->decoder.step_s;
     double seconds = pd_now() - begun;
     for (uint32_t i = 0; i < m; i++) {
         if (!rows[i].advanced) {
@@ -196,46 +220,77 @@ static void report_progress(struct pd_session *s, struct pd_request *r)
         end(s, r, pd_fail(PERIDOT_CANCELLED, "stopped by the caller within a prompt"));
 }
 
-/* Every round another prompt comes first, so that short ones don't wait for the end of a long one. */
-static peridot_status read_prompts(struct pd_session *s, struct pd_request *const *requests, uint32_t n)
+/* A chunk was read of the prompts that wait, or none if `status` says so. */
+static peridot_status take_chunk(struct pd_session *s, struct round *round, peridot_status status)
 {
-    struct pd_prompt prompts[PD_MAX_SEQUENCES];
-    struct pd_request *of[PD_MAX_SEQUENCES];
-    uint32_t m = 0;
-    enum pd_waiting waiting = PD_OTHERS_MAY_COME;
-    for (uint32_t k = 0; k < n && m < PD_MAX_SEQUENCES; k++) {
-        struct pd_request *r = requests[(k + s->n_rounds) % n];
-        if (r->state == PD_REQUEST_DECODE) waiting = PD_OTHERS_WAIT;
-        if (r->state != PD_REQUEST_PROMPT) continue;
-        of[m] = r;
-        prompts[m++] = r->prompt;
-    }
-    if (m == 0) return PERIDOT_OK;
-    if (m > 1) waiting = PD_OTHERS_WAIT;
-    peridot_status status = PERIDOT_OK;
-    if (pd_prefill_pending(prompts, m, true))
-        status = pd_prefill_step(&s->prefill, prompts, m, waiting, &s->cancelled);
-    if (status == PERIDOT_ERROR_MEMORY) end(s, of[0], status);   /* not even its next token fits */
+    if (status == PERIDOT_ERROR_MEMORY) end(s, round->reading[0], status);   /* not even its next token fits */
     else PD_TRY(status);
-    for (uint32_t i = 0; i < m; i++) {
-        bool advanced = prompts[i].n_left < of[i]->prompt.n_left;
-        of[i]->prompt = prompts[i];
-        if (advanced) report_progress(s, of[i]);
-        if (of[i]->state == PD_REQUEST_PROMPT && prompts[i].n_left == 0) end_prompt(s, of[i]);
+    for (uint32_t i = 0; i < round->n_reading; i++) {
+        struct pd_request *r = round->reading[i];
+        bool advanced = round->prompts[i].n_left < r->prompt.n_left;
+        r->prompt = round->prompts[i];
+        if (advanced) report_progress(s, r);
+        if (r->state == PD_REQUEST_PROMPT && r->prompt.n_left == 0) end_prompt(s, r);
     }
     return PERIDOT_OK;
 }
 
+static peridot_status read_prompts(struct pd_session *s, struct round *round)
+{
+    bool shared = round->n_writing || round->n_reading > 1;
+    peridot_status status = PERIDOT_OK;
+    if (round->n_reading == 0) return PERIDOT_OK;
+    if (pd_prefill_pending(round->prompts, round->n_reading, true))
+        status = pd_prefill_step(&s->prefill, round->prompts, round->n_reading,
+                                 shared ? PD_OTHERS_WAIT : PD_OTHERS_MAY_COME, &s->cancelled);
+    return take_chunk(s, round, status);
+}
+
+/* ---- a round in one pass ---- */
+
+/* Tokens of prompts that it has; 0: no such round. Steps that are queued, and drafts, have the device to themselves. */
+static uint32_t mixed_tokens(const struct pd_session *s, const struct round *round, const struct pd_mixed *mixed)
+{
+    bool can = round->n_writing && s->decoder.n_queued == 0 && !s->text_ended
+        && pd_prefill_pending(mixed->prompts, mixed->n_prompts, true);
+    for (uint32_t i = 0; i < round->n_writing; i++) can = can && round->writing[i]->draft.n_most == 0;
+    return can ? pd_prefill_next_mixed(&s->prefill, mixed) : 0;
+}
+
+static peridot_status run_mixed(struct pd_session *s, struct round *round, const struct pd_mixed *mixed, uint32_t n)
+{
+    PD_TRY(pd_decoder_yield(&s->decoder));
+    peridot_status status = pd_prefill_mixed(&s->prefill, mixed, n, &s->cancelled);
+    for (uint32_t i = 0; status == PERIDOT_OK && i < round->n_writing; i++) {
+        struct pd_request *r = round->writing[i];
+        int32_t token;
+        r->decode_read_size += read_size(s, round, i);
+        peridot_status drawn = pd_decoder_take(&token, &s->decoder, r->prompt.sequence, r->next, i,
+                                               pd_prefill_best(&s->prefill, i));
+        if (drawn == PERIDOT_OK) take_step(s, r, token);
+        else end(s, r, drawn);
+    }
+    return take_chunk(s, round, status);
+}
+
 peridot_status pd_requests_run(struct pd_session *s, struct pd_request *const *requests, uint32_t n)
 {
+    struct round round;
     PD_TRY(pd_gpu_check(s->model->gpu));
     peridot_status status = PERIDOT_OK;
     s->n_rounds++;
     s->text_ended = false;
     if (s->cancelled) status = pd_fail(PERIDOT_CANCELLED, "stopped between two rounds");
-    if (status == PERIDOT_OK) status = decode(s, requests, n);
-    /* The caller hears of an end at once. */
-    if (status == PERIDOT_OK && !s->text_ended) status = read_prompts(s, requests, n);
+    if (status == PERIDOT_OK) {
+        begin_round(&round, s, requests, n);
+        const struct pd_mixed mixed = {round.rows, round.prompts, round.n_writing, round.n_reading};
+        if (round.n_writing == 0) s->prefill.pace.step = 0;
+        uint32_t n_mixed = mixed_tokens(s, &round, &mixed);
+        if (n_mixed) status = run_mixed(s, &round, &mixed, n_mixed);
+        else status = decode(s, &round);
+        /* The caller hears of an end at once. */
+        if (status == PERIDOT_OK && !n_mixed && !s->text_ended) status = read_prompts(s, &round);
+    }
     if (status == PERIDOT_CANCELLED) s->cancelled = false;
     return status;
 }

@@ -29,7 +29,7 @@ static void ask_for_pass(struct pd_session *s, struct pd_recorder *r, uint32_t n
     const struct pd_input *in = decode ? &s->decoder.slots[0].input : &s->prefill.chunks[0].input;
     struct pd_pass pass = pd_workspace_pass(w, in, r, n_tokens);
     bool head = s->model->weights.n_outputs != 0;
-    pass.decode = decode;
+    pass.n_decode = decode ? n_tokens : 0;
     pd_forward(&pass, decode && head ? &w->logits : NULL);
     if (!head || !s->model->weights.has_output) return;
     if (!decode) pd_forward_head(&pass, w->logits, 0, 1);

@@ -204,6 +204,11 @@ static enum pd_variant matmul_variant(const struct pd_recorder *r, enum pd_dtype
                  (uint32_t)dtype);
 }
 
+bool pd_op_can_mix(const struct pd_recorder *r)
+{
+    return r->variants.of[PD_VARIED_MATMUL] == PD_VARIANT_MATMUL_MATVEC && r->variants.batch_invariant;
+}
+
 uint32_t pd_op_matmul_tokens(const struct pd_recorder *r)
 {
     switch (r->variants.of[PD_VARIED_MATMUL]) {

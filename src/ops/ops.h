@@ -15,11 +15,11 @@ struct pd_recorder {
     struct pd_variants variants;
     /* [tokens][pd_packed_most of the widest matrix] words: scratch of variants that read x packed */
     uint64_t packed;
-    bool chunk;                /* rows are of prompts */
+    bool chunk;                /* some rows are of prompts */
     /* Operations are recorded in pieces of about so many multiplications, which can be submitted one by one; 0: one */
     uint64_t piece_work;
     uint64_t work, most_work;  /* of the piece that is recorded, and of the largest one */
-    bool decode;               /* rows are of decode steps: matrices sum each as if it were alone, however many there
+    bool decode;               /* some are of decode steps: matrices sum each as if it were alone, however many there
                                   are */
     peridot_status status;
 };
@@ -59,6 +59,8 @@ void pd_op_rmsnorm(struct pd_recorder *r, const struct pd_norm *norm, uint32_t n
 /* y[m] = softcap(w x[m]): matvec for few tokens, tiles for more */
 void pd_op_matmul(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, struct pd_rows x,
                   uint32_t n_tokens, float softcap);
+/* Whether rows of prompts have the same bits beside rows of decode steps as without these. */
+bool pd_op_can_mix(const struct pd_recorder *r);
 /* Tokens of a prompt that most matrices are multiplied by at once: two take about as long. */
 uint32_t pd_op_matmul_tokens(const struct pd_recorder *r);
 

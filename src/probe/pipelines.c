@@ -103,10 +103,10 @@ static void record_passes(struct pd_pass *pass)
         pd_forward(pass, NULL);
         pd_forward_head(pass, logits, 0, n_tokens[i]);
         if (n_tokens[i] > PD_MAX_SEQUENCES) continue;
-        pass->decode = true;
+        pass->n_decode = n_tokens[i];
         pd_forward(pass, &logits);
         pd_forward(pass, NULL);
-        pass->decode = false;
+        pass->n_decode = 0;
     }
     pd_op_topk(pass->recorder, &(struct pd_topk){.logits = logits, .n = pass->weights->vocab_size, .n_rows = 1,
         .best = SOMEWHERE, .scratch = {SOMEWHERE, SOMEWHERE}});
