@@ -105,8 +105,8 @@ static uint32_t fewest_beside(const struct pd_pace *p, uint32_t n_rows)
     return (uint32_t)pd_align(n_rows + 1, p->at_once) - n_rows;
 }
 
-/* Tokens that take so long with n_rows of a decode step, of so many flop; or the fewest, if these take at_most. At least
- * as many as take little longer than the step or one token, since they share its reading of the weights. */
+/* Tokens that take so long with n_rows of a decode step, of so many flop; or the fewest, if these take at_most. At
+ * least as many as take little longer than the step or one token, since they share its reading of the weights. */
 static uint32_t tokens_beside(const struct pd_pace *p, double token, uint32_t n_rows, double flop, double seconds,
                               double at_most)
 {
