@@ -394,10 +394,10 @@ static void test_distribution(void **state)
         int32_t token;
         const peridot_sampling chain = {.temperature = 1, .top_k = PD_TOPK, .seed = 77 * trial};
         EXPECT_OK(peridot_set_sampling(q, &chain));
-        EXPECT_OK(pd_draft_take(&token, &engine->draft_pass, &engine->decoder, &rows, 0));
+        EXPECT_OK(pd_draft_take(&token, &engine->decoder, &rows, 0));
         counts[0][token]++;
         if (token == drafted) {
-            EXPECT_OK(pd_draft_take(&token, &engine->draft_pass, &engine->decoder, &rows, 1));
+            EXPECT_OK(pd_draft_take(&token, &engine->decoder, &rows, 1));
             counts[1][token]++;
         }
         EXPECT_OK(pd_sequence_truncate(of, n_prompt - 1, &kept));

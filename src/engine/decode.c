@@ -288,13 +288,13 @@ static peridot_status draw_on_host(int32_t *token, const struct pd_decoder *d, s
 }
 
 peridot_status pd_decoder_take(int32_t *next, const struct pd_decoder *d, struct pd_sequence *q, int32_t token,
-                               uint32_t m, const struct pd_candidate *best)
+                               uint32_t m)
 {
     pd_sequence_append(q, &token, 1);
     q->logits = PD_LOGITS_DECODED;
     q->decoded_row = m;
     q->decoded_step = d->n_steps;
-    memcpy(q->best, best, sizeof q->best);
+    memcpy(q->best, pd_best_of(d->w, pd_decoded_row(d->w, m)), sizeof q->best);
     return draw_on_host(next, d, q);
 }
 

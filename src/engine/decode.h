@@ -54,12 +54,12 @@ void pd_decoder_leave(struct pd_decoder *d, const struct pd_sequence *q);
 peridot_status pd_decode(struct pd_decoder *d, struct pd_sequence *const *sequences, const int32_t *tokens, uint32_t n);
 
 /* Before another pass evaluates a decode step's rows: discards the queued steps and waits for them. The rows of logits
- * of decode steps are that pass's then. */
+ * of decode steps, and their candidates in the workspace, are that pass's then. */
 peridot_status pd_decoder_yield(struct pd_decoder *d);
 /* After that pass, whose row m evaluated `token` as the next one of q: it is the sequence's then, and *next is drawn on
- * the host, from `best` [PD_TOPK] or all logits. */
+ * the host, from the row's candidates or all its logits. */
 peridot_status pd_decoder_take(int32_t *next, const struct pd_decoder *d, struct pd_sequence *q, int32_t token,
-                               uint32_t m, const struct pd_candidate *best);
+                               uint32_t m);
 
 /* A sequence that decodes on: its last token, which is yet to be evaluated, and how many steps it will take at most,
  * >= 1. */

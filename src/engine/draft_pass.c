@@ -4,7 +4,6 @@ peridot_status pd_draft_pass_create(struct pd_draft_pass *p, struct pd_workspace
 {
     *p = (struct pd_draft_pass){.w = w};
     PD_TRY(pd_input_create(&p->input, w, w->n_decode, (struct pd_span){0}));
-    PD_TRY(pd_heap_alloc(&p->best, w->host_heap, sizeof(struct pd_candidate) * PD_TOPK * w->n_decode, "candidates"));
     return pd_commands_create(&p->commands, w->model->gpu);
 }
 
@@ -14,13 +13,14 @@ static peridot_status record(struct pd_draft_pass *p, uint32_t n)
 {
     struct pd_recorder r = pd_workspace_recorder(p->w, p->commands);
     struct pd_pass pass = pd_workspace_pass(p->w, &p->input, &r, n);
-    const struct pd_rows logits = pd_rows_at(p->w->logits, pd_decoded_row(p->w, 0), 0);
+    uint32_t row = pd_decoded_row(p->w, 0);
+    const struct pd_rows logits = pd_rows_at(p->w->logits, row, 0);
     pass.n_decode = n;
     pass.consecutive = true;
     p->n_recorded = 0;
     PD_TRY(pd_commands_begin(p->commands));
     pd_forward(&pass, &logits);
-    pd_workspace_select(p->w, &r, pd_decoded_row(p->w, 0), n, p->best.address);
+    pd_workspace_select(p->w, &r, row, n, pd_best_address(p->w, row));
     peridot_status status = pd_commands_end(p->commands);
     PD_TRY(r.status != PERIDOT_OK ? r.status : status);
     p->n_recorded = n;
@@ -44,10 +44,7 @@ peridot_status pd_draft_evaluate(struct pd_draft_pass *p, struct pd_decoder *d, 
     return pd_commands_run(p->commands);
 }
 
-peridot_status pd_draft_take(int32_t *next, const struct pd_draft_pass *p, const struct pd_decoder *d,
-                             const struct pd_draft_rows *rows, uint32_t i)
+peridot_status pd_draft_take(int32_t *next, const struct pd_decoder *d, const struct pd_draft_rows *rows, uint32_t i)
 {
-    uint32_t m = rows->first + i;
-    const struct pd_candidate *best = (const struct pd_candidate *)p->best.host + m * PD_TOPK;
-    return pd_decoder_take(next, d, rows->sequence, rows->tokens[i], m, best);
+    return pd_decoder_take(next, d, rows->sequence, rows->tokens[i], rows->first + i);
 }

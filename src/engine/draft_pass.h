@@ -11,7 +11,6 @@ struct pd_draft_pass {
     struct pd_workspace *w;
     struct pd_commands *commands;
     struct pd_input input;
-    struct pd_span best;       /* [n_decode][PD_TOPK] */
     uint32_t n_recorded;       /* rows */
 };
 
@@ -28,7 +27,6 @@ struct pd_draft_rows {
  * as before until rows are taken. */
 peridot_status pd_draft_evaluate(struct pd_draft_pass *p, struct pd_decoder *d, struct pd_draft_rows *rows, uint32_t n);
 /* Row i, after those before it: its token is the sequence's then, and *next is drawn. */
-peridot_status pd_draft_take(int32_t *next, const struct pd_draft_pass *p, const struct pd_decoder *d,
-                             const struct pd_draft_rows *rows, uint32_t i);
+peridot_status pd_draft_take(int32_t *next, const struct pd_decoder *d, const struct pd_draft_rows *rows, uint32_t i);
 
 #endif

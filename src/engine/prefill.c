@@ -22,9 +22,6 @@ peridot_status pd_prefill_create(struct pd_prefill *p, struct pd_workspace *w, s
                              .cpu = cpu,
                              .piece_work = cpu ? FIRST_PIECE_CPU : FIRST_PIECE_GPU};
     p->mixes = !stage && w->n_sequences > 1 && w->model->config.head == PERIDOT_HEAD_LANGUAGE && pd_op_can_mix(&r);
-    if (p->mixes)
-        PD_TRY(pd_heap_alloc(&p->best, w->host_heap, sizeof(struct pd_candidate) * PD_TOPK * w->n_decode,
-                             "candidates"));
     PD_TRY(pd_commands_create(&p->commands, w->model->gpu));
     for (int i = 0; i < 2; i++) {
         PD_TRY(pd_input_create(&p->chunks[i].input, w, n_max, (struct pd_span){0}));
@@ -150,13 +147,14 @@ static peridot_status record(struct pd_prefill *p, struct pd_commands *commands,
     pd_forward(&pass, NULL);
     chunk->most_work = r.most_work;
     if (chunk->n_decode) {
-        pd_forward_head(&pass, pd_rows_at(w->logits, pd_decoded_row(w, 0), 0), 0, chunk->n_decode);
-        pd_workspace_select(w, &r, pd_decoded_row(w, 0), chunk->n_decode, p->best.address);
+        uint32_t decoded = pd_decoded_row(w, 0);
+        pd_forward_head(&pass, pd_rows_at(w->logits, decoded, 0), 0, chunk->n_decode);
+        pd_workspace_select(w, &r, decoded, chunk->n_decode, pd_best_address(w, decoded));
     }
     for (uint32_t i = 0; w->model->weights.has_output && i < chunk->n_heads; i++) {
         uint32_t own = chunk->heads[i].logits_row;
         pd_forward_head(&pass, pd_rows_at(w->logits, own, 0), chunk->heads[i].row, 1);
-        pd_workspace_select(w, &r, own, 1, w->best.address + sizeof(struct pd_candidate) * PD_TOPK * own);
+        pd_workspace_select(w, &r, own, 1, pd_best_address(w, own));
     }
     peridot_status status = pd_commands_end(commands);
     return r.status != PERIDOT_OK ? r.status : status;
@@ -334,7 +332,7 @@ static peridot_status run_elsewhere(struct pd_prefill *p, const struct pd_chunk 
     if (chunk->n_heads == 0) return PERIDOT_OK;
     PD_TRY(pd_link_wait(p->w->model->link, &reply));
     for (uint32_t i = 0; i < chunk->n_heads; i++)
-        memcpy((struct pd_candidate *)p->w->best.host + chunk->heads[i].logits_row * PD_TOPK, best[i], sizeof best[i]);
+        memcpy(pd_best_of(p->w, chunk->heads[i].logits_row), best[i], sizeof best[i]);
     return PERIDOT_OK;
 }
 
@@ -365,8 +363,7 @@ static peridot_status finish(struct pd_prefill *p, struct pd_chunk *chunk, const
         pd_sequence_append(q, (const int32_t *)chunk->input.tokens.host + part->row, part->n);
         part->prompt->n_in_flight -= part->n;
         q->logits = part->ends && has_head(p, wishes) ? PD_LOGITS_OWN : PD_LOGITS_NONE;
-        if (q->logits)
-            memcpy(q->best, (const struct pd_candidate *)p->w->best.host + pd_own_row(q) * PD_TOPK, sizeof q->best);
+        if (q->logits) memcpy(q->best, pd_best_of(p->w, pd_own_row(q)), sizeof q->best);
     }
     return PERIDOT_OK;
 }
@@ -423,11 +420,6 @@ peridot_status pd_prefill_mixed(struct pd_prefill *p, const struct pd_mixed *m, 
     PD_TRY(begin_chunk(&chunk, p, m, &none, n_tokens));
     PD_TRY(submit_chunk(p, chunk, m->prompts, m->n_prompts, &none, stop));
     return finish(p, chunk, &none);
-}
-
-const struct pd_candidate *pd_prefill_best(const struct pd_prefill *p, uint32_t row)
-{
-    return (const struct pd_candidate *)p->best.host + row * PD_TOPK;
 }
 
 peridot_status pd_prefill_step(struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n, enum pd_waiting waiting,

@@ -65,7 +65,6 @@ struct pd_prefill {
     struct pd_stage *stage;    /* NULL: no other rank holds layers */
     struct pd_chunk chunks[2];
     struct pd_commands *commands;   /* of rows of logits that callers want */
-    struct pd_span best;       /* [n_decode][PD_TOPK] struct pd_candidate, of rows of a decode step */
     uint32_t n_max;            /* tokens of a chunk */
     struct pd_pace pace;       /* of the chunks so far */
     bool cpu;                  /* no driver takes it away, and a second chunk in flight would gain nothing */
@@ -86,7 +85,7 @@ peridot_status pd_prefill_run(struct pd_prefill *p, struct pd_prompt *prompts, u
 peridot_status pd_prefill_step(struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n, enum pd_waiting waiting,
                                const atomic_bool *stop);
 /* The same in one pass with a decode step of other sequences, which have room for their next tokens. These are as
- * before until pd_decoder_take takes their rows: row i's candidates are at pd_prefill_best. */
+ * before until pd_decoder_take takes their rows. */
 struct pd_mixed {
     const struct pd_decode_row *rows;
     struct pd_prompt *prompts;
@@ -94,7 +93,6 @@ struct pd_mixed {
 };
 peridot_status pd_prefill_mixed(struct pd_prefill *p, const struct pd_mixed *mixed, uint32_t n_tokens,
                                 const atomic_bool *stop);
-const struct pd_candidate *pd_prefill_best(const struct pd_prefill *p, uint32_t row);
 /* Tokens of prompts that the pass is to have at most; 0: a step and then a chunk are better. */
 uint32_t pd_prefill_next_mixed(const struct pd_prefill *p, const struct pd_mixed *mixed);
 /* Runs a chunk whose input, rows and heads are set, for rank 0. */

@@ -145,7 +145,7 @@ static uint32_t take_draft(struct pd_session *s, struct pd_request *r, const str
 {
     for (uint32_t k = 0;; k++) {
         int32_t next;
-        peridot_status status = pd_draft_take(&next, &s->draft_pass, &s->decoder, rows, k);
+        peridot_status status = pd_draft_take(&next, &s->decoder, rows, k);
         if (status == PERIDOT_OK) take_step(s, r, next);
         else end(s, r, status);
         if (r->state == PD_REQUEST_DONE || k + 1 == rows->n || next != rows->tokens[k + 1]) return k;
@@ -265,8 +265,7 @@ static peridot_status run_mixed(struct pd_session *s, struct round *round, const
         struct pd_request *r = round->writing[i];
         int32_t token;
         r->decode_read_size += read_size(s, round, i);
-        peridot_status drawn = pd_decoder_take(&token, &s->decoder, r->prompt.sequence, r->next, i,
-                                               pd_prefill_best(&s->prefill, i));
+        peridot_status drawn = pd_decoder_take(&token, &s->decoder, r->prompt.sequence, r->next, i);
         if (drawn == PERIDOT_OK) take_step(s, r, token);
         else end(s, r, drawn);
     }

@@ -199,7 +199,7 @@ static peridot_status reply_best(struct worker *k, const struct body *b, const s
         uint32_t row = b->heads[i].logits_row;
         const struct pd_candidate *from = b->decode
             ? (const struct pd_candidate *)slot->best.host + b->heads[i].row * PD_TOPK
-            : (const struct pd_candidate *)s->workspace.best.host + row * PD_TOPK;
+            : pd_best_of(&s->workspace, row);
         memcpy(best[i], from, sizeof best[i]);
     }
     return pd_link_reply(k->link, best, b->n_heads * (uint32_t)sizeof *best);

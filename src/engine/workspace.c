@@ -62,7 +62,8 @@ static peridot_status create(struct pd_workspace *w)
     for (int i = 0; i < 2; i++)
         PD_TRY(alloc(&w->topk[i], w, sizeof(struct pd_candidate) * w->n_decode * pd_topk_scratch(n_here),
                      "candidates"));
-    PD_TRY(pd_heap_alloc(&w->best, w->host_heap, sizeof(struct pd_candidate) * PD_TOPK * w->n_sequences, "candidates"));
+    PD_TRY(pd_heap_alloc(&w->best, w->host_heap, sizeof(struct pd_candidate) * PD_TOPK * pd_spare_row(w),
+                         "candidates"));
     w->host_rows = malloc(sizeof *w->host_rows * width * PD_LOGITS_ROWS);
     return w->host_rows ? PERIDOT_OK : pd_fail_alloc(sizeof *w->host_rows * width * PD_LOGITS_ROWS, "logits");
 }

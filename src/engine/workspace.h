@@ -21,7 +21,7 @@ struct pd_workspace {
     /* Rows of logits: one of each sequence, those of a decode step, then PD_LOGITS_ROWS. */
     struct pd_rows logits;
     struct pd_span normed_span, logits_span;
-    struct pd_span best;               /* in host memory: [n_sequences][PD_TOPK], of each sequence's own row */
+    struct pd_span best;               /* in host memory: [n_sequences + n_decode][PD_TOPK], of rows of logits */
     uint64_t topk[2];                  /* scratch of the selection */
     float *host_rows;                  /* PD_LOGITS_ROWS rows on the host, of n_outputs or d_model */
     uint32_t split_pages;              /* see pd_decode_place */
@@ -30,6 +30,15 @@ struct pd_workspace {
 static inline uint32_t pd_own_row(const struct pd_sequence *q) { return q->index; }
 static inline uint32_t pd_decoded_row(const struct pd_workspace *w, uint32_t m) { return w->n_sequences + m; }
 static inline uint32_t pd_spare_row(const struct pd_workspace *w) { return w->n_sequences + w->n_decode; }
+/* The PD_TOPK candidates of a row of logits before the spare ones. */
+static inline struct pd_candidate *pd_best_of(const struct pd_workspace *w, uint32_t row)
+{
+    return (struct pd_candidate *)w->best.host + row * PD_TOPK;
+}
+static inline uint64_t pd_best_address(const struct pd_workspace *w, uint32_t row)
+{
+    return w->best.address + sizeof(struct pd_candidate) * PD_TOPK * row;
+}
 
 /* The caller sets input_heap, of what the host writes and kernels read, which is the workspace's from then on, n_rows,
  * n_sequences and n_decode. */
