@@ -564,14 +564,14 @@ static void test_timed_chunks(void **state)
         assert_true(n <= PD_COUNT(want));
         if (gpu) model.m.gpu->info.type = PERIDOT_DEVICE_INTEGRATED;
         EXPECT_OK(open_one(&s, &q, &model.m, &(peridot_session_params){.ctx = 256}));
-        assert_int_equal(pd_prefill_next(&s->prefill, 0, PD_NOBODY_WAITS), gpu ? 64 : s->chunk);
+        assert_int_equal(pd_prefill_next(&s->prefill, NULL, 0, PD_NOBODY_WAITS), gpu ? 64 : s->chunk);
         EXPECT_OK(eval(s, q, tokens, 200, NULL));
-        assert_in_range(pd_prefill_next(&s->prefill, 0, PD_NOBODY_WAITS), 1, s->chunk);
+        assert_in_range(pd_prefill_next(&s->prefill, NULL, 0, PD_NOBODY_WAITS), 1, s->chunk);
         EXPECT_OK(pd_session_truncate(s, q, 0, &kept));
         /* It was slow for a while. */
         s->prefill.pace.last = (struct pd_timed_work){pd_token_flop(&model.m, 0, false), 1.5};
         EXPECT_OK(eval(s, q, tokens, 200, NULL));
-        assert_true(pd_prefill_next(&s->prefill, 0, PD_NOBODY_WAITS) >= 16);
+        assert_true(pd_prefill_next(&s->prefill, NULL, 0, PD_NOBODY_WAITS) >= 16);
         EXPECT_OK(pd_session_logits(&logits, s, q));
         memcpy(gpu ? got : want, logits, n * sizeof *logits);
         for (uint32_t i = 0; gpu && i < n; i++) assert_true(fabsf(got[i] - want[i]) <= 1e-3f);

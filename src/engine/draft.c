@@ -39,7 +39,9 @@ static peridot_status follow(bool *ready, const struct pd_draft *draft, const in
     PD_TRY(pd_session_check_tokens(s, &prompt));
     *ready = true;
     if (prompt.n_left == 1) return pd_decode(&s->decoder, &q, prompt.tokens, 1);
-    if (prompt.n_left) PD_TRY(pd_prefill_step(&s->prefill, &prompt, 1, PD_OTHERS_WAIT, &never));
+    if (prompt.n_left == 0) return PERIDOT_OK;
+    const struct pd_batch batch = {.prompts = &prompt, .n_prompts = 1};
+    PD_TRY(pd_prefill_step(&s->prefill, &batch, pd_prefill_next(&s->prefill, &prompt, 1, PD_OTHERS_WAIT), &never));
     *ready = prompt.n_left == 0;
     return PERIDOT_OK;
 }

@@ -46,52 +46,53 @@ uint64_t pd_next_piece(uint64_t most_work, double longest)
     return (uint64_t)fmin(fmax((double)most_work * PIECE_SECONDS / fmax(longest, 1e-6), 1), 1e18);
 }
 
-uint32_t pd_prefill_next(const struct pd_prefill *p, uint32_t pos, enum pd_waiting waiting)
-{
-    double token = pd_token_flop(p->w->model, pos, false);
-    uint32_t n = p->n_max;
-    if (waiting == PD_OTHERS_WAIT) n = pd_next_shared_chunk(&p->pace, token);
-    else if (!p->cpu || waiting == PD_OTHERS_MAY_COME) n = pd_next_chunk(&p->pace, token);
-    return (uint32_t)pd_min(n, p->n_max);
-}
-
-/* The first position of the next chunk, of the prompt that has evaluated most. */
-static uint32_t deepest(const struct pd_prompt *prompts, uint32_t n)
+/* Of a token at the first position of the next chunk, of the prompt that has evaluated most. */
+static double deepest_flop(const struct pd_prefill *p, const struct pd_prompt *prompts, uint32_t n)
 {
     uint32_t pos = 0;
     for (uint32_t i = 0; i < n; i++)
         if (prompts[i].n_left) pos = (uint32_t)pd_max(pos, prompts[i].sequence->pos + prompts[i].n_in_flight);
-    return pos;
+    return pd_token_flop(p->w->model, pos, false);
 }
 
-static double step_flop(const struct pd_prefill *p, const struct pd_mixed *m)
+uint32_t pd_prefill_next(const struct pd_prefill *p, const struct pd_prompt *prompts, uint32_t n,
+                         enum pd_waiting waiting)
+{
+    double token = deepest_flop(p, prompts, n);
+    uint32_t n_tokens = p->n_max;
+    if (waiting == PD_OTHERS_WAIT) n_tokens = pd_next_shared_chunk(&p->pace, token);
+    else if (!p->cpu || waiting == PD_OTHERS_MAY_COME) n_tokens = pd_next_chunk(&p->pace, token);
+    return (uint32_t)pd_min(n_tokens, p->n_max);
+}
+
+static double step_flop(const struct pd_prefill *p, const struct pd_batch *b)
 {
     double flop = 0;
-    for (uint32_t i = 0; i < m->n_rows; i++) flop += pd_token_flop(p->w->model, m->rows[i].sequence->pos, true);
+    for (uint32_t i = 0; i < b->n_rows; i++) flop += pd_token_flop(p->w->model, b->rows[i].sequence->pos, true);
     return flop;
 }
 
-uint32_t pd_prefill_next_mixed(const struct pd_prefill *p, const struct pd_mixed *m)
+uint32_t pd_prefill_next_mixed(const struct pd_prefill *p, const struct pd_batch *b)
 {
-    double token = pd_token_flop(p->w->model, deepest(m->prompts, m->n_prompts), false);
-    if (!p->mixes || m->n_rows >= p->n_max) return 0;
-    uint32_t n = pd_next_mixed_chunk(&p->pace, token, m->n_rows, step_flop(p, m));
-    return (uint32_t)pd_min(n, p->n_max - m->n_rows);
+    double token = deepest_flop(p, b->prompts, b->n_prompts);
+    if (!p->mixes || b->n_rows >= p->n_max) return 0;
+    uint32_t n = pd_next_mixed_chunk(&p->pace, token, b->n_rows, step_flop(p, b));
+    return (uint32_t)pd_min(n, p->n_max - b->n_rows);
 }
 
 /* ---- a chunk ---- */
 
 /* The next tokens of sequences that decode. */
-static void fill_decode(struct pd_prefill *p, struct pd_chunk *chunk, const struct pd_mixed *m)
+static void fill_decode(struct pd_prefill *p, struct pd_chunk *chunk, const struct pd_batch *b)
 {
-    for (uint32_t i = 0; i < m->n_rows; i++) {
-        const struct pd_sequence *q = m->rows[i].sequence;
+    for (uint32_t i = 0; i < b->n_rows; i++) {
+        const struct pd_sequence *q = b->rows[i].sequence;
         pd_input_write(&chunk->input, p->w, i, &q->pages, q->pos);
-        ((int32_t *)chunk->input.tokens.host)[i] = m->rows[i].token;
+        ((int32_t *)chunk->input.tokens.host)[i] = b->rows[i].token;
     }
-    if (m->n_rows) pd_input_write_grids(&chunk->input, p->w, m->n_rows);
-    chunk->n_rows = chunk->n_decode = m->n_rows;
-    chunk->flop = step_flop(p, m);
+    if (b->n_rows) pd_input_write_grids(&chunk->input, p->w, b->n_rows);
+    chunk->n_rows = chunk->n_decode = b->n_rows;
+    chunk->flop = step_flop(p, b);
 }
 
 /* The next tokens of prompts, until the chunk is full. */
@@ -201,15 +202,15 @@ peridot_status pd_report_progress(const struct pd_prompt *prompts, uint32_t n, c
 }
 
 /* The first piece of the next chunk, which has n_tokens of prompts at most. */
-static peridot_status begin_chunk(struct pd_chunk **out, struct pd_prefill *p, const struct pd_mixed *m,
+static peridot_status begin_chunk(struct pd_chunk **out, struct pd_prefill *p, const struct pd_batch *b,
                                   const struct pd_row_wishes *wishes, uint32_t n_tokens)
 {
     struct pd_chunk *chunk = *out = &p->chunks[p->next];
-    chunk->planned = m->n_rows + n_tokens;
+    chunk->planned = b->n_rows + n_tokens;
     chunk->n_submitted = 0;
     chunk->seconds = chunk->longest = 0;
-    fill_decode(p, chunk, m);
-    PD_TRY(fill(p, chunk, m->prompts, m->n_prompts, wishes->whole));
+    fill_decode(p, chunk, b);
+    PD_TRY(fill(p, chunk, b->prompts, b->n_prompts, wishes->whole));
     find_heads(chunk, has_head(p, wishes));
     PD_TRY(record(p, chunk->commands, chunk, p->piece_work));
     return submit_piece(chunk);
@@ -388,9 +389,9 @@ peridot_status pd_prefill_run(struct pd_prefill *p, struct pd_prompt *prompts, u
     bool reports = wishes->logits || wishes->hidden;
     struct pd_chunk *flying = NULL;
     peridot_status status = PERIDOT_OK;
-    const struct pd_mixed all = {.prompts = prompts, .n_prompts = n};
+    const struct pd_batch all = {.prompts = prompts, .n_prompts = n};
     uint32_t n_tokens;
-    while (status == PERIDOT_OK && (n_tokens = pd_prefill_next(p, deepest(prompts, n), PD_NOBODY_WAITS)) > 1
+    while (status == PERIDOT_OK && (n_tokens = pd_prefill_next(p, prompts, n, PD_NOBODY_WAITS)) > 1
            && pd_prefill_pending(prompts, n, wishes->whole)) {
         struct pd_chunk *chunk;
         status = pd_report_progress(prompts, n, wishes);
@@ -412,21 +413,14 @@ peridot_status pd_prefill_run(struct pd_prefill *p, struct pd_prompt *prompts, u
     return status == PERIDOT_OK ? last : status;
 }
 
-peridot_status pd_prefill_mixed(struct pd_prefill *p, const struct pd_mixed *m, uint32_t n_tokens,
-                                const atomic_bool *stop)
+peridot_status pd_prefill_step(struct pd_prefill *p, const struct pd_batch *b, uint32_t n_tokens,
+                               const atomic_bool *stop)
 {
     static const struct pd_row_wishes none = {.whole = true};
     struct pd_chunk *chunk;
-    PD_TRY(begin_chunk(&chunk, p, m, &none, n_tokens));
-    PD_TRY(submit_chunk(p, chunk, m->prompts, m->n_prompts, &none, stop));
+    PD_TRY(begin_chunk(&chunk, p, b, &none, n_tokens));
+    PD_TRY(submit_chunk(p, chunk, b->prompts, b->n_prompts, &none, stop));
     return finish(p, chunk, &none);
-}
-
-peridot_status pd_prefill_step(struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n, enum pd_waiting waiting,
-                               const atomic_bool *stop)
-{
-    const struct pd_mixed all = {.prompts = prompts, .n_prompts = n};
-    return pd_prefill_mixed(p, &all, pd_prefill_next(p, deepest(prompts, n), waiting), stop);
 }
 
 /* ---- measuring ---- */

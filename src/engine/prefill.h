@@ -20,6 +20,14 @@ struct pd_prompt {
     uint32_t n_in_flight;      /* submitted, not yet the sequence's */
 };
 
+/* What passes are to evaluate: prompts and, where pd_prefill_next_mixed allows it, a decode step of other sequences,
+ * which have room for their next tokens. */
+struct pd_batch {
+    const struct pd_decode_row *rows;
+    struct pd_prompt *prompts;
+    uint32_t n_rows, n_prompts;
+};
+
 /* Called for rows: [n_outputs] logits or label scores, or [d_model] hidden states. False: stop. */
 typedef bool (*pd_row_call)(void *user, struct pd_sequence *sequence, uint32_t pos, const float *row, size_t n);
 
@@ -80,21 +88,16 @@ void pd_prefill_free(struct pd_prefill *p);
  * looked at between pieces. */
 peridot_status pd_prefill_run(struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n,
                               const struct pd_row_wishes *wishes, const atomic_bool *stop);
-/* The same for one chunk, sized in time where others wait or may come. Last tokens are taken too, so that what a prompt
- * leaves in the cache does not depend on how it was cut. */
-peridot_status pd_prefill_step(struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n, enum pd_waiting waiting,
+/* The same for one pass with n_tokens of prompts at most. Last tokens are taken too, so that what a prompt leaves in the
+ * cache does not depend on how it was cut. The sequences of the decode step are as before until pd_decoder_take takes
+ * their rows. */
+peridot_status pd_prefill_step(struct pd_prefill *p, const struct pd_batch *batch, uint32_t n_tokens,
                                const atomic_bool *stop);
-/* The same in one pass with a decode step of other sequences, which have room for their next tokens. These are as
- * before until pd_decoder_take takes their rows. */
-struct pd_mixed {
-    const struct pd_decode_row *rows;
-    struct pd_prompt *prompts;
-    uint32_t n_rows, n_prompts;
-};
-peridot_status pd_prefill_mixed(struct pd_prefill *p, const struct pd_mixed *mixed, uint32_t n_tokens,
-                                const atomic_bool *stop);
-/* Tokens of prompts that the pass is to have at most; 0: a step and then a chunk are better. */
-uint32_t pd_prefill_next_mixed(const struct pd_prefill *p, const struct pd_mixed *mixed);
+/* Tokens of the next chunk of these prompts at most. */
+uint32_t pd_prefill_next(const struct pd_prefill *p, const struct pd_prompt *prompts, uint32_t n,
+                         enum pd_waiting waiting);
+/* The same in one pass with the decode step; 0: a step and then a chunk are better. */
+uint32_t pd_prefill_next_mixed(const struct pd_prefill *p, const struct pd_batch *batch);
 /* Runs a chunk whose input, rows and heads are set, for rank 0. */
 peridot_status pd_prefill_replay(struct pd_prefill *p, struct pd_chunk *chunk);
 /* Logits of n rows of the last pass, into PD_LOGITS_ROWS rows at pd_spare_row. */
@@ -103,8 +106,6 @@ peridot_status pd_prefill_logits(struct pd_prefill *p, const struct pd_input *in
 peridot_status pd_report_progress(const struct pd_prompt *prompts, uint32_t n, const struct pd_row_wishes *wishes);
 /* Whether a prompt has more left than its last token, or has that. */
 bool pd_prefill_pending(const struct pd_prompt *prompts, uint32_t n, bool whole);
-/* Tokens of the next chunk at most, which begins at `pos`. */
-uint32_t pd_prefill_next(const struct pd_prefill *p, uint32_t pos, enum pd_waiting waiting);
 /* Hands out rows first .. first + n - 1 of the last pass's hidden states, as positions from `pos` on. */
 peridot_status pd_report_hidden(struct pd_workspace *w, const struct pd_row_wishes *wishes, struct pd_sequence *q,
                                 uint32_t pos, uint32_t first, uint32_t n);

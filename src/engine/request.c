@@ -237,30 +237,33 @@ static peridot_status take_chunk(struct pd_session *s, struct round *round, peri
 
 static peridot_status read_prompts(struct pd_session *s, struct round *round)
 {
-    bool shared = round->n_writing || round->n_reading > 1;
+    const struct pd_batch batch = {.prompts = round->prompts, .n_prompts = round->n_reading};
+    enum pd_waiting waiting = round->n_writing || round->n_reading > 1 ? PD_OTHERS_WAIT : PD_OTHERS_MAY_COME;
     peridot_status status = PERIDOT_OK;
     if (round->n_reading == 0) return PERIDOT_OK;
-    if (pd_prefill_pending(round->prompts, round->n_reading, true))
-        status = pd_prefill_step(&s->prefill, round->prompts, round->n_reading,
-                                 shared ? PD_OTHERS_WAIT : PD_OTHERS_MAY_COME, &s->cancelled);
+    if (pd_prefill_pending(round->prompts, round->n_reading, true)) {
+        uint32_t n_tokens = pd_prefill_next(&s->prefill, round->prompts, round->n_reading, waiting);
+        status = pd_prefill_step(&s->prefill, &batch, n_tokens, &s->cancelled);
+    }
     return take_chunk(s, round, status);
 }
 
 /* ---- a round in one pass ---- */
 
 /* Tokens of prompts that it has; 0: no such round. Steps that are queued, and drafts, have the device to themselves. */
-static uint32_t mixed_tokens(const struct pd_session *s, const struct round *round, const struct pd_mixed *mixed)
+static uint32_t mixed_tokens(const struct pd_session *s, const struct round *round, const struct pd_batch *batch)
 {
     bool can = round->n_writing && s->decoder.n_queued == 0 && !s->text_ended
-        && pd_prefill_pending(mixed->prompts, mixed->n_prompts, true);
+        && pd_prefill_pending(batch->prompts, batch->n_prompts, true);
     for (uint32_t i = 0; i < round->n_writing; i++) can = can && round->writing[i]->draft.n_most == 0;
-    return can ? pd_prefill_next_mixed(&s->prefill, mixed) : 0;
+    return can ? pd_prefill_next_mixed(&s->prefill, batch) : 0;
 }
 
-static peridot_status run_mixed(struct pd_session *s, struct round *round, const struct pd_mixed *mixed, uint32_t n)
+static peridot_status run_mixed(struct pd_session *s, struct round *round, const struct pd_batch *batch,
+                                uint32_t n_tokens)
 {
     PD_TRY(pd_decoder_yield(&s->decoder));
-    peridot_status status = pd_prefill_mixed(&s->prefill, mixed, n, &s->cancelled);
+    peridot_status status = pd_prefill_step(&s->prefill, batch, n_tokens, &s->cancelled);
     for (uint32_t i = 0; status == PERIDOT_OK && i < round->n_writing; i++) {
         struct pd_request *r = round->writing[i];
         int32_t token;
@@ -272,24 +275,25 @@ static peridot_status run_mixed(struct pd_session *s, struct round *round, const
     return take_chunk(s, round, status);
 }
 
-peridot_status pd_requests_run(struct pd_session *s, struct pd_request *const *requests, uint32_t n)
+static peridot_status run_round(struct pd_session *s, struct pd_request *const *requests, uint32_t n)
 {
     struct round round;
+    if (s->cancelled) return pd_fail(PERIDOT_CANCELLED, "stopped between two rounds");
+    begin_round(&round, s, requests, n);
+    if (round.n_writing == 0) s->prefill.pace.step = 0;
+    const struct pd_batch batch = {round.rows, round.prompts, round.n_writing, round.n_reading};
+    uint32_t n_tokens = mixed_tokens(s, &round, &batch);
+    if (n_tokens) return run_mixed(s, &round, &batch, n_tokens);
+    PD_TRY(decode(s, &round));
+    return s->text_ended ? PERIDOT_OK : read_prompts(s, &round);   /* the caller hears of an end at once */
+}
+
+peridot_status pd_requests_run(struct pd_session *s, struct pd_request *const *requests, uint32_t n)
+{
     PD_TRY(pd_gpu_check(s->model->gpu));
-    peridot_status status = PERIDOT_OK;
     s->n_rounds++;
     s->text_ended = false;
-    if (s->cancelled) status = pd_fail(PERIDOT_CANCELLED, "stopped between two rounds");
-    if (status == PERIDOT_OK) {
-        begin_round(&round, s, requests, n);
-        const struct pd_mixed mixed = {round.rows, round.prompts, round.n_writing, round.n_reading};
-        if (round.n_writing == 0) s->prefill.pace.step = 0;
-        uint32_t n_mixed = mixed_tokens(s, &round, &mixed);
-        if (n_mixed) status = run_mixed(s, &round, &mixed, n_mixed);
-        else status = decode(s, &round);
-        /* The caller hears of an end at once. */
-        if (status == PERIDOT_OK && !n_mixed && !s->text_ended) status = read_prompts(s, &round);
-    }
+    peridot_status status = run_round(s, requests, n);
     if (status == PERIDOT_CANCELLED) s->cancelled = false;
     return status;
 }
