@@ -88,9 +88,9 @@ void pd_prefill_free(struct pd_prefill *p);
  * looked at between pieces. */
 peridot_status pd_prefill_run(struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n,
                               const struct pd_row_wishes *wishes, const atomic_bool *stop);
-/* The same for one pass with n_tokens of prompts at most. Last tokens are taken too, so that what a prompt leaves in the
- * cache does not depend on how it was cut. The sequences of the decode step are as before until pd_decoder_take takes
- * their rows. */
+/* One pass, with n_tokens of prompts at most. Last tokens are taken too, so that what a prompt leaves in the cache does
+ * not depend on how it was cut. The sequences of the decode step are as before until pd_decoder_take takes their
+ * rows. */
 peridot_status pd_prefill_step(struct pd_prefill *p, const struct pd_batch *batch, uint32_t n_tokens,
                                const atomic_bool *stop);
 /* Tokens of the next chunk of these prompts at most. */
