@@ -378,140 +378,6 @@ static void test_rows(void **state)
     peridot_session_free(s);
 }
 
-/* Read in chunks of whatever size, beside others or not, with a part of it in the cache before or not, a prompt has the
- * same logits, bit for bit. */
-struct first_row {
-    float row[1024];
-    size_t n;
-};
-
-static bool take_first_row(void *user, peridot_sequence *q, uint32_t pos, const float *row, size_t n)
-{
-    struct first_row *first = user;
-    (void)q, (void)pos;
-    assert_true(n <= 1024);
-    memcpy(first->row, row, n * sizeof *row);
-    first->n = n;
-    return false;
-}
-
-/* Of 90 tokens the first n_cached were evaluated before; n_shared: tokens of a chunk; 0: what the device does. */
-static void read_prompt(struct first_row *out, uint32_t n_cached, uint32_t n_shared, bool beside)
-{
-    enum { N = 90 };
-    peridot_session *s = open_session(3);
-    struct pd_session *engine = engine_of(s);
-    struct text other;
-    int32_t prompt[CTX];
-    size_t n_running = 1;
-    peridot_request *r;
-    peridot_sequence *q = add(s, 0);
-    make_prompt(prompt, 3);
-    const peridot_request_params cached = {.size = sizeof cached, .prompt = prompt, .n_prompt = n_cached};
-    if (n_cached) EXPECT_OK(peridot_request_create(&r, q, &cached));
-    while (n_cached && n_running) EXPECT_OK(peridot_session_run(s, &n_running));
-    if (n_cached) peridot_request_free(r);
-    if (beside) ask(add(s, 0), 0, &other);
-    for (int i = 0; beside && i < 2; i++) EXPECT_OK(peridot_session_run(s, &n_running));
-    const peridot_request_params rest = {.size = sizeof rest, .prompt = prompt + n_cached, .n_prompt = N - n_cached,
-        .n_max = 1, .user = out, .logits = take_first_row};
-    EXPECT_OK(peridot_request_create(&r, q, &rest));
-    out->n = 0;
-    while (out->n == 0) {
-        if (n_shared) engine->prefill.pace.last = (struct pd_timed_work){1e15, 0.1};   /* as on a fast device */
-        if (n_shared) engine->prefill.n_max = n_shared;
-        EXPECT_OK(peridot_session_run(s, &n_running));
-    }
-    peridot_session_free(s);
-}
-
-static void test_prompts_alike(void **state)
-{
-    static const struct { uint32_t n_cached, n_shared; bool beside; } ways[] = {
-        {0, 1, false},  {0, 3, true},  {0, 8, false}, {0, 17, true},
-        {0, 31, false}, {1, 0, false}, {40, 0, true}, {89, 0, false}};
-    const char *made = in_folder("windowed.gguf");
-    const char *const models[] = {PERIDOT_GOLDEN "/llama", PERIDOT_GOLDEN "/gemma3", made};
-    struct first_row want, got;
-    peridot_model *usual = model;
-    (void)state;
-    EXPECT_OK(peridot_make(made, &(peridot_make_params){.shape = "tiny-gemma2", .type = "q8_0", .seed = 5}));
-    /* The last two have windows that the prompt fills. */
-    for (size_t k = 0; k < sizeof models / sizeof *models; k++) {
-        EXPECT_OK(peridot_model_open(&model, models[k], NULL));
-        read_prompt(&want, 0, 0, false);
-        for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-            read_prompt(&got, ways[i].n_cached, ways[i].n_shared, ways[i].beside);
-            if (memcmp(got.row, want.row, want.n * sizeof *want.row) != 0)
-                fail_msg("%s: way %zu has other logits", models[k], i);
-        }
-        peridot_model_close(model);
-    }
-    model = usual;
-    assert_int_equal(remove(made), 0);
-}
-
-/* Logits of each token of a text are the same, bit for bit, beside rows of prompts in the same passes. */
-struct text_rows {
-    float rows[16][1024];
-    size_t n, n_mixed;
-};
-
-static bool keep_row(void *user, peridot_sequence *q, uint32_t pos, const float *row, size_t n)
-{
-    struct text_rows *text = user;
-    (void)q, (void)pos;
-    assert_true(n <= 1024 && text->n < PD_COUNT(text->rows));
-    memcpy(text->rows[text->n++], row, n * sizeof *row);
-    return true;
-}
-
-static void write_beside(struct text_rows *out, uint32_t n_prompts)
-{
-    peridot_session *s = open_session(3);
-    struct pd_prefill *prefill = &engine_of(s)->prefill;
-    int32_t prompt[CTX];
-    size_t n_running = 1;
-    peridot_request *r;
-    make_prompt(prompt, 3);
-    const peridot_request_params writer = {.size = sizeof writer, .prompt = prompt, .n_prompt = 7,
-        .n_max = PD_COUNT(out->rows), .user = out, .logits = keep_row};
-    const peridot_request_params reader = {.size = sizeof reader, .prompt = prompt, .n_prompt = 90};
-    *out = (struct text_rows){0};
-    EXPECT_OK(peridot_request_create(&r, add(s, 0), &writer));
-    EXPECT_OK(peridot_session_run(s, &n_running));
-    for (uint32_t i = 0; i < n_prompts; i++) EXPECT_OK(peridot_request_create(&r, add(s, 0), &reader));
-    prefill->n_max = 4;
-    while (n_running) {
-        prefill->pace.last = (struct pd_timed_work){1e15, 0.1};   /* as on a fast device */
-        EXPECT_OK(peridot_session_run(s, &n_running));
-        const struct pd_chunk *chunk = &prefill->chunks[prefill->next ^ 1];
-        out->n_mixed += chunk->n_decode == 1 && chunk->n_rows == 4;
-    }
-    assert_true(out->n_mixed > 10 || n_prompts == 0 || !prefill->mixes);
-    peridot_session_free(s);
-}
-
-static void test_mixed(void **state)
-{
-    const char *const models[] = {PERIDOT_GOLDEN "/llama", PERIDOT_GOLDEN "/gemma2", PERIDOT_GOLDEN "/gemma3"};
-    static struct text_rows want, got;
-    peridot_model *usual = model;
-    (void)state;
-    for (size_t k = 0; k < PD_COUNT(models); k++) {
-        EXPECT_OK(peridot_model_open(&model, models[k], NULL));
-        write_beside(&want, 0);
-        assert_true(want.n == PD_COUNT(want.rows));
-        for (uint32_t n_prompts = 1; n_prompts < 3; n_prompts++) {
-            write_beside(&got, n_prompts);
-            assert_int_equal(got.n, want.n);
-            assert_memory_equal(got.rows, want.rows, sizeof want.rows);
-        }
-        peridot_model_close(model);
-    }
-    model = usual;
-}
-
 static void copy_logits(float out[1024], peridot_sequence *q)
 {
     const float *logits;
@@ -643,11 +509,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_side_by_side), cmocka_unit_test(test_taken_away), cmocka_unit_test(test_full_cache),
         cmocka_unit_test(test_long_prompt), cmocka_unit_test(test_lone_prompt), cmocka_unit_test(test_taken_up),
-        cmocka_unit_test(test_rows), cmocka_unit_test(test_free_positions), cmocka_unit_test(test_prompts_alike),
-        cmocka_unit_test(test_mixed), cmocka_unit_test(test_shared_beginning), cmocka_unit_test(test_for_days)};
+        cmocka_unit_test(test_rows), cmocka_unit_test(test_free_positions), cmocka_unit_test(test_shared_beginning),
+        cmocka_unit_test(test_for_days)};
     const struct CMUnitTest tests_apart[] = {
         cmocka_unit_test(test_side_by_side), cmocka_unit_test(test_taken_away), cmocka_unit_test(test_full_cache),
-        cmocka_unit_test(test_long_prompt), cmocka_unit_test(test_end_at_once), cmocka_unit_test(test_prompts_alike)};
+        cmocka_unit_test(test_long_prompt), cmocka_unit_test(test_end_at_once)};
     int n_failed = cmocka_run_group_tests_name("requests", tests, open_shared, close_shared);
     apart = true;
     return n_failed + cmocka_run_group_tests_name("requests, steps and chunks apart", tests_apart, open_shared,
