@@ -91,7 +91,7 @@ class Browser:
         lines = self.call("POST", "/se/log", {"type": "browser"})
         return [line["message"] for line in lines if line["level"] == "SEVERE"]
 
-    def wait(self, what, script, seconds=30):
+    def wait(self, what, script, seconds=300):
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             if value := self.js("return " + script):

@@ -32,7 +32,7 @@ stop() {
 
 # ask PATH BODY CURL_OPTIONS...: the answer in $folder/out, its status in $status.
 ask() {
-    status=$(curl -sN -m 120 -o "$folder/out" -w '%{http_code}' "${@:3}" --data-binary "$2" "$url$1")
+    status=$(curl -sN -m 600 -o "$folder/out" -w '%{http_code}' "${@:3}" --data-binary "$2" "$url$1")
 }
 
 get() { status=$(curl -s -m 20 -o "$folder/out" -w '%{http_code}' "${@:2}" "$url$1"); }
@@ -51,7 +51,7 @@ gauge() { curl -s "$url/metrics" | sed -n "s/^peridot_$1 //p"; }
 
 # send NAME PATH BODY CURL_OPTIONS...: asks in the background; after `await`, `answer NAME` puts it in $folder/out.
 send() {
-    curl -sN -m 120 -o "$folder/$1" "${@:4}" --data-binary "$3" "$url$2" &
+    curl -sN -m 600 -o "$folder/$1" "${@:4}" --data-binary "$3" "$url$2" &
     sent+=($!)
 }
 await() {

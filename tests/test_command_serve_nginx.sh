@@ -45,7 +45,7 @@ asked() { grep -c '^POST' "${logs[$1]}"; }
 
 test_stream() {
     local times
-    times=$(curl -sN -m 60 -o "$folder/out" -w '%{time_starttransfer} %{time_total}' "$url/v1/completions" \
+    times=$(curl -sN -m 600 -o "$folder/out" -w '%{time_starttransfer} %{time_total}' "$url/v1/completions" \
         -d '{"prompt": "The little fox", "max_tokens": 400, "temperature": 0, "stream": true}')
     check "a stream ends as it should" contains out 'data: [DONE]'
     check "a stream is not buffered: $times" awk -v times="$times" 'BEGIN { split(times, t); exit !(t[1] < t[2] / 2) }'
@@ -71,7 +71,7 @@ test_killed() {
     local i codes=() n_whole=0 n_cut=0 victim=0
     sent=()
     for i in $(seq 12); do
-        curl -sN -m 60 -o "$folder/answer$i" "$url/v1/completions" \
+        curl -sN -m 600 -o "$folder/answer$i" "$url/v1/completions" \
             -d "{\"prompt\": \"Story number $i\", \"max_tokens\": 450, \"temperature\": 0, \"stream\": true}" &
         sent+=($!)
     done
