@@ -246,6 +246,32 @@ static void test_draft_model(void **state)
     assert_int_equal(w.stats.n_accepted, w.stats.n_drafted);
 }
 
+/* A draft model that is slow at reading gets to the end of a text that grows. */
+static void test_slow_draft(void **state)
+{
+    (void)state;
+    peridot_session *s = open_session(models[0], 1, 3), *d = open_session(models[0], 1, 0);
+    peridot_sequence *q = add(s, NULL), *drafts = add(d, NULL);
+    struct pd_session *engine = *(struct pd_session **)(void *)d;
+    double token = pd_token_flop(engine->model, 0, false);
+    struct text text = {.q = q, .begun = 20};
+    peridot_stats stats = {.size = sizeof stats};
+    peridot_request *r;
+    int32_t prompt[20];
+    size_t n_running = 1;
+    const peridot_request_params params = {.size = sizeof params, .prompt = prompt, .n_prompt = make_prompt(prompt, 20),
+        .n_max = 50, .text = take, .user = &text, .n_draft = 3, .draft = drafts};
+    EXPECT_OK(peridot_request_create(&r, q, &params));
+    while (n_running) {
+        engine->prefill.pace = (struct pd_pace){.at_once = 8, .last = {token, 1}, .other = {8 * token, 8}};
+        EXPECT_OK(peridot_session_run(s, &n_running));
+    }
+    assert_true(peridot_request_done(r, NULL, &stats));
+    assert_true(stats.n_drafted > 10);
+    peridot_session_free(s);
+    peridot_session_free(d);
+}
+
 /* Requests that come one by one, with drafts of either kind or without. */
 static void test_side_by_side(void **state)
 {
@@ -490,9 +516,9 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lookup),        cmocka_unit_test(test_pauses),       cmocka_unit_test(test_chains),
-        cmocka_unit_test(test_families),      cmocka_unit_test(test_ends),         cmocka_unit_test(test_draft_model),
-        cmocka_unit_test(test_side_by_side),  cmocka_unit_test(test_grammar),      cmocka_unit_test(test_again),
-        cmocka_unit_test(test_distribution),  cmocka_unit_test(test_refusals)};
+        cmocka_unit_test(test_lookup), cmocka_unit_test(test_pauses), cmocka_unit_test(test_chains),
+        cmocka_unit_test(test_families), cmocka_unit_test(test_ends), cmocka_unit_test(test_draft_model),
+        cmocka_unit_test(test_slow_draft), cmocka_unit_test(test_side_by_side), cmocka_unit_test(test_grammar),
+        cmocka_unit_test(test_again), cmocka_unit_test(test_distribution), cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests_name("draft", tests, open_shared, close_shared);
 }
