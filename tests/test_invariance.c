@@ -1,7 +1,7 @@
 /* What shares a pass with a text or a prompt, and how a prompt is cut, changes no bit of their logits. */
 #include "sequences_fixture.h"
 
-enum { N = 90, CHUNK = 32, N_ROWS = 16, WIDTH = 1024 };
+enum { N = 90, N_ROWS = 16, WIDTH = 1024 };
 
 static bool apart;   /* steps and chunks are passes of their own, as on GPUs */
 
@@ -10,14 +10,13 @@ static struct pd_session *engine_of(peridot_session *s) { return *(struct pd_ses
 static peridot_session *begin(peridot_model *model)
 {
     peridot_session *s;
-    EXPECT_OK(peridot_session_create(&s, model, &(peridot_session_params){.ctx = 256, .chunk = CHUNK,
-                                                                          .n_sequences = 3}));
+    EXPECT_OK(peridot_session_create(&s, model, &(peridot_session_params){.ctx = 256, .chunk = 32, .n_sequences = 3}));
     assert_true(peridot_model_get_info(model)->n_outputs <= WIDTH);
     if (apart) engine_of(s)->prefill.mixes = false;
     return s;
 }
 
-/* A text of its own sequence, or what is left of it. */
+/* Asks q for text 3 from token n_cached on; params has the rest. */
 static peridot_request *ask(peridot_sequence *q, uint32_t n_cached, peridot_request_params params)
 {
     int32_t tokens[N];

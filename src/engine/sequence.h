@@ -1,5 +1,5 @@
 /* Sequences: timelines of tokens that share one cache. Each knows its tokens, its pages, its sampler and the candidates
- * for its next token; what evaluates them is in decode.c and prompt.c. */
+ * for its next token; what evaluates them is in decode.c and prefill.c. */
 #ifndef PD_ENGINE_SEQUENCE_H
 #define PD_ENGINE_SEQUENCE_H
 
