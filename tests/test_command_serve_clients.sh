@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# peridot serve, asked by programs that were written for other servers, which come from PyPI; for two minutes by one
+# peridot serve, asked by programs that were written for other servers, which come from PyPI; for half a minute by one
 # that makes requests of /openapi.json (PERIDOT_TEST_SECONDS: how long). With PERIDOT_TEST_MANY for an hour. With
 # PERIDOT_TEST_ALL also by attackers, and by many at once.
 . "$(dirname "$0")/serve.sh"
 
 command -v python3 >/dev/null || { echo "skipped: Python is not there"; exit 0; }
-seconds=120 requests=(--seed 1)   # the same ones every time, so that whoever changed nothing breaks nothing
+seconds=30 requests=(--seed 1)   # the same ones every time, so that whoever changed nothing breaks nothing
 [ ! "${PERIDOT_TEST_MANY:-}" ] || seconds=3600 requests=()
 clients=$folder/venv/bin
 export LLM_USER_PATH=$folder/llm
