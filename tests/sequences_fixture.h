@@ -5,8 +5,8 @@
 #include "format_fixture.h"
 #include "peridot_tools.h"
 
+#include "api/handles.h"
 #include "base/num.h"
-#include "engine/session.h"
 #include "gpu/vk.h"
 
 enum { MAX_WIDTH = 4096, N_MOST = 64, N_STEPS = 12, CTX = 320 };
@@ -31,7 +31,7 @@ static inline peridot_model *open_model(const char *path, const char *kernel)
     peridot_model *model;
     if (kernel && strcmp(kernel, AS_GPU) == 0) {
         model = open_model(path, NULL);
-        struct pd_model *m = (struct pd_model *)(void *)model;   /* a public model begins with it */
+        struct pd_model *m = &model->m;
         m->gpu->info.type = PERIDOT_DEVICE_DISCRETE;
         m->variants = pd_variants_default(pd_gpu_info(m->gpu));
         return model;
@@ -74,7 +74,7 @@ static inline void copy_logits(float *out, peridot_sequence *q, size_t n)
     memcpy(out, logits, n * sizeof *out);
 }
 
-static inline struct pd_cache *cache_of(peridot_session *s) { return &(*(struct pd_session **)(void *)s)->set.cache; }
+static inline struct pd_cache *cache_of(peridot_session *s) { return &s->s->set.cache; }
 
 static inline int remove_folder(void **state)
 {

@@ -4,6 +4,7 @@
  * test of what is drawn within a draft. */
 #include "format_fixture.h"
 
+#include "api/handles.h"
 #include "engine/draft.h"
 #include "peridot_tools.h"
 
@@ -252,7 +253,7 @@ static void test_slow_draft(void **state)
     (void)state;
     peridot_session *s = open_session(models[0], 1, 3), *d = open_session(models[0], 1, 0);
     peridot_sequence *q = add(s, NULL), *drafts = add(d, NULL);
-    struct pd_session *engine = *(struct pd_session **)(void *)d;
+    struct pd_session *engine = d->s;
     double token = pd_token_flop(engine->model, 0, false);
     struct text text = {.q = q, .begun = 20};
     peridot_stats stats = {.size = sizeof stats};
@@ -345,7 +346,7 @@ static void test_again(void **state)
     EXPECT_OK(peridot_grammar_json(&grammar, peridot_model_vocab(models[0])));
     EXPECT_OK(peridot_set_sampling(q, &(peridot_sampling){.temperature = 1, .top_k = 40, .grammar = grammar}));
     EXPECT_OK(peridot_generate(q, &params, NULL));
-    assert_null((*(struct pd_sequence **)(void *)drafts)->sampler.p.grammar);
+    assert_null(drafts->q->sampler.p.grammar);
     EXPECT_OK(peridot_set_sampling(q, NULL));
     peridot_grammar_free(grammar);
     EXPECT_OK(peridot_sequence_truncate(q, 0, NULL));
@@ -414,8 +415,8 @@ static void test_distribution(void **state)
     EXPECT_OK(peridot_logits(&logits, q));
     softmax(p[1], logits, n);
     EXPECT_OK(peridot_sequence_truncate(q, n_prompt - 1, NULL));
-    struct pd_session *engine = *(struct pd_session **)(void *)s;
-    struct pd_sequence *of = *(struct pd_sequence **)(void *)q;
+    struct pd_session *engine = s->s;
+    struct pd_sequence *of = q->q;
     struct pd_draft_rows rows = {.sequence = of, .n = 3, .tokens = {prompt[n_prompt - 1], drafted, drafted}};
     EXPECT_OK(pd_sequence_extend(of, n_prompt + 2));
     EXPECT_OK(pd_draft_evaluate(&engine->draft_pass, &engine->decoder, &rows, 1));

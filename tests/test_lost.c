@@ -3,7 +3,7 @@
 #include "format_fixture.h"
 #include "sequence_fixture.h"
 
-#include "engine/session.h"
+#include "api/handles.h"
 #include "gpu/vk.h"
 
 #define MODEL PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf"
@@ -31,10 +31,9 @@ static VKAPI_ATTR VkResult VKAPI_CALL lose_wait(VkDevice device, const VkSemapho
     return n_left-- > 0 ? result : lost_as;
 }
 
-/* A public model begins with its struct pd_model. */
 static void lose_after(peridot_model *model, int n, int waiting)
 {
-    struct pd_device_functions *vk = &((struct pd_model *)(void *)model)->gpu->vk;
+    struct pd_device_functions *vk = &model->m.gpu->vk;
     real_submit = vk->vkQueueSubmit;
     real_wait = vk->vkWaitSemaphores;
     n_left = n;

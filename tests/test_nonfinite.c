@@ -3,7 +3,7 @@
 #include "format_fixture.h"
 #include "sequence_fixture.h"
 
-#include "engine/model.h"
+#include "api/handles.h"
 #include "format/checkpoint.h"
 
 #include <math.h>
@@ -196,7 +196,7 @@ static void check_model(const char *name, const char *kernel, peridot_kv_type kv
     snprintf(path, sizeof path, PERIDOT_GOLDEN "/%s", name);
     EXPECT_OK(
         peridot_model_open(&model, path, &(peridot_model_params){.kernels = &kernel, .n_kernels = kernel != NULL}));
-    const struct pd_model *m = (const struct pd_model *)(const void *)model;   /* a public model begins with it */
+    const struct pd_model *m = &model->m;
     if (peridot_model_get_info(model)->device->type != PERIDOT_DEVICE_CPU) skip();
     EXPECT_OK(open_sequence(&q, model, &(peridot_session_params){.ctx = 64, .kv_type = kv}));
     doing = what;

@@ -3,7 +3,7 @@
 #include "format_fixture.h"
 #include "sequence_fixture.h"
 
-#include "engine/session.h"
+#include "api/handles.h"
 #include "gpu/vk.h"
 
 #define GEMMA2 PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf"
@@ -23,16 +23,9 @@ static struct {
     struct pd_matvec_push pushes[256];
 } seen;
 
-/* A public model begins with its struct pd_model, a public session with a pointer to its struct pd_session. */
-static struct pd_model *inside(void) { return (struct pd_model *)(void *)model; }
-static struct pd_session *session_of(peridot_sequence *q)
-{
-    return *(struct pd_session **)(void *)peridot_sequence_session(q);
-}
-
 static VKAPI_ATTR VkResult VKAPI_CALL submit(VkQueue queue, uint32_t n, const VkSubmitInfo *submits, VkFence fence)
 {
-    const struct pd_gpu *gpu = inside()->gpu;
+    const struct pd_gpu *gpu = model->m.gpu;
     seen.n_submits++;
     seen.most_at_work = (uint32_t)pd_max(seen.most_at_work, gpu->timeline_value - gpu->timeline_done);
     if (seen.n_submits == seen.cancel_at) peridot_cancel(seen.session);
@@ -57,7 +50,7 @@ static VKAPI_ATTR void VKAPI_CALL push(VkCommandBuffer buffer, VkPipelineLayout 
 static void open_hooked(const char *path, const char *const *kernels, size_t n_kernels)
 {
     EXPECT_OK(peridot_model_open(&model, path, &(peridot_model_params){.kernels = kernels, .n_kernels = n_kernels}));
-    struct pd_device_functions *vk = &inside()->gpu->vk;
+    struct pd_device_functions *vk = &model->m.gpu->vk;
     real = *vk;
     vk->vkQueueSubmit = submit;
     vk->vkCmdCopyBuffer = copy;
@@ -108,12 +101,12 @@ static void check_pieces(const char *path, const char *const *kernels, size_t n_
     open_hooked(path, kernels, n_kernels);
     for (int i = 0; i < 2; i++) {
         peridot_sequence *q = begin(1);
-        session_of(q)->prefill.piece_work = i;
+        q->session->s->prefill.piece_work = i;
         for (uint32_t pos = 0, n; pos < N_PROMPT; pos += n) {
             n = (uint32_t)pd_min(CHUNK, N_PROMPT - pos);
             EXPECT_OK(peridot_sequence_eval(q, tokens + pos, n,
                                             &(peridot_eval_params){.logits = keep_row, .user = &rows[i]}));
-            session_of(q)->prefill.piece_work = i;   /* it adapts */
+            q->session->s->prefill.piece_work = i;   /* it adapts */
             if (i) assert_in_range(seen.n_submits, 15, 400);
             else assert_int_equal(seen.n_submits, 1 + pd_div_up(n, PD_LOGITS_ROWS));   /* and of logits */
             seen.n_submits = 0;
@@ -139,7 +132,8 @@ static void test_pieces(void **state)
 static bool keep_small(void *user, uint64_t done, uint64_t total)
 {
     (void)done, (void)total;
-    session_of(user)->prefill.piece_work = 1;
+    peridot_sequence *q = user;
+    q->session->s->prefill.piece_work = 1;
     return true;
 }
 
@@ -187,7 +181,7 @@ static void test_cancel_request(void **state)
     peridot_sequence *q = begin(1);
     EXPECT_OK(peridot_request_create(
         &r, q, &(peridot_request_params){.prompt = tokens, .n_prompt = N_PROMPT, .n_max = 1}));
-    session_of(q)->prefill.piece_work = 1;
+    q->session->s->prefill.piece_work = 1;
     seen.cancel_at = 5;
     EXPECT_FAILURE(peridot_session_run(seen.session, &n_running), PERIDOT_CANCELLED, "stopped within a prompt");
     assert_int_equal(seen.n_submits, 5);
@@ -223,7 +217,7 @@ static void test_progress(void **state)
         struct progress p = {.n_stop = n_stop};
         peridot_request_params params = {
             .prompt = tokens, .n_prompt = N_PROMPT, .n_max = 1, .progress = follow, .user = &p};
-        session_of(q)->prefill.piece_work = 1;
+        q->session->s->prefill.piece_work = 1;
         peridot_status status = peridot_generate(q, &params, NULL);
         assert_int_equal(status, n_stop ? PERIDOT_CANCELLED : PERIDOT_OK);
         if (n_stop) assert_int_equal(p.n, n_stop);
@@ -258,8 +252,8 @@ static void test_overlap(void **state)
     size_t size = peridot_model_get_info(model)->n_outputs * sizeof *want;
     for (int overlap = 0; overlap < 2; overlap++) {
         peridot_sequence *q = begin(1);
-        assert_true(session_of(q)->prefill.cpu);   /* it works on the recording, too */
-        session_of(q)->prefill.cpu = !overlap;
+        assert_true(q->session->s->prefill.cpu);   /* it works on the recording, too */
+        q->session->s->prefill.cpu = !overlap;
         EXPECT_OK(peridot_sequence_eval(q, tokens, N_PROMPT, NULL));
         assert_int_equal(seen.most_at_work, overlap ? 2 : 1);
         EXPECT_OK(peridot_logits(&logits, q));
@@ -279,8 +273,8 @@ static void check_weights(const char *path, bool gpu)
     peridot_prompt prompts[N_MANY];
     open_hooked(path, NULL, 0);
     if (gpu) {
-        inside()->gpu->info.type = PERIDOT_DEVICE_DISCRETE;
-        inside()->variants = pd_variants_default(pd_gpu_info(inside()->gpu));
+        model->m.gpu->info.type = PERIDOT_DEVICE_DISCRETE;
+        model->m.variants = pd_variants_default(pd_gpu_info(model->m.gpu));
     }
     peridot_sequence *first = begin(N_MANY);
     for (uint32_t i = 0; i < N_MANY; i++) {
@@ -288,9 +282,9 @@ static void check_weights(const char *path, bool gpu)
         if (i) EXPECT_OK(peridot_sequence_create(&prompts[i].sequence, seen.session));
     }
     EXPECT_OK(peridot_eval(seen.session, prompts, N_MANY, NULL));
-    uint32_t n_slices = pd_weights_output(&inside()->weights)->n_slices, most = 0;
-    for (uint32_t i = 0; i < inside()->config.n_layers; i++)
-        for (size_t m = 0; m < PD_N_LAYER_MATRICES; m++) n_slices += inside()->weights.layers[i].matrices[m].n_slices;
+    uint32_t n_slices = pd_weights_output(&model->m.weights)->n_slices, most = 0;
+    for (uint32_t i = 0; i < model->m.config.n_layers; i++)
+        for (size_t m = 0; m < PD_N_LAYER_MATRICES; m++) n_slices += model->m.weights.layers[i].matrices[m].n_slices;
     for (uint32_t i = 0; i < seen.n_pushes; i++) {
         uint32_t n = 0;
         for (uint32_t k = 0; k < seen.n_pushes; k++)
@@ -323,7 +317,7 @@ static void test_rows(void **state)
     for (size_t i = 0; i < PD_COUNT(paths); i++) {
         for (int hidden = 0; hidden < 2; hidden++) {
             open_hooked(paths[i], NULL, 0);
-            inside()->gpu->info.unified_memory = false;
+            model->m.gpu->info.unified_memory = false;
             peridot_sequence *q = begin(1);
             rows->n = 0;
             EXPECT_OK(peridot_sequence_eval(q, tokens, N_PROMPT,
@@ -351,8 +345,8 @@ static void test_angles(void **state)
     for (size_t i = 0; i < PD_COUNT(models); i++) {
         open_hooked(models[i].path, NULL, 0);
         peridot_sequence *q = begin(1);
-        uint64_t size = models[i].n * sizeof(float) * CHUNK * inside()->config.layers[0].head_dim;
-        assert_int_equal(session_of(q)->prefill.chunks[0].input.angles.size, size);
+        uint64_t size = models[i].n * sizeof(float) * CHUNK * model->m.config.layers[0].head_dim;
+        assert_int_equal(q->session->s->prefill.chunks[0].input.angles.size, size);
         close_sequence(q);
         peridot_model_close(model);
     }

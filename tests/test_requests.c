@@ -2,7 +2,7 @@
  * are taken away; a long prompt keeps nobody waiting for more than a submit; what goes wrong with one ends that one. */
 #include "format_fixture.h"
 
-#include "engine/session.h"
+#include "api/handles.h"
 #include "peridot_tools.h"
 
 #define MODEL PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf"
@@ -62,13 +62,11 @@ static bool take(void *user, int32_t token, const char *piece, size_t size)
 
 static bool apart;   /* steps and chunks are passes of their own, as on GPUs */
 
-static struct pd_session *engine_of(peridot_session *s) { return *(struct pd_session **)(void *)s; }
-
 static peridot_session *open_session(uint32_t n)
 {
     peridot_session *s;
     EXPECT_OK(peridot_session_create(&s, model, &(peridot_session_params){.ctx = CTX, .chunk = 32, .n_sequences = n}));
-    if (apart) engine_of(s)->prefill.mixes = false;
+    if (apart) s->s->prefill.mixes = false;
     return s;
 }
 
@@ -214,7 +212,7 @@ static void test_long_prompt(void **state)
     EXPECT_OK(peridot_request_create(
         &second, q,
         &(peridot_request_params){.prompt = prompt, .n_prompt = 240, .n_max = 2, .text = take, .user = &other}));
-    struct pd_session *engine = engine_of(s);   /* as on a slow device */
+    struct pd_session *engine = s->s;   /* as on a slow device */
     engine->prefill.pace.last = (struct pd_timed_work){16 * pd_token_flop(engine->model, 0, false), 0.2};
     engine->prefill.pace.other = (struct pd_timed_work){0};
     engine->decoder.step_s = 0;
@@ -237,7 +235,7 @@ static void test_lone_prompt(void **state)
 {
     (void)state;
     peridot_session *s = open_session(2);
-    struct pd_session *engine = engine_of(s);
+    struct pd_session *engine = s->s;
     struct text text = {0};
     size_t n_running = 1;
     int32_t prompt[CTX];
@@ -498,7 +496,7 @@ static void test_for_days(void **state)
     assert_true(peridot_session_free_positions(p.s) < all);
     for (uint32_t k = 0; k < N_PLACES; k++) leave(&p, k, true);
     assert_int_equal(peridot_session_free_positions(p.s), all);
-    const struct pd_cache *cache = &engine_of(p.s)->set.cache;
+    const struct pd_cache *cache = &p.s->s->set.cache;
     for (uint32_t kind = 0; kind < cache->n_kinds; kind++)   /* those of windows, too */
         assert_int_equal(cache->pools[kind].n_free, cache->pools[kind].n_pages);
     peridot_session_free(p.s);

@@ -3,7 +3,7 @@
 #include "format_fixture.h"
 #include "sequence_fixture.h"
 
-#include "engine/session.h"
+#include "api/handles.h"
 #include "gpu/vk.h"
 
 #include <math.h>
@@ -29,20 +29,12 @@ static VKAPI_ATTR VkResult VKAPI_CALL count_submit(VkQueue queue, uint32_t n, co
     return real_submit(queue, n, submits, fence);
 }
 
-/* A public model begins with its struct pd_model, a public session with a pointer to its struct pd_session. */
-static struct pd_gpu *gpu_of(peridot_model *m) { return ((struct pd_model *)(void *)m)->gpu; }
-static struct pd_sequence *inside(peridot_sequence *q) { return *(struct pd_sequence **)(void *)q; }
-static struct pd_session *session_of(peridot_sequence *q)
-{
-    return *(struct pd_session **)(void *)peridot_sequence_session(q);
-}
-
 static int open_shared(void **state)
 {
     (void)state;
     if (peridot_model_open(&model, MODEL, NULL) != PERIDOT_OK) return -1;
-    real_submit = gpu_of(model)->vk.vkQueueSubmit;
-    gpu_of(model)->vk.vkQueueSubmit = count_submit;
+    real_submit = model->m.gpu->vk.vkQueueSubmit;
+    model->m.gpu->vk.vkQueueSubmit = count_submit;
     return peridot_model_get_info(model)->vocab_size <= MAX_VOCAB ? 0 : -1;
 }
 
@@ -68,7 +60,7 @@ static void open_text(struct text *t, const peridot_sampling *sampling, uint32_t
 {
     *t = (struct text){.n_max = n_max, .n_stop = n_stop};
     EXPECT_OK(open_sequence(&t->session, model, &(peridot_session_params){.ctx = CTX, .chunk = chunk}));
-    session_of(t->session)->decoder.queue_s = queue_s;
+    t->session->session->s->decoder.queue_s = queue_s;
     peridot_set_sampling(t->session, sampling);
 }
 
@@ -97,15 +89,15 @@ static void write_plainly(struct text *t)
 
 static void write_ahead(struct text *t)
 {
-    t->begun = n_submits + (uint32_t)pd_div_up(N_PROMPT, session_of(t->session)->chunk);
-    uint64_t allocated = pd_gpu_allocated(gpu_of(model));
-    uint32_t n_pipelines = pd_gpu_n_pipelines(gpu_of(model));
+    t->begun = n_submits + (uint32_t)pd_div_up(N_PROMPT, t->session->session->s->chunk);
+    uint64_t allocated = pd_gpu_allocated(model->m.gpu);
+    uint32_t n_pipelines = pd_gpu_n_pipelines(model->m.gpu);
     peridot_request_params params = {
         .prompt = prompt, .n_prompt = N_PROMPT, .n_max = t->n_max, .text = take, .user = t};
     EXPECT_OK(peridot_generate(t->session, &params, NULL));
-    assert_int_equal(session_of(t->session)->decoder.n_queued, 0);
-    assert_int_equal(pd_gpu_allocated(gpu_of(model)), allocated);
-    assert_int_equal(pd_gpu_n_pipelines(gpu_of(model)), n_pipelines);
+    assert_int_equal(t->session->session->s->decoder.n_queued, 0);
+    assert_int_equal(pd_gpu_allocated(model->m.gpu), allocated);
+    assert_int_equal(pd_gpu_n_pipelines(model->m.gpu), n_pipelines);
 }
 
 static void expect_same_logits(struct text *a, struct text *b)
@@ -122,7 +114,7 @@ static void expect_same_logits(struct text *a, struct text *b)
 /* Text and all that the session holds; then the same tokens after it. */
 static void expect_same(struct text *a, struct text *b)
 {
-    struct pd_sequence *s = inside(a->session), *t = inside(b->session);
+    struct pd_sequence *s = a->session->q, *t = b->session->q;
     assert_int_equal(a->n, b->n);
     assert_memory_equal(a->tokens, b->tokens, a->n * sizeof *a->tokens);
     assert_int_equal(s->pos, t->pos);
@@ -235,16 +227,16 @@ static void test_not_ahead(void **state)
         count_steps(&others[i], 9, expect_none_ahead);
         check_stop(&others[i], 16, 12, 5);
     }
-    gpu_of(model)->wrong[PD_KERNEL_sample] = true;
+    model->m.gpu->wrong[PD_KERNEL_sample] = true;
     count_steps(&chains[2], 9, expect_none_ahead);
     check_stop(&chains[2], 16, N_REPLY, 0);
-    gpu_of(model)->wrong[PD_KERNEL_sample] = false;
+    model->m.gpu->wrong[PD_KERNEL_sample] = false;
 }
 
 static void take_long(struct text *t)
 {
     expect_none_ahead(t);
-    assert_true(t->n == 1 || session_of(t->session)->decoder.step_s > 0);
+    assert_true(t->n == 1 || t->session->session->s->decoder.step_s > 0);
 }
 
 /* Of steps that take long none is ahead but those that were begun before one was timed; the text is the same. */
@@ -317,7 +309,7 @@ static void test_demo(void **state)
     for (size_t i = 0; i < PD_COUNT(usual); i++) {
         struct text a = {.n_max = N_REPLY}, b = {.n_max = N_REPLY};
         EXPECT_OK(open_sequence(&a.session, model, &(peridot_session_params){.ctx = CTX}));
-        session_of(a.session)->decoder.queue_s = queue_s;
+        a.session->session->s->decoder.queue_s = queue_s;
         EXPECT_OK(open_sequence(&b.session, model, &(peridot_session_params){.ctx = CTX}));
         peridot_set_sampling(a.session, &usual[i]);
         peridot_set_sampling(b.session, &usual[i]);

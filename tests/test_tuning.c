@@ -3,6 +3,7 @@
 #define _XOPEN_SOURCE 700
 #include "sequence_fixture.h"
 #include "folder_fixture.h"
+#include "api/handles.h"
 #include "gpu/vk.h"
 #include "peridot_tools.h"
 #include "probe/tune.h"
@@ -340,7 +341,7 @@ static void test_refused(void **state)
     unlink(tuning_file());
     peridot_model *model = open_model();
     uint32_t n = 0, usual = pd_tuning_default(&device, PD_KERNEL_matvec_rows_q8_0, PD_USE_PLAIN).rows;
-    watch(((struct pd_model *)(void *)model)->gpu);   /* a public model begins with it */
+    watch(model->m.gpu);
     refused_rows = usual == 2 ? 4 : 2;
     peridot_status status = peridot_tune(model, &(peridot_tune_params){.tuned = has_other_rows, .user = &n});
     refused_rows = 0;
