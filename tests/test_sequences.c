@@ -1,124 +1,7 @@
-/* Sequences of one session: each gives what it gives alone, bit for bit in decode steps, whatever the others do; they
- * begin anew and share one budget of positions. Going back, forks and files are in test_snapshots.c, requests on
- * sequences in test_requests.c. */
+/* Sequences of one session: as many as there can be, their one budget of positions, and errors. That each gives what it
+ * gives alone is in test_invariance.c; going back, forks and files are in test_snapshots.c, requests on sequences in
+ * test_requests.c. */
 #include "sequences_fixture.h"
-#include "relative_error.h"
-
-/* ---- decode steps ---- */
-
-struct rows {
-    float at[N_STEPS + 1][MAX_WIDTH];
-};
-
-/* Of a text alone in a session that could have more: after the prompt, and after each step. */
-static void eval_alone(struct rows *rows, peridot_model *model, uint32_t text, peridot_kv_type kv, size_t width)
-{
-    peridot_session *s = open_session(model, 2, kv);
-    peridot_sequence *q = add(s);
-    eval_prompt(q, text);
-    copy_logits(rows->at[0], q, width);
-    for (uint32_t i = 0; i < N_STEPS; i++) {
-        eval(q, text, length_of(text) + i, length_of(text) + i + 1);
-        copy_logits(rows->at[i + 1], q, width);
-    }
-    peridot_session_free(s);
-}
-
-/* In step i sequence k sits out now and then, and asks for its logits nonetheless. */
-static bool is_in(uint32_t k, uint32_t i) { return (k + i) % 5 != 4; }
-
-/* n sequences decode side by side: the logits of each are, bit for bit, those that it has alone. */
-static void check_steps(const char *path, uint32_t n, peridot_kv_type kv, const char *kernel)
-{
-    peridot_model *model = open_model(path, kernel);
-    size_t width = peridot_model_get_info(model)->n_outputs;
-    peridot_session *s = open_session(model, n, kv);
-    peridot_sequence *q[N_MOST];
-    uint32_t n_done[N_MOST] = {0};
-    struct rows *alone = calloc(n, sizeof *alone);
-    float logits[MAX_WIDTH];
-    assert_non_null(alone);
-    for (uint32_t k = 0; k < n; k++) {
-        eval_alone(&alone[k], model, k, kv, width);
-        q[k] = add(s);
-        eval_prompt(q[k], k);
-    }
-    for (uint32_t i = 0; i < N_STEPS; i++) {
-        peridot_prompt prompts[N_MOST];
-        int32_t tokens[N_MOST];
-        uint32_t m = 0;
-        for (uint32_t k = 0; k < n; k++) {
-            if (n > 1 && !is_in(k, i)) continue;
-            tokens[m] = token_of(k, length_of(k) + n_done[k]++);
-            prompts[m] = (peridot_prompt){q[k], &tokens[m], 1};
-            m++;
-        }
-        EXPECT_OK(peridot_eval(s, prompts, m, NULL));
-        for (uint32_t k = n > 8 ? i % 7 : 0; k < n; k += n > 8 ? 7 : 1) {
-            copy_logits(logits, q[k], width);
-            assert_int_equal(peridot_sequence_pos(q[k]), length_of(k) + n_done[k]);
-            if (memcmp(logits, alone[k].at[n_done[k]], width * sizeof *logits) != 0)
-                fail_msg("%s: of %u sequences number %u after %u steps: %g apart", path, n, k, n_done[k],
-                         relative_error(logits, alone[k].at[n_done[k]], width));
-        }
-    }
-    peridot_session_free(s);
-    peridot_model_close(model);
-    free(alone);
-}
-
-static void test_gemma2(void **state)
-{
-    (void)state;
-    static const uint32_t n[] = {1, 2, 7, 8, 33, 64};
-    for (size_t i = 0; i < PD_COUNT(n); i++)
-        check_steps(PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", n[i], PERIDOT_KV_F16, NULL);
-}
-
-static void test_gemma3(void **state)
-{
-    (void)state;
-    check_steps(PERIDOT_GOLDEN "/gemma3", 8, PERIDOT_KV_F16, NULL);
-    check_steps(PERIDOT_GOLDEN "/gemma3-mixed/model.gguf", 7, PERIDOT_KV_F32, NULL);
-    check_steps(PERIDOT_GOLDEN "/gemma3", 5, PERIDOT_KV_Q8_0, NULL);
-}
-
-static void test_llama(void **state)
-{
-    (void)state;
-    check_steps(PERIDOT_GOLDEN "/llama/model.gguf", 33, PERIDOT_KV_F32, NULL);
-    check_steps(PERIDOT_GOLDEN "/llama-quants/model.gguf", 5, PERIDOT_KV_F16, NULL);
-}
-
-/* Prompts go through tiles there, and decode steps must not, however many sequences there are. */
-static void test_as_gpu(void **state)
-{
-    (void)state;
-    check_steps(PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", 33, PERIDOT_KV_F16, AS_GPU);
-    check_steps(PERIDOT_GOLDEN "/llama-quants/model.gguf", 40, PERIDOT_KV_F32, AS_GPU);
-    check_steps(PERIDOT_GOLDEN "/llama-quants/model.gguf", 6, PERIDOT_KV_Q8_0, AS_GPU);
-}
-
-/* Vectors so long that each slot of a norm sums several vec4s. */
-static void test_long_norms(void **state)
-{
-    (void)state;
-    static const uint32_t n[] = {1, 2, 7, 33};
-    char path[128];
-    snprintf(path, sizeof path, "%s/wide.gguf", folder);
-    EXPECT_OK(peridot_make(path, &(peridot_make_params){.shape = "tiny-wide", .type = "q8_0", .seed = 5}));
-    for (size_t i = 0; i < PD_COUNT(n); i++) check_steps(path, n[i], PERIDOT_KV_F16, NULL);
-    check_steps(path, 7, PERIDOT_KV_F16, AS_GPU);
-    assert_int_equal(remove(path), 0);
-}
-
-static void test_columns(void **state)
-{
-    (void)state;
-    check_steps(PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", 33, PERIDOT_KV_F32, "matvec=columns");
-    check_steps(PERIDOT_GOLDEN "/llama-quants/model.gguf", 9, PERIDOT_KV_F32, "matvec=columns");
-    check_steps(PERIDOT_GOLDEN "/gemma3", 3, PERIDOT_KV_F32, "attention=columns");
-}
 
 /* ---- a budget of positions ---- */
 
@@ -139,6 +22,46 @@ static void test_budget(void **state)
     eval(c, 3, 0, 128);
     EXPECT_OK(peridot_sequence_truncate(a, 0, NULL));
     eval(c, 3, 128, 256);
+    peridot_session_free(s);
+    peridot_model_close(model);
+}
+
+/* ---- as many as there can be ---- */
+
+static void test_most(void **state)
+{
+    (void)state;
+    peridot_model *model = open_model(MODEL, NULL);
+    peridot_session *s = open_session(model, N_MOST, PERIDOT_KV_F16);
+    peridot_sequence *q[N_MOST], *more;
+    peridot_request *r[N_MOST];
+    peridot_prompt prompts[N_MOST];
+    int32_t tokens[N_MOST];
+    size_t n_running;
+    for (uint32_t k = 0; k < N_MOST; k++) {
+        q[k] = add(s);
+        tokens[k] = token_of(k, 0);
+        prompts[k] = (peridot_prompt){q[k], &tokens[k], 1};
+    }
+    EXPECT_FAILURE(peridot_sequence_create(&more, s), PERIDOT_ERROR_ARGUMENT, "64", "sequences");
+    EXPECT_OK(peridot_eval(s, prompts, N_MOST, NULL));
+    for (uint32_t k = 0; k < N_MOST; k++) {
+        int32_t prompt[CTX];
+        for (uint32_t i = 0; i < length_of(k); i++) prompt[i] = token_of(k, i + 1);
+        EXPECT_OK(peridot_request_create(
+            &r[k], q[k], &(peridot_request_params){.prompt = prompt, .n_prompt = length_of(k), .n_max = 3}));
+    }
+    do EXPECT_OK(peridot_session_run(s, &n_running));
+    while (n_running);
+    for (uint32_t k = 0; k < N_MOST; k++) {
+        peridot_stats stats = {.size = sizeof stats};
+        peridot_status status;
+        assert_true(peridot_request_done(r[k], &status, &stats));
+        assert_int_equal(status, PERIDOT_OK);
+        assert_in_range(stats.n_generated, 0, 3);
+        assert_in_range(peridot_sequence_pos(q[k]), 1 + length_of(k), 1 + length_of(k) + 3);
+        peridot_request_free(r[k]);
+    }
     peridot_session_free(s);
     peridot_model_close(model);
 }
@@ -207,9 +130,8 @@ static void test_errors(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gemma2), cmocka_unit_test(test_gemma3),     cmocka_unit_test(test_llama),
-        cmocka_unit_test(test_as_gpu), cmocka_unit_test(test_long_norms), cmocka_unit_test(test_columns),
-        cmocka_unit_test(test_budget), cmocka_unit_test(test_cancel),     cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_budget), cmocka_unit_test(test_most), cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_errors),
     };
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests_name("sequences", tests, make_folder, remove_folder);
