@@ -165,13 +165,13 @@ static void write_under_all(const char *path, uint32_t every, uint32_t n_batches
 static void test_sentencepiece(void **state)
 {
     (void)state;
-    write_under_all(PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", 3, many ? 4 : 1);
+    write_under_all(PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", 5, many ? 4 : 1);
 }
 
 static void test_llama(void **state)
 {
     (void)state;
-    write_under_all(PERIDOT_GOLDEN "/llama-quants/model.gguf", 9, many ? 4 : 1);
+    write_under_all(PERIDOT_GOLDEN "/llama-quants/model.gguf", 11, many ? 4 : 1);
 }
 
 static void test_demo_model(void **state)
@@ -250,7 +250,7 @@ static void test_byte_level(void **state)
     copy_file(PERIDOT_GOLDEN "/llama/config.json", "config.json");
     copy_file(PERIDOT_GOLDEN "/llama/model.safetensors", "model.safetensors");
     write_byte_level();
-    write_under_all(in_folder(""), 5, many ? 4 : 1);
+    write_under_all(in_folder(""), 7, many ? 4 : 1);
 }
 
 /* ---- draws ---- */
