@@ -116,30 +116,34 @@ static void test_tokens_at_once(void **state)
 
 /* One or more write while a long prompt is read, on a device that multiplies by several tokens at once, is up to 8 %
  * slower or faster than before, and at times 20 % or 50 % slower: tokens come within 0.3 s, but then and while sizes
- * are tried, and the prompt is read about as fast as that allows, soon after slow times too. */
+ * are tried, and the prompt is read about as fast as that allows, soon after slow times too. So it is where every
+ * fifth pass is slow; a device that reads a token by itself then tries several again, which may take too long. */
 static void test_mixed_chunk(void **state)
 {
     (void)state;
-    enum { N_ROUNDS = 1000, PERIOD = 50, N_TRIED = 10 };
+    enum { N_ROUNDS = 1000, PERIOD = 50, N_TRIED = 10, N_BY_ITSELF = 2 };   /* the last two */
     static const struct { uint32_t at_once, n_writing; double one, group, head, gap, rate; } cases[] = {
         {4, 1, 0.08, 0.175, 0.03, 0.23, 14},   /* Gemma 3 1B on llvmpipe: three tokens in a pass of 0.2 s */
         {4, 2, 0.1, 0.157, 0.03, 0.24, 8},     {4, 3, 0.1, 0.157, 0.03, 0.27, 3.5},
         {4, 4, 0.08, 0.17, 0.03, 0.46, 8},     /* four more rows cost little more than the step and one token */
-        {4, 4, 0.04, 0.17, 0.005, 0.23, 4},    /* one token after each step */
         {4, 1, 0.02, 0.03, 0.01, 0.27, 90},    {8, 5, 0.01, 0.015, 0.001, 0.27, 400},
         {8, 8, 0.01, 0.015, 0.01, 0.27, 200},  /* logits take a third of the time */
         {4, 1, 1.4, 2, 0.1, 2.3, 1.3},         /* 27B on a CPU: better than 1.5 s twice for a token */
+        {4, 4, 0.04, 0.17, 0.005, 0.23, 4},    /* one token after each step */
         {4, 1, 0.12, 0.4, 0.02, 0.29, 3.5},    /* several tokens take too long */
     };
     struct pd_random random;
-    pd_random_seed(&random, 1, 0);
-    for (size_t i = 0; i < PD_COUNT(cases); i++) {
+    for (size_t j = 0; j < 2 * PD_COUNT(cases); j++) {
+        const size_t i = j / 2;
+        const bool now_and_then = j % 2;
+        if (now_and_then && i >= PD_COUNT(cases) - N_BY_ITSELF) continue;
+        pd_random_seed(&random, 1, j);
         const uint32_t m = cases[i].n_writing, at_once = cases[i].at_once;
         double step = (m == 1 ? cases[i].one : (double)pd_div_up(m, at_once) * cases[i].group) + m * cases[i].head;
         double sum = 0, n_tokens = 0, flop = m * 1e9 * (1 + cases[i].head * at_once / cases[i].group);
         struct pd_pace pace = {.at_once = at_once, .step = step};
         for (uint32_t k = 0; k < N_ROUNDS; k++) {
-            bool slow = k % PERIOD >= 30 + k / PERIOD;   /* for shorter and shorter */
+            bool slow = now_and_then ? k % 5 == 4 : k % PERIOD >= 30 + k / PERIOD;   /* for shorter and shorter */
             double noise = (!slow ? 1 : k / PERIOD % 2 ? 1.2 : 1.5) * (1 + 0.08 * (double)pd_random_uniform(&random));
             uint32_t n = pd_next_mixed_chunk(&pace, 1e9, m, flop);
             bool mixed = n > 0;
@@ -156,7 +160,24 @@ static void test_mixed_chunk(void **state)
             sum += gap;
             n_tokens += n;
         }
-        if (n_tokens / sum < cases[i].rate) fail_msg("device %zu: %g tokens per second", i, n_tokens / sum);
+        if (n_tokens / sum < (now_and_then ? 0.85 : 1) * cases[i].rate)
+            fail_msg("device %zu: %g tokens per second", i, n_tokens / sum);
+    }
+}
+
+/* Passes of Gemma 3 270M on llvmpipe, where a step took 0.069 s: of two sizes the smaller took longer, or hardly less.
+ * More tokens cost more all the same. */
+static void test_noise(void **state)
+{
+    (void)state;
+    static const struct { double rows, seconds, other_rows, other_seconds; } cases[] = {
+        {12, 0.237, 16, 0.201}, {12, 0.232, 16, 0.207}, {12, 0.204, 16, 0.203}, {12, 0.150, 8, 0.134},
+        {16, 0.159, 12, 0.150}};
+    for (size_t i = 0; i < PD_COUNT(cases); i++) {
+        const struct pd_pace pace = {.at_once = 4, .step = 0.069, .last = {cases[i].rows * 1e9, cases[i].seconds},
+            .other = {cases[i].other_rows * 1e9, cases[i].other_seconds}};
+        double n = 1 + pd_next_mixed_chunk(&pace, 1e9, 1, 1e9), most = 0.25 / cases[i].seconds * cases[i].rows;
+        if (n > fmax(most, cases[i].rows)) fail_msg("pass %zu: then one of %g rows", i, n);
     }
 }
 
@@ -201,6 +222,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_next_chunk), cmocka_unit_test(test_shared_chunk),
                                        cmocka_unit_test(test_tokens_at_once), cmocka_unit_test(test_mixed_chunk),
-                                       cmocka_unit_test(test_long_prompt), cmocka_unit_test(test_next_piece)};
+                                       cmocka_unit_test(test_noise), cmocka_unit_test(test_long_prompt),
+                                       cmocka_unit_test(test_next_piece)};
     return cmocka_run_group_tests_name("chunks", tests, NULL, NULL);
 }
