@@ -243,6 +243,30 @@ static void test_greedy(void **state)
     for (int i = 0; i < 100; i++) assert_int_equal(draw(&s, tied), 1);
 }
 
+static void check_last(const peridot_sampling *chain, int32_t token)
+{
+    struct pd_sampler s = {0};
+    pd_sampler_set(&s, chain);
+    pd_sampler_accept(&s, token);
+    for (int i = 0; i < 100; i++) {
+        int32_t id = draw(&s, some_logits);
+        if (id == token || id < 0 || id >= N) fail_msg("token %d was drawn, with %d to come last", (int)id, (int)token);
+    }
+}
+
+/* A token whose logit the chain makes NaN or minus infinity comes last, wherever it was. */
+static void test_unordered(void **state)
+{
+    (void)state;
+    for (int32_t token = 0; token < N; token++) {
+        const peridot_bias opposite[] = {{token, INFINITY}, {token, -INFINITY}};
+        check_last(&(peridot_sampling){.temperature = 9, .presence_penalty = NAN}, token);
+        check_last(&(peridot_sampling){.temperature = 9, .frequency_penalty = INFINITY}, token);
+        check_last(&(peridot_sampling){.temperature = 9, .presence_penalty = 3e38f, .frequency_penalty = 3e38f}, token);
+        check_last(&(peridot_sampling){.temperature = 9, .bias = opposite, .n_bias = PD_COUNT(opposite)}, token);
+    }
+}
+
 /* Positive logits are divided, negative ones multiplied, and only for tokens of the last 64. */
 static void test_repeat_penalty(void **state)
 {
@@ -347,8 +371,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_distributions), cmocka_unit_test(test_weights), cmocka_unit_test(test_greedy),
-        cmocka_unit_test(test_repeat_penalty), cmocka_unit_test(test_presence_and_frequency),
-        cmocka_unit_test(test_bias),
+        cmocka_unit_test(test_unordered),     cmocka_unit_test(test_repeat_penalty),
+        cmocka_unit_test(test_presence_and_frequency), cmocka_unit_test(test_bias),
         cmocka_unit_test(test_needs), cmocka_unit_test(test_seeds),
     };
     return cmocka_run_group_tests_name("sampler", tests, open_gpu, close_gpu);

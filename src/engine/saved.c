@@ -3,6 +3,7 @@
 #include "base/num.h"
 #include "base/os.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -154,7 +155,13 @@ static peridot_status read_tokens(struct pd_sequence *q, const uint8_t *from, ui
     return PERIDOT_OK;
 }
 
-/* The candidates for the next token, where there are any: ids that may be drawn. */
+/* Draws rely on it. */
+static bool is_before(const struct pd_candidate *a, const struct pd_candidate *b)
+{
+    return a->logit > b->logit || (a->logit == b->logit && a->id < b->id);
+}
+
+/* The candidates for the next token, where there are any: ids that may be drawn, with finite logits, best first. */
 static peridot_status read_best(struct pd_sequence *q, const uint8_t *from, const struct header *h,
                                 const struct pd_model *model, const char *path)
 {
@@ -162,11 +169,16 @@ static peridot_status read_best(struct pd_sequence *q, const uint8_t *from, cons
     q->logits = h->has_logits && h->pos ? PD_LOGITS_DECODED : PD_LOGITS_NONE;
     q->decoded_step = UINT64_MAX;   /* of no step here: its logits are computed again when they are asked for */
     if (q->logits == PD_LOGITS_NONE || model->config.head != PERIDOT_HEAD_LANGUAGE) return PERIDOT_OK;
-    for (uint32_t i = 0; i < pd_min(PD_TOPK, model->n_pieces); i++)
+    for (uint32_t i = 0; i < pd_min(PD_TOPK, model->n_pieces); i++) {
         if (q->best[i].id >= model->n_pieces)
             return pd_fail(PERIDOT_ERROR_FORMAT, "%s: candidate %u is token id %u, which is not below the "
                                                  "vocabulary's %u",
                            path, i, q->best[i].id, model->n_pieces);
+        if (!isfinite(q->best[i].logit))
+            return pd_fail(PERIDOT_ERROR_FORMAT, "%s: the logit of candidate %u is not a finite number", path, i);
+        if (i > 0 && !is_before(&q->best[i - 1], &q->best[i]))
+            return pd_fail(PERIDOT_ERROR_FORMAT, "%s: candidate %u is not in order", path, i);
+    }
     return PERIDOT_OK;
 }
 
