@@ -269,8 +269,8 @@ static peridot_status load_norm(struct loader *l, uint64_t *address, const struc
         l->w->n_params += n;
         return PERIDOT_OK;
     }
-    if (n % pd_dtypes[t->dtype].block_len != 0 || !(row = malloc(n * sizeof *row)))
-        return pd_fail_alloc(n * sizeof *row, t->name);
+    row = malloc(n * sizeof *row);
+    if (!row) return pd_fail_alloc(n * sizeof *row, t->name);
     pd_dequantize(t->dtype, row, t->data, n);
     if (l->config->norm_plus_one)
         for (uint32_t i = 0; i < n; i++) row[i] += 1;
