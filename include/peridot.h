@@ -177,6 +177,19 @@ PERIDOT_API peridot_status peridot_encode_chat(int32_t **out, size_t *n, const p
                                                const char *user_text);
 PERIDOT_API bool peridot_vocab_has_chat(const peridot_vocab *vocab);
 
+/* Where a vocabulary's chat template comes from. Templates are recognised, not run. */
+typedef enum peridot_template_origin {
+    PERIDOT_TEMPLATE_NONE,       /* the model's files have none, and its name does not say that it was tuned to chat */
+    PERIDOT_TEMPLATE_OWN,        /* the files': a published one, up to white space */
+    PERIDOT_TEMPLATE_BY_NAME,    /* the family's: the files have none, and the name says so ("gemma-2-2b-it") */
+    PERIDOT_TEMPLATE_REPLACED,   /* the family's: the files' resembles it, and is not a published one; prompts may differ
+                                    from those that the model was trained on */
+    PERIDOT_TEMPLATE_UNKNOWN     /* none: the files' is of no family that is known here */
+} peridot_template_origin;
+
+/* The name of the template that messages get by default (see peridot_encode_messages); NULL: none. */
+PERIDOT_API const char *peridot_vocab_template(peridot_template_origin *origin, const peridot_vocab *vocab);
+
 typedef struct peridot_message {
     const char *role;      /* "system", "user" or "assistant" */
     const char *content;

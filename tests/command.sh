@@ -50,9 +50,10 @@ kernels() {
 
 contains() { grep -qF -e "$2" "$folder/$1"; }
 matches() { grep -qE -e "$2" "$folder/$1"; }
-# Of the failure; which device is used, and that there is no chat template, may be said before it.
+# Of the failure; which device is used, and which chat template, may be said before it.
 one_sentence() {
-    [ "$(grep -vcE '^device: | has no chat template: ' "$folder/err")" = 1 ] && matches err '^peridot: .'
+    [ "$(grep -vcE '^device: | has no chat template: |: its chat template is not one ' "$folder/err")" = 1 ] &&
+        matches err '^peridot: .'
 }
 size_is() { [ "$(stat -c %s "$1")" = "$2" ]; }
 

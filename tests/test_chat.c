@@ -46,6 +46,57 @@ static void test_gguf_chat(void **state)
     assert_false(has_chat(&t));
 }
 
+static void expect_template(const struct tiny *t, const char *name, peridot_template_origin want)
+{
+    peridot_template_origin origin;
+    peridot_vocab *v = open_tiny(t);
+    const char *found = peridot_vocab_template(&origin, v);
+    if (origin != want || (name ? !found || strcmp(found, name) != 0 : found != NULL))
+        fail_msg("%s, origin %d, of \"%s\"", found ? found : "none", (int)origin, t->jinja ? t->jinja : "");
+    peridot_vocab_close(v);
+}
+
+/* A template that is not a published one is never taken for the family's without a word. */
+static void test_origins(void **state)
+{
+    (void)state;
+    struct tiny t;
+    tiny_make(&t);
+    expect_template(&t, NULL, PERIDOT_TEMPLATE_NONE);
+    t.name = "gemma-2-2b-it";
+    expect_template(&t, "gemma", PERIDOT_TEMPLATE_BY_NAME);
+    t.jinja = "{{ '<start_of_turn>' }}";
+    expect_template(&t, "gemma", PERIDOT_TEMPLATE_REPLACED);
+    t.jinja = "<|im_start|>";
+    expect_template(&t, NULL, PERIDOT_TEMPLATE_UNKNOWN);
+    t.jinja = "";
+    expect_template(&t, NULL, PERIDOT_TEMPLATE_UNKNOWN);
+}
+
+static uint64_t hash_of(const char *jinja) { return pd_chat_hash(jinja, strlen(jinja)); }
+
+/* White space and comments outside of quotes don't count; all else does. */
+static void test_hash(void **state)
+{
+    (void)state;
+    static const char program[] = "{{ bos }}{%- for m in ms %}{{ '<t>\\n' + m['role'] }}don't{% endfor %}";
+    static const char *const same[] = {
+        "{{bos}}{%-for m in ms%}{{'<t>\\n'+m['role']}}don't{%endfor%}",
+        "\n{{ bos }}\r\n\t{%- for m\nin ms %} {{ '<t>\n' + m['role'] }} don't {% endfor %}\n",
+        "{#- It's a loop #}{{ bos }}{%- for m in ms %}{{ '<t>\\n' + m['role'] }}{# \" #}don't{% endfor %}"};
+    static const char *const other[] = {
+        "{{ bos }}{%- for m in ms %}{{ '<t> \\n' + m['role'] }}don't{% endfor %}",
+        "{{ bos }}{%- for m in ms %}{{ '<t>\\n\\n' + m['role'] }}don't{% endfor %}",
+        "{{ bos }}{%- for m in ms %}{{ '<t>\\t' + m['role'] }}don't{% endfor %}",
+        "{{ bos }}{% for m in ms %}{{ '<t>\\n' + m['role'] }}don't{% endfor %}",
+        "{{ bos }}{%- for m in ms %}{{ '<t>\\n' + m['Role'] }}don't{% endfor %}",
+        "{{ bos }}{%- for m in ms %}{{ '<t>\\n' + m['role'] }}dont{% endfor %}", ""};
+    for (size_t i = 0; i < PD_COUNT(same); i++)
+        if (hash_of(same[i]) != hash_of(program)) fail_msg("another: %s", same[i]);
+    for (size_t i = 0; i < PD_COUNT(other); i++)
+        if (hash_of(other[i]) == hash_of(program)) fail_msg("the same: %s", other[i]);
+}
+
 static void test_chat_by_name(void **state)
 {
     (void)state;
@@ -393,7 +444,8 @@ int main(void)
         cmocka_unit_test(test_gguf_chat), cmocka_unit_test(test_chat_by_name), cmocka_unit_test(test_conversation),
         cmocka_unit_test(test_next_turn), cmocka_unit_test(test_bad_next_turn),
         cmocka_unit_test(test_bad_conversation), cmocka_unit_test(test_llama2), cmocka_unit_test(test_directory_chat),
-        cmocka_unit_test(test_bad_json), cmocka_unit_test(test_stops),
+        cmocka_unit_test(test_bad_json), cmocka_unit_test(test_stops), cmocka_unit_test(test_origins),
+        cmocka_unit_test(test_hash),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -191,6 +191,34 @@ test_run_template() {
     fails_with 2 "--template" run --template nonsense "Once"
 }
 
+# A model whose files have a chat template: what is used in its place is said, unless --template chooses it.
+test_foreign_template() {
+    local model=$folder/templated port
+    mkdir -p "$model"
+    cp "$source"/tests/golden/gemma2/{config.json,model.safetensors} "$model"
+    cp "$source/tests/golden/gemma2-base/tokenizer.model" "$model"
+    echo '{"chat_template": "{{ \u0027[INST] <<SYS>>\u0027 }}"}' >"$model/tokenizer_config.json"
+    run run -m "$model" -n 1 hi
+    check "run names the file and the template" contains err \
+        "templated: its chat template is not one that Peridot knows: \"llama2\" is used in its place (--template chooses"
+    "$peridot" chat -m "$model" -n 1 <<<hi >"$folder/out" 2>"$folder/err"
+    check "and so does chat" contains err '"llama2" is used in its place'
+    run run -m "$model" -n 1 --template llama2 hi
+    check "not where --template chose it" [ "$(grep -c template "$folder/err")" = 0 ]
+    "$peridot" serve -m "$model" --port 0 >"$folder/out" 2>"$folder/err" &
+    for _ in $(seq 600); do
+        matches err '^serving' && break
+        sleep 0.1
+    done
+    check "and so does serve" contains err '"llama2" is used in its place'
+    kill $! && wait $!
+    echo '{"chat_template": "<|im_start|>"}' >"$model/tokenizer_config.json"
+    run run -m "$model" -n 1 hi
+    check "a template of no family is not called none" contains err "knows: it continues the prompt (--template chooses"
+    check "without another word of it" [ "$(grep -c template "$folder/err")" = 1 ]
+    fails_with 1 "lacks control tokens" serve -m "$model" --port 0 --template llama3
+}
+
 test_run_stops() {
     fails_with 1 "context 8 positions" run --ctx 8 "$(seq -s' ' 1 50)"
     "$peridot" run --temp 0 -n 500 "Once upon a time" 2>"$folder/err" | head -c 1 >"$folder/out"
@@ -259,6 +287,7 @@ if [ -e "$stories" ]; then
     test_run_draft
     test_run_sampling
     test_run_template
+    test_foreign_template
     test_run_stops
     test_run_schema
     test_kernels

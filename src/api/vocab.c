@@ -98,7 +98,13 @@ peridot_status peridot_encode_turns(int32_t **out, size_t *n, const peridot_voca
 
 const char *peridot_template_name(size_t i) { return pd_chat_name(i); }
 
+const char *peridot_vocab_template(peridot_template_origin *origin, const peridot_vocab *vocab)
+{
+    return pd_tokenizer_template(origin, vocab->tokenizer);
+}
+
 bool peridot_vocab_has_chat(const peridot_vocab *vocab)
 {
-    return pd_tokenizer_has_chat(vocab->tokenizer);
+    peridot_template_origin origin;
+    return peridot_vocab_template(&origin, vocab) != NULL;
 }

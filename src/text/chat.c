@@ -21,6 +21,7 @@ static const struct pd_chat chats[] = {
     {
         /* Gemma 2's own template refuses a system message; Gemma 3's puts it here. */
         .name = "gemma", .mark = "<start_of_turn>", .stops = {"<end_of_turn>"},
+        .published = {0x12759b5ec75d794d, 0x2254fa2c6e5bb0d5},   /* Gemma 1 and 2; 3 */
         .system = PD_CHAT_SYSTEM_JOINED, .system_begin = "", .system_end = "\n\n",
         .begin = {{PD_CHAT_BOS, NULL}},
         .turns = {[PD_CHAT_USER] = GEMMA_TURN("user"), [PD_CHAT_ASSISTANT] = GEMMA_TURN("model")},
@@ -30,6 +31,7 @@ static const struct pd_chat chats[] = {
         /* Llama 3.1, 3.2 and 3.3. "Today" is the date that the published program falls back to when it is given none,
          * so that the same prompt is the same ids tomorrow; a program that asks the clock (3.2's) gets this one too. */
         .name = "llama3.1", .mark = "Cutting Knowledge Date", .needs = "<|eom_id|>",
+        .published = {0xbc84bb691be872e6, 0x459c74d174943416},   /* Llama 3.1 and 3.3; 3.2 */
         .stops = {"<|eot_id|>", "<|eom_id|>"},
         .system = PD_CHAT_SYSTEM_BLOCK,
         .begin = {{PD_CHAT_BOS, NULL}},
@@ -40,13 +42,14 @@ static const struct pd_chat chats[] = {
     },
     {
         .name = "llama3", .mark = "<|start_header_id|>", .stops = {"<|eot_id|>"},
+        .published = {0x51aa7549e98c6661, 0x9c46296e0ceea937},   /* today's; the first, which always opens a turn */
         .system = PD_CHAT_SYSTEM_TURN,
         .begin = {{PD_CHAT_BOS, NULL}},
         .turns = LLAMA3_TURNS, .open = LLAMA3_OPEN,
     },
     {
         /* Its marks are plain text, which a user can write as well; bos and eos are not. */
-        .name = "llama2", .mark = "<<SYS>>",
+        .name = "llama2", .mark = "<<SYS>>", .published = {0x1c8a276e356f4059},
         .system = PD_CHAT_SYSTEM_JOINED, .system_begin = "<<SYS>>\n", .system_end = "\n<</SYS>>\n\n",
         .trim_joined = true,
         .turns = {
@@ -72,6 +75,49 @@ static bool contains(const char *text, size_t size, const char *what)
     size_t n = strlen(what);
     for (size_t i = 0; n <= size && i <= size - n; i++)
         if (memcmp(text + i, what, n) == 0) return true;
+    return false;
+}
+
+static bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+/* The program from jinja[i] on: what stands for the character there, *n bytes. In quotes "\n" is a newline. */
+static char next_quoted(const char *jinja, size_t size, size_t i, size_t *n)
+{
+    bool newline = jinja[i] == '\\' && i + 1 < size && jinja[i + 1] == 'n';
+    *n = newline ? 2 : 1;
+    return newline ? '\n' : jinja[i];
+}
+
+uint64_t pd_chat_hash(const char *jinja, size_t size)
+{
+    uint64_t hash = 0;
+    char tag = 0, quote = 0;   /* '{', '%' or '#', and ' or ", while they are open */
+    size_t n = 1;
+    for (size_t i = 0; i < size; i += n) {
+        char c = jinja[i], next = i + 1 < size ? jinja[i + 1] : 0;
+        n = 1;
+        if (quote) {
+            c = next_quoted(jinja, size, i, &n);
+            if (c == quote) quote = 0;
+        } else if (!tag && c == '{' && (next == '{' || next == '%' || next == '#')) {
+            tag = next;
+        } else if (tag && c == (tag == '{' ? '}' : tag) && next == '}') {
+            bool comment = tag == '#';
+            tag = 0;
+            n = 2;
+            if (comment) continue;
+        } else if (tag && tag != '#' && (c == '\'' || c == '"')) {
+            quote = c;
+        }
+        if (tag != '#' && (quote || !is_space(c))) hash = pd_hash(hash, &c, 1);
+    }
+    return hash;
+}
+
+bool pd_chat_is_published(const struct pd_chat *chat, uint64_t hash)
+{
+    for (size_t i = 0; i < PD_COUNT(chat->published); i++)
+        if (chat->published[i] && chat->published[i] == hash) return true;
     return false;
 }
 

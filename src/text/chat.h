@@ -1,6 +1,7 @@
 /* Chat templates as data: a row per family says how a conversation becomes a prompt. Files carry their template as a
- * Jinja program; Peridot does not run it, but recognises whose it is. What a row gives is, id for id, what the
- * published program gives with add_generation_prompt. */
+ * Jinja program; Peridot does not run it, but recognises whose it is: by its hash where it is a published one, else by
+ * a mark that it contains. What a row gives is, id for id, what its published programs give with
+ * add_generation_prompt. */
 #ifndef PD_TEXT_CHAT_H
 #define PD_TEXT_CHAT_H
 
@@ -33,6 +34,7 @@ enum pd_chat_system {
 struct pd_chat {
     const char *name;
     const char *mark;                /* what the family's Jinja template contains, and no row's above; NULL: none */
+    uint64_t published[2];           /* pd_chat_hash of the published ones; 0: none */
     const char *needs;               /* a piece that the vocabulary must have; NULL: those of the turns will do */
     const char *stops[2];            /* the pieces that end the model's turn, beside eos */
     enum pd_chat_system system;
@@ -46,7 +48,11 @@ struct pd_chat {
     struct pd_chat_part open[5];     /* at the end: the model's turn */
 };
 
-/* NULL when the template is of no family in the table, or the vocabulary lacks one of the family's pieces. */
+/* Of a Jinja program, whatever its comments and its white space outside of quotes. */
+uint64_t pd_chat_hash(const char *jinja, size_t size);
+/* Whether the row stands for a published program of this hash. */
+bool pd_chat_is_published(const struct pd_chat *chat, uint64_t hash);
+/* By a program's mark: NULL when it is of no family in the table, or the vocabulary lacks one of the family's pieces. */
 const struct pd_chat *pd_chat_by_template(const char *jinja, size_t size, const struct pd_special *s,
                                           const struct pd_pieces *p);
 /* For files without a template: a model whose name says that it was tuned to instructions ("gemma-2-2b-it"), and whose

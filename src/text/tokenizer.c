@@ -19,7 +19,11 @@ void pd_tokenizer_close(struct pd_tokenizer *t)
 
 uint32_t pd_tokenizer_size(const struct pd_tokenizer *t) { return t->pieces.n; }
 int32_t pd_tokenizer_bos(const struct pd_tokenizer *t) { return t->pieces.bos; }
-bool pd_tokenizer_has_chat(const struct pd_tokenizer *t) { return t->chat != NULL; }
+const char *pd_tokenizer_template(peridot_template_origin *origin, const struct pd_tokenizer *t)
+{
+    *origin = t->chat_origin;
+    return t->chat ? t->chat->name : NULL;
+}
 
 bool pd_tokenizer_is_stop(const struct pd_tokenizer *t, int32_t id)
 {

@@ -34,8 +34,8 @@ peridot_status pd_tokenizer_decode(char **out, size_t *size, const struct pd_tok
  * unknown and unused ones. */
 peridot_status pd_tokenizer_spell(struct pd_text_buffer *out, const struct pd_tokenizer *t, int32_t id);
 
-/* Chat: has the model a template of its own, and what peridot_encode_turns says. */
-bool pd_tokenizer_has_chat(const struct pd_tokenizer *t);
+/* Chat: what peridot_vocab_template and peridot_encode_turns say. */
+const char *pd_tokenizer_template(peridot_template_origin *origin, const struct pd_tokenizer *t);
 peridot_status pd_tokenizer_encode_chat(int32_t **ids, size_t *n, const struct pd_tokenizer *t, const peridot_chat *c);
 
 /* Streaming: ids one by one, out come the bytes that complete whole UTF-8 characters. Zero-initialise ({0}). */

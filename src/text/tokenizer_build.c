@@ -53,9 +53,14 @@ peridot_status pd_tokenizer_build(struct pd_tokenizer *t)
 void pd_tokenizer_find_chat(struct pd_tokenizer *t, const struct pd_chat_hints *h)
 {
     if (h->jinja) {
+        bool published;
         t->chat = pd_chat_by_template(h->jinja, h->jinja_size, &t->special, &t->pieces);
+        published = t->chat && pd_chat_is_published(t->chat, pd_chat_hash(h->jinja, h->jinja_size));
+        t->chat_origin = published ? PERIDOT_TEMPLATE_OWN : t->chat ? PERIDOT_TEMPLATE_REPLACED
+                                                                    : PERIDOT_TEMPLATE_UNKNOWN;
         return;
     }
     for (int i = 0; i < 2 && !t->chat; i++)
         if (h->names[i]) t->chat = pd_chat_by_name(h->names[i], h->names_size[i], &t->special, &t->pieces);
+    t->chat_origin = t->chat ? PERIDOT_TEMPLATE_BY_NAME : PERIDOT_TEMPLATE_NONE;
 }

@@ -31,7 +31,7 @@ static peridot_status read_stops(struct pd_tokenizer *t, const char *directory)
     return PERIDOT_OK;
 }
 
-/* A template is a string, or several with names, of which "default" counts. */
+/* A template is a string, or several with names, of which "default" counts, else the first. */
 static yyjson_val *find_jinja(yyjson_doc *doc)
 {
     yyjson_val *v = yyjson_obj_get(yyjson_doc_get_root(doc), "chat_template"), *item;
@@ -39,7 +39,7 @@ static yyjson_val *find_jinja(yyjson_doc *doc)
     if (yyjson_is_str(v)) return v;
     yyjson_arr_foreach(v, i, n, item)
         if (yyjson_equals_str(yyjson_obj_get(item, "name"), "default")) return yyjson_obj_get(item, "template");
-    return NULL;
+    return yyjson_obj_get(yyjson_arr_get_first(v), "template");
 }
 
 static void hint_folder(struct pd_chat_hints *h, const char *directory)

@@ -15,6 +15,7 @@ struct pd_tokenizer {
     struct pd_sentencepiece *sentencepiece;   /* NULL: merges are of bytes */
     struct pd_bpe *bpe;                       /* NULL: the vocabulary has scores, and no merges */
     const struct pd_chat *chat;    /* NULL: none */
+    peridot_template_origin chat_origin;
     struct pd_text_buffer jinja;   /* the template as a Hugging Face directory words it, terminated; data NULL: none */
 };
 

@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "chat.h"
 #include "lines.h"
+#include "template.h"
 #include "terminal.h"
 
 #include <inttypes.h>
@@ -92,22 +93,11 @@ static int read_lines(struct cmd_chat *chat)
 
 /* ---- beginning and end ---- */
 
-/* The template that was asked for, if the vocabulary can do it; the model's own; or "plain". */
 static peridot_status choose_template(struct cmd_chat *chat)
 {
-    const peridot_vocab *vocab = peridot_model_vocab(chat->model);
-    int32_t *ids;
-    size_t n;
-    if (!vocab) return PERIDOT_ERROR_UNSUPPORTED;
-    chat->encoding.template_name = chat->args.template_name;
-    if (!chat->args.template_name && !peridot_vocab_has_chat(vocab)) {
-        chat->encoding.template_name = "plain";
-        fprintf(stderr, "%s has no chat template: it continues the messages as they are (--template plain)\n",
-                peridot_model_get_info(chat->model)->name);
-    }
-    CMD_TRY(peridot_encode_messages(&ids, &n, vocab, &(peridot_message){"user", ""}, 1, chat->encoding.template_name));
-    peridot_free(ids);
-    return PERIDOT_OK;
+    if (!peridot_model_vocab(chat->model)) return PERIDOT_ERROR_UNSUPPORTED;
+    return cmd_template_choose(&chat->encoding.template_name, chat->model, &chat->args.model,
+                               chat->args.template_name, "plain");
 }
 
 static peridot_status begin(struct cmd_chat *chat)

@@ -6,6 +6,7 @@
 #include "ids.h"
 #include "open.h"
 #include "sampling.h"
+#include "template.h"
 #include "terminal.h"
 #include "text.h"
 
@@ -105,11 +106,10 @@ static peridot_status encode_prompt(int32_t **ids, size_t *n, const peridot_mode
 {
     const peridot_vocab *vocab = peridot_model_vocab(model);
     if (!vocab) return PERIDOT_ERROR_UNSUPPORTED;
-    bool chat = args->template_name || peridot_vocab_has_chat(vocab);
-    if (chat && !args->raw)
-        return peridot_encode_messages(ids, n, vocab, &(peridot_message){"user", text}, 1, args->template_name);
-    if (!args->raw)
-        fprintf(stderr, "%s has no chat template: it continues the prompt\n", peridot_model_get_info(model)->name);
+    const char *name = NULL;
+    if (!args->raw) CMD_TRY(cmd_template_choose(&name, model, &args->model, args->template_name, NULL));
+    if (!args->raw && (name || peridot_vocab_has_chat(vocab)))
+        return peridot_encode_messages(ids, n, vocab, &(peridot_message){"user", text}, 1, name);
     return peridot_encode(ids, n, vocab, text, size,
                           PERIDOT_ENCODE_BOS | (args->special ? PERIDOT_ENCODE_SPECIAL : 0u));
 }

@@ -5,6 +5,7 @@
 #include "write.h"
 #include "../draft.h"
 #include "../os.h"
+#include "../template.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -462,6 +463,13 @@ static void *run(void *user)
     return NULL;
 }
 
+/* A base model has no conversations. */
+static peridot_status choose_template(struct serve_server *s, const peridot_model *model)
+{
+    if (peridot_model_get_info(model)->head != PERIDOT_HEAD_LANGUAGE) return PERIDOT_OK;
+    return cmd_template_choose(&s->template_name, model, &s->args->model, s->args->template_name, "plain");
+}
+
 peridot_status serve_engine_create(struct serve_engine **out, struct serve_server *server)
 {
     struct serve_engine *e = calloc(1, sizeof *e);
@@ -473,12 +481,15 @@ peridot_status serve_engine_create(struct serve_engine **out, struct serve_serve
     pthread_mutex_init(&e->vocab_lock, NULL);
     pthread_cond_init(&e->changed, NULL);
     peridot_status status = open_model(e);
-    if (status == PERIDOT_OK && pthread_create(&e->thread, NULL, run, e) != 0) {
-        close_model(e);
+    if (status == PERIDOT_OK) status = choose_template(server, e->model);
+    if (status == PERIDOT_OK && pthread_create(&e->thread, NULL, run, e) != 0)
         status = cmd_fail(PERIDOT_ERROR_MEMORY, "a thread cannot be created");
+    if (status == PERIDOT_OK) {
+        *out = e;
+        return status;
     }
-    if (status != PERIDOT_OK) free(e);
-    else *out = e;
+    close_model(e);
+    free(e);
     return status;
 }
 

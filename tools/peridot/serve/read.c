@@ -183,8 +183,7 @@ static bool read_chat(struct serve_job *job, const peridot_vocab *vocab, yyjson_
     size_t n = 0;
     bool good = read_messages(&c, job, name, yyjson_obj_get(root, name)) && make_tasks(job, 1);
     if (good) {
-        peridot_status status = peridot_encode_messages(&ids, &n, vocab, c.messages, c.n,
-                                                        peridot_vocab_has_chat(vocab) ? NULL : "plain");
+        peridot_status status = peridot_encode_messages(&ids, &n, vocab, c.messages, c.n, job->server->template_name);
         good = status == PERIDOT_OK ? add_tasks(job, ids, n) : serve_refuse_status(&job->error, status);
     }
     for (size_t i = 0; i < c.n; i++) serve_buffer_free(&c.contents[i]);

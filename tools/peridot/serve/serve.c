@@ -37,6 +37,7 @@ static const struct cmd_option options[] = {
      .help = "The same, with a key on each line of a file."},
     {.name = "insecure", .kind = CMD_FLAG, .offset = offsetof(struct serve_args, insecure),
      .help = "Serve other machines without a key."},
+    CMD_TEMPLATE_OPTION(struct serve_args),
     {.name = "alias", .metavar = "NAME", .kind = CMD_TEXT, .offset = offsetof(struct serve_args, alias),
      .help = "The model's name in the interface. Without it, that of its file."},
     {.name = "cors", .metavar = "ORIGIN", .kind = CMD_TEXT, .offset = offsetof(struct serve_args, cors),

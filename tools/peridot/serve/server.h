@@ -9,7 +9,7 @@
 
 struct serve_args {
     struct cmd_model_args model;
-    const char *host, *key, *key_file, *alias, *cors;
+    const char *host, *key, *key_file, *alias, *cors, *template_name;
     uint32_t port, n_parallel, n_queue, ctx, kv, timeout_s;
     bool insecure, log_json, log_prompts;
     struct cmd_draft_args draft;
@@ -26,6 +26,7 @@ struct serve_server {
     int64_t created;
     /* of the model, set before `ready` */
     uint32_t ctx, n_positions, d_model;
+    const char *template_name;         /* of conversations; NULL: the model's own */
     bool is_cpu;
     atomic_bool ready;                 /* the model is loaded, and no device was lost */
     atomic_bool draining;              /* no new requests */

@@ -1,0 +1,34 @@
+#include "template.h"
+
+#include "text.h"
+
+#include <stdio.h>
+
+/* What is used is not the template in the model's files. */
+static void print_other(const peridot_model *model, const struct cmd_model_args *args, const char *otherwise)
+{
+    const char *path = "", *does = otherwise ? "it continues the messages as they are" : "it continues the prompt", *name;
+    peridot_template_origin origin;
+    name = peridot_vocab_template(&origin, peridot_model_vocab(model));
+    if (origin == PERIDOT_TEMPLATE_NONE)
+        fprintf(stderr, "%s has no chat template: %s\n", peridot_model_get_info(model)->name, does);
+    if (origin != PERIDOT_TEMPLATE_UNKNOWN && origin != PERIDOT_TEMPLATE_REPLACED) return;
+    cmd_model_path(&path, args->path);   /* it was found before */
+    fprintf(stderr, "%s: its chat template is not one that Peridot knows: ", cmd_shown(path));
+    if (name) fprintf(stderr, "\"%s\" is used in its place (--template chooses another)\n", name);
+    else fprintf(stderr, "%s (--template chooses one)\n", does);
+}
+
+peridot_status cmd_template_choose(const char **name, const peridot_model *model, const struct cmd_model_args *args,
+                                   const char *given, const char *otherwise)
+{
+    const peridot_vocab *vocab = peridot_model_vocab(model);
+    int32_t *ids;
+    size_t n;
+    *name = given ? given : peridot_vocab_has_chat(vocab) ? NULL : otherwise;
+    if (!given) print_other(model, args, otherwise);
+    if (!*name) return PERIDOT_OK;
+    CMD_TRY(peridot_encode_messages(&ids, &n, vocab, &(peridot_message){"user", ""}, 1, *name));
+    peridot_free(ids);
+    return PERIDOT_OK;
+}
