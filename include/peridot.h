@@ -182,8 +182,8 @@ typedef enum peridot_template_origin {
     PERIDOT_TEMPLATE_NONE,       /* the model's files have none, and its name does not say that it was tuned to chat */
     PERIDOT_TEMPLATE_OWN,        /* the files': a published one, up to white space */
     PERIDOT_TEMPLATE_BY_NAME,    /* the family's: the files have none, and the name says so ("gemma-2-2b-it") */
-    PERIDOT_TEMPLATE_REPLACED,   /* the family's: the files' resembles it, and is not a published one; prompts may differ
-                                    from those that the model was trained on */
+    PERIDOT_TEMPLATE_REPLACED,   /* the family's: the files' resembles it, but is not a published one; prompts may be
+                                    other than those that the model was trained on */
     PERIDOT_TEMPLATE_UNKNOWN     /* none: the files' is of no family that is known here */
 } peridot_template_origin;
 
@@ -328,7 +328,7 @@ typedef enum peridot_problem {
 
 typedef struct peridot_model_info {
     const char *name;              /* general.name, or the folder's name */
-    const char *family;            /* "gemma", "gemma2", "gemma3" */
+    const char *family;            /* "llama", "gemma", "gemma2", "gemma3" */
     const char *types;             /* weight types used by matrices, most common first: "q8_0, f32" */
     uint32_t n_layers, d_model, ffn_dim, n_heads, n_kv_heads, head_dim, window, ctx_max;
     uint32_t vocab_size;           /* rows of the embedding: token ids are below it */
@@ -462,9 +462,9 @@ PERIDOT_API uint32_t peridot_sequence_nearest(const peridot_sequence *sequence, 
 PERIDOT_API peridot_status peridot_sequence_truncate(peridot_sequence *sequence, uint32_t n, uint32_t *kept);
 
 /* Called once per position with a row: [n_outputs] logits after the final softcap (or label scores), or [d_model]
- * final-norm hidden states. The row is borrowed for the call. Return false to cancel. Rows are finite: in place of one
- * that is not, as weights are damaged or overflow, the evaluation ends with PERIDOT_ERROR_FORMAT; so do peridot_logits
- * and peridot_sample. */
+ * final-norm hidden states. The row is borrowed for the call. Return false to cancel. A row with a non-finite value
+ * (damaged weights, or an overflow) ends the call with PERIDOT_ERROR_FORMAT, as it does in peridot_logits and
+ * peridot_sample. */
 typedef bool (*peridot_row)(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n);
 
 typedef struct peridot_eval_params {
@@ -618,15 +618,16 @@ typedef struct peridot_request_params {
     peridot_sequence *draft;
 } peridot_request_params;
 
-/* Fails, and says why, where `draft` cannot draft for the model: its tokens are others. Either may have more of
- * them. */
+/* Fails where `draft` cannot draft for the model: it is not a language model, or the two vocabularies differ. One of
+ * them may have more tokens. */
 PERIDOT_API peridot_status peridot_draft_check(const peridot_model *draft, const peridot_model *model);
 
 /* Evaluates the prompt, then samples and evaluates up to n_max tokens, until a stop token, a stop text, the end of the
  * context or the callback's false. Steps are queued ahead on the device where the chain is greedy or has a top_k which,
  * with 64 more for penalties and one for each bias, is 128 at most, none of these raises a token, and no sequence of
  * the step has a grammar or may have a draft: neither the text nor what the sequence says, in the callback and
- * afterwards, depends on it. stats may be NULL. A stop is PERIDOT_OK whoever asked for it. Requests wait. */
+ * afterwards, depends on it. stats may be NULL. A stop is PERIDOT_OK whoever asked for it. Other requests of the
+ * session make no progress meanwhile. */
 PERIDOT_API peridot_status peridot_generate(peridot_sequence *sequence, const peridot_request_params *params,
                                             peridot_stats *stats);
 

@@ -145,8 +145,8 @@ struct pd_rope_push {
     float eps;
 };
 
-/* Online-softmax attention of one query position over one split of its keys, all query heads of one kv head at once.
- * Grid: [n_kv_heads, most splits of a token, n_tokens]. The tokens of a decode step are of different sequences. */
+/* Online-softmax attention of one query position over one split of its keys, for some or all query heads of one kv head
+ * at once (specialisation constant HEADS). Grid: [n_heads / HEADS, most splits of a token, n_tokens]. The tokens of a decode step are of different sequences. */
 struct pd_attention_push {
     PD_PTR(pd_places) places;     /* [n_tokens] */
     PD_PTR(pd_floats) q;          /* [n_tokens][q_stride] */

@@ -112,8 +112,8 @@ uint32_t pd_pages_least(const struct pd_cache *cache, const struct pd_pages *pag
 peridot_status pd_snapshot_take(struct pd_cache *cache, const struct pd_pages *pages, uint32_t pos);
 /* Position of the sequence's last snapshot at or before n; 0: there is none. */
 uint32_t pd_snapshot_before(const struct pd_cache *cache, const struct pd_pages *pages, uint32_t n);
-/* Gives `pages`, which holds those of layers without windows up to `pos`, those of its snapshot there. Where it fails
- * some are lacking. */
+/* Gives `pages`, which holds those of layers without windows up to `pos`, those of its snapshot there. On
+ * failure the page table is incomplete. */
 peridot_status pd_snapshot_restore(struct pd_cache *cache, struct pd_pages *pages, uint32_t pos);
 /* Makes those of `from` up to `pos` snapshots of `to` as well, which has none. */
 peridot_status pd_snapshots_share(struct pd_cache *cache, const struct pd_pages *to, const struct pd_pages *from,

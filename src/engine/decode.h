@@ -46,7 +46,7 @@ peridot_status pd_decoder_record(struct pd_decoder *d);
 peridot_status pd_decoder_wait(struct pd_decoder *d);
 /* Discards the queued steps: sequences are as if these had never been. Does not wait for them. */
 void pd_decoder_discard(struct pd_decoder *d);
-/* The same for one sequence: its part of the queued steps counts no more. */
+/* Removes one sequence from the queued steps. */
 void pd_decoder_leave(struct pd_decoder *d, const struct pd_sequence *q);
 
 /* Evaluates tokens[i] as the next one of sequences[i]; n different ones, checked by the caller. Discards the queued

@@ -34,7 +34,7 @@ double pd_token_flop(const struct pd_model *model, uint32_t pos, bool head)
 
 static bool differ(double a, double b) { return a > DIFFERENT * b || b > DIFFERENT * a; }
 
-/* n tokens, with those that are multiplied along with them though nobody needs them. */
+/* n tokens and the padding rows that are multiplied with them. */
 static uint32_t filled(const struct pd_pace *p, uint32_t n) { return n > 1 ? (uint32_t)pd_align(n, p->at_once) : n; }
 
 void pd_pace_took(struct pd_pace *p, uint32_t n, double flop, double seconds)

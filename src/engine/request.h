@@ -1,9 +1,6 @@
 /* Requests: prompts that are to be continued, each on a sequence of its own. They are served in rounds: a decode step
- * of all that are being continued, then a chunk of the prompts that wait, sized so that the others hardly do. So they
- * can come and go at any time, and a long prompt keeps nobody waiting. Steps and chunks alternate, and are not one
- * pass: so tokens come out right after their step and not after the chunk as well, steps are replayed as they were
- * recorded, and their rows keep the kernels that make them independent of each other. It costs one more reading of the
- * weights every 0.2 s. */
+ * of all that are being continued, then a chunk of the prompts that wait, sized so that the others hardly do; on a CPU
+ * both may be one pass (prefill.h). So requests can come and go at any time, and a long prompt keeps nobody waiting. */
 #ifndef PD_ENGINE_REQUEST_H
 #define PD_ENGINE_REQUEST_H
 

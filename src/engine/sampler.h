@@ -29,8 +29,8 @@ void pd_sampler_begin_value(struct pd_sampler *s, uint32_t pos);
 void pd_sampler_follow(struct pd_sampler *s, const int32_t *tokens, uint32_t n);
 /* The sequence has only its first n tokens left. */
 void pd_sampler_truncate(struct pd_sampler *s, uint32_t n);
-/* Candidates that a draw must see to be exact, best first; 0: the whole vocabulary. Penalties push down at most as many
- * candidates as they remember, and a bias one; what pulls candidates up may reach any. */
+/* Candidates that a draw must see to be exact, best first; 0: the whole vocabulary. Penalties lower at most as many
+ * candidates as they remember, and a bias one; a bonus can promote any token. */
 uint32_t pd_sampler_needs(const struct pd_sampler *s);
 /* The chain changes logits before it cuts: candidates come to it in any order. */
 bool pd_sampler_adjusts(const struct pd_sampler *s);

@@ -1,8 +1,7 @@
 /* Weights on the device. Where memory is unified and the file's layout is already the device's, a matrix is read in
  * place from the file's mapping, which must stay open as long as the weights. Else files' tensors are found by name,
- * checked against the config, re-laid and uploaded: a row's quants first, then its scales, rows 16-byte aligned
- * (shaders/weights.glsl reads them so). Matrices that always multiply the same vector (q, k, v; gate, up) become
- * one, row after row. */
+ * checked against the config, re-laid as ops/layout.h says, and uploaded. Matrices that always multiply the same vector
+ * (q, k, v; gate, up) become one, row after row. */
 #ifndef PD_ENGINE_WEIGHTS_H
 #define PD_ENGINE_WEIGHTS_H
 

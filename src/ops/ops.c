@@ -61,11 +61,11 @@ static void end_part(struct pd_recorder *r, uint64_t work)
     r->work = 0;
 }
 
-/* v where it was asked for by name and has a kernel for the type; else the first that has one which no self-test found
- * wrong. */
-static enum pd_variant sound(const struct pd_recorder *r, enum pd_varied operation, enum pd_variant v, uint32_t type)
+/* The forced variant, or the first working one. */
+static enum pd_variant choose_variant(const struct pd_recorder *r, enum pd_varied operation, enum pd_variant v,
+                                      uint32_t type)
 {
-    return r->variants.forced[operation] ? pd_variant_having(v, type) : pd_variant_sound(r->gpu, v, type);
+    return r->variants.forced[operation] ? pd_variant_for_type(v, type) : pd_variant_working(r->gpu, v, type);
 }
 
 static uint32_t subgroup_size(const struct pd_recorder *r) { return pd_gpu_info(r->gpu)->subgroup_size; }
@@ -133,7 +133,7 @@ static void matvec(struct pd_recorder *r, const struct pd_slice *slice, const st
     enum pd_variant v = r->variants.of[PD_VARIED_MATVEC];
     /* several tokens fill its registers */
     if (v == PD_VARIANT_MATVEC_DOT && push->n_tokens > 1) v = PD_VARIANT_MATVEC_COLUMNS;
-    v = sound(r, PD_VARIED_MATVEC, v, (uint32_t)slice->dtype);
+    v = choose_variant(r, PD_VARIED_MATVEC, v, (uint32_t)slice->dtype);
     bool rows = v == PD_VARIANT_MATVEC_ROWS, cpu = pd_gpu_info(r->gpu)->type == PERIDOT_DEVICE_CPU;
     uint32_t cols = push->n_tokens == 1 ? 1 : rows ? MATVEC_LANE_COLS : MATVEC_COLS;
     enum pd_kernel_id id = pd_variant_kernel(v, (uint32_t)slice->dtype);
@@ -200,8 +200,8 @@ static enum pd_variant matmul_variant(const struct pd_recorder *r, enum pd_dtype
 {
     bool same = r->chunk && r->variants.batch_invariant;   /* a prompt's rows are the same in chunks of any size */
     uint32_t few = r->variants.forced[PD_VARIED_MATMUL] ? 1 : r->decode ? UINT32_MAX : same ? 0 : 2 * MATVEC_COLS;
-    return sound(r, PD_VARIED_MATMUL, n_tokens > few ? r->variants.of[PD_VARIED_MATMUL] : PD_VARIANT_MATMUL_MATVEC,
-                 (uint32_t)dtype);
+    enum pd_variant chosen = n_tokens > few ? r->variants.of[PD_VARIED_MATMUL] : PD_VARIANT_MATMUL_MATVEC;
+    return choose_variant(r, PD_VARIED_MATMUL, chosen, (uint32_t)dtype);
 }
 
 bool pd_op_can_mix(const struct pd_recorder *r)
@@ -382,7 +382,7 @@ static enum pd_variant attention_variant(const struct pd_recorder *r, const stru
                                          bool decode)
 {
     enum pd_variant v = r->variants.of[PD_VARIED_ATTENTION];
-    for (uint32_t type = 0; type < PD_N_KV_TYPES; type++) v = sound(r, PD_VARIED_ATTENTION, v, type);
+    for (uint32_t type = 0; type < PD_N_KV_TYPES; type++) v = choose_variant(r, PD_VARIED_ATTENTION, v, type);
     bool same = r->variants.batch_invariant || r->variants.forced[PD_VARIED_ATTENTION];
     bool few = decode || (n_tokens < FEW_QUERIES && !same);
     if (v == PD_VARIANT_ATTENTION_TILE && (few || heads->head_dim % 4 != 0)) v = PD_VARIANT_ATTENTION_COLUMNS;

@@ -86,7 +86,7 @@ bool pd_variants_lanes_take_rows(const struct pd_variants *variants)
 }
 
 /* The last row of an operation has kernels for all types. */
-enum pd_variant pd_variant_having(enum pd_variant v, uint32_t type)
+enum pd_variant pd_variant_for_type(enum pd_variant v, uint32_t type)
 {
     while (pd_variant_kernel(v, type) == PD_N_KERNELS) v++;
     return v;
@@ -104,11 +104,11 @@ static bool is_sound(const struct pd_gpu *gpu, enum pd_variant v, uint32_t type)
 }
 
 /* Fallbacks are further down in the table; the last row of an operation has none. */
-enum pd_variant pd_variant_sound(const struct pd_gpu *gpu, enum pd_variant v, uint32_t type)
+enum pd_variant pd_variant_working(const struct pd_gpu *gpu, enum pd_variant v, uint32_t type)
 {
     for (enum pd_variant other = v; other < PD_N_VARIANTS && rows[other].operation == rows[v].operation; other++)
         if (is_sound(gpu, other, type) && (other == v || !is_slow(pd_gpu_info(gpu), other))) return other;
-    return pd_variant_having(v, type);
+    return pd_variant_for_type(v, type);
 }
 
 bool pd_kernel_has_fallback(enum pd_kernel_id id)
@@ -139,7 +139,8 @@ static int find(const char *text)
         snprintf(name, sizeof name, "%s=%s", operation_names[rows[v].operation], rows[v].name);
         if (strcmp(name, text) == 0) return v;
     }
-    pd_fail(PERIDOT_ERROR_ARGUMENT, "there is no kernel variant %.64s, only %s", text, all_names(names, sizeof names));
+    pd_fail(PERIDOT_ERROR_ARGUMENT, "there is no kernel variant %.64s; the variants are %s", text,
+            all_names(names, sizeof names));
     return -1;
 }
 
