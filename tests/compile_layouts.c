@@ -28,7 +28,7 @@ peridot_status __wrap_pd_pipelines_compile(struct pd_gpu *gpu)
     enum pd_variant v = pd_variants_default(device).of[PD_VARIED_MATVEC];
     struct pd_tuning t;
     for (size_t i = 0; i < PD_COUNT(dtypes) * PD_N_USES; i++) {
-        enum pd_kernel_id id = pd_variant_kernel(pd_variant_having(v, dtypes[i / PD_N_USES]), dtypes[i / PD_N_USES]);
+        enum pd_kernel_id id = pd_variant_kernel(pd_variant_for_type(v, dtypes[i / PD_N_USES]), dtypes[i / PD_N_USES]);
         enum pd_use use = (enum pd_use)(i % PD_N_USES);
         uint32_t workgroup = pd_tuning_default(device, id, use).workgroup;
         for (uint32_t at = 0; pd_tuning_at(&t, device, at); at++)

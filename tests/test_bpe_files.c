@@ -65,7 +65,7 @@ static const struct spoilt spoilt_bytes[] = {
     {PART(vocab), "\"he\": \"256\"", FORMAT, "no id"},
     {PART(vocab), "\"he\": 256", FORMAT, "piece \"<|begin|>\" of the vocabulary has no id below 257"},
     {PART(merges), "\"h e\", \"h e\"", FORMAT, "twice"},
-    {PART(merges), "\"h e\", \"h z\"", FORMAT, "merge 1 of the vocabulary names or makes something that is no piece"},
+    {PART(merges), "\"h e\", \"h z\"", FORMAT, "merge 1 of the vocabulary names or makes what is not a piece"},
     {PART(merges), "\"h nonesuch\"", FORMAT, "merge 0"},
     {PART(merges), "\"he\"", FORMAT, "not two pieces"},
     {PART(merges), "\"h  e\"", FORMAT, "not two pieces"},
@@ -101,11 +101,11 @@ static const struct spoilt spoilt_characters[] = {
      "\"Strip\" has"},
     {PART(decoder), "{\"type\": \"Fuse\"}", UNSUPPORTED, "decoder"},
     {PART(decoder), "{\"type\": \"ByteLevel\"}", UNSUPPORTED, "decoder"},
-    {PART(model), "\"type\": \"BPE\",", FORMAT, "no piece for the unknown, and none for bytes"},
-    {PART(model), "\"type\": \"BPE\", \"unk_token\": \"nonesuch\",", FORMAT, "for the unknown"},
+    {PART(model), "\"type\": \"BPE\",", FORMAT, "no unknown piece and no byte pieces"},
+    {PART(model), "\"type\": \"BPE\", \"unk_token\": \"nonesuch\",", FORMAT, "no unknown piece"},
     {PART(vocab), "\"<unk>\": 0, \"<bos>\": 1, \"\\n\": 2, \"\u2581\u2581\u2581\": 3, \"<start_of_turn>\": 4, "
                   "\"a\\u0000\": 5, \"<0x00>\": 6",
-     FORMAT, "no piece"},
+     FORMAT, "not a piece"},
 };
 
 static void check_spoilt(const struct json_parts *whole, const struct spoilt *cases, size_t n)
@@ -318,7 +318,7 @@ static void test_spoilt_gguf(void **state)
         {spoil_byte_type, "piece 256"}, {spoil_user, "piece 257 of the vocabulary is not UTF-8"},
         {spoil_twice, "are the same"},
         {spoil_no_merges, "tokenizer.ggml.merges is missing"}, {spoil_merge, "not two pieces"},
-        {spoil_merge_piece, "no piece"},
+        {spoil_merge_piece, "not a piece"},
         {spoil_merge_twice, "twice"}, {spoil_prefix, "add_space_prefix"}, {spoil_nothing, NULL},
     };
     static char names[256][4];

@@ -263,11 +263,11 @@ static void test_bad_conversation(void **state)
     refuse_messages(v, TURNS({"user", "t"}), "nonesuch", argument,
                     "\"nonesuch\"; there are \"gemma\", \"llama3.1\", \"llama3\", \"llama2\", \"plain\"");
     refuse_messages(v, TURNS({"user", "t"}), "llama3", unsupported, "lacks control tokens");
-    refuse_messages(v, NULL, 0, "gemma", argument, "needs a message");
+    refuse_messages(v, NULL, 0, "gemma", argument, "has no messages");
     refuse_messages(v, TURNS({"tool", "t"}), "plain", argument, "message 0 has the unknown role \"tool\"");
     refuse_messages(v, TURNS({"user", "t"}, {"user", NULL}), "plain", argument, "message 1 has no role or no content");
     refuse_messages(v, TURNS({NULL, "t"}), "plain", argument, "message 0");
-    refuse_messages(v, TURNS({"system", "t"}), "gemma", argument, "no message of a user");
+    refuse_messages(v, TURNS({"system", "t"}), "gemma", argument, "no user message");
     refuse_messages(v, TURNS({"assistant", "t"}), "gemma", argument, "message 0");
     refuse_messages(v, TURNS({"user", "t"}, {"user", "t"}), "gemma", argument,
                     "message 1: the chat template \"gemma\"");

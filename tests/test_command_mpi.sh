@@ -77,7 +77,7 @@ test_report() {
     check "peridot-mpi help: --split" contains out '[--split layers|data]'
     ranks 2 run -m "$stories" -n 4 --draft ngram "The"
     check "drafts over ranks fail" [ $status $failure ]
-    check "drafts over ranks: a sentence" matches err '^peridot: drafts are not for models that several ranks hold'
+    check "drafts over ranks: a sentence" matches err '^peridot: drafts are not supported where several ranks'
     "$mpi" run --split data >"$folder/out" 2>"$folder/err"
     check "--split data with another command is a wrong usage" [ $? = 2 ]
     [ "${PERIDOT_TEST_ALL:-}" ] || return

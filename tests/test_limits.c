@@ -345,7 +345,7 @@ static void test_placement(void **state)
     struct small model = {0};
     gpu_memory = 1000;
     EXPECT_FAILURE(open_parts(&model, models[0].path, 0, 0), PERIDOT_ERROR_MEMORY,
-                   "0.001 MB of GPU memory are too little", "norms must be there");
+                   "0.001 MB of GPU memory is too little", "the norms alone");
     close_small(&model);
     model = (struct small){0};
     gpu_memory = 0;

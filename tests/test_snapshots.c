@@ -24,7 +24,7 @@ static void test_snapshots(void **state)
     uint32_t kept;
     eval(q, 1, 0, 100);                              /* a prompt */
     for (uint32_t i = 100; i < 200; i++) eval(q, 1, i, i + 1);   /* a reply */
-    EXPECT_FAILURE(peridot_sequence_truncate(q, 90, NULL), PERIDOT_ERROR_ARGUMENT, "90", "but 0 can");
+    EXPECT_FAILURE(peridot_sequence_truncate(q, 90, NULL), PERIDOT_ERROR_ARGUMENT, "90", "the nearest place is 0");
     assert_int_equal(peridot_sequence_pos(q), 200);
     EXPECT_OK(peridot_sequence_truncate(q, 100, &kept));   /* again */
     assert_int_equal(kept, 100);
@@ -310,7 +310,7 @@ static void test_damaged(void **state)
 {
     (void)state;
     static const struct { long at; uint32_t word; const char *sentence;
-    } changes[] = {{0, 1, "no sequence"},  {8, 1, "another model"},       {24, 1, "type of KV cache"},
+    } changes[] = {{0, 1, "not a saved sequence"},  {8, 1, "another model"},       {24, 1, "type of KV cache"},
                    {36, 400, "context"},   {36, 64, "lacks pages"},       {44, 1, "lacks pages"},
                    {76, 5, "lacks pages"}, {152, 99999, "token id 99999"},
                    /* candidates, after 70 tokens: NaN, infinity, an id that there is not, 1e30 after the best */

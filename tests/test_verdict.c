@@ -279,20 +279,20 @@ static void test_partial(void **state)
     struct pd_variants forced = {.of = {[PD_VARIED_MATVEC] = PD_VARIANT_MATVEC_COLUMNS}};
     pd_variants_force(&forced, PD_VARIANT_MATMUL_DOT);
     assert_true(takes(PD_KERNEL_matmul_f16, forced));
-    assert_int_equal(pd_variant_sound(gpu, PD_VARIANT_MATMUL_DOT, PD_F16), tile);
-    assert_int_equal(pd_variant_sound(gpu, PD_VARIANT_MATMUL_DOT, PD_Q8_0), dot);
-    assert_int_equal(pd_variant_sound(gpu, PD_VARIANT_MATMUL_DOT, PD_IQ4_XS), dot);
+    assert_int_equal(pd_variant_working(gpu, PD_VARIANT_MATMUL_DOT, PD_F16), tile);
+    assert_int_equal(pd_variant_working(gpu, PD_VARIANT_MATMUL_DOT, PD_Q8_0), dot);
+    assert_int_equal(pd_variant_working(gpu, PD_VARIANT_MATMUL_DOT, PD_IQ4_XS), dot);
     set_wrong(PD_KERNEL_matmul_dot_q8_0, PD_KERNEL_pack_f16);
-    assert_int_equal(pd_variant_sound(gpu, PD_VARIANT_MATMUL_DOT, PD_Q8_0), tile);
-    assert_int_equal(pd_variant_sound(gpu, PD_VARIANT_MATMUL_DOT, PD_Q4_0), dot);
-    assert_int_equal(pd_variant_sound(gpu, PD_VARIANT_MATMUL_COOP, PD_Q4_0),
+    assert_int_equal(pd_variant_working(gpu, PD_VARIANT_MATMUL_DOT, PD_Q8_0), tile);
+    assert_int_equal(pd_variant_working(gpu, PD_VARIANT_MATMUL_DOT, PD_Q4_0), dot);
+    assert_int_equal(pd_variant_working(gpu, PD_VARIANT_MATMUL_COOP, PD_Q4_0),
                      device->integer_dot_instruction ? dot : tile);
     set_wrong(PD_KERNEL_pack_q16, PD_KERNEL_pack_q16);
-    assert_int_equal(pd_variant_sound(gpu, PD_VARIANT_MATMUL_DOT, PD_Q4_0), tile);
-    assert_int_equal(pd_variant_sound(gpu, PD_VARIANT_MATVEC_DOT, PD_BF16), PD_VARIANT_MATVEC_COLUMNS);
-    assert_int_equal(pd_variant_having(PD_VARIANT_MATVEC_DOT, PD_Q6_K), PD_VARIANT_MATVEC_DOT);
+    assert_int_equal(pd_variant_working(gpu, PD_VARIANT_MATMUL_DOT, PD_Q4_0), tile);
+    assert_int_equal(pd_variant_working(gpu, PD_VARIANT_MATVEC_DOT, PD_BF16), PD_VARIANT_MATVEC_COLUMNS);
+    assert_int_equal(pd_variant_for_type(PD_VARIANT_MATVEC_DOT, PD_Q6_K), PD_VARIANT_MATVEC_DOT);
     set_wrong(PD_KERNEL_matvec_dot_q6_k, PD_KERNEL_matvec_dot_q6_k);
-    assert_int_equal(pd_variant_sound(gpu, PD_VARIANT_MATVEC_DOT, PD_Q6_K), PD_VARIANT_MATVEC_COLUMNS);
+    assert_int_equal(pd_variant_working(gpu, PD_VARIANT_MATVEC_DOT, PD_Q6_K), PD_VARIANT_MATVEC_COLUMNS);
     set_right();
 }
 

@@ -72,7 +72,7 @@ static const struct {
     {spoil_two_unknown, "3 and 4"}, {spoil_byte, "256 byte pieces"}, {spoil_byte_name, "<0xzz>"},
     {spoil_byte_short, "is invalid"},
     {spoil_model, "tokenizer \"t5\" is not supported"}, {spoil_no_model, "no tokenizer"},
-    {spoil_no_unknown, "no piece for the unknown"}, {spoil_long, "70000 bytes"}, {spoil_nested, "64"},
+    {spoil_no_unknown, "no unknown piece"}, {spoil_long, "70000 bytes"}, {spoil_nested, "64"},
 };
 
 static void test_spoilt_gguf(void **state)

@@ -12,8 +12,8 @@ peridot_status pd_params_read(void *to, size_t to_size, const void *from, const 
     if (size < sizeof size) return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s: the struct's size is %zu", name, size);
     for (size_t i = to_size; i < size; i++)
         if (((const unsigned char *)from)[i])
-            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: this program was built with a newer version than the "
-                           "library's, %s, and uses what that lacks", name, PERIDOT_VERSION);
+            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: members are set that the library's version, %s, "
+                           "does not have", name, PERIDOT_VERSION);
     memcpy(to, from, (size_t)pd_min(size, to_size));
     return PERIDOT_OK;
 }

@@ -23,7 +23,8 @@ peridot_status peridot_profile(peridot_kernel_time **out, size_t *n, peridot_seq
     *out = NULL;
     *n = 0;
     if (n_sequences == 0 || n_sequences > PD_MAX_SEQUENCES)
-        return pd_fail(PERIDOT_ERROR_ARGUMENT, "%zu sequences are not between 1 and %d", n_sequences, PD_MAX_SEQUENCES);
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "the number of sequences, %zu, is not between 1 and %d",
+                       n_sequences, PD_MAX_SEQUENCES);
     for (size_t i = 0; i < n_sequences; i++) of[i] = sequences[i]->q;
     return pd_session_profile(out, n, sequences[0]->session->s, of, (uint32_t)n_sequences, n_tokens);
 }

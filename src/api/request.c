@@ -82,7 +82,7 @@ peridot_status peridot_draft_check(const peridot_model *draft, const peridot_mod
     peridot_status status = PERIDOT_OK;
     uint32_t n = a && b ? (uint32_t)pd_min(pd_tokenizer_size(a), pd_tokenizer_size(b)) : 0;
     if (draft->m.config.head != PERIDOT_HEAD_LANGUAGE || n == 0)
-        return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s cannot draft for %s: it writes no text", draft->info.name,
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s cannot draft for %s: it is not a language model", draft->info.name,
                        model->info.name);
     for (uint32_t id = 0; id < n && status == PERIDOT_OK; id++) {
         text.size = 0;
@@ -91,7 +91,7 @@ peridot_status peridot_draft_check(const peridot_model *draft, const peridot_mod
         if (status == PERIDOT_OK) status = pd_tokenizer_spell(&text, b, (int32_t)id);
         if (status == PERIDOT_OK && (text.size != 2 * size || (size && memcmp(text.data, text.data + size, size) != 0)))
             status = pd_fail(PERIDOT_ERROR_ARGUMENT,
-                             "%s cannot draft for %s: token %u is another one in its vocabulary", draft->info.name,
+                             "%s cannot draft for %s: their vocabularies differ (token %u)", draft->info.name,
                              model->info.name, id);
     }
     free(text.data);
@@ -106,7 +106,8 @@ static peridot_status begin_draft(struct pd_draft *draft, peridot_session *sessi
     if (p->n_draft && !session->s->n_draft)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "the session was created without room for drafts");
     if (!own || p->n_draft == 0) return PERIDOT_OK;
-    if (own == session) return pd_fail(PERIDOT_ERROR_ARGUMENT, "a draft's sequence is of a session of its own");
+    if (own == session)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "the draft model's sequence is in the model's own session");
     if (session->draft_model != own->model) PD_TRY(peridot_draft_check(own->model, session->model));
     session->draft_model = own->model;
     draft->session = own->s;
@@ -119,8 +120,8 @@ static peridot_status begin(peridot_request *r, const peridot_request_params *p,
     struct pd_sequence *q = r->sequence->q;
     size_t n_replied = p->n_replied, n = p->n_prompt;
     if (n_replied > n)
-        return pd_fail(PERIDOT_ERROR_ARGUMENT, "of a prompt of %zu token%s the last %zu cannot be a reply", n,
-                       PD_S(n), n_replied);
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "n_replied is %zu, but the prompt has %zu token%s", n_replied,
+                       n, PD_S(n));
     r->stop = (struct pd_stop){.texts = q->sampler.p.stop, .n = q->sampler.p.n_stop};
     r->stream.started = q->pos + n - n_replied > 1;   /* a continuation keeps its first space; after bos alone the text
                                                          begins */

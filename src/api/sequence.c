@@ -72,9 +72,8 @@ peridot_status peridot_sequence_truncate(peridot_sequence *sequence, uint32_t n,
     uint32_t unused, nearest = n <= sequence->q->pos ? pd_sequence_nearest(sequence->q, n) : n;
     if (!kept && nearest < n)
         return pd_fail(PERIDOT_ERROR_ARGUMENT,
-                       "of %u tokens the first %u cannot be kept, but %u can: windows have passed "
-                       "over what is between",
-                       sequence->q->pos, n, nearest);
+                       "cannot go back to %u of %u tokens: layers with windows no longer have the keys before it; the "
+                       "nearest place is %u", n, sequence->q->pos, nearest);
     return pd_session_truncate(sequence->session->s, sequence->q, n, kept ? kept : &unused);
 }
 

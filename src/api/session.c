@@ -68,11 +68,11 @@ peridot_status peridot_eval(peridot_session *session, const peridot_prompt *prom
     peridot_eval_params known;
     PD_TRY(PD_PARAMS_READ(known, params));
     if (n > PD_MAX_SEQUENCES)
-        return pd_fail(PERIDOT_ERROR_ARGUMENT, "%zu prompts are more than the %d of a session", n, PD_MAX_SEQUENCES);
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "%zu prompts: a session has at most %d sequences", n, PD_MAX_SEQUENCES);
     for (size_t i = 0; i < n; i++) {
         if (prompts[i].n && !prompts[i].tokens) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no tokens were given");
         if (prompts[i].sequence->session != session)
-            return pd_fail(PERIDOT_ERROR_ARGUMENT, "prompt %zu is for another session's sequence", i);
+            return pd_fail(PERIDOT_ERROR_ARGUMENT, "the sequence of prompt %zu belongs to another session", i);
         of[i] = (struct pd_prompt){.sequence = prompts[i].sequence->q, .tokens = prompts[i].tokens,
                                    .n_left = prompts[i].n};
     }

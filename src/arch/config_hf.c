@@ -260,8 +260,9 @@ static bool read_type(struct reader *r, yyjson_val *type, uint32_t i)
         r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %slayer_types[%u] is \"" PD_NAME "\", which is "
                             "not known", r->config.prefix, i, name ? name : yyjson_get_type_desc(type));
     else if (local && !r->family->window_pattern)
-        r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %slayer_types[%u] is \"%s\", which a %s model has "
-                            "not", r->config.prefix, i, name, r->family->name);
+        r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED,
+                            "config.json: %slayer_types[%u] is \"%s\", which a %s model does not have",
+                            r->config.prefix, i, name, r->family->name);
     return local;
 }
 

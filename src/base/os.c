@@ -17,7 +17,7 @@ peridot_status pd_make_directory(const char *path)
     }
     pd_make_one_directory(copy);
     free(copy);
-    return pd_is_directory(path) ? PERIDOT_OK : pd_fail(PERIDOT_ERROR_IO, "%s: cannot make this folder", path);
+    return pd_is_directory(path) ? PERIDOT_OK : pd_fail(PERIDOT_ERROR_IO, "%s: this folder cannot be created", path);
 }
 
 char *pd_path_join(const char *directory, const char *name)

@@ -60,7 +60,7 @@ static peridot_status create_pool(struct pd_page_pool *pool, const struct pd_cac
     if (n == 0) return PERIDOT_OK;
     if (n > UINT32_MAX)   /* kernels count elements in 32 bits */
         return pd_fail(PERIDOT_ERROR_ARGUMENT,
-                       "%u positions have %llu numbers in a layer's keys, and 2^32 - 1 are the most",
+                       "%u positions have %llu numbers in a layer's keys, and at most 2^32 - 1 are supported",
                        pool->n_pages * PD_PAGE, (unsigned long long)n);
     pool->free_pages = malloc(pool->n_pages * sizeof *pool->free_pages);
     pool->n_references = calloc(pool->n_pages, sizeof *pool->n_references);
@@ -290,8 +290,9 @@ static peridot_status make_room(struct pd_cache *cache, uint32_t kind, uint32_t 
     while (pool->n_free < n) {
         struct pd_kept_page *kept = find_movable(cache, kind);
         if (!kept)
-            return pd_fail(PERIDOT_ERROR_MEMORY, "the KV cache is full: %u positions more do not fit the %u that are "
-                           "left of %u", n * PD_PAGE, pool->n_free * PD_PAGE, pool->n_pages * PD_PAGE);
+            return pd_fail(PERIDOT_ERROR_MEMORY,
+                           "the KV cache is full: %u more positions are needed, %u of %u are free",
+                           n * PD_PAGE, pool->n_free * PD_PAGE, pool->n_pages * PD_PAGE);
         bool fits = cache->host_size + kept_size(cache, kind) <= cache->host_max;
         if (!fits || move_to_host(cache, kind, kept) != PERIDOT_OK) drop_snapshot(cache, &cache->snapshots);
     }

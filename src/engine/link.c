@@ -104,7 +104,7 @@ peridot_status pd_link_tell(struct pd_link *l, enum pd_op op, uint32_t a, uint32
 static peridot_status receive_body(struct pd_link *l, const struct pd_message *m)
 {
     if (m->op >= PD_N_OPS || m->size > MAX_BODY)
-        return fail(l, pd_fail(PERIDOT_ERROR_LINK, "rank %u got a message that it does not know", l->host.rank));
+        return fail(l, pd_fail(PERIDOT_ERROR_LINK, "rank %u received an unknown message", l->host.rank));
     if (m->size > l->capacity) {
         uint8_t *body = realloc(l->body, m->size);
         if (!body) return fail(l, pd_fail_alloc(m->size, "a message"));

@@ -120,7 +120,7 @@ static peridot_status check_header(const struct header *h, const struct pd_map *
 {
     const struct pd_cache *cache = &set->cache;
     if (map->size < sizeof *h || memcmp(h->magic, magic, sizeof magic) != 0)
-        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: this is no sequence that Peridot has saved", path);
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: not a saved sequence", path);
     if (h->model != model->hash)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s: it was saved with another model", path);
     if (h->kv_type != (uint32_t)cache->type || h->page != PD_PAGE || h->n_kinds != cache->n_kinds)

@@ -11,7 +11,7 @@ peridot_status pd_sequence_create(struct pd_sequence **out, struct pd_sequence_s
     *out = NULL;
     while (index < set->n_max && set->at[index]) index++;
     if (index == set->n_max)
-        return pd_fail(PERIDOT_ERROR_ARGUMENT, "all %u sequences of the session are taken", set->n_max);
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "all %u sequences of the session are in use", set->n_max);
     struct pd_sequence *q = calloc(1, sizeof *q);
     if (!q) return pd_fail_alloc(sizeof *q, "sequence");
     q->set = set;
@@ -83,7 +83,7 @@ static void forget_after(struct pd_sequence *q, uint32_t n)
 
 peridot_status pd_sequence_truncate(struct pd_sequence *q, uint32_t n, uint32_t *kept)
 {
-    if (n > q->pos) return pd_fail(PERIDOT_ERROR_ARGUMENT, "of %u token%s %u cannot be kept", q->pos, PD_S(q->pos), n);
+    if (n > q->pos) return pd_fail(PERIDOT_ERROR_ARGUMENT, "cannot keep %u of %u token%s", n, q->pos, PD_S(q->pos));
     struct pd_cache *cache = &q->set->cache;
     *kept = pd_sequence_nearest(q, n);
     if (*kept == q->pos) return PERIDOT_OK;
@@ -109,7 +109,8 @@ static peridot_status share(struct pd_sequence *to, const struct pd_sequence *fr
     PD_TRY(pd_snapshots_share(cache, &to->pages, &from->pages, n));
     if (n == 0 || n >= pd_pages_least(cache, &from->pages)) return PERIDOT_OK;
     if (pd_snapshot_before(cache, &to->pages, n) != n)
-        return pd_fail(PERIDOT_ERROR_MEMORY, "the KV cache is full: the keys of the first %u tokens had to go", n);
+        return pd_fail(PERIDOT_ERROR_MEMORY, "the KV cache is full: it no longer has the keys of the first %u tokens",
+                       n);
     PD_TRY(pd_snapshot_restore(cache, &to->pages, n));
     return pd_pages_truncate(cache, &to->pages, n);
 }
@@ -118,7 +119,7 @@ peridot_status pd_sequence_fork(struct pd_sequence **out, const struct pd_sequen
 {
     *out = NULL;
     if (n > q->pos)
-        return pd_fail(PERIDOT_ERROR_ARGUMENT, "a sequence of %u token%s has no first %u", q->pos, PD_S(q->pos), n);
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "cannot fork %u of %u token%s", n, q->pos, PD_S(q->pos));
     if (pd_sequence_nearest(q, n) != n)
         return pd_fail(PERIDOT_ERROR_ARGUMENT,
                        "the keys of the first %u token%s are gone: layers with windows have passed over them", n,

@@ -66,11 +66,13 @@ static peridot_status read_draft(struct pd_session *s, uint32_t n_draft)
     uint32_t n_columns = 2 * pd_decode_columns(&s->model->variants), n_max = s->set.n_max;
     bool automatic = n_draft == PERIDOT_DRAFT_AUTO;
     if (n_draft && s->model->config.head != PERIDOT_HEAD_LANGUAGE)
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "drafts are for models that write text");
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "drafts are only for language models");
     if (n_draft && s->model->link)
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "drafts are not for models that several ranks hold");
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
+                       "drafts are not supported where several ranks hold the model's layers");
     if (n_draft > PD_MAX_DRAFT && !automatic)
-        return pd_fail(PERIDOT_ERROR_ARGUMENT, "a draft of %u tokens is more than %d", n_draft, PD_MAX_DRAFT);
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "a draft of %u tokens is longer than the limit of %d", n_draft,
+                       PD_MAX_DRAFT);
     s->n_draft = automatic ? n_columns - 1 : n_draft;
     uint64_t n = automatic ? pd_max(n_columns, n_max) : (uint64_t)n_max * (1 + n_draft);
     s->workspace.n_decode = n_draft ? (uint32_t)pd_min(n, PD_MAX_SEQUENCES) : n_max;
@@ -90,7 +92,7 @@ static peridot_status read_params(struct pd_session *s, const peridot_session_pa
     if ((uint32_t)p->kv_type >= PD_N_KV_TYPES)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "KV type %d is not known", (int)p->kv_type);
     if (p->n_sequences > PD_MAX_SEQUENCES)
-        return pd_fail(PERIDOT_ERROR_ARGUMENT, "%u sequences are more than the %d of a session", p->n_sequences,
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "%u sequences are more than the limit of %d", p->n_sequences,
                        PD_MAX_SEQUENCES);
     s->set.n_max = (uint32_t)pd_max(p->n_sequences, 1);
     s->set.ctx = s->ctx;
@@ -104,7 +106,8 @@ static peridot_status announce(struct pd_session *s, const peridot_session_param
 {
     const struct pd_message m = {.op = PD_OP_CREATE_SESSION, .size = sizeof *p};
     if (s->model->in_use)
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "a model that several ranks hold has one session at a time");
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
+                       "where several ranks hold the model's layers it can have one session at a time");
     s->announced = s->model->in_use = true;
     return pd_link_ask(s->model->link, &m, p, NULL, 0);
 }

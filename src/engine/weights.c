@@ -438,11 +438,11 @@ static peridot_status place(struct loader *l)
     move_away(l, PART_OUTPUT);
     move_away(l, PART_EMBEDDING);
     if (w->size > l->params->gpu_memory)
-        return pd_fail(PERIDOT_ERROR_MEMORY, "%.3f MB of GPU memory are too little: %.3f MB of norms must be there",
+        return pd_fail(PERIDOT_ERROR_MEMORY, "%.3f MB of GPU memory is too little: the norms alone take %.3f MB",
                        (double)l->params->gpu_memory / 1e6, (double)w->size / 1e6);
     if (w->host_resident_size > available)
         return pd_fail(PERIDOT_ERROR_MEMORY,
-                       "with %.1f MB of GPU memory this model needs %.1f MB of the host's, which has %.1f MB free",
+                       "with %.1f MB of GPU memory this model needs %.1f MB of host memory, of which %.1f MB is free",
                        (double)l->params->gpu_memory / 1e6, (double)w->host_resident_size / 1e6,
                        (double)available / 1e6);
     return PERIDOT_OK;

@@ -105,7 +105,8 @@ struct worker {
 
 static peridot_status bad_message(const struct worker *k, const char *what)
 {
-    return pd_fail(PERIDOT_ERROR_LINK, "rank %u got a message whose %s it does not have", k->link->host.rank, what);
+    return pd_fail(PERIDOT_ERROR_LINK, "rank %u received a message about a %s that it does not have",
+                   k->link->host.rank, what);
 }
 
 static void drop_kept(struct worker *k, uint32_t id)
@@ -309,7 +310,7 @@ peridot_status pd_worker_run(struct pd_model *model)
     struct worker k = {.model = model, .link = model->link};
     peridot_status status = PERIDOT_OK;
     if (!model->link || pd_link_leads(model->link))
-        return pd_fail(PERIDOT_ERROR_ARGUMENT, "only ranks other than 0 work for another");
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "rank 0 leads: only other ranks wait for its messages");
     while (status == PERIDOT_OK && !k.closed) {
         struct pd_message m;
         status = pd_link_receive(model->link, &m);

@@ -255,9 +255,7 @@ void pd_device_close(struct pd_gpu *gpu)
 peridot_status pd_gpu_check(const struct pd_gpu *gpu)
 {
     if (!gpu->lost) return PERIDOT_OK;
-    return pd_fail(PERIDOT_ERROR_DEVICE_LOST, "%s was lost: its driver gave it up, it was taken away, or it did not "
-                                              "come back for 30 s",
-                   gpu->info.name);
+    return pd_fail(PERIDOT_ERROR_DEVICE_LOST, "%s was lost (reset, removed, or no response for 30 s)", gpu->info.name);
 }
 
 const peridot_device_info *pd_gpu_info(const struct pd_gpu *gpu) { return &gpu->info; }

@@ -95,7 +95,7 @@ static peridot_status write_bytes(struct job *j, const void *data, uint64_t size
     PD_TRY(pd_gguf_writer_write(j->writer, data, (size_t)size));
     j->done += size;
     if (!j->params->progress || j->params->progress(j->params->user, j->done, j->total)) return PERIDOT_OK;
-    return pd_fail(PERIDOT_CANCELLED, "%s: cancelled, nothing is left of it", j->path);
+    return pd_fail(PERIDOT_CANCELLED, "%s: cancelled; nothing was written", j->path);
 }
 
 static peridot_status fail_bad(const struct pd_convert_item *item)
@@ -255,7 +255,7 @@ static peridot_status find_type(enum pd_dtype *out, const char *name)
     size_t size = 0;
     for (size_t i = 0; pd_convert_type(i); i++)
         size += (size_t)snprintf(list + size, sizeof list - size, "%s%s", size ? ", " : "", pd_convert_type(i));
-    return pd_fail(PERIDOT_ERROR_ARGUMENT, "type %s cannot be converted to, only %s", name ? name : "(none)", list);
+    return pd_fail(PERIDOT_ERROR_ARGUMENT, "cannot convert to type %s; the types are %s", name ? name : "(none)", list);
 }
 
 peridot_status pd_convert(const char *dst_path, const char *src_path, const peridot_convert_params *params,

@@ -113,7 +113,7 @@ struct job {
 static peridot_status report(const struct job *j)
 {
     if (!j->params->progress || j->params->progress(j->params->user, j->done, j->total)) return PERIDOT_OK;
-    return pd_fail(PERIDOT_CANCELLED, "%s: cancelled, nothing is left of it", j->path);
+    return pd_fail(PERIDOT_CANCELLED, "%s: cancelled; nothing was written", j->path);
 }
 
 static peridot_status write_piece(struct job *j, const void *data, size_t size)
@@ -192,7 +192,7 @@ static peridot_status find_shape(const struct pd_shape **out, const char *name)
     size_t size = 0;
     for (size_t i = 0; pd_shape_get(i); i++)
         size += (size_t)snprintf(list + size, sizeof list - size, "%s%s", i ? ", " : "", pd_shape_get(i)->name);
-    return pd_fail(PERIDOT_ERROR_ARGUMENT, "shape %s is not known, only %s", name ? name : "(none)", list);
+    return pd_fail(PERIDOT_ERROR_ARGUMENT, "there is no shape %s; the shapes are %s", name ? name : "(none)", list);
 }
 
 static peridot_status find_type(enum pd_dtype *out, const char *name)
@@ -202,7 +202,7 @@ static peridot_status find_type(enum pd_dtype *out, const char *name)
     size_t size = 0;
     for (int i = 0; i < PD_N_DTYPES; i++)
         size += (size_t)snprintf(list + size, sizeof list - size, "%s%s", size ? ", " : "", pd_dtypes[i].name);
-    return pd_fail(PERIDOT_ERROR_ARGUMENT, "type %s cannot be made, only %s", name ? name : "(none)", list);
+    return pd_fail(PERIDOT_ERROR_ARGUMENT, "there is no type %s; the types are %s", name ? name : "(none)", list);
 }
 
 peridot_status pd_make(const char *path, const peridot_make_params *params)

@@ -212,7 +212,7 @@ static void report(const struct search *s, peridot_tuned_call call, void *user)
 static bool is_for(const struct pd_model *m, int k)
 {
     for (uint32_t dtype = 0; dtype < PD_N_DTYPES; dtype++) {
-        enum pd_variant v = pd_variant_having(m->variants.of[PD_VARIED_MATVEC], dtype);
+        enum pd_variant v = pd_variant_for_type(m->variants.of[PD_VARIED_MATVEC], dtype);
         if (m->weights.type_counts[dtype] && (int)pd_variant_kernel(v, dtype) == k) return true;
     }
     return false;

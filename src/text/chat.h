@@ -52,7 +52,7 @@ struct pd_chat {
 uint64_t pd_chat_hash(const char *jinja, size_t size);
 /* Whether the row stands for a published program of this hash. */
 bool pd_chat_is_published(const struct pd_chat *chat, uint64_t hash);
-/* By a program's mark: NULL when it is of no family in the table, or the vocabulary lacks one of the family's pieces. */
+/* By a program's mark: NULL when it is of no family in the table, or the vocabulary lacks a piece of the family's. */
 const struct pd_chat *pd_chat_by_template(const char *jinja, size_t size, const struct pd_special *s,
                                           const struct pd_pieces *p);
 /* For files without a template: a model whose name says that it was tuned to instructions ("gemma-2-2b-it"), and whose

@@ -21,7 +21,7 @@ static peridot_status read_half(struct pd_merge_reader *r, const char *text, siz
     if (r->pieces->algorithm == PD_ALGORITHM_BYTE_MERGES) PD_TRY(pd_byte_level_read(&r->bytes, &spelt, text, size));
     else PD_TRY(pd_text_append(&r->bytes, text, size));
     if (spelt && size) return PERIDOT_OK;
-    return pd_fail(PERIDOT_ERROR_FORMAT, "merge %u of the vocabulary has a half that is no piece", r->n_read);
+    return pd_fail(PERIDOT_ERROR_FORMAT, "merge %u of the vocabulary has a half that is not a piece", r->n_read);
 }
 
 static peridot_status find_half(uint32_t *id, const struct pd_merge_reader *r, size_t begin, size_t end)
@@ -30,7 +30,7 @@ static peridot_status find_half(uint32_t *id, const struct pd_merge_reader *r, s
     *id = (uint32_t)found;
     if (found >= 0) return PERIDOT_OK;
     char shown[PD_SHOWN_SIZE];
-    return pd_fail(PERIDOT_ERROR_FORMAT, "merge %u of the vocabulary names or makes something that is no piece: %s",
+    return pd_fail(PERIDOT_ERROR_FORMAT, "merge %u of the vocabulary names or makes what is not a piece: %s",
                    r->n_read, pd_utf8_shown(shown, r->bytes.data + begin, end - begin));
 }
 

@@ -150,7 +150,8 @@ static peridot_status check_piece(const struct pd_pieces *p, const char *text, u
     if (type < PD_PIECE_NORMAL || type > PD_PIECE_BYTE)
         return pd_fail(PERIDOT_ERROR_FORMAT, "piece %u of the vocabulary has the unknown type %lld", id,
                        (long long)type);
-    if (isnan(score)) return pd_fail(PERIDOT_ERROR_FORMAT, "piece %u of the vocabulary has no number as its score", id);
+    if (isnan(score))
+        return pd_fail(PERIDOT_ERROR_FORMAT, "piece %u of the vocabulary has a score that is not a number", id);
     return pd_pieces_by_merges(p) ? check_merged_piece(id, text, size, type) : PERIDOT_OK;
 }
 
@@ -219,14 +220,14 @@ static peridot_status check_unknown(const struct pd_pieces *p)
     for (uint32_t i = 0; i < p->n; i++) {
         if (p->piece[i].type != PD_PIECE_UNKNOWN) continue;
         if (unknown >= 0)
-            return pd_fail(PERIDOT_ERROR_FORMAT, "the vocabulary has two pieces for the unknown, %d and %u", unknown,
+            return pd_fail(PERIDOT_ERROR_FORMAT, "the vocabulary has two unknown pieces, %d and %u", unknown,
                            i);
         unknown = (int32_t)i;
     }
     bool bytes = p->algorithm == PD_ALGORITHM_BYTE_MERGES || (pd_pieces_by_merges(p) && pd_pieces_has_bytes(p));
     if (unknown < 0 && !bytes)
-        return pd_fail(PERIDOT_ERROR_FORMAT, "the vocabulary has no piece for the unknown%s",
-                       pd_pieces_by_merges(p) ? ", and none for bytes" : "");
+        return pd_fail(PERIDOT_ERROR_FORMAT, "the vocabulary has no unknown piece%s",
+                       pd_pieces_by_merges(p) ? " and no byte pieces" : "");
     return PERIDOT_OK;
 }
 

@@ -36,7 +36,7 @@ static peridot_status check_model(const struct json *j)
 {
     static const char *const unknown[] = {"dropout", "continuing_subword_prefix", "end_of_word_suffix"};
     yyjson_val *type = yyjson_obj_get(j->model, "type");
-    if (!yyjson_is_obj(j->model)) return pd_fail(PERIDOT_ERROR_FORMAT, "it is no tokenizer.json: it has no model");
+    if (!yyjson_is_obj(j->model)) return pd_fail(PERIDOT_ERROR_FORMAT, "not a tokenizer.json: it has no \"model\"");
     if (type && !yyjson_equals_str(type, "BPE"))
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the model \"%s\" is not supported; \"BPE\" is",
                        yyjson_is_str(type) ? SHOWN(yyjson_get_str(type)) : "(no string)");

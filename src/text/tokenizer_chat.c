@@ -97,10 +97,11 @@ static peridot_status check_roles(const struct pd_chat *chat, const peridot_mess
         if (i == 0 && role == PD_CHAT_SYSTEM) n_system = 1;
         else if (role != ((i - n_system) % 2 ? PD_CHAT_ASSISTANT : PD_CHAT_USER))
             return pd_fail(PERIDOT_ERROR_ARGUMENT,
-                           "message %zu: the chat template \"%s\" wants user and assistant by turns", i, chat->name);
+                           "message %zu: the chat template \"%s\" needs user and assistant messages to alternate", i,
+                           chat->name);
     }
     if (n > n_system) return PERIDOT_OK;
-    return pd_fail(PERIDOT_ERROR_ARGUMENT, "there is no message of a user");
+    return pd_fail(PERIDOT_ERROR_ARGUMENT, "there is no user message");
 }
 
 /* ---- conversation ---- */
@@ -165,7 +166,7 @@ static peridot_status put_turns(struct render *r, const peridot_message *message
 static peridot_status render_beginning(struct render *r, const peridot_message *messages, size_t n)
 {
     size_t i;
-    if (n == 0) return pd_fail(PERIDOT_ERROR_ARGUMENT, "a conversation needs a message");
+    if (n == 0) return pd_fail(PERIDOT_ERROR_ARGUMENT, "the conversation has no messages");
     PD_TRY(check_roles(r->chat, messages, n));
     PD_TRY(put_beginning(r, &i, messages));
     PD_TRY(put_turns(r, messages, i, n));

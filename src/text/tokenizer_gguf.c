@@ -167,7 +167,7 @@ static peridot_status check(const struct pd_pieces *p)
                      : !pattern_name(p) ? "a pattern of words that is neither Llama 3's nor GPT-2's"
                      : p->algorithm == PD_ALGORITHM_CHAR_MERGES && p->whole_words ? "\"ignore_merges\"" : NULL;
     if (!what) return PERIDOT_OK;
-    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "its tokenizer has %s, for which GGUF has no words", what);
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "its tokenizer has %s, which GGUF cannot express", what);
 }
 
 peridot_status pd_tokenizer_add_gguf(struct pd_gguf_writer *w, const struct pd_tokenizer *t, uint32_t n_tokens)

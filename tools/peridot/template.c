@@ -7,9 +7,9 @@
 /* What is used is not the template in the model's files. */
 static void print_other(const peridot_model *model, const struct cmd_model_args *args, const char *otherwise)
 {
-    const char *path = "", *does = otherwise ? "it continues the messages as they are" : "it continues the prompt", *name;
     peridot_template_origin origin;
-    name = peridot_vocab_template(&origin, peridot_model_vocab(model));
+    const char *path = "", *does = otherwise ? "it continues the messages as they are" : "it continues the prompt";
+    const char *name = peridot_vocab_template(&origin, peridot_model_vocab(model));
     if (origin == PERIDOT_TEMPLATE_NONE)
         fprintf(stderr, "%s has no chat template: %s\n", peridot_model_get_info(model)->name, does);
     if (origin != PERIDOT_TEMPLATE_UNKNOWN && origin != PERIDOT_TEMPLATE_REPLACED) return;
