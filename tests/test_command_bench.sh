@@ -159,11 +159,11 @@ test_spoilt() {
     local size
     run bench "$saved"
     check "the saved report of the project can be read" [ $status = 0 ]
-    spoilt 'schema 4 is not known, only those up to 3' 's/"schema": 1/"schema": 4/'
+    spoilt 'schema 4 is not supported, only those up to 3' 's/"schema": 1/"schema": 4/'
     spoilt 'reports is not an array' 's/"schema": 1/"schema": 3/'
-    spoilt 'schema 0 is not known' 's/"schema": 1/"schema": 0/'
-    spoilt 'it has no schema' 's/"schema": 1/"scheme": 1/'
-    spoilt 'it has no schema' 's/"schema": 1/"schema": -1/'
+    spoilt 'schema 0 is not supported' 's/"schema": 1/"schema": 0/'
+    spoilt 'it has no "schema"' 's/"schema": 1/"scheme": 1/'
+    spoilt 'it has no "schema"' 's/"schema": 1/"schema": -1/'
     spoilt 'device.heap_size is not a whole number' 's/("heap_size": ).*/\1"much",/'
     spoilt 'device.subgroup_size is out of range' 's/("subgroup_size": ).*/\199999999999,/'
     spoilt 'model.hash is not a string of 16 hexadecimal digits' 's/("hash": ).*/\1"xyz"/'

@@ -224,7 +224,7 @@ test_stopped() {
         check "a stopped rank: status $status, not $failure" [ $status $failure ]
         check "a stopped rank: all end within 10 s, not $took_ms ms" [ $took_ms -le 10000 ]
         check "a stopped rank: host, ranks and reason" \
-            matches err "^peridot-mpi: rank $((1 - rank)) on $(hostname) has not heard of rank $rank for "
+            matches err "^peridot-mpi: rank $((1 - rank)) on $(hostname) has not heard from rank $rank for "
         check "a stopped rank: its process ends" [ ! "$(rank_process $rank)" ]
     done
 }

@@ -395,12 +395,12 @@ static peridot_status read_schema(uint64_t *out, const struct reader *r, yyjson_
 {
     yyjson_val *schema = yyjson_obj_get(root, "schema");
     if (!yyjson_is_uint(schema))
-        return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: no report of peridot bench (%sit has no schema)", r->path,
+        return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: not a report of peridot bench (%sit has no \"schema\")", r->path,
                         r->report);
     *out = yyjson_get_uint(schema);
     if (*out < 1 || *out > max)
-        return cmd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: %sschema %" PRIu64 " is not known, only those up to %" PRIu64,
-                        r->path, r->report, *out, max);
+        return cmd_fail(PERIDOT_ERROR_UNSUPPORTED,
+                        "%s: %sschema %" PRIu64 " is not supported, only those up to %" PRIu64, r->path, r->report, *out, max);
     return PERIDOT_OK;
 }
 

@@ -449,7 +449,7 @@ static int run_command(int argc, char **argv, int (*command)(int argc, char **ar
     print_help(argc, argv);
     if (ranks.place.n_ranks <= 1) return command(argc, argv);
     if (ranks.place.n_ranks > CMD_RANKS_MAX)
-        return cmd_usage(NULL, "%d ranks are more than %d", ranks.place.n_ranks, CMD_RANKS_MAX);
+        return cmd_usage(NULL, "%d ranks are more than the limit of %d", ranks.place.n_ranks, CMD_RANKS_MAX);
     ranks.shares = what == DIVIDED_NOTHING;
     if ((what == DIVIDED_TEXTS || what == DIVIDED_WINDOWS) && (data || (!split && !ranks.layers))) {
         int planned = plan_data(&job, data, what);

@@ -112,7 +112,7 @@ static void end_all(const char *why)
 static void end_lost(int rank)
 {
     double end = cmd_now() + MPI_LAST_WORDS_SECONDS;
-    fprintf(stderr, "peridot-mpi: rank %d on %s has not heard of rank %d for %.0f s\n", mpi.place.rank,
+    fprintf(stderr, "peridot-mpi: rank %d on %s has not heard from rank %d for %.0f s\n", mpi.place.rank,
             mpi.place.host, rank, SILENCE_SECONDS);
     mpi.told_to_end = 1;
     while (!mpi.ending && cmd_now() < end) cmd_sleep(0.1);
