@@ -4,6 +4,7 @@
 #include "format_fixture.h"
 
 #include "engine/session.h"
+#include "engine/snapshots.h"
 #include "gpu/vk.h"
 
 #include <math.h>

@@ -146,26 +146,29 @@ uint32_t pd_cache_free_positions(const struct pd_cache *cache)
     return least * PD_PAGE;
 }
 
-/* ---- pages of a sequence ---- */
+/* ---- pages ---- */
 
-static uint32_t *table_of(const struct pd_cache *cache, uint32_t kind, const struct pd_pages *pages)
-{
-    return (uint32_t *)cache->pools[kind].tables.host + (size_t)pages->table * cache->table_pages;
-}
-
-#define STAGING UINT32_MAX   /* in place of a page's number */
-
-static uint32_t take(struct pd_page_pool *pool)
+uint32_t pd_page_take(struct pd_page_pool *pool)
 {
     uint32_t page = pool->free_pages[--pool->n_free];
     pool->n_references[page] = 1;
     return page;
 }
 
-static void give_back(struct pd_page_pool *pool, uint32_t page)
+void pd_page_give_back(struct pd_page_pool *pool, uint32_t page)
 {
     if (--pool->n_references[page] == 0) pool->free_pages[pool->n_free++] = page;
 }
+
+uint64_t pd_page_full_size(const struct pd_cache *cache, uint32_t kind)
+{
+    uint64_t size = 0;
+    for (uint32_t i = 0; i < cache->n_layers; i++)
+        if (cache->kinds[i] == kind && cache->spans[i][0].size) size += 2 * cache->pools[kind].page_size;
+    return size;
+}
+
+#define STAGING UINT32_MAX   /* in place of a page's number */
 
 /* Copies pages of the kind in all of its layers: from one to another, or to or from the staging memory (UINT32_MAX). */
 static peridot_status copy_page(struct pd_cache *cache, uint32_t kind, uint32_t to, uint32_t from)
@@ -187,62 +190,19 @@ peridot_status pd_page_copy(struct pd_cache *cache, uint32_t kind, uint32_t to, 
     return copy_page(cache, kind, to, from);
 }
 
-/* ---- pages that snapshots keep ---- */
-
-struct pd_snapshot {
-    struct pd_snapshot *next;          /* the next newer one */
-    uint32_t table, pos;
-    uint32_t begin[PD_MAX_LAYER_KINDS], end[PD_MAX_LAYER_KINDS];   /* see pd_pages; of layers with windows only */
-    struct pd_kept_page *pages[];      /* of all kinds, one after the other */
-};
-
-/* Bytes of a page in all layers of the kind. */
-static uint64_t kept_size(const struct pd_cache *cache, uint32_t kind)
-{
-    uint64_t size = 0;
-    for (uint32_t i = 0; i < cache->n_layers; i++)
-        if (cache->kinds[i] == kind && cache->spans[i][0].size) size += 2 * cache->pools[kind].page_size;
-    return size;
-}
-
-static void drop_kept(struct pd_cache *cache, uint32_t kind, struct pd_kept_page *kept)
-{
-    struct pd_page_pool *pool = &cache->pools[kind];
-    if (!kept || --kept->n_snapshots) return;
-    if (kept->host) {
-        cache->host_size -= kept_size(cache, kind);
-        if (cache->link) pd_link_tell(cache->link, PD_OP_DROP_PAGE, kept->id, 0, 0);
-    } else {
-        pool->kept[kept->number] = NULL;
-        give_back(pool, kept->number);
-    }
-    free(kept->host);
-    free(kept);
-}
-
-static void drop_snapshot(struct pd_cache *cache, struct pd_snapshot **at)
-{
-    struct pd_snapshot *s = *at;
-    size_t k = 0;
-    *at = s->next;
-    for (uint32_t kind = 0; kind < cache->n_kinds; kind++)
-        for (uint32_t i = s->begin[kind]; i < s->end[kind]; i++) drop_kept(cache, kind, s->pages[k++]);
-    free(s);
-}
-
 static peridot_status open_staging(struct pd_cache *cache)
 {
     uint64_t size = 0;
     if (cache->staging.size) return PERIDOT_OK;
     for (uint32_t kind = 0; kind < cache->n_kinds; kind++)
-        if (cache->pools[kind].window) size = pd_max(size, kept_size(cache, kind));
+        if (cache->pools[kind].window) size = pd_max(size, pd_page_full_size(cache, kind));
     if (!cache->staging_heap) PD_TRY(pd_heap_create(&cache->staging_heap, cache->gpu, PD_HEAP_HOST, pd_max(size, 1)));
     return pd_heap_alloc(&cache->staging, cache->staging_heap, size, "staging");
 }
 
 peridot_status pd_page_read(uint8_t **host, struct pd_cache *cache, uint32_t kind, uint32_t page)
 {
-    uint64_t size = kept_size(cache, kind);
+    uint64_t size = pd_page_full_size(cache, kind);
     PD_TRY(open_staging(cache));
     PD_TRY(copy_page(cache, kind, STAGING, page));
     *host = malloc(pd_max(size, 1));
@@ -254,304 +214,20 @@ peridot_status pd_page_read(uint8_t **host, struct pd_cache *cache, uint32_t kin
 peridot_status pd_page_write(struct pd_cache *cache, uint32_t kind, uint32_t page, const uint8_t *host)
 {
     PD_TRY(open_staging(cache));
-    memcpy(cache->staging.host, host, kept_size(cache, kind));
+    memcpy(cache->staging.host, host, pd_page_full_size(cache, kind));
     return copy_page(cache, kind, page, STAGING);
 }
 
-static peridot_status move_to_host(struct pd_cache *cache, uint32_t kind, struct pd_kept_page *kept)
+/* ---- tables of pages ---- */
+
+uint32_t *pd_pages_table(const struct pd_cache *cache, uint32_t kind, const struct pd_pages *pages)
 {
-    struct pd_page_pool *pool = &cache->pools[kind];
-    PD_TRY(pd_page_read(&kept->host, cache, kind, kept->number));
-    kept->id = ++cache->n_kept;
-    if (cache->link) pd_link_tell(cache->link, PD_OP_KEEP_PAGE, kind, kept->number, kept->id);
-    cache->host_size += kept_size(cache, kind);
-    pool->kept[kept->number] = NULL;
-    give_back(pool, kept->number);
-    return PERIDOT_OK;
+    return (uint32_t *)cache->pools[kind].tables.host + (size_t)pages->table * cache->table_pages;
 }
 
-/* Of the oldest snapshot that has any, a page on the device that no sequence has; NULL: there is none. */
-static struct pd_kept_page *find_movable(const struct pd_cache *cache, uint32_t kind)
-{
-    for (struct pd_snapshot *s = cache->snapshots; s; s = s->next) {
-        struct pd_kept_page **pages = s->pages;
-        for (uint32_t i = 0; i < kind; i++) pages += s->end[i] - s->begin[i];
-        for (uint32_t i = 0; i < s->end[kind] - s->begin[kind]; i++)
-            if (!pages[i]->host && cache->pools[kind].n_references[pages[i]->number] == 1) return pages[i];
-    }
-    return NULL;
-}
-
-/* n pages of the kind are free then. Where the host's memory does not take what snapshots have, they are dropped, the
- * oldest first. */
-static peridot_status make_room(struct pd_cache *cache, uint32_t kind, uint32_t n)
-{
-    struct pd_page_pool *pool = &cache->pools[kind];
-    while (pool->n_free < n) {
-        struct pd_kept_page *kept = find_movable(cache, kind);
-        if (!kept)
-            return pd_fail(PERIDOT_ERROR_MEMORY,
-                           "the KV cache is full: %u more positions are needed, %u of %u are free",
-                           n * PD_PAGE, pool->n_free * PD_PAGE, pool->n_pages * PD_PAGE);
-        bool fits = cache->host_size + kept_size(cache, kind) <= cache->host_max;
-        if (!fits || move_to_host(cache, kind, kept) != PERIDOT_OK) drop_snapshot(cache, &cache->snapshots);
-    }
-    return PERIDOT_OK;
-}
-
-/* ---- pages of sequences that go on and back ---- */
-
-/* Page `at` of the table of a kind becomes a copy of page `from` in all layers of the kind. */
-static peridot_status take_copy(struct pd_cache *cache, uint32_t kind, uint32_t *at, uint32_t from)
-{
-    struct pd_page_pool *pool = &cache->pools[kind];
-    PD_TRY(make_room(cache, kind, 1));
-    uint32_t page = take(pool);
-    peridot_status status = pd_page_copy(cache, kind, page, from);
-    if (status == PERIDOT_OK) *at = page;
-    else give_back(pool, page);
-    return status;
-}
-
-uint32_t pd_pages_number(const struct pd_cache *cache, const struct pd_pages *pages, uint32_t kind, uint32_t i)
-{
-    return table_of(cache, kind, pages)[i];
-}
-
-void pd_pages_skip(const struct pd_cache *cache, struct pd_pages *pages, const uint32_t begin[PD_MAX_LAYER_KINDS])
-{
-    for (uint32_t kind = 0; kind < cache->n_kinds; kind++)
-        if (cache->pools[kind].n_pages) pages->begin[kind] = pages->end[kind] = begin[kind];
-}
-
-uint32_t pd_pages_text(const struct pd_cache *cache, const struct pd_pages *pages)
-{
-    return pages->table * cache->table_pages * PD_PAGE;
-}
-
-peridot_status pd_pages_extend(struct pd_cache *cache, struct pd_pages *pages, uint32_t n)
-{
-    uint32_t end = (uint32_t)pd_div_up(n, PD_PAGE);
-    for (uint32_t kind = 0; kind < cache->n_kinds; kind++)
-        if (cache->pools[kind].n_pages && end > pages->end[kind])
-            PD_TRY(make_room(cache, kind, end - pages->end[kind]));
-    for (uint32_t kind = 0; kind < cache->n_kinds; kind++) {
-        struct pd_page_pool *pool = &cache->pools[kind];
-        for (; pool->n_pages && pages->end[kind] < end; pages->end[kind]++) {
-            table_of(cache, kind, pages)[pages->end[kind]] = take(pool);
-        }
-    }
-    return PERIDOT_OK;
-}
-
-void pd_pages_release(struct pd_cache *cache, struct pd_pages *pages, uint32_t pos, uint32_t slack)
-{
-    for (uint32_t kind = 0; kind < cache->n_kinds; kind++) {
-        struct pd_page_pool *pool = &cache->pools[kind];
-        uint64_t kept = (uint64_t)pool->window - 1 + slack;
-        if (!pool->window || pos <= kept) continue;
-        for (; pool->n_pages && pages->begin[kind] < (pos - kept) / PD_PAGE; pages->begin[kind]++)
-            give_back(pool, table_of(cache, kind, pages)[pages->begin[kind]]);
-    }
-}
-
-static void release_all(struct pd_cache *cache, struct pd_pages *pages, uint32_t kind)
+void pd_pages_clear(struct pd_cache *cache, struct pd_pages *pages, uint32_t kind)
 {
     while (pages->end[kind] > pages->begin[kind])
-        give_back(&cache->pools[kind], table_of(cache, kind, pages)[--pages->end[kind]]);
+        pd_page_give_back(&cache->pools[kind], pd_pages_table(cache, kind, pages)[--pages->end[kind]]);
     pages->begin[kind] = pages->end[kind] = 0;
-}
-
-peridot_status pd_pages_truncate(struct pd_cache *cache, struct pd_pages *pages, uint32_t n)
-{
-    for (uint32_t kind = 0; kind < cache->n_kinds; kind++) {
-        struct pd_page_pool *pool = &cache->pools[kind];
-        uint32_t end = (uint32_t)pd_div_up(n, PD_PAGE), *table = table_of(cache, kind, pages);
-        if (n == 0) release_all(cache, pages, kind);
-        while (pages->end[kind] > pd_max(end, pages->begin[kind])) give_back(pool, table[--pages->end[kind]]);
-        if (n % PD_PAGE == 0 || pages->end[kind] < end || pages->begin[kind] >= end) continue;
-        uint32_t last = table[end - 1];
-        while (pool->n_references[last] > 1 && cache->snapshots && make_room(cache, kind, 1) != PERIDOT_OK)
-            drop_snapshot(cache, &cache->snapshots);   /* it may be what the page is shared with */
-        if (pool->n_references[last] == 1) continue;
-        PD_TRY(take_copy(cache, kind, &table[end - 1], last));
-        give_back(pool, last);
-    }
-    return PERIDOT_OK;
-}
-
-peridot_status pd_pages_fork(struct pd_cache *cache, struct pd_pages *to, const struct pd_pages *from, uint32_t n)
-{
-    for (uint32_t kind = 0; kind < cache->n_kinds; kind++) {
-        struct pd_page_pool *pool = &cache->pools[kind];
-        const uint32_t *source = table_of(cache, kind, from);
-        uint32_t *table = table_of(cache, kind, to), n_full = n / PD_PAGE, end = (uint32_t)pd_div_up(n, PD_PAGE);
-        if (!pool->n_pages) continue;
-        to->begin[kind] = (uint32_t)pd_min(from->begin[kind], end);
-        for (to->end[kind] = to->begin[kind]; to->end[kind] < n_full; to->end[kind]++)
-            pool->n_references[table[to->end[kind]] = source[to->end[kind]]]++;
-        if (to->end[kind] == end) continue;
-        PD_TRY(take_copy(cache, kind, &table[n_full], source[n_full]));
-        to->end[kind]++;
-    }
-    return PERIDOT_OK;
-}
-
-uint32_t pd_pages_least(const struct pd_cache *cache, const struct pd_pages *pages)
-{
-    uint32_t least = 0;
-    for (uint32_t kind = 0; kind < cache->n_kinds; kind++)
-        if (pages->begin[kind])
-            least = (uint32_t)pd_max(least, pages->begin[kind] * PD_PAGE + cache->pools[kind].window - 1);
-    return least;
-}
-
-/* ---- snapshots ---- */
-
-/* The oldest ones of a sequence that has too many. */
-static void drop_surplus(struct pd_cache *cache, uint32_t table)
-{
-    uint32_t n = 0;
-    for (const struct pd_snapshot *s = cache->snapshots; s; s = s->next) n += s->table == table;
-    for (struct pd_snapshot **at = &cache->snapshots; n > PD_N_SNAPSHOTS;)
-        if ((*at)->table == table) drop_snapshot(cache, at), n--;
-        else at = &(*at)->next;
-}
-
-static void append(struct pd_cache *cache, struct pd_snapshot *s)
-{
-    struct pd_snapshot **at = &cache->snapshots;
-    while (*at) at = &(*at)->next;
-    *at = s;
-    s->next = NULL;
-}
-
-static struct pd_kept_page *keep(struct pd_page_pool *pool, uint32_t number)
-{
-    struct pd_kept_page *kept = pool->kept[number];
-    if (!kept) kept = calloc(1, sizeof *kept);
-    if (!kept) return NULL;
-    if (kept->n_snapshots++ == 0) pool->n_references[number]++;
-    kept->number = number;
-    return pool->kept[number] = kept;
-}
-
-peridot_status pd_snapshot_take(struct pd_cache *cache, const struct pd_pages *pages, uint32_t pos)
-{
-    struct pd_snapshot shape = {.table = pages->table, .pos = pos};
-    size_t n = 0, k = 0;
-    for (uint32_t kind = 0; kind < cache->n_kinds; kind++) {
-        const struct pd_page_pool *pool = &cache->pools[kind];
-        if (!pool->window || !pool->n_pages) continue;
-        shape.begin[kind] = (pos + 1 > pool->window ? pos + 1 - pool->window : 0) / PD_PAGE;
-        shape.end[kind] = (uint32_t)pd_div_up(pos, PD_PAGE);
-        n += shape.end[kind] - shape.begin[kind];
-    }
-    if (n == 0) return PERIDOT_OK;
-    struct pd_snapshot *s = calloc(1, sizeof *s + n * sizeof *s->pages);
-    if (!s) return pd_fail_alloc(n * sizeof *s->pages, "a snapshot");
-    *s = shape;
-    append(cache, s);
-    for (uint32_t kind = 0; kind < cache->n_kinds; kind++)
-        for (uint32_t i = s->begin[kind]; i < s->end[kind]; i++) {
-            s->pages[k] = keep(&cache->pools[kind], table_of(cache, kind, pages)[i]);
-            if (!s->pages[k++]) {
-                pd_snapshots_drop(cache, pages, pos - 1);
-                return pd_fail_alloc(sizeof(struct pd_kept_page), "a snapshot");
-            }
-        }
-    drop_surplus(cache, pages->table);
-    return PERIDOT_OK;
-}
-
-/* Pages of a snapshot, of all kinds. */
-static size_t count_pages(const struct pd_cache *cache, const struct pd_snapshot *s)
-{
-    size_t n = 0;
-    for (uint32_t kind = 0; kind < cache->n_kinds; kind++) n += s->end[kind] - s->begin[kind];
-    return n;
-}
-
-peridot_status pd_snapshots_share(struct pd_cache *cache, const struct pd_pages *to, const struct pd_pages *from,
-                                  uint32_t pos)
-{
-    const struct pd_snapshot *last = cache->snapshots;
-    while (last && last->next) last = last->next;
-    for (const struct pd_snapshot *s = cache->snapshots; last; s = s->next) {
-        size_t n = count_pages(cache, s), size = sizeof *s + n * sizeof *s->pages;
-        if (s->table == from->table && s->pos <= pos) {
-            struct pd_snapshot *copy = malloc(size);
-            if (!copy) return pd_fail_alloc(size, "a snapshot");
-            memcpy(copy, s, size);
-            copy->table = to->table;
-            for (size_t i = 0; i < n; i++) copy->pages[i]->n_snapshots++;
-            append(cache, copy);
-        }
-        if (s == last) break;
-    }
-    return PERIDOT_OK;
-}
-
-uint32_t pd_snapshot_before(const struct pd_cache *cache, const struct pd_pages *pages, uint32_t n)
-{
-    uint32_t pos = 0;
-    for (const struct pd_snapshot *s = cache->snapshots; s; s = s->next)
-        if (s->table == pages->table && s->pos <= n) pos = (uint32_t)pd_max(pos, s->pos);
-    return pos;
-}
-
-void pd_snapshots_drop(struct pd_cache *cache, const struct pd_pages *pages, uint32_t pos)
-{
-    for (struct pd_snapshot **at = &cache->snapshots; *at;)
-        if ((*at)->table == pages->table && (*at)->pos > pos) drop_snapshot(cache, at);
-        else at = &(*at)->next;
-}
-
-static peridot_status move_to_device(struct pd_cache *cache, uint32_t kind, struct pd_kept_page *kept)
-{
-    struct pd_page_pool *pool = &cache->pools[kind];
-    uint64_t size = kept_size(cache, kind);
-    PD_TRY(make_room(cache, kind, 1));
-    uint32_t page = take(pool);
-    peridot_status status = pd_page_write(cache, kind, page, kept->host);
-    if (status == PERIDOT_OK && cache->link)
-        status = pd_link_tell(cache->link, PD_OP_RESTORE_PAGE, kind, page, kept->id);
-    if (status != PERIDOT_OK) {
-        give_back(pool, page);
-        return status;
-    }
-    free(kept->host);
-    *kept = (struct pd_kept_page){.n_snapshots = kept->n_snapshots, .number = page};
-    pool->kept[page] = kept;
-    cache->host_size -= size;
-    return PERIDOT_OK;
-}
-
-static peridot_status restore(struct pd_cache *cache, struct pd_pages *pages, const struct pd_snapshot *s)
-{
-    size_t k = 0;
-    for (uint32_t kind = 0; kind < cache->n_kinds; kind++) {
-        struct pd_page_pool *pool = &cache->pools[kind];
-        if (!pool->window || !pool->n_pages) continue;
-        release_all(cache, pages, kind);
-        pages->begin[kind] = pages->end[kind] = s->begin[kind];
-        for (; pages->end[kind] < s->end[kind]; pages->end[kind]++, k++) {
-            if (s->pages[k]->host) PD_TRY(move_to_device(cache, kind, s->pages[k]));
-            table_of(cache, kind, pages)[pages->end[kind]] = s->pages[k]->number;
-            pool->n_references[s->pages[k]->number]++;
-        }
-    }
-    return PERIDOT_OK;
-}
-
-/* Out of the list in the meantime, so that room is not made by dropping it. */
-peridot_status pd_snapshot_restore(struct pd_cache *cache, struct pd_pages *pages, uint32_t pos)
-{
-    struct pd_snapshot **at = &cache->snapshots;
-    while ((*at)->table != pages->table || (*at)->pos != pos) at = &(*at)->next;
-    struct pd_snapshot *s = *at;
-    *at = s->next;
-    peridot_status status = restore(cache, pages, s);
-    append(cache, s);
-    return status;
 }

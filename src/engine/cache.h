@@ -1,16 +1,14 @@
 /* The KV cache: pages of PD_PAGE positions, which sequences take as they grow and share by reference. Layers whose
  * attention has one shape are of one kind: they have the same page numbers, each with buffers of its own, so that a
- * table of pages per sequence and kind serves them all. Layers with windows give pages back that no later position can
- * see. */
+ * table of pages per sequence and kind serves them all. Here are the memory of the pages, their counts of references and
+ * the sequences' tables; pages.h has what sequences do with pages, snapshots.h what is kept to go back. One thread at a
+ * time uses a cache. */
 #ifndef PD_ENGINE_CACHE_H
 #define PD_ENGINE_CACHE_H
 
 #include "arch/config.h"
 #include "engine/link.h"
 #include "ops/ops.h"
-
-#define PD_N_SNAPSHOTS 16          /* that a sequence has at most: the ends of 8 turns and of the prompts before them */
-#define PD_N_DEVICE_SNAPSHOTS 2    /* for which the device has pages: those of others go to the host when it is short */
 
 /* A page of a kind that snapshots have: all of them together are one reference of the device's page. */
 struct pd_kept_page {
@@ -69,6 +67,11 @@ void pd_cache_free(struct pd_cache *cache);
 /* Bytes that a cache of this shape takes on the device. */
 uint64_t pd_cache_size(const struct pd_config *config, const struct pd_cache_shape *shape);
 
+/* Takes a page that nobody holds, of which there is one: one reference, which give_back returns. */
+uint32_t pd_page_take(struct pd_page_pool *pool);
+void pd_page_give_back(struct pd_page_pool *pool, uint32_t page);
+/* Bytes of a page in all layers of the kind that are here: keys and values. */
+uint64_t pd_page_full_size(const struct pd_cache *cache, uint32_t kind);
 /* Copies a page in all layers of a kind that are here. */
 peridot_status pd_page_copy(struct pd_cache *cache, uint32_t kind, uint32_t to, uint32_t from);
 /* Copies one to memory of the host's, *host (malloc). */
@@ -84,41 +87,9 @@ struct pd_pages {
     uint32_t begin[PD_MAX_LAYER_KINDS], end[PD_MAX_LAYER_KINDS];
 };
 
-/* Number in the cache of page i of the sequence, begin <= i < end. */
-uint32_t pd_pages_number(const struct pd_cache *cache, const struct pd_pages *pages, uint32_t kind, uint32_t i);
-/* Of a sequence without pages: those before begin[kind] are never taken. */
-void pd_pages_skip(const struct pd_cache *cache, struct pd_pages *pages, const uint32_t begin[PD_MAX_LAYER_KINDS]);
-/* First slot of the sequence: see pd_place. */
-uint32_t pd_pages_text(const struct pd_cache *cache, const struct pd_pages *pages);
-/* Takes pages for all positions below n. Where too few are left, pages that only snapshots have go to the host's
- * memory, those of the oldest first; PERIDOT_ERROR_MEMORY (no sequence is changed) where these are too few as well. */
-peridot_status pd_pages_extend(struct pd_cache *cache, struct pd_pages *pages, uint32_t n);
-/* Gives back pages that positions from `pos` on do not see, but for `slack` positions before them. */
-void pd_pages_release(struct pd_cache *cache, struct pd_pages *pages, uint32_t pos, uint32_t slack);
-/* Keeps the pages of the first n positions; 0: none. A page that is to be written again, and is shared, is copied. */
-peridot_status pd_pages_truncate(struct pd_cache *cache, struct pd_pages *pages, uint32_t n);
-/* Makes `to`, which has none, share the pages of the first n positions, as far as `from` has them; the last one is
- * copied unless it is full. */
-peridot_status pd_pages_fork(struct pd_cache *cache, struct pd_pages *to, const struct pd_pages *from, uint32_t n);
-/* Least number of positions, beside none, to which a sequence can go back: the next one sees only keys that are still
- * there. */
-uint32_t pd_pages_least(const struct pd_cache *cache, const struct pd_pages *pages);
-
-/* A snapshot keeps the pages of layers with windows that a position sees, so that its sequence can go back there. Which
- * sequence that is, its table says. The end of a prompt or of a turn is such a position. */
-
-/* Keeps what it takes to go back to position `pos`, and drops the oldest of the sequence's where it has
- * PD_N_SNAPSHOTS. */
-peridot_status pd_snapshot_take(struct pd_cache *cache, const struct pd_pages *pages, uint32_t pos);
-/* Position of the sequence's last snapshot at or before n; 0: there is none. */
-uint32_t pd_snapshot_before(const struct pd_cache *cache, const struct pd_pages *pages, uint32_t n);
-/* Gives `pages`, which holds those of layers without windows up to `pos`, those of its snapshot there. On
- * failure the page table is incomplete. */
-peridot_status pd_snapshot_restore(struct pd_cache *cache, struct pd_pages *pages, uint32_t pos);
-/* Makes those of `from` up to `pos` snapshots of `to` as well, which has none. */
-peridot_status pd_snapshots_share(struct pd_cache *cache, const struct pd_pages *to, const struct pd_pages *from,
-                                  uint32_t pos);
-/* Drops the sequence's snapshots beyond `pos`. */
-void pd_snapshots_drop(struct pd_cache *cache, const struct pd_pages *pages, uint32_t pos);
+/* [table_pages]: the sequence's table of pages of a kind. */
+uint32_t *pd_pages_table(const struct pd_cache *cache, uint32_t kind, const struct pd_pages *pages);
+/* Gives back all pages of a kind. */
+void pd_pages_clear(struct pd_cache *cache, struct pd_pages *pages, uint32_t kind);
 
 #endif

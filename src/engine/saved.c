@@ -2,6 +2,7 @@
 
 #include "base/num.h"
 #include "base/os.h"
+#include "engine/pages.h"
 
 #include <math.h>
 #include <stddef.h>

@@ -1,6 +1,8 @@
 #include "engine/sequence.h"
 
 #include "base/num.h"
+#include "engine/pages.h"
+#include "engine/snapshots.h"
 
 #include <stdlib.h>
 #include <string.h>

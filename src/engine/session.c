@@ -5,6 +5,7 @@
 #include "base/os.h"
 #include "engine/results.h"
 #include "engine/saved.h"
+#include "engine/snapshots.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,6 +2,7 @@
 
 #include "arch/layers.h"
 #include "base/num.h"
+#include "engine/pages.h"
 
 #include <math.h>
 #include <stdlib.h>
