@@ -359,39 +359,37 @@ static peridot_status refuse_unknown(const struct reader *r, yyjson_val *root)
 
 /* ---- which model ---- */
 
-/* The family, and whether it is the form that has the text model in text_config. */
-static peridot_status find_family(struct pd_config *out, bool *wrapped, struct object o)
+static peridot_status find_type(const struct pd_hf_type **out, struct object o)
 {
     yyjson_val *v = find(o.at, "model_type");
     const char *type = yyjson_get_str(v);
     if (!type)
         return pd_fail(PERIDOT_ERROR_FORMAT, "config.json: %smodel_type is %s", o.prefix,
                        v ? "not a string" : "missing");
-    for (int i = 0; i < PD_N_FAMILIES; i++)
-        for (int j = 0; j < 2 && pd_families[i].hf_types[j]; j++)
-            if (strcmp(type, pd_families[i].hf_types[j]) == 0) {
-                out->family = (enum pd_family)i;
-                *wrapped = j == 1;
-                return PERIDOT_OK;
-            }
-    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %smodel_type \"" PD_NAME "\" is not known (known: gemma, "
-                   "gemma2, gemma3, gemma3_text, llama)", o.prefix, type);
+    *out = pd_hf_type_find(type);
+    if (*out) return PERIDOT_OK;
+    char known[128] = "";
+    for (size_t i = 0, n = 0; pd_hf_type_name(i); i++)
+        n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i ? ", " : "", pd_hf_type_name(i));
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %smodel_type \"" PD_NAME "\" is not known (known: %s)",
+                   o.prefix, type, known);
 }
 
 static peridot_status find_text(struct reader *r, struct pd_config *out, yyjson_val *root)
 {
-    bool wrapped, inner_wrapped;
+    const struct pd_hf_type *type, *inner;
     r->config = (struct object){root, ""};
-    PD_TRY(find_family(out, &wrapped, r->config));
-    enum pd_family family = out->family;
-    r->family = &pd_families[family];
+    PD_TRY(find_type(&type, r->config));
+    out->family = type->family;
+    r->family = &pd_families[type->family];
     struct object text = read_object(r, r->config, "text_config", "text_config.");
     PD_TRY(r->status);
     if (!text.at) return PERIDOT_OK;
-    if (yyjson_obj_get(text.at, "model_type")) PD_TRY(find_family(out, &inner_wrapped, text));
-    if (!wrapped || out->family != family)
+    inner = type;
+    if (yyjson_obj_get(text.at, "model_type")) PD_TRY(find_type(&inner, text));
+    if (!type->wraps || inner->family != type->family)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: a %s model inside a %s model is not known",
-                       pd_families[out->family].name, pd_families[family].name);
+                       pd_families[inner->family].name, r->family->name);
     r->config = text;
     return PERIDOT_OK;
 }

@@ -1,28 +1,48 @@
 #include "arch/family.h"
 
+#include "base/num.h"
+
 #include <string.h>
 
 const struct pd_family_traits pd_families[PD_N_FAMILIES] = {
-    [PD_GEMMA1] = {.name = "gemma", .hf_types = {"gemma"}, .scale_embedding = true, .hf_norm_plus_one = true,
+    [PD_GEMMA1] = {.name = "gemma", .scale_embedding = true, .hf_norm_plus_one = true,
         .tied = true, .start_of_turn = 106, .rope_base = 10000, .hf_activation = PD_HF_ACT_OR_ACTIVATION,
         .hf = {3072, 24576, 28, 16, 16, 8192, 256}},
-    [PD_GEMMA2] = {.name = "gemma2", .hf_types = {"gemma2"}, .post_norms = true, .scale_embedding = true,
+    [PD_GEMMA2] = {.name = "gemma2", .post_norms = true, .scale_embedding = true,
         .hf_norm_plus_one = true, .tied = true, .start_of_turn = 106, .window_pattern = 2, .gguf_window = 4096,
         .rope_base = 10000, .rope_base_local = 10000, .attn_softcap = 50, .final_softcap = 30,
         .final_softcap_known = true, .query_divisor = 256, .n_layers_27b = 46, .hf_activation = PD_HF_ACTIVATION,
         .hf = {2304, 9216, 26, 8, 4, 8192, 256}},
-    [PD_GEMMA3] = {.name = "gemma3", .hf_types = {"gemma3_text", "gemma3"}, .post_norms = true, .qk_norms = true,
+    [PD_GEMMA3] = {.name = "gemma3", .post_norms = true, .qk_norms = true,
         .scale_embedding = true, .hf_norm_plus_one = true, .tied = true, .start_of_turn = 105, .local_rope = true,
         .window_pattern = 6, .own_pattern = true, .rope_base = 1000000, .rope_base_local = 10000,
         .final_softcap_known = true, .query_divisor = 256, .n_layers_27b = 62, .hf_activation = PD_HF_ACTIVATION,
         .hf = {2304, 9216, 26, 8, 4, 131072, 256}},
-    [PD_LLAMA] = {.name = "llama", .hf_types = {"llama"}, .silu = true, .gguf_interleaved = true, .space_prefix = true,
+    [PD_LLAMA] = {.name = "llama", .silu = true, .gguf_interleaved = true, .space_prefix = true,
         .llama3_rope = true, .rope_base = 10000, .hf = {4096, 11008, 32, 32, 0, 2048, 0}},
     /* For tests: its layers differ in all that layers can differ in. */
-    [PD_TEST_FAMILY] = {.name = "peridot-test", .hf_types = {"peridot_test"}, .post_norms = true, .qk_norms = true,
+    [PD_TEST_FAMILY] = {.name = "peridot-test", .post_norms = true, .qk_norms = true,
         .scale_embedding = true, .tied = true, .start_of_turn = 105, .optional_v = true, .output_scales = true,
         .local_rope = true, .window_pattern = 2, .own_pattern = true, .rope_base = 1000000, .rope_base_local = 10000},
 };
+
+static const struct pd_hf_type hf_types[] = {
+    {.name = "gemma", .family = PD_GEMMA1}, {.name = "gemma2", .family = PD_GEMMA2},
+    {.name = "gemma3", .family = PD_GEMMA3, .wraps = true}, {.name = "gemma3_text", .family = PD_GEMMA3},
+    {.name = "llama", .family = PD_LLAMA}, {.name = "peridot_test", .family = PD_TEST_FAMILY},
+};
+
+const struct pd_hf_type *pd_hf_type_find(const char *name)
+{
+    for (size_t i = 0; i < PD_COUNT(hf_types); i++)
+        if (strcmp(hf_types[i].name, name) == 0) return &hf_types[i];
+    return NULL;
+}
+
+const char *pd_hf_type_name(size_t i)
+{
+    return i < PD_COUNT(hf_types) && hf_types[i].family != PD_TEST_FAMILY ? hf_types[i].name : NULL;
+}
 
 bool pd_family_has_activation(const struct pd_family_traits *family, const char *name)
 {
@@ -30,7 +50,7 @@ bool pd_family_has_activation(const struct pd_family_traits *family, const char 
     static const char *const tanh_forms[] = {"gelu_pytorch_tanh", "gelu_python_tanh", "gelu_new", "gelu_fast",
         "gelu_accurate"};
     if (family->silu) return strcmp(name, "silu") == 0 || strcmp(name, "swish") == 0;
-    for (size_t i = 0; i < sizeof tanh_forms / sizeof *tanh_forms; i++)
+    for (size_t i = 0; i < PD_COUNT(tanh_forms); i++)
         if (strcmp(name, tanh_forms[i]) == 0) return true;
     return false;
 }

@@ -3,6 +3,7 @@
 #define PD_ARCH_FAMILY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum pd_family { PD_GEMMA1, PD_GEMMA2, PD_GEMMA3, PD_LLAMA, PD_TEST_FAMILY, PD_N_FAMILIES };
@@ -23,7 +24,6 @@ struct pd_hf_defaults {
 
 struct pd_family_traits {
     const char *name;                /* GGUF's general.architecture, and what reports say */
-    const char *hf_types[2];         /* model_type in config.json; the second one has the text model in text_config */
     bool post_norms;                 /* attention and ffn outputs are normed before they are added */
     bool qk_norms;                   /* every q and k head is normed */
     bool silu;                       /* the gate's activation; else GELU in its tanh form */
@@ -52,6 +52,18 @@ struct pd_family_traits {
 };
 
 extern const struct pd_family_traits pd_families[PD_N_FAMILIES];
+
+/* A model_type of config.json. */
+struct pd_hf_type {
+    const char *name;
+    enum pd_family family;
+    bool wraps;                      /* the text model is in text_config */
+};
+
+/* NULL: not known. */
+const struct pd_hf_type *pd_hf_type_find(const char *name);
+/* Number i of those that users have, in the order of names; NULL past the last. */
+const char *pd_hf_type_name(size_t i);
 
 /* Whether a file's name for an activation means the family's. */
 bool pd_family_has_activation(const struct pd_family_traits *family, const char *name);
