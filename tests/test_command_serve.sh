@@ -202,6 +202,31 @@ test_framing() {
         "$(raw "GET /health HTTP/1.1\r\n$at\r\n${post}Content-Length: 16\r\n\r\n{\"content\": \"a\"}$second")" ]
 }
 
+# More connections than the server holds, all from one address, with half a request line each: the oldest give way to
+# those that ask, and one that waits for its answer does not.
+test_crowd() {
+    local at=${url#http://} i fd waiting crowd=()
+    ulimit -n 2048
+    send waiting /v1/completions "$(completion 'The king said' 400 1 "$endless, \"n\": 8")"
+    waiting=${sent[0]}
+    for i in $(seq 50); do [ "$(gauge running)" = 8 ] && break; sleep 0.02; done
+    for i in $(seq 1100); do
+        exec {fd}<>"/dev/tcp/${at%:*}/${at#*:}"
+        printf 'GET /hea' >&$fd
+        crowd+=($fd)
+    done
+    get /health -m 10
+    check "a crowd keeps nobody out" [ "$status" = 200 ]
+    printf 'lth HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n' >&$fd
+    check "the newest of it are still there" [ "$(timeout 5 head -1 <&$fd | tr -d '\r')" = 'HTTP/1.1 200 OK' ]
+    check "the oldest are not" [ "$(timeout 5 cat <&${crowd[0]} 2>/dev/null; echo $?)" = 0 ]
+    for fd in "${crowd[@]}"; do exec {fd}>&-; done
+    kill -0 $waiting 2>/dev/null || wait $waiting
+    check "one that waits for its answer stays" [ $? = 0 ]
+    kill $waiting 2>/dev/null
+    sent=()
+}
+
 # The same seed gives the same text among others that come and go.
 test_together() {
     local i want
@@ -389,6 +414,7 @@ test_completions
 test_refused
 test_together
 test_framing
+test_crowd
 stop
 test_windows
 test_closed

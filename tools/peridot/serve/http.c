@@ -1,6 +1,7 @@
 #define _POSIX_C_SOURCE 200809L
 #define _DEFAULT_SOURCE   /* strcasecmp, getaddrinfo */
 #include "http.h"
+#include "links.h"
 #include "log.h"
 #include "pages.h"
 #include "read.h"
@@ -18,19 +19,10 @@
 #define MHD_OPTION_CLIENT_DISCIPLINE_LVL MHD_OPTION_STRICT_FOR_CLIENT
 #endif
 
-/* A connection, from accept to close. */
-struct link {
-    struct link *next, *previous;
-    int socket;
-    double since_s;            /* when it began to owe us something */
-    bool busy;                 /* it is our turn */
-};
-
 struct serve_http {
     struct serve_server *server;
     struct MHD_Daemon *daemon;
-    pthread_mutex_t lock;      /* of the links */
-    struct link *links;
+    struct serve_links links;
 };
 
 /* A request, from its headers to the end of its answer. */
@@ -296,20 +288,10 @@ static enum MHD_Result send_job(struct MHD_Connection *c, struct serve_server *s
 
 /* ---- requests ---- */
 
-static struct link *link_of(struct MHD_Connection *c)
+static void set_waiting(struct serve_http *http, struct MHD_Connection *c, bool waits)
 {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    return info ? info->socket_context : NULL;
-}
-
-static void set_busy(struct serve_http *http, struct MHD_Connection *c, bool busy)
-{
-    struct link *link = link_of(c);
-    if (!link) return;
-    pthread_mutex_lock(&http->lock);
-    link->busy = busy;
-    link->since_s = cmd_now();
-    pthread_mutex_unlock(&http->lock);
+    if (info) serve_links_set_waiting(&http->links, info->socket_context, waits);
 }
 
 static struct exchange *begin(struct serve_http *http, struct MHD_Connection *c, const char *url, const char *method)
@@ -323,7 +305,7 @@ static struct exchange *begin(struct serve_http *http, struct MHD_Connection *c,
         x->job = serve_job_new(http->server, x->route->api);
         if (!x->job) serve_refuse(&x->error, 500, NULL, NULL, "out of memory");
     }
-    set_busy(http, c, false);
+    set_waiting(http, c, false);
     return x;
 }
 
@@ -358,7 +340,7 @@ static void submit(struct serve_http *http, struct exchange *x, struct MHD_Conne
     x->submitted = true;
     x->job->connection = c;
     x->job->socket = info ? (int)info->connect_fd : -1;
-    set_busy(http, c, true);
+    set_waiting(http, c, true);
     serve_job_own(x->job);
     if (!serve_reader_add(http->server->reader, x->job)) {
         serve_refuse(&x->job->error, 429, "rate_limit_exceeded", NULL,
@@ -407,6 +389,7 @@ static void completed(void *user, struct MHD_Connection *c, void **context, enum
     struct exchange *x = *context;
     if (!x) return;
     *context = NULL;
+    set_waiting(http, c, false);
     if (x->job) {
         pthread_mutex_lock(&x->job->lock);
         x->job->connection = NULL;
@@ -418,7 +401,6 @@ static void completed(void *user, struct MHD_Connection *c, void **context, enum
     serve_log_end(&x->line, http->server, x->job, code == MHD_REQUEST_TERMINATED_COMPLETED_OK);
     if (x->job) serve_job_drop(x->job);
     free(x);
-    set_busy(http, c, false);
 }
 
 /* ---- connections ---- */
@@ -426,33 +408,12 @@ static void completed(void *user, struct MHD_Connection *c, void **context, enum
 static void connected(void *user, struct MHD_Connection *c, void **context, enum MHD_ConnectionNotificationCode code)
 {
     struct serve_http *http = user;
-    struct link *link = *context;
-    pthread_mutex_lock(&http->lock);
-    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-        const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
-        *context = link = calloc(1, sizeof *link);
-        if (link && info) {
-            *link = (struct link){.next = http->links, .socket = (int)info->connect_fd, .since_s = cmd_now()};
-            if (link->next) link->next->previous = link;
-            http->links = link;
-        }
-    } else if (link) {
-        if (link->next) link->next->previous = link->previous;
-        if (link->previous) link->previous->next = link->next;
-        else http->links = link->next;
-        free(link);
-    }
-    pthread_mutex_unlock(&http->lock);
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+    if (code == MHD_CONNECTION_NOTIFY_CLOSED) serve_links_remove(&http->links, *context);
+    else if (info) *context = serve_links_add(&http->links, (int)info->connect_fd);
 }
 
-void serve_http_tend(struct serve_http *http)
-{
-    double now = cmd_now();
-    pthread_mutex_lock(&http->lock);
-    for (struct link *link = http->links; link; link = link->next)
-        if (!link->busy && now - link->since_s > http->server->args->timeout_s) cmd_socket_end(link->socket);
-    pthread_mutex_unlock(&http->lock);
-}
+void serve_http_tend(struct serve_http *http) { serve_links_tend(&http->links, http->server->args->timeout_s); }
 
 static peridot_status find_address(struct addrinfo **out, const struct serve_args *args)
 {
@@ -508,7 +469,7 @@ peridot_status serve_http_open(struct serve_http **out, struct serve_server *ser
     struct serve_http *http = *out = calloc(1, sizeof *http);
     if (!http) return cmd_fail_alloc(sizeof *http, "server");
     http->server = server;
-    pthread_mutex_init(&http->lock, NULL);
+    serve_links_init(&http->links);
     peridot_status status = find_address(&address, server->args);
     if (status == PERIDOT_OK) status = listen_at(http, address);
     if (address) freeaddrinfo(address);
@@ -525,6 +486,6 @@ void serve_http_close(struct serve_http *http)
 {
     if (!http) return;
     if (http->daemon) MHD_stop_daemon(http->daemon);
-    pthread_mutex_destroy(&http->lock);
+    serve_links_destroy(&http->links);
     free(http);
 }

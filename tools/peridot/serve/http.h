@@ -8,7 +8,7 @@
 /* Begins to listen. */
 peridot_status serve_http_open(struct serve_http **out, struct serve_server *server);
 unsigned serve_http_port(const struct serve_http *http);
-/* Ends connections that take too long to say what they want. Called every now and then. */
+/* Ends connections that are idle or send too slowly. Called every now and then. */
 void serve_http_tend(struct serve_http *http);
 /* Every job must have ended. NULL is allowed. */
 void serve_http_close(struct serve_http *http);

@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "engine.h"
 #include "http.h"
+#include "links.h"
 #include "read.h"
 #include "../os.h"
 #include "../terminal.h"

@@ -15,7 +15,7 @@ struct serve_args {
     struct cmd_draft_args draft;
 };
 
-enum { SERVE_BODY_MAX = 16 << 20, SERVE_MAX_KEYS = 64, SERVE_MAX_CONNECTIONS = 1000 };
+enum { SERVE_BODY_MAX = 16 << 20, SERVE_MAX_KEYS = 64 };
 
 struct serve_server {
     const struct serve_args *args;
