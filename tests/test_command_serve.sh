@@ -161,6 +161,17 @@ test_refused() {
     curl -s -m 120 -d '{"stream": true, "prompt": "a", "best_of": 2}' -H 'Content-Type: application/json' \
         "$url/v1/completions?[1-500]" >"$folder/out"
     check "a refused stream says why, every time" [ "$(grep -o '"code":"unsupported' "$folder/out" | wc -l)" = 500 ]
+    # A text with a NUL in it is not the one before the NUL.
+    refused 400 $path 'a key that is not a token id' "{$hi, \"logit_bias\": {\"1\\u0000x\": -100}}"
+    refused 400 $path 'a key that is not a token id' "{$hi, \"logit_bias\": {\"1x\": -100}}"
+    refused 400 $path 'Unrecognized' "{$hi, \"seed\\u0000x\": 3}"
+    refused 400 $path 'NUL' "{$hi, \"stop\": \"a\\u0000b\"}"
+    refused 400 $path 'NUL' "{$hi, \"model\": \"stories\\u0000x\"}"
+    refused 400 $path 'NUL' "{\"messages\": [$(message user 'a\u0000b')]}"
+    refused 400 $path 'role' "{\"messages\": [$(message 'user\u0000x' a)]}"
+    refused 400 $path 'only text' \
+        '{"messages": [{"role": "user", "content": [{"type": "text\u0000x", "text": "a"}]}]}'
+    refused 404 /v1/embeddings%00 'there is no' '{}'
     refused 404 /v1/nothing 'there is no' '{}'
     refused 405 /health 'not for POST' '{}'
     get /v1/embeddings -D "$folder/headers"

@@ -440,6 +440,16 @@ static bool is_loopback(const struct sockaddr *a)
 
 static void log_nothing(void *user, const char *format, va_list args) { (void)user, (void)format, (void)args; }
 
+/* "/health%00x" is not /health. */
+static size_t unescape(void *user, struct MHD_Connection *c, char *text)
+{
+    size_t n = MHD_http_unescape(text);
+    (void)user, (void)c;
+    for (size_t i = 0; i < n; i++)
+        if (!text[i]) text[i] = '?';
+    return n;
+}
+
 static peridot_status listen_at(struct serve_http *http, const struct addrinfo *address)
 {
     const struct serve_args *args = http->server->args;
@@ -456,7 +466,7 @@ static peridot_status listen_at(struct serve_http *http, const struct addrinfo *
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)SERVE_MAX_CONNECTIONS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)32768,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)args->timeout_s, MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u,
         MHD_OPTION_NOTIFY_COMPLETED, completed, http, MHD_OPTION_NOTIFY_CONNECTION, connected, http,
-        MHD_OPTION_CLIENT_DISCIPLINE_LVL, 1, MHD_OPTION_END);
+        MHD_OPTION_CLIENT_DISCIPLINE_LVL, 1, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_END);
     if (!http->daemon)
         return cmd_fail(PERIDOT_ERROR_IO, "%s:%u cannot be listened at: is another server there?", args->host,
                         args->port);

@@ -160,7 +160,8 @@ static bool read_bias(struct serve_job *job, const struct param *p, yyjson_val *
         const char *name = yyjson_get_str(key);
         unsigned long id = *name >= '0' && *name <= '9' ? strtoul(name, &end, 10) : ULONG_MAX;
         double x = yyjson_get_num(each);
-        if (id > INT32_MAX || *end) return refuse(job, p, "has a key that is no token id");
+        if (id > INT32_MAX || end != name + yyjson_get_len(key))
+            return refuse(job, p, "has a key that is not a token id");
         if (!yyjson_is_num(each) || !(x >= -100 && x <= 100)) return refuse_range(job, p);
         job->bias[job->sampling.n_bias++] = (peridot_bias){(int32_t)id, x == -100 ? -INFINITY : (float)x};
     }
@@ -336,7 +337,7 @@ bool serve_params_read(struct serve_job *job, yyjson_val *root)
     yyjson_obj_foreach(root, i, n, key, value) {
         const char *name = yyjson_get_str(key);
         const struct param *p = find(1u << job->api, name);
-        if (!p)
+        if (!p || strlen(name) != yyjson_get_len(key))   /* a NUL, and more after it */
             return serve_refuse(&job->error, 400, "unknown_parameter", name,
                                 "Unrecognized request argument supplied: %.64s", name);
         if (yyjson_obj_get(root, name) != value)

@@ -33,12 +33,13 @@ static bool read_parts(struct serve_buffer *out, struct serve_job *job, const ch
     size_t i, n;
     yyjson_val *part;
     yyjson_arr_foreach(parts, i, n, part) {
-        const char *type = yyjson_get_str(yyjson_obj_get(part, "type"));
+        yyjson_val *type = yyjson_obj_get(part, "type");
         bool known = false;
-        for (size_t k = 0; type && k < CMD_COUNT(types); k++) known = known || strcmp(type, types[k]) == 0;
+        for (size_t k = 0; k < CMD_COUNT(types); k++) known = known || yyjson_equals_str(type, types[k]);
         if (!known)
             return serve_refuse(&job->error, 400, "unsupported_parameter", name,
-                                "%s has a part of type %.32s: only text is supported", name, type ? type : "unknown");
+                                "%s has a part of type %.32s: only text is supported", name,
+                                yyjson_is_str(type) ? yyjson_get_str(type) : "unknown");
         const char *text = serve_param_text(job, name, yyjson_obj_get(part, "text"));
         if (!text) return false;
         serve_put(out, text, strlen(text));
@@ -57,11 +58,11 @@ static const char *role_of(struct serve_job *job, const char *name, yyjson_val *
 {
     static const char *const roles[][2] = {
         {"system", "system"}, {"developer", "system"}, {"user", "user"}, {"assistant", "assistant"}};
-    const char *role = yyjson_get_str(yyjson_obj_get(message, "role"));
-    for (size_t i = 0; role && i < CMD_COUNT(roles); i++)
-        if (strcmp(role, roles[i][0]) == 0) return roles[i][1];
+    yyjson_val *role = yyjson_obj_get(message, "role");
+    for (size_t i = 0; i < CMD_COUNT(roles); i++)
+        if (yyjson_equals_str(role, roles[i][0])) return roles[i][1];
     serve_refuse(&job->error, 400, "invalid_value", name, "%s has a message with the role %.32s: there are system, "
-                 "developer, user and assistant", name, role ? role : "(none)");
+                 "developer, user and assistant", name, yyjson_is_str(role) ? yyjson_get_str(role) : "(none)");
     return NULL;
 }
 
