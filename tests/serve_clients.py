@@ -79,16 +79,26 @@ def test_parse():
 
 def test_errors():
     for error, arguments in [(openai.BadRequestError, {"tools": [{"type": "function", "function": {"name": "f"}}]}),
-                             (openai.BadRequestError, {"max_tokens": 10**6}),
+                             (openai.BadRequestError, {"max_tokens": 0}),
+                             (openai.BadRequestError, {"messages": [{"role": "user", "content": "king " * 10**4}]}),
                              (openai.BadRequestError, {"response_format": {"type": "json_schema", "json_schema": {
-                                 "name": "x", "schema": {"type": "object", "patternProperties": {"a": {}}}}}}),
-                             (openai.NotFoundError, {"model": "gpt-4"})]:
+                                 "name": "x", "schema": {"type": "object", "patternProperties": {"a": {}}}}}})]:
         try:
             client.chat.completions.create(**{"model": model, "messages": messages, **arguments})
         except error as e:
             assert e.body["message"]
         else:
             raise AssertionError(f"{arguments} is accepted")
+
+
+def test_lenient():
+    reply = client.chat.completions.with_raw_response.create(model="gpt-4", messages=messages, max_tokens=10**6, seed=1,
+                                                             logit_bias={"1": -100})
+    assert "the only model" in reply.headers["Warning"]
+    assert reply.parse().model == model and reply.parse().choices[0].finish_reason == "length"
+    without = openai.OpenAI(base_url=url.removesuffix("/v1"), api_key=key, max_retries=0)
+    assert without.models.list().data[0].id == model
+    assert without.chat.completions.create(model=model, messages=messages, max_tokens=2).usage.completion_tokens == 2
 
 
 def test_llm():

@@ -20,6 +20,8 @@ test_pages() {
     check "/v1/models/NAME is that model" [ "$(field id)" = stories ]
     get /v1/models/other
     check "/v1/models/OTHER is 404" [ "$status" = 404 ]
+    get /models/stories
+    check "with or without /v1" [ "$(field id)" = stories ]
     get /
     check "/ is the page" contains out "<title>Peridot</title>"
     get / -D "$folder/headers" -o /dev/null
@@ -63,6 +65,25 @@ test_chat() {
     check "logprobs come with alternatives" matches out '"logprobs":\{"content":\[\{"token":"[^"]+",'
     check "each of which has its bytes" \
         matches out '"logprob":-[0-9.e-]+,"bytes":\[[0-9,]+\],"top_logprobs":\[\{"token"'
+}
+
+# What other servers answer too: a length beyond the context, and another model's name.
+test_lenient() {
+    local field path=/v1/chat/completions hi='"messages": [{"role": "user", "content": "a"}]'
+    for field in max_tokens max_completion_tokens; do
+        ask $path "{$hi, \"$field\": 100000$endless}"
+        check "$field beyond the context is cut" [ "$(field finish_reason) $(field total_tokens)" = "length 512" ]
+    done
+    ask /v1/responses "{\"input\": \"a\", \"max_output_tokens\": 100000, \"seed\": 1}"
+    check "max_output_tokens too" [ "$status" = 200 ]
+    ask /v1/completions "{\"prompt\": \"a\", \"max_tokens\": -1$endless}"
+    check "-1 is no limit" [ "$(field total_tokens)" = 512 ]
+    ask $path "{$hi, \"max_tokens\": 1}" -D "$folder/headers"
+    check "the model needs no name" [ "$(grep -c '^Warning:' "$folder/headers")" = 0 ]
+    ask $path "{$hi, \"max_tokens\": 1, \"model\": \"gpt-4\", \"stream\": true}" -D "$folder/headers"
+    check "another model's name is answered by the one that is served" contains out '"model":"stories"'
+    check "with a warning" \
+        contains headers 'Warning: 299 - "answered by stories, the only model of this server"'
 }
 
 person='{"type": "object", "properties": {"name": {"type": "string", "minLength": 60, "maxLength": 90},
@@ -115,6 +136,7 @@ test_windows() {
 }
 
 test_completions() {
+    local path body
     ask /v1/completions '{"prompt": "Once upon a time", "max_tokens": 0, "echo": true, "logprobs": 1}'
     check "echo gives the prompt" [ "$(field text)" = "Once upon a time" ]
     check "and the probabilities of its tokens" matches out '"token_logprobs":\[null(,-[0-9.e-]+){4}\]'
@@ -133,6 +155,15 @@ test_completions() {
     check "responses answer" contains out '"status":"incomplete"'
     ask /v1/responses '{"input": "Once upon a time", "max_output_tokens": 5, "stream": true}'
     check "responses stream events" contains out 'event: response.incomplete'
+    while read -r path body; do
+        ask "/$path" "$body"
+        check "/$path is /v1/$path" [ "$status" = 200 ]
+    done <<'END'
+chat/completions {"messages": [{"role": "user", "content": "a"}], "max_tokens": 1}
+completions {"prompt": "a", "max_tokens": 1}
+responses {"input": "a", "max_output_tokens": 1}
+embeddings {"input": "a"}
+END
     ask /tokenize '{"content": "Once upon a time"}'
     check "/tokenize" contains out '"tokens":[2336,742,263,529]'
     ask /detokenize '{"tokens": [2336, 742, 263, 529]}'
@@ -149,10 +180,10 @@ test_refused() {
     refused 400 $path 'tools' "{$hi, \"tools\": [{\"type\": \"function\"}]}"
     refused 400 $path 'temperature' "{$hi, \"temperature\": 3}"
     refused 400 $path 'twice' "{$hi, \"seed\": 3, \"seed\": 4}"
-    refused 400 $path 'context_length_exceeded' "{$hi, \"max_tokens\": 100000}"
+    refused 400 $path 'context_length_exceeded' \
+        "{\"messages\": [$(message user "$(printf 'the lion %.0s' $(seq 400))")], \"max_tokens\": 1}"
     refused 400 $path 'image_url' \
         '{"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]}'
-    refused 404 $path 'gpt-4' "{$hi, \"model\": \"gpt-4\"}"
     refused 400 $path 'json_schema' "{$hi, \"response_format\": {\"type\": \"text\", \"json_schema\": 3}}"
     refused 400 /v1/completions 'best_of' '{"prompt": "a", "best_of": 2}'
     refused 400 /v1/responses 'previous_response_id' '{"input": "a", "previous_response_id": "x"}'
@@ -187,6 +218,46 @@ test_refused() {
     check "a large body is refused" [ "$status" = 413 ]
     ask $path "{$hi, \"user\": \"me\", \"metadata\": {}, \"store\": false, \"max_tokens\": 1}"
     check "what changes nothing is accepted" [ "$status" = 200 ]
+}
+
+# same NAME PATH BODY_WITHOUT_ITS_LAST_BRACE PARAMETERS: that these change nothing of the answer.
+same() {
+    local want
+    ask "$2" "$3}"
+    want=$(field content)$(field text)
+    ask "$2" "$3, $4}"
+    check "$1: $(head -c 300 "$folder/out")" [ "$status $want" = "200 $(field content)$(field text)" ]
+}
+
+# What clients of other servers send as well. What would change the answer is refused.
+test_neutral() {
+    local path=/v1/chat/completions name hi='"messages": [{"role": "user", "content": "a"}], "max_tokens": 5, "seed": 1'
+    same "llama.cpp's page" $path "{$hi" '"cache_prompt": true, "timings_per_token": true, "return_progress": true,
+        "id_slot": -1, "reasoning_format": "auto", "backend_sampling": false, "dynatemp_range": 0,
+        "dynatemp_exponent": 1, "xtc_probability": 0, "xtc_threshold": 0.1, "typ_p": 1, "repeat_last_n": 64,
+        "dry_multiplier": 0.0, "dry_base": 1.75, "dry_allowed_length": 2, "dry_penalty_last_n": -1, "n_predict": -1'
+    same "llama.cpp's server" /v1/completions '{"prompt": "a", "max_tokens": 5, "seed": 1' '"typical_p": 1.0,
+        "mirostat": 0, "mirostat_tau": 5, "mirostat_eta": 0.1, "n_keep": 0, "ignore_eos": false, "grammar": "",
+        "n_probs": 0, "lora": [], "speculative.n_max": 16'
+    same "vLLM" $path "{$hi" '"repetition_penalty": 1.0, "min_tokens": 0, "stop_token_ids": [],
+        "skip_special_tokens": true, "spaces_between_special_tokens": true, "length_penalty": 1.0, "priority": 3,
+        "use_beam_search": false, "include_stop_str_in_output": false, "add_generation_prompt": true,
+        "chat_template_kwargs": {"enable_thinking": false}, "request_id": "x", "bad_words": [],
+        "stream_options": {"include_usage": true, "continuous_usage_stats": false}'
+    same "Ollama, LM Studio" $path "{$hi" '"keep_alive": "5m", "think": false, "ttl": 300, "draft_model": "x"'
+    same "OpenAI" $path "{$hi" '"user": "me", "metadata": {"a": "b"}, "store": true, "service_tier": "auto",
+        "prompt_cache_key": "x", "tool_choice": "auto", "parallel_tool_calls": true, "verbosity": "medium"'
+    same "OpenAI's responses" /v1/responses '{"input": "a", "max_output_tokens": 5, "seed": 1' '"store": false,
+        "include": ["reasoning.encrypted_content"], "truncation": "disabled", "text": {"verbosity": "medium"}'
+    for name in '"mirostat": 2' '"typical_p": 0.9' '"typical_p": true' '"min_tokens": 4' '"repetition_penalty": 1.1' \
+        '"grammar": "root ::= \"a\""' '"ignore_eos": true' '"prompt_logprobs": 1' '"think": true' '"lora": [1]' \
+        '"cache_salt": "x"'; do
+        name=${name#\"}
+        refused 400 $path "${name%%\"*}" "{$hi, \"$name}"
+    done
+    for name in $(sed -nE 's/^    \{"([a-z_.]+)", [A-Z].*/\1/p' "$source/tools/peridot/serve/neutral.c"); do
+        check "openapi.json has $name" grep -qE "[(|]${name//./.*}[|)]" "$source/tools/peridot/serve/openapi.json"
+    done
 }
 
 # raw BYTES: the statuses of what comes back for them.
@@ -334,7 +405,7 @@ test_small_cache() {
         check "text $i is the same though the cache is small" [ "$(field text)" = "${want[i]}" ]
     done
     check "some gave up their place" [ "$(gauge preemptions_total)" -gt 0 ]
-    ask /v1/completions '{"prompt": "The king said", "max_tokens": 600}'
+    ask /v1/completions "$(completion "$(printf 'the lion %.0s' $(seq 400))" 1 1)"
     check "what never fits is refused" [ "$status" = 400 ]
     stop
 }
@@ -423,6 +494,8 @@ test_json
 test_prefix
 test_completions
 test_refused
+test_lenient
+test_neutral
 test_together
 test_framing
 test_crowd

@@ -128,10 +128,16 @@ static bool matches(const char *path, const char *url)
     return path[n - 1] == '*' ? strncmp(path, url, n - 1) == 0 && url[n - 1] : strcmp(path, url) == 0;
 }
 
+/* OpenAI's clients are often given a base URL without its /v1. */
+static bool is_route(const struct route *route, const char *url)
+{
+    return matches(route->path, url) || (strncmp(route->path, "/v1/", 4) == 0 && matches(route->path + 3, url));
+}
+
 static void find_route(struct exchange *x, const char *method, const char *url)
 {
     for (size_t i = 0; i < CMD_COUNT(routes) && !x->route; i++) {
-        if (!matches(routes[i].path, url)) continue;
+        if (!is_route(&routes[i], url)) continue;
         x->allowed = routes[i].get ? "GET, HEAD" : "POST";
         if (strcmp(method, routes[i].method) == 0 || (strcmp(method, "HEAD") == 0 && routes[i].get))
             x->route = &routes[i];
@@ -187,6 +193,17 @@ static bool check(struct exchange *x, struct serve_server *server, struct MHD_Co
 
 /* ---- answers ---- */
 
+/* A name is whatever a file is called; a header is not. */
+static void add_warning(struct MHD_Response *response, const struct serve_server *server)
+{
+    char text[400], name[256];
+    snprintf(name, sizeof name, "%s", server->model_id);
+    for (char *at = name; *at; at++)
+        if (*at < 32 || *at > 126 || *at == '"' || *at == '\\') *at = '?';
+    snprintf(text, sizeof text, "299 - \"answered by %s, the only model of this server\"", name);
+    MHD_add_response_header(response, "Warning", text);
+}
+
 /* Adds what every answer has, sends it, and lets go of it. */
 static enum MHD_Result respond(struct MHD_Connection *c, struct serve_server *server, struct exchange *x, int status,
                             struct MHD_Response *response)
@@ -204,6 +221,7 @@ static enum MHD_Result respond(struct MHD_Connection *c, struct serve_server *se
     if (status == 429 || status == 503) MHD_add_response_header(response, "Retry-After", "1");
     if (status == 401) MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
     if (status == 405) MHD_add_response_header(response, "Allow", x->allowed);
+    if (status == 200 && x->job && x->job->other_model) add_warning(response, server);
     x->line.status = status;
     enum MHD_Result result = MHD_queue_response(c, (unsigned)status, response);
     MHD_destroy_response(response);

@@ -95,8 +95,9 @@ struct serve_job {
     bool stream, include_usage, echo, base64, wants_pieces;
     bool logprobs;
     uint32_t n_top, n, pool;
-    uint64_t n_max;            /* tokens of a reply; 0: none was said */
+    uint64_t n_max;            /* tokens of a reply, if max_given; more than fit are cut */
     bool max_given;
+    bool other_model;          /* the request names a model that is not here */
     peridot_sampling sampling;
     const char *stops[SERVE_MAX_STOPS];
     peridot_bias *bias;

@@ -76,7 +76,7 @@ int serve_get_models(struct serve_buffer *out, struct serve_server *server, cons
 
 int serve_get_model(struct serve_buffer *out, struct serve_server *server, const char *path)
 {
-    const char *id = path + strlen("/v1/models/");
+    const char *id = strstr(path, "/models/") + strlen("/models/");
     if (strcmp(id, server->model_id) != 0) {
         struct serve_error error = {0};
         serve_refuse(&error, 404, "model_not_found", "model", "there is no model %.200s: this server has %s", id,

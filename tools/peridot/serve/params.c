@@ -1,4 +1,5 @@
 #include "params.h"
+#include "neutral.h"
 #include "server.h"
 
 #include <math.h>
@@ -6,9 +7,9 @@
 #include <string.h>
 
 enum {
-    CHAT = 1 << SERVE_CHAT, COMPLETIONS = 1 << SERVE_COMPLETIONS, RESPONSES = 1 << SERVE_RESPONSES,
-    EMBEDDINGS = 1 << SERVE_EMBEDDINGS, TOKENIZE = 1 << SERVE_TOKENIZE, DETOKENIZE = 1 << SERVE_DETOKENIZE,
-    WRITES = CHAT | COMPLETIONS | RESPONSES, OPENAI = WRITES | EMBEDDINGS
+    CHAT = SERVE_SET_CHAT, COMPLETIONS = SERVE_SET_COMPLETIONS, RESPONSES = SERVE_SET_RESPONSES,
+    EMBEDDINGS = SERVE_SET_EMBEDDINGS, TOKENIZE = SERVE_SET_TOKENIZE, DETOKENIZE = SERVE_SET_DETOKENIZE,
+    WRITES = SERVE_SET_WRITES, OPENAI = SERVE_SET_OPENAI
 };
 
 struct param {
@@ -17,7 +18,6 @@ struct param {
     bool (*read)(struct serve_job *job, const struct param *p, yyjson_val *value);
     size_t offset;             /* of the value in the job */
     double min, max;
-    const char *accepts;       /* JSON texts with | between them: what changes nothing */
 };
 
 static bool refuse(struct serve_job *job, const struct param *p, const char *what)
@@ -78,40 +78,22 @@ static bool read_nothing(struct serve_job *job, const struct param *p, yyjson_va
     return true;
 }
 
-/* Only values that change nothing are accepted. */
-static bool read_neutral(struct serve_job *job, const struct param *p, yyjson_val *value)
-{
-    size_t size = 0;
-    char *text = yyjson_val_write(value, 0, &size);
-    bool accepted = false;
-    for (const char *at = p->accepts; text && at && *at && !accepted; at += at[strcspn(at, "|")] == '|') {
-        size_t n = strcspn(at, "|");
-        accepted = n == size && memcmp(at, text, n) == 0;
-        at += n;
-    }
-    free(text);
-    if (accepted) return true;
-    return serve_refuse(&job->error, 400, "unsupported_parameter", p->name, "%s is not supported here%s%s", p->name,
-                        p->accepts ? ", but for " : "", p->accepts ? p->accepts : "");
-}
-
 /* ---- one by one ---- */
 
 static bool read_model(struct serve_job *job, const struct param *p, yyjson_val *value)
 {
     const char *name = serve_param_text(job, p->name, value);
     if (!name) return false;
-    if (strcmp(name, job->server->model_id) == 0) return true;
-    return serve_refuse(&job->error, 404, "model_not_found", p->name,
-                        "The model `%.200s` does not exist: this server has %s", name, job->server->model_id);
+    job->other_model = strcmp(name, job->server->model_id) != 0;
+    return true;
 }
 
 static bool read_max(struct serve_job *job, const struct param *p, yyjson_val *value)
 {
     double x;
     if (!whole(&x, p, value)) return refuse_range(job, p);
-    if (x < 1 && job->api != SERVE_COMPLETIONS) return refuse(job, p, "must be 1 at least");
-    job->n_max = (uint64_t)x;
+    if (x == 0 && job->api != SERVE_COMPLETIONS) return refuse(job, p, "must be at least 1, or -1 for no limit");
+    job->n_max = x < 0 ? UINT32_MAX : (uint64_t)x;
     job->max_given = true;
     return true;
 }
@@ -185,9 +167,11 @@ static bool read_stream_options(struct serve_job *job, const struct param *p, yy
     if (!yyjson_is_obj(value)) return refuse(job, p, "must be an object");
     yyjson_obj_foreach(value, i, n, key, each) {
         bool usage = yyjson_equals_str(key, "include_usage");
-        if (!usage && !yyjson_equals_str(key, "include_obfuscation"))
-            return refuse(job, p, "has a name that is not known");
+        bool often = yyjson_equals_str(key, "continuous_usage_stats");   /* vLLM's */
+        if (!usage && !often && !yyjson_equals_str(key, "include_obfuscation"))
+            return refuse(job, p, "has an unknown member");
         if (!yyjson_is_bool(each)) return refuse(job, p, "has a value that is not true or false");
+        if (often && yyjson_get_bool(each)) return refuse(job, p, "supports continuous_usage_stats only as false");
         if (usage) job->include_usage = yyjson_get_bool(each);
     }
     return true;
@@ -249,8 +233,10 @@ static bool read_text_format(struct serve_job *job, const struct param *p, yyjso
     yyjson_val *key, *each;
     if (!yyjson_is_obj(value)) return refuse(job, p, "must be an object");
     yyjson_obj_foreach(value, i, n, key, each) {
-        if (!yyjson_equals_str(key, "format")) return refuse(job, p, "is supported only with format");
-        if (!yyjson_is_null(each) && !read_format(job, p, each)) return false;
+        bool format = yyjson_equals_str(key, "format"), neutral = yyjson_equals_str(each, "medium");
+        if (!format && !(yyjson_equals_str(key, "verbosity") && (neutral || yyjson_is_null(each))))
+            return refuse(job, p, "can only have format, and verbosity \"medium\"");
+        if (format && !yyjson_is_null(each) && !read_format(job, p, each)) return false;
     }
     return true;
 }
@@ -267,9 +253,9 @@ static const struct param params[] = {
     {"tokens", DETOKENIZE, .read = read_nothing},
     {"add_special", TOKENIZE, .read = read_bool, AT(echo)},
     {"with_pieces", TOKENIZE, .read = read_bool, AT(wants_pieces)},
-    {"max_tokens", CHAT | COMPLETIONS, .read = read_max, .max = 1e9},
-    {"max_completion_tokens", CHAT, .read = read_max, .max = 1e9},
-    {"max_output_tokens", RESPONSES, .read = read_max, .max = 1e9},
+    {"max_tokens", CHAT | COMPLETIONS, .read = read_max, .min = -1, .max = 1e9},
+    {"max_completion_tokens", CHAT, .read = read_max, .min = -1, .max = 1e9},
+    {"max_output_tokens", RESPONSES, .read = read_max, .min = -1, .max = 1e9},
     {"temperature", WRITES, .read = read_float, AT(sampling.temperature), .min = 0, .max = 2},
     {"top_p", WRITES, .read = read_float, AT(sampling.top_p), .min = 0, .max = 1},
     {"top_k", WRITES, .read = read_u32, AT(sampling.top_k), .min = 0, .max = 1e9},
@@ -292,34 +278,6 @@ static const struct param params[] = {
     {"encoding_format", EMBEDDINGS, .read = read_encoding},
     {"dimensions", EMBEDDINGS, .read = read_dimensions},
     {"pooling", EMBEDDINGS, .read = read_pooling},
-    /* what changes no answer */
-    {"user", OPENAI, .read = read_nothing},
-    {"metadata", WRITES, .read = read_nothing},
-    {"service_tier", WRITES, .read = read_nothing},
-    {"safety_identifier", WRITES, .read = read_nothing},
-    {"prompt_cache_key", WRITES, .read = read_nothing},
-    {"prompt_cache_retention", WRITES, .read = read_nothing},
-    {"prediction", CHAT, .read = read_nothing},
-    {"parallel_tool_calls", CHAT | RESPONSES, .read = read_nothing},
-    {"store", CHAT | RESPONSES, .read = read_neutral, .accepts = "false"},
-    {"tools", CHAT | RESPONSES, .read = read_neutral, .accepts = "[]"},
-    {"tool_choice", CHAT | RESPONSES, .read = read_neutral, .accepts = "\"none\"|\"auto\""},
-    {"functions", CHAT, .read = read_neutral, .accepts = "[]"},
-    {"function_call", CHAT, .read = read_neutral, .accepts = "\"none\"|\"auto\""},
-    {"modalities", CHAT, .read = read_neutral, .accepts = "[\"text\"]"},
-    {"audio", CHAT, .read = read_neutral},
-    {"reasoning_effort", CHAT, .read = read_neutral, .accepts = "\"none\""},
-    {"verbosity", CHAT, .read = read_neutral, .accepts = "\"medium\""},
-    {"web_search_options", CHAT, .read = read_neutral},
-    {"suffix", COMPLETIONS, .read = read_neutral, .accepts = "\"\""},
-    {"include", RESPONSES, .read = read_neutral, .accepts = "[]"},
-    {"reasoning", RESPONSES, .read = read_neutral, .accepts = "{}"},
-    {"background", RESPONSES, .read = read_neutral, .accepts = "false"},
-    {"truncation", RESPONSES, .read = read_neutral, .accepts = "\"disabled\""},
-    {"previous_response_id", RESPONSES, .read = read_neutral},
-    {"conversation", RESPONSES, .read = read_neutral},
-    {"max_tool_calls", RESPONSES, .read = read_nothing},
-    {"top_logprobs", RESPONSES, .read = read_neutral, .accepts = "0"},
 };
 
 static const struct param *find(unsigned api, const char *name)
@@ -337,12 +295,14 @@ bool serve_params_read(struct serve_job *job, yyjson_val *root)
     yyjson_obj_foreach(root, i, n, key, value) {
         const char *name = yyjson_get_str(key);
         const struct param *p = find(1u << job->api, name);
-        if (!p || strlen(name) != yyjson_get_len(key))   /* a NUL, and more after it */
+        bool whole = strlen(name) == yyjson_get_len(key);   /* no NUL is in it */
+        if (!whole || (!p && !serve_is_neutral(job, name)))
             return serve_refuse(&job->error, 400, "unknown_parameter", name,
                                 "Unrecognized request argument supplied: %.64s", name);
         if (yyjson_obj_get(root, name) != value)
             return serve_refuse(&job->error, 400, "invalid_value", name, "%.64s is there twice", name);
-        if (!yyjson_is_null(value) && !p->read(job, p, value)) return false;
+        if (yyjson_is_null(value)) continue;
+        if (!(p ? p->read(job, p, value) : serve_neutral_read(job, name, value))) return false;
     }
     if (job->sampling.top_p == 0) job->sampling.top_p = 1e-6f;   /* to the library 0 is all */
     if (job->n_top && !job->logprobs)

@@ -1,5 +1,5 @@
-/* The parameters of requests: a table of their names, the interfaces that have them, and how each is read. What is not
- * in it is refused by name. */
+/* The parameters of requests: a table of their names, the interfaces that have them, and how each is read. What is
+ * neither in it nor in that of neutral.c is refused by name. */
 #ifndef PERIDOT_COMMAND_SERVE_PARAMS_H
 #define PERIDOT_COMMAND_SERVE_PARAMS_H
 

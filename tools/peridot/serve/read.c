@@ -123,29 +123,20 @@ static bool read_messages(struct conversation *c, struct serve_job *job, const c
 static bool refuse_length(struct serve_job *job, size_t n_prompt)
 {
     const char *what = job->api == SERVE_CHAT || job->api == SERVE_RESPONSES ? "messages" : "prompt";
-    uint32_t ctx = job->server->ctx;
-    if (!job->max_given || n_prompt >= ctx)
-        return serve_refuse(&job->error, 400, "context_length_exceeded", what,
-                            "This model's maximum context length is %" PRIu32 " tokens. However, your %s resulted in "
-                            "%zu tokens. Please reduce the length of the %s.", ctx, what, n_prompt, what);
     return serve_refuse(&job->error, 400, "context_length_exceeded", what,
-                        "This model's maximum context length is %" PRIu32 " tokens. However, you requested %" PRIu64
-                        " tokens (%zu in the %s, %" PRIu64 " in the completion). Please reduce the length of the %s or "
-                        "completion.", ctx, n_prompt + job->n_max, n_prompt, what, job->n_max, what);
+                        "This model's maximum context length is %" PRIu32 " tokens. However, your %s resulted in "
+                        "%zu tokens. Please reduce the length of the %s.", job->server->ctx, what, n_prompt, what);
 }
 
 /* Room for a reply, or the error. */
 static bool find_room(uint64_t *n_max, struct serve_job *job, size_t n_ids)
 {
     uint64_t ctx = job->server->ctx, rest = n_ids < ctx ? ctx - n_ids : 0;
-    *n_max = job->max_given ? job->n_max : job->api == SERVE_COMPLETIONS ? cmd_min(16, rest) : rest;
+    *n_max = cmd_min(rest, job->max_given ? job->n_max : job->api == SERVE_COMPLETIONS ? 16 : rest);
     if (job->api == SERVE_DETOKENIZE) return true;
     if (n_ids == 0) return serve_refuse(&job->error, 400, "invalid_value", NULL, "a text without tokens");
-    if (job->api == SERVE_EMBEDDINGS) {
-        *n_max = 0;
-        return n_ids <= ctx || refuse_length(job, n_ids);
-    }
-    return (n_ids < ctx && *n_max <= rest) || refuse_length(job, n_ids);
+    if (job->api == SERVE_EMBEDDINGS) *n_max = 0;
+    return n_ids < ctx || (n_ids == ctx && job->api == SERVE_EMBEDDINGS) || refuse_length(job, n_ids);
 }
 
 /* Makes n tasks of a prompt: choices of one text. */

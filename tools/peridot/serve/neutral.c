@@ -1,0 +1,187 @@
+#include "neutral.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    CHAT = SERVE_SET_CHAT, COMPLETIONS = SERVE_SET_COMPLETIONS, RESPONSES = SERVE_SET_RESPONSES,
+    EMBEDDINGS = SERVE_SET_EMBEDDINGS, TOKENIZE = SERVE_SET_TOKENIZE, WRITES = SERVE_SET_WRITES,
+    OPENAI = SERVE_SET_OPENAI, TEXTS = CHAT | COMPLETIONS
+};
+
+struct neutral {
+    const char *name;
+    unsigned apis;
+    const char *accepts;       /* JSON texts with | between them; NULL: anything */
+};
+
+#define ONLY_NULL ""
+
+/* Whose they are: O OpenAI, L llama.cpp's server, V vLLM, A Ollama, S LM Studio, H Hugging Face, W Qwen and DeepSeek. */
+static const struct neutral neutrals[] = {
+    /* who asks, what for, and what of it the server keeps (nothing) */
+    {"user", OPENAI, NULL},                        /* O */
+    {"metadata", OPENAI, NULL},                    /* O */
+    {"safety_identifier", WRITES, NULL},           /* O */
+    {"store", CHAT | RESPONSES, NULL},             /* O */
+    {"request_id", OPENAI, NULL},                  /* V */
+    {"session_id", OPENAI, NULL},                  /* V */
+    /* when it is served, and for how long the model stays loaded (always) */
+    {"service_tier", WRITES, NULL},                /* O */
+    {"priority", OPENAI, NULL},                    /* V */
+    {"keep_alive", OPENAI, NULL},                  /* A */
+    {"ttl", OPENAI, NULL},                         /* S */
+    {"background", RESPONSES, "false"},            /* O: the answer would have to be fetched later */
+    /* how it is computed: caches, drafts, and the device change no text */
+    {"prompt_cache_key", WRITES, NULL},            /* O */
+    {"prompt_cache_retention", WRITES, NULL},      /* O */
+    {"prediction", CHAT, NULL},                    /* O */
+    {"cache_prompt", WRITES, NULL},                /* L */
+    {"n_cache_reuse", WRITES, NULL},               /* L */
+    {"id_slot", WRITES, NULL},                     /* L */
+    {"slot_id", WRITES, NULL},                     /* L */
+    {"backend_sampling", WRITES, NULL},            /* L */
+    {"speculative.n_max", WRITES, NULL},           /* L */
+    {"speculative.n_min", WRITES, NULL},           /* L */
+    {"speculative.p_min", WRITES, NULL},           /* L */
+    {"draft_model", WRITES, NULL},                 /* S */
+    {"num_thread", OPENAI, NULL},                  /* A */
+    {"num_batch", OPENAI, NULL},                   /* A */
+    {"num_gpu", OPENAI, NULL},                     /* A */
+    {"use_mmap", OPENAI, NULL},                    /* A */
+    {"use_mlock", OPENAI, NULL},                   /* A */
+    {"guided_decoding_backend", TEXTS, NULL},      /* V */
+    /* numbers beside the answer, and in how many pieces a stream comes */
+    {"timings_per_token", WRITES, NULL},           /* L */
+    {"return_progress", WRITES, NULL},             /* L */
+    {"sse_ping_interval", WRITES, NULL},           /* L */
+    {"verbose", WRITES, NULL},                     /* L */
+    {"stream_interval", WRITES, NULL},             /* V */
+    {"return_tokens", TEXTS, "false"},             /* L: here it is return_token_ids */
+    {"response_fields", TEXTS, "[]"},              /* L */
+    {"n_probs", TEXTS, "0"},                       /* L: here it is logprobs */
+    {"post_sampling_probs", TEXTS, "false"},       /* L */
+    {"return_tokens_as_token_ids", TEXTS, "false"},   /* V */
+    {"return_prompt_text", TEXTS, "false"},        /* V */
+    {"prompt_logprobs", TEXTS, ONLY_NULL},         /* V: here it is echo with logprobs */
+    {"top_logprobs", RESPONSES, "0"},              /* O */
+    {"include", RESPONSES, "[]|[\"reasoning.encrypted_content\"]"},   /* O: there is no reasoning */
+    /* samplers that are off; what belongs to them does not matter then */
+    {"typical_p", WRITES, "1"},                    /* L, A */
+    {"typ_p", WRITES, "1"},                        /* L */
+    {"tfs_z", WRITES, "1"},                        /* A */
+    {"top_n_sigma", WRITES, "-1|0"},               /* L */
+    {"dynatemp_range", WRITES, "0"},               /* L */
+    {"dynatemp_exponent", WRITES, NULL},
+    {"xtc_probability", WRITES, "0"},              /* L */
+    {"xtc_threshold", WRITES, NULL},
+    {"dry_multiplier", WRITES, "0"},               /* L */
+    {"dry_base", WRITES, NULL},
+    {"dry_allowed_length", WRITES, NULL},
+    {"dry_penalty_last_n", WRITES, NULL},
+    {"dry_sequence_breakers", WRITES, NULL},
+    {"mirostat", WRITES, "0"},                     /* L, A */
+    {"mirostat_tau", WRITES, NULL},
+    {"mirostat_eta", WRITES, NULL},
+    {"use_beam_search", WRITES, "false"},          /* V */
+    {"length_penalty", WRITES, NULL},
+    {"early_stopping", WRITES, NULL},
+    {"do_sample", WRITES, "true"},                 /* H: temperature 0 is the other way */
+    /* what samplers do here anyway */
+    {"repeat_last_n", WRITES, "64"},               /* L, A */
+    {"repetition_penalty", WRITES, "1"},           /* V, H: here it is repeat_penalty */
+    {"min_keep", WRITES, "0"},                     /* L */
+    {"grammar", WRITES, "\"\""},                   /* L */
+    {"lora", WRITES, "[]"},                        /* L */
+    {"allowed_token_ids", WRITES, "[]"},           /* V */
+    {"bad_words", WRITES, "[]"},                   /* V */
+    {"structured_outputs", TEXTS, ONLY_NULL},      /* V: here it is response_format */
+    {"guided_json", TEXTS, ONLY_NULL},             /* V */
+    /* where a text ends: at the model's end, and at `stop`, which is not part of it */
+    {"ignore_eos", WRITES, "false"},               /* L, V */
+    {"min_tokens", WRITES, "0"},                   /* V */
+    {"stop_token_ids", WRITES, "[]"},              /* V */
+    {"include_stop_str_in_output", WRITES, "false"},   /* V */
+    {"skip_special_tokens", WRITES, "true"},       /* V */
+    {"spaces_between_special_tokens", WRITES, NULL},
+    {"n_predict", WRITES, "-1"},                   /* L: here it is max_tokens */
+    {"n_indent", WRITES, "0"},                     /* L */
+    {"t_max_predict_ms", WRITES, "0"},             /* L */
+    {"n_keep", WRITES, NULL},                      /* L: a full context ends the text, and nothing is thrown away */
+    {"n_discard", WRITES, NULL},                   /* L */
+    {"suffix", COMPLETIONS, "\"\""},               /* O */
+    /* how messages become a prompt */
+    {"add_generation_prompt", CHAT, "true"},       /* V */
+    {"continue_final_message", CHAT, "false"},     /* V */
+    {"echo", CHAT, "false"},                       /* V */
+    {"add_special_tokens", CHAT, "false"},         /* V */
+    {"add_special_tokens", COMPLETIONS | EMBEDDINGS, "true"},
+    {"parse_special", TOKENIZE, "false"},          /* L */
+    {"documents", CHAT, "[]"},                     /* V */
+    {"chat_template", CHAT, ONLY_NULL},            /* V */
+    {"chat_template_kwargs", CHAT, "{}|{\"enable_thinking\":false}"},   /* L, V */
+    {"truncate_prompt_tokens", OPENAI, ONLY_NULL}, /* V */
+    {"truncation_side", OPENAI, NULL},
+    {"truncation", RESPONSES, "\"disabled\""},     /* O */
+    {"previous_response_id", RESPONSES, ONLY_NULL},   /* O */
+    {"conversation", RESPONSES, ONLY_NULL},        /* O */
+    /* tools, media and reasoning, where there are none */
+    {"tools", CHAT | RESPONSES, "[]"},             /* O */
+    {"tool_choice", CHAT | RESPONSES, "\"none\"|\"auto\""},
+    {"parallel_tool_calls", CHAT | RESPONSES, NULL},
+    {"max_tool_calls", RESPONSES, NULL},
+    {"functions", CHAT, "[]"},
+    {"function_call", CHAT, "\"none\"|\"auto\""},
+    {"parse_tool_calls", CHAT, NULL},              /* L */
+    {"modalities", CHAT, "[\"text\"]"},            /* O */
+    {"audio", CHAT, ONLY_NULL},
+    {"web_search_options", CHAT, ONLY_NULL},
+    {"verbosity", CHAT, "\"medium\""},
+    {"reasoning_effort", CHAT, "\"none\""},
+    {"reasoning", RESPONSES, "{}"},
+    {"reasoning_format", CHAT, "\"none\"|\"auto\""},   /* L */
+    {"include_reasoning", CHAT, NULL},             /* V */
+    {"think", CHAT, "false"},                      /* A */
+    {"enable_thinking", CHAT, "false"},            /* W */
+    {"thinking", CHAT, "{\"type\":\"disabled\"}"}, /* W */
+    /* vectors are of length 1 */
+    {"normalize", EMBEDDINGS, "true"},             /* H */
+    {"embd_normalize", EMBEDDINGS, "2"},           /* L */
+};
+
+static const struct neutral *find(const struct serve_job *job, const char *name)
+{
+    for (size_t i = 0; i < CMD_COUNT(neutrals); i++)
+        if (neutrals[i].apis >> job->api & 1 && strcmp(neutrals[i].name, name) == 0) return &neutrals[i];
+    return NULL;
+}
+
+bool serve_is_neutral(const struct serve_job *job, const char *name) { return find(job, name) != NULL; }
+
+/* Whether it is the JSON text; numbers may be written in any way. */
+static bool is(yyjson_val *value, const char *text, size_t size)
+{
+    size_t n = 0;
+    if (yyjson_is_num(value)) return *text && strchr("-0123456789", *text) && yyjson_get_num(value) == strtod(text, NULL);
+    char *written = yyjson_val_write(value, 0, &n);
+    bool same = written && n == size && memcmp(written, text, n) == 0;
+    free(written);
+    return same;
+}
+
+bool serve_neutral_read(struct serve_job *job, const char *name, yyjson_val *value)
+{
+    const struct neutral *n = find(job, name);
+    bool accepted = !n->accepts;
+    for (const char *at = n->accepts; at && *at && !accepted; at += at[strcspn(at, "|")] == '|') {
+        accepted = is(value, at, strcspn(at, "|"));
+        at += strcspn(at, "|");
+    }
+    if (accepted) return true;
+    char only[128] = "";
+    size_t size = 0;
+    for (const char *at = n->accepts; *at && size + 8 < sizeof only; at++)
+        size += (size_t)snprintf(only + size, sizeof only - size, "%s", *at == '|' ? " or " : (char[]){*at, 0});
+    return serve_refuse(&job->error, 400, "unsupported_parameter", name, "%s is not supported%s%s", name,
+                        *only ? ": it can only be " : "", only);
+}
