@@ -101,6 +101,19 @@ def test_lenient():
     assert without.chat.completions.create(model=model, messages=messages, max_tokens=2).usage.completion_tokens == 2
 
 
+def test_token_ids():
+    extra = {"model": model, "max_tokens": 12, "seed": 1, "extra_body": {"return_token_ids": True}}
+    reply = client.chat.completions.create(messages=messages, **extra)
+    assert len(reply.choices[0].token_ids) == 12 and len(reply.prompt_token_ids) == reply.usage.prompt_tokens
+    pieces = list(client.chat.completions.create(messages=messages, stream=True, **extra))
+    assert pieces[0].prompt_token_ids == reply.prompt_token_ids
+    assert not any(hasattr(p, "prompt_token_ids") for p in pieces[1:])
+    assert [i for p in pieces[1:] for i in p.choices[0].token_ids] == reply.choices[0].token_ids
+    text = client.completions.create(prompt=reply.prompt_token_ids, **extra)
+    assert text.choices[0].token_ids == reply.choices[0].token_ids
+    assert text.choices[0].prompt_token_ids == reply.prompt_token_ids
+
+
 def test_llm():
     try:
         from llm.default_plugins.openai_models import Chat

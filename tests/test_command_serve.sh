@@ -229,6 +229,28 @@ same() {
     check "$1: $(head -c 300 "$folder/out")" [ "$status $want" = "200 $(field content)$(field text)" ]
 }
 
+# ids NAME: the ids of all lists of that name, in order.
+ids() { grep -oE "\"$1\":\[[0-9,]*\]" "$folder/out" | sed 's/.*\[//; s/\]//' | xargs | tr ' ' ,; }
+
+test_token_ids() {
+    local want path=/v1/chat/completions more=', "return_token_ids": true, "logprobs":'
+    ask $path "$(chat 'Once upon a time' 12 1 "$more true")"
+    want=$(ids token_ids)
+    check "a reply has its ids" [ "$(tr ',' '\n' <<<"$want" | wc -l)" = 12 ]
+    check "and its prompt's beside the choices" matches out '\],"prompt_token_ids":\[2,2336,742,263,529\],"usage"'
+    ask /detokenize "{\"tokens\": [2, 2336, 742, 263, 529, $want]}"
+    check "which are its text" contains out '"content":"Once upon a time'
+    ask $path "$(chat 'Once upon a time' 12 1 "$more true, \"stream\": true")"
+    check "a stream has them, too" [ "$(ids token_ids)" = "$want" ]
+    check "one by one" [ "$(grep -c '"token_ids"' "$folder/out")" -gt 5 ]
+    check "and the prompt's in its first event" [ "$(ids prompt_token_ids)" = 2,2336,742,263,529 ]
+    ask /v1/completions "$(completion 'Once upon a time' 12 1 "$more 1")"
+    check "so have texts" [ "$(ids token_ids)" = "$want" ]
+    check "with the prompt's in each choice" matches out '"prompt_token_ids":\[[0-9,]*\],"token_ids":\[[0-9,]*\],"fin'
+    ask /v1/completions "$(completion 'Once upon a time' 12 1 "$more 1, \"stream\": true, \"n\": 2")"
+    check "and streams of them" [ "$(ids prompt_token_ids)" = 2,2336,742,263,529,2,2336,742,263,529 ]
+}
+
 # What clients of other servers send as well. What would change the answer is refused.
 test_neutral() {
     local path=/v1/chat/completions name hi='"messages": [{"role": "user", "content": "a"}], "max_tokens": 5, "seed": 1'
@@ -495,6 +517,7 @@ test_prefix
 test_completions
 test_refused
 test_lenient
+test_token_ids
 test_neutral
 test_together
 test_framing

@@ -56,7 +56,8 @@ struct serve_task {
     double queued_s, begun_s, last_s;   /* when: it came, was taken in, had a token last */
     /* what came out */
     struct serve_buffer text;
-    size_t n_sent;             /* bytes of it in events */
+    size_t n_sent, n_ids_sent; /* bytes of it, and ids of the reply, in events */
+    bool begun;                /* there was an event */
     struct serve_logprob *logprobs;   /* with echo the prompt's, but for its first token; then the reply's */
     size_t n_logprobs, logprobs_capacity, n_logprobs_sent;
     size_t logprob_offset;     /* in the text, of the next one */
@@ -92,7 +93,7 @@ struct serve_job {
     struct serve_job *next;
     struct serve_buffer body;
     yyjson_doc *document;      /* stop texts are in it */
-    bool stream, include_usage, echo, base64, wants_pieces;
+    bool stream, include_usage, echo, base64, wants_pieces, token_ids;
     bool logprobs;
     uint32_t n_top, n, pool;
     uint64_t n_max;            /* tokens of a reply, if max_given; more than fit are cut */

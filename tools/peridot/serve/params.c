@@ -271,6 +271,7 @@ static const struct param params[] = {
     {"stream_options", WRITES, .read = read_stream_options},
     {"logprobs", CHAT | COMPLETIONS, .read = read_logprobs, AT(logprobs), .min = 0, .max = SERVE_MAX_TOP},
     {"top_logprobs", CHAT, .read = read_u32, AT(n_top), .min = 0, .max = SERVE_MAX_TOP},
+    {"return_token_ids", CHAT | COMPLETIONS, .read = read_bool, AT(token_ids)},
     {"echo", COMPLETIONS, .read = read_bool, AT(echo)},
     {"best_of", COMPLETIONS, .read = read_best_of},
     {"response_format", CHAT | COMPLETIONS, .read = read_format},

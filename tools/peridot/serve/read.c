@@ -2,6 +2,7 @@
 #include "engine.h"
 #include "log.h"
 #include "params.h"
+#include "tokens.h"
 #include "write.h"
 #include "../os.h"
 

@@ -1,5 +1,6 @@
 #include "write.h"
 #include "server.h"
+#include "tokens.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -20,104 +21,6 @@ static val_t *text_of(doc_t *doc, const char *text) { return serve_text(doc, tex
 static val_t *or_null(doc_t *doc, const char *text)
 {
     return text ? yyjson_mut_str(doc, text) : yyjson_mut_null(doc);
-}
-
-/* ---- tokens ---- */
-
-/* A piece that begins a text loses its space: it is decoded after another. */
-void serve_put_piece(struct serve_buffer *out, const peridot_vocab *vocab, int32_t token)
-{
-    int32_t *before = NULL, both[2];
-    size_t n, size_before = 0, size = 0;
-    char *text_before = NULL, *text = NULL;
-    peridot_status status = peridot_encode(&before, &n, vocab, "a", 1, 0);
-    if (status == PERIDOT_OK && n) {
-        both[0] = before[n - 1];
-        both[1] = token;
-        status = peridot_decode(&text_before, &size_before, vocab, both, 1);
-        if (status == PERIDOT_OK) status = peridot_decode(&text, &size, vocab, both, 2);
-    }
-    if (status != PERIDOT_OK) out->failed = true;
-    else if (size > size_before) serve_put(out, text + size_before, size - size_before);
-    peridot_free(before);
-    peridot_free(text_before);
-    peridot_free(text);
-}
-
-/* JSON has no infinity. */
-static double finite(float value) { return value > -9999 ? (double)value : -9999; }
-
-static val_t *chat_token(doc_t *doc, const peridot_vocab *vocab, int32_t token, float value)
-{
-    struct serve_buffer piece = {0};
-    val_t *o = yyjson_mut_obj(doc), *bytes = yyjson_mut_arr(doc);
-    serve_put_piece(&piece, vocab, token);
-    for (size_t i = 0; i < piece.size; i++) yyjson_mut_arr_add_uint(doc, bytes, (unsigned char)piece.data[i]);
-    yyjson_mut_obj_add_val(doc, o, "token", serve_buffer_text(doc, &piece));
-    yyjson_mut_obj_add_real(doc, o, "logprob", finite(value));
-    yyjson_mut_obj_add_val(doc, o, "bytes", bytes);
-    return o;
-}
-
-/* Probabilities first .. end - 1, as chat completions have them. */
-static val_t *chat_logprobs(doc_t *doc, const struct serve_task *task, size_t first, size_t end)
-{
-    val_t *o = yyjson_mut_obj(doc), *content = yyjson_mut_arr(doc);
-    if (!task->job->logprobs) return yyjson_mut_null(doc);
-    for (size_t i = first; i < end; i++) {
-        const struct serve_logprob *p = &task->logprobs[i];
-        val_t *token = chat_token(doc, task->job->vocab, p->token, p->value), *top = yyjson_mut_arr(doc);
-        for (uint32_t k = 0; k < p->n_top; k++)
-            yyjson_mut_arr_append(top, chat_token(doc, task->job->vocab, p->top[k].token, p->top[k].value));
-        yyjson_mut_obj_add_val(doc, token, "top_logprobs", top);
-        yyjson_mut_arr_append(content, token);
-    }
-    yyjson_mut_obj_add_val(doc, o, "content", content);
-    yyjson_mut_obj_add_null(doc, o, "refusal");
-    return o;
-}
-
-static val_t *piece_value(doc_t *doc, const peridot_vocab *vocab, int32_t token, size_t *offset)
-{
-    struct serve_buffer piece = {0};
-    serve_put_piece(&piece, vocab, token);
-    if (offset) *offset += piece.size;
-    return serve_buffer_text(doc, &piece);
-}
-
-static val_t *top_of(doc_t *doc, const struct serve_task *task, const struct serve_logprob *p)
-{
-    val_t *o = yyjson_mut_obj(doc);
-    for (uint32_t k = 0; k < p->n_top; k++)
-        yyjson_mut_obj_put(o, piece_value(doc, task->job->vocab, p->top[k].token, NULL),
-                           yyjson_mut_real(doc, finite(p->top[k].value)));
-    return o;
-}
-
-/* The same as completions have them: lists side by side. With echo the first token of the prompt has none. */
-static val_t *text_logprobs(doc_t *doc, struct serve_task *task, size_t first, size_t end)
-{
-    val_t *o = yyjson_mut_obj(doc), *tokens = yyjson_mut_arr(doc), *values = yyjson_mut_arr(doc),
-          *tops = yyjson_mut_arr(doc), *offsets = yyjson_mut_arr(doc);
-    if (!task->job->logprobs) return yyjson_mut_null(doc);
-    if (first == 0 && task->job->echo) {
-        yyjson_mut_arr_add_uint(doc, offsets, task->logprob_offset);
-        yyjson_mut_arr_append(tokens, piece_value(doc, task->job->vocab, task->tokens[0], &task->logprob_offset));
-        yyjson_mut_arr_add_null(doc, values);
-        yyjson_mut_arr_add_null(doc, tops);
-    }
-    for (size_t i = first; i < end; i++) {
-        const struct serve_logprob *p = &task->logprobs[i];
-        yyjson_mut_arr_add_uint(doc, offsets, task->logprob_offset);
-        yyjson_mut_arr_append(tokens, piece_value(doc, task->job->vocab, p->token, &task->logprob_offset));
-        yyjson_mut_arr_add_real(doc, values, finite(p->value));
-        yyjson_mut_arr_append(tops, top_of(doc, task, p));
-    }
-    yyjson_mut_obj_add_val(doc, o, "tokens", tokens);
-    yyjson_mut_obj_add_val(doc, o, "token_logprobs", values);
-    yyjson_mut_obj_add_val(doc, o, "top_logprobs", tops);
-    yyjson_mut_obj_add_val(doc, o, "text_offset", offsets);
-    return o;
 }
 
 /* ---- what answers share ---- */
@@ -176,6 +79,23 @@ static doc_t *completion(val_t **root, val_t **choices, const struct serve_job *
     return doc;
 }
 
+/* return_token_ids, as vLLM has it: the reply's since the last event; the prompt's stand beside the first of them, in a
+ * chat beside its choices. The token that ends a text is not in it. */
+static void add_ids(doc_t *doc, val_t *choice, struct serve_task *task)
+{
+    size_t first = task->n_ids_sent;
+    if (!task->job->token_ids) return;
+    yyjson_mut_obj_add_val(doc, choice, "token_ids",
+                           serve_token_ids(doc, task->tokens + task->n_prompt + first, task->n_reply - first));
+    task->n_ids_sent = task->n_reply;
+}
+
+static void add_prompt_ids(doc_t *doc, val_t *object, const struct serve_task *task)
+{
+    if (task->job->token_ids)
+        yyjson_mut_obj_add_val(doc, object, "prompt_token_ids", serve_token_ids(doc, task->tokens, task->n_prompt));
+}
+
 /* ---- chat completions ---- */
 
 static void send_chat(struct serve_task *task, const char *role, const char *text, size_t size, size_t n_logprobs)
@@ -190,9 +110,11 @@ static void send_chat(struct serve_task *task, const char *role, const char *tex
     yyjson_mut_obj_add_uint(doc, choice, "index", task->index);
     yyjson_mut_obj_add_val(doc, choice, "delta", delta);
     size_t first = task->n_logprobs_sent;
-    yyjson_mut_obj_add_val(doc, choice, "logprobs", n_logprobs > first ? chat_logprobs(doc, task, first, n_logprobs)
+    yyjson_mut_obj_add_val(doc, choice, "logprobs", n_logprobs > first ? serve_chat_logprobs(doc, task, first, n_logprobs)
                                                                        : yyjson_mut_null(doc));
     task->n_logprobs_sent = n_logprobs;
+    if (role) add_prompt_ids(doc, root, task);
+    else add_ids(doc, choice, task);
     yyjson_mut_obj_add_val(doc, choice, "finish_reason", or_null(doc, finish_name(task->finish)));
     if (job->include_usage) yyjson_mut_obj_add_null(doc, root, "usage");
     send_event(job, NULL, doc);
@@ -215,7 +137,7 @@ static void chat_choice(doc_t *doc, val_t *choice, struct serve_task *task)
     yyjson_mut_obj_add_val(doc, message, "content", serve_text(doc, task->text.data, task->text.size));
     yyjson_mut_obj_add_null(doc, message, "refusal");
     yyjson_mut_obj_add_val(doc, choice, "message", message);
-    yyjson_mut_obj_add_val(doc, choice, "logprobs", chat_logprobs(doc, task, 0, task->n_logprobs));
+    yyjson_mut_obj_add_val(doc, choice, "logprobs", serve_chat_logprobs(doc, task, 0, task->n_logprobs));
 }
 
 /* ---- completions ---- */
@@ -229,8 +151,11 @@ static void send_text(struct serve_task *task, const char *text, size_t size)
     yyjson_mut_obj_add_uint(doc, choice, "index", task->index);
     yyjson_mut_obj_add_val(doc, choice, "text", serve_text(doc, text, size));
     size_t first = task->n_logprobs_sent;
-    yyjson_mut_obj_add_val(doc, choice, "logprobs", text_logprobs(doc, task, first, task->n_logprobs));
+    yyjson_mut_obj_add_val(doc, choice, "logprobs", serve_text_logprobs(doc, task, first, task->n_logprobs));
     task->n_logprobs_sent = task->n_logprobs;
+    if (!task->begun) add_prompt_ids(doc, choice, task);
+    task->begun = true;
+    add_ids(doc, choice, task);
     yyjson_mut_obj_add_val(doc, choice, "finish_reason", or_null(doc, finish_name(task->finish)));
     if (job->include_usage) yyjson_mut_obj_add_null(doc, root, "usage");
     send_event(job, NULL, doc);
@@ -239,7 +164,7 @@ static void send_text(struct serve_task *task, const char *text, size_t size)
 static void text_choice(doc_t *doc, val_t *choice, struct serve_task *task)
 {
     yyjson_mut_obj_add_val(doc, choice, "text", serve_text(doc, task->text.data, task->text.size));
-    yyjson_mut_obj_add_val(doc, choice, "logprobs", text_logprobs(doc, task, 0, task->n_logprobs));
+    yyjson_mut_obj_add_val(doc, choice, "logprobs", serve_text_logprobs(doc, task, 0, task->n_logprobs));
 }
 
 /* The prompt comes before the reply. */
@@ -282,8 +207,11 @@ static doc_t *completion_body(struct serve_job *job)
         val_t *choice = yyjson_mut_arr_add_obj(doc, choices);
         yyjson_mut_obj_add_uint(doc, choice, "index", i);
         (chat ? chat_choice : text_choice)(doc, choice, &job->tasks[i]);
+        if (!chat) add_prompt_ids(doc, choice, &job->tasks[i]);
+        add_ids(doc, choice, &job->tasks[i]);
         yyjson_mut_obj_add_val(doc, choice, "finish_reason", or_null(doc, finish_name(job->tasks[i].finish)));
     }
+    if (chat) add_prompt_ids(doc, root, &job->tasks[0]);
     yyjson_mut_obj_add_val(doc, root, "usage", usage(doc, job));
     return doc;
 }

@@ -14,7 +14,4 @@ void serve_write_task_end(struct serve_task *task);
 /* All have: the answer is complete. */
 void serve_write_end(struct serve_job *job);
 
-/* The bytes that a token stands for within a text. */
-void serve_put_piece(struct serve_buffer *out, const peridot_vocab *vocab, int32_t token);
-
 #endif
