@@ -2,7 +2,7 @@
 """The chat page in a browser, driven by chromedriver: page.py DRIVER_URL SERVER_URL [SCREENSHOTS]. See
 test_command_page.sh.
 
-Against peridot serve: send, stream, stop, retry, edit, reload. Then against a server that hands out the same page, with
+Against peridot serve: send, stream, stop, retry, edit, reload; a full context. Then against a server that hands out the same page, with
 the same policy, and answers with hostile text: whatever a model writes stays text. SCREENSHOTS: a folder to leave
 some."""
 import base64
@@ -147,6 +147,41 @@ def talk(b, url):
     need(not b.errors(), "the browser's console: " + str(b.errors()))
 
 
+def fill(b, url, shots):
+    """A conversation that no longer fits the demo model's 512 tokens goes on without its oldest turns."""
+    cut = "document.querySelector('#log > .cut')"
+    above = f"[...document.querySelectorAll('article')].filter(a => a.compareDocumentPosition({cut}) & 4).length"
+    b.open(url)
+    for turn in range(1, 4):
+        b.js("document.getElementById('text').value = arguments[0];"
+             "document.getElementById('composer').requestSubmit()", "the lion " * 85)   # 170 tokens
+        b.wait(f"the answer of turn {turn}", f"{IDLE} && {ARTICLES} === {2 * turn}")
+        need(b.js("return document.querySelectorAll('#log .error').length") == 0, f"turn {turn} fails")
+    need("no longer reads" in b.js(f"return {cut}?.innerText ?? ''"), "the page does not say that turns are left out")
+    n = b.js("return " + above)
+    need(n in (2, 4) and n == b.js("return document.querySelectorAll('article.dropped').length"),
+         f"{n} messages are above the line")
+    b.open(url)
+    need(b.js("return " + above) == n, "the line is elsewhere after loading anew")
+    b.js("document.getElementById('log').scrollTop = 0")
+    for width, height, dark in [(360, 740, False), (360, 740, True), (1280, 800, False), (1280, 800, True)]:
+        b.look(width, height, dark)
+        need(b.js("return document.documentElement.scrollWidth <= innerWidth"),
+             f"at {width} pixels the page scrolls sideways")
+        b.js(f"{cut}.scrollIntoView({{ block: 'center' }})")
+        if shots:
+            b.shot(shots / f"page-full-{width}{'-dark' if dark else ''}.png")
+    b.js("document.querySelector('article:last-of-type .foot button:nth-child(2)').click()")   # Retry
+    b.wait("another reply", f"{IDLE} && {LAST}.length > 0")
+    need(b.js("return " + above) == n, "the line is elsewhere after another try")
+    b.click("article.user .foot button:nth-child(2)")   # Edit the first message
+    b.js("document.getElementById('edit-text').value = 'The little fox'")
+    b.click("#edit button.main")
+    b.wait("the answer to the edited message", f"{IDLE} && {ARTICLES} === 2")
+    need(b.js(f"return {cut} === null"), "the line is still there where all fits")
+    need(not b.errors(), "the browser's console: " + str(b.errors()))
+
+
 class Hostile(http.server.BaseHTTPRequestHandler):
     page = b""
     policy = ""
@@ -214,8 +249,10 @@ def main():
         Hostile.policy = response.headers["Content-Security-Policy"]
     b = Browser(driver)
     try:
+        shots = pathlib.Path(sys.argv[3]) if len(sys.argv) > 3 else None
         talk(b, server)
-        resist(b, pathlib.Path(sys.argv[3]) if len(sys.argv) > 3 else None)
+        fill(b, server, shots)
+        resist(b, shots)
     finally:
         b.call("DELETE", "")
 

@@ -445,6 +445,52 @@ break_device() {
     printf '%s' "$1" >"$folder/fault"
 }
 
+# A conversation that no longer fits loses its oldest turns, or is refused; a reply without a limit leaves room.
+test_full() {
+    local path=/v1/chat/completions system turns='' more="$endless, \"seed\": 1" i
+    local lion=$(printf 'the lion %.0s' $(seq 60))   # 120 tokens
+    system=$(message system 'Be kind.')
+    start
+    # turn FULL TEXT: a next turn with the reply of the one before, as the page has it.
+    turn() {
+        turns="$turns, $(message user "$2")"
+        ask $path "{\"messages\": [$system$turns], \"full\": \"$1\"$more}"
+    }
+    answered() { turns="$turns, {\"role\": \"assistant\", \"content\": \"$(field content)\"}"; }
+    turn drop 'The king said'
+    check "a reply without a limit leaves a quarter free" [ "$(field total_tokens)" = 384 ]
+    check "nothing is left out" [ "$(field dropped_messages)" = 0 ]
+    answered
+    turn drop 'And then?'
+    check "so that the next turn fits" [ "$(field dropped_messages)" = 0 ]
+    check "whose reply has an eighth" [ "$(field completion_tokens)" = 64 ]
+    answered
+    turn drop 'And then?'
+    check "the oldest turn is left out, and nothing else" [ "$(field dropped_messages)" = 2 ]
+    cp "$folder/out" "$folder/dropped"
+    ask $path "{\"messages\": [$system${turns#*assistant*\}}], \"full\": \"drop\"$more}"
+    check "the system's message stays: the text is that without the turn" \
+        [ "$(field content)" = "$(cp "$folder/dropped" "$folder/out"; field content)" ]
+    ask $path "{\"messages\": [$system$turns], \"full\": \"drop\", \"stream\": true$more}"
+    check "the first event of a stream says so" grep -q '"dropped_messages":2' <(head -1 "$folder/out")
+    check "only that" [ "$(grep -c dropped_messages "$folder/out")" = 1 ]
+    refused 400 $path 'The conversation no longer fits' "{\"messages\": [$system$turns], \"full\": \"refuse\"$more}"
+    ask $path "{\"messages\": [$system$turns], \"full\": \"drop\", \"max_tokens\": 4$more}"
+    check "a short reply needs less room" [ "$(field dropped_messages)" = 0 ]
+    turns=
+    for i in $(seq 9); do turns="$turns, $(message user "$lion"), $(message assistant "$lion")"; done
+    turn drop 'And then?'
+    check "as many as need to be: $(field dropped_messages)" [ "$(field dropped_messages)" = 16 ]
+    refused 400 $path 'maximum context length is 512' "{\"messages\": [$system$turns]$more}"
+    turn drop "$lion $lion $lion $lion $lion"
+    check "a last message that is too long is refused" contains out 'The last message is too long'
+    refused 400 $path 'full' "{\"messages\": [$system$turns], \"full\": 3}"
+    stop
+    start --full refuse
+    refused 400 $path 'The conversation no longer fits' "{\"messages\": [$system$turns], \"full\": \"drop\"$more}"
+    stop
+}
+
 # A device that is lost in the middle of texts: these go on where they were, and are the same.
 test_lost() {
     local want same json
@@ -528,6 +574,7 @@ test_closed
 test_keys
 test_draft
 test_small_cache
+test_full
 test_lost
 test_hang
 finish

@@ -16,6 +16,11 @@ bool serve_refuse(struct serve_error *e, int status, const char *code, const cha
     return false;
 }
 
+bool serve_refuse_type(struct serve_error *e, const char *name, const char *what)
+{
+    return serve_refuse(e, 400, "invalid_type", name, "%s %s", name, what);
+}
+
 bool serve_refuse_status(struct serve_error *e, peridot_status status)
 {
     bool theirs = status == PERIDOT_ERROR_ARGUMENT || status == PERIDOT_ERROR_UNSUPPORTED;

@@ -14,6 +14,8 @@ struct serve_error {
 /* Sets it, unless something went wrong before; false. code and param may be NULL. */
 bool serve_refuse(struct serve_error *error, int status, const char *code, const char *param, const char *format, ...)
     CMD_PRINTF(5, 6);
+/* The same for a parameter of a wrong type: "NAME WHAT". False. */
+bool serve_refuse_type(struct serve_error *error, const char *name, const char *what);
 /* The same with the library's sentence for a status: 400 for what is wrong with the request. False. */
 bool serve_refuse_status(struct serve_error *error, peridot_status status);
 /* {"error": {...}} */

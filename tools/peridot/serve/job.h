@@ -98,6 +98,9 @@ struct serve_job {
     uint32_t n_top, n, pool;
     uint64_t n_max;            /* tokens of a reply, if max_given; more than fit are cut */
     bool max_given;
+    bool leaves_room;          /* a reply without max_given ends where the next turn still fits */
+    bool drops;                /* where the messages do not fit, the oldest are left out */
+    size_t n_dropped;          /* messages that were */
     bool other_model;          /* the request names a model that is not here */
     peridot_sampling sampling;
     const char *stops[SERVE_MAX_STOPS];

@@ -98,6 +98,16 @@ static bool read_max(struct serve_job *job, const struct param *p, yyjson_val *v
     return true;
 }
 
+/* What the page asks for. Where the server was told so the oldest turns are not left out nonetheless. */
+static bool read_full(struct serve_job *job, const struct param *p, yyjson_val *value)
+{
+    bool drop = yyjson_equals_str(value, "drop");
+    if (!drop && !yyjson_equals_str(value, "refuse")) return refuse(job, p, "must be drop or refuse");
+    job->leaves_room = true;
+    job->drops = drop && job->server->args->full == SERVE_FULL_DROP;
+    return true;
+}
+
 static bool read_seed(struct serve_job *job, const struct param *p, yyjson_val *value)
 {
     double x;
@@ -256,6 +266,7 @@ static const struct param params[] = {
     {"max_tokens", CHAT | COMPLETIONS, .read = read_max, .min = -1, .max = 1e9},
     {"max_completion_tokens", CHAT, .read = read_max, .min = -1, .max = 1e9},
     {"max_output_tokens", RESPONSES, .read = read_max, .min = -1, .max = 1e9},
+    {"full", CHAT, .read = read_full},
     {"temperature", WRITES, .read = read_float, AT(sampling.temperature), .min = 0, .max = 2},
     {"top_p", WRITES, .read = read_float, AT(sampling.top_p), .min = 0, .max = 1},
     {"top_k", WRITES, .read = read_u32, AT(sampling.top_k), .min = 0, .max = 1e9},

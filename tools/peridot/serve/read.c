@@ -1,6 +1,7 @@
 #include "read.h"
 #include "engine.h"
 #include "log.h"
+#include "messages.h"
 #include "params.h"
 #include "tokens.h"
 #include "write.h"
@@ -20,120 +21,34 @@ struct serve_reader {
     bool stop;
 };
 
-/* ---- texts ---- */
-
-static bool refuse_type(struct serve_job *job, const char *name, const char *what)
-{
-    return serve_refuse(&job->error, 400, "invalid_type", name, "%s %s", name, what);
-}
-
-/* Appends the text of a message's parts. */
-static bool read_parts(struct serve_buffer *out, struct serve_job *job, const char *name, yyjson_val *parts)
-{
-    static const char *const types[] = {"text", "input_text", "output_text"};
-    size_t i, n;
-    yyjson_val *part;
-    yyjson_arr_foreach(parts, i, n, part) {
-        yyjson_val *type = yyjson_obj_get(part, "type");
-        bool known = false;
-        for (size_t k = 0; k < CMD_COUNT(types); k++) known = known || yyjson_equals_str(type, types[k]);
-        if (!known)
-            return serve_refuse(&job->error, 400, "unsupported_parameter", name,
-                                "%s has a part of type %.32s: only text is supported", name,
-                                yyjson_is_str(type) ? yyjson_get_str(type) : "unknown");
-        const char *text = serve_param_text(job, name, yyjson_obj_get(part, "text"));
-        if (!text) return false;
-        serve_put(out, text, strlen(text));
-    }
-    serve_put(out, "", 1);
-    return !out->failed || serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
-}
-
-struct conversation {
-    peridot_message *messages;
-    struct serve_buffer *contents;   /* of those that came in parts */
-    size_t n;
-};
-
-static const char *role_of(struct serve_job *job, const char *name, yyjson_val *message)
-{
-    static const char *const roles[][2] = {
-        {"system", "system"}, {"developer", "system"}, {"user", "user"}, {"assistant", "assistant"}};
-    yyjson_val *role = yyjson_obj_get(message, "role");
-    for (size_t i = 0; i < CMD_COUNT(roles); i++)
-        if (yyjson_equals_str(role, roles[i][0])) return roles[i][1];
-    serve_refuse(&job->error, 400, "invalid_value", name, "%s has a message with the role %.32s: there are system, "
-                 "developer, user and assistant", name, yyjson_is_str(role) ? yyjson_get_str(role) : "(none)");
-    return NULL;
-}
-
-static bool read_message(struct conversation *c, struct serve_job *job, const char *name, yyjson_val *message)
-{
-    static const char *const unsupported[] = {"tool_calls", "function_call", "tool_call_id", "audio"};
-    yyjson_val *content = yyjson_obj_get(message, "content"), *type = yyjson_obj_get(message, "type");
-    for (size_t i = 0; i < CMD_COUNT(unsupported); i++) {
-        yyjson_val *value = yyjson_obj_get(message, unsupported[i]);
-        if (value && !yyjson_is_null(value) && yyjson_get_len(value) > 0)
-            return serve_refuse(&job->error, 400, "unsupported_parameter", name,
-                                "%s has a message with %s, which is not supported here", name, unsupported[i]);
-    }
-    if (type && !yyjson_equals_str(type, "message"))
-        return serve_refuse(&job->error, 400, "unsupported_parameter", name,
-                            "%s has an item of type %.32s: only messages are supported", name,
-                            yyjson_is_str(type) ? yyjson_get_str(type) : "unknown");
-    peridot_message *m = &c->messages[c->n];
-    struct serve_buffer *parts = &c->contents[c->n];
-    m->role = role_of(job, name, message);
-    if (!m->role) return false;
-    c->n++;
-    if (!yyjson_is_arr(content)) return (m->content = serve_param_text(job, name, content)) != NULL;
-    if (!read_parts(parts, job, name, content)) return false;
-    m->content = parts->data;
-    return true;
-}
-
-static bool read_messages(struct conversation *c, struct serve_job *job, const char *name, yyjson_val *messages)
-{
-    size_t i, n;
-    yyjson_val *each, *instructions = yyjson_obj_get(yyjson_doc_get_root(job->document), "instructions");
-    size_t most = (yyjson_is_arr(messages) ? yyjson_arr_size(messages) : 1) + 1;
-    c->messages = calloc(most, sizeof *c->messages);
-    c->contents = calloc(most, sizeof *c->contents);
-    if (!c->messages || !c->contents) return serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
-    if (job->api == SERVE_RESPONSES && instructions && !yyjson_is_null(instructions)) {
-        const char *text = serve_param_text(job, "instructions", instructions);
-        if (!text) return false;
-        c->messages[c->n++] = (peridot_message){"system", text};
-    }
-    if (job->api == SERVE_RESPONSES && yyjson_is_str(messages)) {
-        const char *text = serve_param_text(job, name, messages);
-        if (text) c->messages[c->n++] = (peridot_message){"user", text};
-        return text != NULL;
-    }
-    if (!yyjson_is_arr(messages) || yyjson_arr_size(messages) == 0)
-        return refuse_type(job, name, "must be a list of messages that is not empty");
-    yyjson_arr_foreach(messages, i, n, each) {
-        if (!yyjson_is_obj(each)) return refuse_type(job, name, "must be a list of objects");
-        if (!read_message(c, job, name, each)) return false;
-    }
-    return true;
-}
-
 /* ---- tasks ---- */
 
 static bool refuse_length(struct serve_job *job, size_t n_prompt)
 {
     const char *what = job->api == SERVE_CHAT || job->api == SERVE_RESPONSES ? "messages" : "prompt";
+    uint32_t ctx = job->server->ctx;
+    if (job->drops)
+        return serve_refuse(&job->error, 400, "context_length_exceeded", what,
+                            "The last message is too long for the context of %" PRIu32 " tokens: with the system "
+                            "prompt it has %zu.", ctx, n_prompt);
     return serve_refuse(&job->error, 400, "context_length_exceeded", what,
                         "This model's maximum context length is %" PRIu32 " tokens. However, your %s resulted in "
-                        "%zu tokens. Please reduce the length of the %s.", job->server->ctx, what, n_prompt, what);
+                        "%zu tokens. Please reduce the length of the %s.", ctx, what, n_prompt, what);
+}
+
+/* Tokens of a reply for which no length was given. In a conversation the next message and its reply fit after it. */
+static uint64_t default_length(const struct serve_job *job, uint64_t rest)
+{
+    uint64_t reserve = serve_reserve(job->server->ctx);
+    if (job->api == SERVE_COMPLETIONS) return 16;
+    return !job->leaves_room ? rest : rest > 3 * reserve ? rest - 2 * reserve : reserve;
 }
 
 /* Room for a reply, or the error. */
 static bool find_room(uint64_t *n_max, struct serve_job *job, size_t n_ids)
 {
     uint64_t ctx = job->server->ctx, rest = n_ids < ctx ? ctx - n_ids : 0;
-    *n_max = cmd_min(rest, job->max_given ? job->n_max : job->api == SERVE_COMPLETIONS ? 16 : rest);
+    *n_max = cmd_min(rest, job->max_given ? job->n_max : default_length(job, rest));
     if (job->api == SERVE_DETOKENIZE) return true;
     if (n_ids == 0) return serve_refuse(&job->error, 400, "invalid_value", NULL, "a text without tokens");
     if (job->api == SERVE_EMBEDDINGS) *n_max = 0;
@@ -170,18 +85,9 @@ static bool make_tasks(struct serve_job *job, size_t n_texts)
 
 static bool read_chat(struct serve_job *job, const peridot_vocab *vocab, yyjson_val *root)
 {
-    const char *name = job->api == SERVE_CHAT ? "messages" : "input";
-    struct conversation c = {0};
     int32_t *ids = NULL;
     size_t n = 0;
-    bool good = read_messages(&c, job, name, yyjson_obj_get(root, name)) && make_tasks(job, 1);
-    if (good) {
-        peridot_status status = peridot_encode_messages(&ids, &n, vocab, c.messages, c.n, job->server->template_name);
-        good = status == PERIDOT_OK ? add_tasks(job, ids, n) : serve_refuse_status(&job->error, status);
-    }
-    for (size_t i = 0; i < c.n; i++) serve_buffer_free(&c.contents[i]);
-    free(c.messages);
-    free(c.contents);
+    bool good = serve_messages_encode(&ids, &n, job, vocab, root) && make_tasks(job, 1) && add_tasks(job, ids, n);
     peridot_free(ids);
     return good;
 }
@@ -198,7 +104,7 @@ static bool read_ids(struct serve_job *job, const peridot_vocab *vocab, const ch
         if (good) ids[i] = (int32_t)id;
     }
     if (good) good = add_tasks(job, ids, n_ids);
-    else refuse_type(job, name, "has a number that is no token id");
+    else serve_refuse_type(&job->error, name, "has a number that is no token id");
     free(ids);
     return good;
 }
@@ -207,7 +113,7 @@ static bool read_text(struct serve_job *job, const peridot_vocab *vocab, const c
 {
     int32_t *ids;
     size_t n;
-    if (!yyjson_is_str(value)) return refuse_type(job, name, "must be a text, token ids, or a list of them");
+    if (!yyjson_is_str(value)) return serve_refuse_type(&job->error, name, "must be a text, token ids, or a list of them");
     peridot_status status = peridot_encode(&ids, &n, vocab, yyjson_get_str(value), yyjson_get_len(value),
                                            PERIDOT_ENCODE_BOS);
     if (status != PERIDOT_OK) return serve_refuse_status(&job->error, status);
@@ -222,7 +128,7 @@ static bool read_texts(struct serve_job *job, const peridot_vocab *vocab, yyjson
     const char *name = job->api == SERVE_COMPLETIONS ? "prompt" : "input";
     yyjson_val *value = yyjson_obj_get(root, name), *each;
     size_t i, n;
-    if (!value || yyjson_is_null(value)) return refuse_type(job, name, "is needed");
+    if (!value || yyjson_is_null(value)) return serve_refuse_type(&job->error, name, "is needed");
     bool ids = yyjson_is_arr(value) && yyjson_is_num(yyjson_arr_get_first(value));
     bool many = yyjson_is_arr(value) && !ids;
     if (!make_tasks(job, many ? yyjson_arr_size(value) : 1)) return false;
@@ -241,7 +147,7 @@ static bool tokenize(struct serve_buffer *out, struct serve_job *job, const peri
     int32_t *ids;
     size_t n;
     yyjson_val *content = yyjson_obj_get(root, "content");
-    if (!yyjson_is_str(content)) return refuse_type(job, "content", "must be a text");
+    if (!yyjson_is_str(content)) return serve_refuse_type(&job->error, "content", "must be a text");
     peridot_status status = peridot_encode(&ids, &n, vocab, yyjson_get_str(content), yyjson_get_len(content),
                                            job->echo ? PERIDOT_ENCODE_BOS : 0);
     if (status != PERIDOT_OK) return serve_refuse_status(&job->error, status);
@@ -269,7 +175,7 @@ static bool detokenize(struct serve_buffer *out, struct serve_job *job, const pe
     yyjson_val *tokens = yyjson_obj_get(root, "tokens");
     char *text = NULL;
     size_t size = 0;
-    if (!yyjson_is_arr(tokens)) return refuse_type(job, "tokens", "must be a list of token ids");
+    if (!yyjson_is_arr(tokens)) return serve_refuse_type(&job->error, "tokens", "must be a list of token ids");
     if (yyjson_arr_size(tokens)) {
         if (!make_tasks(job, 1) || !read_ids(job, vocab, "tokens", tokens)) return false;
         peridot_status status = peridot_decode(&text, &size, vocab, job->tasks[0].tokens, job->tasks[0].n_prompt);

@@ -15,6 +15,12 @@
 #define GRACE_SECONDS 10.0     /* that requests get to end when the server does */
 #define STEP_SECONDS 60.0      /* that a step may take: the library gives a device up after 30 */
 
+static const char *full_name(size_t i)
+{
+    static const char *const names[] = {[SERVE_FULL_DROP] = "drop", [SERVE_FULL_REFUSE] = "refuse"};
+    return i < CMD_COUNT(names) ? names[i] : NULL;
+}
+
 static const struct cmd_option options[] = {
     CMD_MODEL_OPTION,
     CMD_DEVICE_OPTIONS,
@@ -30,6 +36,10 @@ static const struct cmd_option options[] = {
     {.name = "ctx", .metavar = "TOTAL", .kind = CMD_U32, .offset = offsetof(struct serve_args, ctx), .fallback = "0",
      .help = "Positions of the cache that all conversations share; one can have all of them, up to the model's "
              "context. 0: up to 16384, as memory allows."},
+    {.name = "full", .metavar = "WHAT", .kind = CMD_CHOICE, .offset = offsetof(struct serve_args, full),
+     .fallback = "drop", .value = full_name,
+     .help = "What to do when a conversation of the page no longer fits the context: drop its oldest turns, or refuse "
+             "the message. Other requests are refused, except chat completions with \"full\": \"drop\"."},
     CMD_KV_OPTION(struct serve_args),
     CMD_DRAFT_OPTIONS(struct serve_args, draft),
     {.name = "api-key", .metavar = "KEY", .kind = CMD_TEXT, .offset = offsetof(struct serve_args, key),

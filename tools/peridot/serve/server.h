@@ -7,10 +7,12 @@
 #include "job.h"
 #include "metrics.h"
 
+enum { SERVE_FULL_DROP, SERVE_FULL_REFUSE };   /* --full */
+
 struct serve_args {
     struct cmd_model_args model;
     const char *host, *key, *key_file, *alias, *cors, *template_name;
-    uint32_t port, n_parallel, n_queue, ctx, kv, timeout_s;
+    uint32_t port, n_parallel, n_queue, ctx, kv, timeout_s, full;
     bool insecure, log_json, log_prompts;
     struct cmd_draft_args draft;
 };

@@ -96,6 +96,12 @@ static void add_prompt_ids(doc_t *doc, val_t *object, const struct serve_task *t
         yyjson_mut_obj_add_val(doc, object, "prompt_token_ids", serve_token_ids(doc, task->tokens, task->n_prompt));
 }
 
+/* How many messages were left out, for those who asked with `full`. */
+static void add_dropped(doc_t *doc, val_t *root, const struct serve_job *job)
+{
+    if (job->leaves_room) yyjson_mut_obj_add_uint(doc, root, "dropped_messages", job->n_dropped);
+}
+
 /* ---- chat completions ---- */
 
 static void send_chat(struct serve_task *task, const char *role, const char *text, size_t size, size_t n_logprobs)
@@ -115,6 +121,7 @@ static void send_chat(struct serve_task *task, const char *role, const char *tex
     task->n_logprobs_sent = n_logprobs;
     if (role) add_prompt_ids(doc, root, task);
     else add_ids(doc, choice, task);
+    if (role) add_dropped(doc, root, job);
     yyjson_mut_obj_add_val(doc, choice, "finish_reason", or_null(doc, finish_name(task->finish)));
     if (job->include_usage) yyjson_mut_obj_add_null(doc, root, "usage");
     send_event(job, NULL, doc);
@@ -212,6 +219,7 @@ static doc_t *completion_body(struct serve_job *job)
         yyjson_mut_obj_add_val(doc, choice, "finish_reason", or_null(doc, finish_name(job->tasks[i].finish)));
     }
     if (chat) add_prompt_ids(doc, root, &job->tasks[0]);
+    add_dropped(doc, root, job);
     yyjson_mut_obj_add_val(doc, root, "usage", usage(doc, job));
     return doc;
 }

@@ -1,0 +1,162 @@
+#include "messages.h"
+#include "params.h"
+#include "server.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the body ---- */
+
+/* Appends the text of a message's parts. */
+static bool read_parts(struct serve_buffer *out, struct serve_job *job, const char *name, yyjson_val *parts)
+{
+    static const char *const types[] = {"text", "input_text", "output_text"};
+    size_t i, n;
+    yyjson_val *part;
+    yyjson_arr_foreach(parts, i, n, part) {
+        yyjson_val *type = yyjson_obj_get(part, "type");
+        bool known = false;
+        for (size_t k = 0; k < CMD_COUNT(types); k++) known = known || yyjson_equals_str(type, types[k]);
+        if (!known)
+            return serve_refuse(&job->error, 400, "unsupported_parameter", name,
+                                "%s has a part of type %.32s: only text is supported", name,
+                                yyjson_is_str(type) ? yyjson_get_str(type) : "unknown");
+        const char *text = serve_param_text(job, name, yyjson_obj_get(part, "text"));
+        if (!text) return false;
+        serve_put(out, text, strlen(text));
+    }
+    serve_put(out, "", 1);
+    return !out->failed || serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
+}
+
+struct conversation {
+    peridot_message *messages;
+    struct serve_buffer *contents;   /* of those that came in parts */
+    size_t n;
+};
+
+static const char *role_of(struct serve_job *job, const char *name, yyjson_val *message)
+{
+    static const char *const roles[][2] = {
+        {"system", "system"}, {"developer", "system"}, {"user", "user"}, {"assistant", "assistant"}};
+    yyjson_val *role = yyjson_obj_get(message, "role");
+    for (size_t i = 0; i < CMD_COUNT(roles); i++)
+        if (yyjson_equals_str(role, roles[i][0])) return roles[i][1];
+    serve_refuse(&job->error, 400, "invalid_value", name, "%s has a message with the role %.32s: there are system, "
+                 "developer, user and assistant", name, yyjson_is_str(role) ? yyjson_get_str(role) : "(none)");
+    return NULL;
+}
+
+static bool read_message(struct conversation *c, struct serve_job *job, const char *name, yyjson_val *message)
+{
+    static const char *const unsupported[] = {"tool_calls", "function_call", "tool_call_id", "audio"};
+    yyjson_val *content = yyjson_obj_get(message, "content"), *type = yyjson_obj_get(message, "type");
+    for (size_t i = 0; i < CMD_COUNT(unsupported); i++) {
+        yyjson_val *value = yyjson_obj_get(message, unsupported[i]);
+        if (value && !yyjson_is_null(value) && yyjson_get_len(value) > 0)
+            return serve_refuse(&job->error, 400, "unsupported_parameter", name,
+                                "%s has a message with %s, which is not supported here", name, unsupported[i]);
+    }
+    if (type && !yyjson_equals_str(type, "message"))
+        return serve_refuse(&job->error, 400, "unsupported_parameter", name,
+                            "%s has an item of type %.32s: only messages are supported", name,
+                            yyjson_is_str(type) ? yyjson_get_str(type) : "unknown");
+    peridot_message *m = &c->messages[c->n];
+    struct serve_buffer *parts = &c->contents[c->n];
+    m->role = role_of(job, name, message);
+    if (!m->role) return false;
+    c->n++;
+    if (!yyjson_is_arr(content)) return (m->content = serve_param_text(job, name, content)) != NULL;
+    if (!read_parts(parts, job, name, content)) return false;
+    m->content = parts->data;
+    return true;
+}
+
+static bool read_messages(struct conversation *c, struct serve_job *job, const char *name, yyjson_val *messages)
+{
+    size_t i, n;
+    yyjson_val *each, *instructions = yyjson_obj_get(yyjson_doc_get_root(job->document), "instructions");
+    size_t most = (yyjson_is_arr(messages) ? yyjson_arr_size(messages) : 1) + 1;
+    c->messages = calloc(most, sizeof *c->messages);
+    c->contents = calloc(most, sizeof *c->contents);
+    if (!c->messages || !c->contents) return serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
+    if (job->api == SERVE_RESPONSES && instructions && !yyjson_is_null(instructions)) {
+        const char *text = serve_param_text(job, "instructions", instructions);
+        if (!text) return false;
+        c->messages[c->n++] = (peridot_message){"system", text};
+    }
+    if (job->api == SERVE_RESPONSES && yyjson_is_str(messages)) {
+        const char *text = serve_param_text(job, name, messages);
+        if (text) c->messages[c->n++] = (peridot_message){"user", text};
+        return text != NULL;
+    }
+    if (!yyjson_is_arr(messages) || yyjson_arr_size(messages) == 0)
+        return serve_refuse_type(&job->error, name, "must be a list of messages that is not empty");
+    yyjson_arr_foreach(messages, i, n, each) {
+        if (!yyjson_is_obj(each)) return serve_refuse_type(&job->error, name, "must be a list of objects");
+        if (!read_message(c, job, name, each)) return false;
+    }
+    return true;
+}
+
+/* ---- the prompt ---- */
+
+uint64_t serve_reserve(uint32_t ctx) { return cmd_max(64, ctx / 8); }
+
+static bool is_role(const peridot_message *m, const char *role) { return strcmp(m->role, role) == 0; }
+
+/* Encodes all but the n_turns oldest turns, each of which begins with a message of the user's. System messages stay. */
+static bool encode(int32_t **ids, size_t *n, struct serve_job *job, const peridot_vocab *vocab,
+                   const struct conversation *c, size_t n_turns)
+{
+    peridot_message *kept = malloc((c->n + 1) * sizeof *kept);
+    size_t n_kept = 0, turn = 0;
+    if (!kept) return serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
+    for (size_t i = 0; i < c->n; i++) {
+        turn += is_role(&c->messages[i], "user");
+        if (n_turns == 0 || turn > n_turns || is_role(&c->messages[i], "system")) kept[n_kept++] = c->messages[i];
+    }
+    peridot_free(*ids);
+    *ids = NULL;
+    peridot_status status = peridot_encode_messages(ids, n, vocab, kept, n_kept, job->server->template_name);
+    free(kept);
+    job->n_dropped = c->n - n_kept;
+    return status == PERIDOT_OK || serve_refuse_status(&job->error, status);
+}
+
+/* Leaves out as few turns as possible, never the last, so that a reply of some length fits. The fewer are left, the
+ * shorter is the prompt: they are searched for by halves, as each step encodes them all. */
+static bool encode_fitting(int32_t **ids, size_t *n, struct serve_job *job, const peridot_vocab *vocab,
+                           const struct conversation *c)
+{
+    uint64_t ctx = job->server->ctx, reply = serve_reserve(job->server->ctx);
+    size_t least = 1, most = 0;
+    if (job->max_given) reply = cmd_min(reply, job->n_max);
+    for (size_t i = 0; i < c->n; i++) most += is_role(&c->messages[i], "user");
+    if (!encode(ids, n, job, vocab, c, 0)) return false;
+    if (!job->leaves_room || *n + reply <= ctx || most < 2) return true;
+    if (!job->drops)
+        return serve_refuse(&job->error, 400, "context_length_exceeded", "messages",
+                            "The conversation no longer fits: its messages have %zu tokens, and a reply needs %" PRIu64
+                            " more, in a context of %" PRIu64 ".", *n, reply, ctx);
+    for (most--; least < most;) {
+        size_t half = (least + most) / 2;
+        if (!encode(ids, n, job, vocab, c, half)) return false;
+        if (*n + reply <= ctx) most = half;
+        else least = half + 1;
+    }
+    return encode(ids, n, job, vocab, c, least);
+}
+
+bool serve_messages_encode(int32_t **ids, size_t *n, struct serve_job *job, const peridot_vocab *vocab,
+                           yyjson_val *root)
+{
+    const char *name = job->api == SERVE_CHAT ? "messages" : "input";
+    struct conversation c = {0};
+    bool good = read_messages(&c, job, name, yyjson_obj_get(root, name)) && encode_fitting(ids, n, job, vocab, &c);
+    for (size_t i = 0; i < c.n; i++) serve_buffer_free(&c.contents[i]);
+    free(c.messages);
+    free(c.contents);
+    return good;
+}
