@@ -174,7 +174,7 @@ END
 
 test_refused() {
     local path=/v1/chat/completions hi='"messages": [{"role": "user", "content": "a"}]'
-    refused 400 $path 'no JSON' '{'
+    refused 400 $path 'not JSON' '{'
     refused 400 $path 'messages' '{}'
     refused 400 $path 'foo' "{$hi, \"foo\": 1}"
     refused 400 $path 'tools' "{$hi, \"tools\": [{\"type\": \"function\"}]}"
@@ -204,7 +204,7 @@ test_refused() {
         '{"messages": [{"role": "user", "content": [{"type": "text\u0000x", "text": "a"}]}]}'
     refused 404 /v1/embeddings%00 'there is no' '{}'
     refused 404 /v1/nothing 'there is no' '{}'
-    refused 405 /health 'not for POST' '{}'
+    refused 405 /health 'does not allow POST' '{}'
     get /v1/embeddings -D "$folder/headers"
     check "what is not allowed says what is" matches headers '^Allow: POST'
     ask $path "{$hi}" -H 'Host: example.org'
@@ -364,6 +364,7 @@ test_closed() {
     ask /v1/completions "$(completion "$long" 1 1)"
     check "but not what was kept before" [ "$(field cached_tokens)" -ge 60 ]
     stop
+    check "it waits for nobody where nobody waits" [ "$(grep -c 'shutting down' "$folder/log")" = 0 ]
 }
 
 test_keys() {
@@ -391,8 +392,9 @@ test_keys() {
     stop
     await
     # All that it gets, where the device is slow.
-    [ $((${EPOCHREALTIME/[.,]/} - begun)) -lt 10000000 ] || end='"the server is ending"'
+    [ $((${EPOCHREALTIME/[.,]/} - begun)) -lt 10000000 ] || end='"the server is shutting down"'
     check "what was at work got its time" grep -q "$end" "$folder/slow"
+    check "it says for whom it waits" matches log 'shutting down: waiting up to 10 s for 1 request$'
     check "logs are JSON" matches log '^\{"time": [0-9]+, "method": "GET", "path": "/v1/models", "status": 401, '
     check "and without texts" [ "$(grep -c king "$folder/log")" = 0 ]
 }
@@ -540,14 +542,14 @@ test_hang() {
         check "text $i goes on after its device hung" [ "$(field text)" = "${want[i]}" ]
     done
     check "it was lost once" [ "$(gauge lost_devices_total)" = 1 ]
-    check "the log says why" contains log 'did not come back for 30 s; the model is opened again'
+    check "the log says why" contains log 'no response for 30 s); reopening the model'
     if [ "${PERIDOT_TEST_ALL:-}" ]; then   # where not even the driver comes back only the process can end
         printf block >"$folder/fault"
         curl -s -m 90 -o /dev/null -d '{"prompt": "The king said"}' "$url/v1/completions"
         wait $server
         status=$?
         check "a driver that does not come back ends the server with status 1, not $status" [ $status = 1 ]
-        check "and it says so" grep -q '^peridot: the device has not come back for 6[0-9] s' "$folder/log"
+        check "and it says so" grep -q '^peridot: the device has not responded for 6[0-9] s' "$folder/log"
     else stop; fi
 }
 

@@ -376,7 +376,7 @@ static void recover(struct serve_engine *e)
 {
     e->server->ready = false;
     serve_count(&e->server->metrics, SERVE_LOST_DEVICES, 1);
-    fprintf(stderr, "peridot: %s; the model is opened again\n", peridot_last_error());
+    fprintf(stderr, "peridot: %s; reopening the model\n", peridot_last_error());
     for (uint32_t i = e->n_running; i > 0; i--) put_back(e, leave(e, i - 1));
     for (struct serve_task *task = e->waiting; task; task = task->next) serve_job_drop_grammar(task->job);
     close_model(e);
@@ -390,7 +390,7 @@ static void recover(struct serve_engine *e)
     while (e->waiting) {
         struct serve_task *task = e->waiting;
         e->waiting = task->next;
-        serve_refuse(&task->job->error, 503, NULL, NULL, "the device was lost");
+        serve_refuse(&task->job->error, 503, NULL, NULL, "the device was lost, and the model cannot be reopened");
         end_task(e, task);
     }
 }
@@ -457,7 +457,7 @@ static void *run(void *user)
     while (e->waiting) {
         struct serve_task *task = e->waiting;
         e->waiting = task->next;
-        serve_refuse(&task->job->error, 503, NULL, NULL, "the server is ending");
+        serve_refuse(&task->job->error, 503, NULL, NULL, "the server is shutting down");
         end_task(e, task);
     }
     return NULL;

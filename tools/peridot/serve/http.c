@@ -142,8 +142,8 @@ static void find_route(struct exchange *x, const char *method, const char *url)
         if (strcmp(method, routes[i].method) == 0 || (strcmp(method, "HEAD") == 0 && routes[i].get))
             x->route = &routes[i];
     }
-    if (!x->route && x->allowed) serve_refuse(&x->error, 405, NULL, NULL, "%s is not for %s", url, method);
-    else if (!x->route) serve_refuse(&x->error, 404, NULL, NULL, "there is no %s", url);
+    if (!x->route && x->allowed) serve_refuse(&x->error, 405, NULL, NULL, "%s does not allow %s", url, method);
+    else if (!x->route) serve_refuse(&x->error, 404, NULL, NULL, "there is no %s: see /openapi.json", url);
 }
 
 static enum MHD_Result count_header(void *user, enum MHD_ValueKind kind, const char *name, const char *value)
@@ -171,22 +171,24 @@ static bool check(struct exchange *x, struct serve_server *server, struct MHD_Co
     x->at_once = is_ambiguous(c);
     if (x->at_once) {
         *e = (struct serve_error){0};
-        return serve_refuse(e, 400, NULL, NULL, "Content-Length, Transfer-Encoding or Host is there twice");
+        return serve_refuse(e, 400, NULL, NULL, "Content-Length, Transfer-Encoding or Host is given twice");
     }
-    if (!knows_host(server, host)) return serve_refuse(e, 403, NULL, NULL, "the host %s is not this server's", host);
+    if (!knows_host(server, host))
+        return serve_refuse(e, 403, NULL, NULL, "the host %s is not a name of this machine, and this server has no API "
+                            "key: ask for localhost", host);
     if (!knows_origin(server, header(c, "Origin"), host))
-        return serve_refuse(e, 403, NULL, NULL, "pages of %s may not ask here (--cors)", header(c, "Origin"));
+        return serve_refuse(e, 403, NULL, NULL, "web pages of %s may not use this server (--cors)", header(c, "Origin"));
     if (x->route && !x->route->is_public && !has_key(server, c))
-        return serve_refuse(e, 401, "invalid_api_key", NULL, "this server needs an API key: Authorization: Bearer KEY");
+        return serve_refuse(e, 401, "invalid_api_key", NULL, "this server needs an API key, as Authorization: Bearer KEY");
     if (e->status) return false;
     if (x->route->get) return true;
-    if (server->draining) return serve_refuse(e, 503, NULL, NULL, "the server is ending");
+    if (server->draining) return serve_refuse(e, 503, NULL, NULL, "the server is shutting down");
     if (!server->ready) return serve_refuse(e, 503, NULL, NULL, "the model is not loaded yet");
     x->at_once = length && strtoull(length, NULL, 10) > SERVE_BODY_MAX;
     if (x->at_once)
-        return serve_refuse(e, 413, NULL, NULL, "a body of more than %d bytes", SERVE_BODY_MAX);
+        return serve_refuse(e, 413, NULL, NULL, "the body has more than %d bytes", SERVE_BODY_MAX);
     if (!is_json_type(header(c, "Content-Type")))
-        return serve_refuse(e, 415, NULL, NULL, "a body of type %.64s, and not application/json",
+        return serve_refuse(e, 415, NULL, NULL, "the body has the type %.64s, not application/json",
                             header(c, "Content-Type"));
     return true;
 }
@@ -331,7 +333,7 @@ static struct exchange *begin(struct serve_http *http, struct MHD_Connection *c,
 static enum MHD_Result take_body(struct exchange *x, const char *data, size_t size)
 {
     if (!x->error.status && x->job && x->job->body.size + size > SERVE_BODY_MAX)
-        serve_refuse(&x->error, 413, NULL, NULL, "a body of more than %d bytes", SERVE_BODY_MAX);
+        serve_refuse(&x->error, 413, NULL, NULL, "the body has more than %d bytes", SERVE_BODY_MAX);
     if (!x->error.status && x->job) {
         serve_put(&x->job->body, data, size);
         if (x->job->body.failed) serve_refuse(&x->error, 500, NULL, NULL, "out of memory");
@@ -362,7 +364,7 @@ static void submit(struct serve_http *http, struct exchange *x, struct MHD_Conne
     serve_job_own(x->job);
     if (!serve_reader_add(http->server->reader, x->job)) {
         serve_refuse(&x->job->error, 429, "rate_limit_exceeded", NULL,
-                     "%u requests are waiting already: try again soon", http->server->args->n_queue);
+                     "%u requests are waiting already: try again later", http->server->args->n_queue);
         serve_job_fail(x->job);
         serve_job_drop(x->job);
     }
@@ -477,7 +479,7 @@ static peridot_status listen_at(struct serve_http *http, const struct addrinfo *
         | (address->ai_family == AF_INET6 ? MHD_USE_IPv6 : 0);
     if (!is_loopback(address->ai_addr) && !http->server->n_keys && !args->insecure)
         return cmd_fail(PERIDOT_ERROR_ARGUMENT,
-                        "--host %s can be reached from other machines: give it an --api-key, or say --insecure",
+                        "--host %s can be reached from other machines: add --api-key, or --insecure to do without",
                         args->host);
     http->daemon = MHD_start_daemon(flags, (uint16_t)args->port, NULL, NULL, handle, http,
         MHD_OPTION_EXTERNAL_LOGGER, log_nothing, NULL, MHD_OPTION_SOCK_ADDR, address->ai_addr,
@@ -486,7 +488,7 @@ static peridot_status listen_at(struct serve_http *http, const struct addrinfo *
         MHD_OPTION_NOTIFY_COMPLETED, completed, http, MHD_OPTION_NOTIFY_CONNECTION, connected, http,
         MHD_OPTION_CLIENT_DISCIPLINE_LVL, 1, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_END);
     if (!http->daemon)
-        return cmd_fail(PERIDOT_ERROR_IO, "%s:%u cannot be listened at: is another server there?", args->host,
+        return cmd_fail(PERIDOT_ERROR_IO, "cannot listen on %s:%u: is another server running there?", args->host,
                         args->port);
     return PERIDOT_OK;
 }

@@ -43,8 +43,8 @@ static const char *role_of(struct serve_job *job, const char *name, yyjson_val *
     yyjson_val *role = yyjson_obj_get(message, "role");
     for (size_t i = 0; i < CMD_COUNT(roles); i++)
         if (yyjson_equals_str(role, roles[i][0])) return roles[i][1];
-    serve_refuse(&job->error, 400, "invalid_value", name, "%s has a message with the role %.32s: there are system, "
-                 "developer, user and assistant", name, yyjson_is_str(role) ? yyjson_get_str(role) : "(none)");
+    serve_refuse(&job->error, 400, "invalid_value", name, "%s has a message with the role %.32s: it must be "
+                 "system, developer, user or assistant", name, yyjson_is_str(role) ? yyjson_get_str(role) : "(none)");
     return NULL;
 }
 
@@ -56,7 +56,7 @@ static bool read_message(struct conversation *c, struct serve_job *job, const ch
         yyjson_val *value = yyjson_obj_get(message, unsupported[i]);
         if (value && !yyjson_is_null(value) && yyjson_get_len(value) > 0)
             return serve_refuse(&job->error, 400, "unsupported_parameter", name,
-                                "%s has a message with %s, which is not supported here", name, unsupported[i]);
+                                "%s has a message with %s, which is not supported", name, unsupported[i]);
     }
     if (type && !yyjson_equals_str(type, "message"))
         return serve_refuse(&job->error, 400, "unsupported_parameter", name,
@@ -92,7 +92,7 @@ static bool read_messages(struct conversation *c, struct serve_job *job, const c
         return text != NULL;
     }
     if (!yyjson_is_arr(messages) || yyjson_arr_size(messages) == 0)
-        return serve_refuse_type(&job->error, name, "must be a list of messages that is not empty");
+        return serve_refuse_type(&job->error, name, "must be a list of at least one message");
     yyjson_arr_foreach(messages, i, n, each) {
         if (!yyjson_is_obj(each)) return serve_refuse_type(&job->error, name, "must be a list of objects");
         if (!read_message(c, job, name, each)) return false;

@@ -8,7 +8,7 @@ struct name {
 };
 
 static const struct name counters[SERVE_N_COUNTERS] = {
-    [SERVE_REQUESTS_2XX] = {"peridot_requests_total", "{status=\"2xx\"}", "Requests of HTTP that were answered"},
+    [SERVE_REQUESTS_2XX] = {"peridot_requests_total", "{status=\"2xx\"}", "HTTP requests by the status of their answer; closed: the client went away"},
     [SERVE_REQUESTS_4XX] = {"peridot_requests_total", "{status=\"4xx\"}", NULL},
     [SERVE_REQUESTS_5XX] = {"peridot_requests_total", "{status=\"5xx\"}", NULL},
     [SERVE_REQUESTS_CLOSED] = {"peridot_requests_total", "{status=\"closed\"}", NULL},
@@ -16,17 +16,17 @@ static const struct name counters[SERVE_N_COUNTERS] = {
     [SERVE_CACHED_TOKENS] = {"peridot_cached_tokens_total", "", "Tokens of prompts that were in the cache already"},
     [SERVE_GENERATED_TOKENS] = {"peridot_generated_tokens_total", "", "Tokens that were generated"},
     [SERVE_DRAFTED_TOKENS] = {"peridot_drafted_tokens_total", "", "Tokens of drafts that were evaluated"},
-    [SERVE_ACCEPTED_TOKENS] = {"peridot_accepted_tokens_total", "", "Those of them that were generated"},
+    [SERVE_ACCEPTED_TOKENS] = {"peridot_accepted_tokens_total", "", "Tokens of drafts that the model accepted"},
     [SERVE_PREEMPTIONS] = {"peridot_preemptions_total", "",
-                           "Texts that gave up their place in a full cache for a time"},
-    [SERVE_LOST_DEVICES] = {"peridot_lost_devices_total", "", "Times that the device was lost and the model reopened"},
+                           "Times that a text left a full cache, to go on later"},
+    [SERVE_LOST_DEVICES] = {"peridot_lost_devices_total", "", "Times that the device was lost"},
 };
 
 static const struct name gauges[SERVE_N_GAUGES] = {
-    [SERVE_WAITING] = {"peridot_waiting", "", "Texts that wait for a place"},
-    [SERVE_RUNNING] = {"peridot_running", "", "Texts that are read or written now"},
+    [SERVE_WAITING] = {"peridot_waiting", "", "Texts that wait to begin"},
+    [SERVE_RUNNING] = {"peridot_running", "", "Texts that are being read or written"},
     [SERVE_POSITIONS] = {"peridot_cache_positions", "", "Positions of the key-value cache"},
-    [SERVE_FREE_POSITIONS] = {"peridot_cache_free_positions", "", "Those that no sequence holds"},
+    [SERVE_FREE_POSITIONS] = {"peridot_cache_free_positions", "", "Positions of the key-value cache that are free"},
     [SERVE_KEPT] = {"peridot_kept_sequences", "", "Finished conversations whose prefix is still in the cache"},
 };
 

@@ -43,8 +43,9 @@ int serve_get_health(struct serve_buffer *out, struct serve_server *server, cons
     (void)path;
     if (ready) serve_print(out, "{\"status\": \"ok\"}");
     else {
-        const struct serve_error error = {
-            .status = 503, .message = "the model is not loaded", .code = server->draining ? "ending" : "loading"};
+        struct serve_error error = {0};
+        if (server->draining) serve_refuse(&error, 503, "ending", NULL, "the server is shutting down");
+        else serve_refuse(&error, 503, "loading", NULL, "the model is not loaded");
         serve_put_error(out, &error);
     }
     return ready ? 200 : 503;

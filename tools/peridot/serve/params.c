@@ -27,7 +27,7 @@ static bool refuse(struct serve_job *job, const struct param *p, const char *wha
 
 static bool refuse_range(struct serve_job *job, const struct param *p)
 {
-    return serve_refuse(&job->error, 400, "invalid_value", p->name, "%s must be a %snumber from %g to %g", p->name,
+    return serve_refuse(&job->error, 400, "invalid_value", p->name, "%s must be a %snumber from %.10g to %.10g", p->name,
                         p->max > 100 ? "whole " : "", p->min, p->max);
 }
 
@@ -35,7 +35,7 @@ const char *serve_param_text(struct serve_job *job, const char *name, yyjson_val
 {
     const char *text = yyjson_get_str(value);
     if (text && strlen(text) == yyjson_get_len(value)) return text;
-    serve_refuse(&job->error, 400, "invalid_type", name, text ? "%s has a NUL in it" : "%s must be a string", name);
+    serve_refuse(&job->error, 400, "invalid_type", name, text ? "%s contains a NUL character" : "%s must be a string", name);
     return NULL;
 }
 
@@ -114,7 +114,7 @@ static bool read_seed(struct serve_job *job, const struct param *p, yyjson_val *
     if (yyjson_is_int(value))
         job->sampling.seed = yyjson_is_uint(value) ? yyjson_get_uint(value) : (uint64_t)yyjson_get_sint(value);
     else if (whole(&x, p, value)) job->sampling.seed = (uint64_t)(int64_t)x;   /* as 1.0 */
-    else return refuse(job, p, "must be a whole number of 64 bits");
+    else return refuse(job, p, "must be an integer of 64 bits");
     return true;
 }
 
@@ -216,7 +216,7 @@ static bool read_best_of(struct serve_job *job, const struct param *p, yyjson_va
 {
     yyjson_val *n = yyjson_obj_get(yyjson_doc_get_root(job->document), "n");
     if (yyjson_is_num(value) && yyjson_get_num(value) == (yyjson_is_num(n) ? yyjson_get_num(n) : 1)) return true;
-    return serve_refuse(&job->error, 400, "unsupported_parameter", p->name, "best_of is supported only where it is n");
+    return serve_refuse(&job->error, 400, "unsupported_parameter", p->name, "best_of is supported only where it equals n");
 }
 
 /* The schema, wherever clients put it; it is compiled when the tasks are made. */
@@ -224,15 +224,15 @@ static bool read_format(struct serve_job *job, const struct param *p, yyjson_val
 {
     yyjson_val *type = yyjson_obj_get(value, "type"), *nested = yyjson_obj_get(value, "json_schema");
     if (nested && !yyjson_is_null(nested) && !yyjson_is_obj(nested))
-        return refuse(job, p, "has a json_schema that is no object");
+        return refuse(job, p, "has a json_schema that is not an object");
     if (yyjson_equals_str(type, "text")) return true;
     if (yyjson_equals_str(type, "json_object")) job->json = true;
     else if (!yyjson_equals_str(type, "json_schema"))
-        return refuse(job, p, "must have the type text, json_object or json_schema");
+        return refuse(job, p, "must be of type text, json_object or json_schema");
     yyjson_val *schema = yyjson_obj_get(nested, "schema");
     if (!schema || yyjson_is_null(schema)) schema = yyjson_obj_get(value, "schema");
     if (!schema || yyjson_is_null(schema))
-        return job->json ? true : refuse(job, p, "has the type json_schema and no schema");
+        return job->json ? true : refuse(job, p, "has the type json_schema but no schema");
     job->schema = yyjson_val_write(schema, 0, NULL);
     return job->schema ? true : serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
 }
@@ -245,7 +245,7 @@ static bool read_text_format(struct serve_job *job, const struct param *p, yyjso
     yyjson_obj_foreach(value, i, n, key, each) {
         bool format = yyjson_equals_str(key, "format"), neutral = yyjson_equals_str(each, "medium");
         if (!format && !(yyjson_equals_str(key, "verbosity") && (neutral || yyjson_is_null(each))))
-            return refuse(job, p, "can only have format, and verbosity \"medium\"");
+            return refuse(job, p, "can only contain format, and the verbosity medium");
         if (format && !yyjson_is_null(each) && !read_format(job, p, each)) return false;
     }
     return true;
@@ -303,7 +303,7 @@ bool serve_params_read(struct serve_job *job, yyjson_val *root)
 {
     size_t i, n;
     yyjson_val *key, *value;
-    if (!yyjson_is_obj(root)) return serve_refuse(&job->error, 400, "invalid_type", NULL, "the body must be an object");
+    if (!yyjson_is_obj(root)) return serve_refuse(&job->error, 400, "invalid_type", NULL, "the body must be a JSON object");
     yyjson_obj_foreach(root, i, n, key, value) {
         const char *name = yyjson_get_str(key);
         const struct param *p = find(1u << job->api, name);
@@ -312,7 +312,7 @@ bool serve_params_read(struct serve_job *job, yyjson_val *root)
             return serve_refuse(&job->error, 400, "unknown_parameter", name,
                                 "Unrecognized request argument supplied: %.64s", name);
         if (yyjson_obj_get(root, name) != value)
-            return serve_refuse(&job->error, 400, "invalid_value", name, "%.64s is there twice", name);
+            return serve_refuse(&job->error, 400, "invalid_value", name, "%.64s is given twice", name);
         if (yyjson_is_null(value)) continue;
         if (!(p ? p->read(job, p, value) : serve_neutral_read(job, name, value))) return false;
     }

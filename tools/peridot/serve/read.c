@@ -50,7 +50,7 @@ static bool find_room(uint64_t *n_max, struct serve_job *job, size_t n_ids)
     uint64_t ctx = job->server->ctx, rest = n_ids < ctx ? ctx - n_ids : 0;
     *n_max = cmd_min(rest, job->max_given ? job->n_max : default_length(job, rest));
     if (job->api == SERVE_DETOKENIZE) return true;
-    if (n_ids == 0) return serve_refuse(&job->error, 400, "invalid_value", NULL, "a text without tokens");
+    if (n_ids == 0) return serve_refuse(&job->error, 400, "invalid_value", NULL, "the text has no tokens");
     if (job->api == SERVE_EMBEDDINGS) *n_max = 0;
     return n_ids < ctx || (n_ids == ctx && job->api == SERVE_EMBEDDINGS) || refuse_length(job, n_ids);
 }
@@ -78,7 +78,7 @@ static bool add_tasks(struct serve_job *job, const int32_t *ids, size_t n_ids)
 static bool make_tasks(struct serve_job *job, size_t n_texts)
 {
     if (n_texts * job->n > SERVE_MAX_TASKS || n_texts == 0)
-        return serve_refuse(&job->error, 400, "invalid_value", NULL, "there must be 1 to %d texts", SERVE_MAX_TASKS);
+        return serve_refuse(&job->error, 400, "invalid_value", NULL, "there must be 1 to %d texts, times n", SERVE_MAX_TASKS);
     job->tasks = calloc(n_texts * job->n, sizeof *job->tasks);
     return job->tasks || serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
 }
@@ -104,7 +104,7 @@ static bool read_ids(struct serve_job *job, const peridot_vocab *vocab, const ch
         if (good) ids[i] = (int32_t)id;
     }
     if (good) good = add_tasks(job, ids, n_ids);
-    else serve_refuse_type(&job->error, name, "has a number that is no token id");
+    else serve_refuse_type(&job->error, name, "contains a number that is not a token id");
     free(ids);
     return good;
 }
@@ -113,7 +113,7 @@ static bool read_text(struct serve_job *job, const peridot_vocab *vocab, const c
 {
     int32_t *ids;
     size_t n;
-    if (!yyjson_is_str(value)) return serve_refuse_type(&job->error, name, "must be a text, token ids, or a list of them");
+    if (!yyjson_is_str(value)) return serve_refuse_type(&job->error, name, "must be a string, a list of token ids, or a list of these");
     peridot_status status = peridot_encode(&ids, &n, vocab, yyjson_get_str(value), yyjson_get_len(value),
                                            PERIDOT_ENCODE_BOS);
     if (status != PERIDOT_OK) return serve_refuse_status(&job->error, status);
@@ -128,7 +128,7 @@ static bool read_texts(struct serve_job *job, const peridot_vocab *vocab, yyjson
     const char *name = job->api == SERVE_COMPLETIONS ? "prompt" : "input";
     yyjson_val *value = yyjson_obj_get(root, name), *each;
     size_t i, n;
-    if (!value || yyjson_is_null(value)) return serve_refuse_type(&job->error, name, "is needed");
+    if (!value || yyjson_is_null(value)) return serve_refuse_type(&job->error, name, "is required");
     bool ids = yyjson_is_arr(value) && yyjson_is_num(yyjson_arr_get_first(value));
     bool many = yyjson_is_arr(value) && !ids;
     if (!make_tasks(job, many ? yyjson_arr_size(value) : 1)) return false;
@@ -147,7 +147,7 @@ static bool tokenize(struct serve_buffer *out, struct serve_job *job, const peri
     int32_t *ids;
     size_t n;
     yyjson_val *content = yyjson_obj_get(root, "content");
-    if (!yyjson_is_str(content)) return serve_refuse_type(&job->error, "content", "must be a text");
+    if (!yyjson_is_str(content)) return serve_refuse_type(&job->error, "content", "must be a string");
     peridot_status status = peridot_encode(&ids, &n, vocab, yyjson_get_str(content), yyjson_get_len(content),
                                            job->echo ? PERIDOT_ENCODE_BOS : 0);
     if (status != PERIDOT_OK) return serve_refuse_status(&job->error, status);
@@ -210,7 +210,7 @@ static bool parse(struct serve_job *job)
     yyjson_read_err error;
     job->document = yyjson_read_opts(job->body.data ? job->body.data : (char *)"", job->body.size, 0, NULL, &error);
     if (!job->document)
-        return serve_refuse(&job->error, 400, "invalid_json", NULL, "the body is no JSON: %s at byte %zu", error.msg,
+        return serve_refuse(&job->error, 400, "invalid_json", NULL, "the body is not JSON: %s at byte %zu", error.msg,
                             error.pos);
     set_defaults(job);
     return serve_params_read(job, yyjson_doc_get_root(job->document));
@@ -309,7 +309,7 @@ void serve_reader_free(struct serve_reader *r)
     while (r->first) {
         struct serve_job *job = r->first;
         r->first = job->next;
-        serve_refuse(&job->error, 503, NULL, NULL, "the server is ending");
+        serve_refuse(&job->error, 503, NULL, NULL, "the server is shutting down");
         serve_job_fail(job);
         r->server->n_jobs--;
         serve_job_drop(job);

@@ -26,15 +26,15 @@ static const struct cmd_option options[] = {
     CMD_DEVICE_OPTIONS,
     CMD_KERNEL_OPTION,
     {.name = "host", .metavar = "HOST", .kind = CMD_TEXT, .offset = offsetof(struct serve_args, host),
-     .fallback = "127.0.0.1", .help = "The address to listen at. One that other machines reach needs an API key."},
+     .fallback = "127.0.0.1", .help = "The address to listen on. One that other machines can reach needs an API key."},
     {.name = "port", .metavar = "PORT", .kind = CMD_U32, .offset = offsetof(struct serve_args, port),
      .fallback = "8080", .max = 65535, .help = "0: any that is free; standard error says which."},
     {.name = "parallel", .metavar = "N", .kind = CMD_U32, .offset = offsetof(struct serve_args, n_parallel),
-     .fallback = "8", .min = 1, .max = 64, .help = "Texts that are written side by side, at most; others wait."},
+     .fallback = "8", .min = 1, .max = 64, .help = "The most texts that are generated at the same time; others wait."},
     {.name = "queue", .metavar = "N", .kind = CMD_U32, .offset = offsetof(struct serve_args, n_queue),
      .fallback = "256", .max = 1e6, .help = "Requests that may wait; more are refused with status 429."},
     {.name = "ctx", .metavar = "TOTAL", .kind = CMD_U32, .offset = offsetof(struct serve_args, ctx), .fallback = "0",
-     .help = "Positions of the cache that all conversations share; one can have all of them, up to the model's "
+     .help = "Positions of the cache that all conversations share; one of them can use it all, up to the model's "
              "context. 0: up to 16384, as memory allows."},
     {.name = "full", .metavar = "WHAT", .kind = CMD_CHOICE, .offset = offsetof(struct serve_args, full),
      .fallback = "drop", .value = full_name,
@@ -43,9 +43,9 @@ static const struct cmd_option options[] = {
     CMD_KV_OPTION(struct serve_args),
     CMD_DRAFT_OPTIONS(struct serve_args, draft),
     {.name = "api-key", .metavar = "KEY", .kind = CMD_TEXT, .offset = offsetof(struct serve_args, key),
-     .help = "Requests must have it: Authorization: Bearer KEY."},
+     .help = "The key that requests must have, as Authorization: Bearer KEY."},
     {.name = "api-key-file", .metavar = "FILE", .kind = CMD_TEXT, .offset = offsetof(struct serve_args, key_file),
-     .help = "The same, with a key on each line of a file."},
+     .help = "A file with a key on each line; a request must have one of them."},
     {.name = "insecure", .kind = CMD_FLAG, .offset = offsetof(struct serve_args, insecure),
      .help = "Serve other machines without a key."},
     CMD_TEMPLATE_OPTION(struct serve_args),
@@ -54,8 +54,8 @@ static const struct cmd_option options[] = {
     {.name = "cors", .metavar = "ORIGIN", .kind = CMD_TEXT, .offset = offsetof(struct serve_args, cors),
      .help = "Web pages of this origin may use the server, such as https://chat.example.org."},
     {.name = "timeout", .metavar = "S", .kind = CMD_U32, .offset = offsetof(struct serve_args, timeout_s),
-     .fallback = "30", .min = 1, .max = 3600, .help = "Seconds that a client may take to send a request, or do "
-                                                      "nothing."},
+     .fallback = "30", .min = 1, .max = 3600, .help = "Seconds after which a connection is closed that "
+                                                      "is idle or sends too slowly."},
     {.name = "log-json", .kind = CMD_FLAG, .offset = offsetof(struct serve_args, log_json),
      .help = "Log requests as JSON objects."},
     {.name = "log-prompts", .kind = CMD_FLAG, .offset = offsetof(struct serve_args, log_prompts),
@@ -73,10 +73,10 @@ static peridot_status read_keys(struct serve_server *s)
     CMD_TRY(cmd_read_file(&s->key_text, &size, s->args->key_file));
     for (char *rest = s->key_text, *line; (line = strtok_r(NULL, "\r\n", &rest)) != NULL;) {
         if (s->n_keys == SERVE_MAX_KEYS)
-            return cmd_fail(PERIDOT_ERROR_ARGUMENT, "%s: more than %d keys", s->args->key_file, SERVE_MAX_KEYS);
+            return cmd_fail(PERIDOT_ERROR_ARGUMENT, "%s has more than %d keys", s->args->key_file, SERVE_MAX_KEYS);
         s->keys[s->n_keys++] = line;
     }
-    if (s->n_keys == 0) return cmd_fail(PERIDOT_ERROR_ARGUMENT, "%s: no key is in it", s->args->key_file);
+    if (s->n_keys == 0) return cmd_fail(PERIDOT_ERROR_ARGUMENT, "%s contains no key", s->args->key_file);
     return PERIDOT_OK;
 }
 
@@ -104,7 +104,7 @@ static void check_step(const struct serve_server *s, double most)
 {
     double seconds = serve_engine_step_s(s->engine);
     if (s->is_cpu || seconds < most) return;
-    fprintf(stderr, "peridot: the device has not come back for %.0f s, and is given up\n", seconds);
+    fprintf(stderr, "peridot: the device has not responded for %.0f s: the server ends\n", seconds);
     _exit(CMD_FAILURE);
 }
 
@@ -121,7 +121,8 @@ static void drain(struct serve_server *s)
 {
     double end = cmd_now() + GRACE_SECONDS;
     s->draining = true;
-    fprintf(stderr, "ending: %u request%s %.0f s\n", s->n_jobs, s->n_jobs == 1 ? " has" : "s have", GRACE_SECONDS);
+    uint32_t n = s->n_jobs;
+    if (n) fprintf(stderr, "shutting down: waiting up to %.0f s for %u request%s\n", GRACE_SECONDS, n, CMD_S(n));
     while (s->n_jobs && cmd_now() < end && !cmd_signals_wait(0.02))
         serve_http_tend(s->http);
 }
@@ -150,7 +151,7 @@ static peridot_status serve(struct serve_server *s)
     CMD_TRY(status);
     CMD_TRY(serve_reader_create(&s->reader, s));
     s->ready = true;
-    fprintf(stderr, "serving %s at http://%s:%u: a cache of %u positions, of which a conversation can have %u\n",
+    fprintf(stderr, "serving %s at http://%s:%u: the cache has %u positions, and a conversation at most %u\n",
             s->model_id, s->args->host, serve_http_port(s->http), s->n_positions, s->ctx);
     watch(s);
     drain(s);
@@ -161,7 +162,7 @@ static peridot_status serve(struct serve_server *s)
 static int run(const struct cmd_command *command, const void *arguments)
 {
     struct serve_server s = {.args = arguments};
-    if (s.args->key && !*s.args->key) return cmd_usage(command, "--api-key takes a key that is not empty");
+    if (s.args->key && !*s.args->key) return cmd_usage(command, "--api-key must not be empty");
     if (s.args->cors && strcmp(s.args->cors, "*") == 0)
         return cmd_usage(command, "--cors takes one origin, such as https://chat.example.org");
     cmd_signals_hold(true);   /* in all threads: only `watch` takes them */
@@ -179,15 +180,20 @@ const struct cmd_command cmd_serve = {
     .name = "serve",
     .summary = "answer requests of OpenAI's interface over HTTP",
     .description =
-        "Listens at http://127.0.0.1:8080 and answers GET /v1/models and POST /v1/chat/completions, /v1/completions, "
-        "/v1/responses and /v1/embeddings as OpenAI's clients expect it, and /tokenize, /detokenize, /health, /metrics "
-        "(for Prometheus) and /openapi.json, which describes them all. GET / is a page to chat with.\n\n"
-        "Texts are written side by side, and each is the one that it would be alone with the same seed. All share one "
-        "cache: a conversation that goes on, or a prompt that begins like an earlier one, is read from where it "
-        "differs. A parameter that is not supported is refused where it would change the answer.\n\n"
-        "Without an API key the server listens only at addresses of this machine, and answers only requests that name "
-        "it so. Standard error gets a line for each request, without its texts.\n\n"
-        "SIGTERM or Ctrl-C: no new requests are taken, and those at work get 10 seconds.",
+        "Listens on http://127.0.0.1:8080 and answers GET /v1/models and POST /v1/chat/completions, /v1/completions, "
+        "/v1/responses and /v1/embeddings as OpenAI's clients expect, with or without /v1, and /tokenize, "
+        "/detokenize, /health, /metrics (for Prometheus) and /openapi.json, which describes them all. GET / is a page "
+        "to chat with.\n\n"
+        "Several texts are generated at the same time, and each is what it would be alone with the same seed. They "
+        "share one cache: of a conversation that goes on, or a prompt that begins like an earlier one, only the new "
+        "part is read. A parameter that is not supported is refused where it would change the answer. Requests for "
+        "another model are answered by this one, with a Warning header.\n\n"
+        "A reply in the page ends where the next turn still fits. When a conversation no longer fits, its oldest turns "
+        "are left out, and the page says which; the system prompt stays.\n\n"
+        "Without an API key the server listens only on addresses of this machine, and answers only requests that are "
+        "addressed to one of them or to localhost. A line on standard error tells of each request, without its "
+        "texts.\n\n"
+        "On SIGTERM or Ctrl-C the server takes no new requests, and those in progress get 10 seconds to end.",
     .examples = "peridot serve -m gemma-2-2b-it.gguf\n"
                 "peridot serve -m gemma-2-2b-it.gguf --host 0.0.0.0 --api-key-file keys.txt\n"
                 "curl http://127.0.0.1:8080/v1/completions -d '{\"prompt\": \"Hello\"}'",
