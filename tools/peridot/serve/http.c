@@ -1,6 +1,7 @@
 #define _POSIX_C_SOURCE 200809L
 #define _DEFAULT_SOURCE   /* strcasecmp, getaddrinfo */
 #include "http.h"
+#include "access.h"
 #include "links.h"
 #include "log.h"
 #include "pages.h"
@@ -64,51 +65,6 @@ static const char *header(struct MHD_Connection *c, const char *name)
     return MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
 }
 
-/* ---- who may ask ---- */
-
-/* Takes as long whatever the first difference is. */
-static bool is_key(const char *given, const char *key)
-{
-    size_t n = strlen(given), n_key = strlen(key);
-    unsigned difference = n != n_key;
-    for (size_t i = 0; i < n; i++) difference |= (unsigned char)(given[i] ^ key[n_key ? i % n_key : 0]);
-    return difference == 0;
-}
-
-static bool has_key(const struct serve_server *server, struct MHD_Connection *c)
-{
-    const char *given = header(c, "Authorization");
-    bool found = server->n_keys == 0;
-    if (!given || strncasecmp(given, "Bearer ", 7) != 0) return found;
-    for (size_t i = 0; i < server->n_keys; i++) found = is_key(given + 7, server->keys[i]) || found;
-    return found;
-}
-
-/* "localhost:8080" is host localhost. */
-static bool is_host(const char *given, const char *host)
-{
-    size_t n = strlen(host);
-    return strncasecmp(given, host, n) == 0 && (given[n] == 0 || given[n] == ':');
-}
-
-/* A page elsewhere can make a browser ask us by a name that leads here: without a key, only our own names count. */
-static bool knows_host(const struct serve_server *server, const char *host)
-{
-    static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
-    if (!host || server->n_keys || server->args->insecure || is_host(host, server->args->host)) return true;
-    for (size_t i = 0; i < CMD_COUNT(names); i++)
-        if (is_host(host, names[i])) return true;
-    return false;
-}
-
-/* Browsers say which page asks: our own, or one that --cors names. */
-static bool knows_origin(const struct serve_server *server, const char *origin, const char *host)
-{
-    if (!origin || (server->args->cors && strcmp(origin, server->args->cors) == 0)) return true;
-    const char *rest = strstr(origin, "://");
-    return rest && host && strcasecmp(rest + 3, host) == 0;
-}
-
 static bool is_json_type(const char *type)
 {
     static const char *const types[] = {"application/json", "text/json", "text/plain",
@@ -167,19 +123,14 @@ static bool is_ambiguous(struct MHD_Connection *c)
 static bool check(struct exchange *x, struct serve_server *server, struct MHD_Connection *c)
 {
     struct serve_error *e = &x->error;
-    const char *host = header(c, "Host"), *length = header(c, "Content-Length");
+    const char *length = header(c, "Content-Length");
+    const struct serve_asker asker = {header(c, "Host"), header(c, "Origin"), header(c, "Authorization")};
     x->at_once = is_ambiguous(c);
     if (x->at_once) {
         *e = (struct serve_error){0};
         return serve_refuse(e, 400, NULL, NULL, "Content-Length, Transfer-Encoding or Host is given twice");
     }
-    if (!knows_host(server, host))
-        return serve_refuse(e, 403, NULL, NULL, "the host %s is not a name of this machine, and this server has no API "
-                            "key: ask for localhost", host);
-    if (!knows_origin(server, header(c, "Origin"), host))
-        return serve_refuse(e, 403, NULL, NULL, "web pages of %s may not use this server (--cors)", header(c, "Origin"));
-    if (x->route && !x->route->is_public && !has_key(server, c))
-        return serve_refuse(e, 401, "invalid_api_key", NULL, "this server needs an API key, as Authorization: Bearer KEY");
+    if (!serve_may_ask(e, server, &asker, x->route && !x->route->is_public)) return false;
     if (e->status) return false;
     if (x->route->get) return true;
     if (server->draining) return serve_refuse(e, 503, NULL, NULL, "the server is shutting down");

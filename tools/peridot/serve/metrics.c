@@ -8,7 +8,8 @@ struct name {
 };
 
 static const struct name counters[SERVE_N_COUNTERS] = {
-    [SERVE_REQUESTS_2XX] = {"peridot_requests_total", "{status=\"2xx\"}", "HTTP requests by the status of their answer; closed: the client went away"},
+    [SERVE_REQUESTS_2XX] = {"peridot_requests_total", "{status=\"2xx\"}",
+                            "HTTP requests by the status of their answer; closed: the client went away"},
     [SERVE_REQUESTS_4XX] = {"peridot_requests_total", "{status=\"4xx\"}", NULL},
     [SERVE_REQUESTS_5XX] = {"peridot_requests_total", "{status=\"5xx\"}", NULL},
     [SERVE_REQUESTS_CLOSED] = {"peridot_requests_total", "{status=\"closed\"}", NULL},

@@ -17,7 +17,7 @@ struct neutral {
 
 #define ONLY_NULL ""
 
-/* Whose they are: O OpenAI, L llama.cpp's server, V vLLM, A Ollama, S LM Studio, H Hugging Face, W Qwen and DeepSeek. */
+/* Whose they are: O OpenAI, L llama.cpp's server, V vLLM, A Ollama, S LM Studio, H Hugging Face, W Qwen, DeepSeek. */
 static const struct neutral neutrals[] = {
     /* who asks, what for, and what of it the server keeps (nothing) */
     {"user", OPENAI, NULL},                        /* O */
@@ -162,7 +162,8 @@ bool serve_is_neutral(const struct serve_job *job, const char *name) { return fi
 static bool is(yyjson_val *value, const char *text, size_t size)
 {
     size_t n = 0;
-    if (yyjson_is_num(value)) return *text && strchr("-0123456789", *text) && yyjson_get_num(value) == strtod(text, NULL);
+    if (yyjson_is_num(value))
+        return *text && strchr("-0123456789", *text) && yyjson_get_num(value) == strtod(text, NULL);
     char *written = yyjson_val_write(value, 0, &n);
     bool same = written && n == size && memcmp(written, text, n) == 0;
     free(written);

@@ -27,15 +27,15 @@ static bool refuse(struct serve_job *job, const struct param *p, const char *wha
 
 static bool refuse_range(struct serve_job *job, const struct param *p)
 {
-    return serve_refuse(&job->error, 400, "invalid_value", p->name, "%s must be a %snumber from %.10g to %.10g", p->name,
-                        p->max > 100 ? "whole " : "", p->min, p->max);
+    return serve_refuse(&job->error, 400, "invalid_value", p->name, "%s must be a %snumber from %.10g to %.10g",
+                        p->name, p->max > 100 ? "whole " : "", p->min, p->max);
 }
 
 const char *serve_param_text(struct serve_job *job, const char *name, yyjson_val *value)
 {
     const char *text = yyjson_get_str(value);
     if (text && strlen(text) == yyjson_get_len(value)) return text;
-    serve_refuse(&job->error, 400, "invalid_type", name, text ? "%s contains a NUL character" : "%s must be a string", name);
+    serve_refuse_type(&job->error, name, text ? "contains a NUL character" : "must be a string");
     return NULL;
 }
 
@@ -216,7 +216,8 @@ static bool read_best_of(struct serve_job *job, const struct param *p, yyjson_va
 {
     yyjson_val *n = yyjson_obj_get(yyjson_doc_get_root(job->document), "n");
     if (yyjson_is_num(value) && yyjson_get_num(value) == (yyjson_is_num(n) ? yyjson_get_num(n) : 1)) return true;
-    return serve_refuse(&job->error, 400, "unsupported_parameter", p->name, "best_of is supported only where it equals n");
+    return serve_refuse(&job->error, 400, "unsupported_parameter", p->name,
+                        "best_of is supported only where it equals n");
 }
 
 /* The schema, wherever clients put it; it is compiled when the tasks are made. */
@@ -303,7 +304,8 @@ bool serve_params_read(struct serve_job *job, yyjson_val *root)
 {
     size_t i, n;
     yyjson_val *key, *value;
-    if (!yyjson_is_obj(root)) return serve_refuse(&job->error, 400, "invalid_type", NULL, "the body must be a JSON object");
+    if (!yyjson_is_obj(root))
+        return serve_refuse(&job->error, 400, "invalid_type", NULL, "the body must be a JSON object");
     yyjson_obj_foreach(root, i, n, key, value) {
         const char *name = yyjson_get_str(key);
         const struct param *p = find(1u << job->api, name);

@@ -78,7 +78,8 @@ static bool add_tasks(struct serve_job *job, const int32_t *ids, size_t n_ids)
 static bool make_tasks(struct serve_job *job, size_t n_texts)
 {
     if (n_texts * job->n > SERVE_MAX_TASKS || n_texts == 0)
-        return serve_refuse(&job->error, 400, "invalid_value", NULL, "there must be 1 to %d texts, times n", SERVE_MAX_TASKS);
+        return serve_refuse(&job->error, 400, "invalid_value", NULL, "there must be 1 to %d texts, times n",
+                            SERVE_MAX_TASKS);
     job->tasks = calloc(n_texts * job->n, sizeof *job->tasks);
     return job->tasks || serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
 }
@@ -113,7 +114,8 @@ static bool read_text(struct serve_job *job, const peridot_vocab *vocab, const c
 {
     int32_t *ids;
     size_t n;
-    if (!yyjson_is_str(value)) return serve_refuse_type(&job->error, name, "must be a string, a list of token ids, or a list of these");
+    if (!yyjson_is_str(value))
+        return serve_refuse_type(&job->error, name, "must be a string, a list of token ids, or a list of these");
     peridot_status status = peridot_encode(&ids, &n, vocab, yyjson_get_str(value), yyjson_get_len(value),
                                            PERIDOT_ENCODE_BOS);
     if (status != PERIDOT_OK) return serve_refuse_status(&job->error, status);

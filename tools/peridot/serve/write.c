@@ -116,8 +116,8 @@ static void send_chat(struct serve_task *task, const char *role, const char *tex
     yyjson_mut_obj_add_uint(doc, choice, "index", task->index);
     yyjson_mut_obj_add_val(doc, choice, "delta", delta);
     size_t first = task->n_logprobs_sent;
-    yyjson_mut_obj_add_val(doc, choice, "logprobs", n_logprobs > first ? serve_chat_logprobs(doc, task, first, n_logprobs)
-                                                                       : yyjson_mut_null(doc));
+    val_t *logprobs = n_logprobs > first ? serve_chat_logprobs(doc, task, first, n_logprobs) : yyjson_mut_null(doc);
+    yyjson_mut_obj_add_val(doc, choice, "logprobs", logprobs);
     task->n_logprobs_sent = n_logprobs;
     if (role) add_prompt_ids(doc, root, task);
     else add_ids(doc, choice, task);

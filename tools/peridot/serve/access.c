@@ -1,0 +1,60 @@
+#define _DEFAULT_SOURCE   /* strcasecmp */
+#include "access.h"
+
+#include <string.h>
+#include <strings.h>
+
+/* Takes as long whatever the first difference is. */
+static bool is_key(const char *given, const char *key)
+{
+    size_t n = strlen(given), n_key = strlen(key);
+    unsigned difference = n != n_key;
+    for (size_t i = 0; i < n; i++) difference |= (unsigned char)(given[i] ^ key[n_key ? i % n_key : 0]);
+    return difference == 0;
+}
+
+static bool has_key(const struct serve_server *server, const char *given)
+{
+    bool found = server->n_keys == 0;
+    if (!given || strncasecmp(given, "Bearer ", 7) != 0) return found;
+    for (size_t i = 0; i < server->n_keys; i++) found = is_key(given + 7, server->keys[i]) || found;
+    return found;
+}
+
+/* "localhost:8080" is host localhost. */
+static bool is_host(const char *given, const char *host)
+{
+    size_t n = strlen(host);
+    return strncasecmp(given, host, n) == 0 && (given[n] == 0 || given[n] == ':');
+}
+
+/* A page elsewhere can make a browser ask us by a name that leads here: without a key, only our own names count. */
+static bool knows_host(const struct serve_server *server, const char *host)
+{
+    static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
+    if (!host || server->n_keys || server->args->insecure || is_host(host, server->args->host)) return true;
+    for (size_t i = 0; i < CMD_COUNT(names); i++)
+        if (is_host(host, names[i])) return true;
+    return false;
+}
+
+/* Browsers say which page asks: our own, or one that --cors names. */
+static bool knows_origin(const struct serve_server *server, const char *origin, const char *host)
+{
+    if (!origin || (server->args->cors && strcmp(origin, server->args->cors) == 0)) return true;
+    const char *rest = strstr(origin, "://");
+    return rest && host && strcasecmp(rest + 3, host) == 0;
+}
+
+bool serve_may_ask(struct serve_error *e, const struct serve_server *server, const struct serve_asker *asker,
+                   bool needs_key)
+{
+    if (!knows_host(server, asker->host))
+        return serve_refuse(e, 403, NULL, NULL, "the host %s is not a name of this machine, and this server has no API "
+                            "key: ask for localhost", asker->host);
+    if (!knows_origin(server, asker->origin, asker->host))
+        return serve_refuse(e, 403, NULL, NULL, "web pages of %s may not use this server (--cors)", asker->origin);
+    return !needs_key || has_key(server, asker->authorization)
+        || serve_refuse(e, 401, "invalid_api_key", NULL,
+                        "this server needs an API key, as Authorization: Bearer KEY");
+}

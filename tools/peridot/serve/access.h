@@ -1,0 +1,17 @@
+/* Who may ask: those who have a key; without keys those who ask this machine by its own names; and which web pages, as
+ * browsers say whose request it is. */
+#ifndef PERIDOT_COMMAND_SERVE_ACCESS_H
+#define PERIDOT_COMMAND_SERVE_ACCESS_H
+
+#include "server.h"
+
+/* Headers of a request; NULL: it does not have it. */
+struct serve_asker {
+    const char *host, *origin, *authorization;
+};
+
+/* False: the error says why not. */
+bool serve_may_ask(struct serve_error *error, const struct serve_server *server, const struct serve_asker *asker,
+                   bool needs_key);
+
+#endif
