@@ -93,9 +93,16 @@ def test_errors():
 
 def test_lenient():
     reply = client.chat.completions.with_raw_response.create(model="gpt-4", messages=messages, max_tokens=10**6, seed=1,
-                                                             logit_bias={"1": -100})
+                                                             logit_bias={"1": -100}, store=True, user="me",
+                                                             extra_body={"cache_prompt": True, "keep_alive": "5m"})
     assert "the only model" in reply.headers["Warning"]
     assert reply.parse().model == model and reply.parse().choices[0].finish_reason == "length"
+    try:
+        client.chat.completions.create(model=model, messages=messages, extra_body={"mirostat": 2})
+    except openai.BadRequestError as e:
+        assert e.code == "unsupported_parameter" and e.param == "mirostat"
+    else:
+        raise AssertionError("mirostat is accepted")
     without = openai.OpenAI(base_url=url.removesuffix("/v1"), api_key=key, max_retries=0)
     assert without.models.list().data[0].id == model
     assert without.chat.completions.create(model=model, messages=messages, max_tokens=2).usage.completion_tokens == 2

@@ -479,6 +479,8 @@ test_full() {
     refused 400 $path 'The conversation no longer fits' "{\"messages\": [$system$turns], \"full\": \"refuse\"$more}"
     ask $path "{\"messages\": [$system$turns], \"full\": \"drop\", \"max_tokens\": 4$more}"
     check "a short reply needs less room" [ "$(field dropped_messages)" = 0 ]
+    ask $path "{\"messages\": [$(message user 'The king said')], \"full\": \"drop\", \"max_tokens\": -1$more}"
+    check "no limit is no limit" [ "$(field total_tokens)" = 384 ]
     turns=
     for i in $(seq 9); do turns="$turns, $(message user "$lion"), $(message assistant "$lion")"; done
     turn drop 'And then?'

@@ -93,8 +93,8 @@ static bool read_max(struct serve_job *job, const struct param *p, yyjson_val *v
     double x;
     if (!whole(&x, p, value)) return refuse_range(job, p);
     if (x == 0 && job->api != SERVE_COMPLETIONS) return refuse(job, p, "must be at least 1, or -1 for no limit");
+    job->max_given = x > 0 || job->api == SERVE_COMPLETIONS;   /* which would be short without */
     job->n_max = x < 0 ? UINT32_MAX : (uint64_t)x;
-    job->max_given = true;
     return true;
 }
 
@@ -114,7 +114,7 @@ static bool read_seed(struct serve_job *job, const struct param *p, yyjson_val *
     if (yyjson_is_int(value))
         job->sampling.seed = yyjson_is_uint(value) ? yyjson_get_uint(value) : (uint64_t)yyjson_get_sint(value);
     else if (whole(&x, p, value)) job->sampling.seed = (uint64_t)(int64_t)x;   /* as 1.0 */
-    else return refuse(job, p, "must be an integer of 64 bits");
+    else return refuse(job, p, "must be a 64-bit integer");
     return true;
 }
 

@@ -78,7 +78,7 @@ static bool add_tasks(struct serve_job *job, const int32_t *ids, size_t n_ids)
 static bool make_tasks(struct serve_job *job, size_t n_texts)
 {
     if (n_texts * job->n > SERVE_MAX_TASKS || n_texts == 0)
-        return serve_refuse(&job->error, 400, "invalid_value", NULL, "there must be 1 to %d texts, times n",
+        return serve_refuse(&job->error, 400, "invalid_value", NULL, "there must be 1 to %d choices, texts times n",
                             SERVE_MAX_TASKS);
     job->tasks = calloc(n_texts * job->n, sizeof *job->tasks);
     return job->tasks || serve_refuse(&job->error, 500, NULL, NULL, "out of memory");

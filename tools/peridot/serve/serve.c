@@ -39,7 +39,7 @@ static const struct cmd_option options[] = {
     {.name = "full", .metavar = "WHAT", .kind = CMD_CHOICE, .offset = offsetof(struct serve_args, full),
      .fallback = "drop", .value = full_name,
      .help = "What to do when a conversation of the page no longer fits the context: drop its oldest turns, or refuse "
-             "the message. Other requests are refused, except chat completions with \"full\": \"drop\"."},
+             "the message. API requests are refused unless they contain \"full\": \"drop\"."},
     CMD_KV_OPTION(struct serve_args),
     CMD_DRAFT_OPTIONS(struct serve_args, draft),
     {.name = "api-key", .metavar = "KEY", .kind = CMD_TEXT, .offset = offsetof(struct serve_args, key),
