@@ -18,9 +18,18 @@ static void check_error(const struct serve_error *error)
     serve_buffer_free(&out);
 }
 
+/* A text and its reply fit the context, whatever was left out for that. */
+static void check_tasks(const struct serve_job *job)
+{
+    for (size_t i = 0; i < job->n_tasks; i++)
+        FUZZ_CHECK(job->tasks[i].n_prompt + job->tasks[i].n_max <= job->server->ctx);
+    FUZZ_CHECK(job->n_dropped == 0 || job->drops);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static struct serve_server server;
+    static const struct serve_args args = {.full = SERVE_FULL_DROP};
+    static struct serve_server server = {.args = &args};
     if (size == 0) return 0;
     if (!server.model_id[0]) strcpy(server.model_id, "tiny");
     server.d_model = 64;
@@ -30,6 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_CHECK(job);
     serve_put(&job->body, data + 1, size - 1);
     if (!serve_read_body(&out, job, fuzz_vocab(FUZZ_VOCAB_LLAMA3))) check_error(&job->error);
+    else if (job->api != SERVE_DETOKENIZE) check_tasks(job);
     serve_buffer_free(&out);
     serve_job_drop_grammar(job);
     serve_job_drop(job);

@@ -206,6 +206,8 @@ static void seed_chats(void)
     seed_text("fuzz_chat", "jinja", "{{ '<start_of_turn>' + role }}\n===\nuser\nhello");
 }
 
+#define LONG "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"   /* at most 80 tokens */
+
 static void seed_requests(void)
 {
     static const char schema[] =
@@ -216,7 +218,11 @@ static void seed_requests(void)
         "\"items\":{\"anyOf\":["
         "{\"type\":\"number\"},{\"type\":\"string\",\"format\":\"date\"}]},\"maxItems\":3}}}";
     static const char *const bodies[] = {
-        "{\"model\":\"tiny\",\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"max_tokens\":5,"
+        "{\"model\":\"tiny\",\"messages\":[{\"role\":\"system\",\"content\":\"x\"},"
+        "{\"role\":\"user\",\"content\":\"" LONG "\"},"
+        "{\"role\":\"assistant\",\"content\":\"" LONG "\"},"
+        "{\"role\":\"user\",\"content\":\"" LONG "\"}],"
+        "\"full\":\"drop\",\"return_token_ids\":true,\"mirostat\":0,\"max_tokens\":5,"
         "\"temperature\":0.5,\"top_p\":0.9,"
         "\"stop\":[\"a\",\"b\"],\"n\":2,\"seed\":7,\"logprobs\":true,\"top_logprobs\":3,\"logit_bias\":{\"5\":-100},"
         "\"response_format\":"
