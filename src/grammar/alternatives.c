@@ -4,10 +4,10 @@
 #include "base/num.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define MAX_ALTERNATIVES 256
 #define MAX_FOLLOWED 64            /* references and combinations within one another */
-#define MAX_WORK 3000000u
 #define MAX_COMPARED 8             /* properties within one another, to tell alternatives of oneOf apart */
 
 /* Schemas that are being followed: a schema that leads to itself says nothing. */
@@ -23,8 +23,10 @@ void pd_alternatives_free(struct pd_alternatives *a)
     *a = (struct pd_alternatives){0};
 }
 
-static peridot_status add(struct pd_alternatives *a, const struct pd_nodes *nodes, const char *path)
+static peridot_status add(struct pd_alternatives *a, struct pd_work *work, const struct pd_nodes *nodes,
+                          const char *path)
 {
+    PD_TRY(pd_work_spend(work, sizeof *nodes / 8));
     if (a->n == MAX_ALTERNATIVES)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, PD_PATH ": more than %d combinations of alternatives", path,
                        MAX_ALTERNATIVES);
@@ -34,16 +36,18 @@ static peridot_status add(struct pd_alternatives *a, const struct pd_nodes *node
 }
 
 /* *a becomes those of which each satisfies one of a and one of b. */
-static peridot_status combine(struct pd_alternatives *a, const struct pd_alternatives *b, const char *path)
+static peridot_status combine(struct pd_alternatives *a, struct pd_work *work, const struct pd_alternatives *b,
+                              const char *path)
 {
     struct pd_alternatives both = {0};
     peridot_status status = PERIDOT_OK;
     for (size_t i = 0; i < a->n; i++)
         for (size_t k = 0; k < b->n && status == PERIDOT_OK; k++) {
             struct pd_nodes nodes = a->of[i];
+            status = pd_work_spend(work, PD_MAX_NODES * (1 + b->of[k].n));
             for (uint32_t m = 0; m < b->of[k].n && status == PERIDOT_OK; m++)
                 status = pd_nodes_add(&nodes, b->of[k].at[m]);
-            if (status == PERIDOT_OK) status = add(&both, &nodes, path);
+            if (status == PERIDOT_OK) status = add(&both, work, &nodes, path);
         }
     pd_alternatives_free(a);
     *a = both;
@@ -58,7 +62,7 @@ static peridot_status combine_node(struct pd_alternatives *out, struct pd_docume
 {
     struct pd_alternatives of = {0};
     peridot_status status = flatten(&of, d, node, outer);
-    if (status == PERIDOT_OK) status = combine(out, &of, node->path);
+    if (status == PERIDOT_OK) status = combine(out, d->work, &of, node->path);
     pd_alternatives_free(&of);
     return status;
 }
@@ -82,69 +86,86 @@ static peridot_status are_disjoint(bool *out, struct pd_document *d, const struc
                                    int depth);
 
 /* Types that values have: that are written, or any. */
-static peridot_status true_types(unsigned *types, const struct pd_nodes *nodes)
+static peridot_status true_types(unsigned *types, struct pd_document *d, const struct pd_nodes *nodes)
 {
     *types = PD_JSON_ANY;
     for (uint32_t i = 0; i < nodes->n; i++) {
         unsigned of;
+        PD_TRY(pd_node_spend(d, &nodes->at[i]));
         PD_TRY(pd_node_types(&of, &nodes->at[i]));
         *types &= of;
     }
     return PERIDOT_OK;
 }
 
-/* The list of values of the first schema that has one; *single: a const. */
-static yyjson_val *find_constants(const struct pd_nodes *nodes, bool *single)
+/* Values of the first schema that has some: of an enum, or one. */
+struct constants {
+    yyjson_val *list, *single;
+    size_t n;
+};
+
+static struct constants find_constants(const struct pd_nodes *nodes)
 {
     for (uint32_t i = 0; i < nodes->n; i++) {
-        yyjson_val *constant = yyjson_obj_get(nodes->at[i].value, "const"),
+        yyjson_val *single = yyjson_obj_get(nodes->at[i].value, "const"),
                    *list = yyjson_obj_get(nodes->at[i].value, "enum");
-        *single = constant != NULL;
-        if (constant || list) return constant ? constant : list;
+        if (single) return (struct constants){NULL, single, 1};
+        if (list) return (struct constants){list, NULL, yyjson_arr_size(list)};
     }
-    return NULL;
+    return (struct constants){0};
 }
 
-/* Member i of those, NULL past the last. */
-static yyjson_val *constant_at(yyjson_val *constants, bool single, size_t i)
-{
-    return single ? i == 0 ? constants : NULL : yyjson_arr_get(constants, i);
-}
+static bool is_given(const struct constants *c) { return c->list || c->single; }
 
-static bool may_equal(yyjson_val *x, yyjson_val *y)
+/* None of the constants of a is one of b; where b has none, none is of its types. */
+static peridot_status constants_differ(bool *out, struct pd_document *d, const struct constants *a,
+                                       const struct constants *b, unsigned b_types)
 {
-    if (yyjson_get_type(x) != yyjson_get_type(y)) return false;
-    return yyjson_is_num(x) ? yyjson_get_num(x) == yyjson_get_num(y) : yyjson_is_ctn(x) || yyjson_equals(x, y);
-}
-
-/* No constant is of both; `other_types` are those of what has none. */
-static bool constants_differ(const struct pd_nodes *a, const struct pd_nodes *b, unsigned a_types, unsigned b_types)
-{
-    bool a_single = false, b_single = false;
-    yyjson_val *of_a = find_constants(a, &a_single), *of_b = find_constants(b, &b_single), *x, *y;
-    bool differ = of_a || of_b;
-    for (size_t i = 0; of_a && (x = constant_at(of_a, a_single, i)); i++) {
-        if (!of_b) differ = differ && !(pd_json_type_of(x) & b_types);
-        for (size_t k = 0; of_b && (y = constant_at(of_b, b_single, k)); k++)
-            differ = differ && !may_equal(x, y);
+    yyjson_arr_iter members = yyjson_arr_iter_with(a->list);
+    *out = true;
+    for (size_t i = 0; i < a->n && *out; i++) {
+        yyjson_val *x = a->single ? a->single : yyjson_arr_iter_next(&members);
+        bool same = !is_given(b) && (pd_json_type_of(x) & b_types);
+        PD_TRY(pd_work_spend(d->work, 1));
+        if (b->single) PD_TRY(pd_index_may_equal(&same, &d->index, x, b->single));
+        if (b->list) PD_TRY(pd_index_may_have(&same, &d->index, b->list, x));
+        *out = !same;
     }
-    for (size_t k = 0; !of_a && of_b && (y = constant_at(of_b, b_single, k)); k++)
-        differ = differ && !(pd_json_type_of(y) & a_types);
-    return differ;
+    return PERIDOT_OK;
 }
 
-static bool requires(const struct pd_nodes *nodes, yyjson_val *name)
+/* No constant is of both; types are those of what has none. */
+static peridot_status values_differ(bool *out, struct pd_document *d, const struct pd_nodes *a,
+                                    const struct pd_nodes *b, unsigned a_types, unsigned b_types)
 {
-    size_t i, n;
-    yyjson_val *member;
-    for (uint32_t k = 0; k < nodes->n; k++) {
-        yyjson_val *required = yyjson_obj_get(nodes->at[k].value, "required");
-        yyjson_arr_foreach(required, i, n, member) if (yyjson_equals(member, name)) return true;
-    }
-    return false;
+    struct constants of_a = find_constants(a), of_b = find_constants(b);
+    *out = false;
+    bool a_first = is_given(&of_a) && (!is_given(&of_b) || of_a.n <= of_b.n);
+    if (a_first) return constants_differ(out, d, &of_a, &of_b, b_types);
+    return is_given(&of_b) ? constants_differ(out, d, &of_b, &of_a, a_types) : PERIDOT_OK;
 }
 
-/* A property that both must have is never the same in both. */
+static peridot_status requires(bool *out, struct pd_document *d, const struct pd_nodes *nodes, yyjson_val *name)
+{
+    *out = false;
+    for (uint32_t k = 0; k < nodes->n && !*out; k++)
+        PD_TRY(pd_index_has(out, &d->index, yyjson_obj_get(nodes->at[k].value, "required"), name));
+    return PERIDOT_OK;
+}
+
+/* The property of that name, which both must have, is never the same in both. */
+static peridot_status property_differs(bool *out, struct pd_document *d, const struct pd_nodes *a,
+                                       const struct pd_nodes *b, yyjson_val *name, int depth)
+{
+    struct pd_nodes of_a, of_b;
+    const struct pd_name property = {yyjson_get_str(name), yyjson_get_len(name)};
+    PD_TRY(requires(out, d, b, name));
+    if (!*out) return PERIDOT_OK;
+    PD_TRY(pd_nodes_property(&of_a, d, a, property));
+    PD_TRY(pd_nodes_property(&of_b, d, b, property));
+    return are_disjoint(out, d, &of_a, &of_b, depth + 1);
+}
+
 static peridot_status properties_differ(bool *out, struct pd_document *d, const struct pd_nodes *a,
                                         const struct pd_nodes *b, int depth)
 {
@@ -154,12 +175,9 @@ static peridot_status properties_differ(bool *out, struct pd_document *d, const 
     for (uint32_t k = 0; k < a->n && depth < MAX_COMPARED; k++) {
         yyjson_val *required = yyjson_obj_get(a->at[k].value, "required");
         yyjson_arr_foreach(required, i, n, name) {
-            struct pd_nodes of_a, of_b;
-            if (*out || !yyjson_is_str(name) || !requires(b, name)) continue;
-            const struct pd_name property = {yyjson_get_str(name), yyjson_get_len(name)};
-            PD_TRY(pd_nodes_property(&of_a, d, a, property));
-            PD_TRY(pd_nodes_property(&of_b, d, b, property));
-            PD_TRY(are_disjoint(out, d, &of_a, &of_b, depth + 1));
+            PD_TRY(pd_work_spend(d->work, 1));
+            if (yyjson_is_str(name)) PD_TRY(property_differs(out, d, a, b, name, depth));
+            if (*out) return PERIDOT_OK;
         }
     }
     return PERIDOT_OK;
@@ -170,12 +188,13 @@ static peridot_status pair_is_disjoint(bool *out, struct pd_document *d, const s
                                        const struct pd_nodes *b, int depth)
 {
     unsigned a_writes, b_writes, a_allows, b_allows;
-    PD_TRY(pd_nodes_types(&a_writes, a));
-    PD_TRY(pd_nodes_types(&b_writes, b));
-    PD_TRY(true_types(&a_allows, a));
-    PD_TRY(true_types(&b_allows, b));
+    PD_TRY(pd_nodes_types(&a_writes, d, a));
+    PD_TRY(pd_nodes_types(&b_writes, d, b));
+    PD_TRY(true_types(&a_allows, d, a));
+    PD_TRY(true_types(&b_allows, d, b));
     unsigned common = (a_writes & b_allows) | (b_writes & a_allows);
-    *out = common == 0 || constants_differ(a, b, a_allows, b_allows);
+    *out = common == 0;
+    if (!*out) PD_TRY(values_differ(out, d, a, b, a_allows, b_allows));
     if (*out || (common & ~(unsigned)PD_JSON_OBJECT)) return PERIDOT_OK;
     return properties_differ(out, d, a, b, depth);
 }
@@ -195,25 +214,19 @@ static peridot_status are_disjoint(bool *out, struct pd_document *d, const struc
     return status;
 }
 
-static peridot_status check_exclusive(struct pd_document *d, const struct pd_node *node, yyjson_val *list)
+/* `member`: of the list, that each of the alternatives is of. */
+static peridot_status check_exclusive(struct pd_document *d, const struct pd_node *node,
+                                      const struct pd_alternatives *one, const uint32_t *member)
 {
-    size_t i, k, n;
-    yyjson_val *member, *other;
-    yyjson_arr_foreach(list, i, n, member) {
-        struct pd_nodes a = {.n = 1};
-        PD_TRY(pd_node_member(&a.at[0], d, node, "oneOf", i, member));
-        for (k = 0; k < i; k++) {
-            struct pd_nodes b = {.n = 1};
-            bool disjoint;
-            other = yyjson_arr_get(list, k);
-            PD_TRY(pd_node_member(&b.at[0], d, node, "oneOf", k, other));
-            PD_TRY(are_disjoint(&disjoint, d, &a, &b, 0));
+    for (size_t i = 0; i < one->n; i++)
+        for (size_t k = 0; k < i; k++) {
+            bool disjoint = member[k] == member[i];
+            if (!disjoint) PD_TRY(pair_is_disjoint(&disjoint, d, &one->of[k], &one->of[i], 0));
             if (!disjoint)
                 return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
-                               "oneOf at " PD_PATH ": a value may satisfy alternatives %zu and %zu, which neither a "
-                               "type nor a const or enum tells apart", node->path, k, i);
+                               "oneOf at " PD_PATH ": a value may satisfy alternatives %u and %u, which neither a "
+                               "type nor a const or enum tells apart", node->path, member[k], member[i]);
         }
-    }
     return PERIDOT_OK;
 }
 
@@ -222,7 +235,9 @@ static peridot_status check_exclusive(struct pd_document *d, const struct pd_nod
 static peridot_status combine_any(struct pd_alternatives *out, struct pd_document *d, const struct pd_node *node,
                                   const char *key, yyjson_val *list, const struct followed *outer)
 {
+    bool exclusive = strcmp(key, "oneOf") == 0;
     struct pd_alternatives any = {0}, of = {0};
+    uint32_t of_member[MAX_ALTERNATIVES];
     size_t i, n;
     yyjson_val *member;
     struct pd_node child;
@@ -230,10 +245,15 @@ static peridot_status combine_any(struct pd_alternatives *out, struct pd_documen
     yyjson_arr_foreach(list, i, n, member) {
         if (status == PERIDOT_OK) status = pd_node_member(&child, d, node, key, i, member);
         if (status == PERIDOT_OK) status = flatten(&of, d, &child, outer);
-        for (size_t k = 0; k < of.n && status == PERIDOT_OK; k++) status = add(&any, &of.of[k], node->path);
+        for (size_t k = 0; k < of.n && status == PERIDOT_OK; k++) {
+            status = add(&any, d->work, &of.of[k], node->path);
+            if (status == PERIDOT_OK) of_member[any.n - 1] = (uint32_t)i;
+        }
         pd_alternatives_free(&of);
+        if (status != PERIDOT_OK) break;
     }
-    if (status == PERIDOT_OK) status = combine(out, &any, node->path);
+    if (status == PERIDOT_OK && exclusive) status = check_exclusive(d, node, &any, of_member);
+    if (status == PERIDOT_OK) status = combine(out, d->work, &any, node->path);
     pd_alternatives_free(&any);
     return status;
 }
@@ -257,8 +277,8 @@ static peridot_status follow_keywords(struct pd_alternatives *out, struct pd_doc
     if (reference) PD_TRY(combine_node(out, d, &target, self));
     if (all) PD_TRY(combine_all(out, d, node, all, self));
     if (any) PD_TRY(combine_any(out, d, node, "anyOf", any, self));
-    if (one) PD_TRY(combine_any(out, d, node, "oneOf", one, self));   /* a schema that leads to itself fails there */
-    return one ? check_exclusive(d, node, one) : PERIDOT_OK;
+    if (one) PD_TRY(combine_any(out, d, node, "oneOf", one, self));
+    return PERIDOT_OK;
 }
 
 static peridot_status flatten(struct pd_alternatives *out, struct pd_document *d, const struct pd_node *node,
@@ -268,7 +288,7 @@ static peridot_status flatten(struct pd_alternatives *out, struct pd_document *d
     struct pd_nodes nodes = {0};
     *out = (struct pd_alternatives){0};
     if (yyjson_is_false(node->value)) return PERIDOT_OK;
-    if (yyjson_is_true(node->value)) return add(out, &nodes, node->path);
+    if (yyjson_is_true(node->value)) return add(out, d->work, &nodes, node->path);
     PD_TRY(pd_node_check(d, node));
     for (const struct followed *f = outer; f; f = f->outer)
         if (f->node->value == node->value)
@@ -276,11 +296,8 @@ static peridot_status flatten(struct pd_alternatives *out, struct pd_document *d
     if (self.depth > MAX_FOLLOWED)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, PD_PATH ": schemas refer to each other more than %d deep", node->path,
                        MAX_FOLLOWED);
-    d->work += 1 + yyjson_obj_size(node->value);
-    if (d->work > MAX_WORK)
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, PD_PATH ": schemas refer to each other too often", node->path);
     nodes.at[nodes.n++] = *node;
-    PD_TRY(add(out, &nodes, node->path));
+    PD_TRY(add(out, d->work, &nodes, node->path));
     return follow_keywords(out, d, node, &self);
 }
 
@@ -288,18 +305,18 @@ peridot_status pd_alternatives_find(struct pd_alternatives *out, struct pd_docum
 {
     const struct pd_nodes none = {0};
     *out = (struct pd_alternatives){0};
-    PD_TRY(add(out, &none, "#"));
+    PD_TRY(add(out, d->work, &none, "#"));
     for (uint32_t i = 0; i < nodes->n; i++) PD_TRY(combine_node(out, d, &nodes->at[i], NULL));
     return PERIDOT_OK;
 }
 
 /* ---- what schemas say together ---- */
 
-peridot_status pd_nodes_types(unsigned *types, const struct pd_nodes *nodes)
+peridot_status pd_nodes_types(unsigned *types, struct pd_document *d, const struct pd_nodes *nodes)
 {
     unsigned about = 0;
     bool given = false;
-    PD_TRY(true_types(types, nodes));
+    PD_TRY(true_types(types, d, nodes));
     for (uint32_t i = 0; i < nodes->n; i++) {
         about |= pd_node_is_about(&nodes->at[i]);
         given = given || yyjson_obj_get(nodes->at[i].value, "type") || yyjson_obj_get(nodes->at[i].value, "const") ||
@@ -318,7 +335,8 @@ peridot_status pd_nodes_property(struct pd_nodes *out, struct pd_document *d, co
         yyjson_val *properties, *value;
         struct pd_node child;
         PD_TRY(pd_node_get(&properties, node, "properties", YYJSON_TYPE_OBJ));
-        value = name.text ? yyjson_obj_getn(properties, name.text, name.size) : NULL;
+        value = NULL;
+        if (name.text) PD_TRY(pd_index_get(&value, &d->index, properties, name.text, name.size));
         if (value) {
             PD_TRY(pd_node_child(&child, d, node, "properties", name, value));
         } else {

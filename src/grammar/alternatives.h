@@ -15,7 +15,7 @@ peridot_status pd_alternatives_find(struct pd_alternatives *out, struct pd_docum
 void pd_alternatives_free(struct pd_alternatives *a);
 
 /* Types of what an alternative writes: where `type` is absent, those that its keywords are about. */
-peridot_status pd_nodes_types(unsigned *types, const struct pd_nodes *nodes);
+peridot_status pd_nodes_types(unsigned *types, struct pd_document *d, const struct pd_nodes *nodes);
 /* Schemas of a property (without a name: of those that are not named): `properties`, else additionalProperties where
  * that is given. */
 peridot_status pd_nodes_property(struct pd_nodes *out, struct pd_document *d, const struct pd_nodes *of,

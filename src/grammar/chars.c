@@ -4,11 +4,12 @@
 #include "base/num.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-#define MAX_EDGES 200000u
-#define MAX_PAIRS 4000000u
-
-void pd_chars_begin(struct pd_chars *c) { *c = (struct pd_chars){.n_states = PD_CHARS_END + 1}; }
+void pd_chars_begin(struct pd_chars *c, struct pd_work *work)
+{
+    *c = (struct pd_chars){.n_states = PD_CHARS_END + 1, .work = work};
+}
 
 void pd_chars_free(struct pd_chars *c)
 {
@@ -16,27 +17,43 @@ void pd_chars_free(struct pd_chars *c)
     *c = (struct pd_chars){0};
 }
 
+bool pd_chars_work(struct pd_chars *c, uint64_t n)
+{
+    if (c->status == PERIDOT_OK) c->status = pd_work_spend(c->work, n);
+    return c->status == PERIDOT_OK;
+}
+
 uint32_t pd_chars_state(struct pd_chars *c)
 {
-    if (c->n_states > MAX_EDGES && c->status == PERIDOT_OK)
+    if (pd_chars_work(c, 4) && c->n_states > PD_MAX_STATES)
         c->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the pattern is too large");
     return c->n_states++;
 }
 
 void pd_chars_edge(struct pd_chars *c, uint32_t from, uint32_t low, uint32_t high, uint32_t to)
 {
-    if (c->status != PERIDOT_OK) return;
-    if (c->n_edges == MAX_EDGES) c->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the pattern is too large");
+    if (!pd_chars_work(c, 4)) return;
+    if (c->n_edges == PD_MAX_STATES) c->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the pattern is too large");
     else c->status = pd_array_reserve(&c->edges, &c->edges_capacity, c->n_edges, 1, sizeof *c->edges, "pattern");
     if (c->status == PERIDOT_OK) c->edges[c->n_edges++] = (struct pd_char_edge){from, to, low, high};
 }
 
 void pd_chars_skip(struct pd_chars *c, uint32_t from, uint32_t to) { pd_chars_edge(c, from, PD_SKIP, PD_SKIP, to); }
 
-peridot_status pd_chars_from_length(struct pd_chars *out, uint32_t min, uint32_t max)
+void pd_chars_add(struct pd_chars *c, const struct pd_chars *of, uint32_t from, uint32_t to)
+{
+    uint32_t base = c->n_states;
+    for (uint32_t i = 0; i < of->n_states && c->status == PERIDOT_OK; i++) pd_chars_state(c);
+    for (size_t i = 0; i < of->n_edges && c->status == PERIDOT_OK; i++)
+        pd_chars_edge(c, base + of->edges[i].from, of->edges[i].low, of->edges[i].high, base + of->edges[i].to);
+    pd_chars_skip(c, from, base + PD_CHARS_START);
+    pd_chars_skip(c, base + PD_CHARS_END, to);
+}
+
+peridot_status pd_chars_from_length(struct pd_chars *out, struct pd_work *work, uint32_t min, uint32_t max)
 {
     uint32_t state = PD_CHARS_START;
-    pd_chars_begin(out);
+    pd_chars_begin(out, work);
     for (uint32_t i = 0; i < (max == UINT32_MAX ? min : max) && out->status == PERIDOT_OK; i++) {
         uint32_t next = pd_chars_state(out);
         if (i >= min) pd_chars_skip(out, state, PD_CHARS_END);
@@ -45,89 +62,6 @@ peridot_status pd_chars_from_length(struct pd_chars *out, uint32_t min, uint32_t
     }
     if (max == UINT32_MAX) pd_chars_edge(out, state, 0, PD_LAST_CHAR, state);
     pd_chars_skip(out, state, PD_CHARS_END);
-    return out->status;
-}
-
-/* ---- both of two ---- */
-
-struct pairs {
-    struct pd_chars *out;
-    uint32_t *number;              /* [a's states * b's]: the pair's state, 0: none yet */
-    struct {
-        uint32_t a, b;
-    } *of;                         /* [out->n_states]: what each is the pair of */
-    size_t of_capacity;
-    uint32_t n_b;                  /* states of b */
-};
-
-static uint32_t pair(struct pairs *p, uint32_t a, uint32_t b)
-{
-    uint32_t *number = &p->number[(size_t)a * p->n_b + b];
-    struct pd_chars *out = p->out;
-    if (a == PD_CHARS_END && b == PD_CHARS_END) return PD_CHARS_END;
-    if (*number || (a == PD_CHARS_START && b == PD_CHARS_START)) return *number;
-    uint32_t state = pd_chars_state(out);
-    if (out->status == PERIDOT_OK)
-        out->status = pd_array_reserve(&p->of, &p->of_capacity, state, 1, sizeof *p->of, "pattern");
-    if (out->status != PERIDOT_OK) return 0;
-    p->of[state].a = a;
-    p->of[state].b = b;
-    return *number = state;
-}
-
-static void expand(struct pairs *p, uint32_t state, const struct pd_chars *a, const uint32_t *first_a,
-                   const struct pd_chars *b, const uint32_t *first_b)
-{
-    uint32_t left = p->of[state].a, right = p->of[state].b;
-    for (uint32_t i = first_a[left]; i < first_a[left + 1]; i++)
-        if (a->edges[i].low == PD_SKIP) pd_chars_skip(p->out, state, pair(p, a->edges[i].to, right));
-    for (uint32_t k = first_b[right]; k < first_b[right + 1]; k++)
-        if (b->edges[k].low == PD_SKIP) pd_chars_skip(p->out, state, pair(p, left, b->edges[k].to));
-    for (uint32_t i = first_a[left]; i < first_a[left + 1]; i++)
-        for (uint32_t k = first_b[right]; k < first_b[right + 1]; k++) {
-            const struct pd_char_edge *x = &a->edges[i], *y = &b->edges[k];
-            uint32_t low = (uint32_t)pd_max(x->low, y->low), high = (uint32_t)pd_min(x->high, y->high);
-            if (x->low == PD_SKIP || y->low == PD_SKIP || low > high || p->out->status != PERIDOT_OK) continue;
-            pd_chars_edge(p->out, state, low, high, pair(p, x->to, y->to));
-        }
-}
-
-static int compare_edges(const void *a, const void *b)
-{
-    const struct pd_char_edge *x = a, *y = b;
-    return x->from < y->from ? -1 : x->from > y->from;
-}
-
-/* [n_states + 1], of edges that are sorted by `from` then. */
-static uint32_t *find_first(const struct pd_chars *c)
-{
-    uint32_t *first = calloc(c->n_states + (size_t)1, sizeof *first);
-    if (c->n_edges) qsort(c->edges, c->n_edges, sizeof *c->edges, compare_edges);
-    for (size_t i = 0; first && i < c->n_edges; i++) first[c->edges[i].from + 1]++;
-    for (uint32_t i = 0; first && i < c->n_states; i++) first[i + 1] += first[i];
-    return first;
-}
-
-peridot_status pd_chars_intersect(struct pd_chars *out, const struct pd_chars *a, const struct pd_chars *b)
-{
-    struct pairs p = {.out = out, .n_b = b->n_states};
-    uint64_t n = (uint64_t)a->n_states * b->n_states;
-    pd_chars_begin(out);
-    if (n > MAX_PAIRS)
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "patterns and limits of length are too large together");
-    uint32_t *first_a = find_first(a), *first_b = find_first(b);
-    p.number = calloc(n, sizeof *p.number);
-    out->status = pd_array_reserve(&p.of, &p.of_capacity, 0, 2, sizeof *p.of, "pattern");
-    if (!first_a || !first_b || !p.number) out->status = pd_fail_alloc(n * sizeof *p.number, "patterns");
-    if (out->status == PERIDOT_OK) {
-        p.of[PD_CHARS_START].a = p.of[PD_CHARS_START].b = PD_CHARS_START;
-        p.of[PD_CHARS_END].a = p.of[PD_CHARS_END].b = PD_CHARS_END;
-    }
-    for (uint32_t i = 0; i < out->n_states && out->status == PERIDOT_OK; i++) expand(&p, i, a, first_a, b, first_b);
-    free(first_a);
-    free(first_b);
-    free(p.number);
-    free(p.of);
     return out->status;
 }
 

@@ -3,7 +3,7 @@
 #ifndef PD_GRAMMAR_CHARS_H
 #define PD_GRAMMAR_CHARS_H
 
-#include "base/status.h"
+#include "grammar/work.h"
 
 enum { PD_CHARS_START, PD_CHARS_END };
 #define PD_LAST_CHAR 0x10ffffu
@@ -17,22 +17,28 @@ struct pd_chars {
     struct pd_char_edge *edges;
     size_t n_edges, edges_capacity;
     uint32_t n_states;
+    struct pd_work *work;
     peridot_status status;
 };
 
-void pd_chars_begin(struct pd_chars *c);
+void pd_chars_begin(struct pd_chars *c, struct pd_work *work);
 void pd_chars_free(struct pd_chars *c);
 uint32_t pd_chars_state(struct pd_chars *c);
 void pd_chars_edge(struct pd_chars *c, uint32_t from, uint32_t low, uint32_t high, uint32_t to);
 void pd_chars_skip(struct pd_chars *c, uint32_t from, uint32_t to);
+/* Adds the states and edges of another, from state `from` to state `to`. */
+void pd_chars_add(struct pd_chars *c, const struct pd_chars *of, uint32_t from, uint32_t to);
+/* Counts work; false when the budget is spent, or something failed before. */
+bool pd_chars_work(struct pd_chars *c, uint64_t n);
 
 /* Strings that a regular expression of ECMA-262 finds something in. What is not regular or depends on tables of Unicode
  * is refused by name. \D, \W and \S are ASCII characters here: readers of the language differ on the others. */
-peridot_status pd_chars_from_pattern(struct pd_chars *out, const char *pattern, size_t size);
+peridot_status pd_chars_from_pattern(struct pd_chars *out, struct pd_work *work, const char *pattern, size_t size);
 /* Strings of min .. max characters; max UINT32_MAX: of any more. */
-peridot_status pd_chars_from_length(struct pd_chars *out, uint32_t min, uint32_t max);
-/* Strings of both. */
-peridot_status pd_chars_intersect(struct pd_chars *out, const struct pd_chars *a, const struct pd_chars *b);
+peridot_status pd_chars_from_length(struct pd_chars *out, struct pd_work *work, uint32_t min, uint32_t max);
+/* *a becomes the strings of both; and those that are not of *a. */
+peridot_status pd_chars_intersect(struct pd_chars *a, const struct pd_chars *b);
+peridot_status pd_chars_complement(struct pd_chars *a);
 /* The pattern of a format of JSON Schema; NULL: there is none. */
 const char *pd_format_pattern(const char *name);
 

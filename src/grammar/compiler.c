@@ -12,8 +12,8 @@ static bool is_same(const struct pd_nodes *a, const struct pd_nodes *b)
 peridot_status pd_compiler_rule(uint32_t *rule, struct pd_compiler *c, const struct pd_nodes *nodes)
 {
     size_t i = 0;
+    if (!pd_rules_work(c->r, c->n_jobs + sizeof *nodes / 8)) return c->r->status;
     while (i < c->n_jobs && !is_same(&c->jobs[i].nodes, nodes)) i++;
-    if (!pd_rules_work(c->r, i)) return c->r->status;
     if (i < c->n_jobs) {
         *rule = c->jobs[i].rule;
         return PERIDOT_OK;

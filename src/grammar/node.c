@@ -11,6 +11,8 @@
 #define MAX_SIZE (1u << 20)
 #define MAX_DEPTH 200
 #define MAX_PATH 4096
+#define MAX_KEYWORDS 200           /* of one schema */
+#define MAX_TYPES 16               /* names in its `type` */
 
 /* ---- the document ---- */
 
@@ -28,9 +30,9 @@ static uint32_t depth_of(const char *text, size_t size)
     return most;
 }
 
-peridot_status pd_document_open(struct pd_document *d, const char *schema, size_t size)
+peridot_status pd_document_open(struct pd_document *d, struct pd_work *work, const char *schema, size_t size)
 {
-    *d = (struct pd_document){0};
+    *d = (struct pd_document){.index.work = work, .work = work};
     if (size > MAX_SIZE)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "a schema of %zu bytes is too large (at most %u)", size, MAX_SIZE);
     if (depth_of(schema, size) > MAX_DEPTH)
@@ -44,6 +46,7 @@ void pd_document_close(struct pd_document *d)
 {
     yyjson_doc_free(d->doc);
     pd_arena_free(&d->arena);
+    pd_index_free(&d->index);
 }
 
 /* ---- places ---- */
@@ -61,6 +64,7 @@ peridot_status pd_nodes_add(struct pd_nodes *nodes, struct pd_node node)
 
 static peridot_status keep(struct pd_node *out, struct pd_document *d, const char *path, size_t size, yyjson_val *value)
 {
+    PD_TRY(pd_work_spend(d->work, 16 + 4 * size));
     *out = (struct pd_node){value, pd_arena_string(&d->arena, path, size)};
     return out->path ? PERIDOT_OK : pd_fail_alloc(size, "paths");
 }
@@ -114,16 +118,28 @@ static size_t read_name(char *name, size_t *size, const char *text, size_t n)
     return i;
 }
 
-static yyjson_val *find_member(yyjson_val *value, const char *name, size_t size)
+peridot_status pd_list_get(yyjson_val **out, struct pd_document *d, yyjson_val *list, size_t i)
+{
+    yyjson_arr_iter members = yyjson_arr_iter_with(list);
+    *out = NULL;
+    if (i >= yyjson_arr_size(list)) return PERIDOT_OK;
+    PD_TRY(pd_work_spend(d->work, 1 + i));
+    for (size_t k = 0; k <= i; k++) *out = yyjson_arr_iter_next(&members);
+    return PERIDOT_OK;
+}
+
+static peridot_status find_member(yyjson_val **out, struct pd_document *d, yyjson_val *value, const char *name,
+                                  size_t size)
 {
     size_t index = 0;
-    if (yyjson_is_obj(value)) return yyjson_obj_getn(value, name, size);
-    if (size == 0 || size > 7) return NULL;
+    *out = NULL;
+    if (yyjson_is_obj(value)) return pd_index_get(out, &d->index, value, name, size);
+    if (size == 0 || size > 7) return PERIDOT_OK;
     for (size_t i = 0; i < size; i++) {
-        if (name[i] < '0' || name[i] > '9') return NULL;
+        if (name[i] < '0' || name[i] > '9') return PERIDOT_OK;
         index = 10 * index + (size_t)(name[i] - '0');
     }
-    return yyjson_arr_get(value, index);
+    return pd_list_get(out, d, value, index);
 }
 
 peridot_status pd_node_follow(struct pd_node *out, struct pd_document *d, const struct pd_node *node,
@@ -142,7 +158,7 @@ peridot_status pd_node_follow(struct pd_node *out, struct pd_document *d, const 
         i++;
         size_t n;
         used = read_name(name, &n, text + i, size - i);
-        value = find_member(value, name, n);
+        PD_TRY(find_member(&value, d, value, name, n));
     }
     if (!value)
         return pd_fail(PERIDOT_ERROR_FORMAT, "$ref at " PD_PATH " refers to %s, which is not in the schema",
@@ -190,6 +206,11 @@ static bool is_neutral(yyjson_val *key, yyjson_val *value)
     return yyjson_get_len(key) > 2 && memcmp(yyjson_get_str(key), "x-", 2) == 0;
 }
 
+peridot_status pd_node_spend(const struct pd_document *d, const struct pd_node *node)
+{
+    return pd_work_spend(d->work, 16 + 32 * yyjson_obj_size(node->value));
+}
+
 peridot_status pd_node_check(const struct pd_document *d, const struct pd_node *node)
 {
     bool seen[PD_COUNT(keywords)] = {false};
@@ -198,6 +219,10 @@ peridot_status pd_node_check(const struct pd_document *d, const struct pd_node *
     if (!yyjson_is_obj(node->value))
         return pd_fail(PERIDOT_ERROR_FORMAT, PD_PATH ": a schema is an object, true or false, and this is %s",
                        node->path, yyjson_get_type_desc(node->value));
+    if (yyjson_obj_size(node->value) > MAX_KEYWORDS)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the schema at " PD_PATH " has more than %d keywords", node->path,
+                       MAX_KEYWORDS);
+    PD_TRY(pd_node_spend(d, node));
     yyjson_obj_foreach(node->value, i, n, key, value) {
         const struct keyword *keyword = find_keyword(key);
         bool inner_id = keyword && strcmp(keyword->name, "$id") == 0 && node->value != d->root;
@@ -256,6 +281,8 @@ peridot_status pd_node_types(unsigned *types, const struct pd_node *node)
     size_t i, n;
     *types = type ? type_named(type) : PD_JSON_ANY;
     bool known = *types != 0 || yyjson_arr_size(type) > 0;
+    if (yyjson_arr_size(type) > MAX_TYPES)
+        return pd_fail(PERIDOT_ERROR_FORMAT, "type at " PD_PATH " names more than %d types", node->path, MAX_TYPES);
     if (yyjson_is_arr(type))
         yyjson_arr_foreach(type, i, n, name) {
             known = known && type_named(name);

@@ -2,10 +2,13 @@
 #ifndef PD_GRAMMAR_NODE_H
 #define PD_GRAMMAR_NODE_H
 
-#include "base/status.h"
 #include "format/arena.h"
+#include "grammar/index.h"
 
-#include <yyjson.h>
+/* These walk what may be large without charging for it: pd_index_... are in their place. */
+#ifdef __GNUC__
+#pragma GCC poison yyjson_obj_getn yyjson_arr_get yyjson_equals
+#endif
 
 #define PD_MAX_NODES 32            /* that one value must satisfy */
 #define PD_PATH "%.400s"           /* how a sentence shows a path */
@@ -38,10 +41,11 @@ struct pd_document {
     yyjson_doc *doc;
     yyjson_val *root;
     struct pd_arena arena;         /* paths */
-    uint64_t work;                 /* schemas followed so far: there is a limit, so that none takes long */
+    struct pd_index index;
+    struct pd_work *work;
 };
 
-peridot_status pd_document_open(struct pd_document *d, const char *schema, size_t size);
+peridot_status pd_document_open(struct pd_document *d, struct pd_work *work, const char *schema, size_t size);
 void pd_document_close(struct pd_document *d);
 
 /* Adds a schema, once. */
@@ -52,11 +56,16 @@ peridot_status pd_node_child(struct pd_node *out, struct pd_document *d, const s
 /* The same of member i of a list. */
 peridot_status pd_node_member(struct pd_node *out, struct pd_document *d, const struct pd_node *parent,
                               const char *key, size_t i, yyjson_val *value);
+/* Member i of a list, NULL past its last. */
+peridot_status pd_list_get(yyjson_val **out, struct pd_document *d, yyjson_val *list, size_t i);
 /* What its $ref refers to. */
 peridot_status pd_node_follow(struct pd_node *out, struct pd_document *d, const struct pd_node *node,
                               yyjson_val *reference);
-/* Fails by name where a schema has a keyword that is not supported, or one twice. */
+/* Fails by name where a schema has a keyword that is not supported, or one twice, or so many that looking for one would
+ * take long. */
 peridot_status pd_node_check(const struct pd_document *d, const struct pd_node *node);
+/* Counts the work of looking at each keyword of a schema. */
+peridot_status pd_node_spend(const struct pd_document *d, const struct pd_node *node);
 /* Types that `type` allows, PD_JSON_ANY without one. */
 peridot_status pd_node_types(unsigned *types, const struct pd_node *node);
 /* Types that the keywords of a schema are about; 0: it has none. */

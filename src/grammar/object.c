@@ -20,10 +20,12 @@ struct properties {
     bool named;                    /* some schema has `properties` */
 };
 
-static peridot_status add_property(struct properties *p, yyjson_val *name, bool required, const char *path)
+static peridot_status add_property(struct properties *p, struct pd_work *work, yyjson_val *name, bool required,
+                                   const char *path)
 {
+    PD_TRY(pd_work_spend(work, 1 + p->n));
     for (size_t i = 0; i < p->n; i++)
-        if (yyjson_equals(p->of[i].name, name)) {
+        if (yyjson_equals_strn(p->of[i].name, yyjson_get_str(name), yyjson_get_len(name))) {
             p->of[i].required = p->of[i].required || required;
             return PERIDOT_OK;
         }
@@ -35,7 +37,7 @@ static peridot_status add_property(struct properties *p, yyjson_val *name, bool 
     return PERIDOT_OK;
 }
 
-static peridot_status find_properties(struct properties *p, const struct pd_nodes *of)
+static peridot_status find_properties(struct properties *p, struct pd_work *work, const struct pd_nodes *of)
 {
     size_t i, n;
     yyjson_val *key, *value, *list;
@@ -43,14 +45,14 @@ static peridot_status find_properties(struct properties *p, const struct pd_node
         PD_TRY(pd_node_get(&list, &of->at[k], "properties", YYJSON_TYPE_OBJ));
         p->named = p->named || list;
         if (!list) continue;
-        yyjson_obj_foreach(list, i, n, key, value) PD_TRY(add_property(p, key, false, of->at[k].path));
+        yyjson_obj_foreach(list, i, n, key, value) PD_TRY(add_property(p, work, key, false, of->at[k].path));
     }
     for (uint32_t k = 0; k < of->n; k++) {
         PD_TRY(pd_node_get(&list, &of->at[k], "required", YYJSON_TYPE_ARR));
         yyjson_arr_foreach(list, i, n, value) {
             if (!yyjson_is_str(value))
                 return pd_fail(PERIDOT_ERROR_FORMAT, "required at " PD_PATH " is not a list of names", of->at[k].path);
-            PD_TRY(add_property(p, value, true, of->at[k].path));
+            PD_TRY(add_property(p, work, value, true, of->at[k].path));
         }
     }
     return PERIDOT_OK;
@@ -95,7 +97,7 @@ static peridot_status add_name(struct pd_compiler *c, struct letters *l, yyjson_
     for (size_t i = 0; i < size; i += length) {
         pd_utf8_next(&code, &length, bytes + i, size - i);
         uint32_t k = l->of[at].inner;
-        while (k && l->of[k].code != code) k = l->of[k].next;
+        while (k && l->of[k].code != code && pd_rules_work(c->r, 1)) k = l->of[k].next;
         if (!k) {
             PD_TRY(pd_array_reserve(&l->of, &l->capacity, l->n, 1, sizeof *l->of, "names"));
             k = (uint32_t)l->n++;
@@ -119,6 +121,7 @@ static peridot_status write_letters(struct pd_compiler *c, const struct letters 
 {
     uint32_t n = 0, begin = 0, *codes;
     for (uint32_t k = l->of[at].inner; k; k = l->of[k].next) n++;
+    PD_TRY(pd_work_spend_sort(&c->r->work, 16 + n));
     codes = malloc((n + 1) * sizeof *codes);
     if (!codes) return pd_fail_alloc(n * sizeof *codes, "names");
     n = 0;
@@ -198,7 +201,7 @@ static peridot_status write_members(struct pd_compiler *c, const struct pd_nodes
 peridot_status pd_write_object(struct pd_compiler *c, const struct pd_nodes *of)
 {
     struct properties p = {0};
-    peridot_status status = find_properties(&p, of);
+    peridot_status status = find_properties(&p, &c->r->work, of);
     if (status == PERIDOT_OK) status = write_members(c, of, &p);
     free(p.of);
     return status;

@@ -52,6 +52,7 @@ static uint32_t take_char(struct parser *p)
 {
     uint32_t code = 0;
     size_t length = 1;
+    pd_chars_work(p->out, 8);
     if (!more(p)) refuse(p, "it ends too early");
     else if (pd_utf8_next(&code, &length, p->text + p->at, p->size - p->at) != PD_UTF8_CHARACTER)
         refuse(p, "it is not UTF-8");
@@ -79,6 +80,7 @@ static void complement(struct parser *p, struct ranges *r)
     const struct ranges old = *r;
     struct ranges sorted = old;
     uint32_t from = 0, last = r->ascii ? 0x7f : PD_LAST_CHAR;
+    if (!pd_chars_work(p->out, 64 + 8 * sorted.n)) return;
     qsort(sorted.r, sorted.n, sizeof *sorted.r, compare_ranges);
     r->n = 0;
     for (uint32_t i = 0; i < sorted.n && from <= last; i++) {
@@ -198,7 +200,7 @@ static uint32_t take_group(struct parser *p, uint32_t from)
     if (take(p, '?') && !take(p, ':')) {
         bool named = take(p, '<') && more(p) && p->text[p->at] != '=' && p->text[p->at] != '!';
         if (!named) refuse(p, "look-around is not supported");
-        while (more(p) && !take(p, '>')) p->at++;
+        while (more(p) && !take(p, '>')) take_char(p);
     }
     if (++p->depth > MAX_DEPTH) refuse(p, "groups nest too deep");
     uint32_t to = take_choice(p, from);
@@ -308,19 +310,32 @@ static uint32_t take_choice(struct parser *p, uint32_t from)
 
 /* ---- marks ---- */
 
-/* States that skips lead to from those that are marked, which are marked too. Edges are in the order of the pattern
- * but for repetitions: looking at them in both directions by turns takes few rounds. */
-static void close_skips(const struct pd_chars *c, bool *marked, bool backwards)
+/* Marks the states that skips lead to from one, backwards or not. */
+static peridot_status close_skips(struct pd_chars *c, bool *marked, uint32_t from, bool backwards)
 {
-    for (bool changed = true, down = false; changed; down = !down) {
-        changed = false;
-        for (size_t i = 0; i < c->n_edges; i++) {
-            const struct pd_char_edge *e = &c->edges[down ? c->n_edges - 1 - i : i];
-            uint32_t from = backwards ? e->to : e->from, to = backwards ? e->from : e->to;
-            if (e->low != PD_SKIP || !marked[from] || marked[to]) continue;
-            marked[to] = changed = true;
+    uint32_t *first = calloc(c->n_states + (size_t)2, sizeof *first), *to = malloc((c->n_edges + 1) * sizeof *to),
+             *queue = malloc(c->n_states * sizeof *queue), n = 0;
+    if (first && to && queue) {
+        for (int fill = 0; fill < 2; fill++) {
+            for (size_t i = 0; i < c->n_edges; i++) {
+                const struct pd_char_edge *e = &c->edges[i];
+                uint32_t begin = backwards ? e->to : e->from, end = backwards ? e->from : e->to;
+                if (e->low == PD_SKIP && !fill) first[begin + 2]++;
+                if (e->low == PD_SKIP && fill) to[first[begin + 1]++] = end;
+            }
+            for (uint32_t i = 2; i < c->n_states + 2 && !fill; i++) first[i] += first[i - 1];
         }
+        marked[queue[n++] = from] = true;
+        for (uint32_t i = 0; i < n; i++)
+            for (uint32_t k = first[queue[i]]; k < first[queue[i] + 1]; k++)
+                if (!marked[to[k]]) marked[queue[n++] = to[k]] = true;
+    } else {
+        c->status = pd_fail_alloc((c->n_states + c->n_edges) * sizeof *to, "pattern");
     }
+    free(first);
+    free(to);
+    free(queue);
+    return c->status;
 }
 
 /* The first mark is taken before the first character and the last one after the last: both are skips then, of a state
@@ -329,10 +344,9 @@ static peridot_status remove_marks(struct pd_chars *c, uint32_t start, uint32_t 
 {
     bool *begins = calloc(c->n_states, sizeof *begins), *ends = calloc(c->n_states, sizeof *ends);
     size_t n = c->n_edges, kept = 0;
-    if (begins && ends) {
-        begins[start] = ends[end] = true;
-        close_skips(c, begins, false);
-        close_skips(c, ends, true);
+    pd_chars_work(c, 8 * (n + c->n_states));
+    if (begins && ends && c->status == PERIDOT_OK && close_skips(c, begins, start, false) == PERIDOT_OK &&
+        close_skips(c, ends, end, true) == PERIDOT_OK) {
         for (size_t i = 0; i < n && c->status == PERIDOT_OK; i++) {
             const struct pd_char_edge e = c->edges[i];
             if (e.low == MARK_BEGIN && begins[e.from]) pd_chars_skip(c, PD_CHARS_START, e.to);
@@ -341,18 +355,17 @@ static peridot_status remove_marks(struct pd_chars *c, uint32_t start, uint32_t 
         for (size_t i = 0; i < c->n_edges; i++)
             if (c->edges[i].low == PD_SKIP || c->edges[i].low <= PD_LAST_CHAR) c->edges[kept++] = c->edges[i];
         c->n_edges = kept;
-    } else {
-        c->status = pd_fail_alloc(c->n_states, "pattern");
     }
+    if (!begins || !ends) c->status = pd_fail_alloc(c->n_states, "pattern");
     free(begins);
     free(ends);
     return c->status;
 }
 
-peridot_status pd_chars_from_pattern(struct pd_chars *out, const char *pattern, size_t size)
+peridot_status pd_chars_from_pattern(struct pd_chars *out, struct pd_work *work, const char *pattern, size_t size)
 {
     struct parser p = {.out = out, .text = pattern, .size = size};
-    pd_chars_begin(out);
+    pd_chars_begin(out, work);
     /* The mark and anything, or neither; the expression; the same at the end. */
     uint32_t start = pd_chars_state(out), any = pd_chars_state(out), first = pd_chars_state(out),
              rest = pd_chars_state(out), end = pd_chars_state(out);

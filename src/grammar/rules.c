@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EDGE_BYTES, EDGE_SKIP, EDGE_CALL };
+enum { EDGE_SKIP, EDGE_BYTES, EDGE_CALL, N_EDGE_KINDS };
 
-/* Half a second of work or so, and some 20 MB. */
-#define MAX_WORK 100000000u
-#define MAX_STATES 200000u
+/* Steps of work: of an edge that is looked at, of a member that is added, sorted and hashed. */
+#define EDGE_COST 2
+#define MEMBER_COST 4
 
 void pd_rules_free(struct pd_rules *r)
 {
@@ -30,10 +30,9 @@ static bool check(struct pd_rules *r, peridot_status status)
 
 bool pd_rules_work(struct pd_rules *r, uint64_t n)
 {
-    r->work += n;
-    if (r->status == PERIDOT_OK && (r->work > MAX_WORK || r->n_nfa_states > MAX_STATES || r->n_states > MAX_STATES))
-        r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the schema is too large: its automaton would take too long to "
-                                                       "make or need more than %u states", MAX_STATES);
+    if (r->status != PERIDOT_OK) return false;
+    r->status = pd_work_spend(&r->work, n);
+    if (r->status == PERIDOT_OK && pd_max(r->n_nfa_states, r->n_states) > PD_MAX_STATES) r->status = pd_work_fail();
     return r->status == PERIDOT_OK;
 }
 
@@ -58,13 +57,13 @@ void pd_rules_begin(struct pd_rules *r)
 
 uint32_t pd_nfa_state(struct pd_rules *r)
 {
-    pd_rules_work(r, 1);
+    pd_rules_work(r, MEMBER_COST);
     return r->n_nfa_states++;
 }
 
 static void add_edge(struct pd_rules *r, struct pd_nfa_edge edge)
 {
-    if (!pd_rules_work(r, 1) || !RESERVE(r, edges, r->n_edges)) return;
+    if (!pd_rules_work(r, MEMBER_COST) || !RESERVE(r, edges, r->n_edges)) return;
     r->edges[r->n_edges++] = edge;
 }
 
@@ -102,7 +101,7 @@ uint32_t pd_nfa_text(struct pd_rules *r, uint32_t from, const char *text, size_t
 
 struct subsets {
     struct pd_rules *r;
-    uint32_t *first;               /* [n_nfa_states + 1]: edges of each state, sorted by `from` */
+    uint32_t *first;               /* [N_EDGE_KINDS * n_nfa_states + 1]: edges of each state and kind */
     uint32_t *seen;                /* [n_nfa_states]: number of the closure that a state was added to last */
     uint32_t n_closures;
     uint32_t *members;             /* of all subsets, one after another */
@@ -114,19 +113,22 @@ struct subsets {
     uint32_t base;                 /* state of subset 0 */
 };
 
+static uint32_t place_of(const struct pd_nfa_edge *edge) { return N_EDGE_KINDS * edge->from + edge->kind; }
+
 static bool sort_edges(struct subsets *s)
 {
     struct pd_rules *r = s->r;
+    uint32_t n = N_EDGE_KINDS * r->n_nfa_states;
     struct pd_nfa_edge *sorted = malloc((r->n_edges + 1) * sizeof *sorted);
-    s->first = calloc(r->n_nfa_states + 2, sizeof *s->first);
+    s->first = calloc(n + 2, sizeof *s->first);
     s->seen = calloc(r->n_nfa_states, sizeof *s->seen);
     if (!sorted || !s->first || !s->seen) {
         free(sorted);
         return check(r, pd_fail_alloc(r->n_edges * sizeof *sorted, "grammar"));
     }
-    for (size_t i = 0; i < r->n_edges; i++) s->first[r->edges[i].from + 2]++;
-    for (uint32_t i = 2; i < r->n_nfa_states + 2; i++) s->first[i] += s->first[i - 1];
-    for (size_t i = 0; i < r->n_edges; i++) sorted[s->first[r->edges[i].from + 1]++] = r->edges[i];
+    for (size_t i = 0; i < r->n_edges; i++) s->first[place_of(&r->edges[i]) + 2]++;
+    for (uint32_t i = 2; i < n + 2; i++) s->first[i] += s->first[i - 1];
+    for (size_t i = 0; i < r->n_edges; i++) sorted[s->first[place_of(&r->edges[i]) + 1]++] = r->edges[i];
     free(r->edges);
     r->edges = sorted;
     r->edges_capacity = r->n_edges + 1;
@@ -138,8 +140,9 @@ static void add_member(struct subsets *s, uint32_t state)
 {
     if (s->seen[state] == s->n_closures) return;
     s->seen[state] = s->n_closures;
-    if (!pd_rules_work(s->r, 1) || !check(s->r, pd_array_reserve(&s->members, &s->members_capacity, s->n_members, 1,
-                                                                 sizeof *s->members, "grammar")))
+    if (!pd_rules_work(s->r, MEMBER_COST)) return;
+    if (!check(s->r, pd_array_reserve(&s->members, &s->members_capacity, s->n_members, 1, sizeof *s->members,
+                                      "grammar")))
         return;
     s->members[s->n_members++] = state;
 }
@@ -150,9 +153,20 @@ static int compare_states(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+static uint64_t hash_members(const uint32_t *members, size_t n)
+{
+    uint64_t h = n;
+    for (size_t i = 0; i < n; i++) {
+        h = (h ^ members[i]) * 0xd6e8feb86659fd93u;
+        h ^= h >> 32;
+    }
+    return h;
+}
+
 static bool grow_table(struct subsets *s)
 {
     if (s->table && s->n_subsets < s->mask / 2) return true;
+    if (!pd_rules_work(s->r, s->n_members + s->n_subsets)) return false;
     uint32_t n = s->table ? 2 * (s->mask + 1) : 64;
     uint32_t *table = calloc(n, sizeof *table);
     if (!table) return check(s->r, pd_fail_alloc(n * sizeof *table, "grammar"));
@@ -160,7 +174,7 @@ static bool grow_table(struct subsets *s)
     s->table = table;
     s->mask = n - 1;
     for (size_t i = 0; i < s->n_subsets; i++) {
-        uint64_t h = pd_hash(0, s->members + s->begin[i], (s->begin[i + 1] - s->begin[i]) * sizeof *s->members);
+        uint64_t h = hash_members(s->members + s->begin[i], s->begin[i + 1] - s->begin[i]);
         uint32_t slot = (uint32_t)(h ^ h >> 32) & s->mask;
         while (table[slot]) slot = (slot + 1) & s->mask;
         table[slot] = (uint32_t)i + 1;
@@ -173,16 +187,18 @@ static uint32_t end_subset(struct subsets *s)
 {
     struct pd_rules *r = s->r;
     size_t begin = s->begin[s->n_subsets];
-    for (size_t i = begin; i < s->n_members; i++)
-        for (uint32_t e = s->first[s->members[i]]; e < s->first[s->members[i] + 1]; e++)
-            if (r->edges[e].kind == EDGE_SKIP) add_member(s, r->edges[e].to);
+    for (size_t i = begin; i < s->n_members; i++) {
+        const uint32_t *first = s->first + N_EDGE_KINDS * s->members[i] + EDGE_SKIP;
+        if (!pd_rules_work(r, EDGE_COST * (1 + first[1] - first[0]))) return 0;
+        for (uint32_t e = first[0]; e < first[1]; e++) add_member(s, r->edges[e].to);
+    }
     s->n_closures++;
     size_t n = s->n_members - begin;
-    if (!pd_rules_work(r, n) || !grow_table(s)) return 0;
+    if (!check(r, pd_work_spend_sort(&r->work, n)) || !grow_table(s)) return 0;
     qsort(s->members + begin, n, sizeof *s->members, compare_states);
-    uint64_t h = pd_hash(0, s->members + begin, n * sizeof *s->members);
+    uint64_t h = hash_members(s->members + begin, n);
     uint32_t slot = (uint32_t)(h ^ h >> 32) & s->mask;
-    for (; s->table[slot]; slot = (slot + 1) & s->mask) {
+    for (; s->table[slot] && pd_rules_work(r, 1 + n / 8); slot = (slot + 1) & s->mask) {
         uint32_t found = s->table[slot] - 1;
         if (s->begin[found + 1] - s->begin[found] == n &&
             memcmp(s->members + s->begin[found], s->members + begin, n * sizeof *s->members) == 0) {
@@ -201,9 +217,11 @@ static uint32_t end_subset(struct subsets *s)
 static size_t gather(struct subsets *s, size_t subset, uint8_t kind, const struct pd_nfa_edge **out, size_t n_max)
 {
     size_t n = 0;
-    for (size_t i = s->begin[subset]; i < s->begin[subset + 1]; i++)
-        for (uint32_t e = s->first[s->members[i]]; e < s->first[s->members[i] + 1]; e++)
-            if (s->r->edges[e].kind == kind && n < n_max) out[n++] = &s->r->edges[e];
+    for (size_t i = s->begin[subset]; i < s->begin[subset + 1]; i++) {
+        const uint32_t *first = s->first + N_EDGE_KINDS * s->members[i] + kind;
+        if (!pd_rules_work(s->r, EDGE_COST * (1 + first[1] - first[0]))) return 0;
+        for (uint32_t e = first[0]; e < first[1] && n < n_max; e++) out[n++] = &s->r->edges[e];
+    }
     return n;
 }
 
@@ -211,6 +229,7 @@ static void write_bytes(struct subsets *s, struct pd_state *state, const struct 
 {
     struct pd_rules *r = s->r;
     bool cut[257] = {false};
+    if (n == 0 || !pd_rules_work(r, 64)) return;
     for (size_t i = 0; i < n; i++) cut[edges[i]->low] = cut[edges[i]->high + 1] = true;
     for (unsigned low = 0, high; low < 256; low = high) {
         bool any = false;
@@ -244,6 +263,7 @@ static int compare_calls(const void *a, const void *b)
 static void write_calls(struct subsets *s, struct pd_state *state, const struct pd_nfa_edge **edges, size_t n)
 {
     struct pd_rules *r = s->r;
+    if (!check(r, pd_work_spend_sort(&r->work, EDGE_COST * n))) return;
     qsort(edges, n, sizeof *edges, compare_calls);
     for (size_t i = 0, next; i < n; i = next) {
         for (next = i; next < n && edges[next]->rule == edges[i]->rule; next++) add_member(s, edges[next]->to);
@@ -338,6 +358,7 @@ static bool is_open(const struct pd_rules *r, uint32_t rule, uint32_t height)
 static bool reach(struct pd_rules *r, const struct reverse *v, uint8_t height)
 {
     size_t n = 0;
+    if (!pd_rules_work(r, r->n_states + r->n_calls)) return false;
     for (uint32_t i = 0; i < r->n_states; i++) {
         struct pd_state *s = &r->states[i];
         bool reaches = height == 0 && s->ends;
@@ -363,6 +384,7 @@ peridot_status pd_rules_finish(struct pd_rules *r)
 {
     struct reverse v = {0};
     if (r->status != PERIDOT_OK) return r->status;
+    if (!pd_rules_work(r, MEMBER_COST * (r->n_states + r->n_bytes + r->n_calls))) return r->status;
     if (make_reverse(&v, r)) {
         for (size_t i = 0; i < r->n_states; i++) r->states[i].height = PD_NEVER;
         for (uint8_t height = 0; height <= PD_MAX_CALLS && reach(r, &v, height); height++);

@@ -8,7 +8,7 @@
 #ifndef PD_GRAMMAR_RULES_H
 #define PD_GRAMMAR_RULES_H
 
-#include "base/status.h"
+#include "grammar/work.h"
 
 #define PD_MAX_CALLS 64      /* that are open at once: how deep values nest */
 #define PD_NEVER UINT8_MAX
@@ -48,7 +48,7 @@ struct pd_rules {
     struct pd_nfa_edge *edges;
     size_t n_edges, edges_capacity;
     uint32_t n_nfa_states;
-    uint64_t work;                 /* done so far: there is a limit, so that no schema takes long */
+    struct pd_work work;           /* of the schema: its document and its patterns are charged to it too */
     peridot_status status;
 };
 
@@ -71,7 +71,7 @@ void pd_nfa_skip(struct pd_rules *r, uint32_t from, uint32_t to);
 void pd_nfa_call(struct pd_rules *r, uint32_t from, uint32_t rule, uint32_t to);
 /* The state after a text. */
 uint32_t pd_nfa_text(struct pd_rules *r, uint32_t from, const char *text, size_t size);
-/* Counts work; false when the limit is reached, or something failed before. */
+/* Counts work; false when the budget is spent, there are too many states, or something failed before. */
 bool pd_rules_work(struct pd_rules *r, uint64_t n);
 
 #endif

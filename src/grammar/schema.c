@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define READ_COST 4000             /* steps for the four limits of a schema: digits are found by printing them */
+
 /* What an alternative says, for values of one type: a rule from its start to its end. */
 typedef peridot_status write_type(struct pd_compiler *c, const struct pd_nodes *of);
 
@@ -69,8 +71,9 @@ static peridot_status narrow(struct pd_decimal *limit, const struct pd_node *nod
     return PERIDOT_OK;
 }
 
-static peridot_status find_range(struct pd_number_range *range, const struct pd_nodes *of)
+static peridot_status find_range(struct pd_number_range *range, struct pd_work *work, const struct pd_nodes *of)
 {
+    PD_TRY(pd_work_spend(work, READ_COST * of->n));
     for (uint32_t i = 0; i < of->n; i++) {
         yyjson_val *multiple = yyjson_obj_get(of->at[i].value, "multipleOf");
         PD_TRY(narrow(&range->min, &of->at[i], "minimum", false, 1));
@@ -92,7 +95,7 @@ static peridot_status find_range(struct pd_number_range *range, const struct pd_
 static peridot_status write_integer(struct pd_compiler *c, const struct pd_nodes *of)
 {
     struct pd_number_range range = {.integer = true};
-    PD_TRY(find_range(&range, of));
+    PD_TRY(find_range(&range, &c->r->work, of));
     pd_write_number(&c->values, PD_NFA_START, &range, PD_NFA_END);
     return PERIDOT_OK;
 }
@@ -100,7 +103,7 @@ static peridot_status write_integer(struct pd_compiler *c, const struct pd_nodes
 static peridot_status write_number(struct pd_compiler *c, const struct pd_nodes *of)
 {
     struct pd_number_range range = {.integer = false};
-    PD_TRY(find_range(&range, of));
+    PD_TRY(find_range(&range, &c->r->work, of));
     pd_write_number(&c->values, PD_NFA_START, &range, PD_NFA_END);
     return PERIDOT_OK;
 }
@@ -108,30 +111,31 @@ static peridot_status write_number(struct pd_compiler *c, const struct pd_nodes 
 /* ---- strings ---- */
 
 /* *all becomes the strings that the pattern matches too. */
-static peridot_status add_pattern(struct pd_chars *all, bool *any, const char *pattern, size_t size)
+static peridot_status add_pattern(struct pd_chars *all, bool *any, struct pd_work *work, const char *pattern,
+                                  size_t size)
 {
-    struct pd_chars one, both;
-    peridot_status status = pd_chars_from_pattern(&one, pattern, size);
+    struct pd_chars one;
+    peridot_status status = pd_chars_from_pattern(&one, work, pattern, size);
     if (status == PERIDOT_OK && *any) {
-        status = pd_chars_intersect(&both, all, &one);
-        pd_chars_free(all);
+        status = pd_chars_intersect(all, &one);
         pd_chars_free(&one);
-        *all = both;
-    } else {
+    } else if (!*any) {
         *all = one;
+        *any = true;
+    } else {
+        pd_chars_free(&one);
     }
-    *any = true;
     return status;
 }
 
-static peridot_status add_patterns(struct pd_chars *all, bool *any, const struct pd_node *node)
+static peridot_status add_patterns(struct pd_chars *all, bool *any, struct pd_work *work, const struct pd_node *node)
 {
     yyjson_val *pattern, *format;
     char shown[PD_SHOWN_SIZE];
     PD_TRY(pd_node_get(&pattern, node, "pattern", YYJSON_TYPE_STR));
     PD_TRY(pd_node_get(&format, node, "format", YYJSON_TYPE_STR));
     if (pattern) {
-        peridot_status status = add_pattern(all, any, yyjson_get_str(pattern), yyjson_get_len(pattern));
+        peridot_status status = add_pattern(all, any, work, yyjson_get_str(pattern), yyjson_get_len(pattern));
         char place[512];
         snprintf(place, sizeof place, "pattern at " PD_PATH, node->path);
         if (status != PERIDOT_OK) return pd_fail_prefix(status, place);
@@ -141,22 +145,19 @@ static peridot_status add_patterns(struct pd_chars *all, bool *any, const struct
     if (!known)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "format %s at " PD_PATH " is not supported",
                        pd_utf8_shown(shown, yyjson_get_str(format), yyjson_get_len(format)), node->path);
-    return add_pattern(all, any, known, strlen(known));
+    return add_pattern(all, any, work, known, strlen(known));
 }
 
 static peridot_status write_patterns(struct pd_compiler *c, struct pd_chars *all, uint32_t min, uint32_t max)
 {
-    struct pd_chars length, both;
+    struct pd_chars length;
     if (min == 0 && max == UINT32_MAX) {
         pd_write_strings(&c->values, PD_NFA_START, all, PD_NFA_END);
         return PERIDOT_OK;
     }
-    peridot_status status = pd_chars_from_length(&length, min, max);
-    if (status == PERIDOT_OK) {
-        status = pd_chars_intersect(&both, all, &length);
-        if (status == PERIDOT_OK) pd_write_strings(&c->values, PD_NFA_START, &both, PD_NFA_END);
-        pd_chars_free(&both);
-    }
+    peridot_status status = pd_chars_from_length(&length, &c->r->work, min, max);
+    if (status == PERIDOT_OK) status = pd_chars_intersect(all, &length);
+    if (status == PERIDOT_OK) pd_write_strings(&c->values, PD_NFA_START, all, PD_NFA_END);
     pd_chars_free(&length);
     return status;
 }
@@ -168,7 +169,8 @@ static peridot_status write_string(struct pd_compiler *c, const struct pd_nodes 
     uint32_t min, max;
     PD_TRY(find_counts(&min, &max, of, "minLength", "maxLength"));
     peridot_status status = PERIDOT_OK;
-    for (uint32_t i = 0; i < of->n && status == PERIDOT_OK; i++) status = add_patterns(&all, &any, &of->at[i]);
+    for (uint32_t i = 0; i < of->n && status == PERIDOT_OK; i++)
+        status = add_patterns(&all, &any, &c->r->work, &of->at[i]);
     if (status == PERIDOT_OK && any) {
         status = write_patterns(c, &all, min, max);
         if (status != PERIDOT_OK) pd_fail_prefix(status, of->at[0].path);
@@ -193,7 +195,8 @@ static peridot_status find_item(uint32_t *rule, struct pd_compiler *c, const str
             return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
                            "items at " PD_PATH " is a list, which is not supported: it is prefixItems since 2020-12",
                            node->path);
-        yyjson_val *own = yyjson_arr_get(prefix, i);
+        yyjson_val *own;
+        PD_TRY(pd_list_get(&own, &c->d, prefix, i));
         if (!own && !items) continue;
         if (own) PD_TRY(pd_node_member(&child, &c->d, node, "prefixItems", i, own));
         else PD_TRY(pd_node_child(&child, &c->d, node, "items", (struct pd_name){0}, items));
@@ -233,23 +236,18 @@ static peridot_status write_array(struct pd_compiler *c, const struct pd_nodes *
 
 /* ---- constants ---- */
 
-static bool is_in(yyjson_val *list, yyjson_val *value)
-{
-    size_t i, n;
-    yyjson_val *member;
-    yyjson_arr_foreach(list, i, n, member) if (yyjson_equals(member, value)) return true;
-    return false;
-}
-
 /* Whether all schemas from number `first` on that have constants have this one. */
-static bool is_in_all(const struct pd_nodes *of, uint32_t first, yyjson_val *value)
+static peridot_status is_in_all(bool *out, struct pd_index *x, const struct pd_nodes *of, uint32_t first,
+                                yyjson_val *value)
 {
-    for (uint32_t i = first; i < of->n; i++) {
+    *out = true;
+    for (uint32_t i = first; i < of->n && *out; i++) {
         yyjson_val *constant = yyjson_obj_get(of->at[i].value, "const"),
                    *list = yyjson_obj_get(of->at[i].value, "enum");
-        if ((constant && !yyjson_equals(constant, value)) || (list && !is_in(list, value))) return false;
+        if (constant) PD_TRY(pd_index_equals(out, x, constant, value));
+        if (list && *out) PD_TRY(pd_index_has(out, x, list, value));
     }
-    return true;
+    return PERIDOT_OK;
 }
 
 static peridot_status check_constants(bool *any, const struct pd_nodes *of)
@@ -276,9 +274,11 @@ static peridot_status write_constants(struct pd_compiler *c, const struct pd_nod
                    *list = yyjson_obj_get(of->at[i].value, "enum"), *value;
         size_t n = constant ? 1 : yyjson_arr_size(list);
         yyjson_arr_iter members = yyjson_arr_iter_with(list);
-        for (size_t k = 0; k < n && pd_rules_work(c->r, 1 + n * (of->n - i - 1)); k++) {
+        for (size_t k = 0; k < n && pd_rules_work(c->r, 1); k++) {
+            bool in_all;
             value = constant ? constant : yyjson_arr_iter_next(&members);
-            if (!(types & pd_json_type_of(value)) || !is_in_all(of, constant ? i : i + 1, value)) continue;
+            PD_TRY(is_in_all(&in_all, &c->d.index, of, constant ? i : i + 1, value));
+            if (!in_all || !(types & pd_json_type_of(value))) continue;
             pd_write_constant(&c->values, PD_NFA_START, value, PD_NFA_END);
             found = true;
         }
@@ -300,7 +300,7 @@ static peridot_status write_alternative(struct pd_compiler *c, const struct pd_n
                    {PD_JSON_OBJECT, pd_write_object}};
     unsigned types;
     bool constants;
-    PD_TRY(pd_nodes_types(&types, of));
+    PD_TRY(pd_nodes_types(&types, &c->d, of));
     PD_TRY(check_constants(&constants, of));
     if (constants) return write_constants(c, of, types, alone);
     if (types == 0 && alone) return fail_empty(of, "its types exclude each other");
@@ -354,14 +354,19 @@ static peridot_status compile(struct pd_compiler *c)
                                           "nests too deep");
 }
 
-peridot_status pd_schema_compile(struct pd_rules *out, const char *schema, size_t size)
+peridot_status pd_schema_compile_within(struct pd_rules *out, uint64_t max_work, const char *schema, size_t size)
 {
     struct pd_compiler c = {.r = out};
-    *out = (struct pd_rules){0};
-    peridot_status status = pd_document_open(&c.d, schema, size);
+    *out = (struct pd_rules){.work.max = max_work};
+    peridot_status status = pd_document_open(&c.d, &out->work, schema, size);
     if (status == PERIDOT_OK) status = compile(&c);
     pd_document_close(&c.d);
     pd_values_free(&c.values);
     free(c.jobs);
     return status;
+}
+
+peridot_status pd_schema_compile(struct pd_rules *out, const char *schema, size_t size)
+{
+    return pd_schema_compile_within(out, PD_MAX_WORK, schema, size);
 }

@@ -6,5 +6,7 @@
 
 /* *out is to be freed even on failure. */
 peridot_status pd_schema_compile(struct pd_rules *out, const char *schema, size_t size);
+/* With a budget of its own. */
+peridot_status pd_schema_compile_within(struct pd_rules *out, uint64_t max_work, const char *schema, size_t size);
 
 #endif

@@ -49,9 +49,9 @@ static size_t spell(char out[8], uint32_t c)
 static uint32_t find_rule(struct pd_values *v, uint32_t low, uint32_t high)
 {
     struct pd_rules *r = v->rules;
+    if (!pd_rules_work(r, v->n_chars / 2)) return 0;
     for (size_t i = 0; i < v->n_chars; i++)
         if (v->chars[i].low == low && v->chars[i].high == high) return v->chars[i].rule;
-    if (!pd_rules_work(r, v->n_chars)) return 0;
     uint32_t rule = pd_rules_add(r);
     peridot_status status =
         pd_array_reserve(&v->chars, &v->chars_capacity, v->n_chars, 1, sizeof *v->chars, "grammar");
@@ -252,6 +252,7 @@ void pd_write_length(struct pd_values *v, uint32_t from, uint32_t min, uint32_t 
 static uint32_t write_raw(struct pd_values *v, uint32_t from, yyjson_val *value)
 {
     size_t size;
+    if (!pd_rules_work(v->rules, 32)) return from;
     char *text = yyjson_val_write(value, 0, &size);
     if (!text && v->rules->status == PERIDOT_OK) v->rules->status = pd_fail_alloc(64, "a constant");
     uint32_t to = text ? pd_nfa_text(v->rules, from, text, size) : from;
