@@ -525,8 +525,8 @@ PERIDOT_API peridot_status peridot_grammar_json(peridot_grammar **out, const per
  *   types, or values of const and enum, also in a required property, show;
  *   properties, required, additionalProperties (absent beside properties: none is written), items, prefixItems,
  *   minItems, maxItems;
- *   minLength, maxLength, pattern (without look-around, back-references, \b and \p), format (date-time, time, date,
- *   duration, email, hostname, ipv4, ipv6, uuid);
+ *   minLength, maxLength, pattern (without back-references, \b and \p, and with look-ahead only at the start, as in
+ *   ^(?!...)), format (date-time, time, date, duration, email, hostname, ipv4, ipv6, uuid);
  *   minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf 1.
  * Where type is absent, what other keywords are about is meant: `properties` makes it an object. Annotations are
  * ignored. PERIDOT_ERROR_UNSUPPORTED names any other keyword, and its place as a JSON pointer; PERIDOT_ERROR_FORMAT

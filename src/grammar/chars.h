@@ -32,13 +32,15 @@ void pd_chars_add(struct pd_chars *c, const struct pd_chars *of, uint32_t from, 
 bool pd_chars_work(struct pd_chars *c, uint64_t n);
 
 /* Strings that a regular expression of ECMA-262 finds something in. What is not regular or depends on tables of Unicode
- * is refused by name. \D, \W and \S are ASCII characters here: readers of the language differ on the others. */
+ * is refused by name; look-ahead is taken where an alternative of the pattern begins with ^ and it. \D, \W and \S are
+ * ASCII characters here: readers of the language differ on the others. */
 peridot_status pd_chars_from_pattern(struct pd_chars *out, struct pd_work *work, const char *pattern, size_t size);
 /* Strings of min .. max characters; max UINT32_MAX: of any more. */
 peridot_status pd_chars_from_length(struct pd_chars *out, struct pd_work *work, uint32_t min, uint32_t max);
-/* *a becomes the strings of both; and those that are not of *a. */
+/* *a becomes the strings of both. */
 peridot_status pd_chars_intersect(struct pd_chars *a, const struct pd_chars *b);
-peridot_status pd_chars_complement(struct pd_chars *a);
+/* *a becomes deterministic, which keeps intersections with it small; `complement`: and has the other strings. */
+peridot_status pd_chars_determinise(struct pd_chars *a, bool complement);
 /* The pattern of a format of JSON Schema; NULL: there is none. */
 const char *pd_format_pattern(const char *name);
 

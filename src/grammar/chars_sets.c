@@ -1,5 +1,5 @@
-/* Intersection and complement of sets of strings. Both follow only what can be reached, and leave out the states from
- * which no string ends. */
+/* Intersection and complement of sets of strings, and deterministic automata of them. All follow only what can be
+ * reached, and leave out the states from which no string ends. */
 #include "grammar/chars.h"
 
 #include "base/array.h"
@@ -251,7 +251,7 @@ peridot_status pd_chars_intersect(struct pd_chars *a, const struct pd_chars *b)
     return replace(a, &made);
 }
 
-/* ---- all but those of one ---- */
+/* ---- deterministic, or all but those of one ---- */
 
 struct subsets {
     struct pd_chars *out;
@@ -259,6 +259,8 @@ struct subsets {
     struct sorted of;
     uint32_t *seen;                /* [n_states]: number of the closure that a state was added to last */
     uint32_t n_closures;
+    uint32_t universal;            /* a state from which every string ends; FREE: none is known */
+    bool complement;
     struct pd_char_edge *edges;    /* that leave a set */
     size_t n_edges, edges_capacity;
     uint32_t *cuts;                /* first characters from which on other edges are taken */
@@ -278,11 +280,32 @@ static int compare_numbers(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The set of the members that were added and of all that skips lead to: its state. */
+/* The state that stays with any character, and may end. */
+static uint32_t find_universal(const struct sorted *of, uint32_t n_states)
+{
+    for (uint32_t i = 0; i < n_states; i++) {
+        bool stays = false, ends = false;
+        for (uint32_t e = of->first[i]; e < of->first[i + 1]; e++) {
+            const struct pd_char_edge *edge = &of->edges[e];
+            stays = stays || (edge->low == 0 && edge->high == PD_LAST_CHAR && edge->to == i);
+            ends = ends || (edge->low == PD_SKIP && edge->to == PD_CHARS_END);
+        }
+        if (stays && ends) return i;
+    }
+    return FREE;
+}
+
+/* The set of the members that were added and of all that skips lead to: its state. With the universal state, the others
+ * make no difference. */
 static peridot_status end_subset(uint32_t *state, struct subsets *s)
 {
     size_t begin = s->sets.begin[s->sets.n];
     for (size_t i = begin; i < s->sets.n_members; i++) {
+        if (s->sets.members[i] == s->universal) {
+            s->sets.n_members = begin + 1;
+            s->sets.members[begin] = s->universal;
+            break;
+        }
         uint32_t e = s->of.first[s->sets.members[i]], end = s->of.first[s->sets.members[i] + 1];
         for (; e < end && s->of.edges[e].low == PD_SKIP; e++) {
             PD_TRY(pd_work_spend(s->sets.work, 2));
@@ -306,7 +329,7 @@ static peridot_status gather(struct subsets *s, size_t *n_cuts, bool *ends, size
     *ends = false;
     for (size_t i = s->sets.begin[set]; i < s->sets.begin[set + 1]; i++) {
         uint32_t member = s->sets.members[i], first = s->of.first[member], n = s->of.first[member + 1] - first;
-        *ends = *ends || member == PD_CHARS_END;
+        *ends = *ends || member == PD_CHARS_END || member == s->universal;
         PD_TRY(pd_work_spend(s->sets.work, 1 + n));
         PD_TRY(pd_array_reserve(&s->edges, &s->edges_capacity, s->n_edges, n, sizeof *s->edges, "pattern"));
         for (uint32_t k = first; k < first + n; k++)
@@ -323,14 +346,14 @@ static peridot_status gather(struct subsets *s, size_t *n_cuts, bool *ends, size
     return PERIDOT_OK;
 }
 
-/* Every character leads from every set to one, which may be empty; a string ends where the set has no end. */
+/* Every character leads from every set to one, which may be empty. */
 static peridot_status write_set(struct subsets *s, size_t set)
 {
     uint32_t from = PD_CHARS_END + 1 + (uint32_t)set;
     size_t n_cuts;
     bool ends;
     PD_TRY(gather(s, &n_cuts, &ends, set));
-    if (!ends) pd_chars_skip(s->out, from, PD_CHARS_END);
+    if (ends != s->complement) pd_chars_skip(s->out, from, PD_CHARS_END);
     for (size_t i = 0; i < n_cuts && s->cuts[i] <= PD_LAST_CHAR; i++) {
         uint32_t low = s->cuts[i], high = i + 1 < n_cuts ? s->cuts[i + 1] - 1 : PD_LAST_CHAR, to;
         if (i + 1 < n_cuts && s->cuts[i + 1] == low) continue;
@@ -345,7 +368,7 @@ static peridot_status write_set(struct subsets *s, size_t set)
     return s->out->status;
 }
 
-static peridot_status write_complement(struct subsets *s, const struct pd_chars *a)
+static peridot_status write_sets(struct subsets *s, const struct pd_chars *a)
 {
     uint32_t first;
     PD_TRY(sets_begin(&s->sets, a->work));
@@ -353,6 +376,7 @@ static peridot_status write_complement(struct subsets *s, const struct pd_chars 
     s->seen = calloc(a->n_states, sizeof *s->seen);
     if (!s->seen) return pd_fail_alloc(a->n_states * sizeof *s->seen, "pattern");
     s->n_closures = 1;
+    s->universal = find_universal(&s->of, a->n_states);
     PD_TRY(add_member(s, PD_CHARS_START));
     PD_TRY(end_subset(&first, s));
     pd_chars_skip(s->out, PD_CHARS_START, first);
@@ -360,12 +384,12 @@ static peridot_status write_complement(struct subsets *s, const struct pd_chars 
     return PERIDOT_OK;
 }
 
-peridot_status pd_chars_complement(struct pd_chars *a)
+peridot_status pd_chars_determinise(struct pd_chars *a, bool complement)
 {
     struct pd_chars made;
-    struct subsets s = {.out = &made};
+    struct subsets s = {.out = &made, .complement = complement};
     pd_chars_begin(&made, a->work);
-    peridot_status status = write_complement(&s, a);
+    peridot_status status = write_sets(&s, a);
     if (made.status == PERIDOT_OK) made.status = status;
     sets_free(&s.sets);
     sorted_free(&s.of);

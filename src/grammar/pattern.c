@@ -1,7 +1,9 @@
 /* Regular expressions of ECMA-262 become automata by Thompson's construction. A string is read between two marks, which
- * are characters of their own: ^ is the first, $ the last, and what neither holds may have anything before or after. */
+ * are characters of their own: ^ is the first, $ the last, and what neither holds may have anything before or after.
+ * Look-ahead at the start is a set of strings by itself, which is intersected with that of the rest. */
 #include "grammar/chars.h"
 
+#include "base/num.h"
 #include "base/utf8.h"
 
 #include <stdlib.h>
@@ -22,6 +24,7 @@ struct parser {
     const char *text;
     size_t size, at;
     uint32_t depth;
+    bool looks_ahead;              /* the text has (?= or (?! somewhere */
 };
 
 /* Characters of a class. */
@@ -40,6 +43,12 @@ static void refuse(struct parser *p, const char *what)
 static bool ok(const struct parser *p) { return p->out->status == PERIDOT_OK; }
 static bool more(const struct parser *p) { return ok(p) && p->at < p->size; }
 static bool next_is(const struct parser *p, char c) { return more(p) && p->text[p->at] == c; }
+
+static bool begins_with(const struct parser *p, const char *text)
+{
+    size_t n = strlen(text);
+    return more(p) && p->size - p->at >= n && memcmp(p->text + p->at, text, n) == 0;
+}
 
 static bool take(struct parser *p, char c)
 {
@@ -129,12 +138,38 @@ static uint32_t take_hex(struct parser *p, int n)
 
 static uint32_t take_unicode(struct parser *p)
 {
-    uint32_t code = take_hex(p, 4);
+    uint32_t code = 0;
+    if (take(p, '{')) {
+        do code = code << 4 | take_hex(p, 1);
+        while (more(p) && code <= PD_LAST_CHAR && !next_is(p, '}'));
+        if (!take(p, '}') || code > PD_LAST_CHAR) refuse(p, "\\u{...} is no character");
+        return code;
+    }
+    code = take_hex(p, 4);
     if (code < 0xd800 || code >= 0xe000) return code;
     bool pair = code < 0xdc00 && take(p, '\\') && take(p, 'u');
     uint32_t low = pair ? take_hex(p, 4) : 0;
     if (low < 0xdc00 || low >= 0xe000) refuse(p, "half a surrogate pair is no character");
     return 0x10000 + ((code - 0xd800) << 10) + (low & 0x3ff);
+}
+
+static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+static void refuse_escape(struct parser *p, char letter)
+{
+    static const struct {
+        const char *letters, *what;
+    } escapes[] = {
+        {"123456789k", "back-references are not supported"},
+        {"pP", "Unicode properties (\\p) are not supported"},
+        {"bB", "word boundaries (\\b) are not supported"},
+        {"0", "octal escapes are not supported"},
+        {"AZzG", "\\A, \\Z, \\z and \\G are not part of ECMA-262, which has ^ and $"},
+    };
+    const char *what = "this escape is not part of ECMA-262";
+    for (size_t i = 0; i < PD_COUNT(escapes); i++)
+        if (strchr(escapes[i].letters, letter)) what = escapes[i].what;
+    refuse(p, what);
 }
 
 /* The character that an escape stands for, the backslash being past. */
@@ -146,11 +181,9 @@ static uint32_t take_escape(struct parser *p)
     if (found) return (uint32_t)codes[found - letters];
     if (c == 'x') return take_hex(p, 2);
     if (c == 'u') return take_unicode(p);
-    if (c >= '1' && c <= '9') refuse(p, "references back are not supported");
-    else if (c == 'p' || c == 'P') refuse(p, "\\p is not supported");
-    else if (c == 'b' || c == 'B') refuse(p, "\\b is not supported");
-    else if (c == '0' || c == 'c' || c == 'k' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))
-        refuse(p, "this escape is not supported");
+    if (c == 'c' && more(p) && is_letter(p->text[p->at])) return take_char(p) & 0x1f;
+    if (c == '0' && !(more(p) && p->text[p->at] >= '0' && p->text[p->at] <= '9')) return 0;
+    if (c == '0' || is_letter((char)c) || (c >= '1' && c <= '9')) refuse_escape(p, (char)c);
     return c;
 }
 
@@ -195,13 +228,44 @@ static uint32_t write_ranges(struct parser *p, uint32_t from, const struct range
     return to;
 }
 
+/* What is not a group after (?, by the dialect that has it. */
+static void refuse_group(struct parser *p)
+{
+    static const struct {
+        const char *begins, *what;
+    } groups[] = {
+        {"=", "look-ahead is supported only at the start of the pattern, after ^"},
+        {"!", "look-ahead is supported only at the start of the pattern, after ^"},
+        {"<=", "look-behind is not supported"},
+        {"<!", "look-behind is not supported"},
+        {"P<", "named groups are (?<name>...) in ECMA-262, not (?P<name>...)"},
+        {"P=", "back-references are not supported"},
+        {"P>", "calls of groups are not supported"},
+        {"&", "calls of groups are not supported"},
+        {"R", "calls of groups are not supported"},
+        {">", "atomic groups are not supported"},
+        {"(", "conditions are not supported"},
+        {"#", "comments are not supported"},
+    };
+    const char *what = more(p) && (is_letter(p->text[p->at]) || p->text[p->at] == '-')
+                           ? "flags such as (?i) are not supported" : "this kind of group is not supported";
+    for (size_t i = PD_COUNT(groups); i-- > 0;)
+        if (begins_with(p, groups[i].begins)) what = groups[i].what;
+    refuse(p, what);
+}
+
+static void take_name(struct parser *p)
+{
+    size_t begin = p->at;
+    while (more(p) && !next_is(p, '>')) take_char(p);
+    if (p->at == begin || !take(p, '>')) refuse(p, "a group has no name");
+}
+
 static uint32_t take_group(struct parser *p, uint32_t from)
 {
-    if (take(p, '?') && !take(p, ':')) {
-        bool named = take(p, '<') && more(p) && p->text[p->at] != '=' && p->text[p->at] != '!';
-        if (!named) refuse(p, "look-around is not supported");
-        while (more(p) && !take(p, '>')) take_char(p);
-    }
+    bool plain = !take(p, '?') || take(p, ':');
+    if (!plain && (begins_with(p, "<=") || begins_with(p, "<!") || !take(p, '<'))) refuse_group(p);
+    else if (!plain) take_name(p);
     if (++p->depth > MAX_DEPTH) refuse(p, "groups nest too deep");
     uint32_t to = take_choice(p, from);
     p->depth--;
@@ -263,6 +327,7 @@ static bool take_quantifier(struct parser *p, uint32_t *min, uint32_t *max)
         if (*max < *min) refuse(p, "it repeats something at most fewer times than at least");
     } else if (!take(p, '*')) return false;
     take(p, '?');   /* lazy: the same strings */
+    if (next_is(p, '+')) refuse(p, "possessive quantifiers (such as a++) are not supported");
     return true;
 }
 
@@ -362,22 +427,98 @@ static peridot_status remove_marks(struct pd_chars *c, uint32_t start, uint32_t 
     return c->status;
 }
 
-peridot_status pd_chars_from_pattern(struct pd_chars *out, struct pd_work *work, const char *pattern, size_t size)
+/* ---- sets of strings ---- */
+
+/* The strings of an expression, or of one alternative of it, which begins at the first character if it is `anchored`:
+ * the mark and anything, or neither; the expression; the same at the end. */
+static void take_strings(struct parser *p, struct pd_chars *out, bool anchored, bool alternative)
 {
-    struct parser p = {.out = out, .text = pattern, .size = size};
-    pd_chars_begin(out, work);
-    /* The mark and anything, or neither; the expression; the same at the end. */
+    struct pd_chars *outer = p->out;
+    pd_chars_begin(out, outer->work);
+    out->status = outer->status;
+    p->out = out;
     uint32_t start = pd_chars_state(out), any = pd_chars_state(out), first = pd_chars_state(out),
              rest = pd_chars_state(out), end = pd_chars_state(out);
     pd_chars_edge(out, start, MARK_BEGIN, MARK_BEGIN, any);
-    pd_chars_edge(out, any, 0, PD_LAST_CHAR, any);
+    if (!anchored) pd_chars_edge(out, any, 0, PD_LAST_CHAR, any);
     pd_chars_skip(out, any, first);
     pd_chars_skip(out, start, first);
-    uint32_t last = take_choice(&p, first);
-    if (ok(&p) && p.at < p.size) refuse(&p, "a ) closes no group");
+    uint32_t last = alternative ? take_sequence(p, first) : take_choice(p, first);
     pd_chars_skip(out, last, rest);
     pd_chars_skip(out, last, end);
     pd_chars_edge(out, rest, 0, PD_LAST_CHAR, rest);
     pd_chars_edge(out, rest, MARK_END, MARK_END, end);
-    return out->status == PERIDOT_OK ? remove_marks(out, start, end) : out->status;
+    if (ok(p)) remove_marks(out, start, end);
+    p->out = outer;
+    if (ok(p)) outer->status = out->status;
+}
+
+static void take_set(struct parser *p, struct pd_chars *out, bool anchored);
+
+/* The strings that are as (?=...) or (?!...) wants them. */
+static void take_look_ahead(struct parser *p, struct pd_chars *out)
+{
+    bool negative = begins_with(p, "(?!");
+    p->at += 3;
+    if (++p->depth > MAX_DEPTH) refuse(p, "groups nest too deep");
+    take_set(p, out, true);
+    p->depth--;
+    if (!take(p, ')')) refuse(p, "a group has no end");
+    if (ok(p)) p->out->status = pd_chars_determinise(out, negative);
+    if (more(p) && strchr("*+?{", p->text[p->at])) refuse(p, "there is nothing to repeat");
+}
+
+static bool looks_ahead(const struct parser *p) { return begins_with(p, "(?=") || begins_with(p, "(?!"); }
+
+/* An alternative: *out becomes the strings of what follows its look-ahead and of that. */
+static void take_alternative(struct parser *p, struct pd_chars *out, bool anchored)
+{
+    struct pd_chars ahead[2] = {{0}};
+    bool any = false;
+    if (begins_with(p, "^(?=") || begins_with(p, "^(?!")) anchored = take(p, '^');
+    while (anchored && looks_ahead(p)) {
+        take_look_ahead(p, &ahead[any]);
+        if (ok(p) && any) p->out->status = pd_chars_intersect(&ahead[0], &ahead[1]);
+        if (any) pd_chars_free(&ahead[1]);
+        any = true;
+    }
+    take_strings(p, out, anchored, true);
+    if (ok(p) && any) p->out->status = pd_chars_intersect(out, &ahead[0]);
+    pd_chars_free(&ahead[0]);
+}
+
+/* An expression. Its alternatives share states unless there is look-ahead, which is about one of them. */
+static void take_set(struct parser *p, struct pd_chars *out, bool anchored)
+{
+    if (!p->looks_ahead) {
+        take_strings(p, out, anchored, false);
+        return;
+    }
+    pd_chars_begin(out, p->out->work);
+    do {
+        struct pd_chars one;
+        take_alternative(p, &one, anchored);
+        if (ok(p)) pd_chars_add(out, &one, PD_CHARS_START, PD_CHARS_END);
+        pd_chars_free(&one);
+        if (ok(p)) p->out->status = out->status;
+    } while (take(p, '|'));
+}
+
+static bool has_look_ahead(const char *text, size_t size)
+{
+    for (size_t i = 0; i + 2 < size; i++)
+        if (text[i] == '(' && text[i + 1] == '?' && (text[i + 2] == '=' || text[i + 2] == '!')) return true;
+    return false;
+}
+
+peridot_status pd_chars_from_pattern(struct pd_chars *out, struct pd_work *work, const char *pattern, size_t size)
+{
+    struct pd_chars whole = {.work = work};
+    struct parser p = {.out = &whole, .text = pattern, .size = size, .looks_ahead = has_look_ahead(pattern, size)};
+    *out = (struct pd_chars){0};
+    PD_TRY(pd_work_spend(work, size));
+    take_set(&p, out, false);
+    if (ok(&p) && p.at < p.size) refuse(&p, "a ) closes no group");
+    out->status = whole.status;
+    return out->status;
 }

@@ -1,7 +1,8 @@
 /* The budget of work that compiling a schema has: one for its document, patterns and rules together, so that no text
- * keeps a server for longer than half a second. Whoever loops over what a schema's author chose counts the steps here
- * before they are taken: an entry of a list or a comparison is one, an edge that is followed a few. A step is 1 or
- * 2 ns, and the whole needs some 100 MB at most. The count depends on the schema alone: the same schema compiles, or is refused, on every machine. */
+ * keeps a server for longer than half a second, or takes more than some 100 MB. Whoever loops over what a schema's
+ * author chose counts the steps here before they are taken: an entry of a list or a comparison is one, an edge that is
+ * followed a few. A step is 1 or 2 ns. The count depends on the schema alone: the same one compiles, or is refused, on
+ * every machine. */
 #ifndef PD_GRAMMAR_WORK_H
 #define PD_GRAMMAR_WORK_H
 
