@@ -297,6 +297,23 @@ static void make_spellings(struct pd_spellings *s)
     EXPECT_OK(pd_spellings_finish(s, id));
 }
 
+/* A mask in pieces of a few steps. */
+static void make_mask(const struct pd_mask **out, struct pd_mask **made, const peridot_grammar *g,
+                      const struct pd_walk *w)
+{
+    struct pd_mask_job *job = NULL;
+    uint64_t steps = 0;
+    uint32_t n_pieces = 0;
+    EXPECT_OK(pd_grammar_mask_some(out, made, &job, g, w, &steps));
+    for (; !*out; n_pieces++) {
+        assert_non_null(job);
+        steps = 50;
+        EXPECT_OK(pd_grammar_mask_some(out, made, &job, g, w, &steps));
+    }
+    assert_null(job);
+    assert_true(n_pieces != 1);    /* kept, or longer than that */
+}
+
 /* Masks, and answers for some tokens, beside each token followed by itself, along texts of random tokens. */
 static void test_masks(void **state)
 {
@@ -316,7 +333,8 @@ static void test_masks(void **state)
             uint32_t ids[400], n = 0, n_allowed = 0;
             bool allowed[400];
             for (uint32_t id = 0; id < s.n_pieces; id++) ids[id] = id;
-            EXPECT_OK(pd_grammar_mask(&mask, &made, g, &w));
+            if (step % 2) make_mask(&mask, &made, g, &w);
+            else EXPECT_OK(pd_grammar_mask(&mask, &made, g, &w));
             pd_grammar_allows(allowed, g, &w, ids, s.n_pieces);
             for (uint32_t id = 0; id < s.n_pieces; id++) {
                 struct pd_walk next = w;
@@ -342,6 +360,47 @@ static void test_masks(void **state)
         pd_grammar_free(g);
     }
     assert_true(n_stopped > 100);
+    pd_spellings_free(&s);
+}
+
+/* All texts of two letters, under patterns of so many states that a mask forgets them on the way, and in so many calls
+ * at once as there may be. */
+static void test_long_masks(void **state)
+{
+    (void)state;
+    static const char *const schemas[] = {
+        "{\"type\":\"string\",\"pattern\":\"^(a|b)*a(a|b){11}$\"}",
+        "{\"type\":\"string\",\"pattern\":\"^(\\u00e9|a|b)*a(\\u00e9|a|b){10}b(a|b)*$\"}", "true"};
+    static const char *const begun[] = {"\"", "\"ab\xc3\xa9" "a", "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["};
+    struct pd_spellings s = {0};
+    uint32_t id = 1;
+    EXPECT_OK(pd_spellings_add_stop(&s, 0));
+    for (unsigned b = 0; b < 256; b++) EXPECT_OK(pd_spellings_add(&s, id++, &(char){(char)b}, 1));
+    for (size_t size = 2; size <= 13; size++)
+        for (size_t number = 0; number >> size == 0; number++) {
+            char text[16];
+            for (size_t i = 0; i < size; i++) text[i] = "ab"[number >> i & 1];
+            if (number % 3 == 0) text[size - 1] = '"';
+            EXPECT_OK(pd_spellings_add(&s, id++, text, size));
+        }
+    EXPECT_OK(pd_spellings_finish(&s, id));
+    for (size_t i = 0; i < PD_COUNT(schemas); i++) {
+        peridot_grammar *g;
+        struct pd_walk w;
+        const struct pd_mask *mask;
+        struct pd_mask *made;
+        EXPECT_OK(pd_grammar_create(&g, &s, schemas[i], strlen(schemas[i])));
+        pd_walk_begin(&w, &g->rules);
+        assert_true(pd_walk_take(&w, &g->rules, begun[i], strlen(begun[i])));
+        if (i % 2) EXPECT_OK(pd_grammar_mask(&mask, &made, g, &w));
+        else make_mask(&mask, &made, g, &w);
+        for (uint32_t k = 1; k < id; k++) {
+            struct pd_walk next = w;
+            assert_int_equal(pd_mask_has(mask, k), pd_grammar_take(&next, g, (int32_t)k));
+        }
+        free(made);
+        pd_grammar_free(g);
+    }
     pd_spellings_free(&s);
 }
 
@@ -378,6 +437,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lists), cmocka_unit_test(test_refused), cmocka_unit_test(test_masks),
-        cmocka_unit_test(test_vocabularies), cmocka_unit_test(test_depth), cmocka_unit_test(test_damaged)};
+        cmocka_unit_test(test_long_masks), cmocka_unit_test(test_vocabularies), cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_damaged)};
     return cmocka_run_group_tests_name("grammar", tests, NULL, NULL);
 }

@@ -269,8 +269,8 @@ static void write_calls(struct subsets *s, struct pd_state *state, const struct 
         for (next = i; next < n && edges[next]->rule == edges[i]->rule; next++) add_member(s, edges[next]->to);
         uint32_t to = end_subset(s);
         if (!RESERVE(r, calls, r->n_calls)) return;
-        r->calls[r->n_calls++] = (struct pd_call_edge){edges[i]->rule, to};
-        state->n_calls++;
+        r->calls[r->n_calls++] = (struct pd_call_edge){.rule = edges[i]->rule, .to = to};
+        if (++state->n_calls > PD_MAX_CALL_EDGES) check(r, pd_work_fail());
     }
 }
 
@@ -380,9 +380,30 @@ static bool reach(struct pd_rules *r, const struct reverse *v, uint8_t height)
     return n > 0;
 }
 
+static int compare_first(const void *a, const void *b)
+{
+    const struct pd_call_edge *x = a, *y = b;
+    if (x->low != y->low) return x->low < y->low ? -1 : 1;
+    return x->rule < y->rule ? -1 : x->rule > y->rule;
+}
+
+/* Of calls the bytes that they begin with. */
+static void sort_calls(struct pd_rules *r)
+{
+    for (size_t i = 0; i < r->n_calls; i++) {
+        const struct pd_state *start = &r->states[r->starts[r->calls[i].rule]];
+        r->calls[i].low = start->n_bytes ? r->bytes[start->bytes].low : 1;
+        r->calls[i].high = start->n_bytes ? r->bytes[start->bytes + start->n_bytes - 1].high : 0;
+    }
+    for (size_t i = 0; i < r->n_states && check(r, pd_work_spend_sort(&r->work, r->states[i].n_calls)); i++)
+        if (r->states[i].n_calls)
+            qsort(r->calls + r->states[i].calls, r->states[i].n_calls, sizeof *r->calls, compare_first);
+}
+
 peridot_status pd_rules_finish(struct pd_rules *r)
 {
     struct reverse v = {0};
+    if (r->status == PERIDOT_OK) sort_calls(r);
     if (r->status != PERIDOT_OK) return r->status;
     if (!pd_rules_work(r, MEMBER_COST * (r->n_states + r->n_bytes + r->n_calls))) return r->status;
     if (make_reverse(&v, r)) {

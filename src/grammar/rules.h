@@ -11,6 +11,7 @@
 #include "grammar/work.h"
 
 #define PD_MAX_CALLS 64      /* that are open at once: how deep values nest */
+#define PD_MAX_CALL_EDGES 512u   /* of a state, so that following a byte takes some microseconds at most */
 #define PD_NEVER UINT8_MAX
 enum { PD_NFA_START, PD_NFA_END };   /* states of every rule that is being written */
 
@@ -20,9 +21,11 @@ struct pd_byte_edge {
     uint32_t to;
 };
 
-/* After a text of the rule it goes to state `to`. */
+/* After a text of the rule, which begins with a byte of low .. high, it goes to state `to`. Those of a state are in the
+ * order of `low`. */
 struct pd_call_edge {
     uint32_t rule, to;
+    uint8_t low, high;
 };
 
 struct pd_state {

@@ -49,10 +49,16 @@ static int compare(const void *a, const void *b)
     return x->spelling.id < y->spelling.id ? -1 : 1;
 }
 
+/* The bytes too come in that order, as masks read them all from the first to the last. */
 static peridot_status sort(struct pd_spellings *s)
 {
     struct key *keys = malloc((s->n + 1) * sizeof *keys);
-    if (!keys) return pd_fail_alloc(s->n * sizeof *keys, "spellings");
+    char *bytes = malloc(s->n_bytes + 1), *at = bytes;
+    if (!keys || !bytes) {
+        free(keys);
+        free(bytes);
+        return pd_fail_alloc(s->n * sizeof *keys + s->n_bytes, "spellings");
+    }
     for (size_t i = 0; i < s->n; i++) keys[i] = (struct key){s->bytes + s->sorted[i].offset, s->sorted[i]};
     qsort(keys, s->n, sizeof *keys, compare);
     for (size_t i = 0; i < s->n; i++) {
@@ -62,8 +68,14 @@ static peridot_status sort(struct pd_spellings *s)
             shared++;
         s->sorted[i] = keys[i].spelling;
         s->sorted[i].shared = shared;
+        s->sorted[i].offset = (uint32_t)(at - bytes);
+        memcpy(at, keys[i].bytes, keys[i].spelling.size);
+        at += keys[i].spelling.size;
     }
     free(keys);
+    free(s->bytes);
+    s->bytes = bytes;
+    s->bytes_capacity = s->n_bytes;
     return PERIDOT_OK;
 }
 

@@ -27,64 +27,84 @@ void pd_trail_begin(struct pd_trail *t, const struct pd_rules *r, const struct p
     }
 }
 
-static bool is_same(const struct pd_trail *t, uint32_t a, uint32_t b)
+struct step {
+    const struct pd_rules *r;
+    struct pd_trail_call *calls;
+    struct pd_trail_level *level;  /* that is being made */
+    uint8_t byte;
+};
+
+static bool is_same(const struct pd_trail_call *calls, uint32_t a, uint32_t b)
 {
-    for (; a != b; a = t->calls[a].outer, b = t->calls[b].outer)
-        if (t->calls[a].depth != t->calls[b].depth || t->calls[a].to != t->calls[b].to) return false;
+    for (; a != b; a = calls[a].outer, b = calls[b].outer)
+        if (calls[a].depth != calls[b].depth || calls[a].to != calls[b].to) return false;
     return true;
 }
 
 /* A thread in `state`, inside a call that returns to `to` unless that is UINT32_MAX. */
-static void add(struct pd_trail *t, struct pd_trail_level *level, uint32_t state, uint32_t call, uint32_t to)
+static void add(struct step *s, uint32_t state, uint32_t call, uint32_t to)
 {
-    uint32_t depth = t->calls[call].depth + (to != UINT32_MAX);
-    if (depth + t->rules->states[state].height > PD_MAX_CALLS || level->n == PD_MAX_THREADS) return;
+    struct pd_trail_level *level = s->level;
+    uint32_t depth = s->calls[call].depth + (to != UINT32_MAX);
+    if (depth + s->r->states[state].height > PD_MAX_CALLS || level->n == PD_MAX_THREADS) return;
     if (to != UINT32_MAX) {
-        t->calls[level->n_calls] = (struct pd_trail_call){to, call, depth};
+        s->calls[level->n_calls] = (struct pd_trail_call){to, call, depth};
         call = level->n_calls;
     }
     for (uint32_t i = 0; i < level->n; i++)
-        if (level->threads[i].state == state && is_same(t, level->threads[i].call, call)) return;
+        if (level->threads[i].state == state && is_same(s->calls, level->threads[i].call, call)) return;
     level->threads[level->n++] = (struct pd_trail_thread){state, call};
     if (to != UINT32_MAX) level->n_calls++;
 }
 
+/* Edges are in the order of their bytes. */
 static bool find_byte(uint32_t *to, const struct pd_rules *r, const struct pd_state *s, uint8_t byte)
 {
-    const struct pd_byte_edge *e = r->bytes + s->bytes, *end = e + s->n_bytes;
-    while (e < end && e->high < byte) e++;
-    if (e == end || e->low > byte) return false;
-    *to = e->to;
+    const struct pd_byte_edge *e = r->bytes + s->bytes;
+    uint32_t low = 0, high = s->n_bytes;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (e[middle].high < byte) low = middle + 1;
+        else high = middle;
+    }
+    if (low == s->n_bytes || e[low].low > byte) return false;
+    *to = e[low].to;
     return true;
 }
 
 /* Calls that end where the thread is are left, as far as they do. */
-static void follow(struct pd_trail *t, struct pd_trail_level *level, struct pd_trail_thread thread, uint8_t byte)
+static void follow(struct step *step, struct pd_trail_thread thread)
 {
-    const struct pd_rules *r = t->rules;
+    const struct pd_rules *r = step->r;
     for (;;) {
         const struct pd_state *s = &r->states[thread.state];
-        uint32_t to, depth = t->calls[thread.call].depth;
-        if (find_byte(&to, r, s, byte)) add(t, level, to, thread.call, UINT32_MAX);
-        for (uint32_t i = 0; i < s->n_calls; i++) {
-            const struct pd_call_edge *c = &r->calls[s->calls + i];
-            if (depth + r->states[c->to].height > PD_MAX_CALLS) continue;
-            if (find_byte(&to, r, &r->states[r->starts[c->rule]], byte)) add(t, level, to, thread.call, c->to);
+        uint32_t to, depth = step->calls[thread.call].depth;
+        if (find_byte(&to, r, s, step->byte)) add(step, to, thread.call, UINT32_MAX);
+        const struct pd_call_edge *c = r->calls + s->calls, *end = c + s->n_calls;
+        for (; c < end && c->low <= step->byte && step->level->n < PD_MAX_THREADS; c++) {
+            if (c->high < step->byte || depth + r->states[c->to].height > PD_MAX_CALLS) continue;
+            if (find_byte(&to, r, &r->states[r->starts[c->rule]], step->byte)) add(step, to, thread.call, c->to);
         }
         if (!s->ends || thread.call == 0) return;
-        thread.state = t->calls[thread.call].to;
-        thread.call = t->calls[thread.call].outer;
+        thread.state = step->calls[thread.call].to;
+        thread.call = step->calls[thread.call].outer;
     }
+}
+
+bool pd_level_step(struct pd_trail_level *level, const struct pd_rules *r, struct pd_trail_call *calls,
+                   uint32_t n_calls, const struct pd_trail_level *from, uint8_t byte)
+{
+    struct step step = {r, calls, level, byte};
+    level->n = 0;
+    level->n_calls = n_calls;
+    for (uint32_t i = 0; i < from->n && level->n < PD_MAX_THREADS; i++) follow(&step, from->threads[i]);
+    return level->n > 0;
 }
 
 bool pd_trail_step(struct pd_trail *t, uint32_t at, uint8_t byte)
 {
     const struct pd_trail_level *from = &t->levels[at];
-    struct pd_trail_level *level = &t->levels[at + 1];
-    level->n = 0;
-    level->n_calls = from->n_calls;
-    for (uint32_t i = 0; i < from->n; i++) follow(t, level, from->threads[i], byte);
-    return level->n > 0;
+    return pd_level_step(&t->levels[at + 1], t->rules, t->calls, from->n_calls, from, byte);
 }
 
 bool pd_trail_take(struct pd_trail *t, const char *bytes, size_t size)

@@ -48,6 +48,11 @@ struct pd_trail {
     struct pd_trail_call calls[1 + PD_MAX_THREADS * (PD_MAX_CALLS + PD_MAX_STEPS)];
 };
 
+/* *level becomes that after one more byte; false when there is none. Calls that begin there are written after the first
+ * n_calls, one for each thread at most. */
+bool pd_level_step(struct pd_trail_level *level, const struct pd_rules *r, struct pd_trail_call *calls,
+                   uint32_t n_calls, const struct pd_trail_level *from, uint8_t byte);
+
 void pd_trail_begin(struct pd_trail *t, const struct pd_rules *r, const struct pd_walk *w);
 /* Level `at` + 1 becomes that after one more byte; false when there is none. at < PD_MAX_STEPS. */
 bool pd_trail_step(struct pd_trail *t, uint32_t at, uint8_t byte);
