@@ -236,6 +236,10 @@ static void seed_requests(void)
         "{\"content\":\"a\",\"add_special\":true,\"with_pieces\":true}", "{\"tokens\":[1,2]}",
     };
     seed_text("fuzz_schema", "all", schema);
+    seed_text("fuzz_schema", "look-ahead",
+              "{\"type\":\"string\",\"pattern\":\"^(?!.*ab)(?=[a-c]+$).{2,9}|^x(?<n>y)\"}");
+    seed_text("fuzz_schema", "constants",
+              "{\"oneOf\":[{\"enum\":[[1],{\"a\":2},3,4,5,6,7,8,9,10]},{\"const\":\"x\"}]}");
     for (size_t i = 0; i < PD_COUNT(bodies); i++) {
         char name[8], body[1024];
         snprintf(name, sizeof name, "%zu", i);
