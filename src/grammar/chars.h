@@ -39,8 +39,9 @@ peridot_status pd_chars_from_pattern(struct pd_chars *out, struct pd_work *work,
 peridot_status pd_chars_from_length(struct pd_chars *out, struct pd_work *work, uint32_t min, uint32_t max);
 /* *a becomes the strings of both. */
 peridot_status pd_chars_intersect(struct pd_chars *a, const struct pd_chars *b);
-/* *a becomes deterministic, which keeps intersections with it small; `complement`: and has the other strings. */
-peridot_status pd_chars_determinise(struct pd_chars *a, bool complement);
+/* *a becomes deterministic, which keeps intersections with it small; the strings that were not of it. */
+peridot_status pd_chars_determinise(struct pd_chars *a);
+peridot_status pd_chars_complement(struct pd_chars *a);
 /* The pattern of a format of JSON Schema; NULL: there is none. */
 const char *pd_format_pattern(const char *name);
 

@@ -384,7 +384,7 @@ static peridot_status write_sets(struct subsets *s, const struct pd_chars *a)
     return PERIDOT_OK;
 }
 
-peridot_status pd_chars_determinise(struct pd_chars *a, bool complement)
+static peridot_status determinise(struct pd_chars *a, bool complement)
 {
     struct pd_chars made;
     struct subsets s = {.out = &made, .complement = complement};
@@ -398,3 +398,6 @@ peridot_status pd_chars_determinise(struct pd_chars *a, bool complement)
     free(s.cuts);
     return replace(a, &made);
 }
+
+peridot_status pd_chars_determinise(struct pd_chars *a) { return determinise(a, false); }
+peridot_status pd_chars_complement(struct pd_chars *a) { return determinise(a, true); }

@@ -1,227 +1,22 @@
 /* Regular expressions of ECMA-262 become automata by Thompson's construction. A string is read between two marks, which
  * are characters of their own: ^ is the first, $ the last, and what neither holds may have anything before or after.
  * Look-ahead at the start is a set of strings by itself, which is intersected with that of the rest. */
-#include "grammar/chars.h"
+#include "grammar/pattern.h"
 
 #include "base/num.h"
-#include "base/utf8.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define MARK_BEGIN (PD_LAST_CHAR + 1)
 #define MARK_END (PD_LAST_CHAR + 2)
 #define MAX_DEPTH 32u
 #define MAX_REPEAT 1000u
-#define MAX_RANGES 256
-
-struct range {
-    uint32_t low, high;
-};
-
-struct parser {
-    struct pd_chars *out;
-    const char *text;
-    size_t size, at;
-    uint32_t depth;
-    bool looks_ahead;              /* the text has (?= or (?! somewhere */
-};
-
-/* Characters of a class. */
-struct ranges {
-    struct range r[MAX_RANGES];
-    uint32_t n;
-    bool ascii;                    /* its complement is of ASCII characters only */
-};
-
-static void refuse(struct parser *p, const char *what)
-{
-    if (p->out->status == PERIDOT_OK)
-        p->out->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s (byte %zu of the pattern)", what, p->at);
-}
-
-static bool ok(const struct parser *p) { return p->out->status == PERIDOT_OK; }
-static bool more(const struct parser *p) { return ok(p) && p->at < p->size; }
-static bool next_is(const struct parser *p, char c) { return more(p) && p->text[p->at] == c; }
-
-static bool begins_with(const struct parser *p, const char *text)
-{
-    size_t n = strlen(text);
-    return more(p) && p->size - p->at >= n && memcmp(p->text + p->at, text, n) == 0;
-}
-
-static bool take(struct parser *p, char c)
-{
-    bool is = next_is(p, c);
-    p->at += is;
-    return is;
-}
-
-static uint32_t take_char(struct parser *p)
-{
-    uint32_t code = 0;
-    size_t length = 1;
-    pd_chars_work(p->out, 8);
-    if (!more(p)) refuse(p, "it ends too early");
-    else if (pd_utf8_next(&code, &length, p->text + p->at, p->size - p->at) != PD_UTF8_CHARACTER)
-        refuse(p, "it is not UTF-8");
-    if (ok(p)) p->at += length;
-    return code;
-}
-
-/* ---- classes ---- */
-
-static void add_range(struct parser *p, struct ranges *r, uint32_t low, uint32_t high)
-{
-    if (low > high) refuse(p, "a range of characters ends before it begins");
-    else if (r->n == MAX_RANGES) refuse(p, "a class has too many characters");
-    else r->r[r->n++] = (struct range){low, high};
-}
-
-static int compare_ranges(const void *a, const void *b)
-{
-    const struct range *x = a, *y = b;
-    return x->low < y->low ? -1 : x->low > y->low;
-}
-
-static void complement(struct parser *p, struct ranges *r)
-{
-    const struct ranges old = *r;
-    struct ranges sorted = old;
-    uint32_t from = 0, last = r->ascii ? 0x7f : PD_LAST_CHAR;
-    if (!pd_chars_work(p->out, 64 + 8 * sorted.n)) return;
-    qsort(sorted.r, sorted.n, sizeof *sorted.r, compare_ranges);
-    r->n = 0;
-    for (uint32_t i = 0; i < sorted.n && from <= last; i++) {
-        if (sorted.r[i].low > from)
-            add_range(p, r, from, sorted.r[i].low - 1 < last ? sorted.r[i].low - 1 : last);
-        if (sorted.r[i].high >= from) from = sorted.r[i].high + 1;
-    }
-    if (from <= last) add_range(p, r, from, last);
-}
-
-/* \d, \w, \s and their complements; false: the letter is none of them. */
-static bool add_shorthand(struct parser *p, struct ranges *r, char letter)
-{
-    static const struct {
-        char letter;
-        struct range r[4];
-        uint32_t n;
-    } shorthands[] = {{'d', {{'0', '9'}}, 1},
-                      {'w', {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}, 4},
-                      {'s', {{'\t', '\r'}, {' ', ' '}}, 2}};
-    for (size_t i = 0; i < sizeof shorthands / sizeof *shorthands; i++) {
-        struct ranges of = {.ascii = true};
-        if ((letter | 0x20) != shorthands[i].letter) continue;
-        for (uint32_t k = 0; k < shorthands[i].n; k++)
-            add_range(p, &of, shorthands[i].r[k].low, shorthands[i].r[k].high);
-        if (letter < 'a') complement(p, &of);
-        for (uint32_t k = 0; k < of.n; k++) add_range(p, r, of.r[k].low, of.r[k].high);
-        r->ascii = true;
-        return true;
-    }
-    return false;
-}
-
-static uint32_t take_hex(struct parser *p, int n)
-{
-    uint32_t code = 0;
-    for (int i = 0; i < n; i++) {
-        char c = more(p) ? p->text[p->at] : 0, lower = (char)(c | 0x20);
-        if (c >= '0' && c <= '9') code = code << 4 | (uint32_t)(c - '0');
-        else if (lower >= 'a' && lower <= 'f') code = code << 4 | (uint32_t)(lower - 'a' + 10);
-        else refuse(p, "an escape lacks hexadecimal digits");
-        p->at++;
-    }
-    return code;
-}
-
-static uint32_t take_unicode(struct parser *p)
-{
-    uint32_t code = 0;
-    if (take(p, '{')) {
-        do code = code << 4 | take_hex(p, 1);
-        while (more(p) && code <= PD_LAST_CHAR && !next_is(p, '}'));
-        if (!take(p, '}') || code > PD_LAST_CHAR) refuse(p, "\\u{...} is no character");
-        return code;
-    }
-    code = take_hex(p, 4);
-    if (code < 0xd800 || code >= 0xe000) return code;
-    bool pair = code < 0xdc00 && take(p, '\\') && take(p, 'u');
-    uint32_t low = pair ? take_hex(p, 4) : 0;
-    if (low < 0xdc00 || low >= 0xe000) refuse(p, "half a surrogate pair is no character");
-    return 0x10000 + ((code - 0xd800) << 10) + (low & 0x3ff);
-}
-
-static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-
-static void refuse_escape(struct parser *p, char letter)
-{
-    static const struct {
-        const char *letters, *what;
-    } escapes[] = {
-        {"123456789k", "back-references are not supported"},
-        {"pP", "Unicode properties (\\p) are not supported"},
-        {"bB", "word boundaries (\\b) are not supported"},
-        {"0", "octal escapes are not supported"},
-        {"AZzG", "\\A, \\Z, \\z and \\G are not part of ECMA-262, which has ^ and $"},
-    };
-    const char *what = "this escape is not part of ECMA-262";
-    for (size_t i = 0; i < PD_COUNT(escapes); i++)
-        if (strchr(escapes[i].letters, letter)) what = escapes[i].what;
-    refuse(p, what);
-}
-
-/* The character that an escape stands for, the backslash being past. */
-static uint32_t take_escape(struct parser *p)
-{
-    static const char letters[] = "tnrfv", codes[] = "\t\n\r\f\v";
-    uint32_t c = take_char(p);
-    const char *found = c && c < 0x80 ? strchr(letters, (int)c) : NULL;
-    if (found) return (uint32_t)codes[found - letters];
-    if (c == 'x') return take_hex(p, 2);
-    if (c == 'u') return take_unicode(p);
-    if (c == 'c' && more(p) && is_letter(p->text[p->at])) return take_char(p) & 0x1f;
-    if (c == '0' && !(more(p) && p->text[p->at] >= '0' && p->text[p->at] <= '9')) return 0;
-    if (c == '0' || is_letter((char)c) || (c >= '1' && c <= '9')) refuse_escape(p, (char)c);
-    return c;
-}
-
-/* One character or end of a range in a class; false: it was a shorthand, whose ranges were added. */
-static bool take_class_char(struct parser *p, struct ranges *r, uint32_t *c)
-{
-    *c = take_char(p);
-    if (*c != '\\' || !more(p)) return true;
-    if (add_shorthand(p, r, p->text[p->at])) {
-        p->at++;
-        return false;
-    }
-    *c = take(p, 'b') ? '\b' : take_escape(p);
-    return true;
-}
-
-static void take_class(struct parser *p, struct ranges *r)
-{
-    bool negated = take(p, '^');
-    if (next_is(p, ']')) refuse(p, "an empty class is not supported");
-    while (ok(p) && !take(p, ']')) {
-        uint32_t low, high;
-        if (!take_class_char(p, r, &low)) continue;
-        high = low;
-        if (next_is(p, '-') && p->at + 1 < p->size && p->text[p->at + 1] != ']') {
-            p->at++;
-            if (!take_class_char(p, r, &high)) refuse(p, "a range of characters ends in a class");
-        }
-        add_range(p, r, low, high);
-    }
-    if (negated) complement(p, r);
-}
 
 /* ---- expressions ---- */
 
-static uint32_t take_choice(struct parser *p, uint32_t from);
+static uint32_t take_choice(struct pd_pattern *p, uint32_t from);
 
-static uint32_t write_ranges(struct parser *p, uint32_t from, const struct ranges *r)
+static uint32_t write_ranges(struct pd_pattern *p, uint32_t from, const struct pd_ranges *r)
 {
     uint32_t to = pd_chars_state(p->out);
     for (uint32_t i = 0; i < r->n; i++) pd_chars_edge(p->out, from, r->r[i].low, r->r[i].high, to);
@@ -229,7 +24,7 @@ static uint32_t write_ranges(struct parser *p, uint32_t from, const struct range
 }
 
 /* What is not a group after (?, by the dialect that has it. */
-static void refuse_group(struct parser *p)
+static void refuse_group(struct pd_pattern *p)
 {
     static const struct {
         const char *begins, *what;
@@ -254,14 +49,14 @@ static void refuse_group(struct parser *p)
     refuse(p, what);
 }
 
-static void take_name(struct parser *p)
+static void take_name(struct pd_pattern *p)
 {
     size_t begin = p->at;
     while (more(p) && !next_is(p, '>')) take_char(p);
     if (p->at == begin || !take(p, '>')) refuse(p, "a group has no name");
 }
 
-static uint32_t take_group(struct parser *p, uint32_t from)
+static uint32_t take_group(struct pd_pattern *p, uint32_t from)
 {
     bool plain = !take(p, '?') || take(p, ':');
     if (!plain && (begins_with(p, "<=") || begins_with(p, "<!") || !take(p, '<'))) refuse_group(p);
@@ -273,36 +68,22 @@ static uint32_t take_group(struct parser *p, uint32_t from)
     return to;
 }
 
-static uint32_t take_atom(struct parser *p, uint32_t from)
+static uint32_t take_atom(struct pd_pattern *p, uint32_t from)
 {
-    struct ranges r = {0};
+    struct pd_ranges r = {0};
     uint32_t c = take_char(p);
-    switch (c) {
-    case '(': return take_group(p, from);
-    case '[': take_class(p, &r); break;
-    case '^': add_range(p, &r, MARK_BEGIN, MARK_BEGIN); break;
-    case '$': add_range(p, &r, MARK_END, MARK_END); break;
-    case '*': case '+': case '?': case '{': refuse(p, "there is nothing to repeat"); break;
-    case '.':
-        add_range(p, &r, '\n', '\n');
-        add_range(p, &r, '\r', '\r');
-        add_range(p, &r, 0x2028, 0x2029);
-        complement(p, &r);
-        break;
-    case '\\':
-        if (more(p) && add_shorthand(p, &r, p->text[p->at])) {
-            p->at++;
-            break;
-        }
-        c = take_escape(p);
-        add_range(p, &r, c, c);
-        break;
-    default: add_range(p, &r, c, c);
+    if (c == '(') return take_group(p, from);
+    if (c == '^' || c == '$') {
+        uint32_t to = pd_chars_state(p->out), mark = c == '^' ? MARK_BEGIN : MARK_END;
+        pd_chars_edge(p->out, from, mark, mark, to);
+        return to;
     }
+    if (ok(p) && c && c < 0x80 && strchr("*+?{", (int)c)) refuse(p, "there is nothing to repeat");
+    pd_pattern_take_ranges(p, &r, c);
     return write_ranges(p, from, &r);
 }
 
-static uint32_t take_count(struct parser *p)
+static uint32_t take_count(struct pd_pattern *p)
 {
     uint32_t n = 0;
     if (!more(p) || p->text[p->at] < '0' || p->text[p->at] > '9') refuse(p, "{ is not followed by a count");
@@ -314,7 +95,7 @@ static uint32_t take_count(struct parser *p)
 }
 
 /* False: the atom comes once. */
-static bool take_quantifier(struct parser *p, uint32_t *min, uint32_t *max)
+static bool take_quantifier(struct pd_pattern *p, uint32_t *min, uint32_t *max)
 {
     *min = 0;
     *max = UINT32_MAX;
@@ -332,7 +113,7 @@ static bool take_quantifier(struct parser *p, uint32_t *min, uint32_t *max)
 }
 
 /* The atom at `begin`, of which there is a copy from `start` to `end`, min .. max times. */
-static uint32_t repeat(struct parser *p, size_t begin, uint32_t start, uint32_t end, uint32_t min, uint32_t max)
+static uint32_t repeat(struct pd_pattern *p, size_t begin, uint32_t start, uint32_t end, uint32_t min, uint32_t max)
 {
     size_t after = p->at;
     uint32_t last = pd_chars_state(p->out);
@@ -350,7 +131,7 @@ static uint32_t repeat(struct parser *p, size_t begin, uint32_t start, uint32_t 
     return last;
 }
 
-static uint32_t take_sequence(struct parser *p, uint32_t state)
+static uint32_t take_sequence(struct pd_pattern *p, uint32_t state)
 {
     while (more(p) && !next_is(p, '|') && !next_is(p, ')')) {
         size_t begin = p->at;
@@ -365,7 +146,7 @@ static uint32_t take_sequence(struct parser *p, uint32_t state)
     return state;
 }
 
-static uint32_t take_choice(struct parser *p, uint32_t from)
+static uint32_t take_choice(struct pd_pattern *p, uint32_t from)
 {
     uint32_t to = pd_chars_state(p->out);
     do pd_chars_skip(p->out, take_sequence(p, from), to);
@@ -431,7 +212,7 @@ static peridot_status remove_marks(struct pd_chars *c, uint32_t start, uint32_t 
 
 /* The strings of an expression, or of one alternative of it, which begins at the first character if it is `anchored`:
  * the mark and anything, or neither; the expression; the same at the end. */
-static void take_strings(struct parser *p, struct pd_chars *out, bool anchored, bool alternative)
+static void take_strings(struct pd_pattern *p, struct pd_chars *out, bool anchored, bool alternative)
 {
     struct pd_chars *outer = p->out;
     pd_chars_begin(out, outer->work);
@@ -453,10 +234,10 @@ static void take_strings(struct parser *p, struct pd_chars *out, bool anchored, 
     if (ok(p)) outer->status = out->status;
 }
 
-static void take_set(struct parser *p, struct pd_chars *out, bool anchored);
+static void take_set(struct pd_pattern *p, struct pd_chars *out, bool anchored);
 
 /* The strings that are as (?=...) or (?!...) wants them. */
-static void take_look_ahead(struct parser *p, struct pd_chars *out)
+static void take_look_ahead(struct pd_pattern *p, struct pd_chars *out)
 {
     bool negative = begins_with(p, "(?!");
     p->at += 3;
@@ -464,14 +245,14 @@ static void take_look_ahead(struct parser *p, struct pd_chars *out)
     take_set(p, out, true);
     p->depth--;
     if (!take(p, ')')) refuse(p, "a group has no end");
-    if (ok(p)) p->out->status = pd_chars_determinise(out, negative);
+    if (ok(p)) p->out->status = negative ? pd_chars_complement(out) : pd_chars_determinise(out);
     if (more(p) && strchr("*+?{", p->text[p->at])) refuse(p, "there is nothing to repeat");
 }
 
-static bool looks_ahead(const struct parser *p) { return begins_with(p, "(?=") || begins_with(p, "(?!"); }
+static bool looks_ahead(const struct pd_pattern *p) { return begins_with(p, "(?=") || begins_with(p, "(?!"); }
 
 /* An alternative: *out becomes the strings of what follows its look-ahead and of that. */
-static void take_alternative(struct parser *p, struct pd_chars *out, bool anchored)
+static void take_alternative(struct pd_pattern *p, struct pd_chars *out, bool anchored)
 {
     struct pd_chars ahead[2] = {{0}};
     bool any = false;
@@ -488,7 +269,7 @@ static void take_alternative(struct parser *p, struct pd_chars *out, bool anchor
 }
 
 /* An expression. Its alternatives share states unless there is look-ahead, which is about one of them. */
-static void take_set(struct parser *p, struct pd_chars *out, bool anchored)
+static void take_set(struct pd_pattern *p, struct pd_chars *out, bool anchored)
 {
     if (!p->looks_ahead) {
         take_strings(p, out, anchored, false);
@@ -514,7 +295,7 @@ static bool has_look_ahead(const char *text, size_t size)
 peridot_status pd_chars_from_pattern(struct pd_chars *out, struct pd_work *work, const char *pattern, size_t size)
 {
     struct pd_chars whole = {.work = work};
-    struct parser p = {.out = &whole, .text = pattern, .size = size, .looks_ahead = has_look_ahead(pattern, size)};
+    struct pd_pattern p = {.out = &whole, .text = pattern, .size = size, .looks_ahead = has_look_ahead(pattern, size)};
     *out = (struct pd_chars){0};
     PD_TRY(pd_work_spend(work, size));
     take_set(&p, out, false);
