@@ -1,6 +1,7 @@
 /* Masks: all spellings of a vocabulary are followed from where a walk is, each beginning once. Where that leads is
  * remembered: sets of threads are numbered, and a byte leads from one to another by a table, which is filled as it is
- * used. A byte that was taken before from there is thus a look-up, and most of a vocabulary's 600,000 bytes are. */
+ * used. A byte that was taken before from there is thus a look-up, and most of a vocabulary's 600,000 bytes are. Within a
+ * string that is free, for some characters at least, plain spellings are allowed at once, and the others followed. */
 #include "grammar/grammar.h"
 
 #include "base/array.h"
@@ -32,6 +33,8 @@ struct pd_mask_job {
     uint32_t *node_slots, *call_slots;   /* [N_SLOTS]: number + 1 by hash; 0: free */
     uint32_t path[PD_MAX_STEPS + 1];     /* nodes after each byte of the present spelling */
     uint32_t good;                       /* of which the first so many are */
+    enum { LOOKING, PLAIN, ALL } kind;   /* all plain spellings are allowed, and others are followed; all are */
+    uint32_t n_chars, plain;             /* characters of a string that were looked at; the node after them */
     size_t at;                           /* the spelling that is next */
 };
 
@@ -106,6 +109,7 @@ static peridot_status begin_nodes(struct pd_mask_job *job)
         level.threads[i] = (struct pd_trail_thread){w->threads[i].state, call};
     }
     job->path[0] = intern_node(job, &level);
+    if (job->kind == LOOKING) job->plain = job->path[0];
     return PERIDOT_OK;
 }
 
@@ -125,7 +129,56 @@ static peridot_status find_next(uint32_t *next, struct pd_mask_job *job, uint32_
     return PERIDOT_OK;
 }
 
-/* ---- spellings ---- */
+/* *next: where a byte leads; *steps counts down. */
+static peridot_status step(uint32_t *next, struct pd_mask_job *job, uint32_t from, uint8_t byte, uint64_t *steps)
+{
+    const struct pd_trail_level *level = &job->nodes[from].level;
+    uint64_t used = 1;
+    *next = job->nodes[from].next[byte];
+    if (*next == UNKNOWN) {
+        for (uint32_t i = 0; i < level->n; i++)
+            used += THREAD_COST + job->g->rules.states[level->threads[i].state].n_calls / 4;
+        PD_TRY(find_next(next, job, from, byte));
+    }
+    *steps -= pd_min(*steps, used);
+    return PERIDOT_OK;
+}
+
+/* ---- plain spellings ---- */
+
+/* Where all bytes of low .. high lead from a node; DEAD: not to one. */
+static peridot_status step_all(uint32_t *next, struct pd_mask_job *job, uint32_t from, const uint8_t range[2],
+                               uint64_t *steps)
+{
+    uint32_t to;
+    PD_TRY(step(next, job, from, range[0], steps));
+    for (unsigned byte = range[0] + 1u; byte <= range[1] && *next != DEAD; byte++) {
+        PD_TRY(step(&to, job, from, (uint8_t)byte, steps));
+        if (to != *next) *next = DEAD;
+    }
+    return PERIDOT_OK;
+}
+
+/* Where all characters that a string holds as they are lead from a node, in UTF-8 (RFC 3629); DEAD: not to one. */
+static peridot_status step_plain(uint32_t *next, struct pd_mask_job *job, uint32_t from, uint64_t *steps)
+{
+    static const uint8_t chars[][4][2] = {
+        {{0x20, '"' - 1}}, {{'"' + 1, '\\' - 1}}, {{'\\' + 1, 0x7f}}, {{0xc2, 0xdf}, {0x80, 0xbf}},
+        {{0xe0, 0xe0}, {0xa0, 0xbf}, {0x80, 0xbf}}, {{0xe1, 0xec}, {0x80, 0xbf}, {0x80, 0xbf}},
+        {{0xed, 0xed}, {0x80, 0x9f}, {0x80, 0xbf}}, {{0xee, 0xef}, {0x80, 0xbf}, {0x80, 0xbf}},
+        {{0xf0, 0xf0}, {0x90, 0xbf}, {0x80, 0xbf}, {0x80, 0xbf}},
+        {{0xf1, 0xf3}, {0x80, 0xbf}, {0x80, 0xbf}, {0x80, 0xbf}},
+        {{0xf4, 0xf4}, {0x80, 0x8f}, {0x80, 0xbf}, {0x80, 0xbf}}};
+    *next = UNKNOWN;
+    for (size_t i = 0; i < PD_COUNT(chars) && *next != DEAD; i++) {
+        uint32_t to = from + 2;
+        for (int k = 0; k < 4 && chars[i][k][0] && to != DEAD; k++)
+            PD_TRY(step_all(&to, job, to - 2, chars[i][k], steps));
+        if (i == 0) *next = to;
+        if (to != *next) *next = DEAD;
+    }
+    return PERIDOT_OK;
+}
 
 static void allow(struct pd_mask *m, uint32_t id)
 {
@@ -133,25 +186,40 @@ static void allow(struct pd_mask *m, uint32_t id)
     m->n_allowed++;
 }
 
+static void allow_plain(struct pd_mask_job *job)
+{
+    const struct pd_spellings *s = job->g->spellings;
+    job->kind = PLAIN;
+    for (uint32_t i = 0; i <= s->n_pieces / 32; i++) job->mask->bits[i] |= s->plain[i];
+    job->mask->n_allowed += (uint32_t)s->n_plain;
+}
+
+/* Within a string all plain spellings are allowed where each character of so many leads to one node. */
+static peridot_status look_for_plain(struct pd_mask_job *job, uint64_t *steps)
+{
+    for (; job->kind == LOOKING && *steps > 0; job->n_chars++) {
+        uint32_t next;
+        PD_TRY(step_plain(&next, job, job->plain, steps));
+        if (next == DEAD) job->kind = ALL;
+        else if (next - 2 == job->plain || job->n_chars + 1 == PD_PLAIN_CHARS) allow_plain(job);
+        job->plain = next - 2;
+    }
+    return PERIDOT_OK;
+}
+
+/* ---- spellings ---- */
+
 /* Follows the bytes of a spelling from `good` on, as far as they go. */
 static peridot_status follow(struct pd_mask_job *job, const struct pd_spelling *spelling, uint64_t *steps)
 {
     const uint8_t *bytes = (const uint8_t *)job->g->spellings->bytes + spelling->offset;
-    const struct pd_rules *r = &job->g->rules;
-    uint64_t used = 1;
+    *steps -= *steps > 0;
     while (job->good < spelling->size) {
-        uint32_t from = job->path[job->good], next = job->nodes[from].next[bytes[job->good]];
-        used++;
-        if (next == UNKNOWN) {
-            const struct pd_trail_level *level = &job->nodes[from].level;
-            for (uint32_t i = 0; i < level->n; i++)
-                used += THREAD_COST + r->states[level->threads[i].state].n_calls / 4;
-            PD_TRY(find_next(&next, job, from, bytes[job->good]));
-        }
+        uint32_t next;
+        PD_TRY(step(&next, job, job->path[job->good], bytes[job->good], steps));
         if (next == DEAD) break;
         job->path[++job->good] = next - 2;
     }
-    *steps -= pd_min(*steps, used);
     return PERIDOT_OK;
 }
 
@@ -165,12 +233,28 @@ static peridot_status forget(struct pd_mask_job *job, const struct pd_spelling *
     return follow(job, &known, steps);
 }
 
+/* Those that are to be followed, once that is known. */
+static size_t list_spellings(const struct pd_spelling **out, const struct pd_mask_job *job)
+{
+    const struct pd_spellings *s = job->g->spellings;
+    *out = job->kind == PLAIN ? s->others : s->sorted;
+    return job->kind == PLAIN ? s->n - s->n_plain : s->n;
+}
+
+static bool is_finished(const struct pd_mask_job *job)
+{
+    const struct pd_spelling *spellings;
+    return job->kind != LOOKING && job->at == list_spellings(&spellings, job);
+}
+
 /* Where a byte cannot follow, all spellings that begin with it so far are passed over. */
 static peridot_status work(struct pd_mask_job *job, uint64_t *steps)
 {
-    const struct pd_spellings *s = job->g->spellings;
-    for (; job->at < s->n && *steps > 0; job->at++) {
-        const struct pd_spelling *spelling = &s->sorted[job->at];
+    PD_TRY(look_for_plain(job, steps));
+    const struct pd_spelling *spellings;
+    size_t n = list_spellings(&spellings, job);
+    for (; job->kind != LOOKING && job->at < n && *steps > 0; job->at++) {
+        const struct pd_spelling *spelling = &spellings[job->at];
         *steps -= job->at % PASSED == 0;
         if (spelling->shared > job->good) continue;
         job->good = spelling->shared;
@@ -250,8 +334,7 @@ peridot_status pd_grammar_mask_some(const struct pd_mask **out, struct pd_mask *
     *out = find_mask(&free_slot, g, key, w);
     if (!*out && !*job) status = begin(job, g, key, w);
     if (!*out && status == PERIDOT_OK) status = work(*job, steps);
-    bool unfinished = !*out && status == PERIDOT_OK && (*job)->at < g->spellings->n;
-    if (unfinished) return PERIDOT_OK;
+    if (!*out && status == PERIDOT_OK && !is_finished(*job)) return PERIDOT_OK;
     if (!*out && status == PERIDOT_OK) {
         struct pd_mask *m = (*job)->mask;
         (*job)->mask = NULL;

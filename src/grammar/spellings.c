@@ -2,6 +2,7 @@
 
 #include "base/array.h"
 #include "base/num.h"
+#include "base/utf8.h"
 #include "grammar/walk.h"
 
 #include <stdlib.h>
@@ -11,6 +12,8 @@ void pd_spellings_free(struct pd_spellings *s)
 {
     free(s->bytes);
     free(s->sorted);
+    free(s->plain);
+    free(s->others);
     free(s->of_id);
     free(s->stops);
     *s = (struct pd_spellings){0};
@@ -79,6 +82,40 @@ static peridot_status sort(struct pd_spellings *s)
     return PERIDOT_OK;
 }
 
+static bool is_plain(const char *bytes, size_t size)
+{
+    uint32_t code, n = 0;
+    size_t length;
+    for (size_t i = 0; i < size; i += length, n++) {
+        if (pd_utf8_next(&code, &length, bytes + i, size - i) != PD_UTF8_CHARACTER) return false;
+        if (code < 0x20 || code == '"' || code == '\\') return false;
+    }
+    return n <= PD_PLAIN_CHARS;
+}
+
+/* What others share is at least what all those between them do. */
+static peridot_status find_plain(struct pd_spellings *s)
+{
+    uint16_t shared = UINT16_MAX;
+    size_t n = 0;
+    s->plain = calloc(s->n_pieces / 32 + (size_t)1, sizeof *s->plain);
+    s->others = malloc((s->n + 1) * sizeof *s->others);
+    if (!s->plain || !s->others) return pd_fail_alloc((s->n + 1) * sizeof *s->others, "spellings");
+    for (size_t i = 0; i < s->n; i++) {
+        const struct pd_spelling *spelling = &s->sorted[i];
+        shared = (uint16_t)pd_min(shared, spelling->shared);
+        if (is_plain(s->bytes + spelling->offset, spelling->size)) {
+            s->plain[spelling->id / 32] |= 1u << (spelling->id % 32);
+        } else {
+            s->others[n] = *spelling;
+            s->others[n++].shared = shared;
+            shared = UINT16_MAX;
+        }
+    }
+    s->n_plain = s->n - n;
+    return PERIDOT_OK;
+}
+
 /* Then a text never gets to where no token goes on. */
 static peridot_status check(const struct pd_spellings *s)
 {
@@ -103,5 +140,5 @@ peridot_status pd_spellings_finish(struct pd_spellings *s, uint32_t n_pieces)
     if (!s->of_id) return pd_fail_alloc(n_pieces * sizeof *s->of_id, "spellings");
     for (uint32_t i = 0; i < n_pieces; i++) s->of_id[i] = UINT32_MAX;
     for (size_t i = 0; i < s->n; i++) s->of_id[s->sorted[i].id] = (uint32_t)i;
-    return PERIDOT_OK;
+    return find_plain(s);
 }

@@ -11,12 +11,18 @@ struct pd_spelling {
     uint16_t shared;               /* bytes that it begins with like the one before */
 };
 
+/* Of characters that a string holds as they are, whole, and at most PD_PLAIN_CHARS of them: most tokens are so. */
+#define PD_PLAIN_CHARS 16
+
 struct pd_spellings {
     uint32_t n_pieces;             /* of the vocabulary */
     char *bytes;
     size_t n_bytes, bytes_capacity;
     struct pd_spelling *sorted;    /* [n] */
     size_t n, sorted_capacity;
+    uint32_t *plain;               /* [n_pieces / 32 + 1]: bits of the plain ones, n_plain */
+    struct pd_spelling *others;    /* [n - n_plain]: all but those, sorted */
+    size_t n_plain;
     uint32_t *of_id;               /* [n_pieces]: index in `sorted`, UINT32_MAX: it adds none */
     uint32_t *stops;               /* [n_stops]: ids of stop tokens */
     size_t n_stops, stops_capacity;

@@ -41,10 +41,19 @@ static bool is_same(const struct pd_trail_call *calls, uint32_t a, uint32_t b)
     return true;
 }
 
+/* Nothing follows in the rule: the call that it is in is as good as left. */
+static bool is_last(const struct pd_state *s) { return s->ends && s->n_bytes == 0 && s->n_calls == 0; }
+
 /* A thread in `state`, inside a call that returns to `to` unless that is UINT32_MAX. */
 static void add(struct step *s, uint32_t state, uint32_t call, uint32_t to)
 {
     struct pd_trail_level *level = s->level;
+    if (to != UINT32_MAX && is_last(&s->r->states[state])) {
+        state = to;
+        to = UINT32_MAX;
+    }
+    for (; to == UINT32_MAX && call && is_last(&s->r->states[state]); call = s->calls[call].outer)
+        state = s->calls[call].to;
     uint32_t depth = s->calls[call].depth + (to != UINT32_MAX);
     if (depth + s->r->states[state].height > PD_MAX_CALLS || level->n == PD_MAX_THREADS) return;
     if (to != UINT32_MAX) {
