@@ -274,12 +274,6 @@ static peridot_status add_member(struct subsets *s, uint32_t state)
     return sets_add(&s->sets, state);
 }
 
-static int compare_numbers(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* The state that stays with any character, and may end. */
 static uint32_t find_universal(const struct sorted *of, uint32_t n_states)
 {
@@ -314,8 +308,7 @@ static peridot_status end_subset(uint32_t *state, struct subsets *s)
     }
     s->n_closures++;
     size_t n = s->sets.n_members - begin;
-    PD_TRY(pd_work_spend_sort(s->sets.work, n));
-    if (n) qsort(s->sets.members + begin, n, sizeof *s->sets.members, compare_numbers);
+    PD_TRY(pd_work_sort(s->sets.work, s->sets.members + begin, n));
     PD_TRY(sets_end(state, &s->sets));
     *state += PD_CHARS_END + 1;
     if (*state == s->out->n_states) pd_chars_state(s->out);
@@ -341,9 +334,7 @@ static peridot_status gather(struct subsets *s, size_t *n_cuts, bool *ends, size
         s->cuts[(*n_cuts)++] = s->edges[i].low;
         s->cuts[(*n_cuts)++] = s->edges[i].high + 1;
     }
-    PD_TRY(pd_work_spend_sort(s->sets.work, *n_cuts));
-    qsort(s->cuts, *n_cuts, sizeof *s->cuts, compare_numbers);
-    return PERIDOT_OK;
+    return pd_work_sort(s->sets.work, s->cuts, *n_cuts);
 }
 
 /* Every character leads from every set to one, which may be empty. */

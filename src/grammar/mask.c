@@ -1,7 +1,7 @@
 /* Masks: all spellings of a vocabulary are followed from where a walk is, each beginning once. Where that leads is
  * remembered: sets of threads are numbered, and a byte leads from one to another by a table, which is filled as it is
- * used. A byte that was taken before from there is thus a look-up, and most of a vocabulary's 600,000 bytes are. Within a
- * string that is free, for some characters at least, plain spellings are allowed at once, and the others followed. */
+ * used. A byte that was taken before from there is thus a look-up, and most of a vocabulary's 600,000 bytes are. Within
+ * a string that is free, for some characters at least, plain spellings are allowed at once, and the others followed. */
 #include "grammar/grammar.h"
 
 #include "base/array.h"

@@ -147,12 +147,6 @@ static void add_member(struct subsets *s, uint32_t state)
     s->members[s->n_members++] = state;
 }
 
-static int compare_states(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 static uint64_t hash_members(const uint32_t *members, size_t n)
 {
     uint64_t h = n;
@@ -194,8 +188,7 @@ static uint32_t end_subset(struct subsets *s)
     }
     s->n_closures++;
     size_t n = s->n_members - begin;
-    if (!check(r, pd_work_spend_sort(&r->work, n)) || !grow_table(s)) return 0;
-    qsort(s->members + begin, n, sizeof *s->members, compare_states);
+    if (!check(r, pd_work_sort(&r->work, s->members + begin, n)) || !grow_table(s)) return 0;
     uint64_t h = hash_members(s->members + begin, n);
     uint32_t slot = (uint32_t)(h ^ h >> 32) & s->mask;
     for (; s->table[slot] && pd_rules_work(r, 1 + n / 8); slot = (slot + 1) & s->mask) {

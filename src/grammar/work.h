@@ -19,6 +19,8 @@ struct pd_work {
 peridot_status pd_work_spend(struct pd_work *w, uint64_t n);
 /* The same for n log n: what sorting takes. */
 peridot_status pd_work_spend_sort(struct pd_work *w, uint64_t n);
+/* Sorts numbers, and counts that. */
+peridot_status pd_work_sort(struct pd_work *w, uint32_t *numbers, size_t n);
 /* What it fails with. */
 peridot_status pd_work_fail(void);
 
