@@ -85,7 +85,7 @@ static void test_missing(void **state)
     struct pd_checkpoint *c;
     EXPECT_FAILURE(pd_checkpoint_open(&c, in_folder("no.gguf"), true), PERIDOT_ERROR_IO, "no.gguf", "No such file");
     write_text("x.gguf", "");
-    EXPECT_FAILURE(pd_checkpoint_open(&c, in_folder("x.gguf"), true), PERIDOT_ERROR_FORMAT, "x.gguf", "0 bytes long");
+    EXPECT_FAILURE(pd_checkpoint_open(&c, in_folder("x.gguf"), true), PERIDOT_ERROR_FORMAT, "x.gguf: not a GGUF file: it is empty (0 bytes)");
     remove_all();
 }
 
@@ -93,7 +93,13 @@ static void test_json(void **state)
 {
     (void)state;
     write_text("config.json", "");
-    REFUSED(PERIDOT_ERROR_FORMAT, "config.json: not JSON: it is empty");
+    REFUSED(PERIDOT_ERROR_FORMAT, "config.json: not JSON: it is empty (0 bytes)");
+    write_text("config.json", "<!DOCTYPE html><title>Sign in</title>");
+    REFUSED(PERIDOT_ERROR_FORMAT, "config.json: not JSON: it is a web page");
+    write_text("config.json", "version https://git-lfs.github.com/spec/v1\nsize 9\n");
+    REFUSED(PERIDOT_ERROR_FORMAT, "config.json: not JSON: it is a Git LFS pointer to 9 bytes");
+    write_text("config.json", "{\"a\": [1,");
+    REFUSED(PERIDOT_ERROR_FORMAT, "config.json: not JSON", "cut short", "byte 9");
     write_text("config.json", "{\n  \"a\": 1,\n  \"b\" 2\n}");
     REFUSED(PERIDOT_ERROR_FORMAT, "config.json: not JSON", "line 3, column 7, byte 18");
     write_text("config.json", "{\"a\": 1");
@@ -130,7 +136,7 @@ static void test_shards(void **state)
     write_index("{\"v\":\"a.safetensors\",\"x\":\"a.safetensors\",\"y\":\"b.safetensors\"}");
     REFUSED(PERIDOT_ERROR_FORMAT, index_name, "tensor x is not in a.safetensors");
     write_text("b.safetensors", "short");
-    REFUSED(PERIDOT_ERROR_FORMAT, "b.safetensors: not a safetensors file: it is 5 bytes long");
+    REFUSED(PERIDOT_ERROR_FORMAT, "b.safetensors: not a safetensors file: it is a text of 5 bytes, \"short\"");
     remove_all();
 }
 

@@ -223,6 +223,34 @@ static void test_magic_and_version(void **state)
     REFUSED(PERIDOT_ERROR_FORMAT, "safetensors", "folder");
 }
 
+/* What downloads leave in a model's place, named for what it is, with what helps. */
+static void test_foreign(void **state)
+{
+    (void)state;
+    static struct blob b;
+    static const struct { const char *text, *what, *remedy; } cases[] = {
+        {"<!DOCTYPE html>\n<html><head>", "a web page", "/resolve/"},
+        {"\xef\xbb\xbf\n <HTML lang=en>", "a web page", "peridot pull"},
+        {"<?xml version=\"1.0\"?><Error>", "a web page", "download the file itself"},
+        {"version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 806058240\n",
+         "a Git LFS pointer to 806058240 bytes", "git lfs pull"},
+        {"Entry not found", "a text of 15 bytes, \"Entry not found\"", "check the link"},
+        {"{\"error\":\"Unauthorized\"}\n", "{\"error\":\"Unauthorized\"}", "asks for a login"},
+        {"\x1f\x8b\x08 gzip", "compressed with gzip", "unpack it first"},
+        {"PK\3\4 zip", "a zip archive", "PyTorch"},
+        {"tjgg\3", "a GGML file", "as GGUF"},
+        {"", "empty (0 bytes)", "download it again"},
+    };
+    for (size_t i = 0; i < PD_COUNT(cases); i++) {
+        b.size = 0;
+        put(&b, cases[i].text, strlen(cases[i].text));
+        REFUSED(PERIDOT_ERROR_FORMAT, "x.gguf: not a GGUF file: it is ", cases[i].what, cases[i].remedy);
+    }
+    b.size = 0;
+    for (int i = 0; i < 64; i++) put(&b, "", 1);
+    REFUSED(PERIDOT_ERROR_FORMAT, "zeros at its beginning", "download it again");
+}
+
 static void test_counts(void **state)
 {
     (void)state;
@@ -240,7 +268,7 @@ static void test_counts(void **state)
     head(&b, 3, 0, 1);
     put_u64(&b, UINT64_MAX - 7);
     put(&b, "abcdefgh", 8);
-    REFUSED(PERIDOT_ERROR_FORMAT, "key 0 (byte 32)", "18446744073709551608 bytes wanted");
+    REFUSED(PERIDOT_ERROR_FORMAT, "key 0 (byte 32)", "18446744073709551608 bytes wanted", "cut short");
 }
 
 static void test_keys(void **state)
@@ -327,13 +355,13 @@ static void test_places(void **state)
     (void)state;
     static struct blob b;
     one_tensor(&b, 33, 1, F32, 0);
-    REFUSED(PERIDOT_ERROR_FORMAT, "tensor t ends past the file", "132 bytes at offset 0", "128 bytes from byte 96");
+    REFUSED(PERIDOT_ERROR_FORMAT, "x.gguf: it has 224 bytes and needs 228: it was cut short");
     one_tensor(&b, 8, 1, F32, 128);
-    REFUSED(PERIDOT_ERROR_FORMAT, "tensor t ends past the file", "offset 128");
+    REFUSED(PERIDOT_ERROR_FORMAT, "x.gguf: it has 224 bytes and needs 256: it was cut short");
     one_tensor(&b, 8, 1, F32, UINT64_MAX - 31);
-    REFUSED(PERIDOT_ERROR_FORMAT, "tensor t ends past the file", "18446744073709551584");
+    REFUSED(PERIDOT_ERROR_FORMAT, "tensor t ends past what 64 bits hold", "offset 18446744073709551584");
     one_tensor(&b, ((uint64_t)1 << 62) - 8, 1, F32, 64);   /* offset + size is 32 in 64 bits */
-    REFUSED(PERIDOT_ERROR_FORMAT, "tensor t ends past the file", "18446744073709551584 bytes at offset 64");
+    REFUSED(PERIDOT_ERROR_FORMAT, "tensor t ends past what 64 bits hold", "18446744073709551584 bytes at offset 64");
     head(&b, 3, 2, 0);
     tensor(&b, "t", 16, 1, F32, 32);
     tensor(&b, "u", 9, 1, F32, 0);
@@ -414,6 +442,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_good),     cmocka_unit_test(test_numbers),  cmocka_unit_test(test_text),
         cmocka_unit_test(test_empty),    cmocka_unit_test(test_prefixes), cmocka_unit_test(test_magic_and_version),
+        cmocka_unit_test(test_foreign),
         cmocka_unit_test(test_counts),   cmocka_unit_test(test_keys),     cmocka_unit_test(test_alignment),
         cmocka_unit_test(test_shapes),   cmocka_unit_test(test_places),   cmocka_unit_test(test_many),
         cmocka_unit_test(test_fuzz),

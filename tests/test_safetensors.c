@@ -87,7 +87,10 @@ static void test_header(void **state)
     static struct blob b;
     file(&b, "{}", 0);
     b.data[7] = 0x80;
-    REFUSED(PERIDOT_ERROR_FORMAT, "header size (bytes 0 to 7) is 9223372036854775810", "file is 10 bytes");
+    REFUSED(PERIDOT_ERROR_FORMAT, "not a safetensors file: its header size (bytes 0 to 7) is 9223372036854775810");
+    file(&b, "{}", 0);
+    b.data[0] = 100;
+    REFUSED(PERIDOT_ERROR_FORMAT, "x.safetensors: it has 10 bytes and needs 108: it was cut short");
     file(&b, "{\"a\":}", 0);
     REFUSED(PERIDOT_ERROR_FORMAT, "x.safetensors, header: not JSON", "line 1, column 6");
     file(&b, "[1]", 0);
@@ -97,8 +100,11 @@ static void test_header(void **state)
     file(&b, "{\"a\":1,\"b\":2,\"c\":3}", 0);
     REFUSED(PERIDOT_ERROR_FORMAT, "19 bytes cannot describe 3 tensors");
     b.size = 0;
-    put(&b, "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n", 63);
-    REFUSED(PERIDOT_ERROR_FORMAT, "Git LFS pointer");
+    put(&b, "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 7\n", 63);
+    REFUSED(PERIDOT_ERROR_FORMAT, "not a safetensors file: it is a Git LFS pointer to 7 bytes", "git lfs pull");
+    b.size = 0;
+    put(&b, "Invalid username or password.", 29);
+    REFUSED(PERIDOT_ERROR_FORMAT, "a text of 29 bytes, \"Invalid username or password.\"");
 }
 
 /* One tensor by itself; `fields` is all that is said of it. */
@@ -131,7 +137,7 @@ static void test_fields(void **state)
         {"\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8,9]", "not two whole numbers"},
         {"\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[-1,8]", "not two whole numbers"},
         {"\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]", "8 to 0 are not inside the 8 bytes of data"},
-        {"\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,9]", "0 to 9 are not inside the 8 bytes of data"},
+        {"\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,9]", "bytes and needs "},
         {"\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]",
          "begins at byte 4 of the data, past 0, where the data begins"},
         {"\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]", "4 bytes of data belong to no tensor"},

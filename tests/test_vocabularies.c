@@ -278,7 +278,9 @@ static void test_wrong_files(void **state)
     (void)state;
     static const struct { const char *content; peridot_status status; const char *sentence; } cases[] = {
         {"", PERIDOT_ERROR_FORMAT, "not a sentencepiece model"},
-        {"Once upon a time", PERIDOT_ERROR_FORMAT, "not a sentencepiece model"},
+        {"Once upon a time", PERIDOT_ERROR_FORMAT, "not a sentencepiece model: it is a text of 16 bytes"},
+        {"<html>", PERIDOT_ERROR_FORMAT, "not a sentencepiece model: it is a web page"},
+        {" {\"model\": {\"type\": \"B", PERIDOT_ERROR_FORMAT, "cut short"},
         {" {\"model\": {\"type\": \"BPE\"}}", PERIDOT_ERROR_FORMAT, "vocab"},
         {"GGUF", PERIDOT_ERROR_FORMAT, "tiny.model"},
     };

@@ -1,5 +1,6 @@
 #include "base/json.h"
 
+#include "base/foreign.h"
 #include "base/names.h"
 #include "base/os.h"
 
@@ -13,8 +14,9 @@ static peridot_status fail_position(const uint8_t *data, const yyjson_read_err *
         column = data[i] == '\n' ? 1 : column + 1;
         line += data[i] == '\n';
     }
-    return pd_fail(PERIDOT_ERROR_FORMAT, "not JSON: %s (line %llu, column %llu, byte %llu)", e->msg, line, column,
-                   (unsigned long long)e->pos);
+    const char *cut = e->code == YYJSON_READ_ERROR_UNEXPECTED_END ? ", as of a text that was cut short" : "";
+    return pd_fail(PERIDOT_ERROR_FORMAT, "not JSON: %s%s (line %llu, column %llu, byte %llu)", e->msg, cut, line,
+                   column, (unsigned long long)e->pos);
 }
 
 peridot_status pd_json_read(yyjson_doc **out, const uint8_t *data, uint64_t size)
@@ -88,7 +90,8 @@ peridot_status pd_json_open(yyjson_doc **out, const char *path)
     *out = NULL;
     struct pd_map map;
     PD_TRY(pd_map_read(&map, path));
-    peridot_status status = pd_json_parse(out, map.data, map.size, path);
+    peridot_status status = pd_foreign_check_text(map.data, map.size, path, "JSON");
+    if (status == PERIDOT_OK) status = pd_json_parse(out, map.data, map.size, path);
     pd_map_close(&map);
     return status;
 }

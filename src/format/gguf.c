@@ -1,5 +1,6 @@
 #include "format/gguf.h"
 
+#include "base/foreign.h"
 #include "base/num.h"
 
 #include <stdarg.h>
@@ -38,8 +39,8 @@ static peridot_status fail_at(const struct reader *r, peridot_status status, uin
 static const uint8_t *take(struct reader *r, uint64_t size)
 {
     if (size > r->size - r->pos) {
-        fail_at(r, PERIDOT_ERROR_FORMAT, r->pos, "%llu bytes wanted, the file ends at byte %llu", (ull)size,
-                (ull)r->size);
+        fail_at(r, PERIDOT_ERROR_FORMAT, r->pos, "%llu bytes wanted, and the file has %llu: it was cut short, or is "
+                "damaged; download it again", (ull)size, (ull)r->size);
         return NULL;
     }
     r->pos += size;
@@ -77,8 +78,8 @@ static peridot_status read_count(uint64_t *out, struct reader *r, uint64_t min_s
     uint64_t start = r->pos;
     PD_TRY(read_u64(out, r));
     if (*out <= (r->size - r->pos) / min_size) return PERIDOT_OK;
-    return fail_at(r, PERIDOT_ERROR_FORMAT, start, "a count of %llu, for which %llu bytes are left", (ull)*out,
-                   (ull)(r->size - r->pos));
+    return fail_at(r, PERIDOT_ERROR_FORMAT, start, "a count of %llu, for which %llu bytes are left: the file was "
+                   "cut short, or is damaged; download it again", (ull)*out, (ull)(r->size - r->pos));
 }
 
 /* A key or a tensor's name; from here on sentences call the thing by it. */
@@ -245,16 +246,16 @@ static peridot_status place_tensors(const uint64_t *offsets, struct reader *r)
 {
     struct pd_gguf *g = r->out;
     g->data_start = pd_align(r->pos, g->alignment);
-    uint64_t data_size = r->size - pd_min(r->size, g->data_start);
+    uint64_t end = 0;
     for (size_t i = 0; i < g->tensors.n; i++) {
         struct pd_tensor *t = &g->tensors.items[i];
-        if (offsets[i] > data_size || t->size > data_size - offsets[i])
-            return pd_fail(PERIDOT_ERROR_FORMAT,
-                           "%s: tensor " PD_NAME " ends past the file (%llu bytes at offset %llu of the data, "
-                           "which is %llu bytes from byte %llu on)",
-                           r->path, t->name, (ull)t->size, (ull)offsets[i], (ull)data_size, (ull)g->data_start);
-        t->data = r->data + g->data_start + offsets[i];
+        if (t->size > UINT64_MAX - g->data_start || offsets[i] > UINT64_MAX - g->data_start - t->size)
+            return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor " PD_NAME " ends past what 64 bits hold (%llu bytes at "
+                           "offset %llu of the data)", r->path, t->name, (ull)t->size, (ull)offsets[i]);
+        end = pd_max(end, g->data_start + offsets[i] + t->size);
     }
+    if (end > r->size) return pd_fail(PERIDOT_ERROR_FORMAT, "%s: " PD_FOREIGN_CUT, r->path, (ull)r->size, (ull)end);
+    for (size_t i = 0; i < g->tensors.n; i++) g->tensors.items[i].data = r->data + g->data_start + offsets[i];
     return PERIDOT_OK;
 }
 
@@ -290,6 +291,7 @@ static bool looks_like_safetensors(const struct reader *r)
 
 static peridot_status read_magic(struct reader *r)
 {
+    if (r->size == 0) return pd_foreign_check(NULL, 0, r->path, "a GGUF file");
     if (r->size < 4)
         return pd_fail(PERIDOT_ERROR_FORMAT, "%s: not a GGUF file: it is %llu bytes long", r->path, (ull)r->size);
     r->pos = 4;
@@ -298,6 +300,7 @@ static peridot_status read_magic(struct reader *r)
         return pd_fail(PERIDOT_ERROR_FORMAT,
                        "%s: a safetensors file by itself is not a model; give the folder with its config.json",
                        r->path);
+    PD_TRY(pd_foreign_check(r->data, r->size, r->path, "a GGUF file"));
     return pd_fail(PERIDOT_ERROR_FORMAT,
                    "%s: not a GGUF file: it begins with bytes %02x %02x %02x %02x, not 47 47 55 46 (GGUF)", r->path,
                    r->data[0], r->data[1], r->data[2], r->data[3]);

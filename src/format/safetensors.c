@@ -1,5 +1,6 @@
 #include "format/safetensors.h"
 
+#include "base/foreign.h"
 #include "base/json.h"
 #include "base/num.h"
 
@@ -147,6 +148,20 @@ static peridot_status check_tiling(struct pd_tensor_list *list, const struct fil
                    (ull)(f->data_size - end), (ull)(f->data_start + end));
 }
 
+/* Where the data ends, as the header has it, which is past the file where a download was cut short. */
+static peridot_status check_end(const struct file *f, yyjson_val *root)
+{
+    uint64_t end = 0;
+    yyjson_obj_iter iter = yyjson_obj_iter_with(root);
+    for (yyjson_val *key; (key = yyjson_obj_iter_next(&iter));) {
+        yyjson_val *offsets = yyjson_obj_get(yyjson_obj_iter_get_val(key), "data_offsets");
+        end = pd_max(end, yyjson_get_uint(yyjson_arr_get(offsets, 1)));
+    }
+    if (end <= f->data_size) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_FORMAT, "%s: " PD_FOREIGN_CUT, f->path, (ull)(f->data_start + f->data_size),
+                   (ull)pd_min(end, UINT64_MAX - f->data_start) + f->data_start);
+}
+
 static peridot_status read_tensors(struct pd_tensor_list *out, const struct file *f, yyjson_val *root)
 {
     uint64_t header_size = f->data_start - 8;
@@ -154,6 +169,7 @@ static peridot_status read_tensors(struct pd_tensor_list *out, const struct file
     if (n > header_size / MIN_ENTRY_SIZE)
         return pd_fail(PERIDOT_ERROR_FORMAT, "%s: its header of %llu bytes cannot describe %zu tensors", f->path,
                        (ull)header_size, n);
+    PD_TRY(check_end(f, root));
     PD_TRY(pd_tensor_list_alloc(out, f->arena, n));
     yyjson_obj_iter iter = yyjson_obj_iter_with(root);
     struct pd_tensor *t = out->items;
@@ -175,27 +191,20 @@ static peridot_status read_header(struct pd_tensor_list *out, const struct file 
     return status;
 }
 
-/* What is most often wrong with such a file is that it never was downloaded. */
-static bool is_lfs_pointer(const uint8_t *data, uint64_t size)
-{
-    static const char start[] = "version https://git-lfs";
-    return size >= sizeof start - 1 && !memcmp(data, start, sizeof start - 1);
-}
-
 peridot_status pd_safetensors_parse(struct pd_tensor_list *out, struct pd_arena *arena, const uint8_t *data,
                                     uint64_t size, const char *path)
 {
     *out = (struct pd_tensor_list){0};
-    if (is_lfs_pointer(data, size))
-        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: a Git LFS pointer; the weights themselves were not downloaded", path);
+    PD_TRY(pd_foreign_check(data, size, path, "a safetensors file"));
     if (size < 10)
         return pd_fail(PERIDOT_ERROR_FORMAT, "%s: not a safetensors file: it is %llu bytes long", path, (ull)size);
     uint64_t header_size = 0;
     for (int i = 0; i < 8; i++) header_size |= (uint64_t)data[i] << 8 * i;
-    if (header_size > size - 8 || header_size > MAX_HEADER_SIZE)
-        return pd_fail(PERIDOT_ERROR_FORMAT,
-                       "%s: its header size (bytes 0 to 7) is %llu, the file is %llu bytes and %d the most allowed",
-                       path, (ull)header_size, (ull)size, (int)MAX_HEADER_SIZE);
+    if (header_size > MAX_HEADER_SIZE)
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: not a safetensors file: its header size (bytes 0 to 7) is %llu, and "
+                       "%d the most allowed", path, (ull)header_size, (int)MAX_HEADER_SIZE);
+    if (header_size > size - 8)
+        return pd_fail(PERIDOT_ERROR_FORMAT, "%s: " PD_FOREIGN_CUT, path, (ull)size, (ull)header_size + 8);
     struct file f = {data, 8 + header_size, size - 8 - header_size, path, arena};
     peridot_status status = read_header(out, &f);
     if (status != PERIDOT_OK) *out = (struct pd_tensor_list){0};

@@ -24,7 +24,7 @@ struct spec {
 
 static peridot_status bad_byte(const struct pd_proto_reader *r, const uint8_t *start)
 {
-    return pd_fail(PERIDOT_ERROR_FORMAT, "not a sentencepiece model (byte %llu)",
+    return pd_fail(PERIDOT_ERROR_FORMAT, "not a sentencepiece model, or one that was cut short (byte %llu)",
                    (unsigned long long)(r->data - start + r->pos));
 }
 

@@ -1,6 +1,7 @@
 /* The steps of opening a tokenizer that all kinds of files share. */
 #include "text/tokenizer_private.h"
 
+#include "base/foreign.h"
 #include "base/os.h"
 
 #include <stdlib.h>
@@ -10,23 +11,30 @@
 
 typedef peridot_status reader(struct pd_pieces *out, const uint8_t *data, uint64_t size);
 
-static peridot_status read_file(struct pd_tokenizer *t, reader *read, const char *path)
+static peridot_status read_file(struct pd_tokenizer *t, reader *read, const struct pd_map *map, const char *path)
 {
-    struct pd_map map;
-    PD_TRY(pd_map_read(&map, path));
-    peridot_status status = read(&t->pieces, map.data, map.size);
-    pd_map_close(&map);
+    peridot_status status = read(&t->pieces, map->data, map->size);
     return status == PERIDOT_OK ? status : pd_fail_prefix(status, path);
 }
 
 peridot_status pd_tokenizer_read_model(struct pd_tokenizer *t, const char *path)
 {
-    return read_file(t, pd_pieces_read_model, path);
+    struct pd_map map;
+    PD_TRY(pd_map_read(&map, path));
+    peridot_status status = pd_foreign_check(map.data, map.size, path, "a sentencepiece model");
+    if (status == PERIDOT_OK) status = read_file(t, pd_pieces_read_model, &map, path);
+    pd_map_close(&map);
+    return status;
 }
 
 peridot_status pd_tokenizer_read_json(struct pd_tokenizer *t, const char *path)
 {
-    return read_file(t, pd_pieces_read_json, path);
+    struct pd_map map;
+    PD_TRY(pd_map_read(&map, path));
+    peridot_status status = pd_foreign_check_text(map.data, map.size, path, "JSON");
+    if (status == PERIDOT_OK) status = read_file(t, pd_pieces_read_json, &map, path);
+    pd_map_close(&map);
+    return status;
 }
 
 /* ---- what follows from the pieces ---- */
