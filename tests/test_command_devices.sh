@@ -20,6 +20,75 @@ test_list() {
     check "devices --json is JSON" is_json out
 }
 
+# machine VENDOR RELEASE FILES...: a system in $PERIDOT_SYSTEM_ROOT, with a bridge, a network card and perhaps a GPU of
+# that PCI vendor ("": none) on its bus, an os-release, and empty files.
+machine() {
+    local bus=$PERIDOT_SYSTEM_ROOT/sys/bus/pci/devices path
+    rm -rf "$PERIDOT_SYSTEM_ROOT"
+    mkdir -p "$bus"/0000:0{0,1,2}:00.0 "$PERIDOT_SYSTEM_ROOT/etc"
+    echo 0x060000 | tee "$bus/0000:00:00.0/class" >/dev/null
+    echo 0x020000 | tee "$bus/0000:01:00.0/class" >/dev/null
+    echo 0x8086 | tee "$bus"/0000:0{0,1}:00.0/vendor >/dev/null
+    if [ "$1" ]; then
+        echo 0x030200 >"$bus/0000:02:00.0/class"
+        echo "$1" >"$bus/0000:02:00.0/vendor"
+    fi
+    printf '%b' "$2" >"$PERIDOT_SYSTEM_ROOT/etc/os-release"
+    for path in "${@:3}"; do
+        mkdir -p "$PERIDOT_SYSTEM_ROOT$(dirname "$path")"
+        : >"$PERIDOT_SYSTEM_ROOT$path"
+    done
+}
+advice() { grep '^device: this machine has ' "$folder/err"; }
+advises() { advice | grep -qF -e "$1" || failed "the advice has '$1'"; n_checks=$((n_checks + 1)); }
+
+# Where Vulkan shows no GPU, a line says what would let it use the one there is.
+test_advice() {
+    local icd=/usr/share/vulkan/icd.d
+    export PERIDOT_SYSTEM_ROOT=$folder/system
+    run run -n 1 x
+    if ! matches err '^device: .*: no GPU found, running on the CPU$'; then
+        echo "skipped: advice on drivers, as there is a GPU"
+        unset PERIDOT_SYSTEM_ROOT
+        return
+    fi
+    machine "" 'ID=debian\n'
+    run run -n 1 x
+    check "without a GPU there is no advice" [ "$(grep -c '^device: ' "$folder/err")" = 1 ]
+    machine 0x1002 'NAME="Arch Linux"\nID=arch\n'
+    run run -n 1 x
+    advises "an AMD GPU; to use it, install its Vulkan driver: sudo pacman -S vulkan-radeon"
+    run devices
+    advises "an AMD GPU; to use it, install its Vulkan driver: sudo pacman -S vulkan-radeon"
+    run run -n 1 --device 0 x
+    check "who asks for a device gets no advice" [ "$(grep -c '^device: ' "$folder/err")" = 1 ]
+    VK_DRIVER_FILES=/nonexistent run run -n 1 x
+    check "it ends the sentence of a failure" \
+        matches err '^peridot: no Vulkan .*; this machine has an AMD GPU; .* sudo pacman -S vulkan-radeon$'
+    machine 0x10de 'ID=linuxmint\nID_LIKE="ubuntu debian"\n' $icd/nouveau_icd.json
+    run devices
+    advises "an NVIDIA GPU; to use it, install its Vulkan driver: sudo ubuntu-drivers install"
+    machine 0x10de 'ID=debian\n'
+    run devices
+    advises "sudo apt install nvidia-driver"
+    machine 0x8086 'VERSION_ID=42\nID="fedora"'
+    run devices
+    advises "an Intel GPU; to use it, install its Vulkan driver: sudo dnf install mesa-vulkan-drivers"
+    machine 0x1002 'ID="opensuse-tumbleweed"\nID_LIKE="opensuse suse"\n'
+    run devices
+    advises "sudo zypper install libvulkan_radeon"
+    machine 0x8086 'ID=haiku\nID_LIKE=debianish\n'
+    run devices
+    advises "install its Vulkan driver: Mesa's ANV"
+    machine 0x1002 'ID=debian\n' $icd/radeon_icd.x86_64.json
+    run devices
+    advises "an AMD GPU, whose driver is installed, but there is no /dev/dri/renderD*"
+    machine 0x1002 'ID=debian\n' $icd/radeon_icd.json /dev/dri/card0 /dev/dri/renderD128
+    VK_ICD_FILENAMES=$VK_ICD_FILENAMES run devices
+    advises "the environment variable VK_"
+    unset PERIDOT_SYSTEM_ROOT
+}
+
 test_table() {
     run devices --pipelines
     cp "$folder/out" "$folder/table"
@@ -66,6 +135,7 @@ test_usage() {
 }
 
 test_list
+test_advice
 test_table
 test_json
 test_usage

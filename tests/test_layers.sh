@@ -120,7 +120,7 @@ done)
 
 while read -r line; do
     wrong "Vulkan outside src/gpu: $line"
-done < <(grep -nrE '\b(Vk[A-Z]|vk[A-Z]|VK_)[A-Za-z_]+' include src tools/peridot --include='*.[ch]' |
+done < <(grep -nrE '(^|[^"A-Za-z0-9_])(Vk[A-Z]|vk[A-Z]|VK_)[A-Za-z_]+' include src tools/peridot --include='*.[ch]' |
     grep -v '^src/gpu/' || true)
 
 [ $n_wrong = 0 ]

@@ -103,6 +103,14 @@ static peridot_status choose_named(uint32_t *out, char reason[256], const perido
     return PERIDOT_OK;
 }
 
+static void explain_cpu(char reason[256], const peridot_device_info *infos, uint32_t n)
+{
+    uint32_t i = 0;
+    while (i < n && infos[i].type == PERIDOT_DEVICE_CPU) i++;
+    if (i == n) snprintf(reason, 256, "no GPU found, running on the CPU");
+    else snprintf(reason, 256, "running on the CPU, as the GPU %.80s lacks %.120s", infos[i].name, infos[i].unusable);
+}
+
 peridot_status pd_gpu_choose(uint32_t *out, char reason[256], const peridot_device_info *infos, uint32_t n,
                              const char *selector)
 {
@@ -117,8 +125,8 @@ peridot_status pd_gpu_choose(uint32_t *out, char reason[256], const peridot_devi
     }
     if (best == n)
         return pd_fail(PERIDOT_ERROR_DEVICE, "no usable Vulkan device: %s lacks %s", infos[0].name, infos[0].unusable);
-    if (usable == 1) snprintf(reason, 256, "the only usable device");
-    else if (infos[best].type == PERIDOT_DEVICE_CPU) snprintf(reason, 256, "no GPU among %u devices", usable);
+    if (infos[best].type == PERIDOT_DEVICE_CPU) explain_cpu(reason, infos, n);
+    else if (usable == 1) snprintf(reason, 256, "the only usable device");
     else snprintf(reason, 256, "the fastest of %u by type and memory", usable);
     *out = best;
     return PERIDOT_OK;

@@ -172,7 +172,12 @@ static int run(const struct cmd_command *command, const void *arguments)
     else if (status == PERIDOT_OK && n == 0) status = cmd_fail(PERIDOT_ERROR_DEVICE, "there is no Vulkan device (is a "
                                                                                      "driver installed?)");
     else if (status == PERIDOT_OK) {
-        for (size_t i = 0; i < n; i++) print_device(devices[i]);
+        bool has_gpu = false;
+        for (size_t i = 0; i < n; i++) {
+            print_device(devices[i]);
+            has_gpu |= devices[i]->type != PERIDOT_DEVICE_CPU;
+        }
+        if (!has_gpu) cmd_device_advise();
     }
     peridot_free(devices);
     return cmd_exit(status);

@@ -1,5 +1,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "open.h"
+#include "driver.h"
 #include "models/names.h"
 #include "os.h"
 #include "ranks.h"
@@ -106,13 +107,29 @@ const char *cmd_device_name(const char *given)
     return name && *name ? name : NULL;
 }
 
-static void print_device(const peridot_model_info *info)
+void cmd_device_advise(void)
+{
+    const char *advice = cmd_driver_advice();
+    if (advice) fprintf(stderr, "device: %s\n", advice);
+}
+
+/* Vulkan has no device, not even the CPU's. */
+static peridot_status advise_failure(peridot_status status)
+{
+    char sentence[512];
+    const char *advice = cmd_driver_advice();
+    snprintf(sentence, sizeof sentence, "%s", peridot_last_error());
+    return advice ? cmd_fail(status, "%s; %s", sentence, advice) : status;
+}
+
+static void print_device(const peridot_model_info *info, bool named_device)
 {
     const peridot_device_info *d = info->device;
     const peridot_verdict verdict = peridot_device_verdict(d, cmd_cache_dir());
     bool named = strstr(d->name, d->driver) != NULL;   /* "llvmpipe (LLVM 19)" needs no "llvmpipe" after it */
     fprintf(stderr, "device: %s, %s%s%s: %s\n", d->name, named ? "" : d->driver, named ? "" : " ", d->driver_info,
             info->device_reason);
+    if (d->type == PERIDOT_DEVICE_CPU && !named_device) cmd_device_advise();
     if (verdict.broken[0])
         fprintf(stderr, "warning: peridot selftest found that this device and driver give wrong answers with %s\n",
                 verdict.broken);
@@ -149,7 +166,8 @@ peridot_status cmd_model_open(peridot_model **out, const struct cmd_model_args *
     peridot_status status = peridot_model_open(out, path, &params);
     cmd_progress_end(&progress);
     if (status == PERIDOT_OK) cmd_ranks_opened(*out);
-    if (status == PERIDOT_OK) print_device(peridot_model_get_info(*out));
+    if (status == PERIDOT_OK) print_device(peridot_model_get_info(*out), params.device != NULL);
+    else if (status == PERIDOT_ERROR_DEVICE && !params.device) status = advise_failure(status);
     if (status == PERIDOT_OK && args->gpu_memory) print_placement(peridot_model_get_info(*out));
     return status;
 }

@@ -58,6 +58,8 @@ const char *cmd_device_type_name(peridot_device_type type);
 const char *cmd_cache_dir(void);
 /* The device that was given, or the environment's; NULL: neither. */
 const char *cmd_device_name(const char *given);
+/* For when no GPU was found: a line on stderr about the one that this machine has, if it has one. */
+void cmd_device_advise(void);
 /* The path that was given or that the given name means, or the demo model's. `*path` is borrowed until another is asked
  * for. */
 peridot_status cmd_model_path(const char **path, const char *given);
