@@ -26,9 +26,8 @@ test_help() {
 }
 
 test_usage() {
-    fails_with 2 --help
-    fails_with 2 'did you mean tokenize' tokenise
-    fails_with 2 'did you mean run' help runn
+    fails_with 2 'did you mean peridot tokenize?' tokenise
+    fails_with 2 'did you mean peridot run?' help runn
     fails_with 2 'did you mean --temp' run --tmp 1 x
     fails_with 2 --temp run --temp warm x
     fails_with 2 --temp run --temp -1 x
@@ -79,21 +78,68 @@ test_hints() {
         fails_with 2 'there is no option -' run $name x
         check "nothing is near $name" no_hint
     done
-    fails_with 2 'none.gguf is a model and no PROMPT (did you mean -m none.gguf?)' run none.gguf
-    fails_with 2 "did you mean -m $model?" run "$model" "Why is the sky blue?"
-    fails_with 2 "did you mean -m $source/tests/golden/gemma2-base?" embed "$source/tests/golden/gemma2-base"
-    fails_with 2 'one argument too many (did you mean -m none.gguf?)' chat none.gguf
-    fails_with 2 'did you mean -m gemma3:1b?' run gemma3:1b "Why is the sky blue?"
-    fails_with 2 'did you mean -m google/gemma-3-1b-it?' chat google/gemma-3-1b-it
-    PERIDOT_MODELS=$source/tests/golden fails_with 2 'did you mean -m gemma2-q8_0/model?' run gemma2-q8_0/model
+    fails_with 2 'none.gguf is a model, not a PROMPT (did you mean peridot run -m none.gguf?); it is not on' \
+        run none.gguf
+    fails_with 2 "did you mean peridot run -m $model \"Why is the sky blue?\"?" run "$model" "Why is the sky blue?"
+    fails_with 2 "did you mean peridot embed -m $source/tests/golden/gemma2-base?" \
+        embed "$source/tests/golden/gemma2-base"
+    fails_with 2 'one argument too many (did you mean peridot chat -m none.gguf?)' chat none.gguf
+    fails_with 2 'did you mean peridot run -m gemma3:1b "Why is the sky blue?"?' run gemma3:1b "Why is the sky blue?"
+    fails_with 2 'did you mean peridot chat -m google/gemma-3-1b-it?' chat google/gemma-3-1b-it
     fails_with 2 'quote it' run Why is
     fails_with 1 none.gguf run -m none.gguf other.gguf
-    fails_with 2 'did you mean run?' generate
-    fails_with 2 'did you mean serve?' server
-    fails_with 2 'did you mean run -m none.gguf?' none.gguf
-    fails_with 2 'did you mean run -m gemma3:1b?' gemma3:1b
+    fails_with 2 'did you mean peridot run?' generate
+    fails_with 2 'did you mean peridot serve?' server
+    fails_with 2 'did you mean peridot run -m none.gguf?' none.gguf
+    fails_with 2 'did you mean peridot run -m gemma3:1b?' gemma3:1b
+    fails_with 2 'did you mean peridot models?' list
+    fails_with 2 'did you mean peridot inspect?' show
+    fails_with 2 'did you mean peridot --version?' version
+    fails_with 2 'did you mean peridot --version?' -v
+    fails_with 2 'did you mean peridot devices?' --list-devices
+    fails_with 2 'did you mean peridot devices?' run --list-devices
+    fails_with 2 'as in peridot run -m MODEL PROMPT' -m "$model" x
+    fails_with 2 'there is no command rm: Peridot removes no models' rm gemma3
+    fails_with 2 'there is no command ps: nothing of Peridot runs in the background' ps
     fails_with 2 'there is no command frobnicate' frobnicate
     check "nothing is near frobnicate" no_hint
+}
+
+# The name of a model by itself is no prompt, where no -m says which model it is for; -- and --raw make it one.
+test_model_names() {
+    local name
+    for name in gemma3 gemma3:1b llama3.2 Llama-3.2-1B-Instruct google/gemma-3-1b-it qwen2.5:0.5b gemma llama; do
+        fails_with 2 "$name is a model, not a PROMPT (did you mean peridot run -m $name?); it is not on" run "$name"
+    done
+    fails_with 2 'did you mean peridot run -m llama3.2 "why"?' run llama3.2 why
+    mkdir -p "$folder/models"
+    cp "$model" "$folder/models/gemma-3-1b-it-Q8_0.gguf"
+    cp "$model" "$folder/models/tower.gguf"
+    for name in gemma-3-1b-it gemma-3 tower gemma-3-1b-it:Q8_0; do
+        PERIDOT_MODELS=$folder/models fails_with 2 "(did you mean peridot run -m $name?); -- $name takes" run "$name"
+    done
+    PERIDOT_MODELS=$source/tests/golden fails_with 2 'did you mean peridot run -m gemma2-q8_0/model?' \
+        run gemma2-q8_0/model
+    for name in tow "gemma3 is new" Gemma Llama falcon phi and/or gemstone gemma_; do
+        PERIDOT_MODELS=$folder/models run run --device none "$name"
+        check "$name may be a prompt" contains err 'no device matches "none"'
+    done
+    for name in "-- gemma3" "--raw gemma3" "-m $model gemma3"; do
+        run run --device none $name
+        check "$name is a prompt" contains err 'no device matches "none"'
+    done
+}
+
+# peridot by itself is wrong usage, and lists what there is.
+test_no_command() {
+    run
+    check "no command: status 2" [ $status = 2 ]
+    check "no command: nothing on stdout" [ ! -s "$folder/out" ]
+    check "no command: a sentence" matches err '^peridot: no command is given; see peridot --help$'
+    cp "$folder/err" "$folder/list"
+    run --help
+    check "no command: all commands" cmp -s <(tail -n +2 "$folder/list") \
+        <(sed -n '/^COMMANDS/,/^$/p' "$folder/out" | grep '^    ')
 }
 
 test_inspect_json() {
@@ -137,6 +183,10 @@ encode() { "$peridot" tokenize -m "$model" "$@" 2>"$folder/err"; }
 test_tokenize() {
     local text=$'Once upon a time, there was\n  a  little\tfox — ✓.\n' ids
     ids=$(printf '%s' "$text" | encode)
+    check "a text may be an argument" [ "$(encode "$text")" = "$ids" ]
+    check "and so may ids" [ "$(encode --decode "$ids"; echo x)" = "$text"x ]
+    check "- is standard input" [ "$(printf '%s' "$text" | encode -)" = "$ids" ]
+    fails_with 2 '--lines goes with standard input' tokenize --lines x
     check "ids are decimal with commas" grep -qxE '[0-9]+(,[0-9]+)+' <<<"$ids"
     printf '%s' "$text" >"$folder/text"
     echo "$ids" | encode --decode >"$folder/out"
@@ -174,6 +224,8 @@ test_make() {
 test_help
 test_usage
 test_hints
+test_model_names
+test_no_command
 test_inspect_json
 test_files
 test_tokenize

@@ -19,7 +19,7 @@ const struct cmd_command *cmd_command_at(size_t i)
     return i < CMD_COUNT(commands) ? commands[i] : NULL;
 }
 
-static const char *command_name(size_t i)
+const char *cmd_command_name(size_t i)
 {
     const struct cmd_command *command = cmd_command_at(i);
     return command ? command->name : NULL;
@@ -29,10 +29,12 @@ const struct cmd_command *cmd_command_find(const char *name)
 {
     for (size_t i = 0; i < CMD_COUNT(commands); i++)
         if (strcmp(commands[i]->name, name) == 0) return commands[i];
-    const char *meant = cmd_hint_command(name, command_name);
-    if (meant) cmd_usage(NULL, "there is no command %s (did you mean %s?)", name, meant);
-    else if (cmd_hint_is_model(name, true))
-        cmd_usage(NULL, "there is no command %s (did you mean run -m %s?)", name, name);
+    const char *meant = cmd_hint_command(name, strlen(name), false, cmd_command_name);
+    const char *why = cmd_hint_no_command(name);
+    if (why) cmd_usage(NULL, "there is no command %s: %s", name, why);
+    else if (meant) cmd_usage(NULL, "there is no command %s (did you mean peridot %s?)", name, meant);
+    else if (cmd_hint_model(name, true) != CMD_HINT_NO_MODEL)
+        cmd_usage(NULL, "there is no command %s (did you mean peridot run -m %s?)", name, name);
     else cmd_usage(NULL, "there is no command %s", name);
     return NULL;
 }

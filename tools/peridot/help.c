@@ -130,15 +130,20 @@ void cmd_help_command(const struct cmd_command *c, bool man)
     if (man) puts(".SH SEE ALSO\n.BR peridot (1)");
 }
 
+void cmd_help_commands(FILE *file)
+{
+    const struct cmd_command *c;
+    for (size_t i = 0; (c = cmd_command_at(i)) != NULL; i++)
+        fprintf(file, "%*s%-12s%s\n", INDENT, "", c->name, c->summary);
+}
+
 static void print_commands(struct cmd_wrap *w)
 {
     const struct cmd_command *c;
     print_heading(w, "COMMANDS");
-    for (size_t i = 0; (c = cmd_command_at(i)) != NULL; i++) {
-        if (!w->man) printf("%*s%-12s", INDENT, "", c->name);
-        else printf(".TP\n.BR peridot\\-%s (1)\n", c->name);
-        puts(c->summary);
-    }
+    if (!w->man) cmd_help_commands(w->file);
+    for (size_t i = 0; w->man && (c = cmd_command_at(i)) != NULL; i++)
+        printf(".TP\n.BR peridot\\-%s (1)\n%s\n", c->name, c->summary);
 }
 
 void cmd_help_overview(bool man)

@@ -5,6 +5,8 @@
 #include "command.h"
 
 void cmd_help_overview(bool man);
+/* A line for each command. */
+void cmd_help_commands(FILE *file);
 void cmd_help_command(const struct cmd_command *command, bool man);
 
 #endif

@@ -1,8 +1,12 @@
+#define _POSIX_C_SOURCE 200809L
 #include "hints.h"
+#include "models/names.h"
 #include "models/stores.h"
 #include "text.h"
 
+#include <ctype.h>
 #include <string.h>
+#include <strings.h>
 
 enum { NEAR_SIZE = 5 };   /* shorter names must be exact: most of them are near each other */
 
@@ -31,7 +35,38 @@ static const struct synonym commands[] = {
     {"generate", "run"}, {"complete", "run"}, {"completion", "run"}, {"repl", "chat"}, {"interactive", "chat"},
     {"api", "serve"}, {"ppl", "perplexity"}, {"embedding", "embed"}, {"quantize", "convert"}, {"benchmark", "bench"},
     {"info", "inspect"}, {"show", "inspect"}, {"gpus", "devices"}, {"list", "models"}, {"ls", "models"},
-    {"download", "pull"}, {"fetch", "pull"},
+    {"download", "pull"}, {"fetch", "pull"}, {"install", "pull"}, {"clone", "pull"}, {"start", "serve"},
+    {"ask", "run"}, {"prompt", "run"}, {"create", "convert"}, {"import", "convert"},
+    {"list-devices", "devices"}, {"list-models", "models"}, {"model-list", "models"},
+    {"version", "--version"}, {"v", "--version"},
+};
+
+/* Commands of other programs that have no counterpart. */
+static const struct synonym absent[] = {
+    {"rm", "Peridot removes no models: peridot models --json says where each is kept"},
+    {"remove", "Peridot removes no models: peridot models --json says where each is kept"},
+    {"delete", "Peridot removes no models: peridot models --json says where each is kept"},
+    {"ps", "nothing of Peridot runs in the background: peridot serve is the server"},
+    {"stop", "nothing of Peridot runs in the background: Ctrl-C ends peridot serve"},
+    {"cp", "models are files: peridot models --json says where each is kept"},
+    {"push", "Peridot publishes no models"},
+    {"login", "peridot pull takes the token of Hugging Face from HF_TOKEN, or as its own tools keep it"},
+    {"search", "the models of Hugging Face are at huggingface.co; peridot pull OWNER/NAME fetches one"},
+    {"update", "Peridot is updated as it was installed"},
+    {"upgrade", "Peridot is updated as it was installed"},
+};
+
+/* How the names of published models begin. */
+static const struct {
+    const char *name;
+    bool alone;           /* nobody means anything else by the word by itself */
+} families[] = {
+    {"gemma", true}, {"codegemma", true}, {"medgemma", true}, {"paligemma", true}, {"shieldgemma", true},
+    {"embeddinggemma", true}, {"functiongemma", true}, {"llama", true}, {"codellama", true}, {"tinyllama", true},
+    {"meta-llama", true}, {"mistral", true}, {"mixtral", true}, {"ministral", true}, {"codestral", true},
+    {"devstral", true}, {"magistral", true}, {"qwen", true}, {"qwq", true}, {"deepseek", true}, {"phi", false},
+    {"smollm", true}, {"gpt-oss", true}, {"granite", false}, {"olmo", true}, {"falcon", false}, {"vicuna", false},
+    {"wizardlm", true}, {"zephyr", false}, {"yi", false}, {"command-r", true}, {"glm", true}, {"kimi", false},
 };
 
 /* The row that `own` names, if the command has it. */
@@ -64,42 +99,68 @@ const struct cmd_option *cmd_hint_option(const struct cmd_command *c, const char
     return best;
 }
 
-static const char *find_command(const char *own, const char *(*at)(size_t i))
+/* The command of exactly that name, or NULL. */
+static const char *find_command(const char *name, size_t size, const char *(*at)(size_t i))
 {
-    for (size_t i = 0; at(i); i++)
-        if (strcmp(at(i), own) == 0) return own;
+    for (size_t i = 0; at && at(i); i++)
+        if (distance(name, size, at(i), true) == 0) return at(i);
     return NULL;
 }
 
-const char *cmd_hint_command(const char *name, const char *(*at)(size_t i))
+const char *cmd_hint_command(const char *name, size_t size, bool exact, const char *(*at)(size_t i))
 {
-    for (size_t i = 0; i < CMD_COUNT(commands); i++)
-        if (strcmp(commands[i].name, name) == 0 && find_command(commands[i].own, at)) return commands[i].own;
-    return cmd_nearest(name, at);
+    for (size_t i = 0; i < CMD_COUNT(commands); i++) {
+        const char *own = commands[i].own;
+        if (distance(name, size, commands[i].name, true) != 0) continue;
+        if (own[0] == '-' || !at || find_command(own, strlen(own), at)) return own;
+    }
+    return exact ? find_command(name, size, at) : cmd_nearest(name, at);
+}
+
+const char *cmd_hint_no_command(const char *name)
+{
+    for (size_t i = 0; i < CMD_COUNT(absent); i++)
+        if (strcmp(absent[i].name, name) == 0) return absent[i].own;
+    return NULL;
 }
 
 /* "gemma3:1b", "google/gemma-3-1b-it" */
 static bool is_name(const char *text)
 {
     size_t n = strcspn(text, ":/");
-    return n > 0 && text[n] && text[n + 1] && !text[strcspn(text, " \t\n")];
+    return n > 0 && text[n] && text[n + 1];
 }
 
-static bool is_on_machine(const char *name)
+/* "gemma3", "gemma-3-1b-it", "Llama-3.2-1B": a family, and then a number or more of a name. */
+static bool is_published(const char *text)
 {
-    struct cmd_model_list list;
-    bool found = false;
-    if (cmd_model_list_find(&list) == PERIDOT_OK)
-        for (size_t i = 0; i < list.n && !found; i++) found = strcmp(list.items[i].name, name) == 0;
-    cmd_model_list_free(&list);
-    return found;
+    const char *slash = strrchr(text, '/');
+    if (slash) text = slash + 1;
+    for (size_t i = 0; i < CMD_COUNT(families); i++) {
+        size_t n = strlen(families[i].name);
+        if (strncasecmp(text, families[i].name, n) != 0) continue;
+        if (!text[n] && families[i].alone && strcmp(text, families[i].name) == 0) return true;
+        size_t rest = strspn(text + n, "-:._");
+        if (isdigit((unsigned char)text[n + rest])) return true;
+        if (text[n] && rest && isalnum((unsigned char)text[n + rest]) && families[i].alone) return true;
+    }
+    return false;
 }
 
-bool cmd_hint_is_model(const char *text, bool misplaced)
+static bool is_folder(const char *text)
 {
     char path[CMD_PATH_SIZE];
-    if (cmd_ends_with(text, ".gguf")) return !strchr(text, '\n');
     int length = snprintf(path, sizeof path, "%s/config.json", text);
-    if (length > 0 && (size_t)length < sizeof path && cmd_is_file(path)) return true;
-    return is_name(text) && (misplaced || is_on_machine(text));
+    return length > 0 && (size_t)length < sizeof path && cmd_is_file(path);
+}
+
+enum cmd_model_hint cmd_hint_model(const char *text, bool misplaced)
+{
+    bool is_file = cmd_ends_with(text, ".gguf") && !strchr(text, '\n');
+    if (is_folder(text) || (is_file && cmd_is_file(text))) return CMD_HINT_MODEL_HERE;
+    if (is_file) return CMD_HINT_MODEL_ELSEWHERE;
+    if (!text[0] || text[strcspn(text, " \t\n")]) return CMD_HINT_NO_MODEL;
+    bool published = is_published(text);
+    if (cmd_model_is_here(text, published)) return CMD_HINT_MODEL_HERE;
+    return published || (misplaced && is_name(text)) ? CMD_HINT_MODEL_ELSEWHERE : CMD_HINT_NO_MODEL;
 }

@@ -7,10 +7,20 @@
 /* The row of the command that name[0..size), without its dashes, probably stands for, or NULL. `exact`: no near misses,
  * as among single letters all are near. */
 const struct cmd_option *cmd_hint_option(const struct cmd_command *command, const char *name, size_t size, bool exact);
-/* The command that was probably meant, or NULL; `at` lists the names of those that there are. */
-const char *cmd_hint_command(const char *name, const char *(*at)(size_t i));
-/* A model: a .gguf file, there or not, a folder with a config.json, or the name of one that is on this machine; where
- * the text is `misplaced` as it stands, whatever looks like such a name. */
-bool cmd_hint_is_model(const char *text, bool misplaced);
+/* What to type instead of a command that there is not, "run" or a longer text, or NULL; `at` lists the names of those
+ * that there are (NULL: only what other programs call them is looked for). `exact`: no near misses. */
+const char *cmd_hint_command(const char *name, size_t size, bool exact, const char *(*at)(size_t i));
+/* Why there is no command of that name, where other programs have one; or NULL. */
+const char *cmd_hint_no_command(const char *name);
+
+enum cmd_model_hint {
+    CMD_HINT_NO_MODEL,
+    CMD_HINT_MODEL_ELSEWHERE,   /* the name of a published model that is not on this machine, or a file that is not */
+    CMD_HINT_MODEL_HERE
+};
+/* Whether a text names a model: a .gguf file, a folder with a config.json, a model that is on this machine, or what
+ * published models are called ("gemma3"); where the text is `misplaced` as it stands, whatever looks like such a
+ * name. */
+enum cmd_model_hint cmd_hint_model(const char *text, bool misplaced);
 
 #endif

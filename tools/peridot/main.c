@@ -4,6 +4,7 @@
 #include "commands.h"
 #include "complete.h"
 #include "help.h"
+#include "hints.h"
 #include "options.h"
 #include "os.h"
 #include "ranks.h"
@@ -39,9 +40,22 @@ static bool is_one_of(const char *s, const char *a, const char *b)
     return strcmp(s, a) == 0 || strcmp(s, b) == 0;
 }
 
+/* Before any command. */
+static int refuse_option(const char *option)
+{
+    const char *name = option + strspn(option, "-");
+    const char *meant = cmd_hint_command(name, strlen(name), true, cmd_command_name);
+    if (meant) return cmd_usage(NULL, "there is no option %s (did you mean peridot %s?)", option, meant);
+    return cmd_usage(NULL, "the option %s comes after a command, as in peridot run -m MODEL PROMPT", option);
+}
+
 static int dispatch(int argc, char **argv)
 {
-    if (argc < 2) return cmd_usage(NULL, "no command is given");
+    if (argc < 2) {
+        cmd_usage(NULL, "no command is given");
+        cmd_help_commands(stderr);
+        return CMD_USAGE;
+    }
     const char *first = argv[1];
     if (is_one_of(first, "--help", "-h")) return show_help(NULL, false);
     if (strcmp(first, "help") == 0) {
@@ -53,7 +67,7 @@ static int dispatch(int argc, char **argv)
         printf("peridot %s\n", peridot_version());
         return CMD_OK;
     }
-    if (first[0] == '-') return cmd_usage(NULL, "the option %s comes after a command", first);
+    if (first[0] == '-') return refuse_option(first);
     const struct cmd_command *command = cmd_command_find(first);
     return command ? run_command(command, argc - 2, argv + 2) : CMD_USAGE;
 }

@@ -20,6 +20,7 @@ struct parser {
     int argc, i;              /* argv[i] is the next argument */
     char **argv;
     uint64_t seen;            /* bit per row */
+    bool only_operands;       /* after "--" */
 };
 
 /* How a sentence names an option: "-n/--length", "--temp", "PROMPT". One buffer: one sentence is made at a time. */
@@ -184,6 +185,9 @@ static const struct cmd_option *find_operand(const struct cmd_command *c)
 
 static int refuse_name(const struct cmd_command *c, const char *arg, size_t size, const struct cmd_option *hint)
 {
+    size_t dashes = strspn(arg, "-");
+    const char *command = hint ? NULL : cmd_hint_command(arg + dashes, size - dashes, true, NULL);
+    if (command) return cmd_usage(c, "there is no option %.*s (did you mean peridot %s?)", (int)size, arg, command);
     if (!hint) return cmd_usage(c, "there is no option %.*s", (int)size, arg);
     if (!hint->name)
         return cmd_usage(c, "there is no option %.*s (%s is given without one)", (int)size, arg, hint->metavar);
@@ -214,11 +218,11 @@ static bool has_seen(const struct parser *p, const struct cmd_option *o)
     return p->seen >> (o - p->command->options) & 1;
 }
 
-/* The text, where it is a model's path and was probably meant to follow -m. */
-static const char *misplaced_model(const struct parser *p, const char *text, bool misplaced)
+/* Whether the text is a model's name, which was probably meant to follow -m. */
+static enum cmd_model_hint misplaced_model(const struct parser *p, const char *text, bool misplaced)
 {
     const struct cmd_option *m = find_letter(p->command, 'm');
-    return m && !has_seen(p, m) && cmd_hint_is_model(text, misplaced) ? text : NULL;
+    return m && !has_seen(p, m) ? cmd_hint_model(text, misplaced) : CMD_HINT_NO_MODEL;
 }
 
 /* Of a list, the first. */
@@ -228,26 +232,39 @@ static const char *operand_value(const struct parser *p, const struct cmd_option
     return o->kind == CMD_TEXTS ? ((const struct cmd_texts *)at)->at[0] : *(const char *const *)at;
 }
 
+/* A second operand: the first was a model, or both are words of one text. */
+static int refuse_second(const struct parser *p, const struct cmd_option *o, const char *arg)
+{
+    const char *first = operand_value(p, o);
+    if (misplaced_model(p, first, true) == CMD_HINT_NO_MODEL)
+        return cmd_usage(p->command, "%s is a second %s, and there can be only one (quote it if it has several words)",
+                         arg, o->metavar);
+    return cmd_usage(p->command, "%s is a model, not a %s (did you mean peridot %s -m %s \"%.60s%s\"?)", first,
+                     o->metavar, p->command->name, first, arg, strlen(arg) > 60 ? "..." : "");
+}
+
 static int take_operand(struct parser *p, const char *arg)
 {
     const struct cmd_option *o = find_operand(p->command);
     if (o && (o->kind == CMD_TEXTS || !has_seen(p, o))) return set(p, o, arg);
-    const char *model = misplaced_model(p, o ? operand_value(p, o) : arg, true);
-    if (!o && !model) return cmd_usage(p->command, "%s is one argument too many", arg);
-    if (!o) return cmd_usage(p->command, "%s is one argument too many (did you mean -m %s?)", arg, model);
-    if (model)
-        return cmd_usage(p->command, "%s is a second %s, and there can be only one (did you mean -m %s?)", arg,
-                         o->metavar, model);
-    return cmd_usage(p->command, "%s is a second %s, and there can be only one (quote it if it has several words)", arg,
-                     o->metavar);
+    if (o) return refuse_second(p, o, arg);
+    if (misplaced_model(p, arg, true) == CMD_HINT_NO_MODEL)
+        return cmd_usage(p->command, "%s is one argument too many", arg);
+    return cmd_usage(p->command, "%s is one argument too many (did you mean peridot %s -m %s?)", arg,
+                     p->command->name, arg);
 }
 
+/* Without -m the demo model would answer the name of another. "--" and --raw say that it is a text all the same. */
 static int check_operand(const struct parser *p)
 {
-    const struct cmd_option *o = find_operand(p->command);
-    const char *model = o && has_seen(p, o) ? misplaced_model(p, operand_value(p, o), false) : NULL;
-    if (!model) return CMD_OK;
-    return cmd_usage(p->command, "%s is a model and no %s (did you mean -m %s?)", model, o->metavar, model);
+    const struct cmd_option *o = find_operand(p->command), *raw = find_name(p->command, "raw", 3);
+    if (!o || !has_seen(p, o) || p->only_operands || (raw && has_seen(p, raw))) return CMD_OK;
+    const char *text = operand_value(p, o);
+    enum cmd_model_hint hint = misplaced_model(p, text, false);
+    if (hint == CMD_HINT_NO_MODEL) return CMD_OK;
+    return cmd_usage(p->command, "%s is a model, not a %s (did you mean peridot %s -m %s?)%s; -- %s takes it as the %s",
+                     text, o->metavar, p->command->name, text, hint == CMD_HINT_MODEL_HERE ? ""
+                     : "; it is not on this machine, see peridot models and peridot pull", text, o->metavar);
 }
 
 static int check_required(const struct parser *p)
@@ -268,13 +285,12 @@ static void set_defaults(const struct cmd_command *c, unsigned char *args)
 int cmd_options_parse(const struct cmd_command *command, void *args, int argc, char **argv)
 {
     struct parser p = {.command = command, .args = args, .argc = argc, .argv = argv};
-    bool options = true;
     int result = CMD_OK;
     set_defaults(command, args);
     while (p.i < argc && result == CMD_OK) {
         const char *arg = argv[p.i++];
-        if (!options || arg[0] != '-' || !arg[1]) result = take_operand(&p, arg);   /* "-" alone is an operand */
-        else if (strcmp(arg, "--") == 0) options = false;
+        if (p.only_operands || arg[0] != '-' || !arg[1]) result = take_operand(&p, arg);   /* "-" alone is an operand */
+        else if (strcmp(arg, "--") == 0) p.only_operands = true;
         else if (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0) return -1;
         else if (arg[1] == '-') result = take_long(&p, arg);
         else result = take_short(&p, arg);

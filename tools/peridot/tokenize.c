@@ -11,6 +11,7 @@
 
 struct tokenize_args {
     struct cmd_model_args model;
+    const char *text;
     bool special, bos, lines, decode;
 };
 
@@ -28,6 +29,8 @@ static const struct cmd_option options[] = {
     {.name = "decode", .kind = CMD_FLAG, .offset = offsetof(struct tokenize_args, decode),
      .help = "Decode: read ids, with commas or white space between them, and write their text. Control tokens have "
              "none."},
+    {.metavar = "TEXT", .kind = CMD_TEXT, .offset = offsetof(struct tokenize_args, text),
+     .help = "The text, or the ids, instead of standard input. - is standard input."},
 };
 
 static peridot_status encode(const peridot_vocab *vocab, const struct tokenize_args *args, const char *text,
@@ -49,7 +52,7 @@ static peridot_status decode(const peridot_vocab *vocab, const struct tokenize_a
     int32_t *ids;
     size_t n, n_bytes = 0;
     char *bytes = NULL;
-    CMD_TRY(cmd_ids_parse(&ids, &n, text, size, "standard input"));
+    CMD_TRY(cmd_ids_parse(&ids, &n, text, size, args->text ? "TEXT" : "standard input"));
     peridot_status status = peridot_decode(&bytes, &n_bytes, vocab, ids, n);
     free(ids);
     if (status != PERIDOT_OK) return status;
@@ -88,15 +91,21 @@ static peridot_status convert_all(const peridot_vocab *vocab, const struct token
     return status;
 }
 
+static peridot_status convert_given(const peridot_vocab *vocab, const struct tokenize_args *args)
+{
+    return convert(vocab, args, args->text, strlen(args->text));
+}
+
 static int run(const struct cmd_command *command, const void *arguments)
 {
-    (void)command;
     const struct tokenize_args *args = arguments;
+    bool given = args->text && strcmp(args->text, "-") != 0;
     peridot_vocab *vocab = NULL;
     const char *path;
+    if (given && args->lines) return cmd_usage(command, "--lines goes with standard input, not with a TEXT");
     peridot_status status = cmd_model_path(&path, args->model.path);
     if (status == PERIDOT_OK) status = peridot_vocab_open(&vocab, path);
-    if (status == PERIDOT_OK) status = (args->lines ? convert_lines : convert_all)(vocab, args);
+    if (status == PERIDOT_OK) status = (given ? convert_given : args->lines ? convert_lines : convert_all)(vocab, args);
     peridot_vocab_close(vocab);
     return cmd_exit(status);
 }
@@ -105,9 +114,10 @@ const struct cmd_command cmd_tokenize = {
     .name = "tokenize",
     .summary = "turn text into token ids, or back",
     .description =
-        "Reads standard input to its end, newline and all, and writes its token ids on one line, decimal, with commas "
-        "between them: a line that --tokens of other commands takes.",
-    .examples = "printf 'Once upon a time' | peridot tokenize --bos\n"
+        "Reads standard input to its end, newline and all, or takes TEXT, and writes its token ids on one line, "
+        "decimal, with commas between them: a line that --tokens of other commands takes.",
+    .examples = "peridot tokenize \"Once upon a time\"\n"
+                "printf 'Once upon a time' | peridot tokenize --bos\n"
                 "peridot tokenize -m tokenizer.model --lines < sentences.txt\n"
                 "echo 1,403,407 | peridot tokenize --decode",
     .options = options,

@@ -138,6 +138,21 @@ static peridot_status find(char **path, const struct cmd_model_list *list, const
     return fail_unknown(list, wanted);
 }
 
+bool cmd_model_is_here(const char *name, bool part)
+{
+    struct cmd_model_list list = {0};
+    const struct name wanted = parse(name);
+    bool found = false;
+    if (cmd_model_list_find(&list) == PERIDOT_OK)
+        for (int way = 0; way < 2 * (part ? N_LEVELS : BEGIN) && !found; way++)
+            for (size_t i = 0; i < list.n && !found; i++) {
+                struct name model = parse(list.items[i].name);
+                found = means(&wanted, &model, (enum level)(way / 2), way % 2 != 0);
+            }
+    cmd_model_list_free(&list);
+    return found;
+}
+
 /* Names that can only be paths. */
 static bool is_path(const char *name)
 {
