@@ -110,10 +110,25 @@ test_context() {
     chat $'/retry\n/undo\n/undo\n/undo\n/undo\n/undo\n/undo\n/retry\n/stats\n' --load "$folder/long.json" \
         --ctx 100 -n 10
     check "what was left out comes back with /undo" matches err '; 2 turns$'
-    chat $'hello\n/stats\nthe cat\n' -m "$golden" --template llama2 --ctx 40
+    chat $'hello\n/stats\nthe cat\n' -m "$golden" --template llama2 --ctx 40 -n 100
     check "a reply that the context cuts says so" \
         contains err "it reached the end of the context of 40 positions (--ctx)"
     check "and the next one finds room" goes_on 2
+    chat $'The fox\n/stats\nThe fox\n/stats\nThe fox\n/stats\n' --template llama2 --ctx 300
+    check "a reply without a length ends where another turn fits" \
+        contains err "the reply was cut at $((300 - 64)) of the context's 300 positions, so that another turn fits"
+    check "and stays in the context" [ "$(all_tokens 1)" = $((300 - 64)) ]
+    check "the next turn is there" [ "$(kept_tokens 2)" -ge $((300 - 65)) ]
+    check "and has the rest" [ "$(all_tokens 2)" -ge 300 ]
+    check "the third leaves out the two" \
+        matches err '^the context of 300 positions is full: the oldest 2 turns are left out$'
+    check "no message fails" [ $status = 0 ]
+    chat $'The fox\nThe cow\nThe hen\nThe dog\n/undo\nThe fox\n' --full refuse --ctx 100 -n 30
+    check "--full refuse refuses the message that does not fit" [ $status = 1 ]
+    check "with a sentence" matches err '^peridot: the context is full: with this message the conversation has [0-9]+ '
+    check "and leaves nothing out" [ "$(grep -c 'left out$' "$folder/err")" = 0 ]
+    check "and goes on after /undo" [ "$(grep -c '^peridot: ' "$folder/err")" = 1 ]
+    fails_with 2 '--full does not know keep' chat --full keep
     chat "$(seq -s ' ' 300)"$'\nOnce\n' --ctx 100 -n 4
     check "a message that is too long: status 1" [ $status = 1 ]
     check "a sentence" matches err '^peridot: the message has [0-9]+ tokens, .* 100 positions'

@@ -12,6 +12,12 @@
 
 #define PATIENCE_SECONDS 10   /* that a Ctrl-C has to stop a reply, before another one ends the program */
 
+static const char *full_name(size_t i)
+{
+    static const char *const names[] = {"drop", "refuse"};
+    return i < CMD_COUNT(names) ? names[i] : NULL;
+}
+
 static const struct cmd_option options[] = {
     CMD_MODEL_OPTION,
     CMD_DEVICE_OPTIONS,
@@ -21,6 +27,10 @@ static const struct cmd_option options[] = {
     {.name = "load", .metavar = "FILE", .kind = CMD_TEXT, .offset = offsetof(struct cmd_chat_args, load),
      .help = "Go on with the conversation in this file, as /save writes it: JSON messages."},
     CMD_CHAT_LENGTH_OPTION,
+    {.name = "full", .metavar = "WAY", .kind = CMD_CHOICE, .offset = offsetof(struct cmd_chat_args, full),
+     .fallback = "drop", .value = full_name,
+     .help = "When the conversation no longer fits the context: drop leaves out its oldest turns, refuse refuses the "
+             "message."},
     CMD_SAMPLING_OPTIONS(struct cmd_chat_args, sampling),
     CMD_SCHEMA_OPTION(struct cmd_chat_args, sampling),
     CMD_TEMPLATE_OPTION(struct cmd_chat_args),
@@ -162,8 +172,10 @@ const struct cmd_command cmd_chat = {
         "files.\n\n"
         "Ctrl-C stops the reply and keeps what was written in the conversation. At an empty prompt two of them, or "
         "Ctrl-D, leave.\n\n"
-        "Each turn reads only what is new, as the key-value cache keeps the turns before. When the context is full the "
-        "oldest turns are left out, and a line says so; the system prompt stays. A model without a chat template gets "
+        "Each turn reads only what is new, as the key-value cache keeps the turns before. A reply stops "
+        "where the next turn still fits, unless -n says how long it may be. When the context is full the oldest turns "
+        "are left out, each message with its reply, and a line says so (--full); the system prompt stays, and /save "
+        "has all turns. A model without a chat template gets "
         "the messages as they are, with blank lines between them.\n\n"
         "Where standard input is not a terminal, each of its lines is a message or a command, and standard output gets "
         "the replies, each ended by a newline. The exit status is then 1 if any of them failed.",

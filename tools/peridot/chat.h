@@ -12,15 +12,16 @@
 struct cmd_chat_args {
     struct cmd_model_args model;
     const char *system, *load, *template_name;
-    uint32_t n, ctx, chunk, kv;
+    uint32_t n, ctx, chunk, kv, full;   /* full: 1, refuse */
     struct cmd_sampling sampling;
     struct cmd_draft_args draft;
 };
 
 #define CMD_CHAT_LENGTH_OPTION \
     {.letter = 'n', .name = "length", .metavar = "N", .kind = CMD_U32, .offset = offsetof(struct cmd_chat_args, n), \
-     .fallback = "0", .help = "A reply has at most N tokens; 0: until the model ends it, or 256 of a model without a " \
-                              "chat template, which may never do so."}
+     .fallback = "0", .help = "A reply has at most N tokens; 0: until the model ends it, or as long as the context has " \
+                              "room for another turn; and at most 256 of a model without a chat template, which may " \
+                              "never end."}
 
 struct cmd_chat {
     struct cmd_chat_args args;
@@ -33,6 +34,8 @@ struct cmd_chat {
     struct cmd_conversation conversation;
     struct cmd_encoding encoding;
     uint32_t most;                /* tokens of a reply */
+    uint32_t next;                /* positions that a reply without a length leaves to the next turn */
+    uint32_t limit;               /* tokens that the last reply could have */
     peridot_sampling sampling;
     peridot_bias bias[CMD_TEXTS_MAX];
     struct cmd_texts kept;        /* values of /set, which the arguments borrow */

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PLAIN_LENGTH = 256 };
+enum { PLAIN_LENGTH = 256, NEXT_TURN = 64 };
 
 /* ---- a reply ---- */
 
@@ -78,6 +78,15 @@ static peridot_status read_ahead(uint32_t *n, struct cmd_chat *chat, struct repl
     return peridot_sequence_eval(chat->sequence, c->ids + chat->n_reused, n_ahead, &params);
 }
 
+/* Tokens of the reply. Without a length it ends where the next turn still fits; or, where this is that turn, with the
+ * context. */
+static uint32_t reply_length(const struct cmd_chat *chat)
+{
+    size_t n = chat->conversation.n_ids, end = chat->encoding.ctx - chat->next;
+    if (chat->args.n || n + chat->encoding.reserve > end) return chat->most;
+    return (uint32_t)cmd_min(chat->most, end - n);
+}
+
 /* Reads what is new and writes the reply. */
 static peridot_status read_and_write(struct cmd_chat *chat, struct reply *r)
 {
@@ -89,7 +98,7 @@ static peridot_status read_and_write(struct cmd_chat *chat, struct reply *r)
     taken = n_ahead ? cmd_now() - begun : 0;
     const int32_t *ids = c->ids + chat->n_reused + n_ahead;
     peridot_request_params params = {.size = sizeof params, .prompt = ids,
-                                     .n_prompt = (size_t)(c->ids + c->n_ids - ids), .n_max = chat->most,
+                                     .n_prompt = (size_t)(c->ids + c->n_ids - ids), .n_max = chat->limit,
                                      .text = take_piece, .progress = cmd_progress_tokens, .user = r,
                                      .n_draft = cmd_draft_tokens(&chat->args.draft), .draft = chat->drafts};
     peridot_status status = peridot_generate(chat->sequence, &params, &chat->stats);
@@ -104,6 +113,7 @@ static peridot_status generate(struct cmd_chat *chat, struct reply *r)
     struct cmd_conversation *c = &chat->conversation;
     size_t n_prompt = c->n_ids;
     peridot_status status;
+    chat->limit = reply_length(chat);
     do {
         cmd_interrupt_cancels(chat->session);
         status = read_and_write(chat, r);
@@ -124,6 +134,10 @@ static void print_cut(const struct cmd_chat *chat)
     if (chat->conversation.n_ids > chat->encoding.ctx)
         fprintf(stderr, "the reply was cut: it reached the end of the context of %" PRIu32 " position%s (--ctx)\n",
                 chat->encoding.ctx, CMD_S(chat->encoding.ctx));
+    else if (chat->stats.n_generated == chat->limit && chat->limit < chat->most)
+        fprintf(stderr, "the reply was cut at %zu of the context's %" PRIu32 " positions, so that another turn fits: "
+                "type on (\"go on\"), or set a length (-n, /set length)\n", chat->conversation.n_ids,
+                chat->encoding.ctx);
     else if (chat->stats.n_generated == chat->most)
         fprintf(stderr, "the reply was cut after %" PRIu32 " token%s (-n, /set length)\n", chat->most,
                 CMD_S(chat->most));
@@ -213,5 +227,8 @@ void cmd_chat_take_length(struct cmd_chat *chat)
     const char *name = chat->encoding.template_name;
     bool ends = !name || strcmp(name, "plain") != 0;
     chat->most = chat->args.n ? chat->args.n : ends ? chat->encoding.ctx : PLAIN_LENGTH;
-    chat->encoding.reserve = (uint32_t)cmd_min(chat->most, chat->encoding.ctx / 4);
+    uint32_t ctx = chat->encoding.ctx;
+    chat->next = (uint32_t)cmd_min(cmd_max(NEXT_TURN, ctx / 8), ctx / 4);
+    chat->encoding.reserve = chat->args.n ? (uint32_t)cmd_min(chat->most, ctx / 4) : chat->next / 2;
+    chat->encoding.refuses = chat->args.full != 0;
 }

@@ -47,11 +47,12 @@ struct cmd_encoding {
     const char *template_name;
     uint32_t ctx;
     uint32_t reserve;      /* positions that a reply should have */
+    bool refuses;          /* what does not fit, rather than leave out turns */
 };
 
 /* Makes the ids up to the reply to the last message, which is the user's. Where they and the reply do not fit, the
- * oldest turns are left out until at most half of the context is taken; *n_left_out is their number. Nothing changes
- * on failure. */
+ * oldest turns are left out, each message with its reply, until at most half of the context is taken, so that not every
+ * turn must be read anew; *n_left_out is their number. Nothing changes on failure. */
 peridot_status cmd_conversation_encode(struct cmd_conversation *c, size_t *n_left_out, const struct cmd_encoding *e);
 
 /* Writes all messages, also those left out, as [{"role": ..., "content": ...}, ...]. */
