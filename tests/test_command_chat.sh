@@ -144,6 +144,13 @@ test_refusals() {
     printf '{"a": 1}' >"$folder/object.json"
     printf '{"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "the cat"}]}' \
         >"$folder/request.json"
+    chat $'/set\n/set ctx 100\n/set system x\n/set temp 0.5\n/set\n' --ctx 100 -m "$golden" --template llama2
+    check "/set lists what can be set" [ "$(grep -cE '^(length|full|temp|top-k|seed|stop) ' "$folder/err")" = 12 ]
+    check "with its values" [ "$(sed -n 's/^temp  *//p' "$folder/err" | xargs)" = "0 0.5" ]
+    check "/set ctx says that it is fixed" \
+        contains err "ctx is fixed when the model is opened: start peridot chat with --ctx 100"
+    check "/set system names its command" contains err "peridot: /system TEXT sets it"
+    check "which are refusals" [ $status = 1 ]
     chat "/load $folder/none.json
 /load $folder/two.json
 /load $folder/role.json
@@ -198,7 +205,7 @@ test_refusals() {
 
 # begin COLUMNS ARGUMENTS...: a conversation on a terminal; what it shows goes to the file screen.
 begin() {
-    printf 'stty cols %s rows 24; exec' "$1" >"$folder/command"
+    printf 'tty >%q; stty cols %s rows 24; exec' "$folder/tty" "$1" >"$folder/command"
     printf ' %q' "$peridot" "${verb:-chat}" --temp 0 "${@:2}" >>"$folder/command"
     rm -f "$folder/keys"
     mkfifo "$folder/keys"
@@ -292,6 +299,56 @@ test_run_on_terminal() {
     check "run without a prompt is chat" matches screen '/help lists the commands'
 }
 
+has_lines() { [[ $(<"$folder/$1") == *"$2"* ]]; }
+
+# On a terminal words are whole, in replies and in what is said of them, and "^C" is no part of a reply.
+test_lines() {
+    chat $'Once upon a time\n' -n 60
+    xargs -d '\n' <"$folder/out" >"$folder/words"
+    begin 40 -n 60
+    keys 'Once upon a time\r'; await '/set length'; await '>>> '
+    keys '/help\r'; await 'Ctrl-C stops a'; await '>>> '
+    keys '/set length 400\r'; await '>>> '
+    keys '/retry\r'; await 'there'; keys '\003'; await '>>> '
+    leave '\004'
+    sed 's/\r//g; s/\x1b\[[?0-9]*[A-Za-z]//g' "$folder/screen" >"$folder/lines"
+    sed -n '/^>>> Once/,/^the reply was cut/p' "$folder/lines" | sed '1d;$d' >"$folder/reply"
+    check "the reply's lines fit" [ "$(wc -L <"$folder/reply")" -le 40 ]
+    check "it has more of them" [ "$(wc -l <"$folder/reply")" -ge 6 ]
+    check "it has the words of one that no terminal gets" \
+        [ "$(xargs -d '\n' <"$folder/reply" | xargs -d ' ')" = "$(xargs -d ' ' <"$folder/words")" ]
+    check "status lines end between words" \
+        has_lines lines $'\nthe reply was cut after 60 tokens (-n,\n/set length)\n'
+    check "so does /help" \
+        has_lines lines $'\n/set    NAME VALUE  Sets an option, as\n    temp, top-k or length; by itself\n'
+    check "^C is no part of the reply" eval '! contains screen "^C"'
+}
+
+# Terminals break lines anew when they become narrower: the line is drawn from where it then begins.
+test_resize() {
+    begin 80 -n 8
+    keys "$(printf '\346\227\245%.0s' $(seq 30))"; sleep 0.3
+    stty -F "$(cat "$folder/tty")" cols 40; await $'\033[1A\r\033[J>>> '
+    sleep 0.2
+    stty -F "$(cat "$folder/tty")" cols 20; await $'\033[3A\r\033[J>>> '
+    keys '\003'; await '>>> '
+    leave '\004'
+}
+
+test_search() {
+    begin 80 -n 8
+    keys 'The fox and\r'; answered
+    keys 'The dog and\r'; answered
+    keys '\022The'; await 'search "The": The dog and'
+    keys '\022'; await 'search "The": The fox and'
+    keys 'xyz'; await 'not found "Thexyz": The fox and'
+    keys '\007'; await '>>> '
+    keys '\022dog'; await 'search "dog": The dog and'; keys '\r'; answered
+    keys "/save $folder/found.json\\r"; await '6 messages are in'; await '>>> '
+    leave '\004'
+    check "Return takes what was found" [ "$(grep -c '"content": "The dog and"' "$folder/found.json")" = 2 ]
+}
+
 test_ctrl_c() {
     local size
     begin 80 -n 450
@@ -349,6 +406,9 @@ if [ -e "$source/models/stories.gguf" ]; then
     test_typing
     test_typed_ahead
     test_run_on_terminal
+    test_lines
+    test_resize
+    test_search
     test_ctrl_c
     test_lost
 else

@@ -1,6 +1,7 @@
 /* peridot chat: turns of conversation, whose cache is kept from turn to turn. */
 #define _POSIX_C_SOURCE 200809L
 #include "chat.h"
+#include "flow.h"
 #include "lines.h"
 #include "template.h"
 #include "terminal.h"
@@ -12,12 +13,6 @@
 
 #define PATIENCE_SECONDS 10   /* that a Ctrl-C has to stop a reply, before another one ends the program */
 
-static const char *full_name(size_t i)
-{
-    static const char *const names[] = {"drop", "refuse"};
-    return i < CMD_COUNT(names) ? names[i] : NULL;
-}
-
 static const struct cmd_option options[] = {
     CMD_MODEL_OPTION,
     CMD_DEVICE_OPTIONS,
@@ -27,10 +22,7 @@ static const struct cmd_option options[] = {
     {.name = "load", .metavar = "FILE", .kind = CMD_TEXT, .offset = offsetof(struct cmd_chat_args, load),
      .help = "Go on with the conversation in this file, as /save writes it: JSON messages."},
     CMD_CHAT_LENGTH_OPTION,
-    {.name = "full", .metavar = "WAY", .kind = CMD_CHOICE, .offset = offsetof(struct cmd_chat_args, full),
-     .fallback = "drop", .value = full_name,
-     .help = "When the conversation no longer fits the context: drop leaves out its oldest turns, refuse refuses the "
-             "message."},
+    CMD_CHAT_FULL_OPTION,
     CMD_SAMPLING_OPTIONS(struct cmd_chat_args, sampling),
     CMD_SCHEMA_OPTION(struct cmd_chat_args, sampling),
     CMD_TEMPLATE_OPTION(struct cmd_chat_args),
@@ -64,7 +56,7 @@ static peridot_status talk(struct cmd_chat *chat)
             return cmd_fail(PERIDOT_CANCELLED, "stopped");
         } else if (state == CMD_EDITOR_INTERRUPTED) {
             if (interrupted) break;
-            fputs("Ctrl-C once more, Ctrl-D or /exit leaves\n", stderr);
+            cmd_say("Ctrl-C once more, Ctrl-D or /exit leaves\n");
         }
         interrupted = state == CMD_EDITOR_INTERRUPTED;
     }
@@ -123,7 +115,11 @@ static peridot_status begin(struct cmd_chat *chat)
     cmd_chat_take_length(chat);
     if (args->load) CMD_TRY(cmd_conversation_load(&chat->conversation, args->load, &chat->encoding));
     if (args->system) CMD_TRY(cmd_conversation_set_system(&chat->conversation, args->system));
-    if (args->sampling.verbose) cmd_sampling_print(stderr, &chat->sampling);
+    struct cmd_notice message;
+    if (args->sampling.verbose && cmd_notice_begin(&message)) {
+        cmd_sampling_print(message.file, &chat->sampling);
+        cmd_notice_end(&message);
+    }
     return PERIDOT_OK;
 }
 
@@ -142,6 +138,7 @@ static int run(const struct cmd_command *command, const void *arguments)
 {
     static struct cmd_chat chat;
     chat.args = *(const struct cmd_chat_args *)arguments;
+    chat.command = command;
     int result = cmd_sampling_make(&chat.sampling, chat.bias, command, &chat.args.sampling);
     if (result != CMD_OK) return result;
     cmd_interrupt_watch();
@@ -149,7 +146,7 @@ static int run(const struct cmd_command *command, const void *arguments)
     if (status == PERIDOT_OK && isatty(STDIN_FILENO)) {
         status = cmd_editor_open(&chat.editor, cmd_chat_complete, &chat);
         cmd_interrupt_patience(PATIENCE_SECONDS);
-        fprintf(stderr, "%s, %" PRIu32 " positions of context; /help lists the commands, Ctrl-D leaves\n",
+        cmd_say("%s, %" PRIu32 " positions of context; /help lists the commands, Ctrl-D leaves\n",
                 peridot_model_get_info(chat.model)->name, chat.encoding.ctx);
         if (status == PERIDOT_OK) status = talk(&chat);
     } else if (status == PERIDOT_OK) {

@@ -19,12 +19,22 @@ struct cmd_chat_args {
 
 #define CMD_CHAT_LENGTH_OPTION \
     {.letter = 'n', .name = "length", .metavar = "N", .kind = CMD_U32, .offset = offsetof(struct cmd_chat_args, n), \
-     .fallback = "0", .help = "A reply has at most N tokens; 0: until the model ends it, or as long as the context has " \
-                              "room for another turn; and at most 256 of a model without a chat template, which may " \
-                              "never end."}
+     .fallback = "0", .help = "A reply has at most N tokens; 0: until the model ends it, or as long as the context " \
+                              "has room for another turn; and at most 256 of a model without a chat template, which " \
+                              "may never end."}
+
+#define CMD_CHAT_FULL_OPTION \
+    {.name = "full", .metavar = "WAY", .kind = CMD_CHOICE, .offset = offsetof(struct cmd_chat_args, full), \
+     .fallback = "drop", .value = cmd_chat_full_name, \
+     .help = "When the conversation no longer fits the context: drop leaves out its oldest turns, refuse refuses the " \
+             "message."}
+
+/* "drop", "refuse" */
+const char *cmd_chat_full_name(size_t i);
 
 struct cmd_chat {
     struct cmd_chat_args args;
+    const struct cmd_command *command;   /* whose options they are */
     peridot_model *model;
     peridot_session *session;
     peridot_sequence *sequence;

@@ -1,6 +1,8 @@
 /* The lines of a conversation that begin with /. */
 #define _POSIX_C_SOURCE 200809L
 #include "chat.h"
+#include "flow.h"
+#include "hints.h"
 #include "options.h"
 #include "terminal.h"
 #include "text.h"
@@ -23,8 +25,11 @@ struct chat_command {
 
 /* ---- settings ---- */
 
+static bool has_command(const char *name);
+
 static const struct cmd_option settings[] = {
     CMD_CHAT_LENGTH_OPTION,
+    CMD_CHAT_FULL_OPTION,
     CMD_SAMPLING_OPTIONS(struct cmd_chat_args, sampling),
 };
 
@@ -58,31 +63,66 @@ static peridot_status set(struct cmd_chat *chat, const char *name, const char *v
     return peridot_set_sampling(chat->sequence, &chat->sampling);
 }
 
+static peridot_status list_settings(const struct cmd_chat *chat)
+{
+    struct cmd_notice m;
+    if (!cmd_notice_begin(&m)) return cmd_fail_alloc(0, "list of settings");
+    for (size_t i = 0; i < CMD_COUNT(settings); i++) {
+        fprintf(m.file, "%-18s ", settings[i].name);
+        cmd_option_print(m.file, &settings[i], &chat->args);
+        fputc('\n', m.file);
+    }
+    fputs("/set NAME VALUE sets one; peridot chat --help explains them\n", m.file);
+    cmd_notice_end(&m);
+    return PERIDOT_OK;
+}
+
+/* What is no setting, but an option of the program. */
+static bool refuse_option(struct cmd_chat *chat, const char *name, const char *value)
+{
+    const struct cmd_option *o = cmd_hint_option(chat->command, name, strlen(name), true);
+    for (size_t i = 0; o && i < CMD_COUNT(settings); i++)
+        if (strcmp(settings[i].name, o->name) == 0) return false;
+    if (!o) return false;
+    chat->refused = true;
+    if (has_command(o->name)) cmd_say("peridot: /%s %s sets it\n", o->name, o->metavar);
+    else cmd_say("peridot: %s is fixed when the model is opened: start peridot chat with --%s %s\n", o->name, o->name,
+                 value ? value : o->metavar ? o->metavar : "");
+    return true;
+}
+
 static peridot_status run_set(struct cmd_chat *chat, const char *value)
 {
     char name[64];
-    if (!value) {
-        fprintf(stderr, "length: %" PRIu32 " token%s\n", chat->most, CMD_S(chat->most));
-        cmd_sampling_print(stderr, &chat->sampling);
-        return PERIDOT_OK;
-    }
+    if (!value) return list_settings(chat);
     size_t size = strcspn(value, " \t");
     if (size >= sizeof name) return cmd_fail(PERIDOT_ERROR_ARGUMENT, "there is no setting %.40s...", value);
     memcpy(name, value, size);
     name[size] = 0;
     value += size + strspn(value + size, " \t");
-    return set(chat, name, *value ? value : NULL);
+    if (!*value) value = NULL;
+    return refuse_option(chat, name, value) ? PERIDOT_OK : set(chat, name, value);
 }
 
 /* ---- turns ---- */
+
+/* A text of the conversation, fit for a terminal. */
+static void say_text(const char *label, const char *text)
+{
+    struct cmd_notice m;
+    if (!cmd_notice_begin(&m)) return;
+    fputs(label, m.file);
+    cmd_write_text(m.file, text, strlen(text));
+    fputc('\n', m.file);
+    cmd_notice_end(&m);
+}
 
 static peridot_status run_system(struct cmd_chat *chat, const char *value)
 {
     struct cmd_conversation *c = &chat->conversation;
     if (value) return cmd_conversation_set_system(c, strcmp(value, "off") == 0 ? NULL : value);
     const char *text = cmd_conversation_system(c);
-    if (text) cmd_write_text(stderr, text, strlen(text), true);
-    fputs(text ? "\n" : "there is no system prompt\n", stderr);
+    say_text("", text ? text : "there is no system prompt");
     return PERIDOT_OK;
 }
 
@@ -98,9 +138,7 @@ static peridot_status run_undo(struct cmd_chat *chat, const char *value)
     struct cmd_conversation *c = &chat->conversation;
     (void)value;
     if (!cmd_conversation_undo(c)) return cmd_fail(PERIDOT_ERROR_ARGUMENT, "there is no turn to take back");
-    fputs("taken back: ", stderr);
-    cmd_write_text(stderr, c->unsent, strlen(c->unsent), true);
-    fputc('\n', stderr);
+    say_text("taken back: ", c->unsent);
     free(c->unsent);
     c->unsent = NULL;
     return PERIDOT_OK;
@@ -133,7 +171,7 @@ static peridot_status run_edit(struct cmd_chat *chat, const char *value)
     enum cmd_editor_state state = cmd_editor_read(&value, chat->editor, last);
     if (state != CMD_EDITOR_MESSAGE) cmd_interrupt_clear();
     if (state == CMD_EDITOR_MESSAGE && value[strspn(value, " \t\n")]) return send_again(chat, value);
-    fputs("nothing was changed\n", stderr);
+    cmd_say("nothing was changed\n");
     return PERIDOT_OK;
 }
 
@@ -158,7 +196,7 @@ static peridot_status run_save(struct cmd_chat *chat, const char *value)
     peridot_status status = cmd_model_path(&model, chat->args.model.path);
     if (status == PERIDOT_OK) status = peridot_output_check(path, model);
     if (status == PERIDOT_OK) status = cmd_conversation_save(&chat->conversation, path);
-    if (status == PERIDOT_OK) fprintf(stderr, "%zu message%s in %s\n", chat->conversation.n,
+    if (status == PERIDOT_OK) cmd_say("%zu message%s in %s\n", chat->conversation.n,
                                       chat->conversation.n == 1 ? " is" : "s are", path);
     free(path);
     return status;
@@ -171,7 +209,7 @@ static peridot_status run_load(struct cmd_chat *chat, const char *value)
     if (!path) return cmd_fail_alloc(strlen(value), "file name");
     peridot_status status = cmd_conversation_load(c, path, &chat->encoding);
     if (status == PERIDOT_OK)
-        fprintf(stderr, "%zu message%s%s\n", c->n, CMD_S(c->n),
+        cmd_say("%zu message%s%s\n", c->n, CMD_S(c->n),
                 c->unsent ? ", and one without a reply: /retry sends it" : "");
     free(path);
     return status;
@@ -199,9 +237,9 @@ static bool is_model(const char *path)
 static void print_model(const char *path, bool open)
 {
     struct stat st;
-    cmd_write_text(stderr, path, strlen(path), true);
-    if (stat(path, &st) == 0 && S_ISREG(st.st_mode)) fprintf(stderr, "  %s", cmd_size_text((uint64_t)st.st_size));
-    fputs(open ? "  (open)\n" : "\n", stderr);
+    bool is_file = stat(path, &st) == 0 && S_ISREG(st.st_mode);
+    cmd_say("%s%s%s%s\n", cmd_shown(path), is_file ? "  " : "", is_file ? cmd_size_text((uint64_t)st.st_size) : "",
+            open ? "  (open)" : "");
 }
 
 /* The open model and those in its folder. */
@@ -248,7 +286,7 @@ static const struct chat_command commands[] = {
     {"edit", "TEXT", "Changes the last message and sends it again.", false, NO_VALUES, run_edit},
     {"save", "FILE", "Writes the conversation to a file of JSON messages.", true, FILES, run_save},
     {"load", "FILE", "Goes on with the conversation in such a file.", true, FILES, run_load},
-    {"set", "NAME VALUE", "Sets an option, as temp, top-k or length; without one, shows them.", false, SETTINGS,
+    {"set", "NAME VALUE", "Sets an option, as temp, top-k or length; by itself lists them.", false, SETTINGS,
      run_set},
     {"stats", NULL, "Shows the speed of the last reply, and how full the context is.", false, NO_VALUES, run_stats},
     {"models", NULL, "Lists the models in the folder of this one.", false, NO_VALUES, run_models},
@@ -259,14 +297,27 @@ static const struct chat_command commands[] = {
 
 static const char *command_name(size_t i) { return i < CMD_COUNT(commands) ? commands[i].name : NULL; }
 
+static bool has_command(const char *name)
+{
+    size_t i = 0;
+    while (i < CMD_COUNT(commands) && strcmp(commands[i].name, name) != 0) i++;
+    return i < CMD_COUNT(commands);
+}
+
 static peridot_status run_help(struct cmd_chat *chat, const char *value)
 {
+    enum { LABEL = 20, NARROW = 60 };
+    struct cmd_flow flow = cmd_flow_begin(stderr);
+    char line[256];
     (void)chat, (void)value;
+    flow.indent = flow.columns < NARROW ? LABEL / 5 : LABEL;
     for (size_t i = 0; i < CMD_COUNT(commands); i++) {
         const struct chat_command *c = &commands[i];
-        if (c->help) fprintf(stderr, "/%-6s %-10s  %s\n", c->name, c->metavar ? c->metavar : "", c->help);
+        if (!c->help) continue;
+        int size = snprintf(line, sizeof line, "/%-6s %-10s  %s\n", c->name, c->metavar ? c->metavar : "", c->help);
+        cmd_flow_text(&flow, line, (size_t)size);
     }
-    fputs("A line that ends in \\, and lines between \"\"\", make one message. Ctrl-C stops a reply.\n", stderr);
+    cmd_say("A line that ends in \\, and lines between \"\"\", make one message. Ctrl-C stops a reply.\n");
     return PERIDOT_OK;
 }
 

@@ -1,6 +1,7 @@
 /* A turn of a conversation: the message's ids, the reply, and what both cost. */
 #define _POSIX_C_SOURCE 200809L
 #include "chat.h"
+#include "flow.h"
 #include "terminal.h"
 
 #include <errno.h>
@@ -18,7 +19,7 @@ struct reply {
     struct cmd_conversation *conversation;
     char *text;
     size_t size, capacity;
-    bool terminal;           /* standard output is one */
+    struct cmd_flow flow;    /* of standard output */
     int error;               /* errno of a write that failed; 0: none */
     peridot_status status;
 };
@@ -38,13 +39,14 @@ static bool take_piece(void *user, int32_t token, const char *text, size_t size)
     cmd_progress_end(&r->progress);
     if (token >= 0) r->status = cmd_conversation_add_id(r->conversation, token);
     if (r->status == PERIDOT_OK) r->status = append(r, text, size);
-    cmd_write_text(stdout, text, size, r->terminal);
+    cmd_flow_text(&r->flow, text, size);
     if (fflush(stdout) != 0 || ferror(stdout)) r->error = errno;
     return r->status == PERIDOT_OK && !r->error && !cmd_interrupted();
 }
 
 static void end_reply(struct reply *r)
 {
+    cmd_flow_end(&r->flow);
     if (r->size == 0 || r->text[r->size - 1] != '\n') fputc('\n', stdout);
     if (fflush(stdout) != 0 && !r->error) r->error = errno;
 }
@@ -132,28 +134,30 @@ static peridot_status generate(struct cmd_chat *chat, struct reply *r)
 static void print_cut(const struct cmd_chat *chat)
 {
     if (chat->conversation.n_ids > chat->encoding.ctx)
-        fprintf(stderr, "the reply was cut: it reached the end of the context of %" PRIu32 " position%s (--ctx)\n",
+        cmd_say("the reply was cut: it reached the end of the context of %" PRIu32 " position%s (--ctx)\n",
                 chat->encoding.ctx, CMD_S(chat->encoding.ctx));
     else if (chat->stats.n_generated == chat->limit && chat->limit < chat->most)
-        fprintf(stderr, "the reply was cut at %zu of the context's %" PRIu32 " positions, so that another turn fits: "
+        cmd_say("the reply was cut at %zu of the context's %" PRIu32 " positions, so that another turn fits: "
                 "type on (\"go on\"), or set a length (-n, /set length)\n", chat->conversation.n_ids,
                 chat->encoding.ctx);
     else if (chat->stats.n_generated == chat->most)
-        fprintf(stderr, "the reply was cut after %" PRIu32 " token%s (-n, /set length)\n", chat->most,
+        cmd_say("the reply was cut after %" PRIu32 " token%s (-n, /set length)\n", chat->most,
                 CMD_S(chat->most));
 }
 
 static peridot_status reply(struct cmd_chat *chat)
 {
-    struct reply r = {.conversation = &chat->conversation, .terminal = isatty(STDOUT_FILENO) == 1,
+    struct reply r = {.conversation = &chat->conversation, .flow = cmd_flow_begin(stdout),
                       .progress = cmd_progress_begin("reading the prompt")};
+    if (chat->editor) cmd_editor_echo(chat->editor, false);
     peridot_status status = generate(chat, &r);
+    if (chat->editor) cmd_editor_echo(chat->editor, true);
     free(r.text);
     if (r.error) chat->leaves = true;
     if (status != PERIDOT_OK) return status;
     if (!cmd_interrupted()) print_cut(chat);
     if (chat->args.sampling.verbose) cmd_chat_print_stats(chat);
-    if (r.terminal) puts("");
+    if (r.flow.columns) puts("");
     return PERIDOT_OK;
 }
 
@@ -178,7 +182,7 @@ peridot_status cmd_chat_open_session(struct cmd_chat *chat)
 /* After the device was lost. */
 static peridot_status open_again(struct cmd_chat *chat)
 {
-    fprintf(stderr, "peridot: %s; the model is opened again, and /retry sends the message again\n",
+    cmd_say("peridot: %s; the model is opened again, and /retry sends the message again\n",
             peridot_last_error());
     cmd_draft_close(&chat->draft);
     peridot_session_free(chat->session);
@@ -198,14 +202,14 @@ peridot_status cmd_chat_answer(struct cmd_chat *chat, const char *text)
     CMD_TRY(cmd_conversation_add(c, "user", text, strlen(text)));
     peridot_status status = cmd_conversation_encode(c, &n_left_out, &chat->encoding);
     if (status == PERIDOT_OK && n_left_out)
-        fprintf(stderr, "the context of %" PRIu32 " positions is full: the oldest %zu turn%s left out\n",
+        cmd_say("the context of %" PRIu32 " positions is full: the oldest %zu turn%s left out\n",
                 chat->encoding.ctx, n_left_out, n_left_out == 1 ? " is" : "s are");
     if (status == PERIDOT_OK) status = reply(chat);
     if (status != PERIDOT_OK) cmd_conversation_undo(c);
     else free(c->unsent), c->unsent = NULL;
     if (status == PERIDOT_ERROR_DEVICE_LOST) status = open_again(chat);
     if (!chat->editor || !cmd_interrupt_clear() || status != PERIDOT_CANCELLED) return status;
-    fputs("stopped before the reply: /retry sends the message again\n", stderr);
+    cmd_say("stopped before the reply: /retry sends the message again\n");
     return PERIDOT_OK;
 }
 
@@ -213,14 +217,23 @@ void cmd_chat_print_stats(const struct cmd_chat *chat)
 {
     const struct cmd_conversation *c = &chat->conversation;
     size_t n = cmd_conversation_turns(c, 0, c->n), n_left_out = cmd_conversation_turns(c, 0, c->first);
-    cmd_stats_print(stderr, &chat->stats, &chat->sampling);
-    fprintf(stderr, "context: %zu of %" PRIu32 " positions, %" PRIu32 " of them kept from before; %zu turn%s", c->n_ids,
+    struct cmd_notice m;
+    if (!cmd_notice_begin(&m)) return;
+    cmd_stats_print(m.file, &chat->stats, &chat->sampling);
+    fprintf(m.file, "context: %zu of %" PRIu32 " positions, %" PRIu32 " of them kept from before; %zu turn%s", c->n_ids,
             chat->encoding.ctx, chat->n_reused, n, CMD_S(n));
-    if (n_left_out) fprintf(stderr, ", %zu of them left out", n_left_out);
-    fputc('\n', stderr);
+    if (n_left_out) fprintf(m.file, ", %zu of them left out", n_left_out);
+    fputc('\n', m.file);
+    cmd_notice_end(&m);
 }
 
 /* ---- settings ---- */
+
+const char *cmd_chat_full_name(size_t i)
+{
+    static const char *const names[] = {"drop", "refuse"};
+    return i < CMD_COUNT(names) ? names[i] : NULL;
+}
 
 void cmd_chat_take_length(struct cmd_chat *chat)
 {

@@ -1,6 +1,10 @@
 #define _XOPEN_SOURCE 700
 #define _DEFAULT_SOURCE   /* SIGWINCH, DT_DIR */
 #include "editor.h"
+#include "editor_screen.h"
+#include "editor_search.h"
+#include "flow.h"
+#include "os.h"
 #include "terminal.h"
 
 #include <dirent.h>
@@ -12,6 +16,7 @@
 #include <string.h>
 #include <sys/select.h>
 #include <sys/stat.h>
+#include <termios.h>
 #include <unistd.h>
 #include <wchar.h>
 
@@ -48,16 +53,15 @@ static void on_change(int number)
 /* The window has another size; or a shell had the terminal, and left it in another mode. */
 static void adapt(struct cmd_editor *e)
 {
-    if (changed[0]) el_resize(e->edit);
-    if (changed[1]) {
+    bool has_other_size = changed[0], was_stopped = changed[1];
+    int rows = has_other_size ? cmd_editor_rows(e->edit, e->prompt, cmd_columns(e->out)) : 0;
+    changed[0] = changed[1] = 0;
+    if (has_other_size) el_resize(e->edit);
+    if (was_stopped) {
         el_set(e->edit, EL_PREP_TERM, 0);
         el_set(e->edit, EL_PREP_TERM, 1);
     }
-    if (changed[0] || changed[1]) {
-        if (e->escapes) fputs("\r\033[J", e->out);   /* where libedit takes the cursor to be */
-        el_set(e->edit, EL_REFRESH);
-    }
-    changed[0] = changed[1] = 0;
+    if (has_other_size || was_stopped) cmd_editor_redraw(e->edit, e->out, e->escapes, rows);
 }
 
 /* False when a signal comes rather than a key. Signals are let in only while it waits: one that came just before would
@@ -132,6 +136,15 @@ static unsigned char paste(EditLine *edit, int key)
     return inserted < 0 ? CC_ERROR : CC_REFRESH;
 }
 
+static unsigned char search(EditLine *edit, int key)
+{
+    struct cmd_editor *e = NULL;
+    (void)key;
+    el_get(edit, EL_CLIENTDATA, &e);
+    return cmd_editor_search(&(struct cmd_editor_search){.edit = edit, .history = e->history, .out = e->out,
+                                                         .escapes = e->escapes, .prompt = &e->prompt});
+}
+
 static unsigned char insert_initial(EditLine *edit, int key)
 {
     struct cmd_editor *e = NULL;
@@ -175,10 +188,11 @@ static int compare(const void *a, const void *b) { return strcmp(*(char *const *
 
 static void list(struct cmd_editor *e, const struct cmd_completions *c)
 {
+    struct cmd_flow flow = cmd_flow_begin(e->out);
     fputc('\n', e->out);
     for (size_t i = 0; i < c->n; i++) {
-        cmd_write_text(e->out, c->at[i], strlen(c->at[i]), true);
-        fputs(i + 1 < c->n ? "  " : "\n", e->out);
+        cmd_flow_text(&flow, c->at[i], strlen(c->at[i]));
+        cmd_flow_text(&flow, i + 1 < c->n ? "  " : "\n", i + 1 < c->n ? 2 : 1);
     }
 }
 
@@ -342,19 +356,45 @@ enum cmd_editor_state cmd_editor_read(const char **text, struct cmd_editor *e, c
     return state;
 }
 
+/* ---- what is typed during a reply ---- */
+
+static struct termios with_echo;
+static volatile sig_atomic_t is_silent;
+
+static void restore_echo(void)
+{
+    if (is_silent) tcsetattr(STDIN_FILENO, TCSANOW, &with_echo);
+    is_silent = 0;
+}
+
+void cmd_editor_echo(struct cmd_editor *e, bool shows)
+{
+    struct termios silent;
+    (void)e;
+    if (shows) {
+        restore_echo();
+    } else if (!is_silent && tcgetattr(STDIN_FILENO, &with_echo) == 0) {
+        silent = with_echo;
+        silent.c_lflag &= ~(tcflag_t)ECHO;
+        is_silent = 1;
+        tcsetattr(STDIN_FILENO, TCSANOW, &silent);
+    }
+}
+
 /* ---- opening ---- */
 
 static void bind_keys(EditLine *edit)
 {
     static const char *const keys[][2] = {
         {"\t", "peridot-complete"}, {"\\e[200~", "peridot-paste"}, {"\\e[999~", "peridot-initial"},
-        {"\\e[3~", "ed-delete-next-char"}, {"\\e[1;5C", "em-next-word"}, {"\\e[1;5D", "ed-prev-word"},
-        {"^W", "ed-delete-prev-word"},
+        {"^R", "peridot-search"}, {"\\e[3~", "ed-delete-next-char"}, {"^W", "ed-delete-prev-word"},
+        {"\\e[1;5C", "em-next-word"}, {"\\e[1;5D", "ed-prev-word"},
         {"^@", "em-delete-or-list"},   /* a Ctrl-D that was typed during a reply: what the terminal makes of it */
     };
     el_set(edit, EL_EDITOR, "emacs");
     el_set(edit, EL_ADDFN, "peridot-complete", "Complete a command or a file", complete);
     el_set(edit, EL_ADDFN, "peridot-paste", "Insert what was pasted", paste);
+    el_set(edit, EL_ADDFN, "peridot-search", "Find what was typed before", search);
     el_set(edit, EL_ADDFN, "peridot-initial", "Insert the text to change", insert_initial);
     for (size_t i = 0; i < CMD_COUNT(keys); i++) el_set(edit, EL_BIND, keys[i][0], keys[i][1], NULL);
     el_source(edit, NULL);   /* ~/.editrc */
@@ -380,6 +420,7 @@ peridot_status cmd_editor_open(struct cmd_editor **out, cmd_complete complete_li
     }
     struct sigaction action = {.sa_handler = on_change};
     for (int i = 0; i < CHANGED_SIGNALS; i++) sigaction(changed_signals[i], &action, &e->before[i]);
+    cmd_interrupt_restores(restore_echo);
     open_history(e);
     el_set(e->edit, EL_CLIENTDATA, e);
     el_set(e->edit, EL_SIGNAL, 0);
@@ -395,6 +436,7 @@ void cmd_editor_close(struct cmd_editor *e)
     if (!e) return;
     if (e->edit && e->history)
         for (int i = 0; i < CHANGED_SIGNALS; i++) sigaction(changed_signals[i], &e->before[i], NULL);
+    restore_echo();
     if (e->edit) el_end(e->edit);
     if (e->history) history_end(e->history);
     free(e->message);

@@ -38,4 +38,8 @@ enum cmd_editor_state {
  * lines of """ go on. `initial` (NULL: nothing) is there to be changed at first. */
 enum cmd_editor_state cmd_editor_read(const char **text, struct cmd_editor *e, const char *initial);
 
+/* Whether what is typed shows at once, or when the editor reads it: during a reply "^C" would stand in it. The terminal
+ * is as it was when a signal ends the program. */
+void cmd_editor_echo(struct cmd_editor *e, bool shows);
+
 #endif

@@ -1,5 +1,6 @@
 /* How a command ends: its exit status, and a sentence where it failed. */
 #include "command.h"
+#include "flow.h"
 #include "terminal.h"
 #include "text.h"
 
@@ -13,8 +14,8 @@ int cmd_usage(const struct cmd_command *command, const char *format, ...)
     va_start(args, format);
     vsnprintf(sentence, sizeof sentence, format, args);
     va_end(args);
-    fprintf(stderr, "peridot: %s", cmd_shown(sentence));
-    fprintf(stderr, "; see peridot %s%s--help\n", command ? command->name : "", command ? " " : "");
+    cmd_say("peridot: %s; see peridot %s%s--help\n", cmd_shown(sentence), command ? command->name : "",
+            command ? " " : "");
     return CMD_USAGE;
 }
 
@@ -22,6 +23,6 @@ int cmd_exit(peridot_status status)
 {
     if (status == PERIDOT_OK) return CMD_OK;
     bool told = cmd_interrupted_by_pipe() || (status == PERIDOT_CANCELLED && cmd_interrupted());
-    if (!told) fprintf(stderr, "peridot: %s\n", peridot_last_error());
+    if (!told) cmd_say("peridot: %s\n", peridot_last_error());
     return CMD_FAILURE;
 }

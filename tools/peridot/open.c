@@ -1,6 +1,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "open.h"
 #include "driver.h"
+#include "flow.h"
 #include "models/names.h"
 #include "os.h"
 #include "ranks.h"
@@ -77,7 +78,7 @@ static bool is_usable(const char *path)
 {
     cmd_make_private(path);
     if (peridot_cache_check(path) == PERIDOT_OK) return true;
-    fprintf(stderr, "the cache folder is not used: %s\n", peridot_last_error());
+    cmd_say("the cache folder is not used: %s\n", peridot_last_error());
     return false;
 }
 
@@ -110,7 +111,7 @@ const char *cmd_device_name(const char *given)
 void cmd_device_advise(void)
 {
     const char *advice = cmd_driver_advice();
-    if (advice) fprintf(stderr, "device: %s\n", advice);
+    if (advice) cmd_say("device: %s\n", advice);
 }
 
 /* Vulkan has no device, not even the CPU's. */
@@ -127,14 +128,14 @@ static void print_device(const peridot_model_info *info, bool named_device)
     const peridot_device_info *d = info->device;
     const peridot_verdict verdict = peridot_device_verdict(d, cmd_cache_dir());
     bool named = strstr(d->name, d->driver) != NULL;   /* "llvmpipe (LLVM 19)" needs no "llvmpipe" after it */
-    fprintf(stderr, "device: %s, %s%s%s: %s\n", d->name, named ? "" : d->driver, named ? "" : " ", d->driver_info,
+    cmd_say("device: %s, %s%s%s: %s\n", d->name, named ? "" : d->driver, named ? "" : " ", d->driver_info,
             info->device_reason);
     if (d->type == PERIDOT_DEVICE_CPU && !named_device) cmd_device_advise();
     if (verdict.broken[0])
-        fprintf(stderr, "warning: peridot selftest found that this device and driver give wrong answers with %s\n",
+        cmd_say("warning: peridot selftest found that this device and driver give wrong answers with %s\n",
                 verdict.broken);
     if (info->n_ignored_tensors)
-        fprintf(stderr, "%" PRIu32 " tensor%s of vision: not loaded, as text needs none\n", info->n_ignored_tensors,
+        cmd_say("%" PRIu32 " tensor%s of vision: not loaded, as text needs none\n", info->n_ignored_tensors,
                 CMD_S(info->n_ignored_tensors));
 }
 
@@ -142,10 +143,10 @@ static void print_device(const peridot_model_info *info, bool named_device)
 static void print_placement(const peridot_model_info *info)
 {
     if (info->device->unified_memory) {
-        fprintf(stderr, "%s shares the host's memory: --gpu-memory has no meaning there\n", info->device->name);
+        cmd_say("%s shares the host's memory: --gpu-memory has no meaning there\n", info->device->name);
         return;
     }
-    fprintf(stderr, "weights: %s on the GPU, %s in the host's memory with %" PRIu32 " of %" PRIu32 " layers; a step "
+    cmd_say("weights: %s on the GPU, %s in the host's memory with %" PRIu32 " of %" PRIu32 " layers; a step "
             "reads %s there and %s across the bus\n", cmd_size_text(info->weights_size),
             cmd_size_text(info->host_resident_size), info->n_host_resident_layers, info->n_layers,
             cmd_size_text(info->decode_read_size - info->decode_host_resident_size),
@@ -182,9 +183,9 @@ peridot_status cmd_model_tune(peridot_model *model, double max_s, peridot_tuned_
 {
     peridot_tune_params params = {.cache_dir = cmd_cache_dir(), .max_s = max_s, .tuned = call, .progress = go_on};
     double begin = cmd_now();
-    fputs("tuning: searching for what suits the device\n", stderr);
+    cmd_say("tuning: searching for what suits the device\n");
     CMD_TRY(peridot_tune(model, &params));
-    fprintf(stderr, "tuning: took %.1f s\n", cmd_now() - begin);
+    cmd_say("tuning: took %.1f s\n", cmd_now() - begin);
     return PERIDOT_OK;
 }
 
@@ -193,7 +194,7 @@ peridot_status cmd_model_tune_once(peridot_model *model)
     if (!peridot_model_get_info(model)->untuned || !cmd_cache_dir()) return PERIDOT_OK;
     peridot_status status = cmd_model_tune(model, ONCE_SECONDS, NULL);
     if (status == PERIDOT_OK || status == PERIDOT_CANCELLED || status == PERIDOT_ERROR_DEVICE_LOST) return status;
-    fprintf(stderr, "tuning: %s\n", peridot_last_error());
+    cmd_say("tuning: %s\n", peridot_last_error());
     return PERIDOT_OK;
 }
 

@@ -7,6 +7,7 @@
 #include "text.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -319,4 +320,23 @@ int cmd_option_set(const struct cmd_command *command, void *args, const char *na
     if (!on && strcmp(value, "off") != 0) return cmd_usage(command, "%s takes on or off, not %s", label(o), value);
     *(bool *)to = on;
     return CMD_OK;
+}
+
+void cmd_option_print(FILE *file, const struct cmd_option *o, const void *args)
+{
+    const void *at = (const unsigned char *)args + o->offset;
+    const struct cmd_texts *texts = at;
+    const char *text = o->kind == CMD_TEXT ? *(const char *const *)at : NULL;
+    switch (o->kind) {
+    case CMD_FLAG: fputs(*(const bool *)at ? "on" : "off", file); break;
+    case CMD_TEXT: fputs(text ? cmd_shown(text) : "", file); break;
+    case CMD_TEXTS:
+        for (size_t i = 0; i < texts->n; i++) fprintf(file, "%s%s", i ? ", " : "", cmd_shown(texts->at[i]));
+        break;
+    case CMD_U32: fprintf(file, "%" PRIu32, *(const uint32_t *)at); break;
+    case CMD_F32: fprintf(file, "%g", (double)*(const float *)at); break;
+    case CMD_SIZE:
+    case CMD_SEED: fprintf(file, "%" PRIu64, *(const uint64_t *)at); break;
+    case CMD_CHOICE: fputs(o->value(*(const uint32_t *)at), file); break;
+    }
 }

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -72,6 +73,14 @@ bool cmd_input_is_ready(void)
 }
 
 ptrdiff_t cmd_input_read(void *to, size_t size) { return read(STDIN_FILENO, to, size); }
+
+int cmd_columns(FILE *file)
+{
+    enum { UNKNOWN = 80 };
+    struct winsize size;
+    if (!isatty(fileno(file))) return 0;
+    return ioctl(fileno(file), TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : UNKNOWN;
+}
 
 /* ---- files ---- */
 

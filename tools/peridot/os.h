@@ -24,6 +24,9 @@ bool cmd_input_is_ready(void);
 /* As read: 0 at the end, -1 with errno. */
 ptrdiff_t cmd_input_read(void *to, size_t size);
 
+/* Columns of the terminal that a stream is; 0: it is none. */
+int cmd_columns(FILE *file);
+
 /* ---- files ---- */
 
 /* Something is there, if only a link that leads nowhere. */

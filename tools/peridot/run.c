@@ -3,6 +3,7 @@
 #include "chat.h"
 #include "command.h"
 #include "draft.h"
+#include "flow.h"
 #include "ids.h"
 #include "open.h"
 #include "sampling.h"
@@ -56,7 +57,7 @@ static const struct cmd_option options[] = {
 struct output {
     struct cmd_progress progress;   /* of the prompt */
     bool ids;
-    bool terminal;       /* standard output is one */
+    struct cmd_flow flow;           /* of standard output */
     bool begun;          /* something was written */
     bool ends_line;      /* and it ended with a newline */
     int error;           /* errno of a write that failed; 0: none */
@@ -71,7 +72,7 @@ static bool write_piece(void *user, int32_t token, const char *text, size_t size
         if (o->begun) fputc(',', stdout);
         cmd_ids_print(stdout, &token, 1);
     } else if (!o->ids && size) {
-        cmd_write_text(stdout, text, size, o->terminal);
+        cmd_flow_text(&o->flow, text, size);
         o->ends_line = text[size - 1] == '\n';
     }
     o->begun = o->begun || size || o->ids;
@@ -83,6 +84,7 @@ static bool write_piece(void *user, int32_t token, const char *text, size_t size
 static void end_output(struct output *o)
 {
     if (o->error) return;
+    cmd_flow_end(&o->flow);
     if (o->ids || (o->begun && !o->ends_line)) fputc('\n', stdout);
     if (fflush(stdout) != 0 || ferror(stdout)) o->error = errno;
 }
@@ -118,7 +120,7 @@ static peridot_status generate(peridot_sequence *sequence, peridot_sequence *dra
                                const peridot_sampling *sampling, const int32_t *ids, size_t n)
 {
     peridot_session *session = peridot_sequence_session(sequence);
-    struct output output = {.ids = args->ids, .terminal = isatty(STDOUT_FILENO) == 1,
+    struct output output = {.ids = args->ids, .flow = cmd_flow_begin(stdout),
                             .progress = cmd_progress_begin("reading the prompt")};
     peridot_stats stats = {0};
     uint32_t ctx = peridot_session_ctx(session);
@@ -127,7 +129,11 @@ static peridot_status generate(peridot_sequence *sequence, peridot_sequence *dra
                         "the prompt has %zu token%s and the context %" PRIu32 " position%s (--ctx)", n, CMD_S(n), ctx,
                         CMD_S(ctx));
     CMD_TRY(peridot_set_sampling(sequence, sampling));
-    if (args->sampling.verbose) cmd_sampling_print(stderr, sampling);
+    struct cmd_notice message;
+    if (args->sampling.verbose && cmd_notice_begin(&message)) {
+        cmd_sampling_print(message.file, sampling);
+        cmd_notice_end(&message);
+    }
     cmd_interrupt_cancels(session);
     peridot_request_params params = {.size = sizeof params, .prompt = ids, .n_prompt = n, .n_max = args->n,
                                      .text = write_piece, .progress = cmd_progress_tokens, .user = &output,
@@ -137,7 +143,10 @@ static peridot_status generate(peridot_sequence *sequence, peridot_sequence *dra
     cmd_progress_end(&output.progress);
     end_output(&output);
     if (output.error) return cmd_fail(PERIDOT_ERROR_IO, "standard output: %s", strerror(output.error));
-    if (status == PERIDOT_OK) cmd_stats_print(stderr, &stats, sampling);
+    if (status == PERIDOT_OK && cmd_notice_begin(&message)) {
+        cmd_stats_print(message.file, &stats, sampling);
+        cmd_notice_end(&message);
+    }
     return status;
 }
 

@@ -12,6 +12,7 @@
 
 static volatile sig_atomic_t caught;
 static peridot_session *volatile working;
+static void (*restore_terminal)(void);
 static double patience_s = INSIST_SECONDS;   /* with SIGINT */
 
 /* `timeout` sends its signal twice in a row, to the process and to its group: only a later one is a person who
@@ -21,6 +22,7 @@ static void on_signal(int number)
     static double caught_s;
     double now = cmd_now();
     if (caught && now - caught_s > (number == SIGINT ? patience_s : INSIST_SECONDS)) {
+        if (restore_terminal) restore_terminal();
         signal(number, SIG_DFL);
         raise(number);   /* pending until this handler returns */
     } else if (!caught) {
@@ -50,6 +52,8 @@ bool cmd_interrupt_clear(void)
 
 void cmd_interrupt_patience(double seconds) { patience_s = seconds; }
 
+void cmd_interrupt_restores(void (*restore)(void)) { restore_terminal = restore; }
+
 void cmd_interrupt_raise(void)
 {
     if (!caught) return;
@@ -57,15 +61,14 @@ void cmd_interrupt_raise(void)
     raise(caught);
 }
 
-void cmd_write_text(FILE *file, const char *text, size_t size, bool shown)
+void cmd_write_text(FILE *file, const char *text, size_t size)
 {
     char one[16];
-    for (size_t i = 0, n; shown && i < size; i += n) {
+    for (size_t i = 0, n; i < size; i += n) {
         n = cmd_max(peridot_utf8_size(text + i, size - i), 1);
         if (text[i] == '\n' || text[i] == '\t') fputc(text[i], file);
         else fwrite(one, 1, peridot_printable(one, sizeof one, text + i, n), file);
     }
-    if (!shown) fwrite(text, 1, size, file);
 }
 
 struct cmd_progress cmd_progress_begin(const char *label)

@@ -17,12 +17,14 @@ void cmd_interrupt_cancels(peridot_session *session);
 bool cmd_interrupt_clear(void);
 /* How long after a signal another SIGINT is ignored, in seconds; 0.3 at first. */
 void cmd_interrupt_patience(double seconds);
+/* What is called before a second signal kills, from its handler. */
+void cmd_interrupt_restores(void (*restore)(void));
 /* Dies of the signal that was caught, if one was: what started us then sees the truth. */
 void cmd_interrupt_raise(void);
 
-/* Writes text that a model or a file made: on a terminal (`shown`) by peridot_printable, so that it cannot move the
- * cursor, change the title or make the terminal answer; tabs and newlines stay. */
-void cmd_write_text(FILE *file, const char *text, size_t size, bool shown);
+/* Writes text that a model or a file made by peridot_printable, so that it cannot move the cursor, change the title or
+ * make the terminal answer; tabs and newlines stay. */
+void cmd_write_text(FILE *file, const char *text, size_t size);
 
 /* A line on stderr, drawn only when that is a terminal. */
 struct cmd_progress {

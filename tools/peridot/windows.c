@@ -63,6 +63,13 @@ ptrdiff_t cmd_input_read(void *to, size_t size) { return _read(_fileno(stdin), t
 
 /* ---- files ---- */
 
+int cmd_columns(FILE *file)
+{
+    CONSOLE_SCREEN_BUFFER_INFO info;
+    if (!GetConsoleScreenBufferInfo((HANDLE)_get_osfhandle(_fileno(file)), &info)) return 0;
+    return info.srWindow.Right - info.srWindow.Left + 1;
+}
+
 bool cmd_path_exists(const char *path) { return GetFileAttributesA(path) != INVALID_FILE_ATTRIBUTES; }
 void cmd_make_private(const char *folder) { (void)folder; }   /* a profile's folders are */
 
@@ -160,6 +167,7 @@ peridot_status cmd_editor_open(struct cmd_editor **out, cmd_complete complete, v
 }
 
 void cmd_editor_close(struct cmd_editor *e) { free(e); }
+void cmd_editor_echo(struct cmd_editor *e, bool shows) { (void)e, (void)shows; }
 
 enum cmd_editor_state cmd_editor_read(const char **text, struct cmd_editor *e, const char *initial)
 {
