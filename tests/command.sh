@@ -43,6 +43,13 @@ packages() {
     false
 }
 
+# Whether script (of util-linux) can make a pseudo-terminal. False, after a word: "skipped: WHAT: WHY".
+has_terminal() {
+    script -qec 'test -t 0 && test -t 1' /dev/null </dev/null >"$folder/out" 2>&1 && return
+    echo "skipped: $1: no pseudo-terminal can be made: $(head -1 "$folder/out")"
+    false
+}
+
 # The names of all kernels, a line each.
 kernels() {
     printf '#define PD_KERNEL(name, ...) name\n#include "kernels.def"\n' | cc -E -P -I "$source/shaders" - | xargs -n1

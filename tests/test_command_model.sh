@@ -261,10 +261,7 @@ test_run_schema() {
 test_reading() {
     local line='reading the prompt: [0-9]+ of [0-9]+ tokens, [0-9.]+ tokens/s' prompt taken
     prompt=$(printf 'the fox %.0s' {1..200})
-    if ! command -v script >"$folder/out"; then
-        echo "skipped: there is no script to make a terminal"
-        return
-    fi
+    has_terminal "how far a prompt is" || return
     LP_NUM_THREADS=1 script -qec "'$peridot' run --raw -m '$stories' -n 1 --chunk 1 '$prompt'" /dev/null \
         </dev/null >"$folder/out" 2>"$folder/err"
     taken=$(sed -nE 's/.*prompt: ([0-9]+) tokens, ([0-9.]+) tokens\/s;.*/\1 \2/p' "$folder/out" |
