@@ -1,5 +1,6 @@
 #include "template.h"
 
+#include "flow.h"
 #include "text.h"
 
 #include <stdio.h>
@@ -11,12 +12,13 @@ static void print_other(const peridot_model *model, const struct cmd_model_args 
     const char *path = "", *does = otherwise ? "it continues the messages as they are" : "it continues the prompt";
     const char *name = peridot_vocab_template(&origin, peridot_model_vocab(model));
     if (origin == PERIDOT_TEMPLATE_NONE)
-        fprintf(stderr, "%s has no chat template: %s\n", peridot_model_get_info(model)->name, does);
+        cmd_say("%s has no chat template: %s\n", peridot_model_get_info(model)->name, does);
     if (origin != PERIDOT_TEMPLATE_UNKNOWN && origin != PERIDOT_TEMPLATE_REPLACED) return;
     cmd_model_path(&path, args->path);   /* it was found before */
-    fprintf(stderr, "%s: its chat template is not one that Peridot knows: ", cmd_shown(path));
-    if (name) fprintf(stderr, "\"%s\" is used in its place (--template chooses another)\n", name);
-    else fprintf(stderr, "%s (--template chooses one)\n", does);
+    static const char unknown[] = "its chat template is not one that Peridot knows";
+    if (name)
+        cmd_say("%s: %s: \"%s\" is used in its place (--template chooses another)\n", cmd_shown(path), unknown, name);
+    else cmd_say("%s: %s: %s (--template chooses one)\n", cmd_shown(path), unknown, does);
 }
 
 peridot_status cmd_template_choose(const char **name, const peridot_model *model, const struct cmd_model_args *args,
