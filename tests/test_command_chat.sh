@@ -180,7 +180,7 @@ test_refusals() {
 " -m "$golden" --template llama2 -n 4
     check "refusals: status 1" [ $status = 1 ]
     check "each is one sentence" [ "$(grep -c '^peridot: ' "$folder/err")" = 21 ]
-    for text in "none.json: No such file" "two.json: message 1: the chat template \"llama2\" wants" \
+    for text in "none.json: No such file" "two.json: message 1: the chat template \"llama2\" needs" \
         'role.json: message 0 has the unknown role "tool"' "text.json: message 0 has no role or no content" \
         "zero.json: message 0 has a zero byte" "cut.json: byte 18: " "object.json: is no list" "/load needs a FILE" \
         "there is no command /hepl (did you mean /help?)" "there is no command /nonsense; /help lists them" \
