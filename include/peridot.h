@@ -25,7 +25,7 @@
  *
  * Threads. Models are independent of each other: threads may list devices, and open, use and close models of their own,
  * at once. Sessions of one model may be used from different threads only if the caller serialises the calls (they share
- * the device's queue); a vocab and a file are read-only and may be shared freely.
+ * the device's queue); a vocab, a grammar and a file are read-only and may be shared freely.
  *
  * Versions. Structs that a program fills begin with their size: set it to sizeof, and a program that was built with an
  * older header runs with a newer library, where what it does not know is 0. Size 0 stands for the struct of version
@@ -33,8 +33,11 @@
  * that the library hands out by pointer get new members at their end. Structs without a size that a program fills do
  * not change.
  *
- * Memory. What comes through `**out` belongs to the caller and goes back through the matching close or free. Every
- * other returned pointer is borrowed; its comment says until when. Text is UTF-8; sizes are in bytes, counts begin
+ * Memory. What comes through `**out` belongs to the caller and goes back through the matching close or free. Models,
+ * vocabs and grammars are counted by reference: a session owns its model with the caller, a model its vocab, a grammar
+ * what it needs of its vocab, and a sequence with its requests the grammar and a copy of the biases and stop texts that
+ * it was given. So each may be closed or freed, from any thread, while others use it; it goes with its last owner.
+ * Every other returned pointer is borrowed; its comment says until when. Text is UTF-8; sizes are in bytes, counts begin
  * n_. */
 #ifndef PERIDOT_H
 #define PERIDOT_H
@@ -150,6 +153,9 @@ enum peridot_encode_flags {
 /* Opens the tokenizer of a tokenizer.model, a tokenizer.json, a Hugging Face directory that holds one of them
  * (tokenizer.model goes first), or a GGUF file (tensors not needed). */
 PERIDOT_API peridot_status peridot_vocab_open(peridot_vocab **out, const char *path);
+/* Another owner of a vocab, the model's for one, which stays until each owner has closed it. */
+PERIDOT_API peridot_vocab *peridot_vocab_ref(const peridot_vocab *vocab);
+/* NULL is allowed, here and above. */
 PERIDOT_API void peridot_vocab_close(peridot_vocab *vocab);
 /* Number of pieces; token ids are 0 .. n-1. */
 PERIDOT_API uint32_t peridot_vocab_size(const peridot_vocab *vocab);
@@ -366,7 +372,7 @@ PERIDOT_API peridot_status peridot_file_check(const peridot_file *file);
 /* Loads a model (.gguf or Hugging Face directory) onto a device. params may be NULL. */
 PERIDOT_API peridot_status peridot_model_open(peridot_model **out, const char *path,
                                               const peridot_model_params *params);
-/* Every session of the model must be gone. NULL is allowed. */
+/* While sessions of the model are left it stays, with its memory, until the last of them is freed. NULL is allowed. */
 PERIDOT_API void peridot_model_close(peridot_model *model);
 /* On ranks other than 0: evaluates layers for rank 0 until that closes its model. A failure, of which rank 0 learns
  * when it next waits for a result, is returned. */
@@ -376,7 +382,7 @@ PERIDOT_API const peridot_model_info *peridot_model_get_info(const peridot_model
 /* Name of label i of a classification head as the file has it (peridot_printable is for showing it); NULL past the
  * last, or when the model names none. Borrowed until the model closes. */
 PERIDOT_API const char *peridot_model_label(const peridot_model *model, uint32_t i);
-/* The model's tokenizer, borrowed until the model closes; NULL (with a sentence) when the files hold none. */
+/* The model's tokenizer, borrowed until the model closes (peridot_vocab_ref: longer); NULL (with a sentence) when the files hold none. */
 PERIDOT_API const peridot_vocab *peridot_model_vocab(const peridot_model *model);
 
 /* Bytes allocated on the device now, by the model and all its sessions. */
@@ -433,7 +439,7 @@ PERIDOT_API peridot_status peridot_sequence_create(peridot_sequence **out, perid
  * n tokens: see peridot_sequence_nearest. */
 PERIDOT_API peridot_status peridot_sequence_fork(peridot_sequence **out, const peridot_sequence *from, uint32_t n);
 /* Writes the sequence to a file: tokens, keys and values, the chain's numbers and the generator (biases, stop texts and
- * the grammar, which are borrowed, are not in it). PERIDOT_ERROR_IO when `path` is a file of the model. Nothing may be
+ * the grammar are not in it). PERIDOT_ERROR_IO when `path` is a file of the model. Nothing may be
  * at work on it. */
 PERIDOT_API peridot_status peridot_sequence_save(const peridot_sequence *sequence, const char *path);
 /* A new sequence from such a file, which goes on as the one that was saved would have. PERIDOT_ERROR_ARGUMENT when it
@@ -505,7 +511,7 @@ typedef struct peridot_grammar peridot_grammar;
 
 /* JSON by construction: tokens with which the text could no longer become such a value are never drawn, and a stop
  * token is drawn only where the value is complete, so that a text that ends by one always parses and validates. A text
- * that n_max or the end of the context cuts short does not. The vocabulary is borrowed until the grammar is freed.
+ * that n_max or the end of the context cuts short does not.
  * PERIDOT_ERROR_UNSUPPORTED when it cannot spell all of JSON or has no stop token.
  *
  * The value begins with the first token that is drawn after peridot_set_sampling, or after the prompt of a request,
@@ -533,7 +539,8 @@ PERIDOT_API peridot_status peridot_grammar_json(peridot_grammar **out, const per
  * when the text is no schema; PERIDOT_ERROR_ARGUMENT when no value is valid. */
 PERIDOT_API peridot_status peridot_grammar_json_schema(peridot_grammar **out, const peridot_vocab *vocab,
                                                        const char *schema, size_t size);
-/* NULL is allowed. */
+/* Another owner of the grammar, which stays until each owner has freed it. NULL is allowed, here and below. */
+PERIDOT_API peridot_grammar *peridot_grammar_ref(const peridot_grammar *grammar);
 PERIDOT_API void peridot_grammar_free(peridot_grammar *grammar);
 
 /* What is added to a token's logit: -INFINITY bans it. */
@@ -562,8 +569,8 @@ typedef struct peridot_sampling {
     const peridot_grammar *grammar;   /* what the text must be: other tokens are banned. NULL: anything */
 } peridot_sampling;
 
-/* Sets the chain and seeds the generator. NULL: greedy. Biases, stop texts and the grammar are borrowed until the next
- * call or the sequence's end. PERIDOT_ERROR_ARGUMENT when the grammar is for another vocabulary. */
+/* Sets the chain and seeds the generator. NULL: greedy. Biases and stop texts are copied, and the sequence is an owner
+ * of the grammar. PERIDOT_ERROR_ARGUMENT when the grammar is for another vocabulary. */
 PERIDOT_API peridot_status peridot_set_sampling(peridot_sequence *sequence, const peridot_sampling *sampling);
 /* Draws the next token from the last position's logits. Does not append it: pass it to peridot_sequence_eval. */
 PERIDOT_API peridot_status peridot_sample(int32_t *token, peridot_sequence *sequence);

@@ -92,7 +92,7 @@ enum { MAX_BIAS = 2 * sizeof ends + 1 };   /* a piece and a byte of each, and th
 /* Ids of the stop token and of what ends things, which random models hardly want. */
 static size_t make_bias(peridot_bias bias[MAX_BIAS], const peridot_model *model, float value)
 {
-    const struct pd_spellings *s = atomic_load(&model->vocab.spellings);
+    const struct pd_spellings *s = atomic_load(&model->vocab->spellings);
     size_t n = 0;
     for (size_t i = 0; i < s->n && n < MAX_BIAS - 1; i++)
         if (s->sorted[i].size == 1 && memchr(ends, s->bytes[s->sorted[i].offset], sizeof ends))

@@ -24,7 +24,7 @@ static peridot_status read_pieces(struct pd_spellings *s, const struct pd_tokeni
 }
 
 /* The vocabulary's spellings, made with its first grammar. Of threads that make them at once one keeps its own. */
-static peridot_status find_spellings(const struct pd_spellings **out, const peridot_vocab *vocab)
+static peridot_status find_spellings(struct pd_spellings **out, const peridot_vocab *vocab)
 {
     struct pd_spellings *_Atomic *kept = (struct pd_spellings *_Atomic *)&vocab->spellings;   /* a cache */
     struct pd_spellings *none = NULL, *made;
@@ -36,8 +36,7 @@ static peridot_status find_spellings(const struct pd_spellings **out, const peri
         *out = made;
         return PERIDOT_OK;
     }
-    if (made) pd_spellings_free(made);
-    free(made);
+    pd_spellings_drop(made);
     *out = none;
     return status;
 }
@@ -51,7 +50,7 @@ peridot_status peridot_grammar_json(peridot_grammar **out, const peridot_vocab *
 peridot_status peridot_grammar_json_schema(peridot_grammar **out, const peridot_vocab *vocab, const char *schema,
                                            size_t size)
 {
-    const struct pd_spellings *spellings;
+    struct pd_spellings *spellings;
     *out = NULL;
     if (!vocab) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no vocabulary was given");
     if (!schema) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no schema was given");
@@ -59,4 +58,5 @@ peridot_status peridot_grammar_json_schema(peridot_grammar **out, const peridot_
     return pd_grammar_create(out, spellings, schema, size);
 }
 
+peridot_grammar *peridot_grammar_ref(const peridot_grammar *grammar) { return pd_grammar_ref(grammar); }
 void peridot_grammar_free(peridot_grammar *grammar) { pd_grammar_free(grammar); }

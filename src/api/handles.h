@@ -9,7 +9,8 @@
 
 struct peridot_model {
     struct pd_model m;
-    struct peridot_vocab vocab;        /* tokenizer NULL: the files hold none */
+    struct pd_refs refs;               /* the program's handle, and sessions */
+    struct peridot_vocab *vocab;       /* NULL: the files hold none */
     char vocab_error[512];             /* why */
     struct pd_log log;
     peridot_model_info info;
@@ -21,7 +22,7 @@ struct peridot_session {
     peridot_model *model;
     struct peridot_request *requests[PD_MAX_SEQUENCES];
     size_t n_requests;
-    const peridot_model *draft_model;  /* whose vocabulary was found to be the model's; NULL: none yet */
+    peridot_vocab *draft_vocab;        /* of a draft model: it was found to be the model's; NULL: none yet */
 };
 
 struct peridot_sequence {

@@ -57,19 +57,23 @@ static void log_model(const peridot_model *model, const char *cache_dir)
     if (m->n_ignored_tensors)
         pd_log(&model->log, PERIDOT_LOG_INFO, "%u tensor%s of vision: not loaded, as text needs none",
                (unsigned)m->n_ignored_tensors, PD_S(m->n_ignored_tensors));
-    if (!model->vocab.tokenizer) pd_log(&model->log, PERIDOT_LOG_WARNING, "no tokenizer: %s", model->vocab_error);
+    if (!model->vocab) pd_log(&model->log, PERIDOT_LOG_WARNING, "no tokenizer: %s", model->vocab_error);
 }
 
 /* A model without a tokenizer still evaluates ids; who asks for its vocabulary learns why there is none. */
 static peridot_status open_vocab(peridot_model *model, const struct pd_checkpoint *checkpoint)
 {
     model->m.n_pieces = model->m.weights.n_outputs;
-    if (pd_tokenizer_from_checkpoint(&model->vocab.tokenizer, checkpoint) != PERIDOT_OK) {
+    struct peridot_vocab *vocab = calloc(1, sizeof *vocab);
+    if (!vocab) return pd_fail_alloc(sizeof *vocab, "vocab");
+    if (pd_tokenizer_from_checkpoint(&vocab->tokenizer, checkpoint) != PERIDOT_OK) {
         snprintf(model->vocab_error, sizeof model->vocab_error, "%s", pd_error());
+        free(vocab);
         return PERIDOT_OK;
     }
+    model->vocab = vocab;
     /* Rows beyond the pieces never win; pieces beyond the rows (an image token without a text row) are never drawn. */
-    model->m.n_pieces = (uint32_t)pd_min(pd_tokenizer_size(model->vocab.tokenizer), model->m.weights.n_outputs);
+    model->m.n_pieces = (uint32_t)pd_min(pd_tokenizer_size(vocab->tokenizer), model->m.weights.n_outputs);
     return PERIDOT_OK;
 }
 
@@ -138,10 +142,10 @@ peridot_status peridot_model_open(peridot_model **out, const char *path, const p
 
 void peridot_model_close(peridot_model *model)
 {
-    if (!model) return;
+    if (!model || !pd_refs_drop(&model->refs)) return;
     pd_ranks_close(&model->m);
     pd_link_free(model->m.link);
-    pd_vocab_release(&model->vocab);
+    peridot_vocab_close(model->vocab);
     if (model->m.gpu) pd_weights_free(&model->m.weights, &model->m.config);
     pd_gpu_close(model->m.gpu);
     pd_config_free(&model->m.config);
@@ -160,14 +164,14 @@ const char *peridot_model_label(const peridot_model *model, uint32_t i)
 
 const peridot_vocab *peridot_model_vocab(const peridot_model *model)
 {
-    if (model->vocab.tokenizer) return &model->vocab;
+    if (model->vocab) return model->vocab;
     pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s", model->vocab_error);
     return NULL;
 }
 
 bool peridot_is_stop(const peridot_model *model, int32_t token)
 {
-    return model->vocab.tokenizer && pd_tokenizer_is_stop(model->vocab.tokenizer, token);
+    return model->vocab && pd_tokenizer_is_stop(model->vocab->tokenizer, token);
 }
 
 uint64_t peridot_model_memory(const peridot_model *model) { return pd_gpu_allocated(model->m.gpu); }

@@ -12,11 +12,11 @@
 /* Hands on the text that a token completes; -1 flushes. *go_on: the text may go on. */
 static peridot_status emit(bool *go_on, peridot_request *r, int32_t token)
 {
-    const struct pd_tokenizer *tokenizer = r->sequence->session->model->vocab.tokenizer;
+    const struct peridot_vocab *vocab = r->sequence->session->model->vocab;
     const char *text;
     size_t size;
     r->buffer.size = 0;
-    if (tokenizer) PD_TRY(pd_stream_next(&r->stream, &r->buffer, tokenizer, token));
+    if (vocab) PD_TRY(pd_stream_next(&r->stream, &r->buffer, vocab->tokenizer, token));
     PD_TRY(pd_stop_next(&text, &size, &r->stop, r->buffer.data, r->buffer.size, token < 0));
     *go_on = (!r->text || r->text(r->user, token, text, size)) && !r->stop.found;
     return PERIDOT_OK;
@@ -77,7 +77,8 @@ static peridot_status replay(peridot_request *r, const int32_t *replied, size_t 
 
 peridot_status peridot_draft_check(const peridot_model *draft, const peridot_model *model)
 {
-    const struct pd_tokenizer *a = draft->vocab.tokenizer, *b = model->vocab.tokenizer;
+    const struct pd_tokenizer *a = draft->vocab ? draft->vocab->tokenizer : NULL,
+                              *b = model->vocab ? model->vocab->tokenizer : NULL;
     struct pd_text_buffer text = {0};
     peridot_status status = PERIDOT_OK;
     uint32_t n = a && b ? (uint32_t)pd_min(pd_tokenizer_size(a), pd_tokenizer_size(b)) : 0;
@@ -108,8 +109,11 @@ static peridot_status begin_draft(struct pd_draft *draft, peridot_session *sessi
     if (!own || p->n_draft == 0) return PERIDOT_OK;
     if (own == session)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "the draft model's sequence is in the model's own session");
-    if (session->draft_model != own->model) PD_TRY(peridot_draft_check(own->model, session->model));
-    session->draft_model = own->model;
+    if (!session->draft_vocab || session->draft_vocab != own->model->vocab) {
+        PD_TRY(peridot_draft_check(own->model, session->model));
+        peridot_vocab_close(session->draft_vocab);
+        session->draft_vocab = peridot_vocab_ref(own->model->vocab);
+    }
     draft->session = own->s;
     draft->sequence = p->draft->q;
     return PERIDOT_OK;
@@ -122,6 +126,7 @@ static peridot_status begin(peridot_request *r, const peridot_request_params *p,
     if (n_replied > n)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "n_replied is %zu, but the prompt has %zu token%s", n_replied,
                        n, PD_S(n));
+    r->chain = pd_chain_ref(q->chain);
     r->stop = (struct pd_stop){.texts = q->sampler.p.stop, .n = q->sampler.p.n_stop};
     r->stream.started = q->pos + n - n_replied > 1;   /* a continuation keeps its first space; after bos alone the text
                                                          begins */
@@ -143,6 +148,7 @@ static void release(peridot_request *r)
 {
     free(r->buffer.data);
     free(r->stop.held.data);
+    pd_chain_free(r->chain);
     free(r->prompt);
 }
 

@@ -14,6 +14,7 @@ struct peridot_request {
     size_t n_prompt;
     struct pd_stream stream;
     struct pd_text_buffer buffer;
+    struct pd_chain *chain;            /* whose stop texts these are */
     struct pd_stop stop;
     peridot_text text;
     peridot_row logits;

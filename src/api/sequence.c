@@ -91,7 +91,7 @@ peridot_status peridot_logits(const float **out, peridot_sequence *sequence)
 static peridot_status check_grammar(const peridot_grammar *grammar, const peridot_model *model)
 {
     uint32_t n = grammar->spellings->n_pieces,
-             n_model = model->vocab.tokenizer ? pd_tokenizer_size(model->vocab.tokenizer) : model->m.n_pieces;
+             n_model = model->vocab ? pd_tokenizer_size(model->vocab->tokenizer) : model->m.n_pieces;
     if (n == n_model) return PERIDOT_OK;
     return pd_fail(PERIDOT_ERROR_ARGUMENT, "the grammar is for a vocabulary of %u pieces, and the model has %u", n,
                    n_model);
@@ -102,8 +102,7 @@ peridot_status peridot_set_sampling(peridot_sequence *sequence, const peridot_sa
     peridot_sampling known;
     PD_TRY(PD_PARAMS_READ(known, sampling));
     if (known.grammar) PD_TRY(check_grammar(known.grammar, sequence->session->model));
-    pd_session_set_sampling(sequence->session->s, sequence->q, &known);
-    return PERIDOT_OK;
+    return pd_session_set_sampling(sequence->session->s, sequence->q, &known);
 }
 
 peridot_status peridot_sample(int32_t *token, peridot_sequence *sequence)

@@ -12,13 +12,15 @@ peridot_status peridot_session_create(peridot_session **out, peridot_model *mode
     PD_TRY(PD_PARAMS_READ(known, params));
     *out = calloc(1, sizeof **out);
     if (!*out) return pd_fail_alloc(sizeof **out, "session");
-    (*out)->model = model;
     peridot_status status = pd_session_create(&(*out)->s, &model->m, &known);
     if (status != PERIDOT_OK) {
         free(*out);
         *out = NULL;
+        return status;
     }
-    return status;
+    (*out)->model = model;
+    pd_refs_add(&model->refs);
+    return PERIDOT_OK;
 }
 
 void peridot_session_free(peridot_session *session)
@@ -28,6 +30,8 @@ void peridot_session_free(peridot_session *session)
     for (uint32_t i = 0; i < session->s->set.n_max; i++)
         if (session->s->set.at[i]) free(session->s->set.at[i]->owner);
     pd_session_free(session->s);
+    peridot_vocab_close(session->draft_vocab);
+    peridot_model_close(session->model);
     free(session);
 }
 

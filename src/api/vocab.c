@@ -19,18 +19,18 @@ peridot_status peridot_vocab_open(peridot_vocab **out, const char *path)
     return status;
 }
 
-void pd_vocab_release(struct peridot_vocab *vocab)
+peridot_vocab *peridot_vocab_ref(const peridot_vocab *vocab)
 {
-    struct pd_spellings *spellings = atomic_load(&vocab->spellings);
-    if (spellings) pd_spellings_free(spellings);
-    free(spellings);
-    pd_tokenizer_close(vocab->tokenizer);
+    peridot_vocab *shared = (peridot_vocab *)vocab;   /* but for its count it is as it was */
+    if (shared) pd_refs_add(&shared->refs);
+    return shared;
 }
 
 void peridot_vocab_close(peridot_vocab *vocab)
 {
-    if (!vocab) return;
-    pd_vocab_release(vocab);
+    if (!vocab || !pd_refs_drop(&vocab->refs)) return;
+    pd_spellings_drop(atomic_load(&vocab->spellings));
+    pd_tokenizer_close(vocab->tokenizer);
     free(vocab);
 }
 

@@ -1,5 +1,4 @@
-/* struct peridot_vocab, so that a model can hand out its own (peridot_model_vocab). Close what holds it with
- * pd_vocab_release; peridot_vocab_close is for those that peridot_vocab_open made. */
+/* struct peridot_vocab: a model is an owner of its vocabulary, and programs may be others. */
 #ifndef PD_API_VOCAB_H
 #define PD_API_VOCAB_H
 
@@ -9,10 +8,9 @@
 #include <stdatomic.h>
 
 struct peridot_vocab {
+    struct pd_refs refs;
     struct pd_tokenizer *tokenizer;
     struct pd_spellings *_Atomic spellings;   /* made with the first grammar; NULL before */
 };
-
-void pd_vocab_release(struct peridot_vocab *vocab);
 
 #endif

@@ -74,7 +74,7 @@ peridot_status pd_draft_make(struct pd_draft_rows *rows, struct pd_draft *draft,
     if (n_most == 0 || draft->pause || (draft->automatic && draft->step_s <= 0)) return PERIDOT_OK;
     if (draft->session) {
         peridot_status status = draw(rows, draft, n_most);
-        pd_sampler_set(&draft->sequence->sampler, NULL);   /* what the chain borrows may go before the next draft */
+        pd_sampler_set(&draft->sequence->sampler, NULL);   /* what it points to is the other sequence's */
         /* its cache is full, or an id is none of its own: there is no draft */
         return status == PERIDOT_ERROR_MEMORY || status == PERIDOT_ERROR_ARGUMENT ? PERIDOT_OK : status;
     }

@@ -28,6 +28,7 @@ void pd_sequence_free(struct pd_sequence *q)
     pd_snapshots_drop(&q->set->cache, &q->pages, 0);
     pd_pages_truncate(&q->set->cache, &q->pages, 0);
     q->set->at[q->index] = NULL;
+    pd_chain_free(q->chain);
     free(q->tokens);
     free(q);
 }
@@ -136,6 +137,7 @@ peridot_status pd_sequence_fork(struct pd_sequence **out, const struct pd_sequen
     }
     if (n) memcpy(copy->tokens, q->tokens, n * sizeof *copy->tokens);
     copy->sampler = q->sampler;
+    copy->chain = pd_chain_ref(q->chain);
     forget_after(copy, n);
     return PERIDOT_OK;
 }

@@ -4,6 +4,7 @@
 #define PD_ENGINE_SEQUENCE_H
 
 #include "engine/cache.h"
+#include "engine/chain.h"
 #include "engine/sampler.h"
 
 #define PD_MAX_SEQUENCES 64
@@ -23,6 +24,7 @@ struct pd_sequence {
     uint32_t pos, capacity;
     int32_t *tokens;                       /* [capacity]: the pos tokens so far */
     struct pd_sampler sampler;
+    struct pd_chain *chain;                /* what the sampler points to; NULL: nothing */
     struct pd_candidate best[PD_TOPK];     /* of the last position's logits, wherever these are */
     enum pd_logits_place logits;
     uint32_t decoded_row;

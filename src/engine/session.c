@@ -221,10 +221,15 @@ void pd_session_remove(struct pd_session *s, struct pd_sequence *q)
     pd_sequence_free(q);
 }
 
-void pd_session_set_sampling(struct pd_session *s, struct pd_sequence *q, const peridot_sampling *p)
+peridot_status pd_session_set_sampling(struct pd_session *s, struct pd_sequence *q, const peridot_sampling *p)
 {
+    struct pd_chain *chain;
+    PD_TRY(pd_chain_create(&chain, p));
     pd_decoder_leave(&s->decoder, q);   /* steps drew with the chain that was */
-    pd_sampler_set(&q->sampler, p);
+    pd_sampler_set(&q->sampler, chain ? &chain->p : p);
+    pd_chain_free(q->chain);
+    q->chain = chain;
+    return PERIDOT_OK;
 }
 
 /* ---- evaluating ---- */
@@ -325,6 +330,16 @@ peridot_status pd_session_eval(struct pd_session *s, struct pd_prompt *prompts, 
 
 /* ---- results ---- */
 
+/* Evaluates the last token once more. Where that fails the sequence still has it. */
+static peridot_status decode_again(struct pd_session *s, struct pd_sequence *q)
+{
+    int32_t last = q->tokens[--q->pos];
+    q->sampler.n_seen--;
+    peridot_status status = pd_decode(&s->decoder, &q, &last, 1);
+    if (status != PERIDOT_OK) pd_sequence_append(q, &last, 1);
+    return status;
+}
+
 static peridot_status check_logits(const struct pd_session *s, const struct pd_sequence *q)
 {
     PD_TRY(pd_gpu_check(s->model->gpu));
@@ -338,10 +353,7 @@ peridot_status pd_session_logits(const float **out, struct pd_session *s, struct
     *out = NULL;
     PD_TRY(check_logits(s, q));
     if (!pd_logits_row(&row, &s->workspace, q, s->decoder.n_steps)) {
-        int32_t last = q->tokens[q->pos - 1];
-        q->pos--;
-        q->sampler.n_seen--;
-        PD_TRY(pd_decode(&s->decoder, &q, &last, 1));
+        PD_TRY(decode_again(s, q));
         pd_logits_row(&row, &s->workspace, q, s->decoder.n_steps);
     }
     PD_TRY(pd_workspace_read_logits(&s->workspace, row, 1));

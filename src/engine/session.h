@@ -51,7 +51,8 @@ peridot_status pd_session_check_tokens(const struct pd_session *s, const struct 
  * them the last token is evaluated again. */
 peridot_status pd_session_logits(const float **out, struct pd_session *s, struct pd_sequence *q);
 peridot_status pd_session_sample(int32_t *token, struct pd_session *s, struct pd_sequence *q);
-void pd_session_set_sampling(struct pd_session *s, struct pd_sequence *q, const peridot_sampling *p);
+/* The sequence has a copy of what p points to, and owns the grammar as well. */
+peridot_status pd_session_set_sampling(struct pd_session *s, struct pd_sequence *q, const peridot_sampling *p);
 /* Bytes of weights and cache that a decode step of n sequences at position `pos` reads. */
 uint64_t pd_session_step_size(const struct pd_session *s, uint32_t n, uint32_t pos);
 /* Runs a decode step of n sequences (n_tokens 1) or a chunk of the first one, for measurements: see

@@ -4,13 +4,14 @@
 
 #include <stdlib.h>
 
-peridot_status pd_grammar_create(peridot_grammar **out, const struct pd_spellings *spellings, const char *schema,
+peridot_status pd_grammar_create(peridot_grammar **out, struct pd_spellings *spellings, const char *schema,
                                  size_t size)
 {
     *out = NULL;
     peridot_grammar *g = calloc(1, sizeof *g);
     if (!g) return pd_fail_alloc(sizeof *g, "grammar");
     g->spellings = spellings;
+    pd_refs_add(&spellings->refs);
     g->masks = calloc(PD_N_MASKS, sizeof *g->masks);
     peridot_status status = g->masks ? pd_schema_compile(&g->rules, schema, size)
                                      : pd_fail_alloc(PD_N_MASKS * sizeof *g->masks, "grammar");
@@ -19,12 +20,20 @@ peridot_status pd_grammar_create(peridot_grammar **out, const struct pd_spelling
     return status;
 }
 
+peridot_grammar *pd_grammar_ref(const peridot_grammar *g)
+{
+    peridot_grammar *shared = (peridot_grammar *)g;   /* but for its count it is as it was */
+    if (shared) pd_refs_add(&shared->refs);
+    return shared;
+}
+
 void pd_grammar_free(peridot_grammar *g)
 {
-    if (!g) return;
+    if (!g || !pd_refs_drop(&g->refs)) return;
     for (int i = 0; g->masks && i < PD_N_MASKS; i++) free(atomic_load(&g->masks[i]));
     free(g->masks);
     pd_rules_free(&g->rules);
+    pd_spellings_drop(g->spellings);
     free(g);
 }
 

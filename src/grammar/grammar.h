@@ -19,14 +19,18 @@ struct pd_mask {
 };
 
 struct peridot_grammar {
+    struct pd_refs refs;
     struct pd_rules rules;
-    const struct pd_spellings *spellings;   /* borrowed */
+    struct pd_spellings *spellings;         /* owned with the vocabulary */
     struct pd_mask *_Atomic *masks;         /* [PD_N_MASKS]; each NULL at first, and never changed after that */
 };
 
 /* From a JSON Schema; see peridot_grammar_json_schema. */
-peridot_status pd_grammar_create(peridot_grammar **out, const struct pd_spellings *spellings, const char *schema,
+peridot_status pd_grammar_create(peridot_grammar **out, struct pd_spellings *spellings, const char *schema,
                                  size_t size);
+/* Another owner. NULL is allowed, here and below. */
+peridot_grammar *pd_grammar_ref(const peridot_grammar *g);
+/* Gives up an ownership; the last owner frees it. */
 void pd_grammar_free(peridot_grammar *g);
 
 /* Whether each of n tokens may come next. */

@@ -19,6 +19,13 @@ void pd_spellings_free(struct pd_spellings *s)
     *s = (struct pd_spellings){0};
 }
 
+void pd_spellings_drop(struct pd_spellings *s)
+{
+    if (!s || !pd_refs_drop(&s->refs)) return;
+    pd_spellings_free(s);
+    free(s);
+}
+
 peridot_status pd_spellings_add(struct pd_spellings *s, uint32_t id, const char *bytes, size_t size)
 {
     if (size == 0 || size > PD_MAX_STEPS) return PERIDOT_OK;

@@ -3,6 +3,7 @@
 #ifndef PD_GRAMMAR_SPELLINGS_H
 #define PD_GRAMMAR_SPELLINGS_H
 
+#include "base/refs.h"
 #include "base/status.h"
 
 struct pd_spelling {
@@ -15,6 +16,7 @@ struct pd_spelling {
 #define PD_PLAIN_CHARS 16
 
 struct pd_spellings {
+    struct pd_refs refs;           /* the vocabulary, and grammars */
     uint32_t n_pieces;             /* of the vocabulary */
     char *bytes;
     size_t n_bytes, bytes_capacity;
@@ -33,6 +35,9 @@ peridot_status pd_spellings_add(struct pd_spellings *s, uint32_t id, const char 
 peridot_status pd_spellings_add_stop(struct pd_spellings *s, uint32_t id);
 /* PERIDOT_ERROR_UNSUPPORTED when some byte of UTF-8 text has no token of its own, or there is no stop token. */
 peridot_status pd_spellings_finish(struct pd_spellings *s, uint32_t n_pieces);
+/* Frees the arrays. */
 void pd_spellings_free(struct pd_spellings *s);
+/* Gives up an ownership of spellings that malloc gave; the last owner frees them. NULL is allowed. */
+void pd_spellings_drop(struct pd_spellings *s);
 
 #endif
