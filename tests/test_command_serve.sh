@@ -523,25 +523,43 @@ test_lost() {
     stop
 }
 
-# A GPU that does not come back is lost after 30 s (2 s here). Until then all but texts is answered.
+# A GPU that does not come back is lost after 30 s (2 s here). Until then all but texts is answered, and requests that
+# come meanwhile are as well, once the model was opened again. Freed memory is overwritten, lest it be of use.
 test_hang() {
-    local i want=()
-    PERIDOT_TEST_DISCRETE=1 start_faulty --parallel 3
+    local i want=() later=() wanted=()
+    MALLOC_PERTURB_=165 PERIDOT_TEST_DISCRETE=1 start_faulty --parallel 3
     for i in 1 2 3; do
         ask /v1/completions "$(completion 'The king said' 150 $i "$endless")"
         want[i]=$(field text)
     done
+    for i in '' "$(nested_schema "$person")" ', "response_format": {"type": "json_object"}' ', "stop": ["zzzz"]'; do
+        later+=("$(chat 'A person' 60 3 "$i")")
+        ask /v1/chat/completions "${later[-1]}"
+        wanted+=("$(field content)")
+    done
     for i in 1 2 3; do send hung.$i /v1/completions "$(completion 'The king said' 150 $i "$endless")"; done
     break_device hang
     while [ -e "$folder/fault" ]; do sleep 0.02; done
+    for i in "${!later[@]}"; do
+        send later.$i /v1/chat/completions "${later[i]}"
+        send stream.$i /v1/chat/completions "${later[i]%\}}, \"stream\": true}"
+    done
     get /health -m 1
     check "/health is answered while the device hangs" [ "$status" = 200 ]
+    ask /tokenize '{"content": "Once upon a time"}' -m 1
+    check "/tokenize too" [ "$status" = 200 ]
     check "/metrics too" [ "$(gauge running)" = 3 ]
     check "it is not lost yet" [ "$(gauge lost_devices_total)" = 0 ]
     await
     for i in 1 2 3; do
         answer hung.$i
         check "text $i goes on after its device hung" [ "$(field text)" = "${want[i]}" ]
+    done
+    for i in "${!later[@]}"; do
+        answer later.$i
+        check "request $i that came while it hung is answered" [ "$(field content)" = "${wanted[i]}" ]
+        answer stream.$i
+        check "and so is its stream" [ "$(deltas)" = "${wanted[i]}" ]
     done
     check "it was lost once" [ "$(gauge lost_devices_total)" = 1 ]
     check "the log says why" contains log 'no response for 30 s); reopening the model'

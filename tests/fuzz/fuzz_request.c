@@ -38,10 +38,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct serve_buffer out = {0};
     FUZZ_CHECK(job);
     serve_put(&job->body, data + 1, size - 1);
-    if (!serve_read_body(&out, job, fuzz_vocab(FUZZ_VOCAB_LLAMA3))) check_error(&job->error);
+    const peridot_vocab *vocab = fuzz_vocab(FUZZ_VOCAB_LLAMA3);
+    if (!serve_read_body(&out, job, vocab) || !serve_job_compile(job, vocab)) check_error(&job->error);
     else if (job->api != SERVE_DETOKENIZE) check_tasks(job);
     serve_buffer_free(&out);
-    serve_job_drop_grammar(job);
     serve_job_drop(job);
     return 0;
 }

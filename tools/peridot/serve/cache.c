@@ -124,7 +124,7 @@ void serve_cache_release(struct serve_cache *c, struct serve_task *task, bool ke
         if (slot->task != task) continue;
         slot->task = NULL;
         slot->used_s = cmd_now();
-        peridot_set_sampling(slot->sequence, NULL);   /* its biases, stop texts and grammar are the job's */
+        peridot_set_sampling(slot->sequence, NULL);   /* what it draws by is of no more use */
         if (keep && task->job->closed)
             keep = peridot_sequence_truncate(slot->sequence, slot->n_kept, &unused) == PERIDOT_OK;
         if (!keep || peridot_sequence_pos(slot->sequence) < WORTH) clear(slot);

@@ -26,11 +26,11 @@ struct serve_engine {
     pthread_cond_t changed;
     struct serve_task *added, **last_added;
     bool stop;
+    peridot_vocab *vocab;          /* of the last model */
     _Atomic double step_begun_s;   /* 0: none is at work */
     /* the thread's */
     peridot_model *model;
     struct cmd_draft draft;
-    pthread_mutex_t vocab_lock;    /* the model stays while it is held */
     struct serve_cache cache;
     struct serve_task *waiting;    /* in order */
     struct serve_task *running[SERVE_MAX_SLOTS];
@@ -60,7 +60,6 @@ static void end_task(struct serve_engine *e, struct serve_task *task)
     task->state = SERVE_ENDED;
     if (!job->error.status && !job->closed) serve_write_task_end(task);
     if (++job->n_ended < job->n_tasks) return;
-    serve_job_drop_grammar(job);
     if (job->error.status) serve_job_fail(job);
     else if (!job->closed) serve_write_end(job);
     else serve_job_write(job, NULL, true);
@@ -175,15 +174,10 @@ static bool begin(struct serve_engine *e, struct serve_task *task)
         serve_cache_release(&e->cache, task, true);
         return false;
     }
-    task->job->vocab = peridot_model_vocab(e->model);
     task->begun_s = cmd_now();
     task->state = SERVE_READS;
     serve_count(&e->server->metrics, SERVE_CACHED_TOKENS, task->n_cached);
     serve_count(&e->server->metrics, SERVE_PROMPT_TOKENS, n - task->n_cached);
-    if (!serve_job_compile(task->job, task->job->vocab)) {   /* it was before the device was lost */
-        end_task(e, task);
-        return true;
-    }
     task->sampling.grammar = task->job->grammar;
     peridot_status status = peridot_set_sampling(task->sequence, &task->sampling);
     if (status == PERIDOT_OK && !reads) status = begin_reply(e, task);
@@ -348,25 +342,30 @@ static peridot_status create_session(struct serve_engine *e)
 
 static void close_model(struct serve_engine *e)
 {
-    pthread_mutex_lock(&e->vocab_lock);
     serve_cache_forget(&e->cache);
     cmd_draft_close(&e->draft);
     peridot_session_free(e->cache.session);
     peridot_model_close(e->model);
     e->cache.session = NULL;
     e->model = NULL;
-    pthread_mutex_unlock(&e->vocab_lock);
+}
+
+static void set_vocab(struct serve_engine *e, const peridot_vocab *vocab)
+{
+    pthread_mutex_lock(&e->lock);
+    peridot_vocab_close(e->vocab);
+    e->vocab = peridot_vocab_ref(vocab);
+    pthread_mutex_unlock(&e->lock);
 }
 
 static peridot_status open_model(struct serve_engine *e)
 {
-    pthread_mutex_lock(&e->vocab_lock);
     peridot_status status = cmd_model_open(&e->model, &e->server->args->model);
     if (status == PERIDOT_OK && !peridot_model_vocab(e->model)) status = PERIDOT_ERROR_UNSUPPORTED;
     if (status == PERIDOT_OK) status = cmd_model_tune_once(e->model);
     if (status == PERIDOT_OK) status = create_session(e);
-    pthread_mutex_unlock(&e->vocab_lock);
-    if (status != PERIDOT_OK) close_model(e);
+    if (status == PERIDOT_OK) set_vocab(e, peridot_model_vocab(e->model));
+    else close_model(e);
     return status;
 }
 
@@ -378,7 +377,6 @@ static void recover(struct serve_engine *e)
     serve_count(&e->server->metrics, SERVE_LOST_DEVICES, 1);
     fprintf(stderr, "peridot: %s; reopening the model\n", peridot_last_error());
     for (uint32_t i = e->n_running; i > 0; i--) put_back(e, leave(e, i - 1));
-    for (struct serve_task *task = e->waiting; task; task = task->next) serve_job_drop_grammar(task->job);
     close_model(e);
     e->step_begun_s = 0;       /* loading may take long */
     peridot_status status = open_model(e);
@@ -478,7 +476,6 @@ peridot_status serve_engine_create(struct serve_engine **out, struct serve_serve
     e->server = server;
     e->last_added = &e->added;
     pthread_mutex_init(&e->lock, NULL);
-    pthread_mutex_init(&e->vocab_lock, NULL);
     pthread_cond_init(&e->changed, NULL);
     peridot_status status = open_model(e);
     if (status == PERIDOT_OK) status = choose_template(server, e->model);
@@ -489,6 +486,7 @@ peridot_status serve_engine_create(struct serve_engine **out, struct serve_serve
         return status;
     }
     close_model(e);
+    peridot_vocab_close(e->vocab);
     free(e);
     return status;
 }
@@ -507,18 +505,25 @@ void serve_engine_free(struct serve_engine *e)
     serve_engine_stop(e);
     pthread_join(e->thread, NULL);
     close_model(e);
+    peridot_vocab_close(e->vocab);
     free(e);
 }
 
 void serve_engine_add(struct serve_engine *e, struct serve_job *job)
 {
     pthread_mutex_lock(&e->lock);
-    for (size_t i = 0; i < job->n_tasks; i++) {
+    bool stopped = e->stop;
+    for (size_t i = 0; i < job->n_tasks && !stopped; i++) {
         *e->last_added = &job->tasks[i];
         e->last_added = &job->tasks[i].next;
     }
     pthread_cond_signal(&e->changed);
     pthread_mutex_unlock(&e->lock);
+    if (!stopped) return;
+    serve_refuse(&job->error, 503, NULL, NULL, "the server is shutting down");
+    serve_job_fail(job);
+    e->server->n_jobs--;
+    serve_job_drop(job);
 }
 
 double serve_engine_step_s(const struct serve_engine *e)
@@ -527,10 +532,10 @@ double serve_engine_step_s(const struct serve_engine *e)
     return begun > 0 ? cmd_now() - begun : 0;
 }
 
-const peridot_vocab *serve_engine_vocab(struct serve_engine *e)
+peridot_vocab *serve_engine_vocab(struct serve_engine *e)
 {
-    pthread_mutex_lock(&e->vocab_lock);
-    return e->model ? peridot_model_vocab(e->model) : NULL;
+    pthread_mutex_lock(&e->lock);
+    peridot_vocab *vocab = peridot_vocab_ref(e->vocab);
+    pthread_mutex_unlock(&e->lock);
+    return vocab;
 }
-
-void serve_engine_vocab_done(struct serve_engine *e) { pthread_mutex_unlock(&e->vocab_lock); }

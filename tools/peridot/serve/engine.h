@@ -18,9 +18,8 @@ void serve_engine_add(struct serve_engine *engine, struct serve_job *job);
 /* Seconds that the present step has taken so far. */
 double serve_engine_step_s(const struct serve_engine *engine);
 
-/* The tokenizer, for the reader; NULL while there is none. It stays until serve_engine_vocab_done, which must
- * follow. */
-const peridot_vocab *serve_engine_vocab(struct serve_engine *engine);
-void serve_engine_vocab_done(struct serve_engine *engine);
+/* The tokenizer, for the reader: of the model that was opened last, whether or not it is there now. The caller closes
+ * it. */
+peridot_vocab *serve_engine_vocab(struct serve_engine *engine);
 
 #endif

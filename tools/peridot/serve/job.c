@@ -29,21 +29,19 @@ static void free_task(struct serve_task *task)
     free(task->vector);
 }
 
+bool serve_job_refuse_schema(struct serve_job *job, int status, const char *sentence)
+{
+    return serve_refuse(&job->error, status, "invalid_json_schema",
+                        job->api == SERVE_RESPONSES ? "text" : "response_format", "%s", sentence);
+}
+
 bool serve_job_compile(struct serve_job *job, const peridot_vocab *vocab)
 {
     peridot_status status = PERIDOT_OK;
-    if (job->grammar) return true;
     if (job->schema) status = peridot_grammar_json_schema(&job->grammar, vocab, job->schema, strlen(job->schema));
     else if (job->json) status = peridot_grammar_json(&job->grammar, vocab);
     if (status == PERIDOT_OK) return true;
-    return serve_refuse(&job->error, status == PERIDOT_ERROR_MEMORY ? 500 : 400, "invalid_json_schema",
-                        job->api == SERVE_RESPONSES ? "text" : "response_format", "%s", peridot_last_error());
-}
-
-void serve_job_drop_grammar(struct serve_job *job)
-{
-    peridot_grammar_free(job->grammar);
-    job->grammar = NULL;
+    return serve_job_refuse_schema(job, status == PERIDOT_ERROR_MEMORY ? 500 : 400, peridot_last_error());
 }
 
 void serve_job_drop(struct serve_job *job)
@@ -53,6 +51,8 @@ void serve_job_drop(struct serve_job *job)
     free(job->tasks);
     free(job->bias);
     free(job->schema);
+    peridot_grammar_free(job->grammar);
+    peridot_vocab_close(job->vocab);
     yyjson_doc_free(job->document);
     serve_buffer_free(&job->body);
     serve_buffer_free(&job->out);

@@ -107,11 +107,11 @@ struct serve_job {
     peridot_bias *bias;
     char *schema;              /* of response_format, as JSON; NULL: none */
     bool json;                 /* any JSON object */
-    peridot_grammar *grammar;  /* of either; it goes before the vocabulary */
+    peridot_grammar *grammar;  /* of either, shared with other jobs */
     struct serve_task *tasks;  /* [n_tasks] */
     size_t n_tasks, n_ended;
     uint64_t n_events;         /* of /v1/responses */
-    const peridot_vocab *vocab;   /* the engine's, while a task is at work */
+    peridot_vocab *vocab;      /* by which the body was read; shared with the model */
 };
 
 struct serve_job *serve_job_new(struct serve_server *server, enum serve_api api);
@@ -119,9 +119,10 @@ void serve_job_own(struct serve_job *job);
 /* Gives up the ownership; the last owner frees it. */
 void serve_job_drop(struct serve_job *job);
 
-/* Compiles what response_format asks for, if it asks for anything and that was not done before. */
+/* Compiles what response_format asks for, if it asks for anything. */
 bool serve_job_compile(struct serve_job *job, const peridot_vocab *vocab);
-void serve_job_drop_grammar(struct serve_job *job);
+/* The error of a schema, with a status of HTTP. False. */
+bool serve_job_refuse_schema(struct serve_job *job, int status, const char *sentence);
 /* Whether the connection can begin to answer; under the lock. */
 bool serve_job_is_ready(const struct serve_job *job);
 /* The answer begins: 200, or the error's status with its object as the whole body. Does nothing once it has begun. */

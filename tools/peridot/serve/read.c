@@ -1,5 +1,6 @@
 #include "read.h"
 #include "engine.h"
+#include "grammars.h"
 #include "log.h"
 #include "messages.h"
 #include "params.h"
@@ -14,6 +15,7 @@
 
 struct serve_reader {
     struct serve_server *server;
+    struct serve_grammars *grammars;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -220,7 +222,7 @@ static bool parse(struct serve_job *job)
 
 bool serve_read_body(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab)
 {
-    if (!parse(job) || !serve_job_compile(job, vocab)) return false;
+    if (!parse(job)) return false;
     yyjson_val *root = yyjson_doc_get_root(job->document);
     switch (job->api) {
     case SERVE_CHAT:
@@ -238,27 +240,31 @@ static void answer(struct serve_job *job, const struct serve_buffer *out)
     serve_job_write(job, out, true);
 }
 
+/* The job goes to the engine; one that needs no device, or has failed, ends here. */
+static void pass_on(struct serve_server *s, struct serve_job *job, const struct serve_buffer *out)
+{
+    if (!job->error.status && !out->size) {
+        serve_write_begin(job);
+        serve_engine_add(s->engine, job);
+        return;
+    }
+    if (job->error.status) serve_job_fail(job);
+    else answer(job, out);
+    s->n_jobs--;
+    serve_job_drop(job);
+}
+
+static void pass_compiled(void *user, struct serve_job *job) { pass_on(user, job, &(struct serve_buffer){0}); }
+
 static void take(struct serve_reader *r, struct serve_job *job)
 {
     struct serve_buffer out = {0};
     serve_log_prompt(job);
-    const peridot_vocab *vocab = serve_engine_vocab(r->server->engine);
-    bool good = vocab ? serve_read_body(&out, job, vocab)
-                      : serve_refuse(&job->error, 503, NULL, NULL, "the model is not loaded");
-    job->vocab = vocab;
-    if (good && !out.size) serve_write_begin(job);
-    else serve_job_drop_grammar(job);
-    serve_engine_vocab_done(r->server->engine);
+    job->vocab = serve_engine_vocab(r->server->engine);
+    bool good = serve_read_body(&out, job, job->vocab);
     serve_buffer_free(&job->body);
-    if (good && !out.size) {
-        serve_engine_add(r->server->engine, job);
-        return;
-    }
-    if (good) answer(job, &out);
-    else serve_job_fail(job);
+    if (!good || out.size || serve_grammars_find(r->grammars, job)) pass_on(r->server, job, &out);
     serve_buffer_free(&out);
-    r->server->n_jobs--;
-    serve_job_drop(job);
 }
 
 /* ---- the thread ---- */
@@ -292,12 +298,16 @@ peridot_status serve_reader_create(struct serve_reader **out, struct serve_serve
     r->last = &r->first;
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->changed, NULL);
-    if (pthread_create(&r->thread, NULL, run, r) != 0) {
-        free(r);
-        return cmd_fail(PERIDOT_ERROR_MEMORY, "a thread cannot be created");
+    peridot_status status = serve_grammars_create(&r->grammars, pass_compiled, server);
+    if (status == PERIDOT_OK && pthread_create(&r->thread, NULL, run, r) != 0)
+        status = cmd_fail(PERIDOT_ERROR_MEMORY, "a thread cannot be created");
+    if (status == PERIDOT_OK) {
+        *out = r;
+        return status;
     }
-    *out = r;
-    return PERIDOT_OK;
+    serve_grammars_free(r->grammars);
+    free(r);
+    return status;
 }
 
 void serve_reader_free(struct serve_reader *r)
@@ -308,6 +318,7 @@ void serve_reader_free(struct serve_reader *r)
     pthread_cond_signal(&r->changed);
     pthread_mutex_unlock(&r->lock);
     pthread_join(r->thread, NULL);
+    serve_grammars_free(r->grammars);
     while (r->first) {
         struct serve_job *job = r->first;
         r->first = job->next;

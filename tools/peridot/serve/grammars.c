@@ -1,0 +1,167 @@
+#define _POSIX_C_SOURCE 200809L
+#include "grammars.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    N_THREADS = 2,             /* one schema at its limit keeps no other out */
+    N_KEPT = 8                 /* with masks of 16 MB each for a vocabulary of 256,000 */
+};
+
+struct kept {
+    char *schema;              /* NULL: the entry is free */
+    peridot_grammar *grammar;  /* NULL: it was refused, and `error` says why */
+    struct serve_error error;
+    uint64_t used;             /* higher: more lately */
+};
+
+struct serve_grammars {
+    serve_grammar_done done;
+    void *user;
+    pthread_t threads[N_THREADS];
+    size_t n_threads;
+    pthread_mutex_t lock;      /* of what follows */
+    pthread_cond_t changed;
+    struct serve_job *waiting; /* the oldest first */
+    struct kept kept[N_KEPT];
+    peridot_vocab *vocab;      /* of those that are kept */
+    uint64_t n_uses;
+    bool stop;
+};
+
+static const char *schema_of(const struct serve_job *job) { return job->schema ? job->schema : job->json ? "" : NULL; }
+
+/* ---- those that are kept, under the lock ---- */
+
+static void clear(struct kept *k)
+{
+    peridot_grammar_free(k->grammar);
+    free(k->schema);
+    *k = (struct kept){0};
+}
+
+/* A model that was opened again may have another vocabulary. */
+static void use_vocab(struct serve_grammars *g, const peridot_vocab *vocab)
+{
+    if (g->vocab == vocab) return;
+    for (size_t i = 0; i < N_KEPT; i++) clear(&g->kept[i]);
+    peridot_vocab_close(g->vocab);
+    g->vocab = peridot_vocab_ref(vocab);
+}
+
+static bool take_kept(struct serve_grammars *g, struct serve_job *job)
+{
+    use_vocab(g, job->vocab);
+    for (size_t i = 0; i < N_KEPT; i++) {
+        struct kept *k = &g->kept[i];
+        if (!k->schema || strcmp(k->schema, schema_of(job)) != 0) continue;
+        k->used = ++g->n_uses;
+        job->grammar = peridot_grammar_ref(k->grammar);
+        if (!k->grammar) serve_job_refuse_schema(job, k->error.status, k->error.message);
+        return true;
+    }
+    return false;
+}
+
+/* In place of the one that was used least lately. What failed for want of memory may do the next time. */
+static void keep(struct serve_grammars *g, const struct serve_job *job)
+{
+    struct kept *oldest = &g->kept[0];
+    char *schema = job->error.status == 500 ? NULL : strdup(schema_of(job));
+    for (size_t i = 1; i < N_KEPT; i++)
+        if (g->kept[i].used < oldest->used) oldest = &g->kept[i];
+    if (!schema) return;
+    use_vocab(g, job->vocab);
+    clear(oldest);
+    *oldest = (struct kept){schema, peridot_grammar_ref(job->grammar), job->error, ++g->n_uses};
+}
+
+/* ---- the threads ---- */
+
+static struct serve_job *take_shortest(struct serve_grammars *g)
+{
+    struct serve_job **best = &g->waiting;
+    for (struct serve_job **at = best; *at; at = &(*at)->next)
+        if (strlen(schema_of(*at)) < strlen(schema_of(*best))) best = at;
+    struct serve_job *job = *best;
+    *best = job->next;
+    return job;
+}
+
+static void *run(void *user)
+{
+    struct serve_grammars *g = user;
+    pthread_mutex_lock(&g->lock);
+    while (!g->stop) {
+        if (!g->waiting) {
+            pthread_cond_wait(&g->changed, &g->lock);
+            continue;
+        }
+        struct serve_job *job = take_shortest(g);
+        if (!job->closed && !take_kept(g, job)) {
+            pthread_mutex_unlock(&g->lock);
+            serve_job_compile(job, job->vocab);
+            pthread_mutex_lock(&g->lock);
+            keep(g, job);
+        }
+        pthread_mutex_unlock(&g->lock);
+        g->done(g->user, job);
+        pthread_mutex_lock(&g->lock);
+    }
+    pthread_mutex_unlock(&g->lock);
+    return NULL;
+}
+
+peridot_status serve_grammars_create(struct serve_grammars **out, serve_grammar_done done, void *user)
+{
+    struct serve_grammars *g = calloc(1, sizeof *g);
+    *out = NULL;
+    if (!g) return cmd_fail_alloc(sizeof *g, "grammars");
+    g->done = done;
+    g->user = user;
+    pthread_mutex_init(&g->lock, NULL);
+    pthread_cond_init(&g->changed, NULL);
+    while (g->n_threads < N_THREADS && pthread_create(&g->threads[g->n_threads], NULL, run, g) == 0) g->n_threads++;
+    if (g->n_threads) {
+        *out = g;
+        return PERIDOT_OK;
+    }
+    serve_grammars_free(g);
+    return cmd_fail(PERIDOT_ERROR_MEMORY, "a thread cannot be created");
+}
+
+void serve_grammars_free(struct serve_grammars *g)
+{
+    if (!g) return;
+    pthread_mutex_lock(&g->lock);
+    g->stop = true;
+    pthread_cond_broadcast(&g->changed);
+    pthread_mutex_unlock(&g->lock);
+    for (size_t i = 0; i < g->n_threads; i++) pthread_join(g->threads[i], NULL);
+    while (g->waiting) {
+        struct serve_job *job = take_shortest(g);
+        serve_refuse(&job->error, 503, NULL, NULL, "the server is shutting down");
+        g->done(g->user, job);
+    }
+    use_vocab(g, NULL);
+    pthread_mutex_destroy(&g->lock);
+    pthread_cond_destroy(&g->changed);
+    free(g);
+}
+
+bool serve_grammars_find(struct serve_grammars *g, struct serve_job *job)
+{
+    struct serve_job **last = &g->waiting;
+    if (!schema_of(job)) return true;
+    pthread_mutex_lock(&g->lock);
+    bool found = take_kept(g, job);
+    if (!found) {
+        while (*last) last = &(*last)->next;
+        job->next = NULL;
+        *last = job;
+        pthread_cond_signal(&g->changed);
+    }
+    pthread_mutex_unlock(&g->lock);
+    return found;
+}
