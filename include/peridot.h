@@ -382,7 +382,8 @@ PERIDOT_API const peridot_model_info *peridot_model_get_info(const peridot_model
 /* Name of label i of a classification head as the file has it (peridot_printable is for showing it); NULL past the
  * last, or when the model names none. Borrowed until the model closes. */
 PERIDOT_API const char *peridot_model_label(const peridot_model *model, uint32_t i);
-/* The model's tokenizer, borrowed until the model closes (peridot_vocab_ref: longer); NULL (with a sentence) when the files hold none. */
+/* The model's tokenizer, borrowed until the model closes (peridot_vocab_ref: longer); NULL (with a sentence) when the
+ * files hold none. */
 PERIDOT_API const peridot_vocab *peridot_model_vocab(const peridot_model *model);
 
 /* Bytes allocated on the device now, by the model and all its sessions. */
