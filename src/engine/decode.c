@@ -295,7 +295,7 @@ peridot_status pd_decoder_take(int32_t *next, const struct pd_decoder *d, struct
     q->decoded_row = m;
     q->decoded_step = d->n_steps;
     memcpy(q->best, pd_best_of(d->w, pd_decoded_row(d->w, m)), sizeof q->best);
-    return draw_on_host(next, d, q);
+    return next ? draw_on_host(next, d, q) : PERIDOT_OK;
 }
 
 /* ---- steps ahead ---- */
@@ -374,7 +374,7 @@ static peridot_status decode_next(struct pd_decoder *d, struct pd_decode_row *ro
         struct pd_decode_row *row = find_row(rows, n, d->rows[m]);
         if (!row) continue;
         row->advanced = true;
-        if (!writes_text(d)) continue;
+        if (!writes_text(d) || row->leaves_draw) continue;
         if (!on_device) PD_TRY(draw_on_host(&row->token, d, row->sequence));
         else PD_TRY(pd_check_best(d->w->model, row->sequence));
         if (on_device) pd_sampler_drawn(&row->sequence->sampler);
@@ -438,7 +438,7 @@ static peridot_status decode_groups(struct pd_decoder *d, struct pd_decode_row *
         struct pd_decode_row *row = find_row(rows, n, first->rows[m]);
         if (!row) continue;
         row->advanced = true;
-        if (writes_text(d)) PD_TRY(draw_on_host(&row->token, d, row->sequence));
+        if (writes_text(d) && !row->leaves_draw) PD_TRY(draw_on_host(&row->token, d, row->sequence));
     }
     return PERIDOT_OK;
 }

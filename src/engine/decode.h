@@ -57,7 +57,7 @@ peridot_status pd_decode(struct pd_decoder *d, struct pd_sequence *const *sequen
  * of decode steps, and their candidates in the workspace, are that pass's then. */
 peridot_status pd_decoder_yield(struct pd_decoder *d);
 /* After that pass, whose row m evaluated `token` as the next one of q: it is the sequence's then, and *next is drawn on
- * the host, from the row's candidates or all its logits. */
+ * the host, from the row's candidates or all its logits; next NULL: it is not drawn. */
 peridot_status pd_decoder_take(int32_t *next, const struct pd_decoder *d, struct pd_sequence *q, int32_t token,
                                uint32_t m);
 
@@ -68,6 +68,7 @@ struct pd_decode_row {
     int32_t token;             /* then: the one that was drawn after it */
     uint32_t n_more;
     bool keeps_logits;         /* no step may follow before they are read */
+    bool leaves_draw;          /* `token` is not drawn: pd_session_sample does it when there is time */
     bool advanced;             /* whether it was evaluated: others' steps that are queued come first */
 };
 /* Evaluates the tokens of all rows that are in the queued steps, or of all if there are none, and draws the next ones;

@@ -48,6 +48,8 @@ static void take_token(struct pd_session *s, struct pd_request *r, int32_t token
         end(s, r, PERIDOT_OK);
 }
 
+static bool has_grammar(const struct pd_request *r) { return r->prompt.sequence->sampler.p.grammar != NULL; }
+
 /* All of the prompt has been evaluated, or what others share of it. */
 static void end_prompt(struct pd_session *s, struct pd_request *r)
 {
@@ -59,6 +61,10 @@ static void end_prompt(struct pd_session *s, struct pd_request *r)
     r->prompt_s = pd_now() - r->begun;
     if (r->n_max == 0) {
         end(s, r, PERIDOT_OK);
+        return;
+    }
+    if (has_grammar(r)) {
+        r->state = PD_REQUEST_DRAW;
         return;
     }
     peridot_status status = pd_session_sample(&token, s, r->prompt.sequence);
@@ -89,6 +95,7 @@ static void join_writing(struct round *round, struct pd_session *s, struct pd_re
         (struct pd_decode_row){.sequence = q,
                                .token = r->next,
                                .keeps_logits = r->logits != NULL,
+                               .leaves_draw = has_grammar(r),
                                .n_more = (uint32_t)pd_max(r->n_max - r->n_generated, 1)};
 }
 
@@ -208,7 +215,8 @@ static peridot_status decode(struct pd_session *s, struct round *round)
             continue;
         }
         pd_draft_took(&of[i]->draft, seconds, 0, 0);
-        take_step(s, of[i], rows[i].token);
+        if (rows[i].leaves_draw) of[i]->state = PD_REQUEST_DRAW;
+        else take_step(s, of[i], rows[i].token);
     }
     return PERIDOT_OK;
 }
@@ -268,11 +276,33 @@ static peridot_status run_mixed(struct pd_session *s, struct round *round, const
         struct pd_request *r = round->writing[i];
         int32_t token;
         r->decode_read_size += read_size(s, round, i);
-        peridot_status drawn = pd_decoder_take(&token, &s->decoder, r->prompt.sequence, r->next, i);
-        if (drawn == PERIDOT_OK) take_step(s, r, token);
-        else end(s, r, drawn);
+        bool later = has_grammar(r);
+        peridot_status drawn = pd_decoder_take(later ? NULL : &token, &s->decoder, r->prompt.sequence, r->next, i);
+        if (drawn != PERIDOT_OK) end(s, r, drawn);
+        else if (later) r->state = PD_REQUEST_DRAW;
+        else take_step(s, r, token);
     }
     return take_chunk(s, round, status);
+}
+
+/* Under a grammar a draw may have to find all tokens that are allowed, which takes milliseconds where the vocabulary is
+ * large, and a request's text does not depend on when it is done. So those that are left when a round's time is used up
+ * sit out steps until it is their turn; every round begins with another. */
+static peridot_status draw_some(struct pd_session *s, struct pd_request *const *requests, uint32_t n)
+{
+    for (uint32_t k = 0; k < n && (s->draw_s <= 0 || s->draw_s < s->draw_most_s); k++) {
+        struct pd_request *r = requests[(k + s->n_rounds) % n];
+        int32_t token;
+        if (r->state != PD_REQUEST_DRAW) continue;
+        double begun = pd_now();
+        peridot_status status = pd_session_sample(&token, s, r->prompt.sequence);
+        s->draw_s += 1e-9 + pd_now() - begun;   /* a clock may stand still */
+        if (status == PERIDOT_ERROR_DEVICE_LOST || status == PERIDOT_ERROR_LINK) return status;
+        if (status != PERIDOT_OK) end(s, r, status);
+        else if (r->n_generated) take_step(s, r, token);
+        else take_token(s, r, token);
+    }
+    return PERIDOT_OK;
 }
 
 static peridot_status run_round(struct pd_session *s, struct pd_request *const *requests, uint32_t n)
@@ -283,9 +313,12 @@ static peridot_status run_round(struct pd_session *s, struct pd_request *const *
     if (round.n_writing == 0) s->prefill.pace.step = 0;
     const struct pd_batch batch = {round.rows, round.prompts, round.n_writing, round.n_reading};
     uint32_t n_tokens = mixed_tokens(s, &round, &batch);
-    if (n_tokens) return run_mixed(s, &round, &batch, n_tokens);
-    PD_TRY(decode(s, &round));
-    return s->text_ended ? PERIDOT_OK : read_prompts(s, &round);   /* the caller hears of an end at once */
+    if (n_tokens) PD_TRY(run_mixed(s, &round, &batch, n_tokens));
+    else PD_TRY(decode(s, &round));
+    PD_TRY(draw_some(s, requests, n));
+    if (n_tokens || s->text_ended) return PERIDOT_OK;   /* the caller hears of an end at once */
+    PD_TRY(read_prompts(s, &round));
+    return draw_some(s, requests, n);
 }
 
 peridot_status pd_requests_run(struct pd_session *s, struct pd_request *const *requests, uint32_t n)
@@ -293,6 +326,7 @@ peridot_status pd_requests_run(struct pd_session *s, struct pd_request *const *r
     PD_TRY(pd_gpu_check(s->model->gpu));
     s->n_rounds++;
     s->text_ended = false;
+    s->draw_s = 0;
     peridot_status status = run_round(s, requests, n);
     if (status == PERIDOT_CANCELLED) s->cancelled = false;
     return status;

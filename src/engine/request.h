@@ -12,7 +12,12 @@ enum pd_token_verdict {
     PD_TOKEN_STOPS             /* it says that the text has ended */
 };
 
-enum pd_request_state { PD_REQUEST_PROMPT, PD_REQUEST_DECODE, PD_REQUEST_DONE };
+enum pd_request_state {
+    PD_REQUEST_PROMPT,
+    PD_REQUEST_DRAW,           /* the next token is yet to be drawn under a grammar, which may take long */
+    PD_REQUEST_DECODE,
+    PD_REQUEST_DONE
+};
 
 struct pd_request {
     struct pd_prompt prompt;

@@ -12,6 +12,7 @@
 
 #define DEFAULT_CTX 8192
 #define DEFAULT_CHUNK 256
+#define DRAW_SECONDS 0.02   /* an open string of Gemma 3's vocabulary takes 0.06 s on a slow core */
 #define DEFAULT_SNAPSHOT_SIZE ((uint64_t)1 << 30)   /* eight turns of 300 tokens, of models with 12 billion weights */
 
 uint64_t pd_session_default_cache_size(const struct pd_config *c)
@@ -151,6 +152,7 @@ peridot_status pd_session_create(struct pd_session **out, struct pd_model *model
     struct pd_session *s = calloc(1, sizeof *s);
     if (!s) return pd_fail_alloc(sizeof *s, "session");
     s->model = model;
+    s->draw_most_s = DRAW_SECONDS;
     peridot_status status = session_init(s, params ? params : &(peridot_session_params){0});
     if (status != PERIDOT_OK) {
         pd_session_free(s);

@@ -22,6 +22,8 @@ struct pd_session {
     uint32_t n_draft;                  /* tokens of a draft at most; 0: none are made */
     uint32_t n_rounds;                 /* of requests: see request.c */
     bool text_ended;                   /* a request's, in this round */
+    /* Of a round: that draws under grammars took, and that they may take; one is always made. */
+    double draw_s, draw_most_s;
     atomic_bool cancelled;             /* set from outside: the call at work stops between submits */
 };
 
