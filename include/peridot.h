@@ -37,8 +37,8 @@
  * vocabs and grammars are counted by reference: a session owns its model with the caller, a model its vocab, a grammar
  * what it needs of its vocab, and a sequence with its requests the grammar and a copy of the biases and stop texts that
  * it was given. So each may be closed or freed, from any thread, while others use it; it goes with its last owner.
- * Every other returned pointer is borrowed; its comment says until when. Text is UTF-8; sizes are in bytes, counts begin
- * n_. */
+ * Every other returned pointer is borrowed; its comment says until when. Text is UTF-8; sizes are in bytes, counts
+ * begin n_. */
 #ifndef PERIDOT_H
 #define PERIDOT_H
 

@@ -114,8 +114,8 @@ bombs() {
 import json
 def lists(n): return {"enum": [[i, i + n] for i in range(4000)]}
 names = ["n%d" % i for i in range(3000)]
-refs = {"d%d" % i: {"anyOf": [{"$ref": "#/$defs/d%d" % (i + 1)}, {"type": "array", "items": {"$ref": "#/$defs/d%d" % (i + 1)}}]}
-        for i in range(40)}
+nexts = [{"$ref": "#/$defs/d%d" % (i + 1)} for i in range(40)]
+refs = {"d%d" % i: {"anyOf": [ref, {"type": "array", "items": ref}]} for i, ref in enumerate(nexts)}
 for schema in [{"oneOf": [lists(1), lists(2)]},
                {"type": "string", "pattern": "^(a|b)*a(a|b){16}$"},
                {"type": "string", "pattern": "^" + "(x{0,60}y{0,60}){0,60}" * 8 + "$"},

@@ -165,6 +165,14 @@ static peridot_status do_truncate(struct lost *l)
     return status == PERIDOT_OK ? peridot_sequence_eval(l->q, prompt, 1, NULL) : status;
 }
 
+static void lose_device(void)
+{
+    FILE *fault = fopen(getenv("PERIDOT_TEST_FAULT"), "w");
+    assert_non_null(fault);
+    fputs("lose", fault);
+    fclose(fault);
+}
+
 static void test_lost(void **state)
 {
     (void)state;
@@ -173,10 +181,7 @@ static void test_lost(void **state)
     for (size_t i = 0; i < PD_COUNT(calls); i++) {
         struct lost l;
         open_two(&l);
-        FILE *fault = fopen(getenv("PERIDOT_TEST_FAULT"), "w");
-        assert_non_null(fault);
-        fputs("lose", fault);
-        fclose(fault);
+        lose_device();
         assert_int_equal(calls[i](&l), PERIDOT_ERROR_DEVICE_LOST);
         assert_int_equal(calls[i](&l), PERIDOT_ERROR_DEVICE_LOST);
         assert_int_equal(peridot_sequence_pos(l.q), N_PROMPT);
@@ -185,6 +190,28 @@ static void test_lost(void **state)
         peridot_model_close(l.model);
         peridot_session_free(l.session);
     }
+}
+
+/* On the way back to a place in a page that a fork shares, which is copied. */
+static void test_lost_going_back(void **state)
+{
+    (void)state;
+    struct lost l;
+    peridot_sequence *fork;
+    int32_t tokens[70], before[N_PROMPT + 70];
+    uint32_t kept;
+    for (int i = 0; i < 70; i++) tokens[i] = prompt[i % N_PROMPT];
+    open_two(&l);
+    EXPECT_OK(peridot_sequence_eval(l.q, tokens, 70, NULL));
+    EXPECT_OK(peridot_sequence_fork(&fork, l.q, N_PROMPT + 70));
+    memcpy(before, peridot_sequence_tokens(l.q), sizeof before);
+    lose_device();
+    assert_int_equal(peridot_sequence_truncate(l.q, 60, &kept), PERIDOT_ERROR_DEVICE_LOST);
+    assert_int_equal(kept, N_PROMPT + 70);
+    assert_int_equal(peridot_sequence_pos(l.q), N_PROMPT + 70);
+    assert_memory_equal(peridot_sequence_tokens(l.q), before, sizeof before);
+    peridot_session_free(l.session);
+    peridot_model_close(l.model);
 }
 
 /* The same where there is no room for another page. */
@@ -240,7 +267,8 @@ static int remove_shared(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_owners), cmocka_unit_test(test_new_chain),
-                                       cmocka_unit_test(test_lost), cmocka_unit_test(test_full)};
+                                       cmocka_unit_test(test_lost),
+                                       cmocka_unit_test(test_lost_going_back), cmocka_unit_test(test_full)};
     (void)argc;
     program = argv[0];
     return cmocka_run_group_tests_name("lifetimes", tests, make_layer, remove_shared);

@@ -95,6 +95,10 @@ peridot_status pd_sequence_truncate(struct pd_sequence *q, uint32_t n, uint32_t 
     pd_snapshots_drop(cache, &q->pages, *kept);
     if (gone) status = pd_snapshot_restore(cache, &q->pages, *kept);
     if (status == PERIDOT_OK) status = pd_pages_truncate(cache, &q->pages, *kept);
+    if (status == PERIDOT_ERROR_DEVICE_LOST) {   /* no pages are of use any more, but the tokens are */
+        *kept = q->pos;
+        return status;
+    }
     if (status != PERIDOT_OK) {   /* some pages may be gone, and others not */
         *kept = 0;
         pd_snapshots_drop(cache, &q->pages, 0);

@@ -42,7 +42,7 @@ void pd_sequence_free(struct pd_sequence *q);
 /* A new sequence of the first n tokens of q, which can go back there; it shares the pages, and samples as q does. */
 peridot_status pd_sequence_fork(struct pd_sequence **out, const struct pd_sequence *q, uint32_t n);
 /* Goes back to the nearest place at or before n where layers with windows still have their keys: *kept tokens
- * remain; none where it fails. */
+ * remain; none where it fails, but all where the device was lost. */
 peridot_status pd_sequence_truncate(struct pd_sequence *q, uint32_t n, uint32_t *kept);
 /* Where that would be. */
 uint32_t pd_sequence_nearest(const struct pd_sequence *q, uint32_t n);
