@@ -530,11 +530,18 @@ PERIDOT_API peridot_status peridot_grammar_json(peridot_grammar **out, const per
 /* The values that a JSON Schema (2020-12) of `size` bytes allows. Keywords:
  *   type, enum, const, $ref (within the document), anyOf, allOf, and oneOf where no two alternatives can both hold, as
  *   types, or values of const and enum, also in a required property, show;
- *   properties, required, additionalProperties (absent beside properties: none is written), items, prefixItems,
- *   minItems, maxItems;
+ *   properties, required, additionalProperties (absent beside properties: none is written), patternProperties,
+ *   propertyNames, minProperties (up to one more than the properties that have names), maxProperties,
+ *   dependentRequired, unevaluatedProperties and unevaluatedItems in a schema that is not combined with others;
+ *   items, prefixItems (or a list in items, and additionalItems), minItems, maxItems, uniqueItems where items are of
+ *   enum, const, null or boolean: up to 10 values in any order, more in the order of the schema;
  *   minLength, maxLength, pattern (without back-references, \b and \p, and with look-ahead only at the start, as in
- *   ^(?!...)), format (date-time, time, date, duration, email, hostname, ipv4, ipv6, uuid);
- *   minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf 1.
+ *   ^(?!...)), format (date-time, time, date, duration, email, hostname, ipv4, ipv6, uuid, uri, uri-reference,
+ *   uri-template, json-pointer, relative-json-pointer, regex; the international ones are written in ASCII; any other
+ *   is an annotation);
+ *   minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf (n / 10^places, n up to 10000, places up to 9);
+ *   nullable beside type, as OpenAPI 3.0 has it; not only as {} and false.
+ * An alternative of anyOf that is not supported is left out where another remains.
  * Where type is absent, what other keywords are about is meant: `properties` makes it an object. Annotations are
  * ignored. PERIDOT_ERROR_UNSUPPORTED names any other keyword, and its place as a JSON pointer; PERIDOT_ERROR_FORMAT
  * when the text is no schema; PERIDOT_ERROR_ARGUMENT when no value is valid. */

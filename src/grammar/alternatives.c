@@ -2,6 +2,7 @@
 
 #include "base/array.h"
 #include "base/num.h"
+#include "grammar/names.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -232,6 +233,8 @@ static peridot_status check_exclusive(struct pd_document *d, const struct pd_nod
 
 /* ---- following ---- */
 
+/* An alternative of anyOf that is not supported is left out where another remains; within oneOf none is, as those that
+ * remain must be told from all it allows. */
 static peridot_status combine_any(struct pd_alternatives *out, struct pd_document *d, const struct pd_node *node,
                                   const char *key, yyjson_val *list, const struct followed *outer)
 {
@@ -241,10 +244,16 @@ static peridot_status combine_any(struct pd_alternatives *out, struct pd_documen
     size_t i, n;
     yyjson_val *member;
     struct pd_node child;
-    peridot_status status = PERIDOT_OK;
+    peridot_status status = PERIDOT_OK, left_out = PERIDOT_OK;
+    d->n_exact += exclusive;
     yyjson_arr_foreach(list, i, n, member) {
         if (status == PERIDOT_OK) status = pd_node_member(&child, d, node, key, i, member);
         if (status == PERIDOT_OK) status = flatten(&of, d, &child, outer);
+        if (status == PERIDOT_ERROR_UNSUPPORTED && d->n_exact == 0) {
+            pd_alternatives_free(&of);
+            left_out = status;
+            status = PERIDOT_OK;
+        }
         for (size_t k = 0; k < of.n && status == PERIDOT_OK; k++) {
             status = add(&any, d->work, &of.of[k], node->path);
             if (status == PERIDOT_OK) of_member[any.n - 1] = (uint32_t)i;
@@ -252,7 +261,9 @@ static peridot_status combine_any(struct pd_alternatives *out, struct pd_documen
         pd_alternatives_free(&of);
         if (status != PERIDOT_OK) break;
     }
+    if (status == PERIDOT_OK && any.n == 0) status = left_out;
     if (status == PERIDOT_OK && exclusive) status = check_exclusive(d, node, &any, of_member);
+    d->n_exact -= exclusive;
     if (status == PERIDOT_OK) status = combine(out, d->work, &any, node->path);
     pd_alternatives_free(&any);
     return status;
@@ -290,6 +301,7 @@ static peridot_status flatten(struct pd_alternatives *out, struct pd_document *d
     if (yyjson_is_false(node->value)) return PERIDOT_OK;
     if (yyjson_is_true(node->value)) return add(out, d->work, &nodes, node->path);
     PD_TRY(pd_node_check(d, node));
+    if (pd_node_is_never(node)) return PERIDOT_OK;
     for (const struct followed *f = outer; f; f = f->outer)
         if (f->node->value == node->value)
             return pd_fail(PERIDOT_ERROR_FORMAT, PD_PATH " refers to itself before any value begins", node->path);
@@ -334,16 +346,18 @@ peridot_status pd_nodes_property(struct pd_nodes *out, struct pd_document *d, co
         const struct pd_node *node = &of->at[i];
         yyjson_val *properties, *value;
         struct pd_node child;
+        bool named = false;
         PD_TRY(pd_node_get(&properties, node, "properties", YYJSON_TYPE_OBJ));
-        value = NULL;
-        if (name.text) PD_TRY(pd_index_get(&value, &d->index, properties, name.text, name.size));
+        PD_TRY(pd_index_get(&value, &d->index, properties, name.text, name.size));
         if (value) {
+            named = true;
             PD_TRY(pd_node_child(&child, d, node, "properties", name, value));
-        } else {
-            value = yyjson_obj_get(node->value, "additionalProperties");
-            if (!value) continue;
-            PD_TRY(pd_node_child(&child, d, node, "additionalProperties", (struct pd_name){0}, value));
+            PD_TRY(pd_nodes_add(out, child));
         }
+        PD_TRY(pd_names_add_matched(out, &named, d, node, name));
+        value = yyjson_obj_get(node->value, "additionalProperties");
+        if (named || !value) continue;
+        PD_TRY(pd_node_child(&child, d, node, "additionalProperties", (struct pd_name){0}, value));
         PD_TRY(pd_nodes_add(out, child));
     }
     return PERIDOT_OK;

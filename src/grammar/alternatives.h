@@ -16,8 +16,7 @@ void pd_alternatives_free(struct pd_alternatives *a);
 
 /* Types of what an alternative writes: where `type` is absent, those that its keywords are about. */
 peridot_status pd_nodes_types(unsigned *types, struct pd_document *d, const struct pd_nodes *nodes);
-/* Schemas of a property (without a name: of those that are not named): `properties`, else additionalProperties where
- * that is given. */
+/* Schemas of a property: of `properties` and patternProperties, else of additionalProperties where that is given. */
 peridot_status pd_nodes_property(struct pd_nodes *out, struct pd_document *d, const struct pd_nodes *of,
                                  struct pd_name name);
 

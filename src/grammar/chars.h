@@ -42,7 +42,5 @@ peridot_status pd_chars_intersect(struct pd_chars *a, const struct pd_chars *b);
 /* *a becomes deterministic, which keeps intersections with it small; the strings that were not of it. */
 peridot_status pd_chars_determinise(struct pd_chars *a);
 peridot_status pd_chars_complement(struct pd_chars *a);
-/* The pattern of a format of JSON Schema; NULL: there is none. */
-const char *pd_format_pattern(const char *name);
 
 #endif

@@ -2,18 +2,47 @@
 
 #include "base/array.h"
 
-static bool is_same(const struct pd_nodes *a, const struct pd_nodes *b)
+#include <stdlib.h>
+#include <string.h>
+
+void pd_compiler_free(struct pd_compiler *c)
+{
+    pd_values_free(&c->values);
+    free(c->jobs);
+    free(c->failed);
+}
+
+bool pd_compiler_give_up(struct pd_compiler *c, peridot_status status)
+{
+    const char *sentence = pd_arena_string(&c->d.arena, pd_error(), strlen(pd_error()));
+    struct pd_work work = c->r->work;
+    if (!c->failed) c->failed = malloc(PD_MAX_FAILED * sizeof *c->failed);
+    if (!c->failed || !sentence || c->n_failed == PD_MAX_FAILED) return false;
+    c->failed[c->n_failed++] = (struct pd_compiler_failed){c->jobs[c->n_done].nodes, status, sentence};
+    c->n_jobs = c->n_done = 0;
+    pd_values_free(&c->values);
+    pd_rules_free(c->r);
+    c->r->work = work;
+    return true;
+}
+
+static bool are_same(const struct pd_nodes *a, const struct pd_nodes *b)
 {
     bool same = a->n == b->n;
     for (uint32_t i = 0; same && i < a->n; i++) same = a->at[i].value == b->at[i].value;
     return same;
 }
 
-peridot_status pd_compiler_rule(uint32_t *rule, struct pd_compiler *c, const struct pd_nodes *nodes)
+static bool is_same(const struct pd_compiler_job *a, const struct pd_compiler_job *b)
+{
+    return a->constant == b->constant && are_same(&a->nodes, &b->nodes);
+}
+
+static peridot_status add_job(uint32_t *rule, struct pd_compiler *c, const struct pd_compiler_job *job)
 {
     size_t i = 0;
-    if (!pd_rules_work(c->r, c->n_jobs + sizeof *nodes / 8)) return c->r->status;
-    while (i < c->n_jobs && !is_same(&c->jobs[i].nodes, nodes)) i++;
+    if (!pd_rules_work(c->r, c->n_jobs + sizeof *job / 8)) return c->r->status;
+    while (i < c->n_jobs && !is_same(&c->jobs[i], job)) i++;
     if (i < c->n_jobs) {
         *rule = c->jobs[i].rule;
         return PERIDOT_OK;
@@ -21,6 +50,47 @@ peridot_status pd_compiler_rule(uint32_t *rule, struct pd_compiler *c, const str
     *rule = pd_rules_add(c->r);
     PD_TRY(c->r->status);
     PD_TRY(pd_array_reserve(&c->jobs, &c->jobs_capacity, c->n_jobs, 1, sizeof *c->jobs, "grammar"));
-    c->jobs[c->n_jobs++] = (struct pd_compiler_job){*nodes, *rule};
+    c->jobs[c->n_jobs] = *job;
+    c->jobs[c->n_jobs++].rule = *rule;
+    return PERIDOT_OK;
+}
+
+peridot_status pd_compiler_rule(uint32_t *rule, struct pd_compiler *c, const struct pd_nodes *nodes)
+{
+    for (uint32_t i = 0; i < c->n_failed; i++)
+        if (are_same(&c->failed[i].nodes, nodes)) return pd_fail(c->failed[i].status, "%s", c->failed[i].sentence);
+    return add_job(rule, c, &(struct pd_compiler_job){.nodes = *nodes});
+}
+
+peridot_status pd_compiler_constant(uint32_t *rule, struct pd_compiler *c, yyjson_val *value)
+{
+    return add_job(rule, c, &(struct pd_compiler_job){.constant = value});
+}
+
+/* Whether all schemas from number i on are what schema i says: it refers to them. */
+static bool is_outermost(const struct pd_nodes *of, uint32_t i)
+{
+    for (uint32_t k = 0; k < i; k++) {
+        yyjson_val *value = of->at[k].value;
+        if (pd_node_is_about(&of->at[k]) || !yyjson_obj_get(value, "$ref") || yyjson_obj_get(value, "allOf") ||
+            yyjson_obj_get(value, "anyOf") || yyjson_obj_get(value, "oneOf"))
+            return false;
+    }
+    return true;
+}
+
+peridot_status pd_compiler_unevaluated(struct pd_nodes *out, struct pd_compiler *c, const struct pd_nodes *of,
+                                       const char *key)
+{
+    for (uint32_t i = 0; i < of->n; i++) {
+        yyjson_val *value = yyjson_obj_get(of->at[i].value, key);
+        struct pd_node child;
+        if (!value || yyjson_is_true(value)) continue;
+        if (c->n_together > 1 || !is_outermost(of, i))
+            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s at " PD_PATH " is not supported in what is combined with "
+                           "other schemas", key, of->at[i].path);
+        PD_TRY(pd_node_child(&child, &c->d, &of->at[i], key, (struct pd_name){0}, value));
+        PD_TRY(pd_nodes_add(out, child));
+    }
     return PERIDOT_OK;
 }

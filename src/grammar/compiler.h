@@ -8,7 +8,15 @@
 
 struct pd_compiler_job {
     struct pd_nodes nodes;
+    yyjson_val *constant;          /* NULL: of the nodes */
     uint32_t rule;
+};
+
+#define PD_MAX_FAILED 32
+struct pd_compiler_failed {
+    struct pd_nodes nodes;
+    peridot_status status;
+    const char *sentence;
 };
 
 struct pd_compiler {
@@ -17,9 +25,22 @@ struct pd_compiler {
     struct pd_document d;
     struct pd_compiler_job *jobs;  /* the first n_done are written */
     size_t n_jobs, jobs_capacity, n_done;
+    uint32_t n_together;           /* schemas of the rule that is being written, before what they refer to */
+    bool chooses;                  /* some rule has alternatives */
+    struct pd_compiler_failed *failed;   /* [PD_MAX_FAILED]: rules that cannot be written */
+    uint32_t n_failed;
 };
 
-/* The rule of values that satisfy all of `nodes`. */
+void pd_compiler_free(struct pd_compiler *c);
+/* The rule that could not be written, of job n_done, is remembered, and all that was written forgotten; false: too many
+ * were, and the last failure stands. */
+bool pd_compiler_give_up(struct pd_compiler *c, peridot_status status);
+/* The rule of values that satisfy all of `nodes`; of one value. */
 peridot_status pd_compiler_rule(uint32_t *rule, struct pd_compiler *c, const struct pd_nodes *nodes);
+peridot_status pd_compiler_constant(uint32_t *rule, struct pd_compiler *c, yyjson_val *value);
+/* Adds what `key`, unevaluatedProperties or unevaluatedItems, says of a member of which no schema of an alternative
+ * says anything else. */
+peridot_status pd_compiler_unevaluated(struct pd_nodes *out, struct pd_compiler *c, const struct pd_nodes *of,
+                                       const char *key);
 
 #endif

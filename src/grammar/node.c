@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "base/num.h"
 #include "base/utf8.h"
+#include "grammar/formats.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -171,22 +172,28 @@ peridot_status pd_node_follow(struct pd_node *out, struct pd_document *d, const 
 static const struct keyword {
     const char *name;
     unsigned about;
-    bool annotation;
 } keywords[] = {
-    {"type", 0, false}, {"enum", 0, false}, {"const", 0, false}, {"$ref", 0, false},
-    {"anyOf", 0, false}, {"oneOf", 0, false}, {"allOf", 0, false},
-    {"properties", PD_JSON_OBJECT, false}, {"required", PD_JSON_OBJECT, false},
-    {"additionalProperties", PD_JSON_OBJECT, false},
-    {"items", PD_JSON_ARRAY, false}, {"prefixItems", PD_JSON_ARRAY, false}, {"minItems", PD_JSON_ARRAY, false},
-    {"maxItems", PD_JSON_ARRAY, false},
-    {"minLength", PD_JSON_STRING, false}, {"maxLength", PD_JSON_STRING, false}, {"pattern", PD_JSON_STRING, false},
-    {"format", PD_JSON_STRING, false},
-    {"minimum", PD_JSON_NUMBER, false}, {"maximum", PD_JSON_NUMBER, false},
-    {"exclusiveMinimum", PD_JSON_NUMBER, false}, {"exclusiveMaximum", PD_JSON_NUMBER, false},
-    {"multipleOf", PD_JSON_NUMBER, false},
-    {"title", 0, true}, {"description", 0, true}, {"default", 0, true}, {"example", 0, true}, {"examples", 0, true},
-    {"$schema", 0, true}, {"$id", 0, true}, {"$comment", 0, true}, {"deprecated", 0, true}, {"readOnly", 0, true},
-    {"writeOnly", 0, true}, {"$defs", 0, true}, {"definitions", 0, true}, {"discriminator", 0, true},
+    {"type", 0}, {"nullable", 0}, {"enum", 0}, {"const", 0}, {"$ref", 0}, {"anyOf", 0}, {"oneOf", 0}, {"allOf", 0},
+    {"properties", PD_JSON_OBJECT}, {"required", PD_JSON_OBJECT}, {"additionalProperties", PD_JSON_OBJECT},
+    {"patternProperties", PD_JSON_OBJECT}, {"propertyNames", PD_JSON_OBJECT}, {"minProperties", PD_JSON_OBJECT},
+    {"maxProperties", PD_JSON_OBJECT}, {"dependentRequired", PD_JSON_OBJECT},
+    {"unevaluatedProperties", PD_JSON_OBJECT},
+    {"items", PD_JSON_ARRAY}, {"prefixItems", PD_JSON_ARRAY}, {"additionalItems", PD_JSON_ARRAY},
+    {"minItems", PD_JSON_ARRAY}, {"maxItems", PD_JSON_ARRAY}, {"uniqueItems", PD_JSON_ARRAY},
+    {"unevaluatedItems", PD_JSON_ARRAY},
+    {"minLength", PD_JSON_STRING}, {"maxLength", PD_JSON_STRING}, {"pattern", PD_JSON_STRING},
+    {"format", PD_JSON_STRING},
+    {"minimum", PD_JSON_NUMBER}, {"maximum", PD_JSON_NUMBER}, {"exclusiveMinimum", PD_JSON_NUMBER},
+    {"exclusiveMaximum", PD_JSON_NUMBER}, {"multipleOf", PD_JSON_NUMBER},
+};
+
+/* What says nothing of which values are valid: of JSON Schema, of OpenAPI, of what makes and edits schemas. */
+static const char *const annotations[] = {
+    "$anchor", "$comment", "$defs", "$dynamicAnchor", "$id", "$schema", "$vocabulary", "contentEncoding",
+    "contentMediaType", "contentSchema", "default", "defaultSnippets", "definitions", "deprecated",
+    "deprecationMessage", "description", "discriminator", "enumDescriptions", "enumNames", "errorMessage", "example",
+    "examples", "externalDocs", "markdownDescription", "markdownEnumDescriptions", "propertyOrdering", "readOnly",
+    "strict", "title", "tsType", "writeOnly", "xml",
 };
 
 static const struct keyword *find_keyword(yyjson_val *key)
@@ -196,14 +203,38 @@ static const struct keyword *find_keyword(yyjson_val *key)
     return NULL;
 }
 
-/* Keywords that are not supported, where they say nothing. */
-static bool is_neutral(yyjson_val *key, yyjson_val *value)
+static bool is_annotation(yyjson_val *key)
 {
-    if (yyjson_equals_str(key, "uniqueItems") || yyjson_equals_str(key, "nullable")) return yyjson_is_false(value);
+    for (size_t i = 0; i < PD_COUNT(annotations); i++)
+        if (yyjson_equals_str(key, annotations[i])) return true;
+    return yyjson_get_len(key) > 2 && memcmp(yyjson_get_str(key), "x-", 2) == 0;
+}
+
+/* Keywords that say nothing: by their value, or without another. */
+static bool is_neutral(yyjson_val *schema, yyjson_val *key, yyjson_val *value)
+{
+    if (yyjson_equals_str(key, "uniqueItems") || yyjson_equals_str(key, "not")) return yyjson_is_false(value);
     if (yyjson_equals_str(key, "unevaluatedProperties") || yyjson_equals_str(key, "unevaluatedItems"))
         return yyjson_is_true(value);
     if (yyjson_equals_str(key, "minProperties")) return yyjson_is_num(value) && yyjson_get_num(value) <= 0;
-    return yyjson_get_len(key) > 2 && memcmp(yyjson_get_str(key), "x-", 2) == 0;
+    if (yyjson_equals_str(key, "if")) return !yyjson_obj_get(schema, "then") && !yyjson_obj_get(schema, "else");
+    if (yyjson_equals_str(key, "then") || yyjson_equals_str(key, "else")) return !yyjson_obj_get(schema, "if");
+    if (yyjson_equals_str(key, "minContains") || yyjson_equals_str(key, "maxContains"))
+        return !yyjson_obj_get(schema, "contains");
+    return yyjson_equals_str(key, "format") && yyjson_is_str(value) && !pd_format_pattern(yyjson_get_str(value));
+}
+
+bool pd_node_is_never(const struct pd_node *node)
+{
+    yyjson_val *inverted = yyjson_obj_get(node->value, "not");
+    return yyjson_is_true(inverted) || (yyjson_is_obj(inverted) && yyjson_obj_size(inverted) == 0);
+}
+
+/* The types that a member of a schema is about. */
+static unsigned about(yyjson_val *schema, yyjson_val *key, yyjson_val *value)
+{
+    const struct keyword *keyword = find_keyword(key);
+    return keyword && keyword->about && !is_neutral(schema, key, value) ? keyword->about : 0;
 }
 
 peridot_status pd_node_spend(const struct pd_document *d, const struct pd_node *node)
@@ -225,9 +256,10 @@ peridot_status pd_node_check(const struct pd_document *d, const struct pd_node *
     PD_TRY(pd_node_spend(d, node));
     yyjson_obj_foreach(node->value, i, n, key, value) {
         const struct keyword *keyword = find_keyword(key);
-        bool inner_id = keyword && strcmp(keyword->name, "$id") == 0 && node->value != d->root;
+        bool inner_id = yyjson_equals_str(key, "$id") && node->value != d->root;
         char shown[PD_SHOWN_SIZE];
-        if (inner_id || (!keyword && !is_neutral(key, value)))
+        if (inner_id || (!keyword && !is_annotation(key) && !is_neutral(node->value, key, value) &&
+             !(yyjson_equals_str(key, "not") && pd_node_is_never(node))))
             return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "keyword %s at " PD_PATH " is not supported",
                            pd_utf8_shown(shown, yyjson_get_str(key), yyjson_get_len(key)), node->path);
         if (keyword && seen[keyword - keywords])
@@ -239,24 +271,19 @@ peridot_status pd_node_check(const struct pd_document *d, const struct pd_node *
 
 unsigned pd_node_is_about(const struct pd_node *node)
 {
-    unsigned about = 0;
+    unsigned types = 0;
     size_t i, n;
     yyjson_val *key, *value;
-    yyjson_obj_foreach(node->value, i, n, key, value) {
-        const struct keyword *keyword = find_keyword(key);
-        about |= keyword ? keyword->about : 0;
-    }
-    return about;
+    yyjson_obj_foreach(node->value, i, n, key, value) types |= about(node->value, key, value);
+    return types;
 }
 
 const char *pd_node_find_limit(const struct pd_node *node)
 {
     size_t i, n;
     yyjson_val *key, *value;
-    yyjson_obj_foreach(node->value, i, n, key, value) {
-        const struct keyword *keyword = find_keyword(key);
-        if (keyword && keyword->about) return keyword->name;
-    }
+    yyjson_obj_foreach(node->value, i, n, key, value)
+        if (about(node->value, key, value)) return yyjson_get_str(key);
     return NULL;
 }
 
@@ -288,6 +315,7 @@ peridot_status pd_node_types(unsigned *types, const struct pd_node *node)
             known = known && type_named(name);
             *types |= type_named(name);
         }
+    if (type && yyjson_is_true(yyjson_obj_get(node->value, "nullable"))) *types |= PD_JSON_NULL;
     if (known) return PERIDOT_OK;
     return pd_fail(PERIDOT_ERROR_FORMAT, "type at " PD_PATH " names no type, or one that JSON lacks", node->path);
 }
@@ -311,6 +339,23 @@ peridot_status pd_node_count(uint32_t *out, const struct pd_node *node, const ch
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s at " PD_PATH " is more than a million", key, node->path);
     *out = (uint32_t)count;
     return PERIDOT_OK;
+}
+
+peridot_status pd_nodes_counts(uint32_t *min, uint32_t *max, const struct pd_nodes *of, const char *min_key,
+                               const char *max_key)
+{
+    *min = 0;
+    *max = UINT32_MAX;
+    for (uint32_t i = 0; i < of->n; i++) {
+        uint32_t least = 0, most = UINT32_MAX;
+        PD_TRY(pd_node_count(&least, &of->at[i], min_key));
+        PD_TRY(pd_node_count(&most, &of->at[i], max_key));
+        *min = (uint32_t)pd_max(*min, least);
+        *max = (uint32_t)pd_min(*max, most);
+    }
+    if (*min <= *max) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_ARGUMENT, PD_PATH ": no value is valid: %s %u is more than %s %u", of->at[0].path,
+                   min_key, *min, max_key, *max);
 }
 
 unsigned pd_json_type_of(yyjson_val *value)

@@ -43,6 +43,7 @@ struct pd_document {
     struct pd_arena arena;         /* paths */
     struct pd_index index;
     struct pd_work *work;
+    uint32_t n_exact;              /* oneOf within one another that are followed: no alternative may be left out */
 };
 
 peridot_status pd_document_open(struct pd_document *d, struct pd_work *work, const char *schema, size_t size);
@@ -64,6 +65,8 @@ peridot_status pd_node_follow(struct pd_node *out, struct pd_document *d, const 
 /* Fails by name where a schema has a keyword that is not supported, or one twice, or so many that looking for one would
  * take long. */
 peridot_status pd_node_check(const struct pd_document *d, const struct pd_node *node);
+/* No value satisfies a schema, as it is not any. */
+bool pd_node_is_never(const struct pd_node *node);
 /* Counts the work of looking at each keyword of a schema. */
 peridot_status pd_node_spend(const struct pd_document *d, const struct pd_node *node);
 /* Types that `type` allows, PD_JSON_ANY without one. */
@@ -76,6 +79,10 @@ const char *pd_node_find_limit(const struct pd_node *node);
 peridot_status pd_node_get(yyjson_val **out, const struct pd_node *node, const char *key, yyjson_type type);
 /* A keyword's value that is a count, where there is one. */
 peridot_status pd_node_count(uint32_t *out, const struct pd_node *node, const char *key);
+/* The largest of counts that are at least something (0: none is given), and the smallest of those that are at most
+ * (UINT32_MAX: none). */
+peridot_status pd_nodes_counts(uint32_t *min, uint32_t *max, const struct pd_nodes *of, const char *min_key,
+                               const char *max_key);
 
 unsigned pd_json_type_of(yyjson_val *value);
 

@@ -58,15 +58,38 @@ bool pd_decimal_read(struct pd_decimal *out, yyjson_val *value, bool exclusive)
     return true;
 }
 
+/* ---- multiples ---- */
+
+static uint64_t gcd(uint64_t a, uint64_t b) { return b ? gcd(b, a % b) : a; }
+
+/* The least common multiple of a / 10^a_places and b / 10^b_places in the same form. */
+bool pd_multiple_add(struct pd_multiple *m, yyjson_val *value)
+{
+    struct pd_decimal d;
+    if (!pd_decimal_read(&d, value, false) || d.negative || d.value == 0) return false;
+    char digits[48];
+    snprintf(digits, sizeof digits, "%s%s", d.whole, d.fraction);
+    struct pd_multiple other = {strtoull(digits, NULL, 10), (uint32_t)strlen(d.fraction)};
+    if (strlen(digits) > 18) return false;
+    if (!m->of) *m = (struct pd_multiple){other.of, other.places};
+    for (; m->places < other.places && m->of < UINT64_MAX / 10; m->places++) m->of *= 10;
+    for (; other.places < m->places && other.of < UINT64_MAX / 10; other.places++) other.of *= 10;
+    uint64_t factor = other.of / gcd(m->of, other.of);
+    if (m->places != other.places || m->of > UINT64_MAX / factor) return false;
+    m->of *= factor;
+    for (; m->places && m->of % 10 == 0; m->places--) m->of /= 10;
+    return true;
+}
+
 /* ---- digits ---- */
 
 struct digits {
     struct pd_rules *r;
     const struct pd_decimal *min, *max;   /* of the number without its sign; given: there is one */
-    bool integer;
+    struct pd_multiple multiple;   /* of 0: any number */
     uint32_t n;                    /* digits at most */
     uint32_t to;
-    uint32_t rest[NUMBER_DIGITS + 1];   /* states in which so many more places may come; 0: not made */
+    uint32_t *places, *wholes;     /* states, by what may still come and the remainder; 0: not made */
 };
 
 /* Equal so far to the lower limit, to the upper one. */
@@ -87,6 +110,19 @@ static bool may_end(const struct digits *d, struct tied tied, size_t at)
     return !(tied.max && is_zero(places_from(d->max, at)) && d->max->exclusive);
 }
 
+/* What remains of the digits so far, and whether it is nothing where `left` places more could come. */
+static uint32_t modulus(const struct digits *d) { return d->multiple.of ? (uint32_t)d->multiple.of : 1; }
+static uint32_t next_rest(const struct digits *d, uint32_t rest, char digit)
+{
+    return (10 * rest + (uint32_t)(digit - '0')) % modulus(d);
+}
+
+static bool divides(const struct digits *d, uint32_t rest, uint32_t left)
+{
+    while (left-- && rest) rest = next_rest(d, rest, '0');
+    return rest == 0;
+}
+
 /* What comes of a digit beside those of the limits; false: it is past one. */
 static bool compare(struct tied *tied, char digit, char min, char max)
 {
@@ -96,82 +132,113 @@ static bool compare(struct tied *tied, char digit, char min, char max)
     return true;
 }
 
-/* At least one place, and at most n. */
-static uint32_t free_places(struct digits *d, uint32_t n)
+/* Digits from..'9', each to the state that `follow` has after it. */
+typedef uint32_t follow_digit(struct digits *d, uint32_t n, uint32_t left, uint32_t rest);
+
+static void write_digits(struct digits *d, uint32_t state, char low, uint32_t n, uint32_t left, uint32_t rest,
+                         follow_digit *follow)
 {
-    if (d->rest[n]) return d->rest[n];
-    uint32_t state = d->rest[n] = pd_nfa_state(d->r), to = d->to;
-    if (n > 1) {
-        to = pd_nfa_state(d->r);
-        pd_nfa_skip(d->r, to, d->to);
-        pd_nfa_skip(d->r, to, free_places(d, n - 1));
+    for (char high; low <= '9'; low = (char)(high + 1)) {
+        uint32_t to = follow(d, n, left, next_rest(d, rest, low));
+        high = modulus(d) == 1 ? '9' : low;
+        pd_nfa_bytes(d->r, state, (uint8_t)low, (uint8_t)high, to);
     }
-    pd_nfa_bytes(d->r, state, '0', '9', to);
+}
+
+/* After a place, with no limit to heed: `left` more at most. */
+static uint32_t after_place(struct digits *d, uint32_t n, uint32_t left, uint32_t rest)
+{
+    uint32_t at = left * modulus(d) + rest;
+    if (d->places[at] || !pd_rules_work(d->r, 1)) return d->places[at];
+    uint32_t state = d->places[at] = pd_nfa_state(d->r);
+    if (divides(d, rest, left)) pd_nfa_skip(d->r, state, d->to);
+    if (left) write_digits(d, state, '0', n, left - 1, rest, after_place);
     return state;
 }
 
-/* From a state after `at` places and the point: n more at most. */
-static void write_places(struct digits *d, uint32_t from, struct tied tied, size_t at, uint32_t n)
+/* From a state after `at` places and the point: `left` more at most. */
+static void write_places(struct digits *d, uint32_t from, struct tied tied, size_t at, uint32_t left, uint32_t rest)
 {
-    uint32_t states[2][2] = {{0}};
-    if (!tied.min && !tied.max) {
-        pd_nfa_skip(d->r, from, free_places(d, n));
-        return;
-    }
-    for (char digit = '0'; digit <= '9'; digit++) {
+    if (!tied.min && !tied.max) write_digits(d, from, '0', 0, left - 1, rest, after_place);
+    for (char digit = '0'; (tied.min || tied.max) && digit <= '9' && pd_rules_work(d->r, 1); digit++) {
         struct tied next = tied;
         const char *min = places_from(d->min, at), *max = places_from(d->max, at);
+        uint32_t rest_then = next_rest(d, rest, digit), state;
         if (!compare(&next, digit, *min ? *min : '0', *max ? *max : '0')) continue;
-        uint32_t *state = &states[next.min][next.max];
-        if (!*state) {
-            *state = pd_nfa_state(d->r);
-            if (may_end(d, next, at + 1)) pd_nfa_skip(d->r, *state, d->to);
-            if (n > 1) write_places(d, *state, next, at + 1, n - 1);
+        if (next.min || next.max) {
+            state = pd_nfa_state(d->r);
+            if (may_end(d, next, at + 1) && divides(d, rest_then, left - 1)) pd_nfa_skip(d->r, state, d->to);
+            if (left > 1) write_places(d, state, next, at + 1, left - 1, rest_then);
+        } else {
+            state = after_place(d, 0, left - 1, rest_then);
         }
-        pd_nfa_bytes(d->r, from, (uint8_t)digit, (uint8_t)digit, *state);
+        pd_nfa_bytes(d->r, from, (uint8_t)digit, (uint8_t)digit, state);
     }
 }
 
-static void end_whole(struct digits *d, uint32_t from, struct tied tied, uint32_t n_left)
+/* After n digits before the point. */
+static void end_whole(struct digits *d, uint32_t from, struct tied tied, uint32_t n, uint32_t rest)
 {
-    if (may_end(d, tied, 0)) pd_nfa_skip(d->r, from, d->to);
-    if (d->integer || n_left == 0) return;
-    write_places(d, pd_nfa_text(d->r, from, ".", 1), tied, 0, n_left);
+    uint32_t left = d->multiple.of ? d->multiple.places : d->n - n;
+    if (may_end(d, tied, 0) && divides(d, rest, left)) pd_nfa_skip(d->r, from, d->to);
+    if (left) write_places(d, pd_nfa_text(d->r, from, ".", 1), tied, 0, left, rest);
+}
+
+/* With no limit to heed, `left` digits before the point to come of n. How many places may follow depends on n, unless
+ * it is a multiple of something. */
+static uint32_t after_digit(struct digits *d, uint32_t n, uint32_t left, uint32_t rest)
+{
+    size_t at = ((d->multiple.of ? 0 : n) * (size_t)(d->n + 1) + left) * modulus(d) + rest;
+    if (d->wholes[at] || !pd_rules_work(d->r, 1)) return d->wholes[at];
+    uint32_t state = d->wholes[at] = pd_nfa_state(d->r);
+    if (left) write_digits(d, state, '0', n, left - 1, rest, after_digit);
+    else end_whole(d, state, (struct tied){false, false}, n, rest);
+    return state;
+}
+
+/* Of n digits before the point, those from number i on. */
+static void write_tied(struct digits *d, uint32_t from, struct tied tied, uint32_t n, uint32_t i, uint32_t rest)
+{
+    if (i == n) end_whole(d, from, tied, n, rest);
+    for (char digit = i == 0 && n > 1 ? '1' : '0'; i < n && digit <= '9' && pd_rules_work(d->r, 1); digit++) {
+        struct tied next = tied;
+        uint32_t rest_then = next_rest(d, rest, digit);
+        if (!compare(&next, digit, d->min->whole[i], d->max->whole[i])) continue;
+        bool free = !next.min && !next.max;
+        uint32_t state = free ? after_digit(d, n, n - i - 1, rest_then) : pd_nfa_state(d->r);
+        if (!free) write_tied(d, state, next, n, i + 1, rest_then);
+        pd_nfa_bytes(d->r, from, (uint8_t)digit, (uint8_t)digit, state);
+    }
 }
 
 /* Numbers with n digits before the point. */
 static void write_whole(struct digits *d, uint32_t from, uint32_t n)
 {
-    uint32_t now[2][2] = {{0}}, n_min = d->min->given ? (uint32_t)strlen(d->min->whole) : 0,
+    uint32_t n_min = d->min->given ? (uint32_t)strlen(d->min->whole) : 0,
              n_max = d->max->given ? (uint32_t)strlen(d->max->whole) : UINT32_MAX;
     if (n < n_min || n > n_max) return;
-    now[n == n_min][n == n_max] = from;
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t next[2][2] = {{0}};
-        for (int k = 0; k < 4; k++)
-            for (char digit = i == 0 && n > 1 ? '1' : '0'; now[k >> 1][k & 1] && digit <= '9'; digit++) {
-                struct tied tied = {k >> 1, k & 1};
-                if (!compare(&tied, digit, d->min->whole[i], d->max->whole[i])) continue;
-                uint32_t *state = &next[tied.min][tied.max];
-                if (!*state) *state = pd_nfa_state(d->r);
-                pd_nfa_bytes(d->r, now[k >> 1][k & 1], (uint8_t)digit, (uint8_t)digit, *state);
-            }
-        memcpy(now, next, sizeof now);
-    }
-    for (int k = 0; k < 4; k++)
-        if (now[k >> 1][k & 1])
-            end_whole(d, now[k >> 1][k & 1], (struct tied){k >> 1, k & 1}, d->n - n);
+    if (n == n_min || n == n_max) write_tied(d, from, (struct tied){n == n_min, n == n_max}, n, 0, 0);
+    else write_digits(d, from, n > 1 ? '1' : '0', n, n - 1, 0, after_digit);
 }
 
 /* Numbers without a sign. */
 static void write_magnitude(struct pd_rules *r, uint32_t from, const struct pd_decimal *min,
-                            const struct pd_decimal *max, bool integer, uint32_t to)
+                            const struct pd_decimal *max, const struct pd_multiple *multiple, uint32_t to)
 {
-    struct digits d = {.r = r, .min = min, .max = max, .integer = integer,
-                       .n = integer ? INTEGER_DIGITS : NUMBER_DIGITS, .to = to};
+    struct digits d = {.r = r, .min = min, .max = max, .multiple = *multiple, .to = to};
+    bool integer = multiple->of && !multiple->places;
+    d.n = integer ? INTEGER_DIGITS : NUMBER_DIGITS - multiple->places;
+    size_t n_lengths = multiple->of ? 1 : d.n + 1;
+    d.places = calloc((size_t)NUMBER_DIGITS * modulus(&d), sizeof *d.places);
+    d.wholes = calloc(n_lengths * (d.n + 1) * modulus(&d), sizeof *d.wholes);
     uint32_t begin = pd_nfa_state(r);
     pd_nfa_skip(r, from, begin);
-    for (uint32_t n = 1; n <= d.n; n++) write_whole(&d, begin, n);
+    if (d.places && d.wholes)
+        for (uint32_t n = 1; n <= d.n; n++) write_whole(&d, begin, n);
+    else if (r->status == PERIDOT_OK)
+        r->status = pd_fail_alloc((size_t)NUMBER_DIGITS * modulus(&d) * sizeof *d.places, "numbers");
+    free(d.places);
+    free(d.wholes);
 }
 
 static void write_exponent(struct pd_rules *r, uint32_t from, uint32_t to)
@@ -199,11 +266,11 @@ void pd_write_number(struct pd_values *v, uint32_t from, const struct pd_number_
     bool limited = min.given || max.given;
     uint32_t end = pd_nfa_state(r);
     pd_nfa_skip(r, end, to);
-    if (!limited && !range->integer) write_exponent(r, end, to);
+    if (!limited && !range->multiple.of) write_exponent(r, end, to);
     bool positive = !max.given || !max.negative, negative = !min.given || min.negative;
-    if (positive) write_magnitude(r, from, min.given && !min.negative ? &min : &zero, &max, range->integer, end);
+    if (positive) write_magnitude(r, from, min.given && !min.negative ? &min : &zero, &max, &range->multiple, end);
     if (!negative) return;
     uint32_t minus = pd_nfa_text(r, from, "-", 1);
     const struct pd_decimal *least = max.given && max.negative ? &max : &above_zero;
-    write_magnitude(r, minus, least, min.given ? &min : &none, range->integer, end);
+    write_magnitude(r, minus, least, min.given ? &min : &none, &range->multiple, end);
 }

@@ -1,208 +1,316 @@
+/* What an object of a schema has: properties that are named, in the order in which they are, and then others, whose
+ * names are told apart by the patterns of patternProperties that match them. */
 #include "grammar/object.h"
 
 #include "base/array.h"
-#include "base/utf8.h"
+#include "base/num.h"
 #include "grammar/alternatives.h"
+#include "grammar/constants.h"
+#include "grammar/names.h"
+#include "grammar/object_parts.h"
+#include "grammar/strings.h"
 
 #include <stdlib.h>
 
 #define MAX_PROPERTIES 2000
 
-struct property {
-    yyjson_val *name;
-    bool required;
-};
+/* ---- properties that are named ---- */
 
-/* Properties by name, in the order in which they are written. */
-struct properties {
-    struct property *of;
-    size_t n, capacity;
-    bool named;                    /* some schema has `properties` */
-};
-
-static peridot_status add_property(struct properties *p, struct pd_work *work, yyjson_val *name, bool required,
-                                   const char *path)
+static peridot_status add_property(struct pd_property **out, struct pd_object *o, yyjson_val *name,
+                                   enum pd_presence presence)
 {
-    PD_TRY(pd_work_spend(work, 1 + p->n));
-    for (size_t i = 0; i < p->n; i++)
-        if (yyjson_equals_strn(p->of[i].name, yyjson_get_str(name), yyjson_get_len(name))) {
-            p->of[i].required = p->of[i].required || required;
-            return PERIDOT_OK;
-        }
-    if (p->n == MAX_PROPERTIES)
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, PD_PATH ": an object has more than %d properties", path,
+    const struct pd_name text = {yyjson_get_str(name), yyjson_get_len(name)};
+    PD_TRY(pd_work_spend(&o->c->r->work, 1 + o->n));
+    for (size_t i = 0; i < o->n; i++) {
+        *out = &o->properties[i];
+        if (!yyjson_equals_strn(name, (*out)->name.text, (*out)->name.size)) continue;
+        (*out)->presence = (enum pd_presence)pd_max((*out)->presence, presence);
+        return PERIDOT_OK;
+    }
+    if (o->n == MAX_PROPERTIES)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, PD_PATH ": an object has more than %d properties", o->of->at[0].path,
                        MAX_PROPERTIES);
-    PD_TRY(pd_array_reserve(&p->of, &p->capacity, p->n, 1, sizeof *p->of, "properties"));
-    p->of[p->n++] = (struct property){name, required};
+    PD_TRY(pd_array_reserve(&o->properties, &o->capacity, o->n, 1, sizeof *o->properties, "properties"));
+    *out = &o->properties[o->n++];
+    **out = (struct pd_property){.name = text, .presence = presence};
     return PERIDOT_OK;
 }
 
-static peridot_status find_properties(struct properties *p, struct pd_work *work, const struct pd_nodes *of)
+static peridot_status add_names(struct pd_object *o, yyjson_val *list, const struct pd_node *node, const char *key,
+                                enum pd_presence presence)
 {
     size_t i, n;
-    yyjson_val *key, *value, *list;
-    for (uint32_t k = 0; k < of->n; k++) {
-        PD_TRY(pd_node_get(&list, &of->at[k], "properties", YYJSON_TYPE_OBJ));
-        p->named = p->named || list;
-        if (!list) continue;
-        yyjson_obj_foreach(list, i, n, key, value) PD_TRY(add_property(p, work, key, false, of->at[k].path));
-    }
-    for (uint32_t k = 0; k < of->n; k++) {
-        PD_TRY(pd_node_get(&list, &of->at[k], "required", YYJSON_TYPE_ARR));
-        yyjson_arr_foreach(list, i, n, value) {
-            if (!yyjson_is_str(value))
-                return pd_fail(PERIDOT_ERROR_FORMAT, "required at " PD_PATH " is not a list of names", of->at[k].path);
-            PD_TRY(add_property(p, work, value, true, of->at[k].path));
-        }
+    yyjson_val *value;
+    struct pd_property *p;
+    yyjson_arr_foreach(list, i, n, value) {
+        if (!yyjson_is_str(value))
+            return pd_fail(PERIDOT_ERROR_FORMAT, "%s at " PD_PATH " is not a list of names", key, node->path);
+        PD_TRY(add_property(&p, o, value, presence));
     }
     return PERIDOT_OK;
 }
 
-/* From a state before the quote of a name to after the value. */
-static peridot_status write_property(struct pd_compiler *c, const struct pd_nodes *of, const struct property *p,
-                                     uint32_t from, uint32_t to)
+static peridot_status add_patterns(struct pd_object *o, const struct pd_node *node)
 {
-    const struct pd_name name = {yyjson_get_str(p->name), yyjson_get_len(p->name)};
-    struct pd_nodes nodes;
-    uint32_t rule, after = pd_nfa_state(c->r);
-    PD_TRY(pd_nodes_property(&nodes, &c->d, of, name));
-    for (uint32_t i = 0; p->required && i < nodes.n; i++)
-        if (yyjson_is_false(nodes.at[i].value))
-            return pd_fail(PERIDOT_ERROR_ARGUMENT, PD_PATH ": no value is valid: property %.100s is required, and "
-                                                           "forbidden at " PD_PATH,
-                           of->at[0].path, name.text, nodes.at[i].path);
-    PD_TRY(pd_compiler_rule(&rule, c, &nodes));
-    pd_write_text(&c->values, from, name.text, name.size, after);
-    pd_nfa_call(c->r, pd_write_mark(&c->values, after, ':'), rule, to);
+    size_t i, n;
+    yyjson_val *list, *key, *value;
+    PD_TRY(pd_node_get(&list, node, "patternProperties", YYJSON_TYPE_OBJ));
+    if (!list) return PERIDOT_OK;
+    o->named = true;
+    yyjson_obj_foreach(list, i, n, key, value) {
+        if (o->n_patterns == PD_MAX_PATTERNS)
+            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "patternProperties at " PD_PATH ": more than %d patterns",
+                           node->path, PD_MAX_PATTERNS);
+        o->patterns[o->n_patterns++] = (struct pd_name_pattern){node, key, value};
+    }
     return PERIDOT_OK;
 }
 
-/* A character of the names that are taken. */
-struct letter {
-    uint32_t code, state;
-    uint32_t next, inner;          /* the other letters after the same beginning; those after this one; 0: none */
-    bool ends;                     /* a name ends with it */
-};
-
-struct letters {
-    struct letter *of;             /* the first is before all names */
-    size_t n, capacity;
-};
-
-static peridot_status add_name(struct pd_compiler *c, struct letters *l, yyjson_val *name)
+/* Whether properties are wanted that no schema names: where none names any, or one says what they are. */
+static bool wants_others(const struct pd_object *o)
 {
-    const char *bytes = yyjson_get_str(name);
-    size_t size = yyjson_get_len(name), length;
-    uint32_t at = 0, code;
-    for (size_t i = 0; i < size; i += length) {
-        pd_utf8_next(&code, &length, bytes + i, size - i);
-        uint32_t k = l->of[at].inner;
-        while (k && l->of[k].code != code && pd_rules_work(c->r, 1)) k = l->of[k].next;
-        if (!k) {
-            PD_TRY(pd_array_reserve(&l->of, &l->capacity, l->n, 1, sizeof *l->of, "names"));
-            k = (uint32_t)l->n++;
-            l->of[k] = (struct letter){.code = code, .state = pd_nfa_state(c->r), .next = l->of[at].inner};
-            l->of[at].inner = k;
-        }
-        at = k;
-    }
-    l->of[at].ends = true;
-    return c->r->status;
+    bool wanted = !o->named;
+    for (uint32_t i = 0; i < o->of->n && !o->listed; i++)
+        wanted = wanted || yyjson_obj_get(o->of->at[i].value, "additionalProperties") ||
+                 yyjson_obj_get(o->of->at[i].value, "unevaluatedProperties");
+    return wanted;
 }
 
-static int compare_codes(const void *a, const void *b)
+/* All names that propertyNames of a schema allows: they are properties then, where they are few. */
+static peridot_status limit_names(struct pd_object *o, const struct pd_node *node)
 {
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return x < y ? -1 : x > y;
-}
-
-/* What may follow a beginning: the letters with which it is one of a name still, and the others, which make it free. */
-static peridot_status write_letters(struct pd_compiler *c, const struct letters *l, uint32_t at, uint32_t other)
-{
-    uint32_t n = 0, begin = 0, *codes;
-    for (uint32_t k = l->of[at].inner; k; k = l->of[k].next) n++;
-    PD_TRY(pd_work_spend_sort(&c->r->work, 16 + n));
-    codes = malloc((n + 1) * sizeof *codes);
-    if (!codes) return pd_fail_alloc(n * sizeof *codes, "names");
-    n = 0;
-    for (uint32_t k = l->of[at].inner; k; k = l->of[k].next) {
-        pd_write_char(&c->values, l->of[at].state, l->of[k].code, l->of[k].code, l->of[k].state);
-        codes[n++] = l->of[k].code;
+    struct pd_nodes nodes = {.n = 1};
+    struct pd_constants all = {0};
+    struct pd_chars names;
+    struct pd_property *p;
+    bool finite;
+    yyjson_val *value = yyjson_obj_get(node->value, "propertyNames");
+    if (!value) return PERIDOT_OK;
+    PD_TRY(pd_node_child(&nodes.at[0], &o->c->d, node, "propertyNames", (struct pd_name){0}, value));
+    peridot_status status = pd_constants_find_all(&all, &finite, &o->c->d, &nodes);
+    bool lists = status == PERIDOT_OK && finite && !o->named;
+    for (size_t i = 0; i < all.n && lists && status == PERIDOT_OK; i++)
+        if (yyjson_is_str(all.at[i])) status = add_property(&p, o, all.at[i], PD_OPTIONAL);
+    pd_constants_free(&all);
+    if (lists) {
+        o->named = o->listed = true;
+        o->n_listed = o->n;
     }
-    qsort(codes, n, sizeof *codes, compare_codes);
-    for (uint32_t i = 0; i < n; begin = codes[i++] + 1)
-        if (codes[i] > begin) pd_write_char(&c->values, l->of[at].state, begin, codes[i] - 1, other);
-    pd_write_char(&c->values, l->of[at].state, begin, PD_LAST_CHAR, other);
-    free(codes);
-    return PERIDOT_OK;
-}
-
-/* Any name but those of the properties. */
-static peridot_status write_other_name(struct pd_compiler *c, const struct properties *p, uint32_t from, uint32_t to)
-{
-    struct letters l = {0};
-    uint32_t other = pd_nfa_state(c->r);
-    peridot_status status = pd_array_reserve(&l.of, &l.capacity, 0, 1, sizeof *l.of, "names");
-    if (status == PERIDOT_OK) l.of[l.n++] = (struct letter){.state = pd_nfa_text(c->r, from, "\"", 1)};
-    for (size_t i = 0; i < p->n && status == PERIDOT_OK; i++) status = add_name(c, &l, p->of[i].name);
-    for (uint32_t i = 0; i < l.n && status == PERIDOT_OK; i++) {
-        status = write_letters(c, &l, i, other);
-        if (!l.of[i].ends) pd_nfa_any_of(c->r, l.of[i].state, "\"", to);
+    if (lists || status != PERIDOT_OK) return status;
+    status = pd_strings_find(&names, o->c, &nodes);
+    if (status == PERIDOT_OK && o->limited) {
+        status = pd_chars_intersect(&o->names, &names);
+    } else if (!o->limited) {
+        o->names = names;
+        o->limited = true;
+        return status;
     }
-    pd_write_char(&c->values, other, 0, PD_LAST_CHAR, other);
-    pd_nfa_any_of(c->r, other, "\"", to);
-    free(l.of);
+    pd_chars_free(&names);
     return status;
 }
 
-/* Properties without a name in the schema, where it wants them, after those that have one. */
-static peridot_status write_others(struct pd_compiler *c, const struct pd_nodes *of, const struct properties *p,
-                                   uint32_t first, uint32_t later)
+/* What dependentRequired names is written where it is required, or where others are wanted. */
+static peridot_status add_dependent(struct pd_object *o, const struct pd_node *node)
 {
-    struct pd_nodes nodes;
-    uint32_t rule, name = pd_nfa_state(c->r), after = pd_nfa_state(c->r);
-    bool wanted = !p->named, forbidden = false;
-    for (uint32_t i = 0; i < of->n; i++) {
-        yyjson_val *others = yyjson_obj_get(of->at[i].value, "additionalProperties");
-        wanted = wanted || others;
-        forbidden = forbidden || yyjson_is_false(others);
+    size_t i, n;
+    yyjson_val *key, *value, *list;
+    struct pd_property *p;
+    enum pd_presence presence = o->others ? PD_OPTIONAL : PD_ABSENT;
+    PD_TRY(pd_node_get(&list, node, "dependentRequired", YYJSON_TYPE_OBJ));
+    if (!list) return PERIDOT_OK;
+    yyjson_obj_foreach(list, i, n, key, value) {
+        if (!yyjson_is_arr(value))
+            return pd_fail(PERIDOT_ERROR_FORMAT, "dependentRequired at " PD_PATH " has what is no list of names",
+                           node->path);
+        PD_TRY(add_property(&p, o, key, presence));
+        PD_TRY(add_names(o, value, node, "dependentRequired", presence));
     }
-    if (!wanted || forbidden) return PERIDOT_OK;
-    PD_TRY(pd_nodes_property(&nodes, &c->d, of, (struct pd_name){0}));
-    PD_TRY(pd_compiler_rule(&rule, c, &nodes));
-    pd_nfa_skip(c->r, first, name);
-    pd_nfa_skip(c->r, pd_write_mark(&c->values, later, ','), name);
-    if (p->n) PD_TRY(write_other_name(c, p, name, after));
-    else pd_write_length(&c->values, name, 0, UINT32_MAX, after);
-    pd_nfa_call(c->r, pd_write_mark(&c->values, after, ':'), rule, later);
     return PERIDOT_OK;
 }
 
-/* `first`: nothing is written yet; `later`: something is. */
-static peridot_status write_members(struct pd_compiler *c, const struct pd_nodes *of, const struct properties *p)
+static peridot_status find_properties(struct pd_object *o)
 {
-    uint32_t first = pd_write_mark(&c->values, PD_NFA_START, '{'), later = pd_nfa_state(c->r);
-    for (size_t i = 0; i < p->n && c->r->status == PERIDOT_OK; i++) {
-        uint32_t name = pd_nfa_state(c->r), next_first = pd_nfa_state(c->r), next_later = pd_nfa_state(c->r);
-        pd_nfa_skip(c->r, first, name);
-        if (i) pd_nfa_skip(c->r, pd_write_mark(&c->values, later, ','), name);
-        PD_TRY(write_property(c, of, &p->of[i], name, next_later));
-        if (!p->of[i].required) pd_nfa_skip(c->r, first, next_first);
-        if (!p->of[i].required) pd_nfa_skip(c->r, later, next_later);
-        first = next_first;
-        later = next_later;
+    size_t i, n;
+    yyjson_val *key, *value, *list;
+    struct pd_property *p;
+    for (uint32_t k = 0; k < o->of->n; k++) {
+        PD_TRY(pd_node_get(&list, &o->of->at[k], "properties", YYJSON_TYPE_OBJ));
+        o->named = o->named || list;
+        if (list) yyjson_obj_foreach(list, i, n, key, value) PD_TRY(add_property(&p, o, key, PD_OPTIONAL));
+        PD_TRY(add_patterns(o, &o->of->at[k]));
     }
-    PD_TRY(write_others(c, of, p, first, later));
-    pd_nfa_any_of(c->r, first, "}", PD_NFA_END);
-    pd_nfa_any_of(c->r, pd_write_space(&c->values, later), "}", PD_NFA_END);
+    for (uint32_t k = 0; k < o->of->n; k++) PD_TRY(limit_names(o, &o->of->at[k]));
+    o->others = wants_others(o);
+    for (uint32_t k = 0; k < o->of->n; k++) {
+        PD_TRY(pd_node_get(&list, &o->of->at[k], "required", YYJSON_TYPE_ARR));
+        PD_TRY(add_names(o, list, &o->of->at[k], "required", PD_REQUIRED));
+    }
+    for (uint32_t k = 0; k < o->of->n; k++) PD_TRY(add_dependent(o, &o->of->at[k]));
     return PERIDOT_OK;
+}
+
+static peridot_status fail_forbidden(const struct pd_object *o, const struct pd_property *p, const char *path)
+{
+    return pd_fail(PERIDOT_ERROR_ARGUMENT, PD_PATH ": no value is valid: property %.100s is required, and forbidden at "
+                                           PD_PATH, o->of->at[0].path, p->name.text, path);
+}
+
+/* The rule of a property's values. */
+static peridot_status find_value(struct pd_object *o, struct pd_property *p)
+{
+    struct pd_nodes nodes;
+    bool allowed = !o->listed || (size_t)(p - o->properties) < o->n_listed;
+    if (allowed && o->limited) PD_TRY(pd_names_has(&allowed, &o->names, p->name));
+    if (!allowed) return p->presence == PD_REQUIRED ? fail_forbidden(o, p, "propertyNames") : PERIDOT_OK;
+    PD_TRY(pd_nodes_property(&nodes, &o->c->d, o->of, p->name));
+    if (nodes.n == 0) PD_TRY(pd_compiler_unevaluated(&nodes, o->c, o->of, "unevaluatedProperties"));
+    p->written = true;
+    for (uint32_t i = 0; i < nodes.n; i++) {
+        if (!yyjson_is_false(nodes.at[i].value)) continue;
+        if (p->presence == PD_REQUIRED) return fail_forbidden(o, p, nodes.at[i].path);
+        p->written = false;
+    }
+    return p->written ? pd_compiler_rule(&p->rule, o->c, &nodes) : PERIDOT_OK;
+}
+
+/* ---- others ---- */
+
+/* What `pattern` has of a kind becomes another, unless that is nothing. */
+static peridot_status split_kind(struct pd_object *o, const struct pd_name_kind *from, const struct pd_chars *pattern,
+                                 uint32_t bit)
+{
+    struct pd_name_kind *kind = &o->kinds[o->n_kinds];
+    if (o->n_kinds == PD_MAX_KINDS)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, PD_PATH ": patterns of properties overlap in too many ways",
+                       o->of->at[0].path);
+    *kind = (struct pd_name_kind){.matched = from->matched | bit};
+    pd_chars_begin(&kind->names, &o->c->r->work);
+    pd_chars_add(&kind->names, &from->names, PD_CHARS_START, PD_CHARS_END);
+    o->n_kinds++;
+    PD_TRY(kind->names.status);
+    PD_TRY(pd_chars_intersect(&kind->names, pattern));
+    if (kind->names.n_edges) return PERIDOT_OK;
+    pd_chars_free(&kind->names);
+    o->n_kinds--;
+    return PERIDOT_OK;
+}
+
+/* Each kind becomes two: what the pattern matches, and what it does not. */
+static peridot_status split_kinds(struct pd_object *o, uint32_t i, const struct pd_chars *pattern,
+                                  const struct pd_chars *rest)
+{
+    struct pd_name_kind old[PD_MAX_KINDS];
+    uint32_t n_old = o->n_kinds;
+    peridot_status status = PERIDOT_OK;
+    for (uint32_t k = 0; k < n_old; k++) {
+        old[k] = o->kinds[k];
+        o->kinds[k] = (struct pd_name_kind){0};
+    }
+    o->n_kinds = 0;
+    for (uint32_t k = 0; k < n_old; k++) {
+        if (status == PERIDOT_OK) status = split_kind(o, &old[k], pattern, 1u << i);
+        if (status == PERIDOT_OK) status = split_kind(o, &old[k], rest, 0);
+        pd_chars_free(&old[k].names);
+    }
+    return status;
+}
+
+static peridot_status add_pattern(struct pd_object *o, uint32_t i)
+{
+    struct pd_chars pattern, rest = {0};
+    struct pd_work *work = &o->c->r->work;
+    peridot_status status = pd_names_of_pattern(&pattern, work, o->patterns[i].node, o->patterns[i].pattern);
+    if (status == PERIDOT_OK)
+        status = pd_names_of_pattern(&rest, work, o->patterns[i].node, o->patterns[i].pattern);
+    if (status == PERIDOT_OK) status = pd_chars_determinise(&pattern);
+    if (status == PERIDOT_OK) status = pd_chars_complement(&rest);
+    if (status == PERIDOT_OK) status = split_kinds(o, i, &pattern, &rest);
+    pd_chars_free(&pattern);
+    pd_chars_free(&rest);
+    return status;
+}
+
+/* What schemas say of values whose names are of a kind. */
+static peridot_status find_nodes(struct pd_nodes *out, struct pd_object *o, uint32_t matched)
+{
+    struct pd_node child;
+    *out = (struct pd_nodes){0};
+    for (uint32_t k = 0; k < o->of->n; k++) {
+        const struct pd_node *node = &o->of->at[k];
+        yyjson_val *value = yyjson_obj_get(node->value, "additionalProperties");
+        bool any = false;
+        for (uint32_t i = 0; i < o->n_patterns; i++) {
+            const struct pd_name_pattern *p = &o->patterns[i];
+            if (p->node != node || !(matched >> i & 1)) continue;
+            any = true;
+            PD_TRY(pd_node_child(&child, &o->c->d, node, "patternProperties",
+                                 (struct pd_name){yyjson_get_str(p->pattern), yyjson_get_len(p->pattern)}, p->value));
+            PD_TRY(pd_nodes_add(out, child));
+        }
+        if (any || !value) continue;
+        PD_TRY(pd_node_child(&child, &o->c->d, node, "additionalProperties", (struct pd_name){0}, value));
+        PD_TRY(pd_nodes_add(out, child));
+    }
+    return out->n ? PERIDOT_OK : pd_compiler_unevaluated(out, o->c, o->of, "unevaluatedProperties");
+}
+
+/* Finds the rule of a kind's values; without any the kind is left out. */
+static peridot_status find_kind(bool *any, struct pd_object *o, struct pd_name_kind *kind)
+{
+    struct pd_nodes nodes;
+    PD_TRY(find_nodes(&nodes, o, kind->matched));
+    *any = kind->matched || o->others;
+    for (uint32_t i = 0; i < nodes.n; i++) *any = *any && !yyjson_is_false(nodes.at[i].value);
+    return *any ? pd_compiler_rule(&kind->rule, o->c, &nodes) : PERIDOT_OK;
+}
+
+static peridot_status find_kinds(struct pd_object *o)
+{
+    uint32_t n = 0;
+    if (!o->others && o->n_patterns == 0) return PERIDOT_OK;
+    struct pd_name *names = malloc((o->n + 1) * sizeof *names);
+    if (!names) return pd_fail_alloc(o->n * sizeof *names, "names");
+    for (size_t i = 0; i < o->n; i++) names[i] = o->properties[i].name;
+    peridot_status status = pd_names_but(&o->kinds[0].names, &o->c->r->work, names, o->n);
+    free(names);
+    o->n_kinds = 1;
+    PD_TRY(status);
+    if (o->limited) PD_TRY(pd_chars_intersect(&o->kinds[0].names, &o->names));
+    for (uint32_t i = 0; i < o->n_patterns; i++) PD_TRY(add_pattern(o, i));
+    for (uint32_t k = 0; k < o->n_kinds; k++) {
+        bool any;
+        PD_TRY(find_kind(&any, o, &o->kinds[k]));
+        struct pd_name_kind kept = o->kinds[k];
+        if (!any) pd_chars_free(&kept.names);
+        o->kinds[k] = (struct pd_name_kind){0};
+        if (any) o->kinds[n++] = kept;
+    }
+    o->n_kinds = n;
+    return PERIDOT_OK;
+}
+
+static peridot_status write_object(struct pd_object *o)
+{
+    size_t n = 0;
+    PD_TRY(pd_nodes_counts(&o->min, &o->max, o->of, "minProperties", "maxProperties"));
+    PD_TRY(find_properties(o));
+    for (size_t i = 0; i < o->n; i++) {
+        PD_TRY(find_value(o, &o->properties[i]));
+        n += o->properties[i].written;
+    }
+    PD_TRY(find_kinds(o));
+    if (o->min > n + 1 && o->n_kinds)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "minProperties at " PD_PATH " is supported up to one more than the "
+                       "properties with names: others may come twice", o->of->at[0].path);
+    return pd_object_write(o);
 }
 
 peridot_status pd_write_object(struct pd_compiler *c, const struct pd_nodes *of)
 {
-    struct properties p = {0};
-    peridot_status status = find_properties(&p, &c->r->work, of);
-    if (status == PERIDOT_OK) status = write_members(c, of, &p);
-    free(p.of);
+    struct pd_object o = {.c = c, .of = of};
+    peridot_status status = write_object(&o);
+    free(o.properties);
+    pd_chars_free(&o.names);
+    for (uint32_t i = 0; i < PD_MAX_KINDS; i++) pd_chars_free(&o.kinds[i].names);
     return status;
 }

@@ -15,9 +15,17 @@ struct pd_decimal {
     double value;
 };
 
+/* Whole numbers of of / 10^places; of 0: any numbers. */
+struct pd_multiple {
+    uint64_t of;
+    uint32_t places;
+};
+
+#define PD_MAX_MULTIPLE 10000u
+#define PD_MAX_PLACES 9u
 struct pd_number_range {
     struct pd_decimal min, max;
-    bool integer;
+    struct pd_multiple multiple;   /* within those limits; integers are multiples of 1 */
 };
 
 struct pd_char_rule {
@@ -51,6 +59,8 @@ void pd_write_constant(struct pd_values *v, uint32_t from, yyjson_val *value, ui
 
 /* False: the value is no number that a limit can be, or has more digits than can be compared exactly. */
 bool pd_decimal_read(struct pd_decimal *out, yyjson_val *value, bool exclusive);
+/* *m becomes the multiples of both. False: the value is no number above 0, or has too many digits. */
+bool pd_multiple_add(struct pd_multiple *m, yyjson_val *value);
 void pd_write_number(struct pd_values *v, uint32_t from, const struct pd_number_range *range, uint32_t to);
 
 #endif
