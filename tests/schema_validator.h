@@ -94,6 +94,7 @@ static inline bool has_format(yyjson_val *text, const char *format)
         return sscanf(s, "%3u.%3u.%3u.%3u%n", &a, &b, &c, &d, &used) == 4 && !s[used] && a < 256 && b < 256 && c < 256
             && d < 256;
     }
+    if (strncmp(format, "uri", 3) == 0) return strcspn(s, " <>\"\\^`|") == strlen(s);
     return *s != 0;   /* the others: jsonschema of PyPI has looked at them */
 }
 
@@ -117,7 +118,8 @@ static inline bool check_number(struct validator *v, yyjson_val *schema, double 
     if ((min && x < yyjson_get_num(min)) || (max && x > yyjson_get_num(max))) return invalid(v, "minimum or maximum");
     if ((above && x <= yyjson_get_num(above)) || (below && x >= yyjson_get_num(below)))
         return invalid(v, "exclusive limit");
-    return !multiple || fmod(x, yyjson_get_num(multiple)) == 0 || invalid(v, "multipleOf");
+    double ratio = multiple ? x / yyjson_get_num(multiple) : 0;   /* of decimals: whole but for rounding */
+    return fabs(ratio - round(ratio)) <= 1e-14 * fabs(ratio) || invalid(v, "multipleOf");
 }
 
 static inline bool check_array(struct validator *v, yyjson_val *schema, yyjson_val *value)
@@ -125,12 +127,70 @@ static inline bool check_array(struct validator *v, yyjson_val *schema, yyjson_v
     yyjson_val *min = yyjson_obj_get(schema, "minItems"), *max = yyjson_obj_get(schema, "maxItems"),
                *prefix = yyjson_obj_get(schema, "prefixItems"), *items = yyjson_obj_get(schema, "items"), *item;
     size_t i, n;
+    if (yyjson_is_arr(items)) {
+        prefix = items;
+        items = yyjson_obj_get(schema, "additionalItems");
+    }
     if ((min && yyjson_arr_size(value) < yyjson_get_uint(min))
         || (max && yyjson_arr_size(value) > yyjson_get_uint(max)))
         return invalid(v, "number of items");
     yyjson_arr_foreach(value, i, n, item) {
         yyjson_val *own = i < yyjson_arr_size(prefix) ? yyjson_arr_get(prefix, i) : items;
         if (own && !is_valid(v, own, item)) return false;
+        for (size_t k = 0; k < i && yyjson_is_true(yyjson_obj_get(schema, "uniqueItems")); k++)
+            if (is_equal(yyjson_arr_get(value, k), item)) return invalid(v, "uniqueItems");
+    }
+    return true;
+}
+
+static inline bool has_all(yyjson_val *value, yyjson_val *names)
+{
+    size_t i, n;
+    yyjson_val *key;
+    yyjson_arr_foreach(names, i, n, key)
+        if (!yyjson_obj_getn(value, yyjson_get_str(key), yyjson_get_len(key))) return false;
+    return true;
+}
+
+/* Names that come twice count once. */
+static inline size_t count_names(yyjson_val *value)
+{
+    size_t i, n, k, count = 0;
+    yyjson_val *key, *other, *member;
+    yyjson_obj_foreach(value, i, n, key, member) {
+        bool first = true;
+        yyjson_obj_iter iter = yyjson_obj_iter_with(value);
+        for (k = 0; k < i && (other = yyjson_obj_iter_next(&iter)); k++) first = first && !yyjson_equals(other, key);
+        count += first;
+    }
+    return count;
+}
+
+static inline bool check_names(struct validator *v, yyjson_val *schema, yyjson_val *value)
+{
+    yyjson_val *names = yyjson_obj_get(schema, "propertyNames"), *min = yyjson_obj_get(schema, "minProperties"),
+               *max = yyjson_obj_get(schema, "maxProperties"), *dependent = yyjson_obj_get(schema, "dependentRequired"),
+               *key, *member;
+    size_t i, n, count = count_names(value);
+    if ((min && count < yyjson_get_uint(min)) || (max && count > yyjson_get_uint(max)))
+        return invalid(v, "number of properties");
+    yyjson_obj_foreach(value, i, n, key, member) if (names && !is_valid(v, names, key)) return false;
+    yyjson_obj_foreach(dependent, i, n, key, member)
+        if (yyjson_obj_getn(value, yyjson_get_str(key), yyjson_get_len(key)) && !has_all(value, member))
+            return invalid(v, "dependentRequired");
+    return true;
+}
+
+/* *any becomes true where a pattern matches. */
+static inline bool check_patterns(struct validator *v, yyjson_val *schema, yyjson_val *name, yyjson_val *value,
+                                  bool *any)
+{
+    yyjson_val *key, *member;
+    size_t i, n;
+    yyjson_obj_foreach(yyjson_obj_get(schema, "patternProperties"), i, n, key, member) {
+        if (!matches(yyjson_get_str(key), yyjson_get_len(key), name)) continue;
+        *any = true;
+        if (!is_valid(v, member, value)) return false;
     }
     return true;
 }
@@ -140,12 +200,14 @@ static inline bool check_object(struct validator *v, yyjson_val *schema, yyjson_
     yyjson_val *properties = yyjson_obj_get(schema, "properties"), *required = yyjson_obj_get(schema, "required"),
                *others = yyjson_obj_get(schema, "additionalProperties"), *key, *member;
     size_t i, n;
-    yyjson_arr_foreach(required, i, n, key)
-        if (!yyjson_obj_getn(value, yyjson_get_str(key), yyjson_get_len(key))) return invalid(v, "required");
+    if (!has_all(value, required)) return invalid(v, "required");
+    if (!check_names(v, schema, value)) return false;
     yyjson_obj_foreach(value, i, n, key, member) {
         yyjson_val *own = yyjson_obj_getn(properties, yyjson_get_str(key), yyjson_get_len(key));
+        bool named = own != NULL;
         if (own && !is_valid(v, own, member)) return false;
-        if (!own && others && !is_valid(v, others, member)) return false;
+        if (!check_patterns(v, schema, key, member, &named)) return false;
+        if (!named && others && !is_valid(v, others, member)) return false;
     }
     return true;
 }
@@ -178,7 +240,8 @@ static inline bool is_valid(struct validator *v, yyjson_val *schema, yyjson_val 
     size_t i, n;
     bool fits = !type || (yyjson_is_str(type) && has_type(value, yyjson_get_str(type)));
     if (yyjson_is_arr(type)) yyjson_arr_foreach(type, i, n, name) fits = fits || has_type(value, yyjson_get_str(name));
-    if (!fits) return invalid(v, "type");
+    if (!fits && !(yyjson_is_null(value) && yyjson_is_true(yyjson_obj_get(schema, "nullable"))))
+        return invalid(v, "type");
     if (reference) {
         const char *pointer = yyjson_get_str(reference) + 1;
         yyjson_val *target = *pointer ? yyjson_ptr_get(v->root, pointer) : v->root;
