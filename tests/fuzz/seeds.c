@@ -217,6 +217,20 @@ static void seed_requests(void)
         "\"required\":[\"a\"],\"additionalProperties\":false,\"$defs\":{\"e\":{\"type\":\"array\","
         "\"items\":{\"anyOf\":["
         "{\"type\":\"number\"},{\"type\":\"string\",\"format\":\"date\"}]},\"maxItems\":3}}}";
+    static const char *const schemas[] = {
+        "{\"type\":\"object\",\"patternProperties\":{\"^x-\":{\"type\":\"integer\",\"multipleOf\":7},\"y$\":{}},"
+        "\"additionalProperties\":{\"type\":\"number\",\"multipleOf\":0.25,\"maximum\":12.5},\"minProperties\":1,"
+        "\"maxProperties\":3,\"required\":[\"x-a\"]}",
+        "{\"type\":\"object\",\"propertyNames\":{\"anyOf\":[{\"enum\":[\"a\",\"b\"]},{\"minLength\":3}]},"
+        "\"dependentRequired\":{\"a\":[\"b\",\"cde\"]},\"minProperties\":2}",
+        "{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"enum\":[\"a\",1,null,true,[2]]},\"minItems\":2,"
+         "\"maxItems\":4}",
+        "{\"anyOf\":[{\"type\":\"array\",\"items\":{\"contains\":1}},{\"type\":\"string\",\"pattern\":\"(?<=a)b\"},"
+        "{\"type\":\"array\",\"items\":[{\"type\":\"null\"},{\"not\":{}}],\"additionalItems\":{\"type\":\"string\","
+        "\"format\":\"uri\",\"nullable\":true}}]}",
+        "{\"allOf\":[{\"properties\":{\"a\":{\"prefixItems\":[{}],\"unevaluatedItems\":false}}}],"
+        "\"unevaluatedProperties\":{\"type\":\"string\",\"format\":\"regex\"}}",
+    };
     static const char *const bodies[] = {
         "{\"model\":\"tiny\",\"messages\":[{\"role\":\"system\",\"content\":\"x\"},"
         "{\"role\":\"user\",\"content\":\"" LONG "\"},"
@@ -240,6 +254,11 @@ static void seed_requests(void)
               "{\"type\":\"string\",\"pattern\":\"^(?!.*ab)(?=[a-c]+$).{2,9}|^x(?<n>y)\"}");
     seed_text("fuzz_schema", "constants",
               "{\"oneOf\":[{\"enum\":[[1],{\"a\":2},3,4,5,6,7,8,9,10]},{\"const\":\"x\"}]}");
+    for (size_t i = 0; i < PD_COUNT(schemas); i++) {
+        char name[8];
+        snprintf(name, sizeof name, "%zu", i);
+        seed_text("fuzz_schema", name, schemas[i]);
+    }
     for (size_t i = 0; i < PD_COUNT(bodies); i++) {
         char name[8], body[1024];
         snprintf(name, sizeof name, "%zu", i);
