@@ -8,9 +8,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* In place of -infinity and NaN, which huge penalties lead to and which have no order. */
-#define LOWEST_LOGIT -FLT_MAX
-
 void pd_sampler_set(struct pd_sampler *s, const peridot_sampling *p)
 {
     s->p = p ? *p : (peridot_sampling){0};
@@ -161,7 +158,7 @@ void pd_sampler_adjust(const struct pd_sampler *s, struct pd_candidate *candidat
         for (size_t j = 0; j < s->p.n_bias; j++)
             if ((uint32_t)s->p.bias[j].token == candidates[i].id) candidates[i].logit += s->p.bias[j].value;
         if (penalises(s)) candidates[i].logit = penalise(s, candidates[i]);
-        if (!(candidates[i].logit > LOWEST_LOGIT)) candidates[i].logit = LOWEST_LOGIT;
+        if (isnan(candidates[i].logit)) candidates[i].logit = -INFINITY;   /* which has an order */
     }
     pd_candidates_sort(candidates, n);
 }
