@@ -82,7 +82,7 @@ def test_errors():
                              (openai.BadRequestError, {"max_tokens": 0}),
                              (openai.BadRequestError, {"messages": [{"role": "user", "content": "king " * 10**4}]}),
                              (openai.BadRequestError, {"response_format": {"type": "json_schema", "json_schema": {
-                                 "name": "x", "schema": {"type": "object", "patternProperties": {"a": {}}}}}})]:
+                                 "name": "x", "schema": {"type": "array", "contains": {"type": "null"}}}}})]:
         try:
             client.chat.completions.create(**{"model": model, "messages": messages, **arguments})
         except error as e:
