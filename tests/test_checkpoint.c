@@ -85,7 +85,8 @@ static void test_missing(void **state)
     struct pd_checkpoint *c;
     EXPECT_FAILURE(pd_checkpoint_open(&c, in_folder("no.gguf"), true), PERIDOT_ERROR_IO, "no.gguf", "No such file");
     write_text("x.gguf", "");
-    EXPECT_FAILURE(pd_checkpoint_open(&c, in_folder("x.gguf"), true), PERIDOT_ERROR_FORMAT, "x.gguf: not a GGUF file: it is empty (0 bytes)");
+    EXPECT_FAILURE(pd_checkpoint_open(&c, in_folder("x.gguf"), true), PERIDOT_ERROR_FORMAT,
+                   "x.gguf: not a GGUF file: it is empty (0 bytes)");
     remove_all();
 }
 

@@ -206,7 +206,8 @@ static void seed_chats(void)
     seed_text("fuzz_chat", "jinja", "{{ '<start_of_turn>' + role }}\n===\nuser\nhello");
 }
 
-#define LONG "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"   /* at most 80 tokens */
+/* 80 tokens at most */
+#define LONG "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
 
 static void seed_requests(void)
 {

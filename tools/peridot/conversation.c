@@ -201,8 +201,8 @@ static peridot_status leave_out(struct cmd_conversation *c, size_t *n_left_out, 
 static peridot_status refuse(size_t n, const struct cmd_encoding *e)
 {
     return cmd_fail(PERIDOT_ERROR_ARGUMENT, "the context is full: with this message the conversation has %zu tokens, "
-                    "and the context %" PRIu32 " positions; /undo takes back turns, /reset begins anew, --full drop leaves "
-                    "out the oldest", n, e->ctx);
+                    "and the context %" PRIu32 " positions; /undo takes back turns, /reset begins anew, --full drop "
+                    "leaves out the oldest", n, e->ctx);
 }
 
 peridot_status cmd_conversation_encode(struct cmd_conversation *c, size_t *n_left_out, const struct cmd_encoding *e)

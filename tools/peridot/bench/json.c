@@ -400,7 +400,8 @@ static peridot_status read_schema(uint64_t *out, const struct reader *r, yyjson_
     *out = yyjson_get_uint(schema);
     if (*out < 1 || *out > max)
         return cmd_fail(PERIDOT_ERROR_UNSUPPORTED,
-                        "%s: %sschema %" PRIu64 " is not supported, only those up to %" PRIu64, r->path, r->report, *out, max);
+                        "%s: %sschema %" PRIu64 " is not supported, only those up to %" PRIu64, r->path, r->report,
+                        *out, max);
     return PERIDOT_OK;
 }
 
