@@ -104,7 +104,7 @@ static bool writes_text(const struct pd_decoder *d) { return d->w->model->config
 static peridot_status record(struct pd_decoder *d, struct pd_commands *commands, const struct pd_slot *slot)
 {
     struct pd_recorder r = pd_workspace_recorder(d->w, commands);
-    struct pd_pass pass = pd_workspace_pass(d->w, &slot->input, &r, d->n_rows);
+    struct pd_forward_args pass = pd_workspace_forward_args(d->w, &slot->input, &r, d->n_rows);
     const struct pd_rows logits = pd_rows_at(d->w->logits, pd_decoded_row(d->w, d->first_row), 0);
     const struct pd_sample_push push = {.best = slot->best.address,
                                         .draws = slot->draws.address,

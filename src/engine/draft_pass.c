@@ -12,7 +12,7 @@ void pd_draft_pass_free(struct pd_draft_pass *p) { pd_commands_free(p->commands)
 static peridot_status record(struct pd_draft_pass *p, uint32_t n)
 {
     struct pd_recorder r = pd_workspace_recorder(p->w, p->commands);
-    struct pd_pass pass = pd_workspace_pass(p->w, &p->input, &r, n);
+    struct pd_forward_args pass = pd_workspace_forward_args(p->w, &p->input, &r, n);
     uint32_t row = pd_decoded_row(p->w, 0);
     const struct pd_rows logits = pd_rows_at(p->w->logits, row, 0);
     pass.n_decode = n;

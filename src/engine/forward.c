@@ -18,20 +18,20 @@ struct pd_heads pd_layer_heads(const struct pd_config *c, const struct pd_weight
 }
 
 /* The norm that reads x after layer i; 0: another rank's. */
-static uint64_t next_norm(const struct pd_pass *p, uint32_t i)
+static uint64_t next_norm(const struct pd_forward_args *p, uint32_t i)
 {
     return i + 1 < p->config->n_layers ? p->weights->layers[i + 1].norms[PD_ROLE_ATTN_NORM] : p->weights->output_norm;
 }
 
 /* The norm that reads x first. */
-static uint64_t first_norm(const struct pd_pass *p)
+static uint64_t first_norm(const struct pd_forward_args *p)
 {
     return p->weights->layers[p->weights->first_layer].norms[PD_ROLE_ATTN_NORM];
 }
 
-static bool uses_silu(const struct pd_pass *p) { return pd_families[p->config->family].silu; }
+static bool uses_silu(const struct pd_forward_args *p) { return pd_families[p->config->family].silu; }
 
-static void send_rows(const struct pd_pass *p, struct pd_span x)
+static void send_rows(const struct pd_forward_args *p, struct pd_span x)
 {
     pd_op_copy(p->recorder, p->rows_out, x, (uint64_t)p->n_tokens * p->scratch->x.stride * sizeof(float));
 }
@@ -40,7 +40,7 @@ static void send_rows(const struct pd_pass *p, struct pd_span x)
 
 /* x = (x + norm(branch)) x_scale (or branch itself, where there are no post norms); normed = norm(x) for what comes
  * next */
-static void add_and_norm(const struct pd_pass *p, uint64_t w_post, float x_scale, uint64_t w_next)
+static void add_and_norm(const struct pd_forward_args *p, uint64_t w_post, float x_scale, uint64_t w_next)
 {
     const struct pd_scratch *s = p->scratch;
     struct pd_norm norm = {.x = s->x, .y = s->branch, .normed = s->normed, .w_post = w_post, .w = w_next,
@@ -49,7 +49,7 @@ static void add_and_norm(const struct pd_pass *p, uint64_t w_post, float x_scale
 }
 
 /* In layer i, of n tokens from `first` on. */
-static struct pd_attention attention_of(const struct pd_pass *p, uint32_t i, uint32_t first, uint32_t n)
+static struct pd_attention attention_of(const struct pd_forward_args *p, uint32_t i, uint32_t first, uint32_t n)
 {
     const struct pd_layer *layer = &p->config->layers[i];
     return (struct pd_attention){.heads = pd_layer_heads(p->config, p->weights, i), .kv = p->cache->layers[i],
@@ -62,7 +62,7 @@ static struct pd_attention attention_of(const struct pd_pass *p, uint32_t i, uin
 }
 
 /* branch = o(attention(rope(qkv(normed)))). Tokens of a decode step have their own keys each. */
-static void chunk_attention(const struct pd_pass *p, uint32_t i)
+static void chunk_attention(const struct pd_forward_args *p, uint32_t i)
 {
     const struct pd_layer_weights *w = &p->weights->layers[i];
     const struct pd_scratch *s = p->scratch;
@@ -79,7 +79,7 @@ static void chunk_attention(const struct pd_pass *p, uint32_t i)
 }
 
 /* branch = down(act(gate(normed)) * up(normed)) */
-static void chunk_ffn(const struct pd_pass *p, uint32_t i)
+static void chunk_ffn(const struct pd_forward_args *p, uint32_t i)
 {
     const struct pd_layer_weights *w = &p->weights->layers[i];
     const struct pd_scratch *s = p->scratch;
@@ -89,7 +89,7 @@ static void chunk_ffn(const struct pd_pass *p, uint32_t i)
     pd_op_matmul(p->recorder, s->branch, &w->matrices[PD_MATRIX_DOWN], s->act, p->n_tokens, 0);
 }
 
-static void chunk(const struct pd_pass *p, const struct pd_rows *logits)
+static void chunk(const struct pd_forward_args *p, const struct pd_rows *logits)
 {
     const struct pd_scratch *s = p->scratch;
     struct pd_norm first = {
@@ -110,7 +110,7 @@ static void chunk(const struct pd_pass *p, const struct pd_rows *logits)
 /* ---- a decode step ---- */
 
 /* What the next matrix reads once a branch is done; x moves to the other of its two places. */
-static void join(const struct pd_pass *p, struct pd_fused_norm *in, uint64_t w_post, float x_scale, uint64_t w)
+static void join(const struct pd_forward_args *p, struct pd_fused_norm *in, uint64_t w_post, float x_scale, uint64_t w)
 {
     if (in->x_out) in->x = in->x_out;
     in->x_out = in->x == p->scratch->x.address ? p->scratch->x_other.address : p->scratch->x.address;
@@ -120,7 +120,7 @@ static void join(const struct pd_pass *p, struct pd_fused_norm *in, uint64_t w_p
     in->w = w;
 }
 
-static void step_layer(const struct pd_pass *p, struct pd_fused_norm *in, uint32_t i)
+static void step_layer(const struct pd_forward_args *p, struct pd_fused_norm *in, uint32_t i)
 {
     const struct pd_layer_weights *w = &p->weights->layers[i];
     const struct pd_scratch *s = p->scratch;
@@ -136,7 +136,7 @@ static void step_layer(const struct pd_pass *p, struct pd_fused_norm *in, uint32
 }
 
 /* Adds the last branch, as the next rank's first matrix would: the kernel's bits are the same. */
-static void end_range(const struct pd_pass *p, const struct pd_fused_norm *in)
+static void end_range(const struct pd_forward_args *p, const struct pd_fused_norm *in)
 {
     const struct pd_scratch *s = p->scratch;
     bool other = in->x == s->x_other.address;
@@ -146,7 +146,7 @@ static void end_range(const struct pd_pass *p, const struct pd_fused_norm *in)
     send_rows(p, other ? s->x_other_span : s->x_span);
 }
 
-static void step(const struct pd_pass *p, struct pd_rows logits)
+static void step(const struct pd_forward_args *p, struct pd_rows logits)
 {
     struct pd_fused_norm in = {
         .x = p->scratch->x.address, .w = first_norm(p), .n = p->config->d_model, .eps = p->config->eps};
@@ -161,7 +161,7 @@ static void step(const struct pd_pass *p, struct pd_rows logits)
     pd_op_fused_norm_matvec(p->recorder, logits, pd_weights_output(p->weights), &in, p->config->final_softcap);
 }
 
-void pd_forward(const struct pd_pass *p, const struct pd_rows *logits)
+void pd_forward(const struct pd_forward_args *p, const struct pd_rows *logits)
 {
     p->recorder->decode = p->n_decode != 0;
     p->recorder->chunk = p->n_decode < p->n_tokens;
@@ -174,7 +174,7 @@ void pd_forward(const struct pd_pass *p, const struct pd_rows *logits)
     else chunk(p, logits);
 }
 
-void pd_forward_head(const struct pd_pass *p, struct pd_rows logits, uint32_t row, uint32_t n)
+void pd_forward_head(const struct pd_forward_args *p, struct pd_rows logits, uint32_t row, uint32_t n)
 {
     p->recorder->chunk = false;   /* as few rows as are asked for */
     pd_op_matmul(p->recorder, logits, pd_weights_output(p->weights), pd_rows_at(p->scratch->normed, row, 0), n,

@@ -22,7 +22,7 @@ struct pd_scratch {
     uint64_t partial;          /* see pd_attention_reduce_push */
 };
 
-struct pd_pass {
+struct pd_forward_args {
     struct pd_recorder *recorder;
     const struct pd_config *config;
     const struct pd_weights *weights;
@@ -44,9 +44,9 @@ struct pd_pass {
 
 /* From tokens to final-norm hidden states in scratch->normed and, when logits is not NULL, the last token's logits,
  * or those of all tokens of the decode step. Where other ranks hold layers, from rows_in, or to rows_out. */
-void pd_forward(const struct pd_pass *p, const struct pd_rows *logits);
+void pd_forward(const struct pd_forward_args *p, const struct pd_rows *logits);
 /* logits[m] = softcap(output . normed[row + m]) for n rows */
-void pd_forward_head(const struct pd_pass *p, struct pd_rows logits, uint32_t row, uint32_t n);
+void pd_forward_head(const struct pd_forward_args *p, struct pd_rows logits, uint32_t row, uint32_t n);
 /* Shapes of attention in layer i. */
 struct pd_heads pd_layer_heads(const struct pd_config *config, const struct pd_weights *weights, uint32_t i);
 

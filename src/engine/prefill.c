@@ -140,7 +140,7 @@ static peridot_status record(struct pd_prefill *p, struct pd_commands *commands,
 {
     struct pd_workspace *w = p->w;
     struct pd_recorder r = pd_workspace_recorder(w, commands);
-    struct pd_pass pass = pd_workspace_pass(w, &chunk->input, &r, chunk->n_rows);
+    struct pd_forward_args pass = pd_workspace_forward_args(w, &chunk->input, &r, chunk->n_rows);
     r.piece_work = piece_work;
     pass.n_decode = chunk->n_decode;
     pass.n_keys = chunk->n_keys;
@@ -283,7 +283,7 @@ peridot_status pd_prefill_logits(struct pd_prefill *p, const struct pd_input *in
 {
     if (!p->w->model->weights.has_output) return pd_link_tell(p->w->model->link, PD_OP_HEAD, row, n, 0);
     struct pd_recorder r = pd_workspace_recorder(p->w, p->commands);
-    struct pd_pass pass = pd_workspace_pass(p->w, in, &r, n);
+    struct pd_forward_args pass = pd_workspace_forward_args(p->w, in, &r, n);
     PD_TRY(pd_commands_begin(p->commands));
     pd_forward_head(&pass, pd_rows_at(p->w->logits, pd_spare_row(p->w), 0), row, n);
     peridot_status status = pd_commands_end(p->commands);

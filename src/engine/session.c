@@ -29,7 +29,7 @@ static void ask_for_pass(struct pd_session *s, struct pd_recorder *r, uint32_t n
 {
     const struct pd_workspace *w = &s->workspace;
     const struct pd_input *in = decode ? &s->decoder.slots[0].input : &s->prefill.chunks[0].input;
-    struct pd_pass pass = pd_workspace_pass(w, in, r, n_tokens);
+    struct pd_forward_args pass = pd_workspace_forward_args(w, in, r, n_tokens);
     bool head = s->model->weights.n_outputs != 0;
     pass.n_decode = decode ? n_tokens : 0;
     pd_forward(&pass, decode && head ? &w->logits : NULL);

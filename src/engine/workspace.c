@@ -171,11 +171,11 @@ struct pd_recorder pd_workspace_recorder(const struct pd_workspace *w, struct pd
         .gpu = w->model->gpu, .variants = w->variants, .packed = w->scratch.packed, .commands = commands};
 }
 
-struct pd_pass pd_workspace_pass(const struct pd_workspace *w, const struct pd_input *in, struct pd_recorder *r,
-                                 uint32_t n_rows)
+struct pd_forward_args pd_workspace_forward_args(const struct pd_workspace *w, const struct pd_input *in,
+                                                 struct pd_recorder *r, uint32_t n_rows)
 {
     const struct pd_config *c = &w->model->config;
-    struct pd_pass pass = {.recorder = r,
+    struct pd_forward_args pass = {.recorder = r,
                            .config = c,
                            .weights = &w->model->weights,
                            .cache = w->cache,

@@ -67,8 +67,8 @@ void pd_input_write(const struct pd_input *in, const struct pd_workspace *w, uin
 void pd_input_write_grids(const struct pd_input *in, const struct pd_workspace *w, uint32_t n);
 
 struct pd_recorder pd_workspace_recorder(const struct pd_workspace *w, struct pd_commands *commands);
-struct pd_pass pd_workspace_pass(const struct pd_workspace *w, const struct pd_input *in, struct pd_recorder *r,
-                                 uint32_t n_rows);
+struct pd_forward_args pd_workspace_forward_args(const struct pd_workspace *w, const struct pd_input *in,
+                                                 struct pd_recorder *r, uint32_t n_rows);
 /* The best candidates of n rows of logits, to host memory at `best`. */
 void pd_workspace_select(const struct pd_workspace *w, struct pd_recorder *r, uint32_t row, uint32_t n, uint64_t best);
 

@@ -93,7 +93,7 @@ static peridot_status outline_create(struct outline *o, const struct pd_shape *s
 
 /* ---- its passes ---- */
 
-static void record_passes(struct pd_pass *pass)
+static void record_passes(struct pd_forward_args *pass)
 {
     static const uint32_t n_tokens[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17, 24, 32, 48, 64, 128, 256};
     struct pd_rows logits = rows(9, pass->weights->vocab_size);
@@ -129,7 +129,8 @@ static peridot_status compile_shape(struct pd_gpu *gpu, const struct pd_shape *s
     o.weights.has_output = true;
     o.weights.embedding = matrix(&embedding, dtype, shape->vocab_size, shape->d_model);
     o.weights.lookup = (struct pd_table){.matrix = &o.weights.embedding, .rows_per_slice = shape->vocab_size};
-    struct pd_pass pass = {.recorder = &recorder, .config = &o.config, .weights = &o.weights, .cache = &o.cache,
+    struct pd_forward_args pass = {.recorder = &recorder, .config = &o.config, .weights = &o.weights,
+        .cache = &o.cache,
         .scratch = &o.scratch, .tokens = SOMEWHERE, .places = {SOMEWHERE, SOMEWHERE},
         .angles = {SOMEWHERE, SOMEWHERE, SOMEWHERE, SOMEWHERE}};
     record_passes(&pass);
