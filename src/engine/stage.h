@@ -4,7 +4,7 @@
 #ifndef PD_ENGINE_STAGE_H
 #define PD_ENGINE_STAGE_H
 
-#include "engine/workspace.h"
+#include "engine/input.h"
 
 struct pd_stage {
     const struct pd_workspace *w;

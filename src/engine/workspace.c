@@ -2,9 +2,7 @@
 
 #include "arch/layers.h"
 #include "base/num.h"
-#include "engine/pages.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,111 +86,12 @@ void pd_workspace_free(struct pd_workspace *w)
     *w = (struct pd_workspace){0};
 }
 
-/* ---- input ---- */
-
-static peridot_status open_rows(struct pd_input *in, const struct pd_workspace *w)
-{
-    uint64_t size = (uint64_t)in->n_rows * w->scratch.x.stride * sizeof(float);
-    in->rows = calloc(in->n_rows, sizeof *in->rows);
-    if (!in->rows) return pd_fail_alloc(in->n_rows * sizeof *in->rows, "rows");
-    if (w->model->weights.first_layer) PD_TRY(pd_heap_alloc(&in->rows_in, w->host_heap, size, "rows"));
-    return w->model->weights.has_output ? PERIDOT_OK : pd_heap_alloc(&in->rows_out, w->host_heap, size, "rows");
-}
-
-peridot_status pd_input_create(struct pd_input *in, const struct pd_workspace *w, uint32_t n_rows,
-                               struct pd_span tokens)
-{
-    const struct pd_config *c = &w->model->config;
-    uint64_t angles_size = 0;
-    *in = (struct pd_input){.tokens = tokens, .n_rows = n_rows};
-    for (uint32_t i = 0; i < c->n_rope_tables; i++) angles_size += sizeof(float) * n_rows * c->rope_tables[i].head_dim;
-    PD_TRY(pd_heap_alloc(&in->step, w->input_heap, sizeof(struct pd_step), "the step"));
-    if (!tokens.size) PD_TRY(pd_heap_alloc(&in->tokens, w->input_heap, sizeof(uint32_t) * n_rows, "tokens"));
-    PD_TRY(pd_heap_alloc(&in->places, w->input_heap, sizeof(struct pd_place) * c->n_kinds * n_rows, "places"));
-    PD_TRY(pd_heap_alloc(&in->angles, w->input_heap, angles_size, "RoPE angles"));
-    return w->model->link ? open_rows(in, w) : PERIDOT_OK;
-}
-
-void pd_input_free(struct pd_input *in)
-{
-    free(in->rows);
-    in->rows = NULL;
-}
-
-void pd_input_write(const struct pd_input *in, const struct pd_workspace *w, uint32_t m, const struct pd_pages *pages,
-                    uint32_t pos)
-{
-    const struct pd_config *c = &w->model->config;
-    if (in->rows) in->rows[m] = (struct pd_input_row){pages->table, pos};
-    for (uint32_t kind = 0; kind < c->n_kinds; kind++) {
-        struct pd_place place = pd_decode_place(pos, w->cache->pools[kind].window, w->split_pages);
-        place.text = pd_pages_text(w->cache, pages);
-        ((struct pd_place *)in->places.host)[kind * in->n_rows + m] = place;
-    }
-    float *table = in->angles.host;
-    for (uint32_t t = 0; t < c->n_rope_tables; t++) {
-        uint32_t head_dim = c->rope_tables[t].head_dim, half = head_dim / 2;
-        float *row = table + (size_t)m * head_dim;
-        for (uint32_t i = 0; i < half; i++) {
-            double angle = pos * c->rope_tables[t].inv_freq[i];
-            row[i] = (float)cos(angle);
-            row[half + i] = (float)sin(angle);
-        }
-        table += (size_t)in->n_rows * head_dim;
-    }
-}
-
-void pd_input_write_grids(const struct pd_input *in, const struct pd_workspace *w, uint32_t n)
-{
-    const struct pd_config *c = &w->model->config;
-    const struct pd_recorder r = pd_workspace_recorder(w, NULL);
-    struct pd_step step = {0};
-    for (uint32_t kind = 0; kind < c->n_kinds; kind++) {
-        const struct pd_heads heads = pd_layer_heads(c, &w->model->weights, c->kinds[kind]);
-        struct pd_place *places = (struct pd_place *)in->places.host + kind * in->n_rows;
-        uint32_t n_splits = 0, most = 0;
-        for (uint32_t m = 0; m < n; m++) {
-            places[m].first_split = n_splits;
-            n_splits += places[m].n_splits;
-            most = (uint32_t)pd_max(most, places[m].n_splits);
-        }
-        step.dispatch[kind][0] = pd_attention_groups(&r, &heads);
-        step.dispatch[kind][1] = most;
-        step.dispatch[kind][2] = n;
-    }
-    memcpy(in->step.host, &step, sizeof step);
-}
-
 /* ---- passes ---- */
 
 struct pd_recorder pd_workspace_recorder(const struct pd_workspace *w, struct pd_commands *commands)
 {
     return (struct pd_recorder){
         .gpu = w->model->gpu, .variants = w->variants, .packed = w->scratch.packed, .commands = commands};
-}
-
-struct pd_forward_args pd_workspace_forward_args(const struct pd_workspace *w, const struct pd_input *in,
-                                                 struct pd_recorder *r, uint32_t n_rows)
-{
-    const struct pd_config *c = &w->model->config;
-    struct pd_forward_args pass = {.recorder = r,
-                           .config = c,
-                           .weights = &w->model->weights,
-                           .cache = w->cache,
-                           .scratch = &w->scratch,
-                           .step = in->step,
-                           .tokens = in->tokens.address,
-                           .rows_in = in->rows_in,
-                           .rows_out = in->rows_out,
-                           .n_tokens = n_rows};
-    uint64_t offset = 0;
-    for (uint32_t i = 0; i < c->n_rope_tables; i++) {
-        pass.angles[i] = in->angles.address + offset;
-        offset += sizeof(float) * in->n_rows * c->rope_tables[i].head_dim;
-    }
-    for (uint32_t kind = 0; kind < c->n_kinds; kind++)
-        pass.places[kind] = in->places.address + sizeof(struct pd_place) * kind * in->n_rows;
-    return pass;
 }
 
 void pd_workspace_select(const struct pd_workspace *w, struct pd_recorder *r, uint32_t row, uint32_t n, uint64_t best)

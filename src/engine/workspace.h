@@ -1,5 +1,4 @@
-/* What the passes of a session share on the device: activations, logits, and the memory that one pass's input takes. A
- * pass evaluates rows: each is the next token of a sequence, at its position. */
+/* What the passes of a session share on the device: activations and logits. */
 #ifndef PD_ENGINE_WORKSPACE_H
 #define PD_ENGINE_WORKSPACE_H
 
@@ -45,30 +44,7 @@ static inline uint64_t pd_best_address(const struct pd_workspace *w, uint32_t ro
 peridot_status pd_workspace_create(struct pd_workspace *w, const struct pd_model *model, const struct pd_cache *cache);
 void pd_workspace_free(struct pd_workspace *w);
 
-/* What a pass reads of the host's memory. */
-struct pd_input {
-    struct pd_span step, tokens, places, angles;   /* places: [kinds][n_rows]; angles: of each RoPE table
-                                                      [n_rows][head_dim] */
-    uint32_t n_rows;                               /* at most */
-    struct pd_input_row {
-        uint32_t table, pos;
-    } *rows;                           /* [n_rows]: what other ranks are told; NULL: there are none */
-    /* Where there are: rows of the residual stream from the rank before, and to the next one, in the host's memory. */
-    struct pd_span rows_in, rows_out;
-};
-/* tokens: where these are, or an empty span. */
-peridot_status pd_input_create(struct pd_input *in, const struct pd_workspace *w, uint32_t n_rows,
-                               struct pd_span tokens);
-void pd_input_free(struct pd_input *in);
-/* Row m stands at position pos of the sequence with these pages. */
-void pd_input_write(const struct pd_input *in, const struct pd_workspace *w, uint32_t m, const struct pd_pages *pages,
-                    uint32_t pos);
-/* The grids of a decode step of n rows that are written. */
-void pd_input_write_grids(const struct pd_input *in, const struct pd_workspace *w, uint32_t n);
-
 struct pd_recorder pd_workspace_recorder(const struct pd_workspace *w, struct pd_commands *commands);
-struct pd_forward_args pd_workspace_forward_args(const struct pd_workspace *w, const struct pd_input *in,
-                                                 struct pd_recorder *r, uint32_t n_rows);
 /* The best candidates of n rows of logits, to host memory at `best`. */
 void pd_workspace_select(const struct pd_workspace *w, struct pd_recorder *r, uint32_t row, uint32_t n, uint64_t best);
 
