@@ -73,10 +73,12 @@ struct pd_draw {
 };
 
 /* x[m] = row tokens[m] of the matrix, times scale. Grid: [1, n_tokens]. */
+#define PD_EMBEDDED 0xffffffffu   /* instead of a token: the row is in `embedded` */
 struct pd_embed_push {
     PD_PTR(pd_addresses) slices;  /* address of each slice of the matrix */
     PD_PTR(pd_words) tokens;
     PD_PTR(pd_floats) x;          /* [n_tokens][x_stride] */
+    PD_PTR(pd_floats) embedded;   /* the same */
     uint32_t rows_per_slice, row_size, n_cols, x_stride;
     float scale;
 };

@@ -419,7 +419,7 @@ static void test_distribution(void **state)
     struct pd_sequence *of = q->q;
     struct pd_draft_rows rows = {.sequence = of, .n = 3, .tokens = {prompt[n_prompt - 1], drafted, drafted}};
     EXPECT_OK(pd_sequence_extend(of, n_prompt + 2));
-    EXPECT_OK(pd_draft_evaluate(&engine->draft_pass, &engine->decoder, &rows, 1));
+    EXPECT_OK(pd_decode_drafts(&engine->decoder, &rows, 1));
     for (uint32_t trial = 0; trial < N_TRIALS; trial++) {
         int32_t token;
         const peridot_sampling chain = {.temperature = 1, .top_k = PD_TOPK, .seed = 77 * trial};

@@ -251,8 +251,8 @@ static void write_rows(struct text_rows *out, peridot_model *model, uint32_t n_p
     while (n_running) {
         set_chunk(s, 4);
         EXPECT_OK(peridot_session_run(s, &n_running));
-        const struct pd_chunk *chunk = &prefill->chunks[prefill->next ^ 1];
-        out->n_mixed += chunk->n_decode == 1 && chunk->n_rows == 4;
+        const struct pd_pass_shape *shape = &prefill->chunks[prefill->next ^ 1].pass.shape;
+        out->n_mixed += shape->n_steps == 1 && shape->n_rows == 4;
     }
     assert_int_equal(out->n, N_ROWS);
     peridot_session_free(s);

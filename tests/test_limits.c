@@ -121,7 +121,7 @@ static void test_steps_of_several_allocate_nothing(void **state)
             if (i & 1 << k) prompts[n++] = (struct pd_prompt){.sequence = q[k], .tokens = &token, .n_left = 1};
         EXPECT_OK(pd_session_eval(s, prompts, n, NULL));
         int32_t drawn;
-        if (q[i % 3]->logits) EXPECT_OK(pd_session_sample(&drawn, s, q[i % 3]));
+        if (q[i % 3]->logits_pass) EXPECT_OK(pd_session_sample(&drawn, s, q[i % 3]));
     }
     assert_int_equal(pd_gpu_allocated(model.m.gpu), allocated);
     assert_int_equal(pd_gpu_n_pipelines(model.m.gpu), n_pipelines);
@@ -159,7 +159,7 @@ static void test_steps_split_keys(void **state)
         }
         if (together) {
             const struct pd_step *step =
-                s->decoder.slots[(s->decoder.next_slot + PD_N_SLOTS - 1) % PD_N_SLOTS].input.step.host;
+                s->decoder.passes[(s->decoder.next + PD_N_STEPS - 1) % PD_N_STEPS].input.step.host;
             assert_int_equal(model.m.config.layers[1].window, 0);
             assert_int_equal(step->dispatch[model.m.config.layers[1].kind][1], 4);
         }

@@ -346,7 +346,7 @@ static void test_angles(void **state)
         open_hooked(models[i].path, NULL, 0);
         peridot_sequence *q = begin(1);
         uint64_t size = models[i].n * sizeof(float) * CHUNK * model->m.config.layers[0].head_dim;
-        assert_int_equal(q->session->s->prefill.chunks[0].input.angles.size, size);
+        assert_int_equal(q->session->s->prefill.chunks[0].pass.input.angles.size, size);
         close_sequence(q);
         peridot_model_close(model);
     }

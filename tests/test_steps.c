@@ -186,7 +186,7 @@ static uint32_t submitted(const struct text *t) { return n_submits - t->begun; }
 
 static void expect_ahead(struct text *t)
 {
-    uint32_t own = t->n - 1, most = t->n_max - 1, ahead = own ? PD_N_SLOTS - 1 : 0;
+    uint32_t own = t->n - 1, most = t->n_max - 1, ahead = own ? PD_N_STEPS - 1 : 0;
     assert_int_equal(submitted(t), pd_min(own + ahead, most));
 }
 
@@ -207,7 +207,7 @@ static void count_steps(const peridot_sampling *chain, uint32_t n_max, void (*at
 static void test_ahead(void **state)
 {
     (void)state;
-    assert_true(PD_N_SLOTS >= 3);
+    assert_true(PD_N_STEPS >= 3);
     for (uint32_t n_max = 1; n_max <= 9; n_max++) count_steps(&chains[0], n_max, expect_ahead);
     for (size_t i = 5; i < PD_COUNT(chains); i++) count_steps(&chains[i], 9, expect_ahead);   /* penalties, biases */
 }
@@ -250,7 +250,7 @@ static void test_slow_steps(void **state)
     queue_s = 1e-9;   /* shorter than any: only the first step has others behind it */
     open_text(&t, &chains[0], 16, 20, 3);
     write_ahead(&t);
-    assert_int_equal(submitted(&t), PD_N_SLOTS);
+    assert_int_equal(submitted(&t), PD_N_STEPS);
     close_sequence(t.session);
     check_stop(&chains[1], 16, 20, 0);
     queue_s = 1e9;

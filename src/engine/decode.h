@@ -1,39 +1,25 @@
-/* Decode steps: the next token of each of some sequences, in one submit that reads the weights once. A step is recorded
- * in each of a few slots and replayed. It leaves on the device the tokens that it drew, where the embedding of the next
- * step reads them: so steps are submitted ahead, each in the next slot, and the host reads tokens as they come. Where a
- * chain needs more than the best few candidates, or has a grammar, the host draws, and steps are submitted one by one.
- * Steps that are discarded do no harm: they wrote keys of positions that are written again before they are read. */
+/* Decode steps: the next token of each of some sequences, in one pass that reads the weights once. A step leaves on the
+ * device the tokens that it drew, where the embedding of the next step reads them: so steps are submitted ahead, and the
+ * host reads tokens as they come. Where a chain needs more than the best few candidates, or has a grammar, the host
+ * draws, and steps are submitted one by one. Steps that are discarded do no harm: they wrote keys of positions that are
+ * written again before they are read.
+ * Where several ranks hold layers, the passes that are queued are of different sequences: while this rank evaluates one
+ * group of them, others evaluate other groups. */
 #ifndef PD_ENGINE_DECODE_H
 #define PD_ENGINE_DECODE_H
 
-#include "engine/stage.h"
+#include "engine/pass.h"
 
-#define PD_N_SLOTS 3   /* steps that may be submitted at once */
-
-struct pd_slot {
-    struct pd_commands *commands;
-    struct pd_input input;             /* tokens: the decoder's */
-    struct pd_span draws, drawn, best; /* [n_sequences] struct pd_draw, [n_sequences] struct pd_candidate,
-                                          [n_sequences][PD_TOPK] */
-    uint32_t n_rows, first_row;        /* of the step that is recorded */
-};
+#define PD_N_STEPS 3           /* that may be submitted at once */
+#define PD_MAX_DRAFT 31        /* tokens */
 
 struct pd_decoder {
     struct pd_workspace *w;
     struct pd_stage *stage;            /* NULL: no other rank holds layers */
-    struct pd_slot slots[PD_N_SLOTS];
+    struct pd_pass *passes;            /* [n_passes], used in turn; the n_queued before `next` are submitted */
+    uint32_t n_passes, next, n_queued;
     struct pd_span tokens, recent, bias;   /* of each row what the next step evaluates, the tokens that came last, the
                                               chain's biases */
-    struct pd_sequence *rows[PD_MAX_SEQUENCES];   /* of the queued steps; NULL: it has left */
-    int32_t evaluates[PD_MAX_SEQUENCES];   /* the token of each row that the first queued step evaluates */
-    uint32_t n_rows, next_slot, n_queued;
-    uint64_t n_steps;                  /* submitted so far: logits are of the last one */
-    uint32_t first_row, most_rows;     /* of the rows of logits that are a decode step's */
-    struct pd_reply reply;             /* of the other ranks to the step that they were sent */
-    bool sent, awaits;
-    /* Micro-batches: while this rank evaluates one group of sequences, others evaluate other groups. */
-    struct pd_decoder *groups;         /* [n_groups] */
-    uint32_t n_groups;
     double queue_s, step_s;            /* no more is queued ahead than takes queue_s; a step takes step_s, as seen
                                           last */
 };
@@ -48,18 +34,12 @@ peridot_status pd_decoder_wait(struct pd_decoder *d);
 void pd_decoder_discard(struct pd_decoder *d);
 /* Removes one sequence from the queued steps. */
 void pd_decoder_leave(struct pd_decoder *d, const struct pd_sequence *q);
+/* Before another pass: discards the queued steps and waits for them, as they may yet read and write what it does. */
+peridot_status pd_decoder_yield(struct pd_decoder *d);
 
 /* Evaluates tokens[i] as the next one of sequences[i]; n different ones, checked by the caller. Discards the queued
  * steps. */
 peridot_status pd_decode(struct pd_decoder *d, struct pd_sequence *const *sequences, const int32_t *tokens, uint32_t n);
-
-/* Before another pass evaluates a decode step's rows: discards the queued steps and waits for them. The rows of logits
- * of decode steps, and their candidates in the workspace, are that pass's then. */
-peridot_status pd_decoder_yield(struct pd_decoder *d);
-/* After that pass, whose row m evaluated `token` as the next one of q: it is the sequence's then, and *next is drawn on
- * the host, from the row's candidates or all its logits; next NULL: it is not drawn. */
-peridot_status pd_decoder_take(int32_t *next, const struct pd_decoder *d, struct pd_sequence *q, int32_t token,
-                               uint32_t m);
 
 /* A sequence that decodes on: its last token, which is yet to be evaluated, and how many steps it will take at most,
  * >= 1. */
@@ -77,14 +57,24 @@ struct pd_decode_row {
  * first, after idle rows have joined idle groups, whose steps are sent. */
 peridot_status pd_decode_next(struct pd_decoder *d, struct pd_decode_row *rows, uint32_t n);
 
-/* The slot in which a step of n rows is recorded, or will be, with logits from row `first_row` of a decode step's on;
- * and runs it once its input is set, for rank 0. */
-struct pd_slot *pd_decoder_slot(struct pd_decoder *d, uint32_t n, uint32_t first_row);
-peridot_status pd_decoder_replay(struct pd_decoder *d, struct pd_slot *slot, uint32_t n, uint32_t first_row);
+/* A sequence's next token and the guesses after it (draft.h). */
+struct pd_draft_rows {
+    struct pd_sequence *sequence;
+    int32_t tokens[1 + PD_MAX_DRAFT];
+    uint32_t n;
+    const struct pd_pass *pass;        /* where they were evaluated, */
+    uint32_t run;                      /* and as which run */
+};
+/* Evaluates the rows of n sequences, which have room for them, and discards the queued steps. Sequences are as before
+ * until rows are taken. */
+peridot_status pd_decode_drafts(struct pd_decoder *d, struct pd_draft_rows *rows, uint32_t n);
+/* Row i, after those before it: its token is the sequence's then, and *next is drawn. */
+peridot_status pd_draft_take(int32_t *next, struct pd_decoder *d, const struct pd_draft_rows *rows, uint32_t i);
 
-/* Records a step of these sequences into `commands` and runs it twice (the first time may compile): for measurements.
- * What it puts in the cache is overwritten by the next tokens. */
-peridot_status pd_decoder_measure(struct pd_decoder *d, struct pd_commands *commands,
-                                  struct pd_sequence *const *sequences, uint32_t n);
+/* A pass that is not at work and, if there is one, has such a shape recorded: for ranks that are told what to run. */
+struct pd_pass *pd_decoder_pass(struct pd_decoder *d, const struct pd_pass_shape *shape);
+/* A step of these sequences, not submitted: for measurements. */
+peridot_status pd_decoder_fill(struct pd_pass **out, struct pd_decoder *d, struct pd_sequence *const *sequences,
+                               uint32_t n);
 
 #endif

@@ -165,10 +165,12 @@ void pd_forward(const struct pd_forward_args *p, const struct pd_rows *logits)
 {
     p->recorder->decode = p->n_decode != 0;
     p->recorder->chunk = p->n_decode < p->n_tokens;
+    const struct pd_embed embed = {.x = p->scratch->x, .table = &p->weights->lookup, .tokens = p->tokens,
+                                   .embedded = p->embedded, .scale = p->config->embed_scale};
     if (p->weights->first_layer)
         pd_op_copy(p->recorder, p->scratch->x_span, p->rows_in,
                    (uint64_t)p->n_tokens * p->scratch->x.stride * sizeof(float));
-    else pd_op_embed(p->recorder, p->scratch->x, &p->weights->lookup, p->tokens, p->n_tokens, p->config->embed_scale);
+    else pd_op_embed(p->recorder, &embed, p->n_tokens);
     if (p->n_tokens == 1 && p->n_decode && logits && pd_can_fuse_norm(p->recorder->gpu, p->config->d_model))
         step(p, *logits);
     else chunk(p, logits);

@@ -30,6 +30,7 @@ struct pd_forward_args {
     const struct pd_scratch *scratch;
     struct pd_span step;               /* struct pd_step */
     uint64_t tokens;                   /* [n_tokens] */
+    uint64_t embedded;                 /* [n_tokens] rows as in scratch->x: of PD_EMBEDDED tokens; 0: there are none */
     uint64_t places[PD_MAX_LAYER_KINDS];     /* of each kind of layer, [n_tokens] struct pd_place */
     uint64_t angles[PD_MAX_ROPE_TABLES];   /* [n_tokens][head_dim] each: cos, sin */
     uint32_t n_tokens;

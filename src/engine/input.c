@@ -80,8 +80,24 @@ void pd_input_write_grids(const struct pd_input *in, const struct pd_workspace *
     memcpy(in->step.host, &step, sizeof step);
 }
 
-struct pd_forward_args pd_workspace_forward_args(const struct pd_workspace *w, const struct pd_input *in,
-                                                 struct pd_recorder *r, uint32_t n_rows)
+/* Its memory is taken at the first image: few texts have one. */
+peridot_status pd_input_embed(struct pd_input *in, const struct pd_workspace *w, uint32_t first,
+                              const float *const *rows, uint32_t n)
+{
+    uint32_t stride = w->scratch.x.stride, d_model = w->model->config.d_model;
+    if (!in->embedded.size)
+        PD_TRY(pd_heap_alloc(&in->embedded, w->input_heap, (uint64_t)in->n_rows * stride * sizeof(float),
+                             "embeddings"));
+    for (uint32_t m = 0; m < n; m++) {
+        if (!rows[m]) continue;
+        ((uint32_t *)in->tokens.host)[first + m] = PD_EMBEDDED;
+        memcpy((float *)in->embedded.host + (size_t)(first + m) * stride, rows[m], d_model * sizeof(float));
+    }
+    return PERIDOT_OK;
+}
+
+struct pd_forward_args pd_input_forward_args(const struct pd_input *in, const struct pd_workspace *w,
+                                             struct pd_recorder *r, uint32_t n_rows)
 {
     const struct pd_config *c = &w->model->config;
     struct pd_forward_args pass = {.recorder = r,
@@ -91,6 +107,7 @@ struct pd_forward_args pd_workspace_forward_args(const struct pd_workspace *w, c
                            .scratch = &w->scratch,
                            .step = in->step,
                            .tokens = in->tokens.address,
+                           .embedded = in->embedded.address,
                            .rows_in = in->rows_in,
                            .rows_out = in->rows_out,
                            .n_tokens = n_rows};

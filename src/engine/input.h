@@ -13,6 +13,7 @@ struct pd_input {
     struct pd_input_row {
         uint32_t table, pos;
     } *rows;                           /* [n_rows]: what other ranks are told; NULL: there are none */
+    struct pd_span embedded;           /* [n_rows][x.stride]: rows that go in instead of tokens' own; empty until one does */
     /* Where there are: rows of the residual stream from the rank before, and to the next one, in the host's memory. */
     struct pd_span rows_in, rows_out;
 };
@@ -26,7 +27,12 @@ void pd_input_write(const struct pd_input *in, const struct pd_workspace *w, uin
 /* The grids of a decode step of n rows that are written. */
 void pd_input_write_grids(const struct pd_input *in, const struct pd_workspace *w, uint32_t n);
 
-struct pd_forward_args pd_workspace_forward_args(const struct pd_workspace *w, const struct pd_input *in,
-                                                 struct pd_recorder *r, uint32_t n_rows);
+/* Rows of d_model go in instead of the embeddings of n rows from `first` on, where rows[i] is not NULL. */
+peridot_status pd_input_embed(struct pd_input *in, const struct pd_workspace *w, uint32_t first,
+                              const float *const *rows, uint32_t n);
+
+/* What the forward pass over n_rows reads. */
+struct pd_forward_args pd_input_forward_args(const struct pd_input *in, const struct pd_workspace *w,
+                                             struct pd_recorder *r, uint32_t n_rows);
 
 #endif

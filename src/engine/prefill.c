@@ -22,21 +22,13 @@ peridot_status pd_prefill_create(struct pd_prefill *p, struct pd_workspace *w, s
                              .cpu = cpu,
                              .piece_work = cpu ? FIRST_PIECE_CPU : FIRST_PIECE_GPU};
     p->mixes = !stage && w->n_sequences > 1 && w->model->config.head == PERIDOT_HEAD_LANGUAGE && pd_op_can_mix(&r);
-    PD_TRY(pd_commands_create(&p->commands, w->model->gpu));
-    for (int i = 0; i < 2; i++) {
-        PD_TRY(pd_input_create(&p->chunks[i].input, w, n_max, (struct pd_span){0}));
-        PD_TRY(pd_commands_create(&p->chunks[i].commands, w->model->gpu));
-    }
+    for (int i = 0; i < 2; i++) PD_TRY(pd_pass_create(&p->chunks[i].pass, w, stage, n_max, (struct pd_span){0}));
     return PERIDOT_OK;
 }
 
 void pd_prefill_free(struct pd_prefill *p)
 {
-    pd_commands_free(p->commands);
-    for (int i = 0; i < 2; i++) {
-        pd_commands_free(p->chunks[i].commands);
-        pd_input_free(&p->chunks[i].input);
-    }
+    for (int i = 0; i < 2; i++) pd_pass_free(&p->chunks[i].pass);
 }
 
 /* ---- sizes ---- */
@@ -82,108 +74,48 @@ uint32_t pd_prefill_next_mixed(const struct pd_prefill *p, const struct pd_batch
 
 /* ---- a chunk ---- */
 
-/* The next tokens of sequences that decode. */
-static void fill_decode(struct pd_prefill *p, struct pd_chunk *chunk, const struct pd_batch *b)
-{
-    for (uint32_t i = 0; i < b->n_rows; i++) {
-        const struct pd_sequence *q = b->rows[i].sequence;
-        pd_input_write(&chunk->input, p->w, i, &q->pages, q->pos);
-        ((int32_t *)chunk->input.tokens.host)[i] = b->rows[i].token;
-    }
-    if (b->n_rows) pd_input_write_grids(&chunk->input, p->w, b->n_rows);
-    chunk->n_rows = chunk->n_decode = b->n_rows;
-    chunk->flop = step_flop(p, b);
-}
-
-/* The next tokens of prompts, until the chunk is full. */
-static peridot_status fill(struct pd_prefill *p, struct pd_chunk *chunk, struct pd_prompt *prompts, uint32_t n,
-                           bool whole)
-{
-    chunk->n_parts = 0;
-    for (uint32_t i = 0; i < n && chunk->n_rows < chunk->planned && chunk->n_parts < PD_MAX_SEQUENCES; i++) {
-        struct pd_prompt *prompt = &prompts[i];
-        struct pd_sequence *q = prompt->sequence;
-        uint32_t n_part = (uint32_t)pd_min(chunk->planned - chunk->n_rows, prompt->n_left),
-                 pos = q->pos + prompt->n_in_flight;
-        if (prompt->n_left < (whole ? 1 : 2)) continue;
-        peridot_status status = pd_sequence_extend(q, pos + n_part);
-        if (status == PERIDOT_ERROR_MEMORY && chunk->n_parts) break;
-        PD_TRY(status);
-        for (uint32_t m = 0; m < n_part; m++)
-            pd_input_write(&chunk->input, p->w, chunk->n_rows + m, &q->pages, pos + m);
-        memcpy((int32_t *)chunk->input.tokens.host + chunk->n_rows, prompt->tokens, n_part * sizeof *prompt->tokens);
-        chunk->parts[chunk->n_parts++] =
-            (struct pd_chunk_part){prompt, chunk->n_rows, n_part, n_part == prompt->n_left};
-        chunk->n_rows += n_part;
-        chunk->flop += n_part * pd_token_flop(p->w->model, pos + n_part / 2, false);
-    }
-    return PERIDOT_OK;
-}
-
-/* The rows at the ends of prompts, and the last position of the chunk, and one. */
-static void find_heads(struct pd_chunk *chunk, bool head)
-{
-    chunk->n_heads = chunk->n_keys = 0;
-    for (uint32_t i = 0; i < chunk->n_parts; i++) {
-        const struct pd_chunk_part *part = &chunk->parts[i];
-        const struct pd_prompt *prompt = part->prompt;
-        chunk->n_keys = (uint32_t)pd_max(chunk->n_keys, prompt->sequence->pos + prompt->n_in_flight + part->n);
-        if (head && part->ends)
-            chunk->heads[chunk->n_heads++] =
-                (struct pd_head_row){part->row + part->n - 1, pd_own_row(prompt->sequence)};
-    }
-}
-
-/* piece_work: see pd_recorder. */
-static peridot_status record(struct pd_prefill *p, struct pd_commands *commands, struct pd_chunk *chunk,
-                             uint64_t piece_work)
-{
-    struct pd_workspace *w = p->w;
-    struct pd_recorder r = pd_workspace_recorder(w, commands);
-    struct pd_forward_args pass = pd_workspace_forward_args(w, &chunk->input, &r, chunk->n_rows);
-    r.piece_work = piece_work;
-    pass.n_decode = chunk->n_decode;
-    pass.n_keys = chunk->n_keys;
-    PD_TRY(pd_commands_begin(commands));
-    pd_forward(&pass, NULL);
-    chunk->most_work = r.most_work;
-    if (chunk->n_decode) {
-        uint32_t decoded = pd_decoded_row(w, 0);
-        pd_forward_head(&pass, pd_rows_at(w->logits, decoded, 0), 0, chunk->n_decode);
-        pd_workspace_select(w, &r, decoded, chunk->n_decode, pd_best_address(w, decoded));
-    }
-    for (uint32_t i = 0; w->model->weights.has_output && i < chunk->n_heads; i++) {
-        uint32_t own = chunk->heads[i].logits_row;
-        pd_forward_head(&pass, pd_rows_at(w->logits, own, 0), chunk->heads[i].row, 1);
-        pd_workspace_select(w, &r, own, 1, pd_best_address(w, own));
-    }
-    peridot_status status = pd_commands_end(commands);
-    return r.status != PERIDOT_OK ? r.status : status;
-}
-
 static bool has_head(const struct pd_prefill *p, const struct pd_row_wishes *wishes)
 {
     return p->w->model->weights.n_outputs && !wishes->no_head;
 }
 
-/* ---- pieces ---- */
-
-static peridot_status submit_piece(struct pd_chunk *chunk)
+/* The next tokens of sequences that decode. */
+static peridot_status add_steps(struct pd_prefill *p, struct pd_chunk *chunk, const struct pd_batch *b)
 {
-    chunk->begun = pd_now();
-    return pd_commands_submit_piece(chunk->commands, chunk->n_submitted++);
-}
-
-/* For the one that was submitted last. */
-static peridot_status wait_for_piece(struct pd_prefill *p, struct pd_chunk *chunk)
-{
-    PD_TRY(pd_commands_wait(chunk->commands));
-    double begun = fmax(chunk->begun, p->done);
-    p->done = pd_now();
-    chunk->seconds += p->done - begun;
-    chunk->longest = fmax(chunk->longest, p->done - begun);
+    for (uint32_t i = 0; i < b->n_rows; i++) {
+        struct pd_sequence *q = b->rows[i].sequence;
+        const struct pd_run run = {.kind = PD_RUN_STEP, .sequence = q, .pos = q->pos, .n = 1,
+                                   .tokens = &b->rows[i].token};
+        PD_TRY(pd_pass_add(&chunk->pass, &run));
+        chunk->prompts[i] = NULL;
+    }
+    chunk->flop = step_flop(p, b);
     return PERIDOT_OK;
 }
+
+/* The next tokens of prompts, until the chunk is full. */
+static peridot_status add_prompts(struct pd_prefill *p, struct pd_chunk *chunk, const struct pd_batch *b, bool head)
+{
+    struct pd_pass *pass = &chunk->pass;
+    for (uint32_t i = 0; i < b->n_prompts && pass->shape.n_rows < chunk->planned; i++) {
+        struct pd_prompt *prompt = &b->prompts[i];
+        struct pd_sequence *q = prompt->sequence;
+        uint32_t n = (uint32_t)pd_min(chunk->planned - pass->shape.n_rows, prompt->n_left);
+        const struct pd_run run = {.kind = PD_RUN_PROMPT, .sequence = q, .pos = q->pos + prompt->n_in_flight, .n = n,
+                                   .tokens = prompt->tokens, .embeddings = prompt->embeddings,
+                                   .ends = head && n == prompt->n_left};
+        if (n == 0) continue;
+        peridot_status status = pd_sequence_extend(q, run.pos + n);
+        if (status == PERIDOT_ERROR_MEMORY && pass->n_runs > b->n_rows) break;
+        PD_TRY(status);
+        chunk->prompts[pass->n_runs] = prompt;
+        PD_TRY(pd_pass_add(pass, &run));
+        chunk->flop += n * pd_token_flop(p->w->model, run.pos + n / 2, false);
+    }
+    return PERIDOT_OK;
+}
+
+/* ---- pieces ---- */
 
 /* n_more tokens are done of those that are left. */
 static peridot_status report_progress(const struct pd_prompt *prompts, uint32_t n, const struct pd_row_wishes *wishes,
@@ -207,32 +139,34 @@ static peridot_status begin_chunk(struct pd_chunk **out, struct pd_prefill *p, c
 {
     struct pd_chunk *chunk = *out = &p->chunks[p->next];
     chunk->planned = b->n_rows + n_tokens;
-    chunk->n_submitted = 0;
-    chunk->seconds = chunk->longest = 0;
-    fill_decode(p, chunk, b);
-    PD_TRY(fill(p, chunk, b->prompts, b->n_prompts, wishes->whole));
-    find_heads(chunk, has_head(p, wishes));
-    PD_TRY(record(p, chunk->commands, chunk, p->piece_work));
-    return submit_piece(chunk);
+    PD_TRY(pd_pass_begin(&chunk->pass));
+    chunk->pass.shape.piece_work = p->piece_work;
+    PD_TRY(add_steps(p, chunk, b));
+    PD_TRY(add_prompts(p, chunk, b, has_head(p, wishes)));
+    PD_TRY(pd_pass_ready(&chunk->pass));
+    return pd_pass_submit(&chunk->pass);
 }
 
 /* The other pieces, each when the one before it is done. The last one is then at work. */
 static peridot_status submit_chunk(struct pd_prefill *p, struct pd_chunk *chunk, struct pd_prompt *prompts, uint32_t n,
                                    const struct pd_row_wishes *wishes, const atomic_bool *stop)
 {
-    uint32_t n_pieces = pd_commands_n_pieces(chunk->commands);
-    while (chunk->n_submitted < n_pieces) {
-        PD_TRY(wait_for_piece(p, chunk));
-        PD_TRY(report_progress(prompts, n, wishes, (uint64_t)chunk->n_rows * chunk->n_submitted / n_pieces));
+    struct pd_pass *pass = &chunk->pass;
+    uint32_t n_pieces = pd_commands_n_pieces(pass->commands);
+    while (!pd_pass_is_submitted(pass)) {
+        PD_TRY(pd_pass_wait(pass));
+        PD_TRY(report_progress(prompts, n, wishes, (uint64_t)pass->shape.n_rows * pass->n_submitted / n_pieces));
         if (*stop) return pd_fail(PERIDOT_CANCELLED, "stopped within a prompt");
-        PD_TRY(submit_piece(chunk));
+        PD_TRY(pd_pass_submit(pass));
     }
     p->next ^= 1;
-    for (uint32_t i = 0; i < chunk->n_parts; i++) {
-        struct pd_chunk_part *part = &chunk->parts[i];
-        part->prompt->tokens += part->n;
-        part->prompt->n_left -= part->n;
-        part->prompt->n_in_flight += part->n;
+    for (uint32_t i = 0; i < pass->n_runs; i++) {
+        struct pd_prompt *prompt = chunk->prompts[i];
+        if (!prompt) continue;
+        prompt->tokens += pass->runs[i].n;
+        if (prompt->embeddings) prompt->embeddings += pass->runs[i].n;
+        prompt->n_left -= pass->runs[i].n;
+        prompt->n_in_flight += pass->runs[i].n;
     }
     return PERIDOT_OK;
 }
@@ -278,108 +212,60 @@ peridot_status pd_report_logits(struct pd_workspace *w, const struct pd_row_wish
     return report(w, &r, q, wishes->user);
 }
 
-/* They are in the scratch still. */
-peridot_status pd_prefill_logits(struct pd_prefill *p, const struct pd_input *in, uint32_t row, uint32_t n)
-{
-    if (!p->w->model->weights.has_output) return pd_link_tell(p->w->model->link, PD_OP_HEAD, row, n, 0);
-    struct pd_recorder r = pd_workspace_recorder(p->w, p->commands);
-    struct pd_forward_args pass = pd_workspace_forward_args(p->w, in, &r, n);
-    PD_TRY(pd_commands_begin(p->commands));
-    pd_forward_head(&pass, pd_rows_at(p->w->logits, pd_spare_row(p->w), 0), row, n);
-    peridot_status status = pd_commands_end(p->commands);
-    PD_TRY(r.status != PERIDOT_OK ? r.status : status);
-    return pd_commands_run(p->commands);
-}
-
 /* The row of a prompt's last token is the result that is there already: callers see the very numbers that are sampled
  * from. */
-static peridot_status report_part(struct pd_prefill *p, const struct pd_chunk *chunk, const struct pd_chunk_part *part,
-                                  const struct pd_row_wishes *wishes)
+static peridot_status report_run(struct pd_chunk *chunk, uint32_t i, const struct pd_row_wishes *wishes)
 {
-    struct pd_sequence *q = part->prompt->sequence;
-    uint32_t pos = q->pos - part->n, skip = wishes->first > pos ? wishes->first - pos : 0;
-    if (wishes->last) skip = part->ends ? part->n - 1 : part->n;
-    if (skip >= part->n) return PERIDOT_OK;
-    PD_TRY(pd_report_hidden(p->w, wishes, q, pos + skip, part->row + skip, part->n - skip));
-    uint32_t n_computed = part->n - (part->ends ? 1 : 0);
-    for (uint32_t i = skip, some; wishes->logits && i < n_computed; i += some) {
-        some = (uint32_t)pd_min(PD_LOGITS_ROWS, n_computed - i);
-        PD_TRY(pd_prefill_logits(p, &chunk->input, part->row + i, some));
-        PD_TRY(pd_report_logits(p->w, wishes, q, pos + i, pd_spare_row(p->w), some));
+    struct pd_pass *pass = &chunk->pass;
+    const struct pd_run *run = &pass->runs[i];
+    struct pd_sequence *q = run->sequence;
+    bool is_last = chunk->prompts[i]->n_left == 0;
+    uint32_t pos = run->pos, skip = wishes->first > pos ? wishes->first - pos : 0;
+    if (wishes->last) skip = is_last ? run->n - 1 : run->n;
+    if (skip >= run->n) return PERIDOT_OK;
+    PD_TRY(pd_report_hidden(pass->w, wishes, q, pos + skip, run->row + skip, run->n - skip));
+    uint32_t n_computed = run->n - (is_last ? 1 : 0);
+    for (uint32_t m = skip, some; wishes->logits && m < n_computed; m += some) {
+        some = (uint32_t)pd_min(PD_LOGITS_ROWS, n_computed - m);
+        PD_TRY(pd_pass_compute_logits(pass, run->row + m, some));
+        PD_TRY(pd_report_logits(pass->w, wishes, q, pos + m, pd_spare_row(pass->w), some));
     }
-    return part->ends ? pd_report_logits(p->w, wishes, q, q->pos - 1, pd_own_row(q), 1) : PERIDOT_OK;
+    return is_last ? pd_report_logits(pass->w, wishes, q, q->pos - 1, q->logits_row, 1) : PERIDOT_OK;
+}
+
+static peridot_status report_chunk(struct pd_chunk *chunk, const struct pd_row_wishes *wishes)
+{
+    for (uint32_t i = 0; i < chunk->pass.n_runs; i++) PD_TRY(report_run(chunk, i, wishes));
+    return PERIDOT_OK;
 }
 
 /* ---- running ---- */
 
-/* After the last piece of a chunk. */
-static void adjust_pieces(struct pd_prefill *p, const struct pd_chunk *chunk)
+void pd_prefill_adjust(struct pd_prefill *p, const struct pd_pass *pass, bool full)
 {
-    if (chunk->n_rows == chunk->planned || chunk->longest > PIECE_SECONDS)
-        p->piece_work = pd_next_piece(chunk->most_work, chunk->longest);
+    if (full || pass->longest > PIECE_SECONDS) p->piece_work = pd_next_piece(pass->most_work, pass->longest);
 }
 
-/* The other ranks' part of a chunk, for which this one waits where it has results. */
-static peridot_status run_elsewhere(struct pd_prefill *p, const struct pd_chunk *chunk)
+/* After the last piece of a chunk: its tokens become their sequences'. */
+static peridot_status finish(struct pd_prefill *p, struct pd_chunk *chunk)
 {
-    struct pd_candidate best[PD_MAX_SEQUENCES][PD_TOPK];
-    struct pd_reply reply;
-    const struct pd_stage_pass pass = {.in = &chunk->input,
-                                       .heads = chunk->heads,
-                                       .n_rows = chunk->n_rows,
-                                       .n_heads = chunk->n_heads,
-                                       .n_keys = chunk->n_keys};
-    PD_TRY(pd_stage_send(p->stage, &pass, &reply, best));
-    if (chunk->n_heads == 0) return PERIDOT_OK;
-    PD_TRY(pd_link_wait(p->w->model->link, &reply));
-    for (uint32_t i = 0; i < chunk->n_heads; i++)
-        memcpy(pd_best_of(p->w, chunk->heads[i].logits_row), best[i], sizeof best[i]);
-    return PERIDOT_OK;
-}
-
-peridot_status pd_prefill_replay(struct pd_prefill *p, struct pd_chunk *chunk)
-{
-    chunk->planned = chunk->n_rows;
-    chunk->n_submitted = 0;
-    chunk->seconds = chunk->longest = 0;
-    PD_TRY(record(p, chunk->commands, chunk, p->piece_work));
-    while (chunk->n_submitted < pd_commands_n_pieces(chunk->commands)) {
-        PD_TRY(submit_piece(chunk));
-        PD_TRY(wait_for_piece(p, chunk));
-    }
-    adjust_pieces(p, chunk);
-    return PERIDOT_OK;
-}
-
-/* The chunk's tokens become their sequences'. */
-static peridot_status finish(struct pd_prefill *p, struct pd_chunk *chunk, const struct pd_row_wishes *wishes)
-{
-    PD_TRY(wait_for_piece(p, chunk));
-    pd_pace_took(&p->pace, chunk->n_rows, chunk->flop, chunk->seconds);
-    adjust_pieces(p, chunk);
-    if (p->stage) PD_TRY(run_elsewhere(p, chunk));
-    for (uint32_t i = 0; i < chunk->n_parts; i++) {
-        const struct pd_chunk_part *part = &chunk->parts[i];
-        struct pd_sequence *q = part->prompt->sequence;
-        pd_sequence_append(q, (const int32_t *)chunk->input.tokens.host + part->row, part->n);
-        part->prompt->n_in_flight -= part->n;
-        q->logits = part->ends && has_head(p, wishes) ? PD_LOGITS_OWN : PD_LOGITS_NONE;
-        if (q->logits) memcpy(q->best, pd_best_of(p->w, pd_own_row(q)), sizeof q->best);
+    struct pd_pass *pass = &chunk->pass;
+    PD_TRY(pd_pass_wait(pass));
+    pd_pace_took(&p->pace, pass->shape.n_rows, chunk->flop, pass->seconds);
+    pd_prefill_adjust(p, pass, pass->shape.n_rows == chunk->planned);
+    PD_TRY(pd_pass_send(pass));
+    PD_TRY(pd_pass_await_reply(pass));
+    for (uint32_t i = 0; i < pass->n_runs; i++) {
+        pd_pass_take(pass, &pass->runs[i]);
+        if (chunk->prompts[i]) chunk->prompts[i]->n_in_flight -= pass->runs[i].n;
     }
     return PERIDOT_OK;
 }
 
-static peridot_status report_chunk(struct pd_prefill *p, const struct pd_chunk *chunk,
-                                   const struct pd_row_wishes *wishes)
-{
-    for (uint32_t i = 0; i < chunk->n_parts; i++) PD_TRY(report_part(p, chunk, &chunk->parts[i], wishes));
-    return PERIDOT_OK;
-}
-
-bool pd_prefill_pending(const struct pd_prompt *prompts, uint32_t n, bool whole)
+bool pd_prefill_pending(const struct pd_prompt *prompts, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
-        if (prompts[i].n_left > (whole ? 0 : 1)) return true;
+        if (prompts[i].n_left) return true;
     return false;
 }
 
@@ -390,58 +276,47 @@ peridot_status pd_prefill_run(struct pd_prefill *p, struct pd_prompt *prompts, u
     struct pd_chunk *flying = NULL;
     peridot_status status = PERIDOT_OK;
     const struct pd_batch all = {.prompts = prompts, .n_prompts = n};
-    uint32_t n_tokens;
-    while (status == PERIDOT_OK && (n_tokens = pd_prefill_next(p, prompts, n, PD_NOBODY_WAITS)) > 1
-           && pd_prefill_pending(prompts, n, wishes->whole)) {
+    while (status == PERIDOT_OK && pd_prefill_pending(prompts, n)) {
+        uint32_t n_tokens = pd_prefill_next(p, prompts, n, PD_NOBODY_WAITS);
         struct pd_chunk *chunk;
         status = pd_report_progress(prompts, n, wishes);
         if (*stop) status = pd_fail(PERIDOT_CANCELLED, "stopped between the chunks of a prompt");
         if (status == PERIDOT_OK) status = begin_chunk(&chunk, p, &all, wishes, n_tokens);
         if (status != PERIDOT_OK) break;
-        if (flying) status = finish(p, flying, wishes);
+        if (flying) status = finish(p, flying);
         flying = NULL;
         if (status == PERIDOT_OK) status = submit_chunk(p, chunk, prompts, n, wishes, stop);
         if (status != PERIDOT_OK) break;
         flying = chunk;
         if (!reports && !p->cpu) continue;
         flying = NULL;   /* its rows are in the scratch until the next one */
-        status = finish(p, chunk, wishes);
-        if (status == PERIDOT_OK) status = report_chunk(p, chunk, wishes);
+        status = finish(p, chunk);
+        if (status == PERIDOT_OK && reports) status = report_chunk(chunk, wishes);
     }
     if (!flying) return status;
-    peridot_status last = finish(p, flying, wishes);   /* whatever went wrong after it: it stands */
+    peridot_status last = finish(p, flying);   /* whatever went wrong after it: it stands */
     return status == PERIDOT_OK ? last : status;
 }
 
 peridot_status pd_prefill_step(struct pd_prefill *p, const struct pd_batch *b, uint32_t n_tokens,
                                const atomic_bool *stop)
 {
-    static const struct pd_row_wishes none = {.whole = true};
+    static const struct pd_row_wishes none = {0};
     struct pd_chunk *chunk;
     PD_TRY(begin_chunk(&chunk, p, b, &none, n_tokens));
     PD_TRY(submit_chunk(p, chunk, b->prompts, b->n_prompts, &none, stop));
-    return finish(p, chunk, &none);
+    return finish(p, chunk);
 }
 
 /* ---- measuring ---- */
 
-peridot_status pd_prefill_measure(struct pd_prefill *p, struct pd_commands *commands, struct pd_sequence *q, uint32_t n)
+peridot_status pd_prefill_fill(struct pd_pass **out, struct pd_prefill *p, struct pd_sequence *q, uint32_t n)
 {
-    struct pd_chunk *chunk = &p->chunks[p->next];
-    struct pd_prompt prompt = {.sequence = q};
+    struct pd_pass *pass = *out = &p->chunks[p->next].pass;
     PD_TRY(pd_sequence_extend(q, q->pos + n));
-    for (uint32_t m = 0; m < n; m++) {
-        pd_input_write(&chunk->input, p->w, m, &q->pages, q->pos + m);
-        ((int32_t *)chunk->input.tokens.host)[m] = 0;
-    }
-    *chunk = (struct pd_chunk){.commands = chunk->commands,
-                               .input = chunk->input,
-                               .parts = {{&prompt, 0, n, true}},
-                               .n_parts = 1,
-                               .n_rows = n};
-    q->logits = PD_LOGITS_NONE;   /* its row is overwritten */
-    find_heads(chunk, p->w->model->weights.n_outputs != 0);
-    PD_TRY(record(p, commands, chunk, 0));
-    PD_TRY(pd_commands_run(commands));
-    return pd_commands_run(commands);
+    PD_TRY(pd_pass_begin(pass));
+    memset(pass->input.tokens.host, 0, n * sizeof(int32_t));
+    const struct pd_run run = {.kind = PD_RUN_PROMPT, .sequence = q, .pos = q->pos, .n = n,
+                               .ends = p->w->model->weights.n_outputs != 0};
+    return pd_pass_add(pass, &run);
 }

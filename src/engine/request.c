@@ -2,6 +2,7 @@
 
 #include "base/num.h"
 #include "base/os.h"
+#include "engine/results.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -163,7 +164,7 @@ static uint32_t take_draft(struct pd_session *s, struct pd_request *r, const str
 static peridot_status decode_drafts(struct pd_session *s, struct pd_request *const *of, struct pd_draft_rows *drafts,
                                     uint32_t m, double begun)
 {
-    PD_TRY(pd_draft_evaluate(&s->draft_pass, &s->decoder, drafts, m));
+    PD_TRY(pd_decode_drafts(&s->decoder, drafts, m));
     double seconds = pd_now() - begun;
     for (uint32_t i = 0; i < m; i++) {
         uint32_t n_accepted = take_draft(s, of[i], &drafts[i]);
@@ -249,7 +250,7 @@ static peridot_status read_prompts(struct pd_session *s, struct round *round)
     enum pd_waiting waiting = round->n_writing || round->n_reading > 1 ? PD_OTHERS_WAIT : PD_OTHERS_MAY_COME;
     peridot_status status = PERIDOT_OK;
     if (round->n_reading == 0) return PERIDOT_OK;
-    if (pd_prefill_pending(round->prompts, round->n_reading, true)) {
+    if (pd_prefill_pending(round->prompts, round->n_reading)) {
         uint32_t n_tokens = pd_prefill_next(&s->prefill, round->prompts, round->n_reading, waiting);
         status = pd_prefill_step(&s->prefill, &batch, n_tokens, &s->cancelled);
     }
@@ -262,7 +263,7 @@ static peridot_status read_prompts(struct pd_session *s, struct round *round)
 static uint32_t mixed_tokens(const struct pd_session *s, const struct round *round, const struct pd_batch *batch)
 {
     bool can = round->n_writing && s->decoder.n_queued == 0 && !s->text_ended
-        && pd_prefill_pending(batch->prompts, batch->n_prompts, true);
+        && pd_prefill_pending(batch->prompts, batch->n_prompts);
     for (uint32_t i = 0; i < round->n_writing; i++) can = can && round->writing[i]->draft.n_most == 0;
     return can ? pd_prefill_next_mixed(&s->prefill, batch) : 0;
 }
@@ -276,10 +277,12 @@ static peridot_status run_mixed(struct pd_session *s, struct round *round, const
         struct pd_request *r = round->writing[i];
         int32_t token;
         r->decode_read_size += read_size(s, round, i);
-        bool later = has_grammar(r);
-        peridot_status drawn = pd_decoder_take(later ? NULL : &token, &s->decoder, r->prompt.sequence, r->next, i);
+        if (has_grammar(r)) {
+            r->state = PD_REQUEST_DRAW;
+            continue;
+        }
+        peridot_status drawn = pd_draw_next(&token, &s->workspace, r->prompt.sequence);
         if (drawn != PERIDOT_OK) end(s, r, drawn);
-        else if (later) r->state = PD_REQUEST_DRAW;
         else take_step(s, r, token);
     }
     return take_chunk(s, round, status);

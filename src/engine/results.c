@@ -49,10 +49,9 @@ peridot_status pd_check_best(const struct pd_model *model, const struct pd_seque
     return pd_check_finite(model, "logits", q->pos - 1, &q->best[0].logit, 1);
 }
 
-bool pd_logits_row(uint32_t *row, const struct pd_workspace *w, const struct pd_sequence *q, uint64_t n_steps)
+bool pd_has_logits(const struct pd_workspace *w, const struct pd_sequence *q)
 {
-    *row = q->logits == PD_LOGITS_OWN ? pd_own_row(q) : pd_decoded_row(w, q->decoded_row);
-    return q->logits == PD_LOGITS_OWN || (q->logits == PD_LOGITS_DECODED && q->decoded_step == n_steps);
+    return q->logits_pass && w->written_by[q->logits_row] == q->logits_pass;
 }
 
 /* ---- drawing ---- */
@@ -126,4 +125,11 @@ peridot_status pd_draw(int32_t *token, const struct pd_workspace *w, struct pd_s
     uint32_t n = find_best(best, q, w->model->n_pieces);
     *token = pd_sampler_draw(&q->sampler, best, n);
     return PERIDOT_OK;
+}
+
+peridot_status pd_draw_next(int32_t *token, struct pd_workspace *w, struct pd_sequence *q)
+{
+    bool all = pd_draw_needs_logits(w->model, q);
+    if (all) PD_TRY(pd_workspace_read_logits(w, q->logits_row, 1));
+    return pd_draw(token, w, q, all ? w->host_rows : NULL);
 }

@@ -12,11 +12,13 @@ peridot_status pd_check_whole(const struct pd_model *model, const char *what);
 peridot_status pd_check_finite(const struct pd_model *model, const char *what, uint32_t pos, const float *x, size_t n);
 /* The same of the best logit of the sequence's last position: a NaN among them is the best. */
 peridot_status pd_check_best(const struct pd_model *model, const struct pd_sequence *q);
-/* The row of the device's logits that has those of the sequence's last position, where it still has. */
-bool pd_logits_row(uint32_t *row, const struct pd_workspace *w, const struct pd_sequence *q, uint64_t n_steps);
+/* Whether the device still has the logits of the sequence's last position, in row q->logits_row. */
+bool pd_has_logits(const struct pd_workspace *w, const struct pd_sequence *q);
 /* Whether a draw needs all logits, not the best PD_TOPK. With a grammar that depends on how many of these it allows. */
 bool pd_draw_needs_logits(const struct pd_model *model, struct pd_sequence *q);
 /* Draws the next token from the best candidates, or from `logits` [n_outputs] where it needs them all. */
 peridot_status pd_draw(int32_t *token, const struct pd_workspace *w, struct pd_sequence *q, const float *logits);
+/* The same right after the pass that computed its logits, which are read where they are needed. */
+peridot_status pd_draw_next(int32_t *token, struct pd_workspace *w, struct pd_sequence *q);
 
 #endif

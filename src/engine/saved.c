@@ -66,7 +66,7 @@ static struct header make_header(const struct pd_sequence *q, const struct pd_mo
                        .page = PD_PAGE,
                        .n_kinds = q->set->cache.n_kinds,
                        .pos = q->pos,
-                       .has_logits = q->logits != PD_LOGITS_NONE};
+                       .has_logits = q->logits_pass != 0};
     memcpy(h.magic, magic, sizeof magic);
     memcpy(h.chain, (const uint8_t *)&q->sampler.p + CHAIN_BEGIN, CHAIN_SIZE);
     for (uint32_t kind = 0; kind < h.n_kinds; kind++) {
@@ -167,9 +167,9 @@ static peridot_status read_best(struct pd_sequence *q, const uint8_t *from, cons
                                 const struct pd_model *model, const char *path)
 {
     memcpy(q->best, from, sizeof q->best);
-    q->logits = h->has_logits && h->pos ? PD_LOGITS_DECODED : PD_LOGITS_NONE;
-    q->decoded_step = UINT64_MAX;   /* of no step here: its logits are computed again when they are asked for */
-    if (q->logits == PD_LOGITS_NONE || model->config.head != PERIDOT_HEAD_LANGUAGE) return PERIDOT_OK;
+    /* Of no pass here: logits are computed again when they are asked for. */
+    q->logits_pass = h->has_logits && h->pos ? UINT64_MAX : 0;
+    if (q->logits_pass == 0 || model->config.head != PERIDOT_HEAD_LANGUAGE) return PERIDOT_OK;
     for (uint32_t i = 0; i < pd_min(PD_TOPK, model->n_pieces); i++) {
         if (q->best[i].id >= model->n_pieces)
             return pd_fail(PERIDOT_ERROR_FORMAT, "%s: candidate %u is token id %u, which is not below the "

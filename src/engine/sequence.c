@@ -77,7 +77,7 @@ uint32_t pd_sequence_nearest(const struct pd_sequence *q, uint32_t n)
 static void forget_after(struct pd_sequence *q, uint32_t n)
 {
     q->pos = n;
-    q->logits = PD_LOGITS_NONE;
+    q->logits_pass = 0;
     pd_sampler_truncate(&q->sampler, n);
     q->sampler.n_seen = 0;
     for (uint32_t i = n > PD_REPEAT_WINDOW ? n - PD_REPEAT_WINDOW : 0; i < n; i++)

@@ -9,13 +9,6 @@
 
 #define PD_MAX_SEQUENCES 64
 
-/* Where the logits of a sequence's last position are. */
-enum pd_logits_place {
-    PD_LOGITS_NONE,          /* nowhere: no token has been evaluated, or only its hidden state was asked for */
-    PD_LOGITS_OWN,           /* in the row that is the sequence's own */
-    PD_LOGITS_DECODED        /* in a row of a decode step; the next step overwrites it */
-};
-
 struct pd_sequence {
     struct pd_sequence_set *set;
     void *owner;                           /* the handle that the library's user has */
@@ -26,9 +19,10 @@ struct pd_sequence {
     struct pd_sampler sampler;
     struct pd_chain *chain;                /* what the sampler points to; NULL: nothing */
     struct pd_candidate best[PD_TOPK];     /* of the last position's logits, wherever these are */
-    enum pd_logits_place logits;
-    uint32_t decoded_row;
-    uint64_t decoded_step;
+    /* The last position's logits are in a row of the device until another pass writes to it. */
+    uint32_t logits_row;
+    uint64_t logits_pass;                  /* the number of the pass that they are of: see pd_workspace; 0: there are
+                                              none, as no token was evaluated, or only hidden states were asked for */
 };
 
 struct pd_sequence_set {

@@ -19,38 +19,27 @@ uint64_t pd_session_default_cache_size(const struct pd_config *c)
 {
     uint32_t ctx = (uint32_t)pd_min(c->ctx_max, DEFAULT_CTX), chunk = (uint32_t)pd_min(DEFAULT_CHUNK, ctx);
     struct pd_cache_shape shape = {.n_tables = 1, .ctx = ctx, .n_positions = ctx, .type = PERIDOT_KV_F16,
-        .slack = 2 * (uint32_t)pd_max(chunk, PD_N_SLOTS), .n_snapshots = PD_N_DEVICE_SNAPSHOTS};
+        .slack = 2 * (uint32_t)pd_max(chunk, PD_N_STEPS), .n_snapshots = PD_N_DEVICE_SNAPSHOTS};
     return pd_cache_size(c, &shape);
 }
 
 /* ---- creating ---- */
 
-static void ask_for_pass(struct pd_session *s, struct pd_recorder *r, uint32_t n_tokens, bool decode)
-{
-    const struct pd_workspace *w = &s->workspace;
-    const struct pd_input *in = decode ? &s->decoder.slots[0].input : &s->prefill.chunks[0].input;
-    struct pd_forward_args pass = pd_workspace_forward_args(w, in, r, n_tokens);
-    bool head = s->model->weights.n_outputs != 0;
-    pass.n_decode = decode ? n_tokens : 0;
-    pd_forward(&pass, decode && head ? &w->logits : NULL);
-    if (!head || !s->model->weights.has_output) return;
-    if (!decode) pd_forward_head(&pass, w->logits, 0, 1);
-    if (!decode) pd_forward_head(&pass, w->logits, 0, (uint32_t)pd_min(PD_LOGITS_ROWS, n_tokens));
-    pd_workspace_select(w, r, 0, 1, 0);
-}
-
-/* Few tokens and many may take different kernels. */
+/* Few rows and many may take different kernels. */
 peridot_status pd_session_prewarm(struct pd_session *s)
 {
-    struct pd_recorder r = pd_workspace_recorder(&s->workspace, NULL);
-    const uint32_t n_tokens[] = {2, s->chunk};
-    ask_for_pass(s, &r, 1, true);
-    if (s->workspace.n_decode > 1) ask_for_pass(s, &r, 2, true);
-    for (size_t i = 0; i < PD_COUNT(n_tokens); i++)
-        if (n_tokens[i] <= s->chunk && n_tokens[i] > 1) ask_for_pass(s, &r, n_tokens[i], false);
-    if (s->model->config.head == PERIDOT_HEAD_LANGUAGE && !s->model->link)
-        pd_op_sample(&r, &(struct pd_sample_push){0}, 1);
-    return r.status;
+    const struct pd_workspace *w = &s->workspace;
+    const struct pd_weights *weights = &s->model->weights;
+    uint32_t draws = s->model->config.head == PERIDOT_HEAD_LANGUAGE && !s->model->link;
+    uint32_t n_heads = weights->n_outputs != 0, n_rows = (uint32_t)pd_min(PD_LOGITS_ROWS, s->chunk);
+    const struct pd_pass_shape shapes[] = {
+        {.n_rows = 1, .n_steps = 1, .draws = draws}, {.n_rows = 2, .n_steps = 2, .draws = draws},
+        {.n_rows = 2, .n_heads = n_heads}, {.n_rows = s->chunk, .n_heads = n_heads}};
+    for (size_t i = 0; i < PD_COUNT(shapes); i++) {
+        if (shapes[i].n_rows > (shapes[i].n_steps ? w->n_decode : s->chunk)) continue;
+        PD_TRY(pd_pass_compile(shapes[i].n_steps ? s->decoder.passes : &s->prefill.chunks[0].pass, &shapes[i]));
+    }
+    return n_heads && weights->has_output ? pd_pass_compile_logits(&s->prefill.chunks[0].pass, n_rows) : PERIDOT_OK;
 }
 
 /* Everything is compiled here, so that no step has to. */
@@ -98,7 +87,7 @@ static peridot_status read_params(struct pd_session *s, const peridot_session_pa
                        PD_MAX_SEQUENCES);
     s->set.n_max = (uint32_t)pd_max(p->n_sequences, 1);
     s->set.ctx = s->ctx;
-    s->set.slack = (uint32_t)pd_max(s->chunk, PD_N_SLOTS);   /* keys that may be written before older ones are read
+    s->set.slack = (uint32_t)pd_max(s->chunk, PD_N_STEPS);   /* keys that may be written before older ones are read
                                                                 again */
     return read_draft(s, p->n_draft);
 }
@@ -139,7 +128,6 @@ static peridot_status session_init(struct pd_session *s, const peridot_session_p
     PD_TRY(pd_workspace_create(&s->workspace, s->model, &s->set.cache));
     if (leads) PD_TRY(pd_stage_create(&s->stage, &s->workspace));
     PD_TRY(pd_decoder_create(&s->decoder, &s->workspace, leads ? &s->stage : NULL));
-    if (s->n_draft) PD_TRY(pd_draft_pass_create(&s->draft_pass, &s->workspace));
     PD_TRY(pd_prefill_create(&s->prefill, &s->workspace, leads ? &s->stage : NULL, s->chunk));
     PD_TRY(compile(s));
     PD_TRY(pd_decoder_record(&s->decoder));
@@ -167,7 +155,6 @@ void pd_session_free(struct pd_session *s)
     if (!s) return;
     pd_decoder_free(&s->decoder);   /* waits for steps that are at work */
     pd_prefill_free(&s->prefill);
-    pd_draft_pass_free(&s->draft_pass);
     for (uint32_t i = 0; i < s->set.n_max; i++) pd_sequence_free(s->set.at[i]);
     pd_cache_free(&s->set.cache);
     pd_stage_free(&s->stage);
@@ -181,7 +168,7 @@ void pd_session_free(struct pd_session *s)
 
 uint32_t pd_session_n_dispatches(const struct pd_session *s)
 {
-    return pd_commands_n_dispatches(s->decoder.slots[0].commands);
+    return pd_commands_n_dispatches(s->decoder.passes[0].commands);
 }
 
 /* ---- sequences ---- */
@@ -264,7 +251,7 @@ static peridot_status check(const struct pd_session *s, const struct pd_prompt *
 }
 
 /* One token of each prompt that has any left, in one step. */
-static peridot_status step(uint32_t *n_tokens, struct pd_session *s, struct pd_prompt *prompts, uint32_t n,
+static peridot_status step(struct pd_session *s, struct pd_prompt *prompts, uint32_t n,
                            const struct pd_row_wishes *wishes)
 {
     struct pd_sequence *sequences[PD_MAX_SEQUENCES];
@@ -279,8 +266,6 @@ static peridot_status step(uint32_t *n_tokens, struct pd_session *s, struct pd_p
         flop += pd_token_flop(s->model, sequences[m]->pos, false);
         tokens[m++] = prompts[i].tokens[0];
     }
-    *n_tokens = m;
-    if (m == 0) return PERIDOT_OK;
     if (s->cancelled) return pd_fail(PERIDOT_CANCELLED, "stopped between the tokens of a prompt");
     PD_TRY(pd_report_progress(prompts, n, wishes));
     double begun = pd_now();
@@ -292,9 +277,17 @@ static peridot_status step(uint32_t *n_tokens, struct pd_session *s, struct pd_p
         of[i]->n_left--;
         if (pos < wishes->first || (wishes->last && of[i]->n_left)) continue;
         PD_TRY(pd_report_hidden(&s->workspace, wishes, sequences[i], pos, i, 1));
-        PD_TRY(pd_report_logits(&s->workspace, wishes, sequences[i], pos, pd_decoded_row(&s->workspace, i), 1));
+        PD_TRY(pd_report_logits(&s->workspace, wishes, sequences[i], pos, sequences[i]->logits_row, 1));
     }
     return PERIDOT_OK;
+}
+
+/* Whether all is evaluated in decode steps: where no prompt has more than one token, or a chunk may not. */
+static bool takes_steps(const struct pd_session *s, const struct pd_prompt *prompts, uint32_t n)
+{
+    bool steps = true;
+    for (uint32_t i = 0; i < n; i++) steps = steps && prompts[i].n_left <= 1 && !prompts[i].embeddings;
+    return steps || s->chunk == 1;
 }
 
 static peridot_status eval_all(struct pd_session *s, struct pd_prompt *prompts, uint32_t n,
@@ -303,20 +296,16 @@ static peridot_status eval_all(struct pd_session *s, struct pd_prompt *prompts, 
     static const struct pd_row_wishes none = {0};
     bool is_text[PD_MAX_SEQUENCES] = {0};
     struct pd_row_wishes all = wishes ? *wishes : none;
-    uint32_t n_tokens = 1;
     PD_TRY(check(s, prompts, n, &all));
     all.n_total = 0;
     for (uint32_t i = 0; i < n; i++) all.n_total += prompts[i].n_left;
-    all.whole = n > 1 && pd_prefill_pending(prompts, n, false);   /* rows come prompt by prompt */
-    pd_decoder_discard(&s->decoder);
+    PD_TRY(pd_decoder_yield(&s->decoder));
     for (uint32_t i = 0; i < n; i++) {
         is_text[i] = prompts[i].n_left > 1;
         if (is_text[i]) pd_sequence_mark(prompts[i].sequence);   /* the end of a reply */
     }
-    while (n_tokens) {
-        PD_TRY(pd_prefill_run(&s->prefill, prompts, n, &all, &s->cancelled));
-        PD_TRY(step(&n_tokens, s, prompts, n, &all));
-    }
+    if (!takes_steps(s, prompts, n)) PD_TRY(pd_prefill_run(&s->prefill, prompts, n, &all, &s->cancelled));
+    while (pd_prefill_pending(prompts, n)) PD_TRY(step(s, prompts, n, &all));
     for (uint32_t i = 0; i < n; i++)
         if (is_text[i]) pd_sequence_mark(prompts[i].sequence);
     return PERIDOT_OK;
@@ -346,19 +335,15 @@ static peridot_status check_logits(const struct pd_session *s, const struct pd_s
 {
     PD_TRY(pd_gpu_check(s->model->gpu));
     PD_TRY(pd_check_head(s->model));
-    return q->logits ? PERIDOT_OK : pd_fail(PERIDOT_ERROR_ARGUMENT, "no token has been evaluated yet");
+    return q->logits_pass ? PERIDOT_OK : pd_fail(PERIDOT_ERROR_ARGUMENT, "no token has been evaluated yet");
 }
 
 peridot_status pd_session_logits(const float **out, struct pd_session *s, struct pd_sequence *q)
 {
-    uint32_t row;
     *out = NULL;
     PD_TRY(check_logits(s, q));
-    if (!pd_logits_row(&row, &s->workspace, q, s->decoder.n_steps)) {
-        PD_TRY(decode_again(s, q));
-        pd_logits_row(&row, &s->workspace, q, s->decoder.n_steps);
-    }
-    PD_TRY(pd_workspace_read_logits(&s->workspace, row, 1));
+    if (!pd_has_logits(&s->workspace, q)) PD_TRY(decode_again(s, q));
+    PD_TRY(pd_workspace_read_logits(&s->workspace, q->logits_row, 1));
     PD_TRY(pd_check_finite(s->model, "logits", q->pos - 1, s->workspace.host_rows, s->model->weights.n_outputs));
     *out = s->workspace.host_rows;
     return PERIDOT_OK;
@@ -397,7 +382,9 @@ peridot_status pd_session_measure(struct pd_session *s, struct pd_commands *comm
             return pd_fail(PERIDOT_ERROR_ARGUMENT,
                            "a pass over %u token%s at position %u does not fit a chunk of %u and a context of %u",
                            n_tokens, PD_S(n_tokens), sequences[i]->pos, s->chunk, s->ctx);
-    if (n_tokens == 1) return pd_decoder_measure(&s->decoder, commands, sequences, n);
-    pd_decoder_discard(&s->decoder);
-    return pd_prefill_measure(&s->prefill, commands, sequences[0], n_tokens);
+    struct pd_pass *pass;
+    PD_TRY(pd_decoder_yield(&s->decoder));
+    PD_TRY(n_tokens == 1 ? pd_decoder_fill(&pass, &s->decoder, sequences, n)
+                         : pd_prefill_fill(&pass, &s->prefill, sequences[0], n_tokens));
+    return pd_pass_measure(pass, commands);
 }

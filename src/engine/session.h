@@ -4,7 +4,6 @@
 #define PD_ENGINE_SESSION_H
 
 #include "engine/decode.h"
-#include "engine/draft_pass.h"
 #include "engine/prefill.h"
 
 #include <stdatomic.h>
@@ -18,7 +17,6 @@ struct pd_session {
     bool announced;                    /* the other ranks have sessions for it */
     struct pd_decoder decoder;
     struct pd_prefill prefill;
-    struct pd_draft_pass draft_pass;
     uint32_t n_draft;                  /* tokens of a draft at most; 0: none are made */
     uint32_t n_rounds;                 /* of requests: see request.c */
     bool text_ended;                   /* a request's, in this round */
@@ -44,21 +42,21 @@ peridot_status pd_session_load(struct pd_sequence **out, struct pd_session *s, c
 peridot_status pd_session_truncate(struct pd_session *s, struct pd_sequence *q, uint32_t n, uint32_t *kept);
 void pd_session_remove(struct pd_session *s, struct pd_sequence *q);
 
-/* Evaluates all tokens of n prompts of different sequences: in chunks, and single tokens as one decode step of them
- * all. Ids and lengths are checked first, and nothing is changed if they are wrong. wishes may be NULL. */
+/* Evaluates all tokens of n prompts of different sequences: in chunks, or, where each has one token, or chunks have, in
+ * decode steps of them all. Ids and lengths are checked first, and nothing is changed if they are wrong. wishes may be
+ * NULL. */
 peridot_status pd_session_eval(struct pd_session *s, struct pd_prompt *prompts, uint32_t n,
                                const struct pd_row_wishes *wishes);
 peridot_status pd_session_check_tokens(const struct pd_session *s, const struct pd_prompt *prompt);
-/* Logits of the last position, [n_outputs], borrowed until the next call. Where a decode step of others has overwritten
- * them the last token is evaluated again. */
+/* Logits of the last position, [n_outputs], borrowed until the next call. Where a pass of others has overwritten them the
+ * last token is evaluated again. */
 peridot_status pd_session_logits(const float **out, struct pd_session *s, struct pd_sequence *q);
 peridot_status pd_session_sample(int32_t *token, struct pd_session *s, struct pd_sequence *q);
 /* The sequence has a copy of what p points to, and owns the grammar as well. */
 peridot_status pd_session_set_sampling(struct pd_session *s, struct pd_sequence *q, const peridot_sampling *p);
 /* Bytes of weights and cache that a decode step of n sequences at position `pos` reads. */
 uint64_t pd_session_step_size(const struct pd_session *s, uint32_t n, uint32_t pos);
-/* Runs a decode step of n sequences (n_tokens 1) or a chunk of the first one, for measurements: see
- * pd_decoder_measure. */
+/* Runs a decode step of n sequences (n_tokens 1) or a chunk of the first one, for measurements: see pd_pass_measure. */
 peridot_status pd_session_measure(struct pd_session *s, struct pd_commands *commands,
                                   struct pd_sequence *const *sequences, uint32_t n, uint32_t n_tokens);
 

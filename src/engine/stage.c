@@ -9,7 +9,7 @@ peridot_status pd_stage_create(struct pd_stage *s, const struct pd_workspace *w)
 {
     const struct pd_cache *cache = w->cache;
     uint64_t n = n_entries_of(cache);
-    uint64_t size = w->n_rows * sizeof(struct pd_input_row) + PD_MAX_SEQUENCES * sizeof(struct pd_head_row)
+    uint64_t size = w->n_rows * sizeof(struct pd_input_row) + 2 * PD_MAX_SEQUENCES * sizeof(struct pd_head_row)
         + cache->n_kinds * n * sizeof(struct pd_table_entry);
     *s = (struct pd_stage){.w = w, .body = malloc(size)};
     if (!s->body) return pd_fail_alloc(size, "messages");
@@ -60,7 +60,7 @@ peridot_status pd_stage_send(struct pd_stage *s, const struct pd_stage_pass *pas
     }
     const struct pd_message m = {.op = PD_OP_PASS,
                                  .size = (uint32_t)((uint8_t *)(entries + n_entries) - (uint8_t *)s->body),
-                                 .args = {pass->n_rows, pass->n_heads, n_entries, pass->n_keys, pass->decode}};
+                                 .args = {pass->n_rows, pass->n_heads, n_entries, pass->n_keys, pass->n_steps}};
     PD_TRY(pd_link_send(link, &m, s->body));
     PD_TRY(pd_link_send_rows(link, pass->in->rows_out.host, pass->n_rows * row_size));
     if (pass->n_heads)

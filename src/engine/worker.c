@@ -99,7 +99,7 @@ struct worker {
     struct pd_link *link;
     struct pd_session *session;
     struct kept *kept;
-    const struct pd_input *input;      /* of the last pass */
+    const struct pd_pass *pass;        /* the last one */
     bool closed;
 };
 
@@ -126,7 +126,7 @@ static void free_session(struct worker *k)
     while (k->kept) drop_kept(k, k->kept->id);
     pd_session_free(k->session);
     k->session = NULL;
-    k->input = NULL;
+    k->pass = NULL;
 }
 
 static peridot_status create_session(struct worker *k, const struct pd_message *m)
@@ -145,35 +145,39 @@ struct body {
     const struct pd_input_row *rows;
     const struct pd_head_row *heads;
     const struct pd_table_entry *entries;
-    uint32_t n_rows, n_heads, n_entries, n_keys;
-    uint32_t first_row;        /* of a decode step's rows of logits */
-    bool decode;
+    uint32_t n_rows, n_heads, n_entries, n_keys, n_steps;
 };
+
+/* The heads of steps are those of all their rows, in their order. */
+static bool are_heads_right(const struct body *b, const struct pd_workspace *w)
+{
+    uint32_t first = b->n_heads ? b->heads[0].logits_row : 0, n_steps = b->n_heads ? b->n_steps : 0;
+    if (n_steps > b->n_heads) return false;
+    for (uint32_t i = 0; i < b->n_heads; i++)
+        if (b->heads[i].row >= b->n_rows || b->heads[i].logits_row >= pd_spare_row(w)) return false;
+    for (uint32_t i = 0; i < n_steps; i++)
+        if (b->heads[i].row != i || b->heads[i].logits_row != first + i || first < pd_step_row(w, 0)) return false;
+    return true;
+}
 
 static peridot_status read_body(struct body *b, const struct worker *k, const struct pd_message *m)
 {
     const struct pd_session *s = k->session;
     const struct pd_cache *cache = &s->set.cache;
     *b = (struct body){.n_rows = m->args[0], .n_heads = m->args[1], .n_entries = m->args[2], .n_keys = m->args[3],
-                       .decode = m->args[4]};
+                       .n_steps = m->args[4]};
     uint64_t size = (uint64_t)b->n_rows * sizeof *b->rows + (uint64_t)b->n_heads * sizeof *b->heads
         + (uint64_t)b->n_entries * sizeof *b->entries;
-    if (size != m->size || b->n_rows == 0 || b->n_rows > (b->decode ? s->set.n_max : s->chunk)
-        || b->n_heads > pd_min(b->n_rows, PD_MAX_SEQUENCES))
+    if (size != m->size || b->n_rows == 0 || b->n_steps > pd_min(b->n_rows, s->set.n_max)
+        || b->n_rows > (b->n_steps == b->n_rows ? s->set.n_max : s->chunk) || b->n_heads > b->n_rows
+        || b->n_heads - pd_min(b->n_heads, b->n_steps) > PD_MAX_SEQUENCES)
         return bad_message(k, "rows");
     b->rows = (const struct pd_input_row *)k->link->body;
     b->heads = (const struct pd_head_row *)(b->rows + b->n_rows);
     b->entries = (const struct pd_table_entry *)(b->heads + b->n_heads);
     for (uint32_t i = 0; i < b->n_rows; i++)
         if (b->rows[i].table >= cache->n_tables || b->rows[i].pos >= s->ctx) return bad_message(k, "positions");
-    for (uint32_t i = 0; i < b->n_heads; i++)
-        if (b->heads[i].row >= b->n_rows || b->heads[i].logits_row >= pd_spare_row(&s->workspace))
-            return bad_message(k, "logits");
-    for (uint32_t i = 0; b->decode && i < b->n_heads; i++)
-        if (b->heads[i].row != i || b->heads[i].logits_row != b->heads[0].logits_row + i
-            || b->heads[i].logits_row < pd_decoded_row(&s->workspace, 0))
-            return bad_message(k, "logits");
-    if (b->decode && b->n_heads) b->first_row = b->heads[0].logits_row - pd_decoded_row(&s->workspace, 0);
+    if (!are_heads_right(b, &s->workspace)) return bad_message(k, "logits");
     for (uint32_t i = 0; i < b->n_entries; i++)
         if (b->entries[i].kind >= cache->n_kinds || b->entries[i].at >= cache->n_tables * cache->table_pages
             || b->entries[i].page >= cache->pools[b->entries[i].kind].n_pages)
@@ -181,53 +185,43 @@ static peridot_status read_body(struct body *b, const struct worker *k, const st
     return PERIDOT_OK;
 }
 
-static void write_input(const struct worker *k, const struct pd_input *in, const struct body *b)
+/* The pass, as rank 0 has it but for tokens. */
+static peridot_status fill(struct pd_pass **out, struct worker *k, const struct body *b)
 {
-    const struct pd_workspace *w = &k->session->workspace;
+    struct pd_session *s = k->session;
+    const struct pd_workspace *w = &s->workspace;
+    struct pd_pass_shape shape = {.n_rows = b->n_rows, .n_steps = b->n_steps, .n_keys = b->n_keys};
+    bool is_step = b->n_steps == b->n_rows;
+    if (!is_step) shape.piece_work = s->prefill.piece_work;
+    if (b->n_heads && b->n_steps) shape.first_logits = b->heads[0].logits_row - pd_step_row(w, 0);
+    for (uint32_t i = b->n_steps; i < b->n_heads; i++) shape.heads[shape.n_heads++] = b->heads[i];
+    struct pd_pass *p = is_step ? pd_decoder_pass(&s->decoder, &shape) : &s->prefill.chunks[0].pass;
+    PD_TRY(pd_pass_begin(p));
+    p->shape = shape;
     for (uint32_t i = 0; i < b->n_entries; i++)
         ((uint32_t *)w->cache->pools[b->entries[i].kind].tables.host)[b->entries[i].at] = b->entries[i].page;
     for (uint32_t i = 0; i < b->n_rows; i++)
-        pd_input_write(in, w, i, &(struct pd_pages){.table = b->rows[i].table}, b->rows[i].pos);
-}
-
-/* Candidates of all heads, in their order, to rank 0. */
-static peridot_status reply_best(struct worker *k, const struct body *b, const struct pd_slot *slot)
-{
-    const struct pd_session *s = k->session;
-    struct pd_candidate best[PD_MAX_SEQUENCES][PD_TOPK];
-    if (b->n_heads == 0) return PERIDOT_OK;
-    for (uint32_t i = 0; i < b->n_heads; i++) {
-        uint32_t row = b->heads[i].logits_row;
-        const struct pd_candidate *from = b->decode
-            ? (const struct pd_candidate *)slot->best.host + b->heads[i].row * PD_TOPK
-            : pd_best_of(&s->workspace, row);
-        memcpy(best[i], from, sizeof best[i]);
-    }
-    return pd_link_reply(k->link, best, b->n_heads * (uint32_t)sizeof *best);
+        pd_input_write(&p->input, w, i, &(struct pd_pages){.table = b->rows[i].table}, b->rows[i].pos);
+    *out = p;
+    return PERIDOT_OK;
 }
 
 static peridot_status run_pass(struct worker *k, const struct pd_message *m)
 {
     struct pd_session *s = k->session;
-    struct pd_chunk *chunk = &s->prefill.chunks[0];
     struct body b;
+    struct pd_pass *p;
     PD_TRY(read_body(&b, k, m));
-    struct pd_slot *slot = b.decode ? pd_decoder_slot(&s->decoder, b.n_rows, b.first_row) : NULL;
-    const struct pd_input *in = k->input = slot ? &slot->input : &chunk->input;
+    PD_TRY(fill(&p, k, &b));
+    k->pass = p;
     uint64_t size = (uint64_t)b.n_rows * s->workspace.scratch.x.stride * sizeof(float);
     if (!pd_link_is_last(k->link)) PD_TRY(pd_link_send(k->link, m, k->link->body));
-    write_input(k, in, &b);
-    PD_TRY(pd_link_receive_rows(k->link, in->rows_in.host, size));
-    if (b.decode) {
-        PD_TRY(pd_decoder_replay(&s->decoder, slot, b.n_rows, b.first_row));
-    } else {
-        chunk->n_rows = b.n_rows;
-        chunk->n_keys = b.n_keys;
-        chunk->n_heads = b.n_heads;
-        memcpy(chunk->heads, b.heads, b.n_heads * sizeof *b.heads);
-        PD_TRY(pd_prefill_replay(&s->prefill, chunk));
-    }
-    return pd_link_is_last(k->link) ? reply_best(k, &b, slot) : pd_link_send_rows(k->link, in->rows_out.host, size);
+    PD_TRY(pd_link_receive_rows(k->link, p->input.rows_in.host, size));
+    PD_TRY(pd_pass_run(p));
+    if (p->shape.piece_work) pd_prefill_adjust(&s->prefill, p, true);
+    if (!pd_link_is_last(k->link)) return pd_link_send_rows(k->link, p->input.rows_out.host, size);
+    if (b.n_heads == 0) return PERIDOT_OK;
+    return pd_link_reply(k->link, p->best.host, b.n_heads * PD_TOPK * (uint32_t)sizeof(struct pd_candidate));
 }
 
 /* ---- other messages: each is handed on, and done here or on the last rank ---- */
@@ -246,9 +240,9 @@ static peridot_status read_rows(struct worker *k, const struct pd_message *m)
 static peridot_status compute_logits(struct worker *k, const struct pd_message *m)
 {
     uint32_t row = m->args[0], n = m->args[1], most = k->session->workspace.n_rows;
-    if (!k->input || n == 0 || n > PD_LOGITS_ROWS || row > most || n > most - row || !k->model->weights.n_outputs)
+    if (!k->pass || n == 0 || n > PD_LOGITS_ROWS || row > most || n > most - row || !k->model->weights.n_outputs)
         return bad_message(k, "rows");
-    return pd_prefill_logits(&k->session->prefill, k->input, row, n);
+    return pd_pass_compute_logits(k->pass, row, n);
 }
 
 static peridot_status move_page(struct worker *k, const struct pd_message *m)

@@ -61,8 +61,9 @@ static peridot_status create(struct pd_workspace *w)
     for (int i = 0; i < 2; i++)
         PD_TRY(alloc(&w->topk[i], w, sizeof(struct pd_candidate) * w->n_decode * pd_topk_scratch(n_here),
                      "candidates"));
-    PD_TRY(pd_heap_alloc(&w->best, w->host_heap, sizeof(struct pd_candidate) * PD_TOPK * pd_spare_row(w),
-                         "candidates"));
+    PD_TRY(pd_commands_create(&w->head_commands, w->model->gpu));
+    w->written_by = calloc(pd_spare_row(w), sizeof *w->written_by);
+    if (!w->written_by) return pd_fail_alloc(pd_spare_row(w) * sizeof *w->written_by, "logits");
     w->host_rows = malloc(sizeof *w->host_rows * width * PD_LOGITS_ROWS);
     return w->host_rows ? PERIDOT_OK : pd_fail_alloc(sizeof *w->host_rows * width * PD_LOGITS_ROWS, "logits");
 }
@@ -79,6 +80,8 @@ peridot_status pd_workspace_create(struct pd_workspace *w, const struct pd_model
 
 void pd_workspace_free(struct pd_workspace *w)
 {
+    pd_commands_free(w->head_commands);
+    free(w->written_by);
     free(w->host_rows);
     pd_heap_free(w->device_heap);
     pd_heap_free(w->host_heap);

@@ -17,27 +17,20 @@ struct pd_workspace {
     struct pd_scratch scratch;
     uint32_t n_rows, n_sequences;      /* most rows of a pass, and sequences */
     uint32_t n_decode;                 /* most rows of a decode step, those of drafts included */
-    /* Rows of logits: one of each sequence, those of a decode step, then PD_LOGITS_ROWS. */
-    struct pd_rows logits;
+    struct pd_rows logits;             /* [n_sequences + n_decode + PD_LOGITS_ROWS][n_outputs] */
+    uint64_t n_passes, *written_by;    /* [pd_spare_row]: the number of the pass that each row of logits is of */
     struct pd_span normed_span, logits_span;
-    struct pd_span best;               /* in host memory: [n_sequences + n_decode][PD_TOPK], of rows of logits */
     uint64_t topk[2];                  /* scratch of the selection */
     float *host_rows;                  /* PD_LOGITS_ROWS rows on the host, of n_outputs or d_model */
+    struct pd_commands *head_commands; /* of rows of logits that callers want */
+    double done_s;                     /* when a pass or a piece was last seen to be done */
     uint32_t split_pages;              /* see pd_decode_place */
 };
 
+/* Rows of logits: at the end of a sequence's prompt, of row m of a decode step, and for callers that want every row. */
 static inline uint32_t pd_own_row(const struct pd_sequence *q) { return q->index; }
-static inline uint32_t pd_decoded_row(const struct pd_workspace *w, uint32_t m) { return w->n_sequences + m; }
+static inline uint32_t pd_step_row(const struct pd_workspace *w, uint32_t m) { return w->n_sequences + m; }
 static inline uint32_t pd_spare_row(const struct pd_workspace *w) { return w->n_sequences + w->n_decode; }
-/* The PD_TOPK candidates of a row of logits before the spare ones. */
-static inline struct pd_candidate *pd_best_of(const struct pd_workspace *w, uint32_t row)
-{
-    return (struct pd_candidate *)w->best.host + row * PD_TOPK;
-}
-static inline uint64_t pd_best_address(const struct pd_workspace *w, uint32_t row)
-{
-    return w->best.address + sizeof(struct pd_candidate) * PD_TOPK * row;
-}
 
 /* The caller sets input_heap, of what the host writes and kernels read, which is the workspace's from then on, n_rows,
  * n_sequences and n_decode. */

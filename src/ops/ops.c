@@ -76,13 +76,12 @@ void pd_op_copy(struct pd_recorder *r, struct pd_span to, struct pd_span from, u
     barrier(r);
 }
 
-void pd_op_embed(struct pd_recorder *r, struct pd_rows x, const struct pd_table *table, uint64_t tokens,
-                 uint32_t n_tokens, float scale)
+void pd_op_embed(struct pd_recorder *r, const struct pd_embed *e, uint32_t n_tokens)
 {
-    const struct pd_matrix *m = table->matrix;
-    struct pd_embed_push push = {.slices = table->addresses.address, .tokens = tokens, .x = x.address,
-        .rows_per_slice = table->rows_per_slice, .row_size = m->slices[0].row_size, .n_cols = m->n_cols,
-        .x_stride = x.stride, .scale = scale};
+    const struct pd_matrix *m = e->table->matrix;
+    struct pd_embed_push push = {.slices = e->table->addresses.address, .tokens = e->tokens, .x = e->x.address,
+        .embedded = e->embedded, .rows_per_slice = e->table->rows_per_slice, .row_size = m->slices[0].row_size,
+        .n_cols = m->n_cols, .x_stride = e->x.stride, .scale = e->scale};
     dispatch(r, kernel_of(r, pd_kernel_of(PD_KERNELS_embed, m->slices[0].dtype), m->slices, NULL, 0), &push, 1,
              n_tokens, 1);
     barrier(r);

@@ -42,9 +42,15 @@ static inline struct pd_rows pd_rows_at(struct pd_rows rows, uint32_t row, uint3
 /* Copies the first bytes of a span. */
 void pd_op_copy(struct pd_recorder *r, struct pd_span to, struct pd_span from, uint64_t size);
 
-/* x[m] = table[tokens[m]] * scale */
-void pd_op_embed(struct pd_recorder *r, struct pd_rows x, const struct pd_table *table, uint64_t tokens,
-                 uint32_t n_tokens, float scale);
+/* x[m] = table[tokens[m]] * scale, or embedded[m] where the token is PD_EMBEDDED */
+struct pd_embed {
+    struct pd_rows x;
+    const struct pd_table *table;
+    uint64_t tokens;           /* [n_tokens] */
+    uint64_t embedded;         /* rows of x's stride; 0: no token is PD_EMBEDDED */
+    float scale;
+};
+void pd_op_embed(struct pd_recorder *r, const struct pd_embed *e, uint32_t n_tokens);
 
 /* x = (x + (w_post ? rms(y) * w_post : y)) * x_scale (when y has an address), then normed = rms(x) * w (when w is not
  * 0) */

@@ -92,7 +92,7 @@ static peridot_status time_pass(struct search *s, struct times *least)
 {
     const struct pd_dispatch_time *times;
     const struct pd_workspace *w = &s->session->workspace;
-    uint64_t row = sizeof(float) * w->logits.stride * (uint64_t)pd_decoded_row(w, 0);
+    uint64_t row = sizeof(float) * w->logits.stride * (uint64_t)pd_step_row(w, 0);
     uint32_t n, n_outputs = s->model->weights.n_outputs;
     PD_TRY(show_progress(s));
     PD_TRY(pd_session_measure(s->session, s->commands, &s->sequence, 1, 1));

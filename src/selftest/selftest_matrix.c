@@ -453,7 +453,7 @@ static void try_embed(struct pd_trial *t, enum pd_dtype dtype, uint32_t n_cols, 
     const float scale = 33.941125f;   /* sqrt(1152) */
     struct matrix matrix;
     struct part parts[PD_COUNT(matrix.slices)];
-    uint32_t tokens[70];
+    uint32_t tokens[70], read[PD_COUNT(tokens)];
     uint64_t addresses[PD_COUNT(parts)];
     pd_trial_begin(t, "embed %s, %u columns, %u slices of %u rows, %u tokens", pd_dtypes[dtype].name, n_cols, n_slices,
                    rows_per_slice, n_tokens);
@@ -465,12 +465,19 @@ static void try_embed(struct pd_trial *t, enum pd_dtype dtype, uint32_t n_cols, 
     for (uint32_t m = 0; m < n_tokens; m++) tokens[m] = m % 3 == 0 ? n_rows - 1 - m % n_rows : m * 7 % n_rows;
     struct pd_table table = {.matrix = &matrix.m, .rows_per_slice = rows_per_slice,
         .addresses = pd_trial_words(t, addresses, 1, 2 * n_slices, 2 * n_slices)->span};
-    struct pd_trial_buffer *ids = pd_trial_words(t, tokens, 1, n_tokens, n_tokens);
+    for (uint32_t m = 0; m < n_tokens; m++) read[m] = m % 4 == 1 ? PD_EMBEDDED : tokens[m];
+    const float *embedded = pd_trial_random(t, (size_t)n_tokens * n_cols, 1);
+    struct pd_trial_buffer *ids = pd_trial_words(t, read, 1, n_tokens, n_tokens);
+    struct pd_trial_buffer *embedded_rows = pd_trial_rows(t, embedded, n_tokens, n_cols);
     struct pd_trial_buffer *x_rows = pd_trial_rows(t, NULL, n_tokens, n_cols);
-    pd_op_embed(&t->r, pd_trial_rows_of(x_rows), &table, ids->address, n_tokens, scale);
+    const struct pd_embed embed = {.x = pd_trial_rows_of(x_rows), .table = &table, .tokens = ids->address,
+                                   .embedded = embedded_rows->address, .scale = scale};
+    pd_op_embed(&t->r, &embed, n_tokens);
     pd_trial_run(t);
     float *x = pd_trial_floats(t, (size_t)n_tokens * n_cols);
     pd_reference_embed(x, matrix.w, tokens, n_tokens, n_cols, scale);
+    for (uint32_t m = 0; m < n_tokens; m++)
+        if (read[m] == PD_EMBEDDED) memcpy(x + (size_t)m * n_cols, embedded + (size_t)m * n_cols, n_cols * sizeof *x);
     pd_trial_check_rows(t, x_rows, x, absolute(t, x, (size_t)n_tokens * n_cols), 2e-7);
     pd_trial_end(t);
 }

@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint32_t n_free = fuzz_n_free_pages(s);
     if (fuzz_ok(pd_sequence_load(&q, &s->set, &s->model, fuzz_file("x.seq", data, size)))) {
         for (uint32_t i = 0; i < q->pos; i++) FUZZ_CHECK(q->tokens[i] >= 0 && q->tokens[i] < FUZZ_N_PIECES);
-        if (q->logits != PD_LOGITS_NONE) FUZZ_CHECK(draw(q) < FUZZ_N_PIECES);
+        if (q->logits_pass) FUZZ_CHECK(draw(q) < FUZZ_N_PIECES);
         pd_sequence_free(q);
     }
     FUZZ_CHECK(fuzz_n_free_pages(s) == n_free);

@@ -327,7 +327,7 @@ static void seed_saved(void)
     assert_int_equal(pd_sequence_save(q, &s->model, seed_path("fuzz_saved", "empty")), PERIDOT_OK);
     assert_int_equal(pd_sequence_extend(q, PD_PAGE + 9), PERIDOT_OK);
     pd_sequence_append(q, tokens, PD_PAGE + 9);
-    q->logits = PD_LOGITS_OWN;
+    q->logits_pass = 1;
     for (uint32_t i = 0; i < PD_TOPK; i++) q->best[i] = (struct pd_candidate){9 - (float)i / 8, i};
     pd_sampler_set(&q->sampler, &(peridot_sampling){.temperature = 1, .repeat_penalty = 1.1f, .seed = 3});
     assert_int_equal(pd_sequence_save(q, &s->model, seed_path("fuzz_saved", "two-pages")), PERIDOT_OK);
