@@ -1,0 +1,88 @@
+#include "ops/stream.h"
+
+#include <assert.h>
+
+void pd_stream_add(struct pd_stream *s, struct pd_rows branch, uint64_t w_post, float x_scale)
+{
+    assert(!s->branch.address);
+    s->branch = branch;
+    s->w_post = w_post;
+    s->x_scale = x_scale;
+}
+
+void pd_stream_norm(struct pd_stream *s, uint64_t w) { s->w = w; }
+
+void pd_stream_norm_last(struct pd_stream *s, uint64_t w)
+{
+    s->w = w;
+    s->ends = true;
+}
+
+/* Every workgroup norms the row for itself, which is worth a dispatch only if there is one. */
+static bool fuses(const struct pd_recorder *r, const struct pd_stream *s)
+{
+    return s->n_rows == 1 && r->decode && !r->chunk && pd_can_fuse_norm(r->gpu, s->n);
+}
+
+/* ---- a dispatch for the norm ---- */
+
+static void add_and_norm(struct pd_recorder *r, struct pd_stream *s, uint64_t w)
+{
+    const struct pd_norm norm = {.x = s->x, .y = s->branch, .normed = s->normed, .w_post = s->w_post, .w = w, .n = s->n,
+        .eps = s->eps, .x_scale = s->x_scale};
+    if (s->branch.address || s->normed_with != w) pd_op_rmsnorm(r, &norm, s->n_rows);
+    s->branch.address = 0;
+    s->w_post = 0;
+    s->normed_with = w;
+}
+
+void pd_op_stream_add(struct pd_recorder *r, struct pd_stream *s) { add_and_norm(r, s, 0); }
+
+void pd_op_stream_norm(struct pd_recorder *r, struct pd_stream *s) { add_and_norm(r, s, s->w); }
+
+/* ---- in the kernel of the matrix ---- */
+
+/* Leaves in s what the stream is after the kernel. */
+static struct pd_fused_norm fuse(struct pd_stream *s)
+{
+    struct pd_fused_norm in = {.x = s->x.address, .branch = s->branch.address, .w_post = s->w_post, .w = s->w,
+        .n = s->n, .eps = s->eps, .x_scale = s->x_scale};
+    if (s->ends) in.normed = s->normed.address;
+    else if (s->branch.address) {
+        struct pd_rows sum = s->x_other;
+        in.x_out = sum.address;
+        s->x_other = s->x;
+        s->x = sum;
+    }
+    s->branch.address = 0;
+    s->w_post = 0;
+    s->normed_with = s->ends ? s->w : 0;
+    return in;
+}
+
+/* ---- either ---- */
+
+void pd_op_matmul_stream(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, struct pd_stream *s,
+                         float softcap)
+{
+    if (fuses(r, s)) {
+        const struct pd_fused_norm in = fuse(s);
+        pd_op_fused_norm_matvec(r, y, w, &in, softcap);
+        return;
+    }
+    pd_op_stream_norm(r, s);
+    pd_op_matmul(r, y, w, s->normed, s->n_rows, softcap);
+}
+
+void pd_op_gated_stream(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, struct pd_stream *s,
+                        bool silu, struct pd_rows both)
+{
+    if (fuses(r, s)) {
+        const struct pd_fused_norm in = fuse(s);
+        pd_op_fused_norm_gated(r, y, w, &in, silu, both);
+        return;
+    }
+    pd_op_stream_norm(r, s);
+    pd_op_matmul(r, both, w, s->normed, s->n_rows, 0);
+    pd_op_glu(r, y, both, w->n_rows / 2, s->n_rows, silu);
+}
