@@ -27,6 +27,8 @@
 #define PD_KV_BLOCK 32       /* elements of a head that have one scale in a q8_0 cache */
 #define PD_KV_Q8_0_WORDS(head_dim) ((head_dim) / 4 + ((head_dim) + 63) / 64)   /* of a head there: see kv.glsl */
 #define PD_MAX_LAYER_KINDS 8 /* kinds of layers that a model may have: alike in heads and window */
+#define PD_GELU 1            /* activations of gated units: see act.glsl */
+#define PD_SILU 2
 #define PD_PAD 32            /* rows of activations are padded with zeros to a multiple of this many floats */
 #define PD_PACK_PAD 64       /* pack_f16: rows are padded with zeros to a multiple of this many columns */
 #define PD_PACK_TAIL 4       /* pack_f16: words at the end of a row, of which the first is its scale */

@@ -166,12 +166,22 @@ static peridot_status find_cache(struct pd_config *c, uint32_t i)
                    "layer %u has no keys of its own, and none of the first %u layers is of its kind", i, n_own);
 }
 
+/* What a family's layers are built of. */
+static void set_blocks(const struct pd_family_traits *family, struct pd_layer *layer)
+{
+    layer->qk_norms = family->qk_norms;
+    layer->post_norms = family->post_norms;
+    layer->output_scale = family->output_scales;
+    layer->activation = family->silu ? PD_SILU : PD_GELU;
+}
+
 peridot_status pd_layers_complete(struct pd_config *config, const struct pd_tensor *rope_freqs)
 {
     if (config->n_shared_kv >= config->n_layers)
         return pd_fail(PERIDOT_ERROR_FORMAT, "%u of %u layers share the caches of others", config->n_shared_kv,
                        config->n_layers);
     for (uint32_t i = 0; i < config->n_layers; i++) {
+        set_blocks(&pd_families[config->family], &config->layers[i]);
         PD_TRY(find_kind(config, i));
         PD_TRY(find_cache(config, i));
         PD_TRY(find_table(config, &config->layers[i], rope_freqs));

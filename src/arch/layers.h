@@ -6,8 +6,8 @@
 
 /* Allocates n_layers layers with keys and values of their own, and without numbers. */
 peridot_status pd_layers_create(struct pd_config *config);
-/* Finds whose cache each layer reads and what kinds there are, and computes the tables of
- * rotation. `rope_freqs`: a tensor by whose numbers the frequencies are divided, or NULL. */
+/* Sets what the family's layers are built of, finds whose cache each reads and what kinds there are, and computes the
+ * tables of rotation. `rope_freqs`: a tensor by whose numbers the frequencies are divided, or NULL. */
 peridot_status pd_layers_complete(struct pd_config *config, const struct pd_tensor *rope_freqs);
 
 /* What Llama 3.1's rule divides the first layer's n frequencies (head_dim / 2) by; 1 where the rule is not set. */

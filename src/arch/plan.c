@@ -56,18 +56,18 @@ static const struct row {
 
 static bool is_present(const struct pd_config *c, enum when when, uint32_t layer)
 {
-    const struct pd_family_traits *family = &pd_families[c->family];
+    const struct pd_layer *l = &c->layers[layer];
     bool has_kv = pd_layer_owns_kv(c, layer);
     switch (when) {
     case UNTIED: return !c->tied && c->head == PERIDOT_HEAD_LANGUAGE;
     case HAS_RULE: return c->ropes[PD_ROPE_GLOBAL].factor != 0;
     case CLASSIFIES: return c->head == PERIDOT_HEAD_SEQUENCE || c->head == PERIDOT_HEAD_TOKEN;
     case HAS_KV: return has_kv;
-    case HAS_V: return has_kv && c->layers[layer].has_v;
-    case QK_NORMS: return family->qk_norms;
-    case QK_NORMS_AND_KV: return family->qk_norms && has_kv;
-    case POST_NORMS: return family->post_norms;
-    case OUTPUT_SCALES: return family->output_scales;
+    case HAS_V: return has_kv && l->has_v;
+    case QK_NORMS: return l->qk_norms;
+    case QK_NORMS_AND_KV: return l->qk_norms && has_kv;
+    case POST_NORMS: return l->post_norms;
+    case OUTPUT_SCALES: return l->output_scale;
     case ALWAYS: break;
     }
     return true;

@@ -22,8 +22,6 @@ struct pd_heads pd_layer_heads(const struct pd_config *c, const struct pd_weight
         .shares_kv = !pd_layer_owns_kv(c, i), .v_is_k = !layer->has_v};
 }
 
-static bool uses_silu(const struct pd_forward_args *p) { return pd_families[p->config->family].silu; }
-
 /* From tokens, or from the rank that holds the layers before. */
 static struct pd_stream begin_stream(const struct pd_forward_args *p)
 {
@@ -74,7 +72,7 @@ static void layer(const struct pd_forward_args *p, struct pd_stream *x, uint32_t
     pd_stream_add(x, s->branch, w->norms[PD_ROLE_POST_ATTN_NORM], 1);
 
     pd_stream_norm(x, w->norms[PD_ROLE_FFN_NORM]);
-    pd_op_gated_stream(r, s->act, &w->matrices[PD_MATRIX_GATE_UP], x, uses_silu(p), s->gate_up);
+    pd_op_gated_stream(r, s->act, &w->matrices[PD_MATRIX_GATE_UP], x, p->config->layers[i].activation, s->gate_up);
     pd_op_matmul(r, s->branch, &w->matrices[PD_MATRIX_DOWN], s->act, p->n_tokens, 0);
     pd_stream_add(x, s->branch, w->norms[PD_ROLE_POST_FFN_NORM], w->output_scale);
 }

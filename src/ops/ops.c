@@ -320,18 +320,18 @@ static uint64_t second_half(const struct pd_matrix *w)
 }
 
 void pd_op_fused_norm_gated(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w,
-                            const struct pd_fused_norm *in, bool silu, struct pd_rows both)
+                            const struct pd_fused_norm *in, uint32_t activation, struct pd_rows both)
 {
     uint64_t up = second_half(w);
     if (!up) {
         pd_op_fused_norm_matvec(r, both, w, in, 0);
-        pd_op_glu(r, y, both, w->n_rows / 2, 1, silu);
+        pd_op_glu(r, y, both, w->n_rows / 2, 1, activation);
         return;
     }
     struct pd_matvec_push push = fused_norm_push(in, y.address, w->slices, w->n_rows / 2);
     struct matvec_mode mode = fused_norm_mode(in);
     push.w_up = up;
-    mode.glu = silu ? 2 : 1;
+    mode.glu = activation;
     matvec(r, w->slices, &push, mode);
     barrier(r);
 }
@@ -489,9 +489,10 @@ struct pd_place pd_decode_place(uint32_t pos, uint32_t window, uint32_t split_pa
     return place;
 }
 
-void pd_op_glu(struct pd_recorder *r, struct pd_rows y, struct pd_rows x, uint32_t n, uint32_t n_tokens, bool silu)
+void pd_op_glu(struct pd_recorder *r, struct pd_rows y, struct pd_rows x, uint32_t n, uint32_t n_tokens,
+               uint32_t activation)
 {
-    uint32_t spec[] = {64, silu};
+    uint32_t spec[] = {64, activation == PD_SILU};
     struct pd_glu_push push = {.x = x.address, .y = y.address, .n = n, .x_stride = x.stride, .y_stride = y.stride};
     dispatch(r, kernel(r, PD_KERNEL_glu, spec, 2), &push, (uint32_t)pd_div_up(n, spec[0]), n_tokens, 1);
     barrier(r);

@@ -88,7 +88,7 @@ void pd_op_fused_norm_matvec(struct pd_recorder *r, struct pd_rows y, const stru
 /* y = act(gate fused_norm(in)) * (up fused_norm(in)), gate and up being the halves of w's rows; `both` ([2 n]) is used
  * where the halves cannot be read side by side (mixed types) */
 void pd_op_fused_norm_gated(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w,
-                            const struct pd_fused_norm *in, bool silu, struct pd_rows both);
+                            const struct pd_fused_norm *in, uint32_t activation, struct pd_rows both);
 
 #define PD_COUNT_TYPE(type, enumerator, ...) +1
 enum { PD_N_KV_TYPES = PD_CACHES(PD_COUNT_TYPE, ) };
@@ -140,8 +140,9 @@ uint32_t pd_decode_columns(const struct pd_variants *variants);
 /* Workgroups of attention along x: the step's grid needs it. */
 uint32_t pd_attention_groups(const struct pd_recorder *r, const struct pd_heads *heads);
 
-/* y[m][i] = act(x[m][i]) * x[m][n + i], act being SiLU or GELU (tanh form) */
-void pd_op_glu(struct pd_recorder *r, struct pd_rows y, struct pd_rows x, uint32_t n, uint32_t n_tokens, bool silu);
+/* y[m][i] = act(x[m][i]) * x[m][n + i], act being PD_SILU or PD_GELU */
+void pd_op_glu(struct pd_recorder *r, struct pd_rows y, struct pd_rows x, uint32_t n, uint32_t n_tokens,
+               uint32_t activation);
 
 /* The PD_TOPK best of the first n logits of each row, sorted. */
 struct pd_topk {

@@ -75,14 +75,14 @@ void pd_op_matmul_stream(struct pd_recorder *r, struct pd_rows y, const struct p
 }
 
 void pd_op_gated_stream(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, struct pd_stream *s,
-                        bool silu, struct pd_rows both)
+                        uint32_t activation, struct pd_rows both)
 {
     if (fuses(r, s)) {
         const struct pd_fused_norm in = fuse(s);
-        pd_op_fused_norm_gated(r, y, w, &in, silu, both);
+        pd_op_fused_norm_gated(r, y, w, &in, activation, both);
         return;
     }
     pd_op_stream_norm(r, s);
     pd_op_matmul(r, both, w, s->normed, s->n_rows, 0);
-    pd_op_glu(r, y, both, w->n_rows / 2, s->n_rows, silu);
+    pd_op_glu(r, y, both, w->n_rows / 2, s->n_rows, activation);
 }

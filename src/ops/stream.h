@@ -34,7 +34,7 @@ void pd_op_matmul_stream(struct pd_recorder *r, struct pd_rows y, const struct p
                          float softcap);
 /* y[m] = act(gate (rms(x[m]) s->w)) * (up (rms(x[m]) s->w)): see pd_op_fused_norm_gated. */
 void pd_op_gated_stream(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, struct pd_stream *s,
-                        bool silu, struct pd_rows both);
+                        uint32_t activation, struct pd_rows both);
 /* Adds what is pending to s->x. */
 void pd_op_stream_add(struct pd_recorder *r, struct pd_stream *s);
 /* And leaves rms(x) * s->w in s->normed. */

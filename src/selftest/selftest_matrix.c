@@ -239,7 +239,7 @@ struct fused_norm {
     uint32_t n_slices, n_rows, n_cols;   /* rows of each slice */
     int branch;                          /* 0: none, 1: added, 2: added normed */
     bool stores_x;                       /* else the normed vector */
-    int glu;                             /* 0: none, 1: GELU, 2: SiLU */
+    int glu;                             /* 0: none, PD_GELU, PD_SILU */
 };
 
 struct fused_norm_data {
@@ -281,7 +281,7 @@ static void try_fused_norm(struct pd_trial *t, const struct fused_norm *c, float
     bool parted = m.slices[0].row_interleave > 1 && n_out % m.slices[0].row_interleave != 0;
     both->written = c->glu && (c->n_slices == 2 ? c->dtypes[0] != c->dtypes[1] : parted);
     if (c->glu)
-        pd_op_fused_norm_gated(&t->r, pd_trial_rows_of(y_row), &m.m, &d.in, c->glu == 2, pd_trial_rows_of(both));
+        pd_op_fused_norm_gated(&t->r, pd_trial_rows_of(y_row), &m.m, &d.in, (uint32_t)c->glu, pd_trial_rows_of(both));
     else pd_op_fused_norm_matvec(&t->r, pd_trial_rows_of(y_row), &m.m, &d.in, softcap);
     pd_trial_run(t);
     const struct pd_reference_norm norm = {d.branch, d.w_post, d.w, n, d.in.eps, d.in.x_scale};
@@ -289,7 +289,7 @@ static void try_fused_norm(struct pd_trial *t, const struct fused_norm *c, float
     pd_trial_check_rows(t, d.store, c->stores_x ? d.x : d.normed, NULL, 3e-6);
     float *magnitudes = dot_magnitudes(t, &m, takes_dot(t) ? block_largest(t, d.normed, n) : d.normed, 1, softcap);
     pd_reference_matmul(sums, &(struct pd_reference_matrix){m.w, n_rows, n}, d.normed, 1, softcap);
-    if (c->glu) pd_reference_glu(y, sums, n_out, 1, c->glu == 2);
+    if (c->glu) pd_reference_glu(y, sums, n_out, 1, c->glu == PD_SILU);
     /* |act'| stays below 1.2 */
     for (uint32_t i = 0; c->glu && i < n_out; i++) magnitudes[i] *= magnitudes[n_out + i] * 1.2f;
     pd_trial_check_rows(t, y_row, c->glu ? y : sums, magnitudes, (takes_dot(t) ? 2 * Q16_TOLERANCE : 0) + 5e-6);
