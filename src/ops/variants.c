@@ -7,30 +7,50 @@
 #include <stdio.h>
 #include <string.h>
 
+#define NO_VARIANT PD_N_VARIANTS
+
 static const char *const operation_names[PD_N_VARIED] = {
     [PD_VARIED_MATMUL] = "matmul", [PD_VARIED_MATVEC] = "matvec", [PD_VARIED_ATTENTION] = "attention",
 };
 
-/* Of an operation's rows the first is taken that the device can run and that is meant for its kind. A CPU gains nothing
- * from tiles in shared memory, as its caches do the same without barriers, nor from lanes that read neighbouring
- * addresses. */
+/* A CPU gains nothing from tiles in shared memory, as its caches do the same without barriers, nor from lanes that read
+ * neighbouring addresses. */
 static const struct row {
     enum pd_varied operation;
     const char *name;
-    enum pd_kernel_kind kind;   /* types that it has no kernel for are the next row's */
-    bool on_gpu, on_cpu;
+    enum pd_kernel_kind kind;
+    bool on_gpu, on_cpu;        /* meant for */
     enum pd_kernel_id pack;     /* the kernel that packs what these read; PD_N_KERNELS: none */
+    /* what is taken for types that it has no kernel for, and on devices that it is not meant for, cannot run it or get
+     * it wrong; NO_VARIANT: it has kernels for all types, which all devices run */
+    enum pd_variant fallback;
 } rows[PD_N_VARIANTS] = {
-    [PD_VARIANT_MATMUL_COOP] = {PD_VARIED_MATMUL, "coop", PD_KERNELS_matmul_coop, true, false, PD_KERNEL_pack_f16},
-    [PD_VARIANT_MATMUL_DOT] = {PD_VARIED_MATMUL, "dot", PD_KERNELS_matmul_dot, true, false, PD_KERNEL_pack_q16},
-    [PD_VARIANT_MATMUL_TILE] = {PD_VARIED_MATMUL, "tile", PD_KERNELS_matmul, true, false, PD_N_KERNELS},
-    [PD_VARIANT_MATMUL_MATVEC] = {PD_VARIED_MATMUL, "matvec", PD_KERNELS_matvec, false, true, PD_N_KERNELS},
-    [PD_VARIANT_MATVEC_ROWS] = {PD_VARIED_MATVEC, "rows", PD_KERNELS_matvec_rows, false, true, PD_N_KERNELS},
-    [PD_VARIANT_MATVEC_DOT] = {PD_VARIED_MATVEC, "dot", PD_KERNELS_matvec_dot, true, false, PD_N_KERNELS},
-    [PD_VARIANT_MATVEC_COLUMNS] = {PD_VARIED_MATVEC, "columns", PD_KERNELS_matvec, true, true, PD_N_KERNELS},
-    [PD_VARIANT_ATTENTION_ROWS] = {PD_VARIED_ATTENTION, "rows", PD_KERNELS_attention_rows, false, true, PD_N_KERNELS},
-    [PD_VARIANT_ATTENTION_TILE] = {PD_VARIED_ATTENTION, "tile", PD_KERNELS_attention_tile, true, false, PD_N_KERNELS},
-    [PD_VARIANT_ATTENTION_COLUMNS] = {PD_VARIED_ATTENTION, "columns", PD_KERNELS_attention, true, true, PD_N_KERNELS},
+    [PD_VARIANT_MATMUL_COOP] = {PD_VARIED_MATMUL, "coop", PD_KERNELS_matmul_coop, true, false, PD_KERNEL_pack_f16,
+        .fallback = PD_VARIANT_MATMUL_DOT},
+    [PD_VARIANT_MATMUL_DOT] = {PD_VARIED_MATMUL, "dot", PD_KERNELS_matmul_dot, true, false, PD_KERNEL_pack_q16,
+        .fallback = PD_VARIANT_MATMUL_TILE},
+    [PD_VARIANT_MATMUL_TILE] = {PD_VARIED_MATMUL, "tile", PD_KERNELS_matmul, true, false, PD_N_KERNELS,
+        .fallback = PD_VARIANT_MATMUL_MATVEC},
+    [PD_VARIANT_MATMUL_MATVEC] = {PD_VARIED_MATMUL, "matvec", PD_KERNELS_matvec, false, true, PD_N_KERNELS,
+        .fallback = NO_VARIANT},
+    [PD_VARIANT_MATVEC_ROWS] = {PD_VARIED_MATVEC, "rows", PD_KERNELS_matvec_rows, false, true, PD_N_KERNELS,
+        .fallback = PD_VARIANT_MATVEC_DOT},
+    [PD_VARIANT_MATVEC_DOT] = {PD_VARIED_MATVEC, "dot", PD_KERNELS_matvec_dot, true, false, PD_N_KERNELS,
+        .fallback = PD_VARIANT_MATVEC_COLUMNS},
+    [PD_VARIANT_MATVEC_COLUMNS] = {PD_VARIED_MATVEC, "columns", PD_KERNELS_matvec, true, true, PD_N_KERNELS,
+        .fallback = NO_VARIANT},
+    [PD_VARIANT_ATTENTION_ROWS] = {PD_VARIED_ATTENTION, "rows", PD_KERNELS_attention_rows, false, true, PD_N_KERNELS,
+        .fallback = PD_VARIANT_ATTENTION_TILE},
+    [PD_VARIANT_ATTENTION_TILE] = {PD_VARIED_ATTENTION, "tile", PD_KERNELS_attention_tile, true, false, PD_N_KERNELS,
+        .fallback = PD_VARIANT_ATTENTION_COLUMNS},
+    [PD_VARIANT_ATTENTION_COLUMNS] = {PD_VARIED_ATTENTION, "columns", PD_KERNELS_attention, true, true, PD_N_KERNELS,
+        .fallback = NO_VARIANT},
+};
+
+/* The first choice for each operation. */
+static const enum pd_variant preferred[PD_N_VARIED] = {
+    [PD_VARIED_MATMUL] = PD_VARIANT_MATMUL_COOP, [PD_VARIED_MATVEC] = PD_VARIANT_MATVEC_ROWS,
+    [PD_VARIED_ATTENTION] = PD_VARIANT_ATTENTION_ROWS,
 };
 
 /* What the device lacks for it, or NULL. All kernels of a kind need the same. */
@@ -61,9 +81,11 @@ static bool is_recommended(const peridot_device_info *device, enum pd_variant v)
 struct pd_variants pd_variants_default(const peridot_device_info *device)
 {
     struct pd_variants variants = {0};
-    for (int v = PD_N_VARIANTS - 1; v >= 0; v--)
-        if (is_recommended(device, (enum pd_variant)v) && pd_variant_available(device, (enum pd_variant)v))
-            variants.of[rows[v].operation] = (enum pd_variant)v;
+    for (int operation = 0; operation < PD_N_VARIED; operation++) {
+        enum pd_variant v = preferred[operation];
+        while (!(is_recommended(device, v) && pd_variant_available(device, v))) v = rows[v].fallback;
+        variants.of[operation] = v;
+    }
     return variants;
 }
 
@@ -85,10 +107,9 @@ bool pd_variants_lanes_take_rows(const struct pd_variants *variants)
     return variants->of[PD_VARIED_MATVEC] == PD_VARIANT_MATVEC_ROWS;
 }
 
-/* The last row of an operation has kernels for all types. */
 enum pd_variant pd_variant_for_type(enum pd_variant v, uint32_t type)
 {
-    while (pd_variant_kernel(v, type) == PD_N_KERNELS) v++;
+    while (pd_variant_kernel(v, type) == PD_N_KERNELS) v = rows[v].fallback;
     return v;
 }
 
@@ -103,10 +124,9 @@ static bool is_sound(const struct pd_gpu *gpu, enum pd_variant v, uint32_t type)
         && !(pack != PD_N_KERNELS && pd_kernel_is_wrong(gpu, pack));
 }
 
-/* Fallbacks are further down in the table; the last row of an operation has none. */
 enum pd_variant pd_variant_working(const struct pd_gpu *gpu, enum pd_variant v, uint32_t type)
 {
-    for (enum pd_variant other = v; other < PD_N_VARIANTS && rows[other].operation == rows[v].operation; other++)
+    for (enum pd_variant other = v; other != NO_VARIANT; other = rows[other].fallback)
         if (is_sound(gpu, other, type) && (other == v || !is_slow(pd_gpu_info(gpu), other))) return other;
     return pd_variant_for_type(v, type);
 }
@@ -115,9 +135,9 @@ bool pd_kernel_has_fallback(enum pd_kernel_id id)
 {
     if (id == PD_KERNEL_sample) return true;      /* the host: steps are then not queued ahead */
     if (id == PD_KERNEL_rate_read) return true;   /* measure */
-    for (int v = 0; v + 1 < PD_N_VARIANTS; v++) {
+    for (int v = 0; v < PD_N_VARIANTS; v++) {
         bool here = pd_kernel_kind_of(id) == rows[v].kind || id == rows[v].pack;
-        if (here && rows[v + 1].operation == rows[v].operation) return true;
+        if (here && rows[v].fallback != NO_VARIANT) return true;
     }
     return false;
 }

@@ -38,12 +38,12 @@ void pd_variants_force(struct pd_variants *variants, enum pd_variant v);
 bool pd_variants_lanes_take_rows(const struct pd_variants *variants);
 /* Its kernel for a type (an enum pd_dtype of weights or a peridot_kv_type of the cache); PD_N_KERNELS: it has none. */
 enum pd_kernel_id pd_variant_kernel(enum pd_variant v, uint32_t type);
-/* v where it has a kernel for the type, else the next that has. */
+/* v where it has a kernel for the type, else the first of its fallbacks that has. */
 enum pd_variant pd_variant_for_type(enum pd_variant v, uint32_t type);
 /* The kernel that packs activations as its kernels read them; PD_N_KERNELS: they read them as they are. */
 enum pd_kernel_id pd_variant_pack(enum pd_variant v);
-/* The first variant of v's operation, from v on, that has a kernel for the type which no self-test has disabled; v if
- * there is none. */
+/* The first of v and its fallbacks that has a kernel for the type which no self-test has disabled; v if there is
+ * none. */
 enum pd_variant pd_variant_working(const struct pd_gpu *gpu, enum pd_variant v, uint32_t type);
 /* Whether another kernel is taken where this one is wrong. */
 bool pd_kernel_has_fallback(enum pd_kernel_id id);
