@@ -108,7 +108,6 @@ static peridot_status open_parts(peridot_model *model, const char *path, const p
     PD_TRY(pd_gpu_open(&m->gpu, p->device, p->cache_dir));
     PD_TRY(pd_variants_choose(&m->variants, pd_gpu_info(m->gpu), p->kernels, p->n_kernels));
     pd_tunings_read(&m->tunings, pd_gpu_info(m->gpu), p->cache_dir);
-    m->variants.tunings = &m->tunings;
     struct pd_load_params load = {
         .variants = &m->variants, .gpu_memory = p->gpu_memory, .progress = p->progress, .user = p->user};
     PD_TRY(choose_layers(&load, m));

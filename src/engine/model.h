@@ -10,7 +10,7 @@ struct pd_model {
     struct pd_checkpoint *checkpoint;  /* stays open: weights may be read in place */
     struct pd_gpu *gpu;
     struct pd_variants variants;
-    struct pd_tunings tunings;         /* that variants point to */
+    struct pd_tunings tunings;         /* of which sessions take a copy */
     struct pd_config config;
     struct pd_weights weights;
     struct pd_link *link;              /* to the ranks that hold the other layers; NULL: all are here */

@@ -73,6 +73,8 @@ peridot_status pd_workspace_create(struct pd_workspace *w, const struct pd_model
     w->model = model;
     w->cache = cache;
     w->variants = model->variants;
+    w->tunings = model->tunings;
+    w->variants.tunings = &w->tunings;
     w->split_pages = pd_gpu_info(model->gpu)->type == PERIDOT_DEVICE_CPU ? SPLIT_PAGES_CPU : 1;
     if (w->n_decode > 1) pd_variants_make_batch_invariant(&w->variants);
     return create(w);

@@ -13,6 +13,7 @@ struct pd_workspace {
     const struct pd_cache *cache;
     struct pd_variants variants;       /* the model's, or those whose results do not depend on how many sequences
                                           decode */
+    struct pd_tunings tunings;         /* the model's when the session was created: variants point to them */
     struct pd_heap *device_heap, *host_heap, *input_heap;
     struct pd_scratch scratch;
     uint32_t n_rows, n_sequences;      /* most rows of a pass, and sequences */

@@ -31,7 +31,7 @@ struct search {
     double end;                /* pd_now when the search must end */
     uint64_t n_passes;         /* so far */
     float *logits, *expected;  /* [n_outputs]: of this pass, and of the first with defaults */
-    struct pd_tunings table;   /* tunings of the next pass */
+    struct pd_tunings *table;  /* the session's own: of the next pass */
     struct times by_default, by[PD_MAX_TUNINGS];
     struct times ratio;        /* time of the chosen tuning, relative to the default's */
 };
@@ -87,7 +87,7 @@ static peridot_status show_progress(struct search *s)
     return pd_fail(PERIDOT_CANCELLED, "the search was stopped");
 }
 
-/* A decode step with s->table. Where it gives other logits, its times become infinite. */
+/* A decode step with *s->table. Where it gives other logits, its times become infinite. */
 static peridot_status time_pass(struct search *s, struct times *least)
 {
     const struct pd_dispatch_time *times;
@@ -112,7 +112,7 @@ static peridot_status compile_candidates(struct search *s, uint32_t first)
     peridot_status status = PERIDOT_OK;
     pd_kernels_defer(s->model->gpu);
     for (uint32_t i = first; i < first + N_COMPILED && status == PERIDOT_OK && pd_tuning_at(&t, s->device, i); i++) {
-        s->table = pd_tunings_of(t);
+        *s->table = pd_tunings_of(t);
         status = pd_session_prewarm(s->session);
     }
     pd_kernels_compile_deferred(s->model->gpu);
@@ -124,11 +124,11 @@ static peridot_status time_candidates(struct search *s)
     struct pd_tuning t;
     /* as other load slows a machine for seconds */
     for (int round = 0; round < N_ROUNDS && !(round && pd_now() > s->end); round++) {
-        s->table = (struct pd_tunings){0};
+        *s->table = (struct pd_tunings){0};
         PD_TRY(time_pass(s, &s->by_default));
         for (uint32_t i = 0; pd_tuning_at(&t, s->device, i) && pd_now() < s->end; i++) {
             if (round == 0 && i % N_COMPILED == 0) PD_TRY(compile_candidates(s, i));
-            s->table = pd_tunings_of(t);
+            *s->table = pd_tunings_of(t);
             peridot_status status = time_pass(s, &s->by[i]);
             if (status == PERIDOT_ERROR_DEVICE) reject(&s->by[i]);   /* the driver cannot compile it */
             else PD_TRY(status);
@@ -137,11 +137,11 @@ static peridot_status time_candidates(struct search *s)
     return PERIDOT_OK;
 }
 
-/* Into s->table; rows 0 where the default is best. */
+/* Into *s->table; rows 0 where the default is best. */
 static void choose(struct search *s)
 {
     struct pd_tuning t;
-    s->table = (struct pd_tunings){0};
+    *s->table = (struct pd_tunings){0};
     for (int k = 0; k < PD_N_KERNELS; k++)
         for (int u = 0; u < PD_N_USES; u++) {
             double least = NOISE * s->by_default.of[k][u];
@@ -150,7 +150,7 @@ static void choose(struct search *s)
                 if (!pd_tuning_fits(t, (enum pd_kernel_id)k, (enum pd_use)u) || seconds == 0 || seconds >= least)
                     continue;
                 least = seconds;
-                s->table.of[k][u] = t;
+                s->table->of[k][u] = t;
             }
         }
 }
@@ -170,12 +170,12 @@ static double median(double *x, size_t n)
 /* Alternately, so that other load slows both; the median of the ratios leaves out what it did not slow alike. */
 static peridot_status confirm(struct search *s, struct times before[N_PAIRS], struct times after[N_PAIRS])
 {
-    struct pd_tunings chosen = s->table;
+    struct pd_tunings chosen = *s->table;
     size_t n = 0;
     for (; n < N_PAIRS && !(n >= MIN_PAIRS && pd_now() > s->end); n++) {
-        s->table = (struct pd_tunings){0};
+        *s->table = (struct pd_tunings){0};
         PD_TRY(time_pass(s, &before[n]));
-        s->table = chosen;
+        *s->table = chosen;
         PD_TRY(time_pass(s, &after[n]));
     }
     for (int k = 0; k < PD_N_KERNELS; k++)
@@ -183,7 +183,7 @@ static peridot_status confirm(struct search *s, struct times before[N_PAIRS], st
             double ratios[N_PAIRS];
             for (size_t pair = 0; pair < n; pair++) ratios[pair] = after[pair].of[k][u] / before[pair].of[k][u];
             s->ratio.of[k][u] = median(ratios, n);
-            if (!(s->ratio.of[k][u] < NOISE)) s->table.of[k][u] = (struct pd_tuning){0};
+            if (!(s->ratio.of[k][u] < NOISE)) s->table->of[k][u] = (struct pd_tuning){0};
         }
     return PERIDOT_OK;
 }
@@ -192,7 +192,7 @@ static void report(const struct search *s, peridot_tuned_call call, void *user)
 {
     for (int k = 0; k < PD_N_KERNELS; k++)
         for (int u = 0; u < PD_N_USES; u++) {
-            struct pd_tuning t = s->table.of[k][u],
+            struct pd_tuning t = s->table->of[k][u],
                 usual = pd_tuning_default(s->device, (enum pd_kernel_id)k, (enum pd_use)u);
             double seconds = s->by_default.of[k][u];
             if (seconds == 0) continue;
@@ -223,7 +223,7 @@ static void take(struct pd_tunings *to, const struct search *s)
 {
     for (int k = 0; k < PD_N_KERNELS; k++)
         for (int u = 0; u < PD_N_USES && is_for(s->model, k); u++) {
-            struct pd_tuning t = s->table.of[k][u],
+            struct pd_tuning t = s->table->of[k][u],
                 usual = pd_tuning_default(s->device, (enum pd_kernel_id)k, (enum pd_use)u);
             if (s->by_default.of[k][u] > 0 || !to->of[k][u].rows) to->of[k][u] = t.rows ? t : usual;
         }
@@ -239,8 +239,8 @@ static peridot_status open_search(struct search *s)
     s->expected = malloc(m->weights.n_outputs * sizeof(float));
     if (!s->logits || !s->expected) return pd_fail_alloc(m->weights.n_outputs * sizeof(float), "logits");
     s->expected[0] = NAN;
-    m->variants.tunings = &s->table;
     PD_TRY(pd_session_create(&s->session, m, &(peridot_session_params){.ctx = 1, .chunk = 1}));
+    s->table = &s->session->workspace.tunings;
     PD_TRY(pd_session_add(&s->sequence, s->session));
     PD_TRY(pd_commands_create(&s->commands, m->gpu));
     return pd_commands_time(s->commands, true);
@@ -274,7 +274,6 @@ peridot_status pd_tune(struct pd_model *m, const peridot_tune_params *p)
     free(s->logits);
     free(s->expected);
     free(s);
-    m->variants.tunings = &m->tunings;
     if (status == PERIDOT_OK && dir) status = pd_tunings_write(&m->tunings, pd_gpu_info(m->gpu), dir);
     return status;
 }
