@@ -32,7 +32,7 @@ static peridot_status open_parts(struct small *s, const char *path, uint64_t max
     if (heap_size) s->m.gpu->info.heap_size = heap_size;
     if (discrete) s->m.gpu->info.unified_memory = false, s->m.gpu->import_alignment = 0;
     PD_TRY(pd_weights_load(&s->m.weights, s->m.gpu, &s->m.config, s->checkpoint,
-                           &(struct pd_load_params){.variants = &s->m.variants, .gpu_memory = gpu_memory}));
+                           &(struct pd_load_params){.gpu_memory = gpu_memory}));
     s->m.gpu->max_block = block;
     s->m.n_pieces = s->m.weights.vocab_size;
     return PERIDOT_OK;

@@ -108,8 +108,7 @@ static peridot_status open_parts(peridot_model *model, const char *path, const p
     PD_TRY(pd_gpu_open(&m->gpu, p->device, p->cache_dir));
     PD_TRY(pd_variants_choose(&m->variants, pd_gpu_info(m->gpu), p->kernels, p->n_kernels));
     pd_tunings_read(&m->tunings, pd_gpu_info(m->gpu), p->cache_dir);
-    struct pd_load_params load = {
-        .variants = &m->variants, .gpu_memory = p->gpu_memory, .progress = p->progress, .user = p->user};
+    struct pd_load_params load = {.gpu_memory = p->gpu_memory, .progress = p->progress, .user = p->user};
     PD_TRY(choose_layers(&load, m));
     PD_TRY(pd_weights_load(&m->weights, m->gpu, &m->config, m->checkpoint, &load));
     m->hash = pd_checkpoint_hash(m->checkpoint);

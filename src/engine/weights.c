@@ -5,6 +5,7 @@
 #include "base/os.h"
 #include "base/parallel.h"
 #include "ops/layout.h"
+#include "ops/variants.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -206,7 +207,7 @@ static peridot_status load_run(struct loader *l, struct pd_matrix *m, const stru
                                uint32_t first, uint32_t n)
 {
     uint32_t row_size = pd_device_row_size(dtype, m->n_cols);
-    uint32_t row_interleave = pd_device_row_interleave(dtype, pd_variants_lanes_take_rows(l->params->variants));
+    uint32_t row_interleave = pd_row_layout_of(pd_gpu_info(l->gpu), dtype, m->n_cols).row_interleave;
     uint64_t room = pd_gpu_max_span(l->gpu), pages = may_stay(l, dtype) ? 2 << 12 : 0;
     if ((uint64_t)row_interleave * row_size > room) row_interleave = 1;
     if (room > pages + row_size) room -= pages;

@@ -7,7 +7,6 @@
 
 #include "arch/plan.h"
 #include "ops/matrix.h"
-#include "ops/variants.h"
 
 struct pd_layer_weights {
     uint64_t norms[PD_N_ROLES];    /* by role, with the +1 of files centred on zero added; 0: the layer has none */
@@ -37,7 +36,6 @@ struct pd_weights {
 };
 
 struct pd_load_params {
-    const struct pd_variants *variants;   /* of the kernels that will read them: rows lie as suits these */
     /* bytes of the device's own memory that weights may take; 0: all of them must fit there */
     uint64_t gpu_memory;
     /* which layers are loaded, the embedding with the first, the output with the last; n_layers 0: all */

@@ -123,7 +123,7 @@ static struct pd_tuning matvec_tuning(const struct pd_recorder *r, enum pd_kerne
 
 uint32_t pd_decode_columns(const struct pd_variants *variants)
 {
-    return pd_variants_lanes_take_rows(variants) ? MATVEC_LANE_COLS : MATVEC_COLS;
+    return variants->of[PD_VARIED_MATVEC] == PD_VARIANT_MATVEC_ROWS ? MATVEC_LANE_COLS : MATVEC_COLS;
 }
 
 static void matvec(struct pd_recorder *r, const struct pd_slice *slice, const struct pd_matvec_push *push,

@@ -102,9 +102,10 @@ void pd_variants_force(struct pd_variants *variants, enum pd_variant v)
     variants->forced[rows[v].operation] = true;
 }
 
-bool pd_variants_lanes_take_rows(const struct pd_variants *variants)
+struct pd_row_layout pd_row_layout_of(const peridot_device_info *device, enum pd_dtype dtype, uint32_t n)
 {
-    return variants->of[PD_VARIED_MATVEC] == PD_VARIANT_MATVEC_ROWS;
+    bool lanes_take_rows = pd_variants_default(device).of[PD_VARIED_MATVEC] == PD_VARIANT_MATVEC_ROWS;
+    return (struct pd_row_layout){dtype, n, pd_device_row_interleave(dtype, lanes_take_rows)};
 }
 
 enum pd_variant pd_variant_for_type(enum pd_variant v, uint32_t type)

@@ -4,6 +4,7 @@
 #define PD_OPS_VARIANTS_H
 
 #include "gpu/gpu.h"
+#include "ops/layout.h"
 #include "ops/tuning.h"
 
 enum pd_varied { PD_VARIED_MATMUL, PD_VARIED_MATVEC, PD_VARIED_ATTENTION, PD_N_VARIED };
@@ -34,8 +35,8 @@ peridot_status pd_variants_choose(struct pd_variants *out, const peridot_device_
 void pd_variants_make_batch_invariant(struct pd_variants *variants);
 /* Takes v as if the user had named it. */
 void pd_variants_force(struct pd_variants *variants, enum pd_variant v);
-/* Whether decode steps take kernels whose lanes have rows of their own: see pd_device_row_interleave. */
-bool pd_variants_lanes_take_rows(const struct pd_variants *variants);
+/* How rows of n weights lie on a device: as suits the kernels that it takes by default. All others read them, too. */
+struct pd_row_layout pd_row_layout_of(const peridot_device_info *device, enum pd_dtype dtype, uint32_t n);
 /* Its kernel for a type (an enum pd_dtype of weights or a peridot_kv_type of the cache); PD_N_KERNELS: it has none. */
 enum pd_kernel_id pd_variant_kernel(enum pd_variant v, uint32_t type);
 /* v where it has a kernel for the type, else the first of its fallbacks that has. */
