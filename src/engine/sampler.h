@@ -4,8 +4,8 @@
 #ifndef PD_ENGINE_SAMPLER_H
 #define PD_ENGINE_SAMPLER_H
 
+#include "engine/candidates.h"
 #include "grammar/grammar.h"
-#include "params.h"
 
 #include <stddef.h>
 
@@ -45,9 +45,5 @@ void pd_sampler_adjust(const struct pd_sampler *s, struct pd_candidate *candidat
 struct pd_draw pd_sampler_draw_ahead(const struct pd_sampler *s, uint32_t n, uint32_t ahead);
 /* The next draw has been made. */
 void pd_sampler_drawn(struct pd_sampler *s);
-/* Of candidates [draw->n], best first: the id. What sample.comp does. */
-uint32_t pd_draw_from(const struct pd_draw *draw, const struct pd_candidate *candidates);
-/* Best first. */
-void pd_candidates_sort(struct pd_candidate *candidates, size_t n);
 
 #endif
