@@ -1,6 +1,7 @@
 /* The sampler's chain: distributions against exact probabilities, of the host's draws and of kernel sample's, cuts,
  * penalties, ties and seeds. */
 #include "base/num.h"
+#include "base/random.h"
 #include "draw.h"
 #include "engine/sampler.h"
 #include "ops/ops.h"
@@ -230,6 +231,86 @@ static void test_weights(void **state)
     assert_int_equal(pd_pow2(0), 1u << 31);
 }
 
+/* ---- drawing from all ---- */
+
+enum { ALL = 30000, N_SHAPES = 6 };
+
+/* Logits of a vocabulary, and some that are hard to divide: 0 peaked, 1 flat, 2 all equal, 3 few different ones, 4 a peak
+ * above many that hardly differ, 5 wide, with ends that are not finite. */
+static float logit_of(int shape, uint32_t i, struct pd_random *random)
+{
+    float x = pd_random_uniform(random), y = pd_random_uniform(random), z = pd_random_uniform(random);
+    switch (shape) {
+    case 0: return 12 * x * y * z;
+    case 1: return x;
+    case 2: return -7;
+    case 3: return (float)(int)(3 * x);
+    case 4: return i == ALL / 3 ? 10 : -3 - 1e-5f * x;
+    default: return i % 97 == 0 ? -INFINITY : 100 * x;
+    }
+}
+
+/* As where all are put in order and logits are adjusted one by one. */
+static int32_t draw_in_order(struct pd_sampler *s, struct pd_candidate *c, uint32_t n)
+{
+    const peridot_sampling *p = &s->p;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t count = 0;
+        for (size_t j = 0; j < p->n_bias; j++)
+            if ((uint32_t)p->bias[j].token == c[i].id) c[i].logit += p->bias[j].value;
+        for (uint32_t j = 0; j < pd_min(s->n_seen, PD_REPEAT_WINDOW); j++) count += (uint32_t)s->recent[j] == c[i].id;
+        if (count && p->repeat_penalty > 0)
+            c[i].logit *= c[i].logit > 0 ? 1 / p->repeat_penalty : p->repeat_penalty;
+        if (count) c[i].logit = c[i].logit - p->presence_penalty - p->frequency_penalty * (float)count;
+        if (isnan(c[i].logit)) c[i].logit = -INFINITY;
+    }
+    pd_candidates_sort(c, n);
+    struct pd_draw d = pd_sampler_draw_ahead(s, n, 0);
+    pd_sampler_drawn(s);
+    return (int32_t)pd_draw_from(&d, c);
+}
+
+static void check_draws(const peridot_sampling *chain, int shape, uint32_t n_draws)
+{
+    struct pd_candidate *all = malloc(sizeof *all * ALL), *c = malloc(sizeof *c * ALL);
+    struct pd_sampler s = {0}, expected;
+    struct pd_random random;
+    assert_true(all && c);
+    pd_random_seed(&random, chain->seed, 5);
+    for (uint32_t i = 0; i < ALL; i++) all[i] = (struct pd_candidate){logit_of(shape, i, &random), i};
+    pd_sampler_set(&s, chain);
+    for (uint32_t i = 0; i < 200; i++) pd_sampler_accept(&s, (int32_t)(i * i % ALL));
+    expected = s;
+    for (uint32_t i = 0; i < n_draws; i++) {
+        memcpy(c, all, sizeof *c * ALL);
+        int32_t a = pd_sampler_draw(&s, c, ALL);
+        memcpy(c, all, sizeof *c * ALL);
+        int32_t b = draw_in_order(&expected, c, ALL);
+        if (a != b) fail_msg("chain %llu, logits %d: token %d, not %d", (unsigned long long)chain->seed, shape, a, b);
+    }
+    free(all);
+    free(c);
+}
+
+/* The very tokens that sorting gives. */
+static void test_all(void **state)
+{
+    (void)state;
+    static const peridot_bias biases[] = {{3, 40}, {29999, -1}, {-1, 9}, {400, -INFINITY}, {3, 0.5f}, {12, INFINITY},
+                                          {12, -INFINITY}};
+    static const peridot_sampling chains[] = {
+        {.seed = 0, .bias = biases, .n_bias = PD_COUNT(biases)}, {.temperature = 1, .seed = 1},
+        {.temperature = 0.3f, .seed = 2}, {.temperature = 50, .seed = 3}, {.temperature = 1e-30f, .seed = 4},
+        {.temperature = 1, .top_p = 0.9f, .seed = 5}, {.temperature = 1, .top_p = 1e-9f, .seed = 6},
+        {.temperature = 2, .min_p = 0.3f, .seed = 7}, {.temperature = 1, .top_k = 1000, .seed = 8},
+        {.temperature = 1, .top_k = 40, .repeat_penalty = 0.5f, .seed = 9},
+        {.temperature = 1, .top_k = 20000, .top_p = 0.5f, .min_p = 1e-4f, .presence_penalty = -2, .seed = 10},
+        {.temperature = 3, .top_k = 129, .top_p = 0.8f, .bias = biases, .n_bias = 3, .frequency_penalty = 0.5f,
+         .seed = 11}};
+    for (size_t i = 0; i < PD_COUNT(chains); i++)
+        for (int shape = 0; shape < N_SHAPES; shape++) check_draws(&chains[i], shape, 4);
+}
+
 static void test_greedy(void **state)
 {
     (void)state;
@@ -370,7 +451,8 @@ static void test_seeds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_distributions), cmocka_unit_test(test_weights), cmocka_unit_test(test_greedy),
+        cmocka_unit_test(test_distributions), cmocka_unit_test(test_weights), cmocka_unit_test(test_all),
+        cmocka_unit_test(test_greedy),
         cmocka_unit_test(test_unordered),     cmocka_unit_test(test_repeat_penalty),
         cmocka_unit_test(test_presence_and_frequency), cmocka_unit_test(test_bias),
         cmocka_unit_test(test_needs), cmocka_unit_test(test_seeds),

@@ -90,7 +90,7 @@ bool pd_draw_needs_logits(const struct pd_model *model, struct pd_sequence *q)
     return n_allowed > n;
 }
 
-/* All candidates that the grammar allows, best first unless the chain is yet to adjust them. */
+/* From all candidates that the grammar allows. */
 static peridot_status draw_from_all(int32_t *token, uint32_t n_pieces, struct pd_sampler *sampler, const float *logits)
 {
     const peridot_grammar *grammar = sampler->p.grammar;
@@ -106,7 +106,6 @@ static peridot_status draw_from_all(int32_t *token, uint32_t n_pieces, struct pd
     for (uint32_t i = 0; i < n_pieces; i++)
         if (!mask || pd_mask_has(mask, i))
             candidates[n++] = (struct pd_candidate){logits[i] > -3.4e38f ? logits[i] : -3.4e38f, i};
-    if (!pd_sampler_adjusts(sampler)) pd_candidates_sort(candidates, n);
     if (n) *token = pd_sampler_draw(sampler, candidates, n);
     free(made);
     free(candidates);

@@ -53,7 +53,8 @@ static bool penalises(const struct pd_sampler *s)
     return repeats(s) || s->p.presence_penalty != 0 || s->p.frequency_penalty != 0;
 }
 
-bool pd_sampler_adjusts(const struct pd_sampler *s)
+/* The chain changes logits before it cuts. */
+static bool adjusts(const struct pd_sampler *s)
 {
     return penalises(s) || s->p.n_bias;
 }
@@ -92,7 +93,7 @@ static struct pd_draw draw_adjusting(const struct pd_sampler *s, uint32_t ahead)
     uint64_t n_seen = s->n_seen + ahead + 1;
     float repeat = repeats(s) ? p->repeat_penalty : 1;
     return (struct pd_draw){.n = 1,
-                            .adjusts = pd_sampler_adjusts(s),
+                            .adjusts = adjusts(s),
                             .n_bias = (uint32_t)pd_min(p->n_bias, PD_TOPK),
                             .n_recent = penalises(s) ? (uint32_t)pd_min(n_seen, PD_REPEAT_WINDOW) : 0,
                             .next = (uint32_t)(n_seen % PD_REPEAT_WINDOW),
@@ -122,37 +123,72 @@ void pd_sampler_drawn(struct pd_sampler *s)
     if (s->p.temperature > 0) s->rng += PD_SPLITMIX_STEP;
 }
 
-static uint32_t count_recent(const struct pd_sampler *s, uint32_t id)
+static bool is_by_id(const struct pd_candidate *c, size_t n)
 {
-    uint64_t n = pd_min(s->n_seen, PD_REPEAT_WINDOW);
-    uint32_t count = 0;
-    for (uint64_t i = 0; i < n; i++) count += (uint32_t)s->recent[i] == id;
-    return count;
+    size_t i = 1;
+    while (i < n && c[i - 1].id < c[i].id) i++;
+    return i >= n;
 }
 
-static float penalise(const struct pd_sampler *s, struct pd_candidate c)
+/* NULL: there is none. by_id: candidates are in the order of their ids, as where they are all. */
+static struct pd_candidate *find_candidate(struct pd_candidate *c, size_t n, int32_t token, bool by_id)
 {
-    uint32_t count = count_recent(s, c.id);
-    if (count == 0) return c.logit;
-    if (repeats(s)) c.logit *= c.logit > 0 ? 1 / s->p.repeat_penalty : s->p.repeat_penalty;
-    return c.logit - s->p.presence_penalty - s->p.frequency_penalty * (float)count;
+    size_t first = 0, end = by_id ? n : 0;
+    while (first < end) {
+        size_t middle = first + (end - first) / 2;
+        if (c[middle].id < (uint32_t)token) first = middle + 1;
+        else end = middle;
+    }
+    while (!by_id && first < n && c[first].id != (uint32_t)token) first++;
+    return first < n && c[first].id == (uint32_t)token ? &c[first] : NULL;
+}
+
+static float penalise(const struct pd_sampler *s, float logit, uint32_t count)
+{
+    if (repeats(s)) logit *= logit > 0 ? 1 / s->p.repeat_penalty : s->p.repeat_penalty;
+    return logit - s->p.presence_penalty - s->p.frequency_penalty * (float)count;
+}
+
+/* Each token of the window once, where it comes first. */
+static void penalise_recent(const struct pd_sampler *s, struct pd_candidate *c, size_t n, bool by_id)
+{
+    uint64_t n_recent = pd_min(s->n_seen, PD_REPEAT_WINDOW);
+    for (uint64_t i = 0; i < n_recent; i++) {
+        uint32_t before = 0, count = 0;
+        for (uint64_t k = 0; k < n_recent; k++) {
+            bool same = s->recent[k] == s->recent[i];
+            before += same && k < i;
+            count += same;
+        }
+        struct pd_candidate *of = before ? NULL : find_candidate(c, n, s->recent[i], by_id);
+        if (of) of->logit = penalise(s, of->logit, count);
+    }
+}
+
+static void adjust(const struct pd_sampler *s, struct pd_candidate *c, size_t n)
+{
+    bool by_id = is_by_id(c, n);
+    for (size_t i = 0; i < s->p.n_bias; i++) {
+        struct pd_candidate *of = find_candidate(c, n, s->p.bias[i].token, by_id);
+        if (of) of->logit += s->p.bias[i].value;
+    }
+    if (penalises(s)) penalise_recent(s, c, n, by_id);
+    for (size_t i = 0; i < n; i++)
+        if (isnan(c[i].logit)) c[i].logit = -INFINITY;   /* which has an order */
 }
 
 void pd_sampler_adjust(const struct pd_sampler *s, struct pd_candidate *candidates, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        for (size_t j = 0; j < s->p.n_bias; j++)
-            if ((uint32_t)s->p.bias[j].token == candidates[i].id) candidates[i].logit += s->p.bias[j].value;
-        if (penalises(s)) candidates[i].logit = penalise(s, candidates[i]);
-        if (isnan(candidates[i].logit)) candidates[i].logit = -INFINITY;   /* which has an order */
-    }
+    adjust(s, candidates, n);
     pd_candidates_sort(candidates, n);
 }
 
 int32_t pd_sampler_draw(struct pd_sampler *s, struct pd_candidate *c, size_t n)
 {
-    if (pd_sampler_adjusts(s)) pd_sampler_adjust(s, c, n);
+    if (adjusts(s)) adjust(s, c, n);
     struct pd_draw draw = pd_sampler_draw_ahead(s, (uint32_t)n, 0);
     pd_sampler_drawn(s);
+    if (n > PD_TOPK) return (int32_t)pd_draw_from_all(&draw, c, (uint32_t)n);
+    pd_candidates_sort(c, n);
     return (int32_t)pd_draw_from(&draw, c);
 }

@@ -32,9 +32,7 @@ void pd_sampler_truncate(struct pd_sampler *s, uint32_t n);
 /* Candidates that a draw must see to be exact, best first; 0: the whole vocabulary. Penalties lower at most as many
  * candidates as they remember, and a bias one; a bonus can promote any token. */
 uint32_t pd_sampler_needs(const struct pd_sampler *s);
-/* The chain changes logits before it cuts: candidates come to it in any order. */
-bool pd_sampler_adjusts(const struct pd_sampler *s);
-/* Draws from n >= 1 candidates, best first (value, then lower id) unless the chain adjusts them, which changes them. */
+/* Draws from n >= 1 candidates in any order, which it changes; faster where many are in the order of their ids. */
 int32_t pd_sampler_draw(struct pd_sampler *s, struct pd_candidate *candidates, size_t n);
 /* The best PD_TOPK are enough for the chain, and there is no grammar: kernel sample can do it. */
 bool pd_sampler_can_sample_on_device(const struct pd_sampler *s);
