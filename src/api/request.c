@@ -10,46 +10,27 @@
 /* ---- text ---- */
 
 /* Hands on the text that a token completes; -1 flushes. *go_on: the text may go on. */
-static peridot_status emit(bool *go_on, peridot_request *r, int32_t token)
+static peridot_status write_text(bool *go_on, peridot_request *r, int32_t token)
 {
-    const struct peridot_vocab *vocab = r->sequence->session->model->vocab;
+    const struct peridot_vocab *vocab = r->session->model->vocab;
     const char *text;
     size_t size;
     r->buffer.size = 0;
     if (vocab) PD_TRY(pd_stream_next(&r->stream, &r->buffer, vocab->tokenizer, token));
     PD_TRY(pd_stop_next(&text, &size, &r->stop, r->buffer.data, r->buffer.size, token < 0));
-    *go_on = (!r->text || r->text(r->user, token, text, size)) && !r->stop.found;
+    *go_on = (!r->text || r->text(r->r.user, token, text, size)) && !r->stop.found;
     return PERIDOT_OK;
 }
 
-static enum pd_token_verdict take_token(void *user, int32_t token)
+static peridot_status take_token(enum pd_token_verdict *verdict, struct pd_request *request, int32_t token)
 {
-    peridot_request *r = user;
+    peridot_request *r = (peridot_request *)request;
     bool go_on = false;
-    if (peridot_is_stop(r->sequence->session->model, token)) return PD_TOKEN_STOPS;
-    r->status = emit(&go_on, r, token);
-    if (r->r.n_generated == 0) r->first_token_s = pd_now() - r->r.begun;
-    return r->status == PERIDOT_OK && go_on ? PD_TOKEN_GO_ON : PD_TOKEN_LAST;
-}
-
-static bool take_logits(void *user, const float *row, size_t n)
-{
-    peridot_request *r = user;
-    return r->logits(r->user, r->sequence, r->sequence->q->pos - 1, row, n);
-}
-
-static bool tell_progress(void *user, uint64_t done, uint64_t total)
-{
-    const peridot_request *r = user;
-    return r->progress(r->user, done, total);
-}
-
-static void flush(peridot_request *r)
-{
-    bool unused;
-    if (r->r.state != PD_REQUEST_DONE || r->flushed) return;
-    r->flushed = true;
-    if (r->r.status == PERIDOT_OK && r->status == PERIDOT_OK) r->status = emit(&unused, r, -1);
+    *verdict = PD_TOKEN_STOPS;
+    if (token >= 0 && peridot_is_stop(r->session->model, token)) return PERIDOT_OK;
+    peridot_status status = write_text(&go_on, r, token);
+    *verdict = status == PERIDOT_OK && go_on ? PD_TOKEN_GO_ON : PD_TOKEN_LAST;
+    return status;
 }
 
 /* ---- a request ---- */
@@ -68,8 +49,8 @@ static peridot_status replay(peridot_request *r, const int32_t *replied, size_t 
     bool unused;
     r->text = NULL;
     for (size_t i = 0; i < n && status == PERIDOT_OK; i++) {
-        status = emit(&unused, r, replied[i]);
-        pd_sampler_drawn(&r->sequence->q->sampler);
+        status = write_text(&unused, r, replied[i]);
+        pd_sampler_drawn(&r->r.prompt.sequence->sampler);
     }
     r->text = text;
     return status;
@@ -121,7 +102,7 @@ static peridot_status begin_draft(struct pd_draft *draft, peridot_session *sessi
 
 static peridot_status begin(peridot_request *r, const peridot_request_params *p, const int32_t *prompt)
 {
-    struct pd_sequence *q = r->sequence->q;
+    struct pd_sequence *q = r->r.prompt.sequence;
     size_t n_replied = p->n_replied, n = p->n_prompt;
     if (n_replied > n)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "n_replied is %zu, but the prompt has %zu token%s", n_replied,
@@ -132,14 +113,10 @@ static peridot_status begin(peridot_request *r, const peridot_request_params *p,
                                                          begins */
     r->n_prompt = n;
     r->text = p->text;
-    r->logits = p->logits;
-    r->progress = p->progress;
-    r->user = p->user;
     r->r = (struct pd_request){.prompt = {.sequence = q, .tokens = prompt, .n_left = n}, .n_shared = p->n_shared,
-        .n_max = p->n_max, .logits = p->logits ? take_logits : NULL, .token = take_token,
-        .progress = p->progress ? tell_progress : NULL, .user = r};
-    PD_TRY(begin_draft(&r->r.draft, r->sequence->session, p));
-    PD_TRY(pd_request_begin(&r->r, r->sequence->session->s));
+        .n_max = p->n_max, .token = take_token, .logits = p->logits, .progress = p->progress, .user = p->user};
+    PD_TRY(begin_draft(&r->r.draft, r->session, p));
+    PD_TRY(pd_request_begin(&r->r, r->session->s));
     if (n) pd_sampler_begin_value(&q->sampler, (uint32_t)(q->pos + n - n_replied));
     return n_replied ? replay(r, prompt + n - n_replied, n_replied) : PERIDOT_OK;
 }
@@ -154,15 +131,14 @@ static void release(peridot_request *r)
 
 static peridot_status end_status(const peridot_request *r)
 {
-    if (r->r.status != PERIDOT_OK) return pd_fail(r->r.status, "%s", r->r.error);
-    return r->status;
+    return r->r.status == PERIDOT_OK ? PERIDOT_OK : pd_fail(r->r.status, "%s", r->r.error);
 }
 
 static void write_stats(const peridot_request *r, peridot_stats *stats)
 {
     const peridot_stats result = {.n_prompt = (uint32_t)r->n_prompt, .n_generated = r->r.n_generated,
                                   .prompt_s = r->r.prompt_s,
-        .decode_s = r->r.decode_s, .first_token_s = r->first_token_s, .decode_read_size = r->r.decode_read_size,
+        .decode_s = r->r.decode_s, .first_token_s = r->r.first_token_s, .decode_read_size = r->r.decode_read_size,
         .n_drafted = r->r.draft.n_drafted, .n_accepted = r->r.draft.n_accepted};
     pd_result_write(stats, &result, sizeof result);
 }
@@ -177,7 +153,7 @@ peridot_status peridot_request_create(peridot_request **out, peridot_sequence *s
     *out = NULL;
     PD_TRY(read_params(&known, params));
     for (size_t i = 0; i < session->n_requests; i++)
-        if (session->requests[i]->sequence == sequence)
+        if (session->requests[i]->r.prompt.sequence == sequence->q)
             return pd_fail(PERIDOT_ERROR_ARGUMENT, "the sequence has a request already");
     peridot_request *r = calloc(1, sizeof *r);
     if (r) r->prompt = malloc((known.n_prompt + 1) * sizeof *r->prompt);
@@ -186,7 +162,8 @@ peridot_status peridot_request_create(peridot_request **out, peridot_sequence *s
         return pd_fail_alloc(known.n_prompt * sizeof *known.prompt, "a request");
     }
     if (known.n_prompt) memcpy(r->prompt, known.prompt, known.n_prompt * sizeof *r->prompt);
-    r->sequence = sequence;
+    r->session = session;
+    r->r.prompt.sequence = sequence->q;
     peridot_status status = begin(r, &known, r->prompt);
     if (status != PERIDOT_OK) {
         release(r);
@@ -200,11 +177,11 @@ peridot_status peridot_request_create(peridot_request **out, peridot_sequence *s
 void peridot_request_free(peridot_request *r)
 {
     if (!r) return;
-    peridot_session *session = r->sequence->session;
+    peridot_session *session = r->session;
     size_t i = 0;
     while (session->requests[i] != r) i++;
     session->requests[i] = session->requests[--session->n_requests];
-    pd_decoder_leave(&session->s->decoder, r->sequence->q);
+    pd_decoder_leave(&session->s->decoder, r->r.prompt.sequence);
     release(r);
     free(r);
 }
@@ -224,10 +201,7 @@ peridot_status peridot_session_run(peridot_session *session, size_t *n_running)
     *n_running = 0;
     for (size_t i = 0; i < session->n_requests; i++) requests[n++] = &session->requests[i]->r;
     PD_TRY(pd_requests_run(session->s, requests, n));
-    for (size_t i = 0; i < session->n_requests; i++) {
-        flush(session->requests[i]);
-        *n_running += session->requests[i]->r.state != PD_REQUEST_DONE;
-    }
+    for (size_t i = 0; i < session->n_requests; i++) *n_running += requests[i]->state != PD_REQUEST_DONE;
     return PERIDOT_OK;
 }
 
@@ -235,12 +209,11 @@ peridot_status peridot_session_run(peridot_session *session, size_t *n_running)
 
 static peridot_status run_to_end(peridot_request *r)
 {
-    struct pd_session *s = r->sequence->session->s;
+    struct pd_session *s = r->session->s;
     struct pd_request *request = &r->r;
-    const struct pd_row_wishes wishes = {.progress = request->progress, .user = r};
+    const struct pd_row_wishes wishes = {.progress = request->progress, .user = request->user};
     PD_TRY(pd_session_eval(s, &request->prompt, 1, &wishes));   /* in one go */
     while (request->state != PD_REQUEST_DONE) PD_TRY(pd_requests_run(s, &request, 1));
-    flush(r);
     return end_status(r);
 }
 
@@ -248,7 +221,7 @@ peridot_status peridot_generate(peridot_sequence *sequence, const peridot_reques
 {
     peridot_request_params known;
     PD_TRY(read_params(&known, params));
-    peridot_request r = {.sequence = sequence};
+    peridot_request r = {.session = sequence->session, .r.prompt.sequence = sequence->q};
     peridot_status status = begin(&r, &known, known.prompt);
     if (status == PERIDOT_OK) status = run_to_end(&r);
     pd_decoder_leave(&sequence->session->s->decoder, sequence->q);

@@ -8,8 +8,8 @@
 #include "text/tokenizer.h"
 
 struct peridot_request {
-    struct pd_request r;
-    peridot_sequence *sequence;
+    struct pd_request r;               /* the first member: the engine's callback gets it */
+    peridot_session *session;
     int32_t *prompt;                   /* a copy, or NULL */
     size_t n_prompt;
     struct pd_stream stream;
@@ -17,12 +17,6 @@ struct peridot_request {
     struct pd_chain *chain;            /* whose stop texts these are */
     struct pd_stop stop;
     peridot_text text;
-    peridot_row logits;
-    peridot_progress progress;
-    void *user;
-    double first_token_s;
-    peridot_status status;             /* of turning tokens into text */
-    bool flushed;
 };
 
 #endif

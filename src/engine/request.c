@@ -24,6 +24,8 @@ peridot_status pd_request_begin(struct pd_request *r, struct pd_session *s)
 
 static void end(struct pd_session *s, struct pd_request *r, peridot_status status)
 {
+    enum pd_token_verdict unused;
+    if (status == PERIDOT_OK) status = r->token(&unused, r, -1);
     r->state = PD_REQUEST_DONE;
     r->status = status;
     s->text_ended = true;
@@ -31,22 +33,36 @@ static void end(struct pd_session *s, struct pd_request *r, peridot_status statu
     if (status != PERIDOT_OK) snprintf(r->error, sizeof r->error, "%s", pd_error());
 }
 
+/* The logits that a token was drawn from are the caller's first. *go_on: it did not end the request. */
+static peridot_status report_logits(bool *go_on, struct pd_session *s, const struct pd_request *r)
+{
+    const struct pd_sequence *q = r->prompt.sequence;
+    const float *logits;
+    *go_on = true;
+    if (!r->logits) return PERIDOT_OK;
+    PD_TRY(pd_session_logits(&logits, s, r->prompt.sequence));
+    *go_on = r->logits(r->user, q->owner, q->pos - 1, logits, s->model->weights.n_outputs);
+    return PERIDOT_OK;
+}
+
 /* A token was drawn: it is handed on, and evaluated if the text is to go on. */
 static void take_token(struct pd_session *s, struct pd_request *r, int32_t token)
 {
-    const float *logits = NULL;
+    enum pd_token_verdict verdict = PD_TOKEN_LAST;
+    bool go_on;
     if (r->n_generated == 0) r->decode_begun = pd_now();
-    peridot_status status = r->logits ? pd_session_logits(&logits, s, r->prompt.sequence) : PERIDOT_OK;
-    if (status != PERIDOT_OK || (logits && !r->logits(r->user, logits, s->model->weights.n_outputs))) {
+    peridot_status status = report_logits(&go_on, s, r);
+    if (status != PERIDOT_OK || !go_on) {
         end(s, r, status);
         return;
     }
-    enum pd_token_verdict verdict = r->token(r->user, token);
+    status = r->token(&verdict, r, token);
+    if (r->n_generated == 0 && verdict != PD_TOKEN_STOPS) r->first_token_s = pd_now() - r->begun;
     r->next = token;
     r->state = PD_REQUEST_DECODE;
     if (verdict != PD_TOKEN_STOPS) r->n_generated++;
     if (verdict != PD_TOKEN_GO_ON || r->n_generated == r->n_max || r->prompt.sequence->pos == s->ctx)
-        end(s, r, PERIDOT_OK);
+        end(s, r, status);
 }
 
 static bool has_grammar(const struct pd_request *r) { return r->prompt.sequence->sampler.p.grammar != NULL; }

@@ -20,22 +20,23 @@ enum pd_request_state {
 };
 
 struct pd_request {
-    struct pd_prompt prompt;
+    struct pd_prompt prompt;   /* what is left of it */
     size_t n_shared;           /* of the prompt's tokens: at their end the sequence is marked; 0: none */
     uint32_t n_max;            /* tokens to generate at most */
-    /* Before `token`, with the logits that it was drawn from; false ends the request. NULL: never. */
-    bool (*logits)(void *user, const float *row, size_t n);
-    enum pd_token_verdict (*token)(void *user, int32_t token);   /* for each token that was drawn */
-    struct pd_draft draft;
-    peridot_progress progress; /* for chunks of the prompt: false ends the request; NULL: none */
+    /* For each token that was drawn; -1: the text has ended, and nothing is to be held back any more. */
+    peridot_status (*token)(enum pd_token_verdict *verdict, struct pd_request *r, int32_t token);
+    /* The caller's, as in peridot_request_params. */
+    peridot_row logits;
+    peridot_progress progress;
     void *user;
+    struct pd_draft draft;
     /* Set by pd_request_begin and pd_requests_run: */
     enum pd_request_state state;
     peridot_status status;     /* of a request that is done */
     size_t n_prompt, n_rest;   /* tokens of the prompt, and of those that are not in prompt.n_left yet */
     int32_t next;              /* the token that is yet to be evaluated */
     uint32_t n_generated;
-    double begun, prompt_s, decode_begun, decode_s;   /* see peridot_stats */
+    double begun, prompt_s, first_token_s, decode_begun, decode_s;   /* see peridot_stats */
     uint64_t decode_read_size;
     char error[512];           /* the sentence of `status` */
 };
