@@ -11,6 +11,7 @@
 #include "base/os.h"
 #include "format/gguf_write.h"
 #include "text/proto.h"
+#include "text/tokenizer.h"
 #include "text/tokenizer_private.h"
 
 #include <setjmp.h>

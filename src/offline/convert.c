@@ -4,9 +4,10 @@
 #include "base/num.h"
 #include "base/os.h"
 #include "base/parallel.h"
+#include "format/gguf_write.h"
 #include "offline/convert_plan.h"
 #include "offline/offline.h"
-#include "text/tokenizer_gguf.h"
+#include "text/tokenizer.h"
 
 #include <float.h>
 #include <math.h>

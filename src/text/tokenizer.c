@@ -1,7 +1,8 @@
-#include "text/tokenizer_private.h"
+#include "text/tokenizer.h"
 
 #include "base/num.h"
 #include "base/utf8.h"
+#include "text/tokenizer_private.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -9,6 +9,7 @@
 #include "format/checkpoint.h"
 #include "text/buffer.h"
 
+struct pd_gguf_writer;
 struct pd_tokenizer;
 
 /* From a tokenizer.model, a tokenizer.json, a directory that holds one (nothing else needs to be there; the former goes
@@ -37,6 +38,10 @@ peridot_status pd_tokenizer_spell(struct pd_text_buffer *out, const struct pd_to
 /* Chat: what peridot_vocab_template and peridot_encode_turns say. */
 const char *pd_tokenizer_template(peridot_template_origin *origin, const struct pd_tokenizer *t);
 peridot_status pd_tokenizer_encode_chat(int32_t **ids, size_t *n, const struct pd_tokenizer *t, const peridot_chat *c);
+
+/* Adds the keys tokenizer.* of a GGUF file. n_tokens: rows of the embedding; readers want as many entries in the list,
+ * so that it is filled up with unused ones, or cut. A tokenizer that GGUF has no words for is refused. */
+peridot_status pd_tokenizer_add_gguf(struct pd_gguf_writer *w, const struct pd_tokenizer *t, uint32_t n_tokens);
 
 /* Streaming: ids one by one, out come the bytes that complete whole UTF-8 characters. Zero-initialise ({0}). */
 struct pd_stream {

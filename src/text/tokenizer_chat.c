@@ -1,7 +1,8 @@
 /* A conversation to the ids of a prompt, by a row of chat.c's table. */
-#include "text/tokenizer_private.h"
+#include "text/tokenizer.h"
 
 #include "base/utf8.h"
+#include "text/tokenizer_private.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,8 @@
-#include "text/tokenizer_gguf.h"
+/* A tokenizer as the keys tokenizer.* of a GGUF file: the inverse of pieces_gguf.c. */
+#include "text/tokenizer.h"
 
 #include "base/num.h"
+#include "format/gguf_write.h"
 #include "text/byte_level.h"
 #include "text/split.h"
 #include "text/tokenizer_private.h"

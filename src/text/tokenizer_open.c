@@ -1,11 +1,236 @@
-/* Opens a tokenizer from what people have: a tokenizer.model, a tokenizer.json, a GGUF file (a Hugging Face directory
- * has a file of its own, tokenizer_directory.c), and finds the chat template of what was tuned to chat. */
-#include "text/tokenizer_private.h"
+/* Opens a tokenizer from what people have: a tokenizer.model, a tokenizer.json, a directory with one, a GGUF file.
+ * First the pieces, then all that follows from them, then what the other files say: which ids stop generation, which
+ * begin a text, and the chat template of a model that was tuned to chat. */
+#include "text/tokenizer.h"
 
+#include "base/foreign.h"
+#include "base/json.h"
 #include "base/os.h"
+#include "text/tokenizer_private.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- pieces of one file ---- */
+
+typedef peridot_status reader(struct pd_pieces *out, const uint8_t *data, uint64_t size);
+
+static peridot_status read_file(struct pd_tokenizer *t, reader *read, const struct pd_map *map, const char *path)
+{
+    peridot_status status = read(&t->pieces, map->data, map->size);
+    return status == PERIDOT_OK ? status : pd_fail_prefix(status, path);
+}
+
+static peridot_status read_model(struct pd_tokenizer *t, const char *path)
+{
+    struct pd_map map;
+    PD_TRY(pd_map_read(&map, path));
+    peridot_status status = pd_foreign_check(map.data, map.size, path, "a sentencepiece model");
+    if (status == PERIDOT_OK) status = read_file(t, pd_pieces_read_model, &map, path);
+    pd_map_close(&map);
+    return status;
+}
+
+static peridot_status read_json(struct pd_tokenizer *t, const char *path)
+{
+    struct pd_map map;
+    PD_TRY(pd_map_read(&map, path));
+    peridot_status status = pd_foreign_check_text(map.data, map.size, path, "JSON");
+    if (status == PERIDOT_OK) status = read_file(t, pd_pieces_read_json, &map, path);
+    pd_map_close(&map);
+    return status;
+}
+
+/* ---- what follows from the pieces ---- */
+
+static peridot_status create_sentencepiece(struct pd_tokenizer *t)
+{
+    struct pd_text_buffer model = {0};
+    peridot_status status = pd_pieces_write_model(&model, &t->pieces);
+    bool lines_apart = pd_pieces_lines_apart(&t->pieces);
+    if (status == PERIDOT_OK) status = pd_sentencepiece_create(&t->sentencepiece, model.data, model.size, lines_apart);
+    free(model.data);
+    return status;
+}
+
+peridot_status pd_tokenizer_build(struct pd_tokenizer *t)
+{
+    if (t->pieces.algorithm != PD_ALGORITHM_BYTE_MERGES) PD_TRY(create_sentencepiece(t));
+    if (pd_pieces_by_merges(&t->pieces)) PD_TRY(pd_bpe_create(&t->bpe, &t->pieces, t->sentencepiece));
+    PD_TRY(pd_special_create(&t->special, &t->pieces, PD_SPECIAL_CONTROL));
+    pd_chat_mark_stops(&t->pieces, &t->special);
+    return PERIDOT_OK;
+}
+
+static peridot_status build_at(struct pd_tokenizer *t, const char *path)
+{
+    peridot_status status = pd_tokenizer_build(t);
+    return status == PERIDOT_OK ? status : pd_fail_prefix(status, path);
+}
+
+/* What a model's files say beside its vocabulary; texts need not be terminated, NULL when absent. */
+struct chat_hints {
+    const char *jinja;
+    size_t jinja_size;
+    const char *names[2];      /* of the model */
+    size_t names_size[2];
+};
+
+static void find_chat(struct pd_tokenizer *t, const struct chat_hints *h)
+{
+    if (h->jinja) {
+        bool published;
+        t->chat = pd_chat_by_template(h->jinja, h->jinja_size, &t->special, &t->pieces);
+        published = t->chat && pd_chat_is_published(t->chat, pd_chat_hash(h->jinja, h->jinja_size));
+        t->chat_origin = published ? PERIDOT_TEMPLATE_OWN : t->chat ? PERIDOT_TEMPLATE_REPLACED
+                                                                    : PERIDOT_TEMPLATE_UNKNOWN;
+        return;
+    }
+    for (int i = 0; i < 2 && !t->chat; i++)
+        if (h->names[i]) t->chat = pd_chat_by_name(h->names[i], h->names_size[i], &t->special, &t->pieces);
+    t->chat_origin = t->chat ? PERIDOT_TEMPLATE_BY_NAME : PERIDOT_TEMPLATE_NONE;
+}
+
+/* ---- a Hugging Face directory ---- */
+
+/* eos_token_id: a number, or several. */
+static bool mark_stops(struct pd_pieces *p, yyjson_doc *doc)
+{
+    yyjson_val *eos = yyjson_obj_get(yyjson_doc_get_root(doc), "eos_token_id"), *id;
+    size_t i, n;
+    if (yyjson_is_int(eos)) pd_pieces_mark_stop(p, yyjson_get_sint(eos));
+    yyjson_arr_foreach(eos, i, n, id) if (yyjson_is_int(id)) pd_pieces_mark_stop(p, yyjson_get_sint(id));
+    return eos != NULL;
+}
+
+static peridot_status read_stops(struct pd_tokenizer *t, const char *directory)
+{
+    static const char *const names[] = {"generation_config.json", "config.json"};
+    bool found = false;
+    for (int i = 0; i < 2 && !found; i++) {
+        yyjson_doc *doc;
+        PD_TRY(pd_json_open_optional(&doc, directory, names[i]));
+        found = mark_stops(&t->pieces, doc);
+        yyjson_doc_free(doc);
+    }
+    return PERIDOT_OK;
+}
+
+/* A template is a string, or several with names, of which "default" counts, else the first. */
+static yyjson_val *find_jinja(yyjson_doc *doc)
+{
+    yyjson_val *v = yyjson_obj_get(yyjson_doc_get_root(doc), "chat_template"), *item;
+    size_t i, n;
+    if (yyjson_is_str(v)) return v;
+    yyjson_arr_foreach(v, i, n, item)
+        if (yyjson_equals_str(yyjson_obj_get(item, "name"), "default")) return yyjson_obj_get(item, "template");
+    return yyjson_obj_get(yyjson_arr_get_first(v), "template");
+}
+
+static void hint_folder(struct chat_hints *h, const char *directory)
+{
+    size_t end = strlen(directory);
+    while (end && directory[end - 1] == '/') end--;
+    size_t begin = end;
+    while (begin && directory[begin - 1] != '/') begin--;
+    h->names[0] = directory + begin;
+    h->names_size[0] = end - begin;
+}
+
+static peridot_status use_hints(struct pd_tokenizer *t, const char *directory, yyjson_doc *config,
+                                const struct pd_map *jinja)
+{
+    struct chat_hints h = {0};
+    yyjson_val *v = find_jinja(config);
+    if (yyjson_is_str(v)) {
+        h.jinja = yyjson_get_str(v);
+        h.jinja_size = yyjson_get_len(v);
+    } else if (jinja->data) {
+        h.jinja = (const char *)jinja->data;
+        h.jinja_size = (size_t)jinja->size;
+    }
+    hint_folder(&h, directory);
+    find_chat(t, &h);
+    if (!h.jinja) return PERIDOT_OK;
+    PD_TRY(pd_text_append(&t->jinja, h.jinja, h.jinja_size));
+    return pd_text_terminate(&t->jinja);
+}
+
+/* The template is in tokenizer_config.json, or (newer) in a file of its own. */
+static peridot_status read_chat(struct pd_tokenizer *t, const char *directory, yyjson_doc *config)
+{
+    struct pd_map jinja = {0};
+    char *path = pd_path_join(directory, "chat_template.jinja");
+    if (!path) return pd_fail_alloc(strlen(directory), "file name");
+    peridot_status status = pd_is_file(path) ? pd_map_read(&jinja, path) : PERIDOT_OK;
+    if (status == PERIDOT_OK) status = use_hints(t, directory, config, &jinja);
+    pd_map_close(&jinja);
+    free(path);
+    return status;
+}
+
+/* "bos_token": its text, or an object with "content". What is no piece is left to what the vocabulary said itself: some
+ * files name a token that the model lacks. */
+static void read_named(int32_t *id, const struct pd_pieces *p, yyjson_doc *config, const char *key)
+{
+    yyjson_val *name = yyjson_obj_get(yyjson_doc_get_root(config), key);
+    if (yyjson_is_obj(name)) name = yyjson_obj_get(name, "content");
+    if (!yyjson_is_str(name)) return;
+    int32_t named = pd_pieces_find_control(p, yyjson_get_str(name), yyjson_get_len(name));
+    if (named >= 0) *id = named;
+}
+
+/* eos ids that generation_config.json lists are marked elsewhere. */
+static void use_config(struct pd_pieces *p, yyjson_doc *config)
+{
+    read_named(&p->bos, p, config, "bos_token");
+    read_named(&p->eos, p, config, "eos_token");
+    pd_pieces_mark_stop(p, p->eos);
+    yyjson_val *add = yyjson_obj_get(yyjson_doc_get_root(config), "add_bos_token");
+    p->no_bos = yyjson_is_false(add);
+}
+
+/* Llama 3's "tokenizer.model" is a list in base64, tiktoken's format, beside a tokenizer.json that says more. */
+static bool is_tiktoken(const char *path)
+{
+    struct pd_map map;
+    if (pd_map_open(&map, path) != PERIDOT_OK) return false;
+    bool is = map.size > 7 && memcmp(map.data, "IQ== 0\n", 7) == 0;
+    pd_map_close(&map);
+    return is;
+}
+
+static peridot_status read_vocabulary(struct pd_tokenizer *t, const char *directory, const char *model,
+                                      const char *json)
+{
+    if (pd_is_file(model) && !(pd_is_file(json) && is_tiktoken(model))) return read_model(t, model);
+    if (pd_is_file(json)) return read_json(t, json);
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
+                   "%s: neither tokenizer.model nor tokenizer.json (no other tokenizer is supported)", directory);
+}
+
+static peridot_status find_vocabulary(struct pd_tokenizer *t, const char *directory)
+{
+    char *model = pd_path_join(directory, "tokenizer.model"), *json = pd_path_join(directory, "tokenizer.json");
+    peridot_status status = model && json ? read_vocabulary(t, directory, model, json)
+                                          : pd_fail_alloc(strlen(directory), "file name");
+    free(model);
+    free(json);
+    return status;
+}
+
+static peridot_status read_directory(struct pd_tokenizer *t, const char *directory)
+{
+    yyjson_doc *config;
+    PD_TRY(find_vocabulary(t, directory));
+    PD_TRY(pd_json_open_optional(&config, directory, "tokenizer_config.json"));
+    use_config(&t->pieces, config);
+    peridot_status status = build_at(t, directory);
+    if (status == PERIDOT_OK) status = read_stops(t, directory);
+    if (status == PERIDOT_OK) status = read_chat(t, directory, config);
+    yyjson_doc_free(config);
+    return status;
+}
 
 /* ---- GGUF ---- */
 
@@ -20,23 +245,22 @@ static void hint_meta(const char **out, size_t *size, const struct pd_checkpoint
 
 static peridot_status open_gguf(struct pd_tokenizer *t, const struct pd_checkpoint *c)
 {
-    struct pd_chat_hints h = {0};
+    struct chat_hints h = {0};
     PD_TRY(pd_pieces_read_gguf(&t->pieces, c));
     PD_TRY(pd_tokenizer_build(t));
     hint_meta(&h.jinja, &h.jinja_size, c, "tokenizer.chat_template");
     hint_meta(&h.names[0], &h.names_size[0], c, "general.name");
     hint_meta(&h.names[1], &h.names_size[1], c, "general.finetune");
-    pd_tokenizer_find_chat(t, &h);
+    find_chat(t, &h);
     return PERIDOT_OK;
 }
 
-/* ---- one file ---- */
+/* ---- a file by itself ---- */
 
 static peridot_status open_file(struct pd_tokenizer *t, const char *path, bool json)
 {
-    PD_TRY(json ? pd_tokenizer_read_json(t, path) : pd_tokenizer_read_model(t, path));
-    peridot_status status = pd_tokenizer_build(t);
-    return status == PERIDOT_OK ? status : pd_fail_prefix(status, path);
+    PD_TRY(json ? read_json(t, path) : read_model(t, path));
+    return build_at(t, path);
 }
 
 /* ---- any ---- */
@@ -55,7 +279,7 @@ peridot_status pd_tokenizer_from_checkpoint(struct pd_tokenizer **out, const str
     const char *path = pd_checkpoint_path(c);
     struct pd_tokenizer *t = calloc(1, sizeof *t);
     if (!t) return pd_fail_alloc(sizeof *t, "tokenizer");
-    if (pd_checkpoint_kind(c) == PD_CHECKPOINT_HF) return finish(out, t, pd_tokenizer_read_directory(t, path));
+    if (pd_checkpoint_kind(c) == PD_CHECKPOINT_HF) return finish(out, t, read_directory(t, path));
     peridot_status status = pd_checkpoint_check(open_gguf(t, c), c);
     return finish(out, t, status == PERIDOT_OK ? status : pd_fail_prefix(status, path));
 }
@@ -92,5 +316,5 @@ peridot_status pd_tokenizer_open(struct pd_tokenizer **out, const char *path)
     if (kind == FILE_GGUF) return open_checkpoint(out, path);
     struct pd_tokenizer *t = calloc(1, sizeof *t);
     if (!t) return pd_fail_alloc(sizeof *t, "tokenizer");
-    return finish(out, t, directory ? pd_tokenizer_read_directory(t, path) : open_file(t, path, kind == FILE_JSON));
+    return finish(out, t, directory ? read_directory(t, path) : open_file(t, path, kind == FILE_JSON));
 }
