@@ -1,6 +1,6 @@
 /* What `peridot bench` measures, saves and shows. A report is one run: a device, a model, and tests; a file holds one,
- * or those of a --quick run with their score (README.md here says what the keys mean). measure.c and quick.c fill
- * reports, json.c saves them and reads them back, text.c and html.c show one report or several beside each other. */
+ * or those of a --quick run with their score (../report/README.md says what the keys mean). measure.c and quick.c fill
+ * reports, json.c saves them and reads them back, ../report shows one report or several beside each other. */
 #ifndef PERIDOT_COMMAND_BENCH_H
 #define PERIDOT_COMMAND_BENCH_H
 
@@ -115,14 +115,14 @@ struct bench_reports {
     size_t n;
 };
 
-/* reports.c */
+/* ../report/reports.c */
 /* A new report at the end, all zero. */
 peridot_status bench_reports_add(struct bench_report **out, struct bench_reports *list);
 /* Without its last report. */
 void bench_reports_drop(struct bench_reports *list);
 void bench_reports_free(struct bench_reports *list);
 
-/* folder.c */
+/* ../report/folder.c */
 /* Reads a file, or all *.json of a folder, in the order of their names. */
 peridot_status bench_reports_read(struct bench_reports *list, const char *path);
 
@@ -163,7 +163,7 @@ peridot_status bench_json_save(const char *path, const struct bench_reports *lis
 /* Adds the reports of a file. Checks everything that it reads: the file may come from anywhere. */
 peridot_status bench_json_read(struct bench_reports *list, const char *path);
 
-/* text.c and html.c: n reports, of which the first is what others are compared with. */
+/* ../report: n reports, of which the first is what others are compared with. */
 void bench_md(FILE *file, const struct bench_report *const *reports, size_t n);
 void bench_csv(FILE *file, const struct bench_report *const *reports, size_t n);
 peridot_status bench_html(FILE *file, const struct bench_report *const *reports, size_t n);

@@ -1,8 +1,8 @@
 /* Reports as JSON. The tables below are the schema: writing and reading go through the same rows, so that what is saved
  * can be read. Keys that the tables don't know are no error (a later Peridot may add some); keys that are missing, of
  * another type or out of range are. Reports of schema 1 are read too: they lack what is optional, and have the old key
- * of what has one. A --quick run is saved as its reports with their score (schema 3). README.md beside this file says
- * what the keys mean. */
+ * of what has one. A --quick run is saved as its reports with their score (schema 3). ../report/README.md says what
+ * the keys mean. */
 #include "bench.h"
 #include "../json.h"
 #include "../text.h"

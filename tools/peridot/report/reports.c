@@ -1,5 +1,5 @@
 /* Lists of reports. */
-#include "bench.h"
+#include "../bench/bench.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
 #ifndef PERIDOT_COMMAND_BENCH_PAGE_H
 #define PERIDOT_COMMAND_BENCH_PAGE_H
 
-#include "bench.h"
+#include "../bench/bench.h"
 
 /* page.c */
 /* From the doctype to <main>; class is of the body. The page's policy allows no requests, and no script but the one

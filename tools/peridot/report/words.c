@@ -1,5 +1,5 @@
 /* Reports as Markdown and as CSV, and the words that all forms share. */
-#include "bench.h"
+#include "../bench/bench.h"
 #include "../text.h"
 
 #include <inttypes.h>

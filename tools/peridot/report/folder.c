@@ -1,6 +1,6 @@
 /* The saved reports of a folder. */
 #define _POSIX_C_SOURCE 200809L
-#include "bench.h"
+#include "../bench/bench.h"
 
 #include <dirent.h>
 #include <stdlib.h>
