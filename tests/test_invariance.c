@@ -3,6 +3,9 @@
 #include "sequences_fixture.h"
 #include "relative_error.h"
 
+#include "api/request.h"
+#include "base/random.h"
+
 /* ---- decode steps ---- */
 
 struct rows {
@@ -128,7 +131,11 @@ static void test_columns(void **state)
 
 enum { N = 90, N_ROWS = 16, WIDTH = 1024 };
 
+enum { IMAGE_BEGIN = 21, IMAGE_END = 63, MAX_D_MODEL = 512 };
+
 static bool apart;   /* steps and chunks are passes of their own, as on GPUs */
+static bool shows;   /* text 3 has rows of an image: random ones, in place of its tokens IMAGE_BEGIN .. IMAGE_END - 1 */
+static const float *image[N];
 
 static peridot_session *begin(peridot_model *model)
 {
@@ -137,6 +144,18 @@ static peridot_session *begin(peridot_model *model)
     assert_true(peridot_model_get_info(model)->n_outputs <= WIDTH);
     if (apart) s->s->prefill.mixes = false;
     return s;
+}
+
+static void make_image(void)
+{
+    static float rows[IMAGE_END - IMAGE_BEGIN][MAX_D_MODEL];
+    struct pd_random random;
+    pd_random_seed(&random, 7, 0);
+    for (uint32_t i = IMAGE_BEGIN; i < IMAGE_END; i++) {
+        float *row = rows[i - IMAGE_BEGIN];
+        for (uint32_t k = 0; k < MAX_D_MODEL; k++) row[k] = 3 * pd_random_uniform(&random);
+        image[i] = row;
+    }
 }
 
 /* Asks q for text 3 from token n_cached on; params has the rest. */
@@ -148,6 +167,7 @@ static peridot_request *ask(peridot_sequence *q, uint32_t n_cached, peridot_requ
     params.size = sizeof params;
     params.prompt = tokens + n_cached;
     EXPECT_OK(peridot_request_create(&r, q, &params));
+    if (shows) r->r.prompt.embeddings = image + n_cached;
     return r;
 }
 
@@ -199,25 +219,38 @@ static void read_prompt(struct first_row *out, peridot_model *model, uint32_t n_
     peridot_session_free(s);
 }
 
-static void test_prompt(void **state)
+/* However the prompt is cut, and whatever is beside it. */
+static void check_ways(const struct first_row *want, peridot_model *model)
 {
     static const struct { uint32_t n_cached, n_chunk; bool beside; } ways[] = {
         {0, 1, false},  {0, 3, true},  {0, 8, false}, {0, 17, true},
         {0, 31, false}, {1, 0, false}, {40, 0, true}, {89, 0, false}};
+    struct first_row got;
+    for (size_t i = 0; i < PD_COUNT(ways); i++) {
+        read_prompt(&got, model, ways[i].n_cached, ways[i].n_chunk, ways[i].beside);
+        if (memcmp(got.row, want->row, want->n * sizeof *want->row) != 0)
+            fail_msg("%s: way %zu has other logits", peridot_model_get_info(model)->name, i);
+    }
+}
+
+static void test_prompt(void **state)
+{
     const char *made = in_folder("windowed.gguf");
     const char *const models[] = {PERIDOT_GOLDEN "/llama", PERIDOT_GOLDEN "/gemma3", made};
-    struct first_row want, got;
+    struct first_row want, with_image;
     (void)state;
+    make_image();
     /* The last two have windows that the prompt fills. */
     EXPECT_OK(peridot_make(made, &(peridot_make_params){.shape = "tiny-gemma2", .type = "q8_0", .seed = 5}));
     for (size_t k = 0; k < PD_COUNT(models); k++) {
         peridot_model *model = open_model(models[k], NULL);
         read_prompt(&want, model, 0, 0, false);
-        for (size_t i = 0; i < PD_COUNT(ways); i++) {
-            read_prompt(&got, model, ways[i].n_cached, ways[i].n_chunk, ways[i].beside);
-            if (memcmp(got.row, want.row, want.n * sizeof *want.row) != 0)
-                fail_msg("%s: way %zu has other logits", models[k], i);
-        }
+        check_ways(&want, model);
+        shows = true;
+        read_prompt(&with_image, model, 0, 0, false);
+        assert_memory_not_equal(with_image.row, want.row, want.n * sizeof *want.row);
+        check_ways(&with_image, model);
+        shows = false;
         peridot_model_close(model);
     }
     assert_int_equal(remove(made), 0);

@@ -4,6 +4,7 @@
 #include "sequence_fixture.h"
 
 #include "api/handles.h"
+#include "format/dtype.h"
 #include "gpu/vk.h"
 
 #define GEMMA2 PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf"
@@ -334,6 +335,63 @@ static void test_rows(void **state)
     free(rows);
 }
 
+/* ---- embeddings ---- */
+
+/* The rows that the model's own tokens have, as the device computes them. */
+static float *embed(uint32_t d_model)
+{
+    const struct pd_tensor *t = pd_checkpoint_find(model->m.checkpoint, "token_embd.weight");
+    float *rows = malloc(N_PROMPT * d_model * sizeof *rows);
+    assert_non_null(t);
+    assert_non_null(rows);
+    const struct pd_dtype_info *type = &pd_dtypes[t->dtype];
+    uint64_t row_size = t->size / t->shape[0];
+    for (uint32_t i = 0; i < N_PROMPT; i++) {
+        float *row = rows + (size_t)i * d_model;
+        type->decode(row, t->data + (uint64_t)tokens[i] * row_size, d_model / type->block_len);
+        for (uint32_t k = 0; k < d_model; k++) row[k] *= model->m.config.embed_scale;
+    }
+    return rows;
+}
+
+/* A prompt of which some tokens, all or none are rows of embeddings: the same bits. */
+static void read_embedded(float *out, const float *rows, uint32_t begin_row, uint32_t end_row)
+{
+    const float *logits, *of[N_PROMPT] = {0};
+    uint32_t d_model = model->m.config.d_model;
+    peridot_sequence *q = begin(1);
+    for (uint32_t i = begin_row; i < end_row; i++) of[i] = rows + (size_t)i * d_model;
+    struct pd_prompt prompt = {.sequence = q->q, .tokens = tokens, .embeddings = of, .n_left = N_PROMPT};
+    EXPECT_OK(pd_session_eval(q->session->s, &prompt, 1, NULL));
+    EXPECT_OK(peridot_logits(&logits, q));
+    memcpy(out, logits, peridot_model_get_info(model)->n_outputs * sizeof *out);
+    close_sequence(q);
+}
+
+static void test_embeddings(void **state)
+{
+    (void)state;
+    static const uint32_t cases[][2] = {{0, N_PROMPT}, {7, 8}, {CHUNK - 3, CHUNK + 60}, {N_PROMPT - 1, N_PROMPT}};
+    float want[MAX_WIDTH], got[MAX_WIDTH];
+    static const char *const paths[] = {GEMMA2, LLAMA};
+    for (size_t i = 0; i < PD_COUNT(paths); i++) {
+        open_hooked(paths[i], NULL, 0);
+        size_t size = peridot_model_get_info(model)->n_outputs * sizeof *want;
+        uint32_t d_model = model->m.config.d_model;
+        float *rows = embed(d_model);
+        read_embedded(want, rows, 0, 0);
+        for (size_t k = 0; k < PD_COUNT(cases); k++) {
+            read_embedded(got, rows, cases[k][0], cases[k][1]);
+            assert_memory_equal(got, want, size);
+        }
+        rows[(size_t)(CHUNK + 1) * d_model] += 0.5f;   /* one number of one row */
+        read_embedded(got, rows, CHUNK, CHUNK + 3);
+        assert_memory_not_equal(got, want, size);
+        free(rows);
+        peridot_model_close(model);
+    }
+}
+
 /* Sines and cosines of each table that layers have: one in a Llama, two in a Gemma 3. */
 static void test_angles(void **state)
 {
@@ -357,7 +415,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pieces),   cmocka_unit_test(test_cancel),  cmocka_unit_test(test_cancel_request),
         cmocka_unit_test(test_progress), cmocka_unit_test(test_overlap), cmocka_unit_test(test_weights),
-        cmocka_unit_test(test_rows),     cmocka_unit_test(test_angles),
+        cmocka_unit_test(test_rows),     cmocka_unit_test(test_angles), cmocka_unit_test(test_embeddings),
     };
     return cmocka_run_group_tests_name("passes", tests, make_tokens, NULL);
 }
