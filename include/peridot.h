@@ -413,6 +413,8 @@ typedef struct peridot_session_params {
      * with the next token, or twice as many. 0: requests have no drafts. A session with drafts takes kernels that give
      * a token the same bits whatever others are in the step, as one with several sequences does. */
     uint32_t n_draft;
+    uint32_t n_parallel;       /* requests that are submitted and at work at once, at most; the other sequences are kept
+                                  for prompts that begin like theirs. 0: n_sequences */
 } peridot_session_params;
 
 /* params may be NULL. */
@@ -598,6 +600,9 @@ typedef struct peridot_stats {
     double first_token_s;          /* from the call to the first token's callback */
     uint64_t decode_read_size;     /* bytes of weights and cache read by all decode steps */
     uint64_t n_drafted, n_accepted;    /* tokens of drafts, and those of them that are in the text */
+    /* Of a request that was submitted: tokens of the prompt that the session had evaluated before, when the request
+     * began last; and times that it made room for others, to go on later. */
+    uint32_t n_cached, n_preempted;
 } peridot_stats;
 
 /* A prompt that is to be continued. */
@@ -631,6 +636,15 @@ typedef struct peridot_request_params {
      * that model, which takes the same tokens. NULL: drafts are looked up: what followed where the last tokens of the
      * sequence were in it before. */
     peridot_sequence *draft;
+    /* Drafts of a request that is submitted come from sequences that it takes of this session, which stays until the
+     * request is freed. NULL: they are looked up. */
+    peridot_session *draft_session;
+    const peridot_sampling *sampling;  /* set as by peridot_set_sampling; NULL: the sequence's, or greedy */
+    /* Of a request: called with the prompt's rows, as those of peridot_eval_params are; NULL: never. The prompt is then
+     * evaluated from its beginning. False ends the request with PERIDOT_CANCELLED. One that is preempted within its
+     * prompt reports the rows once more. */
+    peridot_row prompt_logits, prompt_hidden;
+    bool prompt_last;                  /* only of the prompt's last token */
 } peridot_request_params;
 
 /* Fails where `draft` cannot draft for the model: it is not a language model, or the two vocabularies differ. One of
@@ -655,16 +669,38 @@ typedef struct peridot_request peridot_request;
  * it. */
 PERIDOT_API peridot_status peridot_request_create(peridot_request **out, peridot_sequence *sequence,
                                                   const peridot_request_params *params);
-/* Detaches it, done or not; the sequence stays as it is. Not in a callback. NULL is allowed. */
+/* A request without a sequence: the session finds one, and takes back as much of a prompt as a sequence of another
+ * request has, whether that is done or not: n_cached. While there is none, or too little room, it waits, in the order in
+ * which requests come; n_shared is found by itself. Where the cache is full in the middle of a text, the sequences of
+ * requests that are done are dropped first, and then the text that needs more goes on later from its tokens: to the
+ * same end, with nothing in its callbacks that says so. Where it is alone it ends with PERIDOT_ERROR_MEMORY.
+ * `sequence` is NULL in its callbacks. PERIDOT_ERROR_ARGUMENT as of peridot_eval. */
+PERIDOT_API peridot_status peridot_request_submit(peridot_request **out, peridot_session *session,
+                                                  const peridot_request_params *params);
+/* Detaches it, done or not: a sequence that it was given stays as it is; of what one that was submitted has added to
+ * the cache nothing is kept if it is not done. Not in a callback. NULL is allowed. */
 PERIDOT_API void peridot_request_free(peridot_request *request);
 /* Whether it has ended, and how: *status, with the sentence in peridot_last_error (both may be NULL). */
 PERIDOT_API bool peridot_request_done(const peridot_request *request, peridot_status *status, peridot_stats *stats);
 /* One round for all requests: a decode step of those that write, and, unless a text ended in it, a chunk of the prompts
  * that wait; on a CPU both may be one pass. The chunk is sized so that on devices that can do a few tokens in time
  * nobody waits for more than 0.3 s; where one prompt is alone, so that whoever comes next waits for about 1 s, or five
- * times what reading the weights takes. Requests may be added and freed between rounds. *n_running: requests that are
- * not done. What goes wrong with one request ends that one. */
+ * times what reading the weights takes. Prompts whose rows are wanted take turns with the others, in passes that are
+ * sized alike. Requests may be added and freed between rounds. *n_running: requests that are not done. What goes wrong
+ * with one request ends that one; an error that is returned ends those that were submitted and had begun, unless it is
+ * PERIDOT_CANCELLED or PERIDOT_ERROR_DEVICE_LOST. After the latter their tokens can be submitted to another session, as
+ * n_replied says. */
 PERIDOT_API peridot_status peridot_session_run(peridot_session *session, size_t *n_running);
+
+typedef struct peridot_session_state {
+    size_t size;
+    uint32_t n_running, n_waiting;     /* requests that have a sequence, and that wait for one */
+    uint32_t n_kept;                   /* sequences of submitted requests that are done; they hold positions, and go
+                                          when others need these */
+    uint64_t n_preempted;              /* times that a request made room for others */
+} peridot_session_state;
+
+PERIDOT_API void peridot_session_get_state(const peridot_session *session, peridot_session_state *state);
 
 #ifdef __cplusplus
 }

@@ -5,7 +5,7 @@
 
 #include "api/vocab.h"
 #include "base/log.h"
-#include "engine/session.h"
+#include "engine/schedule.h"
 
 struct peridot_model {
     struct pd_model m;
@@ -20,8 +20,8 @@ struct peridot_model {
 struct peridot_session {
     struct pd_session *s;
     peridot_model *model;
-    struct peridot_request *requests[PD_MAX_SEQUENCES];
-    size_t n_requests;
+    struct pd_schedule schedule;
+    struct peridot_request *requests;  /* a list of all, the latest first */
     peridot_vocab *draft_vocab;        /* of a draft model: it was found to be the model's; NULL: none yet */
 };
 

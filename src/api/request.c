@@ -1,6 +1,7 @@
 #include "api/request.h"
 
 #include "api/params.h"
+#include "api/sampling.h"
 #include "base/num.h"
 #include "base/os.h"
 
@@ -41,21 +42,6 @@ static peridot_status read_params(peridot_request_params *out, const peridot_req
     return out->n_prompt && !out->prompt ? pd_fail(PERIDOT_ERROR_ARGUMENT, "no tokens were given") : PERIDOT_OK;
 }
 
-/* The text and the generator stand after what was replied before. */
-static peridot_status replay(peridot_request *r, const int32_t *replied, size_t n)
-{
-    peridot_text text = r->text;
-    peridot_status status = PERIDOT_OK;
-    bool unused;
-    r->text = NULL;
-    for (size_t i = 0; i < n && status == PERIDOT_OK; i++) {
-        status = write_text(&unused, r, replied[i]);
-        pd_sampler_drawn(&r->r.prompt.sequence->sampler);
-    }
-    r->text = text;
-    return status;
-}
-
 peridot_status peridot_draft_check(const peridot_model *draft, const peridot_model *model)
 {
     const struct pd_tokenizer *a = draft->vocab ? draft->vocab->tokenizer : NULL,
@@ -82,7 +68,7 @@ peridot_status peridot_draft_check(const peridot_model *draft, const peridot_mod
 
 static peridot_status begin_draft(struct pd_draft *draft, peridot_session *session, const peridot_request_params *p)
 {
-    peridot_session *own = p->draft ? p->draft->session : NULL;
+    peridot_session *own = p->draft ? p->draft->session : p->draft_session;
     draft->automatic = p->n_draft == PERIDOT_DRAFT_AUTO;
     draft->n_most = (uint32_t)pd_min(p->n_draft, session->s->n_draft);
     if (p->n_draft && !session->s->n_draft)
@@ -96,29 +82,65 @@ static peridot_status begin_draft(struct pd_draft *draft, peridot_session *sessi
         session->draft_vocab = peridot_vocab_ref(own->model->vocab);
     }
     draft->session = own->s;
-    draft->sequence = p->draft->q;
+    draft->sequence = p->draft ? p->draft->q : NULL;
     return PERIDOT_OK;
 }
 
-static peridot_status begin(peridot_request *r, const peridot_request_params *p, const int32_t *prompt)
+/* What a request is wherever it runs. Its text goes on after `pos` tokens of its sequence. */
+static peridot_status fill(peridot_request *r, const peridot_request_params *p, uint32_t pos)
 {
-    struct pd_sequence *q = r->r.prompt.sequence;
-    size_t n_replied = p->n_replied, n = p->n_prompt;
-    if (n_replied > n)
-        return pd_fail(PERIDOT_ERROR_ARGUMENT, "n_replied is %zu, but the prompt has %zu token%s", n_replied,
+    size_t n = p->n_prompt;
+    if (p->n_replied > n)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "n_replied is %zu, but the prompt has %zu token%s", p->n_replied,
                        n, PD_S(n));
-    r->chain = pd_chain_ref(q->chain);
-    r->stop = (struct pd_stop){.texts = q->sampler.p.stop, .n = q->sampler.p.n_stop};
-    r->stream.started = q->pos + n - n_replied > 1;   /* a continuation keeps its first space; after bos alone the text
+    r->stream.started = pos + n - p->n_replied > 1;   /* a continuation keeps its first space; after bos alone the text
                                                          begins */
-    r->n_prompt = n;
     r->text = p->text;
-    r->r = (struct pd_request){.prompt = {.sequence = q, .tokens = prompt, .n_left = n}, .n_shared = p->n_shared,
-        .n_max = p->n_max, .token = take_token, .logits = p->logits, .progress = p->progress, .user = p->user};
-    PD_TRY(begin_draft(&r->r.draft, r->session, p));
+    r->r = (struct pd_request){.n_given = n, .n_replied = p->n_replied, .n_shared = p->n_shared, .n_max = p->n_max,
+        .token = take_token, .logits = p->logits, .progress = p->progress, .prompt_logits = p->prompt_logits,
+        .prompt_hidden = p->prompt_hidden, .prompt_last = p->prompt_last, .user = p->user};
+    return begin_draft(&r->r.draft, r->session, p);
+}
+
+/* The text stands after what was replied before. */
+static peridot_status replay_text(peridot_request *r, const int32_t *replied, size_t n)
+{
+    peridot_text text = r->text;
+    peridot_status status = PERIDOT_OK;
+    bool unused;
+    r->text = NULL;
+    for (size_t i = 0; i < n && status == PERIDOT_OK; i++) status = write_text(&unused, r, replied[i]);
+    r->text = text;
+    return status;
+}
+
+/* The request becomes an owner of the chain. */
+static void use_chain(peridot_request *r, struct pd_chain *chain)
+{
+    r->chain = pd_chain_ref(chain);
+    if (chain) r->stop = (struct pd_stop){.texts = chain->p.stop, .n = chain->p.n_stop};
+}
+
+/* On a sequence that it was given. `prompt` stays until it is evaluated. */
+static peridot_status begin(peridot_request *r, peridot_sequence *sequence, const peridot_request_params *p,
+                            const int32_t *prompt)
+{
+    struct pd_sequence *q = sequence->q;
+    peridot_sampling sampling;
+    size_t n_replied = p->n_replied, n = p->n_prompt;
+    if (p->draft_session)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "a request with a sequence drafts with one, not with a session");
+    if (p->sampling) {
+        PD_TRY(pd_sampling_read(&sampling, p->sampling, r->session->model));
+        PD_TRY(pd_session_set_sampling(r->session->s, q, &sampling));
+    }
+    PD_TRY(fill(r, p, q->pos));
+    use_chain(r, q->chain);
+    r->r.prompt = (struct pd_prompt){.sequence = q, .tokens = prompt, .n_left = n};
     PD_TRY(pd_request_begin(&r->r, r->session->s));
     if (n) pd_sampler_begin_value(&q->sampler, (uint32_t)(q->pos + n - n_replied));
-    return n_replied ? replay(r, prompt + n - n_replied, n_replied) : PERIDOT_OK;
+    for (size_t i = 0; i < n_replied; i++) pd_sampler_drawn(&q->sampler);
+    return replay_text(r, prompt + n - n_replied, n_replied);
 }
 
 static void release(peridot_request *r)
@@ -126,7 +148,7 @@ static void release(peridot_request *r)
     free(r->buffer.data);
     free(r->stop.held.data);
     pd_chain_free(r->chain);
-    free(r->prompt);
+    free(r->r.tokens);
 }
 
 static peridot_status end_status(const peridot_request *r)
@@ -136,52 +158,98 @@ static peridot_status end_status(const peridot_request *r)
 
 static void write_stats(const peridot_request *r, peridot_stats *stats)
 {
-    const peridot_stats result = {.n_prompt = (uint32_t)r->n_prompt, .n_generated = r->r.n_generated,
+    const peridot_stats result = {.n_prompt = (uint32_t)r->r.n_given, .n_generated = r->r.n_generated,
                                   .prompt_s = r->r.prompt_s,
         .decode_s = r->r.decode_s, .first_token_s = r->r.first_token_s, .decode_read_size = r->r.decode_read_size,
-        .n_drafted = r->r.draft.n_drafted, .n_accepted = r->r.draft.n_accepted};
+        .n_drafted = r->r.draft.n_drafted, .n_accepted = r->r.draft.n_accepted, .n_cached = r->r.n_cached,
+        .n_preempted = r->r.n_preempted};
     pd_result_write(stats, &result, sizeof result);
 }
 
 /* ---- many ---- */
 
-peridot_status peridot_request_create(peridot_request **out, peridot_sequence *sequence,
-                                      const peridot_request_params *params)
+static peridot_status copy_prompt(int32_t **out, const peridot_request_params *p)
 {
-    peridot_session *session = sequence->session;
+    *out = malloc((p->n_prompt + 1) * sizeof **out);
+    if (!*out) return pd_fail_alloc(p->n_prompt * sizeof **out, "a request");
+    if (p->n_prompt) memcpy(*out, p->prompt, p->n_prompt * sizeof **out);
+    return PERIDOT_OK;
+}
+
+static peridot_status attach(peridot_request *r, peridot_sequence *sequence, const peridot_request_params *p)
+{
+    int32_t *prompt;
+    PD_TRY(copy_prompt(&prompt, p));
+    peridot_status status = begin(r, sequence, p, prompt);
+    r->r.tokens = prompt;
+    if (status == PERIDOT_OK) pd_schedule_attach(&r->session->schedule, &r->r);
+    return status;
+}
+
+static peridot_status submit(peridot_request *r, const peridot_request_params *p)
+{
+    peridot_sampling sampling;
+    struct pd_chain *chain;
+    PD_TRY(pd_sampling_read(&sampling, p->sampling, r->session->model));
+    if (p->draft)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "a request without a sequence drafts with a session, not with one");
+    PD_TRY(fill(r, p, 0));
+    PD_TRY(pd_chain_create(&chain, &sampling));
+    use_chain(r, chain);
+    pd_chain_free(chain);
+    r->r.sampling = r->chain ? r->chain->p : sampling;
+    r->r.scheduled = true;
+    r->r.share_at = p->n_shared;
+    r->r.n_tokens = p->n_prompt;
+    PD_TRY(copy_prompt(&r->r.tokens, p));
+    PD_TRY(replay_text(r, p->prompt + p->n_prompt - p->n_replied, p->n_replied));
+    return pd_schedule_add(&r->session->schedule, &r->r);
+}
+
+/* sequence NULL: the session finds one. */
+static peridot_status create(peridot_request **out, peridot_session *session, peridot_sequence *sequence,
+                             const peridot_request_params *params)
+{
     peridot_request_params known;
     *out = NULL;
     PD_TRY(read_params(&known, params));
-    for (size_t i = 0; i < session->n_requests; i++)
-        if (session->requests[i]->r.prompt.sequence == sequence->q)
-            return pd_fail(PERIDOT_ERROR_ARGUMENT, "the sequence has a request already");
     peridot_request *r = calloc(1, sizeof *r);
-    if (r) r->prompt = malloc((known.n_prompt + 1) * sizeof *r->prompt);
-    if (!r || !r->prompt) {
-        free(r);
-        return pd_fail_alloc(known.n_prompt * sizeof *known.prompt, "a request");
-    }
-    if (known.n_prompt) memcpy(r->prompt, known.prompt, known.n_prompt * sizeof *r->prompt);
+    if (!r) return pd_fail_alloc(sizeof *r, "a request");
     r->session = session;
-    r->r.prompt.sequence = sequence->q;
-    peridot_status status = begin(r, &known, r->prompt);
+    peridot_status status = sequence ? attach(r, sequence, &known) : submit(r, &known);
     if (status != PERIDOT_OK) {
         release(r);
         free(r);
         return status;
     }
-    session->requests[session->n_requests++] = *out = r;
+    r->next = session->requests;
+    session->requests = *out = r;
     return PERIDOT_OK;
+}
+
+peridot_status peridot_request_create(peridot_request **out, peridot_sequence *sequence,
+                                      const peridot_request_params *params)
+{
+    *out = NULL;
+    for (const peridot_request *r = sequence->session->requests; r; r = r->next)
+        if (r->r.prompt.sequence == sequence->q)
+            return pd_fail(PERIDOT_ERROR_ARGUMENT, "the sequence has a request already");
+    return create(out, sequence->session, sequence, params);
+}
+
+peridot_status peridot_request_submit(peridot_request **out, peridot_session *session,
+                                      const peridot_request_params *params)
+{
+    return create(out, session, NULL, params);
 }
 
 void peridot_request_free(peridot_request *r)
 {
     if (!r) return;
-    peridot_session *session = r->session;
-    size_t i = 0;
-    while (session->requests[i] != r) i++;
-    session->requests[i] = session->requests[--session->n_requests];
-    pd_decoder_leave(&session->s->decoder, r->r.prompt.sequence);
+    peridot_request **at = &r->session->requests;
+    while (*at != r) at = &(*at)->next;
+    *at = r->next;
+    pd_schedule_remove(&r->session->schedule, &r->r);
     release(r);
     free(r);
 }
@@ -196,12 +264,10 @@ bool peridot_request_done(const peridot_request *r, peridot_status *status, peri
 
 peridot_status peridot_session_run(peridot_session *session, size_t *n_running)
 {
-    struct pd_request *requests[PD_MAX_SEQUENCES];
-    uint32_t n = 0;
+    struct pd_schedule *c = &session->schedule;
     *n_running = 0;
-    for (size_t i = 0; i < session->n_requests; i++) requests[n++] = &session->requests[i]->r;
-    PD_TRY(pd_requests_run(session->s, requests, n));
-    for (size_t i = 0; i < session->n_requests; i++) *n_running += requests[i]->state != PD_REQUEST_DONE;
+    PD_TRY(pd_schedule_run(c));
+    *n_running = c->n_running + c->n_waiting;
     return PERIDOT_OK;
 }
 
@@ -219,12 +285,16 @@ static peridot_status run_to_end(peridot_request *r)
 
 peridot_status peridot_generate(peridot_sequence *sequence, const peridot_request_params *params, peridot_stats *stats)
 {
+    peridot_session *session = sequence->session;
+    peridot_request r = {.session = session};
     peridot_request_params known;
     PD_TRY(read_params(&known, params));
-    peridot_request r = {.session = sequence->session, .r.prompt.sequence = sequence->q};
-    peridot_status status = begin(&r, &known, known.prompt);
+    if (known.prompt_logits || known.prompt_hidden)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "rows of a prompt are for requests and peridot_eval");
+    pd_prefix_make_room(&session->schedule.prefixes, pd_min(known.n_prompt + known.n_max, session->s->ctx) + PD_PAGE);
+    peridot_status status = begin(&r, sequence, &known, known.prompt);
     if (status == PERIDOT_OK) status = run_to_end(&r);
-    pd_decoder_leave(&sequence->session->s->decoder, sequence->q);
+    pd_decoder_leave(&session->s->decoder, sequence->q);
     write_stats(&r, stats);
     release(&r);
     return status;

@@ -3,15 +3,13 @@
 #define PD_API_REQUEST_H
 
 #include "api/handles.h"
-#include "engine/request.h"
 #include "text/stop.h"
 #include "text/tokenizer.h"
 
 struct peridot_request {
     struct pd_request r;               /* the first member: the engine's callback gets it */
     peridot_session *session;
-    int32_t *prompt;                   /* a copy, or NULL */
-    size_t n_prompt;
+    struct peridot_request *next;      /* of the session's */
     struct pd_stream stream;
     struct pd_text_buffer buffer;
     struct pd_chain *chain;            /* whose stop texts these are */

@@ -1,6 +1,6 @@
 /* The sequences of peridot.h: they check arguments and call the engine. */
 #include "api/handles.h"
-#include "api/params.h"
+#include "api/sampling.h"
 #include "base/num.h"
 #include "engine/results.h"
 #include "engine/saved.h"
@@ -23,6 +23,7 @@ peridot_status peridot_sequence_create(peridot_sequence **out, peridot_session *
 {
     struct pd_sequence *q;
     *out = NULL;
+    pd_prefix_make_sequence(&session->schedule.prefixes);
     PD_TRY(pd_session_add(&q, session->s));
     return wrap(out, session, q);
 }
@@ -31,6 +32,7 @@ peridot_status peridot_sequence_fork(peridot_sequence **out, const peridot_seque
 {
     struct pd_sequence *q;
     *out = NULL;
+    pd_prefix_make_sequence(&from->session->schedule.prefixes);
     PD_TRY(pd_session_fork(&q, from->session->s, from->q, n));
     return wrap(out, from->session, q);
 }
@@ -47,6 +49,7 @@ peridot_status peridot_sequence_load(peridot_sequence **out, peridot_session *se
     struct pd_sequence *q;
     *out = NULL;
     if (!path) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no file was named");
+    pd_prefix_make_sequence(&session->schedule.prefixes);
     PD_TRY(pd_session_load(&q, session->s, path));
     return wrap(out, session, q);
 }
@@ -88,20 +91,10 @@ peridot_status peridot_logits(const float **out, peridot_sequence *sequence)
     return pd_session_logits(out, sequence->session->s, sequence->q);
 }
 
-static peridot_status check_grammar(const peridot_grammar *grammar, const peridot_model *model)
-{
-    uint32_t n = grammar->spellings->n_pieces,
-             n_model = model->vocab ? pd_tokenizer_size(model->vocab->tokenizer) : model->m.n_pieces;
-    if (n == n_model) return PERIDOT_OK;
-    return pd_fail(PERIDOT_ERROR_ARGUMENT, "the grammar is for a vocabulary of %u pieces, and the model has %u", n,
-                   n_model);
-}
-
 peridot_status peridot_set_sampling(peridot_sequence *sequence, const peridot_sampling *sampling)
 {
     peridot_sampling known;
-    PD_TRY(PD_PARAMS_READ(known, sampling));
-    if (known.grammar) PD_TRY(check_grammar(known.grammar, sequence->session->model));
+    PD_TRY(pd_sampling_read(&known, sampling, sequence->session->model));
     return pd_session_set_sampling(sequence->session->s, sequence->q, &known);
 }
 

@@ -2,6 +2,7 @@
 #include "api/handles.h"
 #include "api/params.h"
 #include "api/request.h"
+#include "base/num.h"
 
 #include <stdlib.h>
 
@@ -18,6 +19,9 @@ peridot_status peridot_session_create(peridot_session **out, peridot_model *mode
         *out = NULL;
         return status;
     }
+    uint32_t n_max = (*out)->s->set.n_max;
+    pd_schedule_init(&(*out)->schedule, (*out)->s,
+                     known.n_parallel ? (uint32_t)pd_min(known.n_parallel, n_max) : n_max);
     (*out)->model = model;
     pd_refs_add(&model->refs);
     return PERIDOT_OK;
@@ -26,7 +30,7 @@ peridot_status peridot_session_create(peridot_session **out, peridot_model *mode
 void peridot_session_free(peridot_session *session)
 {
     if (!session) return;
-    while (session->n_requests) peridot_request_free(session->requests[0]);
+    while (session->requests) peridot_request_free(session->requests);
     for (uint32_t i = 0; i < session->s->set.n_max; i++)
         if (session->s->set.at[i]) free(session->s->set.at[i]->owner);
     pd_session_free(session->s);
@@ -41,11 +45,18 @@ uint32_t peridot_session_free_positions(const peridot_session *session)
     return pd_cache_free_positions(&session->s->set.cache);
 }
 
+void peridot_session_get_state(const peridot_session *session, peridot_session_state *state)
+{
+    const struct pd_schedule *c = &session->schedule;
+    const peridot_session_state now = {.n_running = c->n_running, .n_waiting = c->n_waiting,
+                                       .n_kept = pd_prefix_n_kept(&c->prefixes), .n_preempted = c->n_preempted};
+    pd_result_write(state, &now, sizeof now);
+}
+
 uint32_t peridot_session_chunk(const peridot_session *session) { return session->s->chunk; }
 void peridot_cancel(peridot_session *session) { session->s->cancelled = true; }
 
 /* ---- evaluating ---- */
-
 
 static bool report_logits(void *user, struct pd_sequence *q, uint32_t pos, const float *row, size_t n)
 {
@@ -70,6 +81,7 @@ peridot_status peridot_eval(peridot_session *session, const peridot_prompt *prom
 {
     struct pd_prompt of[PD_MAX_SEQUENCES];
     peridot_eval_params known;
+    uint64_t n_positions = 0;
     PD_TRY(PD_PARAMS_READ(known, params));
     if (n > PD_MAX_SEQUENCES)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "%zu prompts: a session has at most %d sequences", n, PD_MAX_SEQUENCES);
@@ -79,7 +91,9 @@ peridot_status peridot_eval(peridot_session *session, const peridot_prompt *prom
             return pd_fail(PERIDOT_ERROR_ARGUMENT, "the sequence of prompt %zu belongs to another session", i);
         of[i] = (struct pd_prompt){.sequence = prompts[i].sequence->q, .tokens = prompts[i].tokens,
                                    .n_left = prompts[i].n};
+        n_positions += prompts[i].n + PD_PAGE;
     }
+    pd_prefix_make_room(&session->schedule.prefixes, n_positions);
     struct pd_row_wishes wishes = {.logits = known.logits ? report_logits : NULL,
                                    .hidden = known.hidden ? report_hidden : NULL,
                                    .progress = known.progress ? report_progress : NULL,

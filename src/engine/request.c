@@ -10,8 +10,9 @@
 peridot_status pd_request_begin(struct pd_request *r, struct pd_session *s)
 {
     r->state = PD_REQUEST_PROMPT;
-    r->begun = pd_now();
+    if (r->begun <= 0) r->begun = pd_now();
     r->n_prompt = r->prompt.n_left;
+    r->n_rest = 0;
     PD_TRY(pd_gpu_check(s->model->gpu));
     PD_TRY(pd_session_check_tokens(s, &r->prompt));
     pd_decoder_leave(&s->decoder, r->prompt.sequence);
@@ -32,6 +33,8 @@ static void end(struct pd_session *s, struct pd_request *r, peridot_status statu
     pd_decoder_leave(&s->decoder, r->prompt.sequence);
     if (status != PERIDOT_OK) snprintf(r->error, sizeof r->error, "%s", pd_error());
 }
+
+void pd_request_end(struct pd_session *s, struct pd_request *r, peridot_status status) { end(s, r, status); }
 
 /* The logits that a token was drawn from are the caller's first. *go_on: it did not end the request. */
 static peridot_status report_logits(bool *go_on, struct pd_session *s, const struct pd_request *r)
@@ -75,7 +78,7 @@ static void end_prompt(struct pd_session *s, struct pd_request *r)
     r->prompt.n_left = r->n_rest;
     r->n_rest = 0;
     if (r->prompt.n_left) return;
-    r->prompt_s = pd_now() - r->begun;
+    if (r->n_generated == 0) r->prompt_s = pd_now() - r->begun;
     if (r->n_max == 0) {
         end(s, r, PERIDOT_OK);
         return;

@@ -13,6 +13,7 @@ enum pd_token_verdict {
 };
 
 enum pd_request_state {
+    PD_REQUEST_WAITING,        /* for a sequence: see schedule.h */
     PD_REQUEST_PROMPT,
     PD_REQUEST_DRAW,           /* the next token is yet to be drawn under a grammar, which may take long */
     PD_REQUEST_DECODE,
@@ -21,6 +22,7 @@ enum pd_request_state {
 
 struct pd_request {
     struct pd_prompt prompt;   /* what is left of it */
+    size_t n_given;            /* its tokens at first */
     size_t n_shared;           /* of the prompt's tokens: at their end the sequence is marked; 0: none */
     uint32_t n_max;            /* tokens to generate at most */
     /* For each token that was drawn; -1: the text has ended, and nothing is to be held back any more. */
@@ -28,8 +30,17 @@ struct pd_request {
     /* The caller's, as in peridot_request_params. */
     peridot_row logits;
     peridot_progress progress;
+    peridot_row prompt_logits, prompt_hidden;   /* see prompt_rows.h */
+    bool prompt_last;
     void *user;
     struct pd_draft draft;
+    /* Of a request that the schedule finds a sequence for. */
+    bool scheduled;
+    int32_t *tokens;           /* [n_tokens], malloc: its text when it began last */
+    size_t n_tokens, n_replied, share_at;   /* share_at: n_shared of them all */
+    peridot_sampling sampling; /* what it points to stays */
+    uint32_t n_cached, n_preempted;    /* see peridot_stats */
+    struct pd_request *behind; /* that waits next */
     /* Set by pd_request_begin and pd_requests_run: */
     enum pd_request_state state;
     peridot_status status;     /* of a request that is done */
@@ -43,6 +54,8 @@ struct pd_request {
 
 /* Checks the prompt, prompt.tokens of which must stay until it is evaluated. */
 peridot_status pd_request_begin(struct pd_request *r, struct pd_session *s);
+/* Ends a request that has begun, with the present sentence where `status` is an error. */
+void pd_request_end(struct pd_session *s, struct pd_request *r, peridot_status status);
 /* One round for n requests, of which those that are done are passed over. What goes wrong with one ends that one; an
  * error is returned where it ends all. */
 peridot_status pd_requests_run(struct pd_session *s, struct pd_request *const *requests, uint32_t n);
