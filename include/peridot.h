@@ -669,12 +669,13 @@ typedef struct peridot_request peridot_request;
  * it. */
 PERIDOT_API peridot_status peridot_request_create(peridot_request **out, peridot_sequence *sequence,
                                                   const peridot_request_params *params);
-/* A request without a sequence: the session finds one, and takes back as much of a prompt as a sequence of another
- * request has, whether that is done or not: n_cached. While there is none, or too little room, it waits, in the order in
- * which requests come; n_shared is found by itself. Where the cache is full in the middle of a text, the sequences of
- * requests that are done are dropped first, and then the text that needs more goes on later from its tokens: to the
- * same end, with nothing in its callbacks that says so. Where it is alone it ends with PERIDOT_ERROR_MEMORY.
- * `sequence` is NULL in its callbacks. PERIDOT_ERROR_ARGUMENT as of peridot_eval. */
+/* A request without a sequence: the session finds one, and reuses as much of the prompt as a sequence of another
+ * submitted request has, done or not (n_cached). Requests begin in the order in which they were submitted, and wait
+ * while there is no sequence or too little room; one whose whole prompt another is evaluating waits for that, to share
+ * it. n_shared is found by itself. When the cache is full, sequences of requests that are done are dropped; then the
+ * text that needs more goes on later from its tokens, to the same end: its callbacks are called as if nothing had
+ * happened. Where no other request has a sequence it ends with PERIDOT_ERROR_MEMORY. `sequence` is NULL in its
+ * callbacks. PERIDOT_ERROR_ARGUMENT as of peridot_eval. */
 PERIDOT_API peridot_status peridot_request_submit(peridot_request **out, peridot_session *session,
                                                   const peridot_request_params *params);
 /* Detaches it, done or not: a sequence that it was given stays as it is; of what one that was submitted has added to

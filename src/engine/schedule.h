@@ -10,7 +10,7 @@
  * Each round is a step of those that write and a chunk of the prompts (request.h), or, in turn where there are both, a
  * pass over prompts whose rows are wanted (prompt_rows.h).
  *
- * Owns the sequences that it found, those in `waiting` excepted; requests are the caller's, and are removed before they
+ * Owns the sequences that it found; requests are the caller's, and are removed before they
  * go. Used by the thread that runs the session; callbacks of requests may add others, and not remove any. */
 #ifndef PD_ENGINE_SCHEDULE_H
 #define PD_ENGINE_SCHEDULE_H

@@ -1,6 +1,6 @@
-/* The engine: one thread that owns the model and its session and does the tasks, in rounds. Conversations that have
- * ended stay in the cache while there is room, so that a prompt which begins like one of them is only read from there
- * on. A task whose place is needed, or whose device is lost, goes on later from its tokens. */
+/* The engine: one thread that owns the model and its session, submits the tasks as requests and runs the session. Who
+ * waits, who shares a prefix and who makes room is the session's business. When the device is lost, the model is opened
+ * again and all tasks are submitted anew, with what they have written. */
 #ifndef PERIDOT_COMMAND_SERVE_ENGINE_H
 #define PERIDOT_COMMAND_SERVE_ENGINE_H
 

@@ -37,23 +37,18 @@ struct serve_logprob {
     } top[SERVE_MAX_TOP];      /* likeliest first */
 };
 
-enum serve_state { SERVE_WAITS, SERVE_READS, SERVE_WRITES, SERVE_ENDED };
-
 struct serve_task {
     struct serve_job *job;
-    struct serve_task *next;   /* in the queue */
+    struct serve_task *next;   /* the engine's, in order */
     uint32_t index;            /* of the job's tasks */
     int32_t *tokens;           /* [n_prompt + n_reply], of capacity n_prompt + n_max */
-    size_t n_prompt, n_reply, n_cached, n_shared;   /* n_shared: of the prompt, with another conversation */
+    size_t n_prompt, n_reply, n_cached;
     uint32_t n_max;
     peridot_sampling sampling; /* biases and stop texts are the job's */
     /* the engine's */
-    enum serve_state state;
-    peridot_sequence *sequence;
     peridot_request *request;
-    peridot_sequence *draft;   /* of the draft model; NULL: none */
-    size_t n_read;             /* tokens of a text that is only read */
-    double queued_s, begun_s, last_s;   /* when: it came, was taken in, had a token last */
+    bool counted;              /* the request's prompt is evaluated, and was counted */
+    double last_s;             /* when it had a token last */
     /* what came out */
     struct serve_buffer text;
     size_t n_sent, n_ids_sent; /* bytes of it, and ids of the reply, in events */

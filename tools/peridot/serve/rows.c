@@ -40,6 +40,15 @@ static bool add(struct serve_task *task, const float *row, size_t n, int32_t tok
     return true;
 }
 
+/* The row of a position tells of the token after it; the last one's is the request's. */
+bool serve_take_prompt_logits(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n)
+{
+    struct serve_task *task = user;
+    (void)sequence;
+    if (pos == 0) task->n_logprobs = 0;
+    return pos + 1 >= task->n_prompt || add(task, row, n, task->tokens[pos + 1]);
+}
+
 bool serve_take_logits(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n)
 {
     struct serve_task *task = user;
@@ -58,8 +67,10 @@ void serve_take_token(struct serve_task *task, int32_t token)
 
 /* ---- vectors ---- */
 
-static bool pool(struct serve_task *task, uint32_t pos, const float *row, size_t n)
+bool serve_take_hidden(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n)
 {
+    struct serve_task *task = user;
+    (void)sequence;
     enum serve_pool how = (enum serve_pool)task->job->pool;
     if (!task->vector) task->vector = malloc(n * sizeof *task->vector);
     if (!task->vector) return serve_refuse(&task->job->error, 500, NULL, NULL, "out of memory");
@@ -68,35 +79,4 @@ static bool pool(struct serve_task *task, uint32_t pos, const float *row, size_t
     bool first = pos == 0 || how == SERVE_POOL_LAST;
     for (size_t i = 0; i < n; i++) task->vector[i] = (first ? 0 : task->vector[i]) + (double)row[i];
     return true;
-}
-
-/* ---- reading ---- */
-
-static struct serve_task *task_of(const struct serve_rows *rows, const peridot_sequence *sequence)
-{
-    size_t i = 0;
-    while (rows->tasks[i]->sequence != sequence) i++;
-    return rows->tasks[i];
-}
-
-static bool take_hidden(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n)
-{
-    return pool(task_of(user, sequence), pos, row, n);
-}
-
-/* The row of a position tells of the token after it; the last one's is the request's. */
-static bool take_logits(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n)
-{
-    struct serve_task *task = task_of(user, sequence);
-    if (pos == 0) task->n_logprobs = 0;
-    return pos + 1 >= task->n_prompt || add(task, row, n, task->tokens[pos + 1]);
-}
-
-peridot_status serve_rows_read(struct serve_rows *rows, peridot_session *session, const peridot_prompt *prompts)
-{
-    bool hidden = rows->tasks[0]->job->api == SERVE_EMBEDDINGS;
-    const peridot_eval_params params = {.size = sizeof params, .hidden = hidden ? take_hidden : NULL,
-        .logits = hidden ? NULL : take_logits, .user = rows,
-        .last = hidden && rows->tasks[0]->job->pool == SERVE_POOL_LAST};
-    return peridot_eval(session, prompts, rows->n, &params);
 }

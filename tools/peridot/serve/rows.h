@@ -5,16 +5,13 @@
 
 #include "job.h"
 
-/* Tasks that are only read, of one job, each with a sequence. */
-struct serve_rows {
-    struct serve_task *const *tasks;
-    size_t n;
-};
+/* Each is a peridot_row for a request whose `user` is the task. */
 
-/* Evaluates a prompt for each task, and takes their rows. */
-peridot_status serve_rows_read(struct serve_rows *rows, peridot_session *session, const peridot_prompt *prompts);
-
-/* A peridot_row for a request whose `user` is the task: keeps the row for the token that is drawn next. */
+/* Of an embedding: pools the hidden states of the prompt to the task's vector. */
+bool serve_take_hidden(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n);
+/* Of a prompt with echo: adds the probabilities of its tokens. */
+bool serve_take_prompt_logits(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n);
+/* Keeps the row for the token that is drawn next. */
 bool serve_take_logits(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n);
 /* That token: its probability in the row, and the likeliest ones'. */
 void serve_take_token(struct serve_task *task, int32_t token);
