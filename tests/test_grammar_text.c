@@ -423,10 +423,109 @@ static void test_side_by_side(void **state)
     peridot_model_close(model);
 }
 
+/* ---- masks in pieces ---- */
+
+enum { N_SIDE = 5, N_SIDE_MAX = 30 };
+
+/* Requests with texts of their own; all but the first have the grammar, and draw from all that it allows. */
+static void create_requests(peridot_request *r[N_SIDE], peridot_sequence *q[N_SIDE], struct text texts[N_SIDE],
+                            peridot_session *s, peridot_grammar *g)
+{
+    static const int32_t prompt[] = {2, 30, 31};
+    for (uint32_t i = 0; i < N_SIDE; i++) {
+        const peridot_request_params params = {.prompt = prompt, .n_prompt = 3, .n_max = N_SIDE_MAX, .text = take,
+                                               .user = &texts[i]};
+        const peridot_sampling chain = {.temperature = 3, .seed = i, .grammar = i ? g : NULL};
+        texts[i].size = 0;
+        EXPECT_OK(peridot_sequence_create(&q[i], s));
+        EXPECT_OK(peridot_set_sampling(q[i], &chain));
+        EXPECT_OK(peridot_request_create(&r[i], q[i], &params));
+    }
+}
+
+static void free_requests(peridot_request *r[N_SIDE], peridot_sequence *q[N_SIDE])
+{
+    for (uint32_t i = 0; i < N_SIDE; i++) {
+        peridot_request_free(r[i]);
+        assert_true(!q[i]->q->next_mask.job && !q[i]->q->next_mask.made);
+        peridot_sequence_free(q[i]);
+    }
+}
+
+/* A mask that is made in many rounds gives the same text. Each round brings a request without a grammar a token, and one
+ * of the others nearer to its own, all of them in turn. */
+static void test_pieces(void **state)
+{
+    (void)state;
+    peridot_model *model = open_model(PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf");
+    yyjson_val *schema = yyjson_arr_get(yyjson_doc_get_root(schemas), 43);
+    static struct text whole[N_SIDE], pieces[N_SIDE];
+    peridot_grammar *g[2] = {make_grammar(model, schema), make_grammar(model, schema)};   /* without kept masks */
+    peridot_request *r[N_SIDE];
+    peridot_sequence *q[N_SIDE];
+    peridot_session *s;
+    size_t n_running;
+    uint32_t n_rounds = 0, n_first = 0, n_waited[N_SIDE] = {0}, n_at[N_SIDE] = {0}, n_most = 0;
+    EXPECT_OK(peridot_session_create(&s, model, &(peridot_session_params){.ctx = CTX, .n_sequences = N_SIDE}));
+    create_requests(r, q, whole, s, g[0]);
+    for (n_running = 1; n_running;) EXPECT_OK(peridot_session_run(s, &n_running));
+    free_requests(r, q);
+    create_requests(r, q, pieces, s, g[1]);
+    s->s->draw_most_s = 0;   /* one turn in a round */
+    s->s->draw_steps = 100;
+    for (n_running = 1; n_running; n_rounds++) {
+        EXPECT_OK(peridot_session_run(s, &n_running));
+        n_first += !peridot_request_done(r[0], NULL, NULL);
+        for (uint32_t i = 1; i < N_SIDE; i++) {
+            bool stood = n_at[i] == q[i]->q->pos && !peridot_request_done(r[i], NULL, NULL);
+            n_waited[i] = stood ? n_waited[i] + 1 : 0;
+            n_at[i] = q[i]->q->pos;
+            n_most = (uint32_t)pd_max(n_most, n_waited[i]);
+        }
+    }
+    print_message("%u rounds, %u of the first request, at most %u without a token\n", n_rounds, n_first, n_most);
+    assert_true(n_first <= N_SIDE_MAX + 2);
+    assert_true(n_rounds > 5 * N_SIDE_MAX && n_most < n_rounds / 4);
+    for (int i = 0; i < N_SIDE; i++) assert_string_equal(whole[i].data, pieces[i].data);
+    free_requests(r, q);
+    peridot_session_free(s);
+    for (int i = 0; i < 2; i++) peridot_grammar_free(g[i]);
+    peridot_model_close(model);
+}
+
+/* Requests that are freed, and a session, while masks are being made. */
+static void test_pieces_freed(void **state)
+{
+    (void)state;
+    peridot_model *model = open_model(PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf");
+    static struct text texts[N_SIDE];
+    peridot_grammar *g = make_grammar(model, yyjson_arr_get(yyjson_doc_get_root(schemas), 43));
+    peridot_request *r[N_SIDE];
+    peridot_sequence *q[N_SIDE];
+    peridot_session *s;
+    size_t n_running, n_jobs = 0;
+    EXPECT_OK(peridot_session_create(&s, model, &(peridot_session_params){.ctx = CTX, .n_sequences = N_SIDE}));
+    s->s->draw_steps = 100;
+    s->s->draw_most_s = 0;
+    for (int time = 0; time < 2; time++) {
+        create_requests(r, q, texts, s, g);
+        peridot_grammar_free(g);
+        g = make_grammar(model, yyjson_arr_get(yyjson_doc_get_root(schemas), 43));
+        for (int i = 0; i < 6; i++) EXPECT_OK(peridot_session_run(s, &n_running));
+        for (uint32_t i = 0; i < N_SIDE; i++) n_jobs += q[i]->q->next_mask.job != NULL;
+        if (time == 0) free_requests(r, q);
+    }
+    assert_true(n_jobs >= 4);
+    peridot_session_free(s);
+    peridot_grammar_free(g);
+    peridot_model_close(model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_draws), cmocka_unit_test(test_sequences), cmocka_unit_test(test_side_by_side),
+        cmocka_unit_test(test_pieces), cmocka_unit_test(test_pieces_freed),
         cmocka_unit_test(test_sentencepiece), cmocka_unit_test(test_llama), cmocka_unit_test(test_byte_level),
         cmocka_unit_test(test_demo_model),
     };

@@ -31,6 +31,7 @@ static void end(struct pd_session *s, struct pd_request *r, peridot_status statu
     r->status = status;
     s->text_ended = true;
     pd_decoder_leave(&s->decoder, r->prompt.sequence);
+    pd_next_mask_drop(&r->prompt.sequence->next_mask);
     if (status != PERIDOT_OK) snprintf(r->error, sizeof r->error, "%s", pd_error());
 }
 
@@ -307,22 +308,31 @@ static peridot_status run_mixed(struct pd_session *s, struct round *round, const
     return take_chunk(s, round, status);
 }
 
+/* Who has waited longest for a turn; NULL: none has a draw to make. */
+static struct pd_request *next_turn(struct pd_request *const *requests, uint32_t n)
+{
+    struct pd_request *next = NULL;
+    for (uint32_t i = 0; i < n; i++)
+        if (requests[i]->state == PD_REQUEST_DRAW && (!next || requests[i]->turn < next->turn)) next = requests[i];
+    return next;
+}
+
 /* Under a grammar a draw may have to find all tokens that are allowed, which takes milliseconds where the vocabulary is
- * large, and a request's text does not depend on when it is done. So those that are left when a round's time is used up
- * sit out steps until it is their turn; every round begins with another. */
+ * large, and a request's text does not depend on when it is done. So they take turns, in each of which a mask is made
+ * for a millisecond at most, and those that are left when a round's time is used up sit out the next step. */
 static peridot_status draw_some(struct pd_session *s, struct pd_request *const *requests, uint32_t n)
 {
-    for (uint32_t k = 0; k < n && (s->draw_s <= 0 || s->draw_s < s->draw_most_s); k++) {
-        struct pd_request *r = requests[(k + s->n_rounds) % n];
+    struct pd_request *r;
+    while ((!s->drew || s->draw_s < s->draw_most_s) && (r = next_turn(requests, n)) != NULL) {
         int32_t token;
-        if (r->state != PD_REQUEST_DRAW) continue;
-        double begun = pd_now();
-        peridot_status status = pd_session_sample(&token, s, r->prompt.sequence);
-        s->draw_s += 1e-9 + pd_now() - begun;   /* a clock may stand still */
+        bool drawn;
+        peridot_status status = pd_session_sample_some(&drawn, &token, s, r->prompt.sequence);
+        s->drew = true;
+        r->turn = ++s->n_turns;
         if (status == PERIDOT_ERROR_DEVICE_LOST || status == PERIDOT_ERROR_LINK) return status;
         if (status != PERIDOT_OK) end(s, r, status);
-        else if (r->n_generated) take_step(s, r, token);
-        else take_token(s, r, token);
+        else if (drawn && r->n_generated) take_step(s, r, token);
+        else if (drawn) take_token(s, r, token);
     }
     return PERIDOT_OK;
 }
@@ -349,6 +359,7 @@ peridot_status pd_requests_run(struct pd_session *s, struct pd_request *const *r
     s->n_rounds++;
     s->text_ended = false;
     s->draw_s = 0;
+    s->drew = false;
     peridot_status status = run_round(s, requests, n);
     if (status == PERIDOT_CANCELLED) s->cancelled = false;
     return status;

@@ -47,6 +47,7 @@ struct pd_request {
     size_t n_prompt, n_rest;   /* tokens of the prompt, and of those that are not in prompt.n_left yet */
     int32_t next;              /* the token that is yet to be evaluated */
     uint32_t n_generated;
+    uint64_t turn;             /* number of its last turn to draw */
     double begun, prompt_s, first_token_s, decode_begun, decode_s;   /* see peridot_stats */
     uint64_t decode_read_size;
     char error[512];           /* the sentence of `status` */

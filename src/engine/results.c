@@ -73,57 +73,71 @@ static uint32_t find_best(struct pd_candidate out[PD_TOPK], struct pd_sequence *
     return n_allowed;
 }
 
+/* Goes on with the mask of where the walk is, which is finished when q->next_mask has it. */
+static peridot_status make_mask(struct pd_sequence *q, uint64_t steps)
+{
+    const struct pd_sampler *s = &q->sampler;
+    struct pd_next_mask *m = &q->next_mask;
+    if (m->mask && !pd_mask_is_of(m->mask, &s->walk)) pd_next_mask_drop(m);
+    return m->mask ? PERIDOT_OK : pd_grammar_mask_some(&m->mask, &m->made, &m->job, s->p.grammar, &s->walk, &steps);
+}
+
+peridot_status pd_draw_prepare(bool *ready, const struct pd_model *model, struct pd_sequence *q, uint64_t steps)
+{
+    struct pd_candidate best[PD_TOPK];
+    uint32_t needs = pd_sampler_needs(&q->sampler);
+    *ready = true;
+    if (!q->sampler.p.grammar) return PERIDOT_OK;
+    uint32_t n = find_best(best, q, model->n_pieces);
+    if (needs && n >= needs) return PERIDOT_OK;
+    PD_TRY(make_mask(q, steps));
+    *ready = q->next_mask.mask != NULL;
+    return PERIDOT_OK;
+}
+
 /* Where the best are fewer than the chain needs they will still do if the grammar allows no others. A mask that cannot
  * be made fails when the token is drawn. */
 bool pd_draw_needs_logits(const struct pd_model *model, struct pd_sequence *q)
 {
     struct pd_candidate best[PD_TOPK];
-    const struct pd_mask *mask;
-    struct pd_mask *made;
     uint32_t needs = pd_sampler_needs(&q->sampler), n;
     if (!q->sampler.p.grammar) return needs == 0 || needs > PD_TOPK;
     n = find_best(best, q, model->n_pieces);
     if (needs && n >= needs) return false;
-    if (pd_grammar_mask(&mask, &made, q->sampler.p.grammar, &q->sampler.walk) != PERIDOT_OK) return true;
-    uint32_t n_allowed = mask->n_allowed;
-    free(made);
-    return n_allowed > n;
+    return make_mask(q, UINT64_MAX) != PERIDOT_OK || q->next_mask.mask->n_allowed > n;
 }
 
 /* From all candidates that the grammar allows. */
-static peridot_status draw_from_all(int32_t *token, uint32_t n_pieces, struct pd_sampler *sampler, const float *logits)
+static peridot_status draw_from_all(int32_t *token, uint32_t n_pieces, struct pd_sequence *q, const float *logits)
 {
-    const peridot_grammar *grammar = sampler->p.grammar;
-    const struct pd_mask *mask = NULL;
-    struct pd_mask *made = NULL;
     uint32_t n = 0;
-    if (grammar) PD_TRY(pd_grammar_mask(&mask, &made, grammar, &sampler->walk));
+    bool masks = q->sampler.p.grammar != NULL;
+    if (masks) PD_TRY(make_mask(q, UINT64_MAX));
     struct pd_candidate *candidates = malloc(sizeof *candidates * n_pieces);
-    if (!candidates) {
-        free(made);
-        return pd_fail_alloc(sizeof *candidates * n_pieces, "candidates");
-    }
+    if (!candidates) return pd_fail_alloc(sizeof *candidates * n_pieces, "candidates");
     for (uint32_t i = 0; i < n_pieces; i++)
-        if (!mask || pd_mask_has(mask, i))
+        if (!masks || pd_mask_has(q->next_mask.mask, i))
             candidates[n++] = (struct pd_candidate){logits[i] > -3.4e38f ? logits[i] : -3.4e38f, i};
-    if (n) *token = pd_sampler_draw(sampler, candidates, n);
-    free(made);
+    if (n) *token = pd_sampler_draw(&q->sampler, candidates, n);
     free(candidates);
     return n ? PERIDOT_OK : pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the model has no logits for any token that the grammar "
                                                                "allows");
 }
 
+/* The mask is for one draw. */
 peridot_status pd_draw(int32_t *token, const struct pd_workspace *w, struct pd_sequence *q, const float *logits)
 {
     struct pd_candidate best[PD_TOPK];
-    PD_TRY(pd_check_best(w->model, q));
-    if (logits) {
+    peridot_status status = pd_check_best(w->model, q);
+    if (status == PERIDOT_OK && logits) {
         if (q->sampler.p.grammar) pd_sampler_follow(&q->sampler, q->tokens, q->pos);
-        return draw_from_all(token, w->model->n_pieces, &q->sampler, logits);
+        status = draw_from_all(token, w->model->n_pieces, q, logits);
+    } else if (status == PERIDOT_OK) {
+        uint32_t n = find_best(best, q, w->model->n_pieces);
+        *token = pd_sampler_draw(&q->sampler, best, n);
     }
-    uint32_t n = find_best(best, q, w->model->n_pieces);
-    *token = pd_sampler_draw(&q->sampler, best, n);
-    return PERIDOT_OK;
+    pd_next_mask_drop(&q->next_mask);
+    return status;
 }
 
 peridot_status pd_draw_next(int32_t *token, struct pd_workspace *w, struct pd_sequence *q)

@@ -80,6 +80,7 @@ void pd_schedule_remove(struct pd_schedule *c, struct pd_request *r)
     leave(c, r);
     if (!r->prompt.sequence) return;
     pd_decoder_leave(&c->s->decoder, r->prompt.sequence);
+    pd_next_mask_drop(&r->prompt.sequence->next_mask);
     if (r->scheduled) release(c, r, PD_KEEP_BEFORE);
 }
 

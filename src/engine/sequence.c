@@ -22,12 +22,20 @@ peridot_status pd_sequence_create(struct pd_sequence **out, struct pd_sequence_s
     return PERIDOT_OK;
 }
 
+void pd_next_mask_drop(struct pd_next_mask *m)
+{
+    pd_mask_job_free(m->job);
+    free(m->made);
+    *m = (struct pd_next_mask){0};
+}
+
 void pd_sequence_free(struct pd_sequence *q)
 {
     if (!q) return;
     pd_snapshots_drop(&q->set->cache, &q->pages, 0);
     pd_pages_truncate(&q->set->cache, &q->pages, 0);
     q->set->at[q->index] = NULL;
+    pd_next_mask_drop(&q->next_mask);
     pd_chain_free(q->chain);
     free(q->tokens);
     free(q);

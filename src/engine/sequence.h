@@ -9,6 +9,16 @@
 
 #define PD_MAX_SEQUENCES 64
 
+/* Of a draw under a grammar: all tokens that may come next. It may be made in pieces: see pd_draw_prepare. */
+struct pd_next_mask {
+    struct pd_mask_job *job;               /* NULL: it is finished, or not begun */
+    const struct pd_mask *mask;            /* NULL: it is not finished */
+    struct pd_mask *made;                  /* `mask`, where the grammar does not keep it */
+};
+
+/* Frees what there is of it. */
+void pd_next_mask_drop(struct pd_next_mask *m);
+
 struct pd_sequence {
     struct pd_sequence_set *set;
     void *owner;                           /* the handle that the library's user has */
@@ -18,6 +28,7 @@ struct pd_sequence {
     int32_t *tokens;                       /* [capacity]: the pos tokens so far */
     struct pd_sampler sampler;
     struct pd_chain *chain;                /* what the sampler points to; NULL: nothing */
+    struct pd_next_mask next_mask;         /* of the chain's grammar */
     struct pd_candidate best[PD_TOPK];     /* of the last position's logits, wherever these are */
     /* The last position's logits are in a row of the device until another pass writes to it. */
     uint32_t logits_row;

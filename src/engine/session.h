@@ -20,8 +20,11 @@ struct pd_session {
     uint32_t n_draft;                  /* tokens of a draft at most; 0: none are made */
     uint32_t n_rounds;                 /* of requests: see request.c */
     bool text_ended;                   /* a request's, in this round */
-    /* Of a round: that draws under grammars took, and that they may take; one is always made. */
+    /* Of a round: the time that draws under grammars took and that they may take, and whether one had its turn, which one
+     * always has. draw_steps: of a mask in one turn (pd_grammar_mask_some). n_turns: so far. */
     double draw_s, draw_most_s;
+    bool drew;
+    uint64_t draw_steps, n_turns;
     atomic_bool cancelled;             /* set from outside: the call at work stops between submits */
 };
 
@@ -52,6 +55,9 @@ peridot_status pd_session_check_tokens(const struct pd_session *s, const struct 
  * last token is evaluated again. */
 peridot_status pd_session_logits(const float **out, struct pd_session *s, struct pd_sequence *q);
 peridot_status pd_session_sample(int32_t *token, struct pd_session *s, struct pd_sequence *q);
+/* The same in turns: under a grammar a mask may be made in pieces, and *drawn is false until it is finished. Adds to
+ * draw_s. */
+peridot_status pd_session_sample_some(bool *drawn, int32_t *token, struct pd_session *s, struct pd_sequence *q);
 /* The sequence has a copy of what p points to, and owns the grammar as well. */
 peridot_status pd_session_set_sampling(struct pd_session *s, struct pd_sequence *q, const peridot_sampling *p);
 /* Bytes of weights and cache that a decode step of n sequences at position `pos` reads. */

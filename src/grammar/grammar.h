@@ -42,10 +42,13 @@ bool pd_grammar_take(struct pd_walk *w, const peridot_grammar *g, int32_t token)
 /* All tokens that may come next. *made is what the caller frees, NULL where the grammar keeps it. */
 peridot_status pd_grammar_mask(const struct pd_mask **out, struct pd_mask **made, const peridot_grammar *g,
                                const struct pd_walk *w);
+/* It is that of the walk. */
+bool pd_mask_is_of(const struct pd_mask *m, const struct pd_walk *w);
 static inline bool pd_mask_has(const struct pd_mask *m, uint32_t id) { return m->bits[id / 32] >> (id % 32) & 1; }
 
 /* The same in pieces of at most *steps steps, of which *steps becomes those that are left; a step is some 5 ns. *job is
- * NULL at first. *out NULL: the mask is not finished, and the next call goes on with it; else *job is NULL again. */
+ * NULL at first. *out NULL: the mask is not finished, and the next call for the same walk goes on with it, one for
+ * another begins anew; else *job is NULL again. */
 struct pd_mask_job;
 peridot_status pd_grammar_mask_some(const struct pd_mask **out, struct pd_mask **made, struct pd_mask_job **job,
                                     const peridot_grammar *g, const struct pd_walk *w, uint64_t *steps);

@@ -291,6 +291,8 @@ static bool is_same(const struct pd_walk *a, const struct pd_walk *b)
     return true;
 }
 
+bool pd_mask_is_of(const struct pd_mask *m, const struct pd_walk *w) { return is_same(&m->walk, w); }
+
 /* The mask of a walk, if it is kept; else *free_slot is where it can be, or NULL. */
 static const struct pd_mask *find_mask(struct pd_mask *_Atomic **free_slot, const peridot_grammar *g, uint64_t key,
                                        const struct pd_walk *w)
@@ -332,6 +334,10 @@ peridot_status pd_grammar_mask_some(const struct pd_mask **out, struct pd_mask *
     peridot_status status = PERIDOT_OK;
     *made = NULL;
     *out = find_mask(&free_slot, g, key, w);
+    if (*job && ((*job)->g != g || !pd_mask_is_of((*job)->mask, w))) {
+        pd_mask_job_free(*job);
+        *job = NULL;
+    }
     if (!*out && !*job) status = begin(job, g, key, w);
     if (!*out && status == PERIDOT_OK) status = work(*job, steps);
     if (!*out && status == PERIDOT_OK && !is_finished(*job)) return PERIDOT_OK;
