@@ -83,6 +83,8 @@ struct ways {
     bool ready;                /* the draft model has read the prompt before */
     peridot_sampling chain;
     peridot_kv_type kv;
+    double draw_most_s;        /* the session's, and draw_steps; 0: as they are */
+    uint64_t draw_steps;
     peridot_stats stats;
 };
 
@@ -121,6 +123,9 @@ static void make_text(struct result *out, peridot_model *model, struct ways *w)
     int32_t prompt[CTX];
     peridot_session *s = open_with(model, 2, w->n_draft, w->kv), *d = w->draft ? open_session(w->draft, 2, 0) : NULL;
     peridot_sequence *q = add(s, &w->chain), *drafts = NULL;
+    if (w->draw_most_s > 0) s->s->draw_most_s = w->draw_most_s;
+    if (w->draw_steps) s->s->draw_steps = w->draw_steps;
+    if (d && w->draw_steps) d->s->draw_steps = w->draw_steps;
     if (d) EXPECT_OK(peridot_sequence_create(&drafts, d));
     *out = (struct result){.text = {.q = q, .begun = w->n_prompt, .n_stop = w->n_stop}};
     const peridot_request_params params = {.size = sizeof params, .prompt = prompt,
@@ -321,7 +326,7 @@ static void test_grammar(void **state)
     (void)state;
     peridot_grammar *grammar;
     EXPECT_OK(peridot_grammar_json(&grammar, peridot_model_vocab(models[0])));
-    struct ways w = {.n_draft = 3, .n_prompt = 20, .n_max = 60,
+    struct ways w = {.n_draft = 3, .n_prompt = 20, .n_max = 60, .draw_most_s = 1e9,
                      .chain = {.temperature = 1, .top_k = 40, .seed = 2, .grammar = grammar}};
     w = check(models[0], w, "grammar");
     w.draft = models[0];
@@ -329,6 +334,26 @@ static void test_grammar(void **state)
     assert_int_equal(w.stats.n_accepted, w.stats.n_drafted);
     assert_true(w.stats.n_drafted > 0);
     peridot_grammar_free(grammar);
+}
+
+/* Masks take several turns, at which drafts end, and draws have all the time, or none after the first. */
+static void test_slow_masks(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        peridot_grammar *grammar;
+        EXPECT_OK(peridot_grammar_json(&grammar, peridot_model_vocab(models[0])));   /* without kept masks */
+        struct ways w = {.n_draft = 3, .n_prompt = 20, .n_max = 60, .draft = i % 2 ? models[0] : NULL,
+                         .draw_most_s = i / 2 ? 1e-12 : 1e9, .draw_steps = 100,
+                         .chain = {.temperature = 1, .seed = 2, .grammar = grammar}};
+        struct result want, got;
+        struct ways without = {.n_prompt = 20, .n_max = 60, .chain = w.chain};
+        make_text(&got, models[0], &w);
+        make_text(&want, models[0], &without);
+        expect_same(&got, &want, "slow masks", i);
+        if (i % 2 == 0) assert_true(w.stats.n_drafted > w.stats.n_accepted);
+        peridot_grammar_free(grammar);
+    }
 }
 
 /* A draft's sequence keeps nothing of a request: not its grammar, which may be gone, nor what it had after the text. */
@@ -520,6 +545,7 @@ int main(void)
         cmocka_unit_test(test_lookup), cmocka_unit_test(test_pauses), cmocka_unit_test(test_chains),
         cmocka_unit_test(test_families), cmocka_unit_test(test_ends), cmocka_unit_test(test_draft_model),
         cmocka_unit_test(test_slow_draft), cmocka_unit_test(test_side_by_side), cmocka_unit_test(test_grammar),
+        cmocka_unit_test(test_slow_masks),
         cmocka_unit_test(test_again), cmocka_unit_test(test_distribution), cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests_name("draft", tests, open_shared, close_shared);
 }

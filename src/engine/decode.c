@@ -201,7 +201,7 @@ peridot_status pd_decode_drafts(struct pd_decoder *d, struct pd_draft_rows *rows
 peridot_status pd_draft_take(int32_t *next, struct pd_decoder *d, const struct pd_draft_rows *rows, uint32_t i)
 {
     pd_pass_take_row(rows->pass, &rows->pass->runs[rows->run], i);
-    return pd_draw_next(next, d->w, rows->sequence);
+    return next ? pd_draw_next(next, d->w, rows->sequence) : PERIDOT_OK;
 }
 
 /* ---- steps ahead ---- */

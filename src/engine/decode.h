@@ -68,7 +68,7 @@ struct pd_draft_rows {
 /* Evaluates the rows of n sequences, which have room for them, and discards the queued steps. Sequences are as before
  * until rows are taken. */
 peridot_status pd_decode_drafts(struct pd_decoder *d, struct pd_draft_rows *rows, uint32_t n);
-/* Row i, after those before it: its token is the sequence's then, and *next is drawn. */
+/* Row i, after those before it: its token is the sequence's then, and *next is drawn; next NULL: it is not drawn. */
 peridot_status pd_draft_take(int32_t *next, struct pd_decoder *d, const struct pd_draft_rows *rows, uint32_t i);
 
 /* A pass that is not at work and, if there is one, has such a shape recorded: for ranks that are told what to run. */

@@ -10,6 +10,7 @@
 #define HOPED_GAIN 2.0     /* of drafts that were not tried lately: one that fails is not the last one then */
 #define FIRST_PAUSE 16     /* steps without drafts after some that did not pay */
 #define LONGEST_PAUSE 128
+#define DRAW_SECONDS 0.005 /* that a draft's draws under a grammar may take */
 
 uint32_t pd_draft_lookup(int32_t *out, uint32_t n_most, const int32_t *tokens, uint32_t n)
 {
@@ -48,22 +49,37 @@ static peridot_status follow(bool *ready, const struct pd_draft *draft, const in
     return PERIDOT_OK;
 }
 
+/* The next token of the draft; *drawn false: under a grammar that takes too long. */
+static peridot_status draw_next(bool *drawn, struct pd_decode_row *row, struct pd_draft *draft)
+{
+    struct pd_session *s = draft->session;
+    row->leaves_draw = row->sequence->sampler.p.grammar != NULL;
+    *drawn = !row->leaves_draw;
+    PD_TRY(pd_decode_next(&s->decoder, row, 1));
+    if (!row->leaves_draw) return PERIDOT_OK;
+    s->draw_s = 0;
+    peridot_status status = pd_session_sample_some(drawn, &row->token, s, row->sequence);
+    draft->draw_s += s->draw_s;
+    return status;
+}
+
 /* By the model's own chain, and from its place in the random numbers: what the model would draw if both agreed. */
-static peridot_status draw(struct pd_draft_rows *rows, const struct pd_draft *draft, uint32_t n_most)
+static peridot_status draw(struct pd_draft_rows *rows, struct pd_draft *draft, uint32_t n_most)
 {
     const struct pd_sequence *q = rows->sequence;
     const peridot_grammar *grammar = q->sampler.p.grammar;
     struct pd_decode_row row = {.sequence = draft->sequence, .token = rows->tokens[0]};
-    bool ready;
+    bool ready, drawn = true;
     if (q->pos + n_most > draft->session->ctx) return PERIDOT_OK;
     if (grammar && grammar->spellings->n_pieces < draft->session->model->n_pieces) return PERIDOT_OK;
     PD_TRY(follow(&ready, draft, q->tokens, q->pos));
     if (!ready) return PERIDOT_OK;
     draft->sequence->sampler = q->sampler;
-    for (; rows->n <= n_most; rows->n++) {
+    while (rows->n <= n_most && draft->draw_s < DRAW_SECONDS) {
         row.n_more = 1 + n_most - rows->n;
-        PD_TRY(pd_decode_next(&draft->session->decoder, &row, 1));
-        rows->tokens[rows->n] = row.token;
+        PD_TRY(draw_next(&drawn, &row, draft));
+        if (!drawn) break;
+        rows->tokens[rows->n++] = row.token;
     }
     return PERIDOT_OK;
 }
@@ -71,9 +87,11 @@ static peridot_status draw(struct pd_draft_rows *rows, const struct pd_draft *dr
 peridot_status pd_draft_make(struct pd_draft_rows *rows, struct pd_draft *draft, uint32_t n_most)
 {
     rows->n = 1;
+    draft->draw_s = 0;
     if (n_most == 0 || draft->pause || (draft->automatic && draft->step_s <= 0)) return PERIDOT_OK;
     if (draft->session) {
         peridot_status status = draw(rows, draft, n_most);
+        pd_next_mask_drop(&draft->sequence->next_mask);
         pd_sampler_set(&draft->sequence->sampler, NULL);   /* what it points to is the other sequence's */
         /* its cache is full, or an id is none of its own: there is no draft */
         return status == PERIDOT_ERROR_MEMORY || status == PERIDOT_ERROR_ARGUMENT ? PERIDOT_OK : status;

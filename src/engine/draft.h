@@ -19,6 +19,7 @@ struct pd_draft {
     struct pd_session *session;    /* the draft model's; NULL: what followed in the text before */
     struct pd_sequence *sequence;  /* of that session: it takes the same tokens */
     uint64_t n_drafted, n_accepted;
+    double draw_s;             /* the last draft's draws under a grammar took so long */
     bool grows;                /* all of the last draft was drawn: the next one may be longer */
     double step_s;             /* lately a step without a draft took so long; 0: not known yet */
     double gain;               /* by which steps with drafts were faster lately, in tokens; 0: not known yet */

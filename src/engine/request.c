@@ -151,6 +151,9 @@ static uint32_t draft_room(const struct pd_session *s, const struct pd_request *
     return (uint32_t)pd_min(n, pd_min(r->n_max - r->n_generated, s->ctx - pos) - 1);
 }
 
+/* Draws of drafts under grammars have half of a round's time: others wait for theirs. */
+static bool may_draw_drafts(const struct pd_session *s) { return s->draw_s < s->draw_most_s / 2; }
+
 static peridot_status make_drafts(uint32_t *n_drafted, struct pd_draft_rows *drafts, struct pd_session *s,
                                   struct pd_request *const *of, uint32_t m)
 {
@@ -160,7 +163,9 @@ static peridot_status make_drafts(uint32_t *n_drafted, struct pd_draft_rows *dra
         uint32_t room = draft_room(s, of[i], m);
         drafts[i] = (struct pd_draft_rows){.sequence = q, .tokens = {of[i]->next}, .n = 1};
         if (pd_sequence_extend(q, q->pos + 1 + room) != PERIDOT_OK) room = 0;
+        if (has_grammar(of[i]) && !may_draw_drafts(s)) room = 0;
         PD_TRY(pd_draft_make(&drafts[i], &of[i]->draft, room));
+        s->draw_s += of[i]->draft.draw_s;
         for (uint32_t k = 1; k < drafts[i].n; k++)   /* a draft model may have more pieces */
             if ((uint32_t)drafts[i].tokens[k] >= s->model->weights.vocab_size) drafts[i].n = k;
         *n_drafted += drafts[i].n - 1;
@@ -168,15 +173,27 @@ static peridot_status make_drafts(uint32_t *n_drafted, struct pd_draft_rows *dra
     return PERIDOT_OK;
 }
 
-/* Its tokens, as far as the draft goes: how many of that. */
+/* *drawn false: row k is the sequence's, and its draw is left to draw_some. */
+static peridot_status take_draft_row(bool *drawn, int32_t *next, struct pd_session *s,
+                                     const struct pd_draft_rows *rows, uint32_t k)
+{
+    bool masks = rows->sequence->sampler.p.grammar != NULL;
+    *drawn = !masks;
+    PD_TRY(pd_draft_take(masks ? NULL : next, &s->decoder, rows, k));
+    return masks && may_draw_drafts(s) ? pd_session_sample_some(drawn, next, s, rows->sequence) : PERIDOT_OK;
+}
+
+/* Its tokens, as far as the draft goes, or draws have time: how many of the draft. */
 static uint32_t take_draft(struct pd_session *s, struct pd_request *r, const struct pd_draft_rows *rows)
 {
     for (uint32_t k = 0;; k++) {
         int32_t next;
-        peridot_status status = pd_draft_take(&next, &s->decoder, rows, k);
-        if (status == PERIDOT_OK) take_step(s, r, next);
-        else end(s, r, status);
-        if (r->state == PD_REQUEST_DONE || k + 1 == rows->n || next != rows->tokens[k + 1]) return k;
+        bool drawn;
+        peridot_status status = take_draft_row(&drawn, &next, s, rows, k);
+        if (status != PERIDOT_OK) end(s, r, status);
+        else if (drawn) take_step(s, r, next);
+        else r->state = PD_REQUEST_DRAW;
+        if (r->state != PD_REQUEST_DECODE || k + 1 == rows->n || next != rows->tokens[k + 1]) return k;
     }
 }
 
