@@ -39,6 +39,15 @@ test_md() {
     check "--save keeps the report" [ -s "$folder/one.json" ]
 }
 
+# What is measured can be read again, whatever the note holds and however long it is.
+test_note() {
+    run bench -m "$stories" -p 0 -n 1 -b 0 -r 1 --note "$(printf 'a\033[2J\xff%0600d' 0)" --save "$folder/note.json"
+    check "a note of odd bytes" [ $status = 0 ]
+    check "its bytes are shown" contains out 'a\\x1b\[2J\\xff0000'
+    run bench "$folder/note.json"
+    check "and it can be read" [ $status = 0 ]
+}
+
 test_csv() {
     run bench "${tiny[@]}" -m "$stories" -o csv -p 0 -n 4,5 -b 2,5 -d 0,16
     check "csv succeeds" [ $status = 0 ]
@@ -206,6 +215,27 @@ test_zeros() {
     check "the largest numbers compared: no nan" [ "$(grep -ciE '[^a-z](nan|inf)[^a-z]' "$folder/out")" = 0 ]
 }
 
+# The program that only shows reports gives what the command gives, byte for byte, of a file, of a folder and of a pipe.
+test_report() {
+    local report=${peridot%/*}/peridot-report format
+    [ -x "$report" ] || { echo "skipped: peridot-report is not there"; return; }
+    for format in md csv html; do
+        run bench -o $format "$folder/one.json" "$folder/two.json"
+        "$report" -o $format "$folder/one.json" "$folder/two.json" >"$folder/x" 2>"$folder/err"
+        check "peridot-report as $format" cmp "$folder/out" "$folder/x"
+    done
+    run bench --compare "$source/tests/reports" -o md
+    "$report" "$source/tests/reports" >"$folder/x"
+    check "peridot-report of a folder" cmp "$folder/out" "$folder/x"
+    "$report" -o csv - <"$folder/one.json" >"$folder/out"
+    check "peridot-report of a pipe" [ "$(cell 2 report) $(cell 2 test)" = "standard input p8" ]
+    echo '{' | "$report" - >"$folder/out" 2>"$folder/err"
+    check "peridot-report fails" [ $? = 1 ]
+    check "peridot-report says why" contains err 'peridot-report: standard input: no JSON'
+    "$report" -o pdf "$folder/one.json" >"$folder/out" 2>"$folder/err"
+    check "peridot-report takes no other format" [ $? = 2 ]
+}
+
 # Fifty reports of made-up machines, two of them with hostile texts, and what is in tests/reports.
 test_compare() {
     command -v python3 >/dev/null || { echo "skipped: python3 is not there"; return; }
@@ -333,10 +363,12 @@ test_zeros
 [ ! "${PERIDOT_TEST_ALL:-}" ] || test_quick
 if [ -e "$stories" ]; then
     test_md
+    test_note
     test_csv
     test_json
     test_schema
     test_html
+    test_report
     test_compare
     test_score
     test_limits

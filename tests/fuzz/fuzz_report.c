@@ -2,23 +2,26 @@
 #define _POSIX_C_SOURCE 200809L
 #include "harness.h"
 
-#include "bench/bench.h"
+#include "report/report.h"
+
+static void show(const char *json, size_t size, int n_times)
+{
+    struct reports *list;
+    FILE *nowhere = fopen("/dev/null", "w");
+    FUZZ_CHECK(nowhere && reports_create(&list) == PERIDOT_OK);
+    for (int i = 0; i < n_times; i++) FUZZ_CHECK(reports_add(list, json, size, "x.json") == PERIDOT_OK);
+    for (int format = REPORT_MD; format <= REPORT_LINES; format++)
+        FUZZ_CHECK(reports_write(list, nowhere, (enum report_format)format) == PERIDOT_OK);
+    reports_free(list);
+    fclose(nowhere);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct bench_reports list = {0};
-    FILE *nowhere = fopen("/dev/null", "w");
-    FUZZ_CHECK(nowhere);
-    if (fuzz_ok(bench_json_read(&list, fuzz_file("x.json", data, size)))) {
-        const struct bench_report *const both[] = {list.at[0], list.at[list.n - 1]};
-        bench_md(nowhere, both, 2);
-        bench_csv(nowhere, both, 2);
-        FUZZ_CHECK(bench_html(nowhere, both, 1) == PERIDOT_OK);
-        FUZZ_CHECK(bench_html(nowhere, both, 2) == PERIDOT_OK);
-        bench_quick_text(nowhere, both, 2);
-        FUZZ_CHECK(bench_json_write(nowhere, &list) == PERIDOT_OK);
-    }
-    fclose(nowhere);
-    bench_reports_free(&list);
+    struct reports *list;
+    FUZZ_CHECK(reports_create(&list) == PERIDOT_OK);
+    bool good = fuzz_ok(reports_add_file(list, fuzz_file("x.json", data, size)));
+    reports_free(list);
+    for (int n = 1; good && n <= 2; n++) show((const char *)data, size, n);
     return 0;
 }

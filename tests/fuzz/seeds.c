@@ -285,36 +285,47 @@ static void seed_cache(void)
     assert_int_equal(pd_tunings_write(&tunings, &device, path), PERIDOT_OK);
 }
 
-static void fill_report(struct bench_report *r)
+/* As peridot bench writes them. */
+static void add_report(yyjson_mut_doc *doc, yyjson_mut_val *report)
 {
-    r->n_tests = 2;
-    for (size_t i = 0; i < r->n_tests; i++) {
-        struct bench_test *t = &r->tests[i];
-        strcpy(t->name, i ? "n128 b2" : "p512");
-        strcpy(t->arithmetic, "fp32");
-        strcpy(t->kernels[0].kernel, "matvec_q8_0");
-        t->generation = i, t->n_sequences = 1 + (uint32_t)i, t->n_tokens = 128, t->n_repeats = 2, t->n_kernels = 1;
-        t->speed[0] = t->speed[1] = t->median = t->min = t->max = 5;
-        t->bytes_per_s = t->flop_per_s = 1e9, t->kernels[0].seconds = 1e-3, t->n_profiled = 1;
+    static const peridot_device_info device = {.name = "a device", .driver = "a driver"};
+    static const peridot_model_info model = {.name = "gemma3-1b random", .family = "gemma3", .types = "q8_0",
+                                             .device = &device, .kernels = "", .tuning = ""};
+    const struct bench_plan plan = {.note = "a note"};
+    const struct bench_run run = {.plan = &plan, .model = &model, .before.power_limit_w = 28,
+                                  .rates = {.copy = 1e10, .read = 1e10, .fp32 = 1e11}};
+    const struct cmd_rank ranks[2] = {{.host = "a", .n_layers = 1, .bandwidth = 1e9}, {.host = "b", .n_layers = 1}};
+    bench_json_run(doc, report, &run);
+    bench_json_ranks(doc, report, ranks, 2);
+    yyjson_mut_val *tests = yyjson_mut_obj_add_arr(doc, report, "tests");
+    for (int i = 0; i < 2; i++) {
+        struct bench_test t = {.generation = i, .n_sequences = 1 + (uint32_t)i, .n_tokens = 128, .n_repeats = 2,
+                               .speed = {5, 5}, .median = 5, .min = 5, .max = 5, .bytes_per_s = 1e9, .flop_per_s = 1e9,
+                               .arithmetic = "fp32", .n_profiled = 1, .n_kernels = 1,
+                               .kernels = {{.kernel = "matvec_q8_0", .seconds = 1e-3}}};
+        strcpy(t.name, i ? "n128 b2" : "p512");
+        bench_json_test(doc, tests, &t);
     }
-    strcpy(r->model.name, "gemma3-1b random");
-    strcpy(r->model.types, "q8_0");
-    r->rates = (peridot_rates){.copy = 1e10, .read = 1e10, .fp32 = 1e11};
-    r->before.power_limit_w = 28;
 }
 
 static void seed_reports(void)
 {
-    struct bench_reports list = {0};
-    struct bench_report *r;
-    assert_int_equal(bench_reports_add(&r, &list), PERIDOT_OK);
-    fill_report(r);
-    assert_int_equal(bench_json_save(seed_path("fuzz_report", "schema-2"), &list), PERIDOT_OK);
-    assert_int_equal(bench_reports_add(&r, &list), PERIDOT_OK);
-    fill_report(r);
-    bench_quick_score(list.at, list.n);
-    assert_int_equal(bench_json_save(seed_path("fuzz_report", "schema-3"), &list), PERIDOT_OK);
-    bench_reports_free(&list);
+    for (int schema = REPORT_SCHEMA; schema <= REPORT_SET_SCHEMA; schema++) {
+        yyjson_mut_doc *doc = cmd_json_new();
+        yyjson_mut_val *root = yyjson_mut_obj(doc);
+        yyjson_mut_doc_set_root(doc, root);
+        if (schema == REPORT_SET_SCHEMA) {
+            yyjson_mut_obj_add_uint(doc, root, "schema", REPORT_SET_SCHEMA);
+            yyjson_mut_val *reports = yyjson_mut_obj_add_arr(doc, root, "reports");
+            for (int i = 0; i < 2; i++) add_report(doc, yyjson_mut_arr_add_obj(doc, reports));
+        } else {
+            add_report(doc, root);
+        }
+        char *text = cmd_json_end(doc, 0, NULL);
+        assert_non_null(text);
+        seed_text("fuzz_report", schema == REPORT_SCHEMA ? "schema-2" : "schema-3", text);
+        free(text);
+    }
     seed_golden("fuzz_report", "report/*.json");
 }
 

@@ -41,7 +41,7 @@ static const struct cmd_option options[] = {
     {.letter = 'd', .name = "depths", .metavar = "LIST", .kind = CMD_TEXT, .offset = OFFSET(depths), .fallback = "0",
      .help = "Tokens that are in the context before a test begins; every test is done at every depth."},
     {.letter = 'r', .name = "repeats", .metavar = "N", .kind = CMD_U32, .offset = OFFSET(n_repeats), .fallback = "5",
-     .min = 1, .max = BENCH_REPEATS, .help = "Repeats of each test, after one that is not counted."},
+     .min = 1, .max = REPORT_REPEATS, .help = "Repeats of each test, after one that is not counted."},
     {.letter = 'o', .name = "format", .metavar = "FORMAT", .kind = CMD_TEXT, .offset = OFFSET(format),
      .value = format_name,
      .help = "What to write to standard output; md unless given, and html with --compare."},
@@ -142,15 +142,42 @@ static bool is_format(const struct bench_args *args, enum format format)
     return args->format && strcmp(args->format, format_name(format)) == 0;
 }
 
-static peridot_status show(const struct bench_args *args, const struct bench_reports *list)
+static enum report_format format_of(const struct bench_args *args)
 {
-    const struct bench_report *const *reports = (const struct bench_report *const *)list->at;
-    if (is_format(args, JSON)) return bench_json_write(stdout, list);
-    if (is_format(args, HTML) || (args->compare && !args->format)) return bench_html(stdout, reports, list->n);
-    if (is_format(args, CSV)) bench_csv(stdout, reports, list->n);
-    else if (args->quick) bench_quick_text(stdout, reports, list->n);
-    else bench_md(stdout, reports, list->n);
-    return PERIDOT_OK;
+    if (is_format(args, HTML) || (args->compare && !args->format)) return REPORT_HTML;
+    if (is_format(args, CSV)) return REPORT_CSV;
+    return args->quick ? REPORT_LINES : REPORT_MD;
+}
+
+/* What was measured as text, JSON. */
+struct result {
+    char *json;
+    size_t size;
+};
+
+static peridot_status save(const char *path, const struct result *r)
+{
+    peridot_output *file;
+    CMD_TRY(peridot_output_open(&file, path));
+    peridot_status status = peridot_output_write(file, r->json, r->size);
+    if (status == PERIDOT_OK) status = peridot_output_write(file, "\n", 1);
+    if (status == PERIDOT_OK) return peridot_output_commit(file);
+    peridot_output_abort(file);
+    return status;
+}
+
+static peridot_status show(const struct bench_args *args, const struct result *r)
+{
+    struct reports *list;
+    if (is_format(args, JSON)) {
+        fprintf(stdout, "%s\n", r->json);
+        return PERIDOT_OK;
+    }
+    CMD_TRY(reports_create(&list));
+    peridot_status status = reports_add(list, r->json, r->size, NULL);
+    if (status == PERIDOT_OK) status = reports_write(list, stdout, format_of(args));
+    reports_free(list);
+    return status;
 }
 
 /* A wrong type is the command line's fault, and only the library knows the types. */
@@ -167,46 +194,83 @@ static peridot_status check_save(const struct bench_args *args)
     return peridot_output_check(args->save, model);
 }
 
-static peridot_status measure_plan(struct bench_reports *out, const struct bench_plan *plan)
+static peridot_status no_json(void)
 {
-    struct bench_report *report;
-    CMD_TRY(bench_reports_add(&report, out));
-    return bench_measure(report, plan);
+    return cmd_fail(PERIDOT_ERROR_MEMORY, "the report cannot be written as JSON");
+}
+
+/* The score is computed by what reads the tests, as it is of saved ones. */
+static peridot_status add_score(yyjson_mut_doc *doc, yyjson_mut_val *score, yyjson_mut_val *root)
+{
+    struct reports *list;
+    size_t size;
+    char *json = yyjson_mut_val_write(root, 0, &size);
+    peridot_status status = json ? reports_create(&list) : no_json();
+    if (status == PERIDOT_OK) {
+        status = reports_add(list, json, size, NULL);
+        struct report_score found = reports_score(list);
+        bench_json_score(doc, score, &found);
+        reports_free(list);
+    }
+    free(json);
+    return status;
+}
+
+static peridot_status measure_set(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct bench_plan *plan)
+{
+    yyjson_mut_obj_add_uint(doc, root, "schema", REPORT_SET_SCHEMA);
+    yyjson_mut_val *score = yyjson_mut_obj_add_obj(doc, root, "score");
+    CMD_TRY(bench_quick(doc, yyjson_mut_obj_add_arr(doc, root, "reports"), plan));
+    return add_score(doc, score, root);
+}
+
+static peridot_status measure_plan(struct result *out, const struct bench_plan *plan, bool quick)
+{
+    peridot_rates rates;
+    yyjson_mut_doc *doc = cmd_json_new();
+    yyjson_mut_val *root = yyjson_mut_obj(doc);
+    yyjson_mut_doc_set_root(doc, root);
+    peridot_status status = quick ? measure_set(doc, root, plan) : bench_measure(&rates, doc, root, plan);
+    out->json = cmd_json_end(doc, YYJSON_WRITE_PRETTY_TWO_SPACES, &out->size);
+    return status == PERIDOT_OK && !out->json ? no_json() : status;
 }
 
 static int measure(const struct cmd_command *command, const struct bench_args *args)
 {
     struct bench_plan plan;
-    struct bench_reports reports = {0};
+    struct result result = {NULL, 0};
     int usage = make_plan(&plan, command, args);
     if (usage != CMD_OK) return usage;
     cmd_interrupt_watch();
     peridot_status status = args->save ? check_save(args) : PERIDOT_OK;
-    if (status == PERIDOT_OK)
-        status = args->quick ? bench_quick(&reports, &plan) : measure_plan(&reports, &plan);
-    if (status == PERIDOT_OK) status = show(args, &reports);
+    if (status == PERIDOT_OK) status = measure_plan(&result, &plan, args->quick);
+    if (status == PERIDOT_OK) status = show(args, &result);
     /* a full disk costs no result */
-    if (status == PERIDOT_OK && args->save) status = bench_json_save(args->save, &reports);
-    bench_reports_free(&reports);
+    if (status == PERIDOT_OK && args->save) status = save(args->save, &result);
+    free(result.json);
     if (is_wrong_type(status, args)) return cmd_usage(command, "%s", peridot_last_error());
     return cmd_exit(status);
 }
 
+static peridot_status compare_saved(struct reports *list, const struct bench_args *args)
+{
+    if (args->compare) CMD_TRY(reports_add_folder(list, args->compare));
+    for (size_t i = 0; i < args->reports.n; i++) CMD_TRY(reports_add_file(list, args->reports.at[i]));
+    return reports_write(list, stdout, format_of(args));
+}
+
 static int compare(const struct cmd_command *command, const struct bench_args *args)
 {
-    struct bench_reports reports = {0};
-    peridot_status status = PERIDOT_OK;
+    struct reports *list;
     if (is_format(args, JSON)) return cmd_usage(command, "reports are compared as md, csv or html, not as json");
     if (args->compare && args->reports.n)
         return cmd_usage(command, "--compare takes a folder of reports, and no other reports beside it");
     if (args->model.path || args->shape || args->save || args->tune || args->quick)
         return cmd_usage(command, "with saved reports nothing is measured: --model, --shape, --tune, --quick and "
                                   "--save don't go with them");
-    if (args->compare) status = bench_reports_read(&reports, args->compare);
-    for (size_t i = 0; i < args->reports.n && status == PERIDOT_OK; i++)
-        status = bench_json_read(&reports, args->reports.at[i]);
-    if (status == PERIDOT_OK) status = show(args, &reports);
-    bench_reports_free(&reports);
+    peridot_status status = reports_create(&list);
+    if (status == PERIDOT_OK) status = compare_saved(list, args);
+    reports_free(list);
     return cmd_exit(status);
 }
 

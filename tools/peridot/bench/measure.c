@@ -24,11 +24,15 @@ enum {
 
 struct bench {
     const struct bench_plan *plan;
-    struct bench_report *report;
+    struct bench_run run;
+    yyjson_mut_doc *doc;
+    yyjson_mut_val *done;        /* of doc: the list of tests that were done */
+    struct bench_test *tests;    /* [n_tests]: to do */
+    size_t n_tests;
+    double speed;                /* tokens/s of the last test; 0: there was none */
     peridot_model *model;
     peridot_session *session;
     peridot_sequence *sequences[BENCH_SEQUENCES];   /* of the session */
-    const peridot_model_info *info;
     int32_t *tokens;             /* [ctx + BENCH_SEQUENCES]: sequence i begins i tokens further on */
     double begin_s;              /* when opening began */
     double end_s;                /* when the tests must be done; 0: whenever */
@@ -62,9 +66,16 @@ static void wipe_step(void)
     if (has_terminal()) fputs("\r\033[K", stderr);
 }
 
-static void show_result(const struct bench_test *test)
+/* Adds a test that is done to the report, and shows it. */
+static peridot_status keep_result(struct bench *b, const struct bench_test *test)
 {
-    fprintf(stderr, "%s: %s tokens/s, %s\n", test->name, bench_speed(test), bench_limit(test));
+    size_t size;
+    char *json = yyjson_mut_val_write(bench_json_test(b->doc, b->done, test), 0, &size);
+    b->speed = test->median;
+    if (!json) return cmd_fail(PERIDOT_ERROR_MEMORY, "%s: the result cannot be written as JSON", test->name);
+    peridot_status status = report_test_line(stderr, json, size);
+    free(json);
+    return status;
 }
 
 /* ---- one repeat ---- */
@@ -72,7 +83,7 @@ static void show_result(const struct bench_test *test)
 /* A prompt reads the weights once for every chunk; the cache is small beside that. */
 static double prompt_bytes(const struct bench *b, uint32_t n)
 {
-    return (double)((n + b->report->chunk - 1) / b->report->chunk) * (double)b->info->decode_read_size;
+    return (double)((n + b->run.chunk - 1) / b->run.chunk) * (double)b->run.model->decode_read_size;
 }
 
 static peridot_status stopped(void)
@@ -96,7 +107,7 @@ static peridot_status fill_sequence(struct bench *b, peridot_sequence *sequence,
     uint32_t kept;
     CMD_TRY(peridot_sequence_truncate(sequence, n_known(sequence, tokens, depth), &kept));
     for (uint32_t pos = kept; pos < depth;) {
-        uint32_t n = (uint32_t)cmd_min(b->report->chunk, depth - pos);
+        uint32_t n = (uint32_t)cmd_min(b->run.chunk, depth - pos);
         CMD_TRY(stopped());
         CMD_TRY(peridot_sequence_eval(sequence, tokens + pos, n, NULL));
         pos += n;
@@ -131,7 +142,7 @@ static peridot_status generate(struct sample *out, struct bench *b, const struct
 {
     uint32_t pos = peridot_sequence_pos(b->sequences[0]);
     *out = (struct sample){0};
-    while (out->n_tokens < test->n_tokens && pos < b->report->ctx) {
+    while (out->n_tokens < test->n_tokens && pos < b->run.ctx) {
         peridot_stats stats = {0};
         peridot_request_params params = {.size = sizeof params, .prompt = b->tokens + pos, .n_prompt = 1,
                                          .n_max = test->n_tokens - out->n_tokens + 1, .text = go_on};
@@ -185,7 +196,7 @@ static peridot_status time_once(struct sample *out, struct bench *b, const struc
 {
     if (test->n_sequences > 1) CMD_TRY(generate_together(out, b, test));
     else CMD_TRY(test->generation ? generate(out, b, test) : read_prompt(out, b, test));
-    b->report->device_memory = cmd_max(b->report->device_memory, peridot_model_memory(b->model));
+    b->run.device_memory = cmd_max(b->run.device_memory, peridot_model_memory(b->model));
     if (out->seconds <= 0) out->seconds = 1e-9;   /* the clock's step */
     return PERIDOT_OK;
 }
@@ -194,7 +205,7 @@ static peridot_status take_logits(struct bench *b, struct bench_test *test, bool
 {
     const float *logits;
     CMD_TRY(peridot_logits(&logits, b->sequences[0]));
-    bench_look_at_logits(test, logits, b->info->n_outputs, first);
+    bench_look_at_logits(test, logits, b->run.model->n_outputs, first);
     return PERIDOT_OK;
 }
 
@@ -206,14 +217,14 @@ static peridot_status take_profile(struct bench *b, struct bench_test *test)
     peridot_kernel_time *times = NULL;
     size_t n = 0;
     bool together = test->n_sequences > 1;
-    uint32_t n_prompt = (uint32_t)cmd_min(test->n_tokens, b->report->chunk);
+    uint32_t n_prompt = (uint32_t)cmd_min(test->n_tokens, b->run.chunk);
     uint32_t n_tokens = together ? test->n_sequences : test->generation ? 1 : n_prompt;
     peridot_status status = peridot_profile(&times, &n, b->sequences, together ? test->n_sequences : 1,
                                             together ? 1 : n_tokens);
     if (status == PERIDOT_ERROR_UNSUPPORTED) return PERIDOT_OK;
     if (status != PERIDOT_OK) return status;
     test->n_profiled = n_tokens;
-    test->n_kernels = (size_t)cmd_min(n, BENCH_KERNELS);
+    test->n_kernels = (size_t)cmd_min(n, REPORT_KERNELS);
     memcpy(test->kernels, times, test->n_kernels * sizeof *times);
     peridot_free(times);
     return PERIDOT_OK;
@@ -225,6 +236,15 @@ static peridot_status warm_up(struct bench *b, struct bench_test *test)
     CMD_TRY(fill(b, test));
     if (b->end_s <= 0) CMD_TRY(take_profile(b, test));
     return time_once(&unused, b, test);
+}
+
+/* From its numbers. */
+static void name_test(struct bench_test *t)
+{
+    int size = snprintf(t->name, sizeof t->name, "%c%" PRIu32, t->generation ? 'n' : 'p', t->n_tokens);
+    if (t->n_sequences > 1)
+        size += snprintf(t->name + size, sizeof t->name - (size_t)size, " b%" PRIu32, t->n_sequences);
+    if (t->depth) snprintf(t->name + size, sizeof t->name - (size_t)size, " @ d%" PRIu32, t->depth);
 }
 
 /* What a limited time leaves of a test: after short runs, so many tokens that a warm-up and a repeat fit, and so many
@@ -246,7 +266,7 @@ static peridot_status fit_test(struct sample *out, uint32_t *n_repeats, struct b
     }
     seconds -= cmd_now() - begin;
     while (2 * once > seconds && test->n_tokens > probe.n_tokens) test->n_tokens /= 2, once /= 2;
-    bench_test_name(test);
+    name_test(test);
     double fits = once > 0 ? fmax(seconds / once - 1, 0) : 1;
     *n_repeats = fits > b->plan->n_repeats ? b->plan->n_repeats : (uint32_t)fits;
     return PERIDOT_OK;
@@ -277,55 +297,56 @@ static peridot_status run_repeats(struct bench *b, struct bench_test *test, size
 }
 
 /* Whether a test's products were done by cooperative matrices: as its pass shows, where kernels could be timed. */
-static bool multiplies_matrices(const struct bench_report *report, const struct bench_test *test)
+static bool multiplies_matrices(const peridot_model_info *model, const struct bench_test *test)
 {
     static const char coop[] = "matmul_coop";
     for (size_t i = 0; i < test->n_kernels; i++)
         if (strncmp(test->kernels[i].kernel, coop, sizeof coop - 1) == 0) return true;
-    return !test->n_profiled && !test->generation && strstr(report->kernels, "matmul=coop");
+    return !test->n_profiled && !test->generation && strstr(model->kernels, "matmul=coop");
 }
 
 static peridot_status run_test(struct bench *b, struct bench_test *test, size_t n_left)
 {
-    const peridot_rates *rates = &b->report->rates;
+    const peridot_rates *rates = &b->run.rates;
     peridot_status status = run_repeats(b, test, n_left);
     wipe_step();
     if (status != PERIDOT_OK) return status;
     test->flop_per_s = bench_flop_of(b->session, test) / test->n_tokens * test->median;
     test->bandwidth_part = rates->read > 0 ? test->bytes_per_s / rates->read : 0;
-    bool matrix = rates->matrix > 0 && multiplies_matrices(b->report, test);
+    bool matrix = rates->matrix > 0 && multiplies_matrices(b->run.model, test);
     double arithmetic = matrix ? rates->matrix : rates->fp32;
-    snprintf(test->arithmetic, sizeof test->arithmetic, "%s", matrix ? "matrix" : "fp32");
+    test->arithmetic = matrix ? "matrix" : "fp32";
     test->arithmetic_part = arithmetic > 0 ? test->flop_per_s / arithmetic : 0;
-    show_result(test);
-    return PERIDOT_OK;
+    return keep_result(b, test);
 }
 
 /* ---- the tests of a plan ---- */
 
-static void add_test(struct bench_report *report, bool generation, uint32_t n_tokens, uint32_t depth,
-                     uint32_t n_sequences)
+static void add_test(struct bench *b, bool generation, uint32_t n_tokens, uint32_t depth, uint32_t n_sequences)
 {
     if (n_tokens == 0 || n_sequences == 0) return;
-    struct bench_test *test = &report->tests[report->n_tests++];
+    struct bench_test *test = &b->tests[b->n_tests++];
     test->generation = generation;
     test->n_tokens = n_tokens;
     test->depth = depth;
     test->n_sequences = n_sequences;
-    bench_test_name(test);
+    name_test(test);
 }
 
-static void add_tests(struct bench_report *report, const struct bench_plan *plan)
+static peridot_status add_tests(struct bench *b)
 {
+    const struct bench_plan *plan = b->plan;
+    b->tests = calloc(BENCH_TESTS, sizeof *b->tests);
+    if (!b->tests) return cmd_fail_alloc(BENCH_TESTS * sizeof *b->tests, "tests");
     for (size_t d = 0; d < plan->depths.n; d++) {
-        for (size_t i = 0; i < plan->prompts.n; i++)
-            add_test(report, false, plan->prompts.at[i], plan->depths.at[d], 1);
-        for (size_t i = 0; i < plan->lengths.n; i++) add_test(report, true, plan->lengths.at[i], plan->depths.at[d], 1);
+        for (size_t i = 0; i < plan->prompts.n; i++) add_test(b, false, plan->prompts.at[i], plan->depths.at[d], 1);
+        for (size_t i = 0; i < plan->lengths.n; i++) add_test(b, true, plan->lengths.at[i], plan->depths.at[d], 1);
     }
     for (size_t d = 0; d < plan->depths.n; d++)
         for (size_t i = 0; i < plan->lengths.n; i++)
             for (size_t k = 0; k < plan->batches.n; k++)
-                add_test(report, true, plan->lengths.at[i], plan->depths.at[d], plan->batches.at[k]);
+                add_test(b, true, plan->lengths.at[i], plan->depths.at[d], plan->batches.at[k]);
+    return PERIDOT_OK;
 }
 
 /* Positions that a test cannot do without. A generation's first token is not timed. */
@@ -335,11 +356,12 @@ static uint64_t need(const struct bench_test *test)
 }
 
 /* With --ctx 0 generations get a few positions more, for texts that end. */
-static peridot_status find_ctx(uint32_t *out, const struct bench_report *report, uint32_t wanted, uint32_t ctx_max)
+static peridot_status find_ctx(uint32_t *out, const struct bench *b)
 {
-    uint64_t ctx = 1, limit = wanted ? wanted : ctx_max;
-    for (size_t i = 0; i < report->n_tests; i++) {
-        const struct bench_test *test = &report->tests[i];
+    uint32_t wanted = b->plan->ctx;
+    uint64_t ctx = 1, limit = wanted ? wanted : b->run.model->ctx_max;
+    for (size_t i = 0; i < b->n_tests; i++) {
+        const struct bench_test *test = &b->tests[i];
         if (need(test) > limit)
             return cmd_fail(PERIDOT_ERROR_ARGUMENT, "%s needs %" PRIu64 " position%s, and the context has %" PRIu64,
                             test->name, need(test), CMD_S(need(test)), limit);
@@ -352,12 +374,12 @@ static peridot_status find_ctx(uint32_t *out, const struct bench_report *report,
 static peridot_status make_tokens(struct bench *b)
 {
     uint64_t x = 1;
-    size_t n = (size_t)b->report->ctx + BENCH_SEQUENCES;
+    size_t n = (size_t)b->run.ctx + BENCH_SEQUENCES;
     b->tokens = malloc(n * sizeof *b->tokens);
     if (!b->tokens) return cmd_fail_alloc(n * sizeof *b->tokens, "tokens");
     for (size_t i = 0; i < n; i++) {
         x = x * 6364136223846793005u + 1442695040888963407u;
-        b->tokens[i] = (int32_t)((x >> 33) % b->info->vocab_size);
+        b->tokens[i] = (int32_t)((x >> 33) % b->run.model->vocab_size);
     }
     return PERIDOT_OK;
 }
@@ -392,8 +414,8 @@ static peridot_status take_first_token(struct bench *b)
     const float *logits;
     CMD_TRY(peridot_sequence_eval(b->sequences[0], b->tokens, 1, NULL));
     CMD_TRY(peridot_logits(&logits, b->sequences[0]));
-    b->report->first_token_s = cmd_now() - b->begin_s;
-    b->report->n_dispatches = peridot_session_n_dispatches(b->session);
+    b->run.first_token_s = cmd_now() - b->begin_s;
+    b->run.n_dispatches = peridot_session_n_dispatches(b->session);
     return PERIDOT_OK;
 }
 
@@ -405,7 +427,7 @@ static peridot_status open_session(struct bench *b, const peridot_session_params
     return PERIDOT_OK;
 }
 
-static void note_left_out(struct bench_report *r, const struct bench_test *test)   /* and why: the last error */
+static void note_left_out(struct bench_run *r, const struct bench_test *test)   /* and why: the last error */
 {
     size_t at = strlen(r->left_out);
     fprintf(stderr, "%s: left out: %s\n", test->name, peridot_last_error());
@@ -417,8 +439,8 @@ static void note_left_out(struct bench_report *r, const struct bench_test *test)
  * the speed of the last test. With several sequences most devices are faster than that: hence the quarter more. */
 static bool is_too_late(const struct bench *b, const struct bench_test *test)
 {
-    if (b->end_s <= 0 || !b->report->n_tests) return false;
-    double run_s = 2 * test->n_sequences / b->report->tests[b->report->n_tests - 1].median;
+    if (b->end_s <= 0 || b->speed <= 0) return false;
+    double run_s = 2 * test->n_sequences / b->speed;
     return cmd_now() + run_s > b->end_s + BENCH_QUICK_S / 4;
 }
 
@@ -426,15 +448,11 @@ static bool is_too_late(const struct bench *b, const struct bench_test *test)
  * left out, and where time is too short. */
 static peridot_status run_tests(struct bench *b, peridot_session_params params)
 {
-    struct bench_report *r = b->report;
-    size_t n = r->n_tests;
-    r->n_tests = 0;
-    for (size_t i = 0; i < n; i++) {
-        struct bench_test *test = &r->tests[r->n_tests];
-        *test = r->tests[i];
+    for (size_t i = 0; i < b->n_tests; i++) {
+        struct bench_test *test = &b->tests[i];
         if (is_too_late(b, test)) {
             cmd_fail(PERIDOT_CANCELLED, "no time is left");
-            note_left_out(r, test);
+            note_left_out(&b->run, test);
             continue;
         }
         if (test->n_sequences > 1) {
@@ -443,34 +461,33 @@ static peridot_status run_tests(struct bench *b, peridot_session_params params)
             b->session = NULL;
             peridot_status status = open_session(b, &params);
             if (status == PERIDOT_ERROR_MEMORY) {
-                note_left_out(r, test);
+                note_left_out(&b->run, test);
                 continue;
             }
             if (status != PERIDOT_OK) return status;
         }
-        r->n_tests++;
-        CMD_TRY(run_test(b, test, n - i));
+        CMD_TRY(run_test(b, test, b->n_tests - i));
     }
     return PERIDOT_OK;
 }
 
 static peridot_status run_session(struct bench *b)
 {
-    struct bench_report *r = b->report;
+    struct bench_run *r = &b->run;
     peridot_session_params params = {.chunk = b->plan->chunk, .kv_type = (peridot_kv_type)b->plan->kv};
-    CMD_TRY(find_ctx(&params.ctx, r, b->plan->ctx, b->info->ctx_max));
+    CMD_TRY(find_ctx(&params.ctx, b));
     r->ctx = params.ctx;
     r->chunk = (uint32_t)cmd_min(b->plan->chunk ? b->plan->chunk : DEFAULT_CHUNK, r->ctx);
     CMD_TRY(make_tokens(b));
     CMD_TRY(open_session(b, &params));
     CMD_TRY(take_first_token(b));
-    bool is_cpu = b->info->device->type == PERIDOT_DEVICE_CPU;
-    bench_conditions_read(&r->before, "", b->info->device->pci, is_cpu);
+    bool is_cpu = b->run.model->device->type == PERIDOT_DEVICE_CPU;
+    bench_conditions_read(&r->before, "", b->run.model->device->pci, is_cpu);
     if (b->plan->rates) r->rates = *b->plan->rates;
     else CMD_TRY(peridot_measure(&r->rates, b->model));
     if (b->end_s > 0) b->end_s = fmax(b->end_s, cmd_now() + LEAST_TESTS_S);
     CMD_TRY(run_tests(b, params));
-    bench_conditions_read(&r->after, "", b->info->device->pci, is_cpu);
+    bench_conditions_read(&r->after, "", b->run.model->device->pci, is_cpu);
     r->host_memory = cmd_memory_peak();
     return PERIDOT_OK;
 }
@@ -480,11 +497,11 @@ static peridot_status open_path(struct bench *b, const char *path)
     struct cmd_model_args args = *b->plan->model;
     args.path = path;
     CMD_TRY(cmd_model_need_head(&args, CMD_HEAD_LANGUAGE, "bench"));
-    CMD_TRY(bench_hash_file(&b->report->model.hash, path));
+    CMD_TRY(bench_hash_file(&b->run.model_hash, path));
     b->begin_s = cmd_now();
     CMD_TRY(cmd_model_open(&b->model, &args));
-    b->report->load_s = cmd_now() - b->begin_s;
-    b->info = peridot_model_get_info(b->model);
+    b->run.load_s = cmd_now() - b->begin_s;
+    b->run.model = peridot_model_get_info(b->model);
     return PERIDOT_OK;
 }
 
@@ -523,18 +540,39 @@ static peridot_status open_model(struct bench *b)
     return open_path(b, path);
 }
 
-peridot_status bench_measure(struct bench_report *out, const struct bench_plan *plan)
+static peridot_status add_ranks(struct bench *b, yyjson_mut_val *report)
 {
-    struct bench b = {.plan = plan, .report = out, .end_s = plan->budget_s > 0 ? cmd_now() + plan->budget_s : 0};
-    add_tests(out, plan);
-    peridot_status status = open_model(&b);
-    if (status == PERIDOT_OK) status = tune(&b);
-    if (status == PERIDOT_OK) {
-        bench_describe(out, b.info, plan);
-        status = run_session(&b);
-    }
+    struct cmd_rank *ranks = calloc(CMD_RANKS_MAX, sizeof *ranks);
+    size_t n = 0;
+    if (!ranks) return cmd_fail_alloc(CMD_RANKS_MAX * sizeof *ranks, "ranks");
+    peridot_status status = cmd_ranks_report(ranks, &n);
+    bench_json_ranks(b->doc, report, ranks, n);
+    free(ranks);
+    return status;
+}
+
+static peridot_status run_plan(struct bench *b, yyjson_mut_val *report)
+{
+    CMD_TRY(add_tests(b));
+    CMD_TRY(open_model(b));
+    CMD_TRY(tune(b));
+    CMD_TRY(run_session(b));
+    bench_json_run(b->doc, report, &b->run);
+    return PERIDOT_OK;
+}
+
+peridot_status bench_measure(peridot_rates *rates, yyjson_mut_doc *doc, yyjson_mut_val *report,
+                             const struct bench_plan *plan)
+{
+    struct bench b = {.plan = plan, .run.plan = plan, .doc = doc, .done = yyjson_mut_arr(doc),
+                      .end_s = plan->budget_s > 0 ? cmd_now() + plan->budget_s : 0};
+    peridot_status status = run_plan(&b, report);
+    *rates = b.run.rates;
     peridot_session_free(b.session);
     peridot_model_close(b.model);
+    free(b.tests);
     free(b.tokens);
-    return status == PERIDOT_OK ? cmd_ranks_report(out->ranks, &out->n_ranks) : status;
+    if (status == PERIDOT_OK) status = add_ranks(&b, report);
+    yyjson_mut_obj_add_val(doc, report, "tests", b.done);
+    return status;
 }

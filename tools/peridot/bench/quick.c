@@ -1,26 +1,19 @@
-/* peridot bench --quick: a fixed set of tests of two made models in about a minute, and a score to compare devices
- * by. */
+/* peridot bench --quick: a fixed set of tests of two made models in about a minute; ../report/score.c knows its
+ * reference. */
 #include "bench.h"
 
 #include <math.h>
 #include <string.h>
 
-enum kind { PROMPT, GENERATION, BATCH, N_KINDS };
-
 enum { PROMPT_TOKENS = 512, LENGTH = 128, REPEATS = 5 };
 
-/* The score's reference: speeds that a device might have which reads some 90 GB/s. They are fixed, as scores of all
- * versions are to compare: another set or another reference needs another name. */
 static const struct model {
     const char *shape, *type;
-    double reference[N_KINDS];   /* tokens/s */
     double share;                /* of the time */
 } models[] = {
-    {"gemma3-1b", "q8_0", {1000, 80, 400}, 0.42},
-    {"gemma2-2b", "q4_k", {400, 50, 200}, 0.58},
+    {"gemma3-1b", "q8_0", 0.42},
+    {"gemma2-2b", "q4_k", 0.58},
 };
-
-/* ---- measuring ---- */
 
 static void note_left_out(char *left_out, size_t size, const struct model *model)
 {
@@ -41,118 +34,51 @@ static struct bench_plan make_plan(const struct bench_plan *base, const struct m
     return plan;
 }
 
-peridot_status bench_quick(struct bench_reports *out, const struct bench_plan *base)
+/* Adds a model's report. *left_out: it does not fit the device's memory, and another one may. */
+static peridot_status measure_model(bool *left_out, peridot_rates *rates, yyjson_mut_doc *doc, yyjson_mut_val *reports,
+                                    const struct bench_plan *plan)
+{
+    bool may_fail = plan->shape != models[CMD_COUNT(models) - 1].shape || yyjson_mut_arr_size(reports) > 0;
+    yyjson_mut_val *report = yyjson_mut_arr_add_obj(doc, reports);
+    peridot_status status = bench_measure(rates, doc, report, plan);
+    *left_out = status == PERIDOT_ERROR_MEMORY && may_fail;
+    if (!*left_out) return status;
+    yyjson_mut_arr_remove_last(reports);
+    return PERIDOT_OK;
+}
+
+/* Adds to what the first report leaves out. */
+static void add_left_out(yyjson_mut_doc *doc, yyjson_mut_val *reports, const char *left_out)
+{
+    char all[REPORT_NOTE], shown[REPORT_NOTE];
+    yyjson_mut_val *first = yyjson_mut_arr_get_first(reports);
+    const char *before = yyjson_mut_get_str(yyjson_mut_obj_get(first, "left_out"));
+    if (!left_out[0] || !before) return;
+    snprintf(all, sizeof all, "%s%s%s", before, before[0] ? "; " : "", left_out);
+    peridot_printable(shown, sizeof shown, all, strlen(all));
+    yyjson_mut_obj_replace(first, yyjson_mut_str(doc, "left_out"), yyjson_mut_strcpy(doc, shown));
+}
+
+peridot_status bench_quick(yyjson_mut_doc *doc, yyjson_mut_val *reports, const struct bench_plan *base)
 {
     double begin = cmd_now(), share = 0;
-    char left_out[sizeof out->at[0]->left_out] = "";
+    char left_out[REPORT_NOTE] = "";
+    peridot_rates rates = {0}, measured;
     for (size_t i = 0; i < CMD_COUNT(models); i++) {
         struct bench_plan plan = make_plan(base, &models[i]);
-        struct bench_report *report;
+        bool is_left_out, is_first = yyjson_mut_arr_size(reports) == 0;
         share += models[i].share;
-        if (out->n && cmd_now() - begin > BENCH_QUICK_S) {
+        if (!is_first && cmd_now() - begin > BENCH_QUICK_S) {
             cmd_fail(PERIDOT_CANCELLED, "no time is left");
             note_left_out(left_out, sizeof left_out, &models[i]);
             break;
         }
         plan.budget_s = fmax(share * BENCH_QUICK_S - (cmd_now() - begin), 1);
-        plan.rates = out->n ? &out->at[0]->rates : NULL;
-        CMD_TRY(bench_reports_add(&report, out));
-        peridot_status status = bench_measure(report, &plan);
-        if (status == PERIDOT_ERROR_MEMORY && (i + 1 < CMD_COUNT(models) || out->n > 1)) {
-            note_left_out(left_out, sizeof left_out, &models[i]);
-            bench_reports_drop(out);
-        } else if (status != PERIDOT_OK) return status;
+        plan.rates = is_first ? NULL : &rates;
+        CMD_TRY(measure_model(&is_left_out, &measured, doc, reports, &plan));
+        if (is_left_out) note_left_out(left_out, sizeof left_out, &models[i]);
+        else if (is_first) rates = measured;
     }
-    size_t at = strlen(out->at[0]->left_out);
-    if (left_out[0])
-        snprintf(out->at[0]->left_out + at, sizeof left_out - at, "%s%s", at ? "; " : "", left_out);
-    bench_quick_score(out->at, out->n);
+    add_left_out(doc, reports, left_out);
     return PERIDOT_OK;
-}
-
-/* ---- the score ---- */
-
-static const struct model *find_model(const struct bench_report *r)
-{
-    for (size_t i = 0; i < CMD_COUNT(models); i++) {
-        size_t size = strlen(models[i].shape);
-        if (strncmp(r->model.name, models[i].shape, size) == 0 && r->model.name[size] == ' '
-            && strcmp(r->model.types, models[i].type) == 0) return &models[i];
-    }
-    return NULL;
-}
-
-static enum kind kind_of(const struct bench_test *t)
-{
-    if (t->depth || !(t->median > 0)) return N_KINDS;
-    if (t->n_sequences == 1) return t->generation ? GENERATION : PROMPT;
-    return t->generation && t->n_sequences == BENCH_SEQUENCES ? BATCH : N_KINDS;
-}
-
-const char *bench_quick_shortened(const struct bench_test *t)
-{
-    if (t->n_tokens >= (t->generation ? LENGTH : PROMPT_TOKENS)) return "";
-    return t->generation ? "shortened from n128" : "shortened from p512";
-}
-
-static double mean(double logs, uint32_t n)
-{
-    return n ? 100 * exp(logs / n) : 0;
-}
-
-void bench_quick_score(struct bench_report **reports, size_t n)
-{
-    struct bench_score score = {0};
-    double logs[N_KINDS] = {0};
-    uint32_t counts[N_KINDS] = {0};
-    bool seen[CMD_COUNT(models)][N_KINDS] = {{0}};
-    for (size_t i = 0; i < n; i++) {
-        const struct model *model = find_model(reports[i]);
-        for (size_t k = 0; model && k < reports[i]->n_tests; k++) {
-            const struct bench_test *t = &reports[i]->tests[k];
-            enum kind kind = kind_of(t);
-            if (kind == N_KINDS || seen[model - models][kind]) continue;
-            seen[model - models][kind] = true;
-            logs[kind] += log(t->median / model->reference[kind]);
-            counts[kind]++;
-            score.shortened = score.shortened || bench_quick_shortened(t)[0];
-        }
-    }
-    score.n_parts = counts[PROMPT] + counts[GENERATION] + counts[BATCH];
-    score.total = mean(logs[PROMPT] + logs[GENERATION] + logs[BATCH], score.n_parts);
-    score.prompt = mean(logs[PROMPT], counts[PROMPT]);
-    score.generation = mean(logs[GENERATION], counts[GENERATION]);
-    score.batch = mean(logs[BATCH], counts[BATCH]);
-    for (size_t i = 0; i < n; i++) {
-        reports[i]->score = score;
-        reports[i]->continues = i > 0;
-    }
-}
-
-/* ---- three lines ---- */
-
-static void write_tests(FILE *file, const struct bench_report *r)
-{
-    const char *between = "";
-    fprintf(file, "%s %s: ", bench_model_name(r), r->model.types);
-    for (size_t k = 0; k < r->n_tests; k++) {
-        fprintf(file, "%s%s %s", between, r->tests[k].name, bench_number(r->tests[k].median));
-        between = ", ";
-    }
-}
-
-void bench_quick_text(FILE *file, const struct bench_report *const *reports, size_t n)
-{
-    const struct bench_report *r = reports[0];
-    fprintf(file, "%s (%s): quick score %s on %s\n", r->program, r->commit, bench_score_text(r), bench_device_name(r));
-    for (size_t i = 0; i < n; i++) {
-        fputs(i ? "; " : "", file);
-        write_tests(file, reports[i]);
-    }
-    fprintf(file, " tokens/s%s%s\n", r->left_out[0] ? "; left out: " : "", r->left_out);
-    fprintf(file, "reads %s GB/s, %s GFLOP/s in fp32, %s in fp16, %s by matrices",
-            bench_number(1e-9 * r->rates.read), bench_flop(r->rates.fp32), bench_flop(r->rates.fp16),
-            bench_flop(r->rates.matrix));
-    const char *machine = bench_machine_text(r), *conditions = bench_conditions_text(r);
-    fprintf(file, "%s%s%s%s\n", machine[0] ? "; " : "", machine, conditions[0] ? "; " : "", conditions);
 }

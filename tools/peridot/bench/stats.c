@@ -13,7 +13,7 @@ static int compare(const void *left, const void *right)
 
 void bench_summarise(struct bench_test *test)
 {
-    double sorted[BENCH_REPEATS], mean = 0, squares = 0;
+    double sorted[REPORT_REPEATS], mean = 0, squares = 0;
     uint32_t n = test->n_repeats;
     if (n == 0) return;
     memcpy(sorted, test->speed, n * sizeof *sorted);

@@ -28,38 +28,38 @@ struct cells {
 
 static void text_cell(struct cells *c, const char *text, const char *small)
 {
-    bench_page_cell(c->file, c->next++->title, text, small);
+    report_page_cell(c->file, c->next++->title, text, small);
 }
 
 static void number_cell(struct cells *c, double value, const char *text, const char *small)
 {
-    bench_page_number(c->file, c->next++->title, value, text, small);
+    report_page_number(c->file, c->next++->title, value, text, small);
 }
 
 /* The first report's of a file; those of the others, which are of other models, are in the table of tests. */
-static void speed_cell(struct cells *c, const struct bench_report *r, bool generation, bool together)
+static void speed_cell(struct cells *c, const struct report *r, bool generation, bool together)
 {
     char small[320];
-    const struct bench_test *t = bench_fastest(r, generation, together);
+    const struct report_test *t = report_fastest(r, generation, together);
     if (!t) {
         number_cell(c, 0, "-", NULL);
         return;
     }
-    snprintf(small, sizeof small, "%s: %s", t->name, bench_part(t));
-    number_cell(c, t->median, bench_number(t->median), small);
+    snprintf(small, sizeof small, "%s: %s", t->name, report_part(t));
+    number_cell(c, t->median, report_number(t->median), small);
 }
 
 static void rate_cell(struct cells *c, double rate, double spread)
 {
     char small[32] = "";
     if (rate > 0 && spread > 0) snprintf(small, sizeof small, "± %.1f %%", 100 * spread);
-    number_cell(c, rate, bench_flop(rate), small);
+    number_cell(c, rate, report_flop(rate), small);
 }
 
-static void score_cell(struct cells *c, const struct bench_report *r)
+static void score_cell(struct cells *c, const struct report *r)
 {
-    const char *parts = strchr(bench_score_text(r), '(');
-    if (r->score.n_parts) number_cell(c, r->score.total, bench_number(r->score.total), parts);
+    const char *parts = strchr(report_score_text(r), '(');
+    if (r->score.n_parts) number_cell(c, r->score.total, report_number(r->score.total), parts);
     else number_cell(c, 0, "-", NULL);
 }
 
@@ -69,13 +69,13 @@ static void remark(char *text, size_t size, const char *format, const char *valu
     if (value[0] && at + 1 < size) snprintf(text + at, size - at, format, at ? ". " : "", value);
 }
 
-static void remarks_cell(struct cells *c, const struct bench_report *r)
+static void remarks_cell(struct cells *c, const struct report *r)
 {
     char text[4096] = "", session[768];
     remark(text, sizeof text, "%s%s", r->note);
     remark(text, sizeof text, "%sLeft out: %s", r->left_out);
-    remark(text, sizeof text, "%s%s", bench_placement(r));
-    remark(text, sizeof text, "%s%s", bench_verdict(r));
+    remark(text, sizeof text, "%s%s", report_placement(r));
+    remark(text, sizeof text, "%s%s", report_verdict(r));
     remark(text, sizeof text, "%sTuned: %s", r->tuning);
     snprintf(session, sizeof session, "context %" PRIu32 ", chunk %" PRIu32 ", cache %s, %" PRIu32
              " dispatches per token%s%s", r->ctx, r->chunk, r->kv, r->n_dispatches, r->kernels[0] ? ", " : "",
@@ -84,7 +84,7 @@ static void remarks_cell(struct cells *c, const struct bench_report *r)
 }
 
 /* "2026-11-22" and what is after the T. */
-static void date_cell(struct cells *c, const struct bench_report *r)
+static void date_cell(struct cells *c, const struct report *r)
 {
     char date[32], small[128];
     size_t size = strcspn(r->date, "T");
@@ -95,16 +95,16 @@ static void date_cell(struct cells *c, const struct bench_report *r)
 }
 
 /* Hardware above, system below. */
-static void machine_cell(struct cells *c, const struct bench_report *r)
+static void machine_cell(struct cells *c, const struct report *r)
 {
     char text[1024];
-    snprintf(text, sizeof text, "%s", bench_machine_text(r));
+    snprintf(text, sizeof text, "%s", report_machine_text(r));
     char *system = strstr(text, "; ");
     if (system) *system = 0;
     text_cell(c, text, system ? system + 2 : "");
 }
 
-static void machine_row(FILE *file, const struct bench_report *r, size_t number)
+static void machine_row(FILE *file, const struct report *r, size_t number)
 {
     struct cells c = {file, columns};
     char text[32], small[640];
@@ -112,23 +112,23 @@ static void machine_row(FILE *file, const struct bench_report *r, size_t number)
     snprintf(text, sizeof text, "%zu", number);
     number_cell(&c, (double)number, text, NULL);
     text_cell(&c, r->label, NULL);
-    snprintf(small, sizeof small, "%s%s%s %s", r->device_type, r->device_type[0] ? ", " : "", r->device.driver,
+    snprintf(small, sizeof small, "%s%s%s %s", r->device.type, r->device.type[0] ? ", " : "", r->device.driver,
              r->device.driver_info);
     text_cell(&c, r->device.name, small);
     score_cell(&c, r);
     snprintf(small, sizeof small, "%s, %s", r->model.types, cmd_size_text(r->model.size));
-    text_cell(&c, bench_model_name(r), small);
+    text_cell(&c, report_model_name(r), small);
     speed_cell(&c, r, true, false);
     speed_cell(&c, r, true, true);
     speed_cell(&c, r, false, false);
-    rate_cell(&c, r->rates.read, r->rates.spread.read);
-    rate_cell(&c, r->rates.fp32, r->rates.spread.fp32);
-    rate_cell(&c, r->rates.fp16, r->rates.spread.fp16);
-    rate_cell(&c, r->rates.matrix, r->rates.spread.matrix);
-    number_cell(&c, r->first_token_s, bench_number(r->first_token_s), NULL);
+    rate_cell(&c, r->rates.read, r->spread.read);
+    rate_cell(&c, r->rates.fp32, r->spread.fp32);
+    rate_cell(&c, r->rates.fp16, r->spread.fp16);
+    rate_cell(&c, r->rates.matrix, r->spread.matrix);
+    number_cell(&c, r->first_token_s, report_number(r->first_token_s), NULL);
     number_cell(&c, (double)r->device_memory, cmd_size_text(r->device_memory), NULL);
     machine_cell(&c, r);
-    text_cell(&c, bench_conditions_text(r), NULL);
+    text_cell(&c, report_conditions_text(r), NULL);
     date_cell(&c, r);
     remarks_cell(&c, r);
     fputs("</tr>\n", file);
@@ -153,8 +153,8 @@ static void end_table(FILE *file)
 
 /* A test of one report. Those with the same model, types and name are compared. */
 struct entry {
-    const struct bench_report *report;
-    const struct bench_test *test;
+    const struct report *report;
+    const struct report_test *test;
     size_t number;               /* of the file */
 };
 
@@ -183,56 +183,56 @@ static const struct entry *find_first(const struct entry *entries, size_t n)
     return first;
 }
 
-static void fill_row(struct bench_row *row, const struct entry *e, const struct bench_test *first)
+static void fill_row(struct report_row *row, const struct entry *e, const struct report_test *first)
 {
-    *row = (struct bench_row){.number = e->number, .name = e->report->label, .small = e->report->device.name,
-                              .colour = bench_colour(e->report)};
-    bench_row_test(row, e->test);
+    *row = (struct report_row){.number = e->number, .name = e->report->label, .small = e->report->device.name,
+                              .colour = report_colour(e->report)};
+    report_row_test(row, e->test);
     size_t at = strlen(row->note);
     if (e->test != first && first->median > 0)
-        snprintf(row->note + at, sizeof row->note - at, ", %s times", bench_number(e->test->median / first->median));
+        snprintf(row->note + at, sizeof row->note - at, ", %s times", report_number(e->test->median / first->median));
     if (!e->test->finite || !e->test->equal)
-        snprintf(row->text, sizeof row->text, "%s (logits %s)", bench_number(e->test->median),
+        snprintf(row->text, sizeof row->text, "%s (logits %s)", report_number(e->test->median),
                  e->test->finite ? "differ" : "not finite");
 }
 
-static void test_plot(FILE *file, struct bench_row *rows, const struct entry *entries, size_t n)
+static void test_plot(FILE *file, struct report_row *rows, const struct entry *entries, size_t n)
 {
     const struct entry *first = find_first(entries, n);
     for (size_t i = 0; i < n; i++) fill_row(&rows[i], &entries[i], first->test);
     fputs("<h3>", file);
-    bench_page_text(file, bench_model_name(first->report));
-    bench_page_element(file, " ", first->report->model.types, ": ");
-    bench_page_element(file, "", first->test->name, "</h3>\n");
-    bench_plot_rows(file, rows, n, "tokens/s, and times the first report's");
+    report_page_text(file, report_model_name(first->report));
+    report_page_element(file, " ", first->report->model.types, ": ");
+    report_page_element(file, "", first->test->name, "</h3>\n");
+    report_plot_rows(file, rows, n, "tokens/s, and times the first report's");
 }
 
 static int by_value(const void *left, const void *right)
 {
-    double a = ((const struct bench_row *)left)->value, b = ((const struct bench_row *)right)->value;
+    double a = ((const struct report_row *)left)->value, b = ((const struct report_row *)right)->value;
     return (a < b) - (a > b);
 }
 
-static void score_plot(FILE *file, struct bench_row *rows, const struct bench_report *const *reports, size_t n)
+static void score_plot(FILE *file, struct report_row *rows, const struct report *const *reports, size_t n)
 {
     size_t n_rows = 0, number = 0;
     for (size_t i = 0; i < n; i++) {
-        const struct bench_report *r = reports[i];
+        const struct report *r = reports[i];
         number += !r->continues;
         if (!r->score.n_parts || r->continues) continue;
-        struct bench_row *row = &rows[n_rows++];
-        *row = (struct bench_row){.number = number, .name = r->label, .small = r->device.name, .value = r->score.total,
-                                  .colour = bench_colour(r)};
-        snprintf(row->text, sizeof row->text, "%s", bench_number(r->score.total));
-        snprintf(row->note, sizeof row->note, "%s", strchr(bench_score_text(r), '('));
+        struct report_row *row = &rows[n_rows++];
+        *row = (struct report_row){.number = number, .name = r->label, .small = r->device.name, .value = r->score.total,
+                                  .colour = report_colour(r)};
+        snprintf(row->text, sizeof row->text, "%s", report_number(r->score.total));
+        snprintf(row->note, sizeof row->note, "%s", strchr(report_score_text(r), '('));
     }
     if (!n_rows) return;
     qsort(rows, n_rows, sizeof *rows, by_value);
     fputs("<h3>Score of --quick</h3>\n", file);
-    bench_plot_rows(file, rows, n_rows, "100 is the reference");
+    report_plot_rows(file, rows, n_rows, "100 is the reference");
 }
 
-static void plots(FILE *file, struct bench_row *rows, struct entry *entries, size_t n)
+static void plots(FILE *file, struct report_row *rows, struct entry *entries, size_t n)
 {
     qsort(entries, n, sizeof *entries, by_test_and_speed);
     for (size_t begin = 0, end = 0; begin < n; begin = end) {
@@ -252,7 +252,7 @@ static const struct column test_columns[] = {
 static void entry_row(FILE *file, const struct entry *e)
 {
     struct cells c = {file, test_columns};
-    const struct bench_test *t = e->test;
+    const struct report_test *t = e->test;
     const double speeds[] = {t->median, t->sd, t->min, t->max, 1e-9 * t->bytes_per_s, 100 * t->bandwidth_part,
                              1e-9 * t->flop_per_s, 100 * t->arithmetic_part};
     char text[32];
@@ -260,10 +260,10 @@ static void entry_row(FILE *file, const struct entry *e)
     fputs("<tr>", file);
     number_cell(&c, (double)e->number, text, NULL);
     text_cell(&c, e->report->label, NULL);
-    text_cell(&c, bench_model_name(e->report), e->report->model.types);
+    text_cell(&c, report_model_name(e->report), e->report->model.types);
     text_cell(&c, t->name, NULL);
     for (size_t i = 0; i < CMD_COUNT(speeds); i++)
-        number_cell(&c, speeds[i], bench_number(speeds[i]), i + 1 == CMD_COUNT(speeds) ? t->arithmetic : NULL);
+        number_cell(&c, speeds[i], report_number(speeds[i]), i + 1 == CMD_COUNT(speeds) ? t->arithmetic : NULL);
     snprintf(text, sizeof text, "%s, %s", t->finite ? "finite" : "not finite", t->equal ? "same" : "differ");
     text_cell(&c, text, NULL);
     fputs("</tr>\n", file);
@@ -278,16 +278,16 @@ static void test_table(FILE *file, const struct entry *entries, size_t n)
 
 /* ---- page ---- */
 
-static void limits(FILE *file, const struct bench_report *const *reports, size_t n)
+static void limits(FILE *file, const struct report *const *reports, size_t n)
 {
     fputs("<h2>How near to the limit</h2><p class=\"soft\">The fastest test of each file's first model, as a share of "
           "what its device was measured to do. Numbers are those of the table.</p>\n<div class=\"pair\">\n", file);
-    bench_plot_limits(file, reports, n, true);
-    bench_plot_limits(file, reports, n, false);
+    report_plot_limits(file, reports, n, true);
+    report_plot_limits(file, reports, n, false);
     fputs("</div>\n", file);
 }
 
-static void body(FILE *file, const struct bench_report *const *reports, size_t n, struct bench_row *rows,
+static void body(FILE *file, const struct report *const *reports, size_t n, struct report_row *rows,
                  struct entry *entries)
 {
     size_t n_entries = 0, number = 0;
@@ -305,28 +305,28 @@ static void body(FILE *file, const struct bench_report *const *reports, size_t n
     score_plot(file, rows, reports, n);
     plots(file, rows, entries, n_entries);
     limits(file, reports, n);
-    if (bench_has_kernels(reports, n)) {
+    if (report_has_kernels(reports, n)) {
         fputs("<h2>Time per kernel</h2>\n<details><summary>Shares of one pass over the tokens</summary>\n", file);
-        bench_plot_kernels(file, reports, n);
+        report_plot_kernels(file, reports, n);
         fputs("</details>\n", file);
-        bench_page_kernels(file, reports, n);
+        report_page_kernels(file, reports, n);
     }
     test_table(file, entries, n_entries);
 }
 
-peridot_status bench_compare(FILE *file, const struct bench_report *const *reports, size_t n)
+peridot_status report_compare(FILE *file, const struct report *const *reports, size_t n)
 {
     size_t n_tests = n;
     for (size_t i = 0; i < n; i++) n_tests += reports[i]->n_tests;
-    struct bench_row *rows = calloc(n_tests, sizeof *rows);
+    struct report_row *rows = calloc(n_tests, sizeof *rows);
     struct entry *entries = calloc(n_tests, sizeof *entries);
     if (rows && entries) {
         size_t n_files = 0;
         for (size_t i = 0; i < n; i++) n_files += !reports[i]->continues;
-        bench_page_begin(file, "reports compared", "many");
+        report_page_begin(file, "reports compared", "many");
         fprintf(file, "<h1>%zu reports compared</h1>\n<p class=\"about\">Measured with peridot bench.</p>\n", n_files);
         body(file, reports, n, rows, entries);
-        bench_page_end(file, true);
+        report_page_end(file, true);
     }
     free(rows);
     free(entries);

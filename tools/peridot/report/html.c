@@ -9,36 +9,36 @@
 
 static void tile(FILE *file, const char *value, const char *unit, const char *what)
 {
-    bench_page_element(file, "<div class=\"tile\"><b>", value, "");
-    bench_page_element(file, " ", unit, "</b>");
-    bench_page_element(file, "<span>", what, "</span></div>\n");
+    report_page_element(file, "<div class=\"tile\"><b>", value, "");
+    report_page_element(file, " ", unit, "</b>");
+    report_page_element(file, "<span>", what, "</span></div>\n");
 }
 
-static void speed_tile(FILE *file, const struct bench_report *r, bool generation, bool together)
+static void speed_tile(FILE *file, const struct report *r, bool generation, bool together)
 {
     char what[160];
-    const struct bench_test *t = bench_fastest(r, generation, together);
+    const struct report_test *t = report_fastest(r, generation, together);
     if (!t) return;
-    snprintf(what, sizeof what, "%s (%s): %s", generation ? "generation" : "prompt", t->name, bench_part(t));
-    tile(file, bench_number(t->median), "tok/s", what);
+    snprintf(what, sizeof what, "%s (%s): %s", generation ? "generation" : "prompt", t->name, report_part(t));
+    tile(file, report_number(t->median), "tok/s", what);
 }
 
-static void heading(FILE *file, const struct bench_report *r)
+static void heading(FILE *file, const struct report *r)
 {
-    bench_page_element(file, "<h1>", bench_model_name(r), "");
-    bench_page_element(file, " on ", r->device.name, "</h1>\n");
-    bench_page_element(file, "<p class=\"about\">Measured with ", r->program, "");
-    bench_page_element(file, ", ", r->date, ". Driver: ");
-    bench_page_text(file, r->device.driver);
-    bench_page_element(file, " ", r->device.driver_info, ".");
-    bench_page_text(file, bench_verdict(r));
-    if (r->left_out[0]) bench_page_element(file, " Left out: ", r->left_out, ".");
-    if (r->note[0]) bench_page_element(file, " Note: ", r->note, "");
+    report_page_element(file, "<h1>", report_model_name(r), "");
+    report_page_element(file, " on ", r->device.name, "</h1>\n");
+    report_page_element(file, "<p class=\"about\">Measured with ", r->program, "");
+    report_page_element(file, ", ", r->date, ". Driver: ");
+    report_page_text(file, r->device.driver);
+    report_page_element(file, " ", r->device.driver_info, ".");
+    report_page_text(file, report_verdict(r));
+    if (r->left_out[0]) report_page_element(file, " Left out: ", r->left_out, ".");
+    if (r->note[0]) report_page_element(file, " Note: ", r->note, "");
     fputs("</p>\n<div class=\"tiles\">\n", file);
     speed_tile(file, r, true, false);
     speed_tile(file, r, true, true);
     speed_tile(file, r, false, false);
-    tile(file, bench_number(r->first_token_s), "s", "to the first token, from opening the model");
+    tile(file, report_number(r->first_token_s), "s", "to the first token, from opening the model");
     tile(file, cmd_size_text(r->device_memory), "", "on the device at most");
     fputs("</div>\n", file);
 }
@@ -50,47 +50,47 @@ static void begin_figure(FILE *file, const char *title, const char *text)
     fprintf(file, "<h2>%s</h2><p class=\"soft\">%s</p>\n", title, text);
 }
 
-static void speeds(FILE *file, const struct bench_report *r)
+static void speeds(FILE *file, const struct report *r)
 {
-    struct bench_row rows[BENCH_TESTS];
+    struct report_row rows[REPORT_TESTS];
     begin_figure(file, "Tokens per second", "Median of the repeats; the line goes from the least to the most. The "
                                             "scale is logarithmic.");
     for (size_t k = 0; k < r->n_tests; k++) {
-        const struct bench_test *t = &r->tests[k];
-        rows[k] = (struct bench_row){.name = t->name, .small = t->generation ? "generation" : "prompt", .colour = k};
-        bench_row_test(&rows[k], t);
+        const struct report_test *t = &r->tests[k];
+        rows[k] = (struct report_row){.name = t->name, .small = t->generation ? "generation" : "prompt", .colour = k};
+        report_row_test(&rows[k], t);
     }
-    bench_plot_rows(file, rows, r->n_tests, "tokens/s");
+    report_plot_rows(file, rows, r->n_tests, "tokens/s");
 }
 
-static void figures(FILE *file, const struct bench_report *r)
+static void figures(FILE *file, const struct report *r)
 {
     if (r->n_tests) speeds(file, r);
     begin_figure(file, "How near to the limit", "Each point is a test. Memory's rate bounds what is on the left, "
                  "arithmetic what is on the right; both were measured in the same run.");
-    bench_plot_roofline(file, r);
-    if (!bench_has_kernels(&r, 1)) return;
+    report_plot_roofline(file, r);
+    if (!report_has_kernels(&r, 1)) return;
     begin_figure(file, "Time per kernel", "Shares of one pass over the tokens, by the device's own timestamps; its "
                                           "length is beside it.");
-    bench_plot_kernels(file, &r, 1);
+    report_plot_kernels(file, &r, 1);
 }
 
 /* ---- tables ---- */
 
-static void test_row(FILE *file, const struct bench_test *t)
+static void test_row(FILE *file, const struct report_test *t)
 {
     fputs("<tr>", file);
-    bench_page_cell(file, "test", t->name, NULL);
-    bench_page_number(file, "median", t->median, bench_number(t->median), NULL);
-    bench_page_number(file, "± sd", t->sd, bench_number(t->sd), NULL);
-    bench_page_number(file, "least", t->min, bench_number(t->min), NULL);
-    bench_page_number(file, "most", t->max, bench_number(t->max), NULL);
-    bench_page_cell(file, "of the device", bench_limit(t), NULL);
+    report_page_cell(file, "test", t->name, NULL);
+    report_page_number(file, "median", t->median, report_number(t->median), NULL);
+    report_page_number(file, "± sd", t->sd, report_number(t->sd), NULL);
+    report_page_number(file, "least", t->min, report_number(t->min), NULL);
+    report_page_number(file, "most", t->max, report_number(t->max), NULL);
+    report_page_cell(file, "of the device", report_limit(t), NULL);
     fprintf(file, "<td data-l=\"logits\" class=\"%s\">%s, %s</td></tr>\n", t->finite && t->equal ? "" : "bad",
             t->finite ? "finite" : "not finite", t->equal ? "same" : "differ");
 }
 
-static void test_table(FILE *file, const struct bench_report *r)
+static void test_table(FILE *file, const struct report *r)
 {
     fputs("<h2>Numbers</h2><table class=\"cards\"><caption>Tokens per second, over the repeats of each test"
           "</caption><thead><tr><th>test</th><th class=\"n\">median</th><th class=\"n\">± sd</th><th class=\"n\">least"
@@ -111,7 +111,7 @@ static void fact(FILE *file, const char *name, const char *format, ...)
     va_end(args);
     if (!text[0]) return;
     fprintf(file, "<tr><th scope=\"row\">%s</th>", name);
-    bench_page_element(file, "<td>", text, "</td></tr>\n");
+    report_page_element(file, "<td>", text, "</td></tr>\n");
 }
 
 static void rate(FILE *file, const char *name, const char *text, const char *unit, double spread)
@@ -121,35 +121,35 @@ static void rate(FILE *file, const char *name, const char *text, const char *uni
     fact(file, name, "%s %s%s", text, unit, varies);
 }
 
-static void report_table(FILE *file, const struct bench_report *r)
+static void report_table(FILE *file, const struct report *r)
 {
-    const peridot_rates *rates = &r->rates;
+    const struct report_rates *rates = &r->rates, *spread = &r->spread;
     fputs("<h2>Device and model</h2><table><tbody>\n", file);
-    fact(file, "device, driver", "%s", bench_device_name(r));
+    fact(file, "device, driver", "%s", report_device_name(r));
     if (r->device.vendor_id)
         fact(file, "identity", "%s%s%04" PRIx32 ":%04" PRIx32 "%s%s, driver version %08" PRIx32 ", UUID %s",
-             r->device_type, r->device_type[0] ? ", " : "", r->device.vendor_id, r->device.device_id,
+             r->device.type, r->device.type[0] ? ", " : "", r->device.vendor_id, r->device.device_id,
              r->device.pci[0] ? ", PCI " : "", r->device.pci, r->device.driver_version, r->device.uuid);
-    fact(file, "machine", "%s", bench_machine_text(r));
-    fact(file, "conditions", "%s", bench_conditions_text(r));
-    fact(file, "model", "%s", bench_model_name(r));
+    fact(file, "machine", "%s", report_machine_text(r));
+    fact(file, "conditions", "%s", report_conditions_text(r));
+    fact(file, "model", "%s", report_model_name(r));
     fact(file, "weights", "%s, %s", r->model.types, cmd_size_text(r->model.size));
     fact(file, "parameters", "%.4g million", 1e-6 * (double)r->model.n_params);
     fact(file, "metadata", "%016" PRIx64, r->model.hash);
-    rate(file, "memory, read", bench_number(1e-9 * rates->read), "GB/s", rates->spread.read);
-    rate(file, "memory, copied", bench_number(1e-9 * rates->copy), "GB/s", rates->spread.copy);
-    rate(file, "fp32", bench_flop(rates->fp32), "GFLOP/s", rates->spread.fp32);
-    rate(file, "fp16", bench_flop(rates->fp16), "GFLOP/s", rates->spread.fp16);
-    rate(file, "matrices, fp16", bench_flop(rates->matrix), "GFLOP/s", rates->spread.matrix);
+    rate(file, "memory, read", report_number(1e-9 * rates->read), "GB/s", spread->read);
+    rate(file, "memory, copied", report_number(1e-9 * rates->copy), "GB/s", spread->copy);
+    rate(file, "fp32", report_flop(rates->fp32), "GFLOP/s", spread->fp32);
+    rate(file, "fp16", report_flop(rates->fp16), "GFLOP/s", spread->fp16);
+    rate(file, "matrices, fp16", report_flop(rates->matrix), "GFLOP/s", spread->matrix);
     fact(file, "loaded in", "%.2f s", r->load_s);
     fact(file, "first token after", "%.2f s", r->first_token_s);
     fact(file, "device memory", "%s", cmd_size_text(r->device_memory));
     fact(file, "host memory", "%s", cmd_size_text(r->host_memory));
-    fact(file, "placement", "%s", bench_placement(r));
+    fact(file, "placement", "%s", report_placement(r));
     fact(file, "dispatches per token", "%" PRIu32, r->n_dispatches);
     fact(file, "context, chunk, cache", "%" PRIu32 ", %" PRIu32 ", %s", r->ctx, r->chunk, r->kv);
     fact(file, "tuned", "%s", r->tuning);
-    fact(file, "self-test", "%s", bench_verdict(r));
+    fact(file, "self-test", "%s", report_verdict(r));
     fact(file, "commit", "%s", r->commit);
     fact(file, "date", "%s", r->date);
     fact(file, "note", "%s", r->note);
@@ -158,15 +158,15 @@ static void report_table(FILE *file, const struct bench_report *r)
 
 /* ---- page ---- */
 
-peridot_status bench_html(FILE *file, const struct bench_report *const *reports, size_t n)
+peridot_status report_write_html(FILE *file, const struct report *const *reports, size_t n)
 {
-    if (n > 1) return bench_compare(file, reports, n);
-    bench_page_begin(file, bench_model_name(reports[0]), "one");
+    if (n > 1) return report_compare(file, reports, n);
+    report_page_begin(file, report_model_name(reports[0]), "one");
     heading(file, reports[0]);
     figures(file, reports[0]);
     test_table(file, reports[0]);
     report_table(file, reports[0]);
-    if (bench_has_kernels(reports, n)) bench_page_kernels(file, reports, n);
-    bench_page_end(file, false);
+    if (report_has_kernels(reports, n)) report_page_kernels(file, reports, n);
+    report_page_end(file, false);
     return PERIDOT_OK;
 }

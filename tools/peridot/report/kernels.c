@@ -16,7 +16,7 @@ struct names {
     size_t n;
 };
 
-static double total_of(const struct bench_test *t)
+static double total_of(const struct report_test *t)
 {
     double total = 0;
     for (size_t i = 0; i < t->n_kernels; i++) total += t->kernels[i].seconds;
@@ -39,12 +39,12 @@ static int compare(const void *left, const void *right)
     return a->share > b->share ? -1 : a->share < b->share;
 }
 
-static size_t count_tests(struct names *names, const struct bench_report *const *reports, size_t n)
+static size_t count_tests(struct names *names, const struct report *const *reports, size_t n)
 {
     size_t n_tests = 0;
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < reports[i]->n_tests; k++) {
-            const struct bench_test *t = &reports[i]->tests[k];
+            const struct report_test *t = &reports[i]->tests[k];
             double total = total_of(t);
             if (total <= 0) continue;
             n_tests++;
@@ -56,7 +56,7 @@ static size_t count_tests(struct names *names, const struct bench_report *const 
 }
 
 /* Seconds of the kernel with colour c, or of all that have none. */
-static double seconds_of(const struct bench_test *t, const struct names *names, size_t c)
+static double seconds_of(const struct report_test *t, const struct names *names, size_t c)
 {
     double seconds = 0;
     for (size_t i = 0; i < t->n_kernels; i++) {
@@ -74,23 +74,23 @@ static void write_colour(FILE *file, size_t c)
     else fputs("var(--soft)", file);
 }
 
-static void draw_test(FILE *file, const char *label, const struct bench_test *t, const struct names *names)
+static void draw_test(FILE *file, const char *label, const struct report_test *t, const struct names *names)
 {
     double total = total_of(t);
-    bench_page_element(file, "<div class=\"row\"><span class=\"name\">", t->name, "");
-    if (label[0]) bench_page_element(file, " <small>", label, "</small>");
+    report_page_element(file, "<div class=\"row\"><span class=\"name\">", t->name, "");
+    if (label[0]) report_page_element(file, " <small>", label, "</small>");
     fputs("</span><span class=\"whole\">", file);
     for (size_t c = 0; c <= COLOURS; c++) {
         double share = seconds_of(t, names, c) / total;
         if (share <= 0) continue;
         fprintf(file, "<span style=\"flex:%.4f 0 0;background:", share);
         write_colour(file, c);
-        bench_page_element(file, "\" title=\"", c < COLOURS ? names->at[c].text : "others", "");
+        report_page_element(file, "\" title=\"", c < COLOURS ? names->at[c].text : "others", "");
         fprintf(file, ": %.1f %%\">", 100 * share);
         if (share > 0.09) fprintf(file, "%.0f %%", 100 * share);
         fputs("</span>", file);
     }
-    fprintf(file, "</span><span class=\"value\"><b>%s ms</b></span></div>\n", bench_number(1e3 * total));
+    fprintf(file, "</span><span class=\"value\"><b>%s ms</b></span></div>\n", report_number(1e3 * total));
 }
 
 static void draw_legend(FILE *file, const struct names *names)
@@ -100,12 +100,12 @@ static void draw_legend(FILE *file, const struct names *names)
     for (size_t c = 0; c < n + (names->n > COLOURS); c++) {
         fputs("<li><b style=\"background:", file);
         write_colour(file, c < n ? c : COLOURS);
-        bench_page_element(file, "\">&nbsp;</b>", c < n ? names->at[c].text : "others", "</li>\n");
+        report_page_element(file, "\">&nbsp;</b>", c < n ? names->at[c].text : "others", "</li>\n");
     }
     fputs("</ol>", file);
 }
 
-void bench_plot_kernels(FILE *file, const struct bench_report *const *reports, size_t n)
+void report_plot_kernels(FILE *file, const struct report *const *reports, size_t n)
 {
     struct names names = {.n = 0};
     if (count_tests(&names, reports, n) == 0) return;
@@ -120,23 +120,23 @@ void bench_plot_kernels(FILE *file, const struct bench_report *const *reports, s
 
 /* ---- tables ---- */
 
-static void table(FILE *file, const struct bench_report *r, const struct bench_test *t)
+static void table(FILE *file, const struct report *r, const struct report_test *t)
 {
     double total = total_of(t);
     if (total <= 0) return;
-    bench_page_element(file, "<table><caption>", r->label, r->label[0] ? ": " : "");
-    bench_page_text(file, t->name);
+    report_page_element(file, "<table><caption>", r->label, r->label[0] ? ": " : "");
+    report_page_text(file, t->name);
     fprintf(file, ", in a pass of %" PRIu32 "</caption><thead><tr><th>kernel</th><th class=\"n\">dispatches</th><th "
             "class=\"n\">ms</th><th class=\"n\">share</th></tr></thead><tbody>\n", t->n_profiled);
     for (size_t i = 0; i < t->n_kernels; i++) {
-        bench_page_element(file, "<tr><td>", t->kernels[i].kernel, "</td>");
+        report_page_element(file, "<tr><td>", t->kernels[i].kernel, "</td>");
         fprintf(file, "<td class=\"n\">%" PRIu32 "</td><td class=\"n\">%.3f</td><td class=\"n\">%.1f %%</td></tr>\n",
                 t->kernels[i].n, 1e3 * t->kernels[i].seconds, 100 * t->kernels[i].seconds / total);
     }
     fputs("</tbody></table>\n", file);
 }
 
-void bench_page_kernels(FILE *file, const struct bench_report *const *reports, size_t n)
+void report_page_kernels(FILE *file, const struct report *const *reports, size_t n)
 {
     fputs("<details><summary>Times of kernels as tables</summary>\n", file);
     for (size_t i = 0; i < n; i++)
@@ -144,7 +144,7 @@ void bench_page_kernels(FILE *file, const struct bench_report *const *reports, s
     fputs("</details>\n", file);
 }
 
-bool bench_has_kernels(const struct bench_report *const *reports, size_t n)
+bool report_has_kernels(const struct report *const *reports, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < reports[i]->n_tests; k++)

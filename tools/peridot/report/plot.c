@@ -85,7 +85,7 @@ static void row_tick(void *file, double at, double value)
     fprintf(file, "<i style=\"left:%.2f%%\">%s</i>", at, tick_text(value));
 }
 
-static void draw_dot(FILE *file, const struct bench_row *row, const struct axis *axis)
+static void draw_dot(FILE *file, const struct report_row *row, const struct axis *axis)
 {
     if (!is_drawable(row->value)) return;
     double at = place(axis, row->value);
@@ -96,29 +96,29 @@ static void draw_dot(FILE *file, const struct bench_row *row, const struct axis 
     fprintf(file, "<b style=\"left:%.2f%%;background:var(--c%zu)\"></b>", at, row->colour % COLOURS);
 }
 
-static void draw_row(FILE *file, const struct bench_row *row, const struct axis *axis)
+static void draw_row(FILE *file, const struct report_row *row, const struct axis *axis)
 {
     fputs("<div class=\"row\"><span class=\"name\">", file);
     if (row->number) fprintf(file, "<b>%zu</b>", row->number);
-    bench_page_text(file, row->name);
-    if (row->small[0]) bench_page_element(file, " <small>", row->small, "</small>");
+    report_page_text(file, row->name);
+    if (row->small[0]) report_page_element(file, " <small>", row->small, "</small>");
     fputs("</span><span class=\"track\">", file);
     draw_dot(file, row, axis);
-    bench_page_element(file, "</span><span class=\"value\"><b>", row->text, "</b>");
-    if (row->note[0]) bench_page_element(file, " <small>", row->note, "</small>");
+    report_page_element(file, "</span><span class=\"value\"><b>", row->text, "</b>");
+    if (row->note[0]) report_page_element(file, " <small>", row->note, "</small>");
     fputs("</span></div>\n", file);
 }
 
-void bench_row_test(struct bench_row *row, const struct bench_test *t)
+void report_row_test(struct report_row *row, const struct report_test *t)
 {
     row->value = t->median;
     row->min = t->min;
     row->max = t->max;
-    snprintf(row->text, sizeof row->text, "%s", bench_speed(t));
-    snprintf(row->note, sizeof row->note, "%s", bench_limit(t));
+    snprintf(row->text, sizeof row->text, "%s", report_speed(t));
+    snprintf(row->note, sizeof row->note, "%s", report_limit(t));
 }
 
-void bench_plot_rows(FILE *file, const struct bench_row *rows, size_t n, const char *unit)
+void report_plot_rows(FILE *file, const struct report_row *rows, size_t n, const char *unit)
 {
     struct axis axis = nothing;
     for (size_t i = 0; i < n; i++) {
@@ -210,7 +210,7 @@ static int by_rate(const void *left, const void *right)
 }
 
 /* From the highest; 0 where there is none. */
-static void get_roofs(struct roof *out, const struct bench_report *r)
+static void get_roofs(struct roof *out, const struct report *r)
 {
     out[0] = (struct roof){"fp32", 1e-9 * r->rates.fp32};
     out[1] = (struct roof){"fp16", 1e-9 * r->rates.fp16};
@@ -218,18 +218,18 @@ static void get_roofs(struct roof *out, const struct bench_report *r)
     qsort(out, ROOFS, sizeof *out, by_rate);
 }
 
-static double intensity(const struct bench_test *t)
+static double intensity(const struct report_test *t)
 {
     return t->bytes_per_s > 0 ? t->flop_per_s / t->bytes_per_s : 0;
 }
 
-static bool can_plot(const struct bench_test *t)
+static bool can_plot(const struct report_test *t)
 {
     return is_drawable(intensity(t)) && is_drawable(1e-9 * t->flop_per_s);
 }
 
 /* False when there is nothing to show. */
-static bool set_edges(struct plot *p, const struct bench_report *r, const struct roof *roofs)
+static bool set_edges(struct plot *p, const struct report *r, const struct roof *roofs)
 {
     double read = 1e-9 * r->rates.read;
     size_t n_points = 0;
@@ -247,7 +247,7 @@ static bool set_edges(struct plot *p, const struct bench_report *r, const struct
 }
 
 /* Up the slope of the bandwidth, then level at the highest rate; the others are broken lines. */
-static void draw_roofs(struct plot *p, const struct bench_report *r, const struct roof *roofs)
+static void draw_roofs(struct plot *p, const struct report *r, const struct roof *roofs)
 {
     double read = 1e-9 * r->rates.read;
     draw_slope(p, read, roofs[0].rate);
@@ -269,7 +269,7 @@ static void name_roofs(struct plot *p, const struct roof *roofs)
         bool under = at + 6 > lowest;
         if (under && at > lowest + 1) at = lowest;
         fprintf(p->file, "<i class=\"%s\" style=\"left:99%%;bottom:%.2f%%\">%s: %s GFLOP/s</i>\n",
-                under ? "under" : "on", at, roofs[i].name, bench_number(roofs[i].rate));
+                under ? "under" : "on", at, roofs[i].name, report_number(roofs[i].rate));
         lowest = under ? at - 6 : at;
     }
 }
@@ -283,11 +283,11 @@ static void draw_point(struct plot *p, const struct point *point, const char *ti
 {
     fprintf(p->file, "<b style=\"left:%.2f%%;bottom:%.2f%%;background:var(--c%zu)\" title=\"", place(&p->x, point->x),
             place(&p->y, point->y), point->colour % COLOURS);
-    bench_page_text(p->file, title);
+    report_page_text(p->file, title);
     fprintf(p->file, "\">%zu</b>\n", point->number);
 }
 
-void bench_plot_roofline(FILE *file, const struct bench_report *r)
+void report_plot_roofline(FILE *file, const struct report *r)
 {
     struct plot p = {.file = file};
     struct roof roofs[ROOFS];
@@ -302,20 +302,20 @@ void bench_plot_roofline(FILE *file, const struct bench_report *r)
         if (can_plot(&r->tests[k])) draw_point(&p, &point, r->tests[k].name);
     }
     fprintf(file, "</div>\n<p class=\"soft\">The slope is memory's %s GB/s.</p><ol class=\"key\">\n",
-            bench_number(1e-9 * r->rates.read));
+            report_number(1e-9 * r->rates.read));
     for (size_t k = 0; k < r->n_tests; k++) {
-        const struct bench_test *t = &r->tests[k];
+        const struct report_test *t = &r->tests[k];
         fprintf(file, "<li><b style=\"background:var(--c%zu)\">%zu</b>", k % COLOURS, k + 1);
-        bench_page_element(file, "", t->name, ": ");
-        fprintf(file, "%s flop per byte, ", bench_number(intensity(t)));
-        bench_page_element(file, "", bench_limit(t), "</li>\n");
+        report_page_element(file, "", t->name, ": ");
+        fprintf(file, "%s flop per byte, ", report_number(intensity(t)));
+        report_page_element(file, "", report_limit(t), "</li>\n");
     }
     fputs("</ol></figure>\n", file);
 }
 
 /* ---- limits of many ---- */
 
-size_t bench_colour(const struct bench_report *r)
+size_t report_colour(const struct report *r)
 {
     static const uint32_t vendors[] = {0x10de, 0x8086, 0x106b, 0x5143, 0x10005, 0x13b5, 0x1002};
     size_t i = 0;
@@ -324,9 +324,9 @@ size_t bench_colour(const struct bench_report *r)
 }
 
 /* What the device can do, in 1e9 per second, and the per cent of it that the test did. */
-static bool get_limit(struct point *out, const struct bench_report *r, bool generation)
+static bool get_limit(struct point *out, const struct report *r, bool generation)
 {
-    const struct bench_test *t = bench_fastest(r, generation, false);
+    const struct report_test *t = report_fastest(r, generation, false);
     if (!t) return false;
     double arithmetic = strcmp(t->arithmetic, "matrix") == 0 ? r->rates.matrix : r->rates.fp32;
     out->x = 1e-9 * (generation ? r->rates.read : arithmetic);
@@ -334,7 +334,7 @@ static bool get_limit(struct point *out, const struct bench_report *r, bool gene
     return is_drawable(out->x) && is_drawable(out->y);
 }
 
-void bench_plot_limits(FILE *file, const struct bench_report *const *reports, size_t n, bool generation)
+void report_plot_limits(FILE *file, const struct report *const *reports, size_t n, bool generation)
 {
     struct plot p = {.file = file, .x = nothing, .y = {2, 2}};
     struct point point;
@@ -354,9 +354,9 @@ void bench_plot_limits(FILE *file, const struct bench_report *const *reports, si
         number += !reports[i]->continues;
         if (reports[i]->continues || !get_limit(&point, reports[i], generation)) continue;
         snprintf(title, sizeof title, "%s, %s: %s", reports[i]->label, reports[i]->device.name,
-                 bench_limit(bench_fastest(reports[i], generation, false)));
+                 report_limit(report_fastest(reports[i], generation, false)));
         point.number = number;
-        point.colour = bench_colour(reports[i]);
+        point.colour = report_colour(reports[i]);
         draw_point(&p, &point, title);
     }
     fputs("</div></figure>\n", file);

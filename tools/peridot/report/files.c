@@ -1,17 +1,28 @@
-/* The saved reports of a folder. */
+/* Saved reports: of a file, of a folder. */
 #define _POSIX_C_SOURCE 200809L
-#include "../bench/bench.h"
+#include "report.h"
+#include "../text.h"
 
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
+
+peridot_status reports_add_file(struct reports *list, const char *path)
+{
+    char *text;
+    size_t size;
+    CMD_TRY(cmd_read_file(&text, &size, path));
+    peridot_status status = reports_add(list, text, size, path);
+    free(text);
+    return status;
+}
 
 struct names {
     char **at;
     size_t n;
 };
 
-static int compare(const void *left, const void *right)
+static int by_name(const void *left, const void *right)
 {
     return strcmp(*(char *const *)left, *(char *const *)right);
 }
@@ -37,18 +48,18 @@ static peridot_status list_folder(struct names *names, DIR *dir, const char *fol
     return PERIDOT_OK;
 }
 
-peridot_status bench_reports_read(struct bench_reports *list, const char *path)
+peridot_status reports_add_folder(struct reports *list, const char *path)
 {
     struct names names = {0};
     DIR *dir = opendir(path);
-    if (!dir) return bench_json_read(list, path);
+    if (!dir) return reports_add_file(list, path);
     peridot_status status = list_folder(&names, dir, path);
     closedir(dir);
-    if (names.n) qsort(names.at, names.n, sizeof *names.at, compare);
+    if (names.n) qsort(names.at, names.n, sizeof *names.at, by_name);
     else if (status == PERIDOT_OK)
         status = cmd_fail(PERIDOT_ERROR_IO, "%s: there are no reports (*.json) in this folder", path);
     for (size_t i = 0; i < names.n; i++) {
-        if (status == PERIDOT_OK) status = bench_json_read(list, names.at[i]);
+        if (status == PERIDOT_OK) status = reports_add_file(list, names.at[i]);
         free(names.at[i]);
     }
     free(names.at);
