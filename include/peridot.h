@@ -686,8 +686,7 @@ PERIDOT_API bool peridot_request_done(const peridot_request *request, peridot_st
 /* One round for all requests: a decode step of those that write, and, unless a text ended in it, a chunk of the prompts
  * that wait; on a CPU both may be one pass. The chunk is sized so that on devices that can do a few tokens in time
  * nobody waits for more than 0.3 s; where one prompt is alone, so that whoever comes next waits for about 1 s, or five
- * times what reading the weights takes. Prompts whose rows are wanted take turns with the others, in passes that are
- * sized alike. Requests may be added and freed between rounds. *n_running: requests that are not done. What goes wrong
+ * times what reading the weights takes. Prompts whose rows are wanted are read with the others. Requests may be added and freed between rounds. *n_running: requests that are not done. What goes wrong
  * with one request ends that one; an error that is returned ends those that were submitted and had begun, unless it is
  * PERIDOT_CANCELLED or PERIDOT_ERROR_DEVICE_LOST. After the latter their tokens can be submitted to another session, as
  * n_replied says. */

@@ -65,9 +65,9 @@ static peridot_status open_one(struct pd_session **s, struct pd_sequence **q, st
 }
 
 static peridot_status eval(struct pd_session *s, struct pd_sequence *q, const int32_t *tokens, size_t n,
-                           const struct pd_row_wishes *wishes)
+                           const struct pd_eval_params *params)
 {
-    return pd_session_eval(s, &(struct pd_prompt){.sequence = q, .tokens = tokens, .n_left = n}, 1, wishes);
+    return pd_session_eval(s, &(struct pd_prompt){.sequence = q, .tokens = tokens, .n_left = n}, 1, params);
 }
 
 /* ---- a step ---- */
@@ -212,10 +212,10 @@ static struct sum eval_all(struct small *model)
     struct sum sum = {0};
     struct pd_session *s;
     struct pd_sequence *q;
-    const struct pd_row_wishes wishes = {.logits = add_row, .user = &sum};
+    const struct pd_eval_params rows = {.outputs = {.logits = add_row, .user = &sum}};
     EXPECT_OK(open_one(&s, &q, &model->m, &(peridot_session_params){.ctx = 64, .chunk = 16}));
-    EXPECT_OK(eval(s, q, some_tokens, 13, &wishes));
-    for (uint32_t i = 13; i < N_TOKENS; i++) EXPECT_OK(eval(s, q, some_tokens + i, 1, &wishes));
+    EXPECT_OK(eval(s, q, some_tokens, 13, &rows));
+    for (uint32_t i = 13; i < N_TOKENS; i++) EXPECT_OK(eval(s, q, some_tokens + i, 1, &rows));
     pd_session_free(s);
     return sum;
 }
@@ -565,14 +565,14 @@ static void test_timed_chunks(void **state)
         assert_true(n <= PD_COUNT(want));
         if (gpu) model.m.gpu->info.type = PERIDOT_DEVICE_INTEGRATED;
         EXPECT_OK(open_one(&s, &q, &model.m, &(peridot_session_params){.ctx = 256}));
-        assert_int_equal(pd_prefill_next(&s->prefill, NULL, 0, PD_NOBODY_WAITS), gpu ? 64 : s->chunk);
+        assert_int_equal(pd_prefill_next(&s->prefill, NULL, 0, PD_CHUNK_FULL), gpu ? 64 : s->chunk);
         EXPECT_OK(eval(s, q, tokens, 200, NULL));
-        assert_in_range(pd_prefill_next(&s->prefill, NULL, 0, PD_NOBODY_WAITS), 1, s->chunk);
+        assert_in_range(pd_prefill_next(&s->prefill, NULL, 0, PD_CHUNK_FULL), 1, s->chunk);
         EXPECT_OK(pd_session_truncate(s, q, 0, &kept));
         /* It was slow for a while. */
         s->prefill.pace.last = (struct pd_timed_work){pd_token_flop(&model.m, 0, false), 1.5};
         EXPECT_OK(eval(s, q, tokens, 200, NULL));
-        assert_true(pd_prefill_next(&s->prefill, NULL, 0, PD_NOBODY_WAITS) >= 16);
+        assert_true(pd_prefill_next(&s->prefill, NULL, 0, PD_CHUNK_FULL) >= 16);
         EXPECT_OK(pd_session_logits(&logits, s, q));
         memcpy(gpu ? got : want, logits, n * sizeof *logits);
         for (uint32_t i = 0; gpu && i < n; i++) assert_true(fabsf(got[i] - want[i]) <= 1e-3f);

@@ -277,9 +277,7 @@ static peridot_status run_to_end(peridot_request *r)
 {
     struct pd_session *s = r->session->s;
     struct pd_request *request = &r->r;
-    const struct pd_row_wishes wishes = {.progress = request->progress, .user = request->user};
-    PD_TRY(pd_session_eval(s, &request->prompt, 1, &wishes));   /* in one go */
-    while (request->state != PD_REQUEST_DONE) PD_TRY(pd_requests_run(s, &request, 1));
+    while (request->state != PD_REQUEST_DONE) PD_TRY(pd_requests_run(s, &request, 1, PD_CHUNK_FULL));
     return end_status(r);
 }
 

@@ -94,9 +94,9 @@ peridot_status peridot_eval(peridot_session *session, const peridot_prompt *prom
         n_positions += prompts[i].n + PD_PAGE;
     }
     pd_prefix_make_room(&session->schedule.prefixes, n_positions);
-    struct pd_row_wishes wishes = {.logits = known.logits ? report_logits : NULL,
-                                   .hidden = known.hidden ? report_hidden : NULL,
-                                   .progress = known.progress ? report_progress : NULL,
-        .user = &known, .first = known.first, .last = known.last, .no_head = known.hidden && !known.logits};
-    return pd_session_eval(session->s, of, (uint32_t)n, &wishes);
+    const struct pd_eval_params eval = {.outputs = {.logits = known.logits ? report_logits : NULL,
+                                                    .hidden = known.hidden ? report_hidden : NULL, .user = &known,
+                                                    .first = known.first, .no_head = known.hidden && !known.logits},
+                                        .last = known.last, .progress = known.progress ? report_progress : NULL};
+    return pd_session_eval(session->s, of, (uint32_t)n, &eval);
 }

@@ -42,7 +42,7 @@ static peridot_status follow(bool *ready, const struct pd_draft *draft, const in
     if (prompt.n_left == 1) return pd_decode(&s->decoder, &q, prompt.tokens, 1);
     if (prompt.n_left == 0) return PERIDOT_OK;
     const struct pd_batch batch = {.prompts = &prompt, .n_prompts = 1};
-    uint32_t n_tokens = pd_prefill_next(&s->prefill, &prompt, 1, PD_OTHERS_WAIT);
+    uint32_t n_tokens = pd_prefill_next(&s->prefill, &prompt, 1, PD_CHUNK_SHARED);
     if (n_tokens == 1) n_tokens = (uint32_t)pd_min(2, s->prefill.n_max);   /* the text grows by one */
     PD_TRY(pd_prefill_step(&s->prefill, &batch, n_tokens, &never));
     *ready = prompt.n_left == 0;

@@ -38,22 +38,31 @@ uint64_t pd_next_piece(uint64_t most_work, double longest)
     return (uint64_t)fmin(fmax((double)most_work * PIECE_SECONDS / fmax(longest, 1e-6), 1), 1e18);
 }
 
-/* Of a token at the first position of the next chunk, of the prompt that has evaluated most. */
+static uint32_t next_pos(const struct pd_prompt *prompt) { return prompt->sequence->pos + prompt->n_in_flight; }
+
+static bool wants_logits(const struct pd_prompt *prompt, uint32_t pos)
+{
+    return prompt->outputs && prompt->outputs->logits && pos >= prompt->outputs->first;
+}
+
+/* Of a token at the first position of the next chunk, of the prompt that takes most. */
 static double deepest_flop(const struct pd_prefill *p, const struct pd_prompt *prompts, uint32_t n)
 {
-    uint32_t pos = 0;
-    for (uint32_t i = 0; i < n; i++)
-        if (prompts[i].n_left) pos = (uint32_t)pd_max(pos, prompts[i].sequence->pos + prompts[i].n_in_flight);
-    return pd_token_flop(p->w->model, pos, false);
+    double most = pd_token_flop(p->w->model, 0, false);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t pos = next_pos(&prompts[i]);
+        if (prompts[i].n_left) most = fmax(most, pd_token_flop(p->w->model, pos, wants_logits(&prompts[i], pos)));
+    }
+    return most;
 }
 
 uint32_t pd_prefill_next(const struct pd_prefill *p, const struct pd_prompt *prompts, uint32_t n,
-                         enum pd_waiting waiting)
+                         enum pd_chunk_aim aim)
 {
     double token = deepest_flop(p, prompts, n);
     uint32_t n_tokens = p->n_max;
-    if (waiting == PD_OTHERS_WAIT) n_tokens = pd_next_shared_chunk(&p->pace, token);
-    else if (!p->cpu || waiting == PD_OTHERS_MAY_COME) n_tokens = pd_next_chunk(&p->pace, token);
+    if (aim == PD_CHUNK_SHARED) n_tokens = pd_next_shared_chunk(&p->pace, token);
+    else if (!p->cpu || aim == PD_CHUNK_INTERACTIVE) n_tokens = pd_next_chunk(&p->pace, token);
     return (uint32_t)pd_min(n_tokens, p->n_max);
 }
 
@@ -74,9 +83,9 @@ uint32_t pd_prefill_next_mixed(const struct pd_prefill *p, const struct pd_batch
 
 /* ---- a chunk ---- */
 
-static bool has_head(const struct pd_prefill *p, const struct pd_row_wishes *wishes)
+static bool has_head(const struct pd_prefill *p, const struct pd_prompt *prompt)
 {
-    return p->w->model->weights.n_outputs && !wishes->no_head;
+    return p->w->model->weights.n_outputs && !(prompt->outputs && prompt->outputs->no_head);
 }
 
 /* The next tokens of sequences that decode. */
@@ -93,24 +102,25 @@ static peridot_status add_steps(struct pd_prefill *p, struct pd_chunk *chunk, co
     return PERIDOT_OK;
 }
 
-/* The next tokens of prompts, until the chunk is full. */
-static peridot_status add_prompts(struct pd_prefill *p, struct pd_chunk *chunk, const struct pd_batch *b, bool head)
+/* The next tokens of prompts, until the chunk is full. Where a chunk is one token it is a step, as in evaluations. */
+static peridot_status add_prompts(struct pd_prefill *p, struct pd_chunk *chunk, const struct pd_batch *b)
 {
     struct pd_pass *pass = &chunk->pass;
     for (uint32_t i = 0; i < b->n_prompts && pass->shape.n_rows < chunk->planned; i++) {
         struct pd_prompt *prompt = &b->prompts[i];
         struct pd_sequence *q = prompt->sequence;
         uint32_t n = (uint32_t)pd_min(chunk->planned - pass->shape.n_rows, prompt->n_left);
-        const struct pd_run run = {.kind = PD_RUN_PROMPT, .sequence = q, .pos = q->pos + prompt->n_in_flight, .n = n,
+        const struct pd_run run = {.kind = pass->input.n_rows == 1 ? PD_RUN_STEP : PD_RUN_PROMPT,
+                                   .sequence = q, .pos = next_pos(prompt), .n = n,
                                    .tokens = prompt->tokens, .embeddings = prompt->embeddings,
-                                   .ends = head && n == prompt->n_left};
+                                   .ends = n == prompt->n_left && has_head(p, prompt)};
         if (n == 0) continue;
         peridot_status status = pd_sequence_extend(q, run.pos + n);
         if (status == PERIDOT_ERROR_MEMORY && pass->n_runs > b->n_rows) break;
         PD_TRY(status);
         chunk->prompts[pass->n_runs] = prompt;
         PD_TRY(pd_pass_add(pass, &run));
-        chunk->flop += n * pd_token_flop(p->w->model, run.pos + n / 2, false);
+        chunk->flop += n * pd_token_flop(p->w->model, run.pos + n / 2, wants_logits(prompt, run.pos + n / 2));
     }
     return PERIDOT_OK;
 }
@@ -118,44 +128,45 @@ static peridot_status add_prompts(struct pd_prefill *p, struct pd_chunk *chunk, 
 /* ---- pieces ---- */
 
 /* n_more tokens are done of those that are left. */
-static peridot_status report_progress(const struct pd_prompt *prompts, uint32_t n, const struct pd_row_wishes *wishes,
+static peridot_status report_progress(const struct pd_prompt *prompts, uint32_t n, const struct pd_watch *watch,
                                       uint64_t n_more)
 {
     uint64_t n_left = 0;
     for (uint32_t i = 0; i < n; i++) n_left += prompts[i].n_left + prompts[i].n_in_flight;
-    if (!wishes->progress || wishes->progress(wishes->user, wishes->n_total - n_left + n_more, wishes->n_total))
+    if (!watch || !watch->progress || watch->progress(watch->user, watch->n_total - n_left + n_more, watch->n_total))
         return PERIDOT_OK;
     return pd_fail(PERIDOT_CANCELLED, "stopped by the caller within a prompt");
 }
 
-peridot_status pd_report_progress(const struct pd_prompt *prompts, uint32_t n, const struct pd_row_wishes *wishes)
+peridot_status pd_report_progress(const struct pd_prompt *prompts, uint32_t n, const struct pd_watch *watch)
 {
-    return report_progress(prompts, n, wishes, 0);
+    return report_progress(prompts, n, watch, 0);
 }
 
 /* The first piece of the next chunk, which has n_tokens of prompts at most. */
 static peridot_status begin_chunk(struct pd_chunk **out, struct pd_prefill *p, const struct pd_batch *b,
-                                  const struct pd_row_wishes *wishes, uint32_t n_tokens)
+                                  uint32_t n_tokens)
 {
     struct pd_chunk *chunk = *out = &p->chunks[p->next];
     chunk->planned = b->n_rows + n_tokens;
     PD_TRY(pd_pass_begin(&chunk->pass));
     chunk->pass.shape.piece_work = p->piece_work;
     PD_TRY(add_steps(p, chunk, b));
-    PD_TRY(add_prompts(p, chunk, b, has_head(p, wishes)));
+    PD_TRY(add_prompts(p, chunk, b));
     PD_TRY(pd_pass_ready(&chunk->pass));
     return pd_pass_submit(&chunk->pass);
 }
 
 /* The other pieces, each when the one before it is done. The last one is then at work. */
-static peridot_status submit_chunk(struct pd_prefill *p, struct pd_chunk *chunk, struct pd_prompt *prompts, uint32_t n,
-                                   const struct pd_row_wishes *wishes, const atomic_bool *stop)
+static peridot_status submit_chunk(struct pd_prefill *p, struct pd_chunk *chunk, const struct pd_batch *b,
+                                   const struct pd_watch *watch, const atomic_bool *stop)
 {
     struct pd_pass *pass = &chunk->pass;
     uint32_t n_pieces = pd_commands_n_pieces(pass->commands);
     while (!pd_pass_is_submitted(pass)) {
         PD_TRY(pd_pass_wait(pass));
-        PD_TRY(report_progress(prompts, n, wishes, (uint64_t)pass->shape.n_rows * pass->n_submitted / n_pieces));
+        PD_TRY(report_progress(b->prompts, b->n_prompts, watch,
+                               (uint64_t)pass->shape.n_rows * pass->n_submitted / n_pieces));
         if (*stop) return pd_fail(PERIDOT_CANCELLED, "stopped within a prompt");
         PD_TRY(pd_pass_submit(pass));
     }
@@ -171,74 +182,6 @@ static peridot_status submit_chunk(struct pd_prefill *p, struct pd_chunk *chunk,
     return PERIDOT_OK;
 }
 
-/* ---- rows that callers want ---- */
-
-/* Rows that were read to the host, of positions from pos on. */
-struct host_rows {
-    const char *what;    /* they are */
-    pd_row_call call;
-    uint32_t pos, n, width;
-};
-
-static peridot_status report(struct pd_workspace *w, const struct host_rows *r, struct pd_sequence *q, void *user)
-{
-    for (uint32_t i = 0; i < r->n; i++) {
-        const float *row = w->host_rows + (size_t)i * r->width;
-        PD_TRY(pd_check_finite(w->model, r->what, r->pos + i, row, r->width));
-        if (!r->call(user, q, r->pos + i, row, r->width))
-            return pd_fail(PERIDOT_CANCELLED, "stopped by the caller at position %u", r->pos + i);
-    }
-    return PERIDOT_OK;
-}
-
-peridot_status pd_report_hidden(struct pd_workspace *w, const struct pd_row_wishes *wishes, struct pd_sequence *q,
-                                uint32_t pos, uint32_t first, uint32_t n)
-{
-    for (uint32_t i = 0, some; wishes->hidden && i < n; i += some) {
-        some = (uint32_t)pd_min(PD_LOGITS_ROWS, n - i);
-        PD_TRY(pd_workspace_read_hidden(w, first + i, some));
-        const struct host_rows r = {"hidden states", wishes->hidden, pos + i, some, w->model->config.d_model};
-        PD_TRY(report(w, &r, q, wishes->user));
-    }
-    return PERIDOT_OK;
-}
-
-peridot_status pd_report_logits(struct pd_workspace *w, const struct pd_row_wishes *wishes, struct pd_sequence *q,
-                                uint32_t pos, uint32_t first, uint32_t n)
-{
-    if (!wishes->logits || n == 0) return PERIDOT_OK;
-    PD_TRY(pd_workspace_read_logits(w, first, n));
-    const struct host_rows r = {"logits", wishes->logits, pos, n, w->model->weights.n_outputs};
-    return report(w, &r, q, wishes->user);
-}
-
-/* The row of a prompt's last token is the result that is there already: callers see the very numbers that are sampled
- * from. */
-static peridot_status report_run(struct pd_chunk *chunk, uint32_t i, const struct pd_row_wishes *wishes)
-{
-    struct pd_pass *pass = &chunk->pass;
-    const struct pd_run *run = &pass->runs[i];
-    struct pd_sequence *q = run->sequence;
-    bool is_last = chunk->prompts[i]->n_left == 0;
-    uint32_t pos = run->pos, skip = wishes->first > pos ? wishes->first - pos : 0;
-    if (wishes->last) skip = is_last ? run->n - 1 : run->n;
-    if (skip >= run->n) return PERIDOT_OK;
-    PD_TRY(pd_report_hidden(pass->w, wishes, q, pos + skip, run->row + skip, run->n - skip));
-    uint32_t n_computed = run->n - (is_last ? 1 : 0);
-    for (uint32_t m = skip, some; wishes->logits && m < n_computed; m += some) {
-        some = (uint32_t)pd_min(PD_LOGITS_ROWS, n_computed - m);
-        PD_TRY(pd_pass_compute_logits(pass, run->row + m, some));
-        PD_TRY(pd_report_logits(pass->w, wishes, q, pos + m, pd_spare_row(pass->w), some));
-    }
-    return is_last ? pd_report_logits(pass->w, wishes, q, q->pos - 1, q->logits_row, 1) : PERIDOT_OK;
-}
-
-static peridot_status report_chunk(struct pd_chunk *chunk, const struct pd_row_wishes *wishes)
-{
-    for (uint32_t i = 0; i < chunk->pass.n_runs; i++) PD_TRY(report_run(chunk, i, wishes));
-    return PERIDOT_OK;
-}
-
 /* ---- running ---- */
 
 void pd_prefill_adjust(struct pd_prefill *p, const struct pd_pass *pass, bool full)
@@ -251,7 +194,6 @@ static peridot_status finish(struct pd_prefill *p, struct pd_chunk *chunk)
 {
     struct pd_pass *pass = &chunk->pass;
     PD_TRY(pd_pass_wait(pass));
-    pd_pace_took(&p->pace, pass->shape.n_rows, chunk->flop, pass->seconds);
     pd_prefill_adjust(p, pass, pass->shape.n_rows == chunk->planned);
     PD_TRY(pd_pass_send(pass));
     PD_TRY(pd_pass_await_reply(pass));
@@ -262,6 +204,28 @@ static peridot_status finish(struct pd_prefill *p, struct pd_chunk *chunk)
     return PERIDOT_OK;
 }
 
+/* What is wanted of its rows, which are in the scratch until the next pass. */
+static peridot_status hand_out(const struct pd_chunk *chunk)
+{
+    for (uint32_t i = 0; i < chunk->pass.n_runs; i++) {
+        const struct pd_row_outputs *o = chunk->prompts[i] ? chunk->prompts[i]->outputs : NULL;
+        if (!o) continue;
+        peridot_status status = pd_outputs_run(o, &chunk->pass, &chunk->pass.runs[i]);
+        if (status == PERIDOT_ERROR_DEVICE_LOST || status == PERIDOT_ERROR_LINK || !o->failed) PD_TRY(status);
+        if (status != PERIDOT_OK) o->failed(o->user, status);
+    }
+    return PERIDOT_OK;
+}
+
+static peridot_status complete(struct pd_prefill *p, struct pd_chunk *chunk)
+{
+    PD_TRY(finish(p, chunk));
+    double begun = pd_now();
+    peridot_status status = hand_out(chunk);
+    pd_pace_took(&p->pace, chunk->pass.shape.n_rows, chunk->flop, chunk->pass.seconds + pd_now() - begun);
+    return status;
+}
+
 bool pd_prefill_pending(const struct pd_prompt *prompts, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -269,43 +233,46 @@ bool pd_prefill_pending(const struct pd_prompt *prompts, uint32_t n)
     return false;
 }
 
-peridot_status pd_prefill_run(struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n,
-                              const struct pd_row_wishes *wishes, const atomic_bool *stop)
+/* Whether the host can prepare the next chunk while one is at work. */
+static bool overlaps(const struct pd_prefill *p, const struct pd_prompt *prompts, uint32_t n)
 {
-    bool reports = wishes->logits || wishes->hidden;
+    bool none = true;
+    for (uint32_t i = 0; i < n; i++) none = none && !prompts[i].outputs;
+    return none && !p->cpu;
+}
+
+peridot_status pd_prefill_run(struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n, const struct pd_watch *watch,
+                              const atomic_bool *stop)
+{
+    const struct pd_batch all = {.prompts = prompts, .n_prompts = n};
     struct pd_chunk *flying = NULL;
     peridot_status status = PERIDOT_OK;
-    const struct pd_batch all = {.prompts = prompts, .n_prompts = n};
     while (status == PERIDOT_OK && pd_prefill_pending(prompts, n)) {
-        uint32_t n_tokens = pd_prefill_next(p, prompts, n, PD_NOBODY_WAITS);
+        uint32_t n_tokens = pd_prefill_next(p, prompts, n, PD_CHUNK_FULL);
         struct pd_chunk *chunk;
-        status = pd_report_progress(prompts, n, wishes);
+        status = pd_report_progress(prompts, n, watch);
         if (*stop) status = pd_fail(PERIDOT_CANCELLED, "stopped between the chunks of a prompt");
-        if (status == PERIDOT_OK) status = begin_chunk(&chunk, p, &all, wishes, n_tokens);
+        if (status == PERIDOT_OK) status = begin_chunk(&chunk, p, &all, n_tokens);
         if (status != PERIDOT_OK) break;
-        if (flying) status = finish(p, flying);
+        if (flying) status = complete(p, flying);
         flying = NULL;
-        if (status == PERIDOT_OK) status = submit_chunk(p, chunk, prompts, n, wishes, stop);
+        if (status == PERIDOT_OK) status = submit_chunk(p, chunk, &all, watch, stop);
         if (status != PERIDOT_OK) break;
-        flying = chunk;
-        if (!reports && !p->cpu) continue;
-        flying = NULL;   /* its rows are in the scratch until the next one */
-        status = finish(p, chunk);
-        if (status == PERIDOT_OK && reports) status = report_chunk(chunk, wishes);
+        if (overlaps(p, prompts, n)) flying = chunk;
+        else status = complete(p, chunk);
     }
     if (!flying) return status;
-    peridot_status last = finish(p, flying);   /* whatever went wrong after it: it stands */
+    peridot_status last = complete(p, flying);   /* whatever went wrong after it: it stands */
     return status == PERIDOT_OK ? last : status;
 }
 
-peridot_status pd_prefill_step(struct pd_prefill *p, const struct pd_batch *b, uint32_t n_tokens,
+peridot_status pd_prefill_step(struct pd_prefill *p, const struct pd_batch *batch, uint32_t n_tokens,
                                const atomic_bool *stop)
 {
-    static const struct pd_row_wishes none = {0};
     struct pd_chunk *chunk;
-    PD_TRY(begin_chunk(&chunk, p, b, &none, n_tokens));
-    PD_TRY(submit_chunk(p, chunk, b->prompts, b->n_prompts, &none, stop));
-    return finish(p, chunk);
+    PD_TRY(begin_chunk(&chunk, p, batch, n_tokens));
+    PD_TRY(submit_chunk(p, chunk, batch, NULL, stop));
+    return complete(p, chunk);
 }
 
 /* ---- measuring ---- */

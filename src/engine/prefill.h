@@ -8,6 +8,7 @@
 #define PD_ENGINE_PREFILL_H
 
 #include "engine/decode.h"
+#include "engine/outputs.h"
 #include "engine/pace.h"
 
 #include <stdatomic.h>
@@ -17,6 +18,7 @@ struct pd_prompt {
     struct pd_sequence *sequence;
     const int32_t *tokens;     /* the next one first */
     const float *const *embeddings;    /* see pd_run, the next one first; NULL: none */
+    const struct pd_row_outputs *outputs;      /* NULL: none */
     size_t n_left;             /* not yet submitted */
     uint32_t n_in_flight;      /* submitted, not yet the sequence's */
 };
@@ -29,17 +31,11 @@ struct pd_batch {
     uint32_t n_rows, n_prompts;
 };
 
-/* Called for rows: [n_outputs] logits or label scores, or [d_model] hidden states. False: stop. */
-typedef bool (*pd_row_call)(void *user, struct pd_sequence *sequence, uint32_t pos, const float *row, size_t n);
-
-struct pd_row_wishes {
-    pd_row_call logits, hidden;   /* NULL: none */
-    peridot_progress progress; /* NULL: none; tokens that are done, of n_total */
+/* Who is told how many tokens are done, of n_total. */
+struct pd_watch {
+    peridot_progress progress; /* NULL: nobody */
     void *user;
     uint64_t n_total;
-    uint32_t first;            /* of positions from here on */
-    bool last;                 /* only of each prompt's last token */
-    bool no_head;              /* nobody needs the last position's logits */
 };
 
 struct pd_chunk {
@@ -49,11 +45,11 @@ struct pd_chunk {
     double flop;
 };
 
-/* For the end of a chunk. */
-enum pd_waiting {
-    PD_NOBODY_WAITS,
-    PD_OTHERS_MAY_COME,        /* and would wait then */
-    PD_OTHERS_WAIT
+/* How large chunks are. */
+enum pd_chunk_aim {
+    PD_CHUNK_FULL,             /* nobody waits, or will */
+    PD_CHUNK_INTERACTIVE,      /* others may come, and would wait for the end of it */
+    PD_CHUNK_SHARED            /* others wait */
 };
 
 struct pd_prefill {
@@ -70,28 +66,23 @@ struct pd_prefill {
 
 peridot_status pd_prefill_create(struct pd_prefill *p, struct pd_workspace *w, struct pd_stage *stage, uint32_t n_max);
 void pd_prefill_free(struct pd_prefill *p);
-/* Evaluates prompts to their ends, in as many chunks as it takes. All their tokens are rows of prompts, so that what a
- * prompt leaves in the cache does not depend on how it was cut. `stop` is looked at between pieces. */
-peridot_status pd_prefill_run(struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n,
-                              const struct pd_row_wishes *wishes, const atomic_bool *stop);
+/* Evaluates prompts to their ends, in as many full chunks as it takes, and hands out what is wanted of their rows. All
+ * their tokens are rows of prompts, so that what a prompt leaves in the cache does not depend on how it was cut. `stop`
+ * is looked at between pieces. watch may be NULL. */
+peridot_status pd_prefill_run(struct pd_prefill *p, struct pd_prompt *prompts, uint32_t n, const struct pd_watch *watch,
+                              const atomic_bool *stop);
 /* One pass, with n_tokens of prompts at most. */
 peridot_status pd_prefill_step(struct pd_prefill *p, const struct pd_batch *batch, uint32_t n_tokens,
                                const atomic_bool *stop);
 /* Tokens of the next chunk of these prompts at most. */
 uint32_t pd_prefill_next(const struct pd_prefill *p, const struct pd_prompt *prompts, uint32_t n,
-                         enum pd_waiting waiting);
+                         enum pd_chunk_aim aim);
 /* The same in one pass with the decode step; 0: a step and then a chunk are better. */
 uint32_t pd_prefill_next_mixed(const struct pd_prefill *p, const struct pd_batch *batch);
-/* Tells the caller how many tokens are done. */
-peridot_status pd_report_progress(const struct pd_prompt *prompts, uint32_t n, const struct pd_row_wishes *wishes);
+/* Tells how many tokens are done. */
+peridot_status pd_report_progress(const struct pd_prompt *prompts, uint32_t n, const struct pd_watch *watch);
 /* Whether a prompt has tokens left. */
 bool pd_prefill_pending(const struct pd_prompt *prompts, uint32_t n);
-/* Hands out rows first .. first + n - 1 of the last pass's hidden states, as positions from `pos` on. */
-peridot_status pd_report_hidden(struct pd_workspace *w, const struct pd_row_wishes *wishes, struct pd_sequence *q,
-                                uint32_t pos, uint32_t first, uint32_t n);
-/* The same of n rows of logits, 1 .. PD_LOGITS_ROWS. */
-peridot_status pd_report_logits(struct pd_workspace *w, const struct pd_row_wishes *wishes, struct pd_sequence *q,
-                                uint32_t pos, uint32_t first, uint32_t n);
 /* A chunk of n tokens of q at its position, not submitted: for measurements. */
 peridot_status pd_prefill_fill(struct pd_pass **out, struct pd_prefill *p, struct pd_sequence *q, uint32_t n);
 

@@ -7,22 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-peridot_status pd_request_begin(struct pd_request *r, struct pd_session *s)
-{
-    r->state = PD_REQUEST_PROMPT;
-    if (r->begun <= 0) r->begun = pd_now();
-    r->n_prompt = r->prompt.n_left;
-    r->n_rest = 0;
-    PD_TRY(pd_gpu_check(s->model->gpu));
-    PD_TRY(pd_session_check_tokens(s, &r->prompt));
-    pd_decoder_leave(&s->decoder, r->prompt.sequence);
-    if (r->prompt.n_left > 1) pd_sequence_mark(r->prompt.sequence);   /* the end of a reply */
-    if (r->n_shared == 0 || r->n_shared >= r->n_prompt) return PERIDOT_OK;
-    r->n_rest = r->n_prompt - r->n_shared;
-    r->prompt.n_left = r->n_shared;
-    return PERIDOT_OK;
-}
-
 static void end(struct pd_session *s, struct pd_request *r, peridot_status status)
 {
     enum pd_token_verdict unused;
@@ -36,6 +20,58 @@ static void end(struct pd_session *s, struct pd_request *r, peridot_status statu
 }
 
 void pd_request_end(struct pd_session *s, struct pd_request *r, peridot_status status) { end(s, r, status); }
+
+/* ---- beginning ---- */
+
+static bool take_prompt_logits(void *user, struct pd_sequence *q, uint32_t pos, const float *row, size_t n)
+{
+    const struct pd_request *r = user;
+    return r->prompt_logits(r->user, q->owner, pos, row, n);
+}
+
+static bool take_prompt_hidden(void *user, struct pd_sequence *q, uint32_t pos, const float *row, size_t n)
+{
+    const struct pd_request *r = user;
+    return r->prompt_hidden(r->user, q->owner, pos, row, n);
+}
+
+static void fail_prompt(void *user, peridot_status status)
+{
+    struct pd_request *r = user;
+    end(r->session, r, status);
+}
+
+/* Rows of the prompt, but not of a reply that goes on. */
+static void want_rows(struct pd_request *r)
+{
+    r->prompt.outputs = NULL;
+    if (r->n_generated || r->prompt.n_left == 0 || !(r->prompt_logits || r->prompt_hidden)) return;
+    r->outputs = (struct pd_row_outputs){.logits = r->prompt_logits ? take_prompt_logits : NULL,
+        .hidden = r->prompt_hidden ? take_prompt_hidden : NULL, .failed = fail_prompt, .user = r,
+        .first = r->prompt_last ? (uint32_t)(r->prompt.sequence->pos + r->prompt.n_left - 1) : 0,
+        .no_head = !r->prompt_logits && r->n_max == 0};
+    r->prompt.outputs = &r->outputs;
+}
+
+peridot_status pd_request_begin(struct pd_request *r, struct pd_session *s)
+{
+    r->state = PD_REQUEST_PROMPT;
+    r->session = s;
+    if (r->begun <= 0) r->begun = pd_now();
+    r->n_prompt = r->prompt.n_left;
+    r->n_rest = 0;
+    PD_TRY(pd_gpu_check(s->model->gpu));
+    PD_TRY(pd_session_check_tokens(s, &r->prompt));
+    pd_decoder_leave(&s->decoder, r->prompt.sequence);
+    if (r->prompt.n_left > 1) pd_sequence_mark(r->prompt.sequence);   /* the end of a reply */
+    want_rows(r);
+    if (r->n_shared == 0 || r->n_shared >= r->n_prompt) return PERIDOT_OK;
+    r->n_rest = r->n_prompt - r->n_shared;
+    r->prompt.n_left = r->n_shared;
+    return PERIDOT_OK;
+}
+
+/* ---- the tokens ---- */
 
 /* The logits that a token was drawn from are the caller's first. *go_on: it did not end the request. */
 static peridot_status report_logits(bool *go_on, struct pd_session *s, const struct pd_request *r)
@@ -281,14 +317,25 @@ static peridot_status take_chunk(struct pd_session *s, struct round *round, peri
     return PERIDOT_OK;
 }
 
-static peridot_status read_prompts(struct pd_session *s, struct round *round)
+/* Nobody else has a part in the round, or will have before it ends. */
+static peridot_status read_alone(struct pd_session *s, struct round *round)
+{
+    const struct pd_request *r = round->reading[0];
+    const struct pd_watch watch = {.progress = r->progress, .user = r->user, .n_total = r->n_prompt - r->n_rest};
+    return pd_prefill_run(&s->prefill, round->prompts, 1, &watch, &s->cancelled);
+}
+
+static peridot_status read_prompts(struct pd_session *s, struct round *round, enum pd_chunk_aim aim)
 {
     const struct pd_batch batch = {.prompts = round->prompts, .n_prompts = round->n_reading};
-    enum pd_waiting waiting = round->n_writing || round->n_reading > 1 ? PD_OTHERS_WAIT : PD_OTHERS_MAY_COME;
+    bool is_alone = round->n_writing == 0 && round->n_reading == 1;
     peridot_status status = PERIDOT_OK;
     if (round->n_reading == 0) return PERIDOT_OK;
-    if (pd_prefill_pending(round->prompts, round->n_reading)) {
-        uint32_t n_tokens = pd_prefill_next(&s->prefill, round->prompts, round->n_reading, waiting);
+    if (is_alone && aim == PD_CHUNK_FULL) {
+        status = read_alone(s, round);
+    } else if (pd_prefill_pending(round->prompts, round->n_reading)) {
+        uint32_t n_tokens = pd_prefill_next(&s->prefill, round->prompts, round->n_reading,
+                                            is_alone ? aim : PD_CHUNK_SHARED);
         status = pd_prefill_step(&s->prefill, &batch, n_tokens, &s->cancelled);
     }
     return take_chunk(s, round, status);
@@ -354,7 +401,8 @@ static peridot_status draw_some(struct pd_session *s, struct pd_request *const *
     return PERIDOT_OK;
 }
 
-static peridot_status run_round(struct pd_session *s, struct pd_request *const *requests, uint32_t n)
+static peridot_status run_round(struct pd_session *s, struct pd_request *const *requests, uint32_t n,
+                                enum pd_chunk_aim alone)
 {
     struct round round;
     if (s->cancelled) return pd_fail(PERIDOT_CANCELLED, "stopped between two rounds");
@@ -366,18 +414,19 @@ static peridot_status run_round(struct pd_session *s, struct pd_request *const *
     else PD_TRY(decode(s, &round));
     PD_TRY(draw_some(s, requests, n));
     if (n_tokens || s->text_ended) return PERIDOT_OK;   /* the caller hears of an end at once */
-    PD_TRY(read_prompts(s, &round));
+    PD_TRY(read_prompts(s, &round, alone));
     return draw_some(s, requests, n);
 }
 
-peridot_status pd_requests_run(struct pd_session *s, struct pd_request *const *requests, uint32_t n)
+peridot_status pd_requests_run(struct pd_session *s, struct pd_request *const *requests, uint32_t n,
+                               enum pd_chunk_aim alone)
 {
     PD_TRY(pd_gpu_check(s->model->gpu));
     s->n_rounds++;
     s->text_ended = false;
     s->draw_s = 0;
     s->drew = false;
-    peridot_status status = run_round(s, requests, n);
+    peridot_status status = run_round(s, requests, n, alone);
     if (status == PERIDOT_CANCELLED) s->cancelled = false;
     return status;
 }

@@ -30,7 +30,7 @@ struct pd_request {
     /* The caller's, as in peridot_request_params. */
     peridot_row logits;
     peridot_progress progress;
-    peridot_row prompt_logits, prompt_hidden;   /* see prompt_rows.h */
+    peridot_row prompt_logits, prompt_hidden;
     bool prompt_last;
     void *user;
     struct pd_draft draft;
@@ -43,6 +43,8 @@ struct pd_request {
     struct pd_request *behind; /* that waits next */
     /* Set by pd_request_begin and pd_requests_run: */
     enum pd_request_state state;
+    struct pd_session *session;        /* that it began in */
+    struct pd_row_outputs outputs;     /* prompt_logits and prompt_hidden, of prompt.outputs */
     peridot_status status;     /* of a request that is done */
     size_t n_prompt, n_rest;   /* tokens of the prompt, and of those that are not in prompt.n_left yet */
     int32_t next;              /* the token that is yet to be evaluated */
@@ -58,7 +60,9 @@ peridot_status pd_request_begin(struct pd_request *r, struct pd_session *s);
 /* Ends a request that has begun, with the present sentence where `status` is an error. */
 void pd_request_end(struct pd_session *s, struct pd_request *r, peridot_status status);
 /* One round for n requests, of which those that are done are passed over. What goes wrong with one ends that one; an
- * error is returned where it ends all. */
-peridot_status pd_requests_run(struct pd_session *s, struct pd_request *const *requests, uint32_t n);
+ * error is returned where it ends all. A prompt that is alone is read in a chunk of this size, or, if that is
+ * PD_CHUNK_FULL, in as many as it takes. */
+peridot_status pd_requests_run(struct pd_session *s, struct pd_request *const *requests, uint32_t n,
+                               enum pd_chunk_aim alone);
 
 #endif

@@ -16,7 +16,6 @@ enum {
 void pd_schedule_init(struct pd_schedule *c, struct pd_session *s, uint32_t n_parallel)
 {
     *c = (struct pd_schedule){.s = s, .n_parallel = n_parallel, .prefixes.s = s};
-    pd_prompt_rows_init(&c->rows, s);
 }
 
 /* ---- who runs and who waits ---- */
@@ -235,32 +234,11 @@ static void end_all(struct pd_schedule *c, peridot_status status)
 
 /* ---- a round ---- */
 
-static peridot_status run_round(struct pd_schedule *c)
-{
-    struct pd_request *requests[PD_MAX_SEQUENCES], *readers[PD_MAX_SEQUENCES];
-    uint32_t n = 0, n_readers = 0, n_prompts = 0, n_writers = 0;
-    for (uint32_t i = 0; i < c->n_running; i++) {
-        if (pd_prompt_rows_wanted(c->running[i])) readers[n_readers++] = c->running[i];
-        else if (c->running[i]->state == PD_REQUEST_PROMPT) n_prompts++;
-        else n_writers++;
-    }
-    bool reads = n_readers && !(n_prompts && c->read_rows);
-    for (uint32_t i = 0; i < c->n_running; i++) {
-        struct pd_request *r = c->running[i];
-        if (!pd_prompt_rows_wanted(r) && !(reads && r->state == PD_REQUEST_PROMPT)) requests[n++] = r;
-    }
-    c->read_rows = false;
-    PD_TRY(pd_requests_run(c->s, requests, n));
-    if (!reads || c->s->text_ended) return PERIDOT_OK;   /* the caller hears of an end at once */
-    c->read_rows = true;
-    return pd_prompt_rows_read(&c->rows, c->s, readers, n_readers, n_writers > 0);
-}
-
 peridot_status pd_schedule_run(struct pd_schedule *c)
 {
     begin_some(c);
     pd_prefix_make_room(&c->prefixes, EACH * ((uint64_t)pd_prefix_n_taken(&c->prefixes) + 2) + c->s->chunk);
-    peridot_status status = run_round(c);
+    peridot_status status = pd_requests_run(c->s, c->running, c->n_running, PD_CHUNK_INTERACTIVE);
     if (status == PERIDOT_ERROR_DEVICE_LOST) return status;
     if (status != PERIDOT_OK && status != PERIDOT_CANCELLED) end_all(c, status);
     take_ends(c);

@@ -7,8 +7,7 @@
  * sequences go first; then the request that needs more gives up its sequence and goes on later from its tokens, before
  * all others that wait: to the same text.
  *
- * Each round is a step of those that write and a chunk of the prompts (request.h), or, in turn where there are both, a
- * pass over prompts whose rows are wanted (prompt_rows.h).
+ * Each round is a step of those that write and a chunk of the prompts: see request.h.
  *
  * Owns the sequences that it found; requests are the caller's, and are removed before they
  * go. Used by the thread that runs the session; callbacks of requests may add others, and not remove any. */
@@ -16,7 +15,6 @@
 #define PD_ENGINE_SCHEDULE_H
 
 #include "engine/prefix.h"
-#include "engine/prompt_rows.h"
 
 struct pd_schedule {
     struct pd_session *s;
@@ -25,8 +23,6 @@ struct pd_schedule {
     struct pd_request *running[PD_MAX_SEQUENCES];   /* those with sequences, whether these were given or found */
     uint32_t n_waiting, n_running;
     struct pd_prefix_cache prefixes;
-    struct pd_prompt_rows rows;
-    bool read_rows;                    /* in the last round */
     uint64_t n_preempted;              /* times that a request gave up its sequence */
 };
 

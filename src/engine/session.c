@@ -239,11 +239,9 @@ peridot_status pd_session_check_tokens(const struct pd_session *s, const struct 
     return PERIDOT_OK;
 }
 
-static peridot_status check(const struct pd_session *s, const struct pd_prompt *prompts, uint32_t n,
-                            const struct pd_row_wishes *wishes)
+static peridot_status check_prompts(const struct pd_session *s, const struct pd_prompt *prompts, uint32_t n)
 {
     PD_TRY(pd_gpu_check(s->model->gpu));
-    if (wishes->logits) PD_TRY(pd_check_head(s->model));
     for (uint32_t i = 0; i < n; i++) {
         for (uint32_t k = 0; k < i; k++)
             if (prompts[k].sequence == prompts[i].sequence)
@@ -253,9 +251,18 @@ static peridot_status check(const struct pd_session *s, const struct pd_prompt *
     return PERIDOT_OK;
 }
 
+/* What is wanted of one token that a decode step evaluated, as its row m. */
+static peridot_status hand_out(struct pd_session *s, const struct pd_prompt *prompt, uint32_t m)
+{
+    const struct pd_row_outputs *o = prompt->outputs;
+    struct pd_sequence *q = prompt->sequence;
+    if (!o || q->pos - 1 < o->first) return PERIDOT_OK;
+    PD_TRY(pd_outputs_hidden(o, &s->workspace, q, q->pos - 1, m, 1));
+    return pd_outputs_logits(o, &s->workspace, q, q->pos - 1, q->logits_row, 1);
+}
+
 /* One token of each prompt that has any left, in one step. */
-static peridot_status step(struct pd_session *s, struct pd_prompt *prompts, uint32_t n,
-                           const struct pd_row_wishes *wishes)
+static peridot_status step(struct pd_session *s, struct pd_prompt *prompts, uint32_t n, const struct pd_watch *watch)
 {
     struct pd_sequence *sequences[PD_MAX_SEQUENCES];
     struct pd_prompt *of[PD_MAX_SEQUENCES];
@@ -270,17 +277,14 @@ static peridot_status step(struct pd_session *s, struct pd_prompt *prompts, uint
         tokens[m++] = prompts[i].tokens[0];
     }
     if (s->cancelled) return pd_fail(PERIDOT_CANCELLED, "stopped between the tokens of a prompt");
-    PD_TRY(pd_report_progress(prompts, n, wishes));
+    PD_TRY(pd_report_progress(prompts, n, watch));
     double begun = pd_now();
     PD_TRY(pd_decode(&s->decoder, sequences, tokens, m));
     pd_pace_took(&s->prefill.pace, m, flop, pd_now() - begun);
     for (uint32_t i = 0; i < m; i++) {
-        uint32_t pos = sequences[i]->pos - 1;
         of[i]->tokens++;
         of[i]->n_left--;
-        if (pos < wishes->first || (wishes->last && of[i]->n_left)) continue;
-        PD_TRY(pd_report_hidden(&s->workspace, wishes, sequences[i], pos, i, 1));
-        PD_TRY(pd_report_logits(&s->workspace, wishes, sequences[i], pos, sequences[i]->logits_row, 1));
+        PD_TRY(hand_out(s, of[i], i));
     }
     return PERIDOT_OK;
 }
@@ -293,31 +297,38 @@ static bool takes_steps(const struct pd_session *s, const struct pd_prompt *prom
     return steps || s->chunk == 1;
 }
 
-static peridot_status eval_all(struct pd_session *s, struct pd_prompt *prompts, uint32_t n,
-                               const struct pd_row_wishes *wishes)
+static peridot_status eval(struct pd_session *s, struct pd_prompt *prompts, uint32_t n, const struct pd_watch *watch)
 {
-    static const struct pd_row_wishes none = {0};
     bool is_text[PD_MAX_SEQUENCES] = {0};
-    struct pd_row_wishes all = wishes ? *wishes : none;
-    PD_TRY(check(s, prompts, n, &all));
-    all.n_total = 0;
-    for (uint32_t i = 0; i < n; i++) all.n_total += prompts[i].n_left;
     PD_TRY(pd_decoder_yield(&s->decoder));
     for (uint32_t i = 0; i < n; i++) {
         is_text[i] = prompts[i].n_left > 1;
         if (is_text[i]) pd_sequence_mark(prompts[i].sequence);   /* the end of a reply */
     }
-    if (!takes_steps(s, prompts, n)) PD_TRY(pd_prefill_run(&s->prefill, prompts, n, &all, &s->cancelled));
-    while (pd_prefill_pending(prompts, n)) PD_TRY(step(s, prompts, n, &all));
+    if (!takes_steps(s, prompts, n)) PD_TRY(pd_prefill_run(&s->prefill, prompts, n, watch, &s->cancelled));
+    while (pd_prefill_pending(prompts, n)) PD_TRY(step(s, prompts, n, watch));
     for (uint32_t i = 0; i < n; i++)
         if (is_text[i]) pd_sequence_mark(prompts[i].sequence);
     return PERIDOT_OK;
 }
 
 peridot_status pd_session_eval(struct pd_session *s, struct pd_prompt *prompts, uint32_t n,
-                               const struct pd_row_wishes *wishes)
+                               const struct pd_eval_params *params)
 {
-    peridot_status status = eval_all(s, prompts, n, wishes);
+    static const struct pd_eval_params none = {0};
+    const struct pd_eval_params *p = params ? params : &none;
+    struct pd_row_outputs outputs[PD_MAX_SEQUENCES];
+    struct pd_watch watch = {.progress = p->progress, .user = p->outputs.user};
+    PD_TRY(check_prompts(s, prompts, n));
+    if (p->outputs.logits) PD_TRY(pd_check_head(s->model));
+    for (uint32_t i = 0; i < n; i++) {
+        outputs[i] = p->outputs;
+        if (p->last && prompts[i].n_left) outputs[i].first = (uint32_t)(prompts[i].sequence->pos + prompts[i].n_left - 1);
+        if (p->outputs.logits || p->outputs.hidden) prompts[i].outputs = &outputs[i];
+        watch.n_total += prompts[i].n_left;
+    }
+    peridot_status status = eval(s, prompts, n, &watch);
+    for (uint32_t i = 0; i < n; i++) prompts[i].outputs = NULL;
     if (status == PERIDOT_CANCELLED) s->cancelled = false;
     return status;
 }

@@ -45,11 +45,17 @@ peridot_status pd_session_load(struct pd_sequence **out, struct pd_session *s, c
 peridot_status pd_session_truncate(struct pd_session *s, struct pd_sequence *q, uint32_t n, uint32_t *kept);
 void pd_session_remove(struct pd_session *s, struct pd_sequence *q);
 
+/* What an evaluation of prompts hands out, of each prompt. */
+struct pd_eval_params {
+    struct pd_row_outputs outputs;     /* `first`, or where `last` is set only the last token */
+    bool last;
+    peridot_progress progress;         /* NULL: none */
+};
 /* Evaluates all tokens of n prompts of different sequences: in chunks, or, where each has one token, or chunks have, in
- * decode steps of them all. Ids and lengths are checked first, and nothing is changed if they are wrong. wishes may be
+ * decode steps of them all. Ids and lengths are checked first, and nothing is changed if they are wrong. params may be
  * NULL. */
 peridot_status pd_session_eval(struct pd_session *s, struct pd_prompt *prompts, uint32_t n,
-                               const struct pd_row_wishes *wishes);
+                               const struct pd_eval_params *params);
 peridot_status pd_session_check_tokens(const struct pd_session *s, const struct pd_prompt *prompt);
 /* Logits of the last position, [n_outputs], borrowed until the next call. Where a pass of others has overwritten them the
  * last token is evaluated again. */
