@@ -455,6 +455,24 @@ static peridot_status serve(void)
     return status;
 }
 
+static peridot_status submit(void)
+{
+    enum { N = 3 };
+    const peridot_sampling sampling = {.temperature = 1, .top_k = 20, .seed = 1, .stop = stops,
+        .n_stop = PD_COUNT(stops)};
+    peridot_request_params params = {.prompt = prompt, .n_prompt = PD_COUNT(prompt), .n_max = 6, .text = take_text,
+        .sampling = &sampling};
+    peridot_request *requests[N] = {NULL};
+    peridot_status status = PERIDOT_OK;
+    for (size_t i = 0; i < N && status == PERIDOT_OK; i++) {
+        params.prompt_hidden = i == 2 ? take_row : NULL;
+        status = peridot_request_submit(&requests[i], session, &params);
+    }
+    if (status == PERIDOT_OK) status = run_requests(requests, N);
+    for (size_t i = 0; i < N; i++) peridot_request_free(requests[i]);
+    return status;
+}
+
 static peridot_status profile(void)
 {
     peridot_kernel_time *times;
@@ -474,7 +492,8 @@ static void test_sessions(void **state)
         {.name = "sequence_load", .run = load}, {.name = "eval, logits, sample", .run = evaluate, .degrades = true},
         {.name = "generate", .run = generate, .degrades = true},
         {.name = "generate JSON", .run = generate_json, .degrades = true},
-        {.name = "session_run", .run = serve, .degrades = true}, {.name = "profile", .run = profile},
+        {.name = "session_run", .run = serve, .degrades = true},
+        {.name = "submit", .run = submit, .degrades = true}, {.name = "profile", .run = profile},
     };
     peridot_grammar *of_schema;
     assert_int_equal(peridot_grammar_json_schema(&of_schema, peridot_model_vocab(model), schema, sizeof schema - 1),

@@ -269,6 +269,41 @@ static void test_small_cache(void **state)
     peridot_session_free(s);
 }
 
+/* A reply that was begun in another session goes on to the same end; with drafts of another model, too. */
+static void test_taken_up(void **state)
+{
+    (void)state;
+    enum { N = 3 };
+    struct text alone[N], texts[N];
+    peridot_session *s = open_session(&(peridot_session_params){.n_sequences = 4, .n_draft = 3}),
+                    *drafts = open_session(&(peridot_session_params){.n_sequences = 4});
+    uint32_t n_free = peridot_session_free_positions(drafts);
+    for (uint32_t i = 0; i < N; i++) {
+        alone[i] = (struct text){.prompt = 5 + i, .length = 20, .n_max = 40, .seed = i};
+        write_alone(&alone[i]);
+        texts[i] = (struct text){.prompt = 5 + i, .length = 20 + 10 * i, .n_max = 40 - 10 * i, .seed = i};
+        int32_t tokens[CTX];
+        make_prompt(tokens, &alone[i]);
+        memcpy(tokens + 20, alone[i].tokens, 10 * i * sizeof *tokens);
+        const peridot_sampling sampling = chain_of(&texts[i]);
+        EXPECT_OK(peridot_request_submit(&texts[i].r, s, &(peridot_request_params){
+            .size = sizeof(peridot_request_params), .prompt = tokens, .n_prompt = texts[i].length,
+            .n_replied = 10 * i, .n_max = texts[i].n_max, .text = take, .user = &texts[i], .sampling = &sampling,
+            .n_draft = 3, .draft_session = drafts}));
+    }
+    run_all(s);
+    for (uint32_t i = 0; i < N; i++) {
+        peridot_stats stats = expect_done(&texts[i]);
+        assert_int_equal(texts[i].n, 40 - 10 * i);
+        assert_memory_equal(texts[i].tokens, alone[i].tokens + 10 * i, texts[i].n * sizeof *texts[i].tokens);
+        assert_int_equal(stats.n_drafted, stats.n_accepted);   /* it is the same model */
+        assert_true(stats.n_drafted > 0);
+    }
+    assert_int_equal(peridot_session_free_positions(drafts), n_free);   /* their sequences are gone */
+    peridot_session_free(s);
+    peridot_session_free(drafts);
+}
+
 /* What does not fit alone either ends, and those behind it go on. */
 static void test_never_fits(void **state)
 {
@@ -426,7 +461,9 @@ static void test_rows(void **state)
     /* as on a slow device: 16 tokens in 0.2 s */
     s->s->prefill.pace = (struct pd_pace){.at_once = 8, .last = {16 * token, 0.2}};
     EXPECT_OK(peridot_session_run(s, &n_running));
-    uint32_t n_before = writers[0].n;
+    uint32_t n_rows = 0, n_before = writers[0].n;
+    for (uint32_t i = 0; i < N; i++) n_rows += readers[i].n_rows;
+    assert_in_range(n_rows, 1, 16);
     for (uint32_t i = 0; i < 6; i++) {
         EXPECT_OK(peridot_session_run(s, &n_running));
         assert_int_equal(writers[0].n, n_before + i + 1);   /* each round has a token of it */
@@ -475,7 +512,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_order), cmocka_unit_test(test_prefixes), cmocka_unit_test(test_choices),
-        cmocka_unit_test(test_small_cache), cmocka_unit_test(test_never_fits), cmocka_unit_test(test_taken_away),
-        cmocka_unit_test(test_own_sequences), cmocka_unit_test(test_rows), cmocka_unit_test(test_stopped_rows)};
+        cmocka_unit_test(test_small_cache), cmocka_unit_test(test_taken_up), cmocka_unit_test(test_never_fits),
+        cmocka_unit_test(test_taken_away), cmocka_unit_test(test_own_sequences), cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_stopped_rows)};
     return cmocka_run_group_tests_name("schedule", tests, open_shared, close_shared);
 }

@@ -40,6 +40,7 @@ struct pd_request {
     size_t n_tokens, n_replied, share_at;   /* share_at: n_shared of them all */
     peridot_sampling sampling; /* what it points to stays */
     uint32_t n_cached, n_preempted;    /* see peridot_stats */
+    uint32_t n_tries;          /* times that it was preempted before anything was evaluated, since something was */
     struct pd_request *behind; /* that waits next */
     /* Set by pd_request_begin and pd_requests_run: */
     enum pd_request_state state;

@@ -10,7 +10,8 @@
 
 enum {
     AHEAD = 128,               /* tokens of a reply for which there must be room when it begins */
-    EACH = 64                  /* positions that are left to each request at work: a page */
+    EACH = 64,                 /* positions that are left to each request at work: a page */
+    TRIES = 8                  /* that come to nothing, before a request is told that memory is short */
 };
 
 void pd_schedule_init(struct pd_schedule *c, struct pd_session *s, uint32_t n_parallel)
@@ -125,6 +126,7 @@ static peridot_status start(struct pd_schedule *c, struct pd_request *r)
     return PERIDOT_OK;
 }
 
+/* With the present sentence. */
 static void fail(struct pd_request *r, peridot_status status)
 {
     r->state = PD_REQUEST_DONE;
@@ -195,7 +197,8 @@ static peridot_status remember(struct pd_request *r)
 /* It goes on later, before all others, from its tokens. */
 static void preempt(struct pd_schedule *c, struct pd_request *r)
 {
-    peridot_status status = remember(r);
+    r->n_tries = r->prompt.sequence->pos > r->n_cached ? 0 : r->n_tries + 1;
+    peridot_status status = r->n_tries < TRIES ? remember(r) : r->status;
     release(c, r, PD_KEEP_NONE);
     if (status != PERIDOT_OK) {
         fail(r, status);

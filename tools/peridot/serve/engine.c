@@ -77,18 +77,11 @@ static void fail_task(struct serve_engine *e, struct serve_task *task, peridot_s
     end_task(e, task);
 }
 
-/* Takes the first task out. */
-static struct serve_task *take_first(struct serve_engine *e)
-{
-    struct serve_task *task = e->tasks;
-    e->tasks = task->next;
-    return task;
-}
-
 static void refuse_all(struct serve_engine *e, const char *why)
 {
     while (e->tasks) {
-        struct serve_task *task = take_first(e);
+        struct serve_task *task = e->tasks;
+        e->tasks = task->next;
         serve_refuse(&task->job->error, 503, NULL, NULL, "%s", why);
         end_task(e, task);
     }
@@ -229,23 +222,25 @@ static void give_up(struct serve_engine *e)
     s->failed = true;
 }
 
-static peridot_status run_round(struct serve_engine *e)
+/* False: the device was lost. */
+static bool run_round(struct serve_engine *e)
 {
     size_t unused;
     peridot_status status = peridot_session_run(e->session, &unused);
+    bool lost = status == PERIDOT_ERROR_DEVICE_LOST;
     if (status == PERIDOT_ERROR_LINK) give_up(e);
-    if (status == PERIDOT_ERROR_DEVICE_LOST) return status;
     for (struct serve_task **at = &e->tasks; *at;) {
         struct serve_task *task = *at;
-        if (!peridot_request_done(task->request, &status, NULL)) {
+        bool done = peridot_request_done(task->request, &status, NULL);
+        lost = lost || (done && status == PERIDOT_ERROR_DEVICE_LOST);
+        if (!done || status == PERIDOT_ERROR_DEVICE_LOST) {
             at = &task->next;
             continue;
         }
-        if (status == PERIDOT_ERROR_DEVICE_LOST) return status;
         *at = task->next;
         take_end(e, task, status);
     }
-    return PERIDOT_OK;
+    return !lost;
 }
 
 static void show(struct serve_engine *e)
@@ -376,7 +371,7 @@ static void *run(void *user)
             continue;
         }
         submit_some(e);
-        if (e->tasks && run_round(e) == PERIDOT_ERROR_DEVICE_LOST) recover(e);
+        if (e->tasks && !run_round(e)) recover(e);
         show(e);
         e->step_begun_s = 0;
     }
