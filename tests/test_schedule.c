@@ -488,6 +488,29 @@ static void test_rows(void **state)
     peridot_session_free(s);
 }
 
+/* Rows of one prompt and the chunks of another take turns, and a short text does not wait for the end of a long one. */
+static void test_turns(void **state)
+{
+    (void)state;
+    struct text prompt = {.prompt = 1, .length = 300, .n_max = 1}, rows = {.prompt = 2, .length = 300},
+                few = {.prompt = 3, .length = 8};
+    size_t n_running;
+    peridot_session *s = open_session(&(peridot_session_params){.n_sequences = 4});
+    submit(&prompt, s);
+    submit_rows(&rows, s, true, false);
+    submit_rows(&few, s, true, false);
+    for (int i = 0; i < 6; i++) EXPECT_OK(peridot_session_run(s, &n_running));
+    assert_in_range(rows.n_rows, 32, 96);
+    assert_int_equal(few.n_rows, 8);
+    assert_in_range(prompt.r->r.prompt.sequence->pos, 32, 96);
+    run_all(s);
+    expect_done(&prompt);
+    expect_rows(&rows, true, false);
+    free(rows.rows);
+    free(few.rows);
+    peridot_session_free(s);
+}
+
 /* One whose callback says so ends, and the one that is read with it does not. */
 static void test_stopped_rows(void **state)
 {
@@ -514,6 +537,6 @@ int main(void)
         cmocka_unit_test(test_order), cmocka_unit_test(test_prefixes), cmocka_unit_test(test_choices),
         cmocka_unit_test(test_small_cache), cmocka_unit_test(test_taken_up), cmocka_unit_test(test_never_fits),
         cmocka_unit_test(test_taken_away), cmocka_unit_test(test_own_sequences), cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_stopped_rows)};
+        cmocka_unit_test(test_turns), cmocka_unit_test(test_stopped_rows)};
     return cmocka_run_group_tests_name("schedule", tests, open_shared, close_shared);
 }

@@ -12,11 +12,12 @@ enum pd_token_verdict {
     PD_TOKEN_STOPS             /* it says that the text has ended */
 };
 
+/* In this order, but that DRAW and DECODE alternate, and that one which is preempted (schedule.h) waits again. */
 enum pd_request_state {
     PD_REQUEST_WAITING,        /* for a sequence: see schedule.h */
-    PD_REQUEST_PROMPT,
+    PD_REQUEST_PROMPT,         /* its prompt is evaluated */
     PD_REQUEST_DRAW,           /* the next token is yet to be drawn under a grammar, which may take long */
-    PD_REQUEST_DECODE,
+    PD_REQUEST_DECODE,         /* the token that was drawn last is yet to be evaluated */
     PD_REQUEST_DONE
 };
 

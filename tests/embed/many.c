@@ -1,4 +1,5 @@
-/* many MODEL PROMPT PROMPT ...: goes on with all prompts at once, as a server would, and writes what became of each. */
+/* many MODEL PROMPT PROMPT ...: goes on with prompts side by side, as a server would, and writes what became of each.
+ * Those that find no sequence wait for one. */
 #include <peridot.h>
 
 #include <stdio.h>
@@ -25,12 +26,11 @@ static peridot_status ask(peridot_request **out, peridot_session *s, const perid
                           struct text *reply)
 {
     peridot_request_params params = {.size = sizeof params, .n_max = 24, .text = take, .user = reply};
-    peridot_sequence *sequence;
     int32_t *ids = NULL;
-    peridot_status status = vocab ? peridot_sequence_create(&sequence, s) : PERIDOT_ERROR_UNSUPPORTED;
+    peridot_status status = vocab ? PERIDOT_OK : PERIDOT_ERROR_UNSUPPORTED;
     if (!status) status = peridot_encode(&ids, &params.n_prompt, vocab, text, strlen(text), PERIDOT_ENCODE_BOS);
     params.prompt = ids;
-    if (!status) status = peridot_request_create(out, sequence, &params);
+    if (!status) status = peridot_request_submit(out, s, &params);
     peridot_free(ids);
     return status;
 }
@@ -43,7 +43,7 @@ int main(int argc, char **argv)
     static struct text texts[MOST];
     size_t n = (size_t)argc - 2, n_running = n;
     if (argc < 3 || n > MOST) return 2;
-    peridot_session_params params = {.size = sizeof params, .n_sequences = (uint32_t)n, .ctx = 256};
+    peridot_session_params params = {.size = sizeof params, .n_sequences = 4, .ctx = 256};
     peridot_status status = peridot_model_open(&model, argv[1], NULL);
     if (!status) status = peridot_session_create(&session, model, &params);
     for (size_t i = 0; i < n && !status; i++)
