@@ -78,6 +78,7 @@ test_json() {
     check "json has a rate" matches out '"read": [1-9]'
     check "json has fp16's rate, or none" matches out '"fp16": ([1-9]|null)'
     check "json has the matrices' rate, or none" matches out '"matrix": ([1-9]|null)'
+    check "json has a prompt beside a text" [ "$(count out '"n_prompt": 8,')" = 1 ]
     check "json has the placement of weights" contains out '"decode_far_size": 0'
     check "a prompt is held against fp32" [ "$(grep -c '"arithmetic": "fp32"' "$folder/out")" = 3 ]
     run bench "$folder/one.json" "$folder/two.json"
@@ -89,6 +90,32 @@ test_json() {
     check "csv of two is regular" columns out
     check "the file's name" [ "$(cell 5 report)" = two ]
     check "the same model" [ "$(cell 2 hash)" = "$(cell 5 hash)" ]
+}
+
+# One sequence writes while another reads a prompt: in chunks of 4 tokens there is a gap for each.
+test_beside() {
+    run bench -m "$stories" -p 0 -n 2 -b 0 -r 1 --chunk 4 --beside 300 --save "$folder/beside.json" -o csv
+    check "--beside succeeds" [ $status = 0 ]
+    check "--beside: its prompt" [ "$(cell 2 beside_n_prompt)" = 300 ]
+    check "--beside: a gap for each chunk" [ "$(cell 2 beside_n_gaps)" -ge 75 ]
+    check "--beside: few are slow" [ "$(cell 2 beside_n_slow)" -lt 75 ]
+    check "--beside: gaps last as long as the prompt" awk -v n="$(cell 2 beside_n_gaps)" \
+        -v median="$(cell 2 beside_median_s)" -v p95="$(cell 2 beside_p95_s)" -v max="$(cell 2 beside_max_s)" \
+        -v prompt="$(cell 2 beside_prompt_s)" 'BEGIN { exit !(0 < median && median <= p95 && p95 <= max &&
+            median * n < 2 * prompt + max && max < prompt + 1) }'
+    check "--beside says what it found" matches err '^beside p300: a token every [0-9]+ ms, the longest gap [0-9]+ ms$'
+    run bench "$folder/beside.json"
+    check "--beside in md" matches out ' Beside a prompt: [0-9.]+ ms between two tokens in the median, .* gaps over 0\.3 s'
+    run bench -o html "$folder/beside.json"
+    check "--beside in html" contains out 'while 300 tokens were read in'
+    run bench -o html "$folder/beside.json" "$saved"
+    check "--beside in the page of many, where it was measured" [ "$(count out 'Beside a prompt: ')" = 1 ]
+    sed 's/\("n_gaps": \).*/\1-1,/' "$folder/beside.json" >"$folder/x.json"
+    fails_with 1 'beside_prompt.n_gaps is not a whole number' bench "$folder/x.json"
+    run bench -m "$stories" -p 8 -n 2 -b 0 -r 1 --beside 0 -o json
+    check "--beside 0 measures none" [ "$(count out beside_prompt)" = 0 ]
+    fails_with 2 'takes a whole number' bench --beside 8,16
+    fails_with 2 '--quick measures a fixed set' bench --quick --beside 8
 }
 
 # Reports of before, and what only some have: rates of fp16 and matrices, weights across the bus.
@@ -366,6 +393,7 @@ if [ -e "$stories" ]; then
     test_note
     test_csv
     test_json
+    test_beside
     test_schema
     test_html
     test_report

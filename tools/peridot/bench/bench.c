@@ -7,7 +7,7 @@
 
 struct bench_args {
     struct cmd_model_args model;
-    const char *shape, *type, *prompts, *lengths, *batches, *depths, *format, *save, *note, *compare;
+    const char *shape, *type, *prompts, *lengths, *batches, *depths, *beside, *format, *save, *note, *compare;
     uint32_t n_repeats, ctx, chunk, kv;
     bool tune, quick;
     struct cmd_texts reports;
@@ -42,6 +42,10 @@ static const struct cmd_option options[] = {
      .help = "Tokens that are in the context before a test begins; every test is done at every depth."},
     {.letter = 'r', .name = "repeats", .metavar = "N", .kind = CMD_U32, .offset = OFFSET(n_repeats), .fallback = "5",
      .min = 1, .max = REPORT_REPEATS, .help = "Repeats of each test, after one that is not counted."},
+    {.name = "beside", .metavar = "N", .kind = CMD_TEXT, .offset = OFFSET(beside),
+     .help = "Tokens of a prompt that is read while a text is written in the same session, as by peridot serve, to "
+             "measure the gaps between the text's tokens, or as many as the context holds; 0: none. Without it as many "
+             "as the longest prompt of -p, 2048 at most."},
     {.letter = 'o', .name = "format", .metavar = "FORMAT", .kind = CMD_TEXT, .offset = OFFSET(format),
      .value = format_name,
      .help = "What to write to standard output; md unless given, and html with --compare."},
@@ -91,6 +95,19 @@ static int take_list(struct bench_list *out, const struct cmd_command *command, 
                      BENCH_LIST, LARGEST, text);
 }
 
+/* Without the option a prompt that takes little longer than those that are measured anyway. */
+static int take_beside(uint32_t *out, const struct cmd_command *command, const char *text,
+                       const struct bench_list *prompts)
+{
+    struct bench_list list;
+    *out = 0;
+    if (text && (!parse_list(&list, text) || list.n > 1))
+        return cmd_usage(command, "--beside takes a whole number below %d, not %s", LARGEST, text);
+    if (text) *out = list.at[0];
+    for (size_t i = 0; !text && i < prompts->n; i++) *out = (uint32_t)cmd_max(*out, cmd_min(prompts->at[i], 2048));
+    return CMD_OK;
+}
+
 static bool is_zero(const struct bench_list *list)
 {
     for (size_t i = 0; i < list->n; i++)
@@ -110,7 +127,7 @@ static bool is_fixed_set(const struct bench_args *a)
 {
     return !a->model.path && !a->shape && !a->type && !a->model.gpu_memory && !a->model.kernels.n && !a->ctx && !a->kv
         && a->chunk == 256 && a->n_repeats == 5 && strcmp(a->prompts, "512") == 0 && strcmp(a->lengths, "128") == 0
-        && strcmp(a->batches, "8") == 0 && strcmp(a->depths, "0") == 0;
+        && strcmp(a->batches, "8") == 0 && strcmp(a->depths, "0") == 0 && !a->beside;
 }
 
 static int make_plan(struct bench_plan *out, const struct cmd_command *command, const struct bench_args *args)
@@ -130,6 +147,7 @@ static int make_plan(struct bench_plan *out, const struct cmd_command *command, 
         usage = cmd_usage(command, "-b/--batches takes numbers from 2 to %d, or 0, not %s", BENCH_SEQUENCES,
                           args->batches);
     if (usage == CMD_OK) usage = take_list(&out->depths, command, "-d/--depths", args->depths);
+    if (usage == CMD_OK) usage = take_beside(&out->beside, command, args->beside, &out->prompts);
     if (usage == CMD_OK && is_zero(&out->prompts) && is_zero(&out->lengths))
         usage = cmd_usage(command, "with -p 0 and -n 0 there is nothing to measure");
     return usage;
@@ -291,6 +309,9 @@ const struct cmd_command cmd_bench = {
         "in fp32, in fp16 and with cooperative matrices. Generation is shown as a percentage of the memory bandwidth, "
         "which bounds it, and a prompt as one of the arithmetic rate of the kernels that read it, \"matrix\" or fp32."
         "\n\n"
+        "Beside a prompt: at the end one sequence writes while another reads a prompt (--beside), and the gaps between "
+        "the tokens that it writes are what somebody who reads them sees: their median, the 95th percentile, the "
+        "longest, and how many were over 0.3 s.\n\n"
         "A report also has the time of every kernel, dispatches per token, the time to load and to the first token "
         "(from opening the model; longer where pipelines are not yet in the cache), the most memory on device and "
         "host, and a checksum of the last logits, which is the same in every repeat of a test.\n\n"

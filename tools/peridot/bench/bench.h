@@ -30,6 +30,7 @@ struct bench_plan {
     const char *note;            /* NULL: none */
     struct bench_list prompts, lengths, batches, depths;
     uint32_t n_repeats, ctx, chunk, kv;
+    uint32_t beside;             /* tokens of the prompt that is read beside a text; 0: none */
     bool tune;
     double budget_s;             /* of all that is done, opening included; 0: whatever it takes */
     const peridot_rates *rates;  /* measured before; NULL: measure them */
@@ -59,6 +60,14 @@ struct bench_test {
     size_t n_kernels;
 };
 
+/* A stream that writes while a prompt is read in the same session: the gaps between its tokens, in seconds. */
+struct bench_beside {
+    uint32_t n_prompt;           /* tokens; 0: it was not measured */
+    double prompt_s;             /* from the prompt's arrival to its end */
+    uint32_t n_gaps, n_slow;     /* n_slow: longer than BENCH_SLOW_S */
+    double median_s, p95_s, max_s;
+};
+
 /* What a plan measured, beside its tests. */
 struct bench_run {
     const struct bench_plan *plan;
@@ -72,12 +81,20 @@ struct bench_run {
     double first_token_s;        /* opening, and the logits after one token */
     uint64_t device_memory, host_memory;       /* peaks, in bytes */
     uint32_t n_dispatches;       /* of a decode step */
+    struct bench_beside beside;
 };
 
 /* measure.c. Measures all tests of the plan, on a model that it opens and closes, and fills the report, an empty
  * object. *rates are those of the device, for other plans. */
 peridot_status bench_measure(peridot_rates *rates, yyjson_mut_doc *doc, yyjson_mut_val *report,
                              const struct bench_plan *plan);
+
+/* beside.c. In a session of its own. */
+#define BENCH_SLOW_S 0.3         /* what peridot_session_run wants to keep */
+peridot_status bench_measure_beside(struct bench_beside *out, peridot_model *model, const struct bench_plan *plan);
+
+/* tokens.c: n that are always the same, as a model's speed does not depend on them. */
+peridot_status bench_make_tokens(int32_t **out, size_t n, uint32_t vocab_size);
 
 /* quick.c. Measures a fixed set in about BENCH_QUICK_S seconds into a list of reports; what does not fit the device's
  * memory is left out. */
@@ -101,7 +118,7 @@ peridot_status bench_hash_file(uint64_t *hash, const char *path);
 void bench_json_text(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key, const char *text, size_t size);
 /* The test as a new entry of the list. */
 yyjson_mut_val *bench_json_test(yyjson_mut_doc *doc, yyjson_mut_val *tests, const struct bench_test *test);
-/* All but ranks and tests, which come after it. */
+/* All but ranks and tests, which come after it, in this order. */
 void bench_json_run(yyjson_mut_doc *doc, yyjson_mut_val *report, const struct bench_run *run);
 void bench_json_ranks(yyjson_mut_doc *doc, yyjson_mut_val *report, const struct cmd_rank *ranks, size_t n);
 void bench_json_score(yyjson_mut_doc *doc, yyjson_mut_val *score, const struct report_score *from);

@@ -169,6 +169,19 @@ static void add_program(yyjson_mut_doc *doc, yyjson_mut_val *report, const struc
     bench_json_text(doc, report, "left_out", run->left_out, REPORT_NOTE);
 }
 
+static void add_beside(yyjson_mut_doc *doc, yyjson_mut_val *report, const struct bench_beside *b)
+{
+    if (!b->n_prompt) return;
+    yyjson_mut_val *object = yyjson_mut_obj_add_obj(doc, report, "beside_prompt");
+    yyjson_mut_obj_add_uint(doc, object, "n_prompt", b->n_prompt);
+    yyjson_mut_obj_add_real(doc, object, "prompt_s", b->prompt_s);
+    yyjson_mut_obj_add_uint(doc, object, "n_gaps", b->n_gaps);
+    yyjson_mut_obj_add_uint(doc, object, "n_slow", b->n_slow);
+    yyjson_mut_obj_add_real(doc, object, "median_s", b->median_s);
+    yyjson_mut_obj_add_real(doc, object, "p95_s", b->p95_s);
+    yyjson_mut_obj_add_real(doc, object, "max_s", b->max_s);
+}
+
 void bench_json_run(yyjson_mut_doc *doc, yyjson_mut_val *report, const struct bench_run *run)
 {
     add_program(doc, report, run);
@@ -185,6 +198,7 @@ void bench_json_run(yyjson_mut_doc *doc, yyjson_mut_val *report, const struct be
     yyjson_mut_obj_add_uint(doc, report, "device_memory", run->device_memory);
     yyjson_mut_obj_add_uint(doc, report, "host_memory", run->host_memory);
     yyjson_mut_obj_add_uint(doc, report, "dispatches_per_token", run->n_dispatches);
+    add_beside(doc, report, &run->beside);
 }
 
 static void add_rank(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct cmd_rank *rank)

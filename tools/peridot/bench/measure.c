@@ -371,19 +371,6 @@ static peridot_status find_ctx(uint32_t *out, const struct bench *b)
     return PERIDOT_OK;
 }
 
-static peridot_status make_tokens(struct bench *b)
-{
-    uint64_t x = 1;
-    size_t n = (size_t)b->run.ctx + BENCH_SEQUENCES;
-    b->tokens = malloc(n * sizeof *b->tokens);
-    if (!b->tokens) return cmd_fail_alloc(n * sizeof *b->tokens, "tokens");
-    for (size_t i = 0; i < n; i++) {
-        x = x * 6364136223846793005u + 1442695040888963407u;
-        b->tokens[i] = (int32_t)((x >> 33) % b->run.model->vocab_size);
-    }
-    return PERIDOT_OK;
-}
-
 /* ---- the model ---- */
 
 static void show_tuned(void *user, const peridot_tuned *t)
@@ -427,11 +414,11 @@ static peridot_status open_session(struct bench *b, const peridot_session_params
     return PERIDOT_OK;
 }
 
-static void note_left_out(struct bench_run *r, const struct bench_test *test)   /* and why: the last error */
+static void note_left_out(struct bench_run *r, const char *test)   /* and why: the last error */
 {
     size_t at = strlen(r->left_out);
-    fprintf(stderr, "%s: left out: %s\n", test->name, peridot_last_error());
-    snprintf(r->left_out + at, sizeof r->left_out - at, "%s%s: %s", at ? "; " : "", test->name,
+    fprintf(stderr, "%s: left out: %s\n", test, peridot_last_error());
+    snprintf(r->left_out + at, sizeof r->left_out - at, "%s%s: %s", at ? "; " : "", test,
              cmd_shown(peridot_last_error()));
 }
 
@@ -452,7 +439,7 @@ static peridot_status run_tests(struct bench *b, peridot_session_params params)
         struct bench_test *test = &b->tests[i];
         if (is_too_late(b, test)) {
             cmd_fail(PERIDOT_CANCELLED, "no time is left");
-            note_left_out(&b->run, test);
+            note_left_out(&b->run, test->name);
             continue;
         }
         if (test->n_sequences > 1) {
@@ -461,7 +448,7 @@ static peridot_status run_tests(struct bench *b, peridot_session_params params)
             b->session = NULL;
             peridot_status status = open_session(b, &params);
             if (status == PERIDOT_ERROR_MEMORY) {
-                note_left_out(&b->run, test);
+                note_left_out(&b->run, test->name);
                 continue;
             }
             if (status != PERIDOT_OK) return status;
@@ -471,6 +458,24 @@ static peridot_status run_tests(struct bench *b, peridot_session_params params)
     return PERIDOT_OK;
 }
 
+/* It replaces the session, too, and is left out where memory is too small for it. */
+static peridot_status take_beside(struct bench *b)
+{
+    struct bench_beside *out = &b->run.beside;
+    peridot_session_free(b->session);
+    b->session = NULL;
+    peridot_status status = b->plan->beside ? bench_measure_beside(out, b->model, b->plan) : PERIDOT_OK;
+    if (status == PERIDOT_ERROR_MEMORY) {
+        note_left_out(&b->run, "beside a prompt");
+        return PERIDOT_OK;
+    }
+    if (status == PERIDOT_OK && out->n_prompt)
+        fprintf(stderr, "beside p%" PRIu32 ": a token every %.0f ms, the longest gap %.0f ms\n", out->n_prompt,
+                1e3 * out->median_s, 1e3 * out->max_s);
+    b->run.device_memory = cmd_max(b->run.device_memory, peridot_model_memory(b->model));
+    return status;
+}
+
 static peridot_status run_session(struct bench *b)
 {
     struct bench_run *r = &b->run;
@@ -478,7 +483,7 @@ static peridot_status run_session(struct bench *b)
     CMD_TRY(find_ctx(&params.ctx, b));
     r->ctx = params.ctx;
     r->chunk = (uint32_t)cmd_min(b->plan->chunk ? b->plan->chunk : DEFAULT_CHUNK, r->ctx);
-    CMD_TRY(make_tokens(b));
+    CMD_TRY(bench_make_tokens(&b->tokens, (size_t)r->ctx + BENCH_SEQUENCES, b->run.model->vocab_size));
     CMD_TRY(open_session(b, &params));
     CMD_TRY(take_first_token(b));
     bool is_cpu = b->run.model->device->type == PERIDOT_DEVICE_CPU;
@@ -487,6 +492,7 @@ static peridot_status run_session(struct bench *b)
     else CMD_TRY(peridot_measure(&r->rates, b->model));
     if (b->end_s > 0) b->end_s = fmax(b->end_s, cmd_now() + LEAST_TESTS_S);
     CMD_TRY(run_tests(b, params));
+    CMD_TRY(take_beside(b));
     bench_conditions_read(&r->after, "", b->run.model->device->pci, is_cpu);
     r->host_memory = cmd_memory_peak();
     return PERIDOT_OK;

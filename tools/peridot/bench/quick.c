@@ -31,6 +31,7 @@ static struct bench_plan make_plan(const struct bench_plan *base, const struct m
     plan.batches = (struct bench_list){{BENCH_SEQUENCES}, 1};
     plan.depths = (struct bench_list){{0}, 1};
     plan.n_repeats = REPEATS;
+    plan.beside = 0;
     return plan;
 }
 

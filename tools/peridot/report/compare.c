@@ -75,6 +75,7 @@ static void remarks_cell(struct cells *c, const struct report *r)
     remark(text, sizeof text, "%s%s", r->note);
     remark(text, sizeof text, "%sLeft out: %s", r->left_out);
     remark(text, sizeof text, "%s%s", report_placement(r));
+    remark(text, sizeof text, "%sBeside a prompt: %s", report_beside(r));
     remark(text, sizeof text, "%s%s", report_verdict(r));
     remark(text, sizeof text, "%sTuned: %s", r->tuning);
     snprintf(session, sizeof session, "context %" PRIu32 ", chunk %" PRIu32 ", cache %s, %" PRIu32

@@ -16,7 +16,7 @@ static void csv_text(FILE *file, const char *text)
     fputs("\",", file);
 }
 
-/* The end of a line: what identifies the machine. */
+/* What identifies the machine. */
 static void csv_machine(FILE *file, const struct report *r)
 {
     const char *const texts[] = {r->commit, r->device.type, r->device.uuid, r->device.pci, r->machine.cpu,
@@ -32,7 +32,16 @@ static void csv_machine(FILE *file, const struct report *r)
         if (numbers[i] > 0) fprintf(file, ",%.6g", numbers[i]);
         else fputs(",-", file);
     }
-    fputc('\n', file);
+}
+
+/* The gaps between a stream's tokens while a prompt was read. */
+static void csv_beside(FILE *file, const struct report *r)
+{
+    if (r->beside.n_gaps)
+        fprintf(file, ",%" PRIu32 ",%.6g,%" PRIu32 ",%" PRIu32 ",%.6g,%.6g,%.6g\n", r->beside.n_prompt,
+                r->beside.prompt_s, r->beside.n_gaps, r->beside.n_slow, r->beside.median_s, r->beside.p95_s,
+                r->beside.max_s);
+    else fputs(",-,-,-,-,-,-,-\n", file);
 }
 
 static void csv_row(FILE *file, const struct report *r, const struct report_test *t)
@@ -62,6 +71,7 @@ static void csv_row(FILE *file, const struct report *r, const struct report_test
             t->checksum, t->finite, t->equal);
     fprintf(file, "%" PRIu32 ",%.6g,%.6g,", t->top_token, t->top_logit, t->rms);
     csv_machine(file, r);
+    csv_beside(file, r);
 }
 
 void report_write_csv(FILE *file, const struct report *const *reports, size_t n)
@@ -72,7 +82,8 @@ void report_write_csv(FILE *file, const struct report *const *reports, size_t n)
           "max,sd,bytes_per_s,flop_per_s,bandwidth_part,arithmetic,arithmetic_part,checksum,finite,repeats_equal,"
           "top_token,top_logit,rms,vendor_id,device_id,driver_version,machine_memory,commit,device_type,uuid,pci,cpu,"
           "os,kernel,power_source,power_profile,left_out,rates_spread,power_limit_w,temperature_before_c,"
-          "temperature_after_c,clock_before_hz,clock_after_hz,score\n", file);
+          "temperature_after_c,clock_before_hz,clock_after_hz,score,beside_n_prompt,beside_prompt_s,"
+          "beside_n_gaps,beside_n_slow,beside_median_s,beside_p95_s,beside_max_s\n", file);
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < reports[i]->n_tests; k++) csv_row(file, reports[i], &reports[i]->tests[k]);
 }

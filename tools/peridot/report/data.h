@@ -90,6 +90,10 @@ struct report {
     double first_token_s;        /* opening, and the logits after one token */
     uint64_t device_memory, host_memory;       /* peaks, in bytes */
     uint32_t n_dispatches;       /* of a decode step */
+    struct {                     /* a stream that wrote while a prompt was read: the gaps between its tokens */
+        uint32_t n_prompt, n_gaps, n_slow;     /* n_prompt 0: not measured; n_slow: over 0.3 s */
+        double prompt_s, median_s, p95_s, max_s;
+    } beside;
     struct report_rank ranks[REPORT_RANKS];
     size_t n_ranks;              /* that held the layers; 0: one device did */
     struct report_test tests[REPORT_TESTS];

@@ -93,6 +93,8 @@ static void md_summary(FILE *file, const struct report *r)
     fprintf(file, "Loaded in %.2f s, first token after %.2f s; at most %s on the device, %s on the host; %" PRIu32
             " dispatches per token. ", r->load_s, r->first_token_s, cmd_size_text(r->device_memory),
             cmd_size_text(r->host_memory), r->n_dispatches);
+    const char *beside = report_beside(r);
+    if (beside[0]) fprintf(file, "Beside a prompt: %s. ", beside);
     fprintf(file, "The logits are %s, and %s in all repeats.", all_logits(r, false) ? "finite" : "NOT FINITE",
             all_logits(r, true) ? "the same" : "NOT THE SAME");
     if (r->tuning[0]) {

@@ -1,7 +1,7 @@
 /* Reads reports. The tables below are the schema: keys that they don't know are no error (a later Peridot may add
- * some); keys that are missing, of another type or out of range are. Reports of schema 1 are read too: they lack what is
- * optional, and have the old key of what has one. A --quick run is a set of reports (schema 3). README.md beside this
- * file says what the keys mean. */
+ * some); keys that are missing, of another type or out of range are. Reports of schema 1 are read too: they lack what
+ * is optional, and have the old key of what has one. A --quick run is a set of reports (schema 3). README.md beside
+ * this file says what the keys mean. */
 #include "words.h"
 #include "../text.h"
 
@@ -42,6 +42,7 @@ struct field {
     CONDITION(moment, RATE, clock_hz), CONDITION(moment, RATE, memory_clock_hz)
 #define SPREAD(member) NEW(report, "rates_spread", #member, RATE, spread.member)
 #define PLACEMENT(kind, member) NEW(report, "placement", #member, kind, placement.member)
+#define BESIDE(kind, member) NEW(report, "beside_prompt", #member, kind, beside.member)
 #define TEST(kind, member) FIELD(report_test, NULL, #member, kind, member)
 
 static const struct field report_fields[] = {
@@ -86,6 +87,8 @@ static const struct field report_fields[] = {
     FIELD(report, NULL, "device_memory", U64, device_memory),
     FIELD(report, NULL, "host_memory", U64, host_memory),
     FIELD(report, NULL, "dispatches_per_token", U32, n_dispatches),
+    BESIDE(U32, n_prompt), BESIDE(REAL, prompt_s), BESIDE(U32, n_gaps), BESIDE(U32, n_slow), BESIDE(REAL, median_s),
+    BESIDE(REAL, p95_s), BESIDE(REAL, max_s),
 };
 
 static const struct field test_fields[] = {

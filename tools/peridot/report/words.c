@@ -168,6 +168,19 @@ const char *report_conditions_text(const struct report *r)
     return text;
 }
 
+const char *report_beside(const struct report *r)
+{
+    char *text = next_buffer();
+    const double ms[] = {1e3 * r->beside.median_s, 1e3 * r->beside.p95_s, 1e3 * r->beside.max_s};
+    text[0] = 0;
+    if (r->beside.n_gaps)
+        snprintf(text, TURN_SIZE, "%.*f ms between two tokens in the median, %.*f ms at the 95th percentile, %.*f ms "
+                 "at most, %" PRIu32 " of %" PRIu32 " gaps over 0.3 s, while %" PRIu32 " tokens were read in %.2f s",
+                 digits(ms[0]), ms[0], digits(ms[1]), ms[1], digits(ms[2]), ms[2], r->beside.n_slow, r->beside.n_gaps,
+                 r->beside.n_prompt, r->beside.prompt_s);
+    return text;
+}
+
 const char *report_score_text(const struct report *r)
 {
     char *text = next_buffer();

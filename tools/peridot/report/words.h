@@ -28,6 +28,8 @@ const char *report_model_name(const struct report *report);
 const char *report_verdict(const struct report *report);
 /* "6 of 26 layers are in the host's memory: ..." or "". */
 const char *report_placement(const struct report *report);
+/* "12.3 ms between two tokens in the median, ..., while 512 tokens were read in 1.20 s" or "". */
+const char *report_beside(const struct report *report);
 /* Device and driver. */
 const char *report_device_name(const struct report *report);
 
