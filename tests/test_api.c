@@ -1,10 +1,16 @@
-/* The parts of peridot.h that need neither a model nor a device: versions, statuses, sentences, structs that grow. */
+/* The parts of the public headers that need neither a model nor a device: versions, statuses, sentences, structs that
+ * grow, files of results. */
+#define _POSIX_C_SOURCE 200809L
 #include "api/params.h"
+#include "folder_fixture.h"
+#include "peridot_tools.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -117,12 +123,110 @@ static void test_results(void **state)
     pd_result_write(NULL, &found, sizeof found);
 }
 
+/* ---- files of results ---- */
+
+/* What a file of the folder holds; "" where there is none. */
+static const char *contents(const char *name)
+{
+    static char text[64];
+    FILE *file = fopen(in_folder(name), "rb");
+    text[file ? fread(text, 1, sizeof text - 1, file) : 0] = 0;
+    if (file) fclose(file);
+    return text;
+}
+
+static void put(const char *name, const char *text)
+{
+    FILE *file = fopen(in_folder(name), "wb");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static peridot_output *begin_output(const char *name)
+{
+    peridot_output *output;
+    assert_int_equal(peridot_output_open(&output, in_folder(name)), PERIDOT_OK);
+    assert_int_equal(peridot_output_write(output, "new ", 4), PERIDOT_OK);
+    assert_int_equal(peridot_output_write(output, "text", 4), PERIDOT_OK);
+    return output;
+}
+
+/* A file is there when it is complete, and not before; what it replaces stays until then. */
+static void test_output(void **state)
+{
+    (void)state;
+    peridot_output *output = begin_output("a");
+    assert_string_equal(contents("a"), "");
+    assert_int_equal(peridot_output_commit(output), PERIDOT_OK);
+    assert_string_equal(contents("a"), "new text");
+    put("b", "old");
+    assert_int_equal(chmod(in_folder("b"), 0640), 0);
+    output = begin_output("b");
+    assert_string_equal(contents("b"), "old");
+    assert_int_equal(peridot_output_commit(output), PERIDOT_OK);
+    assert_string_equal(contents("b"), "new text");
+    struct stat st;
+    assert_true(stat(in_folder("b"), &st) == 0 && (st.st_mode & 0777) == 0640);
+}
+
+/* Nothing is left of a file that is given up: the folder can be removed. */
+static void test_output_abort(void **state)
+{
+    (void)state;
+    assert_int_equal(mkdir(in_folder("sub"), 0700), 0);
+    peridot_output_abort(begin_output("sub/c"));
+    peridot_output_abort(NULL);
+    assert_int_equal(rmdir(in_folder("sub")), 0);
+    put("d", "old");
+    peridot_output_abort(begin_output("d"));
+    assert_string_equal(contents("d"), "old");
+    peridot_output *output;
+    assert_int_equal(peridot_output_open(&output, in_folder("sub/c")), PERIDOT_ERROR_IO);
+    assert_null(output);
+    assert_non_null(strstr(peridot_last_error(), "sub/c"));
+    assert_int_equal(peridot_output_open(&output, NULL), PERIDOT_ERROR_ARGUMENT);
+}
+
+/* What is read is not replaced, under whatever name. */
+static void test_output_check(void **state)
+{
+    (void)state;
+    put("source", "x");
+    assert_int_equal(symlink("source", in_folder("link")), 0);
+    assert_int_equal(link(in_folder("source"), in_folder("hard")), 0);
+    static const char *const same[] = {"source", "link", "hard"};
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++)
+        assert_int_equal(peridot_output_check(in_folder(same[i]), in_folder("source")), PERIDOT_ERROR_IO);
+    put("other", "x");
+    assert_int_equal(peridot_output_check(in_folder("other"), in_folder("source")), PERIDOT_OK);
+    assert_int_equal(peridot_output_check(in_folder("none"), in_folder("source")), PERIDOT_OK);
+    assert_int_equal(mkdir(in_folder("model"), 0700), 0);
+    put("model/config.json", "{}");
+    put("model/x.gguf", "");
+    assert_int_equal(peridot_output_check(in_folder("model/config.json"), in_folder("model")), PERIDOT_ERROR_IO);
+    assert_int_equal(peridot_output_check(in_folder("model/x.gguf"), in_folder("model")), PERIDOT_OK);
+    assert_int_equal(peridot_output_check(NULL, in_folder("source")), PERIDOT_ERROR_ARGUMENT);
+    assert_int_equal(peridot_output_check(in_folder("other"), NULL), PERIDOT_ERROR_ARGUMENT);
+}
+
+/* Fails when something was left beside them. */
+static int remove_folder(void **state)
+{
+    static const char *const names[] = {"a", "b", "d", "source", "link", "hard", "other", "model/config.json",
+        "model/x.gguf", "model"};
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) remove(in_folder(names[i]));
+    return rmdir(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_version), cmocka_unit_test(test_status_names), cmocka_unit_test(test_sentence),
         cmocka_unit_test(test_utf8), cmocka_unit_test(test_older_program), cmocka_unit_test(test_newer_program),
-        cmocka_unit_test(test_results),
+        cmocka_unit_test(test_results), cmocka_unit_test(test_output), cmocka_unit_test(test_output_abort),
+        cmocka_unit_test(test_output_check),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

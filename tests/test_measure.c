@@ -84,6 +84,54 @@ static void test_memory(void **state)
     assert_int_equal(peridot_model_memory(model), before);
 }
 
+static bool go_on(void *user, int32_t token, const char *text, size_t size)
+{
+    (void)user, (void)token, (void)text, (void)size;
+    return true;
+}
+
+/* What a step reads: the weights, and of each sequence a key and a value of each position, in f16; half of Gemma 2's
+ * layers look back no further than their window. The steps of a text read as much as its statistics say. */
+static void test_step_size(void **state)
+{
+    (void)state;
+    const peridot_model_info *m = peridot_model_get_info(model);
+    peridot_sequence *s = open_session();
+    const peridot_session *session = peridot_sequence_session(s);
+    uint64_t one = 2 * sizeof(uint16_t) * m->n_kv_heads * m->head_dim, far = 2 * (uint64_t)m->window;
+    assert_true(m->window > 0 && m->n_layers % 2 == 0);
+    assert_int_equal(peridot_session_step_size(session, 1, 0), m->decode_read_size + m->n_layers * one);
+    assert_int_equal(peridot_session_step_size(session, 3, 0), m->decode_read_size + 3 * m->n_layers * one);
+    assert_int_equal(peridot_session_step_size(session, 1, (uint32_t)far),
+                     m->decode_read_size + m->n_layers / 2 * (m->window + far + 1) * one);
+    peridot_stats stats = {0};
+    peridot_request_params params = {.prompt = tokens, .n_prompt = 7, .n_max = 5, .text = go_on};
+    assert_int_equal(peridot_generate(s, &params, &stats), PERIDOT_OK);
+    uint64_t sum = 0;
+    for (uint32_t i = 1; i < stats.n_generated; i++) sum += peridot_session_step_size(session, 1, 7 + i - 1);
+    assert_int_equal(stats.n_generated, 5);
+    assert_int_equal(stats.decode_read_size, sum);
+    close_sequence(s);
+}
+
+/* Two operations for each number of a matrix; for each key that a head looks at, two for each number of it and of its
+ * value; the matrix of logits where they are wanted. */
+static void test_token_flop(void **state)
+{
+    (void)state;
+    const peridot_model_info *m = peridot_model_get_info(model);
+    peridot_sequence *s = open_session();
+    const peridot_session *session = peridot_sequence_session(s);
+    double head = 2.0 * m->vocab_size * m->d_model, key = 4.0 * m->n_heads * m->head_dim,
+           kv = (double)m->n_kv_heads * m->head_dim, q = (double)m->n_heads * m->head_dim, d = m->d_model,
+           layer = 2 * (d * q + 2 * d * kv + q * d + 3 * d * m->ffn_dim);
+    double first = peridot_session_token_flop(session, 0, false);
+    assert_float_equal(first, m->n_layers * (layer + key), 0.5);
+    assert_float_equal(peridot_session_token_flop(session, 0, true), first + head, 0.5);
+    assert_float_equal(peridot_session_token_flop(session, 9, false), first + 9 * m->n_layers * key, 0.5);
+    close_sequence(s);
+}
+
 int main(void)
 {
     if (peridot_model_open(&model, PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", NULL) != PERIDOT_OK) {
@@ -91,7 +139,7 @@ int main(void)
         return 1;
     }
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_rates), cmocka_unit_test(test_profile),
-        cmocka_unit_test(test_memory)};
+        cmocka_unit_test(test_memory), cmocka_unit_test(test_step_size), cmocka_unit_test(test_token_flop)};
     int failed = cmocka_run_group_tests_name("measure", tests, NULL, NULL);
     peridot_model_close(model);
     return failed;
