@@ -4,7 +4,7 @@
 
 golden=$source/tests/golden
 stories=$source/models/stories.gguf
-heldout=$source/../shared/data/stories-heldout.txt
+heldout=${PERIDOT_SHARED:-}/data/stories-heldout.txt   # of CMake's PERIDOT_SHARED
 texts=('the cat' 'a' 'one two')
 
 # near A B PART: A is within PART of B.

@@ -4,9 +4,9 @@
 set -u
 . "$(dirname "$0")/command.sh"
 
-data=$source/../shared/data/stories260K
+data=${PERIDOT_SHARED:-}/data/stories260K   # of CMake's PERIDOT_SHARED
 if [ ! -e "$data/expected.txt" ]; then
-    echo "skipped: no stories260K beside the project"
+    echo "skipped: there is no $data"
     exit 0
 fi
 

@@ -1,7 +1,7 @@
 /* Tokenizers of converted models: a GGUF file made from a folder gives the ids that the folder gives. */
 #include "convert_fixture.h"
 
-/* In the shared folder beside the source tree, or where the environment says. */
+/* Where CMake's PERIDOT_SHARED says, or the environment's. */
 static const char *shared(const char *folder_name, const char *name)
 {
     static char path[512];

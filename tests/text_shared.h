@@ -1,6 +1,6 @@
 /* What the tests of the text layer that need the real tokenizers share: where those are, and files of other forms made
- * from them, as the usual converters write them. The data lies in a shared folder beside the source tree, or where the
- * environment's PERIDOT_SHARED says; without it these tests are skipped. */
+ * from them, as the usual converters write them. The data is where CMake's PERIDOT_SHARED says, or the
+ * environment's; without it these tests are skipped. */
 #ifndef TEXT_SHARED_H
 #define TEXT_SHARED_H
 
