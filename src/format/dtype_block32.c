@@ -71,29 +71,31 @@ void pd_q4_1_decode(float *dst, const uint8_t *src, uint64_t n)
     }
 }
 
-struct range {
-    float low, high;
+/* Weights from `low` on, in steps of 1 / inverse; all are equal where that is 0. */
+struct steps {
+    float low, inverse;
 };
 
-static struct range range_of(const float src[32])
+/* Divides what a block spans into `most` steps, and stores their size and the lowest weight, both f16. */
+static struct steps put_steps(uint8_t *dst, const float src[32], int most)
 {
-    struct range r = {src[0], src[0]};
+    float low = src[0], high = src[0];
     for (int i = 1; i < 32; i++) {
-        if (src[i] < r.low) r.low = src[i];
-        if (src[i] > r.high) r.high = src[i];
+        if (src[i] < low) low = src[i];
+        if (src[i] > high) high = src[i];
     }
-    return r;
+    float d = (high - low) / (float)most;
+    pd_store_f16(dst, d);
+    pd_store_f16(dst + 2, low);
+    return (struct steps){low, d != 0 ? 1 / d : 0};
 }
 
 void pd_q4_1_encode(uint8_t *dst, const float *src, uint64_t n)
 {
     for (uint64_t b = 0; b < n; b++, src += 32, dst += 20) {
-        struct range r = range_of(src);
-        float d = (r.high - r.low) / 15, inverse = d != 0 ? 1 / d : 0;
-        pd_store_f16(dst, d);
-        pd_store_f16(dst + 2, r.low);
+        struct steps s = put_steps(dst, src, 15);
         for (int i = 0; i < 16; i++) {
-            float low = (src[i] - r.low) * inverse, high = (src[i + 16] - r.low) * inverse;
+            float low = (src[i] - s.low) * s.inverse, high = (src[i + 16] - s.low) * s.inverse;
             dst[4 + i] = (uint8_t)(pd_clamp_to_int(low + 0.5f, 0, 15) | pd_clamp_to_int(high + 0.5f, 0, 15) << 4);
         }
     }
@@ -150,12 +152,9 @@ void pd_q5_1_encode(uint8_t *dst, const float *src, uint64_t n)
 {
     memset(dst, 0, n * 24);
     for (uint64_t b = 0; b < n; b++, src += 32, dst += 24) {
-        struct range r = range_of(src);
-        float d = (r.high - r.low) / 31, inverse = d != 0 ? 1 / d : 0;
-        pd_store_f16(dst, d);
-        pd_store_f16(dst + 2, r.low);
+        struct steps s = put_steps(dst, src, 31);
         for (int i = 0; i < 32; i++) {
-            float scaled = (src[i] - r.low) * inverse;
+            float scaled = (src[i] - s.low) * s.inverse;
             put_quant5(dst + 4, dst + 8, i, pd_clamp_to_int(scaled + 0.5f, 0, 31));
         }
     }
