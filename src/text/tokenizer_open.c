@@ -13,30 +13,18 @@
 
 /* ---- pieces of one file ---- */
 
-typedef peridot_status reader(struct pd_pieces *out, const uint8_t *data, uint64_t size);
-
-static peridot_status read_file(struct pd_tokenizer *t, reader *read, const struct pd_map *map, const char *path)
-{
-    peridot_status status = read(&t->pieces, map->data, map->size);
-    return status == PERIDOT_OK ? status : pd_fail_prefix(status, path);
-}
-
-static peridot_status read_model(struct pd_tokenizer *t, const char *path)
+/* Of a tokenizer.json, or of a tokenizer.model. */
+static peridot_status read_pieces(struct pd_tokenizer *t, const char *path, bool json)
 {
     struct pd_map map;
     PD_TRY(pd_map_read(&map, path));
-    peridot_status status = pd_foreign_check(map.data, map.size, path, "a sentencepiece model");
-    if (status == PERIDOT_OK) status = read_file(t, pd_pieces_read_model, &map, path);
-    pd_map_close(&map);
-    return status;
-}
-
-static peridot_status read_json(struct pd_tokenizer *t, const char *path)
-{
-    struct pd_map map;
-    PD_TRY(pd_map_read(&map, path));
-    peridot_status status = pd_foreign_check_text(map.data, map.size, path, "JSON");
-    if (status == PERIDOT_OK) status = read_file(t, pd_pieces_read_json, &map, path);
+    peridot_status status = json ? pd_foreign_check_text(map.data, map.size, path, "JSON")
+                                 : pd_foreign_check(map.data, map.size, path, "a sentencepiece model");
+    if (status == PERIDOT_OK) {
+        status = json ? pd_pieces_read_json(&t->pieces, map.data, map.size)
+                      : pd_pieces_read_model(&t->pieces, map.data, map.size);
+        if (status != PERIDOT_OK) pd_fail_prefix(status, path);
+    }
     pd_map_close(&map);
     return status;
 }
@@ -203,8 +191,8 @@ static bool is_tiktoken(const char *path)
 static peridot_status read_vocabulary(struct pd_tokenizer *t, const char *directory, const char *model,
                                       const char *json)
 {
-    if (pd_is_file(model) && !(pd_is_file(json) && is_tiktoken(model))) return read_model(t, model);
-    if (pd_is_file(json)) return read_json(t, json);
+    if (pd_is_file(model) && !(pd_is_file(json) && is_tiktoken(model))) return read_pieces(t, model, false);
+    if (pd_is_file(json)) return read_pieces(t, json, true);
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
                    "%s: neither tokenizer.model nor tokenizer.json (no other tokenizer is supported)", directory);
 }
@@ -259,7 +247,7 @@ static peridot_status open_gguf(struct pd_tokenizer *t, const struct pd_checkpoi
 
 static peridot_status open_file(struct pd_tokenizer *t, const char *path, bool json)
 {
-    PD_TRY(json ? read_json(t, path) : read_model(t, path));
+    PD_TRY(read_pieces(t, path, json));
     return build_at(t, path);
 }
 
