@@ -180,8 +180,6 @@ const struct cmd_command cmd_chat = {
                 "peridot chat -m gemma-2-2b-it.gguf --system \"Answer in one sentence.\"\n"
                 "peridot chat -m gemma-2-2b-it.gguf --load plans.json\n"
                 "peridot chat -m gemma-2-2b-it.gguf < questions.txt > answers.txt",
-    .options = options,
-    .n_options = CMD_COUNT(options),
-    .args_size = sizeof(struct cmd_chat_args),
+    CMD_ARGUMENTS(options, struct cmd_chat_args),
     .run = run,
 };

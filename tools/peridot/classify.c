@@ -80,8 +80,6 @@ const struct cmd_command cmd_classify = {
         "tokenizer says so.",
     .examples = "peridot classify -m gemma-2-2b-sentiment \"What a day!\"\n"
                 "peridot classify -m gemma-2-2b-sentiment --all --json < reviews.txt",
-    .options = options,
-    .n_options = CMD_COUNT(options),
-    .args_size = sizeof(struct classify_args),
+    CMD_ARGUMENTS(options, struct classify_args),
     .run = run,
 };

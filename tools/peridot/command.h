@@ -52,6 +52,9 @@ struct cmd_command {
     int (*run)(const struct cmd_command *command, const void *args);   /* gives the exit status */
 };
 
+/* Of a cmd_command: what it takes, an array of options for a struct of arguments. */
+#define CMD_ARGUMENTS(list, type) .options = list, .n_options = CMD_COUNT(list), .args_size = sizeof(type)
+
 /* "peridot: SENTENCE; see peridot COMMAND --help" on stderr; gives CMD_USAGE. `command` may be NULL. */
 int cmd_usage(const struct cmd_command *command, const char *format, ...) CMD_PRINTF(2, 3);
 /* Turns a status into an exit status; a failure prints the library's sentence. */

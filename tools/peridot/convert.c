@@ -63,8 +63,6 @@ const struct cmd_command cmd_convert = {
         "behind.",
     .examples = "peridot convert gemma-2-2b-it -o gemma-2-2b-it-q4_k.gguf --type q4_k\n"
                 "peridot convert model-f16.gguf -o model-q8_0.gguf",
-    .options = options,
-    .n_options = CMD_COUNT(options),
-    .args_size = sizeof(struct convert_args),
+    CMD_ARGUMENTS(options, struct convert_args),
     .run = run,
 };

@@ -195,8 +195,6 @@ const struct cmd_command cmd_devices = {
         "With --pipelines the kernels are compiled as models need them: each published shape in one weight type, and "
         "two of them in all types. A row is a kernel with the values of its specialisation constants.",
     .examples = "peridot devices\nperidot devices --json\nperidot devices --pipelines --device 1",
-    .options = options,
-    .n_options = CMD_COUNT(options),
-    .args_size = sizeof(struct devices_args),
+    CMD_ARGUMENTS(options, struct devices_args),
     .run = run,
 };

@@ -133,8 +133,6 @@ const struct cmd_command cmd_embed = {
         "where the tokenizer adds one, is pooled as well, and is the first.",
     .examples = "peridot embed \"Once upon a time\" \"A long time ago\"\n"
                 "peridot embed -m gemma-2-2b --pool last -o vectors.f32 < sentences.txt",
-    .options = options,
-    .n_options = CMD_COUNT(options),
-    .args_size = sizeof(struct embed_args),
+    CMD_ARGUMENTS(options, struct embed_args),
     .run = run,
 };

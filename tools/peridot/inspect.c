@@ -312,8 +312,6 @@ const struct cmd_command cmd_inspect = {
         "then unsupported says why), metadata (values as text, long ones shortened), tensors, types, totals in bytes "
         "and devices.",
     .examples = "peridot inspect gemma-2-2b-it.gguf\nperidot inspect --json ~/models/gemma-3-1b-it",
-    .options = options,
-    .n_options = CMD_COUNT(options),
-    .args_size = sizeof(struct inspect_args),
+    CMD_ARGUMENTS(options, struct inspect_args),
     .run = run,
 };

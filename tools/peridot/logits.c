@@ -148,9 +148,7 @@ const struct cmd_command cmd_logits = {
         "model has some). Rows follow each other with nothing between them.",
     .examples = "peridot logits --tokens 1,403,407,261,378 --out logits.f32\n"
                 "printf 'Once upon a time' | peridot tokenize --bos | peridot logits --tokens - --out -",
-    .options = options,
-    .n_options = CMD_COUNT(options),
-    .args_size = sizeof(struct rows_args),
+    CMD_ARGUMENTS(options, struct rows_args),
     .run = run_logits,
 };
 
@@ -161,8 +159,6 @@ const struct cmd_command cmd_hidden = {
         "Writes one row for every position: the hidden state after the final norm, before the output matrix, as raw "
         "little-endian 32-bit floats, d_model of them. Rows follow each other with nothing between them.",
     .examples = "peridot hidden --tokens 1,403,407,261,378 --out hidden.f32",
-    .options = options,
-    .n_options = CMD_COUNT(options),
-    .args_size = sizeof(struct rows_args),
+    CMD_ARGUMENTS(options, struct rows_args),
     .run = run_hidden,
 };

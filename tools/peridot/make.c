@@ -41,8 +41,6 @@ const struct cmd_command cmd_make = {
         "size: for benchmarks and tests, where the sizes of a model matter and its text does not. Ctrl-C leaves "
         "nothing behind.",
     .examples = "peridot make --shape gemma2-2b --type q4_0 -o gemma2-2b-random.gguf",
-    .options = options,
-    .n_options = CMD_COUNT(options),
-    .args_size = sizeof(struct make_args),
+    CMD_ARGUMENTS(options, struct make_args),
     .run = run,
 };

@@ -273,8 +273,6 @@ const struct cmd_command cmd_perplexity = {
         "Memory: the text, its ids, the loss of each token and one row of logits.",
     .examples = "peridot perplexity -f book.txt\n"
                 "peridot perplexity -m gemma-2-2b-q4_0.gguf -f wiki.test.raw --ctx 512",
-    .options = options,
-    .n_options = CMD_COUNT(options),
-    .args_size = sizeof(struct perplexity_args),
+    CMD_ARGUMENTS(options, struct perplexity_args),
     .run = run,
 };

@@ -228,8 +228,6 @@ const struct cmd_command cmd_run = {
                 "peridot run -m gemma-2-2b-it.gguf -n 400 \"Why is the sky blue?\"\n"
                 "peridot run -m gemma-2-2b-it.gguf --json-schema person.json \"Invent a person.\" > person\n"
                 "peridot run --temp 0 --raw -m llama.gguf - < draft.txt > more.txt",
-    .options = options,
-    .n_options = CMD_COUNT(options),
-    .args_size = sizeof(struct run_args),
+    CMD_ARGUMENTS(options, struct run_args),
     .run = run,
 };

@@ -206,8 +206,6 @@ const struct cmd_command cmd_selftest = {
         "it.\n\n"
         "The exit status is 0 when all kernels passed on all devices that were tested, 1 when one failed.",
     .examples = "peridot selftest\nperidot selftest --device all\nperidot selftest --device all --json > selftest.json",
-    .options = options,
-    .n_options = CMD_COUNT(options),
-    .args_size = sizeof(struct selftest_args),
+    CMD_ARGUMENTS(options, struct selftest_args),
     .run = run,
 };

@@ -103,8 +103,6 @@ const struct cmd_command cmd_tag = {
         "A token may be part of a character: its bytes then are no UTF-8, and --json writes them as U+FFFD.",
     .examples = "peridot tag -m gemma-2-2b-names \"Alice went to Paris.\"\n"
                 "peridot tag -m gemma-2-2b-names --json < sentences.txt",
-    .options = options,
-    .n_options = CMD_COUNT(options),
-    .args_size = sizeof(struct tag_args),
+    CMD_ARGUMENTS(options, struct tag_args),
     .run = run,
 };

@@ -120,8 +120,6 @@ const struct cmd_command cmd_tokenize = {
                 "printf 'Once upon a time' | peridot tokenize --bos\n"
                 "peridot tokenize -m tokenizer.model --lines < sentences.txt\n"
                 "echo 1,403,407 | peridot tokenize --decode",
-    .options = options,
-    .n_options = CMD_COUNT(options),
-    .args_size = sizeof(struct tokenize_args),
+    CMD_ARGUMENTS(options, struct tokenize_args),
     .run = run,
 };

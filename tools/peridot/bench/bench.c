@@ -337,8 +337,6 @@ const struct cmd_command cmd_bench = {
                 "peridot bench --quick --save my-machine.json\n"
                 "peridot bench --compare reports > compared.html\n"
                 "peridot bench -o html before.json after.json > compared.html",
-    .options = options,
-    .n_options = CMD_COUNT(options),
-    .args_size = sizeof(struct bench_args),
+    CMD_ARGUMENTS(options, struct bench_args),
     .run = run,
 };

@@ -227,8 +227,6 @@ const struct cmd_command cmd_models = {
         "store (OLLAMA_MODELS, or ~/.ollama/models, and that of its service in /usr/share/ollama); LM Studio's folders "
         "(~/.lmstudio/models, ~/.cache/lm-studio/models); and llama.cpp's cache (LLAMA_CACHE, or ~/.cache/llama.cpp).",
     .examples = "peridot models\nperidot models --json\nperidot chat -m gemma3:1b",
-    .options = options,
-    .n_options = CMD_COUNT(options),
-    .args_size = sizeof(struct models_args),
+    CMD_ARGUMENTS(options, struct models_args),
     .run = run,
 };

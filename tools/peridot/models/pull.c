@@ -265,8 +265,6 @@ const struct cmd_command cmd_pull = {
     .examples = "peridot pull ggml-org/gemma-3-1b-it-GGUF:Q4_K_M\n"
                 "peridot pull google/gemma-3-1b-it\n"
                 "peridot pull ggml-org/gemma-3-1b-it-GGUF/gemma-3-1b-it-Q8_0.gguf",
-    .options = options,
-    .n_options = CMD_COUNT(options),
-    .args_size = sizeof(struct pull_args),
+    CMD_ARGUMENTS(options, struct pull_args),
     .run = run,
 };
