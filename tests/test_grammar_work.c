@@ -1,6 +1,7 @@
 /* Schemas that are made to take long, one for each keyword and rule, of all sizes up to the limit: each compiles or is
  * refused within a budget of work, and in the time that so much work may take. PERIDOT_TEST_MANY=1: within the whole
- * budget, more sizes, and a table of the slowest of each. */
+ * budget, more sizes, and a table of the slowest of each. --write FOLDER: the worst of each, for
+ * test_command_serve.sh. */
 #include "format_fixture.h"
 
 #include "grammar/schema.h"
@@ -267,8 +268,62 @@ static void test_work(void **state)
     free(schema);
 }
 
-int main(void)
+/* ---- the worst of each, for the test of the server ---- */
+
+/* The number of times at which a schema takes the most work. */
+static int find_worst(char *schema, const struct hostile *h)
+{
+    int worst = 2;
+    uint64_t most = 0;
+    size_t size, last = 0;
+    for (int n = 2; (size = make_schema(schema, h, n)) <= MAX_SCHEMA && size > last && most < PD_MAX_WORK; n *= 4) {
+        struct pd_rules r;
+        last = size;
+        pd_schema_compile_within(&r, PD_MAX_WORK, schema, size);
+        if (r.work.done > most) worst = n;
+        most = pd_max(most, r.work.done);
+        pd_rules_free(&r);
+    }
+    return worst;
+}
+
+/* test_grammar_work --worst: those numbers, for `worst`. */
+static int print_worst(char *schema)
+{
+    for (size_t i = 0; i < PD_COUNT(schemas); i++) printf("%d,\n", find_worst(schema, &schemas[i]));
+    return 0;
+}
+
+static const int worst[] = {
+    8192, 8192, 8192, 32768, 128, 2048, 8192, 8192, 8, 8192, 8192, 8192, 2048, 8192, 128, 128, 8192, 128, 131072, 32,
+    2, 128, 128, 2, 32, 8, 8, 8192, 8, 32, 2048, 512, 128, 512, 128, 512, 512, 32, 2048, 512, 512, 32768, 32768, 2,
+    128, 32768, 8192, 512, 512, 32768, 8, 8192, 128, 2, 128, 128, 32, 2048, 8, 32768, 32, 8192, 8, 2048, 8, 128, 8,
+    128, 8, 32, 2, 32768, 32, 2048, 8192, 131072, 131072, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2,
+    2, 2, 2, 2, 2, 2, 32768, 32768, 32768, 32768, 32768, 512, 32768, 8, 8, 512, 2, 32768, 8, 512, 2, 32768, 32768,
+    512, 128, 8, 2, 512, 2048, 8192, 8192, 8, 128, 128, 128, 32, 512, 2048
+};
+_Static_assert(PD_COUNT(worst) == PD_COUNT(schemas), "a number for each schema");
+
+/* test_grammar_work --write FOLDER: the schemas with those numbers, in files 1, 2 .. of it. */
+static int write_worst(char *schema, const char *to)
+{
+    for (size_t i = 0; i < PD_COUNT(schemas); i++) {
+        char path[1024];
+        size_t size = make_schema(schema, &schemas[i], worst[i]);
+        snprintf(path, sizeof path, "%s/%zu", to, i + 1);
+        FILE *f = fopen(path, "wb");
+        if (!f || fwrite(schema, 1, size, f) != size || fclose(f) != 0) return 1;
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_work)};
-    return cmocka_run_group_tests_name("grammar_work", tests, NULL, NULL);
+    char *schema = malloc(2 * MAX_SCHEMA);
+    int status = schema && argc == 2 && strcmp(argv[1], "--worst") == 0 ? print_worst(schema)
+        : schema && argc == 3 && strcmp(argv[1], "--write") == 0        ? write_worst(schema, argv[2])
+        : cmocka_run_group_tests_name("grammar_work", tests, NULL, NULL);
+    free(schema);
+    return status;
 }
