@@ -23,7 +23,7 @@ layout(constant_id = 3) const uint GROUP = 1;    /* query heads per kv head */
 /* Pair columns per invocation: HEAD_DIM / 2 / workgroup size, rounded up. */
 layout(constant_id = 4) const uint PAIRS = 1;
 layout(constant_id = 5) const bool DECODE = false;
-layout(constant_id = 6) const bool QK_NORM = false;
+layout(constant_id = 6) const uint NORMS = 0;    /* of a decode step: PD_NORM_ ... */
 layout(push_constant) uniform Push { pd_attention_push p; };
 #include "kv.glsl"
 #define KV_NEW (DECODE ? 2 * HEAD_DIM : 1)
@@ -44,9 +44,9 @@ uint row_of(uint slot, uint kv_head) { return kv_row(slot * p.n_kv_heads + kv_he
 /* ---- a decode step's own q, k and v ---- */
 
 /* By each subgroup for itself. */
-float head_scale(uint base)
+float head_scale(uint base, uint norm)
 {
-    if (!QK_NORM) return 1.0;
+    if ((NORMS & norm) == 0) return 1.0;
     float squares = 0.0;
     for (uint i = gl_SubgroupInvocationID; i < HEAD_DIM; i += gl_SubgroupSize)
         squares += p.q.at[base + i] * p.q.at[base + i];
@@ -58,7 +58,8 @@ vec2 rotated(uint base, uint i, float scale, bool is_q)
 {
     const uint HALF = HEAD_DIM / 2;
     vec2 x = vec2(p.q.at[base + i], p.q.at[base + HALF + i]) * scale;
-    if (QK_NORM) x *= is_q ? vec2(p.w_q.at[i], p.w_q.at[HALF + i]) : vec2(p.w_k.at[i], p.w_k.at[HALF + i]);
+    if ((NORMS & PD_NORM_QK) != 0)
+        x *= is_q ? vec2(p.w_q.at[i], p.w_q.at[HALF + i]) : vec2(p.w_k.at[i], p.w_k.at[HALF + i]);
     float c = p.angles.at[token_angles + i], s = p.angles.at[token_angles + HALF + i];
     return vec2(x.x * c - x.y * s, x.x * s + x.y * c);
 }
@@ -67,7 +68,7 @@ void prepare_q(uint first_head)
 {
     for (uint h = gl_SubgroupID; h < HEADS; h += gl_NumSubgroups) {
         uint base = token_q + (first_head + h) * HEAD_DIM;
-        float scale = head_scale(base);
+        float scale = head_scale(base, PD_NORM_QK);
         for (uint i = gl_SubgroupInvocationID; i < HEAD_DIM / 2; i += gl_SubgroupSize) {
             vec2 x = rotated(base, i, scale, true) * p.scale;
             q_shared[h * HEAD_DIM + i] = x.x;
@@ -79,14 +80,14 @@ void prepare_q(uint first_head)
 void prepare_kv(uint slot, uint kv_head, bool writes)
 {
     uint k = token_q + (p.n_kv_heads * GROUP + kv_head) * HEAD_DIM, v = token_q + (p.v_head + kv_head) * HEAD_DIM;
-    float scale = head_scale(k);
+    float scale = head_scale(k, PD_NORM_QK), scale_v = head_scale(v, PD_NORM_V);
     for (uint i = gl_LocalInvocationID.x; i < HEAD_DIM / 2; i += gl_WorkGroupSize.x) {
         vec2 x = rotated(k, i, scale, false);
         kv_new[i] = x.x;
         kv_new[HEAD_DIM / 2 + i] = x.y;
     }
     for (uint i = gl_LocalInvocationID.x; i < HEAD_DIM; i += gl_WorkGroupSize.x)
-        kv_new[HEAD_DIM + i] = p.q.at[v + i];
+        kv_new[HEAD_DIM + i] = p.q.at[v + i] * scale_v;
     kv_finish();
     if (!writes) return;
     kv_write(p.k_cache, row_of(slot, kv_head), 0);

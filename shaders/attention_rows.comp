@@ -15,7 +15,7 @@ layout(constant_id = 2) const uint HEADS = 1;    /* query heads of a workgroup; 
 layout(constant_id = 3) const uint GROUP = 1;    /* query heads per kv head */
 layout(constant_id = 4) const uint TOKENS = 1;   /* positions of a workgroup; 1 in decode steps */
 layout(constant_id = 5) const bool DECODE = false;
-layout(constant_id = 6) const bool QK_NORM = false;
+layout(constant_id = 6) const uint NORMS = 0;    /* of a decode step: PD_NORM_ ... */
 layout(constant_id = 7) const uint LANES = 8;    /* the subgroup size */
 layout(push_constant) uniform Push { pd_attention_push p; };
 #include "kv.glsl"
@@ -59,12 +59,13 @@ void read_head(uint base, bool is_q)
         head[i] = vec2(p.q.at[base + at], p.q.at[base + at + 1]);
         squares += dot(head[i], head[i]);
     }
-    float scale = QK_NORM ? rms_scale(subgroupAdd(squares) / float(HEAD_DIM) + p.eps) : 1.0;
+    float scale = (NORMS & PD_NORM_QK) != 0 ? rms_scale(subgroupAdd(squares) / float(HEAD_DIM) + p.eps) : 1.0;
     [[unroll]] for (uint i = 0; i < PAIRS; i++)
         [[unroll]] for (uint c = 0; c < 2; c++) {
             uint at = pair_at_lane(i) + c, at_high = at + HEAD_DIM / 2;
             vec2 x = vec2(head[i][c], head[PAIRS + i][c]) * scale;
-            if (QK_NORM) x *= is_q ? vec2(p.w_q.at[at], p.w_q.at[at_high]) : vec2(p.w_k.at[at], p.w_k.at[at_high]);
+            if ((NORMS & PD_NORM_QK) != 0)
+                x *= is_q ? vec2(p.w_q.at[at], p.w_q.at[at_high]) : vec2(p.w_k.at[at], p.w_k.at[at_high]);
             float cosine = p.angles.at[token_angles() + at], sine = p.angles.at[token_angles() + at_high];
             head[i][c] = x.x * cosine - x.y * sine;
             head[PAIRS + i][c] = x.x * sine + x.y * cosine;
@@ -89,13 +90,22 @@ void prepare_queries()
     subgroupBarrier();
 }
 
+float value_scale(uint v)
+{
+    if ((NORMS & PD_NORM_V) == 0) return 1.0;
+    float squares = 0.0;
+    for (uint i = lane(); i < HEAD_DIM; i += LANES) squares += p.q.at[v + i] * p.q.at[v + i];
+    return rms_scale(subgroupAdd(squares) / float(HEAD_DIM) + p.eps);
+}
+
 void prepare_own(uint slot, bool writes)
 {
     uint v = token_q() + (p.v_head + kv_head) * HEAD_DIM;
     read_head(token_q() + (p.n_kv_heads * GROUP + kv_head) * HEAD_DIM, false);
     [[unroll]] for (uint i = 0; i < 2 * PAIRS; i++)
         [[unroll]] for (uint c = 0; c < 2; c++) kv_new[pair_at_lane(i) + c] = head[i][c];
-    for (uint i = lane(); i < HEAD_DIM; i += LANES) kv_new[HEAD_DIM + i] = p.q.at[v + i];
+    float scale = value_scale(v);
+    for (uint i = lane(); i < HEAD_DIM; i += LANES) kv_new[HEAD_DIM + i] = p.q.at[v + i] * scale;
     kv_finish();
     if (!writes) return;
     kv_write(p.k_cache, row_of(slot), 0);

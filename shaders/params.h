@@ -29,6 +29,8 @@
 #define PD_MAX_LAYER_KINDS 8 /* kinds of layers that a model may have: alike in heads and window */
 #define PD_GELU 1            /* activations of gated units: see act.glsl */
 #define PD_SILU 2
+#define PD_NORM_QK 1         /* rope and attention: q and k heads are normed, */
+#define PD_NORM_V 2          /* v heads are, by no weight */
 #define PD_PAD 32            /* rows of activations are padded with zeros to a multiple of this many floats */
 #define PD_PACK_PAD 64       /* pack_f16: rows are padded with zeros to a multiple of this many columns */
 #define PD_PACK_TAIL 4       /* pack_f16: words at the end of a row, of which the first is its scale */
@@ -133,7 +135,7 @@ struct pd_rmsnorm_push {
     float eps, x_scale;
 };
 
-/* Norms (where the model has q/k norms) and rotates q and k heads, writes k and v to the cache.
+/* Norms q, k and v heads (those that the model norms), rotates q and k, writes k and v to the cache.
  * Grid: [n_heads + 2 n_kv_heads, n_tokens], or [n_heads, n_tokens] in a layer that reads another's cache. */
 struct pd_rope_push {
     PD_PTR(pd_places) places;     /* [n_tokens] */

@@ -1,5 +1,5 @@
 #version 460
-/* Per head of q and k: RMSNorm over head_dim (QK_NORM: Gemma 3), then rotation of the split halves by the position's
+/* Per head of q and k: RMSNorm over head_dim (PD_NORM_QK: Gemma 3), then rotation of the split halves by the position's
  * angles:
  *   (x[i], x[i + d/2]) -> (x[i] cos - x[i + d/2] sin, x[i] sin + x[i + d/2] cos)
  * q goes back in place, k and v go to the cache at the slot of its position. One workgroup per head and token. cos and
@@ -10,7 +10,7 @@
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const uint HEAD_DIM = 256;
-layout(constant_id = 2) const bool QK_NORM = false;
+layout(constant_id = 2) const uint NORMS = 0;   /* PD_NORM_ ... */
 layout(push_constant) uniform Push { pd_rope_push p; };
 #include "kv.glsl"
 #define KV_NEW HEAD_DIM
@@ -29,7 +29,7 @@ float head_scale(uint base)
 vec2 load_pair(uint base, uint i, float scale, bool is_q)
 {
     vec2 x = vec2(p.qkv.at[base + i], p.qkv.at[base + i + 1]);
-    if (!QK_NORM) return x;
+    if ((NORMS & PD_NORM_QK) == 0) return x;
     return is_q ? x * scale * vec2(p.w_q.at[i], p.w_q.at[i + 1]) : x * scale * vec2(p.w_k.at[i], p.w_k.at[i + 1]);
 }
 
@@ -49,12 +49,14 @@ void main()
     uint pos = p.places.at[m].pos, base = m * p.qkv_stride + (is_v ? p.v_head + kv_head : head) * HEAD_DIM;
     uint row = kv_row(slot_of_key(p.pages, p.places.at[m].text, pos, pos) * p.n_kv_heads + kv_head);
     if (is_v) {
-        for (uint i = gl_LocalInvocationID.x; i < HEAD_DIM; i += gl_WorkGroupSize.x) kv_new[i] = p.qkv.at[base + i];
+        float scale = (NORMS & PD_NORM_V) != 0 ? head_scale(base) : 1.0;
+        for (uint i = gl_LocalInvocationID.x; i < HEAD_DIM; i += gl_WorkGroupSize.x)
+            kv_new[i] = p.qkv.at[base + i] * scale;
         kv_finish();
         kv_write(p.v_cache, row, 0);
         return;
     }
-    float scale = QK_NORM ? head_scale(base) : 1.0;
+    float scale = (NORMS & PD_NORM_QK) != 0 ? head_scale(base) : 1.0;
     const uint HALF = HEAD_DIM / 2;
     uint angles = m * HEAD_DIM;
     for (uint i = 2 * gl_LocalInvocationID.x; i < HALF; i += 2 * gl_WorkGroupSize.x) {

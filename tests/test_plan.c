@@ -59,15 +59,15 @@ static void multiply(double *y, const struct state *s, const char *name, int lay
     free(w);
 }
 
-/* Of n_rows rows of n. */
+/* Of n_rows rows of n; name NULL: by no weight. */
 static void norm(double *y, const struct state *s, const char *name, int layer, const double *x, int n_rows, int n)
 {
-    float *w = read_weights(s->file, name, layer);
+    float *w = name ? read_weights(s->file, name, layer) : NULL;
     for (int m = 0; m < n_rows; m++, x += n, y += n) {
         double squares = 0;
         for (int i = 0; i < n; i++) squares += x[i] * x[i];
         double scale = 1 / sqrt(squares / n + 1e-6);
-        for (int i = 0; i < n; i++) y[i] = x[i] * scale * (double)w[i];
+        for (int i = 0; i < n; i++) y[i] = x[i] * scale * (w ? (double)w[i] : 1);
     }
     free(w);
 }
@@ -110,6 +110,7 @@ static void own_keys(struct state *s, int i, const double *x)
     if (l->has_v) multiply(v, s, "attn_v", i, width, x, D_MODEL);
     else memcpy(v, k, sizeof v);
     norm(k, s, "attn_k_norm", i, k, N_TOKENS * l->n_kv_heads, l->head_dim);
+    norm(v, s, NULL, i, v, N_TOKENS * l->n_kv_heads, l->head_dim);
     rotate(k, l, l->n_kv_heads);
     for (int m = 0; m < N_TOKENS; m++) {
         memcpy(s->keys[i][m], k + m * width, (size_t)width * sizeof *k);

@@ -36,6 +36,7 @@ struct pd_layer {
     uint32_t rope;                   /* index of a table */
     uint32_t kind;                   /* layers of a kind have alike heads and windows */
     bool qk_norms;                   /* q and k heads are normed before they are rotated */
+    bool v_norm;                     /* v heads are normed, by no weight */
     bool post_norms;                 /* branches are normed before they are added */
     bool output_scale;               /* a number multiplies what comes out of the layer */
     uint32_t activation;             /* of the gate: PD_GELU or PD_SILU */

@@ -26,6 +26,7 @@ struct pd_family_traits {
     const char *name;                /* GGUF's general.architecture, and what reports say */
     bool post_norms;                 /* attention and ffn outputs are normed before they are added */
     bool qk_norms;                   /* every q and k head is normed */
+    bool v_norms;                    /* every v head is, by no weight */
     bool silu;                       /* the gate's activation; else GELU in its tanh form */
     bool scale_embedding;            /* by sqrt(d_model) rounded to bf16, as the published code does */
     bool hf_norm_plus_one;           /* Hugging Face files centre norm weights on zero */

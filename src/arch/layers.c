@@ -170,6 +170,7 @@ static peridot_status find_cache(struct pd_config *c, uint32_t i)
 static void set_blocks(const struct pd_family_traits *family, struct pd_layer *layer)
 {
     layer->qk_norms = family->qk_norms;
+    layer->v_norm = family->v_norms;
     layer->post_norms = family->post_norms;
     layer->output_scale = family->output_scales;
     layer->activation = family->silu ? PD_SILU : PD_GELU;

@@ -351,10 +351,15 @@ static uint32_t v_head(const struct pd_heads *h)
     return h->shares_kv ? 0 : h->v_is_k ? h->n_heads : h->n_heads + h->n_kv_heads;
 }
 
+static uint32_t norms_of(const struct pd_heads *h)
+{
+    return (h->q_norm ? PD_NORM_QK : 0) | (h->v_norm ? PD_NORM_V : 0);
+}
+
 void pd_op_rope(struct pd_recorder *r, const struct pd_attention *a)
 {
     const struct pd_heads *h = &a->heads;
-    uint32_t spec[] = {h->head_dim >= 128 ? 64 : 32, h->head_dim, h->q_norm != 0};
+    uint32_t spec[] = {h->head_dim >= 128 ? 64 : 32, h->head_dim, norms_of(h)};
     struct pd_rope_push push = {.places = a->places, .qkv = a->qkv.address, .angles = a->angles, .w_q = h->q_norm,
         .w_k = h->k_norm, .k_cache = a->kv.k, .v_cache = a->kv.v, .pages = a->kv.pages, .qkv_stride = a->qkv.stride,
         .n_heads = h->n_heads, .n_kv_heads = h->n_kv_heads, .v_head = v_head(h), .eps = h->eps};
@@ -410,7 +415,7 @@ uint32_t pd_attention_groups(const struct pd_recorder *r, const struct pd_heads 
 static const struct pd_kernel *attention_kernel(struct pd_recorder *r, const struct attention_plan *plan,
                                                 const struct pd_kv *kv, const struct pd_heads *heads, bool decode)
 {
-    bool norms = decode && heads->q_norm;
+    uint32_t norms = decode ? norms_of(heads) : 0;
     enum pd_kernel_id id = pd_variant_kernel(plan->variant, kv->type);
     uint32_t dim = heads->head_dim, group = heads->n_heads / heads->n_kv_heads, lanes = subgroup_size(r);
     if (plan->variant == PD_VARIANT_ATTENTION_TILE) {

@@ -106,7 +106,8 @@ uint32_t pd_kv_head_size(peridot_kv_type type, uint32_t head_dim);
 struct pd_heads {
     uint32_t n_heads, n_kv_heads, head_dim, window;
     float scale, softcap, eps;
-    uint64_t q_norm, k_norm;   /* 0: none */
+    uint64_t q_norm, k_norm;   /* [head_dim]; 0: none */
+    bool v_norm;               /* values are normed, by no weight */
     bool shares_kv;            /* the keys are another layer's: qkv has q only, and nothing is written */
     bool v_is_k;               /* qkv has no v: values are k as the matrix gave it */
 };
@@ -125,7 +126,7 @@ struct pd_attention {
     uint64_t partial;          /* results of its splits: see pd_attention_reduce_push */
 };
 
-/* Norms and rotates q in place; writes k and v to the cache. */
+/* Norms and rotates q in place; writes k and v to the cache, normed and k rotated. */
 void pd_op_rope(struct pd_recorder *r, const struct pd_attention *a);
 /* y[m] = attention(q[m]), all positions of a chunk at once, after pd_op_rope. */
 void pd_op_attention(struct pd_recorder *r, const struct pd_attention *a);

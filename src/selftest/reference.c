@@ -83,8 +83,10 @@ void pd_reference_rope(float *qkv, const struct pd_reference_cache *cache, const
             rotate_head(qkv, qkv, heads->q_norm, angles, d, heads->eps);
         for (uint32_t h = 0; h < heads->n_kv_heads; h++, qkv += d)
             rotate_head(cache->k + slot(heads, pos + m, h), qkv, heads->k_norm, angles, d, heads->eps);
-        for (uint32_t h = 0; h < heads->n_kv_heads; h++, qkv += d)
-            for (uint32_t i = 0; i < d; i++) cache->v[slot(heads, pos + m, h) + i] = qkv[i];
+        for (uint32_t h = 0; h < heads->n_kv_heads; h++, qkv += d) {
+            double scale = heads->v_norm ? rms_scale(qkv, d, heads->eps) : 1;
+            for (uint32_t i = 0; i < d; i++) cache->v[slot(heads, pos + m, h) + i] = (float)((double)qkv[i] * scale);
+        }
     }
 }
 

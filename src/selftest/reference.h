@@ -14,6 +14,7 @@ struct pd_reference_heads {
     uint32_t ring;                   /* positions of the cache: position p is in slot p % ring */
     float scale, softcap, eps;
     const float *q_norm, *k_norm;    /* [head_dim], or NULL */
+    bool v_norm;                     /* by no weight */
 };
 
 struct pd_reference_cache {
@@ -47,7 +48,7 @@ struct pd_reference_norm {
  * x, normed [n_tokens][n] */
 void pd_reference_rmsnorm(float *x, float *normed, const struct pd_reference_norm *norm, uint32_t n_tokens);
 
-/* Norms and rotates q (in place) and k, and writes k and v of positions pos .. to the cache.
+/* Norms and rotates q (in place) and k, norms v, and writes k and v of positions pos .. to the cache.
  * qkv [n_tokens][(n_heads + 2 n_kv_heads) head_dim]: q, k, v;   angles [n_tokens][head_dim]: cos, then sin */
 void pd_reference_rope(float *qkv, const struct pd_reference_cache *cache, const struct pd_reference_heads *heads,
                        const float *angles, uint32_t pos, uint32_t n_tokens);

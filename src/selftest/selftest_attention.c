@@ -129,12 +129,16 @@ static struct pd_trial_buffer *make_cache(struct pd_trial *t, float *values, con
     return pd_trial_words(t, words, n_slots, h->n_kv_heads * head_words, h->n_kv_heads * head_words);
 }
 
+/* Which heads are normed. */
+enum norms { NORMS_NONE, NORMS_QK, NORMS_QKV, N_NORMS };
+
+/* With norms of q and k where there are buffers of them. */
 static struct pd_heads device_heads(const struct pd_reference_heads *h, const struct pd_trial_buffer *q_norm,
                                     const struct pd_trial_buffer *k_norm)
 {
     return (struct pd_heads){.n_heads = h->n_heads, .n_kv_heads = h->n_kv_heads, .head_dim = h->head_dim,
         .window = h->window, .scale = h->scale, .softcap = h->softcap, .eps = h->eps,
-        .q_norm = pd_trial_address(q_norm), .k_norm = pd_trial_address(k_norm)};
+        .q_norm = pd_trial_address(q_norm), .k_norm = pd_trial_address(k_norm), .v_norm = h->v_norm};
 }
 
 static void set_kv_from(struct pd_heads *heads, enum kv_from from)
@@ -231,12 +235,13 @@ struct rope_case {
 };
 
 static void try_rope(struct pd_trial *t, struct pd_reference_heads h, const struct rope_case *c, enum kv_from from,
-                     bool has_norms, peridot_kv_type type)
+                     enum norms norms, peridot_kv_type type)
 {
     uint32_t pos = c->pos, n_tokens = c->n_tokens;
     h.ring = c->ring;
+    h.v_norm = norms == NORMS_QKV;
     pd_trial_begin(t, "rope %u, %u heads of %u, %s, norms %d, kv type %d, ring %u, position %u, %u tokens", h.n_heads,
-                   h.n_kv_heads, h.head_dim, kv_names[from], has_norms, (int)type, h.ring, pos, n_tokens);
+                   h.n_kv_heads, h.head_dim, kv_names[from], (int)norms, (int)type, h.ring, pos, n_tokens);
     uint32_t width = qkv_width(&h, KV_OWN),
         cache_size = N_SEQUENCES * (uint32_t)sequence_size(&h);
     float *qkv = pd_trial_random(t, (size_t)n_tokens * width, 5), *angles = make_angles(t, h.head_dim, pos, n_tokens);
@@ -252,14 +257,14 @@ static void try_rope(struct pd_trial *t, struct pd_reference_heads h, const stru
         *w_k = pd_trial_rows(t, k_norm, 1, h.head_dim);
     struct pd_trial_buffer *places = make_places(t, pos, n_tokens);
     struct pd_trial_buffer *angle_rows = pd_trial_words(t, angles, n_tokens, h.head_dim, h.head_dim);
-    struct pd_attention a = {.heads = device_heads(&h, has_norms ? w_q : NULL, has_norms ? w_k : NULL),
+    struct pd_attention a = {.heads = device_heads(&h, norms ? w_q : NULL, norms ? w_k : NULL),
         .kv = {.k = k_cache->address, .v = v_cache->address, .pages = make_tables(t, &h)->address, .type = type},
         .qkv = pd_trial_rows_of(rows), .places = places->address, .angles = angle_rows->address, .n_tokens = n_tokens};
     set_kv_from(&a.heads, from);
     pd_op_rope(&t->r, &a);
     pd_trial_run(t);
-    h.q_norm = has_norms ? q_norm : NULL;
-    h.k_norm = has_norms ? k_norm : NULL;
+    h.q_norm = norms ? q_norm : NULL;
+    h.k_norm = norms ? k_norm : NULL;
     struct pd_reference_cache second = {k + sequence_size(&h), v + sequence_size(&h)};
     second = written_cache(t, &second, &h, from);
     pd_reference_rope(qkv, &second, &h, angles, pos, n_tokens);
@@ -278,14 +283,15 @@ void pd_try_rope(struct pd_trial *t, uint32_t type)
         {64, 0, 1}, {64, 63, 1}, {128, 62, 5}, {128, 188, 8}, {64, 1000, 3}, {128, 8191, 33}};
     for (size_t d = 0; d < PD_COUNT(head_dims); d++)
         for (size_t p = 0; p < PD_COUNT(places); p++)
-            for (int has_norms = 0; has_norms < 2; has_norms++) {
-                if (!t->thorough && (p != 2 + d % 4 || (size_t)has_norms != d / 2 % 2)) continue;
+            for (int norms = 0; norms < N_NORMS; norms++) {
+                if (!t->thorough && (p != 2 + d % 4 || (size_t)norms != d % N_NORMS)) continue;
                 const uint32_t *n = heads[(d + p) % PD_COUNT(heads)];
                 struct pd_reference_heads h = {.n_heads = n[0], .n_kv_heads = n[1], .head_dim = head_dims[d],
                     .eps = 1e-6f};
                 for (int from = 0; from < N_KV_FROM; from++)
                     if (from == KV_OWN || (d + p) % 3 == (size_t)from)
-                        try_rope(t, h, &places[p], (enum kv_from)from, has_norms, (peridot_kv_type)type);
+                        try_rope(t, h, &places[p], (enum kv_from)from, (enum norms)norms,
+                                 (peridot_kv_type)type);
             }
 }
 
@@ -403,7 +409,7 @@ static void try_softcap_order(struct pd_trial *t, const struct shape *s)
  * way, as in check_cache, and some drivers (Mesa's) take rounding to fp16 and back for nothing: it moves a score by as
  * much of its size, which is about half the amplitude, and the result with it. */
 static void try_decode(struct pd_trial *t, const struct shape *s, const struct place *p, uint32_t split_pages,
-                       bool has_norms, enum kv_from from)
+                       enum norms norms, enum kv_from from)
 {
     struct attention a;
     const uint32_t per_split = s->n_heads * (s->head_dim + 2), q_width = s->n_heads * s->head_dim;
@@ -411,7 +417,9 @@ static void try_decode(struct pd_trial *t, const struct shape *s, const struct p
     struct pd_step step = {.dispatch = {{1, 1, 1}, {1, 1, 1}}};
     uint32_t n_splits = 0, kind = split_pages % 2;
     begin_attention(t, &a, s, p, split_pages);
-    snprintf(t->label + strlen(t->label), sizeof t->label - strlen(t->label), ", %s", kv_names[from]);
+    a.h.v_norm = norms == NORMS_QKV;
+    snprintf(t->label + strlen(t->label), sizeof t->label - strlen(t->label), ", %s, norms %d", kv_names[from],
+             (int)norms);
     for (uint32_t m = 0; m < N_SEQUENCES; m++) {
         at[m] = pd_decode_place(at[m].pos, p->window, split_pages);
         at[m].text = m * TABLE_PAGES * PD_PAGE;
@@ -441,7 +449,7 @@ static void try_decode(struct pd_trial *t, const struct shape *s, const struct p
         *w_k = pd_trial_rows(t, k_norm, 1, s->head_dim);
     struct pd_trial_buffer *partial = pd_trial_words(t, NULL, 1, n_splits * per_split, n_splits * per_split);
     partial->written = true;
-    a.op.heads = device_heads(&a.h, has_norms ? w_q : NULL, has_norms ? w_k : NULL);
+    a.op.heads = device_heads(&a.h, norms ? w_q : NULL, norms ? w_k : NULL);
     set_kv_from(&a.op.heads, from);
     a.op.kv.k = a.k_cache->address;
     a.op.kv.v = a.v_cache->address;
@@ -457,8 +465,8 @@ static void try_decode(struct pd_trial *t, const struct shape *s, const struct p
     a.op.partial = partial->address;
     pd_op_attention_decode(&t->r, &a.op);
     pd_trial_run(t);
-    a.h.q_norm = has_norms ? q_norm : NULL;
-    a.h.k_norm = has_norms ? k_norm : NULL;
+    a.h.q_norm = norms ? q_norm : NULL;
+    a.h.k_norm = norms ? k_norm : NULL;
     for (uint32_t m = 0; m < N_SEQUENCES; m++) {
         struct pd_reference_cache cache = {a.k + m * sequence_size(&a.h), a.v + m * sequence_size(&a.h)},
             own = written_cache(t, &cache, &a.h, from);
@@ -492,11 +500,11 @@ static void try_decodes(struct pd_trial *t, peridot_kv_type type)
                 s.type = type;
                 for (int from = 0; from < N_KV_FROM; from++)
                     if (from == KV_OWN || (p + n) % 3 == (size_t)from)
-                        try_decode(t, &s, &few[p], n, i % 2, (enum kv_from)from);
+                        try_decode(t, &s, &few[p], n, (enum norms)((i + p) % N_NORMS), (enum kv_from)from);
             }
     const struct place deep = {(PD_MAX_SPLITS + 3) * PD_PAGE, 1, 0, (PD_MAX_SPLITS + 4) * PD_PAGE, 0, 6};
     const struct shape s = {1, 1, 16, type, true, true};
-    try_decode(t, &s, &deep, 1, false, KV_OWN);
+    try_decode(t, &s, &deep, 1, NORMS_NONE, KV_OWN);
 }
 
 void pd_try_attention(struct pd_trial *t, uint32_t type)
