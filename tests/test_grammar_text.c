@@ -473,6 +473,7 @@ static void test_pieces(void **state)
     create_requests(r, q, pieces, s, g[1]);
     s->s->draw_most_s = 0;   /* one turn in a round */
     s->s->draw_steps = 100;
+    uint64_t n_passes = s->s->workspace.n_passes;
     for (n_running = 1; n_running; n_rounds++) {
         EXPECT_OK(peridot_session_run(s, &n_running));
         n_first += !peridot_request_done(r[0], NULL, NULL);
@@ -484,6 +485,8 @@ static void test_pieces(void **state)
         }
     }
     print_message("%u rounds, %u of the first request, at most %u without a token\n", n_rounds, n_first, n_most);
+    /* Each evaluates a prompt or a token for the first time, none the last one of a text that sat out again. */
+    assert_in_range(s->s->workspace.n_passes - n_passes, N_SIDE_MAX, N_SIDE * (N_SIDE_MAX + 1));
     assert_true(n_first <= N_SIDE_MAX + 2);
     assert_true(n_rounds > 5 * N_SIDE_MAX && n_most < n_rounds / 4);
     for (int i = 0; i < N_SIDE; i++) assert_string_equal(whole[i].data, pieces[i].data);

@@ -401,6 +401,14 @@ static peridot_status draw_some(struct pd_session *s, struct pd_request *const *
     return PERIDOT_OK;
 }
 
+/* Those that sit out the next step may need all their logits when it is their turn. */
+static peridot_status keep_logits(struct pd_session *s, struct pd_request *const *requests, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (requests[i]->state == PD_REQUEST_DRAW) PD_TRY(pd_session_keep_logits(s, requests[i]->prompt.sequence));
+    return PERIDOT_OK;
+}
+
 static peridot_status run_round(struct pd_session *s, struct pd_request *const *requests, uint32_t n,
                                 enum pd_chunk_aim alone)
 {
@@ -408,6 +416,7 @@ static peridot_status run_round(struct pd_session *s, struct pd_request *const *
     if (s->cancelled) return pd_fail(PERIDOT_CANCELLED, "stopped between two rounds");
     begin_round(&round, s, requests, n);
     if (round.n_writing == 0) s->prefill.pace.step = 0;
+    else PD_TRY(keep_logits(s, requests, n));
     const struct pd_batch batch = {round.rows, round.prompts, round.n_writing, round.n_reading};
     uint32_t n_tokens = mixed_tokens(s, &round, &batch);
     if (n_tokens) PD_TRY(run_mixed(s, &round, &batch, n_tokens));

@@ -363,6 +363,22 @@ peridot_status pd_session_logits(const float **out, struct pd_session *s, struct
     return PERIDOT_OK;
 }
 
+/* Those of the last of several ranks stay there: they are computed again. */
+peridot_status pd_session_keep_logits(struct pd_session *s, struct pd_sequence *q)
+{
+    struct pd_workspace *w = &s->workspace;
+    uint32_t row = pd_own_row(q);
+    uint64_t size = (uint64_t)w->logits.stride * sizeof(float);
+    if (!pd_has_logits(w, q) || q->logits_row == row || s->model->link) return PERIDOT_OK;
+    PD_TRY(pd_commands_begin(w->head_commands));
+    pd_copy(w->head_commands, w->logits_span, row * size, w->logits_span, q->logits_row * size, size);
+    PD_TRY(pd_commands_end(w->head_commands));
+    PD_TRY(pd_commands_run(w->head_commands));
+    q->logits_row = row;
+    w->written_by[row] = q->logits_pass;
+    return PERIDOT_OK;
+}
+
 peridot_status pd_session_sample(int32_t *token, struct pd_session *s, struct pd_sequence *q)
 {
     const float *logits = NULL;

@@ -60,6 +60,8 @@ peridot_status pd_session_check_tokens(const struct pd_session *s, const struct 
 /* Logits of the last position, [n_outputs], borrowed until the next call. Where a pass of others has overwritten them the
  * last token is evaluated again. */
 peridot_status pd_session_logits(const float **out, struct pd_session *s, struct pd_sequence *q);
+/* Copies them to the sequence's own row, which no pass of others overwrites. */
+peridot_status pd_session_keep_logits(struct pd_session *s, struct pd_sequence *q);
 peridot_status pd_session_sample(int32_t *token, struct pd_session *s, struct pd_sequence *q);
 /* The same in turns: under a grammar a mask may be made in pieces, and *drawn is false until it is finished. Adds to
  * draw_s. */
