@@ -1,5 +1,6 @@
 /* The transformer: what is computed, in which order. Kernels, types and slices are ops' business; lengths and positions
- * are the session's. */
+ * are the pass's (pass.h). It owns nothing and allocates nothing: it records, or, where the recorder has no commands,
+ * compiles what it would record. */
 #ifndef PD_ENGINE_FORWARD_H
 #define PD_ENGINE_FORWARD_H
 

@@ -1,4 +1,5 @@
-/* A loaded model: what sessions share and none changes. */
+/* A loaded model: what sessions share and none changes, so that sessions of several threads may use it. Owns its
+ * checkpoint, device and weights. */
 #ifndef PD_ENGINE_MODEL_H
 #define PD_ENGINE_MODEL_H
 

@@ -1,6 +1,9 @@
 /* Requests: prompts that are to be continued, each on a sequence of its own. They are served in rounds: a decode step
  * of all that are being continued, then a chunk of the prompts that wait, sized so that the others hardly do; on a CPU
- * both may be one pass (prefill.h). So requests can come and go at any time, and a long prompt keeps nobody waiting. */
+ * both may be one pass (prefill.h). So requests can come and go at any time, and a long prompt keeps nobody waiting.
+ * A request goes from WAITING (schedule.h), or at once, to PROMPT, from there by DRAW or directly to DECODE, and on to
+ * DONE; DRAW and DECODE alternate under a grammar. Requests are their callers'; callbacks are called by the thread that
+ * runs the session. */
 #ifndef PD_ENGINE_REQUEST_H
 #define PD_ENGINE_REQUEST_H
 

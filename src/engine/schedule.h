@@ -9,8 +9,8 @@
  *
  * Each round is a step of those that write and a chunk of the prompts: see request.h.
  *
- * Owns the sequences that it found; requests are the caller's, and are removed before they
- * go. Used by the thread that runs the session; callbacks of requests may add others, and not remove any. */
+ * Owns the sequences that it found; requests are the caller's, and are removed before they go. Used by the thread that
+ * runs the session; callbacks of requests may add others, and not remove any. */
 #ifndef PD_ENGINE_SCHEDULE_H
 #define PD_ENGINE_SCHEDULE_H
 

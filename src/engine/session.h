@@ -1,5 +1,8 @@
-/* A session: what sequences of one model share (cache, scratch, recorded commands), and the calls that evaluate
- * them. */
+/* A session: what sequences of one model share, and the calls that evaluate them. Owns its sequences, the cache that
+ * their pages are of, the workspace, and the passes of the decoder and of prompts; borrows the model. All memory of the
+ * device is taken when it is created: a pass allocates nothing. One thread at a time uses a session; `cancelled` alone
+ * may be set by others. After PERIDOT_ERROR_DEVICE_LOST nothing is evaluated any more, and sequences have their
+ * tokens. */
 #ifndef PD_ENGINE_SESSION_H
 #define PD_ENGINE_SESSION_H
 

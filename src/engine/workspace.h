@@ -1,4 +1,7 @@
-/* What the passes of a session share on the device: activations and logits. */
+/* What the passes of a session share on the device: activations and logits. Passes use it one after the other, in the
+ * order in which they are submitted, so that none needs a copy of its own; rows of logits stay after the pass, and
+ * written_by says of which pass each is. Owns its heaps, of which the decoder's and the passes' own memory is, too. The
+ * thread of the session uses it. */
 #ifndef PD_ENGINE_WORKSPACE_H
 #define PD_ENGINE_WORKSPACE_H
 
