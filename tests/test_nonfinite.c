@@ -112,13 +112,13 @@ static uint64_t find_weight(const struct pd_model *m, enum pd_role role)
     if (!pd_plan_get(&plan, &m->config, role, layer) || role == PD_ROLE_ROPE_FREQS) return 0;
     if (role == PD_ROLE_SCORE_BIAS) return (uintptr_t)w->output_bias;
     if (role == PD_ROLE_EMBEDDING) return row_address(&w->embedding, (uint32_t)tokens[1]);
-    if (role == PD_ROLE_OUTPUT || role == PD_ROLE_SCORE) return row_address(&w->output, 2);
+    if (role == PD_ROLE_OUTPUT || role == PD_ROLE_SCORE) return row_address(&w->output.w, 2);
     if (role == PD_ROLE_OUTPUT_NORM) return w->output_norm;
     if (plan.n_dims == 1) return w->layers[layer].norms[role];
     for (enum pd_role before = PD_FIRST_LAYER_ROLE; before < role; before++)
         if (pd_plan_get(&part, &m->config, before, layer) && part.n_dims == 2 && part.matrix == plan.matrix)
             row += part.n_rows;
-    return row_address(&w->layers[layer].matrices[plan.matrix], row);
+    return row_address(&w->layers[layer].linears[plan.matrix].w, row);
 }
 
 static bool take_row(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n)
@@ -155,7 +155,7 @@ static void check_weight(peridot_sequence *q, const struct pd_model *m, enum pd_
     const peridot_eval_params logits = {.logits = take_row}, hidden = {.hidden = take_row};
     bool has_head = m->config.head != PERIDOT_HEAD_NONE, text = m->config.head == PERIDOT_HEAD_LANGUAGE,
         only_output = role == PD_ROLE_OUTPUT || role == PD_ROLE_SCORE || role == PD_ROLE_SCORE_BIAS,
-        only_input = role == PD_ROLE_EMBEDDING && m->weights.output.n_slices != 0;
+        only_input = role == PD_ROLE_EMBEDDING && m->weights.output.w.slices != m->weights.embedding.slices;
     uint64_t address = find_weight(m, role);
     const float *row;
     int32_t token;

@@ -283,9 +283,9 @@ static void check_weights(const char *path, bool gpu)
         if (i) EXPECT_OK(peridot_sequence_create(&prompts[i].sequence, seen.session));
     }
     EXPECT_OK(peridot_eval(seen.session, prompts, N_MANY, NULL));
-    uint32_t n_slices = pd_weights_output(&model->m.weights)->n_slices, most = 0;
+    uint32_t n_slices = model->m.weights.output.w.n_slices, most = 0;
     for (uint32_t i = 0; i < model->m.config.n_layers; i++)
-        for (size_t m = 0; m < PD_N_LAYER_MATRICES; m++) n_slices += model->m.weights.layers[i].matrices[m].n_slices;
+        for (size_t m = 0; m < PD_N_LAYER_MATRICES; m++) n_slices += model->m.weights.layers[i].linears[m].w.n_slices;
     for (uint32_t i = 0; i < seen.n_pushes; i++) {
         uint32_t n = 0;
         for (uint32_t k = 0; k < seen.n_pushes; k++)

@@ -234,14 +234,14 @@ static bool takes(enum pd_kernel_id id, struct pd_variants variants)
 {
     struct pd_trial t;
     struct pd_slice slice = {.dtype = PD_F16, .n_rows = 1, .row_size = 64};
-    struct pd_matrix matrix = {.n_rows = 1, .n_cols = 32, .n_slices = 1, .slices = &slice};
+    struct pd_linear linear = {.w = {.n_rows = 1, .n_cols = 32, .n_slices = 1, .slices = &slice}};
     assert_int_equal(pd_trial_open(&t, gpu), PERIDOT_OK);
     t.variants = variants;
     pd_trial_begin(&t, "which kernel");
     struct pd_trial_buffer *w = pd_trial_rows(&t, NULL, 1, 32), *x = pd_trial_rows(&t, NULL, 40, 32);
     struct pd_trial_buffer *y = pd_trial_rows(&t, NULL, 40, 1);
     slice.address = w->address;
-    pd_op_matmul(&t.r, pd_trial_rows_of(y), &matrix, pd_trial_rows_of(x), 40, 0);
+    pd_op_linear(&t.r, pd_trial_rows_of(y), &linear, pd_trial_rows_of(x), 40);
     pd_trial_run(&t);
     assert_int_equal(t.status, PERIDOT_OK);
     bool has = pd_commands_has(t.commands, id);

@@ -66,14 +66,14 @@ static void layer(const struct pd_forward_args *p, struct pd_stream *x, uint32_t
     struct pd_recorder *r = p->recorder;
 
     pd_stream_norm(x, w->norms[PD_ROLE_ATTN_NORM]);
-    pd_op_matmul_stream(r, s->qkv, &w->matrices[PD_MATRIX_QKV], x, 0);
+    pd_op_linear_stream(r, s->qkv, &w->linears[PD_MATRIX_QKV], x);
     attend(p, i);
-    pd_op_matmul(r, s->branch, &w->matrices[PD_MATRIX_O], s->att, p->n_tokens, 0);
+    pd_op_linear(r, s->branch, &w->linears[PD_MATRIX_O], s->att, p->n_tokens);
     pd_stream_add(x, s->branch, w->norms[PD_ROLE_POST_ATTN_NORM], 1);
 
     pd_stream_norm(x, w->norms[PD_ROLE_FFN_NORM]);
-    pd_op_gated_stream(r, s->act, &w->matrices[PD_MATRIX_GATE_UP], x, p->config->layers[i].activation, s->gate_up);
-    pd_op_matmul(r, s->branch, &w->matrices[PD_MATRIX_DOWN], s->act, p->n_tokens, 0);
+    pd_op_gated_stream(r, s->act, &w->linears[PD_MATRIX_GATE_UP], x, p->config->layers[i].activation, s->gate_up);
+    pd_op_linear(r, s->branch, &w->linears[PD_MATRIX_DOWN], s->act, p->n_tokens);
     pd_stream_add(x, s->branch, w->norms[PD_ROLE_POST_FFN_NORM], w->output_scale);
 }
 
@@ -98,7 +98,7 @@ void pd_forward(const struct pd_forward_args *p, const struct pd_rows *logits)
     }
     pd_stream_norm_last(&x, p->weights->output_norm);
     if (logits && p->n_decode == p->n_tokens) {
-        pd_op_matmul_stream(p->recorder, *logits, pd_weights_output(p->weights), &x, p->config->final_softcap);
+        pd_op_linear_stream(p->recorder, *logits, &p->weights->output, &x);
         return;
     }
     pd_op_stream_norm(p->recorder, &x);
@@ -108,6 +108,5 @@ void pd_forward(const struct pd_forward_args *p, const struct pd_rows *logits)
 void pd_forward_head(const struct pd_forward_args *p, struct pd_rows logits, uint32_t row, uint32_t n)
 {
     p->recorder->chunk = false;   /* as few rows as are asked for */
-    pd_op_matmul(p->recorder, logits, pd_weights_output(p->weights), pd_rows_at(p->scratch->normed, row, 0), n,
-                 p->config->final_softcap);
+    pd_op_linear(p->recorder, logits, &p->weights->output, pd_rows_at(p->scratch->normed, row, 0), n);
 }

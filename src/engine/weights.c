@@ -321,7 +321,7 @@ static peridot_status load_layer(struct loader *l, uint32_t i)
         else PD_TRY(add_part(l, &parts[plan.matrix], &plan));
     }
     for (int m = 0; m < PD_N_LAYER_MATRICES; m++)
-        PD_TRY(load_matrix(l, &w->matrices[m], &parts[m], (uint32_t)parts[m].at[0]->shape[1]));
+        PD_TRY(load_matrix(l, &w->linears[m].w, &parts[m], (uint32_t)parts[m].at[0]->shape[1]));
     return PERIDOT_OK;
 }
 
@@ -365,7 +365,7 @@ static peridot_status load_output(struct loader *l)
     if (!classifies) plan.n_rows = w->vocab_size;
     PD_TRY(pd_source_get(&output.at[0], &l->source, &plan));
     w->n_outputs = (uint32_t)output.at[0]->shape[0];
-    PD_TRY(load_matrix(l, &w->output, &output, c->d_model));
+    PD_TRY(load_matrix(l, &w->output.w, &output, c->d_model));
     return load_bias(l);
 }
 
@@ -469,9 +469,9 @@ static void count_reads(struct loader *l)
 {
     struct pd_weights *w = l->w;
     if (w->n_outputs && w->has_output)
-        add_read(l, pd_weights_output(w), w->output.n_slices ? PART_OUTPUT : PART_EMBEDDING);
+        add_read(l, &w->output.w, w->output.w.slices != w->embedding.slices ? PART_OUTPUT : PART_EMBEDDING);
     for (uint32_t i = 0; i < l->config->n_layers; i++)
-        for (int m = 0; m < PD_N_LAYER_MATRICES; m++) add_read(l, &w->layers[i].matrices[m], PART_LAYERS + i);
+        for (int m = 0; m < PD_N_LAYER_MATRICES; m++) add_read(l, &w->layers[i].linears[m].w, PART_LAYERS + i);
 }
 
 static peridot_status load(struct loader *l)
@@ -493,6 +493,8 @@ static peridot_status load(struct loader *l)
     l->measuring = false;
     PD_TRY(walk(l));
     PD_TRY(make_lookup(l));
+    if (!w->output.w.n_slices && w->n_outputs) w->output.w = w->embedding;
+    w->output.softcap = l->config->final_softcap;
     count_reads(l);
     return PERIDOT_OK;
 }
@@ -515,17 +517,12 @@ peridot_status pd_weights_load(struct pd_weights *out, struct pd_gpu *gpu, const
 void pd_weights_free(struct pd_weights *w, const struct pd_config *config)
 {
     for (uint32_t i = 0; w->layers && i < config->n_layers; i++)
-        for (int m = 0; m < PD_N_LAYER_MATRICES; m++) free(w->layers[i].matrices[m].slices);
+        for (int m = 0; m < PD_N_LAYER_MATRICES; m++) free(w->layers[i].linears[m].w.slices);
+    if (w->output.w.slices != w->embedding.slices) free(w->output.w.slices);
     free(w->embedding.slices);
-    free(w->output.slices);
     free(w->output_bias);
     free(w->layers);
     pd_heap_free(w->heap);
     pd_heap_free(w->host_resident_heap);
     *w = (struct pd_weights){0};
-}
-
-const struct pd_matrix *pd_weights_output(const struct pd_weights *w)
-{
-    return w->output.n_slices ? &w->output : &w->embedding;
 }

@@ -10,7 +10,7 @@
 
 struct pd_layer_weights {
     uint64_t norms[PD_N_ROLES];    /* by role, with the +1 of files centred on zero added; 0: the layer has none */
-    struct pd_matrix matrices[PD_N_LAYER_MATRICES];
+    struct pd_linear linears[PD_N_LAYER_MATRICES];
     float output_scale;            /* 1 where the family has none */
 };
 
@@ -19,7 +19,8 @@ struct pd_weights {
     uint32_t vocab_size;           /* rows of the embedding: token ids are below it */
     /* rows of the output: vocab_size, the labels of a classification head, or 0 without a head */
     uint32_t n_outputs;
-    struct pd_matrix embedding, output;   /* output has no slices of its own when tied */
+    struct pd_matrix embedding;
+    struct pd_linear output;       /* when tied its matrix is the embedding's; without slices when there is no head */
     float *output_bias;            /* [n_outputs] on the host, or NULL: only token classification has one */
     struct pd_table lookup;
     uint64_t output_norm;
@@ -47,7 +48,5 @@ struct pd_load_params {
 peridot_status pd_weights_load(struct pd_weights *out, struct pd_gpu *gpu, const struct pd_config *config,
                                const struct pd_checkpoint *checkpoint, const struct pd_load_params *params);
 void pd_weights_free(struct pd_weights *w, const struct pd_config *config);
-/* The embedding when tied; without slices when the model has no head. */
-const struct pd_matrix *pd_weights_output(const struct pd_weights *w);
 
 #endif

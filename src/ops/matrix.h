@@ -19,6 +19,12 @@ struct pd_matrix {
     struct pd_slice *slices;
 };
 
+/* What multiplies rows: y[m] = softcap(w x[m]). */
+struct pd_linear {
+    struct pd_matrix w;            /* [n_rows][n_cols] */
+    float softcap;                 /* of what comes out; 0: none */
+};
+
 /* A matrix that is looked up by row: all of one type, every slice but the last of rows_per_slice rows. */
 struct pd_table {
     const struct pd_matrix *matrix;

@@ -148,12 +148,12 @@ static void matvec(struct pd_recorder *r, const struct pd_slice *slice, const st
     dispatch(r, k, push, (uint32_t)pd_min(pd_div_up(push->n_rows, at_once), most), 1, 1);
 }
 
-static struct pd_matmul_push matmul_push(struct pd_rows y, const struct pd_slice *slice, struct pd_rows x,
-                                         uint32_t n_cols, uint32_t n_tokens, float softcap)
+static struct pd_matmul_push matmul_push(struct pd_rows y, const struct pd_linear *linear,
+                                         const struct pd_slice *slice, struct pd_rows x, uint32_t n_tokens)
 {
     return (struct pd_matmul_push){.w = slice->address, .x = x.address, .y = pd_rows_at(y, 0, slice->first_row).address,
-        .row_size = slice->row_size, .n_cols = n_cols, .n_rows = slice->n_rows, .n_tokens = n_tokens,
-        .x_stride = x.stride, .y_stride = y.stride, .softcap = softcap};
+        .row_size = slice->row_size, .n_cols = linear->w.n_cols, .n_rows = slice->n_rows, .n_tokens = n_tokens,
+        .x_stride = x.stride, .y_stride = y.stride, .softcap = linear->softcap};
 }
 
 static void matmul_matvec(struct pd_recorder *r, const struct pd_slice *slice, const struct pd_matmul_push *p)
@@ -242,12 +242,13 @@ static struct pd_rows pack(struct pd_recorder *r, enum pd_kernel_id id, struct p
 
 /* x is packed once for all slices that read it packed alike; before it is packed otherwise a barrier waits for
  * those. */
-void pd_op_matmul(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, struct pd_rows x,
-                  uint32_t n_tokens, float softcap)
+void pd_op_linear(struct pd_recorder *r, struct pd_rows y, const struct pd_linear *linear, struct pd_rows x,
+                  uint32_t n_tokens)
 {
     static void (*const record[])(struct pd_recorder *, const struct pd_slice *, const struct pd_matmul_push *) = {
         [PD_VARIANT_MATMUL_COOP] = matmul_coop, [PD_VARIANT_MATMUL_DOT] = matmul_dot,
         [PD_VARIANT_MATMUL_TILE] = matmul_tile, [PD_VARIANT_MATMUL_MATVEC] = matmul_matvec};
+    const struct pd_matrix *w = &linear->w;
     struct pd_rows packed = {0};
     enum pd_kernel_id packed_by = PD_N_KERNELS;
     for (uint32_t i = 0; i < w->n_slices; i++) {
@@ -264,8 +265,8 @@ void pd_op_matmul(struct pd_recorder *r, struct pd_rows y, const struct pd_matri
         uint32_t n_parts = count_parts(r, n_tokens, work);
         for (uint32_t k = 0; k < n_parts; k++) {
             uint32_t first = part_begin(n_tokens, n_parts, k), n = part_begin(n_tokens, n_parts, k + 1) - first;
-            struct pd_matmul_push push = matmul_push(pd_rows_at(y, first, 0), slice, pd_rows_at(from, first, 0),
-                w->n_cols, n, softcap);
+            struct pd_matmul_push push = matmul_push(pd_rows_at(y, first, 0), linear, slice,
+                pd_rows_at(from, first, 0), n);
             record[variant](r, slice, &push);
             end_part(r, n * work);
         }
@@ -296,14 +297,14 @@ static struct matvec_mode fused_norm_mode(const struct pd_fused_norm *in)
 }
 
 /* Several slices prepare and store the same vector; none writes what another reads. */
-void pd_op_fused_norm_matvec(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w,
-                             const struct pd_fused_norm *in, float softcap)
+void pd_op_fused_norm_linear(struct pd_recorder *r, struct pd_rows y, const struct pd_linear *linear,
+                             const struct pd_fused_norm *in)
 {
-    for (uint32_t i = 0; i < w->n_slices; i++) {
-        const struct pd_slice *slice = &w->slices[i];
+    for (uint32_t i = 0; i < linear->w.n_slices; i++) {
+        const struct pd_slice *slice = &linear->w.slices[i];
         struct pd_matvec_push push = fused_norm_push(in, pd_rows_at(y, 0, slice->first_row).address, slice,
             slice->n_rows);
-        push.softcap = softcap;
+        push.softcap = linear->softcap;
         matvec(r, slice, &push, fused_norm_mode(in));
     }
     barrier(r);
@@ -319,12 +320,13 @@ static uint64_t second_half(const struct pd_matrix *w)
     return w->n_slices == 2 && s[0].n_rows == n && s[0].dtype == s[1].dtype ? s[1].address : 0;
 }
 
-void pd_op_fused_norm_gated(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w,
+void pd_op_fused_norm_gated(struct pd_recorder *r, struct pd_rows y, const struct pd_linear *linear,
                             const struct pd_fused_norm *in, uint32_t activation, struct pd_rows both)
 {
+    const struct pd_matrix *w = &linear->w;
     uint64_t up = second_half(w);
     if (!up) {
-        pd_op_fused_norm_matvec(r, both, w, in, 0);
+        pd_op_fused_norm_linear(r, both, linear, in);
         pd_op_glu(r, y, both, w->n_rows / 2, 1, activation);
         return;
     }

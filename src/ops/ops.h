@@ -62,9 +62,9 @@ struct pd_norm {
 };
 void pd_op_rmsnorm(struct pd_recorder *r, const struct pd_norm *norm, uint32_t n_tokens);
 
-/* y[m] = softcap(w x[m]): matvec for few tokens, tiles for more */
-void pd_op_matmul(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, struct pd_rows x,
-                  uint32_t n_tokens, float softcap);
+/* y[m] = linear(x[m]): matvec for few tokens, tiles for more.   x [n_tokens][n_cols], y [n_tokens][n_rows] */
+void pd_op_linear(struct pd_recorder *r, struct pd_rows y, const struct pd_linear *linear, struct pd_rows x,
+                  uint32_t n_tokens);
 /* Whether rows of prompts have the same bits beside rows of decode steps as without these. */
 bool pd_op_can_mix(const struct pd_recorder *r);
 /* Tokens of a prompt that most matrices are multiplied by at once: two take about as long. */
@@ -82,12 +82,12 @@ struct pd_fused_norm {
 };
 /* Whether the device has the shared memory for vectors of n. */
 bool pd_can_fuse_norm(const struct pd_gpu *gpu, uint32_t n);
-/* y = softcap(w fused_norm(in)), one token */
-void pd_op_fused_norm_matvec(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w,
-                             const struct pd_fused_norm *in, float softcap);
-/* y = act(gate fused_norm(in)) * (up fused_norm(in)), gate and up being the halves of w's rows; `both` ([2 n]) is used
- * where the halves cannot be read side by side (mixed types) */
-void pd_op_fused_norm_gated(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w,
+/* y = linear(fused_norm(in)), one token */
+void pd_op_fused_norm_linear(struct pd_recorder *r, struct pd_rows y, const struct pd_linear *linear,
+                             const struct pd_fused_norm *in);
+/* y = act(gate(fused_norm(in))) * up(fused_norm(in)), gate and up being the halves of linear's rows; `both` ([2 n]) is
+ * used where the halves cannot be read side by side (mixed types) */
+void pd_op_fused_norm_gated(struct pd_recorder *r, struct pd_rows y, const struct pd_linear *linear,
                             const struct pd_fused_norm *in, uint32_t activation, struct pd_rows both);
 
 #define PD_COUNT_TYPE(type, enumerator, ...) +1

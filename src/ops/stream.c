@@ -62,27 +62,26 @@ static struct pd_fused_norm fuse(struct pd_stream *s)
 
 /* ---- either ---- */
 
-void pd_op_matmul_stream(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, struct pd_stream *s,
-                         float softcap)
+void pd_op_linear_stream(struct pd_recorder *r, struct pd_rows y, const struct pd_linear *linear, struct pd_stream *s)
 {
     if (fuses(r, s)) {
         const struct pd_fused_norm in = fuse(s);
-        pd_op_fused_norm_matvec(r, y, w, &in, softcap);
+        pd_op_fused_norm_linear(r, y, linear, &in);
         return;
     }
     pd_op_stream_norm(r, s);
-    pd_op_matmul(r, y, w, s->normed, s->n_rows, softcap);
+    pd_op_linear(r, y, linear, s->normed, s->n_rows);
 }
 
-void pd_op_gated_stream(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, struct pd_stream *s,
+void pd_op_gated_stream(struct pd_recorder *r, struct pd_rows y, const struct pd_linear *linear, struct pd_stream *s,
                         uint32_t activation, struct pd_rows both)
 {
     if (fuses(r, s)) {
         const struct pd_fused_norm in = fuse(s);
-        pd_op_fused_norm_gated(r, y, w, &in, activation, both);
+        pd_op_fused_norm_gated(r, y, linear, &in, activation, both);
         return;
     }
     pd_op_stream_norm(r, s);
-    pd_op_matmul(r, both, w, s->normed, s->n_rows, 0);
-    pd_op_glu(r, y, both, w->n_rows / 2, s->n_rows, activation);
+    pd_op_linear(r, both, linear, s->normed, s->n_rows);
+    pd_op_glu(r, y, both, linear->w.n_rows / 2, s->n_rows, activation);
 }

@@ -29,11 +29,10 @@ void pd_stream_norm(struct pd_stream *s, uint64_t w);
 /* For the last time: whoever reads it, the normed rows are in s->normed afterwards. */
 void pd_stream_norm_last(struct pd_stream *s, uint64_t w);
 
-/* y[m] = softcap(w (rms(x[m]) s->w)) */
-void pd_op_matmul_stream(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, struct pd_stream *s,
-                         float softcap);
-/* y[m] = act(gate (rms(x[m]) s->w)) * (up (rms(x[m]) s->w)): see pd_op_fused_norm_gated. */
-void pd_op_gated_stream(struct pd_recorder *r, struct pd_rows y, const struct pd_matrix *w, struct pd_stream *s,
+/* y[m] = linear(rms(x[m]) s->w) */
+void pd_op_linear_stream(struct pd_recorder *r, struct pd_rows y, const struct pd_linear *linear, struct pd_stream *s);
+/* y[m] = act(gate(rms(x[m]) s->w)) * up(rms(x[m]) s->w): see pd_op_fused_norm_gated. */
+void pd_op_gated_stream(struct pd_recorder *r, struct pd_rows y, const struct pd_linear *linear, struct pd_stream *s,
                         uint32_t activation, struct pd_rows both);
 /* Adds what is pending to s->x. */
 void pd_op_stream_add(struct pd_recorder *r, struct pd_stream *s);

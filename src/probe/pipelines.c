@@ -51,7 +51,7 @@ static struct pd_layer_weights layer_weights(struct pd_slice slices[PD_N_LAYER_M
         if (plan.n_dims == 1) w.norms[role] = SOMEWHERE;
         else n_rows[plan.matrix] += plan.n_rows, n_cols[plan.matrix] = plan.n_cols;
     }
-    for (int m = 0; m < PD_N_LAYER_MATRICES; m++) w.matrices[m] = matrix(&slices[m], dtype, n_rows[m], n_cols[m]);
+    for (int m = 0; m < PD_N_LAYER_MATRICES; m++) w.linears[m].w = matrix(&slices[m], dtype, n_rows[m], n_cols[m]);
     return w;
 }
 
@@ -128,6 +128,7 @@ static peridot_status compile_shape(struct pd_gpu *gpu, const struct pd_shape *s
     o.weights.end_layer = shape->n_layers;
     o.weights.has_output = true;
     o.weights.embedding = matrix(&embedding, dtype, shape->vocab_size, shape->d_model);
+    o.weights.output = (struct pd_linear){o.weights.embedding, o.config.final_softcap};
     o.weights.lookup = (struct pd_table){.matrix = &o.weights.embedding, .rows_per_slice = shape->vocab_size};
     struct pd_forward_args pass = {.recorder = &recorder, .config = &o.config, .weights = &o.weights,
         .cache = &o.cache,

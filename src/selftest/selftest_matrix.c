@@ -198,7 +198,8 @@ static void try_product(struct pd_trial *t, const struct part *parts, uint32_t n
     struct pd_trial_buffer *packed = by != PD_N_KERNELS ? pd_trial_words(t, NULL, n_tokens, stride, stride) : NULL;
     if (packed) packed->written = true;
     t->r.packed = pd_trial_address(packed);
-    pd_op_matmul(&t->r, pd_trial_rows_of(y_rows), &m.m, pd_trial_rows_of(x_rows), n_tokens, softcap);
+    pd_op_linear(&t->r, pd_trial_rows_of(y_rows), &(struct pd_linear){m.m, softcap}, pd_trial_rows_of(x_rows),
+                 n_tokens);
     pd_trial_run(t);
     const float *seen = dot ? unpack_q16(t, packed, n_cols) : x;
     pd_reference_matmul(y, &(struct pd_reference_matrix){m.w, m.m.n_rows, n_cols}, seen, n_tokens, softcap);
@@ -280,9 +281,11 @@ static void try_fused_norm(struct pd_trial *t, const struct fused_norm *c, float
     /* the halves share a group of rows */
     bool parted = m.slices[0].row_interleave > 1 && n_out % m.slices[0].row_interleave != 0;
     both->written = c->glu && (c->n_slices == 2 ? c->dtypes[0] != c->dtypes[1] : parted);
+    const struct pd_linear linear = {m.m, softcap};
     if (c->glu)
-        pd_op_fused_norm_gated(&t->r, pd_trial_rows_of(y_row), &m.m, &d.in, (uint32_t)c->glu, pd_trial_rows_of(both));
-    else pd_op_fused_norm_matvec(&t->r, pd_trial_rows_of(y_row), &m.m, &d.in, softcap);
+        pd_op_fused_norm_gated(&t->r, pd_trial_rows_of(y_row), &linear, &d.in, (uint32_t)c->glu,
+                               pd_trial_rows_of(both));
+    else pd_op_fused_norm_linear(&t->r, pd_trial_rows_of(y_row), &linear, &d.in);
     pd_trial_run(t);
     const struct pd_reference_norm norm = {d.branch, d.w_post, d.w, n, d.in.eps, d.in.x_scale};
     pd_reference_rmsnorm(d.x, d.normed, &norm, 1);
