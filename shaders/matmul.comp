@@ -11,6 +11,7 @@
 
 layout(local_size_x = 64) in;
 layout(push_constant) uniform Push { pd_matmul_push p; };
+#include "bias.glsl"
 
 shared float tile_w[STEP][TILE];   /* [column][row] */
 shared float tile_x[STEP][TILE];   /* [column][token] */
@@ -51,7 +52,7 @@ void main()
         [[unroll]] for (uint r = 0; r < 4; r++) {
             uint row = first_row + my_row + r;
             if (token < p.n_tokens && row < p.n_rows)
-                p.y.at[token * p.y_stride + row] = softcap_of(acc[m][r], p.softcap);
+                p.y.at[token * p.y_stride + row] = softcap_of(with_bias(acc[m][r], row), p.softcap);
         }
     }
 }

@@ -23,6 +23,7 @@ layout(constant_id = 7) const uint M = 16;           /* of a matrix: rows, token
 layout(constant_id = 8) const uint N = 16;
 layout(constant_id = 9) const uint K = 16;
 layout(push_constant) uniform Push { pd_matmul_push p; };
+#include "bias.glsl"
 
 /* Weights are made larger on the way to fp16: those from 1e-6 to 1023 keep its 11 bits. */
 #define WEIGHT_SCALE 64.0
@@ -97,7 +98,7 @@ void write_sums(SUMS s, uint first_row, uint first_token)
         uint i = gl_SubgroupInvocationID + k * SUBGROUP, row = first_row + i % M, token = first_token + i / M;
         if (i >= M * N || row >= p.n_rows || token >= p.n_tokens) continue;
         float scale = pd_floats(uvec2(p.x)).at[(token + 1) * p.x_stride - PD_PACK_TAIL] / WEIGHT_SCALE;
-        p.y.at[token * p.y_stride + row] = softcap_of(stage[mine + i] * scale, p.softcap);
+        p.y.at[token * p.y_stride + row] = softcap_of(with_bias(stage[mine + i] * scale, row), p.softcap);
     }
     subgroupBarrier();
 }

@@ -15,6 +15,7 @@
 layout(local_size_x_id = 0) in;   /* a multiple of 64 */
 layout(constant_id = 1) const uint TILE_TOKENS = 64;
 layout(push_constant) uniform Push { pd_matmul_push p; };
+#include "bias.glsl"
 
 #define TILE_ROWS PD_DOT_ROWS
 const uint BLOCKS = gl_WorkGroupSize.x / TILE_ROWS;   /* of a step */
@@ -107,7 +108,7 @@ void main()
         [[unroll]] for (uint r = 0; r < 4; r++) {
             uint row = first_row + my_row + 16 * r;
             if (token < p.n_tokens && row < p.n_rows)
-                p.y.at[token * p.y_stride + row] = softcap_of(sums[m][r], p.softcap);
+                p.y.at[token * p.y_stride + row] = softcap_of(with_bias(sums[m][r], row), p.softcap);
         }
     }
 }

@@ -27,6 +27,7 @@ layout(constant_id = 5) const uint STORE = 0;        /* 0: nothing, 1: x', 2: th
 layout(constant_id = 6) const uint GLU = 0;          /* 0: none, 1: GELU, 2: SiLU */
 layout(constant_id = 8) const uint WIDTH = 1;        /* of one token: units of a row that a lane takes at a time */
 layout(push_constant) uniform Push { pd_matvec_push p; };
+#include "bias.glsl"
 
 const uint ROWS_OUT = GLU == 0 ? ROWS : ROWS / 2;
 
@@ -225,9 +226,12 @@ void add_units_of_tokens(uint first_token)
 
 void write_row(uint first_row, uint token, uint r, uint c)
 {
-    float y = subgroupAdd(acc[r * COLS + c]);
+    uint row = min(first_row + r, p.n_rows - 1);
+    float y = with_bias(subgroupAdd(acc[r * COLS + c]), row);
     if (GLU == 0) y = softcap_of(y, p.softcap);
-    else y = (GLU == 1 ? gelu(y) : silu(y)) * subgroupAdd(acc[(r + ROWS - ROWS_OUT) * COLS + c]);
+    else
+        y = (GLU == 1 ? gelu(y) : silu(y))
+            * with_bias(subgroupAdd(acc[(r + ROWS - ROWS_OUT) * COLS + c]), p.n_rows + row);
     if (subgroupElect() && first_row + r < p.n_rows && token < p.n_tokens)
         p.y.at[token * p.y_stride + first_row + r] = y;
 }

@@ -19,6 +19,7 @@ layout(constant_id = 6) const uint GLU = 0;
 layout(constant_id = 7) const uint LANES = 8;   /* the subgroup size */
 layout(constant_id = PD_PREFETCH_ID) const uint PREFETCH = 0;
 layout(push_constant) uniform Push { pd_matvec_push p; };
+#include "bias.glsl"
 
 const uint ROWS_OUT = GLU == 0 ? ROWS : ROWS / 2;
 
@@ -136,9 +137,12 @@ void write_rows(uint first_row, uint first_token)
     [[unroll]] for (uint r = 0; r < ROWS_OUT; r++)
         [[unroll]] for (uint c = 0; c < COLS; c++) {
             uint row = first_row + r * LANES + gl_SubgroupInvocationID, token = first_token + c;
-            float y = acc[r * COLS + c];
+            uint bias_row = min(row, p.n_rows - 1);
+            float y = with_bias(acc[r * COLS + c], bias_row);
             if (GLU == 0) y = softcap_of(y, p.softcap);
-            else y = (GLU == 1 ? gelu(y) : silu(y)) * acc[(r + ROWS - ROWS_OUT) * COLS + c];
+            else
+                y = (GLU == 1 ? gelu(y) : silu(y))
+                    * with_bias(acc[(r + ROWS - ROWS_OUT) * COLS + c], p.n_rows + bias_row);
             if (row < p.n_rows && token < p.n_tokens && fetched != ~0u) p.y.at[token * p.y_stride + row] = y;
         }
 }

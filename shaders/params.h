@@ -36,6 +36,7 @@
 #define PD_PACK_TAIL 4       /* pack_f16: words at the end of a row, of which the first is its scale */
 #define PD_PREFETCH_ID 8     /* matvec_rows (matvec has its width there): whether it loads cache lines ahead */
 #define PD_ROW_INTERLEAVE_ID 10    /* weights.glsl: the constant that says how many rows take turns */
+#define PD_BIAS_ID 12        /* bias.glsl: whether there is a bias */
 #define PD_SUBGROUP_ID 11    /* no shader has it: the size of subgroups to compile for, 0: the driver's choice */
 #define PD_Q16_BLOCK 20      /* pack_q16: words of 32 columns */
 
@@ -87,11 +88,12 @@ struct pd_embed_push {
     float scale;
 };
 
-/* y[m][r] = softcap(w[r] . x[m]), r < n_rows, m < n_tokens. */
+/* y[m][r] = softcap(w[r] . x[m] + bias[r]), r < n_rows, m < n_tokens. */
 struct pd_matmul_push {
     PD_ADDRESS w;                 /* [n_rows] rows of row_size bytes */
     PD_PTR(pd_vec4s) x;           /* [n_tokens][x_stride] */
     PD_PTR(pd_floats) y;          /* [n_tokens][y_stride], already at `first` */
+    PD_PTR(pd_floats) bias;       /* [n_rows] */
     uint32_t row_size, n_cols, n_rows, n_tokens, x_stride, y_stride;
     float softcap;                /* 0: none */
 };
@@ -119,6 +121,7 @@ struct pd_matvec_push {
     PD_PTR(pd_vec4s) w_post;      /* [n_cols] */
     PD_PTR(pd_vec4s) w_norm;      /* [n_cols] */
     PD_PTR(pd_vec4s_written) store;
+    PD_PTR(pd_floats) bias;       /* [n_rows]; gated unit: [2 n_rows] */
     uint32_t row_size, n_cols, n_rows, n_tokens, x_stride, y_stride;
     float softcap, eps, x_scale;
 };

@@ -114,6 +114,7 @@ static uint64_t find_weight(const struct pd_model *m, enum pd_role role)
     if (role == PD_ROLE_EMBEDDING) return row_address(&w->embedding, (uint32_t)tokens[1]);
     if (role == PD_ROLE_OUTPUT || role == PD_ROLE_SCORE) return row_address(&w->output.w, 2);
     if (role == PD_ROLE_OUTPUT_NORM) return w->output_norm;
+    if (plan.is_bias) return w->layers[layer].linears[plan.matrix].bias;
     if (plan.n_dims == 1) return w->layers[layer].norms[role];
     for (enum pd_role before = PD_FIRST_LAYER_ROLE; before < role; before++)
         if (pd_plan_get(&part, &m->config, before, layer) && part.n_dims == 2 && part.matrix == plan.matrix)

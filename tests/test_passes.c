@@ -6,6 +6,7 @@
 #include "api/handles.h"
 #include "format/dtype.h"
 #include "gpu/vk.h"
+#include "ops/tuning.h"
 
 #define GEMMA2 PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf"
 #define LLAMA PERIDOT_GOLDEN "/llama-quants/model.gguf"
@@ -40,11 +41,20 @@ static VKAPI_ATTR void VKAPI_CALL copy(VkCommandBuffer buffer, VkBuffer from, Vk
     real.vkCmdCopyBuffer(buffer, from, to, n, regions);
 }
 
+static bool is_matvec(VkPipelineLayout layout)
+{
+    for (int id = 0; id < PD_N_KERNELS; id++)
+        if (model->m.gpu->layouts[id] == layout) return pd_is_tuned((enum pd_kernel_id)id);
+    return false;
+}
+
 static VKAPI_ATTR void VKAPI_CALL push(VkCommandBuffer buffer, VkPipelineLayout layout, VkShaderStageFlags stages,
                                        uint32_t offset, uint32_t size, const void *values)
 {
-    if (size == sizeof *seen.pushes && seen.n_pushes < PD_COUNT(seen.pushes))
+    if (is_matvec(layout) && seen.n_pushes < PD_COUNT(seen.pushes)) {
+        assert_int_equal(size, sizeof *seen.pushes);
         memcpy(&seen.pushes[seen.n_pushes++], values, size);
+    }
     real.vkCmdPushConstants(buffer, layout, stages, offset, size, values);
 }
 

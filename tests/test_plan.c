@@ -32,11 +32,11 @@ struct state {
     double keys[N_LAYERS][N_TOKENS][256], values[N_LAYERS][N_TOKENS][256];
 };
 
-static float *read_weights(const struct pd_checkpoint *c, const char *format, int layer)
+static float *read_tensor(const struct pd_checkpoint *c, const char *format, const char *suffix, int layer)
 {
     char name[64];
     snprintf(name, sizeof name, "blk.%d.", layer);
-    snprintf(name + (layer < 0 ? 0 : strlen(name)), 48, "%s.weight", format);
+    snprintf(name + (layer < 0 ? 0 : strlen(name)), 48, "%s.%s", format, suffix);
     const struct pd_tensor *t = pd_checkpoint_find(c, name);
     if (!t) fail_msg("no tensor %s", name);
     uint64_t n = t->shape[0] * t->shape[1];
@@ -44,6 +44,18 @@ static float *read_weights(const struct pd_checkpoint *c, const char *format, in
     assert_non_null(w);
     pd_dequantize(t->dtype, w, t->data, n);
     return w;
+}
+
+static float *read_weights(const struct pd_checkpoint *c, const char *format, int layer)
+{
+    return read_tensor(c, format, "weight", layer);
+}
+
+static void add_bias(double *y, const struct state *s, const char *name, int layer, int rows)
+{
+    float *bias = read_tensor(s->file, name, "bias", layer);
+    for (int i = 0; i < N_TOKENS * rows; i++) y[i] += (double)bias[i % rows];
+    free(bias);
 }
 
 /* y[n][rows] = w x[n] */
@@ -107,8 +119,12 @@ static void own_keys(struct state *s, int i, const double *x)
     int width = l->n_kv_heads * l->head_dim;
     static double k[N_TOKENS * 256], v[N_TOKENS * 256];
     multiply(k, s, "attn_k", i, width, x, D_MODEL);
-    if (l->has_v) multiply(v, s, "attn_v", i, width, x, D_MODEL);
-    else memcpy(v, k, sizeof v);
+    add_bias(k, s, "attn_k", i, width);
+    memcpy(v, k, sizeof v);
+    if (l->has_v) {
+        multiply(v, s, "attn_v", i, width, x, D_MODEL);
+        add_bias(v, s, "attn_v", i, width);
+    }
     norm(k, s, "attn_k_norm", i, k, N_TOKENS * l->n_kv_heads, l->head_dim);
     norm(v, s, NULL, i, v, N_TOKENS * l->n_kv_heads, l->head_dim);
     rotate(k, l, l->n_kv_heads);
@@ -135,6 +151,7 @@ static void run_layer(struct state *s, int i)
         up[N_TOKENS * 768];
     norm(x, s, "attn_norm", i, s->x, N_TOKENS, D_MODEL);
     multiply(q, s, "attn_q", i, q_dim, x, D_MODEL);
+    add_bias(q, s, "attn_q", i, q_dim);
     norm(q, s, "attn_q_norm", i, q, N_TOKENS * l->n_heads, l->head_dim);
     rotate(q, l, l->n_heads);
     if (l->reads == i) own_keys(s, i, x);

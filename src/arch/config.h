@@ -35,6 +35,7 @@ struct pd_layer {
     uint32_t kv_layer;               /* whose keys and values are read: an earlier layer's, or its own */
     uint32_t rope;                   /* index of a table */
     uint32_t kind;                   /* layers of a kind have alike heads and windows */
+    bool qkv_biases;                 /* q, k and v have biases */
     bool qk_norms;                   /* q and k heads are normed before they are rotated */
     bool v_norm;                     /* v heads are normed, by no weight */
     bool post_norms;                 /* branches are normed before they are added */

@@ -21,9 +21,10 @@ const struct pd_family_traits pd_families[PD_N_FAMILIES] = {
     [PD_LLAMA] = {.name = "llama", .silu = true, .gguf_interleaved = true, .space_prefix = true,
         .llama3_rope = true, .rope_base = 10000, .hf = {4096, 11008, 32, 32, 0, 2048, 0}},
     /* For tests: its layers differ in all that layers can differ in. */
-    [PD_TEST_FAMILY] = {.name = "peridot-test", .post_norms = true, .qk_norms = true, .v_norms = true,
-        .scale_embedding = true, .tied = true, .start_of_turn = 105, .optional_v = true, .output_scales = true,
-        .local_rope = true, .window_pattern = 2, .own_pattern = true, .rope_base = 1000000, .rope_base_local = 10000},
+    [PD_TEST_FAMILY] = {.name = "peridot-test", .post_norms = true, .qkv_biases = true, .qk_norms = true,
+        .v_norms = true, .scale_embedding = true, .tied = true, .start_of_turn = 105, .optional_v = true,
+        .output_scales = true, .local_rope = true, .window_pattern = 2, .own_pattern = true, .rope_base = 1000000,
+        .rope_base_local = 10000},
 };
 
 static const struct pd_hf_type hf_types[] = {

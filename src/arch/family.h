@@ -25,6 +25,7 @@ struct pd_hf_defaults {
 struct pd_family_traits {
     const char *name;                /* GGUF's general.architecture, and what reports say */
     bool post_norms;                 /* attention and ffn outputs are normed before they are added */
+    bool qkv_biases;                 /* q, k and v have biases */
     bool qk_norms;                   /* every q and k head is normed */
     bool v_norms;                    /* every v head is, by no weight */
     bool silu;                       /* the gate's activation; else GELU in its tanh form */

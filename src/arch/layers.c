@@ -169,6 +169,7 @@ static peridot_status find_cache(struct pd_config *c, uint32_t i)
 /* What a family's layers are built of. */
 static void set_blocks(const struct pd_family_traits *family, struct pd_layer *layer)
 {
+    layer->qkv_biases = family->qkv_biases;
     layer->qk_norms = family->qk_norms;
     layer->v_norm = family->v_norms;
     layer->post_norms = family->post_norms;

@@ -8,7 +8,8 @@
 
 enum size { ONE, D_MODEL, Q_DIM, KV_DIM, HEAD_DIM, HALF_HEAD, FFN_DIM, ANY };
 
-enum when { ALWAYS, UNTIED, HAS_RULE, CLASSIFIES, HAS_KV, HAS_V, QK_NORMS, QK_NORMS_AND_KV, POST_NORMS,
+enum when { ALWAYS, UNTIED, HAS_RULE, CLASSIFIES, HAS_KV, HAS_V, QKV_BIASES, QKV_BIASES_AND_KV,
+    QKV_BIASES_AND_V, QK_NORMS, QK_NORMS_AND_KV, POST_NORMS,
     OUTPUT_SCALES };
 
 /* %u is the layer. Where a family has post norms, Hugging Face's post_attention_layernorm norms attention's output;
@@ -32,6 +33,12 @@ static const struct row {
         KV_DIM, D_MODEL, HAS_KV, PD_MATRIX_QKV},
     [PD_ROLE_V] = {"blk.%u.attn_v.weight", "layers.%u.self_attn.v_proj.weight", NULL,
         KV_DIM, D_MODEL, HAS_V, PD_MATRIX_QKV},
+    [PD_ROLE_Q_BIAS] = {"blk.%u.attn_q.bias", "layers.%u.self_attn.q_proj.bias", NULL,
+        ONE, Q_DIM, QKV_BIASES, PD_MATRIX_QKV},
+    [PD_ROLE_K_BIAS] = {"blk.%u.attn_k.bias", "layers.%u.self_attn.k_proj.bias", NULL,
+        ONE, KV_DIM, QKV_BIASES_AND_KV, PD_MATRIX_QKV},
+    [PD_ROLE_V_BIAS] = {"blk.%u.attn_v.bias", "layers.%u.self_attn.v_proj.bias", NULL,
+        ONE, KV_DIM, QKV_BIASES_AND_V, PD_MATRIX_QKV},
     [PD_ROLE_O] = {"blk.%u.attn_output.weight", "layers.%u.self_attn.o_proj.weight", NULL,
         D_MODEL, Q_DIM, ALWAYS, PD_MATRIX_O},
     [PD_ROLE_Q_NORM] = {"blk.%u.attn_q_norm.weight", "layers.%u.self_attn.q_norm.weight", NULL,
@@ -64,6 +71,9 @@ static bool is_present(const struct pd_config *c, enum when when, uint32_t layer
     case CLASSIFIES: return c->head == PERIDOT_HEAD_SEQUENCE || c->head == PERIDOT_HEAD_TOKEN;
     case HAS_KV: return has_kv;
     case HAS_V: return has_kv && l->has_v;
+    case QKV_BIASES: return l->qkv_biases;
+    case QKV_BIASES_AND_KV: return l->qkv_biases && has_kv;
+    case QKV_BIASES_AND_V: return l->qkv_biases && has_kv && l->has_v;
     case QK_NORMS: return l->qk_norms;
     case QK_NORMS_AND_KV: return l->qk_norms && has_kv;
     case POST_NORMS: return l->post_norms;
@@ -92,9 +102,10 @@ static uint32_t size_of(const struct pd_config *c, enum size size, uint32_t i)
 bool pd_plan_get(struct pd_plan *out, const struct pd_config *c, enum pd_role role, uint32_t layer)
 {
     const struct row *row = &table[role];
-    bool rotated = role == PD_ROLE_Q || role == PD_ROLE_K;
+    bool rotated = role == PD_ROLE_Q || role == PD_ROLE_K || role == PD_ROLE_Q_BIAS || role == PD_ROLE_K_BIAS;
     *out = (struct pd_plan){.role = role, .layer = layer, .n_dims = row->rows == ONE ? 1 : 2,
         .n_rows = size_of(c, row->rows, layer), .n_cols = size_of(c, row->cols, layer), .matrix = row->matrix,
+        .is_bias = role == PD_ROLE_Q_BIAS || role == PD_ROLE_K_BIAS || role == PD_ROLE_V_BIAS,
         .rotated = rotated ? c->layers[layer].head_dim : 0};
     return is_present(c, row->when, layer);
 }

@@ -10,7 +10,8 @@ enum pd_role {
     /* Once: */
     PD_ROLE_EMBEDDING, PD_ROLE_OUTPUT, PD_ROLE_OUTPUT_NORM, PD_ROLE_ROPE_FREQS, PD_ROLE_SCORE, PD_ROLE_SCORE_BIAS,
     /* In layers: */
-    PD_ROLE_ATTN_NORM, PD_ROLE_Q, PD_ROLE_K, PD_ROLE_V, PD_ROLE_O, PD_ROLE_Q_NORM, PD_ROLE_K_NORM,
+    PD_ROLE_ATTN_NORM, PD_ROLE_Q, PD_ROLE_K, PD_ROLE_V, PD_ROLE_Q_BIAS, PD_ROLE_K_BIAS, PD_ROLE_V_BIAS, PD_ROLE_O,
+    PD_ROLE_Q_NORM, PD_ROLE_K_NORM,
     PD_ROLE_POST_ATTN_NORM, PD_ROLE_FFN_NORM, PD_ROLE_GATE, PD_ROLE_UP, PD_ROLE_DOWN, PD_ROLE_POST_FFN_NORM,
     PD_ROLE_OUTPUT_SCALE,   /* one number, which multiplies what comes out of the layer */
     PD_N_ROLES
@@ -29,7 +30,8 @@ struct pd_plan {
     uint32_t n_dims;               /* 2: a matrix; 1: a vector of n_cols */
     uint32_t n_rows, n_cols;
     enum pd_layer_matrix matrix;   /* of a layer's matrices */
-    /* head_dim of a matrix whose results are rotated: files differ in the order of its rows; else 0 */
+    bool is_bias;                  /* of that matrix: a number for each row of its tensor */
+    /* head_dim of a matrix (and its bias) whose results are rotated: files differ in the order of its rows; else 0 */
     uint32_t rotated;
 };
 

@@ -282,6 +282,39 @@ static peridot_status load_norm(struct loader *l, uint64_t *address, const struc
     return report(l, t->size);
 }
 
+/* Of all of a matrix's parts, or of none. */
+static peridot_status load_bias(struct loader *l, struct pd_linear *linear, const struct parts *biases)
+{
+    struct pd_span span;
+    uint32_t n = 0;
+    if (!biases->n) return PERIDOT_OK;
+    for (uint32_t i = 0; i < biases->n; i++) {
+        const struct pd_tensor *t = biases->at[i];
+        if (pd_dtypes[t->dtype].block_len > 1)
+            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: tensor %s has type %s, which is not supported for a bias",
+                           t->file, t->name, t->type);
+        n += (uint32_t)t->shape[0];
+        if (l->measuring) count_size(l, t->size);
+    }
+    PD_TRY(alloc(&span, l, NULL, n * sizeof(float), biases->at[0]->name));
+    if (l->measuring) {
+        l->w->n_params += n;
+        return PERIDOT_OK;
+    }
+    float *bias = malloc(n * sizeof *bias);
+    if (!bias) return pd_fail_alloc(n * sizeof *bias, biases->at[0]->name);
+    for (uint32_t row = 0, i = 0, end = 0; row < n; row++) {
+        if (row == end) end += (uint32_t)biases->at[i++]->shape[0];
+        pd_dequantize(biases->at[i - 1]->dtype, bias + row, part_row(biases, row), 1);
+    }
+    peridot_status status = pd_span_write(l->gpu, span, 0, bias, n * sizeof *bias);
+    free(bias);
+    PD_TRY(status);
+    linear->bias = span.address;
+    for (uint32_t i = 0; i < biases->n; i++) PD_TRY(report(l, biases->at[i]->size));
+    return PERIDOT_OK;
+}
+
 static peridot_status load_output_scale(struct loader *l, float *scale, const struct pd_plan *plan)
 {
     const struct pd_tensor *t;
@@ -311,17 +344,20 @@ static peridot_status add_part(struct loader *l, struct parts *parts, const stru
 static peridot_status load_layer(struct loader *l, uint32_t i)
 {
     struct pd_layer_weights *w = &l->w->layers[i];
-    struct parts parts[PD_N_LAYER_MATRICES] = {{.n = 0}};
+    struct parts parts[PD_N_LAYER_MATRICES] = {{.n = 0}}, biases[PD_N_LAYER_MATRICES] = {{.n = 0}};
     struct pd_plan plan;
     w->output_scale = 1;
     for (enum pd_role role = PD_FIRST_LAYER_ROLE; role < PD_N_ROLES; role++) {
         if (!pd_plan_get(&plan, l->config, role, i)) continue;
         if (role == PD_ROLE_OUTPUT_SCALE) PD_TRY(load_output_scale(l, &w->output_scale, &plan));
+        else if (plan.is_bias) PD_TRY(add_part(l, &biases[plan.matrix], &plan));
         else if (plan.n_dims == 1) PD_TRY(load_norm(l, &w->norms[role], &plan));
         else PD_TRY(add_part(l, &parts[plan.matrix], &plan));
     }
-    for (int m = 0; m < PD_N_LAYER_MATRICES; m++)
+    for (int m = 0; m < PD_N_LAYER_MATRICES; m++) {
         PD_TRY(load_matrix(l, &w->linears[m].w, &parts[m], (uint32_t)parts[m].at[0]->shape[1]));
+        PD_TRY(load_bias(l, &w->linears[m], &biases[m]));
+    }
     return PERIDOT_OK;
 }
 
@@ -334,7 +370,7 @@ static peridot_status load_embedding(struct loader *l)
 }
 
 /* Labels' biases are few, and added on the host. */
-static peridot_status load_bias(struct loader *l)
+static peridot_status load_label_biases(struct loader *l)
 {
     struct pd_weights *w = l->w;
     const struct pd_tensor *t;
@@ -366,7 +402,7 @@ static peridot_status load_output(struct loader *l)
     PD_TRY(pd_source_get(&output.at[0], &l->source, &plan));
     w->n_outputs = (uint32_t)output.at[0]->shape[0];
     PD_TRY(load_matrix(l, &w->output.w, &output, c->d_model));
-    return load_bias(l);
+    return load_label_biases(l);
 }
 
 /* Whether the walk goes through a part: all of them are measured, those that are here loaded. */

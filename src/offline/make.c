@@ -24,7 +24,7 @@ struct item {
     enum pd_dtype dtype;
     uint32_t n_dims;
     uint64_t shape[2];   /* [rows, columns], or [n] */
-    float scale;         /* standard deviation of a matrix; mean of a norm */
+    float scale;         /* standard deviation of a matrix; mean of a norm or a bias */
 };
 
 struct plan {
@@ -46,7 +46,8 @@ static struct item *add(struct plan *p, enum pd_role role, uint32_t layer)
     if (plan.n_dims == 2)
         *t = (struct item){.kind = MATRIX, .dtype = pd_dtype_for_row(p->dtype, plan.n_cols), .n_dims = 2,
             .shape = {plan.n_rows, plan.n_cols}, .scale = (float)(1 / sqrt((double)plan.n_cols))};
-    else *t = (struct item){.kind = NORM, .dtype = PD_F32, .n_dims = 1, .shape = {plan.n_cols, 1}, .scale = 1};
+    else *t = (struct item){.kind = NORM, .dtype = PD_F32, .n_dims = 1, .shape = {plan.n_cols, 1},
+        .scale = plan.is_bias ? 0.25f : 1};
     pd_tensor_name_gguf(t->name, role, layer);
     p->n++;
     return t;

@@ -19,9 +19,10 @@ struct pd_matrix {
     struct pd_slice *slices;
 };
 
-/* What multiplies rows: y[m] = softcap(w x[m]). */
+/* What multiplies rows: y[m] = softcap(w x[m] + bias). */
 struct pd_linear {
     struct pd_matrix w;            /* [n_rows][n_cols] */
+    uint64_t bias;                 /* [n_rows] fp32 on the device; 0: none */
     float softcap;                 /* of what comes out; 0: none */
 };
 

@@ -15,14 +15,16 @@ static const struct pd_kernel *kernel(struct pd_recorder *r, enum pd_kernel_id i
     return r->status == PERIDOT_OK ? k : NULL;
 }
 
-/* Of a kernel that reads a slice of weights. */
+/* Of a kernel that reads a slice of weights; bias: an address, or 0. */
 static const struct pd_kernel *kernel_of(struct pd_recorder *r, enum pd_kernel_id id, const struct pd_slice *slice,
-                                         const uint32_t *spec, uint32_t n_spec)
+                                         uint64_t bias, const uint32_t *spec, uint32_t n_spec)
 {
-    uint32_t all[PD_MAX_SPEC] = {0};
+    uint32_t all[PD_MAX_SPEC] = {0}, n_rows = (uint32_t)pd_max(slice->row_interleave, 1);
     if (n_spec) memcpy(all, spec, n_spec * sizeof *spec);
-    all[PD_ROW_INTERLEAVE_ID] = (uint32_t)pd_max(slice->row_interleave, 1);
-    return kernel(r, id, all, (uint32_t)pd_max(n_spec, all[PD_ROW_INTERLEAVE_ID] > 1 ? PD_ROW_INTERLEAVE_ID + 1 : 0));
+    all[PD_ROW_INTERLEAVE_ID] = n_rows;
+    all[PD_BIAS_ID] = bias != 0;
+    uint32_t n = bias ? PD_BIAS_ID + 1 : n_rows > 1 ? PD_ROW_INTERLEAVE_ID + 1 : 0;
+    return kernel(r, id, all, (uint32_t)pd_max(n_spec, n));
 }
 
 static void dispatch(struct pd_recorder *r, const struct pd_kernel *k, const void *push, uint32_t x, uint32_t y,
@@ -82,7 +84,7 @@ void pd_op_embed(struct pd_recorder *r, const struct pd_embed *e, uint32_t n_tok
     struct pd_embed_push push = {.slices = e->table->addresses.address, .tokens = e->tokens, .x = e->x.address,
         .embedded = e->embedded, .rows_per_slice = e->table->rows_per_slice, .row_size = m->slices[0].row_size,
         .n_cols = m->n_cols, .x_stride = e->x.stride, .scale = e->scale};
-    dispatch(r, kernel_of(r, pd_kernel_of(PD_KERNELS_embed, m->slices[0].dtype), m->slices, NULL, 0), &push, 1,
+    dispatch(r, kernel_of(r, pd_kernel_of(PD_KERNELS_embed, m->slices[0].dtype), m->slices, 0, NULL, 0), &push, 1,
              n_tokens, 1);
     barrier(r);
 }
@@ -144,29 +146,36 @@ static void matvec(struct pd_recorder *r, const struct pd_slice *slice, const st
         && (uint64_t)slice->n_rows * slice->row_size >= MATVEC_PREFETCH;
     uint32_t spec[] = {t.workgroup, t.rows, cols, mode.norm_vec4s, mode.branch, mode.store, mode.glu, lanes,
         rows ? prefetch : t.width, [PD_SUBGROUP_ID] = t.subgroup};
-    const struct pd_kernel *k = kernel_of(r, id, slice, spec, t.subgroup ? PD_COUNT(spec) : 9);
+    const struct pd_kernel *k = kernel_of(r, id, slice, push->bias, spec, t.subgroup ? PD_COUNT(spec) : 9);
     dispatch(r, k, push, (uint32_t)pd_min(pd_div_up(push->n_rows, at_once), most), 1, 1);
+}
+
+/* Where a slice's rows have theirs; 0: nowhere. */
+static uint64_t bias_of(const struct pd_linear *linear, const struct pd_slice *slice)
+{
+    return linear->bias ? linear->bias + sizeof(float) * slice->first_row : 0;
 }
 
 static struct pd_matmul_push matmul_push(struct pd_rows y, const struct pd_linear *linear,
                                          const struct pd_slice *slice, struct pd_rows x, uint32_t n_tokens)
 {
     return (struct pd_matmul_push){.w = slice->address, .x = x.address, .y = pd_rows_at(y, 0, slice->first_row).address,
-        .row_size = slice->row_size, .n_cols = linear->w.n_cols, .n_rows = slice->n_rows, .n_tokens = n_tokens,
-        .x_stride = x.stride, .y_stride = y.stride, .softcap = linear->softcap};
+        .bias = bias_of(linear, slice), .row_size = slice->row_size, .n_cols = linear->w.n_cols,
+        .n_rows = slice->n_rows, .n_tokens = n_tokens, .x_stride = x.stride, .y_stride = y.stride,
+        .softcap = linear->softcap};
 }
 
 static void matmul_matvec(struct pd_recorder *r, const struct pd_slice *slice, const struct pd_matmul_push *p)
 {
-    struct pd_matvec_push push = {.w = p->w, .x = p->x, .y = p->y, .row_size = p->row_size, .n_cols = p->n_cols,
-        .n_rows = p->n_rows, .n_tokens = p->n_tokens, .x_stride = p->x_stride, .y_stride = p->y_stride,
-        .softcap = p->softcap};
+    struct pd_matvec_push push = {.w = p->w, .x = p->x, .y = p->y, .bias = p->bias,
+        .row_size = p->row_size, .n_cols = p->n_cols, .n_rows = p->n_rows, .n_tokens = p->n_tokens,
+        .x_stride = p->x_stride, .y_stride = p->y_stride, .softcap = p->softcap};
     matvec(r, slice, &push, (struct matvec_mode){0});
 }
 
 static void matmul_tile(struct pd_recorder *r, const struct pd_slice *slice, const struct pd_matmul_push *push)
 {
-    dispatch(r, kernel_of(r, pd_kernel_of(PD_KERNELS_matmul, slice->dtype), slice, NULL, 0), push,
+    dispatch(r, kernel_of(r, pd_kernel_of(PD_KERNELS_matmul, slice->dtype), slice, push->bias, NULL, 0), push,
              (uint32_t)pd_div_up(push->n_rows, PD_MATMUL_TILE), (uint32_t)pd_div_up(push->n_tokens, PD_MATMUL_TILE), 1);
 }
 
@@ -175,8 +184,8 @@ static void matmul_dot(struct pd_recorder *r, const struct pd_slice *slice, cons
 {
     uint32_t spec[] = {128, push->n_tokens <= 32 ? 32 : 64};
     enum pd_kernel_id id = pd_kernel_of(PD_KERNELS_matmul_dot, slice->dtype);
-    dispatch(r, kernel_of(r, id, slice, spec, PD_COUNT(spec)), push, (uint32_t)pd_div_up(push->n_rows, PD_DOT_ROWS),
-             (uint32_t)pd_div_up(push->n_tokens, spec[1]), 1);
+    dispatch(r, kernel_of(r, id, slice, push->bias, spec, PD_COUNT(spec)), push,
+             (uint32_t)pd_div_up(push->n_rows, PD_DOT_ROWS), (uint32_t)pd_div_up(push->n_tokens, spec[1]), 1);
 }
 
 /* Tiles of 128 by 128 need fewer reads. Where they would be too few, or registers or shared memory are short, tiles of
@@ -190,7 +199,8 @@ static void matmul_coop(struct pd_recorder *r, const struct pd_slice *slice, con
     while (4 * n_down * n_down <= n_parts) n_down *= 2;
     uint32_t spec[] = {n_parts * subgroup, subgroup, tile, tile, 32, tile / n_down, tile / (n_parts / n_down),
         d->matrix_m, d->matrix_n, d->matrix_k};
-    dispatch(r, kernel_of(r, pd_kernel_of(PD_KERNELS_matmul_coop, slice->dtype), slice, spec, PD_COUNT(spec)), push,
+    enum pd_kernel_id id = pd_kernel_of(PD_KERNELS_matmul_coop, slice->dtype);
+    dispatch(r, kernel_of(r, id, slice, push->bias, spec, PD_COUNT(spec)), push,
              (uint32_t)pd_div_up(push->n_rows, tile), (uint32_t)pd_div_up(push->n_tokens, tile), 1);
 }
 
@@ -304,6 +314,7 @@ void pd_op_fused_norm_linear(struct pd_recorder *r, struct pd_rows y, const stru
         const struct pd_slice *slice = &linear->w.slices[i];
         struct pd_matvec_push push = fused_norm_push(in, pd_rows_at(y, 0, slice->first_row).address, slice,
             slice->n_rows);
+        push.bias = bias_of(linear, slice);
         push.softcap = linear->softcap;
         matvec(r, slice, &push, fused_norm_mode(in));
     }
@@ -333,6 +344,7 @@ void pd_op_fused_norm_gated(struct pd_recorder *r, struct pd_rows y, const struc
     struct pd_matvec_push push = fused_norm_push(in, y.address, w->slices, w->n_rows / 2);
     struct matvec_mode mode = fused_norm_mode(in);
     push.w_up = up;
+    push.bias = linear->bias;
     mode.glu = activation;
     matvec(r, w->slices, &push, mode);
     barrier(r);

@@ -48,7 +48,8 @@ static struct pd_layer_weights layer_weights(struct pd_slice slices[PD_N_LAYER_M
     uint32_t n_rows[PD_N_LAYER_MATRICES] = {0}, n_cols[PD_N_LAYER_MATRICES] = {0};
     for (enum pd_role role = PD_FIRST_LAYER_ROLE; role < PD_N_ROLES; role++) {
         if (!pd_plan_get(&plan, c, role, i)) continue;
-        if (plan.n_dims == 1) w.norms[role] = SOMEWHERE;
+        if (plan.is_bias) w.linears[plan.matrix].bias = SOMEWHERE;
+        else if (plan.n_dims == 1) w.norms[role] = SOMEWHERE;
         else n_rows[plan.matrix] += plan.n_rows, n_cols[plan.matrix] = plan.n_cols;
     }
     for (int m = 0; m < PD_N_LAYER_MATRICES; m++) w.linears[m].w = matrix(&slices[m], dtype, n_rows[m], n_cols[m]);
@@ -128,7 +129,7 @@ static peridot_status compile_shape(struct pd_gpu *gpu, const struct pd_shape *s
     o.weights.end_layer = shape->n_layers;
     o.weights.has_output = true;
     o.weights.embedding = matrix(&embedding, dtype, shape->vocab_size, shape->d_model);
-    o.weights.output = (struct pd_linear){o.weights.embedding, o.config.final_softcap};
+    o.weights.output = (struct pd_linear){.w = o.weights.embedding, .softcap = o.config.final_softcap};
     o.weights.lookup = (struct pd_table){.matrix = &o.weights.embedding, .rows_per_slice = shape->vocab_size};
     struct pd_forward_args pass = {.recorder = &recorder, .config = &o.config, .weights = &o.weights,
         .cache = &o.cache,

@@ -35,6 +35,7 @@ void pd_reference_matmul(float *y, const struct pd_reference_matrix *matrix, con
     for (uint32_t m = 0; m < n_tokens; m++)
         for (uint32_t r = 0; r < n_rows; r++) {
             double sum = dot(matrix->w + (size_t)r * n_cols, x + (size_t)m * n_cols, n_cols);
+            if (matrix->bias) sum += (double)matrix->bias[r];
             y[(size_t)m * n_rows + r] = (float)pd_reference_softcap(sum, (double)softcap);
         }
 }

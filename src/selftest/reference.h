@@ -31,9 +31,10 @@ void pd_reference_embed(float *x, const float *table, const uint32_t *tokens, ui
 struct pd_reference_matrix {
     const float *w;          /* [n_rows][n_cols] */
     uint32_t n_rows, n_cols;
+    const float *bias;       /* [n_rows], or NULL */
 };
 
-/* y[m][r] = softcap(w[r] . x[m]).   y [n_tokens][n_rows], x [n_tokens][n_cols].   matvec: one token */
+/* y[m][r] = softcap(w[r] . x[m] + bias[r]).   y [n_tokens][n_rows], x [n_tokens][n_cols].   matvec: one token */
 void pd_reference_matmul(float *y, const struct pd_reference_matrix *matrix, const float *x, uint32_t n_tokens,
                          float softcap);
 

@@ -18,6 +18,8 @@ struct matrix {
     struct pd_matrix m;
     struct pd_slice slices[8];
     float *w;                /* [n_rows][n_cols] as the reference reads it */
+    float *bias;             /* [n_rows], or NULL */
+    uint64_t bias_address;
     bool in_groups;          /* see pd_device_row_interleave */
 };
 
@@ -87,6 +89,22 @@ static void make_matrix(struct pd_trial *t, struct matrix *m, const struct part 
     for (uint32_t i = 0; i < n_parts; i++) add_slice(t, m, parts[i].dtype, parts[i].n_rows);
 }
 
+static void add_bias(struct pd_trial *t, struct matrix *m)
+{
+    m->bias = pd_trial_random(t, m->m.n_rows, 3);
+    m->bias_address = pd_trial_rows(t, m->bias, 1, m->m.n_rows)->address;
+}
+
+static struct pd_linear linear_of(const struct matrix *m, float softcap)
+{
+    return (struct pd_linear){.w = m->m, .bias = m->bias_address, .softcap = softcap};
+}
+
+static struct pd_reference_matrix reference_of(const struct matrix *m)
+{
+    return (struct pd_reference_matrix){.w = m->w, .n_rows = m->m.n_rows, .n_cols = m->m.n_cols, .bias = m->bias};
+}
+
 static float *absolute(struct pd_trial *t, const float *from, size_t n)
 {
     float *to = pd_trial_floats(t, n);
@@ -94,14 +112,16 @@ static float *absolute(struct pd_trial *t, const float *from, size_t n)
     return to;
 }
 
-/* sum |w| |x| + softcap: what an error of fp32 is relative to. */
+/* sum |w| |x| + |bias| + softcap: what an error of fp32 is relative to. */
 static float *dot_magnitudes(struct pd_trial *t, const struct matrix *m, const float *x, uint32_t n_tokens,
                              float softcap)
 {
     uint32_t n_rows = m->m.n_rows, n_cols = m->m.n_cols;
     float *w = absolute(t, m->w, (size_t)n_rows * n_cols), *positive = absolute(t, x, (size_t)n_tokens * n_cols);
     float *sums = pd_trial_floats(t, (size_t)n_tokens * n_rows);
-    pd_reference_matmul(sums, &(struct pd_reference_matrix){w, n_rows, n_cols}, positive, n_tokens, 0);
+    const struct pd_reference_matrix magnitudes = {.w = w, .n_rows = n_rows, .n_cols = n_cols,
+        .bias = m->bias ? absolute(t, m->bias, n_rows) : NULL};
+    pd_reference_matmul(sums, &magnitudes, positive, n_tokens, 0);
     for (size_t i = 0; i < (size_t)n_tokens * n_rows; i++) sums[i] += softcap;
     return sums;
 }
@@ -172,7 +192,8 @@ static void put_plain_rows(struct pd_trial *t, float *y, const struct matrix *m,
 {
     uint32_t n_rows = m->m.n_rows;
     float *plain = pd_trial_floats(t, (size_t)n_tokens * n_rows);
-    pd_reference_matmul(plain, &(struct pd_reference_matrix){m->w, n_rows, m->m.n_cols}, x, n_tokens, softcap);
+    const struct pd_reference_matrix reference = reference_of(m);
+    pd_reference_matmul(plain, &reference, x, n_tokens, softcap);
     for (const struct pd_slice *s = m->slices; s < m->slices + m->m.n_slices; s++)
         for (uint32_t i = 0; !is_quantised(s->dtype) && i < n_tokens; i++)
             memcpy(y + (size_t)i * n_rows + s->first_row, plain + (size_t)i * n_rows + s->first_row,
@@ -187,6 +208,7 @@ static void try_product(struct pd_trial *t, const struct part *parts, uint32_t n
     pd_trial_begin(t, "product with %s, %u parts of %u rows, %u columns, %u tokens, softcap %g",
                    pd_dtypes[parts[0].dtype].name, n_parts, parts[0].n_rows, n_cols, n_tokens, (double)softcap);
     make_matrix(t, &m, parts, n_parts, n_cols);
+    if (m.m.n_rows % 2 && n_cols % 64 == 0) add_bias(t, &m);
     float *x = random_activations(t, n_tokens, n_cols, softcap != 0 ? 40 : 1);
     float *y = pd_trial_floats(t, (size_t)n_tokens * m.m.n_rows);
     struct pd_trial_buffer *x_rows = pd_trial_rows(t, x, n_tokens, n_cols);
@@ -198,11 +220,12 @@ static void try_product(struct pd_trial *t, const struct part *parts, uint32_t n
     struct pd_trial_buffer *packed = by != PD_N_KERNELS ? pd_trial_words(t, NULL, n_tokens, stride, stride) : NULL;
     if (packed) packed->written = true;
     t->r.packed = pd_trial_address(packed);
-    pd_op_linear(&t->r, pd_trial_rows_of(y_rows), &(struct pd_linear){m.m, softcap}, pd_trial_rows_of(x_rows),
-                 n_tokens);
+    const struct pd_linear linear = linear_of(&m, softcap);
+    const struct pd_reference_matrix reference = reference_of(&m);
+    pd_op_linear(&t->r, pd_trial_rows_of(y_rows), &linear, pd_trial_rows_of(x_rows), n_tokens);
     pd_trial_run(t);
     const float *seen = dot ? unpack_q16(t, packed, n_cols) : x;
-    pd_reference_matmul(y, &(struct pd_reference_matrix){m.w, m.m.n_rows, n_cols}, seen, n_tokens, softcap);
+    pd_reference_matmul(y, &reference, seen, n_tokens, softcap);
     if (dot) put_plain_rows(t, y, &m, x, n_tokens, softcap);
     bool rounds = takes_dot(t) && n_tokens == 1;
     float *magnitudes = dot_magnitudes(t, &m, rounds ? block_largest(t, x, n_cols) : seen, n_tokens, softcap);
@@ -274,6 +297,7 @@ static void try_fused_norm(struct pd_trial *t, const struct fused_norm *c, float
                    pd_dtypes[c->dtypes[0]].name, c->n_slices, c->n_rows, c->n_cols, (double)amplitude, c->branch,
                    c->glu);
     make_matrix(t, &m, parts, c->n_slices, c->n_cols);
+    if (c->branch == 2) add_bias(t, &m);
     make_fused_norm(t, &d, c, amplitude);
     uint32_t n = c->n_cols, n_rows = m.m.n_rows, n_out = c->glu ? n_rows / 2 : n_rows;
     float *sums = pd_trial_floats(t, n_rows), *y = pd_trial_floats(t, n_out), softcap = c->glu ? 0 : 30;
@@ -281,7 +305,8 @@ static void try_fused_norm(struct pd_trial *t, const struct fused_norm *c, float
     /* the halves share a group of rows */
     bool parted = m.slices[0].row_interleave > 1 && n_out % m.slices[0].row_interleave != 0;
     both->written = c->glu && (c->n_slices == 2 ? c->dtypes[0] != c->dtypes[1] : parted);
-    const struct pd_linear linear = {m.m, softcap};
+    const struct pd_linear linear = linear_of(&m, softcap);
+    const struct pd_reference_matrix reference = reference_of(&m);
     if (c->glu)
         pd_op_fused_norm_gated(&t->r, pd_trial_rows_of(y_row), &linear, &d.in, (uint32_t)c->glu,
                                pd_trial_rows_of(both));
@@ -291,7 +316,7 @@ static void try_fused_norm(struct pd_trial *t, const struct fused_norm *c, float
     pd_reference_rmsnorm(d.x, d.normed, &norm, 1);
     pd_trial_check_rows(t, d.store, c->stores_x ? d.x : d.normed, NULL, 3e-6);
     float *magnitudes = dot_magnitudes(t, &m, takes_dot(t) ? block_largest(t, d.normed, n) : d.normed, 1, softcap);
-    pd_reference_matmul(sums, &(struct pd_reference_matrix){m.w, n_rows, n}, d.normed, 1, softcap);
+    pd_reference_matmul(sums, &reference, d.normed, 1, softcap);
     if (c->glu) pd_reference_glu(y, sums, n_out, 1, c->glu == PD_SILU);
     /* |act'| stays below 1.2 */
     for (uint32_t i = 0; c->glu && i < n_out; i++) magnitudes[i] *= magnitudes[n_out + i] * 1.2f;
