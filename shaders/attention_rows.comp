@@ -1,5 +1,5 @@
 #version 460
-/* attention.comp for a CPU in a GPU's clothes (see matvec_rows.comp): a workgroup is one subgroup and takes HEADS query
+/* attention.comp for a software device (see matvec_rows.comp): a workgroup is one subgroup and takes HEADS query
  * heads of TOKENS positions, so that nothing waits at barriers or goes through shared memory. To score a tile of keys a
  * lane takes ROWS keys of its own, and the queries go around by subgroupBroadcast; to sum the values a lane takes
  * elements of its own, and the weights go around. The same constants' meanings, push constants and results. */
@@ -115,7 +115,7 @@ void prepare_own(uint slot, bool writes)
 /* ---- online softmax ---- */
 
 /* A new maximum shrinks what was summed so far. */
-void raise(uint i, float top)
+void rescale(uint i, float top)
 {
     float shrink = exp(maximum[i] - top);
     maximum[i] = top;
@@ -132,7 +132,7 @@ void add_own()
             dot_own += dot(vec2(kv_rounded(at), kv_rounded(at + 1)), vec2(q_load(q), q_load(q + 1)));
         }
         float score = softcap_of(subgroupAdd(dot_own) * p.scale, p.softcap);
-        raise(i, max(maximum[i], score));
+        rescale(i, max(maximum[i], score));
         float w = softmax_weight(score, maximum[i]);
         total[i] += w;
         [[unroll]] for (uint k = 0; k < QUADS; k++) {
@@ -187,7 +187,7 @@ void softmax_tile(uint text, uint first, uint end)
             score[i * ROWS + r] = sees[r] ? softcap_of(score[i * ROWS + r] * p.scale, p.softcap) : LOWEST;
             top = max(top, score[i * ROWS + r]);
         }
-        raise(i, max(maximum[i], subgroupMax(top)));
+        rescale(i, max(maximum[i], subgroupMax(top)));
         [[unroll]] for (uint r = 0; r < ROWS; r++) {
             score[i * ROWS + r] = sees[r] ? softmax_weight(score[i * ROWS + r], maximum[i]) : 0.0;
             sum += score[i * ROWS + r];

@@ -1,5 +1,5 @@
 #version 460
-/* matvec.comp for a CPU in a GPU's clothes, where a subgroup's load is a load by each lane and neighbouring addresses
+/* matvec.comp for a software device, where a subgroup's load is a load by each lane and neighbouring addresses
  * gain nothing: a lane takes ROWS rows of its own, so that a weight is loaded once and never summed across lanes, and
  * lanes share x: each loads a part of 32 columns, and columns go around by subgroupBroadcast. The same constants and
  * push constants. */

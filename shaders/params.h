@@ -35,7 +35,7 @@
 #define PD_PACK_PAD 64       /* pack_f16: rows are padded with zeros to a multiple of this many columns */
 #define PD_PACK_TAIL 4       /* pack_f16: words at the end of a row, of which the first is its scale */
 #define PD_PREFETCH_ID 8     /* matvec_rows (matvec has its width there): whether it loads cache lines ahead */
-#define PD_ROW_INTERLEAVE_ID 10    /* weights.glsl: the constant that says how many rows take turns */
+#define PD_ROW_INTERLEAVE_ID 10    /* weights.glsl: rows of a group, which are interleaved */
 #define PD_BIAS_ID 12        /* bias.glsl: whether there is a bias */
 #define PD_SUBGROUP_ID 11    /* no shader has it: the size of subgroups to compile for, 0: the driver's choice */
 #define PD_Q16_BLOCK 20      /* pack_q16: words of 32 columns */

@@ -64,16 +64,17 @@ static void layer(const struct pd_forward_args *p, struct pd_stream *x, uint32_t
     const struct pd_layer_weights *w = &p->weights->layers[i];
     const struct pd_scratch *s = p->scratch;
     struct pd_recorder *r = p->recorder;
+    uint32_t n = p->n_tokens, activation = p->config->layers[i].activation;
 
-    pd_stream_norm(x, w->norms[PD_ROLE_ATTN_NORM]);
-    pd_op_linear_stream(r, s->qkv, &w->linears[PD_MATRIX_QKV], x);
-    attend(p, i);
-    pd_op_linear(r, s->branch, &w->linears[PD_MATRIX_O], s->att, p->n_tokens);
+    pd_stream_norm(x, w->norms[PD_ROLE_ATTN_NORM]);                                   /* x [n][d_model] */
+    pd_op_linear_stream(r, s->qkv, &w->linears[PD_MATRIX_QKV], x);                    /* [n][heads of q, k, v] */
+    attend(p, i);                                                                     /* att [n][n_heads head_dim] */
+    pd_op_linear(r, s->branch, &w->linears[PD_MATRIX_O], s->att, n);                  /* [n][d_model] */
     pd_stream_add(x, s->branch, w->norms[PD_ROLE_POST_ATTN_NORM], 1);
 
     pd_stream_norm(x, w->norms[PD_ROLE_FFN_NORM]);
-    pd_op_gated_stream(r, s->act, &w->linears[PD_MATRIX_GATE_UP], x, p->config->layers[i].activation, s->gate_up);
-    pd_op_linear(r, s->branch, &w->linears[PD_MATRIX_DOWN], s->act, p->n_tokens);
+    pd_op_gated_stream(r, s->act, &w->linears[PD_MATRIX_GATE_UP], x, activation, s->gate_up);   /* act [n][ffn_dim] */
+    pd_op_linear(r, s->branch, &w->linears[PD_MATRIX_DOWN], s->act, n);               /* [n][d_model] */
     pd_stream_add(x, s->branch, w->norms[PD_ROLE_POST_FFN_NORM], w->output_scale);
 }
 

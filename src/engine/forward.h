@@ -1,6 +1,7 @@
-/* The transformer: what is computed, in which order. Kernels, types and slices are ops' business; lengths and positions
- * are the pass's (pass.h). It owns nothing and allocates nothing: it records, or, where the recorder has no commands,
- * compiles what it would record. */
+/* The transformer: what is computed, in which order. Kernels, types, slices and fusion are ops' business; which rows a
+ * pass has, and at which positions, is the caller's. Nothing here owns memory: a pass is recorded into the recorder's
+ * commands by the one thread that has the session, and all buffers must live until those commands have run.
+ * In shapes n is the rows of a pass, and head_dim, n_heads and ffn_dim are those of the layer. */
 #ifndef PD_ENGINE_FORWARD_H
 #define PD_ENGINE_FORWARD_H
 
@@ -8,19 +9,20 @@
 #include "engine/weights.h"
 #include "ops/ops.h"
 
-/* Activations of a chunk, allocated once per session, as wide as the largest layer needs. */
+/* Activations of a pass, fp32, allocated once per session for its most rows and the widest layer. What lies between a
+ * row's width and its stride is zero, and stays so. */
 struct pd_scratch {
-    struct pd_rows x;          /* [chunk][d_model]: the residual stream */
-    struct pd_rows x_other;    /* [1][d_model]: a decode step writes it back and forth */
+    struct pd_rows x;          /* [n][d_model]: the residual stream */
+    struct pd_rows x_other;    /* [1][d_model]: see pd_stream */
     struct pd_span x_span, x_other_span;
-    struct pd_rows normed;     /* [chunk][d_model]: what matrices read; at the end the final-norm hidden states */
-    struct pd_rows branch;     /* [chunk][d_model]: output of attention or ffn before it is added */
-    struct pd_rows qkv;        /* [chunk][(n_heads + 2 n_kv_heads) head_dim] */
-    struct pd_rows att;        /* [chunk][n_heads head_dim] */
-    struct pd_rows gate_up;    /* [chunk][2 ffn_dim] */
-    struct pd_rows act;        /* [chunk][ffn_dim] */
+    struct pd_rows normed;     /* [n][d_model]: what matrices read; at the end the final-norm hidden states */
+    struct pd_rows branch;     /* [n][d_model]: output of attention or ffn before it is added */
+    struct pd_rows qkv;        /* [n][(n_heads + 2 n_kv_heads) head_dim]: q, k, v; fewer in layers without k or v */
+    struct pd_rows att;        /* [n][n_heads head_dim] */
+    struct pd_rows gate_up;    /* [n][2 ffn_dim]: gate, up */
+    struct pd_rows act;        /* [n][ffn_dim] */
     uint64_t packed;           /* see pd_recorder; 0: no variant needs it */
-    uint64_t partial;          /* see pd_attention_reduce_push */
+    uint64_t partial;          /* [splits of all decode rows][n_heads][head_dim + 2]: see pd_attention_reduce_push */
 };
 
 struct pd_forward_args {

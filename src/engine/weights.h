@@ -1,7 +1,8 @@
 /* Weights on the device. Where memory is unified and the file's layout is already the device's, a matrix is read in
  * place from the file's mapping, which must stay open as long as the weights. Else files' tensors are found by name,
  * checked against the config, re-laid as ops/layout.h says, and uploaded. Matrices that always multiply the same vector
- * (q, k, v; gate, up) become one, row after row. */
+ * (q, k, v; gate, up) become one, row after row. How rows lie follows from their type and the device alone, and once
+ * loaded nothing changes: sessions of any thread may read. */
 #ifndef PD_ENGINE_WEIGHTS_H
 #define PD_ENGINE_WEIGHTS_H
 
@@ -9,7 +10,8 @@
 #include "ops/matrix.h"
 
 struct pd_layer_weights {
-    uint64_t norms[PD_N_ROLES];    /* by role, with the +1 of files centred on zero added; 0: the layer has none */
+    /* by role, fp32 [d_model] or [head_dim], with the +1 of files centred on zero added; 0: the layer has none */
+    uint64_t norms[PD_N_ROLES];
     struct pd_linear linears[PD_N_LAYER_MATRICES];
     float output_scale;            /* 1 where the family has none */
 };
