@@ -1,0 +1,160 @@
+#include "ops/kernels.h"
+#include "ops/record.h"
+
+#include <stddef.h>
+
+uint32_t pd_kv_head_size(peridot_kv_type type, uint32_t head_dim)
+{
+    const uint32_t sizes[PD_N_KV_TYPES] = {[PERIDOT_KV_F16] = 2 * head_dim, [PERIDOT_KV_F32] = 4 * head_dim,
+        [PERIDOT_KV_Q8_0] = 4 * PD_KV_Q8_0_WORDS(head_dim)};
+    return sizes[type];
+}
+
+/* Where v begins among the heads of qkv; 0: there are neither k nor v. */
+static uint32_t v_head(const struct pd_heads *h)
+{
+    return h->shares_kv ? 0 : h->v_is_k ? h->n_heads : h->n_heads + h->n_kv_heads;
+}
+
+static uint32_t norms_of(const struct pd_heads *h)
+{
+    return (h->q_norm ? PD_NORM_QK : 0) | (h->v_norm ? PD_NORM_V : 0);
+}
+
+void pd_op_rope(struct pd_recorder *r, const struct pd_attention *a)
+{
+    const struct pd_heads *h = &a->heads;
+    uint32_t spec[] = {h->head_dim >= 128 ? 64 : 32, h->head_dim, norms_of(h)};
+    struct pd_rope_push push = {.places = a->places, .qkv = a->qkv.address, .angles = a->angles, .w_q = h->q_norm,
+        .w_k = h->k_norm, .k_cache = a->kv.k, .v_cache = a->kv.v, .pages = a->kv.pages, .qkv_stride = a->qkv.stride,
+        .n_heads = h->n_heads, .n_kv_heads = h->n_kv_heads, .v_head = v_head(h), .eps = h->eps};
+    uint32_t n_heads = h->shares_kv ? h->n_heads : h->n_heads + 2 * h->n_kv_heads;
+    dispatch(r, kernel(r, pd_kernel_of(PD_KERNELS_rope, a->kv.type), spec, 3), &push, n_heads, a->n_tokens, 1);
+    barrier(r);
+}
+
+/* How attention is laid out over workgroups: each takes n_heads query heads of n_tokens positions. */
+struct attention_plan {
+    enum pd_variant variant;
+    uint32_t n_heads, n_tokens;
+};
+
+static const uint32_t attention_queries[PD_N_VARIANTS] = {   /* most queries of a workgroup */
+    [PD_VARIANT_ATTENTION_ROWS] = 4, [PD_VARIANT_ATTENTION_TILE] = 32, [PD_VARIANT_ATTENTION_COLUMNS] = 16,
+};
+
+#define FEW_QUERIES 8   /* positions that are not worth a tile */
+
+/* Whatever the cache's type, kernels of all are to be right: the grid of a step is made before the type is known.
+ * Lanes that take keys of their own take elements of the head in fours, and tiles are of vec4s. */
+static enum pd_variant attention_variant(const struct pd_recorder *r, const struct pd_heads *heads, uint32_t n_tokens,
+                                         bool decode)
+{
+    enum pd_variant v = r->variants.of[PD_VARIED_ATTENTION];
+    for (uint32_t type = 0; type < PD_N_KV_TYPES; type++) v = choose_variant(r, PD_VARIED_ATTENTION, v, type);
+    bool same = r->variants.batch_invariant || r->variants.forced[PD_VARIED_ATTENTION];
+    bool few = decode || (n_tokens < FEW_QUERIES && !same);
+    if (v == PD_VARIANT_ATTENTION_TILE && (few || heads->head_dim % 4 != 0)) v = PD_VARIANT_ATTENTION_COLUMNS;
+    if (v == PD_VARIANT_ATTENTION_ROWS && heads->head_dim % (4 * pd_max(subgroup_size(r), 8)) != 0)
+        v = PD_VARIANT_ATTENTION_COLUMNS;
+    return v;
+}
+
+/* Heads that share a kv head, as many as fit: a tile has a number of rows to fill, the others 16 KiB for q. */
+static struct attention_plan plan_attention(const struct pd_recorder *r, const struct pd_heads *heads,
+                                            uint32_t n_tokens, bool decode)
+{
+    enum pd_variant v = attention_variant(r, heads, n_tokens, decode);
+    uint32_t group = heads->n_heads / heads->n_kv_heads, most = attention_queries[v], n = group < most ? group : most;
+    bool tile = v == PD_VARIANT_ATTENTION_TILE;
+    while (n > 1 && (group % n != 0 || (tile ? most % n != 0 : n * heads->head_dim > 4096))) n--;
+    return (struct attention_plan){.variant = v, .n_heads = n,
+        .n_tokens = decode || v == PD_VARIANT_ATTENTION_COLUMNS ? 1 : most / n};
+}
+
+uint32_t pd_attention_groups(const struct pd_recorder *r, const struct pd_heads *heads)
+{
+    return heads->n_heads / plan_attention(r, heads, 1, true).n_heads;
+}
+
+static const struct pd_kernel *attention_kernel(struct pd_recorder *r, const struct attention_plan *plan,
+                                                const struct pd_kv *kv, const struct pd_heads *heads, bool decode)
+{
+    uint32_t norms = decode ? norms_of(heads) : 0;
+    enum pd_kernel_id id = pd_variant_kernel(plan->variant, kv->type);
+    uint32_t dim = heads->head_dim, group = heads->n_heads / heads->n_kv_heads, lanes = subgroup_size(r);
+    if (plan->variant == PD_VARIANT_ATTENTION_TILE) {
+        uint32_t spec[] = {dim > 128 ? 256 : 128, dim, plan->n_heads, group};
+        return kernel(r, id, spec, 4);
+    }
+    if (plan->variant == PD_VARIANT_ATTENTION_ROWS) {
+        uint32_t spec[] = {lanes, dim, plan->n_heads, group, plan->n_tokens, decode, norms, lanes};
+        return kernel(r, id, spec, 8);
+    }
+    uint32_t workgroup = (uint32_t)pd_max(dim >= 256 ? 128 : 64, lanes);
+    uint32_t spec[] = {workgroup, dim, plan->n_heads, group, (uint32_t)pd_div_up(dim / 2, workgroup), decode, norms};
+    return kernel(r, id, spec, 7);
+}
+
+static struct pd_attention_push attention_push(const struct pd_attention *a, struct pd_rows y)
+{
+    return (struct pd_attention_push){.places = a->places, .q = a->qkv.address, .k_cache = a->kv.k, .v_cache = a->kv.v,
+        .pages = a->kv.pages, .angles = a->angles, .w_q = a->heads.q_norm, .w_k = a->heads.k_norm, .y = y.address,
+        .q_stride = a->qkv.stride, .y_stride = y.stride, .n_tokens = a->n_tokens, .n_kv_heads = a->heads.n_kv_heads,
+        .window = a->heads.window, .v_head = v_head(&a->heads), .scale = a->heads.scale, .softcap = a->heads.softcap,
+        .eps = a->heads.eps};
+}
+
+void pd_op_attention(struct pd_recorder *r, const struct pd_attention *a)
+{
+    struct attention_plan plan = plan_attention(r, &a->heads, a->n_tokens, false);
+    const struct pd_kernel *k = attention_kernel(r, &plan, &a->kv, &a->heads, false);
+    uint64_t work = 2 * (uint64_t)a->heads.n_heads * a->heads.head_dim * a->n_keys;
+    uint32_t n_parts = count_parts(r, a->n_tokens, work);
+    for (uint32_t i = 0; i < n_parts; i++) {
+        uint32_t first = part_begin(a->n_tokens, n_parts, i);
+        struct pd_attention part = *a;
+        part.n_tokens = part_begin(a->n_tokens, n_parts, i + 1) - first;
+        part.qkv = pd_rows_at(a->qkv, first, 0);
+        part.places += first * sizeof(struct pd_place);
+        struct pd_attention_push push = attention_push(&part, pd_rows_at(a->y, first, 0));
+        dispatch(r, k, &push, a->heads.n_heads / plan.n_heads, 1, (uint32_t)pd_div_up(part.n_tokens, plan.n_tokens));
+        end_part(r, part.n_tokens * work);
+    }
+    barrier(r);
+}
+
+/* A token's keys must be in the cache before a later one of its sequence reads them: with a window of one position the
+ * kernel computes and writes the token's own key and value, and reads no others. The dispatch after this one writes
+ * them again, with the same bits. */
+static void write_keys(struct pd_recorder *r, const struct pd_kernel *k, struct pd_attention_push push, uint32_t groups)
+{
+    push.window = 1;
+    dispatch(r, k, &push, groups, 1, push.n_tokens);
+    barrier(r);
+}
+
+void pd_op_attention_decode(struct pd_recorder *r, const struct pd_attention *a)
+{
+    struct pd_attention_push push = attention_push(a, (struct pd_rows){.address = a->partial});
+    struct attention_plan plan = plan_attention(r, &a->heads, 1, true);
+    const struct pd_kernel *k = attention_kernel(r, &plan, &a->kv, &a->heads, true);
+    if (a->consecutive && !a->heads.shares_kv) write_keys(r, k, push, a->heads.n_heads / plan.n_heads);
+    uint64_t grid = offsetof(struct pd_step, dispatch) + a->kind * sizeof ((struct pd_step *)0)->dispatch[0];
+    if (k && r->commands) pd_dispatch_indirect(r->commands, k, &push, a->step, grid);
+    barrier(r);
+    struct pd_attention_reduce_push reduce = {.places = a->places, .partial = a->partial, .y = a->y.address,
+        .head_dim = a->heads.head_dim, .y_stride = a->y.stride};
+    uint32_t spec[] = {(uint32_t)pd_min(pd_align(a->heads.head_dim, 32), 256)};
+    dispatch(r, kernel(r, PD_KERNEL_attention_reduce, spec, 1), &reduce, a->heads.n_heads, a->n_tokens, 1);
+    barrier(r);
+}
+
+struct pd_place pd_decode_place(uint32_t pos, uint32_t window, uint32_t split_pages)
+{
+    uint32_t lowest = window && pos + 1 > window ? pos + 1 - window : 0, n_pages = pos / PD_PAGE - lowest / PD_PAGE + 1;
+    struct pd_place place = {.pos = pos,
+        .split_pages = (uint32_t)pd_max(split_pages, pd_div_up(n_pages, PD_MAX_SPLITS))};
+    place.n_splits = (uint32_t)pd_div_up(n_pages, place.split_pages);
+    return place;
+}

@@ -1,0 +1,61 @@
+/* What the files of operations record with: kernels, dispatches, barriers, pieces, and the variant that is taken. */
+#ifndef PD_OPS_RECORD_H
+#define PD_OPS_RECORD_H
+
+#include "base/num.h"
+#include "ops/ops.h"
+
+static inline const struct pd_kernel *kernel(struct pd_recorder *r, enum pd_kernel_id id, const uint32_t *spec,
+                                             uint32_t n_spec)
+{
+    const struct pd_kernel *k = NULL;
+    if (r->status == PERIDOT_OK) r->status = pd_kernel_get(&k, r->gpu, id, spec, n_spec);
+    return r->status == PERIDOT_OK ? k : NULL;
+}
+
+static inline void dispatch(struct pd_recorder *r, const struct pd_kernel *k, const void *push, uint32_t x, uint32_t y,
+                            uint32_t z)
+{
+    if (k && r->commands) pd_dispatch(r->commands, k, push, x, y, z);
+}
+
+static inline void barrier(struct pd_recorder *r)
+{
+    if (r->commands) pd_barrier(r->commands);
+}
+
+/* ---- pieces ---- */
+
+#define PART_ROWS 32   /* fewer tokens at once would read the weights too often */
+
+/* Into how many parts the n tokens of an operation go, of so much work each, for none to be much more than a piece. */
+static inline uint32_t count_parts(const struct pd_recorder *r, uint32_t n, uint64_t work)
+{
+    if (!r->piece_work) return 1;
+    return (uint32_t)pd_max(pd_min(pd_div_up(n * work, r->piece_work), n / PART_ROWS), 1);
+}
+
+static inline uint32_t part_begin(uint32_t n, uint32_t n_parts, uint32_t i)
+{
+    return i == n_parts ? n : (uint32_t)((uint64_t)(n / PART_ROWS) * i / n_parts) * PART_ROWS;
+}
+
+static inline void end_part(struct pd_recorder *r, uint64_t work)
+{
+    r->work += work;
+    r->most_work = pd_max(r->most_work, r->work);
+    if (!r->commands || !r->piece_work || r->work < r->piece_work) return;
+    pd_commands_cut(r->commands);
+    r->work = 0;
+}
+
+/* The forced variant, or the first working one. */
+static inline enum pd_variant choose_variant(const struct pd_recorder *r, enum pd_varied operation, enum pd_variant v,
+                                             uint32_t type)
+{
+    return r->variants.forced[operation] ? pd_variant_for_type(v, type) : pd_variant_working(r->gpu, v, type);
+}
+
+static inline uint32_t subgroup_size(const struct pd_recorder *r) { return pd_gpu_info(r->gpu)->subgroup_size; }
+
+#endif
