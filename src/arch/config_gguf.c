@@ -20,14 +20,14 @@ struct reader {
 enum { KEY_SIZE = 128 };
 
 /* `key`: "metadata key ARCHITECTURE.NAME", for sentences. */
-static const struct pd_meta *find(const struct reader *r, const char *name, char key[KEY_SIZE])
+static const struct pd_meta *find_key(const struct reader *r, const char *name, char key[KEY_SIZE])
 {
     static const char before[] = "metadata key ";
     snprintf(key, KEY_SIZE, "%s%s.%s", before, r->family->name, name);
     return pd_checkpoint_find_meta(r->checkpoint, key + strlen(before));
 }
 
-static void check(struct reader *r, enum pd_number number, double value, const char *key)
+static void check_number(struct reader *r, enum pd_number number, double value, const char *key)
 {
     peridot_status status = pd_number_check(number, value, key);
     if (status != PERIDOT_OK) r->status = status;
@@ -37,7 +37,7 @@ static void check(struct reader *r, enum pd_number number, double value, const c
 static uint32_t read_layer_uint(struct reader *r, enum pd_number number, uint32_t i, int64_t fallback)
 {
     char key[KEY_SIZE];
-    const struct pd_meta *m = find(r, pd_numbers[number].gguf, key);
+    const struct pd_meta *m = find_key(r, pd_numbers[number].gguf, key);
     uint64_t value = fallback >= 0 ? (uint64_t)fallback : 0;
     bool is_array = m && m->type == PD_META_ARRAY && r->n_layers;
     if (r->status != PERIDOT_OK) return 0;
@@ -47,7 +47,7 @@ static uint32_t read_layer_uint(struct reader *r, enum pd_number number, uint32_
                             r->n_layers);
     else if (m && ((m->type == PD_META_ARRAY && !is_array) || !pd_meta_uint(&value, m, is_array ? i : 0)))
         r->status = pd_fail(PERIDOT_ERROR_FORMAT, "%s is not a count", key);
-    else check(r, number, (double)value, key);
+    else check_number(r, number, (double)value, key);
     return r->status == PERIDOT_OK ? (uint32_t)value : 0;
 }
 
@@ -59,7 +59,7 @@ static uint32_t read_uint(struct reader *r, enum pd_number number, int64_t fallb
 /* A number that is not in the table; NAN: not there. */
 static double read_float(struct reader *r, const char *name, char key[KEY_SIZE])
 {
-    const struct pd_meta *m = find(r, name, key);
+    const struct pd_meta *m = find_key(r, name, key);
     double value = NAN;
     if (r->status == PERIDOT_OK && m && (m->type == PD_META_ARRAY || !pd_meta_float(&value, m, 0)))
         r->status = pd_fail(PERIDOT_ERROR_FORMAT, "%s is not a number", key);
@@ -70,11 +70,11 @@ static double read_float(struct reader *r, const char *name, char key[KEY_SIZE])
 static double read_number(struct reader *r, enum pd_number number, double fallback)
 {
     char key[KEY_SIZE];
-    bool there = find(r, pd_numbers[number].gguf, key) != NULL;
+    bool there = find_key(r, pd_numbers[number].gguf, key) != NULL;
     double value = there ? read_float(r, pd_numbers[number].gguf, key) : fallback;
     if (r->status != PERIDOT_OK) return value;
     if (!there && isnan(fallback)) r->status = pd_fail(PERIDOT_ERROR_FORMAT, "%s is missing", key);
-    else if (there) check(r, number, value, key);
+    else if (there) check_number(r, number, value, key);
     return value;
 }
 
@@ -84,7 +84,7 @@ static float read_softcap(struct reader *r, enum pd_number number, double fallba
     char key[KEY_SIZE];
     double value = read_float(r, pd_numbers[number].gguf, key);
     if (value == 0) return 0;
-    if (r->status == PERIDOT_OK && find(r, pd_numbers[number].gguf, key) && !known)
+    if (r->status == PERIDOT_OK && find_key(r, pd_numbers[number].gguf, key) && !known)
         r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is %g: a %s model has no such softcap", key, value,
                             r->family->name);
     return (float)read_number(r, number, fallback);
@@ -101,7 +101,7 @@ static bool equals(struct pd_string s, const char *text)
 static double read_rope_divisor(struct reader *r)
 {
     char key[KEY_SIZE];
-    const struct pd_meta *m = find(r, "rope.scaling.type", key);
+    const struct pd_meta *m = find_key(r, "rope.scaling.type", key);
     struct pd_string type;
     if (!m) return read_number(r, PD_NUMBER_ROPE_FACTOR, 1);
     if (r->status != PERIDOT_OK) return 1;
@@ -134,7 +134,7 @@ static void read_ropes(struct reader *r, struct pd_config *out)
 static peridot_status read_windows(struct reader *r, struct pd_config *out)
 {
     char key[KEY_SIZE];
-    const struct pd_meta *m = find(r, pd_numbers[PD_NUMBER_PATTERN].gguf, key);
+    const struct pd_meta *m = find_key(r, pd_numbers[PD_NUMBER_PATTERN].gguf, key);
     bool is_array = m && m->type == PD_META_ARRAY;
     int64_t usual = r->family->gguf_window ? (int64_t)r->family->gguf_window : -1;
     if (!r->family->window_pattern) return PERIDOT_OK;
@@ -150,7 +150,7 @@ static peridot_status read_windows(struct reader *r, struct pd_config *out)
         if (!local) continue;
         out->layers[i].window = read_layer_uint(r, PD_NUMBER_WINDOW, i, usual);
         PD_TRY(r->status);
-        find(r, pd_numbers[PD_NUMBER_WINDOW].gguf, key);
+        find_key(r, pd_numbers[PD_NUMBER_WINDOW].gguf, key);
         if (out->layers[i].window == 0)
             return pd_fail(PERIDOT_ERROR_FORMAT, "%s is 0, but layer %u has a window", key, i);
     }
@@ -160,7 +160,7 @@ static peridot_status read_windows(struct reader *r, struct pd_config *out)
 static peridot_status check_heads(const struct reader *r, const struct pd_layer *l)
 {
     char key[KEY_SIZE];
-    find(r, pd_numbers[PD_NUMBER_KV_HEADS].gguf, key);
+    find_key(r, pd_numbers[PD_NUMBER_KV_HEADS].gguf, key);
     if (l->n_heads % l->n_kv_heads == 0) return PERIDOT_OK;
     return pd_fail(PERIDOT_ERROR_FORMAT, "%s: %u query heads cannot share %u kv heads evenly", key, l->n_heads,
                    l->n_kv_heads);
@@ -171,7 +171,7 @@ static peridot_status check_head_size(struct reader *r, const char *name, uint32
                                       const char *what)
 {
     char key[KEY_SIZE];
-    const struct pd_meta *m = find(r, name, key);
+    const struct pd_meta *m = find_key(r, name, key);
     uint64_t value = 0;
     bool is_array = m && m->type == PD_META_ARRAY;
     if (!m) return PERIDOT_OK;
@@ -191,7 +191,7 @@ static peridot_status read_layer(struct reader *r, struct pd_config *out, uint32
     l->n_kv_heads = read_layer_uint(r, PD_NUMBER_KV_HEADS, i, l->n_heads);
     PD_TRY(r->status);
     PD_TRY(check_heads(r, l));
-    if (!find(r, pd_numbers[PD_NUMBER_HEAD_DIM].gguf, key) && out->d_model % l->n_heads != 0)
+    if (!find_key(r, pd_numbers[PD_NUMBER_HEAD_DIM].gguf, key) && out->d_model % l->n_heads != 0)
         return pd_fail(PERIDOT_ERROR_FORMAT, "%s is missing, and %u columns cannot be shared evenly by %u heads", key,
                        out->d_model, l->n_heads);
     l->head_dim = read_layer_uint(r, PD_NUMBER_HEAD_DIM, i, out->d_model / l->n_heads);
@@ -214,14 +214,14 @@ static peridot_status refuse_unknown(struct reader *r)
     for (size_t i = 0; i < PD_COUNT(numbers); i++) {
         double value = read_float(r, numbers[i].name, key);
         PD_TRY(r->status);
-        if (find(r, numbers[i].name, key) && value != numbers[i].neutral)
+        if (find_key(r, numbers[i].name, key) && value != numbers[i].neutral)
             return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is %g: only %g is supported", key, value, numbers[i].neutral);
     }
-    const struct pd_meta *m = find(r, "attention.causal", key);
+    const struct pd_meta *m = find_key(r, "attention.causal", key);
     bool causal;
     if (m && !(pd_meta_bool(&causal, m, 0) && causal))
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is not true: attention to later tokens is not supported", key);
-    m = find(r, "hidden_activation", key);
+    m = find_key(r, "hidden_activation", key);
     struct pd_string act = {"?", 1};
     char name[32];
     if (!m) return PERIDOT_OK;
@@ -263,7 +263,8 @@ peridot_status pd_config_read_gguf(struct pd_config *out, const struct pd_checkp
     out->n_layers = read_uint(&r, PD_NUMBER_LAYERS, -1);
     out->d_model = read_uint(&r, PD_NUMBER_D_MODEL, -1);
     out->ctx_max = read_uint(&r, PD_NUMBER_CTX, -1);
-    if (find(&r, pd_numbers[PD_NUMBER_VOCAB_SIZE].gguf, key)) out->vocab_size = read_uint(&r, PD_NUMBER_VOCAB_SIZE, -1);
+    if (find_key(&r, pd_numbers[PD_NUMBER_VOCAB_SIZE].gguf, key))
+        out->vocab_size = read_uint(&r, PD_NUMBER_VOCAB_SIZE, -1);
     out->eps = (float)read_number(&r, PD_NUMBER_EPS, NAN);
     out->attn_softcap = read_softcap(&r, PD_NUMBER_ATTN_SOFTCAP, family->attn_softcap, family->attn_softcap != 0);
     out->final_softcap = read_softcap(&r, PD_NUMBER_FINAL_SOFTCAP, family->final_softcap, family->final_softcap_known);

@@ -45,7 +45,7 @@ static void fail_type(struct reader *r, struct object o, const char *key, const 
                         yyjson_get_type_desc(yyjson_obj_get(o.at, key)), want);
 }
 
-static void check(struct reader *r, struct object o, enum pd_number number, double value)
+static void check_number(struct reader *r, struct object o, enum pd_number number, double value)
 {
     char full[KEY_SIZE];
     peridot_status status = pd_number_check(number, value, full_key(full, o, pd_numbers[number].hf));
@@ -53,7 +53,7 @@ static void check(struct reader *r, struct object o, enum pd_number number, doub
 }
 
 /* NULL for null, too. */
-static yyjson_val *find(yyjson_val *object, const char *key)
+static yyjson_val *find_member(yyjson_val *object, const char *key)
 {
     yyjson_val *v = yyjson_obj_get(object, key);
     return yyjson_is_null(v) ? NULL : v;
@@ -68,7 +68,7 @@ static uint32_t read_layer_uint(struct reader *r, enum pd_number number, uint32_
     bool nullable = number == PD_NUMBER_HEAD_DIM || number == PD_NUMBER_KV_HEADS;
     if (r->status != PERIDOT_OK) return 0;
     if (!v || (nullable && yyjson_is_null(v))) {
-        check(r, r->config, number, fallback);
+        check_number(r, r->config, number, fallback);
         return fallback;
     }
     if (r->n_layers && yyjson_is_arr(v)) {
@@ -78,7 +78,7 @@ static uint32_t read_layer_uint(struct reader *r, enum pd_number number, uint32_
         v = yyjson_arr_get(v, i);
     }
     if (!yyjson_is_uint(v) || yyjson_get_uint(v) > UINT32_MAX) fail_type(r, r->config, key, "a count");
-    else check(r, r->config, number, (double)yyjson_get_uint(v));
+    else check_number(r, r->config, number, (double)yyjson_get_uint(v));
     return (uint32_t)yyjson_get_uint(v);
 }
 
@@ -98,7 +98,7 @@ static double read_number(struct reader *r, struct object o, enum pd_number numb
     if (!v && isnan(fallback))
         r->status = pd_fail(PERIDOT_ERROR_FORMAT, "%s is missing", full_key(full, o, key));
     else if (v && !yyjson_is_num(v)) fail_type(r, o, key, "a number");
-    else if (v) check(r, o, number, value);
+    else if (v) check_number(r, o, number, value);
     return value;
 }
 
@@ -118,7 +118,7 @@ static float read_softcap(struct reader *r, enum pd_number number, double fallba
 /* An object under a key; at is NULL where there is none. */
 static struct object read_object(struct reader *r, struct object o, const char *key, const char *prefix)
 {
-    yyjson_val *v = find(o.at, key);
+    yyjson_val *v = find_member(o.at, key);
     if (v && !yyjson_is_obj(v) && r->status == PERIDOT_OK) fail_type(r, o, key, "an object");
     return (struct object){yyjson_is_obj(v) ? v : NULL, prefix};
 }
@@ -173,7 +173,7 @@ static void refuse_partial(struct reader *r, struct object o)
 {
     static const char key[] = "partial_rotary_factor";
     char full[KEY_SIZE];
-    yyjson_val *v = r->status == PERIDOT_OK ? find(o.at, key) : NULL;
+    yyjson_val *v = r->status == PERIDOT_OK ? find_member(o.at, key) : NULL;
     if (v && !yyjson_is_num(v)) fail_type(r, o, key, "a number");
     else if (v && yyjson_get_num(v) != 1)
         r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is %g: only 1 is supported", full_key(full, o, key),
@@ -238,7 +238,7 @@ static uint32_t read_pattern(struct reader *r)
     char full[KEY_SIZE];
     static const char hidden[] = "_sliding_window_pattern";
     uint32_t usual = r->family->window_pattern, pattern = read_uint(r, PD_NUMBER_PATTERN, usual ? usual : 1);
-    yyjson_val *v = find(r->config.at, hidden);
+    yyjson_val *v = find_member(r->config.at, hidden);
     bool known = r->family->own_pattern && yyjson_obj_get(r->config.at, pd_numbers[PD_NUMBER_PATTERN].hf);
     if (r->status != PERIDOT_OK || !usual) return pattern;
     if (!known && pattern != usual)
@@ -278,7 +278,7 @@ static void read_window(struct reader *r, struct pd_layer *l, uint32_t i)
 /* Which layers have a window: by name, or all but every n-th. */
 static peridot_status read_windows(struct reader *r, struct pd_config *out)
 {
-    struct object types = {find(r->config.at, "layer_types"), ""};
+    struct object types = {find_member(r->config.at, "layer_types"), ""};
     uint32_t usual = r->family->window_pattern, pattern = types.at ? usual : read_pattern(r);
     if (types.at && !yyjson_is_arr(types.at)) fail_type(r, r->config, "layer_types", "a list");
     PD_TRY(r->status);
@@ -305,7 +305,7 @@ static peridot_status read_layer(struct reader *r, struct pd_config *out, uint32
         return pd_fail(PERIDOT_ERROR_FORMAT, "config.json: num_attention_heads %u is not a multiple of "
                        "num_key_value_heads %u: %u query heads cannot share %u kv heads evenly", l->n_heads,
                        l->n_kv_heads, l->n_heads, l->n_kv_heads);
-    if (!d->head_dim && !find(r->config.at, "head_dim") && out->d_model % l->n_heads != 0)
+    if (!d->head_dim && !find_member(r->config.at, "head_dim") && out->d_model % l->n_heads != 0)
         return pd_fail(PERIDOT_ERROR_FORMAT, "config.json: hidden_size %u is not a multiple of num_attention_heads %u, "
                        "and there is no head_dim", out->d_model, l->n_heads);
     l->head_dim = read_layer_uint(r, PD_NUMBER_HEAD_DIM, i, d->head_dim ? d->head_dim : out->d_model / l->n_heads);
@@ -345,13 +345,13 @@ static peridot_status refuse_unknown(const struct reader *r, yyjson_val *root)
     static const char *const must_be_absent[] = {"quantization_config", "compression_config"};
     char full[KEY_SIZE];
     for (size_t i = 0; i < PD_COUNT(must_be_false); i++) {
-        yyjson_val *v = find(r->config.at, must_be_false[i]);
+        yyjson_val *v = find_member(r->config.at, must_be_false[i]);
         if (v && !yyjson_is_false(v))
             return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is %s, which is not supported",
                            full_key(full, r->config, must_be_false[i]), yyjson_get_type_desc(v));
     }
     for (size_t i = 0; i < PD_COUNT(must_be_absent); i++)
-        if (find(root, must_be_absent[i]) || find(r->config.at, must_be_absent[i]))
+        if (find_member(root, must_be_absent[i]) || find_member(r->config.at, must_be_absent[i]))
             return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %s: weights that another program quantised are not "
                            "supported", must_be_absent[i]);
     return check_activations(r);
@@ -361,7 +361,7 @@ static peridot_status refuse_unknown(const struct reader *r, yyjson_val *root)
 
 static peridot_status find_type(const struct pd_hf_type **out, struct object o)
 {
-    yyjson_val *v = find(o.at, "model_type");
+    yyjson_val *v = find_member(o.at, "model_type");
     const char *type = yyjson_get_str(v);
     if (!type)
         return pd_fail(PERIDOT_ERROR_FORMAT, "config.json: %smodel_type is %s", o.prefix,
@@ -421,7 +421,7 @@ static peridot_status read_problem(struct pd_config *out, yyjson_val *root)
 {
     static const char *const names[] = {[PERIDOT_PROBLEM_SINGLE_LABEL] = "single_label_classification",
         [PERIDOT_PROBLEM_MULTI_LABEL] = "multi_label_classification", [PERIDOT_PROBLEM_REGRESSION] = "regression"};
-    yyjson_val *v = find(root, "problem_type");
+    yyjson_val *v = find_member(root, "problem_type");
     const char *name = yyjson_get_str(v);
     if (!v) return PERIDOT_OK;
     for (size_t i = 0; name && i < PD_COUNT(names); i++) {
@@ -442,7 +442,7 @@ static bool ends_with(const char *text, const char *end)
 /* The class that saved the model says which head it has. */
 static peridot_status read_head(struct pd_config *out, yyjson_val *root)
 {
-    const char *name = yyjson_get_str(yyjson_arr_get_first(find(root, "architectures")));
+    const char *name = yyjson_get_str(yyjson_arr_get_first(find_member(root, "architectures")));
     if (!name) return PERIDOT_OK;
     bool sequence = ends_with(name, "ForSequenceClassification"), token = ends_with(name, "ForTokenClassification");
     if (sequence) out->head = PERIDOT_HEAD_SEQUENCE;
@@ -451,7 +451,7 @@ static peridot_status read_head(struct pd_config *out, yyjson_val *root)
     if (!sequence && !token) return PERIDOT_OK;
     out->final_softcap = 0;   /* it belongs to the language head */
     if (sequence) PD_TRY(read_problem(out, root));
-    return read_labels(out, find(root, "id2label"));
+    return read_labels(out, find_member(root, "id2label"));
 }
 
 /* Where the last component of path[0..n) begins. */
@@ -481,8 +481,8 @@ static void read_name(struct pd_config *out, const char *path)
 static bool read_tied(struct reader *r, yyjson_val *root)
 {
     static const char key[] = "tie_word_embeddings";
-    struct object o = find(r->config.at, key) ? r->config : (struct object){root, ""};
-    yyjson_val *v = find(o.at, key);
+    struct object o = find_member(r->config.at, key) ? r->config : (struct object){root, ""};
+    yyjson_val *v = find_member(o.at, key);
     if (v && !yyjson_is_bool(v) && r->status == PERIDOT_OK) fail_type(r, o, key, "true or false");
     return v ? yyjson_is_true(v) : r->family->tied;
 }

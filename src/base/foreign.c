@@ -109,7 +109,7 @@ static peridot_status check_zeros(const struct file *f)
     return fail(f, "zeros at its beginning, as an unfinished download has: download it again");
 }
 
-static peridot_status check(const struct file *f)
+static peridot_status check_beginning(const struct file *f)
 {
     if (f->size == 0) return fail(f, "empty (0 bytes): download it again");
     for (size_t i = 0; i < PD_COUNT(magics); i++)
@@ -122,7 +122,7 @@ static peridot_status check(const struct file *f)
 
 peridot_status pd_foreign_check_text(const uint8_t *data, uint64_t size, const char *path, const char *wanted)
 {
-    return check(&(struct file){data, size, path, wanted});
+    return check_beginning(&(struct file){data, size, path, wanted});
 }
 
 peridot_status pd_foreign_check(const uint8_t *data, uint64_t size, const char *path, const char *wanted)

@@ -15,7 +15,7 @@ bool pd_name_valid(const char *text, size_t size)
     return size > 0;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
     const struct pd_name *x = a, *y = b;
     int order = strcmp(x->name, y->name);
@@ -25,7 +25,7 @@ static int compare(const void *a, const void *b)
 
 void pd_names_sort(struct pd_name_index *x)
 {
-    if (x->n) qsort(x->names, x->n, sizeof *x->names, compare);
+    if (x->n) qsort(x->names, x->n, sizeof *x->names, compare_names);
 }
 
 bool pd_names_duplicate(const struct pd_name_index *x, size_t *first, size_t *second)

@@ -15,7 +15,7 @@ struct work {
     atomic_size_t next;
 };
 
-static void *run(void *argument)
+static void *call_pieces(void *argument)
 {
     struct work *w = argument;
     for (size_t i; (i = atomic_fetch_add(&w->next, 1)) < w->n;) w->call(w->user, i);
@@ -30,7 +30,7 @@ void pd_parallel(size_t n, void (*call)(void *user, size_t i), void *user)
     pthread_t threads[MAX_THREADS];
     size_t n_threads = 0, wanted = (size_t)pd_min(pd_min(n, pd_n_processors()), MAX_THREADS);
     atomic_init(&w.next, 0);
-    while (n_threads + 1 < wanted && pthread_create(&threads[n_threads], NULL, run, &w) == 0) n_threads++;
-    run(&w);
+    while (n_threads + 1 < wanted && pthread_create(&threads[n_threads], NULL, call_pieces, &w) == 0) n_threads++;
+    call_pieces(&w);
     for (size_t i = 0; i < n_threads; i++) pthread_join(threads[i], NULL);
 }

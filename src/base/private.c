@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int refuse(int fd, const char *folder, const char *why)
+static int refuse_folder(int fd, const char *folder, const char *why)
 {
     pd_fail(PERIDOT_ERROR_IO, "%s: %s", folder, why);
     if (fd >= 0) close(fd);
@@ -18,11 +18,11 @@ static int refuse(int fd, const char *folder, const char *why)
 int pd_private_folder(const char *folder)
 {
     struct stat st;
-    if (lstat(folder, &st) == 0 && S_ISLNK(st.st_mode)) return refuse(-1, folder, "it is a symbolic link");
+    if (lstat(folder, &st) == 0 && S_ISLNK(st.st_mode)) return refuse_folder(-1, folder, "it is a symbolic link");
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) != 0) return refuse(fd, folder, strerror(errno));
-    if (st.st_uid != geteuid()) return refuse(fd, folder, "it belongs to another user");
-    if (st.st_mode & (S_IWGRP | S_IWOTH)) return refuse(fd, folder, "others can write to it");
+    if (fd < 0 || fstat(fd, &st) != 0) return refuse_folder(fd, folder, strerror(errno));
+    if (st.st_uid != geteuid()) return refuse_folder(fd, folder, "it belongs to another user");
+    if (st.st_mode & (S_IWGRP | S_IWOTH)) return refuse_folder(fd, folder, "others can write to it");
     return fd;
 }
 

@@ -21,7 +21,7 @@ static void mix(struct state *s)
     v[2] = rotate(v[2], 32);
 }
 
-static void add(struct state *s, uint64_t word)
+static void add_word(struct state *s, uint64_t word)
 {
     s->v[3] ^= word;
     mix(s);
@@ -38,11 +38,11 @@ uint64_t pd_siphash(const struct pd_hash_key *key, const void *data, size_t size
     size_t i = 0;
     for (; i + 8 <= size; i += 8) {
         memcpy(&word, bytes + i, 8);
-        add(&s, word);
+        add_word(&s, word);
     }
     word = 0;
     if (i < size) memcpy(&word, bytes + i, size - i);
-    add(&s, last | word);
+    add_word(&s, last | word);
     s.v[2] ^= 0xff;
     for (int n = 0; n < 3; n++) mix(&s);
     return s.v[0] ^ s.v[1] ^ s.v[2] ^ s.v[3];

@@ -287,7 +287,7 @@ void pd_writer_abort(struct pd_writer *w)
 
 /* ---- files that are read ---- */
 
-static bool is_same(const struct stat *a, const struct stat *b)
+static bool is_same_file(const struct stat *a, const struct stat *b)
 {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
@@ -301,7 +301,7 @@ static bool is_file_of(const struct stat *st, const char *folder)
         struct stat other;
         size_t size = strlen(entry->d_name);
         bool is_result = size > 5 && strcmp(entry->d_name + size - 5, ".gguf") == 0;
-        found = !is_result && fstatat(dirfd(dir), entry->d_name, &other, 0) == 0 && is_same(st, &other);
+        found = !is_result && fstatat(dirfd(dir), entry->d_name, &other, 0) == 0 && is_same_file(st, &other);
     }
     if (dir) closedir(dir);
     return found;
@@ -311,7 +311,7 @@ peridot_status pd_writer_check(const char *path, const char *source)
 {
     struct stat out, in;
     if (stat(path, &out) != 0 || !S_ISREG(out.st_mode) || stat(source, &in) != 0) return PERIDOT_OK;
-    if (is_same(&out, &in))
+    if (is_same_file(&out, &in))
         return pd_fail(PERIDOT_ERROR_IO, "%s: cannot be written: it is the file that is read (%s)", path, source);
     if (S_ISDIR(in.st_mode) && is_file_of(&out, source))
         return pd_fail(PERIDOT_ERROR_IO, "%s: cannot be written: it is a file of the folder that is read (%s)", path,

@@ -36,7 +36,7 @@ static peridot_status fail_at(const struct reader *r, peridot_status status, uin
 /* ---- scalars and strings ---- */
 
 /* The next `size` bytes; NULL, with the sentence made (PERIDOT_ERROR_FORMAT), when the file is shorter. */
-static const uint8_t *take(struct reader *r, uint64_t size)
+static const uint8_t *take_bytes(struct reader *r, uint64_t size)
 {
     if (size > r->size - r->pos) {
         fail_at(r, PERIDOT_ERROR_FORMAT, r->pos, "%llu bytes wanted, and the file has %llu: it was cut short, or is "
@@ -49,7 +49,7 @@ static const uint8_t *take(struct reader *r, uint64_t size)
 
 static peridot_status read_u32(uint32_t *out, struct reader *r)
 {
-    const uint8_t *p = take(r, 4);
+    const uint8_t *p = take_bytes(r, 4);
     if (!p) return PERIDOT_ERROR_FORMAT;
     *out = p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
     return PERIDOT_OK;
@@ -67,7 +67,7 @@ static peridot_status read_u64(uint64_t *out, struct reader *r)
 static peridot_status read_string(struct pd_string *out, struct reader *r)
 {
     PD_TRY(read_u64(&out->size, r));
-    out->data = (const char *)take(r, out->size);
+    out->data = (const char *)take_bytes(r, out->size);
     return out->data ? PERIDOT_OK : PERIDOT_ERROR_FORMAT;
 }
 
@@ -147,7 +147,7 @@ static peridot_status read_meta(struct pd_meta *m, struct reader *r)
     if (m->type == PD_META_ARRAY) PD_TRY(read_array_head(m, r));
     if (m->element == PD_META_STRING) return read_strings(m, r);
     uint64_t start = r->pos;
-    m->data = take(r, m->n * pd_meta_type_size(m->element));   /* read_array_head bounds the product */
+    m->data = take_bytes(r, m->n * pd_meta_type_size(m->element));   /* read_array_head bounds the product */
     if (!m->data) return PERIDOT_ERROR_FORMAT;
     return m->element == PD_META_BOOL ? check_bools(m, r, start) : PERIDOT_OK;
 }
@@ -324,7 +324,7 @@ static peridot_status read_version(struct reader *r)
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: GGUF version %u is not read, only 2 and 3", r->path, (unsigned)v);
 }
 
-static peridot_status parse(struct reader *r)
+static peridot_status parse_file(struct reader *r)
 {
     uint64_t n_tensors, n_meta;
     PD_TRY(read_magic(r));
@@ -347,7 +347,7 @@ peridot_status pd_gguf_parse(struct pd_gguf *out, const uint8_t *data, uint64_t 
 {
     *out = (struct pd_gguf){0};
     struct reader r = {.data = data, .size = size, .path = path, .out = out};
-    peridot_status status = parse(&r);
+    peridot_status status = parse_file(&r);
     if (status != PERIDOT_OK) pd_gguf_free(out);
     return status;
 }

@@ -7,7 +7,7 @@
 
 static const struct pd_notes notes = {"wrong", "peridot: kernels that a self-test found wrong"};
 
-static bool take(void *user, const struct pd_note *note)
+static bool take_note(void *user, const struct pd_note *note)
 {
     bool *wrong = user;
     wrong[note->id] = true;
@@ -17,7 +17,7 @@ static bool take(void *user, const struct pd_note *note)
 void pd_verdict_read(bool wrong[PD_N_KERNELS], const peridot_device_info *device, const char *directory)
 {
     memset(wrong, 0, sizeof *wrong * PD_N_KERNELS);
-    if (!pd_notes_read(&notes, device, directory, take, wrong)) memset(wrong, 0, sizeof *wrong * PD_N_KERNELS);
+    if (!pd_notes_read(&notes, device, directory, take_note, wrong)) memset(wrong, 0, sizeof *wrong * PD_N_KERNELS);
 }
 
 peridot_status pd_verdict_set(struct pd_gpu *gpu, const char *directory, const bool wrong[PD_N_KERNELS])

@@ -24,8 +24,8 @@ void pd_alternatives_free(struct pd_alternatives *a)
     *a = (struct pd_alternatives){0};
 }
 
-static peridot_status add(struct pd_alternatives *a, struct pd_work *work, const struct pd_nodes *nodes,
-                          const char *path)
+static peridot_status add_combination(struct pd_alternatives *a, struct pd_work *work, const struct pd_nodes *nodes,
+                                      const char *path)
 {
     PD_TRY(pd_work_spend(work, sizeof *nodes / 8));
     if (a->n == MAX_ALTERNATIVES)
@@ -48,7 +48,7 @@ static peridot_status combine(struct pd_alternatives *a, struct pd_work *work, c
             status = pd_work_spend(work, PD_MAX_NODES * (1 + b->of[k].n));
             for (uint32_t m = 0; m < b->of[k].n && status == PERIDOT_OK; m++)
                 status = pd_nodes_add(&nodes, b->of[k].at[m]);
-            if (status == PERIDOT_OK) status = add(&both, work, &nodes, path);
+            if (status == PERIDOT_OK) status = add_combination(&both, work, &nodes, path);
         }
     pd_alternatives_free(a);
     *a = both;
@@ -255,7 +255,7 @@ static peridot_status combine_any(struct pd_alternatives *out, struct pd_documen
             status = PERIDOT_OK;
         }
         for (size_t k = 0; k < of.n && status == PERIDOT_OK; k++) {
-            status = add(&any, d->work, &of.of[k], node->path);
+            status = add_combination(&any, d->work, &of.of[k], node->path);
             if (status == PERIDOT_OK) of_member[any.n - 1] = (uint32_t)i;
         }
         pd_alternatives_free(&of);
@@ -299,7 +299,7 @@ static peridot_status flatten(struct pd_alternatives *out, struct pd_document *d
     struct pd_nodes nodes = {0};
     *out = (struct pd_alternatives){0};
     if (yyjson_is_false(node->value)) return PERIDOT_OK;
-    if (yyjson_is_true(node->value)) return add(out, d->work, &nodes, node->path);
+    if (yyjson_is_true(node->value)) return add_combination(out, d->work, &nodes, node->path);
     PD_TRY(pd_node_check(d, node));
     if (pd_node_is_never(node)) return PERIDOT_OK;
     for (const struct followed *f = outer; f; f = f->outer)
@@ -309,7 +309,7 @@ static peridot_status flatten(struct pd_alternatives *out, struct pd_document *d
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, PD_PATH ": schemas refer to each other more than %d deep", node->path,
                        MAX_FOLLOWED);
     nodes.at[nodes.n++] = *node;
-    PD_TRY(add(out, d->work, &nodes, node->path));
+    PD_TRY(add_combination(out, d->work, &nodes, node->path));
     return follow_keywords(out, d, node, &self);
 }
 
@@ -317,7 +317,7 @@ peridot_status pd_alternatives_find(struct pd_alternatives *out, struct pd_docum
 {
     const struct pd_nodes none = {0};
     *out = (struct pd_alternatives){0};
-    PD_TRY(add(out, d->work, &none, "#"));
+    PD_TRY(add_combination(out, d->work, &none, "#"));
     for (uint32_t i = 0; i < nodes->n; i++) PD_TRY(combine_node(out, d, &nodes->at[i], NULL));
     return PERIDOT_OK;
 }

@@ -33,7 +33,7 @@ static bool are_same(const struct pd_nodes *a, const struct pd_nodes *b)
     return same;
 }
 
-static bool is_same(const struct pd_compiler_job *a, const struct pd_compiler_job *b)
+static bool is_same_job(const struct pd_compiler_job *a, const struct pd_compiler_job *b)
 {
     return a->constant == b->constant && are_same(&a->nodes, &b->nodes);
 }
@@ -42,7 +42,7 @@ static peridot_status add_job(uint32_t *rule, struct pd_compiler *c, const struc
 {
     size_t i = 0;
     if (!pd_rules_work(c->r, c->n_jobs + sizeof *job / 8)) return c->r->status;
-    while (i < c->n_jobs && !is_same(&c->jobs[i], job)) i++;
+    while (i < c->n_jobs && !is_same_job(&c->jobs[i], job)) i++;
     if (i < c->n_jobs) {
         *rule = c->jobs[i].rule;
         return PERIDOT_OK;

@@ -12,7 +12,7 @@ void pd_constants_free(struct pd_constants *c)
     *c = (struct pd_constants){0};
 }
 
-static peridot_status add(struct pd_constants *c, yyjson_val *value)
+static peridot_status add_value(struct pd_constants *c, yyjson_val *value)
 {
     PD_TRY(pd_array_reserve(&c->at, &c->capacity, c->n, 1, sizeof *c->at, "constants"));
     c->at[c->n++] = value;
@@ -33,7 +33,7 @@ static peridot_status is_in_all(bool *out, struct pd_index *x, const struct pd_n
     return PERIDOT_OK;
 }
 
-static peridot_status check(bool *any, const struct pd_nodes *of)
+static peridot_status check_keywords(bool *any, const struct pd_nodes *of)
 {
     *any = false;
     for (uint32_t i = 0; i < of->n; i++) {
@@ -52,7 +52,7 @@ static peridot_status check(bool *any, const struct pd_nodes *of)
 peridot_status pd_constants_find(struct pd_constants *out, bool *given, struct pd_document *d,
                                  const struct pd_nodes *of, unsigned types)
 {
-    PD_TRY(check(given, of));
+    PD_TRY(check_keywords(given, of));
     for (uint32_t i = 0; i < of->n; i++) {
         yyjson_val *constant = yyjson_obj_get(of->at[i].value, "const"),
                    *list = yyjson_obj_get(of->at[i].value, "enum"), *value;
@@ -64,7 +64,7 @@ peridot_status pd_constants_find(struct pd_constants *out, bool *given, struct p
             value = constant ? constant : yyjson_arr_iter_next(&members);
             if (!(types & pd_json_type_of(value))) continue;
             PD_TRY(is_in_all(&in_all, &d->index, of, constant ? i : i + 1, value));
-            if (in_all) PD_TRY(add(out, value));
+            if (in_all) PD_TRY(add_value(out, value));
         }
         if (constant || list) break;
     }
@@ -84,7 +84,7 @@ static peridot_status add_all(struct pd_constants *out, bool *finite, struct pd_
     *finite = *finite && !(types & ~(unsigned)(PD_JSON_NULL | PD_JSON_BOOLEAN));
     for (size_t i = 0; i < PD_COUNT(plain) && *finite; i++) {
         yyjson_val *value = (yyjson_val *)&plain[i];   /* which nobody writes to */
-        if (types & pd_json_type_of(value)) PD_TRY(add(out, value));
+        if (types & pd_json_type_of(value)) PD_TRY(add_value(out, value));
     }
     return PERIDOT_OK;
 }

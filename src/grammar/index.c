@@ -36,18 +36,18 @@ static uint64_t mix(uint64_t h)
     return h ^ h >> 32;
 }
 
-static struct hash add(struct hash h, uint64_t word)
+static struct hash add_word(struct hash h, uint64_t word)
 {
     return (struct hash){mix(h.a ^ word), mix(h.b + 0x9e3779b97f4a7c15u * (word | 1)) ^ word};
 }
 
 static struct hash hash_bytes(uint64_t kind, const char *bytes, size_t size)
 {
-    struct hash h = add((struct hash){kind, ~kind}, size);
+    struct hash h = add_word((struct hash){kind, ~kind}, size);
     for (size_t i = 0; i < size; i += 8) {
         uint64_t word = 0;
         memcpy(&word, bytes + i, pd_min(8, size - i));
-        h = add(h, word);
+        h = add_word(h, word);
     }
     return h;
 }
@@ -63,18 +63,18 @@ static peridot_status hash_members(struct hash *out, struct pd_index *x, yyjson_
     if (yyjson_is_arr(value)) {
         yyjson_arr_foreach(value, i, n, member) {
             PD_TRY(hash_value(&of, x, member));
-            h = add(add(h, of.a), of.b);
+            h = add_word(add_word(h, of.a), of.b);
         }
     } else {
         yyjson_obj_foreach(value, i, n, key, member) {
             PD_TRY(hash_value(&name, x, key));
             PD_TRY(hash_value(&of, x, member));
-            of = add(add(of, name.a), name.b);
+            of = add_word(add_word(of, name.a), name.b);
             h.a += of.a;
             h.b += of.b;
         }
     }
-    *out = add(h, 1);
+    *out = add_word(h, 1);
     return PERIDOT_OK;
 }
 
@@ -107,7 +107,7 @@ static bool is_equal(yyjson_val *a, yyjson_val *b)
     return !yyjson_is_int(a) || !yyjson_is_int(b) || yyjson_get_uint(a) == yyjson_get_uint(b);
 }
 
-static peridot_status compare(bool *same_hash, bool *equal, struct pd_index *x, yyjson_val *a, yyjson_val *b)
+static peridot_status compare_values(bool *same_hash, bool *equal, struct pd_index *x, yyjson_val *a, yyjson_val *b)
 {
     struct hash of_a, of_b;
     *same_hash = *equal = false;
@@ -122,13 +122,13 @@ static peridot_status compare(bool *same_hash, bool *equal, struct pd_index *x, 
 peridot_status pd_index_equals(bool *out, struct pd_index *x, yyjson_val *a, yyjson_val *b)
 {
     bool same_hash;
-    return compare(&same_hash, out, x, a, b);
+    return compare_values(&same_hash, out, x, a, b);
 }
 
 peridot_status pd_index_may_equal(bool *out, struct pd_index *x, yyjson_val *a, yyjson_val *b)
 {
     bool equal;
-    return compare(out, &equal, x, a, b);
+    return compare_values(out, &equal, x, a, b);
 }
 
 /* ---- the table ---- */
@@ -162,8 +162,8 @@ static peridot_status reserve(struct pd_index *x, size_t more)
 }
 
 /* A member with that hash: *at is its slot, or the free one where it would be. `exact`: one that is equal too. */
-static peridot_status find(bool *out, size_t *at, struct pd_index *x, const yyjson_val *container, struct hash h,
-                           yyjson_val *exact)
+static peridot_status find_slot(bool *out, size_t *at, struct pd_index *x, const yyjson_val *container, struct hash h,
+                                yyjson_val *exact)
 {
     size_t slot = slot_of(x, container, h);
     for (*out = false; x->slots[slot].container; slot = (slot + 1) & x->mask) {
@@ -184,7 +184,7 @@ static peridot_status enter_member(struct pd_index *x, yyjson_val *container, yy
     size_t at;
     bool found;
     PD_TRY(hash_value(&h, x, member));
-    PD_TRY(find(&found, &at, x, container, h, member));
+    PD_TRY(find_slot(&found, &at, x, container, h, member));
     x->n += !found;
     if (!found) x->slots[at] = (struct pd_index_slot){container, member, h};
     return PERIDOT_OK;
@@ -196,10 +196,10 @@ static peridot_status enter(struct pd_index *x, yyjson_val *container)
     yyjson_val *key, *member;
     bool found;
     PD_TRY(reserve(x, 1));
-    PD_TRY(find(&found, &at, x, container, entered, NULL));
+    PD_TRY(find_slot(&found, &at, x, container, entered, NULL));
     if (found) return PERIDOT_OK;
     PD_TRY(reserve(x, yyjson_get_len(container) + 1));
-    PD_TRY(find(&found, &at, x, container, entered, NULL));
+    PD_TRY(find_slot(&found, &at, x, container, entered, NULL));
     x->slots[at] = (struct pd_index_slot){container, NULL, entered};
     x->n++;
     if (yyjson_is_obj(container)) {
@@ -228,7 +228,7 @@ peridot_status pd_index_get(yyjson_val **out, struct pd_index *x, yyjson_val *ob
     }
     PD_TRY(enter(x, object));
     struct hash h = hash_bytes(YYJSON_TYPE_STR, name, size);
-    PD_TRY(find(&found, &at, x, object, h, NULL));
+    PD_TRY(find_slot(&found, &at, x, object, h, NULL));
     if (found && is_same_text(x->slots[at].member, name, size)) *out = yyjson_obj_iter_get_val(x->slots[at].member);
     return PERIDOT_OK;
 }
@@ -243,14 +243,14 @@ static peridot_status find_in_list(bool *out, struct pd_index *x, yyjson_val *li
     if (yyjson_arr_size(list) <= SHORT) {
         yyjson_arr_foreach(list, i, n, member) {
             bool equal, same_hash;
-            PD_TRY(compare(&same_hash, &equal, x, member, value));
+            PD_TRY(compare_values(&same_hash, &equal, x, member, value));
             *out = *out || (exact ? equal : same_hash);
         }
         return PERIDOT_OK;
     }
     PD_TRY(enter(x, list));
     PD_TRY(hash_value(&h, x, value));
-    return find(out, &at, x, list, h, exact ? value : NULL);
+    return find_slot(out, &at, x, list, h, exact ? value : NULL);
 }
 
 peridot_status pd_index_has(bool *out, struct pd_index *x, yyjson_val *list, yyjson_val *value)

@@ -63,7 +63,8 @@ peridot_status pd_nodes_add(struct pd_nodes *nodes, struct pd_node node)
     return PERIDOT_OK;
 }
 
-static peridot_status keep(struct pd_node *out, struct pd_document *d, const char *path, size_t size, yyjson_val *value)
+static peridot_status keep_node(struct pd_node *out, struct pd_document *d, const char *path, size_t size,
+                                yyjson_val *value)
 {
     PD_TRY(pd_work_spend(d->work, 16 + 4 * size));
     *out = (struct pd_node){value, pd_arena_string(&d->arena, path, size)};
@@ -83,7 +84,7 @@ peridot_status pd_node_child(struct pd_node *out, struct pd_document *d, const s
     }
     if (n + 3 >= sizeof path)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, PD_PATH ": the path is longer than %d bytes", parent->path, MAX_PATH);
-    return keep(out, d, path, n, value);
+    return keep_node(out, d, path, n, value);
 }
 
 peridot_status pd_node_member(struct pd_node *out, struct pd_document *d, const struct pd_node *parent,
@@ -164,7 +165,7 @@ peridot_status pd_node_follow(struct pd_node *out, struct pd_document *d, const 
     if (!value)
         return pd_fail(PERIDOT_ERROR_FORMAT, "$ref at " PD_PATH " refers to %s, which is not in the schema",
                        node->path, pd_utf8_shown(shown, text, size));
-    return keep(out, d, text, size, value);
+    return keep_node(out, d, text, size, value);
 }
 
 /* ---- keywords ---- */

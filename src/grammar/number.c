@@ -124,7 +124,7 @@ static bool divides(const struct digits *d, uint32_t rest, uint32_t left)
 }
 
 /* What comes of a digit beside those of the limits; false: it is past one. */
-static bool compare(struct tied *tied, char digit, char min, char max)
+static bool tie_digit(struct tied *tied, char digit, char min, char max)
 {
     if ((tied->min && digit < min) || (tied->max && digit > max)) return false;
     tied->min = tied->min && digit == min;
@@ -164,7 +164,7 @@ static void write_places(struct digits *d, uint32_t from, struct tied tied, size
         struct tied next = tied;
         const char *min = places_from(d->min, at), *max = places_from(d->max, at);
         uint32_t rest_then = next_rest(d, rest, digit), state;
-        if (!compare(&next, digit, *min ? *min : '0', *max ? *max : '0')) continue;
+        if (!tie_digit(&next, digit, *min ? *min : '0', *max ? *max : '0')) continue;
         if (next.min || next.max) {
             state = pd_nfa_state(d->r);
             if (may_end(d, next, at + 1) && divides(d, rest_then, left - 1)) pd_nfa_skip(d->r, state, d->to);
@@ -203,7 +203,7 @@ static void write_tied(struct digits *d, uint32_t from, struct tied tied, uint32
     for (char digit = i == 0 && n > 1 ? '1' : '0'; i < n && digit <= '9' && pd_rules_work(d->r, 1); digit++) {
         struct tied next = tied;
         uint32_t rest_then = next_rest(d, rest, digit);
-        if (!compare(&next, digit, d->min->whole[i], d->max->whole[i])) continue;
+        if (!tie_digit(&next, digit, d->min->whole[i], d->max->whole[i])) continue;
         bool free = !next.min && !next.max;
         uint32_t state = free ? after_digit(d, n, n - i - 1, rest_then) : pd_nfa_state(d->r);
         if (!free) write_tied(d, state, next, n, i + 1, rest_then);

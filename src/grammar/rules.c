@@ -22,7 +22,7 @@ void pd_rules_free(struct pd_rules *r)
     *r = (struct pd_rules){0};
 }
 
-static bool check(struct pd_rules *r, peridot_status status)
+static bool keep_failure(struct pd_rules *r, peridot_status status)
 {
     if (r->status == PERIDOT_OK) r->status = status;
     return r->status == PERIDOT_OK;
@@ -38,7 +38,7 @@ bool pd_rules_work(struct pd_rules *r, uint64_t n)
 
 /* Room for one more after n. */
 #define RESERVE(r, array, n) \
-    check(r, pd_array_reserve(&(r)->array, &(r)->array##_capacity, n, 1, sizeof *(r)->array, "grammar"))
+    keep_failure(r, pd_array_reserve(&(r)->array, &(r)->array##_capacity, n, 1, sizeof *(r)->array, "grammar"))
 
 /* ---- writing ---- */
 
@@ -124,7 +124,7 @@ static bool sort_edges(struct subsets *s)
     s->seen = calloc(r->n_nfa_states, sizeof *s->seen);
     if (!sorted || !s->first || !s->seen) {
         free(sorted);
-        return check(r, pd_fail_alloc(r->n_edges * sizeof *sorted, "grammar"));
+        return keep_failure(r, pd_fail_alloc(r->n_edges * sizeof *sorted, "grammar"));
     }
     for (size_t i = 0; i < r->n_edges; i++) s->first[place_of(&r->edges[i]) + 2]++;
     for (uint32_t i = 2; i < n + 2; i++) s->first[i] += s->first[i - 1];
@@ -141,8 +141,8 @@ static void add_member(struct subsets *s, uint32_t state)
     if (s->seen[state] == s->n_closures) return;
     s->seen[state] = s->n_closures;
     if (!pd_rules_work(s->r, MEMBER_COST)) return;
-    if (!check(s->r, pd_array_reserve(&s->members, &s->members_capacity, s->n_members, 1, sizeof *s->members,
-                                      "grammar")))
+    if (!keep_failure(s->r, pd_array_reserve(&s->members, &s->members_capacity, s->n_members, 1, sizeof *s->members,
+                                             "grammar")))
         return;
     s->members[s->n_members++] = state;
 }
@@ -163,7 +163,7 @@ static bool grow_table(struct subsets *s)
     if (!pd_rules_work(s->r, s->n_members + s->n_subsets)) return false;
     uint32_t n = s->table ? 2 * (s->mask + 1) : 64;
     uint32_t *table = calloc(n, sizeof *table);
-    if (!table) return check(s->r, pd_fail_alloc(n * sizeof *table, "grammar"));
+    if (!table) return keep_failure(s->r, pd_fail_alloc(n * sizeof *table, "grammar"));
     free(s->table);
     s->table = table;
     s->mask = n - 1;
@@ -188,7 +188,7 @@ static uint32_t end_subset(struct subsets *s)
     }
     s->n_closures++;
     size_t n = s->n_members - begin;
-    if (!check(r, pd_work_sort(&r->work, s->members + begin, n)) || !grow_table(s)) return 0;
+    if (!keep_failure(r, pd_work_sort(&r->work, s->members + begin, n)) || !grow_table(s)) return 0;
     uint64_t h = hash_members(s->members + begin, n);
     uint32_t slot = (uint32_t)(h ^ h >> 32) & s->mask;
     for (; s->table[slot] && pd_rules_work(r, 1 + n / 8); slot = (slot + 1) & s->mask) {
@@ -199,7 +199,8 @@ static uint32_t end_subset(struct subsets *s)
             return s->base + found;
         }
     }
-    if (!check(r, pd_array_reserve(&s->begin, &s->begin_capacity, s->n_subsets + 1, 1, sizeof *s->begin, "grammar")))
+    if (!keep_failure(r, pd_array_reserve(&s->begin, &s->begin_capacity, s->n_subsets + 1, 1, sizeof *s->begin,
+                                          "grammar")))
         return 0;
     s->table[slot] = (uint32_t)s->n_subsets + 1;
     s->begin[++s->n_subsets] = s->n_members;
@@ -256,14 +257,14 @@ static int compare_calls(const void *a, const void *b)
 static void write_calls(struct subsets *s, struct pd_state *state, const struct pd_nfa_edge **edges, size_t n)
 {
     struct pd_rules *r = s->r;
-    if (!check(r, pd_work_spend_sort(&r->work, EDGE_COST * n))) return;
+    if (!keep_failure(r, pd_work_spend_sort(&r->work, EDGE_COST * n))) return;
     qsort(edges, n, sizeof *edges, compare_calls);
     for (size_t i = 0, next; i < n; i = next) {
         for (next = i; next < n && edges[next]->rule == edges[i]->rule; next++) add_member(s, edges[next]->to);
         uint32_t to = end_subset(s);
         if (!RESERVE(r, calls, r->n_calls)) return;
         r->calls[r->n_calls++] = (struct pd_call_edge){.rule = edges[i]->rule, .to = to};
-        if (++state->n_calls > PD_MAX_CALL_EDGES) check(r, pd_work_fail());
+        if (++state->n_calls > PD_MAX_CALL_EDGES) keep_failure(r, pd_work_fail());
     }
 }
 
@@ -271,7 +272,7 @@ static void make_states(struct subsets *s)
 {
     struct pd_rules *r = s->r;
     const struct pd_nfa_edge **edges = malloc((r->n_edges + 1) * sizeof *edges);
-    if (!edges) check(r, pd_fail_alloc(r->n_edges * sizeof *edges, "grammar"));
+    if (!edges) keep_failure(r, pd_fail_alloc(r->n_edges * sizeof *edges, "grammar"));
     if (edges) add_member(s, PD_NFA_START);
     if (edges) end_subset(s);
     for (size_t i = 0; i < s->n_subsets && r->status == PERIDOT_OK; i++) {
@@ -288,7 +289,7 @@ peridot_status pd_rules_end(struct pd_rules *r, uint32_t rule)
 {
     struct subsets s = {.r = r, .n_closures = 1, .base = (uint32_t)r->n_states};
     if (r->status == PERIDOT_OK && sort_edges(&s) &&
-        check(r, pd_array_reserve(&s.begin, &s.begin_capacity, 0, 2, sizeof *s.begin, "grammar"))) {
+        keep_failure(r, pd_array_reserve(&s.begin, &s.begin_capacity, 0, 2, sizeof *s.begin, "grammar"))) {
         s.begin[0] = 0;
         make_states(&s);
         r->starts[rule] = s.base;
@@ -388,7 +389,7 @@ static void sort_calls(struct pd_rules *r)
         r->calls[i].low = start->n_bytes ? r->bytes[start->bytes].low : 1;
         r->calls[i].high = start->n_bytes ? r->bytes[start->bytes + start->n_bytes - 1].high : 0;
     }
-    for (size_t i = 0; i < r->n_states && check(r, pd_work_spend_sort(&r->work, r->states[i].n_calls)); i++)
+    for (size_t i = 0; i < r->n_states && keep_failure(r, pd_work_spend_sort(&r->work, r->states[i].n_calls)); i++)
         if (r->states[i].n_calls)
             qsort(r->calls + r->states[i].calls, r->states[i].n_calls, sizeof *r->calls, compare_first);
 }
@@ -403,7 +404,7 @@ peridot_status pd_rules_finish(struct pd_rules *r)
         for (size_t i = 0; i < r->n_states; i++) r->states[i].height = PD_NEVER;
         for (uint8_t height = 0; height <= PD_MAX_CALLS && reach(r, &v, height); height++);
     } else {
-        check(r, pd_fail_alloc(r->n_states * sizeof *v.first, "grammar"));
+        keep_failure(r, pd_fail_alloc(r->n_states * sizeof *v.first, "grammar"));
     }
     free_reverse(&v);
     free(r->edges);

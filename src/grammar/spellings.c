@@ -50,7 +50,7 @@ struct key {
     struct pd_spelling spelling;
 };
 
-static int compare(const void *a, const void *b)
+static int compare_keys(const void *a, const void *b)
 {
     const struct key *x = a, *y = b;
     int order = memcmp(x->bytes, y->bytes, pd_min(x->spelling.size, y->spelling.size));
@@ -70,7 +70,7 @@ static peridot_status sort(struct pd_spellings *s)
         return pd_fail_alloc(s->n * sizeof *keys + s->n_bytes, "spellings");
     }
     for (size_t i = 0; i < s->n; i++) keys[i] = (struct key){s->bytes + s->sorted[i].offset, s->sorted[i]};
-    qsort(keys, s->n, sizeof *keys, compare);
+    qsort(keys, s->n, sizeof *keys, compare_keys);
     for (size_t i = 0; i < s->n; i++) {
         uint16_t shared = 0;
         while (i > 0 && shared < keys[i].spelling.size && shared < keys[i - 1].spelling.size &&
@@ -124,7 +124,7 @@ static peridot_status find_plain(struct pd_spellings *s)
 }
 
 /* Then a text never gets to where no token goes on. */
-static peridot_status check(const struct pd_spellings *s)
+static peridot_status check_alphabet(const struct pd_spellings *s)
 {
     bool has[256] = {false};
     for (size_t i = 0; i < s->n; i++)
@@ -141,7 +141,7 @@ static peridot_status check(const struct pd_spellings *s)
 peridot_status pd_spellings_finish(struct pd_spellings *s, uint32_t n_pieces)
 {
     s->n_pieces = n_pieces;
-    PD_TRY(check(s));
+    PD_TRY(check_alphabet(s));
     PD_TRY(sort(s));
     s->of_id = malloc((n_pieces + (size_t)1) * sizeof *s->of_id);
     if (!s->of_id) return pd_fail_alloc(n_pieces * sizeof *s->of_id, "spellings");

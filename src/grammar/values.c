@@ -86,7 +86,7 @@ void pd_write_any_char(struct pd_values *v, uint32_t from, uint32_t to)
     pd_nfa_call(v->rules, from, find_rule(v, 0x80, PD_LAST_CHAR), to);
 }
 
-static int encode(uint8_t out[4], uint32_t c)
+static int encode_character(uint8_t out[4], uint32_t c)
 {
     if (c < 0x800) {
         out[0] = (uint8_t)(0xc0 | c >> 6);
@@ -122,8 +122,8 @@ static void write_utf8(struct pd_rules *r, uint32_t low, uint32_t high)
             return;
         }
     }
-    int n = encode(first, low);
-    encode(last, high);
+    int n = encode_character(first, low);
+    encode_character(last, high);
     for (uint32_t i = 0, from = PD_NFA_START; i < (uint32_t)n; i++) {
         uint32_t to = i + 1 == (uint32_t)n ? PD_NFA_END : pd_nfa_state(r);
         pd_nfa_bytes(r, from, first[i], last[i], to);

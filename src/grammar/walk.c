@@ -34,7 +34,7 @@ struct step {
     uint8_t byte;
 };
 
-static bool is_same(const struct pd_trail_call *calls, uint32_t a, uint32_t b)
+static bool is_same_call(const struct pd_trail_call *calls, uint32_t a, uint32_t b)
 {
     for (; a != b; a = calls[a].outer, b = calls[b].outer)
         if (calls[a].depth != calls[b].depth || calls[a].to != calls[b].to) return false;
@@ -45,7 +45,7 @@ static bool is_same(const struct pd_trail_call *calls, uint32_t a, uint32_t b)
 static bool is_last(const struct pd_state *s) { return s->ends && s->n_bytes == 0 && s->n_calls == 0; }
 
 /* A thread in `state`, inside a call that returns to `to` unless that is UINT32_MAX. */
-static void add(struct step *s, uint32_t state, uint32_t call, uint32_t to)
+static void add_thread(struct step *s, uint32_t state, uint32_t call, uint32_t to)
 {
     struct pd_trail_level *level = s->level;
     if (to != UINT32_MAX && is_last(&s->r->states[state])) {
@@ -61,7 +61,7 @@ static void add(struct step *s, uint32_t state, uint32_t call, uint32_t to)
         call = level->n_calls;
     }
     for (uint32_t i = 0; i < level->n; i++)
-        if (level->threads[i].state == state && is_same(s->calls, level->threads[i].call, call)) return;
+        if (level->threads[i].state == state && is_same_call(s->calls, level->threads[i].call, call)) return;
     level->threads[level->n++] = (struct pd_trail_thread){state, call};
     if (to != UINT32_MAX) level->n_calls++;
 }
@@ -88,11 +88,11 @@ static void follow(struct step *step, struct pd_trail_thread thread)
     for (;;) {
         const struct pd_state *s = &r->states[thread.state];
         uint32_t to, depth = step->calls[thread.call].depth;
-        if (find_byte(&to, r, s, step->byte)) add(step, to, thread.call, UINT32_MAX);
+        if (find_byte(&to, r, s, step->byte)) add_thread(step, to, thread.call, UINT32_MAX);
         const struct pd_call_edge *c = r->calls + s->calls, *end = c + s->n_calls;
         for (; c < end && c->low <= step->byte && step->level->n < PD_MAX_THREADS; c++) {
             if (c->high < step->byte || depth + r->states[c->to].height > PD_MAX_CALLS) continue;
-            if (find_byte(&to, r, &r->states[r->starts[c->rule]], step->byte)) add(step, to, thread.call, c->to);
+            if (find_byte(&to, r, &r->states[r->starts[c->rule]], step->byte)) add_thread(step, to, thread.call, c->to);
         }
         if (!s->ends || thread.call == 0) return;
         thread.state = step->calls[thread.call].to;

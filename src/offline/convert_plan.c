@@ -23,7 +23,7 @@ static enum pd_dtype choose(struct pd_convert_plan *p, bool vocabulary, uint32_t
     return got;
 }
 
-static peridot_status add(struct pd_convert_plan *p, const char *name, struct pd_convert_item item)
+static peridot_status add_item(struct pd_convert_plan *p, const char *name, struct pd_convert_item item)
 {
     if (p->n == p->capacity) {
         uint32_t capacity = p->capacity * 2 + 64;
@@ -58,7 +58,7 @@ static peridot_status plan_gguf(struct pd_convert_plan *p, const struct pd_check
         const struct pd_tensor *t = pd_checkpoint_tensor(c, i);
         struct pd_convert_item item = item_of(t);
         item.dtype = choose(p, is_vocabulary(t->name), t->n_dims, t->shape[t->n_dims - 1]);
-        PD_TRY(add(p, t->name, item));
+        PD_TRY(add_item(p, t->name, item));
     }
     return PERIDOT_OK;
 }
@@ -75,7 +75,7 @@ static peridot_status add_tensor(struct planner *l, const struct pd_tensor *t, c
     item.plus_one = norm && l->source.config->norm_plus_one;
     if (pd_families[l->source.config->family].gguf_interleaved) item.interleave = plan->rotated;
     pd_tensor_name_gguf(name, plan->role, plan->layer);
-    return add(l->plan, name, item);
+    return add_item(l->plan, name, item);
 }
 
 static peridot_status add_role(struct planner *l, enum pd_role role, uint32_t layer)
@@ -113,7 +113,7 @@ static peridot_status plan_rope(struct planner *l)
     if (!factors) return pd_fail_alloc(plan.n_cols * sizeof *factors, "RoPE factors");
     pd_rope_factors(factors, l->source.config, plan.n_cols);
     pd_tensor_name_gguf(name, PD_ROLE_ROPE_FREQS, 0);
-    return add(l->plan, name, (struct pd_convert_item){.made = factors, .dtype = PD_F32, .n_dims = 1,
+    return add_item(l->plan, name, (struct pd_convert_item){.made = factors, .dtype = PD_F32, .n_dims = 1,
         .shape = {plan.n_cols, 1, 1, 1}});
 }
 

@@ -37,7 +37,7 @@ struct plan {
 
 /* ---- tensors ---- */
 
-static struct item *add(struct plan *p, enum pd_role role, uint32_t layer)
+static struct item *add_item(struct plan *p, enum pd_role role, uint32_t layer)
 {
     struct item *t = &p->items[p->n];
     struct pd_plan plan;
@@ -59,14 +59,14 @@ static struct item *add(struct plan *p, enum pd_role role, uint32_t layer)
 static void plan_model(struct plan *p)
 {
     double embedding_gain = pd_families[p->config.family].scale_embedding ? 0.125 : 1, logit_deviation = 4;
-    struct item *embedding = add(p, PD_ROLE_EMBEDDING, 0);
+    struct item *embedding = add_item(p, PD_ROLE_EMBEDDING, 0);
     embedding->scale = (float)(embedding_gain / sqrt((double)p->config.d_model));
     for (uint32_t i = 0; i < p->config.n_layers; i++)
-        for (enum pd_role role = PD_FIRST_LAYER_ROLE; role < PD_N_ROLES; role++) add(p, role, i);
-    struct item *output_norm = add(p, PD_ROLE_OUTPUT_NORM, 0);
+        for (enum pd_role role = PD_FIRST_LAYER_ROLE; role < PD_N_ROLES; role++) add_item(p, role, i);
+    struct item *output_norm = add_item(p, PD_ROLE_OUTPUT_NORM, 0);
     output_norm->scale = (float)(logit_deviation / embedding_gain);
-    add(p, PD_ROLE_OUTPUT, 0);
-    struct item *factors = add(p, PD_ROLE_ROPE_FREQS, 0);
+    add_item(p, PD_ROLE_OUTPUT, 0);
+    struct item *factors = add_item(p, PD_ROLE_ROPE_FREQS, 0);
     if (factors) factors->kind = ROPE_FREQS;
 }
 
@@ -111,7 +111,7 @@ struct job {
     struct pd_random_weights *weights;
 };
 
-static peridot_status report(const struct job *j)
+static peridot_status report_progress(const struct job *j)
 {
     if (!j->params->progress || j->params->progress(j->params->user, j->done, j->total)) return PERIDOT_OK;
     return pd_fail(PERIDOT_CANCELLED, "%s: cancelled; nothing was written", j->path);
@@ -121,7 +121,7 @@ static peridot_status write_piece(struct job *j, const void *data, size_t size)
 {
     PD_TRY(pd_gguf_writer_write(j->writer, data, size));
     j->done += size;
-    return report(j);
+    return report_progress(j);
 }
 
 static peridot_status write_matrix(struct job *j, const struct item *t, uint64_t stream)
@@ -164,7 +164,7 @@ static peridot_status write_items(struct job *j, const struct plan *p)
         pd_gguf_writer_add_tensor(j->writer, t->name, t->dtype, t->n_dims, t->shape);
     }
     j->total = pd_gguf_writer_data_size(j->writer);
-    PD_TRY(report(j));
+    PD_TRY(report_progress(j));
     PD_TRY(pd_gguf_writer_begin(j->writer));
     for (size_t i = 0; i < p->n; i++) PD_TRY(write_item(j, p, i));
     return PERIDOT_OK;

@@ -10,7 +10,7 @@
 static bool full(const struct pd_synthetic_vocab *v, uint32_t limit) { return v->n >= limit || v->failed; }
 
 /* Normal pieces have the score of their rank: sentencepiece merges the pair with the highest first. */
-static void add(struct pd_synthetic_vocab *v, const char *text, enum pd_token_type type)
+static void add_token(struct pd_synthetic_vocab *v, const char *text, enum pd_token_type type)
 {
     assert(v->n < v->capacity);
     char *copy = pd_arena_string(&v->arena, text, strlen(text));
@@ -24,28 +24,28 @@ static void add_numbered(struct pd_synthetic_vocab *v, const char *prefix, uint3
 {
     for (char text[32]; !full(v, limit);) {
         snprintf(text, sizeof text, "%s%u>", prefix, (unsigned)v->n);
-        add(v, text, PD_TOKEN_UNUSED);
+        add_token(v, text, PD_TOKEN_UNUSED);
     }
 }
 
 static void add_control(struct pd_synthetic_vocab *v, const struct pd_family_traits *family)
 {
     if (!family->start_of_turn) {   /* as in Llama 2, whose tokenizer is sentencepiece too */
-        add(v, "<unk>", PD_TOKEN_UNKNOWN);
-        add(v, "<s>", PD_TOKEN_CONTROL);
-        add(v, "</s>", PD_TOKEN_CONTROL);
+        add_token(v, "<unk>", PD_TOKEN_UNKNOWN);
+        add_token(v, "<s>", PD_TOKEN_CONTROL);
+        add_token(v, "</s>", PD_TOKEN_CONTROL);
         v->bos = 1;
         v->eos = 2;
         return;
     }
-    add(v, "<pad>", PD_TOKEN_CONTROL);
-    add(v, "<eos>", PD_TOKEN_CONTROL);
-    add(v, "<bos>", PD_TOKEN_CONTROL);
-    add(v, "<unk>", PD_TOKEN_UNKNOWN);
+    add_token(v, "<pad>", PD_TOKEN_CONTROL);
+    add_token(v, "<eos>", PD_TOKEN_CONTROL);
+    add_token(v, "<bos>", PD_TOKEN_CONTROL);
+    add_token(v, "<unk>", PD_TOKEN_UNKNOWN);
     add_numbered(v, "<unused", family->start_of_turn);
-    add(v, "<start_of_turn>", PD_TOKEN_CONTROL);
-    add(v, "<end_of_turn>", PD_TOKEN_CONTROL);
-    add(v, "\n", PD_TOKEN_USER_DEFINED);
+    add_token(v, "<start_of_turn>", PD_TOKEN_CONTROL);
+    add_token(v, "<end_of_turn>", PD_TOKEN_CONTROL);
+    add_token(v, "\n", PD_TOKEN_USER_DEFINED);
     v->eos = 1;
     v->bos = 2;
     v->unknown = 3;
@@ -58,12 +58,12 @@ static void add_bytes_and_characters(struct pd_synthetic_vocab *v)
     char text[8];
     for (unsigned b = 0; b < 256; b++) {
         snprintf(text, sizeof text, "<0x%02X>", b);
-        add(v, text, PD_TOKEN_BYTE);
+        add_token(v, text, PD_TOKEN_BYTE);
     }
-    add(v, SPACE, PD_TOKEN_NORMAL);
+    add_token(v, SPACE, PD_TOKEN_NORMAL);
     for (char c = '!'; c <= '~'; c++) {
         snprintf(text, sizeof text, "%c", c);
-        add(v, text, PD_TOKEN_NORMAL);
+        add_token(v, text, PD_TOKEN_NORMAL);
     }
 }
 
@@ -76,8 +76,8 @@ static void add_words(struct pd_synthetic_vocab *v, uint32_t limit)
             char text[16] = SPACE;
             uint32_t rest = i;
             for (int k = length; k-- > 0; rest /= 26) text[3 + k] = (char)('a' + rest % 26);
-            if (length > 1) add(v, text + 3, PD_TOKEN_NORMAL);   /* single letters are there already */
-            if (!full(v, limit)) add(v, text, PD_TOKEN_NORMAL);
+            if (length > 1) add_token(v, text + 3, PD_TOKEN_NORMAL);   /* single letters are there already */
+            if (!full(v, limit)) add_token(v, text, PD_TOKEN_NORMAL);
         }
     }
 }

@@ -188,7 +188,7 @@ static peridot_status confirm(struct search *s, struct times before[N_PAIRS], st
     return PERIDOT_OK;
 }
 
-static void report(const struct search *s, peridot_tuned_call call, void *user)
+static void report_found(const struct search *s, peridot_tuned_call call, void *user)
 {
     for (int k = 0; k < PD_N_KERNELS; k++)
         for (int u = 0; u < PD_N_USES; u++) {
@@ -219,7 +219,7 @@ static bool is_for(const struct pd_model *m, int k)
 }
 
 /* Kernels that the model does not use keep what was known before. */
-static void take(struct pd_tunings *to, const struct search *s)
+static void take_found(struct pd_tunings *to, const struct search *s)
 {
     for (int k = 0; k < PD_N_KERNELS; k++)
         for (int u = 0; u < PD_N_USES && is_for(s->model, k); u++) {
@@ -253,8 +253,8 @@ static peridot_status find_tunings(struct search *s)
     PD_TRY(time_candidates(s));
     choose(s);
     PD_TRY(confirm(s, before, after));
-    if (s->params->tuned) report(s, s->params->tuned, s->params->user);
-    take(&s->model->tunings, s);
+    if (s->params->tuned) report_found(s, s->params->tuned, s->params->user);
+    take_found(&s->model->tunings, s);
     return PERIDOT_OK;
 }
 

@@ -9,7 +9,7 @@
 #define ARENA_SIZE (12u << 20)
 #define HOST_SIZE (64u << 20)
 
-static void keep(struct pd_trial *t, peridot_status status)
+static void keep_failure(struct pd_trial *t, peridot_status status)
 {
     if (t->status == PERIDOT_OK) t->status = status;
 }
@@ -55,7 +55,7 @@ void pd_trial_begin(struct pd_trial *t, const char *format, ...)
     t->host_used = 0;
     t->ran = t->failed = false;
     t->r = (struct pd_recorder){.gpu = t->gpu, .commands = t->commands, .variants = t->variants};
-    if (t->status == PERIDOT_OK) keep(t, pd_commands_begin(t->commands));
+    if (t->status == PERIDOT_OK) keep_failure(t, pd_commands_begin(t->commands));
     t->r.status = t->status;
 }
 
@@ -135,7 +135,7 @@ void pd_trial_run(struct pd_trial *t)
     peridot_status status = t->r.status == PERIDOT_OK ? upload_and_run(t) : t->r.status;
     t->ran = status == PERIDOT_OK;
     if (!t->ran) pd_trial_fail(t, "%s", pd_error());
-    if (t->r.status == PERIDOT_OK || status == PERIDOT_ERROR_DEVICE_LOST) keep(t, status);
+    if (t->r.status == PERIDOT_OK || status == PERIDOT_ERROR_DEVICE_LOST) keep_failure(t, status);
     if (t->ran && t->after_run) t->after_run(t, t->user);
 }
 

@@ -140,7 +140,7 @@ static peridot_status encode_stretch(struct work *w, const char *text, size_t si
 
 /* ---- text ---- */
 
-static peridot_status encode(struct work *w, const char *text, size_t size, bool first)
+static peridot_status encode_text(struct work *w, const char *text, size_t size, bool first)
 {
     size_t begin = 0, length;
     PD_TRY(pd_text_append_utf8(&w->clean, text, size));
@@ -167,7 +167,7 @@ peridot_status pd_bpe_encode(struct pd_ids *out, const struct pd_bpe *b, const c
     if (size == 0) return PERIDOT_OK;   /* text may be NULL */
     PD_TRY(pd_text_check_span(size));
     struct work w = {.out = out, .b = b};
-    peridot_status status = encode(&w, text, size, first);
+    peridot_status status = encode_text(&w, text, size, first);
     pd_merge_row_free(&w.row);
     free(w.clean.data);
     free(w.escaped.data);

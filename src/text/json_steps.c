@@ -178,7 +178,7 @@ static peridot_status read_kind(struct pd_json_steps *out, yyjson_val *root, siz
 }
 
 /* Before merging and after it, texts are spelt alike. */
-static peridot_status check(const struct pd_json_steps *s)
+static peridot_status check_spelling(const struct pd_json_steps *s)
 {
     if (s->byte_level && (s->escape || s->prefix))
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "a byte-level tokenizer that escapes spaces is not supported");
@@ -198,5 +198,5 @@ peridot_status pd_json_steps_read(struct pd_json_steps *out, yyjson_val *root)
 {
     *out = (struct pd_json_steps){0};
     for (size_t kind = 0; kind < PD_COUNT(kinds); kind++) PD_TRY(read_kind(out, root, kind));
-    return check(out);
+    return check_spelling(out);
 }

@@ -34,7 +34,7 @@ static peridot_status find_half(uint32_t *id, const struct pd_merge_reader *r, s
                    r->n_read, pd_utf8_shown(shown, r->bytes.data + begin, end - begin));
 }
 
-static peridot_status append(struct pd_merge_reader *r, struct pd_merge m)
+static peridot_status append_merge(struct pd_merge_reader *r, struct pd_merge m)
 {
     struct pd_pieces *p = r->pieces;
     if (p->n_merges >= INT32_MAX / 2) return pd_fail(PERIDOT_ERROR_FORMAT, "the vocabulary has too many merges");
@@ -57,7 +57,7 @@ peridot_status pd_merges_add(struct pd_merge_reader *r, const char *left, size_t
     r->n_read++;
     const struct pd_pieces *p = r->pieces;
     bool plain = pd_pieces_is_plain(p, m.left) && pd_pieces_is_plain(p, m.right) && pd_pieces_is_plain(p, m.made);
-    return plain ? append(r, m) : PERIDOT_OK;
+    return plain ? append_merge(r, m) : PERIDOT_OK;
 }
 
 peridot_status pd_merges_add_line(struct pd_merge_reader *r, const char *line, size_t size)

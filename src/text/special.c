@@ -10,7 +10,7 @@ struct entry {
     uint32_t size, id;
 };
 
-static int compare(const void *a, const void *b)
+static int compare_entries(const void *a, const void *b)
 {
     const struct entry *x = a, *y = b;
     int order = memcmp(x->text, y->text, pd_min(x->size, y->size));
@@ -34,7 +34,7 @@ peridot_status pd_special_create(struct pd_special *out, const struct pd_pieces 
     for (uint32_t i = 0; i < p->n; i++)
         if (types >> p->piece[i].type & 1)
             entries[out->n++] = (struct entry){pd_pieces_text(p, i), p->piece[i].size, i};
-    qsort(entries, n, sizeof *entries, compare);
+    qsort(entries, n, sizeof *entries, compare_entries);
     for (uint32_t i = 0; i < n; i++) {
         out->ids[i] = entries[i].id;
         out->starts[(unsigned char)entries[i].text[0]] = true;

@@ -77,8 +77,8 @@ static peridot_status put_bos(struct pd_ids *ids, int32_t bos)
     return PERIDOT_OK;
 }
 
-static peridot_status encode(struct pd_ids *out, const struct pd_tokenizer *t, const char *text, size_t size,
-                             unsigned flags)
+static peridot_status encode_text(struct pd_ids *out, const struct pd_tokenizer *t, const char *text, size_t size,
+                                  unsigned flags)
 {
     if (flags & PERIDOT_ENCODE_SPECIAL) PD_TRY(encode_special(out, t, text, size));
     else PD_TRY(pd_tokenizer_encode_plain(out, t, text, size, true));
@@ -107,7 +107,7 @@ peridot_status pd_tokenizer_encode(int32_t **ids, size_t *n, const struct pd_tok
                                    size_t size, unsigned flags)
 {
     struct pd_ids made = {0};
-    return pd_tokenizer_finish_ids(ids, n, &made, encode(&made, t, size ? text : "", size, flags));
+    return pd_tokenizer_finish_ids(ids, n, &made, encode_text(&made, t, size ? text : "", size, flags));
 }
 
 /* ---- ids to text ---- */

@@ -162,7 +162,7 @@ static const char *pattern_name(const struct pd_pieces *p)
     return strcmp(p->pattern, pd_split_gpt2) == 0 && !p->whole_words ? "gpt-2" : NULL;
 }
 
-static peridot_status check(const struct pd_pieces *p)
+static peridot_status check_expressible(const struct pd_pieces *p)
 {
     const char *what = p->algorithm != PD_ALGORITHM_BPE && !pd_pieces_by_merges(p) ? "another algorithm than BPE"
                      : p->remove_spaces ? "the removal of extra spaces"
@@ -176,7 +176,7 @@ peridot_status pd_tokenizer_add_gguf(struct pd_gguf_writer *w, const struct pd_t
 {
     const struct pd_pieces *p = &t->pieces;
     bool bytes = p->algorithm == PD_ALGORITHM_BYTE_MERGES;
-    PD_TRY(check(p));
+    PD_TRY(check_expressible(p));
     pd_gguf_writer_add_string(w, KEY("model"), bytes ? "gpt2" : "llama");
     pd_gguf_writer_add_string(w, KEY("pre"), pattern_name(p));
     PD_TRY(add_tokens(w, p, n_tokens));

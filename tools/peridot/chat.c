@@ -134,7 +134,7 @@ static void end(struct cmd_chat *chat)
     for (size_t i = 0; i < chat->kept.n; i++) free((char *)(uintptr_t)chat->kept.at[i]);
 }
 
-static int run(const struct cmd_command *command, const void *arguments)
+static int run_chat(const struct cmd_command *command, const void *arguments)
 {
     static struct cmd_chat chat;
     chat.args = *(const struct cmd_chat_args *)arguments;
@@ -181,5 +181,5 @@ const struct cmd_command cmd_chat = {
                 "peridot chat -m gemma-2-2b-it.gguf --load plans.json\n"
                 "peridot chat -m gemma-2-2b-it.gguf < questions.txt > answers.txt",
     CMD_ARGUMENTS(options, struct cmd_chat_args),
-    .run = run,
+    .run = run_chat,
 };

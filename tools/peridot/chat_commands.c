@@ -321,7 +321,7 @@ static peridot_status run_help(struct cmd_chat *chat, const char *value)
     return PERIDOT_OK;
 }
 
-static const struct chat_command *find(const char *name)
+static const struct chat_command *find_command(const char *name)
 {
     for (size_t i = 0; i < CMD_COUNT(commands); i++)
         if (strcmp(commands[i].name, name) == 0) return &commands[i];
@@ -341,7 +341,7 @@ peridot_status cmd_chat_command(struct cmd_chat *chat, const char *line)
     char *value = copy + size + strspn(copy + size, " \t\r\n");
     if (!*value) value = NULL;
     copy[size] = 0;
-    const struct chat_command *c = find(copy);
+    const struct chat_command *c = find_command(copy);
     peridot_status status = PERIDOT_ERROR_ARGUMENT;
     if (c && value && !c->metavar) cmd_fail(status, "/%s takes no value", c->name);
     else if (c && !value && c->needs_value) cmd_fail(status, "/%s needs a %s", c->name, c->metavar);

@@ -24,7 +24,7 @@ struct reply {
     peridot_status status;
 };
 
-static peridot_status append(struct reply *r, const char *text, size_t size)
+static peridot_status append_reply(struct reply *r, const char *text, size_t size)
 {
     CMD_TRY(cmd_array_reserve(&r->text, &r->capacity, r->size, size, 1, "reply"));
     if (size) memcpy(r->text + r->size, text, size);
@@ -38,7 +38,7 @@ static bool take_piece(void *user, int32_t token, const char *text, size_t size)
     cmd_interrupt_cancels(NULL);   /* from here on the reply ends in order */
     cmd_progress_end(&r->progress);
     if (token >= 0) r->status = cmd_conversation_add_id(r->conversation, token);
-    if (r->status == PERIDOT_OK) r->status = append(r, text, size);
+    if (r->status == PERIDOT_OK) r->status = append_reply(r, text, size);
     cmd_flow_text(&r->flow, text, size);
     if (fflush(stdout) != 0 || ferror(stdout)) r->error = errno;
     return r->status == PERIDOT_OK && !r->error && !cmd_interrupted();

@@ -57,7 +57,7 @@ static peridot_status classify(void *user, const struct cmd_input *input, const 
     return PERIDOT_OK;
 }
 
-static int run(const struct cmd_command *command, const void *arguments)
+static int run_classify(const struct cmd_command *command, const void *arguments)
 {
     struct classify_args args = *(const struct classify_args *)arguments;
     struct cmd_input_task task = {.heads = CMD_HEAD_SEQUENCE, .command = command->name, .rows = CMD_ROWS_LAST,
@@ -81,5 +81,5 @@ const struct cmd_command cmd_classify = {
     .examples = "peridot classify -m gemma-2-2b-sentiment \"What a day!\"\n"
                 "peridot classify -m gemma-2-2b-sentiment --all --json < reviews.txt",
     CMD_ARGUMENTS(options, struct classify_args),
-    .run = run,
+    .run = run_classify,
 };

@@ -198,7 +198,7 @@ static peridot_status leave_out(struct cmd_conversation *c, size_t *n_left_out, 
     return status;
 }
 
-static peridot_status refuse(size_t n, const struct cmd_encoding *e)
+static peridot_status refuse_full(size_t n, const struct cmd_encoding *e)
 {
     return cmd_fail(PERIDOT_ERROR_ARGUMENT, "the context is full: with this message the conversation has %zu tokens, "
                     "and the context %" PRIu32 " positions; /undo takes back turns, /reset begins anew, --full drop "
@@ -214,7 +214,7 @@ peridot_status cmd_conversation_encode(struct cmd_conversation *c, size_t *n_lef
     bool only = cmd_conversation_turns(c, c->first, c->n) == 1;
     bool fits = c->n_ids + n + (only ? 0 : e->reserve) <= e->ctx;
     peridot_status status = fits ? take_ids(c, ids, n, e->ctx)
-                          : e->refuses && !only ? refuse(c->n_ids + n, e) : leave_out(c, n_left_out, e);
+                          : e->refuses && !only ? refuse_full(c->n_ids + n, e) : leave_out(c, n_left_out, e);
     peridot_free(ids);
     return status;
 }

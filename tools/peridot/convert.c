@@ -36,7 +36,7 @@ static void print_stats(const char *path, const peridot_convert_stats *s)
     if (!s->has_tokenizer) fprintf(stderr, "no tokenizer was found: the file can evaluate ids, but no text\n");
 }
 
-static int run(const struct cmd_command *command, const void *arguments)
+static int run_convert(const struct cmd_command *command, const void *arguments)
 {
     const struct convert_args *args = arguments;
     struct cmd_progress progress = cmd_progress_begin("converting");
@@ -64,5 +64,5 @@ const struct cmd_command cmd_convert = {
     .examples = "peridot convert gemma-2-2b-it -o gemma-2-2b-it-q4_k.gguf --type q4_k\n"
                 "peridot convert model-f16.gguf -o model-q8_0.gguf",
     CMD_ARGUMENTS(options, struct convert_args),
-    .run = run,
+    .run = run_convert,
 };

@@ -159,7 +159,7 @@ static peridot_status print_json(const peridot_device_info **devices, size_t n)
     return cmd_json_print(doc, "the list of devices");
 }
 
-static int run(const struct cmd_command *command, const void *arguments)
+static int run_devices(const struct cmd_command *command, const void *arguments)
 {
     const struct devices_args *args = arguments;
     if (args->device && !args->pipelines) return cmd_usage(command, "--device goes with --pipelines only");
@@ -196,5 +196,5 @@ const struct cmd_command cmd_devices = {
         "two of them in all types. A row is a kernel with the values of its specialisation constants.",
     .examples = "peridot devices\nperidot devices --json\nperidot devices --pipelines --device 1",
     CMD_ARGUMENTS(options, struct devices_args),
-    .run = run,
+    .run = run_devices,
 };

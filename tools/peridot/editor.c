@@ -268,7 +268,7 @@ static bool append_to_file(char *path, const char *message)
     return ok;
 }
 
-static void keep(struct cmd_editor *e)
+static void keep_message(struct cmd_editor *e)
 {
     HistEvent event;
     history(e->history, &event, H_ENTER, e->message);
@@ -286,7 +286,7 @@ static char *get_prompt(EditLine *edit)
     return (char *)(uintptr_t)e->prompt;
 }
 
-static bool append(struct cmd_editor *e, const char *text, size_t size)
+static bool append_message(struct cmd_editor *e, const char *text, size_t size)
 {
     char *longer = realloc(e->message, e->size + size + 1);
     if (!longer) return false;
@@ -314,7 +314,7 @@ static enum cmd_editor_state read_line(struct cmd_editor *e, const char *prompt)
     if (!line || size <= 0) return CMD_EDITOR_END;
     size_t n = strlen(line);
     if (n && line[n - 1] == '\n') n--;
-    return append(e, line, n) ? CMD_EDITOR_MESSAGE : CMD_EDITOR_END;
+    return append_message(e, line, n) ? CMD_EDITOR_MESSAGE : CMD_EDITOR_END;
 }
 
 static bool ends_with(const char *text, size_t size, const char *end)
@@ -342,10 +342,10 @@ enum cmd_editor_state cmd_editor_read(const char **text, struct cmd_editor *e, c
             goes_on = ends_with(e->message, e->size, "\\");
             if (goes_on) e->size--;
         }
-        if (goes_on && !append(e, "\n", 1)) return CMD_EDITOR_END;
+        if (goes_on && !append_message(e, "\n", 1)) return CMD_EDITOR_END;
         prompt = "... ";
     } while (goes_on);
-    if (e->message[strspn(e->message, " \t\n")]) keep(e);
+    if (e->message[strspn(e->message, " \t\n")]) keep_message(e);
     *text = e->message;
     if (!quoted) return state;
     e->size -= QUOTES;

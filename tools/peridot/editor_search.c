@@ -26,7 +26,7 @@ static void replace_line(EditLine *edit, const char *text)
 }
 
 /* The entry that has what is wanted, `skip` entries after the newest one; NULL: there is none. */
-static const char *find(const struct search *s, int skip)
+static const char *find_entry(const struct search *s, int skip)
 {
     HistEvent event;
     for (int more = history(s->how.history, &event, H_FIRST); more >= 0; more = history(s->how.history, &event, H_NEXT))
@@ -75,7 +75,7 @@ static wchar_t look(struct search *s)
         if (key == CTRL_R) skip += found;
         else if (change_wanted(s, key)) skip = 0;
         else return key;
-        const char *entry = s->size ? find(s, skip) : NULL;
+        const char *entry = s->size ? find_entry(s, skip) : NULL;
         found = entry || !s->size;
         if (entry) replace_line(s->how.edit, entry);
         else if (skip) skip--;   /* the last that was found stays */

@@ -105,7 +105,7 @@ static peridot_status complete_file(struct embedding *e)
     return status;
 }
 
-static int run(const struct cmd_command *command, const void *arguments)
+static int run_embed(const struct cmd_command *command, const void *arguments)
 {
     static const enum cmd_rows rows[] = {[POOL_MEAN] = CMD_ROWS_ALL, [POOL_LAST] = CMD_ROWS_LAST,
                                          [POOL_CLS] = CMD_ROWS_FIRST};
@@ -134,5 +134,5 @@ const struct cmd_command cmd_embed = {
     .examples = "peridot embed \"Once upon a time\" \"A long time ago\"\n"
                 "peridot embed -m gemma-2-2b --pool last -o vectors.f32 < sentences.txt",
     CMD_ARGUMENTS(options, struct embed_args),
-    .run = run,
+    .run = run_embed,
 };

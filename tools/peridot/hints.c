@@ -70,7 +70,7 @@ static const struct {
 };
 
 /* The row that `own` names, if the command has it. */
-static const struct cmd_option *find(const struct cmd_command *c, const char *own)
+static const struct cmd_option *find_option(const struct cmd_command *c, const char *own)
 {
     for (size_t i = 0; i < c->n_options; i++)
         if (strcmp(c->options[i].name ? c->options[i].name : c->options[i].metavar, own) == 0) return &c->options[i];
@@ -92,7 +92,7 @@ const struct cmd_option *cmd_hint_option(const struct cmd_command *c, const char
         if (d < nearest) best = &c->options[i], nearest = d;
     }
     for (size_t i = 0; i < CMD_COUNT(options); i++) {
-        const struct cmd_option *own = find(c, options[i].own);
+        const struct cmd_option *own = find_option(c, options[i].own);
         int d = own ? distance(name, size, options[i].name, exact || strlen(options[i].name) < NEAR_SIZE) : nearest;
         if (d < nearest) best = own, nearest = d;
     }

@@ -21,7 +21,7 @@ static bool parse_id(int32_t *out, const char *text, size_t size, size_t *i)
     return *i > begin && (*i == size || is_separator(text[*i]));
 }
 
-static peridot_status refuse(const char *word, size_t size, size_t offset, const char *name)
+static peridot_status refuse_word(const char *word, size_t size, size_t offset, const char *name)
 {
     int n = 0;
     while ((size_t)n < size && n < 16 && !is_separator(word[n])) n++;
@@ -40,7 +40,7 @@ peridot_status cmd_ids_parse(int32_t **out, size_t *n, const char *text, size_t 
         } else if (!parse_id(&ids[(*n)++], text, size, &i)) {
             free(ids);
             *n = 0;
-            return refuse(text + begin, size - begin, begin, name);
+            return refuse_word(text + begin, size - begin, begin, name);
         }
     }
     *out = ids;

@@ -165,7 +165,7 @@ peridot_status cmd_inputs_run(const struct cmd_inputs_args *args, const struct c
 
 /* ---- scores ---- */
 
-static int compare(const void *left, const void *right)
+static int by_score(const void *left, const void *right)
 {
     const struct cmd_score *a = left, *b = right;
     if (a->value != b->value) return a->value > b->value ? -1 : 1;
@@ -192,7 +192,7 @@ void cmd_scores(struct cmd_score *out, const peridot_model *model, const float *
     if (peridot_model_get_info(model)->problem == PERIDOT_PROBLEM_SINGLE_LABEL) softmax(out, n);
     else
         for (size_t i = 0; i < n; i++) out[i].value = 1 / (1 + exp(-out[i].value));
-    qsort(out, n, sizeof *out, compare);
+    qsort(out, n, sizeof *out, by_score);
 }
 
 const char *cmd_score_name(const peridot_model *model) { return are_scores(model) ? "score" : "probability"; }

@@ -291,7 +291,7 @@ static peridot_status inspect(const char *path, bool json, peridot_kv_type kv)
     return status;
 }
 
-static int run(const struct cmd_command *command, const void *arguments)
+static int run_inspect(const struct cmd_command *command, const void *arguments)
 {
     (void)command;
     const struct inspect_args *args = arguments;
@@ -313,5 +313,5 @@ const struct cmd_command cmd_inspect = {
         "and devices.",
     .examples = "peridot inspect gemma-2-2b-it.gguf\nperidot inspect --json ~/models/gemma-3-1b-it",
     CMD_ARGUMENTS(options, struct inspect_args),
-    .run = run,
+    .run = run_inspect,
 };

@@ -45,7 +45,7 @@ static void *watched(void *memory)
     return memory;
 }
 
-static void *take(void *user, size_t size)
+static void *allocate(void *user, size_t size)
 {
     (void)user;
     return watched(malloc(size));
@@ -63,7 +63,7 @@ static void give(void *user, void *memory)
     free(memory);
 }
 
-static const yyjson_alc allocator = {take, resize, give, NULL};
+static const yyjson_alc allocator = {allocate, resize, give, NULL};
 
 yyjson_mut_doc *cmd_json_new(void)
 {

@@ -20,7 +20,7 @@ static const struct cmd_option options[] = {
      .help = "The same seed gives the same file; random draws one."},
 };
 
-static int run(const struct cmd_command *command, const void *arguments)
+static int run_make(const struct cmd_command *command, const void *arguments)
 {
     const struct make_args *args = arguments;
     struct cmd_progress progress = cmd_progress_begin("writing");
@@ -42,5 +42,5 @@ const struct cmd_command cmd_make = {
         "nothing behind.",
     .examples = "peridot make --shape gemma2-2b --type q4_0 -o gemma2-2b-random.gguf",
     CMD_ARGUMENTS(options, struct make_args),
-    .run = run,
+    .run = run_make,
 };

@@ -153,7 +153,7 @@ static int set(struct parser *p, const struct cmd_option *o, const char *text)
 }
 
 /* The value is what is joined to the option, or else the next argument. */
-static int take(struct parser *p, const struct cmd_option *o, const char *joined)
+static int take_value(struct parser *p, const struct cmd_option *o, const char *joined)
 {
     if (o->kind == CMD_FLAG && joined) return cmd_usage(p->command, "%s takes no value", label(o));
     if (o->kind == CMD_FLAG || joined) return set(p, o, joined ? joined : "");
@@ -200,7 +200,7 @@ static int take_long(struct parser *p, const char *arg)
     size_t size = strcspn(arg, "=");
     const struct cmd_option *o = find_name(p->command, arg + 2, size - 2);
     if (!o) return refuse_name(p->command, arg, size, cmd_hint_option(p->command, arg + 2, size - 2, false));
-    return take(p, o, arg[size] ? arg + size + 1 : NULL);
+    return take_value(p, o, arg[size] ? arg + size + 1 : NULL);
 }
 
 /* A name of several letters after one dash, as other programs have them, is no letter with a value. */
@@ -211,7 +211,7 @@ static int take_short(struct parser *p, const char *arg)
     const struct cmd_option *hint = cmd_hint_option(p->command, arg + 1, size - 1, true);
     if (hint && (size > 2 || !o)) return refuse_name(p->command, arg, size, hint);
     if (!o) return refuse_name(p->command, arg, 2, cmd_hint_option(p->command, arg + 1, 1, true));
-    return take(p, o, arg[2] ? arg + 2 : NULL);
+    return take_value(p, o, arg[2] ? arg + 2 : NULL);
 }
 
 static bool has_seen(const struct parser *p, const struct cmd_option *o)

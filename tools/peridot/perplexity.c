@@ -226,7 +226,7 @@ static peridot_status score(const struct perplexity_args *args, peridot_model *m
     return status;
 }
 
-static int run(const struct cmd_command *command, const void *arguments)
+static int run_perplexity(const struct cmd_command *command, const void *arguments)
 {
     const struct perplexity_args *args = arguments;
     peridot_model *model = NULL;
@@ -274,5 +274,5 @@ const struct cmd_command cmd_perplexity = {
     .examples = "peridot perplexity -f book.txt\n"
                 "peridot perplexity -m gemma-2-2b-q4_0.gguf -f wiki.test.raw --ctx 512",
     CMD_ARGUMENTS(options, struct perplexity_args),
-    .run = run,
+    .run = run_perplexity,
 };

@@ -182,7 +182,7 @@ static int run_chat(const struct cmd_command *command, const struct run_args *ar
     return cmd_chat.run(&cmd_chat, &chat);
 }
 
-static int run(const struct cmd_command *command, const void *arguments)
+static int run_prompt(const struct cmd_command *command, const void *arguments)
 {
     const struct run_args *args = arguments;
     peridot_model *model = NULL;
@@ -229,5 +229,5 @@ const struct cmd_command cmd_run = {
                 "peridot run -m gemma-2-2b-it.gguf --json-schema person.json \"Invent a person.\" > person\n"
                 "peridot run --temp 0 --raw -m llama.gguf - < draft.txt > more.txt",
     CMD_ARGUMENTS(options, struct run_args),
-    .run = run,
+    .run = run_prompt,
 };

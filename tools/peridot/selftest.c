@@ -168,7 +168,7 @@ static void print_total(const struct total *t)
         puts("Kernels failed on this device.");
 }
 
-static int run(const struct cmd_command *command, const void *arguments)
+static int run_selftest(const struct cmd_command *command, const void *arguments)
 {
     (void)command;
     const struct selftest_args *args = arguments;
@@ -207,5 +207,5 @@ const struct cmd_command cmd_selftest = {
         "The exit status is 0 when all kernels passed on all devices that were tested, 1 when one failed.",
     .examples = "peridot selftest\nperidot selftest --device all\nperidot selftest --device all --json > selftest.json",
     CMD_ARGUMENTS(options, struct selftest_args),
-    .run = run,
+    .run = run_selftest,
 };

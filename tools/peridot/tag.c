@@ -80,7 +80,7 @@ static peridot_status tag(void *user, const struct cmd_input *input, const struc
     return PERIDOT_OK;
 }
 
-static int run(const struct cmd_command *command, const void *arguments)
+static int run_tag(const struct cmd_command *command, const void *arguments)
 {
     const struct tag_args *args = arguments;
     struct tagging t = {.args = args};
@@ -104,5 +104,5 @@ const struct cmd_command cmd_tag = {
     .examples = "peridot tag -m gemma-2-2b-names \"Alice went to Paris.\"\n"
                 "peridot tag -m gemma-2-2b-names --json < sentences.txt",
     CMD_ARGUMENTS(options, struct tag_args),
-    .run = run,
+    .run = run_tag,
 };

@@ -33,8 +33,8 @@ static const struct cmd_option options[] = {
      .help = "The text, or the ids, instead of standard input. - is standard input."},
 };
 
-static peridot_status encode(const peridot_vocab *vocab, const struct tokenize_args *args, const char *text,
-                             size_t size)
+static peridot_status encode_text(const peridot_vocab *vocab, const struct tokenize_args *args, const char *text,
+                                  size_t size)
 {
     unsigned flags = (args->bos ? PERIDOT_ENCODE_BOS : 0u) | (args->special ? PERIDOT_ENCODE_SPECIAL : 0u);
     int32_t *ids;
@@ -65,7 +65,7 @@ static peridot_status decode(const peridot_vocab *vocab, const struct tokenize_a
 static peridot_status convert(const peridot_vocab *vocab, const struct tokenize_args *args, const char *text,
                               size_t size)
 {
-    return args->decode ? decode(vocab, args, text, size) : encode(vocab, args, text, size);
+    return args->decode ? decode(vocab, args, text, size) : encode_text(vocab, args, text, size);
 }
 
 static peridot_status convert_lines(const peridot_vocab *vocab, const struct tokenize_args *args)
@@ -96,7 +96,7 @@ static peridot_status convert_given(const peridot_vocab *vocab, const struct tok
     return convert(vocab, args, args->text, strlen(args->text));
 }
 
-static int run(const struct cmd_command *command, const void *arguments)
+static int run_tokenize(const struct cmd_command *command, const void *arguments)
 {
     const struct tokenize_args *args = arguments;
     bool given = args->text && strcmp(args->text, "-") != 0;
@@ -121,5 +121,5 @@ const struct cmd_command cmd_tokenize = {
                 "peridot tokenize -m tokenizer.model --lines < sentences.txt\n"
                 "echo 1,403,407 | peridot tokenize --decode",
     CMD_ARGUMENTS(options, struct tokenize_args),
-    .run = run,
+    .run = run_tokenize,
 };

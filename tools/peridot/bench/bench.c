@@ -184,7 +184,7 @@ static peridot_status save(const char *path, const struct result *r)
     return status;
 }
 
-static peridot_status show(const struct bench_args *args, const struct result *r)
+static peridot_status show_result(const struct bench_args *args, const struct result *r)
 {
     struct reports *list;
     if (is_format(args, JSON)) {
@@ -253,7 +253,7 @@ static peridot_status measure_plan(struct result *out, const struct bench_plan *
     return status == PERIDOT_OK && !out->json ? no_json() : status;
 }
 
-static int measure(const struct cmd_command *command, const struct bench_args *args)
+static int measure_model(const struct cmd_command *command, const struct bench_args *args)
 {
     struct bench_plan plan;
     struct result result = {NULL, 0};
@@ -262,7 +262,7 @@ static int measure(const struct cmd_command *command, const struct bench_args *a
     cmd_interrupt_watch();
     peridot_status status = args->save ? check_save(args) : PERIDOT_OK;
     if (status == PERIDOT_OK) status = measure_plan(&result, &plan, args->quick);
-    if (status == PERIDOT_OK) status = show(args, &result);
+    if (status == PERIDOT_OK) status = show_result(args, &result);
     /* a full disk costs no result */
     if (status == PERIDOT_OK && args->save) status = save(args->save, &result);
     free(result.json);
@@ -277,7 +277,7 @@ static peridot_status compare_saved(struct reports *list, const struct bench_arg
     return reports_write(list, stdout, format_of(args));
 }
 
-static int compare(const struct cmd_command *command, const struct bench_args *args)
+static int compare_reports(const struct cmd_command *command, const struct bench_args *args)
 {
     struct reports *list;
     if (is_format(args, JSON)) return cmd_usage(command, "reports are compared as md, csv or html, not as json");
@@ -292,10 +292,10 @@ static int compare(const struct cmd_command *command, const struct bench_args *a
     return cmd_exit(status);
 }
 
-static int run(const struct cmd_command *command, const void *arguments)
+static int run_bench(const struct cmd_command *command, const void *arguments)
 {
     const struct bench_args *args = arguments;
-    return args->reports.n || args->compare ? compare(command, args) : measure(command, args);
+    return args->reports.n || args->compare ? compare_reports(command, args) : measure_model(command, args);
 }
 
 const struct cmd_command cmd_bench = {
@@ -338,5 +338,5 @@ const struct cmd_command cmd_bench = {
                 "peridot bench --compare reports > compared.html\n"
                 "peridot bench -o html before.json after.json > compared.html",
     CMD_ARGUMENTS(options, struct bench_args),
-    .run = run,
+    .run = run_bench,
 };

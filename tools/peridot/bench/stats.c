@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int compare(const void *left, const void *right)
+static int by_speed(const void *left, const void *right)
 {
     double a = *(const double *)left, b = *(const double *)right;
     return a < b ? -1 : a > b;
@@ -17,7 +17,7 @@ void bench_summarise(struct bench_test *test)
     uint32_t n = test->n_repeats;
     if (n == 0) return;
     memcpy(sorted, test->speed, n * sizeof *sorted);
-    qsort(sorted, n, sizeof *sorted, compare);
+    qsort(sorted, n, sizeof *sorted, by_speed);
     for (uint32_t i = 0; i < n; i++) mean += sorted[i] / n;
     for (uint32_t i = 0; i < n; i++) squares += (sorted[i] - mean) * (sorted[i] - mean);
     test->min = sorted[0];

@@ -65,7 +65,7 @@ static int on_progress(void *user, curl_off_t down_total, curl_off_t down, curl_
 }
 
 /* Explains an HTTP error, with what to do about it. */
-static peridot_status refuse(const struct hub *hub, long code)
+static peridot_status explain_error(const struct hub *hub, long code)
 {
     const char *repo = hub->repo, *at = hub->endpoint, *error = hub->error_code;
     if (strcmp(error, "GatedRepo") == 0 && !hub->token_source)
@@ -111,7 +111,7 @@ static peridot_status get(struct transfer *t, const char *url)
     }
     hub->answers = true;
     hub->may_retry = code == 429 || code >= 500 || code == 408;
-    return code == 200 || code == 206 ? PERIDOT_OK : refuse(hub, code);
+    return code == 200 || code == 206 ? PERIDOT_OK : explain_error(hub, code);
 }
 
 peridot_status hub_wait(int tries, peridot_status failure)
@@ -124,7 +124,7 @@ peridot_status hub_wait(int tries, peridot_status failure)
 }
 
 /* "a b/c" as a part of an address: "a%20b/c"; slashes go in as they are where `slashes`. */
-static void encode(char out[URL_SIZE], const char *text, bool slashes)
+static void encode_address(char out[URL_SIZE], const char *text, bool slashes)
 {
     size_t n = 0;
     for (; *text && n + 4 < URL_SIZE; text++) {
@@ -248,7 +248,7 @@ static peridot_status find_commit(struct hub *hub)
 {
     char url[URL_SIZE], revision[URL_SIZE];
     yyjson_doc *doc;
-    encode(revision, hub->revision, false);
+    encode_address(revision, hub->revision, false);
     snprintf(url, sizeof url, "%s/api/models/%s/revision/%.1000s", hub->endpoint, hub->repo, revision);
     CMD_TRY(get_json(&doc, hub, url));
     const char *commit = yyjson_get_str(yyjson_obj_get(yyjson_doc_get_root(doc), "sha"));
@@ -358,7 +358,7 @@ peridot_status hub_fetch(struct hub *hub, const struct hub_file *file, uint64_t 
 {
     char url[2 * URL_SIZE], path[URL_SIZE];
     struct transfer t = {.hub = hub, .offset = offset, .take = take, .user = user};
-    encode(path, file->path, true);
+    encode_address(path, file->path, true);
     snprintf(url, sizeof url, "%s/%s/resolve/%s/%s", hub->endpoint, hub->repo, hub->commit, path);
     return get(&t, url);
 }

@@ -201,7 +201,7 @@ static peridot_status show(const struct cmd_model_list *list, const struct model
     return status;
 }
 
-static int run(const struct cmd_command *command, const void *arguments)
+static int run_models(const struct cmd_command *command, const void *arguments)
 {
     (void)command;
     struct cmd_model_list list;
@@ -228,5 +228,5 @@ const struct cmd_command cmd_models = {
         "(~/.lmstudio/models, ~/.cache/lm-studio/models); and llama.cpp's cache (LLAMA_CACHE, or ~/.cache/llama.cpp).",
     .examples = "peridot models\nperidot models --json\nperidot chat -m gemma3:1b",
     CMD_ARGUMENTS(options, struct models_args),
-    .run = run,
+    .run = run_models,
 };

@@ -24,7 +24,7 @@ struct name {
     struct part type;      /* behind the colon, or the type in the last component; empty: none */
 };
 
-static struct name parse(const char *text)
+static struct name parse_name(const char *text)
 {
     struct name n = {.whole = text};
     const char *slash = strrchr(text, '/'), *colon = strrchr(slash ? slash : text, ':');
@@ -93,7 +93,7 @@ struct names {
     size_t size, n;
 };
 
-static void append(struct names *names, const char *name)
+static void append_name(struct names *names, const char *name)
 {
     if (names->n++ < MAX_CANDIDATES && names->size + 100 < sizeof names->text)
         names->size += (size_t)snprintf(names->text + names->size, sizeof names->text - names->size, "%s%.90s",
@@ -105,8 +105,8 @@ static peridot_status fail_unknown(const struct cmd_model_list *list, const stru
 {
     struct names near = {.n = 0};
     for (size_t i = 0; i < list->n; i++) {
-        struct name model = parse(list->items[i].name);
-        if (is_near(wanted, &model)) append(&near, model.whole);
+        struct name model = parse_name(list->items[i].name);
+        if (is_near(wanted, &model)) append_name(&near, model.whole);
     }
     bool of_hub = strchr(wanted->whole, '/') != NULL;
     return cmd_fail(PERIDOT_ERROR_IO, "%s: no such file, and no model of that name on this machine%s%s%s; peridot "
@@ -115,18 +115,18 @@ static peridot_status fail_unknown(const struct cmd_model_list *list, const stru
                     of_hub ? "fetches this one if Hugging Face has it" : "OWNER/NAME fetches one from Hugging Face");
 }
 
-static peridot_status find(char **path, const struct cmd_model_list *list, const struct name *wanted)
+static peridot_status find_model(char **path, const struct cmd_model_list *list, const struct name *wanted)
 {
     for (int way = 0; way < 2 * N_LEVELS; way++) {
         struct names found = {.n = 0};
         const struct cmd_model_file *first = NULL;
         bool differ = false;
         for (size_t i = 0; i < list->n; i++) {
-            struct name model = parse(list->items[i].name);
+            struct name model = parse_name(list->items[i].name);
             if (!means(wanted, &model, (enum level)(way / 2), way % 2 != 0)) continue;
             if (!first) first = &list->items[i];
             differ |= strcmp(first->path, list->items[i].path) != 0;
-            append(&found, model.whole);
+            append_name(&found, model.whole);
         }
         if (!first) continue;
         if (differ && way / 2 != WHOLE)   /* of one name in two stores, the first one's is taken */
@@ -141,12 +141,12 @@ static peridot_status find(char **path, const struct cmd_model_list *list, const
 bool cmd_model_is_here(const char *name, bool part)
 {
     struct cmd_model_list list = {0};
-    const struct name wanted = parse(name);
+    const struct name wanted = parse_name(name);
     bool found = false;
     if (cmd_model_list_find(&list) == PERIDOT_OK)
         for (int way = 0; way < 2 * (part ? N_LEVELS : BEGIN) && !found; way++)
             for (size_t i = 0; i < list.n && !found; i++) {
-                struct name model = parse(list.items[i].name);
+                struct name model = parse_name(list.items[i].name);
                 found = means(&wanted, &model, (enum level)(way / 2), way % 2 != 0);
             }
     cmd_model_list_free(&list);
@@ -169,8 +169,8 @@ peridot_status cmd_model_resolve(char **path, const char *name)
     bool exists = cmd_path_exists(name);
     peridot_status status = exists ? PERIDOT_OK : cmd_model_list_find(&list);
     if (!exists && status == PERIDOT_OK) {
-        const struct name wanted = parse(name);
-        status = find(path, &list, &wanted);
+        const struct name wanted = parse_name(name);
+        status = find_model(path, &list, &wanted);
     }
     cmd_model_list_free(&list);
     if (!exists && (status == PERIDOT_OK || status == PERIDOT_ERROR_MEMORY || !is_path(name))) return status;

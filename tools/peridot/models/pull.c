@@ -36,7 +36,7 @@ static bool is_name(const char *text, size_t size, const char *more)
 }
 
 /* OWNER/MODEL, and what comes behind it. */
-static bool parse(struct wanted *out, const char *text)
+static bool parse_wanted(struct wanted *out, const char *text)
 {
     *out = (struct wanted){.type = NULL};
     size_t owner = strcspn(text, "/:");
@@ -191,7 +191,7 @@ static peridot_status fetch(struct hub *hub, const struct hub_cache *cache)
 }
 
 /* Says how to run the model; that Peridot cannot run it is no failure of fetching it. */
-static peridot_status report(const struct hub *hub, const struct hub_cache *cache, const struct wanted *wanted)
+static peridot_status report_model(const struct hub *hub, const struct hub_cache *cache, const struct wanted *wanted)
 {
     char path[2 * CMD_PATH_SIZE];
     const char *file = wanted->file;
@@ -220,7 +220,7 @@ static peridot_status pull(const struct pull_args *args, const struct wanted *wa
     if (status == PERIDOT_OK) status = choose(&hub, wanted);
     if (status == PERIDOT_OK) status = hub_cache_open(&cache, &hub);
     if (status == PERIDOT_OK) status = fetch(&hub, &cache);
-    if (status == PERIDOT_OK) status = report(&hub, &cache, wanted);
+    if (status == PERIDOT_OK) status = report_model(&hub, &cache, wanted);
     hub_close(&hub);
     return status;
 }
@@ -234,11 +234,11 @@ static bool is_offline(void)
     return false;
 }
 
-static int run(const struct cmd_command *command, const void *arguments)
+static int run_pull(const struct cmd_command *command, const void *arguments)
 {
     const struct pull_args *args = arguments;
     struct wanted wanted;
-    if (!parse(&wanted, args->name))
+    if (!parse_wanted(&wanted, args->name))
         return cmd_usage(command, "%s does not name a model on a hub: OWNER/MODEL, such as google/gemma-3-1b-it",
                          args->name);
     if (!is_name(args->revision, strlen(args->revision), "._-/"))
@@ -266,5 +266,5 @@ const struct cmd_command cmd_pull = {
                 "peridot pull google/gemma-3-1b-it\n"
                 "peridot pull ggml-org/gemma-3-1b-it-GGUF/gemma-3-1b-it-Q8_0.gguf",
     CMD_ARGUMENTS(options, struct pull_args),
-    .run = run,
+    .run = run_pull,
 };

@@ -60,8 +60,8 @@ const char *cmd_type_label(size_t *size, const char *name)
 
 /* ---- the list ---- */
 
-static peridot_status add(struct cmd_model_list *list, const char *store, const char *name, const char *path,
-                          uint64_t size)
+static peridot_status add_model(struct cmd_model_list *list, const char *store, const char *name, const char *path,
+                                uint64_t size)
 {
     if (list->n == list->capacity) {
         size_t capacity = 2 * list->capacity + 16;
@@ -150,7 +150,7 @@ static peridot_status add_gguf(struct walk *w, const char *path)
     else if (!w->repo) snprintf(name, sizeof name, "%.*s", (int)stem, below);
     if ((w->repo && !label) || is_listed(w->list, w->store, name))
         snprintf(name, sizeof name, "%s%s%s", w->repo ? w->repo : "", w->repo ? "/" : "", below);
-    return add(w->list, w->store, name, path, gguf_size(path));
+    return add_model(w->list, w->store, name, path, gguf_size(path));
 }
 
 static peridot_status add_directory(struct walk *w, const char *path, uint64_t size)
@@ -159,7 +159,7 @@ static peridot_status add_directory(struct walk *w, const char *path, uint64_t s
     const char *below = path + strlen(w->root);
     if (w->repo) snprintf(name, sizeof name, "%s%s", w->repo, below);
     else snprintf(name, sizeof name, "%s", *below ? below + 1 : strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
-    return add(w->list, w->store, name, path, size);
+    return add_model(w->list, w->store, name, path, size);
 }
 
 /* Whether the folder is, by a link, one of those that lead to it. */
@@ -291,7 +291,7 @@ static peridot_status add_manifest(struct walk *w, const char *path, const struc
     free(text);
     if (length <= 0 || length >= CMD_PATH_SIZE) return PERIDOT_OK;
     name_manifest(name, path + strlen(w->root) + sizeof "/manifests");
-    return add(w->list, w->store, name, blob, size);
+    return add_model(w->list, w->store, name, blob, size);
 }
 
 static peridot_status walk_manifests(struct walk *w, const char *folder, int depth)

@@ -33,7 +33,7 @@ static void add_name(struct names *names, const char *text, double share)
     if (names->n < NAMES) names->at[names->n++] = (struct name){text, share};
 }
 
-static int compare(const void *left, const void *right)
+static int by_share(const void *left, const void *right)
 {
     const struct name *a = left, *b = right;
     return a->share > b->share ? -1 : a->share < b->share;
@@ -51,7 +51,7 @@ static size_t count_tests(struct names *names, const struct report *const *repor
             for (size_t j = 0; j < t->n_kernels; j++)
                 add_name(names, t->kernels[j].kernel, t->kernels[j].seconds / total);
         }
-    qsort(names->at, names->n, sizeof *names->at, compare);
+    qsort(names->at, names->n, sizeof *names->at, by_share);
     return n_tests;
 }
 

@@ -133,7 +133,7 @@ struct reader {
     char place[64];    /* "tests[3].", after that: both stand before the names of keys in sentences */
 };
 
-static peridot_status refuse(const struct reader *r, const char *section, const char *key, const char *what)
+static peridot_status refuse_key(const struct reader *r, const char *section, const char *key, const char *what)
 {
     return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: %s%s%s%s%s %s", r->path, r->report, r->place, section ? section : "",
                     section ? "." : "", key, what);
@@ -212,7 +212,7 @@ static peridot_status read_fields(const struct reader *r, yyjson_val *object, co
         yyjson_val *value = yyjson_obj_get(section, f->key);
         if (!value && f->old_key) value = yyjson_obj_get(section, f->old_key);
         const char *wrong = take_field(f, (char *)base + f->offset, value);
-        if (wrong) return refuse(r, f->section, f->key, wrong);
+        if (wrong) return refuse_key(r, f->section, f->key, wrong);
     }
     return PERIDOT_OK;
 }
@@ -222,8 +222,8 @@ static peridot_status read_list(yyjson_val **out, size_t *n, const struct reader
 {
     *out = yyjson_obj_get(object, key);
     *n = yyjson_arr_size(*out);
-    if (!yyjson_is_arr(*out)) return refuse(r, NULL, key, "is not an array");
-    return *n <= max ? PERIDOT_OK : refuse(r, NULL, key, "has too many entries");
+    if (!yyjson_is_arr(*out)) return refuse_key(r, NULL, key, "is not an array");
+    return *n <= max ? PERIDOT_OK : refuse_key(r, NULL, key, "has too many entries");
 }
 
 static peridot_status read_speeds(struct report_test *test, const struct reader *r, yyjson_val *object)
@@ -234,7 +234,7 @@ static peridot_status read_speeds(struct report_test *test, const struct reader 
     test->n_repeats = (uint32_t)n;
     for (size_t i = 0; i < n; i++) {
         const char *wrong = take_real(&test->speed[i], yyjson_arr_get(list, i), 0);
-        if (wrong) return refuse(r, "tokens_per_s", "repeats", wrong);
+        if (wrong) return refuse_key(r, "tokens_per_s", "repeats", wrong);
     }
     return PERIDOT_OK;
 }
@@ -247,7 +247,7 @@ static peridot_status read_test(struct report_test *test, struct reader *r, yyjs
     if (!test->n_sequences) test->n_sequences = 1;
     if (!test->arithmetic[0]) strcpy(test->arithmetic, "fp32");   /* what schema 1 held all prompts against */
     if (strcmp(test->arithmetic, "fp32") != 0 && strcmp(test->arithmetic, "matrix") != 0)
-        return refuse(r, NULL, "arithmetic", "is neither fp32 nor matrix");
+        return refuse_key(r, NULL, "arithmetic", "is neither fp32 nor matrix");
     CMD_TRY(read_speeds(test, r, object));
     CMD_TRY(read_list(&list, &test->n_kernels, r, object, "kernels", REPORT_KERNELS));
     for (size_t k = 0; k < test->n_kernels; k++) {
@@ -317,7 +317,7 @@ static peridot_status read_set(struct reports *list, struct reader *r, yyjson_va
     size_t first = list->n, n;
     yyjson_val *reports;
     CMD_TRY(read_list(&reports, &n, r, root, "reports", REPORT_SET));
-    if (n == 0) return refuse(r, NULL, "reports", "has no entries");
+    if (n == 0) return refuse_key(r, NULL, "reports", "has no entries");
     for (size_t i = 0; i < n; i++) {
         snprintf(r->report, sizeof r->report, "reports[%zu].", i);
         CMD_TRY(read_report(list, r, yyjson_arr_get(reports, i)));
@@ -334,7 +334,7 @@ static peridot_status read_root(struct reports *list, struct reader *r, yyjson_v
 }
 
 /* The document, or a failure where the text is none. */
-static peridot_status parse(yyjson_doc **out, const char *json, size_t size, const char *path)
+static peridot_status parse_json(yyjson_doc **out, const char *json, size_t size, const char *path)
 {
     yyjson_read_err error;
     *out = yyjson_read_opts((char *)(uintptr_t)json, size, 0, NULL, &error);   /* not written to without INSITU */
@@ -348,7 +348,7 @@ peridot_status reports_add(struct reports *list, const char *json, size_t size, 
 {
     struct reader r = {.path = path ? path : unnamed, .labelled = path != NULL};
     yyjson_doc *doc;
-    CMD_TRY(parse(&doc, json, size, r.path));
+    CMD_TRY(parse_json(&doc, json, size, r.path));
     peridot_status status = read_root(list, &r, yyjson_doc_get_root(doc));
     yyjson_doc_free(doc);
     return status;
@@ -358,7 +358,7 @@ peridot_status report_read_test(struct report_test *out, const char *json, size_
 {
     struct reader r = {.path = unnamed};
     yyjson_doc *doc;
-    CMD_TRY(parse(&doc, json, size, r.path));
+    CMD_TRY(parse_json(&doc, json, size, r.path));
     peridot_status status = read_test(out, &r, yyjson_doc_get_root(doc), 0);
     yyjson_doc_free(doc);
     return status;

@@ -120,7 +120,7 @@ const char *report_placement(const struct report *r)
 }
 
 /* Adds to a text in a buffer; `between` stands before all but the first part. */
-static void append(char *text, const char *between, const char *format, ...)
+static void append_words(char *text, const char *between, const char *format, ...)
 {
     size_t at = strlen(text);
     va_list args;
@@ -134,12 +134,12 @@ const char *report_machine_text(const struct report *r)
 {
     char *text = next_buffer();
     text[0] = 0;
-    if (r->machine.cpu[0]) append(text, "", "%s", r->machine.cpu);
+    if (r->machine.cpu[0]) append_words(text, "", "%s", r->machine.cpu);
     uint32_t n = r->machine.n_processors;
-    if (n) append(text, ", ", "%" PRIu32 " processor%s", n, CMD_S(n));
-    if (r->machine.memory) append(text, ", ", "%s", cmd_size_text(r->machine.memory));
-    if (r->machine.os[0]) append(text, "; ", "%s", r->machine.os);
-    if (r->machine.kernel[0]) append(text, r->machine.os[0] ? ", " : "; ", "%s", r->machine.kernel);
+    if (n) append_words(text, ", ", "%" PRIu32 " processor%s", n, CMD_S(n));
+    if (r->machine.memory) append_words(text, ", ", "%s", cmd_size_text(r->machine.memory));
+    if (r->machine.os[0]) append_words(text, "; ", "%s", r->machine.os);
+    if (r->machine.kernel[0]) append_words(text, r->machine.os[0] ? ", " : "; ", "%s", r->machine.kernel);
     return text;
 }
 
@@ -147,8 +147,8 @@ const char *report_machine_text(const struct report *r)
 static void append_change(char *text, double before, double after, const char *unit)
 {
     if (before > 0 && after > 0 && before != after)
-        append(text, ", ", "%s to %s %s", report_number(before), report_number(after), unit);
-    else if (before > 0 || after > 0) append(text, ", ", "%s %s", report_number(fmax(before, after)), unit);
+        append_words(text, ", ", "%s to %s %s", report_number(before), report_number(after), unit);
+    else if (before > 0 || after > 0) append_words(text, ", ", "%s %s", report_number(fmax(before, after)), unit);
 }
 
 const char *report_conditions_text(const struct report *r)
@@ -156,11 +156,11 @@ const char *report_conditions_text(const struct report *r)
     char *text = next_buffer();
     const struct report_conditions *b = &r->before, *a = &r->after;
     text[0] = 0;
-    if (b->power_source[0]) append(text, "", "%s", b->power_source);
+    if (b->power_source[0]) append_words(text, "", "%s", b->power_source);
     if (a->power_source[0] && strcmp(a->power_source, b->power_source) != 0)
-        append(text, " to ", "%s", a->power_source);
-    if (b->power_profile[0]) append(text, ", ", "%s", b->power_profile);
-    if (b->power_limit_w > 0) append(text, ", ", "%s W at most", report_number(b->power_limit_w));
+        append_words(text, " to ", "%s", a->power_source);
+    if (b->power_profile[0]) append_words(text, ", ", "%s", b->power_profile);
+    if (b->power_limit_w > 0) append_words(text, ", ", "%s W at most", report_number(b->power_limit_w));
     append_change(text, b->power_w, a->power_w, "W");
     append_change(text, b->temperature_c, a->temperature_c, "°C");
     append_change(text, 1e-9 * b->clock_hz, 1e-9 * a->clock_hz, "GHz");
@@ -186,11 +186,11 @@ const char *report_score_text(const struct report *r)
     char *text = next_buffer();
     const struct report_score *s = &r->score;
     text[0] = 0;
-    append(text, "", "%s (prompt %s, generation %s, 8 sequences %s", report_number(s->total),
-           report_flop(1e9 * s->prompt), report_flop(1e9 * s->generation), report_flop(1e9 * s->batch));
-    if (s->shortened) append(text, "; ", "shortened");
-    if (s->n_parts < REPORT_PARTS) append(text, "; ", "%" PRIu32 " of %d parts", s->n_parts, REPORT_PARTS);
-    append(text, "", ")");
+    append_words(text, "", "%s (prompt %s, generation %s, 8 sequences %s", report_number(s->total),
+                 report_flop(1e9 * s->prompt), report_flop(1e9 * s->generation), report_flop(1e9 * s->batch));
+    if (s->shortened) append_words(text, "; ", "shortened");
+    if (s->n_parts < REPORT_PARTS) append_words(text, "; ", "%" PRIu32 " of %d parts", s->n_parts, REPORT_PARTS);
+    append_words(text, "", ")");
     return text;
 }
 
