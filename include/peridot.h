@@ -640,9 +640,9 @@ typedef struct peridot_request_params {
      * request is freed. NULL: they are looked up. */
     peridot_session *draft_session;
     const peridot_sampling *sampling;  /* set as by peridot_set_sampling; NULL: the sequence's, or greedy */
-    /* Of a request: called with the prompt's rows, as those of peridot_eval_params are; NULL: never. The prompt is then
-     * evaluated from its beginning. False ends the request with PERIDOT_CANCELLED. One that is preempted within its
-     * prompt reports the rows once more. */
+    /* Called with the prompt's rows, as those of peridot_eval_params are; NULL: never. A prompt that is submitted is
+     * then evaluated from its beginning; where the request is preempted within it, its rows come once more. False ends
+     * the request with PERIDOT_CANCELLED. */
     peridot_row prompt_logits, prompt_hidden;
     bool prompt_last;                  /* only of the prompt's last token */
 } peridot_request_params;
@@ -686,10 +686,10 @@ PERIDOT_API bool peridot_request_done(const peridot_request *request, peridot_st
 /* One round for all requests: a decode step of those that write, and, unless a text ended in it, a chunk of the prompts
  * that wait; on a CPU both may be one pass. The chunk is sized so that on devices that can do a few tokens in time
  * nobody waits for more than 0.3 s; where one prompt is alone, so that whoever comes next waits for about 1 s, or five
- * times what reading the weights takes. Prompts whose rows are wanted are read with the others. Requests may be added and freed between rounds. *n_running: requests that are not done. What goes wrong
- * with one request ends that one; an error that is returned ends those that were submitted and had begun, unless it is
- * PERIDOT_CANCELLED or PERIDOT_ERROR_DEVICE_LOST. After the latter their tokens can be submitted to another session, as
- * n_replied says. */
+ * times what reading the weights takes. Requests may be added and freed between rounds. *n_running: requests that are
+ * not done. What goes wrong with one request ends that one; an error that is returned ends those that were submitted
+ * and had begun, unless it is PERIDOT_CANCELLED or PERIDOT_ERROR_DEVICE_LOST. After the latter their tokens can be
+ * submitted to another session, as n_replied says. */
 PERIDOT_API peridot_status peridot_session_run(peridot_session *session, size_t *n_running);
 
 typedef struct peridot_session_state {

@@ -33,7 +33,7 @@ struct text {
     uint32_t prompt, length, n_max, seed;   /* of what: equal ones have equal tokens */
     int32_t tokens[N_MOST];
     char bytes[4096];
-    size_t size;
+    size_t size, sizes[N_MOST];        /* of the bytes that there were after each token */
     uint32_t n, n_rows, n_ended, *order;    /* order: counts the first tokens of all */
     uint32_t place;                    /* when its first token came among these */
     uint32_t stops_at;
@@ -64,6 +64,7 @@ static bool take(void *user, int32_t token, const char *piece, size_t size)
     if (token < 0) t->n_ended++;
     if (token < 0) return true;
     if (t->n == 0 && t->order) t->place = ++*t->order;
+    t->sizes[t->n] = t->size;
     t->tokens[t->n++] = token;
     return t->n != t->stops_at;
 }
@@ -304,6 +305,33 @@ static void test_taken_up(void **state)
     peridot_session_free(drafts);
 }
 
+/* A stop text that the reply had begun with when it was left is found. */
+static void test_stop_text(void **state)
+{
+    (void)state;
+    struct text alone = {.prompt = 5, .length = 20, .n_max = 40}, rest = {.prompt = 5, .length = 30, .n_max = 30};
+    int32_t tokens[CTX];
+    write_alone(&alone);
+    char stop[8] = "";
+    memcpy(stop, alone.bytes + alone.sizes[9] - 2, 5);
+    assert_ptr_equal(strstr(alone.bytes, stop), alone.bytes + alone.sizes[9] - 2);
+    peridot_session *s = open_session(&(peridot_session_params){.n_sequences = 2});
+    peridot_sampling sampling = chain_of(&alone);
+    sampling.stop = (const char *[]){stop};
+    sampling.n_stop = 1;
+    make_prompt(tokens, &alone);
+    memcpy(tokens + 20, alone.tokens, 10 * sizeof *tokens);
+    EXPECT_OK(peridot_request_submit(&rest.r, s, &(peridot_request_params){.size = sizeof(peridot_request_params),
+        .prompt = tokens, .n_prompt = 30, .n_replied = 10, .n_max = 30, .text = take, .user = &rest,
+        .sampling = &sampling}));
+    memset(stop, 0, sizeof stop);   /* it was copied */
+    run_all(s);
+    expect_done(&rest);
+    assert_in_range(rest.n, 1, 3);
+    assert_int_equal(rest.size, 0);
+    peridot_session_free(s);
+}
+
 /* What does not fit alone either ends, and those behind it go on. */
 static void test_never_fits(void **state)
 {
@@ -488,6 +516,27 @@ static void test_rows(void **state)
     peridot_session_free(s);
 }
 
+/* With a sequence as without one. */
+static void test_generated_rows(void **state)
+{
+    (void)state;
+    struct text t = {.prompt = 4, .length = 50, .n_max = 6}, alone = {.prompt = 4, .length = 50, .n_max = 6};
+    int32_t prompt[CTX];
+    peridot_sequence *q;
+    peridot_session *s = open_session(&(peridot_session_params){.n_sequences = 2});
+    const peridot_sampling sampling = chain_of(&t);
+    make_prompt(prompt, &t);
+    write_alone(&alone);
+    EXPECT_OK(peridot_sequence_create(&q, s));
+    EXPECT_OK(peridot_generate(q, &(peridot_request_params){.size = sizeof(peridot_request_params), .prompt = prompt,
+        .n_prompt = t.length, .n_max = t.n_max, .text = take, .user = &t, .sampling = &sampling,
+        .prompt_logits = take_row}, NULL));
+    expect_same(&t, &alone);
+    expect_rows(&t, false, false);
+    free(t.rows);
+    peridot_session_free(s);
+}
+
 /* A prompt whose rows are wanted and another take turns, and a short text does not wait for the end of a long one. */
 static void test_turns(void **state)
 {
@@ -541,6 +590,7 @@ int main(void)
         cmocka_unit_test(test_order), cmocka_unit_test(test_prefixes), cmocka_unit_test(test_choices),
         cmocka_unit_test(test_small_cache), cmocka_unit_test(test_taken_up), cmocka_unit_test(test_never_fits),
         cmocka_unit_test(test_taken_away), cmocka_unit_test(test_own_sequences), cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_turns), cmocka_unit_test(test_stopped_rows)};
+        cmocka_unit_test(test_generated_rows), cmocka_unit_test(test_turns), cmocka_unit_test(test_stopped_rows),
+        cmocka_unit_test(test_stop_text)};
     return cmocka_run_group_tests_name("schedule", tests, open_shared, close_shared);
 }

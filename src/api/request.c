@@ -287,8 +287,6 @@ peridot_status peridot_generate(peridot_sequence *sequence, const peridot_reques
     peridot_request r = {.session = session};
     peridot_request_params known;
     PD_TRY(read_params(&known, params));
-    if (known.prompt_logits || known.prompt_hidden)
-        return pd_fail(PERIDOT_ERROR_ARGUMENT, "rows of a prompt are for requests and peridot_eval");
     pd_prefix_make_room(&session->schedule.prefixes, pd_min(known.n_prompt + known.n_max, session->s->ctx) + PD_PAGE);
     peridot_status status = begin(&r, sequence, &known, known.prompt);
     if (status == PERIDOT_OK) status = run_to_end(&r);
