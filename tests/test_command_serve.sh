@@ -460,7 +460,7 @@ break_device() {
 
 # A conversation that no longer fits loses its oldest turns, or is refused; a reply without a limit leaves room.
 test_full() {
-    local path=/v1/chat/completions system turns='' more="$endless, \"seed\": 1" i
+    local path=/v1/chat/completions system turns='' more="$endless, \"seed\": 1" i n
     local lion=$(printf 'the lion %.0s' $(seq 60))   # 120 tokens
     system=$(message system 'Be kind.')
     start
@@ -497,6 +497,17 @@ test_full() {
     turn drop 'And then?'
     check "as many as need to be: $(field dropped_messages)" [ "$(field dropped_messages)" = 16 ]
     refused 400 $path 'maximum context length is 512' "{\"messages\": [$system$turns]$more}"
+    turns=
+    for i in $(seq 14); do turns="$turns, $(message user "${lion:0:72}"), $(message assistant "${lion:0:72}")"; done
+    turn drop 'And then?'
+    n=$(field dropped_messages)
+    # Half of the context was free when the messages no longer fit first, which is a turn or two ago.
+    check "turns go until half of the context is free: $n messages, $(field prompt_tokens) tokens" \
+        [ "$n" -ge 10 -a "$(field prompt_tokens)" -le 330 ]
+    answered
+    turn drop 'And then?'
+    check "so that the next turn leaves out no others" [ "$(field dropped_messages)" = "$n" ]
+    check "and reads only what is new" [ "$(field cached_tokens)" -gt 150 ]
     turn drop "$lion $lion $lion $lion $lion"
     check "a last message that is too long is refused" contains out 'The last message is too long'
     refused 400 $path 'full' "{\"messages\": [$system$turns], \"full\": 3}"

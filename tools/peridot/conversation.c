@@ -3,6 +3,7 @@
 #include "os.h"
 #include "json.h"
 #include "text.h"
+#include "turns.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -136,17 +137,25 @@ size_t cmd_conversation_turns(const struct cmd_conversation *c, size_t begin, si
 
 /* ---- ids ---- */
 
-/* The ids of the system's message and of messages [first, n). */
+/* The system's message and messages [first, n), to be freed; NULL: no memory. */
+static peridot_message *list_from(size_t *n, const struct cmd_conversation *c, size_t first)
+{
+    peridot_message *messages = malloc((c->n + 1) * sizeof *messages);
+    *n = 0;
+    for (size_t i = 0; messages && i < c->n; i++)
+        if (i >= first || (i == 0 && cmd_conversation_system(c)))
+            messages[(*n)++] = (peridot_message){c->messages[i].role, c->messages[i].text};
+    return messages;
+}
+
+/* Their ids. */
 static peridot_status encode_from(int32_t **ids, size_t *n_ids, const struct cmd_conversation *c, size_t first,
                                   const struct cmd_encoding *e)
 {
-    peridot_message *messages = malloc((c->n + 1) * sizeof *messages);
-    size_t n = 0;
+    size_t n;
+    peridot_message *messages = list_from(&n, c, first);
     *ids = NULL, *n_ids = 0;
     if (!messages) return cmd_fail_alloc((c->n + 1) * sizeof *messages, "messages");
-    for (size_t i = 0; i < c->n; i++)
-        if (i >= first || (i == 0 && cmd_conversation_system(c)))
-            messages[n++] = (peridot_message){c->messages[i].role, c->messages[i].text};
     peridot_status status = peridot_encode_messages(ids, n_ids, e->vocab, messages, n, e->template_name);
     free(messages);
     return status;
@@ -172,24 +181,35 @@ static peridot_status take_ids(struct cmd_conversation *c, const int32_t *ids, s
     return PERIDOT_OK;
 }
 
-/* Leaves out turns from the oldest on, never the last. */
+/* More turns than are left out already: see turns.h. */
+static peridot_status find_left_out(size_t *n_left_out, const struct cmd_conversation *c, const struct cmd_encoding *e)
+{
+    struct cmd_turns turns = {.vocab = e->vocab, .template_name = e->template_name, .ctx = e->ctx, .reserve = e->reserve};
+    peridot_message *messages = list_from(&turns.n, c, c->first);
+    if (!messages) return cmd_fail_alloc((c->n + 1) * sizeof *messages, "messages");
+    turns.messages = messages;
+    peridot_status status = cmd_turns_leave_out(n_left_out, &turns, false);
+    free(messages);
+    return status;
+}
+
 static peridot_status leave_out(struct cmd_conversation *c, size_t *n_left_out, const struct cmd_encoding *e)
 {
-    size_t last = last_user(c), n, first = c->first;
-    int32_t *ids = NULL;
-    do {
-        peridot_free(ids);
-        if (first < last) first++;
-        while (first < last && !is_role(&c->messages[first], "user")) first++;
-        CMD_TRY(encode_from(&ids, &n, c, first, e));
-    } while (n > e->ctx / 2 && first < last);
+    size_t n, n_more = 0, first = c->first;
+    int32_t *ids;
+    CMD_TRY(find_left_out(&n_more, c, e));
+    for (size_t turn = 0; n_more && turn <= n_more; first++) {
+        turn += is_role(&c->messages[first], "user");
+        if (turn > n_more) break;
+    }
+    CMD_TRY(encode_from(&ids, &n, c, first, e));
     peridot_status status = PERIDOT_OK;
     if (n > e->ctx)
         status = cmd_fail(PERIDOT_ERROR_ARGUMENT,
                           "the message has %zu token%s, with the system prompt and the template, and the context "
                           "%" PRIu32 " position%s (--ctx)", n, CMD_S(n), e->ctx, CMD_S(e->ctx));
     if (status == PERIDOT_OK) {
-        *n_left_out = cmd_conversation_turns(c, c->first, first);
+        *n_left_out = n_more;
         forget_ids(c);
         c->first = first;
         status = take_ids(c, ids, n, e->ctx);

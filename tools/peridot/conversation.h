@@ -51,8 +51,7 @@ struct cmd_encoding {
 };
 
 /* Makes the ids up to the reply to the last message, which is the user's. Where they and the reply do not fit, the
- * oldest turns are left out, each message with its reply, until at most half of the context is taken, so that not every
- * turn must be read anew; *n_left_out is their number. Nothing changes on failure. */
+ * oldest turns are left out (turns.h); *n_left_out is their number. Nothing changes on failure. */
 peridot_status cmd_conversation_encode(struct cmd_conversation *c, size_t *n_left_out, const struct cmd_encoding *e);
 
 /* Writes all messages, also those left out, as [{"role": ..., "content": ...}, ...]. */

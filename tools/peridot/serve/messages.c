@@ -1,6 +1,7 @@
 #include "messages.h"
 #include "params.h"
 #include "server.h"
+#include "../turns.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -104,49 +105,24 @@ static bool read_messages(struct conversation *c, struct serve_job *job, const c
 
 uint64_t serve_reserve(uint32_t ctx) { return cmd_max(64, ctx / 8); }
 
-static bool is_role(const peridot_message *m, const char *role) { return strcmp(m->role, role) == 0; }
-
-/* Encodes all but the n_turns oldest turns, each of which begins with a message of the user's. System messages stay. */
-static bool encode(int32_t **ids, size_t *n, struct serve_job *job, const peridot_vocab *vocab,
-                   const struct conversation *c, size_t n_turns)
-{
-    peridot_message *kept = malloc((c->n + 1) * sizeof *kept);
-    size_t n_kept = 0, turn = 0;
-    if (!kept) return serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
-    for (size_t i = 0; i < c->n; i++) {
-        turn += is_role(&c->messages[i], "user");
-        if (n_turns == 0 || turn > n_turns || is_role(&c->messages[i], "system")) kept[n_kept++] = c->messages[i];
-    }
-    peridot_free(*ids);
-    *ids = NULL;
-    peridot_status status = peridot_encode_messages(ids, n, vocab, kept, n_kept, job->server->template_name);
-    free(kept);
-    job->n_dropped = c->n - n_kept;
-    return status == PERIDOT_OK || serve_refuse_status(&job->error, status);
-}
-
-/* Leaves out as few turns as possible, never the last, so that a reply of some length fits. The fewer are left, the
- * shorter is the prompt: they are searched for by halves, as each step encodes them all. */
+/* Where the messages and a reply of some length do not fit, the oldest turns are left out (turns.h). */
 static bool encode_fitting(int32_t **ids, size_t *n, struct serve_job *job, const peridot_vocab *vocab,
                            const struct conversation *c)
 {
-    uint64_t ctx = job->server->ctx, reply = serve_reserve(job->server->ctx);
-    size_t least = 1, most = 0;
+    uint64_t reply = serve_reserve(job->server->ctx);
+    size_t n_left_out = 0, n_kept;
     if (job->max_given) reply = cmd_min(reply, job->n_max);
-    for (size_t i = 0; i < c->n; i++) most += is_role(&c->messages[i], "user");
-    if (!encode(ids, n, job, vocab, c, 0)) return false;
-    if (!job->leaves_room || *n + reply <= ctx || most < 2) return true;
-    if (!job->drops)
-        return serve_refuse(&job->error, 400, "context_length_exceeded", "messages",
-                            "The conversation no longer fits: its messages have %zu tokens, and a reply needs %" PRIu64
-                            " more, in a context of %" PRIu64 ".", *n, reply, ctx);
-    for (most--; least < most;) {
-        size_t half = (least + most) / 2;
-        if (!encode(ids, n, job, vocab, c, half)) return false;
-        if (*n + reply <= ctx) most = half;
-        else least = half + 1;
-    }
-    return encode(ids, n, job, vocab, c, least);
+    const struct cmd_turns turns = {.vocab = vocab, .template_name = job->server->template_name, .ctx = job->server->ctx,
+                                    .reserve = (uint32_t)reply, .messages = c->messages, .n = c->n};
+    peridot_status status = job->leaves_room ? cmd_turns_leave_out(&n_left_out, &turns, true) : PERIDOT_OK;
+    bool full = n_left_out > 0 && !job->drops;
+    if (status == PERIDOT_OK) status = cmd_turns_encode(ids, n, &n_kept, &turns, full ? 0 : n_left_out);
+    if (status != PERIDOT_OK) return serve_refuse_status(&job->error, status);
+    job->n_dropped = c->n - n_kept;
+    return !full
+        || serve_refuse(&job->error, 400, "context_length_exceeded", "messages",
+                        "The conversation no longer fits: its messages have %zu tokens, and a reply needs %" PRIu64
+                        " more, in a context of %" PRIu32 ".", *n, reply, job->server->ctx);
 }
 
 bool serve_messages_encode(int32_t **ids, size_t *n, struct serve_job *job, const peridot_vocab *vocab,

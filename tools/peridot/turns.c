@@ -1,0 +1,93 @@
+#include "turns.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_role(const peridot_message *m, const char *role) { return strcmp(m->role, role) == 0; }
+
+/* Encodes the system's messages, if `system`, and those of turns first .. end - 1. Turn 0 is what comes before the user's
+ * first message. */
+static peridot_status encode(int32_t **ids, size_t *n_ids, size_t *n_kept, const struct cmd_turns *t, bool system,
+                             size_t first, size_t end)
+{
+    peridot_message *kept = malloc((t->n + 1) * sizeof *kept);
+    size_t turn = 0;
+    *ids = NULL;
+    *n_ids = *n_kept = 0;
+    if (!kept) return cmd_fail_alloc((t->n + 1) * sizeof *kept, "messages");
+    for (size_t i = 0; i < t->n; i++) {
+        turn += is_role(&t->messages[i], "user");
+        if (is_role(&t->messages[i], "system") ? system : turn >= first && turn < end)
+            kept[(*n_kept)++] = t->messages[i];
+    }
+    peridot_status status = peridot_encode_messages(ids, n_ids, t->vocab, kept, *n_kept, t->template_name);
+    free(kept);
+    return status;
+}
+
+peridot_status cmd_turns_encode(int32_t **ids, size_t *n_ids, size_t *n_kept, const struct cmd_turns *t,
+                                size_t n_left_out)
+{
+    return encode(ids, n_ids, n_kept, t, true, n_left_out ? n_left_out + 1 : 0, SIZE_MAX);
+}
+
+static peridot_status measure(size_t *size, const struct cmd_turns *t, bool system, size_t first, size_t end)
+{
+    int32_t *ids;
+    size_t n_kept;
+    CMD_TRY(encode(&ids, size, &n_kept, t, system, first, end));
+    peridot_free(ids);
+    return PERIDOT_OK;
+}
+
+static bool fits(const struct cmd_turns *t, size_t size) { return size + t->reserve <= t->ctx; }
+
+/* What each turn adds to the one that follows, and the last one has; *system: what the system's messages add. */
+static peridot_status measure_turns(size_t *sizes, size_t *system, const struct cmd_turns *t, size_t n_turns)
+{
+    size_t with, alone;
+    CMD_TRY(measure(&with, t, true, n_turns, SIZE_MAX));
+    CMD_TRY(measure(&sizes[n_turns], t, false, n_turns, SIZE_MAX));
+    *system = with - cmd_min(with, sizes[n_turns]);
+    alone = sizes[n_turns];
+    for (size_t k = n_turns - 1; k > 0; k--) {
+        CMD_TRY(measure(&with, t, false, k, k + 2));
+        sizes[k] = with - cmd_min(with, alone);
+        CMD_TRY(measure(&alone, t, false, k, k + 1));
+    }
+    return PERIDOT_OK;
+}
+
+static peridot_status follow_rule(size_t *n_left_out, size_t *sizes, const struct cmd_turns *t, size_t n_turns,
+                                  bool stateless)
+{
+    size_t all;
+    *n_left_out = 0;
+    CMD_TRY(measure_turns(sizes, &all, t, n_turns));
+    for (size_t k = 1; k <= n_turns; k++) {
+        all += sizes[k];
+        if (fits(t, all) || (k < n_turns && !stateless)) continue;
+        while (*n_left_out + 1 < k && (all > t->ctx / 2 || !fits(t, all))) all -= sizes[++*n_left_out];
+    }
+    return PERIDOT_OK;
+}
+
+peridot_status cmd_turns_leave_out(size_t *n_left_out, const struct cmd_turns *t, bool stateless)
+{
+    size_t n_turns = 0, size;
+    *n_left_out = 0;
+    for (size_t i = 0; i < t->n; i++) n_turns += is_role(&t->messages[i], "user");
+    if (n_turns < 2) return PERIDOT_OK;
+    CMD_TRY(measure(&size, t, true, 0, SIZE_MAX));
+    if (fits(t, size)) return PERIDOT_OK;
+    size_t *sizes = malloc((n_turns + 1) * sizeof *sizes);
+    if (!sizes) return cmd_fail_alloc((n_turns + 1) * sizeof *sizes, "turns");
+    peridot_status status = follow_rule(n_left_out, sizes, t, n_turns, stateless);
+    free(sizes);
+    while (status == PERIDOT_OK && *n_left_out + 1 < n_turns) {
+        status = measure(&size, t, true, *n_left_out ? *n_left_out + 1 : 0, SIZE_MAX);
+        if (status != PERIDOT_OK || fits(t, size)) break;
+        ++*n_left_out;
+    }
+    return status;
+}

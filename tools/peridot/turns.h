@@ -1,0 +1,25 @@
+/* Conversations that no longer fit the context: the rule by which chat and serve leave out the oldest turns. A turn is a
+ * message of the user's with what follows it; messages of the system's belong to none. When the prompt and a reply do not
+ * fit, turns are left out until the prompt takes at most half of the context, so that the next ones only add to what the
+ * cache has. */
+#ifndef PERIDOT_COMMAND_TURNS_H
+#define PERIDOT_COMMAND_TURNS_H
+
+#include "util.h"
+
+struct cmd_turns {
+    const peridot_vocab *vocab;
+    const char *template_name;
+    uint32_t ctx, reserve;             /* reserve: positions that a reply should have */
+    const peridot_message *messages;   /* [n], the last one the user's */
+    size_t n;
+};
+
+/* The prompt of all messages but those of the n_left_out oldest turns, which peridot_free frees; *n_kept: messages. */
+peridot_status cmd_turns_encode(int32_t **ids, size_t *n_ids, size_t *n_kept, const struct cmd_turns *t,
+                                size_t n_left_out);
+/* Turns to leave out where all do not fit, never the last. What was left out is not remembered where `stateless`, but
+ * found again: the rule is followed from the first turn on. */
+peridot_status cmd_turns_leave_out(size_t *n_left_out, const struct cmd_turns *t, bool stateless);
+
+#endif
