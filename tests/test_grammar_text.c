@@ -452,8 +452,8 @@ static void free_requests(peridot_request *r[N_SIDE], peridot_sequence *q[N_SIDE
     }
 }
 
-/* A mask that is made in many rounds gives the same text. Each round brings a request without a grammar a token, and one
- * of the others nearer to its own, all of them in turn. */
+/* A mask that is made in many rounds gives the same text. Each round brings a request without a grammar a token, and
+ * one of the others nearer to its own, all of them in turn. */
 static void test_pieces(void **state)
 {
     (void)state;

@@ -235,8 +235,8 @@ static void test_weights(void **state)
 
 enum { ALL = 30000, N_SHAPES = 6 };
 
-/* Logits of a vocabulary, and some that are hard to divide: 0 peaked, 1 flat, 2 all equal, 3 few different ones, 4 a peak
- * above many that hardly differ, 5 wide, with ends that are not finite. */
+/* Logits of a vocabulary, and some that are hard to divide: 0 peaked, 1 flat, 2 all equal, 3 few different ones, 4 a
+ * peak above many that hardly differ, 5 wide, with ends that are not finite. */
 static float logit_of(int shape, uint32_t i, struct pd_random *random)
 {
     float x = pd_random_uniform(random), y = pd_random_uniform(random), z = pd_random_uniform(random);

@@ -87,7 +87,7 @@ static peridot_status begin_draft(struct pd_draft *draft, peridot_session *sessi
 }
 
 /* What a request is wherever it runs. Its text goes on after `pos` tokens of its sequence. */
-static peridot_status fill(peridot_request *r, const peridot_request_params *p, uint32_t pos)
+static peridot_status fill_request(peridot_request *r, const peridot_request_params *p, uint32_t pos)
 {
     size_t n = p->n_prompt;
     if (p->n_replied > n)
@@ -122,8 +122,8 @@ static void use_chain(peridot_request *r, struct pd_chain *chain)
 }
 
 /* On a sequence that it was given. `prompt` stays until it is evaluated. */
-static peridot_status begin(peridot_request *r, peridot_sequence *sequence, const peridot_request_params *p,
-                            const int32_t *prompt)
+static peridot_status begin_on_sequence(peridot_request *r, peridot_sequence *sequence, const peridot_request_params *p,
+                                        const int32_t *prompt)
 {
     struct pd_sequence *q = sequence->q;
     peridot_sampling sampling;
@@ -134,7 +134,7 @@ static peridot_status begin(peridot_request *r, peridot_sequence *sequence, cons
         PD_TRY(pd_sampling_read(&sampling, p->sampling, r->session->model));
         PD_TRY(pd_session_set_sampling(r->session->s, q, &sampling));
     }
-    PD_TRY(fill(r, p, q->pos));
+    PD_TRY(fill_request(r, p, q->pos));
     use_chain(r, q->chain);
     r->r.prompt = (struct pd_prompt){.sequence = q, .tokens = prompt, .n_left = n};
     PD_TRY(pd_request_begin(&r->r, r->session->s));
@@ -143,7 +143,7 @@ static peridot_status begin(peridot_request *r, peridot_sequence *sequence, cons
     return replay_text(r, prompt + n - n_replied, n_replied);
 }
 
-static void release(peridot_request *r)
+static void release_request(peridot_request *r)
 {
     free(r->buffer.data);
     free(r->stop.held.data);
@@ -180,20 +180,20 @@ static peridot_status attach(peridot_request *r, peridot_sequence *sequence, con
 {
     int32_t *prompt;
     PD_TRY(copy_prompt(&prompt, p));
-    peridot_status status = begin(r, sequence, p, prompt);
+    peridot_status status = begin_on_sequence(r, sequence, p, prompt);
     r->r.tokens = prompt;
     if (status == PERIDOT_OK) pd_schedule_attach(&r->session->schedule, &r->r);
     return status;
 }
 
-static peridot_status submit(peridot_request *r, const peridot_request_params *p)
+static peridot_status submit_request(peridot_request *r, const peridot_request_params *p)
 {
     peridot_sampling sampling;
     struct pd_chain *chain;
     PD_TRY(pd_sampling_read(&sampling, p->sampling, r->session->model));
     if (p->draft)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "a request without a sequence drafts with a session, not with one");
-    PD_TRY(fill(r, p, 0));
+    PD_TRY(fill_request(r, p, 0));
     PD_TRY(pd_chain_create(&chain, &sampling));
     use_chain(r, chain);
     pd_chain_free(chain);
@@ -207,8 +207,8 @@ static peridot_status submit(peridot_request *r, const peridot_request_params *p
 }
 
 /* sequence NULL: the session finds one. */
-static peridot_status create(peridot_request **out, peridot_session *session, peridot_sequence *sequence,
-                             const peridot_request_params *params)
+static peridot_status create_request(peridot_request **out, peridot_session *session, peridot_sequence *sequence,
+                                     const peridot_request_params *params)
 {
     peridot_request_params known;
     *out = NULL;
@@ -216,9 +216,9 @@ static peridot_status create(peridot_request **out, peridot_session *session, pe
     peridot_request *r = calloc(1, sizeof *r);
     if (!r) return pd_fail_alloc(sizeof *r, "a request");
     r->session = session;
-    peridot_status status = sequence ? attach(r, sequence, &known) : submit(r, &known);
+    peridot_status status = sequence ? attach(r, sequence, &known) : submit_request(r, &known);
     if (status != PERIDOT_OK) {
-        release(r);
+        release_request(r);
         free(r);
         return status;
     }
@@ -234,13 +234,13 @@ peridot_status peridot_request_create(peridot_request **out, peridot_sequence *s
     for (const peridot_request *r = sequence->session->requests; r; r = r->next)
         if (r->r.prompt.sequence == sequence->q)
             return pd_fail(PERIDOT_ERROR_ARGUMENT, "the sequence has a request already");
-    return create(out, sequence->session, sequence, params);
+    return create_request(out, sequence->session, sequence, params);
 }
 
 peridot_status peridot_request_submit(peridot_request **out, peridot_session *session,
                                       const peridot_request_params *params)
 {
-    return create(out, session, NULL, params);
+    return create_request(out, session, NULL, params);
 }
 
 void peridot_request_free(peridot_request *r)
@@ -250,7 +250,7 @@ void peridot_request_free(peridot_request *r)
     while (*at != r) at = &(*at)->next;
     *at = r->next;
     pd_schedule_remove(&r->session->schedule, &r->r);
-    release(r);
+    release_request(r);
     free(r);
 }
 
@@ -288,10 +288,10 @@ peridot_status peridot_generate(peridot_sequence *sequence, const peridot_reques
     peridot_request_params known;
     PD_TRY(read_params(&known, params));
     pd_prefix_make_room(&session->schedule.prefixes, pd_min(known.n_prompt + known.n_max, session->s->ctx) + PD_PAGE);
-    peridot_status status = begin(&r, sequence, &known, known.prompt);
+    peridot_status status = begin_on_sequence(&r, sequence, &known, known.prompt);
     if (status == PERIDOT_OK) status = run_to_end(&r);
     pd_decoder_leave(&session->s->decoder, sequence->q);
     write_stats(&r, stats);
-    release(&r);
+    release_request(&r);
     return status;
 }

@@ -104,7 +104,7 @@ static peridot_status add_row(struct pd_decoder *d, struct pd_pass *p, struct pd
 }
 
 /* Empties the next pass. Groups that are on their way have rows of logits of their own. */
-static peridot_status begin(struct pd_pass **out, struct pd_decoder *d, bool grouped)
+static peridot_status begin_step(struct pd_pass **out, struct pd_decoder *d, bool grouped)
 {
     struct pd_pass *p = *out = pass_before(d, 0);
     uint32_t g = (uint32_t)(p - d->passes);
@@ -114,7 +114,7 @@ static peridot_status begin(struct pd_pass **out, struct pd_decoder *d, bool gro
     return PERIDOT_OK;
 }
 
-static peridot_status submit(struct pd_decoder *d, struct pd_pass *p)
+static peridot_status submit_step(struct pd_decoder *d, struct pd_pass *p)
 {
     PD_TRY(pd_pass_ready(p));
     PD_TRY(pd_pass_submit(p));
@@ -124,7 +124,7 @@ static peridot_status submit(struct pd_decoder *d, struct pd_pass *p)
 }
 
 /* Waits for the oldest pass, whose tokens are then their sequences'. */
-static peridot_status finish(struct pd_pass **out, struct pd_decoder *d)
+static peridot_status finish_step(struct pd_pass **out, struct pd_decoder *d)
 {
     struct pd_pass *p = *out = oldest(d);
     PD_TRY(pd_pass_wait(p));
@@ -142,7 +142,7 @@ peridot_status pd_decoder_fill(struct pd_pass **out, struct pd_decoder *d, struc
 {
     static const int32_t any = 0;
     PD_TRY(pd_decoder_yield(d));
-    PD_TRY(begin(out, d, false));
+    PD_TRY(begin_step(out, d, false));
     for (uint32_t i = 0; i < n; i++) PD_TRY(add_row(d, *out, sequences[i], &any, 0));
     return PERIDOT_OK;
 }
@@ -151,10 +151,10 @@ peridot_status pd_decode(struct pd_decoder *d, struct pd_sequence *const *sequen
 {
     struct pd_pass *p;
     PD_TRY(pd_decoder_yield(d));
-    PD_TRY(begin(&p, d, false));
+    PD_TRY(begin_step(&p, d, false));
     for (uint32_t i = 0; i < n; i++) PD_TRY(add_row(d, p, sequences[i], &tokens[i], 0));
-    peridot_status status = submit(d, p);
-    if (status == PERIDOT_OK) status = finish(&p, d);
+    peridot_status status = submit_step(d, p);
+    if (status == PERIDOT_OK) status = finish_step(&p, d);
     pd_decoder_discard(d);
     return status;
 }
@@ -163,7 +163,7 @@ peridot_status pd_decoder_record(struct pd_decoder *d)
 {
     for (uint32_t i = 0; i < d->n_passes; i++) {
         struct pd_pass *p;
-        PD_TRY(begin(&p, d, false));
+        PD_TRY(begin_step(&p, d, false));
         p->shape.n_rows = p->shape.n_steps = 1;
         PD_TRY(pd_pass_ready(p));
         d->next = (d->next + 1) % d->n_passes;
@@ -185,7 +185,7 @@ peridot_status pd_decode_drafts(struct pd_decoder *d, struct pd_draft_rows *rows
 {
     struct pd_pass *p;
     PD_TRY(pd_decoder_yield(d));
-    PD_TRY(begin(&p, d, false));
+    PD_TRY(begin_step(&p, d, false));
     p->shape.draws = false;
     for (uint32_t i = 0; i < n; i++) {
         rows[i].pass = p;
@@ -230,7 +230,7 @@ static struct pd_decode_row *find_row(struct pd_decode_row *rows, uint32_t n, co
 }
 
 /* Whether the queued steps are of these sequences, all of them; those that are no more among them leave. */
-static bool is_same(struct pd_decoder *d, struct pd_decode_row *rows, uint32_t n)
+static bool are_queued(struct pd_decoder *d, struct pd_decode_row *rows, uint32_t n)
 {
     const struct pd_pass *first = oldest(d);
     bool same = first->n_runs == n;
@@ -247,9 +247,9 @@ static peridot_status submit_first(struct pd_decoder *d, const struct pd_decode_
 {
     struct pd_pass *p;
     PD_TRY(pd_decoder_wait(d));   /* discarded steps may yet read and write what the next one reads */
-    PD_TRY(begin(&p, d, false));
+    PD_TRY(begin_step(&p, d, false));
     for (uint32_t i = 0; i < n; i++) PD_TRY(add_row(d, p, rows[i].sequence, &rows[i].token, 0));
-    return submit(d, p);
+    return submit_step(d, p);
 }
 
 /* A step of the same rows after those that are queued. */
@@ -257,10 +257,10 @@ static peridot_status submit_ahead(struct pd_decoder *d)
 {
     const struct pd_pass *before = pass_before(d, 1);
     struct pd_pass *p;
-    PD_TRY(begin(&p, d, false));
+    PD_TRY(begin_step(&p, d, false));
     for (uint32_t m = 0; m < before->n_runs; m++)
         PD_TRY(add_row(d, p, before->runs[m].sequence, NULL, d->n_queued));
-    return submit(d, p);
+    return submit_step(d, p);
 }
 
 /* Where there is no memory for a step further ahead, those that are queued will do. */
@@ -303,11 +303,11 @@ static peridot_status decode_ahead(struct pd_decoder *d, struct pd_decode_row *r
 {
     struct pd_pass *p;
     double started = pd_now();
-    bool alone = d->n_queued == 0, same = !alone && is_same(d, rows, n);
+    bool alone = d->n_queued == 0, same = !alone && are_queued(d, rows, n);
     if (alone) PD_TRY(submit_first(d, rows, n));
     bool ahead = (alone || same) && can_sample_ahead(d, rows, n);
     if (ahead) PD_TRY(queue_ahead(d, rows, n));
-    PD_TRY(finish(&p, d));
+    PD_TRY(finish_step(&p, d));
     if (alone) d->step_s = pd_now() - started;
     return draw_rows(d, p, rows, n, d->n_queued || ahead || !alone);
 }
@@ -341,10 +341,10 @@ static peridot_status launch_idle(struct pd_decoder *d, const struct pd_decode_r
     while (next < n_idle && d->n_queued < d->n_passes) {
         struct pd_pass *p;
         uint32_t some = (uint32_t)pd_min(pd_div_up(n_idle - next, d->n_passes - d->n_queued), group_size(d));
-        PD_TRY(begin(&p, d, true));
+        PD_TRY(begin_step(&p, d, true));
         for (uint32_t i = 0; i < some; i++, next++)
             PD_TRY(add_row(d, p, idle[next]->sequence, &idle[next]->token, 0));
-        PD_TRY(submit(d, p));
+        PD_TRY(submit_step(d, p));
         PD_TRY(pd_pass_wait(p));
         PD_TRY(pd_pass_send(p));
     }
@@ -356,7 +356,7 @@ static peridot_status decode_groups(struct pd_decoder *d, struct pd_decode_row *
     struct pd_pass *p;
     PD_TRY(launch_idle(d, rows, n));
     if (d->n_queued == 0) return PERIDOT_OK;
-    PD_TRY(finish(&p, d));
+    PD_TRY(finish_step(&p, d));
     return draw_rows(d, p, rows, n, false);
 }
 

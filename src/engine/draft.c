@@ -28,7 +28,7 @@ uint32_t pd_draft_lookup(int32_t *out, uint32_t n_most, const int32_t *tokens, u
 }
 
 /* Brings the draft model's sequence to the first n tokens; *ready: it is there, and not only a chunk nearer. */
-static peridot_status follow(bool *ready, const struct pd_draft *draft, const int32_t *tokens, uint32_t n)
+static peridot_status follow_text(bool *ready, const struct pd_draft *draft, const int32_t *tokens, uint32_t n)
 {
     static const atomic_bool never = false;
     struct pd_session *s = draft->session;
@@ -64,7 +64,7 @@ static peridot_status draw_next(bool *drawn, struct pd_decode_row *row, struct p
 }
 
 /* By the model's own chain, and from its place in the random numbers: what the model would draw if both agreed. */
-static peridot_status draw(struct pd_draft_rows *rows, struct pd_draft *draft, uint32_t n_most)
+static peridot_status draw_draft(struct pd_draft_rows *rows, struct pd_draft *draft, uint32_t n_most)
 {
     const struct pd_sequence *q = rows->sequence;
     const peridot_grammar *grammar = q->sampler.p.grammar;
@@ -72,7 +72,7 @@ static peridot_status draw(struct pd_draft_rows *rows, struct pd_draft *draft, u
     bool ready, drawn = true;
     if (q->pos + n_most > draft->session->ctx) return PERIDOT_OK;
     if (grammar && grammar->spellings->n_pieces < draft->session->model->n_pieces) return PERIDOT_OK;
-    PD_TRY(follow(&ready, draft, q->tokens, q->pos));
+    PD_TRY(follow_text(&ready, draft, q->tokens, q->pos));
     if (!ready) return PERIDOT_OK;
     draft->sequence->sampler = q->sampler;
     while (rows->n <= n_most && draft->draw_s < DRAW_SECONDS) {
@@ -90,7 +90,7 @@ peridot_status pd_draft_make(struct pd_draft_rows *rows, struct pd_draft *draft,
     draft->draw_s = 0;
     if (n_most == 0 || draft->pause || (draft->automatic && draft->step_s <= 0)) return PERIDOT_OK;
     if (draft->session) {
-        peridot_status status = draw(rows, draft, n_most);
+        peridot_status status = draw_draft(rows, draft, n_most);
         pd_next_mask_drop(&draft->sequence->next_mask);
         pd_sampler_set(&draft->sequence->sampler, NULL);   /* what it points to is the other sequence's */
         /* its cache is full, or an id is none of its own: there is no draft */

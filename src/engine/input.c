@@ -62,10 +62,8 @@ void pd_input_write(const struct pd_input *in, const struct pd_workspace *w, uin
 void pd_input_write_grids(const struct pd_input *in, const struct pd_workspace *w, uint32_t n)
 {
     const struct pd_config *c = &w->model->config;
-    const struct pd_recorder r = pd_workspace_recorder(w, NULL);
     struct pd_step step = {0};
     for (uint32_t kind = 0; kind < c->n_kinds; kind++) {
-        const struct pd_heads heads = pd_layer_heads(c, &w->model->weights, c->kinds[kind]);
         struct pd_place *places = (struct pd_place *)in->places.host + kind * in->n_rows;
         uint32_t n_splits = 0, most = 0;
         for (uint32_t m = 0; m < n; m++) {
@@ -73,7 +71,7 @@ void pd_input_write_grids(const struct pd_input *in, const struct pd_workspace *
             n_splits += places[m].n_splits;
             most = (uint32_t)pd_max(most, places[m].n_splits);
         }
-        step.dispatch[kind][0] = pd_attention_groups(&r, &heads);
+        step.dispatch[kind][0] = w->attention_groups[kind];
         step.dispatch[kind][1] = most;
         step.dispatch[kind][2] = n;
     }

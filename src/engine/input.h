@@ -13,7 +13,7 @@ struct pd_input {
     struct pd_input_row {
         uint32_t table, pos;
     } *rows;                           /* [n_rows]: what other ranks are told; NULL: there are none */
-    struct pd_span embedded;           /* [n_rows][x.stride]: rows that go in instead of tokens' own; empty until one does */
+    struct pd_span embedded;           /* [n_rows][x.stride]: embeddings; empty until there is one */
     /* Where there are: rows of the residual stream from the rank before, and to the next one, in the host's memory. */
     struct pd_span rows_in, rows_out;
 };

@@ -10,8 +10,8 @@ struct host_rows {
     uint32_t pos, n, width;
 };
 
-static peridot_status hand_out(const struct pd_workspace *w, const struct host_rows *r, struct pd_sequence *q,
-                               void *user)
+static peridot_status hand_out_rows(const struct pd_workspace *w, const struct host_rows *r, struct pd_sequence *q,
+                                    void *user)
 {
     for (uint32_t i = 0; i < r->n; i++) {
         const float *row = w->host_rows + (size_t)i * r->width;
@@ -29,7 +29,7 @@ peridot_status pd_outputs_hidden(const struct pd_row_outputs *o, struct pd_works
         some = (uint32_t)pd_min(PD_LOGITS_ROWS, n - i);
         PD_TRY(pd_workspace_read_hidden(w, row + i, some));
         const struct host_rows r = {"hidden states", o->hidden, pos + i, some, w->model->config.d_model};
-        PD_TRY(hand_out(w, &r, q, o->user));
+        PD_TRY(hand_out_rows(w, &r, q, o->user));
     }
     return PERIDOT_OK;
 }
@@ -40,7 +40,7 @@ peridot_status pd_outputs_logits(const struct pd_row_outputs *o, struct pd_works
     if (!o->logits || n == 0) return PERIDOT_OK;
     PD_TRY(pd_workspace_read_logits(w, row, n));
     const struct host_rows r = {"logits", o->logits, pos, n, w->model->weights.n_outputs};
-    return hand_out(w, &r, q, o->user);
+    return hand_out_rows(w, &r, q, o->user);
 }
 
 /* The row of a prompt's last token is the result that is there already: callers see the very numbers that are sampled

@@ -93,7 +93,7 @@ static void compute_head(const struct pd_pass *p, const struct pd_forward_args *
                         p->best.address + sizeof(struct pd_candidate) * PD_TOPK * best);
 }
 
-static void draw(const struct pd_pass *p, struct pd_recorder *r, uint32_t n)
+static void draw_tokens(const struct pd_pass *p, struct pd_recorder *r, uint32_t n)
 {
     const struct pd_sample_push push = {.best = p->best.address,
                                         .draws = p->draws.address,
@@ -106,7 +106,7 @@ static void draw(const struct pd_pass *p, struct pd_recorder *r, uint32_t n)
 
 /* Records a pass of shape s; returns the multiplications of its largest piece. A step by itself has its logits in the
  * forward pass, which fuses the last norm into them. */
-static uint64_t compute(const struct pd_pass *p, struct pd_recorder *r, const struct pd_pass_shape *s)
+static uint64_t forward_rows(const struct pd_pass *p, struct pd_recorder *r, const struct pd_pass_shape *s)
 {
     const struct pd_weights *weights = &p->w->model->weights;
     struct pd_forward_args args = pd_input_forward_args(&p->input, p->w, r, s->n_rows);
@@ -123,16 +123,16 @@ static uint64_t compute(const struct pd_pass *p, struct pd_recorder *r, const st
     else if (s->n_steps) compute_head(p, &args, 0, s->n_steps, pd_step_row(p->w, s->first_logits), 0);
     for (uint32_t i = 0; i < s->n_heads; i++)
         compute_head(p, &args, s->heads[i].row, 1, s->heads[i].logits_row, s->n_steps + i);
-    if (s->draws) draw(p, r, s->n_steps);
+    if (s->draws) draw_tokens(p, r, s->n_steps);
     return most_work;
 }
 
-static peridot_status record(struct pd_pass *p, struct pd_commands *commands)
+static peridot_status record_pass(struct pd_pass *p, struct pd_commands *commands)
 {
     struct pd_recorder r = pd_workspace_recorder(p->w, commands);
     r.piece_work = p->shape.piece_work;
     PD_TRY(pd_commands_begin(commands));
-    p->most_work = compute(p, &r, &p->shape);
+    p->most_work = forward_rows(p, &r, &p->shape);
     peridot_status status = pd_commands_end(commands);
     return r.status != PERIDOT_OK ? r.status : status;
 }
@@ -147,7 +147,7 @@ peridot_status pd_pass_ready(struct pd_pass *p)
     for (uint32_t i = 0; i < s->n_heads; i++) w->written_by[s->heads[i].logits_row] = p->number;
     if (memcmp(s, &p->recorded, sizeof *s) == 0) return PERIDOT_OK;
     p->recorded = (struct pd_pass_shape){0};
-    PD_TRY(record(p, p->commands));
+    PD_TRY(record_pass(p, p->commands));
     p->recorded = *s;
     return PERIDOT_OK;
 }
@@ -155,7 +155,7 @@ peridot_status pd_pass_ready(struct pd_pass *p)
 peridot_status pd_pass_compile(const struct pd_pass *p, const struct pd_pass_shape *shape)
 {
     struct pd_recorder r = pd_workspace_recorder(p->w, NULL);
-    compute(p, &r, shape);
+    forward_rows(p, &r, shape);
     return r.status;
 }
 
@@ -165,7 +165,7 @@ peridot_status pd_pass_measure(struct pd_pass *p, struct pd_commands *commands)
     for (uint32_t i = 0; i < p->n_runs; i++) p->runs[i].sequence->logits_pass = 0;   /* they are overwritten */
     p->w->n_passes++;
     for (uint32_t row = 0; row < pd_spare_row(p->w); row++) p->w->written_by[row] = p->w->n_passes;
-    PD_TRY(record(p, commands));
+    PD_TRY(record_pass(p, commands));
     PD_TRY(pd_commands_run(commands));
     return pd_commands_run(commands);
 }

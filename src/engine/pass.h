@@ -3,9 +3,9 @@
  * token and the guesses after it, a chunk is a run of each prompt that it has a part of, and a pass may have all of
  * these. It is recorded when its shape differs from what was recorded last, and replayed otherwise.
  *
- * In its life a pass is begun, filled with runs, made ready (recorded), submitted, in one or several pieces, waited for,
- * and its rows are taken. Until a row is taken its sequence is as before. All of one session's passes are one thread's;
- * the host writes the input of one only while it is not at work. */
+ * In its life a pass is begun, filled with runs, made ready (recorded), submitted, in one or several pieces, waited
+ * for, and its rows are taken. Until a row is taken its sequence is as before. All of one session's passes are one
+ * thread's; the host writes the input of one only while it is not at work. */
 #ifndef PD_ENGINE_PASS_H
 #define PD_ENGINE_PASS_H
 
@@ -114,8 +114,8 @@ peridot_status pd_pass_compute_logits(const struct pd_pass *p, uint32_t row, uin
 /* Compile the kernels of passes of this shape, and of n rows of logits, and record nothing. */
 peridot_status pd_pass_compile(const struct pd_pass *p, const struct pd_pass_shape *shape);
 peridot_status pd_pass_compile_logits(const struct pd_pass *p, uint32_t n);
-/* Records into `commands` and runs it twice (the first time may compile), for measurements. What it puts in the cache is
- * overwritten by the next tokens. */
+/* Records into `commands` and runs it twice (the first time may compile), for measurements. What it puts in the cache
+ * is overwritten by the next tokens. */
 peridot_status pd_pass_measure(struct pd_pass *p, struct pd_commands *commands);
 
 #endif

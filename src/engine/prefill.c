@@ -128,8 +128,8 @@ static peridot_status add_prompts(struct pd_prefill *p, struct pd_chunk *chunk, 
 /* ---- pieces ---- */
 
 /* n_more tokens are done of those that are left. */
-static peridot_status report_progress(const struct pd_prompt *prompts, uint32_t n, const struct pd_watch *watch,
-                                      uint64_t n_more)
+static peridot_status report_pieces(const struct pd_prompt *prompts, uint32_t n, const struct pd_watch *watch,
+                                    uint64_t n_more)
 {
     uint64_t n_left = 0;
     for (uint32_t i = 0; i < n; i++) n_left += prompts[i].n_left + prompts[i].n_in_flight;
@@ -140,7 +140,7 @@ static peridot_status report_progress(const struct pd_prompt *prompts, uint32_t 
 
 peridot_status pd_report_progress(const struct pd_prompt *prompts, uint32_t n, const struct pd_watch *watch)
 {
-    return report_progress(prompts, n, watch, 0);
+    return report_pieces(prompts, n, watch, 0);
 }
 
 /* The first piece of the next chunk, which has n_tokens of prompts at most. */
@@ -165,7 +165,7 @@ static peridot_status submit_chunk(struct pd_prefill *p, struct pd_chunk *chunk,
     uint32_t n_pieces = pd_commands_n_pieces(pass->commands);
     while (!pd_pass_is_submitted(pass)) {
         PD_TRY(pd_pass_wait(pass));
-        PD_TRY(report_progress(b->prompts, b->n_prompts, watch,
+        PD_TRY(report_pieces(b->prompts, b->n_prompts, watch,
                                (uint64_t)pass->shape.n_rows * pass->n_submitted / n_pieces));
         if (*stop) return pd_fail(PERIDOT_CANCELLED, "stopped within a prompt");
         PD_TRY(pd_pass_submit(pass));
@@ -190,7 +190,7 @@ void pd_prefill_adjust(struct pd_prefill *p, const struct pd_pass *pass, bool fu
 }
 
 /* After the last piece of a chunk: its tokens become their sequences'. */
-static peridot_status finish(struct pd_prefill *p, struct pd_chunk *chunk)
+static peridot_status finish_chunk(struct pd_prefill *p, struct pd_chunk *chunk)
 {
     struct pd_pass *pass = &chunk->pass;
     PD_TRY(pd_pass_wait(pass));
@@ -205,7 +205,7 @@ static peridot_status finish(struct pd_prefill *p, struct pd_chunk *chunk)
 }
 
 /* What is wanted of its rows, which are in the scratch until the next pass. */
-static peridot_status hand_out(const struct pd_chunk *chunk)
+static peridot_status hand_out_chunk(const struct pd_chunk *chunk)
 {
     for (uint32_t i = 0; i < chunk->pass.n_runs; i++) {
         const struct pd_row_outputs *o = chunk->prompts[i] ? chunk->prompts[i]->outputs : NULL;
@@ -217,11 +217,11 @@ static peridot_status hand_out(const struct pd_chunk *chunk)
     return PERIDOT_OK;
 }
 
-static peridot_status complete(struct pd_prefill *p, struct pd_chunk *chunk)
+static peridot_status complete_chunk(struct pd_prefill *p, struct pd_chunk *chunk)
 {
-    PD_TRY(finish(p, chunk));
+    PD_TRY(finish_chunk(p, chunk));
     double begun = pd_now();
-    peridot_status status = hand_out(chunk);
+    peridot_status status = hand_out_chunk(chunk);
     pd_pace_took(&p->pace, chunk->pass.shape.n_rows, chunk->flop, chunk->pass.seconds + pd_now() - begun);
     return status;
 }
@@ -254,15 +254,15 @@ peridot_status pd_prefill_run(struct pd_prefill *p, struct pd_prompt *prompts, u
         if (*stop) status = pd_fail(PERIDOT_CANCELLED, "stopped between the chunks of a prompt");
         if (status == PERIDOT_OK) status = begin_chunk(&chunk, p, &all, n_tokens);
         if (status != PERIDOT_OK) break;
-        if (flying) status = complete(p, flying);
+        if (flying) status = complete_chunk(p, flying);
         flying = NULL;
         if (status == PERIDOT_OK) status = submit_chunk(p, chunk, &all, watch, stop);
         if (status != PERIDOT_OK) break;
         if (overlaps(p, prompts, n)) flying = chunk;
-        else status = complete(p, chunk);
+        else status = complete_chunk(p, chunk);
     }
     if (!flying) return status;
-    peridot_status last = complete(p, flying);   /* whatever went wrong after it: it stands */
+    peridot_status last = complete_chunk(p, flying);   /* whatever went wrong after it: it stands */
     return status == PERIDOT_OK ? last : status;
 }
 
@@ -272,7 +272,7 @@ peridot_status pd_prefill_step(struct pd_prefill *p, const struct pd_batch *batc
     struct pd_chunk *chunk;
     PD_TRY(begin_chunk(&chunk, p, batch, n_tokens));
     PD_TRY(submit_chunk(p, chunk, batch, NULL, stop));
-    return complete(p, chunk);
+    return complete_chunk(p, chunk);
 }
 
 /* ---- measuring ---- */

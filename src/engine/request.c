@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void end(struct pd_session *s, struct pd_request *r, peridot_status status)
+void pd_request_end(struct pd_session *s, struct pd_request *r, peridot_status status)
 {
     enum pd_token_verdict unused;
     if (status == PERIDOT_OK) status = r->token(&unused, r, -1);
@@ -18,8 +18,6 @@ static void end(struct pd_session *s, struct pd_request *r, peridot_status statu
     pd_next_mask_drop(&r->prompt.sequence->next_mask);
     if (status != PERIDOT_OK) snprintf(r->error, sizeof r->error, "%s", pd_error());
 }
-
-void pd_request_end(struct pd_session *s, struct pd_request *r, peridot_status status) { end(s, r, status); }
 
 /* ---- beginning ---- */
 
@@ -38,7 +36,7 @@ static bool take_prompt_hidden(void *user, struct pd_sequence *q, uint32_t pos, 
 static void fail_prompt(void *user, peridot_status status)
 {
     struct pd_request *r = user;
-    end(r->session, r, status);
+    pd_request_end(r->session, r, status);
 }
 
 /* Rows of the prompt, but not of a reply that goes on. */
@@ -93,7 +91,7 @@ static void take_token(struct pd_session *s, struct pd_request *r, int32_t token
     if (r->n_generated == 0) r->decode_begun = pd_now();
     peridot_status status = report_logits(&go_on, s, r);
     if (status != PERIDOT_OK || !go_on) {
-        end(s, r, status);
+        pd_request_end(s, r, status);
         return;
     }
     status = r->token(&verdict, r, token);
@@ -102,7 +100,7 @@ static void take_token(struct pd_session *s, struct pd_request *r, int32_t token
     r->state = PD_REQUEST_DECODE;
     if (verdict != PD_TOKEN_STOPS) r->n_generated++;
     if (verdict != PD_TOKEN_GO_ON || r->n_generated == r->n_max || r->prompt.sequence->pos == s->ctx)
-        end(s, r, status);
+        pd_request_end(s, r, status);
 }
 
 static bool has_grammar(const struct pd_request *r) { return r->prompt.sequence->sampler.p.grammar != NULL; }
@@ -117,7 +115,7 @@ static void end_prompt(struct pd_session *s, struct pd_request *r)
     if (r->prompt.n_left) return;
     if (r->n_generated == 0) r->prompt_s = pd_now() - r->begun;
     if (r->n_max == 0) {
-        end(s, r, PERIDOT_OK);
+        pd_request_end(s, r, PERIDOT_OK);
         return;
     }
     if (has_grammar(r)) {
@@ -126,7 +124,7 @@ static void end_prompt(struct pd_session *s, struct pd_request *r)
     }
     peridot_status status = pd_session_sample(&token, s, r->prompt.sequence);
     if (status == PERIDOT_OK) take_token(s, r, token);
-    else end(s, r, status);
+    else pd_request_end(s, r, status);
 }
 
 /* ---- a round ---- */
@@ -144,7 +142,7 @@ static void join_writing(struct round *round, struct pd_session *s, struct pd_re
     struct pd_sequence *q = r->prompt.sequence;
     peridot_status status = pd_sequence_extend(q, q->pos + 1);
     if (status != PERIDOT_OK) {
-        end(s, r, status);
+        pd_request_end(s, r, status);
         return;
     }
     round->writing[round->n_writing] = r;
@@ -226,7 +224,7 @@ static uint32_t take_draft(struct pd_session *s, struct pd_request *r, const str
         int32_t next;
         bool drawn;
         peridot_status status = take_draft_row(&drawn, &next, s, rows, k);
-        if (status != PERIDOT_OK) end(s, r, status);
+        if (status != PERIDOT_OK) pd_request_end(s, r, status);
         else if (drawn) take_step(s, r, next);
         else r->state = PD_REQUEST_DRAW;
         if (r->state != PD_REQUEST_DECODE || k + 1 == rows->n || next != rows->tokens[k + 1]) return k;
@@ -266,7 +264,7 @@ static uint64_t read_size(const struct pd_session *s, const struct round *round,
     return pd_session_step_size(s, 1, round->rows[i].sequence->pos) - s->model->weights.decode_read_size * (m - 1) / m;
 }
 
-static peridot_status decode(struct pd_session *s, struct round *round)
+static peridot_status run_step(struct pd_session *s, struct round *round)
 {
     struct pd_draft_rows drafts[PD_MAX_SEQUENCES];
     uint64_t sizes[PD_MAX_SEQUENCES];
@@ -295,23 +293,23 @@ static peridot_status decode(struct pd_session *s, struct round *round)
     return PERIDOT_OK;
 }
 
-static void report_progress(struct pd_session *s, struct pd_request *r)
+static void tell_progress(struct pd_session *s, struct pd_request *r)
 {
     if (r->state != PD_REQUEST_PROMPT || !r->progress) return;
     if (!r->progress(r->user, r->n_prompt - r->n_rest - r->prompt.n_left, r->n_prompt))
-        end(s, r, pd_fail(PERIDOT_CANCELLED, "stopped by the caller within a prompt"));
+        pd_request_end(s, r, pd_fail(PERIDOT_CANCELLED, "stopped by the caller within a prompt"));
 }
 
 /* A chunk was read of the prompts that wait, or none if `status` says so. */
 static peridot_status take_chunk(struct pd_session *s, struct round *round, peridot_status status)
 {
-    if (status == PERIDOT_ERROR_MEMORY) end(s, round->reading[0], status);   /* not even its next token fits */
-    else PD_TRY(status);
+    if (status != PERIDOT_ERROR_MEMORY) PD_TRY(status);
+    else pd_request_end(s, round->reading[0], status);   /* not even its next token fits */
     for (uint32_t i = 0; i < round->n_reading; i++) {
         struct pd_request *r = round->reading[i];
         bool advanced = round->prompts[i].n_left < r->prompt.n_left;
         r->prompt = round->prompts[i];
-        if (advanced) report_progress(s, r);
+        if (advanced) tell_progress(s, r);
         if (r->state == PD_REQUEST_PROMPT && r->prompt.n_left == 0) end_prompt(s, r);
     }
     return PERIDOT_OK;
@@ -366,7 +364,7 @@ static peridot_status run_mixed(struct pd_session *s, struct round *round, const
             continue;
         }
         peridot_status drawn = pd_draw_next(&token, &s->workspace, r->prompt.sequence);
-        if (drawn != PERIDOT_OK) end(s, r, drawn);
+        if (drawn != PERIDOT_OK) pd_request_end(s, r, drawn);
         else take_step(s, r, token);
     }
     return take_chunk(s, round, status);
@@ -394,7 +392,7 @@ static peridot_status draw_some(struct pd_session *s, struct pd_request *const *
         s->drew = true;
         r->turn = ++s->n_turns;
         if (status == PERIDOT_ERROR_DEVICE_LOST || status == PERIDOT_ERROR_LINK) return status;
-        if (status != PERIDOT_OK) end(s, r, status);
+        if (status != PERIDOT_OK) pd_request_end(s, r, status);
         else if (drawn && r->n_generated) take_step(s, r, token);
         else if (drawn) take_token(s, r, token);
     }
@@ -420,7 +418,7 @@ static peridot_status run_round(struct pd_session *s, struct pd_request *const *
     const struct pd_batch batch = {round.rows, round.prompts, round.n_writing, round.n_reading};
     uint32_t n_tokens = mixed_tokens(s, &round, &batch);
     if (n_tokens) PD_TRY(run_mixed(s, &round, &batch, n_tokens));
-    else PD_TRY(decode(s, &round));
+    else PD_TRY(run_step(s, &round));
     PD_TRY(draw_some(s, requests, n));
     if (n_tokens || s->text_ended) return PERIDOT_OK;   /* the caller hears of an end at once */
     PD_TRY(read_prompts(s, &round, alone));

@@ -15,9 +15,9 @@ peridot_status pd_check_finite(const struct pd_model *model, const char *what, u
 peridot_status pd_check_best(const struct pd_model *model, const struct pd_sequence *q);
 /* Whether the device still has the logits of the sequence's last position, in row q->logits_row. */
 bool pd_has_logits(const struct pd_workspace *w, const struct pd_sequence *q);
-/* Under a grammar a draw may need the mask of all tokens that may come next: follows the text, and goes on with the mask
- * for so many steps (pd_grammar_mask_some). *ready: the draw has what it needs. One that was not prepared makes its mask
- * whole. */
+/* Under a grammar a draw may need the mask of all tokens that may come next: follows the text, and goes on with the
+ * mask for so many steps (pd_grammar_mask_some). *ready: the draw has what it needs. One that was not prepared makes
+ * its mask whole. */
 peridot_status pd_draw_prepare(bool *ready, const struct pd_model *model, struct pd_sequence *q, uint64_t steps);
 /* Whether a draw needs all logits, not the best PD_TOPK. With a grammar that depends on how many of these it allows. */
 bool pd_draw_needs_logits(const struct pd_model *model, struct pd_sequence *q);

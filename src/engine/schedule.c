@@ -22,7 +22,7 @@ void pd_schedule_init(struct pd_schedule *c, struct pd_session *s, uint32_t n_pa
 /* ---- who runs and who waits ---- */
 
 /* Takes a request out of those that run; the others keep their order. */
-static void leave(struct pd_schedule *c, const struct pd_request *r)
+static void leave_running(struct pd_schedule *c, const struct pd_request *r)
 {
     uint32_t i = 0;
     while (i < c->n_running && c->running[i] != r) i++;
@@ -77,7 +77,7 @@ void pd_schedule_remove(struct pd_schedule *c, struct pd_request *r)
         stop_waiting(c, at);
         return;
     }
-    leave(c, r);
+    leave_running(c, r);
     if (!r->prompt.sequence) return;
     pd_decoder_leave(&c->s->decoder, r->prompt.sequence);
     pd_next_mask_drop(&r->prompt.sequence->next_mask);
@@ -111,7 +111,7 @@ static bool must_wait(const struct pd_schedule *c, const struct pd_request *r)
 }
 
 /* On the sequence that was found: its chain, and the generator and the grammar after what was drawn before. */
-static peridot_status start(struct pd_schedule *c, struct pd_request *r)
+static peridot_status start_request(struct pd_schedule *c, struct pd_request *r)
 {
     struct pd_sequence *q = r->prompt.sequence;
     r->n_cached = q->pos;
@@ -127,7 +127,7 @@ static peridot_status start(struct pd_schedule *c, struct pd_request *r)
 }
 
 /* With the present sentence. */
-static void fail(struct pd_request *r, peridot_status status)
+static void fail_request(struct pd_request *r, peridot_status status)
 {
     r->state = PD_REQUEST_DONE;
     r->status = status;
@@ -135,7 +135,7 @@ static void fail(struct pd_request *r, peridot_status status)
 }
 
 /* False: there is no room for it yet, and others are at work that will make some. */
-static bool begin(struct pd_schedule *c, struct pd_request *r)
+static bool begin_request(struct pd_schedule *c, struct pd_request *r)
 {
     uint32_t n_taken = pd_prefix_n_taken(&c->prefixes), n_free = pd_cache_free_positions(&c->s->set.cache);
     size_t most = wants_rows(r) ? 0 : pd_min(n_prompt(r), r->n_tokens - 1);
@@ -143,7 +143,7 @@ static bool begin(struct pd_schedule *c, struct pd_request *r)
     peridot_status status = pd_prefix_take(&c->prefixes, r, most);
     if (status != PERIDOT_OK && n_taken) return false;
     if (status != PERIDOT_OK) {
-        fail(r, status);
+        fail_request(r, status);
         return true;
     }
     uint64_t needed = r->n_tokens - r->prompt.sequence->pos + pd_min(r->n_max - r->n_generated, AHEAD)
@@ -152,12 +152,12 @@ static bool begin(struct pd_schedule *c, struct pd_request *r)
         pd_prefix_release(&c->prefixes, r, PD_KEEP_ALL);
         return false;
     }
-    status = start(c, r);
+    status = start_request(c, r);
     if (status == PERIDOT_OK) {
         pd_schedule_attach(c, r);
         return true;
     }
-    fail(r, status);
+    fail_request(r, status);
     release(c, r, PD_KEEP_NONE);
     return true;
 }
@@ -172,7 +172,7 @@ static void begin_some(struct pd_schedule *c)
             at = &r->behind;
             continue;
         }
-        if (!begin(c, r)) return;
+        if (!begin_request(c, r)) return;
         stop_waiting(c, at);
     }
 }
@@ -201,7 +201,7 @@ static void preempt(struct pd_schedule *c, struct pd_request *r)
     peridot_status status = r->n_tries < TRIES ? remember(r) : r->status;
     release(c, r, PD_KEEP_NONE);
     if (status != PERIDOT_OK) {
-        fail(r, status);
+        fail_request(r, status);
         return;
     }
     c->n_preempted++;
@@ -213,7 +213,7 @@ static void preempt(struct pd_schedule *c, struct pd_request *r)
 /* A request that is done gives up its sequence; or goes on later where others held what it lacked of the cache. */
 static void take_end(struct pd_schedule *c, struct pd_request *r, bool others)
 {
-    leave(c, r);
+    leave_running(c, r);
     if (!r->scheduled) return;
     if (r->status == PERIDOT_ERROR_MEMORY && others) preempt(c, r);
     else release(c, r, r->status == PERIDOT_OK ? PD_KEEP_ALL : PD_KEEP_NONE);

@@ -1,7 +1,7 @@
 /* Sequences: timelines of tokens that share one cache. Each owns its tokens, its pages, its sampler and the candidates
  * for its next token; passes evaluate them (pass.h). The first `pos` tokens have been evaluated, and their keys are in
- * the pages, but for those that windows have passed over; what queued passes write beyond `pos` counts for nothing until
- * their rows are taken. The thread of the session uses them. */
+ * the pages, but for those that windows have passed over; what queued passes write beyond `pos` counts for nothing
+ * until their rows are taken. The thread of the session uses them. */
 #ifndef PD_ENGINE_SEQUENCE_H
 #define PD_ENGINE_SEQUENCE_H
 

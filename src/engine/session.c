@@ -252,7 +252,7 @@ static peridot_status check_prompts(const struct pd_session *s, const struct pd_
 }
 
 /* What is wanted of one token that a decode step evaluated, as its row m. */
-static peridot_status hand_out(struct pd_session *s, const struct pd_prompt *prompt, uint32_t m)
+static peridot_status hand_out_row(struct pd_session *s, const struct pd_prompt *prompt, uint32_t m)
 {
     const struct pd_row_outputs *o = prompt->outputs;
     struct pd_sequence *q = prompt->sequence;
@@ -262,7 +262,8 @@ static peridot_status hand_out(struct pd_session *s, const struct pd_prompt *pro
 }
 
 /* One token of each prompt that has any left, in one step. */
-static peridot_status step(struct pd_session *s, struct pd_prompt *prompts, uint32_t n, const struct pd_watch *watch)
+static peridot_status eval_step(struct pd_session *s, struct pd_prompt *prompts, uint32_t n,
+                                const struct pd_watch *watch)
 {
     struct pd_sequence *sequences[PD_MAX_SEQUENCES];
     struct pd_prompt *of[PD_MAX_SEQUENCES];
@@ -284,7 +285,7 @@ static peridot_status step(struct pd_session *s, struct pd_prompt *prompts, uint
     for (uint32_t i = 0; i < m; i++) {
         of[i]->tokens++;
         of[i]->n_left--;
-        PD_TRY(hand_out(s, of[i], i));
+        PD_TRY(hand_out_row(s, of[i], i));
     }
     return PERIDOT_OK;
 }
@@ -297,7 +298,8 @@ static bool takes_steps(const struct pd_session *s, const struct pd_prompt *prom
     return steps || s->chunk == 1;
 }
 
-static peridot_status eval(struct pd_session *s, struct pd_prompt *prompts, uint32_t n, const struct pd_watch *watch)
+static peridot_status eval_prompts(struct pd_session *s, struct pd_prompt *prompts, uint32_t n,
+                                   const struct pd_watch *watch)
 {
     bool is_text[PD_MAX_SEQUENCES] = {0};
     PD_TRY(pd_decoder_yield(&s->decoder));
@@ -306,7 +308,7 @@ static peridot_status eval(struct pd_session *s, struct pd_prompt *prompts, uint
         if (is_text[i]) pd_sequence_mark(prompts[i].sequence);   /* the end of a reply */
     }
     if (!takes_steps(s, prompts, n)) PD_TRY(pd_prefill_run(&s->prefill, prompts, n, watch, &s->cancelled));
-    while (pd_prefill_pending(prompts, n)) PD_TRY(step(s, prompts, n, watch));
+    while (pd_prefill_pending(prompts, n)) PD_TRY(eval_step(s, prompts, n, watch));
     for (uint32_t i = 0; i < n; i++)
         if (is_text[i]) pd_sequence_mark(prompts[i].sequence);
     return PERIDOT_OK;
@@ -323,11 +325,12 @@ peridot_status pd_session_eval(struct pd_session *s, struct pd_prompt *prompts, 
     if (p->outputs.logits) PD_TRY(pd_check_head(s->model));
     for (uint32_t i = 0; i < n; i++) {
         outputs[i] = p->outputs;
-        if (p->last && prompts[i].n_left) outputs[i].first = (uint32_t)(prompts[i].sequence->pos + prompts[i].n_left - 1);
+        if (p->last && prompts[i].n_left)
+            outputs[i].first = (uint32_t)(prompts[i].sequence->pos + prompts[i].n_left - 1);
         if (p->outputs.logits || p->outputs.hidden) prompts[i].outputs = &outputs[i];
         watch.n_total += prompts[i].n_left;
     }
-    peridot_status status = eval(s, prompts, n, &watch);
+    peridot_status status = eval_prompts(s, prompts, n, &watch);
     for (uint32_t i = 0; i < n; i++) prompts[i].outputs = NULL;
     if (status == PERIDOT_CANCELLED) s->cancelled = false;
     return status;

@@ -23,8 +23,8 @@ struct pd_session {
     uint32_t n_draft;                  /* tokens of a draft at most; 0: none are made */
     uint32_t n_rounds;                 /* of requests: see request.c */
     bool text_ended;                   /* a request's, in this round */
-    /* Of a round: the time that draws under grammars took and that they may take, and whether one had its turn, which one
-     * always has. draw_steps: of a mask in one turn (pd_grammar_mask_some). n_turns: so far. */
+    /* Of a round: the time that draws under grammars took and that they may take, and whether one had its turn, which
+     * one always has. draw_steps: of a mask in one turn (pd_grammar_mask_some). n_turns: so far. */
     double draw_s, draw_most_s;
     bool drew;
     uint64_t draw_steps, n_turns;
@@ -60,8 +60,8 @@ struct pd_eval_params {
 peridot_status pd_session_eval(struct pd_session *s, struct pd_prompt *prompts, uint32_t n,
                                const struct pd_eval_params *params);
 peridot_status pd_session_check_tokens(const struct pd_session *s, const struct pd_prompt *prompt);
-/* Logits of the last position, [n_outputs], borrowed until the next call. Where a pass of others has overwritten them the
- * last token is evaluated again. */
+/* Logits of the last position, [n_outputs], borrowed until the next call. Where a pass of others has overwritten them
+ * the last token is evaluated again. */
 peridot_status pd_session_logits(const float **out, struct pd_session *s, struct pd_sequence *q);
 /* Copies them to the sequence's own row, which no pass of others overwrites. */
 peridot_status pd_session_keep_logits(struct pd_session *s, struct pd_sequence *q);

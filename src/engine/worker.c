@@ -27,7 +27,7 @@ static struct hello hello_of(const struct pd_model *model)
     return h;
 }
 
-static peridot_status compare(const struct hello *mine, const struct hello *other, const struct pd_model *model)
+static peridot_status compare_hello(const struct hello *mine, const struct hello *other, const struct pd_model *model)
 {
     const char *path = pd_checkpoint_path(model->checkpoint);
     if (memcmp(other->version, mine->version, sizeof mine->version) || other->order != mine->order
@@ -57,7 +57,7 @@ static peridot_status greet(struct pd_model *model)
     return PERIDOT_OK;
 }
 
-static peridot_status answer(struct pd_model *model)
+static peridot_status answer_greeting(struct pd_model *model)
 {
     struct pd_link *l = model->link;
     struct hello mine = hello_of(model), sum;
@@ -67,7 +67,7 @@ static peridot_status answer(struct pd_model *model)
     if (m.op != PD_OP_OPEN || m.size != sizeof sum)
         return pd_fail(PERIDOT_ERROR_LINK, "the ranks run different builds of Peridot");
     memcpy(&sum, l->body, sizeof sum);
-    PD_TRY(compare(&mine, &sum, model));
+    PD_TRY(compare_hello(&mine, &sum, model));
     add_sizes(&sum, &model->weights);
     return pd_link_is_last(l) ? pd_link_reply(l, &sum, sizeof sum) : pd_link_send(l, &m, &sum);
 }
@@ -75,7 +75,7 @@ static peridot_status answer(struct pd_model *model)
 peridot_status pd_ranks_open(struct pd_model *model)
 {
     if (!model->link) return PERIDOT_OK;
-    PD_TRY(pd_link_leads(model->link) ? greet(model) : answer(model));
+    PD_TRY(pd_link_leads(model->link) ? greet(model) : answer_greeting(model));
     model->link->is_open = true;
     return PERIDOT_OK;
 }
@@ -186,7 +186,7 @@ static peridot_status read_body(struct body *b, const struct worker *k, const st
 }
 
 /* The pass, as rank 0 has it but for tokens. */
-static peridot_status fill(struct pd_pass **out, struct worker *k, const struct body *b)
+static peridot_status fill_pass(struct pd_pass **out, struct worker *k, const struct body *b)
 {
     struct pd_session *s = k->session;
     const struct pd_workspace *w = &s->workspace;
@@ -212,7 +212,7 @@ static peridot_status run_pass(struct worker *k, const struct pd_message *m)
     struct body b;
     struct pd_pass *p;
     PD_TRY(read_body(&b, k, m));
-    PD_TRY(fill(&p, k, &b));
+    PD_TRY(fill_pass(&p, k, &b));
     k->pass = p;
     uint64_t size = (uint64_t)b.n_rows * s->workspace.scratch.x.stride * sizeof(float);
     if (!pd_link_is_last(k->link)) PD_TRY(pd_link_send(k->link, m, k->link->body));

@@ -50,7 +50,7 @@ static peridot_status alloc_scratch(struct pd_workspace *w)
     return alloc(&s->packed, w, sizeof(uint32_t) * n * pd_packed_most(widest), "activations");
 }
 
-static peridot_status create(struct pd_workspace *w)
+static peridot_status create_buffers(struct pd_workspace *w)
 {
     uint32_t n_outputs = w->model->weights.n_outputs, n_here = w->model->weights.has_output ? n_outputs : 0;
     uint64_t width = pd_align(pd_max(n_outputs, w->model->config.d_model), PD_PAD);
@@ -68,6 +68,16 @@ static peridot_status create(struct pd_workspace *w)
     return w->host_rows ? PERIDOT_OK : pd_fail_alloc(sizeof *w->host_rows * width * PD_LOGITS_ROWS, "logits");
 }
 
+static void count_groups(struct pd_workspace *w)
+{
+    const struct pd_config *c = &w->model->config;
+    const struct pd_recorder r = pd_workspace_recorder(w, NULL);
+    for (uint32_t kind = 0; kind < c->n_kinds; kind++) {
+        const struct pd_heads heads = pd_layer_heads(c, &w->model->weights, c->kinds[kind]);
+        w->attention_groups[kind] = pd_attention_groups(&r, &heads);
+    }
+}
+
 peridot_status pd_workspace_create(struct pd_workspace *w, const struct pd_model *model, const struct pd_cache *cache)
 {
     w->model = model;
@@ -77,7 +87,8 @@ peridot_status pd_workspace_create(struct pd_workspace *w, const struct pd_model
     w->variants.tunings = &w->tunings;
     w->split_pages = pd_gpu_info(model->gpu)->type == PERIDOT_DEVICE_CPU ? SPLIT_PAGES_CPU : 1;
     if (w->n_decode > 1) pd_variants_make_batch_invariant(&w->variants);
-    return create(w);
+    count_groups(w);
+    return create_buffers(w);
 }
 
 void pd_workspace_free(struct pd_workspace *w)

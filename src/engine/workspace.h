@@ -29,6 +29,7 @@ struct pd_workspace {
     struct pd_commands *head_commands; /* of rows of logits that callers want */
     double done_s;                     /* when a pass or a piece was last seen to be done */
     uint32_t split_pages;              /* see pd_decode_place */
+    uint32_t attention_groups[PD_MAX_LAYER_KINDS];   /* of a step: see pd_attention_groups */
 };
 
 /* Rows of logits: at the end of a sequence's prompt, of row m of a decode step, and for callers that want every row. */

@@ -5,8 +5,8 @@
 
 static bool is_role(const peridot_message *m, const char *role) { return strcmp(m->role, role) == 0; }
 
-/* Encodes the system's messages, if `system`, and those of turns first .. end - 1. Turn 0 is what comes before the user's
- * first message. */
+/* Encodes the system's messages, if `system`, and those of turns first .. end - 1. Turn 0 is what comes before the
+ * user's first message. */
 static peridot_status encode(int32_t **ids, size_t *n_ids, size_t *n_kept, const struct cmd_turns *t, bool system,
                              size_t first, size_t end)
 {
