@@ -13,11 +13,12 @@ void main()
 {
     uint m = gl_WorkGroupID.y;
     uint token = p.tokens.at[m];
-    if (token == PD_EMBEDDED) {
+    if (token == PD_EMBEDDED && uvec2(p.embedded) != uvec2(0)) {
         for (uint i = gl_LocalInvocationID.x; i < p.n_cols; i += gl_WorkGroupSize.x)
             p.x.at[m * p.x_stride + i] = p.embedded.at[m * p.x_stride + i];
         return;
     }
+    if (token == PD_EMBEDDED) token = 0;   /* a table without such rows: padding stands in for them */
     uvec2 row = row_at(p.slices.at[token / p.rows_per_slice], token % p.rows_per_slice, p.row_size);
     for (uint q = gl_LocalInvocationID.x; q * 4 < p.n_cols; q += gl_WorkGroupSize.x) {
         vec4 w = load_quad(row, q, p.n_cols) * p.scale;

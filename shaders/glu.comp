@@ -12,6 +12,6 @@ void main()
 {
     uint i = gl_GlobalInvocationID.x, m = gl_WorkGroupID.y;
     if (i >= p.n) return;
-    float gate = p.x.at[m * p.x_stride + i], up = p.x.at[m * p.x_stride + p.n + i];
+    float gate = p.gate.at[m * p.gate_stride + i], up = p.up.at[m * p.up_stride + i];
     p.y.at[m * p.y_stride + i] = (SILU ? silu(gate) : gelu(gate)) * up;
 }

@@ -180,11 +180,12 @@ struct pd_attention_reduce_push {
     uint32_t head_dim, y_stride;
 };
 
-/* y[m][i] = act(gate[m][i]) * up[m][i]; gate and up are the halves of x[m]. Grid: [blocks of n, n_tokens]. */
+/* y[m][i] = act(gate[m][i]) * up[m][i]. Grid: [blocks of n, n_tokens]. */
 struct pd_glu_push {
-    PD_PTR(pd_floats) x;          /* [n_tokens][x_stride]: gate [n], up [n] */
+    PD_PTR(pd_floats) gate;       /* [n_tokens][gate_stride] */
+    PD_PTR(pd_floats) up;         /* [n_tokens][up_stride] */
     PD_PTR(pd_floats) y;          /* [n_tokens][y_stride] */
-    uint32_t n, x_stride, y_stride;
+    uint32_t n, gate_stride, up_stride, y_stride;
 };
 
 /* The PD_TOPK largest of each PD_TOPK_IN values of a row (lower id first of equals), sorted if that is all.

@@ -13,9 +13,9 @@ static peridot_status plant(struct pd_gpu *gpu, struct pd_heap *heap, struct pd_
     struct pd_span span;
     PD_TRY(pd_kernel_get(&kernel, gpu, PD_KERNEL_glu, spec, 2));
     PD_TRY(pd_heap_alloc(&span, heap, SIZE, "planted"));
-    /* of the 2 N numbers at x the first is the buffer's last */
-    struct pd_glu_push push = {.x = span.address + SIZE - sizeof(float), .y = span.address, .n = N, .x_stride = 2 * N,
-        .y_stride = N};
+    /* of the N numbers at gate the first is the buffer's last */
+    struct pd_glu_push push = {.gate = span.address + SIZE - sizeof(float), .up = span.address, .y = span.address,
+        .n = N, .gate_stride = N, .up_stride = N, .y_stride = N};
     PD_TRY(pd_commands_begin(commands));
     pd_dispatch(commands, kernel, &push, 1, 1, 1);
     PD_TRY(pd_commands_end(commands));

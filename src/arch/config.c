@@ -19,6 +19,9 @@ static void find_v(struct pd_config *out, const struct pd_checkpoint *c)
     }
 }
 
+/* Of embeddings with n columns: its root, rounded to bf16 as the published code does. */
+static float scale_of(uint32_t n) { return pd_f32_from_bf16(pd_bf16_from_f32(sqrtf((float)n))); }
+
 static peridot_status read_config(struct pd_config *out, const struct pd_checkpoint *c)
 {
     bool gguf = pd_checkpoint_kind(c) == PD_CHECKPOINT_GGUF;
@@ -26,9 +29,12 @@ static peridot_status read_config(struct pd_config *out, const struct pd_checkpo
     const struct pd_family_traits *family = &pd_families[out->family];
     out->norm_plus_one = !gguf && family->hf_norm_plus_one;
     out->rope_interleaved = gguf && family->gguf_interleaved;
-    out->embed_scale = family->scale_embedding ? pd_f32_from_bf16(pd_bf16_from_f32(sqrtf((float)out->d_model))) : 1;
+    out->embed_scale = family->scale_embedding ? scale_of(out->d_model) : 1;
+    out->per_layer_scale = scale_of(out->per_layer_dim);
     if (family->optional_v) find_v(out, c);
-    return pd_layers_complete(out, pd_checkpoint_find(c, "rope_freqs.weight"));
+    const struct pd_tensor *rope_freqs = pd_checkpoint_find(c, "rope_freqs.weight");
+    if (rope_freqs) out->ropes[PD_ROPE_GLOBAL].rotated_part = 0;   /* it says so itself */
+    return pd_layers_complete(out, rope_freqs);
 }
 
 peridot_status pd_config_read(struct pd_config *out, const struct pd_checkpoint *c)

@@ -7,10 +7,12 @@
 #include "format/checkpoint.h"
 #include "params.h"
 
-/* Rotation: inverse frequency i of head_dim / 2 is base^(-2 i / head_dim) / divisor, then Llama 3.1's rule when its
- * factor is set, then divided by factors[i] where a GGUF brings that rule as a tensor. */
+/* Rotation: inverse frequency i of head_dim / 2 is base^(-2 i / head_dim) / divisor, or 0 from the rotated part of them
+ * on, then Llama 3.1's rule when its factor is set, then divided by factors[i] where a GGUF brings either rule as a
+ * tensor. */
 struct pd_rope {
     double base, divisor;
+    double rotated_part;                                         /* of the pairs of a head; 0: all */
     double factor, low_freq_factor, high_freq_factor, old_ctx;   /* factor 0: no rule */
 };
 
@@ -54,6 +56,8 @@ struct pd_config {
     bool norm_plus_one;              /* stored norm weights are centred on zero: add 1 */
     bool tied;                       /* the output matrix is the embedding */
     struct pd_layer *layers;         /* [n_layers] */
+    uint32_t per_layer_dim;          /* columns of what each layer gets of the token itself; 0: layers get none */
+    float per_layer_scale;           /* of its embedding */
     uint32_t n_shared_kv;            /* so many layers at the end read the caches of earlier ones of their kinds */
     uint32_t n_kinds, kinds[PD_MAX_LAYER_KINDS];   /* the first layer of each kind */
     struct pd_rope ropes[PD_N_ROPES];

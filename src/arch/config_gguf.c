@@ -120,7 +120,7 @@ static void read_ropes(struct reader *r, struct pd_config *out)
 {
     struct pd_rope *global = &out->ropes[PD_ROPE_GLOBAL], *local = &out->ropes[PD_ROPE_LOCAL];
     *global = (struct pd_rope){.base = read_number(r, PD_NUMBER_ROPE_BASE, r->family->rope_base),
-        .divisor = read_rope_divisor(r)};
+        .divisor = read_rope_divisor(r), .rotated_part = r->family->rotated_part};
     /* Gemma 2's local layers rotate like its global ones; Gemma 3's have a base of their own and no divisor. */
     *local = *global;
     if (r->family->local_rope)
@@ -195,9 +195,13 @@ static peridot_status read_layer(struct reader *r, struct pd_config *out, uint32
         return pd_fail(PERIDOT_ERROR_FORMAT, "%s is missing, and %u columns cannot be shared evenly by %u heads", key,
                        out->d_model, l->n_heads);
     l->head_dim = read_layer_uint(r, PD_NUMBER_HEAD_DIM, i, out->d_model / l->n_heads);
+    bool local = l->window && find_key(r, pd_numbers[PD_NUMBER_HEAD_DIM_LOCAL].gguf, key);
+    if (local) l->head_dim = read_layer_uint(r, PD_NUMBER_HEAD_DIM_LOCAL, i, -1);
     PD_TRY(r->status);
-    PD_TRY(check_head_size(r, "rope.dimension_count", i, l->head_dim, "are rotated"));
-    PD_TRY(check_head_size(r, "attention.value_length", i, l->head_dim, "are values"));
+    PD_TRY(check_head_size(r, local ? "rope.dimension_count_swa" : "rope.dimension_count", i, l->head_dim,
+                           "are rotated"));
+    PD_TRY(check_head_size(r, local ? "attention.value_length_swa" : "attention.value_length", i, l->head_dim,
+                           "are values"));
     l->query_scale = (float)read_number(r, PD_NUMBER_QUERY_SCALE, (double)pd_layer_usual_scale(out, l));
     return r->status;
 }
@@ -245,7 +249,7 @@ static peridot_status find_family(struct pd_config *out, const struct pd_checkpo
     }
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
                    "metadata key general.architecture is \"%.*s\", which is not known (known: gemma, gemma2, gemma3, "
-                   "llama)", (int)pd_min(name.size, 64), name.data);
+                   "gemma4, llama)", (int)pd_min(name.size, 64), name.data);
 }
 
 peridot_status pd_config_read_gguf(struct pd_config *out, const struct pd_checkpoint *c)
@@ -270,11 +274,13 @@ peridot_status pd_config_read_gguf(struct pd_config *out, const struct pd_checkp
     out->final_softcap = read_softcap(&r, PD_NUMBER_FINAL_SOFTCAP, family->final_softcap, family->final_softcap_known);
     out->tied = pd_checkpoint_find(c, "output.weight") == NULL;
     out->n_shared_kv = read_uint(&r, PD_NUMBER_SHARED_KV, 0);
+    if (family->per_layer_inputs) out->per_layer_dim = read_uint(&r, PD_NUMBER_PER_LAYER_DIM, 0);
     read_ropes(&r, out);
     PD_TRY(r.status);
 
     r.n_layers = out->n_layers;
     PD_TRY(pd_layers_create(out));
+    PD_TRY(read_windows(&r, out));
     for (uint32_t i = 0; i < out->n_layers; i++) PD_TRY(read_layer(&r, out, i));
-    return read_windows(&r, out);
+    return PERIDOT_OK;
 }

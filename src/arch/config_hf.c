@@ -24,6 +24,7 @@ struct object {
 
 struct reader {
     struct object config;    /* of the text model */
+    const struct pd_hf_type *type;
     const struct pd_family_traits *family;
     uint32_t n_layers;       /* 0: not known yet */
     peridot_status status;   /* of the first failure, after which nothing is read */
@@ -158,9 +159,14 @@ static struct pd_rope read_rope(struct reader *r, struct object o, struct pd_rop
     char full[KEY_SIZE];
     if (yyjson_obj_size(o.at) == 0) return rope;
     rope.base = read_number(r, o, PD_NUMBER_ROPE_BASE, rope.base);
+    rope.rotated_part = 0;
     const char *type = r->status == PERIDOT_OK ? read_rope_type(r, o) : NULL;
     if (r->status != PERIDOT_OK || strcmp(type, "default") == 0) return rope;
     if (strcmp(type, "linear") == 0) rope.divisor = read_number(r, o, PD_NUMBER_ROPE_FACTOR, NAN);
+    else if (r->family->rotated_part > 0 && strcmp(type, "proportional") == 0) {
+        rope.rotated_part = read_number(r, o, PD_NUMBER_ROPE_PART, 1);
+        rope.divisor = read_number(r, o, PD_NUMBER_ROPE_FACTOR, 1);
+    }
     else if (r->family->llama3_rope && strcmp(type, "llama3") == 0) read_llama3(r, &rope, o);
     else
         r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s \"" PD_NAME "\": this RoPE scaling is not known for a %s "
@@ -199,7 +205,7 @@ static void read_parameters(struct reader *r, struct pd_rope *global, struct pd_
         return;
     }
     refuse_partial(r, parameters);
-    refuse_partial(r, full);
+    if (r->family->rotated_part == 0) refuse_partial(r, full);
     refuse_partial(r, sliding);
     *global = read_rope(r, by_type ? full : parameters, *global);
     *local = by_type ? read_rope(r, sliding, *local) : *global;
@@ -212,6 +218,7 @@ static void read_ropes(struct reader *r, struct pd_config *out)
     struct object parameters = read_object(r, r->config, "rope_parameters", "rope_parameters.");
     struct pd_rope global = {.base = read_number(r, r->config, PD_NUMBER_ROPE_BASE, family->rope_base), .divisor = 1};
     struct pd_rope local = global, old;
+    global.rotated_part = family->rotated_part;
     if (family->local_rope)
         local.base = read_number(r, r->config, PD_NUMBER_ROPE_BASE_LOCAL, family->rope_base_local);
     refuse_partial(r, r->config);
@@ -269,7 +276,8 @@ static bool read_type(struct reader *r, yyjson_val *type, uint32_t i)
 static void read_window(struct reader *r, struct pd_layer *l, uint32_t i)
 {
     yyjson_val *v = yyjson_obj_get(r->config.at, "sliding_window");
-    l->window = yyjson_is_null(v) ? 0 : read_layer_uint(r, PD_NUMBER_WINDOW, i, DEFAULT_WINDOW);
+    uint32_t usual = r->type->window ? r->type->window : DEFAULT_WINDOW;
+    l->window = yyjson_is_null(v) ? 0 : read_layer_uint(r, PD_NUMBER_WINDOW, i, usual);
     if (r->status == PERIDOT_OK && l->window == 0)
         r->status = pd_fail(PERIDOT_ERROR_FORMAT, "config.json: %ssliding_window is %s, but layer %u has a window",
                             r->config.prefix, yyjson_is_null(v) ? "null" : "0", i);
@@ -288,9 +296,37 @@ static peridot_status read_windows(struct reader *r, struct pd_config *out)
     for (uint32_t i = 0; i < out->n_layers; i++) {
         bool local = types.at ? read_type(r, yyjson_arr_get(types.at, i), i) : usual && (i + 1) % pattern != 0;
         PD_TRY(r->status);
+        if (r->family->last_is_global && i + 1 == out->n_layers) local = false;
         if (local) read_window(r, &out->layers[i], i);
     }
     return r->status;
+}
+
+static uint32_t read_own(struct reader *r, enum pd_number number, uint32_t i, uint32_t usual)
+{
+    return find_member(r->config.at, pd_numbers[number].hf) ? read_layer_uint(r, number, i, usual) : usual;
+}
+
+/* What layers without a window, and those that read another's keys, have of their own; or what per_layer_config says of
+ * a layer: {"5": {"head_dim": 512}}. */
+static void read_own_sizes(struct reader *r, struct pd_config *out, uint32_t i)
+{
+    struct pd_layer *l = &out->layers[i];
+    struct object all = r->config, by_layer = read_object(r, all, "per_layer_config", "per_layer_config.");
+    bool shares = i >= out->n_layers - (uint32_t)pd_min(out->n_shared_kv, out->n_layers);
+    char index[16];
+    snprintf(index, sizeof index, "%u", i);
+    if (by_layer.at) {
+        r->config = (struct object){find_member(by_layer.at, index), "per_layer_config."};
+        l->head_dim = read_own(r, PD_NUMBER_HEAD_DIM, i, 0);
+        l->n_kv_heads = read_own(r, PD_NUMBER_KV_HEADS, i, l->n_kv_heads);
+        r->config = all;
+    } else if (!l->window) {
+        l->head_dim = read_layer_uint(r, PD_NUMBER_HEAD_DIM_GLOBAL, i, 512);
+        if (yyjson_is_true(find_member(r->config.at, "attention_k_eq_v")))
+            l->n_kv_heads = read_own(r, PD_NUMBER_KV_HEADS_GLOBAL, i, l->n_kv_heads);
+    }
+    if (shares && yyjson_is_true(find_member(r->config.at, "use_double_wide_mlp"))) l->ffn_dim *= 2;
 }
 
 static peridot_status read_layer(struct reader *r, struct pd_config *out, uint32_t i)
@@ -300,6 +336,7 @@ static peridot_status read_layer(struct reader *r, struct pd_config *out, uint32
     l->ffn_dim = read_layer_uint(r, PD_NUMBER_FFN_DIM, i, d->ffn_dim);
     l->n_heads = read_layer_uint(r, PD_NUMBER_HEADS, i, d->n_heads);
     l->n_kv_heads = read_layer_uint(r, PD_NUMBER_KV_HEADS, i, d->n_kv_heads ? d->n_kv_heads : l->n_heads);
+    if (r->family->sizes_by_window) read_own_sizes(r, out, i);
     PD_TRY(r->status);
     if (l->n_heads % l->n_kv_heads != 0)
         return pd_fail(PERIDOT_ERROR_FORMAT, "config.json: num_attention_heads %u is not a multiple of "
@@ -308,8 +345,9 @@ static peridot_status read_layer(struct reader *r, struct pd_config *out, uint32
     if (!d->head_dim && !find_member(r->config.at, "head_dim") && out->d_model % l->n_heads != 0)
         return pd_fail(PERIDOT_ERROR_FORMAT, "config.json: hidden_size %u is not a multiple of num_attention_heads %u, "
                        "and there is no head_dim", out->d_model, l->n_heads);
-    l->head_dim = read_layer_uint(r, PD_NUMBER_HEAD_DIM, i, d->head_dim ? d->head_dim : out->d_model / l->n_heads);
-    double divisor = l->head_dim;
+    uint32_t usual = d->head_dim ? d->head_dim : out->d_model / l->n_heads;
+    if (!l->head_dim) l->head_dim = read_layer_uint(r, PD_NUMBER_HEAD_DIM, i, usual);
+    double divisor = r->family->unscaled_queries ? 1 : l->head_dim;
     if (r->family->query_divisor)
         divisor = read_number(r, r->config, PD_NUMBER_QUERY_DIVISOR, r->family->query_divisor);
     PD_TRY(r->status);
@@ -341,12 +379,15 @@ static peridot_status check_activations(const struct reader *r)
 
 static peridot_status refuse_unknown(const struct reader *r, yyjson_val *root)
 {
-    static const char *const must_be_false[] = {"attention_bias", "mlp_bias", "use_bidirectional_attention"};
+    static const char *const must_be_false[] = {"attention_bias", "mlp_bias", "use_bidirectional_attention",
+        "enable_moe_block"};
     static const char *const must_be_absent[] = {"quantization_config", "compression_config"};
     char full[KEY_SIZE];
     for (size_t i = 0; i < PD_COUNT(must_be_false); i++) {
         yyjson_val *v = find_member(r->config.at, must_be_false[i]);
-        if (v && !yyjson_is_false(v))
+        /* of the tokens of images, which are refused */
+        bool vision = yyjson_is_str(v) && strcmp(yyjson_get_str(v), "vision") == 0 && r->family->vision_masks;
+        if (v && !yyjson_is_false(v) && !vision)
             return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is %s, which is not supported",
                            full_key(full, r->config, must_be_false[i]), yyjson_get_type_desc(v));
     }
@@ -381,6 +422,7 @@ static peridot_status find_text(struct reader *r, struct pd_config *out, yyjson_
     r->config = (struct object){root, ""};
     PD_TRY(find_type(&type, r->config));
     out->family = type->family;
+    r->type = type;
     r->family = &pd_families[type->family];
     struct object text = read_object(r, r->config, "text_config", "text_config.");
     PD_TRY(r->status);
@@ -391,6 +433,7 @@ static peridot_status find_text(struct reader *r, struct pd_config *out, yyjson_
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: a %s model inside a %s model is not known",
                        pd_families[inner->family].name, r->family->name);
     r->config = text;
+    r->type = inner;
     return PERIDOT_OK;
 }
 
@@ -501,6 +544,7 @@ peridot_status pd_config_read_hf(struct pd_config *out, const struct pd_checkpoi
     out->d_model = read_uint(&r, PD_NUMBER_D_MODEL, d->d_model);
     out->ctx_max = read_uint(&r, PD_NUMBER_CTX, d->ctx_max);
     out->n_shared_kv = read_uint(&r, PD_NUMBER_SHARED_KV, 0);
+    if (family->per_layer_inputs) out->per_layer_dim = read_uint(&r, PD_NUMBER_PER_LAYER_DIM, r.type->per_layer_dim);
     if (yyjson_obj_get(r.config.at, "vocab_size")) out->vocab_size = read_uint(&r, PD_NUMBER_VOCAB_SIZE, 0);
     out->eps = (float)read_number(&r, r.config, PD_NUMBER_EPS, 1e-6);
     out->attn_softcap = read_softcap(&r, PD_NUMBER_ATTN_SOFTCAP, family->attn_softcap, family->attn_softcap != 0);
@@ -511,6 +555,7 @@ peridot_status pd_config_read_hf(struct pd_config *out, const struct pd_checkpoi
     PD_TRY(read_head(out, root));
     r.n_layers = out->n_layers;
     PD_TRY(pd_layers_create(out));
+    PD_TRY(read_windows(&r, out));
     for (uint32_t i = 0; i < out->n_layers; i++) PD_TRY(read_layer(&r, out, i));
-    return read_windows(&r, out);
+    return PERIDOT_OK;
 }

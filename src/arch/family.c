@@ -18,6 +18,12 @@ const struct pd_family_traits pd_families[PD_N_FAMILIES] = {
         .window_pattern = 6, .own_pattern = true, .rope_base = 1000000, .rope_base_local = 10000,
         .final_softcap_known = true, .query_divisor = 256, .n_layers_27b = 62, .hf_activation = PD_HF_ACTIVATION,
         .hf = {2304, 9216, 26, 8, 4, 131072, 256}},
+    [PD_GEMMA4] = {.name = "gemma4", .post_norms = true, .qk_norms = true, .v_norms = true, .scale_embedding = true,
+        .tied = true, .start_of_turn = 105, .optional_v = true, .per_layer_inputs = true, .output_scales = true,
+        .local_rope = true, .rotated_part = 0.25, .sizes_by_window = true, .window_pattern = 6, .own_pattern = true,
+        .last_is_global = true, .vision_masks = true, .rope_base = 1000000, .rope_base_local = 10000,
+        .final_softcap_known = true, .unscaled_queries = true, .hf_activation = PD_HF_ACTIVATION,
+        .hf = {2304, 9216, 30, 8, 4, 131072, 256}},
     [PD_LLAMA] = {.name = "llama", .silu = true, .gguf_interleaved = true, .space_prefix = true,
         .llama3_rope = true, .rope_base = 10000, .hf = {4096, 11008, 32, 32, 0, 2048, 0}},
     /* For tests: its layers differ in all that layers can differ in. */
@@ -30,6 +36,10 @@ const struct pd_family_traits pd_families[PD_N_FAMILIES] = {
 static const struct pd_hf_type hf_types[] = {
     {.name = "gemma", .family = PD_GEMMA1}, {.name = "gemma2", .family = PD_GEMMA2},
     {.name = "gemma3", .family = PD_GEMMA3, .wraps = true}, {.name = "gemma3_text", .family = PD_GEMMA3},
+    {.name = "gemma4", .family = PD_GEMMA4, .wraps = true, .window = 512, .per_layer_dim = 256},
+    {.name = "gemma4_text", .family = PD_GEMMA4, .window = 512, .per_layer_dim = 256},
+    {.name = "gemma4_unified", .family = PD_GEMMA4, .wraps = true, .window = 1024},
+    {.name = "gemma4_unified_text", .family = PD_GEMMA4, .window = 1024},
     {.name = "llama", .family = PD_LLAMA}, {.name = "peridot_test", .family = PD_TEST_FAMILY},
 };
 

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum pd_family { PD_GEMMA1, PD_GEMMA2, PD_GEMMA3, PD_LLAMA, PD_TEST_FAMILY, PD_N_FAMILIES };
+enum pd_family { PD_GEMMA1, PD_GEMMA2, PD_GEMMA3, PD_GEMMA4, PD_LLAMA, PD_TEST_FAMILY, PD_N_FAMILIES };
 
 /* Which keys of config.json name the gate's activation. */
 enum pd_hf_activation {
@@ -36,17 +36,23 @@ struct pd_family_traits {
     bool space_prefix;               /* the tokenizer puts a space before a text */
     uint32_t start_of_turn;          /* id of the marker, which end_of_turn follows; 0: the vocabulary has none */
     bool optional_v;                 /* layers may lack v: their values are the keys as their matrix gives them */
+    bool per_layer_inputs;           /* layers may get inputs of their own from the token */
     bool output_scales;              /* each layer has a number that multiplies what comes out of it */
     bool local_rope;                 /* layers with windows rotate with a base of their own, and without a divisor */
     bool llama3_rope;                /* Llama 3.1's rule of frequencies is known */
+    double rotated_part;             /* of the pairs of a head, the first ones, in layers without a window; 0: all */
+    bool sizes_by_window;            /* layers without a window have heads and kv heads of their own */
     uint32_t window_pattern;         /* 0: no windows; n: every n-th layer is global */
     bool own_pattern;                /* files may have another pattern */
+    bool last_is_global;             /* whatever the pattern says */
+    bool vision_masks;               /* use_bidirectional_attention may be "vision", which is of images alone */
     uint32_t gguf_window;            /* of GGUF files that do not say it; 0: they must */
     double rope_base, rope_base_local;
     double attn_softcap, final_softcap;   /* 0: none */
     bool final_softcap_known;        /* files may have one */
     /* query_pre_attn_scalar where config.json does not say it; 0: the divisor is head_dim */
     uint32_t query_divisor;
+    bool unscaled_queries;           /* the divisor is 1 */
     /* GGUF does not carry the query divisor; the 27B of this depth has d_model / n_heads */
     uint32_t n_layers_27b;
     enum pd_hf_activation hf_activation;
@@ -60,6 +66,8 @@ struct pd_hf_type {
     const char *name;
     enum pd_family family;
     bool wraps;                      /* the text model is in text_config */
+    uint32_t window;                 /* the default of sliding_window; 0: 4096 */
+    uint32_t per_layer_dim;          /* the default of hidden_size_per_layer_input */
 };
 
 /* NULL: not known. */

@@ -50,6 +50,24 @@ static peridot_status add_layers(const struct keys *k, const char *name, const s
     return PERIDOT_OK;
 }
 
+static uint32_t local_head_dim(const struct pd_config *c)
+{
+    for (uint32_t i = 0; i < c->n_layers; i++)
+        if (c->layers[i].window) return c->layers[i].head_dim;
+    return 0;
+}
+
+/* Families whose layers with a window have heads of their own size have a second key for it. */
+static peridot_status add_head_dim(const struct keys *k, const char *name, const struct pd_config *c)
+{
+    char local[48];
+    if (!pd_families[c->family].sizes_by_window) return add_layers(k, name, c, offsetof(struct pd_layer, head_dim));
+    add_u32(k, name, pd_rope_global_head_dim(c));
+    snprintf(local, sizeof local, "%.40s_swa", name);
+    if (local_head_dim(c)) add_u32(k, local, local_head_dim(c));
+    return PERIDOT_OK;
+}
+
 static peridot_status add_sizes(const struct keys *k, const struct pd_config *c, uint32_t vocab_size)
 {
     add_u32(k, "vocab_size", vocab_size);
@@ -59,10 +77,12 @@ static peridot_status add_sizes(const struct keys *k, const struct pd_config *c,
     PD_TRY(add_layers(k, "feed_forward_length", c, offsetof(struct pd_layer, ffn_dim)));
     PD_TRY(add_layers(k, "attention.head_count", c, offsetof(struct pd_layer, n_heads)));
     PD_TRY(add_layers(k, "attention.head_count_kv", c, offsetof(struct pd_layer, n_kv_heads)));
-    PD_TRY(add_layers(k, "attention.key_length", c, offsetof(struct pd_layer, head_dim)));
-    PD_TRY(add_layers(k, "attention.value_length", c, offsetof(struct pd_layer, head_dim)));
+    PD_TRY(add_head_dim(k, "attention.key_length", c));
+    PD_TRY(add_head_dim(k, "attention.value_length", c));
     add_f32(k, "attention.layer_norm_rms_epsilon", (double)c->eps);
-    if (c->n_shared_kv) add_u32(k, "attention.shared_kv_layers", c->n_shared_kv);
+    bool per_layer_inputs = pd_families[c->family].per_layer_inputs;
+    if (c->n_shared_kv || per_layer_inputs) add_u32(k, "attention.shared_kv_layers", c->n_shared_kv);
+    if (per_layer_inputs) add_u32(k, "embedding_length_per_layer_input", c->per_layer_dim);
     return PERIDOT_OK;
 }
 
@@ -78,7 +98,7 @@ static peridot_status add_pattern(const struct keys *k, const struct pd_config *
         local[i] = c->layers[i].window != 0;
         usual = usual && local[i] == ((i + 1) % pattern != 0);
     }
-    if (!usual)
+    if (!usual || pd_families[c->family].sizes_by_window)
         pd_gguf_writer_add_array(k->writer, full_key(key, k, "attention.sliding_window_pattern"), PD_META_BOOL,
                                  c->n_layers, local);
     free(local);
@@ -107,7 +127,7 @@ static peridot_status add_ropes(const struct keys *k, const struct pd_config *c)
 {
     const struct pd_rope *global = &c->ropes[PD_ROPE_GLOBAL];
     char key[KEY_SIZE];
-    PD_TRY(add_layers(k, "rope.dimension_count", c, offsetof(struct pd_layer, head_dim)));
+    PD_TRY(add_head_dim(k, "rope.dimension_count", c));
     add_f32(k, "rope.freq_base", global->base);
     if (pd_families[c->family].local_rope) add_f32(k, "rope.freq_base_swa", c->ropes[PD_ROPE_LOCAL].base);
     if (global->divisor == 1) return PERIDOT_OK;

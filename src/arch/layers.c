@@ -20,6 +20,7 @@ peridot_status pd_layers_create(struct pd_config *config)
 float pd_layer_usual_scale(const struct pd_config *config, const struct pd_layer *layer)
 {
     uint32_t depth = pd_families[config->family].n_layers_27b;
+    if (pd_families[config->family].unscaled_queries) return 1;
     bool is_27b = depth && config->n_layers == depth && layer->n_heads;
     return (float)(1 / sqrt((double)(is_27b ? config->d_model / layer->n_heads : layer->head_dim)));
 }
@@ -94,8 +95,21 @@ static double scaled_frequency(const struct pd_rope *rope, double f)
     return (1 - smooth) * f / rope->factor + smooth * f;
 }
 
+uint32_t pd_rope_n_rotated(const struct pd_rope *rope, uint32_t head_dim)
+{
+    return rope->rotated_part > 0 ? (uint32_t)(rope->rotated_part * head_dim / 2) : head_dim / 2;
+}
+
+uint32_t pd_rope_global_head_dim(const struct pd_config *config)
+{
+    for (uint32_t i = 0; i < config->n_layers; i++)
+        if (!config->layers[i].window) return config->layers[i].head_dim;
+    return config->layers[0].head_dim;
+}
+
 static double frequency(const struct pd_rope *rope, uint32_t head_dim, uint32_t i)
 {
+    if (i >= pd_rope_n_rotated(rope, head_dim)) return 0;
     return pow(rope->base, -2.0 * i / head_dim) / rope->divisor;
 }
 
@@ -104,7 +118,7 @@ void pd_rope_factors(float *out, const struct pd_config *config, uint32_t n)
     const struct pd_rope *rope = &config->ropes[PD_ROPE_GLOBAL];
     for (uint32_t i = 0; i < n; i++) {
         double f = frequency(rope, 2 * n, i);
-        out[i] = (float)(f / scaled_frequency(rope, f));
+        out[i] = f > 0 ? (float)(f / scaled_frequency(rope, f)) : PD_ROPE_STILL;
     }
 }
 
@@ -137,7 +151,8 @@ static peridot_status add_table(struct pd_config *c, uint32_t rope, uint32_t hea
     c->n_rope_tables++;
     for (uint32_t i = 0; i < half; i++)
         table->inv_freq[i] = scaled_frequency(&c->ropes[rope], frequency(&c->ropes[rope], head_dim, i));
-    return apply_factors(table->inv_freq, half, rope_freqs);
+    bool has_factors = rope == PD_ROPE_GLOBAL || !pd_families[c->family].local_rope;
+    return has_factors ? apply_factors(table->inv_freq, half, rope_freqs) : PERIDOT_OK;
 }
 
 /* Of Gemma 2 all layers rotate alike. */

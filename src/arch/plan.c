@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum size { ONE, D_MODEL, Q_DIM, KV_DIM, HEAD_DIM, HALF_HEAD, FFN_DIM, ANY };
+enum size { ONE, D_MODEL, Q_DIM, KV_DIM, HEAD_DIM, HALF_HEAD, FFN_DIM, PER_LAYER_DIM, ALL_PER_LAYER_DIMS, ANY };
 
 enum when { ALWAYS, UNTIED, HAS_RULE, CLASSIFIES, HAS_KV, HAS_V, QKV_BIASES, QKV_BIASES_AND_KV,
     QKV_BIASES_AND_V, QK_NORMS, QK_NORMS_AND_KV, POST_NORMS,
-    OUTPUT_SCALES };
+    PER_LAYER_INPUTS, OUTPUT_SCALES };
 
 /* %u is the layer. Where a family has post norms, Hugging Face's post_attention_layernorm norms attention's output;
  * else it is the norm before the ffn. Classification heads exist in Hugging Face form only. */
@@ -26,6 +26,12 @@ static const struct row {
     [PD_ROLE_ROPE_FREQS] = {"rope_freqs.weight", "", NULL, ONE, HALF_HEAD, HAS_RULE},
     [PD_ROLE_SCORE] = {"", "score.weight", NULL, ANY, D_MODEL, CLASSIFIES},
     [PD_ROLE_SCORE_BIAS] = {"", "score.bias", NULL, ONE, ANY, CLASSIFIES},
+    [PD_ROLE_PER_LAYER_EMBEDDING] = {"per_layer_token_embd.weight", "embed_tokens_per_layer.weight", NULL,
+        ANY, ALL_PER_LAYER_DIMS, PER_LAYER_INPUTS},
+    [PD_ROLE_PER_LAYER_MODEL_PROJ] = {"per_layer_model_proj.weight", "per_layer_model_projection.weight", NULL,
+        ALL_PER_LAYER_DIMS, D_MODEL, PER_LAYER_INPUTS},
+    [PD_ROLE_PER_LAYER_MODEL_NORM] = {"per_layer_proj_norm.weight", "per_layer_projection_norm.weight", NULL,
+        ONE, PER_LAYER_DIM, PER_LAYER_INPUTS},
     [PD_ROLE_ATTN_NORM] = {"blk.%u.attn_norm.weight", "layers.%u.input_layernorm.weight", NULL, ONE, D_MODEL, ALWAYS},
     [PD_ROLE_Q] = {"blk.%u.attn_q.weight", "layers.%u.self_attn.q_proj.weight", NULL,
         Q_DIM, D_MODEL, ALWAYS, PD_MATRIX_QKV},
@@ -57,6 +63,12 @@ static const struct row {
         D_MODEL, FFN_DIM, ALWAYS, PD_MATRIX_DOWN},
     [PD_ROLE_POST_FFN_NORM] = {"blk.%u.post_ffw_norm.weight", "layers.%u.post_feedforward_layernorm.weight", NULL,
         ONE, D_MODEL, POST_NORMS},
+    [PD_ROLE_PER_LAYER_GATE] = {"blk.%u.inp_gate.weight", "layers.%u.per_layer_input_gate.weight", NULL,
+        PER_LAYER_DIM, D_MODEL, PER_LAYER_INPUTS, PD_MATRIX_PER_LAYER_GATE},
+    [PD_ROLE_PER_LAYER_PROJ] = {"blk.%u.proj.weight", "layers.%u.per_layer_projection.weight", NULL,
+        D_MODEL, PER_LAYER_DIM, PER_LAYER_INPUTS, PD_MATRIX_PER_LAYER_PROJ},
+    [PD_ROLE_POST_PER_LAYER_NORM] = {"blk.%u.post_norm.weight", "layers.%u.post_per_layer_input_norm.weight", NULL,
+        ONE, D_MODEL, PER_LAYER_INPUTS},
     [PD_ROLE_OUTPUT_SCALE] = {"blk.%u.layer_output_scale.weight", "layers.%u.layer_scalar", NULL,
         ONE, ONE, OUTPUT_SCALES},
 };
@@ -67,7 +79,7 @@ static bool is_present(const struct pd_config *c, enum when when, uint32_t layer
     bool has_kv = pd_layer_owns_kv(c, layer);
     switch (when) {
     case UNTIED: return !c->tied && c->head == PERIDOT_HEAD_LANGUAGE;
-    case HAS_RULE: return c->ropes[PD_ROPE_GLOBAL].factor != 0;
+    case HAS_RULE: return c->ropes[PD_ROPE_GLOBAL].factor != 0 || c->ropes[PD_ROPE_GLOBAL].rotated_part > 0;
     case CLASSIFIES: return c->head == PERIDOT_HEAD_SEQUENCE || c->head == PERIDOT_HEAD_TOKEN;
     case HAS_KV: return has_kv;
     case HAS_V: return has_kv && l->has_v;
@@ -77,6 +89,7 @@ static bool is_present(const struct pd_config *c, enum when when, uint32_t layer
     case QK_NORMS: return l->qk_norms;
     case QK_NORMS_AND_KV: return l->qk_norms && has_kv;
     case POST_NORMS: return l->post_norms;
+    case PER_LAYER_INPUTS: return c->per_layer_dim != 0;
     case OUTPUT_SCALES: return l->output_scale;
     case ALWAYS: break;
     }
@@ -92,8 +105,10 @@ static uint32_t size_of(const struct pd_config *c, enum size size, uint32_t i)
     case Q_DIM: return pd_layer_q_dim(layer);
     case KV_DIM: return pd_layer_kv_dim(layer);
     case HEAD_DIM: return layer->head_dim;
-    case HALF_HEAD: return layer->head_dim / 2;
+    case HALF_HEAD: return pd_rope_global_head_dim(c) / 2;
     case FFN_DIM: return layer->ffn_dim;
+    case PER_LAYER_DIM: return c->per_layer_dim;
+    case ALL_PER_LAYER_DIMS: return c->n_layers * c->per_layer_dim;
     case ANY: break;
     }
     return PD_ANY_SIZE;

@@ -9,18 +9,23 @@
 enum pd_role {
     /* Once: */
     PD_ROLE_EMBEDDING, PD_ROLE_OUTPUT, PD_ROLE_OUTPUT_NORM, PD_ROLE_ROPE_FREQS, PD_ROLE_SCORE, PD_ROLE_SCORE_BIAS,
+    PD_ROLE_PER_LAYER_EMBEDDING, PD_ROLE_PER_LAYER_MODEL_PROJ, PD_ROLE_PER_LAYER_MODEL_NORM,
     /* In layers: */
     PD_ROLE_ATTN_NORM, PD_ROLE_Q, PD_ROLE_K, PD_ROLE_V, PD_ROLE_Q_BIAS, PD_ROLE_K_BIAS, PD_ROLE_V_BIAS, PD_ROLE_O,
     PD_ROLE_Q_NORM, PD_ROLE_K_NORM,
     PD_ROLE_POST_ATTN_NORM, PD_ROLE_FFN_NORM, PD_ROLE_GATE, PD_ROLE_UP, PD_ROLE_DOWN, PD_ROLE_POST_FFN_NORM,
+    PD_ROLE_PER_LAYER_GATE, PD_ROLE_PER_LAYER_PROJ, PD_ROLE_POST_PER_LAYER_NORM,
     PD_ROLE_OUTPUT_SCALE,   /* one number, which multiplies what comes out of the layer */
     PD_N_ROLES
 };
 #define PD_FIRST_LAYER_ROLE PD_ROLE_ATTN_NORM
 
 /* A layer's matrices on the device. Tensors that multiply the same vector are one, their rows in the order of their
- * roles. */
-enum pd_layer_matrix { PD_MATRIX_QKV, PD_MATRIX_O, PD_MATRIX_GATE_UP, PD_MATRIX_DOWN, PD_N_LAYER_MATRICES };
+ * roles. Those that a layer has not have no rows. */
+enum pd_layer_matrix {
+    PD_MATRIX_QKV, PD_MATRIX_O, PD_MATRIX_GATE_UP, PD_MATRIX_DOWN, PD_MATRIX_PER_LAYER_GATE, PD_MATRIX_PER_LAYER_PROJ,
+    PD_N_LAYER_MATRICES
+};
 
 #define PD_ANY_SIZE UINT32_MAX   /* the file says how many */
 

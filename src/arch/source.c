@@ -112,11 +112,22 @@ peridot_status pd_source_get_embedding(const struct pd_tensor **out, struct pd_s
     return pd_source_get(out, s, &plan);
 }
 
+/* Keys of layers that read another's, which published files carry all the same. */
+static bool is_unread_kv(const struct pd_source *s, const struct pd_tensor *t)
+{
+    static const enum pd_role roles[] = {PD_ROLE_K, PD_ROLE_V, PD_ROLE_K_NORM};
+    for (uint32_t i = s->config->n_layers - s->config->n_shared_kv; i < s->config->n_layers; i++)
+        for (size_t k = 0; k < PD_COUNT(roles); k++)
+            if (t == pd_source_find(s, roles[k], i)) return true;
+    return false;
+}
+
 /* A tied matrix stored twice, or frequencies that the config gives as well. */
 static bool is_redundant(const struct pd_source *s, const struct pd_tensor *t)
 {
     if (s->config->tied && t == pd_source_find(s, PD_ROLE_OUTPUT, 0)) return true;
-    return t == pd_source_find(s, PD_ROLE_ROPE_FREQS, 0) || strstr(t->name, "rotary_emb.inv_freq");
+    return t == pd_source_find(s, PD_ROLE_ROPE_FREQS, 0) || strstr(t->name, "rotary_emb.inv_freq")
+        || is_unread_kv(s, t);
 }
 
 peridot_status pd_source_check_unused(uint32_t *n_ignored, const struct pd_source *s)
@@ -158,7 +169,8 @@ static peridot_status count_role(struct pd_source_totals *out, struct pd_source 
 
 static peridot_status count_all(struct pd_source_totals *out, struct pd_source *s)
 {
-    static const enum pd_role once[] = {PD_ROLE_SCORE, PD_ROLE_SCORE_BIAS, PD_ROLE_OUTPUT, PD_ROLE_OUTPUT_NORM};
+    static const enum pd_role once[] = {PD_ROLE_SCORE, PD_ROLE_SCORE_BIAS, PD_ROLE_OUTPUT, PD_ROLE_OUTPUT_NORM,
+        PD_ROLE_PER_LAYER_EMBEDDING, PD_ROLE_PER_LAYER_MODEL_PROJ, PD_ROLE_PER_LAYER_MODEL_NORM};
     const struct pd_tensor *embedding;
     PD_TRY(pd_source_get_embedding(&embedding, s));
     count(out, embedding);

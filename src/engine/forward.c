@@ -2,6 +2,7 @@
  *   x = embed(tokens), or rows that stand for images
  *   in each layer   x += post(o(attention(rope(qkv(norm(x))))))
  *                   x = (x + post(down(act(gate(norm(x))) up(norm(x))))) scale
+ *                   and in models whose layers have inputs of their own, before that scale, one more branch
  *   logits = softcap(output(norm(x)))
  * where post is a norm in Gemma 2 and 3 and nothing in the others, and scale is 1 but in families that have one. What a
  * layer has is data: of the config (sizes, window, table of rotation, whose keys it reads) and of the weights (a norm
@@ -12,6 +13,8 @@
 #include "arch/layers.h"
 #include "base/num.h"
 #include "ops/stream.h"
+
+#include <math.h>
 
 struct pd_heads pd_layer_heads(const struct pd_config *c, const struct pd_weights *weights, uint32_t i)
 {
@@ -33,6 +36,24 @@ static struct pd_stream begin_stream(const struct pd_forward_args *p)
     else pd_op_embed(p->recorder, &embed, p->n_tokens);
     return (struct pd_stream){.x = s->x, .x_other = s->x_other, .normed = s->normed, .n_rows = p->n_tokens,
         .n = p->config->d_model, .eps = p->config->eps};
+}
+
+/* What each layer gets of the tokens themselves: (rms(model_proj(x) / sqrt(d_model)) + table[token] sqrt(dim))
+ * / sqrt(2), the norm being of each layer's part. That it does not depend on the size of what it norms, but for eps,
+ * makes the first factor one of eps. */
+static void get_per_layer_inputs(const struct pd_forward_args *p, const struct pd_stream *x)
+{
+    const struct pd_scratch *s = p->scratch;
+    const struct pd_config *c = p->config;
+    const struct pd_embed embed = {.x = s->per_layer, .table = &p->weights->per_layer_lookup, .tokens = p->tokens,
+                                   .scale = c->per_layer_scale};
+    const struct pd_norm norm = {.x = {s->per_layer.address, c->per_layer_dim},
+        .y = {s->per_layer_model.address, c->per_layer_dim}, .w_post = p->weights->per_layer_model_norm,
+        .n = c->per_layer_dim, .eps = c->eps * (float)c->d_model, .x_scale = sqrtf(0.5f)};
+    if (!c->per_layer_dim) return;
+    pd_op_embed(p->recorder, &embed, p->n_tokens);                          /* [n][n_layers][per_layer_dim] */
+    pd_op_linear(p->recorder, s->per_layer_model, &p->weights->per_layer_model_proj, x->x, p->n_tokens);
+    pd_op_rmsnorm(p->recorder, &norm, p->n_tokens * c->n_layers);
 }
 
 /* In layer i, of n rows from `first` on. */
@@ -59,6 +80,22 @@ static void attend(const struct pd_forward_args *p, uint32_t i)
     pd_op_attention(p->recorder, &chunk);
 }
 
+/* x = (x + post(proj(act(gate(x)) * inputs))) scale */
+static void add_per_layer_input(const struct pd_forward_args *p, struct pd_stream *x, uint32_t i)
+{
+    const struct pd_layer_weights *w = &p->weights->layers[i];
+    const struct pd_scratch *s = p->scratch;
+    struct pd_recorder *r = p->recorder;
+    uint32_t n = p->n_tokens, dim = p->config->per_layer_dim;
+    const struct pd_rows inputs = pd_rows_at(s->per_layer, 0, i * dim);
+
+    pd_op_stream_add(r, x);
+    pd_op_linear(r, s->per_layer_gate, &w->linears[PD_MATRIX_PER_LAYER_GATE], x->x, n);     /* [n][per_layer_dim] */
+    pd_op_glu(r, s->per_layer_act, s->per_layer_gate, inputs, dim, n, p->config->layers[i].activation);
+    pd_op_linear(r, s->branch, &w->linears[PD_MATRIX_PER_LAYER_PROJ], s->per_layer_act, n);   /* [n][d_model] */
+    pd_stream_add(x, s->branch, w->norms[PD_ROLE_POST_PER_LAYER_NORM], w->output_scale);
+}
+
 static void layer(const struct pd_forward_args *p, struct pd_stream *x, uint32_t i)
 {
     const struct pd_layer_weights *w = &p->weights->layers[i];
@@ -75,7 +112,8 @@ static void layer(const struct pd_forward_args *p, struct pd_stream *x, uint32_t
     pd_stream_norm(x, w->norms[PD_ROLE_FFN_NORM]);
     pd_op_gated_stream(r, s->act, &w->linears[PD_MATRIX_GATE_UP], x, activation, s->gate_up);   /* act [n][ffn_dim] */
     pd_op_linear(r, s->branch, &w->linears[PD_MATRIX_DOWN], s->act, n);               /* [n][d_model] */
-    pd_stream_add(x, s->branch, w->norms[PD_ROLE_POST_FFN_NORM], w->output_scale);
+    pd_stream_add(x, s->branch, w->norms[PD_ROLE_POST_FFN_NORM], p->config->per_layer_dim ? 1 : w->output_scale);
+    if (p->config->per_layer_dim) add_per_layer_input(p, x, i);
 }
 
 /* To the rank that holds the layers after. */
@@ -92,6 +130,7 @@ void pd_forward(const struct pd_forward_args *p, const struct pd_rows *logits)
     p->recorder->decode = p->n_decode != 0;
     p->recorder->chunk = p->n_decode < p->n_tokens;
     struct pd_stream x = begin_stream(p);
+    get_per_layer_inputs(p, &x);
     for (uint32_t i = p->weights->first_layer; i < p->weights->end_layer; i++) layer(p, &x, i);
     if (!p->weights->has_output) {
         send_rows(p, &x);

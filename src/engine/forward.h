@@ -21,6 +21,10 @@ struct pd_scratch {
     struct pd_rows att;        /* [n][n_heads head_dim] */
     struct pd_rows gate_up;    /* [n][2 ffn_dim]: gate, up */
     struct pd_rows act;        /* [n][ffn_dim] */
+    /* Where layers have inputs of their own: */
+    struct pd_rows per_layer;        /* [n][n_layers][per_layer_dim]: the inputs, without padding */
+    struct pd_rows per_layer_model;  /* the same: what of them comes of the embedding */
+    struct pd_rows per_layer_gate, per_layer_act;   /* [n][per_layer_dim] */
     uint64_t packed;           /* see pd_recorder; 0: no variant needs it */
     uint64_t partial;          /* [splits of all decode rows][n_heads][head_dim + 2]: see pd_attention_reduce_push */
 };

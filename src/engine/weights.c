@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* What is placed as a whole: the matrices of a layer, or one of those that have none. */
-enum { PART_EMBEDDING, PART_OUTPUT, PART_LAYERS };
+enum { PART_EMBEDDING, PART_OUTPUT, PART_PER_LAYER_EMBEDDING, PART_LAYERS };
 
 struct part {
     uint64_t size;                 /* bytes that must be allocated */
@@ -355,6 +355,7 @@ static peridot_status load_layer(struct loader *l, uint32_t i)
         else PD_TRY(add_part(l, &parts[plan.matrix], &plan));
     }
     for (int m = 0; m < PD_N_LAYER_MATRICES; m++) {
+        if (!parts[m].n) continue;
         PD_TRY(load_matrix(l, &w->linears[m].w, &parts[m], (uint32_t)parts[m].at[0]->shape[1]));
         PD_TRY(load_bias(l, &w->linears[m], &biases[m]));
     }
@@ -405,14 +406,37 @@ static peridot_status load_output(struct loader *l)
     return load_label_biases(l);
 }
 
+static peridot_status load_one(struct loader *l, struct pd_matrix *m, enum pd_role role, uint32_t n_rows)
+{
+    struct parts parts = {.n = 1};
+    struct pd_plan plan;
+    pd_plan_get(&plan, l->config, role, 0);
+    if (plan.n_rows == PD_ANY_SIZE) plan.n_rows = n_rows;
+    PD_TRY(pd_source_get(&parts.at[0], &l->source, &plan));
+    return load_matrix(l, m, &parts, plan.n_cols);
+}
+
+/* The projection is small beside a layer and always on the device. */
+static peridot_status load_per_layer(struct loader *l)
+{
+    struct pd_weights *w = l->w;
+    struct pd_plan plan;
+    if (!pd_plan_get(&plan, l->config, PD_ROLE_PER_LAYER_MODEL_NORM, 0)) return PERIDOT_OK;
+    PD_TRY(load_one(l, &w->per_layer_embedding, PD_ROLE_PER_LAYER_EMBEDDING, w->vocab_size));
+    l->part = NULL;
+    PD_TRY(load_one(l, &w->per_layer_model_proj.w, PD_ROLE_PER_LAYER_MODEL_PROJ, 0));
+    return load_norm(l, &w->per_layer_model_norm, &plan);
+}
+
 /* Whether the walk goes through a part: all of them are measured, those that are here loaded. */
 static bool begin_part(struct loader *l, uint32_t part)
 {
     const struct pd_weights *w = l->w;
     bool ties = w->has_output && l->config->tied && l->config->head == PERIDOT_HEAD_LANGUAGE;
-    bool is_here = part == PART_EMBEDDING ? w->first_layer == 0 || ties
-        : part == PART_OUTPUT             ? w->has_output
-                                          : part - PART_LAYERS >= w->first_layer && part - PART_LAYERS < w->end_layer;
+    bool is_here = part == PART_EMBEDDING   ? w->first_layer == 0 || ties
+        : part == PART_OUTPUT               ? w->has_output
+        : part == PART_PER_LAYER_EMBEDDING  ? true
+                                            : part - PART_LAYERS >= w->first_layer && part - PART_LAYERS < w->end_layer;
     l->part = &l->parts[part];
     l->elsewhere = !is_here;
     return l->measuring || is_here;
@@ -427,16 +451,14 @@ static peridot_status walk(struct loader *l)
         pd_plan_get(&norm, l->config, PD_ROLE_OUTPUT_NORM, 0);
         PD_TRY(load_norm(l, &l->w->output_norm, &norm));
     }
+    if (begin_part(l, PART_PER_LAYER_EMBEDDING)) PD_TRY(load_per_layer(l));
     for (uint32_t i = 0; i < l->config->n_layers; i++)
         if (begin_part(l, PART_LAYERS + i)) PD_TRY(load_layer(l, i));
     return PERIDOT_OK;
 }
 
-static peridot_status make_lookup(struct loader *l)
+static peridot_status make_lookup(struct loader *l, struct pd_table *t, const struct pd_matrix *m)
 {
-    const struct pd_matrix *m = &l->w->embedding;
-    struct pd_table *t = &l->w->lookup;
-    if (l->w->first_layer) return PERIDOT_OK;
     *t = (struct pd_table){.matrix = m, .rows_per_slice = m->slices[0].n_rows};
     PD_TRY(pd_heap_alloc(&t->addresses, l->w->heap, m->n_slices * sizeof(uint64_t), "embedding slices"));
     for (uint32_t i = 0; i < m->n_slices; i++)
@@ -453,14 +475,19 @@ static uint64_t matrix_size(const struct pd_matrix *m)
 
 /* ---- placing ---- */
 
-static void move_away(struct loader *l, uint32_t i)
+static void move_part(struct loader *l, uint32_t i)
 {
     struct part *part = &l->parts[i];
-    if (part->host_resident || !part->size || l->w->size <= l->params->gpu_memory) return;
     part->host_resident = true;
     l->w->size -= part->size;
     l->w->host_resident_size += part->size;
     l->w->n_host_resident_layers += i >= PART_LAYERS;
+}
+
+static void move_away(struct loader *l, uint32_t i)
+{
+    if (l->parts[i].host_resident || !l->parts[i].size || l->w->size <= l->params->gpu_memory) return;
+    move_part(l, i);
 }
 
 /* First goes an embedding that is only looked up, a row a token; then layers, the last ones first; then what makes
@@ -469,7 +496,9 @@ static peridot_status place(struct loader *l)
 {
     struct pd_weights *w = l->w;
     uint64_t available = pd_memory_available();
-    if (!l->params->gpu_memory || pd_gpu_info(l->gpu)->unified_memory) return PERIDOT_OK;
+    if (pd_gpu_info(l->gpu)->unified_memory) return PERIDOT_OK;
+    if (l->parts[PART_PER_LAYER_EMBEDDING].size) move_part(l, PART_PER_LAYER_EMBEDDING);   /* a row is read at a time */
+    if (!l->params->gpu_memory) return PERIDOT_OK;
     if (l->parts[PART_OUTPUT].size || !w->n_outputs || !w->has_output) move_away(l, PART_EMBEDDING);
     for (uint32_t i = l->config->n_layers; i-- > 0;) move_away(l, PART_LAYERS + i);
     move_away(l, PART_OUTPUT);
@@ -506,6 +535,7 @@ static void count_reads(struct loader *l)
     struct pd_weights *w = l->w;
     if (w->n_outputs && w->has_output)
         add_read(l, &w->output.w, w->output.w.slices != w->embedding.slices ? PART_OUTPUT : PART_EMBEDDING);
+    w->decode_read_size += matrix_size(&w->per_layer_model_proj.w);
     for (uint32_t i = 0; i < l->config->n_layers; i++)
         for (int m = 0; m < PD_N_LAYER_MATRICES; m++) add_read(l, &w->layers[i].linears[m].w, PART_LAYERS + i);
 }
@@ -528,7 +558,9 @@ static peridot_status load(struct loader *l)
                           pd_min(w->host_resident_size + (64 << 10), 256u << 20)));
     l->measuring = false;
     PD_TRY(walk(l));
-    PD_TRY(make_lookup(l));
+    if (!w->first_layer) PD_TRY(make_lookup(l, &w->lookup, &w->embedding));
+    if (w->per_layer_embedding.n_slices)
+        PD_TRY(make_lookup(l, &w->per_layer_lookup, &w->per_layer_embedding));
     if (!w->output.w.n_slices && w->n_outputs) w->output.w = w->embedding;
     w->output.softcap = l->config->final_softcap;
     count_reads(l);
@@ -539,6 +571,10 @@ peridot_status pd_weights_load(struct pd_weights *out, struct pd_gpu *gpu, const
                                const struct pd_checkpoint *checkpoint, const struct pd_load_params *params)
 {
     uint32_t end = params->n_layers ? params->first_layer + params->n_layers : config->n_layers;
+    if (config->per_layer_dim && end - params->first_layer < config->n_layers)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
+                       "%s: layers that each get an input of their own from the token cannot be shared among ranks",
+                       pd_checkpoint_path(checkpoint));
     *out = (struct pd_weights){
         .first_layer = params->first_layer, .end_layer = end, .has_output = end == config->n_layers};
     struct loader l = {.w = out, .gpu = gpu, .config = config, .params = params};
@@ -556,6 +592,8 @@ void pd_weights_free(struct pd_weights *w, const struct pd_config *config)
         for (int m = 0; m < PD_N_LAYER_MATRICES; m++) free(w->layers[i].linears[m].w.slices);
     if (w->output.w.slices != w->embedding.slices) free(w->output.w.slices);
     free(w->embedding.slices);
+    free(w->per_layer_embedding.slices);
+    free(w->per_layer_model_proj.w.slices);
     free(w->output_bias);
     free(w->layers);
     pd_heap_free(w->heap);

@@ -26,6 +26,12 @@ struct pd_weights {
     float *output_bias;            /* [n_outputs] on the host, or NULL: only token classification has one */
     struct pd_table lookup;
     uint64_t output_norm;
+    /* What gives layers inputs of their own, where the model has it: a table with a row of all layers for each token,
+     * in the host's memory but where memory is unified, and what is added of the token's embedding. */
+    struct pd_matrix per_layer_embedding;        /* [vocab_size][n_layers per_layer_dim] */
+    struct pd_table per_layer_lookup;
+    struct pd_linear per_layer_model_proj;       /* [n_layers per_layer_dim][d_model] */
+    uint64_t per_layer_model_norm;               /* [per_layer_dim] */
     struct pd_layer_weights *layers;   /* [n_layers], of which those from first_layer to before end_layer are here */
     uint32_t first_layer, end_layer;
     bool has_output;               /* what turns the last layer's rows into results is here */

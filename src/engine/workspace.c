@@ -42,6 +42,13 @@ static peridot_status alloc_scratch(struct pd_workspace *w)
     PD_TRY(alloc_rows(&s->att, &span, w, n, most.q_dim));
     PD_TRY(alloc_rows(&s->gate_up, &span, w, n, 2 * (uint64_t)most.ffn_dim));
     PD_TRY(alloc_rows(&s->act, &span, w, n, most.ffn_dim));
+    uint32_t per_layer = w->model->config.per_layer_dim, n_layers = w->model->config.n_layers;
+    if (per_layer) {
+        PD_TRY(alloc_rows(&s->per_layer, &span, w, n, (uint64_t)n_layers * per_layer));
+        PD_TRY(alloc_rows(&s->per_layer_model, &span, w, n, (uint64_t)n_layers * per_layer));
+        PD_TRY(alloc_rows(&s->per_layer_gate, &span, w, n, per_layer));
+        PD_TRY(alloc_rows(&s->per_layer_act, &span, w, n, per_layer));
+    }
     uint64_t n_splits = pd_min(PD_MAX_SPLITS, pd_div_up(w->cache->table_pages, w->split_pages));
     PD_TRY(alloc(&s->partial, w, sizeof(float) * w->n_decode * n_splits * (most.q_dim + 2 * most.n_heads),
                  "attention"));

@@ -69,7 +69,7 @@ peridot_status pd_tensor_set_size(struct pd_tensor *t)
 bool pd_tensor_is_vision(const char *name)
 {
     static const char *const prefixes[] = {"vision_tower.", "multi_modal_projector.", "model.vision_tower.",
-                                           "model.multi_modal_projector."};
+        "model.multi_modal_projector.", "model.embed_vision.", "model.audio_tower.", "model.embed_audio."};
     for (size_t i = 0; i < PD_COUNT(prefixes); i++)
         if (!strncmp(name, prefixes[i], strlen(prefixes[i]))) return true;
     return false;

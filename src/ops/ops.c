@@ -285,7 +285,7 @@ void pd_op_fused_norm_gated(struct pd_recorder *r, struct pd_rows y, const struc
     uint64_t up = second_half(w);
     if (!up) {
         pd_op_fused_norm_linear(r, both, linear, in);
-        pd_op_glu(r, y, both, w->n_rows / 2, 1, activation);
+        pd_op_glu(r, y, both, pd_rows_at(both, 0, w->n_rows / 2), w->n_rows / 2, 1, activation);
         return;
     }
     struct pd_matvec_push push = fused_norm_push(in, y.address, w->slices, w->n_rows / 2);
@@ -297,11 +297,12 @@ void pd_op_fused_norm_gated(struct pd_recorder *r, struct pd_rows y, const struc
     barrier(r);
 }
 
-void pd_op_glu(struct pd_recorder *r, struct pd_rows y, struct pd_rows x, uint32_t n, uint32_t n_tokens,
-               uint32_t activation)
+void pd_op_glu(struct pd_recorder *r, struct pd_rows y, struct pd_rows gate, struct pd_rows up, uint32_t n,
+               uint32_t n_tokens, uint32_t activation)
 {
     uint32_t spec[] = {64, activation == PD_SILU};
-    struct pd_glu_push push = {.x = x.address, .y = y.address, .n = n, .x_stride = x.stride, .y_stride = y.stride};
+    struct pd_glu_push push = {.gate = gate.address, .up = up.address, .y = y.address, .n = n,
+        .gate_stride = gate.stride, .up_stride = up.stride, .y_stride = y.stride};
     dispatch(r, kernel(r, PD_KERNEL_glu, spec, 2), &push, (uint32_t)pd_div_up(n, spec[0]), n_tokens, 1);
     barrier(r);
 }

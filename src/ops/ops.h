@@ -48,7 +48,7 @@ struct pd_embed {
     struct pd_rows x;
     const struct pd_table *table;
     uint64_t tokens;           /* [n_tokens] */
-    uint64_t embedded;         /* rows of x's stride; 0: no token is PD_EMBEDDED */
+    uint64_t embedded;         /* rows of x's stride; 0: token 0 stands in for PD_EMBEDDED */
     float scale;
 };
 void pd_op_embed(struct pd_recorder *r, const struct pd_embed *e, uint32_t n_tokens);
@@ -142,9 +142,9 @@ uint32_t pd_decode_columns(const struct pd_variants *variants);
 /* Workgroups of attention along x: the step's grid needs it. */
 uint32_t pd_attention_groups(const struct pd_recorder *r, const struct pd_heads *heads);
 
-/* y[m][i] = act(x[m][i]) * x[m][n + i], act being PD_SILU or PD_GELU */
-void pd_op_glu(struct pd_recorder *r, struct pd_rows y, struct pd_rows x, uint32_t n, uint32_t n_tokens,
-               uint32_t activation);
+/* y[m][i] = act(gate[m][i]) * up[m][i] for i < n, act being PD_SILU or PD_GELU */
+void pd_op_glu(struct pd_recorder *r, struct pd_rows y, struct pd_rows gate, struct pd_rows up, uint32_t n,
+               uint32_t n_tokens, uint32_t activation);
 
 /* The PD_TOPK best of the first n logits of each row, sorted. */
 struct pd_topk {

@@ -83,5 +83,6 @@ void pd_op_gated_stream(struct pd_recorder *r, struct pd_rows y, const struct pd
     }
     pd_op_stream_norm(r, s);
     pd_op_linear(r, both, linear, s->normed, s->n_rows);
-    pd_op_glu(r, y, both, linear->w.n_rows / 2, s->n_rows, activation);
+    uint32_t n = linear->w.n_rows / 2;
+    pd_op_glu(r, y, both, pd_rows_at(both, 0, n), n, s->n_rows, activation);
 }

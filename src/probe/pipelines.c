@@ -52,7 +52,8 @@ static struct pd_layer_weights layer_weights(struct pd_slice slices[PD_N_LAYER_M
         else if (plan.n_dims == 1) w.norms[role] = SOMEWHERE;
         else n_rows[plan.matrix] += plan.n_rows, n_cols[plan.matrix] = plan.n_cols;
     }
-    for (int m = 0; m < PD_N_LAYER_MATRICES; m++) w.linears[m].w = matrix(&slices[m], dtype, n_rows[m], n_cols[m]);
+    for (int m = 0; m < PD_N_LAYER_MATRICES; m++)
+        if (n_rows[m]) w.linears[m].w = matrix(&slices[m], dtype, n_rows[m], n_cols[m]);
     return w;
 }
 
@@ -66,7 +67,10 @@ static struct pd_scratch scratch(const struct pd_config *c)
     const struct pd_layer_sizes most = pd_layers_largest(c);
     return (struct pd_scratch){.x = rows(1, c->d_model), .x_other = rows(2, c->d_model), .normed = rows(3, c->d_model),
         .branch = rows(4, c->d_model), .qkv = rows(5, most.qkv_dim), .att = rows(6, most.q_dim),
-        .gate_up = rows(7, 2 * (uint64_t)most.ffn_dim), .act = rows(8, most.ffn_dim), .partial = SOMEWHERE};
+        .gate_up = rows(7, 2 * (uint64_t)most.ffn_dim), .act = rows(8, most.ffn_dim), .partial = SOMEWHERE,
+        .per_layer = rows(10, (uint64_t)c->n_layers * c->per_layer_dim),
+        .per_layer_model = rows(11, (uint64_t)c->n_layers * c->per_layer_dim),
+        .per_layer_gate = rows(12, c->per_layer_dim), .per_layer_act = rows(13, c->per_layer_dim)};
 }
 
 static void outline_free(struct outline *o)
@@ -118,7 +122,7 @@ static peridot_status compile_shape(struct pd_gpu *gpu, const struct pd_shape *s
                                     peridot_kv_type kv_type)
 {
     struct outline o;
-    struct pd_slice embedding;
+    struct pd_slice embedding, per_layer[2];
     struct pd_recorder recorder = {.gpu = gpu, .variants = pd_variants_default(pd_gpu_info(gpu))};
     PD_TRY(outline_create(&o, shape));
     for (uint32_t i = 0; i < shape->n_layers; i++) {
@@ -131,6 +135,14 @@ static peridot_status compile_shape(struct pd_gpu *gpu, const struct pd_shape *s
     o.weights.embedding = matrix(&embedding, dtype, shape->vocab_size, shape->d_model);
     o.weights.output = (struct pd_linear){.w = o.weights.embedding, .softcap = o.config.final_softcap};
     o.weights.lookup = (struct pd_table){.matrix = &o.weights.embedding, .rows_per_slice = shape->vocab_size};
+    if (o.config.per_layer_dim) {
+        uint32_t n = shape->n_layers * o.config.per_layer_dim;
+        o.weights.per_layer_embedding = matrix(&per_layer[0], dtype, shape->vocab_size, n);
+        o.weights.per_layer_lookup =
+            (struct pd_table){.matrix = &o.weights.per_layer_embedding, .rows_per_slice = shape->vocab_size};
+        o.weights.per_layer_model_proj.w = matrix(&per_layer[1], dtype, n, shape->d_model);
+        o.weights.per_layer_model_norm = SOMEWHERE;
+    }
     struct pd_forward_args pass = {.recorder = &recorder, .config = &o.config, .weights = &o.weights,
         .cache = &o.cache,
         .scratch = &o.scratch, .tokens = SOMEWHERE, .places = {SOMEWHERE, SOMEWHERE},

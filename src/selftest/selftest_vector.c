@@ -63,7 +63,8 @@ static void try_glu(struct pd_trial *t, uint32_t n, uint32_t n_tokens, bool silu
     for (size_t i = 0; i < PD_COUNT(extremes) && i < n; i++) x[i] = extremes[i];
     struct pd_trial_buffer *x_rows = pd_trial_rows(t, x, n_tokens, 2 * n),
         *y_rows = pd_trial_rows(t, NULL, n_tokens, n);
-    pd_op_glu(&t->r, pd_trial_rows_of(y_rows), pd_trial_rows_of(x_rows), n, n_tokens, silu ? PD_SILU : PD_GELU);
+    struct pd_rows gate = pd_trial_rows_of(x_rows), up = pd_rows_at(gate, 0, n);
+    pd_op_glu(&t->r, pd_trial_rows_of(y_rows), gate, up, n, n_tokens, silu ? PD_SILU : PD_GELU);
     pd_trial_run(t);
     pd_reference_glu(y, x, n, n_tokens, silu);
     /* |gate| |up|: near zero GELU is as exact as tanh is near -1 */

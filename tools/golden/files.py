@@ -6,6 +6,7 @@ import json
 import gguf
 import numpy as np
 import torch
+import transformers
 from safetensors.torch import save_file
 
 import blocks
@@ -14,7 +15,7 @@ import tokenizer
 
 DTYPE_NAME = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 TORCH = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
-FAMILY = {"gemma": "Gemma", "gemma2": "Gemma2", "gemma3_text": "Gemma3", "llama": "Llama"}
+FAMILY = {"gemma": "Gemma", "gemma2": "Gemma2", "gemma3_text": "Gemma3", "gemma4_text": "Gemma4", "llama": "Llama"}
 HEAD_CLASS = {"": "ForCausalLM", "base": "Model", "sequence": "ForSequenceClassification",
               "token": "ForTokenClassification"}
 
@@ -47,6 +48,8 @@ def config_old(s):
     """config.json as the published checkpoints of 2024 and early 2025 have it."""
     if s.arch == "llama":
         return config_llama(s)
+    if s.gemma4:
+        return config_unified(s)
     c = {
         "architectures": [class_name(s)], "attention_bias": False, "attention_dropout": 0.0, "bos_token_id": 2,
         "eos_token_id": 1, "head_dim": s.head_dim, "hidden_size": s.d_model, "initializer_range": 0.02,
@@ -92,6 +95,23 @@ def config_wrapped(s):
     }
 
 
+def config_unified(s):
+    """config.json of Gemma 4 12B, as published before sizes were said layer by layer."""
+    text = {
+        "attention_bias": False, "attention_k_eq_v": True, "final_logit_softcapping": s.final_cap,
+        "global_head_dim": s.gemma4["global_head_dim"], "head_dim": s.head_dim,
+        "hidden_activation": "gelu_pytorch_tanh", "hidden_size": s.d_model, "intermediate_size": s.ffn_dim,
+        "layer_types": layer_types(s), "max_position_embeddings": 512, "model_type": "gemma4_unified_text",
+        "num_attention_heads": s.n_heads, "num_global_key_value_heads": s.gemma4["num_global_key_value_heads"],
+        "num_hidden_layers": s.n_layers, "num_key_value_heads": s.n_kv_heads, "num_kv_shared_layers": 0,
+        "rms_norm_eps": s.eps, "rope_parameters": rope_parameters_4(s), "sliding_window": s.window,
+        "tie_word_embeddings": True, "use_bidirectional_attention": "vision", "vocab_size": s.vocab_size,
+    }
+    return {"architectures": ["Gemma4UnifiedForConditionalGeneration"], "dtype": "bfloat16", "eos_token_id": [1, 106],
+            "model_type": "gemma4_unified", "text_config": text, "tie_word_embeddings": True,
+            "transformers_version": "5.10.0"}
+
+
 def torch_weights(s, prefix="", head="lm_head.weight"):
     t = {n: torch.from_numpy(w).to(TORCH[s.dtype]) for n, w in models.weights(s).items()}
     out = {models.full_name(s, n, prefix): w for n, w in t.items()}
@@ -130,6 +150,12 @@ def save_hf(s, folder):
         save_file(torch_weights(s), folder / "model.safetensors", metadata={"format": "pt"})
         if s.arch == "gemma2" and s.head:       # their commands are tested with text
             (folder / "tokenizer.model").write_bytes(tokenizer.sentencepiece_model(*tokenizer.pieces(s.vocab_size)))
+    elif s.gemma4:
+        tensors = torch_weights(s)
+        tensors = {n.replace("model.", "model.language_model.", 1): w for n, w in tensors.items()}
+        tensors["model.embed_vision.embedding_projection.weight"] = torch.ones(64, 32, dtype=TORCH[s.dtype])
+        save_config(folder, config_old(s))
+        save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
     elif s.form == "wrapped":
         tensors = torch_weights(s, prefix="language_model.")
         rng = np.random.Generator(np.random.PCG64(s.seed))
@@ -145,6 +171,22 @@ def save_hf(s, folder):
             save_shards(folder, torch_weights(s), 3)
         else:
             save_file(torch_weights(s), folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def layer_types(s):
+    return ["full_attention" if s.is_global(i) else "sliding_attention" for i in range(s.n_layers)]
+
+
+def rope_parameters_4(s):
+    return {"full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.25, "rope_theta": s.rope_base},
+            "sliding_attention": {"rope_type": "default", "rope_theta": s.rope_local}}
+
+
+def own_shapes(s):
+    """What transformers has weights for."""
+    with torch.device("meta"):
+        model = getattr(transformers, class_name(s))(own_config(s))
+    return {n: tuple(t.shape) for n, t in model.state_dict().items() if n != "lm_head.weight"}
 
 
 def own_config(s):
@@ -168,7 +210,12 @@ def own_config(s):
         return GemmaConfig(**common, rope_parameters=default)
     common |= dict(query_pre_attn_scalar=s.q_scalar, sliding_window=s.window, attn_logit_softcapping=s.attn_cap,
                    final_logit_softcapping=s.final_cap)
-    types = ["full_attention" if s.is_global(i) else "sliding_attention" for i in range(s.n_layers)]
+    if s.gemma4:
+        del common["query_pre_attn_scalar"], common["attn_logit_softcapping"]
+        return transformers.Gemma4TextConfig(
+            **common, **s.gemma4, layer_types=layer_types(s), rope_parameters=rope_parameters_4(s),
+            vocab_size_per_layer_input=s.vocab_size, experts_implementation="eager")
+    types = layer_types(s)
     if s.arch == "gemma2":
         return Gemma2Config(**common, rope_parameters=default, layer_types=types)
     return Gemma3TextConfig(**common, layer_types=types, rope_parameters={
@@ -179,7 +226,7 @@ def own_config(s):
 # ---- GGUF ----
 
 GGUF_ARCH = {"gemma": gguf.MODEL_ARCH.GEMMA, "gemma2": gguf.MODEL_ARCH.GEMMA2, "gemma3_text": gguf.MODEL_ARCH.GEMMA3,
-             "llama": gguf.MODEL_ARCH.LLAMA}
+             "gemma4_text": gguf.MODEL_ARCH.GEMMA4, "llama": gguf.MODEL_ARCH.LLAMA}
 
 
 def gguf_type(s, name, array):
@@ -244,10 +291,37 @@ def add_matrix(w, s, hf, name, array):
 
 def save_gguf(s, path):
     arch = GGUF_ARCH[s.arch]
-    assert s.q_scalar == s.head_dim        # GGUF has no key for it
+    assert s.gemma4 or s.q_scalar == s.head_dim        # GGUF has no key for it
     w = gguf.GGUFWriter(path, gguf.MODEL_ARCH_NAMES[arch])
     w.add_type("model")
     w.add_name(path.parent.name)
+    add_config_4(w, s) if s.gemma4 else add_config(w, s)
+    add_tokenizer(w, s)
+    names = tensor_names(s)
+    for hf, array in models.weights(s).items():
+        name = names(hf)
+        if array.ndim == 1 and s.form:       # the twin of a directory holds what that rounded
+            array = torch.from_numpy(array).to(TORCH[s.dtype]).float().numpy()
+        if hf.endswith("norm.weight") and s.norm_plus_one:
+            array = array + np.float32(1)       # GGUF holds the factor itself
+        add_matrix(w, s, hf, name, array)
+    w.write_header_to_file()
+    w.write_kv_data_to_file()
+    w.write_tensors_to_file()
+    w.close()
+
+
+def tensor_names(s):
+    names = gguf.get_tensor_name_map(GGUF_ARCH[s.arch], s.n_layers)
+
+    def name(hf):
+        if hf.endswith("layer_scalar"):
+            return hf.replace("layers.", "blk.").replace("layer_scalar", "layer_output_scale.weight")
+        return names.get_name(models.full_name(s, hf), try_suffixes=(".weight",))
+    return name
+
+
+def add_config(w, s):
     w.add_context_length(512)
     w.add_embedding_length(s.d_model)
     w.add_block_count(s.n_layers)
@@ -263,6 +337,36 @@ def save_gguf(s, path):
         w.add_attn_logit_softcapping(s.attn_cap)
         w.add_final_logit_softcapping(s.final_cap)
     add_rope(w, s)
+
+
+def add_config_4(w, s):
+    """The keys of Gemma 4's published files."""
+    g, layers = s.gemma4, range(s.n_layers)
+    first_shared = s.n_layers - g.get("num_kv_shared_layers", 0)
+    w.add_context_length(512)
+    w.add_embedding_length(s.d_model)
+    w.add_block_count(s.n_layers)
+    wide = g.get("use_double_wide_mlp")
+    w.add_feed_forward_length([s.ffn_dim * (2 if i >= first_shared else 1) for i in layers] if wide else s.ffn_dim)
+    w.add_head_count(s.n_heads)
+    own = g.get("num_global_key_value_heads")
+    w.add_head_count_kv([own if s.is_global(i) else s.n_kv_heads for i in layers] if own else s.n_kv_heads)
+    w.add_layer_norm_rms_eps(s.eps)
+    for key in ("attention.key_length", "attention.value_length", "rope.dimension_count"):
+        w.add_uint32(f"gemma4.{key}", g["global_head_dim"])
+        w.add_uint32(f"gemma4.{key}_swa", s.head_dim)
+    w.add_sliding_window(s.window)
+    w.add_array("gemma4.attention.sliding_window_pattern", [not s.is_global(i) for i in layers])
+    w.add_uint32("gemma4.attention.shared_kv_layers", g.get("num_kv_shared_layers", 0))
+    w.add_uint32("gemma4.embedding_length_per_layer_input", g["hidden_size_per_layer_input"])
+    w.add_final_logit_softcapping(s.final_cap)
+    w.add_rope_freq_base(s.rope_base)
+    w.add_float32("gemma4.rope.freq_base_swa", s.rope_local)
+    n = g["global_head_dim"] // 2
+    w.add_tensor("rope_freqs.weight", np.array([1.0] * (n // 4) + [1e30] * (n - n // 4), np.float32))
+
+
+def add_tokenizer(w, s):
     w.add_file_type(gguf.LlamaFileType["ALL_F32" if s.gguf.get("") == "F32" else f"MOSTLY_{s.gguf.get('', 'Q4_K_M')}"])
     w.add_quantization_version(gguf.GGML_QUANT_VERSION)
     texts, scores, types = tokenizer.pieces(s.n_pieces or s.vocab_size)
@@ -278,31 +382,21 @@ def save_gguf(s, path):
     w.add_add_bos_token(True)
     w.add_add_eos_token(False)
     w.add_add_space_prefix(False)
-    names = gguf.get_tensor_name_map(arch, s.n_layers)
-    for hf, array in models.weights(s).items():
-        name = names.get_name(models.full_name(s, hf), try_suffixes=(".weight",))
-        if hf.endswith("norm.weight") and s.form:       # the twin of a directory holds what that rounded
-            array = torch.from_numpy(array).to(TORCH[s.dtype]).float().numpy()
-        if hf.endswith("norm.weight") and s.norm_plus_one:
-            array = array + np.float32(1)       # GGUF holds the factor itself
-        add_matrix(w, s, hf, name, array)
-    w.write_header_to_file()
-    w.write_kv_data_to_file()
-    w.write_tensors_to_file()
-    w.close()
 
 
 def read_gguf(s, path):
     """Dequantised weights under Hugging Face names, norms centred on zero again, float64."""
-    names = gguf.get_tensor_name_map(GGUF_ARCH[s.arch], s.n_layers)
+    names = tensor_names(s)
     stored = {t.name: t for t in gguf.GGUFReader(path).tensors}
     out = {}
     for hf, (shape, _) in models.tensor_shapes(s).items():
         full = models.full_name(s, hf)
-        t = stored.pop(names.get_name(full, try_suffixes=(".weight",)))
+        t = stored.pop(names(hf))
+        if models.is_unread(s, hf):
+            continue
         array = gguf.quants.dequantize(t.data, t.tensor_type).astype(np.float64).reshape(shape)
         if rotated_heads(s, hf):
             array = swap_pairs(array, rotated_heads(s, hf), to_gguf=False)
         out[full] = torch.from_numpy(array - 1.0 if hf.endswith("norm.weight") and s.norm_plus_one else array)
-    assert set(stored) == ({"rope_freqs.weight"} if s.rope_llama3 else set())
+    assert set(stored) == ({"rope_freqs.weight"} if s.rope_llama3 or s.gemma4 else set())
     return out

@@ -10,12 +10,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+import files
+
 N_TOKENS = 100          # 14 chunks of 7 and a rest of 2; six windows of 16
 
 
 @dataclass(frozen=True)
 class Shape:
-    arch: str                       # model_type of transformers: gemma, gemma2, gemma3_text, llama
+    arch: str                       # model_type of transformers: gemma, gemma2, gemma3_text, gemma4_text, llama
     seed: int
     n_layers: int
     n_heads: int
@@ -41,15 +43,16 @@ class Shape:
     head: str = ""                      # "base": none is stored; "sequence", "token": label scores
     n_pieces: int | None = None         # of the tokenizer, fewer than rows of the embedding; None: as many
     gguf: dict | None = field(default=None, hash=False)   # {pattern in the tensor's name: type}, "" for the others
+    gemma4: dict = field(default_factory=dict, hash=False)      # what transformers' configuration has of its own
     proves: str = ""
 
     @property
     def q_scalar(self):
-        return self.query_scalar or self.head_dim
+        return 1 if self.gemma4 else self.query_scalar or self.head_dim
 
     @property
     def norm_plus_one(self):
-        return self.arch != "llama"
+        return self.arch not in ("llama", "gemma4_text")
 
     def is_global(self, layer):
         if self.arch in ("gemma", "llama"):
@@ -75,6 +78,11 @@ QUANTS = {"token_embd": "Q4_K", "output.weight": "Q6_K",
           "blk.0.ffn_gate": "Q5_K", "blk.0.ffn_up": "Q6_K", "blk.0.ffn_down": "Q5_0",
           "blk.1.attn_q": "IQ4_XS", "blk.1.attn_k": "IQ4_XS", "blk.1.attn_v": "Q6_K", "blk.1.attn_output": "IQ4_NL",
           "blk.1.ffn_gate": "Q3_K", "blk.1.ffn_up": "Q2_K", "blk.1.ffn_down": "Q5_1"}
+# Heads of 32 and one kv head in global layers, whose values are their keys.
+GEMMA4 = dict(arch="gemma4_text", n_layers=6, n_heads=4, n_kv_heads=2, head_dim=16, ffn_dim=96, vocab_size=272,
+              window=12, pattern=3, rope_base=1e6, rope_local=10000.0, final_cap=30.0)
+DENSE4 = dict(attention_k_eq_v=True, num_global_key_value_heads=1, global_head_dim=32, hidden_size_per_layer_input=0)
+SMALL4 = dict(global_head_dim=32, hidden_size_per_layer_input=64, num_kv_shared_layers=3, use_double_wide_mlp=True)
 HEAD2 = GEMMA2 | dict(n_layers=2, attn_cap=20.0)
 LABELS = {"sequence": ["calm", "glad", "sad"], "token": ["O", "B-NAME", "I-NAME", "B-PLACE", "I-PLACE"]}
 
@@ -114,6 +122,15 @@ SHAPES = {
     "gemma3-padding": Shape(**(GEMMA3 | dict(n_layers=2, vocab_size=288)), seed=35, n_pieces=272, form="",
                             gguf={"": "F16"},
                             proves="GGUF with 16 rows of the embedding beyond its pieces, whose logits are largest"),
+    "gemma4": Shape(**GEMMA4, seed=61, gemma4=DENSE4, gguf={"": "F32"},
+                    proves="Gemma 4: heads of 16 and 32, values from keys in global layers and normed without weight, "
+                           "queries not scaled, a quarter of the pairs rotated, layer scalars; F32 GGUF"),
+    "gemma4-old": Shape(**(GEMMA4 | dict(window=16)), seed=62, gemma4=DENSE4, form="old", dtype="BF16", eps=0.05,
+                        proves="config.json as published: num_global_key_value_heads, global_head_dim, text_config "
+                               "in gemma4_unified, model.language_model. names, vision tensors; eps 0.05; BF16"),
+    "gemma4-small": Shape(**(GEMMA4 | dict(n_kv_heads=1)), seed=63, gemma4=SMALL4, dtype="BF16", gguf={"": "BF16"},
+                          proves="Gemma 4 E2B: inputs of each layer, three layers that read the keys of the second and "
+                                 "third and are twice as wide, their unread keys in the files; BF16 GGUF"),
     "llama": Shape(**LLAMA, seed=41, form="old", tied="no", gguf={"": "F32"},
                    proves="Llama: SiLU, no +1, grouped queries, eps 1e-5, an output matrix of its own; old config.json "
                           "without head_dim; F32 GGUF with permuted q and k rows"),
@@ -151,13 +168,46 @@ SPREADS = {
     "gemma2": dict(embed=1.0, q=0.4, k=0.4, v=0.12, o=0.15, gate=0.15, up=0.15, down=0.15),
     "gemma3_text": dict(embed=1.0, q=0.12, k=0.12, v=0.12, o=0.15, gate=0.15, up=0.15, down=0.15,
                         q_norm=(1.4, 0.3), k_norm=(1.4, 0.3)),
+    "gemma4_text": dict(norm=(1.0, 0.3), out_norm=(0.3, 0.1), embed=4.0, q=0.12, k=0.12, v=0.12, o=0.15, gate=0.15,
+                        up=0.15, down=0.15, q_norm=(0.5, 0.15), k_norm=(0.5, 0.15), scalar=(0.7, 0.2), layer_gate=0.15,
+                        layer_proj=0.15, layer_embed=1.0, layer_norm=(1.0, 0.3)),
     "llama": dict(norm=(1.0, 0.3), embed=2.0, q=0.24, k=0.24, v=0.15, o=0.12, gate=0.2, up=0.2, down=0.15, head=0.5),
 }
 SCORE = dict(score=0.5, score_bias=2.0)
 
 
+def tensor_shapes_4(s):
+    """Of Gemma 4, whose layers differ: those that transformers itself has, and unread keys as published."""
+    kinds = {"embed_tokens": "embed", "q_proj": "q", "k_proj": "k", "v_proj": "v", "o_proj": "o", "gate_proj": "gate",
+             "up_proj": "up", "down_proj": "down", "q_norm": "q_norm", "k_norm": "k_norm", "layer_scalar": "scalar",
+             "per_layer_input_gate": "layer_gate", "per_layer_projection": "layer_proj",
+             "embed_tokens_per_layer": "layer_embed", "per_layer_model_projection": "layer_proj",
+             "per_layer_projection_norm": "layer_norm"}
+    out = {}
+    for name, shape in files.own_shapes(s).items():
+        own = name.removeprefix("model.")
+        last = own.removesuffix(".weight").split(".")[-1]
+        out[own] = (shape, "out_norm" if own == "norm.weight" else kinds.get(last, "norm"))
+    shared = s.gemma4.get("num_kv_shared_layers", 0)
+    for i in range(s.n_layers - shared, s.n_layers):
+        dim = s.gemma4["global_head_dim"] if s.is_global(i) else s.head_dim
+        p = f"layers.{i}.self_attn."
+        out[p + "k_proj.weight"] = out[p + "v_proj.weight"] = ((s.n_kv_heads * dim, s.d_model), "k")
+        out[p + "k_norm.weight"] = ((dim,), "k_norm")
+    return out
+
+
+def is_unread(s, name):
+    """Keys of layers that read another's: published files carry them, transformers ignores them."""
+    first = s.n_layers - s.gemma4.get("num_kv_shared_layers", 0)
+    parts = name.split(".")
+    return parts[0] == "layers" and int(parts[1]) >= first and parts[-2] in ("k_proj", "v_proj", "k_norm")
+
+
 def tensor_shapes(s):
     """Hugging Face name without "model." -> (shape, kind)."""
+    if s.gemma4:
+        return tensor_shapes_4(s)
     d, q, kv = s.d_model, s.n_heads * s.head_dim, s.n_kv_heads * s.head_dim
     out = {"embed_tokens.weight": ((s.vocab_size, d), "embed")}
     for i in range(s.n_layers):
@@ -196,7 +246,7 @@ def weights(s):
     out = {}
     for name, (shape, kind) in tensor_shapes(s).items():
         mean, std = spread[kind] if isinstance(spread[kind], tuple) else (0.0, spread[kind])
-        if kind in ("q", "k") and s.arch != "gemma3_text":     # scores of the same size whatever the divisor
+        if kind in ("q", "k") and s.arch in ("gemma", "gemma2", "llama"):     # scores alike whatever the divisor
             std *= (s.q_scalar / s.head_dim) ** 0.25
         rng = np.random.Generator(np.random.PCG64([s.seed, zlib.crc32(name.encode())]))
         out[name] = (mean + std * rng.standard_normal(shape)).astype(np.float32)

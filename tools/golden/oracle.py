@@ -6,6 +6,7 @@ import copy
 
 import torch
 import transformers
+from safetensors.torch import load_file
 from transformers import AutoConfig, Gemma3ForConditionalGeneration
 
 import files
@@ -27,6 +28,14 @@ def load(s, folder):
     """The model as transformers reads it from the folder's files, or from its GGUF where that is all there is."""
     if not s.form:
         return build(s, files.own_config(s), files.read_gguf(s, folder / "model.gguf"))
+    if s.gemma4 and s.form == "old":     # the text part of the unified class
+        state = load_file(folder / "model.safetensors")
+        state = {n.replace("language_model.", ""): w.double() for n, w in state.items() if "vision" not in n}
+        config = AutoConfig.from_pretrained(folder).text_config
+        own = files.own_config(s).to_dict()
+        for key in ("per_layer_config", "rope_parameters", "sliding_window", "layer_types", "final_logit_softcapping"):
+            assert config.to_dict()[key] == own[key], key
+        return build(s, files.own_config(s), state)
     how = dict(dtype=torch.float64, attn_implementation="eager")
     if s.form == "wrapped":     # the text part of what the vision class read
         config = AutoConfig.from_pretrained(folder)
@@ -42,6 +51,7 @@ def build(s, config, state):
     config._attn_implementation = "eager"
     model = model_class(s)(config).double()
     missing, extra = model.load_state_dict(state, strict=False)
+    extra = [n for n in extra if not models.is_unread(s, n.removeprefix("model."))]
     assert set(missing) <= ({"lm_head.weight"} if s.tied != "no" else set()) and not extra, (missing, extra)
     model.tie_weights()
     return model.eval()
