@@ -144,7 +144,7 @@ PERIDOT_API void peridot_free(void *p);
 typedef struct peridot_vocab peridot_vocab;
 
 enum peridot_encode_flags {
-    /* one bos token first, unless the model's tokenizer_config.json says add_bos_token: false */
+    /* one bos token first, unless the model's tokenizer_config.json says add_bos_token: false (Gemma 4: always) */
     PERIDOT_ENCODE_BOS = 1,
     /* control tokens in the text ("<end_of_turn>") become their ids; else they are plain text */
     PERIDOT_ENCODE_SPECIAL = 2
@@ -205,7 +205,10 @@ typedef struct peridot_message {
  * control token. template_name NULL is the model's own template; else one of
  *   "gemma"     turns alternate, the user's first; the text of a first system message goes before the first user's,
  *               with a blank line between
- *   "llama2"    the same, with [INST] and <<SYS>>; these marks are plain text, which messages can contain as well
+ *   "gemma4"    turns in any order of roles; what a message of the assistant has between <|channel> and <channel|>, its
+ *               thoughts, is left out
+ *   "llama2"    the same as "gemma", with [INST] and <<SYS>>; these marks are plain text, which messages can contain as
+ *               well
  *   "llama3"    a header for each turn, and any order of roles
  *   "llama3.1"  the same for 3.1 to 3.3, whose first turn is always the system's and contains two dates; the second,
  *               "today", is 26 Jul 2024, the default of the published template, so that a prompt's ids do not change
@@ -218,6 +221,10 @@ PERIDOT_API peridot_status peridot_encode_messages(int32_t **out, size_t *n, con
                                                    const peridot_message *messages, size_t n_messages,
                                                    const char *template_name);
 
+/* Whether a model is to think before it answers, or how many tokens of thought it may write; templates have it off. */
+#define PERIDOT_THINK_OFF 0
+#define PERIDOT_THINK_ON UINT32_MAX
+
 /* A conversation that goes on. */
 typedef struct peridot_chat {
     size_t size;
@@ -227,6 +234,9 @@ typedef struct peridot_chat {
     size_t n_ids;
     const peridot_message *messages;   /* [n_messages]: those that come next */
     size_t n_messages;
+    /* Anything but PERIDOT_THINK_OFF: the model is told to think, which is said at the beginning of a conversation.
+     * PERIDOT_ERROR_ARGUMENT where the template has no thoughts. */
+    uint32_t think;
 } peridot_chat;
 
 /* The ids that a turn adds to those that a sequence has: the end of the model's turn (less the stop token that the ids
@@ -237,6 +247,10 @@ typedef struct peridot_chat {
  * of the system. */
 PERIDOT_API peridot_status peridot_encode_turns(int32_t **out, size_t *n, const peridot_vocab *vocab,
                                                 const peridot_chat *chat);
+
+/* Takes the model's thoughts, with the marks around them, out of n ids, and gives the number of those that are left:
+ * templates have none in the turns that went before. An open one goes up to the end. */
+PERIDOT_API size_t peridot_drop_thoughts(const peridot_vocab *vocab, int32_t *ids, size_t n);
 
 /* Name i of the templates, or NULL past the last. */
 PERIDOT_API const char *peridot_template_name(size_t i);

@@ -94,7 +94,7 @@ static inline void write_model(const struct model *m)
 static inline void remove_model(void)
 {
     static const char *const names[] = {"config.json", "model.safetensors", "tokenizer.model", "tokenizer.json",
-                                        "tokenizer_config.json", "x.gguf"};
+                                        "tokenizer_config.json", "generation_config.json", "x.gguf"};
     for (size_t i = 0; i < PD_COUNT(names); i++) remove(in_folder(names[i]));
 }
 

@@ -350,11 +350,55 @@ static void test_spoilt_gguf(void **state)
     }
 }
 
+/* ---- Gemma 4's vocabulary in a GGUF file ---- */
+
+static void refuse_tiny(const struct tiny *t, const char *sentence)
+{
+    peridot_vocab *v;
+    assert_int_equal(peridot_vocab_open(&v, tiny_gguf(t)), FORMAT);
+    if (!strstr(peridot_last_error(), sentence)) fail_msg("\"%s\" does not say \"%s\"", peridot_last_error(), sentence);
+}
+
+static void test_gemma4(void **state)
+{
+    (void)state;
+    static const char *const other[] = {"h e", "h nonesuch"}, *const gap[] = {"h e e"}, *const twice[] = {"h e", "h e"};
+    static const int32_t suppress[] = {7, -1, 1 << 30, 7, 9};
+    struct tiny t;
+    tiny_make_gemma4(&t);
+    t.suppress = suppress, t.n_suppress = PD_COUNT(suppress);
+    for (int ollama = 0; ollama < 2; ollama++) {
+        t.model = ollama ? "llama" : "gemma4";
+        t.pre = ollama ? "gemma4" : NULL;
+        peridot_vocab *v = open_tiny(&t);
+        expect(v, "hello the model", BOS, "<bos>|hello|\u2581the|\u2581|model|");
+        expect(v, "  \n\n\n", 0, "\u2581\u2581|\n\n|\n|");
+        expect(v, "</s><|turn><channel|>", 0,
+               "<|<0x2F>|s|>|<|<0x7C>|t|u|r|n|>|<|c|h|a|n|n|e|l|<0x7C>|>|");
+        expect(v, "<|turn><|channel>", SPECIAL, "<|turn>|<|channel>|");
+        assert_false(pd_tokenizer_is_stop(v->tokenizer, id_of(v, "</s>")));
+        assert_true(pd_tokenizer_is_stop(v->tokenizer, id_of(v, "<turn|>")));
+        assert_true(pd_tokenizer_is_stop(v->tokenizer, id_of(v, "<|tool_response>")));
+        assert_true(pd_tokenizer_is_stop(v->tokenizer, id_of(v, "<eos>")));
+        assert_int_equal(pd_tokenizer_n_suppressed(v->tokenizer), 2);
+        assert_true(pd_tokenizer_is_suppressed(v->tokenizer, 7) && pd_tokenizer_is_suppressed(v->tokenizer, 9));
+        peridot_vocab_close(v);
+    }
+    t.merges = other, t.n_merges = 2;
+    refuse_tiny(&t, "merge 1 of the vocabulary names or makes what is not a piece");
+    t.merges = gap, t.n_merges = 1;
+    refuse_tiny(&t, "merge 0 of the vocabulary is not two pieces");
+    t.merges = twice, t.n_merges = 2;
+    refuse_tiny(&t, "twice");
+    t.merges = NULL;
+    refuse_tiny(&t, "tokenizer.ggml.merges is missing");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_spoilt_json), cmocka_unit_test(test_twice), cmocka_unit_test(test_normalized),
-        cmocka_unit_test(test_slow_pattern),
+        cmocka_unit_test(test_spoilt_json), cmocka_unit_test(test_gemma4), cmocka_unit_test(test_twice),
+        cmocka_unit_test(test_normalized), cmocka_unit_test(test_slow_pattern),
         cmocka_unit_test(test_damaged_json), cmocka_unit_test(test_gguf), cmocka_unit_test(test_spoilt_gguf),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

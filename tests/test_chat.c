@@ -261,7 +261,7 @@ static void test_bad_conversation(void **state)
     const peridot_status argument = PERIDOT_ERROR_ARGUMENT, unsupported = PERIDOT_ERROR_UNSUPPORTED;
     refuse_messages(v, TURNS({"user", "t"}), NULL, unsupported, "no chat template");
     refuse_messages(v, TURNS({"user", "t"}), "nonesuch", argument,
-                    "\"nonesuch\"; there are \"gemma\", \"llama3.1\", \"llama3\", \"llama2\", \"plain\"");
+                    "\"nonesuch\"; there are \"gemma\", \"gemma4\", \"llama3.1\", \"llama3\", \"llama2\", \"plain\"");
     refuse_messages(v, TURNS({"user", "t"}), "llama3", unsupported, "lacks control tokens");
     refuse_messages(v, NULL, 0, "gemma", argument, "has no messages");
     refuse_messages(v, TURNS({"tool", "t"}), "plain", argument, "message 0 has the unknown role \"tool\"");
@@ -438,6 +438,98 @@ static void test_stops(void **state)
     remove_directory(d);
 }
 
+/* ---- Gemma 4 ---- */
+
+#define TURN4(role) "<|turn>|" role "|\n|"
+#define END4 "<turn|>|\n|"
+#define SYSTEM4 "<|turn>|s|y|s|t|e|m|\n|"
+#define NO_THOUGHT4 "<|channel>|t|h|o|u|<0x67>|h|t|\n|<channel|>|"
+
+static void expect_turns(const peridot_vocab *v, peridot_chat chat, const char *pieces)
+{
+    int32_t *ids;
+    size_t n;
+    if (peridot_encode_turns(&ids, &n, v, &chat) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
+    check_spelling(v, ids, n, pieces);
+}
+
+static peridot_vocab *open_gemma4(struct tiny *t, bool no_thought)
+{
+    tiny_make_gemma4(t);
+    t->type[t->n] = 1;
+    tiny_add(t, "y", -1000, 1);
+    t->jinja = no_thought ? "{{ '<|turn>model\\n' }}{% if not t %}{{ '<|channel>thought\\n<channel|>' }}{% endif %}"
+                          : "{{ '<|turn>model\\n' }}{{ '<|channel>thought\\n' + thought + '\\n<channel|>' }}";
+    return open_tiny(t);
+}
+
+static void test_gemma4(void **state)
+{
+    (void)state;
+    static const peridot_message messages[] = {{"system", " the\n"}, {"user", " hello "},
+        {"assistant", "<|channel>thought\nuser <channel|> model <|channel>h<channel|>\n"}, {"user", "he<turn|>"}};
+    struct tiny t;
+    peridot_vocab *v = open_gemma4(&t, false);
+    assert_true(peridot_vocab_has_chat(v));
+    expect_chat(v, " hello\n", "<bos>|" TURN4("user") "hello|" END4 TURN4("model"));
+    peridot_chat chat = {.messages = messages, .n_messages = PD_COUNT(messages)};
+    expect_turns(v, chat, "<bos>|" SYSTEM4 "t|he|" END4 TURN4("user") "hello|" END4 TURN4("model") "model|" END4
+                 TURN4("user") "he|<|t|u|r|n|<0x7C>|>|" END4 TURN4("model"));
+    chat.think = PERIDOT_THINK_ON;
+    chat.n_messages = 2;
+    expect_turns(v, chat, "<bos>|" SYSTEM4 "<|think|>|\n|t|he|" END4 TURN4("user") "hello|" END4 TURN4("model"));
+    chat.messages++;
+    chat.n_messages = 1;
+    chat.think = 7;
+    expect_turns(v, chat, "<bos>|" SYSTEM4 "<|think|>|\n|" END4 TURN4("user") "hello|" END4 TURN4("model"));
+    peridot_vocab_close(v);
+}
+
+/* Templates of some sizes say so where the model is not to think. */
+static void test_no_thought(void **state)
+{
+    (void)state;
+    struct tiny t;
+    peridot_vocab *v = open_gemma4(&t, true);
+    expect_chat(v, "hello", "<bos>|" TURN4("user") "hello|" END4 TURN4("model") NO_THOUGHT4);
+    const peridot_message next = {"user", "he"};
+    const int32_t ids[] = {id_of(v, "<|turn>"), id_of(v, "model"), id_of(v, "\n"), id_of(v, "hello")};
+    peridot_chat chat = {.messages = &next, .n_messages = 1, .ids = ids, .n_ids = PD_COUNT(ids)};
+    expect_turns(v, chat, END4 TURN4("user") "he|" END4 TURN4("model") NO_THOUGHT4);
+    chat.think = PERIDOT_THINK_ON;
+    expect_turns(v, chat, END4 TURN4("user") "he|" END4 TURN4("model"));
+    peridot_vocab_close(v);
+}
+
+static void test_thoughtless(void **state)
+{
+    (void)state;
+    struct tiny t;
+    int32_t *ids, plain[] = {4, 5, 6};
+    size_t n;
+    tiny_make(&t);
+    t.name = "gemma-2-2b-it";
+    peridot_vocab *v = open_tiny(&t);
+    const peridot_message message = {"user", "hello"};
+    peridot_chat chat = {.messages = &message, .n_messages = 1, .think = PERIDOT_THINK_ON};
+    assert_int_equal(peridot_encode_turns(&ids, &n, v, &chat), PERIDOT_ERROR_ARGUMENT);
+    assert_non_null(strstr(peridot_last_error(), "\"gemma\", has no thoughts"));
+    assert_int_equal(peridot_drop_thoughts(v, plain, 3), 3);
+    peridot_vocab_close(v);
+}
+
+static void test_drop_thoughts(void **state)
+{
+    (void)state;
+    struct tiny t;
+    peridot_vocab *v = open_gemma4(&t, false);
+    int32_t begin = id_of(v, "<|channel>"), end = id_of(v, "<channel|>");
+    int32_t ids[] = {9, begin, 10, end, 11, end, begin, begin, 12, end, 13, begin, 14};
+    assert_int_equal(peridot_drop_thoughts(v, ids, PD_COUNT(ids)), 4);
+    assert_memory_equal(ids, ((int32_t[]){9, 11, end, 13}), 4 * sizeof *ids);
+    peridot_vocab_close(v);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -445,6 +537,8 @@ int main(void)
         cmocka_unit_test(test_next_turn), cmocka_unit_test(test_bad_next_turn),
         cmocka_unit_test(test_bad_conversation), cmocka_unit_test(test_llama2), cmocka_unit_test(test_directory_chat),
         cmocka_unit_test(test_bad_json), cmocka_unit_test(test_stops), cmocka_unit_test(test_origins),
+        cmocka_unit_test(test_gemma4), cmocka_unit_test(test_no_thought), cmocka_unit_test(test_thoughtless),
+        cmocka_unit_test(test_drop_thoughts),
         cmocka_unit_test(test_hash),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -108,24 +108,27 @@ static void test_llama3_tokenizer(void **state)
     check_tokenizer("llama3.tokenizer.json", "tokenizer.json", "llama", 128256, 128256);
 }
 
-/* A sentencepiece-like vocabulary that lists merges: a GGUF file says the same by scores. Merges are not in the order
- * of ids, nor of length. */
-static void write_merges(void)
+/* A sentencepiece-like vocabulary that lists merges, which are not in the order of ids, nor of length; of Llama 2, or
+ * with Gemma 4's steps and marks. */
+static void write_merges(bool gemma4)
 {
     static const char *const pieces[] = {"\xe2\x96\x81", "a", "b", "c", "ab", "bc", "abc", "\xe2\x96\x81""a",
         "\xe2\x96\x81""ab", "cc"};
     static char json[16000];
     int at = snprintf(json, sizeof json,
         "{\"added_tokens\":[{\"id\":0,\"content\":\"<unk>\",\"special\":true},"
-        "{\"id\":1,\"content\":\"<s>\",\"special\":true}],"
-        "\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\",\"prepend\":\"\xe2\x96\x81\"},"
+        "{\"id\":1,\"content\":\"%s\",\"special\":true}%s],"
+        "\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[%s"
         "{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"\xe2\x96\x81\"}]},\"pre_tokenizer\":null,"
         "\"decoder\":{\"type\":\"Sequence\",\"decoders\":["
         "{\"type\":\"Replace\",\"pattern\":{\"String\":\"\xe2\x96\x81\"},\"content\":\" \"},"
-        "{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"},{\"type\":\"Strip\",\"content\":\" "
-        "\",\"start\":1,\"stop\":0}]},"
+        "{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"}%s]},"
         "\"model\":{\"type\":\"BPE\",\"unk_token\":\"<unk>\",\"byte_fallback\":true,\"fuse_unk\":true,"
-        "\"vocab\":{\"<unk>\":0,\"<s>\":1");
+        "\"vocab\":{\"<unk>\":0,\"%s\":1", gemma4 ? "<bos>" : "<s>",
+        gemma4 ? ",{\"id\":268,\"content\":\"<|turn>\",\"special\":true},{\"id\":269,\"content\":\"<turn|>\","
+                 "\"special\":true},{\"id\":270,\"content\":\"<|tool_response>\",\"special\":true}" : "",
+        gemma4 ? "" : "{\"type\":\"Prepend\",\"prepend\":\"\xe2\x96\x81\"},",
+        gemma4 ? "" : ",{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":0}", gemma4 ? "<bos>" : "<s>");
     for (int i = 0; i < 256; i++) at += snprintf(json + at, sizeof json - (size_t)at, ",\"<0x%02X>\":%d", i, i + 2);
     for (size_t i = 0; i < PD_COUNT(pieces); i++)
         at += snprintf(json + at, sizeof json - (size_t)at, ",\"%s\":%zu", pieces[i], 258 + i);
@@ -136,24 +139,60 @@ static void write_merges(void)
     write_text("tokenizer.json", json);
 }
 
-static void test_merges(void **state)
+static void compare_merged(void)
 {
-    (void)state;
-    static const char *const texts[] = {"abc", "ab abc bcc", "cccab", " aab  b", "abccabc\xc3\xa4 d", "<s>a"};
+    static const char *const texts[] = {"abc", "ab abc bcc", "cccab", " aab  b", "abccabc\xc3\xa4 d", "<s>a",
+        "<|turn>a"};
     peridot_vocab *a, *b;
-    write_model(&(struct model){.vocab_size = 280, .family = "llama"});
-    write_merges();
     EXPECT_OK(convert(folder, "f32"));
     EXPECT_OK(peridot_vocab_open(&a, folder));
     EXPECT_OK(peridot_vocab_open(&b, in_folder("x.gguf")));
     for (size_t i = 0; i < PD_COUNT(texts); i++) expect_same_ids(a, b, texts[i], strlen(texts[i]));
     peridot_vocab_close(a);
     peridot_vocab_close(b);
+}
+
+/* A GGUF file says the same by scores. */
+static void test_merges(void **state)
+{
+    (void)state;
+    write_model(&(struct model){.vocab_size = 280, .family = "llama"});
+    write_merges(false);
+    compare_merged();
     struct pd_checkpoint *c = open_file(in_folder("x.gguf"));
     expect_text(c, "tokenizer.ggml.model", "llama");
     expect_text(c, "tokenizer.ggml.bos_token_id", "1");
     expect_text(c, "tokenizer.ggml.unknown_token_id", "0");
     expect_text(c, "tokenizer.ggml.add_space_prefix", "true");
+    pd_checkpoint_close(c);
+    remove_model();
+}
+
+/* Gemma 4's has the merges. bos comes first whatever a configuration says. */
+static void test_gemma4(void **state)
+{
+    (void)state;
+    int32_t *ids;
+    size_t n;
+    peridot_vocab *v;
+    write_model(&(struct model){.vocab_size = 280, .family = "gemma"});
+    write_merges(true);
+    write_text("generation_config.json", "{\"eos_token_id\": [1, 269, 270], \"suppress_tokens\": [267, 266, 900]}");
+    write_text("tokenizer_config.json", "{\"add_bos_token\": false}");
+    compare_merged();
+    EXPECT_OK(peridot_vocab_open(&v, folder));
+    EXPECT_OK(peridot_encode(&ids, &n, v, "abc", 3, PERIDOT_ENCODE_BOS));
+    assert_int_equal(ids[0], 1);
+    peridot_free(ids);
+    peridot_vocab_close(v);
+    struct pd_checkpoint *c = open_file(in_folder("x.gguf"));
+    expect_text(c, "tokenizer.ggml.model", "gemma4");
+    assert_int_equal(pd_checkpoint_find_meta(c, "tokenizer.ggml.merges")->n, 7);
+    expect_text(c, "tokenizer.ggml.suppress_tokens", "[266, 267]");
+    expect_text(c, "tokenizer.ggml.add_bos_token", "true");
+    expect_text(c, "tokenizer.ggml.add_space_prefix", "false");
+    expect_text(c, "tokenizer.ggml.eot_token_id", "269");
+    expect_text(c, "tokenizer.ggml.eom_token_id", "270");
     pd_checkpoint_close(c);
     remove_model();
 }
@@ -166,6 +205,7 @@ int main(void)
         cmocka_unit_test_teardown(test_llama2_tokenizer, clean),
         cmocka_unit_test_teardown(test_llama3_tokenizer, clean),
         cmocka_unit_test_teardown(test_merges, clean),
+        cmocka_unit_test_teardown(test_gemma4, clean),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

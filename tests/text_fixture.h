@@ -36,6 +36,11 @@ struct tiny {
     const char *architecture, *model, *name, *finetune, *jinja;
     int64_t bos, eos, unknown, eot;   /* written when >= 0 */
     int prefix;                       /* tokenizer.ggml.add_space_prefix, written when >= 0 */
+    const char *pre;
+    const char *const *merges;        /* [n_merges]; NULL: none are written */
+    uint64_t n_merges;
+    const int32_t *suppress;          /* [n_suppress] */
+    uint64_t n_suppress;
 };
 
 static inline int remove_folder(void **state)
@@ -86,6 +91,35 @@ static inline void tiny_make(struct tiny *t)
     for (size_t i = 0; i < PD_COUNT(normal); i++) tiny_add(t, normal[i], -(float)i, 1);
 }
 
+/* The same words by merges, and Gemma 4's control pieces as its converter has them. Scores say nothing. */
+static inline void tiny_make_gemma4(struct tiny *t)
+{
+    static const char *const merges[] = {"\n \n", "\u2581 \u2581", "h e", "l l", "he ll", "hell o", "\u2581 hello",
+        "\u2581 t", "\u2581t he", "e r", "u s", "us er", "m o", "d e", "mo de", "mode l"};
+    static const struct { const char *text; int32_t type; } marks[] = {{"<|turn>", 3}, {"<turn|>", 3}, {"\n", 1},
+        {"\n\n", 1}, {"\u2581\u2581", 1}, {"<b>", 1}, {"<|think|>", 3}, {"<|channel>", 4}, {"<channel|>", 4},
+        {"<|tool_response>", 4}, {"</s>", 1}};
+    tiny_make(t);
+    t->architecture = t->model = "gemma4";
+    t->merges = merges;
+    t->n_merges = PD_COUNT(merges);
+    for (size_t i = 0; i < PD_COUNT(marks); i++) {
+        size_t at = i < 7 ? 4 + i : t->n;   /* in the place of Gemma 3's, then behind the others */
+        if (at == t->n) tiny_add(t, "", 0, 0);
+        t->text[at] = (struct pd_string){marks[i].text, strlen(marks[i].text)};
+        t->type[at] = marks[i].type;
+    }
+    for (size_t i = 0; i < t->n; i++) t->score[i] = -1000;
+}
+
+static inline void add_strings(struct pd_gguf_writer *w, const char *key, const char *const *texts, uint64_t n)
+{
+    struct pd_string *strings = calloc(n + 1, sizeof *strings);
+    for (uint64_t i = 0; i < n; i++) strings[i] = (struct pd_string){texts[i], strlen(texts[i])};
+    pd_gguf_writer_add_strings(w, key, n, strings);
+    free(strings);
+}
+
 static inline void add_id(struct pd_gguf_writer *w, const char *key, int64_t id)
 {
     if (id >= 0) pd_gguf_writer_add_u32(w, key, (uint32_t)id);
@@ -96,11 +130,8 @@ static inline void add_text(struct pd_gguf_writer *w, const char *key, const cha
     if (text) pd_gguf_writer_add_string(w, key, text);
 }
 
-static inline const char *tiny_gguf(const struct tiny *t)
+static inline void tiny_put(struct pd_gguf_writer *w, const struct tiny *t)
 {
-    const char *path = in_folder("tiny.gguf");
-    struct pd_gguf_writer *w;
-    assert_int_equal(pd_gguf_writer_open(&w, path), PERIDOT_OK);
     add_text(w, "general.architecture", t->architecture);
     add_text(w, "general.name", t->name);
     add_text(w, "general.finetune", t->finetune);
@@ -113,7 +144,19 @@ static inline const char *tiny_gguf(const struct tiny *t)
     add_id(w, "tokenizer.ggml.eos_token_id", t->eos);
     add_id(w, "tokenizer.ggml.unknown_token_id", t->unknown);
     add_id(w, "tokenizer.ggml.eot_token_id", t->eot);
+    add_text(w, "tokenizer.ggml.pre", t->pre);
+    if (t->merges) add_strings(w, "tokenizer.ggml.merges", t->merges, t->n_merges);
+    if (t->n_suppress)
+        pd_gguf_writer_add_array(w, "tokenizer.ggml.suppress_tokens", PD_META_INT32, t->n_suppress, t->suppress);
     if (t->prefix >= 0) pd_gguf_writer_add_bool(w, "tokenizer.ggml.add_space_prefix", t->prefix);
+}
+
+static inline const char *tiny_gguf(const struct tiny *t)
+{
+    const char *path = in_folder("tiny.gguf");
+    struct pd_gguf_writer *w;
+    assert_int_equal(pd_gguf_writer_open(&w, path), PERIDOT_OK);
+    tiny_put(w, t);
     assert_int_equal(pd_gguf_writer_begin(w), PERIDOT_OK);
     assert_int_equal(pd_gguf_writer_commit(w), PERIDOT_OK);
     return path;

@@ -113,38 +113,52 @@ static inline int compare_scored(const void *a, const void *b)
     return x->id < y->id ? -1 : 1;
 }
 
+/* A text of `size` bytes and where its second half begins. */
+typedef void (*take_merge)(void *user, const char *text, size_t middle, size_t size);
+
 /* All pairs of pieces that make a piece: what a list of merges is made of when there were only scores. */
-static inline void put_pairs(FILE *f, const struct pd_pieces *p, const struct pd_piece_index *x, uint32_t id,
-                             const char **comma)
+static inline void find_pairs(take_merge take, void *user, const struct pd_pieces *p, const struct pd_piece_index *x,
+                              uint32_t id)
 {
     const char *text = pd_pieces_text(p, id);
     size_t size = p->piece[id].size;
     for (size_t i = 1; i < size; i++) {
         if (((unsigned char)text[i] & 0xc0) == 0x80) continue;
         if (pd_piece_index_find(x, p, text, i) < 0 || pd_piece_index_find(x, p, text + i, size - i) < 0) continue;
-        fprintf(f, "%s[", *comma);
-        put_json_string(f, text, i);
-        fputs(", ", f);
-        put_json_string(f, text + i, size - i);
-        fputs("]\n", f);
-        *comma = ",";
+        take(user, text, i, size);
     }
 }
 
-static inline void put_merges(FILE *f, const struct pd_pieces *p)
+/* last_first: of user-defined pieces the last, which are the longest runs, so that merging makes these. */
+static inline void find_merges(take_merge take, void *user, const struct pd_pieces *p, bool last_first)
 {
     struct scored *order = calloc(p->n, sizeof *order);
     struct pd_piece_index index;
-    const char *comma = "";
     assert_int_equal(pd_piece_index_create(&index, p), PERIDOT_OK);
     for (uint32_t i = 0; i < p->n; i++) {
         order[i] = (struct scored){p->piece[i].score, i};
-        if (p->piece[i].type == PD_PIECE_USER) order[i].score = 1;
+        if (p->piece[i].type == PD_PIECE_USER) order[i].score = last_first ? 1 + (float)i : 1;
     }
     qsort(order, p->n, sizeof *order, compare_scored);
-    for (uint32_t i = 0; i < p->n; i++) put_pairs(f, p, &index, order[i].id, &comma);
+    for (uint32_t i = 0; i < p->n; i++) find_pairs(take, user, p, &index, order[i].id);
     pd_piece_index_free(&index);
     free(order);
+}
+
+struct json_merges {
+    FILE *file;
+    const char *comma;
+};
+
+static inline void put_merge(void *user, const char *text, size_t middle, size_t size)
+{
+    struct json_merges *m = user;
+    fprintf(m->file, "%s[", m->comma);
+    put_json_string(m->file, text, middle);
+    fputs(", ", m->file);
+    put_json_string(m->file, text + middle, size - middle);
+    fputs("]\n", m->file);
+    m->comma = ",";
 }
 
 #define JSON_ESCAPE "{\"type\": \"Replace\", \"pattern\": {\"String\": \" \"}, \"content\": \"\u2581\"}"
@@ -189,9 +203,88 @@ static inline void write_tokenizer_json(const char *path, const struct pd_pieces
         fprintf(f, ": %u", i);
     }
     fputs("}, \"merges\": [", f);
-    put_merges(f, p);
+    find_merges(put_merge, &(struct json_merges){f, ""}, p, false);
     fputs("]}}\n", f);
     assert_int_equal(fclose(f), 0);
+}
+
+/* ---- Gemma 3's pieces as Gemma 4's ---- */
+
+/* Gemma 4's control pieces, in the places that it has them. Its converter makes some of them user-defined. */
+static const struct {
+    uint32_t id;
+    const char *text;
+    int32_t type;
+} gemma4_control[] = {
+    {46, "<|tool>", PD_PIECE_CONTROL}, {47, "<tool|>", PD_PIECE_CONTROL},
+    {48, "<|tool_call>", PD_PIECE_USER}, {49, "<tool_call|>", PD_PIECE_USER},
+    {50, "<|tool_response>", PD_PIECE_USER}, {51, "<tool_response|>", PD_PIECE_USER},
+    {52, "<|\"|>", PD_PIECE_USER}, {98, "<|think|>", PD_PIECE_CONTROL},
+    {100, "<|channel>", PD_PIECE_USER}, {101, "<channel|>", PD_PIECE_USER},
+    {105, "<|turn>", PD_PIECE_CONTROL}, {106, "<turn|>", PD_PIECE_CONTROL},
+};
+
+struct merge_lines {
+    struct pd_text_buffer text;   /* must not move */
+    struct pd_string *lines;
+    uint64_t n;
+};
+
+static inline void add_merge_line(void *user, const char *text, size_t middle, size_t size)
+{
+    struct merge_lines *m = user;
+    struct pd_string line = {m->text.data + m->text.size, size + 1};
+    pd_text_append(&m->text, text, middle);
+    pd_text_append(&m->text, " ", 1);
+    pd_text_append(&m->text, text + middle, size - middle);
+    assert_true(m->n < 1 << 20 && line.data + line.size == m->text.data + m->text.size);
+    m->lines[m->n++] = line;
+}
+
+/* As the usual converter writes Gemma 4's vocabulary: scores say nothing, merges are listed, and runs of spaces and
+ * newlines are made by merging. Gemma 4 merges tags, too, which its merges do not make: here they stay as Gemma 3 has
+ * them, user-defined, so that texts have the same ids. kind, pre: tokenizer.ggml.model and, unless NULL,
+ * tokenizer.ggml.pre. */
+static inline uint64_t write_gemma4_gguf(const char *path, const struct pd_pieces *p, const char *kind, const char *pre,
+                                         const char *jinja)
+{
+    struct pd_string *text = calloc(p->n, sizeof *text);
+    float *score = calloc(p->n, sizeof *score);
+    int32_t *type = calloc(p->n, sizeof *type);
+    struct merge_lines merges = {{malloc(1 << 24), 0, 1 << 24}, calloc(1 << 20, sizeof *merges.lines), 0};
+    struct pd_gguf_writer *w;
+    for (uint32_t i = 0; i < p->n; i++) {
+        uint8_t was = p->piece[i].type;
+        text[i] = (struct pd_string){pd_pieces_text(p, i), p->piece[i].size};
+        score[i] = -1000;
+        type[i] = was == PD_PIECE_UNKNOWN ? PD_PIECE_CONTROL : was;
+        if (was == PD_PIECE_USER && !strchr("<[", text[i].data[0])) type[i] = PD_PIECE_NORMAL;
+    }
+    for (size_t i = 0; i < PD_COUNT(gemma4_control); i++) {
+        text[gemma4_control[i].id] = (struct pd_string){gemma4_control[i].text, strlen(gemma4_control[i].text)};
+        type[gemma4_control[i].id] = gemma4_control[i].type;
+    }
+    find_merges(add_merge_line, &merges, p, true);
+    assert_int_equal(pd_gguf_writer_open(&w, path), PERIDOT_OK);
+    pd_gguf_writer_add_string(w, "general.architecture", "gemma4");
+    pd_gguf_writer_add_string(w, "tokenizer.ggml.model", kind);
+    add_text(w, "tokenizer.ggml.pre", pre);
+    add_text(w, "tokenizer.chat_template", jinja);
+    pd_gguf_writer_add_strings(w, "tokenizer.ggml.tokens", p->n, text);
+    pd_gguf_writer_add_array(w, "tokenizer.ggml.scores", PD_META_FLOAT32, p->n, score);
+    pd_gguf_writer_add_array(w, "tokenizer.ggml.token_type", PD_META_INT32, p->n, type);
+    pd_gguf_writer_add_strings(w, "tokenizer.ggml.merges", merges.n, merges.lines);
+    pd_gguf_writer_add_u32(w, "tokenizer.ggml.bos_token_id", (uint32_t)p->bos);
+    pd_gguf_writer_add_u32(w, "tokenizer.ggml.eos_token_id", (uint32_t)p->eos);
+    pd_gguf_writer_add_array(w, "tokenizer.ggml.suppress_tokens", PD_META_INT32, 2, (const int32_t[]){258883, 258882});
+    assert_int_equal(pd_gguf_writer_begin(w), PERIDOT_OK);
+    assert_int_equal(pd_gguf_writer_commit(w), PERIDOT_OK);
+    free(text);
+    free(score);
+    free(type);
+    free(merges.text.data);
+    free(merges.lines);
+    return merges.n;
 }
 
 /* ---- a byte-level vocabulary as a GGUF file ---- */

@@ -96,6 +96,20 @@ peridot_status peridot_encode_turns(int32_t **out, size_t *n, const peridot_voca
     return pd_tokenizer_encode_chat(out, n, vocab->tokenizer, &known);
 }
 
+size_t peridot_drop_thoughts(const peridot_vocab *vocab, int32_t *ids, size_t n)
+{
+    int32_t marks[2];
+    size_t n_left = 0;
+    if (!pd_tokenizer_thoughts(marks, vocab->tokenizer)) return n;
+    bool inside = false;
+    for (size_t i = 0; i < n; i++) {
+        inside = inside || ids[i] == marks[0];
+        if (!inside) ids[n_left++] = ids[i];
+        inside = inside && ids[i] != marks[1];
+    }
+    return n_left;
+}
+
 const char *peridot_template_name(size_t i) { return pd_chat_name(i); }
 
 const char *peridot_vocab_template(peridot_template_origin *origin, const peridot_vocab *vocab)

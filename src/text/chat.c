@@ -16,6 +16,10 @@
     {{PD_CHAT_PIECE, "<start_of_turn>"}, {PD_CHAT_TEXT, role "\n"}, {PD_CHAT_CONTENT, NULL}, \
      {PD_CHAT_PIECE, "<end_of_turn>"}, {PD_CHAT_TEXT, "\n"}}
 
+#define GEMMA4_TURN(role) \
+    {{PD_CHAT_PIECE, "<|turn>"}, {PD_CHAT_TEXT, role "\n"}, {PD_CHAT_CONTENT, NULL}, \
+     {PD_CHAT_PIECE, "<turn|>"}, {PD_CHAT_TEXT, "\n"}}
+
 /* A row that asks for more comes before one that asks for less: the first that fits is taken. */
 static const struct pd_chat chats[] = {
     {
@@ -26,6 +30,17 @@ static const struct pd_chat chats[] = {
         .begin = {{PD_CHAT_BOS, NULL}},
         .turns = {[PD_CHAT_USER] = GEMMA_TURN("user"), [PD_CHAT_ASSISTANT] = GEMMA_TURN("model")},
         .open = {{PD_CHAT_PIECE, "<start_of_turn>"}, {PD_CHAT_TEXT, "model\n"}},
+    },
+    {
+        .name = "gemma4", .mark = "<|turn>", .stops = {"<turn|>", "<|tool_response>", "<eos>"},
+        .system = PD_CHAT_SYSTEM_TURN,
+        .begin = {{PD_CHAT_BOS, NULL}},
+        .block = {{PD_CHAT_PIECE, "<|turn>"}, {PD_CHAT_TEXT, "system\n"}, {PD_CHAT_PIECE, "<|think|>"},
+                  {PD_CHAT_TEXT, "\n"}, {PD_CHAT_CONTENT, NULL}, {PD_CHAT_PIECE, "<turn|>"}, {PD_CHAT_TEXT, "\n"}},
+        .turns = {GEMMA4_TURN("system"), GEMMA4_TURN("user"), GEMMA4_TURN("model")},
+        .open = {{PD_CHAT_PIECE, "<|turn>"}, {PD_CHAT_TEXT, "model\n"}},
+        .thinks = {"<|channel>", "<channel|>"}, .no_thought_mark = "<|channel>thought\\n<channel|>",
+        .no_thought = {{PD_CHAT_PIECE, "<|channel>"}, {PD_CHAT_TEXT, "thought\n"}, {PD_CHAT_PIECE, "<channel|>"}},
     },
     {
         /* Llama 3.1, 3.2 and 3.3. "Today" is the date that the published program falls back to when it is given none,
@@ -192,6 +207,21 @@ const struct pd_chat *pd_chat_by_name(const char *name, size_t size, const struc
 void pd_chat_mark_stops(struct pd_pieces *p, const struct pd_special *s)
 {
     for (size_t i = 0; i < PD_COUNT(chats); i++)
-        for (int k = 0; k < 2 && chats[i].stops[k]; k++)
+        for (size_t k = 0; k < PD_COUNT(chats[i].stops) && chats[i].stops[k]; k++)
             pd_pieces_mark_stop(p, pd_special_find(s, p, chats[i].stops[k]));
+}
+
+bool pd_chat_has_no_thought(const struct pd_chat *chat, const char *jinja, size_t size)
+{
+    return chat->no_thought_mark && contains(jinja, size, chat->no_thought_mark);
+}
+
+void pd_chat_find_thoughts(int32_t ids[2], const struct pd_special *s, const struct pd_pieces *p)
+{
+    ids[0] = ids[1] = -1;
+    for (size_t i = 0; i < PD_COUNT(chats) && ids[0] < 0; i++) {
+        if (!chats[i].thinks[0] || !fits(&chats[i], s, p)) continue;
+        for (int k = 0; k < 2; k++) ids[k] = pd_special_find(s, p, chats[i].thinks[k]);
+        if (ids[1] < 0) ids[0] = -1;
+    }
 }

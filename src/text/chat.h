@@ -36,16 +36,20 @@ struct pd_chat {
     const char *mark;                /* what the family's Jinja template contains, and no row's above; NULL: none */
     uint64_t published[2];           /* pd_chat_hash of the published ones; 0: none */
     const char *needs;               /* a piece that the vocabulary must have; NULL: those of the turns will do */
-    const char *stops[2];            /* the pieces that end the model's turn, beside eos */
+    const char *stops[3];            /* the pieces that end the model's turn, beside eos */
     enum pd_chat_system system;
     const char *system_begin, *system_end;
     bool trim_joined;                /* a user's text is trimmed after the system's was put before it, not by itself */
     bool untrimmed;                  /* messages are taken as they are */
     struct pd_chat_part begin[2];    /* first of all */
-    struct pd_chat_part block[7];
+    struct pd_chat_part block[8];    /* of SYSTEM_BLOCK; of others the system's turn that has the model think */
     struct pd_chat_part turns[PD_CHAT_N_ROLES][7];
     struct pd_chat_part between[2];  /* before a turn that others come before, unless it is the model's without marks */
     struct pd_chat_part open[5];     /* at the end: the model's turn */
+    const char *thinks[2];           /* the pieces that begin and end a thought in the model's turn; NULL: none */
+    /* After `open` where the model is not to think: of programs that contain the mark, as those of some sizes do. */
+    const char *no_thought_mark;
+    struct pd_chat_part no_thought[4];
 };
 
 /* Of a Jinja program, whatever its comments and its white space outside of quotes. */
@@ -64,6 +68,10 @@ peridot_status pd_chat_get(const struct pd_chat **out, const char *name, const s
                            const struct pd_pieces *p);
 /* Name i of the table, NULL past the last. */
 const char *pd_chat_name(size_t i);
+/* Whether the row's `no_thought` is the program's, too. */
+bool pd_chat_has_no_thought(const struct pd_chat *chat, const char *jinja, size_t size);
+/* The pieces that begin and end a thought of the family that the vocabulary fits; -1 where it has none. */
+void pd_chat_find_thoughts(int32_t ids[2], const struct pd_special *s, const struct pd_pieces *p);
 /* Marks every family's end of turn that the vocabulary has as a stop. */
 void pd_chat_mark_stops(struct pd_pieces *p, const struct pd_special *s);
 

@@ -71,6 +71,13 @@ void pd_pieces_mark_stop(struct pd_pieces *p, int64_t id)
     if (id >= 0 && id < p->n) p->piece[id].stop = true;
 }
 
+void pd_pieces_suppress(struct pd_pieces *p, int64_t id)
+{
+    if (id < 0 || id >= p->n || p->piece[id].suppressed) return;
+    p->piece[id].suppressed = true;
+    p->n_suppressed++;
+}
+
 static bool is_named(const char *text, size_t size, const char *name)
 {
     return strlen(name) == size && memcmp(text, name, size) == 0;
@@ -87,7 +94,8 @@ static bool is_reserve(const char *text, size_t size)
 
 /* Google's models have turn markers, image markers and reserves as user-defined pieces, beside newlines and HTML tags
  * that text must match. GGUF files call the first kind control, and so do we: what plain text must never make. The
- * patterns are those of the GGUF converter, so that both forms of a model give the same ids. */
+ * patterns are those of the GGUF converter, so that both forms of a model give the same ids. "<|channel>" and
+ * "<channel|>" are Gemma 4's, some of which the converter makes user-defined for other reasons. */
 static bool is_marker(const char *text, size_t size, int64_t type)
 {
     static const char *const names[] = {
@@ -98,7 +106,7 @@ static bool is_marker(const char *text, size_t size, int64_t type)
     for (size_t i = 0; i < PD_COUNT(names); i++)
         if (is_named(text, size, names[i])) return true;
     if (type == PD_PIECE_NORMAL) return false;
-    bool pipes = size > 4 && memcmp(text, "<|", 2) == 0 && memcmp(text + size - 2, "|>", 2) == 0;
+    bool pipes = size > 3 && text[0] == '<' && text[size - 1] == '>' && (text[1] == '|' || text[size - 2] == '|');
     return pipes || is_reserve(text, size);
 }
 

@@ -38,6 +38,7 @@ struct pd_piece {
     float score;             /* of NORMAL: the highest merges first; BYTE_MERGES: none */
     uint8_t type;            /* enum pd_piece_type */
     bool stop;               /* generation ends with it */
+    bool suppressed;         /* generation never draws it */
     bool unreachable;        /* CHAR_MERGES: no merging makes it */
 };
 
@@ -47,13 +48,14 @@ struct pd_pieces {
     size_t capacity;
     struct pd_text_buffer text;
     int32_t bos, eos;        /* -1: none */
+    uint32_t n_suppressed;
     bool no_bos;             /* the tokenizer's configuration wants none before plain text; chats have theirs */
     bool dummy_prefix;       /* a space is put before the first text */
     bool strip_prefix;       /* and taken away from it when decoding */
     enum pd_algorithm algorithm;
     bool remove_spaces;      /* sentencepiece drops spaces at the ends and repeated ones, and puts the prefix itself */
     /* CHAR_MERGES and BYTE_MERGES: */
-    struct pd_merge *merges; /* first the most wanted; of CHAR_MERGES none is left: they became scores (scores.h) */
+    struct pd_merge *merges; /* first the most wanted; those of CHAR_MERGES became scores, too (scores.h) */
     uint32_t n_merges;
     bool whole_words;        /* a word that is a piece is that piece, whatever the merges say ("ignore_merges") */
     bool prefix_each;        /* dummy_prefix: before each stretch between added tokens, not just the first */
@@ -84,6 +86,7 @@ bool pd_pieces_lines_apart(const struct pd_pieces *p);
 int32_t pd_pieces_find_control(const struct pd_pieces *p, const char *text, size_t size);
 /* Ids beyond the pieces are ignored: files of models with padded vocabularies name some. */
 void pd_pieces_mark_stop(struct pd_pieces *p, int64_t id);
+void pd_pieces_suppress(struct pd_pieces *p, int64_t id);
 
 /* For the readers, which set the algorithm first. The text of a NORMAL piece of BYTE_MERGES is in the spelling of
  * byte_level.h; one that is not can never be made from text, and becomes UNUSED. */

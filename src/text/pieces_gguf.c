@@ -78,10 +78,23 @@ static peridot_status restore_unknown(struct pd_pieces *p, const struct pd_check
     return PERIDOT_OK;
 }
 
+/* Ids beyond the pieces are ignored, as those of stops are. */
+static peridot_status read_suppressed(struct pd_pieces *out, const struct pd_checkpoint *c)
+{
+    const struct pd_meta *m = pd_checkpoint_find_meta(c, KEY("suppress_tokens"));
+    for (uint64_t i = 0; m && i < m->n; i++) {
+        int64_t id;
+        if (m->type != PD_META_ARRAY || !pd_meta_int(&id, m, i))
+            return pd_fail(PERIDOT_ERROR_FORMAT, KEY("suppress_tokens") " is not an array of integers");
+        pd_pieces_suppress(out, id);
+    }
+    return PERIDOT_OK;
+}
+
 static peridot_status read_ids(struct pd_pieces *out, const struct pd_checkpoint *c)
 {
     int32_t id;
-    if (!pd_pieces_by_merges(out)) PD_TRY(restore_unknown(out, c));
+    if (out->algorithm != PD_ALGORITHM_BYTE_MERGES) PD_TRY(restore_unknown(out, c));
     PD_TRY(read_named_id(&out->bos, out, c, KEY("bos_token_id"), (const char *const[]){"<bos>", "<s>", LLAMA3_BOS}));
     PD_TRY(read_named_id(&out->eos, out, c, KEY("eos_token_id"),
                          (const char *const[]){"<eos>", "</s>", "<|end_of_text|>"}));
@@ -89,7 +102,7 @@ static peridot_status read_ids(struct pd_pieces *out, const struct pd_checkpoint
     pd_pieces_mark_stop(out, id);
     PD_TRY(read_id(&id, out, c, KEY("eom_token_id")));
     pd_pieces_mark_stop(out, id);
-    return PERIDOT_OK;
+    return read_suppressed(out, c);
 }
 
 /* A flag; `missing` when the key is absent. */
@@ -112,17 +125,21 @@ static bool is(struct pd_string s, const char *name)
     return s.size == strlen(name) && memcmp(s.data, name, s.size) == 0;
 }
 
+/* Gemma 4's scores are all the same, so that its merges count; files that Ollama makes tell it from "llama" by
+ * tokenizer.ggml.pre alone. */
 static peridot_status read_kind(struct pd_pieces *out, const struct pd_checkpoint *c)
 {
-    struct pd_string kind;
+    struct pd_string kind, pre;
     bool remove;
     if (!has_string(c, KEY("model"), &kind)) return pd_fail(PERIDOT_ERROR_FORMAT, "the file has no tokenizer");
-    if (is(kind, "llama")) out->algorithm = PD_ALGORITHM_BPE;
+    bool gemma4 = is(kind, "gemma4") || (is(kind, "llama") && has_string(c, KEY("pre"), &pre) && is(pre, "gemma4"));
+    if (gemma4) out->algorithm = PD_ALGORITHM_CHAR_MERGES;
+    else if (is(kind, "llama")) out->algorithm = PD_ALGORITHM_BPE;
     else if (is(kind, "gpt2")) out->algorithm = PD_ALGORITHM_BYTE_MERGES;
     else
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
-                       "tokenizer \"%.*s\" is not supported; \"llama\" (sentencepiece) and "
-                       "\"gpt2\" (byte-level BPE) are",
+                       "tokenizer \"%.*s\" is not supported; \"llama\" (sentencepiece), \"gpt2\" (byte-level BPE) and "
+                       "\"gemma4\" (merges of characters) are",
                        (int)pd_min(kind.size, 40), kind.data);
     PD_TRY(read_flag(&remove, c, KEY("remove_extra_whitespaces"), false));
     if (remove) return pd_fail(PERIDOT_ERROR_UNSUPPORTED, KEY("remove_extra_whitespaces") " is not supported");
@@ -188,11 +205,8 @@ peridot_status pd_pieces_read_gguf(struct pd_pieces *out, const struct pd_checkp
     PD_TRY(read_kind(out, c));
     PD_TRY(read_pieces(out, c));
     PD_TRY(read_ids(out, c));
-    if (pd_pieces_by_merges(out)) {
-        PD_TRY(read_pattern(out, c));
-        PD_TRY(read_merges(out, c));
-    } else {
-        PD_TRY(read_prefix(out, c));
-    }
+    bool bytes = out->algorithm == PD_ALGORITHM_BYTE_MERGES;
+    PD_TRY(bytes ? read_pattern(out, c) : read_prefix(out, c));
+    if (pd_pieces_by_merges(out)) PD_TRY(read_merges(out, c));
     return pd_pieces_check(out);
 }

@@ -66,8 +66,5 @@ peridot_status pd_scores_from_merges(struct pd_pieces *p, const struct pd_piece_
     pd_merge_table_free(&table);
     pd_merge_row_free(&row);
     free(made.data);
-    free(p->merges);
-    p->merges = NULL;
-    p->n_merges = 0;
     return status;
 }

@@ -31,6 +31,19 @@ bool pd_tokenizer_is_stop(const struct pd_tokenizer *t, int32_t id)
     return id >= 0 && (uint32_t)id < t->pieces.n && t->pieces.piece[id].stop;
 }
 
+bool pd_tokenizer_is_suppressed(const struct pd_tokenizer *t, int32_t id)
+{
+    return id >= 0 && (uint32_t)id < t->pieces.n && t->pieces.piece[id].suppressed;
+}
+
+uint32_t pd_tokenizer_n_suppressed(const struct pd_tokenizer *t) { return t->pieces.n_suppressed; }
+
+bool pd_tokenizer_thoughts(int32_t ids[2], const struct pd_tokenizer *t)
+{
+    memcpy(ids, t->thoughts, sizeof t->thoughts);
+    return ids[0] >= 0;
+}
+
 /* ---- text to ids ---- */
 
 peridot_status pd_tokenizer_encode_plain(struct pd_ids *out, const struct pd_tokenizer *t, const char *text,

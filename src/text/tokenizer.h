@@ -24,6 +24,10 @@ int32_t pd_tokenizer_bos(const struct pd_tokenizer *t);   /* -1: none */
 /* eos, the end of a turn, and what generation_config or the GGUF's eot/eom keys add. */
 bool pd_tokenizer_is_stop(const struct pd_tokenizer *t, int32_t id);
 
+/* Tokens that must never be drawn: those that generation_config or the GGUF's suppress_tokens list. */
+bool pd_tokenizer_is_suppressed(const struct pd_tokenizer *t, int32_t id);
+uint32_t pd_tokenizer_n_suppressed(const struct pd_tokenizer *t);
+
 /* flags: peridot_encode_flags. *ids (malloc, never NULL on success) belongs to the caller. */
 peridot_status pd_tokenizer_encode(int32_t **ids, size_t *n, const struct pd_tokenizer *t,
                                    const char *text, size_t size, unsigned flags);
@@ -38,6 +42,9 @@ peridot_status pd_tokenizer_spell(struct pd_text_buffer *out, const struct pd_to
 /* Chat: what peridot_vocab_template and peridot_encode_turns say. */
 const char *pd_tokenizer_template(peridot_template_origin *origin, const struct pd_tokenizer *t);
 peridot_status pd_tokenizer_encode_chat(int32_t **ids, size_t *n, const struct pd_tokenizer *t, const peridot_chat *c);
+
+/* The pieces that begin and end what the model thinks; false: it has no thoughts. */
+bool pd_tokenizer_thoughts(int32_t ids[2], const struct pd_tokenizer *t);
 
 /* Adds the keys tokenizer.* of a GGUF file. n_tokens: rows of the embedding; readers want as many entries in the list,
  * so that it is filled up with unused ones, or cut. A tokenizer that GGUF has no words for is refused. */

@@ -15,6 +15,7 @@ struct render {
     const struct pd_chat *chat;
     struct pd_text_buffer plain, content;
     bool continues;        /* the messages come after others, whose ids are known */
+    bool thinks;           /* the model is to think */
 };
 
 static peridot_status put_plain(struct render *r)
@@ -55,6 +56,23 @@ static peridot_status put_turn(struct render *r, const struct pd_chat_part *part
     size_t size = strlen(content);
     if (!r->chat->untrimmed) pd_utf8_trim(&content, &size);
     return put_parts(r, parts, content, size);
+}
+
+/* Without the thoughts in it, as the family's program leaves them out: texts of other programs may have them. */
+static peridot_status put_reply(struct render *r, const char *text)
+{
+    const struct pd_chat *chat = r->chat;
+    const char *const *marks = chat->thinks, *end;
+    if (!marks[0]) return put_turn(r, chat->turns[PD_CHAT_ASSISTANT], text);
+    r->content.size = 0;
+    do {
+        end = strstr(text, marks[1]);
+        const char *begin = strstr(text, marks[0]), *rest = end ? end : text + strlen(text);
+        PD_TRY(pd_text_append(&r->content, text, (size_t)((begin && begin < rest ? begin : rest) - text)));
+        text = rest + strlen(marks[1]);
+    } while (end);
+    PD_TRY(pd_text_terminate(&r->content));
+    return put_turn(r, chat->turns[PD_CHAT_ASSISTANT], r->content.data);
 }
 
 /* The first user's turn with the system's text in it. */
@@ -114,7 +132,7 @@ static peridot_status put_beginning(struct render *r, size_t *used, const perido
     bool system = strcmp(messages[0].role, "system") == 0;
     *used = 0;
     PD_TRY(put_parts(r, chat->begin, NULL, 0));
-    if (chat->system == PD_CHAT_SYSTEM_BLOCK) {
+    if (chat->system == PD_CHAT_SYSTEM_BLOCK || r->thinks) {
         *used = system;
         return put_turn(r, chat->block, system ? messages[0].content : "");
     }
@@ -158,10 +176,12 @@ static peridot_status put_turns(struct render *r, const peridot_message *message
         bool bare = role == PD_CHAT_ASSISTANT && r->chat->turns[role][0].kind == PD_CHAT_CONTENT;
         if (bare) PD_TRY(put_plain(r));   /* the model wrote it after these ids, with nothing between */
         else if (i > 0 || r->continues) PD_TRY(put_parts(r, r->chat->between, NULL, 0));
-        PD_TRY(put_turn(r, r->chat->turns[role], messages[i].content));
+        if (role == PD_CHAT_ASSISTANT) PD_TRY(put_reply(r, messages[i].content));
+        else PD_TRY(put_turn(r, r->chat->turns[role], messages[i].content));
         if (bare) PD_TRY(put_plain(r));
     }
-    return put_parts(r, r->chat->open, NULL, 0);
+    PD_TRY(put_parts(r, r->chat->open, NULL, 0));
+    return r->tokenizer->no_thought && !r->thinks ? put_parts(r, r->chat->no_thought, NULL, 0) : PERIDOT_OK;
 }
 
 static peridot_status render_beginning(struct render *r, const peridot_message *messages, size_t n)
@@ -193,11 +213,24 @@ static peridot_status find_chat(const struct pd_chat **out, const struct pd_toke
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the model has no chat template that Peridot knows");
 }
 
+/* The template has a turn for it, and the vocabulary all of its pieces. */
+static peridot_status check_thinks(const struct pd_chat *chat, const struct pd_tokenizer *t)
+{
+    bool thinks = chat->thinks[0] && t->thoughts[0] >= 0;
+    for (const struct pd_chat_part *part = chat->block; part->kind != PD_CHAT_END; part++)
+        thinks = thinks && (part->kind != PD_CHAT_PIECE || part_id(t, part) >= 0);
+    if (thinks) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_ARGUMENT,
+                   "the model cannot be told to think: its chat template, \"%s\", has no thoughts", chat->name);
+}
+
 peridot_status pd_tokenizer_encode_chat(int32_t **ids, size_t *n, const struct pd_tokenizer *t, const peridot_chat *c)
 {
     struct pd_ids made = {0};
     struct render r = {.out = &made, .tokenizer = t};
     peridot_status status = find_chat(&r.chat, t, c->template_name);
+    r.thinks = c->think != PERIDOT_THINK_OFF;
+    if (status == PERIDOT_OK && r.thinks) status = check_thinks(r.chat, t);
     if (status == PERIDOT_OK)
         status = c->n_ids ? render_continuation(&r, c) : render_beginning(&r, c->messages, c->n_messages);
     free(r.plain.data);

@@ -96,11 +96,18 @@ static peridot_status add_types(struct pd_gguf_writer *w, const struct pd_pieces
     return PERIDOT_OK;
 }
 
+/* Halves keep U+2581: a space parts them. */
+static peridot_status append_half(struct pd_text_buffer *out, const struct pd_pieces *p, uint32_t id)
+{
+    if (p->algorithm == PD_ALGORITHM_BYTE_MERGES) return append_piece(out, p, id);
+    return pd_text_append(out, pd_pieces_text(p, id), p->piece[id].size);
+}
+
 static peridot_status append_merge(struct pd_text_buffer *out, const struct pd_pieces *p, const struct pd_merge *m)
 {
-    PD_TRY(append_piece(out, p, m->left));
+    PD_TRY(append_half(out, p, m->left));
     PD_TRY(pd_text_append(out, " ", 1));
-    return append_piece(out, p, m->right);
+    return append_half(out, p, m->right);
 }
 
 static peridot_status add_merges(struct pd_gguf_writer *w, const struct pd_pieces *p)
@@ -129,7 +136,8 @@ static void add_named_ids(struct pd_gguf_writer *w, const struct pd_tokenizer *t
 {
     static const struct { const char *key, *name; } known[] = {
         {KEY("eot_token_id"), "<end_of_turn>"}, {KEY("eot_token_id"), "<|eot_id|>"},
-        {KEY("eom_token_id"), "<|eom_id|>"},
+        {KEY("eot_token_id"), "<turn|>"},
+        {KEY("eom_token_id"), "<|eom_id|>"}, {KEY("eom_token_id"), "<|tool_response>"},
         {KEY("padding_token_id"), "<pad>"}, {KEY("padding_token_id"), "<|finetune_right_pad_id|>"},
     };
     const char *last = "";
@@ -138,6 +146,19 @@ static void add_named_ids(struct pd_gguf_writer *w, const struct pd_tokenizer *t
         add_id(w, known[i].key, id);
         if (id >= 0) last = known[i].key;
     }
+}
+
+static peridot_status add_suppressed(struct pd_gguf_writer *w, const struct pd_pieces *p)
+{
+    uint32_t n = 0;
+    if (p->n_suppressed == 0) return PERIDOT_OK;
+    int32_t *ids = malloc(p->n_suppressed * sizeof *ids);
+    if (!ids) return pd_fail_alloc(p->n_suppressed * sizeof *ids, "list of tokens");
+    for (uint32_t i = 0; i < p->n; i++)
+        if (p->piece[i].suppressed) ids[n++] = (int32_t)i;
+    pd_gguf_writer_add_array(w, KEY("suppress_tokens"), PD_META_INT32, n, ids);
+    free(ids);
+    return PERIDOT_OK;
 }
 
 static void add_ids(struct pd_gguf_writer *w, const struct pd_tokenizer *t)
@@ -172,18 +193,25 @@ static peridot_status check_expressible(const struct pd_pieces *p)
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "its tokenizer has %s, which GGUF cannot express", what);
 }
 
+/* Programs expect merges under this name alone; other merges of characters are as well said by the scores. */
+static bool is_gemma4(const struct pd_tokenizer *t)
+{
+    return t->pieces.algorithm == PD_ALGORITHM_CHAR_MERGES && pd_special_find(&t->special, &t->pieces, "<|turn>") >= 0;
+}
+
 peridot_status pd_tokenizer_add_gguf(struct pd_gguf_writer *w, const struct pd_tokenizer *t, uint32_t n_tokens)
 {
     const struct pd_pieces *p = &t->pieces;
-    bool bytes = p->algorithm == PD_ALGORITHM_BYTE_MERGES;
+    bool bytes = p->algorithm == PD_ALGORITHM_BYTE_MERGES, gemma4 = is_gemma4(t);
     PD_TRY(check_expressible(p));
-    pd_gguf_writer_add_string(w, KEY("model"), bytes ? "gpt2" : "llama");
+    pd_gguf_writer_add_string(w, KEY("model"), bytes ? "gpt2" : gemma4 ? "gemma4" : "llama");
     pd_gguf_writer_add_string(w, KEY("pre"), pattern_name(p));
     PD_TRY(add_tokens(w, p, n_tokens));
     if (!bytes) PD_TRY(add_scores(w, p, n_tokens));
     PD_TRY(add_types(w, p, n_tokens));
-    if (bytes) PD_TRY(add_merges(w, p));
+    if (bytes || gemma4) PD_TRY(add_merges(w, p));
     add_ids(w, t);
+    PD_TRY(add_suppressed(w, p));
     pd_gguf_writer_add_bool(w, KEY("add_space_prefix"), p->dummy_prefix);
     if (t->jinja.data) pd_gguf_writer_add_string(w, "tokenizer.chat_template", t->jinja.data);
     return PERIDOT_OK;

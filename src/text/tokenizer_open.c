@@ -47,6 +47,7 @@ peridot_status pd_tokenizer_build(struct pd_tokenizer *t)
     if (pd_pieces_by_merges(&t->pieces)) PD_TRY(pd_bpe_create(&t->bpe, &t->pieces, t->sentencepiece));
     PD_TRY(pd_special_create(&t->special, &t->pieces, PD_SPECIAL_CONTROL));
     pd_chat_mark_stops(&t->pieces, &t->special);
+    pd_chat_find_thoughts(t->thoughts, &t->special, &t->pieces);
     return PERIDOT_OK;
 }
 
@@ -70,6 +71,7 @@ static void find_chat(struct pd_tokenizer *t, const struct chat_hints *h)
         bool published;
         t->chat = pd_chat_by_template(h->jinja, h->jinja_size, &t->special, &t->pieces);
         published = t->chat && pd_chat_is_published(t->chat, pd_chat_hash(h->jinja, h->jinja_size));
+        t->no_thought = t->chat && pd_chat_has_no_thought(t->chat, h->jinja, h->jinja_size);
         t->chat_origin = published ? PERIDOT_TEMPLATE_OWN : t->chat ? PERIDOT_TEMPLATE_REPLACED
                                                                     : PERIDOT_TEMPLATE_UNKNOWN;
         return;
@@ -81,24 +83,26 @@ static void find_chat(struct pd_tokenizer *t, const struct chat_hints *h)
 
 /* ---- a Hugging Face directory ---- */
 
-/* eos_token_id: a number, or several. */
-static bool mark_stops(struct pd_pieces *p, yyjson_doc *doc)
+/* A number, or several. False where there is no such member. */
+static bool mark_ids(struct pd_pieces *p, yyjson_doc *doc, const char *key, void (*mark)(struct pd_pieces *, int64_t))
 {
-    yyjson_val *eos = yyjson_obj_get(yyjson_doc_get_root(doc), "eos_token_id"), *id;
+    yyjson_val *ids = yyjson_obj_get(yyjson_doc_get_root(doc), key), *id;
     size_t i, n;
-    if (yyjson_is_int(eos)) pd_pieces_mark_stop(p, yyjson_get_sint(eos));
-    yyjson_arr_foreach(eos, i, n, id) if (yyjson_is_int(id)) pd_pieces_mark_stop(p, yyjson_get_sint(id));
-    return eos != NULL;
+    if (yyjson_is_int(ids)) mark(p, yyjson_get_sint(ids));
+    yyjson_arr_foreach(ids, i, n, id) if (yyjson_is_int(id)) mark(p, yyjson_get_sint(id));
+    return ids != NULL;
 }
 
-static peridot_status read_stops(struct pd_tokenizer *t, const char *directory)
+/* What generation_config.json says of ids, or else config.json. */
+static peridot_status read_generation(struct pd_tokenizer *t, const char *directory)
 {
     static const char *const names[] = {"generation_config.json", "config.json"};
     bool found = false;
     for (int i = 0; i < 2 && !found; i++) {
         yyjson_doc *doc;
         PD_TRY(pd_json_open_optional(&doc, directory, names[i]));
-        found = mark_stops(&t->pieces, doc);
+        found = mark_ids(&t->pieces, doc, "eos_token_id", pd_pieces_mark_stop);
+        mark_ids(&t->pieces, doc, "suppress_tokens", pd_pieces_suppress);
         yyjson_doc_free(doc);
     }
     return PERIDOT_OK;
@@ -168,14 +172,16 @@ static void read_named(int32_t *id, const struct pd_pieces *p, yyjson_doc *confi
     if (named >= 0) *id = named;
 }
 
-/* eos ids that generation_config.json lists are marked elsewhere. */
+/* eos ids that generation_config.json lists are marked elsewhere. Gemma 4 begins with bos whatever the file says: it is
+ * known by its mark of a turn. */
 static void use_config(struct pd_pieces *p, yyjson_doc *config)
 {
+    bool gemma4 = pd_pieces_find_control(p, "<|turn>", strlen("<|turn>")) >= 0;
     read_named(&p->bos, p, config, "bos_token");
     read_named(&p->eos, p, config, "eos_token");
     pd_pieces_mark_stop(p, p->eos);
     yyjson_val *add = yyjson_obj_get(yyjson_doc_get_root(config), "add_bos_token");
-    p->no_bos = yyjson_is_false(add);
+    p->no_bos = yyjson_is_false(add) && !gemma4;
 }
 
 /* Llama 3's "tokenizer.model" is a list in base64, tiktoken's format, beside a tokenizer.json that says more. */
@@ -214,7 +220,7 @@ static peridot_status read_directory(struct pd_tokenizer *t, const char *directo
     PD_TRY(pd_json_open_optional(&config, directory, "tokenizer_config.json"));
     use_config(&t->pieces, config);
     peridot_status status = build_at(t, directory);
-    if (status == PERIDOT_OK) status = read_stops(t, directory);
+    if (status == PERIDOT_OK) status = read_generation(t, directory);
     if (status == PERIDOT_OK) status = read_chat(t, directory, config);
     yyjson_doc_free(config);
     return status;

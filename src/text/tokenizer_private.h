@@ -17,6 +17,8 @@ struct pd_tokenizer {
     struct pd_bpe *bpe;                       /* NULL: the vocabulary has scores, and no merges */
     const struct pd_chat *chat;    /* NULL: none */
     peridot_template_origin chat_origin;
+    bool no_thought;               /* the files' template says so in so many words where the model is not to think */
+    int32_t thoughts[2];           /* the pieces that begin and end a thought; -1: the model has none */
     struct pd_text_buffer jinja;   /* the template as a Hugging Face directory words it, terminated; data NULL: none */
 };
 
