@@ -574,7 +574,9 @@ typedef struct peridot_bias {
 } peridot_bias;
 
 /* The chain, in this order: grammar, logit bias, repeat penalty, presence and frequency penalty, top-k, temperature,
- * top-p, min-p, draw. Penalties look at the last 64 tokens of the sequence, prompt and reply alike. {0} is greedy. */
+ * top-p, min-p, draw. Penalties look at the last 64 tokens of the sequence, prompt and reply alike. {0} is greedy.
+ * Tokens that the model's files suppress (suppress_tokens) are never drawn, whatever the chain; logits that are handed
+ * out are the model's own. */
 typedef struct peridot_sampling {
     size_t size;
     float temperature;       /* 0: always the most likely token (lowest id of equals) */
@@ -659,6 +661,15 @@ typedef struct peridot_request_params {
      * the request with PERIDOT_CANCELLED. */
     peridot_row prompt_logits, prompt_hidden;
     bool prompt_last;                  /* only of the prompt's last token */
+    /* What the model thinks, where its vocabulary has marks of a thought ("gemma4"): called in place of `text` for the
+     * tokens of a thought and the two marks, whose text is empty, as is that of the thought's first line, a name. NULL:
+     * `text` gets thoughts as other text. */
+    peridot_text thought;
+    /* As the prompt was encoded: see peridot_chat. After so many tokens of thoughts the mark that ends them is written,
+     * whatever the chain would draw; they count as tokens of the reply. Stop texts, and a grammar, are for the answer
+     * alone: the grammar's value begins where the thought has ended, or at once where the reply does not begin with
+     * one. PERIDOT_THINK_OFF says nothing of thoughts. */
+    uint32_t think;
 } peridot_request_params;
 
 /* Fails where `draft` cannot draft for the model: it is not a language model, or the two vocabularies differ. One of

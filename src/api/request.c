@@ -4,20 +4,36 @@
 #include "api/sampling.h"
 #include "base/num.h"
 #include "base/os.h"
+#include "base/random.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- text ---- */
 
+/* Of a thought's token: it has no stop texts. */
+static bool write_thought(peridot_request *r, int32_t token)
+{
+    peridot_text write = r->thought ? r->thought : r->text;
+    const char *text = r->buffer.size ? r->buffer.data : "";
+    size_t size = r->buffer.size;
+    pd_thinking_skip_name(&r->thinking, &text, &size);
+    return !write || write(r->r.user, token, text, size);
+}
+
 /* Hands on the text that a token completes; -1 flushes. *go_on: the text may go on. */
-static peridot_status write_text(bool *go_on, peridot_request *r, int32_t token)
+static peridot_status write_text(bool *go_on, enum pd_reply_part *part, peridot_request *r, int32_t token)
 {
     const struct peridot_vocab *vocab = r->session->model->vocab;
     const char *text;
     size_t size;
     r->buffer.size = 0;
     if (vocab) PD_TRY(pd_stream_next(&r->stream, &r->buffer, vocab->tokenizer, token));
+    *part = pd_thinking_take(&r->thinking, token);
+    if (*part != PD_REPLY_ANSWER) {
+        *go_on = write_thought(r, token);
+        return PERIDOT_OK;
+    }
     PD_TRY(pd_stop_next(&text, &size, &r->stop, r->buffer.data, r->buffer.size, token < 0));
     *go_on = (!r->text || r->text(r->r.user, token, text, size)) && !r->stop.found;
     return PERIDOT_OK;
@@ -26,12 +42,18 @@ static peridot_status write_text(bool *go_on, peridot_request *r, int32_t token)
 static peridot_status take_token(enum pd_token_verdict *verdict, struct pd_request *request, int32_t token)
 {
     peridot_request *r = (peridot_request *)request;
-    bool go_on = false;
+    struct pd_thinking *t = &r->thinking;
+    enum pd_reply_part part;
+    bool go_on = false, is_stop = token >= 0 && peridot_is_stop(r->session->model, token);
     *verdict = PD_TOKEN_STOPS;
-    if (token >= 0 && peridot_is_stop(r->session->model, token)) return PERIDOT_OK;
-    peridot_status status = write_text(&go_on, r, token);
-    *verdict = status == PERIDOT_OK && go_on ? PD_TOKEN_GO_ON : PD_TOKEN_LAST;
-    return status;
+    if (token < 0 && t->resumes) return PERIDOT_OK;
+    if ((token >= 0 && pd_thinking_refuses(t, token, is_stop)) || is_stop) return PERIDOT_OK;
+    *verdict = PD_TOKEN_LAST;
+    if (t->counts && token >= 0) PD_TRY(pd_ids_append(&t->drawn, &token, 1));
+    PD_TRY(write_text(&go_on, &part, r, token));
+    if (go_on && token >= 0) pd_thinking_look(t, part);
+    if (go_on && !t->resumes) *verdict = PD_TOKEN_GO_ON;
+    return PERIDOT_OK;
 }
 
 /* ---- a request ---- */
@@ -86,6 +108,14 @@ static peridot_status begin_draft(struct pd_draft *draft, peridot_session *sessi
     return PERIDOT_OK;
 }
 
+static void begin_thinking(struct pd_thinking *t, const peridot_model *model, const peridot_request_params *p)
+{
+    *t = (struct pd_thinking){.marks = {-1, -1}, .n_most = p->think ? p->think : UINT32_MAX,
+                              .hides_name = p->thought != NULL};
+    if ((p->thought || p->think) && model->vocab) pd_tokenizer_thoughts(t->marks, model->vocab->tokenizer);
+    t->counts = p->think && t->marks[0] >= 0;
+}
+
 /* What a request is wherever it runs. Its text goes on after `pos` tokens of its sequence. */
 static peridot_status fill_request(peridot_request *r, const peridot_request_params *p, uint32_t pos)
 {
@@ -96,22 +126,45 @@ static peridot_status fill_request(peridot_request *r, const peridot_request_par
     r->stream.started = pos + n - p->n_replied > 1;   /* a continuation keeps its first space; after bos alone the text
                                                          begins */
     r->text = p->text;
+    r->thought = p->thought;
+    begin_thinking(&r->thinking, r->session->model, p);
     r->r = (struct pd_request){.n_given = n, .n_replied = p->n_replied, .n_shared = p->n_shared, .n_max = p->n_max,
         .token = take_token, .logits = p->logits, .progress = p->progress, .prompt_logits = p->prompt_logits,
         .prompt_hidden = p->prompt_hidden, .prompt_last = p->prompt_last, .user = p->user};
     return begin_draft(&r->r.draft, r->session, p);
 }
 
-/* The text stands after what was replied before. */
-static peridot_status replay_text(peridot_request *r, const int32_t *replied, size_t n)
+/* The text stands after what was replied before, of which the first *n_before tokens come before the answer. */
+static peridot_status replay_text(size_t *n_before, peridot_request *r, const int32_t *replied, size_t n)
 {
-    peridot_text text = r->text;
+    peridot_text text = r->text, thought = r->thought;
     peridot_status status = PERIDOT_OK;
+    enum pd_reply_part part;
     bool unused;
-    r->text = NULL;
-    for (size_t i = 0; i < n && status == PERIDOT_OK; i++) status = write_text(&unused, r, replied[i]);
+    *n_before = 0;
+    r->text = r->thought = NULL;
+    for (size_t i = 0; i < n && status == PERIDOT_OK; i++) {
+        status = write_text(&unused, &part, r, replied[i]);
+        if (r->thinking.counts && part != PD_REPLY_ANSWER) *n_before = i + 1;
+    }
     r->text = text;
+    r->thought = thought;
     return status;
+}
+
+/* Until the answer begins. */
+static void hold_grammar(struct pd_thinking *t, const peridot_grammar **grammar, size_t n_replied)
+{
+    if (!t->counts || (n_replied && !t->inside)) return;
+    t->grammar = *grammar;
+    *grammar = NULL;
+}
+
+/* Tokens that were drawn become the prompt's: a grammar's value begins after them. */
+static void skip_draws(struct pd_request *r, size_t n)
+{
+    r->n_replied -= n;
+    if (r->sampling.temperature > 0) r->sampling.seed += PD_SPLITMIX_STEP * n;
 }
 
 /* The request becomes an owner of the chain. */
@@ -126,27 +179,26 @@ static peridot_status begin_on_sequence(peridot_request *r, peridot_sequence *se
                                         const int32_t *prompt)
 {
     struct pd_sequence *q = sequence->q;
-    peridot_sampling sampling;
-    size_t n_replied = p->n_replied, n = p->n_prompt;
+    size_t n_replied = p->n_replied, n = p->n_prompt, n_before;
     if (p->draft_session)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "a request with a sequence drafts with one, not with a session");
-    if (p->sampling) {
-        PD_TRY(pd_sampling_read(&sampling, p->sampling, r->session->model));
-        PD_TRY(pd_session_set_sampling(r->session->s, q, &sampling));
-    }
+    if (p->sampling) PD_TRY(pd_sampling_set(sequence, p->sampling));
     PD_TRY(fill_request(r, p, q->pos));
     use_chain(r, q->chain);
     r->r.prompt = (struct pd_prompt){.sequence = q, .tokens = prompt, .n_left = n};
     PD_TRY(pd_request_begin(&r->r, r->session->s));
-    if (n) pd_sampler_begin_value(&q->sampler, (uint32_t)(q->pos + n - n_replied));
     for (size_t i = 0; i < n_replied; i++) pd_sampler_drawn(&q->sampler);
-    return replay_text(r, prompt + n - n_replied, n_replied);
+    PD_TRY(replay_text(&n_before, r, prompt + n - n_replied, n_replied));
+    hold_grammar(&r->thinking, &q->sampler.p.grammar, n_replied);
+    if (n) pd_sampler_begin_value(&q->sampler, (uint32_t)(q->pos + n - n_replied + n_before));
+    return PERIDOT_OK;
 }
 
 static void release_request(peridot_request *r)
 {
     free(r->buffer.data);
     free(r->stop.held.data);
+    free(r->thinking.drawn.data);
     pd_chain_free(r->chain);
     free(r->r.tokens);
 }
@@ -156,14 +208,142 @@ static peridot_status end_status(const peridot_request *r)
     return r->r.status == PERIDOT_OK ? PERIDOT_OK : pd_fail(r->r.status, "%s", r->r.error);
 }
 
+/* Those that have ended. */
+static void add_parts(peridot_stats *result, const struct pd_thinking *t)
+{
+    const peridot_stats *before = &t->before;
+    if (t->n_parts == 0) return;
+    result->n_prompt -= before->n_generated;
+    result->n_generated += before->n_generated;
+    result->prompt_s = before->prompt_s;
+    result->decode_s += before->decode_s;
+    if (before->first_token_s > 0) result->first_token_s = before->first_token_s;
+    result->n_cached = before->n_cached;
+}
+
 static void write_stats(const peridot_request *r, peridot_stats *stats)
 {
-    const peridot_stats result = {.n_prompt = (uint32_t)r->r.n_given, .n_generated = r->r.n_generated,
+    peridot_stats result = {.n_prompt = (uint32_t)r->r.n_given, .n_generated = r->r.n_generated,
                                   .prompt_s = r->r.prompt_s,
         .decode_s = r->r.decode_s, .first_token_s = r->r.first_token_s, .decode_read_size = r->r.decode_read_size,
         .n_drafted = r->r.draft.n_drafted, .n_accepted = r->r.draft.n_accepted, .n_cached = r->r.n_cached,
         .n_preempted = r->r.n_preempted};
+    add_parts(&result, &r->thinking);
     pd_result_write(stats, &result, sizeof result);
+}
+
+/* ---- a request that goes on as another one ---- */
+
+/* Of n tokens. */
+static void end_part(peridot_request *r, uint32_t n)
+{
+    peridot_stats *before = &r->thinking.before;
+    if (r->thinking.n_parts++ == 0) {
+        before->prompt_s = r->r.prompt_s;
+        before->n_cached = r->r.n_cached;
+    }
+    if (!(before->first_token_s > 0)) before->first_token_s = r->r.first_token_s;
+    before->n_generated += n;
+    before->decode_s += r->r.decode_s;
+    r->r.first_token_s = r->r.decode_s = 0;
+    r->r.n_given += n;
+    r->r.n_max -= n;
+    r->r.n_generated = 0;
+    r->r.progress = NULL;   /* the text has begun */
+    r->r.prompt_logits = r->r.prompt_hidden = NULL;
+}
+
+/* The grammar that was held is the chain's again. */
+static bool release_grammar(struct pd_thinking *t, const peridot_grammar **grammar)
+{
+    if (!t->grammar) return false;
+    *grammar = t->grammar;
+    t->grammar = NULL;
+    return true;
+}
+
+static peridot_status resume_on_sequence(peridot_request *r)
+{
+    struct pd_thinking *t = &r->thinking;
+    struct pd_sequence *q = r->r.prompt.sequence;
+    size_t n = 0;
+    if (!t->redraws) t->next[n++] = r->r.next;
+    else if (q->sampler.p.temperature > 0) q->sampler.rng -= PD_SPLITMIX_STEP;
+    if (t->ends_thought) {
+        t->next[n++] = t->marks[1];
+        pd_sampler_drawn(&q->sampler);
+    }
+    if (release_grammar(t, &q->sampler.p.grammar)) pd_sampler_begin_value(&q->sampler, (uint32_t)(q->pos + n));
+    r->r.n_shared = 0;
+    r->r.prompt = (struct pd_prompt){.sequence = q, .tokens = t->next, .n_left = n};
+    return pd_request_begin(&r->r, r->session->s);
+}
+
+static peridot_status resume_scheduled(peridot_request *r)
+{
+    struct pd_thinking *t = &r->thinking;
+    double begun = r->r.begun;
+    size_t n = r->r.n_given, n_before = n - t->drawn.n;
+    int32_t *tokens = malloc((n + 1) * sizeof *tokens);
+    if (!tokens) return pd_fail_alloc(n * sizeof *tokens, "a request");
+    memcpy(tokens, r->r.tokens, n_before * sizeof *tokens);
+    if (t->drawn.n) memcpy(tokens + n_before, t->drawn.data, t->drawn.n * sizeof *tokens);
+    free(r->r.tokens);
+    r->r.tokens = tokens;
+    r->r.n_tokens = n;
+    r->r.n_replied += t->drawn.n;
+    t->drawn.n = 0;
+    skip_draws(&r->r, r->r.n_replied);
+    release_grammar(t, &r->r.sampling.grammar);
+    PD_TRY(pd_schedule_add(&r->session->schedule, &r->r));
+    r->r.begun = begun;
+    return PERIDOT_OK;
+}
+
+/* *resumed false: the reply ends here. */
+static peridot_status resume(bool *resumed, peridot_request *r)
+{
+    struct pd_thinking *t = &r->thinking;
+    enum pd_reply_part part;
+    uint32_t n = r->r.n_generated + t->ends_thought;
+    bool go_on = true;
+    *resumed = t->resumes = false;
+    if (t->ends_thought) {
+        PD_TRY(pd_ids_append(&t->drawn, &t->marks[1], 1));
+        PD_TRY(write_text(&go_on, &part, r, t->marks[1]));
+    }
+    bool fits = n < r->r.n_max && r->r.n_given + n <= r->session->s->ctx;
+    end_part(r, n);
+    if (go_on && !fits) return write_text(&go_on, &part, r, -1);
+    if (!go_on) return PERIDOT_OK;
+    *resumed = true;
+    return r->r.scheduled ? resume_scheduled(r) : resume_on_sequence(r);
+}
+
+static bool resumes(const peridot_request *r)
+{
+    return r->thinking.resumes && r->r.state == PD_REQUEST_DONE && r->r.status == PERIDOT_OK;
+}
+
+/* A failure is the request's. */
+static bool resume_request(peridot_request *r)
+{
+    bool resumed;
+    peridot_status status = resume(&resumed, r);
+    if (status == PERIDOT_OK) return resumed;
+    r->r.state = PD_REQUEST_DONE;
+    r->r.status = status;
+    snprintf(r->r.error, sizeof r->r.error, "%s", pd_error());
+    return false;
+}
+
+/* A sequence that it was given draws as its chain says again. */
+static void leave_sequence(peridot_request *r)
+{
+    struct pd_sequence *q = r->r.prompt.sequence;
+    if (!r->thinking.grammar) return;
+    if (!r->r.scheduled && q && q->chain == r->chain) release_grammar(&r->thinking, &q->sampler.p.grammar);
+    r->thinking.grammar = NULL;
 }
 
 /* ---- many ---- */
@@ -189,12 +369,16 @@ static peridot_status attach(peridot_request *r, peridot_sequence *sequence, con
 static peridot_status submit_request(peridot_request *r, const peridot_request_params *p)
 {
     peridot_sampling sampling;
+    peridot_bias *bias;
     struct pd_chain *chain;
-    PD_TRY(pd_sampling_read(&sampling, p->sampling, r->session->model));
+    size_t n_before;
     if (p->draft)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "a request without a sequence drafts with a session, not with one");
     PD_TRY(fill_request(r, p, 0));
-    PD_TRY(pd_chain_create(&chain, &sampling));
+    PD_TRY(pd_sampling_read(&sampling, &bias, p->sampling, r->session->model));
+    peridot_status status = pd_chain_create(&chain, &sampling);
+    free(bias);
+    PD_TRY(status);
     use_chain(r, chain);
     pd_chain_free(chain);
     r->r.sampling = r->chain ? r->chain->p : sampling;
@@ -202,7 +386,9 @@ static peridot_status submit_request(peridot_request *r, const peridot_request_p
     r->r.share_at = p->n_shared;
     r->r.n_tokens = p->n_prompt;
     PD_TRY(copy_prompt(&r->r.tokens, p));
-    PD_TRY(replay_text(r, p->prompt + p->n_prompt - p->n_replied, p->n_replied));
+    PD_TRY(replay_text(&n_before, r, p->prompt + p->n_prompt - p->n_replied, p->n_replied));
+    hold_grammar(&r->thinking, &r->r.sampling.grammar, p->n_replied);
+    skip_draws(&r->r, n_before);
     return pd_schedule_add(&r->session->schedule, &r->r);
 }
 
@@ -249,6 +435,7 @@ void peridot_request_free(peridot_request *r)
     peridot_request **at = &r->session->requests;
     while (*at != r) at = &(*at)->next;
     *at = r->next;
+    if (r->r.state != PD_REQUEST_DONE) leave_sequence(r);
     pd_schedule_remove(&r->session->schedule, &r->r);
     release_request(r);
     free(r);
@@ -257,7 +444,7 @@ void peridot_request_free(peridot_request *r)
 bool peridot_request_done(const peridot_request *r, peridot_status *status, peridot_stats *stats)
 {
     write_stats(r, stats);
-    if (r->r.state != PD_REQUEST_DONE) return false;
+    if (r->r.state != PD_REQUEST_DONE || resumes(r)) return false;
     if (status) *status = end_status(r);
     return true;
 }
@@ -267,6 +454,10 @@ peridot_status peridot_session_run(peridot_session *session, size_t *n_running)
     struct pd_schedule *c = &session->schedule;
     *n_running = 0;
     PD_TRY(pd_schedule_run(c));
+    for (peridot_request *r = session->requests; r; r = r->next) {
+        if (resumes(r) && resume_request(r) && !r->r.scheduled) pd_schedule_attach(c, &r->r);
+        if (r->r.state == PD_REQUEST_DONE) leave_sequence(r);
+    }
     *n_running = c->n_running + c->n_waiting;
     return PERIDOT_OK;
 }
@@ -277,7 +468,9 @@ static peridot_status run_to_end(peridot_request *r)
 {
     struct pd_session *s = r->session->s;
     struct pd_request *request = &r->r;
-    while (request->state != PD_REQUEST_DONE) PD_TRY(pd_requests_run(s, &request, 1, PD_CHUNK_FULL));
+    do {
+        while (request->state != PD_REQUEST_DONE) PD_TRY(pd_requests_run(s, &request, 1, PD_CHUNK_FULL));
+    } while (resumes(r) && resume_request(r));
     return end_status(r);
 }
 
@@ -291,6 +484,7 @@ peridot_status peridot_generate(peridot_sequence *sequence, const peridot_reques
     peridot_status status = begin_on_sequence(&r, sequence, &known, known.prompt);
     if (status == PERIDOT_OK) status = run_to_end(&r);
     pd_decoder_leave(&session->s->decoder, sequence->q);
+    leave_sequence(&r);
     write_stats(&r, stats);
     release_request(&r);
     return status;

@@ -3,6 +3,7 @@
 #define PD_API_REQUEST_H
 
 #include "api/handles.h"
+#include "api/thinking.h"
 #include "text/stop.h"
 #include "text/tokenizer.h"
 
@@ -14,7 +15,8 @@ struct peridot_request {
     struct pd_text_buffer buffer;
     struct pd_chain *chain;            /* whose stop texts these are */
     struct pd_stop stop;
-    peridot_text text;
+    peridot_text text, thought;
+    struct pd_thinking thinking;
 };
 
 #endif

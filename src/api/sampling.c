@@ -2,12 +2,44 @@
 
 #include "api/params.h"
 
-peridot_status pd_sampling_read(peridot_sampling *out, const peridot_sampling *sampling, const peridot_model *model)
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static peridot_status add_suppressed(peridot_sampling *p, peridot_bias **bias, const struct pd_tokenizer *t)
 {
+    size_t n = p->n_bias, n_all = n + pd_tokenizer_n_suppressed(t);
+    if (n_all == n) return PERIDOT_OK;
+    *bias = malloc(n_all * sizeof **bias);
+    if (!*bias) return pd_fail_alloc(n_all * sizeof **bias, "a sampling chain");
+    if (n) memcpy(*bias, p->bias, n * sizeof **bias);
+    for (uint32_t id = 0; id < pd_tokenizer_size(t); id++)
+        if (pd_tokenizer_is_suppressed(t, (int32_t)id)) (*bias)[n++] = (peridot_bias){(int32_t)id, -INFINITY};
+    p->bias = *bias;
+    p->n_bias = n_all;
+    return PERIDOT_OK;
+}
+
+peridot_status pd_sampling_read(peridot_sampling *out, peridot_bias **bias, const peridot_sampling *sampling,
+                                const peridot_model *model)
+{
+    *bias = NULL;
     PD_TRY(PD_PARAMS_READ(*out, sampling));
+    const struct pd_tokenizer *t = model->vocab ? model->vocab->tokenizer : NULL;
     uint32_t n = out->grammar ? out->grammar->spellings->n_pieces : 0,
-             n_model = model->vocab ? pd_tokenizer_size(model->vocab->tokenizer) : model->m.n_pieces;
-    if (!out->grammar || n == n_model) return PERIDOT_OK;
-    return pd_fail(PERIDOT_ERROR_ARGUMENT, "the grammar is for a vocabulary of %u pieces, and the model has %u", n,
-                   n_model);
+             n_model = t ? pd_tokenizer_size(t) : model->m.n_pieces;
+    if (out->grammar && n != n_model)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "the grammar is for a vocabulary of %u pieces, and the model has %u", n,
+                       n_model);
+    return t ? add_suppressed(out, bias, t) : PERIDOT_OK;
+}
+
+peridot_status pd_sampling_set(peridot_sequence *sequence, const peridot_sampling *sampling)
+{
+    peridot_sampling known;
+    peridot_bias *bias;
+    PD_TRY(pd_sampling_read(&known, &bias, sampling, sequence->session->model));
+    peridot_status status = pd_session_set_sampling(sequence->session->s, sequence->q, &known);
+    free(bias);
+    return status;
 }

@@ -19,13 +19,27 @@ static peridot_status wrap(peridot_sequence **out, peridot_session *session, str
     return PERIDOT_OK;
 }
 
+/* A new one, or a saved one, goes on by its own chain, which lacks the tokens that are never drawn. */
+static peridot_status begin(peridot_sequence **out, peridot_session *session, struct pd_sequence *q)
+{
+    const peridot_sampling sampling = q->sampler.p;
+    uint64_t rng = q->sampler.rng;
+    PD_TRY(wrap(out, session, q));
+    peridot_status status = pd_sampling_set(*out, &sampling);
+    q->sampler.rng = rng;
+    if (status == PERIDOT_OK) return status;
+    peridot_sequence_free(*out);
+    *out = NULL;
+    return status;
+}
+
 peridot_status peridot_sequence_create(peridot_sequence **out, peridot_session *session)
 {
     struct pd_sequence *q;
     *out = NULL;
     pd_prefix_make_sequence(&session->schedule.prefixes);
     PD_TRY(pd_session_add(&q, session->s));
-    return wrap(out, session, q);
+    return begin(out, session, q);
 }
 
 peridot_status peridot_sequence_fork(peridot_sequence **out, const peridot_sequence *from, uint32_t n)
@@ -51,7 +65,7 @@ peridot_status peridot_sequence_load(peridot_sequence **out, peridot_session *se
     if (!path) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no file was named");
     pd_prefix_make_sequence(&session->schedule.prefixes);
     PD_TRY(pd_session_load(&q, session->s, path));
-    return wrap(out, session, q);
+    return begin(out, session, q);
 }
 
 void peridot_sequence_free(peridot_sequence *sequence)
@@ -93,9 +107,7 @@ peridot_status peridot_logits(const float **out, peridot_sequence *sequence)
 
 peridot_status peridot_set_sampling(peridot_sequence *sequence, const peridot_sampling *sampling)
 {
-    peridot_sampling known;
-    PD_TRY(pd_sampling_read(&known, sampling, sequence->session->model));
-    return pd_session_set_sampling(sequence->session->s, sequence->q, &known);
+    return pd_sampling_set(sequence, sampling);
 }
 
 peridot_status peridot_sample(int32_t *token, peridot_sequence *sequence)

@@ -1,0 +1,100 @@
+/* A model that says what a test wants: each token of a script has one that follows it, by a great margin. Of others the
+ * logits are all 0. Its layer adds nothing to the residual, so that position and history do not matter. */
+#ifndef SCRIPT_MODEL_H
+#define SCRIPT_MODEL_H
+
+#include "text_fixture.h"
+
+enum { SCRIPT_WIDTH = 32, SCRIPT_MOST = SCRIPT_WIDTH };
+
+struct script_step {
+    const char *from, *to;   /* pieces; each is `from` once at most */
+};
+
+static inline int32_t script_id(const struct tiny *t, const char *piece)
+{
+    for (uint64_t i = 0; i < t->n; i++)
+        if (t->text[i].size == strlen(piece) && memcmp(t->text[i].data, piece, t->text[i].size) == 0) return (int32_t)i;
+    fail_msg("there is no piece %s", piece);
+    return -1;
+}
+
+static inline void script_tensor(struct pd_gguf_writer *w, const char *name, uint64_t n_rows)
+{
+    const uint64_t shape[] = {n_rows, SCRIPT_WIDTH};
+    pd_gguf_writer_add_tensor(w, name, PD_F32, n_rows ? 2 : 1, n_rows ? shape : shape + 1);
+}
+
+static inline void script_data(struct pd_gguf_writer *w, const float *data, size_t n)
+{
+    assert_int_equal(pd_gguf_writer_write(w, data, n * sizeof *data), PERIDOT_OK);
+}
+
+/* Writes a Llama with the vocabulary t. */
+static inline void script_write(const char *path, struct tiny *t, const struct script_step *steps, size_t n_steps)
+{
+    static const char *const matrices[] = {"attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up",
+        "ffn_down"};
+    static const float zeros[SCRIPT_WIDTH * SCRIPT_WIDTH];
+    float ones[SCRIPT_WIDTH], (*embedding)[SCRIPT_WIDTH] = calloc(t->n, sizeof *embedding),
+        (*output)[SCRIPT_WIDTH] = calloc(t->n, sizeof *output);
+    struct pd_gguf_writer *w;
+    char name[64];
+    assert_true(n_steps <= SCRIPT_MOST);
+    for (size_t i = 0; i < SCRIPT_WIDTH; i++) ones[i] = 1;
+    for (size_t i = 0; i < n_steps; i++) {
+        embedding[script_id(t, steps[i].from)][i] = 1;
+        output[script_id(t, steps[i].to)][i] = 4;
+    }
+    t->architecture = "llama";
+    t->prefix = 0;
+    assert_int_equal(pd_gguf_writer_open(&w, path), PERIDOT_OK);
+    tiny_put(w, t);
+    pd_gguf_writer_add_u32(w, "llama.block_count", 1);
+    pd_gguf_writer_add_u32(w, "llama.context_length", 512);
+    pd_gguf_writer_add_u32(w, "llama.embedding_length", SCRIPT_WIDTH);
+    pd_gguf_writer_add_u32(w, "llama.feed_forward_length", SCRIPT_WIDTH);
+    pd_gguf_writer_add_u32(w, "llama.attention.head_count", 1);
+    pd_gguf_writer_add_f32(w, "llama.attention.layer_norm_rms_epsilon", 1e-6f);
+    script_tensor(w, "token_embd.weight", t->n);
+    script_tensor(w, "output.weight", t->n);
+    script_tensor(w, "output_norm.weight", 0);
+    script_tensor(w, "blk.0.attn_norm.weight", 0);
+    script_tensor(w, "blk.0.ffn_norm.weight", 0);
+    for (size_t i = 0; i < PD_COUNT(matrices); i++) {
+        snprintf(name, sizeof name, "blk.0.%s.weight", matrices[i]);
+        script_tensor(w, name, SCRIPT_WIDTH);
+    }
+    assert_int_equal(pd_gguf_writer_begin(w), PERIDOT_OK);
+    script_data(w, embedding[0], t->n * SCRIPT_WIDTH);
+    script_data(w, output[0], t->n * SCRIPT_WIDTH);
+    for (int i = 0; i < 3; i++) script_data(w, ones, SCRIPT_WIDTH);
+    for (size_t i = 0; i < PD_COUNT(matrices); i++) script_data(w, zeros, PD_COUNT(zeros));
+    assert_int_equal(pd_gguf_writer_commit(w), PERIDOT_OK);
+    free(embedding);
+    free(output);
+}
+
+/* ---- a model that thinks ---- */
+
+/* What the model's turn is: a thought, whose first line is its name, and an answer. The thought ends by itself where
+ * `ends`. */
+#define SCRIPT_THOUGHT "us user"
+#define SCRIPT_ANSWER "hello model"
+
+static inline void script_write_thinker(const char *path, bool ends)
+{
+    const struct script_step steps[] = {{"\n", "<|channel>"}, {"<|channel>", "thought\n"}, {"thought\n", "us"},
+        {"us", "\u2581user"}, {"\u2581user", ends ? "<channel|>" : "us"}, {"<channel|>", "hello"},
+        {"hello", "\u2581model"}, {"\u2581model", "<turn|>"}};
+    struct tiny t;
+    tiny_make_gemma4(&t);
+    tiny_add(&t, "thought\n", -1000, 1);
+    tiny_add(&t, "\u2581user", -1000, 1);
+    tiny_add(&t, "\u2581model", -1000, 1);
+    t.name = "thinker";
+    t.jinja = "<|turn>";
+    script_write(path, &t, steps, PD_COUNT(steps));
+}
+
+#endif

@@ -1,0 +1,324 @@
+/* Replies with thoughts: what is the thought's and what the answer's, budgets, grammars that wait for the answer, the
+ * same text on a sequence and submitted, and tokens that are never drawn. */
+#include "script_model.h"
+
+#include "api/handles.h"
+
+#include <math.h>
+
+enum { MOST = 96 };
+
+static peridot_model *thinker, *ponderer;   /* one ends its thought, the other never does */
+
+static int open_models(void **state)
+{
+    if (make_folder(state)) return -1;
+    script_write_thinker(in_folder("tiny.gguf"), true);
+    if (peridot_model_open(&thinker, in_folder("tiny.gguf"), NULL) != PERIDOT_OK) return -1;
+    script_write_thinker(in_folder("tiny.gguf"), false);
+    return peridot_model_open(&ponderer, in_folder("tiny.gguf"), NULL) == PERIDOT_OK ? 0 : -1;
+}
+
+static int close_models(void **state)
+{
+    peridot_model_close(thinker);
+    peridot_model_close(ponderer);
+    return remove_folder(state);
+}
+
+/* ---- replies ---- */
+
+struct part {
+    char text[1024];
+    size_t size;
+};
+
+struct reply {
+    int32_t tokens[MOST];
+    uint32_t n;
+    struct part answer, thought;
+    bool flushed;
+    peridot_stats stats;
+};
+
+static bool take(struct reply *r, struct part *p, int32_t token, const char *text, size_t size)
+{
+    assert_false(r->flushed);
+    assert_true(p->size + size < sizeof p->text && r->n < MOST);
+    if (size) memcpy(p->text + p->size, text, size);
+    p->text[p->size += size] = 0;
+    if (token < 0) r->flushed = true;
+    else r->tokens[r->n++] = token;
+    return true;
+}
+
+static bool take_text(void *user, int32_t token, const char *text, size_t size)
+{
+    struct reply *r = user;
+    return take(r, &r->answer, token, text, size);
+}
+
+static bool take_thought(void *user, int32_t token, const char *text, size_t size)
+{
+    struct reply *r = user;
+    return take(r, &r->thought, token, text, size);
+}
+
+static peridot_session *open_session(peridot_model *model)
+{
+    peridot_session *s;
+    peridot_session_params params = {.ctx = 128, .n_sequences = 2};
+    if (peridot_session_create(&s, model, &params) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
+    return s;
+}
+
+/* How a request is made. */
+enum way { GENERATED, CREATED, SUBMITTED, N_WAYS };
+
+static void finish(struct reply *out, peridot_session *s, peridot_request *r)
+{
+    peridot_status status;
+    size_t n_running = 1;
+    while (!peridot_request_done(r, &status, &out->stats))
+        assert_int_equal(peridot_session_run(s, &n_running), PERIDOT_OK);
+    if (status != PERIDOT_OK) fail_msg("%s", peridot_last_error());
+    assert_int_equal(n_running, 0);
+    peridot_request_free(r);
+}
+
+/* Of a prompt that was encoded with params.think, after `n_replied` tokens of the reply. */
+static struct reply ask(peridot_model *model, enum way way, peridot_request_params params, const int32_t *replied)
+{
+    const peridot_vocab *vocab = peridot_model_vocab(model);
+    const peridot_message message = {"user", "hello"};
+    peridot_chat chat = {.messages = &message, .n_messages = 1, .think = params.think};
+    peridot_session *s = open_session(model);
+    peridot_sequence *q;
+    peridot_request *r;
+    struct reply out = {0};
+    int32_t *ids, prompt[MOST];
+    size_t n;
+    if (peridot_encode_turns(&ids, &n, vocab, &chat) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
+    memcpy(prompt, ids, n * sizeof *ids);
+    if (params.n_replied) memcpy(prompt + n, replied, params.n_replied * sizeof *ids);
+    peridot_free(ids);
+    params.prompt = prompt;
+    params.n_prompt = n + params.n_replied;
+    if (!params.n_max) params.n_max = 40;
+    params.text = take_text;
+    params.user = &out;
+    assert_int_equal(peridot_sequence_create(&q, s), PERIDOT_OK);
+    if (way == GENERATED) {
+        if (peridot_generate(q, &params, &out.stats) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
+        if (params.sampling) assert_ptr_equal(q->q->sampler.p.grammar, params.sampling->grammar);
+    } else {
+        peridot_status status = way == CREATED ? peridot_request_create(&r, q, &params)
+                                               : peridot_request_submit(&r, s, &params);
+        if (status != PERIDOT_OK) fail_msg("%s", peridot_last_error());
+        finish(&out, s, r);
+    }
+    assert_true(out.flushed);
+    assert_int_equal(out.stats.n_generated, out.n);
+    assert_int_equal(out.stats.n_prompt, params.n_prompt);
+    assert_true(out.stats.first_token_s > 0 && out.stats.prompt_s > 0);
+    peridot_session_free(s);
+    return out;
+}
+
+static void expect_reply(const struct reply *r, const char *thought, const char *answer)
+{
+    assert_string_equal(r->thought.text, thought);
+    assert_string_equal(r->answer.text, answer);
+}
+
+static void expect_tokens(const struct reply *r, peridot_model *model, const char *pieces)
+{
+    char *spelt = spell(peridot_model_vocab(model), r->tokens, r->n);
+    assert_string_equal(spelt, pieces);
+    free(spelt);
+}
+
+#define US "us|\u2581user|"
+
+static void test_parts(void **state)
+{
+    (void)state;
+    static const char *const stops[] = {"user", "mod"};
+    static const peridot_sampling stopped = {.stop = stops, .n_stop = 2};
+    for (enum way way = 0; way < N_WAYS; way++) {
+        for (uint32_t think = 0; think < 2; think++) {
+            peridot_request_params params = {.thought = take_thought, .think = think ? PERIDOT_THINK_ON : 0};
+            struct reply r = ask(thinker, way, params, NULL);
+            expect_reply(&r, SCRIPT_THOUGHT, SCRIPT_ANSWER);
+            expect_tokens(&r, thinker, "<|channel>|thought\n|" US "<channel|>|hello|\u2581model|");
+            params.thought = NULL;
+            r = ask(thinker, way, params, NULL);
+            expect_reply(&r, "", "thought\n" SCRIPT_THOUGHT SCRIPT_ANSWER);
+        }
+        peridot_request_params params = {.thought = take_thought, .sampling = &stopped};
+        struct reply r = ask(thinker, way, params, NULL);   /* stop texts are the answer's */
+        expect_reply(&r, SCRIPT_THOUGHT, "hello ");
+        params.n_max = 3;
+        r = ask(thinker, way, params, NULL);
+        expect_reply(&r, "us", "");
+    }
+}
+
+/* The mark is forced, counts as a token, and the model goes on from it. */
+static void test_budget(void **state)
+{
+    (void)state;
+    for (enum way way = 0; way < N_WAYS; way++) {
+        struct reply r = ask(ponderer, way, (peridot_request_params){.thought = take_thought, .think = 4}, NULL);
+        expect_reply(&r, "us user" "us", SCRIPT_ANSWER);
+        expect_tokens(&r, ponderer, "<|channel>|thought\n|" US "us|<channel|>|hello|\u2581model|");
+        r = ask(ponderer, way, (peridot_request_params){.think = 4, .n_draft = 0}, NULL);
+        expect_reply(&r, "", "thought\nus user" "us" SCRIPT_ANSWER);
+        r = ask(thinker, way, (peridot_request_params){.thought = take_thought, .think = 4}, NULL);
+        expect_reply(&r, SCRIPT_THOUGHT, SCRIPT_ANSWER);
+        r = ask(ponderer, way, (peridot_request_params){.thought = take_thought, .think = PERIDOT_THINK_ON}, NULL);
+        assert_int_equal(r.n, 40);
+        assert_string_equal(r.answer.text, "");
+        for (uint32_t n_max = 5; n_max < 8; n_max++) {   /* up to the budget, the mark, and a token of the answer */
+            r = ask(ponderer, way,
+                    (peridot_request_params){.thought = take_thought, .think = 4, .n_max = n_max}, NULL);
+            expect_reply(&r, "us user" "us", n_max == 7 ? "hello" : "");
+            assert_int_equal(r.n, n_max < 6 && r.n == 6 ? 6 : n_max);
+        }
+    }
+}
+
+/* Where chance has a part, however the request was made. */
+static void test_chance(void **state)
+{
+    (void)state;
+    uint32_t n_unlike = 0;
+    struct reply first = {0};
+    for (uint64_t seed = 1; seed <= 24; seed++) {
+        peridot_sampling sampling = {.temperature = 8, .top_k = 3, .seed = seed};
+        peridot_request_params params = {.thought = take_thought, .think = 3 + seed % 3, .sampling = &sampling};
+        struct reply r = ask(ponderer, GENERATED, params, NULL);
+        for (enum way way = CREATED; way < N_WAYS; way++) {
+            struct reply other = ask(ponderer, way, params, NULL);
+            assert_int_equal(other.n, r.n);
+            assert_memory_equal(other.tokens, r.tokens, r.n * sizeof *r.tokens);
+        }
+        if (seed == 1) first = r;
+        n_unlike += r.n != first.n || memcmp(r.tokens, first.tokens, r.n * sizeof *r.tokens) != 0;
+    }
+    assert_true(n_unlike > 4);
+}
+
+/* ---- grammars ---- */
+
+/* A grammar's value begins after the thought, or at once where there is none. */
+static void test_grammar(void **state)
+{
+    (void)state;
+    peridot_grammar *grammar;
+    peridot_vocab *other = open_vocab(in_folder("tiny.gguf"));
+    static const char schema[] = "{\"enum\": [\"he\", \"mode\"]}";
+    for (int i = 0; i < 2; i++) {
+        peridot_model *model = i ? ponderer : thinker;
+        assert_int_equal(peridot_grammar_json_schema(&grammar, peridot_model_vocab(model), schema, strlen(schema)),
+                         PERIDOT_OK);
+        for (enum way way = 0; way < N_WAYS; way++) {
+            peridot_sampling sampling = {.grammar = grammar};
+            peridot_request_params params = {.thought = take_thought, .think = i ? 4 : PERIDOT_THINK_ON,
+                                             .sampling = &sampling};
+            struct reply r = ask(model, way, params, NULL);
+            expect_reply(&r, i ? "us user" "us" : SCRIPT_THOUGHT, " \"he\"");
+            params.think = PERIDOT_THINK_OFF;
+            r = ask(model, way, params, NULL);
+            expect_reply(&r, "", " \"he\"");
+        }
+        peridot_grammar_free(grammar);
+    }
+    peridot_vocab_close(other);
+}
+
+/* A reply that an earlier request began goes on, wherever that was. */
+static void test_replied(void **state)
+{
+    (void)state;
+    static const char schema[] = "{\"enum\": [\"he\", \"mode\"]}";
+    peridot_grammar *grammar;
+    assert_int_equal(peridot_grammar_json_schema(&grammar, peridot_model_vocab(ponderer), schema, strlen(schema)),
+                     PERIDOT_OK);
+    for (int i = 0; i < 2; i++) {
+        peridot_sampling sampling = {.grammar = i ? grammar : NULL, .temperature = 4, .top_k = 3, .seed = 5};
+        peridot_request_params params = {.thought = take_thought, .think = 4, .sampling = &sampling};
+        struct reply whole = ask(ponderer, GENERATED, params, NULL);
+        for (enum way way = 0; way < N_WAYS; way++) {
+            for (uint32_t n = 1; n < whole.n; n++) {
+                params.n_replied = n;
+                params.n_max = 40 - n;
+                if (n == 5) continue;   /* it would have ended with the mark, in the same step */
+                struct reply rest = ask(ponderer, way, params, whole.tokens);
+                if (rest.n != whole.n - n || memcmp(rest.tokens, whole.tokens + n, rest.n * sizeof *rest.tokens) != 0)
+                    fail_msg("way %d, grammar %d: another reply after %u tokens", (int)way, i, n);
+            }
+        }
+    }
+    peridot_grammar_free(grammar);
+}
+
+/* ---- suppressed tokens ---- */
+
+/* What a sequence without a chain draws after "\n", and what one draws that was saved there. */
+static void expect_drawn(peridot_model *model, int32_t hello, bool is_drawn)
+{
+    peridot_session *s = open_session(model);
+    peridot_sequence *q, *loaded;
+    int32_t token, newline = id_of(peridot_model_vocab(model), "\n");
+    assert_int_equal(peridot_sequence_create(&q, s), PERIDOT_OK);
+    assert_int_equal(peridot_sequence_eval(q, &newline, 1, NULL), PERIDOT_OK);
+    assert_int_equal(peridot_sample(&token, q), PERIDOT_OK);
+    assert_true((token == hello) == is_drawn);
+    assert_int_equal(peridot_sequence_save(q, in_folder("tiny.json")), PERIDOT_OK);
+    assert_int_equal(peridot_sequence_load(&loaded, s, in_folder("tiny.json")), PERIDOT_OK);
+    assert_int_equal(peridot_sequence_eval(loaded, &newline, 1, NULL), PERIDOT_OK);
+    assert_int_equal(peridot_sample(&token, loaded), PERIDOT_OK);
+    assert_true((token == hello) == is_drawn);
+    peridot_session_free(s);
+}
+
+static void test_suppressed(void **state)
+{
+    (void)state;
+    static const struct script_step steps[] = {{"\n", "hello"}, {"hello", "<turn|>"}, {"<pad>", "<turn|>"}};
+    int32_t hello;
+    struct tiny t;
+    peridot_model *model;
+    for (int suppressed = 0; suppressed < 2; suppressed++) {
+        tiny_make_gemma4(&t);
+        hello = script_id(&t, "hello");
+        t.jinja = "<|turn>";
+        t.suppress = &hello;
+        t.n_suppress = (uint64_t)suppressed;
+        script_write(in_folder("tiny.gguf"), &t, steps, PD_COUNT(steps));
+        if (peridot_model_open(&model, in_folder("tiny.gguf"), NULL) != PERIDOT_OK)
+            fail_msg("%s", peridot_last_error());
+        const peridot_bias raised = {hello, 100};
+        const peridot_sampling chains[] = {{0}, {.bias = &raised, .n_bias = 1}, {.temperature = 1, .seed = 3},
+            {.temperature = 1, .top_k = 5, .seed = 3}};
+        for (enum way way = 0; way < N_WAYS; way++) {
+            for (size_t i = 0; i <= PD_COUNT(chains); i++) {   /* the last: no chain was set */
+                peridot_request_params params = {.n_max = 1, .sampling = i < PD_COUNT(chains) ? &chains[i] : NULL};
+                struct reply r = ask(model, way, params, NULL);
+                assert_true((r.n == 1 && r.tokens[0] == hello) == !suppressed);
+            }
+        }
+        expect_drawn(model, hello, !suppressed);
+        peridot_model_close(model);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_parts), cmocka_unit_test(test_budget), cmocka_unit_test(test_chance),
+        cmocka_unit_test(test_grammar), cmocka_unit_test(test_replied), cmocka_unit_test(test_suppressed),
+    };
+    return cmocka_run_group_tests(tests, open_models, close_models);
+}
