@@ -100,7 +100,7 @@ static struct reply ask(peridot_model *model, enum way way, peridot_request_para
     size_t n;
     if (peridot_encode_turns(&ids, &n, vocab, &chat) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
     memcpy(prompt, ids, n * sizeof *ids);
-    if (params.n_replied) memcpy(prompt + n, replied, params.n_replied * sizeof *ids);
+    for (size_t i = 0; i < params.n_replied; i++) prompt[n + i] = replied[i];
     peridot_free(ids);
     params.prompt = prompt;
     params.n_prompt = n + params.n_replied;

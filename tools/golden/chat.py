@@ -3,7 +3,8 @@
 
     python3 tools/golden/chat.py [FOLDER]     FOLDER has the tokenizers; ../shared/data/tokenizers when not named
 
-The tokenizers are the real ones of Gemma 2, Gemma 3, Llama 2 and Llama 3. The published models' template programs are
+The tokenizers are the real ones of Gemma 2, Gemma 3, Llama 2 and Llama 3, and Gemma 3's with Gemma 4's control tokens
+in their places, whose other pieces are the same as far as these texts go. The published models' template programs are
 not among that data: those below were written from the models' documentation, without the parts for tools and images,
 and write what the published programs write for messages of text. Needs transformers 5, sentencepiece and protobuf.
 """
@@ -39,6 +40,27 @@ GEMMA3 = """{{ bos_token }}
 {%- endfor %}
 {%- if add_generation_prompt %}{{ '<start_of_turn>model\\n' }}{% endif %}"""
 
+# The programs of the larger sizes end in an empty thought where the model is not to think.
+GEMMA4 = """{{ bos_token }}
+{%- set turns = messages %}
+{%- if enable_thinking or messages[0]['role'] == 'system' %}
+  {{- '<|turn>system\\n' + ('<|think|>\\n' if enable_thinking else '') }}
+  {%- if messages[0]['role'] == 'system' %}{{ messages[0]['content'] | trim }}{% set turns = messages[1:] %}{% endif %}
+  {{- '<turn|>\\n' }}
+{%- endif %}
+{%- for m in turns %}
+  {%- set ns = namespace(text='') %}
+  {%- for part in m['content'].split('<channel|>') if m['role'] == 'assistant' %}
+    {%- set ns.text = ns.text + part.split('<|channel>')[0] %}
+  {%- else %}{% set ns.text = m['content'] %}{% endfor %}
+  {{- '<|turn>' + ('model' if m['role'] == 'assistant' else m['role']) + '\\n' + ns.text | trim + '<turn|>\\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}{{ '<|turn>model\\n' }}NO_THOUGHT{% endif %}"""
+GEMMA4_SMALL = GEMMA4.replace("NO_THOUGHT", "")
+GEMMA4_LARGE = GEMMA4.replace("NO_THOUGHT",
+                              "{% if not enable_thinking %}{{ '<|channel>thought\\n<channel|>' }}{% endif %}")
+GEMMA4_CONTROL = {98: "<|think|>", 100: "<|channel>", 101: "<channel|>", 105: "<|turn>", 106: "<turn|>"}
+
 LLAMA2 = """
 {%- if messages[0]['role'] == 'system' %}
   {%- set prefix = '<<SYS>>\\n' + messages[0]['content'] + '\\n<</SYS>>\\n\\n' %}{% set turns = messages[1:] %}
@@ -72,7 +94,8 @@ LLAMA31 = """{{ bos_token }}
 {%- if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}{% endif %}"""
 
 # Model, row of Peridot's table, program.
-TEMPLATES = [("gemma2", "gemma", GEMMA2), ("gemma3", "gemma", GEMMA3), ("llama2", "llama2", LLAMA2),
+TEMPLATES = [("gemma2", "gemma", GEMMA2), ("gemma3", "gemma", GEMMA3), ("gemma4", "gemma4", GEMMA4_SMALL),
+             ("gemma4", "gemma4", GEMMA4_LARGE), ("llama2", "llama2", LLAMA2),
              ("llama3", "llama3", LLAMA3), ("llama3", "llama3.1", LLAMA31)]
 
 S, U, A = "system", "user", "assistant"
@@ -93,12 +116,18 @@ FREE_ORDER = [      # where turns need not alternate
     [(U, "a"), (U, "b"), (S, "c"), (A, "d"), (A, "e")],
     [(S, "one"), (S, " two "), (U, "three")],
 ]
+THOUGHTS = [        # of past turns
+    [(U, "One"), (A, "<|channel>thought\nHm.\n<channel|>Two\n")],
+    [(U, "a"), (A, " b <|channel>c<channel|>d<channel|> e <|channel>f"), (S, "g")],
+]
 
 
 def load(name, folder):
     if name == "llama3":
         return PreTrainedTokenizerFast(tokenizer_file=str(folder / "llama3.tokenizer.json"),
                                        bos_token="<|begin_of_text|>", eos_token="<|end_of_text|>")
+    if name == "gemma4":
+        return as_gemma4(load("gemma3", folder).backend_tokenizer)
     path = folder / f"{name}.model"
     with tempfile.TemporaryDirectory() as d:
         shutil.copy(path, pathlib.Path(d) / "tokenizer.model")
@@ -120,10 +149,29 @@ def as_published(backend, path):
     return Tokenizer.from_str(json.dumps(j))
 
 
-def render(tokenizer, jinja, conversation):
+def as_gemma4(backend):
+    """Gemma 3's tokenizer with Gemma 4's control tokens."""
+    j = json.loads(backend.to_str())
+    names = {text: i for text, i in j["model"]["vocab"].items() if i not in GEMMA4_CONTROL}
+    j["model"]["vocab"] = names | {text: i for i, text in GEMMA4_CONTROL.items()}
+    j["added_tokens"] = [t for t in j["added_tokens"] if t["id"] not in GEMMA4_CONTROL]
+    j["added_tokens"] += [{"id": i, "content": text, "single_word": False, "lstrip": False, "rstrip": False,
+                           "normalized": False, "special": True} for i, text in GEMMA4_CONTROL.items()]
+    j["added_tokens"].sort(key=lambda token: token["id"])
+    return PreTrainedTokenizerFast(tokenizer_object=Tokenizer.from_str(json.dumps(j)), bos_token="<bos>",
+                                   eos_token="<eos>")
+
+
+def render(tokenizer, jinja, conversation, **options):
     messages = [{"role": role, "content": content} for role, content in conversation]
     return tokenizer.apply_chat_template(messages, chat_template=jinja, add_generation_prompt=True, tokenize=True,
-                                         return_dict=False)
+                                         return_dict=False, **options)
+
+
+def cases_of(name):
+    cases = [c for c in CONVERSATIONS if name != "gemma2" or c[0][0] != S]
+    cases += FREE_ORDER if name in ("llama3", "gemma4") else []
+    return cases + (THOUGHTS if name == "gemma4" else [])
 
 
 def main():
@@ -131,9 +179,10 @@ def main():
     tokenizers = {name: load(name, folder) for name, _, _ in TEMPLATES}
     rows = []
     for name, row, jinja in TEMPLATES:
-        cases = [c for c in CONVERSATIONS if name != "gemma2" or c[0][0] != S]
-        cases += FREE_ORDER if name == "llama3" else []
-        made = [{"messages": c, "ids": render(tokenizers[name], jinja, c)} for c in cases]
+        made = [{"messages": c, "ids": render(tokenizers[name], jinja, c)} for c in cases_of(name)]
+        if name == "gemma4":
+            made += [{"messages": c, "think": True, "ids": render(tokenizers[name], jinja, c, enable_thinking=True)}
+                     for c in cases_of(name)]
         head = json.dumps({"model": name, "template": row, "jinja": jinja, "conversations": []})
         rows.append(head.removesuffix("]}") + "\n" + ",\n".join(map(json.dumps, made)) + "\n]}")
     (TOP / "tests" / "golden" / "chat.json").write_text("[\n" + ",\n".join(rows) + "\n]\n")
