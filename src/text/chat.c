@@ -33,7 +33,8 @@ static const struct pd_chat chats[] = {
     },
     {
         .name = "gemma4", .mark = "<|turn>", .stops = {"<turn|>", "<|tool_response>", "<eos>"},
-        .system = PD_CHAT_SYSTEM_TURN,
+        .published = {0x37011d1aadec74c8},   /* 31B's */
+        .system = PD_CHAT_SYSTEM_TURN, .joins_replies = true,
         .begin = {{PD_CHAT_BOS, NULL}},
         .block = {{PD_CHAT_PIECE, "<|turn>"}, {PD_CHAT_TEXT, "system\n"}, {PD_CHAT_PIECE, "<|think|>"},
                   {PD_CHAT_TEXT, "\n"}, {PD_CHAT_CONTENT, NULL}, {PD_CHAT_PIECE, "<turn|>"}, {PD_CHAT_TEXT, "\n"}},

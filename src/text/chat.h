@@ -41,6 +41,7 @@ struct pd_chat {
     const char *system_begin, *system_end;
     bool trim_joined;                /* a user's text is trimmed after the system's was put before it, not by itself */
     bool untrimmed;                  /* messages are taken as they are */
+    bool joins_replies;              /* a message of the model's after another has no mark before it */
     struct pd_chat_part begin[2];    /* first of all */
     struct pd_chat_part block[8];    /* of SYSTEM_BLOCK; of others the system's turn that has the model think */
     struct pd_chat_part turns[PD_CHAT_N_ROLES][7];

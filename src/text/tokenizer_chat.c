@@ -16,6 +16,7 @@ struct render {
     struct pd_text_buffer plain, content;
     bool continues;        /* the messages come after others, whose ids are known */
     bool thinks;           /* the model is to think */
+    bool after_reply;      /* the turn before was the model's */
 };
 
 static peridot_status put_plain(struct render *r)
@@ -63,7 +64,9 @@ static peridot_status put_reply(struct render *r, const char *text)
 {
     const struct pd_chat *chat = r->chat;
     const char *const *marks = chat->thinks, *end;
-    if (!marks[0]) return put_turn(r, chat->turns[PD_CHAT_ASSISTANT], text);
+    const struct pd_chat_part *part = chat->turns[PD_CHAT_ASSISTANT];
+    while (chat->joins_replies && r->after_reply && part->kind != PD_CHAT_CONTENT) part++;
+    if (!marks[0]) return put_turn(r, part, text);
     r->content.size = 0;
     do {
         end = strstr(text, marks[1]);
@@ -72,7 +75,7 @@ static peridot_status put_reply(struct render *r, const char *text)
         text = rest + strlen(marks[1]);
     } while (end);
     PD_TRY(pd_text_terminate(&r->content));
-    return put_turn(r, chat->turns[PD_CHAT_ASSISTANT], r->content.data);
+    return put_turn(r, part, r->content.data);
 }
 
 /* The first user's turn with the system's text in it. */
@@ -179,6 +182,7 @@ static peridot_status put_turns(struct render *r, const peridot_message *message
         if (role == PD_CHAT_ASSISTANT) PD_TRY(put_reply(r, messages[i].content));
         else PD_TRY(put_turn(r, r->chat->turns[role], messages[i].content));
         if (bare) PD_TRY(put_plain(r));
+        r->after_reply = role == PD_CHAT_ASSISTANT;
     }
     PD_TRY(put_parts(r, r->chat->open, NULL, 0));
     return r->tokenizer->no_thought && !r->thinks ? put_parts(r, r->chat->no_thought, NULL, 0) : PERIDOT_OK;
@@ -196,7 +200,7 @@ static peridot_status render_beginning(struct render *r, const peridot_message *
 
 static peridot_status render_continuation(struct render *r, const peridot_chat *c)
 {
-    r->continues = true;
+    r->continues = r->after_reply = true;
     if (c->n_messages) PD_TRY(check_roles(r->chat, c->messages, c->n_messages));
     PD_TRY(put_closing(r, c));
     if (c->n_messages) PD_TRY(put_turns(r, c->messages, 0, c->n_messages));

@@ -53,7 +53,10 @@ GEMMA4 = """{{ bos_token }}
   {%- for part in m['content'].split('<channel|>') if m['role'] == 'assistant' %}
     {%- set ns.text = ns.text + part.split('<|channel>')[0] %}
   {%- else %}{% set ns.text = m['content'] %}{% endfor %}
-  {{- '<|turn>' + ('model' if m['role'] == 'assistant' else m['role']) + '\\n' + ns.text | trim + '<turn|>\\n' }}
+  {%- if m['role'] == 'assistant' %}
+    {%- if loop.first or turns[loop.index0 - 1]['role'] != 'assistant' %}{{ '<|turn>model\\n' }}{% endif %}
+  {%- else %}{{ '<|turn>' + m['role'] + '\\n' }}{% endif %}
+  {{- ns.text | trim + '<turn|>\\n' }}
 {%- endfor %}
 {%- if add_generation_prompt %}{{ '<|turn>model\\n' }}NO_THOUGHT{% endif %}"""
 GEMMA4_SMALL = GEMMA4.replace("NO_THOUGHT", "")
