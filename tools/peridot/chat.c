@@ -23,6 +23,7 @@ static const struct cmd_option options[] = {
      .help = "Go on with the conversation in this file, as /save writes it: JSON messages."},
     CMD_CHAT_LENGTH_OPTION,
     CMD_CHAT_FULL_OPTION,
+    CMD_THINK_OPTION(struct cmd_chat_args),
     CMD_SAMPLING_OPTIONS(struct cmd_chat_args, sampling),
     CMD_SCHEMA_OPTION(struct cmd_chat_args, sampling),
     CMD_TEMPLATE_OPTION(struct cmd_chat_args),
@@ -113,6 +114,7 @@ static peridot_status begin(struct cmd_chat *chat)
     CMD_TRY(cmd_model_tune_once(chat->model));
     CMD_TRY(cmd_chat_open_session(chat));
     cmd_chat_take_length(chat);
+    CMD_TRY(cmd_chat_take_think(chat));
     if (args->load) CMD_TRY(cmd_conversation_load(&chat->conversation, args->load, &chat->encoding));
     if (args->system) CMD_TRY(cmd_conversation_set_system(&chat->conversation, args->system));
     struct cmd_notice message;
@@ -127,6 +129,7 @@ static void end(struct cmd_chat *chat)
 {
     cmd_editor_close(chat->editor);
     cmd_conversation_free(&chat->conversation);
+    cmd_thought_free(&chat->thought);
     cmd_draft_close(&chat->draft);
     peridot_session_free(chat->session);
     peridot_grammar_free(chat->grammar);
@@ -167,6 +170,8 @@ const struct cmd_command cmd_chat = {
         "Lines that begin with / are commands: /help lists them. /undo, /retry and /edit change the last turn, /save "
         "and /load keep conversations as JSON messages, /set changes how tokens are chosen. Tab completes commands and "
         "files.\n\n"
+        "What the model thinks before it answers (--think) is one line, which says how long it was: /thought shows it. "
+        "It is no part of the conversation afterwards.\n\n"
         "Ctrl-C stops the reply and keeps what was written in the conversation. At an empty prompt two of them, or "
         "Ctrl-D, leave.\n\n"
         "Each turn reads only what is new, as the key-value cache keeps the turns before. A reply stops "

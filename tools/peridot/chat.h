@@ -8,11 +8,12 @@
 #include "editor.h"
 #include "open.h"
 #include "sampling.h"
+#include "thought.h"
 
 struct cmd_chat_args {
     struct cmd_model_args model;
     const char *system, *load, *template_name;
-    uint32_t n, ctx, chunk, kv, full;   /* full: 1, refuse */
+    uint32_t n, think, ctx, chunk, kv, full;   /* full: 1, refuse */
     struct cmd_sampling sampling;
     struct cmd_draft_args draft;
 };
@@ -51,6 +52,7 @@ struct cmd_chat {
     struct cmd_texts kept;        /* values of /set, which the arguments borrow */
     struct cmd_editor *editor;    /* NULL: standard input is no terminal */
     peridot_stats stats;          /* of the last reply */
+    struct cmd_thought thought;   /* before it */
     uint32_t n_reused;            /* tokens of its prompt that the cache had */
     bool refused;                 /* a setting was, which a sentence has said already */
     bool leaves;                  /* nothing more is read */
@@ -64,6 +66,8 @@ peridot_status cmd_chat_open_session(struct cmd_chat *chat);
 peridot_status cmd_chat_answer(struct cmd_chat *chat, const char *text);
 /* Takes the length of replies, and the room that they should find, from chat->args. */
 void cmd_chat_take_length(struct cmd_chat *chat);
+/* Takes from chat->args whether the model is to think. */
+peridot_status cmd_chat_take_think(struct cmd_chat *chat);
 /* Writes what the last reply cost to standard error. */
 void cmd_chat_print_stats(const struct cmd_chat *chat);
 

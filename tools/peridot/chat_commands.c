@@ -30,6 +30,7 @@ static bool has_command(const char *name);
 static const struct cmd_option settings[] = {
     CMD_CHAT_LENGTH_OPTION,
     CMD_CHAT_FULL_OPTION,
+    CMD_THINK_OPTION(struct cmd_chat_args),
     CMD_SAMPLING_OPTIONS(struct cmd_chat_args, sampling),
 };
 
@@ -60,7 +61,9 @@ static peridot_status set(struct cmd_chat *chat, const char *name, const char *v
         return PERIDOT_OK;
     }
     cmd_chat_take_length(chat);
-    return peridot_set_sampling(chat->sequence, &chat->sampling);
+    peridot_status status = cmd_chat_take_think(chat);
+    if (status != PERIDOT_OK) chat->args.think = before.think;
+    return status == PERIDOT_OK ? peridot_set_sampling(chat->sequence, &chat->sampling) : status;
 }
 
 static peridot_status list_settings(const struct cmd_chat *chat)
@@ -225,6 +228,14 @@ static peridot_status run_stats(struct cmd_chat *chat, const char *value)
     return PERIDOT_OK;
 }
 
+static peridot_status run_thought(struct cmd_chat *chat, const char *value)
+{
+    (void)value;
+    if (chat->thought.size == 0) return cmd_fail(PERIDOT_ERROR_ARGUMENT, "the last reply had no thought");
+    cmd_thought_show(&chat->thought);
+    return PERIDOT_OK;
+}
+
 static bool is_model(const char *path)
 {
     size_t size = strlen(path);
@@ -289,6 +300,7 @@ static const struct chat_command commands[] = {
     {"set", "NAME VALUE", "Sets an option, as temp, top-k or length; by itself lists them.", false, SETTINGS,
      run_set},
     {"stats", NULL, "Shows the speed of the last reply, and how full the context is.", false, NO_VALUES, run_stats},
+    {"thought", NULL, "Shows what the model thought before the last reply.", false, NO_VALUES, run_thought},
     {"models", NULL, "Lists the models in the folder of this one.", false, NO_VALUES, run_models},
     {"exit", NULL, "Leaves, as Ctrl-D does.", false, NO_VALUES, run_exit},
     {"quit", NULL, NULL, false, NO_VALUES, run_exit},

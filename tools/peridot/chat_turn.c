@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "chat.h"
 #include "flow.h"
+#include "template.h"
 #include "terminal.h"
 
 #include <errno.h>
@@ -19,6 +20,7 @@ struct reply {
     struct cmd_conversation *conversation;
     char *text;
     size_t size, capacity;
+    struct cmd_thought *thought;
     struct cmd_flow flow;    /* of standard output */
     int error;               /* errno of a write that failed; 0: none */
     peridot_status status;
@@ -37,6 +39,7 @@ static bool take_piece(void *user, int32_t token, const char *text, size_t size)
     struct reply *r = user;
     cmd_interrupt_cancels(NULL);   /* from here on the reply ends in order */
     cmd_progress_end(&r->progress);
+    cmd_thought_end(r->thought, true, " (/thought shows it)");
     if (token >= 0) r->status = cmd_conversation_add_id(r->conversation, token);
     if (r->status == PERIDOT_OK) r->status = append_reply(r, text, size);
     cmd_flow_text(&r->flow, text, size);
@@ -44,8 +47,20 @@ static bool take_piece(void *user, int32_t token, const char *text, size_t size)
     return r->status == PERIDOT_OK && !r->error && !cmd_interrupted();
 }
 
+/* Its ids are in the cache as others are. */
+static bool take_thought(void *user, int32_t token, const char *text, size_t size)
+{
+    struct reply *r = user;
+    cmd_interrupt_cancels(NULL);
+    cmd_progress_end(&r->progress);
+    if (token >= 0) r->status = cmd_conversation_add_id(r->conversation, token);
+    if (r->status == PERIDOT_OK) r->status = cmd_thought_take(r->thought, token, text, size, r->size > 0);
+    return r->status == PERIDOT_OK && !cmd_interrupted();
+}
+
 static void end_reply(struct reply *r)
 {
+    cmd_thought_end(r->thought, false, " (/thought shows it)");
     cmd_flow_end(&r->flow);
     if (r->size == 0 || r->text[r->size - 1] != '\n') fputc('\n', stdout);
     if (fflush(stdout) != 0 && !r->error) r->error = errno;
@@ -67,17 +82,31 @@ static peridot_status reuse(struct cmd_chat *chat)
     return peridot_sequence_truncate(chat->sequence, (uint32_t)cmd_min(n, c->n_ids - 1), &chat->n_reused);
 }
 
+/* *end is at most where the next turn goes on: an empty thought after it is no part of that. */
+static peridot_status find_kept(size_t *end, const struct cmd_chat *chat)
+{
+    const struct cmd_conversation *c = &chat->conversation;
+    int32_t *ids = malloc(c->n_ids * sizeof *ids);
+    if (!ids) return cmd_fail_alloc(c->n_ids * sizeof *ids, "tokens");
+    memcpy(ids, c->ids, c->n_ids * sizeof *ids);
+    *end = cmd_min(*end, peridot_drop_thoughts(chat->encoding.vocab, ids, c->n_ids));
+    free(ids);
+    return PERIDOT_OK;
+}
+
 /* Layers with windows can go back to the end of what was read, but not to the token before it, whose logits a retry
  * wants: so all but the last token are read by themselves. *n is their number. */
 static peridot_status read_ahead(uint32_t *n, struct cmd_chat *chat, struct reply *r)
 {
     const peridot_eval_params params = {.size = sizeof params, .progress = cmd_progress_tokens, .user = r};
     const struct cmd_conversation *c = &chat->conversation;
-    uint32_t n_ahead = (uint32_t)c->n_ids - 1 - chat->n_reused;
+    size_t end = c->n_ids - 1;
     *n = 0;
-    if (!peridot_model_get_info(chat->model)->window || n_ahead == 0) return PERIDOT_OK;
-    *n = n_ahead;
-    return peridot_sequence_eval(chat->sequence, c->ids + chat->n_reused, n_ahead, &params);
+    if (!peridot_model_get_info(chat->model)->window) return PERIDOT_OK;
+    CMD_TRY(find_kept(&end, chat));
+    if (end <= chat->n_reused) return PERIDOT_OK;
+    *n = (uint32_t)end - chat->n_reused;
+    return peridot_sequence_eval(chat->sequence, c->ids + chat->n_reused, *n, &params);
 }
 
 /* Tokens of the reply. Without a length it ends where the next turn still fits; or, where this is that turn, with the
@@ -101,7 +130,8 @@ static peridot_status read_and_write(struct cmd_chat *chat, struct reply *r)
     const int32_t *ids = c->ids + chat->n_reused + n_ahead;
     peridot_request_params params = {.size = sizeof params, .prompt = ids,
                                      .n_prompt = (size_t)(c->ids + c->n_ids - ids), .n_max = chat->limit,
-                                     .text = take_piece, .progress = cmd_progress_tokens, .user = r,
+                                     .text = take_piece, .thought = take_thought, .think = chat->args.think,
+                                     .progress = cmd_progress_tokens, .user = r,
                                      .n_draft = cmd_draft_tokens(&chat->args.draft), .draft = chat->drafts};
     peridot_status status = peridot_generate(chat->sequence, &params, &chat->stats);
     chat->stats.n_prompt += n_ahead;
@@ -147,7 +177,8 @@ static void print_cut(const struct cmd_chat *chat)
 
 static peridot_status reply(struct cmd_chat *chat)
 {
-    struct reply r = {.conversation = &chat->conversation, .flow = cmd_flow_begin(stdout),
+    cmd_thought_free(&chat->thought);
+    struct reply r = {.conversation = &chat->conversation, .thought = &chat->thought, .flow = cmd_flow_begin(stdout),
                       .progress = cmd_progress_begin("reading the prompt")};
     if (chat->editor) cmd_editor_echo(chat->editor, false);
     peridot_status status = generate(chat, &r);
@@ -244,4 +275,14 @@ void cmd_chat_take_length(struct cmd_chat *chat)
     chat->next = (uint32_t)cmd_min(cmd_max(NEXT_TURN, ctx / 8), ctx / 4);
     chat->encoding.reserve = chat->args.n ? (uint32_t)cmd_min(chat->most, ctx / 4) : chat->next / 2;
     chat->encoding.refuses = chat->args.full != 0;
+}
+
+peridot_status cmd_chat_take_think(struct cmd_chat *chat)
+{
+    struct cmd_encoding *e = &chat->encoding;
+    bool thinks = chat->args.think != PERIDOT_THINK_OFF;
+    CMD_TRY(cmd_template_check_think(e->vocab, e->template_name, chat->args.think));
+    if (thinks != (e->think != PERIDOT_THINK_OFF)) cmd_conversation_forget_ids(&chat->conversation);
+    e->think = chat->args.think;
+    return PERIDOT_OK;
 }

@@ -16,6 +16,7 @@ enum cmd_kind {
     CMD_F32,
     CMD_SIZE,     /* uint64_t: bytes, with k, M, G or T after a number */
     CMD_SEED,     /* uint64_t; the word "random" draws one */
+    CMD_BUDGET,   /* uint32_t: off (0), on (UINT32_MAX), or a number */
     CMD_CHOICE    /* uint32_t: index into `value` */
 };
 

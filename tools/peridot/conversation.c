@@ -17,7 +17,7 @@ static void drop_after(struct cmd_conversation *c, size_t n)
     while (c->n > n) free(c->messages[--c->n].text);
 }
 
-static void forget_ids(struct cmd_conversation *c)
+void cmd_conversation_forget_ids(struct cmd_conversation *c)
 {
     c->n_ids = 0;
     for (size_t i = 0; i < c->n; i++) c->messages[i].begin = 0;
@@ -35,7 +35,7 @@ void cmd_conversation_free(struct cmd_conversation *c)
 void cmd_conversation_reset(struct cmd_conversation *c)
 {
     drop_after(c, cmd_conversation_system(c) ? 1 : 0);
-    forget_ids(c);
+    cmd_conversation_forget_ids(c);
     c->first = 0;
     free(c->unsent);
     c->unsent = NULL;
@@ -77,7 +77,7 @@ peridot_status cmd_conversation_set_system(struct cmd_conversation *c, const cha
     c->n += has - had;
     if (has) c->messages[0] = (struct cmd_message){.role = "system", .text = copy};
     c->first = 0;
-    forget_ids(c);
+    cmd_conversation_forget_ids(c);
     return PERIDOT_OK;
 }
 
@@ -156,7 +156,9 @@ static peridot_status encode_from(int32_t **ids, size_t *n_ids, const struct cmd
     peridot_message *messages = list_from(&n, c, first);
     *ids = NULL, *n_ids = 0;
     if (!messages) return cmd_fail_alloc((c->n + 1) * sizeof *messages, "messages");
-    peridot_status status = peridot_encode_messages(ids, n_ids, e->vocab, messages, n, e->template_name);
+    const peridot_chat chat = {.size = sizeof chat, .template_name = e->template_name, .messages = messages,
+                               .n_messages = n, .think = e->think};
+    peridot_status status = peridot_encode_turns(ids, n_ids, e->vocab, &chat);
     free(messages);
     return status;
 }
@@ -167,7 +169,7 @@ static peridot_status encode_next(int32_t **ids, size_t *n_ids, const struct cmd
 {
     peridot_message message = {c->messages[c->n - 1].role, c->messages[c->n - 1].text};
     peridot_chat chat = {.size = sizeof chat, .template_name = e->template_name, .ids = c->ids, .n_ids = c->n_ids,
-                         .messages = &message, .n_messages = 1};
+                         .messages = &message, .n_messages = 1, .think = e->think};
     return peridot_encode_turns(ids, n_ids, e->vocab, &chat);
 }
 
@@ -184,7 +186,8 @@ static peridot_status take_ids(struct cmd_conversation *c, const int32_t *ids, s
 /* More turns than are left out already: see turns.h. */
 static peridot_status find_left_out(size_t *n_left_out, const struct cmd_conversation *c, const struct cmd_encoding *e)
 {
-    struct cmd_turns turns = {.vocab = e->vocab, .template_name = e->template_name, .ctx = e->ctx, .reserve = e->reserve};
+    struct cmd_turns turns = {.vocab = e->vocab, .template_name = e->template_name, .think = e->think, .ctx = e->ctx,
+                              .reserve = e->reserve};
     peridot_message *messages = list_from(&turns.n, c, c->first);
     if (!messages) return cmd_fail_alloc((c->n + 1) * sizeof *messages, "messages");
     turns.messages = messages;
@@ -210,7 +213,7 @@ static peridot_status leave_out(struct cmd_conversation *c, size_t *n_left_out, 
                           "%" PRIu32 " position%s (--ctx)", n, CMD_S(n), e->ctx, CMD_S(e->ctx));
     if (status == PERIDOT_OK) {
         *n_left_out = n_more;
-        forget_ids(c);
+        cmd_conversation_forget_ids(c);
         c->first = first;
         status = take_ids(c, ids, n, e->ctx);
     }
@@ -230,6 +233,7 @@ peridot_status cmd_conversation_encode(struct cmd_conversation *c, size_t *n_lef
     int32_t *ids;
     size_t n;
     *n_left_out = 0;
+    c->n_ids = peridot_drop_thoughts(e->vocab, c->ids, c->n_ids);
     CMD_TRY(c->n_ids ? encode_next(&ids, &n, c, e) : encode_from(&ids, &n, c, c->first, e));
     bool only = cmd_conversation_turns(c, c->first, c->n) == 1;
     bool fits = c->n_ids + n + (only ? 0 : e->reserve) <= e->ctx;

@@ -23,6 +23,8 @@ struct cmd_conversation {
 };
 
 void cmd_conversation_free(struct cmd_conversation *c);
+/* The ids of all messages are to be made anew, as they are encoded in another way. */
+void cmd_conversation_forget_ids(struct cmd_conversation *c);
 /* Leaves only the system's message. */
 void cmd_conversation_reset(struct cmd_conversation *c);
 
@@ -45,13 +47,15 @@ size_t cmd_conversation_turns(const struct cmd_conversation *c, size_t begin, si
 struct cmd_encoding {
     const peridot_vocab *vocab;
     const char *template_name;
+    uint32_t think;        /* see peridot_chat */
     uint32_t ctx;
     uint32_t reserve;      /* positions that a reply should have */
     bool refuses;          /* what does not fit, rather than leave out turns */
 };
 
-/* Makes the ids up to the reply to the last message, which is the user's. Where they and the reply do not fit, the
- * oldest turns are left out (turns.h); *n_left_out is their number. Nothing changes on failure. */
+/* Makes the ids up to the reply to the last message, which is the user's; those of thoughts before it go. Where they
+ * and the reply do not fit, the oldest turns are left out (turns.h); *n_left_out is their number. Nothing else changes
+ * on failure. */
 peridot_status cmd_conversation_encode(struct cmd_conversation *c, size_t *n_left_out, const struct cmd_encoding *e);
 
 /* Writes all messages, also those left out, as [{"role": ..., "content": ...}, ...]. */

@@ -57,6 +57,14 @@ static bool store_u32(const struct cmd_option *o, void *to, const char *text)
     return true;
 }
 
+static bool store_budget(const struct cmd_option *o, void *to, const char *text)
+{
+    bool on = strcmp(text, "on") == 0;
+    if (!on && strcmp(text, "off") != 0) return store_u32(o, to, text);
+    *(uint32_t *)to = on ? UINT32_MAX : 0;
+    return true;
+}
+
 static bool store_f32(const struct cmd_option *o, void *to, const char *text)
 {
     char *end;
@@ -125,6 +133,7 @@ static bool store(const struct cmd_option *o, void *to, const char *text)
     case CMD_TEXT: *(const char **)to = text; return true;
     case CMD_TEXTS: return store_texts(to, text);
     case CMD_U32: return store_u32(o, to, text);
+    case CMD_BUDGET: return store_budget(o, to, text);
     case CMD_F32: return store_f32(o, to, text);
     case CMD_SIZE: return store_size(to, text);
     case CMD_SEED: return store_seed(to, text);
@@ -141,6 +150,8 @@ static int refuse_value(const struct parser *p, const struct cmd_option *o, cons
         return cmd_usage(p->command, "%s does not know %s", label(o), text);
     }
     if (o->kind == CMD_TEXTS) return cmd_usage(p->command, "%s can be given %d times at most", label(o), CMD_TEXTS_MAX);
+    if (o->kind == CMD_BUDGET)
+        return cmd_usage(p->command, "%s takes on, off or a whole number, not %s", label(o), text);
     const char *noun = o->kind == CMD_F32 ? "number" : o->kind == CMD_SIZE ? "size such as 6G" : "whole number";
     if (o->min == 0 && o->max == 0) return cmd_usage(p->command, "%s takes a %s, not %s", label(o), noun, text);
     return cmd_usage(p->command, "%s takes a %s from %g to %g, not %s", label(o), noun, o->min, o->max, text);
@@ -277,6 +288,12 @@ static int check_required(const struct parser *p)
     return CMD_OK;
 }
 
+static void print_budget(FILE *file, uint32_t value)
+{
+    if (value && value < UINT32_MAX) fprintf(file, "%" PRIu32, value);
+    else fputs(value ? "on" : "off", file);
+}
+
 static void set_defaults(const struct cmd_command *c, unsigned char *args)
 {
     for (size_t i = 0; i < c->n_options; i++)
@@ -334,6 +351,7 @@ void cmd_option_print(FILE *file, const struct cmd_option *o, const void *args)
         for (size_t i = 0; i < texts->n; i++) fprintf(file, "%s%s", i ? ", " : "", cmd_shown(texts->at[i]));
         break;
     case CMD_U32: fprintf(file, "%" PRIu32, *(const uint32_t *)at); break;
+    case CMD_BUDGET: print_budget(file, *(const uint32_t *)at); break;
     case CMD_F32: fprintf(file, "%g", (double)*(const float *)at); break;
     case CMD_SIZE:
     case CMD_SEED: fprintf(file, "%" PRIu64, *(const uint64_t *)at); break;

@@ -10,6 +10,7 @@
 #include "template.h"
 #include "terminal.h"
 #include "text.h"
+#include "thought.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -22,7 +23,7 @@ enum { LENGTH = 256 };
 struct run_args {
     struct cmd_model_args model;
     const char *prompt, *template_name;
-    uint32_t n, ctx, chunk, kv;
+    uint32_t n, think, ctx, chunk, kv;
     bool raw, special, ids;
     struct cmd_sampling sampling;
     struct cmd_draft_args draft;
@@ -40,6 +41,7 @@ static const struct cmd_option options[] = {
     {.name = "raw", .kind = CMD_FLAG, .offset = offsetof(struct run_args, raw),
      .help = "Continue the prompt as it is, without the model's chat template."},
     CMD_TEMPLATE_OPTION(struct run_args),
+    CMD_THINK_OPTION(struct run_args),
     {.name = "special", .kind = CMD_FLAG, .offset = offsetof(struct run_args, special),
      .help = "With --raw: control tokens written in the prompt, as <start_of_turn>, are that token rather than plain "
              "text."},
@@ -58,6 +60,7 @@ struct output {
     struct cmd_progress progress;   /* of the prompt */
     bool ids;
     struct cmd_flow flow;           /* of standard output */
+    struct cmd_thought thought;
     bool begun;          /* something was written */
     bool ends_line;      /* and it ended with a newline */
     int error;           /* errno of a write that failed; 0: none */
@@ -68,6 +71,7 @@ static bool write_piece(void *user, int32_t token, const char *text, size_t size
     struct output *o = user;
     cmd_interrupt_cancels(NULL);   /* from here on the reply ends in order */
     cmd_progress_end(&o->progress);
+    cmd_thought_end(&o->thought, true, "");
     if (o->ids && token >= 0) {
         if (o->begun) fputc(',', stdout);
         cmd_ids_print(stdout, &token, 1);
@@ -80,9 +84,22 @@ static bool write_piece(void *user, int32_t token, const char *text, size_t size
     return !o->error && !cmd_interrupted();
 }
 
-/* What was written ends its line. */
-static void end_output(struct output *o)
+/* A thought is the reader's to see, and no part of the reply; but its ids are. */
+static bool write_thought(void *user, int32_t token, const char *text, size_t size)
 {
+    struct output *o = user;
+    cmd_interrupt_cancels(NULL);
+    cmd_progress_end(&o->progress);
+    if (o->ids) return write_piece(user, token, text, size);
+    return cmd_thought_take(&o->thought, token, text, size, o->begun) == PERIDOT_OK && !cmd_interrupted();
+}
+
+/* What was written ends its line. */
+static void end_output(struct output *o, bool verbose)
+{
+    cmd_thought_end(&o->thought, false, "");
+    if (verbose) cmd_thought_show(&o->thought);
+    cmd_thought_free(&o->thought);
     if (o->error) return;
     cmd_flow_end(&o->flow);
     if (o->ids || (o->begun && !o->ends_line)) fputc('\n', stdout);
@@ -110,8 +127,11 @@ static peridot_status encode_prompt(int32_t **ids, size_t *n, const peridot_mode
     if (!vocab) return PERIDOT_ERROR_UNSUPPORTED;
     const char *name = NULL;
     if (!args->raw) CMD_TRY(cmd_template_choose(&name, model, &args->model, args->template_name, NULL));
-    if (!args->raw && (name || peridot_vocab_has_chat(vocab)))
-        return peridot_encode_messages(ids, n, vocab, &(peridot_message){"user", text}, 1, name);
+    CMD_TRY(cmd_template_check_think(vocab, name, args->think));
+    const peridot_message message = {"user", text};
+    const peridot_chat chat = {.size = sizeof chat, .template_name = name, .messages = &message, .n_messages = 1,
+                               .think = args->think};
+    if (!args->raw && (name || peridot_vocab_has_chat(vocab))) return peridot_encode_turns(ids, n, vocab, &chat);
     return peridot_encode(ids, n, vocab, text, size,
                           PERIDOT_ENCODE_BOS | (args->special ? PERIDOT_ENCODE_SPECIAL : 0u));
 }
@@ -136,12 +156,13 @@ static peridot_status generate(peridot_sequence *sequence, peridot_sequence *dra
     }
     cmd_interrupt_cancels(session);
     peridot_request_params params = {.size = sizeof params, .prompt = ids, .n_prompt = n, .n_max = args->n,
-                                     .text = write_piece, .progress = cmd_progress_tokens, .user = &output,
+                                     .text = write_piece, .thought = args->raw ? NULL : write_thought,
+                                     .think = args->think, .progress = cmd_progress_tokens, .user = &output,
                                      .n_draft = cmd_draft_tokens(&args->draft), .draft = draft};
     peridot_status status = peridot_generate(sequence, &params, &stats);
     cmd_interrupt_cancels(NULL);
     cmd_progress_end(&output.progress);
-    end_output(&output);
+    end_output(&output, args->sampling.verbose);
     if (output.error) return cmd_fail(PERIDOT_ERROR_IO, "standard output: %s", strerror(output.error));
     if (status == PERIDOT_OK && cmd_notice_begin(&message)) {
         cmd_stats_print(message.file, &stats, sampling);
@@ -176,8 +197,8 @@ static peridot_status run_session(peridot_model *model, const struct run_args *a
 static int run_chat(const struct cmd_command *command, const struct run_args *args)
 {
     struct cmd_chat_args chat = {.model = args->model, .template_name = args->template_name, .ctx = args->ctx,
-        .n = args->n == LENGTH ? 0 : args->n, .chunk = args->chunk, .kv = args->kv, .sampling = args->sampling,
-        .draft = args->draft};
+        .n = args->n == LENGTH ? 0 : args->n, .think = args->think, .chunk = args->chunk, .kv = args->kv,
+        .sampling = args->sampling, .draft = args->draft};
     if (args->raw || args->special || args->ids) return cmd_usage(command, "PROMPT is needed");
     return cmd_chat.run(&cmd_chat, &chat);
 }
@@ -193,6 +214,8 @@ static int run_prompt(const struct cmd_command *command, const void *arguments)
     size_t size = 0;
     int usage = cmd_sampling_make(&sampling, bias, command, &args->sampling);
     if (usage != CMD_OK) return usage;
+    if (args->raw && args->think)
+        return cmd_usage(command, "--think is said in a chat template, which --raw leaves out");
     if (!args->prompt && isatty(STDIN_FILENO)) return run_chat(command, args);
     peridot_status status = cmd_model_need_head(&args->model, CMD_HEAD_LANGUAGE, command->name);
     if (status == PERIDOT_OK) status = read_prompt(&text, &size, args->prompt);
@@ -219,6 +242,8 @@ const struct cmd_command cmd_run = {
         "presence and frequency penalty, the K likeliest, temperature, the likeliest of probability P, those not too "
         "far below the likeliest, a draw. With temperature 0 the likeliest token after biases and penalties is taken. "
         "A reply also ends before a stop text; --ids shows the ids up to the one that completed it.\n\n"
+        "What a model thinks before it answers (--think) is no part of the reply: standard error says how long it was, "
+        "and with --verbose what.\n\n"
         "Standard error says which device is used and why, and at the end the speed: tokens per second of reading the "
         "prompt and of writing, bytes of weights and cache read per second, and the time to the first token.\n\n"
         "The first run on a GPU, and the first with another type of weights, spends a few seconds on tuning the "

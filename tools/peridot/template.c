@@ -34,3 +34,18 @@ peridot_status cmd_template_choose(const char **name, const peridot_model *model
     peridot_free(ids);
     return PERIDOT_OK;
 }
+
+peridot_status cmd_template_check_think(const peridot_vocab *vocab, const char *name, uint32_t think)
+{
+    const peridot_message message = {"user", ""};
+    const peridot_chat chat = {.size = sizeof chat, .template_name = name, .messages = &message, .n_messages = 1,
+                               .think = think};
+    char sentence[512];
+    int32_t *ids;
+    size_t n;
+    peridot_status status = think ? peridot_encode_turns(&ids, &n, vocab, &chat) : PERIDOT_OK;
+    if (think && status == PERIDOT_OK) peridot_free(ids);
+    if (status == PERIDOT_OK) return status;
+    snprintf(sentence, sizeof sentence, "%s", peridot_last_error());
+    return cmd_fail(status, "--think: %s", sentence);
+}

@@ -9,5 +9,7 @@
  * files. Fails where the vocabulary, which there must be, lacks control tokens of the one named. */
 peridot_status cmd_template_choose(const char **name, const peridot_model *model, const struct cmd_model_args *args,
                                    const char *given, const char *otherwise);
+/* Fails where --think asks for what the template does not have. */
+peridot_status cmd_template_check_think(const peridot_vocab *vocab, const char *name, uint32_t think);
 
 #endif

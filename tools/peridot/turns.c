@@ -20,7 +20,9 @@ static peridot_status encode(int32_t **ids, size_t *n_ids, size_t *n_kept, const
         if (is_role(&t->messages[i], "system") ? system : turn >= first && turn < end)
             kept[(*n_kept)++] = t->messages[i];
     }
-    peridot_status status = peridot_encode_messages(ids, n_ids, t->vocab, kept, *n_kept, t->template_name);
+    const peridot_chat chat = {.size = sizeof chat, .template_name = t->template_name, .messages = kept,
+                               .n_messages = *n_kept, .think = t->think};
+    peridot_status status = peridot_encode_turns(ids, n_ids, t->vocab, &chat);
     free(kept);
     return status;
 }

@@ -10,6 +10,7 @@
 struct cmd_turns {
     const peridot_vocab *vocab;
     const char *template_name;
+    uint32_t think;                    /* see peridot_chat */
     uint32_t ctx, reserve;             /* reserve: positions that a reply should have */
     const peridot_message *messages;   /* [n], the last one the user's */
     size_t n;

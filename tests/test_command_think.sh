@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# Thoughts in peridot run and chat: what a model thinks is shown apart from its answer, and ends within a budget.
+. "$(dirname "$0")/command.sh"
+"$(dirname "$peridot")/tests/write_thinkers" "$folder" || exit 1
+thinker=$folder/thinker.gguf
+ponderer=$folder/ponderer.gguf
+golden=$source/tests/golden/gemma2-q8_0/model.gguf
+export XDG_STATE_HOME=$folder/state TERM=xterm LC_ALL=C.UTF-8
+
+lacks() { ! contains "$1" "$2"; }
+is() { [ "$(cat "$folder/$1")" = "$2" ]; }
+
+test_run() {
+    run run -m "$thinker" --temp 0 hello
+    check "run succeeds" [ $status = 0 ]
+    check "standard output gets the answer alone" is out "hello model"
+    check "standard error says how long the thought was" matches err '^thought for 3 tokens$'
+    check "and not what" lacks err "us user"
+    run run -m "$thinker" --temp 0 --verbose --think on hello
+    check "--verbose shows it" matches err '^us user$'
+    run run -m "$thinker" --temp 0 --think on --ids hello
+    check "--ids has the ids of both" [ "$(tr , '\n' <"$folder/out" | wc -l)" = 7 ]
+    run run -m "$thinker" --temp 0 --raw $'hello\n'
+    check "--raw knows no thoughts" matches out 'thought$'
+    run run -m "$ponderer" --temp 0 --think 6 hello
+    check "a budget ends the thought" is out "hello model"
+    check "after so many tokens" contains err "thought for 6 tokens"
+    run run -m "$ponderer" --temp 0 --think on -n 20 hello
+    check "without one it goes on" is out ""
+    check "up to the reply's length" contains err "thought for 19 tokens"
+    fails_with 1 '--think: the model cannot be told to think: its chat template, "llama2", has no thoughts' \
+        run -m "$golden" --template llama2 --think on hello
+    fails_with 1 "--think: the model has no chat template" run -m "$golden" --think 5 hello
+    fails_with 2 "--think takes on, off or a whole number, not perhaps" run -m "$thinker" --think perhaps hello
+    fails_with 2 "--think is said in a chat template" run -m "$thinker" --think on --raw hello
+}
+
+test_grammar() {
+    printf '{"enum": ["he", "mode"]}' >"$folder/schema"
+    run run -m "$ponderer" --temp 0 --think 4 --json-schema "$folder/schema" hello
+    check "a schema holds for the answer" is out ' "he"'
+    check "and not for the thought" contains err "thought for 4 tokens"
+}
+
+# chat LINES ARGUMENTS...: a conversation by a pipe; leaves $status, out and err.
+chat() {
+    printf '%s' "$1" | "$peridot" chat --temp 0 "${@:2}" >"$folder/out" 2>"$folder/err"
+    status=${PIPESTATUS[1]}
+}
+# What the I-th /stats said of the context.
+all_tokens() { sed -n 's/^context: \([0-9]*\) of.*/\1/p' "$folder/err" | sed -n "$1p"; }
+
+test_chat() {
+    chat $'hello\n/thought\n/stats\nhe\n/stats\n/save '"$folder/saved"$'\n' -m "$thinker" --think on
+    check "chat succeeds" [ $status = 0 ]
+    check "it writes the answers" is out $'hello model\nhello model'
+    check "says how long the thoughts were" \
+        [ "$(grep -c '^thought for 3 tokens (/thought shows it)$' "$folder/err")" = 2 ]
+    check "/thought shows the last" matches err '^us user$'
+    check "saved messages have no thoughts" lacks saved "us user"
+    # A turn adds <turn|> \n <|turn> user \n he <turn|> \n <|turn> model \n to the ids so far, less a thought of five,
+    # and a reply of seven.
+    check "thoughts of past turns are left out" [ $(($(all_tokens 2) - $(all_tokens 1))) = $((-5 + 11 + 7)) ]
+    chat $'hello\n/set think 4\nhello\n/set think off\nhello\n/set think 0\n' -m "$ponderer" -n 24
+    check "/set think sets a budget" \
+        [ "$(sed -n 's/^thought for \([0-9]*\) .*/\1/p' "$folder/err" | xargs)" = "23 4 23" ]
+    chat $'/set think on\n/set\nhello\n' -m "$golden" --template llama2 -n 4
+    check "where there are no thoughts /set think says so" contains err "has no thoughts"
+    check "and changes nothing" matches err '^think +off$'
+    chat $'/thought\n' -m "$thinker"
+    check "/thought without one says so" contains err "the last reply had no thought"
+}
+
+test_terminal() {
+    has_terminal "thoughts on a terminal" || return
+    printf 'hello\n/exit\n' |
+        script -qec "'$peridot' chat -m '$thinker' --temp 0 --think on" /dev/null >"$folder/out" 2>&1
+    check "a thought is dimmed" grep -qF $'\033[2mthought for 3 tokens (/thought shows it)' "$folder/out"
+    check "the answer is not" grep -qF $'\033[0mhello model' "$folder/out"
+}
+
+test_run
+test_grammar
+test_chat
+test_terminal
+finish
