@@ -118,15 +118,39 @@ static bool take_text(void *user, int32_t token, const char *text, size_t size)
     return !task->job->error.status;   /* where nobody waits for it any more the sweep ends it */
 }
 
+static bool take_thought(void *user, int32_t token, const char *text, size_t size)
+{
+    struct serve_task *task = user;
+    if (token >= 0) {
+        see_token(task, token);
+        task->n_thought++;
+    }
+    serve_put(&task->thought, text, size);
+    if (task->thought.failed)
+        serve_refuse(&task->job->error, 500, NULL, NULL, "out of memory for the text of a thought");
+    else serve_write_piece(task);
+    return !task->job->error.status;
+}
+
+/* The text that came out lacks a stop text, and what may be the beginning of one. */
+static peridot_status decode_answer(char **text, size_t *size, const struct serve_task *task)
+{
+    int32_t *ids = malloc((task->n_reply + 1) * sizeof *ids);
+    if (!ids) return PERIDOT_ERROR_MEMORY;
+    memcpy(ids, task->tokens + task->n_prompt, task->n_reply * sizeof *ids);
+    size_t n = task->thought.size ? peridot_drop_thoughts(task->job->vocab, ids, task->n_reply) : task->n_reply;
+    peridot_status status = peridot_decode(text, size, task->job->vocab, ids, n);
+    free(ids);
+    return status;
+}
+
 /* A reply of the greatest length may end with a stop text nonetheless. */
 static bool ends_with_stop(const struct serve_task *task)
 {
     char *text;
     size_t size;
     bool found = false;
-    if (task->sampling.n_stop == 0
-        || peridot_decode(&text, &size, task->job->vocab, task->tokens + task->n_prompt, task->n_reply) != PERIDOT_OK)
-        return false;
+    if (task->sampling.n_stop == 0 || decode_answer(&text, &size, task) != PERIDOT_OK) return false;
     for (size_t i = 0; i < task->sampling.n_stop; i++) found = found || strstr(text, task->sampling.stop[i]);
     peridot_free(text);
     return found;
@@ -145,6 +169,8 @@ static void want_text(peridot_request_params *p, const struct serve_engine *e, c
     const struct serve_job *job = task->job;
     p->n_max = task->n_max - (uint32_t)task->n_reply;
     p->text = take_text;
+    p->think = job->think;
+    if (job->api == SERVE_CHAT || job->api == SERVE_RESPONSES) p->thought = take_thought;
     if (job->logprobs) p->logits = serve_take_logits;
     if (job->logprobs && job->echo && task->n_reply == 0) p->prompt_logits = serve_take_prompt_logits;
     p->n_draft = cmd_draft_tokens(&e->server->args->draft);
@@ -383,7 +409,10 @@ static void *run(void *user)
 static peridot_status choose_template(struct serve_server *s, const peridot_model *model)
 {
     if (peridot_model_get_info(model)->head != PERIDOT_HEAD_LANGUAGE) return PERIDOT_OK;
-    return cmd_template_choose(&s->template_name, model, &s->args->model, s->args->template_name, "plain");
+    const peridot_vocab *vocab = peridot_model_vocab(model);
+    CMD_TRY(cmd_template_choose(&s->template_name, model, &s->args->model, s->args->template_name, "plain"));
+    s->thinks = cmd_template_check_think(vocab, s->template_name, PERIDOT_THINK_ON) == PERIDOT_OK;
+    return cmd_template_check_think(vocab, s->template_name, s->args->think);
 }
 
 peridot_status serve_engine_create(struct serve_engine **out, struct serve_server *server)

@@ -24,6 +24,7 @@ static void free_task(struct serve_task *task)
 {
     free(task->tokens);
     serve_buffer_free(&task->text);
+    serve_buffer_free(&task->thought);
     free(task->logprobs);
     free(task->row);
     free(task->vector);

@@ -50,8 +50,9 @@ struct serve_task {
     bool counted;              /* the request's prompt is evaluated, and was counted */
     double last_s;             /* when it had a token last */
     /* what came out */
-    struct serve_buffer text;
-    size_t n_sent, n_ids_sent; /* bytes of it, and ids of the reply, in events */
+    struct serve_buffer text, thought;
+    size_t n_thought;          /* tokens of it, with its marks */
+    size_t n_sent, n_thought_sent, n_ids_sent;   /* bytes of both, and ids of the reply, in events */
     bool begun;                /* there was an event */
     struct serve_logprob *logprobs;   /* with echo the prompt's, but for its first token; then the reply's */
     size_t n_logprobs, logprobs_capacity, n_logprobs_sent;
@@ -90,7 +91,7 @@ struct serve_job {
     yyjson_doc *document;      /* stop texts are in it */
     bool stream, include_usage, echo, base64, wants_pieces, token_ids;
     bool logprobs;
-    uint32_t n_top, n, pool;
+    uint32_t n_top, n, pool, think;
     uint64_t n_max;            /* tokens of a reply, if max_given; more than fit are cut */
     bool max_given;
     bool leaves_room;          /* a reply without max_given ends where the next turn still fits */

@@ -112,8 +112,9 @@ static bool encode_fitting(int32_t **ids, size_t *n, struct serve_job *job, cons
     uint64_t reply = serve_reserve(job->server->ctx);
     size_t n_left_out = 0, n_kept;
     if (job->max_given) reply = cmd_min(reply, job->n_max);
-    const struct cmd_turns turns = {.vocab = vocab, .template_name = job->server->template_name, .ctx = job->server->ctx,
-                                    .reserve = (uint32_t)reply, .messages = c->messages, .n = c->n};
+    const struct cmd_turns turns = {.vocab = vocab, .template_name = job->server->template_name, .think = job->think,
+                                    .ctx = job->server->ctx, .reserve = (uint32_t)reply, .messages = c->messages,
+                                    .n = c->n};
     peridot_status status = job->leaves_room ? cmd_turns_leave_out(&n_left_out, &turns, true) : PERIDOT_OK;
     bool full = n_left_out > 0 && !job->drops;
     if (status == PERIDOT_OK) status = cmd_turns_encode(ids, n, &n_kept, &turns, full ? 0 : n_left_out);

@@ -65,7 +65,7 @@ static const struct neutral neutrals[] = {
     {"return_prompt_text", TEXTS, "false"},        /* V */
     {"prompt_logprobs", TEXTS, ONLY_NULL},         /* V: here it is echo with logprobs */
     {"top_logprobs", RESPONSES, "0"},              /* O */
-    {"include", RESPONSES, "[]|[\"reasoning.encrypted_content\"]"},   /* O: there is no reasoning */
+    {"include", RESPONSES, "[]|[\"reasoning.encrypted_content\"]"},   /* O: answers have no reasoning */
     /* samplers that are off; what belongs to them does not matter then */
     {"typical_p", WRITES, "1"},                    /* L, A */
     {"typ_p", WRITES, "1"},                        /* L */
@@ -119,13 +119,12 @@ static const struct neutral neutrals[] = {
     {"parse_special", TOKENIZE, "false"},          /* L */
     {"documents", CHAT, "[]"},                     /* V */
     {"chat_template", CHAT, ONLY_NULL},            /* V */
-    {"chat_template_kwargs", CHAT, "{}|{\"enable_thinking\":false}"},   /* L, V */
     {"truncate_prompt_tokens", OPENAI, ONLY_NULL}, /* V */
     {"truncation_side", OPENAI, NULL},
     {"truncation", RESPONSES, "\"disabled\""},     /* O */
     {"previous_response_id", RESPONSES, ONLY_NULL},   /* O */
     {"conversation", RESPONSES, ONLY_NULL},        /* O */
-    /* tools, media and reasoning, where there are none */
+    /* tools and media, where there are none */
     {"tools", CHAT | RESPONSES, "[]"},             /* O */
     {"tool_choice", CHAT | RESPONSES, "\"none\"|\"auto\""},
     {"parallel_tool_calls", CHAT | RESPONSES, NULL},
@@ -137,13 +136,8 @@ static const struct neutral neutrals[] = {
     {"audio", CHAT, ONLY_NULL},
     {"web_search_options", CHAT, ONLY_NULL},
     {"verbosity", CHAT, "\"medium\""},
-    {"reasoning_effort", CHAT, "\"none\""},
-    {"reasoning", RESPONSES, "{}"},
     {"reasoning_format", CHAT, "\"none\"|\"auto\""},   /* L */
     {"include_reasoning", CHAT, NULL},             /* V */
-    {"think", CHAT, "false"},                      /* A */
-    {"enable_thinking", CHAT, "false"},            /* W */
-    {"thinking", CHAT, "{\"type\":\"disabled\"}"}, /* W */
     /* vectors are of length 1 */
     {"normalize", EMBEDDINGS, "true"},             /* H */
     {"embd_normalize", EMBEDDINGS, "2"},           /* L */

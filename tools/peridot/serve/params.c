@@ -252,6 +252,73 @@ static bool read_text_format(struct serve_job *job, const struct param *p, yyjso
     return true;
 }
 
+/* ---- thinking ---- */
+
+/* On is what the server was told of budgets. */
+static bool set_think(struct serve_job *job, const struct param *p, bool on, uint32_t budget)
+{
+    const struct serve_server *s = job->server;
+    if (on && !s->thinks)
+        return serve_refuse(&job->error, 400, "unsupported_parameter", p->name,
+                            "%s: this model cannot be told to think: its chat template has no thoughts", p->name);
+    job->think = !on ? PERIDOT_THINK_OFF : budget ? budget : s->args->think ? s->args->think : PERIDOT_THINK_ON;
+    return true;
+}
+
+/* The first two are off. */
+static bool read_effort(struct serve_job *job, const struct param *p, yyjson_val *value)
+{
+    static const char *const efforts[] = {"none", "minimal", "low", "medium", "high", "xhigh"};
+    for (size_t i = 0; i < CMD_COUNT(efforts); i++)
+        if (yyjson_equals_str(value, efforts[i])) return set_think(job, p, i > 1, 0);
+    return refuse(job, p, "must be none, minimal, low, medium, high or xhigh");
+}
+
+static bool read_think(struct serve_job *job, const struct param *p, yyjson_val *value)
+{
+    if (yyjson_is_str(value)) return read_effort(job, p, value);   /* Ollama's */
+    if (!yyjson_is_bool(value)) return refuse(job, p, "must be true or false");
+    return set_think(job, p, yyjson_get_bool(value), 0);
+}
+
+/* Each member of an object is a parameter of its own. */
+static bool read_members(struct serve_job *job, const struct param *p, yyjson_val *value, const char *name,
+                         bool (*read)(struct serve_job *job, const struct param *p, yyjson_val *value))
+{
+    size_t i, n;
+    yyjson_val *key, *each;
+    if (!yyjson_is_obj(value)) return refuse(job, p, "must be an object");
+    yyjson_obj_foreach(value, i, n, key, each) {
+        if (!yyjson_equals_str(key, name))
+            return serve_refuse(&job->error, 400, "unsupported_parameter", p->name, "%s can only contain %s", p->name,
+                                name);
+        if (!yyjson_is_null(each) && !read(job, p, each)) return false;
+    }
+    return true;
+}
+
+static bool read_kwargs(struct serve_job *job, const struct param *p, yyjson_val *value)
+{
+    return read_members(job, p, value, "enable_thinking", read_think);
+}
+
+static bool read_reasoning(struct serve_job *job, const struct param *p, yyjson_val *value)
+{
+    return read_members(job, p, value, "effort", read_effort);
+}
+
+/* {"type": "enabled", "budget_tokens": 1024} */
+static bool read_thinking(struct serve_job *job, const struct param *p, yyjson_val *value)
+{
+    yyjson_val *type = yyjson_obj_get(value, "type"), *budget = yyjson_obj_get(value, "budget_tokens");
+    bool on = yyjson_equals_str(type, "enabled");
+    double n = budget ? yyjson_get_num(budget) : 0;
+    if (!on && !yyjson_equals_str(type, "disabled")) return refuse(job, p, "must be of type enabled or disabled");
+    if (budget && (!yyjson_is_num(budget) || !(n >= 1 && n <= 1e9) || floor(n) != n))
+        return refuse(job, p, "has budget_tokens that are no whole number from 1 to 1000000000");
+    return set_think(job, p, on, (uint32_t)n);
+}
+
 #define AT(member) .offset = offsetof(struct serve_job, member)
 
 static const struct param params[] = {
@@ -268,6 +335,12 @@ static const struct param params[] = {
     {"max_completion_tokens", CHAT, .read = read_max, .min = -1, .max = 1e9},
     {"max_output_tokens", RESPONSES, .read = read_max, .min = -1, .max = 1e9},
     {"full", CHAT, .read = read_full},
+    {"reasoning_effort", CHAT, .read = read_effort},
+    {"reasoning", RESPONSES, .read = read_reasoning},
+    {"chat_template_kwargs", CHAT, .read = read_kwargs},
+    {"enable_thinking", CHAT, .read = read_think},
+    {"think", CHAT, .read = read_think},
+    {"thinking", CHAT, .read = read_thinking},
     {"temperature", WRITES, .read = read_float, AT(sampling.temperature), .min = 0, .max = 2},
     {"top_p", WRITES, .read = read_float, AT(sampling.top_p), .min = 0, .max = 1},
     {"top_k", WRITES, .read = read_u32, AT(sampling.top_k), .min = 0, .max = 1e9},

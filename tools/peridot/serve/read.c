@@ -207,6 +207,7 @@ static void set_defaults(struct serve_job *job)
                                        .top_k = 40,
                                        .seed = random[1] & UINT32_MAX};
     job->n = 1;
+    job->think = job->server->args->think;
 }
 
 static bool parse(struct serve_job *job)

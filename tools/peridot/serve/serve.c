@@ -7,6 +7,7 @@
 #include "../os.h"
 #include "../terminal.h"
 #include "../text.h"
+#include "../thought.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +50,7 @@ static const struct cmd_option options[] = {
     {.name = "insecure", .kind = CMD_FLAG, .offset = offsetof(struct serve_args, insecure),
      .help = "Serve other machines without a key."},
     CMD_TEMPLATE_OPTION(struct serve_args),
+    CMD_THINK_OPTION(struct serve_args),
     {.name = "alias", .metavar = "NAME", .kind = CMD_TEXT, .offset = offsetof(struct serve_args, alias),
      .help = "The model's name in the interface. Without it, that of its file."},
     {.name = "cors", .metavar = "ORIGIN", .kind = CMD_TEXT, .offset = offsetof(struct serve_args, cors),

@@ -12,7 +12,7 @@ enum { SERVE_FULL_DROP, SERVE_FULL_REFUSE };   /* --full */
 struct serve_args {
     struct cmd_model_args model;
     const char *host, *key, *key_file, *alias, *cors, *template_name;
-    uint32_t port, n_parallel, n_queue, ctx, kv, timeout_s, full;
+    uint32_t port, n_parallel, n_queue, ctx, kv, timeout_s, full, think;
     bool insecure, log_json, log_prompts;
     struct cmd_draft_args draft;
 };
@@ -30,6 +30,7 @@ struct serve_server {
     uint32_t ctx, n_positions, d_model;
     const char *template_name;         /* of conversations; NULL: the model's own */
     bool is_cpu;
+    bool thinks;                       /* the template has thoughts */
     atomic_bool ready;                 /* the model is loaded, and no device was lost */
     atomic_bool draining;              /* no new requests */
     char failure[512];                 /* why the server ends; set before `failed` */

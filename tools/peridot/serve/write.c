@@ -26,7 +26,7 @@ static val_t *or_null(doc_t *doc, const char *text)
 /* ---- what answers share ---- */
 
 struct usage {
-    uint64_t prompt, cached, reply;
+    uint64_t prompt, cached, reply, thought;
 };
 
 static struct usage usage_of(const struct serve_job *job)
@@ -36,6 +36,7 @@ static struct usage usage_of(const struct serve_job *job)
         const struct serve_task *task = &job->tasks[i];
         if (i % job->n == 0) u.prompt += task->n_prompt, u.cached += task->n_cached;
         u.reply += task->n_reply;
+        u.thought += task->n_thought;
     }
     return u;
 }
@@ -50,6 +51,11 @@ static val_t *usage(doc_t *doc, const struct serve_job *job)
     if (job->api == SERVE_EMBEDDINGS) return o;
     yyjson_mut_obj_add_uint(doc, details, "cached_tokens", u.cached);
     yyjson_mut_obj_add_val(doc, o, "prompt_tokens_details", details);
+    if (u.thought) {
+        details = yyjson_mut_obj(doc);
+        yyjson_mut_obj_add_uint(doc, details, "reasoning_tokens", u.thought);
+        yyjson_mut_obj_add_val(doc, o, "completion_tokens_details", details);
+    }
     return o;
 }
 
@@ -104,7 +110,9 @@ static void add_dropped(doc_t *doc, val_t *root, const struct serve_job *job)
 
 /* ---- chat completions ---- */
 
-static void send_chat(struct serve_task *task, const char *role, const char *text, size_t size, size_t n_logprobs)
+/* `member` of the delta: "content", or "reasoning_content". */
+static void send_chat(struct serve_task *task, const char *role, const char *member, const char *text, size_t size,
+                      size_t n_logprobs)
 {
     struct serve_job *job = task->job;
     val_t *root, *choices;
@@ -112,7 +120,7 @@ static void send_chat(struct serve_task *task, const char *role, const char *tex
     val_t *choice = yyjson_mut_arr_add_obj(doc, choices), *delta = yyjson_mut_obj(doc);
     bool ends = task->finish != SERVE_FINISH_NONE;
     if (role) yyjson_mut_obj_add_str(doc, delta, "role", role);
-    if (!ends || size) yyjson_mut_obj_add_val(doc, delta, "content", serve_text(doc, text, size));
+    if (!ends || size) yyjson_mut_obj_add_val(doc, delta, member, serve_text(doc, text, size));
     yyjson_mut_obj_add_uint(doc, choice, "index", task->index);
     yyjson_mut_obj_add_val(doc, choice, "delta", delta);
     size_t first = task->n_logprobs_sent;
@@ -129,12 +137,20 @@ static void send_chat(struct serve_task *task, const char *role, const char *tex
 
 static void chat_begin(struct serve_job *job)
 {
-    for (size_t i = 0; i < job->n_tasks; i++) send_chat(&job->tasks[i], "assistant", "", 0, 0);
+    for (size_t i = 0; i < job->n_tasks; i++) send_chat(&job->tasks[i], "assistant", "content", "", 0, 0);
 }
 
 static void chat_piece(struct serve_task *task, const char *text, size_t size)
 {
-    send_chat(task, NULL, text, size, task->n_logprobs);
+    send_chat(task, NULL, "content", text, size, task->n_logprobs);
+}
+
+static void chat_thought(struct serve_task *task, const char *text, size_t size)
+{
+    enum serve_finish finish = task->finish;
+    task->finish = SERVE_FINISH_NONE;   /* the answer's event tells it */
+    send_chat(task, NULL, "reasoning_content", text, size, task->n_logprobs_sent);
+    task->finish = finish;
 }
 
 static void chat_choice(doc_t *doc, val_t *choice, struct serve_task *task)
@@ -142,6 +158,9 @@ static void chat_choice(doc_t *doc, val_t *choice, struct serve_task *task)
     val_t *message = yyjson_mut_obj(doc);
     yyjson_mut_obj_add_str(doc, message, "role", "assistant");
     yyjson_mut_obj_add_val(doc, message, "content", serve_text(doc, task->text.data, task->text.size));
+    if (task->thought.size)
+        yyjson_mut_obj_add_val(doc, message, "reasoning_content",
+                               serve_text(doc, task->thought.data, task->thought.size));
     yyjson_mut_obj_add_null(doc, message, "refusal");
     yyjson_mut_obj_add_val(doc, choice, "message", message);
     yyjson_mut_obj_add_val(doc, choice, "logprobs", serve_chat_logprobs(doc, task, 0, task->n_logprobs));
@@ -327,7 +346,7 @@ static val_t *response_usage(doc_t *doc, const struct serve_job *job)
     const struct usage u = usage_of(job);
     val_t *o = yyjson_mut_obj(doc), *in = yyjson_mut_obj(doc), *out = yyjson_mut_obj(doc);
     yyjson_mut_obj_add_uint(doc, in, "cached_tokens", u.cached);
-    yyjson_mut_obj_add_uint(doc, out, "reasoning_tokens", 0);
+    yyjson_mut_obj_add_uint(doc, out, "reasoning_tokens", u.thought);
     yyjson_mut_obj_add_uint(doc, o, "input_tokens", u.prompt);
     yyjson_mut_obj_add_val(doc, o, "input_tokens_details", in);
     yyjson_mut_obj_add_uint(doc, o, "output_tokens", u.reply);
@@ -433,14 +452,23 @@ static doc_t *response_body(struct serve_job *job)
 static const struct format {
     void (*begin)(struct serve_job *job);
     void (*piece)(struct serve_task *task, const char *text, size_t size);
+    void (*thought)(struct serve_task *task, const char *text, size_t size);   /* NULL: events have none */
     void (*end)(struct serve_job *job);
     doc_t *(*body)(struct serve_job *job);
 } formats[SERVE_N_APIS] = {
-    [SERVE_CHAT] = {chat_begin, chat_piece, completion_end, completion_body},
-    [SERVE_COMPLETIONS] = {NULL, send_text, completion_end, completion_body},
-    [SERVE_RESPONSES] = {response_begin, response_piece, response_end, response_body},
+    [SERVE_CHAT] = {chat_begin, chat_piece, chat_thought, completion_end, completion_body},
+    [SERVE_COMPLETIONS] = {NULL, send_text, NULL, completion_end, completion_body},
+    [SERVE_RESPONSES] = {response_begin, response_piece, NULL, response_end, response_body},
     [SERVE_EMBEDDINGS] = {.body = embeddings_body},
 };
+
+static void send_thought(struct serve_task *task)
+{
+    size_t sent = task->n_thought_sent, size = task->thought.size - sent;
+    task->n_thought_sent = task->thought.size;
+    if (size && formats[task->job->api].thought)
+        formats[task->job->api].thought(task, task->thought.data + sent, size);
+}
 
 static void send_rest(struct serve_task *task)
 {
@@ -460,12 +488,16 @@ void serve_write_begin(struct serve_job *job)
 
 void serve_write_piece(struct serve_task *task)
 {
-    if (task->job->stream && task->text.size > task->n_sent) send_rest(task);
+    if (!task->job->stream) return;
+    send_thought(task);
+    if (task->text.size > task->n_sent) send_rest(task);
 }
 
 void serve_write_task_end(struct serve_task *task)
 {
-    if (task->job->stream) send_rest(task);
+    if (!task->job->stream) return;
+    send_thought(task);
+    send_rest(task);
 }
 
 void serve_write_end(struct serve_job *job)
