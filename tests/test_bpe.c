@@ -3,6 +3,7 @@
 
 #include "text/bpe.h"
 #include "text/merger.h"
+#include "text/scores.h"
 
 static peridot_vocab *open_parts(const struct json_parts *p) { return open_vocab(json_write(p)); }
 
@@ -271,7 +272,38 @@ static size_t chance_encode(uint32_t *ids, const struct chance *c, const char *t
     return n;
 }
 
-/* sentencepiece, which merges by scores, gives what the list of merges gives. */
+/* The same pieces for sentencepiece, with the scores that stand for the merges; those that no merging makes are hidden:
+ * *n_hidden of them. */
+static struct pd_sentencepiece *chance_sentencepiece(uint32_t *n_hidden, const struct pd_pieces *merged)
+{
+    struct pd_pieces p = *merged;
+    struct pd_sentencepiece *sp;
+    struct pd_text_buffer model = {0};
+    float *scores = malloc(p.n * sizeof *scores);
+    p.algorithm = PD_ALGORITHM_BPE;
+    p.piece = malloc(p.n * sizeof *p.piece);
+    assert_int_equal(pd_scores_from_merges(scores, merged), PERIDOT_OK);
+    for (uint32_t i = 0; i < p.n; i++) {
+        p.piece[i] = merged->piece[i];
+        p.piece[i].score = scores[i];
+        bool hidden = p.piece[i].size > 1 && p.piece[i].type == PD_PIECE_NORMAL && scores[i] < -(float)p.n_merges;
+        if (hidden) p.piece[i].type = PD_PIECE_CONTROL;
+        *n_hidden += hidden;
+    }
+    assert_int_equal(pd_pieces_write_model(&model, &p), PERIDOT_OK);
+    assert_int_equal(pd_sentencepiece_create(&sp, model.data, model.size, false), PERIDOT_OK);
+    free(model.data);
+    free(p.piece);
+    free(scores);
+    return sp;
+}
+
+static void check_chance(const int32_t *ids, size_t n, const uint32_t *want, size_t n_want, const char *text)
+{
+    if (n != n_want || memcmp(ids, want, n * sizeof *want) != 0) fail_msg("another: %s", text);
+}
+
+/* Merging by the list, and sentencepiece, which merges by scores, give what a plain search for the best merge gives. */
 static void test_scores(void **state)
 {
     (void)state;
@@ -280,7 +312,7 @@ static void test_scores(void **state)
     for (int run = 0; run < 400; run++) {
         chance_make(&c);
         peridot_vocab *v = chance_open(&c);
-        for (uint32_t i = 0; i < c.n; i++) n_unreachable += v->tokenizer->pieces.piece[i].unreachable;
+        struct pd_sentencepiece *sp = chance_sentencepiece(&n_unreachable, &v->tokenizer->pieces);
         for (int k = 0; k < 100; k++) {
             char text[32] = "";
             uint32_t want[32];
@@ -289,9 +321,14 @@ static void test_scores(void **state)
             for (size_t i = 0; i < size; i++) text[i] = "abcaabbccx"[chance_below(&c, run % 2 ? 10 : 2 + k % 2)];
             size_t n_want = chance_encode(want, &c, text);
             assert_int_equal(peridot_encode(&ids, &n, v, text, size, 0), PERIDOT_OK);
-            if (n != n_want || memcmp(ids, want, n * sizeof *want) != 0) fail_msg("run %d: %s", run, text);
+            check_chance(ids, n, want, n_want, text);
             peridot_free(ids);
+            struct pd_ids by_scores = {0};
+            assert_int_equal(pd_sentencepiece_encode(&by_scores, sp, text, size, false), PERIDOT_OK);
+            check_chance(by_scores.data, by_scores.n, want, n_want, text);
+            free(by_scores.data);
         }
+        pd_sentencepiece_free(sp);
         peridot_vocab_close(v);
     }
     assert_in_range(n_unreachable, 1000, 8000);   /* of some 8,000 pieces */

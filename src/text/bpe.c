@@ -6,18 +6,22 @@
 #include "text/special.h"
 #include "text/split.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+enum { CUT_SIZE = 1 << 16 };   /* a symbol that is merged needs a hundred bytes: long texts go in cuts of about this */
+
 struct pd_bpe {
     const struct pd_pieces *pieces;
-    const struct pd_sentencepiece *characters;   /* CHAR_MERGES; else NULL */
     struct pd_piece_index index;
     struct pd_special user;        /* user-defined pieces */
-    /* BYTE_MERGES: */
     struct pd_merge_table merges;
-    struct pd_split *split;
-    int32_t bytes[256];            /* the piece of each byte */
+    int32_t bytes[256];            /* the piece of each byte; CHAR_MERGES: for characters that no piece covers, or -1 */
+    struct pd_split *split;        /* BYTE_MERGES */
+    /* CHAR_MERGES: */
+    int32_t unknown;               /* what such characters are where there are no bytes */
+    bool lines_apart;              /* long texts can be cut after line breaks */
 };
 
 /* One call's state. */
@@ -30,12 +34,16 @@ struct work {
 
 /* ---- opening ---- */
 
-/* All bytes are pieces: any text must become ids. */
+/* All bytes are pieces: any text must become ids. Those of characters have names. */
 static peridot_status find_bytes(struct pd_bpe *b)
 {
+    bool named = b->pieces->algorithm == PD_ALGORITHM_CHAR_MERGES;
+    char name[8];
     for (int i = 0; i < 256; i++) {
-        b->bytes[i] = pd_piece_index_find(&b->index, b->pieces, &(char){(char)i}, 1);
-        if (b->bytes[i] < 0)
+        snprintf(name, sizeof name, "<0x%02X>", (unsigned)i);
+        b->bytes[i] = named ? pd_piece_index_find(&b->index, b->pieces, name, 6)
+                            : pd_piece_index_find(&b->index, b->pieces, &(char){(char)i}, 1);
+        if (b->bytes[i] < 0 || (named && b->pieces->piece[b->bytes[i]].type != PD_PIECE_BYTE))
             return pd_fail(PERIDOT_ERROR_FORMAT, "the vocabulary has no piece for the byte 0x%02X", (unsigned)i);
     }
     return PERIDOT_OK;
@@ -43,21 +51,25 @@ static peridot_status find_bytes(struct pd_bpe *b)
 
 static peridot_status create(struct pd_bpe *b)
 {
-    if (!b->characters || b->pieces->whole_words) PD_TRY(pd_piece_index_create(&b->index, b->pieces));
-    PD_TRY(pd_special_create(&b->user, b->pieces, PD_SPECIAL_USER));
-    if (b->characters) return PERIDOT_OK;
-    PD_TRY(pd_merge_table_create(&b->merges, b->pieces));
-    if (b->pieces->pattern) PD_TRY(pd_split_create(&b->split, b->pieces->pattern));
-    return find_bytes(b);
+    const struct pd_pieces *p = b->pieces;
+    bool characters = p->algorithm == PD_ALGORITHM_CHAR_MERGES;
+    PD_TRY(pd_piece_index_create(&b->index, p));
+    PD_TRY(pd_special_create(&b->user, p, PD_SPECIAL_USER));
+    PD_TRY(pd_merge_table_create(&b->merges, p));
+    if (p->pattern) PD_TRY(pd_split_create(&b->split, p->pattern));
+    b->bytes[0] = b->unknown = -1;
+    for (uint32_t i = 0; i < p->n && characters; i++)
+        if (p->piece[i].type == PD_PIECE_UNKNOWN) b->unknown = (int32_t)i;
+    b->lines_apart = characters && pd_pieces_lines_apart(p);
+    return !characters || pd_pieces_has_bytes(p) ? find_bytes(b) : PERIDOT_OK;
 }
 
-peridot_status pd_bpe_create(struct pd_bpe **out, const struct pd_pieces *p, const struct pd_sentencepiece *characters)
+peridot_status pd_bpe_create(struct pd_bpe **out, const struct pd_pieces *p)
 {
     *out = NULL;
     struct pd_bpe *b = calloc(1, sizeof *b);
     if (!b) return pd_fail_alloc(sizeof *b, "tokenizer");
     b->pieces = p;
-    b->characters = characters;
     peridot_status status = create(b);
     if (status == PERIDOT_OK) *out = b;
     else pd_bpe_free(b);
@@ -83,14 +95,51 @@ static int32_t find_plain(const struct pd_bpe *b, const char *text, size_t size)
     return id >= 0 && pd_pieces_is_plain(b->pieces, (uint32_t)id) ? id : -1;
 }
 
+static peridot_status push_bytes(struct work *w, const char *text, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        PD_TRY(pd_merge_row_push(&w->row, (uint32_t)w->b->bytes[(unsigned char)text[i]]));
+    return PERIDOT_OK;
+}
+
+/* Nothing merges with bytes, nor with what is unknown, of which a run is one. */
+static peridot_status push_characters(struct work *w, const char *text, size_t size)
+{
+    const struct pd_bpe *b = w->b;
+    bool unknown = false;
+    for (size_t i = 0, length; i < size; i += length) {
+        uint32_t code;
+        pd_utf8_next(&code, &length, text + i, size - i);
+        int32_t id = find_plain(b, text + i, length);
+        if (id >= 0) PD_TRY(pd_merge_row_push(&w->row, (uint32_t)id));
+        else if (b->bytes[0] >= 0) PD_TRY(push_bytes(w, text + i, length));
+        else if (!unknown) PD_TRY(pd_merge_row_push(&w->row, (uint32_t)b->unknown));
+        unknown = id < 0;
+    }
+    return PERIDOT_OK;
+}
+
+/* All of the text, or up to the end of the line breaks after CUT_SIZE, where no merge can reach across. */
+static size_t first_cut(const struct pd_bpe *b, const char *text, size_t size)
+{
+    const char *end = b->lines_apart && size > CUT_SIZE ? memchr(text + CUT_SIZE, '\n', size - CUT_SIZE) : NULL;
+    if (!end) return size;
+    while (end < text + size && *end == '\n') end++;
+    return (size_t)(end - text);
+}
+
 static peridot_status encode_word(struct work *w, const char *text, size_t size)
 {
     const struct pd_bpe *b = w->b;
+    bool characters = b->pieces->algorithm == PD_ALGORITHM_CHAR_MERGES;
     int32_t id = b->pieces->whole_words ? find_plain(b, text, size) : -1;
     if (id >= 0) return pd_ids_append(w->out, &id, 1);
-    if (b->characters) return pd_sentencepiece_encode(w->out, b->characters, text, size, false);
-    for (size_t i = 0; i < size; i++) PD_TRY(pd_merge_row_push(&w->row, (uint32_t)b->bytes[(unsigned char)text[i]]));
-    return pd_merge_row_finish(w->out, &w->row, &b->merges);
+    for (size_t at = 0, n; at < size; at += n) {
+        n = first_cut(b, text + at, size - at);
+        PD_TRY((characters ? push_characters : push_bytes)(w, text + at, n));
+        PD_TRY(pd_merge_row_finish(w->out, &w->row, &b->merges));
+    }
+    return PERIDOT_OK;
 }
 
 /* ---- stretches between user-defined pieces ---- */

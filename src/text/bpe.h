@@ -1,6 +1,6 @@
 /* Text to ids for vocabularies with merges, in the steps of Hugging Face's tokenizers: user-defined pieces are cut out
- * of the text first, then each stretch between them is either merged by characters, in sentencepiece (CHAR_MERGES,
- * scores.h), or split into words that are merged by bytes (BYTE_MERGES). One difference: with CHAR_MERGES, spaces
+ * of the text first, then each stretch between them is either merged by characters (CHAR_MERGES), or split into words
+ * that are merged by bytes (BYTE_MERGES). One difference: with CHAR_MERGES, spaces
  * become U+2581 before anything else, as in sentencepiece, so that Gemma's pieces for runs of spaces are found, and a
  * tokenizer.json gives the ids that its tokenizer.model gives. (Hugging Face's own code merges spaces instead; runs of
  * more than 31 then come out in other parts than those that Gemma was trained on.) Thread-safe once created. */
@@ -8,12 +8,11 @@
 #define PD_TEXT_BPE_H
 
 #include "text/pieces.h"
-#include "text/sentencepiece.h"
 
 struct pd_bpe;
 
-/* `p` must be complete; `characters` is sentencepiece with these pieces, or NULL for BYTE_MERGES. Both outlive *out. */
-peridot_status pd_bpe_create(struct pd_bpe **out, const struct pd_pieces *p, const struct pd_sentencepiece *characters);
+/* `p` must be complete, and outlives *out. */
+peridot_status pd_bpe_create(struct pd_bpe **out, const struct pd_pieces *p);
 void pd_bpe_free(struct pd_bpe *b);
 /* Appends the ids of plain text. `first`: it begins a text, which some vocabularies put a space before. Malformed UTF-8
  * counts as U+FFFD. */

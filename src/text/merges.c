@@ -3,14 +3,13 @@
 #include "base/array.h"
 #include "base/utf8.h"
 #include "text/byte_level.h"
-#include "text/scores.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 peridot_status pd_merges_begin(struct pd_merge_reader *out, struct pd_pieces *p)
 {
-    *out = (struct pd_merge_reader){.pieces = p};
+    *out = (struct pd_merge_reader){.pieces = p, .made = UINT32_MAX};
     return pd_piece_index_create(&out->index, p);
 }
 
@@ -34,6 +33,16 @@ static peridot_status find_half(uint32_t *id, const struct pd_merge_reader *r, s
                    r->n_read, pd_utf8_shown(shown, r->bytes.data + begin, end - begin));
 }
 
+static peridot_status find_made(uint32_t *id, struct pd_merge_reader *r)
+{
+    const struct pd_pieces *p = r->pieces;
+    bool again = r->made < p->n && p->piece[r->made].size == r->bytes.size
+        && memcmp(pd_pieces_text(p, r->made), r->bytes.data, r->bytes.size) == 0;
+    if (!again) PD_TRY(find_half(&r->made, r, 0, r->bytes.size));
+    *id = r->made;
+    return PERIDOT_OK;
+}
+
 static peridot_status append_merge(struct pd_merge_reader *r, struct pd_merge m)
 {
     struct pd_pieces *p = r->pieces;
@@ -53,7 +62,7 @@ peridot_status pd_merges_add(struct pd_merge_reader *r, const char *left, size_t
     PD_TRY(read_half(r, right, right_size));
     PD_TRY(find_half(&m.left, r, 0, middle));
     PD_TRY(find_half(&m.right, r, middle, r->bytes.size));
-    PD_TRY(find_half(&m.made, r, 0, r->bytes.size));
+    PD_TRY(find_made(&m.made, r));
     r->n_read++;
     const struct pd_pieces *p = r->pieces;
     bool plain = pd_pieces_is_plain(p, m.left) && pd_pieces_is_plain(p, m.right) && pd_pieces_is_plain(p, m.made);
@@ -72,8 +81,6 @@ peridot_status pd_merges_add_line(struct pd_merge_reader *r, const char *line, s
 
 peridot_status pd_merges_end(struct pd_merge_reader *r, peridot_status status)
 {
-    if (status == PERIDOT_OK && r->pieces->algorithm == PD_ALGORITHM_CHAR_MERGES)
-        status = pd_scores_from_merges(r->pieces, &r->index);
     free(r->bytes.data);
     pd_piece_index_free(&r->index);
     return status;

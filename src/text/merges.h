@@ -12,6 +12,7 @@ struct pd_merge_reader {
     struct pd_text_buffer bytes;       /* of the pair at hand */
     size_t capacity;
     uint32_t n_read;
+    uint32_t made;                     /* by the pair before, and often by the next one, too; UINT32_MAX: none */
 };
 
 /* `p` is complete but for the merges. *out must be ended even on failure. */

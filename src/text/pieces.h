@@ -1,7 +1,7 @@
 /* The pieces of a vocabulary: what each token id stands for. One table, whether it was read from a sentencepiece model
  * (pieces_model.c), a GGUF file's arrays (pieces_gguf.c) or a tokenizer.json (pieces_json.c); the readers end in
  * pd_pieces_check, so that all which uses the table may trust it. Text to ids is sentencepiece's work
- * (sentencepiece.h), which gets the table back as a model of its own format, or, where merges are of bytes, ours
+ * (sentencepiece.h), which gets the table back as a model of its own format, or, where there are merges, ours
  * (bpe.h). Ids to text needs nothing but the table. */
 #ifndef PD_TEXT_PIECES_H
 #define PD_TEXT_PIECES_H
@@ -35,11 +35,10 @@ struct pd_merge {
 struct pd_piece {
     size_t offset;           /* of its text in pd_pieces.text; spaces are U+2581 but for BYTE_MERGES: raw bytes */
     uint32_t size;
-    float score;             /* of NORMAL: the highest merges first; BYTE_MERGES: none */
+    float score;             /* of NORMAL: the highest merges first; where there are merges: none */
     uint8_t type;            /* enum pd_piece_type */
     bool stop;               /* generation ends with it */
     bool suppressed;         /* generation never draws it */
-    bool unreachable;        /* CHAR_MERGES: no merging makes it */
 };
 
 struct pd_pieces {
@@ -55,7 +54,7 @@ struct pd_pieces {
     enum pd_algorithm algorithm;
     bool remove_spaces;      /* sentencepiece drops spaces at the ends and repeated ones, and puts the prefix itself */
     /* CHAR_MERGES and BYTE_MERGES: */
-    struct pd_merge *merges; /* first the most wanted; those of CHAR_MERGES became scores, too (scores.h) */
+    struct pd_merge *merges; /* first the most wanted */
     uint32_t n_merges;
     bool whole_words;        /* a word that is a piece is that piece, whatever the merges say ("ignore_merges") */
     bool prefix_each;        /* dummy_prefix: before each stretch between added tokens, not just the first */

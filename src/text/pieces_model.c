@@ -146,13 +146,11 @@ static peridot_status write_hidden(struct pd_text_buffer *out, struct pd_text_bu
     return write_field(out, scratch, name, size, (struct pd_piece){.type = type});
 }
 
-/* User-defined pieces of CHAR_MERGES are found by ourselves, too (bpe.h). */
 static peridot_status write_piece(struct pd_text_buffer *out, struct pd_text_buffer *scratch, const struct pd_pieces *p,
                                   uint32_t id)
 {
     struct pd_piece piece = p->piece[id];
-    if (piece.type == PD_PIECE_CONTROL || piece.unreachable) return write_hidden(out, scratch, id, PD_PIECE_CONTROL);
-    if (piece.type == PD_PIECE_USER && p->algorithm == PD_ALGORITHM_CHAR_MERGES) piece.type = PD_PIECE_NORMAL;
+    if (piece.type == PD_PIECE_CONTROL) return write_hidden(out, scratch, id, PD_PIECE_CONTROL);
     return write_field(out, scratch, pd_pieces_text(p, id), piece.size, piece);
 }
 
@@ -168,8 +166,7 @@ static peridot_status write_unknown(struct pd_text_buffer *out, struct pd_text_b
 static peridot_status write_specs(struct pd_text_buffer *out, struct pd_text_buffer *scratch, const struct pd_pieces *p)
 {
     scratch->size = 0;
-    bool by_merges = p->algorithm == PD_ALGORITHM_CHAR_MERGES;
-    PD_TRY(pd_proto_write_varint(scratch, TRAINER_TYPE, by_merges ? PD_ALGORITHM_BPE : p->algorithm));
+    PD_TRY(pd_proto_write_varint(scratch, TRAINER_TYPE, p->algorithm));
     PD_TRY(pd_proto_write_varint(scratch, TRAINER_BYTE_FALLBACK, pd_pieces_has_bytes(p)));
     PD_TRY(pd_proto_write_bytes(out, MODEL_TRAINER, scratch->data, scratch->size));
     scratch->size = 0;

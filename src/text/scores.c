@@ -38,31 +38,34 @@ static peridot_status push_characters(struct pd_merge_row *row, bool *known, con
     return PERIDOT_OK;
 }
 
-static peridot_status score(struct pd_pieces *p, const struct pd_piece_index *index, const struct pd_merge_table *table,
-                            struct pd_merge_row *row, struct pd_ids *made)
+static peridot_status score(float *scores, const struct pd_pieces *p, const struct pd_piece_index *index,
+                            const struct pd_merge_table *table, struct pd_merge_row *row, struct pd_ids *made)
 {
     for (uint32_t id = 0; id < p->n; id++) {
         bool known;
         row->n = 0;
         made->n = 0;
+        scores[id] = 0;
         if (!pd_pieces_is_plain(p, id)) continue;
         PD_TRY(push_characters(row, &known, p, index, id));
         if (known) PD_TRY(pd_merge_row_finish(made, row, table));
-        p->piece[id].unreachable = made->n != 1;
         uint32_t rank = made->n == 1 ? row->last_rank : UINT32_MAX;
-        p->piece[id].score = -(float)(rank < p->n_merges ? rank : p->n_merges + 1);
+        scores[id] = -(float)(rank < p->n_merges ? rank : p->n_merges + 1);
     }
     return PERIDOT_OK;
 }
 
-peridot_status pd_scores_from_merges(struct pd_pieces *p, const struct pd_piece_index *index)
+peridot_status pd_scores_from_merges(float *scores, const struct pd_pieces *p)
 {
+    struct pd_piece_index index;
     struct pd_merge_table table = {0};
     struct pd_merge_row row = {0};
     struct pd_ids made = {0};
     if (p->n_merges >= MAX_MERGES) return pd_fail(PERIDOT_ERROR_FORMAT, "the vocabulary has too many merges");
-    peridot_status status = pd_merge_table_create(&table, p);
-    if (status == PERIDOT_OK) status = score(p, index, &table, &row, &made);
+    peridot_status status = pd_piece_index_create(&index, p);
+    if (status == PERIDOT_OK) status = pd_merge_table_create(&table, p);
+    if (status == PERIDOT_OK) status = score(scores, p, &index, &table, &row, &made);
+    pd_piece_index_free(&index);
     pd_merge_table_free(&table);
     pd_merge_row_free(&row);
     free(made.data);

@@ -1,6 +1,6 @@
 /* Text to token ids and back. The pieces come from a sentencepiece model, a GGUF file's arrays or a tokenizer.json;
- * unless their merges are of bytes (Llama 3), which is bpe.h's work, they are written as a sentencepiece ModelProto, so
- * that one library (sentencepiece) does the merging in all cases. What is ours: control tokens are parsed only where
+ * where they have scores, they are written as a sentencepiece ModelProto, and that library does the merging; where they
+ * have a list of merges (Llama 3, Gemma 4), it is bpe.h's work. What is ours, too: control tokens are parsed only where
  * asked, turn markers are never matched in user text (Google's model has them as USER_DEFINED pieces), streaming output
  * of whole UTF-8 characters, and chat templates. */
 #ifndef PD_TEXT_TOKENIZER_H

@@ -4,6 +4,7 @@
 #include "base/num.h"
 #include "format/gguf_write.h"
 #include "text/byte_level.h"
+#include "text/scores.h"
 #include "text/split.h"
 #include "text/tokenizer_private.h"
 
@@ -76,14 +77,15 @@ static peridot_status add_tokens(struct pd_gguf_writer *w, const struct pd_piece
     return status;
 }
 
-static peridot_status add_scores(struct pd_gguf_writer *w, const struct pd_pieces *p, uint32_t n)
+static peridot_status add_scores(struct pd_gguf_writer *w, const struct pd_pieces *p, uint32_t n, bool from_merges)
 {
-    float *scores = malloc(n * sizeof *scores);
+    float *scores = malloc((size_t)pd_max(n, p->n) * sizeof *scores);
     if (!scores) return pd_fail_alloc(n * sizeof *scores, "list of tokens");
     for (uint32_t i = 0; i < n; i++) scores[i] = i < p->n ? p->piece[i].score : -10000;
+    peridot_status status = from_merges ? pd_scores_from_merges(scores, p) : PERIDOT_OK;
     pd_gguf_writer_add_array(w, KEY("scores"), PD_META_FLOAT32, n, scores);
     free(scores);
-    return PERIDOT_OK;
+    return status;
 }
 
 static peridot_status add_types(struct pd_gguf_writer *w, const struct pd_pieces *p, uint32_t n)
@@ -207,7 +209,7 @@ peridot_status pd_tokenizer_add_gguf(struct pd_gguf_writer *w, const struct pd_t
     pd_gguf_writer_add_string(w, KEY("model"), bytes ? "gpt2" : gemma4 ? "gemma4" : "llama");
     pd_gguf_writer_add_string(w, KEY("pre"), pattern_name(p));
     PD_TRY(add_tokens(w, p, n_tokens));
-    if (!bytes) PD_TRY(add_scores(w, p, n_tokens));
+    if (!bytes) PD_TRY(add_scores(w, p, n_tokens, p->algorithm == PD_ALGORITHM_CHAR_MERGES && !gemma4));
     PD_TRY(add_types(w, p, n_tokens));
     if (bytes || gemma4) PD_TRY(add_merges(w, p));
     add_ids(w, t);

@@ -43,8 +43,7 @@ static peridot_status create_sentencepiece(struct pd_tokenizer *t)
 
 peridot_status pd_tokenizer_build(struct pd_tokenizer *t)
 {
-    if (t->pieces.algorithm != PD_ALGORITHM_BYTE_MERGES) PD_TRY(create_sentencepiece(t));
-    if (pd_pieces_by_merges(&t->pieces)) PD_TRY(pd_bpe_create(&t->bpe, &t->pieces, t->sentencepiece));
+    PD_TRY(pd_pieces_by_merges(&t->pieces) ? pd_bpe_create(&t->bpe, &t->pieces) : create_sentencepiece(t));
     PD_TRY(pd_special_create(&t->special, &t->pieces, PD_SPECIAL_CONTROL));
     pd_chat_mark_stops(&t->pieces, &t->special);
     pd_chat_find_thoughts(t->thoughts, &t->special, &t->pieces);

@@ -13,8 +13,8 @@ struct pd_tokenizer {
     struct pd_pieces pieces;
     struct pd_special special;
     /* Plain text to ids: */
-    struct pd_sentencepiece *sentencepiece;   /* NULL: merges are of bytes */
-    struct pd_bpe *bpe;                       /* NULL: the vocabulary has scores, and no merges */
+    struct pd_sentencepiece *sentencepiece;   /* NULL: the vocabulary has merges */
+    struct pd_bpe *bpe;                       /* NULL: it has scores */
     const struct pd_chat *chat;    /* NULL: none */
     peridot_template_origin chat_origin;
     bool no_thought;               /* the files' template says so in so many words where the model is not to think */
