@@ -8,7 +8,7 @@
  *   NORM_VEC4S > 0   the last branch is first added to x, which is then normed, by every workgroup for itself, into
  *                    shared memory
  *   GLU              half of the rows at a time are the gate's, half the up matrix's, and y is their gated product
- * Grid: [any]. */
+ * Grid: [any, slots of experts]. */
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 #include "act.glsl"
@@ -28,6 +28,7 @@ layout(constant_id = 6) const uint GLU = 0;          /* 0: none, 1: GELU, 2: SiL
 layout(constant_id = 8) const uint WIDTH = 1;        /* of one token: units of a row that a lane takes at a time */
 layout(push_constant) uniform Push { pd_matvec_push p; };
 #include "bias.glsl"
+#include "experts.glsl"
 
 const uint ROWS_OUT = GLU == 0 ? ROWS : ROWS / 2;
 
@@ -52,13 +53,14 @@ uvec2 rows[ROWS];   /* addresses */
 void find_rows(uint first)
 {
     [[unroll]] for (uint r = 0; r < ROWS; r++)
-        rows[r] = row_at(r < ROWS_OUT ? p.w : p.w_up, min(first + r % ROWS_OUT, p.n_rows - 1), p.row_size);
+        rows[r] = row_at(r < ROWS_OUT ? p.w : p.w_up, row_of_expert(min(first + r % ROWS_OUT, p.n_rows - 1)),
+                         p.row_size);
 }
 
 /* Columns STEP u .. of a token. */
 void load_x(out vec4 x[STEP / 4], uint token, uint u)
 {
-    uvec2 from = address_of(uvec2(p.x), min(token, p.n_tokens - 1), 4 * p.x_stride);
+    uvec2 from = address_of(uvec2(p.x), x_row(token), 4 * p.x_stride);
     [[unroll]] for (uint i = 0; i < STEP / 4; i++)
         x[i] = NORM_VEC4S != 0 ? normed[PLACE(u * (STEP / 4) + i)] : x_steps(from).at[u].at[i];
 }
@@ -160,7 +162,7 @@ void add_unit(uint token, uint u, bool counts)
 
 vec4 load_x_quad(uint token, uint q)
 {
-    return p.x.at[min(token, p.n_tokens - 1) * (p.x_stride / 4) + q];
+    return p.x.at[x_row(token) * (p.x_stride / 4) + q];
 }
 
 /* Part `part` of unit u of COLS tokens: their sums fill the registers, so a few weights at a time, and x is read twice.
@@ -232,13 +234,14 @@ void write_row(uint first_row, uint token, uint r, uint c)
     else
         y = (GLU == 1 ? gelu(y) : silu(y))
             * with_bias(subgroupAdd(acc[(r + ROWS - ROWS_OUT) * COLS + c]), p.n_rows + row);
-    if (subgroupElect() && first_row + r < p.n_rows && token < p.n_tokens)
-        p.y.at[token * p.y_stride + first_row + r] = y;
+    if (subgroupElect() && first_row + r < p.n_rows && token < n_tokens)
+        p.y.at[y_row(token) * p.y_stride + first_row + r] = y;
 }
 
 void main()
 {
     uint stride = gl_NumWorkGroups.x * gl_NumSubgroups * ROWS_OUT;
+    if (!find_expert(gl_WorkGroupID.y)) return;
     if (NORM_VEC4S != 0) prepare_x();
 #if defined(DOT)
     if (NORM_VEC4S != 0) pack_normed();
@@ -246,7 +249,7 @@ void main()
     for (uint first = (gl_WorkGroupID.x * gl_NumSubgroups + gl_SubgroupID) * ROWS_OUT; first < p.n_rows;
          first += stride) {
         find_rows(first);
-        for (uint token = 0; token < p.n_tokens; token += COLS) {
+        for (uint token = 0; token < n_tokens; token += COLS) {
             [[unroll]] for (uint i = 0; i < ROWS * COLS; i++) acc[i] = 0.0;
             if (COLS == 1) add_units(token);
 #if !defined(DOT)

@@ -20,6 +20,7 @@ layout(constant_id = 7) const uint LANES = 8;   /* the subgroup size */
 layout(constant_id = PD_PREFETCH_ID) const uint PREFETCH = 0;
 layout(push_constant) uniform Push { pd_matvec_push p; };
 #include "bias.glsl"
+#include "experts.glsl"
 
 const uint ROWS_OUT = GLU == 0 ? ROWS : ROWS / 2;
 
@@ -48,7 +49,7 @@ void load_x(uint first_token, uint b)
         [[unroll]] for (uint k = 0; k < SHARE; k++) {
             uint i = 32 * b + LANES * k + gl_SubgroupInvocationID;
             if (NORM_VEC4S != 0) x_lane[k] = normed[i >> 2][i & 3];
-            else x_lane[c * SHARE + k] = pd_floats(p.x).at[min(first_token + c, p.n_tokens - 1) * p.x_stride + i];
+            else x_lane[c * SHARE + k] = pd_floats(p.x).at[x_row(first_token + c) * p.x_stride + i];
         }
     [[unroll]] for (uint c = 0; c < COLS && SUM_OF_X; c++)
         [[unroll]] for (uint h = 0; h < (HALVES ? 2 : 1); h++)
@@ -67,8 +68,8 @@ vec4 x_quad(uint c, uint i)
 
 uvec2 row_address(uint first, uint r, uint lane)
 {
-    uint row = first + (r % ROWS_OUT) * LANES + lane;
-    return row_at(r < ROWS_OUT ? p.w : p.w_up, min(row, p.n_rows - 1), p.row_size);
+    uint row = min(first + (r % ROWS_OUT) * LANES + lane, p.n_rows - 1);
+    return row_at(r < ROWS_OUT ? p.w : p.w_up, row_of_expert(row), p.row_size);
 }
 
 uvec2 rows[ROWS];
@@ -143,7 +144,7 @@ void write_rows(uint first_row, uint first_token)
             else
                 y = (GLU == 1 ? gelu(y) : silu(y))
                     * with_bias(acc[(r + ROWS - ROWS_OUT) * COLS + c], p.n_rows + bias_row);
-            if (row < p.n_rows && token < p.n_tokens && fetched != ~0u) p.y.at[token * p.y_stride + row] = y;
+            if (row < p.n_rows && token < n_tokens && fetched != ~0u) p.y.at[y_row(token) * p.y_stride + row] = y;
         }
 }
 
@@ -151,12 +152,13 @@ void main()
 {
     uint n_blocks = (p.n_cols + 31) / 32;
     uint per_subgroup = ROWS_OUT * LANES, stride = gl_NumWorkGroups.x * gl_NumSubgroups * per_subgroup;
+    if (!find_expert(gl_WorkGroupID.y)) return;
     if (NORM_VEC4S != 0) prepare_x();
     for (uint first = (gl_WorkGroupID.x * gl_NumSubgroups + gl_SubgroupID) * per_subgroup; first < p.n_rows;
          first += stride) {
         [[unroll]] for (uint r = 0; r < ROWS; r++) rows[r] = row_address(first, r, gl_SubgroupInvocationID);
         find_lines(first);
-        for (uint token = 0; token < p.n_tokens; token += COLS) {
+        for (uint token = 0; token < n_tokens; token += COLS) {
             [[unroll]] for (uint i = 0; i < ROWS * COLS; i++) acc[i] = 0.0;
             for (uint b = 0; b < n_blocks; b++) {
                 fetch_lines(b);

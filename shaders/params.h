@@ -38,6 +38,9 @@
 #define PD_ROW_INTERLEAVE_ID 10    /* weights.glsl: rows of a group, which are interleaved */
 #define PD_BIAS_ID 12        /* bias.glsl: whether there is a bias */
 #define PD_SUBGROUP_ID 11    /* no shader has it: the size of subgroups to compile for, 0: the driver's choice */
+#define PD_EXPERTS_ID 13     /* experts.glsl: whether the matrix is one of experts */
+#define PD_MAX_EXPERTS 512   /* of a layer */
+#define PD_MAX_EXPERTS_USED 32   /* by a token */
 #define PD_Q16_BLOCK 20      /* pack_q16: words of 32 columns */
 
 /* Grids of decode attention, one for each kind of layer, so that a recorded command buffer can be replayed. */
@@ -60,6 +63,18 @@ struct pd_place {
 struct pd_candidate {
     float logit;
     uint32_t id;
+};
+
+/* An expert that a token takes, and what its result is multiplied by. */
+struct pd_choice {
+    uint32_t expert;
+    float weight;
+};
+
+/* Pairs of a token and one of its experts, token * n_used + the expert's place among the token's, that have the same
+ * expert: n of them, from word `first` on, counted from the first slot. */
+struct pd_expert_slot {
+    uint32_t expert, n, first, unused;
 };
 
 /* How a token is drawn from candidates, best first. A candidate's weight is
@@ -94,8 +109,10 @@ struct pd_matmul_push {
     PD_PTR(pd_vec4s) x;           /* [n_tokens][x_stride] */
     PD_PTR(pd_floats) y;          /* [n_tokens][y_stride], already at `first` */
     PD_PTR(pd_floats) bias;       /* [n_rows] */
+    PD_PTR(pd_words) experts;     /* slots: see experts.glsl */
     uint32_t row_size, n_cols, n_rows, n_tokens, x_stride, y_stride;
     float softcap;                /* 0: none */
+    uint32_t expert_rows, x_share;   /* rows of an expert's matrix; pairs that have a row of x in common */
 };
 
 /* Rows of activations for matmul kernels whose x they are: [n_tokens][packed_stride] words. Grid: [n_tokens].
@@ -122,8 +139,10 @@ struct pd_matvec_push {
     PD_PTR(pd_vec4s) w_norm;      /* [n_cols] */
     PD_PTR(pd_vec4s_written) store;
     PD_PTR(pd_floats) bias;       /* [n_rows]; gated unit: [2 n_rows] */
+    PD_PTR(pd_words) experts;     /* as in matmul; there are none of gated units */
     uint32_t row_size, n_cols, n_rows, n_tokens, x_stride, y_stride;
     float softcap, eps, x_scale;
+    uint32_t expert_rows, x_share;
 };
 
 /* x = (x + (post ? rms(y) * w_post : y)) * x_scale   (with_add);   normed = rms(x) * w   (with_out).
@@ -186,6 +205,29 @@ struct pd_glu_push {
     PD_PTR(pd_floats) up;         /* [n_tokens][up_stride] */
     PD_PTR(pd_floats) y;          /* [n_tokens][y_stride] */
     uint32_t n, gate_stride, up_stride, y_stride;
+};
+
+/* See route.comp. Grid: [n_tokens]. */
+struct pd_route_push {
+    PD_PTR(pd_floats) logits;     /* [n_tokens][stride] */
+    PD_PTR(pd_floats) scale;      /* [n_experts] */
+    PD_PTR(pd_choices) choices;   /* [n_tokens][n_used] */
+    uint32_t n_experts, n_used, stride;
+};
+
+/* See route_group.comp. Grid: [1]. */
+struct pd_route_group_push {
+    PD_PTR(pd_choices) choices;   /* [n_pairs] */
+    PD_PTR(pd_words) slots;       /* [n_slots] struct pd_expert_slot, then [n_pairs] pairs */
+    uint32_t n_experts, n_pairs, n_slots;
+};
+
+/* See combine.comp. Grid: [blocks of n, n_tokens]. */
+struct pd_combine_push {
+    PD_PTR(pd_choices) choices;   /* [n_tokens][n_used] */
+    PD_PTR(pd_floats) x;          /* [n_tokens][n_used][x_stride] */
+    PD_PTR(pd_floats) y;          /* [n_tokens][y_stride] */
+    uint32_t n, n_used, x_stride, y_stride;
 };
 
 /* The PD_TOPK largest of each PD_TOPK_IN values of a row (lower id first of equals), sorted if that is all.

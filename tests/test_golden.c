@@ -63,6 +63,8 @@ static const struct golden goldens[] = {
     {"gemma4", "", "gemma4", 1e-3f, PERIDOT_HEAD_LANGUAGE},
     {"gemma4", "/model.gguf", "gemma4", 1e-3f, PERIDOT_HEAD_LANGUAGE},
     {"gemma4-old", "", "gemma4", 1e-3f, PERIDOT_HEAD_LANGUAGE},
+    {"gemma4-moe", "", "gemma4", 1e-3f, PERIDOT_HEAD_LANGUAGE},
+    {"gemma4-moe", "/model.gguf", "gemma4", 1e-3f, PERIDOT_HEAD_LANGUAGE},
     {"gemma4-small", "", "gemma4", 1e-3f, PERIDOT_HEAD_LANGUAGE},
     {"gemma4-small", "/model.gguf", "gemma4", 1e-3f, PERIDOT_HEAD_LANGUAGE},
     {"llama", "", "llama", 1e-3f, PERIDOT_HEAD_LANGUAGE},
@@ -271,7 +273,7 @@ static peridot_model *open_model(const struct golden *g, const char *kernel, con
 
 /* ---- which cases are run ---- */
 
-enum { MODEL, KERNEL, KV_TYPE, WAY, N_FACTORS, MAX_VALUES = 32 };   /* values of a factor at most */
+enum { MODEL, KERNEL, KV_TYPE, WAY, N_FACTORS, MAX_VALUES = 40 };   /* values of a factor at most */
 
 static char kernels[MAX_VALUES][64];   /* to force; the first is "": what the device takes by itself */
 static size_t n_values[N_FACTORS] = {N_GOLDENS, 1, N_KV_TYPES, N_WAYS};

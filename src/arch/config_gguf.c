@@ -202,6 +202,14 @@ static peridot_status read_layer(struct reader *r, struct pd_config *out, uint32
                            "are rotated"));
     PD_TRY(check_head_size(r, local ? "attention.value_length_swa" : "attention.value_length", i, l->head_dim,
                            "are values"));
+    l->n_experts = read_uint(r, PD_NUMBER_EXPERTS, 0);
+    if (l->n_experts) {
+        l->n_experts_used = read_uint(r, PD_NUMBER_EXPERTS_USED, -1);
+        l->expert_dim = read_uint(r, PD_NUMBER_EXPERT_DIM, -1);
+    }
+    PD_TRY(r->status);
+    find_key(r, pd_numbers[PD_NUMBER_EXPERTS_USED].gguf, key);
+    PD_TRY(pd_layer_check_experts(l, key));
     l->query_scale = (float)read_number(r, PD_NUMBER_QUERY_SCALE, (double)pd_layer_usual_scale(out, l));
     return r->status;
 }
@@ -212,7 +220,7 @@ static peridot_status refuse_unknown(struct reader *r)
 {
     /* and the one value that changes nothing */
     static const struct { const char *name; double neutral; } numbers[] = {
-        {"expert_count", 0}, {"rope.scaling.attn_factor", 1}, {"rope.scale_linear", 1}, {"logit_scale", 1},
+        {"rope.scaling.attn_factor", 1}, {"rope.scale_linear", 1}, {"logit_scale", 1},
         {"embedding_scale", 1}, {"residual_scale", 1}, {"attention.clamp_kqv", 0}, {"attention.max_alibi_bias", 0}};
     char key[KEY_SIZE];
     for (size_t i = 0; i < PD_COUNT(numbers); i++) {
@@ -221,7 +229,12 @@ static peridot_status refuse_unknown(struct reader *r)
         if (find_key(r, numbers[i].name, key) && value != numbers[i].neutral)
             return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is %g: only %g is supported", key, value, numbers[i].neutral);
     }
-    const struct pd_meta *m = find_key(r, "attention.causal", key);
+    const struct pd_meta *m = find_key(r, pd_numbers[PD_NUMBER_EXPERTS].gguf, key);
+    uint64_t n_experts = 0;
+    if (m && !r->family->experts && !(pd_meta_uint(&n_experts, m, 0) && n_experts == 0))
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is not 0: experts in a %s model are not supported", key,
+                       r->family->name);
+    m = find_key(r, "attention.causal", key);
     bool causal;
     if (m && !(pd_meta_bool(&causal, m, 0) && causal))
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is not true: attention to later tokens is not supported", key);

@@ -347,6 +347,13 @@ static peridot_status read_layer(struct reader *r, struct pd_config *out, uint32
                        "and there is no head_dim", out->d_model, l->n_heads);
     uint32_t usual = d->head_dim ? d->head_dim : out->d_model / l->n_heads;
     if (!l->head_dim) l->head_dim = read_layer_uint(r, PD_NUMBER_HEAD_DIM, i, usual);
+    if (r->family->experts && yyjson_is_true(find_member(r->config.at, "enable_moe_block"))) {
+        l->n_experts = read_uint(r, PD_NUMBER_EXPERTS, 0);
+        l->n_experts_used = read_uint(r, PD_NUMBER_EXPERTS_USED, 0);
+        l->expert_dim = read_uint(r, PD_NUMBER_EXPERT_DIM, 0);
+    }
+    PD_TRY(r->status);
+    PD_TRY(pd_layer_check_experts(l, "config.json: top_k_experts"));
     double divisor = r->family->unscaled_queries ? 1 : l->head_dim;
     if (r->family->query_divisor)
         divisor = read_number(r, r->config, PD_NUMBER_QUERY_DIVISOR, r->family->query_divisor);
@@ -379,8 +386,7 @@ static peridot_status check_activations(const struct reader *r)
 
 static peridot_status refuse_unknown(const struct reader *r, yyjson_val *root)
 {
-    static const char *const must_be_false[] = {"attention_bias", "mlp_bias", "use_bidirectional_attention",
-        "enable_moe_block"};
+    static const char *const must_be_false[] = {"attention_bias", "mlp_bias", "use_bidirectional_attention"};
     static const char *const must_be_absent[] = {"quantization_config", "compression_config"};
     char full[KEY_SIZE];
     for (size_t i = 0; i < PD_COUNT(must_be_false); i++) {

@@ -36,6 +36,7 @@ struct pd_family_traits {
     bool space_prefix;               /* the tokenizer puts a space before a text */
     uint32_t start_of_turn;          /* id of the marker, which end_of_turn follows; 0: the vocabulary has none */
     bool optional_v;                 /* layers may lack v: their values are the keys as their matrix gives them */
+    bool experts;                    /* layers may have experts beside their gated unit */
     bool per_layer_inputs;           /* layers may get inputs of their own from the token */
     bool output_scales;              /* each layer has a number that multiplies what comes out of it */
     bool local_rope;                 /* layers with windows rotate with a base of their own, and without a divisor */

@@ -80,6 +80,11 @@ static peridot_status add_sizes(const struct keys *k, const struct pd_config *c,
     PD_TRY(add_head_dim(k, "attention.key_length", c));
     PD_TRY(add_head_dim(k, "attention.value_length", c));
     add_f32(k, "attention.layer_norm_rms_epsilon", (double)c->eps);
+    if (c->layers[0].n_experts) {
+        add_u32(k, "expert_count", c->layers[0].n_experts);
+        add_u32(k, "expert_used_count", c->layers[0].n_experts_used);
+        add_u32(k, "expert_feed_forward_length", c->layers[0].expert_dim);
+    }
     bool per_layer_inputs = pd_families[c->family].per_layer_inputs;
     if (c->n_shared_kv || per_layer_inputs) add_u32(k, "attention.shared_kv_layers", c->n_shared_kv);
     if (per_layer_inputs) add_u32(k, "embedding_length_per_layer_input", c->per_layer_dim);

@@ -25,6 +25,13 @@ float pd_layer_usual_scale(const struct pd_config *config, const struct pd_layer
     return (float)(1 / sqrt((double)(is_27b ? config->d_model / layer->n_heads : layer->head_dim)));
 }
 
+peridot_status pd_layer_check_experts(const struct pd_layer *layer, const char *key)
+{
+    if (layer->n_experts_used <= layer->n_experts) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_FORMAT, "%s is %u, but there are %u experts", key, layer->n_experts_used,
+                   layer->n_experts);
+}
+
 /* ---- sizes ---- */
 
 bool pd_layer_owns_kv(const struct pd_config *config, uint32_t layer)
@@ -55,6 +62,9 @@ struct pd_layer_sizes pd_layers_largest(const struct pd_config *config)
         raise_to(&most.head_dim, layer->head_dim);
         raise_to(&most.ffn_dim, layer->ffn_dim);
         raise_to(&most.window, layer->window);
+        raise_to(&most.n_experts, layer->n_experts);
+        raise_to(&most.n_experts_used, layer->n_experts_used);
+        raise_to(&most.expert_dim, layer->expert_dim);
         raise_to(&most.q_dim, pd_layer_q_dim(layer));
         raise_to(&most.qkv_dim, pd_layer_qkv_dim(config, i));
     }

@@ -21,6 +21,8 @@ void pd_rope_factors(float *out, const struct pd_config *config, uint32_t n);
 /* The query scale of a layer in a GGUF file that does not say it (attention.scale; few do). */
 float pd_layer_usual_scale(const struct pd_config *config, const struct pd_layer *layer);
 
+/* A token cannot take more experts than there are; `key` names their number in a sentence. */
+peridot_status pd_layer_check_experts(const struct pd_layer *layer, const char *key);
 /* Whether the layer has keys and values of its own. */
 bool pd_layer_owns_kv(const struct pd_config *config, uint32_t layer);
 /* Columns of all of a layer's heads, and rows of its fused matrix of q, k and v. */
@@ -32,6 +34,7 @@ uint32_t pd_layer_qkv_dim(const struct pd_config *config, uint32_t layer);
 struct pd_layer_sizes {
     uint32_t n_heads, n_kv_heads, head_dim, ffn_dim, window;
     uint32_t q_dim, qkv_dim;
+    uint32_t n_experts, n_experts_used, expert_dim;
 };
 struct pd_layer_sizes pd_layers_largest(const struct pd_config *config);
 

@@ -1,5 +1,7 @@
 #include "arch/numbers.h"
 
+#include "params.h"
+
 const struct pd_number_row pd_numbers[PD_N_NUMBERS] = {
     [PD_NUMBER_LAYERS] = {"num_hidden_layers", "block_count", 1, 1024},
     [PD_NUMBER_D_MODEL] = {"hidden_size", "embedding_length", 4, 32768, 4},
@@ -21,6 +23,9 @@ const struct pd_number_row pd_numbers[PD_N_NUMBERS] = {
     [PD_NUMBER_QUERY_SCALE] = {NULL, "attention.scale", 1e-3, 1e3},
     [PD_NUMBER_WINDOW] = {"sliding_window", "attention.sliding_window", 0, INT32_MAX},   /* 0: none */
     [PD_NUMBER_PATTERN] = {"sliding_window_pattern", "attention.sliding_window_pattern", 1, 1024},
+    [PD_NUMBER_EXPERTS] = {"num_experts", "expert_count", 0, PD_MAX_EXPERTS},   /* 0: none */
+    [PD_NUMBER_EXPERTS_USED] = {"top_k_experts", "expert_used_count", 1, PD_MAX_EXPERTS_USED},
+    [PD_NUMBER_EXPERT_DIM] = {"moe_intermediate_size", "expert_feed_forward_length", 1, 1 << 20},
     [PD_NUMBER_ROPE_BASE] = {"rope_theta", "rope.freq_base", 1, 1e12},
     [PD_NUMBER_ROPE_BASE_LOCAL] = {"rope_local_base_freq", "rope.freq_base_swa", 1, 1e12},
     [PD_NUMBER_ROPE_PART] = {"partial_rotary_factor", NULL, 0, 1},

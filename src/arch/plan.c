@@ -6,11 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum size { ONE, D_MODEL, Q_DIM, KV_DIM, HEAD_DIM, HALF_HEAD, FFN_DIM, PER_LAYER_DIM, ALL_PER_LAYER_DIMS, ANY };
+enum size { ONE, D_MODEL, Q_DIM, KV_DIM, HEAD_DIM, HALF_HEAD, FFN_DIM, PER_LAYER_DIM, ALL_PER_LAYER_DIMS,
+    N_EXPERTS, EXPERT_DIM, TWO_EXPERT_DIMS, ANY };
 
 enum when { ALWAYS, UNTIED, HAS_RULE, CLASSIFIES, HAS_KV, HAS_V, QKV_BIASES, QKV_BIASES_AND_KV,
     QKV_BIASES_AND_V, QK_NORMS, QK_NORMS_AND_KV, POST_NORMS,
-    PER_LAYER_INPUTS, OUTPUT_SCALES };
+    EXPERTS, PER_LAYER_INPUTS, OUTPUT_SCALES };
 
 /* %u is the layer. Where a family has post norms, Hugging Face's post_attention_layernorm norms attention's output;
  * else it is the norm before the ffn. Classification heads exist in Hugging Face form only. */
@@ -19,6 +20,7 @@ static const struct row {
     enum size rows, cols;          /* rows ONE: a vector */
     enum when when;
     enum pd_layer_matrix matrix;
+    bool each_expert;              /* one for each expert */
 } table[PD_N_ROLES] = {
     [PD_ROLE_EMBEDDING] = {"token_embd.weight", "embed_tokens.weight", NULL, ANY, D_MODEL, ALWAYS},
     [PD_ROLE_OUTPUT] = {"output.weight", "lm_head.weight", NULL, ANY, D_MODEL, UNTIED},
@@ -63,6 +65,21 @@ static const struct row {
         D_MODEL, FFN_DIM, ALWAYS, PD_MATRIX_DOWN},
     [PD_ROLE_POST_FFN_NORM] = {"blk.%u.post_ffw_norm.weight", "layers.%u.post_feedforward_layernorm.weight", NULL,
         ONE, D_MODEL, POST_NORMS},
+    [PD_ROLE_POST_DENSE_NORM] = {"blk.%u.post_ffw_norm_1.weight", "layers.%u.post_feedforward_layernorm_1.weight",
+        NULL, ONE, D_MODEL, EXPERTS},
+    [PD_ROLE_EXPERTS_NORM] = {"blk.%u.pre_ffw_norm_2.weight", "layers.%u.pre_feedforward_layernorm_2.weight", NULL,
+        ONE, D_MODEL, EXPERTS},
+    [PD_ROLE_POST_EXPERTS_NORM] = {"blk.%u.post_ffw_norm_2.weight", "layers.%u.post_feedforward_layernorm_2.weight",
+        NULL, ONE, D_MODEL, EXPERTS},
+    [PD_ROLE_ROUTER] = {"blk.%u.ffn_gate_inp.weight", "layers.%u.router.proj.weight", NULL, N_EXPERTS, D_MODEL, EXPERTS,
+        PD_MATRIX_ROUTER},
+    [PD_ROLE_ROUTER_SCALE] = {"blk.%u.ffn_gate_inp.scale", "layers.%u.router.scale", NULL, ONE, D_MODEL, EXPERTS},
+    [PD_ROLE_EXPERT_SCALES] = {"blk.%u.ffn_down_exps.scale", "layers.%u.router.per_expert_scale", NULL,
+        ONE, N_EXPERTS, EXPERTS},
+    [PD_ROLE_EXPERTS_GATE_UP] = {"blk.%u.ffn_gate_up_exps.weight", "layers.%u.experts.gate_up_proj", NULL,
+        TWO_EXPERT_DIMS, D_MODEL, EXPERTS, PD_MATRIX_EXPERTS_GATE_UP, true},
+    [PD_ROLE_EXPERTS_DOWN] = {"blk.%u.ffn_down_exps.weight", "layers.%u.experts.down_proj", NULL,
+        D_MODEL, EXPERT_DIM, EXPERTS, PD_MATRIX_EXPERTS_DOWN, true},
     [PD_ROLE_PER_LAYER_GATE] = {"blk.%u.inp_gate.weight", "layers.%u.per_layer_input_gate.weight", NULL,
         PER_LAYER_DIM, D_MODEL, PER_LAYER_INPUTS, PD_MATRIX_PER_LAYER_GATE},
     [PD_ROLE_PER_LAYER_PROJ] = {"blk.%u.proj.weight", "layers.%u.per_layer_projection.weight", NULL,
@@ -89,6 +106,7 @@ static bool is_present(const struct pd_config *c, enum when when, uint32_t layer
     case QK_NORMS: return l->qk_norms;
     case QK_NORMS_AND_KV: return l->qk_norms && has_kv;
     case POST_NORMS: return l->post_norms;
+    case EXPERTS: return l->n_experts != 0;
     case PER_LAYER_INPUTS: return c->per_layer_dim != 0;
     case OUTPUT_SCALES: return l->output_scale;
     case ALWAYS: break;
@@ -108,6 +126,9 @@ static uint32_t size_of(const struct pd_config *c, enum size size, uint32_t i)
     case HALF_HEAD: return pd_rope_global_head_dim(c) / 2;
     case FFN_DIM: return layer->ffn_dim;
     case PER_LAYER_DIM: return c->per_layer_dim;
+    case N_EXPERTS: return layer->n_experts;
+    case EXPERT_DIM: return layer->expert_dim;
+    case TWO_EXPERT_DIMS: return 2 * layer->expert_dim;
     case ALL_PER_LAYER_DIMS: return c->n_layers * c->per_layer_dim;
     case ANY: break;
     }
@@ -118,7 +139,8 @@ bool pd_plan_get(struct pd_plan *out, const struct pd_config *c, enum pd_role ro
 {
     const struct row *row = &table[role];
     bool rotated = role == PD_ROLE_Q || role == PD_ROLE_K || role == PD_ROLE_Q_BIAS || role == PD_ROLE_K_BIAS;
-    *out = (struct pd_plan){.role = role, .layer = layer, .n_dims = row->rows == ONE ? 1 : 2,
+    *out = (struct pd_plan){.role = role, .layer = layer, .n_dims = row->rows == ONE ? 1 : row->each_expert ? 3 : 2,
+        .n_experts = row->each_expert ? c->layers[layer].n_experts : 0,
         .n_rows = size_of(c, row->rows, layer), .n_cols = size_of(c, row->cols, layer), .matrix = row->matrix,
         .is_bias = role == PD_ROLE_Q_BIAS || role == PD_ROLE_K_BIAS || role == PD_ROLE_V_BIAS,
         .rotated = rotated ? c->layers[layer].head_dim : 0};

@@ -14,6 +14,8 @@ enum pd_role {
     PD_ROLE_ATTN_NORM, PD_ROLE_Q, PD_ROLE_K, PD_ROLE_V, PD_ROLE_Q_BIAS, PD_ROLE_K_BIAS, PD_ROLE_V_BIAS, PD_ROLE_O,
     PD_ROLE_Q_NORM, PD_ROLE_K_NORM,
     PD_ROLE_POST_ATTN_NORM, PD_ROLE_FFN_NORM, PD_ROLE_GATE, PD_ROLE_UP, PD_ROLE_DOWN, PD_ROLE_POST_FFN_NORM,
+    PD_ROLE_POST_DENSE_NORM, PD_ROLE_EXPERTS_NORM, PD_ROLE_POST_EXPERTS_NORM, PD_ROLE_ROUTER, PD_ROLE_ROUTER_SCALE,
+    PD_ROLE_EXPERT_SCALES, PD_ROLE_EXPERTS_GATE_UP, PD_ROLE_EXPERTS_DOWN,
     PD_ROLE_PER_LAYER_GATE, PD_ROLE_PER_LAYER_PROJ, PD_ROLE_POST_PER_LAYER_NORM,
     PD_ROLE_OUTPUT_SCALE,   /* one number, which multiplies what comes out of the layer */
     PD_N_ROLES
@@ -24,6 +26,7 @@ enum pd_role {
  * roles. Those that a layer has not have no rows. */
 enum pd_layer_matrix {
     PD_MATRIX_QKV, PD_MATRIX_O, PD_MATRIX_GATE_UP, PD_MATRIX_DOWN, PD_MATRIX_PER_LAYER_GATE, PD_MATRIX_PER_LAYER_PROJ,
+    PD_MATRIX_ROUTER, PD_MATRIX_EXPERTS_GATE_UP, PD_MATRIX_EXPERTS_DOWN,
     PD_N_LAYER_MATRICES
 };
 
@@ -32,7 +35,8 @@ enum pd_layer_matrix {
 struct pd_plan {
     enum pd_role role;
     uint32_t layer;
-    uint32_t n_dims;               /* 2: a matrix; 1: a vector of n_cols */
+    uint32_t n_dims;               /* 3: n_experts matrices; 2: a matrix; 1: a vector of n_cols */
+    uint32_t n_experts;
     uint32_t n_rows, n_cols;
     enum pd_layer_matrix matrix;   /* of a layer's matrices */
     bool is_bias;                  /* of that matrix: a number for each row of its tensor */

@@ -69,18 +69,20 @@ static bool has_shape(const struct pd_tensor *t, const struct pd_plan *plan)
     if (t->n_dims != plan->n_dims) return false;
     if (plan->n_dims == 2 && plan->n_rows == PD_ANY_SIZE && (t->shape[0] == 0 || t->shape[0] >= MAX_ROWS)) return false;
     if (plan->n_dims == 2 && plan->n_rows != PD_ANY_SIZE && t->shape[0] != plan->n_rows) return false;
+    if (plan->n_dims == 3 && (t->shape[0] != plan->n_experts || t->shape[1] != plan->n_rows)) return false;
     return t->shape[plan->n_dims - 1] == plan->n_cols;
 }
 
 static peridot_status fail_shape(const struct pd_tensor *t, const struct pd_plan *plan)
 {
-    char got[4 * 24] = "", rows[16] = "";
+    char got[4 * 24] = "", rows[32] = "";
     size_t size = 0;
     for (uint32_t i = 0; i < t->n_dims; i++)
         size += (size_t)snprintf(got + size, sizeof got - size, "%s%llu", i ? ", " : "",
                                  (unsigned long long)t->shape[i]);
     if (plan->n_dims == 2 && plan->n_rows == PD_ANY_SIZE) snprintf(rows, sizeof rows, "any, ");
     else if (plan->n_dims == 2) snprintf(rows, sizeof rows, "%u, ", plan->n_rows);
+    else if (plan->n_dims == 3) snprintf(rows, sizeof rows, "%u, %u, ", plan->n_experts, plan->n_rows);
     return pd_fail(PERIDOT_ERROR_FORMAT, "%s: tensor " PD_NAME " has shape [%s], but the config says [%s%u]", t->file,
                    t->name, got, rows, plan->n_cols);
 }
@@ -148,8 +150,8 @@ peridot_status pd_source_check_unused(uint32_t *n_ignored, const struct pd_sourc
 
 static void count(struct pd_source_totals *out, const struct pd_tensor *t)
 {
-    out->type_counts[t->dtype] += t->n_dims == 2;
-    out->n_params += t->n_dims == 2 ? t->shape[0] * t->shape[1] : t->shape[0];
+    out->type_counts[t->dtype] += t->n_dims >= 2;
+    out->n_params += t->n_dims >= 2 ? pd_tensor_n_rows(t) * t->shape[t->n_dims - 1] : t->shape[0];
     out->size += t->size;
 }
 

@@ -80,6 +80,41 @@ static void attend(const struct pd_forward_args *p, uint32_t i)
     pd_op_attention(p->recorder, &chunk);
 }
 
+/* expert_x = post_dense(branch) + post_experts(the weighted sum of the token's experts, of norm(x)). The router reads x by a
+ * norm of its own. x has nothing pending. */
+static void add_experts(const struct pd_forward_args *p, const struct pd_stream *x, uint32_t i)
+{
+    const struct pd_layer_weights *w = &p->weights->layers[i];
+    const struct pd_layer *layer = &p->config->layers[i];
+    const struct pd_scratch *s = p->scratch;
+    struct pd_recorder *r = p->recorder;
+    uint32_t n = p->n_tokens, dim = layer->expert_dim, n_pairs = n * layer->n_experts_used;
+    struct pd_norm norm = {.x = x->x, .normed = s->expert_x, .n = x->n, .eps = x->eps, .x_scale = 1};
+    struct pd_routes routes = s->routes;
+    routes.n_experts = layer->n_experts;
+    routes.n_used = layer->n_experts_used;
+    routes.n_tokens = n;
+
+    norm.w = w->norms[PD_ROLE_ROUTER_SCALE];
+    pd_op_rmsnorm(r, &norm, n);
+    pd_op_linear(r, s->router, &w->linears[PD_MATRIX_ROUTER], s->expert_x, n);         /* [n][n_experts] */
+    pd_op_route(r, &routes, s->router, w->norms[PD_ROLE_EXPERT_SCALES]);
+
+    norm.w = w->norms[PD_ROLE_EXPERTS_NORM];
+    pd_op_rmsnorm(r, &norm, n);
+    pd_op_experts(r, s->expert_both, &w->linears[PD_MATRIX_EXPERTS_GATE_UP], s->expert_x, &routes, routes.n_used);
+    pd_op_glu(r, s->expert_act, s->expert_both, pd_rows_at(s->expert_both, 0, dim), dim, n_pairs, layer->activation);
+    pd_op_experts(r, s->expert_out, &w->linears[PD_MATRIX_EXPERTS_DOWN], s->expert_act, &routes, 1);
+    pd_op_combine(r, s->experts, s->expert_out, &routes, x->n);                       /* [n][d_model] */
+
+    norm.x = s->experts;
+    norm.w = w->norms[PD_ROLE_POST_EXPERTS_NORM];
+    pd_op_rmsnorm(r, &norm, n);
+    const struct pd_norm sum = {.x = s->expert_x, .y = s->branch, .w_post = w->norms[PD_ROLE_POST_DENSE_NORM],
+        .n = x->n, .eps = x->eps, .x_scale = 1};
+    pd_op_rmsnorm(r, &sum, n);
+}
+
 /* x = (x + post(proj(act(gate(x)) * inputs))) scale */
 static void add_per_layer_input(const struct pd_forward_args *p, struct pd_stream *x, uint32_t i)
 {
@@ -102,17 +137,20 @@ static void layer(const struct pd_forward_args *p, struct pd_stream *x, uint32_t
     const struct pd_scratch *s = p->scratch;
     struct pd_recorder *r = p->recorder;
     uint32_t n = p->n_tokens, activation = p->config->layers[i].activation;
+    bool has_experts = p->config->layers[i].n_experts != 0;
 
     pd_stream_norm(x, w->norms[PD_ROLE_ATTN_NORM]);                                   /* x [n][d_model] */
     pd_op_linear_stream(r, s->qkv, &w->linears[PD_MATRIX_QKV], x);                    /* [n][heads of q, k, v] */
     attend(p, i);                                                                     /* att [n][n_heads head_dim] */
     pd_op_linear(r, s->branch, &w->linears[PD_MATRIX_O], s->att, n);                  /* [n][d_model] */
     pd_stream_add(x, s->branch, w->norms[PD_ROLE_POST_ATTN_NORM], 1);
+    if (has_experts) pd_op_stream_add(r, x);
 
     pd_stream_norm(x, w->norms[PD_ROLE_FFN_NORM]);
     pd_op_gated_stream(r, s->act, &w->linears[PD_MATRIX_GATE_UP], x, activation, s->gate_up);   /* act [n][ffn_dim] */
     pd_op_linear(r, s->branch, &w->linears[PD_MATRIX_DOWN], s->act, n);               /* [n][d_model] */
-    pd_stream_add(x, s->branch, w->norms[PD_ROLE_POST_FFN_NORM], p->config->per_layer_dim ? 1 : w->output_scale);
+    if (has_experts) add_experts(p, x, i);
+    pd_stream_add(x, has_experts ? s->expert_x : s->branch, w->norms[PD_ROLE_POST_FFN_NORM], p->config->per_layer_dim ? 1 : w->output_scale);
     if (p->config->per_layer_dim) add_per_layer_input(p, x, i);
 }
 

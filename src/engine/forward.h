@@ -25,6 +25,14 @@ struct pd_scratch {
     struct pd_rows per_layer;        /* [n][n_layers][per_layer_dim]: the inputs, without padding */
     struct pd_rows per_layer_model;  /* the same: what of them comes of the embedding */
     struct pd_rows per_layer_gate, per_layer_act;   /* [n][per_layer_dim] */
+    /* Where layers have experts: */
+    struct pd_rows router;           /* [n][n_experts]: logits */
+    struct pd_rows expert_x;         /* [n][d_model]: what router and experts read, then what is added of them */
+    struct pd_rows expert_both;      /* [n][n_experts_used][2 expert_dim]: gate, up */
+    struct pd_rows expert_act;       /* [n][n_experts_used][expert_dim] */
+    struct pd_rows expert_out;       /* [n][n_experts_used][d_model] */
+    struct pd_rows experts;          /* [n][d_model]: their weighted sum */
+    struct pd_routes routes;
     uint64_t packed;           /* see pd_recorder; 0: no variant needs it */
     uint64_t partial;          /* [splits of all decode rows][n_heads][head_dim + 2]: see pd_attention_reduce_push */
 };

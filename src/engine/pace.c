@@ -26,8 +26,10 @@ double pd_token_flop(const struct pd_model *model, uint32_t pos, bool head)
     double flop = head ? 2.0 * model->weights.n_outputs * c->d_model : 0;
     for (uint32_t i = 0; i < c->n_layers; i++) {
         const struct pd_layer_weights *w = &model->weights.layers[i];
-        for (size_t m = 0; m < PD_COUNT(w->linears); m++)
-            flop += 2.0 * w->linears[m].w.n_rows * w->linears[m].w.n_cols;
+        for (size_t m = 0; m < PD_COUNT(w->linears); m++) {
+            double share = w->linears[m].n_experts ? (double)c->layers[i].n_experts_used / w->linears[m].n_experts : 1;
+            flop += 2.0 * w->linears[m].w.n_rows * w->linears[m].w.n_cols * share;
+        }
         flop += 4.0 * pd_layer_q_dim(&c->layers[i]) * (double)pd_n_keys(&c->layers[i], pos);
     }
     return flop;

@@ -27,7 +27,7 @@ struct loader {
     const struct pd_config *config;
     struct pd_source source;
     bool measuring;
-    struct part *parts;            /* [PART_LAYERS + n_layers] */
+    struct part *parts;            /* [PART_LAYERS + 2 n_layers]: of layers, then of their experts */
     struct part *part;             /* of the present matrix */
     bool elsewhere;                /* another rank holds the present part: its tensors are only counted */
     const struct pd_load_params *params;
@@ -81,9 +81,9 @@ static uint32_t interleaved_row(uint32_t row, uint32_t head_dim)
 static const uint8_t *part_row(const struct parts *parts, uint32_t row)
 {
     uint32_t i = 0;
-    while (row >= parts->at[i]->shape[0]) row -= (uint32_t)parts->at[i++]->shape[0];
+    while (row >= pd_tensor_n_rows(parts->at[i])) row -= (uint32_t)pd_tensor_n_rows(parts->at[i++]);
     if (i < parts->n_interleaved) row = interleaved_row(row, parts->head_dim);
-    return parts->at[i]->data + row * (parts->at[i]->size / parts->at[i]->shape[0]);
+    return parts->at[i]->data + row * (parts->at[i]->size / pd_tensor_n_rows(parts->at[i]));
 }
 
 static uint64_t slice_size(const struct pd_slice *s)
@@ -227,7 +227,7 @@ static void count_part(struct loader *l, const struct pd_tensor *t)
     if (!l->measuring) return;
     count_size(l, t->size);
     l->w->type_counts[t->dtype]++;
-    l->w->n_params += t->shape[0] * t->shape[1];
+    l->w->n_params += pd_tensor_n_rows(t) * t->shape[t->n_dims - 1];
 }
 
 /* What was copied need not be in memory twice. */
@@ -247,7 +247,7 @@ static peridot_status load_matrix(struct loader *l, struct pd_matrix *m, const s
         uint32_t n_rows = 0;
         do {
             count_part(l, parts->at[i]);
-            n_rows += (uint32_t)parts->at[i++]->shape[0];
+            n_rows += (uint32_t)pd_tensor_n_rows(parts->at[i++]);
         } while (i < parts->n && parts->at[i]->dtype == dtype && !may_stay(l, dtype));
         PD_TRY(load_run(l, m, parts, dtype, row, n_rows));
         row += n_rows;
@@ -275,6 +275,8 @@ static peridot_status load_norm(struct loader *l, uint64_t *address, const struc
     pd_dequantize(t->dtype, row, t->data, n);
     if (l->config->norm_plus_one)
         for (uint32_t i = 0; i < n; i++) row[i] += 1;
+    if (plan->role == PD_ROLE_ROUTER_SCALE)
+        for (uint32_t i = 0; i < n; i++) row[i] /= sqrtf((float)n);
     peridot_status status = pd_span_write(l->gpu, span, 0, row, n * sizeof *row);
     free(row);
     PD_TRY(status);
@@ -341,6 +343,17 @@ static peridot_status add_part(struct loader *l, struct parts *parts, const stru
     return pd_source_get(&parts->at[parts->n++], &l->source, plan);
 }
 
+static bool is_of_experts(enum pd_layer_matrix m)
+{
+    return m == PD_MATRIX_EXPERTS_GATE_UP || m == PD_MATRIX_EXPERTS_DOWN;
+}
+
+/* Experts are placed apart from the rest of their layer. */
+static uint32_t part_of(const struct loader *l, uint32_t layer, enum pd_layer_matrix m)
+{
+    return PART_LAYERS + layer + (is_of_experts(m) ? l->config->n_layers : 0);
+}
+
 static peridot_status load_layer(struct loader *l, uint32_t i)
 {
     struct pd_layer_weights *w = &l->w->layers[i];
@@ -356,9 +369,17 @@ static peridot_status load_layer(struct loader *l, uint32_t i)
     }
     for (int m = 0; m < PD_N_LAYER_MATRICES; m++) {
         if (!parts[m].n) continue;
-        PD_TRY(load_matrix(l, &w->linears[m].w, &parts[m], (uint32_t)parts[m].at[0]->shape[1]));
+        const struct pd_tensor *first = parts[m].at[0];
+        l->part = &l->parts[part_of(l, i, (enum pd_layer_matrix)m)];
+        PD_TRY(load_matrix(l, &w->linears[m].w, &parts[m], (uint32_t)first->shape[first->n_dims - 1]));
         PD_TRY(load_bias(l, &w->linears[m], &biases[m]));
+        if (is_of_experts((enum pd_layer_matrix)m)) w->linears[m].n_experts = l->config->layers[i].n_experts;
+        if (is_of_experts((enum pd_layer_matrix)m) && w->linears[m].w.n_slices > 1)
+            return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
+                           "%s: tensor %s: the device cannot hold the experts of a layer in one piece", first->file,
+                           first->name);
     }
+    w->linears[PD_MATRIX_ROUTER].exact = true;
     return PERIDOT_OK;
 }
 
@@ -481,7 +502,7 @@ static void move_part(struct loader *l, uint32_t i)
     part->host_resident = true;
     l->w->size -= part->size;
     l->w->host_resident_size += part->size;
-    l->w->n_host_resident_layers += i >= PART_LAYERS;
+    l->w->n_host_resident_layers += i >= PART_LAYERS && i < PART_LAYERS + l->config->n_layers;
 }
 
 static void move_away(struct loader *l, uint32_t i)
@@ -490,8 +511,8 @@ static void move_away(struct loader *l, uint32_t i)
     move_part(l, i);
 }
 
-/* First goes an embedding that is only looked up, a row a token; then layers, the last ones first; then what makes
- * logits. */
+/* First goes an embedding that is only looked up, a row a token; then experts, of which a token reads a few, and layers,
+ * the last ones first; then what makes logits. */
 static peridot_status place(struct loader *l)
 {
     struct pd_weights *w = l->w;
@@ -500,6 +521,7 @@ static peridot_status place(struct loader *l)
     if (l->parts[PART_PER_LAYER_EMBEDDING].size) move_part(l, PART_PER_LAYER_EMBEDDING);   /* a row is read at a time */
     if (!l->params->gpu_memory) return PERIDOT_OK;
     if (l->parts[PART_OUTPUT].size || !w->n_outputs || !w->has_output) move_away(l, PART_EMBEDDING);
+    for (uint32_t i = l->config->n_layers; i-- > 0;) move_away(l, part_of(l, i, PD_MATRIX_EXPERTS_DOWN));
     for (uint32_t i = l->config->n_layers; i-- > 0;) move_away(l, PART_LAYERS + i);
     move_away(l, PART_OUTPUT);
     move_away(l, PART_EMBEDDING);
@@ -524,26 +546,31 @@ static peridot_status check_budget(const struct loader *l)
     return pd_fail(status, "%s (--gpu-memory SIZE leaves layers in the host's memory)", sentence);
 }
 
-static void add_read(struct loader *l, const struct pd_matrix *m, uint32_t part)
+/* A token reads n_used of the n_experts matrices. */
+static void add_read(struct loader *l, const struct pd_linear *linear, uint32_t part, uint32_t n_used)
 {
-    l->w->decode_read_size += matrix_size(m);
-    if (l->parts[part].host_resident) l->w->decode_host_resident_size += matrix_size(m);
+    uint64_t size = matrix_size(&linear->w);
+    if (linear->n_experts) size = size / linear->n_experts * n_used;
+    l->w->decode_read_size += size;
+    if (l->parts[part].host_resident) l->w->decode_host_resident_size += size;
 }
 
 static void count_reads(struct loader *l)
 {
     struct pd_weights *w = l->w;
     if (w->n_outputs && w->has_output)
-        add_read(l, &w->output.w, w->output.w.slices != w->embedding.slices ? PART_OUTPUT : PART_EMBEDDING);
+        add_read(l, &w->output, w->output.w.slices != w->embedding.slices ? PART_OUTPUT : PART_EMBEDDING, 0);
     w->decode_read_size += matrix_size(&w->per_layer_model_proj.w);
     for (uint32_t i = 0; i < l->config->n_layers; i++)
-        for (int m = 0; m < PD_N_LAYER_MATRICES; m++) add_read(l, &w->layers[i].linears[m].w, PART_LAYERS + i);
+        for (int m = 0; m < PD_N_LAYER_MATRICES; m++)
+            add_read(l, &w->layers[i].linears[m], part_of(l, i, (enum pd_layer_matrix)m),
+                     l->config->layers[i].n_experts_used);
 }
 
 static peridot_status load(struct loader *l)
 {
     struct pd_weights *w = l->w;
-    l->parts = calloc(PART_LAYERS + l->config->n_layers, sizeof *l->parts);
+    l->parts = calloc(PART_LAYERS + 2 * (size_t)l->config->n_layers, sizeof *l->parts);
     w->layers = calloc(l->config->n_layers, sizeof *w->layers);
     if (!w->layers || !l->parts) return pd_fail_alloc(l->config->n_layers * sizeof *w->layers, "layers");
     l->measuring = true;

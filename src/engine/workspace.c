@@ -28,6 +28,22 @@ static peridot_status alloc_rows(struct pd_rows *out, struct pd_span *span, stru
     return pd_span_zero(w->model->gpu, *span);   /* kernels rely on zeros between width and stride */
 }
 
+static peridot_status alloc_experts(struct pd_workspace *w, const struct pd_layer_sizes *most)
+{
+    struct pd_scratch *s = &w->scratch;
+    struct pd_span span;
+    uint32_t d_model = w->model->config.d_model, n = w->n_rows, n_pairs = n * most->n_experts_used;
+    PD_TRY(alloc_rows(&s->router, &span, w, n, most->n_experts));
+    PD_TRY(alloc_rows(&s->expert_x, &span, w, n, d_model));
+    PD_TRY(alloc_rows(&s->experts, &span, w, n, d_model));
+    PD_TRY(alloc_rows(&s->expert_both, &span, w, n_pairs, 2 * (uint64_t)most->expert_dim));
+    PD_TRY(alloc_rows(&s->expert_act, &span, w, n_pairs, most->expert_dim));
+    PD_TRY(alloc_rows(&s->expert_out, &span, w, n_pairs, d_model));
+    PD_TRY(alloc(&s->routes.choices, w, sizeof(struct pd_choice) * n_pairs, "routes"));
+    return alloc(&s->routes.slots, w,
+                 sizeof(struct pd_expert_slot) * most->n_experts + sizeof(uint32_t) * n_pairs, "routes");
+}
+
 static peridot_status alloc_scratch(struct pd_workspace *w)
 {
     const struct pd_layer_sizes most = pd_layers_largest(&w->model->config);
@@ -49,6 +65,7 @@ static peridot_status alloc_scratch(struct pd_workspace *w)
         PD_TRY(alloc_rows(&s->per_layer_gate, &span, w, n, per_layer));
         PD_TRY(alloc_rows(&s->per_layer_act, &span, w, n, per_layer));
     }
+    if (most.n_experts) PD_TRY(alloc_experts(w, &most));
     uint64_t n_splits = pd_min(PD_MAX_SPLITS, pd_div_up(w->cache->table_pages, w->split_pages));
     PD_TRY(alloc(&s->partial, w, sizeof(float) * w->n_decode * n_splits * (most.q_dim + 2 * most.n_heads),
                  "attention"));

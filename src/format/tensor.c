@@ -66,6 +66,13 @@ peridot_status pd_tensor_set_size(struct pd_tensor *t)
     return PERIDOT_OK;
 }
 
+uint64_t pd_tensor_n_rows(const struct pd_tensor *t)
+{
+    uint64_t n = t->n_dims ? t->shape[0] : 1;
+    for (uint32_t i = 1; i + 1 < t->n_dims; i++) n *= t->shape[i];
+    return n;
+}
+
 bool pd_tensor_is_vision(const char *name)
 {
     static const char *const prefixes[] = {"vision_tower.", "multi_modal_projector.", "model.vision_tower.",

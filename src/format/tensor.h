@@ -34,6 +34,8 @@ const struct pd_tensor *pd_tensor_list_find(const struct pd_tensor_list *list, c
 bool pd_tensor_n_weights(uint64_t *out, const struct pd_tensor *t);
 /* Sets t->size from its dtype and shape; the sentence says which number is wrong. */
 peridot_status pd_tensor_set_size(struct pd_tensor *t);
+/* Rows of the matrices that it holds; of a vector, its numbers. */
+uint64_t pd_tensor_n_rows(const struct pd_tensor *t);
 /* By its name in a Hugging Face directory: a part of a multimodal model that text does not need. */
 bool pd_tensor_is_vision(const char *name);
 /* True, with the first one's index, when some weight is NaN or infinite (or comes from a block with such a scale). For

@@ -71,7 +71,8 @@ static peridot_status add_tensor(struct planner *l, const struct pd_tensor *t, c
     char name[PD_TENSOR_NAME_SIZE];
     struct pd_convert_item item = item_of(t);
     item.dtype = choose(l->plan, plan->n_rows == PD_ANY_SIZE, t->n_dims, t->shape[t->n_dims - 1]);
-    bool norm = plan->n_dims == 1 && plan->role != PD_ROLE_OUTPUT_SCALE && !plan->is_bias;
+    if (plan->role == PD_ROLE_ROUTER) item.dtype = PD_F32;
+    bool norm = plan->n_dims == 1 && plan->role != PD_ROLE_OUTPUT_SCALE && !plan->is_bias;   /* of families that centre them */
     item.plus_one = norm && l->source.config->norm_plus_one;
     if (pd_families[l->source.config->family].gguf_interleaved) item.interleave = plan->rotated;
     pd_tensor_name_gguf(name, plan->role, plan->layer);

@@ -24,6 +24,8 @@ struct pd_linear {
     struct pd_matrix w;            /* [n_rows][n_cols] */
     uint64_t bias;                 /* [n_rows] fp32 on the device; 0: none */
     float softcap;                 /* of what comes out; 0: none */
+    bool exact;                    /* fp32, whatever the device does faster */
+    uint32_t n_experts;            /* 0: one; else the rows are of so many matrices, one after the other */
 };
 
 /* A matrix that is looked up by row: all of one type, every slice but the last of rows_per_slice rows. */

@@ -7,15 +7,16 @@
 
 #include <string.h>
 
-/* Of a kernel that reads a slice of weights; bias: an address, or 0. */
+/* Of a kernel that reads a slice of weights; bias, experts: addresses, or 0. */
 static const struct pd_kernel *kernel_of(struct pd_recorder *r, enum pd_kernel_id id, const struct pd_slice *slice,
-                                         uint64_t bias, const uint32_t *spec, uint32_t n_spec)
+                                         uint64_t bias, uint64_t experts, const uint32_t *spec, uint32_t n_spec)
 {
     uint32_t all[PD_MAX_SPEC] = {0}, n_rows = (uint32_t)pd_max(slice->row_interleave, 1);
     if (n_spec) memcpy(all, spec, n_spec * sizeof *spec);
     all[PD_ROW_INTERLEAVE_ID] = n_rows;
     all[PD_BIAS_ID] = bias != 0;
-    uint32_t n = bias ? PD_BIAS_ID + 1 : n_rows > 1 ? PD_ROW_INTERLEAVE_ID + 1 : 0;
+    all[PD_EXPERTS_ID] = experts != 0;
+    uint32_t n = experts ? PD_EXPERTS_ID + 1 : bias ? PD_BIAS_ID + 1 : n_rows > 1 ? PD_ROW_INTERLEAVE_ID + 1 : 0;
     return kernel(r, id, all, (uint32_t)pd_max(n_spec, n));
 }
 
@@ -31,7 +32,7 @@ void pd_op_embed(struct pd_recorder *r, const struct pd_embed *e, uint32_t n_tok
     struct pd_embed_push push = {.slices = e->table->addresses.address, .tokens = e->tokens, .x = e->x.address,
         .embedded = e->embedded, .rows_per_slice = e->table->rows_per_slice, .row_size = m->slices[0].row_size,
         .n_cols = m->n_cols, .x_stride = e->x.stride, .scale = e->scale};
-    dispatch(r, kernel_of(r, pd_kernel_of(PD_KERNELS_embed, m->slices[0].dtype), m->slices, 0, NULL, 0), &push, 1,
+    dispatch(r, kernel_of(r, pd_kernel_of(PD_KERNELS_embed, m->slices[0].dtype), m->slices, 0, 0, NULL, 0), &push, 1,
              n_tokens, 1);
     barrier(r);
 }
@@ -75,8 +76,9 @@ uint32_t pd_decode_columns(const struct pd_variants *variants)
     return variants->of[PD_VARIED_MATVEC] == PD_VARIANT_MATVEC_ROWS ? MATVEC_LANE_COLS : MATVEC_COLS;
 }
 
+/* n_slots: of experts; 1 where there are none. */
 static void matvec(struct pd_recorder *r, const struct pd_slice *slice, const struct pd_matvec_push *push,
-                   struct matvec_mode mode)
+                   struct matvec_mode mode, uint32_t n_slots)
 {
     enum pd_variant v = r->variants.of[PD_VARIED_MATVEC];
     /* several tokens fill its registers */
@@ -93,8 +95,9 @@ static void matvec(struct pd_recorder *r, const struct pd_slice *slice, const st
         && (uint64_t)slice->n_rows * slice->row_size >= MATVEC_PREFETCH;
     uint32_t spec[] = {t.workgroup, t.rows, cols, mode.norm_vec4s, mode.branch, mode.store, mode.glu, lanes,
         rows ? prefetch : t.width, [PD_SUBGROUP_ID] = t.subgroup};
-    const struct pd_kernel *k = kernel_of(r, id, slice, push->bias, spec, t.subgroup ? PD_COUNT(spec) : 9);
-    dispatch(r, k, push, (uint32_t)pd_min(pd_div_up(push->n_rows, at_once), most), 1, 1);
+    uint32_t n_spec = t.subgroup ? PD_COUNT(spec) : 9;
+    const struct pd_kernel *k = kernel_of(r, id, slice, push->bias, push->experts, spec, n_spec);
+    dispatch(r, k, push, (uint32_t)pd_min(pd_div_up(push->n_rows, at_once), most), n_slots, 1);
 }
 
 /* Where a slice's rows have theirs; 0: nowhere. */
@@ -112,17 +115,23 @@ static struct pd_matmul_push matmul_push(struct pd_rows y, const struct pd_linea
         .softcap = linear->softcap};
 }
 
+static struct pd_matvec_push matvec_push(const struct pd_matmul_push *p)
+{
+    return (struct pd_matvec_push){.w = p->w, .x = p->x, .y = p->y, .bias = p->bias, .experts = p->experts,
+        .row_size = p->row_size, .n_cols = p->n_cols, .n_rows = p->n_rows, .n_tokens = p->n_tokens,
+        .x_stride = p->x_stride, .y_stride = p->y_stride, .softcap = p->softcap, .expert_rows = p->expert_rows,
+        .x_share = p->x_share};
+}
+
 static void matmul_matvec(struct pd_recorder *r, const struct pd_slice *slice, const struct pd_matmul_push *p)
 {
-    struct pd_matvec_push push = {.w = p->w, .x = p->x, .y = p->y, .bias = p->bias,
-        .row_size = p->row_size, .n_cols = p->n_cols, .n_rows = p->n_rows, .n_tokens = p->n_tokens,
-        .x_stride = p->x_stride, .y_stride = p->y_stride, .softcap = p->softcap};
-    matvec(r, slice, &push, (struct matvec_mode){0});
+    const struct pd_matvec_push push = matvec_push(p);
+    matvec(r, slice, &push, (struct matvec_mode){0}, 1);
 }
 
 static void matmul_tile(struct pd_recorder *r, const struct pd_slice *slice, const struct pd_matmul_push *push)
 {
-    dispatch(r, kernel_of(r, pd_kernel_of(PD_KERNELS_matmul, slice->dtype), slice, push->bias, NULL, 0), push,
+    dispatch(r, kernel_of(r, pd_kernel_of(PD_KERNELS_matmul, slice->dtype), slice, push->bias, 0, NULL, 0), push,
              (uint32_t)pd_div_up(push->n_rows, PD_MATMUL_TILE), (uint32_t)pd_div_up(push->n_tokens, PD_MATMUL_TILE), 1);
 }
 
@@ -131,7 +140,7 @@ static void matmul_dot(struct pd_recorder *r, const struct pd_slice *slice, cons
 {
     uint32_t spec[] = {128, push->n_tokens <= 32 ? 32 : 64};
     enum pd_kernel_id id = pd_kernel_of(PD_KERNELS_matmul_dot, slice->dtype);
-    dispatch(r, kernel_of(r, id, slice, push->bias, spec, PD_COUNT(spec)), push,
+    dispatch(r, kernel_of(r, id, slice, push->bias, 0, spec, PD_COUNT(spec)), push,
              (uint32_t)pd_div_up(push->n_rows, PD_DOT_ROWS), (uint32_t)pd_div_up(push->n_tokens, spec[1]), 1);
 }
 
@@ -147,16 +156,17 @@ static void matmul_coop(struct pd_recorder *r, const struct pd_slice *slice, con
     uint32_t spec[] = {n_parts * subgroup, subgroup, tile, tile, 32, tile / n_down, tile / (n_parts / n_down),
         d->matrix_m, d->matrix_n, d->matrix_k};
     enum pd_kernel_id id = pd_kernel_of(PD_KERNELS_matmul_coop, slice->dtype);
-    dispatch(r, kernel_of(r, id, slice, push->bias, spec, PD_COUNT(spec)), push,
+    dispatch(r, kernel_of(r, id, slice, push->bias, 0, spec, PD_COUNT(spec)), push,
              (uint32_t)pd_div_up(push->n_rows, tile), (uint32_t)pd_div_up(push->n_tokens, tile), 1);
 }
 
 /* Tiles are faster from a handful of tokens on. */
-static enum pd_variant matmul_variant(const struct pd_recorder *r, enum pd_dtype dtype, uint32_t n_tokens)
+static enum pd_variant matmul_variant(const struct pd_recorder *r, enum pd_dtype dtype, uint32_t n_tokens, bool exact)
 {
     bool same = r->chunk && r->variants.batch_invariant;   /* a prompt's rows are the same in chunks of any size */
     uint32_t few = r->variants.forced[PD_VARIED_MATMUL] ? 1 : r->decode ? UINT32_MAX : same ? 0 : 2 * MATVEC_COLS;
     enum pd_variant chosen = n_tokens > few ? r->variants.of[PD_VARIED_MATMUL] : PD_VARIANT_MATMUL_MATVEC;
+    if (exact && chosen != PD_VARIANT_MATMUL_MATVEC) chosen = PD_VARIANT_MATMUL_TILE;
     return choose_variant(r, PD_VARIED_MATMUL, chosen, (uint32_t)dtype);
 }
 
@@ -210,7 +220,7 @@ void pd_op_linear(struct pd_recorder *r, struct pd_rows y, const struct pd_linea
     enum pd_kernel_id packed_by = PD_N_KERNELS;
     for (uint32_t i = 0; i < w->n_slices; i++) {
         const struct pd_slice *slice = &w->slices[i];
-        enum pd_variant variant = matmul_variant(r, slice->dtype, n_tokens);
+        enum pd_variant variant = matmul_variant(r, slice->dtype, n_tokens, linear->exact);
         enum pd_kernel_id by = pd_variant_pack(variant);
         if (by != PD_N_KERNELS && by != packed_by) {
             if (packed_by != PD_N_KERNELS) barrier(r);
@@ -228,6 +238,53 @@ void pd_op_linear(struct pd_recorder *r, struct pd_rows y, const struct pd_linea
             end_part(r, n * work);
         }
     }
+    barrier(r);
+}
+
+/* ---- of experts ---- */
+
+void pd_op_route(struct pd_recorder *r, const struct pd_routes *e, struct pd_rows logits, uint64_t scale)
+{
+    uint32_t n_pairs = e->n_tokens * e->n_used;
+    struct pd_route_push route = {.logits = logits.address, .scale = scale, .choices = e->choices,
+        .n_experts = e->n_experts, .n_used = e->n_used, .stride = logits.stride};
+    struct pd_route_group_push group = {.choices = e->choices, .slots = e->slots, .n_experts = e->n_experts,
+        .n_pairs = n_pairs, .n_slots = (uint32_t)pd_min(e->n_experts, n_pairs)};
+    dispatch(r, kernel(r, PD_KERNEL_route, NULL, 0), &route, e->n_tokens, 1, 1);
+    barrier(r);
+    dispatch(r, kernel(r, PD_KERNEL_route_group, NULL, 0), &group, 1, 1, 1);
+    barrier(r);
+}
+
+/* Tiles where a chunk's matrices take them, else a slot's pairs by the few. An expert may have all tokens. */
+void pd_op_experts(struct pd_recorder *r, struct pd_rows y, const struct pd_linear *linear, struct pd_rows x,
+                   const struct pd_routes *e, uint32_t x_share)
+{
+    const struct pd_slice *slice = linear->w.slices;
+    uint32_t n_rows = linear->w.n_rows / linear->n_experts;
+    uint32_t n_slots = (uint32_t)pd_min(e->n_experts, e->n_tokens * e->n_used);
+    enum pd_variant v = matmul_variant(r, slice->dtype, e->n_tokens, true);
+    struct pd_matmul_push push = matmul_push(y, linear, slice, x, e->n_tokens);
+    push.n_rows = push.expert_rows = n_rows;
+    push.experts = e->slots;
+    push.x_share = x_share;
+    if (v == PD_VARIANT_MATMUL_TILE)
+        dispatch(r, kernel_of(r, pd_kernel_of(PD_KERNELS_matmul, slice->dtype), slice, 0, push.experts, NULL, 0), &push,
+                 (uint32_t)pd_div_up(n_rows, PD_MATMUL_TILE), (uint32_t)pd_div_up(e->n_tokens, PD_MATMUL_TILE),
+                 n_slots);
+    else {
+        const struct pd_matvec_push few = matvec_push(&push);
+        matvec(r, slice, &few, (struct matvec_mode){0}, n_slots);
+    }
+    end_part(r, (uint64_t)e->n_tokens * e->n_used * n_rows * linear->w.n_cols);
+    barrier(r);
+}
+
+void pd_op_combine(struct pd_recorder *r, struct pd_rows y, struct pd_rows x, const struct pd_routes *e, uint32_t n)
+{
+    struct pd_combine_push push = {.choices = e->choices, .x = x.address, .y = y.address, .n = n, .n_used = e->n_used,
+        .x_stride = x.stride, .y_stride = y.stride};
+    dispatch(r, kernel(r, PD_KERNEL_combine, NULL, 0), &push, (uint32_t)pd_div_up(n, 64), e->n_tokens, 1);
     barrier(r);
 }
 
@@ -263,7 +320,7 @@ void pd_op_fused_norm_linear(struct pd_recorder *r, struct pd_rows y, const stru
             slice->n_rows);
         push.bias = bias_of(linear, slice);
         push.softcap = linear->softcap;
-        matvec(r, slice, &push, fused_norm_mode(in));
+        matvec(r, slice, &push, fused_norm_mode(in), 1);
     }
     barrier(r);
 }
@@ -293,7 +350,7 @@ void pd_op_fused_norm_gated(struct pd_recorder *r, struct pd_rows y, const struc
     push.w_up = up;
     push.bias = linear->bias;
     mode.glu = activation;
-    matvec(r, w->slices, &push, mode);
+    matvec(r, w->slices, &push, mode, 1);
     barrier(r);
 }
 

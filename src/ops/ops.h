@@ -66,6 +66,22 @@ void pd_op_rmsnorm(struct pd_recorder *r, const struct pd_norm *norm, uint32_t n
 /* y[m] = linear(x[m]): matvec for few tokens, tiles for more.   x [n_tokens][n_cols], y [n_tokens][n_rows] */
 void pd_op_linear(struct pd_recorder *r, struct pd_rows y, const struct pd_linear *linear, struct pd_rows x,
                   uint32_t n_tokens);
+/* Experts: each token takes n_used of the matrices of a pd_linear. A pair is a token and one of its experts, and pairs
+ * are [n_tokens][n_used]. */
+struct pd_routes {
+    uint64_t choices;          /* [n_tokens][n_used] struct pd_choice */
+    uint64_t slots;            /* [n_experts] struct pd_expert_slot, then [n_tokens][n_used] words */
+    uint32_t n_experts, n_used, n_tokens;
+};
+/* Fills both from logits [n_tokens][n_experts], which are not changed; scale [n_experts]: of what each expert finds. */
+void pd_op_route(struct pd_recorder *r, const struct pd_routes *routes, struct pd_rows logits, uint64_t scale);
+/* y[pair] = the pair's expert(x[pair / x_share]): x_share is 1, or n_used where a token's experts read the same.
+ * linear is of n_experts matrices in one slice, without bias. */
+void pd_op_experts(struct pd_recorder *r, struct pd_rows y, const struct pd_linear *linear, struct pd_rows x,
+                   const struct pd_routes *routes, uint32_t x_share);
+/* y[m] = the sum of a token's pairs x, weighted: n columns. */
+void pd_op_combine(struct pd_recorder *r, struct pd_rows y, struct pd_rows x, const struct pd_routes *routes,
+                   uint32_t n);
 /* Whether rows of prompts have the same bits beside rows of decode steps as without these. */
 bool pd_op_can_mix(const struct pd_recorder *r);
 /* Tokens of a prompt that most matrices are multiplied by at once: two take about as long. */

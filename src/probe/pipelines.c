@@ -50,7 +50,11 @@ static struct pd_layer_weights layer_weights(struct pd_slice slices[PD_N_LAYER_M
         if (!pd_plan_get(&plan, c, role, i)) continue;
         if (plan.is_bias) w.linears[plan.matrix].bias = SOMEWHERE;
         else if (plan.n_dims == 1) w.norms[role] = SOMEWHERE;
-        else n_rows[plan.matrix] += plan.n_rows, n_cols[plan.matrix] = plan.n_cols;
+        else {
+            n_rows[plan.matrix] += plan.n_rows * (uint32_t)pd_max(plan.n_experts, 1);
+            n_cols[plan.matrix] = plan.n_cols;
+            w.linears[plan.matrix].n_experts = plan.n_experts;
+        }
     }
     for (int m = 0; m < PD_N_LAYER_MATRICES; m++)
         if (n_rows[m]) w.linears[m].w = matrix(&slices[m], dtype, n_rows[m], n_cols[m]);
@@ -70,7 +74,10 @@ static struct pd_scratch scratch(const struct pd_config *c)
         .gate_up = rows(7, 2 * (uint64_t)most.ffn_dim), .act = rows(8, most.ffn_dim), .partial = SOMEWHERE,
         .per_layer = rows(10, (uint64_t)c->n_layers * c->per_layer_dim),
         .per_layer_model = rows(11, (uint64_t)c->n_layers * c->per_layer_dim),
-        .per_layer_gate = rows(12, c->per_layer_dim), .per_layer_act = rows(13, c->per_layer_dim)};
+        .per_layer_gate = rows(12, c->per_layer_dim), .per_layer_act = rows(13, c->per_layer_dim),
+        .router = rows(14, most.n_experts), .expert_x = rows(15, c->d_model), .experts = rows(16, c->d_model),
+        .expert_both = rows(17, 2 * (uint64_t)most.expert_dim), .expert_act = rows(18, most.expert_dim),
+        .expert_out = rows(19, c->d_model), .routes = {.choices = SOMEWHERE, .slots = SOMEWHERE}};
 }
 
 static void outline_free(struct outline *o)

@@ -317,6 +317,15 @@ def tensor_names(s):
     def name(hf):
         if hf.endswith("layer_scalar"):
             return hf.replace("layers.", "blk.").replace("layer_scalar", "layer_output_scale.weight")
+        for own, theirs in (("router.scale", "ffn_gate_inp.scale"), ("router.per_expert_scale", "ffn_down_exps.scale"),
+                            ("router.proj.weight", "ffn_gate_inp.weight"),
+                            ("experts.gate_up_proj", "ffn_gate_up_exps.weight"),
+                            ("experts.down_proj", "ffn_down_exps.weight"),
+                            ("pre_feedforward_layernorm_2.weight", "pre_ffw_norm_2.weight"),
+                            ("post_feedforward_layernorm_1.weight", "post_ffw_norm_1.weight"),
+                            ("post_feedforward_layernorm_2.weight", "post_ffw_norm_2.weight")):
+            if hf.endswith(own):
+                return hf.replace("layers.", "blk.").replace(own, theirs)
         return names.get_name(models.full_name(s, hf), try_suffixes=(".weight",))
     return name
 
@@ -357,6 +366,10 @@ def add_config_4(w, s):
         w.add_uint32(f"gemma4.{key}_swa", s.head_dim)
     w.add_sliding_window(s.window)
     w.add_array("gemma4.attention.sliding_window_pattern", [not s.is_global(i) for i in layers])
+    if g.get("enable_moe_block"):
+        w.add_expert_count(g["num_experts"])
+        w.add_expert_used_count(g["top_k_experts"])
+        w.add_expert_feed_forward_length(g["moe_intermediate_size"])
     w.add_uint32("gemma4.attention.shared_kv_layers", g.get("num_kv_shared_layers", 0))
     w.add_uint32("gemma4.embedding_length_per_layer_input", g["hidden_size_per_layer_input"])
     w.add_final_logit_softcapping(s.final_cap)

@@ -82,6 +82,7 @@ QUANTS = {"token_embd": "Q4_K", "output.weight": "Q6_K",
 GEMMA4 = dict(arch="gemma4_text", n_layers=6, n_heads=4, n_kv_heads=2, head_dim=16, ffn_dim=96, vocab_size=272,
               window=12, pattern=3, rope_base=1e6, rope_local=10000.0, final_cap=30.0)
 DENSE4 = dict(attention_k_eq_v=True, num_global_key_value_heads=1, global_head_dim=32, hidden_size_per_layer_input=0)
+MOE4 = DENSE4 | dict(enable_moe_block=True, num_experts=12, top_k_experts=3, moe_intermediate_size=40)
 SMALL4 = dict(global_head_dim=32, hidden_size_per_layer_input=64, num_kv_shared_layers=3, use_double_wide_mlp=True)
 HEAD2 = GEMMA2 | dict(n_layers=2, attn_cap=20.0)
 LABELS = {"sequence": ["calm", "glad", "sad"], "token": ["O", "B-NAME", "I-NAME", "B-PLACE", "I-PLACE"]}
@@ -128,6 +129,9 @@ SHAPES = {
     "gemma4-old": Shape(**(GEMMA4 | dict(window=16)), seed=62, gemma4=DENSE4, form="old", dtype="BF16", eps=0.05,
                         proves="config.json as published: num_global_key_value_heads, global_head_dim, text_config "
                                "in gemma4_unified, model.language_model. names, vision tensors; eps 0.05; BF16"),
+    "gemma4-moe": Shape(**(GEMMA4 | dict(n_layers=3)), seed=64, gemma4=MOE4, dtype="BF16", gguf={"": "BF16"},
+                        proves="Gemma 4 26B-A4B: beside the gated unit 12 experts of which a token takes 3, with norms, "
+                               "scales and a router of their own; BF16 GGUF"),
     "gemma4-small": Shape(**(GEMMA4 | dict(n_kv_heads=1)), seed=63, gemma4=SMALL4, dtype="BF16", gguf={"": "BF16"},
                           proves="Gemma 4 E2B: inputs of each layer, three layers that read the keys of the second and "
                                  "third and are twice as wide, their unread keys in the files; BF16 GGUF"),
@@ -170,7 +174,7 @@ SPREADS = {
                         q_norm=(1.4, 0.3), k_norm=(1.4, 0.3)),
     "gemma4_text": dict(norm=(1.0, 0.3), out_norm=(0.3, 0.1), embed=4.0, q=0.12, k=0.12, v=0.12, o=0.15, gate=0.15,
                         up=0.15, down=0.15, q_norm=(0.5, 0.15), k_norm=(0.5, 0.15), scalar=(0.7, 0.2), layer_gate=0.15,
-                        layer_proj=0.15, layer_embed=1.0, layer_norm=(1.0, 0.3)),
+                        layer_proj=0.15, layer_embed=1.0, layer_norm=(1.0, 0.3), router=1.0),
     "llama": dict(norm=(1.0, 0.3), embed=2.0, q=0.24, k=0.24, v=0.15, o=0.12, gate=0.2, up=0.2, down=0.15, head=0.5),
 }
 SCORE = dict(score=0.5, score_bias=2.0)
@@ -179,10 +183,11 @@ SCORE = dict(score=0.5, score_bias=2.0)
 def tensor_shapes_4(s):
     """Of Gemma 4, whose layers differ: those that transformers itself has, and unread keys as published."""
     kinds = {"embed_tokens": "embed", "q_proj": "q", "k_proj": "k", "v_proj": "v", "o_proj": "o", "gate_proj": "gate",
-             "up_proj": "up", "down_proj": "down", "q_norm": "q_norm", "k_norm": "k_norm", "layer_scalar": "scalar",
+             "up_proj": "up", "down_proj": "down", "gate_up_proj": "gate", "q_norm": "q_norm", "k_norm": "k_norm", "layer_scalar": "scalar",
              "per_layer_input_gate": "layer_gate", "per_layer_projection": "layer_proj",
              "embed_tokens_per_layer": "layer_embed", "per_layer_model_projection": "layer_proj",
-             "per_layer_projection_norm": "layer_norm"}
+             "per_layer_projection_norm": "layer_norm", "proj": "router", "scale": "layer_norm",
+             "per_expert_scale": "layer_norm"}
     out = {}
     for name, shape in files.own_shapes(s).items():
         own = name.removeprefix("model.")
