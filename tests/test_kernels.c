@@ -56,6 +56,8 @@ static void test_matmul(void **state) { (void)state; check_kernels("matmul"); }
 static void test_pack(void **state) { (void)state; check_kernels("pack"); }
 static void test_rmsnorm(void **state) { (void)state; check_kernels("rmsnorm"); }
 static void test_rope(void **state) { (void)state; check_kernels("rope"); }
+static void test_route(void **state) { (void)state; check_kernels("route"); }
+static void test_combine(void **state) { (void)state; check_kernels("combine"); }
 static void test_attention(void **state) { (void)state; check_kernels("attention"); }
 static void test_attention_reduce(void **state) { (void)state; check_kernels("attention_reduce"); }
 static void test_glu(void **state) { (void)state; check_kernels("glu"); }
@@ -141,7 +143,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_embed), cmocka_unit_test(test_matvec), cmocka_unit_test(test_matmul),
-        cmocka_unit_test(test_pack),
+        cmocka_unit_test(test_route), cmocka_unit_test(test_combine), cmocka_unit_test(test_pack),
         cmocka_unit_test(test_rmsnorm),
         cmocka_unit_test(test_rope), cmocka_unit_test(test_attention), cmocka_unit_test(test_attention_reduce),
         cmocka_unit_test(test_glu),

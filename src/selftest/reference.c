@@ -176,3 +176,24 @@ void pd_reference_topk(struct pd_candidate best[PD_TOPK], const float *logits, u
         best[at] = c;
     }
 }
+
+void pd_reference_route(struct pd_choice *choices, const float *logits, const float *scale, uint32_t n_experts,
+                        uint32_t n_used)
+{
+    double total = 0;
+    bool damaged = false, taken[PD_MAX_EXPERTS] = {false};
+    for (uint32_t e = 0; e < n_experts; e++) damaged = damaged || !isfinite(logits[e]);
+    for (uint32_t j = 0; j < n_used; j++) {
+        uint32_t best = n_experts;
+        for (uint32_t e = 0; e < n_experts; e++)
+            if (!taken[e] && (best == n_experts || logits[e] > logits[best])) best = e;
+        taken[best] = true;
+        choices[j].expert = best;
+        total += exp((double)logits[best] - (double)logits[choices[0].expert]);
+    }
+    for (uint32_t j = 0; j < n_used; j++) {
+        uint32_t e = choices[j].expert;
+        double w = exp((double)logits[e] - (double)logits[choices[0].expert]) / total;
+        choices[j].weight = damaged ? NAN : (float)(w * (double)scale[e]);
+    }
+}

@@ -65,6 +65,11 @@ void pd_reference_attention_reduce(float *y, const float *partial, uint32_t n_he
 /* y[m][i] = act(x[m][i]) * x[m][n + i], the activation being SiLU or the tanh form of GELU.   x [n_tokens][2 n] */
 void pd_reference_glu(float *y, const float *x, uint32_t n, uint32_t n_tokens, bool silu);
 
+/* The n_used experts of a token, the best first and the lower number first of equals, with the softmax of their logits
+ * times their scales; weights are NaN where any logit is no number. */
+void pd_reference_route(struct pd_choice *choices, const float *logits, const float *scale, uint32_t n_experts,
+                        uint32_t n_used);
+
 /* The PD_TOPK best of n logits, best first and the lower id first of equals. NaN comes before all
  * numbers; what is too low for a number is the lowest (-3.4e38). Places beyond n get that and id 0xffffffff. */
 void pd_reference_topk(struct pd_candidate best[PD_TOPK], const float *logits, uint32_t n);

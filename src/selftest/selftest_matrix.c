@@ -256,6 +256,74 @@ static void try_slices(struct pd_trial *t, enum pd_dtype dtype, uint32_t n_token
     try_product(t, split, 3, n_cols, n_tokens, 30);
 }
 
+/* ---- experts ---- */
+
+/* Slots of random choices, the first expert having none and the last those of half of the tokens. */
+static uint32_t *make_slots(struct pd_trial *t, const struct pd_routes *e, uint32_t n_slots)
+{
+    uint32_t n_pairs = e->n_tokens * e->n_used, *chosen = pd_trial_zeros(t, n_pairs * sizeof *chosen);
+    uint32_t *words = pd_trial_zeros(t, (4 * n_slots + n_pairs) * sizeof *words), at = 4 * n_slots, slot = 0;
+    for (uint32_t i = 0; i < n_pairs; i++) {
+        uint32_t any = (uint32_t)(pd_random_next(&t->random) >> 40);
+        chosen[i] = i / e->n_used % 2 && i % e->n_used == 0 ? e->n_experts - 1 : 1 + any % (e->n_experts - 1);
+    }
+    for (uint32_t x = 0; x < e->n_experts; x++) {
+        uint32_t first = at;
+        for (uint32_t i = 0; i < n_pairs; i++)
+            if (chosen[i] == x) words[at++] = i;
+        if (at == first) continue;
+        words[4 * slot] = x;
+        words[4 * slot + 1] = at - first;
+        words[4 * slot++ + 2] = first;
+    }
+    return words;
+}
+
+static void try_experts(struct pd_trial *t, enum pd_dtype dtype, struct pd_routes e, uint32_t n_rows, uint32_t n_cols,
+                        bool shares)
+{
+    struct matrix m;
+    const struct part part = {dtype, e.n_experts * n_rows};
+    uint32_t n_pairs = e.n_tokens * e.n_used, n_slots = (uint32_t)pd_min(e.n_experts, n_pairs);
+    uint32_t x_share = shares ? e.n_used : 1, n_x = n_pairs / x_share, n_words = 4 * n_slots + n_pairs;
+    pd_trial_begin(t, "experts %s, %u of %u with %u rows, %u columns, %u tokens", pd_dtypes[dtype].name, e.n_used,
+                   e.n_experts, n_rows, n_cols, e.n_tokens);
+    make_matrix(t, &m, &part, 1, n_cols);
+    float *x = random_activations(t, n_x, n_cols, 1), *y = pd_trial_floats(t, (size_t)n_pairs * n_rows);
+    float *magnitudes = pd_trial_floats(t, (size_t)n_pairs * n_rows);
+    const uint32_t *slots = make_slots(t, &e, n_slots);
+    struct pd_trial_buffer *x_rows = pd_trial_rows(t, x, n_x, n_cols);
+    struct pd_trial_buffer *y_rows = pd_trial_rows(t, NULL, n_pairs, n_rows);
+    struct pd_linear linear = linear_of(&m, 0);
+    linear.n_experts = e.n_experts;
+    e.slots = pd_trial_words(t, slots, 1, n_words, n_words)->address;
+    pd_op_experts(&t->r, pd_trial_rows_of(y_rows), &linear, pd_trial_rows_of(x_rows), &e, x_share);
+    pd_trial_run(t);
+    bool rounds = takes_dot(t) && e.n_tokens == 1 && is_quantised(dtype);
+    for (uint32_t s = 0; s < n_slots; s++)
+        for (uint32_t i = 0; i < slots[4 * s + 1]; i++) {
+            uint32_t pair = slots[slots[4 * s + 2] + i];
+            const float *row = x + (size_t)(pair / x_share) * n_cols;
+            struct matrix own = {.m = {.n_rows = n_rows, .n_cols = n_cols},
+                .w = m.w + (size_t)slots[4 * s] * n_rows * n_cols};
+            const struct pd_reference_matrix reference = reference_of(&own);
+            pd_reference_matmul(y + (size_t)pair * n_rows, &reference, row, 1, 0);
+            memcpy(magnitudes + (size_t)pair * n_rows,
+                   dot_magnitudes(t, &own, rounds ? block_largest(t, row, n_cols) : row, 1, 0), n_rows * sizeof *y);
+        }
+    pd_trial_check_rows(t, y_rows, y, magnitudes, rounds ? Q16_TOLERANCE + 1e-6 : 1e-6);
+    pd_trial_end(t);
+}
+
+/* Where rows and pairs lie does not depend on the type: several tokens with some types are enough. */
+static void try_experts_of(struct pd_trial *t, enum pd_dtype dtype, uint32_t few, uint32_t several)
+{
+    const struct pd_routes one = {.n_experts = 5, .n_used = 2, .n_tokens = few};
+    const struct pd_routes more = {.n_experts = 33, .n_used = 8, .n_tokens = several};
+    try_experts(t, dtype, one, 33, cols_of(dtype)[1], true);
+    if (t->thorough && dtype % 4 == 0) try_experts(t, dtype, more, 24, cols_of(dtype)[0], false);
+}
+
 /* ---- a matrix with its norm before it, and with the gated unit behind it ---- */
 
 struct fused_norm {
@@ -378,6 +446,7 @@ void pd_try_matvec(struct pd_trial *t, uint32_t type)
     try_products(t, dtype, n_tokens, PD_COUNT(n_tokens));
     try_all_fused_norm(t, dtype);
     try_tunings(t, dtype);
+    try_experts_of(t, dtype, 1, 9);
     if (!t->thorough) return;
     try_slices(t, dtype, 1);
     try_slices(t, dtype, 2);
@@ -388,6 +457,8 @@ void pd_try_matmul(struct pd_trial *t, uint32_t type)
     static const uint32_t n_tokens[] = {2, 15, 31, 33, 70};
     const struct part large = {(enum pd_dtype)type, 8200};
     try_products(t, large.dtype, n_tokens, PD_COUNT(n_tokens));
+    if (t->variants.of[PD_VARIED_MATMUL] == PD_VARIANT_MATMUL_TILE)
+        try_experts_of(t, large.dtype, 2, 35);
     if (t->thorough) try_slices(t, large.dtype, 33);
     /* On a GPU it takes larger tiles. */
     if (pd_gpu_info(t->gpu)->type != PERIDOT_DEVICE_CPU) try_product(t, &large, 1, cols_of(large.dtype)[0], 33, 0);
