@@ -4,6 +4,7 @@
 
 #include "arch/shapes.h"
 #include "format/checkpoint.h"
+#include "offline/synthetic_vocab.h"
 #include "peridot_tools.h"
 
 #include <math.h>
@@ -38,14 +39,16 @@ static bool stop_at_once(void *user, uint64_t done, uint64_t total)
     return false;
 }
 
-/* As published, of the text model; Gemma 3 from 4B up with its 262208 rows. Norms are f32 here, hence the margin. */
+/* As published, of the text model; Gemma 3 from 4B up with its 262208 rows, and Gemma 4 without the keys that no layer
+ * reads. Norms are f32 here, hence the margin. */
 static void test_n_params(void **state)
 {
     (void)state;
     static const struct { const char *shape; double n; } published[] = {
         {"gemma-2b", 2506172416}, {"gemma-7b", 8537680896}, {"gemma2-2b", 2614341888}, {"gemma2-9b", 9241705984},
         {"gemma2-27b", 27227128320}, {"gemma3-270m", 268098176}, {"gemma3-1b", 999885952}, {"gemma3-4b", 3880263168},
-        {"gemma3-12b", 11766034176}, {"gemma3-27b", 27009346304}, {"llama3.2-1b", 1235814400},
+        {"gemma3-12b", 11766034176}, {"gemma3-27b", 27009346304}, {"gemma4-e2b", 4628569344},
+        {"gemma4-e4b", 7463013376}, {"gemma4-12b", 11907350272}, {"gemma4-31b", 30697345280}, {"llama3.2-1b", 1235814400},
         {"llama3.1-8b", 8030261248},
     };
     for (size_t i = 0; i < PD_COUNT(published); i++) {
@@ -93,7 +96,8 @@ static void check_q8_0(const struct pd_tensor *t)
 
 static void check_tensors(const struct pd_checkpoint *c, const struct pd_shape *s)
 {
-    bool gemma = s->family != PD_LLAMA, has_qk_norms = s->family == PD_GEMMA3 || s->family == PD_TEST_FAMILY;
+    bool gemma = s->family != PD_LLAMA, gemma4 = s->family == PD_GEMMA4;
+    bool has_qk_norms = s->family == PD_GEMMA3 || gemma4 || s->family == PD_TEST_FAMILY;
     bool post = s->family == PD_GEMMA2 || has_qk_norms;
     const struct pd_tensor *t = pd_checkpoint_find(c, "token_embd.weight");
     assert_int_equal(t->shape[0], s->vocab_size);
@@ -107,7 +111,7 @@ static void check_tensors(const struct pd_checkpoint *c, const struct pd_shape *
     assert_int_equal(pd_checkpoint_find(c, "blk.0.attn_norm.weight")->dtype, PD_F32);
     assert_true(post == (pd_checkpoint_find(c, "blk.0.post_ffw_norm.weight") != NULL));
     assert_true(has_qk_norms == (pd_checkpoint_find(c, "blk.0.attn_q_norm.weight") != NULL));
-    assert_true(!gemma == (pd_checkpoint_find(c, "rope_freqs.weight") != NULL));
+    assert_true((!gemma || gemma4) == (pd_checkpoint_find(c, "rope_freqs.weight") != NULL));
     assert_true(s->untied == (pd_checkpoint_find(c, "output.weight") != NULL));
 }
 
@@ -193,6 +197,71 @@ static void test_rope_freqs(void **state)
     remove(in_folder("x.gguf"));
 }
 
+static void check_shape(const struct pd_checkpoint *c, const char *name, uint64_t n_rows, uint64_t n_cols)
+{
+    const struct pd_tensor *t = pd_checkpoint_find(c, name);
+    if (!t) fail_msg("no tensor %s", name);
+    if (t->n_dims != 2 || t->shape[0] != n_rows || t->shape[1] != n_cols)
+        fail_msg("%s: %llu x %llu", name, (unsigned long long)t->shape[0], (unsigned long long)t->shape[1]);
+}
+
+/* Layers without a window have heads of their own, one kv head, and no values. */
+static void test_gemma4(void **state)
+{
+    (void)state;
+    EXPECT_OK(make("x.gguf", "tiny-gemma4", "q4_0", 1));
+    struct pd_checkpoint *c = open_made("x.gguf");
+    check_shape(c, "blk.1.attn_q.weight", 256, 256);
+    check_shape(c, "blk.1.attn_v.weight", 128, 256);
+    check_shape(c, "blk.2.attn_q.weight", 512, 256);
+    check_shape(c, "blk.2.attn_k.weight", 128, 256);
+    assert_null(pd_checkpoint_find(c, "blk.2.attn_v.weight"));
+    assert_null(pd_checkpoint_find(c, "per_layer_token_embd.weight"));
+    expect_meta(c, "gemma4.attention.key_length", "128");
+    expect_meta(c, "gemma4.attention.key_length_swa", "64");
+    expect_meta(c, "gemma4.attention.head_count_kv", "[2, 2, 1, 2, 2, 1]");
+    expect_meta(c, "gemma4.attention.sliding_window_pattern", "[true, true, false, true, true, false]");
+    expect_meta(c, "gemma4.final_logit_softcapping", "30");
+    const struct pd_tensor *t = pd_checkpoint_find(c, "rope_freqs.weight");
+    assert_int_equal(t->shape[0], 64);
+    for (size_t i = 0; i < 64; i++) {
+        float factor;
+        memcpy(&factor, t->data + i * sizeof factor, sizeof factor);
+        assert_true(factor == (i < 16 ? 1.f : 1e30f));
+    }
+    pd_checkpoint_close(c);
+    remove(in_folder("x.gguf"));
+}
+
+/* The last three layers have no keys of their own and a wider ffn; scores have a deviation of 1 without a scale. */
+static void test_gemma4_e(void **state)
+{
+    (void)state;
+    EXPECT_OK(make("x.gguf", "tiny-gemma4-e", "q4_0", 1));
+    struct pd_checkpoint *c = open_made("x.gguf");
+    assert_non_null(pd_checkpoint_find(c, "blk.2.attn_v.weight"));
+    assert_null(pd_checkpoint_find(c, "blk.3.attn_k.weight"));
+    assert_null(pd_checkpoint_find(c, "blk.3.attn_k_norm.weight"));
+    check_shape(c, "blk.2.ffn_up.weight", 256, 256);
+    check_shape(c, "blk.3.ffn_up.weight", 512, 256);
+    check_shape(c, "blk.5.inp_gate.weight", 256, 256);
+    check_shape(c, "per_layer_token_embd.weight", 1024, 6 * 256);
+    check_spread(pd_checkpoint_find(c, "per_layer_token_embd.weight"), 1. / 16);
+    assert_int_equal(pd_checkpoint_find(c, "per_layer_model_proj.weight")->dtype, PD_BF16);
+    expect_meta(c, "gemma4.attention.shared_kv_layers", "3");
+    expect_meta(c, "gemma4.embedding_length_per_layer_input", "256");
+    expect_meta(c, "gemma4.feed_forward_length", "[256, 256, 256, 512, 512, 512]");
+    float norm;
+    memcpy(&norm, pd_checkpoint_find(c, "blk.0.attn_q_norm.weight")->data, sizeof norm);
+    assert_true(fabs(norm * pow(64, 0.25) - 1) < 0.11);
+    pd_checkpoint_close(c);
+    EXPECT_OK(make("x.gguf", "tiny-gemma4-e", "f32", 1));
+    c = open_made("x.gguf");
+    assert_int_equal(pd_checkpoint_find(c, "per_layer_model_proj.weight")->dtype, PD_F32);
+    pd_checkpoint_close(c);
+    remove(in_folder("x.gguf"));
+}
+
 /* ---- vocabulary ---- */
 
 static void check_text(const peridot_vocab *v, const char *text, size_t n_expected)
@@ -211,7 +280,7 @@ static void check_text(const peridot_vocab *v, const char *text, size_t n_expect
 static void test_vocab(void **state)
 {
     (void)state;
-    static const char *const shapes[] = {"tiny-gemma2", "tiny-gemma3", "tiny-llama"};
+    static const char *const shapes[] = {"tiny-gemma2", "tiny-gemma3", "tiny-gemma4", "tiny-llama"};
     for (size_t i = 0; i < PD_COUNT(shapes); i++) {
         peridot_vocab *v;
         EXPECT_OK(make("x.gguf", shapes[i], "q4_0", 1));
@@ -225,15 +294,15 @@ static void test_vocab(void **state)
 }
 
 /* Full-size lists: as long as they should be, no piece twice. */
-static void check_unique(const struct pd_meta *tokens)
+static void check_unique(const struct pd_synthetic_vocab *v)
 {
-    struct pd_name_index x = {malloc(tokens->n * sizeof(struct pd_name)), tokens->n};
+    struct pd_name_index x = {malloc(v->n * sizeof(struct pd_name)), v->n};
     size_t first, second;
-    char *text = malloc(tokens->n * 32);
+    char *text = malloc(v->n * 32);
     assert_true(x.names && text);
-    for (size_t i = 0; i < tokens->n; i++) {
-        struct pd_string s;
-        assert_true(pd_meta_string(&s, tokens, i) && s.size > 0 && s.size < 32);
+    for (size_t i = 0; i < v->n; i++) {
+        struct pd_string s = v->tokens[i];
+        assert_true(s.size > 0 && s.size < 32);
         memcpy(text + i * 32, s.data, s.size);
         text[i * 32 + s.size] = 0;
         x.names[i] = (struct pd_name){text + i * 32, i};
@@ -244,25 +313,38 @@ static void check_unique(const struct pd_meta *tokens)
     free(x.names);
 }
 
+struct piece {
+    uint64_t id;
+    const char *text;
+};
+
+static void check_full_vocab(const struct pd_synthetic_vocab *v, const struct piece *known)
+{
+    for (; known->text; known++) {
+        struct pd_string s = v->tokens[known->id];
+        if (s.size != strlen(known->text) || memcmp(s.data, known->text, s.size) != 0)
+            fail_msg("token %llu is %.*s, not %s", (unsigned long long)known->id, (int)s.size, s.data, known->text);
+    }
+    check_unique(v);
+}
+
 static void test_full_vocab(void **state)
 {
     (void)state;
-    EXPECT_OK(make("x.gguf", "gemma3-270m", "q4_0", 1));
-    struct pd_checkpoint *c = open_made("x.gguf");
-    const struct pd_meta *tokens = pd_checkpoint_find_meta(c, "tokenizer.ggml.tokens");
-    static const struct { uint64_t id; const char *text; } known[] = {
-        {0, "<pad>"}, {1, "<eos>"}, {2, "<bos>"}, {3, "<unk>"}, {105, "<start_of_turn>"}, {106, "<end_of_turn>"},
-        {107, "\n"}};
-    assert_int_equal(tokens->n, 262144);
-    for (size_t i = 0; i < PD_COUNT(known); i++) {
-        struct pd_string s;
-        assert_true(pd_meta_string(&s, tokens, known[i].id));
-        assert_int_equal(s.size, strlen(known[i].text));
-        assert_memory_equal(s.data, known[i].text, s.size);
+    static const struct piece gemma3[] = {{0, "<pad>"}, {1, "<eos>"}, {2, "<bos>"}, {3, "<unk>"},
+        {105, "<start_of_turn>"}, {106, "<end_of_turn>"}, {107, "\n"}, {0, NULL}};
+    static const struct piece gemma4[] = {{0, "<pad>"}, {1, "<eos>"}, {2, "<bos>"}, {3, "<unk>"}, {4, "<mask>"},
+        {46, "<|tool>"}, {52, "<|\"|>"}, {98, "<|think|>"}, {101, "<channel|>"}, {104, "<unused104>"},
+        {105, "<|turn>"}, {106, "<turn|>"}, {107, "\n"}, {255999, "<|image>"}, {258884, "<|video|>"}, {0, NULL}};
+    static const struct { const char *shape; const struct piece *known; } vocabularies[] = {
+        {"gemma3-270m", gemma3}, {"gemma4-e2b", gemma4}};
+    for (size_t i = 0; i < PD_COUNT(vocabularies); i++) {
+        struct pd_synthetic_vocab v;
+        EXPECT_OK(pd_synthetic_vocab_create(&v, pd_shape_find(vocabularies[i].shape)));
+        assert_int_equal(v.n, 262144);
+        check_full_vocab(&v, vocabularies[i].known);
+        pd_synthetic_vocab_free(&v);
     }
-    check_unique(tokens);
-    pd_checkpoint_close(c);
-    remove(in_folder("x.gguf"));
 }
 
 /* ---- seeds, progress, failures ---- */
@@ -363,7 +445,8 @@ int main(void)
         cmocka_unit_test(test_n_params),  cmocka_unit_test(test_tiny),       cmocka_unit_test(test_metadata),
         cmocka_unit_test(test_rope_freqs), cmocka_unit_test(test_vocab),     cmocka_unit_test(test_full_vocab),
         cmocka_unit_test(test_seed),      cmocka_unit_test(test_progress),   cmocka_unit_test(test_arguments),
-        cmocka_unit_test(test_full_disk),  cmocka_unit_test(test_narrow),
+        cmocka_unit_test(test_full_disk),  cmocka_unit_test(test_narrow),   cmocka_unit_test(test_gemma4),
+        cmocka_unit_test(test_gemma4_e),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

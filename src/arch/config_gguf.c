@@ -231,9 +231,10 @@ static peridot_status refuse_unknown(struct reader *r)
     }
     const struct pd_meta *m = find_key(r, pd_numbers[PD_NUMBER_EXPERTS].gguf, key);
     uint64_t n_experts = 0;
-    if (m && !r->family->experts && !(pd_meta_uint(&n_experts, m, 0) && n_experts == 0))
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is not 0: experts in a %s model are not supported", key,
-                       r->family->name);
+    if (m && !pd_meta_uint(&n_experts, m, 0)) return pd_fail(PERIDOT_ERROR_FORMAT, "%s is not a count", key);
+    if (n_experts && !r->family->experts)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is %llu: only 0 is supported in a %s model", key,
+                       (unsigned long long)n_experts, r->family->name);
     m = find_key(r, "attention.causal", key);
     bool causal;
     if (m && !(pd_meta_bool(&causal, m, 0) && causal))

@@ -19,6 +19,7 @@ static const struct pd_layer mixed_layers[] = {
 };
 
 #define LLAMA3 .rope_base = 500000, .eps = 1e-5f
+#define GEMMA4 .global_head_dim = 512, .final_softcap = 30
 
 /* The tiny ones are for tests: all widths are multiples of 256, tiny-gemma3 has more rows than tokens, and tiny-wide
  * has vectors as long as those of real models. Gemma 3 from 4B up has 64 rows more than pieces; files in circulation
@@ -35,6 +36,14 @@ static const struct pd_shape shapes[] = {
     {.name = "gemma3-4b",   PD_GEMMA3,  34, 2560, 10240,  8,  4, 256, 1024, 131072,  8, 262208, 262208, 262144, false},
     {.name = "gemma3-12b",  PD_GEMMA3,  48, 3840, 15360, 16,  8, 256, 1024, 131072,  8, 262208, 262208, 262144, false},
     {.name = "gemma3-27b",  PD_GEMMA3,  62, 5376, 21504, 32, 16, 128, 1024, 131072,  8, 262208, 262208, 262144, false},
+    {.name = "gemma4-e2b",  PD_GEMMA4,  35, 1536,  6144,  8,  1, 256,  512, 131072,  0, 262144, 262144, 262144, false,
+     GEMMA4, .pattern = 5, .n_shared_kv = 20, .double_wide = true, .per_layer_dim = 256},
+    {.name = "gemma4-e4b",  PD_GEMMA4,  42, 2560, 10240,  8,  2, 256,  512, 131072,  0, 262144, 262144, 262144, false,
+     GEMMA4, .n_shared_kv = 18, .per_layer_dim = 256},
+    {.name = "gemma4-12b",  PD_GEMMA4,  48, 3840, 15360, 16,  8, 256, 1024, 262144,  0, 262144, 262144, 262144, false,
+     GEMMA4, .global_kv_heads = 1},
+    {.name = "gemma4-31b",  PD_GEMMA4,  60, 5376, 21504, 32, 16, 256, 1024, 262144,  0, 262144, 262144, 262144, false,
+     GEMMA4, .global_kv_heads = 4},
     {.name = "llama3.2-1b", PD_LLAMA,   16, 2048,  8192, 32,  8,  64,    0, 131072, 32, 128256, 128256, 128256, false,
      LLAMA3},
     {.name = "llama3.1-8b", PD_LLAMA,   32, 4096, 14336, 32,  8, 128,    0, 131072,  8, 128256, 128256, 128256, true,
@@ -42,6 +51,11 @@ static const struct pd_shape shapes[] = {
     {.name = "tiny-gemma",  PD_GEMMA1,   2,  256,   512,  4,  1,  64,    0,    512,  0,   1024,   1024,   1024, false},
     {.name = "tiny-gemma2", PD_GEMMA2,   4,  256,   512,  4,  2,  64,   32,    512,  0,   1024,   1024,   1024, false},
     {.name = "tiny-gemma3", PD_GEMMA3,   7,  256,   512,  4,  2,  64,   32,    512,  8,   1088,   1024,   1000, false},
+    {.name = "tiny-gemma4", PD_GEMMA4,   6,  256,   512,  4,  2,  64,   32,    512,  0,   1024,   1024,   1024, false,
+     .pattern = 3, .global_head_dim = 128, .final_softcap = 30, .global_kv_heads = 1},
+    {.name = "tiny-gemma4-e", PD_GEMMA4, 6,  256,   256,  4,  1,  64,   32,    512,  0,   1024,   1024,   1024, false,
+     .pattern = 3, .global_head_dim = 128, .final_softcap = 30, .n_shared_kv = 3, .double_wide = true,
+     .per_layer_dim = 256},
     {.name = "tiny-llama",  PD_LLAMA,    2,  256,   512,  4,  2,  64,    0,    512,  8,   1024,   1024,   1024, true,
      LLAMA3},
     {.name = "tiny-wide",   PD_GEMMA2,   2, 1280,   256,  4,  2,  64,   32,    512,  0,   1024,   1024,   1024, false},
@@ -62,7 +76,7 @@ static void set_ropes(struct pd_config *c, const struct pd_shape *s)
 {
     const struct pd_family_traits *family = &pd_families[s->family];
     struct pd_rope rope = {.base = s->rope_base != 0 ? s->rope_base : family->rope_base, .divisor = 1,
-        .low_freq_factor = 1, .high_freq_factor = 4, .old_ctx = 8192};
+        .rotated_part = family->rotated_part, .low_freq_factor = 1, .high_freq_factor = 4, .old_ctx = 8192};
     if (family->llama3_rope) rope.factor = s->rope_factor;
     else if (s->rope_factor) rope.divisor = s->rope_factor;
     c->ropes[PD_ROPE_GLOBAL] = rope;
@@ -72,13 +86,16 @@ static void set_ropes(struct pd_config *c, const struct pd_shape *s)
 
 static peridot_status set_layers(struct pd_config *c, const struct pd_shape *s)
 {
-    uint32_t pattern = pd_families[s->family].window_pattern;
+    uint32_t pattern = s->pattern ? s->pattern : pd_families[s->family].window_pattern;
     PD_TRY(pd_layers_create(c));
     for (uint32_t i = 0; i < c->n_layers; i++) {
         struct pd_layer *l = &c->layers[i];
         bool local = pattern && (i + 1) % pattern != 0;
         *l = (struct pd_layer){.n_heads = s->n_heads, .n_kv_heads = s->n_kv_heads, .head_dim = s->head_dim,
-            .ffn_dim = s->ffn_dim, .window = local ? s->window : 0, .has_v = true};
+            .ffn_dim = s->ffn_dim, .window = local ? s->window : 0, .has_v = local || !s->global_kv_heads};
+        if (!local && s->global_head_dim) l->head_dim = s->global_head_dim;
+        if (!local && s->global_kv_heads) l->n_kv_heads = s->global_kv_heads;
+        if (s->double_wide && i >= c->n_layers - c->n_shared_kv) l->ffn_dim *= 2;
         if (s->layers) *l = s->layers[i];
         l->kv_layer = i;
         l->query_scale = pd_layer_usual_scale(c, l);
@@ -91,7 +108,8 @@ peridot_status pd_shape_config(struct pd_config *out, const struct pd_shape *s)
     const struct pd_family_traits *family = &pd_families[s->family];
     *out = (struct pd_config){.family = s->family, .n_layers = s->n_layers, .d_model = s->d_model, .ctx_max = s->ctx,
         .eps = s->eps != 0 ? s->eps : 1e-6f, .attn_softcap = (float)family->attn_softcap,
-        .final_softcap = (float)family->final_softcap, .n_shared_kv = s->n_shared_kv};
+        .final_softcap = s->final_softcap != 0 ? s->final_softcap : (float)family->final_softcap, .n_shared_kv = s->n_shared_kv,
+        .per_layer_dim = s->per_layer_dim};
     out->tied = !s->untied;
     snprintf(out->name, sizeof out->name, "%s random", s->name);
     set_ropes(out, s);

@@ -17,8 +17,14 @@ struct pd_shape {
     bool untied;            /* has an output.weight of its own */
     double rope_base;       /* 0: the family's */
     float eps;              /* 0: 1e-6 */
-    const struct pd_layer *layers;   /* [n_layers] that are not alike, of which the last n_shared_kv read the */
-    uint32_t n_shared_kv;            /* caches of others; else NULL */
+    float final_softcap;    /* 0: the family's */
+    const struct pd_layer *layers;   /* [n_layers] that are not alike; else NULL */
+    uint32_t pattern;                /* every how many layers one has no window; 0: the family's */
+    uint32_t global_head_dim;        /* of layers without a window; 0: head_dim */
+    uint32_t global_kv_heads;        /* of layers without a window, whose values are their keys; 0: n_kv_heads */
+    uint32_t n_shared_kv;            /* so many layers at the end read the caches of others; */
+    bool double_wide;                /* their ffn is twice as wide */
+    uint32_t per_layer_dim;          /* of what each layer gets of the token itself; 0: nothing */
 };
 
 /* Row i, or NULL past the last. */

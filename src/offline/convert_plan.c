@@ -13,12 +13,30 @@ struct planner {
 
 /* ---- items ---- */
 
-/* Few bits hurt most in the matrix that every token's logits come from, and in what every token starts as. */
-static enum pd_dtype choose(struct pd_convert_plan *p, bool vocabulary, uint32_t n_dims, uint64_t n_cols)
+enum matrix { ORDINARY, VOCABULARY, UNQUANTIZED };
+
+/* By its name in a GGUF file. Published files of whatever type have the last one as bf16. */
+static enum matrix matrix_kind(const char *name)
 {
-    if (n_dims < 2) return PD_F32;
+    static const struct { enum pd_role role; enum matrix kind; } kinds[] = {
+        {PD_ROLE_EMBEDDING, VOCABULARY}, {PD_ROLE_OUTPUT, VOCABULARY}, {PD_ROLE_PER_LAYER_EMBEDDING, VOCABULARY},
+        {PD_ROLE_PER_LAYER_MODEL_PROJ, UNQUANTIZED}};
+    char known[PD_TENSOR_NAME_SIZE];
+    for (size_t i = 0; i < PD_COUNT(kinds); i++) {
+        pd_tensor_name_gguf(known, kinds[i].role, 0);
+        if (!strcmp(name, known)) return kinds[i].kind;
+    }
+    return ORDINARY;
+}
+
+/* Few bits hurt most in the matrix that every token's logits come from, and in what every token starts as. */
+static enum pd_dtype choose(struct pd_convert_plan *p, const char *name, uint32_t n_dims, uint64_t n_cols)
+{
+    enum matrix kind = matrix_kind(name);
+    if (n_dims < 2 || p->dtype == PD_F32 || strstr(name, ".ffn_gate_inp.")) return PD_F32;   /* routers are, too */
+    if (kind == UNQUANTIZED) return PD_BF16;
     bool small = pd_dtypes[p->dtype].block_size * 8 < 7 * pd_dtypes[p->dtype].block_len;
-    enum pd_dtype wanted = vocabulary && small ? PD_Q6_K : p->dtype, got = pd_dtype_for_row(wanted, n_cols);
+    enum pd_dtype wanted = kind == VOCABULARY && small ? PD_Q6_K : p->dtype, got = pd_dtype_for_row(wanted, n_cols);
     p->n_replaced += got != wanted;
     return got;
 }
@@ -47,17 +65,12 @@ static struct pd_convert_item item_of(const struct pd_tensor *t)
 
 /* ---- GGUF ---- */
 
-static bool is_vocabulary(const char *name)
-{
-    return !strcmp(name, "token_embd.weight") || !strcmp(name, "output.weight");
-}
-
 static peridot_status plan_gguf(struct pd_convert_plan *p, const struct pd_checkpoint *c)
 {
     for (size_t i = 0; i < pd_checkpoint_n_tensors(c); i++) {
         const struct pd_tensor *t = pd_checkpoint_tensor(c, i);
         struct pd_convert_item item = item_of(t);
-        item.dtype = choose(p, is_vocabulary(t->name), t->n_dims, t->shape[t->n_dims - 1]);
+        item.dtype = choose(p, t->name, t->n_dims, t->shape[t->n_dims - 1]);
         PD_TRY(add_item(p, t->name, item));
     }
     return PERIDOT_OK;
@@ -70,12 +83,11 @@ static peridot_status add_tensor(struct planner *l, const struct pd_tensor *t, c
 {
     char name[PD_TENSOR_NAME_SIZE];
     struct pd_convert_item item = item_of(t);
-    item.dtype = choose(l->plan, plan->n_rows == PD_ANY_SIZE, t->n_dims, t->shape[t->n_dims - 1]);
-    if (plan->role == PD_ROLE_ROUTER) item.dtype = PD_F32;
-    bool norm = plan->n_dims == 1 && plan->role != PD_ROLE_OUTPUT_SCALE && !plan->is_bias;   /* of families that centre them */
+    pd_tensor_name_gguf(name, plan->role, plan->layer);
+    item.dtype = choose(l->plan, name, t->n_dims, t->shape[t->n_dims - 1]);
+    bool norm = plan->n_dims == 1 && plan->role != PD_ROLE_OUTPUT_SCALE && !plan->is_bias;
     item.plus_one = norm && l->source.config->norm_plus_one;
     if (pd_families[l->source.config->family].gguf_interleaved) item.interleave = plan->rotated;
-    pd_tensor_name_gguf(name, plan->role, plan->layer);
     return add_item(l->plan, name, item);
 }
 
@@ -84,6 +96,7 @@ static peridot_status add_role(struct planner *l, enum pd_role role, uint32_t la
     const struct pd_tensor *t;
     struct pd_plan plan;
     if (!pd_plan_get(&plan, l->source.config, role, layer)) return PERIDOT_OK;
+    if (role == PD_ROLE_PER_LAYER_EMBEDDING) plan.n_rows = l->plan->vocab_size;
     PD_TRY(pd_source_get(&t, &l->source, &plan));
     return add_tensor(l, t, &plan);
 }
@@ -129,9 +142,11 @@ static peridot_status check_head(const struct planner *l)
 
 static peridot_status plan_hf(struct planner *l)
 {
+    static const enum pd_role others[] = {PD_ROLE_OUTPUT_NORM, PD_ROLE_PER_LAYER_EMBEDDING,
+        PD_ROLE_PER_LAYER_MODEL_PROJ, PD_ROLE_PER_LAYER_MODEL_NORM};
     PD_TRY(check_head(l));
     PD_TRY(plan_vocabulary(l));
-    PD_TRY(add_role(l, PD_ROLE_OUTPUT_NORM, 0));
+    for (size_t i = 0; i < PD_COUNT(others); i++) PD_TRY(add_role(l, others[i], 0));
     PD_TRY(plan_rope(l));
     for (uint32_t i = 0; i < l->source.config->n_layers; i++)
         for (enum pd_role role = PD_FIRST_LAYER_ROLE; role < PD_N_ROLES; role++) PD_TRY(add_role(l, role, i));

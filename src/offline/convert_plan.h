@@ -27,9 +27,9 @@ struct pd_convert_plan {
     enum pd_dtype dtype;
 };
 
-/* Matrices become `dtype`, except that types below 6 bits leave embedding and output at q6_k; all else becomes f32. The
- * config is that of a Hugging Face directory, and not read for a GGUF file. Checks all shapes. *out is freed by
- * pd_convert_plan_free even on failure; tensors are borrowed. */
+/* Matrices become `dtype`, except that types below 6 bits leave embeddings and output at q6_k, and what published files
+ * never quantise becomes bf16; all else becomes f32. The config is that of a Hugging Face directory, and not read for a
+ * GGUF file. Checks all shapes. *out is freed by pd_convert_plan_free even on failure; tensors are borrowed. */
 peridot_status pd_convert_plan_create(struct pd_convert_plan *out, const struct pd_checkpoint *c,
                                       const struct pd_config *config, enum pd_dtype dtype);
 void pd_convert_plan_free(struct pd_convert_plan *p);

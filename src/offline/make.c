@@ -43,8 +43,9 @@ static struct item *add_item(struct plan *p, enum pd_role role, uint32_t layer)
     struct pd_plan plan;
     if (!pd_plan_get(&plan, &p->config, role, layer)) return NULL;
     if (plan.n_rows == PD_ANY_SIZE) plan.n_rows = p->shape->vocab_size;
+    enum pd_dtype dtype = role == PD_ROLE_PER_LAYER_MODEL_PROJ && p->dtype != PD_F32 ? PD_BF16 : p->dtype;
     if (plan.n_dims == 2)
-        *t = (struct item){.kind = MATRIX, .dtype = pd_dtype_for_row(p->dtype, plan.n_cols), .n_dims = 2,
+        *t = (struct item){.kind = MATRIX, .dtype = pd_dtype_for_row(dtype, plan.n_cols), .n_dims = 2,
             .shape = {plan.n_rows, plan.n_cols}, .scale = (float)(1 / sqrt((double)plan.n_cols))};
     else *t = (struct item){.kind = NORM, .dtype = PD_F32, .n_dims = 1, .shape = {plan.n_cols, 1},
         .scale = plan.is_bias ? 0.25f : 1};
@@ -53,16 +54,30 @@ static struct item *add_item(struct plan *p, enum pd_role role, uint32_t layer)
     return t;
 }
 
+/* Where queries are not scaled the norms of q and k are, so that scores have a deviation of 1 all the same. */
+static void plan_layer(struct plan *p, uint32_t i)
+{
+    float head_norm = (float)pow((double)p->config.layers[i].head_dim, -0.25);
+    for (enum pd_role role = PD_FIRST_LAYER_ROLE; role < PD_N_ROLES; role++) {
+        struct item *t = add_item(p, role, i);
+        bool of_heads = role == PD_ROLE_Q_NORM || role == PD_ROLE_K_NORM;
+        if (t && of_heads && pd_families[p->config.family].unscaled_queries) t->scale = head_norm;
+    }
+}
+
 /* Gemma's lookup is scaled by sqrt(d_model) and its head is the same matrix: with embeddings of full size a token's own
  * logit would stand 7 (Gemma 2) to 17 (Gemma 1) deviations above the rest, and every text would repeat one token. An
  * eighth of it, made good by the output norm, gives logits of deviation 4, where a top token has some 10 %. */
 static void plan_model(struct plan *p)
 {
+    static const enum pd_role per_layer[] = {PD_ROLE_PER_LAYER_MODEL_PROJ, PD_ROLE_PER_LAYER_MODEL_NORM};
     double embedding_gain = pd_families[p->config.family].scale_embedding ? 0.125 : 1, logit_deviation = 4;
     struct item *embedding = add_item(p, PD_ROLE_EMBEDDING, 0);
     embedding->scale = (float)(embedding_gain / sqrt((double)p->config.d_model));
-    for (uint32_t i = 0; i < p->config.n_layers; i++)
-        for (enum pd_role role = PD_FIRST_LAYER_ROLE; role < PD_N_ROLES; role++) add_item(p, role, i);
+    struct item *per_layer_embedding = add_item(p, PD_ROLE_PER_LAYER_EMBEDDING, 0);
+    if (per_layer_embedding) per_layer_embedding->scale = (float)(1 / sqrt((double)p->config.per_layer_dim));
+    for (size_t i = 0; i < PD_COUNT(per_layer); i++) add_item(p, per_layer[i], 0);
+    for (uint32_t i = 0; i < p->config.n_layers; i++) plan_layer(p, i);
     struct item *output_norm = add_item(p, PD_ROLE_OUTPUT_NORM, 0);
     output_norm->scale = (float)(logit_deviation / embedding_gain);
     add_item(p, PD_ROLE_OUTPUT, 0);

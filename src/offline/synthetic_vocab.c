@@ -10,14 +10,19 @@
 static bool full(const struct pd_synthetic_vocab *v, uint32_t limit) { return v->n >= limit || v->failed; }
 
 /* Normal pieces have the score of their rank: sentencepiece merges the pair with the highest first. */
+static void set_token(struct pd_synthetic_vocab *v, uint32_t id, const char *text, enum pd_token_type type)
+{
+    char *copy = pd_arena_string(&v->arena, text, strlen(text));
+    v->failed = v->failed || !copy;
+    v->tokens[id] = (struct pd_string){copy, strlen(text)};
+    v->scores[id] = type == PD_TOKEN_NORMAL ? -(float)id : 0;
+    v->types[id] = type;
+}
+
 static void add_token(struct pd_synthetic_vocab *v, const char *text, enum pd_token_type type)
 {
     assert(v->n < v->capacity);
-    char *copy = pd_arena_string(&v->arena, text, strlen(text));
-    v->failed = v->failed || !copy;
-    v->tokens[v->n] = (struct pd_string){copy, strlen(text)};
-    v->scores[v->n] = type == PD_TOKEN_NORMAL ? -(float)v->n : 0;
-    v->types[v->n++] = type;
+    set_token(v, v->n++, text, type);
 }
 
 static void add_numbered(struct pd_synthetic_vocab *v, const char *prefix, uint32_t limit)
@@ -26,6 +31,21 @@ static void add_numbered(struct pd_synthetic_vocab *v, const char *prefix, uint3
         snprintf(text, sizeof text, "%s%u>", prefix, (unsigned)v->n);
         add_token(v, text, PD_TOKEN_UNUSED);
     }
+}
+
+/* What Gemma 4's published vocabulary has for control, as far as it reaches. */
+static const struct { uint32_t id; const char *text; } gemma4_control[] = {
+    {4, "<mask>"}, {46, "<|tool>"}, {47, "<tool|>"}, {48, "<|tool_call>"}, {49, "<tool_call|>"},
+    {50, "<|tool_response>"}, {51, "<tool_response|>"}, {52, "<|\"|>"}, {98, "<|think|>"}, {100, "<|channel>"},
+    {101, "<channel|>"}, {105, "<|turn>"}, {106, "<turn|>"}, {255999, "<|image>"}, {256000, "<|audio>"},
+    {258880, "<|image|>"}, {258881, "<|audio|>"}, {258882, "<image|>"}, {258883, "<audio|>"}, {258884, "<|video|>"},
+};
+
+/* In the places of what is there: words whose pieces they were are split further. */
+static void set_gemma4_control(struct pd_synthetic_vocab *v)
+{
+    for (size_t i = 0; i < PD_COUNT(gemma4_control) && gemma4_control[i].id < v->n; i++)
+        set_token(v, gemma4_control[i].id, gemma4_control[i].text, PD_TOKEN_CONTROL);
 }
 
 static void add_control(struct pd_synthetic_vocab *v, const struct pd_family_traits *family)
@@ -93,6 +113,7 @@ peridot_status pd_synthetic_vocab_create(struct pd_synthetic_vocab *out, const s
         add_bytes_and_characters(out);
         add_words(out, shape->n_pieces);
         add_numbered(out, "<pad", shape->n_tokens);
+        if (shape->family == PD_GEMMA4) set_gemma4_control(out);
         if (!out->failed) return PERIDOT_OK;
     }
     pd_synthetic_vocab_free(out);
