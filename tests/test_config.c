@@ -171,12 +171,141 @@ static void test_json_heads(void **state)
     }
 }
 
+/* ---- Gemma 4 ---- */
+
+#define FULL "\"full_attention\""
+#define LOCAL "\"sliding_attention\""
+
+/* A quarter of the pairs of a head is rotated in layers without a window, by exponents of the whole head. */
+static void test_json_gemma4(void **state)
+{
+    (void)state;
+    struct pd_config c = json_config("{\"model_type\": \"gemma4_text\"}");
+    expect_shape(&c, (const uint32_t[]){30, 2304, 9216, 8, 4, 512, 512, 131072});
+    assert_true(c.per_layer_dim == 256 && c.per_layer_scale == 16 && c.embed_scale == 48 && c.n_shared_kv == 0);
+    assert_true(c.tied && !c.norm_plus_one && !c.rope_interleaved && c.final_softcap == 0 && c.attn_softcap == 0);
+    for (uint32_t i = 0; i < 30; i++) {
+        const struct pd_layer *l = &c.layers[i];
+        assert_true(l->query_scale == 1 && l->qk_norms && l->v_norm && l->post_norms && l->output_scale && l->has_v);
+        assert_true(!l->qkv_biases && l->ffn_dim == 9216 && l->n_kv_heads == 4 && l->kv_layer == i);
+        assert_true(i % 6 == 5 ? !l->window && l->head_dim == 512 : l->window == 512 && l->head_dim == 256);
+    }
+    close_to(frequencies(&c, false)[1], pow(1e6, -2.0 / 512));
+    close_to(frequencies(&c, false)[63], pow(1e6, -126.0 / 512));
+    assert_true(frequencies(&c, false)[64] == 0 && frequencies(&c, false)[255] == 0);
+    close_to(frequencies(&c, true)[127], pow(1e4, -254.0 / 256));
+    pd_config_free(&c);
+    c = json_config("{\"model_type\": \"gemma4_unified\", \"text_config\": {\"model_type\": "
+                    "\"gemma4_unified_text\", \"use_bidirectional_attention\": \"vision\", "
+                    "\"final_logit_softcapping\": 30.0}}");
+    expect_shape(&c, (const uint32_t[]){30, 2304, 9216, 8, 4, 512, 1024, 262144});
+    assert_true(c.per_layer_dim == 0 && c.final_softcap == 30);
+    pd_config_free(&c);
+}
+
+/* Whatever layer_types says of it. */
+static void test_json_gemma4_last(void **state)
+{
+    (void)state;
+    struct pd_config c = json_config("{\"model_type\": \"gemma4_text\", \"num_hidden_layers\": 3, \"layer_types\": ["
+                                     FULL ", " LOCAL ", " LOCAL "]}");
+    assert_true(!c.layers[0].window && c.layers[1].window == 512 && !c.layers[2].window);
+    assert_true(c.layers[1].head_dim == 256 && c.layers[2].head_dim == 512);
+    pd_config_free(&c);
+}
+
+struct heads {
+    uint32_t n_kv_heads, head_dim;
+    bool has_v;
+};
+
+/* As published, where values from keys decide about the number of kv heads; and as transformers writes, by layer. */
+static void test_json_gemma4_heads(void **state)
+{
+    (void)state;
+    static const struct { const char *rest; struct heads local, global; } rows[] = {
+        {"\"global_head_dim\": 128, \"num_global_key_value_heads\": 1, \"attention_k_eq_v\": true", {4, 256, true},
+         {1, 128, false}},
+        {"\"global_head_dim\": 128, \"num_global_key_value_heads\": 1, \"attention_k_eq_v\": false", {4, 256, true},
+         {4, 128, true}},
+        {"\"num_global_key_value_heads\": 1", {4, 256, true}, {4, 512, true}},
+        {"\"num_global_key_value_heads\": null, \"attention_k_eq_v\": true", {4, 256, true}, {4, 512, false}},
+        {"\"head_dim\": 64, \"per_layer_config\": {\"2\": {\"head_dim\": 128, \"num_key_value_heads\": 2}}",
+         {4, 64, true}, {2, 128, true}},
+        {"\"per_layer_config\": {\"2\": {\"num_key_value_heads\": 2}}, \"attention_k_eq_v\": true", {4, 256, true},
+         {2, 256, false}},
+        {"\"global_head_dim\": 128, \"num_global_key_value_heads\": 1, \"attention_k_eq_v\": true, "
+         "\"per_layer_config\": {\"1\": {\"head_dim\": 64}, \"0\": {\"head_dim\": 64}}", {4, 64, true},
+         {4, 256, false}},
+        {"\"per_layer_config\": {}", {4, 256, true}, {4, 256, true}},
+    };
+    for (size_t i = 0; i < PD_COUNT(rows); i++) {
+        char json[512];
+        snprintf(json, sizeof json, "{\"model_type\": \"gemma4_text\", \"num_hidden_layers\": 3, %s}", rows[i].rest);
+        struct pd_config c = json_config(json);
+        for (uint32_t k = 0; k < 3; k++) {
+            const struct heads *want = k == 2 ? &rows[i].global : &rows[i].local;
+            const struct pd_layer *l = &c.layers[k];
+            if (l->n_kv_heads != want->n_kv_heads || l->head_dim != want->head_dim || l->has_v != want->has_v)
+                fail_msg("%s: layer %u has %u kv heads of %u, v %d", rows[i].rest, k, l->n_kv_heads, l->head_dim,
+                         l->has_v);
+        }
+        pd_config_free(&c);
+    }
+}
+
+/* E2B: a tail that reads the keys of the layers before it, and is twice as wide. */
+static void test_json_gemma4_tail(void **state)
+{
+    (void)state;
+    char types[1024] = "", json[2048];
+    for (uint32_t i = 0; i < 35; i++)
+        snprintf(types + strlen(types), sizeof types - strlen(types), "%s%s", i ? ", " : "", i % 5 == 4 ? FULL : LOCAL);
+    for (int wide = 0; wide < 2; wide++) {
+        snprintf(json, sizeof json, "{\"model_type\": \"gemma4\", \"text_config\": {\"num_hidden_layers\": 35, "
+                 "\"hidden_size\": 1536, \"intermediate_size\": 6144, \"num_key_value_heads\": 1, "
+                 "\"num_kv_shared_layers\": 20, \"use_double_wide_mlp\": %s, \"layer_types\": [%s]}}",
+                 wide ? "true" : "false", types);
+        struct pd_config c = json_config(json);
+        close_to((double)c.embed_scale, 39.25);
+        for (uint32_t i = 0; i < 35; i++) {
+            assert_int_equal(c.layers[i].kv_layer, i < 15 ? i : i % 5 == 4 ? 14 : 13);
+            assert_int_equal(c.layers[i].ffn_dim, wide && i >= 15 ? 12288 : 6144);
+        }
+        pd_config_free(&c);
+    }
+}
+
+static void test_json_gemma4_rope(void **state)
+{
+    (void)state;
+    struct pd_config c = json_config(
+        "{\"model_type\": \"gemma4_text\", \"rope_parameters\": {" FULL ": {\"rope_type\": \"proportional\", "
+        "\"partial_rotary_factor\": 0.5, \"rope_theta\": 5e5, \"factor\": 2.0}, " LOCAL ": {\"rope_type\": "
+        "\"default\", \"rope_theta\": 5e3}}}");
+    close_to(frequencies(&c, false)[0], 0.5);
+    close_to(frequencies(&c, false)[127], pow(5e5, -254.0 / 512) / 2);
+    assert_true(frequencies(&c, false)[128] == 0);
+    close_to(frequencies(&c, true)[127], pow(5e3, -254.0 / 256));
+    pd_config_free(&c);
+    c = json_config("{\"model_type\": \"gemma4_text\", \"rope_parameters\": {" FULL ": {\"rope_type\": \"default\", "
+                    "\"rope_theta\": 1e6}}}");
+    close_to(frequencies(&c, false)[255], pow(1e6, -510.0 / 512));
+    pd_config_free(&c);
+    c = json_config("{\"model_type\": \"gemma4_text\", \"rope_parameters\": {" FULL ": {\"rope_type\": "
+                    "\"proportional\", \"rope_theta\": 1e6}}}");
+    close_to(frequencies(&c, false)[255], pow(1e6, -510.0 / 512));   /* without a factor, all */
+    pd_config_free(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_json_defaults), cmocka_unit_test(test_json_divisors), cmocka_unit_test(test_json_wrapped),
         cmocka_unit_test(test_json_new_generation), cmocka_unit_test(test_json_llama),
-        cmocka_unit_test(test_json_heads),
+        cmocka_unit_test(test_json_heads), cmocka_unit_test(test_json_gemma4),
+        cmocka_unit_test(test_json_gemma4_last), cmocka_unit_test(test_json_gemma4_heads),
+        cmocka_unit_test(test_json_gemma4_tail), cmocka_unit_test(test_json_gemma4_rope),
     };
     return cmocka_run_group_tests_name("config", tests, make_folder, remove_folder);
 }

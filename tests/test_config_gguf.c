@@ -12,7 +12,14 @@ struct key {
     const char *flags;      /* "101": an array of booleans */
     uint32_t counts[6];     /* with n_counts: an array of counts */
     uint32_t n_counts;
+    uint32_t n_factors;     /* no key but rope_freqs.weight: a half of these 1, the rest 1e30 */
 };
+
+static void write_factors(struct pd_gguf_writer *w, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        EXPECT_OK(pd_gguf_writer_write(w, &(float){i < n / 2 ? 1 : 1e30f}, sizeof(float)));
+}
 
 static void add_key(struct pd_gguf_writer *w, const char *architecture, const struct key *k)
 {
@@ -44,9 +51,13 @@ static peridot_status read_gguf(struct pd_config *out, const char *architecture,
         for (size_t j = 0; j < n; j++) replaced = replaced || strcmp(keys[j].name, common[i].name) == 0;
         if (!replaced) add_key(w, architecture, &common[i]);
     }
+    uint32_t n_factors = 0;
     for (size_t i = 0; i < n; i++)
-        if (keys[i].count != UINT32_MAX) add_key(w, architecture, &keys[i]);   /* that one only leaves a key out */
+        if (keys[i].n_factors) n_factors = keys[i].n_factors;
+        else if (keys[i].count != UINT32_MAX) add_key(w, architecture, &keys[i]);   /* that one only leaves a key out */
+    if (n_factors) pd_gguf_writer_add_tensor(w, "rope_freqs.weight", PD_F32, 1, (const uint64_t[]){n_factors});
     EXPECT_OK(pd_gguf_writer_begin(w));
+    write_factors(w, n_factors);
     EXPECT_OK(pd_gguf_writer_commit(w));
     EXPECT_OK(pd_checkpoint_open(&c, in_folder("m.gguf"), true));
     peridot_status status = pd_config_read(out, c);
@@ -165,6 +176,80 @@ static void test_gguf_layers(void **state)
     pd_config_free(&c);
 }
 
+/* Keys of published files: layers with a window by "_swa", some numbers one by one. */
+#define GEMMA4_KEYS {"attention.key_length", .count = 128}, {"attention.value_length", .count = 128}, \
+    {"attention.key_length_swa", .count = 64}, {"attention.value_length_swa", .count = 64}, \
+    {"rope.dimension_count", .count = 128}, {"rope.dimension_count_swa", .count = 64}, \
+    {"attention.sliding_window_pattern", .flags = "110110"}
+
+static void test_gguf_gemma4(void **state)
+{
+    (void)state;
+    struct pd_config c;
+    GGUF_CONFIG(&c, "gemma4", GEMMA4_KEYS, {"attention.head_count_kv", .counts = {4, 4, 1, 4, 4, 1}, .n_counts = 6},
+                {"final_logit_softcapping", .real = 30}, {"n_factors", .n_factors = 64});
+    expect_windows(&c, "110110");
+    for (uint32_t i = 0; i < 6; i++) {
+        const struct pd_layer *l = &c.layers[i];
+        assert_true(l->head_dim == (i % 3 == 2 ? 128 : 64) && l->n_kv_heads == (i % 3 == 2 ? 1 : 4));
+        assert_true(l->query_scale == 1 && l->v_norm && l->output_scale && !l->has_v);   /* no tensor is there */
+    }
+    assert_true(c.per_layer_dim == 0 && c.final_softcap == 30 && c.attn_softcap == 0 && c.embed_scale == 48);
+    /* the tensor says which pairs are rotated: here a half, and of no local layer */
+    close_to(frequencies(&c, false)[31], pow(1e6, -62.0 / 128));
+    close_to(frequencies(&c, false)[32], pow(1e6, -64.0 / 128) / 1e30);
+    close_to(frequencies(&c, true)[31], pow(1e4, -62.0 / 64));
+    pd_config_free(&c);
+    GGUF_CONFIG(&c, "gemma4", GEMMA4_KEYS, {"rope.freq_base", .real = 5e5f}, {"rope.freq_base_swa", .real = 5e3f},
+                {"attention.sliding_window", .count = 16});
+    assert_true(c.layers[0].window == 16 && c.final_softcap == 0);
+    close_to(frequencies(&c, false)[15], pow(5e5, -30.0 / 128));   /* without the tensor a quarter, as in all models */
+    assert_true(frequencies(&c, false)[16] == 0);
+    close_to(frequencies(&c, true)[31], pow(5e3, -62.0 / 64));
+    pd_config_free(&c);
+    GGUF_CONFIG(&c, "gemma4", GEMMA4_KEYS, {"attention.shared_kv_layers", .count = 3},
+                {"embedding_length_per_layer_input", .count = 32},
+                {"feed_forward_length", .counts = {64, 64, 64, 128, 128, 128}, .n_counts = 6});
+    assert_true(c.per_layer_dim == 32 && c.layers[2].ffn_dim == 64 && c.layers[3].ffn_dim == 128);
+    assert_true(c.layers[2].kv_layer == 2 && c.layers[3].kv_layer == 1 && c.layers[4].kv_layer == 1
+                && c.layers[5].kv_layer == 2);
+    pd_config_free(&c);
+}
+
+static void test_gguf_gemma4_refusals(void **state)
+{
+    (void)state;
+    static const struct { struct key key; const char *a, *b; } rows[] = {
+        {{"attention.key_length_swa", .count = 66}, "gemma4.attention.key_length_swa is 66", "multiple of 4"},
+        {{"attention.key_length_swa", .text = "64"}, "gemma4.attention.key_length_swa", "not a count"},
+        {{"attention.value_length_swa", .count = 32}, "gemma4.attention.value_length_swa", "32 of 64"},
+        {{"rope.dimension_count_swa", .count = 32}, "gemma4.rope.dimension_count_swa", "32 of 64"},
+        {{"rope.dimension_count", .count = 32}, "gemma4.rope.dimension_count", "32 of 128"},
+        {{"attention.value_length", .count = 64}, "gemma4.attention.value_length", "64 of 128"},
+        {{"attention.sliding_window_pattern", .flags = "11"}, "2 entries", "6 layers"},
+        {{"attention.shared_kv_layers", .count = 4}, "layer 2 has no keys", "first 2 layers"},
+        {{"embedding_length_per_layer_input", .count = 33}, "embedding_length_per_layer_input is 33", "multiple of 32"},
+        {{"embedding_length_per_layer_input", .count = 8192}, "embedding_length_per_layer_input is 8192", "between"},
+        {{"feed_forward_length", .counts = {64, 64}, .n_counts = 2}, "feed_forward_length has 2 entries", "6 layers"},
+        {{"attention.head_count_kv", .counts = {4, 4, 3, 4, 4, 3}, .n_counts = 6}, "8 query heads", "3 kv heads"},
+        {{"attn_logit_softcapping", .real = 50}, "gemma4.attn_logit_softcapping is 50", "no such softcap"},
+        {{"rope.scaling.type", .text = "yarn"}, "gemma4.rope.scaling.type", "yarn"},
+        {{"n_factors", .n_factors = 32}, "rope_freqs.weight", "[64]"},
+        {{"n_factors", .n_factors = 128}, "rope_freqs.weight", "[64]"},
+    };
+    for (size_t i = 0; i < PD_COUNT(rows); i++) {
+        struct key keys[8] = {rows[i].key};
+        const struct key usual[] = {GEMMA4_KEYS};
+        size_t n = 1;
+        for (size_t k = 0; k < PD_COUNT(usual); k++)
+            if (strcmp(usual[k].name, rows[i].key.name) != 0) keys[n++] = usual[k];
+        struct pd_config c;
+        peridot_status status = read_gguf(&c, "gemma4", keys, n);
+        if (status == PERIDOT_OK) fail_msg("gemma4.%s is taken", rows[i].key.name);
+        expect_sentence((const char *const[]){"m.gguf: ", rows[i].a, rows[i].b, NULL});
+    }
+}
+
 static void test_gguf_refusals(void **state)
 {
     (void)state;
@@ -273,6 +358,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gguf_divisors), cmocka_unit_test(test_gguf_gemma), cmocka_unit_test(test_gguf_llama),
         cmocka_unit_test(test_gguf_layers), cmocka_unit_test(test_gguf_refusals), cmocka_unit_test(test_gguf_mutations),
+        cmocka_unit_test(test_gguf_gemma4), cmocka_unit_test(test_gguf_gemma4_refusals),
     };
     return cmocka_run_group_tests_name("config of GGUF", tests, make_folder, remove_folder);
 }

@@ -343,6 +343,65 @@ static void test_json_unsupported(void **state)
     EXPECT_FAILURE(read_json(&c, "{\"model_type\": 3}"), PERIDOT_ERROR_FORMAT, "model_type", "not a string");
 }
 
+static void test_json_gemma4(void **state)
+{
+    (void)state;
+    static const struct mutation rows[] = {
+        {"\"use_bidirectional_attention\": \"all\"", "use_bidirectional_attention is string", "not supported"},
+        {"\"use_bidirectional_attention\": true", "use_bidirectional_attention is true", "not supported"},
+        {"\"attn_logit_softcapping\": 50.0", "attn_logit_softcapping", "no such softcap"},
+        {"\"hidden_activation\": \"silu\"", "hidden_activation", "\"silu\""},
+        {"\"global_head_dim\": 1024", "global_head_dim is 1024", "not between"},
+        {"\"global_head_dim\": 130", "global_head_dim is 130", "multiple of 4"},
+        {"\"global_head_dim\": \"512\"", "global_head_dim is string", "count"},
+        {"\"attention_k_eq_v\": true, \"num_global_key_value_heads\": 3", "num_key_value_heads 3", "8 query heads"},
+        {"\"attention_k_eq_v\": true, \"num_global_key_value_heads\": 0", "num_global_key_value_heads is 0",
+         "not between"},
+        {"\"hidden_size_per_layer_input\": 100", "hidden_size_per_layer_input is 100", "multiple of 32"},
+        {"\"hidden_size_per_layer_input\": -1", "hidden_size_per_layer_input is sint", "count"},
+        {"\"num_kv_shared_layers\": 2000", "num_kv_shared_layers is 2000", "not between"},
+        {"\"per_layer_config\": [1]", "per_layer_config is array", "object"},
+        {"\"per_layer_config\": {\"5\": 512}", "per_layer_config: \"5\"", "6 layers"},
+        {"\"per_layer_config\": {\"6\": {}}", "per_layer_config: \"6\"", "6 layers"},
+        {"\"per_layer_config\": {\"full_attention\": {}}", "per_layer_config: \"full_attention\"", "6 layers"},
+        {"\"per_layer_config\": {\"5\": {\"intermediate_size\": 64}}", "per_layer_config.5: intermediate_size",
+         "not known"},
+        {"\"per_layer_config\": {\"5\": {\"head_dim\": 0}}", "per_layer_config.head_dim is 0", "not between"},
+        {"\"per_layer_config\": {\"5\": {\"num_key_value_heads\": \"1\"}}",
+         "per_layer_config.num_key_value_heads is string", "count"},
+        {"\"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 8.0}", "rope_scaling", "rope_parameters"},
+        {"\"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": 1e6}", "rope_parameters must be",
+         "gemma4"},
+        {"\"rope_parameters\": {\"full_attention\": {\"rope_type\": \"proportional\", \"rope_theta\": 1e6, "
+         "\"partial_rotary_factor\": 0}}", "full_attention.partial_rotary_factor is 0", "not between"},
+        {"\"rope_parameters\": {\"full_attention\": {\"rope_type\": \"proportional\", \"rope_theta\": 1e6, "
+         "\"partial_rotary_factor\": 1.5}}", "full_attention.partial_rotary_factor is 1.5", "not between"},
+        {"\"rope_parameters\": {\"sliding_attention\": {\"rope_type\": \"default\", \"rope_theta\": 1e4, "
+         "\"partial_rotary_factor\": 0.25}}", "sliding_attention.partial_rotary_factor is 0.25", "only 1"},
+        {"\"partial_rotary_factor\": 0.25", "partial_rotary_factor is 0.25", "only 1"},
+        {"\"text_config\": {}", "inside a gemma4 model", "not known"},
+    };
+    static const char *const fine[] = {"\"use_bidirectional_attention\": \"vision\"",
+        "\"use_bidirectional_attention\": null", "\"rope_scaling\": null", "\"per_layer_config\": null",
+        "\"num_kv_shared_layers\": 0, \"use_double_wide_mlp\": true"};
+    static const struct mutation gemma3[] = {
+        {"\"use_bidirectional_attention\": \"vision\"", "use_bidirectional_attention is string", "not supported"},
+        {"\"rope_parameters\": {\"full_attention\": {\"rope_type\": \"proportional\", \"rope_theta\": 1e6}}",
+         "\"proportional\"", "not known for a gemma3 model"},
+    };
+    REFUSE_MUTATIONS("\"model_type\": \"gemma4_text\", \"num_hidden_layers\": 6", rows);
+    ACCEPT_MUTATIONS("\"model_type\": \"gemma4_text\", \"num_hidden_layers\": 6", fine);
+    REFUSE_MUTATIONS("\"model_type\": \"gemma3_text\"", gemma3);
+    refuse_json(PERIDOT_ERROR_FORMAT, "{\"model_type\": \"gemma4_text\", \"num_kv_shared_layers\": 30}",
+                "30 of 30 layers", "share");
+    refuse_json(PERIDOT_ERROR_FORMAT, "{\"model_type\": \"gemma4_text\", \"num_kv_shared_layers\": 25}",
+                "layer 5 has no keys", "first 5 layers");
+    struct pd_config c;
+    EXPECT_FAILURE(read_json(&c, "{\"model_type\": \"gemma4\", \"text_config\": {\"model_type\": \"gemma3_text\"}}"),
+                   PERIDOT_ERROR_UNSUPPORTED, "gemma3 model inside a gemma4 model");
+    EXPECT_FAILURE(read_json(&c, "{\"model_type\": \"gemma3n\"}"), PERIDOT_ERROR_UNSUPPORTED, "gemma3n", "gemma4_text");
+}
+
 static void test_json_labels(void **state)
 {
     (void)state;
@@ -363,7 +422,7 @@ int main(void)
         cmocka_unit_test(test_json_refusals), cmocka_unit_test(test_json_labels),
         cmocka_unit_test(test_json_activation), cmocka_unit_test(test_json_softcaps),
         cmocka_unit_test(test_json_windows), cmocka_unit_test(test_json_rope), cmocka_unit_test(test_json_numbers),
-        cmocka_unit_test(test_json_unsupported),
+        cmocka_unit_test(test_json_unsupported), cmocka_unit_test(test_json_gemma4),
     };
     return cmocka_run_group_tests_name("config refusals", tests, make_folder, remove_folder);
 }

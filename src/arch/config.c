@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Files tell of a layer without v by having none. */
+/* Files tell of a layer without v by having none, but for config.json of Gemma 4, which says so. */
 static void find_v(struct pd_config *out, const struct pd_checkpoint *c)
 {
     const char *prefix = pd_tensor_prefix(c);
@@ -31,7 +31,7 @@ static peridot_status read_config(struct pd_config *out, const struct pd_checkpo
     out->rope_interleaved = gguf && family->gguf_interleaved;
     out->embed_scale = family->scale_embedding ? scale_of(out->d_model) : 1;
     out->per_layer_scale = scale_of(out->per_layer_dim);
-    if (family->optional_v) find_v(out, c);
+    if (family->optional_v && (gguf || !family->sizes_by_window)) find_v(out, c);
     const struct pd_tensor *rope_freqs = pd_checkpoint_find(c, "rope_freqs.weight");
     if (rope_freqs) out->ropes[PD_ROPE_GLOBAL].rotated_part = 0;   /* it says so itself */
     return pd_layers_complete(out, rope_freqs);

@@ -219,6 +219,9 @@ static void read_ropes(struct reader *r, struct pd_config *out)
     struct pd_rope global = {.base = read_number(r, r->config, PD_NUMBER_ROPE_BASE, family->rope_base), .divisor = 1};
     struct pd_rope local = global, old;
     global.rotated_part = family->rotated_part;
+    if (family->rotated_part > 0 && yyjson_obj_size(scaling.at) && r->status == PERIDOT_OK)
+        r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %srope_scaling is not known in a %s model: its "
+                            "rotation is in rope_parameters", r->config.prefix, family->name);
     if (family->local_rope)
         local.base = read_number(r, r->config, PD_NUMBER_ROPE_BASE_LOCAL, family->rope_base_local);
     refuse_partial(r, r->config);
@@ -307,13 +310,37 @@ static uint32_t read_own(struct reader *r, enum pd_number number, uint32_t i, ui
     return find_member(r->config.at, pd_numbers[number].hf) ? read_layer_uint(r, number, i, usual) : usual;
 }
 
+/* per_layer_config: {"5": {"head_dim": 512}}. Whatever of a layer it might say, and only this is known. */
+static peridot_status check_own_sizes(const struct reader *r, const struct pd_config *out)
+{
+    static const char *const known[] = {"head_dim", "num_key_value_heads"};
+    yyjson_val *by_layer = find_member(r->config.at, "per_layer_config"), *index, *sizes, *key, *value;
+    size_t i, n, j, m;
+    yyjson_obj_foreach(by_layer, i, n, index, sizes) {
+        char *end;
+        unsigned long layer = strtoul(yyjson_get_str(index), &end, 10);
+        if (*end || layer >= out->n_layers || !yyjson_is_obj(sizes))
+            return pd_fail(PERIDOT_ERROR_FORMAT, "config.json: %sper_layer_config: \"" PD_NAME "\" is not an object of "
+                           "one of %u layers", r->config.prefix, yyjson_get_str(index), out->n_layers);
+        yyjson_obj_foreach(sizes, j, m, key, value) {
+            bool is_known = false;
+            for (size_t k = 0; k < PD_COUNT(known); k++) is_known = is_known || yyjson_equals_str(key, known[k]);
+            if (!is_known)
+                return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %sper_layer_config.%lu: " PD_NAME " of a layer "
+                               "is not known", r->config.prefix, layer, yyjson_get_str(key));
+        }
+    }
+    return PERIDOT_OK;
+}
+
 /* What layers without a window, and those that read another's keys, have of their own; or what per_layer_config says of
- * a layer: {"5": {"head_dim": 512}}. */
+ * a layer. */
 static void read_own_sizes(struct reader *r, struct pd_config *out, uint32_t i)
 {
     struct pd_layer *l = &out->layers[i];
     struct object all = r->config, by_layer = read_object(r, all, "per_layer_config", "per_layer_config.");
     bool shares = i >= out->n_layers - (uint32_t)pd_min(out->n_shared_kv, out->n_layers);
+    bool keys_only = yyjson_is_true(find_member(r->config.at, "attention_k_eq_v"));
     char index[16];
     snprintf(index, sizeof index, "%u", i);
     if (by_layer.at) {
@@ -323,9 +350,9 @@ static void read_own_sizes(struct reader *r, struct pd_config *out, uint32_t i)
         r->config = all;
     } else if (!l->window) {
         l->head_dim = read_layer_uint(r, PD_NUMBER_HEAD_DIM_GLOBAL, i, 512);
-        if (yyjson_is_true(find_member(r->config.at, "attention_k_eq_v")))
-            l->n_kv_heads = read_own(r, PD_NUMBER_KV_HEADS_GLOBAL, i, l->n_kv_heads);
+        if (keys_only) l->n_kv_heads = read_own(r, PD_NUMBER_KV_HEADS_GLOBAL, i, l->n_kv_heads);
     }
+    l->has_v = l->window || !keys_only;
     if (shares && yyjson_is_true(find_member(r->config.at, "use_double_wide_mlp"))) l->ffn_dim *= 2;
 }
 
@@ -415,7 +442,7 @@ static peridot_status find_type(const struct pd_hf_type **out, struct object o)
                        v ? "not a string" : "missing");
     *out = pd_hf_type_find(type);
     if (*out) return PERIDOT_OK;
-    char known[128] = "";
+    char known[256] = "";
     for (size_t i = 0, n = 0; pd_hf_type_name(i); i++)
         n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i ? ", " : "", pd_hf_type_name(i));
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %smodel_type \"" PD_NAME "\" is not known (known: %s)",
@@ -548,7 +575,7 @@ peridot_status pd_config_read_hf(struct pd_config *out, const struct pd_checkpoi
 
     out->n_layers = read_uint(&r, PD_NUMBER_LAYERS, d->n_layers);
     out->d_model = read_uint(&r, PD_NUMBER_D_MODEL, d->d_model);
-    out->ctx_max = read_uint(&r, PD_NUMBER_CTX, d->ctx_max);
+    out->ctx_max = read_uint(&r, PD_NUMBER_CTX, r.type->ctx_max ? r.type->ctx_max : d->ctx_max);
     out->n_shared_kv = read_uint(&r, PD_NUMBER_SHARED_KV, 0);
     if (family->per_layer_inputs) out->per_layer_dim = read_uint(&r, PD_NUMBER_PER_LAYER_DIM, r.type->per_layer_dim);
     if (yyjson_obj_get(r.config.at, "vocab_size")) out->vocab_size = read_uint(&r, PD_NUMBER_VOCAB_SIZE, 0);
@@ -562,6 +589,7 @@ peridot_status pd_config_read_hf(struct pd_config *out, const struct pd_checkpoi
     r.n_layers = out->n_layers;
     PD_TRY(pd_layers_create(out));
     PD_TRY(read_windows(&r, out));
+    if (family->sizes_by_window) PD_TRY(check_own_sizes(&r, out));
     for (uint32_t i = 0; i < out->n_layers; i++) PD_TRY(read_layer(&r, out, i));
     return PERIDOT_OK;
 }

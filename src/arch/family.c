@@ -38,8 +38,8 @@ static const struct pd_hf_type hf_types[] = {
     {.name = "gemma3", .family = PD_GEMMA3, .wraps = true}, {.name = "gemma3_text", .family = PD_GEMMA3},
     {.name = "gemma4", .family = PD_GEMMA4, .wraps = true, .window = 512, .per_layer_dim = 256},
     {.name = "gemma4_text", .family = PD_GEMMA4, .window = 512, .per_layer_dim = 256},
-    {.name = "gemma4_unified", .family = PD_GEMMA4, .wraps = true, .window = 1024},
-    {.name = "gemma4_unified_text", .family = PD_GEMMA4, .window = 1024},
+    {.name = "gemma4_unified", .family = PD_GEMMA4, .wraps = true, .window = 1024, .ctx_max = 262144},
+    {.name = "gemma4_unified_text", .family = PD_GEMMA4, .window = 1024, .ctx_max = 262144},
     {.name = "llama", .family = PD_LLAMA}, {.name = "peridot_test", .family = PD_TEST_FAMILY},
 };
 

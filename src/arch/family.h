@@ -68,6 +68,7 @@ struct pd_hf_type {
     enum pd_family family;
     bool wraps;                      /* the text model is in text_config */
     uint32_t window;                 /* the default of sliding_window; 0: 4096 */
+    uint32_t ctx_max;                /* the default of max_position_embeddings; 0: the family's */
     uint32_t per_layer_dim;          /* the default of hidden_size_per_layer_input */
 };
 
