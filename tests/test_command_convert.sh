@@ -21,11 +21,13 @@ same_logits() {
 
 test_logits() {
     same_logits gemma1-lm-head f32
-    same_logits gemma2 f32
     same_logits gemma2-bf16-shards bf16
     same_logits gemma2-f16 f16
     same_logits gemma3-new bf16
     same_logits gemma3-wrapped bf16
+    same_logits gemma4 f32
+    same_logits gemma4-old bf16
+    same_logits gemma4-small bf16
     same_logits llama f32
     same_logits llama-linear f16
     run convert "$source/tests/golden/gemma3-wrapped" -o "$folder/x.gguf"
