@@ -402,6 +402,51 @@ static void test_embeddings(void **state)
     }
 }
 
+/* ---- layers that write no keys ---- */
+
+static uint32_t count_wide_pushes(void)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < seen.n_pushes; i++) n += seen.pushes[i].n_tokens > 1;
+    return n;
+}
+
+/* Logits after a prompt of n tokens; `rows`: those of all rows are wanted, too. */
+static uint32_t read_tail(float *out, uint32_t n, struct rows *rows)
+{
+    const float *logits;
+    peridot_sequence *q = begin(1);
+    const peridot_eval_params params = {.logits = rows ? keep_row : NULL, .user = rows};
+    if (rows) rows->n = 0;
+    seen.n_pushes = 0;
+    EXPECT_OK(peridot_sequence_eval(q, tokens, n, &params));
+    uint32_t n_wide = count_wide_pushes();
+    EXPECT_OK(peridot_logits(&logits, q));
+    memcpy(out, logits, peridot_model_get_info(model)->n_outputs * sizeof *out);
+    close_sequence(q);
+    return n_wide;
+}
+
+/* Rows that nobody asks for stop before the layers that only read keys; the row that is asked for has the same bits. */
+static void test_tail(void **state)
+{
+    (void)state;
+    static const uint32_t n_tokens[] = {1, 2, 40, CHUNK, CHUNK + 1, N_PROMPT};
+    float want[MAX_WIDTH], got[MAX_WIDTH];
+    struct rows *rows = calloc(1, sizeof *rows);
+    assert_non_null(rows);
+    open_hooked(PERIDOT_GOLDEN "/gemma4-small/model.gguf", NULL, 0);
+    for (size_t i = 0; i < PD_COUNT(n_tokens); i++) {
+        read_tail(want, n_tokens[i], rows);
+        uint32_t n_wide = read_tail(got, n_tokens[i], NULL);
+        assert_memory_equal(got, want, peridot_model_get_info(model)->n_outputs * sizeof *want);
+        /* the matrices of three layers of six, and of the inputs of all */
+        if (n_tokens[i] == 2 || n_tokens[i] == 40) assert_int_equal(n_wide, 3 * 6 + 1);
+    }
+    peridot_model_close(model);
+    free(rows);
+}
+
 /* Sines and cosines of each table that layers have: one in a Llama, two in a Gemma 3. */
 static void test_angles(void **state)
 {
@@ -426,6 +471,7 @@ int main(void)
         cmocka_unit_test(test_pieces),   cmocka_unit_test(test_cancel),  cmocka_unit_test(test_cancel_request),
         cmocka_unit_test(test_progress), cmocka_unit_test(test_overlap), cmocka_unit_test(test_weights),
         cmocka_unit_test(test_rows),     cmocka_unit_test(test_angles), cmocka_unit_test(test_embeddings),
+        cmocka_unit_test(test_tail),
     };
     return cmocka_run_group_tests_name("passes", tests, make_tokens, NULL);
 }

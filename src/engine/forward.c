@@ -163,13 +163,61 @@ static void send_rows(const struct pd_forward_args *p, struct pd_stream *x)
                (uint64_t)p->n_tokens * s->x.stride * sizeof(float));
 }
 
+/* ---- layers that write no keys ---- */
+
+/* As p, of n rows from `row` on, which are of a decode step or not. What a layer needs for itself begins at the first row
+ * all the same. */
+static void narrow(struct pd_forward_args *out, struct pd_scratch *s, const struct pd_forward_args *p, uint32_t row,
+                   uint32_t n, bool decode)
+{
+    *out = *p;
+    *s = *p->scratch;
+    s->x = pd_rows_at(s->x, row, 0);
+    s->normed = pd_rows_at(s->normed, row, 0);
+    s->per_layer = pd_rows_at(s->per_layer, row, 0);
+    for (uint32_t k = 0; k < p->config->n_kinds; k++) out->places[k] += row * sizeof(struct pd_place);
+    for (uint32_t t = 0; t < p->config->n_rope_tables; t++)
+        out->angles[t] += (uint64_t)row * p->config->rope_tables[t].head_dim * sizeof(float);
+    out->scratch = s;
+    out->n_tokens = n;
+    out->n_decode = decode ? n : 0;
+}
+
+static void forward_tail(const struct pd_forward_args *p, uint32_t first_layer, uint32_t row, uint32_t n, bool decode)
+{
+    struct pd_forward_args part;
+    struct pd_scratch scratch;
+    if (n == 0) return;
+    narrow(&part, &scratch, p, row, n, decode);
+    struct pd_stream x = {.x = scratch.x, .x_other = scratch.x_other, .normed = scratch.normed, .n_rows = n,
+        .n = p->config->d_model, .eps = p->config->eps};
+    for (uint32_t i = first_layer; i < p->weights->end_layer; i++) layer(&part, &x, i);
+    pd_stream_norm_last(&x, p->weights->output_norm);
+    pd_op_stream_norm(p->recorder, &x);
+}
+
+/* The first of the layers at the end that only read keys, where most rows of prompts need not go; end_layer: none. */
+static uint32_t find_tail(const struct pd_forward_args *p)
+{
+    uint32_t tail = p->config->n_layers - p->config->n_shared_kv, n_prompt = p->n_tokens - p->n_decode;
+    bool whole = p->weights->first_layer == 0 && p->weights->has_output;
+    return whole && p->heads && p->n_heads < n_prompt ? tail : p->weights->end_layer;
+}
+
 void pd_forward(const struct pd_forward_args *p, const struct pd_rows *logits)
 {
     p->recorder->decode = p->n_decode != 0;
     p->recorder->chunk = p->n_decode < p->n_tokens;
     struct pd_stream x = begin_stream(p);
+    uint32_t tail = find_tail(p);
     get_per_layer_inputs(p, &x);
-    for (uint32_t i = p->weights->first_layer; i < p->weights->end_layer; i++) layer(p, &x, i);
+    for (uint32_t i = p->weights->first_layer; i < tail; i++) layer(p, &x, i);
+    if (tail < p->weights->end_layer) {
+        pd_op_stream_add(p->recorder, &x);
+        forward_tail(p, tail, 0, p->n_decode, true);
+        for (uint32_t i = 0; i < p->n_heads; i++) forward_tail(p, tail, p->heads[i].row, 1, false);
+        return;
+    }
     if (!p->weights->has_output) {
         send_rows(p, &x);
         return;

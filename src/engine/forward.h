@@ -37,6 +37,11 @@ struct pd_scratch {
     uint64_t partial;          /* [splits of all decode rows][n_heads][head_dim + 2]: see pd_attention_reduce_push */
 };
 
+/* A row of a pass whose logits are wanted, and the row of logits where they go. */
+struct pd_head_row {
+    uint32_t row, logits_row;
+};
+
 struct pd_forward_args {
     struct pd_recorder *recorder;
     const struct pd_config *config;
@@ -53,6 +58,10 @@ struct pd_forward_args {
     uint32_t n_decode;                 /* of them are of a decode step, the first ones: each is the next token of its
                                           own sequence, */
     bool consecutive;                  /* or they may be several consecutive ones */
+    /* Rows of prompts whose hidden states are wanted; the others stop after the last layer that writes keys. NULL: all
+     * are. */
+    const struct pd_head_row *heads;   /* [n_heads] */
+    uint32_t n_heads;
     /* Where other ranks hold layers: the rows of the residual stream that come from the one before, and go to the next,
      * with the stride of scratch->x, in host memory. */
     struct pd_span rows_in, rows_out;

@@ -24,7 +24,8 @@ double pd_token_flop(const struct pd_model *model, uint32_t pos, bool head)
 {
     const struct pd_config *c = &model->config;
     double flop = head ? 2.0 * model->weights.n_outputs * c->d_model : 0;
-    for (uint32_t i = 0; i < c->n_layers; i++) {
+    uint32_t n_layers = head ? c->n_layers : c->n_layers - c->n_shared_kv;   /* rows without a head end there */
+    for (uint32_t i = 0; i < n_layers; i++) {
         const struct pd_layer_weights *w = &model->weights.layers[i];
         for (size_t m = 0; m < PD_COUNT(w->linears); m++) {
             double share = w->linears[m].n_experts ? (double)c->layers[i].n_experts_used / w->linears[m].n_experts : 1;

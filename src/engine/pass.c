@@ -66,6 +66,7 @@ peridot_status pd_pass_add(struct pd_pass *p, const struct pd_run *run)
     if (run->embeddings) PD_TRY(pd_input_embed(&p->input, p->w, row, run->embeddings, run->n));
     s->embeds |= run->embeddings != NULL;
     r->embeddings = NULL;
+    s->all_rows |= run->all_rows;
     if (run->kind == PD_RUN_PROMPT) {
         s->n_keys = (uint32_t)pd_max(s->n_keys, run->pos + run->n);
         if (run->ends)
@@ -115,6 +116,8 @@ static uint64_t forward_rows(const struct pd_pass *p, struct pd_recorder *r, con
     args.n_decode = s->n_steps;
     args.n_keys = s->n_keys;
     args.consecutive = s->consecutive;
+    args.heads = s->all_rows ? NULL : s->heads;
+    args.n_heads = s->n_heads;
     if (!s->embeds) args.embedded = 0;
     pd_forward(&args, head && is_step ? &logits : NULL);
     uint64_t most_work = r->most_work;

@@ -30,6 +30,7 @@ struct pd_run {
     const int32_t *tokens;             /* [n], borrowed until the pass is filled; NULL: the pass before draws them */
     const float *const *embeddings;    /* [n], borrowed as well: rows of d_model that go in instead of a token's own,
                                           NULL: its own; NULL: none */
+    bool all_rows;                     /* PROMPT: hidden states of all rows are wanted */
     bool ends;                         /* PROMPT: logits of its last row are wanted, as the prompt ends there */
     uint32_t row;                      /* of the pass: set by pd_pass_add */
 };
@@ -42,6 +43,7 @@ struct pd_pass_shape {
     uint32_t n_heads;                  /* rows of prompts that have logits */
     uint32_t consecutive;              /* whether a step has several rows of one sequence */
     uint32_t draws;                    /* whether the device draws the next tokens */
+    uint32_t all_rows;                 /* whether hidden states of other rows of prompts than `heads` are wanted */
     uint32_t embeds;                   /* whether some rows are embeddings */
     uint64_t piece_work;               /* see pd_recorder */
     struct pd_head_row heads[PD_MAX_SEQUENCES];

@@ -113,6 +113,7 @@ static peridot_status add_prompts(struct pd_prefill *p, struct pd_chunk *chunk, 
         const struct pd_run run = {.kind = pass->input.n_rows == 1 ? PD_RUN_STEP : PD_RUN_PROMPT,
                                    .sequence = q, .pos = next_pos(prompt), .n = n,
                                    .tokens = prompt->tokens, .embeddings = prompt->embeddings,
+                                   .all_rows = prompt->outputs && (prompt->outputs->logits || prompt->outputs->hidden),
                                    .ends = n == prompt->n_left && has_head(p, prompt)};
         if (n == 0) continue;
         peridot_status status = pd_sequence_extend(q, run.pos + n);

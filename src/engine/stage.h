@@ -12,11 +12,6 @@ struct pd_stage {
     uint32_t *body;                       /* of a message, of the largest size */
 };
 
-/* A row of a pass whose logits are wanted, and the row of logits where they go. */
-struct pd_head_row {
-    uint32_t row, logits_row;
-};
-
 /* An entry of a kind's tables that has changed. */
 struct pd_table_entry {
     uint32_t kind, at, page;
