@@ -133,6 +133,14 @@ static void test_gemma3_hidden(void **state)
     check_model(PERIDOT_GOLDEN "/gemma3", true, NULL);
 }
 
+/* Layers that read the keys of others, and get inputs of their own. */
+static void test_gemma4(void **state)
+{
+    (void)state;
+    check_model(PERIDOT_GOLDEN "/gemma4-small", false, NULL);
+    check_model(PERIDOT_GOLDEN "/gemma4", false, "attention=tile");
+}
+
 static bool stop_early(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n)
 {
     (void)sequence, (void)pos, (void)row, (void)n;
@@ -170,6 +178,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gemma2), cmocka_unit_test(test_attention_tiles), cmocka_unit_test(test_gemma3_hidden),
+        cmocka_unit_test(test_gemma4),
         cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests_name("batch", tests, NULL, NULL);
 }

@@ -91,6 +91,13 @@ static void test_gemma3(void **state)
     check_steps(PERIDOT_GOLDEN "/gemma3", (uint32_t[]){5, 0}, PERIDOT_KV_Q8_0, NULL);
 }
 
+static void test_gemma4(void **state)
+{
+    (void)state;
+    check_steps(PERIDOT_GOLDEN "/gemma4", (uint32_t[]){7, 0}, PERIDOT_KV_F16, NULL);
+    check_steps(PERIDOT_GOLDEN "/gemma4-small/model.gguf", (uint32_t[]){8, 0}, PERIDOT_KV_Q8_0, NULL);
+}
+
 static void test_llama(void **state)
 {
     (void)state;
@@ -104,7 +111,7 @@ static void test_as_gpu(void **state)
     (void)state;
     check_steps(PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", (uint32_t[]){33, 0}, PERIDOT_KV_F16, AS_GPU);
     check_steps(PERIDOT_GOLDEN "/llama-quants/model.gguf", (uint32_t[]){40, 0}, PERIDOT_KV_F32, AS_GPU);
-    check_steps(PERIDOT_GOLDEN "/llama-quants/model.gguf", (uint32_t[]){6, 0}, PERIDOT_KV_Q8_0, AS_GPU);
+    check_steps(PERIDOT_GOLDEN "/gemma4-small", (uint32_t[]){6, 0}, PERIDOT_KV_Q8_0, AS_GPU);
 }
 
 /* Vectors so long that each slot of a norm sums several vec4s. */
@@ -236,11 +243,11 @@ static void check_ways(const struct first_row *want, peridot_model *model)
 static void test_prompt(void **state)
 {
     const char *made = in_folder("windowed.gguf");
-    const char *const models[] = {PERIDOT_GOLDEN "/llama", PERIDOT_GOLDEN "/gemma3", made};
+    const char *const models[] = {PERIDOT_GOLDEN "/llama", PERIDOT_GOLDEN "/gemma3", PERIDOT_GOLDEN "/gemma4", made};
     struct first_row want, with_image;
     (void)state;
     make_image();
-    /* The last two have windows that the prompt fills. */
+    /* The last three have windows that the prompt fills. */
     EXPECT_OK(peridot_make(made, &(peridot_make_params){.shape = "tiny-gemma2", .type = "q8_0", .seed = 5}));
     for (size_t k = 0; k < PD_COUNT(models); k++) {
         peridot_model *model = open_model(models[k], NULL);
@@ -294,7 +301,7 @@ static void write_rows(struct text_rows *out, peridot_model *model, uint32_t n_p
 /* Where decode kernels multiply prompts, these and steps are one pass. */
 static void test_text(void **state)
 {
-    const char *const models[] = {PERIDOT_GOLDEN "/llama", PERIDOT_GOLDEN "/gemma2", PERIDOT_GOLDEN "/gemma3"};
+    const char *const models[] = {PERIDOT_GOLDEN "/llama", PERIDOT_GOLDEN "/gemma4-small", PERIDOT_GOLDEN "/gemma3"};
     static struct text_rows want, got;
     (void)state;
     for (size_t k = 0; k < PD_COUNT(models); k++) {
@@ -315,7 +322,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gemma2), cmocka_unit_test(test_gemma3),     cmocka_unit_test(test_llama),
         cmocka_unit_test(test_as_gpu), cmocka_unit_test(test_long_norms), cmocka_unit_test(test_columns),
-        cmocka_unit_test(test_prompt), cmocka_unit_test(test_text)};
+        cmocka_unit_test(test_prompt), cmocka_unit_test(test_text),       cmocka_unit_test(test_gemma4)};
     const struct CMUnitTest tests_apart[] = {cmocka_unit_test(test_prompt), cmocka_unit_test(test_text)};
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     int n_failed = cmocka_run_group_tests_name("invariance", tests, make_folder, remove_folder);

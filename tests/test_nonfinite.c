@@ -114,6 +114,9 @@ static uint64_t find_weight(const struct pd_model *m, enum pd_role role)
     if (role == PD_ROLE_EMBEDDING) return row_address(&w->embedding, (uint32_t)tokens[1]);
     if (role == PD_ROLE_OUTPUT || role == PD_ROLE_SCORE) return row_address(&w->output.w, 2);
     if (role == PD_ROLE_OUTPUT_NORM) return w->output_norm;
+    if (role == PD_ROLE_PER_LAYER_EMBEDDING) return row_address(&w->per_layer_embedding, (uint32_t)tokens[1]);
+    if (role == PD_ROLE_PER_LAYER_MODEL_PROJ) return row_address(&w->per_layer_model_proj.w, 2);
+    if (role == PD_ROLE_PER_LAYER_MODEL_NORM) return w->per_layer_model_norm;
     if (plan.is_bias) return w->layers[layer].linears[plan.matrix].bias;
     if (plan.n_dims == 1) return w->layers[layer].norms[role];
     for (enum pd_role before = PD_FIRST_LAYER_ROLE; before < role; before++)
@@ -156,7 +159,8 @@ static void check_weight(peridot_sequence *q, const struct pd_model *m, enum pd_
     const peridot_eval_params logits = {.logits = take_row}, hidden = {.hidden = take_row};
     bool has_head = m->config.head != PERIDOT_HEAD_NONE, text = m->config.head == PERIDOT_HEAD_LANGUAGE,
         only_output = role == PD_ROLE_OUTPUT || role == PD_ROLE_SCORE || role == PD_ROLE_SCORE_BIAS,
-        only_input = role == PD_ROLE_EMBEDDING && m->weights.output.w.slices != m->weights.embedding.slices;
+        only_input = role == PD_ROLE_PER_LAYER_EMBEDDING
+            || (role == PD_ROLE_EMBEDDING && m->weights.output.w.slices != m->weights.embedding.slices);
     uint64_t address = find_weight(m, role);
     const float *row;
     int32_t token;
@@ -213,7 +217,7 @@ static void check_model(const char *name, const char *kernel, peridot_kv_type kv
 static void test_every_tensor(void **state)
 {
     (void)state;
-    static const char *const models[] = {"gemma1", "gemma2", "gemma3", "llama"},
+    static const char *const models[] = {"gemma1", "gemma2", "gemma3", "llama", "gemma4-small"},
         *const variants[] = {"attention=tile", "attention=columns"},
         *const of_blocks[] = {NULL, "matvec=dot", "matmul=dot"};
     for (size_t i = 0; i < PD_COUNT(models); i++) {

@@ -447,18 +447,20 @@ static void test_tail(void **state)
     free(rows);
 }
 
-/* Sines and cosines of each table that layers have: one in a Llama, two in a Gemma 3. */
+/* Sines and cosines of each table that layers have: one in a Llama, two in a Gemma 3, of heads of two sizes in a
+ * Gemma 4. */
 static void test_angles(void **state)
 {
     (void)state;
     static const struct {
         const char *path;
-        uint32_t n;
-    } models[] = {{LLAMA, 1}, {GEMMA2, 1}, {PERIDOT_GOLDEN "/gemma3", 2}};
+        uint32_t n;            /* columns of all tables */
+    } models[] = {
+        {LLAMA, 32}, {GEMMA2, 32}, {PERIDOT_GOLDEN "/gemma3", 2 * 16}, {PERIDOT_GOLDEN "/gemma4", 16 + 32}};
     for (size_t i = 0; i < PD_COUNT(models); i++) {
         open_hooked(models[i].path, NULL, 0);
         peridot_sequence *q = begin(1);
-        uint64_t size = models[i].n * sizeof(float) * CHUNK * model->m.config.layers[0].head_dim;
+        uint64_t size = models[i].n * sizeof(float) * CHUNK;
         assert_int_equal(q->session->s->prefill.chunks[0].pass.input.angles.size, size);
         close_sequence(q);
         peridot_model_close(model);

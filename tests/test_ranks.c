@@ -376,6 +376,7 @@ static const struct {
     {"gemma1", false, {PERIDOT_KV_F32, 3}, {PERIDOT_KV_F16, 2}},
     {"gemma2-q8_0/model.gguf", false, {PERIDOT_KV_F16, 2}, {PERIDOT_KV_F32, 3}},
     {"gemma3", false, {PERIDOT_KV_F32, 2}, {PERIDOT_KV_F16, 3}},
+    {"gemma4", false, {PERIDOT_KV_F16, 3}, {PERIDOT_KV_F32, 2}},
     {"llama2", true, {PERIDOT_KV_F16, 3}, {PERIDOT_KV_F32, 2}},
     {"llama3", true, {PERIDOT_KV_F32, 2}, {PERIDOT_KV_F16, 3}},
 };
@@ -426,6 +427,11 @@ static void test_failures(void **state)
     assert_non_null(strstr(peridot_last_error(), "none.gguf"));
     ranks_end(&missing, model);
     assert_int_equal(missing.opened[1], PERIDOT_ERROR_IO);
+
+    struct ranks per_layer = {0};   /* each layer's input comes of the token, which only the first rank has */
+    assert_int_equal(ranks_begin(&model, &per_layer, PERIDOT_GOLDEN "/gemma4-small", 2), PERIDOT_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(peridot_last_error(), "cannot be shared among ranks"));
+    ranks_end(&per_layer, model);
 
     struct ranks broken = {0};
     assert_int_equal(ranks_begin(&model, &broken, PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", 2), PERIDOT_OK);

@@ -3,6 +3,8 @@
 #include "sequences_fixture.h"
 #include "relative_error.h"
 
+#define GEMMA4 PERIDOT_GOLDEN "/gemma4-small/model.gguf"   /* windows of 12, and layers that read the keys of others */
+
 static void expect_all_free(const struct pd_cache *cache)
 {
     for (uint32_t kind = 0; kind < cache->n_kinds; kind++)
@@ -193,10 +195,10 @@ static void test_snapshots_bounded(void **state)
 }
 
 /* Forks share what was, and then each goes its own way; so does the one that they came from, backwards too. */
-static void check_forks(peridot_kv_type kv)
+static void check_forks(const char *path, peridot_kv_type kv)
 {
     static const uint32_t at[] = {64, 100, 127, 128, 140};
-    peridot_model *model = open_model(MODEL, NULL);
+    peridot_model *model = open_model(path, NULL);
     size_t width = peridot_model_get_info(model)->n_outputs;
     peridot_session *s = open_session(model, 7, kv);
     peridot_sequence *q = add(s), *plain = add(s), *forks[PD_COUNT(at)];
@@ -241,8 +243,8 @@ static void check_forks(peridot_kv_type kv)
 static void test_forks(void **state)
 {
     (void)state;
-    check_forks(PERIDOT_KV_F16);
-    check_forks(PERIDOT_KV_Q8_0);
+    check_forks(MODEL, PERIDOT_KV_F16);
+    check_forks(GEMMA4, PERIDOT_KV_Q8_0);
 }
 
 /* ---- files ---- */
@@ -257,9 +259,9 @@ static void draw_some(int32_t *out, peridot_sequence *q, uint32_t n)
 
 /* A saved sequence goes on elsewhere as it would have gone on, its logits too; windows have passed over the first
  * page. */
-static void check_saved(peridot_kv_type kv, peridot_kv_type other_kv)
+static void check_saved(const char *of, peridot_kv_type kv, peridot_kv_type other_kv)
 {
-    peridot_model *model = open_model(MODEL, NULL), *other = open_model(PERIDOT_GOLDEN "/gemma2-q4_0/model.gguf", NULL);
+    peridot_model *model = open_model(of, NULL), *other = open_model(PERIDOT_GOLDEN "/gemma2-q4_0/model.gguf", NULL);
     size_t width = peridot_model_get_info(model)->n_outputs;
     char path[128];
     int32_t want[30], got[30];
@@ -301,8 +303,9 @@ static void check_saved(peridot_kv_type kv, peridot_kv_type other_kv)
 static void test_saved(void **state)
 {
     (void)state;
-    check_saved(PERIDOT_KV_F16, PERIDOT_KV_F32);
-    check_saved(PERIDOT_KV_Q8_0, PERIDOT_KV_F16);
+    check_saved(MODEL, PERIDOT_KV_F16, PERIDOT_KV_F32);
+    check_saved(MODEL, PERIDOT_KV_Q8_0, PERIDOT_KV_F16);
+    check_saved(GEMMA4, PERIDOT_KV_F16, PERIDOT_KV_Q8_0);
 }
 
 /* Every file that is cut short is refused, and so are numbers that do not fit together. */
