@@ -310,7 +310,8 @@ static const struct shape {
     {8, 1, 64, PERIDOT_KV_F32, true, true},
     {4, 2, 128, PERIDOT_KV_F16, false, false}, {3, 3, 256, PERIDOT_KV_F16, false, false},
     {4, 2, 256, PERIDOT_KV_F16, true, true},
-    {16, 1, 512, PERIDOT_KV_F16, true, false},
+    {16, 1, 512, PERIDOT_KV_F16, true, false}, {8, 1, 512, PERIDOT_KV_F16, true, true},
+    {16, 1, 512, PERIDOT_KV_F32, false, false}, {8, 1, 512, PERIDOT_KV_Q8_0, false, false},
     {1, 1, 4, PERIDOT_KV_Q8_0, false, false}, {3, 1, 20, PERIDOT_KV_Q8_0, false, true},
     {4, 2, 96, PERIDOT_KV_Q8_0, false, false}, {4, 2, 256, PERIDOT_KV_Q8_0, false, true},
 };
@@ -364,6 +365,10 @@ static void begin_attention(struct pd_trial *t, struct attention *a, const struc
             .places = a->places->address, .n_tokens = p->n_tokens};
 }
 
+/* An exponent is off by what rounding does to a score: where these reach the hundreds, 2e-5 for a chain of 64 sums in
+ * fp32, and five times that in the worst of hundreds. */
+static double fp32_tolerance(const struct place *p) { return 1e-5 + 4e-7 * (double)p->amplitude; }
+
 /* Scores of hundreds cost digits: fp32 has a score of 300 to 3e-5, and so its weight. The cap takes that back. */
 static void end_attention(struct pd_trial *t, struct attention *a, const struct place *p)
 {
@@ -371,9 +376,7 @@ static void end_attention(struct pd_trial *t, struct attention *a, const struct 
     pd_trial_run(t);
     struct pd_reference_cache second = {a->k + sequence_size(&a->h), a->v + sequence_size(&a->h)};
     pd_reference_attention(a->want, a->q, &second, &a->h, p->pos, p->n_tokens);
-    /* An exponent is off by what rounding does to a score: where these reach the hundreds, 2e-5 for a chain of 64 sums
-     * in fp32, and five times that in the worst of hundreds. */
-    pd_trial_check_rows(t, a->y_rows, a->want, NULL, 1e-5 + 4e-7 * (double)p->amplitude);
+    pd_trial_check_rows(t, a->y_rows, a->want, NULL, fp32_tolerance(p));
     pd_trial_end(t);
 }
 
@@ -478,7 +481,7 @@ static void try_decode(struct pd_trial *t, const struct shape *s, const struct p
         pd_reference_attention(a.want + m * q_width, q, &cache, &a.h, at[m].pos, 1);
     }
     pd_trial_check_rows(t, a.y_rows, a.want, NULL,
-                        s->type == PERIDOT_KV_F16 ? 0x1p-10 * (1 + (double)p->amplitude / 2) : 1e-5);
+                        s->type == PERIDOT_KV_F16 ? 0x1p-10 * (1 + (double)p->amplitude / 2) : fp32_tolerance(p));
     pd_trial_end(t);
 }
 
@@ -498,9 +501,11 @@ static void try_decodes(struct pd_trial *t, peridot_kv_type type)
                 bool taken = t->thorough ? (n + p + i) % 2 == 0 && of_type : s.quick && n == 1 + p % 3;
                 if (!s.split || !taken) continue;
                 s.type = type;
+                /* heads of 512 are Gemma 4's, which norms them all */
+                enum norms norms = s.head_dim == 512 ? NORMS_QKV : (enum norms)((i + p) % N_NORMS);
                 for (int from = 0; from < N_KV_FROM; from++)
                     if (from == KV_OWN || (p + n) % 3 == (size_t)from)
-                        try_decode(t, &s, &few[p], n, (enum norms)((i + p) % N_NORMS), (enum kv_from)from);
+                        try_decode(t, &s, &few[p], n, norms, (enum kv_from)from);
             }
     const struct place deep = {(PD_MAX_SPLITS + 3) * PD_PAGE, 1, 0, (PD_MAX_SPLITS + 4) * PD_PAGE, 0, 6};
     const struct shape s = {1, 1, 16, type, true, true};
