@@ -7,7 +7,9 @@ logits over the last 32 positions (least and median row). All numbers are relati
 import contextlib
 import copy
 import math
+import re
 import sys
+import types
 from dataclasses import replace
 
 import numpy as np
@@ -52,8 +54,9 @@ def q8_0_cache(t, mistake=1):
 
 
 def attention(module, query, key, value, mask, scaling, softcap=None, round_kv=None, float64=False, mask_first=False,
-              modulo=False, seen=None, **_):
+              modulo=False, seen=None, by_head=False, **_):
     """transformers' eager_attention_forward with one thing changed."""
+    scaling = query.shape[-1] ** -0.5 if by_head else scaling
     if round_kv is not None:
         key, value = (round_kv(t).to(t.dtype) for t in (key, value))
     n = query.shape[1] // key.shape[1]
@@ -120,34 +123,61 @@ def each(pattern, change):
     return apply
 
 
-def interleave(s):
-    """Rotating pairs (2i, 2i+1) instead of halves is the same as permuting the rows of q and k."""
-    order = torch.arange(s.head_dim).view(2, -1).T.reshape(-1).argsort()
-
+def permute(s, order_of, applies=lambda i: True):
+    """Rotating other pairs of a head is the same as permuting the rows of q and k, and what goes by them. Where values
+    are keys, too, columns of o make good for what that does to them."""
     def apply(w):
         for k in w:
+            layer = re.search(r"layers\.(\d+)\.", k)
+            if not layer or not applies(int(layer[1])):
+                continue
+            own = s.gemma4 and s.is_global(int(layer[1]))
+            head_dim = s.gemma4["global_head_dim"] if own else s.head_dim
+            order = order_of(head_dim)
             if k.endswith(("q_proj.weight", "k_proj.weight")):
-                w[k] = w[k].view(-1, s.head_dim, s.d_model)[:, order].reshape(w[k].shape)
+                w[k] = w[k].view(-1, head_dim, s.d_model)[:, order].reshape(w[k].shape)
             if k.endswith(("q_norm.weight", "k_norm.weight")):
                 w[k] = w[k][order]
+            if k.endswith("o_proj.weight") and own and s.gemma4.get("attention_k_eq_v"):
+                w[k] = w[k].view(s.d_model, -1, head_dim)[:, :, order].reshape(w[k].shape)
     return apply
 
 
-def swap_norms(w):
-    for k in [k for k in w if "post_attention" in k]:
-        other = k.replace("post_attention", "pre_feedforward")
-        w[k], w[other] = w[other], w[k]
+def interleaved(head_dim):
+    """Pairs (2i, 2i+1) instead of halves."""
+    return torch.arange(head_dim).view(2, -1).T.reshape(-1).argsort()
+
+
+def prefix(head_dim):
+    """The first quarter of the head, by halves of its own, instead of the first quarters of the head's halves."""
+    n = head_dim // 8
+    order = torch.arange(head_dim)
+    order[n:2 * n], order[head_dim // 2:head_dim // 2 + n] = torch.arange(head_dim // 2, head_dim // 2 + n), \
+        torch.arange(n, 2 * n)
+    return order
+
+
+def swap(a, b):
+    def apply(w):
+        for k in [k for k in w if a in k]:
+            other = k.replace(a, b)
+            w[k], w[other] = w[other], w[k]
+    return apply
 
 
 def activation(f):
     def apply(m):
         for layer in oracle.backbone(m).layers:
-            layer.mlp.act_fn = f
+            layer.mlp.act_fn = layer.act_fn = f     # the second: of inputs of layers
     return apply
 
 
 def unscaled(m):
     oracle.backbone(m).embed_tokens.embed_scale.fill_(1.0)
+
+
+def unscaled_table(m):
+    m.model.embed_tokens_per_layer.embed_scale.fill_(1.0)
 
 
 def scaled(m):
@@ -158,6 +188,88 @@ def scaled(m):
 def without_qk_norm(m):
     for layer in m.model.layers:
         layer.self_attn.q_norm = layer.self_attn.k_norm = torch.nn.Identity()
+
+
+# ---- Gemma 4 ----
+
+def values(s, make, keys_only=False):
+    """Another norm of values, in layers that have some, or in those whose values are keys."""
+    def apply(m):
+        for layer in m.model.layers:
+            a = layer.self_attn
+            if not a.is_kv_shared_layer and (a.v_proj is None or not keys_only):
+                a.v_norm = make(a)
+    return apply
+
+
+def scaled_branches(m):
+    """The scalar of a layer multiplies what the layer adds, and not what it adds to."""
+    for layer in m.model.layers:
+        layer.register_forward_hook(
+            lambda layer, args, out: args[0] + layer.layer_scalar * (out / layer.layer_scalar - args[0]))
+
+
+def early_inputs(m):
+    """A layer's input comes before its feed-forward unit."""
+    def forward(self, x, per_layer_input, **kwargs):
+        x = x + self.post_attention_layernorm(self.self_attn(hidden_states=self.input_layernorm(x), **kwargs)[0])
+        gated = self.act_fn(self.per_layer_input_gate(x)) * per_layer_input
+        x = x + self.post_per_layer_input_norm(self.per_layer_projection(gated))
+        x = x + self.post_feedforward_layernorm(self.mlp(self.pre_feedforward_layernorm(x)))
+        return x * self.layer_scalar
+    for layer in m.model.layers:
+        layer.forward = types.MethodType(forward, layer)
+
+
+def set_scale(m, scale):
+    m.model.per_layer_input_scale = scale
+
+
+def read_earlier(m):
+    """The tail reads the first layer with a window, not the last that has keys of its own."""
+    stores = [layer.self_attn for layer in m.model.layers if layer.self_attn.is_sliding]
+    for a in stores:
+        a.store_full_length_kv = a is stores[0]
+
+
+def by_columns(s):
+    """The table of inputs with layers innermost."""
+    dim = s.gemma4["hidden_size_per_layer_input"]
+    return lambda t: t.view(-1, s.n_layers, dim).transpose(1, 2).reshape(t.shape)
+
+
+def own_exponents(m):
+    """Exponents of the rotated part of a head, not of all of it."""
+    f = m.model.rotary_emb.full_attention_inv_freq
+    n = int((f > 0).sum())
+    f[:n] = 1e6 ** -(torch.arange(n) / n)
+
+
+def mistakes_4(s):
+    full, g = "full_attention", s.gemma4
+    yield "no final softcap", dict(config=lambda c: setattr(c, "final_logit_softcapping", None))
+    yield "scores / root of head_dim", dict(by_head=True)
+    yield "all pairs rotated", dict(config=lambda c: c.rope_parameters[full].update(rope_type="default"))
+    yield "the head's first quarter rotated", dict(state=permute(s, prefix, s.is_global))
+    yield "exponents of the rotated part", dict(model=own_exponents)
+    yield "no norm of values", dict(model=values(s, lambda a: torch.nn.Identity()))
+    yield "norm of values by k's weight", dict(model=values(s, lambda a: a.k_norm))
+    if g.get("attention_k_eq_v"):
+        yield "values from normed keys", dict(
+            model=values(s, lambda a: torch.nn.Sequential(a.k_norm, a.v_norm), keys_only=True))
+    yield "no layer scalars", dict(state=each("layer_scalar", torch.ones_like))
+    yield "layer scalars on branches", dict(model=scaled_branches)
+    if not g["hidden_size_per_layer_input"]:
+        return
+    yield "inputs of layers before the ffn", dict(model=early_inputs)
+    yield "inputs of layers not / root 2", dict(model=lambda m: set_scale(m, 1.0))
+    yield "no inputs of layers", dict(state=each("post_per_layer_input_norm.weight", torch.zeros_like))
+    yield "no table in inputs", dict(state=each("embed_tokens_per_layer.weight", torch.zeros_like))
+    yield "table not scaled", dict(model=unscaled_table)
+    yield "no projection in inputs", dict(state=each("per_layer_projection_norm.weight", torch.zeros_like))
+    yield "table with layers innermost", dict(state=each("embed_tokens_per_layer.weight", by_columns(s)))
+    yield "norms of ffn and input swapped", dict(state=swap("post_feedforward_layernorm", "post_per_layer_input_norm"))
+    yield "tail reads an earlier layer", dict(model=read_earlier)
 
 
 def q8(x):
@@ -187,14 +299,14 @@ def mistakes(s):
         for d in (1, -1):
             yield f"window {s.window + d}", dict(config=lambda c, d=d: setattr(c, "sliding_window", s.window + d))
         yield "no window", dict(config=lambda c: setattr(c, "sliding_window", 4096))
-        if has_global(s):
+        if has_global(s) and not s.gemma4:     # whose layers have sizes of their own
             yield "global layers one later", dict(config=set_layers(s, lambda i: i > 0 and s.is_global(i - 1)))
     if s.attn_cap:
         yield "no attention softcap", dict(config=lambda c: setattr(c, "attn_logit_softcapping", None))
         if s.head not in models.LABELS:
             yield "no final softcap", dict(config=lambda c: setattr(c, "final_logit_softcapping", None))
         yield "mask before the softcap", dict(mask_first=True)
-    for wrong in {s.head_dim, s.d_model // s.n_heads, s.d_model} - {s.q_scalar}:
+    for wrong in {s.head_dim, s.d_model // s.n_heads, s.d_model} - {s.q_scalar} if not s.gemma4 else ():
         if s.arch == "llama":
             yield f"query divisor {wrong}", dict(scaling=wrong ** -0.5)
             continue
@@ -206,20 +318,25 @@ def mistakes(s):
         yield "local base = global", dict(config=set_rope(local, "rope_theta", s.rope_base))
         if has_global(s):
             yield "global base = local", dict(config=set_rope(full, "rope_theta", s.rope_local))
+        if has_global(s) and s.rope_factor:
             yield "no position divisor", dict(config=set_rope(full, "factor", 1.0))
-        yield "local divided, too", dict(config=lambda c: c.rope_parameters[local].update(rope_type="linear",
-                                                                                         factor=s.rope_factor))
+        if s.rope_factor:
+            yield "local divided, too", dict(config=lambda c: c.rope_parameters[local].update(rope_type="linear",
+                                                                                             factor=s.rope_factor))
+        none = torch.zeros_like if s.norm_plus_one else torch.ones_like
         yield "no q and k norms", dict(model=without_qk_norm)
-        yield "q and k norms without weights", dict(state=lambda w: (each("q_norm.weight", torch.zeros_like)(w),
-                                                                     each("k_norm.weight", torch.zeros_like)(w)))
-    yield "interleaved RoPE", dict(state=interleave(s))
+        yield "q and k norms without weights", dict(state=lambda w: (each("q_norm.weight", none)(w),
+                                                                     each("k_norm.weight", none)(w)))
+    if s.gemma4:
+        yield from mistakes_4(s)
+    yield "interleaved RoPE", dict(state=permute(s, interleaved))
     if 1 < s.n_kv_heads < s.n_heads:
         yield "kv head h mod n", dict(modulo=True)
     if s.norm_plus_one:
         yield "norm weights without +1", dict(state=each("norm.weight", lambda t: t - 1))
     yield f"norm weights with +{1 + s.norm_plus_one}", dict(state=each("norm.weight", lambda t: t + 1))
-    if s.arch in ("gemma2", "gemma3_text"):
-        yield "two norms swapped", dict(state=swap_norms)
+    if s.arch in ("gemma2", "gemma3_text", "gemma4_text"):
+        yield "two norms swapped", dict(state=swap("post_attention", "pre_feedforward"))
     if s.rope_llama3:
         for key in s.rope_llama3:
             yield f"{key} x 2", dict(config=set_rope("", key, 2 * s.rope_llama3[key]))
@@ -265,7 +382,7 @@ def check_files(s, folder, base, wanted):
     cast = files.TORCH[s.dtype]
     for name, w in models.weights(s).items():
         want = torch.from_numpy(w).to(cast).double()
-        if s.form:
+        if s.form and not models.is_unread(s, name):
             assert torch.equal(state[oracle.full_name(s, name)], want), name
     meant = {oracle.full_name(s, n): torch.from_numpy(w).to(cast).double() for n, w in models.weights(s).items()}
     if not s.form:
@@ -289,7 +406,12 @@ def check_files(s, folder, base, wanted):
 def check_rope(s, base):
     """The angles that the oracle uses, against the rule."""
     r, steps = oracle.backbone(base).rotary_emb, torch.arange(0, s.head_dim, 2).double() / s.head_dim
-    if s.arch == "gemma3_text":
+    if s.gemma4:
+        n = s.gemma4["global_head_dim"]
+        rotated = s.rope_base ** -(torch.arange(0, n // 4, 2).double() / n)
+        pairs = [(r.sliding_attention_inv_freq, s.rope_local ** -steps),
+                 (r.full_attention_inv_freq, torch.cat((rotated, torch.zeros(n // 2 - len(rotated)))))]
+    elif s.arch == "gemma3_text":
         pairs = [(r.sliding_attention_inv_freq, s.rope_local ** -steps)]
         if has_global(s):
             pairs.append((r.full_attention_inv_freq, s.rope_base ** -steps / s.rope_factor))
