@@ -96,6 +96,7 @@ static void test_gemma4(void **state)
     (void)state;
     check_steps(PERIDOT_GOLDEN "/gemma4", (uint32_t[]){7, 0}, PERIDOT_KV_F16, NULL);
     check_steps(PERIDOT_GOLDEN "/gemma4-small/model.gguf", (uint32_t[]){8, 0}, PERIDOT_KV_Q8_0, NULL);
+    check_steps(PERIDOT_GOLDEN "/gemma4-moe", (uint32_t[]){8, 0}, PERIDOT_KV_F16, NULL);
 }
 
 static void test_llama(void **state)
@@ -112,6 +113,7 @@ static void test_as_gpu(void **state)
     check_steps(PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", (uint32_t[]){33, 0}, PERIDOT_KV_F16, AS_GPU);
     check_steps(PERIDOT_GOLDEN "/llama-quants/model.gguf", (uint32_t[]){40, 0}, PERIDOT_KV_F32, AS_GPU);
     check_steps(PERIDOT_GOLDEN "/gemma4-small", (uint32_t[]){6, 0}, PERIDOT_KV_Q8_0, AS_GPU);
+    check_steps(PERIDOT_GOLDEN "/gemma4-moe", (uint32_t[]){7, 0}, PERIDOT_KV_F16, AS_GPU);
 }
 
 /* Vectors so long that each slot of a norm sums several vec4s. */

@@ -42,6 +42,8 @@ static const struct pd_shape shapes[] = {
      GEMMA4, .n_shared_kv = 18, .per_layer_dim = 256},
     {.name = "gemma4-12b",  PD_GEMMA4,  48, 3840, 15360, 16,  8, 256, 1024, 262144,  0, 262144, 262144, 262144, false,
      GEMMA4, .global_kv_heads = 1},
+    {.name = "gemma4-26b-a4b", PD_GEMMA4, 30, 2816, 2112, 16,  8, 256, 1024, 262144,  0, 262144, 262144, 262144, false,
+     GEMMA4, .global_kv_heads = 2, .n_experts = 128, .n_experts_used = 8, .expert_dim = 704},
     {.name = "gemma4-31b",  PD_GEMMA4,  60, 5376, 21504, 32, 16, 256, 1024, 262144,  0, 262144, 262144, 262144, false,
      GEMMA4, .global_kv_heads = 4},
     {.name = "llama3.2-1b", PD_LLAMA,   16, 2048,  8192, 32,  8,  64,    0, 131072, 32, 128256, 128256, 128256, false,
@@ -53,6 +55,9 @@ static const struct pd_shape shapes[] = {
     {.name = "tiny-gemma3", PD_GEMMA3,   7,  256,   512,  4,  2,  64,   32,    512,  8,   1088,   1024,   1000, false},
     {.name = "tiny-gemma4", PD_GEMMA4,   6,  256,   512,  4,  2,  64,   32,    512,  0,   1024,   1024,   1024, false,
      .pattern = 3, .global_head_dim = 128, .final_softcap = 30, .global_kv_heads = 1},
+    {.name = "tiny-gemma4-moe", PD_GEMMA4, 3, 256,  256,  4,  2,  64,   32,    512,  0,   1024,   1024,   1024, false,
+     .pattern = 3, .global_head_dim = 128, .final_softcap = 30, .global_kv_heads = 1, .n_experts = 8,
+     .n_experts_used = 2, .expert_dim = 256},
     {.name = "tiny-gemma4-e", PD_GEMMA4, 6,  256,   256,  4,  1,  64,   32,    512,  0,   1024,   1024,   1024, false,
      .pattern = 3, .global_head_dim = 128, .final_softcap = 30, .n_shared_kv = 3, .double_wide = true,
      .per_layer_dim = 256},
@@ -92,7 +97,8 @@ static peridot_status set_layers(struct pd_config *c, const struct pd_shape *s)
         struct pd_layer *l = &c->layers[i];
         bool local = pattern && (i + 1) % pattern != 0;
         *l = (struct pd_layer){.n_heads = s->n_heads, .n_kv_heads = s->n_kv_heads, .head_dim = s->head_dim,
-            .ffn_dim = s->ffn_dim, .window = local ? s->window : 0, .has_v = local || !s->global_kv_heads};
+            .ffn_dim = s->ffn_dim, .window = local ? s->window : 0, .has_v = local || !s->global_kv_heads,
+            .n_experts = s->n_experts, .n_experts_used = s->n_experts_used, .expert_dim = s->expert_dim};
         if (!local && s->global_head_dim) l->head_dim = s->global_head_dim;
         if (!local && s->global_kv_heads) l->n_kv_heads = s->global_kv_heads;
         if (s->double_wide && i >= c->n_layers - c->n_shared_kv) l->ffn_dim *= 2;
@@ -108,8 +114,8 @@ peridot_status pd_shape_config(struct pd_config *out, const struct pd_shape *s)
     const struct pd_family_traits *family = &pd_families[s->family];
     *out = (struct pd_config){.family = s->family, .n_layers = s->n_layers, .d_model = s->d_model, .ctx_max = s->ctx,
         .eps = s->eps != 0 ? s->eps : 1e-6f, .attn_softcap = (float)family->attn_softcap,
-        .final_softcap = s->final_softcap != 0 ? s->final_softcap : (float)family->final_softcap, .n_shared_kv = s->n_shared_kv,
-        .per_layer_dim = s->per_layer_dim};
+        .final_softcap = s->final_softcap != 0 ? s->final_softcap : (float)family->final_softcap,
+        .n_shared_kv = s->n_shared_kv, .per_layer_dim = s->per_layer_dim};
     out->tied = !s->untied;
     snprintf(out->name, sizeof out->name, "%s random", s->name);
     set_ropes(out, s);

@@ -24,6 +24,7 @@ struct pd_shape {
     uint32_t global_kv_heads;        /* of layers without a window, whose values are their keys; 0: n_kv_heads */
     uint32_t n_shared_kv;            /* so many layers at the end read the caches of others; */
     bool double_wide;                /* their ffn is twice as wide */
+    uint32_t n_experts, n_experts_used, expert_dim;   /* of each layer; 0: none */
     uint32_t per_layer_dim;          /* of what each layer gets of the token itself; 0: nothing */
 };
 

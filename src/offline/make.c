@@ -23,7 +23,7 @@ struct item {
     enum kind kind;
     enum pd_dtype dtype;
     uint32_t n_dims;
-    uint64_t shape[2];   /* [rows, columns], or [n] */
+    uint64_t shape[3];   /* [rows, columns], or [n], or [experts, rows, columns] */
     float scale;         /* standard deviation of a matrix; mean of a norm or a bias */
 };
 
@@ -43,8 +43,12 @@ static struct item *add_item(struct plan *p, enum pd_role role, uint32_t layer)
     struct pd_plan plan;
     if (!pd_plan_get(&plan, &p->config, role, layer)) return NULL;
     if (plan.n_rows == PD_ANY_SIZE) plan.n_rows = p->shape->vocab_size;
-    enum pd_dtype dtype = role == PD_ROLE_PER_LAYER_MODEL_PROJ && p->dtype != PD_F32 ? PD_BF16 : p->dtype;
-    if (plan.n_dims == 2)
+    enum pd_dtype dtype = role == PD_ROLE_ROUTER ? PD_F32
+        : role == PD_ROLE_PER_LAYER_MODEL_PROJ && p->dtype != PD_F32 ? PD_BF16 : p->dtype;
+    if (plan.n_dims == 3)
+        *t = (struct item){.kind = MATRIX, .dtype = pd_dtype_for_row(dtype, plan.n_cols), .n_dims = 3,
+            .shape = {plan.n_experts, plan.n_rows, plan.n_cols}, .scale = (float)(1 / sqrt((double)plan.n_cols))};
+    else if (plan.n_dims == 2)
         *t = (struct item){.kind = MATRIX, .dtype = pd_dtype_for_row(dtype, plan.n_cols), .n_dims = 2,
             .shape = {plan.n_rows, plan.n_cols}, .scale = (float)(1 / sqrt((double)plan.n_cols))};
     else *t = (struct item){.kind = NORM, .dtype = PD_F32, .n_dims = 1, .shape = {plan.n_cols, 1},
@@ -142,7 +146,8 @@ static peridot_status write_piece(struct job *j, const void *data, size_t size)
 static peridot_status write_matrix(struct job *j, const struct item *t, uint64_t stream)
 {
     const struct pd_dtype_info *info = &pd_dtypes[t->dtype];
-    uint64_t n_blocks = t->shape[0] * t->shape[1] / info->block_len, per_piece = PIECE_SIZE / info->block_size;
+    uint64_t n_weights = t->shape[0] * t->shape[1] * (t->n_dims == 3 ? t->shape[2] : 1);
+    uint64_t n_blocks = n_weights / info->block_len, per_piece = PIECE_SIZE / info->block_size;
     pd_random_weights_init(j->weights, t->dtype, t->scale, j->params->seed, stream);
     for (uint64_t done = 0; done < n_blocks;) {
         uint64_t n = pd_min(per_piece, n_blocks - done);
