@@ -359,7 +359,7 @@ typedef struct peridot_model_info {
     uint64_t weights_size;         /* bytes of weights allocated on the device */
     uint64_t in_place_size;        /* bytes of weights that a GPU with unified memory reads from the mapped file */
     uint64_t host_resident_size;   /* bytes of weights in the host's memory that the GPU reads across the bus */
-    uint32_t n_host_resident_layers;   /* layers whose matrices are there */
+    uint32_t n_host_resident_layers;   /* layers that have matrices there: first go those of experts */
     uint64_t decode_host_resident_size;   /* of decode_read_size, bytes read there */
     uint32_t n_ignored_tensors;    /* tensors of other parts (a vision tower) that text does not need */
     uint64_t decode_read_size;     /* bytes of weights that one decode step reads */

@@ -311,10 +311,10 @@ static void open_placed(struct small *s, const char *path, uint64_t memory)
 static void test_placement(void **state)
 {
     (void)state;
-    static const struct { const char *path; bool tied, has_table; } models[] = {
-        {PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", true, false},
-        {PERIDOT_GOLDEN "/llama-quants/model.gguf", false, false}, {PERIDOT_GOLDEN "/gemma4", true, false},
-        {PERIDOT_GOLDEN "/gemma4-small/model.gguf", true, true}};
+    static const struct { const char *path; bool tied, has_table; uint32_t part_of_experts; } models[] = {
+        {PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", true, false, 0}, {PERIDOT_GOLDEN "/gemma4-moe", false, false, 4},
+        {PERIDOT_GOLDEN "/llama-quants/model.gguf", false, false, 0}, {PERIDOT_GOLDEN "/gemma4", true, false, 0},
+        {PERIDOT_GOLDEN "/gemma4-small/model.gguf", true, true, 0}};
     for (size_t p = 0; p < PD_COUNT(models); p++) {
         struct small model;
         discrete = true;
@@ -338,6 +338,9 @@ static void test_placement(void **state)
                 w->n_host_resident_layers < n_layers) /* an embedding that is also the output stays longest */
                 assert_true(models[p].tied ? w->decode_host_resident_size == w->host_resident_size - table
                                            : w->decode_host_resident_size < w->host_resident_size);
+            /* experts go first, of which a step reads a part */
+            if (models[p].part_of_experts && percent > 30)
+                assert_true(w->decode_host_resident_size * models[p].part_of_experts <= w->host_resident_size);
             assert_true(pd_gpu_allocated(model.m.gpu) <= w->size + (1 << 16));
             struct sum got = eval_all(&model);
             assert_int_equal(got.n, want.n);

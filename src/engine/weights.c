@@ -499,10 +499,11 @@ static uint64_t matrix_size(const struct pd_matrix *m)
 static void move_part(struct loader *l, uint32_t i)
 {
     struct part *part = &l->parts[i];
+    uint32_t n = l->config->n_layers, of_layer = i < PART_LAYERS + n ? i + n : i - n;   /* its experts, or the rest */
     part->host_resident = true;
     l->w->size -= part->size;
     l->w->host_resident_size += part->size;
-    l->w->n_host_resident_layers += i >= PART_LAYERS && i < PART_LAYERS + l->config->n_layers;
+    l->w->n_host_resident_layers += i >= PART_LAYERS && !l->parts[of_layer].host_resident;
 }
 
 static void move_away(struct loader *l, uint32_t i)
