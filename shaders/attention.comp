@@ -1,7 +1,7 @@
 #version 460
 /* softmax(mask(softcap(scale * q . k))) . v with online softmax, in fp32. A workgroup takes one query position, HEADS
- * query heads that share a kv head, and one split of the keys that the position sees (causal, and inside the window),
- * so keys outside are never read. Per tile of 32 keys: each subgroup scores whole keys, then softens the scores of
+ * query heads that share a kv head, and one split of the keys that the position sees (from its window's first
+ * to place.last), so keys outside are never read. Per tile of 32 keys: each subgroup scores whole keys, then softens the scores of
  * whole heads (the tile's maximum rescales what was summed so far), and each invocation adds the weighted values of its
  * own pair columns.
  * DECODE false: q is ready, keys and values are in the cache; writes y[m][head][d].
@@ -211,11 +211,11 @@ void write_result(uint first_head, uint m)
 void main()
 {
     uint first_head = gl_WorkGroupID.x * HEADS, kv_head = first_head / GROUP, m = gl_WorkGroupID.z;
-    uint pos = p.places.at[m].pos, text = p.places.at[m].text;
+    uint pos = p.places.at[m].pos, text = p.places.at[m].text, last = DECODE ? pos : p.places.at[m].last;
     token_q = m * p.q_stride;
     token_angles = m * HEAD_DIM;
     bool has_kv = DECODE && p.v_head != 0;
-    uint begin = p.window != 0 && pos + 1 > p.window ? pos + 1 - p.window : 0, end = pos + 1;
+    uint begin = p.window != 0 && pos + 1 > p.window ? pos + 1 - p.window : 0, end = last + 1;
 
     if (DECODE) {
         if (gl_WorkGroupID.y >= p.places.at[m].n_splits) return;
@@ -237,7 +237,7 @@ void main()
     barrier();
     for (uint first = begin, n; first < end; first += n) {
         bool is_new = has_kv && first == pos;
-        uint slot = slot_of_key(p.pages, text, first, pos);
+        uint slot = slot_of_key(p.pages, text, first, last);
         n = is_new ? 1 : slots_of_tile(text + first, TILE, (has_kv ? min(end, pos) : end) - first);
         if (is_new) score_new();
         else score_tile(slot, n, kv_head);

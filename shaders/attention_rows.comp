@@ -29,7 +29,7 @@ const uint QUADS = HEAD_DIM / 4 / LANES;         /* elements of a lane: 4 (LANES
 
 vec4 acc[QUERIES * QUADS];
 float maximum[QUERIES], total[QUERIES];
-uint pos[TOKENS], text_of[TOKENS];               /* see pd_place */
+uint pos[TOKENS], last_of[TOKENS], text_of[TOKENS];   /* see pd_place */
 uint q_at[QUERIES];                              /* where the ready query lies, in floats */
 uint first_head, kv_head;
 
@@ -174,7 +174,7 @@ void score_tile(uint slot, uint n)
     }
 }
 
-/* Scores become weights. A query sees keys of its own text, from its window's first to its own position. */
+/* Scores become weights. A query sees keys of its own text, from its window's first to its last. */
 void softmax_tile(uint text, uint first, uint end)
 {
     [[unroll]] for (uint i = 0; i < QUERIES; i++) {
@@ -183,7 +183,7 @@ void softmax_tile(uint text, uint first, uint end)
         bool sees[ROWS];
         [[unroll]] for (uint r = 0; r < ROWS; r++) {
             uint key = first + LANES * r + lane();
-            sees[r] = text_of[t] == text && key >= lowest && key <= pos[t] && key < end;
+            sees[r] = text_of[t] == text && key >= lowest && key <= last_of[t] && key < end;
             score[i * ROWS + r] = sees[r] ? softcap_of(score[i * ROWS + r] * p.scale, p.softcap) : LOWEST;
             top = max(top, score[i * ROWS + r]);
         }
@@ -253,6 +253,7 @@ void main()
     [[unroll]] for (uint t = 0; t < TOKENS; t++) {
         pd_place place = p.places.at[min(first_token + t, p.n_tokens - 1)];
         pos[t] = place.pos;
+        last_of[t] = DECODE ? place.pos : place.last;
         text_of[t] = place.text;
     }
     [[unroll]] for (uint i = 0; i < QUERIES; i++) {
@@ -276,11 +277,10 @@ void main()
         }
     } else {
         for (uint t = 0; t < TOKENS;) {   /* the positions of one text at a time */
-            uint text = text_of[t], last = t;
-            while (last + 1 < TOKENS && text_of[last + 1] == text) last++;
+            uint text = text_of[t], last = last_of[t];
             uint begin = p.window != 0 && pos[t] + 1 > p.window ? pos[t] + 1 - p.window : 0;
-            attend(text, begin - begin % (LANES * ROWS), pos[last] + 1, pos[last]);   /* sums do not depend on `begin` */
-            t = last + 1;
+            for (t++; t < TOKENS && text_of[t] == text; t++) last = max(last, last_of[t]);
+            attend(text, begin - begin % (LANES * ROWS), last + 1, last);   /* sums do not depend on `begin` */
         }
     }
     write_result(first_token);

@@ -84,7 +84,7 @@ void score_tile(uint slot, uint n)
     barrier();
 }
 
-/* Scores become weights. A query sees keys of its own text, from its window's first to its own position. */
+/* Scores become weights. A query sees keys of its own text, from its window's first to its last. */
 void softmax_tile(uint text, uint first, uint end)
 {
     uint row = me / LINE, at = RUN * (me % LINE);
@@ -93,7 +93,7 @@ void softmax_tile(uint text, uint first, uint end)
     float score[RUN], top = maximum;
     [[unroll]] for (uint i = 0; i < RUN; i++) {
         uint key = first + at + i;
-        bool sees = place.text == text && key >= lowest && key <= place.pos && key < end;
+        bool sees = place.text == text && key >= lowest && key <= place.last && key < end;
         score[i] = sees ? scores[row * (KEYS + 1) + at + i] : UNSEEN;
         top = max(top, score[i]);
     }
@@ -171,11 +171,11 @@ void main()
     for (uint t = first_token; t < end_token;) {   /* the positions of one text at a time */
         /* As past the last turn what a place says is an address, too: see slot_of_key. */
         pd_place place = p.places.at[min(t, end_token - 1)];
-        uint last = t;
-        while (last + 1 < end_token && p.places.at[min(last + 1, end_token - 1)].text == place.text) last++;
+        uint last = place.last;
+        for (t++; t < end_token && p.places.at[min(t, end_token - 1)].text == place.text; t++)
+            last = max(last, p.places.at[min(t, end_token - 1)].last);
         uint begin = p.window != 0 && place.pos + 1 > p.window ? place.pos + 1 - p.window : 0;
-        attend(place.text, begin - begin % KEYS, p.places.at[last].pos + 1);   /* sums do not depend on `begin` */
-        t = last + 1;
+        attend(place.text, begin - begin % KEYS, last + 1);   /* sums do not depend on `begin` */
     }
     write_result();
 }

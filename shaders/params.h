@@ -55,6 +55,8 @@ struct pd_step {
  * i * split_pages on, counted from the page of the first key that it sees. */
 struct pd_place {
     uint32_t pos, text;
+    uint32_t last;           /* position of the last key that it sees: its own, or of rows of a prompt a later one that
+                                the same pass writes, too */
     uint32_t split_pages, n_splits;
     uint32_t first_split;    /* splits of the tokens before it in the step */
 };
@@ -174,7 +176,8 @@ struct pd_rope_push {
 };
 
 /* Online-softmax attention of one query position over one split of its keys, for some or all query heads of one kv head
- * at once (specialisation constant HEADS). Grid: [n_heads / HEADS, most splits of a token, n_tokens]. The tokens of a decode step are of different sequences. */
+ * at once (specialisation constant HEADS). Grid: [n_heads / HEADS, most splits of a token, n_tokens]. The tokens of a
+ * decode step are of different sequences, and the last keys that they see are their own. */
 struct pd_attention_push {
     PD_PTR(pd_places) places;     /* [n_tokens] */
     PD_PTR(pd_floats) q;          /* [n_tokens][q_stride] */

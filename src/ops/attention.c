@@ -153,7 +153,7 @@ void pd_op_attention_decode(struct pd_recorder *r, const struct pd_attention *a)
 struct pd_place pd_decode_place(uint32_t pos, uint32_t window, uint32_t split_pages)
 {
     uint32_t lowest = window && pos + 1 > window ? pos + 1 - window : 0, n_pages = pos / PD_PAGE - lowest / PD_PAGE + 1;
-    struct pd_place place = {.pos = pos,
+    struct pd_place place = {.pos = pos, .last = pos,
         .split_pages = (uint32_t)pd_max(split_pages, pd_div_up(n_pages, PD_MAX_SPLITS))};
     place.n_splits = (uint32_t)pd_div_up(n_pages, place.split_pages);
     return place;

@@ -54,9 +54,11 @@ void pd_reference_rmsnorm(float *x, float *normed, const struct pd_reference_nor
 void pd_reference_rope(float *qkv, const struct pd_reference_cache *cache, const struct pd_reference_heads *heads,
                        const float *angles, uint32_t pos, uint32_t n_tokens);
 
-/* y[m] = attention of position pos + m over the cache.   y, q [n_tokens][n_heads head_dim] */
+/* y[m] = attention of position pos + m over the cache, up to the key of position last[m] (NULL: its own).
+ * y, q [n_tokens][n_heads head_dim] */
 void pd_reference_attention(float *y, const float *q, const struct pd_reference_cache *cache,
-                            const struct pd_reference_heads *heads, uint32_t pos, uint32_t n_tokens);
+                            const struct pd_reference_heads *heads, uint32_t pos, const uint32_t *last,
+                            uint32_t n_tokens);
 
 /* y [n_heads][head_dim] from the splits of attention, [n_heads][n_splits][head_dim + 2]: sums, maximum, total */
 void pd_reference_attention_reduce(float *y, const float *partial, uint32_t n_heads, uint32_t n_splits,

@@ -147,11 +147,12 @@ static void set_kv_from(struct pd_heads *heads, enum kv_from from)
     heads->shares_kv = from == KV_SHARED;
 }
 
-static struct pd_trial_buffer *make_places(struct pd_trial *t, uint32_t pos, uint32_t n_tokens)
+/* last: [n_tokens], or NULL where each sees its own key last. */
+static struct pd_trial_buffer *make_places(struct pd_trial *t, uint32_t pos, const uint32_t *last, uint32_t n_tokens)
 {
     struct pd_place *places = pd_trial_zeros(t, n_tokens * sizeof *places);
     for (uint32_t m = 0; m < n_tokens; m++)
-        places[m] = (struct pd_place){.pos = pos + m, .text = TABLE_PAGES * PD_PAGE};
+        places[m] = (struct pd_place){.pos = pos + m, .last = last ? last[m] : pos + m, .text = TABLE_PAGES * PD_PAGE};
     return pd_trial_words(t, places, n_tokens, sizeof *places / 4, sizeof *places / 4);
 }
 
@@ -255,7 +256,7 @@ static void try_rope(struct pd_trial *t, struct pd_reference_heads h, const stru
     struct pd_trial_buffer *k_cache = make_cache(t, k, &h, type), *v_cache = make_cache(t, v, &h, type);
     struct pd_trial_buffer *w_q = pd_trial_rows(t, q_norm, 1, h.head_dim),
         *w_k = pd_trial_rows(t, k_norm, 1, h.head_dim);
-    struct pd_trial_buffer *places = make_places(t, pos, n_tokens);
+    struct pd_trial_buffer *places = make_places(t, pos, NULL, n_tokens);
     struct pd_trial_buffer *angle_rows = pd_trial_words(t, angles, n_tokens, h.head_dim, h.head_dim);
     struct pd_attention a = {.heads = device_heads(&h, norms ? w_q : NULL, norms ? w_k : NULL),
         .kv = {.k = k_cache->address, .v = v_cache->address, .pages = make_tables(t, &h)->address, .type = type},
@@ -319,11 +320,13 @@ static const struct shape {
 struct place {
     uint32_t pos, n_tokens, window, ring;
     float softcap, amplitude;     /* of q: scores have a standard deviation of about a third of it */
+    uint32_t n_mutual;            /* rows from the first on that see each other, as far as the window goes; 0: none */
 };
 
 struct attention {
     struct pd_reference_heads h;
     float *q, *k, *v, *want;
+    uint32_t *last;               /* [n_tokens]: position of the last key that each sees */
     struct pd_trial_buffer *k_cache, *v_cache, *q_rows, *y_rows, *places;
     struct pd_attention op;
 };
@@ -338,14 +341,25 @@ static float *random_cache(struct pd_trial *t, const struct pd_reference_heads *
     return x;
 }
 
+/* Of rows that see each other all the keys to the end of them, or of a window to both sides. */
+static uint32_t *last_keys(struct pd_trial *t, const struct place *p)
+{
+    uint32_t *last = pd_trial_zeros(t, p->n_tokens * sizeof *last);
+    for (uint32_t m = 0; m < p->n_tokens; m++) {
+        last[m] = m < p->n_mutual ? p->pos + p->n_mutual - 1 : p->pos + m;
+        if (p->window) last[m] = (uint32_t)pd_min(last[m], p->pos + m + p->window - 1);
+    }
+    return last;
+}
+
 static void begin_attention(struct pd_trial *t, struct attention *a, const struct shape *s, const struct place *p,
                             uint32_t split_pages)
 {
     pd_trial_begin(t,
                    "attention %u/%u heads of %u, kv type %d, position %u, %u tokens, window %u, ring %u, softcap %g, "
-                   "amplitude %g, splits of %u pages",
+                   "amplitude %g, splits of %u pages, %u see each other",
                    s->n_heads, s->n_kv_heads, s->head_dim, (int)s->type, p->pos, p->n_tokens, p->window, p->ring,
-                   (double)p->softcap, (double)p->amplitude, split_pages);
+                   (double)p->softcap, (double)p->amplitude, split_pages, p->n_mutual);
     uint32_t q_width = s->n_heads * s->head_dim;
     *a = (struct attention){.h = {.n_heads = s->n_heads, .n_kv_heads = s->n_kv_heads, .head_dim = s->head_dim,
         .window = p->window, .ring = p->ring, .softcap = p->softcap, .scale = (float)pow(s->head_dim, -0.5)}};
@@ -358,7 +372,8 @@ static void begin_attention(struct pd_trial *t, struct attention *a, const struc
     a->v_cache = make_cache(t, a->v, &a->h, s->type);
     a->q_rows = pd_trial_rows(t, a->q, p->n_tokens, q_width);
     a->y_rows = pd_trial_rows(t, NULL, p->n_tokens, q_width);
-    a->places = make_places(t, p->pos, p->n_tokens);
+    a->last = last_keys(t, p);
+    a->places = make_places(t, p->pos, a->last, p->n_tokens);
     a->op = (struct pd_attention){.heads = device_heads(&a->h, NULL, NULL),
         .kv = {.k = a->k_cache->address, .v = a->v_cache->address, .pages = make_tables(t, &a->h)->address,
             .type = s->type}, .qkv = pd_trial_rows_of(a->q_rows), .y = pd_trial_rows_of(a->y_rows),
@@ -375,28 +390,32 @@ static void end_attention(struct pd_trial *t, struct attention *a, const struct 
     pd_op_attention(&t->r, &a->op);
     pd_trial_run(t);
     struct pd_reference_cache second = {a->k + sequence_size(&a->h), a->v + sequence_size(&a->h)};
-    pd_reference_attention(a->want, a->q, &second, &a->h, p->pos, p->n_tokens);
+    pd_reference_attention(a->want, a->q, &second, &a->h, p->pos, a->last, p->n_tokens);
     pd_trial_check_rows(t, a->y_rows, a->want, NULL, fp32_tolerance(p));
     pd_trial_end(t);
 }
 
 static const struct place places[] = {
-    {0, 1, 0, 64, 0, 6},          /* one key */
-    {299, 1, 0, 320, 50, 6},
-    {166, 1, 33, 128, 0, 6},      /* tables that have gone round */
-    {39, 1, 40, 64, 50, 6},       /* a window just full */
-    {40, 1, 40, 64, 50, 6},       /* and its first key out of sight */
-    {0, 37, 0, 64, 50, 300},      /* scores far beyond the cap */
-    {200, 7, 64, 192, 0, 6},      /* windows from one page to the next but one */
-    {31, 5, 32, 64, 50, 6},
-    {5, 3, 1, 64, 0, 6},          /* each sees itself only */
-    {63, 33, 0, 128, 0, 300},
+    {0, 1, 0, 64, 0, 6, 0},       /* one key */
+    {299, 1, 0, 320, 50, 6, 0},
+    {166, 1, 33, 128, 0, 6, 0},   /* tables that have gone round */
+    {39, 1, 40, 64, 50, 6, 0},    /* a window just full */
+    {40, 1, 40, 64, 50, 6, 0},    /* and its first key out of sight */
+    {0, 37, 0, 64, 50, 300, 0},   /* scores far beyond the cap */
+    {200, 7, 64, 192, 0, 6, 0},   /* windows from one page to the next but one */
+    {31, 5, 32, 64, 50, 6, 0},
+    {5, 3, 1, 64, 0, 6, 0},       /* each sees itself only */
+    {63, 33, 0, 128, 0, 300, 0},
+    {0, 37, 0, 64, 0, 6, 37},     /* a text whose rows see each other, */
+    {0, 71, 9, 128, 50, 6, 71},   /* with windows to both sides, */
+    {0, 1, 9, 64, 0, 6, 1},       /* of one row */
+    {60, 40, 33, 128, 0, 6, 21},  /* an image within a text */
 };
 
 /* All keys have the lowest score that the cap allows. A key masked before the cap would count as much as they do. */
 static void try_softcap_order(struct pd_trial *t, const struct shape *s)
 {
-    const struct place p = {20, 12, 9, 64, 50, 0};
+    const struct place p = {20, 12, 9, 64, 50, 0, 0};
     uint32_t q_width = s->n_heads * s->head_dim;
     struct attention a;
     begin_attention(t, &a, s, &p, 1);
@@ -478,7 +497,7 @@ static void try_decode(struct pd_trial *t, const struct shape *s, const struct p
         pd_reference_rope(q, &own, &a.h, angles + m * s->head_dim, at[m].pos, 1);
         check_cache(t, "k", a.k_cache, a.k, &a.h, &written);
         check_cache(t, "v", a.v_cache, a.v, &a.h, &written);
-        pd_reference_attention(a.want + m * q_width, q, &cache, &a.h, at[m].pos, 1);
+        pd_reference_attention(a.want + m * q_width, q, &cache, &a.h, at[m].pos, NULL, 1);
     }
     pd_trial_check_rows(t, a.y_rows, a.want, NULL,
                         s->type == PERIDOT_KV_F16 ? 0x1p-10 * (1 + (double)p->amplitude / 2) : fp32_tolerance(p));
@@ -490,9 +509,9 @@ static void try_decode(struct pd_trial *t, const struct shape *s, const struct p
 static void try_decodes(struct pd_trial *t, peridot_kv_type type)
 {
     static const struct place few[] = {
-        {0, 1, 0, 64, 50, 6}, {1, 1, 0, 64, 0, 6}, {63, 1, 0, 64, 0, 6}, {64, 1, 0, 128, 50, 30},
-        {299, 1, 0, 320, 0, 6},
-        {511, 1, 0, 512, 0, 6}, {200, 1, 33, 128, 50, 6}, {329, 1, 200, 320, 0, 6}, {5, 1, 1, 64, 0, 6}};
+        {0, 1, 0, 64, 50, 6, 0}, {1, 1, 0, 64, 0, 6, 0}, {63, 1, 0, 64, 0, 6, 0}, {64, 1, 0, 128, 50, 30, 0},
+        {299, 1, 0, 320, 0, 6, 0},
+        {511, 1, 0, 512, 0, 6, 0}, {200, 1, 33, 128, 50, 6, 0}, {329, 1, 200, 320, 0, 6, 0}, {5, 1, 1, 64, 0, 6, 0}};
     for (uint32_t n = 1; n <= 8; n++)
         for (size_t p = 0; p < PD_COUNT(few); p++)
             for (size_t i = 0; i < PD_COUNT(shapes); i++) {
@@ -507,7 +526,7 @@ static void try_decodes(struct pd_trial *t, peridot_kv_type type)
                     if (from == KV_OWN || (p + n) % 3 == (size_t)from)
                         try_decode(t, &s, &few[p], n, norms, (enum kv_from)from);
             }
-    const struct place deep = {(PD_MAX_SPLITS + 3) * PD_PAGE, 1, 0, (PD_MAX_SPLITS + 4) * PD_PAGE, 0, 6};
+    const struct place deep = {(PD_MAX_SPLITS + 3) * PD_PAGE, 1, 0, (PD_MAX_SPLITS + 4) * PD_PAGE, 0, 6, 0};
     const struct shape s = {1, 1, 16, type, true, true};
     try_decode(t, &s, &deep, 1, NORMS_NONE, KV_OWN);
 }
