@@ -147,7 +147,9 @@ enum peridot_encode_flags {
     /* one bos token first, unless the model's tokenizer_config.json says add_bos_token: false (Gemma 4: always) */
     PERIDOT_ENCODE_BOS = 1,
     /* control tokens in the text ("<end_of_turn>") become their ids; else they are plain text */
-    PERIDOT_ENCODE_SPECIAL = 2
+    PERIDOT_ENCODE_SPECIAL = 2,
+    /* one eos token last, where the model's tokenizer adds one to whole texts (add_eos_token: true) */
+    PERIDOT_ENCODE_EOS = 4
 };
 
 /* Opens the tokenizer of a tokenizer.model, a tokenizer.json, a Hugging Face directory that holds one of them

@@ -45,7 +45,7 @@ peridot_status peridot_encode(int32_t **out, size_t *n, const peridot_vocab *voc
     *out = NULL;
     *n = 0;
     if (!text && size) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no text was given");
-    if (flags & ~(unsigned)(PERIDOT_ENCODE_BOS | PERIDOT_ENCODE_SPECIAL))
+    if (flags & ~(unsigned)(PERIDOT_ENCODE_BOS | PERIDOT_ENCODE_SPECIAL | PERIDOT_ENCODE_EOS))
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "unknown encode flags 0x%x", flags);
     return pd_tokenizer_encode(out, n, vocab->tokenizer, text, size, flags);
 }

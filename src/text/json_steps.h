@@ -15,6 +15,7 @@ struct pd_json_steps {
     bool byte_decoder, space_decoder;
     const char *pattern;         /* that splits words; NULL: none */
     const char *bos;             /* the piece that the template begins with; NULL: none */
+    bool adds_eos;               /* and it ends with another */
 };
 
 /* Strings are borrowed from the document. */

@@ -152,6 +152,7 @@ static peridot_status read_prefix(struct pd_pieces *out, const struct pd_checkpo
     /* Early Gemma files lack the key, and no Gemma model has the prefix. */
     bool gemma =
         has_string(c, "general.architecture", &family) && family.size >= 5 && memcmp(family.data, "gemma", 5) == 0;
+    PD_TRY(read_flag(&out->add_eos, c, KEY("add_eos_token"), false));
     PD_TRY(read_flag(&out->dummy_prefix, c, KEY("add_space_prefix"), !gemma));
     out->strip_prefix = out->dummy_prefix;
     return PERIDOT_OK;

@@ -172,7 +172,7 @@ static void add_ids(struct pd_gguf_writer *w, const struct pd_tokenizer *t)
         if (p->piece[i].type == PD_PIECE_UNKNOWN) add_id(w, KEY("unknown_token_id"), i);
     add_named_ids(w, t);
     pd_gguf_writer_add_bool(w, KEY("add_bos_token"), p->bos >= 0 && !p->no_bos);
-    pd_gguf_writer_add_bool(w, KEY("add_eos_token"), false);
+    pd_gguf_writer_add_bool(w, KEY("add_eos_token"), p->eos >= 0 && p->add_eos);
 }
 
 /* ---- all ---- */
