@@ -348,9 +348,17 @@ typedef enum peridot_problem {
     PERIDOT_PROBLEM_REGRESSION      /* the scores are the result, as is that of a head with one output */
 } peridot_problem;
 
+/* How the final hidden states of a text become one vector. */
+typedef enum peridot_pool {
+    PERIDOT_POOL_MODEL,      /* as the model was made for: the mean, where it does not say */
+    PERIDOT_POOL_MEAN,       /* their mean */
+    PERIDOT_POOL_LAST,       /* that of the last token */
+    PERIDOT_POOL_CLS         /* that of the first */
+} peridot_pool;
+
 typedef struct peridot_model_info {
     const char *name;              /* general.name, or the folder's name */
-    const char *family;            /* "llama", "gemma", "gemma2", "gemma3" */
+    const char *family;            /* "llama", "gemma", "gemma2", "gemma3", "gemma4", "gemma-embedding" */
     const char *types;             /* weight types used by matrices, most common first: "q8_0, f32" */
     uint32_t n_layers, d_model, ffn_dim, n_heads, n_kv_heads, head_dim, window, ctx_max;
     uint32_t vocab_size;           /* rows of the embedding: token ids are below it */
@@ -374,6 +382,11 @@ typedef struct peridot_model_info {
     bool untuned;                  /* no layout was measured for this device yet: peridot_tune is worth a few seconds */
     peridot_problem problem;       /* of a classification head */
     uint64_t cache_size;           /* bytes of the cache of a session with default parameters, if memory is not short */
+    /* Attention sees later tokens as well (EmbeddingGemma): a text is evaluated whole, in one call on an empty sequence,
+     * and sessions take chunks as long as their context, which is 2048 positions where none is asked for. */
+    bool whole_texts;
+    peridot_pool pool;             /* MEAN, LAST or CLS: what PERIDOT_POOL_MODEL means */
+    uint32_t embedding_size;       /* columns of a text's vector: see peridot_embedding */
 } peridot_model_info;
 
 /* What a model opened from the file will be. Members that a device has a part in are 0 or NULL; weights_size is what
@@ -398,6 +411,18 @@ PERIDOT_API const peridot_model_info *peridot_model_get_info(const peridot_model
 /* Name of label i of a classification head as the file has it (peridot_printable is for showing it); NULL past the
  * last, or when the model names none. Borrowed until the model closes. */
 PERIDOT_API const char *peridot_model_label(const peridot_model *model, uint32_t i);
+/* The vector of a text: `pooled` [d_model], what came of its final hidden states, goes through the dense layers that an
+ * embedding model has, its first n columns are taken (0: all of embedding_size; models trained so lose little by 512,
+ * 256 or 128), and with `normalise` its length is made 1. out [n or embedding_size]. PERIDOT_ERROR_ARGUMENT where n is
+ * more than embedding_size. Any thread may call it. */
+PERIDOT_API peridot_status peridot_embedding(float *out, const peridot_model *model, const double *pooled, uint32_t n,
+                                             bool normalise);
+/* Name of task i that the model was trained for ("query"), and what texts of it begin with ("task: search result |
+ * query: "); NULL past the last, of which most models have none. Borrowed until the model closes. */
+PERIDOT_API const char *peridot_model_task(const peridot_model *model, uint32_t i, const char **prefix);
+/* The prefix of a task by its name; fails, with the names that there are, where the model has no such task. Borrowed as
+ * above. */
+PERIDOT_API peridot_status peridot_model_find_task(const char **prefix, const peridot_model *model, const char *name);
 /* The model's tokenizer, borrowed until the model closes (peridot_vocab_ref: longer); NULL (with a sentence) when the
  * files hold none. */
 PERIDOT_API const peridot_vocab *peridot_model_vocab(const peridot_model *model);

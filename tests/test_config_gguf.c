@@ -337,6 +337,8 @@ static void test_gguf_mutations(void **state)
         {"llama", {"vocab_size", .real = 2.5f}, "llama.vocab_size", "not a count"},
         {"llama", {"logit_scale", .real = 2}, "llama.logit_scale is 2", "only 1"},
         {"gemma3", {"attention.causal", .text = "no"}, "gemma3.attention.causal", "not true"},
+        {"gemma-embedding", {"attention.causal", .text = "no"}, "gemma-embedding.attention.causal", "not false"},
+        {"gemma-embedding", {"pooling_type", .count = 4}, "gemma-embedding.pooling_type", "not 0, 1, 2 or 3"},
         {"gemma3", {"hidden_activation", .text = "gelu"}, "gemma3.hidden_activation", "\"gelu\""},
         {"llama", {"hidden_activation", .count = 1}, "llama.hidden_activation", "activation"},
     };

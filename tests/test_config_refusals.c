@@ -9,7 +9,7 @@ static void test_json_refusals(void **state)
         {"\"hidden_size\": 64", "model_type", "missing", PERIDOT_ERROR_FORMAT},
         {"\"model_type\": \"llama\", \"attention_bias\": true", "attention_bias", "true", PERIDOT_ERROR_UNSUPPORTED},
         {"\"model_type\": \"llama\", \"mlp_bias\": true", "mlp_bias", "true", PERIDOT_ERROR_UNSUPPORTED},
-        {"\"model_type\": \"gemma3_text\", \"use_bidirectional_attention\": true", "use_bidirectional_attention",
+        {"\"model_type\": \"gemma2\", \"use_bidirectional_attention\": true", "use_bidirectional_attention",
          "true", PERIDOT_ERROR_UNSUPPORTED},
         {"\"model_type\": \"llama\", \"hidden_act\": \"relu\"", "relu", "activation", PERIDOT_ERROR_UNSUPPORTED},
         {"\"model_type\": \"gemma2\", \"hidden_activation\": \"silu\"", "silu", "activation",

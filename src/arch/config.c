@@ -22,16 +22,31 @@ static void find_v(struct pd_config *out, const struct pd_checkpoint *c)
 /* Of embeddings with n columns: its root, rounded to bf16 as the published code does. */
 static float scale_of(uint32_t n) { return pd_f32_from_bf16(pd_bf16_from_f32(sqrtf((float)n))); }
 
+/* Windows are of both sides, and count the token itself. */
+static void see_both_ways(struct pd_config *out, const struct pd_family_traits *family, bool gguf)
+{
+    bool each_side = !gguf && family->hf_window_each_side;
+    out->head = PERIDOT_HEAD_NONE;
+    out->tied = false;
+    for (uint32_t i = 0; i < out->n_layers; i++) {
+        uint32_t *window = &out->layers[i].window;
+        if (*window) *window = (each_side ? *window : *window / 2) + 1;
+    }
+}
+
 static peridot_status read_config(struct pd_config *out, const struct pd_checkpoint *c)
 {
     bool gguf = pd_checkpoint_kind(c) == PD_CHECKPOINT_GGUF;
     PD_TRY(gguf ? pd_config_read_gguf(out, c) : pd_config_read_hf(out, c));
     const struct pd_family_traits *family = &pd_families[out->family];
+    out->bidirectional = family->embeds;
+    if (family->embeds) see_both_ways(out, family, gguf);
     out->norm_plus_one = !gguf && family->hf_norm_plus_one;
     out->rope_interleaved = gguf && family->gguf_interleaved;
     out->embed_scale = family->scale_embedding ? scale_of(out->d_model) : 1;
     out->per_layer_scale = scale_of(out->per_layer_dim);
     if (family->optional_v && (gguf || !family->sizes_by_window)) find_v(out, c);
+    PD_TRY(pd_embedding_read(&out->embedding, c, family));
     const struct pd_tensor *rope_freqs = pd_checkpoint_find(c, "rope_freqs.weight");
     if (rope_freqs) out->ropes[PD_ROPE_GLOBAL].rotated_part = 0;   /* it says so itself */
     return pd_layers_complete(out, rope_freqs);
@@ -51,6 +66,7 @@ void pd_config_free(struct pd_config *config)
     free(config->layers);
     for (uint32_t i = 0; config->labels && i < config->n_labels; i++) free(config->labels[i]);
     free(config->labels);
+    pd_embedding_free(&config->embedding);
     for (uint32_t i = 0; i < config->n_rope_tables; i++) free(config->rope_tables[i].inv_freq);
     *config = (struct pd_config){0};
 }

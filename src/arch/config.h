@@ -3,6 +3,7 @@
 #ifndef PD_ARCH_CONFIG_H
 #define PD_ARCH_CONFIG_H
 
+#include "arch/embedding.h"
 #include "arch/family.h"
 #include "format/checkpoint.h"
 #include "params.h"
@@ -30,7 +31,8 @@ enum { PD_MAX_ROPE_TABLES = 4 };
 
 struct pd_layer {
     uint32_t n_heads, n_kv_heads, head_dim, ffn_dim;
-    uint32_t window;                 /* keys that a query sees, itself included; 0: all */
+    uint32_t window;                 /* keys that a query sees, itself included; 0: all. To each side, where it sees
+                                        later ones */
     float query_scale;               /* (query divisor)^-0.5 */
     /* false: values are the keys as their matrix gives them, before norm and rotation */
     bool has_v;
@@ -56,6 +58,7 @@ struct pd_config {
     bool rope_interleaved;           /* q and k rows of the file are ordered for rotation of neighbours */
     bool norm_plus_one;              /* stored norm weights are centred on zero: add 1 */
     bool tied;                       /* the output matrix is the embedding */
+    bool bidirectional;              /* a token sees its whole text, not only what is before it */
     struct pd_layer *layers;         /* [n_layers] */
     uint32_t per_layer_dim;          /* columns of what each layer gets of the token itself; 0: layers get none */
     float per_layer_scale;           /* of its embedding */
@@ -64,6 +67,7 @@ struct pd_config {
     struct pd_rope ropes[PD_N_ROPES];
     struct pd_rope_table rope_tables[PD_MAX_ROPE_TABLES];
     uint32_t n_rope_tables;
+    struct pd_embedding embedding;
     peridot_head head;
     peridot_problem problem;         /* of a classification head */
     uint32_t n_labels;               /* of a classification head; 0 when the config has no label map */

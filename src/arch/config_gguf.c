@@ -237,8 +237,10 @@ static peridot_status refuse_unknown(struct reader *r)
                        (unsigned long long)n_experts, r->family->name);
     m = find_key(r, "attention.causal", key);
     bool causal;
-    if (m && !(pd_meta_bool(&causal, m, 0) && causal))
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is not true: attention to later tokens is not supported", key);
+    if (m && (!pd_meta_bool(&causal, m, 0) || causal == r->family->embeds))
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is not %s: attention %s is not supported in a %s model", key,
+                       r->family->embeds ? "false" : "true",
+                       r->family->embeds ? "to earlier tokens alone" : "to later tokens", r->family->name);
     m = find_key(r, "hidden_activation", key);
     struct pd_string act = {"?", 1};
     char name[32];
@@ -263,7 +265,7 @@ static peridot_status find_family(struct pd_config *out, const struct pd_checkpo
     }
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
                    "metadata key general.architecture is \"%.*s\", which is not known (known: gemma, gemma2, gemma3, "
-                   "gemma4, llama)", (int)pd_min(name.size, 64), name.data);
+                   "gemma4, gemma-embedding, gemma-embedding2, llama)", (int)pd_min(name.size, 64), name.data);
 }
 
 peridot_status pd_config_read_gguf(struct pd_config *out, const struct pd_checkpoint *c)

@@ -350,7 +350,8 @@ static void read_own_sizes(struct reader *r, struct pd_config *out, uint32_t i)
         r->config = all;
     } else if (!l->window) {
         l->head_dim = read_layer_uint(r, PD_NUMBER_HEAD_DIM_GLOBAL, i, 512);
-        if (keys_only) l->n_kv_heads = read_own(r, PD_NUMBER_KV_HEADS_GLOBAL, i, l->n_kv_heads);
+        if (keys_only || r->family->embeds)
+            l->n_kv_heads = read_own(r, PD_NUMBER_KV_HEADS_GLOBAL, i, l->n_kv_heads);
     }
     l->has_v = l->window || !keys_only;
     if (shares && yyjson_is_true(find_member(r->config.at, "use_double_wide_mlp"))) l->ffn_dim *= 2;
@@ -413,14 +414,17 @@ static peridot_status check_activations(const struct reader *r)
 
 static peridot_status refuse_unknown(const struct reader *r, yyjson_val *root)
 {
-    static const char *const must_be_false[] = {"attention_bias", "mlp_bias", "use_bidirectional_attention"};
+    enum { BIDIRECTIONAL = 2 };
+    static const char *const must_be_false[] = {"attention_bias", "mlp_bias",
+        [BIDIRECTIONAL] = "use_bidirectional_attention"};
     static const char *const must_be_absent[] = {"quantization_config", "compression_config"};
     char full[KEY_SIZE];
     for (size_t i = 0; i < PD_COUNT(must_be_false); i++) {
         yyjson_val *v = find_member(r->config.at, must_be_false[i]);
         /* of the tokens of images, which are refused */
         bool vision = yyjson_is_str(v) && strcmp(yyjson_get_str(v), "vision") == 0 && r->family->vision_masks;
-        if (v && !yyjson_is_false(v) && !vision)
+        bool both_ways = r->family->embeds && i == BIDIRECTIONAL;   /* always, or what made it this family */
+        if (v && !yyjson_is_false(v) && !vision && !both_ways)
             return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is %s, which is not supported",
                            full_key(full, r->config, must_be_false[i]), yyjson_get_type_desc(v));
     }
@@ -459,6 +463,10 @@ static peridot_status find_text(struct reader *r, struct pd_config *out, yyjson_
     r->family = &pd_families[type->family];
     struct object text = read_object(r, r->config, "text_config", "text_config.");
     PD_TRY(r->status);
+    if (!text.at && type->embeds && yyjson_is_true(find_member(root, "use_bidirectional_attention"))) {
+        out->family = type->embeds;
+        r->family = &pd_families[type->embeds];
+    }
     if (!text.at) return PERIDOT_OK;
     inner = type;
     if (yyjson_obj_get(text.at, "model_type")) PD_TRY(find_type(&inner, text));
@@ -520,6 +528,7 @@ static peridot_status read_head(struct pd_config *out, yyjson_val *root)
 {
     const char *name = yyjson_get_str(yyjson_arr_get_first(find_member(root, "architectures")));
     if (!name) return PERIDOT_OK;
+    if (pd_families[out->family].embeds) return PERIDOT_OK;
     bool sequence = ends_with(name, "ForSequenceClassification"), token = ends_with(name, "ForTokenClassification");
     if (sequence) out->head = PERIDOT_HEAD_SEQUENCE;
     else if (token) out->head = PERIDOT_HEAD_TOKEN;

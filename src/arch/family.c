@@ -24,6 +24,16 @@ const struct pd_family_traits pd_families[PD_N_FAMILIES] = {
         .last_is_global = true, .vision_masks = true, .rope_base = 1000000, .rope_base_local = 10000,
         .final_softcap_known = true, .unscaled_queries = true, .hf_activation = PD_HF_ACTIVATION,
         .hf = {2304, 9216, 30, 8, 4, 131072, 256}},
+    [PD_GEMMA_EMBEDDING] = {.name = "gemma-embedding", .post_norms = true, .qk_norms = true, .scale_embedding = true,
+        .hf_norm_plus_one = true, .local_rope = true, .embeds = true, .window_pattern = 6, .own_pattern = true,
+        .rope_base = 1000000, .rope_base_local = 10000, .query_divisor = 256, .hf_activation = PD_HF_ACTIVATION,
+        .hf = {2304, 9216, 26, 8, 4, 131072, 256}},
+    [PD_GEMMA_EMBEDDING2] = {.name = "gemma-embedding2", .post_norms = true, .qk_norms = true, .v_norms = true,
+        .scale_embedding = true, .per_layer_inputs = true, .per_layer_projected = true, .embeds = true,
+        .hf_window_each_side = true, .output_scales = true, .local_rope = true, .sizes_by_window = true,
+        .window_pattern = 6, .own_pattern = true, .last_is_global = true, .rope_base = 1000000,
+        .rope_base_local = 10000, .unscaled_queries = true, .hf_activation = PD_HF_ACTIVATION,
+        .hf = {512, 2048, 24, 4, 2, 262144, 256}},
     [PD_LLAMA] = {.name = "llama", .silu = true, .gguf_interleaved = true, .space_prefix = true,
         .llama3_rope = true, .rope_base = 10000, .hf = {4096, 11008, 32, 32, 0, 2048, 0}},
     /* For tests: its layers differ in all that layers can differ in. */
@@ -35,11 +45,14 @@ const struct pd_family_traits pd_families[PD_N_FAMILIES] = {
 
 static const struct pd_hf_type hf_types[] = {
     {.name = "gemma", .family = PD_GEMMA1}, {.name = "gemma2", .family = PD_GEMMA2},
-    {.name = "gemma3", .family = PD_GEMMA3, .wraps = true}, {.name = "gemma3_text", .family = PD_GEMMA3},
+    {.name = "gemma3", .family = PD_GEMMA3, .wraps = true},
+    {.name = "gemma3_text", .family = PD_GEMMA3, .embeds = PD_GEMMA_EMBEDDING},
     {.name = "gemma4", .family = PD_GEMMA4, .wraps = true, .window = 512, .per_layer_dim = 256},
     {.name = "gemma4_text", .family = PD_GEMMA4, .window = 512, .per_layer_dim = 256},
     {.name = "gemma4_unified", .family = PD_GEMMA4, .wraps = true, .window = 1024, .ctx_max = 262144},
     {.name = "gemma4_unified_text", .family = PD_GEMMA4, .window = 1024, .ctx_max = 262144},
+    {.name = "embedding_gemma2", .family = PD_GEMMA_EMBEDDING2, .wraps = true, .window = 512, .per_layer_dim = 512},
+    {.name = "embedding_gemma2_text", .family = PD_GEMMA_EMBEDDING2, .window = 512, .per_layer_dim = 512},
     {.name = "llama", .family = PD_LLAMA}, {.name = "peridot_test", .family = PD_TEST_FAMILY},
 };
 

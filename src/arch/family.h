@@ -6,7 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum pd_family { PD_GEMMA1, PD_GEMMA2, PD_GEMMA3, PD_GEMMA4, PD_LLAMA, PD_TEST_FAMILY, PD_N_FAMILIES };
+enum pd_family {
+    PD_GEMMA1, PD_GEMMA2, PD_GEMMA3, PD_GEMMA4, PD_GEMMA_EMBEDDING, PD_GEMMA_EMBEDDING2, PD_LLAMA, PD_TEST_FAMILY,
+    PD_N_FAMILIES
+};
 
 /* Which keys of config.json name the gate's activation. */
 enum pd_hf_activation {
@@ -37,7 +40,12 @@ struct pd_family_traits {
     uint32_t start_of_turn;          /* id of the marker, which end_of_turn follows; 0: the vocabulary has none */
     bool optional_v;                 /* layers may lack v: their values are the keys as their matrix gives them */
     bool experts;                    /* layers may have experts beside their gated unit */
-    bool per_layer_inputs;           /* layers may get inputs of their own from the token */
+    bool per_layer_inputs;           /* layers may get inputs of their own from the token, */
+    bool per_layer_projected;        /* made of its embedding alone: there is no table of them */
+    /* The model makes a vector of a text: there is no head, attention sees later keys as well, and windows go to both
+     * sides, each of half the number that files say, */
+    bool embeds;
+    bool hf_window_each_side;        /* or, in config.json, of all of it */
     bool output_scales;              /* each layer has a number that multiplies what comes out of it */
     bool local_rope;                 /* layers with windows rotate with a base of their own, and without a divisor */
     bool llama3_rope;                /* Llama 3.1's rule of frequencies is known */
@@ -66,6 +74,7 @@ extern const struct pd_family_traits pd_families[PD_N_FAMILIES];
 struct pd_hf_type {
     const char *name;
     enum pd_family family;
+    enum pd_family embeds;           /* the family where use_bidirectional_attention is true; 0: there is none */
     bool wraps;                      /* the text model is in text_config */
     uint32_t window;                 /* the default of sliding_window; 0: 4096 */
     uint32_t ctx_max;                /* the default of max_position_embeddings; 0: the family's */

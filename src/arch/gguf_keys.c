@@ -68,6 +68,28 @@ static peridot_status add_head_dim(const struct keys *k, const char *name, const
     return PERIDOT_OK;
 }
 
+/* Of models that make vectors of texts. */
+static void add_embedding(const struct keys *k, const struct pd_config *c)
+{
+    static const uint32_t types[] = {[PERIDOT_POOL_MEAN] = 1, [PERIDOT_POOL_CLS] = 2, [PERIDOT_POOL_LAST] = 3};
+    const struct pd_embedding *e = &c->embedding;
+    char key[KEY_SIZE];
+    if (!c->bidirectional) return;
+    pd_gguf_writer_add_bool(k->writer, full_key(key, k, "attention.causal"), false);
+    add_u32(k, "pooling_type", types[e->pool]);
+    if (pd_families[c->family].per_layer_projected) {
+        add_u32(k, "embedding_length_out", pd_embedding_dim(e, c->d_model));
+        return;
+    }
+    for (uint32_t i = 0, n_in = c->d_model; i < e->n_dense; n_in = e->dense_dims[i++]) {
+        char name[24];
+        snprintf(name, sizeof name, "dense_%u_feat_in", i + 2);
+        add_u32(k, name, n_in);
+        snprintf(name, sizeof name, "dense_%u_feat_out", i + 2);
+        add_u32(k, name, e->dense_dims[i]);
+    }
+}
+
 static peridot_status add_sizes(const struct keys *k, const struct pd_config *c, uint32_t vocab_size)
 {
     add_u32(k, "vocab_size", vocab_size);
@@ -88,6 +110,7 @@ static peridot_status add_sizes(const struct keys *k, const struct pd_config *c,
     bool per_layer_inputs = pd_families[c->family].per_layer_inputs;
     if (c->n_shared_kv || per_layer_inputs) add_u32(k, "attention.shared_kv_layers", c->n_shared_kv);
     if (per_layer_inputs) add_u32(k, "embedding_length_per_layer_input", c->per_layer_dim);
+    add_embedding(k, c);
     return PERIDOT_OK;
 }
 
@@ -122,7 +145,13 @@ static peridot_status add_windows(const struct keys *k, const struct pd_config *
 {
     uint32_t window = pd_layers_largest(c).window;
     if (!pd_families[c->family].window_pattern) return PERIDOT_OK;
-    if (windows_differ(c, window))
+    if (c->bidirectional) {   /* both sides of it: see config.h */
+        if (windows_differ(c, window))
+            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "layers have windows of several sizes to both sides, for which "
+                           "GGUF has no key");
+        window = window ? 2 * (window - 1) : 0;
+    }
+    if (!c->bidirectional && windows_differ(c, window))
         PD_TRY(add_layers(k, "attention.sliding_window", c, offsetof(struct pd_layer, window)));
     else add_u32(k, "attention.sliding_window", window);
     return add_pattern(k, c);

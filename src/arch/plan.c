@@ -7,16 +7,16 @@
 #include <string.h>
 
 enum size { ONE, D_MODEL, Q_DIM, KV_DIM, HEAD_DIM, HALF_HEAD, FFN_DIM, PER_LAYER_DIM, ALL_PER_LAYER_DIMS,
-    N_EXPERTS, EXPERT_DIM, TWO_EXPERT_DIMS, ANY };
+    N_EXPERTS, EXPERT_DIM, TWO_EXPERT_DIMS, DENSE_2_DIM, DENSE_3_DIM, ANY };
 
 enum when { ALWAYS, UNTIED, HAS_RULE, CLASSIFIES, HAS_KV, HAS_V, QKV_BIASES, QKV_BIASES_AND_KV,
     QKV_BIASES_AND_V, QK_NORMS, QK_NORMS_AND_KV, POST_NORMS,
-    EXPERTS, PER_LAYER_INPUTS, OUTPUT_SCALES };
+    EXPERTS, PER_LAYER_INPUTS, PER_LAYER_TABLE, OUTPUT_SCALES, DENSE_2, DENSE_3, PROJECTS };
 
 /* %u is the layer. Where a family has post norms, Hugging Face's post_attention_layernorm norms attention's output;
  * else it is the norm before the ffn. Classification heads exist in Hugging Face form only. */
 static const struct row {
-    const char *gguf, *hf, *hf_post_norms;
+    const char *gguf, *hf, *hf_post_norms;   /* of families with post norms, where that is another one */
     enum size rows, cols;          /* rows ONE: a vector */
     enum when when;
     enum pd_layer_matrix matrix;
@@ -28,8 +28,11 @@ static const struct row {
     [PD_ROLE_ROPE_FREQS] = {"rope_freqs.weight", "", NULL, ONE, HALF_HEAD, HAS_RULE},
     [PD_ROLE_SCORE] = {"", "score.weight", NULL, ANY, D_MODEL, CLASSIFIES},
     [PD_ROLE_SCORE_BIAS] = {"", "score.bias", NULL, ONE, ANY, CLASSIFIES},
+    [PD_ROLE_DENSE_2] = {"dense_2.weight", "dense_2.weight", NULL, DENSE_2_DIM, D_MODEL, DENSE_2},
+    [PD_ROLE_DENSE_3] = {"dense_3.weight", "dense_3.weight", NULL, DENSE_3_DIM, DENSE_2_DIM, DENSE_3},
+    [PD_ROLE_EMBEDDING_PROJ] = {"output.weight", "embedding_projection.weight", NULL, DENSE_2_DIM, D_MODEL, PROJECTS},
     [PD_ROLE_PER_LAYER_EMBEDDING] = {"per_layer_token_embd.weight", "embed_tokens_per_layer.weight", NULL,
-        ANY, ALL_PER_LAYER_DIMS, PER_LAYER_INPUTS},
+        ANY, ALL_PER_LAYER_DIMS, PER_LAYER_TABLE},
     [PD_ROLE_PER_LAYER_MODEL_PROJ] = {"per_layer_model_proj.weight", "per_layer_model_projection.weight", NULL,
         ALL_PER_LAYER_DIMS, D_MODEL, PER_LAYER_INPUTS},
     [PD_ROLE_PER_LAYER_MODEL_NORM] = {"per_layer_proj_norm.weight", "per_layer_projection_norm.weight", NULL,
@@ -93,7 +96,7 @@ static const struct row {
 static bool is_present(const struct pd_config *c, enum when when, uint32_t layer)
 {
     const struct pd_layer *l = &c->layers[layer];
-    bool has_kv = pd_layer_owns_kv(c, layer);
+    bool has_kv = pd_layer_owns_kv(c, layer), projects = c->family == PD_GEMMA_EMBEDDING2;
     switch (when) {
     case UNTIED: return !c->tied && c->head == PERIDOT_HEAD_LANGUAGE;
     case HAS_RULE: return c->ropes[PD_ROPE_GLOBAL].factor != 0 || c->ropes[PD_ROPE_GLOBAL].rotated_part > 0;
@@ -108,7 +111,11 @@ static bool is_present(const struct pd_config *c, enum when when, uint32_t layer
     case POST_NORMS: return l->post_norms;
     case EXPERTS: return l->n_experts != 0;
     case PER_LAYER_INPUTS: return c->per_layer_dim != 0;
+    case PER_LAYER_TABLE: return c->per_layer_dim != 0 && !pd_families[c->family].per_layer_projected;
     case OUTPUT_SCALES: return l->output_scale;
+    case DENSE_2: return c->embedding.n_dense > 0 && !projects;
+    case DENSE_3: return c->embedding.n_dense > 1;
+    case PROJECTS: return projects;
     case ALWAYS: break;
     }
     return true;
@@ -130,6 +137,8 @@ static uint32_t size_of(const struct pd_config *c, enum size size, uint32_t i)
     case EXPERT_DIM: return layer->expert_dim;
     case TWO_EXPERT_DIMS: return 2 * layer->expert_dim;
     case ALL_PER_LAYER_DIMS: return c->n_layers * c->per_layer_dim;
+    case DENSE_2_DIM: return c->embedding.dense_dims[0];
+    case DENSE_3_DIM: return c->embedding.dense_dims[1];
     case ANY: break;
     }
     return PD_ANY_SIZE;
@@ -164,21 +173,36 @@ void pd_tensor_name_gguf(char out[PD_TENSOR_NAME_SIZE], enum pd_role role, uint3
     write_name(out, "", table[role].gguf, layer);
 }
 
+/* Where the tensors of layers' own inputs are in a block of the layer's, and in one of the model's. */
+static void nest_name(char out[PD_TENSOR_NAME_SIZE], const char *format)
+{
+    static const char layer[] = "layers.%u.";
+    if (strncmp(format, layer, strlen(layer)) == 0)
+        snprintf(out, PD_TENSOR_NAME_SIZE, "%sple_block.%s", layer, format + strlen(layer));
+    else snprintf(out, PD_TENSOR_NAME_SIZE, "ple.%s", format);
+}
+
 void pd_tensor_name_hf(char out[PD_TENSOR_NAME_SIZE], enum pd_role role, uint32_t layer, enum pd_family family,
                        const char *prefix)
 {
     bool post_norms = table[role].hf_post_norms && pd_families[family].post_norms;
     const char *format = post_norms ? table[role].hf_post_norms : table[role].hf;
+    char nested[PD_TENSOR_NAME_SIZE] = "";
     /* Output matrices lie outside "model.". */
-    if (role == PD_ROLE_SCORE || role == PD_ROLE_SCORE_BIAS) prefix = "";
+    bool outside = role == PD_ROLE_SCORE || role == PD_ROLE_SCORE_BIAS || role == PD_ROLE_DENSE_2
+        || role == PD_ROLE_DENSE_3;
+    if (outside) prefix = "";
     else if (role == PD_ROLE_OUTPUT) prefix = strncmp(prefix, "language_model.", 15) == 0 ? "language_model." : "";
-    write_name(out, *format ? prefix : "", format, layer);
+    if (pd_families[family].per_layer_projected && table[role].when == PER_LAYER_INPUTS)
+        nest_name(nested, format);
+    write_name(out, *format ? prefix : "", *nested ? nested : format, layer);
 }
 
 /* Plain, inside a multimodal model (old and new style), or a base model by itself. */
 const char *pd_tensor_prefix(const struct pd_checkpoint *c)
 {
-    static const char *const prefixes[] = {"model.", "language_model.model.", "model.language_model.", ""};
+    static const char *const prefixes[] = {"model.", "language_model.model.", "model.language_model.",
+        "language_model.", ""};
     char name[PD_TENSOR_NAME_SIZE];
     if (pd_checkpoint_kind(c) == PD_CHECKPOINT_GGUF) return "";
     for (size_t i = 0; i < PD_COUNT(prefixes); i++) {

@@ -172,6 +172,7 @@ static peridot_status count_role(struct pd_source_totals *out, struct pd_source 
 static peridot_status count_all(struct pd_source_totals *out, struct pd_source *s)
 {
     static const enum pd_role once[] = {PD_ROLE_SCORE, PD_ROLE_SCORE_BIAS, PD_ROLE_OUTPUT, PD_ROLE_OUTPUT_NORM,
+        PD_ROLE_DENSE_2, PD_ROLE_DENSE_3, PD_ROLE_EMBEDDING_PROJ,
         PD_ROLE_PER_LAYER_EMBEDDING, PD_ROLE_PER_LAYER_MODEL_PROJ, PD_ROLE_PER_LAYER_MODEL_NORM};
     const struct pd_tensor *embedding;
     PD_TRY(pd_source_get_embedding(&embedding, s));

@@ -39,21 +39,25 @@ static struct pd_stream begin_stream(const struct pd_forward_args *p)
 }
 
 /* What each layer gets of the tokens themselves: (rms(model_proj(x) / sqrt(d_model)) + table[token] sqrt(dim))
- * / sqrt(2), the norm being of each layer's part. That it does not depend on the size of what it norms, but for eps,
- * makes the first factor one of eps. */
+ * / sqrt(2), the norm being of each layer's part, or where there is no table that norm alone. That it does not depend
+ * on the size of what it norms, but for eps, makes the first factor one of eps. */
 static void get_per_layer_inputs(const struct pd_forward_args *p, const struct pd_stream *x)
 {
     const struct pd_scratch *s = p->scratch;
     const struct pd_config *c = p->config;
     const struct pd_embed embed = {.x = s->per_layer, .table = &p->weights->per_layer_lookup, .tokens = p->tokens,
                                    .scale = c->per_layer_scale};
+    const struct pd_norm alone = {.x = {s->per_layer_model.address, c->per_layer_dim},
+        .normed = {s->per_layer.address, c->per_layer_dim}, .w = p->weights->per_layer_model_norm,
+        .n = c->per_layer_dim, .eps = c->eps * (float)c->d_model, .x_scale = 1};
     const struct pd_norm norm = {.x = {s->per_layer.address, c->per_layer_dim},
         .y = {s->per_layer_model.address, c->per_layer_dim}, .w_post = p->weights->per_layer_model_norm,
         .n = c->per_layer_dim, .eps = c->eps * (float)c->d_model, .x_scale = sqrtf(0.5f)};
+    bool has_table = p->weights->per_layer_embedding.n_slices != 0;
     if (!c->per_layer_dim) return;
-    pd_op_embed(p->recorder, &embed, p->n_tokens);                          /* [n][n_layers][per_layer_dim] */
+    if (has_table) pd_op_embed(p->recorder, &embed, p->n_tokens);                          /* [n][n_layers][per_layer_dim] */
     pd_op_linear(p->recorder, s->per_layer_model, &p->weights->per_layer_model_proj, x->x, p->n_tokens);
-    pd_op_rmsnorm(p->recorder, &norm, p->n_tokens * c->n_layers);
+    pd_op_rmsnorm(p->recorder, has_table ? &norm : &alone, p->n_tokens * c->n_layers);
 }
 
 /* In layer i, of n rows from `first` on. */

@@ -37,12 +37,14 @@ void pd_input_free(struct pd_input *in)
 }
 
 void pd_input_write(const struct pd_input *in, const struct pd_workspace *w, uint32_t m, const struct pd_pages *pages,
-                    uint32_t pos)
+                    uint32_t pos, uint32_t last)
 {
     const struct pd_config *c = &w->model->config;
-    if (in->rows) in->rows[m] = (struct pd_input_row){pages->table, pos};
+    if (in->rows) in->rows[m] = (struct pd_input_row){pages->table, pos, last};
     for (uint32_t kind = 0; kind < c->n_kinds; kind++) {
-        struct pd_place place = pd_decode_place(pos, w->cache->pools[kind].window, w->split_pages);
+        uint32_t window = w->cache->pools[kind].window;
+        struct pd_place place = pd_decode_place(pos, window, w->split_pages);
+        place.last = window && last - pos >= window ? pos + window - 1 : last;
         place.text = pd_pages_text(w->cache, pages);
         ((struct pd_place *)in->places.host)[kind * in->n_rows + m] = place;
     }

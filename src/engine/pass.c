@@ -57,7 +57,8 @@ peridot_status pd_pass_add(struct pd_pass *p, const struct pd_run *run)
     r->row = row;
     s->n_rows += run->n;
     for (uint32_t m = 0; m < run->n; m++)
-        pd_input_write(&p->input, p->w, row + m, &run->sequence->pages, run->pos + m);
+        pd_input_write(&p->input, p->w, row + m, &run->sequence->pages, run->pos + m,
+                       run->pos + (p->w->model->config.bidirectional ? run->n - 1 : m));
     if (run->tokens) {
         memcpy(p->tokens + row, run->tokens, run->n * sizeof *run->tokens);
         memcpy((int32_t *)p->input.tokens.host + row, run->tokens, run->n * sizeof *run->tokens);

@@ -61,6 +61,7 @@ uint32_t pd_prefill_next(const struct pd_prefill *p, const struct pd_prompt *pro
 {
     double token = deepest_flop(p, prompts, n);
     uint32_t n_tokens = p->n_max;
+    if (p->w->model->config.bidirectional) return n_tokens;   /* texts are not cut */
     if (aim == PD_CHUNK_SHARED) n_tokens = pd_next_shared_chunk(&p->pace, token);
     else if (!p->cpu || aim == PD_CHUNK_INTERACTIVE) n_tokens = pd_next_chunk(&p->pace, token);
     return (uint32_t)pd_min(n_tokens, p->n_max);
@@ -110,6 +111,7 @@ static peridot_status add_prompts(struct pd_prefill *p, struct pd_chunk *chunk, 
         struct pd_prompt *prompt = &b->prompts[i];
         struct pd_sequence *q = prompt->sequence;
         uint32_t n = (uint32_t)pd_min(chunk->planned - pass->shape.n_rows, prompt->n_left);
+        if (n < prompt->n_left && p->w->model->config.bidirectional) continue;
         const struct pd_run run = {.kind = pass->input.n_rows == 1 ? PD_RUN_STEP : PD_RUN_PROMPT,
                                    .sequence = q, .pos = next_pos(prompt), .n = n,
                                    .tokens = prompt->tokens, .embeddings = prompt->embeddings,

@@ -63,7 +63,7 @@ peridot_status pd_request_begin(struct pd_request *r, struct pd_session *s)
     pd_decoder_leave(&s->decoder, r->prompt.sequence);
     if (r->prompt.n_left > 1) pd_sequence_mark(r->prompt.sequence);   /* the end of a reply */
     want_rows(r);
-    if (r->n_shared == 0 || r->n_shared >= r->n_prompt) return PERIDOT_OK;
+    if (r->n_shared == 0 || r->n_shared >= r->n_prompt || s->model->config.bidirectional) return PERIDOT_OK;
     r->n_rest = r->n_prompt - r->n_shared;
     r->prompt.n_left = r->n_shared;
     return PERIDOT_OK;

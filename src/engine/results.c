@@ -9,7 +9,8 @@
 peridot_status pd_check_head(const struct pd_model *model)
 {
     if (model->config.head != PERIDOT_HEAD_NONE) return PERIDOT_OK;
-    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "this is a base model: it has hidden states, and no logits");
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "this is %s: it has hidden states, and no logits",
+                   model->config.bidirectional ? "an embedding model" : "a base model");
 }
 
 peridot_status pd_check_whole(const struct pd_model *model, const char *what)

@@ -95,6 +95,12 @@ static bool wants_rows(const struct pd_request *r)
     return r->n_generated == 0 && (r->prompt_logits || r->prompt_hidden);
 }
 
+/* Nothing of it may be another's: rows are wanted, or what a prompt leaves in the cache depends on its end. */
+static bool must_be_whole(const struct pd_schedule *c, const struct pd_request *r)
+{
+    return wants_rows(r) || c->s->model->config.bidirectional;
+}
+
 /* More of it than the token that each evaluates by itself. */
 static bool evaluates_same_prompt(const struct pd_request *running, const struct pd_request *r)
 {
@@ -105,7 +111,7 @@ static bool evaluates_same_prompt(const struct pd_request *running, const struct
 
 static bool must_wait(const struct pd_schedule *c, const struct pd_request *r)
 {
-    for (uint32_t i = 0; i < c->n_running && !wants_rows(r); i++)
+    for (uint32_t i = 0; i < c->n_running && !must_be_whole(c, r); i++)
         if (evaluates_same_prompt(c->running[i], r)) return true;
     return false;
 }
@@ -138,7 +144,7 @@ static void fail_request(struct pd_request *r, peridot_status status)
 static bool begin_request(struct pd_schedule *c, struct pd_request *r)
 {
     uint32_t n_taken = pd_prefix_n_taken(&c->prefixes), n_free = pd_cache_free_positions(&c->s->set.cache);
-    size_t most = wants_rows(r) ? 0 : pd_min(n_prompt(r), r->n_tokens - 1);
+    size_t most = must_be_whole(c, r) ? 0 : pd_min(n_prompt(r), r->n_tokens - 1);
     if (n_taken && !pd_prefix_n_kept(&c->prefixes) && n_free < EACH * (n_taken + 1)) return false;
     peridot_status status = pd_prefix_take(&c->prefixes, r, most);
     if (status != PERIDOT_OK && n_taken) return false;

@@ -11,14 +11,25 @@
 #include <string.h>
 
 #define DEFAULT_CTX 8192
+#define DEFAULT_CTX_WHOLE 2048   /* where a text is one chunk, whose activations take memory */
 #define DEFAULT_CHUNK 256
 #define DRAW_SECONDS 0.02   /* masks over 256,000 pieces: 0.3 to 6 ms, 108 ms at worst */
 #define DRAW_STEPS 200000   /* some 1 ms */
 #define DEFAULT_SNAPSHOT_SIZE ((uint64_t)1 << 30)   /* eight turns of 300 tokens, of models with 12 billion weights */
 
+static uint32_t default_ctx(const struct pd_config *c)
+{
+    return (uint32_t)pd_min(c->ctx_max, c->bidirectional ? DEFAULT_CTX_WHOLE : DEFAULT_CTX);
+}
+
+static uint32_t chunk_of(const struct pd_config *c, uint32_t chunk, uint32_t ctx)
+{
+    return c->bidirectional ? ctx : (uint32_t)pd_min(chunk ? chunk : DEFAULT_CHUNK, ctx);
+}
+
 uint64_t pd_session_default_cache_size(const struct pd_config *c)
 {
-    uint32_t ctx = (uint32_t)pd_min(c->ctx_max, DEFAULT_CTX), chunk = (uint32_t)pd_min(DEFAULT_CHUNK, ctx);
+    uint32_t ctx = default_ctx(c), chunk = chunk_of(c, 0, ctx);
     struct pd_cache_shape shape = {.n_tables = 1, .ctx = ctx, .n_positions = ctx, .type = PERIDOT_KV_F16,
         .slack = 2 * (uint32_t)pd_max(chunk, PD_N_STEPS), .n_snapshots = PD_N_DEVICE_SNAPSHOTS};
     return pd_cache_size(c, &shape);
@@ -75,11 +86,11 @@ static peridot_status read_draft(struct pd_session *s, uint32_t n_draft)
 static peridot_status read_params(struct pd_session *s, const peridot_session_params *p)
 {
     const struct pd_config *c = &s->model->config;
-    s->ctx = p->ctx ? p->ctx : (uint32_t)pd_min(c->ctx_max, DEFAULT_CTX);
+    s->ctx = p->ctx ? p->ctx : default_ctx(c);
     if (s->ctx > c->ctx_max)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "a context of %u positions is more than the model's %u", s->ctx,
                        c->ctx_max);
-    s->chunk = (uint32_t)pd_min(p->chunk ? p->chunk : DEFAULT_CHUNK, s->ctx);
+    s->chunk = chunk_of(c, p->chunk, s->ctx);
     if (s->chunk > 65535) return pd_fail(PERIDOT_ERROR_ARGUMENT, "a chunk of %u tokens is more than 65535", s->chunk);
     if ((uint32_t)p->kv_type >= PD_N_KV_TYPES)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "KV type %d is not known", (int)p->kv_type);
@@ -229,6 +240,13 @@ peridot_status pd_session_set_sampling(struct pd_session *s, struct pd_sequence 
 peridot_status pd_session_check_tokens(const struct pd_session *s, const struct pd_prompt *prompt)
 {
     uint32_t vocab_size = s->model->weights.vocab_size, pos = prompt->sequence->pos;
+    if (pos && s->model->config.bidirectional)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT,
+                       "this model reads a text as a whole, and the sequence has %u token%s already", pos, PD_S(pos));
+    if (prompt->n_left > s->ctx && s->model->config.bidirectional)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT,
+                       "a text of %zu tokens does not fit a context of %u position%s, and this model reads it as a whole",
+                       prompt->n_left, s->ctx, PD_S(s->ctx));
     if (prompt->n_left > s->ctx - pos)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "%zu token%s not fit after the %u so far in a context of %u position%s",
                        prompt->n_left, prompt->n_left == 1 ? " does" : "s do", pos, s->ctx, PD_S(s->ctx));

@@ -441,12 +441,47 @@ static peridot_status load_one(struct loader *l, struct pd_matrix *m, enum pd_ro
 static peridot_status load_per_layer(struct loader *l)
 {
     struct pd_weights *w = l->w;
-    struct pd_plan plan;
+    struct pd_plan plan, table;
     if (!pd_plan_get(&plan, l->config, PD_ROLE_PER_LAYER_MODEL_NORM, 0)) return PERIDOT_OK;
-    PD_TRY(load_one(l, &w->per_layer_embedding, PD_ROLE_PER_LAYER_EMBEDDING, w->vocab_size));
+    if (pd_plan_get(&table, l->config, PD_ROLE_PER_LAYER_EMBEDDING, 0))
+        PD_TRY(load_one(l, &w->per_layer_embedding, PD_ROLE_PER_LAYER_EMBEDDING, w->vocab_size));
     l->part = NULL;
     PD_TRY(load_one(l, &w->per_layer_model_proj.w, PD_ROLE_PER_LAYER_MODEL_PROJ, 0));
     return load_norm(l, &w->per_layer_model_norm, &plan);
+}
+
+/* Column after column, so that sums go along rows. */
+static peridot_status put_dense(float **out, const struct pd_tensor *t)
+{
+    uint32_t n_rows = (uint32_t)t->shape[0], n_cols = (uint32_t)t->shape[1];
+    uint64_t size = (uint64_t)n_rows * n_cols * sizeof **out;
+    float *row = malloc(n_cols * sizeof *row);
+    *out = malloc(size);
+    for (uint32_t r = 0; row && *out && r < n_rows; r++) {
+        pd_dequantize(t->dtype, row, t->data + r * (t->size / n_rows), n_cols);
+        for (uint32_t i = 0; i < n_cols; i++) (*out)[(size_t)i * n_rows + r] = row[i];
+    }
+    bool good = row && *out;
+    free(row);
+    return good ? PERIDOT_OK : pd_fail_alloc(size, t->name);
+}
+
+/* A text is multiplied by them once, so that the host may do it. */
+static peridot_status load_dense(struct loader *l)
+{
+    static const enum pd_role roles[] = {PD_ROLE_DENSE_2, PD_ROLE_DENSE_3, PD_ROLE_EMBEDDING_PROJ};
+    uint32_t n = 0;
+    for (size_t i = 0; i < PD_COUNT(roles); i++) {
+        const struct pd_tensor *t;
+        struct pd_plan plan;
+        if (!pd_plan_get(&plan, l->config, roles[i], 0)) continue;
+        PD_TRY(pd_source_get(&t, &l->source, &plan));
+        if (l->measuring) {
+            l->w->type_counts[t->dtype]++;
+            l->w->n_params += t->shape[0] * t->shape[1];
+        } else PD_TRY(put_dense(&l->w->dense[n++], t));
+    }
+    return PERIDOT_OK;
 }
 
 /* Whether the walk goes through a part: all of them are measured, those that are here loaded. */
@@ -473,6 +508,7 @@ static peridot_status walk(struct loader *l)
         PD_TRY(load_norm(l, &l->w->output_norm, &norm));
     }
     if (begin_part(l, PART_PER_LAYER_EMBEDDING)) PD_TRY(load_per_layer(l));
+    PD_TRY(load_dense(l));
     for (uint32_t i = 0; i < l->config->n_layers; i++)
         if (begin_part(l, PART_LAYERS + i)) PD_TRY(load_layer(l, i));
     return PERIDOT_OK;
@@ -622,6 +658,7 @@ void pd_weights_free(struct pd_weights *w, const struct pd_config *config)
     free(w->embedding.slices);
     free(w->per_layer_embedding.slices);
     free(w->per_layer_model_proj.w.slices);
+    for (int i = 0; i < PD_MAX_DENSE; i++) free(w->dense[i]);
     free(w->output_bias);
     free(w->layers);
     pd_heap_free(w->heap);

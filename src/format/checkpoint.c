@@ -85,6 +85,8 @@ const struct pd_tensor *pd_checkpoint_find(const struct pd_checkpoint *c, const 
 /* yyjson takes NULL for a document: no root. */
 yyjson_val *pd_checkpoint_config(const struct pd_checkpoint *c) { return yyjson_doc_get_root(c->hf.config); }
 
+yyjson_val *pd_checkpoint_modules(const struct pd_checkpoint *c) { return yyjson_doc_get_root(c->hf.modules); }
+
 size_t pd_checkpoint_n_meta(const struct pd_checkpoint *c) { return c->gguf.n ? c->gguf.parts[0].n_meta : 0; }
 const struct pd_meta *pd_checkpoint_meta(const struct pd_checkpoint *c, size_t i) { return &c->gguf.parts[0].meta[i]; }
 

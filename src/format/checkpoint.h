@@ -34,6 +34,8 @@ const struct pd_tensor *pd_checkpoint_find(const struct pd_checkpoint *c, const 
 
 /* Hugging Face: the root object of config.json; NULL for GGUF. */
 yyjson_val *pd_checkpoint_config(const struct pd_checkpoint *c);
+/* The root array of sentence-transformers' modules.json; NULL: there is none. */
+yyjson_val *pd_checkpoint_modules(const struct pd_checkpoint *c);
 
 /* GGUF metadata; none in a Hugging Face directory. */
 size_t pd_checkpoint_n_meta(const struct pd_checkpoint *c);

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { MAX_MODULES = 16 };
+
 static const char index_name[] = "model.safetensors.index.json";
 
 /* The files of a model: names without folder, sorted, each once, and the tensors of each. */
@@ -35,11 +37,15 @@ static const char *shown(yyjson_val *value)
     return yyjson_is_str(value) ? "an empty name or control characters" : yyjson_get_type_desc(value);
 }
 
-/* A shard lies in the model's own folder: a name with a slash or a drive could point anywhere. */
 static bool shard_name_valid(yyjson_val *value)
 {
     const char *name = yyjson_get_str(value);
-    return name && name == shown(value) && !strpbrk(name, "/\\:") && strcmp(name, ".") && strcmp(name, "..");
+    return name && name == shown(value) && pd_hf_is_own_name(name);
+}
+
+bool pd_hf_is_own_name(const char *name)
+{
+    return pd_name_valid(name, strlen(name)) && !strpbrk(name, "/\\:") && strcmp(name, ".") && strcmp(name, "..");
 }
 
 /* One entry for each tensor: the name of its file. */
@@ -59,8 +65,43 @@ static peridot_status read_weight_map(struct pd_name_index *x, struct pd_hf *h, 
     return PERIDOT_OK;
 }
 
+/* ---- dense layers ---- */
+
+static bool is_dense(yyjson_val *module)
+{
+    const char *type = yyjson_get_str(yyjson_obj_get(module, "type")), *last = type ? strrchr(type, '.') : NULL;
+    return last && strcmp(last, ".Dense") == 0;
+}
+
+static size_t n_dense(const struct pd_hf *h)
+{
+    yyjson_val *module;
+    size_t i, max, n = 0;
+    yyjson_arr_foreach(yyjson_doc_get_root(h->modules), i, max, module) n += is_dense(module);
+    return n;
+}
+
+/* As GGUF calls them, whatever the number in the folder's name. */
+static peridot_status rename_dense(struct pd_tensor_list *list, struct pd_arena *arena, size_t number)
+{
+    char name[64];
+    for (size_t i = 0; i < list->n; i++) {
+        struct pd_tensor *t = &list->items[i];
+        if (strncmp(t->name, "linear.", 7) != 0 || strlen(t->name) > 32)
+            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: tensor " PD_NAME " is not known in a dense layer", t->file,
+                           t->name);
+        snprintf(name, sizeof name, "dense_%zu.%s", number, t->name + 7);
+        t->name = pd_arena_string(arena, name, strlen(name));
+        if (!t->name) return pd_fail_alloc(strlen(name), "name");
+    }
+    return PERIDOT_OK;
+}
+
+/* ---- lists ---- */
+
 static peridot_status shards_alloc(struct shards *out, struct pd_hf *h, size_t n)
 {
+    n += n_dense(h);
     out->names = pd_arena_array(&h->arena, n, sizeof *out->names);
     out->paths = h->paths = pd_arena_array(&h->arena, n, sizeof *out->paths);
     out->lists = pd_arena_array(&h->arena, n, sizeof *out->lists);
@@ -93,6 +134,23 @@ static peridot_status list_shards(struct shards *out, struct pd_hf *h, yyjson_va
     return PERIDOT_OK;
 }
 
+static peridot_status add_dense(struct shards *s, struct pd_hf *h, const char *directory)
+{
+    yyjson_val *module;
+    size_t i, n;
+    yyjson_arr_foreach(yyjson_doc_get_root(h->modules), i, n, module) {
+        const char *folder = yyjson_get_str(yyjson_obj_get(module, "path"));
+        char name[300];
+        if (!is_dense(module)) continue;
+        if (!folder || !pd_hf_is_own_name(folder) || strlen(folder) > 255)
+            return pd_fail(PERIDOT_ERROR_FORMAT, "%s/modules.json: the path of a dense layer is not a folder's name",
+                           directory);
+        snprintf(name, sizeof name, "%s/model.safetensors", folder);
+        PD_TRY(add_shard(s, h, directory, name));
+    }
+    return PERIDOT_OK;
+}
+
 /* All that are missing in one sentence, so that one download mends it. */
 static peridot_status check_there(const struct shards *s, const char *index_path)
 {
@@ -110,13 +168,15 @@ static peridot_status check_there(const struct shards *s, const char *index_path
 
 /* ---- tensors ---- */
 
-static peridot_status open_shards(struct pd_hf *h, struct shards *s)
+static peridot_status open_shards(struct pd_hf *h, struct shards *s, const char *directory)
 {
-    size_t n = 0;
+    size_t n = 0, n_own = s->n;
+    PD_TRY(add_dense(s, h, directory));
     for (size_t i = 0; i < s->n; i++) {
         PD_TRY(pd_map_open(&h->maps[i], s->paths[i]));
         h->n_maps++;
         PD_TRY(pd_safetensors_parse(&s->lists[i], &h->arena, h->maps[i].data, h->maps[i].size, s->paths[i]));
+        if (i >= n_own) PD_TRY(rename_dense(&s->lists[i], &h->arena, 2 + i - n_own));
         n += s->lists[i].n;
     }
     if (s->n == 1) {
@@ -162,7 +222,7 @@ static peridot_status open_indexed(struct pd_hf *h, yyjson_val *root, const char
     yyjson_val *map = yyjson_obj_get(root, "weight_map");
     PD_TRY(list_shards(&s, h, map, directory, path));
     PD_TRY(check_there(&s, path));
-    PD_TRY(open_shards(h, &s));
+    PD_TRY(open_shards(h, &s, directory));
     return check_weight_map(h, map, directory, path);
 }
 
@@ -180,7 +240,7 @@ static peridot_status open_single(struct pd_hf *h, const char *directory)
     struct shards s = {0};
     PD_TRY(shards_alloc(&s, h, 1));
     PD_TRY(add_shard(&s, h, directory, "model.safetensors"));
-    return open_shards(h, &s);
+    return open_shards(h, &s, directory);
 }
 
 /* One file goes before an index, as in transformers. */
@@ -194,11 +254,33 @@ static peridot_status open_tensors(struct pd_hf *h, const char *directory)
     return check_types(h);
 }
 
+static peridot_status read_modules(struct pd_hf *h, const char *path)
+{
+    struct pd_map map;
+    if (!pd_is_file(path)) return PERIDOT_OK;
+    PD_TRY(pd_map_read(&map, path));
+    peridot_status status = pd_json_read(&h->modules, map.data, map.size);
+    pd_map_close(&map);
+    if (status == PERIDOT_OK && !yyjson_is_arr(yyjson_doc_get_root(h->modules)))
+        status = pd_fail(PERIDOT_ERROR_FORMAT, "its root is not an array");
+    if (status == PERIDOT_OK && yyjson_arr_size(yyjson_doc_get_root(h->modules)) > MAX_MODULES)
+        status = pd_fail(PERIDOT_ERROR_FORMAT, "it has more than %d modules", MAX_MODULES);
+    return status == PERIDOT_OK ? status : pd_fail_prefix(status, path);
+}
+
+static peridot_status open_modules(struct pd_hf *h, const char *directory)
+{
+    char *path = join(h, directory, "modules.json");
+    return path ? read_modules(h, path) : pd_fail_alloc(strlen(directory), "path");
+}
+
 static peridot_status open_all(struct pd_hf *h, const char *directory, bool with_tensors)
 {
     PD_TRY(pd_json_open_optional(&h->config, directory, "config.json"));
     if (!h->config) return pd_fail(PERIDOT_ERROR_IO, "%s: no config.json in this folder", directory);
-    return with_tensors ? open_tensors(h, directory) : PERIDOT_OK;
+    if (!with_tensors) return PERIDOT_OK;
+    PD_TRY(open_modules(h, directory));
+    return open_tensors(h, directory);
 }
 
 peridot_status pd_hf_open(struct pd_hf *out, const char *directory, bool with_tensors)
@@ -220,6 +302,7 @@ void pd_hf_close(struct pd_hf *h)
 {
     for (size_t i = 0; i < h->n_maps; i++) pd_map_close(&h->maps[i]);
     yyjson_doc_free(h->config);
+    yyjson_doc_free(h->modules);
     pd_arena_free(&h->arena);
     *h = (struct pd_hf){0};
 }

@@ -1,5 +1,6 @@
 /* A Hugging Face directory: config.json, and the tensors of model.safetensors or of the shards that
- * model.safetensors.index.json names. */
+ * model.safetensors.index.json names; and where sentence-transformers' modules.json has dense layers, those of each,
+ * "linear.weight" being called as in GGUF: dense_2.weight, dense_3.weight. */
 #ifndef PD_FORMAT_HF_H
 #define PD_FORMAT_HF_H
 
@@ -10,6 +11,7 @@
 struct pd_hf {
     struct pd_arena arena;
     yyjson_doc *config;
+    yyjson_doc *modules;             /* of modules.json, an array of objects; NULL: there is none */
     struct pd_map *maps;             /* one for each of n_maps files, */
     char **paths;                    /* and their names */
     size_t n_maps;
@@ -20,5 +22,7 @@ struct pd_hf {
 peridot_status pd_hf_open(struct pd_hf *out, const char *directory, bool with_tensors);
 void pd_hf_close(struct pd_hf *h);
 peridot_status pd_hf_check(peridot_status status, const struct pd_hf *h);
+/* Whether a string of a file names something in the model's own folder: with a slash or a drive it could be anywhere. */
+bool pd_hf_is_own_name(const char *name);
 
 #endif

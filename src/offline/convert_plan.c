@@ -134,7 +134,8 @@ static peridot_status plan_rope(struct planner *l)
 static peridot_status check_head(const struct planner *l)
 {
     peridot_head head = l->source.config->head;
-    if (head == PERIDOT_HEAD_LANGUAGE || (head == PERIDOT_HEAD_NONE && l->source.config->tied)) return PERIDOT_OK;
+    if (head == PERIDOT_HEAD_LANGUAGE || (head == PERIDOT_HEAD_NONE && l->source.config->tied)
+        || pd_families[l->source.config->family].embeds) return PERIDOT_OK;
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: %s cannot be converted: GGUF has no place for it",
                    pd_checkpoint_path(l->source.checkpoint),
                    head == PERIDOT_HEAD_NONE ? "a model without an output matrix" : "a classification head");
@@ -142,8 +143,9 @@ static peridot_status check_head(const struct planner *l)
 
 static peridot_status plan_hf(struct planner *l)
 {
-    static const enum pd_role others[] = {PD_ROLE_OUTPUT_NORM, PD_ROLE_PER_LAYER_EMBEDDING,
-        PD_ROLE_PER_LAYER_MODEL_PROJ, PD_ROLE_PER_LAYER_MODEL_NORM};
+    static const enum pd_role others[] = {PD_ROLE_OUTPUT_NORM, PD_ROLE_DENSE_2, PD_ROLE_DENSE_3,
+        PD_ROLE_EMBEDDING_PROJ, PD_ROLE_PER_LAYER_EMBEDDING, PD_ROLE_PER_LAYER_MODEL_PROJ,
+        PD_ROLE_PER_LAYER_MODEL_NORM};
     PD_TRY(check_head(l));
     PD_TRY(plan_vocabulary(l));
     for (size_t i = 0; i < PD_COUNT(others); i++) PD_TRY(add_role(l, others[i], 0));
