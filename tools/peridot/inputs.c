@@ -14,8 +14,9 @@
 enum { N_SEQUENCES = 32 };
 
 struct reader {
-    const struct cmd_input_task *task;
+    struct cmd_input_task *task;
     const peridot_model *model;
+    bool whole;                      /* texts are evaluated whole, whichever rows are asked for */
     const peridot_vocab *vocab;
     peridot_session *session;
     struct cmd_input inputs[N_SEQUENCES];   /* those gathered, with texts and ids of their own */
@@ -41,6 +42,7 @@ static bool take_row(void *user, peridot_sequence *sequence, uint32_t pos, const
     size_t i = 0;
     while (r->prompts[i].sequence != sequence) i++;
     bool all = r->task->rows == CMD_ROWS_ALL;
+    if (r->task->rows == CMD_ROWS_FIRST && pos > 0) return true;
     struct cmd_input_row row = {.at = at, .n = n, .pos = pos, .is_first = !all || pos == 0,
                                 .is_last = !all || pos + 1 == r->inputs[i].n};
     r->status = cmd_interrupted() ? cmd_fail(PERIDOT_CANCELLED, "stopped")
@@ -51,8 +53,8 @@ static bool take_row(void *user, peridot_sequence *sequence, uint32_t pos, const
 
 static peridot_status evaluate(struct reader *r)
 {
-    bool hidden = r->task->hidden;
-    peridot_eval_params params = {.last = r->task->rows != CMD_ROWS_ALL, .hidden = hidden ? take_row : NULL,
+    bool hidden = r->task->hidden, last = r->task->rows == CMD_ROWS_LAST;
+    peridot_eval_params params = {.last = last, .hidden = hidden ? take_row : NULL,
         .logits = hidden ? NULL : take_row, .user = r};
     peridot_status status = peridot_eval(r->session, r->prompts, r->n, &params);
     for (size_t i = 0; i < r->n; i++) peridot_sequence_truncate(r->prompts[i].sequence, 0, NULL);
@@ -96,15 +98,31 @@ static peridot_status gather(struct reader *r, const char *text, size_t size, in
     return full ? evaluate_gathered(r) : PERIDOT_OK;
 }
 
+/* With the task's prefix. */
+static peridot_status encode(int32_t **ids, size_t *n, const struct reader *r, const char *text, size_t size)
+{
+    const unsigned flags = PERIDOT_ENCODE_BOS | PERIDOT_ENCODE_EOS;
+    const char *prefix = r->task->prefix ? r->task->prefix : "";
+    size_t before = strlen(prefix);
+    if (before == 0) return peridot_encode(ids, n, r->vocab, text, size, flags);
+    char *both = malloc(before + size + 1);
+    if (!both) return cmd_fail_alloc(before + size + 1, "text");
+    memcpy(both, prefix, before);
+    memcpy(both + before, text, size);
+    peridot_status status = peridot_encode(ids, n, r->vocab, both, before + size, flags);
+    free(both);
+    return status;
+}
+
 static peridot_status take_text(struct reader *r, const char *text, size_t size)
 {
     int32_t *ids;
     size_t n;
     if (cmd_interrupted()) return cmd_fail(PERIDOT_CANCELLED, "stopped after %zu text%s", r->n_done, CMD_S(r->n_done));
-    CMD_TRY(peridot_encode(&ids, &n, r->vocab, text, size, PERIDOT_ENCODE_BOS));
+    CMD_TRY(encode(&ids, &n, r, text, size));
     peridot_status status = check_length(r, n);
-    /* Later tokens cannot change the first one's row. */
-    size_t n_read = r->task->rows == CMD_ROWS_FIRST ? 1 : n;
+    /* Later tokens cannot change the first one's row, but where it sees them. */
+    size_t n_read = r->task->rows == CMD_ROWS_FIRST && !r->whole ? 1 : n;
     if (status == PERIDOT_OK && r->n_tokens + n_read > peridot_session_chunk(r->session)) status = evaluate_gathered(r);
     if (status == PERIDOT_OK) return gather(r, text, size, ids, n, n_read);
     peridot_free(ids);
@@ -141,7 +159,7 @@ static peridot_status take_all(struct reader *r, const struct cmd_texts *texts)
     return status == PERIDOT_OK ? rest : status;
 }
 
-peridot_status cmd_inputs_run(const struct cmd_inputs_args *args, const struct cmd_input_task *task)
+peridot_status cmd_inputs_run(const struct cmd_inputs_args *args, struct cmd_input_task *task)
 {
     peridot_session_params params = {.ctx = args->ctx, .chunk = args->chunk, .kv_type = (peridot_kv_type)args->kv,
         .n_sequences = N_SEQUENCES};
@@ -154,6 +172,8 @@ peridot_status cmd_inputs_run(const struct cmd_inputs_args *args, const struct c
     /* All texts together are no longer than a chunk, or there is one. */
     if (status == PERIDOT_OK)
         params.n_positions = args->ctx ? args->ctx : (uint32_t)cmd_min(peridot_model_get_info(model)->ctx_max, 8192);
+    if (status == PERIDOT_OK && task->begin) status = task->begin(task, model);
+    if (status == PERIDOT_OK) r.whole = peridot_model_get_info(model)->whole_texts;
     if (status == PERIDOT_OK) status = peridot_session_create(&r.session, model, &params);
     r.model = model;
     if (status == PERIDOT_OK) status = take_all(&r, &args->texts);

@@ -24,7 +24,7 @@ struct cmd_input {
     const peridot_model *model;
     const char *text;
     size_t size;
-    const int32_t *ids;             /* [n], bos first where the tokenizer adds it */
+    const int32_t *ids;             /* [n], bos first and eos last where the tokenizer adds them, the prefix between */
     size_t n;
 };
 
@@ -44,13 +44,16 @@ struct cmd_input_task {
     const char *command;            /* which needs them */
     enum cmd_rows rows;             /* of each text */
     bool hidden;                    /* rows are final-norm states, else scores */
+    /* Called with the model, before any text is read: may set what follows and `rows`; NULL: nothing depends on it. */
+    peridot_status (*begin)(struct cmd_input_task *task, const peridot_model *model);
+    const char *prefix;             /* of every text; NULL: none */
     /* Called for each row asked for, text by text in their order, position by position. */
     peridot_status (*take)(void *user, const struct cmd_input *input, const struct cmd_input_row *row);
     void *user;
 };
 
 /* Opens the model and does the task. */
-peridot_status cmd_inputs_run(const struct cmd_inputs_args *args, const struct cmd_input_task *task);
+peridot_status cmd_inputs_run(const struct cmd_inputs_args *args, struct cmd_input_task *task);
 
 /* Labels with their probabilities or, of a regression, with their scores. */
 struct cmd_score {

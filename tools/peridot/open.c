@@ -212,7 +212,8 @@ static peridot_status check_head(const peridot_model_info *info, unsigned heads,
     if (heads >> info->head & 1) return PERIDOT_OK;
     while (!(heads >> wanted & 1)) wanted++;
     return cmd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s needs %s, and %s is %s: use peridot %s", command,
-                    table[wanted].kind, info->name, table[info->head].kind, table[info->head].use);
+                    table[wanted].kind, info->name, info->whole_texts ? "an embedding model" : table[info->head].kind,
+                    table[info->head].use);
 }
 
 /* What is not known about the file is told when it is opened to be loaded. */
