@@ -595,6 +595,36 @@ test_hang() {
     else stop; fi
 }
 
+# The first vector of the answer, a number a line; of peridot embed the same.
+vector() { sed 's/.*"index":0,"embedding":\[//; s/\].*//' "$folder/out" | tr , '\n'; }
+embedded() { "$peridot" embed -m "$model" "$@" 2>/dev/null | tr -d '[] ' | tr , '\n'; }
+same_vector() {
+    paste <(vector) <(embedded "$@") | awk '{ d = $1 - $2; if (NF != 2 || d * d > 1e-10) exit 1 } END { exit !NR }'
+}
+
+test_embedding_model() {
+    local model=$source/tests/golden/embedding-gemma
+    start
+    ask /v1/embeddings '{"input": ["the cat", "a"]}'
+    check "an embedding model's vectors are those of peridot embed" same_vector "the cat"
+    ask /v1/embeddings '{"input": "the cat", "dimensions": 16, "task": "document"}'
+    check "with as many dimensions and the task that are asked for" same_vector --dimensions 16 --task document "the cat"
+    check "which are so many" [ "$(vector | wc -w)" = 16 ]
+    ask /v1/embeddings '{"input": "the cat", "dimensions": null, "pooling": "last"}'
+    check "or pooled as is asked for" same_vector --pool last "the cat"
+    for i in 1 2 3 4 5; do send e$i /v1/embeddings "{\"input\": \"$(printf 'the cat %.0s' $(seq $i))\"}"; done
+    await
+    for i in 1 5; do
+        answer e$i
+        check "texts of unlike lengths at once: number $i" same_vector "$(printf 'the cat %.0s' $(seq $i))"
+    done
+    refused 400 /v1/embeddings "have 48 dimensions" '{"input": "a", "dimensions": 49}'
+    refused 400 /v1/embeddings "tasks" '{"input": "a", "task": "poetry"}'
+    refused 400 /v1/chat/completions "embedding model" "{\"messages\": [$(message user Hi)]}"
+    refused 400 /v1/completions "embedding model" '{"prompt": "a"}'
+    stop
+}
+
 fails_with 1 --insecure serve -m "$model" --port 0 --host 0.0.0.0
 fails_with 1 no-such-host serve -m "$model" --port 0 --host no-such-host.invalid
 fails_with 1 none.gguf serve -m "$folder/none.gguf" --port 0
@@ -614,6 +644,7 @@ test_together
 test_framing
 test_crowd
 stop
+test_embedding_model
 test_windows
 test_closed
 test_keys

@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static struct serve_server server = {.args = &args};
     if (size == 0) return 0;
     if (!server.model_id[0]) strcpy(server.model_id, "tiny");
-    server.d_model = 64;
+    server.embedding_size = 64;
     server.ctx = 256;
     struct serve_job *job = serve_job_new(&server, (enum serve_api)(data[0] % SERVE_N_APIS));
     struct serve_buffer out = {0};

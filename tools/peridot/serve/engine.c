@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEFAULT_POSITIONS = 16384, DEFAULT_CTX = 8192, MAX_SEQUENCES = 64 };
+enum { DEFAULT_POSITIONS = 16384, DEFAULT_CTX = 8192, MAX_SEQUENCES = 64,
+    WHOLE_CTX = 2048 };   /* where a text is one chunk, whose activations take memory */
 #define LOOK_SECONDS 0.05      /* between looks whether connections of those that wait are still there */
 
 struct serve_engine {
@@ -161,7 +162,7 @@ static bool ends_with_stop(const struct serve_task *task)
 static void want_vector(peridot_request_params *p, const struct serve_task *task)
 {
     p->prompt_hidden = serve_take_hidden;
-    p->prompt_last = task->job->pool == SERVE_POOL_LAST;
+    p->prompt_last = serve_pool_of(task->job) == PERIDOT_POOL_LAST;
 }
 
 static void want_text(peridot_request_params *p, const struct serve_engine *e, const struct serve_task *task)
@@ -234,6 +235,8 @@ static void take_end(struct serve_engine *e, struct serve_task *task, peridot_st
 {
     bool full = task->n_reply == task->n_max && !ends_with_stop(task);
     task->finish = full ? SERVE_FINISH_LENGTH : SERVE_FINISH_STOP;
+    if (status == PERIDOT_OK && task->job->api == SERVE_EMBEDDINGS && !serve_finish_vector(task, e->model))
+        status = PERIDOT_ERROR_MEMORY;
     if (status == PERIDOT_OK) end_task(e, task);
     else fail_task(e, task, status);
 }
@@ -290,7 +293,8 @@ static peridot_status create_session(struct serve_engine *e)
 {
     const struct serve_args *args = e->server->args;
     const peridot_model_info *info = peridot_model_get_info(e->model);
-    uint32_t ctx = (uint32_t)cmd_min(info->ctx_max, args->ctx ? args->ctx : DEFAULT_CTX);
+    uint32_t usual = info->whole_texts ? WHOLE_CTX : DEFAULT_CTX;
+    uint32_t ctx = (uint32_t)cmd_min(info->ctx_max, args->ctx ? args->ctx : usual);
     uint64_t total = args->ctx ? args->ctx : cmd_min((uint64_t)ctx * args->n_parallel, DEFAULT_POSITIONS);
     peridot_session_params params = {.size = sizeof params, .kv_type = (peridot_kv_type)args->kv,
         .n_sequences = (uint32_t)cmd_min(2 * args->n_parallel, MAX_SEQUENCES), .n_parallel = args->n_parallel,
@@ -306,7 +310,9 @@ static peridot_status create_session(struct serve_engine *e)
     CMD_TRY(cmd_draft_open(&e->draft, &args->draft, &args->model, e->model, &params));
     e->server->ctx = params.ctx;
     e->server->n_positions = params.n_positions;
-    e->server->d_model = info->d_model;
+    e->server->embedding_size = info->embedding_size;
+    e->server->pool = info->pool;
+    e->server->only_embeds = info->whole_texts;
     e->server->is_cpu = info->device->type == PERIDOT_DEVICE_CPU;
     serve_gauge(&e->server->metrics, SERVE_POSITIONS, params.n_positions);
     return PERIDOT_OK;
@@ -415,6 +421,33 @@ static peridot_status choose_template(struct serve_server *s, const peridot_mode
     return cmd_template_check_think(vocab, s->template_name, s->args->think);
 }
 
+/* The model may be gone for a while when a request is read. */
+static peridot_status copy_tasks(struct serve_server *s, const peridot_model *model)
+{
+    const char *name, *prefix;
+    uint32_t n = 0;
+    while (peridot_model_task(model, n, NULL)) n++;
+    s->prefixes = calloc(n + 1, sizeof *s->prefixes);
+    if (!s->prefixes) return cmd_fail_alloc((n + 1) * sizeof *s->prefixes, "tasks");
+    for (uint32_t i = 0; (name = peridot_model_task(model, i, &prefix)) != NULL; i++) {
+        struct serve_prefix *p = &s->prefixes[s->n_prefixes++];
+        *p = (struct serve_prefix){strdup(name), strdup(prefix)};
+        if (!p->task || !p->prefix) return cmd_fail_alloc(strlen(prefix), "tasks");
+    }
+    return PERIDOT_OK;
+}
+
+static void free_tasks(struct serve_server *s)
+{
+    for (uint32_t i = 0; i < s->n_prefixes; i++) {
+        free(s->prefixes[i].task);
+        free(s->prefixes[i].prefix);
+    }
+    free(s->prefixes);
+    s->prefixes = NULL;
+    s->n_prefixes = 0;
+}
+
 peridot_status serve_engine_create(struct serve_engine **out, struct serve_server *server)
 {
     struct serve_engine *e = calloc(1, sizeof *e);
@@ -426,6 +459,7 @@ peridot_status serve_engine_create(struct serve_engine **out, struct serve_serve
     pthread_cond_init(&e->changed, NULL);
     peridot_status status = open_model(e);
     if (status == PERIDOT_OK) status = choose_template(server, e->model);
+    if (status == PERIDOT_OK) status = copy_tasks(server, e->model);
     if (status == PERIDOT_OK && pthread_create(&e->thread, NULL, run, e) != 0)
         status = cmd_fail(PERIDOT_ERROR_MEMORY, "a thread cannot be created");
     if (status == PERIDOT_OK) {
@@ -433,6 +467,7 @@ peridot_status serve_engine_create(struct serve_engine **out, struct serve_serve
         return status;
     }
     close_model(e);
+    free_tasks(server);
     peridot_vocab_close(e->vocab);
     free(e);
     return status;
@@ -452,6 +487,7 @@ void serve_engine_free(struct serve_engine *e)
     serve_engine_stop(e);
     pthread_join(e->thread, NULL);
     close_model(e);
+    free_tasks(e->server);
     peridot_vocab_close(e->vocab);
     free(e);
 }

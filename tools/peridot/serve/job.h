@@ -25,7 +25,6 @@ enum {
 };
 
 enum serve_finish { SERVE_FINISH_NONE, SERVE_FINISH_STOP, SERVE_FINISH_LENGTH };
-enum serve_pool { SERVE_POOL_MEAN, SERVE_POOL_LAST, SERVE_POOL_CLS };
 
 struct serve_logprob {
     int32_t token;
@@ -91,7 +90,9 @@ struct serve_job {
     yyjson_doc *document;      /* stop texts are in it */
     bool stream, include_usage, echo, base64, wants_pieces, token_ids;
     bool logprobs;
-    uint32_t n_top, n, pool, think;
+    uint32_t n_top, n, think;
+    uint32_t pool, dimensions; /* of vectors: enum peridot_pool; 0: all of them */
+    const char *prefix;        /* of their texts, the server's; NULL: none */
     uint64_t n_max;            /* tokens of a reply, if max_given; more than fit are cut */
     bool max_given;
     bool leaves_room;          /* a reply without max_given ends where the next turn still fits */

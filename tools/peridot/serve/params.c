@@ -196,8 +196,8 @@ static bool read_encoding(struct serve_job *job, const struct param *p, yyjson_v
 static bool read_pooling(struct serve_job *job, const struct param *p, yyjson_val *value)
 {
     static const char *const names[] = {
-        [SERVE_POOL_MEAN] = "mean", [SERVE_POOL_LAST] = "last", [SERVE_POOL_CLS] = "cls"};
-    for (uint32_t i = 0; i < CMD_COUNT(names); i++) {
+        [PERIDOT_POOL_MEAN] = "mean", [PERIDOT_POOL_LAST] = "last", [PERIDOT_POOL_CLS] = "cls"};
+    for (uint32_t i = PERIDOT_POOL_MEAN; i < CMD_COUNT(names); i++) {
         if (!yyjson_equals_str(value, names[i])) continue;
         job->pool = i;
         return true;
@@ -207,9 +207,22 @@ static bool read_pooling(struct serve_job *job, const struct param *p, yyjson_va
 
 static bool read_dimensions(struct serve_job *job, const struct param *p, yyjson_val *value)
 {
-    if (yyjson_is_num(value) && yyjson_get_num(value) == job->server->d_model) return true;
-    return serve_refuse(&job->error, 400, "unsupported_parameter", p->name, "this model's vectors have %u dimensions",
-                        job->server->d_model);
+    double n = yyjson_get_num(value);
+    job->dimensions = yyjson_is_num(value) && n >= 1 && n <= job->server->embedding_size ? (uint32_t)n : 0;
+    if (job->dimensions && job->dimensions == n) return true;
+    return serve_refuse(&job->error, 400, "unsupported_parameter", p->name, "this model's vectors have %u dimensions, "
+                        "and less are a whole number", job->server->embedding_size);
+}
+
+/* What texts of a task begin with. */
+static bool read_task(struct serve_job *job, const struct param *p, yyjson_val *value)
+{
+    const struct serve_server *s = job->server;
+    for (uint32_t i = 0; i < s->n_prefixes && !job->prefix; i++)
+        if (yyjson_equals_str(value, s->prefixes[i].task)) job->prefix = s->prefixes[i].prefix;
+    if (job->prefix) return true;
+    return s->n_prefixes ? refuse(job, p, "is not one of the model's tasks, as query and document are")
+                         : refuse(job, p, "is not known: this model has no tasks");
 }
 
 static bool read_best_of(struct serve_job *job, const struct param *p, yyjson_val *value)
@@ -364,6 +377,7 @@ static const struct param params[] = {
     {"encoding_format", EMBEDDINGS, .read = read_encoding},
     {"dimensions", EMBEDDINGS, .read = read_dimensions},
     {"pooling", EMBEDDINGS, .read = read_pooling},
+    {"task", EMBEDDINGS, .read = read_task},
 };
 
 static const struct param *find(unsigned api, const char *name)

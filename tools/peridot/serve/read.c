@@ -118,8 +118,13 @@ static bool read_text(struct serve_job *job, const peridot_vocab *vocab, const c
     size_t n;
     if (!yyjson_is_str(value))
         return serve_refuse_type(&job->error, name, "must be a string, a list of token ids, or a list of these");
-    peridot_status status = peridot_encode(&ids, &n, vocab, yyjson_get_str(value), yyjson_get_len(value),
-                                           PERIDOT_ENCODE_BOS);
+    struct serve_buffer text = {0};
+    unsigned flags = PERIDOT_ENCODE_BOS | (job->api == SERVE_EMBEDDINGS ? PERIDOT_ENCODE_EOS : 0u);
+    if (job->prefix) serve_put(&text, job->prefix, strlen(job->prefix));
+    serve_put(&text, yyjson_get_str(value), yyjson_get_len(value));
+    peridot_status status = text.failed ? PERIDOT_ERROR_MEMORY
+                                        : peridot_encode(&ids, &n, vocab, text.data, text.size, flags);
+    serve_buffer_free(&text);
     if (status != PERIDOT_OK) return serve_refuse_status(&job->error, status);
     bool good = add_tasks(job, ids, n);
     peridot_free(ids);
@@ -225,6 +230,11 @@ bool serve_read_body(struct serve_buffer *out, struct serve_job *job, const peri
 {
     if (!parse(job)) return false;
     yyjson_val *root = yyjson_doc_get_root(job->document);
+    bool writes = job->api == SERVE_CHAT || job->api == SERVE_RESPONSES || job->api == SERVE_COMPLETIONS;
+    if (writes && job->server->only_embeds)
+        return serve_refuse(&job->error, 400, "unsupported_parameter", "model",
+                            "%s is an embedding model: it writes no text, and has /v1/embeddings",
+                            job->server->model_id);
     switch (job->api) {
     case SERVE_CHAT:
     case SERVE_RESPONSES: return read_chat(job, vocab, root);

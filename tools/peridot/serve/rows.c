@@ -1,4 +1,5 @@
 #include "rows.h"
+#include "server.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -67,16 +68,36 @@ void serve_take_token(struct serve_task *task, int32_t token)
 
 /* ---- vectors ---- */
 
+peridot_pool serve_pool_of(const struct serve_job *job)
+{
+    return job->pool == PERIDOT_POOL_MODEL ? job->server->pool : (peridot_pool)job->pool;
+}
+
 bool serve_take_hidden(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n)
 {
     struct serve_task *task = user;
     (void)sequence;
-    enum serve_pool how = (enum serve_pool)task->job->pool;
+    peridot_pool how = serve_pool_of(task->job);
     if (!task->vector) task->vector = malloc(n * sizeof *task->vector);
     if (!task->vector) return serve_refuse(&task->job->error, 500, NULL, NULL, "out of memory");
     task->vector_size = n;
-    if (how == SERVE_POOL_CLS && pos > 0) return true;
-    bool first = pos == 0 || how == SERVE_POOL_LAST;
+    if (how == PERIDOT_POOL_CLS && pos > 0) return true;
+    bool first = pos == 0 || how == PERIDOT_POOL_LAST;
     for (size_t i = 0; i < n; i++) task->vector[i] = (first ? 0 : task->vector[i]) + (double)row[i];
     return true;
+}
+
+bool serve_finish_vector(struct serve_task *task, const peridot_model *model)
+{
+    size_t n = task->job->dimensions ? task->job->dimensions : task->job->server->embedding_size;
+    float *vector = malloc(n * sizeof *vector);
+    double *wide = realloc(task->vector, cmd_max(n, task->vector_size) * sizeof *wide);
+    bool mean = serve_pool_of(task->job) == PERIDOT_POOL_MEAN;
+    if (wide) task->vector = wide;
+    for (size_t i = 0; wide && mean && i < task->vector_size; i++) wide[i] /= (double)task->n_prompt;
+    bool good = vector && wide && peridot_embedding(vector, model, wide, (uint32_t)n, true) == PERIDOT_OK;
+    for (size_t i = 0; good && i < n; i++) wide[i] = (double)vector[i];
+    task->vector_size = n;
+    free(vector);
+    return good || serve_refuse(&task->job->error, 500, NULL, NULL, "out of memory");
 }

@@ -9,6 +9,10 @@
 
 /* Of an embedding: pools the hidden states of the prompt to the task's vector. */
 bool serve_take_hidden(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n);
+/* How a job's vectors are pooled: MEAN, LAST or CLS. */
+peridot_pool serve_pool_of(const struct serve_job *job);
+/* After the last row: what was pooled becomes the task's vector. False, with the job's error: memory is short. */
+bool serve_finish_vector(struct serve_task *task, const peridot_model *model);
 /* Of a prompt with echo: adds the probabilities of its tokens. */
 bool serve_take_prompt_logits(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n);
 /* Keeps the row for the token that is drawn next. */

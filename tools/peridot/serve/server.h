@@ -27,7 +27,13 @@ struct serve_server {
     char model_id[256];
     int64_t created;
     /* of the model, set before `ready` */
-    uint32_t ctx, n_positions, d_model;
+    uint32_t ctx, n_positions, embedding_size;
+    peridot_pool pool;
+    bool only_embeds;                  /* it is an embedding model */
+    struct serve_prefix {
+        char *task, *prefix;
+    } *prefixes;                       /* [n_prefixes]: the model's tasks */
+    uint32_t n_prefixes;
     const char *template_name;         /* of conversations; NULL: the model's own */
     bool is_cpu;
     bool thinks;                       /* the template has thoughts */

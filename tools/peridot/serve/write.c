@@ -2,7 +2,6 @@
 #include "server.h"
 #include "tokens.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -245,14 +244,6 @@ static doc_t *completion_body(struct serve_job *job)
 
 /* ---- embeddings ---- */
 
-/* The mean's divisor falls away where the length is made 1. */
-static void normalise(struct serve_task *task)
-{
-    double norm = 0;
-    for (size_t i = 0; i < task->vector_size; i++) norm += task->vector[i] * task->vector[i];
-    for (size_t i = 0; i < task->vector_size; i++) task->vector[i] *= norm > 0 ? 1 / sqrt(norm) : 0;
-}
-
 /* Little-endian floats. */
 static val_t *base64(doc_t *doc, const struct serve_task *task)
 {
@@ -291,7 +282,6 @@ static doc_t *embeddings_body(struct serve_job *job)
     for (size_t i = 0; i < job->n_tasks; i++) {
         struct serve_task *task = &job->tasks[i];
         val_t *o = yyjson_mut_arr_add_obj(doc, data), *vector = yyjson_mut_arr(doc);
-        normalise(task);
         for (size_t k = 0; k < task->vector_size && !job->base64; k++)
             yyjson_mut_arr_add_real(doc, vector, (double)(float)task->vector[k]);
         yyjson_mut_obj_add_str(doc, o, "object", "embedding");
