@@ -382,8 +382,8 @@ typedef struct peridot_model_info {
     bool untuned;                  /* no layout was measured for this device yet: peridot_tune is worth a few seconds */
     peridot_problem problem;       /* of a classification head */
     uint64_t cache_size;           /* bytes of the cache of a session with default parameters, if memory is not short */
-    /* Attention sees later tokens as well (EmbeddingGemma): a text is evaluated whole, in one call on an empty sequence,
-     * and sessions take chunks as long as their context, which is 2048 positions where none is asked for. */
+    /* Attention sees later tokens as well (EmbeddingGemma): a text is evaluated whole, in one call on an empty
+     * sequence, and sessions take chunks as long as their context, which is 2048 positions where none is asked for. */
     bool whole_texts;
     peridot_pool pool;             /* MEAN, LAST or CLS: what PERIDOT_POOL_MODEL means */
     uint32_t embedding_size;       /* columns of a text's vector: see peridot_embedding */

@@ -71,8 +71,8 @@ static peridot_status read_pooling(struct pd_embedding *out, yyjson_val *config,
         found = found || is;
     }
     if (!found)
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s/config.json: only the mean, the last and the first token are known "
-                       "as pooling_mode", folder);
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s/config.json: only the mean, the last and the first token are "
+                       "known as pooling_mode", folder);
     if (yyjson_is_false(yyjson_obj_get(config, "include_prompt")))
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s/config.json: include_prompt is false, which is not supported",
                        folder);

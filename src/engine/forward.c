@@ -55,7 +55,7 @@ static void get_per_layer_inputs(const struct pd_forward_args *p, const struct p
         .n = c->per_layer_dim, .eps = c->eps * (float)c->d_model, .x_scale = sqrtf(0.5f)};
     bool has_table = p->weights->per_layer_embedding.n_slices != 0;
     if (!c->per_layer_dim) return;
-    if (has_table) pd_op_embed(p->recorder, &embed, p->n_tokens);                          /* [n][n_layers][per_layer_dim] */
+    if (has_table) pd_op_embed(p->recorder, &embed, p->n_tokens);          /* [n][n_layers][per_layer_dim] */
     pd_op_linear(p->recorder, s->per_layer_model, &p->weights->per_layer_model_proj, x->x, p->n_tokens);
     pd_op_rmsnorm(p->recorder, has_table ? &norm : &alone, p->n_tokens * c->n_layers);
 }

@@ -245,8 +245,8 @@ peridot_status pd_session_check_tokens(const struct pd_session *s, const struct 
                        "this model reads a text as a whole, and the sequence has %u token%s already", pos, PD_S(pos));
     if (prompt->n_left > s->ctx && s->model->config.bidirectional)
         return pd_fail(PERIDOT_ERROR_ARGUMENT,
-                       "a text of %zu tokens does not fit a context of %u position%s, and this model reads it as a whole",
-                       prompt->n_left, s->ctx, PD_S(s->ctx));
+                       "a text of %zu tokens does not fit a context of %u position%s, and this model reads it as a "
+                       "whole", prompt->n_left, s->ctx, PD_S(s->ctx));
     if (prompt->n_left > s->ctx - pos)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "%zu token%s not fit after the %u so far in a context of %u position%s",
                        prompt->n_left, prompt->n_left == 1 ? " does" : "s do", pos, s->ctx, PD_S(s->ctx));

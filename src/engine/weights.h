@@ -23,7 +23,7 @@ struct pd_weights {
     uint32_t n_outputs;
     struct pd_matrix embedding;
     struct pd_linear output;       /* when tied its matrix is the embedding's; without slices when there is no head */
-    float *dense[PD_MAX_DENSE];    /* [columns][rows] on the host, of what makes vectors of texts; NULL: no such layer */
+    float *dense[PD_MAX_DENSE];    /* [columns][rows] on the host: see peridot_embedding; NULL: no such layer */
     float *output_bias;            /* [n_outputs] on the host, or NULL: only token classification has one */
     struct pd_table lookup;
     uint64_t output_norm;

@@ -22,7 +22,8 @@ struct pd_hf {
 peridot_status pd_hf_open(struct pd_hf *out, const char *directory, bool with_tensors);
 void pd_hf_close(struct pd_hf *h);
 peridot_status pd_hf_check(peridot_status status, const struct pd_hf *h);
-/* Whether a string of a file names something in the model's own folder: with a slash or a drive it could be anywhere. */
+/* Whether a string of a file names something in the model's own folder: with a slash or a drive it could be
+ * anywhere. */
 bool pd_hf_is_own_name(const char *name);
 
 #endif

@@ -132,6 +132,19 @@ class Test(unittest.TestCase):
             rows = [json.loads(line) for line in command("embed", "-m", stories, "--pool", pool, *texts).splitlines()]
             np.testing.assert_allclose(self.model.embed(texts, pool=pool), rows, atol=2e-6)
 
+    def test_embedding_model(self):
+        texts = ["the cat", "a", "one two " * 40]
+        for name in "embedding-gemma", "embedding-gemma2/model.gguf":
+            with peridot.Model(golden / name) as model:
+                self.assertEqual(model.tasks["document"], "title: none | text: ")
+                for how in {}, {"task": "document"}, {"dimensions": 16, "pool": "cls"}:
+                    options = [word for key, value in how.items() for word in (f"--{key}", value)]
+                    lines = command("embed", "-m", golden / name, *options, *texts).splitlines()
+                    rows = [json.loads(line) for line in lines]
+                    np.testing.assert_allclose(model.embed(texts, **how), rows, atol=2e-6)
+                self.assertRaises(peridot.ArgumentError, model.embed, texts, dimensions=49)
+                self.assertRaises(ValueError, model.embed, texts, task="poetry")
+
     def test_save(self):
         path, session = Path(sys.argv[1], "sequence"), peridot.Session(self.model, n_sequences=3, kv="q8_0")
         sequence = session.sequence()

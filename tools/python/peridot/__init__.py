@@ -231,12 +231,21 @@ class Model(_Handle):
         n = 0 if self.info.head == "language" else self.info.n_outputs
         return [text(lib.peridot_model_label(self._p, i)) for i in range(n)]
 
-    def encode(self, plain: str, *, bos: bool = False, special: bool = False) -> list[int]:
-        """The text's token ids; `bos`: after the token that begins texts, where the model has one; `special`: control
-        tokens written in the text are those tokens."""
+    @property
+    def tasks(self) -> dict[str, str]:
+        """What an embedding model was trained for: by name what texts of a task begin with."""
+        tasks, prefix = {}, ffi.new("char **")
+        while name := lib.peridot_model_task(self._p, len(tasks), prefix):
+            tasks[text(name)] = text(prefix[0])
+        return tasks
+
+    def encode(self, plain: str, *, bos: bool = False, eos: bool = False, special: bool = False) -> list[int]:
+        """The text's token ids; `bos`: after the token that begins texts, where the model has one; `eos`: before the
+        one that ends texts, where its tokenizer puts it there; `special`: control tokens written in the text are those
+        tokens."""
         data = plain.encode()
         return _take_ids(lib.peridot_encode, self._vocab, data, len(data), bos * lib.PERIDOT_ENCODE_BOS
-                         | special * lib.PERIDOT_ENCODE_SPECIAL)
+                         | eos * lib.PERIDOT_ENCODE_EOS | special * lib.PERIDOT_ENCODE_SPECIAL)
 
     def decode(self, ids: Ids) -> str:
         """The text of token ids."""
@@ -271,12 +280,20 @@ class Model(_Handle):
         """What the model adds to a plain text, in a session of its own: Sequence.generate. draft: as of Session."""
         return Session(self, draft=draft).sequence().generate(self.encode(prompt, bos=True), n, sampling)
 
-    def embed(self, texts: Items[str], *, pool: str = "mean", normalise: bool = True) -> Floats:
-        """A vector [d_model] for each text, pooled from the states after the final norm, bos included: their "mean", or
-        the state of the "last" token or of the first ("cls"); of length 1 with `normalise`."""
-        if pool not in ("mean", "last", "cls"):
-            raise ValueError(f"pool is mean, last or cls, not {pool}")
-        prompts = [_ids(self.encode(each, bos=True)) for each in texts]
+    def embed(self, texts: Items[str], *, task: Optional[str] = None, pool: str = "model", dimensions: int = 0,
+              normalise: bool = True) -> Floats:
+        """A vector for each text, [info.embedding_size], or the first `dimensions` numbers of it, made of the states
+        after the final norm, bos included: their "mean", the state of the "last" token or of the first ("cls"), or what
+        the "model" was made for, through the dense layers that it has; of length 1 with `normalise`. task: a name of
+        `tasks`, whose prefix texts are put behind."""
+        if pool not in ("model", "mean", "last", "cls"):
+            raise ValueError(f"pool is model, mean, last or cls, not {pool}")
+        if pool == "model":
+            pool = self.info.pool
+        if task is not None and task not in self.tasks:
+            raise ValueError(f"task is one of {list(self.tasks)}, not {task}")
+        prefix = "" if task is None else self.tasks[task]
+        prompts = [_ids(self.encode(prefix + each, bos=True, eos=True)) for each in texts]
         sums = np.zeros((len(prompts), self.info.d_model))
 
         def add(i: int, pos: int, row: Floats) -> None:
@@ -295,9 +312,11 @@ class Model(_Handle):
                 begin += len(some)
         if pool == "mean":
             sums /= np.array([[len(prompt)] for prompt in prompts])
-        if normalise:
-            sums /= np.linalg.norm(sums, axis=1, keepdims=True).clip(1e-30)
-        return sums.astype(np.float32)
+        vectors = np.zeros((len(prompts), dimensions or self.info.embedding_size), np.float32)
+        for vector, pooled in zip(vectors, sums):
+            check(lib.peridot_embedding(ffi.from_buffer("float[]", vector), self._p,
+                                        ffi.from_buffer("double[]", pooled), dimensions, normalise))
+        return vectors
 
     def bench(self, prompt: int = 512, generation: int = 128, repeats: int = 3) -> Bench:
         """Measures a prompt and a generation after it, of so many tokens, after one round that is not counted."""
