@@ -237,6 +237,40 @@ static void test_grammar(void **state)
     peridot_vocab_close(other);
 }
 
+/* A model that does not think although it was told to: its first token is drawn again, under the grammar. */
+static void test_thoughtless(void **state)
+{
+    (void)state;
+    static const struct script_step steps[] = {{"\n", "hello"}, {"hello", "<turn|>"}};
+    static const char schema[] = "{\"enum\": [\"he\", \"mode\", \"user\", \"the\"]}";
+    peridot_grammar *grammar;
+    peridot_model *model;
+    struct tiny t;
+    uint32_t n_unlike = 0;
+    tiny_make_gemma4(&t);
+    t.jinja = "<|turn>";
+    script_write(in_folder("tiny.gguf"), &t, steps, PD_COUNT(steps));
+    if (peridot_model_open(&model, in_folder("tiny.gguf"), NULL) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
+    assert_int_equal(peridot_grammar_json_schema(&grammar, peridot_model_vocab(model), schema, strlen(schema)),
+                     PERIDOT_OK);
+    struct reply first = {0};
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        peridot_sampling sampling = {.temperature = 8, .seed = seed, .grammar = grammar};
+        peridot_request_params params = {.thought = take_thought, .sampling = &sampling};
+        struct reply plain = ask(model, GENERATED, params, NULL);
+        params.think = PERIDOT_THINK_ON;
+        if (seed == 1) first = plain;
+        n_unlike += strcmp(plain.answer.text, first.answer.text) != 0;
+        for (enum way way = 0; way < N_WAYS; way++) {
+            struct reply r = ask(model, way, params, NULL);
+            expect_reply(&r, "", plain.answer.text);
+        }
+    }
+    assert_true(n_unlike > 2);
+    peridot_grammar_free(grammar);
+    peridot_model_close(model);
+}
+
 /* A reply that an earlier request began goes on, wherever that was. */
 static void test_replied(void **state)
 {
@@ -318,7 +352,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parts), cmocka_unit_test(test_budget), cmocka_unit_test(test_chance),
-        cmocka_unit_test(test_grammar), cmocka_unit_test(test_replied), cmocka_unit_test(test_suppressed),
+        cmocka_unit_test(test_grammar), cmocka_unit_test(test_thoughtless), cmocka_unit_test(test_replied),
+        cmocka_unit_test(test_suppressed),
     };
     return cmocka_run_group_tests(tests, open_models, close_models);
 }
