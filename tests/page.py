@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The chat page in a browser, driven by chromedriver: page.py DRIVER_URL SERVER_URL [SCREENSHOTS]. See
+"""The chat page in a browser, driven by chromedriver: page.py DRIVER_URL SERVER_URL THINKER_URL [SCREENSHOTS]. See
 test_command_page.sh.
 
-Against peridot serve: send, stream, stop, retry, edit, reload; a full context. Then against a server that hands out the same page, with
-the same policy, and answers with hostile text: whatever a model writes stays text. SCREENSHOTS: a folder to leave
-some."""
+Against peridot serve: send, stream, stop, retry, edit, reload; a full context; at THINKER_URL a model that thinks. And
+against a server that hands out the same page, with the same policy, and answers with hostile text: whatever a model
+writes stays text. SCREENSHOTS: a folder to leave some."""
 import base64
 import http.server
 import json
@@ -242,17 +242,36 @@ def resist(b, shots):
     need(all("favicon" in e for e in b.errors()), "the browser's console: " + str(b.errors()))
 
 
+def think(b, url):
+    """What the model thought is folded, over its answer."""
+    thought = "document.querySelector('article:last-of-type .thought')"
+    b.open(url)
+    b.wait("the model's name", "document.getElementById('model').textContent === 'thinker'")
+    b.type("#text", "hello\ue007")
+    b.wait("the answer", IDLE + " && " + LAST + " === 'hello model'")
+    need(b.js(f"return {thought}.checkVisibility() && !{thought}.open"), "the thought is not folded")
+    need(b.js(f"return {thought}.lastElementChild.textContent") == "us user", "the thought is another")
+    b.click(".thought summary")
+    need(b.js(f"return {thought}.lastElementChild.innerText") == "us user", "the thought does not unfold")
+    need("tokens of thought" in b.js("return document.querySelector('article:last-of-type .note').innerText"),
+         "tokens of thought are not counted")
+    b.type("#text", "hello\ue007")
+    b.wait("the second answer", IDLE + " && " + ARTICLES + " === 4 && " + LAST + " === 'hello model'")
+    need(b.js("return [...document.querySelectorAll('article.user .thought')].length") == 0, "a user thinks")
+
+
 def main():
-    driver, server = sys.argv[1:3]
+    driver, server, thinker = sys.argv[1:4]
     with urllib.request.urlopen(server) as response:
         Hostile.page = response.read()
         Hostile.policy = response.headers["Content-Security-Policy"]
     b = Browser(driver)
     try:
-        shots = pathlib.Path(sys.argv[3]) if len(sys.argv) > 3 else None
+        shots = pathlib.Path(sys.argv[4]) if len(sys.argv) > 4 else None
         talk(b, server)
         fill(b, server, shots)
         resist(b, shots)
+        think(b, thinker)
     finally:
         b.call("DELETE", "")
 

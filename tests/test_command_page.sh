@@ -21,12 +21,17 @@ HOME=$folder chromedriver --port=0 >"$folder/driver" 2>&1 &
 driver=$!
 "$peridot" serve --port 0 >"$folder/out" 2>"$folder/err" &
 server=$!
-trap 'kill $driver $server 2>/dev/null; wait; rm -rf "$folder"' EXIT
+"$(dirname "$peridot")/tests/write_thinkers" "$folder"
+"$peridot" serve -m "$folder/thinker.gguf" --port 0 >"$folder/out" 2>"$folder/thinker" &
+thinker=$!
+trap 'kill $driver $server $thinker 2>/dev/null; wait; rm -rf "$folder"' EXIT
 port=$(started driver '.*started successfully on port ([0-9]+).*')
 check "chromedriver starts" [ "$port" ]
 url=$(started err '^serving .* at (http:[^ ]*): .*')
 check "the server starts" [ "$url" ]
-python3 "$source/tests/page.py" "http://127.0.0.1:$port" "$url/" ${PERIDOT_SCREENSHOTS:+"$PERIDOT_SCREENSHOTS"} \
+thinker_url=$(started thinker '^serving .* at (http:[^ ]*): .*')
+check "and that of a model that thinks" [ "$thinker_url" ]
+python3 "$source/tests/page.py" "http://127.0.0.1:$port" "$url/" "$thinker_url/" ${PERIDOT_SCREENSHOTS:+"$PERIDOT_SCREENSHOTS"} \
     >"$folder/out" 2>&1
 check "the page works" [ $? = 0 ]
 finish
