@@ -231,7 +231,8 @@ PERIDOT_API peridot_status peridot_encode_messages(int32_t **out, size_t *n, con
 typedef struct peridot_chat {
     size_t size;
     const char *template_name;         /* NULL: the model's own */
-    /* [n_ids]: all so far, the model's reply as it came at the end, with its stop token or without */
+    /* [n_ids]: all so far, the model's reply as it came at the end, with its stop token or without, but without its
+     * thoughts (peridot_drop_thoughts) */
     const int32_t *ids;
     size_t n_ids;
     const peridot_message *messages;   /* [n_messages]: those that come next */

@@ -64,10 +64,10 @@ static bool take_thought(void *user, int32_t token, const char *text, size_t siz
     return take(r, &r->thought, token, text, size);
 }
 
-static peridot_session *open_session(peridot_model *model)
+static peridot_session *open_session(peridot_model *model, uint32_t n_draft)
 {
     peridot_session *s;
-    peridot_session_params params = {.ctx = 128, .n_sequences = 2};
+    peridot_session_params params = {.ctx = 128, .n_sequences = 2, .n_draft = n_draft};
     if (peridot_session_create(&s, model, &params) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
     return s;
 }
@@ -92,7 +92,7 @@ static struct reply ask(peridot_model *model, enum way way, peridot_request_para
     const peridot_vocab *vocab = peridot_model_vocab(model);
     const peridot_message message = {"user", "hello"};
     peridot_chat chat = {.messages = &message, .n_messages = 1, .think = params.think};
-    peridot_session *s = open_session(model);
+    peridot_session *s = open_session(model, params.n_draft);
     peridot_sequence *q;
     peridot_request *r;
     struct reply out = {0};
@@ -172,7 +172,7 @@ static void test_budget(void **state)
         struct reply r = ask(ponderer, way, (peridot_request_params){.thought = take_thought, .think = 4}, NULL);
         expect_reply(&r, "us user" "us", SCRIPT_ANSWER);
         expect_tokens(&r, ponderer, "<|channel>|thought\n|" US "us|<channel|>|hello|\u2581model|");
-        r = ask(ponderer, way, (peridot_request_params){.think = 4, .n_draft = 0}, NULL);
+        r = ask(ponderer, way, (peridot_request_params){.think = 4}, NULL);
         expect_reply(&r, "", "thought\nus user" "us" SCRIPT_ANSWER);
         r = ask(thinker, way, (peridot_request_params){.thought = take_thought, .think = 4}, NULL);
         expect_reply(&r, SCRIPT_THOUGHT, SCRIPT_ANSWER);
@@ -185,6 +185,26 @@ static void test_budget(void **state)
             expect_reply(&r, "us user" "us", n_max == 7 ? "hello" : "");
             assert_int_equal(r.n, n_max < 6 && r.n == 6 ? 6 : n_max);
         }
+    }
+}
+
+/* A budget that ends within a draft: what was right of it beyond is not taken. */
+static void test_drafts(void **state)
+{
+    (void)state;
+    for (enum way way = 0; way < N_WAYS; way++) {
+        uint64_t n_accepted = 0;
+        for (uint32_t think = 9; think < 16; think++) {
+            peridot_request_params params = {.thought = take_thought, .think = think};
+            struct reply plain = ask(ponderer, way, params, NULL);
+            params.n_draft = 5;
+            struct reply r = ask(ponderer, way, params, NULL);
+            assert_string_equal(r.answer.text, SCRIPT_ANSWER);
+            assert_int_equal(r.n, plain.n);
+            assert_memory_equal(r.tokens, plain.tokens, r.n * sizeof *r.tokens);
+            n_accepted += r.stats.n_accepted;
+        }
+        assert_true(n_accepted > 20);
     }
 }
 
@@ -302,7 +322,7 @@ static void test_replied(void **state)
 /* What a sequence without a chain draws after "\n", and what one draws that was saved there. */
 static void expect_drawn(peridot_model *model, int32_t hello, bool is_drawn)
 {
-    peridot_session *s = open_session(model);
+    peridot_session *s = open_session(model, 0);
     peridot_sequence *q, *loaded;
     int32_t token, newline = id_of(peridot_model_vocab(model), "\n");
     assert_int_equal(peridot_sequence_create(&q, s), PERIDOT_OK);
@@ -351,7 +371,8 @@ static void test_suppressed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parts), cmocka_unit_test(test_budget), cmocka_unit_test(test_chance),
+        cmocka_unit_test(test_parts), cmocka_unit_test(test_budget), cmocka_unit_test(test_drafts),
+        cmocka_unit_test(test_chance),
         cmocka_unit_test(test_grammar), cmocka_unit_test(test_thoughtless), cmocka_unit_test(test_replied),
         cmocka_unit_test(test_suppressed),
     };

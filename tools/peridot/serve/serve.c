@@ -190,6 +190,8 @@ const struct cmd_command cmd_serve = {
         "share one cache: of a conversation that goes on, or a prompt that begins like an earlier one, only the new "
         "part is read. A parameter that is not supported is refused where it would change the answer. Requests for "
         "another model are answered by this one, with a Warning header.\n\n"
+        "What a model thinks before it answers, where its family does, comes as reasoning_content: --think says whether "
+        "it does, and reasoning_effort, enable_thinking and their like in a request.\n\n"
         "A reply in the page ends where the next turn still fits. When a conversation no longer fits, its oldest turns "
         "are left out, and the page says which; the system prompt stays.\n\n"
         "Without an API key the server listens only on addresses of this machine, and answers only requests that are "
