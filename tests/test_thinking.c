@@ -75,15 +75,20 @@ static peridot_session *open_session(peridot_model *model, uint32_t n_draft)
 /* How a request is made. */
 enum way { GENERATED, CREATED, SUBMITTED, N_WAYS };
 
-static void finish(struct reply *out, peridot_session *s, peridot_request *r)
+static size_t finish_one(struct reply *out, peridot_session *s, peridot_request *r)
 {
     peridot_status status;
     size_t n_running = 1;
     while (!peridot_request_done(r, &status, &out->stats))
         assert_int_equal(peridot_session_run(s, &n_running), PERIDOT_OK);
     if (status != PERIDOT_OK) fail_msg("%s", peridot_last_error());
-    assert_int_equal(n_running, 0);
     peridot_request_free(r);
+    return n_running;
+}
+
+static void finish(struct reply *out, peridot_session *s, peridot_request *r)
+{
+    assert_int_equal(finish_one(out, s, r), 0);
 }
 
 /* Of a prompt that was encoded with params.think, after `n_replied` tokens of the reply. */
@@ -229,6 +234,30 @@ static void test_chance(void **state)
     assert_true(n_unlike > 4);
 }
 
+/* A reply whose thought was ended goes on at once, whoever waits. */
+static void test_turns(void **state)
+{
+    (void)state;
+    peridot_session *s;
+    peridot_session_params params = {.ctx = 128, .n_sequences = 2, .n_parallel = 1};
+    struct reply replies[3] = {0};
+    peridot_request *requests[3];
+    const int32_t newline = id_of(peridot_model_vocab(ponderer), "\n");
+    assert_int_equal(peridot_session_create(&s, ponderer, &params), PERIDOT_OK);
+    for (int i = 0; i < 3; i++) {
+        peridot_request_params p = {.prompt = &newline, .n_prompt = 1, .n_max = 40, .think = 4, .text = take_text,
+                                    .thought = take_thought, .user = &replies[i]};
+        assert_int_equal(peridot_request_submit(&requests[i], s, &p), PERIDOT_OK);
+    }
+    for (int i = 0; i < 3; i++) {
+        if (i < 2) assert_int_equal(replies[i + 1].n, 0);
+        finish_one(&replies[i], s, requests[i]);
+        expect_reply(&replies[i], "us user" "us", SCRIPT_ANSWER);
+        assert_true(replies[i].stats.n_cached <= 1);
+    }
+    peridot_session_free(s);
+}
+
 /* ---- grammars ---- */
 
 /* A grammar's value begins after the thought, or at once where there is none. */
@@ -372,6 +401,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parts), cmocka_unit_test(test_budget), cmocka_unit_test(test_drafts),
+        cmocka_unit_test(test_turns),
         cmocka_unit_test(test_chance),
         cmocka_unit_test(test_grammar), cmocka_unit_test(test_thoughtless), cmocka_unit_test(test_replied),
         cmocka_unit_test(test_suppressed),

@@ -279,6 +279,16 @@ static peridot_status resume_on_sequence(peridot_request *r)
     return pd_request_begin(&r->r, r->session->s);
 }
 
+/* Before all others, as it has begun. */
+static void wait_first(struct pd_schedule *c, struct pd_request *r)
+{
+    struct pd_request **at = &c->waiting;
+    while (*at != r) at = &(*at)->behind;
+    *at = r->behind;
+    r->behind = c->waiting;
+    c->waiting = r;
+}
+
 static peridot_status resume_scheduled(peridot_request *r)
 {
     struct pd_thinking *t = &r->thinking;
@@ -296,6 +306,7 @@ static peridot_status resume_scheduled(peridot_request *r)
     skip_draws(&r->r, r->r.n_replied);
     release_grammar(t, &r->r.sampling.grammar);
     PD_TRY(pd_schedule_add(&r->session->schedule, &r->r));
+    wait_first(&r->session->schedule, &r->r);
     r->r.begun = begun;
     return PERIDOT_OK;
 }
