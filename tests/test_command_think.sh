@@ -28,9 +28,9 @@ test_run() {
     run run -m "$ponderer" --temp 0 --think on -n 20 hello
     check "without one it goes on" is out ""
     check "up to the reply's length" contains err "thought for 19 tokens"
-    fails_with 1 '--think: the model cannot be told to think: its chat template, "llama2", has no thoughts' \
+    fails_with 2 '--think: the model cannot be told to think: its chat template, "llama2", has no thoughts' \
         run -m "$golden" --template llama2 --think on hello
-    fails_with 1 "--think: the model has no chat template" run -m "$golden" --think 5 hello
+    fails_with 2 "--think: the model has no chat template" run -m "$golden" --think 5 hello
     fails_with 2 "--think takes on, off or a whole number, not perhaps" run -m "$thinker" --think perhaps hello
     fails_with 2 "--think is said in a chat template" run -m "$thinker" --think on --raw hello
 }
@@ -67,6 +67,8 @@ test_chat() {
     talk $'/set think on\n/set\nhello\n' -m "$golden" --template llama2 -n 4
     check "where there are no thoughts /set think says so" contains err "has no thoughts"
     check "and changes nothing" matches err '^think +off$'
+    talk $'hello\n' -m "$golden" --think 5
+    check "--think is refused as it begins" [ $status = 2 ]
     talk $'/thought\n' -m "$thinker"
     check "/thought without one says so" contains err "the last reply had no thought"
 }
@@ -144,7 +146,7 @@ test_serve() {
     check "nor need it be told not to" [ "$status" = 200 ]
     stop
     run serve -m "$golden" --template llama2 --think on --port 0
-    check "--think needs a template with thoughts" [ $status = 1 ]
+    check "--think needs a template with thoughts" [ $status = 2 ]
     check "and says so" contains err '--think: the model cannot be told to think'
 }
 

@@ -114,7 +114,6 @@ static peridot_status begin(struct cmd_chat *chat)
     CMD_TRY(cmd_model_tune_once(chat->model));
     CMD_TRY(cmd_chat_open_session(chat));
     cmd_chat_take_length(chat);
-    CMD_TRY(cmd_chat_take_think(chat));
     if (args->load) CMD_TRY(cmd_conversation_load(&chat->conversation, args->load, &chat->encoding));
     if (args->system) CMD_TRY(cmd_conversation_set_system(&chat->conversation, args->system));
     struct cmd_notice message;
@@ -146,6 +145,11 @@ static int run_chat(const struct cmd_command *command, const void *arguments)
     if (result != CMD_OK) return result;
     cmd_interrupt_watch();
     peridot_status status = begin(&chat);
+    if (status == PERIDOT_OK && cmd_chat_take_think(&chat) != PERIDOT_OK) {
+        result = cmd_usage(command, "%s", peridot_last_error());
+        end(&chat);
+        return result;
+    }
     if (status == PERIDOT_OK && isatty(STDIN_FILENO)) {
         status = cmd_editor_open(&chat.editor, cmd_chat_complete, &chat);
         cmd_interrupt_patience(PATIENCE_SECONDS);

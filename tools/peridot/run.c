@@ -127,7 +127,6 @@ static peridot_status encode_prompt(int32_t **ids, size_t *n, const peridot_mode
     if (!vocab) return PERIDOT_ERROR_UNSUPPORTED;
     const char *name = NULL;
     if (!args->raw) CMD_TRY(cmd_template_choose(&name, model, &args->model, args->template_name, NULL));
-    CMD_TRY(cmd_template_check_think(vocab, name, args->think));
     const peridot_message message = {"user", text};
     const peridot_chat chat = {.size = sizeof chat, .template_name = name, .messages = &message, .n_messages = 1,
                                .think = args->think};
@@ -224,11 +223,14 @@ static int run_prompt(const struct cmd_command *command, const void *arguments)
     if (status == PERIDOT_OK) status = cmd_grammar_open(&grammar, &args->sampling, model);
     sampling.grammar = grammar;
     if (status == PERIDOT_OK) status = cmd_model_tune_once(model);
-    if (status == PERIDOT_OK) status = run_session(model, args, &sampling, text, size);
+    bool misused = status == PERIDOT_OK && peridot_model_vocab(model)
+        && cmd_template_check_think(peridot_model_vocab(model), args->template_name, args->think) != PERIDOT_OK;
+    if (misused) usage = cmd_usage(command, "%s", peridot_last_error());
+    else if (status == PERIDOT_OK) status = run_session(model, args, &sampling, text, size);
     peridot_grammar_free(grammar);
     peridot_model_close(model);
     free(text);
-    return cmd_exit(status);
+    return misused ? usage : cmd_exit(status);
 }
 
 const struct cmd_command cmd_run = {

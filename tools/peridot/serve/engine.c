@@ -418,6 +418,7 @@ static peridot_status choose_template(struct serve_server *s, const peridot_mode
     const peridot_vocab *vocab = peridot_model_vocab(model);
     CMD_TRY(cmd_template_choose(&s->template_name, model, &s->args->model, s->args->template_name, "plain"));
     s->thinks = cmd_template_check_think(vocab, s->template_name, PERIDOT_THINK_ON) == PERIDOT_OK;
+    s->misused = s->args->think && !s->thinks;
     return cmd_template_check_think(vocab, s->template_name, s->args->think);
 }
 

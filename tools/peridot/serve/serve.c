@@ -175,7 +175,7 @@ static int run(const struct cmd_command *command, const void *arguments)
     serve_reader_free(s.reader);
     serve_engine_free(s.engine);
     free(s.key_text);
-    return cmd_exit(status);
+    return s.misused ? cmd_usage(command, "%s", peridot_last_error()) : cmd_exit(status);
 }
 
 const struct cmd_command cmd_serve = {

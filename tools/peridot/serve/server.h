@@ -37,6 +37,7 @@ struct serve_server {
     const char *template_name;         /* of conversations; NULL: the model's own */
     bool is_cpu;
     bool thinks;                       /* the template has thoughts */
+    bool misused;                      /* --think asks for what it lacks: the server cannot begin */
     atomic_bool ready;                 /* the model is loaded, and no device was lost */
     atomic_bool draining;              /* no new requests */
     char failure[512];                 /* why the server ends; set before `failed` */
