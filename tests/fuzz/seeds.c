@@ -6,6 +6,7 @@
 
 #include "bench/bench.h"
 #include "gpu/notes.h"
+#include "offline/offline.h"
 #include "ops/tuning.h"
 
 #include <glob.h>
@@ -161,6 +162,16 @@ static void seed_gguf(const char *name, enum pd_dtype dtype, uint32_t width)
     char copy[1024];
     snprintf(copy, sizeof copy, "%s", path);
     seed_file("fuzz_checkpoint", name, copy);
+}
+
+/* A GGUF file of Gemma 4: layers of two kinds, two of which read the keys of the others, and inputs of layers. */
+static void seed_gemma4(void)
+{
+    static const struct pd_shape shape = {.name = "gemma4", PD_GEMMA4, 4, 32, 32, 2, 1, 16, 8, 64, 0, 464, 464, 464,
+        false, .pattern = 2, .global_head_dim = 32, .n_shared_kv = 2, .double_wide = true, .per_layer_dim = 32};
+    char path[1024];
+    snprintf(path, sizeof path, "%s", seed_path("fuzz_checkpoint", "gemma4"));
+    assert_int_equal(pd_make_shape(path, &shape, &(peridot_make_params){.type = "q4_0"}), PERIDOT_OK);
 }
 
 /* ---- vocabularies, texts, conversations ---- */
@@ -357,6 +368,7 @@ int main(int argc, char **argv)
     seed_folder();
     seed_gguf("f32", PD_F32, 4);
     seed_gguf("q4_0", PD_Q4_0, 32);
+    seed_gemma4();
     seed_vocabularies();
     seed_texts();
     seed_chats();
