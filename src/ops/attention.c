@@ -91,7 +91,7 @@ static const struct pd_kernel *attention_kernel(struct pd_recorder *r, const str
         uint32_t spec[] = {lanes, dim, plan->n_heads, group, plan->n_tokens, decode, norms, lanes};
         return kernel(r, id, spec, 8);
     }
-    uint32_t workgroup = (uint32_t)pd_max(dim >= 256 ? 128 : 64, lanes);
+    uint32_t workgroup = (uint32_t)pd_max(dim > 256 ? 256 : dim == 256 ? 128 : 64, lanes);
     uint32_t spec[] = {workgroup, dim, plan->n_heads, group, (uint32_t)pd_div_up(dim / 2, workgroup), decode, norms};
     return kernel(r, id, spec, 7);
 }
