@@ -147,7 +147,8 @@ static peridot_status compile_shape(struct pd_gpu *gpu, const struct pd_shape *s
         o.weights.per_layer_embedding = matrix(&per_layer[0], dtype, shape->vocab_size, n);
         o.weights.per_layer_lookup =
             (struct pd_table){.matrix = &o.weights.per_layer_embedding, .rows_per_slice = shape->vocab_size};
-        o.weights.per_layer_model_proj.w = matrix(&per_layer[1], dtype, n, shape->d_model);
+        o.weights.per_layer_model_proj.w =
+            matrix(&per_layer[1], dtype == PD_F32 ? dtype : PD_BF16, n, shape->d_model);   /* never quantised */
         o.weights.per_layer_model_norm = SOMEWHERE;
     }
     struct pd_forward_args pass = {.recorder = &recorder, .config = &o.config, .weights = &o.weights,
