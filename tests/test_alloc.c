@@ -9,6 +9,7 @@
 
 #define DIRECTORY PERIDOT_GOLDEN "/gemma2-base"
 #define GGUF PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf"
+#define GEMMA4 PERIDOT_GOLDEN "/gemma4-small"      /* layers of two kinds, and inputs of layers */
 #define STORIES PERIDOT_MODELS "/stories.gguf"
 
 /* What calls are made on. */
@@ -195,6 +196,7 @@ static peridot_status convert(const char *source, const char *type)
 }
 
 static peridot_status convert_directory(void) { return convert(DIRECTORY, "q8_0"); }
+static peridot_status convert_gemma4(void) { return convert(GEMMA4, "q8_0"); }
 static peridot_status convert_gguf(void) { return convert(GGUF, "f16"); }
 
 static bool stop_progress(void *user, uint64_t done, uint64_t total)
@@ -222,7 +224,8 @@ static void test_files(void **state)
     static const struct call calls[] = {
         {.name = "file_open, GGUF", .run = show_gguf}, {.name = "file_open, directory", .run = show_directory},
         {.name = "file_open, shards", .run = show_shards}, {.name = "convert, directory", .run = convert_directory},
-        {.name = "convert, GGUF", .run = convert_gguf}, {.name = "make", .run = make, .good = PERIDOT_CANCELLED},
+        {.name = "convert, GGUF", .run = convert_gguf}, {.name = "convert, Gemma 4", .run = convert_gemma4},
+        {.name = "make", .run = make, .good = PERIDOT_CANCELLED},
     };
     check_calls(calls, PD_COUNT(calls));
 }
@@ -278,13 +281,16 @@ static peridot_status list_devices(void)
     return status;
 }
 
-static peridot_status open_model(void)
+static peridot_status open_path(const char *path)
 {
     peridot_model *m;
-    peridot_status status = peridot_model_open(&m, DIRECTORY, &(peridot_model_params){.cache_dir = in_folder("cache")});
+    peridot_status status = peridot_model_open(&m, path, &(peridot_model_params){.cache_dir = in_folder("cache")});
     peridot_model_close(m);
     return status;
 }
+
+static peridot_status open_model(void) { return open_path(DIRECTORY); }
+static peridot_status open_gemma4(void) { return open_path(GEMMA4); }
 
 static peridot_status tune(void)
 {
@@ -318,7 +324,8 @@ static void test_models(void **state)
     /* What is remembered of kernels is done without when it cannot be read. */
     static const struct call calls[] = {
         {.name = "devices", .run = list_devices}, {.name = "model_open", .run = open_model, .degrades = true},
- {.name = "selftest", .run = selftest, .good = PERIDOT_CANCELLED, .degrades = true},
+        {.name = "model_open, Gemma 4", .run = open_gemma4, .degrades = true},
+        {.name = "selftest", .run = selftest, .good = PERIDOT_CANCELLED, .degrades = true},
         {.name = "tune", .run = tune, .good = PERIDOT_CANCELLED},
     };
     check_calls(calls, PD_COUNT(calls));
