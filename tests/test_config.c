@@ -2,6 +2,8 @@
  * without weights. */
 #include "config_fixture.h"
 
+#include "arch/plan.h"
+
 /* An empty config has the defaults of the model's class. */
 static void test_json_defaults(void **state)
 {
@@ -291,6 +293,12 @@ static void test_json_gemma4_rope(void **state)
     c = json_config("{\"model_type\": \"gemma4_text\", \"rope_parameters\": {" FULL ": {\"rope_type\": \"default\", "
                     "\"rope_theta\": 1e6}}}");
     close_to(frequencies(&c, false)[255], pow(1e6, -510.0 / 512));
+    /* which a GGUF file must say, or it would be taken for a quarter */
+    struct pd_plan plan;
+    float factors[256];
+    assert_true(pd_plan_get(&plan, &c, PD_ROLE_ROPE_FREQS, 0) && plan.n_cols == 256);
+    pd_rope_factors(factors, &c, 256);
+    for (int i = 0; i < 256; i++) assert_true(factors[i] == 1);
     pd_config_free(&c);
     c = json_config("{\"model_type\": \"gemma4_text\", \"rope_parameters\": {" FULL ": {\"rope_type\": "
                     "\"proportional\", \"rope_theta\": 1e6}}}");

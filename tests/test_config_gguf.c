@@ -1,6 +1,7 @@
 /* What GGUF metadata of each model mean, and every refusal by name. Files are made here, without weights. */
 #include "config_fixture.h"
 
+#include "arch/gguf_keys.h"
 #include "format/gguf_write.h"
 
 /* A key of a file: a count, a number (`real`), a string or an array of booleans. */
@@ -216,6 +217,30 @@ static void test_gguf_gemma4(void **state)
     pd_config_free(&c);
 }
 
+static peridot_status write_config(const char *json)
+{
+    struct pd_config c = json_config(json);
+    struct pd_gguf_writer *w;
+    EXPECT_OK(pd_gguf_writer_open(&w, in_folder("m.gguf")));
+    peridot_status status = pd_gguf_add_config(w, &c, 16);
+    pd_gguf_writer_abort(w);
+    pd_config_free(&c);
+    return status;
+}
+
+/* GGUF has a size of heads for layers with a window and one for the others, and not for each layer. */
+static void test_write_gemma4(void **state)
+{
+    (void)state;
+    EXPECT_OK(write_config("{\"model_type\": \"gemma4_text\", \"num_hidden_layers\": 6}"));
+    EXPECT_FAILURE(write_config("{\"model_type\": \"gemma4_text\", \"num_hidden_layers\": 6, \"per_layer_config\": "
+                                "{\"1\": {\"head_dim\": 64}, \"5\": {\"head_dim\": 512}}}"),
+                   PERIDOT_ERROR_UNSUPPORTED, "with a window have heads of 256 and of 64", "no key");
+    EXPECT_FAILURE(write_config("{\"model_type\": \"gemma4_text\", \"num_hidden_layers\": 12, \"per_layer_config\": "
+                                "{\"5\": {\"head_dim\": 512}}}"),
+                   PERIDOT_ERROR_UNSUPPORTED, "without a window have heads of 512 and of 256", "no key");
+}
+
 static void test_gguf_gemma4_refusals(void **state)
 {
     (void)state;
@@ -360,7 +385,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gguf_divisors), cmocka_unit_test(test_gguf_gemma), cmocka_unit_test(test_gguf_llama),
         cmocka_unit_test(test_gguf_layers), cmocka_unit_test(test_gguf_refusals), cmocka_unit_test(test_gguf_mutations),
-        cmocka_unit_test(test_gguf_gemma4), cmocka_unit_test(test_gguf_gemma4_refusals),
+        cmocka_unit_test(test_gguf_gemma4), cmocka_unit_test(test_write_gemma4),
+        cmocka_unit_test(test_gguf_gemma4_refusals),
     };
     return cmocka_run_group_tests_name("config of GGUF", tests, make_folder, remove_folder);
 }

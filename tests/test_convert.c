@@ -2,6 +2,8 @@
  * types and metadata are as promised, and what goes wrong leaves nothing. Tokenizers: test_convert_tokenizer.c. */
 #include "convert_fixture.h"
 
+#include "base/os.h"
+
 #include <math.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -206,6 +208,53 @@ static void test_per_layer_inputs(void **state)
     remove(in_folder("x.gguf"));
 }
 
+/* The folder's Gemma 4 with a row less in the table of inputs of layers; what is left over is called vision. */
+static void write_short_table(void)
+{
+    static const char from[] = "\"model.embed_tokens_per_layer.weight\":", row[] = "\"shape\":[272,384]";
+    struct pd_map map;
+    char header[32 << 10], vision[160];
+    uint64_t size;
+    unsigned long long begin, end;
+    EXPECT_OK(pd_map_open(&map, golden("gemma4-small/config.json")));
+    write_file("config.json", map.data, (size_t)map.size);
+    pd_map_close(&map);
+    EXPECT_OK(pd_map_open(&map, golden("gemma4-small/model.safetensors")));
+    memcpy(&size, map.data, sizeof size);
+    assert_true(size + 400 < sizeof header);
+    memcpy(header, map.data + 8, (size_t)size);
+    header[size] = 0;
+    char *table = strstr(header, from), *shape = table ? strstr(table, row) : NULL;
+    assert_non_null(shape);
+    assert_int_equal(sscanf(shape, "\"shape\":[272,384],\"data_offsets\":[%llu,%llu]}", &begin, &end), 2);
+    shape[strlen("\"shape\":[27")] = '1';
+    int n = snprintf(vision, sizeof vision,
+                     "],\"data_offsets\":[%llu,%llu]},\"model.vision_tower.x\":{\"dtype\":\"BF16\",\"shape\":[384],"
+                     "\"data_offsets\":[%llu,%llu]}", begin, end - 768, end - 768, end);
+    char *rest = strchr(shape, '}') + 1, *at = strchr(shape, ']');
+    memmove(at + n, rest, strlen(rest) + 1);
+    memcpy(at, vision, (size_t)n);
+    uint64_t new_size = strlen(header);
+    FILE *f = fopen(in_folder("model.safetensors"), "wb");
+    assert_non_null(f);
+    assert_true(fwrite(&new_size, 8, 1, f) == 1 && fwrite(header, new_size, 1, f) == 1);
+    assert_int_equal(fwrite(map.data + 8 + size, 1, (size_t)(map.size - 8 - size), f), map.size - 8 - size);
+    assert_int_equal(fclose(f), 0);
+    pd_map_close(&map);
+}
+
+static void test_short_table(void **state)
+{
+    (void)state;
+    peridot_file *file;
+    write_short_table();
+    EXPECT_FAILURE(convert(folder, "bf16"), PERIDOT_ERROR_FORMAT, "embed_tokens_per_layer.weight has shape [271, 384]",
+                   "[272, 384]");
+    EXPECT_OK(peridot_file_open(&file, folder));
+    EXPECT_FAILURE(peridot_file_check(file), PERIDOT_ERROR_FORMAT, "[271, 384]", "[272, 384]");
+    peridot_file_close(file);
+}
+
 static void test_vision(void **state)
 {
     (void)state;
@@ -356,6 +405,7 @@ int main(void)
         cmocka_unit_test_teardown(test_narrow, clean),
         cmocka_unit_test_teardown(test_vision, clean),
         cmocka_unit_test_teardown(test_per_layer_inputs, clean),
+        cmocka_unit_test_teardown(test_short_table, clean),
         cmocka_unit_test_teardown(test_not_finite, clean),
         cmocka_unit_test_teardown(test_refusals, clean),
         cmocka_unit_test_teardown(test_pieces, clean),

@@ -60,11 +60,18 @@ static uint32_t local_head_dim(const struct pd_config *c)
 /* Families whose layers with a window have heads of their own size have a second key for it. */
 static peridot_status add_head_dim(const struct keys *k, const char *name, const struct pd_config *c)
 {
-    char local[48];
+    char local_name[48];
+    uint32_t global = pd_rope_global_head_dim(c), local = local_head_dim(c);
     if (!pd_families[c->family].sizes_by_window) return add_layers(k, name, c, offsetof(struct pd_layer, head_dim));
-    add_u32(k, name, pd_rope_global_head_dim(c));
-    snprintf(local, sizeof local, "%.40s_swa", name);
-    if (local_head_dim(c)) add_u32(k, local, local_head_dim(c));
+    for (uint32_t i = 0; i < c->n_layers; i++)
+        if (c->layers[i].head_dim != (c->layers[i].window ? local : global))
+            return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
+                           "layers %s a window have heads of %u and of %u columns, for which GGUF has no key",
+                           c->layers[i].window ? "with" : "without", c->layers[i].window ? local : global,
+                           c->layers[i].head_dim);
+    add_u32(k, name, global);
+    snprintf(local_name, sizeof local_name, "%.40s_swa", name);
+    if (local) add_u32(k, local_name, local);
     return PERIDOT_OK;
 }
 

@@ -99,7 +99,8 @@ static bool is_present(const struct pd_config *c, enum when when, uint32_t layer
     bool has_kv = pd_layer_owns_kv(c, layer), projects = c->family == PD_GEMMA_EMBEDDING2;
     switch (when) {
     case UNTIED: return !c->tied && c->head == PERIDOT_HEAD_LANGUAGE;
-    case HAS_RULE: return c->ropes[PD_ROPE_GLOBAL].factor != 0 || c->ropes[PD_ROPE_GLOBAL].rotated_part > 0;
+    /* without it GGUF files of some families are taken to rotate a part of each head */
+    case HAS_RULE: return c->ropes[PD_ROPE_GLOBAL].factor != 0 || pd_families[c->family].rotated_part > 0;
     case CLASSIFIES: return c->head == PERIDOT_HEAD_SEQUENCE || c->head == PERIDOT_HEAD_TOKEN;
     case HAS_KV: return has_kv;
     case HAS_V: return has_kv && l->has_v;
