@@ -22,6 +22,13 @@ static uint32_t default_ctx(const struct pd_config *c)
     return (uint32_t)pd_min(c->ctx_max, c->bidirectional ? DEFAULT_CTX_WHOLE : DEFAULT_CTX);
 }
 
+/* A dispatch has a workgroup for each row, each of a row's inputs of layers, or each of its experts. */
+static uint32_t max_chunk(const struct pd_config *c)
+{
+    uint64_t each = pd_max(pd_layers_largest(c).n_experts_used, c->per_layer_dim ? c->n_layers : 1);
+    return (uint32_t)(65535 / pd_max(each, 1));
+}
+
 static uint32_t chunk_of(const struct pd_config *c, uint32_t chunk, uint32_t ctx)
 {
     return c->bidirectional ? ctx : (uint32_t)pd_min(chunk ? chunk : DEFAULT_CHUNK, ctx);
@@ -91,7 +98,8 @@ static peridot_status read_params(struct pd_session *s, const peridot_session_pa
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "a context of %u positions is more than the model's %u", s->ctx,
                        c->ctx_max);
     s->chunk = chunk_of(c, p->chunk, s->ctx);
-    if (s->chunk > 65535) return pd_fail(PERIDOT_ERROR_ARGUMENT, "a chunk of %u tokens is more than 65535", s->chunk);
+    if (s->chunk > max_chunk(c))
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "a chunk of %u tokens is more than %u", s->chunk, max_chunk(c));
     if ((uint32_t)p->kv_type >= PD_N_KV_TYPES)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "KV type %d is not known", (int)p->kv_type);
     if (p->n_sequences > PD_MAX_SEQUENCES)
