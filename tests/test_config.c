@@ -126,6 +126,22 @@ static void check_llama3(const char *rope)
     pd_config_free(&c);
 }
 
+/* EmbeddingGemma 300M is a Gemma 3 that sees both ways. */
+static void test_json_embedding(void **state)
+{
+    (void)state;
+    struct pd_config c = json_config(
+        "{\"model_type\": \"gemma3_text\", \"architectures\": [\"Gemma3TextModel\"], \"num_hidden_layers\": 24, "
+        "\"hidden_size\": 768, \"sliding_window\": 512, \"use_bidirectional_attention\": true}");
+    assert_true(c.family == PD_GEMMA_EMBEDDING && c.bidirectional && c.head == PERIDOT_HEAD_NONE);
+    for (uint32_t i = 0; i < 24; i++) assert_int_equal(c.layers[i].window, i % 6 == 5 ? 0 : 257);
+    assert_true(c.embedding.pool == PERIDOT_POOL_MEAN && c.embedding.n_dense == 0);
+    pd_config_free(&c);
+    c = json_config("{\"model_type\": \"gemma3_text\", \"use_bidirectional_attention\": false}");
+    assert_true(c.family == PD_GEMMA3 && !c.bidirectional && c.head == PERIDOT_HEAD_LANGUAGE);
+    pd_config_free(&c);
+}
+
 static void test_json_llama(void **state)
 {
     (void)state;
@@ -310,7 +326,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_json_defaults), cmocka_unit_test(test_json_divisors), cmocka_unit_test(test_json_wrapped),
-        cmocka_unit_test(test_json_new_generation), cmocka_unit_test(test_json_llama),
+        cmocka_unit_test(test_json_new_generation), cmocka_unit_test(test_json_embedding),
+        cmocka_unit_test(test_json_llama),
         cmocka_unit_test(test_json_heads), cmocka_unit_test(test_json_gemma4),
         cmocka_unit_test(test_json_gemma4_last), cmocka_unit_test(test_json_gemma4_heads),
         cmocka_unit_test(test_json_gemma4_tail), cmocka_unit_test(test_json_gemma4_rope),

@@ -155,6 +155,20 @@ static void test_gguf_llama(void **state)
 }
 
 /* Numbers that differ from layer to layer. */
+/* A window is of both sides; every sixth layer has none. */
+static void test_gguf_embedding(void **state)
+{
+    (void)state;
+    struct pd_config c;
+    GGUF_CONFIG(&c, "gemma-embedding", {"attention.sliding_window", .count = 512}, {"pooling_type", .count = 3});
+    assert_true(c.bidirectional && c.head == PERIDOT_HEAD_NONE && c.embedding.pool == PERIDOT_POOL_LAST);
+    assert_int_equal(c.layers[0].window, 257);   /* 256 to each side, and the token itself */
+    assert_int_equal(c.layers[5].window, 0);
+    assert_int_equal(c.embedding.n_dense, 0);
+    assert_string_equal(c.embedding.tasks[1].name, "document");
+    pd_config_free(&c);
+}
+
 static void test_gguf_layers(void **state)
 {
     (void)state;
@@ -387,6 +401,7 @@ int main(void)
         cmocka_unit_test(test_gguf_layers), cmocka_unit_test(test_gguf_refusals), cmocka_unit_test(test_gguf_mutations),
         cmocka_unit_test(test_gguf_gemma4), cmocka_unit_test(test_write_gemma4),
         cmocka_unit_test(test_gguf_gemma4_refusals),
+        cmocka_unit_test(test_gguf_embedding),
     };
     return cmocka_run_group_tests_name("config of GGUF", tests, make_folder, remove_folder);
 }
