@@ -1,9 +1,9 @@
 #version 460
 /* softmax(mask(softcap(scale * q . k))) . v with online softmax, in fp32. A workgroup takes one query position, HEADS
- * query heads that share a kv head, and one split of the keys that the position sees (from its window's first
- * to place.last), so keys outside are never read. Per tile of 32 keys: each subgroup scores whole keys, then softens the scores of
- * whole heads (the tile's maximum rescales what was summed so far), and each invocation adds the weighted values of its
- * own pair columns.
+ * query heads that share a kv head, and one split of the keys that the position sees (from its window's first to
+ * place.last), so keys outside are never read. Per tile of 32 keys: each subgroup scores whole keys, then softens the
+ * scores of whole heads (the tile's maximum rescales what was summed so far), and each invocation adds the weighted
+ * values of its own pair columns.
  * DECODE false: q is ready, keys and values are in the cache; writes y[m][head][d].
  * DECODE true: one position of each sequence, its q, k and v as the matrix gave them. Each workgroup norms and rotates
  * its q heads; the split that ends with this position does so with k, puts k and v in the cache, and takes them as a

@@ -1,6 +1,6 @@
-/* Matrices of experts: the rows of all of them, one expert's after the other's. Each z of the grid (y in matvec) takes a
- * slot: an expert and the pairs of a token and one of its experts that chose it (see pd_expert_slot). Without EXPERTS
- * there is one, of all tokens. Row i of x is that of pair X_SHARE i .. + X_SHARE - 1. The includer has the push
+/* Matrices of experts: the rows of all of them, one expert's after the other's. Each z of the grid (y in matvec) takes
+ * a slot: an expert and the pairs of a token and one of its experts that chose it (see pd_expert_slot). Without EXPERTS
+ * there is one, of all tokens. Row i of x is that of the x_share pairs from x_share i on. The includer has the push
  * constants p, with experts, expert_rows and x_share. Defines:
  *   find_expert(slot)           false: none has it
  *   n_tokens                    tokens, or pairs of the slot

@@ -1,7 +1,7 @@
 #version 460
 /* The experts of a token: those with the largest logits, the lower index first of equals, and the softmax of these
- * logits, times what the expert's results are scaled by. That is the softmax of all, made to sum to 1. A workgroup takes
- * a token. Grid: [n_tokens]. */
+ * logits, times what the expert's results are scaled by. That is the softmax of all, made to sum to 1. A workgroup
+ * takes a token. Grid: [n_tokens]. */
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 

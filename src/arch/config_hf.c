@@ -316,6 +316,7 @@ static peridot_status check_own_sizes(const struct reader *r, const struct pd_co
     static const char *const known[] = {"head_dim", "num_key_value_heads"};
     yyjson_val *by_layer = find_member(r->config.at, "per_layer_config"), *index, *sizes, *key, *value;
     size_t i, n, j, m;
+    if (!by_layer) return PERIDOT_OK;
     yyjson_obj_foreach(by_layer, i, n, index, sizes) {
         char *end;
         unsigned long layer = strtoul(yyjson_get_str(index), &end, 10);

@@ -62,7 +62,7 @@ static peridot_status read_pooling(struct pd_embedding *out, yyjson_val *config,
     yyjson_val *mode = yyjson_obj_get(config, "pooling_mode"), *key, *value;
     size_t i, n, n_true = 0;
     bool found = false;
-    yyjson_obj_foreach(config, i, n, key, value)
+    if (config) yyjson_obj_foreach(config, i, n, key, value)
         n_true += strncmp(yyjson_get_str(key), "pooling_mode_", 13) == 0 && yyjson_is_true(value);
     for (i = 0; i < PD_COUNT(known); i++) {
         bool is = mode ? yyjson_equals_str(mode, known[i].mode)
@@ -133,6 +133,7 @@ static peridot_status add_prompts(struct pd_embedding *out, yyjson_val *prompts)
     static const char file[] = "config_sentence_transformers.json";
     yyjson_val *key, *value;
     size_t i, n;
+    if (!prompts) return PERIDOT_OK;
     if (yyjson_obj_size(prompts) > MAX_TASKS)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: more than %d prompts are not supported", file, MAX_TASKS);
     yyjson_obj_foreach(prompts, i, n, key, value) {

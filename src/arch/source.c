@@ -46,6 +46,17 @@ static peridot_status check_vocabulary(const struct pd_source *s)
 
 /* ---- tensors ---- */
 
+/* Keys of layers that read another's, which published files carry all the same. */
+static void skip_unread_kv(struct pd_source *s)
+{
+    static const enum pd_role roles[] = {PD_ROLE_K, PD_ROLE_V, PD_ROLE_K_NORM};
+    for (uint32_t i = s->config->n_layers - s->config->n_shared_kv; i < s->config->n_layers; i++)
+        for (size_t k = 0; k < PD_COUNT(roles); k++) {
+            const struct pd_tensor *t = pd_source_find(s, roles[k], i);
+            if (t) s->used[t - pd_checkpoint_tensor(s->checkpoint, 0)] = true;
+        }
+}
+
 peridot_status pd_source_open(struct pd_source *out, const struct pd_checkpoint *checkpoint,
                               const struct pd_config *config)
 {
@@ -53,6 +64,7 @@ peridot_status pd_source_open(struct pd_source *out, const struct pd_checkpoint 
     *out = (struct pd_source){.checkpoint = checkpoint, .config = config, .prefix = pd_tensor_prefix(checkpoint),
         .used = calloc(n, sizeof *out->used)};
     if (!out->used) return pd_fail_alloc(n * sizeof *out->used, "list of tensors");
+    skip_unread_kv(out);
     peridot_status status = check_vocabulary(out);
     if (status != PERIDOT_OK) pd_source_close(out);
     return status;
@@ -114,22 +126,11 @@ peridot_status pd_source_get_embedding(const struct pd_tensor **out, struct pd_s
     return pd_source_get(out, s, &plan);
 }
 
-/* Keys of layers that read another's, which published files carry all the same. */
-static bool is_unread_kv(const struct pd_source *s, const struct pd_tensor *t)
-{
-    static const enum pd_role roles[] = {PD_ROLE_K, PD_ROLE_V, PD_ROLE_K_NORM};
-    for (uint32_t i = s->config->n_layers - s->config->n_shared_kv; i < s->config->n_layers; i++)
-        for (size_t k = 0; k < PD_COUNT(roles); k++)
-            if (t == pd_source_find(s, roles[k], i)) return true;
-    return false;
-}
-
 /* A tied matrix stored twice, or frequencies that the config gives as well. */
 static bool is_redundant(const struct pd_source *s, const struct pd_tensor *t)
 {
     if (s->config->tied && t == pd_source_find(s, PD_ROLE_OUTPUT, 0)) return true;
-    return t == pd_source_find(s, PD_ROLE_ROPE_FREQS, 0) || strstr(t->name, "rotary_emb.inv_freq")
-        || is_unread_kv(s, t);
+    return t == pd_source_find(s, PD_ROLE_ROPE_FREQS, 0) || strstr(t->name, "rotary_emb.inv_freq");
 }
 
 peridot_status pd_source_check_unused(uint32_t *n_ignored, const struct pd_source *s)

@@ -84,8 +84,8 @@ static void attend(const struct pd_forward_args *p, uint32_t i)
     pd_op_attention(p->recorder, &chunk);
 }
 
-/* expert_x = post_dense(branch) + post_experts(the weighted sum of the token's experts, of norm(x)). The router reads x by a
- * norm of its own. x has nothing pending. */
+/* expert_x = post_dense(branch) + post_experts(the weighted sum of the token's experts, of norm(x)). The router reads x
+ * by a norm of its own. x has nothing pending. */
 static void add_experts(const struct pd_forward_args *p, const struct pd_stream *x, uint32_t i)
 {
     const struct pd_layer_weights *w = &p->weights->layers[i];
@@ -154,7 +154,8 @@ static void layer(const struct pd_forward_args *p, struct pd_stream *x, uint32_t
     pd_op_gated_stream(r, s->act, &w->linears[PD_MATRIX_GATE_UP], x, activation, s->gate_up);   /* act [n][ffn_dim] */
     pd_op_linear(r, s->branch, &w->linears[PD_MATRIX_DOWN], s->act, n);               /* [n][d_model] */
     if (has_experts) add_experts(p, x, i);
-    pd_stream_add(x, has_experts ? s->expert_x : s->branch, w->norms[PD_ROLE_POST_FFN_NORM], p->config->per_layer_dim ? 1 : w->output_scale);
+    float scale = p->config->per_layer_dim ? 1 : w->output_scale;   /* which comes last */
+    pd_stream_add(x, has_experts ? s->expert_x : s->branch, w->norms[PD_ROLE_POST_FFN_NORM], scale);
     if (p->config->per_layer_dim) add_per_layer_input(p, x, i);
 }
 
@@ -169,8 +170,8 @@ static void send_rows(const struct pd_forward_args *p, struct pd_stream *x)
 
 /* ---- layers that write no keys ---- */
 
-/* As p, of n rows from `row` on, which are of a decode step or not. What a layer needs for itself begins at the first row
- * all the same. */
+/* As p, of n rows from `row` on, which are of a decode step or not. What a layer needs for itself begins at the first
+ * row all the same. */
 static void narrow(struct pd_forward_args *out, struct pd_scratch *s, const struct pd_forward_args *p, uint32_t row,
                    uint32_t n, bool decode)
 {

@@ -548,8 +548,8 @@ static void move_away(struct loader *l, uint32_t i)
     move_part(l, i);
 }
 
-/* First goes an embedding that is only looked up, a row a token; then experts, of which a token reads a few, and layers,
- * the last ones first; then what makes logits. */
+/* First goes an embedding that is only looked up, a row a token; then experts, of which a token reads a few, and
+ * layers, the last ones first; then what makes logits. */
 static peridot_status place(struct loader *l)
 {
     struct pd_weights *w = l->w;

@@ -14,7 +14,7 @@ struct routing {
     struct pd_trial_buffer *choices, *slots;
 };
 
-/* Of every fourth token all logits are one of two numbers; of the last one, where that is asked for, one is no number. */
+/* Of every fourth token all logits are one of two numbers; of the last one, if that is asked for, one is no number. */
 static void make_routing(struct pd_trial *t, struct routing *c, uint32_t n_experts, uint32_t n_used, uint32_t n_tokens,
                          bool damaged)
 {
@@ -90,7 +90,8 @@ static void try_route(struct pd_trial *t, uint32_t n_experts, uint32_t n_used, u
 void pd_try_route(struct pd_trial *t, uint32_t type)
 {
     (void)type;
-    static const uint32_t shapes[][2] = {{1, 1}, {3, 3}, {8, 2}, {65, 1}, {128, 8}, {PD_MAX_EXPERTS, PD_MAX_EXPERTS_USED}};
+    static const uint32_t shapes[][2] = {{1, 1}, {3, 3}, {8, 2}, {65, 1}, {128, 8},
+        {PD_MAX_EXPERTS, PD_MAX_EXPERTS_USED}};
     static const uint32_t n_tokens[] = {1, 2, 33};
     for (size_t s = 0; s < PD_COUNT(shapes); s++)
         for (size_t m = 0; m < PD_COUNT(n_tokens); m++)
