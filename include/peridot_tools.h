@@ -52,12 +52,13 @@ typedef struct peridot_convert_stats {
     uint64_t size;             /* bytes of all tensors */
 } peridot_convert_stats;
 
-/* Writes a Hugging Face directory or a GGUF file as a GGUF file. Matrices get the type; of types below 6 bits a weight,
- * embeddings and output matrix get "q6_k"; what projects the embedding to the inputs of Gemma 4's layers is bf16 of any
- * type but f32; norms and other vectors are f32. Where rows are not whole blocks of the type, the matrix gets one of
- * smaller blocks and as many bits, or more ("q5_0" for "q4_k"). A GGUF file's metadata is copied as it is. Weights that are not finite numbers are refused. Needs some 50 MB of memory whatever the model's size, and
- * all processors. On failure and when cancelled nothing stays. PERIDOT_ERROR_IO where dst_path is a file of the source.
- * stats may be NULL. */
+/* Writes a Hugging Face directory or a GGUF file as a GGUF file. Matrices get the type; of types below 6 bits a
+ * weight, embeddings and output matrix get "q6_k"; what projects the embedding to the inputs of Gemma 4's layers is
+ * bf16 of any type but f32; routers, norms and other vectors are f32. Where rows are not whole blocks of the type, the
+ * matrix gets one of smaller blocks and as many bits, or more ("q5_0" for "q4_k"). A GGUF file's metadata is copied as
+ * it is. Weights that are not finite numbers are refused. Needs some 50 MB of memory whatever the model's size, and
+ * all processors. On failure and when cancelled nothing stays. PERIDOT_ERROR_IO where dst_path is a file of the
+ * source. stats may be NULL. */
 PERIDOT_API peridot_status peridot_convert(const char *dst_path, const char *src_path,
                                            const peridot_convert_params *params, peridot_convert_stats *stats);
 /* The types that can be written: name i, or NULL past the last. */

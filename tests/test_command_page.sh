@@ -31,7 +31,8 @@ url=$(started err '^serving .* at (http:[^ ]*): .*')
 check "the server starts" [ "$url" ]
 thinker_url=$(started thinker '^serving .* at (http:[^ ]*): .*')
 check "and that of a model that thinks" [ "$thinker_url" ]
-python3 "$source/tests/page.py" "http://127.0.0.1:$port" "$url/" "$thinker_url/" ${PERIDOT_SCREENSHOTS:+"$PERIDOT_SCREENSHOTS"} \
+python3 "$source/tests/page.py" "http://127.0.0.1:$port" "$url/" "$thinker_url/" \
+    ${PERIDOT_SCREENSHOTS:+"$PERIDOT_SCREENSHOTS"} \
     >"$folder/out" 2>&1
 check "the page works" [ $? = 0 ]
 finish

@@ -1,5 +1,5 @@
-/* Writes the models of script_model.h that think: FOLDER/thinker.gguf, which ends its thought, and FOLDER/ponderer.gguf,
- * which never does. */
+/* Writes the models of script_model.h that think: FOLDER/thinker.gguf, which ends its thought, and
+ * FOLDER/ponderer.gguf, which never does. */
 #include "script_model.h"
 
 int main(int argc, char **argv)

@@ -130,8 +130,8 @@ SHAPES = {
                         proves="config.json as published: num_global_key_value_heads, global_head_dim, text_config "
                                "in gemma4_unified, model.language_model. names, vision tensors; eps 0.05; BF16"),
     "gemma4-moe": Shape(**(GEMMA4 | dict(n_layers=3)), seed=64, gemma4=MOE4, dtype="BF16", gguf={"": "BF16"},
-                        proves="Gemma 4 26B-A4B: beside the gated unit 12 experts of which a token takes 3, with norms, "
-                               "scales and a router of their own; BF16 GGUF"),
+                        proves="Gemma 4 26B-A4B: beside the gated unit 12 experts of which a token takes 3, with "
+                               "norms, scales and a router of their own; BF16 GGUF"),
     "gemma4-small": Shape(**(GEMMA4 | dict(n_kv_heads=1)), seed=63, gemma4=SMALL4, dtype="BF16", gguf={"": "BF16"},
                           proves="Gemma 4 E2B: inputs of each layer, three layers that read the keys of the second and "
                                  "third and are twice as wide, their unread keys in the files; BF16 GGUF"),
@@ -183,8 +183,9 @@ SCORE = dict(score=0.5, score_bias=2.0)
 def tensor_shapes_4(s):
     """Of Gemma 4, whose layers differ: those that transformers itself has, and unread keys as published."""
     kinds = {"embed_tokens": "embed", "q_proj": "q", "k_proj": "k", "v_proj": "v", "o_proj": "o", "gate_proj": "gate",
-             "up_proj": "up", "down_proj": "down", "gate_up_proj": "gate", "q_norm": "q_norm", "k_norm": "k_norm", "layer_scalar": "scalar",
-             "per_layer_input_gate": "layer_gate", "per_layer_projection": "layer_proj",
+             "up_proj": "up", "down_proj": "down", "gate_up_proj": "gate", "q_norm": "q_norm",
+             "k_norm": "k_norm", "layer_scalar": "scalar", "per_layer_input_gate": "layer_gate",
+             "per_layer_projection": "layer_proj",
              "embed_tokens_per_layer": "layer_embed", "per_layer_model_projection": "layer_proj",
              "per_layer_projection_norm": "layer_norm", "proj": "router", "scale": "layer_norm",
              "per_expert_scale": "layer_norm"}
