@@ -220,7 +220,7 @@ class Kernel:
                 if one.pipe: pipes[one.pipe] += by * one.count * NVIDIA_RATES[self.gpu][one.pipe]
         return max(pipes.values())
 
-SUBGROUP_ID = 11   # PD_SUBGROUP_ID of shaders/params.h
+SUBGROUP_ID, EXPERTS_ID = 11, 13   # PD_SUBGROUP_ID and PD_EXPERTS_ID of shaders/params.h
 INTEL_THREADS = {'skl': 7, 'icl': 7, 'tgl': 7, 'adl': 7}   # of an EU, whatever the registers; 8 in others
 
 # What an iteration does, by the constants of a kernel (see the head of its shader).
@@ -236,6 +236,8 @@ def unit_of(dtype):
     text = f'#include "{weights}"\nUNIT\n'
     return int(subprocess.run(preprocess, input=text, capture_output=True, text=True, check=True).stdout.split()[-1])
 
+def of_experts(kernel): return kernel.spec[EXPERTS_ID:EXPERTS_ID + 1] == [1]
+
 def matvec(kernel, name, dtype):
     """A unit of ROWS rows, WIDTH times. Of loops without a loop inside, the one that loads least, but enough."""
     _, rows, cols, norm = kernel.spec[:4]
@@ -247,7 +249,7 @@ def matvec(kernel, name, dtype):
     hot = min(enough, key=loaded.get) if enough else max(loaded, key=loaded.get, default=())
     if not 0.9 < kernel.loaded(hot) / expected < 2:
         raise ValueError(f'the hot loop loads {kernel.loaded(hot):g} bytes, and should about {expected:g}')
-    use = 'gated' if kernel.spec[6] else 'normed' if norm else 'plain'
+    use = 'experts' if of_experts(kernel) else 'gated' if kernel.spec[6] else 'normed' if norm else 'plain'
     return f'{use},{rows}', [(hot, 1 / weights)]
 
 def attention(kernel, name, dtype):
@@ -285,7 +287,8 @@ def matmul(kernel, name, dtype):
     trips = sorted(trips)[len(trips) - len(loading):] if len(loading) < len(trips) else trips
     each = workgroup / (rows * tokens * step)
     parts = [(l, each * t) for l, t in zip(loading, trips)] + [(l, each * others) for l in inside if l not in loading]
-    return ','.join(map(str, kernel.spec[:2])) if 'dot' in name else '-', [(outer.difference(*inside), each)] + parts
+    use = ','.join(map(str, kernel.spec[:2])) if 'dot' in name else 'experts' if of_experts(kernel) else '-'
+    return use, [(outer.difference(*inside), each)] + parts
 
 KINDS = {'matvec': matvec, 'matvec_dot': matvec, 'attention': attention, 'matmul': matmul, 'matmul_dot': matmul,
          'matmul_coop': matmul}
