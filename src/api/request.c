@@ -279,20 +279,9 @@ static peridot_status resume_on_sequence(peridot_request *r)
     return pd_request_begin(&r->r, r->session->s);
 }
 
-/* Before all others, as it has begun. */
-static void wait_first(struct pd_schedule *c, struct pd_request *r)
-{
-    struct pd_request **at = &c->waiting;
-    while (*at != r) at = &(*at)->behind;
-    *at = r->behind;
-    r->behind = c->waiting;
-    c->waiting = r;
-}
-
 static peridot_status resume_scheduled(peridot_request *r)
 {
     struct pd_thinking *t = &r->thinking;
-    double begun = r->r.begun;
     size_t n = r->r.n_given, n_before = n - t->drawn.n;
     int32_t *tokens = malloc((n + 1) * sizeof *tokens);
     if (!tokens) return pd_fail_alloc(n * sizeof *tokens, "a request");
@@ -305,10 +294,7 @@ static peridot_status resume_scheduled(peridot_request *r)
     t->drawn.n = 0;
     skip_draws(&r->r, r->r.n_replied);
     release_grammar(t, &r->r.sampling.grammar);
-    PD_TRY(pd_schedule_add(&r->session->schedule, &r->r));
-    wait_first(&r->session->schedule, &r->r);
-    r->r.begun = begun;
-    return PERIDOT_OK;
+    return pd_schedule_resume(&r->session->schedule, &r->r);
 }
 
 /* *resumed false: the reply ends here. */

@@ -54,20 +54,27 @@ static void release(struct pd_schedule *c, struct pd_request *r, enum pd_prefix_
 
 void pd_schedule_attach(struct pd_schedule *c, struct pd_request *r) { c->running[c->n_running++] = r; }
 
-peridot_status pd_schedule_add(struct pd_schedule *c, struct pd_request *r)
+static peridot_status add_at(struct pd_schedule *c, struct pd_request **at, struct pd_request *r)
 {
     struct pd_sequence none = {0};
     const struct pd_prompt prompt = {.sequence = &none, .tokens = r->tokens, .n_left = r->n_tokens};
-    struct pd_request **end = &c->waiting;
     PD_TRY(pd_gpu_check(c->s->model->gpu));
     PD_TRY(pd_session_check_tokens(c->s, &prompt));
     if (r->n_max || r->prompt_logits) PD_TRY(pd_check_head(c->s->model));
     if (r->n_tokens == 0) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no tokens were given");
-    while (*end) end = &(*end)->behind;
-    r->begun = pd_now();
-    wait_at(c, end, r);
+    wait_at(c, at, r);
     return PERIDOT_OK;
 }
+
+peridot_status pd_schedule_add(struct pd_schedule *c, struct pd_request *r)
+{
+    struct pd_request **end = &c->waiting;
+    while (*end) end = &(*end)->behind;
+    r->begun = pd_now();
+    return add_at(c, end, r);
+}
+
+peridot_status pd_schedule_resume(struct pd_schedule *c, struct pd_request *r) { return add_at(c, &c->waiting, r); }
 
 void pd_schedule_remove(struct pd_schedule *c, struct pd_request *r)
 {
