@@ -47,17 +47,25 @@ static void get_per_layer_inputs(const struct pd_forward_args *p, const struct p
     const struct pd_config *c = p->config;
     const struct pd_embed embed = {.x = s->per_layer, .table = &p->weights->per_layer_lookup, .tokens = p->tokens,
                                    .scale = c->per_layer_scale};
-    const struct pd_norm alone = {.x = {s->per_layer_model.address, c->per_layer_dim},
-        .normed = {s->per_layer.address, c->per_layer_dim}, .w = p->weights->per_layer_model_norm,
-        .n = c->per_layer_dim, .eps = c->eps * (float)c->d_model, .x_scale = 1};
-    const struct pd_norm norm = {.x = {s->per_layer.address, c->per_layer_dim},
-        .y = {s->per_layer_model.address, c->per_layer_dim}, .w_post = p->weights->per_layer_model_norm,
-        .n = c->per_layer_dim, .eps = c->eps * (float)c->d_model, .x_scale = sqrtf(0.5f)};
+    const struct pd_rows inputs = {s->per_layer.address, c->per_layer_dim},
+                         of_model = {s->per_layer_model.address, c->per_layer_dim};
+    struct pd_norm norm = {.n = c->per_layer_dim, .eps = c->eps * (float)c->d_model};
     bool has_table = p->weights->per_layer_embedding.n_slices != 0;
     if (!c->per_layer_dim) return;
     if (has_table) pd_op_embed(p->recorder, &embed, p->n_tokens);          /* [n][n_layers][per_layer_dim] */
     pd_op_linear(p->recorder, s->per_layer_model, &p->weights->per_layer_model_proj, x->x, p->n_tokens);
-    pd_op_rmsnorm(p->recorder, has_table ? &norm : &alone, p->n_tokens * c->n_layers);
+    if (has_table) {
+        norm.x = inputs;
+        norm.y = of_model;
+        norm.w_post = p->weights->per_layer_model_norm;
+        norm.x_scale = sqrtf(0.5f);
+    } else {
+        norm.x = of_model;
+        norm.normed = inputs;
+        norm.w = p->weights->per_layer_model_norm;
+        norm.x_scale = 1;
+    }
+    pd_op_rmsnorm(p->recorder, &norm, p->n_tokens * c->n_layers);
 }
 
 /* In layer i, of n rows from `first` on. */
