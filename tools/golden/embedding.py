@@ -20,6 +20,7 @@ import transformers
 from safetensors.torch import save_file
 from transformers import EmbeddingGemma2TextConfig, EmbeddingGemma2TextModel, Gemma3TextConfig, Gemma3TextModel
 
+import files
 import tokenizer
 
 HERE = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden"
@@ -103,19 +104,7 @@ def writer(folder, arch, window):
     w.add_rope_freq_base(1e6)
     w.add_array(f"{arch}.attention.sliding_window_pattern", [t == "sliding_attention" for t in layer_types()])
     w.add_float32(f"{arch}.rope.freq_base_swa", 10000.0)
-    texts, scores, types = tokenizer.pieces(VOCAB)
-    w.add_tokenizer_model("llama")
-    w.add_tokenizer_pre("default")
-    w.add_token_list(texts)
-    w.add_token_scores(scores)
-    w.add_token_types(types)
-    w.add_bos_token_id(2)
-    w.add_eos_token_id(1)
-    w.add_unk_token_id(3)
-    w.add_pad_token_id(0)
-    w.add_add_bos_token(True)
-    w.add_add_eos_token(True)
-    w.add_add_space_prefix(False)
+    files.add_pieces(w, VOCAB, adds_eos=True)
     return w
 
 

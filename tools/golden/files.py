@@ -379,10 +379,8 @@ def add_config_4(w, s):
     w.add_tensor("rope_freqs.weight", np.array([1.0] * (n // 4) + [1e30] * (n - n // 4), np.float32))
 
 
-def add_tokenizer(w, s):
-    w.add_file_type(gguf.LlamaFileType["ALL_F32" if s.gguf.get("") == "F32" else f"MOSTLY_{s.gguf.get('', 'Q4_K_M')}"])
-    w.add_quantization_version(gguf.GGML_QUANT_VERSION)
-    texts, scores, types = tokenizer.pieces(s.n_pieces or s.vocab_size)
+def add_pieces(w, n, adds_eos):
+    texts, scores, types = tokenizer.pieces(n)
     w.add_tokenizer_model("llama")
     w.add_tokenizer_pre("default")
     w.add_token_list(texts)
@@ -393,8 +391,14 @@ def add_tokenizer(w, s):
     w.add_unk_token_id(3)
     w.add_pad_token_id(0)
     w.add_add_bos_token(True)
-    w.add_add_eos_token(False)
+    w.add_add_eos_token(adds_eos)
     w.add_add_space_prefix(False)
+
+
+def add_tokenizer(w, s):
+    w.add_file_type(gguf.LlamaFileType["ALL_F32" if s.gguf.get("") == "F32" else f"MOSTLY_{s.gguf.get('', 'Q4_K_M')}"])
+    w.add_quantization_version(gguf.GGML_QUANT_VERSION)
+    add_pieces(w, s.n_pieces or s.vocab_size, adds_eos=False)
 
 
 def read_gguf(s, path):
