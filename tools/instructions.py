@@ -253,9 +253,9 @@ def matvec(kernel, name, dtype):
     return f'{use},{rows}', [(hot, 1 / weights)]
 
 def attention(kernel, name, dtype):
-    """The loop over tiles of 32 keys, and in it the loops that load: over keys to be scored, where a subgroup takes some
-    at once in a loop over elements, and over values to be added, where each invocation takes its own elements of more.
-    Compilers unroll the latter, or not. Loops that load nothing are not counted."""
+    """The loop over tiles of 32 keys, and in it the loops that load: over keys to be scored, where a subgroup takes
+    some at once in a loop over elements, and over values to be added, where each invocation takes its own elements of
+    more. Compilers unroll the latter, or not. Loops that load nothing are not counted."""
     workgroup, head_dim, heads, _, _, decode = kernel.spec[:6]
     if not decode: return None
     keys, values, tile_keys = 2 if heads > 4 else 4, 8, 32
