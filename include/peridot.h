@@ -390,11 +390,19 @@ typedef struct peridot_model_info {
     uint32_t embedding_size;       /* columns of a text's vector: see peridot_embedding */
 } peridot_model_info;
 
+/* Numbers of the cache. Q8_0: 8-bit integers, and a 16-bit scale for each block of 32 along a head: 34 bytes for 32
+ * numbers, against 64 in fp16 (scales take whole words: a head of 32 has 36 bytes). A number moves by 0.4 % of its
+ * block's largest at most, and the perplexity of a text by far less than 0.2 %. */
+typedef enum peridot_kv_type { PERIDOT_KV_F16, PERIDOT_KV_F32, PERIDOT_KV_Q8_0 } peridot_kv_type;
+
 /* What a model opened from the file will be. Members that a device has a part in are 0 or NULL; weights_size is what
  * the weights take in the file, and like types, n_params and n_outputs 0 or NULL where peridot_file_check fails. NULL,
  * with the sentence that peridot_model_open would give, where Peridot does not know the architecture. Borrowed until
  * the file closes. */
 PERIDOT_API const peridot_model_info *peridot_file_model(const peridot_file *file);
+/* Bytes of a device that the cache of a session of ctx positions takes, with windows, and layers that share a cache,
+ * counted as they are; ctx 0: by default. 0 where peridot_file_model is NULL. */
+PERIDOT_API uint64_t peridot_file_cache_size(const peridot_file *file, uint32_t ctx, peridot_kv_type type);
 /* Fails, with the sentence that peridot_model_open would give, where that would refuse the file on every device. The
  * tokenizer is not looked at, nor the numbers in the tensors. */
 PERIDOT_API peridot_status peridot_file_check(const peridot_file *file);
@@ -434,11 +442,6 @@ PERIDOT_API uint64_t peridot_model_memory(const peridot_model *model);
 /* ---- session ---------------------------------------------------------------------------------------------------- */
 
 #define PERIDOT_DRAFT_AUTO UINT32_MAX
-
-/* Numbers of the cache. Q8_0: 8-bit integers, and a 16-bit scale for each block of 32 along a head: 34 bytes for 32
- * numbers, against 64 in fp16 (scales take whole words: a head of 32 has 36 bytes). A number moves by 0.4 % of its
- * block's largest at most, and the perplexity of a text by far less than 0.2 %. */
-typedef enum peridot_kv_type { PERIDOT_KV_F16, PERIDOT_KV_F32, PERIDOT_KV_Q8_0 } peridot_kv_type;
 
 typedef struct peridot_session_params {
     size_t size;

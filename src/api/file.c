@@ -5,6 +5,7 @@
 #include "api/info.h"
 #include "arch/source.h"
 #include "base/os.h"
+#include "engine/session.h"
 #include "format/checkpoint.h"
 
 #include <stdio.h>
@@ -142,6 +143,11 @@ const peridot_model_info *peridot_file_model(const peridot_file *file)
     if (file->model.family) return &file->model;
     pd_fail(file->checked, "%s", file->error);
     return NULL;
+}
+
+uint64_t peridot_file_cache_size(const peridot_file *file, uint32_t ctx, peridot_kv_type type)
+{
+    return file->model.family ? pd_session_cache_size(&file->config, ctx, type) : 0;
 }
 
 peridot_status peridot_file_check(const peridot_file *file)

@@ -12,7 +12,7 @@ void pd_model_info_begin(peridot_model_info *out, const struct pd_config *c)
     *out = (peridot_model_info){.name = c->name, .family = pd_families[c->family].name, .n_layers = c->n_layers,
         .d_model = c->d_model, .ffn_dim = most.ffn_dim, .n_heads = most.n_heads, .n_kv_heads = most.n_kv_heads,
         .head_dim = most.head_dim, .window = most.window, .ctx_max = c->ctx_max, .vocab_size = c->vocab_size,
-        .head = c->head, .problem = c->problem, .cache_size = pd_session_default_cache_size(c),
+        .head = c->head, .problem = c->problem, .cache_size = pd_session_cache_size(c, 0, PERIDOT_KV_F16),
         .whole_texts = c->bidirectional, .pool = c->embedding.pool,
         .embedding_size = pd_embedding_dim(&c->embedding, c->d_model)};
 }

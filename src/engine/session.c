@@ -34,10 +34,11 @@ static uint32_t chunk_of(const struct pd_config *c, uint32_t chunk, uint32_t ctx
     return c->bidirectional ? ctx : (uint32_t)pd_min(chunk ? chunk : DEFAULT_CHUNK, ctx);
 }
 
-uint64_t pd_session_default_cache_size(const struct pd_config *c)
+uint64_t pd_session_cache_size(const struct pd_config *c, uint32_t ctx, peridot_kv_type type)
 {
-    uint32_t ctx = default_ctx(c), chunk = chunk_of(c, 0, ctx);
-    struct pd_cache_shape shape = {.n_tables = 1, .ctx = ctx, .n_positions = ctx, .type = PERIDOT_KV_F16,
+    if (ctx == 0) ctx = default_ctx(c);
+    uint32_t chunk = chunk_of(c, 0, ctx);
+    struct pd_cache_shape shape = {.n_tables = 1, .ctx = ctx, .n_positions = ctx, .type = type,
         .slack = 2 * (uint32_t)pd_max(chunk, PD_N_STEPS), .n_snapshots = PD_N_DEVICE_SNAPSHOTS};
     return pd_cache_size(c, &shape);
 }

@@ -34,8 +34,9 @@ struct pd_session {
 peridot_status pd_session_create(struct pd_session **out, struct pd_model *model, const peridot_session_params *params);
 /* Its sequences go with it. */
 void pd_session_free(struct pd_session *s);
-/* Bytes that the cache of a session with default parameters takes where memory is not short. */
-uint64_t pd_session_default_cache_size(const struct pd_config *config);
+/* Bytes that the cache of a session takes whose other parameters are the default ones; ctx 0: the default, where memory
+ * is not short. */
+uint64_t pd_session_cache_size(const struct pd_config *config, uint32_t ctx, peridot_kv_type type);
 /* Compiles every kernel that the session's passes take, without recording any. */
 peridot_status pd_session_prewarm(struct pd_session *s);
 /* Dispatches of a decode step. */

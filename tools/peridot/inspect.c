@@ -25,7 +25,7 @@ static const struct cmd_option options[] = {
 };
 
 /* CTX: the context for which the cache is counted below where the model's is not smaller, the library's own default */
-enum { MAX_TYPES = 32, CTX = 8192 };
+enum { MAX_TYPES = 32, CTX = 8192, N_CONTEXTS = 3 };
 
 struct totals {
     struct {
@@ -149,6 +149,39 @@ static void print_fit(const peridot_device_info *d, uint64_t need)
            cmd_size_text(d->heap_budget));
 }
 
+/* Whole contexts that people ask for, up to the model's own, which is one of them where it is short. */
+static size_t list_contexts(uint32_t out[N_CONTEXTS], const peridot_model_info *m)
+{
+    static const uint32_t usual[N_CONTEXTS] = {8192, 32768, 131072};
+    size_t n = 0;
+    if (!m) return 0;
+    while (n < N_CONTEXTS && usual[n] <= m->ctx_max) out[n] = usual[n], n++;
+    if (n == 0) out[n++] = m->ctx_max;
+    return n;
+}
+
+static bool fits(const peridot_device_info *d, uint64_t need) { return !d->unusable[0] && need <= d->heap_budget; }
+
+static void print_sessions(const struct totals *t, const peridot_file *file, const peridot_device_info **devices,
+                           size_t n_devices)
+{
+    uint32_t contexts[N_CONTEXTS];
+    size_t n = list_contexts(contexts, peridot_file_model(file));
+    if (n) printf("sessions (weights, and what the cache takes in %s)\n", cmd_kv_name(t->kv));
+    for (size_t i = 0; i < n; i++) {
+        uint64_t cache = peridot_file_cache_size(file, contexts[i], t->kv);
+        const char *before = n_devices ? ": fits " : "";
+        printf("  %6" PRIu32 " tokens  %9s, of which %s of cache", contexts[i], cmd_size_text(t->size + cache),
+               cmd_size_text(cache));
+        for (size_t k = 0; k < n_devices; k++) {
+            if (!fits(devices[k], t->size + cache)) continue;
+            printf("%s%" PRIu32, before, devices[k]->index);
+            before = ", ";
+        }
+        puts(n_devices && before[0] == ':' ? ": fits no device" : "");
+    }
+}
+
 /* ---- JSON ---- */
 
 static void write_string(const char *text) { cmd_json_string(stdout, text, strlen(text)); }
@@ -232,10 +265,31 @@ static void write_fit(const peridot_device_info *d, uint64_t need, bool first)
     write_number(first ? "\n  {" : ",\n  {", "index", d->index);
     fputs(", \"name\": ", stdout);
     write_string(d->name);
-    printf(", \"fits\": %s", !d->unusable[0] && need <= d->heap_budget ? "true" : "false");
+    printf(", \"fits\": %s", fits(d, need) ? "true" : "false");
     write_number(", ", "need", need);
     write_number(", ", "heap_budget", d->heap_budget);
     fputc('}', stdout);
+}
+
+static void write_sessions(const struct totals *t, const peridot_file *file, const peridot_device_info **devices,
+                           size_t n_devices)
+{
+    uint32_t contexts[N_CONTEXTS];
+    size_t n = list_contexts(contexts, peridot_file_model(file));
+    for (size_t i = 0; i < n; i++) {
+        uint64_t cache = peridot_file_cache_size(file, contexts[i], t->kv);
+        const char *before = "";
+        write_number(i ? ",\n  {" : "\n  {", "tokens", contexts[i]);
+        write_number(", ", "cache_size", cache);
+        write_number(", ", "need", t->size + cache);
+        fputs(", \"fits\": [", stdout);
+        for (size_t k = 0; k < n_devices; k++) {
+            if (!fits(devices[k], t->size + cache)) continue;
+            printf("%s%" PRIu32, before, devices[k]->index);
+            before = ", ";
+        }
+        fputs("]}", stdout);
+    }
 }
 
 static peridot_status write_json(const struct totals *t, const peridot_file *file, const char *path,
@@ -248,6 +302,8 @@ static peridot_status write_json(const struct totals *t, const peridot_file *fil
     for (size_t i = 0; i < peridot_file_n_tensors(file); i++) write_tensor(peridot_file_tensor(file, i), i == 0);
     write_totals(t);
     for (size_t i = 0; i < n_devices; i++) write_fit(devices[i], t->size + cache_size(t), i == 0);
+    fputs("],\n \"sessions\": [", stdout);
+    write_sessions(t, file, devices, n_devices);
     puts("]}");
     return PERIDOT_OK;
 }
@@ -263,6 +319,7 @@ static peridot_status print(const struct totals *t, const peridot_file *file, co
     print_totals(t);
     if (n_devices) printf("devices (weights, and a cache for %" PRIu64 " token%s)\n", t->ctx, CMD_S(t->ctx));
     for (size_t i = 0; i < n_devices; i++) print_fit(devices[i], t->size + cache_size(t));
+    print_sessions(t, file, devices, n_devices);
     return PERIDOT_OK;
 }
 
@@ -306,11 +363,12 @@ const struct cmd_command cmd_inspect = {
     .summary = "show what a model file holds and where it fits",
     .description =
         "Lists the metadata and the tensors of a model (name, type, shape with the outermost dimension first, bytes), "
-        "their totals by type, what the key-value cache takes, and on which devices that fits. The file's structure "
-        "is checked on the way; nothing is loaded.\n\n"
+        "their totals by type, what the key-value cache takes, and on which devices that fits, also with long "
+        "contexts. The file's structure is checked on the way; nothing is loaded.\n\n"
         "The object of --json has path, model (name, family, head and sizes; null for what Peridot cannot run, and "
-        "then unsupported says why), metadata (values as text, long ones shortened), tensors, types, totals in bytes "
-        "and devices.",
+        "then unsupported says why), metadata (values as text, long ones shortened), tensors, types, totals in bytes, "
+        "devices, and sessions: what weights and cache take for contexts of 8192, 32768 and 131072 tokens, as far as "
+        "the model goes, and the indices of the devices where that fits.",
     .examples = "peridot inspect gemma-2-2b-it.gguf\nperidot inspect --json ~/models/gemma-3-1b-it",
     CMD_ARGUMENTS(options, struct inspect_args),
     .run = run_inspect,

@@ -31,7 +31,10 @@ struct finding {
     /* of one that runs */
     char types[128];
     uint64_t n_params, ctx_max, weights_size, cache_size;
+    uint64_t cache_sizes[3];   /* of contexts[], as far as the model goes */
 };
+
+static const uint32_t contexts[] = {8192, 32768, 131072};
 
 /* The text of a key, to be freed; NULL: it has none. */
 static char *metadata(const peridot_file *file, const char *key)
@@ -71,13 +74,16 @@ static void keep_family(struct finding *f, const peridot_file *file)
     peridot_free(family);
 }
 
-static void keep_info(struct finding *f, const peridot_model_info *info)
+static void keep_info(struct finding *f, const peridot_file *file)
 {
+    const peridot_model_info *info = peridot_file_model(file);
     f->runs = true;
     snprintf(f->family, sizeof f->family, "%s", info->family);
     snprintf(f->types, sizeof f->types, "%s", info->types);
     f->n_params = info->n_params, f->ctx_max = info->ctx_max;
     f->weights_size = info->weights_size, f->cache_size = info->cache_size;
+    for (size_t i = 0; i < CMD_COUNT(contexts); i++)
+        f->cache_sizes[i] = peridot_file_cache_size(file, contexts[i], PERIDOT_KV_F16);
 }
 
 static peridot_status look(struct finding *f)
@@ -89,7 +95,7 @@ static peridot_status look(struct finding *f)
         status = peridot_file_check(file);
     }
     if (status == PERIDOT_OK) status = check_vocab(f->model->path, file);
-    if (status == PERIDOT_OK) keep_info(f, peridot_file_model(file));
+    if (status == PERIDOT_OK) keep_info(f, file);
     else keep_reason(f);
     peridot_file_close(file);
     return status == PERIDOT_ERROR_MEMORY ? status : PERIDOT_OK;
@@ -160,6 +166,13 @@ static void add_model(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct fi
     yyjson_mut_obj_add_uint(doc, o, "weights_size", f->weights_size);
     yyjson_mut_obj_add_uint(doc, o, "cache_size", f->cache_size);
     if (device) yyjson_mut_obj_add_bool(doc, o, "fits", need_of(f) <= device->heap_budget);
+    yyjson_mut_val *sessions = yyjson_mut_obj_add_arr(doc, o, "sessions");
+    for (size_t i = 0; i < CMD_COUNT(contexts) && contexts[i] <= f->ctx_max; i++) {
+        yyjson_mut_val *s = yyjson_mut_arr_add_obj(doc, sessions);
+        yyjson_mut_obj_add_uint(doc, s, "tokens", contexts[i]);
+        yyjson_mut_obj_add_uint(doc, s, "cache_size", f->cache_sizes[i]);
+        if (device) yyjson_mut_obj_add_bool(doc, s, "fits", f->weights_size + f->cache_sizes[i] <= device->heap_budget);
+    }
 }
 
 static peridot_status print_json(const struct finding *found, size_t n, const peridot_device_info *device)
