@@ -107,7 +107,8 @@ struct serve_job {
     peridot_grammar *grammar;  /* of either, shared with other jobs */
     struct serve_task *tasks;  /* [n_tasks] */
     size_t n_tasks, n_ended;
-    uint64_t n_events;         /* of /v1/responses */
+    uint64_t n_events;         /* of /v1/responses, */
+    enum serve_item {SERVE_ITEM_NONE, SERVE_ITEM_THOUGHT, SERVE_ITEM_MESSAGE} item;   /* and what they are about now */
     peridot_vocab *vocab;      /* by which the body was read; shared with the model */
 };
 

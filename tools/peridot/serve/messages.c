@@ -59,6 +59,7 @@ static bool read_message(struct conversation *c, struct serve_job *job, const ch
             return serve_refuse(&job->error, 400, "unsupported_parameter", name,
                                 "%s has a message with %s, which is not supported", name, unsupported[i]);
     }
+    if (job->api == SERVE_RESPONSES && yyjson_equals_str(type, "reasoning")) return true;   /* it is past */
     if (type && !yyjson_equals_str(type, "message"))
         return serve_refuse(&job->error, 400, "unsupported_parameter", name,
                             "%s has an item of type %.32s: only messages are supported", name,

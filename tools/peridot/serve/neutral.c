@@ -65,7 +65,7 @@ static const struct neutral neutrals[] = {
     {"return_prompt_text", TEXTS, "false"},        /* V */
     {"prompt_logprobs", TEXTS, ONLY_NULL},         /* V: here it is echo with logprobs */
     {"top_logprobs", RESPONSES, "0"},              /* O */
-    {"include", RESPONSES, "[]|[\"reasoning.encrypted_content\"]"},   /* O: answers have no reasoning */
+    {"include", RESPONSES, "[]|[\"reasoning.encrypted_content\"]"},   /* O: nothing is kept, so nothing is encrypted */
     /* samplers that are off; what belongs to them does not matter then */
     {"typical_p", WRITES, "1"},                    /* L, A */
     {"typ_p", WRITES, "1"},                        /* L */

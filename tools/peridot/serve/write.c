@@ -312,17 +312,38 @@ static val_t *response_part(doc_t *doc, const struct serve_task *task, bool whol
     return part;
 }
 
-static val_t *item_id(doc_t *doc, const struct serve_job *job)
+static val_t *item_id(doc_t *doc, const struct serve_job *job, enum serve_item item)
 {
     char id[48];
-    snprintf(id, sizeof id, "msg_%s", job->id + strlen("resp_"));
+    snprintf(id, sizeof id, "%s_%s", item == SERVE_ITEM_THOUGHT ? "rs" : "msg", job->id + strlen("resp_"));
     return yyjson_mut_strcpy(doc, id);
+}
+
+static val_t *thought_part(doc_t *doc, const struct serve_task *task, bool whole)
+{
+    val_t *part = yyjson_mut_obj(doc);
+    yyjson_mut_obj_add_str(doc, part, "type", "reasoning_text");
+    yyjson_mut_obj_add_val(doc, part, "text", whole ? serve_text(doc, task->thought.data, task->thought.size)
+                                                    : yyjson_mut_str(doc, ""));
+    return part;
+}
+
+static val_t *thought_item(doc_t *doc, const struct serve_job *job, bool whole)
+{
+    val_t *item = yyjson_mut_obj(doc), *content = yyjson_mut_arr(doc);
+    yyjson_mut_obj_add_val(doc, item, "id", item_id(doc, job, SERVE_ITEM_THOUGHT));
+    yyjson_mut_obj_add_str(doc, item, "type", "reasoning");
+    yyjson_mut_obj_add_str(doc, item, "status", whole ? "completed" : "in_progress");
+    yyjson_mut_obj_add_val(doc, item, "summary", yyjson_mut_arr(doc));
+    if (whole) yyjson_mut_arr_append(content, thought_part(doc, &job->tasks[0], true));
+    yyjson_mut_obj_add_val(doc, item, "content", content);
+    return item;
 }
 
 static val_t *response_item(doc_t *doc, const struct serve_job *job, bool whole)
 {
     val_t *item = yyjson_mut_obj(doc), *content = yyjson_mut_arr(doc);
-    yyjson_mut_obj_add_val(doc, item, "id", item_id(doc, job));
+    yyjson_mut_obj_add_val(doc, item, "id", item_id(doc, job, SERVE_ITEM_MESSAGE));
     yyjson_mut_obj_add_str(doc, item, "type", "message");
     yyjson_mut_obj_add_str(doc, item, "status", whole ? state_name(job) : "in_progress");
     yyjson_mut_obj_add_str(doc, item, "role", "assistant");
@@ -359,6 +380,7 @@ static val_t *response(doc_t *doc, const struct serve_job *job, bool whole)
     yyjson_mut_obj_add_sint(doc, o, "created_at", job->created);
     yyjson_mut_obj_add_str(doc, o, "status", whole ? state_name(job) : "in_progress");
     yyjson_mut_obj_add_val(doc, o, "model", text_of(doc, job->server->model_id));
+    if (whole && job->tasks[0].thought.size) yyjson_mut_arr_append(output, thought_item(doc, job, true));
     if (whole) yyjson_mut_arr_append(output, response_item(doc, job, true));
     yyjson_mut_obj_add_val(doc, o, "output", output);
     yyjson_mut_obj_add_val(doc, o, "incomplete_details", why);
@@ -378,7 +400,7 @@ static val_t *response(doc_t *doc, const struct serve_job *job, bool whole)
     return o;
 }
 
-/* Takes over the value. `place`: it is about the item's part. */
+/* Takes over the value. `place`: 1: it is about the present item, 2: about its part, 3: about the text of an answer. */
 static void send_response(struct serve_job *job, const char *type, doc_t *doc, const char *name, val_t *value,
                           int place)
 {
@@ -386,8 +408,9 @@ static void send_response(struct serve_job *job, const char *type, doc_t *doc, c
     yyjson_mut_doc_set_root(doc, root);
     yyjson_mut_obj_add_str(doc, root, "type", type);
     yyjson_mut_obj_add_uint(doc, root, "sequence_number", job->n_events++);
-    if (place > 0) yyjson_mut_obj_add_uint(doc, root, "output_index", 0);
-    if (place > 1) yyjson_mut_obj_add_val(doc, root, "item_id", item_id(doc, job));
+    if (place > 0)
+        yyjson_mut_obj_add_uint(doc, root, "output_index", job->item == SERVE_ITEM_MESSAGE && job->tasks[0].thought.size);
+    if (place > 1) yyjson_mut_obj_add_val(doc, root, "item_id", item_id(doc, job, job->item));
     if (place > 1) yyjson_mut_obj_add_uint(doc, root, "content_index", 0);
     yyjson_mut_obj_add_val(doc, root, name, value);
     if (place > 2) yyjson_mut_obj_add_val(doc, root, "logprobs", yyjson_mut_arr(doc));
@@ -402,14 +425,53 @@ static void response_begin(struct serve_job *job)
         doc = cmd_json_new();
         send_response(job, types[i], doc, "response", response(doc, job, false), 0);
     }
+}
+
+static void begin_item(struct serve_job *job, enum serve_item item)
+{
+    bool thought = item == SERVE_ITEM_THOUGHT;
+    doc_t *doc = cmd_json_new();
+    job->item = item;
+    send_response(job, "response.output_item.added", doc, "item",
+                  (thought ? thought_item : response_item)(doc, job, false), 1);
     doc = cmd_json_new();
-    send_response(job, "response.output_item.added", doc, "item", response_item(doc, job, false), 1);
+    send_response(job, "response.content_part.added", doc, "part",
+                  (thought ? thought_part : response_part)(doc, &job->tasks[0], false), 2);
+}
+
+static void end_item(struct serve_job *job)
+{
+    bool thought = job->item == SERVE_ITEM_THOUGHT;
+    const struct serve_buffer *text = thought ? &job->tasks[0].thought : &job->tasks[0].text;
+    doc_t *doc = cmd_json_new();
+    send_response(job, thought ? "response.reasoning_text.done" : "response.output_text.done", doc, "text",
+                  serve_text(doc, text->data, text->size), thought ? 2 : 3);
     doc = cmd_json_new();
-    send_response(job, "response.content_part.added", doc, "part", response_part(doc, &job->tasks[0], false), 2);
+    send_response(job, "response.content_part.done", doc, "part",
+                  (thought ? thought_part : response_part)(doc, &job->tasks[0], true), 2);
+    doc = cmd_json_new();
+    send_response(job, "response.output_item.done", doc, "item",
+                  (thought ? thought_item : response_item)(doc, job, true), 1);
+}
+
+static void begin_message(struct serve_job *job)
+{
+    if (job->item == SERVE_ITEM_MESSAGE) return;
+    if (job->item == SERVE_ITEM_THOUGHT) end_item(job);
+    begin_item(job, SERVE_ITEM_MESSAGE);
+}
+
+/* It comes before the message. */
+static void response_thought(struct serve_task *task, const char *text, size_t size)
+{
+    if (task->job->item == SERVE_ITEM_NONE) begin_item(task->job, SERVE_ITEM_THOUGHT);
+    doc_t *doc = cmd_json_new();
+    send_response(task->job, "response.reasoning_text.delta", doc, "delta", serve_text(doc, text, size), 2);
 }
 
 static void response_piece(struct serve_task *task, const char *text, size_t size)
 {
+    begin_message(task->job);
     doc_t *doc = cmd_json_new();
     if (size) send_response(task->job, "response.output_text.delta", doc, "delta", serve_text(doc, text, size), 3);
     else yyjson_mut_doc_free(doc);
@@ -417,15 +479,10 @@ static void response_piece(struct serve_task *task, const char *text, size_t siz
 
 static void response_end(struct serve_job *job)
 {
-    const struct serve_buffer *text = &job->tasks[0].text;
     bool cut = job->tasks[0].finish == SERVE_FINISH_LENGTH;
+    begin_message(job);
+    end_item(job);
     doc_t *doc = cmd_json_new();
-    send_response(job, "response.output_text.done", doc, "text", serve_text(doc, text->data, text->size), 3);
-    doc = cmd_json_new();
-    send_response(job, "response.content_part.done", doc, "part", response_part(doc, &job->tasks[0], true), 2);
-    doc = cmd_json_new();
-    send_response(job, "response.output_item.done", doc, "item", response_item(doc, job, true), 1);
-    doc = cmd_json_new();
     send_response(job, cut ? "response.incomplete" : "response.completed", doc, "response",
                   response(doc, job, true), 0);
 }
@@ -448,7 +505,7 @@ static const struct format {
 } formats[SERVE_N_APIS] = {
     [SERVE_CHAT] = {chat_begin, chat_piece, chat_thought, completion_end, completion_body},
     [SERVE_COMPLETIONS] = {NULL, send_text, NULL, completion_end, completion_body},
-    [SERVE_RESPONSES] = {response_begin, response_piece, NULL, response_end, response_body},
+    [SERVE_RESPONSES] = {response_begin, response_piece, response_thought, response_end, response_body},
     [SERVE_EMBEDDINGS] = {.body = embeddings_body},
 };
 
