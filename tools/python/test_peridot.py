@@ -109,6 +109,21 @@ class Test(unittest.TestCase):
             self.assertEqual(lines[:len(reply)], reply)
             lines = lines[len(reply):]
 
+    def test_thoughts(self):
+        """They are apart from the answer, end within a budget, and later turns do not see them."""
+        folder = sys.argv[1]
+        subprocess.run([os.environ["PERIDOT_THINKERS"], folder], check=True)
+        with peridot.Model(Path(folder) / "thinker.gguf") as model:
+            chat = model.chat(think=True)
+            for _ in range(2):
+                reply = chat.send("hello", 24, greedy)
+                self.assertEqual((reply.read(), reply.thought), ("hello model", "us user"))
+            self.assertLess(len(model._without_thoughts(reply.tokens)), len(reply.tokens))
+            self.assertEqual(chat.ids.count(reply.tokens[0]), 1)   # the mark of a thought
+        with peridot.Model(Path(folder) / "ponderer.gguf") as model:
+            reply = model.chat(think=6).send("hello", 24, greedy)
+            self.assertEqual((reply.read(), len(reply.thought) > 0), ("hello model", True))
+
     def test_rows(self):
         model, ids = peridot.Model(golden / "gemma2-q8_0/model.gguf"), [2, 5, 7, 11]
         with model, peridot.Session(model) as session, session.sequence() as sequence:

@@ -41,6 +41,7 @@ Ids = Union[Items[int], npt.NDArray[np.integer[Any]]]
 Progress = Callable[[int, int], object]
 Draft = Union["Model", Literal["ngram"], None]
 _DRAFT_AUTO = 0xffffffff   # PERIDOT_DRAFT_AUTO
+_THINK_ON = 0xffffffff     # PERIDOT_THINK_ON
 _T = TypeVar("_T")
 
 
@@ -56,6 +57,7 @@ class _Calls:
     progress: Progress = _nothing
     row: Callable[[Any, int, Floats], object] = _nothing
     text: Callable[[int, str], object] = _nothing
+    thought: Callable[[int, str], object] = _nothing
     log: Callable[[str], object] = _nothing
 
 
@@ -70,6 +72,8 @@ def _callback(kind: str, result: Optional[bool], call: Callable[..., object]) ->
 _on_progress = _callback("peridot_progress", True, lambda calls, done, total: calls.progress(done, total))
 _on_row = _callback("peridot_row", True, lambda calls, sequence, pos, row, n: calls.row(sequence, pos, _floats(row, n)))
 _on_text = _callback("peridot_text", True, lambda calls, token, piece, size: calls.text(token, _decoded(piece, size)))
+_on_thought = _callback(
+    "peridot_text", True, lambda calls, token, piece, size: calls.thought(token, _decoded(piece, size)))
 _on_log = _callback("peridot_log", None, lambda calls, level, message: calls.log(text(message)))
 
 
@@ -256,16 +260,21 @@ class Model(_Handle):
         return decoded
 
     def encode_messages(self, messages: Iterable[Mapping[str, str]], template: Optional[str] = None,
-                        *, after: Ids = ()) -> list[int]:
+                        *, after: Ids = (), think: bool = False) -> list[int]:
         """The ids of a conversation ({"role": "user", "content": ...}, ...) with the model's next turn opened; or, with
         the ids of the conversation so far in `after`, those that the messages add to it. `template`: another one than
-        the model's."""
+        the model's. think: the model is told to think before it answers."""
         array = _ids(after)
         keep = [(string(message["role"]), string(message["content"])) for message in messages]
         rows, name = ffi.new("peridot_message[]", keep), string(template) if template else ffi.NULL
         chat = ffi.new("peridot_chat *", {"size": ffi.sizeof("peridot_chat"), "template_name": name, "messages": rows,
-                                          "n_messages": len(keep), "ids": _pointer(array), "n_ids": len(array)})
+                                          "n_messages": len(keep), "ids": _pointer(array), "n_ids": len(array),
+                                          "think": _THINK_ON if think else 0})
         return _take_ids(lib.peridot_encode_turns, self._vocab, chat)
+
+    def _without_thoughts(self, ids: list[int]) -> list[int]:
+        array = _ids(ids)
+        return array[:lib.peridot_drop_thoughts(self._vocab, _pointer(array), len(array))].tolist()
 
     def is_stop(self, token: int) -> bool:
         """True for tokens that end a text or a turn."""
@@ -527,8 +536,9 @@ class Generation(_Handle, Iterator[str]):
     token, which was not evaluated: what goes on after it begins with `tokens[-1:]`."""
 
     def __init__(self, sequence: Sequence, prompt: npt.NDArray[np.int32], n: int,
-                 progress: Optional[Progress] = None) -> None:
+                 progress: Optional[Progress] = None, think: int = 0, splits: bool = False) -> None:
         self.tokens: list[int] = []   # ids so far, without the one that stops it
+        self.thought = ""             # what the model thought before it answered: of Chat.send
         self._pieces: deque[str] = deque()
         tokens, pieces = self.tokens, self._pieces   # not self, which the library's handle would keep alive
 
@@ -536,11 +546,18 @@ class Generation(_Handle, Iterator[str]):
             tokens.extend([token] if token >= 0 else [])
             pieces.extend([piece] if piece else [])
 
-        user = ffi.new_handle(_Calls(progress=progress or _nothing, text=take))
+        me = weakref.ref(self)
+
+        def take_thought(token: int, piece: str) -> None:
+            tokens.append(token)
+            if (generation := me()) is not None:
+                generation.thought += piece
+
+        user = ffi.new_handle(_Calls(progress=progress or _nothing, text=take, thought=take_thought))
         params = ffi.new("peridot_request_params *", {
             "size": ffi.sizeof("peridot_request_params"), "prompt": _pointer(prompt), "n_prompt": len(prompt),
             "n_max": n, "text": _on_text, "progress": _on_progress, "user": user,
-            "n_draft": sequence.session._n_draft})
+            "n_draft": sequence.session._n_draft, "think": think, "thought": _on_thought if splits else ffi.NULL})
         if sequence.session._draft is not None:
             sequence._draft = sequence._draft or sequence.session._draft.sequence()
             params.draft = sequence._draft._p
@@ -585,10 +602,13 @@ class Chat:
     """A conversation: each turn evaluates only what it adds.
 
     system: what the model is told before. template: another one than the model's; a model without one gets the messages
-    as they are."""
+    as they are. think: the model is to think before it answers, or with a number in so many tokens at most, where its
+    template has thoughts; a reply's are in its `thought`, and the turns that follow do not see them."""
 
-    def __init__(self, session: Session, *, system: Optional[str] = None, template: Optional[str] = None) -> None:
+    def __init__(self, session: Session, *, system: Optional[str] = None, template: Optional[str] = None,
+                 think: Union[bool, int] = False) -> None:
         self._sequence = session.sequence()
+        self._think = _THINK_ON if think is True else int(think)
         self._template = template or (None if session.model.has_chat else "plain")
         self._messages = [{"role": "system", "content": system}] if system else []
         self._ids: list[int] = []
@@ -605,9 +625,14 @@ class Chat:
         sequence = self._sequence
         for reply in list(sequence._children):
             reply.close()
-        turn = [*self._messages, {"role": "user", "content": message}]
-        ids = self.ids + sequence.session.model.encode_messages(turn, self._template, after=self.ids)
+        turn, model = [*self._messages, {"role": "user", "content": message}], sequence.session.model
+        before = self._ids + model._without_thoughts(self._reply)
+        ids = before + model.encode_messages(turn, self._template, after=before, think=self._think != 0)
         sequence.set_sampling(sampling)
-        reply = Generation(sequence, _ids(ids[sequence.pos:]), n or sequence.session.ctx)
+        same = next((i for i, (a, b) in enumerate(zip(sequence.tokens, ids)) if a != b), sequence.pos)
+        if same < sequence.pos:   # a thought comes first in the reply
+            sequence.truncate(same)
+        reply = Generation(sequence, _ids(ids[sequence.pos:]), n or sequence.session.ctx, think=self._think,
+                           splits=True)
         self._ids, self._reply, self._messages = ids, reply.tokens, []
         return reply
