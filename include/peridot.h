@@ -331,6 +331,9 @@ typedef struct peridot_model_params {
     peridot_log log;         /* NULL: nothing is logged */
     void *user;              /* passed to progress and log */
     const peridot_link *link;   /* NULL: the model holds all layers */
+    /* A drafter (is_drafter) can only be opened for the model that it drafts for, on whose device it is then, whatever
+     * `device` says, and which stays while it does. NULL, or another kind of model: nothing. */
+    peridot_model *target;
 } peridot_model_params;
 
 /* What a model turns its final hidden states into. */
@@ -388,6 +391,7 @@ typedef struct peridot_model_info {
     bool whole_texts;
     peridot_pool pool;             /* MEAN, LAST or CLS: what PERIDOT_POOL_MODEL means */
     uint32_t embedding_size;       /* columns of a text's vector: see peridot_embedding */
+    bool is_drafter;               /* it guesses tokens for another model, of which it reads the cache: see `target` */
 } peridot_model_info;
 
 /* Numbers of the cache. Q8_0: 8-bit integers, and a 16-bit scale for each block of 32 along a head: 34 bytes for 32
@@ -460,6 +464,9 @@ typedef struct peridot_session_params {
     uint32_t n_draft;
     uint32_t n_parallel;       /* requests that are submitted and at work at once, at most; the other sequences are kept
                                   for prompts that begin like theirs. 0: n_sequences */
+    /* Drafts come from this model, which was opened with this session's as its target; NULL: as requests say. It stays
+     * while the session does. */
+    peridot_model *drafter;
 } peridot_session_params;
 
 /* params may be NULL. */
@@ -680,11 +687,11 @@ typedef struct peridot_request_params {
      * while where steps with a draft took longer for the tokens that they gave than steps without. 0: no drafts. */
     uint32_t n_draft;
     /* Drafts come from a smaller model with the same vocabulary: a sequence, for this request alone, of a session of
-     * that model, which takes the same tokens. NULL: drafts are looked up: what followed where the last tokens of the
+     * that model, which takes the same tokens. NULL: they come from the session's drafter, or are looked up: what followed where the last tokens of the
      * sequence were in it before. */
     peridot_sequence *draft;
     /* Drafts of a request that is submitted come from sequences that it takes of this session, which stays until the
-     * request is freed. NULL: they are looked up. */
+     * request is freed. NULL: as above. */
     peridot_session *draft_session;
     const peridot_sampling *sampling;  /* set as by peridot_set_sampling; NULL: the sequence's, or greedy */
     /* Called with the prompt's rows, as those of peridot_eval_params are; NULL: never. A prompt that is submitted is

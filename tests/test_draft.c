@@ -80,6 +80,7 @@ static uint32_t make_prompt(int32_t *tokens, uint32_t n)
 struct ways {
     uint32_t n_draft, n_prompt, n_max, n_stop;
     peridot_model *draft;      /* NULL: lookup */
+    peridot_model *drafter;    /* NULL: as `draft` says */
     bool ready;                /* the draft model has read the prompt before */
     peridot_sampling chain;
     peridot_kv_type kv;
@@ -95,18 +96,19 @@ struct result {
     uint32_t pos;
 };
 
-static peridot_session *open_with(peridot_model *model, uint32_t n, uint32_t n_draft, peridot_kv_type kv)
+static peridot_session *open_with(peridot_model *model, uint32_t n, uint32_t n_draft, peridot_kv_type kv,
+                                  peridot_model *drafter)
 {
     peridot_session *s;
-    const peridot_session_params params = {
-        .size = sizeof params, .ctx = CTX, .chunk = 16, .kv_type = kv, .n_sequences = n, .n_draft = n_draft};
+    const peridot_session_params params = {.size = sizeof params, .ctx = CTX, .chunk = 16, .kv_type = kv,
+        .n_sequences = n, .n_draft = n_draft, .drafter = drafter};
     EXPECT_OK(peridot_session_create(&s, model, &params));
     return s;
 }
 
 static peridot_session *open_session(peridot_model *model, uint32_t n, uint32_t n_draft)
 {
-    return open_with(model, n, n_draft, PERIDOT_KV_F16);
+    return open_with(model, n, n_draft, PERIDOT_KV_F16, NULL);
 }
 
 static peridot_sequence *add(peridot_session *s, const peridot_sampling *chain)
@@ -121,7 +123,8 @@ static void make_text(struct result *out, peridot_model *model, struct ways *w)
 {
     const float *logits;
     int32_t prompt[CTX];
-    peridot_session *s = open_with(model, 2, w->n_draft, w->kv), *d = w->draft ? open_session(w->draft, 2, 0) : NULL;
+    peridot_session *s = open_with(model, 2, w->n_draft, w->kv, w->drafter),
+                    *d = w->draft ? open_session(w->draft, 2, 0) : NULL;
     peridot_sequence *q = add(s, &w->chain), *drafts = NULL;
     if (w->draw_most_s > 0) s->s->draw_most_s = w->draw_most_s;
     if (w->draw_steps) s->s->draw_steps = w->draw_steps;
@@ -166,6 +169,7 @@ static struct ways check(peridot_model *model, struct ways w, const char *what)
     struct ways without = w;
     without.n_draft = 0;
     without.draft = NULL;
+    without.drafter = NULL;
     make_text(&want, model, &without);
     make_text(&got, model, &w);
     expect_same(&got, &want, what, w.n_draft);
@@ -251,6 +255,36 @@ static void test_draft_model(void **state)
     struct ways w = {.n_draft = 31, .n_prompt = 100, .n_max = MOST, .draft = models[0]};
     w = check(models[0], w, "to the end of the context");
     assert_int_equal(w.stats.n_accepted, w.stats.n_drafted);
+}
+
+/* Layers that read the model's own cache, with every chain, under a grammar, and to the end of the context. */
+static void test_drafter(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        peridot_model *model, *drafter;
+        peridot_grammar *grammar;
+        EXPECT_OK(peridot_model_open(&model, i ? PERIDOT_GOLDEN "/gemma4-small/model.gguf"
+                                           : PERIDOT_GOLDEN "/gemma4/model.gguf", NULL));
+        const peridot_model_params params = {.size = sizeof params, .target = model};
+        EXPECT_OK(peridot_model_open(&drafter, i ? PERIDOT_GOLDEN "/gemma4-small-assistant"
+                                                 : PERIDOT_GOLDEN "/gemma4-assistant/model.gguf", &params));
+        for (uint32_t k = 0; k < N_CHAINS; k++) {
+            struct ways w = {.n_draft = k % 2 ? 7 : 3, .n_prompt = 20, .n_max = 60, .drafter = drafter,
+                             .kv = k % 2 ? PERIDOT_KV_Q8_0 : PERIDOT_KV_F16, .chain = chains[k]};
+            w = check(model, w, "a drafter");
+            assert_true(w.stats.n_drafted > 60);
+        }
+        struct ways w = {.n_draft = 31, .n_prompt = 100, .n_max = MOST, .drafter = drafter};
+        check(model, w, "a drafter, to the end of the context");
+        EXPECT_OK(peridot_grammar_json(&grammar, peridot_model_vocab(model)));
+        w = (struct ways){.n_draft = 3, .n_prompt = 20, .n_max = 40, .drafter = drafter, .draw_most_s = 1e9,
+                          .chain = {.temperature = 1, .top_k = 40, .seed = 2, .grammar = grammar}};
+        check(model, w, "a drafter, under a grammar");
+        peridot_grammar_free(grammar);
+        peridot_model_close(drafter);
+        peridot_model_close(model);
+    }
 }
 
 /* A draft model that is slow at reading gets to the end of a text that grows. */
@@ -506,6 +540,16 @@ static void test_pauses(void **state)
         if (step > 2) assert_int_equal(draft.pause, 0);
         while (draft.pause) pd_draft_took(&draft, 0.1, 0, 0);
     }
+    /* A first step that took long makes drafts look good that are not, until a step is timed again. */
+    draft = (struct pd_draft){.n_most = 3, .automatic = true};
+    pd_draft_took(&draft, 1, 0, 0);
+    n_drafts = 0;
+    for (uint32_t step = 0; step < 400; step++) {
+        bool drafts = draft.pause == 0;
+        n_drafts += drafts;
+        pd_draft_took(&draft, drafts ? 0.17 : 0.1, drafts ? 3 : 0, 0);
+    }
+    assert_in_range(n_drafts, 32, 60);
     for (uint32_t step = 0; step < 20; step++) {
         pd_draft_took(&always, 0.17, 3, 0);
         assert_int_equal(always.pause, 0);
@@ -545,6 +589,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lookup), cmocka_unit_test(test_pauses), cmocka_unit_test(test_chains),
         cmocka_unit_test(test_families), cmocka_unit_test(test_ends), cmocka_unit_test(test_draft_model),
+        cmocka_unit_test(test_drafter),
         cmocka_unit_test(test_slow_draft), cmocka_unit_test(test_side_by_side), cmocka_unit_test(test_grammar),
         cmocka_unit_test(test_slow_masks),
         cmocka_unit_test(test_again), cmocka_unit_test(test_distribution), cmocka_unit_test(test_refusals)};

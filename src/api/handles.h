@@ -9,7 +9,8 @@
 
 struct peridot_model {
     struct pd_model m;
-    struct pd_refs refs;               /* the program's handle, and sessions */
+    struct pd_refs refs;               /* the program's handle, sessions, and drafters */
+    struct peridot_model *target;      /* a drafter's, whose device it uses */
     struct peridot_vocab *vocab;       /* NULL: the files hold none */
     char vocab_error[512];             /* why */
     struct pd_log log;
@@ -22,6 +23,7 @@ struct peridot_session {
     peridot_model *model;
     struct pd_schedule schedule;
     struct peridot_request *requests;  /* a list of all, the latest first */
+    peridot_model *drafter;            /* NULL: there is none */
     peridot_vocab *draft_vocab;        /* of a draft model: it was found to be the model's; NULL: none yet */
 };
 

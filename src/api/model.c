@@ -35,7 +35,7 @@ static void describe_model(peridot_model *model)
     info->device_reason = pd_gpu_reason(model->m.gpu);
     info->kernels = model->kernels;
     info->tuning = model->tuning;
-    info->untuned = !model->m.link && pd_tune_is_due(&model->m);
+    info->untuned = !model->m.link && !model->target && pd_tune_is_due(&model->m);
     if (w->n_outputs == 1 && info->problem == PERIDOT_PROBLEM_SINGLE_LABEL) info->problem = PERIDOT_PROBLEM_REGRESSION;
 }
 
@@ -98,6 +98,21 @@ static peridot_status choose_layers(struct pd_load_params *load, const struct pd
     return PERIDOT_OK;
 }
 
+/* A drafter's is its target's: it reads that model's cache. */
+static peridot_status open_gpu(peridot_model *model, const peridot_model_params *p)
+{
+    struct pd_model *m = &model->m;
+    if (!m->config.target_dim) return pd_gpu_open(&m->gpu, p->device, p->cache_dir);
+    if (!p->target)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is a drafter: it guesses tokens for a larger model, of which it "
+                       "reads the cache, and cannot be used by itself (--draft)", m->config.name);
+    model->target = p->target;
+    pd_refs_add(&model->target->refs);
+    m->gpu = model->target->m.gpu;
+    pd_drafter_share_keys(&m->config, &model->target->m.config);
+    return PERIDOT_OK;
+}
+
 static peridot_status open_parts(peridot_model *model, const char *path, const peridot_model_params *p)
 {
     struct pd_model *m = &model->m;
@@ -105,7 +120,7 @@ static peridot_status open_parts(peridot_model *model, const char *path, const p
     if (p->link) PD_TRY(open_link(m, p->link));
     PD_TRY(pd_checkpoint_open(&m->checkpoint, path, true));
     PD_TRY(pd_config_read(&m->config, m->checkpoint));
-    PD_TRY(pd_gpu_open(&m->gpu, p->device, p->cache_dir));
+    PD_TRY(open_gpu(model, p));
     PD_TRY(pd_variants_choose(&m->variants, pd_gpu_info(m->gpu), p->kernels, p->n_kernels));
     pd_tunings_read(&m->tunings, pd_gpu_info(m->gpu), p->cache_dir);
     struct pd_load_params load = {.gpu_memory = p->gpu_memory, .progress = p->progress, .user = p->user};
@@ -113,6 +128,7 @@ static peridot_status open_parts(peridot_model *model, const char *path, const p
     PD_TRY(pd_weights_load(&m->weights, m->gpu, &m->config, m->checkpoint, &load));
     m->hash = pd_checkpoint_hash(m->checkpoint);
     PD_TRY(open_vocab(model, m->checkpoint));
+    if (model->target) m->n_pieces = (uint32_t)pd_min(model->target->m.n_pieces, m->weights.n_outputs);
     PD_TRY(pd_checkpoint_check(PERIDOT_OK, m->checkpoint));
     PD_TRY(pd_ranks_open(m));
     describe_model(model);
@@ -145,9 +161,10 @@ void peridot_model_close(peridot_model *model)
     pd_link_free(model->m.link);
     peridot_vocab_close(model->vocab);
     if (model->m.gpu) pd_weights_free(&model->m.weights, &model->m.config);
-    pd_gpu_close(model->m.gpu);
+    if (!model->target) pd_gpu_close(model->m.gpu);
     pd_config_free(&model->m.config);
     pd_checkpoint_close(model->m.checkpoint);
+    peridot_model_close(model->target);
     free(model);
 }
 

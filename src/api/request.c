@@ -71,6 +71,7 @@ peridot_status peridot_draft_check(const peridot_model *draft, const peridot_mod
     struct pd_text_buffer text = {0};
     peridot_status status = PERIDOT_OK;
     uint32_t n = a && b ? (uint32_t)pd_min(pd_tokenizer_size(a), pd_tokenizer_size(b)) : 0;
+    if (draft->m.config.target_dim) return pd_drafter_check(&draft->m, &model->m);
     if (draft->m.config.head != PERIDOT_HEAD_LANGUAGE || n == 0)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s cannot draft for %s: it is not a language model", draft->info.name,
                        model->info.name);
@@ -95,6 +96,7 @@ static peridot_status begin_draft(struct pd_draft *draft, peridot_session *sessi
     draft->n_most = (uint32_t)pd_min(p->n_draft, session->s->n_draft);
     if (p->n_draft && !session->s->n_draft)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "the session was created without room for drafts");
+    if (!own) draft->drafter = session->s->drafter;
     if (!own || p->n_draft == 0) return PERIDOT_OK;
     if (own == session)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "the draft model's sequence is in the model's own session");

@@ -6,6 +6,16 @@
 
 #include <stdlib.h>
 
+static peridot_status set_drafter(peridot_session *session, peridot_model *drafter)
+{
+    if (drafter->target != session->model)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "%s was not opened as a drafter of this model", drafter->info.name);
+    PD_TRY(pd_session_set_drafter(session->s, &drafter->m));
+    session->drafter = drafter;
+    pd_refs_add(&drafter->refs);
+    return PERIDOT_OK;
+}
+
 peridot_status peridot_session_create(peridot_session **out, peridot_model *model, const peridot_session_params *params)
 {
     peridot_session_params known;
@@ -24,7 +34,11 @@ peridot_status peridot_session_create(peridot_session **out, peridot_model *mode
                      known.n_parallel ? (uint32_t)pd_min(known.n_parallel, n_max) : n_max);
     (*out)->model = model;
     pd_refs_add(&model->refs);
-    return PERIDOT_OK;
+    if (known.drafter) status = set_drafter(*out, known.drafter);
+    if (status == PERIDOT_OK) return PERIDOT_OK;
+    peridot_session_free(*out);
+    *out = NULL;
+    return status;
 }
 
 void peridot_session_free(peridot_session *session)
@@ -35,6 +49,7 @@ void peridot_session_free(peridot_session *session)
         if (session->s->set.at[i]) free(session->s->set.at[i]->owner);
     pd_session_free(session->s);
     peridot_vocab_close(session->draft_vocab);
+    peridot_model_close(session->drafter);
     peridot_model_close(session->model);
     free(session);
 }

@@ -29,14 +29,16 @@ struct pd_rope_table {
 
 enum { PD_MAX_ROPE_TABLES = 4 };
 
+#define PD_TARGET_LAYER UINT32_MAX   /* a drafter's: of the model that it drafts for, the last of that kind */
+
 struct pd_layer {
     uint32_t n_heads, n_kv_heads, head_dim, ffn_dim;
     uint32_t window;                 /* keys that a query sees, itself included; 0: all. To each side, where it sees
-                                        later ones */
+                                        later ones. A drafter's: one more than the file says (engine/drafter.h) */
     float query_scale;               /* (query divisor)^-0.5 */
     /* false: values are the keys as their matrix gives them, before norm and rotation */
     bool has_v;
-    uint32_t kv_layer;               /* whose keys and values are read: an earlier layer's, or its own */
+    uint32_t kv_layer;               /* whose keys and values are read: an earlier layer's, its own, or */
     uint32_t rope;                   /* index of a table */
     uint32_t kind;                   /* layers of a kind have alike heads and windows */
     bool qkv_biases;                 /* q, k and v have biases */
@@ -63,6 +65,7 @@ struct pd_config {
     uint32_t per_layer_dim;          /* columns of what each layer gets of the token itself; 0: layers get none */
     float per_layer_scale;           /* of its embedding */
     uint32_t n_shared_kv;            /* so many layers at the end read the caches of earlier ones of their kinds */
+    uint32_t target_dim;             /* a drafter's: d_model of the model that it drafts for; else 0 */
     uint32_t n_kinds, kinds[PD_MAX_LAYER_KINDS];   /* the first layer of each kind */
     struct pd_rope ropes[PD_N_ROPES];
     struct pd_rope_table rope_tables[PD_MAX_ROPE_TABLES];

@@ -265,7 +265,7 @@ static peridot_status find_family(struct pd_config *out, const struct pd_checkpo
     }
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
                    "metadata key general.architecture is \"%.*s\", which is not known (known: gemma, gemma2, gemma3, "
-                   "gemma4, gemma-embedding, gemma-embedding2, llama)", (int)pd_min(name.size, 64), name.data);
+                   "gemma4, gemma4-assistant, gemma-embedding, gemma-embedding2, llama)", (int)pd_min(name.size, 64), name.data);
 }
 
 peridot_status pd_config_read_gguf(struct pd_config *out, const struct pd_checkpoint *c)
@@ -291,6 +291,7 @@ peridot_status pd_config_read_gguf(struct pd_config *out, const struct pd_checkp
     out->tied = pd_checkpoint_find(c, "output.weight") == NULL;
     out->n_shared_kv = read_uint(&r, PD_NUMBER_SHARED_KV, 0);
     if (family->per_layer_inputs) out->per_layer_dim = read_uint(&r, PD_NUMBER_PER_LAYER_DIM, 0);
+    if (family->drafts) out->target_dim = read_uint(&r, PD_NUMBER_TARGET_DIM, -1);
     read_ropes(&r, out);
     PD_TRY(r.status);
 

@@ -471,7 +471,7 @@ static peridot_status find_text(struct reader *r, struct pd_config *out, yyjson_
     if (!text.at) return PERIDOT_OK;
     inner = type;
     if (yyjson_obj_get(text.at, "model_type")) PD_TRY(find_type(&inner, text));
-    if (!type->wraps || inner->family != type->family)
+    if (!type->wraps || inner->family != (type->wrapped ? type->wrapped : type->family))
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: a %s model inside a %s model is not known",
                        pd_families[inner->family].name, r->family->name);
     r->config = text;
@@ -573,6 +573,16 @@ static bool read_tied(struct reader *r, yyjson_val *root)
     return v ? yyjson_is_true(v) : r->family->tied;
 }
 
+/* It is outside of text_config. */
+static uint32_t read_target_dim(struct reader *r, yyjson_val *root)
+{
+    struct object text = r->config;
+    r->config = (struct object){root, ""};
+    uint32_t dim = read_uint(r, PD_NUMBER_TARGET_DIM, 1536);
+    r->config = text;
+    return dim;
+}
+
 peridot_status pd_config_read_hf(struct pd_config *out, const struct pd_checkpoint *c)
 {
     yyjson_val *root = pd_checkpoint_config(c);
@@ -588,6 +598,7 @@ peridot_status pd_config_read_hf(struct pd_config *out, const struct pd_checkpoi
     out->ctx_max = read_uint(&r, PD_NUMBER_CTX, r.type->ctx_max ? r.type->ctx_max : d->ctx_max);
     out->n_shared_kv = read_uint(&r, PD_NUMBER_SHARED_KV, 0);
     if (family->per_layer_inputs) out->per_layer_dim = read_uint(&r, PD_NUMBER_PER_LAYER_DIM, r.type->per_layer_dim);
+    if (family->drafts) out->target_dim = read_target_dim(&r, root);
     if (yyjson_obj_get(r.config.at, "vocab_size")) out->vocab_size = read_uint(&r, PD_NUMBER_VOCAB_SIZE, 0);
     out->eps = (float)read_number(&r, r.config, PD_NUMBER_EPS, 1e-6);
     out->attn_softcap = read_softcap(&r, PD_NUMBER_ATTN_SOFTCAP, family->attn_softcap, family->attn_softcap != 0);

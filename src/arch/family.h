@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 enum pd_family {
-    PD_GEMMA1, PD_GEMMA2, PD_GEMMA3, PD_GEMMA4, PD_GEMMA_EMBEDDING, PD_GEMMA_EMBEDDING2, PD_LLAMA, PD_TEST_FAMILY,
-    PD_N_FAMILIES
+    PD_GEMMA1, PD_GEMMA2, PD_GEMMA3, PD_GEMMA4, PD_GEMMA4_DRAFTER, PD_GEMMA_EMBEDDING, PD_GEMMA_EMBEDDING2, PD_LLAMA,
+    PD_TEST_FAMILY, PD_N_FAMILIES
 };
 
 /* Which keys of config.json name the gate's activation. */
@@ -46,6 +46,7 @@ struct pd_family_traits {
      * sides, each of half the number that files say, */
     bool embeds;
     bool hf_window_each_side;        /* or, in config.json, of all of it */
+    bool drafts;                     /* it reads the cache of the model that it drafts for, and has none of its own */
     bool output_scales;              /* each layer has a number that multiplies what comes out of it */
     bool local_rope;                 /* layers with windows rotate with a base of their own, and without a divisor */
     bool llama3_rope;                /* Llama 3.1's rule of frequencies is known */
@@ -75,7 +76,8 @@ struct pd_hf_type {
     const char *name;
     enum pd_family family;
     enum pd_family embeds;           /* the family where use_bidirectional_attention is true; 0: there is none */
-    bool wraps;                      /* the text model is in text_config */
+    bool wraps;                      /* the text model is in text_config, */
+    enum pd_family wrapped;          /* and said to be of another family; 0: of this one */
     uint32_t window;                 /* the default of sliding_window; 0: 4096 */
     uint32_t ctx_max;                /* the default of max_position_embeddings; 0: the family's */
     uint32_t per_layer_dim;          /* the default of hidden_size_per_layer_input */

@@ -117,6 +117,7 @@ static peridot_status add_sizes(const struct keys *k, const struct pd_config *c,
     bool per_layer_inputs = pd_families[c->family].per_layer_inputs;
     if (c->n_shared_kv || per_layer_inputs) add_u32(k, "attention.shared_kv_layers", c->n_shared_kv);
     if (per_layer_inputs) add_u32(k, "embedding_length_per_layer_input", c->per_layer_dim);
+    if (c->target_dim) add_u32(k, "embedding_length_out", c->target_dim);
     add_embedding(k, c);
     return PERIDOT_OK;
 }
@@ -152,13 +153,13 @@ static peridot_status add_windows(const struct keys *k, const struct pd_config *
 {
     uint32_t window = pd_layers_largest(c).window;
     if (!pd_families[c->family].window_pattern) return PERIDOT_OK;
-    if (c->bidirectional) {   /* both sides of it: see config.h */
-        if (windows_differ(c, window))
-            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "layers have windows of several sizes to both sides, for which "
-                           "GGUF has no key");
-        window = window ? 2 * (window - 1) : 0;
-    }
-    if (!c->bidirectional && windows_differ(c, window))
+    bool differ = windows_differ(c, window), as_it_is = !c->bidirectional && !c->target_dim;   /* see config.h */
+    if (differ && !as_it_is)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "layers have windows of several sizes %s, for which GGUF has no key",
+                       c->bidirectional ? "to both sides" : "in a drafter");
+    if (c->bidirectional) window = window ? 2 * (window - 1) : 0;
+    if (c->target_dim && window) window--;
+    if (differ)
         PD_TRY(add_layers(k, "attention.sliding_window", c, offsetof(struct pd_layer, window)));
     else add_u32(k, "attention.sliding_window", window);
     return add_pattern(k, c);

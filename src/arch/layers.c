@@ -177,11 +177,12 @@ static peridot_status find_table(struct pd_config *c, struct pd_layer *layer, co
     return add_table(c, rope, layer->head_dim, rope_freqs);
 }
 
-/* The last layer with a cache of its own that is of the same kind. */
+/* The last layer with a cache of its own that is of the same kind; of a drafter's layers it is in another model. */
 static peridot_status find_cache(struct pd_config *c, uint32_t i)
 {
     uint32_t n_own = c->n_layers - c->n_shared_kv;
-    if (i < n_own) return PERIDOT_OK;
+    if (c->target_dim) c->layers[i].kv_layer = PD_TARGET_LAYER;
+    if (c->target_dim || i < n_own) return PERIDOT_OK;
     for (uint32_t owner = n_own; owner-- > 0;) {
         if (c->layers[owner].kind != c->layers[i].kind) continue;
         c->layers[i].kv_layer = owner;
@@ -204,11 +205,13 @@ static void set_blocks(const struct pd_family_traits *family, struct pd_layer *l
 
 peridot_status pd_layers_complete(struct pd_config *config, const struct pd_tensor *rope_freqs)
 {
-    if (config->n_shared_kv >= config->n_layers)
+    if (config->target_dim) config->n_shared_kv = config->n_layers;
+    else if (config->n_shared_kv >= config->n_layers)
         return pd_fail(PERIDOT_ERROR_FORMAT, "%u of %u layers share the caches of others", config->n_shared_kv,
                        config->n_layers);
     for (uint32_t i = 0; i < config->n_layers; i++) {
         set_blocks(&pd_families[config->family], &config->layers[i]);
+        if (config->target_dim && config->layers[i].window) config->layers[i].window++;   /* see config.h */
         PD_TRY(find_kind(config, i));
         PD_TRY(find_cache(config, i));
         PD_TRY(find_table(config, &config->layers[i], rope_freqs));

@@ -9,6 +9,7 @@ const struct pd_number_row pd_numbers[PD_N_NUMBERS] = {
     [PD_NUMBER_VOCAB_SIZE] = {"vocab_size", "vocab_size", 1, 1 << 24},
     [PD_NUMBER_SHARED_KV] = {"num_kv_shared_layers", "attention.shared_kv_layers", 0, 1024},
     [PD_NUMBER_PER_LAYER_DIM] = {"hidden_size_per_layer_input", "embedding_length_per_layer_input", 0, 4096, 32},
+    [PD_NUMBER_TARGET_DIM] = {"backbone_hidden_size", "embedding_length_out", 4, 32768, 4},
     [PD_NUMBER_EPS] = {"rms_norm_eps", "attention.layer_norm_rms_epsilon", 1e-20, 1},
     [PD_NUMBER_ATTN_SOFTCAP] = {"attn_logit_softcapping", "attn_logit_softcapping", 1e-3, 1e6},
     [PD_NUMBER_FINAL_SOFTCAP] = {"final_logit_softcapping", "final_logit_softcapping", 1e-3, 1e6},

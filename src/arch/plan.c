@@ -7,11 +7,11 @@
 #include <string.h>
 
 enum size { ONE, D_MODEL, Q_DIM, KV_DIM, HEAD_DIM, HALF_HEAD, FFN_DIM, PER_LAYER_DIM, ALL_PER_LAYER_DIMS,
-    N_EXPERTS, EXPERT_DIM, TWO_EXPERT_DIMS, DENSE_2_DIM, DENSE_3_DIM, ANY };
+    N_EXPERTS, EXPERT_DIM, TWO_EXPERT_DIMS, DENSE_2_DIM, DENSE_3_DIM, TARGET_DIM, TWO_TARGET_DIMS, ANY };
 
 enum when { ALWAYS, UNTIED, HAS_RULE, CLASSIFIES, HAS_KV, HAS_V, QKV_BIASES, QKV_BIASES_AND_KV,
     QKV_BIASES_AND_V, QK_NORMS, QK_NORMS_AND_KV, POST_NORMS,
-    EXPERTS, PER_LAYER_INPUTS, PER_LAYER_TABLE, OUTPUT_SCALES, DENSE_2, DENSE_3, PROJECTS };
+    EXPERTS, PER_LAYER_INPUTS, PER_LAYER_TABLE, OUTPUT_SCALES, DENSE_2, DENSE_3, PROJECTS, DRAFTS };
 
 /* %u is the layer. Where a family has post norms, Hugging Face's post_attention_layernorm norms attention's output;
  * else it is the norm before the ffn. Classification heads exist in Hugging Face form only. */
@@ -37,6 +37,9 @@ static const struct row {
         ALL_PER_LAYER_DIMS, D_MODEL, PER_LAYER_INPUTS},
     [PD_ROLE_PER_LAYER_MODEL_NORM] = {"per_layer_proj_norm.weight", "per_layer_projection_norm.weight", NULL,
         ONE, PER_LAYER_DIM, PER_LAYER_INPUTS},
+    [PD_ROLE_PRE_PROJ] = {"nextn.pre_projection.weight", "pre_projection.weight", NULL, D_MODEL, TWO_TARGET_DIMS,
+        DRAFTS},
+    [PD_ROLE_POST_PROJ] = {"nextn.post_projection.weight", "post_projection.weight", NULL, TARGET_DIM, D_MODEL, DRAFTS},
     [PD_ROLE_ATTN_NORM] = {"blk.%u.attn_norm.weight", "layers.%u.input_layernorm.weight", NULL, ONE, D_MODEL, ALWAYS},
     [PD_ROLE_Q] = {"blk.%u.attn_q.weight", "layers.%u.self_attn.q_proj.weight", NULL,
         Q_DIM, D_MODEL, ALWAYS, PD_MATRIX_QKV},
@@ -117,6 +120,7 @@ static bool is_present(const struct pd_config *c, enum when when, uint32_t layer
     case DENSE_2: return c->embedding.n_dense > 0 && !projects;
     case DENSE_3: return c->embedding.n_dense > 1;
     case PROJECTS: return projects;
+    case DRAFTS: return c->target_dim != 0;
     case ALWAYS: break;
     }
     return true;
@@ -140,6 +144,8 @@ static uint32_t size_of(const struct pd_config *c, enum size size, uint32_t i)
     case ALL_PER_LAYER_DIMS: return c->n_layers * c->per_layer_dim;
     case DENSE_2_DIM: return c->embedding.dense_dims[0];
     case DENSE_3_DIM: return c->embedding.dense_dims[1];
+    case TARGET_DIM: return c->target_dim;
+    case TWO_TARGET_DIMS: return 2 * c->target_dim;
     case ANY: break;
     }
     return PD_ANY_SIZE;
@@ -191,7 +197,7 @@ void pd_tensor_name_hf(char out[PD_TENSOR_NAME_SIZE], enum pd_role role, uint32_
     char nested[PD_TENSOR_NAME_SIZE] = "";
     /* Output matrices lie outside "model.". */
     bool outside = role == PD_ROLE_SCORE || role == PD_ROLE_SCORE_BIAS || role == PD_ROLE_DENSE_2
-        || role == PD_ROLE_DENSE_3;
+        || role == PD_ROLE_DENSE_3 || role == PD_ROLE_PRE_PROJ || role == PD_ROLE_POST_PROJ;
     if (outside) prefix = "";
     else if (role == PD_ROLE_OUTPUT) prefix = strncmp(prefix, "language_model.", 15) == 0 ? "language_model." : "";
     if (pd_families[family].per_layer_projected && table[role].when == PER_LAYER_INPUTS)

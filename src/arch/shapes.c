@@ -46,6 +46,8 @@ static const struct pd_shape shapes[] = {
      GEMMA4, .global_kv_heads = 2, .n_experts = 128, .n_experts_used = 8, .expert_dim = 704},
     {.name = "gemma4-31b",  PD_GEMMA4,  60, 5376, 21504, 32, 16, 256, 1024, 262144,  0, 262144, 262144, 262144, false,
      GEMMA4, .global_kv_heads = 4},
+    {.name = "gemma4-e2b-assistant", PD_GEMMA4_DRAFTER, 4, 256, 2048, 4, 1, 256, 512, 131072, 0, 262144, 262144, 262144,
+     false, .global_head_dim = 512, .target_dim = 1536},
     {.name = "llama3.2-1b", PD_LLAMA,   16, 2048,  8192, 32,  8,  64,    0, 131072, 32, 128256, 128256, 128256, false,
      LLAMA3},
     {.name = "llama3.1-8b", PD_LLAMA,   32, 4096, 14336, 32,  8, 128,    0, 131072,  8, 128256, 128256, 128256, true,
@@ -61,6 +63,8 @@ static const struct pd_shape shapes[] = {
     {.name = "tiny-gemma4-e", PD_GEMMA4, 6,  256,   256,  4,  1,  64,   32,    512,  0,   1024,   1024,   1024, false,
      .pattern = 3, .global_head_dim = 128, .final_softcap = 30, .n_shared_kv = 3, .double_wide = true,
      .per_layer_dim = 256},
+    {.name = "tiny-gemma4-assistant", PD_GEMMA4_DRAFTER, 4, 256, 256, 4, 2, 64, 32, 512, 0, 1024, 1024, 1024, false,
+     .global_head_dim = 128, .global_kv_heads = 1, .target_dim = 256},
     {.name = "tiny-llama",  PD_LLAMA,    2,  256,   512,  4,  2,  64,    0,    512,  8,   1024,   1024,   1024, true,
      LLAMA3},
     {.name = "tiny-wide",   PD_GEMMA2,   2, 1280,   256,  4,  2,  64,   32,    512,  0,   1024,   1024,   1024, false},
@@ -115,7 +119,7 @@ peridot_status pd_shape_config(struct pd_config *out, const struct pd_shape *s)
     *out = (struct pd_config){.family = s->family, .n_layers = s->n_layers, .d_model = s->d_model, .ctx_max = s->ctx,
         .eps = s->eps != 0 ? s->eps : 1e-6f, .attn_softcap = (float)family->attn_softcap,
         .final_softcap = s->final_softcap != 0 ? s->final_softcap : (float)family->final_softcap,
-        .n_shared_kv = s->n_shared_kv, .per_layer_dim = s->per_layer_dim};
+        .n_shared_kv = s->n_shared_kv, .per_layer_dim = s->per_layer_dim, .target_dim = s->target_dim};
     out->tied = !s->untied;
     snprintf(out->name, sizeof out->name, "%s random", s->name);
     set_ropes(out, s);

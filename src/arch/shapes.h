@@ -26,6 +26,7 @@ struct pd_shape {
     bool double_wide;                /* their ffn is twice as wide */
     uint32_t n_experts, n_experts_used, expert_dim;   /* of each layer; 0: none */
     uint32_t per_layer_dim;          /* of what each layer gets of the token itself; 0: nothing */
+    uint32_t target_dim;             /* a drafter's: d_model of the model that it drafts for */
 };
 
 /* Row i, or NULL past the last. */

@@ -126,10 +126,12 @@ peridot_status pd_source_get_embedding(const struct pd_tensor **out, struct pd_s
     return pd_source_get(out, s, &plan);
 }
 
-/* A tied matrix stored twice, or frequencies that the config gives as well. */
+/* A tied matrix stored twice, frequencies that the config gives as well, or a drafter's clusters of tokens, of which it
+ * need not choose where it has logits of all. */
 static bool is_redundant(const struct pd_source *s, const struct pd_tensor *t)
 {
     if (s->config->tied && t == pd_source_find(s, PD_ROLE_OUTPUT, 0)) return true;
+    if (s->config->target_dim && strncmp(t->name, "masked_embedding.", 17) == 0) return true;
     return t == pd_source_find(s, PD_ROLE_ROPE_FREQS, 0) || strstr(t->name, "rotary_emb.inv_freq");
 }
 
@@ -139,7 +141,7 @@ peridot_status pd_source_check_unused(uint32_t *n_ignored, const struct pd_sourc
     for (size_t i = 0; i < pd_checkpoint_n_tensors(s->checkpoint); i++) {
         const struct pd_tensor *t = pd_checkpoint_tensor(s->checkpoint, i);
         if (s->used[i] || is_redundant(s, t)) continue;
-        if (!pd_tensor_is_vision(t->name))
+        if (!pd_tensor_is_unread(t->name))
             return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: tensor " PD_NAME " is not known in a %s model", t->file,
                            t->name, pd_families[s->config->family].name);
         ++*n_ignored;
@@ -174,7 +176,8 @@ static peridot_status count_all(struct pd_source_totals *out, struct pd_source *
 {
     static const enum pd_role once[] = {PD_ROLE_SCORE, PD_ROLE_SCORE_BIAS, PD_ROLE_OUTPUT, PD_ROLE_OUTPUT_NORM,
         PD_ROLE_DENSE_2, PD_ROLE_DENSE_3, PD_ROLE_EMBEDDING_PROJ,
-        PD_ROLE_PER_LAYER_EMBEDDING, PD_ROLE_PER_LAYER_MODEL_PROJ, PD_ROLE_PER_LAYER_MODEL_NORM};
+        PD_ROLE_PER_LAYER_EMBEDDING, PD_ROLE_PER_LAYER_MODEL_PROJ, PD_ROLE_PER_LAYER_MODEL_NORM,
+        PD_ROLE_PRE_PROJ, PD_ROLE_POST_PROJ};
     const struct pd_tensor *embedding;
     PD_TRY(pd_source_get_embedding(&embedding, s));
     count(out, embedding);

@@ -76,17 +76,6 @@ peridot_status pd_decoder_yield(struct pd_decoder *d)
 
 static bool writes_text(const struct pd_decoder *d) { return d->w->model->config.head == PERIDOT_HEAD_LANGUAGE; }
 
-/* What draws after row m look back at. */
-static void write_chain(struct pd_decoder *d, uint32_t m, const struct pd_sampler *sampler, int32_t token)
-{
-    int32_t *recent = (int32_t *)d->recent.host + m * PD_REPEAT_WINDOW;
-    struct pd_candidate *bias = (struct pd_candidate *)d->bias.host + m * PD_TOPK;
-    memcpy(recent, sampler->recent, sizeof sampler->recent);
-    recent[sampler->n_seen % PD_REPEAT_WINDOW] = token;
-    for (size_t i = 0; i < pd_min(sampler->p.n_bias, PD_TOPK); i++)
-        bias[i] = (struct pd_candidate){sampler->p.bias[i].value, (uint32_t)sampler->p.bias[i].token};
-}
-
 /* Row m of a pass that is filled, after n_ahead queued steps of the same sequence. tokens: its token, or NULL if the
  * step before draws it. */
 static peridot_status add_row(struct pd_decoder *d, struct pd_pass *p, struct pd_sequence *q, const int32_t *token,
@@ -98,7 +87,9 @@ static peridot_status add_row(struct pd_decoder *d, struct pd_pass *p, struct pd
     if (pd_sampler_can_sample_on_device(&q->sampler))
         draw = pd_sampler_draw_ahead(&q->sampler, n_candidates, n_ahead);
     ((struct pd_draw *)p->draws.host)[m] = draw;
-    if (token) write_chain(d, m, &q->sampler, *token);
+    if (token)
+        pd_sampler_write_chain(&q->sampler, (int32_t *)d->recent.host + m * PD_REPEAT_WINDOW,
+                               (struct pd_candidate *)d->bias.host + m * PD_TOPK, *token);
     const struct pd_run run = {.kind = PD_RUN_STEP, .sequence = q, .pos = q->pos + n_ahead, .n = 1, .tokens = token};
     return pd_pass_add(p, &run);
 }

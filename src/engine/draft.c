@@ -8,6 +8,7 @@
 #define RECENT_STEP 0.25   /* part that the last step has in how long steps take lately */
 #define RECENT_DRAFT 0.5   /* and the last draft in the gain */
 #define HOPED_GAIN 2.0     /* of drafts that were not tried lately: one that fails is not the last one then */
+#define REMEASURE 32       /* drafts after which a step without one is timed again */
 #define FIRST_PAUSE 16     /* steps without drafts after some that did not pay */
 #define LONGEST_PAUSE 128
 #define DRAW_SECONDS 0.005 /* that a draft's draws under a grammar may take */
@@ -96,6 +97,7 @@ peridot_status pd_draft_make(struct pd_draft_rows *rows, struct pd_draft *draft,
         /* its cache is full, or an id is none of its own: there is no draft */
         return status == PERIDOT_ERROR_MEMORY || status == PERIDOT_ERROR_ARGUMENT ? PERIDOT_OK : status;
     }
+    if (draft->drafter) return pd_drafter_guess(rows, draft->drafter, n_most);
     struct pd_sequence *q = rows->sequence;
     q->tokens[q->pos] = rows->tokens[0];   /* for which there is room */
     rows->n += pd_draft_lookup(rows->tokens + 1, n_most, q->tokens, q->pos + 1);
@@ -107,7 +109,9 @@ void pd_draft_took(struct pd_draft *draft, double seconds, uint32_t n_drafted, u
     draft->n_drafted += n_drafted;
     draft->n_accepted += n_accepted;
     if (n_drafted == 0) {
-        draft->step_s = draft->step_s > 0 ? draft->step_s + RECENT_STEP * (seconds - draft->step_s) : seconds;
+        bool slower = draft->step_s > 0 && seconds > draft->step_s;   /* the first step may have prepared something */
+        draft->step_s = slower ? draft->step_s + RECENT_STEP * (seconds - draft->step_s) : seconds;
+        draft->n_since = 0;
         draft->pause -= draft->pause > 0;
         return;
     }
@@ -115,7 +119,9 @@ void pd_draft_took(struct pd_draft *draft, double seconds, uint32_t n_drafted, u
     draft->grows = n_accepted == n_drafted;
     draft->gain = before + RECENT_DRAFT * (gain - before);
     if (draft->grows) draft->next_pause = FIRST_PAUSE;
-    if (!draft->automatic || draft->gain > 1) return;
+    if (!draft->automatic) return;
+    if (++draft->n_since >= REMEASURE) draft->pause = 1;
+    if (draft->gain > 1) return;
     draft->gain = 0;
     draft->pause = (uint32_t)pd_max(draft->next_pause, FIRST_PAUSE);
     draft->next_pause = (uint32_t)pd_min(2 * draft->pause, LONGEST_PAUSE);

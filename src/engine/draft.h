@@ -16,12 +16,14 @@
 struct pd_draft {
     uint32_t n_most;           /* tokens; 0: never */
     bool automatic;            /* none while steps without a draft are faster */
+    struct pd_drafter *drafter;    /* NULL: another way; */
     struct pd_session *session;    /* the draft model's; NULL: what followed in the text before */
     struct pd_sequence *sequence;  /* of that session: it takes the same tokens */
     uint64_t n_drafted, n_accepted;
     double draw_s;             /* the last draft's draws under a grammar took so long */
     bool grows;                /* all of the last draft was drawn: the next one may be longer */
     double step_s;             /* lately a step without a draft took so long; 0: not known yet */
+    uint32_t n_since;          /* drafts since that was measured */
     double gain;               /* by which steps with drafts were faster lately, in tokens; 0: not known yet */
     uint32_t pause, next_pause;    /* steps without drafts that are left, and of the next such time */
 };

@@ -25,14 +25,24 @@ struct pd_heads pd_layer_heads(const struct pd_config *c, const struct pd_weight
         .v_norm = layer->v_norm, .shares_kv = !pd_layer_owns_kv(c, i), .v_is_k = !layer->has_v};
 }
 
-/* From tokens, or from the rank that holds the layers before. */
+/* x = pre_proj(the target's embedding of the token, its hidden state) */
+static void read_target(const struct pd_forward_args *p)
+{
+    const struct pd_target *t = p->target;
+    const struct pd_embed embed = {.x = t->in, .table = t->lookup, .tokens = p->tokens, .scale = t->embed_scale};
+    pd_op_embed(p->recorder, &embed, p->n_tokens);
+    pd_op_linear(p->recorder, p->scratch->x, &p->weights->pre_proj, t->in, p->n_tokens);        /* [n][d_model] */
+}
+
+/* From tokens, from a drafter's target, or from the rank that holds the layers before. */
 static struct pd_stream begin_stream(const struct pd_forward_args *p)
 {
     const struct pd_scratch *s = p->scratch;
     uint64_t size = (uint64_t)p->n_tokens * s->x.stride * sizeof(float);
     const struct pd_embed embed = {.x = s->x, .table = &p->weights->lookup, .tokens = p->tokens,
                                    .embedded = p->embedded, .scale = p->config->embed_scale};
-    if (p->weights->first_layer) pd_op_copy(p->recorder, s->x_span, p->rows_in, size);
+    if (p->target) read_target(p);
+    else if (p->weights->first_layer) pd_op_copy(p->recorder, s->x_span, 0, p->rows_in, 0, size);
     else pd_op_embed(p->recorder, &embed, p->n_tokens);
     return (struct pd_stream){.x = s->x, .x_other = s->x_other, .normed = s->normed, .n_rows = p->n_tokens,
         .n = p->config->d_model, .eps = p->config->eps};
@@ -172,7 +182,7 @@ static void send_rows(const struct pd_forward_args *p, struct pd_stream *x)
 {
     const struct pd_scratch *s = p->scratch;
     pd_op_stream_add(p->recorder, x);
-    pd_op_copy(p->recorder, p->rows_out, x->x.address == s->x.address ? s->x_span : s->x_other_span,
+    pd_op_copy(p->recorder, p->rows_out, 0, x->x.address == s->x.address ? s->x_span : s->x_other_span, 0,
                (uint64_t)p->n_tokens * s->x.stride * sizeof(float));
 }
 

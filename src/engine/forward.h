@@ -42,6 +42,13 @@ struct pd_head_row {
     uint32_t row, logits_row;
 };
 
+/* Of a drafter: where what it reads of its target stands, and the target's embedding. */
+struct pd_target {
+    struct pd_rows in;             /* [n][2 target_dim]: the token's embedding, and a hidden state */
+    const struct pd_table *lookup;
+    float embed_scale;
+};
+
 struct pd_forward_args {
     struct pd_recorder *recorder;
     const struct pd_config *config;
@@ -62,6 +69,7 @@ struct pd_forward_args {
      * are. */
     const struct pd_head_row *heads;   /* [n_heads] */
     uint32_t n_heads;
+    const struct pd_target *target;    /* NULL: it is no drafter */
     /* Where other ranks hold layers: the rows of the residual stream that come from the one before, and go to the next,
      * with the stride of scratch->x, in host memory. */
     struct pd_span rows_in, rows_out;

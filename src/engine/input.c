@@ -36,11 +36,10 @@ void pd_input_free(struct pd_input *in)
     in->rows = NULL;
 }
 
-void pd_input_write(const struct pd_input *in, const struct pd_workspace *w, uint32_t m, const struct pd_pages *pages,
-                    uint32_t pos, uint32_t last)
+static void write_places(const struct pd_input *in, const struct pd_workspace *w, uint32_t m,
+                         const struct pd_pages *pages, uint32_t pos, uint32_t last)
 {
     const struct pd_config *c = &w->model->config;
-    if (in->rows) in->rows[m] = (struct pd_input_row){pages->table, pos, last};
     for (uint32_t kind = 0; kind < c->n_kinds; kind++) {
         uint32_t window = w->cache->pools[kind].window;
         struct pd_place place = pd_decode_place(pos, window, w->split_pages);
@@ -48,6 +47,11 @@ void pd_input_write(const struct pd_input *in, const struct pd_workspace *w, uin
         place.text = pd_pages_text(w->cache, pages);
         ((struct pd_place *)in->places.host)[kind * in->n_rows + m] = place;
     }
+}
+
+static void write_angles(const struct pd_input *in, const struct pd_workspace *w, uint32_t m, uint32_t pos)
+{
+    const struct pd_config *c = &w->model->config;
     float *table = in->angles.host;
     for (uint32_t t = 0; t < c->n_rope_tables; t++) {
         uint32_t head_dim = c->rope_tables[t].head_dim, half = head_dim / 2;
@@ -59,6 +63,21 @@ void pd_input_write(const struct pd_input *in, const struct pd_workspace *w, uin
         }
         table += (size_t)in->n_rows * head_dim;
     }
+}
+
+void pd_input_write(const struct pd_input *in, const struct pd_workspace *w, uint32_t m, const struct pd_pages *pages,
+                    uint32_t pos, uint32_t last)
+{
+    if (in->rows) in->rows[m] = (struct pd_input_row){pages->table, pos, last};
+    write_places(in, w, m, pages, pos, last);
+    write_angles(in, w, m, pos);
+}
+
+void pd_input_write_query(const struct pd_input *in, const struct pd_workspace *w, uint32_t m,
+                          const struct pd_pages *pages, uint32_t pos)
+{
+    write_places(in, w, m, pages, pos - 1, pos - 1);
+    write_angles(in, w, m, pos);
 }
 
 void pd_input_write_grids(const struct pd_input *in, const struct pd_workspace *w, uint32_t n)

@@ -32,6 +32,9 @@ void pd_input_write_grids(const struct pd_input *in, const struct pd_workspace *
 peridot_status pd_input_embed(struct pd_input *in, const struct pd_workspace *w, uint32_t first,
                               const float *const *rows, uint32_t n);
 
+/* Row m: a query at pos that reads the keys before it, of which the last is at pos - 1, and has none of its own. */
+void pd_input_write_query(const struct pd_input *in, const struct pd_workspace *w, uint32_t m,
+                          const struct pd_pages *pages, uint32_t pos);
 /* What the forward pass over n_rows reads. */
 struct pd_forward_args pd_input_forward_args(const struct pd_input *in, const struct pd_workspace *w,
                                              struct pd_recorder *r, uint32_t n_rows);

@@ -39,7 +39,7 @@ void pd_pass_free(struct pd_pass *p)
 peridot_status pd_pass_begin(struct pd_pass *p)
 {
     p->n_runs = 0;
-    p->shape = (struct pd_pass_shape){0};
+    p->shape = (struct pd_pass_shape){.keeps_hidden = p->w->hidden.address != 0};
     p->n_submitted = 0;
     p->seconds = p->longest = 0;
     p->sent = false;
@@ -95,6 +95,14 @@ static void compute_head(const struct pd_pass *p, const struct pd_forward_args *
                         p->best.address + sizeof(struct pd_candidate) * PD_TOPK * best);
 }
 
+/* Beside rows of logits stay the hidden states of n rows, which they are of. */
+static void keep_hidden(const struct pd_pass *p, struct pd_recorder *r, uint32_t row, uint32_t n, uint32_t logits_row)
+{
+    const struct pd_workspace *w = p->w;
+    uint64_t size = (uint64_t)w->scratch.normed.stride * sizeof(float);
+    if (w->hidden.address) pd_op_copy(r, w->hidden_span, logits_row * size, w->normed_span, row * size, n * size);
+}
+
 static void draw_tokens(const struct pd_pass *p, struct pd_recorder *r, uint32_t n)
 {
     const struct pd_sample_push push = {.best = p->best.address,
@@ -127,6 +135,8 @@ static uint64_t forward_rows(const struct pd_pass *p, struct pd_recorder *r, con
     else if (s->n_steps) compute_head(p, &args, 0, s->n_steps, pd_step_row(p->w, s->first_logits), 0);
     for (uint32_t i = 0; i < s->n_heads; i++)
         compute_head(p, &args, s->heads[i].row, 1, s->heads[i].logits_row, s->n_steps + i);
+    if (s->n_steps) keep_hidden(p, r, 0, s->n_steps, pd_step_row(p->w, s->first_logits));
+    for (uint32_t i = 0; i < s->n_heads; i++) keep_hidden(p, r, s->heads[i].row, 1, s->heads[i].logits_row);
     if (s->draws) draw_tokens(p, r, s->n_steps);
     return most_work;
 }

@@ -45,6 +45,7 @@ struct pd_pass_shape {
     uint32_t draws;                    /* whether the device draws the next tokens */
     uint32_t all_rows;                 /* whether hidden states of other rows of prompts than `heads` are wanted */
     uint32_t embeds;                   /* whether some rows are embeddings */
+    uint32_t keeps_hidden;             /* whether hidden states stay beside rows of logits */
     uint64_t piece_work;               /* see pd_recorder */
     struct pd_head_row heads[PD_MAX_SEQUENCES];
 };

@@ -118,6 +118,15 @@ struct pd_draw pd_sampler_draw_ahead(const struct pd_sampler *s, uint32_t n, uin
     return draw;
 }
 
+void pd_sampler_write_chain(const struct pd_sampler *s, int32_t recent[PD_REPEAT_WINDOW],
+                            struct pd_candidate bias[PD_TOPK], int32_t token)
+{
+    memcpy(recent, s->recent, sizeof s->recent);
+    recent[s->n_seen % PD_REPEAT_WINDOW] = token;
+    for (size_t i = 0; i < pd_min(s->p.n_bias, PD_TOPK); i++)
+        bias[i] = (struct pd_candidate){s->p.bias[i].value, (uint32_t)s->p.bias[i].token};
+}
+
 void pd_sampler_drawn(struct pd_sampler *s)
 {
     if (s->p.temperature > 0) s->rng += PD_SPLITMIX_STEP;

@@ -41,6 +41,10 @@ void pd_sampler_adjust(const struct pd_sampler *s, struct pd_candidate *candidat
 /* The chain for draw number `ahead` (0: the next one) from n candidates, made when one more token has been accepted for
  * each draw, that one included. */
 struct pd_draw pd_sampler_draw_ahead(const struct pd_sampler *s, uint32_t n, uint32_t ahead);
+/* What those draws look back at, on the device: the tokens that came last, of which `token` is the last one, and the
+ * chain's biases. */
+void pd_sampler_write_chain(const struct pd_sampler *s, int32_t recent[PD_REPEAT_WINDOW],
+                            struct pd_candidate bias[PD_TOPK], int32_t token);
 /* The next draw has been made. */
 void pd_sampler_drawn(struct pd_sampler *s);
 

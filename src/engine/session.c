@@ -145,6 +145,7 @@ static peridot_status session_init(struct pd_session *s, const peridot_session_p
     s->workspace.input_heap = input_heap;
     PD_TRY(pd_cache_create(&s->set.cache, s->model->gpu, &s->model->config, &shape, input_heap));
     s->workspace.n_sequences = s->set.n_max;
+    s->workspace.n_spare = PD_LOGITS_ROWS;
     s->workspace.n_rows = (uint32_t)pd_max(s->chunk, s->workspace.n_decode);
     PD_TRY(pd_workspace_create(&s->workspace, s->model, &s->set.cache));
     if (leads) PD_TRY(pd_stage_create(&s->stage, &s->workspace));
@@ -172,9 +173,17 @@ peridot_status pd_session_create(struct pd_session **out, struct pd_model *model
     return PERIDOT_OK;
 }
 
+peridot_status pd_session_set_drafter(struct pd_session *s, const struct pd_model *drafter)
+{
+    PD_TRY(pd_drafter_check(drafter, s->model));
+    PD_TRY(pd_drafter_create(&s->drafter, drafter, &s->decoder));
+    return pd_decoder_record(&s->decoder);
+}
+
 void pd_session_free(struct pd_session *s)
 {
     if (!s) return;
+    pd_drafter_free(s->drafter);
     pd_decoder_free(&s->decoder);   /* waits for steps that are at work */
     pd_prefill_free(&s->prefill);
     for (uint32_t i = 0; i < s->set.n_max; i++) pd_sequence_free(s->set.at[i]);
@@ -402,6 +411,10 @@ peridot_status pd_session_keep_logits(struct pd_session *s, struct pd_sequence *
     if (!pd_has_logits(w, q) || q->logits_row == row || s->model->link) return PERIDOT_OK;
     PD_TRY(pd_commands_begin(w->head_commands));
     pd_copy(w->head_commands, w->logits_span, row * size, w->logits_span, q->logits_row * size, size);
+    uint64_t hidden_size = (uint64_t)w->hidden.stride * sizeof(float);
+    if (hidden_size)
+        pd_copy(w->head_commands, w->hidden_span, row * hidden_size, w->hidden_span, q->logits_row * hidden_size,
+                hidden_size);
     PD_TRY(pd_commands_end(w->head_commands));
     PD_TRY(pd_commands_run(w->head_commands));
     q->logits_row = row;

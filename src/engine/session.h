@@ -7,6 +7,7 @@
 #define PD_ENGINE_SESSION_H
 
 #include "engine/decode.h"
+#include "engine/drafter.h"
 #include "engine/prefill.h"
 
 #include <stdatomic.h>
@@ -21,6 +22,7 @@ struct pd_session {
     struct pd_decoder decoder;
     struct pd_prefill prefill;
     uint32_t n_draft;                  /* tokens of a draft at most; 0: none are made */
+    struct pd_drafter *drafter;        /* NULL: there is none */
     uint32_t n_rounds;                 /* of requests: see request.c */
     bool text_ended;                   /* a request's, in this round */
     /* Of a round: the time that draws under grammars took and that they may take, and whether one had its turn, which
@@ -32,6 +34,8 @@ struct pd_session {
 };
 
 peridot_status pd_session_create(struct pd_session **out, struct pd_model *model, const peridot_session_params *params);
+/* Drafts are its guesses then. It has not one yet; the drafter's model stays, on the same device. */
+peridot_status pd_session_set_drafter(struct pd_session *s, const struct pd_model *drafter);
 /* Its sequences go with it. */
 void pd_session_free(struct pd_session *s);
 /* Bytes that the cache of a session takes whose other parameters are the default ones; ctx 0: the default, where memory

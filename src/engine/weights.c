@@ -450,6 +450,16 @@ static peridot_status load_per_layer(struct loader *l)
     return load_norm(l, &w->per_layer_model_norm, &plan);
 }
 
+/* What a drafter has between its target and itself. */
+static peridot_status load_projections(struct loader *l)
+{
+    struct pd_plan plan;
+    if (!pd_plan_get(&plan, l->config, PD_ROLE_PRE_PROJ, 0)) return PERIDOT_OK;
+    l->part = NULL;
+    PD_TRY(load_one(l, &l->w->pre_proj.w, PD_ROLE_PRE_PROJ, 0));
+    return load_one(l, &l->w->post_proj.w, PD_ROLE_POST_PROJ, 0);
+}
+
 /* Column after column, so that sums go along rows. */
 static peridot_status put_dense(float **out, const struct pd_tensor *t)
 {
@@ -509,6 +519,7 @@ static peridot_status walk(struct loader *l)
     }
     if (begin_part(l, PART_PER_LAYER_EMBEDDING)) PD_TRY(load_per_layer(l));
     PD_TRY(load_dense(l));
+    PD_TRY(load_projections(l));
     for (uint32_t i = 0; i < l->config->n_layers; i++)
         if (begin_part(l, PART_LAYERS + i)) PD_TRY(load_layer(l, i));
     return PERIDOT_OK;
@@ -597,7 +608,8 @@ static void count_reads(struct loader *l)
     struct pd_weights *w = l->w;
     if (w->n_outputs && w->has_output)
         add_read(l, &w->output, w->output.w.slices != w->embedding.slices ? PART_OUTPUT : PART_EMBEDDING, 0);
-    w->decode_read_size += matrix_size(&w->per_layer_model_proj.w);
+    w->decode_read_size += matrix_size(&w->per_layer_model_proj.w) + matrix_size(&w->pre_proj.w)
+        + matrix_size(&w->post_proj.w);
     for (uint32_t i = 0; i < l->config->n_layers; i++)
         for (int m = 0; m < PD_N_LAYER_MATRICES; m++)
             add_read(l, &w->layers[i].linears[m], part_of(l, i, (enum pd_layer_matrix)m),
@@ -658,6 +670,8 @@ void pd_weights_free(struct pd_weights *w, const struct pd_config *config)
     free(w->embedding.slices);
     free(w->per_layer_embedding.slices);
     free(w->per_layer_model_proj.w.slices);
+    free(w->pre_proj.w.slices);
+    free(w->post_proj.w.slices);
     for (int i = 0; i < PD_MAX_DENSE; i++) free(w->dense[i]);
     free(w->output_bias);
     free(w->layers);

@@ -81,15 +81,15 @@ static peridot_status create_buffers(struct pd_workspace *w)
     PD_TRY(pd_heap_create(&w->device_heap, w->model->gpu, PD_HEAP_DEVICE, 4u << 20));
     PD_TRY(pd_heap_create(&w->host_heap, w->model->gpu, PD_HEAP_HOST, 1u << 20));
     PD_TRY(alloc_scratch(w));
-    PD_TRY(alloc_rows(&w->logits, &w->logits_span, w, pd_spare_row(w) + PD_LOGITS_ROWS, pd_max(n_here, 1)));
+    PD_TRY(alloc_rows(&w->logits, &w->logits_span, w, pd_spare_row(w) + w->n_spare, pd_max(n_here, 1)));
     for (int i = 0; i < 2; i++)
         PD_TRY(alloc(&w->topk[i], w, sizeof(struct pd_candidate) * w->n_decode * pd_topk_scratch(n_here),
                      "candidates"));
     PD_TRY(pd_commands_create(&w->head_commands, w->model->gpu));
     w->written_by = calloc(pd_spare_row(w), sizeof *w->written_by);
     if (!w->written_by) return pd_fail_alloc(pd_spare_row(w) * sizeof *w->written_by, "logits");
-    w->host_rows = malloc(sizeof *w->host_rows * width * PD_LOGITS_ROWS);
-    return w->host_rows ? PERIDOT_OK : pd_fail_alloc(sizeof *w->host_rows * width * PD_LOGITS_ROWS, "logits");
+    w->host_rows = malloc(sizeof *w->host_rows * width * (w->n_spare + 1));
+    return w->host_rows ? PERIDOT_OK : pd_fail_alloc(sizeof *w->host_rows * width * (w->n_spare + 1), "logits");
 }
 
 static void count_groups(struct pd_workspace *w)
@@ -124,6 +124,11 @@ void pd_workspace_free(struct pd_workspace *w)
     pd_heap_free(w->host_heap);
     pd_heap_free(w->input_heap);
     *w = (struct pd_workspace){0};
+}
+
+peridot_status pd_workspace_keep_hidden(struct pd_workspace *w)
+{
+    return alloc_rows(&w->hidden, &w->hidden_span, w, pd_spare_row(w), w->model->config.d_model);
 }
 
 /* ---- passes ---- */

@@ -21,11 +21,14 @@ struct pd_workspace {
     struct pd_scratch scratch;
     uint32_t n_rows, n_sequences;      /* most rows of a pass, and sequences */
     uint32_t n_decode;                 /* most rows of a decode step, those of drafts included */
-    struct pd_rows logits;             /* [n_sequences + n_decode + PD_LOGITS_ROWS][n_outputs] */
+    uint32_t n_spare;                  /* rows of logits for callers that want every row */
+    struct pd_rows logits;             /* [n_sequences + n_decode + n_spare][n_outputs] */
     uint64_t n_passes, *written_by;    /* [pd_spare_row]: the number of the pass that each row of logits is of */
     struct pd_span normed_span, logits_span;
+    struct pd_rows hidden;             /* [pd_spare_row][d_model]: what each row of logits is of, for a drafter; */
+    struct pd_span hidden_span;        /* no address: it is not kept */
     uint64_t topk[2];                  /* scratch of the selection */
-    float *host_rows;                  /* PD_LOGITS_ROWS rows on the host, of n_outputs or d_model */
+    float *host_rows;                  /* n_spare rows on the host, and one at least, of n_outputs or d_model */
     struct pd_commands *head_commands; /* of rows of logits that callers want */
     double done_s;                     /* when a pass or a piece was last seen to be done */
     uint32_t split_pages;              /* see pd_decode_place */
@@ -38,9 +41,11 @@ static inline uint32_t pd_step_row(const struct pd_workspace *w, uint32_t m) { r
 static inline uint32_t pd_spare_row(const struct pd_workspace *w) { return w->n_sequences + w->n_decode; }
 
 /* The caller sets input_heap, of what the host writes and kernels read, which is the workspace's from then on, n_rows,
- * n_sequences and n_decode. */
+ * n_sequences, n_decode and n_spare. */
 peridot_status pd_workspace_create(struct pd_workspace *w, const struct pd_model *model, const struct pd_cache *cache);
 void pd_workspace_free(struct pd_workspace *w);
+/* From now on passes leave the hidden states of rows that have logits. */
+peridot_status pd_workspace_keep_hidden(struct pd_workspace *w);
 
 struct pd_recorder pd_workspace_recorder(const struct pd_workspace *w, struct pd_commands *commands);
 /* The best candidates of n rows of logits, to host memory at `best`. */

@@ -190,12 +190,12 @@ static peridot_status open_shards(struct pd_hf *h, struct shards *s, const char 
     return pd_tensor_list_index(&h->tensors, &h->arena);
 }
 
-/* Text models never read tensors of vision, so their types are theirs. */
+/* What is not read may have any type. */
 static peridot_status check_types(const struct pd_hf *h)
 {
     for (size_t i = 0; i < h->tensors.n; i++) {
         const struct pd_tensor *t = &h->tensors.items[i];
-        if (t->dtype == PD_DTYPE_OTHER && !pd_tensor_is_vision(t->name))
+        if (t->dtype == PD_DTYPE_OTHER && !pd_tensor_is_unread(t->name))
             return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: tensor " PD_NAME " has type %s, which is not read", t->file,
                            t->name, t->type);
     }

@@ -36,8 +36,9 @@ bool pd_tensor_n_weights(uint64_t *out, const struct pd_tensor *t);
 peridot_status pd_tensor_set_size(struct pd_tensor *t);
 /* Rows of the matrices that it holds; of a vector, its numbers. */
 uint64_t pd_tensor_n_rows(const struct pd_tensor *t);
-/* By its name in a Hugging Face directory: a part of a multimodal model that text does not need. */
-bool pd_tensor_is_vision(const char *name);
+/* By its name in a Hugging Face directory: a part of a multimodal model that text does not need, or of a drafter that
+ * only spares it logits. */
+bool pd_tensor_is_unread(const char *name);
 /* True, with the first one's index, when some weight is NaN or infinite (or comes from a block with such a scale). For
  * sentences: it reads all of the tensor. */
 bool pd_tensor_find_nonfinite(const struct pd_tensor *t, uint64_t *index);

@@ -145,7 +145,7 @@ static peridot_status plan_hf(struct planner *l)
 {
     static const enum pd_role others[] = {PD_ROLE_OUTPUT_NORM, PD_ROLE_DENSE_2, PD_ROLE_DENSE_3,
         PD_ROLE_EMBEDDING_PROJ, PD_ROLE_PER_LAYER_EMBEDDING, PD_ROLE_PER_LAYER_MODEL_PROJ,
-        PD_ROLE_PER_LAYER_MODEL_NORM};
+        PD_ROLE_PER_LAYER_MODEL_NORM, PD_ROLE_PRE_PROJ, PD_ROLE_POST_PROJ};
     PD_TRY(check_head(l));
     PD_TRY(plan_vocabulary(l));
     for (size_t i = 0; i < PD_COUNT(others); i++) PD_TRY(add_role(l, others[i], 0));

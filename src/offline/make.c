@@ -74,13 +74,14 @@ static void plan_layer(struct plan *p, uint32_t i)
  * eighth of it, made good by the output norm, gives logits of deviation 4, where a top token has some 10 %. */
 static void plan_model(struct plan *p)
 {
-    static const enum pd_role per_layer[] = {PD_ROLE_PER_LAYER_MODEL_PROJ, PD_ROLE_PER_LAYER_MODEL_NORM};
+    static const enum pd_role once[] = {PD_ROLE_PER_LAYER_MODEL_PROJ, PD_ROLE_PER_LAYER_MODEL_NORM, PD_ROLE_PRE_PROJ,
+        PD_ROLE_POST_PROJ};
     double embedding_gain = pd_families[p->config.family].scale_embedding ? 0.125 : 1, logit_deviation = 4;
     struct item *embedding = add_item(p, PD_ROLE_EMBEDDING, 0);
     embedding->scale = (float)(embedding_gain / sqrt((double)p->config.d_model));
     struct item *per_layer_embedding = add_item(p, PD_ROLE_PER_LAYER_EMBEDDING, 0);
     if (per_layer_embedding) per_layer_embedding->scale = (float)(1 / sqrt((double)p->config.per_layer_dim));
-    for (size_t i = 0; i < PD_COUNT(per_layer); i++) add_item(p, per_layer[i], 0);
+    for (size_t i = 0; i < PD_COUNT(once); i++) add_item(p, once[i], 0);
     for (uint32_t i = 0; i < p->config.n_layers; i++) plan_layer(p, i);
     struct item *output_norm = add_item(p, PD_ROLE_OUTPUT_NORM, 0);
     output_norm->scale = (float)(logit_deviation / embedding_gain);

@@ -20,9 +20,10 @@ static const struct pd_kernel *kernel_of(struct pd_recorder *r, enum pd_kernel_i
     return kernel(r, id, all, (uint32_t)pd_max(n_spec, n));
 }
 
-void pd_op_copy(struct pd_recorder *r, struct pd_span to, struct pd_span from, uint64_t size)
+void pd_op_copy(struct pd_recorder *r, struct pd_span to, uint64_t to_offset, struct pd_span from, uint64_t from_offset,
+                uint64_t size)
 {
-    if (r->commands) pd_copy(r->commands, to, 0, from, 0, size);
+    if (r->commands) pd_copy(r->commands, to, to_offset, from, from_offset, size);
     barrier(r);
 }
 

@@ -40,8 +40,9 @@ static inline struct pd_rows pd_rows_at(struct pd_rows rows, uint32_t row, uint3
     return (struct pd_rows){rows.address + 4 * ((uint64_t)row * rows.stride + column), rows.stride};
 }
 
-/* Copies the first bytes of a span. */
-void pd_op_copy(struct pd_recorder *r, struct pd_span to, struct pd_span from, uint64_t size);
+/* Copies size bytes, from an offset in a span to one in another. */
+void pd_op_copy(struct pd_recorder *r, struct pd_span to, uint64_t to_offset, struct pd_span from, uint64_t from_offset,
+                uint64_t size);
 
 /* x[m] = table[tokens[m]] * scale, or embedded[m] where the token is PD_EMBEDDED */
 struct pd_embed {

@@ -201,9 +201,11 @@ peridot_status cmd_chat_open_session(struct cmd_chat *chat)
                                      .kv_type = (peridot_kv_type)args->kv,
                                      .n_draft = cmd_draft_tokens(&args->draft)};
     chat->drafts = NULL;
+    CMD_TRY(cmd_draft_open(&chat->draft, &args->draft, &args->model, chat->model));
+    params.drafter = cmd_draft_drafter(&chat->draft);
     CMD_TRY(peridot_session_create(&chat->session, chat->model, &params));
     CMD_TRY(peridot_sequence_create(&chat->sequence, chat->session));
-    CMD_TRY(cmd_draft_open(&chat->draft, &args->draft, &args->model, chat->model, &params));
+    CMD_TRY(cmd_draft_create_session(&chat->draft, &params));
     if (chat->draft.session) CMD_TRY(peridot_sequence_create(&chat->drafts, chat->draft.session));
     chat->encoding.vocab = peridot_model_vocab(chat->model);
     chat->encoding.ctx = peridot_session_ctx(chat->session);

@@ -155,12 +155,17 @@ static void print_placement(const peridot_model_info *info)
 
 peridot_status cmd_model_open(peridot_model **out, const struct cmd_model_args *args)
 {
+    return cmd_model_open_for(out, args, NULL);
+}
+
+peridot_status cmd_model_open_for(peridot_model **out, const struct cmd_model_args *args, peridot_model *target)
+{
     const char *path;
     struct cmd_progress progress = cmd_progress_begin("loading");
     peridot_model_params params = {.device = cmd_device_name(args->device), .cache_dir = cmd_cache_dir(),
                                    .gpu_memory = args->gpu_memory,
                                    .kernels = args->kernels.at, .n_kernels = args->kernels.n,
-                                   .progress = cmd_progress_step, .user = &progress};
+                                   .progress = cmd_progress_step, .user = &progress, .target = target};
     *out = NULL;
     CMD_TRY(cmd_model_path(&path, args->path));
     CMD_TRY(cmd_ranks_divide(&params.link, &params.device, args));

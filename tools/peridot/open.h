@@ -65,6 +65,8 @@ void cmd_device_advise(void);
 peridot_status cmd_model_path(const char **path, const char *given);
 /* Opens the model with a progress bar, and says on stderr which device it is on and why. */
 peridot_status cmd_model_open(peridot_model **out, const struct cmd_model_args *args);
+/* The same for one that may be a drafter of `target` (NULL: none may). */
+peridot_status cmd_model_open_for(peridot_model **out, const struct cmd_model_args *args, peridot_model *target);
 
 /* Searches, for about max_s seconds at most (0: to the end), for what suits the device; `call` may be NULL. */
 peridot_status cmd_model_tune(peridot_model *model, double max_s, peridot_tuned_call call);

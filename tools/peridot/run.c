@@ -181,10 +181,12 @@ static peridot_status run_session(peridot_model *model, const struct run_args *a
     int32_t *ids = NULL;
     size_t n = 0;
     peridot_status status = encode_prompt(&ids, &n, model, args, text, size);
+    if (status == PERIDOT_OK) status = cmd_draft_open(&draft, &args->draft, &args->model, model);
+    params.drafter = cmd_draft_drafter(&draft);
     if (status == PERIDOT_OK) status = peridot_session_create(&session, model, &params);
     if (status == PERIDOT_OK) status = peridot_sequence_create(&sequence, session);
-    if (status == PERIDOT_OK) status = cmd_draft_open(&draft, &args->draft, &args->model, model, &params);
-    if (draft.session) status = peridot_sequence_create(&drafts, draft.session);
+    if (status == PERIDOT_OK) status = cmd_draft_create_session(&draft, &params);
+    if (status == PERIDOT_OK && draft.session) status = peridot_sequence_create(&drafts, draft.session);
     if (status == PERIDOT_OK) status = generate(sequence, drafts, args, sampling, ids, n);
     cmd_draft_close(&draft);
     peridot_session_free(session);

@@ -300,6 +300,8 @@ static peridot_status create_session(struct serve_engine *e)
         .n_sequences = (uint32_t)cmd_min(2 * args->n_parallel, MAX_SEQUENCES), .n_parallel = args->n_parallel,
         .n_draft = cmd_draft_tokens(&args->draft)};
     peridot_status status;
+    CMD_TRY(cmd_draft_open(&e->draft, &args->draft, &args->model, e->model));
+    params.drafter = cmd_draft_drafter(&e->draft);
     do {
         params.ctx = (uint32_t)cmd_min(ctx, total);
         params.n_positions = (uint32_t)total;
@@ -307,7 +309,7 @@ static peridot_status create_session(struct serve_engine *e)
         total /= 2;
     } while (status == PERIDOT_ERROR_MEMORY && !args->ctx && total >= 512);
     CMD_TRY(status);
-    CMD_TRY(cmd_draft_open(&e->draft, &args->draft, &args->model, e->model, &params));
+    CMD_TRY(cmd_draft_create_session(&e->draft, &params));
     e->server->ctx = params.ctx;
     e->server->n_positions = params.n_positions;
     e->server->embedding_size = info->embedding_size;
