@@ -362,7 +362,7 @@ typedef enum peridot_pool {
 
 typedef struct peridot_model_info {
     const char *name;              /* general.name, or the folder's name */
-    const char *family;            /* "llama", "gemma", "gemma2", "gemma3", "gemma4", "gemma-embedding" */
+    const char *family;            /* "llama", "gemma", "gemma2", "vaultgemma", "gemma3", "gemma4", ... */
     const char *types;             /* weight types used by matrices, most common first: "q8_0, f32" */
     uint32_t n_layers, d_model, ffn_dim, n_heads, n_kv_heads, head_dim, window, ctx_max;
     uint32_t vocab_size;           /* rows of the embedding: token ids are below it */

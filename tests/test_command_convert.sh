@@ -23,6 +23,7 @@ test_logits() {
     same_logits gemma1-lm-head f32
     same_logits gemma2-bf16-shards bf16
     same_logits gemma2-f16 f16
+    same_logits vaultgemma bf16
     same_logits gemma3-new bf16
     same_logits gemma3-wrapped bf16
     same_logits gemma4 f32

@@ -20,6 +20,11 @@ static void test_json_defaults(void **state)
     assert_true(c.layers[0].window == 4096 && c.layers[1].window == 0 && c.layers[24].window == 4096
                 && c.layers[25].window == 0);
     pd_config_free(&c);
+    c = json_config("{\"model_type\": \"vaultgemma\"}");
+    expect_shape(&c, (const uint32_t[]){26, 2304, 9216, 8, 4, 256, 4096, 8192});
+    assert_true(c.attn_softcap == 50 && c.final_softcap == 30 && c.tied && c.norm_plus_one && !c.layers[0].post_norms);
+    assert_true(c.layers[0].window == 4096 && c.layers[1].window == 0);
+    pd_config_free(&c);
     c = json_config("{\"model_type\": \"llama\"}");
     expect_shape(&c, (const uint32_t[]){32, 4096, 11008, 32, 32, 128, 0, 2048});
     assert_true(!c.tied && !c.norm_plus_one && c.embed_scale == 1 && !c.rope_interleaved);

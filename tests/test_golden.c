@@ -54,6 +54,7 @@ static const struct golden goldens[] = {
     {"gemma2-f16", "", "gemma2", 1e-3f, PERIDOT_HEAD_LANGUAGE},
     {"gemma2-q8_0", "/model.gguf", "gemma2", 1e-3f, PERIDOT_HEAD_LANGUAGE},
     {"gemma2-q4_0", "/model.gguf", "gemma2", 1e-3f, PERIDOT_HEAD_LANGUAGE},
+    {"vaultgemma", "", "vaultgemma", 1e-3f, PERIDOT_HEAD_LANGUAGE},
     {"gemma3", "", "gemma3", 1e-3f, PERIDOT_HEAD_LANGUAGE},
     {"gemma3", "/model.gguf", "gemma3", 1e-3f, PERIDOT_HEAD_LANGUAGE},
     {"gemma3-new", "", "gemma3", 1e-3f, PERIDOT_HEAD_LANGUAGE},

@@ -13,6 +13,10 @@ const struct pd_family_traits pd_families[PD_N_FAMILIES] = {
         .rope_base = 10000, .rope_base_local = 10000, .attn_softcap = 50, .final_softcap = 30,
         .final_softcap_known = true, .query_divisor = 256, .n_layers_27b = 46, .hf_activation = PD_HF_ACTIVATION,
         .hf = {2304, 9216, 26, 8, 4, 8192, 256}},
+    [PD_VAULTGEMMA] = {.name = "vaultgemma", .hf_pre_ffn_norm = true, .scale_embedding = true,
+        .hf_norm_plus_one = true, .tied = true, .start_of_turn = 106, .window_pattern = 2, .rope_base = 10000,
+        .rope_base_local = 10000, .attn_softcap = 50, .final_softcap = 30, .final_softcap_known = true,
+        .query_divisor = 256, .hf_activation = PD_HF_ACTIVATION, .hf = {2304, 9216, 26, 8, 4, 8192, 256}},
     [PD_GEMMA3] = {.name = "gemma3", .post_norms = true, .qk_norms = true,
         .scale_embedding = true, .hf_norm_plus_one = true, .tied = true, .start_of_turn = 105, .local_rope = true,
         .window_pattern = 6, .own_pattern = true, .rope_base = 1000000, .rope_base_local = 10000,
@@ -51,6 +55,7 @@ const struct pd_family_traits pd_families[PD_N_FAMILIES] = {
 
 static const struct pd_hf_type hf_types[] = {
     {.name = "gemma", .family = PD_GEMMA1}, {.name = "gemma2", .family = PD_GEMMA2},
+    {.name = "vaultgemma", .family = PD_VAULTGEMMA},
     {.name = "gemma3", .family = PD_GEMMA3, .wraps = true},
     {.name = "gemma3_text", .family = PD_GEMMA3, .embeds = PD_GEMMA_EMBEDDING},
     {.name = "gemma4", .family = PD_GEMMA4, .wraps = true, .window = 512, .per_layer_dim = 256},

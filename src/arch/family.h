@@ -7,7 +7,8 @@
 #include <stdint.h>
 
 enum pd_family {
-    PD_GEMMA1, PD_GEMMA2, PD_GEMMA3, PD_GEMMA4, PD_GEMMA4_DRAFTER, PD_GEMMA_EMBEDDING, PD_GEMMA_EMBEDDING2, PD_LLAMA,
+    PD_GEMMA1, PD_GEMMA2, PD_VAULTGEMMA, PD_GEMMA3, PD_GEMMA4, PD_GEMMA4_DRAFTER, PD_GEMMA_EMBEDDING,
+    PD_GEMMA_EMBEDDING2, PD_LLAMA,
     PD_TEST_FAMILY, PD_N_FAMILIES
 };
 
@@ -34,6 +35,8 @@ struct pd_family_traits {
     bool silu;                       /* the gate's activation; else GELU in its tanh form */
     bool scale_embedding;            /* by sqrt(d_model) rounded to bf16, as the published code does */
     bool hf_norm_plus_one;           /* Hugging Face files centre norm weights on zero */
+    /* their norm before the ffn is named as with post norms, though there are none */
+    bool hf_pre_ffn_norm;
     bool gguf_interleaved;           /* GGUF files order q and k rows for rotation of neighbours */
     bool tied;                       /* unless config.json says otherwise */
     bool space_prefix;               /* the tokenizer puts a space before a text */

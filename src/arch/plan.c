@@ -16,7 +16,7 @@ enum when { ALWAYS, UNTIED, HAS_RULE, CLASSIFIES, HAS_KV, HAS_V, QKV_BIASES, QKV
 /* %u is the layer. Where a family has post norms, Hugging Face's post_attention_layernorm norms attention's output;
  * else it is the norm before the ffn. Classification heads exist in Hugging Face form only. */
 static const struct row {
-    const char *gguf, *hf, *hf_post_norms;   /* of families with post norms, where that is another one */
+    const char *gguf, *hf, *hf_post_norms;   /* of families with post norms or hf_pre_ffn_norm, if it is another */
     enum size rows, cols;          /* rows ONE: a vector */
     enum when when;
     enum pd_layer_matrix matrix;
@@ -192,8 +192,8 @@ static void nest_name(char out[PD_TENSOR_NAME_SIZE], const char *format)
 void pd_tensor_name_hf(char out[PD_TENSOR_NAME_SIZE], enum pd_role role, uint32_t layer, enum pd_family family,
                        const char *prefix)
 {
-    bool post_norms = table[role].hf_post_norms && pd_families[family].post_norms;
-    const char *format = post_norms ? table[role].hf_post_norms : table[role].hf;
+    bool pre_ffn_norm = pd_families[family].post_norms || pd_families[family].hf_pre_ffn_norm;
+    const char *format = pre_ffn_norm && table[role].hf_post_norms ? table[role].hf_post_norms : table[role].hf;
     char nested[PD_TENSOR_NAME_SIZE] = "";
     /* Output matrices lie outside "model.". */
     bool outside = role == PD_ROLE_SCORE || role == PD_ROLE_SCORE_BIAS || role == PD_ROLE_DENSE_2

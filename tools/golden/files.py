@@ -15,7 +15,8 @@ import tokenizer
 
 DTYPE_NAME = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 TORCH = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
-FAMILY = {"gemma": "Gemma", "gemma2": "Gemma2", "gemma3_text": "Gemma3", "gemma4_text": "Gemma4", "llama": "Llama"}
+FAMILY = {"gemma": "Gemma", "gemma2": "Gemma2", "vaultgemma": "VaultGemma", "gemma3_text": "Gemma3",
+          "gemma4_text": "Gemma4", "llama": "Llama"}
 HEAD_CLASS = {"": "ForCausalLM", "base": "Model", "sequence": "ForSequenceClassification",
               "token": "ForTokenClassification"}
 
@@ -216,8 +217,9 @@ def own_config(s):
             **common, **s.gemma4, layer_types=layer_types(s), rope_parameters=rope_parameters_4(s),
             vocab_size_per_layer_input=s.vocab_size, experts_implementation="eager")
     types = layer_types(s)
-    if s.arch == "gemma2":
-        return Gemma2Config(**common, rope_parameters=default, layer_types=types)
+    if s.arch in ("gemma2", "vaultgemma"):
+        config = Gemma2Config if s.arch == "gemma2" else transformers.VaultGemmaConfig
+        return config(**common, rope_parameters=default, layer_types=types)
     return Gemma3TextConfig(**common, layer_types=types, rope_parameters={
         "full_attention": {"rope_type": "linear", "factor": s.rope_factor, "rope_theta": s.rope_base},
         "sliding_attention": {"rope_type": "default", "rope_theta": s.rope_local}})

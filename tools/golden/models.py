@@ -17,7 +17,7 @@ N_TOKENS = 100          # 14 chunks of 7 and a rest of 2; six windows of 16
 
 @dataclass(frozen=True)
 class Shape:
-    arch: str                       # model_type of transformers: gemma, gemma2, gemma3_text, gemma4_text, llama
+    arch: str                       # model_type of transformers: gemma, gemma2, vaultgemma, gemma3_text, ...
     seed: int
     n_layers: int
     n_heads: int
@@ -57,7 +57,7 @@ class Shape:
     def is_global(self, layer):
         if self.arch in ("gemma", "llama"):
             return True
-        return (layer + 1) % (2 if self.arch == "gemma2" else self.pattern) == 0
+        return (layer + 1) % (2 if self.arch in ("gemma2", "vaultgemma") else self.pattern) == 0
 
 
 GEMMA1 = dict(arch="gemma", n_layers=3, n_heads=4, n_kv_heads=1, head_dim=16, ffn_dim=96, vocab_size=288)
@@ -107,6 +107,8 @@ SHAPES = {
     "gemma2-q4_0": Shape(**(GEMMA2_WIDE | dict(attn_cap=8.0)), seed=25, spread=GENTLE, form="",
                          gguf={"": "Q4_0", "token_embd": "Q8_0"},
                          proves="GGUF with Q4_0 matrices and a Q8_0 embedding: types mixed in one file"),
+    "vaultgemma": Shape(**(GEMMA2 | dict(arch="vaultgemma")), seed=28, form="hf", dtype="BF16", query_scalar=24,
+                        proves="VaultGemma: Gemma 2 without post norms; names of norms as if there were some; BF16"),
     "gemma3": Shape(**GEMMA3, seed=31, form="old", gguf={"": "F32"},
                     proves="Gemma 3: q and k norms, layer 5 global, two RoPE bases, divisor 8; old config.json; "
                            "F32 GGUF"),
@@ -170,6 +172,7 @@ NORM = (0.0, 0.3)
 SPREADS = {
     "gemma": dict(embed=1.0, q=0.35, k=0.35, v=0.12, o=0.15, gate=0.15, up=0.15, down=0.10),
     "gemma2": dict(embed=1.0, q=0.4, k=0.4, v=0.12, o=0.15, gate=0.15, up=0.15, down=0.15),
+    "vaultgemma": dict(embed=1.0, q=0.4, k=0.4, v=0.12, o=0.15, gate=0.15, up=0.15, down=0.10),
     "gemma3_text": dict(embed=1.0, q=0.12, k=0.12, v=0.12, o=0.15, gate=0.15, up=0.15, down=0.15,
                         q_norm=(1.4, 0.3), k_norm=(1.4, 0.3)),
     "gemma4_text": dict(norm=(1.0, 0.3), out_norm=(0.3, 0.1), embed=4.0, q=0.12, k=0.12, v=0.12, o=0.15, gate=0.15,
@@ -224,8 +227,9 @@ def tensor_shapes(s):
         if s.arch == "gemma3_text":
             for n in ("q_norm", "k_norm"):
                 out[f"{p}self_attn.{n}.weight"] = ((s.head_dim,), n)
-        out[p + "post_attention_layernorm.weight"] = ((d,), "norm")
-        if s.arch in ("gemma2", "gemma3_text"):
+        if s.arch != "vaultgemma":
+            out[p + "post_attention_layernorm.weight"] = ((d,), "norm")
+        if s.arch in ("gemma2", "vaultgemma", "gemma3_text"):
             out[p + "pre_feedforward_layernorm.weight"] = ((d,), "norm")
         for n, shape in (("gate", (s.ffn_dim, d)), ("up", (s.ffn_dim, d)), ("down", (d, s.ffn_dim))):
             out[f"{p}mlp.{n}_proj.weight"] = (shape, n)
@@ -252,7 +256,7 @@ def weights(s):
     out = {}
     for name, (shape, kind) in tensor_shapes(s).items():
         mean, std = spread[kind] if isinstance(spread[kind], tuple) else (0.0, spread[kind])
-        if kind in ("q", "k") and s.arch in ("gemma", "gemma2", "llama"):     # scores alike whatever the divisor
+        if kind in ("q", "k") and s.arch in ("gemma", "gemma2", "vaultgemma", "llama"):   # scores alike whatever the divisor
             std *= (s.q_scalar / s.head_dim) ** 0.25
         rng = np.random.Generator(np.random.PCG64([s.seed, zlib.crc32(name.encode())]))
         out[name] = (mean + std * rng.standard_normal(shape)).astype(np.float32)
