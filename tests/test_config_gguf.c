@@ -320,6 +320,9 @@ static void test_gguf_refusals(void **state)
     for (size_t i = 0; i < PD_COUNT(rows); i++)
         EXPECT_FAILURE(read_gguf(&c, "gemma3", &rows[i].key, 1), rows[i].status, rows[i].a, rows[i].b, "m.gguf");
     EXPECT_FAILURE(read_gguf(&c, "qwen3", NULL, 0), PERIDOT_ERROR_UNSUPPORTED, "qwen3", "llama");
+    EXPECT_FAILURE(read_gguf(&c, "gemma3n", NULL, 0), PERIDOT_ERROR_UNSUPPORTED, "general.architecture is \"gemma3n\"",
+                   "AltUp");
+    EXPECT_FAILURE(read_gguf(&c, "llama4", NULL, 0), PERIDOT_ERROR_UNSUPPORTED, "\"llama4\"", "attention in chunks");
 }
 
 /* The same in GGUF metadata, as far as it has such keys. */

@@ -263,9 +263,14 @@ static peridot_status find_family(struct pd_config *out, const struct pd_checkpo
         out->family = (enum pd_family)i;
         return PERIDOT_OK;
     }
+    const char *obstacle = pd_family_obstacle(name.data, (size_t)name.size);
+    if (obstacle)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "metadata key general.architecture is \"%.*s\": such a model has %s, "
+                       "which Peridot does not compute", (int)name.size, name.data, obstacle);
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
-                   "metadata key general.architecture is \"%.*s\", which is not known (known: gemma, gemma2, gemma3, "
-                   "gemma4, gemma4-assistant, gemma-embedding, gemma-embedding2, llama)", (int)pd_min(name.size, 64), name.data);
+                   "metadata key general.architecture is \"%.*s\", which is not known (known: gemma, gemma2, vaultgemma, "
+                   "gemma3, gemma4, gemma4-assistant, gemma-embedding, gemma-embedding2, llama)",
+                   (int)pd_min(name.size, 64), name.data);
 }
 
 peridot_status pd_config_read_gguf(struct pd_config *out, const struct pd_checkpoint *c)

@@ -447,6 +447,10 @@ static peridot_status find_type(const struct pd_hf_type **out, struct object o)
                        v ? "not a string" : "missing");
     *out = pd_hf_type_find(type);
     if (*out) return PERIDOT_OK;
+    const char *obstacle = pd_family_obstacle(type, strlen(type));
+    if (obstacle)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %smodel_type is \"%s\": such a model has %s, which "
+                       "Peridot does not compute", o.prefix, type, obstacle);
     char known[256] = "";
     for (size_t i = 0, n = 0; pd_hf_type_name(i); i++)
         n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i ? ", " : "", pd_hf_type_name(i));
