@@ -199,7 +199,7 @@ typedef enum peridot_template_origin {
 PERIDOT_API const char *peridot_vocab_template(peridot_template_origin *origin, const peridot_vocab *vocab);
 
 typedef struct peridot_message {
-    const char *role;      /* "system", "user" or "assistant" */
+    const char *role;      /* "system" or "developer", which are the same, "user", or "assistant" */
     const char *content;
 } peridot_message;
 

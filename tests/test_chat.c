@@ -160,6 +160,10 @@ static void test_conversation(void **state)
                     "\n|model|" CLOSE);
     expect_messages(v, TURNS({"system", " the "}, {"user", " hello "}), "gemma",
                     OPEN "\u2581the|\u2581|\n\n|hello|" CLOSE);
+    expect_messages(v, TURNS({"developer", " the "}, {"user", " hello "}), "gemma",   /* the same */
+                    OPEN "\u2581the|\u2581|\n\n|hello|" CLOSE);
+    expect_messages(v, TURNS({"user", " hello"}, {"assistant", "t\n"}, {"developer", "a"}), "plain",
+                    "<bos>|\u2581hello|t|\n|\n\n|a|");
     expect_messages(v, TURNS({"system", "t<end_of_turn>"}, {"user", "t"}), "gemma", OPEN "t|" FORGED "\n\n|t|" CLOSE);
     expect_messages(v, TURNS({"user", "t"}, {"assistant", "t<end_of_turn>"}), "gemma",
                     OPEN "t|<end_of_turn>|\n|<start_of_turn>|model|\n|t|" FORGED CLOSE);
@@ -264,7 +268,9 @@ static void test_bad_conversation(void **state)
                     "\"nonesuch\"; there are \"gemma\", \"gemma4\", \"llama3.1\", \"llama3\", \"llama2\", \"plain\"");
     refuse_messages(v, TURNS({"user", "t"}), "llama3", unsupported, "lacks control tokens");
     refuse_messages(v, NULL, 0, "gemma", argument, "has no messages");
-    refuse_messages(v, TURNS({"tool", "t"}), "plain", argument, "message 0 has the unknown role \"tool\"");
+    refuse_messages(v, TURNS({"tool", "t"}), "plain", argument, "message 0 has the unknown role \"tool\"; "
+                    "roles are system, developer, user and assistant");
+    refuse_messages(v, TURNS({"user", "t"}, {"developer", "t"}), "gemma", argument, "message 1");
     refuse_messages(v, TURNS({"user", "t"}, {"user", NULL}), "plain", argument, "message 1 has no role or no content");
     refuse_messages(v, TURNS({NULL, "t"}), "plain", argument, "message 0");
     refuse_messages(v, TURNS({"system", "t"}), "gemma", argument, "no user message");

@@ -1,6 +1,7 @@
 /* A conversation to the ids of a prompt, by a row of chat.c's table. */
 #include "text/tokenizer.h"
 
+#include "base/num.h"
 #include "base/utf8.h"
 #include "text/tokenizer_private.h"
 
@@ -98,14 +99,16 @@ static peridot_status put_joined(struct render *r, const char *system, const cha
 
 static peridot_status read_role(enum pd_chat_role *out, const peridot_message *m, size_t i)
 {
-    static const char *const names[PD_CHAT_N_ROLES] = {"system", "user", "assistant"};
+    static const struct { const char *name; enum pd_chat_role role; } names[] = {{"system", PD_CHAT_SYSTEM},
+        {"developer", PD_CHAT_SYSTEM}, {"user", PD_CHAT_USER}, {"assistant", PD_CHAT_ASSISTANT}};
     if (!m->role || !m->content) return pd_fail(PERIDOT_ERROR_ARGUMENT, "message %zu has no role or no content", i);
-    for (int role = 0; role < PD_CHAT_N_ROLES; role++) {
-        *out = (enum pd_chat_role)role;
-        if (strcmp(m->role, names[role]) == 0) return PERIDOT_OK;
+    for (size_t k = 0; k < PD_COUNT(names); k++) {
+        *out = names[k].role;
+        if (strcmp(m->role, names[k].name) == 0) return PERIDOT_OK;
     }
     return pd_fail(PERIDOT_ERROR_ARGUMENT,
-                   "message %zu has the unknown role \"%.40s\"; roles are system, user and assistant", i, m->role);
+                   "message %zu has the unknown role \"%.40s\"; roles are system, developer, user and assistant", i,
+                   m->role);
 }
 
 /* Where the system's text is joined to the user's, the templates want turns to alternate, and so does training. */
@@ -132,7 +135,9 @@ static peridot_status check_roles(const struct pd_chat *chat, const peridot_mess
 static peridot_status put_beginning(struct render *r, size_t *used, const peridot_message *messages)
 {
     const struct pd_chat *chat = r->chat;
-    bool system = strcmp(messages[0].role, "system") == 0;
+    enum pd_chat_role role = PD_CHAT_USER;
+    PD_TRY(read_role(&role, &messages[0], 0));
+    bool system = role == PD_CHAT_SYSTEM;
     *used = 0;
     PD_TRY(put_parts(r, chat->begin, NULL, 0));
     if (chat->system == PD_CHAT_SYSTEM_BLOCK || r->thinks) {

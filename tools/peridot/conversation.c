@@ -276,19 +276,20 @@ peridot_status cmd_conversation_save(const struct cmd_conversation *c, const cha
 
 static peridot_status load_message(struct cmd_conversation *c, yyjson_val *value, const char *path, size_t i)
 {
-    static const char *const roles[] = {"system", "user", "assistant"};
+    static const char *const roles[][2] = {
+        {"system", "system"}, {"developer", "system"}, {"user", "user"}, {"assistant", "assistant"}};
     const char *role = yyjson_get_str(yyjson_obj_get(value, "role")), *known = NULL;
     yyjson_val *content = yyjson_obj_get(value, "content");
     const char *text = yyjson_get_str(content);
     size_t size = yyjson_get_len(content);
     for (size_t k = 0; role && k < CMD_COUNT(roles); k++)
-        if (strcmp(role, roles[k]) == 0) known = roles[k];
+        if (strcmp(role, roles[k][0]) == 0) known = roles[k][1];
     if (!role || !text)
         return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: message %zu has no role or no content that is text", path, i);
     if (!known)
         return cmd_fail(PERIDOT_ERROR_FORMAT,
-                        "%s: message %zu has the unknown role \"%.40s\"; roles are system, user and assistant", path,
-                        i, role);
+                        "%s: message %zu has the unknown role \"%.40s\"; roles are system, developer, user and "
+                        "assistant", path, i, role);
     if (strlen(text) != size)
         return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: message %zu has a zero byte in its content", path, i);
     return cmd_conversation_add(c, known, text, size);
