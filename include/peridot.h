@@ -170,6 +170,22 @@ PERIDOT_API peridot_status peridot_encode(int32_t **out, size_t *n, const perido
 PERIDOT_API peridot_status peridot_decode(char **out, size_t *size, const peridot_vocab *vocab, const int32_t *ids,
                                           size_t n);
 
+/* What stands before a place in a text, and what stands after it. */
+typedef struct peridot_infill {
+    size_t size;
+    const char *prefix, *suffix;         /* [prefix_size], [suffix_size] bytes; NULL where these are 0 */
+    size_t prefix_size, suffix_size;
+} peridot_infill;
+
+/* The prompt for what stands there (fill-in-the-middle), as ids: bos, where the vocabulary has one for plain text, and
+ * the texts by the control tokens that CodeGemma, Code Llama and others have for it: <|fim_prefix|> PREFIX
+ * <|fim_suffix|> SUFFIX <|fim_middle|>. Neither text can forge a control token. What a model with such tokens writes
+ * also stops at those that end a middle (<|file_separator|>): see peridot_is_stop. *out goes back to peridot_free.
+ * PERIDOT_ERROR_UNSUPPORTED when the vocabulary has no such tokens (peridot_vocab_has_infill). */
+PERIDOT_API peridot_status peridot_encode_infill(int32_t **out, size_t *n, const peridot_vocab *vocab,
+                                                 const peridot_infill *infill);
+PERIDOT_API bool peridot_vocab_has_infill(const peridot_vocab *vocab);
+
 /* Writes a text that comes from a file (a label, a name) as a terminal may see it: control characters, those that
  * change the direction of a text or end its lines, and malformed UTF-8 as "\x1b", newlines as "\n". What does not fit
  * out_size > 0 bytes ends in "...". Gives the size of the result, which is terminated. Sentences and names of models
@@ -638,7 +654,7 @@ typedef struct peridot_sampling {
 PERIDOT_API peridot_status peridot_set_sampling(peridot_sequence *sequence, const peridot_sampling *sampling);
 /* Draws the next token from the last position's logits. Does not append it: pass it to peridot_sequence_eval. */
 PERIDOT_API peridot_status peridot_sample(int32_t *token, peridot_sequence *sequence);
-/* True for eos and the end of a turn. */
+/* True for eos, the end of a turn and, where the vocabulary has tokens for fill-in-the-middle, that of a middle. */
 PERIDOT_API bool peridot_is_stop(const peridot_model *model, int32_t token);
 
 /* Called once per new token with the text it completes: whole UTF-8 characters only, and nothing that may yet turn out

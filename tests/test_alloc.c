@@ -137,6 +137,17 @@ static peridot_status encode_turns(void)
     return status;
 }
 
+static peridot_status encode_infill(void)
+{
+    int32_t *ids;
+    size_t n;
+    const peridot_infill infill = {.size = sizeof infill, .prefix = "hello", .prefix_size = 5, .suffix = "the",
+                                   .suffix_size = 3};
+    peridot_status status = peridot_encode_infill(&ids, &n, vocab, &infill);
+    peridot_free(ids);
+    return status;
+}
+
 static void test_vocabularies(void **state)
 {
     (void)state;
@@ -152,6 +163,13 @@ static void test_vocabularies(void **state)
     write_json("bytes.json", &byte_parts);
     vocab = open_vocab(STORIES);
     check_calls(calls, PD_COUNT(calls));
+    peridot_vocab_close(vocab);
+    static const char *const marks[] = {"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"};
+    struct tiny t;
+    tiny_make(&t);
+    for (size_t i = 0; i < PD_COUNT(marks); i++) tiny_add(&t, marks[i], 0, 3);
+    vocab = open_tiny(&t);
+    check_call(&(struct call){.name = "encode_infill", .run = encode_infill});
     peridot_vocab_close(vocab);
 }
 

@@ -41,6 +41,8 @@ struct tiny {
     uint64_t n_merges;
     const int32_t *suppress;          /* [n_suppress] */
     uint64_t n_suppress;
+    const struct tiny_id { const char *key; int64_t id; } *ids;   /* [n_ids]: other keys that name tokens */
+    uint64_t n_ids;
 };
 
 static inline int remove_folder(void **state)
@@ -148,6 +150,7 @@ static inline void tiny_put(struct pd_gguf_writer *w, const struct tiny *t)
     if (t->merges) add_strings(w, "tokenizer.ggml.merges", t->merges, t->n_merges);
     if (t->n_suppress)
         pd_gguf_writer_add_array(w, "tokenizer.ggml.suppress_tokens", PD_META_INT32, t->n_suppress, t->suppress);
+    for (uint64_t i = 0; i < t->n_ids; i++) add_id(w, t->ids[i].key, t->ids[i].id);
     if (t->prefix >= 0) pd_gguf_writer_add_bool(w, "tokenizer.ggml.add_space_prefix", t->prefix);
 }
 

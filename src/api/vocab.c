@@ -58,6 +58,19 @@ peridot_status peridot_decode(char **out, size_t *size, const peridot_vocab *voc
     return pd_tokenizer_decode(out, size, vocab->tokenizer, ids, n);
 }
 
+peridot_status peridot_encode_infill(int32_t **out, size_t *n, const peridot_vocab *vocab, const peridot_infill *infill)
+{
+    peridot_infill known;
+    *out = NULL;
+    *n = 0;
+    PD_TRY(PD_PARAMS_READ(known, infill));
+    if ((!known.prefix && known.prefix_size) || (!known.suffix && known.suffix_size))
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "no text was given");
+    return pd_tokenizer_encode_infill(out, n, vocab->tokenizer, &known);
+}
+
+bool peridot_vocab_has_infill(const peridot_vocab *vocab) { return pd_tokenizer_has_infill(vocab->tokenizer); }
+
 size_t peridot_utf8_size(const char *text, size_t size)
 {
     uint32_t code;

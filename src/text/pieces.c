@@ -5,6 +5,7 @@
 #include "base/os.h"
 #include "base/utf8.h"
 #include "text/byte_level.h"
+#include "text/infill.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -92,10 +93,16 @@ static bool is_reserve(const char *text, size_t size)
     return true;
 }
 
+bool pd_pieces_is_reserve(const struct pd_pieces *p, uint32_t id)
+{
+    return is_reserve(pd_pieces_text(p, id), p->piece[id].size);
+}
+
 /* Google's models have turn markers, image markers and reserves as user-defined pieces, beside newlines and HTML tags
  * that text must match. GGUF files call the first kind control, and so do we: what plain text must never make. The
  * patterns are those of the GGUF converter, so that both forms of a model give the same ids. "<|channel>" and
- * "<channel|>" are Gemma 4's, some of which the converter makes user-defined for other reasons. */
+ * "<channel|>" are Gemma 4's, some of which the converter makes user-defined for other reasons. `text` is the piece as
+ * the table has it. */
 static bool is_marker(const char *text, size_t size, int64_t type)
 {
     static const char *const names[] = {
@@ -105,6 +112,7 @@ static bool is_marker(const char *text, size_t size, int64_t type)
     if (type != PD_PIECE_USER && type != PD_PIECE_NORMAL) return false;
     for (size_t i = 0; i < PD_COUNT(names); i++)
         if (is_named(text, size, names[i])) return true;
+    if (pd_infill_is_name(text, size)) return true;
     if (type == PD_PIECE_NORMAL) return false;
     bool pipes = size > 3 && text[0] == '<' && text[size - 1] == '>' && (text[1] == '|' || text[size - 2] == '|');
     return pipes || is_reserve(text, size);
@@ -170,7 +178,7 @@ peridot_status pd_pieces_add(struct pd_pieces *p, const char *text, uint64_t siz
     PD_TRY(pd_array_reserve(&p->piece, &p->capacity, p->n, 1, sizeof *p->piece, "vocabulary"));
     size_t offset = p->text.size;
     PD_TRY(append_piece_text(p, text, size, &type));
-    if (is_marker(text, size, type)) type = PD_PIECE_CONTROL;
+    if (is_marker(p->text.data + offset, p->text.size - offset, type)) type = PD_PIECE_CONTROL;
     p->piece[p->n++] = (struct pd_piece){
         .offset = offset, .size = (uint32_t)(p->text.size - offset), .score = (float)score, .type = (uint8_t)type,
     };

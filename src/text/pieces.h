@@ -70,6 +70,9 @@ struct pd_pieces {
 peridot_status pd_pieces_read_model(struct pd_pieces *out, const uint8_t *data, uint64_t size);
 peridot_status pd_pieces_read_gguf(struct pd_pieces *out, const struct pd_checkpoint *c);
 peridot_status pd_pieces_read_json(struct pd_pieces *out, const uint8_t *data, uint64_t size);
+/* An id under a key of a GGUF; -1 when the key is absent, or says -1 (some files write that as "none"). */
+peridot_status pd_pieces_read_gguf_id(int32_t *out, const struct pd_pieces *p, const struct pd_checkpoint *c,
+                                      const char *key);
 void pd_pieces_free(struct pd_pieces *p);
 
 /* The same pieces as a ModelProto for sentencepiece, without dummy prefix (see tokenizer.c; but see remove_spaces) and
@@ -84,6 +87,8 @@ int32_t pd_pieces_find(const struct pd_pieces *p, const char *text, size_t size)
 bool pd_pieces_lines_apart(const struct pd_pieces *p);
 /* The same if it is a control piece, else -1. */
 int32_t pd_pieces_find_control(const struct pd_pieces *p, const char *text, size_t size);
+/* "<unused0>": a piece that no text of the training had. */
+bool pd_pieces_is_reserve(const struct pd_pieces *p, uint32_t id);
 /* Ids beyond the pieces are ignored: files of models with padded vocabularies name some. */
 void pd_pieces_mark_stop(struct pd_pieces *p, int64_t id);
 void pd_pieces_suppress(struct pd_pieces *p, int64_t id);

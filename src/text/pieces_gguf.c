@@ -42,8 +42,8 @@ static peridot_status read_pieces(struct pd_pieces *out, const struct pd_checkpo
     return PERIDOT_OK;
 }
 
-/* An id under a key; -1 when the key is absent, or says -1 (some files write that as "none"). */
-static peridot_status read_id(int32_t *out, const struct pd_pieces *p, const struct pd_checkpoint *c, const char *key)
+peridot_status pd_pieces_read_gguf_id(int32_t *out, const struct pd_pieces *p, const struct pd_checkpoint *c,
+                                      const char *key)
 {
     *out = -1;
     const struct pd_meta *m = pd_checkpoint_find_meta(c, key);
@@ -62,7 +62,7 @@ static peridot_status read_id(int32_t *out, const struct pd_pieces *p, const str
 static peridot_status read_named_id(int32_t *out, const struct pd_pieces *p, const struct pd_checkpoint *c,
                                     const char *key, const char *const names[3])
 {
-    PD_TRY(read_id(out, p, c, key));
+    PD_TRY(pd_pieces_read_gguf_id(out, p, c, key));
     for (int i = 0; i < 3 && *out < 0; i++) *out = pd_pieces_find_control(p, names[i], strlen(names[i]));
     return PERIDOT_OK;
 }
@@ -98,9 +98,9 @@ static peridot_status read_ids(struct pd_pieces *out, const struct pd_checkpoint
     PD_TRY(read_named_id(&out->bos, out, c, KEY("bos_token_id"), (const char *const[]){"<bos>", "<s>", LLAMA3_BOS}));
     PD_TRY(read_named_id(&out->eos, out, c, KEY("eos_token_id"),
                          (const char *const[]){"<eos>", "</s>", "<|end_of_text|>"}));
-    PD_TRY(read_id(&id, out, c, KEY("eot_token_id")));
+    PD_TRY(pd_pieces_read_gguf_id(&id, out, c, KEY("eot_token_id")));
     pd_pieces_mark_stop(out, id);
-    PD_TRY(read_id(&id, out, c, KEY("eom_token_id")));
+    PD_TRY(pd_pieces_read_gguf_id(&id, out, c, KEY("eom_token_id")));
     pd_pieces_mark_stop(out, id);
     return read_suppressed(out, c);
 }

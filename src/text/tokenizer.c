@@ -125,6 +125,28 @@ peridot_status pd_tokenizer_encode(int32_t **ids, size_t *n, const struct pd_tok
     return pd_tokenizer_finish_ids(ids, n, &made, encode_text(&made, t, size ? text : "", size, flags));
 }
 
+bool pd_tokenizer_has_infill(const struct pd_tokenizer *t) { return t->infill[PD_INFILL_MIDDLE] >= 0; }
+
+/* Both texts are plain. The one before begins a text; Code Llama's own program, too, puts no space before the other. */
+static peridot_status encode_infill(struct pd_ids *out, const struct pd_tokenizer *t, const peridot_infill *texts)
+{
+    if (!pd_tokenizer_has_infill(t))
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the vocabulary has no tokens for fill-in-the-middle");
+    if (t->pieces.bos >= 0 && !t->pieces.no_bos) PD_TRY(pd_ids_append(out, &t->pieces.bos, 1));
+    PD_TRY(pd_ids_append(out, &t->infill[PD_INFILL_PREFIX], 1));
+    if (texts->prefix_size) PD_TRY(pd_tokenizer_encode_plain(out, t, texts->prefix, texts->prefix_size, true));
+    PD_TRY(pd_ids_append(out, &t->infill[PD_INFILL_SUFFIX], 1));
+    if (texts->suffix_size) PD_TRY(pd_tokenizer_encode_plain(out, t, texts->suffix, texts->suffix_size, false));
+    return pd_ids_append(out, &t->infill[PD_INFILL_MIDDLE], 1);
+}
+
+peridot_status pd_tokenizer_encode_infill(int32_t **ids, size_t *n, const struct pd_tokenizer *t,
+                                          const peridot_infill *texts)
+{
+    struct pd_ids made = {0};
+    return pd_tokenizer_finish_ids(ids, n, &made, encode_infill(&made, t, texts));
+}
+
 /* ---- ids to text ---- */
 
 static unsigned hex(char c) { return c <= '9' ? (unsigned)(c - '0') : (unsigned)(c - 'A' + 10); }

@@ -46,6 +46,11 @@ peridot_status pd_tokenizer_encode_chat(int32_t **ids, size_t *n, const struct p
 /* The pieces that begin and end what the model thinks; false: it has no thoughts. */
 bool pd_tokenizer_thoughts(int32_t ids[2], const struct pd_tokenizer *t);
 
+/* Fill-in-the-middle: what peridot_vocab_has_infill and peridot_encode_infill say. */
+bool pd_tokenizer_has_infill(const struct pd_tokenizer *t);
+peridot_status pd_tokenizer_encode_infill(int32_t **ids, size_t *n, const struct pd_tokenizer *t,
+                                          const peridot_infill *texts);
+
 /* Adds the keys tokenizer.* of a GGUF file. n_tokens: rows of the embedding; readers want as many entries in the list,
  * so that it is filled up with unused ones, or cut. A tokenizer that GGUF has no words for is refused. */
 peridot_status pd_tokenizer_add_gguf(struct pd_gguf_writer *w, const struct pd_tokenizer *t, uint32_t n_tokens);

@@ -47,6 +47,7 @@ peridot_status pd_tokenizer_build(struct pd_tokenizer *t)
     PD_TRY(pd_special_create(&t->special, &t->pieces, PD_SPECIAL_CONTROL));
     pd_chat_mark_stops(&t->pieces, &t->special);
     pd_chat_find_thoughts(t->thoughts, &t->special, &t->pieces);
+    pd_infill_find(t->infill, &t->pieces, &t->special);
     return PERIDOT_OK;
 }
 
@@ -242,6 +243,7 @@ static peridot_status open_gguf(struct pd_tokenizer *t, const struct pd_checkpoi
     struct chat_hints h = {0};
     PD_TRY(pd_pieces_read_gguf(&t->pieces, c));
     PD_TRY(pd_tokenizer_build(t));
+    if (!pd_tokenizer_has_infill(t)) PD_TRY(pd_infill_read_gguf(t->infill, &t->pieces, c));
     hint_meta(&h.jinja, &h.jinja_size, c, "tokenizer.chat_template");
     hint_meta(&h.names[0], &h.names_size[0], c, "general.name");
     hint_meta(&h.names[1], &h.names_size[1], c, "general.finetune");

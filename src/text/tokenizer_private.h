@@ -7,6 +7,7 @@
 #include "text/bpe.h"
 #include "text/buffer.h"
 #include "text/chat.h"
+#include "text/infill.h"
 #include "text/sentencepiece.h"
 
 struct pd_tokenizer {
@@ -19,6 +20,7 @@ struct pd_tokenizer {
     peridot_template_origin chat_origin;
     bool no_thought;               /* the files' template says so in so many words where the model is not to think */
     int32_t thoughts[2];           /* the pieces that begin and end a thought; -1: the model has none */
+    int32_t infill[PD_N_INFILL];   /* -1: the vocabulary has no tokens for fill-in-the-middle */
     struct pd_text_buffer jinja;   /* the template as a Hugging Face directory words it, terminated; data NULL: none */
 };
 
