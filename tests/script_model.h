@@ -97,4 +97,20 @@ static inline void script_write_thinker(const char *path, bool ends)
     script_write(path, &t, steps, PD_COUNT(steps));
 }
 
+/* ---- a model that fills in the middle ---- */
+
+/* Which ends at a file separator. */
+static inline void script_write_filler(const char *path)
+{
+    static const char *const marks[] = {"<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>", "<|file_separator|>"};
+    const struct script_step steps[] = {{"<|fim_middle|>", "hello"}, {"hello", "\u2581model"},
+        {"\u2581model", "<|file_separator|>"}, {"<|file_separator|>", "us"}, {"<|fim_suffix|>", "de"}, {"us", "us"}};
+    struct tiny t;
+    tiny_make(&t);
+    for (size_t i = 0; i < PD_COUNT(marks); i++) tiny_add(&t, marks[i], -1000, 4);
+    tiny_add(&t, "\u2581model", -1000, 1);
+    t.name = "filler";
+    script_write(path, &t, steps, PD_COUNT(steps));
+}
+
 #endif

@@ -11,8 +11,8 @@ if nm -D "$library" | grep -q __asan_init; then
     echo "skipped: Python cannot load a library with sanitizers"
     exit 0
 fi
-export PERIDOT_LIBRARY=$library PERIDOT_COMMAND=$peridot PERIDOT_THINKERS=$(dirname "$peridot")/tests/write_thinkers
-export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$source/tools/python
+"$(dirname "$peridot")/tests/write_thinkers" "$folder"
+export PERIDOT_LIBRARY=$library PERIDOT_COMMAND=$peridot PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$source/tools/python
 python3 "$source/tools/python/test_peridot.py" "$folder" >"$folder/out" 2>&1
 check "the package does what the command does" [ $? = 0 ]
 tail -1 "$folder/out"

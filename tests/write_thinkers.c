@@ -1,5 +1,5 @@
-/* Writes the models of script_model.h that think: FOLDER/thinker.gguf, which ends its thought, and
- * FOLDER/ponderer.gguf, which never does. */
+/* Writes the models of script_model.h: FOLDER/thinker.gguf, which ends its thought, FOLDER/ponderer.gguf, which never
+ * does, and FOLDER/filler.gguf, which fills in the middle. */
 #include "script_model.h"
 
 int main(int argc, char **argv)
@@ -10,5 +10,7 @@ int main(int argc, char **argv)
     script_write_thinker(path, true);
     snprintf(path, sizeof path, "%s/ponderer.gguf", argv[1]);
     script_write_thinker(path, false);
+    snprintf(path, sizeof path, "%s/filler.gguf", argv[1]);
+    script_write_filler(path);
     return 0;
 }

@@ -22,7 +22,7 @@ enum { LENGTH = 256 };
 
 struct run_args {
     struct cmd_model_args model;
-    const char *prompt, *template_name;
+    const char *prompt, *suffix, *template_name;
     uint32_t n, think, ctx, chunk, kv;
     bool raw, special, ids;
     struct cmd_sampling sampling;
@@ -40,6 +40,9 @@ static const struct cmd_option options[] = {
     CMD_SCHEMA_OPTION(struct run_args, sampling),
     {.name = "raw", .kind = CMD_FLAG, .offset = offsetof(struct run_args, raw),
      .help = "Continue the prompt as it is, without the model's chat template."},
+    {.name = "suffix", .metavar = "TEXT", .kind = CMD_TEXT, .offset = offsetof(struct run_args, suffix),
+     .help = "Write what stands between the prompt and TEXT (fill-in-the-middle), with models that have tokens for it, "
+             "as CodeGemma."},
     CMD_TEMPLATE_OPTION(struct run_args),
     CMD_THINK_OPTION(struct run_args),
     {.name = "special", .kind = CMD_FLAG, .offset = offsetof(struct run_args, special),
@@ -120,11 +123,23 @@ static peridot_status read_prompt(char **text, size_t *size, const char *given)
     return PERIDOT_OK;
 }
 
+static peridot_status encode_infill(int32_t **ids, size_t *n, const peridot_model *model, const char *text, size_t size,
+                                    const char *suffix)
+{
+    const peridot_infill infill = {.size = sizeof infill, .prefix = text, .prefix_size = size, .suffix = suffix,
+                                   .suffix_size = strlen(suffix)};
+    if (peridot_vocab_has_infill(peridot_model_vocab(model)))
+        return peridot_encode_infill(ids, n, peridot_model_vocab(model), &infill);
+    return cmd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s's vocabulary has no tokens for fill-in-the-middle (--suffix)",
+                    peridot_model_get_info(model)->name);
+}
+
 static peridot_status encode_prompt(int32_t **ids, size_t *n, const peridot_model *model, const struct run_args *args,
                                     const char *text, size_t size)
 {
     const peridot_vocab *vocab = peridot_model_vocab(model);
     if (!vocab) return PERIDOT_ERROR_UNSUPPORTED;
+    if (args->suffix) return encode_infill(ids, n, model, text, size, args->suffix);
     const char *name = NULL;
     if (!args->raw) CMD_TRY(cmd_template_choose(&name, model, &args->model, args->template_name, NULL));
     const peridot_message message = {"user", text};
@@ -155,7 +170,7 @@ static peridot_status generate(peridot_sequence *sequence, peridot_sequence *dra
     }
     cmd_interrupt_cancels(session);
     peridot_request_params params = {.size = sizeof params, .prompt = ids, .n_prompt = n, .n_max = args->n,
-                                     .text = write_piece, .thought = args->raw ? NULL : write_thought,
+                                     .text = write_piece, .thought = args->raw || args->suffix ? NULL : write_thought,
                                      .think = args->think, .progress = cmd_progress_tokens, .user = &output,
                                      .n_draft = cmd_draft_tokens(&args->draft), .draft = draft};
     peridot_status status = peridot_generate(sequence, &params, &stats);
@@ -200,7 +215,7 @@ static int run_chat(const struct cmd_command *command, const struct run_args *ar
     struct cmd_chat_args chat = {.model = args->model, .template_name = args->template_name, .ctx = args->ctx,
         .n = args->n == LENGTH ? 0 : args->n, .think = args->think, .chunk = args->chunk, .kv = args->kv,
         .sampling = args->sampling, .draft = args->draft};
-    if (args->raw || args->special || args->ids) return cmd_usage(command, "PROMPT is needed");
+    if (args->raw || args->suffix || args->special || args->ids) return cmd_usage(command, "PROMPT is needed");
     return cmd_chat.run(&cmd_chat, &chat);
 }
 
@@ -217,6 +232,10 @@ static int run_prompt(const struct cmd_command *command, const void *arguments)
     if (usage != CMD_OK) return usage;
     if (args->raw && args->think)
         return cmd_usage(command, "--think is said in a chat template, which --raw leaves out");
+    if (args->suffix && (args->think || args->template_name))
+        return cmd_usage(command, "--suffix is for plain text, which has no chat template");
+    if (args->suffix && args->special)
+        return cmd_usage(command, "--suffix puts the control tokens: what it is given, and the prompt, are plain text");
     if (!args->prompt && isatty(STDIN_FILENO)) return run_chat(command, args);
     peridot_status status = cmd_model_need_head(&args->model, CMD_HEAD_LANGUAGE, command->name);
     if (status == PERIDOT_OK) status = read_prompt(&text, &size, args->prompt);
@@ -256,7 +275,8 @@ const struct cmd_command cmd_run = {
     .examples = "peridot run \"Once upon a time\"\n"
                 "peridot run -m gemma-2-2b-it.gguf -n 400 \"Why is the sky blue?\"\n"
                 "peridot run -m gemma-2-2b-it.gguf --json-schema person.json \"Invent a person.\" > person\n"
-                "peridot run --temp 0 --raw -m llama.gguf - < draft.txt > more.txt",
+                "peridot run --temp 0 --raw -m llama.gguf - < draft.txt > more.txt\n"
+                "peridot run --temp 0 -m codegemma-2b.gguf --suffix \"    return total\" - < head.py",
     CMD_ARGUMENTS(options, struct run_args),
     .run = run_prompt,
 };

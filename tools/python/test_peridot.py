@@ -53,6 +53,10 @@ class Test(unittest.TestCase):
         ids = self.model.encode(text)
         self.assertEqual(ids, [int(i) for i in command("tokenize", "-m", stories, text=text.encode()).split(b",")])
         self.assertEqual(self.model.decode(ids), text)
+        with peridot.Model(Path(sys.argv[1]) / "filler.gguf") as filler:
+            reply = peridot.Session(filler).sequence().generate(filler.encode_infill("mode", " the"), 20, greedy)
+            self.assertEqual(reply.read(), "hello model")
+        self.assertRaisesRegex(peridot.UnsupportedError, "fill-in-the-middle", self.model.encode_infill, "a", "b")
 
     def test_generate(self):
         with peridot.Session(self.model) as session, session.sequence() as sequence:
@@ -112,7 +116,6 @@ class Test(unittest.TestCase):
     def test_thoughts(self):
         """They are apart from the answer, end within a budget, and later turns do not see them."""
         folder = sys.argv[1]
-        subprocess.run([os.environ["PERIDOT_THINKERS"], folder], check=True)
         with peridot.Model(Path(folder) / "thinker.gguf") as model:
             chat = model.chat(think=True)
             for _ in range(2):

@@ -98,6 +98,8 @@ struct serve_job {
     bool leaves_room;          /* a reply without max_given ends where the next turn still fits */
     bool drops;                /* where the messages do not fit, the oldest are left out */
     size_t n_dropped;          /* messages that were */
+    const char *suffix;        /* of the texts of a completion, in the document; NULL: none */
+    size_t suffix_size;
     bool other_model;          /* the request names a model that is not here */
     peridot_sampling sampling;
     const char *stops[SERVE_MAX_STOPS];

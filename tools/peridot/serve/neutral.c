@@ -109,7 +109,6 @@ static const struct neutral neutrals[] = {
     {"t_max_predict_ms", WRITES, "0"},             /* L */
     {"n_keep", WRITES, NULL},                      /* L: a full context ends the text, and nothing is thrown away */
     {"n_discard", WRITES, NULL},                   /* L */
-    {"suffix", COMPLETIONS, "\"\""},               /* O */
     /* how messages become a prompt */
     {"add_generation_prompt", CHAT, "true"},       /* V */
     {"continue_final_message", CHAT, "false"},     /* V */

@@ -233,6 +233,15 @@ static bool read_best_of(struct serve_job *job, const struct param *p, yyjson_va
                         "best_of is supported only where it equals n");
 }
 
+/* Clients send an empty one where there is none. */
+static bool read_suffix(struct serve_job *job, const struct param *p, yyjson_val *value)
+{
+    if (!yyjson_is_str(value)) return refuse(job, p, "must be a string");
+    job->suffix_size = yyjson_get_len(value);
+    if (job->suffix_size) job->suffix = yyjson_get_str(value);
+    return true;
+}
+
 /* The schema, wherever clients put it; it is compiled when the tasks are made. */
 static bool read_format(struct serve_job *job, const struct param *p, yyjson_val *value)
 {
@@ -371,6 +380,7 @@ static const struct param params[] = {
     {"top_logprobs", CHAT, .read = read_u32, AT(n_top), .min = 0, .max = SERVE_MAX_TOP},
     {"return_token_ids", CHAT | COMPLETIONS, .read = read_bool, AT(token_ids)},
     {"echo", COMPLETIONS, .read = read_bool, AT(echo)},
+    {"suffix", COMPLETIONS, .read = read_suffix},
     {"best_of", COMPLETIONS, .read = read_best_of},
     {"response_format", CHAT | COMPLETIONS, .read = read_format},
     {"text", RESPONSES, .read = read_text_format},
@@ -406,6 +416,9 @@ bool serve_params_read(struct serve_job *job, yyjson_val *root)
         if (!(p ? p->read(job, p, value) : serve_neutral_read(job, name, value))) return false;
     }
     if (job->sampling.top_p == 0) job->sampling.top_p = 1e-6f;   /* to the library 0 is all */
+    if (job->suffix && job->echo)
+        return serve_refuse(&job->error, 400, "unsupported_parameter", "echo", "echo is not supported with suffix: the "
+                            "prompt would not be a text that the answer continues");
     if (job->n_top && !job->logprobs)
         return serve_refuse(&job->error, 400, "invalid_value", "top_logprobs", "top_logprobs needs logprobs: true");
     return true;

@@ -106,10 +106,40 @@ static bool read_ids(struct serve_job *job, const peridot_vocab *vocab, const ch
         good = good && yyjson_is_num(each) && id >= 0 && id < peridot_vocab_size(vocab) && floor(id) == id;
         if (good) ids[i] = (int32_t)id;
     }
-    if (good) good = add_tasks(job, ids, n_ids);
+    if (good && job->suffix)
+        good = serve_refuse(&job->error, 400, "unsupported_parameter", "suffix",
+                            "suffix needs a prompt that is text, not token ids");
+    else if (good) good = add_tasks(job, ids, n_ids);
     else serve_refuse_type(&job->error, name, "contains a number that is not a token id");
     free(ids);
     return good;
+}
+
+/* Of a text and job->suffix. */
+static bool encode_infill(int32_t **ids, size_t *n, struct serve_job *job, const peridot_vocab *vocab,
+                          yyjson_val *value)
+{
+    const peridot_infill infill = {.size = sizeof infill, .prefix = yyjson_get_str(value),
+        .prefix_size = yyjson_get_len(value), .suffix = job->suffix, .suffix_size = job->suffix_size};
+    if (!peridot_vocab_has_infill(vocab))
+        return serve_refuse(&job->error, 400, "unsupported_parameter", "suffix",
+                            "suffix is not supported: %s's vocabulary has no tokens for fill-in-the-middle",
+                            job->server->model_id);
+    peridot_status status = peridot_encode_infill(ids, n, vocab, &infill);
+    return status == PERIDOT_OK || serve_refuse_status(&job->error, status);
+}
+
+static bool encode_text(int32_t **ids, size_t *n, struct serve_job *job, const peridot_vocab *vocab,
+                        yyjson_val *value)
+{
+    struct serve_buffer text = {0};
+    unsigned flags = PERIDOT_ENCODE_BOS | (job->api == SERVE_EMBEDDINGS ? PERIDOT_ENCODE_EOS : 0u);
+    if (job->prefix) serve_put(&text, job->prefix, strlen(job->prefix));
+    serve_put(&text, yyjson_get_str(value), yyjson_get_len(value));
+    peridot_status status = text.failed ? PERIDOT_ERROR_MEMORY
+                                        : peridot_encode(ids, n, vocab, text.data, text.size, flags);
+    serve_buffer_free(&text);
+    return status == PERIDOT_OK || serve_refuse_status(&job->error, status);
 }
 
 static bool read_text(struct serve_job *job, const peridot_vocab *vocab, const char *name, yyjson_val *value)
@@ -118,14 +148,7 @@ static bool read_text(struct serve_job *job, const peridot_vocab *vocab, const c
     size_t n;
     if (!yyjson_is_str(value))
         return serve_refuse_type(&job->error, name, "must be a string, a list of token ids, or a list of these");
-    struct serve_buffer text = {0};
-    unsigned flags = PERIDOT_ENCODE_BOS | (job->api == SERVE_EMBEDDINGS ? PERIDOT_ENCODE_EOS : 0u);
-    if (job->prefix) serve_put(&text, job->prefix, strlen(job->prefix));
-    serve_put(&text, yyjson_get_str(value), yyjson_get_len(value));
-    peridot_status status = text.failed ? PERIDOT_ERROR_MEMORY
-                                        : peridot_encode(&ids, &n, vocab, text.data, text.size, flags);
-    serve_buffer_free(&text);
-    if (status != PERIDOT_OK) return serve_refuse_status(&job->error, status);
+    if (!(job->suffix ? encode_infill : encode_text)(&ids, &n, job, vocab, value)) return false;
     bool good = add_tasks(job, ids, n);
     peridot_free(ids);
     return good;

@@ -276,6 +276,15 @@ class Model(_Handle):
         array = _ids(ids)
         return array[:lib.peridot_drop_thoughts(self._vocab, _pointer(array), len(array))].tolist()
 
+    def encode_infill(self, prefix: str, suffix: str) -> list[int]:
+        """The ids of a prompt for what stands between two texts, of models with tokens for it (fill-in-the-middle)."""
+        before, after = prefix.encode(), suffix.encode()
+        texts = [ffi.from_buffer(before), ffi.from_buffer(after)]
+        infill = ffi.new("peridot_infill *", {"size": ffi.sizeof("peridot_infill"), "prefix": texts[0],
+                                              "suffix": texts[1], "prefix_size": len(before),
+                                              "suffix_size": len(after)})
+        return _take_ids(lib.peridot_encode_infill, self._vocab, infill)
+
     def is_stop(self, token: int) -> bool:
         """True for tokens that end a text or a turn."""
         return bool(lib.peridot_is_stop(self._p, token))
