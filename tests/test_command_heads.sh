@@ -236,15 +236,22 @@ test_many() {
 
 value() { sed -n "s/^$1: \([0-9.]*\).*/\1/p" "$folder/out"; }
 
-test_perplexity() {
-    local model=$golden/gemma2-base ctx tokens bits perplexity error
+# perplexities_of FOLDER FILE: of its text, as transformers has them.
+perplexities_of() {
+    local ctx tokens bits perplexity error
     while read -r ctx tokens bits perplexity error; do
-        run perplexity -m "$model" --kv f32 -f "$model/text.txt" --ctx "$ctx"
+        run perplexity -m "$2" --kv f32 -f "$1/text.txt" --ctx "$ctx"
         check "perplexity --ctx $ctx scores every token once" [ "$(value tokens)" = "$tokens" ]
         check "perplexity --ctx $ctx: bits per byte" near "$(value 'bits per byte')" "$bits" 1e-4
         check "perplexity --ctx $ctx" near "$(value perplexity)" "$perplexity" 1e-3
         check "perplexity --ctx $ctx: its error" near "$(sed -n 's/.* +- //p' "$folder/out")" "$error" 1e-3
-    done <"$model/perplexity.txt"
+    done <"$1/perplexity.txt"
+}
+
+test_perplexity() {
+    local model=$golden/gemma2-base name
+    for name in gemma4 gemma4-small; do perplexities_of "$golden/$name" "$golden/$name/model.gguf"; done
+    perplexities_of "$model" "$model"
     check "perplexity's last line" \
         grep -qxE 'perplexity: [0-9]+\.[0-9]{4} \+- [0-9]+\.[0-9]{4}' <(tail -1 "$folder/out")
     cp "$folder/out" "$folder/first"

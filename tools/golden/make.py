@@ -21,6 +21,7 @@ import models
 import oracle
 import perplexity
 
+SCORED = ("gemma2-base", "gemma4", "gemma4-small")     # language models with a tokenizer of their own
 HERE = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden"
 
 
@@ -37,7 +38,7 @@ def make(name, s, folder):
     logits, hidden = oracle.run(model, ids)
     if s.head == "sequence":
         oracle.check_padding(model, ids, pad=0)
-    if s.arch == "gemma2" and s.head == "base":     # the one language model with a tokenizer of its own
+    if name in SCORED:
         perplexity.save(model, 2, s.seed, folder)
     if logits is not None:
         logits.numpy().astype("<f4").tofile(folder / "logits.f32")
