@@ -268,8 +268,8 @@ static peridot_status find_family(struct pd_config *out, const struct pd_checkpo
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "metadata key general.architecture is \"%.*s\": such a model has %s, "
                        "which Peridot does not compute", (int)name.size, name.data, obstacle);
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
-                   "metadata key general.architecture is \"%.*s\", which is not known (known: gemma, gemma2, vaultgemma, "
-                   "gemma3, gemma4, gemma4-assistant, gemma-embedding, gemma-embedding2, llama)",
+                   "metadata key general.architecture is \"%.*s\", which is not known (known: gemma, gemma2, "
+                   "vaultgemma, gemma3, gemma4, gemma4-assistant, gemma-embedding, gemma-embedding2, llama)",
                    (int)pd_min(name.size, 64), name.data);
 }
 

@@ -1,0 +1,123 @@
+/* The rotation of config.json, as either generation of files says it. */
+#include "arch/hf_reader.h"
+
+#include "base/names.h"
+
+#include <math.h>
+#include <string.h>
+
+static void read_llama3(struct pd_hf_reader *r, struct pd_rope *rope, struct pd_hf_object scaling)
+{
+    rope->factor = pd_hf_number(r, scaling, PD_NUMBER_ROPE_FACTOR, NAN);
+    rope->low_freq_factor = pd_hf_number(r, scaling, PD_NUMBER_LOW_FREQ, NAN);
+    rope->high_freq_factor = pd_hf_number(r, scaling, PD_NUMBER_HIGH_FREQ, NAN);
+    rope->old_ctx = pd_hf_number(r, scaling, PD_NUMBER_OLD_CTX, NAN);
+    if (r->status == PERIDOT_OK && rope->high_freq_factor <= rope->low_freq_factor)
+        r->status = pd_fail(PERIDOT_ERROR_FORMAT, "config.json: %shigh_freq_factor is %g and %slow_freq_factor %g: the "
+                            "first must be larger", scaling.prefix, rope->high_freq_factor, scaling.prefix,
+                            rope->low_freq_factor);
+}
+
+/* The kind of scaling: "rope_type", in older files "type". Without either, parameters that hold no factor only say the
+ * base. */
+static const char *read_rope_type(struct pd_hf_reader *r, struct pd_hf_object o)
+{
+    char full[PD_HF_KEY_SIZE];
+    yyjson_val *new = yyjson_obj_get(o.at, "rope_type"), *old = yyjson_obj_get(o.at, "type");
+    if (new && !yyjson_is_str(new)) pd_hf_fail_type(r, o, "rope_type", "a string");
+    else if (old && !yyjson_is_str(old)) pd_hf_fail_type(r, o, "type", "a string");
+    else if (new && old && !yyjson_equals(new, old))
+        r->status = pd_fail(PERIDOT_ERROR_FORMAT, "%s and type are not the same", pd_hf_key(full, o, "rope_type"));
+    else if (!new && !old && (yyjson_obj_get(o.at, "factor") || !yyjson_obj_get(o.at, "rope_theta")))
+        r->status = pd_fail(PERIDOT_ERROR_FORMAT, "%s is missing", pd_hf_key(full, o, "rope_type"));
+    return new ? yyjson_get_str(new) : old ? yyjson_get_str(old) : "default";
+}
+
+/* rope_scaling, or one of rope_parameters, which gives the base as well. */
+static struct pd_rope read_rope(struct pd_hf_reader *r, struct pd_hf_object o, struct pd_rope rope)
+{
+    char full[PD_HF_KEY_SIZE];
+    if (yyjson_obj_size(o.at) == 0) return rope;
+    rope.base = pd_hf_number(r, o, PD_NUMBER_ROPE_BASE, rope.base);
+    rope.rotated_part = 0;
+    const char *type = r->status == PERIDOT_OK ? read_rope_type(r, o) : NULL;
+    if (r->status != PERIDOT_OK || strcmp(type, "default") == 0) return rope;
+    if (strcmp(type, "linear") == 0) rope.divisor = pd_hf_number(r, o, PD_NUMBER_ROPE_FACTOR, NAN);
+    else if (r->family->rotated_part > 0 && strcmp(type, "proportional") == 0) {
+        rope.rotated_part = pd_hf_number(r, o, PD_NUMBER_ROPE_PART, 1);
+        rope.divisor = pd_hf_number(r, o, PD_NUMBER_ROPE_FACTOR, 1);
+    }
+    else if (r->family->llama3_rope && strcmp(type, "llama3") == 0) read_llama3(r, &rope, o);
+    else
+        r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s \"" PD_NAME "\": this RoPE scaling is not known for a %s "
+                            "model", pd_hf_key(full, o, "rope_type"), type, r->family->name);
+    return rope;
+}
+
+/* Some columns of a head not rotated: newer files of any family could say so. */
+static void refuse_partial(struct pd_hf_reader *r, struct pd_hf_object o)
+{
+    static const char key[] = "partial_rotary_factor";
+    char full[PD_HF_KEY_SIZE];
+    yyjson_val *v = r->status == PERIDOT_OK ? pd_hf_member(o.at, key) : NULL;
+    if (v && !yyjson_is_num(v)) pd_hf_fail_type(r, o, key, "a number");
+    else if (v && yyjson_get_num(v) != 1)
+        r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is %g: only 1 is supported", pd_hf_key(full, o, key),
+                            yyjson_get_num(v));
+}
+
+static bool same_rope(const struct pd_rope *a, const struct pd_rope *b)
+{
+    return a->base == b->base && a->divisor == b->divisor && a->factor == b->factor
+        && a->low_freq_factor == b->low_freq_factor && a->high_freq_factor == b->high_freq_factor
+        && a->old_ctx == b->old_ctx;
+}
+
+/* Families whose layers rotate in two ways have an object for each type of layer in rope_parameters. */
+static void read_parameters(struct pd_hf_reader *r, struct pd_rope *global, struct pd_rope *local,
+                            struct pd_hf_object parameters)
+{
+    struct pd_hf_object full = pd_hf_object(r, parameters, "full_attention", "rope_parameters.full_attention.");
+    struct pd_hf_object sliding =
+        pd_hf_object(r, parameters, "sliding_attention", "rope_parameters.sliding_attention.");
+    bool by_type = full.at || sliding.at;
+    if (r->status == PERIDOT_OK && yyjson_obj_size(parameters.at) && by_type != r->family->local_rope) {
+        r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: rope_parameters %s by type of layer in a %s model",
+                            by_type ? "cannot be" : "must be", r->family->name);
+        return;
+    }
+    refuse_partial(r, parameters);
+    if (r->family->rotated_part == 0) refuse_partial(r, full);
+    refuse_partial(r, sliding);
+    *global = read_rope(r, by_type ? full : parameters, *global);
+    *local = by_type ? read_rope(r, sliding, *local) : *global;
+}
+
+void pd_hf_read_ropes(struct pd_hf_reader *r, struct pd_config *out)
+{
+    const struct pd_family_traits *family = r->family;
+    struct pd_hf_object scaling = pd_hf_object(r, r->config, "rope_scaling", "rope_scaling.");
+    struct pd_hf_object parameters = pd_hf_object(r, r->config, "rope_parameters", "rope_parameters.");
+    struct pd_rope global = {.base = pd_hf_number(r, r->config, PD_NUMBER_ROPE_BASE, family->rope_base), .divisor = 1};
+    struct pd_rope local = global, old;
+    global.rotated_part = family->rotated_part;
+    if (family->rotated_part > 0 && yyjson_obj_size(scaling.at) && r->status == PERIDOT_OK)
+        r->status = pd_fail(PERIDOT_ERROR_UNSUPPORTED, "config.json: %srope_scaling is not known in a %s model: its "
+                            "rotation is in rope_parameters", r->config.prefix, family->name);
+    if (family->local_rope)
+        local.base = pd_hf_number(r, r->config, PD_NUMBER_ROPE_BASE_LOCAL, family->rope_base_local);
+    refuse_partial(r, r->config);
+    refuse_partial(r, scaling);
+    old = read_rope(r, scaling, global);
+    if (!parameters.at) {
+        global = old;
+        if (!family->local_rope) local = global;
+    } else {
+        read_parameters(r, &global, &local, parameters);
+    }
+    if (scaling.at && parameters.at && r->status == PERIDOT_OK && !same_rope(&old, &global))
+        r->status = pd_fail(PERIDOT_ERROR_FORMAT,
+                            "config.json: rope_scaling and rope_parameters contradict each other");
+    out->ropes[PD_ROPE_GLOBAL] = global;
+    out->ropes[PD_ROPE_LOCAL] = local;
+}
