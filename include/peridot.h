@@ -407,6 +407,7 @@ typedef struct peridot_model_info {
     bool whole_texts;
     peridot_pool pool;             /* MEAN, LAST or CLS: what PERIDOT_POOL_MODEL means */
     uint32_t embedding_size;       /* columns of a text's vector: see peridot_embedding */
+    uint32_t last_division;        /* ranks may begin with layers up to this one: later ones read its keys */
     bool is_drafter;               /* it guesses tokens for another model, of which it reads the cache: see `target` */
 } peridot_model_info;
 

@@ -87,7 +87,7 @@ static peridot_status receive_bytes(void *user, void *data, size_t size)
 struct ranks {
     struct ring ring;
     struct end ends[MAX_RANKS];
-    uint32_t n_layers[MAX_RANKS];
+    uint32_t n_layers[MAX_RANKS], first_rank_layers;   /* of two ranks; 0: all have as many */
     const char *path, *paths[MAX_RANKS];   /* of ranks that open another file */
     pthread_t threads[MAX_RANKS];
     peridot_status opened[MAX_RANKS], worked[MAX_RANKS];
@@ -121,11 +121,14 @@ static void *work(void *user)
     return NULL;
 }
 
-static uint32_t count_layers(const char *path)
+/* last_division: where layers share keys, and so must be on one rank, up to where ranks may begin; else 0. */
+static uint32_t count_layers(uint32_t *last_division, const char *path)
 {
     peridot_file *file;
     assert_int_equal(peridot_file_open(&file, path), PERIDOT_OK);
     uint32_t n = peridot_file_model(file)->n_layers;
+    *last_division = peridot_file_model(file)->last_division;
+    if (*last_division + 1 == n) *last_division = 0;
     peridot_file_close(file);
     return n;
 }
@@ -133,7 +136,7 @@ static uint32_t count_layers(const char *path)
 /* Rank 0's model: the others are at work in threads. */
 static peridot_status ranks_begin(peridot_model **out, struct ranks *r, const char *path, uint32_t n_ranks)
 {
-    uint32_t n_layers = count_layers(path);
+    uint32_t last, n_layers = count_layers(&last, path);
     r->path = path;
     r->ring.n_ranks = n_ranks;
     if (r->ring.n_left == 0) r->ring.n_left = -1;
@@ -141,6 +144,7 @@ static peridot_status ranks_begin(peridot_model **out, struct ranks *r, const ch
     pthread_cond_init(&r->ring.arrived, NULL);
     for (uint32_t i = 0; i < n_ranks; i++) {
         r->n_layers[i] = n_layers * (i + 1) / n_ranks - n_layers * i / n_ranks;
+        if (r->first_rank_layers) r->n_layers[i] = i ? n_layers - r->first_rank_layers : r->first_rank_layers;
         r->ends[i] = (struct end){&r->ring, i};
         r->ring.last[i] = &r->ring.first[i];
     }
@@ -318,9 +322,10 @@ static void check_model(const char *path, run_call run, peridot_kv_type type, ui
     assert_int_equal(peridot_model_open(&model, path, NULL), PERIDOT_OK);
     run(one, model, type);
     peridot_model_close(model);
-    for (uint32_t n_ranks = first; n_ranks <= last && n_ranks <= count_layers(path); n_ranks++) {
+    uint32_t division, n_layers = count_layers(&division, path);
+    for (uint32_t n_ranks = first; n_ranks <= last && n_ranks <= n_layers; n_ranks++) {
         struct results *r = results_create();
-        struct ranks ranks = {0};
+        struct ranks ranks = {.first_rank_layers = division};
         peridot_status status = ranks_begin(&model, &ranks, path, n_ranks);
         if (status != PERIDOT_OK) fail_msg("%s", peridot_last_error());
         run(r, model, type);
@@ -377,6 +382,7 @@ static const struct {
     {"gemma2-q8_0/model.gguf", false, {PERIDOT_KV_F16, 2}, {PERIDOT_KV_F32, 3}},
     {"gemma3", false, {PERIDOT_KV_F32, 2}, {PERIDOT_KV_F16, 3}},
     {"gemma4", false, {PERIDOT_KV_F16, 3}, {PERIDOT_KV_F32, 2}},
+    {"gemma4-small", false, {PERIDOT_KV_F16, 2}, {PERIDOT_KV_F32, 2}},   /* layers that share keys, and get inputs */
     {"llama2", true, {PERIDOT_KV_F16, 3}, {PERIDOT_KV_F32, 2}},
     {"llama3", true, {PERIDOT_KV_F32, 2}, {PERIDOT_KV_F16, 3}},
 };
@@ -428,10 +434,10 @@ static void test_failures(void **state)
     ranks_end(&missing, model);
     assert_int_equal(missing.opened[1], PERIDOT_ERROR_IO);
 
-    struct ranks per_layer = {0};   /* each layer's input comes of the token, which only the first rank has */
-    assert_int_equal(ranks_begin(&model, &per_layer, PERIDOT_GOLDEN "/gemma4-small", 2), PERIDOT_ERROR_UNSUPPORTED);
-    assert_non_null(strstr(peridot_last_error(), "cannot be shared among ranks"));
-    ranks_end(&per_layer, model);
+    struct ranks shared = {0};   /* layer 3 reads what another rank would have */
+    assert_int_equal(ranks_begin(&model, &shared, PERIDOT_GOLDEN "/gemma4-small", 2), PERIDOT_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(peridot_last_error(), "cannot begin with layer 3: later layers read the keys of layer 1"));
+    ranks_end(&shared, model);
 
     struct ranks broken = {0};
     assert_int_equal(ranks_begin(&model, &broken, PERIDOT_GOLDEN "/gemma2-q8_0/model.gguf", 2), PERIDOT_OK);

@@ -14,7 +14,8 @@ void pd_model_info_begin(peridot_model_info *out, const struct pd_config *c)
         .head_dim = most.head_dim, .window = most.window, .ctx_max = c->ctx_max, .vocab_size = c->vocab_size,
         .head = c->head, .problem = c->problem, .cache_size = pd_session_cache_size(c, 0, PERIDOT_KV_F16),
         .whole_texts = c->bidirectional, .pool = c->embedding.pool,
-        .embedding_size = pd_embedding_dim(&c->embedding, c->d_model), .is_drafter = c->target_dim != 0};
+        .embedding_size = pd_embedding_dim(&c->embedding, c->d_model), .is_drafter = c->target_dim != 0,
+        .last_division = pd_layers_last_division(c)};
 }
 
 void pd_model_info_types(char *out, size_t size, const uint32_t counts[PD_N_DTYPES])

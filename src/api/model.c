@@ -2,6 +2,7 @@
 #include "api/handles.h"
 #include "api/info.h"
 #include "api/params.h"
+#include "arch/layers.h"
 #include "base/num.h"
 #include "base/os.h"
 #include "engine/saved.h"
@@ -84,18 +85,18 @@ static peridot_status open_link(struct pd_model *m, const peridot_link *link)
     return pd_link_create(&m->link, &known);
 }
 
-/* Which layers are this rank's. A layer that reads the keys of another must be on its rank. */
+/* Which layers are this rank's. */
 static peridot_status choose_layers(struct pd_load_params *load, const struct pd_model *m)
 {
     if (!m->link) return PERIDOT_OK;
     PD_TRY(pd_link_check_division(m->link, m->config.n_layers));
     load->first_layer = m->link->first_layer;
     load->n_layers = m->link->n_layers[m->link->host.rank];
-    for (uint32_t i = 0; i < load->n_layers; i++)
-        if (m->config.layers[load->first_layer + i].kv_layer < load->first_layer)
-            return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "layer %u reads the keys of layer %u, and must be on its rank",
-                           load->first_layer + i, m->config.layers[load->first_layer + i].kv_layer);
-    return PERIDOT_OK;
+    uint32_t last = pd_layers_last_division(&m->config), first = m->config.n_layers;
+    first -= m->link->n_layers[m->link->host.n_ranks - 1];   /* of the last rank */
+    if (first <= last) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "a rank cannot begin with layer %u: later layers read the keys of layer "
+                   "%u, which must be on the same rank", first, last);
 }
 
 /* A drafter's is its target's: it reads that model's cache. */

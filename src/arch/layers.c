@@ -39,6 +39,14 @@ bool pd_layer_owns_kv(const struct pd_config *config, uint32_t layer)
     return config->layers[layer].kv_layer == layer;
 }
 
+uint32_t pd_layers_last_division(const struct pd_config *config)
+{
+    uint32_t last = config->n_layers - 1;
+    for (uint32_t i = 0; i < config->n_layers; i++)
+        if (!pd_layer_owns_kv(config, i)) last = (uint32_t)pd_min(last, config->layers[i].kv_layer);
+    return last;
+}
+
 uint32_t pd_layer_q_dim(const struct pd_layer *layer) { return layer->n_heads * layer->head_dim; }
 
 uint32_t pd_layer_kv_dim(const struct pd_layer *layer) { return layer->n_kv_heads * layer->head_dim; }

@@ -25,6 +25,8 @@ float pd_layer_usual_scale(const struct pd_config *config, const struct pd_layer
 peridot_status pd_layer_check_experts(const struct pd_layer *layer, const char *key);
 /* Whether the layer has keys and values of its own. */
 bool pd_layer_owns_kv(const struct pd_config *config, uint32_t layer);
+/* Ranks may begin with a layer up to this one, as later ones read its keys, which must be on the same rank. */
+uint32_t pd_layers_last_division(const struct pd_config *config);
 /* Columns of all of a layer's heads, and rows of its fused matrix of q, k and v. */
 uint32_t pd_layer_q_dim(const struct pd_layer *layer);
 uint32_t pd_layer_kv_dim(const struct pd_layer *layer);

@@ -58,12 +58,16 @@ static void get_per_layer_inputs(const struct pd_forward_args *p, const struct p
     const struct pd_embed embed = {.x = s->per_layer, .table = &p->weights->per_layer_lookup, .tokens = p->tokens,
                                    .scale = c->per_layer_scale};
     const struct pd_rows inputs = {s->per_layer.address, c->per_layer_dim},
-                         of_model = {s->per_layer_model.address, c->per_layer_dim};
+                         of_model = {s->per_layer_model.address, c->per_layer_dim},
+                         first = p->weights->first_layer ? s->branch : x->x;   /* what goes into the first layer */
+    const struct pd_embed embed_first = {.x = first, .table = &p->weights->lookup, .tokens = p->tokens,
+                                         .scale = c->embed_scale};
     struct pd_norm norm = {.n = c->per_layer_dim, .eps = c->eps * (float)c->d_model};
     bool has_table = p->weights->per_layer_embedding.n_slices != 0;
     if (!c->per_layer_dim) return;
+    if (p->weights->first_layer) pd_op_embed(p->recorder, &embed_first, p->n_tokens);
     if (has_table) pd_op_embed(p->recorder, &embed, p->n_tokens);          /* [n][n_layers][per_layer_dim] */
-    pd_op_linear(p->recorder, s->per_layer_model, &p->weights->per_layer_model_proj, x->x, p->n_tokens);
+    pd_op_linear(p->recorder, s->per_layer_model, &p->weights->per_layer_model_proj, first, p->n_tokens);
     if (has_table) {
         norm.x = inputs;
         norm.y = of_model;

@@ -68,7 +68,7 @@ static void write_angles(const struct pd_input *in, const struct pd_workspace *w
 void pd_input_write(const struct pd_input *in, const struct pd_workspace *w, uint32_t m, const struct pd_pages *pages,
                     uint32_t pos, uint32_t last)
 {
-    if (in->rows) in->rows[m] = (struct pd_input_row){pages->table, pos, last};
+    if (in->rows) in->rows[m] = (struct pd_input_row){.table = pages->table, .pos = pos, .last = last};
     write_places(in, w, m, pages, pos, last);
     write_angles(in, w, m, pos);
 }

@@ -12,6 +12,7 @@ struct pd_input {
     uint32_t n_rows;                               /* at most */
     struct pd_input_row {
         uint32_t table, pos, last;
+        int32_t token;                 /* layers may have inputs of their own of it */
     } *rows;                           /* [n_rows]: what other ranks are told; NULL: there are none */
     struct pd_span embedded;           /* [n_rows][x.stride]: embeddings; empty until there is one */
     /* Where there are: rows of the residual stream from the rank before, and to the next one, in the host's memory. */

@@ -22,6 +22,7 @@ struct pd_table_entry {
  * heads: struct pd_candidate [n_heads][PD_TOPK]. */
 struct pd_stage_pass {
     const struct pd_input *in;
+    const int32_t *tokens;             /* [n_rows] */
     const struct pd_head_row *heads;
     uint32_t n_rows, n_heads, n_keys, n_steps;   /* see pd_pass_shape; the steps' heads come first */
 };

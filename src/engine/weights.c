@@ -499,7 +499,7 @@ static bool begin_part(struct loader *l, uint32_t part)
 {
     const struct pd_weights *w = l->w;
     bool ties = w->has_output && l->config->tied && l->config->head == PERIDOT_HEAD_LANGUAGE;
-    bool is_here = part == PART_EMBEDDING   ? w->first_layer == 0 || ties
+    bool is_here = part == PART_EMBEDDING   ? w->first_layer == 0 || ties || l->config->per_layer_dim
         : part == PART_OUTPUT               ? w->has_output
         : part == PART_PER_LAYER_EMBEDDING  ? true
                                             : part - PART_LAYERS >= w->first_layer && part - PART_LAYERS < w->end_layer;
@@ -634,7 +634,7 @@ static peridot_status load(struct loader *l)
                           pd_min(w->host_resident_size + (64 << 10), 256u << 20)));
     l->measuring = false;
     PD_TRY(walk(l));
-    if (!w->first_layer) PD_TRY(make_lookup(l, &w->lookup, &w->embedding));
+    if (!w->first_layer || l->config->per_layer_dim) PD_TRY(make_lookup(l, &w->lookup, &w->embedding));
     if (w->per_layer_embedding.n_slices)
         PD_TRY(make_lookup(l, &w->per_layer_lookup, &w->per_layer_embedding));
     if (!w->output.w.n_slices && w->n_outputs) w->output.w = w->embedding;
@@ -647,10 +647,6 @@ peridot_status pd_weights_load(struct pd_weights *out, struct pd_gpu *gpu, const
                                const struct pd_checkpoint *checkpoint, const struct pd_load_params *params)
 {
     uint32_t end = params->n_layers ? params->first_layer + params->n_layers : config->n_layers;
-    if (config->per_layer_dim && end - params->first_layer < config->n_layers)
-        return pd_fail(PERIDOT_ERROR_UNSUPPORTED,
-                       "%s: layers that each get an input of their own from the token cannot be shared among ranks",
-                       pd_checkpoint_path(checkpoint));
     *out = (struct pd_weights){
         .first_layer = params->first_layer, .end_layer = end, .has_output = end == config->n_layers};
     struct loader l = {.w = out, .gpu = gpu, .config = config, .params = params};

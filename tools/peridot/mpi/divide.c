@@ -41,6 +41,7 @@ peridot_status mpi_sizes_read(struct mpi_sizes *out, const char *path)
     if (status == PERIDOT_OK) {
         bool has_output = false;
         out->n_layers = info->n_layers;
+        out->last_division = info->last_division;
         for (size_t i = 0; i < peridot_file_n_tensors(file); i++) {
             const peridot_tensor_info *t = peridot_file_tensor(file, i);
             has_output = has_output || strcmp(t->name, "output.weight") == 0 || strcmp(t->name, "lm_head.weight") == 0;
@@ -88,7 +89,8 @@ static bool divide_within(uint32_t *n_layers, const struct mpi_sizes *sizes, con
 {
     uint32_t begin = 0;
     for (uint32_t r = 0; r < n_ranks; r++) {
-        uint32_t end = begin + 1, most = sizes->n_layers - (n_ranks - 1 - r);
+        uint32_t end = begin + 1, most = sizes->last_division + 1 - (n_ranks - 1 - r);
+        if (r + 1 == n_ranks) end = most = sizes->n_layers;
         if (!fits(sizes, &devices[r], begin, end, seconds)) return false;
         while (end < most && fits(sizes, &devices[r], begin, end + 1, seconds)) end++;
         n_layers[r] = end - begin;
@@ -102,9 +104,9 @@ peridot_status mpi_divide(uint32_t *n_layers, const struct mpi_sizes *sizes, con
 {
     double low = 0, high = 0;
     uint64_t all_free = 0;
-    if (sizes->n_layers < n_ranks)
+    if (sizes->last_division + 1 < n_ranks)
         return cmd_fail(PERIDOT_ERROR_ARGUMENT, "%" PRIu32 " ranks are more than the model's %" PRIu32 " layers",
-                        n_ranks, sizes->n_layers);
+                        n_ranks, sizes->last_division + 1);
     for (uint32_t r = 0; r < n_ranks; r++) {
         double all = (double)size_of(sizes, 0, sizes->n_layers) / (devices[r].read > 0 ? devices[r].read : 1);
         high = all > high ? all : high;

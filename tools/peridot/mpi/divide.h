@@ -15,7 +15,7 @@ struct mpi_device {
 
 /* Bytes of the file's tensors. */
 struct mpi_sizes {
-    uint32_t n_layers;
+    uint32_t n_layers, last_division;   /* see peridot_model_info */
     uint64_t *layers;          /* [n_layers], allocated */
     uint64_t embedding, output;   /* output: what the last rank has beside its layers */
     uint64_t sum;              /* of all tensors: the embedding may be the output, too */
