@@ -4,7 +4,7 @@
  * per STEP columns it decodes each weight once into shared memory, while the subgroups, each with its part of the tile,
  * multiply what was put there before (two buffers, one barrier a step). Needs subgroups of SUBGROUP invocations, all of
  * them whole.
- * Grid: [rows / TILE_ROWS, tokens / TILE_TOKENS]. */
+ * Grid: [rows / TILE_ROWS, tokens / TILE_TOKENS, slots of experts]. */
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
@@ -24,6 +24,8 @@ layout(constant_id = 8) const uint N = 16;
 layout(constant_id = 9) const uint K = 16;
 layout(push_constant) uniform Push { pd_matmul_push p; };
 #include "bias.glsl"
+#define X_ROWS TILE_TOKENS
+#include "experts.glsl"
 
 /* Weights are made larger on the way to fp16: those from 1e-6 to 1023 keep its 11 bits. */
 #define WEIGHT_SCALE 64.0
@@ -33,7 +35,8 @@ const uint PARTS_M = PART_ROWS / M;
 const uint PARTS_N = PART_TOKENS / N;
 
 shared f16vec4 tile_w[2 * TILE_ROWS * STRIDE];      /* [buffer][row][column] */
-shared f16vec4 tile_x[2 * TILE_TOKENS * STRIDE];    /* [buffer][token][column] */
+/* [buffer][token][column]; nothing follows the last row, so that all is 48 KiB at most where EXPERTS is false */
+shared f16vec4 tile_x[2 * TILE_TOKENS * STRIDE - 2];
 shared float stage[gl_WorkGroupSize.x / SUBGROUP * M * N];   /* [subgroup][token][row] */
 
 #define SUMS coopmat<float, gl_ScopeSubgroup, M, N, gl_MatrixUseAccumulator>
@@ -46,7 +49,8 @@ void load_weights(uint b, uint first_row, uint first_col)
         uint r = i / n_units, u = i % n_units, at = (b * TILE_ROWS + r) * STRIDE + u * (UNIT / 4);
         [[unroll]] for (uint k = 0; k < UNIT / 4; k++) unit_w[k] = vec4(0);
         if (first_col + u * UNIT < p.n_cols)
-            load_unit(row_at(p.w, min(first_row + r, p.n_rows - 1), p.row_size), first_col / UNIT + u, p.n_cols);
+            load_unit(row_at(p.w, row_of_expert(min(first_row + r, p.n_rows - 1)), p.row_size), first_col / UNIT + u,
+                      p.n_cols);
         [[unroll]] for (uint k = 0; k < UNIT / 4; k++) tile_w[at + k] = f16vec4(unit_w[k] * WEIGHT_SCALE);
     }
 }
@@ -58,7 +62,7 @@ void load_activations(uint b, uint first_token, uint first_col)
     pd_uvec4s x = pd_uvec4s(uvec2(p.x));
     for (uint i = gl_LocalInvocationID.x; i < TILE_TOKENS * n_eights; i += gl_WorkGroupSize.x) {
         uint t = i / n_eights, e = i % n_eights, at = (b * TILE_TOKENS + t) * STRIDE + 2 * e;
-        uvec4 eight = x.at[min(first_token + t, p.n_tokens - 1) * (p.x_stride / 4) + first_col / 8 + e];
+        uvec4 eight = x.at[tile_x_row(first_token, t) * (p.x_stride / 4) + first_col / 8 + e];
         tile_x[at] = f16vec4(unpackFloat2x16(eight.x), unpackFloat2x16(eight.y));
         tile_x[at + 1] = f16vec4(unpackFloat2x16(eight.z), unpackFloat2x16(eight.w));
     }
@@ -96,9 +100,10 @@ void write_sums(SUMS s, uint first_row, uint first_token)
     subgroupBarrier();
     [[unroll]] for (uint k = 0; k < (M * N + SUBGROUP - 1) / SUBGROUP; k++) {
         uint i = gl_SubgroupInvocationID + k * SUBGROUP, row = first_row + i % M, token = first_token + i / M;
-        if (i >= M * N || row >= p.n_rows || token >= p.n_tokens) continue;
-        float scale = pd_floats(uvec2(p.x)).at[(token + 1) * p.x_stride - PD_PACK_TAIL] / WEIGHT_SCALE;
-        p.y.at[token * p.y_stride + row] = softcap_of(with_bias(stage[mine + i] * scale, row), p.softcap);
+        if (i >= M * N || row >= p.n_rows || token >= n_tokens) continue;
+        uint to = y_row(token);
+        float scale = pd_floats(uvec2(p.x)).at[(x_row_for(to) + 1) * p.x_stride - PD_PACK_TAIL] / WEIGHT_SCALE;
+        p.y.at[to * p.y_stride + row] = softcap_of(with_bias(stage[mine + i] * scale, row), p.softcap);
     }
     subgroupBarrier();
 }
@@ -108,6 +113,8 @@ void main()
     uint first_row = gl_WorkGroupID.x * TILE_ROWS, first_token = gl_WorkGroupID.y * TILE_TOKENS;
     uint part_row = gl_SubgroupID % (TILE_ROWS / PART_ROWS) * PART_ROWS;
     uint part_token = gl_SubgroupID / (TILE_ROWS / PART_ROWS) * PART_TOKENS;
+    if (!find_expert(gl_WorkGroupID.z, first_token)) return;
+    find_x_rows(first_token);
     [[unroll]] for (uint i = 0; i < PARTS_M * PARTS_N; i++) sums[i] = SUMS(0.0);
     load_tiles(0, first_row, first_token, 0);
     barrier();

@@ -5,7 +5,7 @@
  *   sum w x = scale_w scale_x (256 sum quants high + sum quants low) + minimum sum x      over a block
  * with exact sums in integers. A workgroup makes a tile of 64 rows by TILE_TOKENS; per step each invocation unpacks one
  * block of a row to shared memory, and adds to 4 x TOKENS_EACH sums in fp32.
- * Grid: [rows / 64, tokens / TILE_TOKENS]. */
+ * Grid: [rows / 64, tokens / TILE_TOKENS, slots of experts]. */
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_integer_dot_product : require
 #include "common.glsl"
@@ -16,6 +16,8 @@ layout(local_size_x_id = 0) in;   /* a multiple of 64 */
 layout(constant_id = 1) const uint TILE_TOKENS = 64;
 layout(push_constant) uniform Push { pd_matmul_push p; };
 #include "bias.glsl"
+#define X_ROWS TILE_TOKENS
+#include "experts.glsl"
 
 #define TILE_ROWS PD_DOT_ROWS
 const uint BLOCKS = gl_WorkGroupSize.x / TILE_ROWS;   /* of a step */
@@ -40,7 +42,7 @@ void load_weights(uint first_row, uint first_block)
     vec2 scales[PARTS];
     [[unroll]] for (uint h = 0; h < PARTS; h++) scales[h] = vec2(0);
     if (first_block + b < p.n_cols / 32) {
-        uvec2 row = row_at(p.w, min(first_row + r, p.n_rows - 1), p.row_size);
+        uvec2 row = row_at(p.w, row_of_expert(min(first_row + r, p.n_rows - 1)), p.row_size);
         load_quants(quants, row, first_block + b, p.n_cols);
         load_scales(scales, row, first_block + b, p.n_cols);
     }
@@ -53,9 +55,9 @@ void load_activations(uint first_token, uint first_block)
 {
     pd_uvec4s x = pd_uvec4s(uvec2(p.x));
     for (uint i = gl_LocalInvocationID.x; i < TILE_TOKENS * BLOCKS; i += gl_WorkGroupSize.x) {
-        uint t = i / BLOCKS, b = i % BLOCKS, token = min(first_token + t, p.n_tokens - 1);
+        uint t = i / BLOCKS, b = i % BLOCKS, row = tile_x_row(first_token, t);
         bool there = first_block + b < p.n_cols / 32;
-        uint from = (token * p.x_stride + (there ? first_block + b : 0) * PD_Q16_BLOCK) / 4;
+        uint from = (row * p.x_stride + (there ? first_block + b : 0) * PD_Q16_BLOCK) / 4;
         [[unroll]] for (uint k = 0; k < 4; k++) tile_x[(4 * b + k) * TOKEN_STRIDE + t] = x.at[from + k];
         vec4 last = there ? uintBitsToFloat(x.at[from + 4]) : vec4(0);
         float values[3] = {last.x, HALVES ? last.y : last.y + last.z, last.z};
@@ -95,6 +97,8 @@ void main()
 {
     uint first_row = gl_WorkGroupID.x * TILE_ROWS, first_token = gl_WorkGroupID.y * TILE_TOKENS;
     uint my_row = gl_LocalInvocationID.x % 16, my_token = gl_LocalInvocationID.x / 16;
+    if (!find_expert(gl_WorkGroupID.z, first_token)) return;
+    find_x_rows(first_token);
     [[unroll]] for (uint m = 0; m < TOKENS_EACH; m++) sums[m] = vec4(0);
     for (uint block = 0; block < p.n_cols / 32; block += BLOCKS) {
         load_weights(first_row, block);
@@ -107,8 +111,8 @@ void main()
         uint token = first_token + my_token + m * (TILE_TOKENS / TOKENS_EACH);
         [[unroll]] for (uint r = 0; r < 4; r++) {
             uint row = first_row + my_row + 16 * r;
-            if (token < p.n_tokens && row < p.n_rows)
-                p.y.at[token * p.y_stride + row] = softcap_of(with_bias(sums[m][r], row), p.softcap);
+            if (token < n_tokens && row < p.n_rows)
+                p.y.at[y_row(token) * p.y_stride + row] = softcap_of(with_bias(sums[m][r], row), p.softcap);
         }
     }
 }

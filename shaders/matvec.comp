@@ -241,7 +241,7 @@ void write_row(uint first_row, uint token, uint r, uint c)
 void main()
 {
     uint stride = gl_NumWorkGroups.x * gl_NumSubgroups * ROWS_OUT;
-    if (!find_expert(gl_WorkGroupID.y)) return;
+    if (!find_expert(gl_WorkGroupID.y, 0)) return;
     if (NORM_VEC4S != 0) prepare_x();
 #if defined(DOT)
     if (NORM_VEC4S != 0) pack_normed();

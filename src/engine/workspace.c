@@ -71,7 +71,8 @@ static peridot_status alloc_scratch(struct pd_workspace *w)
                  "attention"));
     if (pd_variant_pack(w->variants.of[PD_VARIED_MATMUL]) == PD_N_KERNELS) return PERIDOT_OK;
     uint32_t widest = (uint32_t)pd_max(d_model, pd_max(most.q_dim, most.ffn_dim));
-    return alloc(&s->packed, w, sizeof(uint32_t) * n * pd_packed_most(widest), "activations");
+    uint64_t n_words = pd_max(pd_packed_most(widest), (uint64_t)most.n_experts_used * pd_packed_most(most.expert_dim));
+    return alloc(&s->packed, w, sizeof(uint32_t) * n * n_words, "activations");
 }
 
 static peridot_status create_buffers(struct pd_workspace *w)

@@ -124,50 +124,82 @@ static struct pd_matvec_push matvec_push(const struct pd_matmul_push *p)
         .x_share = p->x_share};
 }
 
-static void matmul_matvec(struct pd_recorder *r, const struct pd_slice *slice, const struct pd_matmul_push *p)
+/* What a matmul kernel multiplies: rows of a matrix by all tokens, or matrices of experts each by its own. */
+struct product {
+    const struct pd_slice *slice;
+    struct pd_matmul_push push;
+    uint32_t n_slots;              /* of experts; 1 where there are none */
+    uint32_t n_each;               /* tokens of a slot, on average */
+};
+
+static void matmul_matvec(struct pd_recorder *r, const struct product *p)
 {
-    const struct pd_matvec_push push = matvec_push(p);
-    matvec(r, slice, &push, (struct matvec_mode){0}, 1);
+    const struct pd_matvec_push push = matvec_push(&p->push);
+    matvec(r, p->slice, &push, (struct matvec_mode){0}, p->n_slots);
 }
 
-static void matmul_tile(struct pd_recorder *r, const struct pd_slice *slice, const struct pd_matmul_push *push)
+static void dispatch_tiles(struct pd_recorder *r, const struct product *p, const struct pd_kernel *k,
+                           uint32_t tile_rows, uint32_t tile_tokens)
 {
-    dispatch(r, kernel_of(r, pd_kernel_of(PD_KERNELS_matmul, slice->dtype), slice, push->bias, 0, NULL, 0), push,
-             (uint32_t)pd_div_up(push->n_rows, PD_MATMUL_TILE), (uint32_t)pd_div_up(push->n_tokens, PD_MATMUL_TILE), 1);
+    dispatch(r, k, &p->push, (uint32_t)pd_div_up(p->push.n_rows, tile_rows),
+             (uint32_t)pd_div_up(p->push.n_tokens, tile_tokens), p->n_slots);
+}
+
+static const struct pd_kernel *tile_kernel(struct pd_recorder *r, const struct product *p, enum pd_kernel_kind kind,
+                                           const uint32_t *spec, uint32_t n_spec)
+{
+    return kernel_of(r, pd_kernel_of(kind, p->slice->dtype), p->slice, p->push.bias, p->push.experts, spec, n_spec);
+}
+
+static void matmul_tile(struct pd_recorder *r, const struct product *p)
+{
+    dispatch_tiles(r, p, tile_kernel(r, p, PD_KERNELS_matmul, NULL, 0), PD_MATMUL_TILE, PD_MATMUL_TILE);
 }
 
 /* Tiles of 32 tokens where 64 would be half empty. */
-static void matmul_dot(struct pd_recorder *r, const struct pd_slice *slice, const struct pd_matmul_push *push)
+static void matmul_dot(struct pd_recorder *r, const struct product *p)
 {
-    uint32_t spec[] = {128, push->n_tokens <= 32 ? 32 : 64};
-    enum pd_kernel_id id = pd_kernel_of(PD_KERNELS_matmul_dot, slice->dtype);
-    dispatch(r, kernel_of(r, id, slice, push->bias, 0, spec, PD_COUNT(spec)), push,
-             (uint32_t)pd_div_up(push->n_rows, PD_DOT_ROWS), (uint32_t)pd_div_up(push->n_tokens, spec[1]), 1);
+    uint32_t spec[] = {128, p->n_each <= 32 ? 32 : 64};
+    dispatch_tiles(r, p, tile_kernel(r, p, PD_KERNELS_matmul_dot, spec, PD_COUNT(spec)), PD_DOT_ROWS, spec[1]);
 }
 
 /* Tiles of 128 by 128 need fewer reads. Where they would be too few, or registers or shared memory are short, tiles of
- * 64 by 64. The subgroups of a workgroup share a tile in parts as square as can be. */
-static void matmul_coop(struct pd_recorder *r, const struct pd_slice *slice, const struct pd_matmul_push *push)
+ * 64 by 64; for experts with few tokens each, 64 by 32. The subgroups of a workgroup share a tile in parts as square as
+ * can be. */
+static void matmul_coop(struct pd_recorder *r, const struct product *p)
 {
     const peridot_device_info *d = pd_gpu_info(r->gpu);
+    bool of_experts = p->push.experts != 0;
     uint32_t subgroup = d->matrix_subgroup_size, n_down = 1;
-    bool large = push->n_rows >= 8192 && d->max_shared_size >= 48 * 1024 && subgroup >= 32;
-    uint32_t tile = large ? 128 : 64, n_parts = (uint32_t)pd_max(2 * tile / subgroup, 1);
+    bool large = !of_experts && p->push.n_rows >= 8192 && d->max_shared_size >= 48 * 1024 && subgroup >= 32;
+    uint32_t rows = large ? 128 : 64, tokens = of_experts && p->n_each <= 32 ? 32 : rows;
+    uint32_t n_parts = (uint32_t)pd_max(2 * rows / subgroup, 1);   /* of a square tile */
     while (4 * n_down * n_down <= n_parts) n_down *= 2;
-    uint32_t spec[] = {n_parts * subgroup, subgroup, tile, tile, 32, tile / n_down, tile / (n_parts / n_down),
-        d->matrix_m, d->matrix_n, d->matrix_k};
-    enum pd_kernel_id id = pd_kernel_of(PD_KERNELS_matmul_coop, slice->dtype);
-    dispatch(r, kernel_of(r, id, slice, push->bias, 0, spec, PD_COUNT(spec)), push,
-             (uint32_t)pd_div_up(push->n_rows, tile), (uint32_t)pd_div_up(push->n_tokens, tile), 1);
+    uint32_t part_rows = rows / n_down, part_tokens = (uint32_t)pd_min(rows / (n_parts / n_down), tokens);
+    uint32_t spec[] = {rows / part_rows * (tokens / part_tokens) * subgroup, subgroup, rows, tokens, 32, part_rows,
+        part_tokens, d->matrix_m, d->matrix_n, d->matrix_k};
+    dispatch_tiles(r, p, tile_kernel(r, p, PD_KERNELS_matmul_coop, spec, PD_COUNT(spec)), rows, tokens);
 }
 
-/* Tiles are faster from a handful of tokens on. */
-static enum pd_variant matmul_variant(const struct pd_recorder *r, enum pd_dtype dtype, uint32_t n_tokens, bool exact)
+static void multiply(struct pd_recorder *r, enum pd_variant variant, const struct product *p)
+{
+    static void (*const record[])(struct pd_recorder *, const struct product *) = {
+        [PD_VARIANT_MATMUL_COOP] = matmul_coop, [PD_VARIANT_MATMUL_DOT] = matmul_dot,
+        [PD_VARIANT_MATMUL_TILE] = matmul_tile, [PD_VARIANT_MATMUL_MATVEC] = matmul_matvec};
+    record[variant](r, p);
+}
+
+#define MATMUL_FEW (2 * MATVEC_COLS)   /* tokens up to which a matrix is not worth tiles */
+
+static enum pd_variant matmul_variant(const struct pd_recorder *r, const struct pd_linear *linear, enum pd_dtype dtype,
+                                      uint32_t n_tokens, uint32_t few)
 {
     bool same = r->chunk && r->variants.batch_invariant;   /* a prompt's rows are the same in chunks of any size */
-    uint32_t few = r->variants.forced[PD_VARIED_MATMUL] ? 1 : r->decode ? UINT32_MAX : same ? 0 : 2 * MATVEC_COLS;
+    if (r->variants.forced[PD_VARIED_MATMUL]) few = 1;
+    else if (r->decode) few = UINT32_MAX;
+    else if (same) few = 0;
     enum pd_variant chosen = n_tokens > few ? r->variants.of[PD_VARIED_MATMUL] : PD_VARIANT_MATMUL_MATVEC;
-    if (exact && chosen != PD_VARIANT_MATMUL_MATVEC) chosen = PD_VARIANT_MATMUL_TILE;
+    if (linear->exact && chosen != PD_VARIANT_MATMUL_MATVEC) chosen = PD_VARIANT_MATMUL_TILE;
     return choose_variant(r, PD_VARIED_MATMUL, chosen, (uint32_t)dtype);
 }
 
@@ -213,15 +245,12 @@ static struct pd_rows pack(struct pd_recorder *r, enum pd_kernel_id id, struct p
 void pd_op_linear(struct pd_recorder *r, struct pd_rows y, const struct pd_linear *linear, struct pd_rows x,
                   uint32_t n_tokens)
 {
-    static void (*const record[])(struct pd_recorder *, const struct pd_slice *, const struct pd_matmul_push *) = {
-        [PD_VARIANT_MATMUL_COOP] = matmul_coop, [PD_VARIANT_MATMUL_DOT] = matmul_dot,
-        [PD_VARIANT_MATMUL_TILE] = matmul_tile, [PD_VARIANT_MATMUL_MATVEC] = matmul_matvec};
     const struct pd_matrix *w = &linear->w;
     struct pd_rows packed = {0};
     enum pd_kernel_id packed_by = PD_N_KERNELS;
     for (uint32_t i = 0; i < w->n_slices; i++) {
         const struct pd_slice *slice = &w->slices[i];
-        enum pd_variant variant = matmul_variant(r, slice->dtype, n_tokens, linear->exact);
+        enum pd_variant variant = matmul_variant(r, linear, slice->dtype, n_tokens, MATMUL_FEW);
         enum pd_kernel_id by = pd_variant_pack(variant);
         if (by != PD_N_KERNELS && by != packed_by) {
             if (packed_by != PD_N_KERNELS) barrier(r);
@@ -233,9 +262,9 @@ void pd_op_linear(struct pd_recorder *r, struct pd_rows y, const struct pd_linea
         uint32_t n_parts = count_parts(r, n_tokens, work);
         for (uint32_t k = 0; k < n_parts; k++) {
             uint32_t first = part_begin(n_tokens, n_parts, k), n = part_begin(n_tokens, n_parts, k + 1) - first;
-            struct pd_matmul_push push = matmul_push(pd_rows_at(y, first, 0), linear, slice,
-                pd_rows_at(from, first, 0), n);
-            record[variant](r, slice, &push);
+            const struct product p = {.slice = slice, .push = matmul_push(pd_rows_at(y, first, 0), linear, slice,
+                pd_rows_at(from, first, 0), n), .n_slots = 1, .n_each = n};
+            multiply(r, variant, &p);
             end_part(r, n * work);
         }
     }
@@ -257,28 +286,42 @@ void pd_op_route(struct pd_recorder *r, const struct pd_routes *e, struct pd_row
     barrier(r);
 }
 
-/* Tiles where a chunk's matrices take them, else a slot's pairs by the few. An expert may have all tokens. */
+/* Up to which number of tokens an expert has few enough for matvec to decode its weights once. */
+static enum pd_variant experts_variant(const struct pd_recorder *r, const struct pd_linear *linear,
+                                       const struct pd_routes *e)
+{
+    return matmul_variant(r, linear, linear->w.slices[0].dtype, e->n_tokens, MATVEC_COLS * e->n_experts / e->n_used);
+}
+
+/* An expert may have all tokens. */
+static struct product experts_product(struct pd_rows y, const struct pd_linear *linear, struct pd_rows x,
+                                      const struct pd_routes *e, uint32_t x_share)
+{
+    const struct pd_slice *slice = linear->w.slices;
+    uint32_t n_pairs = e->n_tokens * e->n_used;
+    struct product p = {.slice = slice, .push = matmul_push(y, linear, slice, x, e->n_tokens),
+        .n_slots = (uint32_t)pd_min(e->n_experts, n_pairs), .n_each = (uint32_t)pd_div_up(n_pairs, e->n_experts)};
+    p.push.n_rows = p.push.expert_rows = linear->w.n_rows / linear->n_experts;
+    p.push.experts = e->slots;
+    p.push.x_share = x_share;
+    return p;
+}
+
+static void end_experts(struct pd_recorder *r, const struct pd_linear *linear, const struct pd_routes *e)
+{
+    end_part(r, (uint64_t)e->n_tokens * e->n_used * (linear->w.n_rows / linear->n_experts) * linear->w.n_cols);
+    barrier(r);
+}
+
 void pd_op_experts(struct pd_recorder *r, struct pd_rows y, const struct pd_linear *linear, struct pd_rows x,
                    const struct pd_routes *e, uint32_t x_share)
 {
-    const struct pd_slice *slice = linear->w.slices;
-    uint32_t n_rows = linear->w.n_rows / linear->n_experts;
-    uint32_t n_slots = (uint32_t)pd_min(e->n_experts, e->n_tokens * e->n_used);
-    enum pd_variant v = matmul_variant(r, slice->dtype, e->n_tokens, true);
-    struct pd_matmul_push push = matmul_push(y, linear, slice, x, e->n_tokens);
-    push.n_rows = push.expert_rows = n_rows;
-    push.experts = e->slots;
-    push.x_share = x_share;
-    if (v == PD_VARIANT_MATMUL_TILE)
-        dispatch(r, kernel_of(r, pd_kernel_of(PD_KERNELS_matmul, slice->dtype), slice, 0, push.experts, NULL, 0), &push,
-                 (uint32_t)pd_div_up(n_rows, PD_MATMUL_TILE), (uint32_t)pd_div_up(e->n_tokens, PD_MATMUL_TILE),
-                 n_slots);
-    else {
-        const struct pd_matvec_push few = matvec_push(&push);
-        matvec(r, slice, &few, (struct matvec_mode){0}, n_slots);
-    }
-    end_part(r, (uint64_t)e->n_tokens * e->n_used * n_rows * linear->w.n_cols);
-    barrier(r);
+    enum pd_variant variant = experts_variant(r, linear, e);
+    enum pd_kernel_id by = pd_variant_pack(variant);
+    if (by != PD_N_KERNELS) x = pack(r, by, x, linear->w.n_cols, e->n_tokens * e->n_used / x_share);
+    const struct product p = experts_product(y, linear, x, e, x_share);
+    multiply(r, variant, &p);
+    end_experts(r, linear, e);
 }
 
 void pd_op_combine(struct pd_recorder *r, struct pd_rows y, struct pd_rows x, const struct pd_routes *e, uint32_t n)

@@ -14,7 +14,8 @@ struct pd_recorder {
     /* NULL: kernels are compiled and nothing is recorded; addresses only say whether a buffer exists */
     struct pd_commands *commands;
     struct pd_variants variants;
-    /* [tokens][pd_packed_most of the widest matrix] words: scratch of variants that read x packed */
+    /* [tokens, or pairs of experts][pd_packed_most of the widest matrix] words: scratch of variants that read x
+     * packed */
     uint64_t packed;
     bool chunk;                /* some rows are of prompts */
     /* Operations are recorded in pieces of about so many multiplications, which can be submitted one by one; 0: one */

@@ -200,6 +200,18 @@ static void put_plain_rows(struct pd_trial *t, float *y, const struct matrix *m,
                    s->n_rows * sizeof *y);
 }
 
+/* Where the tested kernel reads x packed: room for n rows of it; else NULL. */
+static struct pd_trial_buffer *add_packed(struct pd_trial *t, uint32_t n, uint32_t n_cols)
+{
+    enum pd_kernel_id by = pd_variant_pack(t->variants.of[PD_VARIED_MATMUL]);
+    if (by == PD_N_KERNELS) return NULL;
+    uint32_t stride = pd_packed_stride(by, n_cols);
+    struct pd_trial_buffer *packed = pd_trial_words(t, NULL, n, stride, stride);
+    packed->written = true;
+    t->r.packed = packed->address;
+    return packed;
+}
+
 /* The product with the packed x must be right to fp32; how near that is to x is tested by try_pack_q16. */
 static void try_product(struct pd_trial *t, const struct part *parts, uint32_t n_parts, uint32_t n_cols,
                         uint32_t n_tokens, float softcap)
@@ -215,11 +227,7 @@ static void try_product(struct pd_trial *t, const struct part *parts, uint32_t n
     struct pd_trial_buffer *y_rows = pd_trial_rows(t, NULL, n_tokens, m.m.n_rows);
     enum pd_variant variant = t->variants.of[PD_VARIED_MATMUL];
     bool coop = variant == PD_VARIANT_MATMUL_COOP, dot = variant == PD_VARIANT_MATMUL_DOT;
-    enum pd_kernel_id by = pd_variant_pack(variant);
-    uint32_t stride = pd_packed_stride(by, n_cols);
-    struct pd_trial_buffer *packed = by != PD_N_KERNELS ? pd_trial_words(t, NULL, n_tokens, stride, stride) : NULL;
-    if (packed) packed->written = true;
-    t->r.packed = pd_trial_address(packed);
+    struct pd_trial_buffer *packed = add_packed(t, n_tokens, n_cols);
     const struct pd_linear linear = linear_of(&m, softcap);
     const struct pd_reference_matrix reference = reference_of(&m);
     pd_op_linear(&t->r, pd_trial_rows_of(y_rows), &linear, pd_trial_rows_of(x_rows), n_tokens);
@@ -297,9 +305,12 @@ static void try_experts(struct pd_trial *t, enum pd_dtype dtype, struct pd_route
     struct pd_linear linear = linear_of(&m, 0);
     linear.n_experts = e.n_experts;
     e.slots = pd_trial_words(t, slots, 1, n_words, n_words)->address;
+    struct pd_trial_buffer *packed = add_packed(t, n_x, n_cols);
     pd_op_experts(&t->r, pd_trial_rows_of(y_rows), &linear, pd_trial_rows_of(x_rows), &e, x_share);
     pd_trial_run(t);
-    bool rounds = takes_dot(t) && e.n_tokens == 1 && is_quantised(dtype);
+    enum pd_variant variant = t->variants.of[PD_VARIED_MATMUL];
+    bool rounds = takes_dot(t) && e.n_tokens == 1 && is_quantised(dtype), coop = variant == PD_VARIANT_MATMUL_COOP;
+    if (variant == PD_VARIANT_MATMUL_DOT) x = unpack_q16(t, packed, n_cols);
     for (uint32_t s = 0; s < n_slots; s++)
         for (uint32_t i = 0; i < slots[4 * s + 1]; i++) {
             uint32_t pair = slots[slots[4 * s + 2] + i];
@@ -311,7 +322,7 @@ static void try_experts(struct pd_trial *t, enum pd_dtype dtype, struct pd_route
             memcpy(magnitudes + (size_t)pair * n_rows,
                    dot_magnitudes(t, &own, rounds ? block_largest(t, row, n_cols) : row, 1, 0), n_rows * sizeof *y);
         }
-    pd_trial_check_rows(t, y_rows, y, magnitudes, rounds ? Q16_TOLERANCE + 1e-6 : 1e-6);
+    pd_trial_check_rows(t, y_rows, y, magnitudes, coop ? COOP_TOLERANCE : rounds ? Q16_TOLERANCE + 1e-6 : 1e-6);
     pd_trial_end(t);
 }
 
@@ -457,8 +468,10 @@ void pd_try_matmul(struct pd_trial *t, uint32_t type)
     static const uint32_t n_tokens[] = {2, 15, 31, 33, 70};
     const struct part large = {(enum pd_dtype)type, 8200};
     try_products(t, large.dtype, n_tokens, PD_COUNT(n_tokens));
-    if (t->variants.of[PD_VARIED_MATMUL] == PD_VARIANT_MATMUL_TILE)
-        try_experts_of(t, large.dtype, 2, 35);
+    try_experts_of(t, large.dtype, 2, 35);
+    if (t->thorough && large.dtype % 4 == 1)   /* enough tokens for larger tiles */
+        try_experts(t, large.dtype, (struct pd_routes){.n_experts = 3, .n_used = 2, .n_tokens = 70}, 33,
+                    cols_of(large.dtype)[1], true);
     if (t->thorough) try_slices(t, large.dtype, 33);
     /* On a GPU it takes larger tiles. */
     if (pd_gpu_info(t->gpu)->type != PERIDOT_DEVICE_CPU) try_product(t, &large, 1, cols_of(large.dtype)[0], 33, 0);
