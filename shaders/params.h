@@ -141,7 +141,7 @@ struct pd_matvec_push {
     PD_PTR(pd_vec4s) w_norm;      /* [n_cols] */
     PD_PTR(pd_vec4s_written) store;
     PD_PTR(pd_floats) bias;       /* [n_rows]; gated unit: [2 n_rows] */
-    PD_PTR(pd_words) experts;     /* as in matmul; there are none of gated units */
+    PD_PTR(pd_words) experts;     /* as in matmul; gated unit: expert_rows are those of both matrices */
     uint32_t row_size, n_cols, n_rows, n_tokens, x_stride, y_stride;
     float softcap, eps, x_scale;
     uint32_t expert_rows, x_share;

@@ -114,7 +114,7 @@ static void add_experts(const struct pd_forward_args *p, const struct pd_stream 
     const struct pd_layer *layer = &p->config->layers[i];
     const struct pd_scratch *s = p->scratch;
     struct pd_recorder *r = p->recorder;
-    uint32_t n = p->n_tokens, dim = layer->expert_dim, n_pairs = n * layer->n_experts_used;
+    uint32_t n = p->n_tokens;
     struct pd_norm norm = {.x = x->x, .normed = s->expert_x, .n = x->n, .eps = x->eps, .x_scale = 1};
     struct pd_routes routes = s->routes;
     routes.n_experts = layer->n_experts;
@@ -128,8 +128,8 @@ static void add_experts(const struct pd_forward_args *p, const struct pd_stream 
 
     norm.w = w->norms[PD_ROLE_EXPERTS_NORM];
     pd_op_rmsnorm(r, &norm, n);
-    pd_op_experts(r, s->expert_both, &w->linears[PD_MATRIX_EXPERTS_GATE_UP], s->expert_x, &routes, routes.n_used);
-    pd_op_glu(r, s->expert_act, s->expert_both, pd_rows_at(s->expert_both, 0, dim), dim, n_pairs, layer->activation);
+    pd_op_experts_gated(r, s->expert_act, &w->linears[PD_MATRIX_EXPERTS_GATE_UP], s->expert_x, &routes,
+                        layer->activation, s->expert_both);                    /* [n n_experts_used][expert_dim] */
     pd_op_experts(r, s->expert_out, &w->linears[PD_MATRIX_EXPERTS_DOWN], s->expert_act, &routes, 1);
     pd_op_combine(r, s->experts, s->expert_out, &routes, x->n);                       /* [n][d_model] */
 

@@ -271,6 +271,12 @@ void pd_op_linear(struct pd_recorder *r, struct pd_rows y, const struct pd_linea
     barrier(r);
 }
 
+/* Where rows from this one on are a matrix; 0 where it is within a group of rows. */
+static uint64_t address_of_row(const struct pd_slice *s, uint32_t row)
+{
+    return s->row_interleave > 1 && row % s->row_interleave != 0 ? 0 : s->address + (uint64_t)row * s->row_size;
+}
+
 /* ---- of experts ---- */
 
 void pd_op_route(struct pd_recorder *r, const struct pd_routes *e, struct pd_rows logits, uint64_t scale)
@@ -324,6 +330,25 @@ void pd_op_experts(struct pd_recorder *r, struct pd_rows y, const struct pd_line
     end_experts(r, linear, e);
 }
 
+/* In one dispatch where it is by matvec, of one token or several. */
+void pd_op_experts_gated(struct pd_recorder *r, struct pd_rows y, const struct pd_linear *linear, struct pd_rows x,
+                         const struct pd_routes *e, uint32_t activation, struct pd_rows both)
+{
+    uint32_t n = linear->w.n_rows / linear->n_experts / 2;
+    uint64_t up = address_of_row(linear->w.slices, n);
+    if (!up || experts_variant(r, linear, e) != PD_VARIANT_MATMUL_MATVEC) {
+        pd_op_experts(r, both, linear, x, e, e->n_used);
+        pd_op_glu(r, y, both, pd_rows_at(both, 0, n), n, e->n_tokens * e->n_used, activation);
+        return;
+    }
+    const struct product p = experts_product(y, linear, x, e, e->n_used);
+    struct pd_matvec_push push = matvec_push(&p.push);
+    push.n_rows = n;
+    push.w_up = up;
+    matvec(r, p.slice, &push, (struct matvec_mode){.glu = activation}, p.n_slots);
+    end_experts(r, linear, e);
+}
+
 void pd_op_combine(struct pd_recorder *r, struct pd_rows y, struct pd_rows x, const struct pd_routes *e, uint32_t n)
 {
     struct pd_combine_push push = {.choices = e->choices, .x = x.address, .y = y.address, .n = n, .n_used = e->n_used,
@@ -374,8 +399,7 @@ static uint64_t second_half(const struct pd_matrix *w)
 {
     uint32_t n = w->n_rows / 2;
     const struct pd_slice *s = w->slices;
-    bool within = s->row_interleave > 1 && n % s->row_interleave != 0;   /* a group of rows */
-    if (w->n_slices == 1) return within ? 0 : s->address + (uint64_t)n * s->row_size;
+    if (w->n_slices == 1) return address_of_row(s, n);
     return w->n_slices == 2 && s[0].n_rows == n && s[0].dtype == s[1].dtype ? s[1].address : 0;
 }
 

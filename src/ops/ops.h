@@ -81,6 +81,10 @@ void pd_op_route(struct pd_recorder *r, const struct pd_routes *routes, struct p
  * linear is of n_experts matrices in one slice, without bias. */
 void pd_op_experts(struct pd_recorder *r, struct pd_rows y, const struct pd_linear *linear, struct pd_rows x,
                    const struct pd_routes *routes, uint32_t x_share);
+/* y[pair] = act(gate(x[token])) * up(x[token]), the halves of the rows of the pair's expert; `both` ([pairs][2 n]) is
+ * used where they are not computed in one dispatch. */
+void pd_op_experts_gated(struct pd_recorder *r, struct pd_rows y, const struct pd_linear *linear, struct pd_rows x,
+                         const struct pd_routes *routes, uint32_t activation, struct pd_rows both);
 /* y[m] = the sum of a token's pairs x, weighted: n columns. */
 void pd_op_combine(struct pd_recorder *r, struct pd_rows y, struct pd_rows x, const struct pd_routes *routes,
                    uint32_t n);

@@ -287,52 +287,106 @@ static uint32_t *make_slots(struct pd_trial *t, const struct pd_routes *e, uint3
     return words;
 }
 
-static void try_experts(struct pd_trial *t, enum pd_dtype dtype, struct pd_routes e, uint32_t n_rows, uint32_t n_cols,
-                        bool shares)
+struct experts {
+    enum pd_dtype dtype;
+    struct pd_routes routes;
+    uint32_t n_rows, n_cols;   /* of an expert */
+    bool shares;               /* a token's pairs have the same x */
+    int glu;                   /* 0: none, PD_GELU, PD_SILU: of the halves of the rows; shares is then true */
+};
+
+/* What a row of x gives in the matrix w of one expert. */
+static void expect_expert(struct pd_trial *t, const struct experts *c, float *y, float *magnitudes, const float *w,
+                          const float *x, bool rounds)
+{
+    struct matrix own = {.m = {.n_rows = c->n_rows, .n_cols = c->n_cols}, .w = (float *)w};
+    const struct pd_reference_matrix reference = reference_of(&own);
+    uint32_t n = c->glu ? c->n_rows / 2 : c->n_rows;
+    float *sums = pd_trial_floats(t, c->n_rows);
+    const float *largest = dot_magnitudes(t, &own, rounds ? block_largest(t, x, c->n_cols) : x, 1, 0);
+    pd_reference_matmul(sums, &reference, x, 1, 0);
+    if (c->glu) pd_reference_glu(y, sums, n, 1, c->glu == PD_SILU);
+    else memcpy(y, sums, n * sizeof *y);
+    /* |act'| stays below 1.2 */
+    for (uint32_t i = 0; i < n; i++) magnitudes[i] = c->glu ? largest[i] * largest[n + i] * 1.2f : largest[i];
+}
+
+static void record_experts(struct pd_trial *t, const struct experts *c, const struct pd_routes *e, struct matrix *m,
+                           struct pd_rows x, struct pd_rows y)
+{
+    struct pd_linear linear = linear_of(m, 0);
+    linear.n_experts = e->n_experts;
+    if (!c->glu) {
+        pd_op_experts(&t->r, y, &linear, x, e, c->shares ? e->n_used : 1);
+        return;
+    }
+    struct pd_trial_buffer *both = pd_trial_rows(t, NULL, e->n_tokens * e->n_used, c->n_rows);
+    uint32_t row_interleave = m->slices[0].row_interleave;
+    both->written = row_interleave > 1 && c->n_rows / 2 % row_interleave != 0;   /* the halves share a group of rows */
+    pd_op_experts_gated(&t->r, y, &linear, x, e, (uint32_t)c->glu, pd_trial_rows_of(both));
+}
+
+static void try_experts(struct pd_trial *t, const struct experts *c)
 {
     struct matrix m;
-    const struct part part = {dtype, e.n_experts * n_rows};
+    struct pd_routes e = c->routes;
+    const struct part part = {c->dtype, e.n_experts * c->n_rows};
     uint32_t n_pairs = e.n_tokens * e.n_used, n_slots = (uint32_t)pd_min(e.n_experts, n_pairs);
-    uint32_t x_share = shares ? e.n_used : 1, n_x = n_pairs / x_share, n_words = 4 * n_slots + n_pairs;
-    pd_trial_begin(t, "experts %s, %u of %u with %u rows, %u columns, %u tokens", pd_dtypes[dtype].name, e.n_used,
-                   e.n_experts, n_rows, n_cols, e.n_tokens);
+    uint32_t x_share = c->shares ? e.n_used : 1, n_x = n_pairs / x_share, n_words = 4 * n_slots + n_pairs;
+    uint32_t n_cols = c->n_cols, n_out = c->glu ? c->n_rows / 2 : c->n_rows;
+    pd_trial_begin(t, "experts %s, %u of %u with %u rows, %u columns, %u tokens, glu %d", pd_dtypes[c->dtype].name,
+                   e.n_used, e.n_experts, c->n_rows, n_cols, e.n_tokens, c->glu);
     make_matrix(t, &m, &part, 1, n_cols);
-    float *x = random_activations(t, n_x, n_cols, 1), *y = pd_trial_floats(t, (size_t)n_pairs * n_rows);
-    float *magnitudes = pd_trial_floats(t, (size_t)n_pairs * n_rows);
+    float *x = random_activations(t, n_x, n_cols, 1), *y = pd_trial_floats(t, (size_t)n_pairs * n_out);
+    float *magnitudes = pd_trial_floats(t, (size_t)n_pairs * n_out);
     const uint32_t *slots = make_slots(t, &e, n_slots);
     struct pd_trial_buffer *x_rows = pd_trial_rows(t, x, n_x, n_cols);
-    struct pd_trial_buffer *y_rows = pd_trial_rows(t, NULL, n_pairs, n_rows);
-    struct pd_linear linear = linear_of(&m, 0);
-    linear.n_experts = e.n_experts;
+    struct pd_trial_buffer *y_rows = pd_trial_rows(t, NULL, n_pairs, n_out);
     e.slots = pd_trial_words(t, slots, 1, n_words, n_words)->address;
     struct pd_trial_buffer *packed = add_packed(t, n_x, n_cols);
-    pd_op_experts(&t->r, pd_trial_rows_of(y_rows), &linear, pd_trial_rows_of(x_rows), &e, x_share);
+    record_experts(t, c, &e, &m, pd_trial_rows_of(x_rows), pd_trial_rows_of(y_rows));
     pd_trial_run(t);
     enum pd_variant variant = t->variants.of[PD_VARIED_MATMUL];
-    bool rounds = takes_dot(t) && e.n_tokens == 1 && is_quantised(dtype), coop = variant == PD_VARIANT_MATMUL_COOP;
+    bool rounds = takes_dot(t) && e.n_tokens == 1 && is_quantised(c->dtype), coop = variant == PD_VARIANT_MATMUL_COOP;
     if (variant == PD_VARIANT_MATMUL_DOT) x = unpack_q16(t, packed, n_cols);
     for (uint32_t s = 0; s < n_slots; s++)
         for (uint32_t i = 0; i < slots[4 * s + 1]; i++) {
             uint32_t pair = slots[slots[4 * s + 2] + i];
-            const float *row = x + (size_t)(pair / x_share) * n_cols;
-            struct matrix own = {.m = {.n_rows = n_rows, .n_cols = n_cols},
-                .w = m.w + (size_t)slots[4 * s] * n_rows * n_cols};
-            const struct pd_reference_matrix reference = reference_of(&own);
-            pd_reference_matmul(y + (size_t)pair * n_rows, &reference, row, 1, 0);
-            memcpy(magnitudes + (size_t)pair * n_rows,
-                   dot_magnitudes(t, &own, rounds ? block_largest(t, row, n_cols) : row, 1, 0), n_rows * sizeof *y);
+            expect_expert(t, c, y + (size_t)pair * n_out, magnitudes + (size_t)pair * n_out,
+                          m.w + (size_t)slots[4 * s] * c->n_rows * n_cols, x + (size_t)(pair / x_share) * n_cols,
+                          rounds);
         }
-    pd_trial_check_rows(t, y_rows, y, magnitudes, coop ? COOP_TOLERANCE : rounds ? Q16_TOLERANCE + 1e-6 : 1e-6);
+    pd_trial_check_rows(t, y_rows, y, magnitudes, coop ? COOP_TOLERANCE
+                        : (rounds ? (c->glu ? 2 : 1) * Q16_TOLERANCE : 0) + (c->glu ? 5e-6 : 1e-6));
     pd_trial_end(t);
 }
 
 /* Where rows and pairs lie does not depend on the type: several tokens with some types are enough. */
 static void try_experts_of(struct pd_trial *t, enum pd_dtype dtype, uint32_t few, uint32_t several)
 {
-    const struct pd_routes one = {.n_experts = 5, .n_used = 2, .n_tokens = few};
-    const struct pd_routes more = {.n_experts = 33, .n_used = 8, .n_tokens = several};
-    try_experts(t, dtype, one, 33, cols_of(dtype)[1], true);
-    if (t->thorough && dtype % 4 == 0) try_experts(t, dtype, more, 24, cols_of(dtype)[0], false);
+    const struct experts one = {.dtype = dtype, .routes = {.n_experts = 5, .n_used = 2, .n_tokens = few}, .n_rows = 33,
+        .n_cols = cols_of(dtype)[1], .shares = true};
+    const struct experts more = {.dtype = dtype, .routes = {.n_experts = 33, .n_used = 8, .n_tokens = several},
+        .n_rows = 24, .n_cols = cols_of(dtype)[0]};
+    try_experts(t, &one);
+    if (t->thorough && dtype % 4 == 0) try_experts(t, &more);
+}
+
+/* Halves of a gated matrix that are whole groups of rows, for every other type, and halves that are not. */
+static uint32_t gated_rows(enum pd_dtype dtype, uint32_t n_rows)
+{
+    return dtype % 2 ? (uint32_t)pd_align(n_rows, 16) : n_rows;
+}
+
+static void try_gated_experts(struct pd_trial *t, enum pd_dtype dtype)
+{
+    struct experts c = {.dtype = dtype, .routes = {.n_experts = 5, .n_used = 2, .n_tokens = 1},
+        .n_rows = gated_rows(dtype, 34), .n_cols = cols_of(dtype)[1], .shares = true, .glu = PD_GELU};
+    try_experts(t, &c);
+    if (!t->thorough) return;
+    c.routes.n_tokens = 9;
+    c.glu = PD_SILU;
+    try_experts(t, &c);
 }
 
 /* ---- a matrix with its norm before it, and with the gated unit behind it ---- */
@@ -403,12 +457,6 @@ static void try_fused_norm(struct pd_trial *t, const struct fused_norm *c, float
     pd_trial_end(t);
 }
 
-/* Halves of a gated matrix that are whole groups of rows, for every other type, and halves that are not. */
-static uint32_t gated_rows(enum pd_dtype dtype, uint32_t n_rows)
-{
-    return dtype % 2 ? (uint32_t)pd_align(n_rows, 16) : n_rows;
-}
-
 /* Each type gets some of the widths and kinds, as each is a pipeline to compile. */
 static void try_all_fused_norm(struct pd_trial *t, enum pd_dtype dtype)
 {
@@ -458,6 +506,7 @@ void pd_try_matvec(struct pd_trial *t, uint32_t type)
     try_all_fused_norm(t, dtype);
     try_tunings(t, dtype);
     try_experts_of(t, dtype, 1, 9);
+    try_gated_experts(t, dtype);
     if (!t->thorough) return;
     try_slices(t, dtype, 1);
     try_slices(t, dtype, 2);
@@ -469,9 +518,10 @@ void pd_try_matmul(struct pd_trial *t, uint32_t type)
     const struct part large = {(enum pd_dtype)type, 8200};
     try_products(t, large.dtype, n_tokens, PD_COUNT(n_tokens));
     try_experts_of(t, large.dtype, 2, 35);
-    if (t->thorough && large.dtype % 4 == 1)   /* enough tokens for larger tiles */
-        try_experts(t, large.dtype, (struct pd_routes){.n_experts = 3, .n_used = 2, .n_tokens = 70}, 33,
-                    cols_of(large.dtype)[1], true);
+    /* enough tokens for larger tiles */
+    const struct experts many = {.dtype = large.dtype, .routes = {.n_experts = 3, .n_used = 2, .n_tokens = 70},
+        .n_rows = 65, .n_cols = cols_of(large.dtype)[1], .shares = true};
+    if (t->thorough && large.dtype % 4 == 1) try_experts(t, &many);
     if (t->thorough) try_slices(t, large.dtype, 33);
     /* On a GPU it takes larger tiles. */
     if (pd_gpu_info(t->gpu)->type != PERIDOT_DEVICE_CPU) try_product(t, &large, 1, cols_of(large.dtype)[0], 33, 0);
