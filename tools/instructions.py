@@ -236,7 +236,7 @@ def unit_of(dtype):
     text = f'#include "{weights}"\nUNIT\n'
     return int(subprocess.run(preprocess, input=text, capture_output=True, text=True, check=True).stdout.split()[-1])
 
-def of_experts(kernel): return kernel.spec[EXPERTS_ID:EXPERTS_ID + 1] == [1]
+def of_experts(spec): return spec[EXPERTS_ID:EXPERTS_ID + 1] == [1]
 
 def matvec(kernel, name, dtype):
     """A unit of ROWS rows, WIDTH times. Of loops without a loop inside, the one that loads least, but enough."""
@@ -249,7 +249,7 @@ def matvec(kernel, name, dtype):
     hot = min(enough, key=loaded.get) if enough else max(loaded, key=loaded.get, default=())
     if not 0.9 < kernel.loaded(hot) / expected < 2:
         raise ValueError(f'the hot loop loads {kernel.loaded(hot):g} bytes, and should about {expected:g}')
-    use = 'experts' if of_experts(kernel) else 'gated' if kernel.spec[6] else 'normed' if norm else 'plain'
+    use = 'experts' if of_experts(kernel.spec) else 'gated' if kernel.spec[6] else 'normed' if norm else 'plain'
     return f'{use},{rows}', [(hot, 1 / weights)]
 
 def attention(kernel, name, dtype):
@@ -287,8 +287,9 @@ def matmul(kernel, name, dtype):
     trips = sorted(trips)[len(trips) - len(loading):] if len(loading) < len(trips) else trips
     each = workgroup / (rows * tokens * step)
     parts = [(l, each * t) for l, t in zip(loading, trips)] + [(l, each * others) for l in inside if l not in loading]
-    use = ','.join(map(str, kernel.spec[:2])) if 'dot' in name else 'experts' if of_experts(kernel) else '-'
-    return use, [(outer.difference(*inside), each)] + parts
+    uses = [*map(str, kernel.spec[:2])] if 'dot' in name else []
+    uses += ['experts'] if of_experts(kernel.spec) else []
+    return ','.join(uses) or '-', [(outer.difference(*inside), each)] + parts
 
 KINDS = {'matvec': matvec, 'matvec_dot': matvec, 'attention': attention, 'matmul': matmul, 'matmul_dot': matmul,
          'matmul_coop': matmul}
@@ -445,10 +446,11 @@ def read_layouts(paths):
     layouts = {}
     for (gpu, kernel, spec), cell in (item for path in paths for item in read_table(path)[1].items()):
         if not re.match('matvec_(?!rows)', kernel): continue
-        workgroup, rows, cols, norm, _, _, glu, _, width, *more = map(int, spec.split(','))
+        values = [int(x) for x in spec.split(',')]
+        workgroup, rows, cols, norm, _, _, glu, _, width = values[:9]
         use = f"{'gated' if glu else 'normed' if norm else 'plain'},{rows}"
-        layout = Layout(rows, workgroup, sum(more[-1:]), width, int(cell.split('/')[0]))
-        if cols == 1: layouts[gpu, kernel, use] = layout
+        layout = Layout(rows, workgroup, sum(values[SUBGROUP_ID:SUBGROUP_ID + 1]), width, int(cell.split('/')[0]))
+        if cols == 1 and not of_experts(values): layouts[gpu, kernel, use] = layout
     return layouts
 
 def default_rows(gpu, use, n_rows):

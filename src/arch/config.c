@@ -19,6 +19,16 @@ static void find_v(struct pd_config *out, const struct pd_checkpoint *c)
     }
 }
 
+/* As llama.cpp's converter once wrote them. */
+static void find_split_experts(struct pd_config *out, const struct pd_checkpoint *c)
+{
+    char name[PD_TENSOR_NAME_SIZE];
+    for (uint32_t i = 0; i < out->n_layers; i++) {
+        pd_tensor_name_gguf(name, PD_ROLE_EXPERTS_GATE, i);
+        out->layers[i].experts_split = pd_checkpoint_find(c, name) != NULL;
+    }
+}
+
 /* Of embeddings with n columns: its root, rounded to bf16 as the published code does. */
 static float scale_of(uint32_t n) { return pd_f32_from_bf16(pd_bf16_from_f32(sqrtf((float)n))); }
 
@@ -45,6 +55,7 @@ static peridot_status read_config(struct pd_config *out, const struct pd_checkpo
     out->rope_interleaved = gguf && family->gguf_interleaved;
     out->embed_scale = family->scale_embedding ? scale_of(out->d_model) : 1;
     out->per_layer_scale = scale_of(out->per_layer_dim);
+    if (gguf) find_split_experts(out, c);
     if (family->optional_v && (gguf || !family->sizes_by_window)) find_v(out, c);
     PD_TRY(pd_embedding_read(&out->embedding, c, family));
     const struct pd_tensor *rope_freqs = pd_checkpoint_find(c, "rope_freqs.weight");

@@ -48,6 +48,7 @@ struct pd_layer {
     bool output_scale;               /* a number multiplies what comes out of the layer */
     uint32_t activation;             /* of the gate: PD_GELU or PD_SILU */
     uint32_t n_experts, n_experts_used, expert_dim;   /* beside the gated unit, of which a token takes some; 0: none */
+    bool experts_split;              /* their gates and what these multiply are two tensors of the file */
 };
 
 struct pd_config {

@@ -9,7 +9,8 @@
 enum size { ONE, D_MODEL, Q_DIM, KV_DIM, HEAD_DIM, HALF_HEAD, FFN_DIM, PER_LAYER_DIM, ALL_PER_LAYER_DIMS,
     N_EXPERTS, EXPERT_DIM, TWO_EXPERT_DIMS, DENSE_2_DIM, DENSE_3_DIM, TARGET_DIM, TWO_TARGET_DIMS, ANY };
 
-enum when { ALWAYS, UNTIED, HAS_RULE, CLASSIFIES, HAS_KV, HAS_V, QKV_BIASES, QKV_BIASES_AND_KV,
+enum when { ALWAYS, EXPERTS_FUSED, EXPERTS_SPLIT, UNTIED, HAS_RULE, CLASSIFIES, HAS_KV, HAS_V,
+    QKV_BIASES, QKV_BIASES_AND_KV,
     QKV_BIASES_AND_V, QK_NORMS, QK_NORMS_AND_KV, POST_NORMS,
     EXPERTS, PER_LAYER_INPUTS, PER_LAYER_TABLE, OUTPUT_SCALES, DENSE_2, DENSE_3, PROJECTS, DRAFTS };
 
@@ -83,7 +84,11 @@ static const struct row {
     [PD_ROLE_EXPERT_SCALES] = {"blk.%u.ffn_down_exps.scale", "layers.%u.router.per_expert_scale", NULL,
         ONE, N_EXPERTS, EXPERTS},
     [PD_ROLE_EXPERTS_GATE_UP] = {"blk.%u.ffn_gate_up_exps.weight", "layers.%u.experts.gate_up_proj", NULL,
-        TWO_EXPERT_DIMS, D_MODEL, EXPERTS, PD_MATRIX_EXPERTS_GATE_UP, true},
+        TWO_EXPERT_DIMS, D_MODEL, EXPERTS_FUSED, PD_MATRIX_EXPERTS_GATE_UP, true},
+    [PD_ROLE_EXPERTS_GATE] = {"blk.%u.ffn_gate_exps.weight", "", NULL, EXPERT_DIM, D_MODEL, EXPERTS_SPLIT,
+        PD_MATRIX_EXPERTS_GATE_UP, true},
+    [PD_ROLE_EXPERTS_UP] = {"blk.%u.ffn_up_exps.weight", "", NULL, EXPERT_DIM, D_MODEL, EXPERTS_SPLIT,
+        PD_MATRIX_EXPERTS_GATE_UP, true},
     [PD_ROLE_EXPERTS_DOWN] = {"blk.%u.ffn_down_exps.weight", "layers.%u.experts.down_proj", NULL,
         D_MODEL, EXPERT_DIM, EXPERTS, PD_MATRIX_EXPERTS_DOWN, true},
     [PD_ROLE_PER_LAYER_GATE] = {"blk.%u.inp_gate.weight", "layers.%u.per_layer_input_gate.weight", NULL,
@@ -114,6 +119,8 @@ static bool is_present(const struct pd_config *c, enum when when, uint32_t layer
     case QK_NORMS_AND_KV: return l->qk_norms && has_kv;
     case POST_NORMS: return l->post_norms;
     case EXPERTS: return l->n_experts != 0;
+    case EXPERTS_FUSED: return l->n_experts != 0 && !l->experts_split;
+    case EXPERTS_SPLIT: return l->n_experts != 0 && l->experts_split;
     case PER_LAYER_INPUTS: return c->per_layer_dim != 0;
     case PER_LAYER_TABLE: return c->per_layer_dim != 0 && !pd_families[c->family].per_layer_projected;
     case OUTPUT_SCALES: return l->output_scale;

@@ -17,7 +17,7 @@ enum pd_role {
     PD_ROLE_Q_NORM, PD_ROLE_K_NORM,
     PD_ROLE_POST_ATTN_NORM, PD_ROLE_FFN_NORM, PD_ROLE_GATE, PD_ROLE_UP, PD_ROLE_DOWN, PD_ROLE_POST_FFN_NORM,
     PD_ROLE_POST_DENSE_NORM, PD_ROLE_EXPERTS_NORM, PD_ROLE_POST_EXPERTS_NORM, PD_ROLE_ROUTER, PD_ROLE_ROUTER_SCALE,
-    PD_ROLE_EXPERT_SCALES, PD_ROLE_EXPERTS_GATE_UP, PD_ROLE_EXPERTS_DOWN,
+    PD_ROLE_EXPERT_SCALES, PD_ROLE_EXPERTS_GATE_UP, PD_ROLE_EXPERTS_GATE, PD_ROLE_EXPERTS_UP, PD_ROLE_EXPERTS_DOWN,
     PD_ROLE_PER_LAYER_GATE, PD_ROLE_PER_LAYER_PROJ, PD_ROLE_POST_PER_LAYER_NORM,
     PD_ROLE_OUTPUT_SCALE,   /* one number, which multiplies what comes out of the layer */
     PD_N_ROLES
@@ -25,7 +25,7 @@ enum pd_role {
 #define PD_FIRST_LAYER_ROLE PD_ROLE_ATTN_NORM
 
 /* A layer's matrices on the device. Tensors that multiply the same vector are one, their rows in the order of their
- * roles. Those that a layer has not have no rows. */
+ * roles, those of experts expert by expert. Those that a layer has not have no rows. */
 enum pd_layer_matrix {
     PD_MATRIX_QKV, PD_MATRIX_O, PD_MATRIX_GATE_UP, PD_MATRIX_DOWN, PD_MATRIX_PER_LAYER_GATE, PD_MATRIX_PER_LAYER_PROJ,
     PD_MATRIX_ROUTER, PD_MATRIX_EXPERTS_GATE_UP, PD_MATRIX_EXPERTS_DOWN,

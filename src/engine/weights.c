@@ -63,7 +63,7 @@ static peridot_status alloc(struct pd_span *out, struct loader *l, struct part *
     return pd_heap_alloc(out, part && part->host_resident ? l->w->host_resident_heap : l->w->heap, size, what);
 }
 
-/* Rows of several tensors, one after the other. */
+/* Rows of several tensors, one after the other, or those of experts one expert after the other. */
 struct parts {
     const struct pd_tensor *at[3];
     uint32_t n;
@@ -78,9 +78,17 @@ static uint32_t interleaved_row(uint32_t row, uint32_t head_dim)
     return row - in_head + 2 * (in_head % half) + in_head / half;
 }
 
+/* Whether the rows of an expert come from several tensors. */
+static bool are_split_experts(const struct parts *parts) { return parts->n > 1 && parts->at[0]->n_dims == 3; }
+
 static const uint8_t *part_row(const struct parts *parts, uint32_t row)
 {
     uint32_t i = 0;
+    if (are_split_experts(parts)) {   /* with as many rows each */
+        uint32_t n = (uint32_t)parts->at[0]->shape[1], number = row / n;
+        i = number % parts->n;
+        row = number / parts->n * n + row % n;
+    }
     while (row >= pd_tensor_n_rows(parts->at[i])) row -= (uint32_t)pd_tensor_n_rows(parts->at[i++]);
     if (i < parts->n_interleaved) row = interleaved_row(row, parts->head_dim);
     return parts->at[i]->data + row * (parts->at[i]->size / pd_tensor_n_rows(parts->at[i]));
@@ -160,7 +168,7 @@ static const uint8_t *rows_in_place(const struct loader *l, const struct pd_slic
     const uint8_t *rows = part_row(parts, slice->first_row);
     uint64_t n_interleaved_rows = 0;
     for (uint32_t i = 0; i < parts->n_interleaved; i++) n_interleaved_rows += parts->at[i]->shape[0];
-    bool in_order = slice->first_row >= n_interleaved_rows;
+    bool in_order = slice->first_row >= n_interleaved_rows && !are_split_experts(parts);
     bool fits = may_stay(l, slice->dtype) && in_order && pd_row_size(slice->dtype, n_cols) == slice->row_size
         && (uintptr_t)rows % 16 == 0 && (uint64_t)slice->n_rows * slice->row_size >= WORTH;
     return fits ? rows : NULL;
@@ -236,7 +244,8 @@ static void forget_parts(const struct parts *parts)
     for (uint32_t i = 0; i < parts->n; i++) pd_map_forget(parts->at[i]->data, parts->at[i]->size);
 }
 
-/* Neighbouring parts of one type become one run of rows, and so one dispatch, unless they can stay where they are. */
+/* Neighbouring parts of one type become one run of rows, and so one dispatch, unless they can stay where they are.
+ * Those of an expert always do. */
 static peridot_status load_matrix(struct loader *l, struct pd_matrix *m, const struct parts *parts, uint32_t n_cols)
 {
     uint64_t in_place_size = l->w->in_place_size;
@@ -248,7 +257,7 @@ static peridot_status load_matrix(struct loader *l, struct pd_matrix *m, const s
         do {
             count_part(l, parts->at[i]);
             n_rows += (uint32_t)pd_tensor_n_rows(parts->at[i++]);
-        } while (i < parts->n && parts->at[i]->dtype == dtype && !may_stay(l, dtype));
+        } while (i < parts->n && parts->at[i]->dtype == dtype && (!may_stay(l, dtype) || are_split_experts(parts)));
         PD_TRY(load_run(l, m, parts, dtype, row, n_rows));
         row += n_rows;
     }
@@ -348,6 +357,14 @@ static bool is_of_experts(enum pd_layer_matrix m)
     return m == PD_MATRIX_EXPERTS_GATE_UP || m == PD_MATRIX_EXPERTS_DOWN;
 }
 
+static peridot_status check_split_experts(const struct parts *parts)
+{
+    const struct pd_tensor *a = parts->at[0], *b = parts->at[1];
+    if (!are_split_experts(parts) || a->dtype == b->dtype) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s: tensor " PD_NAME " has type %s, but " PD_NAME " has %s: only one "
+                   "type of both is supported", a->file, a->name, a->type, b->name, b->type);
+}
+
 /* Experts are placed apart from the rest of their layer. */
 static uint32_t part_of(const struct loader *l, uint32_t layer, enum pd_layer_matrix m)
 {
@@ -371,6 +388,7 @@ static peridot_status load_layer(struct loader *l, uint32_t i)
         if (!parts[m].n) continue;
         const struct pd_tensor *first = parts[m].at[0];
         l->part = &l->parts[part_of(l, i, (enum pd_layer_matrix)m)];
+        PD_TRY(check_split_experts(&parts[m]));
         PD_TRY(load_matrix(l, &w->linears[m].w, &parts[m], (uint32_t)first->shape[first->n_dims - 1]));
         PD_TRY(load_bias(l, &w->linears[m], &biases[m]));
         if (is_of_experts((enum pd_layer_matrix)m)) w->linears[m].n_experts = l->config->layers[i].n_experts;

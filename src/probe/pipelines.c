@@ -107,7 +107,7 @@ static peridot_status outline_create(struct outline *o, const struct pd_shape *s
 
 static void record_passes(struct pd_forward_args *pass)
 {
-    static const uint32_t n_tokens[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17, 24, 32, 48, 64, 128, 256};
+    static const uint32_t n_tokens[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17, 24, 32, 48, 64, 128, 256, 1024};
     struct pd_rows logits = rows(9, pass->weights->vocab_size);
     for (size_t i = 0; i < PD_COUNT(n_tokens); i++) {
         pass->n_tokens = n_tokens[i];

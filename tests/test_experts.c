@@ -1,0 +1,172 @@
+/* Models with experts, of quantised weights: every kernel variant gives the same logits, up to rounding; and so, bit by
+ * bit, do GGUF files whose experts have their gates in a tensor of its own, as llama.cpp's converter once wrote them.
+ */
+#include "format_fixture.h"
+#include "sequence_fixture.h"
+
+#include "format/checkpoint.h"
+#include "format/gguf_write.h"
+#include "peridot_tools.h"
+#include "relative_error.h"
+
+enum { N_TOKENS = 40, VOCAB = 1024, MAX_ITEMS = 128 };
+
+/* ---- the other form ---- */
+
+struct item {
+    char name[64];
+    const struct pd_tensor *source;
+    uint32_t half;   /* of the rows of each expert: 1 or 2; 0: all of the tensor */
+};
+
+static size_t list_items(struct item items[MAX_ITEMS], const struct pd_checkpoint *c, const struct pd_checkpoint *ups)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < pd_checkpoint_n_tensors(c); i++) {
+        const struct pd_tensor *t = pd_checkpoint_tensor(c, i);
+        const char *fused = strstr(t->name, "ffn_gate_up_exps");
+        assert_true(n + 2 <= MAX_ITEMS);
+        if (!fused) {
+            items[n] = (struct item){.source = t};
+            snprintf(items[n++].name, sizeof items->name, "%s", t->name);
+            continue;
+        }
+        items[n] = (struct item){.source = t, .half = 1};
+        snprintf(items[n++].name, sizeof items->name, "%.*sffn_gate_exps.weight", (int)(fused - t->name), t->name);
+        items[n] = (struct item){.source = pd_checkpoint_find(ups, t->name), .half = 2};
+        snprintf(items[n++].name, sizeof items->name, "%.*sffn_up_exps.weight", (int)(fused - t->name), t->name);
+    }
+    return n;
+}
+
+static void write_item(struct pd_gguf_writer *w, const struct item *item)
+{
+    const struct pd_tensor *t = item->source;
+    uint64_t size = t->size / t->shape[0] / 2;
+    if (!item->half) EXPECT_OK(pd_gguf_writer_write(w, t->data, t->size));
+    for (uint64_t expert = 0; item->half && expert < t->shape[0]; expert++)
+        EXPECT_OK(pd_gguf_writer_write(w, t->data + (2 * expert + item->half - 1) * size, size));
+}
+
+/* y.gguf: x.gguf with two tensors for ffn_gate_up_exps, the second one from the file `ups`. */
+static void split_experts(const char *ups)
+{
+    static struct item items[MAX_ITEMS];
+    struct pd_checkpoint *c, *other;
+    struct pd_gguf_writer *w;
+    EXPECT_OK(pd_checkpoint_open(&c, in_folder("x.gguf"), true));
+    EXPECT_OK(pd_checkpoint_open(&other, in_folder(ups), true));
+    EXPECT_OK(pd_gguf_writer_open(&w, in_folder("y.gguf")));
+    for (size_t i = 0; i < pd_checkpoint_n_meta(c); i++) pd_gguf_writer_add_meta(w, pd_checkpoint_meta(c, i));
+    size_t n = list_items(items, c, other);
+    assert_true(n > pd_checkpoint_n_tensors(c));
+    for (size_t i = 0; i < n; i++) {
+        const struct pd_tensor *t = items[i].source;
+        const uint64_t halves[] = {t->shape[0], t->shape[1] / 2, t->shape[2]};
+        pd_gguf_writer_add_tensor(w, items[i].name, t->dtype, t->n_dims, items[i].half ? halves : t->shape);
+    }
+    EXPECT_OK(pd_gguf_writer_begin(w));
+    for (size_t i = 0; i < n; i++) write_item(w, &items[i]);
+    EXPECT_OK(pd_gguf_writer_commit(w));
+    pd_checkpoint_close(c);
+    pd_checkpoint_close(other);
+}
+
+/* ---- tests ---- */
+
+static void make(const char *name, const char *type)
+{
+    EXPECT_OK(
+        peridot_make(in_folder(name), &(peridot_make_params){.shape = "tiny-gemma4-moe", .type = type, .seed = 5}));
+}
+
+static bool keep_row(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n)
+{
+    (void)sequence;
+    assert_int_equal(n, VOCAB);
+    memcpy((float *)user + (size_t)pos * VOCAB, row, n * sizeof *row);
+    return true;
+}
+
+/* Of a prompt and the steps after it, with a kernel forced or NULL. */
+static void evaluate(float *logits, const char *name, const char *kernel)
+{
+    peridot_model *model;
+    const peridot_model_params forced = {.kernels = &kernel, .n_kernels = kernel != NULL};
+    peridot_sequence *s;
+    int32_t tokens[N_TOKENS];
+    const peridot_eval_params params = {.logits = keep_row, .user = logits};
+    for (int i = 0; i < N_TOKENS; i++) tokens[i] = (i * 37 + 11) % VOCAB;
+    EXPECT_OK(peridot_model_open(&model, in_folder(name), &forced));
+    EXPECT_OK(open_sequence(&s, model, &(peridot_session_params){.ctx = N_TOKENS, .kv_type = PERIDOT_KV_F32}));
+    EXPECT_OK(peridot_sequence_eval(s, tokens, N_TOKENS / 2, &params));
+    for (size_t i = N_TOKENS / 2; i < N_TOKENS; i++) EXPECT_OK(peridot_sequence_eval(s, tokens + i, 1, &params));
+    close_sequence(s);
+    peridot_model_close(model);
+}
+
+static void test_variants(void **state)
+{
+    (void)state;
+    static float want[N_TOKENS * VOCAB], got[N_TOKENS * VOCAB];
+    char kernel[64];
+    peridot_variant v;
+    peridot_model *model;
+    make("x.gguf", "q4_k");
+    EXPECT_OK(peridot_model_open(&model, in_folder("x.gguf"), NULL));
+    const peridot_device_info device = *peridot_model_get_info(model)->device;
+    peridot_model_close(model);
+    evaluate(want, "x.gguf", NULL);
+    for (size_t i = 0; peridot_device_variant(&v, &device, i); i++) {
+        if (!v.available || v.chosen) continue;
+        snprintf(kernel, sizeof kernel, "%s=%s", v.operation, v.name);
+        evaluate(got, "x.gguf", kernel);
+        for (size_t row = 0; row < N_TOKENS; row++) {
+            double error = relative_error(got + row * VOCAB, want + row * VOCAB, VOCAB);
+            if (!(error < (strcmp(v.name, "coop") ? 1e-3 : 1e-2))) fail_msg("%s, row %zu: %g", kernel, row, error);
+        }
+    }
+}
+
+static void test_split(void **state)
+{
+    (void)state;
+    static const char *const types[] = {"f32", "bf16", "q4_0", "q4_k"};
+    static float want[N_TOKENS * VOCAB], got[N_TOKENS * VOCAB];
+    for (size_t i = 0; i < PD_COUNT(types); i++) {
+        make("x.gguf", types[i]);
+        split_experts("x.gguf");
+        memset(got, 0, sizeof got);
+        evaluate(want, "x.gguf", NULL);
+        evaluate(got, "y.gguf", NULL);
+        assert_memory_equal(want, got, sizeof got);
+    }
+}
+
+static void test_two_types(void **state)
+{
+    (void)state;
+    peridot_model *model;
+    make("x.gguf", "q4_0");
+    make("z.gguf", "q8_0");
+    split_experts("z.gguf");
+    assert_int_equal(peridot_model_open(&model, in_folder("y.gguf"), NULL), PERIDOT_ERROR_UNSUPPORTED);
+    const char *error = peridot_last_error();
+    if (!strstr(error, "blk.0.ffn_gate_exps.weight has type q4_0, but blk.0.ffn_up_exps.weight has q8_0"))
+        fail_msg("%s", error);
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"x.gguf", "y.gguf", "z.gguf"};
+    for (size_t i = 0; i < PD_COUNT(names); i++) remove(in_folder(names[i]));
+    return rmdir(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_variants), cmocka_unit_test(test_split),
+        cmocka_unit_test(test_two_types)};
+    return cmocka_run_group_tests_name("experts", tests, make_folder, remove_folder);
+}
