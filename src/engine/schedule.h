@@ -33,8 +33,8 @@ void pd_schedule_attach(struct pd_schedule *c, struct pd_request *r);
 /* Adds a request without a sequence, whose tokens become the schedule's to replace; pd_schedule_remove leaves them to
  * the caller again. */
 peridot_status pd_schedule_add(struct pd_schedule *c, struct pd_request *r);
-/* The same for a request that is done and goes on, with other tokens: before all others that wait, and as of when it was
- * added. */
+/* The same for a request that is done and goes on, with other tokens: before all others that wait, and as of when it
+ * was added. */
 peridot_status pd_schedule_resume(struct pd_schedule *c, struct pd_request *r);
 /* Takes a request out, whatever its state. Of what it added to the cache nothing is kept if it is not done. */
 void pd_schedule_remove(struct pd_schedule *c, struct pd_request *r);
