@@ -12,7 +12,6 @@
 layout(local_size_x = 64) in;
 layout(push_constant) uniform Push { pd_matmul_push p; };
 #include "bias.glsl"
-#define X_ROWS TILE
 #include "experts.glsl"
 
 shared float tile_w[STEP][TILE];   /* [column][row] */
@@ -22,7 +21,7 @@ void load_tiles(uint first_row, uint first_token, uint first_col)
 {
     for (uint i = gl_LocalInvocationID.x; i < TILE * STEP / 4; i += 64) {
         uint r = i / (STEP / 4), q = i % (STEP / 4);
-        uint row = row_of_expert(min(first_row + r, p.n_rows - 1)), token = tile_x_row(first_token, r);
+        uint row = row_of_expert(min(first_row + r, p.n_rows - 1)), token = x_row(first_token + r);
         vec4 w = vec4(0);
         if (first_col + q * 4 < p.n_cols) w = load_quad(row_at(p.w, row, p.row_size), first_col / 4 + q, p.n_cols);
         vec4 x = p.x.at[(token * p.x_stride + first_col) / 4 + q];   /* rows are padded with zeros to PD_PAD */
@@ -37,7 +36,6 @@ void main()
 {
     uint first_row = gl_WorkGroupID.x * TILE, first_token = gl_WorkGroupID.y * TILE;
     if (!find_expert(gl_WorkGroupID.z, first_token)) return;
-    find_x_rows(first_token);
     uint my_row = gl_LocalInvocationID.x % 8 * 4, my_token = gl_LocalInvocationID.x / 8 * 4;
     vec4 acc[4] = vec4[4](vec4(0), vec4(0), vec4(0), vec4(0));   /* [token] of four rows */
     for (uint first_col = 0; first_col < p.n_cols; first_col += STEP) {
