@@ -113,6 +113,18 @@ class Test(unittest.TestCase):
             self.assertEqual(lines[:len(reply)], reply)
             lines = lines[len(reply):]
 
+    def test_drafter(self):
+        """Gemma 4's own drafter, which reads the model's cache: the text is the same."""
+        path = golden / "gemma4/model.gguf"
+        with peridot.Model(path) as model:
+            plain = model.generate("a b", 24, greedy).read()
+            drafter = peridot.Model(golden / "gemma4-assistant", target=model)
+            reply = peridot.Session(model, draft=drafter, draft_tokens=3).sequence().generate(
+                model.encode("a b", bos=True), 24, greedy)
+            self.assertEqual(reply.read(), plain)
+            self.assertGreater(reply.stats.n_drafted, 10)
+            self.assertRaisesRegex(peridot.Error, "is a drafter", peridot.Model, golden / "gemma4-assistant")
+
     def test_thoughts(self):
         """They are apart from the answer, end within a budget, and later turns do not see them."""
         folder = sys.argv[1]

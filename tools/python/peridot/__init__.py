@@ -198,11 +198,12 @@ class Model(_Handle):
 
     device: an index, part of a name, a UUID or a PCI address; None: the variable PERIDOT_DEVICE, or the fastest GPU.
     gpu_memory: bytes of the GPU's own memory that weights may take; 0: all must fit. kernels: "matmul=tile", ...
-    progress(done, total): bytes loaded. log(message): what the model does by itself."""
+    progress(done, total): bytes loaded. log(message): what the model does by itself. target: for a drafter, which works
+    for that model alone (Session's draft)."""
 
     def __init__(self, path: Union[str, os.PathLike[str]], *, device: Union[str, int, None] = None, gpu_memory: int = 0,
                  kernels: Items[str] = (), cache_dir: Optional[str] = None, progress: Optional[Progress] = None,
-                 log: Callable[[str], object] = _nothing) -> None:
+                 log: Callable[[str], object] = _nothing, target: Optional[Model] = None) -> None:
         user = ffi.new_handle(_Calls(progress=progress or _nothing, log=log))
         chosen = os.environ.get("PERIDOT_DEVICE", "") if device is None else str(device)
         keep = [string(chosen), string(cache_dir or _cache_dir()), *map(string, kernels)]
@@ -210,7 +211,7 @@ class Model(_Handle):
         params = ffi.new("peridot_model_params *", {
             "size": ffi.sizeof("peridot_model_params"), "device": keep[0] if chosen else ffi.NULL, "cache_dir": keep[1],
             "kernels": names, "n_kernels": len(names), "gpu_memory": gpu_memory, "progress": _on_progress,
-            "log": _on_log, "user": user})
+            "log": _on_log, "user": user, "target": target._p if target is not None else ffi.NULL})
         out = ffi.new("peridot_model **")
         status = lib.peridot_model_open(out, os.fsencode(path), params)
         super().__init__(out[0], lib.peridot_model_close, None, user)   # also when `log` raised; it takes NULL
@@ -361,7 +362,8 @@ class Session(_Handle):
     ctx: positions of a sequence; 0: the model's, or what memory allows up to 8192. chunk: tokens of one submit.
     kv: type of the cache's numbers, "f16", "f32" or "q8_0". n_sequences: at once, up to 64. n_positions: of all
     together. draft: generations write the same text faster, where tokens that are likely to come are guessed by this
-    smaller model with the same vocabulary, or looked up in the text ("ngram"), and evaluated several at a time.
+    smaller model with the same vocabulary or by the model's own drafter (Model's target), or looked up in the text
+    ("ngram"), and evaluated several at a time.
     draft_tokens: guesses at a time, up to 31; 0: as many as suit the device."""
 
     def __init__(self, model: Model, *, ctx: int = 0, chunk: int = 0, kv: str = "f16", n_sequences: int = 1,
@@ -371,9 +373,11 @@ class Session(_Handle):
         if isinstance(draft, Model):
             check(lib.peridot_draft_check(draft._p, model._p))
         self._n_draft = 0 if draft is None else draft_tokens or _DRAFT_AUTO
+        drafts = isinstance(draft, Model) and draft.info.is_drafter   # by this session's own cache
         params = ffi.new("peridot_session_params *", {
             "size": ffi.sizeof("peridot_session_params"), "ctx": ctx, "chunk": chunk, "n_sequences": n_sequences,
-            "n_positions": n_positions, "kv_type": ["f16", "f32", "q8_0"].index(kv), "n_draft": self._n_draft})
+            "n_positions": n_positions, "kv_type": ["f16", "f32", "q8_0"].index(kv), "n_draft": self._n_draft,
+            "drafter": draft._p if isinstance(draft, Model) and drafts else ffi.NULL})
         out = ffi.new("peridot_session **")
         check(lib.peridot_session_create(out, model._p, params))
         super().__init__(out[0], lib.peridot_session_free, model)
@@ -381,7 +385,7 @@ class Session(_Handle):
         self.ctx = int(lib.peridot_session_ctx(out[0]))
         self.chunk = int(lib.peridot_session_chunk(out[0]))
         self._draft = Session(draft, ctx=min(self.ctx, draft.info.ctx_max), kv=kv, n_sequences=n_sequences,
-                              n_positions=n_positions) if isinstance(draft, Model) else None
+                              n_positions=n_positions) if isinstance(draft, Model) and not drafts else None
 
     def close(self) -> None:
         super().close()
