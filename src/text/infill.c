@@ -4,34 +4,6 @@
 
 #include <string.h>
 
-static const struct names {
-    const char *marks[PD_N_INFILL];
-    const char *ends[4];
-} table[] = {
-    /* CodeGemma; Qwen Coder */
-    {{"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"},
-     {"<|file_separator|>", "<|file_sep|>", "<|fim_pad|>", "<|repo_name|>"}},
-    /* StarCoder, Granite Code */
-    {{"<fim_prefix>", "<fim_suffix>", "<fim_middle>"}, {"<file_sep>", "<fim_pad>"}},
-    /* Code Llama: spaces are U+2581 */
-    {{"\u2581<PRE>", "\u2581<SUF>", "\u2581<MID>"}, {"\u2581<EOT>"}},
-};
-
-static bool has(const char *const *names, size_t n, const char *text, size_t size)
-{
-    for (size_t i = 0; i < n && names[i]; i++)
-        if (strlen(names[i]) == size && memcmp(names[i], text, size) == 0) return true;
-    return false;
-}
-
-bool pd_infill_is_name(const char *text, size_t size)
-{
-    for (size_t i = 0; i < PD_COUNT(table); i++)
-        if (has(table[i].marks, PD_N_INFILL, text, size) || has(table[i].ends, PD_COUNT(table[i].ends), text, size))
-            return true;
-    return false;
-}
-
 /* False, and all are -1, where one of them is. */
 static bool is_complete(int32_t ids[PD_N_INFILL])
 {
@@ -45,11 +17,12 @@ static bool is_complete(int32_t ids[PD_N_INFILL])
 
 void pd_infill_find(int32_t ids[PD_N_INFILL], struct pd_pieces *p, const struct pd_special *s)
 {
-    for (size_t i = 0; i < PD_COUNT(table); i++) {
-        for (int k = 0; k < PD_N_INFILL; k++) ids[k] = pd_special_find(s, p, table[i].marks[k]);
+    const struct pd_infill_names *names;
+    for (size_t i = 0; (names = pd_infill_names(i)) != NULL; i++) {
+        for (int k = 0; k < PD_N_INFILL; k++) ids[k] = pd_special_find(s, p, names->marks[k]);
         if (!is_complete(ids)) continue;
-        for (size_t k = 0; k < PD_COUNT(table[i].ends) && table[i].ends[k]; k++)
-            pd_pieces_mark_stop(p, pd_special_find(s, p, table[i].ends[k]));
+        for (size_t k = 0; k < PD_COUNT(names->ends) && names->ends[k]; k++)
+            pd_pieces_mark_stop(p, pd_special_find(s, p, names->ends[k]));
         return;
     }
 }

@@ -5,7 +5,7 @@
 #include "base/os.h"
 #include "base/utf8.h"
 #include "text/byte_level.h"
-#include "text/infill.h"
+#include "text/infill_names.h"
 
 #include <math.h>
 #include <stdlib.h>
