@@ -704,8 +704,8 @@ typedef struct peridot_request_params {
      * while where steps with a draft took longer for the tokens that they gave than steps without. 0: no drafts. */
     uint32_t n_draft;
     /* Drafts come from a smaller model with the same vocabulary: a sequence, for this request alone, of a session of
-     * that model, which takes the same tokens. NULL: they come from the session's drafter, or are looked up: what followed where the last tokens of the
-     * sequence were in it before. */
+     * that model, which takes the same tokens. NULL: they come from the session's drafter, or are looked up: what
+     * followed where the last tokens of the sequence were in it before. */
     peridot_sequence *draft;
     /* Drafts of a request that is submitted come from sequences that it takes of this session, which stays until the
      * request is freed. NULL: as above. */

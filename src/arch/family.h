@@ -90,7 +90,8 @@ const struct pd_hf_type *pd_hf_type_find(const char *name);
 /* Number i of those that users have, in the order of names; NULL past the last. */
 const char *pd_hf_type_name(size_t i);
 
-/* What a model of this model_type, or GGUF architecture, has that is not computed here; NULL: nothing is known of it. */
+/* What a model of this model_type, or GGUF architecture, has that is not computed here.
+ * NULL: nothing is known of it. */
 const char *pd_family_obstacle(const char *name, size_t size);
 
 /* Whether a file's name for an activation means the family's. */
