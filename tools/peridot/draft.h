@@ -14,8 +14,8 @@ struct cmd_draft_args {
     {.name = "draft", .metavar = "MODEL", .kind = CMD_TEXT, .offset = offsetof(type, member.name), \
      .help = "Write faster, and the same text: tokens that are likely to come are guessed by this smaller model with " \
              "the same vocabulary, or by the model's own drafter (gemma4-assistant), and evaluated several at a " \
-             "time. assistant: the drafter that lies beside the model. ngram: needs no model, guesses what followed the " \
-             "same words earlier in the text."}, \
+             "time. assistant: the drafter that lies beside the model. ngram: needs no model, guesses what followed " \
+             "the same words earlier in the text."}, \
     {.name = "draft-tokens", .metavar = "N", .kind = CMD_U32, .offset = offsetof(type, member.n), .fallback = "0", \
      .max = 31, .help = "Guess N tokens each time; 0: as many as suit the device, and none while guessing does not " \
                         "pay."}
