@@ -1,5 +1,5 @@
-/* What comes out of tasks, as JSON and as events: chat completions, completions, responses, embeddings. Called by
- * whoever has the job at the time. */
+/* What comes out of tasks, as the job's interface writes it (wire.h): in one piece, or as events. Called by whoever has
+ * the job at the time. */
 #ifndef PERIDOT_COMMAND_SERVE_WRITE_H
 #define PERIDOT_COMMAND_SERVE_WRITE_H
 

@@ -1,0 +1,212 @@
+/* OpenAI's responses: POST /v1/responses. An answer has items: a thought, if there is one, and a message; each event
+ * says which of them it is about. */
+#include "server.h"
+#include "wire.h"
+
+#include <string.h>
+
+typedef yyjson_mut_doc doc_t;
+typedef yyjson_mut_val val_t;
+
+static const char *state_name(const struct serve_job *job)
+{
+    enum serve_finish finish = job->tasks[0].finish;
+    return finish == SERVE_FINISH_NONE ? "in_progress" : finish == SERVE_FINISH_LENGTH ? "incomplete" : "completed";
+}
+
+static val_t *response_part(doc_t *doc, const struct serve_task *task, bool whole)
+{
+    val_t *part = yyjson_mut_obj(doc);
+    yyjson_mut_obj_add_str(doc, part, "type", "output_text");
+    yyjson_mut_obj_add_val(doc, part, "text", whole ? serve_text(doc, task->text.data, task->text.size)
+                                                    : yyjson_mut_str(doc, ""));
+    yyjson_mut_obj_add_val(doc, part, "annotations", yyjson_mut_arr(doc));
+    yyjson_mut_obj_add_val(doc, part, "logprobs", yyjson_mut_arr(doc));
+    return part;
+}
+
+static val_t *item_id(doc_t *doc, const struct serve_job *job, enum serve_item item)
+{
+    char id[48];
+    snprintf(id, sizeof id, "%s_%s", item == SERVE_ITEM_THOUGHT ? "rs" : "msg", job->id + strlen("resp_"));
+    return yyjson_mut_strcpy(doc, id);
+}
+
+static val_t *thought_part(doc_t *doc, const struct serve_task *task, bool whole)
+{
+    val_t *part = yyjson_mut_obj(doc);
+    yyjson_mut_obj_add_str(doc, part, "type", "reasoning_text");
+    yyjson_mut_obj_add_val(doc, part, "text", whole ? serve_text(doc, task->thought.data, task->thought.size)
+                                                    : yyjson_mut_str(doc, ""));
+    return part;
+}
+
+static val_t *thought_item(doc_t *doc, const struct serve_job *job, bool whole)
+{
+    val_t *item = yyjson_mut_obj(doc), *content = yyjson_mut_arr(doc);
+    yyjson_mut_obj_add_val(doc, item, "id", item_id(doc, job, SERVE_ITEM_THOUGHT));
+    yyjson_mut_obj_add_str(doc, item, "type", "reasoning");
+    yyjson_mut_obj_add_str(doc, item, "status", whole ? "completed" : "in_progress");
+    yyjson_mut_obj_add_val(doc, item, "summary", yyjson_mut_arr(doc));
+    if (whole) yyjson_mut_arr_append(content, thought_part(doc, &job->tasks[0], true));
+    yyjson_mut_obj_add_val(doc, item, "content", content);
+    return item;
+}
+
+static val_t *response_item(doc_t *doc, const struct serve_job *job, bool whole)
+{
+    val_t *item = yyjson_mut_obj(doc), *content = yyjson_mut_arr(doc);
+    yyjson_mut_obj_add_val(doc, item, "id", item_id(doc, job, SERVE_ITEM_MESSAGE));
+    yyjson_mut_obj_add_str(doc, item, "type", "message");
+    yyjson_mut_obj_add_str(doc, item, "status", whole ? state_name(job) : "in_progress");
+    yyjson_mut_obj_add_str(doc, item, "role", "assistant");
+    if (whole) yyjson_mut_arr_append(content, response_part(doc, &job->tasks[0], true));
+    yyjson_mut_obj_add_val(doc, item, "content", content);
+    return item;
+}
+
+static val_t *response_usage(doc_t *doc, const struct serve_job *job)
+{
+    const struct serve_usage u = serve_usage_of(job);
+    val_t *o = yyjson_mut_obj(doc), *in = yyjson_mut_obj(doc), *out = yyjson_mut_obj(doc);
+    yyjson_mut_obj_add_uint(doc, in, "cached_tokens", u.cached);
+    yyjson_mut_obj_add_uint(doc, out, "reasoning_tokens", u.thought);
+    yyjson_mut_obj_add_uint(doc, o, "input_tokens", u.prompt);
+    yyjson_mut_obj_add_val(doc, o, "input_tokens_details", in);
+    yyjson_mut_obj_add_uint(doc, o, "output_tokens", u.reply);
+    yyjson_mut_obj_add_val(doc, o, "output_tokens_details", out);
+    yyjson_mut_obj_add_uint(doc, o, "total_tokens", u.prompt + u.reply);
+    return o;
+}
+
+static val_t *response(doc_t *doc, const struct serve_job *job, bool whole)
+{
+    static const char *const nulls[] = {"error", "instructions", "previous_response_id"};
+    val_t *o = yyjson_mut_obj(doc), *output = yyjson_mut_arr(doc), *format = yyjson_mut_obj(doc),
+          *text = yyjson_mut_obj(doc), *why = yyjson_mut_null(doc);
+    if (whole && job->tasks[0].finish == SERVE_FINISH_LENGTH) {
+        why = yyjson_mut_obj(doc);
+        yyjson_mut_obj_add_str(doc, why, "reason", "max_output_tokens");
+    }
+    yyjson_mut_obj_add_str(doc, o, "id", job->id);
+    yyjson_mut_obj_add_str(doc, o, "object", "response");
+    yyjson_mut_obj_add_sint(doc, o, "created_at", job->created);
+    yyjson_mut_obj_add_str(doc, o, "status", whole ? state_name(job) : "in_progress");
+    yyjson_mut_obj_add_val(doc, o, "model", serve_string(doc, job->server->model_id));
+    if (whole && job->tasks[0].thought.size) yyjson_mut_arr_append(output, thought_item(doc, job, true));
+    if (whole) yyjson_mut_arr_append(output, response_item(doc, job, true));
+    yyjson_mut_obj_add_val(doc, o, "output", output);
+    yyjson_mut_obj_add_val(doc, o, "incomplete_details", why);
+    for (size_t i = 0; i < CMD_COUNT(nulls); i++) yyjson_mut_obj_add_null(doc, o, nulls[i]);
+    yyjson_mut_obj_add_val(doc, o, "metadata", yyjson_mut_obj(doc));
+    yyjson_mut_obj_add_bool(doc, o, "parallel_tool_calls", false);
+    yyjson_mut_obj_add_bool(doc, o, "store", false);
+    yyjson_mut_obj_add_real(doc, o, "temperature", (double)job->sampling.temperature);
+    yyjson_mut_obj_add_real(doc, o, "top_p", job->sampling.top_p > 0 ? (double)job->sampling.top_p : 1);
+    yyjson_mut_obj_add_str(doc, o, "tool_choice", "none");
+    yyjson_mut_obj_add_val(doc, o, "tools", yyjson_mut_arr(doc));
+    yyjson_mut_obj_add_str(doc, o, "truncation", "disabled");
+    yyjson_mut_obj_add_str(doc, format, "type", job->schema ? "json_schema" : job->json ? "json_object" : "text");
+    yyjson_mut_obj_add_val(doc, text, "format", format);
+    yyjson_mut_obj_add_val(doc, o, "text", text);
+    yyjson_mut_obj_add_val(doc, o, "usage", whole ? response_usage(doc, job) : yyjson_mut_null(doc));
+    return o;
+}
+
+/* Takes over the value. `place`: 1: it is about the present item, 2: about its part, 3: about the text of an answer. */
+static void send_response(struct serve_job *job, const char *type, doc_t *doc, const char *name, val_t *value,
+                          int place)
+{
+    val_t *root = yyjson_mut_obj(doc);
+    yyjson_mut_doc_set_root(doc, root);
+    yyjson_mut_obj_add_str(doc, root, "type", type);
+    yyjson_mut_obj_add_uint(doc, root, "sequence_number", job->n_events++);
+    if (place > 0)
+        yyjson_mut_obj_add_uint(doc, root, "output_index", job->item == SERVE_ITEM_MESSAGE && job->tasks[0].thought.size);
+    if (place > 1) yyjson_mut_obj_add_val(doc, root, "item_id", item_id(doc, job, job->item));
+    if (place > 1) yyjson_mut_obj_add_uint(doc, root, "content_index", 0);
+    yyjson_mut_obj_add_val(doc, root, name, value);
+    if (place > 2) yyjson_mut_obj_add_val(doc, root, "logprobs", yyjson_mut_arr(doc));
+    serve_send_event(job, type, doc);
+}
+
+static void response_begin(struct serve_job *job)
+{
+    static const char *const types[] = {"response.created", "response.in_progress"};
+    doc_t *doc;
+    for (size_t i = 0; i < CMD_COUNT(types); i++) {
+        doc = cmd_json_new();
+        send_response(job, types[i], doc, "response", response(doc, job, false), 0);
+    }
+}
+
+static void begin_item(struct serve_job *job, enum serve_item item)
+{
+    bool thought = item == SERVE_ITEM_THOUGHT;
+    doc_t *doc = cmd_json_new();
+    job->item = item;
+    send_response(job, "response.output_item.added", doc, "item",
+                  (thought ? thought_item : response_item)(doc, job, false), 1);
+    doc = cmd_json_new();
+    send_response(job, "response.content_part.added", doc, "part",
+                  (thought ? thought_part : response_part)(doc, &job->tasks[0], false), 2);
+}
+
+static void end_item(struct serve_job *job)
+{
+    bool thought = job->item == SERVE_ITEM_THOUGHT;
+    const struct serve_buffer *text = thought ? &job->tasks[0].thought : &job->tasks[0].text;
+    doc_t *doc = cmd_json_new();
+    send_response(job, thought ? "response.reasoning_text.done" : "response.output_text.done", doc, "text",
+                  serve_text(doc, text->data, text->size), thought ? 2 : 3);
+    doc = cmd_json_new();
+    send_response(job, "response.content_part.done", doc, "part",
+                  (thought ? thought_part : response_part)(doc, &job->tasks[0], true), 2);
+    doc = cmd_json_new();
+    send_response(job, "response.output_item.done", doc, "item",
+                  (thought ? thought_item : response_item)(doc, job, true), 1);
+}
+
+static void begin_message(struct serve_job *job)
+{
+    if (job->item == SERVE_ITEM_MESSAGE) return;
+    if (job->item == SERVE_ITEM_THOUGHT) end_item(job);
+    begin_item(job, SERVE_ITEM_MESSAGE);
+}
+
+/* It comes before the message. */
+static void response_thought(struct serve_task *task, const char *text, size_t size)
+{
+    if (task->job->item == SERVE_ITEM_NONE) begin_item(task->job, SERVE_ITEM_THOUGHT);
+    doc_t *doc = cmd_json_new();
+    send_response(task->job, "response.reasoning_text.delta", doc, "delta", serve_text(doc, text, size), 2);
+}
+
+static void response_piece(struct serve_task *task, const char *text, size_t size)
+{
+    begin_message(task->job);
+    doc_t *doc = cmd_json_new();
+    if (size) send_response(task->job, "response.output_text.delta", doc, "delta", serve_text(doc, text, size), 3);
+    else yyjson_mut_doc_free(doc);
+}
+
+static void response_end(struct serve_job *job)
+{
+    bool cut = job->tasks[0].finish == SERVE_FINISH_LENGTH;
+    begin_message(job);
+    end_item(job);
+    doc_t *doc = cmd_json_new();
+    send_response(job, cut ? "response.incomplete" : "response.completed", doc, "response",
+                  response(doc, job, true), 0);
+}
+
+static doc_t *response_body(struct serve_job *job)
+{
+    doc_t *doc = cmd_json_new();
+    yyjson_mut_doc_set_root(doc, response(doc, job, true));
+    return doc;
+}
+
+const struct serve_interface serve_wire_responses = {
+    .begin = response_begin, .piece = response_piece, .thought = response_thought, .end = response_end,
+    .body = response_body};
