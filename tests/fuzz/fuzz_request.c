@@ -4,6 +4,7 @@
 
 #include "serve/read.h"
 #include "serve/server.h"
+#include "serve/wire.h"
 
 #include <string.h>
 
@@ -34,13 +35,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!server.model_id[0]) strcpy(server.model_id, "tiny");
     server.embedding_size = 64;
     server.ctx = 256;
-    struct serve_job *job = serve_job_new(&server, (enum serve_api)(data[0] % SERVE_N_APIS));
+    struct serve_job *job = serve_job_new(&server, serve_interface_get((enum serve_api)(data[0] % SERVE_N_APIS)));
     struct serve_buffer out = {0};
     FUZZ_CHECK(job);
     serve_put(&job->body, data + 1, size - 1);
     const peridot_vocab *vocab = fuzz_vocab(FUZZ_VOCAB_LLAMA3);
     if (!serve_read_body(&out, job, vocab) || !serve_job_compile(job, vocab)) check_error(&job->error);
-    else if (job->api != SERVE_DETOKENIZE) check_tasks(job);
+    else if (job->kind != SERVE_TOKENS) check_tasks(job);
     serve_buffer_free(&out);
     serve_job_drop(job);
     return 0;

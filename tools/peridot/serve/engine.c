@@ -171,7 +171,7 @@ static void want_text(peridot_request_params *p, const struct serve_engine *e, c
     p->n_max = task->n_max - (uint32_t)task->n_reply;
     p->text = take_text;
     p->think = job->think;
-    if (job->api == SERVE_CHAT || job->api == SERVE_RESPONSES) p->thought = take_thought;
+    if (job->kind == SERVE_CONVERSATION) p->thought = take_thought;
     if (job->logprobs) p->logits = serve_take_logits;
     if (job->logprobs && job->echo && task->n_reply == 0) p->prompt_logits = serve_take_prompt_logits;
     p->n_draft = cmd_draft_tokens(&e->server->args->draft);
@@ -186,7 +186,7 @@ static peridot_status submit(struct serve_engine *e, struct serve_task *task)
         .user = task};
     task->sampling.grammar = task->job->grammar;
     task->counted = false;
-    if (task->job->api == SERVE_EMBEDDINGS) want_vector(&params, task);
+    if (task->job->kind == SERVE_VECTORS) want_vector(&params, task);
     else want_text(&params, e, task);
     return peridot_request_submit(&task->request, e->session, &params);
 }
@@ -235,7 +235,7 @@ static void take_end(struct serve_engine *e, struct serve_task *task, peridot_st
 {
     bool full = task->n_reply == task->n_max && !ends_with_stop(task);
     task->finish = full ? SERVE_FINISH_LENGTH : SERVE_FINISH_STOP;
-    if (status == PERIDOT_OK && task->job->api == SERVE_EMBEDDINGS && !serve_finish_vector(task, e->model))
+    if (status == PERIDOT_OK && task->job->kind == SERVE_VECTORS && !serve_finish_vector(task, e->model))
         status = PERIDOT_ERROR_MEMORY;
     if (status == PERIDOT_OK) end_task(e, task);
     else fail_task(e, task, status);

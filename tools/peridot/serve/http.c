@@ -6,6 +6,7 @@
 #include "log.h"
 #include "pages.h"
 #include "read.h"
+#include "wire.h"
 #include "../os.h"
 
 #include <microhttpd.h>
@@ -29,7 +30,8 @@ struct serve_http {
 /* A request, from its headers to the end of its answer. */
 struct exchange {
     struct serve_log_line line;
-    const struct route *route;
+    const struct page *page;   /* of a GET, */
+    const struct serve_interface *api;   /* or of a POST; neither: there is no such route */
     struct serve_job *job;     /* NULL: it needs none */
     struct serve_error error;
     const char *allowed;       /* methods of the path; NULL: there is no such path */
@@ -37,27 +39,18 @@ struct exchange {
     bool submitted, at_once;
 };
 
-struct route {
-    const char *method, *path;
+static const struct page {
+    const char *path;
     bool is_public;            /* needs no key */
-    enum serve_api api;        /* of a POST */
-    const char *type;          /* of a GET */
+    const char *type;
     int (*get)(struct serve_buffer *out, struct serve_server *server, const char *path);   /* gives the status */
-};
-
-static const struct route routes[] = {
-    {"GET", "/", true, 0, "text/html; charset=utf-8", serve_get_page},
-    {"GET", "/health", true, 0, "application/json", serve_get_health},
-    {"GET", "/openapi.json", true, 0, "application/json", serve_get_openapi},
-    {"GET", "/metrics", false, 0, "text/plain; version=0.0.4; charset=utf-8", serve_get_metrics},
-    {"GET", "/v1/models", false, 0, "application/json", serve_get_models},
-    {"GET", "/v1/models/*", false, 0, "application/json", serve_get_model},
-    {"POST", "/v1/chat/completions", false, SERVE_CHAT, NULL, NULL},
-    {"POST", "/v1/completions", false, SERVE_COMPLETIONS, NULL, NULL},
-    {"POST", "/v1/responses", false, SERVE_RESPONSES, NULL, NULL},
-    {"POST", "/v1/embeddings", false, SERVE_EMBEDDINGS, NULL, NULL},
-    {"POST", "/tokenize", false, SERVE_TOKENIZE, NULL, NULL},
-    {"POST", "/detokenize", false, SERVE_DETOKENIZE, NULL, NULL},
+} pages[] = {
+    {"/", true, "text/html; charset=utf-8", serve_get_page},
+    {"/health", true, "application/json", serve_get_health},
+    {"/openapi.json", true, "application/json", serve_get_openapi},
+    {"/metrics", false, "text/plain; version=0.0.4; charset=utf-8", serve_get_metrics},
+    {"/v1/models", false, "application/json", serve_get_models},
+    {"/v1/models/*", false, "application/json", serve_get_model},
 };
 
 static const char *header(struct MHD_Connection *c, const char *name)
@@ -85,21 +78,28 @@ static bool matches(const char *path, const char *url)
 }
 
 /* OpenAI's clients are often given a base URL without its /v1. */
-static bool is_route(const struct route *route, const char *url)
+static bool is_at(const char *path, const char *url)
 {
-    return matches(route->path, url) || (strncmp(route->path, "/v1/", 4) == 0 && matches(route->path + 3, url));
+    return matches(path, url) || (strncmp(path, "/v1/", 4) == 0 && matches(path + 3, url));
 }
 
 static void find_route(struct exchange *x, const char *method, const char *url)
 {
-    for (size_t i = 0; i < CMD_COUNT(routes) && !x->route; i++) {
-        if (!is_route(&routes[i], url)) continue;
-        x->allowed = routes[i].get ? "GET, HEAD" : "POST";
-        if (strcmp(method, routes[i].method) == 0 || (strcmp(method, "HEAD") == 0 && routes[i].get))
-            x->route = &routes[i];
+    bool gets = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+    for (size_t i = 0; i < CMD_COUNT(pages) && !x->allowed; i++) {
+        if (!is_at(pages[i].path, url)) continue;
+        x->allowed = "GET, HEAD";
+        if (gets) x->page = &pages[i];
     }
-    if (!x->route && x->allowed) serve_refuse(&x->error, 405, NULL, NULL, "%s does not allow %s", url, method);
-    else if (!x->route) serve_refuse(&x->error, 404, NULL, NULL, "there is no %s: see /openapi.json", url);
+    for (int i = 0; i < SERVE_N_APIS && !x->allowed; i++) {
+        const struct serve_interface *api = serve_interface_get((enum serve_api)i);
+        if (!is_at(api->path, url)) continue;
+        x->allowed = "POST";
+        if (strcmp(method, "POST") == 0) x->api = api;
+    }
+    if (x->page || x->api) return;
+    if (x->allowed) serve_refuse(&x->error, 405, NULL, NULL, "%s does not allow %s", url, method);
+    else serve_refuse(&x->error, 404, NULL, NULL, "there is no %s: see /openapi.json", url);
 }
 
 static enum MHD_Result count_header(void *user, enum MHD_ValueKind kind, const char *name, const char *value)
@@ -130,9 +130,9 @@ static bool check(struct exchange *x, struct serve_server *server, struct MHD_Co
         *e = (struct serve_error){0};
         return serve_refuse(e, 400, NULL, NULL, "Content-Length, Transfer-Encoding or Host is given twice");
     }
-    if (!serve_may_ask(e, server, &asker, x->route && !x->route->is_public)) return false;
+    if (!serve_may_ask(e, server, &asker, x->api || (x->page && !x->page->is_public))) return false;
     if (e->status) return false;
-    if (x->route->get) return true;
+    if (x->page) return true;
     if (server->draining) return serve_refuse(e, 503, NULL, NULL, "the server is shutting down");
     if (!server->ready) return serve_refuse(e, 503, NULL, NULL, "the model is not loaded yet");
     x->at_once = length && strtoull(length, NULL, 10) > SERVE_BODY_MAX;
@@ -272,8 +272,8 @@ static struct exchange *begin(struct serve_http *http, struct MHD_Connection *c,
     serve_log_begin(&x->line, method, url);
     find_route(x, method, url);
     if (strcmp(method, "OPTIONS") == 0 && http->server->args->cors) x->error = (struct serve_error){.status = 204};
-    if (check(x, http->server, c) && !x->route->get) {
-        x->job = serve_job_new(http->server, x->route->api);
+    if (check(x, http->server, c) && x->api) {
+        x->job = serve_job_new(http->server, x->api);
         if (!x->job) serve_refuse(&x->error, 500, NULL, NULL, "out of memory");
     }
     set_waiting(http, c, false);
@@ -325,8 +325,8 @@ static void submit(struct serve_http *http, struct exchange *x, struct MHD_Conne
 static enum MHD_Result get(struct serve_server *server, struct exchange *x, struct MHD_Connection *c, const char *url)
 {
     struct serve_buffer b = {0};
-    int status = x->route->get(&b, server, url);
-    return send_buffer(c, server, x, status, &b, x->route->type);
+    int status = x->page->get(&b, server, url);
+    return send_buffer(c, server, x, status, &b, x->page->type);
 }
 
 static enum MHD_Result handle(void *user, struct MHD_Connection *c, const char *url, const char *method,

@@ -1,15 +1,17 @@
 #include "job.h"
+#include "wire.h"
 
 #include <microhttpd.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct serve_job *serve_job_new(struct serve_server *server, enum serve_api api)
+struct serve_job *serve_job_new(struct serve_server *server, const struct serve_interface *api)
 {
     struct serve_job *job = calloc(1, sizeof *job);
     if (!job) return NULL;
     job->server = server;
     job->api = api;
+    job->kind = api->kind;
     job->n_owners = 1;
     job->socket = -1;
     job->begun_s = cmd_now();
@@ -32,8 +34,7 @@ static void free_task(struct serve_task *task)
 
 bool serve_job_refuse_schema(struct serve_job *job, int status, const char *sentence)
 {
-    return serve_refuse(&job->error, status, "invalid_json_schema",
-                        job->api == SERVE_RESPONSES ? "text" : "response_format", "%s", sentence);
+    return serve_refuse(&job->error, status, "invalid_json_schema", job->api->schema, "%s", sentence);
 }
 
 bool serve_job_compile(struct serve_job *job, const peridot_vocab *vocab)

@@ -12,10 +12,13 @@
 
 struct MHD_Connection;
 struct serve_server;
+struct serve_interface;
 
 enum serve_api {
     SERVE_CHAT, SERVE_COMPLETIONS, SERVE_RESPONSES, SERVE_EMBEDDINGS, SERVE_TOKENIZE, SERVE_DETOKENIZE, SERVE_N_APIS
 };
+
+enum serve_kind { SERVE_CONVERSATION, SERVE_TEXT, SERVE_VECTORS, SERVE_TOKENS };   /* of what a job asks for */
 
 enum {
     SERVE_MAX_TOP = 20,        /* alternatives of a token */
@@ -65,7 +68,8 @@ struct serve_task {
 
 struct serve_job {
     struct serve_server *server;
-    enum serve_api api;
+    const struct serve_interface *api;
+    enum serve_kind kind;
     atomic_int n_owners;
     double begun_s;
     int64_t created;           /* seconds since 1970 */
@@ -114,7 +118,7 @@ struct serve_job {
     peridot_vocab *vocab;      /* by which the body was read; shared with the model */
 };
 
-struct serve_job *serve_job_new(struct serve_server *server, enum serve_api api);
+struct serve_job *serve_job_new(struct serve_server *server, const struct serve_interface *api);
 void serve_job_own(struct serve_job *job);
 /* Gives up the ownership; the last owner frees it. */
 void serve_job_drop(struct serve_job *job);

@@ -1,6 +1,8 @@
 #include "messages.h"
 #include "params.h"
 #include "server.h"
+#include "tasks.h"
+#include "wire.h"
 #include "../turns.h"
 
 #include <inttypes.h>
@@ -31,11 +33,18 @@ static bool read_parts(struct serve_buffer *out, struct serve_job *job, const ch
     return !out->failed || serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
 }
 
-struct conversation {
-    peridot_message *messages;
-    struct serve_buffer *contents;   /* of those that came in parts */
-    size_t n;
-};
+bool serve_conversation_add(struct serve_conversation *c, struct serve_job *job, const char *role,
+                            const char *content)
+{
+    size_t n = c->n;
+    if (cmd_array_reserve(&c->messages, &c->capacity, n, 1, sizeof *c->messages, "messages") != PERIDOT_OK
+        || cmd_array_reserve(&c->contents, &c->contents_capacity, n, 1, sizeof *c->contents, "messages") != PERIDOT_OK)
+        return serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
+    c->messages[n] = (peridot_message){role, content};
+    c->contents[n] = (struct serve_buffer){0};
+    c->n++;
+    return true;
+}
 
 static const char *role_of(struct serve_job *job, const char *name, yyjson_val *message)
 {
@@ -49,7 +58,7 @@ static const char *role_of(struct serve_job *job, const char *name, yyjson_val *
     return NULL;
 }
 
-static bool read_message(struct conversation *c, struct serve_job *job, const char *name, yyjson_val *message)
+static bool read_message(struct serve_conversation *c, struct serve_job *job, const char *name, yyjson_val *message)
 {
     static const char *const unsupported[] = {"tool_calls", "function_call", "tool_call_id", "audio"};
     yyjson_val *content = yyjson_obj_get(message, "content"), *type = yyjson_obj_get(message, "type");
@@ -59,40 +68,28 @@ static bool read_message(struct conversation *c, struct serve_job *job, const ch
             return serve_refuse(&job->error, 400, "unsupported_parameter", name,
                                 "%s has a message with %s, which is not supported", name, unsupported[i]);
     }
-    if (job->api == SERVE_RESPONSES && yyjson_equals_str(type, "reasoning")) return true;   /* it is past */
+    if (job->api->id == SERVE_RESPONSES && yyjson_equals_str(type, "reasoning")) return true;   /* it is past */
     if (type && !yyjson_equals_str(type, "message"))
         return serve_refuse(&job->error, 400, "unsupported_parameter", name,
                             "%s has an item of type %.32s: only messages are supported", name,
                             yyjson_is_str(type) ? yyjson_get_str(type) : "unknown");
-    peridot_message *m = &c->messages[c->n];
-    struct serve_buffer *parts = &c->contents[c->n];
-    m->role = role_of(job, name, message);
-    if (!m->role) return false;
-    c->n++;
-    if (!yyjson_is_arr(content)) return (m->content = serve_param_text(job, name, content)) != NULL;
+    const char *role = role_of(job, name, message), *text = "";
+    if (!role) return false;
+    bool in_parts = yyjson_is_arr(content);
+    if (!in_parts) text = serve_param_text(job, name, content);
+    if (!text || !serve_conversation_add(c, job, role, text)) return false;
+    if (!in_parts) return true;
+    struct serve_buffer *parts = &c->contents[c->n - 1];
     if (!read_parts(parts, job, name, content)) return false;
-    m->content = parts->data;
+    c->messages[c->n - 1].content = parts->data;
     return true;
 }
 
-static bool read_messages(struct conversation *c, struct serve_job *job, const char *name, yyjson_val *messages)
+bool serve_conversation_read(struct serve_conversation *c, struct serve_job *job, yyjson_val *messages)
 {
+    const char *name = job->api->input;
     size_t i, n;
-    yyjson_val *each, *instructions = yyjson_obj_get(yyjson_doc_get_root(job->document), "instructions");
-    size_t most = (yyjson_is_arr(messages) ? yyjson_arr_size(messages) : 1) + 1;
-    c->messages = calloc(most, sizeof *c->messages);
-    c->contents = calloc(most, sizeof *c->contents);
-    if (!c->messages || !c->contents) return serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
-    if (job->api == SERVE_RESPONSES && instructions && !yyjson_is_null(instructions)) {
-        const char *text = serve_param_text(job, "instructions", instructions);
-        if (!text) return false;
-        c->messages[c->n++] = (peridot_message){"system", text};
-    }
-    if (job->api == SERVE_RESPONSES && yyjson_is_str(messages)) {
-        const char *text = serve_param_text(job, name, messages);
-        if (text) c->messages[c->n++] = (peridot_message){"user", text};
-        return text != NULL;
-    }
+    yyjson_val *each;
     if (!yyjson_is_arr(messages) || yyjson_arr_size(messages) == 0)
         return serve_refuse_type(&job->error, name, "must be a list of at least one message");
     yyjson_arr_foreach(messages, i, n, each) {
@@ -108,7 +105,7 @@ uint64_t serve_reserve(uint32_t ctx) { return cmd_max(64, ctx / 8); }
 
 /* Where the messages and a reply of some length do not fit, the oldest turns are left out (turns.h). */
 static bool encode_fitting(int32_t **ids, size_t *n, struct serve_job *job, const peridot_vocab *vocab,
-                           const struct conversation *c)
+                           const struct serve_conversation *c)
 {
     uint64_t reply = serve_reserve(job->server->ctx);
     size_t n_left_out = 0, n_kept;
@@ -127,14 +124,18 @@ static bool encode_fitting(int32_t **ids, size_t *n, struct serve_job *job, cons
                         " more, in a context of %" PRIu32 ".", *n, reply, job->server->ctx);
 }
 
-bool serve_messages_encode(int32_t **ids, size_t *n, struct serve_job *job, const peridot_vocab *vocab,
-                           yyjson_val *root)
+bool serve_read_conversation(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab,
+                             yyjson_val *root)
 {
-    const char *name = job->api == SERVE_CHAT ? "messages" : "input";
-    struct conversation c = {0};
-    bool good = read_messages(&c, job, name, yyjson_obj_get(root, name)) && encode_fitting(ids, n, job, vocab, &c);
+    struct serve_conversation c = {0};
+    int32_t *ids = NULL;
+    size_t n = 0;
+    (void)out;
+    bool good = job->api->read_messages(&c, job, root) && encode_fitting(&ids, &n, job, vocab, &c)
+        && serve_tasks_make(job, 1) && serve_tasks_add(job, ids, n);
     for (size_t i = 0; i < c.n; i++) serve_buffer_free(&c.contents[i]);
     free(c.messages);
     free(c.contents);
+    peridot_free(ids);
     return good;
 }

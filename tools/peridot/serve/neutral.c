@@ -1,4 +1,5 @@
 #include "neutral.h"
+#include "wire.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -145,7 +146,7 @@ static const struct neutral neutrals[] = {
 static const struct neutral *find(const struct serve_job *job, const char *name)
 {
     for (size_t i = 0; i < CMD_COUNT(neutrals); i++)
-        if (neutrals[i].apis >> job->api & 1 && strcmp(neutrals[i].name, name) == 0) return &neutrals[i];
+        if (neutrals[i].apis >> job->api->id & 1 && strcmp(neutrals[i].name, name) == 0) return &neutrals[i];
     return NULL;
 }
 

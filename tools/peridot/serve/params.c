@@ -1,6 +1,7 @@
 #include "params.h"
 #include "neutral.h"
 #include "server.h"
+#include "wire.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -92,8 +93,8 @@ static bool read_max(struct serve_job *job, const struct param *p, yyjson_val *v
 {
     double x;
     if (!whole(&x, p, value)) return refuse_range(job, p);
-    if (x == 0 && job->api != SERVE_COMPLETIONS) return refuse(job, p, "must be at least 1, or -1 for no limit");
-    job->max_given = x > 0 || job->api == SERVE_COMPLETIONS;   /* which would be short without */
+    if (x == 0 && job->api->id != SERVE_COMPLETIONS) return refuse(job, p, "must be at least 1, or -1 for no limit");
+    job->max_given = x > 0 || job->api->id == SERVE_COMPLETIONS;   /* which would be short without */
     job->n_max = x < 0 ? UINT32_MAX : (uint64_t)x;
     return true;
 }
@@ -162,7 +163,7 @@ static bool read_bias(struct serve_job *job, const struct param *p, yyjson_val *
 
 static bool read_logprobs(struct serve_job *job, const struct param *p, yyjson_val *value)
 {
-    if (job->api == SERVE_CHAT) return read_bool(job, p, value);
+    if (job->api->id == SERVE_CHAT) return read_bool(job, p, value);
     double x;
     if (!whole(&x, p, value)) return refuse_range(job, p);
     job->logprobs = true;
@@ -405,7 +406,7 @@ bool serve_params_read(struct serve_job *job, yyjson_val *root)
         return serve_refuse(&job->error, 400, "invalid_type", NULL, "the body must be a JSON object");
     yyjson_obj_foreach(root, i, n, key, value) {
         const char *name = yyjson_get_str(key);
-        const struct param *p = find(1u << job->api, name);
+        const struct param *p = find(1u << job->api->id, name);
         bool whole = strlen(name) == yyjson_get_len(key);   /* no NUL is in it */
         if (!whole || (!p && !serve_is_neutral(job, name)))
             return serve_refuse(&job->error, 400, "unknown_parameter", name,

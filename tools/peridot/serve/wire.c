@@ -1,17 +1,19 @@
 #include "wire.h"
-#include "server.h"
 
 #include <string.h>
 
 typedef yyjson_mut_doc doc_t;
 typedef yyjson_mut_val val_t;
 
-static const struct serve_interface *const interfaces[SERVE_N_APIS] = {
-    [SERVE_CHAT] = &serve_wire_chat, [SERVE_COMPLETIONS] = &serve_wire_completions,
-    [SERVE_RESPONSES] = &serve_wire_responses, [SERVE_EMBEDDINGS] = &serve_wire_embeddings,
-};
-
-const struct serve_interface *serve_interface_of(const struct serve_job *job) { return interfaces[job->api]; }
+const struct serve_interface *serve_interface_get(enum serve_api id)
+{
+    static const struct serve_interface *const all[SERVE_N_APIS] = {
+        [SERVE_CHAT] = &serve_wire_chat, [SERVE_COMPLETIONS] = &serve_wire_completions,
+        [SERVE_RESPONSES] = &serve_wire_responses, [SERVE_EMBEDDINGS] = &serve_wire_embeddings,
+        [SERVE_TOKENIZE] = &serve_wire_tokenize, [SERVE_DETOKENIZE] = &serve_wire_detokenize,
+    };
+    return all[id];
+}
 
 val_t *serve_string(doc_t *doc, const char *text) { return serve_text(doc, text, strlen(text)); }
 

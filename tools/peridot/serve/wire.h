@@ -1,24 +1,41 @@
-/* An interface is how a kind of client speaks: the form of its answers, whole and as events. Each has a file, wire_*.c,
- * and a row of the table in wire.c. Here is what they share. */
+/* An interface is how a kind of client speaks: its path, what it asks for, the form of its answers, whole and as
+ * events. Each is a row, in a file wire_*.c of its own, and is listed in wire.c; its parameters are those of params.c
+ * and neutral.c that have its bit. */
 #ifndef PERIDOT_COMMAND_SERVE_WIRE_H
 #define PERIDOT_COMMAND_SERVE_WIRE_H
 
 #include "job.h"
 
+struct serve_conversation;
+
 struct serve_interface {
-    /* events of a stream: before all others (NULL: none), more text, more of a thought (NULL: none), after all others */
+    enum serve_api id;
+    const char *path;          /* of its POST; one that begins with /v1 is found without it, too */
+    enum serve_kind kind;
+    const char *id_prefix;     /* of answers' ids; NULL: none */
+    const char *input;         /* the parameter that holds its messages or texts; */
+    const char *schema;        /* and the one that holds a schema */
+    uint32_t n_default;        /* tokens of a reply for which no length was given; 0: as many as fit */
+
+    /* Makes the tasks, or puts the answer into `out` where no device is needed for it. False: the job's error says
+     * why. */
+    bool (*read)(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab, yyjson_val *root);
+    /* of a conversation, called by serve_read_conversation: adds its messages */
+    bool (*read_messages)(struct serve_conversation *c, struct serve_job *job, yyjson_val *root);
+
+    /* events of a stream: before all others (NULL: none), more text, more of a thought (NULL: none), after all */
     void (*begin)(struct serve_job *job);
     void (*piece)(struct serve_task *task, const char *text, size_t size);
     void (*thought)(struct serve_task *task, const char *text, size_t size);
     void (*end)(struct serve_job *job);
-    /* an answer that is no stream */
+    /* an answer that is no stream; NULL: `read` wrote it */
     yyjson_mut_doc *(*body)(struct serve_job *job);
 };
 
 extern const struct serve_interface serve_wire_chat, serve_wire_completions, serve_wire_responses,
-    serve_wire_embeddings;
+    serve_wire_embeddings, serve_wire_tokenize, serve_wire_detokenize;
 
-const struct serve_interface *serve_interface_of(const struct serve_job *job);
+const struct serve_interface *serve_interface_get(enum serve_api id);
 
 /* Tokens of a job; those of a prompt with several choices count once. */
 struct serve_usage {

@@ -1,10 +1,16 @@
 /* OpenAI's chat completions: POST /v1/chat/completions. A thought comes as reasoning_content. */
+#include "messages.h"
 #include "server.h"
 #include "tokens.h"
 #include "wire_openai.h"
 
 typedef yyjson_mut_doc doc_t;
 typedef yyjson_mut_val val_t;
+
+static bool read_messages(struct serve_conversation *c, struct serve_job *job, yyjson_val *root)
+{
+    return serve_conversation_read(c, job, yyjson_obj_get(root, "messages"));
+}
 
 /* `member` of the delta: "content", or "reasoning_content". */
 static void send(struct serve_task *task, const char *role, const char *member, const char *text, size_t size,
@@ -75,4 +81,7 @@ static doc_t *body(struct serve_job *job)
 }
 
 const struct serve_interface serve_wire_chat = {
-    .begin = begin, .piece = piece, .thought = thought, .end = end, .body = body};
+    .id = SERVE_CHAT, .path = "/v1/chat/completions", .kind = SERVE_CONVERSATION, .id_prefix = "chatcmpl-",
+    .input = "messages", .schema = "response_format", .read = serve_read_conversation, .read_messages = read_messages,
+    .begin = begin, .piece = piece, .thought = thought, .end = end, .body = body,
+};

@@ -1,5 +1,6 @@
 /* OpenAI's completions: POST /v1/completions. */
 #include "server.h"
+#include "texts.h"
 #include "tokens.h"
 #include "wire_openai.h"
 
@@ -42,4 +43,8 @@ static doc_t *body(struct serve_job *job)
     return doc;
 }
 
-const struct serve_interface serve_wire_completions = {.piece = piece, .end = end, .body = body};
+const struct serve_interface serve_wire_completions = {
+    .id = SERVE_COMPLETIONS, .path = "/v1/completions", .kind = SERVE_TEXT, .id_prefix = "cmpl-",
+    .input = "prompt", .schema = "response_format", .n_default = 16, .read = serve_read_texts,
+    .piece = piece, .end = end, .body = body,
+};

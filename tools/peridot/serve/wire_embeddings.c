@@ -1,5 +1,6 @@
 /* OpenAI's embeddings: POST /v1/embeddings. */
 #include "server.h"
+#include "texts.h"
 #include "wire_openai.h"
 
 #include <stdlib.h>
@@ -57,4 +58,7 @@ static doc_t *body(struct serve_job *job)
     return doc;
 }
 
-const struct serve_interface serve_wire_embeddings = {.body = body};
+const struct serve_interface serve_wire_embeddings = {
+    .id = SERVE_EMBEDDINGS, .path = "/v1/embeddings", .kind = SERVE_VECTORS, .input = "input",
+    .read = serve_read_texts, .body = body,
+};

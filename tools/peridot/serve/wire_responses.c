@@ -1,5 +1,7 @@
 /* OpenAI's responses: POST /v1/responses. An answer has items: a thought, if there is one, and a message; each event
  * says which of them it is about. */
+#include "messages.h"
+#include "params.h"
 #include "server.h"
 #include "wire.h"
 
@@ -7,6 +9,22 @@
 
 typedef yyjson_mut_doc doc_t;
 typedef yyjson_mut_val val_t;
+
+static bool add_text(struct serve_conversation *c, struct serve_job *job, const char *role, const char *name,
+                     yyjson_val *value)
+{
+    const char *text = serve_param_text(job, name, value);
+    return text && serve_conversation_add(c, job, role, text);
+}
+
+/* The instructions, and a text or a list of items. */
+static bool read_messages(struct serve_conversation *c, struct serve_job *job, yyjson_val *root)
+{
+    yyjson_val *instructions = yyjson_obj_get(root, "instructions"), *input = yyjson_obj_get(root, "input");
+    if (instructions && !yyjson_is_null(instructions) && !add_text(c, job, "system", "instructions", instructions))
+        return false;
+    return yyjson_is_str(input) ? add_text(c, job, "user", "input", input) : serve_conversation_read(c, job, input);
+}
 
 static const char *state_name(const struct serve_job *job)
 {
@@ -122,7 +140,8 @@ static void send_response(struct serve_job *job, const char *type, doc_t *doc, c
     yyjson_mut_obj_add_str(doc, root, "type", type);
     yyjson_mut_obj_add_uint(doc, root, "sequence_number", job->n_events++);
     if (place > 0)
-        yyjson_mut_obj_add_uint(doc, root, "output_index", job->item == SERVE_ITEM_MESSAGE && job->tasks[0].thought.size);
+        yyjson_mut_obj_add_uint(doc, root, "output_index",
+                                job->item == SERVE_ITEM_MESSAGE && job->tasks[0].thought.size);
     if (place > 1) yyjson_mut_obj_add_val(doc, root, "item_id", item_id(doc, job, job->item));
     if (place > 1) yyjson_mut_obj_add_uint(doc, root, "content_index", 0);
     yyjson_mut_obj_add_val(doc, root, name, value);
@@ -208,5 +227,8 @@ static doc_t *response_body(struct serve_job *job)
 }
 
 const struct serve_interface serve_wire_responses = {
+    .id = SERVE_RESPONSES, .path = "/v1/responses", .kind = SERVE_CONVERSATION, .id_prefix = "resp_",
+    .input = "input", .schema = "text", .read = serve_read_conversation, .read_messages = read_messages,
     .begin = response_begin, .piece = response_piece, .thought = response_thought, .end = response_end,
-    .body = response_body};
+    .body = response_body,
+};

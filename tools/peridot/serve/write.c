@@ -18,7 +18,7 @@ static void send_thought(struct serve_task *task)
 {
     size_t sent = task->n_thought_sent, size = task->thought.size - sent;
     task->n_thought_sent = task->thought.size;
-    const struct serve_interface *api = serve_interface_of(task->job);
+    const struct serve_interface *api = task->job->api;
     if (size && api->thought) api->thought(task, task->thought.data + sent, size);
 }
 
@@ -27,14 +27,14 @@ static void send_rest(struct serve_task *task)
     size_t size = task->text.size - task->n_sent;
     const char *text = task->text.data ? task->text.data + task->n_sent : "";
     task->n_sent = task->text.size;
-    serve_interface_of(task->job)->piece(task, text, size);
+    task->job->api->piece(task, text, size);
 }
 
 void serve_write_begin(struct serve_job *job)
 {
     if (job->echo) put_echo(job);
     if (!job->stream) return;
-    const struct serve_interface *api = serve_interface_of(job);
+    const struct serve_interface *api = job->api;
     serve_job_begin(job, 200);
     if (api->begin) api->begin(job);
 }
@@ -56,8 +56,8 @@ void serve_write_task_end(struct serve_task *task)
 void serve_write_end(struct serve_job *job)
 {
     struct serve_buffer b = {0};
-    if (job->stream) serve_interface_of(job)->end(job);
-    else serve_put_json(&b, serve_interface_of(job)->body(job));
+    if (job->stream) job->api->end(job);
+    else serve_put_json(&b, job->api->body(job));
     serve_job_begin(job, 200);
     serve_job_write(job, &b, true);
     serve_buffer_free(&b);

@@ -1,0 +1,68 @@
+#include "tasks.h"
+#include "messages.h"
+#include "server.h"
+#include "wire.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool refuse_length(struct serve_job *job, size_t n_prompt)
+{
+    const char *what = job->kind == SERVE_CONVERSATION ? "messages" : "prompt";
+    uint32_t ctx = job->server->ctx;
+    if (job->drops)
+        return serve_refuse(&job->error, 400, "context_length_exceeded", what,
+                            "The last message is too long for the context of %" PRIu32 " tokens: with the system "
+                            "prompt it has %zu.", ctx, n_prompt);
+    return serve_refuse(&job->error, 400, "context_length_exceeded", what,
+                        "This model's maximum context length is %" PRIu32 " tokens. However, your %s resulted in "
+                        "%zu tokens. Please reduce the length of the %s.", ctx, what, n_prompt, what);
+}
+
+/* Tokens of a reply for which no length was given. In a conversation the next message and its reply fit after it. */
+static uint64_t default_length(const struct serve_job *job, uint64_t rest)
+{
+    uint64_t reserve = serve_reserve(job->server->ctx);
+    if (job->api->n_default) return job->api->n_default;
+    return !job->leaves_room ? rest : rest > 3 * reserve ? rest - 2 * reserve : reserve;
+}
+
+/* Room for a reply, or the error. */
+static bool find_room(uint64_t *n_max, struct serve_job *job, size_t n_ids)
+{
+    uint64_t ctx = job->server->ctx, rest = n_ids < ctx ? ctx - n_ids : 0;
+    *n_max = cmd_min(rest, job->max_given ? job->n_max : default_length(job, rest));
+    if (job->kind == SERVE_TOKENS) return true;
+    if (n_ids == 0) return serve_refuse(&job->error, 400, "invalid_value", NULL, "the text has no tokens");
+    if (job->kind == SERVE_VECTORS) *n_max = 0;
+    return n_ids < ctx || (n_ids == ctx && job->kind == SERVE_VECTORS) || refuse_length(job, n_ids);
+}
+
+bool serve_tasks_add(struct serve_job *job, const int32_t *ids, size_t n_ids)
+{
+    uint64_t n_max;
+    if (!find_room(&n_max, job, n_ids)) return false;
+    for (uint32_t i = 0; i < job->n; i++) {
+        struct serve_task *task = &job->tasks[job->n_tasks];
+        *task = (struct serve_task){.job = job, .index = (uint32_t)job->n_tasks, .n_prompt = n_ids,
+                                    .n_max = (uint32_t)n_max, .sampling = job->sampling,
+                                    .tokens = malloc((n_ids + n_max + 1) * sizeof *task->tokens)};
+        job->n_tasks++;
+        if (!task->tokens) return serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
+        if (n_ids) memcpy(task->tokens, ids, n_ids * sizeof *ids);
+        task->sampling.seed += i;
+        task->sampling.stop = job->stops;
+        task->sampling.bias = job->bias;
+    }
+    return true;
+}
+
+bool serve_tasks_make(struct serve_job *job, size_t n_texts)
+{
+    if (n_texts * job->n > SERVE_MAX_TASKS || n_texts == 0)
+        return serve_refuse(&job->error, 400, "invalid_value", NULL, "there must be 1 to %d choices, texts times n",
+                            SERVE_MAX_TASKS);
+    job->tasks = calloc(n_texts * job->n, sizeof *job->tasks);
+    return job->tasks || serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
+}

@@ -1,0 +1,14 @@
+/* The tasks of a job: one for each choice of each of its texts, with room for a reply. */
+#ifndef PERIDOT_COMMAND_SERVE_TASKS_H
+#define PERIDOT_COMMAND_SERVE_TASKS_H
+
+#include "job.h"
+
+/* Both: false, and the job's error, where it is too much or memory is short. */
+
+/* Room for the tasks of so many texts. */
+bool serve_tasks_make(struct serve_job *job, size_t n_texts);
+/* The tasks of the next text: its choices. */
+bool serve_tasks_add(struct serve_job *job, const int32_t *ids, size_t n_ids);
+
+#endif
