@@ -8,11 +8,11 @@
 
 #include <string.h>
 
-static void check_error(const struct serve_error *error)
+static void check_error(const struct serve_job *job)
 {
     struct serve_buffer out = {0};
-    FUZZ_CHECK(error->status >= 400 && error->message[0]);
-    serve_put_error(&out, error);
+    FUZZ_CHECK(job->error.status >= 400 && job->error.message[0]);
+    job->api->errors->put(&out, &job->error);
     yyjson_doc *doc = yyjson_read(out.data, out.size, 0);
     FUZZ_CHECK(doc);
     yyjson_doc_free(doc);
@@ -40,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_CHECK(job);
     serve_put(&job->body, data + 1, size - 1);
     const peridot_vocab *vocab = fuzz_vocab(FUZZ_VOCAB_LLAMA3);
-    if (!serve_read_body(&out, job, vocab) || !serve_job_compile(job, vocab)) check_error(&job->error);
+    if (!serve_read_body(&out, job, vocab) || !serve_job_compile(job, vocab)) check_error(job);
     else if (job->kind != SERVE_TOKENS) check_tasks(job);
     serve_buffer_free(&out);
     serve_job_drop(job);

@@ -40,7 +40,7 @@ static const char *type_of(int status)
     return "invalid_request_error";
 }
 
-void serve_put_error(struct serve_buffer *b, const struct serve_error *e)
+static void put_openai(struct serve_buffer *b, const struct serve_error *e)
 {
     yyjson_mut_doc *doc = cmd_json_new();
     yyjson_mut_val *root = yyjson_mut_obj(doc), *error = yyjson_mut_obj(doc);
@@ -53,3 +53,5 @@ void serve_put_error(struct serve_buffer *b, const struct serve_error *e)
     yyjson_mut_obj_add_val(doc, error, "code", e->code ? yyjson_mut_str(doc, e->code) : yyjson_mut_null(doc));
     serve_put_json(b, doc);
 }
+
+const struct serve_error_form serve_errors_openai = {put_openai, "data: ", "\n\n"};

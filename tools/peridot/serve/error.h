@@ -1,4 +1,4 @@
-/* What goes wrong with a request, as OpenAI's clients expect it: a status of HTTP and a JSON object. */
+/* What goes wrong with a request: a status of HTTP and a sentence, in the form that a client expects. */
 #ifndef PERIDOT_COMMAND_SERVE_ERROR_H
 #define PERIDOT_COMMAND_SERVE_ERROR_H
 
@@ -18,7 +18,13 @@ bool serve_refuse(struct serve_error *error, int status, const char *code, const
 bool serve_refuse_type(struct serve_error *error, const char *name, const char *what);
 /* The same with the library's sentence for a status: 400 for what is wrong with the request. False. */
 bool serve_refuse_status(struct serve_error *error, peridot_status status);
-/* {"error": {...}} */
-void serve_put_error(struct serve_buffer *buffer, const struct serve_error *error);
+
+/* How clients are told. */
+struct serve_error_form {
+    void (*put)(struct serve_buffer *buffer, const struct serve_error *error);   /* a JSON object */
+    const char *before, *after;   /* of it within a stream */
+};
+/* {"error": {"message", "type", "param", "code"}} */
+extern const struct serve_error_form serve_errors_openai;
 
 #endif

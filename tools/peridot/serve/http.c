@@ -32,6 +32,7 @@ struct exchange {
     struct serve_log_line line;
     const struct page *page;   /* of a GET, */
     const struct serve_interface *api;   /* or of a POST; neither: there is no such route */
+    const struct serve_error_form *errors;
     struct serve_job *job;     /* NULL: it needs none */
     struct serve_error error;
     const char *allowed;       /* methods of the path; NULL: there is no such path */
@@ -95,6 +96,7 @@ static void find_route(struct exchange *x, const char *method, const char *url)
         const struct serve_interface *api = serve_interface_get((enum serve_api)i);
         if (!is_at(api->path, url)) continue;
         x->allowed = "POST";
+        x->errors = api->errors;
         if (strcmp(method, "POST") == 0) x->api = api;
     }
     if (x->page || x->api) return;
@@ -212,7 +214,7 @@ static enum MHD_Result send_buffer(struct MHD_Connection *c, struct serve_server
 static enum MHD_Result send_error(struct MHD_Connection *c, struct serve_server *server, struct exchange *x)
 {
     struct serve_buffer b = {0};
-    serve_put_error(&b, &x->error);
+    x->errors->put(&b, &x->error);
     return send_buffer(c, server, x, x->error.status, &b, "application/json");
 }
 
@@ -253,7 +255,7 @@ static enum MHD_Result send_job(struct MHD_Connection *c, struct serve_server *s
     struct MHD_Response *response =
         MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 16384, read_more, job, drop_job);
     if (!response) serve_job_drop(job);
-    else MHD_add_response_header(response, "Content-Type", "text/event-stream; charset=utf-8");
+    else MHD_add_response_header(response, "Content-Type", job->api->stream_type);
     return respond(c, server, x, job->status, response);
 }
 
@@ -269,6 +271,7 @@ static struct exchange *begin(struct serve_http *http, struct MHD_Connection *c,
 {
     struct exchange *x = calloc(1, sizeof *x);
     if (!x) return NULL;
+    x->errors = &serve_errors_openai;
     serve_log_begin(&x->line, method, url);
     find_route(x, method, url);
     if (strcmp(method, "OPTIONS") == 0 && http->server->args->cors) x->error = (struct serve_error){.status = 204};

@@ -94,9 +94,9 @@ void serve_job_fail(struct serve_job *job)
 {
     struct serve_buffer text = {0};
     bool begun = job->status != 0;
-    if (begun) serve_print(&text, "data: ");
-    serve_put_error(&text, &job->error);
-    if (begun) serve_print(&text, "\n\n");
+    if (begun) serve_print(&text, "%s", job->api->errors->before);
+    job->api->errors->put(&text, &job->error);
+    if (begun) serve_print(&text, "%s", job->api->errors->after);
     serve_job_begin(job, job->error.status);
     serve_job_write(job, &text, true);
     serve_buffer_free(&text);

@@ -46,7 +46,7 @@ int serve_get_health(struct serve_buffer *out, struct serve_server *server, cons
         struct serve_error error = {0};
         if (server->draining) serve_refuse(&error, 503, "ending", NULL, "the server is shutting down");
         else serve_refuse(&error, 503, "loading", NULL, "the model is not loaded");
-        serve_put_error(out, &error);
+        serve_errors_openai.put(out, &error);
     }
     return ready ? 200 : 503;
 }
@@ -82,7 +82,7 @@ int serve_get_model(struct serve_buffer *out, struct serve_server *server, const
         struct serve_error error = {0};
         serve_refuse(&error, 404, "model_not_found", "model", "there is no model %.200s: this server has %s", id,
                      server->model_id);
-        serve_put_error(out, &error);
+        serve_errors_openai.put(out, &error);
         return 404;
     }
     yyjson_mut_doc *doc = cmd_json_new();

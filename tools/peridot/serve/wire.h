@@ -8,6 +8,8 @@
 
 struct serve_conversation;
 
+#define SERVE_EVENTS "text/event-stream; charset=utf-8"   /* server-sent events */
+
 struct serve_interface {
     enum serve_api id;
     const char *path;          /* of its POST; one that begins with /v1 is found without it, too */
@@ -16,6 +18,8 @@ struct serve_interface {
     const char *input;         /* the parameter that holds its messages or texts; */
     const char *schema;        /* and the one that holds a schema */
     uint32_t n_default;        /* tokens of a reply for which no length was given; 0: as many as fit */
+    const struct serve_error_form *errors;
+    const char *stream_type;   /* Content-Type of a stream; NULL: there are none */
 
     /* Makes the tasks, or puts the answer into `out` where no device is needed for it. False: the job's error says
      * why. */

@@ -60,5 +60,5 @@ static doc_t *body(struct serve_job *job)
 
 const struct serve_interface serve_wire_embeddings = {
     .id = SERVE_EMBEDDINGS, .path = "/v1/embeddings", .kind = SERVE_VECTORS, .input = "input",
-    .read = serve_read_texts, .body = body,
+    .errors = &serve_errors_openai, .read = serve_read_texts, .body = body,
 };
