@@ -13,11 +13,13 @@ static bool is_key(const char *given, const char *key)
     return difference == 0;
 }
 
-static bool has_key(const struct serve_server *server, const char *given)
+static bool has_key(const struct serve_server *server, const struct serve_asker *asker)
 {
+    bool bears = asker->authorization && strncasecmp(asker->authorization, "Bearer ", 7) == 0;
+    const char *given[] = {bears ? asker->authorization + 7 : NULL, asker->api_key};
     bool found = server->n_keys == 0;
-    if (!given || strncasecmp(given, "Bearer ", 7) != 0) return found;
-    for (size_t i = 0; i < server->n_keys; i++) found = is_key(given + 7, server->keys[i]) || found;
+    for (size_t k = 0; k < CMD_COUNT(given); k++)
+        for (size_t i = 0; given[k] && i < server->n_keys; i++) found = is_key(given[k], server->keys[i]) || found;
     return found;
 }
 
@@ -54,7 +56,7 @@ bool serve_may_ask(struct serve_error *e, const struct serve_server *server, con
                             "key: ask for localhost", asker->host);
     if (!knows_origin(server, asker->origin, asker->host))
         return serve_refuse(e, 403, NULL, NULL, "web pages of %s may not use this server (--cors)", asker->origin);
-    return !needs_key || has_key(server, asker->authorization)
+    return !needs_key || has_key(server, asker)
         || serve_refuse(e, 401, "invalid_api_key", NULL,
-                        "this server needs an API key, as Authorization: Bearer KEY");
+                        "this server needs an API key, as Authorization: Bearer KEY or x-api-key: KEY");
 }

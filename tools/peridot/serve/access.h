@@ -7,7 +7,7 @@
 
 /* Headers of a request; NULL: it does not have it. */
 struct serve_asker {
-    const char *host, *origin, *authorization;
+    const char *host, *origin, *authorization, *api_key;   /* api_key: of x-api-key, Anthropic's clients have it */
 };
 
 /* False: the error says why not. */

@@ -145,16 +145,21 @@ static peridot_status decode_answer(char **text, size_t *size, const struct serv
     return status;
 }
 
-/* A reply of the greatest length may end with a stop text nonetheless. */
-static bool ends_with_stop(const struct serve_task *task)
+/* The stop text that ended it. A reply of the greatest length may end with one, too. */
+static const char *find_stop(const struct serve_task *task)
 {
     char *text;
     size_t size;
-    bool found = false;
-    if (task->sampling.n_stop == 0 || decode_answer(&text, &size, task) != PERIDOT_OK) return false;
-    for (size_t i = 0; i < task->sampling.n_stop; i++) found = found || strstr(text, task->sampling.stop[i]);
+    const char *stop = NULL, *first = NULL;
+    if (task->sampling.n_stop == 0 || decode_answer(&text, &size, task) != PERIDOT_OK) return NULL;
+    for (size_t i = 0; i < task->sampling.n_stop; i++) {
+        const char *at = strstr(text, task->sampling.stop[i]);
+        if (!at || (first && at >= first)) continue;
+        first = at;
+        stop = task->sampling.stop[i];
+    }
     peridot_free(text);
-    return found;
+    return stop;
 }
 
 /* ---- beginning ---- */
@@ -233,7 +238,8 @@ static void sweep(struct serve_engine *e)
 /* The request of a task that was taken out has ended. */
 static void take_end(struct serve_engine *e, struct serve_task *task, peridot_status status)
 {
-    bool full = task->n_reply == task->n_max && !ends_with_stop(task);
+    task->stop = find_stop(task);
+    bool full = task->n_reply == task->n_max && !task->stop;
     task->finish = full ? SERVE_FINISH_LENGTH : SERVE_FINISH_STOP;
     if (status == PERIDOT_OK && task->job->kind == SERVE_VECTORS && !serve_finish_vector(task, e->model))
         status = PERIDOT_ERROR_MEMORY;

@@ -28,6 +28,14 @@ bool serve_refuse_status(struct serve_error *e, peridot_status status)
     return serve_refuse(e, theirs ? 400 : lost ? 503 : 500, NULL, NULL, "%s", peridot_last_error());
 }
 
+yyjson_mut_val *serve_error_sentence(yyjson_mut_doc *doc, const struct serve_error *e)
+{
+    char text[sizeof e->param + sizeof e->message + 2];
+    bool named = strstr(e->message, e->param);   /* "" is */
+    snprintf(text, sizeof text, "%s%s%s", named ? "" : e->param, named ? "" : ": ", e->message);
+    return serve_text(doc, text, strlen(text));
+}
+
 static const char *type_of(int status)
 {
     static const struct {

@@ -24,7 +24,11 @@ struct serve_error_form {
     void (*put)(struct serve_buffer *buffer, const struct serve_error *error);   /* a JSON object */
     const char *before, *after;   /* of it within a stream */
 };
+/* The sentence for forms that have nothing else: it names the parameter. */
+yyjson_mut_val *serve_error_sentence(yyjson_mut_doc *doc, const struct serve_error *error);
 /* {"error": {"message", "type", "param", "code"}} */
 extern const struct serve_error_form serve_errors_openai;
+/* {"type": "error", "error": {"type", "message"}} */
+extern const struct serve_error_form serve_errors_anthropic;
 
 #endif

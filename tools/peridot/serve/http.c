@@ -126,7 +126,8 @@ static bool check(struct exchange *x, struct serve_server *server, struct MHD_Co
 {
     struct serve_error *e = &x->error;
     const char *length = header(c, "Content-Length");
-    const struct serve_asker asker = {header(c, "Host"), header(c, "Origin"), header(c, "Authorization")};
+    const struct serve_asker asker = {header(c, "Host"), header(c, "Origin"), header(c, "Authorization"),
+                                      header(c, "x-api-key")};
     x->at_once = is_ambiguous(c);
     if (x->at_once) {
         *e = (struct serve_error){0};
@@ -171,7 +172,8 @@ static enum MHD_Result respond(struct MHD_Connection *c, struct serve_server *se
     if (cors && origin && strcmp(origin, cors) == 0) {
         MHD_add_response_header(response, "Access-Control-Allow-Origin", cors);
         MHD_add_response_header(response, "Access-Control-Allow-Methods", "GET, POST");
-        MHD_add_response_header(response, "Access-Control-Allow-Headers", "Authorization, Content-Type");
+        MHD_add_response_header(response, "Access-Control-Allow-Headers", 
+                                "Authorization, Content-Type, X-Api-Key, Anthropic-Version, Anthropic-Beta");
     }
     if (status == 429 || status == 503) MHD_add_response_header(response, "Retry-After", "1");
     if (status == 401) MHD_add_response_header(response, "WWW-Authenticate", "Bearer");

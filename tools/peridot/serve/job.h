@@ -15,7 +15,8 @@ struct serve_server;
 struct serve_interface;
 
 enum serve_api {
-    SERVE_CHAT, SERVE_COMPLETIONS, SERVE_RESPONSES, SERVE_EMBEDDINGS, SERVE_TOKENIZE, SERVE_DETOKENIZE, SERVE_N_APIS
+    SERVE_CHAT, SERVE_COMPLETIONS, SERVE_RESPONSES, SERVE_EMBEDDINGS, SERVE_TOKENIZE, SERVE_DETOKENIZE, SERVE_MESSAGES,
+    SERVE_COUNT_TOKENS, SERVE_N_APIS
 };
 
 enum serve_kind { SERVE_CONVERSATION, SERVE_TEXT, SERVE_VECTORS, SERVE_TOKENS };   /* of what a job asks for */
@@ -64,6 +65,7 @@ struct serve_task {
     double *vector;            /* [vector_size] of an embedding */
     size_t vector_size;
     enum serve_finish finish;
+    const char *stop;          /* the stop text that it ended with; NULL: none */
 };
 
 struct serve_job {
@@ -95,6 +97,7 @@ struct serve_job {
     bool stream, include_usage, echo, base64, wants_pieces, token_ids;
     bool logprobs;
     uint32_t n_top, n, think;
+    bool hides_thoughts;       /* where they were is said, but not what they were */
     uint32_t pool, dimensions; /* of vectors: enum peridot_pool; 0: all of them */
     const char *prefix;        /* of their texts, the server's; NULL: none */
     uint64_t n_max;            /* tokens of a reply, if max_given; more than fit are cut */
@@ -113,8 +116,8 @@ struct serve_job {
     peridot_grammar *grammar;  /* of either, shared with other jobs */
     struct serve_task *tasks;  /* [n_tasks] */
     size_t n_tasks, n_ended;
-    uint64_t n_events;         /* of /v1/responses, */
-    enum serve_item {SERVE_ITEM_NONE, SERVE_ITEM_THOUGHT, SERVE_ITEM_MESSAGE} item;   /* and what they are about now */
+    uint64_t n_events;         /* in a stream whose events are numbered */
+    enum serve_item {SERVE_ITEM_NONE, SERVE_ITEM_THOUGHT, SERVE_ITEM_MESSAGE} item;   /* what events are about now */
     peridot_vocab *vocab;      /* by which the body was read; shared with the model */
 };
 

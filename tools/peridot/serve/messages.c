@@ -9,29 +9,63 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the body ---- */
+enum {
+    CHAT = SERVE_SET_CHAT, RESPONSES = SERVE_SET_RESPONSES, OPENAI = CHAT | RESPONSES, ANTHROPIC = SERVE_SET_ANTHROPIC
+};
 
-/* Appends the text of a message's parts. */
-static bool read_parts(struct serve_buffer *out, struct serve_job *job, const char *name, yyjson_val *parts)
+/* ---- contents ---- */
+
+static bool put_text(struct serve_buffer *out, struct serve_job *job, const char *name, yyjson_val *part)
 {
-    static const char *const types[] = {"text", "input_text", "output_text"};
+    const char *text = serve_param_text(job, name, yyjson_obj_get(part, "text"));
+    if (text) serve_put(out, text, strlen(text));
+    return text;
+}
+
+/* Thoughts of earlier turns are past. */
+static bool pass_over(struct serve_buffer *out, struct serve_job *job, const char *name, yyjson_val *part)
+{
+    (void)out, (void)job, (void)name, (void)part;
+    return true;
+}
+
+static const struct part {
+    const char *type;
+    unsigned apis;
+    bool (*read)(struct serve_buffer *out, struct serve_job *job, const char *name, yyjson_val *part);
+} kinds[] = {
+    {"text", OPENAI | ANTHROPIC, put_text},
+    {"input_text", OPENAI, put_text},
+    {"output_text", OPENAI, put_text},
+    {"thinking", ANTHROPIC, pass_over},
+    {"redacted_thinking", ANTHROPIC, pass_over},
+};
+
+static const struct part *find_part(const struct serve_job *job, yyjson_val *type)
+{
+    for (size_t i = 0; i < CMD_COUNT(kinds); i++)
+        if (kinds[i].apis >> job->api->id & 1 && yyjson_equals_str(type, kinds[i].type)) return &kinds[i];
+    return NULL;
+}
+
+static bool read_parts(struct serve_buffer *out, struct serve_job *job, const char *name, yyjson_val *list)
+{
     size_t i, n;
-    yyjson_val *part;
-    yyjson_arr_foreach(parts, i, n, part) {
-        yyjson_val *type = yyjson_obj_get(part, "type");
-        bool known = false;
-        for (size_t k = 0; k < CMD_COUNT(types); k++) known = known || yyjson_equals_str(type, types[k]);
-        if (!known)
+    yyjson_val *each;
+    yyjson_arr_foreach(list, i, n, each) {
+        yyjson_val *type = yyjson_obj_get(each, "type");
+        const struct part *part = find_part(job, type);
+        if (!part)
             return serve_refuse(&job->error, 400, "unsupported_parameter", name,
                                 "%s has a part of type %.32s: only text is supported", name,
                                 yyjson_is_str(type) ? yyjson_get_str(type) : "unknown");
-        const char *text = serve_param_text(job, name, yyjson_obj_get(part, "text"));
-        if (!text) return false;
-        serve_put(out, text, strlen(text));
+        if (!part->read(out, job, name, each)) return false;
     }
     serve_put(out, "", 1);
     return !out->failed || serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
 }
+
+/* ---- messages ---- */
 
 bool serve_conversation_add(struct serve_conversation *c, struct serve_job *job, const char *role,
                             const char *content)
@@ -46,15 +80,54 @@ bool serve_conversation_add(struct serve_conversation *c, struct serve_job *job,
     return true;
 }
 
-static const char *role_of(struct serve_job *job, const char *name, yyjson_val *message)
+bool serve_conversation_add_content(struct serve_conversation *c, struct serve_job *job, const char *role,
+                                    const char *name, yyjson_val *content)
 {
-    static const char *const roles[][2] = {
-        {"system", "system"}, {"developer", "system"}, {"user", "user"}, {"assistant", "assistant"}};
+    bool in_parts = yyjson_is_arr(content);
+    const char *text = in_parts ? "" : serve_param_text(job, name, content);
+    if (!text || !serve_conversation_add(c, job, role, text)) return false;
+    struct serve_buffer *parts = &c->contents[c->n - 1];
+    if (!in_parts) return true;
+    if (!read_parts(parts, job, name, content)) return false;
+    c->messages[c->n - 1].content = parts->data;
+    return true;
+}
+
+bool serve_conversation_join(struct serve_conversation *c, struct serve_job *job)
+{
+    struct serve_buffer both = {0};
+    peridot_message *last = &c->messages[c->n - 1];
+    if (c->n < 2 || strcmp(last[-1].role, last->role) != 0) return true;
+    serve_put(&both, last[-1].content, strlen(last[-1].content));
+    serve_put(&both, "\n\n", 2);
+    serve_put(&both, last->content, strlen(last->content) + 1);
+    c->n--;
+    serve_buffer_free(&c->contents[c->n]);
+    serve_buffer_free(&c->contents[c->n - 1]);
+    c->contents[c->n - 1] = both;
+    last[-1].content = both.data;
+    return !both.failed || serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
+}
+
+const char *serve_conversation_role(struct serve_job *job, const char *name, yyjson_val *message)
+{
+    static const struct {
+        const char *given, *role;
+        unsigned apis;
+    } roles[] = {{"system", "system", OPENAI | ANTHROPIC},
+                 {"developer", "system", OPENAI},
+                 {"user", "user", OPENAI | ANTHROPIC},
+                 {"assistant", "assistant", OPENAI | ANTHROPIC}};
     yyjson_val *role = yyjson_obj_get(message, "role");
-    for (size_t i = 0; i < CMD_COUNT(roles); i++)
-        if (yyjson_equals_str(role, roles[i][0])) return roles[i][1];
-    serve_refuse(&job->error, 400, "invalid_value", name, "%s has a message with the role %.32s: it must be "
-                 "system, developer, user or assistant", name, yyjson_is_str(role) ? yyjson_get_str(role) : "(none)");
+    char known[64] = "";
+    size_t size = 0;
+    for (size_t i = 0; i < CMD_COUNT(roles); i++) {
+        if (!(roles[i].apis >> job->api->id & 1)) continue;
+        if (yyjson_equals_str(role, roles[i].given)) return roles[i].role;
+        size += (size_t)snprintf(known + size, sizeof known - size, "%s%s", size ? ", " : "", roles[i].given);
+    }
+    serve_refuse(&job->error, 400, "invalid_value", name, "%s has a message with the role %.32s: it must be one of %s",
+                 name, yyjson_is_str(role) ? yyjson_get_str(role) : "(none)", known);
     return NULL;
 }
 
@@ -73,16 +146,8 @@ static bool read_message(struct serve_conversation *c, struct serve_job *job, co
         return serve_refuse(&job->error, 400, "unsupported_parameter", name,
                             "%s has an item of type %.32s: only messages are supported", name,
                             yyjson_is_str(type) ? yyjson_get_str(type) : "unknown");
-    const char *role = role_of(job, name, message), *text = "";
-    if (!role) return false;
-    bool in_parts = yyjson_is_arr(content);
-    if (!in_parts) text = serve_param_text(job, name, content);
-    if (!text || !serve_conversation_add(c, job, role, text)) return false;
-    if (!in_parts) return true;
-    struct serve_buffer *parts = &c->contents[c->n - 1];
-    if (!read_parts(parts, job, name, content)) return false;
-    c->messages[c->n - 1].content = parts->data;
-    return true;
+    const char *role = serve_conversation_role(job, name, message);
+    return role && serve_conversation_add_content(c, job, role, name, content);
 }
 
 bool serve_conversation_read(struct serve_conversation *c, struct serve_job *job, yyjson_val *messages)
@@ -124,18 +189,27 @@ static bool encode_fitting(int32_t **ids, size_t *n, struct serve_job *job, cons
                         " more, in a context of %" PRIu32 ".", *n, reply, job->server->ctx);
 }
 
-bool serve_read_conversation(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab,
-                             yyjson_val *root)
+bool serve_conversation_encode(int32_t **ids, size_t *n, struct serve_job *job, const peridot_vocab *vocab,
+                               yyjson_val *root)
 {
     struct serve_conversation c = {0};
-    int32_t *ids = NULL;
-    size_t n = 0;
-    (void)out;
-    bool good = job->api->read_messages(&c, job, root) && encode_fitting(&ids, &n, job, vocab, &c)
-        && serve_tasks_make(job, 1) && serve_tasks_add(job, ids, n);
+    *ids = NULL;
+    *n = 0;
+    bool good = job->api->read_messages(&c, job, root) && encode_fitting(ids, n, job, vocab, &c);
     for (size_t i = 0; i < c.n; i++) serve_buffer_free(&c.contents[i]);
     free(c.messages);
     free(c.contents);
+    return good;
+}
+
+bool serve_read_conversation(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab,
+                             yyjson_val *root)
+{
+    int32_t *ids;
+    size_t n;
+    (void)out;
+    bool good = serve_conversation_encode(&ids, &n, job, vocab, root) && serve_tasks_make(job, 1)
+        && serve_tasks_add(job, ids, n);
     peridot_free(ids);
     return good;
 }

@@ -14,11 +14,25 @@ struct serve_conversation {
 /* Tokens that a turn of a conversation has at least: of its reply, and of the message after it. */
 uint64_t serve_reserve(uint32_t ctx);
 
-/* The next message, whose content stays where it is. False: memory is short. */
+/* All: false, or NULL: the job's error says why. `name`: the parameter that is read. */
+
+/* The next message, whose content stays where it is. */
 bool serve_conversation_add(struct serve_conversation *c, struct serve_job *job, const char *role,
                             const char *content);
-/* A list of messages as OpenAI's interfaces have them: the interface's input. False: the job's error says why. */
+/* The next message, whose content is a text or a list of the parts that the interface has. */
+bool serve_conversation_add_content(struct serve_conversation *c, struct serve_job *job, const char *role,
+                                    const char *name, yyjson_val *content);
+/* The last message becomes part of the one before it, where both have the same role. */
+bool serve_conversation_join(struct serve_conversation *c, struct serve_job *job);
+/* The role of a message, as the library calls it. */
+const char *serve_conversation_role(struct serve_job *job, const char *name, yyjson_val *message);
+/* A list of messages as OpenAI's interfaces have them: the interface's input. */
 bool serve_conversation_read(struct serve_conversation *c, struct serve_job *job, yyjson_val *messages);
+
+/* The prompt of the messages that the interface reads; ids are to be freed by peridot_free, whatever is returned, and
+ * can be too many. */
+bool serve_conversation_encode(int32_t **ids, size_t *n, struct serve_job *job, const peridot_vocab *vocab,
+                               yyjson_val *root);
 /* The task of a conversation: a `read` of wire.h. */
 bool serve_read_conversation(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab,
                              yyjson_val *root);

@@ -7,7 +7,8 @@
 enum {
     CHAT = SERVE_SET_CHAT, COMPLETIONS = SERVE_SET_COMPLETIONS, RESPONSES = SERVE_SET_RESPONSES,
     EMBEDDINGS = SERVE_SET_EMBEDDINGS, TOKENIZE = SERVE_SET_TOKENIZE, WRITES = SERVE_SET_WRITES,
-    OPENAI = SERVE_SET_OPENAI, TEXTS = CHAT | COMPLETIONS
+    OPENAI = SERVE_SET_OPENAI, TEXTS = CHAT | COMPLETIONS,
+    MESSAGES = SERVE_SET_MESSAGES, ANTHROPIC = SERVE_SET_ANTHROPIC
 };
 
 struct neutral {
@@ -18,22 +19,28 @@ struct neutral {
 
 #define ONLY_NULL ""
 
-/* Whose they are: O OpenAI, L llama.cpp's server, V vLLM, A Ollama, S LM Studio, H Hugging Face, W Qwen, DeepSeek. */
+/* Whose they are: O OpenAI, C Anthropic, L llama.cpp's server, V vLLM, A Ollama, S LM Studio, H Hugging Face, W Qwen,
+ * DeepSeek. */
 static const struct neutral neutrals[] = {
     /* who asks, what for, and what of it the server keeps (nothing) */
     {"user", OPENAI, NULL},                        /* O */
-    {"metadata", OPENAI, NULL},                    /* O */
+    {"metadata", OPENAI | MESSAGES, NULL},         /* O, C */
     {"safety_identifier", WRITES, NULL},           /* O */
+    {"user_profile_id", ANTHROPIC, NULL},          /* C */
+    {"diagnostics", MESSAGES, NULL},               /* C: what of a prompt was not in a cache, and why */
     {"store", CHAT | RESPONSES, NULL},             /* O */
     {"request_id", OPENAI, NULL},                  /* V */
     {"session_id", OPENAI, NULL},                  /* V */
     /* when it is served, and for how long the model stays loaded (always) */
-    {"service_tier", WRITES, NULL},                /* O */
+    {"service_tier", WRITES | MESSAGES, NULL},     /* O, C */
+    {"inference_geo", MESSAGES, NULL},             /* C */
+    {"speed", ANTHROPIC, NULL},                    /* C */
     {"priority", OPENAI, NULL},                    /* V */
     {"keep_alive", OPENAI, NULL},                  /* A */
     {"ttl", OPENAI, NULL},                         /* S */
     {"background", RESPONSES, "false"},            /* O: the answer would have to be fetched later */
     /* how it is computed: caches, drafts, and the device change no text */
+    {"cache_control", ANTHROPIC, NULL},            /* C */
     {"prompt_cache_key", WRITES, NULL},            /* O */
     {"prompt_cache_retention", WRITES, NULL},      /* O */
     {"prediction", CHAT, NULL},                    /* O */
@@ -127,6 +134,10 @@ static const struct neutral neutrals[] = {
     /* tools and media, where there are none */
     {"tools", CHAT | RESPONSES, "[]"},             /* O */
     {"tool_choice", CHAT | RESPONSES, "\"none\"|\"auto\""},
+    {"tools", ANTHROPIC, "[]"},                    /* C */
+    {"tool_choice", ANTHROPIC, "{\"type\":\"none\"}|{\"type\":\"auto\"}"},
+    {"mcp_servers", MESSAGES, "[]"},               /* C */
+    {"container", MESSAGES, ONLY_NULL},            /* C */
     {"parallel_tool_calls", CHAT | RESPONSES, NULL},
     {"max_tool_calls", RESPONSES, NULL},
     {"functions", CHAT, "[]"},
@@ -143,14 +154,14 @@ static const struct neutral neutrals[] = {
     {"embd_normalize", EMBEDDINGS, "2"},           /* L */
 };
 
-static const struct neutral *find(const struct serve_job *job, const char *name)
+static const struct neutral *find(unsigned apis, const char *name)
 {
     for (size_t i = 0; i < CMD_COUNT(neutrals); i++)
-        if (neutrals[i].apis >> job->api->id & 1 && strcmp(neutrals[i].name, name) == 0) return &neutrals[i];
+        if (neutrals[i].apis & apis && strcmp(neutrals[i].name, name) == 0) return &neutrals[i];
     return NULL;
 }
 
-bool serve_is_neutral(const struct serve_job *job, const char *name) { return find(job, name) != NULL; }
+bool serve_is_neutral(unsigned apis, const char *name) { return find(apis, name) != NULL; }
 
 /* Whether it is the JSON text; numbers may be written in any way. */
 static bool is(yyjson_val *value, const char *text, size_t size)
@@ -164,9 +175,9 @@ static bool is(yyjson_val *value, const char *text, size_t size)
     return same;
 }
 
-bool serve_neutral_read(struct serve_job *job, const char *name, yyjson_val *value)
+bool serve_neutral_read(struct serve_job *job, unsigned apis, const char *name, yyjson_val *value)
 {
-    const struct neutral *n = find(job, name);
+    const struct neutral *n = find(apis, name);
     bool accepted = !n->accepts;
     for (const char *at = n->accepts; at && *at && !accepted; at += at[strcspn(at, "|")] == '|') {
         accepted = is(value, at, strcspn(at, "|"));

@@ -11,6 +11,7 @@ const struct serve_interface *serve_interface_get(enum serve_api id)
         [SERVE_CHAT] = &serve_wire_chat, [SERVE_COMPLETIONS] = &serve_wire_completions,
         [SERVE_RESPONSES] = &serve_wire_responses, [SERVE_EMBEDDINGS] = &serve_wire_embeddings,
         [SERVE_TOKENIZE] = &serve_wire_tokenize, [SERVE_DETOKENIZE] = &serve_wire_detokenize,
+        [SERVE_MESSAGES] = &serve_wire_messages, [SERVE_COUNT_TOKENS] = &serve_wire_count_tokens,
     };
     return all[id];
 }

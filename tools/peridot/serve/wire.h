@@ -10,6 +10,17 @@ struct serve_conversation;
 
 #define SERVE_EVENTS "text/event-stream; charset=utf-8"   /* server-sent events */
 
+/* Sets of interfaces. */
+enum {
+    SERVE_SET_CHAT = 1 << SERVE_CHAT, SERVE_SET_COMPLETIONS = 1 << SERVE_COMPLETIONS,
+    SERVE_SET_RESPONSES = 1 << SERVE_RESPONSES, SERVE_SET_EMBEDDINGS = 1 << SERVE_EMBEDDINGS,
+    SERVE_SET_TOKENIZE = 1 << SERVE_TOKENIZE, SERVE_SET_DETOKENIZE = 1 << SERVE_DETOKENIZE,
+    SERVE_SET_MESSAGES = 1 << SERVE_MESSAGES, SERVE_SET_COUNT_TOKENS = 1 << SERVE_COUNT_TOKENS,
+    SERVE_SET_WRITES = SERVE_SET_CHAT | SERVE_SET_COMPLETIONS | SERVE_SET_RESPONSES,
+    SERVE_SET_OPENAI = SERVE_SET_WRITES | SERVE_SET_EMBEDDINGS,
+    SERVE_SET_ANTHROPIC = SERVE_SET_MESSAGES | SERVE_SET_COUNT_TOKENS
+};
+
 struct serve_interface {
     enum serve_api id;
     const char *path;          /* of its POST; one that begins with /v1 is found without it, too */
@@ -37,7 +48,8 @@ struct serve_interface {
 };
 
 extern const struct serve_interface serve_wire_chat, serve_wire_completions, serve_wire_responses,
-    serve_wire_embeddings, serve_wire_tokenize, serve_wire_detokenize;
+    serve_wire_embeddings, serve_wire_tokenize, serve_wire_detokenize,
+    serve_wire_messages, serve_wire_count_tokens;
 
 const struct serve_interface *serve_interface_get(enum serve_api id);
 

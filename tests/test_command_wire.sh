@@ -1,0 +1,161 @@
+#!/usr/bin/env bash
+# peridot serve in the words of others than OpenAI: Anthropic's messages, as curl sees them. Their own clients are in
+# test_command_serve_clients.sh.
+. "$(dirname "$0")/serve.sh"
+"$(dirname "$peridot")/tests/write_thinkers" "$folder" || exit 1
+
+hi='"messages": [{"role": "user", "content": "Once upon a time"}]'
+# event NAME, data NAME: how many events are called so, and what the last of them has.
+event() { grep -c "^event: $1\$" "$folder/out"; }
+data() { grep -A1 "^event: $1\$" "$folder/out" | sed -n 's/^data: //p' | tail -1; }
+has() { grep -qF -- "$2" <<<"$1"; }
+# joined NAME: the strings of that name in a stream, as one.
+joined() {
+    sed -n 's/^data: //p' "$folder/out" | grep -oE "\"$1\":\"([^\"\\\\]|\\\\.)*\"" | sed -E 's/^"[a-z]+":"(.*)"$/\1/' |
+        tr -d '\n'
+}
+
+# ---- Anthropic ----
+
+# anthropic_refused STATUS TYPE TEXT BODY [CURL_OPTIONS...]
+anthropic_refused() {
+    ask /v1/messages "$4" "${@:5}"
+    check "$4: status $status, not $1" [ "$status" = "$1" ]
+    check "$4: an error of the type $2" \
+        matches out "^\\{\"type\":\"error\",\"error\":\\{\"type\":\"$2\",\"message\":\".*\"\\}\\}\$"
+    check "$4: says '$3'" contains out "$3"
+}
+
+test_messages() {
+    local n text long="There was a king who had three sons and a daughter, and they lived by the sea." path=/v1/messages
+    ask $path "{$hi, \"max_tokens\": 24, \"seed\": 1}"
+    check "a message is 200" [ "$status" = 200 ]
+    text=$(field text)
+    check "it has a text" [ ${#text} -gt 20 ]
+    check "says that it was cut" contains out '"stop_reason":"max_tokens","stop_sequence":null'
+    check "and counts tokens" contains out '"usage":{"input_tokens":5,"cache_creation_input_tokens":0,'
+    ask /v1/chat/completions "$(chat 'Once upon a time' 24 1)"
+    check "its text is that of a chat completion" [ "$(field content)" = "$text" ]
+    ask /messages "{$hi, \"max_tokens\": 24, \"seed\": 1}"
+    check "/messages is /v1/messages" [ "$(field text)" = "$text" ]
+    for n in 1 2; do
+        ask $path "{\"messages\": [$(message user "$long")],
+            \"max_tokens\": 1}"
+    done
+    check "what the cache had is counted apart" matches out '"input_tokens":1,.*"cache_read_input_tokens":[12][0-9],'
+    ask $path "{$hi, \"max_tokens\": 60, \"seed\": 1, \"stop_sequences\": [\"zzzz\", \"${text:5:6}\"]}"
+    check "a stop sequence ends it" [ "$(field text)" = "${text:0:5}" ]
+    check "and is named" contains out "\"stop_reason\":\"stop_sequence\",\"stop_sequence\":\"${text:5:6}\""
+    ask $path '{"messages": [{"role": "user", "content": [{"type": "text", "text": "Once upon"},
+        {"type": "text", "text": " a time", "cache_control": {"type": "ephemeral"}}]}], "max_tokens": 24, "seed": 1}'
+    check "content may come in blocks" [ "$(field text)" = "$text" ]
+    ask $path "{\"messages\": [$(message user 'Once upon a time'), $(message assistant ' there was'),
+        $(message user a), $(message user b)], \"system\": [{\"type\": \"text\", \"text\": \"Be brief.\"}],
+        \"max_tokens\": 4, \"temperature\": 0, \"top_p\": 0.9, \"top_k\": 5, \"metadata\": {\"user_id\": \"me\"},
+        \"service_tier\": \"auto\", \"tools\": [], \"thinking\": {\"type\": \"adaptive\"}}" \
+        -H 'anthropic-version: 2023-06-01' -H 'anthropic-beta: one,two'
+    check "systems, turns and what changes nothing are accepted" [ "$status" = 200 ]
+}
+
+test_messages_stream() {
+    local path=/v1/messages text
+    ask $path "{$hi, \"max_tokens\": 12, \"seed\": 1}"
+    text=$(field text)
+    ask $path "{$hi, \"max_tokens\": 12, \"seed\": 1, \"stream\": true}" -D "$folder/headers"
+    check "a stream is one of events" matches headers '^Content-Type: text/event-stream'
+    check "it begins with its message" matches out '^event: message_start'
+    check "which has nothing yet" has "$(data message_start)" '"content":[],"stop_reason":null,"stop_sequence":null'
+    check "it has a ping" [ "$(event ping)" = 1 ]
+    check "one block" [ "$(event content_block_start) $(event content_block_stop)" = "1 1" ]
+    check "deltas that are its text" [ "$(joined text)" = "$text" ]
+    check "why it ended" has "$(data message_delta)" '"delta":{"stop_reason":"max_tokens","stop_sequence":null}'
+    check "what it took" has "$(data message_delta)" '"output_tokens":12'
+    check "and ends" [ "$(tail -2 "$folder/out" | head -1)" = 'data: {"type":"message_stop"}' ]
+}
+
+test_messages_refused() {
+    local type=invalid_request_error
+    anthropic_refused 400 $type 'not JSON' '{'
+    anthropic_refused 400 $type 'max_tokens is required' "{$hi}"
+    anthropic_refused 400 $type 'max_tokens' "{$hi, \"max_tokens\": 0}"
+    anthropic_refused 400 $type 'messages' '{"max_tokens": 1}'
+    anthropic_refused 400 $type 'at least one message' '{"max_tokens": 1, "messages": []}'
+    anthropic_refused 400 $type 'tools is not supported' \
+        "{$hi, \"max_tokens\": 1, \"tools\": [{\"name\": \"f\", \"input_schema\": {}}]}"
+    anthropic_refused 400 $type 'part of type tool_result' '{"max_tokens": 1, "messages": [{"role": "user",
+        "content": [{"type": "tool_result", "tool_use_id": "x"}]}]}'
+    anthropic_refused 400 $type 'part of type image: only text' '{"max_tokens": 1, "messages": [{"role": "user",
+        "content": [{"type": "image", "source": {}}]}]}'
+    anthropic_refused 400 $type 'role tool' "{\"max_tokens\": 1, \"messages\": [$(message tool a)]}"
+    anthropic_refused 400 $type 'must end with one of the user' \
+        "{\"max_tokens\": 1, \"messages\": [$(message user a), $(message assistant b)]}"
+    anthropic_refused 400 $type 'seeds' "{$hi, \"max_tokens\": 1, \"seeds\": 1}"
+    anthropic_refused 400 $type 'thinking' "{$hi, \"max_tokens\": 1, \"thinking\": {\"type\": \"enabled\"}}"
+    anthropic_refused 400 $type 'output_config' \
+        "{$hi, \"max_tokens\": 1, \"output_config\": {\"format\": {\"type\": \"json_schema\", \"schema\": 3}}}"
+    anthropic_refused 400 $type 'maximum context length' \
+        "{\"messages\": [$(message user "$(printf 'the lion %.0s' $(seq 400))")], \"max_tokens\": 1}"
+    anthropic_refused 403 permission_error 'localhost' "{$hi}" -H 'Host: example.org'
+    anthropic_refused 415 $type 'application/json' "{$hi}" -H 'Content-Type: multipart/form-data'
+    get /v1/messages
+    check "GET is not allowed" [ "$status" = 405 ]
+    check "and says so as Anthropic does" contains out '{"type":"error","error":{"type":"invalid_request_error"'
+}
+
+test_count_tokens() {
+    local n
+    ask /v1/messages/count_tokens "{$hi, \"model\": \"claude\", \"tools\": []}"
+    check "tokens are counted" [ "$status $(cat "$folder/out")" = '200 {"input_tokens":5}' ]
+    ask /messages/count_tokens "{\"messages\": [$(message user a)], \"system\": \"the king\"}"
+    n=$(field input_tokens)
+    ask /v1/messages "{\"messages\": [$(message user a)], \"system\": \"the king\", \"max_tokens\": 1}"
+    check "as they are used" [ "$(($(field input_tokens) + $(field cache_read_input_tokens)))" = "$n" ]
+    ask /v1/messages/count_tokens "{\"messages\": [$(message user "$(printf 'the lion %.0s' $(seq 400))")]}"
+    check "even where they do not fit" [ "$(field input_tokens)" -gt 512 ]
+    ask /v1/messages/count_tokens "{$hi, \"max_tokens\": 1}"
+    check "what is not a parameter of it is refused" contains out 'max_tokens'
+}
+
+test_messages_think() {
+    local hello='"messages": [{"role": "user", "content": "hello"}], "max_tokens": 20, "temperature": 0'
+    local model=$folder/thinker.gguf
+    start
+    ask /v1/messages "{$hello, \"thinking\": {\"type\": \"enabled\", \"budget_tokens\": 9}}"
+    check "a thought is a block with a signature" \
+        matches out '"content":\[\{"type":"thinking","thinking":"us user","signature":"msg_[0-9a-f]*"\},\{"type":"text",'
+    check "and is counted" contains out '"output_tokens_details":{"thinking_tokens":5}'
+    ask /v1/messages "{$hello, \"thinking\": {\"type\": \"enabled\"}, \"stream\": true}"
+    check "in a stream it is the first of two" [ "$(event content_block_start) $(event content_block_stop)" = "2 2" ]
+    check "its deltas are its text" [ "$(joined thinking | sed 's/^thinking//')" = "us user" ]
+    check "it is signed at its end" [ "$(grep -c '"index":0,"delta":{"type":"signature_delta",' "$folder/out")" = 1 ]
+    check "the answer is the second" contains out '"index":1,"delta":{"type":"text_delta","text":" model"}'
+    ask /v1/messages "{$hello, \"thinking\": {\"type\": \"adaptive\", \"display\": \"omitted\"}}"
+    check "a thought may be left out" contains out '"thinking":"","signature":"msg_'
+    ask /v1/messages '{"max_tokens": 20, "temperature": 0, "messages": [{"role": "user", "content": "hello"},
+        {"role": "assistant", "content": [{"type": "thinking", "thinking": "us", "signature": "x"},
+        {"type": "text", "text": "hello"}]}, {"role": "user", "content": "hello"}]}'
+    check "past thoughts are accepted" [ "$status" = 200 ]
+    stop
+}
+
+test_keys() {
+    start --api-key secret
+    ask /v1/messages "{$hi, \"max_tokens\": 1}"
+    check "without a key: 401" [ "$status" = 401 ]
+    check "as Anthropic says it" contains out '"type":"authentication_error"'
+    ask /v1/messages "{$hi, \"max_tokens\": 1}" -H 'x-api-key: secre'
+    check "with half of one: 401" [ "$status" = 401 ]
+    ask /v1/messages "{$hi, \"max_tokens\": 1}" -H 'x-api-key: secret'
+    check "with x-api-key: 200" [ "$status" = 200 ]
+    stop
+}
+
+start --ctx 512
+test_messages
+test_messages_stream
+test_messages_refused
+test_count_tokens
+stop
+test_messages_think
+test_keys
+finish

@@ -1,0 +1,38 @@
+/* How a parameter of a request is read: what readers share, and those that are not in params.c. */
+#ifndef PERIDOT_COMMAND_SERVE_PARAM_H
+#define PERIDOT_COMMAND_SERVE_PARAM_H
+
+#include "params.h"
+
+struct serve_param {
+    const char *name;
+    unsigned apis;             /* a set of wire.h */
+    /* false: the job's error says what is wrong */
+    bool (*read)(struct serve_job *job, const struct serve_param *p, yyjson_val *value);
+    size_t offset;             /* of the value in the job */
+    double min, max;
+};
+
+/* False, and the error: "NAME WHAT", or that it must be a number of its range. */
+bool serve_param_refuse(struct serve_job *job, const struct serve_param *p, const char *what);
+bool serve_param_refuse_range(struct serve_job *job, const struct serve_param *p);
+/* Whether it is a whole number of its range. */
+bool serve_param_whole(double *out, const struct serve_param *p, yyjson_val *value);
+/* An object with this one member, which is read as the parameter. */
+bool serve_param_member(struct serve_job *job, const struct serve_param *p, yyjson_val *value, const char *name,
+                        bool (*read)(struct serve_job *job, const struct serve_param *p, yyjson_val *value));
+
+/* A form of the answer: OpenAI's response_format, `text` of its responses, Anthropic's output_config, Ollama's. */
+bool serve_read_format(struct serve_job *job, const struct serve_param *p, yyjson_val *value);
+bool serve_read_text_format(struct serve_job *job, const struct serve_param *p, yyjson_val *value);
+bool serve_read_output_config(struct serve_job *job, const struct serve_param *p, yyjson_val *value);
+bool serve_read_ollama_format(struct serve_job *job, const struct serve_param *p, yyjson_val *value);
+
+/* Whether a model is to think, in the words of several servers. */
+bool serve_read_effort(struct serve_job *job, const struct serve_param *p, yyjson_val *value);
+bool serve_read_think(struct serve_job *job, const struct serve_param *p, yyjson_val *value);
+bool serve_read_kwargs(struct serve_job *job, const struct serve_param *p, yyjson_val *value);
+bool serve_read_reasoning(struct serve_job *job, const struct serve_param *p, yyjson_val *value);
+bool serve_read_thinking(struct serve_job *job, const struct serve_param *p, yyjson_val *value);
+
+#endif

@@ -1,0 +1,58 @@
+#include "param.h"
+#include "server.h"
+
+#include <math.h>
+
+/* On is what the server was told of budgets. */
+static bool set_think(struct serve_job *job, const struct serve_param *p, bool on, uint32_t budget)
+{
+    const struct serve_server *s = job->server;
+    if (on && !s->thinks)
+        return serve_refuse(&job->error, 400, "unsupported_parameter", p->name,
+                            "%s: this model cannot be told to think: its chat template has no thoughts", p->name);
+    job->think = !on ? PERIDOT_THINK_OFF : budget ? budget : s->args->think ? s->args->think : PERIDOT_THINK_ON;
+    return true;
+}
+
+/* The first two are off. */
+bool serve_read_effort(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
+{
+    static const char *const efforts[] = {"none", "minimal", "low", "medium", "high", "xhigh"};
+    for (size_t i = 0; i < CMD_COUNT(efforts); i++)
+        if (yyjson_equals_str(value, efforts[i])) return set_think(job, p, i > 1, 0);
+    return serve_param_refuse(job, p, "must be none, minimal, low, medium, high or xhigh");
+}
+
+bool serve_read_think(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
+{
+    if (yyjson_is_str(value)) return serve_read_effort(job, p, value);   /* Ollama's */
+    if (!yyjson_is_bool(value)) return serve_param_refuse(job, p, "must be true or false");
+    return set_think(job, p, yyjson_get_bool(value), 0);
+}
+
+bool serve_read_kwargs(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
+{
+    return serve_param_member(job, p, value, "enable_thinking", serve_read_think);
+}
+
+bool serve_read_reasoning(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
+{
+    return serve_param_member(job, p, value, "effort", serve_read_effort);
+}
+
+/* {"type": "enabled", "budget_tokens": 1024}; adaptive: as the model does, if it does. */
+bool serve_read_thinking(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
+{
+    yyjson_val *type = yyjson_obj_get(value, "type"), *budget = yyjson_obj_get(value, "budget_tokens");
+    yyjson_val *display = yyjson_obj_get(value, "display");
+    bool adaptive = yyjson_equals_str(type, "adaptive"), on = yyjson_equals_str(type, "enabled");
+    double n = budget ? yyjson_get_num(budget) : 0;
+    if (!on && !adaptive && !yyjson_equals_str(type, "disabled"))
+        return serve_param_refuse(job, p, "must be of type enabled, adaptive or disabled");
+    if (budget && (!yyjson_is_num(budget) || !(n >= 1 && n <= 1e9) || floor(n) != n))
+        return serve_param_refuse(job, p, "has budget_tokens that are no whole number from 1 to 1000000000");
+    job->hides_thoughts = yyjson_equals_str(display, "omitted");
+    if (display && !yyjson_is_null(display) && !job->hides_thoughts && !yyjson_equals_str(display, "summarized"))
+        return serve_param_refuse(job, p, "has a display that is neither summarized nor omitted");
+    return set_think(job, p, on || (adaptive && job->server->thinks), (uint32_t)n);
+}
