@@ -1,10 +1,10 @@
 #define _POSIX_C_SOURCE 200809L
 #include "engine.h"
+#include "facts.h"
 #include "rows.h"
 #include "write.h"
 #include "../draft.h"
 #include "../os.h"
-#include "../template.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -53,6 +53,8 @@ static void end_request(struct serve_task *task)
     if (!task->request) return;
     peridot_request_done(task->request, NULL, &stats);
     count_prompt(task, &stats);
+    task->prompt_s += stats.prompt_s;
+    task->reply_s += stats.decode_s;
     serve_count(m, SERVE_DRAFTED_TOKENS, stats.n_drafted);
     serve_count(m, SERVE_ACCEPTED_TOKENS, stats.n_accepted);
     peridot_request_free(task->request);
@@ -318,10 +320,6 @@ static peridot_status create_session(struct serve_engine *e)
     CMD_TRY(cmd_draft_create_session(&e->draft, &params));
     e->server->ctx = params.ctx;
     e->server->n_positions = params.n_positions;
-    e->server->embedding_size = info->embedding_size;
-    e->server->pool = info->pool;
-    e->server->only_embeds = info->whole_texts;
-    e->server->is_cpu = info->device->type == PERIDOT_DEVICE_CPU;
     serve_gauge(&e->server->metrics, SERVE_POSITIONS, params.n_positions);
     return PERIDOT_OK;
 }
@@ -419,44 +417,6 @@ static void *run(void *user)
     return NULL;
 }
 
-/* A base model has no conversations. */
-static peridot_status choose_template(struct serve_server *s, const peridot_model *model)
-{
-    if (peridot_model_get_info(model)->head != PERIDOT_HEAD_LANGUAGE) return PERIDOT_OK;
-    const peridot_vocab *vocab = peridot_model_vocab(model);
-    CMD_TRY(cmd_template_choose(&s->template_name, model, &s->args->model, s->args->template_name, "plain"));
-    s->thinks = cmd_template_check_think(vocab, s->template_name, PERIDOT_THINK_ON) == PERIDOT_OK;
-    s->misused = s->args->think && !s->thinks;
-    return cmd_template_check_think(vocab, s->template_name, s->args->think);
-}
-
-/* The model may be gone for a while when a request is read. */
-static peridot_status copy_tasks(struct serve_server *s, const peridot_model *model)
-{
-    const char *name, *prefix;
-    uint32_t n = 0;
-    while (peridot_model_task(model, n, NULL)) n++;
-    s->prefixes = calloc(n + 1, sizeof *s->prefixes);
-    if (!s->prefixes) return cmd_fail_alloc((n + 1) * sizeof *s->prefixes, "tasks");
-    for (uint32_t i = 0; (name = peridot_model_task(model, i, &prefix)) != NULL; i++) {
-        struct serve_prefix *p = &s->prefixes[s->n_prefixes++];
-        *p = (struct serve_prefix){strdup(name), strdup(prefix)};
-        if (!p->task || !p->prefix) return cmd_fail_alloc(strlen(prefix), "tasks");
-    }
-    return PERIDOT_OK;
-}
-
-static void free_tasks(struct serve_server *s)
-{
-    for (uint32_t i = 0; i < s->n_prefixes; i++) {
-        free(s->prefixes[i].task);
-        free(s->prefixes[i].prefix);
-    }
-    free(s->prefixes);
-    s->prefixes = NULL;
-    s->n_prefixes = 0;
-}
-
 peridot_status serve_engine_create(struct serve_engine **out, struct serve_server *server)
 {
     struct serve_engine *e = calloc(1, sizeof *e);
@@ -467,8 +427,7 @@ peridot_status serve_engine_create(struct serve_engine **out, struct serve_serve
     pthread_mutex_init(&e->lock, NULL);
     pthread_cond_init(&e->changed, NULL);
     peridot_status status = open_model(e);
-    if (status == PERIDOT_OK) status = choose_template(server, e->model);
-    if (status == PERIDOT_OK) status = copy_tasks(server, e->model);
+    if (status == PERIDOT_OK) status = serve_facts_read(server, e->model);
     if (status == PERIDOT_OK && pthread_create(&e->thread, NULL, run, e) != 0)
         status = cmd_fail(PERIDOT_ERROR_MEMORY, "a thread cannot be created");
     if (status == PERIDOT_OK) {
@@ -476,7 +435,7 @@ peridot_status serve_engine_create(struct serve_engine **out, struct serve_serve
         return status;
     }
     close_model(e);
-    free_tasks(server);
+    serve_facts_free(server);
     peridot_vocab_close(e->vocab);
     free(e);
     return status;
@@ -496,7 +455,7 @@ void serve_engine_free(struct serve_engine *e)
     serve_engine_stop(e);
     pthread_join(e->thread, NULL);
     close_model(e);
-    free_tasks(e->server);
+    serve_facts_free(e->server);
     peridot_vocab_close(e->vocab);
     free(e);
 }

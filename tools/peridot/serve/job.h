@@ -52,6 +52,7 @@ struct serve_task {
     peridot_request *request;
     bool counted;              /* the request's prompt is evaluated, and was counted */
     double last_s;             /* when it had a token last */
+    double prompt_s, reply_s;  /* that both took */
     /* what came out */
     struct serve_buffer text, thought;
     size_t n_thought;          /* tokens of it, with its marks */

@@ -27,7 +27,9 @@ struct serve_server {
     char model_id[256];
     int64_t created;
     /* of the model, set before `ready` */
-    uint32_t ctx, n_positions, embedding_size;
+    uint32_t ctx, n_positions, embedding_size, ctx_max;
+    uint64_t n_params, weights_size;
+    char family[32], type[32];         /* of most weights: "q4_k" */
     peridot_pool pool;
     bool only_embeds;                  /* it is an embedding model */
     struct serve_prefix {
