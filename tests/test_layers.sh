@@ -13,6 +13,7 @@ src/format     base format
 src/text       base format text
 src/arch       base format arch
 src/grammar    base format grammar
+src/grammar/calls base format grammar
 src/ops        base format gpu ops
 src/engine     base format arch ops gpu grammar engine
 src/offline    base format text arch offline

@@ -1,9 +1,31 @@
-/* The grammars of peridot.h: they check arguments and call the compiler. */
+/* The grammars of peridot.h: they check arguments and call the compiler. One list of spellings serves all grammars of a
+ * vocabulary: control tokens of calls are spelled by bytes that no JSON has. */
+#include "api/grammar.h"
+
 #include "grammar/grammar.h"
 
-#include "api/vocab.h"
-
 #include <stdlib.h>
+#include <string.h>
+
+static peridot_status add_marks(struct pd_spellings *s, const struct pd_tokenizer *t)
+{
+    for (size_t i = 0; pd_call_mark(i); i++) {
+        int32_t id = pd_tokenizer_find_control(t, pd_call_mark(i));
+        if (id < 0 || pd_tokenizer_is_stop(t, id)) continue;
+        PD_TRY(pd_spellings_add(s, (uint32_t)id, &(char){(char)(PD_CALL_MARK + i)}, 1));
+    }
+    return PERIDOT_OK;
+}
+
+unsigned pd_api_call_marks(const peridot_vocab *vocab)
+{
+    unsigned marks = 0;
+    for (size_t i = 0; pd_call_mark(i); i++) {
+        int32_t id = pd_tokenizer_find_control(vocab->tokenizer, pd_call_mark(i));
+        if (id >= 0 && !pd_tokenizer_is_stop(vocab->tokenizer, id)) marks |= 1u << i;
+    }
+    return marks;
+}
 
 static peridot_status read_pieces(struct pd_spellings *s, const struct pd_tokenizer *t)
 {
@@ -20,6 +42,7 @@ static peridot_status read_pieces(struct pd_spellings *s, const struct pd_tokeni
         if (status == PERIDOT_OK) status = pd_spellings_add(s, id, bytes.data, bytes.size);
     }
     free(bytes.data);
+    if (status == PERIDOT_OK) status = add_marks(s, t);
     return status == PERIDOT_OK ? pd_spellings_finish(s, n) : status;
 }
 
@@ -56,6 +79,18 @@ peridot_status peridot_grammar_json_schema(peridot_grammar **out, const peridot_
     if (!schema) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no schema was given");
     PD_TRY(find_spellings(&spellings, vocab));
     return pd_grammar_create(out, spellings, schema, size);
+}
+
+peridot_status pd_api_grammar_calls(peridot_grammar **out, const peridot_vocab *vocab, const struct pd_calls *calls)
+{
+    struct pd_spellings *spellings;
+    struct pd_rules rules;
+    *out = NULL;
+    PD_TRY(find_spellings(&spellings, vocab));
+    peridot_status status = pd_calls_compile(&rules, calls);
+    if (status == PERIDOT_OK) return pd_grammar_create_of(out, spellings, &rules);
+    pd_rules_free(&rules);
+    return status;
 }
 
 peridot_grammar *peridot_grammar_ref(const peridot_grammar *grammar) { return pd_grammar_ref(grammar); }

@@ -4,19 +4,31 @@
 
 #include <stdlib.h>
 
-peridot_status pd_grammar_create(peridot_grammar **out, struct pd_spellings *spellings, const char *schema,
-                                 size_t size)
+peridot_status pd_grammar_create_of(peridot_grammar **out, struct pd_spellings *spellings, struct pd_rules *rules)
 {
     *out = NULL;
     peridot_grammar *g = calloc(1, sizeof *g);
-    if (!g) return pd_fail_alloc(sizeof *g, "grammar");
+    if (g) g->masks = calloc(PD_N_MASKS, sizeof *g->masks);
+    if (!g || !g->masks) {
+        free(g);
+        pd_rules_free(rules);
+        return pd_fail_alloc(PD_N_MASKS * sizeof *g->masks, "grammar");
+    }
     g->spellings = spellings;
     pd_refs_add(&spellings->refs);
-    g->masks = calloc(PD_N_MASKS, sizeof *g->masks);
-    peridot_status status = g->masks ? pd_schema_compile(&g->rules, schema, size)
-                                     : pd_fail_alloc(PD_N_MASKS * sizeof *g->masks, "grammar");
-    if (status == PERIDOT_OK) *out = g;
-    else pd_grammar_free(g);
+    g->rules = *rules;
+    *out = g;
+    return PERIDOT_OK;
+}
+
+peridot_status pd_grammar_create(peridot_grammar **out, struct pd_spellings *spellings, const char *schema,
+                                 size_t size)
+{
+    struct pd_rules rules;
+    *out = NULL;
+    peridot_status status = pd_schema_compile(&rules, schema, size);
+    if (status == PERIDOT_OK) return pd_grammar_create_of(out, spellings, &rules);
+    pd_rules_free(&rules);
     return status;
 }
 

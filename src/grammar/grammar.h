@@ -28,6 +28,8 @@ struct peridot_grammar {
 /* From a JSON Schema; see peridot_grammar_json_schema. */
 peridot_status pd_grammar_create(peridot_grammar **out, struct pd_spellings *spellings, const char *schema,
                                  size_t size);
+/* From rules, which it takes, whatever it returns. */
+peridot_status pd_grammar_create_of(peridot_grammar **out, struct pd_spellings *spellings, struct pd_rules *rules);
 /* Another owner. NULL is allowed, here and below. */
 peridot_grammar *pd_grammar_ref(const peridot_grammar *g);
 /* Gives up an ownership; the last owner frees it. */

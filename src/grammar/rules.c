@@ -302,6 +302,31 @@ peridot_status pd_rules_end(struct pd_rules *r, uint32_t rule)
     return r->status;
 }
 
+peridot_status pd_rules_append(uint32_t *rule, struct pd_rules *r, const struct pd_rules *of)
+{
+    uint32_t states = (uint32_t)r->n_states, bytes = (uint32_t)r->n_bytes, calls = (uint32_t)r->n_calls;
+    *rule = (uint32_t)r->n_rules;
+    if (!pd_rules_work(r, of->n_states + of->n_bytes + of->n_calls)) return r->status;
+    for (size_t i = 0; i < of->n_states && RESERVE(r, states, r->n_states); i++) {
+        struct pd_state *state = &r->states[r->n_states++];
+        *state = of->states[i];
+        state->bytes += bytes;
+        state->calls += calls;
+    }
+    for (size_t i = 0; i < of->n_bytes && RESERVE(r, bytes, r->n_bytes); i++) {
+        r->bytes[r->n_bytes] = of->bytes[i];
+        r->bytes[r->n_bytes++].to += states;
+    }
+    for (size_t i = 0; i < of->n_calls && RESERVE(r, calls, r->n_calls); i++) {
+        r->calls[r->n_calls] = of->calls[i];
+        r->calls[r->n_calls].to += states;
+        r->calls[r->n_calls++].rule += *rule;
+    }
+    for (size_t i = 0; i < of->n_rules && RESERVE(r, starts, r->n_rules); i++)
+        r->starts[r->n_rules++] = of->starts[i] + states;
+    return r->status;
+}
+
 /* ---- what can be completed ---- */
 
 /* Every edge by the state to which it leads. */

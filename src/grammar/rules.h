@@ -61,6 +61,8 @@ void pd_rules_free(struct pd_rules *r);
 uint32_t pd_rules_add(struct pd_rules *r);
 void pd_rules_begin(struct pd_rules *r);
 peridot_status pd_rules_end(struct pd_rules *r, uint32_t rule);
+/* Adds the rules of another, which are finished; *rule: the number that its first has here. */
+peridot_status pd_rules_append(uint32_t *rule, struct pd_rules *r, const struct pd_rules *of);
 /* When all are written. The heights of states are then known; of rule 0's start it is PD_NEVER where it has no text of
  * PD_MAX_CALLS calls at most. */
 peridot_status pd_rules_finish(struct pd_rules *r);

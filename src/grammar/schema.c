@@ -191,10 +191,21 @@ static peridot_status write_text(struct pd_compiler *c, uint32_t text_rule, uint
     return pd_rules_end(c->r, text_rule);
 }
 
+/* Values of arguments are objects, whether their schema says so or not. */
+static bool wants_object(const struct pd_compiler *c)
+{
+    return c->arguments && !yyjson_equals_str(yyjson_obj_get(c->d.root, "type"), "object");
+}
+
 static peridot_status write_rules(struct pd_compiler *c, uint32_t text_rule)
 {
+    static const yyjson_val object[] = {   /* {"type": "object"} */
+        {.tag = (uint64_t)1 << YYJSON_TAG_BIT | YYJSON_TYPE_OBJ, .uni.ofs = 3 * sizeof(yyjson_val)},
+        {.tag = (uint64_t)4 << YYJSON_TAG_BIT | YYJSON_TYPE_STR, .uni.str = "type"},
+        {.tag = (uint64_t)6 << YYJSON_TAG_BIT | YYJSON_TYPE_STR, .uni.str = "object"}};
     struct pd_nodes root = {.at = {{c->d.root, "#"}}, .n = 1};
     uint32_t value_rule;
+    if (wants_object(c)) root.at[root.n++] = (struct pd_node){(yyjson_val *)object, "#"};   /* nobody writes to it */
     pd_values_begin(&c->values, c->r);
     PD_TRY(pd_compiler_rule(&value_rule, c, &root));
     for (; c->n_done < c->n_jobs; c->n_done++) {
@@ -202,7 +213,8 @@ static peridot_status write_rules(struct pd_compiler *c, uint32_t text_rule)
         PD_TRY(write_rule(c, &job));
     }
     PD_TRY(pd_values_finish(&c->values));
-    PD_TRY(write_text(c, text_rule, value_rule));
+    if (c->arguments) c->r->starts[text_rule] = c->r->starts[value_rule];
+    else PD_TRY(write_text(c, text_rule, value_rule));
     PD_TRY(pd_rules_finish(c->r));
     if (c->r->states[c->r->starts[text_rule]].height != PD_NEVER) return PERIDOT_OK;
     return pd_fail(PERIDOT_ERROR_ARGUMENT, "#: no value is valid: what is required contradicts itself, never ends, or "
@@ -221,18 +233,32 @@ static peridot_status compile(struct pd_compiler *c)
     }
 }
 
+static peridot_status compile_schema(struct pd_compiler *c, const char *schema, size_t size)
+{
+    peridot_status status = pd_document_open(&c->d, &c->r->work, schema, size);
+    if (status == PERIDOT_OK) status = compile(c);
+    pd_document_close(&c->d);
+    pd_compiler_free(c);
+    return status;
+}
+
 peridot_status pd_schema_compile_within(struct pd_rules *out, uint64_t max_work, const char *schema, size_t size)
 {
     struct pd_compiler c = {.r = out};
     *out = (struct pd_rules){.work.max = max_work};
-    peridot_status status = pd_document_open(&c.d, &out->work, schema, size);
-    if (status == PERIDOT_OK) status = compile(&c);
-    pd_document_close(&c.d);
-    pd_compiler_free(&c);
-    return status;
+    return compile_schema(&c, schema, size);
 }
 
 peridot_status pd_schema_compile(struct pd_rules *out, const char *schema, size_t size)
 {
     return pd_schema_compile_within(out, PD_MAX_WORK, schema, size);
+}
+
+peridot_status pd_schema_compile_arguments(struct pd_rules *out, struct pd_work *work, const char *schema, size_t size)
+{
+    struct pd_compiler c = {.r = out, .arguments = true};
+    *out = (struct pd_rules){.work = *work};
+    peridot_status status = compile_schema(&c, schema, size);
+    *work = out->work;
+    return status;
 }

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define INDENT 32
-
 void pd_values_begin(struct pd_values *v, struct pd_rules *r)
 {
     *v = (struct pd_values){.rules = r};
@@ -155,7 +153,7 @@ static void write_space_rule(struct pd_values *v)
     struct pd_rules *r = v->rules;
     pd_nfa_any_of(r, PD_NFA_START, " ", PD_NFA_END);
     uint32_t state = pd_nfa_text(r, PD_NFA_START, "\n", 1);
-    for (int i = 0; i < INDENT; i++) {
+    for (int i = 0; i < PD_INDENT; i++) {
         pd_nfa_skip(r, state, PD_NFA_END);
         state = pd_nfa_text(r, state, " ", 1);
     }

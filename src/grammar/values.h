@@ -44,7 +44,9 @@ void pd_values_free(struct pd_values *v);
 /* Writes the rules that others call. */
 peridot_status pd_values_finish(struct pd_values *v);
 
-/* Optional white space; a bracket, comma or colon and the white space after it: the state after them. */
+/* Optional white space, one space or a newline and at most PD_INDENT spaces; a bracket, comma or colon and the white
+ * space after it: the state after them. */
+#define PD_INDENT 32
 uint32_t pd_write_space(struct pd_values *v, uint32_t from);
 uint32_t pd_write_mark(struct pd_values *v, uint32_t from, char mark);
 /* In a string: a character of low .. high; any, however it is spelt. */

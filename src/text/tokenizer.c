@@ -31,6 +31,12 @@ bool pd_tokenizer_is_stop(const struct pd_tokenizer *t, int32_t id)
     return id >= 0 && (uint32_t)id < t->pieces.n && t->pieces.piece[id].stop;
 }
 
+int32_t pd_tokenizer_find_control(const struct pd_tokenizer *t, const char *text)
+{
+    int32_t id = pd_special_find(&t->special, &t->pieces, text);
+    return id >= 0 && t->pieces.piece[id].type == PD_PIECE_CONTROL ? id : -1;
+}
+
 bool pd_tokenizer_is_suppressed(const struct pd_tokenizer *t, int32_t id)
 {
     return id >= 0 && (uint32_t)id < t->pieces.n && t->pieces.piece[id].suppressed;

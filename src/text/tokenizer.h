@@ -24,6 +24,9 @@ int32_t pd_tokenizer_bos(const struct pd_tokenizer *t);   /* -1: none */
 /* eos, the end of a turn, and what generation_config or the GGUF's eot/eom keys add. */
 bool pd_tokenizer_is_stop(const struct pd_tokenizer *t, int32_t id);
 
+/* The control token of this text; -1: there is none. */
+int32_t pd_tokenizer_find_control(const struct pd_tokenizer *t, const char *text);
+
 /* Tokens that must never be drawn: those that generation_config or the GGUF's suppress_tokens list. */
 bool pd_tokenizer_is_suppressed(const struct pd_tokenizer *t, int32_t id);
 uint32_t pd_tokenizer_n_suppressed(const struct pd_tokenizer *t);

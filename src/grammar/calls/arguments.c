@@ -1,0 +1,175 @@
+#include "grammar/calls/arguments.h"
+
+#include "grammar/rules.h"
+
+#include <string.h>
+
+/* What comes next. The numbers from MINUS on are states of a number. */
+enum state {
+    VALUE, FIRST_VALUE, KEY, FIRST_KEY, COLON, NEXT, STRING, ESCAPE, HEX, SECOND, SECOND_U, WORD,
+    MINUS, ZERO, WHOLE, POINT, FRACTION, E, SIGN, EXPONENT
+};
+
+void pd_call_flush(struct pd_call_bytes *out)
+{
+    if (out->n && out->status == PERIDOT_OK) out->status = out->write(out->user, out->held, out->n);
+    out->n = 0;
+}
+
+void pd_call_put(struct pd_call_bytes *out, const char *bytes, size_t size)
+{
+    if (out->n + size > sizeof out->held) pd_call_flush(out);
+    if (size > sizeof out->held) {
+        if (out->status == PERIDOT_OK) out->status = out->write(out->user, bytes, size);
+        return;
+    }
+    memcpy(out->held + out->n, bytes, size);
+    out->n += size;
+}
+
+/* ---- values ---- */
+
+static bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+static enum pd_call_taken go(struct pd_call_arguments *a, enum state state)
+{
+    a->state = (uint8_t)state;
+    return PD_CALL_GOES_ON;
+}
+
+static enum pd_call_taken open_bracket(struct pd_call_arguments *a, bool object)
+{
+    if (a->depth == PD_MAX_CALLS) return PD_CALL_BROKEN;
+    a->objects = (a->objects & ~((uint64_t)1 << a->depth)) | (uint64_t)object << a->depth;
+    a->depth++;
+    return go(a, object ? FIRST_KEY : FIRST_VALUE);
+}
+
+static bool is_in_object(const struct pd_call_arguments *a) { return a->objects >> (a->depth - 1) & 1; }
+
+static enum pd_call_taken close_bracket(struct pd_call_arguments *a, char byte)
+{
+    if (byte != (is_in_object(a) ? '}' : ']')) return PD_CALL_BROKEN;
+    a->depth--;
+    return a->depth ? go(a, NEXT) : PD_CALL_COMPLETE;
+}
+
+static enum pd_call_taken begin_value(struct pd_call_arguments *a, char byte)
+{
+    static const char *const words[] = {"true", "false", "null"};
+    if (is_space(byte)) return PD_CALL_GOES_ON;
+    if (byte == '{' || byte == '[') return open_bracket(a, byte == '{');
+    if (byte == '-') return go(a, MINUS);
+    if (is_digit(byte)) return go(a, byte == '0' ? ZERO : WHOLE);
+    a->is_key = false;
+    if (byte == '"') return go(a, STRING);
+    for (int i = 0; i < 3; i++) {
+        if (byte != words[i][0]) continue;
+        a->word = words[i] + 1;
+        return go(a, WORD);
+    }
+    return PD_CALL_BROKEN;
+}
+
+static enum pd_call_taken begin_key(struct pd_call_arguments *a, char byte)
+{
+    if (is_space(byte)) return PD_CALL_GOES_ON;
+    a->is_key = true;
+    return byte == '"' ? go(a, STRING) : PD_CALL_BROKEN;
+}
+
+static enum pd_call_taken end_value(struct pd_call_arguments *a, char byte)
+{
+    if (is_space(byte)) return PD_CALL_GOES_ON;
+    if (byte == ',') return go(a, is_in_object(a) ? KEY : VALUE);
+    return close_bracket(a, byte);
+}
+
+static enum pd_call_taken take_number(struct pd_call_arguments *a, char byte)
+{
+    bool exponent = byte == 'e' || byte == 'E';
+    switch (a->state) {
+    case MINUS: return is_digit(byte) ? go(a, byte == '0' ? ZERO : WHOLE) : PD_CALL_BROKEN;
+    case WHOLE:
+        if (is_digit(byte)) return PD_CALL_GOES_ON;
+        /* fall through */
+    case ZERO:
+        if (byte == '.') return go(a, POINT);
+        break;
+    case POINT: return is_digit(byte) ? go(a, FRACTION) : PD_CALL_BROKEN;
+    case FRACTION:
+        if (is_digit(byte)) return PD_CALL_GOES_ON;
+        break;
+    case E:
+        if (byte == '+' || byte == '-') return go(a, SIGN);
+        /* fall through */
+    case SIGN: return is_digit(byte) ? go(a, EXPONENT) : PD_CALL_BROKEN;
+    default:
+        if (is_digit(byte)) return PD_CALL_GOES_ON;
+        exponent = false;
+    }
+    if (exponent) return go(a, E);
+    a->state = NEXT;
+    return end_value(a, byte);
+}
+
+/* ---- strings ---- */
+
+static enum pd_call_taken take_character(struct pd_call_arguments *a, char byte)
+{
+    if (byte == '"') return go(a, a->is_key ? COLON : NEXT);
+    if (byte == '\\') return go(a, ESCAPE);
+    return (uint8_t)byte < 0x20 || (uint8_t)byte >= 0xf8 ? PD_CALL_BROKEN : PD_CALL_GOES_ON;
+}
+
+static enum pd_call_taken take_escape(struct pd_call_arguments *a, char byte)
+{
+    a->n = 0;
+    a->unit = 0;
+    if (byte == 'u') return go(a, HEX);
+    return byte && strchr("\"\\/bfnrt", byte) ? go(a, STRING) : PD_CALL_BROKEN;
+}
+
+/* Of surrogates a first one comes before a second one, and neither by itself. */
+static enum pd_call_taken take_hex(struct pd_call_arguments *a, char byte)
+{
+    static const char digits[] = "0123456789abcdefABCDEF";
+    const char *digit = byte ? strchr(digits, byte) : NULL;
+    if (!digit) return PD_CALL_BROKEN;
+    unsigned value = (unsigned)(digit - digits);
+    a->unit = (uint16_t)(a->unit << 4 | (value < 16 ? value : value - 6));
+    if (++a->n < 4) return PD_CALL_GOES_ON;
+    bool first = a->unit >= 0xd800 && a->unit < 0xdc00, second = a->unit >= 0xdc00 && a->unit < 0xe000;
+    if (second != a->is_pair) return PD_CALL_BROKEN;
+    a->is_pair = first;
+    return go(a, first ? SECOND : STRING);
+}
+
+/* ---- all of it ---- */
+
+static enum pd_call_taken take(struct pd_call_arguments *a, char byte)
+{
+    switch (a->state) {
+    case FIRST_VALUE: if (byte == ']') return close_bracket(a, byte); /* fall through */
+    case VALUE: return begin_value(a, byte);
+    case FIRST_KEY: if (byte == '}') return close_bracket(a, byte); /* fall through */
+    case KEY: return begin_key(a, byte);
+    case COLON: return byte == ':' ? go(a, VALUE) : is_space(byte) ? PD_CALL_GOES_ON : PD_CALL_BROKEN;
+    case NEXT: return end_value(a, byte);
+    case STRING: return take_character(a, byte);
+    case ESCAPE: return take_escape(a, byte);
+    case HEX: return take_hex(a, byte);
+    case SECOND: return byte == '\\' ? go(a, SECOND_U) : PD_CALL_BROKEN;
+    case SECOND_U: return byte == 'u' ? take_escape(a, byte) : PD_CALL_BROKEN;
+    case WORD: return byte != *a->word ? PD_CALL_BROKEN : *++a->word ? PD_CALL_GOES_ON : go(a, NEXT);
+    default: return take_number(a, byte);
+    }
+}
+
+enum pd_call_taken pd_call_arguments_take(struct pd_call_arguments *a, struct pd_call_bytes *out, char byte)
+{
+    enum pd_call_taken taken = take(a, byte);
+    if (taken != PD_CALL_BROKEN) pd_call_put(out, &byte, 1);
+    return taken;
+}

@@ -1,0 +1,214 @@
+/* The grammar of a reply: text, then blocks of calls. That a call follows once its begin is written, and nothing else,
+ * is by construction: text is written as the strings in which no call begins, a deterministic automaton, and a call may
+ * begin after any of them. Where the begin is complete, the text is none of those strings any more, and the call is all
+ * that is left. */
+#include "base/num.h"
+#include "grammar/calls/format.h"
+#include "grammar/chars.h"
+#include "grammar/schema.h"
+#include "grammar/values.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct tool_rule {
+    struct pd_tool tool;
+    uint32_t arguments;            /* rule */
+};
+
+struct reply {
+    const struct pd_calls *c;
+    struct pd_rules *r;
+    struct pd_values values;
+    struct tool_rule *tools;       /* [n]: that may be called */
+    size_t n;
+};
+
+/* ---- text without calls ---- */
+
+static uint32_t add_space(struct pd_chars *out, uint32_t from)
+{
+    uint32_t to = pd_chars_state(out), state = pd_chars_state(out);
+    pd_chars_skip(out, from, to);
+    pd_chars_edge(out, from, ' ', ' ', to);
+    pd_chars_edge(out, from, '\n', '\n', state);
+    for (int i = 0; i < PD_INDENT; i++) {
+        uint32_t next = pd_chars_state(out);
+        pd_chars_skip(out, state, to);
+        pd_chars_edge(out, state, ' ', ' ', next);
+        state = next;
+    }
+    pd_chars_skip(out, state, to);
+    return to;
+}
+
+static uint32_t add_byte(struct pd_chars *out, uint32_t from, char byte)
+{
+    uint32_t to = pd_chars_state(out);
+    pd_chars_edge(out, from, (uint8_t)byte, (uint8_t)byte, to);
+    return to;
+}
+
+static uint32_t add_literal(struct pd_chars *out, uint32_t from, const char *literal, unsigned marks)
+{
+    char bytes[PD_CALL_LITERAL];
+    size_t n = pd_call_literal(bytes, literal, marks);
+    for (size_t i = 0; i < n; i++)
+        from = pd_call_is_space(bytes[i]) ? add_space(out, from) : add_byte(out, from, bytes[i]);
+    return from;
+}
+
+/* What commits a text to a call of this shape: its begin, or all up to the end of a tool's name. */
+static void add_begin(struct pd_chars *out, const struct reply *reply, const struct pd_call_shape *shape, uint32_t from,
+                      uint32_t to)
+{
+    const struct pd_call_format *f = reply->c->format;
+    char begin[PD_CALL_LITERAL];
+    size_t n = strlen(shape->begin);
+    memcpy(begin, shape->begin, n + 1);
+    while (shape->commits && n && pd_call_is_space(begin[n - 1])) begin[--n] = 0;
+    uint32_t state = add_literal(out, from, begin, reply->c->marks);
+    if (shape->commits) pd_chars_skip(out, state, to);
+    else state = add_literal(out, state, f->before, reply->c->marks);
+    for (size_t i = 0; i < reply->n && !shape->commits; i++) {
+        uint32_t name = state;
+        for (size_t k = 0; k < reply->tools[i].tool.name_size; k++)
+            name = add_byte(out, name, reply->tools[i].tool.name[k]);
+        pd_chars_skip(out, add_byte(out, name, f->middle[0]), to);
+    }
+}
+
+/* The bytes of texts in which no call begins: characters here are bytes. */
+static peridot_status find_text(struct pd_chars *out, const struct reply *reply)
+{
+    pd_chars_begin(out, &reply->r->work);
+    uint32_t anywhere = pd_chars_state(out), begun = pd_chars_state(out);
+    pd_chars_skip(out, PD_CHARS_START, anywhere);
+    pd_chars_edge(out, anywhere, 0, PD_LAST_CHAR, anywhere);
+    for (const struct pd_call_shape *s = reply->c->format->shapes; s->begin; s++)
+        add_begin(out, reply, s, s->only_first ? PD_CHARS_START : anywhere, begun);
+    pd_chars_edge(out, begun, 0, PD_LAST_CHAR, begun);
+    pd_chars_skip(out, begun, PD_CHARS_END);
+    return out->status == PERIDOT_OK ? pd_chars_complement(out) : out->status;
+}
+
+/* From the rule's start: all text may end, and go on at `to`. */
+static peridot_status write_text(struct reply *reply, uint32_t to)
+{
+    struct pd_rules *r = reply->r;
+    struct pd_chars text;
+    peridot_status status = find_text(&text, reply);
+    uint32_t base = r->n_nfa_states;
+    for (uint32_t i = 0; i < text.n_states && status == PERIDOT_OK; i++) pd_nfa_state(r);
+    for (size_t i = 0; i < text.n_edges && status == PERIDOT_OK; i++) {
+        const struct pd_char_edge *e = &text.edges[i];
+        if (e->low == PD_SKIP) pd_nfa_skip(r, base + e->from, base + e->to);
+        else if (e->low < PD_CALL_MARK)
+            pd_nfa_bytes(r, base + e->from, (uint8_t)e->low, (uint8_t)pd_min(e->high, PD_CALL_MARK - 1), base + e->to);
+    }
+    pd_chars_free(&text);
+    if (status != PERIDOT_OK) return status;
+    pd_nfa_skip(r, PD_NFA_START, base + PD_CHARS_START);
+    pd_nfa_skip(r, base + PD_CHARS_END, PD_NFA_END);
+    pd_nfa_skip(r, base + PD_CHARS_END, to);
+    return r->status;
+}
+
+/* ---- calls ---- */
+
+static uint32_t write_literal(struct reply *reply, uint32_t from, const char *literal)
+{
+    char bytes[PD_CALL_LITERAL];
+    size_t n = pd_call_literal(bytes, literal, reply->c->marks);
+    for (size_t i = 0; i < n; i++)
+        from = pd_call_is_space(bytes[i]) ? pd_write_space(&reply->values, from)
+                                          : pd_nfa_text(reply->r, from, bytes + i, 1);
+    return from;
+}
+
+static void write_block(struct reply *reply, const struct pd_call_shape *shape, uint32_t from, uint32_t to)
+{
+    const struct pd_call_format *f = reply->c->format;
+    struct pd_rules *r = reply->r;
+    uint32_t begin = pd_nfa_state(r), end = pd_nfa_state(r);
+    pd_nfa_skip(r, write_literal(reply, from, shape->begin), begin);
+    uint32_t name = write_literal(reply, begin, f->before);
+    for (size_t i = 0; i < reply->n; i++) {
+        const struct tool_rule *tool = &reply->tools[i];
+        uint32_t state = pd_nfa_text(r, name, tool->tool.name, tool->tool.name_size);
+        pd_nfa_call(r, write_literal(reply, state, f->middle), tool->arguments, end);
+    }
+    end = write_literal(reply, end, f->after);
+    if (shape->between && reply->c->parallel) pd_nfa_skip(r, write_literal(reply, end, shape->between), begin);
+    pd_nfa_skip(r, write_literal(reply, end, shape->end), to);
+}
+
+static peridot_status write_reply(struct reply *reply)
+{
+    struct pd_rules *r = reply->r;
+    pd_rules_begin(r);
+    uint32_t anywhere = pd_nfa_state(r), first = pd_nfa_state(r), after = pd_nfa_state(r);
+    if (reply->c->choice == PD_CALL_AUTO) PD_TRY(write_text(reply, anywhere));
+    pd_nfa_skip(r, PD_NFA_START, first);
+    pd_nfa_skip(r, first, anywhere);
+    for (const struct pd_call_shape *s = reply->c->format->shapes; s->begin; s++)
+        write_block(reply, s, s->only_first ? first : anywhere, after);
+    after = pd_write_space(&reply->values, after);
+    pd_nfa_skip(r, after, PD_NFA_END);
+    if (reply->c->parallel) pd_nfa_skip(r, after, first);
+    return pd_rules_end(r, 0);
+}
+
+/* ---- arguments ---- */
+
+static peridot_status add_arguments(struct reply *reply, struct tool_rule *tool)
+{
+    struct pd_rules rules;
+    size_t size = 4;
+    char *schema = tool->tool.parameters ? yyjson_val_write(tool->tool.parameters, 0, &size) : NULL;
+    if (tool->tool.parameters && !schema) return pd_fail_alloc(size, "a schema");
+    peridot_status status = pd_schema_compile_arguments(&rules, &reply->r->work, schema ? schema : "true", size);
+    if (status != PERIDOT_OK) {
+        char place[16 + PD_MAX_CALL_NAME];
+        snprintf(place, sizeof place, "tool %s", tool->tool.name);
+        pd_fail_prefix(status, place);
+    }
+    if (status == PERIDOT_OK) status = pd_rules_append(&tool->arguments, reply->r, &rules);
+    pd_rules_free(&rules);
+    free(schema);
+    return status;
+}
+
+static peridot_status write_rules(struct reply *reply)
+{
+    size_t i, n;
+    yyjson_val *value;
+    pd_rules_add(reply->r);
+    pd_values_begin(&reply->values, reply->r);
+    yyjson_arr_foreach(reply->c->tools, i, n, value) {
+        struct tool_rule *tool = &reply->tools[reply->n];
+        PD_TRY(pd_tool_read(&tool->tool, value, i));
+        if (reply->c->name && strcmp(tool->tool.name, reply->c->name) != 0) continue;
+        PD_TRY(add_arguments(reply, tool));
+        reply->n++;
+    }
+    PD_TRY(write_reply(reply));
+    PD_TRY(pd_values_finish(&reply->values));
+    PD_TRY(pd_rules_finish(reply->r));
+    if (reply->r->states[reply->r->starts[0]].height != PD_NEVER) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_ARGUMENT, "no tool can be called: their arguments nest too deep");
+}
+
+peridot_status pd_calls_compile(struct pd_rules *out, const struct pd_calls *c)
+{
+    struct reply reply = {.c = c, .r = out};
+    *out = (struct pd_rules){.work.max = PD_MAX_WORK};
+    PD_TRY(pd_calls_check(c));
+    reply.tools = malloc(yyjson_arr_size(c->tools) * sizeof *reply.tools);
+    if (!reply.tools) return pd_fail_alloc(yyjson_arr_size(c->tools) * sizeof *reply.tools, "tools");
+    peridot_status status = write_rules(&reply);
+    pd_values_free(&reply.values);
+    free(reply.tools);
+    return status;
+}

@@ -1,0 +1,45 @@
+/* A format of calls as data. A reply's calls are blocks; a block is calls between a begin and an end, of a shape.
+ *
+ * Literals are texts in which a space and a newline stand for white space that may be there or not, and a tab for such
+ * that is not written: one space, or a newline and at most PD_INDENT (values.h) spaces. Texts of control tokens become marks
+ * where they are control tokens. */
+#ifndef PD_GRAMMAR_CALLS_FORMAT_H
+#define PD_GRAMMAR_CALLS_FORMAT_H
+
+#include "grammar/calls/calls.h"
+
+#define PD_MAX_CALL_NAME 64
+#define PD_CALL_LITERAL 64         /* bytes of a literal, with its NUL */
+
+struct pd_call_shape {
+    const char *begin, *end;       /* begin NULL: no more shapes */
+    const char *between;           /* calls of a block; NULL: a block is one call */
+    bool only_first;               /* nothing comes before it but other blocks */
+    bool commits;                  /* what begins so is a call; else only with the name of a tool */
+};
+
+struct pd_call_format {
+    const char *name;
+    const char *templates[2];      /* what chat templates of it contain, all of these; NULL: none do */
+    struct pd_call_shape shapes[5];   /* the first is the one that is written */
+    const char *before, *middle, *after;   /* a call: before NAME middle ARGUMENTS after */
+    const char *result;            /* "\1" stands for the name, "\2" for the content */
+};
+
+/* What a literal is where `marks` are control tokens; its size. */
+size_t pd_call_literal(char out[PD_CALL_LITERAL], const char *literal, unsigned marks);
+static inline bool pd_call_is_space(char c) { return c == ' ' || c == '\n' || c == '\t'; }
+bool pd_call_is_name_char(char c);
+
+/* A tool of a list. */
+struct pd_tool {
+    const char *name;
+    size_t name_size;
+    yyjson_val *description;       /* a string, or NULL */
+    yyjson_val *parameters;        /* NULL: none are given */
+};
+
+/* Member i of the list of tools. */
+peridot_status pd_tool_read(struct pd_tool *out, yyjson_val *value, size_t i);
+
+#endif

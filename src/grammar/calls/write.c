@@ -1,0 +1,130 @@
+/* Texts for the model: of the tools, and of past calls and their results. */
+#include "grammar/calls/format.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static peridot_status put(struct pd_text_buffer *out, const char *text)
+{
+    return pd_text_append(out, text, strlen(text));
+}
+
+/* A literal as it is written: a tab is white space that is not. */
+static peridot_status put_literal(struct pd_text_buffer *out, const struct pd_calls *c, const char *literal)
+{
+    char bytes[PD_CALL_LITERAL];
+    size_t n = pd_call_literal(bytes, literal, c->marks);
+    for (size_t i = 0; i < n; i++)
+        if (bytes[i] != '\t') PD_TRY(pd_text_append(out, bytes + i, 1));
+    return PERIDOT_OK;
+}
+
+/* ---- values ---- */
+
+static peridot_status put_scalar(struct pd_text_buffer *out, yyjson_val *value)
+{
+    size_t size;
+    char *text = yyjson_val_write(value, 0, &size);
+    if (!text) return pd_fail_alloc(yyjson_get_len(value), "arguments of a call");
+    peridot_status status = pd_text_append(out, text, size);
+    free(text);
+    return status;
+}
+
+static peridot_status put_value(struct pd_text_buffer *out, yyjson_val *value, uint32_t depth)
+{
+    size_t i, n;
+    yyjson_val *key, *member;
+    if (!yyjson_is_ctn(value)) return put_scalar(out, value);
+    if (depth == PD_MAX_CALLS)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the arguments of a call nest deeper than %d", PD_MAX_CALLS);
+    PD_TRY(put(out, yyjson_is_obj(value) ? "{" : "["));
+    if (yyjson_is_obj(value)) {
+        yyjson_obj_foreach(value, i, n, key, member) {
+            if (i) PD_TRY(put(out, ", "));
+            PD_TRY(put_scalar(out, key));
+            PD_TRY(put(out, ": "));
+            PD_TRY(put_value(out, member, depth + 1));
+        }
+    } else {
+        yyjson_arr_foreach(value, i, n, member) {
+            if (i) PD_TRY(put(out, ", "));
+            PD_TRY(put_value(out, member, depth + 1));
+        }
+    }
+    return put(out, yyjson_is_obj(value) ? "}" : "]");
+}
+
+/* ---- calls and results ---- */
+
+peridot_status pd_calls_write(struct pd_text_buffer *out, const struct pd_calls *c, const struct pd_call *calls,
+                              size_t n)
+{
+    const struct pd_call_format *f = c->format;
+    const struct pd_call_shape *shape = &f->shapes[0];
+    for (size_t i = 0; i < n; i++) {
+        bool begins = i == 0 || !shape->between, ends = i + 1 == n || !shape->between;
+        if (i && begins) PD_TRY(put(out, "\n"));
+        PD_TRY(put_literal(out, c, begins ? shape->begin : shape->between));
+        PD_TRY(put_literal(out, c, f->before));
+        PD_TRY(put(out, calls[i].name));
+        PD_TRY(put_literal(out, c, f->middle));
+        if (calls[i].arguments) PD_TRY(put_value(out, calls[i].arguments, 0));
+        else PD_TRY(put(out, "{}"));
+        PD_TRY(put_literal(out, c, f->after));
+        if (ends) PD_TRY(put_literal(out, c, shape->end));
+    }
+    return PERIDOT_OK;
+}
+
+peridot_status pd_calls_write_result(struct pd_text_buffer *out, const struct pd_calls *c, const char *name,
+                                     const char *content, size_t size)
+{
+    for (const char *at = c->format->result; *at; at++) {
+        if (*at == '\1') PD_TRY(put(out, name));
+        else if (*at == '\2') PD_TRY(pd_text_append(out, content, size));
+        else PD_TRY(pd_text_append(out, at, 1));
+    }
+    return PERIDOT_OK;
+}
+
+/* ---- the tools ---- */
+
+static peridot_status put_tool(struct pd_text_buffer *out, const struct pd_tool *tool)
+{
+    PD_TRY(put(out, "{\"name\": \""));
+    PD_TRY(put(out, tool->name));
+    PD_TRY(put(out, "\""));
+    if (tool->description) PD_TRY(put(out, ", \"description\": "));
+    if (tool->description) PD_TRY(put_scalar(out, tool->description));
+    if (tool->parameters) PD_TRY(put(out, ", \"parameters\": "));
+    if (tool->parameters) PD_TRY(put_scalar(out, tool->parameters));
+    return put(out, "}\n");
+}
+
+static peridot_status put_example(struct pd_text_buffer *out, const struct pd_calls *c)
+{
+    static const char arguments[] = "{\"argument\": \"value\"}";
+    yyjson_doc *doc = yyjson_read(arguments, sizeof arguments - 1, 0);
+    if (!doc) return pd_fail_alloc(sizeof arguments, "arguments of a call");
+    const struct pd_call example = {"function_name", yyjson_doc_get_root(doc)};
+    peridot_status status = pd_calls_write(out, c, &example, 1);
+    yyjson_doc_free(doc);
+    return status;
+}
+
+peridot_status pd_calls_describe(struct pd_text_buffer *out, const struct pd_calls *c)
+{
+    size_t i, n;
+    yyjson_val *value;
+    PD_TRY(put(out, "You can call these functions. Each is described in a line of JSON, its arguments by a JSON Schema:\n"));
+    yyjson_arr_foreach(c->tools, i, n, value) {
+        struct pd_tool tool;
+        PD_TRY(pd_tool_read(&tool, value, i));
+        PD_TRY(put_tool(out, &tool));
+    }
+    PD_TRY(put(out, "To call one, end your reply with its name and its arguments in this form:\n"));
+    PD_TRY(put_example(out, c));
+    PD_TRY(put(out, c->parallel ? "\nSeveral calls may follow one another. " : "\n"));
+    return put(out, "The results are given to you in the next message. Answer without a call where none is needed.");
+}

@@ -1,0 +1,111 @@
+/* What the tests of tool calls share: texts with their control tokens as marks, and what the parser says of one. */
+#ifndef CALLS_FIXTURE_H
+#define CALLS_FIXTURE_H
+
+#include "format_fixture.h"
+
+#include "grammar/calls/parser.h"
+#include "grammar/walk.h"
+
+enum { ALL_MARKS = 0x7f };
+
+static const char weather_tools[] =
+    "[{\"type\":\"function\",\"function\":{\"name\":\"get_weather\",\"description\":\"Of a \\\"city\\\"\","
+    "\"parameters\":{\"type\":\"object\",\"properties\":{\"city\":{\"type\":\"string\"},\"days\":{\"type\":"
+    "\"integer\",\"minimum\":1,\"maximum\":9}},\"required\":[\"city\"],\"additionalProperties\":false}}},"
+    "{\"type\":\"function\",\"name\":\"ping\",\"strict\":true},"
+    "{\"name\":\"a.b/c:d-1\",\"parameters\":{\"properties\":{\"x\":{\"enum\":[1,null,true]}},\"required\":[\"x\"]}}]";
+
+/* The text with a mark for each control token of `marks`, terminated. */
+static inline size_t put_marks(char *out, const char *text, size_t size, unsigned marks)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < size;) {
+        size_t length = 1;
+        out[n] = text[i];
+        for (size_t k = 0; pd_call_mark(k); k++) {
+            size_t n_mark = strlen(pd_call_mark(k));
+            if (!(marks >> k & 1) || n_mark > size - i || memcmp(text + i, pd_call_mark(k), n_mark) != 0) continue;
+            out[n] = (char)(PD_CALL_MARK + k);
+            length = n_mark;
+        }
+        n++;
+        i += length;
+    }
+    out[n] = 0;
+    return n;
+}
+
+/* ---- what the parser says: text as it is, calls as {{NAME ARGUMENTS}} ---- */
+
+struct transcript {
+    struct pd_text_buffer said;
+    unsigned n_begun, n_ended;
+    bool fails;                    /* every event does */
+};
+
+static inline peridot_status say(struct transcript *t, const char *text, size_t size)
+{
+    if (t->fails) return pd_fail(PERIDOT_ERROR_ARGUMENT, "the sink fails");
+    assert_true(size > 0);
+    return pd_text_append(&t->said, text, size);
+}
+
+static inline peridot_status say_text(void *user, const char *bytes, size_t size) { return say(user, bytes, size); }
+
+static inline peridot_status say_begin(void *user, const char *name, size_t size)
+{
+    struct transcript *t = user;
+    t->n_begun++;
+    PD_TRY(say(t, "{{", 2));
+    PD_TRY(say(t, name, size));
+    return say(t, " ", 1);
+}
+
+static inline peridot_status say_end(void *user)
+{
+    struct transcript *t = user;
+    t->n_ended++;
+    return say(t, "}}", 2);
+}
+
+static inline struct pd_call_sink sink_of(struct transcript *t)
+{
+    return (struct pd_call_sink){t, say_text, say_begin, say_text, say_end};
+}
+
+/* In two pieces, of which the first has `cut` bytes; 0: byte by byte. */
+static inline void parse(struct transcript *out, const struct pd_calls *c, const char *bytes, size_t size, size_t cut)
+{
+    struct pd_call_parser p = {.format = c->format, .marks = c->marks, .tools = c->tools};
+    *out = (struct transcript){0};
+    const struct pd_call_sink sink = sink_of(out);
+    for (size_t i = 0; !cut && i < size; i++) EXPECT_OK(pd_call_parser_next(&p, &sink, bytes + i, 1, false));
+    if (cut) EXPECT_OK(pd_call_parser_next(&p, &sink, bytes, cut, false));
+    EXPECT_OK(pd_call_parser_next(&p, &sink, bytes + (cut ? cut : size), cut ? size - cut : 0, true));
+    EXPECT_OK(pd_text_terminate(&out->said));
+}
+
+/* The same however the bytes are split. */
+static inline void parse_all_ways(struct transcript *out, const struct pd_calls *c, const char *bytes, size_t size)
+{
+    parse(out, c, bytes, size, size);
+    for (size_t cut = 0; cut < size; cut++) {
+        struct transcript other;
+        parse(&other, c, bytes, size, cut);
+        if (strcmp(out->said.data, other.said.data) != 0)
+            fail_msg("%s\nwhole: %s\ncut at %zu: %s", bytes, out->said.data, cut, other.said.data);
+        free(other.said.data);
+    }
+}
+
+/* ---- the grammar ---- */
+
+static inline bool accepts(const struct pd_rules *r, const char *bytes, size_t size)
+{
+    struct pd_walk w;
+    pd_walk_begin(&w, r);
+    return pd_walk_take(&w, r, bytes, size) && pd_walk_is_complete(&w, r);
+}
+
+#endif
