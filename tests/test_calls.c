@@ -26,7 +26,8 @@ static const struct reply hermes[] = {
      "{{ping {\"a\": [1, -2.5e+3, [], {}, null, true, false, {\"b\": \"</tool_call>\"}]}}}", CALLS},
     {"<tool_call>{\"name\":\"ping\",\"arguments\":{}}</tool_call>", "{{ping {}}}", CALLS},
     {"<tool_call>\n  {\n  \"name\": \"ping\",\n  \"arguments\": {}\n}\n</tool_call>", "{{ping {}}}", CALLS},
-    {HERMES("ping", "{}") "\n" HERMES("a.b/c:d-1", "{\"x\": null}"), "{{ping {}}}{{a.b/c:d-1 {\"x\": null}}}", SEVERAL},
+    {HERMES("ping", "{}") "\n" HERMES("a.b/c:d-1", "{\"x\": null}"), "{{ping {}}}{{a.b/c:d-1 {\"x\": null}}}",
+     SEVERAL},
     {HERMES("ping", "{}") HERMES("ping", "{}") "\n    ", "{{ping {}}}{{ping {}}}", SEVERAL},
     /* near misses */
     {HERMES("ping", "{}") " more", "{{ping {}}}more", NONE},
@@ -48,11 +49,98 @@ static const struct reply hermes[] = {
     {HERMES("ping", "{\"a\": \"\\ude00\"}"), "{{ping {\"a\": \"\\ude00\"}}\n</tool_call>", NONE},
 };
 
+/* DELIMITED(begin, quote, end): replies of the formats with delimiters. */
+#define DELIMITED(B, Q, E) \
+    {"", "", TEXT}, \
+    {"call:ping{}", NULL, TEXT}, \
+    {"It " B "call:ping{}" E, "It {{ping {}}}", TEXT}, \
+    {B "call:ping{}" E, "{{ping {}}}", CALLS}, \
+    {B "call:get_weather{city:" Q "K\xc3\xb6ln \"\\\n\x01{}:," Q ",days:2}" E, \
+     "{{get_weather {\"city\":\"K\xc3\xb6ln \\\"\\\\\\n\\u0001{}:,\",\"days\":2}}}", CALLS}, \
+    {B "call:get_weather{city:" Q Q "}" E, "{{get_weather {\"city\":\"\"}}}", CALLS}, \
+    {B "call:get_weather{city:" Q "<<|<|\"<esc<escape" Q "}" E, \
+     "{{get_weather {\"city\":\"<<|<|\\\"<esc<escape\"}}}", CALLS}, \
+    {B "call:ping{a b:1,\xc3\xa9_$:{x:[" Q "y" Q ",-1.5e3,null,true,false,[],{}]}}" E, \
+     "{{ping {\"a b\":1,\"\xc3\xa9_$\":{\"x\":[\"y\",-1.5e3,null,true,false,[],{}]}}}}", CALLS}, \
+    {B "call:a.b/c:d-1{x:null}" E B "call:ping{}" E, "{{a.b/c:d-1 {\"x\":null}}}{{ping {}}}", SEVERAL}, \
+    {B "call:ping{}" E "\n" B "call:ping{}" E " ", "{{ping {}}}{{ping {}}}", SEVERAL}, \
+    {B "call:ping{}" E "x", "{{ping {}}}x", NONE}, \
+    {B "call:ping{}", "{{ping {}}}", NONE}, \
+    {B "call:ping{a:" Q "x", "{{ping {\"a\":\"x", NONE}, \
+    {B "call:pong{}" E, NULL, NONE}, \
+    {B "ping{}" E, NULL, NONE}, \
+    {B, NULL, NONE}, \
+    {B "call:get_weather{days:2}" E, "{{get_weather {\"days\":2}}}", NONE}, \
+    {B "call:get_weather{days:2,city:" Q "x" Q "}" E, "{{get_weather {\"days\":2,\"city\":\"x\"}}}", NONE}, \
+    {B "call:get_weather{ city: " Q "x" Q " }" E, "{{get_weather { \"city\": \"x\" }}}", NONE}, \
+    {B "call:get_weather{city:\"x\"}" E, "{{get_weather {\"city\":\"x\"}}}", NONE}, \
+    {B "call:ping{a,b:1}" E, "{{ping {\"a,b:1}" E, NONE}, \
+    {B "call:ping{:1}" E, "{{ping {:1}" E, NONE}, \
+    {B "call:ping{ a:1}" E, "{{ping { \"a\":1}}}", NONE}
+
+static const struct reply gemma4[] = {DELIMITED("<|tool_call>", "<|\"|>", "<tool_call|>")};
+static const struct reply functiongemma[] = {DELIMITED("<start_function_call>", "<escape>", "<end_function_call>")};
+
+/* NAMED(begin, end): of the formats with a JSON object that has name and parameters. */
+#define OBJECT(name, parameters) "{\"name\": \"" name "\", \"parameters\": " parameters "}"
+#define NAMED(B, E) \
+    {B OBJECT("ping", "{}") E, "{{ping {}}}", CALLS}, \
+    {B "{\"name\":\"get_weather\",\"parameters\":{\"city\":\"x\"}}" E, "{{get_weather {\"city\":\"x\"}}}", CALLS}, \
+    {B "{\n  \"name\": \"ping\",\n  \"parameters\": {\n    \"a\": 1\n  }\n}" E, \
+     "{{ping {\n    \"a\": 1\n  }}}", CALLS}, \
+    {B "{\"name\": \"ping\", \"parameters\": ", NULL, NONE}, \
+    {B OBJECT("ping", "[]") E, NULL, NONE}, \
+    {B "{\"name\": \"ping\", \"arguments\": {}}" E, NULL, NONE}, \
+    {B OBJECT("get_weather", "{}") E, "{{get_weather {}}}", NONE}
+
+static const struct reply llama3[] = {
+    NAMED("", ""),
+    NAMED("<|python_tag|>", ""),
+    {"", "", TEXT},
+    {"It rains.", NULL, TEXT},
+    {"{", NULL, TEXT},
+    {"{\"name\": \"Bob\"}", NULL, TEXT},
+    {OBJECT("pong", "{}"), NULL, TEXT},
+    {OBJECT("pingx", "{}"), NULL, TEXT},
+    {" " OBJECT("ping", "{}"), NULL, TEXT},
+    {"Like " OBJECT("ping", "{}"), NULL, TEXT},
+    {"Like <|python_tag|>" OBJECT("ping", "{}"), "Like {{ping {}}}", TEXT},
+    {"<|python_tag|>print(1)", NULL, NONE},
+    {"{\"type\": \"function\", \"name\": \"ping\", \"parameters\": {}}", "{{ping {}}}", CALLS},
+    {"<|python_tag|>{\"type\": \"function\", \"name\": \"ping\", \"parameters\": {}}", "{{ping {}}}", CALLS},
+    {OBJECT("ping", "{}") "; " OBJECT("a.b/c:d-1", "{\"x\": 1}") "\n", "{{ping {}}}{{a.b/c:d-1 {\"x\": 1}}}", SEVERAL},
+    {OBJECT("ping", "{}") "\n" OBJECT("ping", "{}"), "{{ping {}}}{{ping {}}}", SEVERAL},
+    {OBJECT("ping", "{}") "; ", "{{ping {}}}; ", NONE},
+    {OBJECT("ping", "{}") " and so on", "{{ping {}}}and so on", NONE},
+};
+
+static const struct reply gemma3[] = {
+    NAMED("", ""),
+    NAMED("```json\n", "\n```"),
+    {"", "", TEXT},
+    {"It rains.", NULL, TEXT},
+    {"```json\n{\"name\": \"Bob\", \"age\": 3}\n```\n", NULL, TEXT},
+    {"```json\n[1, 2]\n```", NULL, TEXT},
+    {"```json\n[", NULL, TEXT},
+    {"Like " OBJECT("ping", "{}"), NULL, TEXT},
+    {"`````json\n" OBJECT("ping", "{}") "\n```", "``{{ping {}}}", TEXT},
+    {"I look.\n```json\n" OBJECT("ping", "{}") "\n```\n", "I look.\n{{ping {}}}", TEXT},
+    {"[" OBJECT("ping", "{}") "]", "{{ping {}}}", CALLS},
+    {"[\n  " OBJECT("ping", "{}") ",\n  " OBJECT("ping", "{}") "\n]", "{{ping {}}}{{ping {}}}", SEVERAL},
+    {"```json\n[" OBJECT("ping", "{}") ", " OBJECT("ping", "{}") "]\n```", "{{ping {}}}{{ping {}}}", SEVERAL},
+    {"```json\n" OBJECT("ping", "{}") "\n```\n```json\n" OBJECT("ping", "{}") "\n```", "{{ping {}}}{{ping {}}}",
+     SEVERAL},
+    {"```json\n" OBJECT("ping", "{}") "\n``` Done.", "{{ping {}}}Done.", NONE},
+    {"```json\n" OBJECT("ping", "{}") "\nDone.", "{{ping {}}}}\nDone.", NONE},
+};
+
+#define TABLE(format, replies) {format, replies, PD_COUNT(replies)}
 static const struct {
     const char *format;
     const struct reply *replies;
     size_t n;
-} tables[] = {{"hermes", hermes, PD_COUNT(hermes)}, {"generic", hermes, PD_COUNT(hermes)}};
+} tables[] = {TABLE("hermes", hermes), TABLE("generic", hermes), TABLE("gemma4", gemma4),
+              TABLE("functiongemma", functiongemma), TABLE("llama3", llama3), TABLE("gemma3", gemma3)};
 
 static yyjson_doc *read_tools(struct pd_calls *c, const char *tools)
 {
@@ -68,8 +156,8 @@ static void expect_parsed(const struct reply *reply, const struct pd_calls *c, c
     const char *expected = reply->parsed ? reply->parsed : reply->text;
     parse_all_ways(&t, c, bytes, size);
     if (strcmp(t.said.data, expected) != 0)
-        fail_msg("%s\nof %s is parsed as\n%s\nrather than\n%s", reply->text, pd_call_format_name(c->format), t.said.data,
-                 expected);
+        fail_msg("%s\nof %s is parsed as\n%s\nrather than\n%s", reply->text, pd_call_format_name(c->format),
+                 t.said.data, expected);
     free(t.said.data);
 }
 
@@ -186,6 +274,9 @@ static void test_formats(void **state)
         {"{{- '<tool_call>\\n{\"name\": \"' }}{{ c.name }}{{ '\", \"arguments\": ' }}", "hermes"},
         {"{\\\"name\\\": <function-name>, \\\"arguments\\\": <args-json-object>}\\n</tool_call> <tool_call>", "hermes"},
         {"<tool_call>\\n<function=example_function_name> {{ tool_call.arguments }}", NULL},
+        {"{{- '<|tool_call>call:' + function['name'] + '{' -}} {{ '<tool_call>' }}", "gemma4"},
+        {"{{- '<start_function_call>call:' + function['name'] -}}", "functiongemma"},
+        {"{{- '{\"name\": \"' + tool_call.name + '\", ' }}{{- '\"parameters\": ' }} role == \"ipython\"", "llama3"},
         {"{{ bos_token }}{% for message in messages %}", NULL},
         {"", NULL},
     };

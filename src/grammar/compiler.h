@@ -28,6 +28,7 @@ struct pd_compiler {
     uint32_t n_together;           /* schemas of the rule that is being written, before what they refer to */
     bool chooses;                  /* some rule has alternatives */
     bool arguments;                /* of a tool call, rather than a whole text */
+    const char *delimiter;         /* see pd_values */
     struct pd_compiler_failed *failed;   /* [PD_MAX_FAILED]: rules that cannot be written */
     uint32_t n_failed;
 };

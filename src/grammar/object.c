@@ -1,5 +1,6 @@
-/* What an object of a schema has: properties that are named, in the order in which they are, and then others, whose
- * names are told apart by the patterns of patternProperties that match them. */
+/* What an object of a schema has: properties that are named, in the order in which they are, or in that of their names
+ * in the dialect of calls, and then others, whose names are told apart by the patterns of patternProperties that match
+ * them. */
 #include "grammar/object.h"
 
 #include "base/array.h"
@@ -170,6 +171,9 @@ static peridot_status find_value(struct pd_object *o, struct pd_property *p)
         if (p->presence == PD_REQUIRED) return fail_forbidden(o, p, nodes.at[i].path);
         p->written = false;
     }
+    if (p->written && !pd_is_name(&o->c->values, p->name.text, p->name.size))
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, PD_PATH ": calls cannot have a property %.100s", o->of->at[0].path,
+                       p->name.text);
     return p->written ? pd_compiler_rule(&p->rule, o->c, &nodes) : PERIDOT_OK;
 }
 
@@ -289,6 +293,21 @@ static peridot_status find_kinds(struct pd_object *o)
     return PERIDOT_OK;
 }
 
+/* As Jinja's dictsort has them: the letters' case counts only where names are the same otherwise. */
+static int compare_properties(const void *a, const void *b)
+{
+    const struct pd_property *x = a, *y = b;
+    return pd_name_compare(x->name.text, x->name.size, y->name.text, y->name.size);
+}
+
+static peridot_status sort_properties(struct pd_object *o)
+{
+    if (!o->c->values.delimiter) return PERIDOT_OK;
+    PD_TRY(pd_work_spend_sort(&o->c->r->work, o->n));
+    if (o->n) qsort(o->properties, o->n, sizeof *o->properties, compare_properties);
+    return PERIDOT_OK;
+}
+
 static peridot_status write_object(struct pd_object *o)
 {
     size_t n = 0;
@@ -302,6 +321,7 @@ static peridot_status write_object(struct pd_object *o)
     if (o->min > n + 1 && o->n_kinds)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "minProperties at " PD_PATH " is supported up to one more than the "
                        "properties with names: others may come twice", o->of->at[0].path);
+    PD_TRY(sort_properties(o));
     return pd_object_write(o);
 }
 

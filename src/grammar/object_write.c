@@ -31,7 +31,7 @@ static void write_property(struct pd_object *o, struct counts *s, const struct p
     for (uint32_t k = 0; k <= s->last && pd_rules_work(r, 1); k++) s->next[k] = pd_nfa_state(r);
     for (uint32_t k = 1; k <= s->last && pd_rules_work(r, 1); k++) {
         uint32_t after = pd_nfa_state(r);
-        pd_write_text(&o->c->values, begin_member(o, s, k), p->name.text, p->name.size, after);
+        pd_write_name(&o->c->values, begin_member(o, s, k), p->name.text, p->name.size, after);
         pd_nfa_call(r, pd_write_mark(&o->c->values, after, ':'), p->rule, s->next[k]);
     }
     for (uint32_t k = 0; k <= s->last && presence != PD_REQUIRED && pd_rules_work(r, 1); k++)
@@ -50,8 +50,8 @@ static void write_others(struct pd_object *o, const struct counts *s)
         for (uint32_t i = 0; i < o->n_kinds; i++) {
             const struct pd_name_kind *kind = &o->kinds[i];
             uint32_t after = pd_nfa_state(r);
-            if (o->n || o->limited || o->n_patterns) pd_write_strings(&o->c->values, name, &kind->names, after);
-            else pd_write_length(&o->c->values, name, 0, UINT32_MAX, after);
+            bool any = o->n == 0 && !o->limited && o->n_patterns == 0;
+            pd_write_names(&o->c->values, name, any ? NULL : &kind->names, after);
             pd_nfa_call(r, pd_write_mark(&o->c->values, after, ':'), kind->rule, s->now[k]);
         }
     }

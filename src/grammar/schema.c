@@ -206,7 +206,7 @@ static peridot_status write_rules(struct pd_compiler *c, uint32_t text_rule)
     struct pd_nodes root = {.at = {{c->d.root, "#"}}, .n = 1};
     uint32_t value_rule;
     if (wants_object(c)) root.at[root.n++] = (struct pd_node){(yyjson_val *)object, "#"};   /* nobody writes to it */
-    pd_values_begin(&c->values, c->r);
+    pd_values_begin(&c->values, c->r, c->delimiter);
     PD_TRY(pd_compiler_rule(&value_rule, c, &root));
     for (; c->n_done < c->n_jobs; c->n_done++) {
         const struct pd_compiler_job job = c->jobs[c->n_done];   /* they move when there are more */
@@ -254,9 +254,10 @@ peridot_status pd_schema_compile(struct pd_rules *out, const char *schema, size_
     return pd_schema_compile_within(out, PD_MAX_WORK, schema, size);
 }
 
-peridot_status pd_schema_compile_arguments(struct pd_rules *out, struct pd_work *work, const char *schema, size_t size)
+peridot_status pd_schema_compile_arguments(struct pd_rules *out, struct pd_work *work, const char *delimiter,
+                                           const char *schema, size_t size)
 {
-    struct pd_compiler c = {.r = out, .arguments = true};
+    struct pd_compiler c = {.r = out, .arguments = true, .delimiter = delimiter};
     *out = (struct pd_rules){.work = *work};
     peridot_status status = compile_schema(&c, schema, size);
     *work = out->work;

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-void pd_values_begin(struct pd_values *v, struct pd_rules *r)
+void pd_values_begin(struct pd_values *v, struct pd_rules *r, const char *delimiter)
 {
-    *v = (struct pd_values){.rules = r};
+    *v = (struct pd_values){.rules = r, .delimiter = delimiter};
     v->space = pd_rules_add(r);
     v->escape = pd_rules_add(r);
 }
@@ -19,6 +19,7 @@ void pd_values_free(struct pd_values *v) { free(v->chars); }
 
 uint32_t pd_write_space(struct pd_values *v, uint32_t from)
 {
+    if (v->delimiter) return from;
     uint32_t to = pd_nfa_state(v->rules);
     pd_nfa_skip(v->rules, from, to);
     pd_nfa_call(v->rules, from, v->space, to);
@@ -32,8 +33,11 @@ uint32_t pd_write_mark(struct pd_values *v, uint32_t from, char mark)
 
 /* ---- characters ---- */
 
-/* What a string cannot hold as it is. */
-static bool needs_escape(uint32_t c) { return c < 0x20 || c == '"' || c == '\\'; }
+/* What a string of JSON cannot hold as it is. */
+static bool needs_escape(const struct pd_values *v, uint32_t c)
+{
+    return !v->delimiter && (c < 0x20 || c == '"' || c == '\\');
+}
 
 static size_t spell(char out[8], uint32_t c)
 {
@@ -62,21 +66,26 @@ static uint32_t find_rule(struct pd_values *v, uint32_t low, uint32_t high)
 void pd_write_char(struct pd_values *v, uint32_t from, uint32_t low, uint32_t high, uint32_t to)
 {
     uint32_t begin = low;
+    bool escapes = !v->delimiter;
     for (uint32_t c = low; c <= high && c < 0x80; c++) {
-        if (!needs_escape(c)) continue;
+        if (!needs_escape(v, c)) continue;
         if (begin < c) pd_nfa_bytes(v->rules, from, (uint8_t)begin, (uint8_t)(c - 1), to);
         begin = c + 1;
     }
     if (begin <= high && begin < 0x80)
         pd_nfa_bytes(v->rules, from, (uint8_t)begin, (uint8_t)pd_min(high, 0x7f), to);
-    if (low < 0x20) pd_nfa_call(v->rules, from, find_rule(v, low, (uint32_t)pd_min(high, 0x1f)), to);
-    if (low <= '"' && high >= '"') pd_nfa_call(v->rules, from, find_rule(v, '"', '"'), to);
-    if (low <= '\\' && high >= '\\') pd_nfa_call(v->rules, from, find_rule(v, '\\', '\\'), to);
+    if (escapes && low < 0x20) pd_nfa_call(v->rules, from, find_rule(v, low, (uint32_t)pd_min(high, 0x1f)), to);
+    if (escapes && low <= '"' && high >= '"') pd_nfa_call(v->rules, from, find_rule(v, '"', '"'), to);
+    if (escapes && low <= '\\' && high >= '\\') pd_nfa_call(v->rules, from, find_rule(v, '\\', '\\'), to);
     if (high >= 0x80) pd_nfa_call(v->rules, from, find_rule(v, (uint32_t)pd_max(low, 0x80), high), to);
 }
 
 void pd_write_any_char(struct pd_values *v, uint32_t from, uint32_t to)
 {
+    if (v->delimiter) {
+        pd_write_char(v, from, 0, PD_LAST_CHAR, to);
+        return;
+    }
     pd_nfa_bytes(v->rules, from, 0x20, '"' - 1, to);
     pd_nfa_bytes(v->rules, from, '"' + 1, '\\' - 1, to);
     pd_nfa_bytes(v->rules, from, '\\' + 1, 0x7f, to);
@@ -204,22 +213,45 @@ peridot_status pd_values_finish(struct pd_values *v)
 
 /* ---- strings ---- */
 
-static uint32_t quote(struct pd_values *v, uint32_t from) { return pd_nfa_text(v->rules, from, "\"", 1); }
-static void unquote(struct pd_values *v, uint32_t from, uint32_t to) { pd_nfa_any_of(v->rules, from, "\"", to); }
+static uint32_t quote(struct pd_values *v, uint32_t from)
+{
+    const char *mark = v->delimiter ? v->delimiter : "\"";
+    return pd_nfa_text(v->rules, from, mark, strlen(mark));
+}
+
+static void unquote(struct pd_values *v, uint32_t from, uint32_t to) { pd_nfa_skip(v->rules, quote(v, from), to); }
+
+static void keep_failure(struct pd_values *v, peridot_status status)
+{
+    if (v->rules->status == PERIDOT_OK) v->rules->status = status;
+}
+
+/* A delimiter that is text, rather than a control token's mark, must be kept out of strings. */
+static bool is_text(const char *delimiter) { return delimiter && delimiter[1]; }
+
+static bool contains(const char *text, size_t size, const char *what)
+{
+    size_t n = strlen(what);
+    for (size_t i = 0; n <= size && i <= size - n; i++)
+        if (memcmp(text + i, what, n) == 0) return true;
+    return false;
+}
 
 void pd_write_text(struct pd_values *v, uint32_t from, const char *text, size_t size, uint32_t to)
 {
     uint32_t state = quote(v, from);
+    if (is_text(v->delimiter) && contains(text, size, v->delimiter))
+        keep_failure(v, pd_fail(PERIDOT_ERROR_UNSUPPORTED, "calls cannot have a constant with %s in it", v->delimiter));
     for (size_t i = 0; i < size; i++) {
         char escape[8];
         uint8_t c = (uint8_t)text[i];
-        if (needs_escape(c)) state = pd_nfa_text(v->rules, state, escape, spell(escape, c));
+        if (needs_escape(v, c)) state = pd_nfa_text(v->rules, state, escape, spell(escape, c));
         else state = pd_nfa_text(v->rules, state, text + i, 1);
     }
     unquote(v, state, to);
 }
 
-void pd_write_strings(struct pd_values *v, uint32_t from, const struct pd_chars *c, uint32_t to)
+static void write_automaton(struct pd_values *v, uint32_t from, const struct pd_chars *c, uint32_t to)
 {
     uint32_t base = v->rules->n_nfa_states;
     for (uint32_t i = 0; i < c->n_states; i++) pd_nfa_state(v->rules);
@@ -228,12 +260,65 @@ void pd_write_strings(struct pd_values *v, uint32_t from, const struct pd_chars 
         if (e->low == PD_SKIP) pd_nfa_skip(v->rules, base + e->from, base + e->to);
         else pd_write_char(v, base + e->from, e->low, e->high, base + e->to);
     }
-    pd_nfa_any_of(v->rules, from, "\"", base + PD_CHARS_START);
-    unquote(v, base + PD_CHARS_END, to);
+    pd_nfa_skip(v->rules, from, base + PD_CHARS_START);
+    pd_nfa_skip(v->rules, base + PD_CHARS_END, to);
+}
+
+/* Those of c that `limit` has too. */
+static void write_both(struct pd_values *v, uint32_t from, const struct pd_chars *c, const struct pd_chars *limit,
+                       uint32_t to)
+{
+    struct pd_chars both;
+    pd_chars_begin(&both, &v->rules->work);
+    pd_chars_add(&both, c, PD_CHARS_START, PD_CHARS_END);
+    peridot_status status = both.status;
+    if (status == PERIDOT_OK) status = pd_chars_intersect(&both, limit);
+    if (status == PERIDOT_OK) write_automaton(v, from, &both, to);
+    else keep_failure(v, status);
+    pd_chars_free(&both);
+}
+
+/* Strings that do not contain a text. */
+static peridot_status find_without(struct pd_chars *out, struct pd_work *work, const char *text)
+{
+    uint32_t state, last;
+    pd_chars_begin(out, work);
+    state = pd_chars_state(out);
+    pd_chars_skip(out, PD_CHARS_START, state);
+    pd_chars_edge(out, state, 0, PD_LAST_CHAR, state);
+    for (; *text; text++, state = last) {
+        last = pd_chars_state(out);
+        pd_chars_edge(out, state, (uint8_t)*text, (uint8_t)*text, last);
+    }
+    pd_chars_edge(out, state, 0, PD_LAST_CHAR, state);
+    pd_chars_skip(out, state, PD_CHARS_END);
+    return out->status == PERIDOT_OK ? pd_chars_complement(out) : out->status;
+}
+
+void pd_write_strings(struct pd_values *v, uint32_t from, const struct pd_chars *c, uint32_t to)
+{
+    uint32_t begin = quote(v, from), end = pd_nfa_state(v->rules);
+    if (is_text(v->delimiter)) {
+        struct pd_chars without;
+        peridot_status status = find_without(&without, &v->rules->work, v->delimiter);
+        if (status == PERIDOT_OK) write_both(v, begin, c, &without, end);
+        else keep_failure(v, status);
+        pd_chars_free(&without);
+    } else {
+        write_automaton(v, begin, c, end);
+    }
+    unquote(v, end, to);
 }
 
 void pd_write_length(struct pd_values *v, uint32_t from, uint32_t min, uint32_t max, uint32_t to)
 {
+    if (is_text(v->delimiter)) {
+        struct pd_chars length;
+        keep_failure(v, pd_chars_from_length(&length, &v->rules->work, min, max));
+        if (v->rules->status == PERIDOT_OK) pd_write_strings(v, from, &length, to);
+        pd_chars_free(&length);
+        return;
+    }
     uint32_t state = quote(v, from);
     for (uint32_t i = 0; i < (max == UINT32_MAX ? min : max) && v->rules->status == PERIDOT_OK; i++) {
         uint32_t next = pd_nfa_state(v->rules);
@@ -243,6 +328,71 @@ void pd_write_length(struct pd_values *v, uint32_t from, uint32_t min, uint32_t 
     }
     if (max == UINT32_MAX) pd_write_any_char(v, state, state);
     unquote(v, state, to);
+}
+
+/* ---- names ---- */
+
+static int lower(char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : (uint8_t)c; }
+
+int pd_name_compare(const char *a, size_t a_size, const char *b, size_t b_size)
+{
+    size_t n = (size_t)pd_min(a_size, b_size);
+    for (size_t i = 0; i < n; i++)
+        if (lower(a[i]) != lower(b[i])) return lower(a[i]) - lower(b[i]);
+    if (a_size != b_size) return a_size < b_size ? -1 : 1;
+    return memcmp(a, b, n);
+}
+
+bool pd_is_name_char(uint32_t c) { return c > ' ' && c != 0x7f && (c >= 0x80 || !strchr("\"\\,:{}[]<>", (int)c)); }
+
+bool pd_is_name(const struct pd_values *v, const char *text, size_t size)
+{
+    if (!v->delimiter) return true;
+    for (size_t i = 0; i < size; i++) {
+        bool inner = i > 0 && i + 1 < size;
+        if (!pd_is_name_char((uint8_t)text[i]) && !(inner && text[i] == ' ')) return false;
+    }
+    return size > 0;
+}
+
+/* Those that pd_is_name takes. */
+static void find_names(struct pd_chars *out, struct pd_work *work)
+{
+    pd_chars_begin(out, work);
+    uint32_t inner = pd_chars_state(out);
+    pd_chars_edge(out, inner, ' ', ' ', inner);
+    for (uint32_t c = 0x21, high; c <= PD_LAST_CHAR; c = high + 1) {
+        high = c < 0x80 ? c : PD_LAST_CHAR;
+        if (!pd_is_name_char(c)) continue;
+        pd_chars_edge(out, PD_CHARS_START, c, high, inner);
+        pd_chars_edge(out, PD_CHARS_START, c, high, PD_CHARS_END);
+        pd_chars_edge(out, inner, c, high, inner);
+        pd_chars_edge(out, inner, c, high, PD_CHARS_END);
+    }
+}
+
+void pd_write_name(struct pd_values *v, uint32_t from, const char *text, size_t size, uint32_t to)
+{
+    if (!v->delimiter) {
+        pd_write_text(v, from, text, size, to);
+        return;
+    }
+    if (!pd_is_name(v, text, size))
+        keep_failure(v, pd_fail(PERIDOT_ERROR_UNSUPPORTED, "calls cannot have a property %.100s", text));
+    pd_nfa_skip(v->rules, pd_nfa_text(v->rules, from, text, size), to);
+}
+
+void pd_write_names(struct pd_values *v, uint32_t from, const struct pd_chars *names, uint32_t to)
+{
+    struct pd_chars all;
+    if (!v->delimiter && names) pd_write_strings(v, from, names, to);
+    if (!v->delimiter && !names) pd_write_length(v, from, 0, UINT32_MAX, to);
+    if (!v->delimiter) return;
+    find_names(&all, &v->rules->work);
+    keep_failure(v, all.status);
+    if (v->rules->status == PERIDOT_OK && names) write_both(v, from, names, &all, to);
+    if (v->rules->status == PERIDOT_OK && !names) write_automaton(v, from, &all, to);
+    pd_chars_free(&all);
 }
 
 /* ---- constants ---- */
@@ -279,7 +429,7 @@ static uint32_t write_members(struct pd_values *v, uint32_t from, yyjson_val *va
         yyjson_obj_foreach(value, i, n, key, member) {
             uint32_t after = pd_nfa_state(v->rules);
             if (i) state = pd_write_mark(v, state, ',');
-            pd_write_text(v, state, yyjson_get_str(key), yyjson_get_len(key), after);
+            pd_write_name(v, state, yyjson_get_str(key), yyjson_get_len(key), after);
             state = write_value(v, pd_write_mark(v, after, ':'), member);
         }
     } else {

@@ -1,5 +1,8 @@
 /* How JSON spells what is in it, written into rules: constants, characters of strings, numbers, white space. Where a
- * string is not free, each of its characters has one spelling: itself, or the shortest escape where it needs one. */
+ * string is not free, each of its characters has one spelling: itself, or the shortest escape where it needs one.
+ *
+ * Arguments of tool calls have a dialect beside it: strings are as they are between two delimiters, which are not in
+ * them, names of members are as they are, and there is no white space. */
 #ifndef PD_GRAMMAR_VALUES_H
 #define PD_GRAMMAR_VALUES_H
 
@@ -34,12 +37,13 @@ struct pd_char_rule {
 
 struct pd_values {
     struct pd_rules *rules;
+    const char *delimiter;         /* of strings in the dialect; NULL: JSON */
     uint32_t space, escape;        /* rules of white space and of an escape in a free string */
     struct pd_char_rule *chars;    /* rules of characters that are not one byte */
     size_t n_chars, chars_capacity, n_written;
 };
 
-void pd_values_begin(struct pd_values *v, struct pd_rules *r);
+void pd_values_begin(struct pd_values *v, struct pd_rules *r, const char *delimiter);
 void pd_values_free(struct pd_values *v);
 /* Writes the rules that others call. */
 peridot_status pd_values_finish(struct pd_values *v);
@@ -56,6 +60,13 @@ void pd_write_any_char(struct pd_values *v, uint32_t from, uint32_t to);
 void pd_write_text(struct pd_values *v, uint32_t from, const char *text, size_t size, uint32_t to);
 void pd_write_strings(struct pd_values *v, uint32_t from, const struct pd_chars *c, uint32_t to);
 void pd_write_length(struct pd_values *v, uint32_t from, uint32_t min, uint32_t max, uint32_t to);
+/* How the dialect writes members: in this order of their names, which are of these characters, and spaces within. */
+int pd_name_compare(const char *a, size_t a_size, const char *b, size_t b_size);
+bool pd_is_name_char(uint32_t c);
+/* Names of members: this one, which must be a name in the dialect; those of an automaton that are, NULL: any. */
+bool pd_is_name(const struct pd_values *v, const char *text, size_t size);
+void pd_write_name(struct pd_values *v, uint32_t from, const char *text, size_t size, uint32_t to);
+void pd_write_names(struct pd_values *v, uint32_t from, const struct pd_chars *names, uint32_t to);
 /* A constant of any type. */
 void pd_write_constant(struct pd_values *v, uint32_t from, yyjson_val *value, uint32_t to);
 

@@ -1,12 +1,14 @@
 #include "grammar/calls/arguments.h"
 
 #include "grammar/rules.h"
+#include "grammar/values.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* What comes next. The numbers from MINUS on are states of a number. */
 enum state {
-    VALUE, FIRST_VALUE, KEY, FIRST_KEY, COLON, NEXT, STRING, ESCAPE, HEX, SECOND, SECOND_U, WORD,
+    VALUE, FIRST_VALUE, KEY, FIRST_KEY, COLON, NEXT, STRING, ESCAPE, HEX, SECOND, SECOND_U, WORD, DELIMITER, TEXT, NAME,
     MINUS, ZERO, WHOLE, POINT, FRACTION, E, SIGN, EXPONENT
 };
 
@@ -18,7 +20,8 @@ void pd_call_flush(struct pd_call_bytes *out)
 
 void pd_call_put(struct pd_call_bytes *out, const char *bytes, size_t size)
 {
-    if (out->n + size > sizeof out->held) pd_call_flush(out);
+    bool begins = size && ((uint8_t)*bytes & 0xc0) != 0x80;   /* characters stay whole */
+    if (out->n + size + (begins ? 4 : 0) > sizeof out->held) pd_call_flush(out);
     if (size > sizeof out->held) {
         if (out->status == PERIDOT_OK) out->status = out->write(out->user, bytes, size);
         return;
@@ -167,9 +170,90 @@ static enum pd_call_taken take(struct pd_call_arguments *a, char byte)
     }
 }
 
+/* ---- the dialect: strings and names get quotes and escapes ---- */
+
+static void put_escaped(struct pd_call_bytes *out, const char *bytes, size_t size)
+{
+    static const char letters[] = "\"\\bfnrt", codes[] = "\"\\\b\f\n\r\t";
+    for (size_t i = 0; i < size; i++) {
+        char escape[8] = {'\\'}, c = bytes[i];
+        const char *found = c ? strchr(codes, c) : NULL;
+        if (found) escape[1] = letters[found - codes];
+        else if ((uint8_t)c < 0x20) snprintf(escape, sizeof escape, "\\u%04x", (unsigned)c);
+        else escape[0] = c;
+        pd_call_put(out, escape, strlen(escape));
+    }
+}
+
+static enum pd_call_taken take_delimiter(struct pd_call_arguments *a, char byte)
+{
+    if (byte != a->delimiter[a->n]) return PD_CALL_BROKEN;
+    if (a->delimiter[++a->n]) return PD_CALL_GOES_ON;
+    a->n = 0;
+    return go(a, TEXT);
+}
+
+/* Delimiters do not begin anew within themselves, but for their first byte. */
+static enum pd_call_taken take_text(struct pd_call_arguments *a, struct pd_call_bytes *out, char byte)
+{
+    if (byte != a->delimiter[a->n]) {
+        put_escaped(out, a->delimiter, a->n);
+        a->n = 0;
+    }
+    if (byte == a->delimiter[a->n]) {
+        if (a->delimiter[++a->n]) return PD_CALL_GOES_ON;
+        pd_call_put(out, "\"", 1);
+        return go(a, NEXT);
+    }
+    if ((uint8_t)byte >= 0xf8) return PD_CALL_BROKEN;
+    put_escaped(out, &byte, 1);
+    return PD_CALL_GOES_ON;
+}
+
+static enum pd_call_taken take_name(struct pd_call_arguments *a, struct pd_call_bytes *out, char byte)
+{
+    bool first = a->state != NAME;
+    if (!first && byte == ':') {
+        pd_call_put(out, "\":", 2);
+        return go(a, VALUE);
+    }
+    if (!pd_is_name_char((uint8_t)byte) && (first || byte != ' ')) return PD_CALL_BROKEN;
+    if ((uint8_t)byte >= 0xf8) return PD_CALL_BROKEN;
+    if (first) pd_call_put(out, "\"", 1);
+    pd_call_put(out, &byte, 1);
+    return go(a, NAME);
+}
+
+/* What is the dialect's alone; false: the byte is as in JSON. */
+static bool take_dialect(enum pd_call_taken *taken, struct pd_call_arguments *a, struct pd_call_bytes *out, char byte)
+{
+    switch (a->state) {
+    case VALUE:
+    case FIRST_VALUE:
+        if (byte != a->delimiter[0]) return false;
+        pd_call_put(out, "\"", 1);
+        a->n = 0;
+        *taken = take_delimiter(a, byte);
+        if (a->n) a->state = DELIMITER;
+        return true;
+    case DELIMITER: *taken = take_delimiter(a, byte); return true;
+    case TEXT: *taken = take_text(a, out, byte); return true;
+    case FIRST_KEY:
+        if (byte == '}') return false;
+        /* fall through */
+    case KEY:
+        if (is_space(byte)) return false;
+        /* fall through */
+    case NAME: *taken = take_name(a, out, byte); return true;
+    default: return false;
+    }
+}
+
 enum pd_call_taken pd_call_arguments_take(struct pd_call_arguments *a, struct pd_call_bytes *out, char byte)
 {
-    enum pd_call_taken taken = take(a, byte);
+    enum pd_call_taken taken;
+    if (a->delimiter && take_dialect(&taken, a, out, byte)) return taken;
+    taken = take(a, byte);
     if (taken != PD_CALL_BROKEN) pd_call_put(out, &byte, 1);
     return taken;
 }

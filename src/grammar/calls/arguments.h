@@ -4,8 +4,9 @@
 
 #include "base/status.h"
 
-/* Zero-initialise ({0}). */
+/* Zero-initialise but for the delimiter. */
 struct pd_call_arguments {
+    const char *delimiter;         /* they are in the dialect of values.h; NULL: JSON, which stays as it is */
     uint8_t state;
     uint8_t depth;                 /* brackets that are open */
     uint8_t n;                     /* bytes of a delimiter, or digits of an escape, that have come */

@@ -1,6 +1,6 @@
-/* Tool calls: what a model writes to call a function. A format is a row of a table (formats.c); from it and the tools of
- * a request come the grammar of replies (compile.c), the parser of replies (parser.c), and the texts that tell a model
- * of tools, past calls and results where its chat template does not (write.c).
+/* Tool calls: what a model writes to call a function. A format is a row of a table (formats.c); from it and the tools
+ * of a request come the grammar of replies (compile.c), the parser of replies (parser.c), and the texts that tell a
+ * model of tools, past calls and results where its chat template does not (write.c).
  *
  * Texts of calls, as grammar and parser see them, are bytes of UTF-8 and marks: a byte PD_CALL_MARK + i, which no UTF-8
  * has, stands for control token i of the formats. Where a vocabulary has such a token as ordinary text, or not at all,

@@ -70,7 +70,7 @@ static void add_begin(struct pd_chars *out, const struct reply *reply, const str
     while (shape->commits && n && pd_call_is_space(begin[n - 1])) begin[--n] = 0;
     uint32_t state = add_literal(out, from, begin, reply->c->marks);
     if (shape->commits) pd_chars_skip(out, state, to);
-    else state = add_literal(out, state, f->before, reply->c->marks);
+    else state = add_literal(out, state, pd_call_before(f, shape), reply->c->marks);
     for (size_t i = 0; i < reply->n && !shape->commits; i++) {
         uint32_t name = state;
         for (size_t k = 0; k < reply->tools[i].tool.name_size; k++)
@@ -133,7 +133,7 @@ static void write_block(struct reply *reply, const struct pd_call_shape *shape, 
     struct pd_rules *r = reply->r;
     uint32_t begin = pd_nfa_state(r), end = pd_nfa_state(r);
     pd_nfa_skip(r, write_literal(reply, from, shape->begin), begin);
-    uint32_t name = write_literal(reply, begin, f->before);
+    uint32_t name = write_literal(reply, begin, pd_call_before(f, shape));
     for (size_t i = 0; i < reply->n; i++) {
         const struct tool_rule *tool = &reply->tools[i];
         uint32_t state = pd_nfa_text(r, name, tool->tool.name, tool->tool.name_size);
@@ -168,7 +168,9 @@ static peridot_status add_arguments(struct reply *reply, struct tool_rule *tool)
     size_t size = 4;
     char *schema = tool->tool.parameters ? yyjson_val_write(tool->tool.parameters, 0, &size) : NULL;
     if (tool->tool.parameters && !schema) return pd_fail_alloc(size, "a schema");
-    peridot_status status = pd_schema_compile_arguments(&rules, &reply->r->work, schema ? schema : "true", size);
+    const char *delimiter = pd_call_delimiter(reply->c->format, reply->c->marks);
+    peridot_status status =
+        pd_schema_compile_arguments(&rules, &reply->r->work, delimiter, schema ? schema : "true", size);
     if (status != PERIDOT_OK) {
         char place[16 + PD_MAX_CALL_NAME];
         snprintf(place, sizeof place, "tool %s", tool->tool.name);
@@ -185,7 +187,7 @@ static peridot_status write_rules(struct reply *reply)
     size_t i, n;
     yyjson_val *value;
     pd_rules_add(reply->r);
-    pd_values_begin(&reply->values, reply->r);
+    pd_values_begin(&reply->values, reply->r, NULL);
     yyjson_arr_foreach(reply->c->tools, i, n, value) {
         struct tool_rule *tool = &reply->tools[reply->n];
         PD_TRY(pd_tool_read(&tool->tool, value, i));

@@ -1,8 +1,8 @@
 /* A format of calls as data. A reply's calls are blocks; a block is calls between a begin and an end, of a shape.
  *
  * Literals are texts in which a space and a newline stand for white space that may be there or not, and a tab for such
- * that is not written: one space, or a newline and at most PD_INDENT (values.h) spaces. Texts of control tokens become marks
- * where they are control tokens. */
+ * that is not written: one space, or a newline and at most PD_INDENT (values.h) spaces. Texts of control tokens become
+ * marks where they are control tokens. */
 #ifndef PD_GRAMMAR_CALLS_FORMAT_H
 #define PD_GRAMMAR_CALLS_FORMAT_H
 
@@ -14,6 +14,7 @@
 struct pd_call_shape {
     const char *begin, *end;       /* begin NULL: no more shapes */
     const char *between;           /* calls of a block; NULL: a block is one call */
+    const char *before;            /* the name, rather than the format's; NULL: that */
     bool only_first;               /* nothing comes before it but other blocks */
     bool commits;                  /* what begins so is a call; else only with the name of a tool */
 };
@@ -23,11 +24,19 @@ struct pd_call_format {
     const char *templates[2];      /* what chat templates of it contain, all of these; NULL: none do */
     struct pd_call_shape shapes[5];   /* the first is the one that is written */
     const char *before, *middle, *after;   /* a call: before NAME middle ARGUMENTS after */
+    const char *delimiter;         /* arguments are of the dialect of values.h; NULL: JSON */
+    const char *separator;         /* between blocks, where they are written */
     const char *result;            /* "\1" stands for the name, "\2" for the content */
 };
 
 /* What a literal is where `marks` are control tokens; its size. */
 size_t pd_call_literal(char out[PD_CALL_LITERAL], const char *literal, unsigned marks);
+/* The format's delimiter where `marks` are control tokens. */
+const char *pd_call_delimiter(const struct pd_call_format *f, unsigned marks);
+static inline const char *pd_call_before(const struct pd_call_format *f, const struct pd_call_shape *shape)
+{
+    return shape->before ? shape->before : f->before;
+}
 static inline bool pd_call_is_space(char c) { return c == ' ' || c == '\n' || c == '\t'; }
 bool pd_call_is_name_char(char c);
 

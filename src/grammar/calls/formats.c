@@ -7,22 +7,53 @@
 static const char *const marks[] = {"<|tool_call>", "<tool_call|>", "<|\"|>", "<start_function_call>",
                                     "<end_function_call>", "<escape>", "<|python_tag|>"};
 
-/* A row whose templates contain more comes before one whose contain less. */
+#define TAGGED_JSON \
+    .shapes = {{.begin = "<tool_call>\n", .end = "\n</tool_call>", .commits = true}}, \
+    .before = "{\t\"name\": \"", .middle = "\", \"arguments\": ", .after = "\t}", .separator = "\n", \
+    .result = "<tool_response>\n\2\n</tool_response>"
+#define NAME_AND_PARAMETERS \
+    .before = "{\t\"name\": \"", .middle = "\", \"parameters\": ", .after = "\t}"
+#define LLAMA3_TYPED "{\t\"type\": \"function\", \"name\": \""
+
+/* The first row that fits a template is taken. */
 static const struct pd_call_format formats[] = {
     {
-        /* Of NousResearch's Hermes 2 Pro and later, Qwen 2.5 and Qwen 3. */
-        .name = "hermes", .templates = {"<tool_call>", "\"arguments"},
-        .shapes = {{.begin = "<tool_call>\n", .end = "\n</tool_call>", .commits = true}},
-        .before = "{\t\"name\": \"", .middle = "\", \"arguments\": ", .after = "\t}",
-        .result = "<tool_response>\n\2\n</tool_response>",
+        /* Its template sorts the members of arguments by name, and writes no quotes around names at any depth. */
+        .name = "gemma4", .templates = {"<|tool_call>"},
+        .shapes = {{.begin = "<|tool_call>", .end = "<tool_call|>", .commits = true}},
+        .before = "call:", .middle = "", .after = "", .separator = "", .delimiter = "<|\"|>",
+        .result = "<|tool_response>response:\1{value:<|\"|>\2<|\"|>}<tool_response|>",
     },
     {
-        /* For templates that write no calls. */
-        .name = "generic",
-        .shapes = {{.begin = "<tool_call>\n", .end = "\n</tool_call>", .commits = true}},
-        .before = "{\t\"name\": \"", .middle = "\", \"arguments\": ", .after = "\t}",
-        .result = "<tool_response>\n\2\n</tool_response>",
+        .name = "functiongemma", .templates = {"<start_function_call>"},
+        .shapes = {{.begin = "<start_function_call>", .end = "<end_function_call>", .commits = true}},
+        .before = "call:", .middle = "", .after = "", .separator = "", .delimiter = "<escape>",
+        .result = "<start_function_response>response:\1{value:<escape>\2<escape>}<end_function_response>",
     },
+    /* Of NousResearch's Hermes 2 Pro and later, Qwen 2.5 and Qwen 3. */
+    {.name = "hermes", .templates = {"<tool_call>", "\"arguments"}, TAGGED_JSON},
+    {
+        /* Llama 3.1, 3.2 and 3.3 are told to answer with this object and nothing else. Some put the type first, as the
+         * tools have it, and several calls after each other with semicolons. */
+        .name = "llama3", .templates = {"ipython", "\"parameters\": "},
+        .shapes = {{.begin = "", .end = "", .between = "; ", .only_first = true},
+                   {.begin = "", .end = "", .between = "; ", .before = LLAMA3_TYPED, .only_first = true},
+                   {.begin = "<|python_tag|>", .end = "", .between = "; ", .commits = true},
+                   {.begin = "<|python_tag|>", .end = "", .between = "; ", .before = LLAMA3_TYPED, .commits = true}},
+        NAME_AND_PARAMETERS, .separator = "; ", .result = "\2",
+    },
+    {
+        /* The object is that of Google's guide to function calling with Gemma 3, which has no token for it: such models
+         * like to write it in a fence. */
+        .name = "gemma3",
+        .shapes = {{.begin = "```json\n", .end = "\n```"},
+                   {.begin = "```json\n[\t", .end = "\t]\n```", .between = ", "},
+                   {.begin = "", .end = "", .only_first = true},
+                   {.begin = "[\t", .end = "\t]", .between = ", ", .only_first = true}},
+        NAME_AND_PARAMETERS, .separator = "\n", .result = "```tool_output\n\2\n```",
+    },
+    /* For templates that write no calls. */
+    {.name = "generic", TAGGED_JSON},
 };
 
 const char *pd_call_mark(size_t i) { return i < PD_COUNT(marks) ? marks[i] : NULL; }
@@ -68,4 +99,12 @@ size_t pd_call_literal(char out[PD_CALL_LITERAL], const char *literal, unsigned 
     }
     out[n] = 0;
     return n;
+}
+
+const char *pd_call_delimiter(const struct pd_call_format *f, unsigned of_vocabulary)
+{
+    static const char bytes[][2] = {"\xf8", "\xf9", "\xfa", "\xfb", "\xfc", "\xfd", "\xfe"};
+    for (size_t i = 0; f->delimiter && i < PD_COUNT(marks); i++)
+        if (of_vocabulary >> i & 1 && strcmp(f->delimiter, marks[i]) == 0) return bytes[i];
+    return f->delimiter;
 }

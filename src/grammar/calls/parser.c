@@ -61,10 +61,10 @@ static bool is_tool(const struct pd_call_parser *p, const char *name, size_t siz
 }
 
 /* A call up to its arguments, whose first byte is not counted. */
-static void match_head(struct matcher *m)
+static void match_head(struct matcher *m, size_t shape)
 {
     const struct pd_call_format *f = m->p->format;
-    match_literal(m, f->before);
+    match_literal(m, pd_call_before(f, &f->shapes[shape]));
     if (m->match != FULL) return;
     m->name = m->p->held + m->at;
     while (has_more(m) && pd_call_is_name_char(m->p->held[m->at]) && m->name_size <= PD_MAX_CALL_NAME) {
@@ -84,7 +84,7 @@ static struct matcher match_block(const struct pd_call_parser *p, size_t shape)
 {
     struct matcher m = {.p = p, .match = FULL};
     match_literal(&m, p->format->shapes[shape].begin);
-    match_head(&m);
+    match_head(&m, shape);
     return m;
 }
 
@@ -95,7 +95,7 @@ static struct matcher match_between(const struct pd_call_parser *p)
     if (!between) return (struct matcher){.match = NO};
     match_literal(&m, p->format->after);
     match_literal(&m, between);
-    match_head(&m);
+    match_head(&m, p->shape);
     return m;
 }
 
@@ -139,7 +139,7 @@ static void begin_call(struct parsing *g, const struct matcher *m)
     pd_call_flush(&g->text);
     if (status_of(g) == PERIDOT_OK) g->text.status = g->sink->begin(g->sink->user, m->name, m->name_size);
     g->p->state = PD_CALL_ARGUMENTS;
-    g->p->arguments = (struct pd_call_arguments){0};
+    g->p->arguments = (struct pd_call_arguments){.delimiter = pd_call_delimiter(g->p->format, g->p->marks)};
     drop(g->p, m->at);
 }
 

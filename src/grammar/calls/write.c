@@ -1,5 +1,6 @@
 /* Texts for the model: of the tools, and of past calls and their results. */
 #include "grammar/calls/format.h"
+#include "grammar/values.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,7 @@ static peridot_status put_literal(struct pd_text_buffer *out, const struct pd_ca
 
 /* ---- values ---- */
 
-static peridot_status put_scalar(struct pd_text_buffer *out, yyjson_val *value)
+static peridot_status put_json(struct pd_text_buffer *out, yyjson_val *value)
 {
     size_t size;
     char *text = yyjson_val_write(value, 0, &size);
@@ -31,28 +32,66 @@ static peridot_status put_scalar(struct pd_text_buffer *out, yyjson_val *value)
     return status;
 }
 
-static peridot_status put_value(struct pd_text_buffer *out, yyjson_val *value, uint32_t depth)
+struct member {
+    yyjson_val *name, *value;
+};
+
+static int compare_members(const void *a, const void *b)
+{
+    const struct member *x = a, *y = b;
+    return pd_name_compare(yyjson_get_str(x->name), yyjson_get_len(x->name), yyjson_get_str(y->name),
+                           yyjson_get_len(y->name));
+}
+
+static peridot_status put_value(struct pd_text_buffer *out, const char *delimiter, yyjson_val *value, uint32_t depth);
+
+static peridot_status put_members(struct pd_text_buffer *out, const char *delimiter, const struct member *members,
+                                  size_t n, uint32_t depth)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (i) PD_TRY(put(out, delimiter ? "," : ", "));
+        if (!delimiter) PD_TRY(put_json(out, members[i].name));
+        else PD_TRY(pd_text_append(out, yyjson_get_str(members[i].name), yyjson_get_len(members[i].name)));
+        PD_TRY(put(out, delimiter ? ":" : ": "));
+        PD_TRY(put_value(out, delimiter, members[i].value, depth));
+    }
+    return PERIDOT_OK;
+}
+
+/* In the order of their names in the dialect. */
+static peridot_status put_object(struct pd_text_buffer *out, const char *delimiter, yyjson_val *value, uint32_t depth)
+{
+    size_t i, n = yyjson_obj_size(value);
+    yyjson_val *key, *member;
+    struct member *members = malloc((n + 1) * sizeof *members);
+    if (!members) return pd_fail_alloc((n + 1) * sizeof *members, "arguments of a call");
+    yyjson_obj_foreach(value, i, n, key, member) members[i] = (struct member){key, member};
+    if (delimiter && n) qsort(members, n, sizeof *members, compare_members);
+    peridot_status status = put(out, "{");
+    if (status == PERIDOT_OK) status = put_members(out, delimiter, members, n, depth);
+    free(members);
+    return status == PERIDOT_OK ? put(out, "}") : status;
+}
+
+static peridot_status put_value(struct pd_text_buffer *out, const char *delimiter, yyjson_val *value, uint32_t depth)
 {
     size_t i, n;
-    yyjson_val *key, *member;
-    if (!yyjson_is_ctn(value)) return put_scalar(out, value);
+    yyjson_val *member;
+    if (delimiter && yyjson_is_str(value)) {
+        PD_TRY(put(out, delimiter));
+        PD_TRY(pd_text_append(out, yyjson_get_str(value), yyjson_get_len(value)));
+        return put(out, delimiter);
+    }
+    if (!yyjson_is_ctn(value)) return put_json(out, value);
     if (depth == PD_MAX_CALLS)
         return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the arguments of a call nest deeper than %d", PD_MAX_CALLS);
-    PD_TRY(put(out, yyjson_is_obj(value) ? "{" : "["));
-    if (yyjson_is_obj(value)) {
-        yyjson_obj_foreach(value, i, n, key, member) {
-            if (i) PD_TRY(put(out, ", "));
-            PD_TRY(put_scalar(out, key));
-            PD_TRY(put(out, ": "));
-            PD_TRY(put_value(out, member, depth + 1));
-        }
-    } else {
-        yyjson_arr_foreach(value, i, n, member) {
-            if (i) PD_TRY(put(out, ", "));
-            PD_TRY(put_value(out, member, depth + 1));
-        }
+    if (yyjson_is_obj(value)) return put_object(out, delimiter, value, depth + 1);
+    PD_TRY(put(out, "["));
+    yyjson_arr_foreach(value, i, n, member) {
+        if (i) PD_TRY(put(out, delimiter ? "," : ", "));
+        PD_TRY(put_value(out, delimiter, member, depth + 1));
     }
-    return put(out, yyjson_is_obj(value) ? "}" : "]");
+    return put(out, "]");
 }
 
 /* ---- calls and results ---- */
@@ -64,12 +103,12 @@ peridot_status pd_calls_write(struct pd_text_buffer *out, const struct pd_calls 
     const struct pd_call_shape *shape = &f->shapes[0];
     for (size_t i = 0; i < n; i++) {
         bool begins = i == 0 || !shape->between, ends = i + 1 == n || !shape->between;
-        if (i && begins) PD_TRY(put(out, "\n"));
+        if (i && begins) PD_TRY(put(out, f->separator));
         PD_TRY(put_literal(out, c, begins ? shape->begin : shape->between));
-        PD_TRY(put_literal(out, c, f->before));
+        PD_TRY(put_literal(out, c, pd_call_before(f, shape)));
         PD_TRY(put(out, calls[i].name));
         PD_TRY(put_literal(out, c, f->middle));
-        if (calls[i].arguments) PD_TRY(put_value(out, calls[i].arguments, 0));
+        if (calls[i].arguments) PD_TRY(put_value(out, pd_call_delimiter(f, c->marks), calls[i].arguments, 0));
         else PD_TRY(put(out, "{}"));
         PD_TRY(put_literal(out, c, f->after));
         if (ends) PD_TRY(put_literal(out, c, shape->end));
@@ -96,9 +135,9 @@ static peridot_status put_tool(struct pd_text_buffer *out, const struct pd_tool 
     PD_TRY(put(out, tool->name));
     PD_TRY(put(out, "\""));
     if (tool->description) PD_TRY(put(out, ", \"description\": "));
-    if (tool->description) PD_TRY(put_scalar(out, tool->description));
+    if (tool->description) PD_TRY(put_json(out, tool->description));
     if (tool->parameters) PD_TRY(put(out, ", \"parameters\": "));
-    if (tool->parameters) PD_TRY(put_scalar(out, tool->parameters));
+    if (tool->parameters) PD_TRY(put_json(out, tool->parameters));
     return put(out, "}\n");
 }
 
@@ -117,7 +156,8 @@ peridot_status pd_calls_describe(struct pd_text_buffer *out, const struct pd_cal
 {
     size_t i, n;
     yyjson_val *value;
-    PD_TRY(put(out, "You can call these functions. Each is described in a line of JSON, its arguments by a JSON Schema:\n"));
+    PD_TRY(put(out, "You can call these functions. Each is described in a line of JSON, its arguments by a JSON "
+                    "Schema:\n"));
     yyjson_arr_foreach(c->tools, i, n, value) {
         struct pd_tool tool;
         PD_TRY(pd_tool_read(&tool, value, i));
