@@ -86,11 +86,11 @@ static inline void parse(struct transcript *out, const struct pd_calls *c, const
     EXPECT_OK(pd_text_terminate(&out->said));
 }
 
-/* The same however the bytes are split. */
+/* The same however the bytes are split; of long replies at some places. */
 static inline void parse_all_ways(struct transcript *out, const struct pd_calls *c, const char *bytes, size_t size)
 {
     parse(out, c, bytes, size, size);
-    for (size_t cut = 0; cut < size; cut++) {
+    for (size_t cut = 0; cut < size; cut += 1 + size / 200) {
         struct transcript other;
         parse(&other, c, bytes, size, cut);
         if (strcmp(out->said.data, other.said.data) != 0)
