@@ -40,12 +40,13 @@ static inline size_t put_marks(char *out, const char *text, size_t size, unsigne
 
 struct transcript {
     struct pd_text_buffer said;
-    unsigned n_begun, n_ended;
+    unsigned n_said;               /* events, the failed ones included */
     bool fails;                    /* every event does */
 };
 
 static inline peridot_status say(struct transcript *t, const char *text, size_t size)
 {
+    t->n_said++;
     if (t->fails) return pd_fail(PERIDOT_ERROR_ARGUMENT, "the sink fails");
     assert_true(size > 0);
     return pd_text_append(&t->said, text, size);
@@ -56,18 +57,12 @@ static inline peridot_status say_text(void *user, const char *bytes, size_t size
 static inline peridot_status say_begin(void *user, const char *name, size_t size)
 {
     struct transcript *t = user;
-    t->n_begun++;
     PD_TRY(say(t, "{{", 2));
     PD_TRY(say(t, name, size));
     return say(t, " ", 1);
 }
 
-static inline peridot_status say_end(void *user)
-{
-    struct transcript *t = user;
-    t->n_ended++;
-    return say(t, "}}", 2);
-}
+static inline peridot_status say_end(void *user) { return say(user, "}}", 2); }
 
 static inline struct pd_call_sink sink_of(struct transcript *t)
 {

@@ -1,5 +1,5 @@
 /* Tool calls: of each format, replies with what the parser makes of them, and whether the grammar allows them, where
- * control tokens are marks and where they are text; hostile lists of tools; texts for the model. */
+ * control tokens are marks and where they are text; and lists of tools that are refused. */
 #include "calls_fixture.h"
 
 /* Modes in which a reply is allowed. */

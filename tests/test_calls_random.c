@@ -14,7 +14,8 @@ enum { MAX_REPLY = 700, MAX_CALLS = 200, N_MODES = 2, N_REPLIES = 5 };
 static const char *const tokens[] = {
     "\"", "}", "]", "0", "1", ":", ",", "a", "e", "<|\"|>", "<escape>", "<tool_call|>", "<end_function_call>",
     "</tool_call>", "```", "\n", "<|tool_call>", "<start_function_call>", "<tool_call>", "<|python_tag|>",
-    "```json\n", "{\"name\": \"", "[", "call:", "; ", "\"}", "}}", "{\"type\": \"function\", \"name\": \"", "true", "t"};
+    "```json\n", "{\"name\": \"", "[", "call:", "; ", "\"}", "}}", "{\"type\": \"function\", \"name\": \"", "true",
+    "t"};
 
 static uint32_t draw(uint64_t *seed)
 {
@@ -115,7 +116,10 @@ static bool take(const char **at, const char *text)
     return is;
 }
 
-static void add(struct pd_text_buffer *out, const char *text, size_t size) { EXPECT_OK(pd_text_append(out, text, size)); }
+static void add(struct pd_text_buffer *out, const char *text, size_t size)
+{
+    EXPECT_OK(pd_text_append(out, text, size));
+}
 
 static void add_quoted(struct pd_text_buffer *out, const char *text, size_t size)
 {
@@ -283,7 +287,7 @@ static void check_schema(struct counts *n, yyjson_val *schema, uint64_t *seed)
     size_t capacity = size + 200;
     char *list = malloc(capacity);
     assert_non_null(list);
-    if (!whole && strstr(source, "$ref")) source[0] = 0, snprintf(source, size, "true");   /* its places would be others */
+    if (!whole && strstr(source, "$ref")) snprintf(source, size, "true");   /* its places would be others */
     snprintf(list, capacity, whole ? "[{\"name\":\"tool\",\"parameters\":%s},{\"name\":\"tools\"}]"
                                    : "[{\"name\":\"tool\",\"parameters\":{\"type\":\"object\",\"required\":[\"v\"],"
                                      "\"properties\":{\"v\":%s}}},{\"name\":\"tools\"}]", source);

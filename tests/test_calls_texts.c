@@ -1,0 +1,145 @@
+/* Texts for the model: past calls as each format writes them, results, the tools; and failures of those who are told
+ * what a reply says. */
+#include "calls_fixture.h"
+
+#define JSON "{\"city\": \"K\xc3\xb6ln \\\"\\n\", \"days\": 2}"
+#define SAID_JSON "{{get_weather " JSON "}}{{ping {}}}"
+#define SAID "{{get_weather {\"city\":\"K\xc3\xb6ln \\\"\\n\",\"days\":2}}}{{ping {}}}"
+#define TAGGED(name, arguments) \
+    "<tool_call>\n{\"name\": \"" name "\", \"arguments\": " arguments "}\n</tool_call>"
+#define NAMED(name, arguments) "{\"name\": \"" name "\", \"parameters\": " arguments "}"
+#define DELIMITED(Q) "call:get_weather{city:" Q "K\xc3\xb6ln \"\n" Q ",days:2}"
+
+/* A call with arguments, and one without, as their text and as the parser reads it. */
+static const struct {
+    const char *format, *text, *said;
+} written[] = {
+    {"hermes", TAGGED("get_weather", JSON) "\n" TAGGED("ping", "{}"), SAID_JSON},
+    {"generic", TAGGED("get_weather", JSON) "\n" TAGGED("ping", "{}"), SAID_JSON},
+    {"gemma4", "<|tool_call>" DELIMITED("<|\"|>") "<tool_call|><|tool_call>call:ping{}<tool_call|>", SAID},
+    {"functiongemma", "<start_function_call>" DELIMITED("<escape>") "<end_function_call>"
+                      "<start_function_call>call:ping{}<end_function_call>", SAID},
+    {"llama3", NAMED("get_weather", JSON) "; " NAMED("ping", "{}"), SAID_JSON},
+    {"gemma3", "```json\n" NAMED("get_weather", JSON) "\n```\n```json\n" NAMED("ping", "{}") "\n```", SAID_JSON},
+};
+
+static yyjson_doc *read_json(const char *text)
+{
+    yyjson_doc *doc = yyjson_read(text, strlen(text), 0);
+    assert_non_null(doc);
+    return doc;
+}
+
+static void expect_written(const struct pd_calls *c, const struct pd_call *calls, size_t n, size_t row)
+{
+    struct pd_text_buffer text = {0};
+    struct pd_rules r;
+    struct transcript t;
+    char expected[400];
+    put_marks(expected, written[row].text, strlen(written[row].text), c->marks);
+    EXPECT_OK(pd_calls_write(&text, c, calls, n));
+    EXPECT_OK(pd_text_terminate(&text));
+    assert_string_equal(text.data, expected);
+    EXPECT_OK(pd_calls_compile(&r, c));
+    assert_true(accepts(&r, text.data, text.size));
+    parse_all_ways(&t, c, text.data, text.size);
+    assert_string_equal(t.said.data, written[row].said);
+    free(t.said.data);
+    pd_rules_free(&r);
+    free(text.data);
+}
+
+static void test_written(void **state)
+{
+    (void)state;
+    yyjson_doc *arguments = read_json(JSON), *tools = read_json(weather_tools);
+    const struct pd_call calls[] = {{"get_weather", yyjson_doc_get_root(arguments)}, {"ping", NULL}};
+    struct pd_calls c = {.tools = yyjson_doc_get_root(tools), .parallel = true};
+    for (size_t i = 0; i < PD_COUNT(written); i++)
+        for (c.marks = 0; c.marks <= ALL_MARKS; c.marks += ALL_MARKS) {
+            c.format = pd_call_format_find(written[i].format);
+            expect_written(&c, calls, PD_COUNT(calls), i);
+        }
+    assert_null(pd_call_format_name_at(PD_COUNT(written)));   /* there are no other formats */
+    yyjson_doc_free(tools);
+    yyjson_doc_free(arguments);
+}
+
+/* In the order of Gemma 4's template, at every depth; and no deeper than the grammar has them. */
+static void test_values(void **state)
+{
+    (void)state;
+    yyjson_doc *doc = read_json("{\"b\":[{\"y\":null,\"X\":-1.5}],\"a\":true,\"B\":{},\"ab\":[]}");
+    struct pd_calls c = {.format = pd_call_format_find("gemma4")};
+    struct pd_call call = {"f", yyjson_doc_get_root(doc)};
+    struct pd_text_buffer text = {0};
+    EXPECT_OK(pd_calls_write(&text, &c, &call, 1));
+    EXPECT_OK(pd_text_terminate(&text));
+    assert_string_equal(text.data, "<|tool_call>call:f{a:true,ab:[],B:{},b:[{X:-1.5,y:null}]}<tool_call|>");
+    yyjson_doc_free(doc);
+    char deep[2 * (PD_MAX_CALLS + 1) + 1] = "";
+    memset(deep, '[', PD_MAX_CALLS + 1);
+    memset(deep + PD_MAX_CALLS + 1, ']', PD_MAX_CALLS + 1);
+    doc = read_json(deep);
+    call.arguments = yyjson_doc_get_root(doc);
+    EXPECT_FAILURE(pd_calls_write(&text, &c, &call, 1), PERIDOT_ERROR_UNSUPPORTED, "nest deeper than 64");
+    yyjson_doc_free(doc);
+    free(text.data);
+}
+
+static void test_described(void **state)
+{
+    (void)state;
+    yyjson_doc *tools = read_json(weather_tools);
+    struct pd_calls c = {.format = pd_call_format_find("llama3"), .tools = yyjson_doc_get_root(tools)};
+    struct pd_text_buffer text = {0};
+    EXPECT_OK(pd_calls_describe(&text, &c));
+    EXPECT_OK(pd_text_terminate(&text));
+    assert_non_null(strstr(text.data, "\n{\"name\": \"get_weather\", \"description\": \"Of a \\\"city\\\"\", "
+                                      "\"parameters\": {\"type\":\"object\",\"properties\":{\"city\":"));
+    assert_non_null(strstr(text.data, "\n{\"name\": \"ping\"}\n"));
+    assert_non_null(strstr(text.data, "\n" NAMED("function_name", "{\"argument\": \"value\"}") "\n"));
+    free(text.data);
+    yyjson_doc_free(tools);
+}
+
+static void test_results(void **state)
+{
+    (void)state;
+    static const char *const results[][2] = {
+        {"hermes", "<tool_response>\n\1\2\n</tool_response>"}, {"llama3", "\1\2"},
+        {"gemma3", "```tool_output\n\1\2\n```"},
+        {"gemma4", "<|tool_response>response:ping{value:<|\"|>\1\2<|\"|>}<tool_response|>"},
+        {"functiongemma",
+         "<start_function_response>response:ping{value:<escape>\1\2<escape>}<end_function_response>"}};
+    for (size_t i = 0; i < PD_COUNT(results); i++) {
+        struct pd_text_buffer text = {0};
+        struct pd_calls c = {.format = pd_call_format_find(results[i][0])};
+        EXPECT_OK(pd_calls_write_result(&text, &c, "ping", "\1\2", 2));
+        EXPECT_OK(pd_text_terminate(&text));
+        assert_string_equal(text.data, results[i][1]);
+        free(text.data);
+    }
+}
+
+/* A sink that fails is not called again, and what it fails with is given back. */
+static void test_failing_sink(void **state)
+{
+    (void)state;
+    static const char reply[] = "Let me see. " TAGGED("ping", "{\"a\": 1}");
+    for (size_t cut = 1; cut < sizeof reply; cut++) {
+        struct pd_call_parser p = {.format = pd_call_format_find("hermes")};
+        struct transcript t = {.fails = true};
+        const struct pd_call_sink sink = sink_of(&t);
+        EXPECT_FAILURE(pd_call_parser_next(&p, &sink, reply, cut, true), PERIDOT_ERROR_ARGUMENT, "the sink fails");
+        assert_true(t.said.size == 0 && t.n_said == 1);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_written), cmocka_unit_test(test_values),
+                                       cmocka_unit_test(test_described), cmocka_unit_test(test_results),
+                                       cmocka_unit_test(test_failing_sink)};
+    return cmocka_run_group_tests_name("calls_texts", tests, NULL, NULL);
+}
