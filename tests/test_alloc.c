@@ -2,6 +2,7 @@
  * when it is made again. */
 #include "bpe_fixture.h"   /* sets what it needs of POSIX */
 
+#include "api/grammar.h"
 #include "failing_alloc.h"
 #include "peridot_tools.h"
 
@@ -278,14 +279,53 @@ static peridot_status compile_schema(void)
     return status;
 }
 
+/* JSON, and strings between texts. */
+static yyjson_val *tools;
+static struct pd_calls tool_calls(const char *format)
+{
+    return (struct pd_calls){.format = pd_call_format_find(format), .tools = tools, .parallel = true};
+}
+
+static peridot_status compile_calls(const char *format)
+{
+    const struct pd_calls c = tool_calls(format);
+    peridot_grammar *grammar;
+    peridot_status status = pd_api_grammar_calls(&grammar, vocab, &c);
+    peridot_grammar_free(grammar);
+    return status;
+}
+
+static peridot_status compile_gemma3(void) { return compile_calls("gemma3"); }
+static peridot_status compile_gemma4(void) { return compile_calls("gemma4"); }
+
+static peridot_status write_calls(void)
+{
+    const struct pd_calls c = tool_calls("gemma4");
+    const struct pd_call call = {"f", yyjson_arr_get_first(tools)};
+    struct pd_text_buffer text = {0};
+    peridot_status status = pd_calls_describe(&text, &c);
+    if (status == PERIDOT_OK) status = pd_calls_write(&text, &c, &call, 1);
+    if (status == PERIDOT_OK) status = pd_calls_write_result(&text, &c, "f", "x", 1);
+    free(text.data);
+    return status;
+}
+
 static void test_grammars(void **state)
 {
     (void)state;
     static const struct call calls[] = {
-        {.name = "grammar_json", .run = compile_json}, {.name = "grammar_json_schema", .run = compile_schema}};
+        {.name = "grammar_json", .run = compile_json}, {.name = "grammar_json_schema", .run = compile_schema},
+        {.name = "grammar of calls, JSON", .run = compile_gemma3},
+        {.name = "grammar of calls, a dialect", .run = compile_gemma4}, {.name = "texts of calls", .run = write_calls}};
+    char list[sizeof schema + 100];
+    int size = snprintf(list, sizeof list, "[{\"name\": \"f\", \"parameters\": %s}, {\"name\": \"g\"}]", schema);
+    yyjson_doc *doc = yyjson_read(list, (size_t)size, 0);
+    assert_non_null(doc);
+    tools = yyjson_doc_get_root(doc);
     assert_int_equal(peridot_vocab_open(&vocab, STORIES), PERIDOT_OK);
     check_calls(calls, PD_COUNT(calls));
     peridot_vocab_close(vocab);
+    yyjson_doc_free(doc);
 }
 
 /* ---- models ---- */
