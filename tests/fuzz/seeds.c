@@ -6,6 +6,7 @@
 
 #include "bench/bench.h"
 #include "gpu/notes.h"
+#include "grammar/calls/calls.h"
 #include "offline/offline.h"
 #include "ops/tuning.h"
 
@@ -279,6 +280,29 @@ static void seed_requests(void)
     }
 }
 
+/* A format each, in its place in the table. */
+static void seed_calls(void)
+{
+    static const char tools[] =
+        "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"description\":\"x\",\"parameters\":"
+        "{\"type\":\"object\",\"properties\":{\"s\":{\"type\":\"string\",\"pattern\":\"^<.*>$\"},"
+        "\"n\":{\"enum\":[1,null,\"<\",{\"k\":[]}]}},\"required\":[\"s\"]}}},{\"name\":\"g\",\"strict\":true}]";
+    static const char *const replies[] = {
+        "a\xf8" "call:f{s:\xfa<b>\xfa,n:{k:[]}}\xf9",
+        "<start_function_call>call:f{s:<escape><b><escape>}<end_function_call>",
+        "a\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"s\": \"<\\u00e9>\"}}\n</tool_call>\n",
+        "{\"name\": \"f\", \"parameters\": {\"s\": \"<b>\"}}; "
+        "{\"type\": \"function\", \"name\": \"g\", \"parameters\": {}}",
+        "```json\n[{\"name\": \"g\", \"parameters\": {}}, {\"name\": \"g\", \"parameters\": {\"a\": [-1.5e3]}}]\n"
+        "```",
+        "<tool_call>{\"name\":\"g\",\"arguments\":{\"a\":true,\"b\":[{}]}}</tool_call> text"};
+    for (size_t i = 0; i < PD_COUNT(replies); i++) {
+        char text[1024];
+        snprintf(text, sizeof text, "%c%s\n===\n%s", (char)(i << 3 | 4 | (i == 0)), tools, replies[i]);
+        seed_text("fuzz_calls", pd_call_format_name_at(i), text);
+    }
+}
+
 /* ---- what Peridot writes itself ---- */
 
 static void seed_cache(void)
@@ -373,6 +397,7 @@ int main(int argc, char **argv)
     seed_texts();
     seed_chats();
     seed_requests();
+    seed_calls();
     seed_cache();
     seed_reports();
     seed_saved();

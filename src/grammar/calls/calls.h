@@ -47,6 +47,8 @@ peridot_status pd_calls_check(const struct pd_calls *c);
 /* The grammar of replies. Arguments follow their tool's `parameters`, a JSON Schema; without any they are an object.
  * What a schema cannot have is refused as pd_schema_compile does. *out is to be freed even on failure. */
 peridot_status pd_calls_compile(struct pd_rules *out, const struct pd_calls *c);
+/* With a budget of its own (work.h). */
+peridot_status pd_calls_compile_within(struct pd_rules *out, uint64_t max_work, const struct pd_calls *c);
 
 /* ---- texts for the model ---- */
 

@@ -202,10 +202,10 @@ static peridot_status write_rules(struct reply *reply)
     return pd_fail(PERIDOT_ERROR_ARGUMENT, "no tool can be called: their arguments nest too deep");
 }
 
-peridot_status pd_calls_compile(struct pd_rules *out, const struct pd_calls *c)
+peridot_status pd_calls_compile_within(struct pd_rules *out, uint64_t max_work, const struct pd_calls *c)
 {
     struct reply reply = {.c = c, .r = out};
-    *out = (struct pd_rules){.work.max = PD_MAX_WORK};
+    *out = (struct pd_rules){.work.max = max_work};
     PD_TRY(pd_calls_check(c));
     reply.tools = malloc(yyjson_arr_size(c->tools) * sizeof *reply.tools);
     if (!reply.tools) return pd_fail_alloc(yyjson_arr_size(c->tools) * sizeof *reply.tools, "tools");
@@ -213,4 +213,9 @@ peridot_status pd_calls_compile(struct pd_rules *out, const struct pd_calls *c)
     pd_values_free(&reply.values);
     free(reply.tools);
     return status;
+}
+
+peridot_status pd_calls_compile(struct pd_rules *out, const struct pd_calls *c)
+{
+    return pd_calls_compile_within(out, PD_MAX_WORK, c);
 }
