@@ -73,7 +73,7 @@ command_uses=$(uses_in "$objects/peridot_command.dir")
 [ "$uses" ] && [ "$command_uses" ] || wrong "no object files in $objects"
 
 while read -r user symbol definer; do
-    folder=${user%/*}
+    folder=$(cut -d/ -f1,2 <<<"$user")
     room=${definer#src/}
     allowed=${layers#*$'\n'"$folder "}
     case " ${allowed%%$'\n'*} " in

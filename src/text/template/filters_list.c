@@ -1,0 +1,335 @@
+#include "text/template/filters_list.h"
+
+#include "base/num.h"
+#include "text/template/iterate.h"
+#include "text/template/member.h"
+#include "text/template/operators.h"
+#include "text/template/print.h"
+#include "text/template/strings.h"
+
+#include <string.h>
+
+/* ---- elements ---- */
+
+PD_BUILTIN(pd_filter_default)
+{
+    (void)r, (void)args;
+    const bool replaced = a->type == PD_UNDEFINED || (pd_value_is_true(&a[2]) && !pd_value_is_true(a));
+    if (!replaced) *out = a[0];
+    else *out = a[1].type == PD_UNSET ? pd_value_text(PD_CHARS("")) : a[1];
+    return PERIDOT_OK;
+}
+
+PD_BUILTIN(pd_filter_length)
+{
+    bool known;
+    (void)args;
+    PD_TRY(pd_render_scan(r, a->type == PD_TEXT ? a->text.size : 0));
+    *out = pd_value_int((int64_t)pd_value_length(&known, a), false);
+    return known ? PERIDOT_OK : pd_render_fail(r, "a value of type %s has no length", pd_value_type_name(a));
+}
+
+PD_BUILTIN(pd_filter_list)
+{
+    (void)args;
+    return pd_value_list(out, r, a);
+}
+
+PD_BUILTIN(pd_filter_items)
+{
+    struct pd_iterator it = {.next = NULL};
+    struct pd_value view;
+    (void)args;
+    if (a->type == PD_UNDEFINED) PD_TRY(pd_iterate(&it, r, a));
+    else if (a->type != PD_DICT) return pd_render_fail(r, "items of a value of type %s", pd_value_type_name(a));
+    if (a->type == PD_DICT) {
+        PD_TRY(pd_dict_view(&view, r, a->dict, PD_VIEW_ITEMS));
+        PD_TRY(pd_iterate(&it, r, &view));
+    }
+    return pd_iterator_keep(out, r, &it);
+}
+
+static peridot_status take_first(struct pd_value *out, struct pd_render *r, struct pd_iterator *it)
+{
+    bool done;
+    PD_TRY(pd_iterator_next(out, &done, it, r));
+    if (done) *out = pd_value_undefined(PD_CHARS("an element of an empty sequence"));
+    return PERIDOT_OK;
+}
+
+PD_BUILTIN(pd_filter_first)
+{
+    struct pd_iterator it;
+    (void)args;
+    PD_TRY(pd_iterate(&it, r, a));
+    return take_first(out, r, &it);
+}
+
+PD_BUILTIN(pd_filter_last)
+{
+    struct pd_iterator it;
+    (void)args;
+    PD_TRY(pd_iterate_backwards(&it, r, a));
+    return take_first(out, r, &it);
+}
+
+PD_BUILTIN(pd_filter_reverse)
+{
+    struct pd_builder b = {.r = r};
+    struct pd_iterator it;
+    struct pd_value all;
+    bool done = false;
+    const bool markup = a->markup;
+    (void)args;
+    if (a->type == PD_ITERATOR) {   /* which is no sequence: a list of it is reversed */
+        PD_TRY(pd_value_list(&all, r, a));
+        PD_TRY(pd_iterate_backwards(&it, r, &all));
+        return pd_iterator_list(out, r, &it);
+    }
+    PD_TRY(pd_iterate_backwards(&it, r, a));
+    if (a->type != PD_TEXT) return pd_iterator_keep(out, r, &it);
+    for (;;) {
+        PD_TRY(pd_iterator_next(&all, &done, &it, r));
+        if (done) break;
+        PD_TRY(pd_builder_add(&b, all.text));
+    }
+    *out = pd_builder_value(&b);
+    out->markup = markup;
+    return PERIDOT_OK;
+}
+
+static peridot_status get_part(struct pd_value *out, struct pd_render *r, const struct pd_value *of,
+                               struct pd_chars part)
+{
+    struct pd_value key = pd_value_text(part);
+    bool digits = part.size > 0 && part.size < 10;
+    int64_t i = 0;
+    for (size_t k = 0; k < part.size && digits; k++) {
+        digits = part.data[k] >= '0' && part.data[k] <= '9';
+        i = 10 * i + (part.data[k] - '0');
+    }
+    if (digits) key = pd_value_int(i, true);
+    return pd_get_item(out, r, of, &key);
+}
+
+peridot_status pd_get_path(struct pd_value *out, struct pd_render *r, const struct pd_value *of,
+                           const struct pd_value *path, const struct pd_value *otherwise)
+{
+    struct pd_value at = *of;
+    const bool has_other = otherwise && otherwise->type != PD_UNSET && otherwise->type != PD_NONE;
+    const bool is_text = path->type == PD_TEXT;
+    *out = at;
+    if (path->type == PD_UNSET || path->type == PD_NONE) return PERIDOT_OK;
+    for (size_t from = 0, end; from <= (is_text ? path->text.size : 0); from = end + 1) {
+        end = from;
+        while (is_text && end < path->text.size && path->text.data[end] != '.') end++;
+        PD_TRY(is_text ? get_part(out, r, &at, pd_chars_part(path->text, from, end - from))
+                       : pd_get_item(out, r, &at, path));
+        if (has_other && out->type == PD_UNDEFINED) *out = *otherwise;
+        at = *out;
+    }
+    return PERIDOT_OK;
+}
+
+PD_BUILTIN(pd_filter_join)
+{
+    struct pd_builder b = {.r = r};
+    struct pd_iterator it;
+    struct pd_value item;
+    struct pd_chars separator = PD_CHARS("");
+    bool done = false;
+    (void)args;
+    if (a[1].type != PD_UNSET) PD_TRY(pd_value_string(&separator, r, &a[1]));
+    PD_TRY(pd_iterate(&it, r, a));
+    for (size_t i = 0;; i++) {
+        PD_TRY(pd_iterator_next(&item, &done, &it, r));
+        if (done) break;
+        if (i) PD_TRY(pd_builder_add(&b, separator));
+        PD_TRY(pd_get_path(&item, r, &item, &a[2], NULL));
+        PD_TRY(pd_print(&b, &item));
+    }
+    *out = pd_builder_value(&b);
+    return PERIDOT_OK;
+}
+
+/* ---- order ---- */
+
+struct keyed {
+    struct pd_value key, value;
+};
+
+struct order {
+    struct pd_render *r;
+    bool ignores_case, reverse;
+};
+
+/* What is compared of a value: strings in lower case unless case matters. */
+static peridot_status key_of(struct pd_value *out, const struct order *o, const struct pd_value *v,
+                             const struct pd_value *path)
+{
+    struct pd_value key[2];
+    PD_TRY(pd_get_path(&key[0], o->r, v, path, NULL));
+    if (!o->ignores_case || key[0].type != PD_TEXT) {
+        *out = key[0];
+        return PERIDOT_OK;
+    }
+    return pd_str_lower(out, o->r, key, NULL);
+}
+
+static peridot_status is_before(bool *out, const struct order *o, const struct pd_value *a, const struct pd_value *b)
+{
+    return o->reverse ? pd_compare(out, o->r, '>', a, b) : pd_compare(out, o->r, '<', a, b);
+}
+
+/* Stable, in either direction. */
+static peridot_status merge_sort(const struct order *o, struct keyed *at, struct keyed *spare, size_t n)
+{
+    if (n < 2) return PERIDOT_OK;
+    const size_t half = n / 2;
+    size_t i = 0, k = half, to = 0;
+    bool before;
+    PD_TRY(merge_sort(o, at, spare, half));
+    PD_TRY(merge_sort(o, at + half, spare, n - half));
+    while (i < half && k < n) {
+        PD_TRY(is_before(&before, o, &at[k].key, &at[i].key));
+        spare[to++] = before ? at[k++] : at[i++];
+    }
+    while (i < half) spare[to++] = at[i++];
+    memcpy(at, spare, to * sizeof *at);
+    return PERIDOT_OK;
+}
+
+/* Sorts the list's values by what `path` says of each. */
+static peridot_status sort_list(struct pd_value *list, const struct order *o, const struct pd_value *path)
+{
+    const size_t n = list->list.n;
+    struct pd_value *const values = list->list.at;
+    struct keyed *at, *spare;
+    PD_TRY(pd_render_alloc(&at, o->r, n, sizeof *at));
+    PD_TRY(pd_render_alloc(&spare, o->r, n, sizeof *spare));
+    for (size_t i = 0; i < n; i++) {
+        PD_TRY(key_of(&at[i].key, o, &values[i], path));
+        at[i].value = values[i];
+    }
+    PD_TRY(merge_sort(o, at, spare, n));
+    PD_TRY(pd_list_create(list, o->r, n));
+    for (size_t i = 0; i < n; i++) list->list.at[i] = at[i].value;
+    return PERIDOT_OK;
+}
+
+PD_BUILTIN(pd_filter_sort)
+{
+    const struct order o = {r, !pd_value_is_true(&a[2]), pd_value_is_true(&a[1])};
+    (void)args;
+    if (a[3].type == PD_TEXT && a[3].text.size && memchr(a[3].text.data, ',', a[3].text.size))
+        return pd_render_fail(r, "sorting by several attributes is not supported");
+    PD_TRY(pd_value_list(out, r, a));
+    return sort_list(out, &o, &a[3]);
+}
+
+PD_BUILTIN(pd_filter_dictsort)
+{
+    const struct order o = {r, !pd_value_is_true(&a[1]), pd_value_is_true(&a[3])};
+    const bool by_value = a[2].type == PD_TEXT && pd_chars_are(a[2].text, "value");
+    const struct pd_value which = pd_value_int(by_value, true);
+    (void)args;
+    if (a->type == PD_UNDEFINED) return pd_value_fail_undefined(r, a);
+    if (a->type != PD_DICT) return pd_render_fail(r, "dictsort of a value of type %s", pd_value_type_name(a));
+    if (!by_value && a[2].type != PD_UNSET && !(a[2].type == PD_TEXT && pd_chars_are(a[2].text, "key")))
+        return pd_render_fail(r, "dictsort is by key or by value");
+    PD_TRY(pd_dict_view(out, r, a->dict, PD_VIEW_ITEMS));
+    return sort_list(out, &o, &which);
+}
+
+/* ---- all of a sequence ---- */
+
+PD_BUILTIN(pd_filter_unique)
+{
+    const struct order o = {r, !pd_value_is_true(&a[1]), false};
+    struct pd_value seen, all, key, *found;
+    struct pd_iterator it;
+    size_t n = 0;
+    (void)args;
+    PD_TRY(pd_dict_create(&seen, r, true));
+    PD_TRY(pd_value_list(&all, r, a));
+    PD_TRY(pd_list_create(out, r, all.list.n));
+    for (size_t i = 0; i < all.list.n; i++) {
+        PD_TRY(key_of(&key, &o, &all.list.at[i], &a[2]));
+        PD_TRY(pd_dict_find(&found, r, seen.dict, &key));
+        if (found) continue;
+        PD_TRY(pd_dict_put(r, seen.dict, &key, &key));
+        out->list.at[n++] = all.list.at[i];
+    }
+    out->list.n = n;
+    PD_TRY(pd_iterate(&it, r, out));
+    return pd_iterator_keep(out, r, &it);
+}
+
+static peridot_status find_extreme(struct pd_value *out, const struct order *o, const struct pd_value *a)
+{
+    struct pd_iterator it;
+    struct pd_value item, key, best_key;
+    bool done = false, better;
+    PD_TRY(pd_iterate(&it, o->r, a));
+    for (size_t i = 0;; i++) {
+        PD_TRY(pd_iterator_next(&item, &done, &it, o->r));
+        if (done && i == 0) *out = pd_value_undefined(PD_CHARS("an element of an empty sequence"));
+        if (done) return PERIDOT_OK;
+        PD_TRY(key_of(&key, o, &item, &a[2]));
+        better = i == 0;
+        if (!better) PD_TRY(is_before(&better, o, &key, &best_key));
+        if (!better) continue;
+        *out = item;
+        best_key = key;
+    }
+}
+
+PD_BUILTIN(pd_filter_min)
+{
+    (void)args;
+    return find_extreme(out, &(struct order){r, !pd_value_is_true(&a[1]), false}, a);
+}
+
+PD_BUILTIN(pd_filter_max)
+{
+    (void)args;
+    return find_extreme(out, &(struct order){r, !pd_value_is_true(&a[1]), true}, a);
+}
+
+PD_BUILTIN(pd_filter_sum)
+{
+    struct pd_iterator it;
+    struct pd_value item, sum = a[2].type == PD_UNSET ? pd_value_int(0, true) : a[2];
+    bool done = false;
+    (void)args;
+    if (sum.type == PD_TEXT) return pd_render_fail(r, "sum of texts");
+    PD_TRY(pd_iterate(&it, r, a));
+    for (;;) {
+        PD_TRY(pd_iterator_next(&item, &done, &it, r));
+        if (done) break;
+        PD_TRY(pd_get_path(&item, r, &item, &a[1], NULL));
+        PD_TRY(pd_operate(&sum, r, '+', &sum, &item));
+    }
+    *out = sum;
+    return PERIDOT_OK;
+}
+
+PD_BUILTIN(pd_filter_batch)
+{
+    struct pd_value all, line;
+    struct pd_iterator it;
+    (void)args;
+    if (!pd_is_integer(&a[1]) || pd_value_integer(&a[1]) < 1) return pd_render_fail(r, "batches of no size");
+    const size_t n = (size_t)pd_value_integer(&a[1]);
+    const bool fills = a[2].type != PD_UNSET && a[2].type != PD_NONE;
+    PD_TRY(pd_value_list(&all, r, a));
+    PD_TRY(pd_list_create(out, r, (size_t)pd_div_up(all.list.n, n)));
+    for (size_t i = 0; i < out->list.n; i++) {
+        const size_t left = all.list.n - i * n, size = left < n && !fills ? left : n;
+        PD_TRY(pd_list_create(&line, r, size));
+        for (size_t k = 0; k < size; k++) line.list.at[k] = k < left ? all.list.at[i * n + k] : a[2];
+        out->list.at[i] = line;
+    }
+    PD_TRY(pd_iterate(&it, r, out));
+    return pd_iterator_keep(out, r, &it);
+}

@@ -1,0 +1,267 @@
+#include "text/template/filters_text.h"
+
+#include "base/num.h"
+#include "text/template/number.h"
+#include "text/template/operators.h"
+#include "text/template/print.h"
+#include "text/template/printf.h"
+#include "text/template/strings.h"
+#include "text/template/unicode.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+PD_BUILTIN(pd_filter_string)
+{
+    struct pd_chars text;
+    const bool markup = a->markup;
+    (void)args;
+    PD_TRY(pd_value_string(&text, r, a));
+    *out = pd_value_text(text);
+    out->markup = markup;
+    return PERIDOT_OK;
+}
+
+PD_BUILTIN(pd_filter_safe)
+{
+    PD_TRY(pd_filter_string(out, r, a, args));
+    out->markup = true;
+    return PERIDOT_OK;
+}
+
+PD_BUILTIN(pd_filter_escape)
+{
+    (void)args;
+    PD_TRY(pd_render_scan(r, a->type == PD_TEXT ? 8 * a->text.size : 0));
+    return pd_value_escape(out, r, a);
+}
+
+/* Words of the filter begin after white space and opening brackets, and after a hyphen. */
+PD_BUILTIN(pd_filter_title)
+{
+    struct pd_builder b = {.r = r};
+    struct pd_chars text;
+    uint32_t code;
+    size_t begin = 0, n;
+    bool between = true;
+    const bool markup = a->markup;
+    (void)args;
+    PD_TRY(pd_value_string(&text, r, a));
+    for (size_t at = 0; at <= text.size; at += n) {
+        n = at < text.size ? pd_chars_next(&code, text, at) : 1;
+        const bool ends = at == text.size, gap = !ends && (pd_char_is_space(code) || (code < 0x80 && memchr("-({[<", (int)code, 5)));
+        if (gap == between && !ends) continue;
+        const struct pd_chars part = pd_chars_part(text, begin, at - begin);
+        PD_TRY(between ? pd_builder_add(&b, part) : pd_builder_add_capitalized(&b, part));
+        between = gap;
+        begin = at;
+    }
+    *out = pd_builder_value(&b);
+    out->markup = markup;
+    return PERIDOT_OK;
+}
+
+/* Of the texts of whatever it is given. */
+PD_BUILTIN(pd_filter_replace)
+{
+    struct pd_value texts[4] = {a[0], a[1], a[2], a[3]};
+    for (size_t i = 0; i < 3; i++) {
+        PD_TRY(pd_value_string(&texts[i].text, r, &a[i]));
+        texts[i].type = PD_TEXT;
+        texts[i].markup = false;
+    }
+    if (a[3].type == PD_NONE) texts[3].type = PD_UNSET;
+    return pd_str_replace(out, r, texts, args);
+}
+
+static peridot_status take_integer(int64_t *out, struct pd_render *r, const struct pd_value *v, int64_t otherwise)
+{
+    *out = otherwise;
+    if (v->type == PD_UNSET) return PERIDOT_OK;
+    if (v->type == PD_UNDEFINED) return pd_value_fail_undefined(r, v);
+    if (!pd_is_integer(v)) return pd_render_fail(r, "a %s where an integer is expected", pd_value_type_name(v));
+    *out = pd_value_integer(v);
+    return PERIDOT_OK;
+}
+
+/* So many spaces, or the text that was given. */
+static peridot_status take_indent(struct pd_chars *out, struct pd_render *r, const struct pd_value *v, int64_t otherwise)
+{
+    struct pd_builder b = {.r = r};
+    int64_t n;
+    *out = v->text;
+    if (v->type == PD_TEXT) return PERIDOT_OK;
+    PD_TRY(take_integer(&n, r, v, otherwise));
+    const struct pd_value space = pd_value_text(PD_CHARS(" ")), times = pd_value_int(n, true);
+    struct pd_value spaces;
+    (void)b;
+    PD_TRY(pd_operate(&spaces, r, (unsigned)'*', &space, &times));
+    *out = spaces.text;
+    return PERIDOT_OK;
+}
+
+/* Lines are joined by newlines, whatever ended them. */
+PD_BUILTIN(pd_filter_indent)
+{
+    struct pd_builder b = {.r = r};
+    struct pd_chars indent;
+    const bool blank = pd_value_is_true(&a[3]), first = pd_value_is_true(&a[2]);
+    (void)args;
+    if (a->type == PD_UNDEFINED) return pd_value_fail_undefined(r, a);
+    if (a->type != PD_TEXT || a->markup) return pd_render_fail(r, "indent of what is no plain text");
+    PD_TRY(take_indent(&indent, r, &a[1], 4));
+    const struct pd_chars text = a->text;
+    if (first) PD_TRY(pd_builder_add(&b, indent));
+    for (size_t at = 0;;) {
+        const struct pd_line line = pd_line_at(text, at);
+        PD_TRY(pd_render_spend(r, 1));
+        if (at && (blank || line.text.size)) PD_TRY(pd_builder_add(&b, indent));
+        PD_TRY(pd_builder_add(&b, line.text));
+        at += line.text.size + line.end_size;
+        if (!line.end_size) break;
+        PD_TRY(pd_builder_bytes(&b, "\n", 1, pd_chars_is_own(pd_chars_part(text, at - 1, 1))));
+    }
+    *out = pd_builder_value(&b);
+    return PERIDOT_OK;
+}
+
+PD_BUILTIN(pd_filter_wordcount)
+{
+    struct pd_chars text;
+    int64_t n = 0;
+    size_t at = 0;
+    (void)args;
+    PD_TRY(pd_value_string(&text, r, a));
+    for (;; n++) {
+        PD_TRY(pd_unicode_find(&at, r, text, at, PD_UNICODE_WORD));
+        if (at == SIZE_MAX) break;
+        PD_TRY(pd_unicode_find(&at, r, text, at, PD_UNICODE_NOT_WORD));
+        if (at == SIZE_MAX) {
+            n++;
+            break;
+        }
+    }
+    *out = pd_value_int(n, false);
+    return PERIDOT_OK;
+}
+
+PD_BUILTIN(pd_filter_format)
+{
+    struct pd_value format;
+    struct pd_args values = {args->at + 1, args->n - 1, args->n_named, args->named};
+    PD_TRY(pd_filter_string(&format, r, a, args));
+    return pd_printf(out, r, &format, &values);
+}
+
+/* ---- JSON ---- */
+
+PD_BUILTIN(pd_filter_tojson)
+{
+    struct pd_builder b = {.r = r};
+    struct pd_json_style style = {.comma = PD_CHARS(", "), .colon = PD_CHARS(": ")};
+    (void)args;
+    style.ascii = pd_value_is_true(&a[1]);
+    style.sorted = pd_value_is_true(&a[4]);
+    style.lines = a[2].type != PD_UNSET && a[2].type != PD_NONE;
+    if (style.lines) PD_TRY(take_indent(&style.indent, r, &a[2], 0));
+    if (style.lines) style.comma = PD_CHARS(",");
+    if (a[3].type != PD_UNSET && a[3].type != PD_NONE) {
+        if ((a[3].type != PD_LIST && a[3].type != PD_TUPLE) || a[3].list.n != 2 || a[3].list.at[0].type != PD_TEXT ||
+            a[3].list.at[1].type != PD_TEXT)
+            return pd_render_fail(r, "the separators of tojson are two texts");
+        style.comma = a[3].list.at[0].text;
+        style.colon = a[3].list.at[1].text;
+    }
+    PD_TRY(pd_print_json(&b, a, &style));
+    *out = pd_builder_value(&b);
+    return PERIDOT_OK;
+}
+
+/* ---- numbers ---- */
+
+PD_BUILTIN(pd_filter_int)
+{
+    int64_t i = 0, base;
+    bool ok = false;
+    double f;
+    (void)args;
+    if (a->type == PD_UNDEFINED) return pd_value_fail_undefined(r, a);
+    PD_TRY(take_integer(&base, r, &a[2], 10));
+    if (a->type == PD_HUGE) return pd_render_fail(r, "an integer that does not fit 64 bits");
+    if (pd_is_integer(a)) i = pd_value_integer(a), ok = true;
+    if (a->type == PD_FLOAT) PD_TRY(pd_int_from_float(&i, &ok, r, a->f));
+    if (a->type == PD_TEXT) PD_TRY(pd_int_read(&i, &ok, r, a->text, base));
+    if (a->type == PD_TEXT && !ok) {
+        pd_float_read(&f, &ok, a->text);
+        if (ok && isinf(f)) ok = false;
+        if (ok) PD_TRY(pd_int_from_float(&i, &ok, r, f));
+    }
+    const bool own = a->type != PD_TEXT ? a->own : pd_chars_is_own(a->text);
+    if (ok) *out = pd_value_int(i, own);
+    else *out = a[1].type == PD_UNSET ? pd_value_int(0, true) : a[1];
+    return PERIDOT_OK;
+}
+
+PD_BUILTIN(pd_filter_float)
+{
+    double f = 0;
+    bool ok = pd_is_number(a);
+    (void)args;
+    if (a->type == PD_UNDEFINED) return pd_value_fail_undefined(r, a);
+    if (ok) f = pd_value_double(a);
+    if (a->type == PD_HUGE) f = (double)a->u, ok = true;
+    if (a->type == PD_TEXT) pd_float_read(&f, &ok, a->text);
+    const bool own = a->type != PD_TEXT ? a->own : pd_chars_is_own(a->text);
+    if (ok) *out = pd_value_float(f, own);
+    else *out = a[1].type == PD_UNSET ? pd_value_float(0, true) : a[1];
+    return PERIDOT_OK;
+}
+
+PD_BUILTIN(pd_filter_abs)
+{
+    const struct pd_value zero = pd_value_int(0, true);
+    bool below = false;
+    (void)args;
+    if (pd_is_number(a)) PD_TRY(pd_compare(&below, r, '<', a, &zero));
+    PD_TRY(pd_negate(out, r, a, below || (a->type == PD_FLOAT && signbit(a->f))));
+    return PERIDOT_OK;
+}
+
+static peridot_status round_common(struct pd_value *out, struct pd_render *r, const struct pd_value *v, int64_t digits)
+{
+    char text[400];
+    bool ok;
+    double f = 0;
+    if (pd_is_integer(v) && digits >= 0) {
+        *out = pd_value_int(pd_value_integer(v), v->own);
+        return PERIDOT_OK;
+    }
+    if (pd_is_integer(v) || digits < 0 || digits > 50) return pd_render_fail(r, "rounding to %lld digits is not supported", (long long)digits);
+    *out = *v;
+    if (!isfinite(v->f)) return PERIDOT_OK;
+    snprintf(text, sizeof text, "%.*f", (int)digits, v->f);
+    for (char *c = text; *c; c++)
+        if (*c == ',') *c = '.';   /* the locale's */
+    pd_float_read(&f, &ok, (struct pd_chars){text, strlen(text), NULL});
+    *out = pd_value_float(f, v->own);
+    return ok ? PERIDOT_OK : pd_render_fail(r, "a number that cannot be rounded");
+}
+
+PD_BUILTIN(pd_filter_round)
+{
+    int64_t digits;
+    const struct pd_chars method = a[2].type == PD_TEXT ? a[2].text : PD_CHARS("common");
+    (void)args;
+    PD_TRY(take_integer(&digits, r, &a[1], 0));
+    if (a->type == PD_UNDEFINED) return pd_value_fail_undefined(r, a);
+    if (!pd_is_number(a)) return pd_render_fail(r, "a %s cannot be rounded", pd_value_type_name(a));
+    if (pd_chars_are(method, "common")) return round_common(out, r, a, digits);
+    const bool up = pd_chars_are(method, "ceil");
+    if (!up && !pd_chars_are(method, "floor")) return pd_render_fail(r, "rounding is common, ceil or floor");
+    if (digits < 0 || digits > 15) return pd_render_fail(r, "rounding to %lld digits is not supported", (long long)digits);
+    const double factor = pow(10, (double)digits), scaled = pd_value_double(a) * factor;
+    if (!isfinite(scaled)) return pd_render_fail(r, "a number that cannot be rounded");
+    *out = pd_value_float((up ? ceil(scaled) : floor(scaled)) / factor, a->own);
+    return PERIDOT_OK;
+}
