@@ -23,6 +23,7 @@ struct reply {
     struct pd_values values;
     struct tool_rule *tools;       /* [n]: that may be called */
     size_t n;
+    uint32_t named;                /* rule of a call from its name to its arguments */
 };
 
 /* ---- text without calls ---- */
@@ -59,23 +60,27 @@ static uint32_t add_literal(struct pd_chars *out, uint32_t from, const char *lit
     return from;
 }
 
-/* What commits a text to a call of this shape: its begin, or all up to the end of a tool's name. */
+/* What commits a text to a call of this shape: its begin leads to `begun`, or all before a tool's name to `names`. */
 static void add_begin(struct pd_chars *out, const struct reply *reply, const struct pd_call_shape *shape, uint32_t from,
-                      uint32_t to)
+                      uint32_t names, uint32_t begun)
 {
-    const struct pd_call_format *f = reply->c->format;
     char begin[PD_CALL_LITERAL];
     size_t n = strlen(shape->begin);
     memcpy(begin, shape->begin, n + 1);
     while (shape->commits && n && pd_call_is_space(begin[n - 1])) begin[--n] = 0;
     uint32_t state = add_literal(out, from, begin, reply->c->marks);
-    if (shape->commits) pd_chars_skip(out, state, to);
-    else state = add_literal(out, state, pd_call_before(f, shape), reply->c->marks);
-    for (size_t i = 0; i < reply->n && !shape->commits; i++) {
-        uint32_t name = state;
+    if (!shape->commits) state = add_literal(out, state, pd_call_before(reply->c->format, shape), reply->c->marks);
+    pd_chars_skip(out, state, shape->commits ? begun : names);
+}
+
+/* The tools' names, and the byte after them that shows their end. */
+static void add_names(struct pd_chars *out, const struct reply *reply, uint32_t from, uint32_t to)
+{
+    for (size_t i = 0; i < reply->n; i++) {
+        uint32_t state = from;
         for (size_t k = 0; k < reply->tools[i].tool.name_size; k++)
-            name = add_byte(out, name, reply->tools[i].tool.name[k]);
-        pd_chars_skip(out, add_byte(out, name, f->middle[0]), to);
+            state = add_byte(out, state, reply->tools[i].tool.name[k]);
+        pd_chars_skip(out, add_byte(out, state, reply->c->format->middle[0]), to);
     }
 }
 
@@ -83,11 +88,12 @@ static void add_begin(struct pd_chars *out, const struct reply *reply, const str
 static peridot_status find_text(struct pd_chars *out, const struct reply *reply)
 {
     pd_chars_begin(out, &reply->r->work);
-    uint32_t anywhere = pd_chars_state(out), begun = pd_chars_state(out);
+    uint32_t anywhere = pd_chars_state(out), names = pd_chars_state(out), begun = pd_chars_state(out);
     pd_chars_skip(out, PD_CHARS_START, anywhere);
     pd_chars_edge(out, anywhere, 0, PD_LAST_CHAR, anywhere);
     for (const struct pd_call_shape *s = reply->c->format->shapes; s->begin; s++)
-        add_begin(out, reply, s, s->only_first ? PD_CHARS_START : anywhere, begun);
+        add_begin(out, reply, s, s->only_first ? PD_CHARS_START : anywhere, names, begun);
+    add_names(out, reply, names, begun);
     pd_chars_edge(out, begun, 0, PD_LAST_CHAR, begun);
     pd_chars_skip(out, begun, PD_CHARS_END);
     return out->status == PERIDOT_OK ? pd_chars_complement(out) : out->status;
@@ -127,18 +133,26 @@ static uint32_t write_literal(struct reply *reply, uint32_t from, const char *li
     return from;
 }
 
+static peridot_status write_named(struct reply *reply)
+{
+    struct pd_rules *r = reply->r;
+    reply->named = pd_rules_add(r);
+    pd_rules_begin(r);
+    for (size_t i = 0; i < reply->n; i++) {
+        const struct tool_rule *tool = &reply->tools[i];
+        uint32_t state = pd_nfa_text(r, PD_NFA_START, tool->tool.name, tool->tool.name_size);
+        pd_nfa_call(r, write_literal(reply, state, reply->c->format->middle), tool->arguments, PD_NFA_END);
+    }
+    return pd_rules_end(r, reply->named);
+}
+
 static void write_block(struct reply *reply, const struct pd_call_shape *shape, uint32_t from, uint32_t to)
 {
     const struct pd_call_format *f = reply->c->format;
     struct pd_rules *r = reply->r;
     uint32_t begin = pd_nfa_state(r), end = pd_nfa_state(r);
     pd_nfa_skip(r, write_literal(reply, from, shape->begin), begin);
-    uint32_t name = write_literal(reply, begin, pd_call_before(f, shape));
-    for (size_t i = 0; i < reply->n; i++) {
-        const struct tool_rule *tool = &reply->tools[i];
-        uint32_t state = pd_nfa_text(r, name, tool->tool.name, tool->tool.name_size);
-        pd_nfa_call(r, write_literal(reply, state, f->middle), tool->arguments, end);
-    }
+    pd_nfa_call(r, write_literal(reply, begin, pd_call_before(f, shape)), reply->named, end);
     end = write_literal(reply, end, f->after);
     if (shape->between && reply->c->parallel) pd_nfa_skip(r, write_literal(reply, end, shape->between), begin);
     pd_nfa_skip(r, write_literal(reply, end, shape->end), to);
@@ -195,6 +209,7 @@ static peridot_status write_rules(struct reply *reply)
         PD_TRY(add_arguments(reply, tool));
         reply->n++;
     }
+    PD_TRY(write_named(reply));
     PD_TRY(write_reply(reply));
     PD_TRY(pd_values_finish(&reply->values));
     PD_TRY(pd_rules_finish(reply->r));
