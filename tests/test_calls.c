@@ -263,6 +263,61 @@ static void test_refused(void **state)
     yyjson_doc_free(doc);
 }
 
+/* Any budget of work is enough, or said to be too small. */
+static void test_budgets(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"gemma3", "gemma4"};
+    struct pd_calls c = {.parallel = true};
+    yyjson_doc *doc = read_tools(&c, weather_tools);
+    for (size_t i = 0; i < PD_COUNT(names); i++) {
+        peridot_status status = PERIDOT_ERROR_UNSUPPORTED;
+        uint64_t work = 1;
+        c.format = pd_call_format_find(names[i]);
+        for (; status == PERIDOT_ERROR_UNSUPPORTED; work += 1 + work / 16) {
+            struct pd_rules r;
+            status = pd_calls_compile_within(&r, work, &c);
+            if (status != PERIDOT_OK) assert_non_null(strstr(pd_error(), "too large"));
+            pd_rules_free(&r);
+        }
+        EXPECT_OK(status);
+        assert_in_range(work, 100000, 5000000);
+    }
+    yyjson_doc_free(doc);
+}
+
+/* As deep as arguments nest, and no deeper. */
+static void test_depth(void **state)
+{
+    (void)state;
+    for (size_t i = 0; pd_call_format_name_at(i); i++) {
+        struct pd_calls c = {.format = pd_call_format_find(pd_call_format_name_at(i)), .choice = PD_CALL_REQUIRED};
+        static const char begin[] = "{\"a\":";
+        yyjson_doc *doc = read_tools(&c, weather_tools);
+        struct pd_rules r;
+        struct pd_walk w;
+        struct pd_text_buffer text = {0};
+        int depth = 0;
+        EXPECT_OK(pd_calls_compile(&r, &c));
+        EXPECT_OK(pd_calls_write(&text, &c, &(struct pd_call){"ping", NULL}, 1));
+        EXPECT_OK(pd_text_terminate(&text));
+        while (text.data[--text.size] != '{');
+        pd_walk_begin(&w, &r);
+        assert_true(pd_walk_take(&w, &r, text.data, text.size));
+        bool json = strstr(text.data, "\"ping\"");
+        for (; pd_walk_take(&w, &r, json ? begin : "{a:", json ? 5 : 3); depth++)
+            EXPECT_OK(pd_text_append(&text, json ? begin : "{a:", json ? 5 : 3));
+        assert_in_range(depth, 55, PD_MAX_CALLS);
+        struct transcript t;
+        parse(&t, &c, text.data, text.size, 0);   /* what the grammar allows is not too deep for the parser */
+        assert_int_equal(strlen(t.said.data), strlen("{{ping ") + 5 * (size_t)depth);
+        free(t.said.data);
+        free(text.data);
+        pd_rules_free(&r);
+        yyjson_doc_free(doc);
+    }
+}
+
 /* ---- formats ---- */
 
 static void test_formats(void **state)
@@ -294,6 +349,7 @@ static void test_formats(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_replies), cmocka_unit_test(test_names),
-                                       cmocka_unit_test(test_refused), cmocka_unit_test(test_formats)};
+                                       cmocka_unit_test(test_refused), cmocka_unit_test(test_budgets),
+                                       cmocka_unit_test(test_depth), cmocka_unit_test(test_formats)};
     return cmocka_run_group_tests_name("calls", tests, NULL, NULL);
 }
