@@ -20,6 +20,10 @@ test_packages() {
     start --ctx 512   # which ends the texts of requests that set no length
     "$clients/python" "$source/tests/serve_clients.py" "$url/v1" >"$folder/out" 2>"$folder/err"
     check "the packages openai and llm are answered as by OpenAI" [ $? = 0 ]
+    "$clients/python" "$source/tests/serve_clients_anthropic.py" "$url" >"$folder/out" 2>"$folder/err"
+    check "the package anthropic is answered as by Anthropic" [ $? = 0 ]
+    "$clients/python" "$source/tests/serve_clients_ollama.py" "$url" >"$folder/out" 2>"$folder/err"
+    check "the package ollama is answered as by Ollama" [ $? = 0 ]
     "$clients/python" -c 'import sys; from prometheus_client.parser import text_string_to_metric_families as read
 print(*(family.name for family in read(sys.stdin.read())))' < <(curl -s "$url/metrics") >"$folder/out" 2>"$folder/err"
     check "/metrics is what Prometheus reads" matches out '^peridot_requests .* peridot_request_seconds$'
@@ -32,7 +36,8 @@ print(*(family.name for family in read(sys.stdin.read())))' < <(curl -s "$url/me
     stop
 }
 
-! packages openai==3.54.0 schemathesis==4.32.5 llm==0.36 prometheus-client==0.26.0 || test_packages
+! packages openai==3.54.0 anthropic==2.13.0 ollama==0.6.3 schemathesis==4.32.5 llm==0.36 prometheus-client==0.26.0 ||
+    test_packages
 [ "${PERIDOT_TEST_ALL:-}" ] || finish
 start --timeout 2
 python "attacks on HTTP come to nothing" serve_attacks.py "$url" --pid $server --all

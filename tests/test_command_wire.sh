@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# peridot serve in the words of others than OpenAI: Anthropic's messages, as curl sees them. Their own clients are in
-# test_command_serve_clients.sh.
+# peridot serve in the words of others than OpenAI: Anthropic's messages, and Ollama's interface, as curl sees them.
+# Their own clients are in test_command_serve_clients.sh.
 . "$(dirname "$0")/serve.sh"
 "$(dirname "$peridot")/tests/write_thinkers" "$folder" || exit 1
 
@@ -9,10 +9,22 @@ hi='"messages": [{"role": "user", "content": "Once upon a time"}]'
 event() { grep -c "^event: $1\$" "$folder/out"; }
 data() { grep -A1 "^event: $1\$" "$folder/out" | sed -n 's/^data: //p' | tail -1; }
 has() { grep -qF -- "$2" <<<"$1"; }
+# lines NAME: the strings of that name in a stream of lines, as one.
+lines() {
+    grep -oE "\"$1\":\"([^\"\\\\]|\\\\.)*\"" "$folder/out" | sed -E 's/^"[a-z]+":"(.*)"$/\1/' | tr -d '\n'
+}
 # joined NAME: the strings of that name in a stream, as one.
 joined() {
     sed -n 's/^data: //p' "$folder/out" | grep -oE "\"$1\":\"([^\"\\\\]|\\\\.)*\"" | sed -E 's/^"[a-z]+":"(.*)"$/\1/' |
         tr -d '\n'
+}
+
+# refused_plainly STATUS PATH TEXT BODY: an error as Ollama's clients know it.
+refused_plainly() {
+    ask "$2" "$4"
+    check "$2 ${4:0:200}: status $status, not $1" [ "$status" = "$1" ]
+    check "$2 ${4:0:200}: a sentence" matches out '^\{"error":".*"\}$'
+    check "$2 ${4:0:200}: says '$3'" contains out "$3"
 }
 
 # ---- Anthropic ----
@@ -20,10 +32,10 @@ joined() {
 # anthropic_refused STATUS TYPE TEXT BODY [CURL_OPTIONS...]
 anthropic_refused() {
     ask /v1/messages "$4" "${@:5}"
-    check "$4: status $status, not $1" [ "$status" = "$1" ]
-    check "$4: an error of the type $2" \
+    check "${4:0:200}: status $status, not $1" [ "$status" = "$1" ]
+    check "${4:0:200}: an error of the type $2" \
         matches out "^\\{\"type\":\"error\",\"error\":\\{\"type\":\"$2\",\"message\":\".*\"\\}\\}\$"
-    check "$4: says '$3'" contains out "$3"
+    check "${4:0:200}: says '$3'" contains out "$3"
 }
 
 test_messages() {
@@ -122,7 +134,7 @@ test_messages_think() {
     start
     ask /v1/messages "{$hello, \"thinking\": {\"type\": \"enabled\", \"budget_tokens\": 9}}"
     check "a thought is a block with a signature" \
-        matches out '"content":\[\{"type":"thinking","thinking":"us user","signature":"msg_[0-9a-f]*"\},\{"type":"text",'
+        matches out '"content":\[\{"type":"thinking","thinking":"us user","signature":"msg_[0-9a-f]*"\},\{"type"'
     check "and is counted" contains out '"output_tokens_details":{"thinking_tokens":5}'
     ask /v1/messages "{$hello, \"thinking\": {\"type\": \"enabled\"}, \"stream\": true}"
     check "in a stream it is the first of two" [ "$(event content_block_start) $(event content_block_stop)" = "2 2" ]
@@ -150,12 +162,161 @@ test_keys() {
     stop
 }
 
+# ---- Ollama ----
+
+name='"model": "stories"'
+opts='"options": {"num_predict": 12, "seed": 1}'
+
+test_ollama_chat() {
+    local text path=/api/chat
+    ask /v1/chat/completions "$(chat 'Once upon a time' 12 1)"
+    text=$(field content)
+    ask $path "{$name, $hi, $opts, \"stream\": false, \"keep_alive\": \"5m\", \"think\": false}"
+    check "/api/chat is 200" [ "$status" = 200 ]
+    check "its text is that of a chat completion" [ "$(field content)" = "$text" ]
+    check "it is done and says why" contains out '"done":true,"done_reason":"length","total_duration":'
+    check "it counts tokens" matches out '"prompt_eval_count":5,"prompt_eval_duration":[0-9]+,"eval_count":12,"eval_dur'
+    check "it has a date" matches out '"created_at":"20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z"'
+    ask $path "{$name, $hi, $opts}" -D "$folder/headers"
+    check "a stream is the default, of lines" matches headers '^Content-Type: application/x-ndjson'
+    check "its lines are the text" [ "$(lines content)" = "$text" ]
+    check "but for the last, none is done" [ "$(grep -c '"done":true' "$folder/out")" = 1 ]
+    check "which has what it took" matches out '"content":""\},"done":true,"done_reason":"length","total'
+    ask $path "{$name, $hi, \"stream\": false, \"options\": {\"seed\": 1, \"num_predict\": 60,
+        \"stop\": [\"${text:5:6}\"], \"num_ctx\": 512, \"num_gpu\": 9,
+        \"mirostat\": 0, \"repeat_last_n\": 64, \"top_k\": 40}}"
+    check "options are read" [ "$(field content) $(field done_reason)" = "${text:0:5} stop" ]
+    ask $path '{"model": "stories:latest", "messages": []}' -D "$folder/headers"
+    check "without messages the model is loaded" contains out '"done":true,"done_reason":"load"'
+    check "its name may have a tag" [ "$(grep -c '^Warning' "$folder/headers")" = 0 ]
+    ask $path "{$name, $hi, \"stream\": false,
+        \"format\": {\"type\": \"object\", \"properties\": {\"a\": {\"enum\": [7]}}, \"required\": [\"a\"]}}"
+    check "a schema holds" matches out '"content":"[ \\n]*\{[ \\n]*\\"a\\":[ \\n]*7[ \\n]*\}'
+    ask $path "{$name, $hi, \"stream\": false, \"format\": \"json\", $opts}"
+    check "so does json" matches out '"content":"[ \\n]*\{'
+    ask $path "{$name, $hi, $opts, \"logprobs\": true, \"top_logprobs\": 2}"
+    check "logprobs come with their lines" \
+        [ "$(grep -c '"logprobs":\[{"token":.*"top_logprobs":\[{.*},{.*}\]}\]' "$folder/out")" = 12 ]
+    ask $path "{$name, \"stream\": false, $opts, \"messages\": [$(many_turns 60), $(message user 'Once upon a time')]}"
+    check "the oldest turns are left out where all do not fit" [ "$(field prompt_eval_count)" -lt 500 ]
+    refused_plainly 400 $path 'maximum context length' "{$name, $opts, \"truncate\": false,
+        \"messages\": [$(many_turns 60), $(message user 'Once upon a time')]}"
+}
+
+# many_turns N
+many_turns() {
+    local i
+    for i in $(seq "$1"); do
+        printf '%s, %s%s' "$(message user "The lion went away $i")" "$(message assistant 'And then?')" \
+            "$([ "$i" = "$1" ] || printf ', ')"
+    done
+}
+
+test_generate() {
+    local text path=/api/generate
+    ask /v1/completions "$(completion 'Once upon a time' 12 1)"
+    text=$(field text)
+    ask $path "{$name, \"prompt\": \"Once upon a time\", $opts, \"stream\": false, \"raw\": true}"
+    check "a raw prompt is a text" [ "$(field response)" = "$text" ]
+    ask $path "{$name, \"prompt\": \"Once upon a time\", $opts, \"raw\": true}"
+    check "a stream has the same" [ "$(lines response)" = "$text" ]
+    ask /v1/chat/completions "{\"messages\": [$(message system 'Be brief.'), $(message user Hello)], \"seed\": 1,
+        \"max_tokens\": 12}"
+    text=$(field content)
+    ask $path "{$name, \"prompt\": \"Hello\", \"system\": \"Be brief.\", $opts, \"stream\": false, \"suffix\": \"\",
+        \"images\": [], \"template\": \"\"}"
+    check "others are a message" [ "$(field response)" = "$text" ]
+    ask $path "{$name}"
+    check "without a prompt the model is loaded" contains out '"response":"","done":true,"done_reason":"load"'
+    refused_plainly 400 $path 'suffix' "{$name, \"prompt\": \"a\", \"suffix\": \"b\"}"
+    refused_plainly 400 $path 'template' "{$name, \"prompt\": \"a\", \"template\": \"b\"}"
+    refused_plainly 400 $path 'context' "{$name, \"prompt\": \"a\", \"context\": [1]}"
+    refused_plainly 400 $path 'prompt must be a string' "{$name, \"prompt\": [\"a\"], \"raw\": true}"
+    refused_plainly 400 $path 'your prompt' "{$name, \"prompt\": \"$(printf 'the lion %.0s' $(seq 400))\"}"
+}
+
+test_embed() {
+    local want
+    ask /v1/embeddings '{"input": "a cat"}'
+    want=$(grep -oE '"embedding":\[[^]]*\]' "$folder/out" | cut -d: -f2)
+    ask /api/embed "{$name, \"input\": [\"a dog\", \"a cat\"]}"
+    check "/api/embed has the vectors" contains out ",$want],\"total_duration\":"
+    check "and counts tokens" contains out '"prompt_eval_count":6'
+    ask /api/embeddings "{$name, \"prompt\": \"a cat\"}"
+    check "/api/embeddings has one" [ "$(cat "$folder/out")" = "{\"embedding\":$want}" ]
+    ask /api/embed "{$name, \"input\": \"$(printf 'the lion %.0s' $(seq 400))\"}"
+    check "a text that is too long is cut" contains out '"prompt_eval_count":512'
+    refused_plainly 400 /api/embed 'your input' \
+        "{$name, \"truncate\": false, \"input\": \"$(printf 'the lion %.0s' $(seq 400))\"}"
+    refused_plainly 400 /api/embed 'input' "{$name}"
+    refused_plainly 400 /api/embeddings 'prompt' "{$name, \"prompt\": 3}"
+}
+
+test_ollama_models() {
+    local path
+    get /api/tags
+    check "/api/tags lists the model" contains out '{"models":[{"name":"stories","model":"stories","size":'
+    check "with its family and type" matches out '"family":"gemma2",.*"parameter_size":"6M","quantization_level":"Q8_0"'
+    get /api/ps
+    check "/api/ps, too" contains out '"context_length":512'
+    get /api/version
+    check "/api/version is one" matches out '^\{"version":"[0-9.]+"\}$'
+    ask /api/show "{$name, \"verbose\": true}"
+    check "/api/show says what it can do" contains out '"capabilities":["completion"]'
+    check "and how long its texts may be" contains out '"gemma2.context_length":512'
+    for path in pull push create copy; do refused_plainly 400 /api/$path 'peridot pull NAME' "{$name}"; done
+    ask /api/delete "{$name}" -X DELETE
+    check "DELETE, too" contains out '{"error":"/api/delete is not supported: '
+    check "HEAD / is 200, which is what clients ask whether a server runs" \
+        [ "$(curl -sI -o /dev/null -w '%{http_code}' "$url/")" = 200 ]
+    refused_plainly 404 /api/nothing 'there is no' '{}'
+    refused_plainly 405 /api/tags 'does not allow POST' '{}'
+}
+
+test_ollama_refused() {
+    local path=/api/chat
+    refused_plainly 400 $path 'not JSON' '{'
+    refused_plainly 400 $path 'messages' "{$name, \"messages\": 3}"
+    refused_plainly 400 $path 'tools is not supported' "{$name, $hi, \"tools\": [{\"type\": \"function\"}]}"
+    refused_plainly 400 $path 'images' \
+        "{$name, \"messages\": [{\"role\": \"user\", \"content\": \"a\", \"images\": [\"b\"]}]}"
+    refused_plainly 400 $path 'think' "{$name, $hi, \"think\": true}"
+    refused_plainly 400 $path 'format' "{$name, $hi, \"format\": \"xml\"}"
+    refused_plainly 400 $path 'format' "{$name, $hi, \"format\": {\"contains\": {\"type\": \"null\"}}}"
+    refused_plainly 400 $path 'num_ctx' "{$name, $hi, \"options\": {\"num_ctx\": 4096}}"
+    refused_plainly 400 $path 'mirostat' "{$name, $hi, \"options\": {\"mirostat\": 1}}"
+    refused_plainly 400 $path 'numctx' "{$name, $hi, \"options\": {\"numctx\": 1}}"
+    refused_plainly 400 $path 'twice' "{$name, $hi, \"options\": {\"seed\": 1, \"seed\": 1}}"
+    refused_plainly 400 $path 'options' "{$name, $hi, \"options\": []}"
+}
+
+test_ollama_think() {
+    local model=$folder/thinker.gguf hello='"messages": [{"role": "user", "content": "hello"}]'
+    start
+    ask /api/chat "{$name, $hello, \"think\": true, \"stream\": false, \"options\": {\"temperature\": 0}}"
+    check "a thought is apart" contains out '"content":"hello model","thinking":"us user"}'
+    ask /api/chat "{$name, $hello, \"think\": \"high\", \"options\": {\"temperature\": 0}}"
+    check "in a stream, too" [ "$(lines thinking)" = "us user" ]
+    ask /api/generate "{$name, \"prompt\": \"hello\", \"think\": true, \"stream\": false,
+        \"options\": {\"temperature\": 0}}"
+    check "and of a prompt" contains out '"response":"hello model","thinking":"us user"'
+    ask /api/show "{$name}"
+    check "/api/show says that it thinks" contains out '"capabilities":["completion","thinking"]'
+    stop
+}
+
 start --ctx 512
 test_messages
 test_messages_stream
 test_messages_refused
 test_count_tokens
+test_ollama_chat
+test_generate
+test_embed
+test_ollama_models
+test_ollama_refused
 stop
 test_messages_think
+test_ollama_think
 test_keys
 finish

@@ -28,6 +28,8 @@ struct serve_error_form {
 yyjson_mut_val *serve_error_sentence(yyjson_mut_doc *doc, const struct serve_error *error);
 /* {"error": {"message", "type", "param", "code"}} */
 extern const struct serve_error_form serve_errors_openai;
+/* {"error": "..."} */
+extern const struct serve_error_form serve_errors_ollama;
 /* {"type": "error", "error": {"type", "message"}} */
 extern const struct serve_error_form serve_errors_anthropic;
 

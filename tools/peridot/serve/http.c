@@ -7,6 +7,7 @@
 #include "pages.h"
 #include "read.h"
 #include "wire.h"
+#include "wire_ollama_models.h"
 #include "../os.h"
 
 #include <microhttpd.h>
@@ -43,15 +44,25 @@ struct exchange {
 static const struct page {
     const char *path;
     bool is_public;            /* needs no key */
+    bool any;                  /* method, not only GET */
     const char *type;
     int (*get)(struct serve_buffer *out, struct serve_server *server, const char *path);   /* gives the status */
 } pages[] = {
-    {"/", true, "text/html; charset=utf-8", serve_get_page},
-    {"/health", true, "application/json", serve_get_health},
-    {"/openapi.json", true, "application/json", serve_get_openapi},
-    {"/metrics", false, "text/plain; version=0.0.4; charset=utf-8", serve_get_metrics},
-    {"/v1/models", false, "application/json", serve_get_models},
-    {"/v1/models/*", false, "application/json", serve_get_model},
+    {"/", true, false, "text/html; charset=utf-8", serve_get_page},
+    {"/health", true, false, "application/json", serve_get_health},
+    {"/openapi.json", true, false, "application/json", serve_get_openapi},
+    {"/metrics", false, false, "text/plain; version=0.0.4; charset=utf-8", serve_get_metrics},
+    {"/v1/models", false, false, "application/json", serve_get_models},
+    {"/v1/models/*", false, false, "application/json", serve_get_model},
+    {"/api/tags", false, false, "application/json", serve_get_tags},
+    {"/api/ps", false, false, "application/json", serve_get_ps},
+    {"/api/version", false, false, "application/json", serve_get_version},
+    {"/api/pull", false, true, "application/json", serve_refuse_models},
+    {"/api/push", false, true, "application/json", serve_refuse_models},
+    {"/api/create", false, true, "application/json", serve_refuse_models},
+    {"/api/copy", false, true, "application/json", serve_refuse_models},
+    {"/api/delete", false, true, "application/json", serve_refuse_models},
+    {"/api/blobs/*", false, true, "application/json", serve_refuse_models},
 };
 
 static const char *header(struct MHD_Connection *c, const char *name)
@@ -90,7 +101,7 @@ static void find_route(struct exchange *x, const char *method, const char *url)
     for (size_t i = 0; i < CMD_COUNT(pages) && !x->allowed; i++) {
         if (!is_at(pages[i].path, url)) continue;
         x->allowed = "GET, HEAD";
-        if (gets) x->page = &pages[i];
+        if (gets || pages[i].any) x->page = &pages[i];
     }
     for (int i = 0; i < SERVE_N_APIS && !x->allowed; i++) {
         const struct serve_interface *api = serve_interface_get((enum serve_api)i);
@@ -273,7 +284,7 @@ static struct exchange *begin(struct serve_http *http, struct MHD_Connection *c,
 {
     struct exchange *x = calloc(1, sizeof *x);
     if (!x) return NULL;
-    x->errors = &serve_errors_openai;
+    x->errors = strncmp(url, "/api/", 5) == 0 ? &serve_errors_ollama : &serve_errors_openai;
     serve_log_begin(&x->line, method, url);
     find_route(x, method, url);
     if (strcmp(method, "OPTIONS") == 0 && http->server->args->cors) x->error = (struct serve_error){.status = 204};

@@ -16,7 +16,7 @@ struct serve_interface;
 
 enum serve_api {
     SERVE_CHAT, SERVE_COMPLETIONS, SERVE_RESPONSES, SERVE_EMBEDDINGS, SERVE_TOKENIZE, SERVE_DETOKENIZE, SERVE_MESSAGES,
-    SERVE_COUNT_TOKENS, SERVE_N_APIS
+    SERVE_COUNT_TOKENS, SERVE_OLLAMA_CHAT, SERVE_GENERATE, SERVE_EMBED, SERVE_EMBED_ONE, SERVE_SHOW, SERVE_N_APIS
 };
 
 enum serve_kind { SERVE_CONVERSATION, SERVE_TEXT, SERVE_VECTORS, SERVE_TOKENS };   /* of what a job asks for */
@@ -98,6 +98,8 @@ struct serve_job {
     bool stream, include_usage, echo, base64, wants_pieces, token_ids;
     bool logprobs;
     uint32_t n_top, n, think;
+    bool raw;                  /* the prompt is a text, not a message */
+    bool truncates;            /* what does not fit is left out: a text's end, the oldest messages */
     bool hides_thoughts;       /* where they were is said, but not what they were */
     uint32_t pool, dimensions; /* of vectors: enum peridot_pool; 0: all of them */
     const char *prefix;        /* of their texts, the server's; NULL: none */

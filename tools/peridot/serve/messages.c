@@ -10,7 +10,8 @@
 #include <string.h>
 
 enum {
-    CHAT = SERVE_SET_CHAT, RESPONSES = SERVE_SET_RESPONSES, OPENAI = CHAT | RESPONSES, ANTHROPIC = SERVE_SET_ANTHROPIC
+    CHAT = SERVE_SET_CHAT, RESPONSES = SERVE_SET_RESPONSES, OPENAI = CHAT | RESPONSES, ANTHROPIC = SERVE_SET_ANTHROPIC,
+    OLLAMA = SERVE_SET_OLLAMA_CHAT
 };
 
 /* ---- contents ---- */
@@ -34,7 +35,7 @@ static const struct part {
     unsigned apis;
     bool (*read)(struct serve_buffer *out, struct serve_job *job, const char *name, yyjson_val *part);
 } kinds[] = {
-    {"text", OPENAI | ANTHROPIC, put_text},
+    {"text", OPENAI | ANTHROPIC | OLLAMA, put_text},
     {"input_text", OPENAI, put_text},
     {"output_text", OPENAI, put_text},
     {"thinking", ANTHROPIC, pass_over},
@@ -114,10 +115,10 @@ const char *serve_conversation_role(struct serve_job *job, const char *name, yyj
     static const struct {
         const char *given, *role;
         unsigned apis;
-    } roles[] = {{"system", "system", OPENAI | ANTHROPIC},
+    } roles[] = {{"system", "system", OPENAI | ANTHROPIC | OLLAMA},
                  {"developer", "system", OPENAI},
-                 {"user", "user", OPENAI | ANTHROPIC},
-                 {"assistant", "assistant", OPENAI | ANTHROPIC}};
+                 {"user", "user", OPENAI | ANTHROPIC | OLLAMA},
+                 {"assistant", "assistant", OPENAI | ANTHROPIC | OLLAMA}};
     yyjson_val *role = yyjson_obj_get(message, "role");
     char known[64] = "";
     size_t size = 0;
@@ -133,7 +134,8 @@ const char *serve_conversation_role(struct serve_job *job, const char *name, yyj
 
 static bool read_message(struct serve_conversation *c, struct serve_job *job, const char *name, yyjson_val *message)
 {
-    static const char *const unsupported[] = {"tool_calls", "function_call", "tool_call_id", "audio"};
+    static const char *const unsupported[] = {"tool_calls", "function_call", "tool_call_id", "tool_name", "images",
+                                              "audio"};
     yyjson_val *content = yyjson_obj_get(message, "content"), *type = yyjson_obj_get(message, "type");
     for (size_t i = 0; i < CMD_COUNT(unsupported); i++) {
         yyjson_val *value = yyjson_obj_get(message, unsupported[i]);
@@ -147,6 +149,8 @@ static bool read_message(struct serve_conversation *c, struct serve_job *job, co
                             "%s has an item of type %.32s: only messages are supported", name,
                             yyjson_is_str(type) ? yyjson_get_str(type) : "unknown");
     const char *role = serve_conversation_role(job, name, message);
+    bool empty = job->api->id == SERVE_OLLAMA_CHAT && (!content || yyjson_is_null(content));   /* of a thought alone */
+    if (role && empty) return serve_conversation_add(c, job, role, "");
     return role && serve_conversation_add_content(c, job, role, name, content);
 }
 
@@ -184,7 +188,7 @@ static bool encode_fitting(int32_t **ids, size_t *n, struct serve_job *job, cons
     if (status != PERIDOT_OK) return serve_refuse_status(&job->error, status);
     job->n_dropped = c->n - n_kept;
     return !full
-        || serve_refuse(&job->error, 400, "context_length_exceeded", "messages",
+        || serve_refuse(&job->error, 400, "context_length_exceeded", job->api->input,
                         "The conversation no longer fits: its messages have %zu tokens, and a reply needs %" PRIu64
                         " more, in a context of %" PRIu32 ".", *n, reply, job->server->ctx);
 }

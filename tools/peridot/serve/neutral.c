@@ -8,7 +8,9 @@ enum {
     CHAT = SERVE_SET_CHAT, COMPLETIONS = SERVE_SET_COMPLETIONS, RESPONSES = SERVE_SET_RESPONSES,
     EMBEDDINGS = SERVE_SET_EMBEDDINGS, TOKENIZE = SERVE_SET_TOKENIZE, WRITES = SERVE_SET_WRITES,
     OPENAI = SERVE_SET_OPENAI, TEXTS = CHAT | COMPLETIONS,
-    MESSAGES = SERVE_SET_MESSAGES, ANTHROPIC = SERVE_SET_ANTHROPIC
+    MESSAGES = SERVE_SET_MESSAGES, ANTHROPIC = SERVE_SET_ANTHROPIC,
+    OLLAMA_CHAT = SERVE_SET_OLLAMA_CHAT, GENERATE = SERVE_SET_GENERATE, SHOW = SERVE_SET_SHOW,
+    OLLAMA = SERVE_SET_OLLAMA, OPTIONS = SERVE_SET_OPTIONS
 };
 
 struct neutral {
@@ -36,7 +38,7 @@ static const struct neutral neutrals[] = {
     {"inference_geo", MESSAGES, NULL},             /* C */
     {"speed", ANTHROPIC, NULL},                    /* C */
     {"priority", OPENAI, NULL},                    /* V */
-    {"keep_alive", OPENAI, NULL},                  /* A */
+    {"keep_alive", OPENAI | OLLAMA, NULL},         /* A */
     {"ttl", OPENAI, NULL},                         /* S */
     {"background", RESPONSES, "false"},            /* O: the answer would have to be fetched later */
     /* how it is computed: caches, drafts, and the device change no text */
@@ -53,17 +55,22 @@ static const struct neutral neutrals[] = {
     {"speculative.n_min", WRITES, NULL},           /* L */
     {"speculative.p_min", WRITES, NULL},           /* L */
     {"draft_model", WRITES, NULL},                 /* S */
-    {"num_thread", OPENAI, NULL},                  /* A */
-    {"num_batch", OPENAI, NULL},                   /* A */
-    {"num_gpu", OPENAI, NULL},                     /* A */
-    {"use_mmap", OPENAI, NULL},                    /* A */
-    {"use_mlock", OPENAI, NULL},                   /* A */
+    {"num_thread", OPENAI | OPTIONS, NULL},        /* A */
+    {"num_batch", OPENAI | OPTIONS, NULL},         /* A */
+    {"num_gpu", OPENAI | OPTIONS, NULL},           /* A */
+    {"main_gpu", OPTIONS, NULL},                   /* A */
+    {"low_vram", OPTIONS, NULL},                   /* A */
+    {"numa", OPTIONS, NULL},                       /* A */
+    {"f16_kv", OPTIONS, NULL},                     /* A */
+    {"num_keep", OPTIONS, NULL},                   /* A */
+    {"use_mmap", OPENAI | OPTIONS, NULL},          /* A */
+    {"use_mlock", OPENAI | OPTIONS, NULL},         /* A */
     {"guided_decoding_backend", TEXTS, NULL},      /* V */
     /* numbers beside the answer, and in how many pieces a stream comes */
     {"timings_per_token", WRITES, NULL},           /* L */
     {"return_progress", WRITES, NULL},             /* L */
     {"sse_ping_interval", WRITES, NULL},           /* L */
-    {"verbose", WRITES, NULL},                     /* L */
+    {"verbose", WRITES | SHOW, NULL},              /* L, A */
     {"stream_interval", WRITES, NULL},             /* V */
     {"return_tokens", TEXTS, "false"},             /* L: here it is return_token_ids */
     {"response_fields", TEXTS, "[]"},              /* L */
@@ -75,9 +82,9 @@ static const struct neutral neutrals[] = {
     {"top_logprobs", RESPONSES, "0"},              /* O */
     {"include", RESPONSES, "[]|[\"reasoning.encrypted_content\"]"},   /* O: nothing is kept, so nothing is encrypted */
     /* samplers that are off; what belongs to them does not matter then */
-    {"typical_p", WRITES, "1"},                    /* L, A */
+    {"typical_p", WRITES | OPTIONS, "1"},          /* L, A */
     {"typ_p", WRITES, "1"},                        /* L */
-    {"tfs_z", WRITES, "1"},                        /* A */
+    {"tfs_z", WRITES | OPTIONS, "1"},              /* A */
     {"top_n_sigma", WRITES, "-1|0"},               /* L */
     {"dynatemp_range", WRITES, "0"},               /* L */
     {"dynatemp_exponent", WRITES, NULL},
@@ -88,15 +95,16 @@ static const struct neutral neutrals[] = {
     {"dry_allowed_length", WRITES, NULL},
     {"dry_penalty_last_n", WRITES, NULL},
     {"dry_sequence_breakers", WRITES, NULL},
-    {"mirostat", WRITES, "0"},                     /* L, A */
-    {"mirostat_tau", WRITES, NULL},
-    {"mirostat_eta", WRITES, NULL},
+    {"mirostat", WRITES | OPTIONS, "0"},           /* L, A */
+    {"mirostat_tau", WRITES | OPTIONS, NULL},
+    {"mirostat_eta", WRITES | OPTIONS, NULL},
+    {"penalize_newline", OPTIONS, "true"},         /* A */
     {"use_beam_search", WRITES, "false"},          /* V */
     {"length_penalty", WRITES, NULL},
     {"early_stopping", WRITES, NULL},
     {"do_sample", WRITES, "true"},                 /* H: temperature 0 is the other way */
     /* what samplers do here anyway */
-    {"repeat_last_n", WRITES, "64"},               /* L, A */
+    {"repeat_last_n", WRITES | OPTIONS, "64"},     /* L, A */
     {"repetition_penalty", WRITES, "1"},           /* V, H: here it is repeat_penalty */
     {"min_keep", WRITES, "0"},                     /* L */
     {"grammar", WRITES, "\"\""},                   /* L */
@@ -126,6 +134,9 @@ static const struct neutral neutrals[] = {
     {"parse_special", TOKENIZE, "false"},          /* L */
     {"documents", CHAT, "[]"},                     /* V */
     {"chat_template", CHAT, ONLY_NULL},            /* V */
+    {"template", GENERATE, "\"\""},                /* A */
+    {"context", GENERATE, "[]"},                   /* A: /api/chat takes the messages */
+    {"shift", OLLAMA_CHAT | GENERATE, NULL},       /* A */
     {"truncate_prompt_tokens", OPENAI, ONLY_NULL}, /* V */
     {"truncation_side", OPENAI, NULL},
     {"truncation", RESPONSES, "\"disabled\""},     /* O */
@@ -134,7 +145,8 @@ static const struct neutral neutrals[] = {
     /* tools and media, where there are none */
     {"tools", CHAT | RESPONSES, "[]"},             /* O */
     {"tool_choice", CHAT | RESPONSES, "\"none\"|\"auto\""},
-    {"tools", ANTHROPIC, "[]"},                    /* C */
+    {"tools", ANTHROPIC | OLLAMA_CHAT, "[]"},      /* C, A */
+    {"images", GENERATE, "[]"},                    /* A */
     {"tool_choice", ANTHROPIC, "{\"type\":\"none\"}|{\"type\":\"auto\"}"},
     {"mcp_servers", MESSAGES, "[]"},               /* C */
     {"container", MESSAGES, ONLY_NULL},            /* C */

@@ -10,7 +10,10 @@
 enum {
     CHAT = SERVE_SET_CHAT, COMPLETIONS = SERVE_SET_COMPLETIONS, RESPONSES = SERVE_SET_RESPONSES,
     EMBEDDINGS = SERVE_SET_EMBEDDINGS, TOKENIZE = SERVE_SET_TOKENIZE, DETOKENIZE = SERVE_SET_DETOKENIZE,
-    WRITES = SERVE_SET_WRITES, OPENAI = SERVE_SET_OPENAI, MESSAGES = SERVE_SET_MESSAGES, ANTHROPIC = SERVE_SET_ANTHROPIC
+    WRITES = SERVE_SET_WRITES, OPENAI = SERVE_SET_OPENAI,
+    MESSAGES = SERVE_SET_MESSAGES, ANTHROPIC = SERVE_SET_ANTHROPIC,
+    OLLAMA_CHAT = SERVE_SET_OLLAMA_CHAT, GENERATE = SERVE_SET_GENERATE, SHOW = SERVE_SET_SHOW,
+    EMBED = SERVE_SET_EMBED, EMBED_ONE = SERVE_SET_EMBED_ONE, OLLAMA = SERVE_SET_OLLAMA, OPTIONS = SERVE_SET_OPTIONS
 };
 
 /* ---- kinds ---- */
@@ -40,6 +43,11 @@ static bool read_bool(struct serve_job *job, const struct serve_param *p, yyjson
     return true;
 }
 
+static bool read_text(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
+{
+    return serve_param_text(job, p->name, value) != NULL;
+}
+
 static bool read_nothing(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
 {
     (void)job, (void)p, (void)value;
@@ -52,7 +60,9 @@ static bool read_model(struct serve_job *job, const struct serve_param *p, yyjso
 {
     const char *name = serve_param_text(job, p->name, value);
     if (!name) return false;
-    job->other_model = strcmp(name, job->server->model_id) != 0;
+    size_t n = strlen(job->server->model_id);
+    const char *rest = strncmp(name, job->server->model_id, n) == 0 ? name + n : "?";
+    job->other_model = *rest && strcmp(rest, ":latest") != 0;   /* Ollama's name of it */
     return true;
 }
 
@@ -60,7 +70,7 @@ static bool read_max(struct serve_job *job, const struct serve_param *p, yyjson_
 {
     double x;
     if (!serve_param_whole(&x, p, value)) return serve_param_refuse_range(job, p);
-    if (x == 0 && job->api->id != SERVE_COMPLETIONS)
+    if (x == 0 && job->api->id != SERVE_COMPLETIONS && !(p->apis & OPTIONS))
         return serve_param_refuse(job, p, "must be at least 1, or -1 for no limit");
     job->max_given = x > 0 || job->api->id == SERVE_COMPLETIONS;   /* which would be short without */
     job->n_max = x < 0 ? UINT32_MAX : (uint64_t)x;
@@ -131,7 +141,6 @@ static bool read_bias(struct serve_job *job, const struct serve_param *p, yyjson
 
 static bool read_logprobs(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
 {
-    if (job->api->id == SERVE_CHAT) return read_bool(job, p, value);
     double x;
     if (!serve_param_whole(&x, p, value)) return serve_param_refuse_range(job, p);
     job->logprobs = true;
@@ -212,14 +221,30 @@ static bool read_suffix(struct serve_job *job, const struct serve_param *p, yyjs
     return true;
 }
 
+static bool read_ctx(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
+{
+    double x;
+    if (!serve_param_whole(&x, p, value)) return serve_param_refuse_range(job, p);
+    return x <= job->server->ctx
+        || serve_refuse(&job->error, 400, "unsupported_parameter", p->name, "%s is more than the %u positions of this "
+                        "server's context: peridot serve --ctx sets it", p->name, job->server->ctx);
+}
+
+static bool read_options(struct serve_job *job, const struct serve_param *p, yyjson_val *value);
+
 #define AT(member) .offset = offsetof(struct serve_job, member)
 
 static const struct serve_param params[] = {
-    {"model", OPENAI | ANTHROPIC, .read = read_model},
-    {"messages", CHAT | ANTHROPIC, .read = read_nothing},
-    {"prompt", COMPLETIONS, .read = read_nothing},
-    {"input", RESPONSES | EMBEDDINGS, .read = read_nothing},
+    {"model", OPENAI | ANTHROPIC | OLLAMA | SHOW, .read = read_model},
+    {"messages", CHAT | ANTHROPIC | OLLAMA_CHAT, .read = read_nothing},
+    {"name", SHOW, .read = read_model},
+    {"prompt", COMPLETIONS | GENERATE | EMBED_ONE, .read = read_nothing},
+    {"input", RESPONSES | EMBEDDINGS | EMBED, .read = read_nothing},
     {"system", ANTHROPIC, .read = read_nothing},
+    {"system", GENERATE, .read = read_text},
+    {"options", OLLAMA, .read = read_options},
+    {"raw", GENERATE, .read = read_bool, AT(raw)},
+    {"truncate", OLLAMA, .read = read_bool, AT(truncates)},
     {"instructions", RESPONSES, .read = read_nothing},
     {"content", TOKENIZE, .read = read_nothing},
     {"tokens", DETOKENIZE, .read = read_nothing},
@@ -228,40 +253,46 @@ static const struct serve_param params[] = {
     {"max_tokens", CHAT | COMPLETIONS, .read = read_max, .min = -1, .max = 1e9},
     {"max_tokens", MESSAGES, .read = read_max, .min = 1, .max = 1e9},
     {"max_completion_tokens", CHAT, .read = read_max, .min = -1, .max = 1e9},
+    {"num_predict", OPTIONS, .read = read_max, .min = -2, .max = 1e9},
+    {"num_ctx", OPTIONS, .read = read_ctx, .min = 1, .max = 1e9},
     {"max_output_tokens", RESPONSES, .read = read_max, .min = -1, .max = 1e9},
     {"full", CHAT, .read = read_full},
     {"reasoning_effort", CHAT, .read = serve_read_effort},
     {"reasoning", RESPONSES, .read = serve_read_reasoning},
     {"chat_template_kwargs", CHAT, .read = serve_read_kwargs},
     {"enable_thinking", CHAT, .read = serve_read_think},
-    {"think", CHAT, .read = serve_read_think},
+    {"think", CHAT | OLLAMA_CHAT | GENERATE, .read = serve_read_think},
     {"thinking", CHAT | ANTHROPIC, .read = serve_read_thinking},
-    {"temperature", WRITES | MESSAGES, .read = read_float, AT(sampling.temperature), .min = 0, .max = 2},
-    {"top_p", WRITES | MESSAGES, .read = read_float, AT(sampling.top_p), .min = 0, .max = 1},
-    {"top_k", WRITES | MESSAGES, .read = read_u32, AT(sampling.top_k), .min = 0, .max = 1e9},
-    {"min_p", WRITES, .read = read_float, AT(sampling.min_p), .min = 0, .max = 1},
-    {"repeat_penalty", WRITES, .read = read_float, AT(sampling.repeat_penalty), .min = 0, .max = 100},
-    {"presence_penalty", CHAT | COMPLETIONS, .read = read_float, AT(sampling.presence_penalty), .min = -2, .max = 2},
-    {"frequency_penalty", CHAT | COMPLETIONS, .read = read_float, AT(sampling.frequency_penalty), .min = -2, .max = 2},
-    {"seed", WRITES | MESSAGES, .read = read_seed, .min = -0x1p53, .max = 0x1p53},
+    {"temperature", WRITES | MESSAGES | OPTIONS, .read = read_float, AT(sampling.temperature), .min = 0, .max = 2},
+    {"top_p", WRITES | MESSAGES | OPTIONS, .read = read_float, AT(sampling.top_p), .min = 0, .max = 1},
+    {"top_k", WRITES | MESSAGES | OPTIONS, .read = read_u32, AT(sampling.top_k), .min = 0, .max = 1e9},
+    {"min_p", WRITES | OPTIONS, .read = read_float, AT(sampling.min_p), .min = 0, .max = 1},
+    {"repeat_penalty", WRITES | OPTIONS, .read = read_float, AT(sampling.repeat_penalty), .min = 0, .max = 100},
+    {"presence_penalty", CHAT | COMPLETIONS | OPTIONS, .read = read_float, AT(sampling.presence_penalty),
+     .min = -2, .max = 2},
+    {"frequency_penalty", CHAT | COMPLETIONS | OPTIONS, .read = read_float, AT(sampling.frequency_penalty),
+     .min = -2, .max = 2},
+    {"seed", WRITES | MESSAGES | OPTIONS, .read = read_seed, .min = -0x1p53, .max = 0x1p53},
     {"logit_bias", CHAT | COMPLETIONS, .read = read_bias},
     {"stop_sequences", MESSAGES, .read = read_stop},
-    {"stop", WRITES, .read = read_stop},
+    {"stop", WRITES | OPTIONS, .read = read_stop},
     {"n", CHAT | COMPLETIONS, .read = read_u32, AT(n), .min = 1, .max = SERVE_MAX_CHOICES},
-    {"stream", WRITES | MESSAGES, .read = read_bool, AT(stream)},
+    {"stream", WRITES | MESSAGES | OLLAMA_CHAT | GENERATE, .read = read_bool, AT(stream)},
     {"stream_options", WRITES, .read = read_stream_options},
-    {"logprobs", CHAT | COMPLETIONS, .read = read_logprobs, AT(logprobs), .min = 0, .max = SERVE_MAX_TOP},
-    {"top_logprobs", CHAT, .read = read_u32, AT(n_top), .min = 0, .max = SERVE_MAX_TOP},
+    {"logprobs", CHAT | OLLAMA_CHAT | GENERATE, .read = read_bool, AT(logprobs)},
+    {"logprobs", COMPLETIONS, .read = read_logprobs, .min = 0, .max = SERVE_MAX_TOP},
+    {"top_logprobs", CHAT | OLLAMA_CHAT | GENERATE, .read = read_u32, AT(n_top), .min = 0, .max = SERVE_MAX_TOP},
     {"return_token_ids", CHAT | COMPLETIONS, .read = read_bool, AT(token_ids)},
     {"echo", COMPLETIONS, .read = read_bool, AT(echo)},
-    {"suffix", COMPLETIONS, .read = read_suffix},
+    {"suffix", COMPLETIONS | GENERATE, .read = read_suffix},
     {"best_of", COMPLETIONS, .read = read_best_of},
     {"response_format", CHAT | COMPLETIONS, .read = serve_read_format},
+    {"format", OLLAMA_CHAT | GENERATE, .read = serve_read_ollama_format},
     {"output_config", ANTHROPIC, .read = serve_read_output_config},
     {"output_format", ANTHROPIC, .read = serve_read_format},   /* before there was output_config */
     {"text", RESPONSES, .read = serve_read_text_format},
     {"encoding_format", EMBEDDINGS, .read = read_encoding},
-    {"dimensions", EMBEDDINGS, .read = read_dimensions},
+    {"dimensions", EMBEDDINGS | EMBED, .read = read_dimensions},
     {"pooling", EMBEDDINGS, .read = read_pooling},
     {"task", EMBEDDINGS, .read = read_task},
 };
@@ -291,6 +322,11 @@ static bool read_all(struct serve_job *job, unsigned apis, yyjson_val *object)
         if (!(p ? p->read(job, p, value) : serve_neutral_read(job, apis, name, value))) return false;
     }
     return true;
+}
+
+static bool read_options(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
+{
+    return yyjson_is_obj(value) ? read_all(job, OPTIONS, value) : serve_param_refuse(job, p, "must be an object");
 }
 
 bool serve_params_read(struct serve_job *job, yyjson_val *root)

@@ -33,6 +33,8 @@ static void set_defaults(struct serve_job *job)
                                        .top_k = 40,
                                        .seed = random[1] & UINT32_MAX};
     job->n = 1;
+    job->stream = job->api->streams;
+    job->truncates = job->api->truncates;
     job->think = job->server->args->think;
 }
 

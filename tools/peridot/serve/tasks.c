@@ -9,7 +9,7 @@
 
 static bool refuse_length(struct serve_job *job, size_t n_prompt)
 {
-    const char *what = job->kind == SERVE_CONVERSATION ? "messages" : "prompt";
+    const char *what = job->api->input;
     uint32_t ctx = job->server->ctx;
     if (job->drops)
         return serve_refuse(&job->error, 400, "context_length_exceeded", what,
@@ -42,6 +42,9 @@ static bool find_room(uint64_t *n_max, struct serve_job *job, size_t n_ids)
 bool serve_tasks_add(struct serve_job *job, const int32_t *ids, size_t n_ids)
 {
     uint64_t n_max;
+    bool cut = job->truncates && job->kind == SERVE_VECTORS && n_ids > job->server->ctx;
+    const int32_t last = n_ids ? ids[n_ids - 1] : 0;   /* that ends a text, cut or not */
+    if (cut) n_ids = job->server->ctx;
     if (!find_room(&n_max, job, n_ids)) return false;
     for (uint32_t i = 0; i < job->n; i++) {
         struct serve_task *task = &job->tasks[job->n_tasks];
@@ -51,6 +54,7 @@ bool serve_tasks_add(struct serve_job *job, const int32_t *ids, size_t n_ids)
         job->n_tasks++;
         if (!task->tokens) return serve_refuse(&job->error, 500, NULL, NULL, "out of memory");
         if (n_ids) memcpy(task->tokens, ids, n_ids * sizeof *ids);
+        if (cut) task->tokens[n_ids - 1] = last;
         task->sampling.seed += i;
         task->sampling.stop = job->stops;
         task->sampling.bias = job->bias;

@@ -12,6 +12,8 @@ const struct serve_interface *serve_interface_get(enum serve_api id)
         [SERVE_RESPONSES] = &serve_wire_responses, [SERVE_EMBEDDINGS] = &serve_wire_embeddings,
         [SERVE_TOKENIZE] = &serve_wire_tokenize, [SERVE_DETOKENIZE] = &serve_wire_detokenize,
         [SERVE_MESSAGES] = &serve_wire_messages, [SERVE_COUNT_TOKENS] = &serve_wire_count_tokens,
+        [SERVE_OLLAMA_CHAT] = &serve_wire_ollama_chat, [SERVE_GENERATE] = &serve_wire_generate,
+        [SERVE_EMBED] = &serve_wire_embed, [SERVE_EMBED_ONE] = &serve_wire_embed_one, [SERVE_SHOW] = &serve_wire_show,
     };
     return all[id];
 }
@@ -37,6 +39,15 @@ void serve_send_event(struct serve_job *job, const char *name, doc_t *doc)
     serve_print(&b, "data: ");
     serve_put_json(&b, doc);
     serve_print(&b, "\n\n");
+    serve_job_write(job, &b, false);
+    serve_buffer_free(&b);
+}
+
+void serve_send_line(struct serve_job *job, doc_t *doc)
+{
+    struct serve_buffer b = {0};
+    serve_put_json(&b, doc);
+    serve_put(&b, "\n", 1);
     serve_job_write(job, &b, false);
     serve_buffer_free(&b);
 }

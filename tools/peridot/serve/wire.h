@@ -16,21 +16,26 @@ enum {
     SERVE_SET_RESPONSES = 1 << SERVE_RESPONSES, SERVE_SET_EMBEDDINGS = 1 << SERVE_EMBEDDINGS,
     SERVE_SET_TOKENIZE = 1 << SERVE_TOKENIZE, SERVE_SET_DETOKENIZE = 1 << SERVE_DETOKENIZE,
     SERVE_SET_MESSAGES = 1 << SERVE_MESSAGES, SERVE_SET_COUNT_TOKENS = 1 << SERVE_COUNT_TOKENS,
+    SERVE_SET_OLLAMA_CHAT = 1 << SERVE_OLLAMA_CHAT, SERVE_SET_GENERATE = 1 << SERVE_GENERATE,
+    SERVE_SET_EMBED = 1 << SERVE_EMBED, SERVE_SET_EMBED_ONE = 1 << SERVE_EMBED_ONE, SERVE_SET_SHOW = 1 << SERVE_SHOW,
+    SERVE_SET_OPTIONS = 1 << SERVE_N_APIS,   /* members of Ollama's `options` */
     SERVE_SET_WRITES = SERVE_SET_CHAT | SERVE_SET_COMPLETIONS | SERVE_SET_RESPONSES,
     SERVE_SET_OPENAI = SERVE_SET_WRITES | SERVE_SET_EMBEDDINGS,
-    SERVE_SET_ANTHROPIC = SERVE_SET_MESSAGES | SERVE_SET_COUNT_TOKENS
+    SERVE_SET_ANTHROPIC = SERVE_SET_MESSAGES | SERVE_SET_COUNT_TOKENS,
+    SERVE_SET_OLLAMA = SERVE_SET_OLLAMA_CHAT | SERVE_SET_GENERATE | SERVE_SET_EMBED | SERVE_SET_EMBED_ONE
 };
 
 struct serve_interface {
     enum serve_api id;
     const char *path;          /* of its POST; one that begins with /v1 is found without it, too */
     enum serve_kind kind;
-    const char *id_prefix;     /* of answers' ids; NULL: none */
+    const char *id_prefix;     /* of answers' ids; NULL: they have none */
     const char *input;         /* the parameter that holds its messages or texts; */
     const char *schema;        /* and the one that holds a schema */
     uint32_t n_default;        /* tokens of a reply for which no length was given; 0: as many as fit */
     const struct serve_error_form *errors;
     const char *stream_type;   /* Content-Type of a stream; NULL: there are none */
+    bool streams, truncates;   /* where a request does not say whether: see serve_job */
 
     /* Makes the tasks, or puts the answer into `out` where no device is needed for it. False: the job's error says
      * why. */
@@ -49,7 +54,8 @@ struct serve_interface {
 
 extern const struct serve_interface serve_wire_chat, serve_wire_completions, serve_wire_responses,
     serve_wire_embeddings, serve_wire_tokenize, serve_wire_detokenize,
-    serve_wire_messages, serve_wire_count_tokens;
+    serve_wire_messages, serve_wire_count_tokens, serve_wire_ollama_chat, serve_wire_generate, serve_wire_embed,
+    serve_wire_embed_one, serve_wire_show;
 
 const struct serve_interface *serve_interface_get(enum serve_api id);
 
@@ -61,6 +67,8 @@ struct serve_usage serve_usage_of(const struct serve_job *job);
 
 /* A server-sent event, of a name or of none. Frees the document. */
 void serve_send_event(struct serve_job *job, const char *name, yyjson_mut_doc *doc);
+/* The document on a line. Frees it. */
+void serve_send_line(struct serve_job *job, yyjson_mut_doc *doc);
 yyjson_mut_val *serve_string(yyjson_mut_doc *doc, const char *text);
 
 #endif

@@ -1,41 +1,11 @@
 /* OpenAI's embeddings: POST /v1/embeddings. */
 #include "server.h"
 #include "texts.h"
+#include "vectors.h"
 #include "wire_openai.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 typedef yyjson_mut_doc doc_t;
 typedef yyjson_mut_val val_t;
-
-/* Little-endian floats. */
-static val_t *base64(doc_t *doc, const struct serve_task *task)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    size_t n = task->vector_size * sizeof(float);
-    unsigned char *bytes = malloc(n + 3);
-    struct serve_buffer b = {0};
-    if (!bytes) return yyjson_mut_null(doc);
-    memset(bytes, 0, n + 3);
-    for (size_t i = 0; i < task->vector_size; i++) {
-        const float value = (float)task->vector[i];
-        uint32_t bits;
-        memcpy(&bits, &value, sizeof bits);
-        for (size_t k = 0; k < 4; k++) bytes[4 * i + k] = (unsigned char)(bits >> 8 * k);
-    }
-    for (size_t i = 0; i < n; i += 3) {
-        uint32_t word = (uint32_t)bytes[i] << 16 | (uint32_t)bytes[i + 1] << 8 | bytes[i + 2];
-        char four[4] = {digits[word >> 18], digits[word >> 12 & 63], digits[word >> 6 & 63], digits[word & 63]};
-        if (i + 1 >= n) four[2] = '=';
-        if (i + 2 >= n) four[3] = '=';
-        serve_put(&b, four, 4);
-    }
-    val_t *value = serve_text(doc, b.data, b.size);
-    serve_buffer_free(&b);
-    free(bytes);
-    return value;
-}
 
 static doc_t *body(struct serve_job *job)
 {
@@ -46,12 +16,10 @@ static doc_t *body(struct serve_job *job)
     yyjson_mut_obj_add_val(doc, root, "data", data);
     for (size_t i = 0; i < job->n_tasks; i++) {
         struct serve_task *task = &job->tasks[i];
-        val_t *o = yyjson_mut_arr_add_obj(doc, data), *vector = yyjson_mut_arr(doc);
-        for (size_t k = 0; k < task->vector_size && !job->base64; k++)
-            yyjson_mut_arr_add_real(doc, vector, (double)(float)task->vector[k]);
+        val_t *o = yyjson_mut_arr_add_obj(doc, data);
         yyjson_mut_obj_add_str(doc, o, "object", "embedding");
         yyjson_mut_obj_add_uint(doc, o, "index", i);
-        yyjson_mut_obj_add_val(doc, o, "embedding", job->base64 ? base64(doc, task) : vector);
+        yyjson_mut_obj_add_val(doc, o, "embedding", (job->base64 ? serve_vector_base64 : serve_vector)(doc, task));
     }
     yyjson_mut_obj_add_val(doc, root, "model", serve_string(doc, job->server->model_id));
     yyjson_mut_obj_add_val(doc, root, "usage", serve_openai_usage(doc, job));
