@@ -66,6 +66,25 @@ def test_others():
     assert events[-1].type == "response.incomplete" and events[-1].response.usage.output_tokens == 8
 
 
+def test_responses_stream():
+    arguments = {"model": model, "input": "Once upon a time", "metadata": {"a": "b"}, "instructions": "Be brief."}
+    body = {**arguments, "max_output_tokens": 8, "stream": True}
+    with client.responses.with_streaming_response.create(**body) as response:
+        lines = [line.removeprefix("data: ") for line in response.iter_lines() if line.startswith("data: ")]
+    for line in lines:   # as strictly as the client itself never is
+        pydantic.TypeAdapter(openai.types.responses.ResponseStreamEvent).validate_json(line)
+    last = json.loads(lines[-1])["response"]
+    assert (last["metadata"], last["instructions"], last["max_output_tokens"]) == ({"a": "b"}, "Be brief.", 8)
+    bias = {"extra_body": {"seed": 1, "text": {"format": {"type": "json_schema", "schema": {"enum": ["yes", "no"]}}}}}
+    with client.responses.stream(**arguments, **bias) as stream:
+        kinds = [e.type for e in stream]
+        text = stream.get_final_response().output_text
+    assert json.loads(text) in ("yes", "no")
+    assert kinds[:3] == ["response.created", "response.in_progress", "response.output_item.added"]
+    assert kinds[-4:] == ["response.output_text.done", "response.content_part.done", "response.output_item.done",
+                          "response.completed"]
+
+
 def test_parse():
     for seed in range(4):
         reply = client.chat.completions.parse(model=model, messages=messages, response_format=Person, seed=seed)

@@ -36,7 +36,7 @@ print(*(family.name for family in read(sys.stdin.read())))' < <(curl -s "$url/me
     stop
 }
 
-! packages openai==3.54.0 anthropic==2.13.0 ollama==0.6.3 schemathesis==4.32.5 llm==0.36 prometheus-client==0.26.0 ||
+! packages openai==3.57.0 anthropic==2.13.0 ollama==0.6.3 schemathesis==4.32.5 llm==0.36 prometheus-client==0.26.0 ||
     test_packages
 [ "${PERIDOT_TEST_ALL:-}" ] || finish
 start --timeout 2

@@ -88,6 +88,7 @@ static val_t *response_usage(doc_t *doc, const struct serve_job *job)
     const struct serve_usage u = serve_usage_of(job);
     val_t *o = yyjson_mut_obj(doc), *in = yyjson_mut_obj(doc), *out = yyjson_mut_obj(doc);
     yyjson_mut_obj_add_uint(doc, in, "cached_tokens", u.cached);
+    yyjson_mut_obj_add_uint(doc, in, "cache_write_tokens", 0);
     yyjson_mut_obj_add_uint(doc, out, "reasoning_tokens", u.thought);
     yyjson_mut_obj_add_uint(doc, o, "input_tokens", u.prompt);
     yyjson_mut_obj_add_val(doc, o, "input_tokens_details", in);
@@ -97,9 +98,18 @@ static val_t *response_usage(doc_t *doc, const struct serve_job *job)
     return o;
 }
 
+/* What the request says; clients expect an object of metadata. */
+static val_t *echo(doc_t *doc, const struct serve_job *job, const char *name)
+{
+    yyjson_val *value = yyjson_obj_get(yyjson_doc_get_root(job->document), name);
+    if (value && !yyjson_is_null(value)) return yyjson_val_mut_copy(doc, value);
+    return strcmp(name, "metadata") == 0 ? yyjson_mut_obj(doc) : yyjson_mut_null(doc);
+}
+
 static val_t *response(doc_t *doc, const struct serve_job *job, bool whole)
 {
-    static const char *const nulls[] = {"error", "instructions", "previous_response_id"};
+    static const char *const nulls[] = {"error", "previous_response_id"};
+    static const char *const echoed[] = {"instructions", "max_output_tokens", "metadata"};
     val_t *o = yyjson_mut_obj(doc), *output = yyjson_mut_arr(doc), *format = yyjson_mut_obj(doc),
           *text = yyjson_mut_obj(doc), *why = yyjson_mut_null(doc);
     if (whole && job->tasks[0].finish == SERVE_FINISH_LENGTH) {
@@ -116,7 +126,8 @@ static val_t *response(doc_t *doc, const struct serve_job *job, bool whole)
     yyjson_mut_obj_add_val(doc, o, "output", output);
     yyjson_mut_obj_add_val(doc, o, "incomplete_details", why);
     for (size_t i = 0; i < CMD_COUNT(nulls); i++) yyjson_mut_obj_add_null(doc, o, nulls[i]);
-    yyjson_mut_obj_add_val(doc, o, "metadata", yyjson_mut_obj(doc));
+    for (size_t i = 0; i < CMD_COUNT(echoed); i++) yyjson_mut_obj_add_val(doc, o, echoed[i], echo(doc, job, echoed[i]));
+    yyjson_mut_obj_add_bool(doc, o, "background", false);
     yyjson_mut_obj_add_bool(doc, o, "parallel_tool_calls", false);
     yyjson_mut_obj_add_bool(doc, o, "store", false);
     yyjson_mut_obj_add_real(doc, o, "temperature", (double)job->sampling.temperature);
