@@ -1,0 +1,52 @@
+/* Tools that a conversation lets a model call: programs, and servers of the Model Context Protocol (MCP). Here is which
+ * functions there are, which of them may be called without a question, and how a call is carried out; config.h reads the
+ * files that name them. What models, servers and programs write is untrusted input.
+ * A toolbox is used by one thread at a time. */
+#ifndef PERIDOT_COMMAND_TOOLBOX_H
+#define PERIDOT_COMMAND_TOOLBOX_H
+
+#include "../util.h"
+
+#include <stdio.h>
+
+struct cmd_editor;
+struct cmd_toolbox;
+
+/* Each source is a JSON file (config.h), or the http(s) URL of a server. Starts the servers and asks them for their
+ * tools; an interrupt ends the waiting as PERIDOT_CANCELLED. *out is NULL on failure. */
+peridot_status cmd_toolbox_open(struct cmd_toolbox **out, const char *const *sources, size_t n_sources);
+/* Ends the servers. NULL is allowed. */
+void cmd_toolbox_close(struct cmd_toolbox *t);
+
+/* Asks the servers that said that their tools have changed for them again. A tool whose definition is another now is
+ * no longer allowed for this conversation. */
+peridot_status cmd_toolbox_refresh(struct cmd_toolbox *t);
+
+size_t cmd_toolbox_size(const struct cmd_toolbox *t);
+/* [{"type": "function", "function": {"name": ..., "description": ..., "parameters": ...}}, ...], as OpenAI's interface
+ * has it. Borrowed until the toolbox is refreshed or closed. Names are 1 to 64 of A-Z a-z 0-9 _ -. */
+const char *cmd_toolbox_json(const struct cmd_toolbox *t);
+/* A line for each tool: its name, how it begins to describe itself, where it comes from, whether it is allowed. */
+void cmd_toolbox_print(FILE *file, const struct cmd_toolbox *t);
+
+/* Whether a call needs no question, as the file or a person in this conversation has said. */
+bool cmd_toolbox_is_allowed(const struct cmd_toolbox *t, const char *name);
+/* For this conversation. */
+void cmd_toolbox_allow(struct cmd_toolbox *t, const char *name);
+
+/* Carries out a call without a question; `arguments` are JSON text. *result is UTF-8 for the model, freed by the
+ * caller. What goes wrong with a tool is a result, too: it begins with "error: ". A failure is only PERIDOT_CANCELLED,
+ * after an interrupt, or that there is no memory. */
+peridot_status cmd_toolbox_call(char **result, struct cmd_toolbox *t, const char *name, const char *arguments);
+
+struct cmd_tool_call {
+    const char *name, *arguments;
+};
+
+/* Carries out the calls of a reply, one after another. Before each that is not allowed the editor asks the person; where
+ * there is none (NULL) the call is refused, which its result says. results[i] are freed by the caller, also on failure;
+ * calls that were not reached have NULL. PERIDOT_CANCELLED: an interrupt, also at a question. */
+peridot_status cmd_toolbox_answer(char **results, struct cmd_toolbox *t, const struct cmd_tool_call *calls, size_t n,
+                                  struct cmd_editor *editor);
+
+#endif
