@@ -20,7 +20,7 @@ src/offline    base format text arch offline
 src/selftest   base format gpu ops engine selftest
 src/probe      base format gpu arch ops engine probe offline
 src/api        base format text grammar gpu arch ops engine offline selftest probe api
-tools/peridot  models
+tools/peridot  models toolbox
 '
 
 # Cycles that are still there: a line each, its files sorted. Any other fails, and so does a line that is no cycle any

@@ -381,6 +381,17 @@ void cmd_editor_echo(struct cmd_editor *e, bool shows)
     }
 }
 
+enum cmd_editor_state cmd_editor_ask(const char **answer, struct cmd_editor *e, const char *question)
+{
+    restore_echo();
+    tcflush(STDIN_FILENO, TCIFLUSH);
+    e->size = 0;
+    e->initial = NULL;
+    enum cmd_editor_state state = read_line(e, question);
+    *answer = e->message;
+    return state;
+}
+
 /* ---- opening ---- */
 
 static void bind_keys(EditLine *edit)

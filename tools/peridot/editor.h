@@ -38,6 +38,10 @@ enum cmd_editor_state {
  * lines of """ go on. `initial` (NULL: nothing) is there to be changed at first. */
 enum cmd_editor_state cmd_editor_read(const char **text, struct cmd_editor *e, const char *initial);
 
+/* One line in answer to a question, borrowed as a message is; the history does not get it. What was typed before the
+ * question is no answer to it, and is dropped. */
+enum cmd_editor_state cmd_editor_ask(const char **answer, struct cmd_editor *e, const char *question);
+
 /* Whether what is typed shows at once, or when the editor reads it: during a reply "^C" would stand in it. The terminal
  * is as it was when a signal ends the program. */
 void cmd_editor_echo(struct cmd_editor *e, bool shows);

@@ -1,11 +1,13 @@
-/* os.h for Windows, editor.h without libedit, and no models/hub_cache.h. It is compiled and linked by .ci/cross, and
- * has not run: no Windows machine has been at hand. Paths are in the process's code page. */
+/* os.h for Windows, editor.h without libedit, and neither models/hub_cache.h nor toolbox/process.h. It is compiled and
+ * linked by .ci/cross, and has not run: no Windows machine has been at hand. Paths are in the process's code page. */
 #include <winsock2.h>   /* before windows.h */
 
 #include "os.h"
 #include "editor.h"
 #include "terminal.h"
+#include "text.h"
 #include "models/hub_cache.h"
+#include "toolbox/process.h"
 
 #include <io.h>
 #include <signal.h>
@@ -169,15 +171,20 @@ peridot_status cmd_editor_open(struct cmd_editor **out, cmd_complete complete, v
 void cmd_editor_close(struct cmd_editor *e) { free(e); }
 void cmd_editor_echo(struct cmd_editor *e, bool shows) { (void)e, (void)shows; }
 
-enum cmd_editor_state cmd_editor_read(const char **text, struct cmd_editor *e, const char *initial)
+enum cmd_editor_state cmd_editor_ask(const char **answer, struct cmd_editor *e, const char *question)
 {
-    (void)initial;
-    fputs(">>> ", stdout);
+    fputs(question, stdout);
     fflush(stdout);
     if (!fgets(e->line, sizeof e->line, stdin)) return cmd_interrupted() ? CMD_EDITOR_INTERRUPTED : CMD_EDITOR_END;
     e->line[strcspn(e->line, "\r\n")] = 0;
-    *text = e->line;
+    *answer = e->line;
     return CMD_EDITOR_MESSAGE;
+}
+
+enum cmd_editor_state cmd_editor_read(const char **text, struct cmd_editor *e, const char *initial)
+{
+    (void)initial;
+    return cmd_editor_ask(text, e, ">>> ");
 }
 
 /* ---- Hugging Face's cache, which takes links and locks ---- */
@@ -211,4 +218,39 @@ peridot_status hub_cache_set_revision(const struct hub_cache *cache, const struc
 {
     (void)cache, (void)hub;
     return PERIDOT_ERROR_UNSUPPORTED;
+}
+
+/* ---- programs that are tools, and servers of tools ---- */
+
+peridot_status process_start(struct process *p, const struct process_params *params)
+{
+    *p = (struct process){0};
+    return cmd_fail(PERIDOT_ERROR_UNSUPPORTED, "%s is not started: on Windows only servers at a URL can be used so far",
+                    cmd_shown(params->command[0]));
+}
+
+peridot_status process_write(struct process *p, const void *data, size_t size)
+{
+    (void)p, (void)data, (void)size;
+    return PERIDOT_ERROR_UNSUPPORTED;
+}
+
+peridot_status process_step(struct process *p, double seconds)
+{
+    (void)p, (void)seconds;
+    return PERIDOT_ERROR_UNSUPPORTED;
+}
+
+bool process_has_exited(const struct process *p)
+{
+    (void)p;
+    return true;
+}
+
+void process_end_input(struct process *p) { (void)p; }
+
+void process_close(struct process *p, double seconds, char how[64])
+{
+    (void)p, (void)seconds;
+    if (how) how[0] = 0;
 }

@@ -26,9 +26,11 @@ size_t cmd_toolbox_size(const struct cmd_toolbox *t);
 /* [{"type": "function", "function": {"name": ..., "description": ..., "parameters": ...}}, ...], as OpenAI's interface
  * has it. Borrowed until the toolbox is refreshed or closed. Names are 1 to 64 of A-Z a-z 0-9 _ -. */
 const char *cmd_toolbox_json(const struct cmd_toolbox *t);
-/* A line for each tool: its name, how it begins to describe itself, where it comes from, whether it is allowed. */
+/* For a person: a line for each tool; and where one comes from, "server NAME" or "program FILE". */
 void cmd_toolbox_print(FILE *file, const struct cmd_toolbox *t);
+void cmd_toolbox_print_source(FILE *file, const struct cmd_toolbox *t, const char *name);
 
+bool cmd_toolbox_has(const struct cmd_toolbox *t, const char *name);
 /* Whether a call needs no question, as the file or a person in this conversation has said. */
 bool cmd_toolbox_is_allowed(const struct cmd_toolbox *t, const char *name);
 /* For this conversation. */

@@ -1,0 +1,87 @@
+/* The calls of a reply: shown, asked for, carried out. */
+#include "toolbox.h"
+#include "../editor.h"
+#include "../flow.h"
+#include "../terminal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum decision { CALL, REFUSE, STOP };
+
+/* The person sees all of the arguments, and whose tool it is. */
+static void show_call(const struct cmd_toolbox *t, const struct cmd_tool_call *call)
+{
+    struct cmd_notice m;
+    if (!cmd_notice_begin(&m)) return;
+    cmd_write_text(m.file, call->name, strlen(call->name));
+    fputs(" (", m.file);
+    cmd_toolbox_print_source(m.file, t, call->name);
+    fputs("): ", m.file);
+    cmd_write_text(m.file, call->arguments, strlen(call->arguments));
+    fputc('\n', m.file);
+    cmd_notice_end(&m);
+}
+
+static void show_result(const char *result)
+{
+    enum { SHOWN = 160 };
+    char line[SHOWN];
+    peridot_printable(line, sizeof line, result, strlen(result));
+    cmd_say("-> %s\n", line);
+}
+
+/* The name stands in the question, too: long arguments may have moved it off the screen. */
+static enum decision ask(struct cmd_toolbox *t, const char *name, struct cmd_editor *editor)
+{
+    static const struct { const char *text; enum decision decision; bool always; } answers[] = {
+        {"y", CALL, false}, {"yes", CALL, false}, {"n", REFUSE, false}, {"no", REFUSE, false}, {"a", CALL, true},
+        {"always", CALL, true},
+    };
+    char question[192], shown[128];
+    peridot_printable(shown, sizeof shown, name, strlen(name));
+    snprintf(question, sizeof question, "call %s? (y)es, (n)o, (a)lways in this conversation: ", shown);
+    for (;;) {
+        const char *text;
+        if (cmd_editor_ask(&text, editor, question) != CMD_EDITOR_MESSAGE) return STOP;
+        for (size_t i = 0; i < CMD_COUNT(answers); i++) {
+            if (strcmp(text, answers[i].text) != 0) continue;
+            if (answers[i].always) cmd_toolbox_allow(t, name);
+            return answers[i].decision;
+        }
+    }
+}
+
+static enum decision decide(struct cmd_toolbox *t, const char *name, struct cmd_editor *editor)
+{
+    if (cmd_toolbox_is_allowed(t, name) || !cmd_toolbox_has(t, name)) return CALL;   /* the latter just fails */
+    if (editor) return ask(t, name, editor);
+    cmd_say("%s is not called: there is no terminal to ask at, and no \"allow\" in its file\n", name);
+    return REFUSE;
+}
+
+static peridot_status answer(char **result, struct cmd_toolbox *t, const struct cmd_tool_call *call,
+                             struct cmd_editor *editor)
+{
+    static const char refused[] = "error: the user does not allow this call";
+    show_call(t, call);
+    enum decision decision = decide(t, call->name, editor);
+    if (decision == STOP) return cmd_fail(PERIDOT_CANCELLED, "stopped");
+    if (decision == CALL) {
+        CMD_TRY(cmd_toolbox_call(result, t, call->name, call->arguments));
+        show_result(*result);
+        return PERIDOT_OK;
+    }
+    *result = malloc(sizeof refused);
+    if (!*result) return cmd_fail_alloc(sizeof refused, "result");
+    memcpy(*result, refused, sizeof refused);
+    return PERIDOT_OK;
+}
+
+peridot_status cmd_toolbox_answer(char **results, struct cmd_toolbox *t, const struct cmd_tool_call *calls, size_t n,
+                                  struct cmd_editor *editor)
+{
+    for (size_t i = 0; i < n; i++) results[i] = NULL;
+    for (size_t i = 0; i < n; i++) CMD_TRY(answer(&results[i], t, &calls[i], editor));
+    return PERIDOT_OK;
+}

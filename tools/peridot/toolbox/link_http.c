@@ -1,0 +1,312 @@
+#define _POSIX_C_SOURCE 200809L
+#include "events.h"
+#include "link.h"
+#include "../terminal.h"
+#include "../text.h"
+
+#include <curl/curl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { SESSION_SIZE = 1024, CONNECT_SECONDS = 30, STEP_MS = 100, NOTIFY_MS = 2000 };
+
+struct http_link {
+    struct link link;
+    const struct toolbox_entry *entry;
+    CURLM *multi;                  /* holds connections from one request to the next */
+    char *url;
+    const char *version;           /* of the protocol, as messages had it */
+    char session[SESSION_SIZE];    /* "": the server has given none */
+};
+
+/* ---- a transfer ---- */
+
+struct transfer {
+    CURL *curl;
+    struct link_receiver *receiver;   /* NULL: the answer does not matter */
+    bool begun, streams;
+    struct events events;
+    struct toolbox_bytes body;
+    char why[CURL_ERROR_SIZE];
+    peridot_status status;            /* of what was taken */
+};
+
+static peridot_status take_event(void *user, const char *data, size_t size)
+{
+    struct link_receiver *r = user;
+    return r->done ? PERIDOT_OK : r->take(r, data, size);
+}
+
+static peridot_status take_body(struct transfer *t, const char *data, size_t size)
+{
+    if (size > LINK_MAX_MESSAGE - t->body.size)
+        return cmd_fail(PERIDOT_ERROR_IO, "sent a message of more than %d bytes", LINK_MAX_MESSAGE);
+    return toolbox_bytes_add(&t->body, data, size);
+}
+
+static long status_of(CURL *curl)
+{
+    long code = 0;
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &code);
+    return code;
+}
+
+static bool is_stream(CURL *curl)
+{
+    static const char name[] = "text/event-stream";
+    const char *type = NULL;
+    curl_easy_getinfo(curl, CURLINFO_CONTENT_TYPE, &type);
+    return type && strncasecmp(type, name, sizeof name - 1) == 0;
+}
+
+static size_t on_body(char *data, size_t one, size_t size, void *user)
+{
+    struct transfer *t = user;
+    (void)one;
+    if (!t->receiver) return size;
+    if (!t->begun) t->streams = is_stream(t->curl);
+    t->begun = true;
+    t->status = t->streams ? events_feed(&t->events, data, size, LINK_MAX_MESSAGE, take_event, t->receiver)
+                           : take_body(t, data, size);
+    return t->status == PERIDOT_OK && !t->receiver->done ? size : CURL_WRITEFUNC_ERROR;   /* the rest says nothing */
+}
+
+static bool add_header(struct curl_slist **list, const char *name, const char *value)
+{
+    char line[SESSION_SIZE + 64];
+    if (!value || !*value) return true;
+    snprintf(line, sizeof line, "%s: %s", name, value);
+    struct curl_slist *longer = curl_slist_append(*list, line);
+    if (longer) *list = longer;
+    return longer != NULL;
+}
+
+static bool add_headers(struct curl_slist **list, const struct toolbox_texts *texts)
+{
+    for (size_t i = 0; texts && i < texts->n; i++) {
+        struct curl_slist *longer = curl_slist_append(*list, texts->at[i]);
+        if (!longer) return false;
+        *list = longer;
+    }
+    return true;
+}
+
+/* Those of the entry come last: what a person has written counts. *list is freed by the caller, also on failure. */
+static bool make_headers(struct curl_slist **list, const struct http_link *l, const struct link_message *m)
+{
+    *list = curl_slist_append(NULL, "Expect:");   /* libcurl's own is not to be sent */
+    return *list && (!m->text || add_header(list, "Content-Type", "application/json")) &&
+           add_header(list, "Accept", "application/json, text/event-stream") &&
+           add_header(list, "MCP-Protocol-Version", m->version) && add_header(list, "Mcp-Session-Id", l->session) &&
+           add_headers(list, m->headers) && add_headers(list, &l->entry->headers);
+}
+
+static void set_options(struct transfer *t, const struct http_link *l, const struct link_message *m,
+                        struct curl_slist *headers)
+{
+    CURL *c = t->curl;
+    curl_easy_setopt(c, CURLOPT_URL, l->url);
+    curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(c, CURLOPT_USERAGENT, "peridot/" PERIDOT_VERSION);
+    curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_SECONDS);
+    curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(c, CURLOPT_ERRORBUFFER, t->why);
+    curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body);
+    curl_easy_setopt(c, CURLOPT_WRITEDATA, t);
+    if (m->text) {
+        curl_easy_setopt(c, CURLOPT_POSTFIELDS, m->text);
+        curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)m->size);
+    } else {
+        curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, "DELETE");
+    }
+}
+
+static void notify(struct link *link, const struct link_message *m);
+
+/* What the server asks meanwhile is answered by a request of its own. */
+static void send_reply(struct http_link *l, struct link_receiver *r)
+{
+    const struct link_message reply = {.text = r->reply.data, .size = r->reply.size, .version = l->version};
+    notify(&l->link, &reply);
+    toolbox_bytes_free(&r->reply);
+}
+
+/* Until the transfer has ended, or the receiver has what it waits for. */
+static peridot_status run(CURLcode *result, struct http_link *l, struct transfer *t, double deadline)
+{
+    struct link_receiver *r = t->receiver;
+    int n_running = 0, n_left;
+    if (curl_multi_add_handle(l->multi, t->curl) != CURLM_OK) return cmd_fail_alloc(0, "a request");
+    peridot_status status = PERIDOT_OK;
+    do {
+        if (curl_multi_perform(l->multi, &n_running) != CURLM_OK) status = cmd_fail_alloc(0, "a request");
+        if (r->reply.size) send_reply(l, r);
+        if (!n_running || status != PERIDOT_OK) break;
+        if (cmd_interrupted()) status = cmd_fail(PERIDOT_CANCELLED, "stopped");
+        else if (cmd_now() >= deadline) status = cmd_fail(PERIDOT_ERROR_IO, "does not answer in time");
+        else curl_multi_poll(l->multi, NULL, 0, STEP_MS, NULL);
+    } while (status == PERIDOT_OK);
+    for (CURLMsg *message; (message = curl_multi_info_read(l->multi, &n_left));)
+        if (message->msg == CURLMSG_DONE && message->easy_handle == t->curl) *result = message->data.result;
+    curl_multi_remove_handle(l->multi, t->curl);
+    return status;
+}
+
+/* *headers is freed after the transfer. */
+static peridot_status prepare(struct transfer *t, struct curl_slist **headers, const struct http_link *l,
+                              const struct link_message *m)
+{
+    *headers = NULL;
+    t->curl = curl_easy_init();
+    if (!t->curl || !make_headers(headers, l, m)) return cmd_fail_alloc(0, "a request");
+    set_options(t, l, m, *headers);
+    return PERIDOT_OK;
+}
+
+static peridot_status transfer(CURLcode *result, struct http_link *l, struct transfer *t, const struct link_message *m,
+                               double deadline)
+{
+    struct curl_slist *headers;
+    *result = CURLE_OUT_OF_MEMORY;
+    peridot_status status = prepare(t, &headers, l, m);
+    if (status == PERIDOT_OK) status = run(result, l, t, deadline);
+    if (t->curl) curl_easy_setopt(t->curl, CURLOPT_HTTPHEADER, NULL);
+    curl_slist_free_all(headers);
+    return status;
+}
+
+static void end_transfer(struct transfer *t)
+{
+    curl_easy_cleanup(t->curl);
+    events_free(&t->events);
+    toolbox_bytes_free(&t->body);
+}
+
+/* ---- answers ---- */
+
+/* It goes back to the server in a header: visible ASCII only. */
+static void keep_session(struct http_link *l, const struct transfer *t)
+{
+    struct curl_header *header;
+    if (curl_easy_header(t->curl, "Mcp-Session-Id", 0, CURLH_HEADER, -1, &header) != CURLHE_OK) return;
+    for (const char *c = header->value; *c; c++)
+        if (*c < 0x21 || *c > 0x7e) return;
+    if (strlen(header->value) < SESSION_SIZE) strcpy(l->session, header->value);
+}
+
+/* Whether the server sends the request to another path of its own, where it is then sent; not elsewhere, as headers may
+ * hold keys. */
+static peridot_status follow(bool *follows, struct http_link *l, const struct transfer *t)
+{
+    const char *url = NULL, *origin_end = strchr(strstr(l->url, "://") + 3, '/');
+    size_t size = origin_end ? (size_t)(origin_end - l->url) : strlen(l->url);
+    long code = status_of(t->curl);
+    *follows = false;
+    curl_easy_getinfo(t->curl, CURLINFO_REDIRECT_URL, &url);
+    if (!url || (code != 307 && code != 308)) return PERIDOT_OK;
+    if (strncmp(url, l->url, size) != 0 || url[size] != '/')
+        return cmd_fail(PERIDOT_ERROR_IO, "is to be found at %s", cmd_shown(url));
+    char *copy = strdup(url);
+    if (!copy) return cmd_fail_alloc(strlen(url), "URL");
+    free(l->url);
+    l->url = copy;
+    *follows = true;
+    return PERIDOT_OK;
+}
+
+static peridot_status explain_status(long code)
+{
+    const char *hint = code == 401 || code == 403 ? ": the \"headers\" of a file can hold what it wants to be sent" : "";
+    return cmd_fail(PERIDOT_ERROR_IO, "HTTP status %ld%s", code, hint);
+}
+
+/* The transfer has ended. An error of HTTP may bring one of JSON-RPC, which then counts. */
+static peridot_status take_answer(struct http_link *l, struct transfer *t, CURLcode result)
+{
+    struct link_receiver *r = t->receiver;
+    long code = l->link.http_status = status_of(t->curl);
+    CMD_TRY(t->status);
+    if (r->done) return PERIDOT_OK;
+    if (result == CURLE_OUT_OF_MEMORY) return cmd_fail_alloc(0, "a request");
+    if (result != CURLE_OK)
+        return cmd_fail(PERIDOT_ERROR_IO, "%s", cmd_shown(t->why[0] ? t->why : curl_easy_strerror(result)));
+    if (code == 404 && l->session[0]) {
+        l->link.is_lost = true;
+        return cmd_fail(PERIDOT_ERROR_IO, "has ended the session");
+    }
+    if (t->body.size) CMD_TRY(r->take(r, t->body.data, t->body.size));
+    if (r->done) return PERIDOT_OK;
+    if (code >= 300) return explain_status(code);
+    return cmd_fail(PERIDOT_ERROR_IO, "does not answer the request with a message of MCP");
+}
+
+static peridot_status request(struct link *link, const struct link_message *m, struct link_receiver *r, double deadline)
+{
+    struct http_link *l = (struct http_link *)link;
+    bool follows = false;
+    if (m->version) l->version = m->version;
+    for (int tries = 0;; tries++) {
+        struct transfer t = {.receiver = r};
+        CURLcode result;
+        l->link.http_status = 0;
+        peridot_status status = transfer(&result, l, &t, m, deadline);
+        if (status == PERIDOT_OK && !tries) status = follow(&follows, l, &t);
+        if (status == PERIDOT_OK && !follows) status = take_answer(l, &t, result);
+        if (status == PERIDOT_OK && !follows) keep_session(l, &t);
+        end_transfer(&t);
+        if (!follows || status != PERIDOT_OK) return status;
+        follows = false;
+    }
+}
+
+/* Not by way of the others: a request may be under way. */
+static void notify(struct link *link, const struct link_message *m)
+{
+    struct transfer t = {0};
+    struct curl_slist *headers;
+    if (prepare(&t, &headers, (struct http_link *)link, m) == PERIDOT_OK) {
+        curl_easy_setopt(t.curl, CURLOPT_TIMEOUT_MS, (long)NOTIFY_MS);
+        curl_easy_perform(t.curl);
+    }
+    end_transfer(&t);
+    curl_slist_free_all(headers);
+}
+
+/* ---- the link ---- */
+
+static void close_link(struct link *link)
+{
+    struct http_link *l = (struct http_link *)link;
+    if (l->session[0] && !l->link.is_lost) notify(link, &(struct link_message){.version = l->version});
+    if (l->multi) curl_multi_cleanup(l->multi);
+    free(l->url);
+    free(l);
+}
+
+static peridot_status open_link(struct link **out, const struct toolbox_entry *e)
+{
+    struct http_link *l = calloc(1, sizeof *l);
+    *out = NULL;
+    if (!l) return cmd_fail_alloc(sizeof *l, "server");
+    l->link = (struct link){.kind = &link_http, .sends_headers = true};
+    l->entry = e;
+    l->url = strdup(e->url);
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK) l->multi = curl_multi_init();
+    if (l->url && l->multi) {
+        *out = &l->link;
+        return PERIDOT_OK;
+    }
+    close_link(&l->link);
+    return cmd_fail_alloc(0, "server");
+}
+
+/* Outside of requests nothing comes, as no stream is kept open for that. */
+static peridot_status poll_link(struct link *link, struct link_receiver *r)
+{
+    (void)link, (void)r;
+    return PERIDOT_OK;
+}
+
+const struct link_kind link_http = {open_link, request, notify, poll_link, close_link};

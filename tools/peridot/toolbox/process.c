@@ -1,0 +1,242 @@
+#define _GNU_SOURCE   /* pipe2, posix_spawn_file_actions_addchdir_np and addclosefrom_np */
+#include "process.h"
+#include "../os.h"
+#include "../text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TERM_SECONDS 2.0   /* from the signal that it may handle to the one that it may not */
+
+/* ---- starting ---- */
+
+static void close_stream(int *fd)
+{
+    if (*fd >= 0) close(*fd);
+    *fd = -1;
+}
+
+/* A pipe for each standard stream: theirs[i] becomes stream i of the program. */
+static bool open_pipes(int ours[3], int theirs[3])
+{
+    for (int i = 0; i < 3; i++) ours[i] = theirs[i] = -1;
+    for (int i = 0; i < 3; i++) {
+        int ends[2];
+        if (pipe2(ends, O_CLOEXEC) != 0) return false;
+        ours[i] = ends[i == 0];
+        theirs[i] = ends[i != 0];
+        if (fcntl(ours[i], F_SETFL, O_NONBLOCK) != 0) return false;
+    }
+    return true;
+}
+
+static bool is_set_by(const char *const *env, const char *variable)
+{
+    size_t size = strcspn(variable, "=") + 1;
+    for (; env && *env; env++)
+        if (strncmp(*env, variable, size) == 0) return true;
+    return false;
+}
+
+/* Those that are inherited, and `env`. *out is the caller's; its texts are borrowed. */
+static peridot_status make_environment(char ***out, const char *const *env)
+{
+    size_t n = 1, k = 0;
+    for (char **at = environ; at && *at; at++) n++;
+    for (const char *const *at = env; at && *at; at++) n++;
+    *out = malloc(n * sizeof **out);
+    if (!*out) return cmd_fail_alloc(n * sizeof **out, "environment");
+    for (char **at = environ; at && *at; at++)
+        if (!is_set_by(env, *at)) (*out)[k++] = *at;
+    for (const char *const *at = env; at && *at; at++) (*out)[k++] = (char *)(uintptr_t)*at;
+    (*out)[k] = NULL;
+    return PERIDOT_OK;
+}
+
+/* Of posix_spawn: in a group of its own, with the signals as they are by default. */
+static int set_attributes(posix_spawnattr_t *attributes)
+{
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    int error = posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF |
+                                                         POSIX_SPAWN_SETSIGMASK);
+    if (!error) error = posix_spawnattr_setpgroup(attributes, 0);
+    if (!error) error = posix_spawnattr_setsigdefault(attributes, &all);
+    return error ? error : posix_spawnattr_setsigmask(attributes, &none);
+}
+
+static int set_actions(posix_spawn_file_actions_t *actions, const int theirs[3], const char *cwd)
+{
+    int error = cwd ? posix_spawn_file_actions_addchdir_np(actions, cwd) : 0;
+    for (int i = 0; i < 3 && !error; i++) error = posix_spawn_file_actions_adddup2(actions, theirs[i], i);
+    return error ? error : posix_spawn_file_actions_addclosefrom_np(actions, 3);
+}
+
+static int spawn(int *pid, const int theirs[3], const struct process_params *params, char **env)
+{
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    pid_t made = 0;
+    int error = posix_spawn_file_actions_init(&actions);
+    if (error) return error;
+    error = posix_spawnattr_init(&attributes);
+    if (!error) {
+        error = set_attributes(&attributes);
+        if (!error) error = set_actions(&actions, theirs, params->cwd);
+        if (!error) error = posix_spawnp(&made, params->command[0], &actions, &attributes,
+                                         (char *const *)(uintptr_t)params->command, env);
+        posix_spawnattr_destroy(&attributes);
+    }
+    posix_spawn_file_actions_destroy(&actions);
+    *pid = made;
+    return error;
+}
+
+peridot_status process_start(struct process *p, const struct process_params *params)
+{
+    int ours[3], theirs[3], error = 0, pid = 0;
+    char **env;
+    *p = (struct process){.in = -1, .out = -1, .err = -1, .max_output = params->max_output};
+    CMD_TRY(make_environment(&env, params->env));
+    if (!open_pipes(ours, theirs)) error = errno;
+    else error = spawn(&pid, theirs, params, env);
+    for (int i = 0; i < 3; i++) close_stream(&theirs[i]);
+    free(env);
+    if (!error) {
+        p->pid = pid, p->in = ours[0], p->out = ours[1], p->err = ours[2];
+        return PERIDOT_OK;
+    }
+    for (int i = 0; i < 3; i++) close_stream(&ours[i]);
+    return cmd_fail(PERIDOT_ERROR_IO, "%s cannot be started%s%s: %s", cmd_shown(params->command[0]),
+                    params->cwd ? " in " : "", params->cwd ? cmd_shown(params->cwd) : "", strerror(error));
+}
+
+/* ---- streams ---- */
+
+peridot_status process_write(struct process *p, const void *data, size_t size)
+{
+    return toolbox_bytes_add(&p->input, data, size);
+}
+
+void process_end_input(struct process *p)
+{
+    p->ends_input = true;
+    if (p->input.size == 0) close_stream(&p->in);
+}
+
+/* As write; a reader that is gone is EPIPE, and no signal, which would end this program. */
+static ssize_t write_quietly(int fd, const void *data, size_t size)
+{
+    static const struct timespec now = {0};
+    sigset_t pipe_signal, before;
+    sigemptyset(&pipe_signal);
+    sigaddset(&pipe_signal, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
+    ssize_t n = write(fd, data, size);
+    int error = errno;
+    if (n < 0 && error == EPIPE) sigtimedwait(&pipe_signal, NULL, &now);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = error;
+    return n;
+}
+
+static bool is_for_later(int error) { return error == EAGAIN || error == EINTR; }
+
+/* What nobody reads is lost: why it went is in what it wrote itself. */
+static void write_some(struct process *p)
+{
+    ssize_t n = write_quietly(p->in, p->input.data, p->input.size);
+    if (n < 0 && is_for_later(errno)) return;
+    toolbox_bytes_drop(&p->input, n < 0 ? p->input.size : (size_t)n);
+    if (n < 0 || (p->ends_input && p->input.size == 0)) close_stream(&p->in);
+}
+
+static peridot_status keep_output(struct process *p, const char *data, size_t size)
+{
+    size_t kept = cmd_min(size, p->max_output - p->output.size);
+    p->n_dropped += size - kept;
+    return toolbox_bytes_add(&p->output, data, kept);
+}
+
+static peridot_status keep_errors(struct process *p, const char *data, size_t size)
+{
+    size_t kept = cmd_min(size, PROCESS_ERRORS), before = cmd_min(p->n_errors, PROCESS_ERRORS - kept);
+    memmove(p->errors, p->errors + p->n_errors - before, before);
+    memcpy(p->errors + before, data + size - kept, kept);
+    p->n_errors = before + kept;
+    return PERIDOT_OK;
+}
+
+static peridot_status read_some(struct process *p, int *fd,
+                                peridot_status (*keep)(struct process *p, const char *data, size_t size))
+{
+    char data[1 << 14];
+    ssize_t n = read(*fd, data, sizeof data);
+    if (n < 0 && is_for_later(errno)) return PERIDOT_OK;
+    if (n > 0) return keep(p, data, (size_t)n);
+    close_stream(fd);
+    p->output_has_ended = p->out < 0;
+    p->has_ended = p->out < 0 && p->err < 0;
+    return PERIDOT_OK;
+}
+
+peridot_status process_step(struct process *p, double seconds)
+{
+    struct pollfd streams[3] = {{.fd = p->input.size ? p->in : -1, .events = POLLOUT},
+                                {.fd = p->out, .events = POLLIN}, {.fd = p->err, .events = POLLIN}};
+    if (poll(streams, 3, (int)(1000 * seconds)) <= 0) return PERIDOT_OK;
+    if (streams[0].revents) write_some(p);
+    if (streams[1].revents) CMD_TRY(read_some(p, &p->out, keep_output));
+    return streams[2].revents ? read_some(p, &p->err, keep_errors) : PERIDOT_OK;
+}
+
+/* ---- the end ---- */
+
+/* It stays a zombie until process_close, so that its id, and its group's, are nobody else's. */
+bool process_has_exited(const struct process *p)
+{
+    siginfo_t info = {0};
+    return waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != 0;
+}
+
+static bool exits_within(const struct process *p, double seconds)
+{
+    for (double end = cmd_now() + seconds; !process_has_exited(p);) {
+        if (cmd_now() >= end) return false;
+        cmd_sleep(0.005);
+    }
+    return true;
+}
+
+static void end_group(const struct process *p)
+{
+    kill(-p->pid, SIGTERM);
+    exits_within(p, TERM_SECONDS);
+    kill(-p->pid, SIGKILL);
+}
+
+void process_close(struct process *p, double seconds, char how[64])
+{
+    int status = 0;
+    char unused[64];
+    if (!how) how = unused;
+    how[0] = 0;
+    if (p->pid) {
+        close_stream(&p->in), close_stream(&p->out), close_stream(&p->err);
+        if (!exits_within(p, seconds)) end_group(p);
+        while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR) {}
+        if (WIFSIGNALED(status)) snprintf(how, 64, "was ended by signal %d", WTERMSIG(status));
+        else if (WEXITSTATUS(status)) snprintf(how, 64, "ended with status %d", WEXITSTATUS(status));
+    }
+    p->pid = 0;
+    toolbox_bytes_free(&p->input);
+}

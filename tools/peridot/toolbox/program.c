@@ -1,0 +1,79 @@
+#include "program.h"
+#include "process.h"
+#include "result.h"
+#include "../flow.h"
+#include "../terminal.h"
+
+#include <string.h>
+
+static peridot_status begin(struct process *p, const struct toolbox_entry *e, const char *arguments)
+{
+    const struct process_params params = {.command = (const char *const *)e->command.at,
+                                          .env = (const char *const *)e->env.at, .cwd = e->cwd,
+                                          .max_output = e->max_output};
+    CMD_TRY(process_start(p, &params));
+    peridot_status status = process_write(p, arguments, strlen(arguments));
+    if (status == PERIDOT_OK) status = process_write(p, "\n", 1);
+    process_end_input(p);
+    return status;
+}
+
+/* Until it has exited and what it wrote is read; a child of its that goes on may keep the streams open. */
+static peridot_status run(struct process *p, bool *in_time, double deadline)
+{
+    enum { STEP_MS = 100, LAST_STEP_MS = 5 };
+    *in_time = true;
+    while (!process_has_exited(p)) {
+        if (cmd_interrupted()) return cmd_fail(PERIDOT_CANCELLED, "stopped");
+        *in_time = cmd_now() < deadline;
+        if (!*in_time) return PERIDOT_OK;
+        CMD_TRY(process_step(p, (p->has_ended ? LAST_STEP_MS : STEP_MS) / 1e3));
+    }
+    for (size_t before = SIZE_MAX; !p->has_ended && before != p->output.size + p->n_dropped + p->n_errors;) {
+        before = p->output.size + p->n_dropped + p->n_errors;
+        CMD_TRY(process_step(p, 0));
+    }
+    return PERIDOT_OK;
+}
+
+static peridot_status add_output(struct toolbox_bytes *result, const struct process *p)
+{
+    return result_add_text(result, p->output.data ? p->output.data : "", p->output.size);
+}
+
+/* Why it failed, and what it wrote: errors first, as the end may be cut. */
+static peridot_status explain(struct toolbox_bytes *result, const struct process *p, const struct toolbox_entry *e,
+                              const char *why)
+{
+    CMD_TRY(toolbox_bytes_print(result, "error: %s %s%s", e->name, why, p->n_errors ? "\n" : ""));
+    CMD_TRY(result_add_text(result, p->errors, p->n_errors));
+    if (p->output.size) CMD_TRY(toolbox_bytes_add(result, "\n", 1));
+    return add_output(result, p);
+}
+
+static void show_errors(const struct process *p, const struct toolbox_entry *e)
+{
+    struct cmd_notice m;
+    if (p->n_errors == 0 || !cmd_notice_begin(&m)) return;
+    fprintf(m.file, "%s: ", e->name);
+    cmd_write_text(m.file, p->errors, p->n_errors);
+    if (p->errors[p->n_errors - 1] != '\n') fputc('\n', m.file);
+    cmd_notice_end(&m);
+}
+
+peridot_status program_call(struct toolbox_bytes *result, const struct toolbox_entry *e, const char *arguments)
+{
+    struct process p;
+    bool in_time = false;
+    char how[64];
+    peridot_status status = begin(&p, e, arguments);
+    if (status == PERIDOT_OK) status = run(&p, &in_time, cmd_now() + e->timeout_s);
+    process_close(&p, 0, how);
+    if (!in_time) snprintf(how, sizeof how, "gave no result within %g s", e->timeout_s);
+    if (status == PERIDOT_OK && how[0]) status = explain(result, &p, e, how);
+    else if (status == PERIDOT_OK) status = add_output(result, &p);
+    if (status == PERIDOT_OK) status = result_cut(result, e->max_output, p.n_dropped);
+    if (status == PERIDOT_OK && !how[0]) show_errors(&p, e);
+    toolbox_bytes_free(&p.output);
+    return status;
+}
