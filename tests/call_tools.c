@@ -24,8 +24,10 @@ static void print_tools(const struct cmd_toolbox *t)
 static peridot_status call(struct cmd_toolbox *t, const char *name, const char *arguments, struct cmd_editor *editor)
 {
     char *result;
+    bool changed;
     if (strcmp(name, "tools") == 0 && !*arguments) {
-        CMD_TRY(cmd_toolbox_refresh(t));
+        CMD_TRY(cmd_toolbox_refresh(&changed, t));
+        printf("%s\n", changed ? "changed" : "as before");
         print_tools(t);
         return PERIDOT_OK;
     }

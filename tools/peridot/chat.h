@@ -9,10 +9,12 @@
 #include "open.h"
 #include "sampling.h"
 #include "thought.h"
+#include "toolbox/toolbox.h"
 
 struct cmd_chat_args {
     struct cmd_model_args model;
     const char *system, *load, *template_name;
+    struct cmd_texts tools;
     uint32_t n, think, ctx, chunk, kv, full;   /* full: 1, refuse */
     struct cmd_sampling sampling;
     struct cmd_draft_args draft;
@@ -42,6 +44,7 @@ struct cmd_chat {
     struct cmd_draft draft;
     peridot_sequence *drafts;     /* NULL: there is no draft model */
     peridot_grammar *grammar;     /* of --json-schema, for every reply */
+    struct cmd_toolbox *toolbox;  /* NULL: the model has no tools */
     struct cmd_conversation conversation;
     struct cmd_encoding encoding;
     uint32_t most;                /* tokens of a reply */

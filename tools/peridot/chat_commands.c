@@ -25,7 +25,7 @@ struct chat_command {
 
 /* ---- settings ---- */
 
-static bool has_command(const char *name);
+static bool has_setter(const char *name);
 
 static const struct cmd_option settings[] = {
     CMD_CHAT_LENGTH_OPTION,
@@ -88,7 +88,7 @@ static bool refuse_option(struct cmd_chat *chat, const char *name, const char *v
         if (strcmp(settings[i].name, o->name) == 0) return false;
     if (!o) return false;
     chat->refused = true;
-    if (has_command(o->name)) cmd_say("peridot: /%s %s sets it\n", o->name, o->metavar);
+    if (has_setter(o->name)) cmd_say("peridot: /%s %s sets it\n", o->name, o->metavar);
     else cmd_say("peridot: %s is fixed when the model is opened: start peridot chat with --%s %s\n", o->name, o->name,
                  value ? value : o->metavar ? o->metavar : "");
     return true;
@@ -236,6 +236,19 @@ static peridot_status run_thought(struct cmd_chat *chat, const char *value)
     return PERIDOT_OK;
 }
 
+static peridot_status run_tools(struct cmd_chat *chat, const char *value)
+{
+    struct cmd_notice m;
+    bool changed;
+    (void)value;
+    if (!chat->toolbox) return cmd_fail(PERIDOT_ERROR_ARGUMENT, "there are no tools: start peridot chat with --tools");
+    CMD_TRY(cmd_toolbox_refresh(&changed, chat->toolbox));
+    if (!cmd_notice_begin(&m)) return cmd_fail_alloc(0, "list of tools");
+    cmd_toolbox_print(m.file, chat->toolbox);
+    cmd_notice_end(&m);
+    return PERIDOT_OK;
+}
+
 static bool is_model(const char *path)
 {
     size_t size = strlen(path);
@@ -301,6 +314,7 @@ static const struct chat_command commands[] = {
      run_set},
     {"stats", NULL, "Shows the speed of the last reply, and how full the context is.", false, NO_VALUES, run_stats},
     {"thought", NULL, "Shows what the model thought before the last reply.", false, NO_VALUES, run_thought},
+    {"tools", NULL, "Lists the tools that the model may call.", false, NO_VALUES, run_tools},
     {"models", NULL, "Lists the models in the folder of this one.", false, NO_VALUES, run_models},
     {"exit", NULL, "Leaves, as Ctrl-D does.", false, NO_VALUES, run_exit},
     {"quit", NULL, NULL, false, NO_VALUES, run_exit},
@@ -309,11 +323,12 @@ static const struct chat_command commands[] = {
 
 static const char *command_name(size_t i) { return i < CMD_COUNT(commands) ? commands[i].name : NULL; }
 
-static bool has_command(const char *name)
+/* A command of that name that takes a value. */
+static bool has_setter(const char *name)
 {
     size_t i = 0;
     while (i < CMD_COUNT(commands) && strcmp(commands[i].name, name) != 0) i++;
-    return i < CMD_COUNT(commands);
+    return i < CMD_COUNT(commands) && commands[i].metavar;
 }
 
 static peridot_status run_help(struct cmd_chat *chat, const char *value)

@@ -140,7 +140,8 @@ static peridot_status add_entry(struct toolbox_entry **out, struct toolbox_confi
         return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: there are more than %d tools and servers", p->path, MAX_ENTRIES);
     CMD_TRY(cmd_array_reserve(&c->entries, &c->capacity, c->n, 1, sizeof *c->entries, "tools"));
     struct toolbox_entry *e = *out = &c->entries[c->n];
-    *e = (struct toolbox_entry){.name = strdup(p->name), .timeout_s = TOOLBOX_TIMEOUT, .max_output = TOOLBOX_MAX_OUTPUT};
+    *e = (struct toolbox_entry){.name = strdup(p->name), .timeout_s = TOOLBOX_TIMEOUT,
+                                .max_output = TOOLBOX_MAX_OUTPUT};
     if (!e->name) return cmd_fail_alloc(strlen(p->name), "name");
     c->n++;
     return PERIDOT_OK;

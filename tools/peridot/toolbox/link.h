@@ -20,7 +20,7 @@ struct link_receiver {
     /* Takes a message. Where it is the one that was waited for, `done` is true afterwards. */
     peridot_status (*take)(struct link_receiver *r, const char *text, size_t size);
     bool done;
-    struct toolbox_bytes reply;  /* a message that `take` wants to be sent back; the link empties it */
+    struct toolbox_bytes replies;   /* lines: messages that `take` wants to be sent back; the link empties it */
 };
 
 struct link {

@@ -9,7 +9,8 @@
 #include <string.h>
 #include <strings.h>
 
-enum { SESSION_SIZE = 1024, CONNECT_SECONDS = 30, STEP_MS = 100, NOTIFY_MS = 2000 };
+enum { SESSION_SIZE = 1024, CONNECT_SECONDS = 30, STEP_MS = 100, LINGER_STEP_MS = 10, NOTIFY_MS = 2000 };
+#define LINGER_SECONDS 0.05
 
 struct http_link {
     struct link link;
@@ -69,7 +70,7 @@ static size_t on_body(char *data, size_t one, size_t size, void *user)
     t->begun = true;
     t->status = t->streams ? events_feed(&t->events, data, size, LINK_MAX_MESSAGE, take_event, t->receiver)
                            : take_body(t, data, size);
-    return t->status == PERIDOT_OK && !t->receiver->done ? size : CURL_WRITEFUNC_ERROR;   /* the rest says nothing */
+    return t->status == PERIDOT_OK ? size : CURL_WRITEFUNC_ERROR;
 }
 
 static bool add_header(struct curl_slist **list, const char *name, const char *value)
@@ -125,26 +126,33 @@ static void set_options(struct transfer *t, const struct http_link *l, const str
 
 static void notify(struct link *link, const struct link_message *m);
 
-/* What the server asks meanwhile is answered by a request of its own. */
-static void send_reply(struct http_link *l, struct link_receiver *r)
+/* What the server asks meanwhile is answered by requests of their own. */
+static void send_replies(struct http_link *l, struct link_receiver *r)
 {
-    const struct link_message reply = {.text = r->reply.data, .size = r->reply.size, .version = l->version};
-    notify(&l->link, &reply);
-    toolbox_bytes_free(&r->reply);
+    size_t size;
+    for (size_t i = 0; i < r->replies.size; i += size + 1) {
+        size = strcspn(r->replies.data + i, "\n");
+        notify(&l->link, &(struct link_message){.text = r->replies.data + i, .size = size, .version = l->version});
+    }
+    r->replies.size = 0;
 }
 
-/* Until the transfer has ended, or the receiver has what it waits for. */
+/* Until the transfer has ended, or the receiver has what it waits for: a stream that ends with that leaves its
+ * connection to the next request. */
 static peridot_status run(CURLcode *result, struct http_link *l, struct transfer *t, double deadline)
 {
     struct link_receiver *r = t->receiver;
+    double done_s = 0;
     int n_running = 0, n_left;
     if (curl_multi_add_handle(l->multi, t->curl) != CURLM_OK) return cmd_fail_alloc(0, "a request");
     peridot_status status = PERIDOT_OK;
     do {
         if (curl_multi_perform(l->multi, &n_running) != CURLM_OK) status = cmd_fail_alloc(0, "a request");
-        if (r->reply.size) send_reply(l, r);
-        if (!n_running || status != PERIDOT_OK) break;
-        if (cmd_interrupted()) status = cmd_fail(PERIDOT_CANCELLED, "stopped");
+        if (r->replies.size) send_replies(l, r);
+        if (r->done && !done_s) done_s = cmd_now();
+        if (!n_running || status != PERIDOT_OK || (done_s && cmd_now() - done_s > LINGER_SECONDS)) break;
+        if (r->done) curl_multi_poll(l->multi, NULL, 0, LINGER_STEP_MS, NULL);
+        else if (cmd_interrupted()) status = cmd_fail(PERIDOT_CANCELLED, "stopped");
         else if (cmd_now() >= deadline) status = cmd_fail(PERIDOT_ERROR_IO, "does not answer in time");
         else curl_multi_poll(l->multi, NULL, 0, STEP_MS, NULL);
     } while (status == PERIDOT_OK);
@@ -218,7 +226,8 @@ static peridot_status follow(bool *follows, struct http_link *l, const struct tr
 
 static peridot_status explain_status(long code)
 {
-    const char *hint = code == 401 || code == 403 ? ": the \"headers\" of a file can hold what it wants to be sent" : "";
+    bool may_lack_key = code == 401 || code == 403;
+    const char *hint = may_lack_key ? ": the \"headers\" of a file can hold what it wants to be sent" : "";
     return cmd_fail(PERIDOT_ERROR_IO, "HTTP status %ld%s", code, hint);
 }
 

@@ -56,8 +56,9 @@ static peridot_status take_lines(struct stdio_link *l, struct link_receiver *r)
         if (!end) break;
         status = r->take(r, output->data + begin, l->n_seen - begin);
         begin = ++l->n_seen;
-        if (status == PERIDOT_OK && r->reply.size) status = write_line(&l->process, r->reply.data, r->reply.size);
-        toolbox_bytes_free(&r->reply);
+        if (status == PERIDOT_OK && r->replies.size)
+            status = process_write(&l->process, r->replies.data, r->replies.size);
+        r->replies.size = 0;
     }
     toolbox_bytes_drop(output, begin);
     l->n_seen -= begin;

@@ -12,12 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_PAGES = 100 };
+enum { MAX_PAGES = 100, MAX_ID = 256, MAX_REPLIES = 4096 };
 #define START_SECONDS 60.0   /* programs such as npx fetch the server first */
 
 /* With a handshake, the newest first; and without one. */
 static const char *const versions[] = {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"};
 static const char stateless[] = "2026-07-28";
+static const char unknown_version[] = "speaks a version of the protocol that is not known";
 
 struct mcp {
     struct link_receiver receiver;   /* first: it is cast back */
@@ -25,6 +26,8 @@ struct mcp {
     struct link *link;               /* NULL: not connected */
     const char *version;             /* NULL: not agreed yet */
     bool has_tools, has_changed;
+    bool may_change;                 /* it says so when its tools change, where somebody listens */
+    bool was_listed;                 /* once */
     uint64_t last_id;
     yyjson_doc *answer;              /* to the request of last_id */
     yyjson_val *message;             /* that it is; answer may be a list of them */
@@ -49,8 +52,9 @@ static peridot_status answer_request(struct mcp *m, yyjson_val *id, const char *
     if (!text) return cmd_fail_alloc(0, "message");
     const char *rest = strcmp(method, "ping") == 0 ? "\"result\":{}"
                        : "\"error\":{\"code\":-32601,\"message\":\"not supported by this client\"}";
-    m->receiver.reply.size = 0;
-    peridot_status status = toolbox_bytes_print(&m->receiver.reply, "{\"jsonrpc\":\"2.0\",\"id\":%.256s,%s}", text, rest);
+    struct toolbox_bytes *to = &m->receiver.replies;
+    peridot_status status = strlen(text) <= MAX_ID && to->size < MAX_REPLIES
+        ? toolbox_bytes_print(to, "{\"jsonrpc\":\"2.0\",\"id\":%s,%s}\n", text, rest) : PERIDOT_OK;
     free(text);
     return status;
 }
@@ -59,8 +63,9 @@ static peridot_status answer_request(struct mcp *m, yyjson_val *id, const char *
 static bool is_answer(const struct mcp *m, yyjson_val *message)
 {
     yyjson_val *id = get(message, "id");
-    if (yyjson_is_uint(id)) return yyjson_get_uint(id) == m->last_id && (get(message, "result") || get(message, "error"));
-    return (!id || yyjson_is_null(id)) && get(message, "error");
+    bool has_error = get(message, "error") != NULL;
+    if (!id || yyjson_is_null(id)) return has_error;
+    return yyjson_is_uint(id) && yyjson_get_uint(id) == m->last_id && (has_error || get(message, "result"));
 }
 
 /* *keeps: it is what is waited for. */
@@ -100,7 +105,7 @@ static void drop_answer(struct mcp *m)
     yyjson_doc_free(m->answer);
     m->answer = NULL, m->message = NULL;
     m->receiver.done = false;
-    toolbox_bytes_free(&m->receiver.reply);
+    toolbox_bytes_free(&m->receiver.replies);
 }
 
 /* ---- requests ---- */
@@ -206,6 +211,13 @@ static peridot_status exchange_result(yyjson_val **result, struct mcp *m, struct
 
 /* ---- connecting ---- */
 
+static void take_capabilities(struct mcp *m, yyjson_val *result)
+{
+    yyjson_val *tools = get(get(result, "capabilities"), "tools");
+    m->has_tools = tools != NULL;
+    m->may_change = yyjson_is_true(get(tools, "listChanged"));
+}
+
 static peridot_status initialize(struct mcp *m)
 {
     struct request q;
@@ -217,8 +229,8 @@ static peridot_status initialize(struct mcp *m)
     CMD_TRY(exchange_result(&result, m, &q, START_SECONDS));
     for (size_t i = 0; i < CMD_COUNT(versions); i++)
         if (yyjson_equals_str(get(result, "protocolVersion"), versions[i])) m->version = versions[i];
-    if (!m->version) return fail(m, PERIDOT_ERROR_UNSUPPORTED, "speaks a version of the protocol that is not known");
-    m->has_tools = get(get(result, "capabilities"), "tools") != NULL;
+    if (!m->version) return fail(m, PERIDOT_ERROR_UNSUPPORTED, unknown_version);
+    take_capabilities(m, result);
     CMD_TRY(begin_request(&q, m, "notifications/initialized", false));
     notify(m, &q);
     return PERIDOT_OK;
@@ -234,8 +246,8 @@ static peridot_status discover(struct mcp *m)
     CMD_TRY(begin_request(&q, m, "server/discover", true));
     CMD_TRY(exchange_result(&result, m, &q, START_SECONDS));
     yyjson_arr_foreach(get(result, "supportedVersions"), i, n, version) known |= yyjson_equals_str(version, stateless);
-    m->has_tools = get(get(result, "capabilities"), "tools") != NULL;
-    return known ? PERIDOT_OK : fail(m, PERIDOT_ERROR_UNSUPPORTED, "speaks a version of the protocol that is not known");
+    take_capabilities(m, result);
+    return known ? PERIDOT_OK : fail(m, PERIDOT_ERROR_UNSUPPORTED, unknown_version);
 }
 
 /* The handshake comes first, though the newest revision would have server/discover tried before it: who knows the
@@ -293,7 +305,7 @@ void mcp_close(struct mcp *m)
 
 /* ---- tools ---- */
 
-/* What cannot be called is left out, which a line says. */
+/* What cannot be called is left out, which a line says the first time. */
 static peridot_status take_listed(const struct mcp *m, yyjson_val *value, mcp_take_tool take_tool, void *user)
 {
     struct mcp_tool tool = {.name = yyjson_get_str(get(value, "name")),
@@ -304,8 +316,8 @@ static peridot_status take_listed(const struct mcp *m, yyjson_val *value, mcp_ta
                       : schema && !yyjson_is_obj(schema) ? "its inputSchema is not an object"
                       : is_stateless(m) && m->link->sends_headers ? mcp_headers_check(schema) : NULL;
     if (why) {
-        cmd_say("server %s: the tool %s is left out: %s\n", cmd_shown(m->entry->name),
-                cmd_shown(tool.name ? tool.name : "?"), why);
+        if (!m->was_listed) cmd_say("server %s: the tool %s is left out: %s\n", cmd_shown(m->entry->name),
+                                    cmd_shown(tool.name ? tool.name : "?"), why);
         return PERIDOT_OK;
     }
     char *parameters = schema ? yyjson_val_write(schema, 0, NULL) : strdup(TOOLBOX_NO_PARAMETERS);
@@ -343,15 +355,18 @@ peridot_status mcp_list(struct mcp *m, mcp_take_tool take_tool, void *user)
         status = i < MAX_PAGES ? list_page(&cursor, m, take_tool, user)
                                : fail(m, PERIDOT_ERROR_IO, "its list of tools has no end");
     free(cursor);
+    m->was_listed |= status == PERIDOT_OK;
     return status;
 }
 
+/* Only a program that a handshake was made with tells it unasked. */
 peridot_status mcp_has_changed(bool *changed, struct mcp *m)
 {
     drop_answer(m);
-    peridot_status status = m->link ? m->link->kind->poll(m->link, &m->receiver) : PERIDOT_OK;
-    *changed = m->has_changed;
-    return status;
+    *changed = m->may_change && (!m->link || m->link->sends_headers || is_stateless(m));
+    if (m->link && !m->link->is_lost) CMD_TRY(m->link->kind->poll(m->link, &m->receiver));
+    *changed |= m->has_changed;
+    return PERIDOT_OK;
 }
 
 static peridot_status begin_call(struct request *q, const struct mcp *m, const struct mcp_tool *tool,

@@ -24,7 +24,7 @@ struct mcp_tool {
 typedef peridot_status (*mcp_take_tool)(void *user, const struct mcp_tool *tool);
 /* Hands out the server's tools. */
 peridot_status mcp_list(struct mcp *m, mcp_take_tool take, void *user);
-/* The server has said since that its tools are others now. */
+/* The server has said since that its tools are others now; or may have done so, with nobody listening. */
 peridot_status mcp_has_changed(bool *changed, struct mcp *m);
 
 /* The tool of that name, with arguments that are a JSON object; connects anew where the server has ended. What goes

@@ -37,8 +37,8 @@ static bool is_primitive(yyjson_val *schema)
     return false;
 }
 
-/* Annotations stand at parameters that are reached by "properties" alone, and nowhere else. `is_parameter`: the value is
- * a schema so reached; `below_properties`: an object of such. */
+/* Annotations stand at parameters that are reached by "properties" alone, and nowhere else. `is_parameter`: the value
+ * is a schema so reached; `below_properties`: an object of such. */
 static bool is_valid(yyjson_val *value, struct seen *seen, int depth, bool is_parameter, bool below_properties)
 {
     yyjson_val *key, *child;

@@ -41,8 +41,8 @@ peridot_status process_step(struct process *p, double seconds);
 /* It runs no longer. */
 bool process_has_exited(const struct process *p);
 /* Closes the streams, waits for at most `seconds` until it exits, and then ends it and its group: first with a signal
- * that it may handle. `how` (may be NULL) is "" for success, else "ended with status 3" or the like. What it wrote stays:
- * the output is freed by the caller. */
+ * that it may handle. `how` (may be NULL) is "" for success, else "ended with status 3" or the like. What it wrote
+ * stays: the output is freed by the caller. */
 void process_close(struct process *p, double seconds, char how[64]);
 
 #endif

@@ -1,4 +1,5 @@
-/* Results of tools, as a model gets them: valid UTF-8, no longer than allowed, with a note where something is missing. */
+/* Results of tools, as a model gets them: valid UTF-8, no longer than allowed, with a note where something is left
+ * out. */
 #ifndef PERIDOT_COMMAND_TOOLBOX_RESULT_H
 #define PERIDOT_COMMAND_TOOLBOX_RESULT_H
 

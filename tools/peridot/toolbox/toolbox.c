@@ -155,7 +155,7 @@ static void keep_allowed(struct tools *tools, const struct tools *before)
 }
 
 /* Nothing changes on failure. */
-static peridot_status take_tools(struct cmd_toolbox *t)
+static peridot_status take_tools(bool *changed, struct cmd_toolbox *t)
 {
     struct tools tools = {0};
     char *json = NULL;
@@ -166,6 +166,7 @@ static peridot_status take_tools(struct cmd_toolbox *t)
         free_tools(&tools);
         return status;
     }
+    *changed = !t->json || strcmp(t->json, json) != 0;
     keep_allowed(&tools, &t->tools);
     free_tools(&t->tools);
     free(t->json);
@@ -174,13 +175,14 @@ static peridot_status take_tools(struct cmd_toolbox *t)
     return PERIDOT_OK;
 }
 
-peridot_status cmd_toolbox_refresh(struct cmd_toolbox *t)
+peridot_status cmd_toolbox_refresh(bool *changed, struct cmd_toolbox *t)
 {
-    bool changed = false;
-    for (size_t i = 0; i < t->config.n && !changed; i++)
-        if (t->servers[i]) CMD_TRY(mcp_has_changed(&changed, t->servers[i]));
-    if (!changed) return PERIDOT_OK;
-    peridot_status status = take_tools(t);
+    bool may_differ = false;
+    *changed = false;
+    for (size_t i = 0; i < t->config.n && !may_differ; i++)
+        if (t->servers[i]) CMD_TRY(mcp_has_changed(&may_differ, t->servers[i]));
+    if (!may_differ) return PERIDOT_OK;
+    peridot_status status = take_tools(changed, t);
     if (status == PERIDOT_CANCELLED || status == PERIDOT_ERROR_MEMORY || status == PERIDOT_OK) return status;
     cmd_say("peridot: %s; the tools stay as they were\n", peridot_last_error());
     return PERIDOT_OK;
@@ -200,11 +202,12 @@ static peridot_status open_servers(struct cmd_toolbox *t)
 peridot_status cmd_toolbox_open(struct cmd_toolbox **out, const char *const *sources, size_t n_sources)
 {
     struct cmd_toolbox *t = *out = calloc(1, sizeof *t);
+    bool changed;
     if (!t) return cmd_fail_alloc(sizeof *t, "toolbox");
     peridot_status status = PERIDOT_OK;
     for (size_t i = 0; status == PERIDOT_OK && i < n_sources; i++) status = toolbox_config_add(&t->config, sources[i]);
     if (status == PERIDOT_OK) status = open_servers(t);
-    if (status == PERIDOT_OK) status = take_tools(t);
+    if (status == PERIDOT_OK) status = take_tools(&changed, t);
     if (status != PERIDOT_OK) cmd_toolbox_close(t), *out = NULL;
     return status;
 }
@@ -296,7 +299,8 @@ peridot_status cmd_toolbox_call(char **result, struct cmd_toolbox *t, const char
     yyjson_doc *doc = yyjson_read_opts((char *)(uintptr_t)arguments, strlen(arguments), 0, NULL, &error);
     peridot_status status = toolbox_bytes_add(&out, "", 0);
     *result = NULL;
-    if (!doc && error.code == YYJSON_READ_ERROR_MEMORY_ALLOCATION) status = cmd_fail_alloc(strlen(arguments), "arguments");
+    if (!doc && error.code == YYJSON_READ_ERROR_MEMORY_ALLOCATION)
+        status = cmd_fail_alloc(strlen(arguments), "arguments");
     if (status == PERIDOT_OK && tool) status = call(&out, tool, arguments, yyjson_doc_get_root(doc));
     else if (status == PERIDOT_OK) status = toolbox_bytes_print(&out, "error: there is no tool %s", cmd_shown(name));
     yyjson_doc_free(doc);

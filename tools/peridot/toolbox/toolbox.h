@@ -1,6 +1,6 @@
 /* Tools that a conversation lets a model call: programs, and servers of the Model Context Protocol (MCP). Here is which
- * functions there are, which of them may be called without a question, and how a call is carried out; config.h reads the
- * files that name them. What models, servers and programs write is untrusted input.
+ * functions there are, which of them may be called without a question, and how a call is carried out; config.h reads
+ * the files that name them. What models, servers and programs write is untrusted input.
  * A toolbox is used by one thread at a time. */
 #ifndef PERIDOT_COMMAND_TOOLBOX_H
 #define PERIDOT_COMMAND_TOOLBOX_H
@@ -18,9 +18,9 @@ peridot_status cmd_toolbox_open(struct cmd_toolbox **out, const char *const *sou
 /* Ends the servers. NULL is allowed. */
 void cmd_toolbox_close(struct cmd_toolbox *t);
 
-/* Asks the servers that said that their tools have changed for them again. A tool whose definition is another now is
- * no longer allowed for this conversation. */
-peridot_status cmd_toolbox_refresh(struct cmd_toolbox *t);
+/* Asks the servers whose tools may be others now for them again; *changed: cmd_toolbox_json is another text. A tool
+ * whose definition has changed is no longer allowed for this conversation. */
+peridot_status cmd_toolbox_refresh(bool *changed, struct cmd_toolbox *t);
 
 size_t cmd_toolbox_size(const struct cmd_toolbox *t);
 /* [{"type": "function", "function": {"name": ..., "description": ..., "parameters": ...}}, ...], as OpenAI's interface
@@ -45,8 +45,8 @@ struct cmd_tool_call {
     const char *name, *arguments;
 };
 
-/* Carries out the calls of a reply, one after another. Before each that is not allowed the editor asks the person; where
- * there is none (NULL) the call is refused, which its result says. results[i] are freed by the caller, also on failure;
+/* Carries out the calls of a reply, one after another. Before each that is not allowed the editor asks the person;
+ * where there is none (NULL) the call is refused, which its result says. results[i] are freed by the caller, also on failure;
  * calls that were not reached have NULL. PERIDOT_CANCELLED: an interrupt, also at a question. */
 peridot_status cmd_toolbox_answer(char **results, struct cmd_toolbox *t, const struct cmd_tool_call *calls, size_t n,
                                   struct cmd_editor *editor);
