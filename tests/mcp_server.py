@@ -2,7 +2,8 @@
 On HTTP it listens at a free port of 127.0.0.1 and prints it: /mcp answers with events, /json with JSON, /moved and
 /away redirect, /private wants the header X-Key, /broken answers nonsense. LOG gets a line for what a client is to do.
 Modes: stateless knows revision 2026-07-28 alone, old the version 2024-11-05, odd one that nobody knows, empty has no
-tools, silent never answers, endless has a list of tools without an end, mute does not say that its tools may change."""
+tools, silent never answers, endless has a list of tools without an end, mute does not say that its tools may change,
+deaf ends by no signal that it can ignore."""
 import base64, http.server, json, os, signal, sys, threading, time
 
 transport, log_path, modes = sys.argv[1], sys.argv[2], sys.argv[3:]
@@ -11,7 +12,6 @@ lock = threading.Lock()
 sessions = {}
 cancelled = threading.Event()
 replies = []
-stays = threading.Event()   # when standard input ends
 extra = []
 
 
@@ -38,7 +38,7 @@ TOOLS = [
     {"name": "upper"},
 ] + [{"name": name} for name in (
     "structured", "mixed", "fails", "error", "hang", "huge", "flood", "garbage", "dies", "asks", "more", "same",
-    "input", "forget", "deaf")]
+    "input", "forget")]
 
 
 def text(value):
@@ -66,6 +66,7 @@ def call(params, send, session):
     if name == "fails":
         return {**text("it went wrong"), "isError": True}
     if name == "hang":
+        cancelled.clear()
         cancelled.wait(60)
         return text("late")
     if name == "huge":
@@ -102,10 +103,6 @@ def call(params, send, session):
     if name == "forget":
         sessions.clear()
         return text("forgotten")
-    if name == "deaf":
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        stays.set()
-        return text("what?")
     raise ValueError("no \x1b[31msuch tool")
 
 
@@ -171,12 +168,17 @@ def serve_line(line):
 
 
 def serve_stdio():
+    if "deaf" in modes:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
     log("begins", os.getcwd(), os.environ.get("TEST_VALUE", "-"), *sys.argv[3:])
     print("a greeting", flush=True)
     for line in sys.stdin:
-        threading.Thread(target=serve_line, args=(line,), daemon=True).start()
+        if '"id"' not in line or '"method"' not in line:
+            serve_line(line)
+        else:   # while it is at work others may come
+            threading.Thread(target=serve_line, args=(line,), daemon=True).start()
     log("ends")
-    while stays.is_set():
+    while "deaf" in modes:
         time.sleep(1)
 
 

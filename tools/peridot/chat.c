@@ -22,8 +22,7 @@ static const struct cmd_option options[] = {
     {.name = "load", .metavar = "FILE", .kind = CMD_TEXT, .offset = offsetof(struct cmd_chat_args, load),
      .help = "Go on with the conversation in this file, as /save writes it: JSON messages."},
     {.name = "tools", .metavar = "FILE|URL", .kind = CMD_TEXTS, .offset = offsetof(struct cmd_chat_args, tools),
-     .help = "Tools that the model may call: a JSON file that names programs and MCP servers, or the URL of a server. "
-             "It may be given again."},
+     .help = "Tools that the model may call: a JSON file that names programs and MCP servers, or the URL of a server."},
     CMD_CHAT_LENGTH_OPTION,
     CMD_CHAT_FULL_OPTION,
     CMD_THINK_OPTION(struct cmd_chat_args),
@@ -181,15 +180,15 @@ const struct cmd_command cmd_chat = {
         "files.\n\n"
         "What the model thinks before it answers (--think) is one line, which says how long it was: /thought shows it. "
         "It is no part of the conversation afterwards.\n\n"
-        "With --tools the model may call tools: programs, which get the arguments as a JSON object on standard input and "
-        "write the result to standard output, and servers of the Model Context Protocol (MCP). The file is what other "
-        "programs keep for such servers, {\"mcpServers\": {NAME: {\"command\": PROGRAM, \"args\": [...], \"env\": {...}} "
-        "or {\"url\": URL, \"headers\": {...}}}}, and beside it may name programs: {\"tools\": [{\"name\": NAME, "
-        "\"description\": TEXT, \"parameters\": JSON-SCHEMA, \"command\": [PROGRAM, ARG, ...]}]}. Each may have "
-        "\"timeout\" (seconds, 30), \"max_output\" (bytes, 65536) and \"allow\". Before each call the conversation "
-        "shows the arguments and asks: y calls, n does not, a calls this tool without a question from now on; "
-        "\"allow\": true in the file, or for a server the list of its tools that may be called, does the same from the "
-        "start. Where there is no terminal to ask at, other calls are refused. /tools lists the tools.\n\n"
+        "With --tools the model may call tools: programs, which get the arguments as a JSON object on standard input "
+        "and write the result to standard output, and servers of the Model Context Protocol (MCP). The file is what "
+        "other programs keep for such servers, {\"mcpServers\": {NAME: {\"command\": PROGRAM, \"args\": [...], "
+        "\"env\": {...}} or {\"url\": URL, \"headers\": {...}}}}, and beside it may name programs: {\"tools\": "
+        "[{\"name\": NAME, \"description\": TEXT, \"parameters\": JSON-SCHEMA, \"command\": [PROGRAM, ARG, ...]}]}. "
+        "Each may have \"timeout\" (seconds, 30), \"max_output\" (bytes, 65536) and \"allow\". Before each call the "
+        "conversation shows the arguments and asks: y calls, n does not, a calls this tool without a question from now "
+        "on; \"allow\": true in the file, or for a server the list of its tools that may be called, does the same from "
+        "the start. Where there is no terminal to ask at, other calls are refused. /tools lists the tools.\n\n"
         "Ctrl-C stops the reply and keeps what was written in the conversation. At an empty prompt two of them, or "
         "Ctrl-D, leave.\n\n"
         "Each turn reads only what is new, as the key-value cache keeps the turns before. A reply stops "

@@ -18,7 +18,9 @@ static peridot_status add_text(struct toolbox_bytes *out, yyjson_val *text)
 /* "[image, image/png]": a model gets text alone. */
 static peridot_status add_note(struct toolbox_bytes *out, const char *type, const char *about)
 {
-    CMD_TRY(toolbox_bytes_print(out, "[%.40s%s", type, *about ? ", " : ""));
+    CMD_TRY(toolbox_bytes_add(out, "[", 1));
+    CMD_TRY(result_add_text(out, type, cmd_min(strlen(type), 64)));
+    CMD_TRY(toolbox_bytes_print(out, "%s", *about ? ", " : ""));
     CMD_TRY(result_add_text(out, about, cmd_min(strlen(about), 1024)));
     return toolbox_bytes_add(out, "]", 1);
 }

@@ -4,6 +4,7 @@
 #include "mcp.h"
 #include "names.h"
 #include "program.h"
+#include "result.h"
 #include "../flow.h"
 #include "../json.h"
 #include "../os.h"
@@ -288,7 +289,8 @@ static peridot_status call(struct toolbox_bytes *out, const struct tool *tool, c
                                          : program_call(out, tool->entry, arguments);
     if (status == PERIDOT_OK || status == PERIDOT_CANCELLED || status == PERIDOT_ERROR_MEMORY) return status;
     out->size = 0;
-    return toolbox_bytes_print(out, "error: %s", peridot_last_error());
+    CMD_TRY(toolbox_bytes_print(out, "error: "));
+    return result_add_text(out, peridot_last_error(), strlen(peridot_last_error()));
 }
 
 peridot_status cmd_toolbox_call(char **result, struct cmd_toolbox *t, const char *name, const char *arguments)

@@ -46,8 +46,8 @@ struct cmd_tool_call {
 };
 
 /* Carries out the calls of a reply, one after another. Before each that is not allowed the editor asks the person;
- * where there is none (NULL) the call is refused, which its result says. results[i] are freed by the caller, also on failure;
- * calls that were not reached have NULL. PERIDOT_CANCELLED: an interrupt, also at a question. */
+ * where there is none (NULL) the call is refused, which its result says. results[i] are freed by the caller, also on
+ * failure; calls that were not reached have NULL. PERIDOT_CANCELLED: an interrupt, also at a question. */
 peridot_status cmd_toolbox_answer(char **results, struct cmd_toolbox *t, const struct cmd_tool_call *calls, size_t n,
                                   struct cmd_editor *editor);
 
