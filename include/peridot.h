@@ -34,7 +34,7 @@
  * not change.
  *
  * Memory. What comes through `**out` belongs to the caller and goes back through the matching close or free. Models,
- * vocabs and grammars are counted by reference: a session owns its model with the caller, a model its vocab, a grammar
+ * vocabs, grammars and tools are counted by reference: a session owns its model with the caller, a model its vocab, a grammar
  * what it needs of its vocab, and a sequence with its requests the grammar and a copy of the biases and stop texts that
  * it was given. So each may be closed or freed, from any thread, while others use it; it goes with its last owner.
  * Every other returned pointer is borrowed; its comment says until when. Text is UTF-8; sizes are in bytes, counts
@@ -201,14 +201,14 @@ PERIDOT_API peridot_status peridot_encode_chat(int32_t **out, size_t *n, const p
                                                const char *user_text);
 PERIDOT_API bool peridot_vocab_has_chat(const peridot_vocab *vocab);
 
-/* Where a vocabulary's chat template comes from. Templates are recognised, not run. */
+/* Where a vocabulary's chat template comes from. */
 typedef enum peridot_template_origin {
     PERIDOT_TEMPLATE_NONE,       /* the model's files have none, and its name does not say that it was tuned to chat */
-    PERIDOT_TEMPLATE_OWN,        /* the files': a published one, up to white space */
+    PERIDOT_TEMPLATE_OWN,        /* the files' */
     PERIDOT_TEMPLATE_BY_NAME,    /* the family's: the files have none, and the name says so ("gemma-2-2b-it") */
-    PERIDOT_TEMPLATE_REPLACED,   /* the family's: the files' resembles it, but is not a published one; prompts may be
-                                    other than those that the model was trained on */
-    PERIDOT_TEMPLATE_UNKNOWN     /* none: the files' is of no family that is known here */
+    PERIDOT_TEMPLATE_REPLACED,   /* the family's, which the files' resembles: that is no Jinja program that can be run;
+                                    prompts may be other than those that the model was trained on */
+    PERIDOT_TEMPLATE_UNKNOWN     /* none: the files' cannot be run, and is of no family that is known here */
 } peridot_template_origin;
 
 /* The name of the template that messages get by default (see peridot_encode_messages); NULL: none. */
@@ -232,9 +232,12 @@ typedef struct peridot_message {
  *               "today", is 26 Jul 2024, the default of the published template, so that a prompt's ids do not change
  *   "plain"     the messages as they are, with a blank line before each but the first and the assistant's, which go on
  *               from the text before them; for models without a template
- * What is written is, id for id, what the models' published templates give. PERIDOT_ERROR_UNSUPPORTED when the model
- * has no template, or lacks the control tokens of the one named; PERIDOT_ERROR_ARGUMENT for an unknown name or role, or
- * turns that don't alternate where they must. */
+ *   "jinja"     the Jinja program in the model's files, rendered as Hugging Face's transformers renders it; control
+ *               tokens are matched in the text that is the program's own alone
+ * The model's own is "jinja", or where its program is a published one that another of these stands for, that: what is
+ * written is then, id for id, what the program gives, but that "today" is always the same. PERIDOT_ERROR_UNSUPPORTED
+ * when the model has no template, or lacks the control tokens of the one named; PERIDOT_ERROR_ARGUMENT for an unknown
+ * name or role, turns that don't alternate where they must, or what else the program refuses. */
 PERIDOT_API peridot_status peridot_encode_messages(int32_t **out, size_t *n, const peridot_vocab *vocab,
                                                    const peridot_message *messages, size_t n_messages,
                                                    const char *template_name);
@@ -256,6 +259,17 @@ typedef struct peridot_chat {
     /* Anything but PERIDOT_THINK_OFF: the model is told to think, which is said at the beginning of a conversation.
      * PERIDOT_ERROR_ARGUMENT where the template has no thoughts. */
     uint32_t think;
+    /* [json_size] bytes of JSON, in place of messages: a list of them as OpenAI's chat completions have it, with content
+     * as text or as parts of text, tool_calls and messages of the role "tool". NULL: none. */
+    const char *json;
+    size_t json_size;
+    /* [tools_size] bytes of JSON: the functions that the model may call, see peridot_tools_params. They are described to
+     * it as its template does that, or else in the system's message. NULL: none. */
+    const char *tools;
+    size_t tools_size;
+    /* [variables_size] bytes of JSON: an object of further variables for "jinja". NULL: none. */
+    const char *variables;
+    size_t variables_size;
 } peridot_chat;
 
 /* The ids that a turn adds to those that a sequence has: the end of the model's turn (less the stop token that the ids
@@ -622,6 +636,52 @@ PERIDOT_API peridot_status peridot_grammar_json_schema(peridot_grammar **out, co
 PERIDOT_API peridot_grammar *peridot_grammar_ref(const peridot_grammar *grammar);
 PERIDOT_API void peridot_grammar_free(peridot_grammar *grammar);
 
+/* ---- tools ------------------------------------------------------------------------------------------------------ */
+
+/* Functions that a model may call in its replies, in the format of its template, or in a generic one. Immutable:
+ * requests and threads may share one. */
+typedef struct peridot_tools peridot_tools;
+
+typedef enum peridot_tool_choice {
+    PERIDOT_TOOLS_AUTO,        /* the model answers, calls functions, or calls them after some text */
+    PERIDOT_TOOLS_REQUIRED     /* it calls some, and writes no text */
+} peridot_tool_choice;
+
+typedef struct peridot_tools_params {
+    size_t size;
+    /* [json_size] bytes of JSON: a list of {"type": "function", "function": {"name": ..., "description": ...,
+     * "parameters": a JSON Schema of an object}}, as OpenAI's chat completions have it, or of the functions
+     * themselves. */
+    const char *json;
+    size_t json_size;
+    peridot_tool_choice choice;
+    const char *name;          /* the only function that may be called; NULL: any of them */
+    bool single;               /* at most one call in a reply */
+    const char *template_name; /* of the conversation; NULL: the model's own */
+} peridot_tools_params;
+
+/* Compiles the functions to a grammar of replies: see peridot_request_params. A call that is complete always has the
+ * name of a function and arguments by its schema, whatever the model. Fails as peridot_grammar_json_schema does, and
+ * with PERIDOT_ERROR_ARGUMENT for a list that is not well-formed. */
+PERIDOT_API peridot_status peridot_tools_create(peridot_tools **out, const peridot_vocab *vocab,
+                                                const peridot_tools_params *params);
+/* Another owner of the tools, which stay until each owner has freed them. NULL is allowed, here and below. */
+PERIDOT_API peridot_tools *peridot_tools_ref(const peridot_tools *tools);
+PERIDOT_API void peridot_tools_free(peridot_tools *tools);
+
+/* A piece of a call. */
+typedef struct peridot_call_piece {
+    uint32_t index;            /* of the call in the reply */
+    const char *name;          /* of the function, in the first piece of a call; else NULL */
+    const char *arguments;     /* [size] more bytes of the arguments, which are a JSON object in the end */
+    size_t size;
+    bool complete;             /* the last piece of the call */
+} peridot_call_piece;
+/* False ends the reply. */
+typedef bool (*peridot_call)(void *user, const peridot_call_piece *piece);
+
+/* ---- sampling --------------------------------------------------------------------------------------------------- */
+
 /* What is added to a token's logit: -INFINITY bans it. */
 typedef struct peridot_bias {
     int32_t token;
@@ -725,6 +785,10 @@ typedef struct peridot_request_params {
      * alone: the grammar's value begins where the thought has ended, or at once where the reply does not begin with
      * one. PERIDOT_THINK_OFF says nothing of thoughts. */
     uint32_t think;
+    /* The answer may call these functions: their grammar is that of `sampling`, which must be given and has no other.
+     * `text` gets no calls: its size is 0 for their tokens. NULL: none. */
+    const peridot_tools *tools;
+    peridot_call call;         /* after `text`; NULL: never */
 } peridot_request_params;
 
 /* Fails where `draft` cannot draft for the model: it is not a language model, or the two vocabularies differ. One of

@@ -51,7 +51,7 @@ static inline void script_write(const char *path, struct tiny *t, const struct s
     assert_int_equal(pd_gguf_writer_open(&w, path), PERIDOT_OK);
     tiny_put(w, t);
     pd_gguf_writer_add_u32(w, "llama.block_count", 1);
-    pd_gguf_writer_add_u32(w, "llama.context_length", 512);
+    pd_gguf_writer_add_u32(w, "llama.context_length", 4096);
     pd_gguf_writer_add_u32(w, "llama.embedding_length", SCRIPT_WIDTH);
     pd_gguf_writer_add_u32(w, "llama.feed_forward_length", SCRIPT_WIDTH);
     pd_gguf_writer_add_u32(w, "llama.attention.head_count", 1);
@@ -110,6 +110,47 @@ static inline void script_write_filler(const char *path)
     for (size_t i = 0; i < PD_COUNT(marks); i++) tiny_add(&t, marks[i], -1000, 4);
     tiny_add(&t, "\u2581model", -1000, 1);
     t.name = "filler";
+    script_write(path, &t, steps, PD_COUNT(steps));
+}
+
+/* ---- models that call a function ---- */
+
+#define SCRIPT_ARGUMENTS "{\"a\": 2, \"b\": 40}"
+
+/* They call add, and once they have its result they answer: the template ends in another token then. The first one's
+ * template knows nothing of tools, and calls are plain text. */
+static inline void script_write_caller(const char *path)
+{
+    static const char *const words[] = {"<tool_call>\n{\"name\":\u2581\"add\",", "\u2581\"arguments\":\u2581{\"a\":\u25812,",
+        "\u2581\"b\":\u258140}}", "\n</tool_call>", "\u2581model"};
+    const struct script_step steps[] = {{"a", words[0]}, {words[0], words[1]}, {words[1], words[2]},
+        {words[2], words[3]}, {words[3], "<eos>"}, {"b", "hello"}, {"hello", "\u2581model"}, {"\u2581model", "<eos>"}};
+    struct tiny t;
+    tiny_make(&t);
+    for (size_t i = 0; i < PD_COUNT(words); i++) tiny_add(&t, words[i], -1000, 1);
+    t.name = "caller";
+    t.jinja = "{{ bos_token }}{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
+              "{{ 'b' if '<tool_response>' in messages[-1].content else 'a' }}";
+    script_write(path, &t, steps, PD_COUNT(steps));
+}
+
+/* The other one's writes the calls of Gemma 4, with control tokens. */
+static inline void script_write_caller_gemma4(const char *path)
+{
+    static const char *const words[] = {"call:add{", "a:2,b:40}", "\u2581model"};
+    static const char *const marks[] = {"<|tool>", "<tool|>", "<|tool_call>", "<tool_call|>", "<|\"|>", "<tool_response|>"};
+    const struct script_step steps[] = {{"a", "<|tool_call>"}, {"<|tool_call>", words[0]}, {words[0], words[1]},
+        {words[1], "<tool_call|>"}, {"<tool_call|>", "<turn|>"}, {"b", "hello"}, {"hello", "\u2581model"},
+        {"\u2581model", "<turn|>"}};
+    struct tiny t;
+    tiny_make_gemma4(&t);
+    for (size_t i = 0; i < PD_COUNT(words); i++) tiny_add(&t, words[i], -1000, 1);
+    for (size_t i = 0; i < PD_COUNT(marks); i++) tiny_add(&t, marks[i], -1000, 4);
+    t.name = "caller-gemma4";
+    t.jinja = "{{ bos_token }}{% if tools %}<|tool>{{ tools | tojson }}<tool|>{% endif %}"
+              "{% for m in messages %}<|turn>{{ m.role }}\n{{ m.content }}"
+              "{% for c in m.tool_calls %}<|tool_call>call:{{ c.function.name }}{% endfor %}<turn|>\n{% endfor %}"
+              "{{ 'b' if messages[-1].role == 'tool' else 'a' }}";
     script_write(path, &t, steps, PD_COUNT(steps));
 }
 

@@ -270,6 +270,7 @@ static void test_bad_conversation(void **state)
     refuse_messages(v, NULL, 0, "gemma", argument, "has no messages");
     refuse_messages(v, TURNS({"tool", "t"}), "plain", argument, "message 0 has the unknown role \"tool\"; "
                     "roles are system, developer, user and assistant");
+    refuse_messages(v, TURNS({"user", "t"}), "jinja", unsupported, "no chat template that can be run");
     refuse_messages(v, TURNS({"user", "t"}, {"developer", "t"}), "gemma", argument, "message 1");
     refuse_messages(v, TURNS({"user", "t"}, {"user", NULL}), "plain", argument, "message 1 has no role or no content");
     refuse_messages(v, TURNS({NULL, "t"}), "plain", argument, "message 0");

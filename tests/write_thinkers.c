@@ -1,5 +1,6 @@
 /* Writes the models of script_model.h: FOLDER/thinker.gguf, which ends its thought, FOLDER/ponderer.gguf, which never
- * does, and FOLDER/filler.gguf, which fills in the middle. */
+ * does, FOLDER/filler.gguf, which fills in the middle, and FOLDER/caller.gguf and FOLDER/caller-gemma4.gguf, which call
+ * a function. */
 #include "script_model.h"
 
 int main(int argc, char **argv)
@@ -12,5 +13,9 @@ int main(int argc, char **argv)
     script_write_thinker(path, false);
     snprintf(path, sizeof path, "%s/filler.gguf", argv[1]);
     script_write_filler(path);
+    snprintf(path, sizeof path, "%s/caller.gguf", argv[1]);
+    script_write_caller(path);
+    snprintf(path, sizeof path, "%s/caller-gemma4.gguf", argv[1]);
+    script_write_caller_gemma4(path);
     return 0;
 }

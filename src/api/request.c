@@ -9,35 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- text ---- */
-
-/* Of a thought's token: it has no stop texts. */
-static bool write_thought(peridot_request *r, int32_t token)
-{
-    peridot_text write = r->thought ? r->thought : r->text;
-    const char *text = r->buffer.size ? r->buffer.data : "";
-    size_t size = r->buffer.size;
-    pd_thinking_skip_name(&r->thinking, &text, &size);
-    return !write || write(r->r.user, token, text, size);
-}
-
-/* Hands on the text that a token completes; -1 flushes. *go_on: the text may go on. */
-static peridot_status write_text(bool *go_on, enum pd_reply_part *part, peridot_request *r, int32_t token)
-{
-    const struct peridot_vocab *vocab = r->session->model->vocab;
-    const char *text;
-    size_t size;
-    r->buffer.size = 0;
-    if (vocab) PD_TRY(pd_stream_next(&r->stream, &r->buffer, vocab->tokenizer, token));
-    *part = pd_thinking_take(&r->thinking, token);
-    if (*part != PD_REPLY_ANSWER) {
-        *go_on = write_thought(r, token);
-        return PERIDOT_OK;
-    }
-    PD_TRY(pd_stop_next(&text, &size, &r->stop, r->buffer.data, r->buffer.size, token < 0));
-    *go_on = (!r->text || r->text(r->r.user, token, text, size)) && !r->stop.found;
-    return PERIDOT_OK;
-}
+/* ---- tokens ---- */
 
 static peridot_status take_token(enum pd_token_verdict *verdict, struct pd_request *request, int32_t token)
 {
@@ -50,7 +22,7 @@ static peridot_status take_token(enum pd_token_verdict *verdict, struct pd_reque
     if ((token >= 0 && pd_thinking_refuses(t, token, is_stop)) || is_stop) return PERIDOT_OK;
     *verdict = PD_TOKEN_LAST;
     if (t->counts && token >= 0) PD_TRY(pd_ids_append(&t->drawn, &token, 1));
-    PD_TRY(write_text(&go_on, &part, r, token));
+    PD_TRY(pd_reply_write(&go_on, &part, r, token));
     if (go_on && token >= 0) pd_thinking_look(t, part);
     if (go_on && !t->resumes) *verdict = PD_TOKEN_GO_ON;
     return PERIDOT_OK;
@@ -129,6 +101,7 @@ static peridot_status fill_request(peridot_request *r, const peridot_request_par
                                                          begins */
     r->text = p->text;
     r->thought = p->thought;
+    pd_calling_begin(&r->calling, p->tools, p->call);
     begin_thinking(&r->thinking, r->session->model, p);
     r->r = (struct pd_request){.n_given = n, .n_replied = p->n_replied, .n_shared = p->n_shared, .n_max = p->n_max,
         .token = take_token, .logits = p->logits, .progress = p->progress, .prompt_logits = p->prompt_logits,
@@ -140,17 +113,20 @@ static peridot_status fill_request(peridot_request *r, const peridot_request_par
 static peridot_status replay_text(size_t *n_before, peridot_request *r, const int32_t *replied, size_t n)
 {
     peridot_text text = r->text, thought = r->thought;
+    peridot_call call = r->calling.call;
     peridot_status status = PERIDOT_OK;
     enum pd_reply_part part;
     bool unused;
     *n_before = 0;
     r->text = r->thought = NULL;
+    r->calling.call = NULL;
     for (size_t i = 0; i < n && status == PERIDOT_OK; i++) {
-        status = write_text(&unused, &part, r, replied[i]);
+        status = pd_reply_write(&unused, &part, r, replied[i]);
         if (r->thinking.counts && part != PD_REPLY_ANSWER) *n_before = i + 1;
     }
     r->text = text;
     r->thought = thought;
+    r->calling.call = call;
     return status;
 }
 
@@ -184,7 +160,9 @@ static peridot_status begin_on_sequence(peridot_request *r, peridot_sequence *se
     size_t n_replied = p->n_replied, n = p->n_prompt, n_before;
     if (p->draft_session)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "a request with a sequence drafts with one, not with a session");
-    if (p->sampling) PD_TRY(pd_sampling_set(sequence, p->sampling));
+    if (p->tools && !p->sampling)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "a request with tools brings its sampling");
+    if (p->sampling) PD_TRY(pd_sampling_set(sequence, p->sampling, p->tools));
     PD_TRY(fill_request(r, p, q->pos));
     use_chain(r, q->chain);
     r->r.prompt = (struct pd_prompt){.sequence = q, .tokens = prompt, .n_left = n};
@@ -200,6 +178,7 @@ static void release_request(peridot_request *r)
 {
     free(r->buffer.data);
     free(r->stop.held.data);
+    pd_calling_end(&r->calling);
     free(r->thinking.drawn.data);
     pd_chain_free(r->chain);
     free(r->r.tokens);
@@ -309,11 +288,11 @@ static peridot_status resume(bool *resumed, peridot_request *r)
     *resumed = t->resumes = false;
     if (t->ends_thought) {
         PD_TRY(pd_ids_append(&t->drawn, &t->marks[1], 1));
-        PD_TRY(write_text(&go_on, &part, r, t->marks[1]));
+        PD_TRY(pd_reply_write(&go_on, &part, r, t->marks[1]));
     }
     bool fits = n < r->r.n_max && r->r.n_given + n <= r->session->s->ctx;
     end_part(r, n);
-    if (go_on && !fits) return write_text(&go_on, &part, r, -1);
+    if (go_on && !fits) return pd_reply_write(&go_on, &part, r, -1);
     if (!go_on) return PERIDOT_OK;
     *resumed = true;
     return r->r.scheduled ? resume_scheduled(r) : resume_on_sequence(r);
@@ -374,7 +353,7 @@ static peridot_status submit_request(peridot_request *r, const peridot_request_p
     if (p->draft)
         return pd_fail(PERIDOT_ERROR_ARGUMENT, "a request without a sequence drafts with a session, not with one");
     PD_TRY(fill_request(r, p, 0));
-    PD_TRY(pd_sampling_read(&sampling, &bias, p->sampling, r->session->model));
+    PD_TRY(pd_sampling_read(&sampling, &bias, p->sampling, p->tools, r->session->model));
     peridot_status status = pd_chain_create(&chain, &sampling);
     free(bias);
     PD_TRY(status);

@@ -3,7 +3,7 @@
 #define PD_API_REQUEST_H
 
 #include "api/handles.h"
-#include "api/thinking.h"
+#include "api/reply.h"
 #include "text/stop.h"
 #include "text/tokenizer.h"
 
@@ -17,6 +17,7 @@ struct peridot_request {
     struct pd_stop stop;
     peridot_text text, thought;
     struct pd_thinking thinking;
+    struct pd_calling calling;
 };
 
 #endif

@@ -1,6 +1,7 @@
 #include "api/sampling.h"
 
 #include "api/params.h"
+#include "api/tools.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -21,10 +22,13 @@ static peridot_status add_suppressed(peridot_sampling *p, peridot_bias **bias, c
 }
 
 peridot_status pd_sampling_read(peridot_sampling *out, peridot_bias **bias, const peridot_sampling *sampling,
-                                const peridot_model *model)
+                                const peridot_tools *tools, const peridot_model *model)
 {
     *bias = NULL;
     PD_TRY(PD_PARAMS_READ(*out, sampling));
+    if (tools && out->grammar)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "a reply can have tools or a grammar, and not both");
+    if (tools) out->grammar = tools->grammar;
     const struct pd_tokenizer *t = model->vocab ? model->vocab->tokenizer : NULL;
     uint32_t n = out->grammar ? out->grammar->spellings->n_pieces : 0,
              n_model = t ? pd_tokenizer_size(t) : model->m.n_pieces;
@@ -34,11 +38,12 @@ peridot_status pd_sampling_read(peridot_sampling *out, peridot_bias **bias, cons
     return t ? add_suppressed(out, bias, t) : PERIDOT_OK;
 }
 
-peridot_status pd_sampling_set(peridot_sequence *sequence, const peridot_sampling *sampling)
+peridot_status pd_sampling_set(peridot_sequence *sequence, const peridot_sampling *sampling,
+                               const peridot_tools *tools)
 {
     peridot_sampling known;
     peridot_bias *bias;
-    PD_TRY(pd_sampling_read(&known, &bias, sampling, sequence->session->model));
+    PD_TRY(pd_sampling_read(&known, &bias, sampling, tools, sequence->session->model));
     peridot_status status = pd_session_set_sampling(sequence->session->s, sequence->q, &known);
     free(bias);
     return status;

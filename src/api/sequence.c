@@ -25,7 +25,7 @@ static peridot_status begin(peridot_sequence **out, peridot_session *session, st
     const peridot_sampling sampling = q->sampler.p;
     uint64_t rng = q->sampler.rng;
     PD_TRY(wrap(out, session, q));
-    peridot_status status = pd_sampling_set(*out, &sampling);
+    peridot_status status = pd_sampling_set(*out, &sampling, NULL);
     q->sampler.rng = rng;
     if (status == PERIDOT_OK) return status;
     peridot_sequence_free(*out);
@@ -107,7 +107,7 @@ peridot_status peridot_logits(const float **out, peridot_sequence *sequence)
 
 peridot_status peridot_set_sampling(peridot_sequence *sequence, const peridot_sampling *sampling)
 {
-    return pd_sampling_set(sequence, sampling);
+    return pd_sampling_set(sequence, sampling, NULL);
 }
 
 peridot_status peridot_sample(int32_t *token, peridot_sequence *sequence)

@@ -2,6 +2,7 @@
 #include "api/vocab.h"
 
 #include "api/params.h"
+#include "api/tools.h"
 #include "base/utf8.h"
 #include "text/chat.h"
 
@@ -98,15 +99,59 @@ peridot_status peridot_encode_messages(int32_t **out, size_t *n, const peridot_v
     return peridot_encode_turns(out, n, vocab, &chat);
 }
 
+static peridot_status read_messages(struct pd_messages *out, const peridot_chat *chat)
+{
+    if (!chat->messages && chat->n_messages) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no messages were given");
+    if (chat->messages && chat->json)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "messages were given as an array and as JSON");
+    return chat->json ? pd_messages_from_json(out, chat->json, chat->json_size)
+                      : pd_messages_from_array(out, chat->messages, chat->n_messages);
+}
+
+static peridot_status read_variables(yyjson_doc **out, const peridot_chat *chat)
+{
+    *out = NULL;
+    if (!chat->variables) return PERIDOT_OK;
+    PD_TRY(pd_json_read(out, (const uint8_t *)chat->variables, chat->variables_size));
+    if (yyjson_is_obj(yyjson_doc_get_root(*out))) return PERIDOT_OK;
+    yyjson_doc_free(*out);
+    *out = NULL;
+    return pd_fail(PERIDOT_ERROR_ARGUMENT, "the template's variables are not a JSON object");
+}
+
+/* Tools and calls as they are for a template that has a format of them, or as text of messages. */
+static peridot_status add_tools(struct pd_chat_prompt *prompt, yyjson_doc **tools, const peridot_vocab *vocab,
+                                const peridot_chat *chat)
+{
+    struct pd_calls calls = {.parallel = true};
+    bool has_format = pd_tools_find_format(&calls, vocab, chat->template_name);
+    if (chat->tools) PD_TRY(pd_tools_read(tools, &calls, chat->tools, chat->tools_size));
+    if (has_format) prompt->tools = calls.tools;
+    else if (calls.tools || prompt->messages->has_calls)
+        PD_TRY(pd_tools_write_messages(prompt->messages, &calls));
+    return PERIDOT_OK;
+}
+
 peridot_status peridot_encode_turns(int32_t **out, size_t *n, const peridot_vocab *vocab, const peridot_chat *chat)
 {
     peridot_chat known;
+    struct pd_messages messages;
+    yyjson_doc *tools = NULL, *variables;
     *out = NULL;
     *n = 0;
     PD_TRY(PD_PARAMS_READ(known, chat));
-    if (!known.messages && known.n_messages) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no messages were given");
     if (!known.ids && known.n_ids) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no token ids were given");
-    return pd_tokenizer_encode_chat(out, n, vocab->tokenizer, &known);
+    PD_TRY(read_messages(&messages, &known));
+    struct pd_chat_prompt prompt = {.template_name = known.template_name, .ids = known.ids, .n_ids = known.n_ids,
+                                    .messages = &messages, .think = known.think};
+    peridot_status status = read_variables(&variables, &known);
+    prompt.variables = yyjson_doc_get_root(variables);
+    if (status == PERIDOT_OK) status = add_tools(&prompt, &tools, vocab, &known);
+    if (status == PERIDOT_OK) status = pd_tokenizer_encode_chat(out, n, vocab->tokenizer, &prompt);
+    yyjson_doc_free(variables);
+    yyjson_doc_free(tools);
+    pd_messages_free(&messages);
+    return status;
 }
 
 size_t peridot_drop_thoughts(const peridot_vocab *vocab, int32_t *ids, size_t n)
@@ -123,7 +168,11 @@ size_t peridot_drop_thoughts(const peridot_vocab *vocab, int32_t *ids, size_t n)
     return n_left;
 }
 
-const char *peridot_template_name(size_t i) { return pd_chat_name(i); }
+const char *peridot_template_name(size_t i)
+{
+    const char *name = pd_chat_name(i);
+    return name || (i && !pd_chat_name(i - 1)) ? name : PD_CHAT_PROGRAM;
+}
 
 const char *peridot_vocab_template(peridot_template_origin *origin, const peridot_vocab *vocab)
 {

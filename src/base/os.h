@@ -6,6 +6,7 @@
 #include "base/status.h"
 
 #include <stdio.h>
+#include <time.h>
 
 struct pd_map {
     const uint8_t *data;   /* NULL when size is 0 */
@@ -73,6 +74,8 @@ char *pd_string_copy(const char *s);
 void pd_random_bytes(void *out, size_t size);
 /* Monotonic seconds. */
 double pd_now(void);
+/* Date and time of day where the machine is. */
+void pd_local_time(struct tm *out);
 /* Bytes of memory the host can give without swapping; UINT64_MAX when unknown. */
 uint64_t pd_memory_available(void);
 /* The most bytes of memory that this process has held at once, mapped files in memory included; 0 when unknown. */

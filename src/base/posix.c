@@ -39,6 +39,12 @@ double pd_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+void pd_local_time(struct tm *out)
+{
+    time_t now = time(NULL);
+    localtime_r(&now, out);
+}
+
 uint64_t pd_memory_available(void)
 {
     FILE *f = fopen("/proc/meminfo", "r");

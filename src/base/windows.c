@@ -215,6 +215,12 @@ double pd_now(void)
     return (double)ticks.QuadPart / (double)frequency.QuadPart;
 }
 
+void pd_local_time(struct tm *out)
+{
+    time_t now = time(NULL);
+    localtime_s(out, &now);
+}
+
 uint64_t pd_memory_available(void)
 {
     MEMORYSTATUSEX status = {.dwLength = sizeof status};

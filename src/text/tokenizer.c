@@ -2,6 +2,7 @@
 
 #include "base/num.h"
 #include "base/utf8.h"
+#include "text/template/template.h"
 #include "text/tokenizer_private.h"
 
 #include <stdlib.h>
@@ -14,6 +15,7 @@ void pd_tokenizer_close(struct pd_tokenizer *t)
     pd_bpe_free(t->bpe);
     pd_special_free(&t->special);
     pd_pieces_free(&t->pieces);
+    pd_template_free(t->program);
     free(t->jinja.data);
     free(t);
 }
@@ -23,7 +25,13 @@ int32_t pd_tokenizer_bos(const struct pd_tokenizer *t) { return t->pieces.bos; }
 const char *pd_tokenizer_template(peridot_template_origin *origin, const struct pd_tokenizer *t)
 {
     *origin = t->chat_origin;
-    return t->chat ? t->chat->name : NULL;
+    return t->program && !t->published ? PD_CHAT_PROGRAM : t->chat ? t->chat->name : NULL;
+}
+
+const char *pd_tokenizer_tools_program(const struct pd_tokenizer *t, const char *template_name)
+{
+    bool runs = t->program && (!template_name || strcmp(template_name, PD_CHAT_PROGRAM) == 0);
+    return runs && pd_template_reads(t->program, "tools") ? t->jinja.data : NULL;
 }
 
 bool pd_tokenizer_is_stop(const struct pd_tokenizer *t, int32_t id)
@@ -228,22 +236,46 @@ static peridot_status append_characters(struct pd_text_buffer *b, struct pd_stre
     return PERIDOT_OK;
 }
 
-peridot_status pd_stream_next(struct pd_stream *s, struct pd_text_buffer *buffer, const struct pd_tokenizer *t,
-                              int32_t id)
+/* First the raw bytes are in the buffer; what comes out is behind them, and moves to the front at the end. */
+static peridot_status convert(struct pd_stream *s, struct pd_text_buffer *buffer)
 {
-    buffer->size = 0;
-    if (id == -1) {
-        size_t held = s->n_held;
-        s->n_held = 0;
-        return held ? pd_text_append(buffer, "\xef\xbf\xbd", 3) : PERIDOT_OK;
-    }
-    /* First the raw bytes, then, behind them, what comes out; it moves to the front at the end. */
-    PD_TRY(pd_text_append(buffer, s->held, s->n_held));
-    PD_TRY(append_piece(buffer, &s->started, t, id));
     size_t raw = buffer->size;
     s->n_held = 0;
     PD_TRY(append_characters(buffer, s, raw));
     buffer->size -= raw;
     if (buffer->size) memmove(buffer->data, buffer->data + raw, buffer->size);
     return PERIDOT_OK;
+}
+
+static peridot_status flush(struct pd_stream *s, struct pd_text_buffer *buffer)
+{
+    size_t held = s->n_held;
+    s->n_held = 0;
+    return held ? pd_text_append(buffer, "\xef\xbf\xbd", 3) : PERIDOT_OK;
+}
+
+peridot_status pd_stream_next(struct pd_stream *s, struct pd_text_buffer *buffer, const struct pd_tokenizer *t,
+                              int32_t id)
+{
+    buffer->size = 0;
+    if (id == -1) return flush(s, buffer);
+    PD_TRY(pd_text_append(buffer, s->held, s->n_held));
+    PD_TRY(append_piece(buffer, &s->started, t, id));
+    return convert(s, buffer);
+}
+
+peridot_status pd_stream_spell(struct pd_stream *s, struct pd_text_buffer *bytes, const struct pd_tokenizer *t,
+                               int32_t id)
+{
+    return append_piece(bytes, &s->started, t, id);
+}
+
+peridot_status pd_stream_text(struct pd_stream *s, struct pd_text_buffer *buffer, const struct pd_text_buffer *bytes,
+                              bool end)
+{
+    buffer->size = 0;
+    PD_TRY(pd_text_append(buffer, s->held, s->n_held));
+    if (bytes->size) PD_TRY(pd_text_append(buffer, bytes->data, bytes->size));
+    PD_TRY(convert(s, buffer));
+    return end ? flush(s, buffer) : PERIDOT_OK;
 }

@@ -8,6 +8,7 @@
 
 #include "format/checkpoint.h"
 #include "text/buffer.h"
+#include "text/messages.h"
 
 struct pd_gguf_writer;
 struct pd_tokenizer;
@@ -43,8 +44,22 @@ peridot_status pd_tokenizer_decode(char **out, size_t *size, const struct pd_tok
 peridot_status pd_tokenizer_spell(struct pd_text_buffer *out, const struct pd_tokenizer *t, int32_t id);
 
 /* Chat: what peridot_vocab_template and peridot_encode_turns say. */
+#define PD_CHAT_PROGRAM "jinja"     /* the name of the template that is the program in the model's files */
+struct pd_chat_prompt {
+    const char *template_name;
+    const int32_t *ids;             /* [n_ids] */
+    size_t n_ids;
+    struct pd_messages *messages;   /* renders may add to it; has_calls only where the program can write them */
+    /* For programs: functions that the model may call, and an object of further variables; NULL: none. */
+    yyjson_val *tools, *variables;
+    uint32_t think;
+};
 const char *pd_tokenizer_template(peridot_template_origin *origin, const struct pd_tokenizer *t);
-peridot_status pd_tokenizer_encode_chat(int32_t **ids, size_t *n, const struct pd_tokenizer *t, const peridot_chat *c);
+peridot_status pd_tokenizer_encode_chat(int32_t **ids, size_t *n, const struct pd_tokenizer *t,
+                                        const struct pd_chat_prompt *c);
+/* The text of the program that the template of this name (NULL: the model's own) runs where there are tools, if it
+ * describes them to the model; else NULL. */
+const char *pd_tokenizer_tools_program(const struct pd_tokenizer *t, const char *template_name);
 
 /* The pieces that begin and end what the model thinks; false: it has no thoughts. */
 bool pd_tokenizer_thoughts(int32_t ids[2], const struct pd_tokenizer *t);
@@ -66,8 +81,14 @@ struct pd_stream {
                          * ids continue a text: there the space is the text's own */
 };
 /* What comes out is in buffer->data, buffer->size, until the next call; the caller frees buffer->data at the end. Bytes
- * that cannot become a character come out as U+FFFD as soon as that is known; id -1 flushes what is held as U+FFFD. */
+ * that cannot become a character come out as U+FFFD as soon as that is known; id -1 flushes what is held as U+FFFD.
+ * Or in two steps, where the bytes are looked at between: those of the id are appended to `bytes`; and those that are
+ * left, of which `end` says that they are the last, become characters. */
 peridot_status pd_stream_next(struct pd_stream *s, struct pd_text_buffer *buffer, const struct pd_tokenizer *t,
                               int32_t id);
+peridot_status pd_stream_spell(struct pd_stream *s, struct pd_text_buffer *bytes, const struct pd_tokenizer *t,
+                               int32_t id);
+peridot_status pd_stream_text(struct pd_stream *s, struct pd_text_buffer *buffer, const struct pd_text_buffer *bytes,
+                              bool end);
 
 #endif

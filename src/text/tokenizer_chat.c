@@ -1,4 +1,5 @@
-/* A conversation to the ids of a prompt, by a row of chat.c's table. */
+/* A conversation to the ids of a prompt, by a row of chat.c's table, or by the program in the model's files
+ * (tokenizer_program.c). */
 #include "text/tokenizer.h"
 
 #include "base/num.h"
@@ -101,14 +102,12 @@ static peridot_status read_role(enum pd_chat_role *out, const peridot_message *m
 {
     static const struct { const char *name; enum pd_chat_role role; } names[] = {{"system", PD_CHAT_SYSTEM},
         {"developer", PD_CHAT_SYSTEM}, {"user", PD_CHAT_USER}, {"assistant", PD_CHAT_ASSISTANT}};
-    if (!m->role || !m->content) return pd_fail(PERIDOT_ERROR_ARGUMENT, "message %zu has no role or no content", i);
     for (size_t k = 0; k < PD_COUNT(names); k++) {
         *out = names[k].role;
         if (strcmp(m->role, names[k].name) == 0) return PERIDOT_OK;
     }
-    return pd_fail(PERIDOT_ERROR_ARGUMENT,
-                   "message %zu has the unknown role \"%.40s\"; roles are system, developer, user and assistant", i,
-                   m->role);
+    return pd_fail(PERIDOT_ERROR_ARGUMENT, "message %zu has the role \"%.40s\", for which the chat template has no turn",
+                   i, m->role);
 }
 
 /* Where the system's text is joined to the user's, the templates want turns to alternate, and so does training. */
@@ -150,7 +149,7 @@ static peridot_status put_beginning(struct render *r, size_t *used, const perido
 }
 
 /* Whether the ids so far end with the first k ids of a closing, or a reply's stop token alone stands for them. */
-static bool has_closing(const struct pd_tokenizer *t, const peridot_chat *c, const int32_t *closing, size_t k)
+static bool has_closing(const struct pd_tokenizer *t, const struct pd_chat_prompt *c, const int32_t *closing, size_t k)
 {
     const int32_t *end = c->ids + c->n_ids;
     if (end[-1] == closing[k - 1] && pd_tokenizer_is_stop(t, end[-1])) return true;
@@ -159,7 +158,7 @@ static bool has_closing(const struct pd_tokenizer *t, const peridot_chat *c, con
 
 /* What ends the model's turn after its text, or what the ids so far lack of it. The last of those stands before it in
  * r->out, as text is split otherwise where it begins a prompt. */
-static peridot_status put_closing(struct render *r, const peridot_chat *c)
+static peridot_status put_closing(struct render *r, const struct pd_chat_prompt *c)
 {
     const struct pd_chat_part *part = r->chat->turns[PD_CHAT_ASSISTANT];
     size_t n_known = 0;
@@ -203,12 +202,13 @@ static peridot_status render_beginning(struct render *r, const peridot_message *
     return put_plain(r);
 }
 
-static peridot_status render_continuation(struct render *r, const peridot_chat *c)
+static peridot_status render_continuation(struct render *r, const struct pd_chat_prompt *c,
+                                          const peridot_message *messages, size_t n)
 {
     r->continues = r->after_reply = true;
-    if (c->n_messages) PD_TRY(check_roles(r->chat, c->messages, c->n_messages));
+    if (n) PD_TRY(check_roles(r->chat, messages, n));
     PD_TRY(put_closing(r, c));
-    if (c->n_messages) PD_TRY(put_turns(r, c->messages, 0, c->n_messages));
+    if (n) PD_TRY(put_turns(r, messages, 0, n));
     PD_TRY(put_plain(r));
     memmove(r->out->data, r->out->data + 1, --r->out->n * sizeof *r->out->data);   /* less the last id so far */
     return PERIDOT_OK;
@@ -217,6 +217,8 @@ static peridot_status render_continuation(struct render *r, const peridot_chat *
 static peridot_status find_chat(const struct pd_chat **out, const struct pd_tokenizer *t, const char *name)
 {
     *out = t->chat;
+    if (name && strcmp(name, PD_CHAT_PROGRAM) == 0)
+        return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the model's files have no chat template that can be run");
     if (name) return pd_chat_get(out, name, &t->special, &t->pieces);
     if (t->chat) return PERIDOT_OK;
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the model has no chat template that Peridot knows");
@@ -233,16 +235,34 @@ static peridot_status check_thinks(const struct pd_chat *chat, const struct pd_t
                    "the model cannot be told to think: its chat template, \"%s\", has no thoughts", chat->name);
 }
 
-peridot_status pd_tokenizer_encode_chat(int32_t **ids, size_t *n, const struct pd_tokenizer *t, const peridot_chat *c)
+static peridot_status write_rows(struct pd_ids *out, const struct pd_tokenizer *t, const struct pd_chat_prompt *c)
 {
-    struct pd_ids made = {0};
-    struct render r = {.out = &made, .tokenizer = t};
-    peridot_status status = find_chat(&r.chat, t, c->template_name);
+    struct render r = {.out = out, .tokenizer = t};
+    peridot_message *messages = NULL;
+    size_t n;
+    PD_TRY(find_chat(&r.chat, t, c->template_name));
     r.thinks = c->think != PERIDOT_THINK_OFF;
-    if (status == PERIDOT_OK && r.thinks) status = check_thinks(r.chat, t);
-    if (status == PERIDOT_OK)
-        status = c->n_ids ? render_continuation(&r, c) : render_beginning(&r, c->messages, c->n_messages);
+    if (r.thinks) PD_TRY(check_thinks(r.chat, t));
+    PD_TRY(pd_messages_to_array(&messages, &n, c->messages));
+    peridot_status status = c->n_ids ? render_continuation(&r, c, messages, n) : render_beginning(&r, messages, n);
+    free(messages);
     free(r.plain.data);
     free(r.content.data);
+    return status;
+}
+
+/* Where the files' program is a published one, its row says the same; but rows know nothing of tools. */
+static bool runs_program(const struct pd_tokenizer *t, const struct pd_chat_prompt *c)
+{
+    bool named = c->template_name && strcmp(c->template_name, PD_CHAT_PROGRAM) == 0;
+    if (!t->program || (c->template_name && !named)) return false;
+    return named || !t->published || c->tools || c->variables || c->messages->has_calls;
+}
+
+peridot_status pd_tokenizer_encode_chat(int32_t **ids, size_t *n, const struct pd_tokenizer *t,
+                                        const struct pd_chat_prompt *c)
+{
+    struct pd_ids made = {0};
+    peridot_status status = runs_program(t, c) ? pd_tokenizer_run_program(&made, t, c) : write_rows(&made, t, c);
     return pd_tokenizer_finish_ids(ids, n, &made, status);
 }

@@ -6,6 +6,7 @@
 #include "base/foreign.h"
 #include "base/json.h"
 #include "base/os.h"
+#include "text/template/template.h"
 #include "text/tokenizer_private.h"
 
 #include <stdlib.h>
@@ -65,20 +66,35 @@ struct chat_hints {
     size_t names_size[2];
 };
 
-static void find_chat(struct pd_tokenizer *t, const struct chat_hints *h)
+/* A template that cannot be run, or does nothing with messages, gives way to its family's. */
+static peridot_status read_program(struct pd_tokenizer *t, const struct chat_hints *h)
+{
+    PD_TRY(pd_text_append(&t->jinja, h->jinja, h->jinja_size));
+    PD_TRY(pd_text_terminate(&t->jinja));
+    peridot_status status = pd_template_parse(&t->program, h->jinja, h->jinja_size);
+    if (status == PERIDOT_ERROR_MEMORY) return status;
+    if (t->program && !pd_template_reads(t->program, "messages")) {
+        pd_template_free(t->program);
+        t->program = NULL;
+    }
+    return PERIDOT_OK;
+}
+
+static peridot_status find_chat(struct pd_tokenizer *t, const struct chat_hints *h)
 {
     if (h->jinja) {
-        bool published;
+        PD_TRY(read_program(t, h));
         t->chat = pd_chat_by_template(h->jinja, h->jinja_size, &t->special, &t->pieces);
-        published = t->chat && pd_chat_is_published(t->chat, pd_chat_hash(h->jinja, h->jinja_size));
+        t->published = t->chat && pd_chat_is_published(t->chat, pd_chat_hash(h->jinja, h->jinja_size));
         t->no_thought = t->chat && pd_chat_has_no_thought(t->chat, h->jinja, h->jinja_size);
-        t->chat_origin = published ? PERIDOT_TEMPLATE_OWN : t->chat ? PERIDOT_TEMPLATE_REPLACED
-                                                                    : PERIDOT_TEMPLATE_UNKNOWN;
-        return;
+        t->chat_origin = t->published || t->program ? PERIDOT_TEMPLATE_OWN
+                       : t->chat ? PERIDOT_TEMPLATE_REPLACED : PERIDOT_TEMPLATE_UNKNOWN;
+        return PERIDOT_OK;
     }
     for (int i = 0; i < 2 && !t->chat; i++)
         if (h->names[i]) t->chat = pd_chat_by_name(h->names[i], h->names_size[i], &t->special, &t->pieces);
     t->chat_origin = t->chat ? PERIDOT_TEMPLATE_BY_NAME : PERIDOT_TEMPLATE_NONE;
+    return PERIDOT_OK;
 }
 
 /* ---- a Hugging Face directory ---- */
@@ -142,10 +158,7 @@ static peridot_status use_hints(struct pd_tokenizer *t, const char *directory, y
         h.jinja_size = (size_t)jinja->size;
     }
     hint_folder(&h, directory);
-    find_chat(t, &h);
-    if (!h.jinja) return PERIDOT_OK;
-    PD_TRY(pd_text_append(&t->jinja, h.jinja, h.jinja_size));
-    return pd_text_terminate(&t->jinja);
+    return find_chat(t, &h);
 }
 
 /* The template is in tokenizer_config.json, or (newer) in a file of its own. */
@@ -247,8 +260,7 @@ static peridot_status open_gguf(struct pd_tokenizer *t, const struct pd_checkpoi
     hint_meta(&h.jinja, &h.jinja_size, c, "tokenizer.chat_template");
     hint_meta(&h.names[0], &h.names_size[0], c, "general.name");
     hint_meta(&h.names[1], &h.names_size[1], c, "general.finetune");
-    find_chat(t, &h);
-    return PERIDOT_OK;
+    return find_chat(t, &h);
 }
 
 /* ---- a file by itself ---- */

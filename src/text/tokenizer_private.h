@@ -21,7 +21,9 @@ struct pd_tokenizer {
     bool no_thought;               /* the files' template says so in so many words where the model is not to think */
     int32_t thoughts[2];           /* the pieces that begin and end a thought; -1: the model has none */
     int32_t infill[PD_N_INFILL];   /* -1: the vocabulary has no tokens for fill-in-the-middle */
-    struct pd_text_buffer jinja;   /* the template as a Hugging Face directory words it, terminated; data NULL: none */
+    struct pd_text_buffer jinja;   /* the files' template, terminated; data NULL: none */
+    struct pd_template *program;   /* it, to be run; NULL: there is none, or it is no program that can be run */
+    bool published;                /* it is that for which `chat` stands */
 };
 
 /* Appends the ids of text without control tokens; `first`: it begins a text (see dummy_prefix). */
@@ -29,6 +31,12 @@ peridot_status pd_tokenizer_encode_plain(struct pd_ids *out, const struct pd_tok
                                          size_t size, bool first);
 /* Hands over what was made, or frees it. */
 peridot_status pd_tokenizer_finish_ids(int32_t **out, size_t *n, struct pd_ids *ids, peridot_status status);
+
+/* By the files' program. */
+peridot_status pd_tokenizer_run_program(struct pd_ids *out, const struct pd_tokenizer *t,
+                                        const struct pd_chat_prompt *c);
+/* It can be told to have the model think. */
+bool pd_tokenizer_program_thinks(const struct pd_tokenizer *t);
 
 /* The last step of opening a tokenizer, which is zeroed at first and has its pieces: all that follows from them. */
 peridot_status pd_tokenizer_build(struct pd_tokenizer *t);

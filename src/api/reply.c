@@ -1,0 +1,144 @@
+#include "api/reply.h"
+
+#include "api/request.h"
+#include "grammar/calls/format.h"
+
+#include <stdlib.h>
+
+void pd_calling_begin(struct pd_calling *c, const peridot_tools *tools, peridot_call call)
+{
+    *c = (struct pd_calling){.tools = peridot_tools_ref(tools), .call = call};
+    if (!tools) return;
+    c->parser.format = tools->calls.format;
+    c->parser.marks = tools->calls.marks;
+    c->parser.tools = tools->calls.tools;
+}
+
+void pd_calling_end(struct pd_calling *c)
+{
+    free(c->spelled.data);
+    free(c->text.data);
+    peridot_tools_free(c->tools);
+    *c = (struct pd_calling){0};
+}
+
+/* ---- text ---- */
+
+static const struct pd_tokenizer *tokenizer_of(const peridot_request *r)
+{
+    return r->session->model->vocab ? r->session->model->vocab->tokenizer : NULL;
+}
+
+/* Of a thought's token: it has no stop texts. */
+static bool write_thought(peridot_request *r, int32_t token)
+{
+    peridot_text write = r->thought ? r->thought : r->text;
+    const char *text = r->buffer.size ? r->buffer.data : "";
+    size_t size = r->buffer.size;
+    pd_thinking_skip_name(&r->thinking, &text, &size);
+    return !write || write(r->r.user, token, text, size);
+}
+
+/* The characters in the buffer. */
+static peridot_status write_answer(bool *go_on, peridot_request *r, int32_t token)
+{
+    const char *text;
+    size_t size;
+    PD_TRY(pd_stop_next(&text, &size, &r->stop, r->buffer.data, r->buffer.size, token < 0));
+    *go_on = (!r->text || r->text(r->r.user, token, text, size)) && !r->stop.found;
+    return PERIDOT_OK;
+}
+
+/* ---- calls ---- */
+
+/* A token that is taken apart: its text is handed on before what calls there are in it. */
+struct parting {
+    peridot_request *r;
+    int32_t token;
+    bool written, go_on;
+};
+
+static peridot_status write_text(struct parting *p)
+{
+    peridot_request *r = p->r;
+    if (p->written) return PERIDOT_OK;
+    p->written = true;
+    if (r->calling.n) r->calling.text.size = 0;   /* white space, or a call that did not get to begin */
+    PD_TRY(pd_stream_text(&r->stream, &r->buffer, &r->calling.text, p->token < 0));
+    r->calling.text.size = 0;
+    return write_answer(&p->go_on, r, p->token);
+}
+
+static peridot_status take_text(void *user, const char *bytes, size_t size)
+{
+    struct parting *p = user;
+    return pd_text_append(&p->r->calling.text, bytes, size);
+}
+
+static peridot_status write_piece(struct parting *p, const peridot_call_piece *piece)
+{
+    const struct pd_calling *c = &p->r->calling;
+    PD_TRY(write_text(p));
+    if (p->go_on && c->call) p->go_on = c->call(p->r->r.user, piece);
+    return PERIDOT_OK;
+}
+
+static peridot_status begin_call(void *user, const char *name, size_t size)
+{
+    struct parting *p = user;
+    char copy[PD_MAX_CALL_NAME + 1] = "";
+    const peridot_call_piece piece = {.index = p->r->calling.n++, .name = copy, .arguments = ""};
+    for (size_t i = 0; i < size && i < PD_MAX_CALL_NAME; i++) copy[i] = name[i];
+    return write_piece(p, &piece);
+}
+
+static peridot_status take_arguments(void *user, const char *json, size_t size)
+{
+    struct parting *p = user;
+    return write_piece(p, &(peridot_call_piece){.index = p->r->calling.n - 1, .arguments = json, .size = size});
+}
+
+static peridot_status end_call(void *user)
+{
+    struct parting *p = user;
+    return write_piece(p, &(peridot_call_piece){.index = p->r->calling.n - 1, .arguments = "", .complete = true});
+}
+
+/* The bytes of a token of the answer, as grammar and parser see them. */
+static peridot_status spell(peridot_request *r, int32_t token)
+{
+    struct pd_calling *c = &r->calling;
+    c->spelled.size = 0;
+    if (token < 0) return PERIDOT_OK;
+    int mark = pd_tools_find_mark(c->tools, token);
+    if (mark < 0) return pd_stream_spell(&r->stream, &c->spelled, tokenizer_of(r), token);
+    return pd_text_append(&c->spelled, &(char){(char)(PD_CALL_MARK + mark)}, 1);
+}
+
+static peridot_status write_with_calls(bool *go_on, peridot_request *r, int32_t token)
+{
+    struct parting p = {.r = r, .token = token, .go_on = true};
+    const struct pd_call_sink sink = {&p, take_text, begin_call, take_arguments, end_call};
+    struct pd_calling *c = &r->calling;
+    const char *bytes = c->spelled.size ? c->spelled.data : "";
+    PD_TRY(pd_call_parser_next(&c->parser, &sink, bytes, c->spelled.size, token < 0));
+    PD_TRY(write_text(&p));
+    *go_on = p.go_on;
+    return PERIDOT_OK;
+}
+
+/* ---- a token ---- */
+
+peridot_status pd_reply_write(bool *go_on, enum pd_reply_part *part, peridot_request *r, int32_t token)
+{
+    const struct pd_tokenizer *t = tokenizer_of(r);
+    *part = pd_thinking_take(&r->thinking, token);
+    bool calls = r->calling.tools && t && *part == PD_REPLY_ANSWER;
+    r->buffer.size = 0;
+    if (calls) PD_TRY(spell(r, token));
+    else if (t) PD_TRY(pd_stream_next(&r->stream, &r->buffer, t, token));
+    if (calls) return write_with_calls(go_on, r, token);
+    if (*part == PD_REPLY_ANSWER) return write_answer(go_on, r, token);
+    *go_on = write_thought(r, token);
+    return PERIDOT_OK;
+}

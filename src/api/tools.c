@@ -1,0 +1,218 @@
+#include "api/tools.h"
+
+#include "api/grammar.h"
+#include "api/params.h"
+#include "base/json.h"
+#include "base/os.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool pd_tools_find_format(struct pd_calls *out, const peridot_vocab *vocab, const char *template_name)
+{
+    const struct pd_tokenizer *t = vocab->tokenizer;
+    peridot_template_origin origin;
+    const char *program = pd_tokenizer_tools_program(t, template_name);
+    const char *name = template_name ? template_name : pd_tokenizer_template(&origin, t);
+    out->format = program ? pd_call_format_of_template(program, strlen(program)) : NULL;
+    out->marks = out->format ? pd_api_call_marks(vocab) : 0;
+    if (out->format) return true;
+    out->format = pd_call_format_find(name && strcmp(name, "gemma") == 0 ? "gemma3" : "generic");
+    return false;
+}
+
+peridot_status pd_tools_read(yyjson_doc **doc, struct pd_calls *calls, const char *json, size_t size)
+{
+    *doc = NULL;
+    PD_TRY(pd_json_read(doc, (const uint8_t *)json, size));
+    calls->tools = yyjson_doc_get_root(*doc);
+    peridot_status status = pd_calls_check(calls);
+    if (status == PERIDOT_OK) return status;
+    yyjson_doc_free(*doc);
+    *doc = NULL;
+    return status == PERIDOT_ERROR_FORMAT ? pd_fail(PERIDOT_ERROR_ARGUMENT, "%s", pd_error()) : status;
+}
+
+/* ---- the handle ---- */
+
+int pd_tools_find_mark(const struct peridot_tools *t, int32_t token)
+{
+    for (int i = 0; i < PD_N_CALL_MARKS; i++)
+        if (t->marks[i] == token) return i;
+    return -1;
+}
+
+static peridot_status create(struct peridot_tools *t, const peridot_vocab *vocab, const peridot_tools_params *p)
+{
+    pd_tools_find_format(&t->calls, vocab, p->template_name);
+    for (size_t i = 0; i < PD_N_CALL_MARKS; i++)
+        t->marks[i] = t->calls.marks >> i & 1 ? pd_tokenizer_find_control(vocab->tokenizer, pd_call_mark(i)) : -1;
+    t->calls.choice = p->choice == PERIDOT_TOOLS_REQUIRED ? PD_CALL_REQUIRED : PD_CALL_AUTO;
+    t->calls.parallel = !p->single;
+    if (p->name) {
+        t->calls.name = t->name = pd_string_copy(p->name);
+        if (!t->name) return pd_fail_alloc(strlen(p->name), "the name of a function");
+    }
+    PD_TRY(pd_tools_read(&t->doc, &t->calls, p->json, p->json_size));
+    return pd_api_grammar_calls(&t->grammar, vocab, &t->calls);
+}
+
+peridot_status peridot_tools_create(peridot_tools **out, const peridot_vocab *vocab, const peridot_tools_params *params)
+{
+    peridot_tools_params known;
+    *out = NULL;
+    PD_TRY(PD_PARAMS_READ(known, params));
+    if (!vocab) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no vocabulary was given");
+    if (!known.json) return pd_fail(PERIDOT_ERROR_ARGUMENT, "no functions were given");
+    struct peridot_tools *t = calloc(1, sizeof *t);
+    if (!t) return pd_fail_alloc(sizeof *t, "tools");
+    peridot_status status = create(t, vocab, &known);
+    if (status == PERIDOT_OK) *out = t;
+    else peridot_tools_free(t);
+    return status;
+}
+
+peridot_tools *peridot_tools_ref(const peridot_tools *tools)
+{
+    peridot_tools *shared = (peridot_tools *)tools;   /* but for its count it is as it was */
+    if (shared) pd_refs_add(&shared->refs);
+    return shared;
+}
+
+void peridot_tools_free(peridot_tools *tools)
+{
+    if (!tools || !pd_refs_drop(&tools->refs)) return;
+    pd_grammar_free(tools->grammar);
+    yyjson_doc_free(tools->doc);
+    free(tools->name);
+    free(tools);
+}
+
+/* ---- text of messages ---- */
+
+static peridot_status fail_memory(void) { return pd_fail_alloc(sizeof(yyjson_mut_val), "messages"); }
+
+static const char *member(yyjson_mut_val *message, const char *name)
+{
+    const char *text = yyjson_mut_get_str(yyjson_mut_obj_get(message, name));
+    return text ? text : "";
+}
+
+static bool has_role(yyjson_mut_val *message, const char *role)
+{
+    return message && yyjson_mut_equals_str(yyjson_mut_obj_get(message, "role"), role);
+}
+
+/* The message's content becomes what the buffer holds, which is emptied. */
+static peridot_status set_content(struct pd_messages *m, yyjson_mut_val *message, struct pd_text_buffer *text)
+{
+    yyjson_mut_val *value = yyjson_mut_strncpy(m->doc, text->data, text->size);
+    text->size = 0;
+    return yyjson_mut_obj_put(message, yyjson_mut_str(m->doc, "content"), value) && value ? PERIDOT_OK : fail_memory();
+}
+
+/* Two texts with a blank line between them, or the one that is not empty. */
+static peridot_status append_after(struct pd_text_buffer *out, const char *first, const struct pd_text_buffer *second)
+{
+    PD_TRY(pd_text_append(out, first, strlen(first)));
+    if (*first && second->size) PD_TRY(pd_text_append(out, "\n\n", 2));
+    return second->size ? pd_text_append(out, second->data, second->size) : PERIDOT_OK;
+}
+
+static peridot_status write_calls(struct pd_text_buffer *out, yyjson_mut_val *list, const struct pd_calls *c)
+{
+    size_t i, n = yyjson_mut_arr_size(list), n_unused;
+    struct pd_call *calls = calloc(n + 1, sizeof *calls);
+    yyjson_doc *copy = yyjson_mut_val_imut_copy(list, NULL);
+    peridot_status status = calls && copy ? PERIDOT_OK : fail_memory();
+    yyjson_val *call;
+    yyjson_arr_foreach(yyjson_doc_get_root(copy), i, n_unused, call) {
+        yyjson_val *function = yyjson_obj_get(call, "function");
+        if (status == PERIDOT_OK)
+            calls[i] = (struct pd_call){yyjson_get_str(yyjson_obj_get(function, "name")),
+                                        yyjson_obj_get(function, "arguments")};
+    }
+    if (status == PERIDOT_OK) status = pd_calls_write(out, c, calls, n);
+    yyjson_doc_free(copy);
+    free(calls);
+    return status;
+}
+
+/* What a text is made in. */
+struct writer {
+    struct pd_messages *m;
+    const struct pd_calls *calls;
+    struct pd_text_buffer part, text;
+    yyjson_mut_val *results;   /* the user's message that holds the results of the last calls; NULL: there is none */
+};
+
+static peridot_status write_reply(struct writer *w, yyjson_mut_val *message)
+{
+    yyjson_mut_val *calls = yyjson_mut_obj_get(message, "tool_calls");
+    if (!calls) return PERIDOT_OK;
+    w->part.size = 0;
+    PD_TRY(write_calls(&w->part, calls, w->calls));
+    PD_TRY(append_after(&w->text, member(message, "content"), &w->part));
+    yyjson_mut_obj_remove_key(message, "tool_calls");
+    return set_content(w->m, message, &w->text);
+}
+
+/* Results, and what the user says after them, are one message: many templates want the user's turns and the model's to
+ * alternate. *drop: the message is in the one before. */
+static peridot_status write_result(struct writer *w, yyjson_mut_val *message, bool *drop)
+{
+    const char *content = member(message, "content");
+    bool result = has_role(message, "tool");
+    w->part.size = 0;
+    if (result)
+        PD_TRY(pd_calls_write_result(&w->part, w->calls, member(message, "name"), content, strlen(content)));
+    else PD_TRY(pd_text_append(&w->part, content, strlen(content)));
+    *drop = w->results != NULL;
+    if (!w->results) yyjson_mut_set_str(yyjson_mut_obj_get(message, "role"), "user");
+    PD_TRY(append_after(&w->text, w->results ? member(w->results, "content") : "", &w->part));
+    if (!w->results) w->results = message;
+    peridot_status status = set_content(w->m, w->results, &w->text);
+    if (!result) w->results = NULL;
+    return status;
+}
+
+static peridot_status write_all(struct writer *w)
+{
+    yyjson_mut_arr_iter iter;
+    yyjson_mut_arr_iter_init(w->m->list, &iter);
+    for (yyjson_mut_val *message; (message = yyjson_mut_arr_iter_next(&iter)) != NULL;) {
+        bool drop = false;
+        bool result = has_role(message, "tool") || (w->results && has_role(message, "user"));
+        if (result) PD_TRY(write_result(w, message, &drop));
+        else w->results = NULL;
+        if (drop) yyjson_mut_arr_iter_remove(&iter);
+        if (has_role(message, "assistant")) PD_TRY(write_reply(w, message));
+    }
+    return PERIDOT_OK;
+}
+
+static peridot_status describe(struct writer *w)
+{
+    yyjson_mut_val *first = yyjson_mut_arr_get_first(w->m->list);
+    w->part.size = 0;
+    PD_TRY(pd_calls_describe(&w->part, w->calls));
+    if (!has_role(first, "system") && !has_role(first, "developer")) {
+        first = yyjson_mut_obj(w->m->doc);
+        if (!first || !yyjson_mut_obj_add_str(w->m->doc, first, "role", "system") ||
+            !yyjson_mut_arr_prepend(w->m->list, first))
+            return fail_memory();
+    }
+    PD_TRY(append_after(&w->text, member(first, "content"), &w->part));
+    return set_content(w->m, first, &w->text);
+}
+
+peridot_status pd_tools_write_messages(struct pd_messages *m, const struct pd_calls *calls)
+{
+    struct writer w = {.m = m, .calls = calls};
+    peridot_status status = write_all(&w);
+    if (status == PERIDOT_OK && calls->tools) status = describe(&w);
+    m->has_calls = false;
+    free(w.part.data);
+    free(w.text.data);
+    return status;
+}

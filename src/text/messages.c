@@ -1,0 +1,259 @@
+#include "text/messages.h"
+
+#include "base/num.h"
+#include "text/buffer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_CALLS = 256 };      /* of a message, so that finding one takes no time */
+
+typedef yyjson_mut_doc doc_t;
+
+static peridot_status fail_memory(void) { return pd_fail_alloc(sizeof(yyjson_mut_val), "messages"); }
+
+static peridot_status begin(struct pd_messages *m)
+{
+    *m = (struct pd_messages){.doc = yyjson_mut_doc_new(NULL)};
+    m->list = yyjson_mut_arr(m->doc);
+    return m->list ? PERIDOT_OK : fail_memory();
+}
+
+void pd_messages_free(struct pd_messages *m)
+{
+    yyjson_mut_doc_free(m->doc);
+    *m = (struct pd_messages){0};
+}
+
+/* The last one's are only in JSON, where results have the calls that they answer. */
+static peridot_status check_role(const char *role, size_t i, bool json)
+{
+    static const char *const roles[] = {"system", "developer", "user", "assistant", "tool"};
+    for (size_t k = 0; k + !json < PD_COUNT(roles); k++)
+        if (strcmp(role, roles[k]) == 0) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_ARGUMENT, "message %zu has the unknown role \"%.40s\"; roles are system, developer, "
+                   "user%s", i, role, json ? ", assistant and tool" : " and assistant");
+}
+
+/* ---- an array ---- */
+
+static peridot_status add_message(struct pd_messages *m, const peridot_message *message, size_t i)
+{
+    yyjson_mut_val *o = yyjson_mut_arr_add_obj(m->doc, m->list);
+    if (!message->role || !message->content)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "message %zu has no role or no content", i);
+    PD_TRY(check_role(message->role, i, false));
+    bool good = o && yyjson_mut_obj_add_str(m->doc, o, "role", message->role) &&
+                yyjson_mut_obj_add_str(m->doc, o, "content", message->content);
+    return good ? PERIDOT_OK : fail_memory();
+}
+
+peridot_status pd_messages_from_array(struct pd_messages *out, const peridot_message *messages, size_t n)
+{
+    peridot_status status = begin(out);
+    for (size_t i = 0; i < n && status == PERIDOT_OK; i++) status = add_message(out, &messages[i], i);
+    if (status != PERIDOT_OK) pd_messages_free(out);
+    return status;
+}
+
+/* ---- JSON ---- */
+
+struct reader {
+    struct pd_messages *m;
+    yyjson_mut_val *message;   /* that is written now, */
+    size_t i;                  /* and its number */
+    yyjson_mut_val *calls;     /* of the last message that has some; NULL: none */
+};
+
+static peridot_status fail(const struct reader *r, const char *what)
+{
+    return pd_fail(PERIDOT_ERROR_ARGUMENT, "message %zu %s", r->i, what);
+}
+
+static bool has_nul(yyjson_val *text) { return strlen(yyjson_get_str(text)) != yyjson_get_len(text); }
+static bool is_there(yyjson_val *value) { return value && !yyjson_is_null(value); }
+
+static peridot_status put_text(const struct reader *r, yyjson_mut_val *object, const char *name, yyjson_val *text)
+{
+    if (has_nul(text)) return fail(r, "contains a NUL character");
+    bool good = yyjson_mut_obj_add_strncpy(r->m->doc, object, name, yyjson_get_str(text), yyjson_get_len(text));
+    return good ? PERIDOT_OK : fail_memory();
+}
+
+static peridot_status append_part(struct pd_text_buffer *text, const struct reader *r, yyjson_val *part)
+{
+    static const char *const types[] = {"text", "input_text", "output_text"};
+    yyjson_val *type = yyjson_obj_get(part, "type"), *content = yyjson_obj_get(part, "text");
+    bool known = false;
+    for (size_t k = 0; k < PD_COUNT(types); k++) known = known || yyjson_equals_str(type, types[k]);
+    if (!known)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "message %zu has a part of type %.32s: only text is supported", r->i,
+                       yyjson_is_str(type) ? yyjson_get_str(type) : "unknown");
+    if (!yyjson_is_str(content)) return fail(r, "has a part whose text is not a string");
+    if (has_nul(content)) return fail(r, "contains a NUL character");
+    return pd_text_append(text, yyjson_get_str(content), yyjson_get_len(content));
+}
+
+static peridot_status put_parts(const struct reader *r, yyjson_val *parts)
+{
+    struct pd_text_buffer text = {0};
+    peridot_status status = PERIDOT_OK;
+    yyjson_val *part;
+    size_t i, n;
+    yyjson_arr_foreach(parts, i, n, part) {
+        if (status == PERIDOT_OK) status = append_part(&text, r, part);
+    }
+    if (status == PERIDOT_OK) status = pd_text_terminate(&text);
+    if (status == PERIDOT_OK &&
+        !yyjson_mut_obj_add_strncpy(r->m->doc, r->message, "content", text.data, text.size))
+        status = fail_memory();
+    free(text.data);
+    return status;
+}
+
+static peridot_status put_content(const struct reader *r, yyjson_val *message)
+{
+    yyjson_val *content = yyjson_obj_get(message, "content");
+    if (yyjson_is_arr(content)) return put_parts(r, content);
+    if (yyjson_is_str(content)) return put_text(r, r->message, "content", content);
+    if (is_there(content)) return fail(r, "has content that is neither a string nor a list of parts");
+    if (!yyjson_equals_str(yyjson_obj_get(message, "role"), "assistant")) return fail(r, "has no content");
+    return yyjson_mut_obj_add_str(r->m->doc, r->message, "content", "") ? PERIDOT_OK : fail_memory();
+}
+
+static peridot_status put_optional(const struct reader *r, yyjson_mut_val *object, yyjson_val *from, const char *name)
+{
+    yyjson_val *value = yyjson_obj_get(from, name);
+    if (!is_there(value)) return PERIDOT_OK;
+    if (yyjson_is_str(value)) return put_text(r, object, name, value);
+    return pd_fail(PERIDOT_ERROR_ARGUMENT, "message %zu has a %s that is not a string", r->i, name);
+}
+
+/* ---- calls ---- */
+
+/* What a call's arguments are: an object, or JSON text of one, as the interface's own answers have it. */
+static peridot_status read_arguments(yyjson_mut_val **out, const struct reader *r, yyjson_val *arguments)
+{
+    yyjson_doc *doc = NULL;
+    yyjson_val *object = arguments;
+    if (yyjson_is_str(arguments)) {
+        doc = yyjson_read(yyjson_get_str(arguments), yyjson_get_len(arguments), 0);
+        object = yyjson_doc_get_root(doc);
+    }
+    *out = !is_there(arguments) || (yyjson_is_str(arguments) && yyjson_get_len(arguments) == 0)
+               ? yyjson_mut_obj(r->m->doc)
+               : yyjson_is_obj(object) ? yyjson_val_mut_copy(r->m->doc, object) : NULL;
+    bool wrong = !*out && !yyjson_is_obj(object);
+    yyjson_doc_free(doc);
+    if (wrong) return fail(r, "has a tool call whose arguments are not a JSON object");
+    return *out ? PERIDOT_OK : fail_memory();
+}
+
+static peridot_status add_call(const struct reader *r, yyjson_val *call)
+{
+    doc_t *doc = r->m->doc;
+    yyjson_val *from = yyjson_obj_get(call, "function"), *name = yyjson_obj_get(from, "name");
+    yyjson_mut_val *o = yyjson_mut_arr_add_obj(doc, r->calls), *function = yyjson_mut_obj(doc), *arguments;
+    if (!yyjson_is_str(name)) return fail(r, "has a tool call that has no name");
+    PD_TRY(put_optional(r, o, call, "id"));
+    PD_TRY(put_text(r, function, "name", name));
+    PD_TRY(read_arguments(&arguments, r, yyjson_obj_get(from, "arguments")));
+    bool good = yyjson_mut_obj_add_str(doc, o, "type", "function") &&
+                yyjson_mut_obj_add_val(doc, function, "arguments", arguments) &&
+                yyjson_mut_obj_add_val(doc, o, "function", function);
+    return good ? PERIDOT_OK : fail_memory();
+}
+
+static peridot_status put_calls(struct reader *r, yyjson_val *message)
+{
+    yyjson_val *from = yyjson_obj_get(message, "tool_calls"), *call;
+    size_t i, n;
+    if (!is_there(from) || (yyjson_is_arr(from) && yyjson_arr_size(from) == 0)) return PERIDOT_OK;
+    if (!yyjson_is_arr(from) || !yyjson_equals_str(yyjson_obj_get(message, "role"), "assistant"))
+        return fail(r, "has tool_calls that are not a list, or not the assistant's");
+    if (yyjson_arr_size(from) > MAX_CALLS) return fail(r, "has more than 256 tool calls");
+    r->calls = yyjson_mut_obj_add_arr(r->m->doc, r->message, "tool_calls");
+    if (!r->calls) return fail_memory();
+    yyjson_arr_foreach(from, i, n, call) PD_TRY(add_call(r, call));
+    r->m->has_calls = true;
+    return PERIDOT_OK;
+}
+
+/* The function of the call with this id, among the last ones. */
+static const char *find_call(yyjson_mut_val *calls, const char *id)
+{
+    yyjson_mut_val *call;
+    size_t i, n;
+    yyjson_mut_arr_foreach(calls, i, n, call) {
+        if (yyjson_mut_equals_str(yyjson_mut_obj_get(call, "id"), id))
+            return yyjson_mut_get_str(yyjson_mut_obj_get(yyjson_mut_obj_get(call, "function"), "name"));
+    }
+    return NULL;
+}
+
+/* Templates want the name of what a result is of; the interface has the call's id. */
+static peridot_status name_result(const struct reader *r)
+{
+    const char *id = yyjson_mut_get_str(yyjson_mut_obj_get(r->message, "tool_call_id"));
+    const char *name = id ? find_call(r->calls, id) : NULL;
+    if (!name || yyjson_mut_obj_get(r->message, "name")) return PERIDOT_OK;
+    return yyjson_mut_obj_add_str(r->m->doc, r->message, "name", name) ? PERIDOT_OK : fail_memory();
+}
+
+static peridot_status read_message(struct reader *r, yyjson_val *message)
+{
+    yyjson_val *role = yyjson_obj_get(message, "role");
+    if (!yyjson_is_str(role)) return fail(r, "is not an object with a role");
+    PD_TRY(check_role(yyjson_get_str(role), r->i, true));
+    PD_TRY(put_text(r, r->message, "role", role));
+    PD_TRY(put_content(r, message));
+    PD_TRY(put_optional(r, r->message, message, "reasoning_content"));
+    PD_TRY(put_optional(r, r->message, message, "name"));
+    PD_TRY(put_calls(r, message));
+    if (!yyjson_equals_str(role, "tool")) return PERIDOT_OK;
+    r->m->has_calls = true;
+    PD_TRY(put_optional(r, r->message, message, "tool_call_id"));
+    return name_result(r);
+}
+
+static peridot_status read_list(struct pd_messages *m, yyjson_val *list)
+{
+    struct reader r = {.m = m};
+    yyjson_val *message;
+    size_t n;
+    if (!yyjson_is_arr(list)) return pd_fail(PERIDOT_ERROR_ARGUMENT, "the messages are not a list");
+    yyjson_arr_foreach(list, r.i, n, message) {
+        r.message = yyjson_mut_obj(m->doc);
+        PD_TRY(r.message ? read_message(&r, message) : fail_memory());
+        yyjson_mut_arr_append(m->list, r.message);
+    }
+    return PERIDOT_OK;
+}
+
+peridot_status pd_messages_from_json(struct pd_messages *out, const char *json, size_t size)
+{
+    yyjson_doc *doc;
+    *out = (struct pd_messages){0};
+    PD_TRY(pd_json_read(&doc, (const uint8_t *)json, size));
+    peridot_status status = begin(out);
+    if (status == PERIDOT_OK) status = read_list(out, yyjson_doc_get_root(doc));
+    yyjson_doc_free(doc);
+    if (status != PERIDOT_OK) pd_messages_free(out);
+    return status;
+}
+
+/* ---- as an array ---- */
+
+peridot_status pd_messages_to_array(peridot_message **out, size_t *n, const struct pd_messages *m)
+{
+    yyjson_mut_val *message;
+    size_t i, n_messages;
+    *n = yyjson_mut_arr_size(m->list);
+    *out = malloc((*n + 1) * sizeof **out);
+    if (!*out) return pd_fail_alloc(*n * sizeof **out, "messages");
+    yyjson_mut_arr_foreach(m->list, i, n_messages, message) {
+        (*out)[i].role = yyjson_mut_get_str(yyjson_mut_obj_get(message, "role"));
+        (*out)[i].content = yyjson_mut_get_str(yyjson_mut_obj_get(message, "content"));
+    }
+    return PERIDOT_OK;
+}

@@ -1,0 +1,195 @@
+/* A conversation to the ids of a prompt, by the Jinja program in the model's files. What it writes is one text to the
+ * tokenizer, as where transformers tokenizes what apply_chat_template gave; but control tokens are matched in the bytes
+ * that are the program's own, and never in those of messages. */
+#include "text/tokenizer.h"
+
+#include "base/num.h"
+#include "base/os.h"
+#include "text/template/template.h"
+#include "text/tokenizer_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Stands for a reply whose ids are known: what a program writes after it ends the model's turn, and goes on. */
+#define REPLY "\x02reply\x03"
+
+/* ---- text to ids ---- */
+
+/* Bytes from `at` on that are the program's own. */
+static size_t count_own(const struct pd_template_output *text, size_t at)
+{
+    size_t end = at;
+    while (end < text->size && text->own[end]) end++;
+    return end - at;
+}
+
+/* From byte `begin` on. `first`: a text begins there. */
+static peridot_status encode_output(struct pd_ids *out, const struct pd_tokenizer *t,
+                                    const struct pd_template_output *text, size_t begin, bool first)
+{
+    size_t i = begin, n_own = 0;
+    while (i < text->size) {
+        int32_t id;
+        if (!n_own) n_own = count_own(text, i);
+        size_t length = n_own ? pd_special_match(&id, &t->special, &t->pieces, text->text + i, n_own) : 0;
+        if (length) {
+            PD_TRY(pd_tokenizer_encode_plain(out, t, text->text + begin, i - begin, first));
+            PD_TRY(pd_ids_append(out, &id, 1));
+            begin = i + length;
+            first = id == t->pieces.bos;
+        }
+        i += length ? length : 1;
+        n_own -= n_own ? length ? length : 1 : 0;
+    }
+    return pd_tokenizer_encode_plain(out, t, text->text + begin, text->size - begin, first);
+}
+
+/* ---- a conversation to text ---- */
+
+static bool mentions(const struct pd_tokenizer *t, const char *word)
+{
+    return t->jinja.data && strstr(t->jinja.data, word);
+}
+
+/* Programs that do not know the role would refuse it. */
+static void rename_developer(yyjson_mut_val *list)
+{
+    yyjson_mut_val *message;
+    size_t i, n;
+    yyjson_mut_arr_foreach(list, i, n, message) {
+        yyjson_mut_val *role = yyjson_mut_obj_get(message, "role");
+        if (yyjson_mut_equals_str(role, "developer")) yyjson_mut_set_str(role, "system");
+    }
+}
+
+static bool add_others(yyjson_mut_doc *doc, yyjson_mut_val *root, yyjson_val *variables)
+{
+    bool good = true;
+    yyjson_val *key, *value;
+    size_t i, n;
+    yyjson_obj_foreach(variables, i, n, key, value) {
+        good = good && (yyjson_mut_obj_getn(root, yyjson_get_str(key), yyjson_get_len(key)) ||
+                        yyjson_mut_obj_add(root, yyjson_val_mut_copy(doc, key), yyjson_val_mut_copy(doc, value)));
+    }
+    return good;
+}
+
+static peridot_status make_variables(yyjson_doc **out, const struct pd_tokenizer *t, const struct pd_chat_prompt *c,
+                                     bool opens)
+{
+    yyjson_mut_doc *doc = c->messages->doc;
+    yyjson_mut_val *root = yyjson_mut_obj(doc), *list = c->messages->list;
+    if (!mentions(t, "developer")) rename_developer(list);
+    bool good = yyjson_mut_obj_add_val(doc, root, "messages", list) &&
+                yyjson_mut_obj_add_bool(doc, root, "add_generation_prompt", opens) &&
+                (!c->tools || yyjson_mut_obj_add_val(doc, root, "tools", yyjson_val_mut_copy(doc, c->tools))) &&
+                (!pd_template_reads(t->program, "enable_thinking") ||
+                 yyjson_mut_obj_add_bool(doc, root, "enable_thinking", c->think != PERIDOT_THINK_OFF)) &&
+                add_others(doc, root, c->variables);
+    *out = good ? yyjson_mut_val_imut_copy(root, NULL) : NULL;
+    return *out ? PERIDOT_OK : pd_fail_alloc(sizeof(yyjson_mut_val), "messages");
+}
+
+static peridot_status render(struct pd_template_output *out, const struct pd_tokenizer *t,
+                             const struct pd_chat_prompt *c, bool opens)
+{
+    const struct pd_pieces *p = &t->pieces;
+    const struct { const char *name; int32_t id; } names[] = {{"bos_token", p->bos}, {"eos_token", p->eos}};
+    struct pd_text_buffer texts[PD_COUNT(names)] = {{0}};
+    struct pd_template_word words[PD_COUNT(names)];
+    struct pd_template_input in = {.words = words};
+    peridot_status status = PERIDOT_OK;
+    yyjson_doc *variables = NULL;
+    *out = (struct pd_template_output){0};
+    for (size_t i = 0; i < PD_COUNT(names) && status == PERIDOT_OK; i++) {
+        if (names[i].id < 0) continue;
+        uint32_t id = (uint32_t)names[i].id;
+        status = pd_text_append(&texts[i], pd_pieces_text(p, id), p->piece[id].size);
+        if (status == PERIDOT_OK) status = pd_text_terminate(&texts[i]);
+        words[in.n_words++] = (struct pd_template_word){names[i].name, texts[i].data};
+    }
+    if (status == PERIDOT_OK) status = make_variables(&variables, t, c, opens);
+    in.variables = yyjson_doc_get_root(variables);
+    pd_local_time(&in.now);
+    if (status == PERIDOT_OK) status = pd_template_render(out, t->program, &in);
+    if (status != PERIDOT_OK) pd_template_output_free(out);
+    yyjson_doc_free(variables);
+    for (size_t i = 0; i < PD_COUNT(names); i++) free(texts[i].data);
+    return status;
+}
+
+/* ---- a conversation that goes on ---- */
+
+/* Before the messages: a turn of the user's, and the reply. */
+static peridot_status put_reply_first(struct pd_messages *m)
+{
+    const peridot_message before[] = {{"user", "."}, {"assistant", REPLY}};
+    bool good = true;
+    for (size_t i = PD_COUNT(before); i-- > 0 && good;) {
+        yyjson_mut_val *o = yyjson_mut_obj(m->doc);
+        good = o && yyjson_mut_obj_add_str(m->doc, o, "role", before[i].role) &&
+               yyjson_mut_obj_add_str(m->doc, o, "content", before[i].content) && yyjson_mut_arr_prepend(m->list, o);
+    }
+    return good ? PERIDOT_OK : pd_fail_alloc(sizeof(yyjson_mut_val), "messages");
+}
+
+static peridot_status find_reply(size_t *after, const struct pd_template_output *text)
+{
+    size_t n = strlen(REPLY);
+    for (*after = n; *after <= text->size; ++*after)
+        if (memcmp(text->text + *after - n, REPLY, n) == 0) return PERIDOT_OK;
+    return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the model's chat template does not write replies as they are");
+}
+
+/* Of ids that follow, those that the ids so far end with, or that their stop token stands for. */
+static size_t count_known(const struct pd_tokenizer *t, const struct pd_chat_prompt *c, const struct pd_ids *next)
+{
+    const int32_t *end = c->ids + c->n_ids;
+    size_t n_known = 0;
+    for (size_t k = 1; k <= pd_min(8, next->n); k++) {
+        bool stops = end[-1] == next->data[k - 1] && pd_tokenizer_is_stop(t, end[-1]);
+        if (stops || (k <= c->n_ids && memcmp(end - k, next->data, k * sizeof *end) == 0)) n_known = k;
+    }
+    return n_known;
+}
+
+static peridot_status encode_next(struct pd_ids *out, const struct pd_tokenizer *t, const struct pd_chat_prompt *c)
+{
+    struct pd_template_output text;
+    size_t after = 0;
+    bool opens = yyjson_mut_arr_size(c->messages->list) > 0;
+    PD_TRY(put_reply_first(c->messages));
+    PD_TRY(render(&text, t, c, opens));
+    peridot_status status = find_reply(&after, &text);
+    if (status == PERIDOT_OK) status = encode_output(out, t, &text, after, false);
+    pd_template_output_free(&text);
+    if (status != PERIDOT_OK || out->n == 0) return status;
+    size_t n_known = count_known(t, c, out);
+    out->n -= n_known;
+    memmove(out->data, out->data + n_known, out->n * sizeof *out->data);
+    return PERIDOT_OK;
+}
+
+/* ---- either ---- */
+
+bool pd_tokenizer_program_thinks(const struct pd_tokenizer *t)
+{
+    return t->thoughts[0] >= 0 && pd_template_reads(t->program, "enable_thinking");
+}
+
+peridot_status pd_tokenizer_run_program(struct pd_ids *out, const struct pd_tokenizer *t,
+                                        const struct pd_chat_prompt *c)
+{
+    struct pd_template_output text;
+    if (c->think != PERIDOT_THINK_OFF && !pd_tokenizer_program_thinks(t))
+        return pd_fail(PERIDOT_ERROR_ARGUMENT,
+                       "the model cannot be told to think: its chat template does not know of thoughts");
+    if (c->n_ids) return encode_next(out, t, c);
+    if (yyjson_mut_arr_size(c->messages->list) == 0)
+        return pd_fail(PERIDOT_ERROR_ARGUMENT, "the conversation has no messages");
+    PD_TRY(render(&text, t, c, true));
+    peridot_status status = encode_output(out, t, &text, 0, true);
+    pd_template_output_free(&text);
+    return status;
+}
