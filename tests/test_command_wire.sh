@@ -92,9 +92,11 @@ test_messages_refused() {
     anthropic_refused 400 $type 'max_tokens' "{$hi, \"max_tokens\": 0}"
     anthropic_refused 400 $type 'messages' '{"max_tokens": 1}'
     anthropic_refused 400 $type 'at least one message' '{"max_tokens": 1, "messages": []}'
-    anthropic_refused 400 $type 'tools is not supported' \
-        "{$hi, \"max_tokens\": 1, \"tools\": [{\"name\": \"f\", \"input_schema\": {}}]}"
-    anthropic_refused 400 $type 'part of type tool_result' '{"max_tokens": 1, "messages": [{"role": "user",
+    anthropic_refused 400 $type 'a tool of the server' \
+        "{$hi, \"max_tokens\": 1, \"tools\": [{\"type\": \"web_search_20250305\", \"name\": \"web_search\"}]}"
+    anthropic_refused 400 $type 'none, auto, any or tool' \
+        "{$hi, \"max_tokens\": 1, \"tools\": [{\"name\": \"f\"}], \"tool_choice\": {\"type\": \"f\"}}"
+    anthropic_refused 400 $type 'part of type tool_result' '{"max_tokens": 1, "messages": [{"role": "assistant",
         "content": [{"type": "tool_result", "tool_use_id": "x"}]}]}'
     anthropic_refused 400 $type 'part of type image: only text' '{"max_tokens": 1, "messages": [{"role": "user",
         "content": [{"type": "image", "source": {}}]}]}'
@@ -277,7 +279,7 @@ test_ollama_refused() {
     local path=/api/chat
     refused_plainly 400 $path 'not JSON' '{'
     refused_plainly 400 $path 'messages' "{$name, \"messages\": 3}"
-    refused_plainly 400 $path 'tools is not supported' "{$name, $hi, \"tools\": [{\"type\": \"function\"}]}"
+    refused_plainly 400 $path 'has a function without a name' "{$name, $hi, \"tools\": [{\"type\": \"function\"}]}"
     refused_plainly 400 $path 'images' \
         "{$name, \"messages\": [{\"role\": \"user\", \"content\": \"a\", \"images\": [\"b\"]}]}"
     refused_plainly 400 $path 'think' "{$name, $hi, \"think\": true}"

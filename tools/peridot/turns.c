@@ -5,6 +5,44 @@
 
 static bool is_role(const peridot_message *m, const char *role) { return strcmp(m->role, role) == 0; }
 
+static bool is_system(const peridot_message *m) { return is_role(m, "system") || is_role(m, "developer"); }
+
+/* "[" message "," message "]", to be freed; NULL: memory is short. */
+static char *join(size_t *size, const peridot_message *messages, size_t n)
+{
+    *size = 2;
+    for (size_t i = 0; i < n; i++) *size += strlen(messages[i].content) + (i > 0);
+    char *list = malloc(*size + 1), *at = list;
+    if (!list) return NULL;
+    *at++ = '[';
+    for (size_t i = 0; i < n; i++) {
+        size_t length = strlen(messages[i].content);
+        if (i) *at++ = ',';
+        memcpy(at, messages[i].content, length);
+        at += length;
+    }
+    memcpy(at, "]", 2);
+    return list;
+}
+
+static peridot_status encode_messages(int32_t **ids, size_t *n_ids, const struct cmd_turns *t,
+                                      const peridot_message *messages, size_t n)
+{
+    peridot_chat chat = {.size = sizeof chat, .template_name = t->template_name, .think = t->think, .tools = t->tools,
+                         .tools_size = t->tools ? strlen(t->tools) : 0};
+    char *list = NULL;
+    if (t->json) {
+        chat.json = list = join(&chat.json_size, messages, n);
+        if (!list) return cmd_fail_alloc(chat.json_size, "messages");
+    } else {
+        chat.messages = messages;
+        chat.n_messages = n;
+    }
+    peridot_status status = peridot_encode_turns(ids, n_ids, t->vocab, &chat);
+    free(list);
+    return status;
+}
+
 /* Encodes the system's messages, if `system`, and those of turns first .. end - 1. Turn 0 is what comes before the
  * user's first message. */
 static peridot_status encode(int32_t **ids, size_t *n_ids, size_t *n_kept, const struct cmd_turns *t, bool system,
@@ -17,12 +55,9 @@ static peridot_status encode(int32_t **ids, size_t *n_ids, size_t *n_kept, const
     if (!kept) return cmd_fail_alloc((t->n + 1) * sizeof *kept, "messages");
     for (size_t i = 0; i < t->n; i++) {
         turn += is_role(&t->messages[i], "user");
-        if (is_role(&t->messages[i], "system") ? system : turn >= first && turn < end)
-            kept[(*n_kept)++] = t->messages[i];
+        if (is_system(&t->messages[i]) ? system : turn >= first && turn < end) kept[(*n_kept)++] = t->messages[i];
     }
-    const peridot_chat chat = {.size = sizeof chat, .template_name = t->template_name, .messages = kept,
-                               .n_messages = *n_kept, .think = t->think};
-    peridot_status status = peridot_encode_turns(ids, n_ids, t->vocab, &chat);
+    peridot_status status = encode_messages(ids, n_ids, t, kept, *n_kept);
     free(kept);
     return status;
 }

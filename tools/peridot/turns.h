@@ -12,8 +12,10 @@ struct cmd_turns {
     const char *template_name;
     uint32_t think;                    /* see peridot_chat */
     uint32_t ctx, reserve;             /* reserve: positions that a reply should have */
-    const peridot_message *messages;   /* [n], the last one the user's */
+    const peridot_message *messages;   /* [n]; what follows a message of the user's belongs to its turn */
     size_t n;
+    bool json;                         /* contents are whole messages as JSON: see peridot_chat */
+    const char *tools;                 /* see peridot_chat; NULL: none */
 };
 
 /* The prompt of all messages but those of the n_left_out oldest turns, which peridot_free frees; *n_kept: messages. */

@@ -7,6 +7,7 @@
 #include "../os.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -135,6 +136,32 @@ static bool take_thought(void *user, int32_t token, const char *text, size_t siz
     return !task->job->error.status;
 }
 
+static struct serve_call *add_call(struct serve_task *task, const char *name)
+{
+    uint64_t random = 0;
+    if (cmd_array_reserve(&task->calls, &task->calls_capacity, task->n_calls, 1, sizeof *task->calls, "calls")
+        != PERIDOT_OK)
+        return NULL;
+    struct serve_call *call = &task->calls[task->n_calls++];
+    *call = (struct serve_call){0};
+    cmd_random_bytes(&random, sizeof random);
+    snprintf(call->id, sizeof call->id, "call_%016" PRIx64, random);
+    snprintf(call->name, sizeof call->name, "%s", name);
+    return call;
+}
+
+static bool take_call(void *user, const peridot_call_piece *piece)
+{
+    struct serve_task *task = user;
+    struct serve_call *call = piece->name ? add_call(task, piece->name) : &task->calls[task->n_calls - 1];
+    if (call) serve_put(&call->arguments, piece->arguments, piece->size);
+    if (!call || call->arguments.failed)
+        return serve_refuse(&task->job->error, 500, NULL, NULL, "out of memory for the calls of an answer");
+    call->complete = piece->complete;
+    serve_write_piece(task);
+    return true;
+}
+
 /* The text that came out lacks a stop text, and what may be the beginning of one. */
 static peridot_status decode_answer(char **text, size_t *size, const struct serve_task *task)
 {
@@ -179,6 +206,8 @@ static void want_text(peridot_request_params *p, const struct serve_engine *e, c
     p->text = take_text;
     p->think = job->think;
     if (job->kind == SERVE_CONVERSATION) p->thought = take_thought;
+    p->tools = job->compiled;
+    if (job->compiled) p->call = take_call;
     if (job->logprobs) p->logits = serve_take_logits;
     if (job->logprobs && job->echo && task->n_reply == 0) p->prompt_logits = serve_take_prompt_logits;
     p->n_draft = cmd_draft_tokens(&e->server->args->draft);
@@ -240,9 +269,10 @@ static void sweep(struct serve_engine *e)
 /* The request of a task that was taken out has ended. */
 static void take_end(struct serve_engine *e, struct serve_task *task, peridot_status status)
 {
+    bool called = task->n_calls && task->calls[task->n_calls - 1].complete;
     task->stop = find_stop(task);
-    bool full = task->n_reply == task->n_max && !task->stop;
-    task->finish = full ? SERVE_FINISH_LENGTH : SERVE_FINISH_STOP;
+    bool full = task->n_reply == task->n_max && !called && !task->stop;
+    task->finish = full ? SERVE_FINISH_LENGTH : called ? SERVE_FINISH_CALLS : SERVE_FINISH_STOP;
     if (status == PERIDOT_OK && task->job->kind == SERVE_VECTORS && !serve_finish_vector(task, e->model))
         status = PERIDOT_ERROR_MEMORY;
     if (status == PERIDOT_OK) end_task(e, task);

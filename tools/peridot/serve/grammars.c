@@ -10,8 +10,9 @@ enum {
 };
 
 struct kept {
-    char *schema;              /* NULL: the entry is free */
-    peridot_grammar *grammar;  /* NULL: it was refused, and `error` says why */
+    char *key;                 /* NULL: the entry is free */
+    peridot_grammar *grammar;  /* of a schema, or */
+    peridot_tools *tools;      /* of tools; NULL both: it was refused, and `error` says why */
     struct serve_error error;
     uint64_t used;             /* higher: more lately */
 };
@@ -30,14 +31,32 @@ struct serve_grammars {
     bool stop;
 };
 
-static const char *schema_of(const struct serve_job *job) { return job->schema ? job->schema : job->json ? "" : NULL; }
+static bool needs_grammar(const struct serve_job *job) { return job->schema || job->json || job->tools; }
+
+/* What there is to compile, without what it is made with. */
+static const char *source_of(const struct serve_job *job)
+{
+    return job->tools ? job->tools : job->schema ? job->schema : "";
+}
+
+/* All that the grammar is made of, to be freed; NULL: memory is short. */
+static char *make_key(const struct serve_job *job)
+{
+    const char *name = job->tool_name ? job->tool_name : "", *source = source_of(job);
+    size_t size = strlen(name) + strlen(source) + 8;
+    char *key = malloc(size);
+    char kind = !job->tools ? 's' : job->calls_required ? 'r' : 'a';
+    if (key) snprintf(key, size, "%c%d%s\n%s", kind, job->single_call, name, source);
+    return key;
+}
 
 /* ---- those that are kept, under the lock ---- */
 
 static void clear(struct kept *k)
 {
     peridot_grammar_free(k->grammar);
-    free(k->schema);
+    peridot_tools_free(k->tools);
+    free(k->key);
     *k = (struct kept){0};
 }
 
@@ -52,29 +71,32 @@ static void use_vocab(struct serve_grammars *g, const peridot_vocab *vocab)
 
 static bool take_kept(struct serve_grammars *g, struct serve_job *job)
 {
+    char *key = make_key(job);
+    struct kept *found = NULL;
     use_vocab(g, job->vocab);
-    for (size_t i = 0; i < N_KEPT; i++) {
-        struct kept *k = &g->kept[i];
-        if (!k->schema || strcmp(k->schema, schema_of(job)) != 0) continue;
-        k->used = ++g->n_uses;
-        job->grammar = peridot_grammar_ref(k->grammar);
-        if (!k->grammar) serve_job_refuse_schema(job, k->error.status, k->error.message);
-        return true;
-    }
-    return false;
+    for (size_t i = 0; i < N_KEPT && key; i++)
+        if (g->kept[i].key && strcmp(g->kept[i].key, key) == 0) found = &g->kept[i];
+    free(key);
+    if (!found) return false;
+    found->used = ++g->n_uses;
+    job->grammar = peridot_grammar_ref(found->grammar);
+    job->compiled = peridot_tools_ref(found->tools);
+    if (!found->grammar && !found->tools) serve_job_refuse_schema(job, found->error.status, found->error.message);
+    return true;
 }
 
 /* In place of the one that was used least lately. What failed for want of memory may do the next time. */
 static void keep(struct serve_grammars *g, const struct serve_job *job)
 {
     struct kept *oldest = &g->kept[0];
-    char *schema = job->error.status == 500 ? NULL : strdup(schema_of(job));
+    char *key = job->error.status == 500 ? NULL : make_key(job);
     for (size_t i = 1; i < N_KEPT; i++)
         if (g->kept[i].used < oldest->used) oldest = &g->kept[i];
-    if (!schema) return;
+    if (!key) return;
     use_vocab(g, job->vocab);
     clear(oldest);
-    *oldest = (struct kept){schema, peridot_grammar_ref(job->grammar), job->error, ++g->n_uses};
+    *oldest = (struct kept){key, peridot_grammar_ref(job->grammar), peridot_tools_ref(job->compiled), job->error,
+                            ++g->n_uses};
 }
 
 /* ---- the threads ---- */
@@ -83,7 +105,7 @@ static struct serve_job *take_shortest(struct serve_grammars *g)
 {
     struct serve_job **best = &g->waiting;
     for (struct serve_job **at = best; *at; at = &(*at)->next)
-        if (strlen(schema_of(*at)) < strlen(schema_of(*best))) best = at;
+        if (strlen(source_of(*at)) < strlen(source_of(*best))) best = at;
     struct serve_job *job = *best;
     *best = job->next;
     return job;
@@ -153,7 +175,7 @@ void serve_grammars_free(struct serve_grammars *g)
 bool serve_grammars_find(struct serve_grammars *g, struct serve_job *job)
 {
     struct serve_job **last = &g->waiting;
-    if (!schema_of(job)) return true;
+    if (!needs_grammar(job)) return true;
     pthread_mutex_lock(&g->lock);
     bool found = take_kept(g, job);
     if (!found) {

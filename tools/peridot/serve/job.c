@@ -1,4 +1,5 @@
 #include "job.h"
+#include "server.h"
 #include "wire.h"
 
 #include <microhttpd.h>
@@ -27,6 +28,8 @@ static void free_task(struct serve_task *task)
     free(task->tokens);
     serve_buffer_free(&task->text);
     serve_buffer_free(&task->thought);
+    for (size_t i = 0; i < task->n_calls; i++) serve_buffer_free(&task->calls[i].arguments);
+    free(task->calls);
     free(task->logprobs);
     free(task->row);
     free(task->vector);
@@ -34,13 +37,24 @@ static void free_task(struct serve_task *task)
 
 bool serve_job_refuse_schema(struct serve_job *job, int status, const char *sentence)
 {
+    if (job->tools) return serve_refuse(&job->error, status, "invalid_function_parameters", "tools", "%s", sentence);
     return serve_refuse(&job->error, status, "invalid_json_schema", job->api->schema, "%s", sentence);
+}
+
+static peridot_status compile_tools(struct serve_job *job, const peridot_vocab *vocab)
+{
+    const peridot_tools_params params = {.size = sizeof params, .json = job->tools, .json_size = strlen(job->tools),
+        .choice = job->calls_required ? PERIDOT_TOOLS_REQUIRED : PERIDOT_TOOLS_AUTO, .name = job->tool_name,
+        .single = job->single_call, .template_name = job->server->template_name};
+    return peridot_tools_create(&job->compiled, vocab, &params);
 }
 
 bool serve_job_compile(struct serve_job *job, const peridot_vocab *vocab)
 {
     peridot_status status = PERIDOT_OK;
-    if (job->schema) status = peridot_grammar_json_schema(&job->grammar, vocab, job->schema, strlen(job->schema));
+    if (job->tools) status = compile_tools(job, vocab);
+    else if (job->schema)
+        status = peridot_grammar_json_schema(&job->grammar, vocab, job->schema, strlen(job->schema));
     else if (job->json) status = peridot_grammar_json(&job->grammar, vocab);
     if (status == PERIDOT_OK) return true;
     return serve_job_refuse_schema(job, status == PERIDOT_ERROR_MEMORY ? 500 : 400, peridot_last_error());
@@ -53,7 +67,9 @@ void serve_job_drop(struct serve_job *job)
     free(job->tasks);
     free(job->bias);
     free(job->schema);
+    free(job->tools);
     peridot_grammar_free(job->grammar);
+    peridot_tools_free(job->compiled);
     peridot_vocab_close(job->vocab);
     yyjson_doc_free(job->document);
     serve_buffer_free(&job->body);

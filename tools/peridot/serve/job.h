@@ -28,7 +28,7 @@ enum {
     SERVE_MAX_TASKS = 2048     /* of a job: its texts times its choices */
 };
 
-enum serve_finish { SERVE_FINISH_NONE, SERVE_FINISH_STOP, SERVE_FINISH_LENGTH };
+enum serve_finish { SERVE_FINISH_NONE, SERVE_FINISH_STOP, SERVE_FINISH_LENGTH, SERVE_FINISH_CALLS };
 
 struct serve_logprob {
     int32_t token;
@@ -38,6 +38,16 @@ struct serve_logprob {
         int32_t token;
         float value;
     } top[SERVE_MAX_TOP];      /* likeliest first */
+};
+
+/* A call of a function, in a reply. */
+struct serve_call {
+    char id[32];
+    char name[72];
+    struct serve_buffer arguments;
+    bool complete;
+    bool begun, ended;         /* there was an event of its begin, and of its end */
+    size_t n_sent;             /* bytes of the arguments in events */
 };
 
 struct serve_task {
@@ -56,6 +66,8 @@ struct serve_task {
     /* what came out */
     struct serve_buffer text, thought;
     size_t n_thought;          /* tokens of it, with its marks */
+    struct serve_call *calls;  /* [n_calls] */
+    size_t n_calls, calls_capacity;
     size_t n_sent, n_thought_sent, n_ids_sent;   /* bytes of both, and ids of the reply, in events */
     bool begun;                /* there was an event */
     struct serve_logprob *logprobs;   /* with echo the prompt's, but for its first token; then the reply's */
@@ -117,10 +129,17 @@ struct serve_job {
     char *schema;              /* of response_format, as JSON; NULL: none */
     bool json;                 /* any JSON object */
     peridot_grammar *grammar;  /* of either, shared with other jobs */
+    char *tools;               /* functions that may be called, as JSON; NULL: none */
+    const char *tool_name;     /* the only one, in the document; NULL: any of them */
+    bool calls_required, calls_none, single_call;
+    peridot_tools *compiled;   /* of these, shared with other jobs */
     struct serve_task *tasks;  /* [n_tasks] */
     size_t n_tasks, n_ended;
     uint64_t n_events;         /* in a stream whose events are numbered */
-    enum serve_item {SERVE_ITEM_NONE, SERVE_ITEM_THOUGHT, SERVE_ITEM_MESSAGE} item;   /* what events are about now */
+    enum serve_item {          /* what events are about now: */
+        SERVE_ITEM_NONE, SERVE_ITEM_THOUGHT, SERVE_ITEM_MESSAGE, SERVE_ITEM_CALL
+    } item;
+    size_t n_items;            /* item n_items - 1 */
     peridot_vocab *vocab;      /* by which the body was read; shared with the model */
 };
 

@@ -5,28 +5,33 @@
 
 #include "job.h"
 
+/* Messages in the form of OpenAI's chat completions, whatever the interface. {0} is the beginning. */
 struct serve_conversation {
-    peridot_message *messages;       /* [n] */
-    struct serve_buffer *contents;   /* [n]: of those that came in parts */
-    size_t n, capacity, contents_capacity;
+    yyjson_mut_doc *doc;
+    yyjson_mut_val *list;
 };
-
-/* Tokens that a turn of a conversation has at least: of its reply, and of the message after it. */
-uint64_t serve_reserve(uint32_t ctx);
 
 /* All: false, or NULL: the job's error says why. `name`: the parameter that is read. */
 
-/* The next message, whose content stays where it is. */
+/* The next message; its text is copied. */
 bool serve_conversation_add(struct serve_conversation *c, struct serve_job *job, const char *role,
                             const char *content);
-/* The next message, whose content is a text or a list of the parts that the interface has. */
+/* The next message, whose content is a text or a list of the parts that the interface has; results of calls that are
+ * among them are messages before it. */
 bool serve_conversation_add_content(struct serve_conversation *c, struct serve_job *job, const char *role,
                                     const char *name, yyjson_val *content);
 /* The last message becomes part of the one before it, where both have the same role. */
 bool serve_conversation_join(struct serve_conversation *c, struct serve_job *job);
+/* A call in the message of the assistant's that is the last, or in a new one. `arguments`: JSON text of an object. */
+bool serve_conversation_add_call(struct serve_conversation *c, struct serve_job *job, const char *id, const char *name,
+                                 const char *arguments);
+/* The result of a call: a text, or parts of text. */
+bool serve_conversation_add_result(struct serve_conversation *c, struct serve_job *job, const char *id,
+                                   const char *name, yyjson_val *content);
 /* The role of a message, as the library calls it. */
 const char *serve_conversation_role(struct serve_job *job, const char *name, yyjson_val *message);
-/* A list of messages as OpenAI's interfaces have them: the interface's input. */
+/* A message as OpenAI's interfaces have it; and a list of them, the interface's input. */
+bool serve_conversation_read_one(struct serve_conversation *c, struct serve_job *job, yyjson_val *message);
 bool serve_conversation_read(struct serve_conversation *c, struct serve_job *job, yyjson_val *messages);
 
 /* The prompt of the messages that the interface reads; ids are to be freed by peridot_free, whatever is returned, and

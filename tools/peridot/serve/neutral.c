@@ -142,15 +142,10 @@ static const struct neutral neutrals[] = {
     {"truncation", RESPONSES, "\"disabled\""},     /* O */
     {"previous_response_id", RESPONSES, ONLY_NULL},   /* O */
     {"conversation", RESPONSES, ONLY_NULL},        /* O */
-    /* tools and media, where there are none */
-    {"tools", CHAT | RESPONSES, "[]"},             /* O */
-    {"tool_choice", CHAT | RESPONSES, "\"none\"|\"auto\""},
-    {"tools", ANTHROPIC | OLLAMA_CHAT, "[]"},      /* C, A */
+    /* tools of the server's, an older form of tools, and media */
     {"images", GENERATE, "[]"},                    /* A */
-    {"tool_choice", ANTHROPIC, "{\"type\":\"none\"}|{\"type\":\"auto\"}"},
     {"mcp_servers", MESSAGES, "[]"},               /* C */
     {"container", MESSAGES, ONLY_NULL},            /* C */
-    {"parallel_tool_calls", CHAT | RESPONSES, NULL},
     {"max_tool_calls", RESPONSES, NULL},
     {"functions", CHAT, "[]"},
     {"function_call", CHAT, "\"none\"|\"auto\""},

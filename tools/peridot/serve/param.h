@@ -35,4 +35,13 @@ bool serve_read_kwargs(struct serve_job *job, const struct serve_param *p, yyjso
 bool serve_read_reasoning(struct serve_job *job, const struct serve_param *p, yyjson_val *value);
 bool serve_read_thinking(struct serve_job *job, const struct serve_param *p, yyjson_val *value);
 
+/* Functions that the model may call, as OpenAI's and Anthropic's interfaces have them: lists, and which one it is. */
+bool serve_read_tools(struct serve_job *job, const struct serve_param *p, yyjson_val *value);
+bool serve_read_tool_choice(struct serve_job *job, const struct serve_param *p, yyjson_val *value);
+bool serve_read_parallel(struct serve_job *job, const struct serve_param *p, yyjson_val *value);
+bool serve_read_anthropic_tools(struct serve_job *job, const struct serve_param *p, yyjson_val *value);
+bool serve_read_anthropic_choice(struct serve_job *job, const struct serve_param *p, yyjson_val *value);
+/* Once all is read: tools that may not be called are left out of the prompt, too. */
+bool serve_check_tools(struct serve_job *job);
+
 #endif

@@ -286,6 +286,11 @@ static const struct serve_param params[] = {
     {"echo", COMPLETIONS, .read = read_bool, AT(echo)},
     {"suffix", COMPLETIONS | GENERATE, .read = read_suffix},
     {"best_of", COMPLETIONS, .read = read_best_of},
+    {"tools", CHAT | RESPONSES | OLLAMA_CHAT, .read = serve_read_tools},
+    {"tool_choice", CHAT | RESPONSES, .read = serve_read_tool_choice},
+    {"parallel_tool_calls", CHAT | RESPONSES, .read = serve_read_parallel},
+    {"tools", ANTHROPIC, .read = serve_read_anthropic_tools},
+    {"tool_choice", ANTHROPIC, .read = serve_read_anthropic_choice},
     {"response_format", CHAT | COMPLETIONS, .read = serve_read_format},
     {"format", OLLAMA_CHAT | GENERATE, .read = serve_read_ollama_format},
     {"output_config", ANTHROPIC, .read = serve_read_output_config},
@@ -334,6 +339,7 @@ bool serve_params_read(struct serve_job *job, yyjson_val *root)
     if (!yyjson_is_obj(root))
         return serve_refuse(&job->error, 400, "invalid_type", NULL, "the body must be a JSON object");
     if (!read_all(job, 1u << job->api->id, root)) return false;
+    if (!serve_check_tools(job)) return false;
     if (job->sampling.top_p == 0) job->sampling.top_p = 1e-6f;   /* to the library 0 is all */
     if (job->suffix && job->echo)
         return serve_refuse(&job->error, 400, "unsupported_parameter", "echo", "echo is not supported with suffix: the "

@@ -1,11 +1,12 @@
 #include "tasks.h"
-#include "messages.h"
 #include "server.h"
 #include "wire.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+uint64_t serve_reserve(uint32_t ctx) { return cmd_max(64, ctx / 8); }
 
 static bool refuse_length(struct serve_job *job, size_t n_prompt)
 {

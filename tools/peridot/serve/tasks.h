@@ -11,4 +11,7 @@ bool serve_tasks_make(struct serve_job *job, size_t n_texts);
 /* The tasks of the next text: its choices. */
 bool serve_tasks_add(struct serve_job *job, const int32_t *ids, size_t n_ids);
 
+/* Tokens that a turn of a conversation has at least: of its reply, and of the message after it. */
+uint64_t serve_reserve(uint32_t ctx);
+
 #endif

@@ -1,5 +1,5 @@
 /* An interface is how a kind of client speaks: its path, what it asks for, the form of its answers, whole and as
- * events. Each is a row, in a file wire_*.c of its own, and is listed in wire.c; its parameters are those of params.c
+ * events. Each is a row, in a file wire_*.c of its own, and is listed in interfaces.c; its parameters are those of params.c
  * and neutral.c that have its bit. */
 #ifndef PERIDOT_COMMAND_SERVE_WIRE_H
 #define PERIDOT_COMMAND_SERVE_WIRE_H
@@ -47,6 +47,8 @@ struct serve_interface {
     void (*begin)(struct serve_job *job);
     void (*piece)(struct serve_task *task, const char *text, size_t size);
     void (*thought)(struct serve_task *task, const char *text, size_t size);
+    /* more of the arguments of call i, which is new unless `begun`, and done where `complete` (NULL: none) */
+    void (*call)(struct serve_task *task, size_t i, const char *text, size_t size);
     void (*end)(struct serve_job *job);
     /* an answer that is no stream; NULL: `read` wrote it */
     yyjson_mut_doc *(*body)(struct serve_job *job);

@@ -12,29 +12,37 @@ static bool read_messages(struct serve_conversation *c, struct serve_job *job, y
     return serve_conversation_read(c, job, yyjson_obj_get(root, "messages"));
 }
 
+/* An event of a task. Takes over the delta. */
+static void send_delta(struct serve_task *task, doc_t *doc, val_t *delta, size_t n_logprobs, bool first)
+{
+    struct serve_job *job = task->job;
+    val_t *root, *choices;
+    serve_completion_begin(doc, &root, &choices, job, "chat.completion.chunk");
+    val_t *choice = yyjson_mut_arr_add_obj(doc, choices);
+    yyjson_mut_obj_add_uint(doc, choice, "index", task->index);
+    yyjson_mut_obj_add_val(doc, choice, "delta", delta);
+    size_t sent = task->n_logprobs_sent;
+    val_t *logprobs = n_logprobs > sent ? serve_chat_logprobs(doc, task, sent, n_logprobs) : yyjson_mut_null(doc);
+    yyjson_mut_obj_add_val(doc, choice, "logprobs", logprobs);
+    task->n_logprobs_sent = n_logprobs;
+    if (first) serve_add_prompt_ids(doc, root, task);
+    else serve_add_ids(doc, choice, task);
+    if (first) serve_add_dropped(doc, root, job);
+    yyjson_mut_obj_add_val(doc, choice, "finish_reason", serve_finish_reason(doc, task->finish));
+    if (job->include_usage) yyjson_mut_obj_add_null(doc, root, "usage");
+    serve_send_event(job, NULL, doc);
+}
+
 /* `member` of the delta: "content", or "reasoning_content". */
 static void send(struct serve_task *task, const char *role, const char *member, const char *text, size_t size,
                  size_t n_logprobs)
 {
-    struct serve_job *job = task->job;
-    val_t *root, *choices;
-    doc_t *doc = serve_completion_new(&root, &choices, job, "chat.completion.chunk");
-    val_t *choice = yyjson_mut_arr_add_obj(doc, choices), *delta = yyjson_mut_obj(doc);
-    bool ends = task->finish != SERVE_FINISH_NONE;
+    doc_t *doc = cmd_json_new();
+    val_t *delta = yyjson_mut_obj(doc);
     if (role) yyjson_mut_obj_add_str(doc, delta, "role", role);
-    if (!ends || size) yyjson_mut_obj_add_val(doc, delta, member, serve_text(doc, text, size));
-    yyjson_mut_obj_add_uint(doc, choice, "index", task->index);
-    yyjson_mut_obj_add_val(doc, choice, "delta", delta);
-    size_t first = task->n_logprobs_sent;
-    val_t *logprobs = n_logprobs > first ? serve_chat_logprobs(doc, task, first, n_logprobs) : yyjson_mut_null(doc);
-    yyjson_mut_obj_add_val(doc, choice, "logprobs", logprobs);
-    task->n_logprobs_sent = n_logprobs;
-    if (role) serve_add_prompt_ids(doc, root, task);
-    else serve_add_ids(doc, choice, task);
-    if (role) serve_add_dropped(doc, root, job);
-    yyjson_mut_obj_add_val(doc, choice, "finish_reason", serve_finish_reason(doc, task->finish));
-    if (job->include_usage) yyjson_mut_obj_add_null(doc, root, "usage");
-    serve_send_event(job, NULL, doc);
+    if (task->finish == SERVE_FINISH_NONE || size)
+        yyjson_mut_obj_add_val(doc, delta, member, serve_text(doc, text, size));
+    send_delta(task, doc, delta, n_logprobs, role != NULL);
 }
 
 static void begin(struct serve_job *job)
@@ -55,11 +63,53 @@ static void thought(struct serve_task *task, const char *text, size_t size)
     task->finish = finish;
 }
 
+/* {"id": ..., "type": "function", "function": {"name": ..., "arguments": ...}}; `begins`: with what only the first event
+ * of a call has. */
+static void add_call(doc_t *doc, val_t *call, const struct serve_call *from, bool begins, val_t *arguments)
+{
+    val_t *function = yyjson_mut_obj(doc);
+    if (begins) yyjson_mut_obj_add_strcpy(doc, call, "id", from->id);
+    if (begins) yyjson_mut_obj_add_str(doc, call, "type", "function");
+    if (begins) yyjson_mut_obj_add_strcpy(doc, function, "name", from->name);
+    yyjson_mut_obj_add_val(doc, function, "arguments", arguments);
+    yyjson_mut_obj_add_val(doc, call, "function", function);
+}
+
+static void call(struct serve_task *task, size_t i, const char *text, size_t size)
+{
+    const struct serve_call *from = &task->calls[i];
+    doc_t *doc = cmd_json_new();
+    val_t *delta = yyjson_mut_obj(doc), *calls = yyjson_mut_arr(doc);
+    if (from->begun && !size) {   /* its end is told by what comes next */
+        yyjson_mut_doc_free(doc);
+        return;
+    }
+    yyjson_mut_obj_add_val(doc, delta, "tool_calls", calls);
+    val_t *o = yyjson_mut_arr_add_obj(doc, calls);
+    yyjson_mut_obj_add_uint(doc, o, "index", i);
+    add_call(doc, o, from, !from->begun, serve_text(doc, text, size));
+    send_delta(task, doc, delta, task->n_logprobs, false);
+}
+
+static void add_calls(doc_t *doc, val_t *message, const struct serve_task *task)
+{
+    val_t *calls = yyjson_mut_arr(doc);
+    for (size_t i = 0; i < task->n_calls; i++) {
+        const struct serve_buffer *text = &task->calls[i].arguments;
+        val_t *o = yyjson_mut_arr_add_obj(doc, calls);
+        add_call(doc, o, &task->calls[i], true, serve_text(doc, text->data, text->size));
+    }
+    yyjson_mut_obj_add_val(doc, message, "tool_calls", calls);
+}
+
 static void add_choice(doc_t *doc, val_t *choice, struct serve_task *task)
 {
     val_t *message = yyjson_mut_obj(doc);
+    bool no_text = task->n_calls && !task->text.size;
     yyjson_mut_obj_add_str(doc, message, "role", "assistant");
-    yyjson_mut_obj_add_val(doc, message, "content", serve_text(doc, task->text.data, task->text.size));
+    yyjson_mut_obj_add_val(doc, message, "content",
+                           no_text ? yyjson_mut_null(doc) : serve_text(doc, task->text.data, task->text.size));
+    if (task->n_calls) add_calls(doc, message, task);
     if (task->thought.size)
         yyjson_mut_obj_add_val(doc, message, "reasoning_content",
                                serve_text(doc, task->thought.data, task->thought.size));
@@ -84,5 +134,5 @@ const struct serve_interface serve_wire_chat = {
     .id = SERVE_CHAT, .path = "/v1/chat/completions", .kind = SERVE_CONVERSATION, .id_prefix = "chatcmpl-",
     .input = "messages", .schema = "response_format", .errors = &serve_errors_openai, .stream_type = SERVE_EVENTS,
     .read = serve_read_conversation, .read_messages = read_messages,
-    .begin = begin, .piece = piece, .thought = thought, .end = end, .body = body,
+    .begin = begin, .piece = piece, .thought = thought, .call = call, .end = end, .body = body,
 };

@@ -1,5 +1,5 @@
 /* Anthropic's interface: POST /v1/messages and /v1/messages/count_tokens. A message is a list of content blocks: a
- * thought, if there is one, and a text. Events of a stream begin a block, add to it and end it, by its index. Nothing
+ * thought, a text and calls of tools, as far as there are any. Events of a stream begin a block, add to it and end it, by its index. Nothing
  * is signed: clients want a signature of thoughts, and get the message's id. */
 #include "messages.h"
 #include "params.h"
@@ -32,7 +32,7 @@ static bool read_messages(struct serve_conversation *c, struct serve_job *job, y
             || !serve_conversation_join(c, job))
             return false;
     }
-    if (strcmp(c->messages[c->n - 1].role, "user") == 0) return true;
+    if (!yyjson_mut_equals_str(yyjson_mut_obj_get(yyjson_mut_arr_get_last(c->list), "role"), "assistant")) return true;
     return serve_refuse(&job->error, 400, "unsupported_parameter", "messages", "messages must end with one of the "
                         "user's: to continue a message of the assistant's is not supported");
 }
@@ -91,6 +91,23 @@ static val_t *block(doc_t *doc, const struct serve_task *task, enum serve_item i
     return o;
 }
 
+/* {"type": "tool_use", "id": ..., "name": ..., "input": an object}, which is empty where it is not complete. */
+static val_t *use_block(doc_t *doc, const struct serve_call *call, bool whole)
+{
+    val_t *o = yyjson_mut_obj(doc), *input = NULL;
+    yyjson_doc *read = whole ? yyjson_read(call->arguments.data, call->arguments.size, 0) : NULL;
+    if (read) input = yyjson_val_mut_copy(doc, yyjson_doc_get_root(read));
+    yyjson_doc_free(read);
+    yyjson_mut_obj_add_str(doc, o, "type", "tool_use");
+    yyjson_mut_obj_add_strcpy(doc, o, "id", call->id);
+    yyjson_mut_obj_add_strcpy(doc, o, "name", call->name);
+    yyjson_mut_obj_add_val(doc, o, "input", input ? input : yyjson_mut_obj(doc));
+    return o;
+}
+
+/* An answer that only calls tools has none. */
+static bool has_text(const struct serve_task *task) { return task->text.size || !task->n_calls; }
+
 /* A prompt's tokens are counted once: those that the cache had, and the others. At the beginning all are others. */
 static val_t *usage(doc_t *doc, const struct serve_job *job)
 {
@@ -110,7 +127,8 @@ static val_t *usage(doc_t *doc, const struct serve_job *job)
 static void add_stop(doc_t *doc, val_t *o, const struct serve_task *task)
 {
     bool ended = task->finish != SERVE_FINISH_NONE;
-    const char *reason = task->stop ? "stop_sequence" : task->finish == SERVE_FINISH_LENGTH ? "max_tokens" : "end_turn";
+    const char *reason = task->stop ? "stop_sequence" : task->finish == SERVE_FINISH_LENGTH ? "max_tokens"
+                       : task->finish == SERVE_FINISH_CALLS ? "tool_use" : "end_turn";
     yyjson_mut_obj_add_val(doc, o, "stop_reason", ended ? yyjson_mut_str(doc, reason) : yyjson_mut_null(doc));
     yyjson_mut_obj_add_val(doc, o, "stop_sequence", task->stop ? serve_string(doc, task->stop) : yyjson_mut_null(doc));
 }
@@ -120,7 +138,9 @@ static val_t *message(doc_t *doc, const struct serve_job *job, bool whole)
     const struct serve_task *task = &job->tasks[0];
     val_t *o = yyjson_mut_obj(doc), *content = yyjson_mut_arr(doc);
     if (whole && task->thought.size) yyjson_mut_arr_append(content, block(doc, task, SERVE_ITEM_THOUGHT, true));
-    if (whole) yyjson_mut_arr_append(content, block(doc, task, SERVE_ITEM_MESSAGE, true));
+    if (whole && has_text(task)) yyjson_mut_arr_append(content, block(doc, task, SERVE_ITEM_MESSAGE, true));
+    for (size_t i = 0; whole && i < task->n_calls; i++)
+        yyjson_mut_arr_append(content, use_block(doc, &task->calls[i], true));
     yyjson_mut_obj_add_str(doc, o, "id", job->id);
     yyjson_mut_obj_add_str(doc, o, "type", "message");
     yyjson_mut_obj_add_str(doc, o, "role", "assistant");
@@ -183,18 +203,24 @@ static void end_block(struct serve_task *task)
     serve_send_event(job, "content_block_stop", doc);
 }
 
-/* The block of this kind is the present one from now on. */
-static void turn_to(struct serve_task *task, enum serve_item item)
+/* Ends the present block, and begins another. */
+static void begin_block(struct serve_task *task, enum serve_item item, const struct serve_call *call)
 {
     struct serve_job *job = task->job;
     val_t *root;
-    if (job->item == item) return;
     if (job->item != SERVE_ITEM_NONE) end_block(task);
     job->item = item;
     doc_t *doc = event(&root, "content_block_start");
     yyjson_mut_obj_add_uint(doc, root, "index", job->n_events);
-    yyjson_mut_obj_add_val(doc, root, "content_block", block(doc, task, item, false));
+    yyjson_mut_obj_add_val(doc, root, "content_block",
+                           call ? use_block(doc, call, false) : block(doc, task, item, false));
     serve_send_event(job, "content_block_start", doc);
+}
+
+/* The block of this kind is the present one from now on. */
+static void turn_to(struct serve_task *task, enum serve_item item)
+{
+    if (task->job->item != item) begin_block(task, item, NULL);
 }
 
 static void thought(struct serve_task *task, const char *text, size_t size)
@@ -205,8 +231,16 @@ static void thought(struct serve_task *task, const char *text, size_t size)
 
 static void piece(struct serve_task *task, const char *text, size_t size)
 {
+    if (!size && task->n_calls) return;
     turn_to(task, SERVE_ITEM_MESSAGE);
     if (size) send_delta(task, "text_delta", "text", text, size);
+}
+
+static void call(struct serve_task *task, size_t i, const char *text, size_t size)
+{
+    const struct serve_call *from = &task->calls[i];
+    if (!from->begun) begin_block(task, SERVE_ITEM_CALL, from);
+    if (size) send_delta(task, "input_json_delta", "partial_json", text, size);
 }
 
 static void end(struct serve_job *job)
@@ -228,7 +262,7 @@ const struct serve_interface serve_wire_messages = {
     .id = SERVE_MESSAGES, .path = "/v1/messages", .kind = SERVE_CONVERSATION, .id_prefix = "msg_",
     .input = "messages", .schema = "output_config", .errors = &serve_errors_anthropic, .stream_type = SERVE_EVENTS,
     .read = serve_read_conversation, .read_messages = read_messages,
-    .begin = begin, .piece = piece, .thought = thought, .end = end, .body = body,
+    .begin = begin, .piece = piece, .thought = thought, .call = call, .end = end, .body = body,
 };
 const struct serve_interface serve_wire_count_tokens = {
     .id = SERVE_COUNT_TOKENS, .path = "/v1/messages/count_tokens", .kind = SERVE_TOKENS, .input = "messages",

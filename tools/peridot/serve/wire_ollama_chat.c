@@ -66,6 +66,37 @@ static void thought(struct serve_task *task, const char *text, size_t size)
     send(task, root, doc);
 }
 
+/* {"tool_calls": [{"id": ..., "function": {"index": ..., "name": ..., "arguments": an object}}]} of calls first .. end - 1,
+ * of which one that was cut short has no arguments. */
+static void add_calls(doc_t *doc, val_t *root, const struct serve_task *task, size_t first, size_t end)
+{
+    val_t *calls = yyjson_mut_obj_add_arr(doc, yyjson_mut_obj_get(root, "message"), "tool_calls");
+    for (size_t i = first; i < end; i++) {
+        const struct serve_call *call = &task->calls[i];
+        yyjson_doc *read = yyjson_read(call->arguments.data, call->arguments.size, 0);
+        val_t *o = yyjson_mut_arr_add_obj(doc, calls), *function = yyjson_mut_obj(doc);
+        yyjson_mut_obj_add_strcpy(doc, o, "id", call->id);
+        yyjson_mut_obj_add_uint(doc, function, "index", i);
+        yyjson_mut_obj_add_strcpy(doc, function, "name", call->name);
+        yyjson_mut_obj_add_val(doc, function, "arguments",
+                               read ? yyjson_val_mut_copy(doc, yyjson_doc_get_root(read)) : yyjson_mut_obj(doc));
+        yyjson_mut_obj_add_val(doc, o, "function", function);
+        yyjson_doc_free(read);
+    }
+}
+
+/* A call comes whole. */
+static void call(struct serve_task *task, size_t i, const char *text, size_t size)
+{
+    val_t *root;
+    (void)text, (void)size;
+    if (!task->calls[i].complete) return;
+    doc_t *doc = serve_ollama_new(&root, task->job);
+    add_texts(doc, root, task->job, NULL, NULL);
+    add_calls(doc, root, task, i, i + 1);
+    send(task, root, doc);
+}
+
 static void end(struct serve_job *job)
 {
     val_t *root;
@@ -82,6 +113,7 @@ static doc_t *body(struct serve_job *job)
     doc_t *doc = serve_ollama_new(&root, job);
     add_texts(doc, root, job, serve_text(doc, task->text.data, task->text.size),
               task->thought.size ? serve_text(doc, task->thought.data, task->thought.size) : NULL);
+    if (task->n_calls) add_calls(doc, root, task, 0, task->n_calls);
     add_logprobs(doc, root, task);
     add_end(doc, root, job);
     return doc;
@@ -139,7 +171,7 @@ const struct serve_interface serve_wire_ollama_chat = {
     .id = SERVE_OLLAMA_CHAT, .path = "/api/chat", .kind = SERVE_CONVERSATION, .input = "messages", .schema = "format",
     .errors = &serve_errors_ollama, .stream_type = SERVE_LINES, .streams = true, .truncates = true,
     .read = read_chat, .read_messages = read_messages,
-    .piece = piece, .thought = thought, .end = end, .body = body,
+    .piece = piece, .thought = thought, .call = call, .end = end, .body = body,
 };
 const struct serve_interface serve_wire_generate = {
     .id = SERVE_GENERATE, .path = "/api/generate", .kind = SERVE_CONVERSATION, .input = "prompt", .schema = "format",

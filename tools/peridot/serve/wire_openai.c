@@ -23,9 +23,8 @@ val_t *serve_openai_usage(doc_t *doc, const struct serve_job *job)
     return o;
 }
 
-doc_t *serve_completion_new(val_t **root, val_t **choices, const struct serve_job *job, const char *object)
+void serve_completion_begin(doc_t *doc, val_t **root, val_t **choices, const struct serve_job *job, const char *object)
 {
-    doc_t *doc = cmd_json_new();
     *root = yyjson_mut_obj(doc);
     *choices = yyjson_mut_arr(doc);
     yyjson_mut_doc_set_root(doc, *root);
@@ -34,13 +33,19 @@ doc_t *serve_completion_new(val_t **root, val_t **choices, const struct serve_jo
     yyjson_mut_obj_add_sint(doc, *root, "created", job->created);
     yyjson_mut_obj_add_val(doc, *root, "model", serve_string(doc, job->server->model_id));
     yyjson_mut_obj_add_val(doc, *root, "choices", *choices);
+}
+
+doc_t *serve_completion_new(val_t **root, val_t **choices, const struct serve_job *job, const char *object)
+{
+    doc_t *doc = cmd_json_new();
+    serve_completion_begin(doc, root, choices, job, object);
     return doc;
 }
 
 val_t *serve_finish_reason(doc_t *doc, enum serve_finish finish)
 {
     static const char *const names[] = {
-        [SERVE_FINISH_STOP] = "stop", [SERVE_FINISH_LENGTH] = "length"};
+        [SERVE_FINISH_STOP] = "stop", [SERVE_FINISH_LENGTH] = "length", [SERVE_FINISH_CALLS] = "tool_calls"};
     return names[finish] ? yyjson_mut_str(doc, names[finish]) : yyjson_mut_null(doc);
 }
 

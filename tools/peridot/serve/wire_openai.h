@@ -6,13 +6,15 @@
 
 yyjson_mut_val *serve_openai_usage(yyjson_mut_doc *doc, const struct serve_job *job);
 /* {"id": ..., "object": ..., "created": ..., "model": ..., "choices": []} */
+void serve_completion_begin(yyjson_mut_doc *doc, yyjson_mut_val **root, yyjson_mut_val **choices,
+                            const struct serve_job *job, const char *object);
 yyjson_mut_doc *serve_completion_new(yyjson_mut_val **root, yyjson_mut_val **choices, const struct serve_job *job,
                                      const char *object);
 /* The same with all choices; `add` writes what is in one of them. */
 yyjson_mut_doc *serve_completion_whole(yyjson_mut_val **root, struct serve_job *job, const char *object,
                                        void (*add)(yyjson_mut_doc *doc, yyjson_mut_val *choice,
                                                    struct serve_task *task));
-/* "stop", "length", or null. */
+/* "stop", "length", "tool_calls", or null. */
 yyjson_mut_val *serve_finish_reason(yyjson_mut_doc *doc, enum serve_finish finish);
 /* The usage, where it was asked for, and the end of a stream. */
 void serve_completion_end(struct serve_job *job, const char *object);

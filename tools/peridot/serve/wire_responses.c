@@ -1,5 +1,5 @@
-/* OpenAI's responses: POST /v1/responses. An answer has items: a thought, if there is one, and a message; each event
- * says which of them it is about. */
+/* OpenAI's responses: POST /v1/responses. An answer has items: a thought, a message and calls, as far as there are any;
+ * each event says which of them it is about. */
 #include "messages.h"
 #include "params.h"
 #include "server.h"
@@ -17,13 +17,46 @@ static bool add_text(struct serve_conversation *c, struct serve_job *job, const 
     return text && serve_conversation_add(c, job, role, text);
 }
 
+/* {"type": "function_call", "call_id": ..., "name": ..., "arguments": JSON text} */
+static bool read_call(struct serve_conversation *c, struct serve_job *job, yyjson_val *item)
+{
+    const char *id = serve_param_text(job, "input", yyjson_obj_get(item, "call_id"));
+    const char *name = id ? serve_param_text(job, "input", yyjson_obj_get(item, "name")) : NULL;
+    const char *arguments = name ? serve_param_text(job, "input", yyjson_obj_get(item, "arguments")) : NULL;
+    return arguments && serve_conversation_add_call(c, job, id, name, arguments);
+}
+
+/* {"type": "function_call_output", "call_id": ..., "output": a text, or parts of text} */
+static bool read_result(struct serve_conversation *c, struct serve_job *job, yyjson_val *item)
+{
+    const char *id = serve_param_text(job, "input", yyjson_obj_get(item, "call_id"));
+    return id && serve_conversation_add_result(c, job, id, "input", yyjson_obj_get(item, "output"));
+}
+
+static bool read_item(struct serve_conversation *c, struct serve_job *job, yyjson_val *item)
+{
+    yyjson_val *type = yyjson_obj_get(item, "type");
+    if (yyjson_equals_str(type, "reasoning")) return true;   /* it is past */
+    if (yyjson_equals_str(type, "function_call")) return read_call(c, job, item);
+    if (yyjson_equals_str(type, "function_call_output")) return read_result(c, job, item);
+    return serve_conversation_read_one(c, job, item);
+}
+
 /* The instructions, and a text or a list of items. */
 static bool read_messages(struct serve_conversation *c, struct serve_job *job, yyjson_val *root)
 {
     yyjson_val *instructions = yyjson_obj_get(root, "instructions"), *input = yyjson_obj_get(root, "input");
     if (instructions && !yyjson_is_null(instructions) && !add_text(c, job, "system", "instructions", instructions))
         return false;
-    return yyjson_is_str(input) ? add_text(c, job, "user", "input", input) : serve_conversation_read(c, job, input);
+    if (yyjson_is_str(input)) return add_text(c, job, "user", "input", input);
+    if (!yyjson_is_arr(input) || yyjson_arr_size(input) == 0)
+        return serve_refuse_type(&job->error, "input", "must be a text or a list of at least one item");
+    size_t i, n;
+    yyjson_val *each;
+    yyjson_arr_foreach(input, i, n, each) {
+        if (!read_item(c, job, each)) return false;
+    }
+    return true;
 }
 
 static const char *state_name(const struct serve_job *job)
@@ -43,11 +76,29 @@ static val_t *response_part(doc_t *doc, const struct serve_task *task, bool whol
     return part;
 }
 
+/* Of the call that was made last, where it is a call's. */
 static val_t *item_id(doc_t *doc, const struct serve_job *job, enum serve_item item)
 {
+    const struct serve_task *task = &job->tasks[0];
     char id[48];
-    snprintf(id, sizeof id, "%s_%s", item == SERVE_ITEM_THOUGHT ? "rs" : "msg", job->id + strlen("resp_"));
+    if (item == SERVE_ITEM_CALL) snprintf(id, sizeof id, "fc_%s", task->calls[task->n_calls - 1].id + strlen("call_"));
+    else snprintf(id, sizeof id, "%s_%s", item == SERVE_ITEM_THOUGHT ? "rs" : "msg", job->id + strlen("resp_"));
     return yyjson_mut_strcpy(doc, id);
+}
+
+static val_t *call_item(doc_t *doc, const struct serve_call *call, bool whole)
+{
+    val_t *item = yyjson_mut_obj(doc);
+    char id[48];
+    snprintf(id, sizeof id, "fc_%s", call->id + strlen("call_"));
+    yyjson_mut_obj_add_strcpy(doc, item, "id", id);
+    yyjson_mut_obj_add_str(doc, item, "type", "function_call");
+    yyjson_mut_obj_add_str(doc, item, "status", !whole ? "in_progress" : call->complete ? "completed" : "incomplete");
+    yyjson_mut_obj_add_strcpy(doc, item, "call_id", call->id);
+    yyjson_mut_obj_add_strcpy(doc, item, "name", call->name);
+    yyjson_mut_obj_add_val(doc, item, "arguments", whole ? serve_text(doc, call->arguments.data, call->arguments.size)
+                                                         : yyjson_mut_str(doc, ""));
+    return item;
 }
 
 static val_t *thought_part(doc_t *doc, const struct serve_task *task, bool whole)
@@ -106,6 +157,23 @@ static val_t *echo(doc_t *doc, const struct serve_job *job, const char *name)
     return strcmp(name, "metadata") == 0 ? yyjson_mut_obj(doc) : yyjson_mut_null(doc);
 }
 
+/* An answer that only calls functions has none. */
+static bool has_message(const struct serve_job *job) { return job->tasks[0].text.size || !job->tasks[0].n_calls; }
+
+/* The request's tools, as it had them. */
+static val_t *tools(doc_t *doc, const struct serve_job *job)
+{
+    yyjson_val *list = yyjson_obj_get(yyjson_doc_get_root(job->document), "tools");
+    return job->tools ? yyjson_val_mut_copy(doc, list) : yyjson_mut_arr(doc);
+}
+
+static val_t *tool_choice(doc_t *doc, const struct serve_job *job)
+{
+    yyjson_val *choice = yyjson_obj_get(yyjson_doc_get_root(job->document), "tool_choice");
+    if (job->tools && choice && !yyjson_is_null(choice)) return yyjson_val_mut_copy(doc, choice);
+    return yyjson_mut_str(doc, job->tools ? "auto" : "none");
+}
+
 static val_t *response(doc_t *doc, const struct serve_job *job, bool whole)
 {
     static const char *const nulls[] = {"error", "previous_response_id"};
@@ -122,18 +190,20 @@ static val_t *response(doc_t *doc, const struct serve_job *job, bool whole)
     yyjson_mut_obj_add_str(doc, o, "status", whole ? state_name(job) : "in_progress");
     yyjson_mut_obj_add_val(doc, o, "model", serve_string(doc, job->server->model_id));
     if (whole && job->tasks[0].thought.size) yyjson_mut_arr_append(output, thought_item(doc, job, true));
-    if (whole) yyjson_mut_arr_append(output, response_item(doc, job, true));
+    if (whole && has_message(job)) yyjson_mut_arr_append(output, response_item(doc, job, true));
+    for (size_t i = 0; whole && i < job->tasks[0].n_calls; i++)
+        yyjson_mut_arr_append(output, call_item(doc, &job->tasks[0].calls[i], true));
     yyjson_mut_obj_add_val(doc, o, "output", output);
     yyjson_mut_obj_add_val(doc, o, "incomplete_details", why);
     for (size_t i = 0; i < CMD_COUNT(nulls); i++) yyjson_mut_obj_add_null(doc, o, nulls[i]);
     for (size_t i = 0; i < CMD_COUNT(echoed); i++) yyjson_mut_obj_add_val(doc, o, echoed[i], echo(doc, job, echoed[i]));
     yyjson_mut_obj_add_bool(doc, o, "background", false);
-    yyjson_mut_obj_add_bool(doc, o, "parallel_tool_calls", false);
+    yyjson_mut_obj_add_bool(doc, o, "parallel_tool_calls", job->tools && !job->single_call);
     yyjson_mut_obj_add_bool(doc, o, "store", false);
     yyjson_mut_obj_add_real(doc, o, "temperature", (double)job->sampling.temperature);
     yyjson_mut_obj_add_real(doc, o, "top_p", job->sampling.top_p > 0 ? (double)job->sampling.top_p : 1);
-    yyjson_mut_obj_add_str(doc, o, "tool_choice", "none");
-    yyjson_mut_obj_add_val(doc, o, "tools", yyjson_mut_arr(doc));
+    yyjson_mut_obj_add_val(doc, o, "tool_choice", tool_choice(doc, job));
+    yyjson_mut_obj_add_val(doc, o, "tools", tools(doc, job));
     yyjson_mut_obj_add_str(doc, o, "truncation", "disabled");
     yyjson_mut_obj_add_str(doc, format, "type", job->schema ? "json_schema" : job->json ? "json_object" : "text");
     yyjson_mut_obj_add_val(doc, text, "format", format);
@@ -150,11 +220,9 @@ static void send_response(struct serve_job *job, const char *type, doc_t *doc, c
     yyjson_mut_doc_set_root(doc, root);
     yyjson_mut_obj_add_str(doc, root, "type", type);
     yyjson_mut_obj_add_uint(doc, root, "sequence_number", job->n_events++);
-    if (place > 0)
-        yyjson_mut_obj_add_uint(doc, root, "output_index",
-                                job->item == SERVE_ITEM_MESSAGE && job->tasks[0].thought.size);
+    if (place > 0) yyjson_mut_obj_add_uint(doc, root, "output_index", job->n_items - 1);
     if (place > 1) yyjson_mut_obj_add_val(doc, root, "item_id", item_id(doc, job, job->item));
-    if (place > 1) yyjson_mut_obj_add_uint(doc, root, "content_index", 0);
+    if (place > 1 && job->item != SERVE_ITEM_CALL) yyjson_mut_obj_add_uint(doc, root, "content_index", 0);
     yyjson_mut_obj_add_val(doc, root, name, value);
     if (place > 2) yyjson_mut_obj_add_val(doc, root, "logprobs", yyjson_mut_arr(doc));
     serve_send_event(job, type, doc);
@@ -175,6 +243,7 @@ static void begin_item(struct serve_job *job, enum serve_item item)
     bool thought = item == SERVE_ITEM_THOUGHT;
     doc_t *doc = cmd_json_new();
     job->item = item;
+    job->n_items++;
     send_response(job, "response.output_item.added", doc, "item",
                   (thought ? thought_item : response_item)(doc, job, false), 1);
     doc = cmd_json_new();
@@ -186,6 +255,7 @@ static void end_item(struct serve_job *job)
 {
     bool thought = job->item == SERVE_ITEM_THOUGHT;
     const struct serve_buffer *text = thought ? &job->tasks[0].thought : &job->tasks[0].text;
+    if (job->item == SERVE_ITEM_NONE) return;
     doc_t *doc = cmd_json_new();
     send_response(job, thought ? "response.reasoning_text.done" : "response.output_text.done", doc, "text",
                   serve_text(doc, text->data, text->size), thought ? 2 : 3);
@@ -195,12 +265,13 @@ static void end_item(struct serve_job *job)
     doc = cmd_json_new();
     send_response(job, "response.output_item.done", doc, "item",
                   (thought ? thought_item : response_item)(doc, job, true), 1);
+    job->item = SERVE_ITEM_NONE;
 }
 
 static void begin_message(struct serve_job *job)
 {
     if (job->item == SERVE_ITEM_MESSAGE) return;
-    if (job->item == SERVE_ITEM_THOUGHT) end_item(job);
+    end_item(job);
     begin_item(job, SERVE_ITEM_MESSAGE);
 }
 
@@ -214,16 +285,45 @@ static void response_thought(struct serve_task *task, const char *text, size_t s
 
 static void response_piece(struct serve_task *task, const char *text, size_t size)
 {
+    if (!size) return;
     begin_message(task->job);
     doc_t *doc = cmd_json_new();
-    if (size) send_response(task->job, "response.output_text.delta", doc, "delta", serve_text(doc, text, size), 3);
+    send_response(task->job, "response.output_text.delta", doc, "delta", serve_text(doc, text, size), 3);
+}
+
+static void end_call(struct serve_job *job, const struct serve_call *call)
+{
+    doc_t *doc = cmd_json_new();
+    send_response(job, "response.function_call_arguments.done", doc, "arguments",
+                  serve_text(doc, call->arguments.data, call->arguments.size), 2);
+    doc = cmd_json_new();
+    send_response(job, "response.output_item.done", doc, "item", call_item(doc, call, true), 1);
+    job->item = SERVE_ITEM_NONE;
+}
+
+static void response_call(struct serve_task *task, size_t i, const char *text, size_t size)
+{
+    struct serve_job *job = task->job;
+    const struct serve_call *call = &task->calls[i];
+    doc_t *doc = cmd_json_new();
+    if (!call->begun) {
+        end_item(job);
+        job->item = SERVE_ITEM_CALL;
+        job->n_items++;
+        send_response(job, "response.output_item.added", doc, "item", call_item(doc, call, false), 1);
+        doc = cmd_json_new();
+    }
+    if (size) send_response(job, "response.function_call_arguments.delta", doc, "delta", serve_text(doc, text, size), 2);
     else yyjson_mut_doc_free(doc);
+    if (call->complete) end_call(job, call);
 }
 
 static void response_end(struct serve_job *job)
 {
-    bool cut = job->tasks[0].finish == SERVE_FINISH_LENGTH;
-    begin_message(job);
+    const struct serve_task *task = &job->tasks[0];
+    bool cut = task->finish == SERVE_FINISH_LENGTH;
+    if (job->item == SERVE_ITEM_CALL) end_call(job, &task->calls[task->n_calls - 1]);
+    if (has_message(job) && !task->n_calls) begin_message(job);
     end_item(job);
     doc_t *doc = cmd_json_new();
     send_response(job, cut ? "response.incomplete" : "response.completed", doc, "response",
@@ -241,6 +341,7 @@ const struct serve_interface serve_wire_responses = {
     .id = SERVE_RESPONSES, .path = "/v1/responses", .kind = SERVE_CONVERSATION, .id_prefix = "resp_",
     .input = "input", .schema = "text", .errors = &serve_errors_openai, .stream_type = SERVE_EVENTS,
     .read = serve_read_conversation, .read_messages = read_messages,
-    .begin = response_begin, .piece = response_piece, .thought = response_thought, .end = response_end,
+    .begin = response_begin, .piece = response_piece, .thought = response_thought, .call = response_call,
+    .end = response_end,
     .body = response_body,
 };

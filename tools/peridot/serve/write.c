@@ -30,6 +30,21 @@ static void send_rest(struct serve_task *task)
     task->job->api->piece(task, text, size);
 }
 
+/* Once the calls have begun there is no more text. */
+static void send_calls(struct serve_task *task)
+{
+    const struct serve_interface *api = task->job->api;
+    for (size_t i = 0; i < task->n_calls; i++) {
+        struct serve_call *call = &task->calls[i];
+        size_t sent = call->n_sent, size = call->arguments.size - sent;
+        call->n_sent = call->arguments.size;
+        if (api->call && (size || !call->begun || (call->complete && !call->ended)))
+            api->call(task, i, size ? call->arguments.data + sent : "", size);
+        call->begun = true;
+        call->ended = call->complete;
+    }
+}
+
 void serve_write_begin(struct serve_job *job)
 {
     if (job->echo) put_echo(job);
@@ -44,6 +59,7 @@ void serve_write_piece(struct serve_task *task)
     if (!task->job->stream) return;
     send_thought(task);
     if (task->text.size > task->n_sent) send_rest(task);
+    send_calls(task);
 }
 
 void serve_write_task_end(struct serve_task *task)

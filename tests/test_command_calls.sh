@@ -1,0 +1,143 @@
+#!/usr/bin/env bash
+# Calls of functions by the server's interfaces: of models that call by themselves, in text and with control tokens of
+# their own, and of one that has to; whole answers, streams, results, refusals.
+. "$(dirname "$0")/serve.sh"
+"$(dirname "$peridot")/tests/write_thinkers" "$folder" || exit 1
+demo=$model
+
+numbers='{"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer", "maximum": 99}},
+    "required": ["a", "b"], "additionalProperties": false}'
+add='{"type": "function", "function": {"name": "add", "description": "Adds two numbers.", "parameters": '$numbers'}}'
+sub='{"type": "function", "function": {"name": "sub", "parameters": '$numbers'}}'
+user='{"role": "user", "content": "hello"}'
+called='{"role": "assistant", "content": null, "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "add",
+    "arguments": "{\"a\": 2, \"b\": 40}"}}]}, {"role": "tool", "tool_call_id": "c1", "content": "42"}'
+
+# chat MESSAGES MORE...: asks for a chat completion.
+chat() { ask /v1/chat/completions '{"messages": ['"$1"']'"${2:+, $2}"', "temperature": '"${temperature:-0}"'}'; }
+# refused TEXT MESSAGES MORE
+refused() {
+    chat "$2" "${3:-}"
+    check "$3 is refused" [ "$status" = 400 ]
+    check "$3: says '$1'" contains out "$1"
+}
+
+test_caller() {   # test_caller MODEL: it calls add, and answers with its result
+    model=$folder/$1
+    start
+    chat "$user" '"tools": ['"$add"']'
+    check "$1 is answered" [ "$status" = 200 ]
+    check "$1 calls the function" matches out \
+        '"tool_calls":\[\{"id":"call_[0-9a-f]{16}","type":"function","function":\{"name":"add","arguments":"'
+    check "$1 gives the arguments as JSON text" contains out '"arguments":"{\"a\":'
+    check "$1 has no text" contains out '"content":null'
+    check "$1 says why it ended" contains out '"finish_reason":"tool_calls"'
+    chat "$user, $called" '"tools": ['"$add"']'
+    check "$1 answers with the result" contains out '"content":"hello model"'
+    check "$1 ends as other answers do" contains out '"finish_reason":"stop"'
+    chat "$user" '"stream": true, "tools": ['"$add"']'
+    check "the first event of a call has its name" matches out \
+        '"delta":\{"tool_calls":\[\{"index":0,"id":"call_[0-9a-f]*","type":"function","function":\{"name":"add","arguments":""\}\}\]\}'
+    arguments=$(grep -oE '"arguments":"([^"\\]|\\.)*"' "$folder/out" | sed -E 's/^"arguments":"(.*)"$/\1/' | tr -d '\n ')
+    check "its arguments are the pieces together, and not $arguments" [ "$arguments" = '{\"a\":2,\"b\":40}' ]
+    check "the stream says why it ended" contains out '"delta":{},"logprobs":null,"finish_reason":"tool_calls"'
+    ask /v1/responses '{"input": "hello", "temperature": 0, "tools": [{"type": "function", "name": "add", "parameters": '"$numbers"'}]}'
+    check "a response has the call as an item" matches out \
+        '"output":\[\{"id":"fc_[0-9a-f]*","type":"function_call","status":"completed","call_id":"call_[0-9a-f]*","name":"add"'
+    id=$(field call_id)
+    ask /v1/responses '{"input": [{"role": "user", "content": "hello"}, {"type": "function_call", "call_id": "'"$id"'",
+        "name": "add", "arguments": "{}"}, {"type": "function_call_output", "call_id": "'"$id"'", "output": "42"}],
+        "temperature": 0, "tools": [{"type": "function", "name": "add", "parameters": '"$numbers"'}]}'
+    check "and answers with its result" contains out '"text":"hello model"'
+    ask /v1/responses '{"input": "hello", "temperature": 0, "stream": true, "tools": ['"$add"']}'
+    check "a stream of a response has the call's events" [ "$(grep -c '^event: ' "$folder/out")" -ge 7 ]
+    for event in output_item.added function_call_arguments.delta function_call_arguments.done output_item.done completed; do
+        check "$event" matches out "^event: response.$event\$"
+    done
+    check "and none of a message" lacks out 'response.output_text'
+    test_anthropic
+    test_ollama
+    stop
+}
+
+test_anthropic() {
+    local tools='"max_tokens": 500, "temperature": 0, "tools": [{"name": "add", "input_schema": '$numbers'}]'
+    ask /v1/messages '{"messages": ['"$user"'], '"$tools"'}'
+    check "Anthropic's interface gets the call as a block" matches out \
+        '"content":\[\{"type":"tool_use","id":"call_[0-9a-f]*","name":"add","input":\{"a":2,"b":40\}\}\],"stop_reason":"tool_use"'
+    ask /v1/messages '{"stream": true, "messages": ['"$user"'], '"$tools"'}'
+    check "and as events" matches out '"content_block":\{"type":"tool_use","id":"call_[0-9a-f]*","name":"add","input":\{\}\}'
+    check "of its arguments" contains out '"delta":{"type":"input_json_delta","partial_json":"'
+    ask /v1/messages '{"messages": ['"$user"', {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "add",
+        "input": {"a": 2, "b": 40}}]}, {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1",
+        "content": [{"type": "text", "text": "42"}]}]}], '"$tools"'}'
+    check "and answers with its result" contains out '"content":[{"type":"text","text":"hello model"}],"stop_reason":"end_turn"'
+    ask /v1/messages '{"messages": ['"$user"'], '"$tools"', "tool_choice": {"type": "none"}}'
+    check "and calls none where it may not" lacks out tool_use
+}
+
+test_ollama() {
+    local options='"tools": ['"$add"'], "options": {"temperature": 0}'
+    ask /api/chat '{"model": "x", "stream": false, "messages": ['"$user"'], '"$options"'}'
+    check "Ollama's interface has the call in the message" matches out \
+        '"tool_calls":\[\{"id":"[a-z_0-9]*","function":\{"index":0,"name":"add","arguments":\{"a":2,"b":40\}\}\}\]'
+    ask /api/chat '{"model": "x", "messages": ['"$user"'], '"$options"'}'
+    check "and in a line of its own" [ "$(grep -c '"tool_calls"' "$folder/out")" = 1 ]
+    ask /api/chat '{"model": "x", "stream": false, "messages": ['"$user"', {"role": "assistant", "content": "",
+        "tool_calls": [{"function": {"name": "add", "arguments": {"a": 2, "b": 40}}}]},
+        {"role": "tool", "tool_name": "add", "content": "42"}], '"$options"'}'
+    check "and answers with its result" contains out '"content":"hello model"'
+}
+
+lacks() { ! contains "$1" "$2"; }
+
+test_plain() {   # a model whose template writes no calls
+    model=$folder/caller.gguf
+    start
+    chat "$user"
+    check "without tools a call is text" contains out '<tool_call>'
+    chat "$user" '"tools": ['"$add"'], "tool_choice": "none"'
+    check "with the choice none, too" contains out '<tool_call>'
+    chat "$user" '"tools": ['"$sub"', '"$add"'], "tool_choice": {"type": "function", "function": {"name": "sub"}}, "max_tokens": 200'
+    check "a function that is named is called" contains out '"name":"sub"'
+    chat "$user" '"tools": ['"$sub"']'
+    check "one that is not there is never called" lacks out '"name":"add"'
+    stop
+}
+
+# A model that knows of no calls has to make one.
+test_forced() {
+    model=$demo
+    start
+    for seed in 1 2 3; do
+        temperature=1 chat "$user" '"seed": '$seed', "max_tokens": 300, "tools": ['"$add"', '"$sub"'], "tool_choice": "required", "parallel_tool_calls": false'
+        check "it calls one of them (seed $seed)" matches out '"name":"(add|sub)"'
+        check "with arguments by the schema (seed $seed)" python3 - "$folder/out" <<'PY'
+import json, sys
+calls = json.load(open(sys.argv[1]))["choices"][0]["message"]["tool_calls"]
+(call,) = calls
+arguments = json.loads(call["function"]["arguments"])
+assert sorted(arguments) == ["a", "b"] and arguments["b"] <= 99 and all(type(x) is int for x in arguments.values())
+PY
+    done
+    refused "tool_choice needs tools" "$user" '"tool_choice": "required"'
+    refused "must be none, auto, required or a function" "$user" '"tool_choice": "perhaps", "tools": ['"$add"']'
+    refused "must be a list of functions" "$user" '"tools": {}'
+    refused "add" "$user" '"tools": ['"$add"', '"$add"']'
+    refused "nothing" "$user" '"tools": ['"$add"'], "tool_choice": {"type": "function", "function": {"name": "nothing"}}'
+    refused "response_format is not supported together with tools" "$user" \
+        '"tools": ['"$add"'], "response_format": {"type": "json_object"}'
+    refused "tool f: " "$user" '"tools": [{"type": "function", "function": {"name": "f", "parameters": {"not": {}}}}]'
+    refused "whose arguments are not a JSON object" \
+        '{"role": "assistant", "tool_calls": [{"function": {"name": "add", "arguments": "[1]"}}]}' '"tools": ['"$add"']'
+    refused "must be a string" '{"role": "user"}' '"n": 1'
+    chat "$user, $called" '"max_tokens": 4'
+    check "a conversation may have calls without tools now" [ "$status" = 200 ]
+    stop
+}
+
+test_caller caller.gguf
+test_caller caller-gemma4.gguf
+test_plain
+test_forced
+finish
