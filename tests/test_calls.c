@@ -49,6 +49,8 @@ static const struct reply hermes[] = {
     {HERMES("ping", "{\"a\": \"\\ude00\"}"), "{{ping {\"a\": \"\\ude00\"}}\n</tool_call>", NONE},
 };
 
+#define SPACES "                                "   /* as many as may follow a newline */
+
 /* DELIMITED(begin, quote, end): replies of the formats with delimiters. */
 #define DELIMITED(B, Q, E) \
     {"", "", TEXT}, \
@@ -76,6 +78,9 @@ static const struct reply hermes[] = {
     {B "call:get_weather{city:\"x\"}" E, "{{get_weather {\"city\":\"x\"}}}", NONE}, \
     {B "call:ping{a,b:1}" E, "{{ping {\"a,b:1}" E, NONE}, \
     {B "call:ping{:1}" E, "{{ping {:1}" E, NONE}, \
+    {B "call:ping{a<b:1}" E, "{{ping {\"a<b:1}" E, NONE}, \
+    {B "call:ping{a:[1}}" E, "{{ping {\"a\":[1}}" E, NONE}, \
+    {B "call:ping{a:" Q "x\xfe" Q "}" E, "{{ping {\"a\":\"x<|python_tag|>" Q "}" E, NONE}, \
     {B "call:ping{ a:1}" E, "{{ping { \"a\":1}}}", NONE}
 
 static const struct reply gemma4[] = {DELIMITED("<|tool_call>", "<|\"|>", "<tool_call|>")};
@@ -111,6 +116,9 @@ static const struct reply llama3[] = {
     {OBJECT("ping", "{}") "; " OBJECT("a.b/c:d-1", "{\"x\": 1}") "\n", "{{ping {}}}{{a.b/c:d-1 {\"x\": 1}}}", SEVERAL},
     {OBJECT("ping", "{}") "\n" OBJECT("ping", "{}"), "{{ping {}}}{{ping {}}}", SEVERAL},
     {OBJECT("ping", "{}") "; ", "{{ping {}}}; ", NONE},
+    {"{\n" SPACES "\"name\": \"ping\", \"parameters\": {}}", "{{ping {}}}", CALLS},
+    {"{\n" SPACES " \"name\": \"ping\", \"parameters\": {}}", NULL, TEXT},
+    {"{\"name\": \"ping\", \"parameters\": {\"a\": [1}}", "{{ping {\"a\": [1}}", NONE},
     {OBJECT("ping", "{}") " and so on", "{{ping {}}}and so on", NONE},
 };
 
@@ -197,6 +205,8 @@ static void test_replies(void **state)
     yyjson_doc_free(doc);
 }
 
+#define LONGEST "0123456789012345678901234567890123456789012345678901234567890123"
+
 /* Only one of the tools, and any name where none are given to the parser. */
 static void test_names(void **state)
 {
@@ -211,9 +221,12 @@ static void test_names(void **state)
     assert_false(accepts(&r, other, sizeof other - 1));
     pd_rules_free(&r);
     c.tools = NULL;
-    static const char unknown[] = HERMES("pong", "{}");
+    static const char unknown[] = HERMES("pong", "{}"), too_long[] = HERMES(LONGEST "x", "{}");
     parse_all_ways(&t, &c, unknown, sizeof unknown - 1);
     assert_string_equal(t.said.data, "{{pong {}}}");
+    free(t.said.data);
+    parse_all_ways(&t, &c, too_long, sizeof too_long - 1);
+    assert_string_equal(t.said.data, too_long);
     free(t.said.data);
     yyjson_doc_free(doc);
 }
@@ -234,7 +247,7 @@ static const struct {
     {"[{\"name\":\"\"}]", "tool 0: its name \"\" is not of 1 to 64 letters", PERIDOT_ERROR_ARGUMENT},
     {"[{\"name\":\"a b\"}]", "tool 0: its name \"a b\" is not", PERIDOT_ERROR_ARGUMENT},
     {"[{\"name\":\"a\\u0000b\"}]", "tool 0: its name \"a\\x00b\" is not", PERIDOT_ERROR_ARGUMENT},
-    {"[{\"name\":\"0123456789012345678901234567890123456789012345678901234567890123x\"}]", "tool 0: its name",
+    {"[{\"name\":\"" LONGEST "x\"}]", "tool 0: its name",
      PERIDOT_ERROR_ARGUMENT},
     {"[{\"name\":\"a\"},{\"name\":\"b\"},{\"function\":{\"name\":\"a\"}}]", "tool a is there twice (tools 0 and 2)",
      PERIDOT_ERROR_ARGUMENT},
@@ -260,6 +273,49 @@ static void test_refused(void **state)
     struct pd_calls c = {.format = pd_call_format_find("hermes"), .name = "pong"};
     yyjson_doc *doc = read_tools(&c, weather_tools);
     EXPECT_FAILURE(pd_calls_check(&c), PERIDOT_ERROR_ARGUMENT, "there is no tool pong, which must be called");
+    yyjson_doc_free(doc);
+}
+
+/* What the dialect with delimiters cannot have. */
+static void test_dialect(void **state)
+{
+    (void)state;
+    static const char *const lists[][2] = {
+        {"{\" b\":{}}", "tool a: #: calls cannot have a property  b"},
+        {"{\"b \":{}}", "tool a: #: calls cannot have a property b "},
+        {"{\"\":{}}", "tool a: #: calls cannot have a property "},
+        {"{\"b<c\":{}}", "tool a: #: calls cannot have a property b<c"},
+        {"{\"b\":{\"const\":{\":\":1}}}", "tool a: #/properties/b: calls cannot have a property :"},
+        {"{\"b\":{\"enum\":[\"x<escape>\"]}}",
+         "tool a: #/properties/b: calls cannot have a constant with <escape> in it"}};
+    struct pd_rules r;
+    for (size_t i = 0; i < PD_COUNT(lists); i++)
+        for (int json = 0; json < 2; json++) {
+            struct pd_calls c = {.format = pd_call_format_find(json ? "hermes" : "functiongemma")};
+            char list[200];
+            snprintf(list, sizeof list, "[{\"name\":\"a\",\"parameters\":{\"properties\":%s}}]", lists[i][0]);
+            yyjson_doc *doc = read_tools(&c, list);
+            if (json) EXPECT_OK(pd_calls_compile(&r, &c));
+            else EXPECT_FAILURE(pd_calls_compile(&r, &c), PERIDOT_ERROR_UNSUPPORTED, lists[i][1]);
+            pd_rules_free(&r);
+            yyjson_doc_free(doc);
+        }
+}
+
+/* Members come in the order of their names, as the templates sort them. */
+static void test_order(void **state)
+{
+    (void)state;
+    static const char sorted[] = "<|tool_call>call:f{A:1,ab:1,b:1}<tool_call|>",
+                      given[] = "<|tool_call>call:f{b:1,A:1,ab:1}<tool_call|>";
+    struct pd_calls c = {.format = pd_call_format_find("gemma4")};
+    struct pd_rules r;
+    yyjson_doc *doc = read_tools(&c, "[{\"name\":\"f\",\"parameters\":{\"required\":[\"b\",\"A\",\"ab\"],"
+                                     "\"additionalProperties\":{\"const\":1}}}]");
+    EXPECT_OK(pd_calls_compile(&r, &c));
+    assert_true(accepts(&r, sorted, sizeof sorted - 1));
+    assert_false(accepts(&r, given, sizeof given - 1));
+    pd_rules_free(&r);
     yyjson_doc_free(doc);
 }
 
@@ -350,6 +406,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_replies), cmocka_unit_test(test_names),
                                        cmocka_unit_test(test_refused), cmocka_unit_test(test_budgets),
-                                       cmocka_unit_test(test_depth), cmocka_unit_test(test_formats)};
+                                       cmocka_unit_test(test_depth), cmocka_unit_test(test_dialect),
+                                       cmocka_unit_test(test_order), cmocka_unit_test(test_formats)};
     return cmocka_run_group_tests_name("calls", tests, NULL, NULL);
 }

@@ -2,6 +2,8 @@
  * what a reply says. */
 #include "calls_fixture.h"
 
+#include "base/utf8.h"
+
 #define JSON "{\"city\": \"K\xc3\xb6ln \\\"\\n\", \"days\": 2}"
 #define SAID_JSON "{{get_weather " JSON "}}{{ping {}}}"
 #define SAID "{{get_weather {\"city\":\"K\xc3\xb6ln \\\"\\n\",\"days\":2}}}{{ping {}}}"
@@ -122,6 +124,52 @@ static void test_results(void **state)
     }
 }
 
+/* Characters that come whole go out whole, however long a text is. */
+static peridot_status expect_characters(void *user, const char *bytes, size_t size)
+{
+    uint32_t code;
+    size_t length;
+    for (size_t i = 0; i < size; i += length)
+        assert_int_equal(pd_utf8_next(&code, &length, bytes + i, size - i), PD_UTF8_CHARACTER);
+    *(size_t *)user += size;
+    return PERIDOT_OK;
+}
+
+static peridot_status ignore_begin(void *user, const char *name, size_t size)
+{
+    (void)user, (void)name, (void)size;
+    return PERIDOT_OK;
+}
+
+static peridot_status ignore_end(void *user)
+{
+    (void)user;
+    return PERIDOT_OK;
+}
+
+static void test_characters(void **state)
+{
+    (void)state;
+    static const char *const characters[] = {"\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80"};
+    static const char begin[] = "<|tool_call>call:f{s:<|\"|>", end[] = "<|\"|>}<tool_call|>";
+    for (size_t k = 0; k < PD_COUNT(characters); k++)
+        for (size_t before = 0; before < 4; before++) {
+            struct pd_text_buffer text = {0};
+            size_t said = 0;
+            struct pd_call_parser p = {.format = pd_call_format_find("gemma4")};
+            const struct pd_call_sink sink = {&said, expect_characters, ignore_begin, expect_characters, ignore_end};
+            for (size_t i = 0; i < before; i++) EXPECT_OK(pd_text_append(&text, "x", 1));
+            for (size_t i = 0; i < 200; i++) EXPECT_OK(pd_text_append(&text, characters[k], strlen(characters[k])));
+            size_t size = text.size;
+            EXPECT_OK(pd_text_append(&text, begin, strlen(begin)));
+            for (size_t i = 0; i < 200; i++) EXPECT_OK(pd_text_append(&text, characters[k], strlen(characters[k])));
+            EXPECT_OK(pd_text_append(&text, end, strlen(end)));
+            EXPECT_OK(pd_call_parser_next(&p, &sink, text.data, text.size, true));
+            assert_int_equal(said, size + strlen("{\"s\":\"\"}") + 200 * strlen(characters[k]));
+            free(text.data);
+        }
+}
+
 /* A sink that fails is not called again, and what it fails with is given back. */
 static void test_failing_sink(void **state)
 {
@@ -140,6 +188,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_written), cmocka_unit_test(test_values),
                                        cmocka_unit_test(test_described), cmocka_unit_test(test_results),
-                                       cmocka_unit_test(test_failing_sink)};
+                                       cmocka_unit_test(test_characters), cmocka_unit_test(test_failing_sink)};
     return cmocka_run_group_tests_name("calls_texts", tests, NULL, NULL);
 }

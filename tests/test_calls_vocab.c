@@ -91,6 +91,28 @@ static void test_marks(void **state)
     peridot_vocab_close(vocab);
 }
 
+/* A token that ends replies is no mark: the format's literal is text. */
+static void test_stops(void **state)
+{
+    (void)state;
+    peridot_vocab *vocab = open_tools(ADDED_TOKENS("<|tool_call>", "<tool_call|>", "<|\\\"|>"));
+    pd_pieces_mark_stop(&vocab->tokenizer->pieces, END);
+    assert_int_equal(pd_api_call_marks(vocab), 5);
+    peridot_grammar *g = make_grammar(vocab, "gemma4", 5);
+    struct pd_walk w;
+    pd_walk_begin(&w, &g->rules);
+    expect_allowed(g, &w, ".BEc", "QO");
+    assert_true(pd_grammar_take(&w, g, BEGIN));
+    take(&w, g, "call:f{s:");
+    assert_true(pd_grammar_take(&w, g, QUOTE) && pd_grammar_take(&w, g, QUOTE));
+    take(&w, g, "}<tool_call|");
+    expect_allowed(g, &w, "", ".BEQOcx");
+    take(&w, g, ">");
+    expect_allowed(g, &w, ".E", "BQOcx");
+    pd_grammar_free(g);
+    peridot_vocab_close(vocab);
+}
+
 /* Tokens that are text are written by themselves or by others, which makes no difference. */
 static void test_texts(void **state)
 {
@@ -117,6 +139,7 @@ static void test_texts(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_marks), cmocka_unit_test(test_texts)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_marks), cmocka_unit_test(test_stops),
+                                       cmocka_unit_test(test_texts)};
     return cmocka_run_group_tests_name("calls_vocab", tests, make_folder, remove_folder);
 }

@@ -132,7 +132,8 @@ static peridot_status write_alternative(struct pd_compiler *c, const struct pd_n
     bool found = constants.n > 0;
     pd_constants_free(&constants);
     if (status != PERIDOT_OK) return status;
-    if (given) return found || !alone ? c->r->status : fail_empty(of, "its enum, const and type leave none");
+    if (c->r->status != PERIDOT_OK) return pd_fail_prefix(c->r->status, of->n ? of->at[0].path : "#");
+    if (given) return found || !alone ? PERIDOT_OK : fail_empty(of, "its enum, const and type leave none");
     if (types == 0 && alone) return fail_empty(of, "its types exclude each other");
     if (types & PD_JSON_FRACTION) types &= ~(unsigned)PD_JSON_INTEGER;   /* numbers are both */
     for (size_t i = 0; i < PD_COUNT(writers); i++)

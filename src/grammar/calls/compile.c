@@ -64,11 +64,7 @@ static uint32_t add_literal(struct pd_chars *out, uint32_t from, const char *lit
 static void add_begin(struct pd_chars *out, const struct reply *reply, const struct pd_call_shape *shape, uint32_t from,
                       uint32_t names, uint32_t begun)
 {
-    char begin[PD_CALL_LITERAL];
-    size_t n = strlen(shape->begin);
-    memcpy(begin, shape->begin, n + 1);
-    while (shape->commits && n && pd_call_is_space(begin[n - 1])) begin[--n] = 0;
-    uint32_t state = add_literal(out, from, begin, reply->c->marks);
+    uint32_t state = add_literal(out, from, shape->begin, reply->c->marks);
     if (!shape->commits) state = add_literal(out, state, pd_call_before(reply->c->format, shape), reply->c->marks);
     pd_chars_skip(out, state, shape->commits ? begun : names);
 }
