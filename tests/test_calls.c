@@ -117,6 +117,7 @@ static const struct reply llama3[] = {
     {OBJECT("ping", "{}") "\n" OBJECT("ping", "{}"), "{{ping {}}}{{ping {}}}", SEVERAL},
     {OBJECT("ping", "{}") "; ", "{{ping {}}}; ", NONE},
     {"{\n" SPACES "\"name\": \"ping\", \"parameters\": {}}", "{{ping {}}}", CALLS},
+    {"{\n" SPACES "\"name\": \"ping\", \"x", NULL, NONE},
     {"{\n" SPACES " \"name\": \"ping\", \"parameters\": {}}", NULL, TEXT},
     {"{\"name\": \"ping\", \"parameters\": {\"a\": [1}}", "{{ping {\"a\": [1}}", NONE},
     {OBJECT("ping", "{}") " and so on", "{{ping {}}}and so on", NONE},

@@ -7,12 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The control token of mark i; -1: none that a reply can go on after. */
+static int32_t find_mark(const struct pd_tokenizer *t, size_t i)
+{
+    int32_t id = pd_tokenizer_find_control(t, pd_call_mark(i));
+    return pd_tokenizer_is_stop(t, id) ? -1 : id;
+}
+
 static peridot_status add_marks(struct pd_spellings *s, const struct pd_tokenizer *t)
 {
     for (size_t i = 0; pd_call_mark(i); i++) {
-        int32_t id = pd_tokenizer_find_control(t, pd_call_mark(i));
-        if (id < 0 || pd_tokenizer_is_stop(t, id)) continue;
-        PD_TRY(pd_spellings_add(s, (uint32_t)id, &(char){(char)(PD_CALL_MARK + i)}, 1));
+        int32_t id = find_mark(t, i);
+        if (id >= 0) PD_TRY(pd_spellings_add(s, (uint32_t)id, &(char){(char)(PD_CALL_MARK + i)}, 1));
     }
     return PERIDOT_OK;
 }
@@ -20,10 +26,7 @@ static peridot_status add_marks(struct pd_spellings *s, const struct pd_tokenize
 unsigned pd_api_call_marks(const peridot_vocab *vocab)
 {
     unsigned marks = 0;
-    for (size_t i = 0; pd_call_mark(i); i++) {
-        int32_t id = pd_tokenizer_find_control(vocab->tokenizer, pd_call_mark(i));
-        if (id >= 0 && !pd_tokenizer_is_stop(vocab->tokenizer, id)) marks |= 1u << i;
-    }
+    for (size_t i = 0; pd_call_mark(i); i++) marks |= (unsigned)(find_mark(vocab->tokenizer, i) >= 0) << i;
     return marks;
 }
 
