@@ -7,7 +7,7 @@
 #include "grammar/grammar.h"
 #include "schema_validator.h"
 
-enum { MAX_REPLY = 700, MAX_CALLS = 200, N_MODES = 1, N_REPLIES = 8 };
+enum { MAX_REPLY = 700, MAX_CALLS = 200, N_MODES = 1, N_REPLIES = 4 };
 
 /* ---- a reply, token by token ---- */
 
