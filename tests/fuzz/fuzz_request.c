@@ -1,5 +1,5 @@
-/* The body of a request to peridot serve, read up to the tokens of its texts: the first byte says of which interface. A
- * refusal is JSON. */
+/* The body of a request to peridot serve, read up to the tokens of its texts: the first byte says of which interface,
+ * from '0' on. A refusal is JSON. */
 #include "vocabulary.h"
 
 #include "serve/read.h"
@@ -35,7 +35,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!server.model_id[0]) strcpy(server.model_id, "tiny");
     server.embedding_size = 64;
     server.ctx = 256;
-    struct serve_job *job = serve_job_new(&server, serve_interface_get((enum serve_api)(data[0] % SERVE_N_APIS)));
+    const enum serve_api api = (uint8_t)(data[0] - '0') % SERVE_N_APIS;
+    struct serve_job *job = serve_job_new(&server, serve_interface_get(api));
     struct serve_buffer out = {0};
     FUZZ_CHECK(job);
     serve_put(&job->body, data + 1, size - 1);

@@ -261,6 +261,22 @@ static void seed_requests(void)
         "\"text\":{\"format\":{\"type\":\"json_object\"}}}",
         "{\"model\":\"tiny\",\"input\":[\"a\"],\"encoding_format\":\"base64\",\"dimensions\":64,\"pooling\":\"mean\"}",
         "{\"content\":\"a\",\"add_special\":true,\"with_pieces\":true}", "{\"tokens\":[1,2]}",
+        "{\"system\":[{\"type\":\"text\",\"text\":\"x\"}],\"messages\":[{\"role\":\"user\",\"content\":\"a\"},"
+        "{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"b\"}]},{\"role\":\"assistant\",\"content\":"
+        "[{\"type\":\"thinking\",\"thinking\":\"c\",\"signature\":\"d\"}]},{\"role\":\"user\",\"content\":\"e\"}],"
+        "\"max_tokens\":5,\"stop_sequences\":[\"f\"],\"thinking\":{\"type\":\"adaptive\",\"display\":\"omitted\"},"
+        "\"output_config\":{\"effort\":\"low\",\"format\":{\"type\":\"json_schema\",\"schema\":{\"enum\":[1]}}},"
+        "\"tools\":[],\"tool_choice\":{\"type\":\"none\"},\"stream\":true,\"metadata\":{}}",
+        "{\"system\":\"x\",\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"cache_control\":{}}",
+        "{\"model\":\"tiny:latest\",\"messages\":[{\"role\":\"user\",\"content\":\"" LONG "\"},"
+        "{\"role\":\"assistant\"},"
+        "{\"role\":\"user\",\"content\":\"" LONG "\"}],\"think\":false,\"truncate\":true,\"logprobs\":true,"
+        "\"format\":{\"type\":\"boolean\"},\"keep_alive\":0,\"options\":{\"num_predict\":5,\"num_ctx\":64,"
+        "\"stop\":[\"a\"],\"temperature\":0.5,\"seed\":-1,\"mirostat\":0}}",
+        "{\"prompt\":\"a\",\"system\":\"b\",\"raw\":true,\"suffix\":\"c\",\"stream\":false,\"format\":\"json\","
+        "\"images\":[],\"template\":\"\",\"context\":[]}",
+        "{\"input\":[\"" LONG LONG LONG LONG "\",\"b\"],\"truncate\":true,\"dimensions\":8,\"options\":{}}",
+        "{\"prompt\":\"a\"}", "{\"name\":\"tiny\",\"verbose\":true}",
     };
     seed_text("fuzz_schema", "all", schema);
     seed_text("fuzz_schema", "look-ahead",
@@ -275,7 +291,7 @@ static void seed_requests(void)
     for (size_t i = 0; i < PD_COUNT(bodies); i++) {
         char name[8], body[1024];
         snprintf(name, sizeof name, "%zu", i);
-        snprintf(body, sizeof body, "%c%s", (char)('0' + i), bodies[i]);   /* '0' is 6 times 8: the first interface */
+        snprintf(body, sizeof body, "%c%s", (char)('0' + i), bodies[i]);
         seed_text("fuzz_request", name, body);
     }
 }

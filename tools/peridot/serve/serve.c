@@ -44,7 +44,7 @@ static const struct cmd_option options[] = {
     CMD_KV_OPTION(struct serve_args),
     CMD_DRAFT_OPTIONS(struct serve_args, draft),
     {.name = "api-key", .metavar = "KEY", .kind = CMD_TEXT, .offset = offsetof(struct serve_args, key),
-     .help = "The key that requests must have, as Authorization: Bearer KEY."},
+     .help = "The key that requests must have, as Authorization: Bearer KEY or x-api-key: KEY."},
     {.name = "api-key-file", .metavar = "FILE", .kind = CMD_TEXT, .offset = offsetof(struct serve_args, key_file),
      .help = "A file with a key on each line; a request must have one of them."},
     {.name = "insecure", .kind = CMD_FLAG, .offset = offsetof(struct serve_args, insecure),
@@ -180,12 +180,13 @@ static int run(const struct cmd_command *command, const void *arguments)
 
 const struct cmd_command cmd_serve = {
     .name = "serve",
-    .summary = "answer requests of OpenAI's interface over HTTP",
+    .summary = "answer requests over HTTP, as OpenAI, Anthropic and Ollama do",
     .description =
         "Listens on http://127.0.0.1:8080 and answers GET /v1/models and POST /v1/chat/completions, /v1/completions, "
-        "/v1/responses and /v1/embeddings as OpenAI's clients expect, with or without /v1, and /tokenize, "
-        "/detokenize, /health, /metrics (for Prometheus) and /openapi.json, which describes them all. GET / is a page "
-        "to chat with.\n\n"
+        "/v1/responses and /v1/embeddings as OpenAI's clients expect, /v1/messages and /v1/messages/count_tokens as "
+        "Anthropic's do, with or without /v1, /api/chat, /api/generate, /api/embed, /api/tags, /api/show and /api/ps "
+        "as Ollama's do, and /tokenize, /detokenize, /health, /metrics (for Prometheus) and /openapi.json, which "
+        "describes them all. GET / is a page to chat with.\n\n"
         "Several texts are generated at the same time, and each is what it would be alone with the same seed. They "
         "share one cache: of a conversation that goes on, or a prompt that begins like an earlier one, only the new "
         "part is read. A parameter that is not supported is refused where it would change the answer. Requests for "
