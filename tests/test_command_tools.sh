@@ -8,7 +8,7 @@ log=$folder/log
 # libedit keeps what it made of its settings: not ours to free.
 printf 'leak:wcsdup\n' >"$folder/leaks"
 export LSAN_OPTIONS=suppressions=$folder/leaks:print_suppressions=0
-export XDG_STATE_HOME=$folder/state TERM=xterm LC_ALL=C.UTF-8 no_proxy=127.0.0.1
+export XDG_STATE_HOME=$folder/state TERM=xterm LC_ALL=C.UTF-8 no_proxy=127.0.0.1 TEST_ONE=
 unset http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY
 
 # call SOURCE... -- [NAME ARGUMENTS]...: leaves $status, out and err.
@@ -199,9 +199,7 @@ test_stdio() {
     check "it is greeted" contains log 'notifications/initialized {}'
     check "its input ends" contains log ends
     check "and so does it" [ $status = 0 ]
-    export TEST_ONE=
     test_calls "standard streams"
-    check "a message has a limit" gives_like 1 .   # the last call above went well
     call "$folder/server.json" -- flood '{}' asks '{}' dies '{}' echo '{}'
     check "a message has a limit" gives 1 'error: server test: sent a message of more than 8 MiB'
     check "a server may ask whether one is there, and nothing else" gives 2 \
@@ -368,12 +366,12 @@ test_interrupts() {
     check "all that without waiting for time limits" [ $SECONDS -le 25 ]
 }
 
-# ask KEYS: the questions for four calls on a terminal; a line of keys for each question.
+# ask KEYS...: calls with the arguments in the list $asked, on a terminal; keys for each question.
 ask() {
-    printf '{"tools": [{"name": "one", "command": ["cat"]}, {"name": "two", "command": ["cat"]}]}' >"$folder/ask.json"
     mkfifo "$folder/keys"
-    printf 'stty -echo; exec %q %q -- one %q one %q two %q one %q >%q' "$calls" "$folder/ask.json" '{"n": 1}' \
-        $'{"n": "\u202e"}' '{"n": 3}' '{"n": 4}' "$folder/results" >"$folder/command"
+    printf 'stty -echo; exec' >"$folder/command"
+    printf ' %q' "$calls" "${asked[@]}" >>"$folder/command"
+    printf ' >%q' "$folder/results" >>"$folder/command"
     : >"$folder/screen"
     # a shell lets what it starts in the background ignore Ctrl-C
     env --default-signal=INT timeout 60 script -qefc "exec bash '$folder/command'" "$folder/screen" <"$folder/keys" \
@@ -399,6 +397,8 @@ ask() {
 
 test_questions() {
     has_terminal "questions before calls" || return
+    printf '{"tools": [{"name": "one", "command": ["cat"]}, {"name": "two", "command": ["cat"]}]}' >"$folder/ask.json"
+    local asked=("$folder/ask.json" -- one '{"n": 1}' one $'{"n": "\u202e"}' two '{"n": 3}' one '{"n": 4}')
     ask 'n\r' 'perhaps\r' 'a\r' 'y\r'
     check "n refuses" gives 1 'error: the user does not allow this call'
     check "another answer is asked for again, a allows" gives 2 $'{"n": "\u202e"}'
@@ -410,6 +410,12 @@ test_questions() {
     check "Ctrl-C at a question ends the turn" [ "$(grep -cx '\.' "$folder/out")" = 1 ]
     ask '\004'
     check "Ctrl-D at a question calls nothing" [ ! -s "$folder/out" ]
+    printf '{"servers": {"a": {"command": "python3", "args": ["%s", "stdio", "%s"], "allow": ["more"]}}}' \
+        "$server" "$log" >"$folder/ask.json"
+    asked=("$folder/ask.json" -- more '{"is": "1"}' tools '' echo2 '{}' echo2 '{}' more '{"is": "2"}' tools '' echo2 '{}')
+    ask 'a\r' 'n\r'
+    check "what is allowed may be called again" [ "$(grep -c '^error: server a: ' "$folder/out")" = 2 ]
+    check "until it is another tool" [ "$(grep -c '^error: the user does not' "$folder/out")" = 1 ]
 }
 
 test_chat() {
