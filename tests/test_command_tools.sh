@@ -418,12 +418,35 @@ test_questions() {
     check "until it is another tool" [ "$(grep -c '^error: the user does not' "$folder/out")" = 1 ]
 }
 
+# test_calling MODEL: which calls add, and answers once it has a result.
+test_calling() {
+    local model=$folder/$1.gguf list='[{"name": "add", "parameters": {"type": "object", "properties": {
+        "a": {"type": "integer"}, "b": {"type": "integer"}}, "required": ["a", "b"], "additionalProperties": false},
+        "command": ["cat"]'
+    printf '{"tools": %s, "allow": true}]}' "$list" >"$folder/add.json"
+    printf '{"tools": %s}]}' "$list" >"$folder/ask.json"
+    printf 'hello\nhello\n/save %s\n' "$folder/saved.json" |
+        "$peridot" chat -m "$model" --temp 0 --tools "$folder/add.json" >"$folder/out" 2>"$folder/err"
+    check "$1's answers come after the calls" [ "$(cat "$folder/out")" = $'hello model\nhello model' ]
+    check "$1's calls are shown" [ "$(grep -c '^add (program cat): ' "$folder/err")" = 2 ]
+    check "$1's result is in the conversation" matches saved.json '"role": "tool", "content": "\{\\"a\\": ?2, ?\\"b\\": ?40\}'
+    printf 'hello\n' | "$peridot" chat -m "$model" --temp 0 --tools "$folder/add.json" --load "$folder/saved.json" \
+        >"$folder/out" 2>"$folder/err"
+    check "$1 goes on with a conversation that has calls" [ "$(cat "$folder/out")" = "hello model" ]
+    printf 'hello\n/save %s\n' "$folder/saved.json" |
+        "$peridot" chat -m "$model" --temp 0 --tools "$folder/ask.json" >"$folder/out" 2>"$folder/err"
+    check "$1 answers where nobody could be asked" [ "$(cat "$folder/out")" = "hello model" ]
+    check "$1 is told so" contains saved.json 'error: the user'
+}
+
 test_chat() {
     printf '/tools\n/set tools x\n' | "$peridot" chat --tools "$folder/tools.json" >"$folder/out" 2>"$folder/err"
     check "/tools lists them" contains err 'asks (program cat)'
     check "/set does not" contains err 'start peridot chat with --tools'
     printf '/tools\n' | "$peridot" chat >"$folder/out" 2>"$folder/err"
     check "without --tools /tools says so" contains err 'there are no tools'
+    test_calling caller
+    test_calling caller-gemma4
     run chat --tools "$folder/nowhere.json"
     check "a file that is not there ends the command before the model is opened" [ $status = 1 ]
     check "by its name" one_sentence
@@ -455,5 +478,6 @@ test_http
 test_interrupts
 test_questions
 test_alloc
+"$(dirname "$peridot")/tests/write_thinkers" "$folder"
 if [ -e "$source/models/stories.gguf" ]; then test_chat; fi
 finish

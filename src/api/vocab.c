@@ -125,7 +125,8 @@ static peridot_status add_tools(struct pd_chat_prompt *prompt, yyjson_doc **tool
 {
     struct pd_calls calls = {.parallel = true};
     bool has_format = pd_tools_find_format(&calls, vocab, chat->template_name);
-    if (chat->tools) PD_TRY(pd_tools_read(tools, &calls, chat->tools, chat->tools_size));
+    if (chat->tools && (has_format || !chat->n_ids))   /* else the beginning told of them */
+        PD_TRY(pd_tools_read(tools, &calls, chat->tools, chat->tools_size));
     if (has_format) prompt->tools = calls.tools;
     else if (calls.tools || prompt->messages->has_calls)
         PD_TRY(pd_tools_write_messages(prompt->messages, &calls));

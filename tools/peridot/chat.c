@@ -136,6 +136,7 @@ static void end(struct cmd_chat *chat)
     peridot_session_free(chat->session);
     peridot_grammar_free(chat->grammar);
     peridot_model_close(chat->model);
+    peridot_tools_free(chat->tools);
     cmd_toolbox_close(chat->toolbox);
     for (size_t i = 0; i < chat->kept.n; i++) free((char *)(uintptr_t)chat->kept.at[i]);
 }

@@ -45,6 +45,7 @@ struct cmd_chat {
     peridot_sequence *drafts;     /* NULL: there is no draft model */
     peridot_grammar *grammar;     /* of --json-schema, for every reply */
     struct cmd_toolbox *toolbox;  /* NULL: the model has no tools */
+    peridot_tools *tools;         /* its list, compiled */
     struct cmd_conversation conversation;
     struct cmd_encoding encoding;
     uint32_t most;                /* tokens of a reply */

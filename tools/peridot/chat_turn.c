@@ -1,6 +1,6 @@
 /* A turn of a conversation: the message's ids, the reply, and what both cost. */
 #define _POSIX_C_SOURCE 200809L
-#include "chat.h"
+#include "chat_tools.h"
 #include "flow.h"
 #include "template.h"
 #include "terminal.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PLAIN_LENGTH = 256, NEXT_TURN = 64 };
+enum { PLAIN_LENGTH = 256, NEXT_TURN = 64, MAX_ROUNDS = 32 };   /* rounds: of calls, for a message */
 
 /* ---- a reply ---- */
 
@@ -21,6 +21,7 @@ struct reply {
     char *text;
     size_t size, capacity;
     struct cmd_thought *thought;
+    struct cmd_chat_calls *calls;
     struct cmd_flow flow;    /* of standard output */
     int error;               /* errno of a write that failed; 0: none */
     peridot_status status;
@@ -58,8 +59,18 @@ static bool take_thought(void *user, int32_t token, const char *text, size_t siz
     return r->status == PERIDOT_OK && !cmd_interrupted();
 }
 
+static bool take_call(void *user, const peridot_call_piece *piece)
+{
+    struct reply *r = user;
+    r->status = cmd_chat_calls_take(r->calls, piece);
+    return r->status == PERIDOT_OK && !cmd_interrupted();
+}
+
 static void end_reply(struct reply *r)
 {
+    bool silent = r->calls->n && !r->size;
+    if (silent) cmd_thought_end(r->thought, false, " (/thought shows it)");
+    if (silent) return;
     cmd_thought_end(r->thought, false, " (/thought shows it)");
     cmd_flow_end(&r->flow);
     if (r->size == 0 || r->text[r->size - 1] != '\n') fputc('\n', stdout);
@@ -133,6 +144,11 @@ static peridot_status read_and_write(struct cmd_chat *chat, struct reply *r)
                                      .text = take_piece, .thought = take_thought, .think = chat->args.think,
                                      .progress = cmd_progress_tokens, .user = r,
                                      .n_draft = cmd_draft_tokens(&chat->args.draft), .draft = chat->drafts};
+    if (chat->tools) {
+        params.sampling = &chat->sampling;
+        params.tools = chat->tools;
+        params.call = take_call;
+    }
     peridot_status status = peridot_generate(chat->sequence, &params, &chat->stats);
     chat->stats.n_prompt += n_ahead;
     chat->stats.prompt_s += taken;
@@ -175,11 +191,11 @@ static void print_cut(const struct cmd_chat *chat)
                 CMD_S(chat->most));
 }
 
-static peridot_status reply(struct cmd_chat *chat)
+static peridot_status reply(struct cmd_chat *chat, struct cmd_chat_calls *calls)
 {
     cmd_thought_free(&chat->thought);
-    struct reply r = {.conversation = &chat->conversation, .thought = &chat->thought, .flow = cmd_flow_begin(stdout),
-                      .progress = cmd_progress_begin("reading the prompt")};
+    struct reply r = {.conversation = &chat->conversation, .thought = &chat->thought, .calls = calls,
+                      .flow = cmd_flow_begin(stdout), .progress = cmd_progress_begin("reading the prompt")};
     if (chat->editor) cmd_editor_echo(chat->editor, false);
     peridot_status status = generate(chat, &r);
     if (chat->editor) cmd_editor_echo(chat->editor, true);
@@ -188,7 +204,33 @@ static peridot_status reply(struct cmd_chat *chat)
     if (status != PERIDOT_OK) return status;
     if (!cmd_interrupted()) print_cut(chat);
     if (chat->args.sampling.verbose) cmd_chat_print_stats(chat);
-    if (r.flow.columns) puts("");
+    if (r.flow.columns && (r.size || !calls->n)) puts("");
+    return PERIDOT_OK;
+}
+
+/* Encodes what is new, and writes the reply to it. */
+static peridot_status encode_and_reply(struct cmd_chat *chat, struct cmd_chat_calls *calls)
+{
+    size_t n_left_out;
+    CMD_TRY(cmd_conversation_encode(&chat->conversation, &n_left_out, &chat->encoding));
+    if (n_left_out)
+        cmd_say("the context of %" PRIu32 " positions is full: the oldest %zu turn%s left out\n",
+                chat->encoding.ctx, n_left_out, n_left_out == 1 ? " is" : "s are");
+    return reply(chat, calls);
+}
+
+/* Replies to the last message: once more after each reply that called tools, with their results. */
+static peridot_status reply_with_tools(struct cmd_chat *chat)
+{
+    for (int round = 0; round < MAX_ROUNDS; round++) {
+        struct cmd_chat_calls calls = {0};
+        size_t n = chat->conversation.n;
+        peridot_status status = encode_and_reply(chat, &calls);
+        if (status == PERIDOT_OK && calls.n && !cmd_interrupted()) status = cmd_chat_carry_out(chat, &calls);
+        cmd_chat_calls_free(&calls);
+        if (status != PERIDOT_OK || chat->conversation.n <= n + 1) return status;
+    }
+    cmd_say("the model called tools %d times for this message, and went on: it is stopped here\n", MAX_ROUNDS);
     return PERIDOT_OK;
 }
 
@@ -231,13 +273,9 @@ static peridot_status open_again(struct cmd_chat *chat)
 peridot_status cmd_chat_answer(struct cmd_chat *chat, const char *text)
 {
     struct cmd_conversation *c = &chat->conversation;
-    size_t n_left_out;
+    CMD_TRY(cmd_chat_compile_tools(chat));
     CMD_TRY(cmd_conversation_add(c, "user", text, strlen(text)));
-    peridot_status status = cmd_conversation_encode(c, &n_left_out, &chat->encoding);
-    if (status == PERIDOT_OK && n_left_out)
-        cmd_say("the context of %" PRIu32 " positions is full: the oldest %zu turn%s left out\n",
-                chat->encoding.ctx, n_left_out, n_left_out == 1 ? " is" : "s are");
-    if (status == PERIDOT_OK) status = reply(chat);
+    peridot_status status = reply_with_tools(chat);
     if (status != PERIDOT_OK) cmd_conversation_undo(c);
     else free(c->unsent), c->unsent = NULL;
     if (status == PERIDOT_ERROR_DEVICE_LOST) status = open_again(chat);

@@ -14,7 +14,12 @@ static bool is_role(const struct cmd_message *m, const char *role) { return strc
 
 static void drop_after(struct cmd_conversation *c, size_t n)
 {
-    while (c->n > n) free(c->messages[--c->n].text);
+    while (c->n > n) {
+        struct cmd_message *m = &c->messages[--c->n];
+        free(m->text);
+        free(m->calls);
+        free(m->call_id);
+    }
 }
 
 void cmd_conversation_forget_ids(struct cmd_conversation *c)
@@ -90,6 +95,18 @@ peridot_status cmd_conversation_add(struct cmd_conversation *c, const char *role
     return PERIDOT_OK;
 }
 
+peridot_status cmd_conversation_set_calls(struct cmd_conversation *c, const char *calls)
+{
+    return copy_text(&c->messages[c->n - 1].calls, calls, strlen(calls));
+}
+
+peridot_status cmd_conversation_add_result(struct cmd_conversation *c, const char *call_id, const char *text)
+{
+    CMD_TRY(cmd_conversation_add(c, "tool", text, strlen(text)));
+    cmd_conversation_forget_ids(c);
+    return copy_text(&c->messages[c->n - 1].call_id, call_id, strlen(call_id));
+}
+
 static peridot_status reserve_ids(struct cmd_conversation *c, size_t more)
 {
     return cmd_array_reserve(&c->ids, &c->ids_capacity, c->n_ids, more, sizeof *c->ids, "tokens");
@@ -137,29 +154,70 @@ size_t cmd_conversation_turns(const struct cmd_conversation *c, size_t begin, si
 
 /* ---- ids ---- */
 
-/* The system's message and messages [first, n), to be freed; NULL: no memory. */
-static peridot_message *list_from(size_t *n, const struct cmd_conversation *c, size_t first)
+/* {"role": ..., "content": ..., "tool_calls": ..., "tool_call_id": ...} */
+static bool write_message(FILE *file, const struct cmd_message *m)
 {
-    peridot_message *messages = malloc((c->n + 1) * sizeof *messages);
-    *n = 0;
-    for (size_t i = 0; messages && i < c->n; i++)
-        if (i >= first || (i == 0 && cmd_conversation_system(c)))
-            messages[(*n)++] = (peridot_message){c->messages[i].role, c->messages[i].text};
-    return messages;
+    fprintf(file, "{\"role\": \"%s\", \"content\": ", m->role);
+    cmd_json_string(file, m->text, strlen(m->text));
+    if (m->calls) fprintf(file, ", \"tool_calls\": %s", m->calls);
+    if (m->call_id) {
+        fputs(", \"tool_call_id\": ", file);
+        cmd_json_string(file, m->call_id, strlen(m->call_id));
+    }
+    return fputs("}", file) >= 0;
+}
+
+static peridot_status write_text(char **out, const struct cmd_message *m)
+{
+    size_t size = 0;
+    FILE *file = cmd_memory_open(out, &size);
+    if (file) write_message(file, m);
+    return file && cmd_memory_close(file, out, &size) ? PERIDOT_OK : cmd_fail_alloc(size, "message");
+}
+
+/* The system's message and messages [first, n), each as JSON. */
+struct list {
+    peridot_message *messages;     /* [n] */
+    size_t n;
+};
+
+static void free_list(struct list *l)
+{
+    for (size_t i = 0; i < l->n; i++) free((char *)(uintptr_t)l->messages[i].content);
+    free(l->messages);
+}
+
+static peridot_status list_from(struct list *out, const struct cmd_conversation *c, size_t first)
+{
+    *out = (struct list){.messages = malloc((c->n + 1) * sizeof *out->messages)};
+    peridot_status status = out->messages ? PERIDOT_OK : cmd_fail_alloc((c->n + 1) * sizeof *out->messages, "messages");
+    for (size_t i = 0; i < c->n && status == PERIDOT_OK; i++) {
+        char *text = NULL;
+        if (i < first && !(i == 0 && cmd_conversation_system(c))) continue;
+        status = write_text(&text, &c->messages[i]);
+        if (status == PERIDOT_OK) out->messages[out->n++] = (peridot_message){c->messages[i].role, text};
+    }
+    return status;
+}
+
+static struct cmd_turns turns_of(const struct list *l, const struct cmd_encoding *e)
+{
+    return (struct cmd_turns){.vocab = e->vocab, .template_name = e->template_name, .think = e->think, .ctx = e->ctx,
+                              .reserve = e->reserve, .messages = l->messages, .n = l->n, .json = true,
+                              .tools = e->tools};
 }
 
 /* Their ids. */
 static peridot_status encode_from(int32_t **ids, size_t *n_ids, const struct cmd_conversation *c, size_t first,
                                   const struct cmd_encoding *e)
 {
-    size_t n;
-    peridot_message *messages = list_from(&n, c, first);
+    struct list l;
+    size_t n_kept;
     *ids = NULL, *n_ids = 0;
-    if (!messages) return cmd_fail_alloc((c->n + 1) * sizeof *messages, "messages");
-    const peridot_chat chat = {.size = sizeof chat, .template_name = e->template_name, .messages = messages,
-                               .n_messages = n, .think = e->think};
-    peridot_status status = peridot_encode_turns(ids, n_ids, e->vocab, &chat);
-    free(messages);
+    peridot_status status = list_from(&l, c, first);
+    const struct cmd_turns turns = turns_of(&l, e);
+    if (status == PERIDOT_OK) status = cmd_turns_encode(ids, n_ids, &n_kept, &turns, 0);
+    free_list(&l);
     return status;
 }
 
@@ -169,7 +227,8 @@ static peridot_status encode_next(int32_t **ids, size_t *n_ids, const struct cmd
 {
     peridot_message message = {c->messages[c->n - 1].role, c->messages[c->n - 1].text};
     peridot_chat chat = {.size = sizeof chat, .template_name = e->template_name, .ids = c->ids, .n_ids = c->n_ids,
-                         .messages = &message, .n_messages = 1, .think = e->think};
+                         .messages = &message, .n_messages = 1, .think = e->think, .tools = e->tools,
+                         .tools_size = e->tools ? strlen(e->tools) : 0};
     return peridot_encode_turns(ids, n_ids, e->vocab, &chat);
 }
 
@@ -186,13 +245,11 @@ static peridot_status take_ids(struct cmd_conversation *c, const int32_t *ids, s
 /* More turns than are left out already: see turns.h. */
 static peridot_status find_left_out(size_t *n_left_out, const struct cmd_conversation *c, const struct cmd_encoding *e)
 {
-    struct cmd_turns turns = {.vocab = e->vocab, .template_name = e->template_name, .think = e->think, .ctx = e->ctx,
-                              .reserve = e->reserve};
-    peridot_message *messages = list_from(&turns.n, c, c->first);
-    if (!messages) return cmd_fail_alloc((c->n + 1) * sizeof *messages, "messages");
-    turns.messages = messages;
-    peridot_status status = cmd_turns_leave_out(n_left_out, &turns, false);
-    free(messages);
+    struct list l;
+    peridot_status status = list_from(&l, c, c->first);
+    const struct cmd_turns turns = turns_of(&l, e);
+    if (status == PERIDOT_OK) status = cmd_turns_leave_out(n_left_out, &turns, false);
+    free_list(&l);
     return status;
 }
 
@@ -249,9 +306,8 @@ static void write_messages(FILE *file, const struct cmd_conversation *c)
 {
     fputs("[", file);
     for (size_t i = 0; i < c->n; i++) {
-        fprintf(file, "%s\n  {\"role\": \"%s\", \"content\": ", i ? "," : "", c->messages[i].role);
-        cmd_json_string(file, c->messages[i].text, strlen(c->messages[i].text));
-        fputs("}", file);
+        fputs(i ? ",\n  " : "\n  ", file);
+        write_message(file, &c->messages[i]);
     }
     fputs("\n]\n", file);
 }
@@ -274,13 +330,27 @@ peridot_status cmd_conversation_save(const struct cmd_conversation *c, const cha
     return status;
 }
 
+/* What a message with calls has, and a result. */
+static peridot_status load_calls(struct cmd_message *m, yyjson_val *value, const char *path, size_t i)
+{
+    yyjson_val *calls = yyjson_obj_get(value, "tool_calls"), *id = yyjson_obj_get(value, "tool_call_id");
+    if (yyjson_is_arr(calls) && strcmp(m->role, "assistant") == 0) {
+        m->calls = yyjson_val_write(calls, 0, NULL);
+        if (!m->calls) return cmd_fail_alloc(yyjson_get_len(calls), "message");
+    }
+    if (strcmp(m->role, "tool") != 0) return PERIDOT_OK;
+    if (yyjson_is_str(id)) return copy_text(&m->call_id, yyjson_get_str(id), yyjson_get_len(id));
+    return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: message %zu is a tool's and has no tool_call_id", path, i);
+}
+
 static peridot_status load_message(struct cmd_conversation *c, yyjson_val *value, const char *path, size_t i)
 {
-    static const char *const roles[][2] = {
-        {"system", "system"}, {"developer", "system"}, {"user", "user"}, {"assistant", "assistant"}};
+    static const char *const roles[][2] = {{"system", "system"}, {"developer", "system"}, {"user", "user"},
+        {"assistant", "assistant"}, {"tool", "tool"}};
     const char *role = yyjson_get_str(yyjson_obj_get(value, "role")), *known = NULL;
     yyjson_val *content = yyjson_obj_get(value, "content");
-    const char *text = yyjson_get_str(content);
+    const char *text = yyjson_is_arr(yyjson_obj_get(value, "tool_calls")) && yyjson_is_null(content)
+                     ? "" : yyjson_get_str(content);
     size_t size = yyjson_get_len(content);
     for (size_t k = 0; role && k < CMD_COUNT(roles); k++)
         if (strcmp(role, roles[k][0]) == 0) known = roles[k][1];
@@ -288,11 +358,12 @@ static peridot_status load_message(struct cmd_conversation *c, yyjson_val *value
         return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: message %zu has no role or no content that is text", path, i);
     if (!known)
         return cmd_fail(PERIDOT_ERROR_FORMAT,
-                        "%s: message %zu has the unknown role \"%.40s\"; roles are system, developer, user and "
-                        "assistant", path, i, role);
+                        "%s: message %zu has the unknown role \"%.40s\"; roles are system, developer, user, assistant "
+                        "and tool", path, i, role);
     if (strlen(text) != size)
         return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: message %zu has a zero byte in its content", path, i);
-    return cmd_conversation_add(c, known, text, size);
+    CMD_TRY(cmd_conversation_add(c, known, text, size));
+    return load_calls(&c->messages[c->n - 1], value, path, i);
 }
 
 static peridot_status load_messages(struct cmd_conversation *c, yyjson_val *root, const char *path)
