@@ -38,7 +38,7 @@ TOOLS = [
     {"name": "upper"},
 ] + [{"name": name} for name in (
     "structured", "mixed", "fails", "error", "hang", "huge", "flood", "garbage", "dies", "asks", "more", "same",
-    "input", "forget")]
+    "input", "leaves", "forget")]
 
 
 def text(value):
@@ -100,6 +100,9 @@ def call(params, send, session):
         return text("nothing")
     if name == "input":
         return {"resultType": "input_required", "inputRequests": {}}
+    if name == "leaves":
+        threading.Timer(0.05, os._exit, (0,)).start()
+        return text("bye")
     if name == "forget":
         sessions.clear()
         return text("forgotten")
@@ -203,6 +206,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def send_event(self, line):
         """Its lines end in every way there is, and it comes in pieces."""
+        begin = '{"jsonrpc": "2.0",'
+        if line.startswith(begin):
+            line = begin + "\r\ndata:" + line[len(begin):]
         data = b": comment\nevent: message\r\nid: 7\rdata: " + line.encode() + b"\r\n\r\n"
         if len(data) > 2000:
             self.send_chunk(data)

@@ -206,6 +206,9 @@ test_stdio() {
         '[{"jsonrpc": "2.0", "id": "p-1", "result": {}}, {"jsonrpc": "2.0", "id": 5, "error": {"code": -32601, "message": "not supported by this client"}}]'
     check "a server that ends says why" gives 3 'error: server test: has ended: the \x1b[31mlast words'
     check "and is started again" gives 4 '["echo", {}]'
+    printf '{"tools": [{"name": "nap", "command": ["sleep", "0.3"], "allow": true}]}' >"$folder/nap.json"
+    call "$folder/server.json" "$folder/nap.json" -- leaves '{}' nap '{}' echo '{}'
+    check "one that has ended between calls is started for the next" gives 3 '["echo", {}]'
     rm -f "$log"
     call "$folder/server.json" -- hang '{}'
     check "what is not waited for any longer is cancelled" matches log '^notifications/cancelled \{"requestId": [0-9]+'
@@ -228,6 +231,10 @@ test_stdio() {
     SECONDS=0
     call "$folder/server.json" -- echo '{}'
     check "a server that does not end is ended" eval '[ $SECONDS -ge 3 ] && [ $SECONDS -le 9 ]'
+    printf '{"servers": {"a": {"command": "sh", "args": ["-c", "sleep 1; exit 1"]},
+        "b": {"command": "touch", "args": ["%s/both"]}}}' "$folder" >"$folder/server.json"
+    call "$folder/server.json" --
+    check "servers start at the same time" [ -e "$folder/both" ]
     printf '{"mcpServers": {"a": {"command": "true"}}}' >"$folder/server.json"
     call "$folder/server.json" --
     check "a program that is no server" contains err 'server a: has ended'
@@ -378,7 +385,7 @@ ask() {
         >/dev/null 2>&1 &
     local key n=0
     exec 3>"$folder/keys"
-    printf 'a\n' >&3   # typed before the question, it is no answer
+    (printf 'a\n' >&3)   # typed before the question, it is no answer
     for key in "$@"; do
         for _ in $(seq 200); do
             [ "$(grep -aoF 'in this conversation: ' "$folder/screen" 2>/dev/null | wc -l)" -gt $n ] && break
@@ -386,7 +393,7 @@ ask() {
         done
         n=$(grep -aoF 'in this conversation: ' "$folder/screen" | wc -l)
         sleep 0.1
-        printf '%b' "$key" >&3
+        (printf '%b' "$key" >&3)   # which may have ended
     done
     wait $!
     status=$?

@@ -243,6 +243,7 @@ static peridot_status run_tools(struct cmd_chat *chat, const char *value)
     (void)value;
     if (!chat->toolbox) return cmd_fail(PERIDOT_ERROR_ARGUMENT, "there are no tools: start peridot chat with --tools");
     CMD_TRY(cmd_toolbox_refresh(&changed, chat->toolbox));
+    if (!cmd_toolbox_size(chat->toolbox)) cmd_say("there are no tools\n");
     if (!cmd_notice_begin(&m)) return cmd_fail_alloc(0, "list of tools");
     cmd_toolbox_print(m.file, chat->toolbox);
     cmd_notice_end(&m);

@@ -37,7 +37,7 @@ struct link_kind {
     peridot_status (*request)(struct link *l, const struct link_message *m, struct link_receiver *r, double deadline);
     /* Sends a message that has no response, without waiting for long, also after an interrupt. */
     void (*notify)(struct link *l, const struct link_message *m);
-    /* Takes the messages that have come unasked. */
+    /* Takes the messages that have come unasked, and sees whether the server has ended. */
     peridot_status (*poll)(struct link *l, struct link_receiver *r);
     void (*close)(struct link *l);
 };

@@ -127,10 +127,10 @@ static void set_options(struct transfer *t, const struct http_link *l, const str
 static void notify(struct link *link, const struct link_message *m);
 
 /* What the server asks meanwhile is answered by requests of their own. */
-static void send_replies(struct http_link *l, struct link_receiver *r)
+static void send_replies(struct http_link *l, struct link_receiver *r, double deadline)
 {
     size_t size;
-    for (size_t i = 0; i < r->replies.size; i += size + 1) {
+    for (size_t i = 0; i < r->replies.size && cmd_now() < deadline && !cmd_interrupted(); i += size + 1) {
         size = strcspn(r->replies.data + i, "\n");
         notify(&l->link, &(struct link_message){.text = r->replies.data + i, .size = size, .version = l->version});
     }
@@ -148,7 +148,7 @@ static peridot_status run(CURLcode *result, struct http_link *l, struct transfer
     peridot_status status = PERIDOT_OK;
     do {
         if (curl_multi_perform(l->multi, &n_running) != CURLM_OK) status = cmd_fail_alloc(0, "a request");
-        if (r->replies.size) send_replies(l, r);
+        if (r->replies.size) send_replies(l, r, deadline);
         if (r->done && !done_s) done_s = cmd_now();
         if (!n_running || status != PERIDOT_OK || (done_s && cmd_now() - done_s > LINGER_SECONDS)) break;
         if (r->done) curl_multi_poll(l->multi, NULL, 0, LINGER_STEP_MS, NULL);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MAX_UNREAD = 1 << 16 };   /* of what a server was sent: who does not read gets no replies */
 #define CLOSE_SECONDS 2.0
 #define STEP_SECONDS 0.1
 
@@ -56,7 +57,7 @@ static peridot_status take_lines(struct stdio_link *l, struct link_receiver *r)
         if (!end) break;
         status = r->take(r, output->data + begin, l->n_seen - begin);
         begin = ++l->n_seen;
-        if (status == PERIDOT_OK && r->replies.size)
+        if (status == PERIDOT_OK && r->replies.size && l->process.input.size < MAX_UNREAD)
             status = process_write(&l->process, r->replies.data, r->replies.size);
         r->replies.size = 0;
     }
@@ -106,6 +107,7 @@ static peridot_status poll_link(struct link *link, struct link_receiver *r)
         before = l->process.output.size;
         CMD_TRY(process_step(&l->process, 0));
     }
+    l->link.is_lost |= l->process.output_has_ended;
     return take_lines(l, r);
 }
 

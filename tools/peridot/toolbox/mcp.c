@@ -273,14 +273,22 @@ static void disconnect(struct mcp *m)
     m->version = NULL;
 }
 
-static peridot_status connect(struct mcp *m)
+static peridot_status open_link(struct mcp *m)
 {
     const struct link_kind *kind = m->entry->url ? &link_http : &link_stdio;
-    if (m->link && !m->link->is_lost) return PERIDOT_OK;
-    disconnect(m);
     peridot_status status = kind->open(&m->link, m->entry);
-    if (status != PERIDOT_OK) return fail(m, status, peridot_last_error());
-    status = agree(m);
+    return status == PERIDOT_OK ? status : fail(m, status, peridot_last_error());
+}
+
+/* A server that has ended meanwhile is started again. */
+static peridot_status connect(struct mcp *m)
+{
+    drop_answer(m);
+    if (m->link) CMD_TRY(m->link->kind->poll(m->link, &m->receiver));
+    if (m->link && m->link->is_lost && m->version) disconnect(m);
+    if (m->link && m->version) return PERIDOT_OK;
+    if (!m->link) CMD_TRY(open_link(m));
+    peridot_status status = agree(m);
     if (status != PERIDOT_OK) disconnect(m);
     return status;
 }
@@ -291,7 +299,7 @@ peridot_status mcp_open(struct mcp **out, const struct toolbox_entry *entry)
     if (!m) return cmd_fail_alloc(sizeof *m, "server");
     m->receiver.take = take;
     m->entry = entry;
-    peridot_status status = connect(m);
+    peridot_status status = open_link(m);
     if (status != PERIDOT_OK) mcp_close(m), *out = NULL;
     return status;
 }
@@ -364,7 +372,7 @@ peridot_status mcp_has_changed(bool *changed, struct mcp *m)
 {
     drop_answer(m);
     *changed = m->may_change && (!m->link || m->link->sends_headers || is_stateless(m));
-    if (m->link && !m->link->is_lost) CMD_TRY(m->link->kind->poll(m->link, &m->receiver));
+    if (m->link) CMD_TRY(m->link->kind->poll(m->link, &m->receiver));
     *changed |= m->has_changed;
     return PERIDOT_OK;
 }

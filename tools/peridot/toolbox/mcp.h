@@ -11,7 +11,8 @@
 
 struct mcp;
 
-/* Connects to a server. The entry is borrowed. *out is NULL on failure. */
+/* Starts a server, if it is a program, without waiting for it: several start at the same time. The entry is borrowed.
+ * *out is NULL on failure. */
 peridot_status mcp_open(struct mcp **out, const struct toolbox_entry *entry);
 /* Ends it, if it is a program. NULL is allowed. */
 void mcp_close(struct mcp *m);
@@ -22,7 +23,7 @@ struct mcp_tool {
     const char *parameters;           /* the JSON Schema of an object */
 };
 typedef peridot_status (*mcp_take_tool)(void *user, const struct mcp_tool *tool);
-/* Hands out the server's tools. */
+/* Hands out the server's tools; at first, agrees with it on a version. */
 peridot_status mcp_list(struct mcp *m, mcp_take_tool take, void *user);
 /* The server has said since that its tools are others now; or may have done so, with nobody listening. */
 peridot_status mcp_has_changed(bool *changed, struct mcp *m);

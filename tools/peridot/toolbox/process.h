@@ -23,9 +23,10 @@ struct process {
     size_t n_errors;
     bool output_has_ended, has_ended;   /* standard output is closed; standard error as well */
 
+    struct toolbox_bytes input;   /* of standard input, yet to be read by it */
+
     /* private */
     int pid, in, out, err;        /* pid 0: none; streams -1: closed */
-    struct toolbox_bytes input;   /* yet to be written */
     bool ends_input;
     size_t max_output;
 };
