@@ -277,6 +277,30 @@ static void test_refused(void **state)
     yyjson_doc_free(doc);
 }
 
+/* Arguments are objects, whatever else the schema has. */
+static void test_objects(void **state)
+{
+    (void)state;
+    static const char *const schemas[] = {
+        "true", "{}", "{\"type\":\"object\",\"nullable\":true}", "{\"type\":[\"object\",\"null\",\"array\"]}",
+        "{\"anyOf\":[{\"type\":\"null\"},{\"type\":\"object\"}]}", "{\"enum\":[1,{},null,[]]}",
+        "{\"$ref\":\"#/$defs/a\",\"$defs\":{\"a\":{\"type\":[\"object\",\"null\"]}}}"};
+    static const char *const others[] = {HERMES("f", "null"), HERMES("f", "[]"), HERMES("f", "1"), HERMES("f", "\"\"")};
+    static const char good[] = HERMES("f", "{}");
+    for (size_t i = 0; i < PD_COUNT(schemas); i++) {
+        struct pd_calls c = {.format = pd_call_format_find("hermes")};
+        struct pd_rules r;
+        char list[200];
+        snprintf(list, sizeof list, "[{\"name\":\"f\",\"parameters\":%s}]", schemas[i]);
+        yyjson_doc *doc = read_tools(&c, list);
+        EXPECT_OK(pd_calls_compile(&r, &c));
+        assert_true(accepts(&r, good, sizeof good - 1));
+        for (size_t k = 0; k < PD_COUNT(others); k++) assert_false(accepts(&r, others[k], strlen(others[k])));
+        pd_rules_free(&r);
+        yyjson_doc_free(doc);
+    }
+}
+
 /* What the dialect with delimiters cannot have. */
 static void test_dialect(void **state)
 {
@@ -407,7 +431,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_replies), cmocka_unit_test(test_names),
                                        cmocka_unit_test(test_refused), cmocka_unit_test(test_budgets),
-                                       cmocka_unit_test(test_depth), cmocka_unit_test(test_dialect),
+                                       cmocka_unit_test(test_depth), cmocka_unit_test(test_objects),
+                                       cmocka_unit_test(test_dialect),
                                        cmocka_unit_test(test_order), cmocka_unit_test(test_formats)};
     return cmocka_run_group_tests_name("calls", tests, NULL, NULL);
 }

@@ -195,7 +195,9 @@ static peridot_status write_text(struct pd_compiler *c, uint32_t text_rule, uint
 /* Values of arguments are objects, whether their schema says so or not. */
 static bool wants_object(const struct pd_compiler *c)
 {
-    return c->arguments && !yyjson_equals_str(yyjson_obj_get(c->d.root, "type"), "object");
+    bool says_so = yyjson_equals_str(yyjson_obj_get(c->d.root, "type"), "object") &&
+                   !yyjson_obj_get(c->d.root, "nullable");
+    return c->arguments && !says_so;
 }
 
 static peridot_status write_rules(struct pd_compiler *c, uint32_t text_rule)
