@@ -72,7 +72,8 @@ static inline struct pd_call_sink sink_of(struct transcript *t)
 /* In two pieces, of which the first has `cut` bytes; 0: byte by byte. */
 static inline void parse(struct transcript *out, const struct pd_calls *c, const char *bytes, size_t size, size_t cut)
 {
-    struct pd_call_parser p = {.format = c->format, .marks = c->marks, .tools = c->tools};
+    struct pd_call_parser p = {.format = c->format, .marks = c->marks, .tools = c->tools,
+                               .name = c->name};
     *out = (struct transcript){0};
     const struct pd_call_sink sink = sink_of(out);
     for (size_t i = 0; !cut && i < size; i++) EXPECT_OK(pd_call_parser_next(&p, &sink, bytes + i, 1, false));

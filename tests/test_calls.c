@@ -221,7 +221,16 @@ static void test_names(void **state)
     assert_true(accepts(&r, ping, sizeof ping - 1));
     assert_false(accepts(&r, other, sizeof other - 1));
     pd_rules_free(&r);
-    c.tools = NULL;
+    static const char listed[] = OBJECT("a.b/c:d-1", "{\"x\": 1}");
+    c.choice = PD_CALL_AUTO;
+    c.format = pd_call_format_find("gemma3");
+    EXPECT_OK(pd_calls_compile(&r, &c));
+    assert_true(accepts(&r, listed, sizeof listed - 1));   /* it is text */
+    pd_rules_free(&r);
+    parse_all_ways(&t, &c, listed, sizeof listed - 1);
+    assert_string_equal(t.said.data, listed);
+    free(t.said.data);
+    c = (struct pd_calls){.format = pd_call_format_find("hermes")};
     static const char unknown[] = HERMES("pong", "{}"), too_long[] = HERMES(LONGEST "x", "{}");
     parse_all_ways(&t, &c, unknown, sizeof unknown - 1);
     assert_string_equal(t.said.data, "{{pong {}}}");

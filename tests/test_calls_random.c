@@ -94,7 +94,8 @@ static peridot_status find_end(void *user)
 
 static void find_calls(struct found *f, const struct pd_calls *c, const char *bytes, size_t size)
 {
-    struct pd_call_parser p = {.format = c->format, .marks = c->marks, .tools = c->tools};
+    struct pd_call_parser p = {.format = c->format, .marks = c->marks, .tools = c->tools,
+                               .name = c->name};
     const struct pd_call_sink sink = {f, find_text, find_begin, find_arguments, find_end};
     memset(f, 0, sizeof *f);
     EXPECT_OK(pd_call_parser_next(&p, &sink, bytes, size, true));

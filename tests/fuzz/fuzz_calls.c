@@ -69,7 +69,8 @@ static bool is_utf8(const uint8_t *data, size_t size)
 /* In pieces of `step` bytes. */
 static void parse(struct heard *h, const struct pd_calls *c, const uint8_t *data, size_t size, size_t step)
 {
-    struct pd_call_parser p = {.format = c->format, .marks = c->marks, .tools = c->tools};
+    struct pd_call_parser p = {.format = c->format, .marks = c->marks, .tools = c->tools,
+                               .name = c->name};
     const struct pd_call_sink sink = {h, hear_text, hear_begin, hear_arguments, hear_end};
     *h = (struct heard){.utf8 = is_utf8(data, size)};
     for (size_t i = 0; i < size; i += step) {

@@ -54,6 +54,7 @@ static bool is_tool(const struct pd_call_parser *p, const char *name, size_t siz
     size_t i, n;
     yyjson_val *value;
     struct pd_tool tool;
+    if (p->name && (strlen(p->name) != size || memcmp(p->name, name, size) != 0)) return false;
     yyjson_arr_foreach(p->tools, i, n, value)
         if (pd_tool_read(&tool, value, i) == PERIDOT_OK && tool.name_size == size && memcmp(tool.name, name, size) == 0)
             return true;

@@ -21,7 +21,9 @@ struct pd_call_sink {
 struct pd_call_parser {
     const struct pd_call_format *format;
     unsigned marks;
-    yyjson_val *tools;             /* as in pd_calls: calls of other names are text. NULL: there are no other names */
+    /* As in pd_calls: calls of other names are text, as they are to the grammar. NULL: there are no other names. */
+    yyjson_val *tools;
+    const char *name;
     /* The parser's own, zero at first: */
     enum { PD_CALL_FIRST, PD_CALL_TEXT, PD_CALL_ARGUMENTS, PD_CALL_NEXT, PD_CALL_AFTER } state;
     size_t shape;                  /* of the present block */
