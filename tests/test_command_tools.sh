@@ -436,7 +436,7 @@ test_calling() {
         "$peridot" chat -m "$model" --temp 0 --tools "$folder/add.json" >"$folder/out" 2>"$folder/err"
     check "$1's answers come after the calls" [ "$(cat "$folder/out")" = $'hello model\nhello model' ]
     check "$1's calls are shown" [ "$(grep -c '^add (program cat): ' "$folder/err")" = 2 ]
-    check "$1's result is in the conversation" matches saved.json '"role": "tool", "content": "\{\\"a\\": ?2, ?\\"b\\": ?40\}'
+    check "$1's result is in the conversation" matches saved.json '"role": ?"tool".*"content": ?"\{\\"a\\": ?2, ?\\"b\\": ?40\}'
     printf 'hello\n' | "$peridot" chat -m "$model" --temp 0 --tools "$folder/add.json" --load "$folder/saved.json" \
         >"$folder/out" 2>"$folder/err"
     check "$1 goes on with a conversation that has calls" [ "$(cat "$folder/out")" = "hello model" ]

@@ -1,6 +1,7 @@
 /* peridot chat: turns of conversation, whose cache is kept from turn to turn. */
 #define _POSIX_C_SOURCE 200809L
 #include "chat.h"
+#include "chat_tools.h"
 #include "flow.h"
 #include "lines.h"
 #include "template.h"
@@ -116,6 +117,7 @@ static peridot_status begin(struct cmd_chat *chat)
     chat->sampling.grammar = chat->args.sampling.p.grammar = chat->grammar;   /* /set makes the former of the latter */
     CMD_TRY(cmd_model_tune_once(chat->model));
     CMD_TRY(cmd_chat_open_session(chat));
+    CMD_TRY(cmd_chat_take_tools(chat));
     cmd_chat_take_length(chat);
     if (args->load) CMD_TRY(cmd_conversation_load(&chat->conversation, args->load, &chat->encoding));
     if (args->system) CMD_TRY(cmd_conversation_set_system(&chat->conversation, args->system));
@@ -134,9 +136,9 @@ static void end(struct cmd_chat *chat)
     cmd_thought_free(&chat->thought);
     cmd_draft_close(&chat->draft);
     peridot_session_free(chat->session);
+    peridot_tools_free(chat->tools);
     peridot_grammar_free(chat->grammar);
     peridot_model_close(chat->model);
-    peridot_tools_free(chat->tools);
     cmd_toolbox_close(chat->toolbox);
     for (size_t i = 0; i < chat->kept.n; i++) free((char *)(uintptr_t)chat->kept.at[i]);
 }
@@ -146,6 +148,8 @@ static int run_chat(const struct cmd_command *command, const void *arguments)
     static struct cmd_chat chat;
     chat.args = *(const struct cmd_chat_args *)arguments;
     chat.command = command;
+    if (chat.args.tools.n && chat.args.sampling.schema)
+        return cmd_usage(command, "--json-schema is for replies without --tools");
     int result = cmd_sampling_make(&chat.sampling, chat.bias, command, &chat.args.sampling);
     if (result != CMD_OK) return result;
     cmd_interrupt_watch();

@@ -1,5 +1,5 @@
 /* What peridot chat is at work on: chat.c reads messages, chat_commands.c does those that begin with /, chat_turn.c
- * answers the others. */
+ * answers the others, chat_tools.c has what is called meanwhile. */
 #ifndef PERIDOT_COMMAND_CHAT_H
 #define PERIDOT_COMMAND_CHAT_H
 
@@ -44,8 +44,9 @@ struct cmd_chat {
     struct cmd_draft draft;
     peridot_sequence *drafts;     /* NULL: there is no draft model */
     peridot_grammar *grammar;     /* of --json-schema, for every reply */
-    struct cmd_toolbox *toolbox;  /* NULL: the model has no tools */
-    peridot_tools *tools;         /* its list, compiled */
+    struct cmd_toolbox *toolbox;  /* NULL: there was no --tools */
+    peridot_tools *tools;         /* of the toolbox, for every reply; NULL: none */
+    uint32_t n_replies;           /* with tools */
     struct cmd_conversation conversation;
     struct cmd_encoding encoding;
     uint32_t most;                /* tokens of a reply */

@@ -1,129 +1,134 @@
 #define _POSIX_C_SOURCE 200809L
 #include "chat_tools.h"
-
 #include "json.h"
-#include "os.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- the calls of a reply ---- */
 
-void cmd_chat_calls_free(struct cmd_chat_calls *calls)
+static peridot_status begin_call(struct cmd_calls *calls, const char *name)
 {
-    for (size_t i = 0; i < calls->n; i++) {
-        free(calls->at[i].name);
-        free(calls->at[i].arguments);
-    }
-    free(calls->at);
-    *calls = (struct cmd_chat_calls){0};
+    if (calls->n == CMD_CALLS_MAX)
+        return cmd_fail(PERIDOT_ERROR_UNSUPPORTED, "the reply has more than %d calls", CMD_CALLS_MAX);
+    struct cmd_call call = {.name = strdup(name)};
+    if (!call.name) return cmd_fail_alloc(strlen(name), "call");
+    calls->at[calls->n++] = call;
+    return PERIDOT_OK;
 }
 
-static peridot_status begin_call(struct cmd_chat_calls *calls, const char *name)
-{
-    CMD_TRY(cmd_array_reserve(&calls->at, &calls->capacity, calls->n, 1, sizeof *calls->at, "calls"));
-    calls->at[calls->n] = (struct cmd_chat_call){.name = strdup(name)};
-    return calls->at[calls->n++].name ? PERIDOT_OK : cmd_fail_alloc(strlen(name), "calls");
-}
-
-peridot_status cmd_chat_calls_take(struct cmd_chat_calls *calls, const peridot_call_piece *piece)
+peridot_status cmd_calls_take(struct cmd_calls *calls, const peridot_call_piece *piece)
 {
     if (piece->name) CMD_TRY(begin_call(calls, piece->name));
-    struct cmd_chat_call *call = &calls->at[calls->n - 1];
-    CMD_TRY(cmd_array_reserve(&call->arguments, &call->capacity, call->size, piece->size + 1, 1, "calls"));
+    if (!calls->n) return PERIDOT_OK;
+    struct cmd_call *call = &calls->at[calls->n - 1];
+    CMD_TRY(cmd_array_reserve(&call->arguments, &call->capacity, call->size, piece->size + 1, 1, "arguments"));
     if (piece->size) memcpy(call->arguments + call->size, piece->arguments, piece->size);
-    call->size += piece->size;
-    call->arguments[call->size] = 0;
+    call->arguments[call->size += piece->size] = 0;
     call->complete = piece->complete;
     return PERIDOT_OK;
 }
 
-/* ---- tools ---- */
-
-peridot_status cmd_chat_compile_tools(struct cmd_chat *chat)
+static void free_call(struct cmd_call *call)
 {
-    bool changed = false;
+    free(call->name);
+    free(call->arguments);
+}
+
+void cmd_calls_end(struct cmd_calls *calls)
+{
+    while (calls->n && !calls->at[calls->n - 1].complete) free_call(&calls->at[--calls->n]);
+}
+
+void cmd_calls_free(struct cmd_calls *calls)
+{
+    while (calls->n) free_call(&calls->at[--calls->n]);
+}
+
+/* ---- what may be called ---- */
+
+peridot_status cmd_chat_take_tools(struct cmd_chat *chat)
+{
+    bool changed;
     if (!chat->toolbox) return PERIDOT_OK;
-    if (chat->tools) CMD_TRY(cmd_toolbox_refresh(&changed, chat->toolbox));
+    CMD_TRY(cmd_toolbox_refresh(&changed, chat->toolbox));
+    const char *json = cmd_toolbox_size(chat->toolbox) ? cmd_toolbox_json(chat->toolbox) : NULL;
+    if (changed || !chat->encoding.tools != !json) cmd_conversation_forget_ids(&chat->conversation);
+    chat->encoding.tools = json;
     if (chat->tools && !changed) return PERIDOT_OK;
-    const char *list = cmd_toolbox_json(chat->toolbox);
-    const peridot_tools_params params = {.size = sizeof params, .json = list, .json_size = strlen(list),
-                                         .template_name = chat->encoding.template_name};
-    peridot_tools *tools;
-    CMD_TRY(peridot_tools_create(&tools, chat->encoding.vocab, &params));
     peridot_tools_free(chat->tools);
-    chat->tools = tools;
-    chat->encoding.tools = list;
-    cmd_conversation_forget_ids(&chat->conversation);
-    return PERIDOT_OK;
+    chat->tools = NULL;
+    if (!json) return PERIDOT_OK;
+    const peridot_tools_params params = {.size = sizeof params, .json = json, .json_size = strlen(json),
+                                         .template_name = chat->encoding.template_name};
+    return peridot_tools_create(&chat->tools, peridot_model_vocab(chat->model), &params);
 }
 
-/* ---- results ---- */
+/* ---- messages ---- */
 
-enum { ID_SIZE = 48 };
-
-/* Of call i of message n: no other in the conversation has it. */
-static const char *make_id(char id[ID_SIZE], size_t n, size_t i)
+/* It tells calls apart; `reply`: messages before the one that has the call. */
+static const char *call_id(char out[32], size_t reply, size_t i)
 {
-    snprintf(id, ID_SIZE, "call_%zu_%zu", n, i);
-    return id;
+    snprintf(out, 32, "call_%zu_%zu", reply, i);
+    return out;
 }
 
-static size_t count_complete(const struct cmd_chat_calls *calls)
+static peridot_status add_message(struct cmd_chat *chat, yyjson_mut_doc *doc, const char *role, const char *text,
+                                  size_t size)
 {
-    size_t n = 0;
-    while (n < calls->n && calls->at[n].complete) n++;
-    return n;
+    char *json = cmd_json_end(doc, YYJSON_WRITE_ALLOW_INVALID_UNICODE, NULL);
+    return json ? cmd_conversation_add_json(&chat->conversation, role, text, size, json)
+                : cmd_fail_alloc(size, "message");
 }
 
-static void write_calls(FILE *file, const struct cmd_chat_calls *calls, size_t n, size_t message)
+peridot_status cmd_chat_add_calls(struct cmd_chat *chat, const char *text, size_t size, const struct cmd_calls *calls)
 {
-    char id[ID_SIZE];
-    for (size_t i = 0; i < n; i++) {
-        const struct cmd_chat_call *call = &calls->at[i];
-        fprintf(file, "%s{\"id\": \"%s\", \"type\": \"function\", \"function\": {\"name\": ", i ? ", " : "[",
-                make_id(id, message, i));
-        cmd_json_string(file, call->name, strlen(call->name));
-        fputs(", \"arguments\": ", file);
-        cmd_json_string(file, call->arguments, call->size);
-        fputs("}}", file);
+    char id[32];
+    yyjson_mut_doc *doc = cmd_json_new();
+    if (!doc) return cmd_fail_alloc(0, "message");
+    yyjson_mut_val *root = yyjson_mut_obj(doc);
+    yyjson_mut_doc_set_root(doc, root);
+    yyjson_mut_obj_add_str(doc, root, "role", "assistant");
+    yyjson_mut_obj_add_strncpy(doc, root, "content", text, size);
+    yyjson_mut_val *list = yyjson_mut_obj_add_arr(doc, root, "tool_calls");
+    for (size_t i = 0; i < calls->n; i++) {
+        yyjson_mut_val *call = yyjson_mut_arr_add_obj(doc, list);
+        yyjson_mut_obj_add_strcpy(doc, call, "id", call_id(id, chat->conversation.n, i));
+        yyjson_mut_obj_add_str(doc, call, "type", "function");
+        yyjson_mut_val *function = yyjson_mut_obj_add_obj(doc, call, "function");
+        yyjson_mut_obj_add_str(doc, function, "name", calls->at[i].name);
+        yyjson_mut_obj_add_str(doc, function, "arguments", calls->at[i].arguments);
     }
-    fputs("]", file);
+    return add_message(chat, doc, "assistant", text, size);
 }
 
-static peridot_status add_calls(struct cmd_conversation *c, const struct cmd_chat_calls *calls, size_t n)
+static peridot_status add_result(struct cmd_chat *chat, const char *id, const char *name, const char *result)
 {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *file = cmd_memory_open(&text, &size);
-    if (file) write_calls(file, calls, n, c->n - 1);
-    if (!file || !cmd_memory_close(file, &text, &size)) return cmd_fail_alloc(size, "calls");
-    peridot_status status = cmd_conversation_set_calls(c, text);
-    free(text);
-    return status;
+    yyjson_mut_doc *doc = cmd_json_new();
+    if (!doc) return cmd_fail_alloc(0, "message");
+    yyjson_mut_val *root = yyjson_mut_obj(doc);
+    yyjson_mut_doc_set_root(doc, root);
+    yyjson_mut_obj_add_str(doc, root, "role", "tool");
+    yyjson_mut_obj_add_str(doc, root, "tool_call_id", id);
+    yyjson_mut_obj_add_str(doc, root, "name", name);
+    yyjson_mut_obj_add_str(doc, root, "content", result);
+    return add_message(chat, doc, "tool", result, strlen(result));
 }
 
-static peridot_status add_results(struct cmd_conversation *c, char *const *results, size_t n)
+peridot_status cmd_chat_answer_calls(struct cmd_chat *chat, const struct cmd_calls *calls)
 {
-    size_t message = c->n - 1;
-    char id[ID_SIZE];
-    for (size_t i = 0; i < n; i++) CMD_TRY(cmd_conversation_add_result(c, make_id(id, message, i), results[i]));
-    return PERIDOT_OK;
-}
-
-peridot_status cmd_chat_carry_out(struct cmd_chat *chat, const struct cmd_chat_calls *calls)
-{
-    size_t n = count_complete(calls);   /* one that was cut short is none */
-    if (n == 0) return PERIDOT_OK;
-    struct cmd_tool_call *list = calloc(n, sizeof *list);
-    char **results = calloc(n, sizeof *results);
-    peridot_status status = list && results ? PERIDOT_OK : cmd_fail_alloc(n * sizeof *list, "calls");
-    for (size_t i = 0; list && i < n; i++) list[i] = (struct cmd_tool_call){calls->at[i].name, calls->at[i].arguments};
-    if (status == PERIDOT_OK) status = cmd_toolbox_answer(results, chat->toolbox, list, n, chat->editor);
-    if (status == PERIDOT_OK) status = add_calls(&chat->conversation, calls, n);
-    if (status == PERIDOT_OK) status = add_results(&chat->conversation, results, n);
-    for (size_t i = 0; results && i < n; i++) free(results[i]);
-    free(results);
-    free(list);
+    struct cmd_tool_call list[CMD_CALLS_MAX];
+    char *results[CMD_CALLS_MAX], id[32];
+    size_t reply = chat->conversation.n - 1;
+    for (size_t i = 0; i < calls->n; i++) list[i] = (struct cmd_tool_call){calls->at[i].name, calls->at[i].arguments};
+    peridot_status status = cmd_toolbox_answer(results, chat->toolbox, list, calls->n, chat->editor);
+    bool keeps = status == PERIDOT_OK || status == PERIDOT_CANCELLED;
+    for (size_t i = 0; i < calls->n; i++) {
+        const char *result = results[i] ? results[i] : "error: the user stopped before this call";
+        peridot_status added = keeps ? add_result(chat, call_id(id, reply, i), list[i].name, result) : PERIDOT_OK;
+        free(results[i]);
+        if (added != PERIDOT_OK) status = added, keeps = false;
+    }
     return status;
 }

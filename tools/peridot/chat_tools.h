@@ -4,23 +4,31 @@
 
 #include "chat.h"
 
-/* The calls of a reply. {0} is the beginning. */
-struct cmd_chat_calls {
-    struct cmd_chat_call {
-        char *name, *arguments;        /* JSON text, [size] and a NUL */
-        size_t size, capacity;
+enum { CMD_CALLS_MAX = 32 };
+
+/* Of a reply. {0} is the beginning. */
+struct cmd_calls {
+    struct cmd_call {
+        char *name, *arguments;
+        size_t size, capacity;     /* of the arguments */
         bool complete;
-    } *at;                             /* [n] */
-    size_t n, capacity;
+    } at[CMD_CALLS_MAX];
+    size_t n;                      /* those that are not complete come last */
 };
 
-void cmd_chat_calls_free(struct cmd_chat_calls *calls);
-peridot_status cmd_chat_calls_take(struct cmd_chat_calls *calls, const peridot_call_piece *piece);
+/* Takes a piece of a call. Calls beyond CMD_CALLS_MAX are a failure. */
+peridot_status cmd_calls_take(struct cmd_calls *calls, const peridot_call_piece *piece);
+/* Drops those that are not complete, as their reply was cut. */
+void cmd_calls_end(struct cmd_calls *calls);
+void cmd_calls_free(struct cmd_calls *calls);
 
-/* Compiles the toolbox's list, where it is new: the conversation's ids are then to be made anew. */
-peridot_status cmd_chat_compile_tools(struct cmd_chat *chat);
-/* Gives the reply that was added last its calls, carries them out, after the questions that these need, and adds their
- * results. PERIDOT_CANCELLED after an interrupt. */
-peridot_status cmd_chat_carry_out(struct cmd_chat *chat, const struct cmd_chat_calls *calls);
+/* Compiles the tools that there are now, if they are others than before: chat->tools, chat->encoding.tools. Without a
+ * toolbox does nothing. */
+peridot_status cmd_chat_take_tools(struct cmd_chat *chat);
+/* Appends a reply that has calls to the conversation. */
+peridot_status cmd_chat_add_calls(struct cmd_chat *chat, const char *text, size_t size, const struct cmd_calls *calls);
+/* Asks for the calls, carries them out, and appends their results to the conversation. After PERIDOT_CANCELLED those
+ * that were not reached have results that say so. */
+peridot_status cmd_chat_answer_calls(struct cmd_chat *chat, const struct cmd_calls *calls);
 
 #endif

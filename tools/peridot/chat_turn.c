@@ -1,5 +1,6 @@
 /* A turn of a conversation: the message's ids, the reply, and what both cost. */
 #define _POSIX_C_SOURCE 200809L
+#include "chat.h"
 #include "chat_tools.h"
 #include "flow.h"
 #include "template.h"
@@ -11,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PLAIN_LENGTH = 256, NEXT_TURN = 64, MAX_ROUNDS = 32 };   /* rounds: of calls, for a message */
+enum { PLAIN_LENGTH = 256, NEXT_TURN = 64, MAX_ROUNDS = 25 };
 
 /* ---- a reply ---- */
 
@@ -21,7 +22,7 @@ struct reply {
     char *text;
     size_t size, capacity;
     struct cmd_thought *thought;
-    struct cmd_chat_calls *calls;
+    struct cmd_calls calls;
     struct cmd_flow flow;    /* of standard output */
     int error;               /* errno of a write that failed; 0: none */
     peridot_status status;
@@ -62,18 +63,18 @@ static bool take_thought(void *user, int32_t token, const char *text, size_t siz
 static bool take_call(void *user, const peridot_call_piece *piece)
 {
     struct reply *r = user;
-    r->status = cmd_chat_calls_take(r->calls, piece);
+    r->status = cmd_calls_take(&r->calls, piece);
     return r->status == PERIDOT_OK && !cmd_interrupted();
 }
 
+/* A reply that only calls has no line of its own. */
 static void end_reply(struct reply *r)
 {
-    bool silent = r->calls->n && !r->size;
-    if (silent) cmd_thought_end(r->thought, false, " (/thought shows it)");
-    if (silent) return;
     cmd_thought_end(r->thought, false, " (/thought shows it)");
     cmd_flow_end(&r->flow);
-    if (r->size == 0 || r->text[r->size - 1] != '\n') fputc('\n', stdout);
+    cmd_calls_end(&r->calls);
+    if (cmd_interrupted()) cmd_calls_free(&r->calls);
+    if (r->size == 0 ? r->calls.n == 0 : r->text[r->size - 1] != '\n') fputc('\n', stdout);
     if (fflush(stdout) != 0 && !r->error) r->error = errno;
 }
 
@@ -143,12 +144,11 @@ static peridot_status read_and_write(struct cmd_chat *chat, struct reply *r)
                                      .n_prompt = (size_t)(c->ids + c->n_ids - ids), .n_max = chat->limit,
                                      .text = take_piece, .thought = take_thought, .think = chat->args.think,
                                      .progress = cmd_progress_tokens, .user = r,
-                                     .n_draft = cmd_draft_tokens(&chat->args.draft), .draft = chat->drafts};
-    if (chat->tools) {
-        params.sampling = &chat->sampling;
-        params.tools = chat->tools;
-        params.call = take_call;
-    }
+                                     .n_draft = cmd_draft_tokens(&chat->args.draft), .draft = chat->drafts,
+                                     .tools = chat->tools, .call = take_call};
+    peridot_sampling sampling = chat->sampling;   /* goes with tools, and sets the generator anew */
+    sampling.seed += chat->n_replies++;
+    if (chat->tools) params.sampling = &sampling;
     peridot_status status = peridot_generate(chat->sequence, &params, &chat->stats);
     chat->stats.n_prompt += n_ahead;
     chat->stats.prompt_s += taken;
@@ -173,7 +173,9 @@ static peridot_status generate(struct cmd_chat *chat, struct reply *r)
     end_reply(r);
     if (r->error) return cmd_fail(PERIDOT_ERROR_IO, "standard output: %s", strerror(r->error));
     CMD_TRY(r->status);
-    return cmd_conversation_add(c, "assistant", r->text ? r->text : "", r->size);
+    const char *text = r->text ? r->text : "";
+    return r->calls.n ? cmd_chat_add_calls(chat, text, r->size, &r->calls)
+                      : cmd_conversation_add(c, "assistant", text, r->size);
 }
 
 /* What a reply that ends early owes to the reader. */
@@ -191,46 +193,22 @@ static void print_cut(const struct cmd_chat *chat)
                 CMD_S(chat->most));
 }
 
-static peridot_status reply(struct cmd_chat *chat, struct cmd_chat_calls *calls)
+/* *calls is freed by the caller, also on failure. */
+static peridot_status reply(struct cmd_calls *calls, struct cmd_chat *chat)
 {
     cmd_thought_free(&chat->thought);
-    struct reply r = {.conversation = &chat->conversation, .thought = &chat->thought, .calls = calls,
-                      .flow = cmd_flow_begin(stdout), .progress = cmd_progress_begin("reading the prompt")};
+    struct reply r = {.conversation = &chat->conversation, .thought = &chat->thought, .flow = cmd_flow_begin(stdout),
+                      .progress = cmd_progress_begin("reading the prompt")};
     if (chat->editor) cmd_editor_echo(chat->editor, false);
     peridot_status status = generate(chat, &r);
     if (chat->editor) cmd_editor_echo(chat->editor, true);
     free(r.text);
+    *calls = r.calls;
     if (r.error) chat->leaves = true;
     if (status != PERIDOT_OK) return status;
     if (!cmd_interrupted()) print_cut(chat);
     if (chat->args.sampling.verbose) cmd_chat_print_stats(chat);
-    if (r.flow.columns && (r.size || !calls->n)) puts("");
-    return PERIDOT_OK;
-}
-
-/* Encodes what is new, and writes the reply to it. */
-static peridot_status encode_and_reply(struct cmd_chat *chat, struct cmd_chat_calls *calls)
-{
-    size_t n_left_out;
-    CMD_TRY(cmd_conversation_encode(&chat->conversation, &n_left_out, &chat->encoding));
-    if (n_left_out)
-        cmd_say("the context of %" PRIu32 " positions is full: the oldest %zu turn%s left out\n",
-                chat->encoding.ctx, n_left_out, n_left_out == 1 ? " is" : "s are");
-    return reply(chat, calls);
-}
-
-/* Replies to the last message: once more after each reply that called tools, with their results. */
-static peridot_status reply_with_tools(struct cmd_chat *chat)
-{
-    for (int round = 0; round < MAX_ROUNDS; round++) {
-        struct cmd_chat_calls calls = {0};
-        size_t n = chat->conversation.n;
-        peridot_status status = encode_and_reply(chat, &calls);
-        if (status == PERIDOT_OK && calls.n && !cmd_interrupted()) status = cmd_chat_carry_out(chat, &calls);
-        cmd_chat_calls_free(&calls);
-        if (status != PERIDOT_OK || chat->conversation.n <= n + 1) return status;
-    }
-    cmd_say("the model called tools %d times for this message, and went on: it is stopped here\n", MAX_ROUNDS);
+    if (r.flow.columns && !calls->n) puts("");
     return PERIDOT_OK;
 }
 
@@ -270,12 +248,44 @@ static peridot_status open_again(struct cmd_chat *chat)
     return status;
 }
 
+static peridot_status encode_and_reply(struct cmd_calls *calls, struct cmd_chat *chat)
+{
+    size_t n_left_out;
+    *calls = (struct cmd_calls){.n = 0};
+    CMD_TRY(cmd_conversation_encode(&chat->conversation, &n_left_out, &chat->encoding));
+    if (n_left_out)
+        cmd_say("the context of %" PRIu32 " positions is full: the oldest %zu turn%s left out\n",
+                chat->encoding.ctx, n_left_out, n_left_out == 1 ? " is" : "s are");
+    return reply(calls, chat);
+}
+
+/* A reply, and others while they call tools. Where a person stops that, what was said stays. */
+static peridot_status reply_and_call(struct cmd_chat *chat)
+{
+    struct cmd_calls calls;
+    peridot_status status = PERIDOT_OK;
+    bool goes_on = true;
+    for (int i = 0; goes_on && i < MAX_ROUNDS; i++) {
+        status = encode_and_reply(&calls, chat);
+        goes_on = status == PERIDOT_OK && calls.n > 0;
+        if (goes_on) status = cmd_chat_answer_calls(chat, &calls);
+        if (goes_on && status == PERIDOT_CANCELLED) {
+            cmd_say("stopped at a call: type on\n");
+            status = PERIDOT_OK, goes_on = false;
+        }
+        cmd_calls_free(&calls);
+        goes_on = goes_on && status == PERIDOT_OK;
+    }
+    if (goes_on) cmd_say("stopped, as %d replies in a row called tools: type on (\"go on\")\n", MAX_ROUNDS);
+    return status;
+}
+
 peridot_status cmd_chat_answer(struct cmd_chat *chat, const char *text)
 {
     struct cmd_conversation *c = &chat->conversation;
-    CMD_TRY(cmd_chat_compile_tools(chat));
+    CMD_TRY(cmd_chat_take_tools(chat));
     CMD_TRY(cmd_conversation_add(c, "user", text, strlen(text)));
-    peridot_status status = reply_with_tools(chat);
+    peridot_status status = reply_and_call(chat);
     if (status != PERIDOT_OK) cmd_conversation_undo(c);
     else free(c->unsent), c->unsent = NULL;
     if (status == PERIDOT_ERROR_DEVICE_LOST) status = open_again(chat);

@@ -14,11 +14,9 @@ static bool is_role(const struct cmd_message *m, const char *role) { return strc
 
 static void drop_after(struct cmd_conversation *c, size_t n)
 {
-    while (c->n > n) {
-        struct cmd_message *m = &c->messages[--c->n];
-        free(m->text);
-        free(m->calls);
-        free(m->call_id);
+    for (; c->n > n; c->n--) {
+        free(c->messages[c->n - 1].text);
+        free(c->messages[c->n - 1].json);
     }
 }
 
@@ -65,22 +63,39 @@ static peridot_status copy_text(char **out, const char *text, size_t size)
     return PERIDOT_OK;
 }
 
+/* {"role": ROLE, "content": TEXT}; *out is the caller's. */
+static peridot_status make_json(char **out, const char *role, const char *text, size_t text_size)
+{
+    size_t size = 0;
+    FILE *file = cmd_memory_open(out, &size);
+    if (!file) return cmd_fail_alloc(text_size, "message");
+    fprintf(file, "{\"role\": \"%s\", \"content\": ", role);
+    cmd_json_string(file, text, text_size);
+    fputc('}', file);
+    if (cmd_memory_close(file, out, &size)) return PERIDOT_OK;
+    free(*out);
+    return cmd_fail_alloc(size, "message");
+}
+
+static peridot_status make_message(struct cmd_message *out, const char *role, const char *text, size_t size)
+{
+    *out = (struct cmd_message){.role = role, .is_plain = true};
+    CMD_TRY(copy_text(&out->text, text, size));
+    peridot_status status = make_json(&out->json, role, text, size);
+    if (status != PERIDOT_OK) free(out->text);
+    return status;
+}
+
 peridot_status cmd_conversation_set_system(struct cmd_conversation *c, const char *text)
 {
     size_t had = cmd_conversation_system(c) != NULL, has = text != NULL;
-    char *copy = NULL;
-    if (text) CMD_TRY(copy_text(&copy, text, strlen(text)));
-    if (has > had) {
-        peridot_status status = reserve_message(c);
-        if (status != PERIDOT_OK) {
-            free(copy);
-            return status;
-        }
-    }
-    if (had) free(c->messages[0].text);
+    struct cmd_message message;
+    if (has > had) CMD_TRY(reserve_message(c));
+    if (text) CMD_TRY(make_message(&message, "system", text, strlen(text)));
+    if (had) free(c->messages[0].text), free(c->messages[0].json);
     memmove(c->messages + has, c->messages + had, (c->n - had) * sizeof *c->messages);
     c->n += has - had;
-    if (has) c->messages[0] = (struct cmd_message){.role = "system", .text = copy};
+    if (has) c->messages[0] = message;
     c->first = 0;
     cmd_conversation_forget_ids(c);
     return PERIDOT_OK;
@@ -88,23 +103,22 @@ peridot_status cmd_conversation_set_system(struct cmd_conversation *c, const cha
 
 peridot_status cmd_conversation_add(struct cmd_conversation *c, const char *role, const char *text, size_t size)
 {
-    char *copy;
+    struct cmd_message message;
     CMD_TRY(reserve_message(c));
-    CMD_TRY(copy_text(&copy, text, size));
-    c->messages[c->n++] = (struct cmd_message){.role = role, .text = copy};
+    CMD_TRY(make_message(&message, role, text, size));
+    c->messages[c->n++] = message;
     return PERIDOT_OK;
 }
 
-peridot_status cmd_conversation_set_calls(struct cmd_conversation *c, const char *calls)
+peridot_status cmd_conversation_add_json(struct cmd_conversation *c, const char *role, const char *text, size_t size,
+                                         char *json)
 {
-    return copy_text(&c->messages[c->n - 1].calls, calls, strlen(calls));
-}
-
-peridot_status cmd_conversation_add_result(struct cmd_conversation *c, const char *call_id, const char *text)
-{
-    CMD_TRY(cmd_conversation_add(c, "tool", text, strlen(text)));
-    cmd_conversation_forget_ids(c);
-    return copy_text(&c->messages[c->n - 1].call_id, call_id, strlen(call_id));
+    char *copy = NULL;
+    peridot_status status = reserve_message(c);
+    if (status == PERIDOT_OK) status = copy_text(&copy, text, size);
+    if (status == PERIDOT_OK) c->messages[c->n++] = (struct cmd_message){.role = role, .text = copy, .json = json};
+    else free(json);
+    return status;
 }
 
 static peridot_status reserve_ids(struct cmd_conversation *c, size_t more)
@@ -132,7 +146,7 @@ bool cmd_conversation_undo(struct cmd_conversation *c)
     if (i == c->n) return false;
     free(c->unsent);
     c->unsent = c->messages[i].text;
-    c->messages[i].text = NULL;
+    c->messages[i].text = NULL;   /* drop_after frees the rest */
     c->n_ids = c->messages[i].begin;
     drop_after(c, i);
     if (c->first >= c->n) c->first = 0;   /* turns that were left out may fit again */
@@ -154,82 +168,54 @@ size_t cmd_conversation_turns(const struct cmd_conversation *c, size_t begin, si
 
 /* ---- ids ---- */
 
-/* {"role": ..., "content": ..., "tool_calls": ..., "tool_call_id": ...} */
-static bool write_message(FILE *file, const struct cmd_message *m)
+/* The system's message, where it is wanted, and messages [first, n): *list, to be freed, is of *turns. They are whole
+ * messages as JSON where there are tools, or one has more than a text. */
+static peridot_status list_from(struct cmd_turns *turns, peridot_message **list, const struct cmd_conversation *c,
+                                size_t first, const struct cmd_encoding *e)
 {
-    fprintf(file, "{\"role\": \"%s\", \"content\": ", m->role);
-    cmd_json_string(file, m->text, strlen(m->text));
-    if (m->calls) fprintf(file, ", \"tool_calls\": %s", m->calls);
-    if (m->call_id) {
-        fputs(", \"tool_call_id\": ", file);
-        cmd_json_string(file, m->call_id, strlen(m->call_id));
+    peridot_message *messages = *list = malloc((c->n + 1) * sizeof *messages);
+    *turns = (struct cmd_turns){.vocab = e->vocab, .template_name = e->template_name, .think = e->think, .ctx = e->ctx,
+                                .reserve = e->reserve, .messages = messages, .tools = e->tools, .json = e->tools};
+    if (!messages) return cmd_fail_alloc((c->n + 1) * sizeof *messages, "messages");
+    for (size_t i = first; i < c->n; i++) turns->json |= !c->messages[i].is_plain;
+    for (size_t i = 0; i < c->n; i++) {
+        const struct cmd_message *m = &c->messages[i];
+        if (i >= first || (i == 0 && cmd_conversation_system(c)))
+            messages[turns->n++] = (peridot_message){m->role, turns->json ? m->json : m->text};
     }
-    return fputs("}", file) >= 0;
-}
-
-static peridot_status write_text(char **out, const struct cmd_message *m)
-{
-    size_t size = 0;
-    FILE *file = cmd_memory_open(out, &size);
-    if (file) write_message(file, m);
-    return file && cmd_memory_close(file, out, &size) ? PERIDOT_OK : cmd_fail_alloc(size, "message");
-}
-
-/* The system's message and messages [first, n), each as JSON. */
-struct list {
-    peridot_message *messages;     /* [n] */
-    size_t n;
-};
-
-static void free_list(struct list *l)
-{
-    for (size_t i = 0; i < l->n; i++) free((char *)(uintptr_t)l->messages[i].content);
-    free(l->messages);
-}
-
-static peridot_status list_from(struct list *out, const struct cmd_conversation *c, size_t first)
-{
-    *out = (struct list){.messages = malloc((c->n + 1) * sizeof *out->messages)};
-    peridot_status status = out->messages ? PERIDOT_OK : cmd_fail_alloc((c->n + 1) * sizeof *out->messages, "messages");
-    for (size_t i = 0; i < c->n && status == PERIDOT_OK; i++) {
-        char *text = NULL;
-        if (i < first && !(i == 0 && cmd_conversation_system(c))) continue;
-        status = write_text(&text, &c->messages[i]);
-        if (status == PERIDOT_OK) out->messages[out->n++] = (peridot_message){c->messages[i].role, text};
-    }
-    return status;
-}
-
-static struct cmd_turns turns_of(const struct list *l, const struct cmd_encoding *e)
-{
-    return (struct cmd_turns){.vocab = e->vocab, .template_name = e->template_name, .think = e->think, .ctx = e->ctx,
-                              .reserve = e->reserve, .messages = l->messages, .n = l->n, .json = true,
-                              .tools = e->tools};
+    return PERIDOT_OK;
 }
 
 /* Their ids. */
 static peridot_status encode_from(int32_t **ids, size_t *n_ids, const struct cmd_conversation *c, size_t first,
                                   const struct cmd_encoding *e)
 {
-    struct list l;
+    struct cmd_turns turns;
+    peridot_message *messages;
     size_t n_kept;
     *ids = NULL, *n_ids = 0;
-    peridot_status status = list_from(&l, c, first);
-    const struct cmd_turns turns = turns_of(&l, e);
-    if (status == PERIDOT_OK) status = cmd_turns_encode(ids, n_ids, &n_kept, &turns, 0);
-    free_list(&l);
+    CMD_TRY(list_from(&turns, &messages, c, first, e));
+    peridot_status status = cmd_turns_encode(ids, n_ids, &n_kept, &turns, 0);
+    free(messages);
     return status;
 }
 
-/* The ids that the last message adds to those that there are. */
+/* The ids that the messages after the last reply add to those that there are. */
 static peridot_status encode_next(int32_t **ids, size_t *n_ids, const struct cmd_conversation *c,
                                   const struct cmd_encoding *e)
 {
-    peridot_message message = {c->messages[c->n - 1].role, c->messages[c->n - 1].text};
-    peridot_chat chat = {.size = sizeof chat, .template_name = e->template_name, .ids = c->ids, .n_ids = c->n_ids,
-                         .messages = &message, .n_messages = 1, .think = e->think, .tools = e->tools,
-                         .tools_size = e->tools ? strlen(e->tools) : 0};
-    return peridot_encode_turns(ids, n_ids, e->vocab, &chat);
+    struct cmd_turns turns;
+    peridot_message *messages;
+    size_t first = c->n, n_kept;
+    while (first > 0 && !is_role(&c->messages[first - 1], "assistant")) first--;
+    *ids = NULL, *n_ids = 0;
+    CMD_TRY(list_from(&turns, &messages, c, first, e));
+    if (first > 0 && cmd_conversation_system(c)) turns.messages++, turns.n--;   /* it is among the ids */
+    turns.ids = c->ids;
+    turns.n_ids = c->n_ids;
+    peridot_status status = cmd_turns_encode(ids, n_ids, &n_kept, &turns, 0);
+    free(messages);
+    return status;
 }
 
 /* Appends them. There is room for all that a context holds, so that they stay where they are while a reply is made. */
@@ -245,11 +231,11 @@ static peridot_status take_ids(struct cmd_conversation *c, const int32_t *ids, s
 /* More turns than are left out already: see turns.h. */
 static peridot_status find_left_out(size_t *n_left_out, const struct cmd_conversation *c, const struct cmd_encoding *e)
 {
-    struct list l;
-    peridot_status status = list_from(&l, c, c->first);
-    const struct cmd_turns turns = turns_of(&l, e);
-    if (status == PERIDOT_OK) status = cmd_turns_leave_out(n_left_out, &turns, false);
-    free_list(&l);
+    struct cmd_turns turns;
+    peridot_message *messages;
+    CMD_TRY(list_from(&turns, &messages, c, c->first, e));
+    peridot_status status = cmd_turns_leave_out(n_left_out, &turns, false);
+    free(messages);
     return status;
 }
 
@@ -290,6 +276,8 @@ peridot_status cmd_conversation_encode(struct cmd_conversation *c, size_t *n_lef
     int32_t *ids;
     size_t n;
     *n_left_out = 0;
+    /* What a template writes of results may depend on the calls before them. */
+    if (c->n && is_role(&c->messages[c->n - 1], "tool")) cmd_conversation_forget_ids(c);
     c->n_ids = peridot_drop_thoughts(e->vocab, c->ids, c->n_ids);
     CMD_TRY(c->n_ids ? encode_next(&ids, &n, c, e) : encode_from(&ids, &n, c, c->first, e));
     bool only = cmd_conversation_turns(c, c->first, c->n) == 1;
@@ -305,10 +293,7 @@ peridot_status cmd_conversation_encode(struct cmd_conversation *c, size_t *n_lef
 static void write_messages(FILE *file, const struct cmd_conversation *c)
 {
     fputs("[", file);
-    for (size_t i = 0; i < c->n; i++) {
-        fputs(i ? ",\n  " : "\n  ", file);
-        write_message(file, &c->messages[i]);
-    }
+    for (size_t i = 0; i < c->n; i++) fprintf(file, "%s\n  %s", i ? "," : "", c->messages[i].json);
     fputs("\n]\n", file);
 }
 
@@ -330,40 +315,28 @@ peridot_status cmd_conversation_save(const struct cmd_conversation *c, const cha
     return status;
 }
 
-/* What a message with calls has, and a result. */
-static peridot_status load_calls(struct cmd_message *m, yyjson_val *value, const char *path, size_t i)
-{
-    yyjson_val *calls = yyjson_obj_get(value, "tool_calls"), *id = yyjson_obj_get(value, "tool_call_id");
-    if (yyjson_is_arr(calls) && strcmp(m->role, "assistant") == 0) {
-        m->calls = yyjson_val_write(calls, 0, NULL);
-        if (!m->calls) return cmd_fail_alloc(yyjson_get_len(calls), "message");
-    }
-    if (strcmp(m->role, "tool") != 0) return PERIDOT_OK;
-    if (yyjson_is_str(id)) return copy_text(&m->call_id, yyjson_get_str(id), yyjson_get_len(id));
-    return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: message %zu is a tool's and has no tool_call_id", path, i);
-}
-
 static peridot_status load_message(struct cmd_conversation *c, yyjson_val *value, const char *path, size_t i)
 {
-    static const char *const roles[][2] = {{"system", "system"}, {"developer", "system"}, {"user", "user"},
-        {"assistant", "assistant"}, {"tool", "tool"}};
+    static const char *const roles[][2] = {
+        {"system", "system"}, {"developer", "system"}, {"user", "user"}, {"assistant", "assistant"}, {"tool", "tool"}};
     const char *role = yyjson_get_str(yyjson_obj_get(value, "role")), *known = NULL;
     yyjson_val *content = yyjson_obj_get(value, "content");
-    const char *text = yyjson_is_arr(yyjson_obj_get(value, "tool_calls")) && yyjson_is_null(content)
-                     ? "" : yyjson_get_str(content);
-    size_t size = yyjson_get_len(content);
+    yyjson_val *calls = yyjson_obj_get(value, "tool_calls");
+    const char *text = calls && yyjson_is_null(content) ? "" : yyjson_get_str(content);
+    size_t size = text ? yyjson_get_len(content) : 0;
     for (size_t k = 0; role && k < CMD_COUNT(roles); k++)
         if (strcmp(role, roles[k][0]) == 0) known = roles[k][1];
     if (!role || !text)
         return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: message %zu has no role or no content that is text", path, i);
     if (!known)
         return cmd_fail(PERIDOT_ERROR_FORMAT,
-                        "%s: message %zu has the unknown role \"%.40s\"; roles are system, developer, user, assistant "
-                        "and tool", path, i, role);
+                        "%s: message %zu has the unknown role \"%.40s\"; roles are system, developer, user, "
+                        "assistant and tool", path, i, role);
     if (strlen(text) != size)
         return cmd_fail(PERIDOT_ERROR_FORMAT, "%s: message %zu has a zero byte in its content", path, i);
-    CMD_TRY(cmd_conversation_add(c, known, text, size));
-    return load_calls(&c->messages[c->n - 1], value, path, i);
+    if (!calls && strcmp(known, "tool") != 0) return cmd_conversation_add(c, known, text, size);
+    char *json = yyjson_val_write(value, 0, NULL);
+    return json ? cmd_conversation_add_json(c, known, text, size, json) : cmd_fail_alloc(size, "message");
 }
 
 static peridot_status load_messages(struct cmd_conversation *c, yyjson_val *root, const char *path)

@@ -9,8 +9,8 @@
 struct cmd_message {
     const char *role;      /* "system", "user", "assistant" or "tool" */
     char *text;
-    char *calls;           /* of the assistant's: its tool_calls as JSON; NULL: none */
-    char *call_id;         /* of a tool's: the call that it answers; NULL: of another message */
+    char *json;            /* all of it, as OpenAI's chat completions have messages */
+    bool is_plain;         /* a role and a text, and nothing more */
     size_t begin;          /* ids before it; 0: not known, or none */
 };
 
@@ -37,10 +37,9 @@ peridot_status cmd_conversation_set_system(struct cmd_conversation *c, const cha
 
 /* Appends a message; of `text` only `size` bytes. */
 peridot_status cmd_conversation_add(struct cmd_conversation *c, const char *role, const char *text, size_t size);
-/* Gives the last message, the assistant's, calls; copied. */
-peridot_status cmd_conversation_set_calls(struct cmd_conversation *c, const char *calls);
-/* Appends the result of a call. The ids are then to be made anew. */
-peridot_status cmd_conversation_add_result(struct cmd_conversation *c, const char *call_id, const char *text);
+/* Appends a message that has more than a role and a text: `json`, which it takes over. */
+peridot_status cmd_conversation_add_json(struct cmd_conversation *c, const char *role, const char *text, size_t size,
+                                         char *json);
 /* Appends an id of the model's reply. */
 peridot_status cmd_conversation_add_id(struct cmd_conversation *c, int32_t id);
 /* Takes back the last message of the user, and what came after it: it becomes `unsent`. False when there is none. */
@@ -53,19 +52,19 @@ size_t cmd_conversation_turns(const struct cmd_conversation *c, size_t begin, si
 struct cmd_encoding {
     const peridot_vocab *vocab;
     const char *template_name;
-    const char *tools;     /* see peridot_chat; NULL: none */
     uint32_t think;        /* see peridot_chat */
+    const char *tools;     /* the same; NULL: none */
     uint32_t ctx;
     uint32_t reserve;      /* positions that a reply should have */
     bool refuses;          /* what does not fit, rather than leave out turns */
 };
 
-/* Makes the ids up to the reply to the last message, which is the user's or a tool's; those of thoughts before it go. Where they
+/* Makes the ids up to the reply to the last message, which is the user's, or a tool's; those of thoughts before it go. Where they
  * and the reply do not fit, the oldest turns are left out (turns.h); *n_left_out is their number. Nothing else changes
  * on failure. */
 peridot_status cmd_conversation_encode(struct cmd_conversation *c, size_t *n_left_out, const struct cmd_encoding *e);
 
-/* Writes all messages, also those left out, as [{"role": ..., "content": ...}, ...], with calls and what they answer. */
+/* Writes all messages, also those left out, as [{"role": ..., "content": ...}, ...]. */
 peridot_status cmd_conversation_save(const struct cmd_conversation *c, const char *path);
 /* Replaces the conversation by a file's. A last message of the user, which has no reply, becomes `unsent`. Nothing
  * changes on failure. `e` is what the messages must suit. */

@@ -26,11 +26,12 @@ static char *join(size_t *size, const peridot_message *messages, size_t n)
 }
 
 static peridot_status encode_messages(int32_t **ids, size_t *n_ids, const struct cmd_turns *t,
-                                      const peridot_message *messages, size_t n)
+                                      const peridot_message *messages, size_t n, bool goes_on)
 {
     peridot_chat chat = {.size = sizeof chat, .template_name = t->template_name, .think = t->think, .tools = t->tools,
                          .tools_size = t->tools ? strlen(t->tools) : 0};
     char *list = NULL;
+    if (goes_on) chat.ids = t->ids, chat.n_ids = t->n_ids;
     if (t->json) {
         chat.json = list = join(&chat.json_size, messages, n);
         if (!list) return cmd_fail_alloc(chat.json_size, "messages");
@@ -43,10 +44,16 @@ static peridot_status encode_messages(int32_t **ids, size_t *n_ids, const struct
     return status;
 }
 
-/* Encodes the system's messages, if `system`, and those of turns first .. end - 1. Turn 0 is what comes before the
- * user's first message. */
-static peridot_status encode(int32_t **ids, size_t *n_ids, size_t *n_kept, const struct cmd_turns *t, bool system,
-                             size_t first, size_t end)
+/* The system's messages, if `system`, and those of turns first .. end - 1. Turn 0 is what comes before the user's first
+ * message. goes_on: from t->ids. */
+struct range {
+    bool system;
+    size_t first, end;
+    bool goes_on;
+};
+
+static peridot_status encode(int32_t **ids, size_t *n_ids, size_t *n_kept, const struct cmd_turns *t,
+                             struct range range)
 {
     peridot_message *kept = malloc((t->n + 1) * sizeof *kept);
     size_t turn = 0;
@@ -55,9 +62,9 @@ static peridot_status encode(int32_t **ids, size_t *n_ids, size_t *n_kept, const
     if (!kept) return cmd_fail_alloc((t->n + 1) * sizeof *kept, "messages");
     for (size_t i = 0; i < t->n; i++) {
         turn += is_role(&t->messages[i], "user");
-        if (is_system(&t->messages[i]) ? system : turn >= first && turn < end) kept[(*n_kept)++] = t->messages[i];
+        if (is_system(&t->messages[i]) ? range.system : turn >= range.first && turn < range.end) kept[(*n_kept)++] = t->messages[i];
     }
-    peridot_status status = encode_messages(ids, n_ids, t, kept, *n_kept);
+    peridot_status status = encode_messages(ids, n_ids, t, kept, *n_kept, range.goes_on);
     free(kept);
     return status;
 }
@@ -65,14 +72,15 @@ static peridot_status encode(int32_t **ids, size_t *n_ids, size_t *n_kept, const
 peridot_status cmd_turns_encode(int32_t **ids, size_t *n_ids, size_t *n_kept, const struct cmd_turns *t,
                                 size_t n_left_out)
 {
-    return encode(ids, n_ids, n_kept, t, true, n_left_out ? n_left_out + 1 : 0, SIZE_MAX);
+    return encode(ids, n_ids, n_kept, t,
+                  (struct range){true, n_left_out ? n_left_out + 1 : 0, SIZE_MAX, t->n_ids > 0});
 }
 
 static peridot_status measure(size_t *size, const struct cmd_turns *t, bool system, size_t first, size_t end)
 {
     int32_t *ids;
     size_t n_kept;
-    CMD_TRY(encode(&ids, size, &n_kept, t, system, first, end));
+    CMD_TRY(encode(&ids, size, &n_kept, t, (struct range){system, first, end, false}));
     peridot_free(ids);
     return PERIDOT_OK;
 }

@@ -16,6 +16,8 @@ struct cmd_turns {
     size_t n;
     bool json;                         /* contents are whole messages as JSON: see peridot_chat */
     const char *tools;                 /* see peridot_chat; NULL: none */
+    const int32_t *ids;                /* [n_ids]: what cmd_turns_encode goes on from; see peridot_chat */
+    size_t n_ids;
 };
 
 /* The prompt of all messages but those of the n_left_out oldest turns, which peridot_free frees; *n_kept: messages. */
