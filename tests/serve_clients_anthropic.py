@@ -87,7 +87,7 @@ def test_errors():
                             ("max_tokens", {"max_tokens": 0}),
                             ("thinking", {"thinking": {"type": "enabled", "budget_tokens": 1024}}),
                             ("assistant", {"messages": [*messages, {"role": "assistant", "content": "x"}]}),
-                            ("context", {"messages": [{"role": "user", "content": "king " * 10**4}]})]:
+                            ("too long", {"messages": [{"role": "user", "content": "king " * 10**4}]})]:
         try:
             client.messages.create(**{**usual, **arguments})
         except anthropic.BadRequestError as e:

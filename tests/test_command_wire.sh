@@ -107,7 +107,7 @@ test_messages_refused() {
     anthropic_refused 400 $type 'thinking' "{$hi, \"max_tokens\": 1, \"thinking\": {\"type\": \"enabled\"}}"
     anthropic_refused 400 $type 'output_config' \
         "{$hi, \"max_tokens\": 1, \"output_config\": {\"format\": {\"type\": \"json_schema\", \"schema\": 3}}}"
-    anthropic_refused 400 $type 'maximum context length' \
+    anthropic_refused 400 $type 'prompt is too long: 802 tokens > 512 maximum' \
         "{\"messages\": [$(message user "$(printf 'the lion %.0s' $(seq 400))")], \"max_tokens\": 1}"
     anthropic_refused 403 permission_error 'localhost' "{$hi}" -H 'Host: example.org'
     anthropic_refused 415 $type 'application/json' "{$hi}" -H 'Content-Type: multipart/form-data'

@@ -138,12 +138,13 @@ static peridot_status write_calls(struct pd_text_buffer *out, yyjson_mut_val *li
     return status;
 }
 
-/* What a text is made in. */
+/* What texts are made in. */
 struct writer {
     struct pd_messages *m;
     const struct pd_calls *calls;
     struct pd_text_buffer part, text;
-    yyjson_mut_val *results;   /* the user's message that holds the results of the last calls; NULL: there is none */
+    yyjson_mut_val *results;       /* the user's message that `run` is to be the content of; NULL: there is none */
+    struct pd_text_buffer run;     /* the results of the last calls, and what the user said then */
 };
 
 static peridot_status write_reply(struct writer *w, yyjson_mut_val *message)
@@ -157,38 +158,41 @@ static peridot_status write_reply(struct writer *w, yyjson_mut_val *message)
     return set_content(w->m, message, &w->text);
 }
 
-/* Results, and what the user says after them, are one message: many templates want the user's turns and the model's to
- * alternate. *drop: the message is in the one before. */
-static peridot_status write_result(struct writer *w, yyjson_mut_val *message, bool *drop)
+static peridot_status end_results(struct writer *w)
 {
-    const char *content = member(message, "content");
-    bool result = has_role(message, "tool");
-    w->part.size = 0;
-    if (result)
-        PD_TRY(pd_calls_write_result(&w->part, w->calls, member(message, "name"), content, strlen(content)));
-    else PD_TRY(pd_text_append(&w->part, content, strlen(content)));
-    *drop = w->results != NULL;
-    if (!w->results) yyjson_mut_set_str(yyjson_mut_obj_get(message, "role"), "user");
-    PD_TRY(append_after(&w->text, w->results ? member(w->results, "content") : "", &w->part));
-    if (!w->results) w->results = message;
-    peridot_status status = set_content(w->m, w->results, &w->text);
-    if (!result) w->results = NULL;
-    return status;
+    yyjson_mut_val *results = w->results;
+    w->results = NULL;
+    return results ? set_content(w->m, results, &w->run) : PERIDOT_OK;
 }
 
+static peridot_status write_result(struct writer *w, yyjson_mut_val *message)
+{
+    const char *content = member(message, "content");
+    if (w->run.size) PD_TRY(pd_text_append(&w->run, "\n\n", 2));
+    if (!has_role(message, "tool")) return pd_text_append(&w->run, content, strlen(content));
+    return pd_calls_write_result(&w->run, w->calls, member(message, "name"), content, strlen(content));
+}
+
+/* Results, and what the user says after them, are one message: many templates want the user's turns and the model's to
+ * alternate. */
 static peridot_status write_all(struct writer *w)
 {
     yyjson_mut_arr_iter iter;
     yyjson_mut_arr_iter_init(w->m->list, &iter);
     for (yyjson_mut_val *message; (message = yyjson_mut_arr_iter_next(&iter)) != NULL;) {
-        bool drop = false;
-        bool result = has_role(message, "tool") || (w->results && has_role(message, "user"));
-        if (result) PD_TRY(write_result(w, message, &drop));
-        else w->results = NULL;
-        if (drop) yyjson_mut_arr_iter_remove(&iter);
-        if (has_role(message, "assistant")) PD_TRY(write_reply(w, message));
+        bool result = has_role(message, "tool");
+        if (!result && !(w->results && has_role(message, "user"))) {
+            PD_TRY(end_results(w));
+            if (has_role(message, "assistant")) PD_TRY(write_reply(w, message));
+            continue;
+        }
+        PD_TRY(write_result(w, message));
+        if (w->results) yyjson_mut_arr_iter_remove(&iter);
+        else w->results = message;
+        yyjson_mut_set_str(yyjson_mut_obj_get(w->results, "role"), "user");
+        if (!result) PD_TRY(end_results(w));
     }
-    return PERIDOT_OK;
+    return end_results(w);
 }
 
 static peridot_status describe(struct writer *w)
@@ -214,5 +218,6 @@ peridot_status pd_tools_write_messages(struct pd_messages *m, const struct pd_ca
     m->has_calls = false;
     free(w.part.data);
     free(w.text.data);
+    free(w.run.data);
     return status;
 }

@@ -19,7 +19,8 @@ enum serve_api {
     SERVE_COUNT_TOKENS, SERVE_OLLAMA_CHAT, SERVE_GENERATE, SERVE_EMBED, SERVE_EMBED_ONE, SERVE_SHOW, SERVE_N_APIS
 };
 
-enum serve_kind { SERVE_CONVERSATION, SERVE_TEXT, SERVE_VECTORS, SERVE_TOKENS };   /* of what a job asks for */
+/* What a job asks for: a reply, the continuation of a text, vectors, or what the reader answers without a device. */
+enum serve_kind { SERVE_CONVERSATION, SERVE_TEXT, SERVE_VECTORS, SERVE_AT_ONCE };
 
 enum {
     SERVE_MAX_TOP = 20,        /* alternatives of a token */

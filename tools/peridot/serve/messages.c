@@ -202,23 +202,44 @@ static const char *member(yyjson_mut_val *message, const char *name)
     return text ? text : "";
 }
 
-static bool has_calls(yyjson_mut_val *message) { return yyjson_mut_obj_get(message, "tool_calls") != NULL; }
+/* Whether the text of the message goes on that of the one before. */
+static bool goes_on(yyjson_mut_val *before, yyjson_mut_val *message)
+{
+    return before && strcmp(member(before, "role"), member(message, "role")) == 0 &&
+           strcmp(member(message, "role"), "tool") != 0 && !yyjson_mut_obj_get(before, "tool_calls") &&
+           !yyjson_mut_obj_get(message, "tool_calls");
+}
 
+static bool set_content(struct serve_conversation *c, struct serve_job *job, yyjson_mut_val *message,
+                        struct serve_buffer *text)
+{
+    yyjson_mut_val *value = text->failed ? NULL : yyjson_mut_strncpy(c->doc, text->data, text->size);
+    text->size = 0;
+    return (value && yyjson_mut_obj_replace(message, yyjson_mut_str(c->doc, "content"), value)) || refuse_memory(job);
+}
+
+/* Each text is copied once: a body may have hundreds of thousands of them. */
 bool serve_conversation_join(struct serve_conversation *c, struct serve_job *job)
 {
-    size_t n = yyjson_mut_arr_size(c->list);
-    yyjson_mut_val *last = yyjson_mut_arr_get_last(c->list), *before = n > 1 ? yyjson_mut_arr_get(c->list, n - 2) : NULL;
-    if (!before || strcmp(member(before, "role"), member(last, "role")) != 0 ||
-        yyjson_mut_equals_str(yyjson_mut_obj_get(last, "role"), "tool") || has_calls(before) || has_calls(last))
-        return true;
-    struct serve_buffer both = {0};
-    serve_put(&both, member(before, "content"), strlen(member(before, "content")));
-    serve_put(&both, "\n\n", 2);
-    serve_put(&both, member(last, "content"), strlen(member(last, "content")));
-    yyjson_mut_val *text = both.failed ? NULL : yyjson_mut_strncpy(c->doc, both.data, both.size);
-    yyjson_mut_arr_remove_last(c->list);
-    serve_buffer_free(&both);
-    return (text && yyjson_mut_obj_replace(before, yyjson_mut_str(c->doc, "content"), text)) || refuse_memory(job);
+    struct serve_buffer run = {0};     /* the text so far of `first`, where others go on it */
+    yyjson_mut_val *first = NULL, *message;
+    yyjson_mut_arr_iter iter;
+    bool good = true;
+    yyjson_mut_arr_iter_init(c->list, &iter);
+    while (good && (message = yyjson_mut_arr_iter_next(&iter)) != NULL) {
+        if (!goes_on(first, message)) {
+            good = !run.size || set_content(c, job, first, &run);
+            first = message;
+            continue;
+        }
+        if (!run.size) serve_put(&run, member(first, "content"), strlen(member(first, "content")));
+        serve_put(&run, "\n\n", 2);
+        serve_put(&run, member(message, "content"), strlen(member(message, "content")));
+        yyjson_mut_arr_iter_remove(&iter);
+    }
+    good = good && (!run.size || set_content(c, job, first, &run));
+    serve_buffer_free(&run);
+    return good;
 }
 
 const char *serve_conversation_role(struct serve_job *job, const char *name, yyjson_val *message)

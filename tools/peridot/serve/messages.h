@@ -20,7 +20,7 @@ bool serve_conversation_add(struct serve_conversation *c, struct serve_job *job,
  * among them are messages before it. */
 bool serve_conversation_add_content(struct serve_conversation *c, struct serve_job *job, const char *role,
                                     const char *name, yyjson_val *content);
-/* The last message becomes part of the one before it, where both have the same role. */
+/* Messages of one role that follow each other become one, unless they have calls. */
 bool serve_conversation_join(struct serve_conversation *c, struct serve_job *job);
 /* A call in the message of the assistant's that is the last, or in a new one. `arguments`: JSON text of an object. */
 bool serve_conversation_add_call(struct serve_conversation *c, struct serve_job *job, const char *id, const char *name,

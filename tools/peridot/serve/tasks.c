@@ -16,6 +16,9 @@ static bool refuse_length(struct serve_job *job, size_t n_prompt)
         return serve_refuse(&job->error, 400, "context_length_exceeded", what,
                             "The last message is too long for the context of %" PRIu32 " tokens: with the system "
                             "prompt it has %zu.", ctx, n_prompt);
+    if (job->api->errors == &serve_errors_anthropic)   /* whose clients look for these words */
+        return serve_refuse(&job->error, 400, "context_length_exceeded", NULL,
+                            "prompt is too long: %zu tokens > %" PRIu32 " maximum", n_prompt, ctx);
     return serve_refuse(&job->error, 400, "context_length_exceeded", what,
                         "This model's maximum context length is %" PRIu32 " tokens. However, your %s resulted in "
                         "%zu tokens. Please reduce the length of the %s.", ctx, what, n_prompt, what);
@@ -34,7 +37,7 @@ static bool find_room(uint64_t *n_max, struct serve_job *job, size_t n_ids)
 {
     uint64_t ctx = job->server->ctx, rest = n_ids < ctx ? ctx - n_ids : 0;
     *n_max = cmd_min(rest, job->max_given ? job->n_max : default_length(job, rest));
-    if (job->kind == SERVE_TOKENS) return true;
+    if (job->kind == SERVE_AT_ONCE) return true;
     if (n_ids == 0) return serve_refuse(&job->error, 400, "invalid_value", NULL, "the text has no tokens");
     if (job->kind == SERVE_VECTORS) *n_max = 0;
     return n_ids < ctx || (n_ids == ctx && job->kind == SERVE_VECTORS) || refuse_length(job, n_ids);

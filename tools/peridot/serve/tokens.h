@@ -1,6 +1,6 @@
 /* Tokens as JSON: their pieces of text, their probabilities, their ids. */
-#ifndef PERIDOT_COMMAND_SERVE_TOKENS_H
-#define PERIDOT_COMMAND_SERVE_TOKENS_H
+#ifndef PERIDOT_COMMAND_SERVE_AT_ONCE_H
+#define PERIDOT_COMMAND_SERVE_AT_ONCE_H
 
 #include "job.h"
 

@@ -28,10 +28,10 @@ static bool read_messages(struct serve_conversation *c, struct serve_job *job, y
     yyjson_arr_foreach(messages, i, n, each) {
         if (!yyjson_is_obj(each)) return serve_refuse_type(&job->error, "messages", "must be a list of objects");
         const char *role = serve_conversation_role(job, "messages", each);
-        if (!role || !serve_conversation_add_content(c, job, role, "messages", yyjson_obj_get(each, "content"))
-            || !serve_conversation_join(c, job))
+        if (!role || !serve_conversation_add_content(c, job, role, "messages", yyjson_obj_get(each, "content")))
             return false;
     }
+    if (!serve_conversation_join(c, job)) return false;
     if (!yyjson_mut_equals_str(yyjson_mut_obj_get(yyjson_mut_arr_get_last(c->list), "role"), "assistant")) return true;
     return serve_refuse(&job->error, 400, "unsupported_parameter", "messages", "messages must end with one of the "
                         "user's: to continue a message of the assistant's is not supported");
@@ -265,6 +265,6 @@ const struct serve_interface serve_wire_messages = {
     .begin = begin, .piece = piece, .thought = thought, .call = call, .end = end, .body = body,
 };
 const struct serve_interface serve_wire_count_tokens = {
-    .id = SERVE_COUNT_TOKENS, .path = "/v1/messages/count_tokens", .kind = SERVE_TOKENS, .input = "messages",
+    .id = SERVE_COUNT_TOKENS, .path = "/v1/messages/count_tokens", .kind = SERVE_AT_ONCE, .input = "messages",
     .schema = "output_config", .errors = &serve_errors_anthropic, .read = count_tokens, .read_messages = read_messages,
 };

@@ -160,4 +160,4 @@ static bool show(struct serve_buffer *out, struct serve_job *job, const peridot_
 }
 
 const struct serve_interface serve_wire_show = {
-    .id = SERVE_SHOW, .path = "/api/show", .kind = SERVE_TOKENS, .errors = &serve_errors_ollama, .read = show};
+    .id = SERVE_SHOW, .path = "/api/show", .kind = SERVE_AT_ONCE, .errors = &serve_errors_ollama, .read = show};

@@ -54,8 +54,8 @@ static bool detokenize(struct serve_buffer *out, struct serve_job *job, const pe
 }
 
 const struct serve_interface serve_wire_tokenize = {
-    .id = SERVE_TOKENIZE, .path = "/tokenize", .kind = SERVE_TOKENS,
+    .id = SERVE_TOKENIZE, .path = "/tokenize", .kind = SERVE_AT_ONCE,
     .errors = &serve_errors_openai, .read = tokenize};
 const struct serve_interface serve_wire_detokenize = {
-    .id = SERVE_DETOKENIZE, .path = "/detokenize", .kind = SERVE_TOKENS,
+    .id = SERVE_DETOKENIZE, .path = "/detokenize", .kind = SERVE_AT_ONCE,
     .errors = &serve_errors_openai, .read = detokenize};
