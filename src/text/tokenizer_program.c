@@ -142,14 +142,15 @@ static peridot_status find_reply(size_t *after, const struct pd_template_output 
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the model's chat template does not write replies as they are");
 }
 
-/* Of ids that follow, those that the ids so far end with, or that their stop token stands for. */
+/* Of ids that follow, those that the ids so far end with, or that their stop token stands for: the first that is one. */
 static size_t count_known(const struct pd_tokenizer *t, const struct pd_chat_prompt *c, const struct pd_ids *next)
 {
     const int32_t *end = c->ids + c->n_ids;
-    size_t n_known = 0;
+    size_t n_known = 0, n_stops = 0;
     for (size_t k = 1; k <= pd_min(8, next->n); k++) {
-        bool stops = end[-1] == next->data[k - 1] && pd_tokenizer_is_stop(t, end[-1]);
-        if (stops || (k <= c->n_ids && memcmp(end - k, next->data, k * sizeof *end) == 0)) n_known = k;
+        n_stops += pd_tokenizer_is_stop(t, next->data[k - 1]);
+        bool stands = n_stops == 1 && end[-1] == next->data[k - 1] && pd_tokenizer_is_stop(t, end[-1]);
+        if (stands || (k <= c->n_ids && memcmp(end - k, next->data, k * sizeof *end) == 0)) n_known = k;
     }
     return n_known;
 }
