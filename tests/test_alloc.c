@@ -5,6 +5,8 @@
 #include "api/grammar.h"
 #include "failing_alloc.h"
 #include "peridot_tools.h"
+#include "base/json.h"
+#include "text/template/template.h"
 
 #include <dirent.h>
 
@@ -184,6 +186,37 @@ static void test_merges(void **state)
         check_call(&(struct call){.name = "encode by merges", .run = encode});
         peridot_vocab_close(vocab);
     }
+}
+
+/* ---- templates ---- */
+
+static const char jinja[] =
+    "{%- macro m(a, b=[1, 'x']) %}{{ a ~ b }}{% endmacro %}{% set ns = namespace(t='') %}"
+    "{% for x in messages if x.role != 'z' %}{% set ns.t = ns.t ~ x.role ~ '\\u00e9' %}{{ m(x.content | trim) }}"
+    "{% endfor %}"
+    "{% set big | upper %}{{ messages | tojson(indent=2) }}{% endset %}{{ ns.t * 5000 }}{{ big }}{{ ['\\u00a0'] }}"
+    "{{ messages | map(attribute='role') | unique | sort | list }}{{ {'b': 1, 'a': 2} | dictsort }}";
+
+static peridot_status render_template(void)
+{
+    static const char json[] = "{\"messages\": [{\"role\": \"user\", \"content\": \" a \"}, {\"role\": \"b\"}]}";
+    struct pd_template *t;
+    struct pd_template_output out = {0};
+    yyjson_doc *doc;
+    PD_TRY(pd_json_read(&doc, (const uint8_t *)json, sizeof json - 1));
+    const struct pd_template_input in = {.variables = yyjson_doc_get_root(doc)};
+    peridot_status status = pd_template_parse(&t, jinja, sizeof jinja - 1);
+    if (status == PERIDOT_OK) status = pd_template_render(&out, t, &in);
+    pd_template_free(t);
+    pd_template_output_free(&out);
+    yyjson_doc_free(doc);
+    return status;
+}
+
+static void test_templates(void **state)
+{
+    (void)state;
+    check_call(&(struct call){.name = "template", .run = render_template});
 }
 
 /* ---- files ---- */
@@ -591,8 +624,9 @@ static int close_shared(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_vocabularies), cmocka_unit_test(test_merges), cmocka_unit_test(test_files),
-        cmocka_unit_test(test_grammars), cmocka_unit_test(test_models), cmocka_unit_test(test_sessions),
+        cmocka_unit_test(test_vocabularies), cmocka_unit_test(test_merges), cmocka_unit_test(test_templates),
+        cmocka_unit_test(test_files), cmocka_unit_test(test_grammars), cmocka_unit_test(test_models),
+        cmocka_unit_test(test_sessions),
     };
     return cmocka_run_group_tests(tests, open_shared, close_shared);
 }

@@ -218,6 +218,29 @@ static void seed_chats(void)
     seed_text("fuzz_chat", "jinja", "{{ '<start_of_turn>' + role }}\n===\nuser\nhello");
 }
 
+/* Templates, each with one of the conversations. */
+static void seed_templates(void)
+{
+    yyjson_doc *doc = yyjson_read_file(PERIDOT_GOLDEN "/template.json", 0, NULL, NULL);
+    yyjson_val *root = yyjson_doc_get_root(doc), *conversations = yyjson_obj_get(root, "conversations"), *template;
+    size_t i, n;
+    FUZZ_CHECK(yyjson_arr_size(conversations) > 0);
+    yyjson_arr_foreach(yyjson_obj_get(root, "templates"), i, n, template) {
+        struct pd_text_buffer seed_of = {0};
+        char name[24];
+        char *json = yyjson_val_write(yyjson_arr_get(conversations, i % yyjson_arr_size(conversations)), 0, NULL);
+        FUZZ_CHECK(json);
+        put_text(&seed_of, yyjson_get_str(yyjson_obj_get(template, "template")));
+        put_text(&seed_of, "\n===\n");
+        put_text(&seed_of, json);
+        snprintf(name, sizeof name, "%zu", i);
+        seed("fuzz_template", name, seed_of.data, seed_of.size);
+        free(seed_of.data);
+        free(json);
+    }
+    yyjson_doc_free(doc);
+}
+
 /* 80 tokens at most */
 #define LONG "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
 
@@ -412,6 +435,7 @@ int main(int argc, char **argv)
     seed_vocabularies();
     seed_texts();
     seed_chats();
+    seed_templates();
     seed_requests();
     seed_calls();
     seed_cache();

@@ -61,6 +61,7 @@ struct pd_variable {
     struct pd_variable *next, *next_input;   /* in its scope; of all that are from the input */
     struct pd_chars name;
     enum pd_variable_from from;
+    bool is_set;                 /* by the program, in some branch at least */
     uint32_t slot, outer_level, outer_slot;
 };
 

@@ -98,7 +98,8 @@ static peridot_status evaluate_list(struct pd_value *out, struct pd_render *r, c
     PD_TRY(pd_list_create(out, r, n));
     out->type = code->kind == PD_CODE_TUPLE ? PD_TUPLE : PD_LIST;
     n = 0;
-    for (const struct pd_code *item = code->a; item; item = item->next) PD_TRY(pd_evaluate(&out->list.at[n++], r, item));
+    for (const struct pd_code *item = code->a; item; item = item->next)
+        PD_TRY(pd_evaluate(&out->list.at[n++], r, item));
     return PERIDOT_OK;
 }
 

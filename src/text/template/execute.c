@@ -145,7 +145,8 @@ static peridot_status call_macro(struct pd_value *out, struct pd_render *r, cons
         if (n < args->n) frame->at[parameter->slot] = args->at[n];
         else if (named) frame->at[parameter->slot] = *named;
     }
-    if (n < args->n || n_named < args->n_named) return pd_render_fail(r, "a macro is called with arguments that it does not take");
+    if (n < args->n || n_named < args->n_named)
+        return pd_render_fail(r, "a macro is called with arguments that it does not take");
     r->frame = frame;
     PD_TRY(fill_defaults(r, scope, frame));
     r->frame = before;

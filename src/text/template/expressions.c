@@ -23,15 +23,15 @@ static peridot_status create_constant(struct pd_code **out, struct pd_parser *p,
 
 static peridot_status parse_name(struct pd_code **out, struct pd_parser *p, bool members)
 {
-    static const struct { const char *name; unsigned char type; bool b; } constants[] = {
-        {"true", PD_BOOL, true}, {"True", PD_BOOL, true}, {"false", PD_BOOL, false}, {"False", PD_BOOL, false},
-        {"none", PD_NONE, false}, {"None", PD_NONE, false}};
+    static const struct { const char *name; struct pd_value value; } constants[] = {
+        {"true", {.type = PD_BOOL, .own = true, .b = true}}, {"True", {.type = PD_BOOL, .own = true, .b = true}},
+        {"false", {.type = PD_BOOL, .own = true}}, {"False", {.type = PD_BOOL, .own = true}},
+        {"none", {.type = PD_NONE, .own = true}}, {"None", {.type = PD_NONE, .own = true}}};
     const struct pd_template_token name = p->token;
     bool dot = false;
     PD_TRY(pd_parser_next(p));
     for (size_t i = 0; i < PD_COUNT(constants); i++)
-        if (pd_chars_are(name.text, constants[i].name))
-            return create_constant(out, p, (struct pd_value){.type = constants[i].type, .own = true, .b = constants[i].b});
+        if (pd_chars_are(name.text, constants[i].name)) return create_constant(out, p, constants[i].value);
     PD_TRY(pd_code_create(out, p, PD_CODE_NAME, name.line));
     (*out)->value = pd_value_text(name.text);
     if (members) PD_TRY(pd_parser_accept_op(&dot, p, PD_OP('.', 0)));

@@ -30,9 +30,24 @@ static peridot_status apply(struct pd_value *out, struct pd_render *r, const str
     return pd_builtin_call(out, r, it->builtin, &it->args);
 }
 
+/* What is iterated is looked at when the first value is wanted. Only what is true is: none is as good as an empty
+ * list. */
+static peridot_status next_of_source(struct pd_value *out, bool *done, struct pd_render *r, struct pd_iterator *it)
+{
+    const struct pd_value nothing = {.type = PD_UNDEFINED};
+    struct pd_iterator source;
+    struct pd_value kept;
+    if (!it->from) {
+        PD_TRY(pd_iterate(&source, r, pd_value_is_true(&it->source) ? &it->source : &nothing));
+        PD_TRY(pd_iterator_keep(&kept, r, &source));
+        it->from = kept.iterator;
+    }
+    return pd_iterator_next(out, done, it->from, r);
+}
+
 static peridot_status next_mapped(struct pd_value *out, bool *done, struct pd_render *r, struct pd_iterator *it)
 {
-    PD_TRY(pd_iterator_next(out, done, it->from, r));
+    PD_TRY(next_of_source(out, done, r, it));
     if (*done) return PERIDOT_OK;
     const struct pd_value item = *out;
     return it->builtin ? apply(out, r, it, &item) : pd_get_path(out, r, &item, &it->attribute, &it->other);
@@ -42,7 +57,7 @@ static peridot_status next_selected(struct pd_value *out, bool *done, struct pd_
 {
     struct pd_value tested;
     for (;;) {
-        PD_TRY(pd_iterator_next(out, done, it->from, r));
+        PD_TRY(next_of_source(out, done, r, it));
         if (*done) return PERIDOT_OK;
         PD_TRY(pd_get_path(&tested, r, out, &it->attribute, NULL));
         if (it->builtin) PD_TRY(apply(&tested, r, it, &tested));
@@ -52,8 +67,8 @@ static peridot_status next_selected(struct pd_value *out, bool *done, struct pd_
 
 /* A name and what is given to it: arguments `first` and those behind it. Their places are the stack's, so that they are
  * copied; a place for the value comes before them. */
-static peridot_status keep_builtin(struct pd_iterator *it, struct pd_render *r, const struct pd_args *args, size_t first,
-                                   const struct pd_builtin *(*find)(struct pd_chars))
+static peridot_status keep_builtin(struct pd_iterator *it, struct pd_render *r, const struct pd_args *args,
+                                   size_t first, const struct pd_builtin *(*find)(struct pd_chars))
 {
     char shown[PD_SHOWN_SIZE];
     const struct pd_value *name = &args->at[first];
@@ -61,28 +76,17 @@ static peridot_status keep_builtin(struct pd_iterator *it, struct pd_render *r, 
     if (name->type != PD_TEXT) return pd_render_fail(r, "the name of a filter or a test is no text");
     it->builtin = find(name->text);
     if (!it->builtin)
-        return pd_render_fail(r, "there is no filter or test %s", pd_utf8_shown(shown, name->text.data, name->text.size));
+        return pd_render_fail(r, "there is no filter or test %s",
+                              pd_utf8_shown(shown, name->text.data, name->text.size));
     it->args = (struct pd_args){NULL, n, args->n_named, args->named};
     PD_TRY(pd_render_alloc(&it->args.at, r, n + args->n_named, sizeof *it->args.at));
     memcpy(it->args.at, name, (n + args->n_named) * sizeof *name);
     return PERIDOT_OK;
 }
 
-/* Only what is true is iterated at all: none is as good as an empty list. */
-static peridot_status finish(struct pd_value *out, struct pd_render *r, struct pd_iterator *it, const struct pd_value *of)
-{
-    const struct pd_value nothing = {.type = PD_UNDEFINED};
-    struct pd_iterator source;
-    struct pd_value kept;
-    PD_TRY(pd_iterate(&source, r, pd_value_is_true(of) ? of : &nothing));
-    PD_TRY(pd_iterator_keep(&kept, r, &source));
-    it->from = kept.iterator;
-    return pd_iterator_keep(out, r, it);
-}
-
 FILTER(map)
 {
-    struct pd_iterator it = {.next = next_mapped};
+    struct pd_iterator it = {.next = next_mapped, .source = *a};
     const struct pd_value *attribute = find_named(args, "attribute"), *other = find_named(args, "default");
     if (args->n > 1) {
         PD_TRY(keep_builtin(&it, r, args, 1, pd_filter_find));
@@ -92,19 +96,19 @@ FILTER(map)
     } else {
         return pd_render_fail(r, "map is given no filter");
     }
-    return finish(out, r, &it, a);
+    return pd_iterator_keep(out, r, &it);
 }
 
 static peridot_status select_by(struct pd_value *out, struct pd_render *r, const struct pd_args *args, bool attribute,
                                 bool negated)
 {
-    struct pd_iterator it = {.next = next_selected, .negated = negated};
+    struct pd_iterator it = {.next = next_selected, .source = args->at[0], .negated = negated};
     const size_t test = attribute ? 2 : 1;
     if (args->n < test) return pd_render_fail(r, "an attribute to select by is not given");
     if (attribute) it.attribute = args->at[1];
     if (args->n > test) PD_TRY(keep_builtin(&it, r, args, test, pd_test_find));
     else if (args->n_named) return pd_render_fail(r, "arguments are given to no test");
-    return finish(out, r, &it, args->at);
+    return pd_iterator_keep(out, r, &it);
 }
 
 FILTER(select_if)

@@ -24,7 +24,7 @@ PD_BUILTIN(pd_filter_length)
 {
     bool known;
     (void)args;
-    PD_TRY(pd_render_scan(r, a->type == PD_TEXT ? a->text.size : 0));
+    PD_TRY(pd_render_scan(r, a->type == PD_TEXT ? 4 * a->text.size : 0));
     *out = pd_value_int((int64_t)pd_value_length(&known, a), false);
     return known ? PERIDOT_OK : pd_render_fail(r, "a value of type %s has no length", pd_value_type_name(a));
 }
@@ -161,6 +161,7 @@ struct keyed {
 struct order {
     struct pd_render *r;
     bool ignores_case, reverse;
+    bool in_lists;               /* keys are compared as lists of one are: what is equal needs no order */
 };
 
 /* What is compared of a value: strings in lower case unless case matters. */
@@ -178,6 +179,10 @@ static peridot_status key_of(struct pd_value *out, const struct order *o, const 
 
 static peridot_status is_before(bool *out, const struct order *o, const struct pd_value *a, const struct pd_value *b)
 {
+    bool equal = false;
+    *out = false;
+    if (o->in_lists) PD_TRY(pd_value_equals(&equal, o->r, a, b));
+    if (equal) return PERIDOT_OK;
     return o->reverse ? pd_compare(out, o->r, '>', a, b) : pd_compare(out, o->r, '<', a, b);
 }
 
@@ -219,7 +224,7 @@ static peridot_status sort_list(struct pd_value *list, const struct order *o, co
 
 PD_BUILTIN(pd_filter_sort)
 {
-    const struct order o = {r, !pd_value_is_true(&a[2]), pd_value_is_true(&a[1])};
+    const struct order o = {r, !pd_value_is_true(&a[2]), pd_value_is_true(&a[1]), true};
     (void)args;
     if (a[3].type == PD_TEXT && a[3].text.size && memchr(a[3].text.data, ',', a[3].text.size))
         return pd_render_fail(r, "sorting by several attributes is not supported");
@@ -229,7 +234,7 @@ PD_BUILTIN(pd_filter_sort)
 
 PD_BUILTIN(pd_filter_dictsort)
 {
-    const struct order o = {r, !pd_value_is_true(&a[1]), pd_value_is_true(&a[3])};
+    const struct order o = {r, !pd_value_is_true(&a[1]), pd_value_is_true(&a[3]), false};
     const bool by_value = a[2].type == PD_TEXT && pd_chars_are(a[2].text, "value");
     const struct pd_value which = pd_value_int(by_value, true);
     (void)args;
@@ -245,7 +250,7 @@ PD_BUILTIN(pd_filter_dictsort)
 
 PD_BUILTIN(pd_filter_unique)
 {
-    const struct order o = {r, !pd_value_is_true(&a[1]), false};
+    const struct order o = {r, !pd_value_is_true(&a[1]), false, false};
     struct pd_value seen, all, key, *found;
     struct pd_iterator it;
     size_t n = 0;
@@ -287,13 +292,13 @@ static peridot_status find_extreme(struct pd_value *out, const struct order *o, 
 PD_BUILTIN(pd_filter_min)
 {
     (void)args;
-    return find_extreme(out, &(struct order){r, !pd_value_is_true(&a[1]), false}, a);
+    return find_extreme(out, &(struct order){r, !pd_value_is_true(&a[1]), false, false}, a);
 }
 
 PD_BUILTIN(pd_filter_max)
 {
     (void)args;
-    return find_extreme(out, &(struct order){r, !pd_value_is_true(&a[1]), true}, a);
+    return find_extreme(out, &(struct order){r, !pd_value_is_true(&a[1]), true, false}, a);
 }
 
 PD_BUILTIN(pd_filter_sum)

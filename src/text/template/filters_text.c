@@ -50,10 +50,11 @@ PD_BUILTIN(pd_filter_title)
     PD_TRY(pd_value_string(&text, r, a));
     for (size_t at = 0; at <= text.size; at += n) {
         n = at < text.size ? pd_chars_next(&code, text, at) : 1;
-        const bool ends = at == text.size, gap = !ends && (pd_char_is_space(code) || (code < 0x80 && memchr("-({[<", (int)code, 5)));
+        const bool ends = at == text.size;
+        const bool gap = !ends && (pd_char_is_space(code) || (code < 0x80 && memchr("-({[<", (int)code, 5)));
         if (gap == between && !ends) continue;
         const struct pd_chars part = pd_chars_part(text, begin, at - begin);
-        PD_TRY(between ? pd_builder_add(&b, part) : pd_builder_add_capitalized(&b, part));
+        PD_TRY(between ? pd_builder_add(&b, part) : pd_builder_add_capitalized(&b, part, false));
         between = gap;
         begin = at;
     }
@@ -86,16 +87,15 @@ static peridot_status take_integer(int64_t *out, struct pd_render *r, const stru
 }
 
 /* So many spaces, or the text that was given. */
-static peridot_status take_indent(struct pd_chars *out, struct pd_render *r, const struct pd_value *v, int64_t otherwise)
+static peridot_status take_indent(struct pd_chars *out, struct pd_render *r, const struct pd_value *v,
+                                  int64_t otherwise)
 {
-    struct pd_builder b = {.r = r};
     int64_t n;
     *out = v->text;
     if (v->type == PD_TEXT) return PERIDOT_OK;
     PD_TRY(take_integer(&n, r, v, otherwise));
     const struct pd_value space = pd_value_text(PD_CHARS(" ")), times = pd_value_int(n, true);
     struct pd_value spaces;
-    (void)b;
     PD_TRY(pd_operate(&spaces, r, (unsigned)'*', &space, &times));
     *out = spaces.text;
     return PERIDOT_OK;
@@ -228,6 +228,11 @@ PD_BUILTIN(pd_filter_abs)
     return PERIDOT_OK;
 }
 
+static peridot_status fail_digits(struct pd_render *r, int64_t digits)
+{
+    return pd_render_fail(r, "rounding to %lld digits is not supported", (long long)digits);
+}
+
 static peridot_status round_common(struct pd_value *out, struct pd_render *r, const struct pd_value *v, int64_t digits)
 {
     char text[400];
@@ -237,7 +242,7 @@ static peridot_status round_common(struct pd_value *out, struct pd_render *r, co
         *out = pd_value_int(pd_value_integer(v), v->own);
         return PERIDOT_OK;
     }
-    if (pd_is_integer(v) || digits < 0 || digits > 50) return pd_render_fail(r, "rounding to %lld digits is not supported", (long long)digits);
+    if (pd_is_integer(v) || digits < 0 || digits > 50) return fail_digits(r, digits);
     *out = *v;
     if (!isfinite(v->f)) return PERIDOT_OK;
     snprintf(text, sizeof text, "%.*f", (int)digits, v->f);
@@ -259,9 +264,9 @@ PD_BUILTIN(pd_filter_round)
     if (pd_chars_are(method, "common")) return round_common(out, r, a, digits);
     const bool up = pd_chars_are(method, "ceil");
     if (!up && !pd_chars_are(method, "floor")) return pd_render_fail(r, "rounding is common, ceil or floor");
-    if (digits < 0 || digits > 15) return pd_render_fail(r, "rounding to %lld digits is not supported", (long long)digits);
+    if (digits < 0 || digits > 15) return fail_digits(r, digits);
     const double factor = pow(10, (double)digits), scaled = pd_value_double(a) * factor;
     if (!isfinite(scaled)) return pd_render_fail(r, "a number that cannot be rounded");
-    *out = pd_value_float((up ? ceil(scaled) : floor(scaled)) / factor, a->own);
+    *out = pd_value_float(((up ? ceil(scaled) : floor(scaled)) + 0.0) / factor, a->own);   /* + 0.0: no -0.0 */
     return PERIDOT_OK;
 }

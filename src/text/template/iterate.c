@@ -87,7 +87,8 @@ peridot_status pd_iterate(struct pd_iterator *out, struct pd_render *r, const st
     else if (pd_is_listed(v)) out->next = next_element;
     else if (v->type == PD_DICT) out->next = next_key;
     else if (v->type == PD_ITERATOR) out->next = next_shared, out->from = v->iterator;
-    else if (v->type != PD_UNDEFINED) return pd_render_fail(r, "a value of type %s cannot be iterated", pd_value_type_name(v));
+    else if (v->type != PD_UNDEFINED)
+        return pd_render_fail(r, "a value of type %s cannot be iterated", pd_value_type_name(v));
     return PERIDOT_OK;
 }
 
@@ -97,7 +98,8 @@ peridot_status pd_iterate_backwards(struct pd_iterator *out, struct pd_render *r
     if (v->type == PD_TEXT) out->next = next_character_back, out->at = v->text.size;
     else if (pd_is_listed(v)) out->next = previous_element, out->at = v->list.n;
     else if (v->type == PD_DICT) out->next = previous_key, out->at = v->dict->n;
-    else if (v->type != PD_UNDEFINED) return pd_render_fail(r, "a value of type %s cannot be reversed", pd_value_type_name(v));
+    else if (v->type != PD_UNDEFINED)
+        return pd_render_fail(r, "a value of type %s cannot be reversed", pd_value_type_name(v));
     return PERIDOT_OK;
 }
 

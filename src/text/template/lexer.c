@@ -273,7 +273,7 @@ static peridot_status take_string(struct pd_template_token *out, struct pd_lexer
     size_t begin = l->at + 1, end = begin, n = 0, written, used;
     while (end < l->size && l->source[end] != quote) end += 1 + (l->source[end] == '\\');
     if (end >= l->size) return fail(l, "a string has no end");
-    char *text = pd_arena_string(l->arena, l->source + begin, end - begin);   /* escapes are longer than what they mean */
+    char *text = pd_arena_string(l->arena, l->source + begin, end - begin);   /* no escape is longer than its text */
     if (!text) return pd_fail_alloc(end - begin, "a template");
     for (size_t i = begin; i < end; i += used) {
         char escaped[8];
@@ -298,7 +298,8 @@ static peridot_status track_bracket(struct pd_lexer *l, char c)
     if (kind && l->n_brackets == PD_LEXER_MAX_BRACKETS) return fail(l, "brackets nest too deep");
     if (kind) l->brackets[l->n_brackets++] = closing[kind - opening];
     if (kind || !memchr(closing, c, 3)) return PERIDOT_OK;
-    if (l->n_brackets == 0 || l->brackets[--l->n_brackets] != c) return fail(l, "a closing bracket without its opening one");
+    if (l->n_brackets == 0 || l->brackets[--l->n_brackets] != c)
+        return fail(l, "a closing bracket without its opening one");
     return PERIDOT_OK;
 }
 

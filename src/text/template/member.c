@@ -59,7 +59,7 @@ peridot_status pd_get_member(struct pd_value *out, struct pd_render *r, const st
 {
     bool found;
     const struct pd_value object = *of, key = pd_value_text(name);
-    if (object.type == PD_UNDEFINED) return pd_value_fail_undefined(r, of);
+    if (object.type == PD_UNDEFINED && !is_dunder(name)) return pd_value_fail_undefined(r, of);
     PD_TRY(get_attribute(out, &found, r, &object, name));
     if (!found && object.type == PD_DICT) PD_TRY(pd_get_element(out, &found, r, &object, &key));
     if (!found) *out = pd_value_undefined(name);

@@ -14,7 +14,8 @@
 
 /* ---- texts: looking ---- */
 
-/* The bytes of the characters from a[0] to a[1], as slices take them. */
+/* The bytes of the characters from a[0] to a[1], as slices take them; *from > *to: they begin past the end, where not
+ * even an empty text is. */
 static peridot_status part_between(size_t *from, size_t *to, struct pd_render *r, struct pd_chars text,
                                    const struct pd_value *a)
 {
@@ -27,6 +28,7 @@ static peridot_status part_between(size_t *from, size_t *to, struct pd_render *r
     PD_TRY(pd_get_slice(&part, r, &whole, bounds));
     *from = (size_t)(part.text.data - text.data);
     *to = *from + part.text.size;
+    if (pd_is_integer(&a[0]) && pd_value_integer(&a[0]) > (int64_t)pd_chars_count(text)) *from = *to + 1;
     return PERIDOT_OK;
 }
 
@@ -51,11 +53,14 @@ static peridot_status has_affix(struct pd_value *out, struct pd_render *r, const
 {
     size_t from, to;
     bool found = false;
+    const struct pd_value affixes = a[1];
     PD_TRY(part_between(&from, &to, r, a->text, a + 2));
+    *out = pd_value_bool(false);
+    if (from > to) return PERIDOT_OK;
     const struct pd_chars text = pd_chars_part(a->text, from, to - from);
-    const bool many = a[1].type == PD_TUPLE;
-    for (size_t i = 0; i < (many ? a[1].list.n : 1) && !found; i++)
-        PD_TRY(affix_is(&found, r, text, many ? &a[1].list.at[i] : &a[1], at_end));
+    const bool many = affixes.type == PD_TUPLE;
+    for (size_t i = 0; i < (many ? affixes.list.n : 1) && !found; i++)
+        PD_TRY(affix_is(&found, r, text, many ? &affixes.list.at[i] : &affixes, at_end));
     *out = pd_value_bool(found);
     return PERIDOT_OK;
 }
@@ -81,7 +86,7 @@ static peridot_status find(struct pd_value *out, struct pd_render *r, const stru
     const struct pd_chars text = pd_chars_part(a->text, 0, to);
     if (last) PD_TRY(pd_chars_find_last(&at, r, text, a[1].text, to));
     else PD_TRY(pd_chars_find(&at, r, text, a[1].text, from));
-    const bool found = at != SIZE_MAX && at >= from;
+    const bool found = at != SIZE_MAX && at >= from && from <= to;
     PD_TRY(pd_render_scan(r, found ? at : 0));
     *out = pd_value_int(found ? (int64_t)pd_chars_count(pd_chars_part(text, 0, at)) : -1, false);
     return PERIDOT_OK;
@@ -121,7 +126,7 @@ METHOD(str_count)
     PD_TRY(need_text(r, &a[1]));
     PD_TRY(part_between(&from, &to, r, a->text, a + 2));
     const struct pd_chars text = pd_chars_part(a->text, 0, to);
-    if (a[1].text.size == 0) n = (int64_t)pd_chars_count(pd_chars_part(text, from, to - from)) + 1;
+    if (a[1].text.size == 0 && from <= to) n = (int64_t)pd_chars_count(pd_chars_part(text, from, to - from)) + 1;
     while (a[1].text.size) {
         PD_TRY(pd_chars_find(&at, r, text, a[1].text, from));
         if (at == SIZE_MAX) break;
@@ -192,7 +197,7 @@ METHOD(str_title)
         const bool cased = at < a->text.size && (pd_char_is_lower(code) || pd_char_is_upper(code));
         if (cased == in_word && at < a->text.size) continue;
         const struct pd_chars part = pd_chars_part(a->text, begin, at - begin);
-        PD_TRY(in_word ? pd_builder_add_capitalized(&b, part) : pd_builder_add(&b, part));
+        PD_TRY(in_word ? pd_builder_add_capitalized(&b, part, true) : pd_builder_add(&b, part));
         in_word = cased;
         begin = at;
     }

@@ -97,7 +97,8 @@ peridot_status pd_int_read(int64_t *out, bool *ok, struct pd_render *r, struct p
     text = pd_chars_strip(text, NULL, PD_STRIP_LEFT | PD_STRIP_RIGHT);
     size_t at = text.size && (text.data[0] == '-' || text.data[0] == '+');
     const bool minus = at && text.data[0] == '-';
-    if (base < 2 || base > 36) return pd_render_fail(r, "integers to a base of %lld are not supported", (long long)base);
+    if (base < 2 || base > 36)
+        return pd_render_fail(r, "integers to a base of %lld are not supported", (long long)base);
     if (has_prefix(text, at, base)) at += 2;
     *ok = at < text.size;
     for (; at < text.size && *ok; at++) {
@@ -136,9 +137,9 @@ static size_t spell_as_json(char *out, size_t out_size, const char *text, size_t
     size_t n = 0;
     bool digits = false;
     for (size_t i = 0; i < size; i++) {
-        bool is_digit = text[i] >= '0' && text[i] <= '9', next = i + 1 < size && text[i + 1] >= '0' && text[i + 1] <= '9';
+        const bool is_digit = digit_of(text[i]) < 10, next = i + 1 < size && digit_of(text[i + 1]) < 10;
         if (n + 3 > out_size) return 0;
-        if (text[i] == '_' && i > 0 && text[i - 1] >= '0' && text[i - 1] <= '9' && next) continue;
+        if (text[i] == '_' && i > 0 && digit_of(text[i - 1]) < 10 && next) continue;
         if (text[i] == '.' && !digits && !next) return 0;
         if (is_digit && text[i] == '0' && n == 1 && out[0] == '0') continue;   /* no zeros before others */
         if (is_digit && n == 1 && out[0] == '0') n = 0;

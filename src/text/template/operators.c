@@ -99,7 +99,8 @@ static peridot_status operate_floats(struct pd_value *out, struct pd_render *r, 
     case PD_OP('*', 0): out->f = x * y; return PERIDOT_OK;
     case PD_OP('*', '*'):
         out->f = pow(x, y);
-        if ((x == 0 && y < 0) || (x < 0 && isfinite(x) && floor(y) != y) || (isinf(out->f) && isfinite(x) && isfinite(y)))
+        if ((x == 0 && y < 0) || (x < 0 && isfinite(x) && floor(y) != y) ||
+            (isinf(out->f) && isfinite(x) && isfinite(y)))
             return pd_render_fail(r, "a power that is no number");
         return PERIDOT_OK;
     default: break;
@@ -199,9 +200,10 @@ peridot_status pd_operate(struct pd_value *out, struct pd_render *r, unsigned op
         return repeat(out, r, &left, pd_value_integer(&right));
     if (op == PD_OP('*', 0) && is_repeatable(&right) && pd_is_integer(&left))
         return repeat(out, r, &right, pd_value_integer(&left));
-    if (op == PD_OP('%', 0) && left.type == PD_TEXT && right.type != PD_UNDEFINED) {
+    if (op == PD_OP('%', 0) && left.type == PD_TEXT) {
         const bool many = right.type == PD_TUPLE;
-        const struct pd_args args = {many ? right.list.at : (struct pd_value *)&right, many ? right.list.n : 1, 0, NULL};
+        struct pd_value one = right;
+        const struct pd_args args = {many ? right.list.at : &one, many ? right.list.n : 1, 0, NULL};
         return pd_printf(out, r, &left, &args);
     }
     return fail_types(r, op, &left, &right);
@@ -294,7 +296,7 @@ peridot_status pd_get_element(struct pd_value *out, bool *found, struct pd_rende
     if (!pd_is_integer(which) || !(v->type == PD_TEXT || (pd_is_listed(v) && v->type != PD_VIEW))) return PERIDOT_OK;
     bool known;
     const bool ascii = v->type == PD_TEXT && pd_chars_is_ascii(v->text);
-    if (v->type == PD_TEXT) PD_TRY(pd_render_scan(r, v->text.size));
+    if (v->type == PD_TEXT) PD_TRY(pd_render_scan(r, (ascii ? 1 : 8) * v->text.size));
     const int64_t n = (int64_t)(ascii ? v->text.size : pd_value_length(&known, v));
     int64_t i = pd_value_integer(which);
     if (i < 0) i += n;
@@ -345,7 +347,8 @@ static peridot_status slice_text(struct pd_value *out, struct pd_render *r, cons
     }
     struct pd_value characters;
     PD_TRY(pd_value_list(&characters, r, v));
-    for (int64_t i = from; step > 0 ? i < to : i > to; i += step) PD_TRY(pd_builder_add(&b, characters.list.at[i].text));
+    for (int64_t i = from; step > 0 ? i < to : i > to; i += step)
+        PD_TRY(pd_builder_add(&b, characters.list.at[i].text));
     *out = pd_builder_value(&b);
     out->markup = markup;
     return PERIDOT_OK;
@@ -362,7 +365,7 @@ peridot_status pd_get_slice(struct pd_value *out, struct pd_render *r, const str
         return pd_render_fail(r, "a value of type %s cannot be sliced", pd_value_type_name(v));
     PD_TRY(read_bound(&b[2], r, &bounds[2], 1));
     if (b[2] == 0) return pd_render_fail(r, "a slice by steps of 0");
-    if (of.type == PD_TEXT) PD_TRY(pd_render_scan(r, of.text.size));
+    if (of.type == PD_TEXT) PD_TRY(pd_render_scan(r, 8 * of.text.size));
     const int64_t n = (int64_t)pd_value_length(&known, &of);
     const bool back = b[2] < 0;
     PD_TRY(read_bound(&b[0], r, &bounds[0], back ? n : 0));

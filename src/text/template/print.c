@@ -48,8 +48,8 @@ static peridot_status repr_character(struct pd_builder *b, struct pd_chars c, ui
 
 static peridot_status repr_text(struct pd_builder *b, struct pd_chars text)
 {
-    const bool single = text.size && memchr(text.data, '\'', text.size), twice = text.size && memchr(text.data, '"', text.size);
-    const char quote = single && !twice ? '"' : '\'';
+    const bool has_single = text.size && memchr(text.data, '\'', text.size);
+    const char quote = has_single && !memchr(text.data, '"', text.size) ? '"' : '\'';
     const bool own = pd_chars_is_own(text);
     size_t hidden, n;
     uint32_t code;

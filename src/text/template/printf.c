@@ -117,6 +117,11 @@ static peridot_status add_directive(struct pd_builder *b, const struct directive
     }
 }
 
+static bool has_elements(const struct pd_value *v)
+{
+    return v->type == PD_DICT || v->type == PD_LIST || v->type == PD_RANGE || v->type == PD_UNDEFINED;
+}
+
 peridot_status pd_printf(struct pd_value *out, struct pd_render *r, const struct pd_value *format,
                          const struct pd_args *args)
 {
@@ -141,8 +146,8 @@ peridot_status pd_printf(struct pd_value *out, struct pd_render *r, const struct
         if (next == args->n) return pd_render_fail(r, "a format has more directives than values");
         PD_TRY(add_directive(&b, &d, &args->at[next++]));
     }
-    /* A value that is not put in is an error, but for a dict or a list by itself, which might have names. */
-    if (next < args->n && !(args->n == 1 && (args->at[0].type == PD_DICT || args->at[0].type == PD_LIST)))
+    /* A value that is not put in is an error, but for one by itself that has elements: these might have names. */
+    if (next < args->n && !(args->n == 1 && has_elements(&args->at[0])))
         return pd_render_fail(r, "a format has fewer directives than values");
     *out = pd_builder_value(&b);
     return PERIDOT_OK;

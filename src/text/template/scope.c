@@ -81,8 +81,10 @@ static peridot_status store(struct pass *p, const struct pd_code *name)
     if (p->n_loops && pd_chars_are(name->value.text, "loop"))
         return fail_loop(name);
     PD_TRY(find(&outer, &level, p, name));
+    if (outer) outer->is_set |= level == 0;
     if (outer && level == 0) return PERIDOT_OK;
     PD_TRY(define(&v, p, name, outer ? PD_FROM_OUTER : p->in_branch ? PD_FROM_INPUT : PD_FROM_NOWHERE));
+    v->is_set = true;
     if (!outer) return PERIDOT_OK;
     v->outer_level = level;
     v->outer_slot = outer->slot;
@@ -149,7 +151,7 @@ static peridot_status resolve_call(struct pass *p, struct pd_code *call)
     char shown[PD_SHOWN_SIZE];
     if (call->a->kind != PD_CODE_NAME) return PERIDOT_OK;
     PD_TRY(resolve_name(&v, p, call->a));
-    if (v->from != PD_FROM_INPUT || pd_function_find(v->name)) return PERIDOT_OK;
+    if (v->from != PD_FROM_INPUT || v->is_set || pd_function_find(v->name)) return PERIDOT_OK;
     return pd_parser_fail(call->line, "there is no function %s", pd_utf8_shown(shown, v->name.data, v->name.size));
 }
 

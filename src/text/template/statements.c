@@ -117,7 +117,7 @@ static peridot_status parse_parameters(struct pd_code **out, struct pd_parser *p
 
 static peridot_status parse_macro(struct pd_code *macro, struct pd_parser *p)
 {
-    struct pd_code *parameters;
+    struct pd_code *parameters = NULL;
     PD_TRY(pd_code_create(&macro->c, p, PD_CODE_NAME, p->token.line));
     macro->c->value = pd_value_text(p->token.text);
     PD_TRY(pd_parser_expect_kind(p, PD_TOKEN_NAME, "the name of a macro"));

@@ -29,7 +29,7 @@ static peridot_status change_case(struct pd_value *out, struct pd_render *r, con
 static peridot_status capitalize(struct pd_builder *b, struct pd_chars text, enum pd_case which)
 {
     (void)which;
-    return pd_builder_add_capitalized(b, text);
+    return pd_builder_add_capitalized(b, text, true);
 }
 
 PD_BUILTIN(pd_str_upper)
@@ -128,14 +128,12 @@ static size_t find_space_back(struct pd_chars text, size_t at, bool space)
     return at;
 }
 
-/* At white space, with none at the ends of pieces. */
+/* At white space, with none at the ends of pieces, but for what is left when there are enough. */
 static peridot_status split_words(struct pieces *p, struct pd_chars text, int64_t max)
 {
     for (size_t at = find_space(text, 0, false); at < text.size;) {
         size_t end = max-- == 0 ? text.size : find_space(text, at, true);
-        struct pd_chars piece = pd_chars_part(text, at, end - at);
-        if (end == text.size) piece = pd_chars_strip(piece, NULL, PD_STRIP_RIGHT);
-        PD_TRY(add_piece(p, piece));
+        PD_TRY(add_piece(p, pd_chars_part(text, at, end - at)));
         at = find_space(text, end, false);
     }
     return PERIDOT_OK;
@@ -145,9 +143,7 @@ static peridot_status rsplit_words(struct pieces *p, struct pd_chars text, int64
 {
     for (size_t end = find_space_back(text, text.size, false); end > 0;) {
         size_t at = max-- == 0 ? 0 : find_space_back(text, end, true);
-        struct pd_chars piece = pd_chars_part(text, at, end - at);
-        if (at == 0) piece = pd_chars_strip(piece, NULL, PD_STRIP_LEFT);
-        PD_TRY(add_piece(p, piece));
+        PD_TRY(add_piece(p, pd_chars_part(text, at, end - at)));
         end = find_space_back(text, at, false);
     }
     return PERIDOT_OK;
@@ -190,9 +186,11 @@ static peridot_status split(struct pd_value *out, struct pd_render *r, const str
 {
     struct pieces p = {.r = r, .list = {.type = PD_LIST, .own = true}, .markup = a->markup};
     const bool words = a[1].type == PD_UNSET || a[1].type == PD_NONE;
-    if (a[2].type != PD_UNSET && !pd_is_integer(&a[2])) return pd_render_fail(r, "split is not given a number of parts");
+    if (a[2].type != PD_UNSET && !pd_is_integer(&a[2]))
+        return pd_render_fail(r, "split is not given a number of parts");
     const int64_t max = a[2].type == PD_UNSET ? -1 : pd_value_integer(&a[2]);
-    if (!words && a[1].type != PD_TEXT) return pd_render_fail(r, "split at a value of type %s", pd_value_type_name(&a[1]));
+    if (!words && a[1].type != PD_TEXT)
+        return pd_render_fail(r, "split at a value of type %s", pd_value_type_name(&a[1]));
     if (!words && a[1].text.size == 0) return pd_render_fail(r, "split at an empty text");
     PD_TRY(pd_render_scan(r, a->text.size));
     if (words) PD_TRY((back ? rsplit_words : split_words)(&p, a->text, max));

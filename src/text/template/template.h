@@ -41,13 +41,13 @@ struct pd_template_input {
 
 struct pd_template_output {
     char *text;                          /* [size], terminated */
-    unsigned char *own;                  /* [size]: 1 where the byte is the program's own or a word's, 0 where it came from
-                                          * a variable, or was computed from one */
+    unsigned char *own;                  /* [size]: 1 where the byte is the program's own or a word's, 0 where it came
+                                          * from a variable, or was computed from one */
     size_t size;
 };
 
-/* PERIDOT_ERROR_ARGUMENT: the program called raise_exception, and this is its text. PERIDOT_ERROR_FORMAT: "line N: ...",
- * it cannot be rendered with these variables, or asks for too much. *out is to be freed in any case. */
+/* PERIDOT_ERROR_ARGUMENT: the program called raise_exception, and the sentence is its text. PERIDOT_ERROR_FORMAT:
+ * "line N: ...", it cannot be rendered with these variables, or asks for too much. *out is to be freed in any case. */
 peridot_status pd_template_render(struct pd_template_output *out, const struct pd_template *t,
                                   const struct pd_template_input *in);
 void pd_template_output_free(struct pd_template_output *out);

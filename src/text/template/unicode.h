@@ -15,8 +15,8 @@ peridot_status pd_unicode_find(size_t *out, struct pd_render *r, struct pd_chars
 
 enum pd_case { PD_LOWER, PD_UPPER };
 peridot_status pd_builder_add_case(struct pd_builder *b, struct pd_chars text, enum pd_case which);
-/* str.capitalize and str.title; the filter `title` has other words than the method. */
-peridot_status pd_builder_add_capitalized(struct pd_builder *b, struct pd_chars text);
+/* The first letter in upper case, the others in lower. `title`: of one that becomes two, only the first. */
+peridot_status pd_builder_add_capitalized(struct pd_builder *b, struct pd_chars text, bool title);
 /* Which case a letter has: it changes in the other. */
 bool pd_char_is_lower(uint32_t code);
 bool pd_char_is_upper(uint32_t code);

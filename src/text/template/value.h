@@ -45,7 +45,7 @@ struct pd_value {
     unsigned char type;              /* enum pd_value_type */
     bool own;                        /* of all but texts */
     bool markup;                     /* a text that `safe` or `escape` gave */
-    unsigned char kind;              /* PD_UNDEFINED: 1 where the sandbox refuses an attribute; PD_VIEW: enum pd_view_kind */
+    unsigned char kind;              /* PD_VIEW: enum pd_view_kind; PD_UNDEFINED: 1 where the sandbox refuses it */
     union {
         bool b;
         int64_t i;
