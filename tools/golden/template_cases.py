@@ -258,7 +258,7 @@ CONVERSATIONS = [
     {"messages": _turns((U, "hi")), "add_generation_prompt": True},
     {"messages": _turns((S, " Be brief. \n"), (U, "  Why?\n"), (A, "Because.\n\n"), (U, "")),
      "add_generation_prompt": True},
-    {"messages": _turns((U, "Caf\u00e9 \U0001f600 \u4e2d\u6587\u3000<|end|>"),
+    {"messages": _turns((U, "\x01Caf\u00e9 \U0001f600 \u4e2d\u6587\u3000<|end|>"),
                         (A, "<think>\nhm\n</think>\n\nYes {{ x }}"))},
     {"messages": _turns((U, "weather?")) + [
         {"role": A, "content": None, "tool_calls": [CALL]},
@@ -272,5 +272,5 @@ CONVERSATIONS = [
      "enable_thinking": True, "x": [1, {"a": 2.5}]},
     {"messages": _turns(("developer", "d\"q'\\\x7f\u200d"), (U, "line\r\nline\n\n  indented\u2028x")), "tools": [],
      "documents": [{"title": "A b-c", "text": "d"}, {"title": "A b-c"}], "x": 1e22, "date_string": "04 Jul 2026"},
-    {"messages": _turns((A, "first"), (U, "\u00df\u03a3\u03a3 \u0416 \u0131 don't x-y")), "x": None},
+    {"messages": _turns((A, "first"), (U, "\u00df\u03a3\u03a3 \u0416\x01 \u0131 don't x-y")), "x": None},
 ]

@@ -1,18 +1,32 @@
 """Random conversations and random Jinja programs, for comparing Peridot's renderer with jinja2 (template.py)."""
+
 import random
 import string
 
-TEXTS = ["", "hi", " padded \n", "Caf\u00e9 \U0001f600", "\u4e2d\u6587\u3000", "<|im_start|>user", "a\"b'c\\d", "line\nline\r\n\n last",
-         "{\"k\": 1}", "\u00df\u0104\u03a3\u03c2\u0416\u0130", "tab\tx\u00a0y\u2028z", "0", "12", "-3.5", "1e5", "Don't", "<b>&</b>", "\x01\x7f\u200d",
-         "<think>\nwhy\n</think>\n\nbecause", "one, two,three", "A-b (c) [d] x_y", "x" * 40, "%s {}", "user", "None", "\ud7ff\ue000\uffff"]
-NUMBERS = [0, 1, -1, 2, 7, 255, 2**31, -2**63, 2**63 - 1, 2**53 + 1, 1.0, -0.0, 0.5, 1e16, 1e-7, 1e22, 123456.789, 1.5e300, 2.5, 1e15, -3.7]
-KEYS = ["name", "type", "items", "properties", "role", "content", "a", "B", "b", "\u00e9", "keys", "description", "required"]
+TEXTS = [
+    "", "hi", " padded \n", "Caf\u00e9 \U0001f600", "\u4e2d\u6587\u3000", "<|im_start|>user", "a\"b'c\\d",
+    "line\nline\r\n\n last", "{\"k\": 1}", "\u00df\u0104\u03a3\u03c2\u0416\u0130", "tab\tx\u00a0y\u2028z", "0", "12",
+    "-3.5", "1e5", "Don't", "<b>&</b>", "\x01\x7f\u200d", "<think>\nwhy\n</think>\n\nbecause", "one, two,three",
+    "A-b (c) [d] x_y",
+    "x" * 40,
+    "%s {}", "user", "None", "\ud7ff\ue000\uffff",
+]
+NUMBERS = [
+    0, 1, -1, 2, 7, 255, 2**31,
+    -(2**63),
+    2**63 - 1, 2**53 + 1, 1.0, -0.0, 0.5, 1e16, 1e-7, 1e22, 123456.789, 1.5e300, 2.5, 1e15, -3.7,
+]
+KEYS = [
+    "name", "type", "items", "properties", "role", "content", "a", "B", "b", "\u00e9", "keys", "description",
+    "required",
+]
 
 
 def text(r):
     if r.random() < 0.7:
         return r.choice(TEXTS)
-    return "".join(r.choice(string.ascii_letters + " \n\t.<>|'\"\\\u00e9\u4e2d\U0001f600\u0301") for _ in range(r.randrange(12)))
+    letters = string.ascii_letters + " \n\t.<>|'\"\\\u00e9\u4e2d\U0001f600\u0301"
+    return "".join(r.choice(letters) for _ in range(r.randrange(12)))
 
 
 def value(r, depth=0):
@@ -31,14 +45,23 @@ def value(r, depth=0):
 
 
 def tool(r):
-    properties = {r.choice(["city", "unit", "n", "\u00e9t\u00e9", "items", "q"]): r.choice([
-        {"type": "string", "description": text(r)}, {"type": "string", "enum": ["a", "b\"c"]}, {"type": "integer"},
-        {"type": ["number", "null"], "default": r.choice(NUMBERS)}, {"type": "array", "items": {"type": "string"}},
-        {"type": "object", "properties": {"x": {"type": "boolean"}}, "required": ["x"]}, value(r)])
-        for _ in range(r.randrange(4))}
+    properties = {
+        r.choice(["city", "unit", "n", "\u00e9t\u00e9", "items", "q"]): r.choice(
+            [
+                {"type": "string", "description": text(r)},
+                {"type": "string", "enum": ["a", "b\"c"]},
+                {"type": "integer"},
+                {"type": ["number", "null"], "default": r.choice(NUMBERS)},
+                {"type": "array", "items": {"type": "string"}},
+                {"type": "object", "properties": {"x": {"type": "boolean"}}, "required": ["x"]},
+                value(r),
+            ]
+        )
+        for _ in range(r.randrange(4))
+    }
     parameters = {"type": "object", "properties": properties}
     if r.random() < 0.6:
-        parameters["required"] = list(properties)[:r.randrange(3)]
+        parameters["required"] = list(properties)[: r.randrange(3)]
     function = {"name": r.choice(["get_weather", "f", "a.b"]), "description": text(r), "parameters": parameters}
     if r.random() < 0.2:
         function["return"] = {"type": "string", "description": text(r)}
@@ -55,17 +78,29 @@ def content(r):
         return None
     if kind == 7:
         return value(r)
-    return [r.choice([{"type": "text", "text": text(r)}, {"type": "image"}, {"type": "image_url", "image_url": {"url": "x"}}])
-            for _ in range(r.randrange(4))]
+    return [
+        r.choice(
+            [{"type": "text", "text": text(r)}, {"type": "image"}, {"type": "image_url", "image_url": {"url": "x"}}]
+        )
+        for _ in range(r.randrange(4))
+    ]
 
 
 def message(r, role):
     m = {"role": role, "content": content(r)}
     if role == "assistant" and r.random() < 0.4:
         arguments = {k: value(r, 1) for k in r.sample(KEYS, r.randrange(4))}
-        m["tool_calls"] = [{"id": "call_" + str(i), "type": "function", "function": {
-            "name": r.choice(["get_weather", "f"]), "arguments": arguments if r.random() < 0.8 else '{"a": 1}'}}
-            for i in range(r.randrange(1, 3))]
+        m["tool_calls"] = [
+            {
+                "id": "call_" + str(i),
+                "type": "function",
+                "function": {
+                    "name": r.choice(["get_weather", "f"]),
+                    "arguments": arguments if r.random() < 0.8 else '{"a": 1}',
+                },
+            }
+            for i in range(r.randrange(1, 3))
+        ]
         if r.random() < 0.3:
             del m["content"]
     if role == "assistant" and r.random() < 0.3:
@@ -104,38 +139,88 @@ def conversation(r):
 # ---- programs ----
 # Expressions are mostly of types that go together, so that most programs run to their end.
 
-NAMES = {"str": ["s", "t", "s", "bos_token"], "num": ["n", "n", "f"], "list": ["l", "ms"], "dict": ["d"], "any": ["x", "e", "none_", "missing", "undef"]}
+NAMES = {
+    "str": ["s", "t", "s", "bos_token"],
+    "num": ["n", "n", "f"],
+    "list": ["l", "ms"],
+    "dict": ["d"],
+    "any": ["x", "e", "none_", "missing", "undef"],
+}
 LITERALS = {
-    "str": ["'a'", "''", "\"it's\"", "'\\n'", "'x' 'y'", "'\\u00e9\\x41'", "'a b,c'", "'<b>'"], "num": ["1", "0", "2", "1.5", "-1", "1e3", "3.0", "0x1f", "1_000", "true"],
-    "list": ["[]", "[1, 'a', none]", "[s, n]", "(s,)", "('a', 2)", "range(3)|list", "[3, 1, 2]", "['b', 'A', 'a']", "[[1, 2], [3, 4]]", "[s, t, 'q']"],
-    "dict": ["{}", "{'a': 1, 'b': [s]}", "{'k': s}", "dict(a=s)", "{'B': 1, 'a': t}"], "any": ["none", "True", "False", "None", "range(n)"]}
+    "str": ["'a'", "''", "\"it's\"", "'\\n'", "'x' 'y'", "'\\u00e9\\x41'", "'a b,c'", "'<b>'"],
+    "num": ["1", "0", "2", "1.5", "-1", "1e3", "3.0", "0x1f", "1_000", "true"],
+    "list": [
+        "[]", "[1, 'a', none]", "[s, n]", "(s,)", "('a', 2)", "range(3)|list", "[3, 1, 2]", "['b', 'A', 'a']",
+        "[[1, 2], [3, 4]]", "[s, t, 'q']",
+    ],
+    "dict": ["{}", "{'a': 1, 'b': [s]}", "{'k': s}", "dict(a=s)", "{'B': 1, 'a': t}"],
+    "any": ["none", "True", "False", "None", "range(n)"],
+}
 FILTERS = {
-    ("str", "str"): ["upper", "lower", "trim", "title", "capitalize", "string", "reverse", "e", "replace('a', 'b')", "replace('', '-')", "trim('a ')", "indent", "indent(2, true)",
-                     "indent('> ', blank=true)", "default('D')", "tojson", "replace('<', '&lt;', 1)", "tojson(ensure_ascii=true)"],
-    ("str", "num"): ["length", "wordcount", "int", "float", "int(3)", "int(base=16)", "float(2.5)", "count"], ("str", "list"): ["list"], ("str", "any"): ["first", "last"],
-    ("num", "num"): ["abs", "round", "round(1)", "round(1, 'floor')", "int", "float", "round(0, 'ceil')", "default(1)"], ("num", "str"): ["string", "tojson"],
-    ("list", "str"): ["join", "join(', ')", "join('|', attribute='a')", "tojson", "tojson(indent=2)", "map('string')|join('+')", "string", "tojson(separators=(',', ':'))"],
-    ("list", "num"): ["length", "count", "select|list|length"], ("list", "any"): ["first", "last", "min", "max", "sum"],
-    ("list", "list"): ["list", "reverse|list", "sort", "unique|list", "select|list", "select('string')|list", "reject('none')|list", "map('upper')|list", "map(attribute='a')|list",
-                       "map(attribute='a', default='q')|list", "batch(2)|list", "batch(3, 'f')|list", "selectattr('a')|list", "selectattr('a', 'defined')|list", "sort(reverse=true)",
-                       "rejectattr('role', 'equalto', 'user')|list", "map('tojson')|list", "map('trim')|list", "select('in', [1, 'a', none])|list", "sort(attribute='a')",
-                       "map('int')|list", "default([])", "selectattr('type', 'in', ['text'])|list", "select('number')|list", "map('length')|list"],
-    ("dict", "str"): ["tojson", "tojson(sort_keys=true)", "tojson(indent=1)", "string"], ("dict", "list"): ["list", "dictsort", "items|list", "dictsort(by='value')", "dictsort(reverse=true)"],
-    ("dict", "num"): ["length"], ("dict", "dict"): ["default({})"], ("any", "str"): ["string", "tojson", "trim", "upper", "safe"], ("any", "num"): ["int", "length"], ("any", "list"): ["list"],
-    ("any", "any"): ["default('D', true)", "default(1)", "first"]}
+    ("str", "str"): [
+        "upper", "lower", "trim", "title", "capitalize", "string", "reverse", "e", "replace('a', 'b')",
+        "replace('', '-')", "trim('a ')", "indent", "indent(2, true)", "indent('> ', blank=true)", "default('D')",
+        "tojson", "replace('<', '&lt;', 1)", "tojson(ensure_ascii=true)",
+    ],
+    ("str", "num"): ["length", "wordcount", "int", "float", "int(3)", "int(base=16)", "float(2.5)", "count"],
+    ("str", "list"): ["list"],
+    ("str", "any"): ["first", "last"],
+    ("num", "num"): ["abs", "round", "round(1)", "round(1, 'floor')", "int", "float", "round(0, 'ceil')", "default(1)"],
+    ("num", "str"): ["string", "tojson"],
+    ("list", "str"): [
+        "join", "join(', ')", "join('|', attribute='a')", "tojson", "tojson(indent=2)", "map('string')|join('+')",
+        "string", "tojson(separators=(',', ':'))",
+    ],
+    ("list", "num"): ["length", "count", "select|list|length"],
+    ("list", "any"): ["first", "last", "min", "max", "sum"],
+    ("list", "list"): [
+        "list", "reverse|list", "sort", "unique|list", "select|list", "select('string')|list", "reject('none')|list",
+        "map('upper')|list", "map(attribute='a')|list", "map(attribute='a', default='q')|list", "batch(2)|list",
+        "batch(3, 'f')|list", "selectattr('a')|list", "selectattr('a', 'defined')|list", "sort(reverse=true)",
+        "rejectattr('role', 'equalto', 'user')|list", "map('tojson')|list", "map('trim')|list",
+        "select('in', [1, 'a', none])|list", "sort(attribute='a')", "map('int')|list", "default([])",
+        "selectattr('type', 'in', ['text'])|list", "select('number')|list", "map('length')|list",
+    ],
+    ("dict", "str"): ["tojson", "tojson(sort_keys=true)", "tojson(indent=1)", "string"],
+    ("dict", "list"): ["list", "dictsort", "items|list", "dictsort(by='value')", "dictsort(reverse=true)"],
+    ("dict", "num"): ["length"],
+    ("dict", "dict"): ["default({})"],
+    ("any", "str"): ["string", "tojson", "trim", "upper", "safe"],
+    ("any", "num"): ["int", "length"],
+    ("any", "list"): ["list"],
+    ("any", "any"): ["default('D', true)", "default(1)", "first"],
+}
 METHODS = {
-    ("str", "str"): ["upper()", "lower()", "strip()", "lstrip()", "rstrip('\\n')", "strip('a<')", "title()", "capitalize()", "replace('a', 'bb')", "replace('', '.', 2)",
-                     "removeprefix('<')", "removesuffix('n')", "join(['x', 'y'])", "split(',')[-1]", "format(1, 'b')"],
-    ("str", "list"): ["split()", "split(' ')", "split('a', 1)", "rsplit(' ', 1)", "rsplit(None, 1)", "splitlines()", "splitlines(true)", "partition('a')", "rpartition(' ')", "split(None, 1)"],
+    ("str", "str"): [
+        "upper()", "lower()", "strip()", "lstrip()", "rstrip('\\n')", "strip('a<')", "title()", "capitalize()",
+        "replace('a', 'bb')", "replace('', '.', 2)", "removeprefix('<')", "removesuffix('n')", "join(['x', 'y'])",
+        "split(',')[-1]", "format(1, 'b')",
+    ],
+    ("str", "list"): [
+        "split()", "split(' ')", "split('a', 1)", "rsplit(' ', 1)", "rsplit(None, 1)", "splitlines()",
+        "splitlines(true)", "partition('a')", "rpartition(' ')", "split(None, 1)",
+    ],
     ("str", "num"): ["find('a')", "rfind('n')", "count('a')", "count('')", "find('a', 1, 4)", "rfind('', 1)"],
-    ("str", "bool"): ["startswith('<')", "endswith(('n', ' '))", "isdigit()", "isalpha()", "isspace()", "islower()", "isupper()", "isalnum()", "isascii()", "startswith('a', 1)"],
-    ("dict", "list"): ["keys()|list", "items()|list", "values()|list"], ("dict", "any"): ["get('a')", "get('a', 'z')", "get('items')", "items", "a", "name", "copy()"],
-    ("list", "num"): ["count(1)", "count(s)"], ("any", "any"): ["a", "items()", "append(1)", "__class__", "upper()", "get('a')"]}
-TESTS = ["defined", "undefined", "none", "string", "number", "integer", "float", "boolean", "mapping", "iterable", "sequence", "true", "false", "callable", "sameas none", "in l", "eq 1",
-         "equalto('a')", "ne n", "escaped", "not string", "not none", "lower", "upper"]
+    ("str", "bool"): [
+        "startswith('<')", "endswith(('n', ' '))", "isdigit()", "isalpha()", "isspace()", "islower()", "isupper()",
+        "isalnum()", "isascii()", "startswith('a', 1)",
+    ],
+    ("dict", "list"): ["keys()|list", "items()|list", "values()|list"],
+    ("dict", "any"): ["get('a')", "get('a', 'z')", "get('items')", "items", "a", "name", "copy()"],
+    ("list", "num"): ["count(1)", "count(s)"],
+    ("any", "any"): ["a", "items()", "append(1)", "__class__", "upper()", "get('a')"],
+}
+TESTS = [
+    "defined", "undefined", "none", "string", "number", "integer", "float", "boolean", "mapping", "iterable",
+    "sequence", "true", "false", "callable", "sameas none", "in l", "eq 1", "equalto('a')", "ne n", "escaped",
+    "not string", "not none", "lower", "upper",
+]
 NUMBER_TESTS = ["odd", "even", "divisibleby 3", "divisibleby(2)", "lt 3", "ge(n)", "gt f"]
-ITEMS = {"str": ["0", "-1", "1:", ":-1", "::-1", "::2", "-2:", "1:3", "5", "n", "-1::-2", ":n", "'upper'"], "list": ["0", "-1", "1:", "::-1", "1:3", "5", "'a'", "::2", "n:"],
-         "dict": ["'a'", "'items'", "s", "'get'", "n"]}
+ITEMS = {
+    "str": ["0", "-1", "1:", ":-1", "::-1", "::2", "-2:", "1:3", "5", "n", "-1::-2", ":n", "'upper'"],
+    "list": ["0", "-1", "1:", "::-1", "1:3", "5", "'a'", "::2", "n:"],
+    "dict": ["'a'", "'items'", "s", "'get'", "n"],
+}
 TYPES = ["str", "str", "num", "list", "dict", "any", "bool"]
 
 
@@ -163,7 +248,9 @@ def expression(r, depth=0, kind=None):
         return f"{operand(r, depth, kind)}[{r.choice([i for i in ITEMS[kind] if ':' in i])}]"
     ops = {"str": ["+", "~", "~"], "num": ["+", "-", "*", "/", "//", "%"], "list": ["+"], "dict": ["or", "and"]}[kind]
     if kind == "str" and r.random() < 0.15:
-        return r.choice([f"{operand(r, depth, 'str')} * 3", f"'%s|%5s' % ({operand(r, depth, 'any')}, s)", f"'%d %05.1f' % (n, {operand(r, depth, 'num')})", f"'{{}}-{{}}'.format({operand(r, depth, 'any')}, n)"])
+        formats = [f"'%s|%5s' % ({operand(r, depth, 'any')}, s)", f"'%d %05.1f' % (n, {operand(r, depth, 'num')})"]
+        formats += [f"'{{}}-{{}}'.format({operand(r, depth, 'any')}, n)", f"{operand(r, depth, 'str')} * 3"]
+        return r.choice(formats)
     if kind == "num" and r.random() < 0.05:
         return f"{operand(r, depth, kind)} ** {r.choice(['2', '0', '-1', '0.5'])}"
     if kind == "num" and r.random() < 0.2:
@@ -182,9 +269,13 @@ def condition(r, depth):
         return f"{operand(r, depth, 'num')} is {r.choice(NUMBER_TESTS)}"
     if way == 2:
         kind = r.choice(["num", "str"])
-        return f"{operand(r, depth, kind)} {r.choice(['<', '>', '<=', '>=', '==', '!='])} {operand(r, depth, kind)}" + (" < f" if kind == "num" and r.random() < 0.2 else "")
+        op = r.choice(["<", ">", "<=", ">=", "==", "!="])
+        chained = " < f" if kind == "num" and r.random() < 0.2 else ""
+        return f"{operand(r, depth, kind)} {op} {operand(r, depth, kind)}" + chained
     if way == 3:
-        return r.choice([f"{operand(r, depth, 'str')} {r.choice(['in', 'not in'])} {operand(r, depth, r.choice(['str', 'list', 'dict']))}", f"{operand(r, depth, 'any')} == {operand(r, depth, None)}"])
+        where = operand(r, depth, r.choice(["str", "list", "dict"]))
+        contained = f"{operand(r, depth, 'str')} {r.choice(['in', 'not in'])} {where}"
+        return r.choice([contained, f"{operand(r, depth, 'any')} == {operand(r, depth, None)}"])
     if way == 4:
         return f"not {operand(r, depth, None)}"
     return f"{operand(r, depth, None)} {r.choice(['and', 'or'])} {operand(r, depth, None)}"
@@ -202,11 +293,18 @@ def tag(r, inner, kind="%"):
 
 
 def data(r):
-    return r.choice(["", "", " ", "\n", "  \n", "text", " x ", "\n\n", "\n  ", "a\n", "{#- c -#}", "{# c #}\n", "{", "}", "\t", "\r\n",
-                     "{% raw %} {{ r }} {% endraw %}\n", "{%- raw -%} % } {%- endraw +%}\n"])
+    return r.choice(
+        [
+            "", "", " ", "\n", "  \n", "text", " x ", "\n\n", "\n  ", "a\n", "{#- c -#}", "{# c #}\n", "{", "}", "\t",
+            "\r\n", "{% raw %} {{ r }} {% endraw %}\n", "{%- raw -%} % } {%- endraw +%}\n",
+        ]
+    )
 
 
-LOOP = ["index", "index0", "first", "last", "length", "revindex", "revindex0", "previtem", "nextitem", "depth", "depth0", "cycle('a', 'b')", "changed(x)"]
+LOOP = [
+    "index", "index0", "first", "last", "length", "revindex", "revindex0", "previtem", "nextitem", "depth", "depth0",
+    "cycle('a', 'b')", "changed(x)",
+]
 
 
 def statement(r, depth):
@@ -215,7 +313,9 @@ def statement(r, depth):
     if kind < 4 or depth > 3:
         return tag(r, expression(r), "{")
     if kind == 4:
-        return tag(r, f"set {r.choice(['s = ' + expression(r, 0, 'str'), 'x = ' + expression(r), 'n = ' + expression(r, 0, 'num'), 'l = ' + expression(r, 0, 'list'), 'x, e = ' + expression(r) + ', ' + expression(r)])}")
+        name, kind = r.choice([("s", "str"), ("x", None), ("n", "num"), ("l", "list"), ("x, e", None)])
+        value_of = expression(r, 0, kind) + (", " + expression(r) if "," in name else "")
+        return tag(r, f"set {name} = {value_of}")
     if kind == 5:
         name = r.choice(["x", "e"])
         return tag(r, f"set {name}{r.choice(['', '', ' | trim', ' | upper | length'])}") + body() + tag(r, "endset")
@@ -224,7 +324,13 @@ def statement(r, depth):
         middle += tag(r, "else") + body() if r.random() < 0.5 else ""
         return tag(r, f"if {condition(r, 1)}") + body() + middle + tag(r, "endif")
     if kind < 10:
-        over = r.choice(["l", "d", "ms", "s", "range(3)", "d.items()", "d|items", "[1, 2]", "missing", operand(r, 2, "list"), "ms|selectattr('a')"])
+        over = r.choice(
+            [
+                "l", "d", "ms", "s", "range(3)", "d.items()", "d|items", "[1, 2]", "missing",
+                operand(r, 2, "list"),
+                "ms|selectattr('a')",
+            ]
+        )
         target = "k, v" if "items" in over else r.choice(["x", "e", "m"])
         loop = tag(r, f"for {target} in {over}" + (f" if {condition(r, 2)}" if r.random() < 0.3 else ""))
         loop += body() + "".join(tag(r, f"loop.{r.choice(LOOP)}", "{") for _ in range(r.randrange(3)))
@@ -232,10 +338,11 @@ def statement(r, depth):
             loop += tag(r, f"if {condition(r, 3)}") + tag(r, r.choice(["break", "continue"])) + tag(r, "endif") + body()
         return loop + (tag(r, "else") + body() if r.random() < 0.3 else "") + tag(r, "endfor")
     if kind == 10:
-        return (tag(r, "set ns = namespace(a=n, b='')") + tag(r, "for x in l") + tag(r, f"set ns.b = ns.b ~ {operand(r, 2, None)}") + tag(r, "endfor")
-                + tag(r, "ns.b", "{"))
-    return (tag(r, f"macro mm(s, x={operand(r, 3, None)}, e='e')") + body() + tag(r, "endmacro") + tag(r, f"mm({operand(r, 3, None)})", "{")
-            + tag(r, f"mm(e={operand(r, 3, None)}, s=1)", "{"))
+        body_of = tag(r, "for x in l") + tag(r, f"set ns.b = ns.b ~ {operand(r, 2, None)}") + tag(r, "endfor")
+        return tag(r, "set ns = namespace(a=n, b='')") + body_of + tag(r, "ns.b", "{")
+    macro = tag(r, f"macro mm(s, x={operand(r, 3, None)}, e='e')") + body() + tag(r, "endmacro")
+    calls = tag(r, f"mm({operand(r, 3, None)})", "{") + tag(r, f"mm(e={operand(r, 3, None)}, s=1)", "{")
+    return macro + calls
 
 
 def statements(r, depth=0):
@@ -243,11 +350,22 @@ def statements(r, depth=0):
 
 
 def variables(r):
-    return {"s": text(r), "t": text(r), "n": r.choice([0, 1, 2, 3, 3, 5, -1, True]), "f": r.choice([x for x in NUMBERS if isinstance(x, float)] + [2, 0.5, 3.25]), "l": [value(r, 1) for _ in range(r.randrange(4))],
-            "d": {k: value(r, 1) for k in r.sample(KEYS, r.randrange(4))}, "x": value(r), "none_": None, "e": value(r),
-            "ms": [{k: value(r, 2) for k in r.sample(["a", "role", "content", "type"], r.randrange(4))} for _ in range(r.randrange(4))]}
+    return {
+        "s": text(r),
+        "t": text(r),
+        "n": r.choice([0, 1, 2, 3, 3, 5, -1, True]),
+        "f": r.choice([x for x in NUMBERS if isinstance(x, float)] + [2, 0.5, 3.25]),
+        "l": [value(r, 1) for _ in range(r.randrange(4))],
+        "d": {k: value(r, 1) for k in r.sample(KEYS, r.randrange(4))},
+        "x": value(r),
+        "none_": None,
+        "e": value(r),
+        "ms": [
+            {k: value(r, 2) for k in r.sample(["a", "role", "content", "type"], r.randrange(4))}
+            for _ in range(r.randrange(4))
+        ],
+    }
 
 
 def program(r):
     return statements(r)
-

@@ -21,27 +21,19 @@ static peridot_status create_constant(struct pd_code **out, struct pd_parser *p,
 
 /* ---- primaries ---- */
 
-static peridot_status parse_name(struct pd_code **out, struct pd_parser *p, bool members)
+static peridot_status parse_name(struct pd_code **out, struct pd_parser *p)
 {
     static const struct { const char *name; struct pd_value value; } constants[] = {
         {"true", {.type = PD_BOOL, .own = true, .b = true}}, {"True", {.type = PD_BOOL, .own = true, .b = true}},
         {"false", {.type = PD_BOOL, .own = true}}, {"False", {.type = PD_BOOL, .own = true}},
         {"none", {.type = PD_NONE, .own = true}}, {"None", {.type = PD_NONE, .own = true}}};
     const struct pd_template_token name = p->token;
-    bool dot = false;
     PD_TRY(pd_parser_next(p));
     for (size_t i = 0; i < PD_COUNT(constants); i++)
         if (pd_chars_are(name.text, constants[i].name)) return create_constant(out, p, constants[i].value);
     PD_TRY(pd_code_create(out, p, PD_CODE_NAME, name.line));
     (*out)->value = pd_value_text(name.text);
-    if (members) PD_TRY(pd_parser_accept_op(&dot, p, PD_OP('.', 0)));
-    if (!dot) return PERIDOT_OK;
-    struct pd_code *target;
-    PD_TRY(pd_code_create(&target, p, PD_CODE_MEMBER_TARGET, name.line));
-    target->a = *out;
-    target->value = pd_value_text(p->token.text);
-    PD_TRY(pd_parser_expect_kind(p, PD_TOKEN_NAME, "the name of a member"));
-    return finish(out, target);
+    return PERIDOT_OK;
 }
 
 /* Strings side by side are one. */
@@ -106,10 +98,10 @@ static peridot_status parse_parentheses(struct pd_code **out, struct pd_parser *
     return pd_parser_expect_op(p, PD_OP(')', 0));
 }
 
-static peridot_status parse_primary(struct pd_code **out, struct pd_parser *p, bool members)
+static peridot_status parse_primary(struct pd_code **out, struct pd_parser *p)
 {
     const struct pd_template_token token = p->token;
-    if (token.kind == PD_TOKEN_NAME) return parse_name(out, p, members);
+    if (token.kind == PD_TOKEN_NAME) return parse_name(out, p);
     if (token.kind == PD_TOKEN_STRING) return parse_string(out, p);
     if (token.kind == PD_TOKEN_INT || token.kind == PD_TOKEN_FLOAT) {
         PD_TRY(pd_parser_next(p));
@@ -257,7 +249,7 @@ static peridot_status parse_test(struct pd_code **code, struct pd_parser *p)
         PD_TRY(parse_arguments(&n, p, &test->a->next, &test->c));
     } else if (begins_argument(p)) {
         if (pd_parser_at_name(p, "is")) return pd_parser_fail_token(p, "no second test");
-        PD_TRY(parse_primary(&test->a->next, p, false));
+        PD_TRY(parse_primary(&test->a->next, p));
         PD_TRY(parse_postfix(&test->a->next, p));
         n = 1;
     }
@@ -340,7 +332,7 @@ static peridot_status parse_unary(struct pd_code **out, struct pd_parser *p, boo
         PD_TRY(parse_unary(&unary->a, p, false));
         PD_TRY(finish(out, unary));
     } else {
-        PD_TRY(parse_primary(out, p, false));
+        PD_TRY(parse_primary(out, p));
     }
     PD_TRY(parse_postfix(out, p));
     while (filters) {
@@ -472,7 +464,7 @@ peridot_status pd_parse_expression(struct pd_code **out, struct pd_parser *p)
     return PERIDOT_OK;
 }
 
-/* ---- tuples and targets ---- */
+/* ---- tuples ---- */
 
 static bool is_tuple_end(const struct pd_parser *p, const char *end)
 {
@@ -491,39 +483,6 @@ peridot_status pd_parse_tuple(struct pd_code **out, struct pd_parser *p, bool co
     tuple->a = *out;
     for (last = &tuple->a->next; comma && !is_tuple_end(p, end); last = &(*last)->next) {
         PD_TRY(conditions ? pd_parse_expression(last, p) : parse_logical(last, p, true));
-        PD_TRY(pd_parser_accept_op(&comma, p, PD_OP(',', 0)));
-    }
-    return finish(out, tuple);
-}
-
-static peridot_status parse_one_target(struct pd_code **out, struct pd_parser *p, bool members)
-{
-    bool nested = pd_parser_at_op(p, PD_OP('(', 0));
-    if (nested) {
-        PD_TRY(pd_parser_enter(p));
-        PD_TRY(pd_parser_next(p));
-        PD_TRY(pd_parse_target(out, p, members, NULL));
-        pd_parser_leave(p);
-        return pd_parser_expect_op(p, PD_OP(')', 0));
-    }
-    if (p->token.kind != PD_TOKEN_NAME) return pd_parser_fail_token(p, "the name of a variable");
-    PD_TRY(parse_name(out, p, members));
-    if ((*out)->kind == PD_CODE_CONSTANT) return pd_parser_fail((*out)->line, "a constant cannot be set");
-    return PERIDOT_OK;
-}
-
-peridot_status pd_parse_target(struct pd_code **out, struct pd_parser *p, bool members, const char *end)
-{
-    struct pd_code *tuple, **last;
-    bool comma;
-    PD_TRY(parse_one_target(out, p, members));
-    PD_TRY(pd_parser_accept_op(&comma, p, PD_OP(',', 0)));
-    if (!comma) return PERIDOT_OK;
-    PD_TRY(pd_code_create(&tuple, p, PD_CODE_TUPLE, (*out)->line));
-    tuple->a = *out;
-    for (last = &tuple->a->next; comma && !is_tuple_end(p, end) && !pd_parser_at_op(p, PD_OP('=', 0));
-         last = &(*last)->next) {
-        PD_TRY(parse_one_target(last, p, members));
         PD_TRY(pd_parser_accept_op(&comma, p, PD_OP(',', 0)));
     }
     return finish(out, tuple);

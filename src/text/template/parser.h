@@ -39,8 +39,6 @@ peridot_status pd_code_finish(struct pd_code *code);
 /* "a, b" makes a tuple. Without `conditions`, "x if y" ends before the "if". */
 peridot_status pd_parse_tuple(struct pd_code **out, struct pd_parser *p, bool conditions, const char *end);
 peridot_status pd_parse_expression(struct pd_code **out, struct pd_parser *p);
-/* The target of an assignment. `end`: the name that comes after it; NULL: none. */
-peridot_status pd_parse_target(struct pd_code **out, struct pd_parser *p, bool members, const char *end);
 /* "| name(...)" of *code, as often as it is there; `first`: the first bar is not. */
 peridot_status pd_parse_filters(struct pd_code **code, struct pd_parser *p, bool first);
 

@@ -38,10 +38,69 @@ static peridot_status parse_scope(struct pd_code **out, struct pd_parser *p, con
     return fill_scope(*out, p, close);
 }
 
+/* ---- targets of assignments ---- */
+
+static peridot_status parse_target(struct pd_code **out, struct pd_parser *p, bool members);
+
+static peridot_status parse_name(struct pd_code **out, struct pd_parser *p, const char *expected)
+{
+    static const char *const constants[] = {"true", "True", "false", "False", "none", "None"};
+    for (size_t i = 0; i < PD_COUNT(constants); i++)
+        if (pd_parser_at_name(p, constants[i])) return pd_parser_fail(p->token.line, "a constant cannot be set");
+    PD_TRY(pd_code_create(out, p, PD_CODE_NAME, p->token.line));
+    (*out)->value = pd_value_text(p->token.text);
+    return pd_parser_expect_kind(p, PD_TOKEN_NAME, expected);
+}
+
+/* A variable, with `members` also "namespace.member", or a tuple in parentheses. */
+static peridot_status parse_one_target(struct pd_code **out, struct pd_parser *p, bool members)
+{
+    struct pd_code *of;
+    bool nested, dot = false;
+    PD_TRY(pd_parser_accept_op(&nested, p, PD_OP('(', 0)));
+    if (nested) {
+        PD_TRY(pd_parser_enter(p));
+        PD_TRY(parse_target(out, p, members));
+        pd_parser_leave(p);
+        return pd_parser_expect_op(p, PD_OP(')', 0));
+    }
+    PD_TRY(parse_name(out, p, "the name of a variable"));
+    if (members) PD_TRY(pd_parser_accept_op(&dot, p, PD_OP('.', 0)));
+    if (!dot) return PERIDOT_OK;
+    of = *out;
+    PD_TRY(pd_code_create(out, p, PD_CODE_MEMBER_TARGET, of->line));
+    (*out)->a = of;
+    (*out)->value = pd_value_text(p->token.text);
+    PD_TRY(pd_parser_expect_kind(p, PD_TOKEN_NAME, "the name of a member"));
+    return pd_code_finish(*out);
+}
+
+static peridot_status parse_target(struct pd_code **out, struct pd_parser *p, bool members)
+{
+    struct pd_code *tuple, **last;
+    bool comma;
+    PD_TRY(parse_one_target(out, p, members));
+    PD_TRY(pd_parser_accept_op(&comma, p, PD_OP(',', 0)));
+    if (!comma) return PERIDOT_OK;
+    PD_TRY(pd_code_create(&tuple, p, PD_CODE_TUPLE, (*out)->line));
+    tuple->a = *out;
+    for (last = &tuple->a->next; comma; last = &(*last)->next) {
+        const bool another = pd_parser_at_op(p, PD_OP('(', 0)) ||
+                             (p->token.kind == PD_TOKEN_NAME && !pd_parser_at_name(p, "in"));
+        if (!another) break;
+        PD_TRY(parse_one_target(last, p, members));
+        PD_TRY(pd_parser_accept_op(&comma, p, PD_OP(',', 0)));
+    }
+    *out = tuple;
+    return pd_code_finish(tuple);
+}
+
+/* ---- statements ---- */
+
 static peridot_status parse_set(struct pd_code *set, struct pd_parser *p)
 {
     bool assigns;
-    PD_TRY(pd_parse_target(&set->b, p, true, NULL));
+    PD_TRY(parse_target(&set->b, p, true));
     PD_TRY(pd_parser_accept_op(&assigns, p, PD_OP('=', 0)));
     if (assigns) {
         set->kind = PD_CODE_SET;
@@ -61,7 +120,7 @@ static peridot_status parse_for(struct pd_code *loop, struct pd_parser *p)
     const char *end;
     bool filtered;
     PD_TRY(pd_code_create(&loop->b, p, PD_CODE_SCOPE, p->token.line));
-    PD_TRY(pd_parse_target(&loop->b->b, p, false, "in"));
+    PD_TRY(parse_target(&loop->b->b, p, false));
     PD_TRY(pd_parser_expect_name(p, "in"));
     PD_TRY(pd_parse_tuple(&loop->a, p, false, "recursive"));
     PD_TRY(pd_parser_accept_name(&filtered, p, "if"));
@@ -118,9 +177,7 @@ static peridot_status parse_parameters(struct pd_code **out, struct pd_parser *p
 static peridot_status parse_macro(struct pd_code *macro, struct pd_parser *p)
 {
     struct pd_code *parameters = NULL;
-    PD_TRY(pd_code_create(&macro->c, p, PD_CODE_NAME, p->token.line));
-    macro->c->value = pd_value_text(p->token.text);
-    PD_TRY(pd_parser_expect_kind(p, PD_TOKEN_NAME, "the name of a macro"));
+    PD_TRY(parse_name(&macro->c, p, "the name of a macro"));
     PD_TRY(parse_parameters(&parameters, p));
     PD_TRY(parse_scope(&macro->b, p, "endmacro"));
     macro->b->b = parameters;
@@ -132,9 +189,7 @@ static peridot_status parse_with(struct pd_code *with, struct pd_parser *p)
     struct pd_code **target = &with->b, **value = &with->c;
     bool comma = true;
     while (comma && p->token.kind != PD_TOKEN_TAG_END) {
-        PD_TRY(pd_code_create(target, p, PD_CODE_NAME, p->token.line));
-        (*target)->value = pd_value_text(p->token.text);
-        PD_TRY(pd_parser_expect_kind(p, PD_TOKEN_NAME, "the name of a variable"));
+        PD_TRY(parse_name(target, p, "the name of a variable"));
         PD_TRY(pd_parser_expect_op(p, PD_OP('=', 0)));
         PD_TRY(pd_parse_expression(value, p));
         target = &(*target)->next;
