@@ -35,7 +35,7 @@ static void copy_marks(unsigned char *own, struct pd_chars text)
 peridot_status pd_builder_add(struct pd_builder *b, struct pd_chars text)
 {
     if (text.size == 0) return PERIDOT_OK;
-    PD_TRY(pd_render_scan(b->r, text.size));
+    PD_TRY(pd_render_spend(b->r, 1 + text.size / 16));
     PD_TRY(pd_builder_reserve(b, text.size));
     memcpy(b->data + b->size, text.data, text.size);
     copy_marks(b->own + b->size, text);
@@ -138,7 +138,7 @@ bool pd_chars_is_ascii(struct pd_chars text)
 /* Each place where the first byte is right costs a step, and what is compared there. */
 static peridot_status look(bool *found, struct pd_render *r, const char *at, struct pd_chars what)
 {
-    PD_TRY(pd_render_spend(r, 1 + what.size / 64));
+    PD_TRY(pd_render_spend(r, 1 + what.size / 16));
     *found = memcmp(at, what.data, what.size) == 0;
     return PERIDOT_OK;
 }

@@ -24,7 +24,7 @@ PD_BUILTIN(pd_filter_length)
 {
     bool known;
     (void)args;
-    PD_TRY(pd_render_scan(r, a->type == PD_TEXT ? 4 * a->text.size : 0));
+    PD_TRY(pd_render_scan(r, a->type == PD_TEXT ? 2 * a->text.size : 0));
     *out = pd_value_int((int64_t)pd_value_length(&known, a), false);
     return known ? PERIDOT_OK : pd_render_fail(r, "a value of type %s has no length", pd_value_type_name(a));
 }

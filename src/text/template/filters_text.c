@@ -33,7 +33,7 @@ PD_BUILTIN(pd_filter_safe)
 PD_BUILTIN(pd_filter_escape)
 {
     (void)args;
-    PD_TRY(pd_render_scan(r, a->type == PD_TEXT ? 8 * a->text.size : 0));
+    PD_TRY(pd_render_scan(r, a->type == PD_TEXT ? 4 * a->text.size : 0));
     return pd_value_escape(out, r, a);
 }
 

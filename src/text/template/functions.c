@@ -88,7 +88,7 @@ FUNCTION(make_range)
     const uint64_t step = b[2] > 0 ? (uint64_t)b[2] : 0 - (uint64_t)b[2], size = pd_div_up(width, step);
     if (size > MAX) return pd_render_fail(r, "a range of more than %d integers", MAX);
     PD_TRY(pd_list_create(out, r, (size_t)size));
-    PD_TRY(pd_render_spend(r, size / 4));
+    PD_TRY(pd_render_spend(r, size / 2));
     for (uint64_t i = 0; i < size; i++)
         out->list.at[i] = pd_value_int((int64_t)((uint64_t)b[0] + i * (uint64_t)b[2]), own);
     out->type = PD_RANGE;

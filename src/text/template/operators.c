@@ -296,7 +296,7 @@ peridot_status pd_get_element(struct pd_value *out, bool *found, struct pd_rende
     if (!pd_is_integer(which) || !(v->type == PD_TEXT || (pd_is_listed(v) && v->type != PD_VIEW))) return PERIDOT_OK;
     bool known;
     const bool ascii = v->type == PD_TEXT && pd_chars_is_ascii(v->text);
-    if (v->type == PD_TEXT) PD_TRY(pd_render_scan(r, (ascii ? 1 : 8) * v->text.size));
+    if (v->type == PD_TEXT) PD_TRY(pd_render_scan(r, (ascii ? 1 : 4) * v->text.size));
     const int64_t n = (int64_t)(ascii ? v->text.size : pd_value_length(&known, v));
     int64_t i = pd_value_integer(which);
     if (i < 0) i += n;
@@ -365,7 +365,7 @@ peridot_status pd_get_slice(struct pd_value *out, struct pd_render *r, const str
         return pd_render_fail(r, "a value of type %s cannot be sliced", pd_value_type_name(v));
     PD_TRY(read_bound(&b[2], r, &bounds[2], 1));
     if (b[2] == 0) return pd_render_fail(r, "a slice by steps of 0");
-    if (of.type == PD_TEXT) PD_TRY(pd_render_scan(r, 8 * of.text.size));
+    if (of.type == PD_TEXT) PD_TRY(pd_render_scan(r, 4 * of.text.size));
     const int64_t n = (int64_t)pd_value_length(&known, &of);
     const bool back = b[2] < 0;
     PD_TRY(read_bound(&b[0], r, &bounds[0], back ? n : 0));

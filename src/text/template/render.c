@@ -21,7 +21,7 @@ peridot_status pd_render_spend(struct pd_render *r, uint64_t n)
     return pd_render_fail(r, "the template takes more than %d steps", PD_RENDER_MAX_STEPS);
 }
 
-peridot_status pd_render_scan(struct pd_render *r, size_t size) { return pd_render_spend(r, size / 64); }
+peridot_status pd_render_scan(struct pd_render *r, size_t size) { return pd_render_spend(r, size / 16); }
 
 peridot_status pd_render_alloc(void *out, struct pd_render *r, size_t n, size_t size)
 {

@@ -13,7 +13,7 @@
 enum {
     PD_RENDER_MAX_DEPTH = 500,             /* of values, and of nodes that are being evaluated */
     PD_RENDER_MAX_STACK = 2000,
-    PD_RENDER_MAX_STEPS = 2000000,         /* nodes, elements, and 64 bytes looked at */
+    PD_RENDER_MAX_STEPS = 5000000,         /* nodes, elements, and bytes looked at, 16 for a step */
     PD_RENDER_MAX_SIZE = 64 << 20          /* bytes of all values and of the result, with the marks of their bytes */
 };
 

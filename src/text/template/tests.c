@@ -78,7 +78,7 @@ static peridot_status all_have_case(struct pd_value *out, struct pd_render *r, c
     uint32_t code;
     bool any = false, others = false;
     PD_TRY(pd_value_string(&text, r, v));
-    PD_TRY(pd_render_spend(r, text.size / 4));
+    PD_TRY(pd_render_spend(r, text.size));
     for (size_t at = 0; at < text.size;) {
         at += pd_chars_next(&code, text, at);
         any |= has(code);

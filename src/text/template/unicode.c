@@ -50,13 +50,13 @@ peridot_status pd_unicode_find(size_t *out, struct pd_render *r, struct pd_chars
     *out = SIZE_MAX;
     const unsigned char *const data = (const unsigned char *)text.data;
     while (at < text.size && data[at] < 0x80 && !ascii_is(which, data[at])) at++;
-    PD_TRY(pd_render_spend(r, (at - from) / 64));
+    PD_TRY(pd_render_spend(r, (at - from) / 16));
     if (at >= text.size) return PERIDOT_OK;
     if (data[at] < 0x80) {
         *out = at;
         return PERIDOT_OK;
     }
-    PD_TRY(pd_render_spend(r, 50 + (text.size - at) / 16));
+    PD_TRY(pd_render_spend(r, 150 + (text.size - at) / 8));
     return match(out, text, at, which);
 }
 
@@ -162,7 +162,7 @@ static peridot_status add_letter(struct pd_builder *b, struct pd_chars text, siz
 peridot_status pd_builder_add_case(struct pd_builder *b, struct pd_chars text, enum pd_case which)
 {
     uint32_t code;
-    PD_TRY(pd_render_spend(b->r, text.size / 2));
+    PD_TRY(pd_render_spend(b->r, text.size));
     for (size_t at = 0; at < text.size; at += pd_chars_next(&code, text, at))
         PD_TRY(add_letter(b, text, at, which, false));
     return PERIDOT_OK;
@@ -172,7 +172,7 @@ peridot_status pd_builder_add_capitalized(struct pd_builder *b, struct pd_chars 
 {
     uint32_t code;
     if (text.size == 0) return PERIDOT_OK;
-    PD_TRY(pd_render_spend(b->r, text.size / 2));
+    PD_TRY(pd_render_spend(b->r, text.size));
     PD_TRY(add_letter(b, text, 0, PD_UPPER, title));
     for (size_t at = pd_chars_next(&code, text, 0); at < text.size; at += pd_chars_next(&code, text, at))
         PD_TRY(add_letter(b, text, at, PD_LOWER, false));

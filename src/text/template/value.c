@@ -156,7 +156,7 @@ static peridot_status compare_lists(int *out, struct pd_render *r, const struct 
 
 peridot_status pd_value_compare(int *out, struct pd_render *r, const struct pd_value *a, const struct pd_value *b)
 {
-    PD_TRY(pd_render_spend(r, 1));
+    PD_TRY(pd_render_spend(r, 3));
     if (pd_is_number(a) && pd_is_number(b) && !has_nan(a, b)) {
         *out = compare_numbers(a, b);
         return PERIDOT_OK;
@@ -197,7 +197,7 @@ static peridot_status hash_key(uint64_t *out, struct pd_render *r, const struct 
     switch (key->type) {
     case PD_TEXT:
         *out = pd_hash(0, key->text.data, key->text.size);
-        return pd_render_scan(r, 4 * key->text.size);
+        return pd_render_scan(r, key->text.size);
     case PD_BOOL: case PD_INT: case PD_FLOAT: *out = pd_hash(1, &f, sizeof f); return PERIDOT_OK;
     case PD_NONE: case PD_UNDEFINED: *out = key->type; return PERIDOT_OK;
     default: return pd_render_fail(r, "a %s as the key of a dict is not supported", pd_value_type_name(key));
