@@ -12,6 +12,7 @@ void pd_calling_begin(struct pd_calling *c, const peridot_tools *tools, peridot_
     c->parser.format = tools->calls.format;
     c->parser.marks = tools->calls.marks;
     c->parser.tools = tools->calls.tools;
+    c->parser.name = tools->calls.name;
 }
 
 void pd_calling_end(struct pd_calling *c)
