@@ -97,7 +97,7 @@ def test_parse():
 
 
 def test_errors():
-    for error, arguments in [(openai.BadRequestError, {"tools": [{"type": "function", "function": {"name": "f"}}]}),
+    for error, arguments in [(openai.BadRequestError, {"tools": [{"type": "function"}]}),
                              (openai.BadRequestError, {"max_tokens": 0}),
                              (openai.BadRequestError, {"messages": [{"role": "user", "content": "king " * 10**4}]}),
                              (openai.BadRequestError, {"response_format": {"type": "json_schema", "json_schema": {

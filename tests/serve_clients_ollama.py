@@ -86,7 +86,7 @@ def test_errors():
                       ("suffix", lambda: client.generate(model, "a", suffix="b")),
                       ("think", lambda: client.chat(model, messages, think=True)),
                       ("images", lambda: client.chat(model, [{"role": "user", "content": "a", "images": ["aaaa"]}])),
-                      ("tools", lambda: client.chat(model, messages, tools=[{"function": {"name": "f"}}])),
+                      ("tools", lambda: client.chat(model, messages, tools=[{"type": "function"}])),
                       ("num_ctx", lambda: client.chat(model, messages, options={"num_ctx": 10**6})),
                       ("mirostat", lambda: list(client.chat(model, messages, options={"mirostat": 2}, stream=True))),
                       ("context", lambda: client.generate(model, "king " * 10**4))]:

@@ -17,6 +17,7 @@ python() {
 }
 
 test_packages() {
+    local name
     start --ctx 512   # which ends the texts of requests that set no length
     "$clients/python" "$source/tests/serve_clients.py" "$url/v1" >"$folder/out" 2>"$folder/err"
     check "the packages openai and llm are answered as by OpenAI" [ $? = 0 ]
@@ -34,6 +35,13 @@ print(*(family.name for family in read(sys.stdin.read())))' < <(curl -s "$url/me
         --continue-on-failure --suppress-health-check all) >"$folder/out" 2>"$folder/err"
     check "schemathesis finds all as /openapi.json says" [ $? = 0 ]
     stop
+    "$(dirname "$peridot")/tests/write_thinkers" "$folder" >"$folder/out" 2>"$folder/err"
+    for name in caller caller-gemma4; do
+        model=$folder/$name.gguf start
+        "$clients/python" "$source/tests/serve_clients_calls.py" "$url" >"$folder/out" 2>"$folder/err"
+        check "the same packages call tools of $name" [ $? = 0 ]
+        stop
+    done
 }
 
 ! packages openai==3.57.0 anthropic==2.13.0 ollama==0.6.3 schemathesis==4.32.5 llm==0.36 prometheus-client==0.26.0 ||
