@@ -7,7 +7,7 @@
 #include "grammar/calls/parser.h"
 #include "grammar/walk.h"
 
-enum { ALL_MARKS = 0x7f };
+enum { ALL_MARKS = 0x1ff };
 
 static const char weather_tools[] =
     "[{\"type\":\"function\",\"function\":{\"name\":\"get_weather\",\"description\":\"Of a \\\"city\\\"\","

@@ -66,8 +66,8 @@ static void test_marks(void **state)
 {
     (void)state;
     peridot_vocab *vocab = open_tools(ADDED_TOKENS("<|tool_call>", "<tool_call|>", "<|\\\"|>"));
-    assert_int_equal(pd_api_call_marks(vocab), 7);
-    peridot_grammar *g = make_grammar(vocab, "gemma4", 7);
+    assert_int_equal(pd_api_call_marks(vocab), 7 << 2);
+    peridot_grammar *g = make_grammar(vocab, "gemma4", 7 << 2);
     struct pd_walk w;
     pd_walk_begin(&w, &g->rules);
     expect_allowed(g, &w, ".Bcx", "EQO");
@@ -100,8 +100,8 @@ static void test_stops(void **state)
     (void)state;
     peridot_vocab *vocab = open_tools(ADDED_TOKENS("<|tool_call>", "<tool_call|>", "<|\\\"|>"));
     pd_pieces_mark_stop(&vocab->tokenizer->pieces, END);
-    assert_int_equal(pd_api_call_marks(vocab), 5);
-    peridot_grammar *g = make_grammar(vocab, "gemma4", 5);
+    assert_int_equal(pd_api_call_marks(vocab), 5 << 2);
+    peridot_grammar *g = make_grammar(vocab, "gemma4", 5 << 2);
     struct pd_walk w;
     pd_walk_begin(&w, &g->rules);
     expect_allowed(g, &w, ".BEc", "QO");
@@ -116,27 +116,12 @@ static void test_stops(void **state)
     peridot_vocab_close(vocab);
 }
 
-/* Tokens that are text are written by themselves or by others, which makes no difference. */
-static void test_texts(void **state)
+/* What files call user-defined is control where a format has it, so that no message forges a call. */
+static void test_user_defined(void **state)
 {
     (void)state;
     peridot_vocab *vocab = open_tools(ADDED_TOKENS("<start_function_call>", "<end_function_call>", "<escape>"));
-    assert_int_equal(pd_api_call_marks(vocab), 0);
-    peridot_grammar *g = make_grammar(vocab, "functiongemma", 0);
-    struct pd_walk w;
-    pd_walk_begin(&w, &g->rules);
-    expect_allowed(g, &w, ".BEQcx", "O");
-    take(&w, g, "x<start_function_call>");
-    expect_allowed(g, &w, "c", ".BEQOx");
-    take(&w, g, "call:f{s:");
-    assert_true(pd_grammar_take(&w, g, QUOTE));
-    take(&w, g, "}<esca");
-    expect_allowed(g, &w, "QBEcx", ".O");
-    take(&w, g, "pe>}");
-    expect_allowed(g, &w, "E", ".BQOcx");
-    assert_true(pd_grammar_take(&w, g, END));
-    expect_allowed(g, &w, ".", "BEQOcx");
-    pd_grammar_free(g);
+    assert_int_equal(pd_api_call_marks(vocab), 7 << 5);
     peridot_vocab_close(vocab);
 }
 
@@ -291,7 +276,7 @@ static void test_llama3(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_marks), cmocka_unit_test(test_stops),
-                                       cmocka_unit_test(test_texts), cmocka_unit_test(test_gemma3),
+                                       cmocka_unit_test(test_user_defined), cmocka_unit_test(test_gemma3),
                                        cmocka_unit_test(test_llama3)};
     return cmocka_run_group_tests_name("calls_vocab", tests, make_folder, remove_folder);
 }

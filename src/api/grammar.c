@@ -42,7 +42,7 @@ static peridot_status read_pieces(struct pd_spellings *s, const struct pd_tokeni
             continue;
         }
         status = pd_tokenizer_spell(&bytes, t, (int32_t)id);
-        if (bytes.size == 1 && (uint8_t)bytes.data[0] >= PD_CALL_MARK) bytes.size = 0;   /* "<0xF8>", of no text */
+        if (bytes.size == 1 && (uint8_t)bytes.data[0] >= PD_CALL_MARK) bytes.size = 0;   /* "<0xF6>", of no text */
         if (status == PERIDOT_OK) status = pd_spellings_add(s, id, bytes.data, bytes.size);
     }
     free(bytes.data);

@@ -8,8 +8,6 @@
 #include "grammar/grammar.h"
 #include "text/messages.h"
 
-#define PD_N_CALL_MARKS 8
-
 struct peridot_tools {
     struct pd_refs refs;
     yyjson_doc *doc;                   /* the list */

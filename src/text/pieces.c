@@ -109,11 +109,19 @@ static bool is_marker(const char *text, size_t size, int64_t type)
         "<start_of_turn>", "<end_of_turn>", "<start_of_image>", "<end_of_image>", "<image_soft_token>",
         "<mask>", "<2mass>", "[@BOS@]",
     };
+    /* Of calls of functions, and of thoughts: FunctionGemma's, Qwen's and others'. */
+    static const char *const calls[] = {
+        "<start_function_declaration>", "<end_function_declaration>", "<start_function_call>", "<end_function_call>",
+        "<start_function_response>", "<end_function_response>", "<escape>", "<tool_call>", "</tool_call>",
+        "<tool_response>", "</tool_response>", "<think>", "</think>",
+    };
     if (type != PD_PIECE_USER && type != PD_PIECE_NORMAL) return false;
     for (size_t i = 0; i < PD_COUNT(names); i++)
         if (is_named(text, size, names[i])) return true;
     if (pd_infill_is_name(text, size)) return true;
     if (type == PD_PIECE_NORMAL) return false;
+    for (size_t i = 0; i < PD_COUNT(calls); i++)
+        if (is_named(text, size, calls[i])) return true;
     bool pipes = size > 3 && text[0] == '<' && text[size - 1] == '>' && (text[1] == '|' || text[size - 2] == '|');
     return pipes || is_reserve(text, size);
 }

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_REPLY = 2000, MAX_WORK = 20000000, ALL_MARKS = 0x7f };
+enum { MAX_REPLY = 2000, MAX_WORK = 20000000, ALL_MARKS = 0x1ff };
 
 struct heard {
     struct pd_text_buffer all, arguments;

@@ -1,4 +1,5 @@
 #include "grammar/calls/arguments.h"
+#include "grammar/calls/calls.h"
 
 #include "grammar/rules.h"
 #include "grammar/values.h"
@@ -123,7 +124,7 @@ static enum pd_call_taken take_character(struct pd_call_arguments *a, char byte)
 {
     if (byte == '"') return go(a, a->is_key ? COLON : NEXT);
     if (byte == '\\') return go(a, ESCAPE);
-    return (uint8_t)byte < 0x20 || (uint8_t)byte >= 0xf8 ? PD_CALL_BROKEN : PD_CALL_GOES_ON;
+    return (uint8_t)byte < 0x20 || (uint8_t)byte >= PD_CALL_MARK ? PD_CALL_BROKEN : PD_CALL_GOES_ON;
 }
 
 static enum pd_call_taken take_escape(struct pd_call_arguments *a, char byte)
@@ -205,7 +206,7 @@ static enum pd_call_taken take_text(struct pd_call_arguments *a, struct pd_call_
         pd_call_put(out, "\"", 1);
         return go(a, NEXT);
     }
-    if ((uint8_t)byte >= 0xf8) return PD_CALL_BROKEN;
+    if ((uint8_t)byte >= PD_CALL_MARK) return PD_CALL_BROKEN;
     put_escaped(out, &byte, 1);
     return PD_CALL_GOES_ON;
 }
@@ -218,7 +219,7 @@ static enum pd_call_taken take_name(struct pd_call_arguments *a, struct pd_call_
         return go(a, VALUE);
     }
     if (!pd_is_name_char((uint8_t)byte) && (first || byte != ' ')) return PD_CALL_BROKEN;
-    if ((uint8_t)byte >= 0xf8) return PD_CALL_BROKEN;
+    if ((uint8_t)byte >= PD_CALL_MARK) return PD_CALL_BROKEN;
     if (first) pd_call_put(out, "\"", 1);
     pd_call_put(out, &byte, 1);
     return go(a, NAME);

@@ -13,8 +13,9 @@
 
 #include <yyjson.h>
 
-#define PD_CALL_MARK 0xf8
-/* The text of control token i, i < 8; NULL past the last. */
+#define PD_CALL_MARK 0xf6
+#define PD_N_CALL_MARKS 10
+/* The text of control token i, i < PD_N_CALL_MARKS; NULL past the last. */
 const char *pd_call_mark(size_t i);
 
 struct pd_call_format;

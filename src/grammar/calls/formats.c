@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-static const char *const marks[] = {"<|tool_call>", "<tool_call|>", "<|\"|>", "<start_function_call>",
-                                    "<end_function_call>", "<escape>", "<|python_tag|>"};
+static const char *const marks[] = {"<tool_call>", "</tool_call>", "<|tool_call>", "<tool_call|>", "<|\"|>",
+                                    "<start_function_call>", "<end_function_call>", "<escape>", "<|python_tag|>"};
 
 #define TAGGED_JSON \
     .shapes = {{.begin = "<tool_call>\n", .end = "\n</tool_call>", .commits = true}}, \
@@ -103,7 +103,7 @@ size_t pd_call_literal(char out[PD_CALL_LITERAL], const char *literal, unsigned 
 
 const char *pd_call_delimiter(const struct pd_call_format *f, unsigned of_vocabulary)
 {
-    static const char bytes[][2] = {"\xf8", "\xf9", "\xfa", "\xfb", "\xfc", "\xfd", "\xfe"};
+    static const char bytes[][2] = {"\xf6", "\xf7", "\xf8", "\xf9", "\xfa", "\xfb", "\xfc", "\xfd", "\xfe"};
     for (size_t i = 0; f->delimiter && i < PD_COUNT(marks); i++)
         if (of_vocabulary >> i & 1 && strcmp(f->delimiter, marks[i]) == 0) return bytes[i];
     return f->delimiter;
