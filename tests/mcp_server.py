@@ -36,6 +36,7 @@ TOOLS = [
     {"inputSchema": {}},
     {"name": "header", "inputSchema": {"anyOf": [schema(a={"type": "string", "x-mcp-header": "A"})]}},
     {"name": "upper"},
+    {"name": "add", "inputSchema": {**schema(a={"type": "integer"}, b={"type": "integer"}), "required": ["a", "b"]}},
 ] + [{"name": name} for name in (
     "structured", "mixed", "fails", "error", "hang", "huge", "flood", "garbage", "dies", "asks", "more", "same",
     "input", "leaves", "forget")]
@@ -59,6 +60,8 @@ def call(params, send, session):
     name, arguments = params.get("name"), params.get("arguments")
     if name in ("echo", "dotted.name", "upper", "late") or name.startswith("xxx"):
         return text(json.dumps([name, arguments], ensure_ascii=False))
+    if name == "add":
+        return text(str(arguments["a"] + arguments["b"]))
     if name == "structured":
         return {"content": [], "structuredContent": {"a": [1, 2.5, None]}}
     if name == "mixed":
