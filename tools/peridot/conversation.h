@@ -59,9 +59,9 @@ struct cmd_encoding {
     bool refuses;          /* what does not fit, rather than leave out turns */
 };
 
-/* Makes the ids up to the reply to the last message, which is the user's, or a tool's; those of thoughts before it go. Where they
- * and the reply do not fit, the oldest turns are left out (turns.h); *n_left_out is their number. Nothing else changes
- * on failure. */
+/* Makes the ids up to the reply to the last message, which is the user's, or a tool's; those of thoughts before it go.
+ * Where they and the reply do not fit, the oldest turns are left out (turns.h); *n_left_out is their number. Nothing
+ * else changes on failure. */
 peridot_status cmd_conversation_encode(struct cmd_conversation *c, size_t *n_left_out, const struct cmd_encoding *e);
 
 /* Writes all messages, also those left out, as [{"role": ..., "content": ...}, ...]. */

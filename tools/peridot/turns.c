@@ -62,7 +62,8 @@ static peridot_status encode(int32_t **ids, size_t *n_ids, size_t *n_kept, const
     if (!kept) return cmd_fail_alloc((t->n + 1) * sizeof *kept, "messages");
     for (size_t i = 0; i < t->n; i++) {
         turn += is_role(&t->messages[i], "user");
-        if (is_system(&t->messages[i]) ? range.system : turn >= range.first && turn < range.end) kept[(*n_kept)++] = t->messages[i];
+        bool in_range = turn >= range.first && turn < range.end;
+        if (is_system(&t->messages[i]) ? range.system : in_range) kept[(*n_kept)++] = t->messages[i];
     }
     peridot_status status = encode_messages(ids, n_ids, t, kept, *n_kept, range.goes_on);
     free(kept);
