@@ -137,7 +137,9 @@ END
     check "and what is not" matches err '^asks \(program cat\)$'
     call "$folder/tools.json" -- huge '{}' bytes '{}' warns '{}' deaf "{\"a\": \"$(printf '%0100000d' 0)\"}" leaves '{}'
     check "output has a limit" gives_like 1 '^\[cut here: [0-9]+ more bytes are left out\]$'
-    check "between characters" [ "$(result 1 | grep -c '^ä$')" = 23 ]
+    check "of whole lines and characters" [ "$(result 1 | grep -c '^ä$')" = 23 ]
+    result 1 | iconv -f UTF-8 -t UTF-8 >"$folder/valid" 2>/dev/null
+    check "which are not cut" [ "$(result 1 | wc -c)" = "$(stat -c %s "$folder/valid")" ]
     check "what is no UTF-8 is replaced" gives 2 $'a\ufffdb\ufffdc \033[31m'
     check "but no control character reaches the terminal" lacks err $'\033'
     check "standard error of a program that succeeds is shown" contains err 'warns: careful \x1b[31m'
