@@ -236,11 +236,10 @@ METHOD(str_format)
 static peridot_status remove_affix(struct pd_value *out, struct pd_render *r, const struct pd_value *a, bool at_end)
 {
     bool found;
+    if (a->markup) return pd_render_fail(r, "removing a part of a text marked safe is not supported");
     PD_TRY(affix_is(&found, r, a->text, &a[1], at_end));
     const size_t n = found ? a[1].text.size : 0;
-    struct pd_value part = pd_value_text(pd_chars_part(a->text, at_end ? 0 : n, a->text.size - n));
-    part.markup = a->markup;
-    *out = part;
+    *out = pd_value_text(pd_chars_part(a->text, at_end ? 0 : n, a->text.size - n));
     return PERIDOT_OK;
 }
 

@@ -55,12 +55,14 @@ PD_BUILTIN(pd_str_capitalize)
 static peridot_status strip(struct pd_value *out, struct pd_render *r, const struct pd_value *a, unsigned sides)
 {
     struct pd_chars text;
-    const bool set = a[1].type != PD_UNSET && a[1].type != PD_NONE;
+    struct pd_value set = a[1];
+    const bool given = set.type != PD_UNSET && set.type != PD_NONE;
     PD_TRY(pd_value_string(&text, r, a));
-    if (set && a[1].type != PD_TEXT)
-        return pd_render_fail(r, "characters to strip of type %s", pd_value_type_name(&a[1]));
-    PD_TRY(pd_render_scan(r, set ? text.size * pd_max(a[1].text.size, 1) : text.size));
-    give(out, a, pd_value_text(pd_chars_strip(text, set ? &a[1].text : NULL, sides)));
+    if (given && set.type != PD_TEXT)
+        return pd_render_fail(r, "characters to strip of type %s", pd_value_type_name(&set));
+    if (given && a->markup) PD_TRY(pd_value_escape(&set, r, &a[1]));
+    PD_TRY(pd_render_scan(r, given ? text.size * pd_max(set.text.size, 1) : text.size));
+    give(out, a, pd_value_text(pd_chars_strip(text, given ? &set.text : NULL, sides)));
     return PERIDOT_OK;
 }
 
