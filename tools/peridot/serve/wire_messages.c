@@ -1,6 +1,6 @@
 /* Anthropic's interface: POST /v1/messages and /v1/messages/count_tokens. A message is a list of content blocks: a
- * thought, a text and calls of tools, as far as there are any. Events of a stream begin a block, add to it and end it, by its index. Nothing
- * is signed: clients want a signature of thoughts, and get the message's id. */
+ * thought, a text and calls of tools, as far as there are any. Events of a stream begin a block, add to it and end it,
+ * by its index. Nothing is signed: clients want a signature of thoughts, and get the message's id. */
 #include "messages.h"
 #include "params.h"
 #include "server.h"
