@@ -126,6 +126,11 @@ test_count_tokens() {
     check "as they are used" [ "$(($(field input_tokens) + $(field cache_read_input_tokens)))" = "$n" ]
     ask /v1/messages/count_tokens "{\"messages\": [$(message user "$(printf 'the lion %.0s' $(seq 400))")]}"
     check "even where they do not fit" [ "$(field input_tokens)" -gt 512 ]
+    ask /v1/messages/count_tokens "{\"messages\": [$(message user 'the king\n\nthe lion\n\na')]}"
+    n=$(field input_tokens)
+    ask /v1/messages/count_tokens "{\"messages\": [$(message user 'the king'), $(message user 'the lion'),
+        {\"role\": \"user\", \"content\": [{\"type\": \"text\", \"text\": \"a\"}]}]}"
+    check "messages of one role are one, with a line between them" [ "$(field input_tokens)" = "$n" ]
     ask /v1/messages/count_tokens "{$hi, \"max_tokens\": 1}"
     check "what is not a parameter of it is refused" contains out 'max_tokens'
 }

@@ -286,13 +286,17 @@ static void seed_requests(void)
         "{\"content\":\"a\",\"add_special\":true,\"with_pieces\":true}", "{\"tokens\":[1,2]}",
         "{\"system\":[{\"type\":\"text\",\"text\":\"x\"}],\"messages\":[{\"role\":\"user\",\"content\":\"a\"},"
         "{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"b\"}]},{\"role\":\"assistant\",\"content\":"
-        "[{\"type\":\"thinking\",\"thinking\":\"c\",\"signature\":\"d\"}]},{\"role\":\"user\",\"content\":\"e\"}],"
+        "[{\"type\":\"thinking\",\"thinking\":\"c\",\"signature\":\"d\"},{\"type\":\"tool_use\",\"id\":\"i\","
+        "\"name\":\"n\",\"input\":{}}]},{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\","
+        "\"tool_use_id\":\"i\",\"content\":\"r\"}]},{\"role\":\"user\",\"content\":\"e\"}],"
         "\"max_tokens\":5,\"stop_sequences\":[\"f\"],\"thinking\":{\"type\":\"adaptive\",\"display\":\"omitted\"},"
         "\"output_config\":{\"effort\":\"low\",\"format\":{\"type\":\"json_schema\",\"schema\":{\"enum\":[1]}}},"
         "\"tools\":[],\"tool_choice\":{\"type\":\"none\"},\"stream\":true,\"metadata\":{}}",
-        "{\"system\":\"x\",\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"cache_control\":{}}",
+        "{\"system\":\"x\",\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"cache_control\":{},"
+        "\"tools\":[{\"name\":\"f\",\"input_schema\":{\"type\":\"object\"}}],\"tool_choice\":{\"type\":\"any\"}}",
         "{\"model\":\"tiny:latest\",\"messages\":[{\"role\":\"user\",\"content\":\"" LONG "\"},"
-        "{\"role\":\"assistant\"},"
+        "{\"role\":\"assistant\",\"tool_calls\":[{\"function\":{\"name\":\"f\",\"arguments\":{}}}]},"
+        "{\"role\":\"tool\",\"tool_name\":\"f\",\"content\":\"r\"},"
         "{\"role\":\"user\",\"content\":\"" LONG "\"}],\"think\":false,\"truncate\":true,\"logprobs\":true,"
         "\"format\":{\"type\":\"boolean\"},\"keep_alive\":0,\"options\":{\"num_predict\":5,\"num_ctx\":64,"
         "\"stop\":[\"a\"],\"temperature\":0.5,\"seed\":-1,\"mirostat\":0}}",
