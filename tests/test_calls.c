@@ -188,6 +188,12 @@ static void expect_allowed(const struct reply *reply, struct pd_calls *c, const 
     }
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), n_end = strlen(end);
+    return n >= n_end && memcmp(text + n - n_end, end, n_end) == 0;
+}
+
 static void test_replies(void **state)
 {
     (void)state;
@@ -198,6 +204,7 @@ static void test_replies(void **state)
             for (c.marks = 0; c.marks <= ALL_MARKS; c.marks += ALL_MARKS) {
                 char bytes[1000];
                 const struct reply *reply = &tables[i].replies[k];
+                if (c.marks && ends_with(reply->text, "</tool")) continue;   /* a mark is there or not */
                 size_t size = put_marks(bytes, reply->text, strlen(reply->text), c.marks);
                 c.format = pd_call_format_find(tables[i].format);
                 expect_parsed(reply, &c, bytes, size);

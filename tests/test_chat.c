@@ -648,6 +648,8 @@ static void test_tools_as_text(void **state)
               "{{ 'c' if '<tool_response>' in m.content }}\n{% endfor %}";
     peridot_vocab *v = open_tiny(&t);
     expect_json(v, "[" CALLS ", " RESULT ", {\"role\": \"user\", \"content\": \"t\"}]", NULL, "u|\n|a|b|\n|u|c|\n|");
+    expect_json(v, "[" CALLS ", " RESULT ", " RESULT ", " RESULT ", " CALLS ", " RESULT "]", NULL,
+                "u|\n|a|b|\n|u|c|\n|a|b|\n|u|c|\n|");
     expect_json(v, "[{\"role\": \"user\", \"content\": \"t\"}]", tools, "s|b|\n|u|\n|");
     expect_json(v, "[{\"role\": \"system\", \"content\": \"t\"}, {\"role\": \"user\", \"content\": \"t\"}]", tools,
                 "s|b|\n|u|\n|");

@@ -177,18 +177,17 @@ static peridot_status write_result(struct writer *w, yyjson_mut_val *message)
  * alternate. */
 static peridot_status write_all(struct writer *w)
 {
-    yyjson_mut_arr_iter iter;
-    yyjson_mut_arr_iter_init(w->m->list, &iter);
-    for (yyjson_mut_val *message; (message = yyjson_mut_arr_iter_next(&iter)) != NULL;) {
-        bool result = has_role(message, "tool");
-        if (!result && !(w->results && has_role(message, "user"))) {
+    for (size_t n = yyjson_mut_arr_size(w->m->list); n > 0; n--) {   /* around the list once */
+        yyjson_mut_val *message = yyjson_mut_arr_remove_first(w->m->list);
+        bool result = has_role(message, "tool"), goes_on = result || (w->results && has_role(message, "user"));
+        if (!goes_on || !w->results) yyjson_mut_arr_append(w->m->list, message);
+        if (!goes_on) {
             PD_TRY(end_results(w));
             if (has_role(message, "assistant")) PD_TRY(write_reply(w, message));
             continue;
         }
         PD_TRY(write_result(w, message));
-        if (w->results) yyjson_mut_arr_iter_remove(&iter);
-        else w->results = message;
+        if (!w->results) w->results = message;
         yyjson_mut_set_str(yyjson_mut_obj_get(w->results, "role"), "user");
         if (!result) PD_TRY(end_results(w));
     }

@@ -62,4 +62,4 @@ static void put_openai(struct serve_buffer *b, const struct serve_error *e)
     serve_put_json(b, doc);
 }
 
-const struct serve_error_form serve_errors_openai = {put_openai, "data: ", "\n\n"};
+const struct serve_error_form serve_errors_openai = {put_openai, "data: ", "\n\n", false};

@@ -23,6 +23,7 @@ bool serve_refuse_status(struct serve_error *error, peridot_status status);
 struct serve_error_form {
     void (*put)(struct serve_buffer *buffer, const struct serve_error *error);   /* a JSON object */
     const char *before, *after;   /* of it within a stream */
+    bool short_length;            /* clients look for "prompt is too long" where it is */
 };
 /* The sentence for forms that have nothing else: it names the parameter. */
 yyjson_mut_val *serve_error_sentence(yyjson_mut_doc *doc, const struct serve_error *error);

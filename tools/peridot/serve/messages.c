@@ -222,20 +222,19 @@ static bool set_content(struct serve_conversation *c, struct serve_job *job, yyj
 bool serve_conversation_join(struct serve_conversation *c, struct serve_job *job)
 {
     struct serve_buffer run = {0};     /* the text so far of `first`, where others go on it */
-    yyjson_mut_val *first = NULL, *message;
-    yyjson_mut_arr_iter iter;
+    yyjson_mut_val *first = NULL;
     bool good = true;
-    yyjson_mut_arr_iter_init(c->list, &iter);
-    while (good && (message = yyjson_mut_arr_iter_next(&iter)) != NULL) {
+    for (size_t n = yyjson_mut_arr_size(c->list); n > 0 && good; n--) {   /* around the list once */
+        yyjson_mut_val *message = yyjson_mut_arr_remove_first(c->list);
         if (!goes_on(first, message)) {
             good = !run.size || set_content(c, job, first, &run);
             first = message;
+            yyjson_mut_arr_append(c->list, message);
             continue;
         }
         if (!run.size) serve_put(&run, member(first, "content"), strlen(member(first, "content")));
         serve_put(&run, "\n\n", 2);
         serve_put(&run, member(message, "content"), strlen(member(message, "content")));
-        yyjson_mut_arr_iter_remove(&iter);
     }
     good = good && (!run.size || set_content(c, job, first, &run));
     serve_buffer_free(&run);

@@ -16,7 +16,7 @@ static bool refuse_length(struct serve_job *job, size_t n_prompt)
         return serve_refuse(&job->error, 400, "context_length_exceeded", what,
                             "The last message is too long for the context of %" PRIu32 " tokens: with the system "
                             "prompt it has %zu.", ctx, n_prompt);
-    if (job->api->errors == &serve_errors_anthropic)   /* whose clients look for these words */
+    if (job->api->errors->short_length)
         return serve_refuse(&job->error, 400, "context_length_exceeded", NULL,
                             "prompt is too long: %zu tokens > %" PRIu32 " maximum", n_prompt, ctx);
     return serve_refuse(&job->error, 400, "context_length_exceeded", what,

@@ -75,7 +75,7 @@ static void put_error(struct serve_buffer *b, const struct serve_error *e)
     serve_put_json(b, doc);
 }
 
-const struct serve_error_form serve_errors_anthropic = {put_error, "event: error\ndata: ", "\n\n"};
+const struct serve_error_form serve_errors_anthropic = {put_error, "event: error\ndata: ", "\n\n", true};
 
 /* ---- answers ---- */
 

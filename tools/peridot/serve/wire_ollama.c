@@ -16,7 +16,7 @@ static void put_error(struct serve_buffer *b, const struct serve_error *e)
     serve_put_json(b, doc);
 }
 
-const struct serve_error_form serve_errors_ollama = {put_error, "", "\n"};
+const struct serve_error_form serve_errors_ollama = {put_error, "", "\n", false};
 
 val_t *serve_time(doc_t *doc, int64_t seconds)
 {
