@@ -40,6 +40,7 @@ _add("set in branches", r"""{% if messages[0].role == 'system' %}{% set rules = 
 {% set turns = messages[1:] %}
 {% else %}{% set turns = messages %}{% endif %}
 {{ rules is defined }} {{ turns | length }}
+{% if tools %}{% set x = 'set' %}{% endif %}{{ x }}
 {% if not tools is defined %}{% set tools = none %}{% endif %}{{ tools is none }}
 {% if not missing %}{% set date_string = date_string | default('never') %}{% endif %}{{ date_string }}
 {% for t in turns %}{% set seen = t.role %}{% if loop.first %}{% set first = t.role %}{% endif %}{{ first }}
@@ -98,6 +99,7 @@ _add("cut and joined", r"""{% set t = messages[0].content | string %}
 {{ t.partition(' ')[2] }}
 {{ t.startswith('hi') }}{{ t.endswith(('i', '\n')) }}{{ t.find('a') }}{{ t.count('e') }}{{ t | replace('e', '3') }}
 {{ t.replace(' ', '_', 1) }}{{ t.removeprefix('h') }}
+{{ '\u00dfa b' | capitalize }}{{ '\u00dfa b' | title }}{{ '\u00dfa b'.title() }}
 {{ t.strip().title() }}|{{ t | title }}|{{ t.upper() }}|{{ t.lower() }}|{{ t | capitalize }}|{{ t.isdigit() }}
 {{ t.isupper() }}{{ t.isspace() }}{{ t.isalpha() }}""")
 _add("lines", r"""{% set t = messages[-1].content | string %}{{ t | indent }}
