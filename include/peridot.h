@@ -658,6 +658,10 @@ typedef struct peridot_tools_params {
     const char *name;          /* the only function that may be called; NULL: any of them */
     bool single;               /* at most one call in a reply */
     const char *template_name; /* of the conversation; NULL: the model's own */
+    /* [schema_size] bytes of JSON Schema: what a reply is that calls nothing, see peridot_grammar_json_schema. NULL: any
+     * text. */
+    const char *schema;
+    size_t schema_size;
 } peridot_tools_params;
 
 /* Compiles the functions to a grammar of replies: see peridot_request_params. A call that is complete always has the

@@ -57,6 +57,7 @@ test_caller() {   # test_caller MODEL: it calls add, and answers with its result
     check "and none of a message" lacks out 'response.output_text'
     test_anthropic
     test_ollama
+    test_schema
     stop
 }
 
@@ -90,6 +91,17 @@ test_ollama() {
 }
 
 lacks() { ! contains "$1" "$2"; }
+
+# What is no call follows the schema.
+test_schema() {
+    local format='"tools": ['"$add"'], "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema":
+        {"type": "object", "properties": {"mood": {"enum": ["good", "bad"]}}, "required": ["mood"], "additionalProperties": false}}}'
+    chat "$user" "$format"
+    check "a model calls where its answer has a schema" contains out '"name":"add"'
+    chat "$user, $called" "$format"
+    check "and answers by the schema" matches out '"content":" ?\{[^}]*mood[^}]*(good|bad)[^}]*\}"'
+    check "whose end is the answer's" contains out '"finish_reason":"stop"'
+}
 
 test_plain() {   # a model whose template writes no calls
     model=$folder/caller.gguf
@@ -125,8 +137,6 @@ PY
     refused "must be a list of functions" "$user" '"tools": {}'
     refused "add" "$user" '"tools": ['"$add"', '"$add"']'
     refused "nothing" "$user" '"tools": ['"$add"'], "tool_choice": {"type": "function", "function": {"name": "nothing"}}'
-    refused "response_format is not supported together with tools" "$user" \
-        '"tools": ['"$add"'], "response_format": {"type": "json_object"}'
     refused "tool f: " "$user" '"tools": [{"type": "function", "function": {"name": "f", "parameters": {"not": {}}}}]'
     refused "whose arguments are not a JSON object" \
         '{"role": "assistant", "tool_calls": [{"function": {"name": "add", "arguments": "[1]"}}]}' '"tools": ['"$add"']'

@@ -54,7 +54,11 @@ static peridot_status create(struct peridot_tools *t, const peridot_vocab *vocab
         if (!t->name) return pd_fail_alloc(strlen(p->name), "the name of a function");
     }
     PD_TRY(pd_tools_read(&t->doc, &t->calls, p->json, p->json_size));
-    return pd_api_grammar_calls(&t->grammar, vocab, &t->calls);
+    t->calls.answer = p->schema;
+    t->calls.answer_size = p->schema_size;
+    peridot_status status = pd_api_grammar_calls(&t->grammar, vocab, &t->calls);
+    t->calls.answer = NULL;   /* the program's */
+    return status;
 }
 
 peridot_status peridot_tools_create(peridot_tools **out, const peridot_vocab *vocab, const peridot_tools_params *params)

@@ -23,6 +23,7 @@ struct reply {
     struct pd_values values;
     struct tool_rule *tools;       /* [n]: that may be called */
     size_t n;
+    uint32_t answer;               /* rule, where a schema is given for it */
     uint32_t named;                /* rule of a call from its name to its arguments */
 };
 
@@ -159,7 +160,9 @@ static peridot_status write_reply(struct reply *reply)
     struct pd_rules *r = reply->r;
     pd_rules_begin(r);
     uint32_t anywhere = pd_nfa_state(r), first = pd_nfa_state(r), after = pd_nfa_state(r);
-    if (reply->c->choice == PD_CALL_AUTO) PD_TRY(write_text(reply, anywhere));
+    if (reply->c->choice == PD_CALL_AUTO && reply->c->answer)
+        pd_nfa_call(r, PD_NFA_START, reply->answer, PD_NFA_END);
+    else if (reply->c->choice == PD_CALL_AUTO) PD_TRY(write_text(reply, anywhere));
     pd_nfa_skip(r, PD_NFA_START, first);
     pd_nfa_skip(r, first, anywhere);
     for (const struct pd_call_shape *s = reply->c->format->shapes; s->begin; s++)
@@ -192,6 +195,17 @@ static peridot_status add_arguments(struct reply *reply, struct tool_rule *tool)
     return status;
 }
 
+/* Its work is counted by itself. */
+static peridot_status add_answer(struct reply *reply)
+{
+    struct pd_rules rules;
+    peridot_status status =
+        pd_schema_compile_within(&rules, reply->r->work.max, reply->c->answer, reply->c->answer_size);
+    if (status == PERIDOT_OK) status = pd_rules_append(&reply->answer, reply->r, &rules);
+    pd_rules_free(&rules);
+    return status;
+}
+
 static peridot_status write_rules(struct reply *reply)
 {
     size_t i, n;
@@ -205,6 +219,7 @@ static peridot_status write_rules(struct reply *reply)
         PD_TRY(add_arguments(reply, tool));
         reply->n++;
     }
+    if (reply->c->answer) PD_TRY(add_answer(reply));
     PD_TRY(write_named(reply));
     PD_TRY(write_reply(reply));
     PD_TRY(pd_values_finish(&reply->values));

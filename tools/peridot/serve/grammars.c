@@ -43,10 +43,12 @@ static const char *source_of(const struct serve_job *job)
 static char *make_key(const struct serve_job *job)
 {
     const char *name = job->tool_name ? job->tool_name : "", *source = source_of(job);
-    size_t size = strlen(name) + strlen(source) + 8;
+    const char *answer = job->tools && job->schema ? job->schema : "";
+    size_t size = strlen(name) + strlen(source) + strlen(answer) + 16;
     char *key = malloc(size);
     char kind = !job->tools ? 's' : job->calls_required ? 'r' : 'a';
-    if (key) snprintf(key, size, "%c%d%s\n%s", kind, job->single_call, name, source);
+    if (key)
+        snprintf(key, size, "%c%d%d%s\n%s\n%s", kind, job->single_call, job->json, name, source, answer);
     return key;
 }
 

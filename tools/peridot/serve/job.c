@@ -43,9 +43,11 @@ bool serve_job_refuse_schema(struct serve_job *job, int status, const char *sent
 
 static peridot_status compile_tools(struct serve_job *job, const peridot_vocab *vocab)
 {
+    const char *answer = job->schema ? job->schema : job->json ? "{\"type\": \"object\"}" : NULL;
     const peridot_tools_params params = {.size = sizeof params, .json = job->tools, .json_size = strlen(job->tools),
         .choice = job->calls_required ? PERIDOT_TOOLS_REQUIRED : PERIDOT_TOOLS_AUTO, .name = job->tool_name,
-        .single = job->single_call, .template_name = job->server->template_name};
+        .single = job->single_call, .template_name = job->server->template_name, .schema = answer,
+        .schema_size = answer ? strlen(answer) : 0};
     return peridot_tools_create(&job->compiled, vocab, &params);
 }
 

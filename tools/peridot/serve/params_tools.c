@@ -111,7 +111,5 @@ bool serve_check_tools(struct serve_job *job)
         free(job->tools);
         job->tools = NULL;
     }
-    if (!job->tools || (!job->schema && !job->json)) return true;
-    return serve_refuse(&job->error, 400, "unsupported_parameter", job->api->schema,
-                        "%s is not supported together with tools", job->api->schema);
+    return true;
 }
