@@ -114,6 +114,12 @@ test_plain() {   # a model whose template writes no calls
     check "a function that is named is called" contains out '"name":"sub"'
     chat "$user" '"tools": ['"$sub"']'
     check "one that is not there is never called" lacks out '"name":"add"'
+    local first second='{"role": "tool", "tool_call_id": "c1", "content": "43"}'
+    local last='{"role": "assistant", "tool_calls": [{"id": "c2", "function": {"name": "add", "arguments": "{\"a\": '
+    chat "$user, $called, $second, ${last}1}\"}}]}, $user" '"max_tokens": 1'
+    first=$(field prompt_tokens)
+    chat "$user, $called, $second, ${last}123456789}\"}}]}, $user" '"max_tokens": 1'
+    check "a call after several results is read" [ "$(field prompt_tokens)" -gt "$first" ]
     stop
 }
 
