@@ -34,9 +34,9 @@
  * not change.
  *
  * Memory. What comes through `**out` belongs to the caller and goes back through the matching close or free. Models,
- * vocabs, grammars and tools are counted by reference: a session owns its model with the caller, a model its vocab, a grammar
- * what it needs of its vocab, and a sequence with its requests the grammar and a copy of the biases and stop texts that
- * it was given. So each may be closed or freed, from any thread, while others use it; it goes with its last owner.
+ * vocabs, grammars and tools are counted by reference: a session owns its model with the caller, a model its vocab, a
+ * grammar what it needs of its vocab, and a sequence with its requests the grammar and a copy of the biases and stop
+ * texts that it was given. So each may be closed or freed, from any thread, while others use it; it goes with its last owner.
  * Every other returned pointer is borrowed; its comment says until when. Text is UTF-8; sizes are in bytes, counts
  * begin n_. */
 #ifndef PERIDOT_H
@@ -259,12 +259,12 @@ typedef struct peridot_chat {
     /* Anything but PERIDOT_THINK_OFF: the model is told to think, which is said at the beginning of a conversation.
      * PERIDOT_ERROR_ARGUMENT where the template has no thoughts. */
     uint32_t think;
-    /* [json_size] bytes of JSON, in place of messages: a list of them as OpenAI's chat completions have it, with content
-     * as text or as parts of text, tool_calls and messages of the role "tool". NULL: none. */
+    /* [json_size] bytes of JSON, in place of messages: a list of them as OpenAI's chat completions have it, with
+     * content as text or as parts of text, tool_calls and messages of the role "tool". NULL: none. */
     const char *json;
     size_t json_size;
-    /* [tools_size] bytes of JSON: the functions that the model may call, see peridot_tools_params. They are described to
-     * it as its template does that, or else in the system's message. NULL: none. */
+    /* [tools_size] bytes of JSON: the functions that the model may call, see peridot_tools_params. They are described
+     * to it as its template does that, or else in the system's message. NULL: none. */
     const char *tools;
     size_t tools_size;
     /* [variables_size] bytes of JSON: an object of further variables for "jinja". NULL: none. */
@@ -658,8 +658,8 @@ typedef struct peridot_tools_params {
     const char *name;          /* the only function that may be called; NULL: any of them */
     bool single;               /* at most one call in a reply */
     const char *template_name; /* of the conversation; NULL: the model's own */
-    /* [schema_size] bytes of JSON Schema: what a reply is that calls nothing, see peridot_grammar_json_schema. NULL: any
-     * text. */
+    /* [schema_size] bytes of JSON Schema: what a reply is that calls nothing, see peridot_grammar_json_schema. NULL:
+     * any text. */
     const char *schema;
     size_t schema_size;
 } peridot_tools_params;

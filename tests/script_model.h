@@ -121,8 +121,8 @@ static inline void script_write_filler(const char *path)
  * template knows nothing of tools, and calls are plain text. */
 static inline void script_write_caller(const char *path)
 {
-    static const char *const words[] = {"<tool_call>\n{\"name\":\u2581\"add\",", "\u2581\"arguments\":\u2581{\"a\":\u25812,",
-        "\u2581\"b\":\u258140}}", "\n</tool_call>", "\u2581model"};
+    static const char *const words[] = {"<tool_call>\n{\"name\":\u2581\"add\",",
+        "\u2581\"arguments\":\u2581{\"a\":\u25812,", "\u2581\"b\":\u258140}}", "\n</tool_call>", "\u2581model"};
     const struct script_step steps[] = {{"a", words[0]}, {words[0], words[1]}, {words[1], words[2]},
         {words[2], words[3]}, {words[3], "<eos>"}, {"b", "hello"}, {"hello", "\u2581model"}, {"\u2581model", "<eos>"}};
     struct tiny t;
@@ -138,7 +138,8 @@ static inline void script_write_caller(const char *path)
 static inline void script_write_caller_gemma4(const char *path)
 {
     static const char *const words[] = {"call:add{", "a:2,b:40}", "\u2581model"};
-    static const char *const marks[] = {"<|tool>", "<tool|>", "<|tool_call>", "<tool_call|>", "<|\"|>", "<tool_response|>"};
+    static const char *const marks[] = {"<|tool>", "<tool|>", "<|tool_call>", "<tool_call|>", "<|\"|>",
+        "<tool_response|>"};
     const struct script_step steps[] = {{"a", "<|tool_call>"}, {"<|tool_call>", words[0]}, {words[0], words[1]},
         {words[1], "<tool_call|>"}, {"<tool_call|>", "<turn|>"}, {"b", "hello"}, {"hello", "\u2581model"},
         {"\u2581model", "<turn|>"}};

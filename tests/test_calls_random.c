@@ -203,7 +203,8 @@ static void expect_calls(const struct found *f, const struct pd_calls *c, const 
 {
     static const char *const wrappers[] = {
         " ", "\n", "```json", "```", "[", "]", ",", ";", "<tool_call>", "</tool_call>", "<|tool_call>", "<tool_call|>",
-        "<start_function_call>", "<end_function_call>", "<|python_tag|>", "\xf6", "\xf7", "\xf8", "\xf9", "\xfb", "\xfc", "\xfe"};
+        "<start_function_call>", "<end_function_call>", "<|python_tag|>", "\xf6", "\xf7", "\xf8", "\xf9",
+        "\xfb", "\xfc", "\xfe"};
     const char *at = reply + f->text.size, *delimiter = pd_call_delimiter(c->format, c->marks);
     assert_memory_equal(reply, f->text.size ? f->text.data : "", f->text.size);
     for (size_t i = 0; i < f->n; i++) {

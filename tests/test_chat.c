@@ -620,18 +620,21 @@ static void test_json(void **state)
     struct tiny t;
     tiny_make(&t);
     t.jinja = "{% for m in messages %}{{ m.role[0] }}{{ m.content }}{% for c in m.tool_calls %}{{ c.function.name }}"
-              "{{ c.function.arguments.a }}{% endfor %}{{ m.name }}\n{% endfor %}{{ tools | length if tools }}<|tool_call>";
+              "{{ c.function.arguments.a }}{% endfor %}{{ m.name }}\n{% endfor %}{{ tools | length if tools }}"
+              "<|tool_call>";
     peridot_vocab *v = open_tiny(&t);
     expect_json(v, "[{\"role\": \"user\", \"content\": [{\"type\": \"text\", \"text\": \"he\"}, {\"type\": "
                 "\"text\", \"text\": \"llo\"}]}]", NULL, "u|hello|\n|<|<0x7C>|t|o|o|l|_|c|a|ll|>|");
-    expect_json(v, "[" CALLS ", " RESULT "]", NULL, "u|t|\n|a|he|<|e|o|s|>|\n|t|hello|he|\n|<|<0x7C>|t|o|o|l|_|c|a|ll|>|");
+    expect_json(v, "[" CALLS ", " RESULT "]", NULL,
+                "u|t|\n|a|he|<|e|o|s|>|\n|t|hello|he|\n|<|<0x7C>|t|o|o|l|_|c|a|ll|>|");
     refuse_json(v, "[{\"role\": \"user\"}]", "message 0 has no content");
     refuse_json(v, "[{\"role\": \"user\", \"content\": \"a\\u0000\"}]", "message 0 contains a NUL character");
-    refuse_json(v, "[{\"role\": \"user\", \"content\": [{\"type\": \"image_url\"}]}]", "part of type image_url: only text");
+    refuse_json(v, "[{\"role\": \"user\", \"content\": [{\"type\": \"image_url\"}]}]",
+                "part of type image_url: only text");
     refuse_json(v, "[{\"role\": \"user\", \"content\": \"\", \"tool_calls\": [{}]}]", "not the assistant's");
     refuse_json(v, "[{\"role\": \"assistant\", \"tool_calls\": [{}]}]", "tool call that has no name");
-    refuse_json(v, "[{\"role\": \"assistant\", \"tool_calls\": [{\"function\": {\"name\": \"f\", \"arguments\": \"[]\"}}]}]",
-                "arguments are not a JSON object");
+    refuse_json(v, "[{\"role\": \"assistant\", \"tool_calls\": [{\"function\": {\"name\": \"f\", "
+                "\"arguments\": \"[]\"}}]}]", "arguments are not a JSON object");
     refuse_json(v, "{}", "not a list");
     refuse_json(v, "[", "not JSON");
     peridot_vocab_close(v);

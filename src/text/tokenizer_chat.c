@@ -106,8 +106,8 @@ static peridot_status read_role(enum pd_chat_role *out, const peridot_message *m
         *out = names[k].role;
         if (strcmp(m->role, names[k].name) == 0) return PERIDOT_OK;
     }
-    return pd_fail(PERIDOT_ERROR_ARGUMENT, "message %zu has the role \"%.40s\", for which the chat template has no turn",
-                   i, m->role);
+    return pd_fail(PERIDOT_ERROR_ARGUMENT,
+                   "message %zu has the role \"%.40s\", for which the chat template has no turn", i, m->role);
 }
 
 /* Where the system's text is joined to the user's, the templates want turns to alternate, and so does training. */

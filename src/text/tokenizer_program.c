@@ -142,7 +142,7 @@ static peridot_status find_reply(size_t *after, const struct pd_template_output 
     return pd_fail(PERIDOT_ERROR_UNSUPPORTED, "the model's chat template does not write replies as they are");
 }
 
-/* Of ids that follow, those that the ids so far end with, or that their stop token stands for: the first that is one. */
+/* Of ids that follow, those that the ids so far end with, or that their stop token, the first of them, stands for. */
 static size_t count_known(const struct pd_tokenizer *t, const struct pd_chat_prompt *c, const struct pd_ids *next)
 {
     const int32_t *end = c->ids + c->n_ids;

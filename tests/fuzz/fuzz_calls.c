@@ -1,6 +1,6 @@
 /* Tool calls: a byte that chooses the format and the mode, a list of tools, and a reply. The reply is parsed to the
- * same however it is split, and the arguments of a call that is complete are JSON. Under the grammar of the tools, texts
- * whose bytes the input chooses end, and parse to complete calls. */
+ * same however it is split, and the arguments of a call that is complete are JSON. Under the grammar of the tools,
+ * texts whose bytes the input chooses end, and parse to complete calls. */
 #include "harness.h"
 
 #include "base/utf8.h"

@@ -41,7 +41,7 @@ struct pd_calls {
     enum pd_call_choice choice;
     const char *name;   /* the only one that may be called; NULL: any of them */
     bool parallel;      /* more than one call in a reply */
-    const char *answer; /* [answer_size] bytes of JSON Schema: what a reply of AUTO is that calls nothing; NULL: any text */
+    const char *answer; /* [answer_size] bytes of JSON Schema: what a reply is that calls nothing; NULL: any text */
     size_t answer_size;
 };
 

@@ -296,11 +296,13 @@ bool serve_conversation_read_one(struct serve_conversation *c, struct serve_job 
                             "%s has an item of type %.32s, which is not supported", name,
                             yyjson_is_str(type) ? yyjson_get_str(type) : "unknown");
     const char *role = serve_conversation_role(job, name, message);
-    bool may_lack = yyjson_obj_get(message, "tool_calls") || job->api->id == SERVE_OLLAMA_CHAT;   /* of a thought alone */
+    bool ollama = job->api->id == SERVE_OLLAMA_CHAT;   /* where a message may be a thought alone */
+    bool may_lack = ollama || yyjson_obj_get(message, "tool_calls");
     bool none = may_lack && (!content || yyjson_is_null(content));
     if (!role) return false;
-    return (none ? serve_conversation_add(c, job, role, "") : serve_conversation_add_content(c, job, role, name, content))
-        && copy_members(c, job, message);
+    bool good = none ? serve_conversation_add(c, job, role, "")
+                     : serve_conversation_add_content(c, job, role, name, content);
+    return good && copy_members(c, job, message);
 }
 
 bool serve_conversation_read(struct serve_conversation *c, struct serve_job *job, yyjson_val *messages)

@@ -1,6 +1,6 @@
 /* An interface is how a kind of client speaks: its path, what it asks for, the form of its answers, whole and as
- * events. Each is a row, in a file wire_*.c of its own, and is listed in interfaces.c; its parameters are those of params.c
- * and neutral.c that have its bit. */
+ * events. Each is a row, in a file wire_*.c of its own, and is listed in interfaces.c; its parameters are those of
+ * params.c and neutral.c that have its bit. */
 #ifndef PERIDOT_COMMAND_SERVE_WIRE_H
 #define PERIDOT_COMMAND_SERVE_WIRE_H
 

@@ -63,8 +63,8 @@ static void thought(struct serve_task *task, const char *text, size_t size)
     task->finish = finish;
 }
 
-/* {"id": ..., "type": "function", "function": {"name": ..., "arguments": ...}}; `begins`: with what only the first event
- * of a call has. */
+/* {"id": ..., "type": "function", "function": {"name": ..., "arguments": ...}}; `begins`: with what only the first
+ * event of a call has. */
 static void add_call(doc_t *doc, val_t *call, const struct serve_call *from, bool begins, val_t *arguments)
 {
     val_t *function = yyjson_mut_obj(doc);

@@ -66,8 +66,8 @@ static void thought(struct serve_task *task, const char *text, size_t size)
     send(task, root, doc);
 }
 
-/* {"tool_calls": [{"id": ..., "function": {"index": ..., "name": ..., "arguments": an object}}]} of calls first .. end - 1,
- * of which one that was cut short has no arguments. */
+/* {"tool_calls": [{"id": ..., "function": {"index": ..., "name": ..., "arguments": an object}}]} of calls first ..
+ * end - 1, of which one that was cut short has no arguments. */
 static void add_calls(doc_t *doc, val_t *root, const struct serve_task *task, size_t first, size_t end)
 {
     val_t *calls = yyjson_mut_obj_add_arr(doc, yyjson_mut_obj_get(root, "message"), "tool_calls");

@@ -313,7 +313,8 @@ static void response_call(struct serve_task *task, size_t i, const char *text, s
         send_response(job, "response.output_item.added", doc, "item", call_item(doc, call, false), 1);
         doc = cmd_json_new();
     }
-    if (size) send_response(job, "response.function_call_arguments.delta", doc, "delta", serve_text(doc, text, size), 2);
+    if (size)
+        send_response(job, "response.function_call_arguments.delta", doc, "delta", serve_text(doc, text, size), 2);
     else yyjson_mut_doc_free(doc);
     if (call->complete) end_call(job, call);
 }
