@@ -320,6 +320,38 @@ static void test_thoughtless(void **state)
     peridot_model_close(model);
 }
 
+/* A template begins the thought, and the model ends it: its marks are user-defined in the file. */
+static void test_begun(void **state)
+{
+    (void)state;
+    static const struct script_step steps[] = {{"\n", "us"}, {"us", "\u2581user"}, {"\u2581user", "</think>"},
+        {"</think>", "hello"}, {"hello", "\u2581model"}, {"\u2581model", "<eos>"}};
+    static const char schema[] = "{\"enum\": [\"he\", \"mode\"]}";
+    peridot_grammar *grammar;
+    peridot_model *model;
+    struct tiny t;
+    tiny_make(&t);
+    tiny_add(&t, "<think>", -1000, 4);
+    tiny_add(&t, "</think>", -1000, 4);
+    tiny_add(&t, "\u2581user", -1000, 1);
+    tiny_add(&t, "\u2581model", -1000, 1);
+    t.jinja = "{% for m in messages %}{{ m.content }}{% endfor %}{{ '<think>\n' }}";
+    script_write(in_folder("tiny.gguf"), &t, steps, PD_COUNT(steps));
+    if (peridot_model_open(&model, in_folder("tiny.gguf"), NULL) != PERIDOT_OK) fail_msg("%s", peridot_last_error());
+    assert_int_equal(peridot_grammar_json_schema(&grammar, peridot_model_vocab(model), schema, strlen(schema)),
+                     PERIDOT_OK);
+    const peridot_sampling sampling = {.grammar = grammar};
+    for (enum way way = 0; way < N_WAYS; way++) {
+        struct reply r = ask(model, way, (peridot_request_params){.thought = take_thought}, NULL);
+        expect_reply(&r, "us user", SCRIPT_ANSWER);
+        r = ask(model, way, (peridot_request_params){.thought = take_thought, .sampling = &sampling}, NULL);
+        assert_string_equal(r.thought.text, "us user");
+        assert_non_null(strstr(r.answer.text, "\"he\""));
+    }
+    peridot_grammar_free(grammar);
+    peridot_model_close(model);
+}
+
 /* A reply that an earlier request began goes on, wherever that was. */
 static void test_replied(void **state)
 {
@@ -403,7 +435,7 @@ int main(void)
         cmocka_unit_test(test_parts), cmocka_unit_test(test_budget), cmocka_unit_test(test_drafts),
         cmocka_unit_test(test_turns),
         cmocka_unit_test(test_chance),
-        cmocka_unit_test(test_grammar), cmocka_unit_test(test_thoughtless), cmocka_unit_test(test_replied),
+        cmocka_unit_test(test_grammar), cmocka_unit_test(test_thoughtless), cmocka_unit_test(test_begun), cmocka_unit_test(test_replied),
         cmocka_unit_test(test_suppressed),
     };
     return cmocka_run_group_tests(tests, open_models, close_models);

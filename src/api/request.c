@@ -84,10 +84,14 @@ static peridot_status begin_draft(struct pd_draft *draft, peridot_session *sessi
 
 static void begin_thinking(struct pd_thinking *t, const peridot_model *model, const peridot_request_params *p)
 {
-    *t = (struct pd_thinking){.marks = {-1, -1}, .n_most = p->think ? p->think : UINT32_MAX,
-                              .hides_name = p->thought != NULL};
-    if ((p->thought || p->think) && model->vocab) pd_tokenizer_thoughts(t->marks, model->vocab->tokenizer);
-    t->counts = p->think && t->marks[0] >= 0;
+    const struct pd_tokenizer *tokenizer = model->vocab ? model->vocab->tokenizer : NULL;
+    *t = (struct pd_thinking){.marks = {-1, -1}, .n_most = p->think ? p->think : UINT32_MAX, .named = true};
+    if ((!p->thought && !p->think) || !tokenizer || !pd_tokenizer_thoughts(t->marks, tokenizer)) return;
+    t->hides_name = p->thought && pd_tokenizer_names_thoughts(tokenizer);
+    size_t n = p->n_prompt - p->n_replied;
+    while (n > 0 && p->prompt[n - 1] != t->marks[0] && p->prompt[n - 1] != t->marks[1]) n--;
+    t->inside = n > 0 && p->prompt[n - 1] == t->marks[0];   /* some templates begin the thought */
+    t->counts = p->think || t->inside;
 }
 
 /* What a request is wherever it runs. Its text goes on after `pos` tokens of its sequence. */

@@ -217,12 +217,13 @@ bool pd_chat_has_no_thought(const struct pd_chat *chat, const char *jinja, size_
     return chat->no_thought_mark && contains(jinja, size, chat->no_thought_mark);
 }
 
-void pd_chat_find_thoughts(int32_t ids[2], const struct pd_special *s, const struct pd_pieces *p)
+bool pd_chat_find_thoughts(int32_t ids[2], const struct pd_special *s, const struct pd_pieces *p)
 {
-    ids[0] = ids[1] = -1;
-    for (size_t i = 0; i < PD_COUNT(chats) && ids[0] < 0; i++) {
-        if (!chats[i].thinks[0] || !fits(&chats[i], s, p)) continue;
-        for (int k = 0; k < 2; k++) ids[k] = pd_special_find(s, p, chats[i].thinks[k]);
-        if (ids[1] < 0) ids[0] = -1;
-    }
+    static const char *const usual[] = {"<think>", "</think>"};   /* of Qwen's, DeepSeek's and others' models */
+    const char *const *marks = usual;
+    for (size_t i = 0; i < PD_COUNT(chats); i++)
+        if (chats[i].thinks[0] && fits(&chats[i], s, p)) marks = chats[i].thinks;
+    for (int k = 0; k < 2; k++) ids[k] = pd_special_find(s, p, marks[k]);
+    if (ids[0] < 0 || ids[1] < 0) ids[0] = ids[1] = -1;
+    return marks != usual;
 }

@@ -58,6 +58,8 @@ bool pd_tokenizer_thoughts(int32_t ids[2], const struct pd_tokenizer *t)
     return ids[0] >= 0;
 }
 
+bool pd_tokenizer_names_thoughts(const struct pd_tokenizer *t) { return t->thoughts_named; }
+
 /* ---- text to ids ---- */
 
 peridot_status pd_tokenizer_encode_plain(struct pd_ids *out, const struct pd_tokenizer *t, const char *text,

@@ -63,6 +63,8 @@ const char *pd_tokenizer_tools_program(const struct pd_tokenizer *t, const char 
 
 /* The pieces that begin and end what the model thinks; false: it has no thoughts. */
 bool pd_tokenizer_thoughts(int32_t ids[2], const struct pd_tokenizer *t);
+/* A thought's first line is its name. */
+bool pd_tokenizer_names_thoughts(const struct pd_tokenizer *t);
 
 /* Fill-in-the-middle: what peridot_vocab_has_infill and peridot_encode_infill say. */
 bool pd_tokenizer_has_infill(const struct pd_tokenizer *t);

@@ -47,7 +47,7 @@ peridot_status pd_tokenizer_build(struct pd_tokenizer *t)
     PD_TRY(pd_pieces_by_merges(&t->pieces) ? pd_bpe_create(&t->bpe, &t->pieces) : create_sentencepiece(t));
     PD_TRY(pd_special_create(&t->special, &t->pieces, PD_SPECIAL_CONTROL));
     pd_chat_mark_stops(&t->pieces, &t->special);
-    pd_chat_find_thoughts(t->thoughts, &t->special, &t->pieces);
+    t->thoughts_named = pd_chat_find_thoughts(t->thoughts, &t->special, &t->pieces);
     pd_infill_find(t->infill, &t->pieces, &t->special);
     return PERIDOT_OK;
 }

@@ -20,6 +20,7 @@ struct pd_tokenizer {
     peridot_template_origin chat_origin;
     bool no_thought;               /* the files' template says so in so many words where the model is not to think */
     int32_t thoughts[2];           /* the pieces that begin and end a thought; -1: the model has none */
+    bool thoughts_named;           /* their first line is a name */
     int32_t infill[PD_N_INFILL];   /* -1: the vocabulary has no tokens for fill-in-the-middle */
     struct pd_text_buffer jinja;   /* the files' template, terminated; data NULL: none */
     struct pd_template *program;   /* it, to be run; NULL: there is none, or it is no program that can be run */
