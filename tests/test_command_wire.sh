@@ -31,10 +31,11 @@ refused_plainly() {
 
 # anthropic_refused STATUS TYPE TEXT BODY [CURL_OPTIONS...]
 anthropic_refused() {
+    local details=',"details":\{"error_code":"[a-z_]+"\}'
     ask /v1/messages "$4" "${@:5}"
     check "${4:0:200}: status $status, not $1" [ "$status" = "$1" ]
     check "${4:0:200}: an error of the type $2" \
-        matches out "^\\{\"type\":\"error\",\"error\":\\{\"type\":\"$2\",\"message\":\".*\"\\}\\}\$"
+        matches out "^\\{\"type\":\"error\",\"error\":\\{\"type\":\"$2\",\"message\":\"[^\"]*\"($details)?\\}\\}\$"
     check "${4:0:200}: says '$3'" contains out "$3"
 }
 
@@ -103,6 +104,12 @@ test_messages_refused() {
     anthropic_refused 400 $type 'role tool' "{\"max_tokens\": 1, \"messages\": [$(message tool a)]}"
     anthropic_refused 400 $type 'must end with one of the user' \
         "{\"max_tokens\": 1, \"messages\": [$(message user a), $(message assistant b)]}"
+    anthropic_refused 400 $type 'thread is not supported' \
+        "{$hi, \"max_tokens\": 1, \"thread\": {\"type\": \"create\"}}"
+    check "with the code by which clients send all messages" \
+        contains out '"details":{"error_code":"thread_unsupported_request"}'
+    ask /v1/messages "{$hi, \"max_tokens\": 1, \"thread\": null}"
+    check "no thread is accepted" [ "$status" = 200 ]
     anthropic_refused 400 $type 'seeds' "{$hi, \"max_tokens\": 1, \"seeds\": 1}"
     anthropic_refused 400 $type 'thinking' "{$hi, \"max_tokens\": 1, \"thinking\": {\"type\": \"enabled\"}}"
     anthropic_refused 400 $type 'output_config' \

@@ -31,7 +31,7 @@ yyjson_mut_val *serve_error_sentence(yyjson_mut_doc *doc, const struct serve_err
 extern const struct serve_error_form serve_errors_openai;
 /* {"error": "..."} */
 extern const struct serve_error_form serve_errors_ollama;
-/* {"type": "error", "error": {"type", "message"}} */
+/* {"type": "error", "error": {"type", "message", "details": {"error_code"}}}, the latter where there is a code */
 extern const struct serve_error_form serve_errors_anthropic;
 
 #endif

@@ -230,6 +230,14 @@ static bool read_ctx(struct serve_job *job, const struct serve_param *p, yyjson_
                         "server's context: peridot serve --ctx sets it", p->name, job->server->ctx);
 }
 
+/* Clients that find this code go on by sending all messages each time. */
+static bool read_thread(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
+{
+    (void)value;
+    return serve_refuse(&job->error, 400, "thread_unsupported_request", p->name, "thread is not supported: this server "
+                        "keeps no conversations");
+}
+
 static bool read_options(struct serve_job *job, const struct serve_param *p, yyjson_val *value);
 
 #define AT(member) .offset = offsetof(struct serve_job, member)
@@ -242,6 +250,7 @@ static const struct serve_param params[] = {
     {"input", RESPONSES | EMBEDDINGS | EMBED, .read = read_nothing},
     {"system", ANTHROPIC, .read = read_nothing},
     {"system", GENERATE, .read = read_text},
+    {"thread", ANTHROPIC, .read = read_thread},
     {"options", OLLAMA, .read = read_options},
     {"raw", GENERATE, .read = read_bool, AT(raw)},
     {"truncate", OLLAMA, .read = read_bool, AT(truncates)},

@@ -72,6 +72,7 @@ static void put_error(struct serve_buffer *b, const struct serve_error *e)
     yyjson_mut_obj_add_val(doc, root, "error", error);
     yyjson_mut_obj_add_str(doc, error, "type", type);
     yyjson_mut_obj_add_val(doc, error, "message", serve_error_sentence(doc, e));
+    if (e->code) yyjson_mut_obj_add_str(doc, yyjson_mut_obj_add_obj(doc, error, "details"), "error_code", e->code);
     serve_put_json(b, doc);
 }
 
