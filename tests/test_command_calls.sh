@@ -138,9 +138,13 @@ arguments = json.loads(call["function"]["arguments"])
 assert sorted(arguments) == ["a", "b"] and arguments["b"] <= 99 and all(type(x) is int for x in arguments.values())
 PY
     done
+    chat "$user" '"seed": 1, "max_tokens": 300, "tools": ['"$add"'], "tool_choice": "required",
+        "response_format": {"type": "json_object"}'
+    check "a format of text has no part in a reply of calls alone" contains out '"finish_reason":"tool_calls"'
     refused "tool_choice needs tools" "$user" '"tool_choice": "required"'
     refused "must be none, auto, required or a function" "$user" '"tool_choice": "perhaps", "tools": ['"$add"']'
     refused "must be a list of functions" "$user" '"tools": {}'
+    refused "tools has a tool of type web_search: only functions" "$user" '"tools": [{"type": "web_search"}]'
     refused "add" "$user" '"tools": ['"$add"', '"$add"']'
     refused "nothing" "$user" '"tools": ['"$add"'], "tool_choice": {"type": "function", "function": {"name": "nothing"}}'
     refused "tool f: " "$user" '"tools": [{"type": "function", "function": {"name": "f", "parameters": {"not": {}}}}]'

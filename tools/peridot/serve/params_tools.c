@@ -18,7 +18,11 @@ bool serve_read_tools(struct serve_job *job, const struct serve_param *p, yyjson
     yyjson_val *each;
     if (!yyjson_is_arr(value)) return serve_param_refuse(job, p, "must be a list of functions");
     yyjson_arr_foreach(value, i, n, each) {
-        yyjson_val *function = yyjson_obj_get(each, "function");
+        yyjson_val *function = yyjson_obj_get(each, "function"), *type = yyjson_obj_get(each, "type");
+        if (yyjson_is_str(type) && !yyjson_equals_str(type, "function"))
+            return serve_refuse(&job->error, 400, "unsupported_parameter", p->name,
+                                "%s has a tool of type %.32s: only functions are supported", p->name,
+                                yyjson_get_str(type));
         if (!yyjson_is_str(yyjson_obj_get(function ? function : each, "name")))
             return serve_param_refuse(job, p, "has a function without a name");
     }
