@@ -96,6 +96,17 @@ def test_parse():
     assert text.choices[0].finish_reason == "length" or isinstance(json.loads(text.choices[0].message.content), dict)
 
 
+def test_forced_call():
+    person = openai.pydantic_function_tool(Person)
+    for choice in ("required", {"type": "function", "function": {"name": "Person"}}):
+        reply = client.chat.completions.parse(model=model, messages=messages, seed=1, tools=[person],
+                                              tool_choice=choice)
+        assert isinstance(reply.choices[0].message.tool_calls[0].function.parsed_arguments, Person)
+    message = client.chat.completions.create(model=model, messages=messages, tools=[person], tool_choice="none",
+                                             max_tokens=5, seed=1).choices[0].message
+    assert message.content and not message.tool_calls
+
+
 def test_errors():
     for error, arguments in [(openai.BadRequestError, {"tools": [{"type": "function"}]}),
                              (openai.BadRequestError, {"max_tokens": 0}),

@@ -36,6 +36,23 @@ def test_chat_completions():
     assert create(**usual, messages=[hello, choice.message, result]).choices[0].message.content == "hello model"
 
 
+def test_parse():
+    class Add(pydantic.BaseModel):
+        a: int
+        b: int
+
+    usual = {"model": model, "temperature": 0, "tools": [openai.pydantic_function_tool(Add, name="add")]}
+    chat = openai_client.chat.completions
+    with chat.stream(**usual, messages=[hello]) as stream:
+        kinds = {event.type for event in stream}
+        replies = [stream.get_final_completion(), chat.parse(**usual, messages=[hello])]
+    assert {"tool_calls.function.arguments.delta", "tool_calls.function.arguments.done"} <= kinds
+    for reply in replies:
+        assert reply.choices[0].message.tool_calls[0].function.parsed_arguments == Add(**arguments)
+    (call,) = openai_client.responses.parse(**usual, input="hello").output
+    assert call.parsed_arguments == Add(**arguments)
+
+
 def test_responses():
     usual = {"model": model, "temperature": 0, "tools": [{"type": "function", "strict": True, **add}]}
     (call,) = openai_client.responses.create(**usual, input="hello").output
@@ -64,6 +81,24 @@ def test_messages():
     turns = [hello, reply.to_param(), result]
     assert anthropic_client.messages.create(**usual, messages=turns).content[0].text == "hello model"
     assert anthropic_client.messages.count_tokens(model=model, messages=turns, tools=usual["tools"]).input_tokens > 0
+
+
+def test_tool_runner():
+    results = []
+
+    @anthropic.beta_tool
+    def add(a: int, b: int) -> str:
+        """Adds two numbers."""
+        results.append(a + b)
+        return str(a + b)
+
+    def run(**more):
+        return anthropic_client.beta.messages.tool_runner(model=model, max_tokens=200, tools=[add], messages=[hello],
+                                                          extra_body={"temperature": 0}, **more)
+
+    assert run().until_done().content[0].text == "hello model" and results == [42]
+    last = [stream.get_final_message() for stream in run(stream=True)][-1]
+    assert last.content[0].text == "hello model" and results == [42, 42]
 
 
 def test_ollama():

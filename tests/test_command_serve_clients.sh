@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # peridot serve, asked by programs that were written for other servers, which come from PyPI; for half a minute by one
 # that makes requests of /openapi.json (PERIDOT_TEST_SECONDS: how long). With PERIDOT_TEST_MANY for an hour. With
-# PERIDOT_TEST_ALL also by attackers, and by many at once.
+# PERIDOT_TEST_ALL also by frameworks for agents, by attackers, and by many at once.
 . "$(dirname "$0")/serve.sh"
 
 command -v python3 >/dev/null || { echo "skipped: Python is not there"; exit 0; }
@@ -9,11 +9,52 @@ seconds=30 requests=(--seed 1)   # the same ones every time, so that whoever cha
 [ ! "${PERIDOT_TEST_MANY:-}" ] || seconds=3600 requests=()
 clients=$folder/venv/bin
 export LLM_USER_PATH=$folder/llm
+"$(dirname "$peridot")/tests/write_thinkers" "$folder" || exit 1   # models that call a function
 
 # python TITLE FILE ARGUMENTS...
 python() {
     python3 "$source/tests/$2" "${@:3}" >"$folder/out" 2>"$folder/err"
     check "$1" [ $? = 0 ]
+}
+
+# start_both: a server of the model that calls, at $caller, whose process is $calling; and one of the demo model.
+start_both() {
+    model=$folder/caller.gguf
+    start
+    caller=$url calling=$server model=$source/models/stories.gguf
+    start --ctx 512
+}
+
+stop_both() {
+    stop
+    server=$calling
+    stop
+}
+
+# frameworks PACKAGE...: are answered, by both servers.
+frameworks() {
+    "$clients/python" "$source/tests/serve_clients_agents.py" "$caller" "$url" "$@" >"$folder/out" 2>"$folder/err"
+    check "$*: all is answered, and functions are called" [ $? = 0 ]
+}
+
+# Each with its packages by itself, as not all of them go together.
+test_agents() {
+    local tests packages
+    start_both
+    while read -r tests packages; do
+        rm -rf "$folder/venv"
+        # shellcheck disable=SC2086   # several words
+        packages $packages || continue
+        # shellcheck disable=SC2086
+        frameworks ${tests//,/ }
+    done <<EOF
+langchain_openai,langchain langchain-openai==1.7.4 langchain==1.5.2
+litellm litellm==1.110.2
+agents openai-agents==0.24.0
+instructor instructor==1.17.0
+llama_index llama-index-llms-openai-like==0.8.1 llama-index-core==0.14.25
+EOF
+    stop_both
 }
 
 test_packages() {
@@ -35,18 +76,21 @@ print(*(family.name for family in read(sys.stdin.read())))' < <(curl -s "$url/me
         --continue-on-failure --suppress-health-check all) >"$folder/out" 2>"$folder/err"
     check "schemathesis finds all as /openapi.json says" [ $? = 0 ]
     stop
-    "$(dirname "$peridot")/tests/write_thinkers" "$folder" >"$folder/out" 2>"$folder/err"
     for name in caller caller-gemma4; do
         model=$folder/$name.gguf start
         "$clients/python" "$source/tests/serve_clients_calls.py" "$url" >"$folder/out" 2>"$folder/err"
         check "the same packages call tools of $name" [ $? = 0 ]
         stop
     done
+    start_both
+    frameworks llm pydantic_ai
+    stop_both
 }
 
-! packages openai==3.57.0 anthropic==2.13.0 ollama==0.6.3 schemathesis==4.32.5 llm==0.36 prometheus-client==0.26.0 ||
-    test_packages
+! packages openai==3.57.0 anthropic==2.13.0 ollama==0.6.3 schemathesis==4.32.5 llm==0.36 prometheus-client==0.26.0 \
+    'pydantic-ai-slim[openai,anthropic]==2.68.0' || test_packages
 [ "${PERIDOT_TEST_ALL:-}" ] || finish
+test_agents
 start --timeout 2
 python "attacks on HTTP come to nothing" serve_attacks.py "$url" --pid $server --all
 python "2,000 requests of 64 clients are answered as alone" serve_load.py "$url" --pid $server
