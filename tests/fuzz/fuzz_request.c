@@ -23,7 +23,7 @@ static void check_error(const struct serve_job *job)
 static void check_tasks(const struct serve_job *job)
 {
     for (size_t i = 0; i < job->n_tasks; i++)
-        FUZZ_CHECK(job->tasks[i].n_prompt + job->tasks[i].n_max <= job->server->ctx);
+        FUZZ_CHECK(job->tasks[i].n_prompt + job->tasks[i].n_max <= job->model->ctx);
     FUZZ_CHECK(job->n_dropped == 0 || job->drops);
 }
 
@@ -32,9 +32,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const struct serve_args args = {.full = SERVE_FULL_DROP};
     static struct serve_server server = {.args = &args};
     if (size == 0) return 0;
-    if (!server.model_id[0]) strcpy(server.model_id, "tiny");
-    server.embedding_size = 64;
-    server.ctx = 256;
+    if (!server.model.id[0]) strcpy(server.model.id, "tiny");
+    server.model.embedding_size = 64;
+    server.model.ctx = 256;
     const enum serve_api api = (uint8_t)(data[0] - '0') % SERVE_N_APIS;
     struct serve_job *job = serve_job_new(&server, serve_interface_get(api));
     struct serve_buffer out = {0};

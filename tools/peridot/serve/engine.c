@@ -17,6 +17,7 @@ enum { DEFAULT_POSITIONS = 16384, DEFAULT_CTX = 8192, MAX_SEQUENCES = 64,
 
 struct serve_engine {
     struct serve_server *server;
+    struct serve_model *served;    /* what is said of the model */
     pthread_t thread;
     /* shared, under the lock */
     pthread_mutex_t lock;
@@ -348,8 +349,8 @@ static peridot_status create_session(struct serve_engine *e)
     } while (status == PERIDOT_ERROR_MEMORY && !args->ctx && total >= 512);
     CMD_TRY(status);
     CMD_TRY(cmd_draft_create_session(&e->draft, &params));
-    e->server->ctx = params.ctx;
-    e->server->n_positions = params.n_positions;
+    e->served->ctx = params.ctx;
+    e->served->n_positions = params.n_positions;
     serve_gauge(&e->server->metrics, SERVE_POSITIONS, params.n_positions);
     return PERIDOT_OK;
 }
@@ -447,17 +448,19 @@ static void *run(void *user)
     return NULL;
 }
 
-peridot_status serve_engine_create(struct serve_engine **out, struct serve_server *server)
+peridot_status serve_engine_create(struct serve_engine **out, struct serve_server *server,
+                                   struct serve_model *served)
 {
     struct serve_engine *e = calloc(1, sizeof *e);
     *out = NULL;
     if (!e) return cmd_fail_alloc(sizeof *e, "engine");
     e->server = server;
+    e->served = served;
     e->last_added = &e->added;
     pthread_mutex_init(&e->lock, NULL);
     pthread_cond_init(&e->changed, NULL);
     peridot_status status = open_model(e);
-    if (status == PERIDOT_OK) status = serve_facts_read(server, e->model);
+    if (status == PERIDOT_OK) status = serve_facts_read(server, served, e->model);
     if (status == PERIDOT_OK && pthread_create(&e->thread, NULL, run, e) != 0)
         status = cmd_fail(PERIDOT_ERROR_MEMORY, "a thread cannot be created");
     if (status == PERIDOT_OK) {
@@ -465,7 +468,7 @@ peridot_status serve_engine_create(struct serve_engine **out, struct serve_serve
         return status;
     }
     close_model(e);
-    serve_facts_free(server);
+    serve_facts_free(served);
     peridot_vocab_close(e->vocab);
     free(e);
     return status;
@@ -485,7 +488,7 @@ void serve_engine_free(struct serve_engine *e)
     serve_engine_stop(e);
     pthread_join(e->thread, NULL);
     close_model(e);
-    serve_facts_free(e->server);
+    serve_facts_free(e->served);
     peridot_vocab_close(e->vocab);
     free(e);
 }

@@ -7,7 +7,8 @@
 #include "server.h"
 
 /* Opens the model, and begins. */
-peridot_status serve_engine_create(struct serve_engine **out, struct serve_server *server);
+peridot_status serve_engine_create(struct serve_engine **out, struct serve_server *server,
+                                   struct serve_model *served);
 /* Ends what is at work after the present step, with status 503. */
 void serve_engine_stop(struct serve_engine *engine);
 /* The same; waits for it, and closes the model. NULL is allowed. */

@@ -11,6 +11,7 @@ struct serve_job *serve_job_new(struct serve_server *server, const struct serve_
     struct serve_job *job = calloc(1, sizeof *job);
     if (!job) return NULL;
     job->server = server;
+    job->model = &server->model;
     job->api = api;
     job->kind = api->kind;
     job->n_owners = 1;
@@ -46,7 +47,7 @@ static peridot_status compile_tools(struct serve_job *job, const peridot_vocab *
     const char *answer = job->schema ? job->schema : job->json ? "{\"type\": \"object\"}" : NULL;
     const peridot_tools_params params = {.size = sizeof params, .json = job->tools, .json_size = strlen(job->tools),
         .choice = job->calls_required ? PERIDOT_TOOLS_REQUIRED : PERIDOT_TOOLS_AUTO, .name = job->tool_name,
-        .single = job->single_call, .template_name = job->server->template_name, .schema = answer,
+        .single = job->single_call, .template_name = job->model->template_name, .schema = answer,
         .schema_size = answer ? strlen(answer) : 0};
     return peridot_tools_create(&job->compiled, vocab, &params);
 }

@@ -84,6 +84,7 @@ struct serve_task {
 
 struct serve_job {
     struct serve_server *server;
+    const struct serve_model *model;
     const struct serve_interface *api;
     enum serve_kind kind;
     atomic_int n_owners;

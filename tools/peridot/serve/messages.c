@@ -324,11 +324,11 @@ bool serve_conversation_read(struct serve_conversation *c, struct serve_job *job
 static bool encode_fitting(int32_t **ids, size_t *n, struct serve_job *job, const peridot_vocab *vocab,
                            const peridot_message *messages, size_t n_messages)
 {
-    uint64_t reply = serve_reserve(job->server->ctx);
+    uint64_t reply = serve_reserve(job->model->ctx);
     size_t n_left_out = 0, n_kept;
     if (job->max_given) reply = cmd_min(reply, job->n_max);
-    const struct cmd_turns turns = {.vocab = vocab, .template_name = job->server->template_name, .think = job->think,
-                                    .ctx = job->server->ctx, .reserve = (uint32_t)reply, .messages = messages,
+    const struct cmd_turns turns = {.vocab = vocab, .template_name = job->model->template_name, .think = job->think,
+                                    .ctx = job->model->ctx, .reserve = (uint32_t)reply, .messages = messages,
                                     .n = n_messages, .json = true, .tools = job->tools};
     peridot_status status = job->leaves_room ? cmd_turns_leave_out(&n_left_out, &turns, true) : PERIDOT_OK;
     bool full = n_left_out > 0 && !job->drops;
@@ -338,7 +338,7 @@ static bool encode_fitting(int32_t **ids, size_t *n, struct serve_job *job, cons
     return !full
         || serve_refuse(&job->error, 400, "context_length_exceeded", job->api->input,
                         "The conversation no longer fits: its messages have %zu tokens, and a reply needs %" PRIu64
-                        " more, in a context of %" PRIu32 ".", *n, reply, job->server->ctx);
+                        " more, in a context of %" PRIu32 ".", *n, reply, job->model->ctx);
 }
 
 /* Each as JSON, with its role beside it. */

@@ -54,11 +54,11 @@ int serve_get_health(struct serve_buffer *out, struct serve_server *server, cons
 static yyjson_mut_val *model(yyjson_mut_doc *doc, const struct serve_server *server)
 {
     yyjson_mut_val *o = yyjson_mut_obj(doc);
-    yyjson_mut_obj_add_val(doc, o, "id", serve_text(doc, server->model_id, strlen(server->model_id)));
+    yyjson_mut_obj_add_val(doc, o, "id", serve_text(doc, server->model.id, strlen(server->model.id)));
     yyjson_mut_obj_add_str(doc, o, "object", "model");
     yyjson_mut_obj_add_sint(doc, o, "created", server->created);
     yyjson_mut_obj_add_str(doc, o, "owned_by", "peridot");
-    if (server->ready) yyjson_mut_obj_add_uint(doc, o, "max_model_len", server->ctx);
+    if (server->ready) yyjson_mut_obj_add_uint(doc, o, "max_model_len", server->model.ctx);
     return o;
 }
 
@@ -78,10 +78,10 @@ int serve_get_models(struct serve_buffer *out, struct serve_server *server, cons
 int serve_get_model(struct serve_buffer *out, struct serve_server *server, const char *path)
 {
     const char *id = strstr(path, "/models/") + strlen("/models/");
-    if (strcmp(id, server->model_id) != 0) {
+    if (strcmp(id, server->model.id) != 0) {
         struct serve_error error = {0};
         serve_refuse(&error, 404, "model_not_found", "model", "there is no model %.200s: this server has %s", id,
-                     server->model_id);
+                     server->model.id);
         serve_errors_openai.put(out, &error);
         return 404;
     }

@@ -60,8 +60,8 @@ static bool read_model(struct serve_job *job, const struct serve_param *p, yyjso
 {
     const char *name = serve_param_text(job, p->name, value);
     if (!name) return false;
-    size_t n = strlen(job->server->model_id);
-    const char *rest = strncmp(name, job->server->model_id, n) == 0 ? name + n : "?";
+    size_t n = strlen(job->model->id);
+    const char *rest = strncmp(name, job->model->id, n) == 0 ? name + n : "?";
     job->other_model = *rest && strcmp(rest, ":latest") != 0;   /* Ollama's name of it */
     return true;
 }
@@ -187,20 +187,20 @@ static bool read_pooling(struct serve_job *job, const struct serve_param *p, yyj
 static bool read_dimensions(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
 {
     double n = yyjson_get_num(value);
-    job->dimensions = yyjson_is_num(value) && n >= 1 && n <= job->server->embedding_size ? (uint32_t)n : 0;
+    job->dimensions = yyjson_is_num(value) && n >= 1 && n <= job->model->embedding_size ? (uint32_t)n : 0;
     if (job->dimensions && job->dimensions == n) return true;
     return serve_refuse(&job->error, 400, "unsupported_parameter", p->name, "this model's vectors have %u dimensions, "
-                        "and less are a whole number", job->server->embedding_size);
+                        "and less are a whole number", job->model->embedding_size);
 }
 
 /* What texts of a task begin with. */
 static bool read_task(struct serve_job *job, const struct serve_param *p, yyjson_val *value)
 {
-    const struct serve_server *s = job->server;
-    for (uint32_t i = 0; i < s->n_prefixes && !job->prefix; i++)
-        if (yyjson_equals_str(value, s->prefixes[i].task)) job->prefix = s->prefixes[i].prefix;
+    const struct serve_model *m = job->model;
+    for (uint32_t i = 0; i < m->n_prefixes && !job->prefix; i++)
+        if (yyjson_equals_str(value, m->prefixes[i].task)) job->prefix = m->prefixes[i].prefix;
     if (job->prefix) return true;
-    return s->n_prefixes ? serve_param_refuse(job, p, "is not one of the model's tasks, as query and document are")
+    return m->n_prefixes ? serve_param_refuse(job, p, "is not one of the model's tasks, as query and document are")
                          : serve_param_refuse(job, p, "is not known: this model has no tasks");
 }
 
@@ -225,9 +225,9 @@ static bool read_ctx(struct serve_job *job, const struct serve_param *p, yyjson_
 {
     double x;
     if (!serve_param_whole(&x, p, value)) return serve_param_refuse_range(job, p);
-    return x <= job->server->ctx
+    return x <= job->model->ctx
         || serve_refuse(&job->error, 400, "unsupported_parameter", p->name, "%s is more than the %u positions of this "
-                        "server's context: peridot serve --ctx sets it", p->name, job->server->ctx);
+                        "server's context: peridot serve --ctx sets it", p->name, job->model->ctx);
 }
 
 /* Clients that find this code go on by sending all messages each time. */

@@ -6,11 +6,11 @@
 /* On is what the server was told of budgets. */
 static bool set_think(struct serve_job *job, const struct serve_param *p, bool on, uint32_t budget)
 {
-    const struct serve_server *s = job->server;
-    if (on && !s->thinks)
+    if (on && !job->model->thinks)
         return serve_refuse(&job->error, 400, "unsupported_parameter", p->name,
                             "%s: this model cannot be told to think: its chat template has no thoughts", p->name);
-    job->think = !on ? PERIDOT_THINK_OFF : budget ? budget : s->args->think ? s->args->think : PERIDOT_THINK_ON;
+    const uint32_t given = job->server->args->think;
+    job->think = !on ? PERIDOT_THINK_OFF : budget ? budget : given ? given : PERIDOT_THINK_ON;
     return true;
 }
 
@@ -54,5 +54,5 @@ bool serve_read_thinking(struct serve_job *job, const struct serve_param *p, yyj
     job->hides_thoughts = yyjson_equals_str(display, "omitted");
     if (display && !yyjson_is_null(display) && !job->hides_thoughts && !yyjson_equals_str(display, "summarized"))
         return serve_param_refuse(job, p, "has a display that is neither summarized nor omitted");
-    return set_think(job, p, on || (adaptive && job->server->thinks), (uint32_t)n);
+    return set_think(job, p, on || (adaptive && job->model->thinks), (uint32_t)n);
 }

@@ -54,10 +54,10 @@ bool serve_read_body(struct serve_buffer *out, struct serve_job *job, const peri
     if (!parse(job)) return false;
     yyjson_val *root = yyjson_doc_get_root(job->document);
     bool writes = job->kind == SERVE_CONVERSATION || job->kind == SERVE_TEXT;
-    if (writes && job->server->only_embeds)
+    if (writes && job->model->only_embeds)
         return serve_refuse(&job->error, 400, "unsupported_parameter", "model",
                             "%s is an embedding model: it writes no text, and has /v1/embeddings",
-                            job->server->model_id);
+                            job->model->id);
     return job->api->read(out, job, vocab, root);
 }
 
@@ -72,7 +72,7 @@ static void pass_on(struct serve_server *s, struct serve_job *job, const struct 
 {
     if (!job->error.status && !out->size) {
         serve_write_begin(job);
-        serve_engine_add(s->engine, job);
+        serve_engine_add(job->model->engine, job);
         return;
     }
     if (job->error.status) serve_job_fail(job);
@@ -87,7 +87,7 @@ static void take(struct serve_reader *r, struct serve_job *job)
 {
     struct serve_buffer out = {0};
     serve_log_prompt(job);
-    job->vocab = serve_engine_vocab(r->server->engine);
+    job->vocab = serve_engine_vocab(job->model->engine);
     bool good = serve_read_body(&out, job, job->vocab);
     serve_buffer_free(&job->body);
     if (!good || out.size || serve_grammars_find(r->grammars, job)) pass_on(r->server, job, &out);

@@ -70,7 +70,7 @@ void serve_take_token(struct serve_task *task, int32_t token)
 
 peridot_pool serve_pool_of(const struct serve_job *job)
 {
-    return job->pool == PERIDOT_POOL_MODEL ? job->server->pool : (peridot_pool)job->pool;
+    return job->pool == PERIDOT_POOL_MODEL ? job->model->pool : (peridot_pool)job->pool;
 }
 
 bool serve_take_hidden(void *user, peridot_sequence *sequence, uint32_t pos, const float *row, size_t n)
@@ -89,7 +89,7 @@ bool serve_take_hidden(void *user, peridot_sequence *sequence, uint32_t pos, con
 
 bool serve_finish_vector(struct serve_task *task, const peridot_model *model)
 {
-    size_t n = task->job->dimensions ? task->job->dimensions : task->job->server->embedding_size;
+    size_t n = task->job->dimensions ? task->job->dimensions : task->job->model->embedding_size;
     float *vector = malloc(n * sizeof *vector);
     double *wide = realloc(task->vector, cmd_max(n, task->vector_size) * sizeof *wide);
     bool mean = serve_pool_of(task->job) == PERIDOT_POOL_MEAN;

@@ -93,8 +93,8 @@ static peridot_status name_model(struct serve_server *s)
     size_t begin = size;
     while (begin > 0 && path[begin - 1] != '/') begin--;
     if (size - begin > 5 && memcmp(path + size - 5, ".gguf", 5) == 0) size -= 5;
-    if (s->args->alias) snprintf(s->model_id, sizeof s->model_id, "%s", s->args->alias);
-    else snprintf(s->model_id, sizeof s->model_id, "%.*s", (int)(size - begin), path + begin);
+    if (s->args->alias) snprintf(s->model.id, sizeof s->model.id, "%s", s->args->alias);
+    else snprintf(s->model.id, sizeof s->model.id, "%.*s", (int)(size - begin), path + begin);
     s->created = (int64_t)time(NULL);
     return PERIDOT_OK;
 }
@@ -104,8 +104,8 @@ static peridot_status name_model(struct serve_server *s)
 /* A step that never comes back can only be ended with the process; whoever started it can start it again. */
 static void check_step(const struct serve_server *s, double most)
 {
-    double seconds = serve_engine_step_s(s->engine);
-    if (s->is_cpu || seconds < most) return;
+    double seconds = serve_engine_step_s(s->model.engine);
+    if (s->model.is_cpu || seconds < most) return;
     fprintf(stderr, "peridot: the device has not responded for %.0f s: the server ends\n", seconds);
     _exit(CMD_FAILURE);
 }
@@ -133,7 +133,7 @@ static void drain(struct serve_server *s)
 static void end(struct serve_server *s)
 {
     double begun = cmd_now();
-    serve_engine_stop(s->engine);
+    serve_engine_stop(s->model.engine);
     while (s->n_jobs && cmd_now() - begun < 5)
         cmd_sleep(0.01);
     if (s->n_jobs) _exit(s->failed ? CMD_FAILURE : CMD_OK);
@@ -148,13 +148,13 @@ static peridot_status serve(struct serve_server *s)
     CMD_TRY(serve_http_open(&s->http, s));
     cmd_interrupt_watch();
     cmd_signals_hold(false);   /* they end the loading */
-    peridot_status status = serve_engine_create(&s->engine, s);
+    peridot_status status = serve_engine_create(&s->model.engine, s, &s->model);
     cmd_signals_hold(true);
     CMD_TRY(status);
     CMD_TRY(serve_reader_create(&s->reader, s));
     s->ready = true;
     fprintf(stderr, "serving %s at http://%s:%u: the cache has %u positions, and a conversation at most %u\n",
-            s->model_id, s->args->host, serve_http_port(s->http), s->n_positions, s->ctx);
+            s->model.id, s->args->host, serve_http_port(s->http), s->model.n_positions, s->model.ctx);
     watch(s);
     drain(s);
     end(s);
@@ -173,7 +173,7 @@ static int run(const struct cmd_command *command, const void *arguments)
     peridot_status status = serve(&s);
     serve_http_close(s.http);
     serve_reader_free(s.reader);
-    serve_engine_free(s.engine);
+    serve_engine_free(s.model.engine);
     free(s.key_text);
     return s.misused ? cmd_usage(command, "%s", peridot_last_error()) : cmd_exit(status);
 }

@@ -6,6 +6,7 @@
 #include "../draft.h"
 #include "job.h"
 #include "metrics.h"
+#include "model.h"
 
 enum { SERVE_FULL_DROP, SERVE_FULL_REFUSE };   /* --full */
 
@@ -24,21 +25,8 @@ struct serve_server {
     char *key_text;                    /* what --api-key-file holds */
     const char *keys[SERVE_MAX_KEYS];
     size_t n_keys;
-    char model_id[256];
     int64_t created;
-    /* of the model, set before `ready` */
-    uint32_t ctx, n_positions, embedding_size, ctx_max;
-    uint64_t n_params, weights_size;
-    char family[32], type[32];         /* of most weights: "q4_k" */
-    peridot_pool pool;
-    bool only_embeds;                  /* it is an embedding model */
-    struct serve_prefix {
-        char *task, *prefix;
-    } *prefixes;                       /* [n_prefixes]: the model's tasks */
-    uint32_t n_prefixes;
-    const char *template_name;         /* of conversations; NULL: the model's own */
-    bool is_cpu;
-    bool thinks;                       /* the template has thoughts */
+    struct serve_model model;          /* set before `ready` */
     bool misused;                      /* --think asks for what it lacks: the server cannot begin */
     atomic_bool ready;                 /* the model is loaded, and no device was lost */
     atomic_bool draining;              /* no new requests */
@@ -48,7 +36,6 @@ struct serve_server {
     struct serve_metrics metrics;
     struct serve_http *http;
     struct serve_reader *reader;
-    struct serve_engine *engine;
 };
 
 #endif

@@ -11,7 +11,7 @@ uint64_t serve_reserve(uint32_t ctx) { return cmd_max(64, ctx / 8); }
 static bool refuse_length(struct serve_job *job, size_t n_prompt)
 {
     const char *what = job->api->input;
-    uint32_t ctx = job->server->ctx;
+    uint32_t ctx = job->model->ctx;
     if (job->drops)
         return serve_refuse(&job->error, 400, "context_length_exceeded", what,
                             "The last message is too long for the context of %" PRIu32 " tokens: with the system "
@@ -27,7 +27,7 @@ static bool refuse_length(struct serve_job *job, size_t n_prompt)
 /* Tokens of a reply for which no length was given. In a conversation the next message and its reply fit after it. */
 static uint64_t default_length(const struct serve_job *job, uint64_t rest)
 {
-    uint64_t reserve = serve_reserve(job->server->ctx);
+    uint64_t reserve = serve_reserve(job->model->ctx);
     if (job->api->n_default) return job->api->n_default;
     return !job->leaves_room ? rest : rest > 3 * reserve ? rest - 2 * reserve : reserve;
 }
@@ -35,7 +35,7 @@ static uint64_t default_length(const struct serve_job *job, uint64_t rest)
 /* Room for a reply, or the error. */
 static bool find_room(uint64_t *n_max, struct serve_job *job, size_t n_ids)
 {
-    uint64_t ctx = job->server->ctx, rest = n_ids < ctx ? ctx - n_ids : 0;
+    uint64_t ctx = job->model->ctx, rest = n_ids < ctx ? ctx - n_ids : 0;
     *n_max = cmd_min(rest, job->max_given ? job->n_max : default_length(job, rest));
     if (job->kind == SERVE_AT_ONCE) return true;
     if (n_ids == 0) return serve_refuse(&job->error, 400, "invalid_value", NULL, "the text has no tokens");
@@ -46,9 +46,9 @@ static bool find_room(uint64_t *n_max, struct serve_job *job, size_t n_ids)
 bool serve_tasks_add(struct serve_job *job, const int32_t *ids, size_t n_ids)
 {
     uint64_t n_max;
-    bool cut = job->truncates && job->kind == SERVE_VECTORS && n_ids > job->server->ctx;
+    bool cut = job->truncates && job->kind == SERVE_VECTORS && n_ids > job->model->ctx;
     const int32_t last = n_ids ? ids[n_ids - 1] : 0;   /* that ends a text, cut or not */
-    if (cut) n_ids = job->server->ctx;
+    if (cut) n_ids = job->model->ctx;
     if (!find_room(&n_max, job, n_ids)) return false;
     for (uint32_t i = 0; i < job->n; i++) {
         struct serve_task *task = &job->tasks[job->n_tasks];

@@ -36,7 +36,7 @@ static bool encode_infill(int32_t **ids, size_t *n, struct serve_job *job, const
     if (!peridot_vocab_has_infill(vocab))
         return serve_refuse(&job->error, 400, "unsupported_parameter", "suffix",
                             "suffix is not supported: %s's vocabulary has no tokens for fill-in-the-middle",
-                            job->server->model_id);
+                            job->model->id);
     peridot_status status = peridot_encode_infill(ids, n, vocab, &infill);
     return status == PERIDOT_OK || serve_refuse_status(&job->error, status);
 }

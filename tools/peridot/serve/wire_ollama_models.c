@@ -30,40 +30,40 @@ static val_t *parameter_size(doc_t *doc, uint64_t n)
     return yyjson_mut_strcpy(doc, text);
 }
 
-static val_t *details(doc_t *doc, const struct serve_server *s)
+static val_t *details(doc_t *doc, const struct serve_model *m)
 {
     val_t *o = yyjson_mut_obj(doc), *families = yyjson_mut_arr(doc);
-    char type[sizeof s->type];
-    for (size_t i = 0; i < sizeof type; i++) type[i] = (char)toupper((unsigned char)s->type[i]);
-    yyjson_mut_arr_append(families, serve_string(doc, s->family));
+    char type[sizeof m->type];
+    for (size_t i = 0; i < sizeof type; i++) type[i] = (char)toupper((unsigned char)m->type[i]);
+    yyjson_mut_arr_append(families, serve_string(doc, m->family));
     yyjson_mut_obj_add_str(doc, o, "parent_model", "");
     yyjson_mut_obj_add_str(doc, o, "format", "gguf");
-    yyjson_mut_obj_add_val(doc, o, "family", serve_string(doc, s->family));
+    yyjson_mut_obj_add_val(doc, o, "family", serve_string(doc, m->family));
     yyjson_mut_obj_add_val(doc, o, "families", families);
-    yyjson_mut_obj_add_val(doc, o, "parameter_size", parameter_size(doc, s->n_params));
+    yyjson_mut_obj_add_val(doc, o, "parameter_size", parameter_size(doc, m->n_params));
     yyjson_mut_obj_add_strcpy(doc, o, "quantization_level", type);
     return o;
 }
 
 /* Clients want 64 digits that tell models apart. They are made of the name and the size, not of the file's bytes. */
-static val_t *digest(doc_t *doc, const struct serve_server *s)
+static val_t *digest(doc_t *doc, const struct serve_model *m)
 {
     uint64_t hash = 0xcbf29ce484222325;   /* FNV-1a */
     char text[65];
-    for (const char *at = s->model_id; *at; at++) hash = (hash ^ (unsigned char)*at) * 0x100000001b3;
-    hash = (hash ^ s->weights_size) * 0x100000001b3;
+    for (const char *at = m->id; *at; at++) hash = (hash ^ (unsigned char)*at) * 0x100000001b3;
+    hash = (hash ^ m->weights_size) * 0x100000001b3;
     snprintf(text, sizeof text, "%016" PRIx64 "%016" PRIx64 "%032d", hash, hash * 0x100000001b3, 0);
     return yyjson_mut_strcpy(doc, text);
 }
 
-static val_t *model(doc_t *doc, const struct serve_server *s)
+static val_t *model(doc_t *doc, const struct serve_model *m)
 {
     val_t *o = yyjson_mut_obj(doc);
-    yyjson_mut_obj_add_val(doc, o, "name", serve_string(doc, s->model_id));
-    yyjson_mut_obj_add_val(doc, o, "model", serve_string(doc, s->model_id));
-    yyjson_mut_obj_add_uint(doc, o, "size", s->weights_size);
-    yyjson_mut_obj_add_val(doc, o, "digest", digest(doc, s));
-    yyjson_mut_obj_add_val(doc, o, "details", details(doc, s));
+    yyjson_mut_obj_add_val(doc, o, "name", serve_string(doc, m->id));
+    yyjson_mut_obj_add_val(doc, o, "model", serve_string(doc, m->id));
+    yyjson_mut_obj_add_uint(doc, o, "size", m->weights_size);
+    yyjson_mut_obj_add_val(doc, o, "digest", digest(doc, m));
+    yyjson_mut_obj_add_val(doc, o, "details", details(doc, m));
     return o;
 }
 
@@ -73,7 +73,7 @@ static val_t *only_model(doc_t **doc, const struct serve_server *s)
     val_t *root, *list, *o;
     *doc = new_object(&root);
     list = yyjson_mut_obj_add_arr(*doc, root, "models");
-    o = model(*doc, s);
+    o = model(*doc, &s->model);
     if (s->ready) yyjson_mut_arr_append(list, o);
     return o;
 }
@@ -95,8 +95,8 @@ int serve_get_ps(struct serve_buffer *out, struct serve_server *server, const ch
     val_t *o = only_model(&doc, server);
     (void)path;
     yyjson_mut_obj_add_str(doc, o, "expires_at", "9999-12-31T23:59:59Z");
-    yyjson_mut_obj_add_uint(doc, o, "size_vram", server->is_cpu ? 0 : server->weights_size);
-    yyjson_mut_obj_add_uint(doc, o, "context_length", server->ctx);
+    yyjson_mut_obj_add_uint(doc, o, "size_vram", server->model.is_cpu ? 0 : server->model.weights_size);
+    yyjson_mut_obj_add_uint(doc, o, "context_length", server->model.ctx);
     serve_put_json(out, doc);
     return 200;
 }
@@ -113,48 +113,48 @@ int serve_refuse_models(struct serve_buffer *out, struct serve_server *server, c
     struct serve_error error = {0};
     serve_refuse(&error, 400, NULL, NULL,
                  "%s is not supported: this server has the one model that it was started with, %s. Fetch another with "
-                 "`peridot pull NAME`, and serve it with `peridot serve -m NAME`.", path, server->model_id);
+                 "`peridot pull NAME`, and serve it with `peridot serve -m NAME`.", path, server->model.id);
     serve_errors_ollama.put(out, &error);
     return 400;
 }
 
-static val_t *capabilities(doc_t *doc, const struct serve_server *s, const peridot_vocab *vocab)
+static val_t *capabilities(doc_t *doc, const struct serve_model *m, const peridot_vocab *vocab)
 {
     const struct {
         const char *name;
         bool has;
-    } all[] = {{"completion", !s->only_embeds}, {"embedding", s->only_embeds}, {"thinking", s->thinks},
-               {"insert", !s->only_embeds && peridot_vocab_has_infill(vocab)}};
+    } all[] = {{"completion", !m->only_embeds}, {"embedding", m->only_embeds}, {"thinking", m->thinks},
+               {"insert", !m->only_embeds && peridot_vocab_has_infill(vocab)}};
     val_t *list = yyjson_mut_arr(doc);
     for (size_t i = 0; i < CMD_COUNT(all); i++)
         if (all[i].has) yyjson_mut_arr_add_str(doc, list, all[i].name);
     return list;
 }
 
-static void add_info(doc_t *doc, val_t *info, const struct serve_server *s, const char *name, uint64_t value)
+static void add_info(doc_t *doc, val_t *info, const struct serve_model *m, const char *name, uint64_t value)
 {
     char key[64];
-    snprintf(key, sizeof key, "%s.%s", s->family, name);
+    snprintf(key, sizeof key, "%s.%s", m->family, name);
     yyjson_mut_obj_add(info, yyjson_mut_strcpy(doc, key), yyjson_mut_uint(doc, value));
 }
 
 static bool show(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab, yyjson_val *body)
 {
-    const struct serve_server *s = job->server;
+    const struct serve_model *m = job->model;
     val_t *root, *info;
     (void)body;
     doc_t *doc = new_object(&root);
     yyjson_mut_obj_add_str(doc, root, "modelfile", "");
     yyjson_mut_obj_add_str(doc, root, "parameters", "");
     yyjson_mut_obj_add_str(doc, root, "template", "");
-    yyjson_mut_obj_add_val(doc, root, "details", details(doc, s));
+    yyjson_mut_obj_add_val(doc, root, "details", details(doc, m));
     info = yyjson_mut_obj_add_obj(doc, root, "model_info");
-    yyjson_mut_obj_add_val(doc, info, "general.architecture", serve_string(doc, s->family));
-    yyjson_mut_obj_add_uint(doc, info, "general.parameter_count", s->n_params);
-    add_info(doc, info, s, "context_length", s->ctx_max);
-    add_info(doc, info, s, "embedding_length", s->embedding_size);
-    yyjson_mut_obj_add_val(doc, root, "capabilities", capabilities(doc, s, vocab));
-    yyjson_mut_obj_add_val(doc, root, "modified_at", serve_time(doc, s->created));
+    yyjson_mut_obj_add_val(doc, info, "general.architecture", serve_string(doc, m->family));
+    yyjson_mut_obj_add_uint(doc, info, "general.parameter_count", m->n_params);
+    add_info(doc, info, m, "context_length", m->ctx_max);
+    add_info(doc, info, m, "embedding_length", m->embedding_size);
+    yyjson_mut_obj_add_val(doc, root, "capabilities", capabilities(doc, m, vocab));
+    yyjson_mut_obj_add_val(doc, root, "modified_at", serve_time(doc, job->server->created));
     serve_put_json(out, doc);
     return true;
 }
