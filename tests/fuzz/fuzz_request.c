@@ -32,9 +32,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const struct serve_args args = {.full = SERVE_FULL_DROP};
     static struct serve_server server = {.args = &args};
     if (size == 0) return 0;
-    if (!server.model.id[0]) strcpy(server.model.id, "tiny");
-    server.model.embedding_size = 64;
-    server.model.ctx = 256;
+    server.n_models = 1;
+    if (!server.models->id[0]) strcpy(server.models->id, "tiny");
+    server.models->embedding_size = 64;
+    server.models->ctx = 256;
     const enum serve_api api = (uint8_t)(data[0] - '0') % SERVE_N_APIS;
     struct serve_job *job = serve_job_new(&server, serve_interface_get(api));
     struct serve_buffer out = {0};

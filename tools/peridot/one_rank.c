@@ -32,3 +32,5 @@ peridot_status cmd_ranks_collect(char **data, size_t *size)
     *size = 0;
     return PERIDOT_OK;
 }
+
+uint32_t cmd_ranks_count(void) { return 1; }

@@ -364,6 +364,8 @@ peridot_status cmd_ranks_report(struct cmd_rank *out, size_t *n)
 
 /* ---- commands that each rank runs by itself ---- */
 
+uint32_t cmd_ranks_count(void) { return (uint32_t)ranks.place.n_ranks; }
+
 struct cmd_part cmd_ranks_part(void)
 {
     if (!ranks.shares) return (struct cmd_part){.n = 1};

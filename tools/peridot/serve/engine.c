@@ -1,6 +1,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "engine.h"
 #include "facts.h"
+#include "read.h"
 #include "rows.h"
 #include "write.h"
 #include "../draft.h"
@@ -13,6 +14,7 @@
 
 enum { DEFAULT_POSITIONS = 16384, DEFAULT_CTX = 8192, MAX_SEQUENCES = 64,
     WHOLE_CTX = 2048 };   /* where a text is one chunk, whose activations take memory */
+#define RETRY_SECONDS 2        /* between attempts to open a lost model again */
 #define LOOK_SECONDS 0.05      /* between looks whether connections of those that wait are still there */
 
 struct serve_engine {
@@ -23,15 +25,22 @@ struct serve_engine {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct serve_task *added, **last_added;
+    struct serve_job *unread, **last_unread;   /* that wait for the vocabulary */
+    bool busy;                     /* there are tasks or unread jobs, or soon were */
+    bool unload;                   /* the model is to be closed, if the engine is not busy */
     bool stop;
-    peridot_vocab *vocab;          /* of the last model */
+    double idle_begun_s;
+    peridot_vocab *vocab;          /* of the last model; NULL: there was none yet */
     _Atomic double step_begun_s;   /* 0: none is at work */
     /* the thread's */
     peridot_model *model;
     struct cmd_draft draft;
     peridot_session *session;
     struct serve_task *tasks;      /* in the order in which they came */
+    bool lost;                     /* the device was, and the model is not open again */
+    bool runs;                     /* the thread was created */
     uint64_t n_preempted;          /* by the session, of those that were counted */
+    double gauges[SERVE_N_GAUGES]; /* its part of them */
     double looked_s;
 };
 
@@ -311,18 +320,24 @@ static bool run_round(struct serve_engine *e)
     return !lost;
 }
 
+static void set_gauge(struct serve_engine *e, enum serve_gauge gauge, double value)
+{
+    serve_gauge_add(&e->server->metrics, gauge, value - e->gauges[gauge]);
+    e->gauges[gauge] = value;
+}
+
 static void show(struct serve_engine *e)
 {
-    struct serve_metrics *m = &e->server->metrics;
     peridot_session_state state = {.size = sizeof state};
     uint32_t n = 0;
     for (const struct serve_task *task = e->tasks; task; task = task->next) n++;
     if (e->session) peridot_session_get_state(e->session, &state);
-    serve_gauge(m, SERVE_WAITING, n - state.n_running);
-    serve_gauge(m, SERVE_RUNNING, state.n_running);
-    serve_gauge(m, SERVE_KEPT, state.n_kept);
-    serve_gauge(m, SERVE_FREE_POSITIONS, e->session ? peridot_session_free_positions(e->session) : 0);
-    serve_count(m, SERVE_PREEMPTIONS, state.n_preempted - e->n_preempted);
+    set_gauge(e, SERVE_WAITING, n - state.n_running);
+    set_gauge(e, SERVE_RUNNING, state.n_running);
+    set_gauge(e, SERVE_KEPT, state.n_kept);
+    set_gauge(e, SERVE_FREE_POSITIONS, e->session ? peridot_session_free_positions(e->session) : 0);
+    set_gauge(e, SERVE_POSITIONS, e->session ? e->served->n_positions : 0);
+    serve_count(&e->server->metrics, SERVE_PREEMPTIONS, state.n_preempted - e->n_preempted);
     e->n_preempted = state.n_preempted;
 }
 
@@ -345,13 +360,14 @@ static peridot_status create_session(struct serve_engine *e)
         params.ctx = (uint32_t)cmd_min(ctx, total);
         params.n_positions = (uint32_t)total;
         status = peridot_session_create(&e->session, e->model, &params);
+        if (status == PERIDOT_ERROR_MEMORY && serve_models_make_room(e->server, e->served)) continue;
         total /= 2;
-    } while (status == PERIDOT_ERROR_MEMORY && !args->ctx && total >= 512);
+        if (args->ctx || total < 512) break;
+    } while (status == PERIDOT_ERROR_MEMORY);
     CMD_TRY(status);
     CMD_TRY(cmd_draft_create_session(&e->draft, &params));
     e->served->ctx = params.ctx;
     e->served->n_positions = params.n_positions;
-    serve_gauge(&e->server->metrics, SERVE_POSITIONS, params.n_positions);
     return PERIDOT_OK;
 }
 
@@ -364,6 +380,7 @@ static void close_model(struct serve_engine *e)
     e->session = NULL;
     e->model = NULL;
     e->n_preempted = 0;
+    e->served->loaded = false;
 }
 
 static void set_vocab(struct serve_engine *e, const peridot_vocab *vocab)
@@ -374,14 +391,26 @@ static void set_vocab(struct serve_engine *e, const peridot_vocab *vocab)
     pthread_mutex_unlock(&e->lock);
 }
 
+/* One model at a time is opened, as they may be tuned then. Where memory is short the others make room. */
 static peridot_status open_model(struct serve_engine *e)
 {
-    peridot_status status = cmd_model_open(&e->model, &e->server->args->model);
+    struct cmd_model_args args = e->server->args->model;
+    peridot_status status = PERIDOT_OK;
+    args.path = e->served->path;
+    pthread_mutex_lock(&e->server->loading);
+    if (!e->vocab) status = cmd_model_need_head(&args, CMD_HEAD_LANGUAGE | CMD_HEAD_NONE, "serve");
+    if (status == PERIDOT_OK) do status = cmd_model_open(&e->model, &args);
+    while (status == PERIDOT_ERROR_MEMORY && serve_models_make_room(e->server, e->served));
     if (status == PERIDOT_OK && !peridot_model_vocab(e->model)) status = PERIDOT_ERROR_UNSUPPORTED;
     if (status == PERIDOT_OK) status = cmd_model_tune_once(e->model);
     if (status == PERIDOT_OK) status = create_session(e);
+    if (status == PERIDOT_OK && !e->vocab) status = serve_facts_read(e->server, e->served, e->model);
+    if (status != PERIDOT_OK && !e->vocab) serve_facts_free(e->served);
     if (status == PERIDOT_OK) set_vocab(e, peridot_model_vocab(e->model));
     else close_model(e);
+    e->served->loaded = status == PERIDOT_OK;
+    pthread_mutex_unlock(&e->server->loading);
+    show(e);
     return status;
 }
 
@@ -389,36 +418,98 @@ static peridot_status open_model(struct serve_engine *e)
  * who wait are told. */
 static void recover(struct serve_engine *e)
 {
-    e->server->ready = false;
+    bool only = e->server->n_models == 1;
+    e->lost = true;
+    if (only) e->server->ready = false;
     serve_count(&e->server->metrics, SERVE_LOST_DEVICES, 1);
     fprintf(stderr, "peridot: %s; reopening the model\n", peridot_last_error());
     for (struct serve_task *task = e->tasks; task; task = task->next) end_request(task);
     close_model(e);
     e->step_begun_s = 0;       /* loading may take long */
     peridot_status status = open_model(e);
-    if (status == PERIDOT_OK) {
-        e->server->ready = true;
+    e->lost = status != PERIDOT_OK;
+    if (!e->lost) {
+        if (only) e->server->ready = true;
         return;
     }
     fprintf(stderr, "peridot: %s\n", peridot_last_error());
     refuse_all(e, "the device was lost, and the model cannot be reopened");
 }
 
+static void refuse_job(struct serve_engine *e, struct serve_job *job, const char *why)
+{
+    serve_refuse(&job->error, 503, NULL, NULL, "%s", why);
+    serve_job_fail(job);
+    e->server->n_jobs--;
+    serve_job_drop(job);
+}
+
+/* Jobs whose bodies are not read yet go back to the reader; `why` not NULL: they are refused. */
+static void pass_unread(struct serve_engine *e, const char *why)
+{
+    pthread_mutex_lock(&e->lock);
+    struct serve_job *job = e->unread;
+    e->unread = NULL;
+    e->last_unread = &e->unread;
+    pthread_mutex_unlock(&e->lock);
+    for (struct serve_job *next; job; job = next) {
+        next = job->next;
+        if (why) refuse_job(e, job, why);
+        else serve_reader_return(e->server->reader, job);
+    }
+}
+
+/* A failure is told to all who wait; those who come later have it tried again. */
+static void load(struct serve_engine *e)
+{
+    char why[512];
+    e->step_begun_s = 0;
+    fprintf(stderr, "loading %s\n", e->served->id);
+    if (open_model(e) == PERIDOT_OK) {
+        pass_unread(e, NULL);
+        return;
+    }
+    snprintf(why, sizeof why, "%s", peridot_last_error());
+    fprintf(stderr, "peridot: %s\n", why);
+    refuse_all(e, why);
+    pass_unread(e, why);
+}
+
+static void unload(struct serve_engine *e)
+{
+    close_model(e);
+    show(e);
+    fprintf(stderr, "unloaded %s\n", e->served->id);
+}
+
 /* ---- the thread ---- */
+
+/* Under the lock, with nothing to do: until there is, or the time for that is up. A lost model is opened again every
+ * now and then, one that is idle is closed. */
+static void wait_for_work(struct serve_engine *e)
+{
+    struct timespec until;
+    uint32_t seconds = e->lost ? RETRY_SECONDS : e->model ? e->server->args->idle_s : 0;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += seconds;
+    e->idle_begun_s = cmd_now();
+    e->busy = false;
+    while (!e->added && !e->unread && !e->unload && !e->stop) {
+        if (!seconds) pthread_cond_wait(&e->changed, &e->lock);
+        else if (pthread_cond_timedwait(&e->changed, &e->lock, &until) == ETIMEDOUT) {
+            e->unload = !e->lost;
+            break;
+        }
+    }
+    e->busy = e->added || e->unread;
+}
 
 /* Takes in what was added, and waits where there is nothing to do. False: it is over. */
 static bool take_in(struct serve_engine *e)
 {
-    struct timespec until;
     struct serve_task **end = &e->tasks;
     pthread_mutex_lock(&e->lock);
-    bool idle = !e->added && !e->tasks;
-    if (idle && !e->stop && !e->model) {   /* it is opened again every now and then */
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec += 2;
-        pthread_cond_timedwait(&e->changed, &e->lock, &until);
-    }
-    while (!e->added && idle && !e->stop && e->model) pthread_cond_wait(&e->changed, &e->lock);
+    if (!e->tasks) wait_for_work(e);
     while (*end) end = &(*end)->next;
     *end = e->added;
     e->added = NULL;
@@ -428,23 +519,46 @@ static bool take_in(struct serve_engine *e)
     return go_on;
 }
 
+/* It is asked for, and not needed; or it is too late for that. */
+static void take_unload(struct serve_engine *e)
+{
+    pthread_mutex_lock(&e->lock);
+    bool asked = e->unload, busy = e->busy;
+    pthread_mutex_unlock(&e->lock);
+    if (!asked) return;
+    if (!busy && e->model) unload(e);
+    pthread_mutex_lock(&e->lock);
+    e->unload = false;
+    pthread_cond_broadcast(&e->changed);
+    pthread_mutex_unlock(&e->lock);
+}
+
+static void work(struct serve_engine *e)
+{
+    sweep(e);
+    if (e->lost) {
+        recover(e);
+        return;
+    }
+    if (!e->model && e->busy) load(e);
+    if (!e->model) return;
+    submit_some(e);
+    if (e->tasks && !run_round(e)) recover(e);
+    show(e);
+}
+
 static void *run(void *user)
 {
     struct serve_engine *e = user;
     while (take_in(e)) {
+        take_unload(e);
         e->step_begun_s = cmd_now();
-        sweep(e);
-        if (!e->model) {
-            recover(e);
-            e->step_begun_s = 0;
-            continue;
-        }
-        submit_some(e);
-        if (e->tasks && !run_round(e)) recover(e);
-        show(e);
+        work(e);
         e->step_begun_s = 0;
     }
+    take_unload(e);
     refuse_all(e, "the server is shutting down");
+    pass_unread(e, "the server is shutting down");
     return NULL;
 }
 
@@ -457,20 +571,14 @@ peridot_status serve_engine_create(struct serve_engine **out, struct serve_serve
     e->server = server;
     e->served = served;
     e->last_added = &e->added;
+    e->last_unread = &e->unread;
     pthread_mutex_init(&e->lock, NULL);
     pthread_cond_init(&e->changed, NULL);
-    peridot_status status = open_model(e);
-    if (status == PERIDOT_OK) status = serve_facts_read(server, served, e->model);
-    if (status == PERIDOT_OK && pthread_create(&e->thread, NULL, run, e) != 0)
-        status = cmd_fail(PERIDOT_ERROR_MEMORY, "a thread cannot be created");
-    if (status == PERIDOT_OK) {
-        *out = e;
-        return status;
-    }
-    close_model(e);
-    serve_facts_free(served);
-    peridot_vocab_close(e->vocab);
-    free(e);
+    peridot_status status = served == server->models ? open_model(e) : PERIDOT_OK;
+    e->runs = status == PERIDOT_OK && pthread_create(&e->thread, NULL, run, e) == 0;
+    if (status == PERIDOT_OK && !e->runs) status = cmd_fail(PERIDOT_ERROR_MEMORY, "a thread cannot be created");
+    if (status == PERIDOT_OK) *out = e;
+    else serve_engine_free(e);
     return status;
 }
 
@@ -478,15 +586,22 @@ void serve_engine_stop(struct serve_engine *e)
 {
     pthread_mutex_lock(&e->lock);
     e->stop = true;
-    pthread_cond_signal(&e->changed);
+    pthread_cond_broadcast(&e->changed);
     pthread_mutex_unlock(&e->lock);
+}
+
+void serve_engine_join(struct serve_engine *e)
+{
+    if (!e || !e->runs) return;
+    serve_engine_stop(e);
+    pthread_join(e->thread, NULL);
+    e->runs = false;
 }
 
 void serve_engine_free(struct serve_engine *e)
 {
     if (!e) return;
-    serve_engine_stop(e);
-    pthread_join(e->thread, NULL);
+    serve_engine_join(e);
     close_model(e);
     serve_facts_free(e->served);
     peridot_vocab_close(e->vocab);
@@ -501,13 +616,9 @@ void serve_engine_add(struct serve_engine *e, struct serve_job *job)
         *e->last_added = &job->tasks[i];
         e->last_added = &job->tasks[i].next;
     }
-    pthread_cond_signal(&e->changed);
+    pthread_cond_broadcast(&e->changed);
     pthread_mutex_unlock(&e->lock);
-    if (!stopped) return;
-    serve_refuse(&job->error, 503, NULL, NULL, "the server is shutting down");
-    serve_job_fail(job);
-    e->server->n_jobs--;
-    serve_job_drop(job);
+    if (stopped) refuse_job(e, job, "the server is shutting down");
 }
 
 double serve_engine_step_s(const struct serve_engine *e)
@@ -516,10 +627,37 @@ double serve_engine_step_s(const struct serve_engine *e)
     return begun > 0 ? cmd_now() - begun : 0;
 }
 
-peridot_vocab *serve_engine_vocab(struct serve_engine *e)
+bool serve_engine_set_vocab(struct serve_engine *e, struct serve_job *job)
 {
     pthread_mutex_lock(&e->lock);
-    peridot_vocab *vocab = peridot_vocab_ref(e->vocab);
+    bool stopped = e->stop;
+    job->vocab = peridot_vocab_ref(e->vocab);
+    if (!e->vocab && !stopped) {
+        job->next = NULL;
+        *e->last_unread = job;
+        e->last_unread = &job->next;
+        pthread_cond_broadcast(&e->changed);
+    }
+    bool known = e->vocab != NULL;
     pthread_mutex_unlock(&e->lock);
-    return vocab;
+    if (!known && stopped) refuse_job(e, job, "the server is shutting down");
+    return known;
+}
+
+double serve_engine_idle_s(struct serve_engine *e)
+{
+    pthread_mutex_lock(&e->lock);
+    double seconds = e->busy || e->added || e->stop || !e->served->loaded ? -1 : cmd_now() - e->idle_begun_s;
+    pthread_mutex_unlock(&e->lock);
+    return seconds;
+}
+
+bool serve_engine_unload(struct serve_engine *e)
+{
+    pthread_mutex_lock(&e->lock);
+    e->unload = !e->stop && !e->busy && !e->added && e->served->loaded;   /* then it looks at this before it works */
+    pthread_cond_broadcast(&e->changed);
+    while (e->unload) pthread_cond_wait(&e->changed, &e->lock);
+    pthread_mutex_unlock(&e->lock);
+    return !e->served->loaded;
 }

@@ -12,7 +12,7 @@ static peridot_status choose_template(struct serve_server *s, struct serve_model
     const peridot_vocab *vocab = peridot_model_vocab(model);
     CMD_TRY(cmd_template_choose(&m->template_name, model, &s->args->model, s->args->template_name, "plain"));
     m->thinks = cmd_template_check_think(vocab, m->template_name, PERIDOT_THINK_ON) == PERIDOT_OK;
-    s->misused = s->args->think && !m->thinks;
+    s->misused = m == s->models && s->args->think && !m->thinks;
     return cmd_template_check_think(vocab, m->template_name, s->args->think);
 }
 
@@ -48,7 +48,9 @@ peridot_status serve_facts_read(struct serve_server *s, struct serve_model *m, c
 {
     copy_info(m, peridot_model_get_info(model));
     CMD_TRY(choose_template(s, m, model));
-    return copy_tasks(m, model);
+    CMD_TRY(copy_tasks(m, model));
+    m->known = true;
+    return PERIDOT_OK;
 }
 
 void serve_facts_free(struct serve_model *m)

@@ -164,10 +164,11 @@ static bool check(struct exchange *x, struct serve_server *server, struct MHD_Co
 static void add_warning(struct MHD_Response *response, const struct serve_server *server)
 {
     char text[400], name[256];
-    snprintf(name, sizeof name, "%s", server->model.id);
+    snprintf(name, sizeof name, "%s", server->models->id);
     for (char *at = name; *at; at++)
         if (*at < 32 || *at > 126 || *at == '"' || *at == '\\') *at = '?';
-    snprintf(text, sizeof text, "299 - \"answered by %s, the only model of this server\"", name);
+    snprintf(text, sizeof text, "299 - \"answered by %s, the %s model of this server\"", name,
+             server->n_models > 1 ? "first" : "only");
     MHD_add_response_header(response, "Warning", text);
 }
 

@@ -11,7 +11,7 @@ struct serve_job *serve_job_new(struct serve_server *server, const struct serve_
     struct serve_job *job = calloc(1, sizeof *job);
     if (!job) return NULL;
     job->server = server;
-    job->model = &server->model;
+    job->model = server->models;
     job->api = api;
     job->kind = api->kind;
     job->n_owners = 1;

@@ -47,10 +47,10 @@ void serve_count(struct serve_metrics *m, enum serve_counter counter, uint64_t n
     pthread_mutex_unlock(&m->lock);
 }
 
-void serve_gauge(struct serve_metrics *m, enum serve_gauge gauge, double value)
+void serve_gauge_add(struct serve_metrics *m, enum serve_gauge gauge, double change)
 {
     pthread_mutex_lock(&m->lock);
-    m->gauges[gauge] = value;
+    m->gauges[gauge] += change;
     pthread_mutex_unlock(&m->lock);
 }
 

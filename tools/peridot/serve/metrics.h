@@ -27,7 +27,8 @@ struct serve_metrics {
 };
 
 void serve_count(struct serve_metrics *m, enum serve_counter counter, uint64_t n);
-void serve_gauge(struct serve_metrics *m, enum serve_gauge gauge, double value);
+/* A gauge is the sum of what the engines have. */
+void serve_gauge_add(struct serve_metrics *m, enum serve_gauge gauge, double change);
 void serve_observe(struct serve_metrics *m, enum serve_histogram histogram, double seconds);
 void serve_put_metrics(struct serve_buffer *out, struct serve_metrics *m);
 

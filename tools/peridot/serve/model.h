@@ -1,16 +1,22 @@
-/* A model of the server: what requests are read by and what is said of it. It is copied once, as the model itself
- * is the engine's and may be gone for a while: when a device is lost, the same one is opened again. */
+/* The models of the server, and what it says of each: that is copied once, as a model itself is its engine's and may be
+ * gone for a while. Where a device is lost, or the model was unloaded, the same one is opened again. */
 #ifndef PERIDOT_COMMAND_SERVE_MODEL_H
 #define PERIDOT_COMMAND_SERVE_MODEL_H
 
 #include <peridot.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 struct serve_engine;
+struct serve_server;
 
 struct serve_model {
     char id[256];
-    uint32_t ctx, n_positions, embedding_size, ctx_max;
+    char *path;                        /* NULL: the demo model */
+    atomic_bool loaded;                /* it is open, and its device was not lost */
+    /* set before `known` */
+    uint32_t embedding_size, ctx_max;
+    atomic_uint ctx, n_positions;      /* of its session, which may be smaller when it is opened again */
     uint64_t n_params, weights_size;
     char family[32], type[32];         /* of most weights: "q4_k" */
     peridot_pool pool;
@@ -22,7 +28,18 @@ struct serve_model {
     const char *template_name;         /* of conversations; NULL: the model's own */
     bool is_cpu;
     bool thinks;                       /* the template has thoughts */
+    atomic_bool known;                 /* it was open once */
     struct serve_engine *engine;
 };
+
+enum { SERVE_MAX_MODELS = 64 };
+
+/* Names the models of the command line; those in a folder are in the order of their names. */
+peridot_status serve_models_find(struct serve_server *server);
+void serve_models_free(struct serve_server *server);
+/* The model of that name, with or without Ollama's ":latest"; NULL: there is none. */
+const struct serve_model *serve_models_get(const struct serve_server *server, const char *name);
+/* Unloads the one that has had nothing to do for the longest time; false: there is none but `wants`. */
+bool serve_models_make_room(struct serve_server *server, const struct serve_model *wants);
 
 #endif

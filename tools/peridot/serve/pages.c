@@ -51,14 +51,14 @@ int serve_get_health(struct serve_buffer *out, struct serve_server *server, cons
     return ready ? 200 : 503;
 }
 
-static yyjson_mut_val *model(yyjson_mut_doc *doc, const struct serve_server *server)
+static yyjson_mut_val *model(yyjson_mut_doc *doc, const struct serve_server *server, const struct serve_model *m)
 {
     yyjson_mut_val *o = yyjson_mut_obj(doc);
-    yyjson_mut_obj_add_val(doc, o, "id", serve_text(doc, server->model.id, strlen(server->model.id)));
+    yyjson_mut_obj_add_val(doc, o, "id", serve_text(doc, m->id, strlen(m->id)));
     yyjson_mut_obj_add_str(doc, o, "object", "model");
     yyjson_mut_obj_add_sint(doc, o, "created", server->created);
     yyjson_mut_obj_add_str(doc, o, "owned_by", "peridot");
-    if (server->ready) yyjson_mut_obj_add_uint(doc, o, "max_model_len", server->model.ctx);
+    if (m->known) yyjson_mut_obj_add_uint(doc, o, "max_model_len", m->ctx);
     return o;
 }
 
@@ -69,7 +69,8 @@ int serve_get_models(struct serve_buffer *out, struct serve_server *server, cons
     (void)path;
     yyjson_mut_doc_set_root(doc, root);
     yyjson_mut_obj_add_str(doc, root, "object", "list");
-    yyjson_mut_arr_append(data, model(doc, server));
+    for (size_t i = 0; i < server->n_models; i++)
+        yyjson_mut_arr_append(data, model(doc, server, &server->models[i]));
     yyjson_mut_obj_add_val(doc, root, "data", data);
     serve_put_json(out, doc);
     return 200;
@@ -78,15 +79,16 @@ int serve_get_models(struct serve_buffer *out, struct serve_server *server, cons
 int serve_get_model(struct serve_buffer *out, struct serve_server *server, const char *path)
 {
     const char *id = strstr(path, "/models/") + strlen("/models/");
-    if (strcmp(id, server->model.id) != 0) {
+    const struct serve_model *m = serve_models_get(server, id);
+    if (!m) {
         struct serve_error error = {0};
-        serve_refuse(&error, 404, "model_not_found", "model", "there is no model %.200s: this server has %s", id,
-                     server->model.id);
+        serve_refuse(&error, 404, "model_not_found", "model", "there is no model %.200s: this server has %s%s", id,
+                     server->models->id, server->n_models > 1 ? " and others" : "");
         serve_errors_openai.put(out, &error);
         return 404;
     }
     yyjson_mut_doc *doc = cmd_json_new();
-    yyjson_mut_doc_set_root(doc, model(doc, server));
+    yyjson_mut_doc_set_root(doc, model(doc, server, m));
     serve_put_json(out, doc);
     return 200;
 }

@@ -60,9 +60,7 @@ static bool read_model(struct serve_job *job, const struct serve_param *p, yyjso
 {
     const char *name = serve_param_text(job, p->name, value);
     if (!name) return false;
-    size_t n = strlen(job->model->id);
-    const char *rest = strncmp(name, job->model->id, n) == 0 ? name + n : "?";
-    job->other_model = *rest && strcmp(rest, ":latest") != 0;   /* Ollama's name of it */
+    job->other_model = !serve_models_get(job->server, name);
     return true;
 }
 
@@ -243,7 +241,7 @@ static bool read_options(struct serve_job *job, const struct serve_param *p, yyj
 #define AT(member) .offset = offsetof(struct serve_job, member)
 
 static const struct serve_param params[] = {
-    {"model", OPENAI | ANTHROPIC | OLLAMA | SHOW, .read = read_model},
+    {"model", OPENAI | ANTHROPIC | OLLAMA | SHOW | TOKENIZE | DETOKENIZE, .read = read_model},
     {"messages", CHAT | ANTHROPIC | OLLAMA_CHAT, .read = read_nothing},
     {"name", SHOW, .read = read_model},
     {"prompt", COMPLETIONS | GENERATE | EMBED_ONE, .read = read_nothing},

@@ -38,21 +38,33 @@ static void set_defaults(struct serve_job *job)
     job->think = job->server->args->think;
 }
 
+/* The first model answers where the name is that of none. */
+static void choose_model(struct serve_job *job)
+{
+    yyjson_val *root = yyjson_doc_get_root(job->document), *name = yyjson_obj_get(root, "model");
+    if (!name && job->api->id == SERVE_SHOW) name = yyjson_obj_get(root, "name");
+    const struct serve_model *m = yyjson_is_str(name) ? serve_models_get(job->server, yyjson_get_str(name)) : NULL;
+    if (m) job->model = m;
+}
+
 static bool parse(struct serve_job *job)
 {
     yyjson_read_err error;
+    if (job->document) return true;
     job->document = yyjson_read_opts(job->body.data ? job->body.data : (char *)"", job->body.size, 0, NULL, &error);
     if (!job->document)
         return serve_refuse(&job->error, 400, "invalid_json", NULL, "the body is not JSON: %s at byte %zu", error.msg,
                             error.pos);
     set_defaults(job);
-    return serve_params_read(job, yyjson_doc_get_root(job->document));
+    choose_model(job);
+    return true;
 }
 
 bool serve_read_body(struct serve_buffer *out, struct serve_job *job, const peridot_vocab *vocab)
 {
     if (!parse(job)) return false;
     yyjson_val *root = yyjson_doc_get_root(job->document);
+    if (!serve_params_read(job, root)) return false;
     bool writes = job->kind == SERVE_CONVERSATION || job->kind == SERVE_TEXT;
     if (writes && job->model->only_embeds)
         return serve_refuse(&job->error, 400, "unsupported_parameter", "model",
@@ -86,9 +98,10 @@ static void pass_compiled(void *user, struct serve_job *job) { pass_on(user, job
 static void take(struct serve_reader *r, struct serve_job *job)
 {
     struct serve_buffer out = {0};
-    serve_log_prompt(job);
-    job->vocab = serve_engine_vocab(job->model->engine);
-    bool good = serve_read_body(&out, job, job->vocab);
+    if (!job->document) serve_log_prompt(job);   /* not when it comes back */
+    bool good = parse(job);
+    if (good && !serve_engine_set_vocab(job->model->engine, job)) return;
+    good = good && serve_read_body(&out, job, job->vocab);
     serve_buffer_free(&job->body);
     if (!good || out.size || serve_grammars_find(r->grammars, job)) pass_on(r->server, job, &out);
     serve_buffer_free(&out);
@@ -157,6 +170,22 @@ void serve_reader_free(struct serve_reader *r)
     free(r);
 }
 
+/* Under the lock. */
+static void append(struct serve_reader *r, struct serve_job *job)
+{
+    job->next = NULL;
+    *r->last = job;
+    r->last = &job->next;
+    pthread_cond_signal(&r->changed);
+}
+
+void serve_reader_return(struct serve_reader *r, struct serve_job *job)
+{
+    pthread_mutex_lock(&r->lock);
+    append(r, job);
+    pthread_mutex_unlock(&r->lock);
+}
+
 bool serve_reader_add(struct serve_reader *r, struct serve_job *job)
 {
     const struct serve_args *args = r->server->args;
@@ -164,10 +193,7 @@ bool serve_reader_add(struct serve_reader *r, struct serve_job *job)
     bool room = r->server->n_jobs < args->n_parallel + args->n_queue;
     if (room) {
         r->server->n_jobs++;
-        job->next = NULL;
-        *r->last = job;
-        r->last = &job->next;
-        pthread_cond_signal(&r->changed);
+        append(r, job);
     }
     pthread_mutex_unlock(&r->lock);
     return room;

@@ -11,6 +11,8 @@ peridot_status serve_reader_create(struct serve_reader **out, struct serve_serve
 void serve_reader_free(struct serve_reader *reader);
 /* Takes over an ownership of the job, whose body is complete; false: too many wait already. */
 bool serve_reader_add(struct serve_reader *reader, struct serve_job *job);
+/* The same for a job that waited for its model to be loaded, for which there is always room. */
+void serve_reader_return(struct serve_reader *reader, struct serve_job *job);
 
 /* Makes the tasks of a job from its body, or puts the answer into `out` where no device is needed for it. False: the
  * job's error says why. */

@@ -23,7 +23,11 @@ static const char *full_name(size_t i)
 }
 
 static const struct cmd_option options[] = {
-    CMD_MODEL_OPTION,
+    {.letter = 'm', .name = "model", .metavar = "MODEL", .kind = CMD_TEXTS,
+     .offset = offsetof(struct serve_args, models),
+     .help = "A .gguf file, a Hugging Face directory, the name of a model on this machine (see peridot models), or a "
+             "folder of models. May be repeated. The first model is loaded at once, others when a request names "
+             "them. Without it, the demo model."},
     CMD_DEVICE_OPTIONS,
     CMD_KERNEL_OPTION,
     {.name = "host", .metavar = "HOST", .kind = CMD_TEXT, .offset = offsetof(struct serve_args, host),
@@ -55,6 +59,9 @@ static const struct cmd_option options[] = {
      .help = "The model's name in the interface. Without it, that of its file."},
     {.name = "cors", .metavar = "ORIGIN", .kind = CMD_TEXT, .offset = offsetof(struct serve_args, cors),
      .help = "Web pages of this origin may use the server, such as https://chat.example.org."},
+    {.name = "idle", .metavar = "S", .kind = CMD_U32, .offset = offsetof(struct serve_args, idle_s), .fallback = "0",
+     .max = 1e6, .help = "Unload a model after S seconds without a request, until the next one. 0: only when another "
+                         "model needs the memory."},
     {.name = "timeout", .metavar = "S", .kind = CMD_U32, .offset = offsetof(struct serve_args, timeout_s),
      .fallback = "30", .min = 1, .max = 3600, .help = "Seconds after which a connection is closed that "
                                                       "is idle or sends too slowly."},
@@ -82,30 +89,13 @@ static peridot_status read_keys(struct serve_server *s)
     return PERIDOT_OK;
 }
 
-/* "gemma-2-2b-it" of DIR/gemma-2-2b-it.gguf */
-static peridot_status name_model(struct serve_server *s)
-{
-    const char *path;
-    CMD_TRY(cmd_model_path(&path, s->args->model.path));
-    if (s->args->model.path) path = s->args->model.path;   /* a name, where it is one: ollama's files have none */
-    size_t size = strlen(path);
-    while (size > 1 && path[size - 1] == '/') size--;
-    size_t begin = size;
-    while (begin > 0 && path[begin - 1] != '/') begin--;
-    if (size - begin > 5 && memcmp(path + size - 5, ".gguf", 5) == 0) size -= 5;
-    if (s->args->alias) snprintf(s->model.id, sizeof s->model.id, "%s", s->args->alias);
-    else snprintf(s->model.id, sizeof s->model.id, "%.*s", (int)(size - begin), path + begin);
-    s->created = (int64_t)time(NULL);
-    return PERIDOT_OK;
-}
-
 /* ---- watching ---- */
 
 /* A step that never comes back can only be ended with the process; whoever started it can start it again. */
-static void check_step(const struct serve_server *s, double most)
+static void check_step(const struct serve_model *m, double most)
 {
-    double seconds = serve_engine_step_s(s->model.engine);
-    if (s->model.is_cpu || seconds < most) return;
+    double seconds = serve_engine_step_s(m->engine);
+    if (seconds < most || m->is_cpu) return;
     fprintf(stderr, "peridot: the device has not responded for %.0f s: the server ends\n", seconds);
     _exit(CMD_FAILURE);
 }
@@ -114,7 +104,7 @@ static void watch(struct serve_server *s)
 {
     while (!s->failed && !cmd_signals_wait(0.5)) {
         serve_http_tend(s->http);
-        check_step(s, STEP_SECONDS);
+        for (size_t i = 0; i < s->n_models; i++) check_step(&s->models[i], STEP_SECONDS);
     }
 }
 
@@ -133,7 +123,7 @@ static void drain(struct serve_server *s)
 static void end(struct serve_server *s)
 {
     double begun = cmd_now();
-    serve_engine_stop(s->model.engine);
+    for (size_t i = 0; i < s->n_models; i++) serve_engine_stop(s->models[i].engine);
     while (s->n_jobs && cmd_now() - begun < 5)
         cmd_sleep(0.01);
     if (s->n_jobs) _exit(s->failed ? CMD_FAILURE : CMD_OK);
@@ -143,18 +133,20 @@ static void end(struct serve_server *s)
 static peridot_status serve(struct serve_server *s)
 {
     CMD_TRY(read_keys(s));
-    CMD_TRY(cmd_model_need_head(&s->args->model, CMD_HEAD_LANGUAGE | CMD_HEAD_NONE, "serve"));
-    CMD_TRY(name_model(s));
+    CMD_TRY(serve_models_find(s));
+    s->created = (int64_t)time(NULL);
     CMD_TRY(serve_http_open(&s->http, s));
     cmd_interrupt_watch();
     cmd_signals_hold(false);   /* they end the loading */
-    peridot_status status = serve_engine_create(&s->model.engine, s, &s->model);
+    peridot_status status = serve_engine_create(&s->models->engine, s, s->models);
     cmd_signals_hold(true);
     CMD_TRY(status);
+    for (size_t i = 1; i < s->n_models; i++) CMD_TRY(serve_engine_create(&s->models[i].engine, s, &s->models[i]));
     CMD_TRY(serve_reader_create(&s->reader, s));
     s->ready = true;
     fprintf(stderr, "serving %s at http://%s:%u: the cache has %u positions, and a conversation at most %u\n",
-            s->model.id, s->args->host, serve_http_port(s->http), s->model.n_positions, s->model.ctx);
+            s->models->id, s->args->host, serve_http_port(s->http), s->models->n_positions, s->models->ctx);
+    for (size_t i = 1; i < s->n_models; i++) fprintf(stderr, "and %s, on demand\n", s->models[i].id);
     watch(s);
     drain(s);
     end(s);
@@ -169,11 +161,13 @@ static int run(const struct cmd_command *command, const void *arguments)
         return cmd_usage(command, "--cors takes one origin, such as https://chat.example.org");
     cmd_signals_hold(true);   /* in all threads: only `watch` takes them */
     pthread_mutex_init(&s.metrics.lock, NULL);
+    pthread_mutex_init(&s.loading, NULL);
     cmd_allow_connections(SERVE_MAX_CONNECTIONS);
     peridot_status status = serve(&s);
     serve_http_close(s.http);
+    for (size_t i = 0; i < s.n_models; i++) serve_engine_join(s.models[i].engine);
     serve_reader_free(s.reader);
-    serve_engine_free(s.model.engine);
+    serve_models_free(&s);
     free(s.key_text);
     return s.misused ? cmd_usage(command, "%s", peridot_last_error()) : cmd_exit(status);
 }
@@ -189,8 +183,10 @@ const struct cmd_command cmd_serve = {
         "describes them all. GET / is a page to chat with.\n\n"
         "Several texts are generated at the same time, and each is what it would be alone with the same seed. They "
         "share one cache: of a conversation that goes on, or a prompt that begins like an earlier one, only the new "
-        "part is read. A parameter that is not supported is refused where it would change the answer. Requests for "
-        "another model are answered by this one, with a Warning header.\n\n"
+        "part is read. A parameter that is not supported is refused where it would change the answer.\n\n"
+        "Of several models `model` in a request chooses one by its name, that of its file; a request for a name that "
+        "is not here is answered by the first, with a Warning header. A model is loaded when it is asked for, while "
+        "the others go on. Where memory is short, the one that was idle longest is unloaded.\n\n"
         "What a model thinks before it answers, where its family does, comes as reasoning_content: --think says "
         "whether it does, and reasoning_effort, enable_thinking and their like in a request.\n\n"
         "A reply in the page ends where the next turn still fits. When a conversation no longer fits, its oldest turns "
@@ -200,6 +196,7 @@ const struct cmd_command cmd_serve = {
         "texts.\n\n"
         "On SIGTERM or Ctrl-C the server takes no new requests, and those in progress get 10 seconds to end.",
     .examples = "peridot serve -m gemma-2-2b-it.gguf\n"
+                "peridot serve -m gemma-2-2b-it.gguf -m Llama-3.2-1B.gguf --idle 600\n"
                 "peridot serve -m gemma-2-2b-it.gguf --host 0.0.0.0 --api-key-file keys.txt\n"
                 "curl http://127.0.0.1:8080/v1/completions -d '{\"prompt\": \"Hello\"}'",
     .options = options,

@@ -13,7 +13,8 @@ enum { SERVE_FULL_DROP, SERVE_FULL_REFUSE };   /* --full */
 struct serve_args {
     struct cmd_model_args model;
     const char *host, *key, *key_file, *alias, *cors, *template_name;
-    uint32_t port, n_parallel, n_queue, ctx, kv, timeout_s, full, think;
+    struct cmd_texts models;           /* -m; model.path is not used */
+    uint32_t port, n_parallel, n_queue, ctx, kv, timeout_s, idle_s, full, think;
     bool insecure, log_json, log_prompts;
     struct cmd_draft_args draft;
 };
@@ -26,9 +27,11 @@ struct serve_server {
     const char *keys[SERVE_MAX_KEYS];
     size_t n_keys;
     int64_t created;
-    struct serve_model model;          /* set before `ready` */
+    struct serve_model models[SERVE_MAX_MODELS];   /* the first answers requests for names that are not here */
+    size_t n_models;
+    pthread_mutex_t loading;           /* held by the engine that opens a model */
     bool misused;                      /* --think asks for what it lacks: the server cannot begin */
-    atomic_bool ready;                 /* the model is loaded, and no device was lost */
+    atomic_bool ready;                 /* the first model was loaded, and where it is the only one, no device was lost */
     atomic_bool draining;              /* no new requests */
     char failure[512];                 /* why the server ends; set before `failed` */
     atomic_bool failed;

@@ -1,5 +1,5 @@
-/* What Ollama's clients ask of models: /api/tags, /api/ps, /api/show, /api/version. The served model is the only
- * one. */
+/* What Ollama's clients ask of models: /api/tags, /api/ps, /api/show, /api/version. What is not known of a model
+ * before it was loaded is empty. */
 #include "server.h"
 #include "wire_ollama.h"
 #include "wire_ollama_models.h"
@@ -33,14 +33,15 @@ static val_t *parameter_size(doc_t *doc, uint64_t n)
 static val_t *details(doc_t *doc, const struct serve_model *m)
 {
     val_t *o = yyjson_mut_obj(doc), *families = yyjson_mut_arr(doc);
-    char type[sizeof m->type];
-    for (size_t i = 0; i < sizeof type; i++) type[i] = (char)toupper((unsigned char)m->type[i]);
-    yyjson_mut_arr_append(families, serve_string(doc, m->family));
+    const char *family = m->known ? m->family : "";
+    char type[sizeof m->type] = "";
+    for (size_t i = 0; i < sizeof type && m->known; i++) type[i] = (char)toupper((unsigned char)m->type[i]);
+    if (m->known) yyjson_mut_arr_append(families, serve_string(doc, family));
     yyjson_mut_obj_add_str(doc, o, "parent_model", "");
     yyjson_mut_obj_add_str(doc, o, "format", "gguf");
-    yyjson_mut_obj_add_val(doc, o, "family", serve_string(doc, m->family));
+    yyjson_mut_obj_add_val(doc, o, "family", serve_string(doc, family));
     yyjson_mut_obj_add_val(doc, o, "families", families);
-    yyjson_mut_obj_add_val(doc, o, "parameter_size", parameter_size(doc, m->n_params));
+    yyjson_mut_obj_add_val(doc, o, "parameter_size", parameter_size(doc, m->known ? m->n_params : 0));
     yyjson_mut_obj_add_strcpy(doc, o, "quantization_level", type);
     return o;
 }
@@ -51,7 +52,7 @@ static val_t *digest(doc_t *doc, const struct serve_model *m)
     uint64_t hash = 0xcbf29ce484222325;   /* FNV-1a */
     char text[65];
     for (const char *at = m->id; *at; at++) hash = (hash ^ (unsigned char)*at) * 0x100000001b3;
-    hash = (hash ^ m->weights_size) * 0x100000001b3;
+    hash = (hash ^ (m->known ? m->weights_size : 0)) * 0x100000001b3;
     snprintf(text, sizeof text, "%016" PRIx64 "%016" PRIx64 "%032d", hash, hash * 0x100000001b3, 0);
     return yyjson_mut_strcpy(doc, text);
 }
@@ -61,42 +62,49 @@ static val_t *model(doc_t *doc, const struct serve_model *m)
     val_t *o = yyjson_mut_obj(doc);
     yyjson_mut_obj_add_val(doc, o, "name", serve_string(doc, m->id));
     yyjson_mut_obj_add_val(doc, o, "model", serve_string(doc, m->id));
-    yyjson_mut_obj_add_uint(doc, o, "size", m->weights_size);
+    yyjson_mut_obj_add_uint(doc, o, "size", m->known ? m->weights_size : 0);
     yyjson_mut_obj_add_val(doc, o, "digest", digest(doc, m));
     yyjson_mut_obj_add_val(doc, o, "details", details(doc, m));
     return o;
 }
 
-/* {"models": [{...}]}; none while it is loaded. */
-static val_t *only_model(doc_t **doc, const struct serve_server *s)
+static val_t *new_list(doc_t **doc)
 {
-    val_t *root, *list, *o;
+    val_t *root;
     *doc = new_object(&root);
-    list = yyjson_mut_obj_add_arr(*doc, root, "models");
-    o = model(*doc, &s->model);
-    if (s->ready) yyjson_mut_arr_append(list, o);
-    return o;
+    return yyjson_mut_obj_add_arr(*doc, root, "models");
 }
 
+/* {"models": [{...}]}; none while the first one is loaded. */
 int serve_get_tags(struct serve_buffer *out, struct serve_server *server, const char *path)
 {
     doc_t *doc;
-    val_t *o = only_model(&doc, server);
+    val_t *list = new_list(&doc);
     (void)path;
-    yyjson_mut_obj_add_val(doc, o, "modified_at", serve_time(doc, server->created));
+    for (size_t i = 0; i < server->n_models && server->ready; i++) {
+        val_t *o = model(doc, &server->models[i]);
+        yyjson_mut_obj_add_val(doc, o, "modified_at", serve_time(doc, server->created));
+        yyjson_mut_arr_append(list, o);
+    }
     serve_put_json(out, doc);
     return 200;
 }
 
-/* It stays until the server ends. */
+/* Those that are loaded. When they are unloaded depends on what comes. */
 int serve_get_ps(struct serve_buffer *out, struct serve_server *server, const char *path)
 {
     doc_t *doc;
-    val_t *o = only_model(&doc, server);
+    val_t *list = new_list(&doc);
     (void)path;
-    yyjson_mut_obj_add_str(doc, o, "expires_at", "9999-12-31T23:59:59Z");
-    yyjson_mut_obj_add_uint(doc, o, "size_vram", server->model.is_cpu ? 0 : server->model.weights_size);
-    yyjson_mut_obj_add_uint(doc, o, "context_length", server->model.ctx);
+    for (size_t i = 0; i < server->n_models; i++) {
+        const struct serve_model *m = &server->models[i];
+        if (!m->loaded) continue;
+        val_t *o = model(doc, m);
+        yyjson_mut_obj_add_str(doc, o, "expires_at", "9999-12-31T23:59:59Z");
+        yyjson_mut_obj_add_uint(doc, o, "size_vram", m->is_cpu ? 0 : m->weights_size);
+        yyjson_mut_obj_add_uint(doc, o, "context_length", m->ctx);
+        yyjson_mut_arr_append(list, o);
+    }
     serve_put_json(out, doc);
     return 200;
 }
@@ -112,8 +120,8 @@ int serve_refuse_models(struct serve_buffer *out, struct serve_server *server, c
 {
     struct serve_error error = {0};
     serve_refuse(&error, 400, NULL, NULL,
-                 "%s is not supported: this server has the one model that it was started with, %s. Fetch another with "
-                 "`peridot pull NAME`, and serve it with `peridot serve -m NAME`.", path, server->model.id);
+                 "%s is not supported: this server has only what it was started with, as %s. Fetch another with "
+                 "`peridot pull NAME`, and serve it with `peridot serve -m NAME`.", path, server->models->id);
     serve_errors_ollama.put(out, &error);
     return 400;
 }

@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# Several models in one server: chosen by name, loaded on demand, unloaded, and a broken one among them.
+. "$(dirname "$0")/serve.sh"
+
+# loaded: the names of the models that are, with spaces.
+loaded() { curl -s "$url/api/ps" | grep -oE '"name":"[^"]*"' | sed -E 's/.*:"(.*)"/\1/' | tr '\n' ' ' | sed 's/ $//'; }
+# await_loaded NAMES: within 20 s.
+await_loaded() {
+    for _ in $(seq 200); do
+        [ "$(loaded)" = "$1" ] && return
+        sleep 0.1
+    done
+    false
+}
+of() { printf ', "temperature": 0, "model": "%s"' "$1"; }
+
+mkdir "$folder/models"
+cp "$model" "$folder/models/tale.gguf"
+cp "$model" "$folder/models/yarn.gguf"
+head -c 5000 "$model" >"$folder/models/broken.gguf"
+echo text >"$folder/models/README.md"
+
+test_on_demand() {
+    local text
+    start -m "$folder/models" --ctx 512
+    check "only the first model is loaded at the start" [ "$(loaded)" = stories ]
+    get /v1/models
+    for name in stories tale yarn broken; do check "/v1/models lists $name" contains out "\"id\":\"$name\""; done
+    check "and nothing else" [ "$(grep -o '"id":' "$folder/out" | wc -l)" = 4 ]
+    get /api/tags
+    check "/api/tags lists a model that is not loaded" contains out '"name":"yarn"'
+    get /v1/models/yarn
+    check "/v1/models/NAME is any of them" [ "$(field id)" = yarn ]
+
+    ask /v1/completions "$(completion Once 12 1 "$(of stories)")"
+    text=$(field text)
+    check "the first model answers" [ "$status" = 200 ]
+    send long /v1/completions "$(completion Once 400 1 "$(of stories), \"stream\": true$endless")"
+    ask /v1/completions "$(completion Once 12 1 "$(of tale)")" -D "$folder/headers"
+    check "another one is loaded for a request that names it" [ "$status" = 200 ]
+    check "and says its name" [ "$(field model)" = tale ]
+    check "and has the same text, as it is the same file" [ "$(field text)" = "$text" ]
+    check "without a warning" [ "$(grep -c ^Warning "$folder/headers")" = 0 ]
+    check "both are loaded" [ "$(loaded)" = "stories tale" ]
+    check "the metrics have the sum of both" [ "$(gauge cache_positions)" = 1024 ]
+    await
+    answer long
+    check "the stream of the first went on" contains out 'data: [DONE]'
+
+    ask /api/show '{"model": "yarn:latest"}'
+    check "/api/show of one that is not loaded" contains out '"general.parameter_count":'
+    ask /v1/completions "$(completion Once 12 1 "$(of other)")" -D "$folder/headers"
+    check "the first answers for a name that is not here" [ "$(field model)" = stories ]
+    check "with a warning" contains headers 'answered by stories, the first model of this server'
+}
+
+test_broken() {
+    ask /v1/completions "$(completion Once 12 1 "$(of broken)")"
+    check "a model that cannot be loaded: 503, not $status" [ "$status" = 503 ]
+    check "and why" contains out 'broken.gguf'
+    ask /v1/chat/completions "$(chat Once 12 1 "$(of broken)")"
+    check "it is tried again" [ "$status" = 503 ]
+    ask /v1/completions "$(completion Once 12 1 "$(of tale)")"
+    check "the others go on" [ "$status" = 200 ]
+    stop
+}
+
+test_idle() {
+    start -m "$folder/models/tale.gguf" --ctx 512 --idle 1
+    check "an idle model is unloaded" await_loaded ""
+    check "its cache, too" [ "$(gauge cache_positions)" = 0 ]
+    get /health
+    check "the server is well" [ "$status" = 200 ]
+    ask /tokenize '{"content": "Once upon a time", "model": "stories"}'
+    check "tokens need no loaded model" [ "$status" = 200 ]
+    check "which stays unloaded" [ "$(loaded)" = "" ]
+    for name in stories tale; do send $name /v1/completions "$(completion Once 12 1 "$(of $name)")"; done
+    await
+    for name in stories tale; do
+        answer $name
+        check "$name is loaded again" [ "$(field model)" = $name ]
+    done
+    check "and unloaded again" await_loaded ""
+    stop
+}
+
+# refuses TEXT ARGUMENTS...
+refuses() {
+    "$peridot" serve -m "$model" --port 0 "${@:2}" >"$folder/out" 2>"$folder/err"
+    status=$?
+    check "${*:2}: does not begin" [ $status != 0 ]
+    check "${*:2}: says '$1'" contains err "$1"
+}
+
+test_refused() {
+    mkdir "$folder/none"
+    refuses 'there is another model with the name stories' -m "$model"
+    refuses 'there is no model in this folder' -m "$folder/none"
+    refuses '--alias needs a server with one model' -m "$folder/models/tale.gguf" --alias a
+    refuses '--draft needs a server with one model' -m "$folder/models/tale.gguf" --draft ngram
+}
+
+test_on_demand
+test_broken
+test_idle
+test_refused
+finish

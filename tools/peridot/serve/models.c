@@ -1,0 +1,135 @@
+#define _POSIX_C_SOURCE 200809L
+#include "engine.h"
+#include "../models/stores.h"
+#include "../os.h"
+#include "../ranks.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- on the command line ---- */
+
+static bool put_path(char out[CMD_PATH_SIZE], const char *folder, const char *name)
+{
+    int n = snprintf(out, CMD_PATH_SIZE, "%s/%s", folder, name);
+    return n > 0 && n < CMD_PATH_SIZE;
+}
+
+/* "gemma-2-2b-it" of DIR/gemma-2-2b-it.gguf */
+static void name_model(struct serve_model *m, const char *path)
+{
+    size_t size = strlen(path);
+    while (size > 1 && path[size - 1] == '/') size--;
+    size_t begin = size;
+    while (begin > 0 && path[begin - 1] != '/') begin--;
+    if (size - begin > 5 && memcmp(path + size - 5, ".gguf", 5) == 0) size -= 5;
+    snprintf(m->id, sizeof m->id, "%.*s", (int)(size - begin), path + begin);
+}
+
+/* `path` NULL: the demo model. */
+static peridot_status add_model(struct serve_server *s, const char *path)
+{
+    const char *found;
+    struct serve_model *m = &s->models[s->n_models];
+    if (s->n_models == SERVE_MAX_MODELS)
+        return cmd_fail(PERIDOT_ERROR_ARGUMENT, "%s: a server has at most %d models", path, SERVE_MAX_MODELS);
+    CMD_TRY(cmd_model_path(&found, path));
+    name_model(m, path ? path : found);   /* a name, where it is one: ollama's files have none */
+    if (serve_models_get(s, m->id))
+        return cmd_fail(PERIDOT_ERROR_ARGUMENT, "%s: there is another model with the name %s", path, m->id);
+    m->path = path ? strdup(path) : NULL;
+    if (path && !m->path) return cmd_fail_alloc(strlen(path), "model's path");
+    s->n_models++;
+    return PERIDOT_OK;
+}
+
+static bool is_model_folder(const char *path)
+{
+    char config[CMD_PATH_SIZE];
+    return put_path(config, path, "config.json") && cmd_is_file(config);
+}
+
+/* A .gguf file, of several the first, or a directory as Hugging Face's. */
+static bool is_model(const struct dirent *entry, const char *path)
+{
+    uint32_t i = 1, n;
+    const char *name = entry->d_name;
+    if (name[0] == '.' || strncmp(name, "mmproj", 6) == 0) return false;
+    if (!cmd_ends_with(name, ".gguf")) return is_model_folder(path);
+    return (!cmd_shard(&i, &n, name) || i == 1) && cmd_is_file(path);
+}
+
+static peridot_status add_folder(struct serve_server *s, const char *folder)
+{
+    char path[CMD_PATH_SIZE];
+    struct dirent **entries;
+    size_t before = s->n_models;
+    peridot_status status = PERIDOT_OK;
+    int n = scandir(folder, &entries, NULL, alphasort);
+    if (n < 0) return cmd_fail(PERIDOT_ERROR_IO, "%s: cannot be read", folder);
+    for (int i = 0; i < n; i++) {
+        if (status == PERIDOT_OK && put_path(path, folder, entries[i]->d_name) && is_model(entries[i], path))
+            status = add_model(s, path);
+        free(entries[i]);
+    }
+    free(entries);
+    if (status == PERIDOT_OK && s->n_models == before)
+        return cmd_fail(PERIDOT_ERROR_IO, "%s: there is no model in this folder", folder);
+    return status;
+}
+
+static bool is_folder_of_models(const char *path)
+{
+    DIR *dir = is_model_folder(path) ? NULL : opendir(path);
+    if (dir) closedir(dir);
+    return dir != NULL;
+}
+
+peridot_status serve_models_find(struct serve_server *s)
+{
+    const struct cmd_texts *given = &s->args->models;
+    if (given->n == 0) CMD_TRY(add_model(s, NULL));
+    for (size_t i = 0; i < given->n; i++)
+        CMD_TRY(is_folder_of_models(given->at[i]) ? add_folder(s, given->at[i]) : add_model(s, given->at[i]));
+    if (s->n_models > 1 && s->args->draft.name)
+        return cmd_fail(PERIDOT_ERROR_ARGUMENT, "--draft needs a server with one model");
+    if (s->n_models > 1 && cmd_ranks_count() > 1)
+        return cmd_fail(PERIDOT_ERROR_ARGUMENT, "a server on several ranks has one model");
+    if (s->n_models > 1 && s->args->alias)
+        return cmd_fail(PERIDOT_ERROR_ARGUMENT, "--alias needs a server with one model");
+    if (s->args->alias) snprintf(s->models->id, sizeof s->models->id, "%s", s->args->alias);
+    return PERIDOT_OK;
+}
+
+void serve_models_free(struct serve_server *s)
+{
+    for (size_t i = 0; i < s->n_models; i++) {
+        serve_engine_free(s->models[i].engine);
+        free(s->models[i].path);
+    }
+}
+
+/* ---- in a request ---- */
+
+const struct serve_model *serve_models_get(const struct serve_server *s, const char *name)
+{
+    for (const struct serve_model *m = s->models; m < s->models + s->n_models; m++) {
+        size_t n = strlen(m->id);
+        if (strncmp(name, m->id, n) == 0 && (!name[n] || strcmp(name + n, ":latest") == 0)) return m;
+    }
+    return NULL;
+}
+
+bool serve_models_make_room(struct serve_server *s, const struct serve_model *wants)
+{
+    struct serve_model *idle = NULL;
+    double longest = -1;
+    for (struct serve_model *m = s->models; m < s->models + s->n_models; m++) {
+        double seconds = m == wants || !m->loaded ? -1 : serve_engine_idle_s(m->engine);
+        if (seconds <= longest) continue;
+        idle = m;
+        longest = seconds;
+    }
+    return idle && serve_engine_unload(idle->engine);
+}
