@@ -1,10 +1,13 @@
 /* A Vulkan layer for what GPUs do and CPUs do not. Devices call themselves discrete GPUs where PERIDOT_TEST_DISCRETE is
- * set, and have heaps of at most PERIDOT_TEST_HEAP bytes where that is set. When the file PERIDOT_TEST_FAULT appears,
+ * set, and have heaps of at most PERIDOT_TEST_HEAP bytes where that is set. All allocations of the process together have
+ * at most PERIDOT_TEST_MEMORY bytes. When the file PERIDOT_TEST_FAULT appears,
  * which it removes, the device is broken until it is created again, as the file says:
  *   lose   submits fail with VK_ERROR_DEVICE_LOST
  *   hang   nothing that is submitted completes: waits of up to 30 s time out, after 2 s already; longer ones never end
  *   block  submits never return */
 #define _POSIX_C_SOURCE 200809L
+#include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +25,8 @@ static PFN_vkGetPhysicalDeviceMemoryProperties2 get_memory2;
 static PFN_vkQueueSubmit queue_submit;
 static PFN_vkWaitSemaphores wait_semaphores;
 static PFN_vkDeviceWaitIdle wait_idle;
+static PFN_vkAllocateMemory allocate_memory;
+static PFN_vkFreeMemory free_memory;
 static VkInstance instance;
 static char fault[8];
 
@@ -56,6 +61,51 @@ static VKAPI_ATTR void VKAPI_CALL memory2(VkPhysicalDevice device, VkPhysicalDev
     for (uint32_t i = 0; most && i < memory->memoryHeapCount; i++)
         if (memory->memoryHeaps[i].size > strtoull(most, NULL, 10))
             memory->memoryHeaps[i].size = strtoull(most, NULL, 10);
+}
+
+/* ---- little memory ---- */
+
+static struct {
+    pthread_mutex_t lock;
+    uint64_t size;                 /* of all that is not freed */
+    size_t n;
+    struct {
+        VkDeviceMemory memory;
+        uint64_t size;
+    } all[4096];
+} allocated = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static VKAPI_ATTR VkResult VKAPI_CALL allocate(VkDevice device, const VkMemoryAllocateInfo *info,
+                                               const VkAllocationCallbacks *allocator, VkDeviceMemory *out)
+{
+    const char *most = getenv("PERIDOT_TEST_MEMORY");
+    VkResult result = VK_ERROR_OUT_OF_DEVICE_MEMORY;
+    if (!most) return allocate_memory(device, info, allocator, out);
+    pthread_mutex_lock(&allocated.lock);
+    bool fits = allocated.size + info->allocationSize <= strtoull(most, NULL, 10)
+        && allocated.n < sizeof allocated.all / sizeof *allocated.all;
+    if (fits) result = allocate_memory(device, info, allocator, out);
+    if (result == VK_SUCCESS) {
+        allocated.all[allocated.n].memory = *out;
+        allocated.all[allocated.n++].size = info->allocationSize;
+        allocated.size += info->allocationSize;
+    }
+    pthread_mutex_unlock(&allocated.lock);
+    return result;
+}
+
+static VKAPI_ATTR void VKAPI_CALL release(VkDevice device, VkDeviceMemory memory,
+                                          const VkAllocationCallbacks *allocator)
+{
+    pthread_mutex_lock(&allocated.lock);
+    for (size_t i = 0; i < allocated.n; i++) {
+        if (allocated.all[i].memory != memory) continue;
+        allocated.size -= allocated.all[i].size;
+        allocated.all[i] = allocated.all[--allocated.n];
+        break;
+    }
+    pthread_mutex_unlock(&allocated.lock);
+    free_memory(device, memory, allocator);
 }
 
 /* ---- faults ---- */
@@ -99,6 +149,8 @@ static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL get_device_proc(VkDevice device,
     if (strcmp(name, "vkGetDeviceProcAddr") == 0) return (PFN_vkVoidFunction)get_device_proc;
     if (strcmp(name, "vkQueueSubmit") == 0) return (PFN_vkVoidFunction)submit;
     if (strcmp(name, "vkWaitSemaphores") == 0) return (PFN_vkVoidFunction)wait_for;
+    if (strcmp(name, "vkAllocateMemory") == 0) return (PFN_vkVoidFunction)allocate;
+    if (strcmp(name, "vkFreeMemory") == 0) return (PFN_vkVoidFunction)release;
     return next_of_device ? next_of_device(device, name) : NULL;
 }
 
@@ -118,6 +170,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice physical, c
     queue_submit = (PFN_vkQueueSubmit)next_of_device(*out, "vkQueueSubmit");
     wait_semaphores = (PFN_vkWaitSemaphores)next_of_device(*out, "vkWaitSemaphores");
     wait_idle = (PFN_vkDeviceWaitIdle)next_of_device(*out, "vkDeviceWaitIdle");
+    allocate_memory = (PFN_vkAllocateMemory)next_of_device(*out, "vkAllocateMemory");
+    free_memory = (PFN_vkFreeMemory)next_of_device(*out, "vkFreeMemory");
     fault[0] = 0;
     return VK_SUCCESS;
 }

@@ -14,6 +14,7 @@ await_loaded() {
 }
 of() { printf ', "temperature": 0, "model": "%s"' "$1"; }
 
+one_model=30000000   # bytes of which one takes 20 million
 mkdir "$folder/models"
 cp "$model" "$folder/models/tale.gguf"
 cp "$model" "$folder/models/yarn.gguf"
@@ -84,6 +85,26 @@ test_idle() {
     stop
 }
 
+# The device has the memory of one model.
+test_memory() {
+    VK_ADD_LAYER_PATH=$(dirname "$peridot")/tests/layers VK_INSTANCE_LAYERS=VK_LAYER_PERIDOT_faults \
+        PERIDOT_TEST_MEMORY=$one_model XDG_CACHE_HOME= HOME= start -m "$folder/models/tale.gguf" --ctx 512
+    ask /v1/completions "$(completion Once 12 1 "$(of tale)")"
+    check "a model is loaded where memory is short" [ "$status" = 200 ]
+    check "in place of the one that was idle" [ "$(loaded)" = tale ]
+    ask /v1/completions "$(completion Once 12 1 "$(of stories)")"
+    check "which comes back" [ "$status $(loaded)" = "200 stories" ]
+    send long /v1/completions "$(completion Once 400 1 "$(of stories), \"stream\": true$endless")"
+    for _ in $(seq 100); do [ "$(gauge running)" = 1 ] && break; sleep 0.02; done
+    ask /v1/completions "$(completion Once 12 1 "$(of tale)")"
+    check "one that is at work stays: 503" [ "$status" = 503 ]
+    check "and the sentence of memory" contains out 'memory'
+    await
+    answer long
+    check "its stream goes on" contains out 'data: [DONE]'
+    stop
+}
+
 # refuses TEXT ARGUMENTS...
 refuses() {
     "$peridot" serve -m "$model" --port 0 "${@:2}" >"$folder/out" 2>"$folder/err"
@@ -103,5 +124,6 @@ test_refused() {
 test_on_demand
 test_broken
 test_idle
+test_memory
 test_refused
 finish
